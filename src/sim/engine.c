@@ -109,10 +109,13 @@ lh_engine_complete(LhEngine *e, LhSimRank *rank, uint32_t id)
 
     if (e->causes != NULL)
         lh_causes_op_ends(e->causes, rank->index, id, node, e->now);
+    if (e->repeat != NULL)
+        lh_repeat_note_op(e, LH_EVENT_OP_ENDS, rank, id);
     node->state = LH_NODE_DONE;
-    result->finish_ps = e->now;
+    result->finish_ps = e->now + e->skipped_ps;
     if (rank->tails_ps != NULL)
-        e->least_ps = MAX(e->least_ps, e->now + g_array_index(rank->tails_ps, LhTime, id));
+        e->least_ps = MAX(e->least_ps, result->finish_ps + g_array_index(rank->tails_ps, LhTime,
+                                                                         id + rank->skipped_ops));
     queue->head = node->next;
     if (node->next == LH_NO_NODE)
         queue->tail = LH_NO_NODE;
@@ -167,6 +170,8 @@ try_start(LhEngine *e, LhSimRank *rank, uint32_t stream)
     node->start_ps = e->now;
     if (e->causes != NULL)
         lh_causes_op_starts(e->causes, rank->index, id, node, e->now);
+    if (e->repeat != NULL)
+        lh_repeat_note_op(e, LH_EVENT_OP_STARTS, rank, id);
     if (node->kind == LH_OP_COMPUTE) {
         start_compute(e, rank, node, id);
         return queue->head != id;
@@ -226,6 +231,8 @@ handle_flow_event(LhEngine *e, uint32_t flow)
         return;
     if (e->causes != NULL)
         lh_causes_flow_left(e->causes, flow, e->now);
+    if (e->repeat != NULL)
+        lh_repeat_note_flow(e, LH_EVENT_FLOW_LEAVES, flow);
     if (e->moving.ends[flow].hop)
         lh_hop_left(e, flow);
 }
@@ -265,15 +272,17 @@ describe_wait(const LhSimRank *rank, GString *out)
 {
     const LhNode *node = lh_node(&rank->nodes, rank->nodes.first);
 
-    g_string_append_printf(out, "\n  rank %u, op %u (%s, step %u) ", rank->index, rank->nodes.first,
-                           lh_op_kind_names[node->kind], node->step);
+    g_string_append_printf(out, "\n  rank %u, op %u (%s, step %u) ", rank->index,
+                           rank->nodes.first + rank->skipped_ops, lh_op_kind_names[node->kind],
+                           node->step);
     if (node->state == LH_NODE_RUNNING && node->kind == LH_OP_COLLECTIVE)
         g_string_append(out, "waits for the rest of its group");
     else if (node->state == LH_NODE_RUNNING)
         g_string_append_printf(out, "waits for %u messages whose other side was never posted",
                                node->pending);
     else if (node->after_count > 0)
-        g_string_append_printf(out, "waits for op %u", node->after[node->after_count - 1]);
+        g_string_append_printf(out, "waits for op %u",
+                               node->after[node->after_count - 1] + rank->skipped_ops);
     else
         g_string_append(out, "waits for its stream");
     if (!rank->ended && rank->gate == LH_NO_NODE &&
@@ -329,7 +338,7 @@ report_progress(LhEngine *e, uint64_t *reported)
     if (e->params->progress == NULL || e->events - *reported < PROGRESS_EVENTS)
         return;
     *reported = e->events;
-    if (!e->params->progress(e->params->progress_data, e->events, e->now))
+    if (!e->params->progress(e->params->progress_data, e->events, e->now + e->skipped_ps))
         g_set_error(&e->error, LH_ERROR, LH_ERROR_RUNTIME, "interrupted");
 }
 
@@ -357,12 +366,12 @@ run(LhEngine *e)
 
         if (next == LH_TIME_NEVER)
             break;
-        if (takes_too_long(e, MAX(next, e->least_ps))) {
+        if (takes_too_long(e, MAX(next + e->skipped_ps, e->least_ps))) {
             g_set_error(&e->error, LH_ERROR, LH_ERROR_NO, "the program takes longer than it may");
-            e->now = MAX(next, e->least_ps);
+            e->now = MAX(next, e->least_ps - e->skipped_ps);
             break;
         }
-        if (next >= LH_TIME_LONGEST) {
+        if (next >= LH_TIME_LONGEST - e->skipped_ps) {
             g_set_error(&e->error, LH_ERROR, LH_ERROR_NO,
                         "it takes more than 26 days, which is as far as simulated time goes");
             break;
@@ -370,6 +379,8 @@ run(LhEngine *e)
         e->now = next;
         handle_instant(e);
         work_off_news(e);
+        if (e->repeat != NULL)
+            lh_repeat_instant(e);
         report_progress(e, &reported);
     }
     if (e->error == NULL && !all_finished(e))
@@ -394,7 +405,7 @@ play(const LhSimParams *params, LhFold *fold, GError **error)
         g_propagate_error(error, engine.error);
     }
     if (params->ended_ps != NULL)
-        *params->ended_ps = engine.now;
+        *params->ended_ps = engine.now + engine.skipped_ps;
     lh_engine_clear(&engine);
     return result;
 }

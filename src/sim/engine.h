@@ -6,6 +6,7 @@
  *     engine.c    the loop; streams: what starts when, and what follows from an end
  *     host.c      issue: from cursors to ops in queues
  *     memory.c    what ranks hold, over time
+ *     repeat.c    layers and micro-batches that are left out, since they repeat
  *     causes.c    who caused what, for the critical path
  *     share.c     kernels that share the SMs of a device
  *     messages.c  messages and collectives, from posting to arrival
@@ -24,6 +25,7 @@
 #include "sim/network/flows.h"
 #include "sim/network/fold.h"
 #include "sim/nodes.h"
+#include "sim/repeat.h"
 #include "sim/sim.h"
 
 /* A stream's queue: ids of the op that is due and of the last one, or LH_NO_NODE. */
@@ -47,6 +49,7 @@ typedef struct {
     LhTime communicating_ps;
     uint32_t moving[LH_TIERS]; /* messages on the way, by tier */
     const GArray *tails_ps;    /* what follows each op takes at least; NULL: not known */
+    uint32_t skipped_ops;      /* that were left out: the program's ids are so many more */
 } LhSimRank;
 
 /* Both ends of a message on the network. */
@@ -101,6 +104,7 @@ typedef struct {
     bool contention;   /* communication holds SMs */
     uint32_t ranks_count, streams_count, streams_shift;
     LhTime now, launch_ps, sync_ps;
+    LhTime skipped_ps;   /* by which `now` is behind, for what was left out */
     LhTime least_ps;     /* the run does not end before, as far as the tails of its ranks say */
     int host_provenance; /* LhProvenance: the weakest of what hosts have taken time for */
     LhSimRank *ranks;
@@ -117,6 +121,7 @@ typedef struct {
     LhMoving moving;
     LhCollectives *collectives;
     LhCauses *causes; /* NULL: nobody asks for the critical path */
+    LhRepeat *repeat; /* NULL: nothing is left out */
     LhNews news;
     LhOpBuffer buffer;
     uint32_t tiers_used; /* bit set */
@@ -217,7 +222,8 @@ bool lh_host_pass_sync(LhEngine *e, LhSimRank *rank);
 /* What is there before the first op. */
 void lh_memory_begins(LhEngine *e);
 
-/* The host of @rank gets to @node, op @id, an alloc or a free, at @time_ps. */
+/* The host of @rank gets to @node, op @id of its program, an alloc or a free, at @time_ps of the
+ * run. */
 void lh_memory_changes(LhEngine *e, const LhSimRank *rank, uint32_t id, const LhNode *node,
                        LhTime time_ps);
 
@@ -247,6 +253,22 @@ void lh_hop_left(LhEngine *e, uint32_t flow);
 
 /* What @flow brings is there. */
 void lh_flow_arrived(LhEngine *e, uint32_t flow);
+
+/* repeat.c */
+
+/* NULL if something asks for every op, or lets layers differ. */
+LhRepeat *lh_repeat_new(const LhEngine *e);
+void lh_repeat_free(LhRepeat *repeat, uint32_t ranks);
+
+/* Op @id of the rank, as its nodes count, has been issued: @node, which is @op of its program. */
+void lh_repeat_issue(LhEngine *e, const LhSimRank *rank, LhNode *node, const LhOp *op);
+
+/* Takes note of what happens to an op, as the rank's nodes count, or to a message. */
+void lh_repeat_note_flow(LhEngine *e, LhRepeatEvent event, uint32_t flow);
+void lh_repeat_note_op(LhEngine *e, LhRepeatEvent event, const LhSimRank *rank, uint32_t id);
+
+/* All that happens in this instant has happened. */
+void lh_repeat_instant(LhEngine *e);
 
 /* result.c */
 void lh_engine_init(LhEngine *e, const LhSimParams *params, const LhFold *fold);

@@ -25,7 +25,8 @@ issue_memory(LhEngine *e, LhSimRank *rank, LhNode *node, const LhOp *op)
     node->after_all = 0;
     node->region = op->memory.region;
     if (rank->gate == LH_NO_NODE)
-        lh_memory_changes(e, rank, op->id, node, MAX(rank->host_ps, e->now));
+        lh_memory_changes(e, rank, op->id + rank->skipped_ops, node,
+                          MAX(rank->host_ps, e->now) + e->skipped_ps);
     lh_nodes_retire(&rank->nodes);
 }
 
@@ -189,6 +190,20 @@ issue(LhEngine *e, LhSimRank *rank, const LhOp *op)
     enqueue(rank, node, op->id);
 }
 
+/* The op by the numbers of nodes: those of ops that were left out are not there. */
+static void
+renumber(const LhSimRank *rank, LhOp *op)
+{
+    uint32_t kept = 0;
+
+    op->id -= rank->skipped_ops;
+    for (uint32_t i = 0; i < op->after_count; i++) {
+        if (op->after[i] >= rank->skipped_ops) /* else it is done since long */
+            op->after[kept++] = op->after[i] - rank->skipped_ops;
+    }
+    op->after_count = (uint8_t)kept;
+}
+
 bool
 lh_host_pull_step(LhEngine *e, LhSimRank *rank)
 {
@@ -199,8 +214,15 @@ lh_host_pull_step(LhEngine *e, LhSimRank *rank)
         rank->ended = true;
         return false;
     }
-    for (uint32_t i = 0; i < e->buffer.ops_count; i++)
-        issue(e, rank, &e->buffer.ops[i]);
+    for (uint32_t i = 0; i < e->buffer.ops_count; i++) {
+        LhOp *op = &e->buffer.ops[i];
+
+        if (rank->skipped_ops > 0)
+            renumber(rank, op);
+        issue(e, rank, op);
+        if (e->repeat != NULL)
+            lh_repeat_issue(e, rank, lh_node(&rank->nodes, op->id), op);
+    }
     return true;
 }
 
@@ -228,7 +250,8 @@ lh_host_pass_sync(LhEngine *e, LhSimRank *rank)
         node->gate = LH_NO_NODE;
         node->issued_ps += end;
         if (node->kind == LH_OP_ALLOC || node->kind == LH_OP_FREE)
-            lh_memory_changes(e, rank, later, node, node->issued_ps);
+            lh_memory_changes(e, rank, later + rank->skipped_ops, node,
+                              node->issued_ps + e->skipped_ps);
     }
     if (rank->gate == id) {
         rank->gate = LH_NO_NODE;

@@ -133,6 +133,8 @@ start_flow(LhEngine *e, const LhEnds *ends, const LhRoute *route, uint64_t bytes
     }
     moving->ends[flow] = *ends;
     check_shared(e, ends);
+    if (e->repeat != NULL)
+        lh_repeat_note_flow(e, LH_EVENT_FLOW_STARTS, flow);
     if (e->causes != NULL)
         lh_causes_flow_starts(e->causes, flow, route, ends->nodes, ends->hop, e->now);
     return flow;
@@ -361,6 +363,8 @@ lh_flow_arrived(LhEngine *e, uint32_t flow)
 {
     if (e->causes != NULL)
         lh_causes_flow_arrived(e->causes, flow, e->now);
+    if (e->repeat != NULL)
+        lh_repeat_note_flow(e, LH_EVENT_FLOW_ARRIVES, flow);
     lh_flows_release(e->moving.flows, flow);
     e->moving.under_way[e->moving.ends[flow].whole]--;
     if (e->moving.ends[flow].hop)
@@ -501,7 +505,7 @@ refuse_collective(LhEngine *e, const LhSimRank *rank, uint32_t id)
         g_set_error(&e->error, LH_ERROR, LH_ERROR_RUNTIME,
                     "rank %u, op %u: another rank calls another collective in its place; all ranks "
                     "of a communicator call the same ones in one order",
-                    rank->index, id);
+                    rank->index, id + rank->skipped_ops);
 }
 
 void

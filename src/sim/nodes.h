@@ -45,6 +45,7 @@ typedef struct {
     double rate;      /* compute: of work_ps, while it runs; 1: as if alone */
     double share;     /* of its time that it takes */
     uint64_t bytes, flops;
+    uint64_t alike; /* the same for ops that do the same: repeat.c */
 } LhNode;
 
 typedef struct {

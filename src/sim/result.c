@@ -140,6 +140,7 @@ lh_engine_init(LhEngine *e, const LhSimParams *params, const LhFold *fold)
     init_stragglers(e);
     init_tails(e);
     lh_memory_begins(e);
+    e->repeat = lh_repeat_new(e);
 }
 
 void
@@ -163,6 +164,7 @@ lh_engine_clear(LhEngine *e)
     g_free(e->moving.hops);
     g_free(e->news.ranks);
     lh_causes_free(e->causes);
+    lh_repeat_free(e->repeat, e->ranks_count);
     lh_matcher_clear(&e->matcher);
     lh_flows_free(e->moving.flows);
     lh_load_free(e->moving.load);
@@ -275,7 +277,7 @@ close_accounts(LhEngine *e, LhSimResult *result)
         if (e->results[r].finish_ps > e->results[last].finish_ps)
             last = r;
     result->makespan_ps = e->results[last].finish_ps;
-    e->now = result->makespan_ps;
+    e->now = result->makespan_ps - e->skipped_ps;
     for (uint32_t r = 0; r < e->ranks_count; r++)
         if (r != last && lh_engine_plays(e, r))
             lh_account_wait(&e->ranks[r].account, &e->ranks[last].account, e->now);
@@ -325,6 +327,9 @@ lh_engine_summarise(LhEngine *e)
     result->out_of_memory = g_steal_pointer(&e->out_of_memory);
     result->events = e->events;
     result->ops = e->ops;
+    for (uint32_t r = 0; r < e->ranks_count; r++)
+        result->skipped_ops +=
+            lh_engine_plays(e, r) ? (uint64_t)e->ranks[r].skipped_ops * lh_engine_weight(e, r) : 0;
     result->provenance = e->cost.provenance;
     result->compute_error =
         e->cost.spent_s > 0 ? e->cost.uncertain_s / e->cost.spent_s : LH_MODEL_ERROR;

@@ -56,6 +56,7 @@ typedef struct {
      * all, by time. */
     uint32_t timeline_stride;
     bool unfolded;       /* every rank is simulated, also where one could stand for others */
+    bool unskipped;      /* every layer and micro-batch is simulated, also where they repeat */
     LhMemorySink memory; /* NULL: none */
     void *memory_data;
     LhLinkSink links; /* NULL: none */
@@ -151,6 +152,8 @@ typedef struct {
     uint32_t simulated_ranks; /* the others do what one of these does (network/fold.h) */
     uint64_t events;          /* compute completions + message completions */
     uint64_t ops;
+    uint64_t skipped_ops; /* of these, in layers and micro-batches that were found to repeat what
+                             was simulated, to the picosecond */
     /* The busiest link: bytes carried over capacity x makespan. */
     uint32_t busiest_link; /* UINT32_MAX: none carried anything */
     double busiest_link_utilisation;

@@ -343,11 +343,11 @@ lh_flows_arrive(LhFlows *f, LhTime now, uint32_t *index)
 
 /* What a link shared by many ranks carries may not fit 64 bits. */
 static void
-carry(LhFlows *f, uint32_t link)
+carry(LhFlows *f, uint32_t link, uint32_t times)
 {
     if (f->carries == NULL)
         f->carries = g_new0(uint32_t, f->pairs_first);
-    f->carries[link]++;
+    f->carries[link] += times;
 }
 
 void
@@ -356,7 +356,17 @@ lh_flows_count(LhFlows *f, const LhRoute *route, uint64_t bytes)
     for (uint32_t i = 0; i < route->links_count; i++)
         if (G_UNLIKELY(__builtin_add_overflow(f->links[route->links[i]].bytes, bytes,
                                               &f->links[route->links[i]].bytes)))
-            carry(f, route->links[i]);
+            carry(f, route->links[i], 1);
+}
+
+void
+lh_flows_count_link(LhFlows *f, uint32_t id, LhWide bytes)
+{
+    const LhWide sum = bytes + f->links[id].bytes;
+
+    if (G_UNLIKELY(sum >> 64 > 0))
+        carry(f, id, (uint32_t)(sum >> 64));
+    f->links[id].bytes = (uint64_t)sum;
 }
 
 LhWide

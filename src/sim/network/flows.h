@@ -57,6 +57,9 @@ void lh_flows_release(LhFlows *flows, uint32_t index);
 /* Counts @bytes that cross the links of @route outside of any flow. */
 void lh_flows_count(LhFlows *flows, const LhRoute *route, uint64_t bytes);
 
+/* Counts @bytes that cross link @id. */
+void lh_flows_count_link(LhFlows *flows, uint32_t id, LhWide bytes);
+
 /* Bytes of all messages that crossed directed link @id so far. */
 LhWide lh_flows_link_bytes(const LhFlows *flows, uint32_t id);
 

@@ -1,0 +1,703 @@
+/* See the header. */
+#include "sim/repeat.h"
+
+#include "base/error.h"
+#include "program/work.h"
+#include "sim/engine.h"
+
+#include <string.h>
+
+#define WINDOWS 1024   /* that are remembered */
+#define PERIOD_MAX 256 /* windows */
+#define PERIODS_MAX 4  /* that are taken as one, until all that is under way was issued in it */
+#define KINDS_OF_EVENTS 8
+
+/* An alloc or a free as it was issued in the period. */
+typedef struct {
+    LhNode node;
+    uint32_t id;                    /* of the rank's nodes */
+    uint16_t layers, micro_batches; /* from one period to the next, modulo 2^16 */
+    LhTime at_ps, host_ps; /* when its host was asked for it, and got to it: the later counts */
+} Change;
+
+/* The ops of a rank that were issued in the period. */
+typedef struct {
+    GArray *hashes;   /* of uint64_t */
+    GArray *changes;  /* of Change */
+    uint32_t periods; /* that the program goes on to repeat them, as far as it was looked ahead */
+    LhCursor behind;  /* these */
+} Issued;
+
+/* All that is counted. */
+typedef struct {
+    uint64_t events, ops;
+    double spent_s, uncertain_s, judged_s;
+    LhTime *host_ps;
+    LhRankResult *ranks; /* with what is not accounted for yet */
+    LhWide *links;
+    LhApart apart[LH_APARTS]; /* without folds */
+    uint64_t *whole_bytes;
+} Counts;
+
+struct _LhRepeat {
+    uint32_t reference;          /* whose layers and micro-batches begin windows */
+    uint16_t layer, micro_batch; /* where its first stream is */
+    bool begun;                  /* it has got to the second */
+    bool due;                    /* a window ends in this instant */
+    uint64_t hash;               /* of the window so far, ... */
+    LhTime began_ps;             /* ... which began then, ... */
+    uint32_t *bases;             /* ... when so many ops of each rank had been issued */
+    uint64_t hashes[WINDOWS];    /* of the latest windows, by number modulo WINDOWS */
+    uint32_t windows;            /* that have ended since something was left out */
+    /* The period that is being recorded; 0 windows: none. */
+    uint32_t period, recorded;
+    LhTime since_ps;
+    uint64_t state; /* when it began */
+    bool sync;      /* a host waits in it */
+    Issued *issued; /* [ranks] */
+    Counts counts;  /* when it began */
+    LhOpBuffer buffer;
+};
+
+/* ---- hashes ---- */
+
+static inline uint64_t
+mix(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * UINT64_C(0x9E3779B97F4A7C15) + 1;
+    return hash ^ hash >> 29;
+}
+
+static uint64_t
+mix_bytes(uint64_t hash, const void *data, gsize bytes)
+{
+    const unsigned char *at = data;
+    uint64_t word = 0;
+
+    for (; bytes >= sizeof(word); bytes -= sizeof(word), at += sizeof(word)) {
+        memcpy(&word, at, sizeof(word));
+        hash = mix(hash, word);
+    }
+    word = 0;
+    memcpy(&word, at, bytes);
+    return mix(hash, word);
+}
+
+static uint64_t
+mix_group(uint64_t hash, const LhGroup *g)
+{
+    hash = mix(hash, (uint64_t)g->base << 32 | g->count);
+    hash = mix(hash, (uint64_t)g->stride << 32 | g->outer_count);
+    return mix(hash, g->outer_stride);
+}
+
+static uint64_t
+mix_compute(uint64_t hash, const LhProgram *program, const LhOp *op)
+{
+    hash = mix(hash, op->compute.kernel);
+    hash = mix_bytes(hash, &op->compute.args, sizeof(op->compute.args));
+    for (uint32_t i = 0; i < op->compute.regions_count; i++)
+        hash = mix(hash, lh_region_bytes(program, op->compute.regions[i]));
+    return hash;
+}
+
+static uint64_t
+mix_exchange(uint64_t hash, const LhOp *op, const LhPart *parts)
+{
+    for (uint32_t i = 0; i < op->exchange.parts_count; i++) {
+        const LhPart *part = &parts[op->exchange.parts_first + i];
+
+        hash = mix(hash, (uint64_t)part->peer << 1 | part->send);
+        hash = mix(hash, part->wire_bytes);
+    }
+    return mix(hash, op->exchange.parts_count);
+}
+
+static uint64_t
+mix_collective(uint64_t hash, const LhProgram *program, const LhOp *op, const uint32_t *counts)
+{
+    const uint64_t members = lh_group_size(&op->collective.group);
+
+    hash = mix_group(hash, &op->collective.group);
+    hash = mix(hash, (uint64_t)op->collective.kind << 32 | op->collective.tensors_count);
+    hash = mix(hash, op->collective.wire_bytes);
+    for (uint32_t i = 0; i < op->collective.tensors_count; i++) {
+        hash = mix(hash, lh_region_bytes(program, op->collective.send[i]));
+        hash = mix(hash, lh_region_bytes(program, op->collective.receive[i]));
+    }
+    if (op->collective.uneven)
+        hash = mix_bytes(hash, &counts[op->collective.counts_first],
+                         2 * members * op->collective.tensors_count * sizeof(*counts));
+    return hash;
+}
+
+static uint64_t
+mix_memory(uint64_t hash, const LhProgram *program, const LhOp *op)
+{
+    const LhSlot *slot = &program->slots[op->memory.region.slot];
+
+    hash = mix(hash, (uint64_t)slot->category << 32 | (uint64_t)slot->kind);
+    return mix(hash, lh_region_bytes(program, op->memory.region));
+}
+
+/* All of an op that the simulator looks at, but for what tells it from the same op of another
+ * layer. */
+static uint64_t
+hash_of_op(const LhProgram *program, const LhOp *op, const LhOpBuffer *buffer)
+{
+    uint64_t hash = (uint64_t)op->kind << 32 | (uint64_t)op->stream << 24 |
+                    (uint64_t)op->phase << 16 | (uint64_t)op->communicator << 8 | op->module;
+
+    for (uint32_t i = 0; i < op->after_count; i++)
+        hash = mix(hash, op->id - op->after[i]);
+    switch (op->kind) {
+    case LH_OP_COMPUTE:
+        return mix_compute(hash, program, op);
+    case LH_OP_EXCHANGE:
+        return mix_exchange(hash, op, buffer->parts);
+    case LH_OP_COLLECTIVE:
+        return mix_collective(hash, program, op, buffer->counts);
+    case LH_OP_ALLOC:
+    case LH_OP_FREE:
+        return mix_memory(hash, program, op);
+    default:
+        return mix(hash, 0);
+    }
+}
+
+/* ---- what happens ---- */
+
+static void
+note(LhEngine *e, LhRepeatEvent event, uint64_t subject, uint64_t what)
+{
+    LhRepeat *p = e->repeat;
+
+    p->hash = mix(p->hash, (uint64_t)(e->now - p->began_ps));
+    p->hash = mix(p->hash, subject * KINDS_OF_EVENTS + (uint64_t)event);
+    p->hash = mix(p->hash, what);
+}
+
+/* Op @id of rank @r, by its place among those that were issued in the window, or before it. */
+static uint64_t
+name_of(const LhRepeat *p, uint32_t r, uint32_t id)
+{
+    return (uint64_t)r << 32 | (id - p->bases[r]);
+}
+
+void
+lh_repeat_note_op(LhEngine *e, LhRepeatEvent event, const LhSimRank *rank, uint32_t id)
+{
+    LhRepeat *p = e->repeat;
+    const LhNode *node = lh_node(&rank->nodes, id);
+
+    if (p->begun)
+        note(e, event, name_of(p, rank->index, id), node->stream);
+    if (event != LH_EVENT_OP_ENDS || rank->index != p->reference || node->stream != 0 ||
+        (node->layer == p->layer && node->micro_batch == p->micro_batch))
+        return;
+    p->layer = node->layer;
+    p->micro_batch = node->micro_batch;
+    p->due = true;
+}
+
+void
+lh_repeat_note_flow(LhEngine *e, LhRepeatEvent event, uint32_t flow)
+{
+    const LhEnds *ends = &e->moving.ends[flow];
+
+    if (!e->repeat->begun)
+        return;
+    note(e, event, name_of(e->repeat, ends->ranks[0], ends->nodes[0]),
+         name_of(e->repeat, ends->ranks[1], ends->nodes[1]));
+}
+
+void
+lh_repeat_issue(LhEngine *e, const LhSimRank *rank, LhNode *node, const LhOp *op)
+{
+    LhRepeat *p = e->repeat;
+    Issued *issued = &p->issued[rank->index];
+
+    node->alike = p->begun ? hash_of_op(e->program, op, &e->buffer) : 0;
+    if (!p->begun)
+        return;
+    p->hash = mix(p->hash, name_of(p, rank->index, op->id));
+    p->hash = mix(p->hash, node->alike);
+    p->hash = mix(p->hash, (uint64_t)MAX(rank->host_ps - e->now, 0));
+    if (p->period == 0)
+        return;
+    p->sync |= rank->gate != LH_NO_NODE;
+    g_array_append_val(issued->hashes, node->alike);
+    if (op->kind == LH_OP_ALLOC || op->kind == LH_OP_FREE) {
+        const Change change = {
+            .node = *node, .id = op->id, .at_ps = e->now, .host_ps = rank->host_ps
+        };
+
+        g_array_append_val(issued->changes, change);
+    }
+}
+
+/* ---- states ---- */
+
+/* How far the rank's streams and host are, and what its account of time remembers of the window. */
+static uint64_t
+mix_rank(uint64_t hash, const LhEngine *e, const LhSimRank *rank)
+{
+    const LhAccount *a = &rank->account;
+
+    hash = mix(hash, rank->nodes.issued - rank->nodes.first);
+    hash = mix(hash, rank->gate == LH_NO_NODE ? 0 : 1 + rank->nodes.issued - rank->gate);
+    for (uint32_t s = 0; s < e->streams_count; s++) {
+        const LhQueue *queue = lh_queue(rank, s);
+
+        hash = mix(hash, queue->head == LH_NO_NODE ? 0 : rank->nodes.issued - queue->head);
+    }
+    hash = mix(hash, (uint64_t)rank->ended << 48 | (uint64_t)rank->ctas << 16 |
+                         (uint64_t)rank->computing << 8 | rank->communicating);
+    hash = mix_bytes(hash, &rank->speed, sizeof(rank->speed));
+    for (uint32_t tier = 0; tier < LH_TIERS; tier++)
+        hash = mix(hash, rank->moving[tier]);
+    hash = mix(hash, a->why);
+    if (a->why != LH_BUSY)
+        hash = mix(hash, (uint64_t)(e->now - a->accounted_ps));
+    for (uint32_t i = 0; i < MIN(a->spans_count, LH_SPANS_KEPT); i++) {
+        const LhPastSpan *span = &a->spans[(a->spans_count - 1 - i) % LH_SPANS_KEPT];
+
+        if (span->to_ps <= e->repeat->began_ps)
+            break;
+        hash = mix(hash, span->why);
+        hash = mix(hash, (uint64_t)(e->now - span->to_ps));
+        hash = mix(hash, (uint64_t)(e->now - MAX(span->from_ps, e->repeat->began_ps)));
+    }
+    return hash;
+}
+
+/* An op that is not done: what it is, and how much of it is left. Of messages that is what has
+ * happened since it started. */
+static uint64_t
+mix_node(uint64_t hash, const LhEngine *e, const LhNode *node)
+{
+    hash = mix(hash, node->alike);
+    hash = mix(hash, (uint64_t)node->state << 48 | (uint64_t)node->timed << 40 |
+                         (uint64_t)node->after_count << 32 | node->pending);
+    hash = mix(hash, (uint64_t)MAX(node->issued_ps - e->now, 0));
+    if (node->kind != LH_OP_COMPUTE)
+        return hash;
+    hash = mix_bytes(hash, &node->work_ps, sizeof(node->work_ps));
+    if (node->state == LH_NODE_RUNNING) {
+        hash = mix(hash, (uint64_t)(e->now - node->updated_ps));
+        hash = mix_bytes(hash, &node->rate, sizeof(node->rate));
+    }
+    return hash;
+}
+
+static uint64_t
+state_now(const LhEngine *e)
+{
+    uint64_t hash = 0;
+
+    for (uint32_t r = 0; r < e->ranks_count; r++) {
+        const LhNodes *nodes = &e->ranks[r].nodes;
+
+        for (uint32_t id = nodes->first; lh_engine_plays(e, r) && id < nodes->issued; id++) {
+            const LhNode *node = lh_node(nodes, id);
+
+            hash = node->state == LH_NODE_DONE ? mix(hash, 0) : mix_node(hash, e, node);
+        }
+    }
+    return hash;
+}
+
+static void
+end_window(LhEngine *e)
+{
+    LhRepeat *p = e->repeat;
+    uint64_t hash = mix(p->hash, (uint64_t)(e->now - p->began_ps));
+
+    hash = mix(hash, (uint64_t)e->moving.under_way[0] << 32 | e->moving.under_way[1]);
+    for (uint32_t r = 0; r < e->ranks_count; r++) {
+        if (!lh_engine_plays(e, r))
+            continue;
+        hash = mix_rank(hash, e, &e->ranks[r]);
+        p->bases[r] = e->ranks[r].nodes.issued;
+    }
+    p->hashes[p->windows++ % WINDOWS] = hash;
+    p->hash = 0;
+    p->began_ps = e->now;
+}
+
+/* ---- counts ---- */
+
+/* What the rank's results would be if everyone were asked now. */
+static LhRankResult
+result_so_far(const LhEngine *e, uint32_t r)
+{
+    const LhSimRank *rank = &e->ranks[r];
+    LhRankResult result = e->results[r];
+    const LhTime open_ps = e->now - rank->account.accounted_ps;
+
+    if (rank->account.why == LH_BUSY)
+        result.busy_ps += open_ps;
+    else
+        result.idle_ps[rank->account.why] += open_ps;
+    if (rank->communicating > 0)
+        result.comm_ps += e->now - rank->communicating_ps;
+    return result;
+}
+
+static void
+counts_clear(Counts *c)
+{
+    g_free(c->host_ps);
+    g_free(c->ranks);
+    g_free(c->links);
+    g_free(c->whole_bytes);
+    for (uint32_t i = 0; i < LH_APARTS; i++) {
+        g_free(c->apart[i].sent_bytes);
+        g_free(c->apart[i].link_bytes);
+    }
+    *c = (Counts){ 0 };
+}
+
+static void
+counts_take(Counts *c, const LhEngine *e)
+{
+    const gsize links = e->network->links_count;
+
+    counts_clear(c);
+    c->events = e->events;
+    c->ops = e->ops;
+    c->spent_s = e->cost.spent_s;
+    c->uncertain_s = e->cost.uncertain_s;
+    c->judged_s = e->cost.judged_s;
+    c->host_ps = g_new(LhTime, e->ranks_count);
+    c->ranks = g_new(LhRankResult, e->ranks_count);
+    for (uint32_t r = 0; r < e->ranks_count; r++) {
+        c->host_ps[r] = e->ranks[r].host_ps;
+        c->ranks[r] = result_so_far(e, r);
+    }
+    c->links = g_new(LhWide, links);
+    for (uint32_t i = 0; i < links; i++)
+        c->links[i] = lh_flows_link_bytes(e->moving.flows, i);
+    for (uint32_t i = 0; i < LH_APARTS && e->folded; i++) {
+        c->apart[i].sent_bytes =
+            g_memdup2(e->apart[i].sent_bytes, (gsize)e->ranks_count * LH_TIERS * sizeof(uint64_t));
+        c->apart[i].link_bytes = g_memdup2(e->apart[i].link_bytes, links * sizeof(uint64_t));
+    }
+    if (e->folded)
+        c->whole_bytes = g_memdup2(e->whole_bytes, links * sizeof(uint64_t));
+}
+
+/* Each number grows by @times what it has grown by since @before. */
+static void
+grow(uint64_t *numbers, const uint64_t *before, gsize count, uint64_t times)
+{
+    for (gsize i = 0; i < count; i++)
+        numbers[i] += times * (numbers[i] - before[i]);
+}
+
+static void
+grow_rank(LhEngine *e, uint32_t r, const LhRankResult *before, uint64_t times)
+{
+    const LhRankResult now = result_so_far(e, r);
+    LhRankResult *result = &e->results[r];
+
+    result->busy_ps += (LhTime)times * (now.busy_ps - before->busy_ps);
+    for (int i = 0; i < LH_IDLE_PARTS; i++)
+        result->idle_ps[i] += (LhTime)times * (now.idle_ps[i] - before->idle_ps[i]);
+    result->comm_ps += (LhTime)times * (now.comm_ps - before->comm_ps);
+    grow(&result->flops, &before->flops, 1, times);
+    grow(&result->dense_flops, &before->dense_flops, 1, times);
+    grow(&result->bytes_sent, &before->bytes_sent, 1, times);
+    grow(result->bytes_by_tier, before->bytes_by_tier, LH_TIERS, times);
+}
+
+static void
+counts_grow(LhEngine *e, const Counts *before, uint64_t times)
+{
+    const gsize links = e->network->links_count;
+
+    grow(&e->events, &before->events, 1, times);
+    grow(&e->ops, &before->ops, 1, times);
+    e->cost.spent_s += (double)times * (e->cost.spent_s - before->spent_s);
+    e->cost.uncertain_s += (double)times * (e->cost.uncertain_s - before->uncertain_s);
+    e->cost.judged_s += (double)times * (e->cost.judged_s - before->judged_s);
+    for (uint32_t r = 0; r < e->ranks_count; r++)
+        grow_rank(e, r, &before->ranks[r], times);
+    for (uint32_t i = 0; i < links; i++) {
+        const LhWide grown = lh_flows_link_bytes(e->moving.flows, i) - before->links[i];
+
+        lh_flows_count_link(e->moving.flows, i, times * grown);
+    }
+    for (uint32_t i = 0; i < LH_APARTS && e->folded; i++) {
+        grow(e->apart[i].sent_bytes, before->apart[i].sent_bytes, (gsize)e->ranks_count * LH_TIERS,
+             times);
+        grow(e->apart[i].link_bytes, before->apart[i].link_bytes, links, times);
+    }
+    if (e->folded)
+        grow(e->whole_bytes, before->whole_bytes, links, times);
+}
+
+/* ---- what is left out ---- */
+
+/* The next period has the same alloc or free, of a layer or micro-batch further on. */
+static void
+measure_stride(Change *change, const LhOp *op)
+{
+    change->layers = (uint16_t)(op->layer - change->node.layer);
+    change->micro_batches = (uint16_t)(op->micro_batch - change->node.micro_batch);
+}
+
+/* Looks how often rank @r goes on to repeat the period, up to @limit times. */
+static void
+look_ahead(const LhEngine *e, uint32_t r, uint32_t limit)
+{
+    LhRepeat *p = e->repeat;
+    Issued *issued = &p->issued[r];
+    LhCursor cursor = e->cursors[r]; /* a copy, which goes its own way */
+    guint at = 0, changes = 0;
+
+    issued->periods = 0;
+    issued->behind = cursor;
+    while (issued->periods < limit && lh_cursor_step(&cursor, &p->buffer)) {
+        for (uint32_t i = 0; i < p->buffer.ops_count; i++, at++) {
+            const LhOp *op = &p->buffer.ops[i];
+
+            if (at == issued->hashes->len || hash_of_op(e->program, op, &p->buffer) !=
+                                                 g_array_index(issued->hashes, uint64_t, at))
+                return;
+            if (issued->periods == 0 && (op->kind == LH_OP_ALLOC || op->kind == LH_OP_FREE))
+                measure_stride(&g_array_index(issued->changes, Change, changes++), op);
+        }
+        if (at == issued->hashes->len) {
+            issued->periods++;
+            issued->behind = cursor;
+            at = 0;
+        }
+    }
+}
+
+/* How many periods all ranks go on to repeat. */
+static uint32_t
+periods_ahead(const LhEngine *e)
+{
+    LhRepeat *p = e->repeat;
+    uint32_t periods = UINT32_MAX;
+
+    for (uint32_t r = 0; r < e->ranks_count && periods > 0; r++) {
+        if (!lh_engine_plays(e, r) || p->issued[r].hashes->len == 0)
+            continue;
+        look_ahead(e, r, periods);
+        periods = p->issued[r].periods;
+    }
+    return periods == UINT32_MAX ? 0 : periods;
+}
+
+/* The rank's memory in so many periods. */
+static void
+change_memory(LhEngine *e, const LhSimRank *rank, uint32_t periods)
+{
+    LhRepeat *p = e->repeat;
+    const Issued *issued = &p->issued[rank->index];
+    const LhTime period_ps = e->now - p->since_ps;
+    const LhTime host_ps = rank->host_ps - p->counts.host_ps[rank->index];
+
+    for (uint32_t k = 1; k <= periods; k++) {
+        for (guint i = 0; i < issued->changes->len; i++) {
+            const Change *change = &g_array_index(issued->changes, Change, i);
+            LhNode node = change->node;
+
+            node.layer = (uint16_t)(node.layer + k * change->layers);
+            node.micro_batch = (uint16_t)(node.micro_batch + k * change->micro_batches);
+            lh_memory_changes(
+                e, rank, change->id + rank->skipped_ops + k * issued->hashes->len, &node,
+                MAX(change->host_ps + k * host_ps, change->at_ps + k * period_ps) + e->skipped_ps);
+        }
+    }
+}
+
+/* The rank's program goes on behind so many periods. */
+static void
+pass_periods(LhEngine *e, LhSimRank *rank, uint32_t periods)
+{
+    LhRepeat *p = e->repeat;
+    const LhTime host_ps = rank->host_ps - p->counts.host_ps[rank->index];
+    const Issued *issued = &p->issued[rank->index];
+    const uint32_t ops = periods * issued->hashes->len;
+    LhCursor *cursor = &e->cursors[rank->index];
+    const uint32_t until = cursor->own.next_id + ops;
+
+    change_memory(e, rank, periods);
+    if (ops > 0 && issued->periods == periods)
+        *cursor = issued->behind;
+    while (cursor->own.next_id < until)
+        lh_cursor_step(cursor, &p->buffer);
+    rank->skipped_ops += ops;
+    rank->host_ps += periods * (host_ps - (e->now - p->since_ps));
+}
+
+/* Whether the period has all that the rank's state at its end depends on: its messages, and what it
+ * has been waiting for. */
+static bool
+is_whole(const LhEngine *e, const LhSimRank *rank)
+{
+    const LhTime since_ps = e->repeat->since_ps;
+
+    if (rank->gate != LH_NO_NODE ||
+        (rank->account.why == LH_IDLE_IMBALANCE && rank->account.accounted_ps < since_ps))
+        return false;
+    for (uint32_t s = 0; s < e->streams_count; s++) {
+        const uint32_t head = lh_queue(rank, s)->head;
+        const LhNode *node = head != LH_NO_NODE ? lh_node(&rank->nodes, head) : NULL;
+
+        if (node != NULL && node->state == LH_NODE_RUNNING && node->kind != LH_OP_COMPUTE &&
+            node->start_ps < since_ps)
+            return false;
+    }
+    return true;
+}
+
+/* False: not yet, but perhaps with one period more. */
+static bool
+leave_out(LhEngine *e)
+{
+    LhRepeat *p = e->repeat;
+    const LhTime period_ps = e->now - p->since_ps;
+    uint32_t periods;
+
+    for (uint32_t r = 0; r < e->ranks_count; r++)
+        if (lh_engine_plays(e, r) && !is_whole(e, &e->ranks[r]))
+            return false;
+    if (state_now(e) != p->state)
+        return false;
+    periods = periods_ahead(e);
+    if (periods == 0)
+        return true;
+    for (uint32_t r = 0; r < e->ranks_count; r++)
+        if (lh_engine_plays(e, r))
+            pass_periods(e, &e->ranks[r], periods);
+    counts_grow(e, &p->counts, periods);
+    e->skipped_ps += periods * period_ps;
+    return true;
+}
+
+/* ---- periods ---- */
+
+/* The shortest period of which the last two are equal; 0: there is none. */
+static uint32_t
+find_period(const LhRepeat *p)
+{
+    const uint32_t known = MIN(p->windows, WINDOWS);
+
+    for (uint32_t period = 1; period <= MIN(known / 2, PERIOD_MAX); period++) {
+        uint32_t same = 0;
+
+        while (same < period && p->hashes[(p->windows - 1 - same) % WINDOWS] ==
+                                    p->hashes[(p->windows - 1 - same - period) % WINDOWS])
+            same++;
+        if (same == period)
+            return period;
+    }
+    return 0;
+}
+
+static void
+begin_period(LhEngine *e, uint32_t period)
+{
+    LhRepeat *p = e->repeat;
+
+    p->period = period;
+    p->recorded = 0;
+    p->sync = false;
+    p->since_ps = e->now;
+    for (uint32_t r = 0; r < e->ranks_count; r++) {
+        if (!lh_engine_plays(e, r))
+            continue;
+        g_array_set_size(p->issued[r].hashes, 0);
+        g_array_set_size(p->issued[r].changes, 0);
+    }
+    p->state = state_now(e);
+    counts_take(&p->counts, e);
+}
+
+/* A window of the period is over. */
+static void
+go_on(LhEngine *e)
+{
+    LhRepeat *p = e->repeat;
+
+    p->recorded++;
+    if (p->sync || p->hashes[(p->windows - 1) % WINDOWS] !=
+                       p->hashes[(p->windows - 1 - p->period) % WINDOWS]) {
+        p->period = 0;
+    } else if (p->recorded % p->period == 0 &&
+               (leave_out(e) || p->recorded == PERIODS_MAX * p->period)) {
+        p->period = 0;
+        p->windows = 0;
+    }
+}
+
+void
+lh_repeat_instant(LhEngine *e)
+{
+    LhRepeat *p = e->repeat;
+    uint32_t period;
+
+    if (!p->due)
+        return;
+    p->due = false;
+    p->begun = true;
+    end_window(e);
+    if (p->period > 0)
+        go_on(e);
+    if (p->period > 0)
+        return;
+    period = find_period(p);
+    if (period > 0)
+        begin_period(e, period);
+}
+
+/* ---- the whole ---- */
+
+static bool
+may_skip(const LhSimParams *p)
+{
+    return !p->unskipped && p->timeline == NULL && p->memory == NULL && p->links == NULL &&
+           !p->path && !p->precedence && p->jitter <= 0 && p->compute_time == NULL &&
+           p->time_share == NULL && p->steps_max == 0;
+}
+
+LhRepeat *
+lh_repeat_new(const LhEngine *e)
+{
+    LhRepeat *p;
+
+    if (!may_skip(e->params))
+        return NULL;
+    p = g_new0(LhRepeat, 1);
+    p->bases = g_new0(uint32_t, e->ranks_count);
+    p->issued = g_new0(Issued, e->ranks_count);
+    for (uint32_t r = e->ranks_count; r-- > 0;) {
+        if (!lh_engine_plays(e, r))
+            continue;
+        p->issued[r].hashes = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+        p->issued[r].changes = g_array_new(FALSE, FALSE, sizeof(Change));
+        p->reference = r;
+    }
+    return p;
+}
+
+void
+lh_repeat_free(LhRepeat *p, uint32_t ranks)
+{
+    if (p == NULL)
+        return;
+    for (uint32_t r = 0; r < ranks; r++) {
+        g_clear_pointer(&p->issued[r].hashes, g_array_unref);
+        g_clear_pointer(&p->issued[r].changes, g_array_unref);
+    }
+    counts_clear(&p->counts);
+    lh_op_buffer_clear(&p->buffer);
+    g_free(p->issued);
+    g_free(p->bases);
+    g_free(p);
+}

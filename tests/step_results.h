@@ -1,0 +1,117 @@
+/*
+ * Steps of scenarios that are simulated in two ways, in short and op by op, which have the same
+ * results.
+ */
+#pragma once
+
+#include "base/rng.h"
+#include "plan/setup_step.h"
+#include "run_tests.h"
+
+#include <string.h>
+
+/* The step of a scenario with these members; NULL if it is refused. Both are the caller's. */
+static inline LhSetup *
+setup_of(const char *members, LhScenario **scenario)
+{
+    g_autofree char *text =
+        g_strdup_printf("{\"schema\": \"longhaul.scenario/1\", \"step\": true, %s}", members);
+    g_autoptr(GError) error = NULL;
+    LhSetup *setup;
+
+    *scenario = lh_scenario_parse("s.json", text, strlen(text), &error);
+    ck_assert_msg(*scenario != NULL, "%s: %s", members, error != NULL ? error->message : "");
+    setup = lh_setup_new(*scenario, &error);
+    return setup;
+}
+
+static inline LhSimParams
+params_of(const LhSetup *setup, const LhProgram *program, bool path)
+{
+    return (LhSimParams){ .program = program,
+                          .network = &setup->network,
+                          .device = setup->device,
+                          .network_model = setup->network_model,
+                          .collectives = setup->collectives,
+                          .cost = setup->cost,
+                          .framework = setup->framework,
+                          .jitter = setup->scenario->jitter,
+                          .seed = setup->scenario->seed,
+                          .stragglers = setup->scenario->straggler,
+                          .path = path,
+                          .memory_limit_bytes = lh_setup_memory_limit_bytes(setup, program) };
+}
+
+static inline void
+check_rank(const char *text, uint32_t rank, const LhRankResult *a, const LhRankResult *b)
+{
+    LhTime idle_ps[2] = { 0 };
+
+    ck_assert_msg(
+        a->finish_ps == b->finish_ps && a->busy_ps == b->busy_ps && a->comm_ps == b->comm_ps,
+        "%s: rank %u ends at %" G_GINT64_FORMAT " ps, computes for %" G_GINT64_FORMAT
+        ", communicates for %" G_GINT64_FORMAT "; in short %" G_GINT64_FORMAT ", %" G_GINT64_FORMAT
+        ", %" G_GINT64_FORMAT,
+        text, rank, b->finish_ps, b->busy_ps, b->comm_ps, a->finish_ps, a->busy_ps, a->comm_ps);
+    /* Of several that arrive in one instant, the wait for them is put down to what either did. */
+    for (int i = 0; i < LH_IDLE_PARTS; i++) {
+        idle_ps[0] += a->idle_ps[i];
+        idle_ps[1] += b->idle_ps[i];
+    }
+    ck_assert_msg(idle_ps[0] == idle_ps[1], "%s: idle time of rank %u", text, rank);
+    for (int tier = 0; tier < LH_TIERS; tier++)
+        ck_assert_msg(a->bytes_by_tier[tier] == b->bytes_by_tier[tier], "%s: bytes of rank %u",
+                      text, rank);
+    ck_assert_msg(a->flops == b->flops && a->dense_flops == b->dense_flops, "%s: flops", text);
+    ck_assert_msg(a->peak_bytes == b->peak_bytes && a->peak_at_ps == b->peak_at_ps,
+                  "%s: peak of rank %u", text, rank);
+    ck_assert_msg(
+        a->peak_op.op == b->peak_op.op && a->peak_op.layer == b->peak_op.layer &&
+            a->peak_op.micro_batch == b->peak_op.micro_batch,
+        "%s: peak of rank %u is op %u of layer %u, micro-batch %u; in short op %u, %u, %u", text,
+        rank, b->peak_op.op, b->peak_op.layer, b->peak_op.micro_batch, a->peak_op.op,
+        a->peak_op.layer, a->peak_op.micro_batch);
+    ck_assert_mem_eq(a->peak_by_category, b->peak_by_category, sizeof(a->peak_by_category));
+}
+
+static inline void
+check_same(const char *text, const LhSimResult *shorter, const LhSimResult *whole)
+{
+    ck_assert_msg(shorter->makespan_ps == whole->makespan_ps,
+                  "%s: %" G_GINT64_FORMAT " ps, in short %" G_GINT64_FORMAT, text,
+                  whole->makespan_ps, shorter->makespan_ps);
+    for (uint32_t r = 0; r < whole->ranks_count; r++)
+        check_rank(text, r, &shorter->ranks[r], &whole->ranks[r]);
+    ck_assert_msg(shorter->ops == whole->ops && shorter->events == whole->events,
+                  "%s: %" G_GUINT64_FORMAT " ops, %" G_GUINT64_FORMAT
+                  " events; in short %" G_GUINT64_FORMAT ", %" G_GUINT64_FORMAT,
+                  text, whole->ops, whole->events, shorter->ops, shorter->events);
+    for (int tier = 0; tier < LH_TIERS; tier++)
+        ck_assert_msg(shorter->link_bytes[tier] == whole->link_bytes[tier], "%s: bytes over %s",
+                      text, lh_tier_names[tier]);
+    ck_assert_uint_eq(shorter->busiest_link, whole->busiest_link);
+    ck_assert_double_eq(shorter->busiest_link_utilisation, whole->busiest_link_utilisation);
+    ck_assert_int_eq(shorter->out_of_memory == NULL, whole->out_of_memory == NULL);
+    if (whole->out_of_memory != NULL) {
+        ck_assert_uint_eq(shorter->out_of_memory->rank, whole->out_of_memory->rank);
+        ck_assert_int_eq(shorter->out_of_memory->time_ps, whole->out_of_memory->time_ps);
+        ck_assert_uint_eq(shorter->out_of_memory->op.op, whole->out_of_memory->op.op);
+        ck_assert_uint_eq(shorter->out_of_memory->op.layer, whole->out_of_memory->op.layer);
+    }
+    ck_assert_double_eq_tol(shorter->compute_error, whole->compute_error, 1e-6);
+    ck_assert_int_eq((int)shorter->provenance, (int)whole->provenance);
+}
+
+/* ---- random steps ---- */
+
+static inline const char *
+pick(const char *const *words, uint64_t seed, uint32_t what)
+{
+    return words[lh_rng_bits(seed, what, 0) % g_strv_length((char **)words)];
+}
+
+static inline uint32_t
+number(const uint32_t *numbers, uint32_t count, uint64_t seed, uint32_t what)
+{
+    return numbers[lh_rng_bits(seed, what, 0) % count];
+}
