@@ -492,14 +492,20 @@ periods_ahead(const LhEngine *e)
     return periods == UINT32_MAX ? 0 : periods;
 }
 
+/* What the rank's host has spent in the period. */
+static LhTime
+host_time(const LhEngine *e, const LhSimRank *rank)
+{
+    return rank->host_ps - e->repeat->counts.host_ps[rank->index];
+}
+
 /* The rank's memory in so many periods. */
 static void
 change_memory(LhEngine *e, const LhSimRank *rank, uint32_t periods)
 {
     LhRepeat *p = e->repeat;
     const Issued *issued = &p->issued[rank->index];
-    const LhTime period_ps = e->now - p->since_ps;
-    const LhTime host_ps = rank->host_ps - p->counts.host_ps[rank->index];
+    const LhTime period_ps = e->now - p->since_ps, host_ps = host_time(e, rank);
 
     for (uint32_t k = 1; k <= periods; k++) {
         for (guint i = 0; i < issued->changes->len; i++) {
@@ -520,7 +526,7 @@ static void
 pass_periods(LhEngine *e, LhSimRank *rank, uint32_t periods)
 {
     LhRepeat *p = e->repeat;
-    const LhTime host_ps = rank->host_ps - p->counts.host_ps[rank->index];
+    const LhTime host_ps = host_time(e, rank);
     const Issued *issued = &p->issued[rank->index];
     const uint32_t ops = periods * issued->hashes->len;
     LhCursor *cursor = &e->cursors[rank->index];
@@ -536,13 +542,14 @@ pass_periods(LhEngine *e, LhSimRank *rank, uint32_t periods)
 }
 
 /* Whether the period has all that the rank's state at its end depends on: its messages, and what it
- * has been waiting for. */
+ * has been waiting for. And its host does not come closer to its device, which would wait for it in
+ * the end. */
 static bool
 is_whole(const LhEngine *e, const LhSimRank *rank)
 {
     const LhTime since_ps = e->repeat->since_ps;
 
-    if (rank->gate != LH_NO_NODE ||
+    if (rank->gate != LH_NO_NODE || host_time(e, rank) > e->now - since_ps ||
         (rank->account.why == LH_IDLE_IMBALANCE && rank->account.accounted_ps < since_ps))
         return false;
     for (uint32_t s = 0; s < e->streams_count; s++) {
