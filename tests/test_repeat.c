@@ -104,8 +104,24 @@ START_TEST(steps_in_short_are_whole_steps)
         shorter += share > 0;
     }
     ck_assert_uint_gt(ran, cases / 2);
-    ck_assert_uint_gt(shorter, cases / 4);
+    ck_assert_uint_ge(shorter, cases / 4);
 }
 END_TEST
 
-LH_TEST_MAIN("repeat", steps_in_short_are_whole_steps)
+/* The optimizer's kernels are short: devices wait for hosts there, as soon as what these were ahead
+ * by is used up. */
+START_TEST(hosts_are_as_far_ahead)
+{
+    static const char members[] =
+        "\"model\": \"llama-3-70b\", \"cluster\": \"hgx-h100\", \"ranks\": 8, \"seq_length\": "
+        "\"2K\", "
+        "\"tensor_model_parallel_size\": \"8\", \"schedule\": [\"ring\"], \"shard\": \"ddp\"";
+    double left_out = 0;
+
+    for (LhTime launch_ps = 20000000; launch_ps < 120000000; launch_ps += launch_ps / 20)
+        left_out += check(members, launch_ps);
+    ck_assert_double_gt(left_out, 1);
+}
+END_TEST
+
+LH_TEST_MAIN("repeat", steps_in_short_are_whole_steps, hosts_are_as_far_ahead)
