@@ -115,7 +115,7 @@ mpirun)
     export OMPI_MCA_oob_tcp_if_include=10.77.0.0/24 OMPI_MCA_hwloc_base_binding_policy=none
     export OMPI_MCA_orte_tmpdir_base=$NET_FOLDER # another cluster may have hosts of these names, too
     # So that its daemons notice a host that is gone; tcp_retries2 above is for those that have words under way.
-    export OMPI_MCA_oob_tcp_keepalive_time=3 OMPI_MCA_oob_tcp_keepalive_intvl=1 OMPI_MCA_oob_tcp_keepalive_probes=3
+    export OMPI_MCA_oob_tcp_keepalive_time=3 OMPI_MCA_oob_tcp_keepalive_intvl=1 OMPI_MCA_oob_tcp_keepalive_probes=8
     # Beyond 4 KiB a message starts when both its ends are there, as in the simulator; by default, of up to 64 KiB
     # are sent before. What asks and answers is small then, and waits for little.
     export OMPI_MCA_btl_tcp_eager_limit=4096 OMPI_MCA_btl_tcp_rndv_eager_limit=4096

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 """longhaul run over hosts whose network or processes fail while it runs (hosts: cluster.sh, cables: wire.c).
 
-    faults.py PROGRAM WIRE [--seeds N] [--first SEED] [--jobs N] [--fault NAME]
+    faults.py PROGRAM WIRE [--seeds N] [--first SEED] [--jobs N] [--fault NAME] [--backend mpi|tcp]
 
 A seed draws the schedule, the host, and the moment: from the start of the processes to the end of a run
-without faults. Each run must end in time, with the results of a run without faults or with the name of
+without faults. Messages go by MPI with even seeds and over TCP with odd ones, unless --backend says. Each run must end in time, with the results of a run without faults or with the name of
 the rank or host that does not answer; leave no process of longhaul on any host; and leave every file as
 it was or whole. Exit status 77 where MPI is absent, or the machine makes no hosts.
 """
@@ -29,6 +29,7 @@ RATE = "100mbit"
 SLOW_RATE = "10mbit"
 LOST_PERMILLE = 50
 SCHEDULES = ("ring", "zigzag", "te-a2a")
+BACKENDS = ("mpi", "tcp")
 BEFORE = "as it was before\n"
 HANG_S = 90  # the deadline, Open MPI's end, and what a machine with other load adds
 ORPHAN_S = 30  # likewise, on a host that cannot hear that the run has ended
@@ -64,13 +65,13 @@ def send(pids, number):
 class Run:
     """One run in a folder of its own; with a fault, if there is one."""
 
-    def __init__(self, program, schedule, deadline_s):
+    def __init__(self, program, backend, schedule, deadline_s):
         self.program = program
         self.folder = pathlib.Path(tempfile.mkdtemp())
         self.files = [self.folder / "result.json", self.folder / "timeline.json"]
         for file in self.files:
             file.write_text(BEFORE)
-        words = [CLUSTER, "mpirun", "1", program, "run", "--backend", "mpi", "--ranks", str(HOSTS),
+        words = [CLUSTER, "mpirun", "1", program, "run", "--backend", backend, "--ranks", str(HOSTS),
                  "--schedule", schedule, "--seq-length", "512", "--num-attention-heads", "4", "--kv-channels", "64",
                  "--check-tokens", "4", "--repeat", "6", "--deadline", f"{deadline_s}s",
                  "-o", str(self.files[0]), "--timeline", str(self.files[1])]
@@ -224,14 +225,14 @@ def judge(run, status, fault, host, sha256):
     return "right" if right else "named" if named else "wrong", wrong
 
 
-def try_fault(program, fault, seed, healthy, deadline_s):
-    """One line: fault, seed, host, moment, outcome, seconds, what is wrong. False, and no line, if the machine was
+def try_fault(program, fault, seed, backend, healthy, deadline_s):
+    """One line: fault, seed, backend, host, moment, outcome, seconds, what is wrong. False, and no line, if the machine was
     so busy that the run was over before the fault began: the host that fails says that it waits for others."""
     rng = random.Random(f"{fault} {seed}")
     schedule, host = rng.choice(SCHEDULES), rng.randrange(HOSTS)
-    sha256, seconds = healthy[schedule]
+    sha256, seconds = healthy[backend, schedule]
     moment_s = rng.uniform(0, seconds)
-    run = Run(program, schedule, deadline_s)
+    run = Run(program, backend, schedule, deadline_s)
     run.wait_for_ranks()
     time.sleep(moment_s)
     FAULTS[fault].begin(run, host, seed)
@@ -242,7 +243,7 @@ def try_fault(program, fault, seed, healthy, deadline_s):
     waiting = waiting_ranks(run.words)
     if wrong and (len(waiting) == HOSTS or host in waiting - {0}) and deadline_s < HANG_S / 4:
         return False
-    print(f"{fault:6} seed {seed:2} {schedule:6} host {host} after {moment_s:4.1f} s: {outcome} in "
+    print(f"{fault:6} seed {seed:2} {backend} {schedule:6} host {host} after {moment_s:4.1f} s: {outcome} in "
           f"{run.seconds:.1f} s{''.join('; ' + text for text in wrong)}", flush=True)
     if wrong:
         print("    " + run.words[-3000:].replace("\n", "\n    "), flush=True)
@@ -251,19 +252,20 @@ def try_fault(program, fault, seed, healthy, deadline_s):
 
 def inside(program, cases):
     healthy = {}
-    for schedule in SCHEDULES:
-        run = Run(program, schedule, HANG_S)
-        run.wait_for_ranks()
-        there = time.monotonic()
-        status = run.finish()
-        if status != 0 or run.broken_files():
-            sys.exit(f"{schedule}: status {status} without any fault: {run.words}")
-        healthy[schedule] = run.sha256(), time.monotonic() - there
-        run.clear()
-    for case in cases.split():
-        fault, seed = case.split(":")
+    cases = [case.split(":") for case in cases.split()]
+    for backend in sorted({backend for _, _, backend in cases}):
+        for schedule in SCHEDULES:
+            run = Run(program, backend, schedule, HANG_S)
+            run.wait_for_ranks()
+            there = time.monotonic()
+            status = run.finish()
+            if status != 0 or run.broken_files():
+                sys.exit(f"{backend}, {schedule}: status {status} without any fault: {run.words}")
+            healthy[backend, schedule] = run.sha256(), time.monotonic() - there
+            run.clear()
+    for fault, seed, backend in cases:
         deadline_s = FAULTS[fault].deadline_s
-        while not try_fault(program, fault, int(seed), healthy, deadline_s):
+        while not try_fault(program, fault, int(seed), backend, healthy, deadline_s):
             deadline_s *= 2
 
 
@@ -312,12 +314,14 @@ def main():
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=3)
     parser.add_argument("--fault", choices=FAULTS)
+    parser.add_argument("--backend", choices=BACKENDS)
     args = parser.parse_args()
     program = os.path.realpath(args.program)
     os.environ["WIRE"] = os.path.realpath(args.wire)
     os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"  # Open MPI's
     need_mpi(program)
-    cases = [f"{fault}:{seed}" for seed in range(args.first, args.first + args.seeds) for fault in FAULTS
+    cases = [f"{fault}:{seed}:{args.backend or BACKENDS[seed % len(BACKENDS)]}"
+             for seed in range(args.first, args.first + args.seeds) for fault in FAULTS
              if args.fault in (None, fault)]
     clusters = [start_cluster(program, cases[i::args.jobs]) for i in range(args.jobs)]
     lines = []
