@@ -1,7 +1,6 @@
 /* See the header. */
 #include "sim/repeat.h"
 
-#include "base/error.h"
 #include "program/work.h"
 #include "sim/engine.h"
 
@@ -9,7 +8,8 @@
 
 #define WINDOWS 1024   /* that are remembered */
 #define PERIOD_MAX 256 /* windows */
-#define PERIODS_MAX 4  /* that are taken as one, until all that is under way was issued in it */
+#define REST_MAX 64    /* windows */
+#define PERIODS_MAX 4  /* that are taken as one, if the state is then what it was */
 #define KINDS_OF_EVENTS 8
 
 /* An alloc or a free as it was issued in the period. */
@@ -51,6 +51,9 @@ struct _LhRepeat {
     uint32_t windows;            /* that have ended since something was left out */
     /* The period that is being recorded; 0 windows: none. */
     uint32_t period, recorded;
+    /* Windows to wait before the next one is recorded: the more of them came to nothing, the more.
+     */
+    uint32_t rest, rests;
     LhTime since_ps;
     uint64_t state; /* when it began */
     bool sync;      /* a host waits in it */
@@ -584,6 +587,7 @@ leave_out(LhEngine *e)
             pass_periods(e, &e->ranks[r], periods);
     counts_grow(e, &p->counts, periods);
     e->skipped_ps += periods * period_ps;
+    p->rests = 0;
     return true;
 }
 
@@ -636,6 +640,7 @@ go_on(LhEngine *e)
     if (p->sync || p->hashes[(p->windows - 1) % WINDOWS] !=
                        p->hashes[(p->windows - 1 - p->period) % WINDOWS]) {
         p->period = 0;
+        p->rest = p->rests = MIN(2 * p->rests + 1, REST_MAX);
     } else if (p->recorded % p->period == 0 &&
                (leave_out(e) || p->recorded == PERIODS_MAX * p->period)) {
         p->period = 0;
@@ -656,7 +661,9 @@ lh_repeat_instant(LhEngine *e)
     end_window(e);
     if (p->period > 0)
         go_on(e);
-    if (p->period > 0)
+    if (p->rest > 0)
+        p->rest--;
+    if (p->period > 0 || p->rest > 0)
         return;
     period = find_period(p);
     if (period > 0)
