@@ -15,6 +15,7 @@
 /* More than any schedule takes: most stay below 25 KiB a rank, and double-ring, whose messages that
  * nobody needs pile up, takes 313 KiB (512 ranks of hgx-h100). */
 #define SIMULATION_BYTES_PER_RANK (512.0 * 1024)
+#define MEMORY_SHARE 0.75 /* that simulations may take */
 
 typedef struct {
     const LhSetup *setup;
@@ -165,7 +166,7 @@ guint
 lh_compare_threads(guint asked, guint simulations, uint32_t ranks)
 {
     const double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-    const double fit = floor(memory / 2 / (SIMULATION_BYTES_PER_RANK * ranks));
+    const double fit = floor(memory * MEMORY_SHARE / (SIMULATION_BYTES_PER_RANK * ranks));
     const guint most = asked > 0 ? asked : MIN(g_get_num_processors(), (guint)CLAMP(fit, 1, 1e6));
 
     return MAX(MIN(most, simulations), 1);

@@ -17,5 +17,5 @@ bool lh_compare_play_all(const LhSetup *setup, GPtrArray *rows, const LhCompareO
                          const LhHooks *hooks);
 
 /* Threads for so many simulations of @ranks ranks: what was asked for, or one for each core that
- * this process may use, as far as half of the memory goes. At least 1. */
+ * this process may use, as far as three quarters of the memory go. At least 1. */
 guint lh_compare_threads(guint asked, guint simulations, uint32_t ranks);

@@ -335,7 +335,7 @@ choose_round(Pool *pool)
         pool->queue_at += others;
         return round;
     }
-    count = MIN(close->len, ran < top ? MIN(top - ran, LH_PLAN_ROUND) : LH_PLAN_ROUND);
+    count = MIN(close->len, ran < top ? MIN(top - ran, LH_PLAN_ROUND) : LH_PLAN_SIMULATED);
     round = take_first(close, 0, count);
     if (count > 0)
         g_array_remove_range(close, 0, count);

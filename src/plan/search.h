@@ -13,6 +13,8 @@
 
 /* How many points are looked at in a round. */
 #define LH_PLAN_ROUND 16
+#define LH_PLAN_SIMULATED                                                                          \
+    4 /* once there are as many as are wanted: each round lowers the cut of the next */
 
 typedef enum {
     LH_POINT_OPEN,    /* nothing is decided: only in a search that was interrupted */
