@@ -126,6 +126,17 @@ for file in doctor.node{0,1,2,3}.json profile.json cluster.json validation.json 
 done
 [ -z "${SLURM_KEEP:-}" ] || { mkdir -p "$SLURM_KEEP" && cp -r files/. validate.out "$SLURM_KEEP"; }
 
+# The same over TCP: no MPI on two of the hosts.
+LONGHAUL_BACKEND=tcp job tcp --nodes 2 --ntasks-per-node 1 "$root/tools/validate.sbatch" "$program" "$folder/tcp" \
+    --quick --repeat 1 -- --schedule ring --seq-length 128 --num-attention-heads 8 --kv-channels 64 --pass fwd \
+    --repeat 1 --tolerance 100%
+status=$?
+[ $status -le 1 ] || fail "validate.sbatch over TCP: status $status: $(cat tcp.*)"
+grep -q '"backend": "tcp"' tcp/validation.json || fail 'validate.sbatch over TCP: no validation of the backend'
+LONGHAUL_BACKEND=pigeons job pigeons --nodes 1 "$root/tools/validate.sbatch" "$program" "$folder/no" &&
+    fail 'validate.sbatch: status 0 with a backend that there is not'
+grep -q 'LONGHAUL_BACKEND: pigeons; allowed: mpi, tcp, nccl' pigeons.out || fail "$(cat pigeons.out)"
+
 # It says what is wrong, and its status does, too.
 job nowhere --nodes 2 --ntasks-per-node 1 "$root/tools/validate.sbatch" /nowhere/longhaul "$folder/no" &&
     fail 'validate.sbatch: status 0 without a program'
