@@ -379,7 +379,7 @@ run(LhEngine *e)
         e->now = next;
         handle_instant(e);
         work_off_news(e);
-        if (e->repeat != NULL)
+        if (e->repeat != NULL && e->error == NULL)
             lh_repeat_instant(e);
         report_progress(e, &reported);
     }

@@ -260,8 +260,8 @@ void lh_flow_arrived(LhEngine *e, uint32_t flow);
 LhRepeat *lh_repeat_new(const LhEngine *e);
 void lh_repeat_free(LhRepeat *repeat, uint32_t ranks);
 
-/* Op @id of the rank, as its nodes count, has been issued: @node, which is @op of its program. */
-void lh_repeat_issue(LhEngine *e, const LhSimRank *rank, LhNode *node, const LhOp *op);
+/* @op of the rank, by the numbers of its nodes, has been issued: @node. @first: of its step. */
+void lh_repeat_issue(LhEngine *e, const LhSimRank *rank, LhNode *node, const LhOp *op, bool first);
 
 /* Takes note of what happens to an op, as the rank's nodes count, or to a message. */
 void lh_repeat_note_flow(LhEngine *e, LhRepeatEvent event, uint32_t flow);

@@ -13,8 +13,8 @@ static void
 malformed(LhEngine *e, const LhSimRank *rank, const LhOp *op, const char *what)
 {
     if (e->error == NULL)
-        g_set_error(&e->error, LH_ERROR, LH_ERROR_INPUT, "rank %u, op %u: %s", rank->index, op->id,
-                    what);
+        g_set_error(&e->error, LH_ERROR, LH_ERROR_INPUT, "rank %u, op %u: %s", rank->index,
+                    op->id + rank->skipped_ops, what);
 }
 
 static void
@@ -221,7 +221,7 @@ lh_host_pull_step(LhEngine *e, LhSimRank *rank)
             renumber(rank, op);
         issue(e, rank, op);
         if (e->repeat != NULL)
-            lh_repeat_issue(e, rank, lh_node(&rank->nodes, op->id), op);
+            lh_repeat_issue(e, rank, lh_node(&rank->nodes, op->id), op, i == 0);
     }
     return true;
 }

@@ -9,7 +9,8 @@
 #define WINDOWS 1024   /* that are remembered */
 #define PERIOD_MAX 256 /* windows */
 #define REST_MAX 64    /* windows */
-#define PERIODS_MAX 4  /* that are taken as one, if the state is then what it was */
+#define PERIODS_MAX 4  /* that are recorded as one, until the state is what it was */
+#define AHEAD 16       /* periods to look ahead at first */
 #define KINDS_OF_EVENTS 8
 
 /* An alloc or a free as it was issued in the period. */
@@ -54,6 +55,7 @@ struct _LhRepeat {
     /* Windows to wait before the next one is recorded: the more of them came to nothing, the more.
      */
     uint32_t rest, rests;
+    bool left_out; /* what repeats the period that is recorded */
     LhTime since_ps;
     uint64_t state; /* when it began */
     bool sync;      /* a host waits in it */
@@ -94,13 +96,23 @@ mix_group(uint64_t hash, const LhGroup *g)
     return mix(hash, g->outer_stride);
 }
 
+/* All that a time may depend on: of the region, and of its slot. */
+static uint64_t
+mix_region(uint64_t hash, const LhProgram *program, LhRegion region)
+{
+    const LhSlot *slot = &program->slots[region.slot];
+
+    hash = mix(hash, lh_region_bytes(program, region));
+    return mix(hash, (uint64_t)region.count << 32 | slot->parts) ^ (uint64_t)slot->dtype;
+}
+
 static uint64_t
 mix_compute(uint64_t hash, const LhProgram *program, const LhOp *op)
 {
     hash = mix(hash, op->compute.kernel);
     hash = mix_bytes(hash, &op->compute.args, sizeof(op->compute.args));
     for (uint32_t i = 0; i < op->compute.regions_count; i++)
-        hash = mix(hash, lh_region_bytes(program, op->compute.regions[i]));
+        hash = mix_region(hash, program, op->compute.regions[i]);
     return hash;
 }
 
@@ -125,8 +137,8 @@ mix_collective(uint64_t hash, const LhProgram *program, const LhOp *op, const ui
     hash = mix(hash, (uint64_t)op->collective.kind << 32 | op->collective.tensors_count);
     hash = mix(hash, op->collective.wire_bytes);
     for (uint32_t i = 0; i < op->collective.tensors_count; i++) {
-        hash = mix(hash, lh_region_bytes(program, op->collective.send[i]));
-        hash = mix(hash, lh_region_bytes(program, op->collective.receive[i]));
+        hash = mix_region(hash, program, op->collective.send[i]);
+        hash = mix_region(hash, program, op->collective.receive[i]);
     }
     if (op->collective.uneven)
         hash = mix_bytes(hash, &counts[op->collective.counts_first],
@@ -144,11 +156,11 @@ mix_memory(uint64_t hash, const LhProgram *program, const LhOp *op)
 }
 
 /* All of an op that the simulator looks at, but for what tells it from the same op of another
- * layer. */
+ * layer. Hosts issue whole steps: @first says whether it is the first op of one. */
 static uint64_t
-hash_of_op(const LhProgram *program, const LhOp *op, const LhOpBuffer *buffer)
+hash_of_op(const LhProgram *program, const LhOp *op, const LhOpBuffer *buffer, bool first)
 {
-    uint64_t hash = (uint64_t)op->kind << 32 | (uint64_t)op->stream << 24 |
+    uint64_t hash = (uint64_t)first << 40 | (uint64_t)op->kind << 32 | (uint64_t)op->stream << 24 |
                     (uint64_t)op->phase << 16 | (uint64_t)op->communicator << 8 | op->module;
 
     for (uint32_t i = 0; i < op->after_count; i++)
@@ -180,11 +192,12 @@ note(LhEngine *e, LhRepeatEvent event, uint64_t subject, uint64_t what)
     p->hash = mix(p->hash, what);
 }
 
-/* Op @id of rank @r, by its place among those that were issued in the window, or before it. */
+/* Op @id of rank @r, or of the one that stands for it, by its place among those that were issued in
+ * the window, or before it. */
 static uint64_t
-name_of(const LhRepeat *p, uint32_t r, uint32_t id)
+name_of(const LhEngine *e, uint32_t r, uint32_t id)
 {
-    return (uint64_t)r << 32 | (id - p->bases[r]);
+    return (uint64_t)r << 32 | (id - e->repeat->bases[lh_engine_like(e, r)]);
 }
 
 void
@@ -194,7 +207,7 @@ lh_repeat_note_op(LhEngine *e, LhRepeatEvent event, const LhSimRank *rank, uint3
     const LhNode *node = lh_node(&rank->nodes, id);
 
     if (p->begun)
-        note(e, event, name_of(p, rank->index, id), node->stream);
+        note(e, event, name_of(e, rank->index, id), node->stream);
     if (event != LH_EVENT_OP_ENDS || rank->index != p->reference || node->stream != 0 ||
         (node->layer == p->layer && node->micro_batch == p->micro_batch))
         return;
@@ -210,20 +223,20 @@ lh_repeat_note_flow(LhEngine *e, LhRepeatEvent event, uint32_t flow)
 
     if (!e->repeat->begun)
         return;
-    note(e, event, name_of(e->repeat, ends->ranks[0], ends->nodes[0]),
-         name_of(e->repeat, ends->ranks[1], ends->nodes[1]));
+    note(e, event, name_of(e, ends->ranks[0], ends->nodes[0]),
+         name_of(e, ends->ranks[1], ends->nodes[1]));
 }
 
 void
-lh_repeat_issue(LhEngine *e, const LhSimRank *rank, LhNode *node, const LhOp *op)
+lh_repeat_issue(LhEngine *e, const LhSimRank *rank, LhNode *node, const LhOp *op, bool first)
 {
     LhRepeat *p = e->repeat;
     Issued *issued = &p->issued[rank->index];
 
-    node->alike = p->begun ? hash_of_op(e->program, op, &e->buffer) : 0;
+    node->alike = p->begun ? hash_of_op(e->program, op, &e->buffer, first) : 0;
     if (!p->begun)
         return;
-    p->hash = mix(p->hash, name_of(p, rank->index, op->id));
+    p->hash = mix(p->hash, name_of(e, rank->index, op->id));
     p->hash = mix(p->hash, node->alike);
     p->hash = mix(p->hash, (uint64_t)MAX(rank->host_ps - e->now, 0));
     if (p->period == 0)
@@ -442,57 +455,84 @@ counts_grow(LhEngine *e, const Counts *before, uint64_t times)
 
 /* ---- what is left out ---- */
 
-/* The next period has the same alloc or free, of a layer or micro-batch further on. */
-static void
-measure_stride(Change *change, const LhOp *op)
+/* The alloc or free of a period further on has the labels that follow from those of the first two.
+ */
+static bool
+has_labels(Change *change, const LhOp *op, uint32_t period)
 {
-    change->layers = (uint16_t)(op->layer - change->node.layer);
-    change->micro_batches = (uint16_t)(op->micro_batch - change->node.micro_batch);
+    if (period == 1) {
+        change->layers = (uint16_t)(op->layer - change->node.layer);
+        change->micro_batches = (uint16_t)(op->micro_batch - change->node.micro_batch);
+    }
+    return op->layer == (uint16_t)(change->node.layer + period * change->layers) &&
+           op->micro_batch == (uint16_t)(change->node.micro_batch + period * change->micro_batches);
 }
 
-/* Looks how often rank @r goes on to repeat the period, up to @limit times. */
+/* Looks whether rank @r goes on to repeat the period up to @limit times, from where it was looked
+ * ahead to. */
 static void
 look_ahead(const LhEngine *e, uint32_t r, uint32_t limit)
 {
     LhRepeat *p = e->repeat;
     Issued *issued = &p->issued[r];
-    LhCursor cursor = e->cursors[r]; /* a copy, which goes its own way */
+    LhCursor cursor = issued->behind; /* a copy, which goes its own way */
     guint at = 0, changes = 0;
 
-    issued->periods = 0;
-    issued->behind = cursor;
     while (issued->periods < limit && lh_cursor_step(&cursor, &p->buffer)) {
         for (uint32_t i = 0; i < p->buffer.ops_count; i++, at++) {
             const LhOp *op = &p->buffer.ops[i];
+            const bool memory = op->kind == LH_OP_ALLOC || op->kind == LH_OP_FREE;
 
-            if (at == issued->hashes->len || hash_of_op(e->program, op, &p->buffer) !=
-                                                 g_array_index(issued->hashes, uint64_t, at))
+            if (at == issued->hashes->len ||
+                hash_of_op(e->program, op, &p->buffer, i == 0) !=
+                    g_array_index(issued->hashes, uint64_t, at) ||
+                (memory && !has_labels(&g_array_index(issued->changes, Change, changes++), op,
+                                       issued->periods + 1)))
                 return;
-            if (issued->periods == 0 && (op->kind == LH_OP_ALLOC || op->kind == LH_OP_FREE))
-                measure_stride(&g_array_index(issued->changes, Change, changes++), op);
         }
         if (at == issued->hashes->len) {
             issued->periods++;
             issued->behind = cursor;
-            at = 0;
+            at = changes = 0;
         }
     }
 }
 
-/* How many periods all ranks go on to repeat. */
+/* How many periods all ranks go on to repeat, of the first @limit ones. */
+static uint32_t
+periods_within(const LhEngine *e, uint32_t limit)
+{
+    uint32_t periods = limit;
+
+    for (uint32_t r = 0; r < e->ranks_count && periods > 0; r++) {
+        if (!lh_engine_plays(e, r) || e->repeat->issued[r].hashes->len == 0)
+            continue;
+        look_ahead(e, r, periods);
+        periods = MIN(periods, e->repeat->issued[r].periods);
+    }
+    return periods;
+}
+
+/* How many periods all ranks go on to repeat. A little is looked ahead at first: one of them may
+ * be about to do something else. */
 static uint32_t
 periods_ahead(const LhEngine *e)
 {
-    LhRepeat *p = e->repeat;
-    uint32_t periods = UINT32_MAX;
+    uint32_t limit = AHEAD, periods;
+    bool any = false;
 
-    for (uint32_t r = 0; r < e->ranks_count && periods > 0; r++) {
-        if (!lh_engine_plays(e, r) || p->issued[r].hashes->len == 0)
+    for (uint32_t r = 0; r < e->ranks_count; r++) {
+        if (!lh_engine_plays(e, r))
             continue;
-        look_ahead(e, r, periods);
-        periods = p->issued[r].periods;
+        any |= e->repeat->issued[r].hashes->len > 0;
+        e->repeat->issued[r].periods = 0;
+        e->repeat->issued[r].behind = e->cursors[r];
     }
-    return periods == UINT32_MAX ? 0 : periods;
+    if (!any)
+        return 0;
+    while ((periods = periods_within(e, limit)) == limit)
+        limit *= 2;
+    return periods;
 }
 
 /* What the rank's host has spent in the period. */
@@ -545,8 +585,8 @@ pass_periods(LhEngine *e, LhSimRank *rank, uint32_t periods)
 }
 
 /* Whether the period has all that the rank's state at its end depends on: its messages, and what it
- * has been waiting for. And its host does not come closer to its device, which would wait for it in
- * the end. */
+ * has been waiting for. Nor may its host lose ground to its device, which would have to wait for it
+ * in the end. */
 static bool
 is_whole(const LhEngine *e, const LhSimRank *rank)
 {
@@ -580,6 +620,9 @@ leave_out(LhEngine *e)
     if (state_now(e) != p->state)
         return false;
     periods = periods_ahead(e);
+    if (period_ps > 0) /* beyond the end of time the run is refused, as soon as it gets there */
+        periods = (uint32_t)MIN(periods,
+                                MAX(LH_TIME_LONGEST - e->skipped_ps - e->now, 0) / period_ps + 1);
     if (periods == 0)
         return true;
     for (uint32_t r = 0; r < e->ranks_count; r++)
@@ -587,7 +630,7 @@ leave_out(LhEngine *e)
             pass_periods(e, &e->ranks[r], periods);
     counts_grow(e, &p->counts, periods);
     e->skipped_ps += periods * period_ps;
-    p->rests = 0;
+    p->left_out = true;
     return true;
 }
 
@@ -619,6 +662,7 @@ begin_period(LhEngine *e, uint32_t period)
     p->period = period;
     p->recorded = 0;
     p->sync = false;
+    p->left_out = false;
     p->since_ps = e->now;
     for (uint32_t r = 0; r < e->ranks_count; r++) {
         if (!lh_engine_plays(e, r))
@@ -630,6 +674,14 @@ begin_period(LhEngine *e, uint32_t period)
     counts_take(&p->counts, e);
 }
 
+static void
+end_period(LhRepeat *p)
+{
+    p->rests = p->left_out ? 0 : MIN(2 * p->rests + 1, REST_MAX);
+    p->rest = p->rests;
+    p->period = 0;
+}
+
 /* A window of the period is over. */
 static void
 go_on(LhEngine *e)
@@ -639,11 +691,10 @@ go_on(LhEngine *e)
     p->recorded++;
     if (p->sync || p->hashes[(p->windows - 1) % WINDOWS] !=
                        p->hashes[(p->windows - 1 - p->period) % WINDOWS]) {
-        p->period = 0;
-        p->rest = p->rests = MIN(2 * p->rests + 1, REST_MAX);
+        end_period(p);
     } else if (p->recorded % p->period == 0 &&
                (leave_out(e) || p->recorded == PERIODS_MAX * p->period)) {
-        p->period = 0;
+        end_period(p);
         p->windows = 0;
     }
 }
