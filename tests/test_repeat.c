@@ -154,8 +154,8 @@ typedef enum {
     ODDS
 } Odd;
 
-#define LAYERS 400
-#define MIDDLE 200
+#define LAYERS 401
+#define MIDDLE 201
 
 static Odd odd;
 
