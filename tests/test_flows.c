@@ -766,6 +766,9 @@ START_TEST(flows_count_beyond_64_bits)
     ck_assert(lh_flows_link_bytes(bench->flows, 0) == 5 * (LhWide)UINT64_MAX);
     ck_assert(lh_flows_link_bytes(bench->flows, 1) == 0);
     ck_assert(lh_flows_link_bytes(bench->flows, 2) == 5 * (LhWide)UINT64_MAX + 15);
+    lh_flows_count_link(bench->flows, 1, 7 * (LhWide)UINT64_MAX);
+    lh_flows_count_link(bench->flows, 1, UINT64_MAX);
+    ck_assert(lh_flows_link_bytes(bench->flows, 1) == 8 * (LhWide)UINT64_MAX);
     bench_free(bench);
 }
 END_TEST
