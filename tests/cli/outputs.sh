@@ -372,7 +372,8 @@ is_gone() { [ ! -e "/proc/$1" ] || grep -q '^State:.Z' "/proc/$1/status" 2> /dev
 {
 for signal in TERM HUP; do
     fresh
-    env FAULT=stall LD_PRELOAD="$faults" "${sim[@]}" --timeline f.csv > "$folder/out" 2> "$folder/err" &
+    # nohup, for one, has made the signal one that is ignored.
+    env --default-signal=$signal FAULT=stall LD_PRELOAD="$faults" "${sim[@]}" --timeline f.csv > "$folder/out" 2> "$folder/err" &
     pid=$!
     await has_draft
     kill -$signal $pid
