@@ -28,18 +28,10 @@ setup_of(const char *members, LhScenario **scenario)
 static inline LhSimParams
 params_of(const LhSetup *setup, const LhProgram *program, bool path)
 {
-    return (LhSimParams){ .program = program,
-                          .network = &setup->network,
-                          .device = setup->device,
-                          .network_model = setup->network_model,
-                          .collectives = setup->collectives,
-                          .cost = setup->cost,
-                          .framework = setup->framework,
-                          .jitter = setup->scenario->jitter,
-                          .seed = setup->scenario->seed,
-                          .stragglers = setup->scenario->straggler,
-                          .path = path,
-                          .memory_limit_bytes = lh_setup_memory_limit_bytes(setup, program) };
+    LhSimParams params = lh_setup_sim_params(setup, program);
+
+    params.path = path;
+    return params;
 }
 
 static inline void

@@ -1,7 +1,6 @@
 /* See the header. */
 #include "sim/repeat.h"
 
-#include "program/work.h"
 #include "sim/engine.h"
 
 #include <string.h>
