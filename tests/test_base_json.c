@@ -818,6 +818,52 @@ START_TEST(json_schemas_are_json)
 }
 END_TEST
 
+static bool
+counts(const char *path)
+{
+    return !g_str_equal(path, "b") && !g_str_equal(path, "c[0].d");
+}
+
+/* @place: of the first difference; NULL: there is none. */
+static void
+check_same(const char *a, const char *b, const char *place, const char *in_a, const char *in_b)
+{
+    g_autoptr(LhJson) x = parse_ok(a);
+    g_autoptr(LhJson) y = parse_ok(b);
+    g_auto(LhJsonDifference) d = { NULL };
+
+    ck_assert_int_eq(lh_json_same(x, y, counts, &d), place == NULL);
+    ck_assert_msg(g_strcmp0(d.path, place) == 0 && g_strcmp0(d.a, in_a) == 0 &&
+                      g_strcmp0(d.b, in_b) == 0,
+                  "%s, %s: %s, %s, %s", a, b, d.path, d.a, d.b);
+}
+
+/* Also the other way round. */
+static void
+check_differs(const char *a, const char *b, const char *place, const char *in_a, const char *in_b)
+{
+    check_same(a, b, place, in_a, in_b);
+    check_same(b, a, place, in_b, in_a);
+}
+
+START_TEST(json_finds_the_first_difference)
+{
+    check_same("{\"a\":[1,{}],\"b\":2}", " { \"a\" : [ 1 , { } ] , \"b\" : [ 3 ] } ", NULL, NULL,
+               NULL);
+    check_same("{\"c\":[{\"d\":1,\"e\":2}]}", "{\"c\":[{\"d\":2,\"e\":2}]}", NULL, NULL, NULL);
+    check_same("null", "null", NULL, NULL, NULL);
+    check_differs("{\"c\":[{\"d\":1,\"e\":2}]}", "{\"c\":[{\"d\":2,\"e\":20}]}", "c[0].e", "2",
+                  "20");
+    check_differs("{\"c\":[1,{\"d\":1}]}", "{\"c\":[1,{\"d\":\"1\"}]}", "c[1].d", "1", "\"1\"");
+    check_differs("[1,2]", "[1]", "[1]", "2", "nothing");
+    check_differs("{\"a\":1}", "{}", "a", "1", "nothing");
+    check_differs("{\"a\":{\"x\":1}}", "{\"a\":[1]}", "a", "an object", "a list");
+    check_differs("{\"a\":\"\\n\"}", "{\"a\":true}", "a", "\"\\n\"", "true");
+    check_differs("1", "2", "", "1", "2");
+    check_same("{\"a\":1,\"x\":2}", "{\"y\":1,\"x\":2}", "a", "1", "nothing");
+}
+END_TEST
+
 /* The most memory that the process has had, in bytes. */
 static uint64_t
 peak_bytes(void)
@@ -856,4 +902,5 @@ LH_TEST_MAIN("base_json", json_accepts_the_grammar, json_words_errors_of_structu
              json_allows_unknown_fields_on_request, json_decodes_at_a_path, json_knows_what_it_has,
              json_places_the_callers_errors, json_loads_files,
              json_limits_the_size_of_endless_files, json_survives_broken_documents,
-             json_writes_schemas, json_schemas_are_json, json_costs_its_size)
+             json_writes_schemas, json_schemas_are_json, json_finds_the_first_difference,
+             json_costs_its_size)

@@ -193,12 +193,30 @@ check_links(const Savings *s, LhTime saved, const char *what)
                       (double)saved / (double)MS, set, (double)s->links_ps[set] / (double)MS);
 }
 
+/* Some threads find what one finds. */
+static void
+check_threads(const Case *c, const LhCompareRow *row, const LhBound *bound)
+{
+    g_autoptr(LhBound) others = lh_bound_find(c->setup, row->program, 3, NULL);
+
+    ck_assert_uint_eq(others->what_ifs->len, bound->what_ifs->len);
+    for (guint i = 0; i < bound->what_ifs->len; i++) {
+        const LhWhatIf *a = &g_array_index(bound->what_ifs, LhWhatIf, i);
+        const LhWhatIf *b = &g_array_index(others->what_ifs, LhWhatIf, i);
+
+        ck_assert_int_eq(a->kind, b->kind);
+        ck_assert_int_eq(a->tiers, b->tiers);
+        ck_assert_int_eq(a->path_ps, b->path_ps);
+        ck_assert_int_eq(a->makespan_ps, b->makespan_ps);
+    }
+}
+
 /* What is named saves what is said, and nothing else that is one thing saves more; only kernels
  * may, where most of the path waits for messages. */
 static void
 check_bound(const Case *c, const LhCompareRow *row, const char *what)
 {
-    g_autoptr(LhBound) bound = lh_bound_find(c->setup, row->program, NULL);
+    g_autoptr(LhBound) bound = lh_bound_find(c->setup, row->program, 1, NULL);
     const LhWhatIf *named = &g_array_index(bound->what_ifs, LhWhatIf, 0);
     const LhTime saved = bound->makespan_ps - named->makespan_ps;
     const LhTime computes_ps = share_of(bound->shares, LH_STEP_COMPUTE, 0);
@@ -214,6 +232,7 @@ check_bound(const Case *c, const LhCompareRow *row, const char *what)
     ck_assert_msg(!messages || named->kind != LH_STEP_COMPUTE,
                   "%s: most of the path waits for messages, and compute is named", what);
     check_links(&s, saved, what);
+    check_threads(c, row, bound);
     for (unsigned kind = 0; kind < LH_PATH_STEP_KINDS; kind++)
         ck_assert_msg(s.other_ps[kind] <= saved * 20 / 19 + US ||
                           (kind == LH_STEP_COMPUTE && messages),

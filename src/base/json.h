@@ -60,6 +60,21 @@ bool lh_json_has(const LhJson *json, const char *path);
 bool lh_json_error(const LhJson *json, const char *path, GError **error, const char *format, ...)
     G_GNUC_PRINTF(4, 5);
 
+/* Where two documents differ, and the values there as texts, the first bytes of them. Owned. */
+typedef struct {
+    char *path, *a, *b;
+} LhJsonDifference;
+
+/*
+ * Whether two documents have the same members in the same order, and numbers that are written
+ * alike; white space does not count, nor does what @counts says so of. If not, the first
+ * @difference, by path.
+ */
+bool lh_json_same(const LhJson *a, const LhJson *b, bool (*counts)(const char *path),
+                  LhJsonDifference *difference);
+void lh_json_difference_clear(LhJsonDifference *difference);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(LhJsonDifference, lh_json_difference_clear)
+
 /* Frees what lh_json_decode allocated inside @out (not @out itself) and zeroes those pointers. */
 void lh_json_clear(const LhField *fields, void *out);
 

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/compare_live.h"
+#include "cli/compare_page.h"
 #include "cli/synth_live.h"
 #include "plan/length.h"
 #include "plan/work.h"
@@ -20,6 +21,7 @@ typedef struct {
     LhOutputOptions to;
     char *from_config;
     char *figure;
+    char *report, *ranks_shown;
     char *within;
     uint64_t jobs, budget;
     bool synth;
@@ -35,6 +37,11 @@ static const LhField options[] = {
     LH_OPTION_FIGURE(
         Options, figure,
         "Draw where the time of each schedule goes, into this .svg, .png or .pdf file."),
+    LH_OPTION_WRITES(
+        Options, "report", report,
+        "Also write the comparison as a page to hand on, as longhaul report does, into "
+        "this .html or .pdf file."),
+    LH_OPTION_RANKS_SHOWN(Options, ranks_shown),
     { .name = "within",
       .type = LH_FIELD_STRING,
       .offset = offsetof(Options, within),
@@ -145,6 +152,23 @@ search(const LhSetup *setup, const Options *o, LhSynthesis **found, GError **err
     return true;
 }
 
+static LhComparePage
+page_of(const Options *o)
+{
+    return (LhComparePage){ .path = o->report,
+                            .ranks_shown = o->ranks_shown,
+                            .max_work_ps = o->max_work_ps };
+}
+
+static bool
+check_page(const Options *o, const LhSetup *setup, GError **error)
+{
+    const LhComparePage page = page_of(o);
+
+    return o->report == NULL ||
+           lh_compare_page_check(&page, "--report", lh_params_ranks(&setup->params), error);
+}
+
 /* What can be said before anything runs. */
 static bool
 check_line(const LhCommandLine *line, double *within, GError **error)
@@ -154,11 +178,27 @@ check_line(const LhCommandLine *line, double *within, GError **error)
     if (!lh_command_check_provenance(o->provenance, o->to.format, error) ||
         !parse_within(o->within, within, error))
         return false;
+    if (o->ranks_shown != NULL && o->report == NULL) {
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                    "--ranks-shown is about the page of --report, and that was not asked for");
+        return false;
+    }
     if (o->budget == 0 || o->synth)
         return true;
     g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
                 "--budget is about the search of --synth, and that was not asked for");
     return false;
+}
+
+/* If one was asked for. */
+static bool
+write_page(const LhCommandLine *line, const LhSetup *setup, const LhComparison *comparison,
+           GError **error)
+{
+    const Options *o = line->options;
+    const LhComparePage page = page_of(o);
+
+    return o->report == NULL || lh_compare_page_write(line, setup, comparison, &page, error);
 }
 
 static int
@@ -185,7 +225,8 @@ run(const LhCommandLine *line, GError **error)
         return LH_ERROR_USAGE;
     lh_command_warn_config(line);
     setup = lh_setup_new(line->scenario, error);
-    if (setup == NULL || !lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, error) ||
+    if (setup == NULL || !check_page(o, setup, error) ||
+        !lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, error) ||
         (is_for_people((LhFormat)o->to.format) && !lh_length_check(setup, error)) ||
         (o->synth && !lh_synth_check(setup, error)))
         return LH_ERROR_INPUT;
@@ -199,10 +240,11 @@ run(const LhCommandLine *line, GError **error)
     if (comparison == NULL || (!for_machines && !lh_compare_live_check(comparison, error)))
         return LH_ERROR_RUNTIME;
     print(line, setup, comparison, out);
-    if (!lh_command_write(&o->to, out, error) || !lh_compare_live_check(comparison, error))
+    if (!lh_command_finish(line, &o->to, out, error) || !lh_compare_live_check(comparison, error))
         return LH_ERROR_RUNTIME;
-    if (o->figure != NULL &&
-        !lh_bars_draw(setup, comparison, (LhFigureTo){ .path = o->figure }, error))
+    if ((o->figure != NULL &&
+         !lh_bars_draw(setup, comparison, (LhFigureTo){ .path = o->figure }, error)) ||
+        !write_page(line, setup, comparison, error))
         return LH_ERROR_RUNTIME;
     return status_of(comparison);
 }

@@ -411,7 +411,7 @@ run(const LhCommandLine *line, GError **error)
         return lh_command_abandon(lh_control_resolve(lh_controls[o->bootstrap]), failure, error);
     if (answer->first) {
         print(line, &query, answer, &weights, out);
-        if (!lh_command_write(&o->to, out, error) ||
+        if (!lh_command_finish(line, &o->to, out, error) ||
             (o->figure != NULL &&
              !lh_plan_figure(answer, (LhFigureTo){ .path = o->figure }, error)) ||
             (o->report != NULL && !write_page(line, &query, answer, &weights, error)))

@@ -290,7 +290,7 @@ simulate(const LhSetup *setup, Watchers *to, bool critical)
         lh_critical_hooks(&hooks);
     lh_progress_start(&progress, seconds_of(setup));
     row = setup->program != NULL
-              ? lh_compare_run_program(setup, &hooks)
+              ? lh_compare_run_program(setup, setup->program, &hooks)
               : lh_compare_run(setup, g_ptr_array_index(setup->schedules, 0), &hooks);
     lh_progress_end(&progress);
     return row;

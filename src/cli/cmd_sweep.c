@@ -57,6 +57,7 @@ static const LhField options[] = {
       .offset = offsetof(Options, shards),
       .min = 1,
       .max = LH_SWEEP_POINTS_MAX,
+      .flags = LH_COMMAND_HOW,
       .description = "Put the files of so many shards together; points that are missing are named "
                      "by their shard, and looked at." },
     LH_OPTION_JOBS(Options, jobs, "Points to simulate"),
@@ -269,7 +270,7 @@ run(const LhCommandLine *line, GError **error)
         print_shard(o, result, shard, shards, out);
     else
         print(line, result, out);
-    if (!lh_command_write(&o->to, out, error) ||
+    if (!lh_command_finish(line, &o->to, out, error) ||
         (o->figure != NULL && !lh_sweep_figure(result, (LhFigureTo){ .path = o->figure }, error)) ||
         (o->report != NULL && !write_page(line, result, error)))
         return LH_ERROR_RUNTIME;

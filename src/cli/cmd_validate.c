@@ -3,12 +3,14 @@
  */
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/saved.h"
 #include "plan/prove.h"
 #include "report/describe.h"
 #include "report/describe_machine.h"
 #include "report/describe_options.h"
 #include "report/page_parts.h"
 #include "report/validate_page.h"
+#include "report/validation_json.h"
 #include "runtime/pin.h"
 
 #include <math.h>
@@ -180,8 +182,10 @@ all_within(const GPtrArray *validations, double tolerance)
     return ran;
 }
 
+/* @here: it is this machine that runs it. */
 static void
-print_case(const LhSetup *setup, const LhValidateParams *params, LhFormat format, GString *out)
+print_case(const LhSetup *setup, const LhValidateParams *params, bool here, LhFormat format,
+           GString *out)
 {
     const LhProgramParams *p = &setup->params;
     const LhAttention *a = &p->attention;
@@ -197,7 +201,7 @@ print_case(const LhSetup *setup, const LhValidateParams *params, LhFormat format
             "%u ranks share one GPU, which the simulator does not model: it will predict times "
             "that are too short, and messages between GPUs where memory is copied here.\n\n",
             lh_params_ranks(p));
-    if (params->backend == &lh_backend_cpu && lh_params_ranks(p) > lh_cores_count())
+    if (here && params->backend == &lh_backend_cpu && lh_params_ranks(p) > lh_cores_count())
         g_string_append_printf(
             out,
             "%u ranks share %u cores, which the simulator does not model: it will "
@@ -268,7 +272,7 @@ print_text(const LhSetup *setup, const LhValidated *validated, const LhValidateP
     g_autoptr(LhTable) makespans = lh_describe_makespans(validated->rows, tolerance);
     g_autoptr(LhTable) kernels = lh_describe_kernel_errors(validated->rows, tolerance);
 
-    print_case(setup, params, format, out);
+    print_case(setup, params, true, format, out);
     g_string_append_c(out, '\n');
     lh_table_print(makespans, format, out);
     g_string_append_c(out, '\n');
@@ -364,7 +368,7 @@ write_page(const Job *job, const LhValidated *validated, GError **error)
                             .tolerance = job->tolerance,
                             .tiers = job->params->backend != &lh_backend_cpu };
 
-    print_case(job->setup, job->params, LH_FORMAT_TABLE, of);
+    print_case(job->setup, job->params, job->line->saved == NULL, LH_FORMAT_TABLE, of);
     append_summary(job, validated, summary);
     page.of = of->str;
     page.summary = summary->str;
@@ -380,7 +384,7 @@ write_all(const Job *job, const LhValidated *validated, GError **error)
     g_autoptr(GString) markdown = g_string_new(NULL);
 
     print(job, validated, (LhFormat)o->to.format, out);
-    if (!lh_command_write(&o->to, out, error))
+    if (!lh_command_finish(job->line, &o->to, out, error))
         return false;
     if (o->report == NULL)
         return true;
@@ -388,6 +392,16 @@ write_all(const Job *job, const LhValidated *validated, GError **error)
         return write_page(job, validated, error);
     print(job, validated, LH_FORMAT_MD, markdown);
     return lh_command_write(&report, markdown, error);
+}
+
+/* What was measured then, as a page. */
+static int
+show_saved(const Job *job, GError **error)
+{
+    g_autoptr(LhValidated) validated =
+        lh_validate_from_json(job->line->saved->json, job->setup, error);
+
+    return validated != NULL && write_all(job, validated, error) ? 0 : LH_ERROR_RUNTIME;
 }
 
 static int
@@ -414,6 +428,8 @@ run(const LhCommandLine *line, GError **error)
     if (setup == NULL || !check_machine(setup, params.backend, error) ||
         !check_module(setup, error) || !lh_prove_setup(setup, LH_PROVE_TO_RUN, error))
         return LH_ERROR_INPUT;
+    if (line->saved != NULL)
+        return show_saved(&job, error);
     params.predicted_data = &job;
     validated = lh_validate(setup, &params, &failure);
     if (validated == NULL)

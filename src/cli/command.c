@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/escape.h"
 #include "base/output.h"
+#include "cli/saved.h"
 #include "report/describe_config.h"
 
 #include <stdio.h>
@@ -52,6 +53,14 @@ lh_command_write(const LhOutputOptions *to, const GString *text, GError **error)
     if (to->file == NULL || strcmp(to->file, "-") == 0)
         return lh_output_stdout(text->str, text->len, error);
     return lh_output_file(to->file, text->str, text->len, error);
+}
+
+bool
+lh_command_finish(const LhCommandLine *line, const LhOutputOptions *to, const GString *text,
+                  GError **error)
+{
+    return line->saved != NULL ? lh_saved_check(line->saved, text, error)
+                               : lh_command_write(to, text, error);
 }
 
 bool

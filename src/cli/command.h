@@ -12,6 +12,7 @@
 #include "runtime/backend.h"
 
 typedef struct _LhCommand LhCommand;
+typedef struct _LhSaved LhSaved; /* saved.h */
 
 /* What a command line said. */
 typedef struct {
@@ -21,6 +22,7 @@ typedef struct {
     LhConfig *config;        /* that the scenario is made of; NULL: none */
     GPtrArray *arguments;    /* of char *: what is left beside options */
     void *options;           /* the command's own, all zero where not given */
+    const LhSaved *saved;    /* the result is not written: it must be this one; NULL: it is new */
 } LhCommandLine;
 
 struct _LhCommand {
@@ -56,15 +58,17 @@ typedef struct {
     char *file; /* NULL, "-": standard output */
 } LhOutputOptions;
 
-/* Flags of fields of a command's options: the value is the path of a file that it writes. */
+/* Flags of fields of a command's options. */
 enum {
-    LH_COMMAND_OUTPUT = 1 << 16,
-    LH_COMMAND_FIGURE = 1 << 17, /* with a script beside it */
+    LH_COMMAND_OUTPUT = 1 << 16, /* the path of a file that it writes */
+    LH_COMMAND_FIGURE = 1 << 17, /* likewise, with a script beside it */
     /* In the format of --format: if this was not given, an ending that names a format chooses it.
      */
     LH_COMMAND_FORMATTED = 1 << 18,
     LH_COMMAND_MAYBE_FIGURE = 1 << 19, /* an output with a script beside it, if it is a figure */
     LH_COMMAND_CONFIG = 1 << 20,       /* a configuration, which the scenario is made of */
+    LH_COMMAND_INPUT = 1 << 21,        /* a file that is read, or files; none of its outputs */
+    LH_COMMAND_HOW = 1 << 22,          /* how the result is worked out, which is the same anyhow */
 };
 
 /* A char *. @text says what is taken from it. */
@@ -105,8 +109,9 @@ enum {
 /* A GPtrArray of char *: files that are read, @most of them. */
 #define LH_OPTION_FROM(Options, member, most, text)                                                \
     {                                                                                              \
-        .name = "from", .type = LH_FIELD_STRINGS, .offset = offsetof(Options, member), .min = 1,   \
-        .max = (most), .description = (text), .placeholder = "FILE", .names = "files"              \
+        .name = "from", .type = LH_FIELD_STRINGS, .flags = LH_COMMAND_INPUT,                       \
+        .offset = offsetof(Options, member), .min = 1, .max = (most), .description = (text),       \
+        .placeholder = "FILE", .names = "files"                                                    \
     }
 #define LH_OPTION_PROVENANCE(Options, member)                                                      \
     {                                                                                              \
@@ -127,14 +132,14 @@ enum {
 #define LH_OPTION_BOOTSTRAP(Options, member, text)                                                 \
     {                                                                                              \
         .name = "bootstrap", .type = LH_FIELD_CHOICE, .offset = offsetof(Options, member),         \
-        .choices = lh_control_names, .description = (text)                                         \
+        .flags = LH_COMMAND_HOW, .choices = lh_control_names, .description = (text)                \
     }
 /* An LhTime; 0 if it is not given. */
 #define LH_OPTION_DEADLINE(Options, member, text)                                                  \
     {                                                                                              \
         .name = "deadline", .type = LH_FIELD_UNIT, .unit = LH_UNIT_TIME,                           \
-        .flags = LH_FIELD_SECONDS, .offset = offsetof(Options, member), .min = 1e-3,               \
-        .max = LH_DEADLINE_S_MAX, .description = (text)                                            \
+        .flags = LH_FIELD_SECONDS | LH_COMMAND_HOW, .offset = offsetof(Options, member),           \
+        .min = 1e-3, .max = LH_DEADLINE_S_MAX, .description = (text)                               \
     }
 #define LH_DEADLINE_S_MAX 1e6
 
@@ -142,7 +147,7 @@ enum {
 #define LH_OPTION_JOBS(Options, member, what)                                                      \
     {                                                                                              \
         .name = "jobs", .type = LH_FIELD_UINT, .offset = offsetof(Options, member), .min = 1,      \
-        .max = LH_JOBS_MAX,                                                                        \
+        .max = LH_JOBS_MAX, .flags = LH_COMMAND_HOW,                                               \
         .description = what " at once; default: one for each core that the process may use, if "   \
                             "memory suffices. The result does not depend on it."                   \
     }
@@ -151,7 +156,7 @@ enum {
 /* An LhTime; 0 if it is not given: see lh_work_check. */
 #define LH_OPTION_MAX_WORK(Options, member)                                                        \
     {                                                                                              \
-        .name = "max-work", .type = LH_FIELD_UNIT, .unit = LH_UNIT_TIME,                           \
+        .name = "max-work", .type = LH_FIELD_UNIT, .unit = LH_UNIT_TIME, .flags = LH_COMMAND_HOW,  \
         .offset = offsetof(Options, member), .min = 1e-3, .max = LH_MAX_WORK_S,                    \
         .description = "Refuse what takes longer than this on one core, as estimated before it "   \
                        "begins; default 86400s."                                                   \
@@ -160,6 +165,10 @@ enum {
 
 /* Writes a command's result where the command line wants it. */
 bool lh_command_write(const LhOutputOptions *to, const GString *text, GError **error);
+
+/* Likewise; a result that was saved is compared with it instead. */
+bool lh_command_finish(const LhCommandLine *line, const LhOutputOptions *to, const GString *text,
+                       GError **error);
 
 /* For commands of one program: refuses a line (LH_ERROR_USAGE) that, with its scenario, does not
  * name exactly one schedule or schedule file. */

@@ -45,7 +45,7 @@ lh_look(const LhLook *look, LhReportRun *run, GError **error)
         lh_critical_hooks(&hooks);
     lh_progress_start(&progress, look->seconds);
     run->row = look->schedule != NULL ? lh_compare_run(look->setup, look->schedule, &hooks)
-                                      : lh_compare_run_program(look->setup, &hooks);
+                                      : lh_compare_run_program(look->setup, look->program, &hooks);
     lh_progress_end(&progress);
     lh_memory_envelope_finish(run->envelope);
     if (run->row->result != NULL)

@@ -7,7 +7,8 @@
 
 typedef struct {
     const LhSetup *setup;
-    const LhSchedule *schedule; /* NULL: the explicit program of the setup */
+    const LhSchedule *schedule; /* NULL: that is no schedule's ... */
+    const LhProgram *program;   /* ... but this; outlives what comes of it */
     const LhSimResult *result;  /* how it came out; borrowed */
     double seconds;             /* that it takes, for the progress line */
     const char *ranks;          /* that the timeline shows, as of an option; NULL: all, or the first

@@ -42,6 +42,21 @@ lh_options_each(const LhCommand *command, LhOptionFunc call, void *data)
     }
 }
 
+void
+lh_options_forget(const LhField *field, void *options)
+{
+    const LhField only[] = { *field, { .name = NULL } };
+    void *value = (char *)options + field->offset;
+
+    lh_json_clear(only, options);
+    if (field->type == LH_FIELD_UINT || field->type == LH_FIELD_UNIT)
+        memset(value, 0, sizeof(uint64_t));
+    else if (field->type == LH_FIELD_CHOICE)
+        memset(value, 0, sizeof(int));
+    else if (field->type == LH_FIELD_BOOL)
+        *(bool *)value = false;
+}
+
 bool
 lh_options_is_output(const LhField *field)
 {

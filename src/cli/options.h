@@ -15,6 +15,9 @@ bool lh_options_parse(const LhCommand *command, char *const *arguments, LhComman
                       bool *help, GError **error);
 void lh_options_clear(const LhCommand *command, LhCommandLine *line);
 
+/* Makes @options as if @field, one of them, had not been given. */
+void lh_options_forget(const LhField *field, void *options);
+
 /* Calls @call with every option of @command, its own first; @scenario says whether an option is one
  * of the scenario's. */
 typedef void (*LhOptionFunc)(const LhField *field, bool scenario, void *data);

@@ -68,11 +68,31 @@ add_cluster(GPtrArray *files, const char *cluster)
         add(files, "the device's file", lh_data_find("devices", topology->device_name, NULL));
 }
 
-static GPtrArray *
-find_inputs(const LhScenario *s)
+/* What the command's own options read. */
+static void
+add_read(GPtrArray *files, const LhCommandLine *line)
 {
+    for (const LhField *f = line->command->options; f != NULL && f->name != NULL; f++) {
+        g_autofree char *option = lh_setting_option(f);
+        g_autofree char *word = g_strdup_printf("the file of %s", option);
+        const void *value = (const char *)line->options + f->offset;
+        g_autoptr(GPtrArray) texts = NULL;
+
+        if ((f->flags & LH_COMMAND_INPUT) == 0 || *(const void *const *)value == NULL)
+            continue;
+        texts = lh_setting_texts(f, line->options);
+        for (guint i = 0; i < texts->len; i++)
+            add(files, word, g_strdup(g_ptr_array_index(texts, i)));
+    }
+}
+
+static GPtrArray *
+find_inputs(const LhCommandLine *line)
+{
+    const LhScenario *s = line->scenario;
     GPtrArray *files = new_files();
 
+    add_read(files, line);
     if (s == NULL)
         return files;
     add(files, "the scenario", g_strdup(s->path));
@@ -179,7 +199,7 @@ lh_outputs_check(const LhCommand *command, const LhCommandLine *line, GError **e
         return false;
     if (outputs->len == 0)
         return true;
-    inputs = find_inputs(line->scenario);
+    inputs = find_inputs(line);
     for (guint i = 0; i < outputs->len; i++) {
         const File *file = g_ptr_array_index(outputs, i);
 

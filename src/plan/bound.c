@@ -6,6 +6,10 @@
  */
 #include "plan/bound.h"
 
+#include "plan/threads.h"
+
+#include <pthread.h>
+
 /* Savings that differ by less are the same: the resource of fewer tiers is named. */
 #define SAME_SAVING 0.95
 
@@ -184,21 +188,47 @@ what_if_of(const LhBound *bound, uint8_t kind, uint8_t tiers)
 typedef struct {
     const LhSetup *setup;
     const LhProgram *program;
-    const LhHooks *hooks;
+    const LhHooks *hooks; /* of each run, whose thread calls them */
+    guint threads;
     LhBound *bound;
 } Question;
 
+/* Asks what faster @kind and @tiers would save; play_asked() answers. */
 static void
 ask(const Question *q, uint8_t kind, uint8_t tiers)
 {
-    const LhPathShare resource = { .kind = kind, .tiers = tiers };
-    LhWhatIf what_if = { .kind = kind, .tiers = tiers, .path_ps = path_of(q->bound, kind, tiers) };
+    const LhWhatIf what_if = { .kind = kind,
+                               .tiers = tiers,
+                               .path_ps = path_of(q->bound, kind, tiers),
+                               .makespan_ps = LH_TIME_NEVER };
 
-    if (what_if_of(q->bound, kind, tiers) != NULL)
-        return;
-    what_if.makespan_ps = lh_bound_play_faster(q->setup, q->program, &resource, q->hooks);
-    if (what_if.makespan_ps != LH_TIME_NEVER)
+    if (what_if_of(q->bound, kind, tiers) == NULL)
         g_array_append_val(q->bound->what_ifs, what_if);
+}
+
+/* What has its answer is left alone. */
+static void
+play_one(void *data, guint index)
+{
+    const Question *q = data;
+    LhWhatIf *what_if = &g_array_index(q->bound->what_ifs, LhWhatIf, index);
+    const LhPathShare resource = { .kind = what_if->kind, .tiers = what_if->tiers };
+
+    if (what_if->makespan_ps == LH_TIME_NEVER)
+        what_if->makespan_ps = lh_bound_play_faster(q->setup, q->program, &resource, q->hooks);
+}
+
+/* Forgets what cannot end so, or was interrupted. */
+static void
+play_asked(Question *q)
+{
+    GArray *what_ifs = q->bound->what_ifs;
+
+    lh_on_threads_each("bound", q->threads, what_ifs->len, play_one, q);
+    for (guint i = what_ifs->len; i-- > 0;) {
+        if (g_array_index(what_ifs, LhWhatIf, i).makespan_ps == LH_TIME_NEVER)
+            g_array_remove_index(what_ifs, i);
+    }
 }
 
 /* What is known to be saved by raising all of @tiers, but not together. */
@@ -324,12 +354,13 @@ waits_for_messages(const LhBound *bound)
  * a chain of kernels takes as long, whatever helps messages most is named all the same.
  */
 static void
-look_beyond_compute(const Question *q, uint8_t used)
+look_beyond_compute(Question *q, uint8_t used)
 {
     GArray *what_ifs;
     guint first = 0;
 
     ask(q, LH_STEP_LINKS, used | LH_WITH_LATENCY);
+    play_asked(q);
     order(q->bound);
     what_ifs = q->bound->what_ifs;
     while (first < what_ifs->len &&
@@ -354,34 +385,70 @@ ask_about_links(const Question *q, const LhSimResult *result)
     return used;
 }
 
-LhBound *
-lh_bound_find(const LhSetup *setup, const LhProgram *program, const LhHooks *hooks)
+/* The caller's progress, one thread at a time. */
+typedef struct {
+    const LhHooks *hooks; /* NULL: nobody watches */
+    pthread_mutex_t lock;
+} Watch;
+
+static bool
+watch_progress(void *data, const char *what, uint64_t events, LhTime now_ps)
 {
-    LhHooks traced = hooks != NULL ? *hooks : (LhHooks){ 0 };
+    Watch *watch = data;
+    bool go_on = true;
+
+    if (watch->hooks == NULL || watch->hooks->progress == NULL)
+        return true;
+    pthread_mutex_lock(&watch->lock);
+    go_on = watch->hooks->progress(watch->hooks->progress_data, what, events, now_ps);
+    pthread_mutex_unlock(&watch->lock);
+    return go_on;
+}
+
+static LhBound *
+find(Question *q)
+{
+    LhHooks traced = *q->hooks;
     g_autoptr(LhSimResult) result = NULL;
     g_autoptr(LhBound) bound = g_new0(LhBound, 1);
-    const Question q = { setup, program, hooks, bound };
     uint8_t used;
 
+    q->bound = bound;
     traced.path = true;
-    result = lh_setup_simulate(setup, program, NULL, NULL, &traced, NULL);
+    result = lh_setup_simulate(q->setup, q->program, NULL, NULL, &traced, NULL);
     if (result == NULL)
         return NULL;
     bound->makespan_ps = result->makespan_ps;
     bound->shares = lh_path_shares(result->path);
     bound->what_ifs = g_array_new(FALSE, FALSE, sizeof(LhWhatIf));
-    ask(&q, LH_STEP_COMPUTE, 0);
-    used = ask_about_links(&q, result);
+    ask(q, LH_STEP_COMPUTE, 0);
+    used = ask_about_links(q, result);
     if (path_of(bound, LH_STEP_LATENCY, 0) > 0)
-        ask(&q, LH_STEP_LATENCY, 0);
+        ask(q, LH_STEP_LATENCY, 0);
     if (path_of(bound, LH_STEP_HOST, 0) > 0)
-        ask(&q, LH_STEP_HOST, 0);
+        ask(q, LH_STEP_HOST, 0);
+    g_clear_pointer(&result, lh_sim_result_free);
+    play_asked(q);
     if (bound->what_ifs->len == 0)
         return NULL;
     order(bound);
     if (computes_first(bound) && waits_for_messages(bound))
-        look_beyond_compute(&q, used);
+        look_beyond_compute(q, used);
     return g_steal_pointer(&bound);
+}
+
+LhBound *
+lh_bound_find(const LhSetup *setup, const LhProgram *program, guint threads, const LhHooks *hooks)
+{
+    Watch watch = { .hooks = hooks };
+    const LhHooks watched = { .progress = watch_progress, .progress_data = &watch };
+    Question q = { .setup = setup, .program = program, .hooks = &watched, .threads = threads };
+    LhBound *bound;
+
+    pthread_mutex_init(&watch.lock, NULL);
+    bound = find(&q);
+    pthread_mutex_destroy(&watch.lock);
+    return bound;
 }
 
 void

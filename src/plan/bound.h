@@ -24,8 +24,10 @@ typedef struct {
     GArray *what_ifs;   /* of LhWhatIf: what binds the run comes first, the runner-up second */
 } LhBound;
 
-/* Of @program on the setup's cluster. NULL if it cannot end or was interrupted. Caller frees. */
-LhBound *lh_bound_find(const LhSetup *setup, const LhProgram *program, const LhHooks *hooks);
+/* Of @program on the setup's cluster; up to @threads (at least 1) play it, and call @hooks'
+ * progress one at a time. NULL if it cannot end or was interrupted. Caller frees. */
+LhBound *lh_bound_find(const LhSetup *setup, const LhProgram *program, guint threads,
+                       const LhHooks *hooks);
 void lh_bound_free(LhBound *bound);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhBound, lh_bound_free)
 

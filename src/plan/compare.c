@@ -112,9 +112,9 @@ lh_compare_run(const LhSetup *setup, const LhSchedule *schedule, const LhHooks *
 }
 
 LhCompareRow *
-lh_compare_run_program(const LhSetup *setup, const LhHooks *hooks)
+lh_compare_run_program(const LhSetup *setup, const LhProgram *program, const LhHooks *hooks)
 {
-    LhCompareRow *row = row_of_program(setup->program);
+    LhCompareRow *row = row_of_program(program);
 
     lh_compare_play(row, setup, hooks);
     return row;
@@ -161,14 +161,16 @@ watch_progress(void *data, const char *what, uint64_t events, LhTime now_ps)
 
 /* What was asked of some resources alone is no answer. */
 static void
-find_bound(LhComparison *c, const LhSetup *setup, const LhHooks *hooks)
+find_bound(LhComparison *c, const LhSetup *setup, guint jobs, const LhHooks *hooks)
 {
     const LhCompareRow *winner = g_ptr_array_index(c->rows, 0);
     Watch watch = { .hooks = hooks };
     const LhHooks watched = { .progress = watch_progress, .progress_data = &watch };
 
     if (watch_progress(&watch, winner->name, 0, 0))
-        c->bound = lh_bound_find(setup, winner->program, &watched);
+        c->bound =
+            lh_bound_find(setup, winner->program,
+                          lh_compare_threads(jobs, UINT_MAX, setup->network.ranks), &watched);
     c->interrupted = watch.interrupted;
     if (c->interrupted)
         g_clear_pointer(&c->bound, lh_bound_free);
@@ -201,7 +203,7 @@ lh_compare(const LhSetup *setup, const LhCompareOptions *options, const LhHooks 
     lh_compare_tell_apart(setup, c);
     if (c->fit_count > 0 && setup->cost == LH_COST_DEVICE && !c->interrupted &&
         (options == NULL || !options->no_bound))
-        find_bound(c, setup, hooks);
+        find_bound(c, setup, options == NULL ? 0 : options->jobs, hooks);
     return g_steal_pointer(&c);
 }
 

@@ -62,8 +62,9 @@ typedef struct {
  * Caller frees. */
 LhCompareRow *lh_compare_run(const LhSetup *setup, const LhSchedule *schedule,
                              const LhHooks *hooks);
-/* As above, for the explicit program of the setup. */
-LhCompareRow *lh_compare_run_program(const LhSetup *setup, const LhHooks *hooks);
+/* As above, for a program that is no schedule's; it outlives the row. */
+LhCompareRow *lh_compare_run_program(const LhSetup *setup, const LhProgram *program,
+                                     const LhHooks *hooks);
 void lh_compare_row_free(LhCompareRow *row);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhCompareRow, lh_compare_row_free)
 

@@ -379,7 +379,8 @@ find_bound(Plan *plan, LhPlanCluster *cluster)
     if (way == NULL || !lh_plan_case_init(&c, cluster->space, way->point, NULL))
         return;
     program = lh_plan_case_program(&c, NULL);
-    cluster->bound = lh_bound_find(&c.setup, program, &hooks);
+    cluster->bound = lh_bound_find(&c.setup, program,
+                                   lh_plan_threads(plan->query->jobs, cluster->space), &hooks);
     if (plan->interrupted)
         g_clear_pointer(&cluster->bound, lh_bound_free);
 }

@@ -649,15 +649,23 @@ validate(Job *job, GError **error)
 }
 
 LhValidated *
+lh_validated_new(void)
+{
+    LhValidated *validated = g_new0(LhValidated, 1);
+
+    validated->rows = g_ptr_array_new_with_free_func(validation_free);
+    return validated;
+}
+
+LhValidated *
 lh_validate(const LhSetup *setup, const LhValidateParams *params, GError **error)
 {
-    g_autoptr(LhValidated) validated = g_new0(LhValidated, 1);
+    g_autoptr(LhValidated) validated = lh_validated_new();
     g_autoptr(GPtrArray) cases = g_ptr_array_new_with_free_func(case_free);
     Job job = { .setup = setup, .params = params, .validated = validated, .cases = cases };
     bool ok;
 
     lh_memory_keep();
-    validated->rows = g_ptr_array_new_with_free_func(validation_free);
     if (!lh_processes_open(&job.processes, params->backend->control, DEADLINE_US, error))
         return NULL;
     ok = validate(&job, error);

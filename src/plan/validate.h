@@ -71,6 +71,8 @@ struct _LhValidated {
 /* Predicts every schedule of the setup, then runs them: in rounds of one run each, whose order is
  * drawn by the scenario's seed. NULL if a run breaks. Caller frees. */
 LhValidated *lh_validate(const LhSetup *setup, const LhValidateParams *params, GError **error);
+/* Without rows, which it owns. Caller frees. */
+LhValidated *lh_validated_new(void);
 void lh_validated_free(LhValidated *validated);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhValidated, lh_validated_free)
 

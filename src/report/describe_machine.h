@@ -28,9 +28,3 @@ void lh_describe_cause(const LhExplained *explained, GString *out);
 LhTable *lh_describe_hosts(const LhHosts *hosts);
 /* Appends a line for each host and each link that is slow, or one that none is. */
 void lh_describe_slow(const LhHosts *hosts, GString *out);
-
-/* Appends the document of `longhaul validate`, longhaul.validation/2: also before anything was
- * measured. */
-void lh_validate_json(const LhSetup *setup, const LhValidated *validated,
-                      const LhValidateParams *params, double tolerance, const LhStamp *stamp,
-                      GString *out);

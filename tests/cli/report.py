@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reads the pages of longhaul report: report.py PROGRAM.
+"""Reads the pages of longhaul report and of --report: report.py PROGRAM.
 
 Held against `compare --format json` of the same case; and a page must be well-formed, run nothing,
 load nothing, show text of files as text, and be the same every time.
@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 import xml.etree.ElementTree
+from random import Random
 
 sys.dont_write_bytecode = True
 from tool import ROOT, Tool
@@ -30,6 +31,7 @@ LARGE = ["--cluster", "hgx-h100:8", "--model", "llama-3-8b", "--seq-length", "51
 LARGE_BYTES_MAX = 2 << 20
 OPENINGS = 3
 OPENING_S_MAX = 5  # beside an empty page; it takes 0.3 s to 1.5 s on two cores
+DAMAGES = 200
 STEP = ["--step", "--schedule", "lasp", "--schedule", "ulysses", "--cluster", "lasp-dgx:1", "--model",
         "tnl-1b", "--seq-length", "16K", "--framework", "fairscale"]
 NAME = "<script>alert(1)</script>&\"'\n\x1b"
@@ -390,6 +392,76 @@ def hold_validation(tool):
     assert row[0] == "ring" and row[-1] == ("yes" if done.returncode == 0 else "NO")
     assert len(page.pictures) == 1 and page.headings[0] == "How far are predictions off?"
     assert any(words.startswith("All within" if done.returncode == 0 else "Not all within") for words in page.words)
+    hold_saved_validation(tool)
+
+
+def hold_saved_validation(tool):
+    """The page of a validation that was saved is the one that was written then; of a document that says
+    something else, or nothing that can be read, there is none."""
+    page, document = tool.folder / "page.html", tool.folder / "v.json"
+    written, text = page.read_bytes(), document.read_text()
+    page.unlink()
+    tool.call("report", "--from", "v.json", "--output", "page.html")
+    assert page.read_bytes() == written
+    saved = json.loads(text)
+    [row] = saved["schedules"]
+    refused(tool, saved | {"schedules": [row | {"within": not row["within"]}]}, status=3, says="schedules[0].within")
+    refused(tool, saved | {"summary": saved["summary"] | {"runs": 0}}, status=3, says="nothing has been measured yet")
+    refused(tool, saved | {"hosts": [{"host": "a", "node": 1, "measured_s": 1, "predicted_s": 1, "slow": False}]},
+            status=3, says="numbered from 0")
+    random = Random(0)
+    for _ in range(DAMAGES):
+        at, count = random.randrange(len(text)), random.choice([0, 1, 1, 40])
+        document.write_text(text[:at] + random.choice(["", "1", "[", "}", '"', "null", "1e999", "-1"]) + text[at + count:])
+        done = subprocess.run([tool.program, "report", "--from", "v.json", "--output", "none.html"], check=False,
+                              env=tool.environment, cwd=tool.folder, capture_output=True, text=True)
+        assert done.returncode in (0, 2, 3) and bool(done.stderr) == (done.returncode != 0), (at, done)
+    document.write_text(text)
+    (tool.folder / "none.html").unlink(missing_ok=True)
+
+
+def refused(tool, document, *words, status, says):
+    """A page that is not made: why, and nothing is written."""
+    (tool.folder / "changed.json").write_text(json.dumps(document))
+    page = tool.folder / "none.html"
+    said = tool.call("report", "--from", "changed.json", *words, "--output", page.name, status=status).stderr
+    assert says in said and not page.exists(), said
+
+
+def hold_saved(tool):
+    """A result that was saved is shown by the page that its command writes; what the command wrote beside it
+    is not written again, and a result that does not come out again is not shown."""
+    folder = tool.folder
+    (folder / "sweep.json").write_text(json.dumps(SWEEP))
+    lines = {
+        "compare": ["compare", *CASE, "--within", "3x", "--synth", "--budget", "8", "--figure", "bars.svg"],
+        "plan": [*PLAN, "--points", "points.jsonl", "--jobs", "2"],
+        "sweep": ["sweep", "./sweep.json", "--figure", "sweep.svg"],
+    }
+    for name, words in lines.items():
+        page = folder / "page.html"
+        report_of(tool, *words, "--format", "json", "-o", "saved.json")
+        written, before = page.read_bytes(), set(folder.iterdir())
+        for path in before - {folder / "saved.json", folder / "sweep.json"}:
+            path.unlink()
+        tool.call("report", "--from", "saved.json", "--output", "page.html", "--jobs", "1")
+        assert page.read_bytes() == written, name
+        assert set(folder.iterdir()) == {folder / "saved.json", folder / "sweep.json", page}, name
+        saved = json.loads((folder / "saved.json").read_text())
+        refused(tool, saved | {"seed": "1"}, status=3, says="seed: found")
+        refused(tool, saved | {"seed": "1"}, "--seed", "1", status=2, says="leave out the scenario")
+        refused(tool, {key: value for key, value in saved.items() if key != "seed"}, status=3, says="now, so that")
+        refused(tool, saved | {"argv": saved["argv"][:1]}, status=3, says="without a command")
+        refused(tool, saved | {"argv": ["longhaul", "run", "--schedule", "ring"]}, status=3,
+                says="result of longhaul run; allowed: those of compare, plan, sweep, validate")
+        refused(tool, saved | {"argv": [*saved["argv"], "--help"]}, status=3, says="a call for help")
+        refused(tool, saved | {"argv": [*saved["argv"], "--no-such"]}, status=3, says="--no-such")
+        refused(tool, saved | {"argv": "longhaul"}, status=3, says="argv")
+        inputs = [one | {"sha256": "0" * 64} for one in saved["inputs"][-1:]]
+        refused(tool, saved | {"inputs": saved["inputs"][:-1] + inputs}, status=3,
+                says="SHA-256 of " + inputs[0]["path"])
+    tool.call("report", "--from", "saved.json", "--output", "saved.json", status=2)
+    tool.call("report", "--from", "saved.json", "--ranks-shown", "1", "--output", "page.html", status=2)
 
 
 def hold_pdf(tool):
@@ -435,6 +507,7 @@ def main():
         hold_plan(tool)
         hold_sweep(tool)
         hold_validation(tool)
+        hold_saved(tool)
         hold_pdf(tool)
         size = hold_others(tool)
         browser = hold_browser(tool) + hold_opening(tool)

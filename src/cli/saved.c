@@ -1,0 +1,177 @@
+/* See the header. */
+#include "cli/saved.h"
+
+#include "base/error.h"
+#include "base/escape.h"
+#include "cli/options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define COMMAND_BYTES_MAX 300 /* of the command line in a message */
+
+typedef struct {
+    char *path;
+} Input;
+
+static const LhField input_fields[] = {
+    { .name = "path",
+      .type = LH_FIELD_STRING,
+      .offset = offsetof(Input, path),
+      .flags = LH_FIELD_REQUIRED },
+    { .name = NULL },
+};
+
+typedef struct {
+    char *schema;
+    GPtrArray *argv;
+    GArray *inputs; /* of Input */
+} Head;
+
+static const LhField head_fields[] = {
+    { .name = "schema",
+      .type = LH_FIELD_STRING,
+      .offset = offsetof(Head, schema),
+      .flags = LH_FIELD_REQUIRED },
+    { .name = "argv",
+      .type = LH_FIELD_STRINGS,
+      .offset = offsetof(Head, argv),
+      .min = 1,
+      .max = -1,
+      .flags = LH_FIELD_REQUIRED },
+    { .name = "inputs",
+      .type = LH_FIELD_ARRAY,
+      .offset = offsetof(Head, inputs),
+      .fields = input_fields,
+      .element_size = sizeof(Input),
+      .flags = LH_FIELD_REQUIRED },
+    { .name = NULL },
+};
+
+/* The command is the first word behind "longhaul". */
+static bool
+find_command(LhSaved *saved, const char *const *writers, GError **error)
+{
+    const char *name =
+        g_ptr_array_index(saved->argv, 0) == NULL ? NULL : g_ptr_array_index(saved->argv, 1);
+    g_autofree char *all = g_strjoinv(", ", (char **)writers);
+    g_autofree char *word = lh_escaped_line(name == NULL ? "without a command" : name);
+
+    if (name != NULL && g_strv_contains(writers, name))
+        saved->command = lh_command_find(name, NULL);
+    return saved->command != NULL ||
+           lh_json_error(saved->json, name == NULL ? "argv" : "argv[1]", error,
+                         "this is a result of longhaul %s; allowed: those of %s", word, all);
+}
+
+LhSaved *
+lh_saved_load(const char *path, const char *const *writers, GError **error)
+{
+    g_autoptr(LhSaved) saved = g_new0(LhSaved, 1);
+    Head head = { .schema = NULL };
+
+    saved->path = path;
+    saved->json = lh_json_load(path, error);
+    if (saved->json == NULL || !lh_json_decode(saved->json, head_fields, &head, true, error))
+        return NULL;
+    saved->argv = g_steal_pointer(&head.argv);
+    lh_json_clear(head_fields, &head);
+    g_ptr_array_add(saved->argv, NULL);
+    return find_command(saved, writers, error) ? g_steal_pointer(&saved) : NULL;
+}
+
+void
+lh_saved_free(LhSaved *saved)
+{
+    if (saved == NULL)
+        return;
+    lh_json_free(saved->json);
+    g_clear_pointer(&saved->argv, g_ptr_array_unref);
+    g_free(saved);
+}
+
+/* Of outputs, and of how a result is worked out. */
+static void
+forget_rest(const LhCommandLine *line)
+{
+    const unsigned rest = LH_COMMAND_OUTPUT | LH_COMMAND_FIGURE | LH_COMMAND_HOW;
+
+    for (const LhField *f = line->command->options; f->name != NULL; f++) {
+        if ((f->flags & rest) != 0)
+            lh_options_forget(f, line->options);
+    }
+}
+
+bool
+lh_saved_line(const LhSaved *saved, LhCommandLine *line, GError **error)
+{
+    char *const *argv = (char *const *)saved->argv->pdata;
+    g_autoptr(GError) cause = NULL;
+    bool help = false;
+
+    *line = (LhCommandLine){ .command = saved->command,
+                             .argv = (const char *const *)argv,
+                             .saved = saved };
+    if (lh_options_parse(saved->command, argv + 2, line, &help, &cause) && !help) {
+        forget_rest(line);
+        return true;
+    }
+    return lh_json_error(saved->json, "argv", error,
+                         "this asks for nothing that could be shown: %s",
+                         help ? "it is a call for help" : cause->message);
+}
+
+/* What is the same question and answer may be of another program, another day, another place. */
+static bool
+counts(const char *path)
+{
+    return !g_str_equal(path, "tool") && !g_str_equal(path, "date") &&
+           !(g_str_has_prefix(path, "inputs[") && g_str_has_suffix(path, "].path"));
+}
+
+/* "inputs[2]", and the path there; "rows[0].time_s". Caller frees. */
+static char *
+place_text(const LhSaved *saved, const char *path)
+{
+    g_autofree char *line = NULL;
+    Head head = { .schema = NULL };
+    guint index;
+
+    if (sscanf(path, "inputs[%u].sha256", &index) != 1 ||
+        !lh_json_decode(saved->json, head_fields, &head, true, NULL))
+        return g_strdup(path);
+    line = lh_escaped_line(g_array_index(head.inputs, Input, index).path);
+    lh_json_clear(head_fields, &head);
+    return g_strdup_printf("SHA-256 of %s", line);
+}
+
+/* Caller frees. */
+static char *
+command_text(const LhSaved *saved)
+{
+    g_autofree char *words = g_strjoinv(" ", (char **)saved->argv->pdata);
+    g_autofree char *line = lh_escaped_line(words);
+
+    return strlen(line) > COMMAND_BYTES_MAX ? g_strdup_printf("%.*s...", COMMAND_BYTES_MAX, line)
+                                            : g_steal_pointer(&line);
+}
+
+bool
+lh_saved_check(const LhSaved *saved, const GString *again, GError **error)
+{
+    g_autoptr(LhJson) json = lh_json_parse("again", again->str, again->len, error);
+    g_auto(LhJsonDifference) d = { NULL };
+    g_autofree char *command = NULL;
+    g_autofree char *place = NULL;
+
+    if (json == NULL)
+        return false;
+    if (lh_json_same(saved->json, json, counts, &d))
+        return true;
+    command = command_text(saved);
+    place = place_text(saved, d.path);
+    return lh_json_error(saved->json, d.path, error,
+                         "%s: found %s, and what the result is made of gives %s now, so that no "
+                         "page shows it; make it again with %s",
+                         place, d.a, d.b, command);
+}

@@ -1,0 +1,17 @@
+/*
+ * Validations for machines: longhaul.validation/2, written and read.
+ */
+#pragma once
+
+#include "base/json.h"
+#include "plan/validate.h"
+#include "report/result_json.h"
+
+/* Appends the document of `longhaul validate`: also before anything was measured. */
+void lh_validate_json(const LhSetup *setup, const LhValidated *validated,
+                      const LhValidateParams *params, double tolerance, const LhStamp *stamp,
+                      GString *out);
+
+/* What such a document says of the schedules of @setup, which it must be of. LH_ERROR_INPUT; caller
+ * frees. */
+LhValidated *lh_validate_from_json(const LhJson *json, const LhSetup *setup, GError **error);
