@@ -19,7 +19,7 @@ import sys
 import tempfile
 
 sys.dont_write_bytecode = True
-from tool import Tool
+from tool import ROOT, Tool
 
 SHAPE = ["--cluster", "dfa-2node:2", "--model", "llama-7b", "--seq-length", "64K"]
 KERNELS = {"attention": 180, "attention_fwd": 150, "attention_block": 170, "attention_bwd": 120,
@@ -266,6 +266,22 @@ def check_nsys(test):
         assert refused.startswith(f"{name}.sqlite: error: "), refused
 
 
+def check_documented(test):
+    """Tables and rows as NVIDIA documents them: kernels of its example are read past, and three of the five
+    steps that were added count."""
+    with contextlib.closing(sqlite3.connect(test.folder / "documented.sqlite")) as db:
+        db.executescript((ROOT / "tests/data/import/nsys-2021.5.sql").read_text())
+        db.commit()
+    found = json.loads(test.tool.call("import", "--cluster", "dgx-a100-80g:1", "--ranks", "1", "--seq-length", "16K",
+                                      "--pass", "fwd", "--schedule", "ring", "--from", "documented.sqlite",
+                                      "--format", "json").stdout)
+    [trace] = found["traces"]
+    assert (trace["kernels"], trace["steps"], trace["broken"], trace["dropped"]) == (5, 5, 0, 0), trace
+    assert found["steps"] == 3 and found["calls"] == 1, found
+    [part] = found["parts"]
+    assert part["measured_s"] == 0.011 and part["seen"] == 3, part
+
+
 def main():
     with tempfile.TemporaryDirectory(prefix="longhaul-import-") as name:
         folder = pathlib.Path(name)
@@ -290,6 +306,7 @@ def main():
 
         if test.has_sqlite:
             check_nsys(test)
+            check_documented(test)
 
         # Another schedule has other kernels, fewer heads take less time than any device needs.
         refused = test.result("ring", ["--pass", "fwd"], ["usp.json"], status=3).stderr
