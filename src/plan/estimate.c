@@ -321,7 +321,7 @@ longest_chain(const LhPlanCase *c, const LhProgram *program, LhTime enough_ps)
 {
     const LhStepParams *p = &c->step.params;
     const uint32_t ranks = MIN(p->module.ranks, WATCHED_RANKS);
-    const LhSimParams params = lh_plan_sim_params(&c->setup, program);
+    const LhSimParams params = lh_setup_sim_params(&c->setup, program);
     LhLeastCalls *calls = lh_plan_calls_take(c->calls);
     g_autoptr(LhLeast) least = lh_least_new(&params, calls);
     LhTime time_ps = 0;
@@ -363,7 +363,7 @@ GArray *
 lh_plan_estimate_tails(const LhPlanCase *c, const LhProgram *program)
 {
     const LhStepParams *p = &c->step.params;
-    const LhSimParams params = lh_plan_sim_params(&c->setup, program);
+    const LhSimParams params = lh_setup_sim_params(&c->setup, program);
     LhLeastCalls *calls = lh_plan_calls_take(c->calls);
     g_autoptr(LhLeast) least = lh_least_new(&params, calls);
     GArray *all = g_array_new(FALSE, FALSE, sizeof(LhRankTails));

@@ -3,20 +3,6 @@
 
 #include "program/cursor.h"
 
-LhSimParams
-lh_plan_sim_params(const LhSetup *setup, const LhProgram *program)
-{
-    return (LhSimParams){ .program = program,
-                          .network = &setup->network,
-                          .device = setup->device,
-                          .network_model = setup->network_model,
-                          .collectives = setup->collectives,
-                          .cost = setup->cost,
-                          .framework = setup->framework,
-                          .serving = setup->scenario->serving,
-                          .jitter = setup->scenario->jitter };
-}
-
 uint32_t
 lh_plan_group_rank(const LhStepParams *p, uint32_t index, uint32_t count)
 {
@@ -31,7 +17,7 @@ static void
 look_at_pass(const LhPlanCase *c, const LhProgram *program, bool communication,
              LhAttentionPart *part, unsigned kind, unsigned pass)
 {
-    const LhSimParams params = lh_plan_sim_params(&c->setup, program);
+    const LhSimParams params = lh_setup_sim_params(&c->setup, program);
     const uint32_t rank = c->step.params.module.ranks - 1;
     const LhRankMap map = { .stride = c->step.params.tensor_parallel };
     LhLeastCalls *calls = lh_plan_calls_take(c->calls);
@@ -144,7 +130,7 @@ lh_around_part(const LhPlanCase *of, uint64_t layers, const LhStepAttention *hol
     program = lh_plan_case_program(&c, error);
     if (program == NULL)
         return false;
-    params = lh_plan_sim_params(&c.setup, program);
+    params = lh_setup_sim_params(&c.setup, program);
     calls = lh_plan_calls_take(c.calls);
     least = lh_least_new(&params, calls);
     lh_least_await(least, is_of_layer);

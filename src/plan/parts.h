@@ -48,6 +48,3 @@ bool lh_around_part(const LhPlanCase *c, uint64_t layers, const LhStepAttention 
 /* The rank at place @index of @count, spread over the first context-parallel group of the first
  * stage. */
 uint32_t lh_plan_group_rank(const LhStepParams *p, uint32_t index, uint32_t count);
-
-/* What a simulation of @program is given. */
-LhSimParams lh_plan_sim_params(const LhSetup *setup, const LhProgram *program);

@@ -10,7 +10,7 @@
 #include "plan/deal.h"
 #include "plan/estimate_all.h"
 #include "plan/step_plan.h"
-#include "plan/threads.h"
+#include "plan/turns.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -30,9 +30,8 @@ typedef struct {
      * before `queue_at` are done with, and those with. */
     GArray *queue, *close;
     guint queue_at;
-    const guint *round;   /* points */
-    LhPlanOutcome *found; /* by place in the round */
-    const GArray *turns;  /* of guint: places in the round that are this process's */
+    const guint *round; /* points */
+    LhTurns *turns;
     pthread_mutex_t lock; /* for what follows */
     LhPlanProgress progress;
     atomic_bool interrupted;
@@ -160,15 +159,16 @@ go_on(void *data, const char *what, uint64_t events, LhTime now_ps)
 }
 
 static void
-simulate(Pool *pool, const LhPlanCase *c, const LhProgram *program, LhPlanOutcome *outcome)
+simulate(Pool *pool, const LhPlanCase *c, const LhProgram *program, LhTurn *turn)
 {
     const LhTime overhead_ps = lh_step_overhead_ps(&c->setup), cut_ps = pool->cut_ps;
-    const _Atomic LhTime limit_ps = cut_ps == LH_TIME_NEVER ? cut_ps : cut_ps - overhead_ps;
+    const _Atomic LhTime *limit_ps = lh_turn_limit(pool->turns, turn, overhead_ps);
+    LhPlanOutcome *outcome = &turn->outcome;
     LhTime ended_ps = 0;
     g_autoptr(GArray) tails = cut_ps == LH_TIME_NEVER ? NULL : lh_plan_estimate_tails(c, program);
     const LhHooks hooks = { .progress = go_on,
                             .progress_data = pool,
-                            .limit_ps = &limit_ps,
+                            .limit_ps = limit_ps,
                             .tails = tails,
                             .ended_ps = &ended_ps };
     g_autoptr(GError) error = NULL;
@@ -180,9 +180,8 @@ simulate(Pool *pool, const LhPlanCase *c, const LhProgram *program, LhPlanOutcom
         outcome->time_ps = result->makespan_ps + overhead_ps;
         outcome->time_error = lh_time_error(&c->setup, result);
         outcome->parts = lh_error_parts(&c->setup, result);
-    } else if (ended_ps >= limit_ps) {
+    } else if (ended_ps >= *limit_ps) {
         outcome->state = LH_POINT_CUT;
-        outcome->time_ps = cut_ps;
     } else if (!pool->interrupted) {
         outcome->state = LH_POINT_FAILED;
         outcome->reason = g_strdup(error->message);
@@ -190,22 +189,20 @@ simulate(Pool *pool, const LhPlanCase *c, const LhProgram *program, LhPlanOutcom
 }
 
 static void
-take_turn(void *data, guint turn)
+take_turn(void *data, LhTurn *turn)
 {
     Pool *pool = data;
-    const guint place = g_array_index(pool->turns, guint, turn);
-    LhPlanOutcome *outcome = &pool->found[place];
     g_autoptr(LhProgram) program = NULL;
     LhPlanCase c;
 
-    if (!report(pool) || !lh_plan_case_init(&c, pool->search->space, pool->round[place], NULL))
+    if (!report(pool) || !lh_plan_case_init(&c, pool->search->space, turn->point, NULL))
         return;
     program = lh_plan_case_program(&c, NULL);
     g_assert(program != NULL); /* its quick estimate was not refused */
-    if (!outcome->close)
-        estimate_closely(pool, &c, program, outcome);
+    if (!turn->outcome.close)
+        estimate_closely(pool, &c, program, &turn->outcome);
     else
-        simulate(pool, &c, program, outcome);
+        simulate(pool, &c, program, turn);
 }
 
 /* ---- rounds ---- */
@@ -399,40 +396,78 @@ is_done(const LhPlanOutcome *before, const LhPlanOutcome *found)
     return found->state != before->state || found->close != before->close;
 }
 
+/* Whether what came of the point is known from before. */
+static bool
+is_remembered(const Pool *pool, guint index)
+{
+    const LhPlanMemory *memory = pool->options->memory;
+    LhPlanOutcome outcome = { .state = LH_POINT_OPEN, .close = true };
+
+    if (memory == NULL || !memory->recall(memory->data, pool->search->space, index, &outcome))
+        return false;
+    g_free(outcome.reason);
+    return outcome.state != LH_POINT_OPEN;
+}
+
 /* Places of the round that nothing is known of beyond what the search began with, in its memory or
  * in that of the first process. Caller unrefs. */
 static GArray *
-recall_round(Pool *pool, guint count)
+recall_round(Pool *pool, LhPlanOutcome *found, guint count)
 {
     const LhPlanMemory *memory = pool->options->memory;
     GArray *open = g_array_new(FALSE, FALSE, sizeof(guint));
     g_autoptr(GArray) recalled = g_array_new(FALSE, FALSE, sizeof(guint));
 
     for (guint i = 0; memory != NULL && i < count; i++) {
-        if (memory->recall(memory->data, pool->search->space, pool->round[i], &pool->found[i]))
+        if (memory->recall(memory->data, pool->search->space, pool->round[i], &found[i]))
             g_array_append_val(recalled, i);
     }
-    share(pool, pool->found, count, recalled);
+    share(pool, found, count, recalled);
     for (guint i = 0; i < count; i++) {
-        if (!is_done(outcome_of(pool, pool->round[i]), &pool->found[i]))
+        if (!is_done(outcome_of(pool, pool->round[i]), &found[i]))
             g_array_append_val(open, i);
     }
     return open;
 }
 
-static void
-take_turns(Pool *pool, guint count)
+/* Points with close estimates that are likely to come next, the first ones first; NULL where that
+ * is not known, or others would have to know what came of them. Caller unrefs. */
+static GArray *
+come_next(const Pool *pool)
 {
-    g_autoptr(GArray) open = recall_round(pool, count);
+    GArray *next;
+
+    if (pool->options->processes != NULL || pool->options->front || pool->cut_ps == LH_TIME_NEVER)
+        return NULL;
+    next = g_array_new(FALSE, FALSE, sizeof(guint));
+    for (guint i = 0; i < pool->close->len; i++) {
+        const guint index = g_array_index(pool->close, guint, i);
+
+        if (is_wanted(pool, index) && !is_remembered(pool, index))
+            g_array_append_val(next, index);
+    }
+    return next;
+}
+
+static void
+take_turns(Pool *pool, LhPlanOutcome *found, guint count)
+{
+    g_autoptr(GArray) open = recall_round(pool, found, count);
     g_autoptr(GArray) mine = lh_plan_deal(pool->options->processes, open->len);
+    g_autoptr(GArray) next = come_next(pool);
+    const LhTurnsRound round = { .points = pool->round,
+                                 .places = mine,
+                                 .found = found,
+                                 .cut_ps = pool->cut_ps,
+                                 .next = next,
+                                 .known = pool->search->outcomes };
 
     for (guint i = 0; i < mine->len; i++)
         g_array_index(mine, guint, i) = g_array_index(open, guint, g_array_index(mine, guint, i));
-    pool->turns = mine;
     if (pool->search->failure != NULL)
         return;
-    lh_on_threads_each("plan", pool->threads, mine->len, take_turn, pool);
-    share(pool, pool->found, count, mine);
+    lh_turns_take(pool->turns, &round);
+    share(pool, found, count, mine);
 }
 
 static void
@@ -442,10 +477,10 @@ play_round(Pool *pool, const GArray *round)
     bool whole = true; /* not interrupted so far */
 
     pool->round = (const guint *)(void *)round->data;
-    pool->found = found;
     for (guint i = 0; i < round->len; i++)
         found[i] = *outcome_of(pool, pool->round[i]);
-    take_turns(pool, round->len);
+    take_turns(pool, found, round->len);
+    pthread_mutex_lock(&pool->lock);
     for (guint i = 0; i < round->len; i++) {
         whole = whole && is_done(outcome_of(pool, pool->round[i]), &found[i]);
         if (whole)
@@ -454,6 +489,7 @@ play_round(Pool *pool, const GArray *round)
             g_free(found[i].reason);
     }
     set_cut(pool);
+    pthread_mutex_unlock(&pool->lock);
 }
 
 /* False if there is none left. */
@@ -562,8 +598,10 @@ lh_plan_search(const LhPlanSpace *space, const LhPlanSearchOptions *options)
     pthread_mutex_init(&pool.lock, NULL);
     estimate_all(&pool);
     fill_queue(&pool);
+    pool.turns = lh_turns_new(pool.threads, take_turn, &pool);
     while (!pool.interrupted && next_round(&pool))
         ;
+    lh_turns_free(pool.turns);
     pthread_mutex_destroy(&pool.lock);
     g_array_unref(pool.queue);
     g_array_unref(pool.close);

@@ -2,6 +2,7 @@
 #include "sim/repeat.h"
 
 #include "sim/engine.h"
+#include "sim/op_hash.h"
 
 #include <string.h>
 
@@ -63,122 +64,6 @@ struct _LhRepeat {
     LhOpBuffer buffer;
 };
 
-/* ---- hashes ---- */
-
-static inline uint64_t
-mix(uint64_t hash, uint64_t word)
-{
-    hash = (hash ^ word) * UINT64_C(0x9E3779B97F4A7C15) + 1;
-    return hash ^ hash >> 29;
-}
-
-static uint64_t
-mix_bytes(uint64_t hash, const void *data, gsize bytes)
-{
-    const unsigned char *at = data;
-    uint64_t word = 0;
-
-    for (; bytes >= sizeof(word); bytes -= sizeof(word), at += sizeof(word)) {
-        memcpy(&word, at, sizeof(word));
-        hash = mix(hash, word);
-    }
-    word = 0;
-    memcpy(&word, at, bytes);
-    return mix(hash, word);
-}
-
-static uint64_t
-mix_group(uint64_t hash, const LhGroup *g)
-{
-    hash = mix(hash, (uint64_t)g->base << 32 | g->count);
-    hash = mix(hash, (uint64_t)g->stride << 32 | g->outer_count);
-    return mix(hash, g->outer_stride);
-}
-
-/* All that a time may depend on: of the region, and of its slot. */
-static uint64_t
-mix_region(uint64_t hash, const LhProgram *program, LhRegion region)
-{
-    const LhSlot *slot = &program->slots[region.slot];
-
-    hash = mix(hash, lh_region_bytes(program, region));
-    return mix(hash, (uint64_t)region.count << 32 | slot->parts) ^ (uint64_t)slot->dtype;
-}
-
-static uint64_t
-mix_compute(uint64_t hash, const LhProgram *program, const LhOp *op)
-{
-    hash = mix(hash, op->compute.kernel);
-    hash = mix_bytes(hash, &op->compute.args, sizeof(op->compute.args));
-    for (uint32_t i = 0; i < op->compute.regions_count; i++)
-        hash = mix_region(hash, program, op->compute.regions[i]);
-    return hash;
-}
-
-static uint64_t
-mix_exchange(uint64_t hash, const LhOp *op, const LhPart *parts)
-{
-    for (uint32_t i = 0; i < op->exchange.parts_count; i++) {
-        const LhPart *part = &parts[op->exchange.parts_first + i];
-
-        hash = mix(hash, (uint64_t)part->peer << 1 | part->send);
-        hash = mix(hash, part->wire_bytes);
-    }
-    return mix(hash, op->exchange.parts_count);
-}
-
-static uint64_t
-mix_collective(uint64_t hash, const LhProgram *program, const LhOp *op, const uint32_t *counts)
-{
-    const uint64_t members = lh_group_size(&op->collective.group);
-
-    hash = mix_group(hash, &op->collective.group);
-    hash = mix(hash, (uint64_t)op->collective.kind << 32 | op->collective.tensors_count);
-    hash = mix(hash, op->collective.wire_bytes);
-    for (uint32_t i = 0; i < op->collective.tensors_count; i++) {
-        hash = mix_region(hash, program, op->collective.send[i]);
-        hash = mix_region(hash, program, op->collective.receive[i]);
-    }
-    if (op->collective.uneven)
-        hash = mix_bytes(hash, &counts[op->collective.counts_first],
-                         2 * members * op->collective.tensors_count * sizeof(*counts));
-    return hash;
-}
-
-static uint64_t
-mix_memory(uint64_t hash, const LhProgram *program, const LhOp *op)
-{
-    const LhSlot *slot = &program->slots[op->memory.region.slot];
-
-    hash = mix(hash, (uint64_t)slot->category << 32 | (uint64_t)slot->kind);
-    return mix(hash, lh_region_bytes(program, op->memory.region));
-}
-
-/* All of an op that the simulator looks at, but for what tells it from the same op of another
- * layer. Hosts issue whole steps: @first says whether it is the first op of one. */
-static uint64_t
-hash_of_op(const LhProgram *program, const LhOp *op, const LhOpBuffer *buffer, bool first)
-{
-    uint64_t hash = (uint64_t)first << 40 | (uint64_t)op->kind << 32 | (uint64_t)op->stream << 24 |
-                    (uint64_t)op->phase << 16 | (uint64_t)op->communicator << 8 | op->module;
-
-    for (uint32_t i = 0; i < op->after_count; i++)
-        hash = mix(hash, op->id - op->after[i]);
-    switch (op->kind) {
-    case LH_OP_COMPUTE:
-        return mix_compute(hash, program, op);
-    case LH_OP_EXCHANGE:
-        return mix_exchange(hash, op, buffer->parts);
-    case LH_OP_COLLECTIVE:
-        return mix_collective(hash, program, op, buffer->counts);
-    case LH_OP_ALLOC:
-    case LH_OP_FREE:
-        return mix_memory(hash, program, op);
-    default:
-        return mix(hash, 0);
-    }
-}
-
 /* ---- what happens ---- */
 
 static void
@@ -186,9 +71,9 @@ note(LhEngine *e, LhRepeatEvent event, uint64_t subject, uint64_t what)
 {
     LhRepeat *p = e->repeat;
 
-    p->hash = mix(p->hash, (uint64_t)(e->now - p->began_ps));
-    p->hash = mix(p->hash, subject * KINDS_OF_EVENTS + (uint64_t)event);
-    p->hash = mix(p->hash, what);
+    p->hash = lh_mix(p->hash, (uint64_t)(e->now - p->began_ps));
+    p->hash = lh_mix(p->hash, subject * KINDS_OF_EVENTS + (uint64_t)event);
+    p->hash = lh_mix(p->hash, what);
 }
 
 /* Op @id of rank @r, or of the one that stands for it, by its place among those that were issued in
@@ -232,12 +117,12 @@ lh_repeat_issue(LhEngine *e, const LhSimRank *rank, LhNode *node, const LhOp *op
     LhRepeat *p = e->repeat;
     Issued *issued = &p->issued[rank->index];
 
-    node->alike = p->begun ? hash_of_op(e->program, op, &e->buffer, first) : 0;
+    node->alike = p->begun ? lh_op_hash(e->program, op, &e->buffer, first) : 0;
     if (!p->begun)
         return;
-    p->hash = mix(p->hash, name_of(e, rank->index, op->id));
-    p->hash = mix(p->hash, node->alike);
-    p->hash = mix(p->hash, (uint64_t)MAX(rank->host_ps - e->now, 0));
+    p->hash = lh_mix(p->hash, name_of(e, rank->index, op->id));
+    p->hash = lh_mix(p->hash, node->alike);
+    p->hash = lh_mix(p->hash, (uint64_t)MAX(rank->host_ps - e->now, 0));
     if (p->period == 0)
         return;
     p->sync |= rank->gate != LH_NO_NODE;
@@ -259,29 +144,29 @@ mix_rank(uint64_t hash, const LhEngine *e, const LhSimRank *rank)
 {
     const LhAccount *a = &rank->account;
 
-    hash = mix(hash, rank->nodes.issued - rank->nodes.first);
-    hash = mix(hash, rank->gate == LH_NO_NODE ? 0 : 1 + rank->nodes.issued - rank->gate);
+    hash = lh_mix(hash, rank->nodes.issued - rank->nodes.first);
+    hash = lh_mix(hash, rank->gate == LH_NO_NODE ? 0 : 1 + rank->nodes.issued - rank->gate);
     for (uint32_t s = 0; s < e->streams_count; s++) {
         const LhQueue *queue = lh_queue(rank, s);
 
-        hash = mix(hash, queue->head == LH_NO_NODE ? 0 : rank->nodes.issued - queue->head);
+        hash = lh_mix(hash, queue->head == LH_NO_NODE ? 0 : rank->nodes.issued - queue->head);
     }
-    hash = mix(hash, (uint64_t)rank->ended << 48 | (uint64_t)rank->ctas << 16 |
-                         (uint64_t)rank->computing << 8 | rank->communicating);
-    hash = mix_bytes(hash, &rank->speed, sizeof(rank->speed));
+    hash = lh_mix(hash, (uint64_t)rank->ended << 48 | (uint64_t)rank->ctas << 16 |
+                            (uint64_t)rank->computing << 8 | rank->communicating);
+    hash = lh_mix_bytes(hash, &rank->speed, sizeof(rank->speed));
     for (uint32_t tier = 0; tier < LH_TIERS; tier++)
-        hash = mix(hash, rank->moving[tier]);
-    hash = mix(hash, a->why);
+        hash = lh_mix(hash, rank->moving[tier]);
+    hash = lh_mix(hash, a->why);
     if (a->why != LH_BUSY)
-        hash = mix(hash, (uint64_t)(e->now - a->accounted_ps));
+        hash = lh_mix(hash, (uint64_t)(e->now - a->accounted_ps));
     for (uint32_t i = 0; i < MIN(a->spans_count, LH_SPANS_KEPT); i++) {
         const LhPastSpan *span = &a->spans[(a->spans_count - 1 - i) % LH_SPANS_KEPT];
 
         if (span->to_ps <= e->repeat->began_ps)
             break;
-        hash = mix(hash, span->why);
-        hash = mix(hash, (uint64_t)(e->now - span->to_ps));
-        hash = mix(hash, (uint64_t)(e->now - MAX(span->from_ps, e->repeat->began_ps)));
+        hash = lh_mix(hash, span->why);
+        hash = lh_mix(hash, (uint64_t)(e->now - span->to_ps));
+        hash = lh_mix(hash, (uint64_t)(e->now - MAX(span->from_ps, e->repeat->began_ps)));
     }
     return hash;
 }
@@ -291,16 +176,16 @@ mix_rank(uint64_t hash, const LhEngine *e, const LhSimRank *rank)
 static uint64_t
 mix_node(uint64_t hash, const LhEngine *e, const LhNode *node)
 {
-    hash = mix(hash, node->alike);
-    hash = mix(hash, (uint64_t)node->state << 48 | (uint64_t)node->timed << 40 |
-                         (uint64_t)node->after_count << 32 | node->pending);
-    hash = mix(hash, (uint64_t)MAX(node->issued_ps - e->now, 0));
+    hash = lh_mix(hash, node->alike);
+    hash = lh_mix(hash, (uint64_t)node->state << 48 | (uint64_t)node->timed << 40 |
+                            (uint64_t)node->after_count << 32 | node->pending);
+    hash = lh_mix(hash, (uint64_t)MAX(node->issued_ps - e->now, 0));
     if (node->kind != LH_OP_COMPUTE)
         return hash;
-    hash = mix_bytes(hash, &node->work_ps, sizeof(node->work_ps));
+    hash = lh_mix_bytes(hash, &node->work_ps, sizeof(node->work_ps));
     if (node->state == LH_NODE_RUNNING) {
-        hash = mix(hash, (uint64_t)(e->now - node->updated_ps));
-        hash = mix_bytes(hash, &node->rate, sizeof(node->rate));
+        hash = lh_mix(hash, (uint64_t)(e->now - node->updated_ps));
+        hash = lh_mix_bytes(hash, &node->rate, sizeof(node->rate));
     }
     return hash;
 }
@@ -316,7 +201,7 @@ state_now(const LhEngine *e)
         for (uint32_t id = nodes->first; lh_engine_plays(e, r) && id < nodes->issued; id++) {
             const LhNode *node = lh_node(nodes, id);
 
-            hash = node->state == LH_NODE_DONE ? mix(hash, 0) : mix_node(hash, e, node);
+            hash = node->state == LH_NODE_DONE ? lh_mix(hash, 0) : mix_node(hash, e, node);
         }
     }
     return hash;
@@ -326,9 +211,9 @@ static void
 end_window(LhEngine *e)
 {
     LhRepeat *p = e->repeat;
-    uint64_t hash = mix(p->hash, (uint64_t)(e->now - p->began_ps));
+    uint64_t hash = lh_mix(p->hash, (uint64_t)(e->now - p->began_ps));
 
-    hash = mix(hash, (uint64_t)e->moving.under_way[0] << 32 | e->moving.under_way[1]);
+    hash = lh_mix(hash, (uint64_t)e->moving.under_way[0] << 32 | e->moving.under_way[1]);
     for (uint32_t r = 0; r < e->ranks_count; r++) {
         if (!lh_engine_plays(e, r))
             continue;
@@ -483,7 +368,7 @@ look_ahead(const LhEngine *e, uint32_t r, uint32_t limit)
             const bool memory = op->kind == LH_OP_ALLOC || op->kind == LH_OP_FREE;
 
             if (at == issued->hashes->len ||
-                hash_of_op(e->program, op, &p->buffer, i == 0) !=
+                lh_op_hash(e->program, op, &p->buffer, i == 0) !=
                     g_array_index(issued->hashes, uint64_t, at) ||
                 (memory && !has_labels(&g_array_index(issued->changes, Change, changes++), op,
                                        issued->periods + 1)))
