@@ -101,6 +101,16 @@ cut_of(World *w)
     return w->ran < TOP ? LH_TIME_NEVER : w->times_ps[TOP - 1];
 }
 
+static int
+expected(const Point *p, LhTime cut_ps)
+{
+    const LhTime limit_ps = cut_ps == LH_TIME_NEVER ? cut_ps : cut_ps - OVERHEAD;
+
+    if (p->fails_ps <= p->takes_ps)
+        return p->fails_ps < limit_ps ? LH_POINT_FAILED : LH_POINT_CUT;
+    return p->takes_ps <= limit_ps ? LH_POINT_RAN : LH_POINT_CUT;
+}
+
 static void
 play_round(World *w)
 {
@@ -126,6 +136,7 @@ play_round(World *w)
     lh_turns_take(w->turns, &round);
     for (guint i = 0; i < count; i++) {
         w->outcomes[points[i]] = found[i];
+        ck_assert_int_eq(found[i].state, expected(&w->points[points[i]], round.cut_ps));
         ck_assert(found[i].state != LH_POINT_CUT || found[i].time_ps == round.cut_ps);
         if (found[i].state == LH_POINT_RAN)
             w->times_ps[w->ran++] = found[i].time_ps;
