@@ -129,11 +129,12 @@ check_estimates(const LhPlanSpace *space, guint point)
     whole = lh_plan_estimate_close(&c, program, LH_TIME_NEVER, &close);
     ck_assert_msg(whole && truth.time_ps > 0, "%s: not refused, but it does not run", text);
     ck_assert_int_le(quick.time_ps, lh_plan_estimate_messages(&c));
-    ck_assert_msg(lh_plan_estimate_messages(&c) <= truth.time_ps, "%s: with messages", text);
-    ck_assert_msg(quick.time_ps <= truth.time_ps && close.time_ps <= truth.time_ps,
-                  "%s: estimates %" G_GINT64_FORMAT " and %" G_GINT64_FORMAT
-                  " ps, simulated %" G_GINT64_FORMAT,
-                  text, quick.time_ps, close.time_ps, truth.time_ps);
+    ck_assert_msg(quick.time_ps <= truth.time_ps && close.time_ps <= truth.time_ps &&
+                      lh_plan_estimate_messages(&c) <= truth.time_ps,
+                  "%s: estimates %" G_GINT64_FORMAT ", %" G_GINT64_FORMAT
+                  " with messages and %" G_GINT64_FORMAT " ps, simulated %" G_GINT64_FORMAT,
+                  text, quick.time_ps, lh_plan_estimate_messages(&c), close.time_ps,
+                  truth.time_ps);
     ck_assert_msg(quick.peak_bytes <= truth.peak_bytes && close.peak_bytes == truth.peak_bytes,
                   "%s: peaks %" G_GUINT64_FORMAT " and %" G_GUINT64_FORMAT
                   ", simulated %" G_GUINT64_FORMAT,
@@ -208,6 +209,7 @@ check_question(uint64_t seed, guint points)
     guint looked = 0;
     Case c;
 
+    if (g_getenv("DBG")) fprintf(stderr, "seed %d batch %d %s\n", (int)seed, 1<<(int)(lh_rng_bits(seed, 9, 0) % 4), members);
     if (case_try(&c, members, UINT64_C(1) << (lh_rng_bits(seed, 9, 0) % 4), NULL)) {
         for (guint i = 0; i < 4 * points && looked < points; i++)
             looked +=
@@ -217,10 +219,13 @@ check_question(uint64_t seed, guint points)
     return looked;
 }
 
+/* The gradients of an embedding begin with zeros in the first of eight micro-batches. */
+#define ZEROS_ONCE 276
+
 START_TEST(estimates_never_exceed_simulations)
 {
     const guint wanted = take_all() ? 2000 : (guint)test_share(120), of_each = 10;
-    guint looked = 0;
+    guint looked = check_question(ZEROS_ONCE, of_each);
 
     for (uint64_t seed = 1; looked < wanted; seed++) {
         looked += check_question(seed, of_each);

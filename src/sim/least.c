@@ -159,6 +159,21 @@ compute_ps(const Walk *walk, const LhOp *op, double *occupancy)
     return p->jitter > 0 ? (LhTime)((double)time_ps * (1 - p->jitter)) : time_ps;
 }
 
+/* How much longer a kernel of the first micro-batch takes than that of a later one, which adds to
+ * what is there: the gradients of an embedding begin with zeros everywhere. */
+static LhTime
+only_first_ps(const Walk *walk, const LhOp *op, LhTime takes_ps)
+{
+    LhOp later = *op;
+    double occupancy;
+
+    if (op->micro_batch != 0 || !op->compute.args.first ||
+        lh_kernels[op->compute.kernel]->cost != LH_COST_MEMORY)
+        return 0;
+    later.compute.args.first = false;
+    return MAX(takes_ps - compute_ps(walk, &later, &occupancy), 0);
+}
+
 static LhTime
 collective_ps(const Walk *walk, const LhOp *op)
 {
@@ -205,12 +220,14 @@ end_of(const Walk *walk, uint32_t op)
     return op < walk->ends->len ? g_array_index(walk->ends, LhTime, op) : 0;
 }
 
+/* @once_ps of its time are of the first micro-batch alone. */
 static void
-add_busy(Walk *walk, const LhOp *op, uint32_t of, LhTime time_ps)
+add_busy(Walk *walk, const LhOp *op, uint32_t of, LhTime time_ps, LhTime once_ps)
 {
     walk->times.sums_ps[of] += time_ps;
     if (op->micro_batch != 0 || op->phase == LH_PHASE_OPTIMIZER)
         return;
+    time_ps -= once_ps;
     walk->times.first_ps[of] += time_ps;
     if (of == 0 && op->phase == LH_PHASE_FORWARD)
         walk->times.forward_ps += time_ps;
@@ -241,7 +258,7 @@ issue(Walk *walk, const LhOp *op)
         takes_ps += lh_call_host_ps(least->cost.framework, op);
     if (!walk->embedded)
         walk->host_ps += takes_ps;
-    add_busy(walk, op, LH_LEAST_HOST, takes_ps);
+    add_busy(walk, op, LH_LEAST_HOST, takes_ps, 0);
     return issued_ps;
 }
 
@@ -355,7 +372,7 @@ start_of(const Walk *walk, const LhOp *op, LhTime issued_ps)
 /* An op that keeps its stream busy for so long, or what the first stream waits for until it ends.
  */
 static void
-add_op(Walk *walk, const LhOp *op, LhTime takes_ps)
+add_op(Walk *walk, const LhOp *op, LhTime takes_ps, LhTime once_ps)
 {
     bool (*awaited)(const LhOp *) = walk->least->awaited;
     LhTime busy_ps = takes_ps;
@@ -366,7 +383,7 @@ add_op(Walk *walk, const LhOp *op, LhTime takes_ps)
         if (op->stream == 0)
             busy_ps = grown_ps;
     }
-    add_busy(walk, op, op->stream, busy_ps);
+    add_busy(walk, op, op->stream, busy_ps, once_ps);
     if (walk->tails != NULL)
         lh_tails_add(walk->tails, op, takes_ps);
 }
@@ -376,15 +393,17 @@ run_on_stream(Walk *walk, const LhOp *op, LhTime issued_ps)
 {
     const LhTime start_ps = start_of(walk, op, issued_ps);
     double occupancy = 1;
-    LhTime takes_ps;
+    LhTime takes_ps, once_ps;
 
     if (op->kind == LH_OP_COMPUTE) {
         takes_ps = compute_ps(walk, op, &occupancy);
-        add_op(walk, op, takes_ps);
-        add_busy(walk, op, LH_LEAST_SMS, (LhTime)((double)takes_ps * occupancy));
+        once_ps = only_first_ps(walk, op, takes_ps);
+        add_op(walk, op, takes_ps, once_ps);
+        add_busy(walk, op, LH_LEAST_SMS, (LhTime)((double)takes_ps * occupancy),
+                 (LhTime)((double)once_ps * occupancy));
     } else {
         takes_ps = communication_ps(walk, op);
-        add_op(walk, op, takes_ps);
+        add_op(walk, op, takes_ps, 0);
     }
     return start_ps + takes_ps;
 }

@@ -23,7 +23,8 @@ enum { LH_LEAST_HOST = LH_STREAMS_MAX, LH_LEAST_SMS, LH_LEAST_SUMS };
 typedef struct {
     LhTime path_ps; /* the rank is not through before: its longest chain of ops */
     /* What each takes for its ops, one after another, and of this what micro-batch 0 takes, without
-     * the optimizer: sums that grow by the same for each layer that is like the one before. */
+     * the optimizer and without what no later one takes: sums that grow by the same for each layer
+     * that is like the one before. */
     LhTime sums_ps[LH_LEAST_SUMS], first_ps[LH_LEAST_SUMS];
     /* Of first_ps of stream 0: the forward pass, and the backward pass without recomputation. */
     LhTime forward_ps, backward_ps;
