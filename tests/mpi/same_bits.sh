@@ -26,7 +26,14 @@ compare() {
     local ranks=$1 expected=$2
     shift 2
     # shellcheck disable=SC2086
-    set -- --ranks "$ranks" --seq-length $((ranks * 12)) $shape --format json "$@"
+    compare_runs "$ranks" "$expected" --ranks "$ranks" --seq-length $((ranks * 12)) $shape "$@"
+}
+
+# The same of the case that the options say.
+compare_runs() {
+    local ranks=$1 expected=$2
+    shift 2
+    set -- --format json "$@"
     "$program" run "$@" >threads.json 2>threads.err
     local status=$?
     compared=$((compared + 1))
@@ -54,6 +61,16 @@ for schedule in ring ulysses attention2d-o; do
     compare 4 0 --schedule $schedule
 done
 over tcp
+# Programs that a search found: GPUs, cluster and pass.
+found() {
+    "$program" synth --cluster "$2" --num-attention-heads 8 --num-query-groups 8 --kv-channels 64 \
+        --seq-length 1K --pass "$3" --budget 4 --output found.json >found 2>&1 || fail "synth: $* $(cat found)"
+    grep -q '^Proven and written to found.json: the best candidate' found || fail "synth: $* $(cat found)"
+    compare_runs "$1" 0 --schedule-file found.json
+}
+found 4 azure-nc96-a100:1 fwd
+found 8 azure-nc96-a100:2 fwd
+found 8 azure-nc96-a100:2 both
 [ $compared -ge 8 ] || fail "only $compared cases were compared"
 compare 4 0 --schedule zigzag --repeat 3 --inject delay:5
 compare 4 1 --schedule ring --inject wrong-kv-head
