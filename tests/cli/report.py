@@ -31,7 +31,7 @@ LARGE = ["--cluster", "hgx-h100:8", "--model", "llama-3-8b", "--seq-length", "51
 LARGE_BYTES_MAX = 2 << 20
 OPENINGS = 3
 OPENING_S_MAX = 5  # beside an empty page; it takes 0.3 s to 1.5 s on two cores
-DAMAGES = 200
+DAMAGES = 50
 STEP = ["--step", "--schedule", "lasp", "--schedule", "ulysses", "--cluster", "lasp-dgx:1", "--model",
         "tnl-1b", "--seq-length", "16K", "--framework", "fairscale"]
 NAME = "<script>alert(1)</script>&\"'\n\x1b"
