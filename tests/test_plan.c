@@ -133,8 +133,7 @@ check_estimates(const LhPlanSpace *space, guint point)
                       lh_plan_estimate_messages(&c) <= truth.time_ps,
                   "%s: estimates %" G_GINT64_FORMAT ", %" G_GINT64_FORMAT
                   " with messages and %" G_GINT64_FORMAT " ps, simulated %" G_GINT64_FORMAT,
-                  text, quick.time_ps, lh_plan_estimate_messages(&c), close.time_ps,
-                  truth.time_ps);
+                  text, quick.time_ps, lh_plan_estimate_messages(&c), close.time_ps, truth.time_ps);
     ck_assert_msg(quick.peak_bytes <= truth.peak_bytes && close.peak_bytes == truth.peak_bytes,
                   "%s: peaks %" G_GUINT64_FORMAT " and %" G_GUINT64_FORMAT
                   ", simulated %" G_GUINT64_FORMAT,
@@ -209,7 +208,6 @@ check_question(uint64_t seed, guint points)
     guint looked = 0;
     Case c;
 
-    if (g_getenv("DBG")) fprintf(stderr, "seed %d batch %d %s\n", (int)seed, 1<<(int)(lh_rng_bits(seed, 9, 0) % 4), members);
     if (case_try(&c, members, UINT64_C(1) << (lh_rng_bits(seed, 9, 0) % 4), NULL)) {
         for (guint i = 0; i < 4 * points && looked < points; i++)
             looked +=

@@ -434,7 +434,8 @@ def hold_saved(tool):
     folder = tool.folder
     (folder / "sweep.json").write_text(json.dumps(SWEEP))
     lines = {
-        "compare": ["compare", *CASE, "--within", "3x", "--synth", "--budget", "8", "--figure", "bars.svg"],
+        "compare": ["compare", *CASE, "--schedule", "ring", "--schedule", "zigzag", "--within", "3x", "--synth",
+                    "--budget", "2", "--figure", "bars.svg"],
         "plan": [*PLAN, "--points", "points.jsonl", "--jobs", "2"],
         "sweep": ["sweep", "./sweep.json", "--figure", "sweep.svg"],
     }
@@ -448,15 +449,17 @@ def hold_saved(tool):
         assert page.read_bytes() == written, name
         assert set(folder.iterdir()) == {folder / "saved.json", folder / "sweep.json", page}, name
         saved = json.loads((folder / "saved.json").read_text())
-        refused(tool, saved | {"seed": "1"}, status=3, says="seed: found")
         refused(tool, saved | {"seed": "1"}, "--seed", "1", status=2, says="leave out the scenario")
-        refused(tool, {key: value for key, value in saved.items() if key != "seed"}, status=3, says="now, so that")
         refused(tool, saved | {"argv": saved["argv"][:1]}, status=3, says="without a command")
         refused(tool, saved | {"argv": ["longhaul", "run", "--schedule", "ring"]}, status=3,
                 says="result of longhaul run; allowed: those of compare, plan, sweep, validate")
         refused(tool, saved | {"argv": [*saved["argv"], "--help"]}, status=3, says="a call for help")
         refused(tool, saved | {"argv": [*saved["argv"], "--no-such"]}, status=3, says="--no-such")
         refused(tool, saved | {"argv": "longhaul"}, status=3, says="argv")
+        if name == "plan":  # whose differences are found as the others' are
+            continue
+        refused(tool, saved | {"seed": "1"}, status=3, says="seed: found")
+        refused(tool, {key: value for key, value in saved.items() if key != "seed"}, status=3, says="now, so that")
         inputs = [one | {"sha256": "0" * 64} for one in saved["inputs"][-1:]]
         refused(tool, saved | {"inputs": saved["inputs"][:-1] + inputs}, status=3,
                 says="SHA-256 of " + inputs[0]["path"])
