@@ -852,6 +852,11 @@ START_TEST(json_finds_the_first_difference)
                NULL);
     check_same("{\"c\":[{\"d\":1,\"e\":2}]}", "{\"c\":[{\"d\":2,\"e\":2}]}", NULL, NULL, NULL);
     check_same("null", "null", NULL, NULL, NULL);
+    check_same("[1.0, 25e-1, 0.1]", "[1, 2.5, 1e-1]", NULL, NULL, NULL);
+    check_differs("[9007199254740993]", "[9007199254740992]", "[0]", "9007199254740993",
+                  "9007199254740992");
+    check_differs("[1.5]", "[1.25]", "[0]", "1.5", "1.25");
+    check_differs("[1]", "[\"1\"]", "[0]", "1", "\"1\"");
     check_differs("{\"c\":[{\"d\":1,\"e\":2}]}", "{\"c\":[{\"d\":2,\"e\":20}]}", "c[0].e", "2",
                   "20");
     check_differs("{\"c\":[1,{\"d\":1}]}", "{\"c\":[1,{\"d\":\"1\"}]}", "c[1].d", "1", "\"1\"");

@@ -66,8 +66,8 @@ typedef struct {
 } LhJsonDifference;
 
 /*
- * Whether two documents have the same members in the same order, and numbers that are written
- * alike; white space does not count, nor does what @counts says so of. If not, the first
+ * Whether two documents have the same values under the same keys in the same order; white space
+ * does not count, nor how a number is written, nor what @counts says so of. If not, the first
  * @difference, by path.
  */
 bool lh_json_same(const LhJson *a, const LhJson *b, bool (*counts)(const char *path),

@@ -92,6 +92,24 @@ same_containers(Pair *p, gsize a, gsize b)
 }
 
 static bool
+is_number(char c)
+{
+    return c == '-' || g_ascii_isdigit(c);
+}
+
+/* Written differently: "1" and "1.0". Integers, which may be larger than a double is exact, are
+ * only written in one way. */
+static bool
+same_numbers(const char *a, const char *b)
+{
+    char *end_a, *end_b;
+    const double x = g_ascii_strtod(a, &end_a), y = g_ascii_strtod(b, &end_b);
+    const gsize digits_a = strspn(a, "-0123456789"), digits_b = strspn(b, "-0123456789");
+
+    return x >= y && x <= y && (a + digits_a < end_a || b + digits_b < end_b);
+}
+
+static bool
 same_values(Pair *p, gsize a, gsize b)
 {
     const char *x = p->a->text + a, *y = p->b->text + b;
@@ -100,6 +118,8 @@ same_values(Pair *p, gsize a, gsize b)
     if (is_container(*x) && *x == *y)
         return same_containers(p, a, b);
     if (length == lh_json_skip(p->b->text, b) - b && memcmp(x, y, length) == 0)
+        return true;
+    if (is_number(*x) && is_number(*y) && same_numbers(x, y))
         return true;
     return differs(p, a, true, b, true);
 }

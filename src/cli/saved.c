@@ -5,7 +5,6 @@
 #include "base/escape.h"
 #include "cli/options.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define COMMAND_BYTES_MAX 300 /* of the command line in a message */
@@ -23,16 +22,11 @@ static const LhField input_fields[] = {
 };
 
 typedef struct {
-    char *schema;
     GPtrArray *argv;
     GArray *inputs; /* of Input */
 } Head;
 
 static const LhField head_fields[] = {
-    { .name = "schema",
-      .type = LH_FIELD_STRING,
-      .offset = offsetof(Head, schema),
-      .flags = LH_FIELD_REQUIRED },
     { .name = "argv",
       .type = LH_FIELD_STRINGS,
       .offset = offsetof(Head, argv),
@@ -68,9 +62,8 @@ LhSaved *
 lh_saved_load(const char *path, const char *const *writers, GError **error)
 {
     g_autoptr(LhSaved) saved = g_new0(LhSaved, 1);
-    Head head = { .schema = NULL };
+    Head head = { .argv = NULL };
 
-    saved->path = path;
     saved->json = lh_json_load(path, error);
     if (saved->json == NULL || !lh_json_decode(saved->json, head_fields, &head, true, error))
         return NULL;
@@ -129,20 +122,25 @@ counts(const char *path)
            !(g_str_has_prefix(path, "inputs[") && g_str_has_suffix(path, "].path"));
 }
 
-/* "inputs[2]", and the path there; "rows[0].time_s". Caller frees. */
+/* The path of the file whose checksum is at @path in the document; NULL: it is none's. Caller
+ * frees.
+ */
 static char *
-place_text(const LhSaved *saved, const char *path)
+input_at(const LhSaved *saved, const char *path)
 {
-    g_autofree char *line = NULL;
-    Head head = { .schema = NULL };
-    guint index;
+    Head head = { .argv = NULL };
+    char *input = NULL;
 
-    if (sscanf(path, "inputs[%u].sha256", &index) != 1 ||
-        !lh_json_decode(saved->json, head_fields, &head, true, NULL))
-        return g_strdup(path);
-    line = lh_escaped_line(g_array_index(head.inputs, Input, index).path);
+    if (!lh_json_decode(saved->json, head_fields, &head, true, NULL))
+        return NULL;
+    for (guint i = 0; i < head.inputs->len && input == NULL; i++) {
+        g_autofree char *checksum = g_strdup_printf("inputs[%u].sha256", i);
+
+        if (g_str_equal(path, checksum))
+            input = lh_escaped_line(g_array_index(head.inputs, Input, i).path);
+    }
     lh_json_clear(head_fields, &head);
-    return g_strdup_printf("SHA-256 of %s", line);
+    return input;
 }
 
 /* Caller frees. */
@@ -162,16 +160,17 @@ lh_saved_check(const LhSaved *saved, const GString *again, GError **error)
     g_autoptr(LhJson) json = lh_json_parse("again", again->str, again->len, error);
     g_auto(LhJsonDifference) d = { NULL };
     g_autofree char *command = NULL;
-    g_autofree char *place = NULL;
+    g_autofree char *input = NULL;
 
     if (json == NULL)
         return false;
     if (lh_json_same(saved->json, json, counts, &d))
         return true;
     command = command_text(saved);
-    place = place_text(saved, d.path);
+    input = input_at(saved, d.path);
     return lh_json_error(saved->json, d.path, error,
-                         "%s: found %s, and what the result is made of gives %s now, so that no "
+                         "%s%s: found %s, and what the result is made of gives %s now, so that no "
                          "page shows it; make it again with %s",
-                         place, d.a, d.b, command);
+                         input != NULL ? "SHA-256 of " : "", input != NULL ? input : d.path, d.a,
+                         d.b, command);
 }

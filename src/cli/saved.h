@@ -9,14 +9,13 @@
 #include "cli/command.h"
 
 struct _LhSaved {
-    const char *path; /* borrowed */
     LhJson *json;
     const LhCommand *command; /* that wrote it */
     GPtrArray *argv;          /* of char *, NULL at the end: as it was called */
 };
 
 /* LH_ERROR_INPUT with file, line and field for what is no result of a command in @writers
- * (NULL-terminated), the names of commands. @path must outlive it. Caller frees. */
+ * (NULL-terminated), the names of commands. Caller frees. */
 LhSaved *lh_saved_load(const char *path, const char *const *writers, GError **error);
 void lh_saved_free(LhSaved *saved);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhSaved, lh_saved_free)

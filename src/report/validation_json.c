@@ -236,27 +236,18 @@ typedef struct {
     double measured_s, predicted_s, share, error_median, error_worst;
 } Errors;
 
-static const LhField kernel_fields[] = {
-    TEXT(Errors, "kernel", name, LH_FIELD_REQUIRED),
-    COUNT(Errors, "ops", ops),
-    SECONDS(Errors, "measured_s", measured_s),
-    SECONDS(Errors, "predicted_s", predicted_s),
-    NUMBER(Errors, "share", share),
-    NUMBER(Errors, "error_median", error_median),
-    NUMBER(Errors, "error_worst", error_worst),
-    { .name = NULL },
-};
+/* @key: what is named. */
+#define ERRORS(key)                                                                                \
+    {                                                                                              \
+        TEXT(Errors, key, name, LH_FIELD_REQUIRED), COUNT(Errors, "ops", ops),                     \
+            SECONDS(Errors, "measured_s", measured_s),                                             \
+            SECONDS(Errors, "predicted_s", predicted_s), NUMBER(Errors, "share", share),           \
+            NUMBER(Errors, "error_median", error_median),                                          \
+            NUMBER(Errors, "error_worst", error_worst), { .name = NULL },                          \
+    }
 
-static const LhField tier_fields[] = {
-    TEXT(Errors, "tier", name, LH_FIELD_REQUIRED),
-    COUNT(Errors, "ops", ops),
-    SECONDS(Errors, "measured_s", measured_s),
-    SECONDS(Errors, "predicted_s", predicted_s),
-    NUMBER(Errors, "share", share),
-    NUMBER(Errors, "error_median", error_median),
-    NUMBER(Errors, "error_worst", error_worst),
-    { .name = NULL },
-};
+static const LhField kernel_fields[] = ERRORS("kernel");
+static const LhField tier_fields[] = ERRORS("tier");
 
 typedef struct {
     char *schedule, *refused;

@@ -409,6 +409,14 @@ def hold_saved_validation(tool):
     refused(tool, saved | {"summary": saved["summary"] | {"runs": 0}}, status=3, says="nothing has been measured yet")
     refused(tool, saved | {"hosts": [{"host": "a", "node": 1, "measured_s": 1, "predicted_s": 1, "slow": False}]},
             status=3, says="numbered from 0")
+    hosts = [{"host": name, "node": node, "measured_s": measured, "predicted_s": 1.0, "slow": measured > 1.5}
+             for name, node, measured in (("a", 0, 1.0), ("b", 1, 2.5), ("c", 2, 1.25))]
+    hosts += [{"host": "a", "node": 0, "peer_host": "c", "peer": 2, "measured_s": 0.5, "predicted_s": 0.25, "slow": True},
+              {"host": "b", "node": 1, "peer_host": "c", "peer": 2, "measured_s": 0.5, "predicted_s": 0.5, "slow": False}]
+    document.write_text(json.dumps(saved | {"hosts": hosts}))
+    tool.call("report", "--from", "v.json", "--output", "page.html")
+    hosts[3]["slow"] = False
+    refused(tool, saved | {"hosts": hosts}, status=3, says="hosts[3].slow: found false")
     random = Random(0)
     for _ in range(DAMAGES):
         at, count = random.randrange(len(text)), random.choice([0, 1, 1, 40])
@@ -460,6 +468,8 @@ def hold_saved(tool):
             continue
         refused(tool, saved | {"seed": "1"}, status=3, says="seed: found")
         refused(tool, {key: value for key, value in saved.items() if key != "seed"}, status=3, says="now, so that")
+        refused(tool, saved | {"inputs": saved["inputs"][:-1]}, status=3, says=f"inputs[{len(saved['inputs']) - 1}]")
+        refused(tool, saved | {"inputs": saved["inputs"] * 2}, status=3, says=f"inputs[{len(saved['inputs'])}]")
         inputs = [one | {"sha256": "0" * 64} for one in saved["inputs"][-1:]]
         refused(tool, saved | {"inputs": saved["inputs"][:-1] + inputs}, status=3,
                 says="SHA-256 of " + inputs[0]["path"])
