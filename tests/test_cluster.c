@@ -5,6 +5,7 @@
 #include "plan/cluster.h"
 #include "plan/hosts.h"
 #include "program/program.h"
+#include "report/describe_machine.h"
 #include "run_tests.h"
 #include "sim/network/network.h"
 
@@ -253,10 +254,12 @@ hosts_of(uint32_t nodes, const double *kernels, const double *messages)
     LhHosts *hosts = g_new0(LhHosts, 1);
 
     hosts->nodes = nodes;
+    hosts->names = g_new0(char *, nodes + 1);
     hosts->times = g_array_new(FALSE, TRUE, sizeof(LhHostTimes));
     for (uint32_t n = 0; n < nodes; n++) {
         const LhHostTimes own = { .node = n, .peer = n };
 
+        hosts->names[n] = g_strdup_printf("h%u", n);
         g_array_append_val(hosts->times, own);
         lh_hosts_add_kernel(hosts, n, kernels[n], 0.5);
         lh_hosts_add_kernel(hosts, n, kernels[n], 1.5);
@@ -322,6 +325,42 @@ START_TEST(cluster_slow_hosts_and_links)
 }
 END_TEST
 
+START_TEST(cluster_words_of_slow_hosts)
+{
+    g_autoptr(LhHosts) hosts =
+        hosts_of(4, (double[]){ 1, 1, 1, 7 }, (double[]){ 1, 1.6, 4, 1, 5, 6 });
+    g_autoptr(LhHosts) quick = hosts_of(2, (double[]){ 1, 0 }, (double[]){ 1.4 });
+    g_autoptr(LhTable) table = lh_describe_hosts(hosts);
+    g_autoptr(LhTable) few = lh_describe_hosts(quick);
+    g_autoptr(GString) out = g_string_new(NULL);
+
+    lh_describe_slow(hosts, out);
+    ck_assert_str_eq(out->str,
+                     "Slow: host h3: its kernels take 7 times as long as predicted, those of the "
+                     "median host 1 times.\n"
+                     "Slow: the network of host h3: its messages take 4 to 6 times as long as "
+                     "predicted.\n"
+                     "Slow: the link between hosts h0 and h2: a message takes 1.6 times as long "
+                     "as predicted.\n");
+    g_string_truncate(out, 0);
+    lh_table_print(table, LH_FORMAT_CSV, out);
+    ck_assert_msg(g_str_has_prefix(out->str, "host,what,measured_s,predicted_s,error,slow\n"
+                                             "h0,kernels,2,2,0,-\n"),
+                  "%s", out->str);
+    ck_assert_msg(strstr(out->str, "h1,messages with h3,0.5,0.1,-0.8,YES\n") != NULL, "%s",
+                  out->str);
+    /* Kernels of a host that ran none have no row. */
+    g_string_truncate(out, 0);
+    lh_table_print(few, LH_FORMAT_MD, out);
+    ck_assert_ptr_null(strstr(out->str, "| h1 | kernels |"));
+    g_string_truncate(out, 0);
+    lh_describe_slow(quick, out);
+    ck_assert_str_eq(out->str,
+                     "No host and no link takes more than 1.5 times as long as predicted.\n");
+}
+END_TEST
+
 LH_TEST_MAIN("cluster", cluster_is_found_again, cluster_without_names,
              cluster_one_rank_is_slower_than_an_adapter, cluster_slow_adapter,
-             cluster_slow_adapter_anywhere, cluster_of_uneven_hosts, cluster_slow_hosts_and_links)
+             cluster_slow_adapter_anywhere, cluster_of_uneven_hosts, cluster_slow_hosts_and_links,
+             cluster_words_of_slow_hosts)

@@ -39,6 +39,7 @@ git                  has git                       lists the files to check
 mandoc               has mandoc                    checks the man pages
 zsh                  has zsh                       runs its completion
 fish                 has fish                      runs its completion
+chromium             has chromium                  opens and prints the pages of longhaul report
 python3-jsonschema   python_module jsonschema      checks the data files against their schemas
 clang                has clang                     the second compiler
 libclang-rt-14-dev   sanitizers                    its sanitizers and fuzzer

@@ -477,6 +477,32 @@ def hold_saved(tool):
     tool.call("report", "--from", "saved.json", "--ranks-shown", "1", "--output", "page.html", status=2)
 
 
+def hold_pdf_of_browser(tool):
+    """A browser is preferred; what it is given and what it writes are in a folder that is gone afterwards."""
+    browser = tool.folder / "chromium"
+    browser.write_text("""#!/bin/sh
+for word; do
+    case $word in
+    --print-to-pdf=*) to=${word#*=} ;;
+    file://*) from=${word#file://} ;;
+    esac
+done
+read -r line < "$from"
+echo "%PDF-1.7 by $line" > "$to"
+echo "$from" > from.txt
+""")
+    browser.chmod(0o755)
+    tool.call("report", *CASE, "--schedule", "ring", "--output", "page.pdf")
+    assert (tool.folder / "page.pdf").read_text() == "%PDF-1.7 by <!DOCTYPE html>\n"
+    page = pathlib.Path((tool.folder / "from.txt").read_text().strip())
+    assert page.name == "page.html" and not page.parent.exists(), page
+    (tool.folder / "page.pdf").unlink()
+    for body, says in (("exit 0", "chromium made no PDF"), ("exit 3", "cannot print page.pdf")):
+        browser.write_text(f"#!/bin/sh\n{body}\n")
+        done = tool.call("report", *CASE, "--schedule", "ring", "--output", "page.pdf", status=4)
+        assert says in done.stderr and not (tool.folder / "page.pdf").exists(), done.stderr
+
+
 def hold_pdf(tool):
     """A page is printed where there is a browser; the others say what is missing, before any work."""
     if shutil.which("chromium") is not None:
@@ -497,6 +523,7 @@ def hold_pdf(tool):
     (tool.folder / "weasyprint").write_text("#!/bin/sh\nread -r line\necho \"%PDF-1.7 $line\"\n")
     tool.call("report", *CASE, "--schedule", "ring", "--output", "page.pdf")
     assert (tool.folder / "page.pdf").read_text() == "%PDF-1.7 <!DOCTYPE html>\n"
+    hold_pdf_of_browser(tool)
     tool.environment["PATH"] = path
 
 
