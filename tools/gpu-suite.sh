@@ -15,6 +15,7 @@
 #     failures    what must end with a name
 #     speed       attention on one GPU, beside PyTorch's where it is installed
 #     truth       calibrate and validate, on GPUs of the cluster that LONGHAUL_CLUSTER names (hgx-h100)
+#     alone       the slowest rank of eight nodes of that cluster, alone on one GPU
 #
 # --small takes few tokens: for tests of this script, where something stands for a GPU.
 #
@@ -27,15 +28,15 @@ usage() {
     exit 2
 }
 
-all='machine kernels sanitizer copies nccl failures speed truth'
+all='machine kernels sanitizer copies nccl failures speed truth alone'
 source=$(dirname "$(dirname "$(realpath "$0")")")
 document=$source/docs/gpu-validation.md program=
-tokens=256 lengths='1024 2048 4096 8192' truth_tokens=8192 truth_heads=16 truth_width=128 quick=
+tokens=256 lengths='1024 2048 4096 8192' truth_tokens=8192 truth_heads=16 truth_width=128 quick= nodes=8
 while [ $# -gt 0 ]; do
     case $1 in
     --program) program=$(realpath "${2:?}") && shift 2 ;;
     --document) document=$(realpath "${2:?}") && shift 2 ;;
-    --small) tokens=16 lengths='64 128' truth_tokens=16 truth_heads=4 truth_width=64 quick=--quick && shift ;;
+    --small) tokens=16 lengths='64 128' truth_tokens=16 truth_heads=4 truth_width=64 quick=--quick nodes=1 && shift ;;
     -*) usage ;;
     *) break ;;
     esac
@@ -304,6 +305,35 @@ piece_truth() {
         return
     fi
     validated_rows || not_well 'validate: no result'
+}
+
+# On one GPU, whatever there is: links are the cluster's.
+piece_alone() {
+    local cluster=${LONGHAUL_CLUSTER:-hgx-h100} ranks=$((8 * nodes))
+    table schedule rank 'measured, ms' 'predicted, ms' 'error, %' 'median kernel, % off'
+    # shellcheck disable=SC2086
+    timed "$program" calibrate --backend cuda $quick --cluster "$cluster" -o "$folder/gpu.json"
+    if [ $status -eq 0 ]; then
+        timed "$program" validate --backend cuda --replay-rank slowest --cluster "$cluster:$nodes" --profile "$folder/gpu.json" \
+            --ranks $ranks --seq-length $((truth_tokens * ranks)) --num-attention-heads $truth_heads \
+            --num-query-groups $truth_heads --kv-channels $truth_width --schedule ring --schedule zigzag \
+            --schedule dfa-balanced --schedule usp --format json -o "$folder/alone.json"
+    fi
+    if [ $status -gt 1 ]; then
+        row calibrate '' '' '' '' "**status $status**: $(head -c 200 "$folder/err")"
+        not_well "alone: status $status"
+        return
+    fi
+    python3 - "$folder/alone.json" <<'END'
+import json, sys
+for row in json.load(open(sys.argv[1]))["schedules"]:
+    if row["refused"] or "measured_s" not in row:
+        print("| {} | | | | | {} |".format(row["schedule"], row["refused"]))
+    else:
+        print("| {} | {} | {:.3f} | {:.3f} | {:+.1f} | {:.1f} |".format(
+            row["schedule"], row["rank"], 1e3 * row["measured_s"], 1e3 * row["predicted_s"],
+            100 * row["makespan_error"], 100 * row["op_error"]))
+END
 }
 
 # ---- all of it ----

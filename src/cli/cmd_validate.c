@@ -11,7 +11,6 @@
 #include "report/page_parts.h"
 #include "report/validate_page.h"
 #include "report/validation_json.h"
-#include "runtime/pin.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -35,6 +34,7 @@ typedef struct {
     LhTime budget_ps;
     int statistic; /* LhStatistic */
     char *kernels;
+    char *replay_rank;
 } Options;
 
 static const LhField options[] = {
@@ -81,6 +81,14 @@ static const LhField options[] = {
       .choices = lh_statistic_names,
       .description = "Which of the runs counts, as in longhaul calibrate; default median." },
     LH_OPTION_KERNELS(Options, kernels),
+    { .name = "replay-rank",
+      .type = LH_FIELD_STRING,
+      .offset = offsetof(Options, replay_rank),
+      .placeholder = "slowest|median|fastest|RANK",
+      .description = "Run one rank of each schedule alone, on this machine's processor or GPU: the "
+                     "rank that is predicted to end last, in the middle, or first, or this one. "
+                     "What the others do is played as it was predicted. Any cluster of such "
+                     "devices will do." },
     { .name = NULL },
 };
 
@@ -96,9 +104,10 @@ has_gpus(const LhBackend *backend)
     return backend->device != &lh_device_cpu;
 }
 
-/* Refuses to compare what this machine does with what another one is predicted to do. */
+/* Refuses to compare what this machine does with what another one is predicted to do; of a rank
+ * that runs @alone the device is all that is here of the cluster. */
 static bool
-check_machine(const LhSetup *setup, const LhBackend *backend, GError **error)
+check_machine(const LhSetup *setup, const LhBackend *backend, bool alone, GError **error)
 {
     if (has_gpus(backend))
         return strcmp(setup->device->name, DEVICE) != 0 ||
@@ -107,8 +116,8 @@ check_machine(const LhSetup *setup, const LhBackend *backend, GError **error)
                                  "allowed: the one that longhaul calibrate --backend %s "
                                  "--cluster was told",
                                  setup->topology->name, backend->name);
-    if (backend == &lh_backend_cpu ? strcmp(setup->topology->name, CLUSTER) == 0
-                                   : strcmp(setup->device->name, DEVICE) == 0)
+    if (backend == &lh_backend_cpu && !alone ? strcmp(setup->topology->name, CLUSTER) == 0
+                                             : strcmp(setup->device->name, DEVICE) == 0)
         return true;
     if (backend != &lh_backend_cpu)
         return lh_scenario_error(setup->scenario, "cluster", error,
@@ -136,6 +145,7 @@ prepare(const LhCommandLine *line, double *tolerance, GError **error)
     const Options *o = line->options;
     const LhBackend *backend = lh_backends[o->backend];
     LhScenario *s = line->scenario;
+    const bool told = s->cluster != NULL;
 
     *tolerance = TOLERANCE_DEFAULT;
     if (o->report != NULL && !lh_page_check_converter(o->report, error))
@@ -159,10 +169,11 @@ prepare(const LhCommandLine *line, double *tolerance, GError **error)
     }
     if (s->cluster == NULL)
         s->cluster = g_strdup(CLUSTER);
-    if (s->ranks == 0 && s->schedule_file == NULL && backend->control == &lh_control_single)
+    if (s->ranks == 0 && s->schedule_file == NULL && backend->control == &lh_control_single &&
+        (o->replay_rank == NULL || !told))
         s->ranks = has_gpus(backend) ? 1 : RANKS_DEFAULT;
-    /* What is predicted is what is run. */
-    if (s->collectives < 0 || s->collectives == LH_COLLECTIVES_AUTO)
+    /* What is predicted is what is run; to a rank alone any collectives are played. */
+    if (o->replay_rank == NULL && (s->collectives < 0 || s->collectives == LH_COLLECTIVES_AUTO))
         s->collectives = LH_COLLECTIVES_DIRECT;
     return true;
 }
@@ -182,9 +193,9 @@ all_within(const GPtrArray *validations, double tolerance)
     return ran;
 }
 
-/* @here: it is this machine that runs it. */
+/* @cores: that the ranks have; 0: unknown. */
 static void
-print_case(const LhSetup *setup, const LhValidateParams *params, bool here, LhFormat format,
+print_case(const LhSetup *setup, const LhValidateParams *params, uint32_t cores, LhFormat format,
            GString *out)
 {
     const LhProgramParams *p = &setup->params;
@@ -193,20 +204,26 @@ print_case(const LhSetup *setup, const LhValidateParams *params, bool here, LhFo
     g_autofree char *mask = lh_describe_mask(&p->mask);
     g_autofree char *with = lh_describe_options(p, &plain);
     g_autofree char *groups = lh_describe_groups(p);
+    g_autofree char *alone = lh_alone_text(&params->alone);
     const gsize from = out->len;
 
-    if (params->backend == &lh_backend_cuda && lh_params_ranks(p) > 1)
+    if (params->alone.choice != LH_ALONE_NONE)
+        g_string_append_printf(out,
+                               "Of each schedule %s runs alone; what the others do is played as it "
+                               "was predicted.\n\n",
+                               alone);
+    else if (params->backend == &lh_backend_cuda && lh_params_ranks(p) > 1)
         g_string_append_printf(
             out,
             "%u ranks share one GPU, which the simulator does not model: it will predict times "
             "that are too short, and messages between GPUs where memory is copied here.\n\n",
             lh_params_ranks(p));
-    if (here && params->backend == &lh_backend_cpu && lh_params_ranks(p) > lh_cores_count())
+    else if (params->backend == &lh_backend_cpu && cores != 0 && lh_params_ranks(p) > cores)
         g_string_append_printf(
             out,
             "%u ranks share %u cores, which the simulator does not model: it will "
             "predict times that are too short.\n\n",
-            lh_params_ranks(p), lh_cores_count());
+            lh_params_ranks(p), cores);
     g_string_append_printf(
         out, "%s, %" G_GUINT64_FORMAT " tokens, %u heads, d %u, %s, %s%s, %s%s%s\n", groups,
         a->seq_length, a->heads, a->head_dim, lh_dtype_names[a->dtype], a->linear ? "linear, " : "",
@@ -272,7 +289,7 @@ print_text(const LhSetup *setup, const LhValidated *validated, const LhValidateP
     g_autoptr(LhTable) makespans = lh_describe_makespans(validated->rows, tolerance);
     g_autoptr(LhTable) kernels = lh_describe_kernel_errors(validated->rows, tolerance);
 
-    print_case(setup, params, true, format, out);
+    print_case(setup, params, validated->cores, format, out);
     g_string_append_c(out, '\n');
     lh_table_print(makespans, format, out);
     g_string_append_c(out, '\n');
@@ -368,7 +385,7 @@ write_page(const Job *job, const LhValidated *validated, GError **error)
                             .tolerance = job->tolerance,
                             .tiers = job->params->backend != &lh_backend_cpu };
 
-    print_case(job->setup, job->params, job->line->saved == NULL, LH_FORMAT_TABLE, of);
+    print_case(job->setup, job->params, validated->cores, LH_FORMAT_TABLE, of);
     append_summary(job, validated, summary);
     page.of = of->str;
     page.summary = summary->str;
@@ -413,7 +430,7 @@ run(const LhCommandLine *line, GError **error)
         .statistic = (LhStatistic)o->statistic,
         .repeat = o->repeat != 0 ? o->repeat : REPEAT_DEFAULT,
         .budget_ps = o->budget_ps,
-        .pin = lh_backends[o->backend] == &lh_backend_cpu,
+        .pin = lh_backends[o->backend] == &lh_backend_cpu && o->replay_rank == NULL,
         .predicted = write_prediction,
     };
     g_autoptr(LhSetup) setup = NULL;
@@ -422,10 +439,11 @@ run(const LhCommandLine *line, GError **error)
     Job job = { .line = line, .params = &params };
 
     if (!prepare(line, &job.tolerance, error) ||
+        !lh_alone_parse(o->replay_rank, &params.alone, error) ||
         !lh_command_kernels(o->kernels, params.backend->device, &params.kernel_set, error))
         return LH_ERROR_USAGE;
     job.setup = setup = lh_setup_new(line->scenario, error);
-    if (setup == NULL || !check_machine(setup, params.backend, error) ||
+    if (setup == NULL || !check_machine(setup, params.backend, o->replay_rank != NULL, error) ||
         !check_module(setup, error) || !lh_prove_setup(setup, LH_PROVE_TO_RUN, error))
         return LH_ERROR_INPUT;
     if (line->saved != NULL)
@@ -459,6 +477,10 @@ const LhCommand lh_command_validate = {
                "the end it names hosts and links between them that are slow. With --backend nccl\n"
                "every rank has a GPU, and the cluster is the one that calibrate was told; with\n"
                "cuda one GPU is all ranks', one by default.\n\n"
+               "With --replay-rank one rank of each schedule runs alone, with real kernels, and\n"
+               "its messages take what was predicted: so one machine, or one GPU, validates the\n"
+               "compute of a rank of any cluster, and what of its communication is hidden\n"
+               "behind it. What links do is not measured.\n\n"
                "  longhaul calibrate -o here.json\n"
                "  longhaul validate --profile here.json --schedule ring --schedule zigzag \\\n"
                "      --ranks 2 --seq-length 2K --num-attention-heads 4 --kv-channels 64\n"

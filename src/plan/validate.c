@@ -13,6 +13,7 @@
 #include "plan/meet.h"
 #include "program/digest.h"
 #include "runtime/fit.h"
+#include "runtime/pin.h"
 #include "runtime/processes.h"
 #include "verify/verify.h"
 
@@ -64,6 +65,7 @@ load(void *data, uint32_t rank, uint16_t index, uint32_t part, unsigned char *in
 typedef struct {
     GArray *predicted;          /* of LhTimelineRecord, by rank and op */
     LhMeetings *meetings;       /* of these; what they take is without waiting for others */
+    LhReplay *replay;           /* of a rank alone, whose records are all there are; else NULL */
     GArray *times;              /* of double: [record][repeat], measured */
     GArray *makespans, *starts; /* of double: [repeat] */
     uint64_t repeat;
@@ -74,9 +76,21 @@ clear_joined(Joined *j)
 {
     g_clear_pointer(&j->predicted, g_array_unref);
     g_clear_pointer(&j->meetings, lh_meetings_free);
+    g_clear_pointer(&j->replay, lh_replay_free);
     g_clear_pointer(&j->times, g_array_unref);
     g_clear_pointer(&j->makespans, g_array_unref);
     g_clear_pointer(&j->starts, g_array_unref);
+}
+
+/* What record @i of @records took once it and all that it meets had begun. */
+static double
+took(const Joined *j, const GArray *records, guint i)
+{
+    const LhTimelineRecord *r = record_at(records, i);
+
+    if (j->replay == NULL)
+        return seconds(lh_meetings_took(j->meetings, records, i));
+    return seconds(r->end_ps - MAX(r->start_ps, lh_replay_op(j->replay, r->op).others_ps));
 }
 
 /* Adds one run: the same ops, or something is wrong with one of the two readers of the program. */
@@ -103,8 +117,7 @@ join(Joined *j, uint64_t run, GArray *measured, const LhRunResult *result, GErro
                         m->rank, p->op, p->rank);
             return false;
         }
-        g_array_index(j->times, double, i * j->repeat + run) =
-            seconds(lh_meetings_took(j->meetings, measured, i));
+        g_array_index(j->times, double, i * j->repeat + run) = took(j, measured, i);
         if (i == 0 || m->rank != record_at(measured, i - 1)->rank)
             issued = seconds(MIN(m->issued_ps, m->start_ps)); /* in virtual time hosts are late */
         if (m->end_ps > last_ps) {
@@ -140,6 +153,7 @@ typedef struct {
     const LhSetup *setup;
     const LhValidateParams *params;
     LhValidated *validated;
+    LhBackend backend; /* the parameters'; of a rank alone, with what plays messages */
     LhCollectiveWay way;
     GPtrArray *cases; /* of Case *: those that are run */
     LhProcesses processes;
@@ -153,11 +167,12 @@ execute(const Job *job, Case *c, int64_t count, GError **error)
     g_autoptr(GArray) measured = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
     g_autoptr(LhRunResult) result = NULL;
     const LhRunParams run = { .program = c->program,
-                              .backend = job->params->backend,
+                              .backend = &job->backend,
                               .collectives = job->way,
                               .kernel_set = job->params->kernel_set,
                               .deadline_us = DEADLINE_US,
                               .pin = job->params->pin,
+                              .replay = c->joined.replay,
                               .load = load,
                               .load_data = (void *)c->program,
                               .timeline = collect,
@@ -246,7 +261,7 @@ compare_ops(LhValidation *v, Joined *j, const Job *job)
         const LhTimelineRecord *p = record_at(j->predicted, i);
         const double measured_s = lh_statistic(
             job->params->statistic, &g_array_index(j->times, double, i * j->repeat), v->runs);
-        const double predicted_s = seconds(lh_meetings_took(j->meetings, j->predicted, i));
+        const double predicted_s = took(j, j->predicted, i);
         const double off = fabs(predicted_s / measured_s - 1);
 
         if (p->kind != LH_OP_COMPUTE) {
@@ -328,6 +343,24 @@ case_new(const Job *job, LhValidation *row, LhProgram *made, const LhProgram *pr
     return c;
 }
 
+/* Of the prediction, what is of the rank that runs alone. */
+static bool
+take_rank(const Job *job, Case *c, GError **error)
+{
+    Joined *j = &c->joined;
+    uint32_t rank;
+
+    if (!lh_alone_choose(&job->params->alone, j->predicted, &rank, error))
+        return false;
+    j->replay = lh_alone_replay(j->predicted, j->meetings, rank);
+    c->predicted_ps = 0;
+    for (guint i = 0; i < j->predicted->len; i++)
+        c->predicted_ps = MAX(c->predicted_ps, record_at(j->predicted, i)->end_ps);
+    c->row->rank = rank;
+    c->row->ranks = 1;
+    return true;
+}
+
 static bool
 predict(const Job *job, Case *c, GError **error)
 {
@@ -340,11 +373,13 @@ predict(const Job *job, Case *c, GError **error)
         return false;
     }
     g_array_sort(c->joined.predicted, lh_timeline_by_rank_and_op);
-    g_array_set_size(c->joined.times, (guint)(c->joined.predicted->len * c->joined.repeat));
     c->joined.meetings = lh_meetings_new(c->program, c->joined.predicted);
     c->predicted_ps = sim->makespan_ps;
-    c->row->predicted_s = seconds(sim->makespan_ps);
     c->row->ranks = lh_program_ranks(c->program);
+    if (job->params->alone.choice != LH_ALONE_NONE && !take_rank(job, c, error))
+        return false;
+    c->row->predicted_s = seconds(c->predicted_ps);
+    g_array_set_size(c->joined.times, (guint)(c->joined.predicted->len * c->joined.repeat));
     return true;
 }
 
@@ -373,6 +408,7 @@ add(Job *job, const LhSchedule *schedule, GError **error)
 
     v->kernels = g_array_new(FALSE, FALSE, sizeof(LhKernelErrors));
     v->tiers = g_array_new(FALSE, FALSE, sizeof(LhKernelErrors));
+    v->rank = -1;
     g_ptr_array_add(job->validated->rows, v);
     if (schedule != NULL) {
         program = made = lh_program_new(schedule, &job->setup->params, &refusal);
@@ -386,7 +422,7 @@ add(Job *job, const LhSchedule *schedule, GError **error)
         return true;
     }
     verdict = lh_verify(program);
-    v->refused = refusal_of(verdict, job->params->backend);
+    v->refused = refusal_of(verdict, &job->backend);
     if (v->refused != NULL) {
         lh_program_free(made);
         return true;
@@ -406,8 +442,11 @@ stamp(Job *job, GError **error)
         const Case *c = g_ptr_array_index(job->cases, i);
         g_autofree char *digest = lh_program_digest(c->program);
 
-        g_string_append_printf(lines, "%s %s %" G_GINT64_FORMAT "\n", c->row->schedule, digest,
+        g_string_append_printf(lines, "%s %s %" G_GINT64_FORMAT, c->row->schedule, digest,
                                (gint64)c->predicted_ps);
+        if (c->row->rank >= 0)
+            g_string_append_printf(lines, " rank %" G_GINT64_FORMAT, c->row->rank);
+        g_string_append_c(lines, '\n');
     }
     validated->prediction_sha256 =
         g_compute_checksum_for_string(G_CHECKSUM_SHA256, lines->str, (gssize)lines->len);
@@ -415,13 +454,24 @@ stamp(Job *job, GError **error)
     return lh_processes_agree(&job->processes, "prediction", validated->prediction_sha256, error);
 }
 
+/* A rank alone has what it meets played, whatever that is made of. */
+static bool
+choose_way(Job *job, GError **error)
+{
+    const LhLinks *links = job->backend.links;
+
+    if (job->params->alone.choice == LH_ALONE_NONE)
+        return lh_execute_way(job->setup, &job->backend, &job->way, error);
+    job->way = links != NULL && links->collectives != NULL ? LH_WAY_NATIVE : LH_WAY_DIRECT;
+    return true;
+}
+
 static bool
 predict_all(Job *job, GError **error)
 {
     const LhSetup *setup = job->setup;
 
-    if (!lh_execute_way(setup, job->params->backend, &job->way, error) ||
-        (setup->program != NULL && !add(job, NULL, error)))
+    if (!choose_way(job, error) || (setup->program != NULL && !add(job, NULL, error)))
         return false;
     for (guint i = 0; i < setup->schedules->len; i++) {
         if (!add(job, g_ptr_array_index(setup->schedules, i), error))
@@ -631,7 +681,8 @@ measure_hosts(Job *job, GError **error)
 static bool
 validate(Job *job, GError **error)
 {
-    const LhRunDevice *device = job->params->backend->device;
+    const LhValidateParams *params = job->params;
+    const LhRunDevice *device = params->backend->device;
 
     job->validated->first = lh_processes_first(&job->processes);
     if ((device->probe != NULL && !device->probe(error)) || !predict_all(job, error))
@@ -641,7 +692,7 @@ validate(Job *job, GError **error)
         return false;
     if (job->validated->first)
         sum_up(job);
-    if (job->validated->first && !explain(job, error))
+    if (job->validated->first && params->alone.choice == LH_ALONE_NONE && !explain(job, error))
         return false;
     if (job->validated->first && job->validated->hosts != NULL)
         lh_hosts_judge(job->validated->hosts);
@@ -665,6 +716,11 @@ lh_validate(const LhSetup *setup, const LhValidateParams *params, GError **error
     Job job = { .setup = setup, .params = params, .validated = validated, .cases = cases };
     bool ok;
 
+    job.backend = *params->backend;
+    if (params->alone.choice != LH_ALONE_NONE &&
+        !lh_backend_replaying(params->backend, &job.backend, error))
+        return NULL;
+    validated->cores = lh_cores_count();
     lh_memory_keep();
     if (!lh_processes_open(&job.processes, params->backend->control, DEADLINE_US, error))
         return NULL;

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "plan/alone.h"
 #include "plan/explain.h"
 #include "plan/hosts.h"
 #include "plan/setup.h"
@@ -13,7 +14,9 @@ typedef struct _LhValidated LhValidated;
 
 typedef struct {
     const LhBackend *backend; /* with processes, all of them call lh_validate() */
-    uint32_t kernel_set;      /* of the backend's device */
+    LhAlone alone; /* a rank that runs alone, while the others are played from the prediction; the
+                      backend is one whose ranks are all in this process */
+    uint32_t kernel_set; /* of the backend's device */
     LhStatistic statistic;
     uint64_t repeat;  /* runs of each schedule after one that does not count; at least 1 */
     LhTime budget_ps; /* no run begins after so long; 0: all do */
@@ -43,7 +46,8 @@ typedef struct {
     double start_s;
     double op_error; /* median of |predicted / measured - 1| over all compute ops */
     uint64_t runs;   /* that count; 0: it was predicted only */
-    uint32_t ranks;
+    uint32_t ranks;  /* that were run */
+    int64_t rank;    /* the one that ran alone, and whose makespan it is; -1: all ran */
     GArray *kernels; /* of LhKernelErrors, the most time first; exchanges and collectives last */
     GArray *tiers;   /* of LhKernelErrors, too: exchanges by the highest tier that they cross */
 } LhValidation;
@@ -55,6 +59,7 @@ typedef struct {
 /* What was predicted, and how it came out. */
 struct _LhValidated {
     GPtrArray *rows; /* of LhValidation *: every schedule of the setup */
+    uint32_t cores;  /* that the first process may use; 0: unknown */
     bool first;      /* false in processes other than the first, whose rows have no measurements */
     /* A line for each schedule that is run: its name, the SHA-256 of its program (digest.h) and the
      * makespan predicted, in ps; and the SHA-256 of these lines. */

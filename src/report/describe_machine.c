@@ -191,12 +191,28 @@ lh_describe_cluster(const LhCluster *c)
 
 /* ---- validate ---- */
 
+/* Whether ranks ran alone. */
+static bool
+are_alone(const GPtrArray *validations)
+{
+    for (guint i = 0; i < validations->len; i++) {
+        const LhValidation *v = g_ptr_array_index(validations, i);
+
+        if (v->rank >= 0)
+            return true;
+    }
+    return false;
+}
+
 LhTable *
 lh_describe_makespans(const GPtrArray *validations, double tolerance)
 {
     LhTable *table = lh_table_new();
+    const bool alone = are_alone(validations);
 
     lh_table_column(table, "schedule", "schedule", NULL, false);
+    if (alone)
+        lh_table_column(table, "rank", "rank", NULL, true);
     lh_table_column(table, "measured_s", "measured", NULL, true);
     lh_table_column(table, "predicted_s", "predicted", NULL, true);
     lh_table_column(table, "makespan_error", "error", "%", true);
@@ -214,6 +230,8 @@ lh_describe_makespans(const GPtrArray *validations, double tolerance)
             lh_table_note(table, v->refused);
             continue;
         }
+        if (alone)
+            lh_table_cell_printf(table, "%" G_GINT64_FORMAT, v->rank);
         lh_cell_time(table, v->measured_s);
         lh_cell_time(table, v->predicted_s);
         lh_cell_error(table, lh_validation_error(v));

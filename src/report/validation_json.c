@@ -84,6 +84,8 @@ write_schedules(LhJsonWriter *w, const LhValidated *validated, double tolerance)
         lh_jsonw_object_begin(w, NULL);
         lh_jsonw_string(w, "schedule", v->schedule);
         lh_jsonw_string(w, "refused", v->refused);
+        if (v->rank >= 0)
+            lh_jsonw_uint(w, "rank", (uint64_t)v->rank);
         if (v->ranks > 0)
             lh_jsonw_double(w, "predicted_s", v->predicted_s);
         if (v->refused == NULL && v->runs > 0)
@@ -111,6 +113,8 @@ static void
 write_summary(LhJsonWriter *w, const LhValidated *validated)
 {
     lh_jsonw_object_begin(w, "summary");
+    if (validated->cores != 0)
+        lh_jsonw_uint(w, "cores", validated->cores);
     lh_jsonw_uint(w, "runs", validated->runs);
     lh_jsonw_uint(w, "runs_left_out", validated->runs_left_out);
     lh_jsonw_double_or_null(w, "error_median", validated->error_median);
@@ -252,13 +256,17 @@ static const LhField tier_fields[] = ERRORS("tier");
 typedef struct {
     char *schedule, *refused;
     double predicted_s, measured_s, op_error, spread, start_s;
-    uint64_t runs;
+    uint64_t rank, runs;
     GArray *kernels, *tiers; /* of Errors */
 } Row;
 
 static const LhField row_fields[] = {
     TEXT(Row, "schedule", schedule, LH_FIELD_REQUIRED),
     TEXT(Row, "refused", refused, LH_FIELD_OR_NULL),
+    { .name = "rank",
+      .type = LH_FIELD_UINT,
+      .offset = offsetof(Row, rank),
+      .max = LH_RANKS_MAX - 1 },
     NUMBER(Row, "predicted_s", predicted_s),
     { .name = "runs", .type = LH_FIELD_UINT, .offset = offsetof(Row, runs) },
     NUMBER(Row, "measured_s", measured_s),
@@ -327,11 +335,15 @@ static const LhField prediction_fields[] = {
 };
 
 typedef struct {
-    uint64_t runs, runs_left_out;
+    uint64_t cores, runs, runs_left_out;
     double error_median, error_worst, rank_correlation;
 } Summary;
 
 static const LhField summary_fields[] = {
+    { .name = "cores",
+      .type = LH_FIELD_UINT,
+      .offset = offsetof(Summary, cores),
+      .max = UINT32_MAX },
     COUNT(Summary, "runs", runs),
     COUNT(Summary, "runs_left_out", runs_left_out),
     { .name = "error_median",
@@ -396,8 +408,9 @@ take_errors(const GArray *read)
     return errors;
 }
 
+/* @alone: the row has a rank, which ran alone. */
 static LhValidation *
-take_row(const Row *row, uint32_t ranks)
+take_row(const Row *row, uint32_t ranks, bool alone)
 {
     LhValidation *v = g_new0(LhValidation, 1);
 
@@ -409,7 +422,10 @@ take_row(const Row *row, uint32_t ranks)
                          .start_s = row->start_s,
                          .op_error = row->op_error,
                          .runs = row->runs,
-                         .ranks = row->refused == NULL ? ranks : 0,
+                         .ranks = row->refused != NULL ? 0
+                                  : alone              ? 1
+                                                       : ranks,
+                         .rank = alone ? (int64_t)row->rank : -1,
                          .kernels = take_errors(row->kernels),
                          .tiers = take_errors(row->tiers) };
     return v;
@@ -498,14 +514,19 @@ take(const LhJson *json, const LhSetup *setup, const Document *d, GError **error
     validated->first = true;
     validated->prediction = take_lines(d->prediction.lines);
     validated->prediction_sha256 = g_strdup(d->prediction.sha256);
+    validated->cores = (uint32_t)d->summary.cores;
     validated->runs = d->summary.runs;
     validated->runs_left_out = d->summary.runs_left_out;
     validated->error_median = d->summary.error_median;
     validated->error_worst = d->summary.error_worst;
     validated->rank_correlation = d->summary.rank_correlation;
-    for (guint i = 0; i < d->rows->len; i++)
+    for (guint i = 0; i < d->rows->len; i++) {
+        g_autofree char *rank = g_strdup_printf("schedules[%u].rank", i);
+
         g_ptr_array_add(validated->rows,
-                        take_row(&g_array_index(d->rows, Row, i), lh_params_ranks(&setup->params)));
+                        take_row(&g_array_index(d->rows, Row, i), lh_params_ranks(&setup->params),
+                                 lh_json_has(json, rank)));
+    }
     if (d->explanation.constants != NULL)
         validated->explained = take_explained(&d->explanation);
     if (d->hosts->len > 0) {

@@ -49,6 +49,25 @@ const char *const lh_backend_names[] = { "cpu", "mpi", "tcp", "cuda", "nccl", NU
 G_STATIC_ASSERT(G_N_ELEMENTS(lh_backends) == G_N_ELEMENTS(lh_backend_names));
 
 bool
+lh_backend_replaying(const LhBackend *of, LhBackend *chosen, GError **error)
+{
+    *chosen = *of;
+    if (of->control != &lh_control_single) {
+        g_set_error(
+            error, LH_ERROR, LH_ERROR_USAGE,
+            "--replay-rank: a rank runs alone on this machine's processor (cpu) or GPU (cuda), "
+            "not with backend %s",
+            of->name);
+        return false;
+    }
+    if (of->links != NULL)
+        chosen->links = &lh_links_replay;
+    else
+        chosen->transport = &lh_transport_replay;
+    return true;
+}
+
+bool
 lh_backend_choose(const LhBackend *of, const LhControl *control, LhBackend *chosen, GError **error)
 {
     const LhControl *own = lh_control_resolve(of->control);

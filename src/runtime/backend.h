@@ -29,6 +29,10 @@ extern const LhBackend lh_backend_nccl;
 extern const LhBackend *const lh_backends[];
 extern const char *const lh_backend_names[];
 
+/* @of, with the links or the transport of a rank that runs alone (replay.h). LH_ERROR_USAGE if its
+ * ranks are in several processes. */
+bool lh_backend_replaying(const LhBackend *of, LhBackend *chosen, GError **error);
+
 /* @of with the control plane @control in @chosen; lh_control_auto: the one that @of has, as the
  * environment says. False with @error (LH_ERROR_USAGE) if they do not go together. */
 bool lh_backend_choose(const LhBackend *of, const LhControl *control, LhBackend *chosen,

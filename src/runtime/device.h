@@ -28,6 +28,13 @@ typedef struct {
     enum lh_storage storage;
 } LhDeviceSum;
 
+/* A moment: @took_ps behind the later of two, when @begun was stamped, and @others_ps behind when
+ * @epoch was. */
+typedef struct {
+    const unsigned char *epoch, *begun; /* cells of device memory */
+    LhTime others_ps, took_ps;
+} LhDevicePace;
+
 typedef struct {
     uint32_t rank;         /* whose device it is: ranks may share one, and each opens it */
     uint32_t ordinal;      /* which of those of this machine, where it has several */
@@ -91,6 +98,14 @@ typedef struct {
     bool (*time)(LhDeviceState *device, LhDeviceMark from, LhDeviceMark to, LhTime *ps,
                  GError **error);
     void (*unmark)(LhDeviceState *device, LhDeviceMark mark);
+
+    /* The device's own clock, to the microsecond; NULL, both: it has none. Notes the time in @cell,
+     * 8 bytes of device memory. */
+    bool (*stamp)(LhDeviceState *device, unsigned char *cell, LhDeviceStream stream,
+                  GError **error);
+    /* What is asked of @stream from now on begins no earlier than that moment. */
+    bool (*pace)(LhDeviceState *device, const LhDevicePace *pace, LhDeviceStream stream,
+                 GError **error);
 } LhRunDevice;
 
 /* A device as one thread uses it. */

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/pace.h"
 #include "runtime/arena.h"
 #include "runtime/cudnn_attention.h"
 
@@ -16,6 +17,7 @@
 #define PIECE_BYTES_MIN (UINT64_C(2) << 20) /* of the arena; the GPU's pages are as large */
 #define SPARE_PARTS 4                       /* the first piece is a quarter larger than asked for */
 #define PS_PER_MS 1e9
+#define PS_PER_NS 1000
 #define VERSION_MAJOR 1000 /* CUDA's version numbers are 1000 major + 10 minor */
 #define VERSION_MINOR 10
 
@@ -426,6 +428,44 @@ cuda_time(LhDeviceState *device, LhDeviceMark from, LhDeviceMark to, LhTime *ps,
     return true;
 }
 
+/* ---- the clock ---- */
+
+/* Whether the launch is OK that was to do @what. */
+static bool
+check_launch(enum lh_status status, const char *what, GError **error)
+{
+    if (status == LH_STATUS_OK)
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
+                "CUDA: the kernel that is to %s was not launched", what);
+    return false;
+}
+
+static bool
+cuda_stamp(LhDeviceState *device, unsigned char *cell, LhDeviceStream stream, GError **error)
+{
+    return use(device, error) &&
+           check_launch(lh_cuda_stamp((uint64_t *)(void *)cell, stream), "read the clock", error);
+}
+
+static uint64_t
+nanoseconds(LhTime time_ps)
+{
+    return ((uint64_t)time_ps + PS_PER_NS / 2) / PS_PER_NS;
+}
+
+static bool
+cuda_pace(LhDeviceState *device, const LhDevicePace *pace, LhDeviceStream stream, GError **error)
+{
+    const LhCudaPace p = { .epoch = (const uint64_t *)(const void *)pace->epoch,
+                           .begun = (const uint64_t *)(const void *)pace->begun,
+                           .others_ns = nanoseconds(pace->others_ps),
+                           .took_ns = nanoseconds(pace->took_ps) };
+
+    return use(device, error) &&
+           check_launch(lh_cuda_pace(&p, stream), "wait for a message", error);
+}
+
 static const char *const kernel_sets[] = {
     [KERNELS_BUILTIN] = "builtin", [KERNELS_CUDNN] = "cudnn", NULL
 };
@@ -454,4 +494,6 @@ const LhRunDevice lh_device_cuda = {
     .passed = cuda_passed,
     .time = cuda_time,
     .unmark = cuda_unmark,
+    .stamp = cuda_stamp,
+    .pace = cuda_pace,
 };

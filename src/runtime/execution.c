@@ -166,6 +166,12 @@ check_results(const LhExecution *x, GError **error)
     return false;
 }
 
+static LhTime
+since_start(const void *run)
+{
+    return lh_execution_now(run);
+}
+
 /* Threads have a transport; who submits opens the links itself. */
 static bool
 open_transport(LhExecution *x, GError **error)
@@ -175,7 +181,10 @@ open_transport(LhExecution *x, GError **error)
     const LhTransportParams params = { .ranks = lh_program_ranks(x->program),
                                        .channels = lh_channels_count(x->channels),
                                        .device = backend->device,
-                                       .control = &control };
+                                       .control = &control,
+                                       .replay = x->params->replay,
+                                       .now = since_start,
+                                       .run = x };
 
     if (backend->transport == NULL)
         return true;
@@ -195,6 +204,8 @@ lh_execution_open(LhExecution *x, GError **error)
     if (!check_backend(backend, error))
         return false;
     x->control = backend->control->open(ranks, x->params->deadline_us, &x->place, error);
+    if (x->control != NULL && x->params->replay != NULL)
+        x->place = (LhControlPlace){ .first = x->params->replay->rank, .count = 1 };
     if (x->control == NULL || !check_results(x, error))
         return false;
     x->channels = lh_channels_new(x->program);
@@ -476,7 +487,7 @@ lh_execution_collect(LhExecution *x, GError **error)
         !x->params->backend->control->gather(x->control, bytes, all, error))
         return NULL;
     result->whole = all->len > 0;
-    if (result->whole)
+    if (result->whole && x->params->replay == NULL)
         unpack(x, all, 0, result->ranks_count, result);
     else
         unpack(x, bytes, x->place.first, x->place.first + x->place.count, result);

@@ -16,6 +16,7 @@ typedef struct {
     const LhChannels *channels; /* on each, messages meet as transport.h says */
     const LhRunDevice *device;
     const LhOpenControl *control;  /* tells processes of each other, and which ranks are here */
+    const LhReplay *replay;        /* NULL: all ranks run */
     bool native;                   /* collectives are those of the library */
     int64_t deadline_us;           /* nothing waits for longer ... */
     bool (*stopping)(void *owner); /* ... nor when the run is being stopped */
@@ -87,3 +88,5 @@ typedef struct {
 
 extern const LhLinks lh_links_copies;
 extern const LhLinks lh_links_nccl;
+/* Of a rank that runs alone: messages are played (replay.h). The device has a clock. */
+extern const LhLinks lh_links_replay;

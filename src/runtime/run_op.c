@@ -137,6 +137,7 @@ lh_run_ready_message(LhRunStream *s, LhItem *item, LhMessage *m, bool *post)
     const LhRunHooks *hooks = s->rank->execution->params->hooks;
 
     m->rank = s->rank->index;
+    m->op = item->op.id;
     m->device = s->at.state;
     m->stream = s->at.stream;
     m->owner = s;

@@ -631,6 +631,7 @@ lh_execution_submit(LhExecution *x)
                                    .channels = x->channels,
                                    .device = x->params->backend->device,
                                    .control = &control,
+                                   .replay = x->params->replay,
                                    .native = x->params->collectives == LH_WAY_NATIVE,
                                    .deadline_us = x->params->deadline_us,
                                    .stopping = is_stopping,

@@ -10,6 +10,7 @@
 
 #include "runtime/control.h"
 #include "runtime/device.h"
+#include "runtime/replay.h"
 
 /* Channels that a run may have. */
 #define LH_CHANNELS_MAX (UINT32_C(1) << 15)
@@ -39,6 +40,7 @@ struct _LhMessage {
     void (*complete)(LhMessage *message, GError *error);
     bool (*stopping)(void *owner); /* whether nobody waits for it any more */
     void *owner;
+    uint32_t op;     /* that it is of */
     int32_t slot;    /* for messages about it: what is sent or received; -1: none */
     uint16_t tag;    /* likewise, a label */
     LhMessage *next; /* the transport's, until complete() */
@@ -84,9 +86,12 @@ lh_piece_walk(LhPieceWalk *w, const LhMessage *from, const LhMessage *to, LhPiec
 
 /* What a run says to its transport; borrowed until it is open. */
 typedef struct {
-    uint32_t ranks, channels;     /* in use */
-    const LhRunDevice *device;    /* of all ranks; borrowed until it is closed */
-    const LhOpenControl *control; /* tells processes of each other, and which ranks are here */
+    uint32_t ranks, channels;       /* in use */
+    const LhRunDevice *device;      /* of all ranks; borrowed until it is closed */
+    const LhOpenControl *control;   /* tells processes of each other, and which ranks are here */
+    const LhReplay *replay;         /* NULL: all ranks run */
+    LhTime (*now)(const void *run); /* since the start of the run, once it has begun */
+    const void *run;
 } LhTransportParams;
 
 typedef struct {
@@ -110,3 +115,5 @@ typedef struct {
 extern const LhTransport lh_transport_threads;
 extern const LhTransport lh_transport_mpi;
 extern const LhTransport lh_transport_tcp;
+/* Of a rank that runs alone: messages are played (replay.h). */
+extern const LhTransport lh_transport_replay;

@@ -381,18 +381,57 @@ def hold_sweep(tool):
 def hold_validation(tool):
     """The page has the makespans that were measured, whether they are within the tolerance or not."""
     tool.call("calibrate", "--quick", "-o", "here.json")
-    done = subprocess.run([tool.program, "validate", "--profile", "here.json", "--schedule", "ring", "--ranks", "2",
-                           "--seq-length", "512", "--num-attention-heads", "2", "--kv-channels", "64", "--repeat", "1",
-                           "--report", "page.html", "--format", "json", "-o", "v.json"], env=tool.environment,
-                          cwd=tool.folder, check=False, capture_output=True, text=True)
+    ranks = len(os.sched_getaffinity(0)) + 1
+    done = subprocess.run([tool.program, "validate", "--profile", "here.json", "--schedule", "ring",
+                           "--ranks", str(ranks), "--seq-length", str(256 * ranks), "--num-attention-heads", "2",
+                           "--kv-channels", "64", "--repeat", "1", "--report", "page.html", "--format", "json",
+                           "-o", "v.json"], env=tool.environment, cwd=tool.folder, check=False, capture_output=True,
+                          text=True)
     assert done.returncode in (0, 1), done.stderr
     page = Page((tool.folder / "page.html").read_text())
     hold_page(page)
     [row] = page.table("Makespans of schedules")[1:]
     assert row[0] == "ring" and row[-1] == ("yes" if done.returncode == 0 else "NO")
     assert len(page.pictures) == 1 and page.headings[0] == "How far are predictions off?"
+    assert any(f"{ranks} ranks share {ranks - 1} cores" in words for words in page.words)
     assert any(words.startswith("All within" if done.returncode == 0 else "Not all within") for words in page.words)
     hold_saved_validation(tool)
+    hold_rank_alone(tool)
+
+
+def hold_rank_alone(tool):
+    """One rank of each schedule runs alone; of which, the table, the document and the page say. Ranks are those of
+    the cluster, of which this machine is no part, and its collectives are of any kind."""
+    cluster = json.loads((pathlib.Path(os.environ["LONGHAUL_SOURCE_DIR"]) / "topologies/this-machine.json").read_text())
+    cluster |= {"name": "far", "max_nodes": 4}
+    nics = {"count": 1, **{key: value for key, value in cluster["node"]["scale_up"].items() if key != "kind"}}
+    cluster["node"] |= {"gpus": 2, "nics": nics}
+    (tool.folder / "far.json").write_text(json.dumps(cluster))
+    words = ["--profile", "here.json", "--cluster", "./far.json:4", "--schedule", "ring", "--schedule", "megatron-tp-sp",
+             "--seq-length", "512", "--num-attention-heads", "8", "--kv-channels", "64", "--repeat", "1"]
+    for rank in ("slowest", "median", "5"):
+        for collectives in ("ring", "tree"):
+            done = subprocess.run([tool.program, "validate", *words, "--replay-rank", rank, "--collectives", collectives,
+                                   "--report", "page.html", "--format", "json", "-o", "v.json"], env=tool.environment,
+                                  cwd=tool.folder, check=False, capture_output=True, text=True)
+            assert done.returncode in (0, 1), done.stderr
+            document = json.loads((tool.folder / "v.json").read_text())
+            rows = document["schedules"]
+            assert all(row["rank"] == 5 if rank == "5" else 0 <= row["rank"] < 8 for row in rows), rows
+            assert document["prediction"]["lines"][0].endswith(f" rank {rows[0]['rank']}")
+            assert rows[0]["measured_s"] > 0 and "explanation" not in document, rows
+        written = (tool.folder / "page.html").read_bytes()
+        page = Page(written.decode())
+        assert [row[1] for row in page.table("Makespans of schedules")[1:]] == [str(row["rank"]) for row in rows]
+        assert any("runs alone" in text for text in page.words)
+        tool.call("report", "--from", "v.json", "--output", "page.html")
+        assert (tool.folder / "page.html").read_bytes() == written
+    for rank, status, says in (("8", 2, "rank 8 has nothing to do; 8 ranks have"), ("last", 2, 'found "last"')):
+        done = tool.call("validate", *words, "--replay-rank", rank, status=status)
+        assert says in done.stderr and not done.stdout, done.stderr
+    done = tool.call("validate", *words, "--replay-rank", "1", "--backend", "tcp", status=2)
+    assert "not with backend tcp" in done.stderr, done.stderr
+    tool.call("validate", *words, status=3)  # this machine is another one
 
 
 def hold_saved_validation(tool):
@@ -401,7 +440,9 @@ def hold_saved_validation(tool):
     page, document = tool.folder / "page.html", tool.folder / "v.json"
     written, text = page.read_bytes(), document.read_text()
     page.unlink()
-    tool.call("report", "--from", "v.json", "--output", "page.html")
+    fewer = {min(os.sched_getaffinity(0))}  # cores than those of the machine that was validated
+    subprocess.run([tool.program, "report", "--from", "v.json", "--output", "page.html"], env=tool.environment,
+                   cwd=tool.folder, check=True, preexec_fn=lambda: os.sched_setaffinity(0, fewer))
     assert page.read_bytes() == written
     saved = json.loads(text)
     [row] = saved["schedules"]

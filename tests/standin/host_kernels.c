@@ -6,10 +6,14 @@
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/pace.h"
 #include "standin_calls.h"
 #include "standin_private.h"
 
+#include <math.h>
 #include <string.h>
+
+#define NS_PER_S 1e9
 
 double (*standin_call_seconds)(LhKernelId kernel, const LhKernelArgs *args);
 
@@ -237,6 +241,71 @@ lh_cuda_sum(unsigned char *const *terms, uint32_t count, unsigned char *sum, uin
     standin_unlock();
     (void)standin_result(code);
     return launched();
+}
+
+/* ---- the clock ---- */
+
+typedef struct {
+    StandinOp op;
+    uint64_t *cell;
+    LhCudaPace pace;
+} ClockOp;
+
+static bool
+run_stamp(StandinOp *op)
+{
+    const ClockOp *c = (const ClockOp *)op;
+
+    if (standin_touch(op, standin_turn(op), c->cell, sizeof(*c->cell), true))
+        *c->cell = (uint64_t)llround(op->begin_s * NS_PER_S);
+    return true;
+}
+
+static bool
+run_pace(StandinOp *op)
+{
+    const LhCudaPace *p = &((const ClockOp *)op)->pace;
+    const uint32_t turn = standin_turn(op);
+
+    if (standin_touch(op, turn, p->epoch, sizeof(*p->epoch), false) &&
+        standin_touch(op, turn, p->begun, sizeof(*p->begun), false)) {
+        const uint64_t until = MAX(*p->begun, *p->epoch + p->others_ns) + p->took_ns;
+
+        op->end_s = MAX(op->end_s, (double)until / NS_PER_S);
+    }
+    return true;
+}
+
+static const StandinKind kind_stamp = { .name = "stamp", .run = run_stamp };
+static const StandinKind kind_pace = { .name = "pace", .run = run_pace };
+
+static enum lh_status
+enqueue_clock(const StandinKind *kind, uint64_t *cell, const LhCudaPace *pace, void *stream)
+{
+    cudaError_t code;
+    ClockOp *c;
+
+    standin_lock();
+    c = standin_op_new(kind, stream, sizeof(*c), g_strdup(kind->name));
+    c->cell = cell;
+    if (pace != NULL)
+        c->pace = *pace;
+    code = standin_enqueue(&c->op);
+    standin_unlock();
+    (void)standin_result(code);
+    return launched();
+}
+
+enum lh_status
+lh_cuda_stamp(uint64_t *cell, void *stream)
+{
+    return enqueue_clock(&kind_stamp, cell, NULL, stream);
+}
+
+enum lh_status
+lh_cuda_pace(const LhCudaPace *pace, void *stream)
+{
+    return enqueue_clock(&kind_pace, NULL, pace, stream);
 }
 
 /* Nothing is remembered. */

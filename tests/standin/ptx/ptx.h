@@ -45,9 +45,12 @@ typedef struct {
 
 typedef struct {
     uint32_t grid[3], block[3];
-    uint32_t shared_bytes;     /* dynamic; behind the kernel's static ones */
-    void **args;               /* one pointer to each parameter, as cudaLaunchKernel has them */
-    uint64_t seed;             /* of all that is drawn */
+    uint32_t shared_bytes; /* dynamic; behind the kernel's static ones */
+    void **args;           /* one pointer to each parameter, as cudaLaunchKernel has them */
+    uint64_t seed;         /* of all that is drawn */
+    /* What %globaltimer says, in ns: a read moves it on by 1, nanosleep by what it is asked for.
+     * NULL: it counts reads. */
+    uint64_t *timer_ns;
     uint64_t instructions_max; /* of warps, then the launch stops as hung; 0: 2^40 */
 } ptx_launch;
 

@@ -668,6 +668,7 @@ decode_mov(Statement *s)
             operands_end(s, 2);
             in = instruction(s, ptx_clock, PTX_STEP_MEMORY);
             in->width = from->width;
+            in->mode = from->special == PTX_GLOBALTIMER ? PTX_CLOCK_GLOBAL : 0;
             in->d = destination(s, operand_at(s, 0), from->width);
             if (ptx_type_bytes(type) != from->width)
                 ptx_fail(s->parser, "a clock of another size");
@@ -1480,18 +1481,20 @@ decode_fence(Statement *s)
     instruction(s, ptx_nothing, PTX_STEP_LANES);
 }
 
-/* nanosleep, prefetch, griddepcontrol: nothing here. */
 static void
 decode_nanosleep(Statement *s)
 {
+    ptx_instruction *in;
+
     if (!take(s, "u32"))
         ptx_fail(s->parser, "a nanosleep that is not known here");
     modifiers_end(s);
     operands_end(s, 1);
-    (void)source(s, operand_at(s, 0), 4, PTX_U32);
-    instruction(s, ptx_nothing, PTX_STEP_LANES);
+    in = instruction(s, ptx_nanosleep, PTX_STEP_LANES);
+    in->a = source(s, operand_at(s, 0), 4, PTX_U32);
 }
 
+/* prefetch, griddepcontrol: nothing here. */
 static void
 decode_prefetch(Statement *s)
 {

@@ -399,9 +399,11 @@ void ptx_mma_plain(ptx_warp *warp, const ptx_instruction *in, uint32_t mask);
 void ptx_mma_avx2(ptx_warp *warp, const ptx_instruction *in, uint32_t mask);
 
 /* ptx_run.c */
+void ptx_nanosleep(ptx_warp *warp, const ptx_instruction *in, uint32_t mask);
 void ptx_nothing(ptx_warp *warp, const ptx_instruction *in, uint32_t mask);
 void ptx_trap(ptx_warp *warp, const ptx_instruction *in, uint32_t mask);
 void ptx_no_body(ptx_warp *warp, const ptx_instruction *in, uint32_t mask);
+#define PTX_CLOCK_GLOBAL 1 /* mode of a clock: %globaltimer */
 void ptx_clock(ptx_warp *warp, const ptx_instruction *in, uint32_t mask);
 /* From a generic address into a window's space; fails outside of it. */
 void ptx_to_window(ptx_warp *warp, const ptx_instruction *in, uint32_t mask);

@@ -43,6 +43,16 @@ ptx_nothing(ptx_warp *warp, const ptx_instruction *in, uint32_t mask)
     (void)mask;
 }
 
+/* The first of the lanes says for how long. */
+void
+ptx_nanosleep(ptx_warp *warp, const ptx_instruction *in, uint32_t mask)
+{
+    uint64_t *timer = warp->block->launch->timer_ns;
+
+    if (timer != NULL)
+        *timer += ((const uint32_t *)ptx_at(warp, in->a))[__builtin_ctz(mask)];
+}
+
 void
 ptx_trap(ptx_warp *warp, const ptx_instruction *in, uint32_t mask)
 {
@@ -59,7 +69,8 @@ ptx_no_body(ptx_warp *warp, const ptx_instruction *in, uint32_t mask)
 void
 ptx_clock(ptx_warp *warp, const ptx_instruction *in, uint32_t mask)
 {
-    const uint64_t now = ++warp->block->clock * 32;
+    uint64_t *timer = in->mode == PTX_CLOCK_GLOBAL ? warp->block->launch->timer_ns : NULL;
+    const uint64_t now = timer != NULL ? (*timer)++ : ++warp->block->clock * 32;
 
     if (in->d == PTX_NONE)
         return;

@@ -1,0 +1,114 @@
+/*
+ * Ranks that run alone, for tests: what the simulator predicts of a program over links of one
+ * latency and bandwidth, and one rank of it executed.
+ */
+#pragma once
+
+#include "plan/alone.h"
+#include "running.h"
+#include "sim/device.h"
+#include "sim/network/topology.h"
+#include "sim/sim.h"
+
+typedef struct {
+    double message_s, bytes_per_s;
+    LhTime (*compute_time)(void *data, uint32_t rank, const LhOp *op);
+} Links;
+
+static inline void
+collect_on_streams(void *data, const LhTimelineRecord *record)
+{
+    if (record->kind == LH_OP_COMPUTE || record->kind == LH_OP_EXCHANGE ||
+        record->kind == LH_OP_COLLECTIVE)
+        g_array_append_vals(data, record, 1);
+}
+
+static inline const LhTimelineRecord *
+record_of(const GArray *records, guint index)
+{
+    return &g_array_index(records, LhTimelineRecord, index);
+}
+
+/* Of LhTimelineRecord, by rank and op; caller frees. */
+static inline GArray *
+predicted_over(const LhProgram *program, const Links *links)
+{
+    GArray *records = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhTopology) topology = lh_topology_load("hgx-h100", &error);
+    g_autoptr(LhDevice) device = lh_device_load(topology->device_name, &error);
+    g_autoptr(LhSimResult) result = NULL;
+    LhSimParams params = { .program = program,
+                           .device = device,
+                           .network_model = LH_NETWORK_ALPHA_BETA,
+                           .collectives = LH_COLLECTIVES_DIRECT,
+                           .compute_time = links->compute_time,
+                           .timeline = collect_on_streams,
+                           .timeline_data = records };
+    LhNetwork network;
+
+    topology->nvlink.bandwidth = links->bytes_per_s;
+    topology->nvlink.latency_ps = (LhTime)(links->message_s * (double)LH_PS_PER_S);
+    topology->nvlink.ctas = 0;
+    device->kernel_launch_ps = 0;
+    device->stream_sync_ps = 0;
+    ck_assert(lh_network_init(&network, topology, 1, lh_program_ranks(program), NULL, &error));
+    params.network = &network;
+    result = lh_simulate(&params, &error);
+    ck_assert_msg(result != NULL, "%s", error != NULL ? error->message : "");
+    g_array_sort(records, lh_timeline_by_rank_and_op);
+    return records;
+}
+
+/* Numbers that are valid as any tensor. */
+static inline void
+load_small(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *bytes)
+{
+    const LhProgram *program = data;
+
+    (void)rank;
+    (void)part;
+    memset(bytes, LH_REPLAY_BYTE, program->slots[slot].part_bytes);
+}
+
+/* What @replay's rank does, by op; caller frees. @hooks may be NULL. */
+static inline GArray *
+run_alone(const LhProgram *program, const LhBackend *on, LhCollectiveWay way,
+          const LhReplay *replay, const LhRunHooks *hooks)
+{
+    GArray *records = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhRunResult) result = NULL;
+    LhBackend backend;
+    const LhRunParams params = { .program = program,
+                                 .backend = &backend,
+                                 .collectives = way,
+                                 .deadline_us = 60 * G_USEC_PER_SEC,
+                                 .replay = replay,
+                                 .hooks = hooks,
+                                 .load = load_small,
+                                 .load_data = (void *)program,
+                                 .timeline = collect_on_streams,
+                                 .timeline_data = records };
+
+    ck_assert(lh_backend_replaying(on, &backend, &error));
+    result = lh_execute(&params, &error);
+    ck_assert_msg(result != NULL, "%s, rank %u: %s", program->name, replay->rank,
+                  error != NULL ? error->message : "");
+    ck_assert_int_eq(result->makespan_ps, result->ranks[replay->rank].finish_ps);
+    g_array_sort(records, lh_timeline_by_rank_and_op);
+    return records;
+}
+
+/* The same ops in both. */
+static inline void
+check_same_ops(const LhProgram *program, const GArray *ran, const GArray *predicted)
+{
+    ck_assert_msg(ran->len == predicted->len, "%s: %u ops ran, %u were predicted", program->name,
+                  ran->len, predicted->len);
+    for (guint i = 0; i < ran->len; i++) {
+        ck_assert_uint_eq(record_of(ran, i)->rank, record_of(predicted, i)->rank);
+        ck_assert_uint_eq(record_of(ran, i)->op, record_of(predicted, i)->op);
+        ck_assert_int_eq(record_of(ran, i)->kernel, record_of(predicted, i)->kernel);
+    }
+}

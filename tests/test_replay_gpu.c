@@ -1,0 +1,144 @@
+/*
+ * Ranks that run alone on a GPU, in virtual time over the stand-in: every op of every rank of every
+ * schedule begins and ends when the simulator says; and a rank that is late is held up by its own
+ * delay alone.
+ */
+#include "alone.h"
+#include "standin.h"
+#include "virtual_time.h"
+
+#include <math.h>
+
+#define OFF_MAX 1e-4 /* of the whole: the GPU's clock counts nanoseconds */
+#define FASTER 10000 /* than unit costs: who waits looks at the clock every microsecond */
+
+#ifdef INTERPRETED
+static const uint32_t ranks_of_runs[] = { 4 };
+#else
+static const uint32_t ranks_of_runs[] = { 2, 3, 4, 5, 8 };
+#endif
+
+static LhTime
+short_time(void *data, uint32_t rank, const LhOp *op)
+{
+    return unit_time(data, rank, op) / FASTER;
+}
+
+/* Kernels in the rank's own time, of which @late times as much. */
+typedef struct {
+    double late;
+} Delay;
+
+static enum lh_status
+call_late(void *data, uint32_t rank, const LhOp *op, const LhPlaceOfWork *at, const LhCall *call)
+{
+    const Delay *delay = data;
+
+    standin_next_launch(delay->late * (double)short_time(NULL, rank, op) / LH_PS_PER_S, 0);
+    return at->device->call(at->state, op->compute.kernel, call, at->stream);
+}
+
+static GArray *
+run_in_time(const LhProgram *program, const LhReplay *replay, LhCollectiveWay way, double late)
+{
+    Delay delay = { late };
+    const LhRunHooks hooks = { .call = call_late, .data = &delay };
+    GArray *records;
+
+    standin_start(&(StandinOptions){ .seed = 3, .devices = 1, .eager = 20 });
+    standin_times(&(StandinTimes){ 0 });
+    records = run_alone(program, &lh_backend_cuda, way, replay, &hooks);
+    standin_end();
+    ck_assert_str_eq(standin_findings(), "");
+    return records;
+}
+
+static LhTime
+last_end(const GArray *records)
+{
+    LhTime last_ps = 0;
+
+    for (guint i = 0; i < records->len; i++)
+        last_ps = MAX(last_ps, record_of(records, i)->end_ps);
+    return last_ps;
+}
+
+static void
+check_times(const LhProgram *program, const GArray *ran, const GArray *predicted)
+{
+    const double most = OFF_MAX * (double)last_end(predicted);
+
+    check_same_ops(program, ran, predicted);
+    for (guint i = 0; i < ran->len; i++) {
+        const LhTimelineRecord *r = record_of(ran, i), *p = record_of(predicted, i);
+
+        ck_assert_msg(fabs((double)(r->start_ps - p->start_ps)) <= most &&
+                          fabs((double)(r->end_ps - p->end_ps)) <= most,
+                      "%s, P %u, rank %u, op %u: %g to %g s, predicted %g to %g s", program->name,
+                      lh_program_ranks(program), r->rank, r->op, (double)r->start_ps / LH_PS_PER_S,
+                      (double)r->end_ps / LH_PS_PER_S, (double)p->start_ps / LH_PS_PER_S,
+                      (double)p->end_ps / LH_PS_PER_S);
+    }
+}
+
+/* What a rank meets is over no earlier, and no later, than @replay says. */
+static void
+check_late(const LhProgram *program, const LhReplay *replay, const GArray *predicted)
+{
+    g_autoptr(GArray) ran = run_in_time(program, replay, LH_WAY_NATIVE, 3);
+    const double most = OFF_MAX * (double)last_end(ran);
+
+    check_same_ops(program, ran, predicted);
+    for (guint i = 0; i < ran->len; i++) {
+        const LhTimelineRecord *r = record_of(ran, i);
+        const LhTime end_ps = lh_replay_end(replay, r->op, r->start_ps);
+
+        ck_assert_int_ge(r->end_ps, record_of(predicted, i)->end_ps - (LhTime)most);
+        ck_assert(r->kind == LH_OP_COMPUTE || fabs((double)(r->end_ps - end_ps)) <= most);
+    }
+}
+
+static void
+check_rank(const LhProgram *program, const GArray *all, const LhMeetings *meetings, uint32_t rank)
+{
+    static const LhCollectiveWay ways[] = { LH_WAY_NATIVE, LH_WAY_DIRECT, LH_WAY_RING };
+    g_autoptr(GArray) predicted = g_array_copy((GArray *)all);
+    g_autoptr(LhReplay) replay = lh_alone_replay(predicted, meetings, rank);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(ways); i++) {
+        g_autoptr(GArray) ran = run_in_time(program, replay, ways[i], 1);
+
+        check_times(program, ran, predicted);
+    }
+    check_late(program, replay, predicted);
+}
+
+START_TEST(ranks_alone_keep_the_simulators_time)
+{
+    const Links links = { .message_s = 0.25 / FASTER,
+                          .bytes_per_s = 2048.0 * FASTER,
+                          .compute_time = short_time };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(ranks_of_runs); i++) {
+        const Case c = small_case(lh_schedules[_i], ranks_of_runs[i]);
+        g_autoptr(LhProgram) program = program_of(&c);
+        g_autoptr(GArray) all = NULL;
+        g_autoptr(LhMeetings) meetings = NULL;
+
+        if (program == NULL)
+            continue;
+        all = predicted_over(program, &links);
+        meetings = lh_meetings_new(program, all);
+        for (uint32_t rank = 0; rank < lh_program_ranks(program); rank++)
+            check_rank(program, all, meetings, rank);
+    }
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const loops[] = { ranks_alone_keep_the_simulators_time };
+
+    return run_suite("replay_gpu", loops, G_N_ELEMENTS(loops), NULL, 0);
+}
