@@ -342,7 +342,49 @@ START_TEST(interference_is_measured)
 }
 END_TEST
 
+/* Of three ranks, two take part, or all. */
+START_TEST(collectives_are_measured)
+{
+    for (unsigned i = 0; i < 2 * LH_COLL_KINDS; i++) {
+        const LhCollectiveProbe probe = { .backend = &lh_backend_cpu,
+                                          .way = LH_WAY_DIRECT,
+                                          .ranks = 3,
+                                          .kind = (LhCollectiveKind)(i / 2),
+                                          .members = 2 + i % 2,
+                                          .shard_bytes = 4096 };
+        double seconds = 0;
+
+        ck_assert(lh_measure_collective(&probe, &seconds, NULL));
+        ck_assert_double_gt(seconds, 0);
+        ck_assert_double_lt(seconds, 60);
+    }
+}
+END_TEST
+
+/* Rounds follow one another, the first one takes longest, and a round is over with its last member.
+ */
+START_TEST(collectives_take_what_their_last_member_takes)
+{
+    const LhCollectiveProbe probe = { .ranks = 3, .members = 2 };
+    g_autoptr(GArray) records = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
+
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        for (uint32_t round = 0; round < 6; round++) {
+            const LhTime end_ps = (round + 1) * LH_PS_PER_S + (round == 0 ? LH_PS_PER_S / 2 : 0);
+            const LhTimelineRecord r = { .rank = rank,
+                                         .op = round,
+                                         .start_ps = round * LH_PS_PER_S + rank * LH_PS_PER_S / 4,
+                                         .end_ps = end_ps - (rank == 1 ? LH_PS_PER_S / 8 : 0) };
+
+            g_array_append_val(records, r);
+        }
+    }
+    ck_assert_double_eq(lh_collective_seconds(&probe, records), 0.75);
+}
+END_TEST
+
 LH_TEST_MAIN("calibrate", calibrate_rate_is_recovered, calibrate_holdout_is_judged_only,
              calibrate_rate_edges, calibrate_transfer_stands_outliers, calibrate_transfer_edges,
              calibrate_statistics, calibrate_profile_round_trip, calibrate_profile_prices_ops,
-             calibrate_measures, interference_is_what_kernels_take_longer, interference_is_measured)
+             calibrate_measures, interference_is_what_kernels_take_longer, interference_is_measured,
+             collectives_are_measured, collectives_take_what_their_last_member_takes)

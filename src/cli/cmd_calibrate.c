@@ -145,6 +145,12 @@ print_tables(LhFormat format, const LhCalibration *c, GString *out)
         g_string_append_c(out, '\n');
         lh_table_print(links, format, out);
     }
+    if (c->checks != NULL) {
+        g_autoptr(LhTable) collectives = lh_describe_collectives(c->checks);
+
+        g_string_append_c(out, '\n');
+        lh_table_print(collectives, format, out);
+    }
     if (format == LH_FORMAT_TABLE)
         g_string_append(out,
                         "\nR(s) = R_inf / (1 + s0 / s). Held out: the worst error at lengths that "

@@ -472,7 +472,9 @@ measure_all(Job *job, GError **error)
     return measure_executor(job, error) &&
            (job->params->backend == &lh_backend_cpu
                 ? measure_link(job, error)
-                : measure_cluster(job, error) && measure_interference(job, error));
+                : measure_cluster(job, error) &&
+                      lh_calibrate_collectives(job->params, &job->processes, c, error) &&
+                      measure_interference(job, error));
 }
 
 static LhCalibration *
@@ -517,6 +519,7 @@ lh_calibration_free(LhCalibration *c)
         g_free(g_array_index(c->traffic, LhKernelTraffic, i).kernel);
         g_free(g_array_index(c->traffic, LhKernelTraffic, i).source);
     }
+    g_clear_pointer(&c->checks, g_array_unref);
     g_array_unref(c->rates);
     g_array_unref(c->traffic);
     g_free(c->link.source);

@@ -8,6 +8,7 @@
 #include "plan/cluster.h"
 #include "plan/profile.h"
 #include "runtime/measure.h"
+#include "runtime/measure_collective.h"
 #include "runtime/measure_submit.h"
 #include "sim/network/collective_table.h"
 
@@ -28,6 +29,14 @@ typedef struct {
     uint32_t ranks;
 } LhCalibrateParams;
 
+/* A collective made of messages, beside what the constants of messages say of it. */
+typedef struct {
+    LhCollectiveKind kind;
+    uint32_t members;
+    uint64_t vector_bytes; /* of all members */
+    double measured_s, predicted_s;
+} LhCollectiveCheck;
+
 typedef struct {
     char *machine;           /* processor, cores and instruction set */
     char *method;            /* kernels, types, statistic */
@@ -47,6 +56,7 @@ typedef struct {
     GArray *collectives; /* of LhCollectiveTimes, of a node; NULL: ranks are not GPUs */
     bool gpus;
     LhCluster *cluster; /* of processes, in place of the link; NULL: ranks are threads */
+    GArray *checks;     /* of LhCollectiveCheck; NULL: ranks are not processes */
     bool first;         /* false in processes other than the first: nobody needs their copy */
 } LhCalibration;
 

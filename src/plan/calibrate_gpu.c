@@ -372,8 +372,12 @@ measure_collective(const Job *job, LhCollectiveKind kind, uint32_t members, GErr
 
     tell(job, what);
     for (size_t i = 0; ok && i < count; i++) {
-        const LhCollectiveProbe probe = { job->params->backend, job->ranks, kind, members,
-                                          shards[i] };
+        const LhCollectiveProbe probe = { .backend = job->params->backend,
+                                          .way = LH_WAY_NATIVE,
+                                          .ranks = job->ranks,
+                                          .kind = kind,
+                                          .members = members,
+                                          .shard_bytes = shards[i] };
         const uint64_t bytes = shards[i] * members;
         double seconds;
 

@@ -189,6 +189,31 @@ lh_describe_cluster(const LhCluster *c)
     return table;
 }
 
+LhTable *
+lh_describe_collectives(const GArray *checks)
+{
+    LhTable *table = lh_table_new();
+
+    lh_table_column(table, "collective", "collective", NULL, false);
+    lh_table_column(table, "ranks", "ranks", NULL, true);
+    lh_table_column(table, "vector_bytes", "vector", NULL, true);
+    lh_table_column(table, "measured_s", "measured", NULL, true);
+    lh_table_column(table, "predicted_s", "predicted", NULL, true);
+    lh_table_column(table, "error", "error", "%", true);
+    for (guint i = 0; i < checks->len; i++) {
+        const LhCollectiveCheck *c = &g_array_index(checks, LhCollectiveCheck, i);
+
+        lh_table_row(table);
+        lh_table_cell(table, lh_collective_names[c->kind], NULL);
+        lh_table_cell_printf(table, "%u", c->members);
+        lh_cell_unit(table, lh_format_bytes(c->vector_bytes), (double)c->vector_bytes);
+        lh_cell_time(table, c->measured_s);
+        lh_cell_time(table, c->predicted_s);
+        lh_cell_error(table, c->predicted_s / c->measured_s - 1);
+    }
+    return table;
+}
+
 /* ---- validate ---- */
 
 /* Whether ranks ran alone. */

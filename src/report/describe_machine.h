@@ -11,6 +11,8 @@ LhTable *lh_describe_rates(const LhCalibration *calibration);
 LhTable *lh_describe_elementwise(const LhCalibration *calibration);
 LhTable *lh_describe_executor(const LhCalibration *calibration);
 LhTable *lh_describe_cluster(const LhCluster *cluster);
+/* Of LhCollectiveCheck. */
+LhTable *lh_describe_collectives(const GArray *checks);
 
 /* One row for each schedule; of LhValidation *. */
 LhTable *lh_describe_makespans(const GPtrArray *validations, double tolerance);

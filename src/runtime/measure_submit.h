@@ -1,6 +1,6 @@
 /*
- * What the engine that submits takes for its calls, and messages and collectives between devices,
- * each measured by running a program that is made for it.
+ * What the engine that submits takes for its calls, and messages between devices, each measured by
+ * running a program that is made for it.
  */
 #pragma once
 
@@ -25,16 +25,3 @@ bool lh_measure_calls(const LhBackend *backend, uint32_t ranks, LhCallCosts *cos
  */
 bool lh_measure_messages(const LhBackend *backend, uint32_t ranks, const uint32_t *to,
                          uint64_t bytes, double *seconds, GError **error);
-
-/* A collective of the library's own on the first @members of @ranks ranks, with @shard_bytes (a
- * multiple of 4) of the vector on each. */
-typedef struct {
-    const LhBackend *backend;
-    uint32_t ranks;
-    LhCollectiveKind kind;
-    uint32_t members;
-    uint64_t shard_bytes;
-} LhCollectiveProbe;
-
-/* From when all are there to the end, likewise. */
-bool lh_measure_collective(const LhCollectiveProbe *probe, double *seconds, GError **error);

@@ -18,6 +18,8 @@ cat > judge.py <<'END'
 import hashlib
 import json
 import os
+import re
+import statistics
 import sys
 
 import jsonschema
@@ -44,6 +46,7 @@ def found():
     nodes, per_node, slow = (int(word) for word in sys.argv[2:5])
     load("profile.json", "profile")
     cluster = load("cluster.json", "topology")
+    collectives(nodes * per_node)
     nics = cluster["node"]["nics"]
     assert cluster["max_nodes"] == nodes and cluster["node"]["gpus"] == per_node, cluster["description"]
     assert nics["count"] == 1, nics
@@ -52,6 +55,16 @@ def found():
     slower = nics.get("slower", [])
     assert [row["node"] for row in slower] == ([slow] if slow >= 0 else []), slower
     assert all(1 - GATE < megabytes(row["bandwidth"]) / 2.39 < 1.2 for row in slower), slower
+
+
+def collectives(ranks):
+    """Of the table that calibrate prints: kinds, sizes, and how far those over the network are off."""
+    kinds = "all-gather|reduce-scatter|all-reduce|all-to-all|broadcast"
+    with open("out", encoding="utf-8") as out:
+        rows = re.findall(rf"^({kinds}) +(\d+) +(\d+ [KM]iB) .* ([-+][0-9.]+)$", out.read(), re.MULTILINE)
+    errors = [abs(float(row[3])) / 100 for row in rows if int(row[1]) == ranks]
+    assert {row[0] for row in rows} == set(kinds.split("|")) and len(errors) == 10, rows
+    assert statistics.median(errors) < GATE, rows
 
 
 def predicted():

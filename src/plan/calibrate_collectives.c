@@ -1,0 +1,119 @@
+/*
+ * Collectives of processes: measured, and predicted from the cluster that was found. They are made
+ * of messages, so no constant is fitted to them: they show how far those of messages carry.
+ */
+#include "plan/calibrate_private.h"
+
+#include "sim/device.h"
+#include "sim/sim.h"
+
+#define DEVICE "this-cpu"
+
+/* Of the whole vector; the last one is left out if it has to be quick. */
+static const uint64_t vectors_bytes[] = { 64 << 10, 1 << 20, 4 << 20 };
+
+static void
+collect(void *data, const LhTimelineRecord *record)
+{
+    if (record->kind == LH_OP_COLLECTIVE)
+        g_array_append_vals(data, record, 1);
+}
+
+static bool
+predict(const LhCollectiveProbe *probe, const LhNetwork *network, LhDevice *device, double *seconds,
+        GError **error)
+{
+    g_autoptr(LhProgram) program = lh_collective_program(probe);
+    g_autoptr(GArray) records = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
+    const LhSimParams params = { .program = program,
+                                 .device = device,
+                                 .network = network,
+                                 .network_model = LH_NETWORK_FAIR,
+                                 .collectives = LH_COLLECTIVES_DIRECT,
+                                 .timeline = collect,
+                                 .timeline_data = records };
+    g_autoptr(LhSimResult) result = lh_simulate(&params, error);
+
+    if (result == NULL)
+        return false;
+    g_array_sort(records, lh_timeline_by_rank_and_op);
+    *seconds = lh_collective_seconds(probe, records);
+    return true;
+}
+
+/* Predicts what was measured, on the cluster as its file will say it. */
+static bool
+predict_all(LhCalibration *c, uint32_t ranks, GError **error)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_autoptr(LhTopology) topology = NULL;
+    g_autoptr(LhDevice) device = lh_device_load(DEVICE, error);
+    LhNetwork network;
+
+    if (device == NULL)
+        return false;
+    lh_calibration_write_topology(c, "found", "1970-01-01", text);
+    topology = lh_topology_parse("found", text->str, text->len, error);
+    if (topology == NULL ||
+        !lh_network_init(&network, topology, c->cluster->nodes, ranks, NULL, error))
+        return false;
+    device->kernel_launch_ps = c->kernel_launch_ps;
+    device->stream_sync_ps = c->stream_sync_ps;
+    for (guint i = 0; i < c->checks->len; i++) {
+        LhCollectiveCheck *check = &g_array_index(c->checks, LhCollectiveCheck, i);
+        const LhCollectiveProbe probe = { .ranks = ranks,
+                                          .kind = check->kind,
+                                          .members = check->members,
+                                          .shard_bytes = check->vector_bytes / check->members };
+
+        if (!predict(&probe, &network, device, &check->predicted_s, error))
+            return false;
+    }
+    return true;
+}
+
+/* One kind on the first @members ranks, by sizes. */
+static bool
+measure(const LhCalibrateParams *params, const LhProcesses *processes, LhCalibration *c,
+        LhCollectiveKind kind, uint32_t members, GError **error)
+{
+    const size_t count = G_N_ELEMENTS(vectors_bytes) - (params->quick ? 1 : 0);
+    g_autofree char *what = g_strdup_printf("%s of %u ranks", lh_collective_names[kind], members);
+
+    lh_calibrate_tell(params, processes, what);
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t shard_bytes =
+            MAX(vectors_bytes[i] / members / sizeof(float), 1) * sizeof(float);
+        const LhCollectiveProbe probe = { .backend = params->backend,
+                                          .way = LH_WAY_DIRECT,
+                                          .ranks = processes->count,
+                                          .kind = kind,
+                                          .members = members,
+                                          .shard_bytes = shard_bytes };
+        LhCollectiveCheck check = { .kind = kind,
+                                    .members = members,
+                                    .vector_bytes = shard_bytes * members };
+
+        if (!lh_measure_collective(&probe, &check.measured_s, error))
+            return false;
+        g_array_append_val(c->checks, check);
+    }
+    return true;
+}
+
+bool
+lh_calibrate_collectives(const LhCalibrateParams *params, const LhProcesses *processes,
+                         LhCalibration *c, GError **error)
+{
+    const uint32_t node = processes->count / c->cluster->nodes;
+
+    c->checks = g_array_new(FALSE, FALSE, sizeof(LhCollectiveCheck));
+    for (unsigned kind = 0; kind < LH_COLL_KINDS; kind++) {
+        if (node > 1 && node < processes->count &&
+            !measure(params, processes, c, (LhCollectiveKind)kind, node, error))
+            return false;
+        if (!measure(params, processes, c, (LhCollectiveKind)kind, processes->count, error))
+            return false;
+    }
+    return !c->first || predict_all(c, processes->count, error);
+}
