@@ -37,8 +37,11 @@ forward_of(const char *fields)
     return pass_of(fields, false);
 }
 
-/* Two to five nodes of four GPUs, or eight GPUs of one; full masks and windows. The last one gets
- * documents. */
+/* Two GPUs of the second node are slow. */
+#define SLOW "\"straggler\": [{\"rank\": 5, \"factor\": 1.7}, {\"rank\": 6, \"factor\": 1.25}]"
+
+/* Two to five nodes of four GPUs, or eight GPUs of one; full masks and windows; slow GPUs. The last
+ * one gets documents. */
 static const char *const cases[] = {
     ("\"cluster\": \"azure-nc96-a100:2\", \"seq_length\": 512, \"num_attention_heads\": 16, "
      "\"num_query_groups\": 16, \"kv_channels\": 64"),
@@ -47,7 +50,7 @@ static const char *const cases[] = {
     ("\"cluster\": \"azure-nc96-a100:5\", \"seq_length\": 640, \"num_attention_heads\": 8, "
      "\"num_query_groups\": 8, \"kv_channels\": 64, \"mask\": \"full\""),
     ("\"cluster\": \"azure-nc96-a100:4\", \"seq_length\": 512, \"num_attention_heads\": 16, "
-     "\"num_query_groups\": 8, \"kv_channels\": 64, \"window_size\": 170"),
+     "\"num_query_groups\": 8, \"kv_channels\": 64, \"window_size\": 170, " SLOW),
     ("\"cluster\": \"dgx-a100-80g:1\", \"seq_length\": 256, \"num_attention_heads\": 8, "
      "\"num_query_groups\": 2, \"kv_channels\": 64, \"micro_batch_size\": 2"),
     ("\"cluster\": \"azure-nc96-a100:2\", \"seq_length\": 512, \"num_attention_heads\": 16, "
@@ -264,6 +267,15 @@ START_TEST(counters_equal_a_recount)
 }
 END_TEST
 
+/* What work takes at @place, whose slowest GPU all wait for. */
+static int64_t
+work_at(const Case *c, uint32_t place, LhTime work_ps)
+{
+    const bool slow = c->setup->scenario->straggler != NULL && place == 1;
+
+    return slow ? (int64_t)((double)work_ps * 1.7) : work_ps;
+}
+
 /* Every block's work is where it is computed, in entry 0 if it waits for nothing from elsewhere:
  * for neither row nor column, or backward, where columns are kept, for no row. */
 START_TEST(work_is_that_of_all_blocks)
@@ -285,9 +297,9 @@ START_TEST(work_is_that_of_all_blocks)
 
             ck_assert_int_gt(block->work_ps, 0);
             ck_assert_int_eq(block->back_ps > 0, p->backward);
-            forward[row && column ? place : later] += block->work_ps;
-            backward[row ? place : later] += block->back_ps;
-            load[place] += block->work_ps + block->back_ps;
+            forward[row && column ? place : later] += work_at(&c, place, block->work_ps);
+            backward[row ? place : later] += work_at(&c, place, block->back_ps);
+            load[place] += work_at(&c, place, block->work_ps) + work_at(&c, place, block->back_ps);
         }
         ck_assert_mem_eq(forward, s->forward.work_ps, entries * sizeof(int64_t));
         ck_assert_mem_eq(backward, s->backward.work_ps, entries * sizeof(int64_t));
@@ -737,6 +749,10 @@ START_TEST(finds_what_is_known_to_be_there)
         { "\"cluster\": \"hgx-h100:4\", \"model\": \"llama-3-8b\", \"seq_length\": \"32K\", "
           "\"schedule\": [\"te-a2a-p2p\"]",
           true, 64, 2.088, 1.05 },
+        /* One GPU of sixteen is half as fast: its node gets half as much work. */
+        { "\"cluster\": \"hgx-h100:2\", \"model\": \"llama-3-8b\", \"seq_length\": \"64K\", "
+          "\"schedule\": [\"allgather-kv\"], \"straggler\": [{\"rank\": 3, \"factor\": 2}]",
+          false, 16, 0, 0.72 },
     };
 
     for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {

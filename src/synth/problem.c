@@ -204,6 +204,23 @@ measure(LhSynthProblem *p)
         p->byte_ps[place] = (double)LH_PS_PER_S / MAX(place_rate(p, place), 1);
 }
 
+/* GPUs that compute more slowly than others. */
+static void
+find_slow(LhSynthProblem *p)
+{
+    const GArray *slow = p->setup->scenario->straggler;
+
+    p->slowdown = g_new(double, p->places);
+    for (uint32_t place = 0; place < p->places; place++)
+        p->slowdown[place] = 1;
+    for (guint i = 0; slow != NULL && i < slow->len; i++) {
+        const LhStraggler *s = &g_array_index(slow, LhStraggler, i);
+        double *place = &p->slowdown[s->rank / p->gpus];
+
+        *place = MAX(*place, s->slowdown);
+    }
+}
+
 /* --- blocks -------------------------------------------------------------------------------------
  */
 
@@ -333,6 +350,7 @@ lh_synth_problem_new(const LhSetup *setup, LhSynthGrain grain)
         return NULL;
     seat(p);
     measure(p);
+    find_slow(p);
     if (!find_blocks(p))
         return NULL;
     list_blocks(p, false, &p->row_first, &p->row_blocks);
@@ -354,5 +372,6 @@ lh_synth_problem_free(LhSynthProblem *p)
     g_free(p->column_first);
     g_free(p->column_blocks);
     g_free(p->byte_ps);
+    g_free(p->slowdown);
     g_free(p);
 }

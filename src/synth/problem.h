@@ -22,7 +22,7 @@ typedef struct {
     uint32_t row, column; /* chunks */
     uint32_t slice;
     uint64_t pairs;
-    LhTime work_ps; /* on each GPU of its place, as the simulator prices it */
+    LhTime work_ps; /* on each GPU of a place without slow ones, as the simulator prices it */
     LhTime back_ps; /* the same, of the backward pass; 0: there is none */
 } LhSynthBlock;
 
@@ -53,6 +53,7 @@ typedef struct {
     uint64_t do_bytes; /* and of the backward pass, with two statistics; dq and dk, dv have the
                           sizes of q and k, v */
     double *byte_ps;   /* [places]: time for a byte into or out of a place */
+    double *slowdown;  /* [places]: of its slowest GPU, whose work is the others', too; 1: none */
 } LhSynthProblem;
 
 /* Why the scenario has no synthesis: LH_ERROR_NO or LH_ERROR_INPUT. */
@@ -82,6 +83,13 @@ static inline bool
 lh_synth_is_local(const LhSynthProblem *p, const LhSynthBlock *block, uint32_t place)
 {
     return p->homes[block->row] == place && p->homes[block->column] == place;
+}
+
+/* What work takes on the GPUs of @place. */
+static inline LhTime
+lh_synth_work(const LhSynthProblem *p, LhTime work_ps, uint32_t place)
+{
+    return p->slowdown[place] > 1 ? (LhTime)((double)work_ps * p->slowdown[place]) : work_ps;
 }
 
 /* Whether calls say their pairs by the positions of tokens. */

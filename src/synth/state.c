@@ -77,13 +77,15 @@ add(LhSynthState *s, uint32_t index, int sign)
     const uint32_t column =
         (place * p->chunks + block->column) * slices + lh_synth_kv_slice(p, block->slice);
     const uint32_t when = lh_synth_is_local(p, block, place) ? 0 : turn + 1;
+    const LhTime work_ps = lh_synth_work(p, block->work_ps, place);
+    const LhTime back_ps = lh_synth_work(p, block->back_ps, place);
     const uint32_t back = p->homes[block->row] == place ? 0 : turn + 1; /* k and v are kept */
 
     count(s, (Need){ &s->rows[row * s->rounds], place, block->row, true }, turn, sign);
     count(s, (Need){ &s->columns[column * s->rounds], place, block->column, false }, turn, sign);
-    s->forward.work_ps[when * p->places + place] += sign * block->work_ps;
-    s->backward.work_ps[back * p->places + place] += sign * block->back_ps;
-    s->load_ps[place] += sign * (block->work_ps + block->back_ps);
+    s->forward.work_ps[when * p->places + place] += sign * work_ps;
+    s->backward.work_ps[back * p->places + place] += sign * back_ps;
+    s->load_ps[place] += sign * (work_ps + back_ps);
 }
 
 void
