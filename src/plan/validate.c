@@ -415,6 +415,7 @@ add(Job *job, const LhSchedule *schedule, GError **error)
         v->schedule = schedule->name;
     } else {
         program = job->setup->program;
+        g_assert(program != NULL);
         v->schedule = program->name;
     }
     if (program == NULL) {
