@@ -100,6 +100,27 @@ run_alone(const LhProgram *program, const LhBackend *on, LhCollectiveWay way,
     return records;
 }
 
+/* What a test looks at: what was predicted of all ranks, and a rank. */
+typedef void (*RankCheck)(const LhProgram *program, const GArray *all, const LhMeetings *meetings,
+                          uint32_t rank);
+
+/* Every rank of a schedule on @ranks ranks, if it can run on as many. */
+static inline void
+for_all_ranks(const LhSchedule *schedule, uint32_t ranks, const Links *links, RankCheck check)
+{
+    const Case c = small_case(schedule, ranks);
+    g_autoptr(LhProgram) program = program_of(&c);
+    g_autoptr(GArray) all = NULL;
+    g_autoptr(LhMeetings) meetings = NULL;
+
+    if (program == NULL)
+        return;
+    all = predicted_over(program, links);
+    meetings = lh_meetings_new(program, all);
+    for (uint32_t rank = 0; rank < lh_program_ranks(program); rank++)
+        check(program, all, meetings, rank);
+}
+
 /* The same ops in both. */
 static inline void
 check_same_ops(const LhProgram *program, const GArray *ran, const GArray *predicted)

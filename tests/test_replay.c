@@ -211,17 +211,8 @@ check_rank(const LhProgram *program, const GArray *all, const LhMeetings *meetin
 START_TEST(replay_runs_every_rank)
 {
     const Links links = { .message_s = 1e-3, .bytes_per_s = 1e7, .compute_time = short_time };
-    const Case c = small_case(lh_schedules[_i], 4);
-    g_autoptr(LhProgram) program = program_of(&c);
-    g_autoptr(GArray) all = NULL;
-    g_autoptr(LhMeetings) meetings = NULL;
 
-    if (program == NULL)
-        return;
-    all = predicted_over(program, &links);
-    meetings = lh_meetings_new(program, all);
-    for (uint32_t rank = 0; rank < lh_program_ranks(program); rank++)
-        check_rank(program, all, meetings, rank);
+    for_all_ranks(lh_schedules[_i], 4, &links, check_rank);
 }
 END_TEST
 

@@ -119,19 +119,8 @@ START_TEST(ranks_alone_keep_the_simulators_time)
                           .bytes_per_s = 2048.0 * FASTER,
                           .compute_time = short_time };
 
-    for (size_t i = 0; i < G_N_ELEMENTS(ranks_of_runs); i++) {
-        const Case c = small_case(lh_schedules[_i], ranks_of_runs[i]);
-        g_autoptr(LhProgram) program = program_of(&c);
-        g_autoptr(GArray) all = NULL;
-        g_autoptr(LhMeetings) meetings = NULL;
-
-        if (program == NULL)
-            continue;
-        all = predicted_over(program, &links);
-        meetings = lh_meetings_new(program, all);
-        for (uint32_t rank = 0; rank < lh_program_ranks(program); rank++)
-            check_rank(program, all, meetings, rank);
-    }
+    for (size_t i = 0; i < G_N_ELEMENTS(ranks_of_runs); i++)
+        for_all_ranks(lh_schedules[_i], ranks_of_runs[i], &links, check_rank);
 }
 END_TEST
 

@@ -33,27 +33,17 @@ collective_steps(const LhProgram *program, uint32_t rank)
 
 static const LhGenerator generator = { .steps = collective_steps, .emit = emit_collective };
 
-static void
-add_slot(LhProgram *program, const char *name, LhSlotRole role, uint32_t parts, uint64_t bytes)
-{
-    lh_program_add_slot(program, (LhSlotParams){ .name = name,
-                                                 .kind = LH_TENSOR_HIDDEN,
-                                                 .role = role,
-                                                 .dtype = LH_DTYPE_FP32,
-                                                 .parts = parts,
-                                                 .part_bytes = bytes });
-}
-
 LhProgram *
 lh_collective_program(const LhCollectiveProbe *probe)
 {
     LhProgram *program = lh_probe_new(&generator, probe->ranks, (void *)probe);
 
     lh_program_add_stream(program, "comm", LH_STREAM_COMM);
-    add_slot(program, "given", LH_SLOT_INPUT,
-             probe->kind == LH_COLL_ALL_GATHER ? 1 : probe->members, probe->shard_bytes);
-    add_slot(program, "gotten", LH_SLOT_OUTPUT,
-             probe->kind == LH_COLL_REDUCE_SCATTER ? 1 : probe->members, probe->shard_bytes);
+    lh_probe_add_slot(program, "given", LH_SLOT_INPUT,
+                      probe->kind == LH_COLL_ALL_GATHER ? 1 : probe->members, probe->shard_bytes);
+    lh_probe_add_slot(program, "gotten", LH_SLOT_OUTPUT,
+                      probe->kind == LH_COLL_REDUCE_SCATTER ? 1 : probe->members,
+                      probe->shard_bytes);
     return program;
 }
 

@@ -14,17 +14,6 @@
 #define ROUNDS 5 /* of messages, likewise */
 #define GROUP_BYTES 4
 
-static void
-add_slot(LhProgram *program, const char *name, LhSlotRole role, uint32_t parts, uint64_t bytes)
-{
-    lh_program_add_slot(program, (LhSlotParams){ .name = name,
-                                                 .kind = LH_TENSOR_HIDDEN,
-                                                 .role = role,
-                                                 .dtype = LH_DTYPE_FP32,
-                                                 .parts = parts,
-                                                 .part_bytes = bytes });
-}
-
 /* With collectives of the links' own library, if it has them. */
 static GArray *
 run(const LhProgram *program, const LhBackend *backend, GError **error)
@@ -140,10 +129,10 @@ measure_call(const LhBackend *backend, uint32_t ranks, CallKind kind, double *be
 
     for (unsigned i = 0; i < G_N_ELEMENTS(streams); i++)
         lh_program_add_stream(program, streams[i], i == WORK ? LH_STREAM_COMPUTE : LH_STREAM_COMM);
-    add_slot(program, "x", LH_SLOT_INPUT, 1, 4 * sizeof(float));
-    add_slot(program, "y", LH_SLOT_INPUT, 1, 4 * sizeof(float));
-    add_slot(program, "sum", LH_SLOT_OUTPUT, 1, 4 * sizeof(float));
-    add_slot(program, "group", LH_SLOT_INPUT, 1, GROUP_BYTES);
+    lh_probe_add_slot(program, "x", LH_SLOT_INPUT, 1, 4 * sizeof(float));
+    lh_probe_add_slot(program, "y", LH_SLOT_INPUT, 1, 4 * sizeof(float));
+    lh_probe_add_slot(program, "sum", LH_SLOT_OUTPUT, 1, 4 * sizeof(float));
+    lh_probe_add_slot(program, "group", LH_SLOT_INPUT, 1, GROUP_BYTES);
     records = run(program, backend, error);
     if (records == NULL)
         return false;
@@ -231,8 +220,8 @@ lh_measure_messages(const LhBackend *backend, uint32_t ranks, const uint32_t *to
 
     *seconds = 0;
     lh_program_add_stream(program, "comm", LH_STREAM_COMM);
-    add_slot(program, "sent", LH_SLOT_INPUT, 1, bytes);
-    add_slot(program, "received", LH_SLOT_INPUT, 1, bytes);
+    lh_probe_add_slot(program, "sent", LH_SLOT_INPUT, 1, bytes);
+    lh_probe_add_slot(program, "received", LH_SLOT_INPUT, 1, bytes);
     records = run(program, backend, error);
     if (records == NULL)
         return false;

@@ -39,6 +39,18 @@ lh_probe_new(const LhGenerator *generator, uint32_t ranks, void *plan)
     return program;
 }
 
+void
+lh_probe_add_slot(LhProgram *program, const char *name, LhSlotRole role, uint32_t parts,
+                  uint64_t bytes)
+{
+    lh_program_add_slot(program, (LhSlotParams){ .name = name,
+                                                 .kind = LH_TENSOR_HIDDEN,
+                                                 .role = role,
+                                                 .dtype = LH_DTYPE_FP32,
+                                                 .parts = parts,
+                                                 .part_bytes = bytes });
+}
+
 GArray *
 lh_probe_run(const LhProgram *program, const LhBackend *backend, LhCollectiveWay way,
              const LhRunHooks *hooks, GError **error)

@@ -10,6 +10,10 @@
  * frees. */
 LhProgram *lh_probe_new(const LhGenerator *generator, uint32_t ranks, void *plan);
 
+/* A slot of fp32 whose content nobody looks at, of @parts parts of @bytes. */
+void lh_probe_add_slot(LhProgram *program, const char *name, LhSlotRole role, uint32_t parts,
+                       uint64_t bytes);
+
 /* The records of a run with collectives by @way, by rank and op; none in processes other than the
  * first. @hooks may be NULL. Caller unrefs; NULL with @error (LH_ERROR_RUNTIME) if the run broke.
  */
