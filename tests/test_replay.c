@@ -53,6 +53,10 @@ START_TEST(replay_chooses_a_rank)
     }
     ck_assert(lh_alone_parse("5", &alone, NULL));
     ck_assert(!lh_alone_choose(&alone, records, &rank, &error));
+    g_array_set_size(records, 2 * 4); /* of four, the median is the second */
+    ck_assert(lh_alone_parse("median", &alone, NULL));
+    ck_assert(lh_alone_choose(&alone, records, &rank, NULL));
+    ck_assert_uint_eq(rank, 0);
     ck_assert_str_eq(error->message, "--replay-rank: rank 5 has nothing to do; 5 ranks have");
 }
 END_TEST

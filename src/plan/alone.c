@@ -103,10 +103,9 @@ lh_alone_choose(const LhAlone *alone, const GArray *records, uint32_t *rank, GEr
     return true;
 }
 
-/* The last of those that record @index meets begins; 0 if that is when it is over: then they do not
- * hold it up (lh_meetings_took()). */
-static LhTime
-others_begin(const GArray *records, const LhMeetings *meetings, guint index)
+/* Of record @index, which in a simulation ends no earlier than all begin that it meets. */
+static LhReplayOp
+predicted_of(const GArray *records, const LhMeetings *meetings, guint index)
 {
     const LhTimelineRecord *own = &g_array_index(records, LhTimelineRecord, index);
     LhTime last_ps = 0;
@@ -115,7 +114,8 @@ others_begin(const GArray *records, const LhMeetings *meetings, guint index)
 
     for (guint i = 0; i < count; i++)
         last_ps = MAX(last_ps, g_array_index(records, LhTimelineRecord, others[i]).start_ps);
-    return last_ps < own->end_ps ? last_ps : 0;
+    return (LhReplayOp){ .others_ps = last_ps,
+                         .took_ps = MAX(own->end_ps - MAX(own->start_ps, last_ps), 0) };
 }
 
 LhReplay *
@@ -132,9 +132,7 @@ lh_alone_replay(GArray *records, const LhMeetings *meetings, uint32_t rank)
         first = MIN(first, i);
         end = i + 1;
         if (r->kind != LH_OP_COMPUTE)
-            lh_replay_set(replay, r->op,
-                          (LhReplayOp){ .others_ps = others_begin(records, meetings, i),
-                                        .took_ps = lh_meetings_took(meetings, records, i) });
+            lh_replay_set(replay, r->op, predicted_of(records, meetings, i));
     }
     g_array_remove_range(records, end, records->len - end);
     g_array_remove_range(records, 0, first);

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """
 Which mistakes in src/runtime are found, and by what: in the submitting engine, in how collectives are
-made, and in what asks cuDNN for attention.
+made, in what asks cuDNN for attention, and in ranks that run alone.
 
 As run.py. The mutants of engine.list are given to tests/test_submit, with the processor's kernels on
 the stand-in's streams, and if that finds nothing to tests/test_toy_device; those of collectives.list to
 tests/test_runtime_ops and to tests/test_nccl; those of cudnn.list to tests/test_cudnn and to
-tests/test_cudnn_runs, with the stand-ins for both libraries. Needs the headers of nvcc, NCCL and cuDNN,
+tests/test_cudnn_runs, with the stand-ins for both libraries; those of replay.list to tests/test_replay
+and to tests/test_replay_gpu. Needs the headers of nvcc, NCCL and cuDNN,
 and compiles no kernels.
 
     tests/mutants/engine.py                  all mutants
@@ -34,6 +35,7 @@ TARGETS = {
     "engine.list": ["tests/test_submit", "tests/test_toy_device"],
     "collectives.list": ["tests/test_runtime_ops", "tests/test_nccl"],
     "cudnn.list": ["tests/test_cudnn", "tests/test_cudnn_runs"],
+    "replay.list": ["tests/test_replay", "tests/test_replay_gpu"],
 }
 NEEDED = {
     "collectives.list": {"LONGHAUL_NCCL": "tests/standin-nccl.so"},
