@@ -9,6 +9,7 @@
 
 /* ---- which rank ---- */
 
+/* Of two ops each, the first of which ends last. */
 static GArray *
 records_of_ends(const LhTime *ends, uint32_t ranks)
 {
@@ -18,7 +19,7 @@ records_of_ends(const LhTime *ends, uint32_t ranks)
         for (uint32_t op = 0; op < 2; op++) {
             const LhTimelineRecord record = { .rank = r,
                                               .op = op,
-                                              .end_ps = op == 0 ? ends[r] : ends[r] / 2 };
+                                              .end_ps = op == 0 ? ends[r] : 5 };
 
             g_array_append_val(records, record);
         }
@@ -200,10 +201,17 @@ check_rank(const LhProgram *program, const GArray *all, const LhMeetings *meetin
     g_autoptr(GArray) predicted = g_array_copy((GArray *)all);
     g_autoptr(LhReplay) replay = lh_alone_replay(predicted, meetings, rank);
     g_autoptr(GArray) ran = run_alone(program, &lh_backend_cpu, LH_WAY_DIRECT, replay, NULL);
+    guint first = 0; /* of this rank's, among all */
 
+    while (record_of(all, first)->rank != rank)
+        first++;
     check_same_ops(program, ran, predicted);
     for (guint i = 0; i < ran->len; i++) {
         const LhTimelineRecord *r = record_of(ran, i), *p = record_of(predicted, i);
+        const LhTime took_ps = lh_replay_op(replay, p->op).took_ps;
+
+        ck_assert_int_eq(took_ps,
+                         p->kind == LH_OP_COMPUTE ? 0 : lh_meetings_took(meetings, all, first + i));
 
         ck_assert_int_eq(p->end_ps, p->kind == LH_OP_COMPUTE
                                         ? p->end_ps
