@@ -32,6 +32,10 @@ COMMANDS = [
     f"{RUN} --schedule ring",
     f"{RUN} --schedule lasp2 --format json -o run.json",
     f"{RUN} --schedule te-a2a --num-attention-heads 3 --num-query-groups 3 --timeline t.csv",
+    ("echo '{\"schema\": \"longhaul.profile/1\", \"name\": \"p\", \"source\": \"s\", "
+     "\"kernel_launch\": \"1us\"}' >p.json; "
+     "longhaul validate --profile p.json --replay-rank slowest --ranks 3 --seq-length 48 --num-attention-heads 1 "
+     "--kv-channels 64 --schedule ring --repeat 1 --format json -o v.json"),
     "longhaul doctor",
     "longhaul doctor --backend nccl --format json",
 ]
