@@ -5,7 +5,9 @@
 #pragma once
 
 #include "plan/alone.h"
+#include "program/emit.h"
 #include "running.h"
+#include "runtime/probe.h"
 #include "sim/device.h"
 #include "sim/network/topology.h"
 #include "sim/sim.h"
@@ -119,6 +121,39 @@ for_all_ranks(const LhSchedule *schedule, uint32_t ranks, const Links *links, Ra
     meetings = lh_meetings_new(program, all);
     for (uint32_t rank = 0; rank < lh_program_ranks(program); rank++)
         check(program, all, meetings, rank);
+}
+
+static inline uint32_t
+one_step(const LhProgram *program, uint32_t rank)
+{
+    (void)program;
+    (void)rank;
+    return 1;
+}
+
+static inline void
+emit_nothing(LhEmitter *e, uint32_t step)
+{
+    (void)step;
+    lh_emit_exchange(e, 0);
+    lh_emit_exchange(e, 0);
+}
+
+/* A rank that was predicted to wait for others in an exchange without messages, and in another one
+ * not: what both of them did; caller frees. */
+static inline GArray *
+run_without_messages(const LhBackend *on, LhTime others_ps, LhTime took_ps)
+{
+    static const LhGenerator generator = { .steps = one_step, .emit = emit_nothing };
+    g_autoptr(LhProgram) program = lh_probe_new(&generator, 1, NULL);
+    g_autoptr(LhReplay) replay = lh_replay_new(0);
+    GArray *ran;
+
+    lh_program_add_stream(program, "comm", LH_STREAM_COMM);
+    lh_replay_set(replay, 0, (LhReplayOp){ .others_ps = others_ps, .took_ps = took_ps });
+    ran = run_alone(program, on, LH_WAY_DIRECT, replay, NULL);
+    ck_assert_uint_eq(ran->len, 2);
+    return ran;
 }
 
 /* The same ops in both. */

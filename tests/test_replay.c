@@ -4,6 +4,7 @@
  * over too late, either, tests test_replay_gpu.c, in virtual time.
  */
 #include "alone.h"
+#include "runtime/measure_collective.h"
 
 #include <string.h>
 
@@ -198,8 +199,8 @@ short_time(void *data, uint32_t rank, const LhOp *op)
 static void
 check_rank(const LhProgram *program, const GArray *all, const LhMeetings *meetings, uint32_t rank)
 {
-    g_autoptr(GArray) predicted = g_array_copy((GArray *)all);
-    g_autoptr(LhReplay) replay = lh_alone_replay(predicted, meetings, rank);
+    g_autoptr(GArray) predicted = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
+    g_autoptr(LhReplay) replay = lh_alone_replay(all, meetings, rank, predicted);
     g_autoptr(GArray) ran = run_alone(program, &lh_backend_cpu, LH_WAY_DIRECT, replay, NULL);
     guint first = 0; /* of this rank's, among all */
 
@@ -228,12 +229,57 @@ START_TEST(replay_runs_every_rank)
 }
 END_TEST
 
+START_TEST(replay_waits_without_messages)
+{
+    const LhTime ms_ps = LH_PS_PER_S / 1000;
+    g_autoptr(GArray) ran = run_without_messages(&lh_backend_cpu, 2 * ms_ps, 3 * ms_ps);
+
+    ck_assert_int_ge(record_of(ran, 0)->end_ps, 5 * ms_ps);
+}
+END_TEST
+
+/* A broadcast is a chain: its first rank does not wait for the last one, which here comes late. */
+START_TEST(replay_is_not_held_up_by_who_comes_later)
+{
+    const Links links = { .message_s = 1e-3, .bytes_per_s = 1e7, .compute_time = short_time };
+    const LhCollectiveProbe probe = {
+        .ranks = 3, .kind = LH_COLL_BROADCAST, .members = 3, .shard_bytes = 4096
+    };
+    g_autoptr(LhProgram) program = lh_collective_program(&probe);
+    g_autoptr(GArray) all = predicted_over(program, &links);
+    g_autoptr(LhMeetings) meetings = lh_meetings_new(program, all);
+    g_autoptr(GArray) own = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
+    g_autoptr(LhReplay) replay = NULL;
+
+    for (guint i = 0; i < all->len; i++) {
+        LhTimelineRecord *r = &g_array_index(all, LhTimelineRecord, i);
+
+        if (r->rank == 2) {
+            r->start_ps += LH_PS_PER_S;
+            r->end_ps += LH_PS_PER_S;
+        }
+    }
+    replay = lh_alone_replay(all, meetings, 0, own);
+    ck_assert_uint_gt(own->len, 0);
+    for (guint i = 0; i < own->len; i++) {
+        const LhTimelineRecord *r = record_of(own, i);
+
+        ck_assert_int_eq(lh_replay_end(replay, r->op, r->start_ps), r->end_ps);
+        ck_assert_int_ge(lh_replay_op(replay, r->op).took_ps, 0);
+    }
+}
+END_TEST
+
 int
 main(void)
 {
-    const TTest *const tests[] = { replay_chooses_a_rank, replay_refuses_other_words,
-                                   replay_is_of_one_process, replay_ends_of_ops,
-                                   replay_transport_keeps_time };
+    const TTest *const tests[] = { replay_chooses_a_rank,
+                                   replay_refuses_other_words,
+                                   replay_is_of_one_process,
+                                   replay_ends_of_ops,
+                                   replay_transport_keeps_time,
+                                   replay_waits_without_messages,
+                                   replay_is_not_held_up_by_who_comes_later };
     const TTest *const loops[] = { replay_runs_every_rank };
 
     return run_suite("replay", loops, G_N_ELEMENTS(loops), tests, G_N_ELEMENTS(tests));

@@ -102,8 +102,8 @@ static void
 check_rank(const LhProgram *program, const GArray *all, const LhMeetings *meetings, uint32_t rank)
 {
     static const LhCollectiveWay ways[] = { LH_WAY_NATIVE, LH_WAY_DIRECT, LH_WAY_RING };
-    g_autoptr(GArray) predicted = g_array_copy((GArray *)all);
-    g_autoptr(LhReplay) replay = lh_alone_replay(predicted, meetings, rank);
+    g_autoptr(GArray) predicted = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
+    g_autoptr(LhReplay) replay = lh_alone_replay(all, meetings, rank, predicted);
 
     for (size_t i = 0; i < G_N_ELEMENTS(ways); i++) {
         g_autoptr(GArray) ran = run_in_time(program, replay, ways[i], 1);
@@ -124,10 +124,27 @@ START_TEST(ranks_alone_keep_the_simulators_time)
 }
 END_TEST
 
+START_TEST(ranks_alone_wait_without_messages)
+{
+    const LhTime ms_ps = LH_PS_PER_S / 1000;
+    g_autoptr(GArray) ran = NULL;
+
+    standin_start(&(StandinOptions){ .seed = 3, .devices = 1, .eager = 20 });
+    standin_times(&(StandinTimes){ 0 });
+    ran = run_without_messages(&lh_backend_cuda, 2 * ms_ps, 3 * ms_ps);
+    standin_end();
+    ck_assert_str_eq(standin_findings(), "");
+    ck_assert_int_eq(record_of(ran, 0)->end_ps, 5 * ms_ps);
+    ck_assert_int_eq(record_of(ran, 1)->end_ps, 5 * ms_ps);
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const loops[] = { ranks_alone_keep_the_simulators_time };
 
-    return run_suite("replay_gpu", loops, G_N_ELEMENTS(loops), NULL, 0);
+    const TTest *const tests[] = { ranks_alone_wait_without_messages };
+
+    return run_suite("replay_gpu", loops, G_N_ELEMENTS(loops), tests, G_N_ELEMENTS(tests));
 }

@@ -126,8 +126,10 @@ check_machine(const LhSetup *setup, const LhBackend *backend, bool alone, GError
                                  "--backend %s --topology FILE has written",
                                  setup->topology->name, backend->name);
     return lh_scenario_error(setup->scenario, "cluster", error,
-                             "%s is another machine than this one, which runs the schedules; "
-                             "allowed: " CLUSTER,
+                             alone ? "%s is a cluster of other devices than processors, one of "
+                                     "which runs a rank; allowed: one whose device is " DEVICE
+                                   : "%s is another machine than this one, which runs the "
+                                     "schedules; allowed: " CLUSTER,
                              setup->topology->name);
 }
 
@@ -415,8 +417,8 @@ write_all(const Job *job, const LhValidated *validated, GError **error)
 static int
 show_saved(const Job *job, GError **error)
 {
-    g_autoptr(LhValidated) validated =
-        lh_validate_from_json(job->line->saved->json, job->setup, error);
+    g_autoptr(LhValidated) validated = lh_validate_from_json(
+        job->line->saved->json, job->setup, job->params->alone.choice != LH_ALONE_NONE, error);
 
     return validated != NULL && write_all(job, validated, error) ? 0 : LH_ERROR_RUNTIME;
 }
@@ -478,9 +480,9 @@ const LhCommand lh_command_validate = {
                "every rank has a GPU, and the cluster is the one that calibrate was told; with\n"
                "cuda one GPU is all ranks', one by default.\n\n"
                "With --replay-rank one rank of each schedule runs alone, with real kernels, and\n"
-               "its messages take what was predicted: so one machine, or one GPU, validates the\n"
+               "its messages take what was predicted: so two cores, or one GPU, validate the\n"
                "compute of a rank of any cluster, and what of its communication is hidden\n"
-               "behind it. What links do is not measured.\n\n"
+               "behind it. What links do is not measured, and no thread stays on a core.\n\n"
                "  longhaul calibrate -o here.json\n"
                "  longhaul validate --profile here.json --schedule ring --schedule zigzag \\\n"
                "      --ranks 2 --seq-length 2K --num-attention-heads 4 --kv-channels 64\n"

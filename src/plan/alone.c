@@ -103,7 +103,7 @@ lh_alone_choose(const LhAlone *alone, const GArray *records, uint32_t *rank, GEr
     return true;
 }
 
-/* Of record @index, which in a simulation ends no earlier than all begin that it meets. */
+/* Of record @index. Who begins when it is over does not hold it up: a broadcast is a chain. */
 static LhReplayOp
 predicted_of(const GArray *records, const LhMeetings *meetings, guint index)
 {
@@ -114,27 +114,24 @@ predicted_of(const GArray *records, const LhMeetings *meetings, guint index)
 
     for (guint i = 0; i < count; i++)
         last_ps = MAX(last_ps, g_array_index(records, LhTimelineRecord, others[i]).start_ps);
+    last_ps = MIN(last_ps, own->end_ps);
     return (LhReplayOp){ .others_ps = last_ps,
-                         .took_ps = MAX(own->end_ps - MAX(own->start_ps, last_ps), 0) };
+                         .took_ps = own->end_ps - MAX(own->start_ps, last_ps) };
 }
 
 LhReplay *
-lh_alone_replay(GArray *records, const LhMeetings *meetings, uint32_t rank)
+lh_alone_replay(const GArray *records, const LhMeetings *meetings, uint32_t rank, GArray *own)
 {
     LhReplay *replay = lh_replay_new(rank);
-    guint first = records->len, end = 0;
 
     for (guint i = 0; i < records->len; i++) {
         const LhTimelineRecord *r = &g_array_index(records, LhTimelineRecord, i);
 
         if (r->rank != rank)
             continue;
-        first = MIN(first, i);
-        end = i + 1;
+        g_array_append_vals(own, r, 1);
         if (r->kind != LH_OP_COMPUTE)
             lh_replay_set(replay, r->op, predicted_of(records, meetings, i));
     }
-    g_array_remove_range(records, end, records->len - end);
-    g_array_remove_range(records, 0, first);
     return replay;
 }

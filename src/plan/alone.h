@@ -31,7 +31,8 @@ char *lh_alone_text(const LhAlone *alone);
 bool lh_alone_choose(const LhAlone *alone, const GArray *records, uint32_t *rank, GError **error);
 
 /*
- * What the others do with @rank. @records, which lose all ops of other ranks, and @meetings are of
- * the whole program. Caller frees.
+ * What the others do with @rank, whose own records are appended to @own. @records and @meetings are
+ * of the whole program. Caller frees.
  */
-LhReplay *lh_alone_replay(GArray *records, const LhMeetings *meetings, uint32_t rank);
+LhReplay *lh_alone_replay(const GArray *records, const LhMeetings *meetings, uint32_t rank,
+                          GArray *own);

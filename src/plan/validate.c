@@ -64,7 +64,8 @@ load(void *data, uint32_t rank, uint16_t index, uint32_t part, unsigned char *in
 /* All repeats of one program. */
 typedef struct {
     GArray *predicted;          /* of LhTimelineRecord, by rank and op */
-    LhMeetings *meetings;       /* of these; what they take is without waiting for others */
+    LhMeetings *meetings;       /* of these; what they take is without waiting for others; NULL: of
+                                   a rank alone */
     LhReplay *replay;           /* of a rank alone, whose records are all there are; else NULL */
     GArray *times;              /* of double: [record][repeat], measured */
     GArray *makespans, *starts; /* of double: [repeat] */
@@ -87,10 +88,12 @@ static double
 took(const Joined *j, const GArray *records, guint i)
 {
     const LhTimelineRecord *r = record_at(records, i);
+    LhTime start_ps = r->start_ps;
 
     if (j->replay == NULL)
         return seconds(lh_meetings_took(j->meetings, records, i));
-    return seconds(r->end_ps - MAX(r->start_ps, lh_replay_op(j->replay, r->op).others_ps));
+    start_ps = MAX(start_ps, lh_replay_op(j->replay, r->op).others_ps);
+    return seconds(r->end_ps - (start_ps < r->end_ps ? start_ps : r->start_ps));
 }
 
 /* Adds one run: the same ops, or something is wrong with one of the two readers of the program. */
@@ -166,11 +169,14 @@ execute(const Job *job, Case *c, int64_t count, GError **error)
 {
     g_autoptr(GArray) measured = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
     g_autoptr(LhRunResult) result = NULL;
+    /* What is played to a rank alone may be predicted to take as long as it likes. */
+    const int64_t played_us =
+        c->joined.replay == NULL ? 0 : c->predicted_ps / (LH_PS_PER_S / G_USEC_PER_SEC);
     const LhRunParams run = { .program = c->program,
                               .backend = &job->backend,
                               .collectives = job->way,
                               .kernel_set = job->params->kernel_set,
-                              .deadline_us = DEADLINE_US,
+                              .deadline_us = DEADLINE_US + played_us,
                               .pin = job->params->pin,
                               .replay = c->joined.replay,
                               .load = load,
@@ -348,11 +354,16 @@ static bool
 take_rank(const Job *job, Case *c, GError **error)
 {
     Joined *j = &c->joined;
+    GArray *own;
     uint32_t rank;
 
     if (!lh_alone_choose(&job->params->alone, j->predicted, &rank, error))
         return false;
-    j->replay = lh_alone_replay(j->predicted, j->meetings, rank);
+    own = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
+    j->replay = lh_alone_replay(j->predicted, j->meetings, rank, own);
+    g_clear_pointer(&j->meetings, lh_meetings_free);
+    g_array_unref(j->predicted);
+    j->predicted = own;
     c->predicted_ps = 0;
     for (guint i = 0; i < j->predicted->len; i++)
         c->predicted_ps = MAX(c->predicted_ps, record_at(j->predicted, i)->end_ps);

@@ -408,7 +408,7 @@ take_errors(const GArray *read)
     return errors;
 }
 
-/* @alone: the row has a rank, which ran alone. */
+/* @ranks: that were run; 0: it was not even predicted. @alone: it is the row's that ran. */
 static LhValidation *
 take_row(const Row *row, uint32_t ranks, bool alone)
 {
@@ -422,9 +422,7 @@ take_row(const Row *row, uint32_t ranks, bool alone)
                          .start_s = row->start_s,
                          .op_error = row->op_error,
                          .runs = row->runs,
-                         .ranks = row->refused != NULL ? 0
-                                  : alone              ? 1
-                                                       : ranks,
+                         .ranks = ranks,
                          .rank = alone ? (int64_t)row->rank : -1,
                          .kernels = take_errors(row->kernels),
                          .tiers = take_errors(row->tiers) };
@@ -505,9 +503,35 @@ take_lines(const GPtrArray *lines)
     return g_string_free(text, FALSE);
 }
 
+/* Rows that were predicted have a rank if ranks ran @alone, and no others have. */
+static bool
+take_rows(LhValidated *validated, const LhJson *json, const GArray *rows, uint32_t ranks,
+          bool alone, GError **error)
+{
+    for (guint i = 0; i < rows->len; i++) {
+        const Row *row = &g_array_index(rows, Row, i);
+        g_autofree char *rank = g_strdup_printf("schedules[%u].rank", i);
+        g_autofree char *time = g_strdup_printf("schedules[%u].predicted_s", i);
+        const bool predicted = lh_json_has(json, time);
+
+        if (lh_json_has(json, rank) != (alone && predicted) || row->rank >= ranks)
+            return lh_json_error(json, rank, error,
+                                 alone ? "a schedule that was predicted has a rank, less than %u; "
+                                         "no other one has"
+                                       : "of %u ranks, all ran: none of them alone",
+                                 ranks);
+        g_ptr_array_add(validated->rows, take_row(row,
+                                                  !predicted ? 0
+                                                  : alone    ? 1
+                                                             : ranks,
+                                                  alone && predicted));
+    }
+    return true;
+}
+
 /* NULL with @error, also if part of it cannot be. */
 static LhValidated *
-take(const LhJson *json, const LhSetup *setup, const Document *d, GError **error)
+take(const LhJson *json, const LhSetup *setup, bool alone, const Document *d, GError **error)
 {
     g_autoptr(LhValidated) validated = lh_validated_new();
 
@@ -520,13 +544,8 @@ take(const LhJson *json, const LhSetup *setup, const Document *d, GError **error
     validated->error_median = d->summary.error_median;
     validated->error_worst = d->summary.error_worst;
     validated->rank_correlation = d->summary.rank_correlation;
-    for (guint i = 0; i < d->rows->len; i++) {
-        g_autofree char *rank = g_strdup_printf("schedules[%u].rank", i);
-
-        g_ptr_array_add(validated->rows,
-                        take_row(&g_array_index(d->rows, Row, i), lh_params_ranks(&setup->params),
-                                 lh_json_has(json, rank)));
-    }
+    if (!take_rows(validated, json, d->rows, lh_params_ranks(&setup->params), alone, error))
+        return NULL;
     if (d->explanation.constants != NULL)
         validated->explained = take_explained(&d->explanation);
     if (d->hosts->len > 0) {
@@ -538,7 +557,7 @@ take(const LhJson *json, const LhSetup *setup, const Document *d, GError **error
 }
 
 LhValidated *
-lh_validate_from_json(const LhJson *json, const LhSetup *setup, GError **error)
+lh_validate_from_json(const LhJson *json, const LhSetup *setup, bool alone, GError **error)
 {
     Document d = {
         .summary = { .error_median = NAN, .error_worst = NAN, .rank_correlation = NAN },
@@ -548,7 +567,7 @@ lh_validate_from_json(const LhJson *json, const LhSetup *setup, GError **error)
     if (!lh_json_decode(json, document_fields, &d, true, error))
         return NULL;
     if (d.summary.runs > 0)
-        validated = take(json, setup, &d, error);
+        validated = take(json, setup, alone, &d, error);
     else
         lh_json_error(json, "summary.runs", error,
                       "nothing has been measured yet: this is the "

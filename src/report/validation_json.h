@@ -12,6 +12,7 @@ void lh_validate_json(const LhSetup *setup, const LhValidated *validated,
                       const LhValidateParams *params, double tolerance, const LhStamp *stamp,
                       GString *out);
 
-/* What such a document says of the schedules of @setup, which it must be of. LH_ERROR_INPUT; caller
- * frees. */
-LhValidated *lh_validate_from_json(const LhJson *json, const LhSetup *setup, GError **error);
+/* What such a document says of the schedules of @setup, which it must be of. @alone: a rank of each
+ * ran alone. LH_ERROR_INPUT; caller frees. */
+LhValidated *lh_validate_from_json(const LhJson *json, const LhSetup *setup, bool alone,
+                                   GError **error);

@@ -188,6 +188,31 @@ make_messages(const LhRunStream *s, LhItem *item)
 
 /* ---- rounds ---- */
 
+/* Whether the rank runs alone and has no message of this op, for which it was predicted to wait for
+ * others all the same. */
+static bool
+waits_for_others(const LhRunStream *s, const LhItem *item)
+{
+    const LhReplay *replay = s->rank->execution->params->replay;
+    LhReplayOp predicted;
+
+    if (replay == NULL || item->op.kind == LH_OP_COMPUTE || item->round > 0 ||
+        item->messages_count + item->native_count > 0)
+        return false;
+    predicted = lh_replay_op(replay, item->op.id);
+    return predicted.others_ps > 0 || predicted.took_ps > 0;
+}
+
+/* A message that brings nothing. */
+static void
+make_wait(LhItem *item)
+{
+    g_free(item->messages);
+    item->messages = g_new0(LhMessage, 1);
+    item->messages->slot = -1;
+    item->messages_count = 1;
+}
+
 bool
 lh_run_begin_round(LhRunStream *s, LhItem *item)
 {
@@ -202,6 +227,8 @@ lh_run_begin_round(LhRunStream *s, LhItem *item)
         make_messages(s, item);
     else
         ok = lh_collective_begin_round(s, item);
+    if (ok && waits_for_others(s, item))
+        make_wait(item);
     pthread_mutex_lock(&s->rank->lock);
     item->pending = ok ? item->messages_count : 0;
     pthread_mutex_unlock(&s->rank->lock);

@@ -105,17 +105,28 @@ replay_post(void *state, LhMessage *m)
     pthread_mutex_unlock(&t->lock);
 }
 
-/* Where the message is that is complete first; where NULL is if none waits. */
-static LhMessage **
-first_due(Replay *t)
+/* Takes all messages out that are complete; *@left_ps is how long it takes until another one is. */
+static LhMessage *
+take_due(Replay *t, LhTime *left_ps)
 {
-    LhMessage **first = &t->waiting;
+    LhMessage *due = NULL, **at = &t->waiting;
+    const LhTime now_ps = now(t);
 
-    for (LhMessage **at = &t->waiting; *at != NULL; at = &(*at)->next) {
-        if (due_of(t, *at) < due_of(t, *first))
-            first = at;
+    *left_ps = LH_TIME_NEVER;
+    while (*at != NULL) {
+        LhMessage *m = *at;
+        const LhTime due_ps = due_of(t, m);
+
+        if (due_ps > now_ps) {
+            *left_ps = MIN(*left_ps, due_ps - now_ps);
+            at = &m->next;
+            continue;
+        }
+        *at = m->next;
+        m->next = due;
+        due = m;
     }
-    return first;
+    return due;
 }
 
 /* Until something else is posted, or for @wait_ns. Shortly before a message is due nobody sleeps:
@@ -145,27 +156,23 @@ static bool
 replay_poll(void *state, int64_t wait_us)
 {
     Replay *t = state;
-    int64_t wait_ns = wait_us * NS_PER_US;
-    LhMessage *complete = NULL;
-    LhMessage **first;
+    LhMessage *due;
+    LhTime left_ps;
+    bool moved;
 
     pthread_mutex_lock(&t->lock);
-    first = first_due(t);
-    if (*first != NULL) {
-        const LhTime left_ps = due_of(t, *first) - now(t);
-
-        if (left_ps <= 0) {
-            complete = *first;
-            *first = complete->next;
-        }
-        wait_ns = MIN(wait_ns, left_ps / PS_PER_NS + 1);
-    }
-    if (complete == NULL && wait_ns > 0)
-        wait_for_post(t, wait_ns);
+    due = take_due(t, &left_ps);
+    moved = due != NULL;
+    if (!moved && wait_us > 0)
+        wait_for_post(t, MIN(wait_us * NS_PER_US, left_ps / PS_PER_NS + 1));
     pthread_mutex_unlock(&t->lock);
-    if (complete != NULL)
-        complete->complete(complete, NULL);
-    return complete != NULL;
+    while (due != NULL) {
+        LhMessage *m = due;
+
+        due = m->next;
+        m->complete(m, NULL);
+    }
+    return moved;
 }
 
 static void

@@ -426,6 +426,20 @@ def hold_rank_alone(tool):
         assert any("runs alone" in text for text in page.words)
         tool.call("report", "--from", "v.json", "--output", "page.html")
         assert (tool.folder / "page.html").read_bytes() == written
+    for change, says in (({"rank": 8}, "a schedule that was predicted has a rank, less than 8"), ({}, "has a rank")):
+        changed = json.loads((tool.folder / "v.json").read_text())
+        del changed["schedules"][0]["rank"]
+        changed["schedules"][0] |= change
+        refused(tool, changed, status=3, says=says)
+    changed = json.loads((tool.folder / "v.json").read_text())
+    last = changed["schedules"][-1]  # as if the budget had left it out
+    changed["schedules"][-1] = {"schedule": last["schedule"], "refused": "not run: the budget was spent",
+                                "rank": last["rank"], "predicted_s": last["predicted_s"]}
+    (tool.folder / "changed.json").write_text(json.dumps(changed))
+    tool.call("report", "--from", "changed.json", "--output", "page.html")
+    assert "the budget was spent" in (tool.folder / "page.html").read_text()
+    changed["argv"] = [word for word in changed["argv"] if word not in ("--replay-rank", "5")]
+    refused(tool, changed, status=3, says="far is another machine than this one")
     for rank, status, says in (("8", 2, "rank 8 has nothing to do; 8 ranks have"), ("last", 2, 'found "last"')):
         done = tool.call("validate", *words, "--replay-rank", rank, status=status)
         assert says in done.stderr and not done.stdout, done.stderr
