@@ -164,7 +164,7 @@ write_and_read(void)
 {
     g_autoptr(GArray) rates = g_array_new(FALSE, FALSE, sizeof(LhKernelRate));
     g_autoptr(GArray) traffic = g_array_new(FALSE, FALSE, sizeof(LhKernelTraffic));
-    const LhCalibration c = {
+    LhCalibration c = {
         .machine = (char *)"a machine",
         .method = (char *)"a method",
         .rates = g_array_append_vals(rates, &rate_written, 1),
@@ -178,6 +178,8 @@ write_and_read(void)
                   .provenance = LH_PROVENANCE_FITTED,
                   .source = (char *)"a test" },
     };
+    const LhCollectiveCheck check = { LH_COLL_REDUCE_SCATTER, 4, 65536, 0.0069, 0.007 };
+    g_autoptr(GArray) checks = g_array_new(FALSE, FALSE, sizeof(check));
     g_autoptr(GString) text = g_string_new(NULL);
     g_autofree char *path = NULL;
     g_autoptr(GError) error = NULL;
@@ -186,6 +188,8 @@ write_and_read(void)
 
     ck_assert_int_ge(file, 0);
     ck_assert(g_close(file, NULL));
+    g_array_append_val(checks, check);
+    c.checks = checks;
     lh_calibration_write(&c, "test", "2026-01-31", text);
     ck_assert(g_file_set_contents(path, text->str, (gssize)text->len, NULL));
     profile = lh_profile_load(path, &error);
@@ -199,6 +203,7 @@ START_TEST(calibrate_profile_round_trip)
     g_autoptr(LhProfile) profile = write_and_read();
     const LhKernelRate *rate = &g_array_index(profile->kernels, LhKernelRate, 0);
     const LhKernelTraffic *traffic = &g_array_index(profile->elementwise, LhKernelTraffic, 0);
+    const LhProfileCheck *check;
 
     ck_assert_str_eq(profile->name, "test");
     ck_assert_ptr_nonnull(strstr(profile->source, "a machine"));
@@ -220,6 +225,13 @@ START_TEST(calibrate_profile_round_trip)
     ck_assert_double_eq(profile->nvlink.bandwidth, 22.5e9);
     ck_assert_int_eq(profile->nvlink.latency_ps, 11500000);
     ck_assert_uint_eq(profile->nvlink.ctas, 0);
+    ck_assert_uint_eq(profile->collective_checks->len, 1);
+    check = &g_array_index(profile->collective_checks, LhProfileCheck, 0);
+    ck_assert_int_eq(check->op, LH_COLL_REDUCE_SCATTER);
+    ck_assert_uint_eq(check->ranks, 4);
+    ck_assert_uint_eq(check->bytes, 65536);
+    ck_assert_double_eq(check->measured_s, 0.0069);
+    ck_assert_double_eq(check->predicted_s, 0.007);
 }
 END_TEST
 

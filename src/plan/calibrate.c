@@ -634,6 +634,24 @@ write_points(LhJsonWriter *w, const LhCluster *cluster)
     lh_jsonw_array_end(w);
 }
 
+static void
+write_checks(LhJsonWriter *w, const GArray *checks)
+{
+    lh_jsonw_array_begin(w, "collective_checks");
+    for (guint i = 0; i < checks->len; i++) {
+        const LhCollectiveCheck *c = &g_array_index(checks, LhCollectiveCheck, i);
+
+        lh_jsonw_object_begin(w, NULL);
+        lh_jsonw_string(w, "op", lh_collective_names[c->kind]);
+        lh_jsonw_uint(w, "ranks", c->members);
+        lh_jsonw_uint(w, "bytes", c->vector_bytes);
+        lh_jsonw_double(w, "measured_s", c->measured_s);
+        lh_jsonw_double(w, "predicted_s", c->predicted_s);
+        lh_jsonw_object_end(w);
+    }
+    lh_jsonw_array_end(w);
+}
+
 /* What GPUs have beside links. */
 static void
 write_gpus(LhJsonWriter *w, const LhCalibration *c)
@@ -697,6 +715,8 @@ lh_calibration_write(const LhCalibration *c, const char *name, const char *date,
     write_traffic(w, c);
     if (c->cluster != NULL)
         write_points(w, c->cluster);
+    if (c->checks != NULL)
+        write_checks(w, c->checks);
     write_link(w, "nvlink", &c->link);
     write_link(w, "pcie", &c->pcie);
     write_link(w, "nic", &c->nic);

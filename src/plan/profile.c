@@ -67,17 +67,31 @@ static const LhField link_fields[] = {
         .description = "Replaces the topology's links of this class."                              \
     }
 
-#define SECONDS(key, text)                                                                         \
+#define SECONDS(Struct, key, text)                                                                 \
     {                                                                                              \
-        .name = #key, .type = LH_FIELD_DOUBLE, .offset = offsetof(LhProfileMessage, key),          \
+        .name = #key, .type = LH_FIELD_DOUBLE, .offset = offsetof(Struct, key),                    \
         .flags = LH_FIELD_REQUIRED, .min = 0, .max = -1, .description = (text)                     \
     }
 
-#define NUMBER(key, text)                                                                          \
+#define NUMBER(Struct, key, text)                                                                  \
     {                                                                                              \
-        .name = #key, .type = LH_FIELD_UINT, .offset = offsetof(LhProfileMessage, key),            \
+        .name = #key, .type = LH_FIELD_UINT, .offset = offsetof(Struct, key),                      \
         .flags = LH_FIELD_REQUIRED, .description = (text)                                          \
     }
+
+static const LhField check_fields[] = {
+    { .name = "op",
+      .type = LH_FIELD_CHOICE,
+      .offset = offsetof(LhProfileCheck, op),
+      .flags = LH_FIELD_REQUIRED,
+      .choices = lh_collective_names,
+      .description = "The collective." },
+    NUMBER(LhProfileCheck, ranks, "How many took part, from rank 0 on."),
+    NUMBER(LhProfileCheck, bytes, "Of the whole vector."),
+    SECONDS(LhProfileCheck, measured_s, "From the last start to the last end, in seconds."),
+    SECONDS(LhProfileCheck, predicted_s, "The same, simulated on the cluster that was found."),
+    { .name = NULL },
+};
 
 static const LhField message_fields[] = {
     { .name = "flows",
@@ -87,11 +101,11 @@ static const LhField message_fields[] = {
       .choices = lh_flows_names,
       .description = "Who sent at the same time: all ranks to the next one of their node, one of "
                      "two nodes to each other, all of two nodes, or all to the next node." },
-    NUMBER(node, "One of the two nodes."),
-    NUMBER(peer, "The other one."),
-    NUMBER(bytes, "Of each message."),
-    SECONDS(measured_s, "What a round took, in seconds: the median."),
-    SECONDS(fitted_s, "What the links of the topology make of it."),
+    NUMBER(LhProfileMessage, node, "One of the two nodes."),
+    NUMBER(LhProfileMessage, peer, "The other one."),
+    NUMBER(LhProfileMessage, bytes, "Of each message."),
+    SECONDS(LhProfileMessage, measured_s, "What a round took, in seconds: the median."),
+    SECONDS(LhProfileMessage, fitted_s, "What the links of the topology make of it."),
     { .name = "holdout",
       .type = LH_FIELD_BOOL,
       .offset = offsetof(LhProfileMessage, holdout),
@@ -202,6 +216,15 @@ static const LhField own_fields[] = {
       .element_size = sizeof(LhProfileMessage),
       .description = "Times of messages between ranks, for the record: the topology that was "
                      "written with the profile is made of them (longhaul.profile/2)." },
+    { .name = "collective_checks",
+      .type = LH_FIELD_ARRAY,
+      .offset = AT(collective_checks),
+      .min = 0,
+      .max = -1,
+      .fields = check_fields,
+      .element_size = sizeof(LhProfileCheck),
+      .description = "Times of collectives made of messages, for the record: they show how far "
+                     "the constants of messages carry (longhaul.profile/2)." },
     { .name = "host",
       .type = LH_FIELD_OBJECT,
       .offset = AT(host),

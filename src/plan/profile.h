@@ -15,6 +15,13 @@ typedef struct {
     bool holdout;
 } LhProfileMessage;
 
+/* A collective made of messages, for the record: no constant is made of it. */
+typedef struct {
+    int op; /* LhCollectiveKind */
+    uint64_t ranks, bytes;
+    double measured_s, predicted_s;
+} LhProfileCheck;
+
 /* What an engine's host takes for its calls, for the record: kernel_launch and stream_sync are made
  * of them. */
 typedef struct {
@@ -36,7 +43,8 @@ typedef struct {
     GArray *kernels;     /* of LhKernelRate */
     GArray *elementwise; /* of LhKernelTraffic */
     LhLinkClass nvlink, pcie, nic;
-    GArray *messages; /* of LhProfileMessage; NULL: none */
+    GArray *messages;          /* of LhProfileMessage; NULL: none */
+    GArray *collective_checks; /* of LhProfileCheck; NULL: none */
     LhProfileHost host;
     GArray *collective_times; /* of LhCollectiveTimes, in place of the topology's; NULL: none */
     char *sha256;
