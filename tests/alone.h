@@ -4,18 +4,11 @@
  */
 #pragma once
 
+#include "over_links.h"
 #include "plan/alone.h"
 #include "program/emit.h"
 #include "running.h"
 #include "runtime/probe.h"
-#include "sim/device.h"
-#include "sim/network/topology.h"
-#include "sim/sim.h"
-
-typedef struct {
-    double message_s, bytes_per_s;
-    LhTime (*compute_time)(void *data, uint32_t rank, const LhOp *op);
-} Links;
 
 static inline void
 collect_on_streams(void *data, const LhTimelineRecord *record)
@@ -36,28 +29,9 @@ static inline GArray *
 predicted_over(const LhProgram *program, const Links *links)
 {
     GArray *records = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
-    g_autoptr(GError) error = NULL;
-    g_autoptr(LhTopology) topology = lh_topology_load("hgx-h100", &error);
-    g_autoptr(LhDevice) device = lh_device_load(topology->device_name, &error);
-    g_autoptr(LhSimResult) result = NULL;
-    LhSimParams params = { .program = program,
-                           .device = device,
-                           .network_model = LH_NETWORK_ALPHA_BETA,
-                           .collectives = LH_COLLECTIVES_DIRECT,
-                           .compute_time = links->compute_time,
-                           .timeline = collect_on_streams,
-                           .timeline_data = records };
-    LhNetwork network;
+    g_autoptr(LhSimResult) result =
+        simulate_over(program, links, LH_COLLECTIVES_DIRECT, collect_on_streams, records);
 
-    topology->nvlink.bandwidth = links->bytes_per_s;
-    topology->nvlink.latency_ps = (LhTime)(links->message_s * (double)LH_PS_PER_S);
-    topology->nvlink.ctas = 0;
-    device->kernel_launch_ps = 0;
-    device->stream_sync_ps = 0;
-    ck_assert(lh_network_init(&network, topology, 1, lh_program_ranks(program), NULL, &error));
-    params.network = &network;
-    result = lh_simulate(&params, &error);
-    ck_assert_msg(result != NULL, "%s", error != NULL ? error->message : "");
     g_array_sort(records, lh_timeline_by_rank_and_op);
     return records;
 }

@@ -4,13 +4,11 @@
  * is any bit that differs from a run on the processor.
  */
 #include "built.h"
+#include "over_links.h"
 #include "recording.h"
 #include "running.h"
 #include "runtime/lanes.h"
 #include "runtime/nccl_api.h"
-#include "sim/device.h"
-#include "sim/network/topology.h"
-#include "sim/sim.h"
 #include "standin.h"
 #include "virtual_time.h"
 
@@ -440,26 +438,11 @@ run_time(const LhProgram *program, LhCollectiveWay way, const StandinTimes *time
 static LhTime
 sim_time(const LhProgram *program, LhCollectiveModel model, const StandinTimes *times)
 {
-    g_autoptr(GError) error = NULL;
-    g_autoptr(LhTopology) topology = lh_topology_load("hgx-h100", &error);
-    g_autoptr(LhDevice) device = lh_device_load(topology->device_name, &error);
-    g_autoptr(LhSimResult) result = NULL;
-    LhSimParams params = { .program = program,
-                           .device = device,
-                           .network_model = LH_NETWORK_ALPHA_BETA,
-                           .collectives = model,
-                           .compute_time = unit_time };
-    LhNetwork network;
+    const Links links = { .message_s = times->message_s,
+                          .bytes_per_s = times->message_bytes_per_s,
+                          .compute_time = unit_time };
+    g_autoptr(LhSimResult) result = simulate_over(program, &links, model, NULL, NULL);
 
-    topology->nvlink.bandwidth = times->message_bytes_per_s;
-    topology->nvlink.latency_ps = (LhTime)(times->message_s * LH_PS_PER_S);
-    topology->nvlink.ctas = 0;
-    device->kernel_launch_ps = 0;
-    device->stream_sync_ps = 0;
-    ck_assert(lh_network_init(&network, topology, 1, lh_program_ranks(program), NULL, &error));
-    params.network = &network;
-    result = lh_simulate(&params, &error);
-    ck_assert_msg(result != NULL, "%s", error != NULL ? error->message : "");
     return result->makespan_ps;
 }
 
