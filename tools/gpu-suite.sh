@@ -282,20 +282,20 @@ END
 }
 
 piece_truth() {
-    local ranks=$((gpus < 8 ? gpus : 8)) on='--backend cuda' few=
+    local ranks=$((gpus < 8 ? gpus : 8)) on='--backend cuda' few= profile=$folder/gpu.json
     table schedule 'measured, ms' 'predicted, ms' 'error, %' 'constants that explain most of what is off'
     if [ "$ranks" -gt 1 ]; then
-        on='--backend nccl' few="--ranks $ranks"
+        on='--backend nccl' few="--ranks $ranks" profile=$folder/gpus.json
     fi
     # shellcheck disable=SC2086
-    timed "$program" calibrate $on $few $quick --cluster "${LONGHAUL_CLUSTER:-hgx-h100}" -o "$folder/gpus.json"
+    timed "$program" calibrate $on $few $quick --cluster "${LONGHAUL_CLUSTER:-hgx-h100}" -o "$profile"
     if [ $status -ne 0 ]; then
         row calibrate '' '' '' "**status $status**: $(head -c 200 "$folder/err")"
         not_well "calibrate: status $status"
         return
     fi
     # shellcheck disable=SC2086
-    timed "$program" validate $on $few --cluster "${LONGHAUL_CLUSTER:-hgx-h100}" --profile "$folder/gpus.json" \
+    timed "$program" validate $on $few --cluster "${LONGHAUL_CLUSTER:-hgx-h100}" --profile "$profile" \
         --seq-length $((truth_tokens * ranks)) --num-attention-heads $truth_heads --num-query-groups $truth_heads \
         --kv-channels $truth_width --schedule ring --schedule zigzag --schedule ulysses --schedule usp \
         --format json -o "$folder/validation.json"
@@ -307,12 +307,13 @@ piece_truth() {
     validated_rows || not_well 'validate: no result'
 }
 
-# On one GPU, whatever there is: links are the cluster's.
+# On one GPU, whatever there is: links are the cluster's. Where there is one alone, it has been calibrated.
 piece_alone() {
     local cluster=${LONGHAUL_CLUSTER:-hgx-h100} ranks=$((8 * nodes))
     table schedule rank 'measured, ms' 'predicted, ms' 'error, %' 'median kernel, % off'
+    status=0
     # shellcheck disable=SC2086
-    timed "$program" calibrate --backend cuda $quick --cluster "$cluster" -o "$folder/gpu.json"
+    [ -s "$folder/gpu.json" ] || timed "$program" calibrate --backend cuda $quick --cluster "$cluster" -o "$folder/gpu.json"
     if [ $status -eq 0 ]; then
         timed "$program" validate --backend cuda --replay-rank slowest --cluster "$cluster:$nodes" --profile "$folder/gpu.json" \
             --ranks $ranks --seq-length $((truth_tokens * ranks)) --num-attention-heads $truth_heads \
