@@ -29,9 +29,9 @@ static inline GArray *
 predicted_over(const LhProgram *program, const Links *links)
 {
     GArray *records = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
-    g_autoptr(LhSimResult) result =
-        simulate_over(program, links, LH_COLLECTIVES_DIRECT, collect_on_streams, records);
 
+    lh_sim_result_free(
+        simulate_over(program, links, LH_COLLECTIVES_DIRECT, collect_on_streams, records));
     g_array_sort(records, lh_timeline_by_rank_and_op);
     return records;
 }

@@ -62,6 +62,10 @@ typedef struct {
      * that its program names. May wait for the other ranks. NULL with @error.
      */
     void *(*join)(void *links, const LhLinksRank *rank, GError **error);
+    /* Times are counted from now on: the mark that says so has just been enqueued on the host's
+     * stream, which has nothing else. What this enqueues there is done before any op. NULL: there
+     * is nothing to do. */
+    bool (*begin)(void *joined, GError **error);
     /*
      * Posts the messages of an exchange, or of a round of a collective, as one group. A message is
      * enqueued on its stream (LhMessage's) behind all that is there; its complete() is called when

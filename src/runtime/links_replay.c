@@ -38,12 +38,15 @@ replay_join(void *links, const LhLinksRank *rank, GError **error)
     for (uint32_t i = 0; i < LH_STREAMS_MAX; i++)
         r->begun[i] = NOTHING;
     r->cells = device->alloc(rank->device, CELLS * CELL_BYTES, error);
-    if (r->cells == NULL)
-        return NULL;
-    if (device->stamp(rank->device, r->cells, rank->host, error))
-        return r;
-    device->release(rank->device, r->cells);
-    return NULL;
+    return r->cells != NULL ? r : NULL;
+}
+
+static bool
+replay_begin(void *joined, GError **error)
+{
+    const Replay *r = joined;
+
+    return r->params->device->stamp(r->rank.device, r->cells, r->rank.host, error);
 }
 
 static unsigned char *
@@ -54,7 +57,7 @@ cell_of(const Replay *r, uint32_t stream)
 
 /* The first thing of the op on its stream. */
 static bool
-begin(Replay *r, const LhOp *op, LhDeviceStream stream, GError **error)
+begin_op(Replay *r, const LhOp *op, LhDeviceStream stream, GError **error)
 {
     if (r->begun[op->stream] == op->id)
         return true;
@@ -64,7 +67,7 @@ begin(Replay *r, const LhOp *op, LhDeviceStream stream, GError **error)
 
 /* The last thing of the op, or of a round of it. */
 static bool
-end(const Replay *r, const LhOp *op, LhDeviceStream stream, GError **error)
+end_op(const Replay *r, const LhOp *op, LhDeviceStream stream, GError **error)
 {
     const LhReplayOp predicted = lh_replay_op(r->params->replay, op->id);
     const LhDevicePace pace = { .epoch = r->cells,
@@ -99,13 +102,13 @@ replay_exchange(void *joined, const LhOp *op, LhMessage *const *messages, uint32
 
     if (count == 0)
         return true;
-    if (!begin(r, op, messages[0]->stream, error))
+    if (!begin_op(r, op, messages[0]->stream, error))
         return false;
     for (uint32_t i = 0; i < count; i++) {
         if (!bring_message(r, messages[i], error))
             return false;
     }
-    if (!end(r, op, messages[0]->stream, error))
+    if (!end_op(r, op, messages[0]->stream, error))
         return false;
     for (uint32_t i = 0; i < count; i++)
         messages[i]->complete(messages[i], NULL);
@@ -120,13 +123,13 @@ replay_collectives(void *joined, const LhOp *op, const LhNativeCall *calls, uint
 
     if (count == 0)
         return true;
-    if (!begin(r, op, calls[0].stream, error))
+    if (!begin_op(r, op, calls[0].stream, error))
         return false;
     for (uint32_t i = 0; i < count; i++) {
         if (!bring(r, calls[i].to, calls[i].to_bytes, calls[i].stream, error))
             return false;
     }
-    return end(r, op, calls[0].stream, error);
+    return end_op(r, op, calls[0].stream, error);
 }
 
 static void
@@ -147,6 +150,7 @@ const LhLinks lh_links_replay = {
     .name = "replay",
     .open = replay_open,
     .join = replay_join,
+    .begin = replay_begin,
     .exchange = replay_exchange,
     .collectives = replay_collectives,
     .leave = replay_leave,

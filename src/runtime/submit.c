@@ -370,14 +370,23 @@ join_rank(Driver *d, Rank *rank)
 static bool
 set_epoch(Driver *d)
 {
+    const LhLinks *links = d->all->x->params->backend->links;
     const LhPlaceOfWork *at = &d->ranks[0].runner->at;
     GError *error = NULL;
 
     d->epoch = at->device->mark(at->state, at->stream, &error);
-    if (d->epoch == NULL || !lh_device_pass(at->device, at->state, d->epoch, NULL, NULL, &error))
+    if (d->epoch == NULL)
+        return fail(d, error);
+    for (uint32_t i = 0; links->begin != NULL && i < d->count; i++) {
+        if (!links->begin(d->ranks[i].joined, &error))
+            return fail(d, error);
+    }
+    if (!lh_device_pass(at->device, at->state, d->epoch, NULL, NULL, &error))
         return fail(d, error);
     d->epoch_ps = lh_execution_now(d->all->x);
-    return true;
+    return links->begin == NULL ||
+           lh_device_finish(at->device, at->state, at->stream, NULL, NULL, &error) ||
+           fail(d, error);
 }
 
 static bool
