@@ -10,6 +10,7 @@
 #include "kernels/cuda/mask.h"
 #include "kernels/layer.h"
 #include "run_tests.h"
+#include "runtime/gates.h"
 #include "share.h"
 
 #include <cuda_runtime_api.h>
@@ -386,6 +387,47 @@ START_TEST(cuda_kernels_attend_over_many_tiles)
             if (test_takes(i + k))
                 check_case(&c);
         }
+    }
+    device_end();
+}
+END_TEST
+
+/* lse of a row is a sum over hundreds of tiles, which must not drift from one to the next: it is as
+ * exact as runs are asked to be (runtime/gates.h). */
+START_TEST(cuda_kernels_sum_over_hundreds_of_tiles)
+{
+    const uint32_t dims[] = { 64, 128 };
+
+    device_start(19);
+    for (unsigned i = 0; i < G_N_ELEMENTS(dims); i++) {
+        const Case c = { .kernel = "attention",
+                         .args = { .nq = 4,
+                                   .nk = 8192,
+                                   .batch = 1,
+                                   .heads = 2,
+                                   .groups = 1,
+                                   .head_dim = dims[i],
+                                   .mask = LH_MASK_FULL,
+                                   .first = true },
+                         .storage = LH_STORAGE_BF16,
+                         .q_parts = 1,
+                         .k_parts = 1 };
+        const double least = 0x1p-23 * (1 + log(8192));
+        Run want, got;
+
+        run_init(&want, &c);
+        run_copy(&got, &want);
+        run_kernel(want.id, REFERENCE, &want.call);
+        ck_assert_int_eq(run_on_device(&got, false), LH_STATUS_OK);
+        for (uint64_t row = 0; row < c.args.nq * c.args.heads; row++) {
+            const double lse = ((const float *)(const void *)got.call.operands[3].data)[row];
+            const double exact = ((const float *)(const void *)want.call.operands[3].data)[row];
+
+            ck_assert_msg(fabs(lse - exact) <= LH_GATE_ROW * least, "d %u: lse %.9g, not %.9g",
+                          dims[i], lse, exact);
+        }
+        run_clear(&got);
+        run_clear(&want);
     }
     device_end();
 }
@@ -1037,6 +1079,7 @@ main(void)
         cuda_kernels_run_on_extreme_inputs,
         cuda_kernels_attend_with_any_dimension,
         cuda_kernels_attend_over_many_tiles,
+        cuda_kernels_sum_over_hundreds_of_tiles,
         cuda_kernels_run_under_masks_by_position,
         cuda_kernels_see_many_documents,
         cuda_kernels_run_on_odd_operands,

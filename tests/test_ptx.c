@@ -700,6 +700,10 @@ REF(fadd, of_float(FA + FB))
 REF(fsub, of_float(FA - FB))
 REF(fmul, of_float(FA *FB))
 REF(fma, of_float(fmaf(FA, FB, FC)))
+REF(fma_minus, of_float(fmaf(FA, FB, -FC)))
+REF(minus_fma, of_float(fmaf(-FA, FB, FC)))
+REF(fmul_add, of_float((float)(FA *FB) + FC))
+REF(fmul_minus, of_float((float)(FA *FB) - FC))
 REF(fdiv, of_float(FA / FB))
 REF(fadd_ftz, of_float(flush(flush(FA) + flush(FB))))
 REF(fmul_ftz, of_float(flush(flush(FA) * flush(FB))))
@@ -790,6 +794,36 @@ static const Case float_cases[] = {
     { "add.bf16 D, A, B", "hhh", ref_badd, BHALF },
     { "mul.bf16 D, A, B", "hhh", ref_bmul, BHALF },
 };
+
+/* Sums of products: one rounding where both texts leave it open and all is as it was, else two. */
+#define MUL "mul.f32 %w50, A, B;\n"
+
+static const Case contracted_cases[] = {
+    { MUL "add.f32 D, %w50, C", "wwww", ref_fma, FLOAT },
+    { MUL "add.f32 D, C, %w50", "wwww", ref_fma, FLOAT },
+    { MUL "sub.f32 D, %w50, C", "wwww", ref_fma_minus, FLOAT },
+    { MUL "sub.f32 D, C, %w50", "wwww", ref_minus_fma, FLOAT },
+    { MUL "mov.b32 %w51, C;\nadd.f32 D, %w50, %w51", "wwww", ref_fma, FLOAT },
+    { "mul.ftz.f32 %w50, A, B;\nadd.ftz.f32 D, %w50, C", "wwww", ref_fma_ftz, FLOAT },
+    { "mul.rn.f32 %w50, A, B;\nadd.f32 D, %w50, C", "wwww", ref_fmul_add, FLOAT },
+    { MUL "add.rn.f32 D, %w50, C", "wwww", ref_fmul_add, FLOAT },
+    { MUL "sub.rn.f32 D, %w50, C", "wwww", ref_fmul_minus, FLOAT },
+    { "mov.b32 %w51, A;\nmul.f32 %w50, %w51, B;\nmov.b32 %w51, C;\nadd.f32 D, %w50, C", "wwww",
+      ref_fmul_add, FLOAT },
+    { "mov.b32 %w51, B;\nmul.f32 %w50, A, %w51;\nmov.b32 %w51, C;\nadd.f32 D, %w50, C", "wwww",
+      ref_fmul_add, FLOAT },
+    { MUL "mov.b32 %w50, A;\nadd.f32 D, %w50, B", "www", ref_fadd, FLOAT },
+    { MUL "sum:\nadd.f32 D, %w50, C", "wwww", ref_fmul_add, FLOAT },
+    { "setp.eq.f32 %p5, A, A;\nmov.b32 %w50, A;\n@!%p5 mul.f32 %w50, A, B;\nadd.f32 D, %w50, B",
+      "www", ref_fadd, FLOAT },
+};
+
+START_TEST(sums_of_products_as_ptxas)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(contracted_cases); i++)
+        check_case(&contracted_cases[i], 200 + i);
+}
+END_TEST
 
 START_TEST(floats_as_c)
 {
@@ -2189,10 +2223,10 @@ START_TEST(says_what_a_kernel_needs)
 }
 END_TEST
 
-LH_TEST_MAIN("ptx", integers_as_c, floats_as_c, conversions_as_c, comparisons_as_c, carries_as_c,
-             approximations_within_bounds, powers_of_two_are_exact, moves_calls_and_variables,
-             lanes_apart_and_together, barriers_order_shared_memory, blocks_share_no_shared_memory,
-             races_are_found, ends_of_memory_are_found, copies_land_late, ldmatrix_by_the_manual,
-             mma_against_fp64, mma_fragments_as_cutlass_has_them, atomics_add_up,
-             waves_and_sectors_by_hand, what_is_unknown_is_refused, broken_texts_do_no_harm,
-             says_what_a_kernel_needs)
+LH_TEST_MAIN("ptx", integers_as_c, floats_as_c, sums_of_products_as_ptxas, conversions_as_c,
+             comparisons_as_c, carries_as_c, approximations_within_bounds, powers_of_two_are_exact,
+             moves_calls_and_variables, lanes_apart_and_together, barriers_order_shared_memory,
+             blocks_share_no_shared_memory, races_are_found, ends_of_memory_are_found,
+             copies_land_late, ldmatrix_by_the_manual, mma_against_fp64,
+             mma_fragments_as_cutlass_has_them, atomics_add_up, waves_and_sectors_by_hand,
+             what_is_unknown_is_refused, broken_texts_do_no_harm, says_what_a_kernel_needs)

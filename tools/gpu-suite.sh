@@ -133,21 +133,31 @@ piece_sanitizer() {
         fi
         timed compute-sanitizer --tool $tool --error-exitcode 99 "$program" run --backend cuda \
             --schedule zigzag --ranks 2 --seq-length 256 --num-attention-heads 2 --kv-channels 64
-        row $tool "$(grep -o 'ERROR SUMMARY: [0-9]* error' "$folder/out" | grep -o '[0-9]*' || echo unknown)" "$took"
+        row $tool "$(sed -nE 's/.*(ERROR SUMMARY: |hazards displayed \()([0-9]+) errors?.*/\2/p' "$folder/out" | grep . || echo unknown)" "$took"
         [ $status -eq 0 ] || not_well "$tool: status $status"
     done
 }
 
+# Python that says what a run is, which has been read as JSON.
+what_it_is='
+def what_it_is(run):
+    wrong = [e["tensor"] for e in run["errors"] if not e["within"]]
+    if not run["same_bits"]:
+        wrong.append("not the same bits each time")
+    return "ok" if run["ok"] else "**WRONG**: " + (", ".join(wrong) or "counts")
+'
+
 # What a run printed as JSON, as cells: worst mean, worst row, counts, what it is.
 run_cells() {
-    python3 - "$folder/out" <<'END'
+    python3 - "$folder/out" <<END
 import json, sys
+$what_it_is
 run = json.load(open(sys.argv[1]))
 mean = max((e["mean"] for e in run["errors"] if e["mean"] is not None), default=float("nan"))
 worst = max((e["row"] for e in run["errors"] if e["row"] is not None), default=float("nan"))
 counts = all(run[k]["equal"] for k in ("bytes_sent", "flops", "peak_bytes"))
 print("{:.3f}|{:.3f}|{}|{}".format(mean, worst, "equal" if counts else "**differ**",
-                                   "ok" if run["ok"] else "**WRONG**"))
+                                   what_it_is(run)))
 END
 }
 
@@ -239,29 +249,43 @@ END
 }
 
 piece_speed() {
-    local n rate torch
-    table tokens 'longhaul, TFLOP/s' "PyTorch's attention, TFLOP/s" result
+    local n rate torch attention
+    local -a attention=("$program" run --backend cuda --schedule ring --ranks 1 --num-attention-heads 8
+        --kv-channels 128 --repeat 10 --format json)
+
+    table tokens 'longhaul, TFLOP/s' 'longhaul with cuDNN, TFLOP/s' "PyTorch's attention, TFLOP/s" result
     for n in $lengths; do
-        timed "$program" run --backend cuda --schedule ring --ranks 1 --num-attention-heads 8 --kv-channels 128 \
-            --seq-length $n --repeat 10 --format json
+        timed "${attention[@]}" --seq-length $n --kernels cudnn
+        mv "$folder/out" "$folder/cudnn"
+        timed "${attention[@]}" --seq-length $n
         if [ $status -gt 1 ]; then
-            row $n '' '' "**status $status**: $(head -c 200 "$folder/err")"
+            row $n '' '' '' "**status $status**: $(head -c 200 "$folder/err")"
             not_well "$n tokens: status $status"
             continue
         fi
         torch=$(pytorch_ms $n)
-        rate=$(python3 - "$folder/out" "${torch:-0}" <<'END'
+        rate=$(python3 - "$folder/out" "$folder/cudnn" "${torch:-0}" <<END
 import json, statistics, sys
+$what_it_is
+def rate(seconds):
+    return "{:.2f}".format(flops / seconds / 1e12) if seconds > 0 else "not installed"
+def seconds(run):
+    return statistics.median(run["makespans_s"])
 run = json.load(open(sys.argv[1]))
-flops, torch_ms = run["flops"]["executed"], float(sys.argv[2])
-print("{:.2f}|{}|{}".format(flops / statistics.median(run["makespans_s"]) / 1e12,
-                            "{:.2f}".format(flops / torch_ms / 1e9) if torch_ms > 0 else "not installed",
-                            "ok" if run["ok"] else "**WRONG**"))
+flops = run["flops"]["executed"]
+try:
+    cudnn = json.load(open(sys.argv[2]))
+except ValueError:
+    cudnn = None
+result = what_it_is(run)
+if cudnn and not cudnn["ok"]:
+    result = "cuDNN: " + what_it_is(cudnn)
+print("|".join((rate(seconds(run)), rate(seconds(cudnn) if cudnn else 0), rate(float(sys.argv[3]) / 1e3), result)))
 END
         )
-        IFS='|' read -r ours theirs result <<<"$rate"
-        row $n "$ours" "$theirs" "$result"
-        [ $status -eq 0 ] || not_well "$n tokens: WRONG"
+        IFS='|' read -r ours cudnns theirs result <<<"$rate"
+        row $n "$ours" "$cudnns" "$theirs" "$result"
+        [ "${result/WRONG/}" = "$result" ] || not_well "$n tokens: $result"
     done
 }
 
@@ -339,6 +363,24 @@ END
 
 # ---- all of it ----
 
+# Puts the table of a piece between <!-- gpu-suite PIECE --> and <!-- end --> of the page.
+write_table() { # PIECE
+    python3 - "$document" "$folder/$1.md" "$1" <<'END' || wrong=1
+import pathlib, re, sys
+document, table, piece = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3]
+mark = "<!-- gpu-suite {} -->".format(piece)
+rows = table.read_text(encoding="utf-8", errors="replace")
+text, count = re.subn(re.escape(mark) + r"\n.*?<!-- end -->",
+                      lambda _: "{}\n\n{}\n<!-- end -->".format(mark, rows),
+                      document.read_text(encoding="utf-8"), flags=re.S)
+if count != 1:
+    sys.exit("{}: there is no table {}".format(document, mark))
+new = document.with_name(document.name + ".new")
+new.write_text(text, encoding="utf-8")
+new.replace(document)
+END
+}
+
 for piece in $pieces; do
     case " $all " in *" $piece "*) ;; *) usage ;; esac
 done
@@ -346,23 +388,7 @@ for piece in $pieces; do
     piece_began=$SECONDS
     echo "gpu-suite: $piece" >&2
     "piece_$piece" >"$folder/$piece.md"
+    write_table "$piece"
     echo "gpu-suite: $piece took $((SECONDS - piece_began)) s" >&2
 done
-
-# Each table stands between <!-- gpu-suite PIECE --> and <!-- end -->.
-python3 - "$document" "$folder" $pieces <<'END' || wrong=1
-import pathlib, re, sys
-document, folder = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
-text = document.read_text(encoding="utf-8")
-for piece in sys.argv[3:]:
-    table = (folder / (piece + ".md")).read_text(encoding="utf-8", errors="replace")
-    mark = "<!-- gpu-suite {} -->".format(piece)
-    text, count = re.subn(re.escape(mark) + r"\n.*?<!-- end -->",
-                          lambda _: "{}\n\n{}\n<!-- end -->".format(mark, table), text, flags=re.S)
-    if count != 1:
-        sys.exit("{}: there is no table {}".format(document, mark))
-new = document.with_name(document.name + ".new")
-new.write_text(text, encoding="utf-8")
-new.replace(document)
-END
 exit $wrong

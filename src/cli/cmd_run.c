@@ -59,7 +59,8 @@ static const LhField options[] = {
       .offset = offsetof(Options, repeat),
       .min = 1,
       .max = REPEAT_MAX,
-      .description = "Number of runs, whose results must be equal to the bit; default 1." },
+      .description = "Number of runs, whose results must be equal to the bit; default 1. On a GPU "
+                     "one more comes first, whose time does not count." },
     { .name = "check-tokens",
       .type = LH_FIELD_UINT,
       .offset = offsetof(Options, check_tokens),

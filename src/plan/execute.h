@@ -13,7 +13,7 @@ typedef struct {
     const LhBackend *backend;
     uint32_t kernel_set; /* of the backend's device */
     LhInputKind inputs;
-    uint64_t repeat;       /* runs; 0 means 1 */
+    uint64_t repeat;       /* runs whose time counts; 0 means 1 */
     uint64_t steps;        /* of training, one after the other, in each of them; 0 means 1 */
     bool new_tokens;       /* each of these has tokens of its own; else all have the same */
     LhTime deadline_ps;    /* nothing moved for so long; 0: the larger of 60 s and 20 times what one
@@ -47,6 +47,7 @@ typedef struct {
     uint64_t repeats;
     LhTime *makespans_ps; /* [repeats]; of training, of the last step */
     bool same_bits;       /* every run had the outputs of the first, to the bit */
+    bool unordered;       /* the kernels do not promise that */
     char *digest;         /* SHA-256 of the outputs of all ranks, in order; of training, of what the
                              last step leaves */
 } LhExecuted;
@@ -69,5 +70,5 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhExecuted, lh_executed_free)
 bool lh_execute_way(const LhSetup *setup, const LhBackend *backend, LhCollectiveWay *way,
                     GError **error);
 
-/* Within the gates, counts equal, bits equal. */
+/* Within the gates, counts equal, bits equal where they are promised. */
 bool lh_executed_ok(const LhExecuted *executed);

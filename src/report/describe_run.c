@@ -114,7 +114,10 @@ describe_time(const LhExecuted *executed, GString *out)
                            executed->repeats > 1 ? "median " : "", time, rate);
     if (executed->repeats > 1)
         g_string_append_printf(out, "; %" G_GUINT64_FORMAT " runs, %s", executed->repeats,
-                               executed->same_bits ? "equal to the bit" : "DIFFERENT results");
+                               executed->same_bits   ? "equal to the bit"
+                               : executed->unordered ? "which differ in the last bits, as these "
+                                                       "kernels add up in no fixed order"
+                                                     : "DIFFERENT results");
     g_string_append_c(out, '\n');
 }
 

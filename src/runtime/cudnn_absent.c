@@ -18,17 +18,11 @@ lh_cudnn_library(GError **error)
 }
 
 LhCudnnDevice *
-lh_cudnn_open(int ordinal, GError **error)
+lh_cudnn_device(int ordinal, GError **error)
 {
     (void)ordinal;
     set_absent(error);
     return NULL;
-}
-
-void
-lh_cudnn_close(LhCudnnDevice *device)
-{
-    (void)device;
 }
 
 bool

@@ -26,7 +26,6 @@
 
 struct LhCudnnDevice {
     int ordinal;
-    uint32_t users;
     const LhCudnn *cudnn;
     cudnnHandle_t handle;
     pthread_mutex_t lock; /* of what follows, and of the handle's stream */
@@ -34,7 +33,7 @@ struct LhCudnnDevice {
     char *why;
 };
 
-static GPtrArray *devices; /* of those that are open, by nobody owned */
+static GPtrArray *devices; /* owned; until the process ends */
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
 
 char *
@@ -73,16 +72,6 @@ device_new(int ordinal, GError **error)
     return device;
 }
 
-static void
-device_free(LhCudnnDevice *device)
-{
-    g_ptr_array_unref(device->plans);
-    (void)device->cudnn->Destroy(device->handle);
-    pthread_mutex_destroy(&device->lock);
-    g_free(device->why);
-    g_free(device);
-}
-
 static LhCudnnDevice *
 find_device(int ordinal)
 {
@@ -96,7 +85,7 @@ find_device(int ordinal)
 }
 
 LhCudnnDevice *
-lh_cudnn_open(int ordinal, GError **error)
+lh_cudnn_device(int ordinal, GError **error)
 {
     LhCudnnDevice *device;
 
@@ -109,25 +98,8 @@ lh_cudnn_open(int ordinal, GError **error)
         if (device != NULL)
             g_ptr_array_add(devices, device);
     }
-    if (device != NULL)
-        device->users++;
     pthread_mutex_unlock(&devices_lock);
     return device;
-}
-
-void
-lh_cudnn_close(LhCudnnDevice *device)
-{
-    if (device == NULL)
-        return;
-    pthread_mutex_lock(&devices_lock);
-    if (--device->users == 0) {
-        g_ptr_array_remove(devices, device);
-        device_free(device);
-    }
-    if (devices->len == 0)
-        g_clear_pointer(&devices, g_ptr_array_unref);
-    pthread_mutex_unlock(&devices_lock);
 }
 
 char *

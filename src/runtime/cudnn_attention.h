@@ -14,12 +14,12 @@
  * cannot be used. Caller frees. */
 char *lh_cudnn_library(GError **error);
 
-/* A GPU of this process with cuDNN's handle and plans; ranks that share the GPU share it. */
+/* A GPU of this process with cuDNN's handle and plans, which runs and ranks share. */
 typedef struct LhCudnnDevice LhCudnnDevice;
 
-/* Of the current device, whose number is @ordinal. LH_ERROR_RUNTIME: no cuDNN that can be used. */
-LhCudnnDevice *lh_cudnn_open(int ordinal, GError **error);
-void lh_cudnn_close(LhCudnnDevice *device); /* NULL: nothing */
+/* Of the current device, whose number is @ordinal; made by the first call, kept until the process
+ * ends. LH_ERROR_RUNTIME: no cuDNN that can be used. */
+LhCudnnDevice *lh_cudnn_device(int ordinal, GError **error);
 
 /* Whether a call is cuDNN's to compute, or to refuse: attention of some queries with some keys. */
 bool lh_cudnn_computes(LhKernelId kernel, const LhKernelArgs *args);

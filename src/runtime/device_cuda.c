@@ -29,7 +29,7 @@ enum {
 
 struct _LhDeviceState {
     int ordinal;
-    LhCudnnDevice *cudnn; /* NULL: all kernels are longhaul's own */
+    LhCudnnDevice *cudnn; /* borrowed; NULL: all kernels are longhaul's own */
     uint64_t piece_bytes; /* of the next piece */
     pthread_mutex_t lock; /* of what follows */
     LhArena *arena;
@@ -170,7 +170,6 @@ static void
 cuda_close(LhDeviceState *device)
 {
     (void)use(device, NULL);
-    lh_cudnn_close(device->cudnn);
     for (guint i = 0; i < device->pieces->len; i++)
         (void)cudaFree(g_ptr_array_index(device->pieces, i));
     g_ptr_array_unref(device->pieces);
@@ -186,7 +185,7 @@ open_kernels(LhDeviceState *device, uint32_t kernel_set, GError **error)
 {
     if (kernel_set != KERNELS_CUDNN)
         return true;
-    device->cudnn = lh_cudnn_open(device->ordinal, error);
+    device->cudnn = lh_cudnn_device(device->ordinal, error);
     return device->cudnn != NULL;
 }
 
@@ -473,6 +472,7 @@ static const char *const kernel_sets[] = {
 const LhRunDevice lh_device_cuda = {
     .name = "cuda",
     .kernel_sets = kernel_sets,
+    .unordered_sets = 1U << KERNELS_CUDNN,
     .probe = cuda_probe,
     .survey = cuda_survey,
     .open = cuda_open,

@@ -59,9 +59,9 @@ soften(Softmax<M> &x, float (&s)[M][KEYS / 8][4], float (&o)[M][D / 8][4], float
             top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, 1));
             top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, 2));
 
-            const float base = top == -CUDART_INF_F ? 0 : top * scale;
+            const float base = top == -CUDART_INF_F ? 0 : __fmul_rn(top, scale);
             const float factor =
-                exp2_fast(x.top[m][h] * scale - base); /* 0 for a row that starts */
+                exp2_fast(__fmul_rn(x.top[m][h], scale) - base); /* 0 for a row that starts */
 
 #pragma unroll
             for (int n = 0; n < KEYS / 8; n++) {

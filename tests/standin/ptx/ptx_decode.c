@@ -427,8 +427,10 @@ apply_word(ptx_instruction *in, ptx_word word, bool compare)
     else if (type != PTX_NO_TYPE)
         in->type2 = (uint8_t)type;
     for (size_t i = 0; i < G_N_ELEMENTS(roundings); i++)
-        if (ptx_word_is(word, roundings[i].word))
+        if (ptx_word_is(word, roundings[i].word)) {
             in->rounding = roundings[i].value;
+            in->rounds = true;
+        }
     for (size_t i = 0; i < G_N_ELEMENTS(compares) && compare; i++)
         if (ptx_word_is(word, compares[i].word))
             in->compare = compares[i].value;
@@ -535,7 +537,7 @@ find_form(const Statement *s, bool *opcode_known)
     return NULL;
 }
 
-/* The function of a form that no text names: "#pack". */
+/* The function of a form, of these modifiers: "#pack" is one that no text names. */
 static ptx_function
 hidden_form(const Statement *s, const char *opcode, const char *name)
 {
@@ -595,6 +597,85 @@ form_operands(Statement *s, ptx_instruction *in, const char *signature)
                  s->opcode.at);
 }
 
+/* Where the instructions begin that run one behind the other, up to the next one. */
+static guint
+straight_from(const ptx_parser *parser)
+{
+    const GArray *labels = parser->labels;
+    guint at = labels->len == 0 ? 0 : g_array_index(labels, ptx_label, labels->len - 1).at;
+
+    for (guint i = at; i + 1 < parser->code->len; i++) {
+        const ptx_instruction *in = &g_array_index(parser->code, ptx_instruction, i);
+
+        if (in->step != PTX_STEP_LANES && in->step != PTX_STEP_ROUNDED)
+            at = i + 1;
+    }
+    return at;
+}
+
+static bool
+writes(const ptx_instruction *in, uint32_t of)
+{
+    return in->d == of || in->e == of;
+}
+
+/* The product of fp32 that register @of holds at the end of the code, whose factors are still there
+ * and whose rounding is open; NULL: it holds something else. */
+static const ptx_instruction *
+product_in(const Statement *s, uint32_t of, const ptx_instruction *sum)
+{
+    const ptx_function multiply = hidden_form(s, "mul", PTX_ROUND "?ftz ?sat f32");
+    const GArray *code = s->parser->code;
+    const guint from = straight_from(s->parser);
+    guint at = code->len - 1;
+
+    while (at > from && !writes(&g_array_index(code, ptx_instruction, at - 1), of))
+        at--;
+    if (at == from)
+        return NULL;
+    const ptx_instruction *in = &g_array_index(code, ptx_instruction, at - 1);
+
+    if (in->run != multiply || in->rounds || in->sat || in->ftz != sum->ftz ||
+        in->guard != sum->guard || in->guard_negated != sum->guard_negated)
+        return NULL;
+    for (guint i = at - 1; i + 1 < code->len; i++) {
+        const ptx_instruction *later = &g_array_index(code, ptx_instruction, i);
+
+        if (writes(later, in->a) || writes(later, in->b) ||
+            (in->guard != PTX_NONE && writes(later, in->guard)))
+            return NULL;
+    }
+    return in;
+}
+
+/*
+ * A sum of a product, where neither text says how it is rounded, is rounded once: so ptxas makes
+ * one instruction of the two wherever it can.
+ */
+static void
+contract(const Statement *s, ptx_instruction *in)
+{
+    const bool subtracts = ptx_word_is(s->opcode, "sub");
+    const char *form = subtracts ? "#minus" : PTX_ROUNDED "?ftz ?sat f32";
+    const ptx_instruction *product;
+    uint32_t other = in->b;
+
+    if ((!subtracts && !ptx_word_is(s->opcode, "add")) || in->type != PTX_F32 || in->rounds)
+        return;
+    product = product_in(s, in->a, in);
+    if (product == NULL) {
+        product = product_in(s, in->b, in);
+        other = in->a;
+        form = subtracts ? "#of minus" : form;
+    }
+    if (product == NULL)
+        return;
+    in->run = hidden_form(s, "fma", form);
+    in->a = product->a;
+    in->b = product->b;
+    in->c = other;
+}
+
 static void
 decode_form(Statement *s)
 {
@@ -624,6 +705,8 @@ decode_form(Statement *s)
         in->step = PTX_STEP_ROUNDED;
     made = *in;
     form_operands(s, &made, form->operands);
+    if (!s->parser->failed)
+        contract(s, &made);
     /* A result that nobody reads: the instruction does nothing. */
     g_array_index(s->parser->code, ptx_instruction, s->parser->code->len - 1) = made;
     if (made.d == PTX_NONE && made.e == PTX_NONE && !s->parser->failed)

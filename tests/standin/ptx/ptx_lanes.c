@@ -874,6 +874,8 @@ FLOAT_2(sub, canonical(x - y))
 FLOAT_2(mul, canonical(x *y))
 FLOAT_2(div, canonical(x / y))
 FLOAT_3(fma, canonical(fmaf(x, y, z)))
+FLOAT_3(fma_minus, canonical(fmaf(x, y, -z)))
+FLOAT_3(minus_fma, canonical(fmaf(-x, y, z)))
 FLOAT_1(rcp, canonical(1.0f / x))
 FLOAT_1(sqrt, canonical(sqrtf(x)))
 FLOAT_1(neg, canonical(-x))
@@ -1725,7 +1727,6 @@ FUNCTION(isspacep)
     {                                                                                              \
         op, words "bf16x2", sig2, fn##_bf16x2                                                      \
     }
-#define ROUND "?rn|rz|rm|rp "
 
 const ptx_form PTX_FORMS[] = {
     SAME("add", "", add),
@@ -1899,11 +1900,13 @@ const ptx_form PTX_FORMS[] = {
     { "set", FLOAT_SETS "f16x2|u32|s32 f16x2", "w=ww", set_f16x2 },
     { "set", FLOAT_SETS "bf16x2|u32|s32 bf16x2", "w=ww", set_bf16x2 },
 
-    { "add", ROUND "?ftz ?sat f32", "w=ww", add_f32 },
-    { "sub", ROUND "?ftz ?sat f32", "w=ww", sub_f32 },
-    { "mul", ROUND "?ftz ?sat f32", "w=ww", mul_f32 },
-    { "fma", "rn|rz|rm|rp ?ftz ?sat f32", "w=www", fma_f32 },
+    { "add", PTX_ROUND "?ftz ?sat f32", "w=ww", add_f32 },
+    { "sub", PTX_ROUND "?ftz ?sat f32", "w=ww", sub_f32 },
+    { "mul", PTX_ROUND "?ftz ?sat f32", "w=ww", mul_f32 },
+    { "fma", PTX_ROUNDED "?ftz ?sat f32", "w=www", fma_f32 },
     { "mad", "rn|rz|rm|rp ?ftz ?sat f32", "w=www", fma_f32 },
+    { "fma", "#minus", "", fma_minus_f32 },
+    { "fma", "#of minus", "", minus_fma_f32 },
     { "div", "rn|rz|rm|rp ?ftz f32", "w=ww", div_f32 },
     { "div", "full|approx ?ftz f32", "w=ww", div_approx_f32 },
     { "rcp", "rn|rz|rm|rp ?ftz f32", "w=w", rcp_f32 },
@@ -1929,14 +1932,14 @@ const ptx_form PTX_FORMS[] = {
     { "sin", "approx ?ftz f32", "w=w", sin_approx_f32 },
     { "cos", "approx ?ftz f32", "w=w", cos_approx_f32 },
     { "tanh", "approx f32", "w=w", tanh_approx_f32 },
-    { "add", ROUND "?ftz f32x2", "d=dd", add_f32x2 },
-    { "sub", ROUND "?ftz f32x2", "d=dd", sub_f32x2 },
-    { "mul", ROUND "?ftz f32x2", "d=dd", mul_f32x2 },
+    { "add", PTX_ROUND "?ftz f32x2", "d=dd", add_f32x2 },
+    { "sub", PTX_ROUND "?ftz f32x2", "d=dd", sub_f32x2 },
+    { "mul", PTX_ROUND "?ftz f32x2", "d=dd", mul_f32x2 },
     { "fma", "rn|rz|rm|rp ?ftz f32x2", "d=ddd", fma_f32x2 },
 
-    { "add", ROUND "f64", "d=dd", add_f64 },
-    { "sub", ROUND "f64", "d=dd", sub_f64 },
-    { "mul", ROUND "f64", "d=dd", mul_f64 },
+    { "add", PTX_ROUND "f64", "d=dd", add_f64 },
+    { "sub", PTX_ROUND "f64", "d=dd", sub_f64 },
+    { "mul", PTX_ROUND "f64", "d=dd", mul_f64 },
     { "fma", "rn|rz|rm|rp f64", "d=ddd", fma_f64 },
     { "mad", "rn|rz|rm|rp f64", "d=ddd", fma_f64 },
     { "div", "rn|rz|rm|rp f64", "d=dd", div_f64 },

@@ -136,6 +136,7 @@ struct ptx_instruction {
     uint8_t address, address2; /* bytes of a lane of an address */
     uint8_t compare, boolean, rounding, mode;
     bool guard_negated, negated, ftz, sat, strong, trans, aligned;
+    bool rounds; /* its text says how */
 };
 
 typedef struct {
@@ -338,6 +339,10 @@ ptx_at(const ptx_warp *warp, uint32_t offset)
 {
     return warp->registers + offset;
 }
+
+/* Modifiers of forms that may say how they round, and of those that must. */
+#define PTX_ROUND "?rn|rz|rm|rp "
+#define PTX_ROUNDED "rn|rz|rm|rp "
 
 /* A form of an instruction: its opcode, its modifiers, its operands and what it does. */
 typedef struct {
