@@ -251,7 +251,7 @@ END
 piece_speed() {
     local n rate torch attention
     local -a attention=("$program" run --backend cuda --schedule ring --ranks 1 --num-attention-heads 8
-        --kv-channels 128 --repeat 10 --format json)
+        --kv-channels 128 --repeat 10 --check-tokens 256 --format json)
 
     table tokens 'longhaul, TFLOP/s' 'longhaul with cuDNN, TFLOP/s' "PyTorch's attention, TFLOP/s" result
     for n in $lengths; do
@@ -334,29 +334,42 @@ piece_truth() {
 # On one GPU, whatever there is: links are the cluster's. Where there is one alone, it has been calibrated.
 piece_alone() {
     local cluster=${LONGHAUL_CLUSTER:-hgx-h100} ranks=$((8 * nodes))
-    table schedule rank 'measured, ms' 'predicted, ms' 'error, %' 'median kernel, % off'
+    local -a rank=("$program" validate --backend cuda --replay-rank slowest --cluster "$cluster:$nodes" --ranks $ranks
+        --seq-length $((truth_tokens * ranks)) --num-attention-heads $truth_heads --num-query-groups $truth_heads
+        --kv-channels $truth_width --schedule ring --schedule zigzag --schedule dfa-balanced --schedule usp --format json)
+
+    table attention schedule rank 'measured, ms' 'predicted, ms' 'error, %' 'median kernel, % off'
     status=0
     # shellcheck disable=SC2086
     [ -s "$folder/gpu.json" ] || timed "$program" calibrate --backend cuda $quick --cluster "$cluster" -o "$folder/gpu.json"
-    if [ $status -eq 0 ]; then
-        timed "$program" validate --backend cuda --replay-rank slowest --cluster "$cluster:$nodes" --profile "$folder/gpu.json" \
-            --ranks $ranks --seq-length $((truth_tokens * ranks)) --num-attention-heads $truth_heads \
-            --num-query-groups $truth_heads --kv-channels $truth_width --schedule ring --schedule zigzag \
-            --schedule dfa-balanced --schedule usp --format json -o "$folder/alone.json"
-    fi
-    if [ $status -gt 1 ]; then
-        row calibrate '' '' '' '' "**status $status**: $(head -c 200 "$folder/err")"
-        not_well "alone: status $status"
+    if [ $status -ne 0 ]; then
+        row calibrate '' '' '' '' '' "**status $status**: $(head -c 200 "$folder/err")"
+        not_well "calibrate: status $status"
         return
     fi
-    python3 - "$folder/alone.json" <<'END'
+    timed "${rank[@]}" --profile "$folder/gpu.json" --repeat 3 -o "$folder/alone.json"
+    alone_rows longhaul "$folder/alone.json"
+    if "$program" doctor --format csv | grep -q '^cudnn,works'; then
+        timed "${rank[@]}" --kernels cudnn --repeat 3 -o "$folder/cudnn.json"
+        alone_rows 'cuDNN, data files' "$folder/cudnn.json"
+    fi
+}
+
+# alone_rows ATTENTION FILE: what validate has written, if it has.
+alone_rows() {
+    if [ $status -gt 1 ]; then
+        row "$1" '' '' '' '' '' "**status $status**: $(head -c 200 "$folder/err")"
+        not_well "alone: $1: status $status"
+        return
+    fi
+    python3 - "$@" <<'END'
 import json, sys
-for row in json.load(open(sys.argv[1]))["schedules"]:
+for row in json.load(open(sys.argv[2]))["schedules"]:
     if row["refused"] or "measured_s" not in row:
-        print("| {} | | | | | {} |".format(row["schedule"], row["refused"]))
+        print("| {} | {} | | | | | {} |".format(sys.argv[1], row["schedule"], row["refused"]))
     else:
-        print("| {} | {} | {:.3f} | {:.3f} | {:+.1f} | {:.1f} |".format(
-            row["schedule"], row["rank"], 1e3 * row["measured_s"], 1e3 * row["predicted_s"],
+        print("| {} | {} | {} | {:.3f} | {:.3f} | {:+.1f} | {:.1f} |".format(
+            sys.argv[1], row["schedule"], row["rank"], 1e3 * row["measured_s"], 1e3 * row["predicted_s"],
             100 * row["makespan_error"], 100 * row["op_error"]))
 END
 }

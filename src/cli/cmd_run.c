@@ -41,13 +41,7 @@ static const LhField options[] = {
         "How the processes of --backend tcp or nccl find each other: one process with all "
         "ranks (single), by MPI, or over TCP as the environment of torchrun or of a "
         "step of Slurm says; default auto, the one whose environment is there."),
-    { .name = "kernels",
-      .type = LH_FIELD_STRING,
-      .offset = offsetof(Options, kernels),
-      .placeholder = "cpu|reference|builtin|cudnn",
-      .description = "On processors fast kernels (cpu, default), or slow ones that compute in fp64 "
-                     "(reference); on GPUs longhaul's own (builtin, default), or attention by "
-                     "cuDNN (cudnn)." },
+    LH_OPTION_KERNELS(Options, kernels),
     { .name = "inputs",
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(Options, inputs),
@@ -59,8 +53,9 @@ static const LhField options[] = {
       .offset = offsetof(Options, repeat),
       .min = 1,
       .max = REPEAT_MAX,
-      .description = "Number of runs, whose results must be equal to the bit; default 1. On a GPU "
-                     "one more comes first, whose time does not count." },
+      .description = "Number of runs, whose results must be equal to the bit (those of cuDNN may "
+                     "differ in the last ones); default 1. On a GPU one more comes first, whose "
+                     "time does not count." },
     { .name = "check-tokens",
       .type = LH_FIELD_UINT,
       .offset = offsetof(Options, check_tokens),

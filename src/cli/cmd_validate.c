@@ -155,7 +155,8 @@ prepare(const LhCommandLine *line, double *tolerance, GError **error)
     if (o->tolerance != NULL &&
         !lh_command_share("--tolerance", o->tolerance, false, tolerance, error))
         return false;
-    if (s->profile == NULL) {
+    /* What data files say of a GPU can be held against one; of this processor they say nothing. */
+    if (s->profile == NULL && !has_gpus(backend)) {
         g_set_error(
             error, LH_ERROR, LH_ERROR_USAGE,
             "validate: no profile: give --profile FILE; longhaul calibrate -o FILE makes one");
@@ -463,7 +464,7 @@ run(const LhCommandLine *line, GError **error)
 
 const LhCommand lh_command_validate = {
     .name = "validate",
-    .arguments = "[SCENARIO] [OPTIONS] --profile FILE",
+    .arguments = "[SCENARIO] [OPTIONS] [--profile FILE]",
     .summary = "Compare predicted with measured times on this machine, op by op.",
     .details = "Simulates each schedule on the cluster this-machine, with the constants of the\n"
                "profile, and executes the same program. Joins the two timelines on rank and op,\n"
@@ -478,7 +479,8 @@ const LhCommand lh_command_validate = {
                "are predicted, and the prediction stamped, before the first schedule runs. At\n"
                "the end it names hosts and links between them that are slow. With --backend nccl\n"
                "every rank has a GPU, and the cluster is the one that calibrate was told; with\n"
-               "cuda one GPU is all ranks', one by default.\n\n"
+               "cuda one GPU is all ranks', one by default. On GPUs, without --profile, it is\n"
+               "the constants of the data files that are compared.\n\n"
                "With --replay-rank one rank of each schedule runs alone, with real kernels, and\n"
                "its messages take what was predicted: so two cores, or one GPU, validate the\n"
                "compute of a rank of any cluster, and what of its communication is hidden\n"

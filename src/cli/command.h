@@ -126,8 +126,10 @@ enum {
 #define LH_OPTION_KERNELS(Options, member)                                                         \
     {                                                                                              \
         .name = "kernels", .type = LH_FIELD_STRING, .offset = offsetof(Options, member),           \
-        .placeholder = "cpu|reference",                                                            \
-        .description = "Fast kernels (cpu, default), or slow ones that compute in fp64."           \
+        .placeholder = "cpu|reference|builtin|cudnn",                                              \
+        .description = "On processors fast kernels (cpu, default), or slow ones that compute in "  \
+                       "fp64 (reference); on GPUs longhaul's own (builtin, default), or "          \
+                       "attention by cuDNN (cudnn)."                                               \
     }
 #define LH_OPTION_BOOTSTRAP(Options, member, text)                                                 \
     {                                                                                              \

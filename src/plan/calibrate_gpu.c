@@ -113,7 +113,8 @@ measure_rate(const Job *job, LhKernelId id, bool causal, uint32_t head_dim, GErr
         if (points[i].seconds <= 0)
             return true;
     }
-    if (!lh_fit_calls(job->params->device, id, points, count, &rate, &residuals))
+    if (!lh_fit_calls(job->params->device, id, points, count, &rate, &residuals) ||
+        !isfinite(rate.rate) || !isfinite(rate.half_length))
         return fail_fit(id, error);
     rate.residuals = lh_calibrate_residuals(&residuals, spread);
     rate.kernel = g_strdup(lh_kernels[id]->name);

@@ -202,10 +202,19 @@ typedef struct {
     GArray *errors; /* of double */
 } Bin;
 
+/* What clocks tell apart: an op that took less is as one that took so long. */
+#define LEAST_S 1e-9
+
+static double
+error_of(double predicted_s, double measured_s)
+{
+    return fmax(predicted_s, LEAST_S) / fmax(measured_s, LEAST_S) - 1;
+}
+
 static void
 add_to_bin(Bin *bin, const char *name, double measured_s, double predicted_s)
 {
-    const double error = predicted_s / measured_s - 1;
+    const double error = error_of(predicted_s, measured_s);
 
     if (bin->errors == NULL)
         bin->errors = g_array_new(FALSE, FALSE, sizeof(double));
@@ -250,7 +259,7 @@ take_bins(LhValidation *v, Bin *bins)
         if (bin->errors == NULL)
             continue;
         bin->row.error_median = lh_median((double *)(void *)bin->errors->data, bin->errors->len);
-        bin->row.share = i >= EXCHANGES ? 0 : bin->row.measured_s / compute_s;
+        bin->row.share = i >= EXCHANGES ? 0 : bin->row.measured_s / fmax(compute_s, LEAST_S);
         g_array_append_val(*(i >= TIERS ? &v->tiers : &v->kernels), bin->row);
         g_array_unref(bin->errors);
     }
@@ -268,7 +277,7 @@ compare_ops(LhValidation *v, Joined *j, const Job *job)
         const double measured_s = lh_statistic(
             job->params->statistic, &g_array_index(j->times, double, i * j->repeat), v->runs);
         const double predicted_s = took(j, j->predicted, i);
-        const double off = fabs(predicted_s / measured_s - 1);
+        const double off = fabs(error_of(predicted_s, measured_s));
 
         if (p->kind != LH_OP_COMPUTE) {
             const bool exchange = p->kind == LH_OP_EXCHANGE;

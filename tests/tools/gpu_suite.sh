@@ -7,7 +7,7 @@ set -u
 program=$(realpath "$1")
 LONGHAUL_NCCL=$(realpath "$2")
 build=$(realpath "$3")
-export LONGHAUL_NCCL STANDIN_EAGER=50 STANDIN_DEVICES=2
+export LONGHAUL_NCCL LONGHAUL_CUDNN=/nowhere STANDIN_EAGER=50 STANDIN_DEVICES=2
 suite=$LONGHAUL_SOURCE_DIR/tools/gpu-suite.sh
 page=$LONGHAUL_SOURCE_DIR/docs/gpu-validation.md
 folder=$(mktemp -d)
@@ -44,7 +44,7 @@ STANDIN_IDLE=1 suite 0 "$build" truth
 [ "$(grep -Ec '^\| (ring|zigzag|ulysses|usp) \| [0-9.]+ \| [0-9.]+ \| [-+][0-9.]+ \| [a-z]+ \|$' page.md)" -eq 4 ] ||
     fail "no predictions: $(cat page.md)"
 STANDIN_IDLE=1 STANDIN_DEVICES=1 suite 0 "$build" truth alone
-[ "$(grep -Ec '^\| (ring|zigzag|dfa-balanced|usp) \| [0-7] \| [0-9.]+ \| [0-9.]+ \| [-+][0-9.]+ \| [0-9.]+ \|$' page.md)" -eq 4 ] ||
+[ "$(grep -Ec '^\| longhaul \| (ring|zigzag|dfa-balanced|usp) \| [0-7] \| [0-9.]+ \| [0-9.]+ \| [-+][0-9.]+ \| [0-9.]+ \|$' page.md)" -eq 4 ] ||
     fail "no rank alone: $(cat page.md)"
 [ "$(grep -c '<!-- gpu-suite' page.md)" -eq "$(grep -c '<!-- gpu-suite' "$page")" ] || fail 'tables are gone'
 [ "$(grep -vc '^|' page.md)" -eq "$(grep -vc '^|' "$page")" ] || fail 'there is more than tables'
