@@ -34,11 +34,12 @@ bits() { # RATE
     esac
 }
 
-# How many bytes an adapter may get at once: what passes in 0.7 ms, so that others have their turn and the switch
+# How many bytes an adapter may get at once: what passes in 0.7 ms, but no more than 15 KB, for a frame is passed on
+# when all of it is there (twice, which messages of 60 KB and more felt). So others have their turn, and the switch
 # has time for all.
 at_once() { # RATE
     local bytes=$(($(bits "$1") / 11000))
-    echo $((bytes < 3100 ? 3100 : bytes > 60000 ? 60000 : bytes))
+    echo $((bytes < 3100 ? 3100 : bytes > 15000 ? 15000 : bytes))
 }
 
 add_node() { # NODE RATE
