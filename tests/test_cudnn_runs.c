@@ -63,6 +63,10 @@ check_results(const LhExecuted *executed, const char *schedule, uint32_t ranks, 
     ck_assert_msg(executed != NULL, "%s, P %u: %s", schedule, ranks,
                   error != NULL ? error->message : "");
     ck_assert_msg(lh_executed_ok(executed), "%s, P %u: wrong results", schedule, ranks);
+    ck_assert_uint_eq(executed->repeats, 1); /* the run before it is not counted */
+    LhExecuted other_bits = *executed;
+    other_bits.same_bits = false;
+    ck_assert(lh_executed_ok(&other_bits)); /* cuDNN does not promise them */
 }
 
 /* Both passes where the backward one has o wherever it needs it; else it is refused, and the
