@@ -126,7 +126,7 @@ digest_of(const LhRunResult *run)
 }
 
 void
-lh_executed_take(LhExecuted *executed, LhRunResult *run)
+lh_executed_take(LhExecuted *executed, LhRunResult *run, bool measured)
 {
     executed->whole = run->whole;
     lh_run_result_free(executed->run);
@@ -134,7 +134,8 @@ lh_executed_take(LhExecuted *executed, LhRunResult *run)
     if (!run->whole)
         return;
     executed->makespans_ps = g_renew(LhTime, executed->makespans_ps, executed->repeats + 1);
-    executed->makespans_ps[executed->repeats++] = run->makespan_ps;
+    executed->makespans_ps[executed->repeats] = run->makespan_ps;
+    executed->repeats += measured ? 1 : 0;
     if (executed->digest == NULL) {
         executed->digest = digest_of(run);
         executed->same_bits = true;
@@ -159,27 +160,23 @@ lh_execute_once(const LhExecuted *executed, LhRunParams *run, const LhExecutePar
     return result;
 }
 
-/* On a GPU the first run loads kernels, makes cuDNN's plans and connects NCCL: it counts for its
- * bits, not for its time. One that is to fail does so in its first run. */
-static bool
-is_warmed_up(const LhExecuteParams *params)
+uint64_t
+lh_execute_unmeasured(const LhExecuteParams *params)
 {
-    return params->backend->links != NULL && params->inject == NULL;
+    return params->backend->links != NULL && params->inject == NULL ? 1 : 0;
 }
 
 static bool
 run_all(LhExecuted *executed, LhRunParams *run, const LhExecuteParams *params, GError **error)
 {
-    const uint64_t before = is_warmed_up(params) ? 1 : 0, all = before + MAX(params->repeat, 1);
+    const uint64_t before = lh_execute_unmeasured(params), all = before + MAX(params->repeat, 1);
 
     for (uint64_t i = 0; i < all; i++) {
         LhRunResult *result = lh_execute_once(executed, run, params, i + 1 == all, error);
 
         if (result == NULL)
             return false;
-        lh_executed_take(executed, result);
-        if (i < before)
-            executed->repeats = 0;
+        lh_executed_take(executed, result, i >= before);
     }
     return true;
 }

@@ -11,12 +11,17 @@ typedef struct {
     const LhOpenControl *control;
 } LhExecuteJob;
 
+/* How many runs come first whose time does not count: on a GPU the first one loads kernels, makes
+ * cuDNN's plans and connects NCCL. One that is to fail does so in its first run. */
+uint64_t lh_execute_unmeasured(const LhExecuteParams *params);
+
 /* Runs the program once; @last: of all runs. NULL with @error. Caller frees. */
 LhRunResult *lh_execute_once(const LhExecuted *executed, LhRunParams *run,
                              const LhExecuteParams *params, bool last, GError **error);
 
-/* Keeps @run, which it takes over, as the last one; its bits must be those of the first. */
-void lh_executed_take(LhExecuted *executed, LhRunResult *run);
+/* Keeps @run, which it takes over, as the last one; its bits must be those of the first. Its time
+ * counts if it is @measured. */
+void lh_executed_take(LhExecuted *executed, LhRunResult *run, bool measured);
 
 /* Runs steps of training and holds them against the reference: fills in all of @executed but the
  * counts. */

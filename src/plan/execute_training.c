@@ -16,6 +16,7 @@ typedef struct {
     LhRunParams run;
     LhStepNumerics *numerics;
     uint64_t steps, repeats;
+    uint64_t unmeasured; /* of these */
 } Training;
 
 /* The reference takes its step, too, the first time. Each process does that: nobody waits for it
@@ -56,7 +57,7 @@ train(Training *t, uint64_t repeat, GError **error)
         if (repeat == 0)
             check_step(t, result, step);
     }
-    lh_executed_take(t->executed, g_steal_pointer(&last));
+    lh_executed_take(t->executed, g_steal_pointer(&last), repeat >= t->unmeasured);
     return true;
 }
 
@@ -73,6 +74,9 @@ lh_execute_training(LhExecuted *executed, const LhExecuteJob *job, const LhRunPa
                           .steps = MAX(job->params->steps, 1),
                           .repeats = MAX(job->params->repeat, 1) };
 
+    /* Of several steps it is the last one whose time counts. */
+    training.unmeasured = training.steps > 1 ? 0 : lh_execute_unmeasured(job->params);
+    training.repeats += training.unmeasured;
     executed->steps = training.steps;
     executed->losses = g_new0(double, training.steps);
     executed->reference_losses = g_new0(double, training.steps);

@@ -17,7 +17,6 @@
     F(GetErrorString)                                                                              \
     F(GetLastErrorString)                                                                          \
     F(Create)                                                                                      \
-    F(Destroy)                                                                                     \
     F(SetStream)                                                                                   \
     F(BackendCreateDescriptor)                                                                     \
     F(BackendDestroyDescriptor)                                                                    \

@@ -979,13 +979,6 @@ cudnnCreate(cudnnHandle_t *handle)
 }
 
 cudnnStatus_t CUDNNWINAPI
-cudnnDestroy(cudnnHandle_t handle)
-{
-    g_free(handle);
-    return CUDNN_STATUS_SUCCESS;
-}
-
-cudnnStatus_t CUDNNWINAPI
 cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream)
 {
     handle->stream = stream;
