@@ -814,6 +814,8 @@ static const Case contracted_cases[] = {
       ref_fmul_add, FLOAT },
     { MUL "mov.b32 %w50, A;\nadd.f32 D, %w50, B", "www", ref_fadd, FLOAT },
     { MUL "sum:\nadd.f32 D, %w50, C", "wwww", ref_fmul_add, FLOAT },
+    { MUL "mov.b64 %d20, {A, C};\nmov.b64 {%w50, %w51}, %d20;\nadd.f32 D, %w50, B", "wwww",
+      ref_fadd, FLOAT },
     { "setp.eq.f32 %p5, A, A;\nmov.b32 %w50, A;\n@!%p5 mul.f32 %w50, A, B;\nadd.f32 D, %w50, B",
       "www", ref_fadd, FLOAT },
 };

@@ -13,9 +13,9 @@
 #     copies      every schedule, forward and backward, with all ranks on one GPU
 #     nccl        the same with a GPU for each rank
 #     failures    what must end with a name
-#     speed       attention on one GPU, beside PyTorch's where it is installed
+#     speed       attention on one GPU, beside cuDNN's and PyTorch's where they are installed
 #     truth       calibrate and validate, on GPUs of the cluster that LONGHAUL_CLUSTER names (hgx-h100)
-#     alone       the slowest rank of eight nodes of that cluster, alone on one GPU
+#     alone       the slowest rank of eight nodes of that cluster, alone on one GPU; likewise with cuDNN
 #
 # --small takes few tokens: for tests of this script, where something stands for a GPU.
 #
@@ -58,6 +58,7 @@ wrong=0
     exit 77
 }
 gpus=$(grep -c '"part": "device"' "$folder/doctor.json")
+"$program" doctor --format csv >"$folder/parts.csv"
 
 # ---- rows of tables ----
 
@@ -73,6 +74,10 @@ table() {
     row "$@"
     printf '|---%.0s' "$@"
     printf '|\n'
+}
+
+has_cudnn() {
+    grep -q '^cudnn,works' "$folder/parts.csv"
 }
 
 # What is left of this piece's time.
@@ -100,7 +105,6 @@ timed() {
 # ---- pieces: each prints its table ----
 
 piece_machine() {
-    "$program" doctor --format csv >"$folder/parts.csv"
     table part found
     row longhaul "$("$program" version)"
     row commit "$(git -C "$source" describe --always --dirty 2>/dev/null || echo unknown)"
@@ -133,7 +137,7 @@ piece_sanitizer() {
         fi
         timed compute-sanitizer --tool $tool --error-exitcode 99 "$program" run --backend cuda \
             --schedule zigzag --ranks 2 --seq-length 256 --num-attention-heads 2 --kv-channels 64
-        row $tool "$(sed -nE 's/.*(ERROR SUMMARY: |hazards displayed \()([0-9]+) errors?.*/\2/p' "$folder/out" | grep . || echo unknown)" "$took"
+        row $tool "$(sed -nE 's/.*(ERROR SUMMARY: |hazards? displayed \()([0-9]+) errors?.*/\2/p' "$folder/out" | grep . || echo unknown)" "$took"
         [ $status -eq 0 ] || not_well "$tool: status $status"
     done
 }
@@ -255,10 +259,17 @@ piece_speed() {
 
     table tokens 'longhaul, TFLOP/s' 'longhaul with cuDNN, TFLOP/s' "PyTorch's attention, TFLOP/s" result
     for n in $lengths; do
-        timed "${attention[@]}" --seq-length $n --kernels cudnn
-        mv "$folder/out" "$folder/cudnn"
+        echo '{}' >"$folder/cudnn"
+        if has_cudnn; then
+            timed "${attention[@]}" --seq-length $n --kernels cudnn
+            if [ $status -le 1 ] && [ -s "$folder/out" ]; then
+                mv "$folder/out" "$folder/cudnn"
+            else
+                not_well "$n tokens, cuDNN: status $status: $(head -c 200 "$folder/err")"
+            fi
+        fi
         timed "${attention[@]}" --seq-length $n
-        if [ $status -gt 1 ]; then
+        if [ $status -gt 1 ] || [ ! -s "$folder/out" ]; then
             row $n '' '' '' "**status $status**: $(head -c 200 "$folder/err")"
             not_well "$n tokens: status $status"
             continue
@@ -267,20 +278,14 @@ piece_speed() {
         rate=$(python3 - "$folder/out" "$folder/cudnn" "${torch:-0}" <<END
 import json, statistics, sys
 $what_it_is
+run, cudnn, torch_ms = json.load(open(sys.argv[1])), json.load(open(sys.argv[2])), float(sys.argv[3])
 def rate(seconds):
-    return "{:.2f}".format(flops / seconds / 1e12) if seconds > 0 else "not installed"
-def seconds(run):
-    return statistics.median(run["makespans_s"])
-run = json.load(open(sys.argv[1]))
-flops = run["flops"]["executed"]
-try:
-    cudnn = json.load(open(sys.argv[2]))
-except ValueError:
-    cudnn = None
+    return "{:.2f}".format(run["flops"]["executed"] / seconds / 1e12) if seconds > 0 else "none"
 result = what_it_is(run)
 if cudnn and not cudnn["ok"]:
-    result = "cuDNN: " + what_it_is(cudnn)
-print("|".join((rate(seconds(run)), rate(seconds(cudnn) if cudnn else 0), rate(float(sys.argv[3]) / 1e3), result)))
+    result += "; cuDNN " + what_it_is(cudnn)
+print("|".join((rate(statistics.median(run["makespans_s"])), rate(statistics.median(cudnn.get("makespans_s", [0]))),
+                rate(torch_ms / 1e3), result)))
 END
         )
         IFS='|' read -r ours cudnns theirs result <<<"$rate"
@@ -349,7 +354,7 @@ piece_alone() {
     fi
     timed "${rank[@]}" --profile "$folder/gpu.json" --repeat 3 -o "$folder/alone.json"
     alone_rows longhaul "$folder/alone.json"
-    if "$program" doctor --format csv | grep -q '^cudnn,works'; then
+    if has_cudnn; then
         timed "${rank[@]}" --kernels cudnn --repeat 3 -o "$folder/cudnn.json"
         alone_rows 'cuDNN, data files' "$folder/cudnn.json"
     fi
@@ -362,15 +367,17 @@ alone_rows() {
         not_well "alone: $1: status $status"
         return
     fi
-    python3 - "$@" <<'END'
+    python3 - "$@" <<'END' || not_well "alone: $1: not all was measured: $(head -c 200 "$folder/err")"
 import json, sys
-for row in json.load(open(sys.argv[2]))["schedules"]:
+rows = json.load(open(sys.argv[2]))["schedules"]
+for row in rows:
     if row["refused"] or "measured_s" not in row:
-        print("| {} | {} | | | | | {} |".format(sys.argv[1], row["schedule"], row["refused"]))
+        print("| {} | {} | | | | | {} |".format(sys.argv[1], row["schedule"], row["refused"] or "**not measured**"))
     else:
         print("| {} | {} | {} | {:.3f} | {:.3f} | {:+.1f} | {:.1f} |".format(
             sys.argv[1], row["schedule"], row["rank"], 1e3 * row["measured_s"], 1e3 * row["predicted_s"],
             100 * row["makespan_error"], 100 * row["op_error"]))
+sys.exit(0 if all(row["refused"] or "measured_s" in row for row in rows) else 1)
 END
 }
 

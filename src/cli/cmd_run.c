@@ -53,9 +53,9 @@ static const LhField options[] = {
       .offset = offsetof(Options, repeat),
       .min = 1,
       .max = REPEAT_MAX,
-      .description = "Number of runs, whose results must be equal to the bit (those of cuDNN may "
-                     "differ in the last ones); default 1. On a GPU one more comes first, whose "
-                     "time does not count." },
+      .description = "Number of runs, whose results must be equal to the bit (with cuDNN the last "
+                     "bits may differ); default 1. On a GPU one more comes first, whose time does "
+                     "not count, unless --inject is given." },
     { .name = "check-tokens",
       .type = LH_FIELD_UINT,
       .offset = offsetof(Options, check_tokens),

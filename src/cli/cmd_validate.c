@@ -2,6 +2,7 @@
  * longhaul validate: compares predicted with measured times.
  */
 #include "base/error.h"
+#include "base/escape.h"
 #include "cli/command.h"
 #include "cli/saved.h"
 #include "plan/prove.h"
@@ -166,7 +167,7 @@ prepare(const LhCommandLine *line, double *tolerance, GError **error)
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "--backend %s: no cluster: give --cluster %s",
                     backend->name,
                     has_gpus(backend)
-                        ? "NAME, the one that longhaul calibrate was told"
+                        ? "NAME, the one that the GPUs are of"
                         : "FILE; longhaul calibrate --backend mpi --topology FILE makes one");
         return false;
     }
@@ -227,6 +228,13 @@ print_case(const LhSetup *setup, const LhValidateParams *params, uint32_t cores,
             "%u ranks share %u cores, which the simulator does not model: it will "
             "predict times that are too short.\n\n",
             lh_params_ranks(p), cores);
+    if (has_gpus(params->backend)) {
+        g_autofree char *profile = lh_escaped_line(
+            setup->scenario->profile != NULL ? setup->scenario->profile : "those of data files");
+
+        g_string_append_printf(out, "Kernels: %s. Constants: %s.\n\n",
+                               params->backend->device->kernel_sets[params->kernel_set], profile);
+    }
     g_string_append_printf(
         out, "%s, %" G_GUINT64_FORMAT " tokens, %u heads, d %u, %s, %s%s, %s%s%s\n", groups,
         a->seq_length, a->heads, a->head_dim, lh_dtype_names[a->dtype], a->linear ? "linear, " : "",

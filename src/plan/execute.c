@@ -172,8 +172,10 @@ run_all(LhExecuted *executed, LhRunParams *run, const LhExecuteParams *params, G
     const uint64_t before = lh_execute_unmeasured(params), all = before + MAX(params->repeat, 1);
 
     for (uint64_t i = 0; i < all; i++) {
-        LhRunResult *result = lh_execute_once(executed, run, params, i + 1 == all, error);
+        LhRunResult *result;
 
+        g_clear_pointer(&executed->run, lh_run_result_free);
+        result = lh_execute_once(executed, run, params, i + 1 == all, error);
         if (result == NULL)
             return false;
         lh_executed_take(executed, result, i >= before);
@@ -318,7 +320,8 @@ lh_execute_program(const LhSetup *setup, const LhProgram *program, const LhExecu
     g_autoptr(LhExecuted) executed = g_new0(LhExecuted, 1);
 
     executed->program = program;
-    executed->unordered = (params->backend->device->unordered_sets >> params->kernel_set & 1) != 0;
+    executed->unordered = program->params.pass != LH_PASS_FWD &&
+                          (params->backend->device->unordered_sets >> params->kernel_set & 1) != 0;
     if (!execute(executed, setup, params, error))
         return NULL;
     return g_steal_pointer(&executed);

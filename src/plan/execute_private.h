@@ -11,8 +11,9 @@ typedef struct {
     const LhOpenControl *control;
 } LhExecuteJob;
 
-/* How many runs come first whose time does not count: on a GPU the first one loads kernels, makes
- * cuDNN's plans and connects NCCL. One that is to fail does so in its first run. */
+/* How many runs come first whose time does not count: on a GPU the first one loads kernels and
+ * makes cuDNN's plans. With a fault inserted there is none: what the fault does is to be seen at
+ * once. */
 uint64_t lh_execute_unmeasured(const LhExecuteParams *params);
 
 /* Runs the program once; @last: of all runs. NULL with @error. Caller frees. */

@@ -70,6 +70,7 @@ typedef struct {
     GArray *times;              /* of double: [record][repeat], measured */
     GArray *makespans, *starts; /* of double: [repeat] */
     uint64_t repeat;
+    double tick_s; /* the device's: an op that took less is as one that took so long */
 } Joined;
 
 static void
@@ -91,9 +92,9 @@ took(const Joined *j, const GArray *records, guint i)
     LhTime start_ps = r->start_ps;
 
     if (j->replay == NULL)
-        return seconds(lh_meetings_took(j->meetings, records, i));
+        return fmax(seconds(lh_meetings_took(j->meetings, records, i)), j->tick_s);
     start_ps = MAX(start_ps, lh_replay_op(j->replay, r->op).others_ps);
-    return seconds(r->end_ps - (start_ps < r->end_ps ? start_ps : r->start_ps));
+    return fmax(seconds(r->end_ps - (start_ps < r->end_ps ? start_ps : r->start_ps)), j->tick_s);
 }
 
 /* Adds one run: the same ops, or something is wrong with one of the two readers of the program. */
@@ -202,19 +203,10 @@ typedef struct {
     GArray *errors; /* of double */
 } Bin;
 
-/* What clocks tell apart: an op that took less is as one that took so long. */
-#define LEAST_S 1e-9
-
-static double
-error_of(double predicted_s, double measured_s)
-{
-    return fmax(predicted_s, LEAST_S) / fmax(measured_s, LEAST_S) - 1;
-}
-
 static void
 add_to_bin(Bin *bin, const char *name, double measured_s, double predicted_s)
 {
-    const double error = error_of(predicted_s, measured_s);
+    const double error = predicted_s / measured_s - 1;
 
     if (bin->errors == NULL)
         bin->errors = g_array_new(FALSE, FALSE, sizeof(double));
@@ -259,7 +251,7 @@ take_bins(LhValidation *v, Bin *bins)
         if (bin->errors == NULL)
             continue;
         bin->row.error_median = lh_median((double *)(void *)bin->errors->data, bin->errors->len);
-        bin->row.share = i >= EXCHANGES ? 0 : bin->row.measured_s / fmax(compute_s, LEAST_S);
+        bin->row.share = i >= EXCHANGES ? 0 : bin->row.measured_s / compute_s;
         g_array_append_val(*(i >= TIERS ? &v->tiers : &v->kernels), bin->row);
         g_array_unref(bin->errors);
     }
@@ -277,7 +269,7 @@ compare_ops(LhValidation *v, Joined *j, const Job *job)
         const double measured_s = lh_statistic(
             job->params->statistic, &g_array_index(j->times, double, i * j->repeat), v->runs);
         const double predicted_s = took(j, j->predicted, i);
-        const double off = fabs(error_of(predicted_s, measured_s));
+        const double off = fabs(predicted_s / measured_s - 1);
 
         if (p->kind != LH_OP_COMPUTE) {
             const bool exchange = p->kind == LH_OP_EXCHANGE;
@@ -354,6 +346,7 @@ case_new(const Job *job, LhValidation *row, LhProgram *made, const LhProgram *pr
         .makespans = g_array_new(FALSE, FALSE, sizeof(double)),
         .starts = g_array_new(FALSE, FALSE, sizeof(double)),
         .repeat = MAX(job->params->repeat, 1),
+        .tick_s = job->params->backend->device->tick_s,
     };
     return c;
 }

@@ -112,12 +112,14 @@ describe_time(const LhExecuted *executed, GString *out)
 
     g_string_append_printf(out, "%s%s, %s of attention (measured on this machine)",
                            executed->repeats > 1 ? "median " : "", time, rate);
-    if (executed->repeats > 1)
-        g_string_append_printf(out, "; %" G_GUINT64_FORMAT " runs, %s", executed->repeats,
-                               executed->same_bits   ? "equal to the bit"
-                               : executed->unordered ? "which differ in the last bits, as these "
-                                                       "kernels add up in no fixed order"
-                                                     : "DIFFERENT results");
+    if (executed->repeats > 1 || !executed->same_bits)
+        g_string_append_printf(
+            out, "; %" G_GUINT64_FORMAT " run%s%s, %s", executed->repeats,
+            executed->repeats > 1 ? "s" : "", executed->same_bits ? "" : " and what ran before",
+            executed->same_bits   ? "equal to the bit"
+            : executed->unordered ? "which differ, as these kernels add up in no fixed order; the "
+                                    "last one is checked"
+                                  : "DIFFERENT results");
     g_string_append_c(out, '\n');
 }
 

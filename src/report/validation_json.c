@@ -187,6 +187,8 @@ lh_validate_json(const LhSetup *setup, const LhValidated *validated, const LhVal
     lh_jsonw_string(w, "provenance", "measured");
     lh_jsonw_double(w, "tolerance", tolerance);
     lh_jsonw_string(w, "backend", params->backend->name);
+    lh_jsonw_string(w, "kernels", params->backend->device->kernel_sets[params->kernel_set]);
+    lh_jsonw_string(w, "profile", setup->scenario->profile);
     lh_jsonw_string(w, "statistic", lh_statistic_names[params->statistic]);
     lh_jsonw_uint(w, "repeat", params->repeat);
     lh_jsonw_object_begin(w, "case");

@@ -25,7 +25,7 @@ LhCudnnDevice *lh_cudnn_device(int ordinal, GError **error);
 bool lh_cudnn_computes(LhKernelId kernel, const LhKernelArgs *args);
 
 /* What the call needs of scratch memory, the workspace of its plans included. Makes these plans if
- * the device has not yet any of their shape, which takes about a second each. */
+ * the device has not yet any of their shape, which takes up to a second each. */
 uint64_t lh_cudnn_scratch_bytes(LhCudnnDevice *device, LhKernelId kernel, const LhCall *call);
 
 /* As LhCudaKernel.run. LH_STATUS_UNSUPPORTED: cuDNN does not compute such calls. */

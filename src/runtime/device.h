@@ -48,9 +48,10 @@ typedef struct {
     const char *name;
     const char *const
         *kernel_sets; /* implementations of the kernels; NULL-terminated, default first */
-    /* A set of bits: kernel sets that add up in no fixed order, so that runs may differ in the last
-     * bits. */
+    /* A set of bits: kernel sets whose backward passes add up in no fixed order, so that runs may
+     * differ in the last bits. */
     uint32_t unordered_sets;
+    double tick_s;    /* what time() tells apart */
     bool host_memory; /* its memory is the host's: anyone may read and write it */
     /* Whether this machine has one; NULL: every machine has. */
     bool (*probe)(GError **error);

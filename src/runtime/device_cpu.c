@@ -212,6 +212,7 @@ cpu_unmark(LhDeviceState *device, LhDeviceMark mark)
 const LhRunDevice lh_device_cpu = {
     .name = "cpu",
     .kernel_sets = kernel_sets,
+    .tick_s = 1e-9,
     .host_memory = true,
     .open = cpu_open,
     .close = cpu_close,

@@ -473,6 +473,7 @@ const LhRunDevice lh_device_cuda = {
     .name = "cuda",
     .kernel_sets = kernel_sets,
     .unordered_sets = 1U << KERNELS_CUDNN,
+    .tick_s = 0.5e-6, /* cudaEventElapsedTime */
     .probe = cuda_probe,
     .survey = cuda_survey,
     .open = cuda_open,

@@ -2,11 +2,13 @@
 # tools/gpu-suite.sh where something stands for a GPU: it fills its tables, in a copy of the page, and
 # says what is wrong. Without a GPU it ends with status 77 and changes nothing.
 #
-#     gpu_suite.sh PROGRAM STANDIN BUILD
+#     gpu_suite.sh PROGRAM NCCL BUILD [CUDNN]
 set -u
 program=$(realpath "$1")
 LONGHAUL_NCCL=$(realpath "$2")
 build=$(realpath "$3")
+given=${4:-}
+cudnn=$(realpath "${given:-/nowhere}")
 export LONGHAUL_NCCL LONGHAUL_CUDNN=/nowhere STANDIN_EAGER=50 STANDIN_DEVICES=2
 suite=$LONGHAUL_SOURCE_DIR/tools/gpu-suite.sh
 page=$LONGHAUL_SOURCE_DIR/docs/gpu-validation.md
@@ -39,14 +41,15 @@ cmp -s page.md "$page" || fail 'a wrong call changes the page'
 suite 0 "$build" machine failures speed
 grep -q '^| device | GPU 1: stand-in' page.md || fail "no device: $(cat page.md)"
 grep -q '^| more ranks than GPUs | 4 | rank 2 needs GPU 2' page.md || fail "no failure: $(cat page.md)"
-[ "$(grep -c '^| [0-9]* | [0-9.]* | .* | ok |$' page.md)" -eq 2 ] || fail "no rates: $(cat page.md)"
+[ "$(grep -c '^| [0-9]* | [0-9.]* | none | .* | ok |$' page.md)" -eq 2 ] || fail "no rates: $(cat page.md)"
+[ -z "$given" ] || LONGHAUL_CUDNN=$cudnn suite 0 "$build" speed
+[ -z "$given" ] || [ "$(grep -c '^| [0-9]* | [0-9.]* | [0-9.]* | .* | ok |$' page.md)" -eq 2 ] || fail "no rates with cuDNN: $(cat page.md)"
 STANDIN_IDLE=1 suite 0 "$build" truth
 [ "$(grep -Ec '^\| (ring|zigzag|ulysses|usp) \| [0-9.]+ \| [0-9.]+ \| [-+][0-9.]+ \| [a-z]+ \|$' page.md)" -eq 4 ] ||
     fail "no predictions: $(cat page.md)"
-cudnn=$build/tests/standin-cudnn.so
 LONGHAUL_CUDNN=$cudnn STANDIN_IDLE=1 STANDIN_DEVICES=1 suite 0 "$build" truth alone
 kernels=longhaul
-[ ! -e "$cudnn" ] || kernels='longhaul cuDNN,.data.files'
+[ -z "$given" ] || kernels='longhaul cuDNN,.data.files'
 for of in $kernels; do
     [ "$(grep -Ec "^\\| $of \\| (ring|zigzag|dfa-balanced|usp) \\| [0-7] \\| [0-9.]+ \\| [0-9.]+ \\| [-+][0-9.]+ \\| [0-9.]+ \\|\$" page.md)" -eq 4 ] ||
         fail "no rank alone, $of: $(cat page.md)"

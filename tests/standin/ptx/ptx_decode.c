@@ -597,7 +597,8 @@ form_operands(Statement *s, ptx_instruction *in, const char *signature)
                  s->opcode.at);
 }
 
-/* Where the instructions begin that run one behind the other, up to the next one. */
+/* Where the instructions begin that run one behind the other, up to the next one, and each write
+ * what they say, not a list. */
 static guint
 straight_from(const ptx_parser *parser)
 {
@@ -607,7 +608,8 @@ straight_from(const ptx_parser *parser)
     for (guint i = at; i + 1 < parser->code->len; i++) {
         const ptx_instruction *in = &g_array_index(parser->code, ptx_instruction, i);
 
-        if (in->step != PTX_STEP_LANES && in->step != PTX_STEP_ROUNDED)
+        if ((in->step != PTX_STEP_LANES && in->step != PTX_STEP_ROUNDED) ||
+            (in->d == PTX_NONE && in->e == PTX_NONE))
             at = i + 1;
     }
     return at;
@@ -650,7 +652,8 @@ product_in(const Statement *s, uint32_t of, const ptx_instruction *sum)
 
 /*
  * A sum of a product, where neither text says how it is rounded, is rounded once: so ptxas makes
- * one instruction of the two wherever it can.
+ * one instruction of the two wherever it can. Here it is done in fp32, where nothing but arithmetic
+ * stands between the two.
  */
 static void
 contract(const Statement *s, ptx_instruction *in)
