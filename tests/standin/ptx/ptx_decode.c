@@ -840,7 +840,7 @@ decode_cvt(Statement *s)
     in = instruction(s, hidden_form(s, "cvt", "#any"), PTX_STEP_LANES);
     made = *in;
     rounding = take_one(s, words);
-    made.rounding = rounding < 0 ? PTX_RN : (uint8_t)(rounding % 4);
+    made.rounding = (uint8_t)(rounding < 0 ? PTX_RN : rounding % 4);
     made.trans = take(s, "relu");
     made.ftz = take(s, "ftz");
     made.sat = take(s, "sat");
