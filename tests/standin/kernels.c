@@ -297,7 +297,7 @@ launch(const Function *f, dim3 grid, dim3 block, void **args, size_t shared_byte
                               .shared_bytes = (uint32_t)shared_bytes };
     /* The same in every order, so that runs have the same bits. */
     if (!standin_options.alike)
-        k->launch.seed = (uint64_t)stream->slot << SLOT_SHIFT | stream->kernels++;
+        k->launch.seed = (uint64_t)stream->number << SLOT_SHIFT | stream->kernels++;
     standin_clock_launch(&k->op, k->op.label, k->launch.grid);
     copy_args(k, args);
     return standin_enqueue(&k->op);

@@ -388,14 +388,27 @@ gone_stream(void)
     return s;
 }
 
+static uint32_t
+next_number(void)
+{
+    uint32_t number = 0;
+
+    for (const StandinStream *s = standin_streams; s != NULL; s = s->next)
+        number = s->alive && s->number >= number ? s->number + 1 : number;
+    return number;
+}
+
 StandinStream *
 standin_stream_new(unsigned flags, int priority)
 {
+    const uint32_t number = next_number();
     StandinStream *s = gone_stream();
 
     if (s != NULL) {
         s->device = standin_device;
         s->priority = priority;
+        s->number = number;
+        s->kernels = 0;
         s->alive = true;
         return s;
     }
@@ -405,6 +418,7 @@ standin_stream_new(unsigned flags, int priority)
     g_assert(slots < STANDIN_STREAMS_MAX);
     s->device = standin_device;
     s->slot = slots++;
+    s->number = number;
     s->priority = priority;
     s->alive = true;
     s->next = standin_streams;

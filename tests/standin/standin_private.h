@@ -67,7 +67,8 @@ struct StandinOp {
 struct CUstream_st {
     StandinStream *next;
     int device;
-    uint32_t slot; /* in clocks */
+    uint32_t slot;   /* in clocks */
+    uint32_t number; /* of those since there was none: the same in every run */
     bool alive;
     int priority;
     StandinOp *first, *last;
