@@ -8,11 +8,14 @@
 
 #define CUDNN 1 /* of the device's kernel sets */
 
+/* @inject: a fault; NULL: none. */
 static LhExecuted *
-run_with_cudnn(LhProgram *program, GError **error)
+run_injected(LhProgram *program, const char *inject, GError **error)
 {
     const StandinOptions options = { .seed = 11, .devices = 1, .eager = 30 };
-    const LhExecuteParams params = { .backend = &lh_backend_cuda, .kernel_set = CUDNN };
+    const LhExecuteParams params = { .backend = &lh_backend_cuda,
+                                     .kernel_set = CUDNN,
+                                     .inject = inject };
     g_autoptr(LhScenario) scenario = lh_scenario_new();
     g_autoptr(LhSetup) setup = NULL;
     LhExecuted *executed = NULL;
@@ -25,6 +28,12 @@ run_with_cudnn(LhProgram *program, GError **error)
     standin_end();
     ck_assert_str_eq(standin_findings(), "");
     return executed;
+}
+
+static LhExecuted *
+run_with_cudnn(LhProgram *program, GError **error)
+{
+    return run_injected(program, NULL, error);
 }
 
 static LhProgram *
@@ -155,6 +164,25 @@ START_TEST(what_one_engine_refuses_another_may_take)
 }
 END_TEST
 
+/* One more run comes first, whose time does not count; none where a fault is inserted. */
+START_TEST(a_run_comes_before_those_that_are_timed)
+{
+    g_autoptr(LhProgram) program = program_with("ring", 2, LH_PASS_FWD);
+    uint64_t kernels[2];
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(kernels); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(LhExecuted) executed = run_injected(program, i == 0 ? "delay:1" : NULL, &error);
+
+        ck_assert_msg(executed != NULL && lh_executed_ok(executed), "run %u", i);
+        ck_assert_uint_eq(executed->repeats, 1);
+        kernels[i] = standin_counts().kernels;
+    }
+    ck_assert_uint_gt(kernels[0], 0);
+    ck_assert_uint_eq(kernels[1], 2 * kernels[0]);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -168,6 +196,7 @@ main(void)
     tcase_add_loop_test(cases, schedules_run_with_cudnn, 0, schedules);
     tcase_add_loop_test(cases, failures_are_named, 0, G_N_ELEMENTS(failures));
     tcase_add_test(cases, what_one_engine_refuses_another_may_take);
+    tcase_add_test(cases, a_run_comes_before_those_that_are_timed);
     suite_add_tcase(suite, cases);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);
