@@ -27,7 +27,8 @@ point(double length, double error)
 {
     const double flops = 256 * length * length;
 
-    return (LhRatePoint){ .length = length,
+    return (LhRatePoint){ .keys = length,
+                          .queries = length,
                           .flops = flops,
                           .seconds = flops / RATE * (1 + HALF_LENGTH / length) * (1 + error) };
 }
@@ -36,22 +37,72 @@ START_TEST(calibrate_rate_is_recovered)
 {
     LhRatePoint points[7];
     LhResiduals residuals;
-    double rate, half_length;
+    LhRateFit fit;
 
     for (unsigned i = 0; i < 7; i++)
         points[i] = point(64 << i, 0);
-    ck_assert(lh_fit_rate(points, 7, &rate, &half_length, &residuals));
-    ck_assert_double_eq_tol(rate / RATE, 1, 1e-9);
-    ck_assert_double_eq_tol(half_length, HALF_LENGTH, 1e-6);
+    ck_assert(lh_fit_rate(points, 7, &fit, &residuals));
+    ck_assert_double_eq_tol(fit.rate / RATE, 1, 1e-9);
+    ck_assert_double_eq_tol(fit.half_length, HALF_LENGTH, 1e-6);
+    ck_assert_double_eq(fit.query_half_length, 0);
     ck_assert_double_le(residuals.worst, 1e-9);
     for (unsigned i = 0; i < 7; i++)
         points[i] = point(64 << i, 0.02 * noise(i));
-    ck_assert(lh_fit_rate(points, 7, &rate, &half_length, &residuals));
-    ck_assert_double_eq_tol(rate / RATE, 1, 0.02);
-    ck_assert_double_eq_tol(half_length / HALF_LENGTH, 1, 0.1);
+    ck_assert(lh_fit_rate(points, 7, &fit, &residuals));
+    ck_assert_double_eq_tol(fit.rate / RATE, 1, 0.02);
+    ck_assert_double_eq_tol(fit.half_length / HALF_LENGTH, 1, 0.1);
     ck_assert_double_le(residuals.worst, 0.04);
     ck_assert_double_le(residuals.median, residuals.worst);
     ck_assert_double_eq(residuals.holdout, 0);
+}
+END_TEST
+
+static LhRatePoint
+rectangle(double queries, double keys, double half_length, double query_half_length)
+{
+    const double flops = 256 * queries * keys;
+
+    return (LhRatePoint){ .keys = keys,
+                          .queries = queries,
+                          .flops = flops,
+                          .seconds = flops / RATE *
+                                     (1 + half_length / keys + query_half_length / queries) };
+}
+
+/* What queries and keys cost each is told apart by blocks that are no squares; a length that times
+ * would ask to be negative is 0, and the other one as good as it can be. */
+START_TEST(calibrate_rate_of_rectangles)
+{
+    const double lengths[][2] = { { 40, 150 }, { 150, 40 }, { 0, 90 }, { 90, 0 }, { 0, 0 } };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(lengths); i++) {
+        LhRatePoint points[9];
+        LhResiduals residuals;
+        LhRateFit fit;
+
+        for (unsigned k = 0; k < 9; k++)
+            points[k] =
+                rectangle(64 << 2 * (k / 3), 64 << 2 * (k % 3), lengths[i][0], lengths[i][1]);
+        ck_assert(lh_fit_rate(points, 9, &fit, &residuals));
+        ck_assert_double_eq_tol(fit.rate / RATE, 1, 1e-6);
+        ck_assert_double_eq_tol(fit.half_length, lengths[i][0], 1e-3);
+        ck_assert_double_eq_tol(fit.query_half_length, lengths[i][1], 1e-3);
+        ck_assert_double_le(residuals.worst, 1e-6);
+    }
+}
+END_TEST
+
+START_TEST(calibrate_no_length_is_negative)
+{
+    LhRatePoint points[4] = { rectangle(64, 64, 100, -20), rectangle(64, 512, 100, -20),
+                              rectangle(512, 64, 100, -20), rectangle(512, 512, 100, -20) };
+    LhResiduals residuals;
+    LhRateFit fit;
+
+    ck_assert(lh_fit_rate(points, 4, &fit, &residuals));
+    ck_assert_double_eq(fit.query_half_length, 0);
+    ck_assert(fit.half_length > 40 && fit.half_length < 200);
+    ck_assert_double_le(residuals.worst, 0.25);
 }
 END_TEST
 
@@ -59,11 +110,11 @@ START_TEST(calibrate_holdout_is_judged_only)
 {
     LhRatePoint points[4] = { point(64, 0), point(256, 0), point(1024, 0), point(512, 0.25) };
     LhResiduals residuals;
-    double rate, half_length;
+    LhRateFit fit;
 
     points[3].holdout = true;
-    ck_assert(lh_fit_rate(points, 4, &rate, &half_length, &residuals));
-    ck_assert_double_eq_tol(rate / RATE, 1, 1e-9);
+    ck_assert(lh_fit_rate(points, 4, &fit, &residuals));
+    ck_assert_double_eq_tol(fit.rate / RATE, 1, 1e-9);
     ck_assert_double_eq_tol(residuals.holdout, 0.2, 1e-9);
     ck_assert_double_le(residuals.worst, 1e-9);
 }
@@ -73,18 +124,18 @@ START_TEST(calibrate_rate_edges)
 {
     LhRatePoint points[2] = { point(64, 0), point(128, 0) };
     LhResiduals residuals;
-    double rate = 1, half_length = 1;
+    LhRateFit fit = { .rate = 1 };
 
-    ck_assert(!lh_fit_rate(points, 1, &rate, &half_length, &residuals));
+    ck_assert(!lh_fit_rate(points, 1, &fit, &residuals));
     points[1].holdout = true;
-    ck_assert(!lh_fit_rate(points, 2, &rate, &half_length, &residuals));
-    ck_assert_double_eq(rate, 1);
+    ck_assert(!lh_fit_rate(points, 2, &fit, &residuals));
+    ck_assert_double_eq(fit.rate, 1);
     /* Faster when shorter: no length is negative. */
-    points[0] = (LhRatePoint){ .length = 64, .flops = 1e9, .seconds = 0.01 };
-    points[1] = (LhRatePoint){ .length = 128, .flops = 1e9, .seconds = 0.012 };
-    ck_assert(lh_fit_rate(points, 2, &rate, &half_length, &residuals));
-    ck_assert_double_eq(half_length, 0);
-    ck_assert(rate > 1e9 / 0.012 && rate < 1e9 / 0.01);
+    points[0] = (LhRatePoint){ .keys = 64, .queries = 64, .flops = 1e9, .seconds = 0.01 };
+    points[1] = (LhRatePoint){ .keys = 128, .queries = 128, .flops = 1e9, .seconds = 0.012 };
+    ck_assert(lh_fit_rate(points, 2, &fit, &residuals));
+    ck_assert_double_eq(fit.half_length, 0);
+    ck_assert(fit.rate > 1e9 / 0.012 && fit.rate < 1e9 / 0.01);
 }
 END_TEST
 
@@ -146,6 +197,7 @@ static const LhKernelRate rate_written = {
     .head_dim = 64,
     .rate = 93.5e9,
     .half_length = 85.25,
+    .query_half_length = 12.5,
     .provenance = LH_PROVENANCE_FITTED,
     .source = (char *)"a test",
     .residuals = { 0.01, 0.02, 0.03 },
@@ -213,6 +265,7 @@ START_TEST(calibrate_profile_round_trip)
     ck_assert_uint_eq(rate->head_dim, 64);
     ck_assert_double_eq(rate->rate, rate_written.rate);
     ck_assert_double_eq(rate->half_length, rate_written.half_length);
+    ck_assert_double_eq(rate->query_half_length, rate_written.query_half_length);
     ck_assert_int_eq(rate->provenance, LH_PROVENANCE_FITTED);
     ck_assert_mem_eq(&rate->residuals, &rate_written.residuals, sizeof(rate->residuals));
     ck_assert_uint_eq(profile->elementwise->len, 1);
@@ -235,7 +288,8 @@ START_TEST(calibrate_profile_round_trip)
 }
 END_TEST
 
-/* On the blank device a block takes exactly what the curve says, whatever its number of rows. */
+/* On the blank device a block takes exactly what the curve says, of pairs by position that of a
+ * triangle with as many. */
 START_TEST(calibrate_profile_prices_ops)
 {
     g_autoptr(LhProfile) profile = write_and_read();
@@ -259,9 +313,15 @@ START_TEST(calibrate_profile_prices_ops)
                             .head_dim = 64,
                             .mask = LH_MASK_CAUSAL };
     op.compute.kernel = lh_kernel_find("attention_fwd");
+    ck_assert_double_eq_tol(
+        (double)lh_cost_compute(&cost, &program, &op, NULL),
+        4.0 * 3 * 64 * (double)args->pairs / 93.5e9 * (1 + 85.25 / 333 + 12.5 / 333) * 1e12, 1);
+    args->mask = LH_MASK_POSITIONS;
+    args->nq = 100;
+    args->nk = 200;
+    args->pairs = 9000;
     ck_assert_double_eq_tol((double)lh_cost_compute(&cost, &program, &op, NULL),
-                            4.0 * 3 * 64 * (double)args->pairs / 93.5e9 * (1 + 85.25 / 333) * 1e12,
-                            1);
+                            4.0 * 3 * 64 * 9000 / 93.5e9 * (1 + 85.25 / 180 + 12.5 / 90) * 1e12, 1);
     ck_assert_int_eq(cost.provenance, LH_PROVENANCE_FITTED);
     *args = (LhKernelArgs){ .nq = 333, .batch = 1, .heads = 3, .groups = 3, .head_dim = 64 };
     op.compute.kernel = lh_kernel_find("merge");
@@ -395,7 +455,8 @@ START_TEST(collectives_take_what_their_last_member_takes)
 }
 END_TEST
 
-LH_TEST_MAIN("calibrate", calibrate_rate_is_recovered, calibrate_holdout_is_judged_only,
+LH_TEST_MAIN("calibrate", calibrate_rate_is_recovered, calibrate_rate_of_rectangles,
+             calibrate_no_length_is_negative, calibrate_holdout_is_judged_only,
              calibrate_rate_edges, calibrate_transfer_stands_outliers, calibrate_transfer_edges,
              calibrate_statistics, calibrate_profile_round_trip, calibrate_profile_prices_ops,
              calibrate_measures, interference_is_what_kernels_take_longer, interference_is_measured,

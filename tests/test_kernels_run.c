@@ -280,6 +280,47 @@ START_TEST(kernels_convert_the_same_on_levels)
 }
 END_TEST
 
+#define SUMMED 1300 /* more than a block of the kernel, not a multiple of one */
+
+/* Sums are those of fp32 in the order of the terms, rounded once, whatever the terms are. */
+static void
+check_sum(void)
+{
+    const enum lh_storage storages[] = { LH_STORAGE_FP32, LH_STORAGE_BF16, LH_STORAGE_FP16,
+                                         LH_STORAGE_FP64 };
+
+    for (unsigned s = 0; s < G_N_ELEMENTS(storages); s++) {
+        unsigned char data[3][8 * SUMMED], sum[8 * SUMMED];
+        const unsigned char *terms[3] = { data[0], data[1], data[2] };
+
+        for (unsigned k = 0; k < 3; k++)
+            for (uint64_t i = 0; i < SUMMED; i++)
+                lh_element_put(data[k], storages[s], i, normal() * exp(4 * normal()));
+        lh_element_put(data[0], storages[s], 7, INFINITY);
+        lh_element_put(data[1], storages[s], 7, -INFINITY);
+        for (uint32_t count = 1; count <= 3; count++) {
+            lh_elements_sum(terms, count, storages[s], SUMMED, sum);
+            for (uint64_t i = 0; i < SUMMED; i++) {
+                float want = (float)lh_element_get(data[0], storages[s], i);
+                unsigned char rounded[8];
+
+                for (uint32_t k = 1; k < count; k++)
+                    want += (float)lh_element_get(data[k], storages[s], i);
+                lh_element_put(rounded, storages[s], 0, (double)want);
+                ck_assert(isnan(want) ? isnan(lh_element_get(sum, storages[s], i))
+                                      : lh_element_get(sum, storages[s], i) ==
+                                            lh_element_get(rounded, storages[s], 0));
+            }
+        }
+    }
+}
+
+START_TEST(kernels_sum_in_order)
+{
+    on_levels(check_sum);
+}
+END_TEST
+
 /* ---- what is refused ---- */
 
 /* Every row has both versions; parts that do not divide the rows are refused, outputs untouched. */
@@ -319,5 +360,5 @@ END_TEST
 LH_TEST_MAIN("kernels_run", kernels_are_all_run, kernels_run_fp32, kernels_run_bf16,
              kernels_run_fp16, kernels_run_on_extreme_inputs, kernels_run_under_masks_by_position,
              kernels_see_what_the_rule_allows, kernels_convert_exactly,
-             kernels_convert_the_same_on_levels, kernels_refuse_what_they_cannot,
-             kernels_zero_makes_empty_accumulators)
+             kernels_convert_the_same_on_levels, kernels_sum_in_order,
+             kernels_refuse_what_they_cannot, kernels_zero_makes_empty_accumulators)

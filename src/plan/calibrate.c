@@ -16,28 +16,30 @@
 #include <math.h>
 #include <string.h>
 
-#define HEADS_MIN 2
-#define HEAD_ROWS                                                                                  \
-    512 /* of all heads of a call, at least: a call of few is over before it is timed */
-#define TRAFFIC_HEADS 4
-#define TRAFFIC_HEAD_DIM 64
-#define POINTS_MAX 16
+/* Rows of all heads of a call: operands that no cache of a core holds, as those of a step. */
+#define HEAD_ROWS 8192
+#define HEAD_ROWS_QUICK 2048
+#define TRAFFIC_HEADS 32
+#define TRAFFIC_HEAD_DIM 128
 #define TRANSFER_REPEATS_MAX 3
 
+/* Tokens of a block. */
 typedef struct {
-    uint64_t length;
+    uint64_t queries, keys;
     bool holdout;
-} Length;
+} Block;
 
-static const Length lengths_full[] = { { 16, false },  { 32, false }, { 64, false },
-                                       { 128, false }, { 192, true }, { 256, false },
-                                       { 512, false }, { 768, true }, { 1024, false } };
-static const Length lengths_quick[] = {
-    { 16, false }, { 64, false }, { 256, false }, { 384, true }, { 512, false }
-};
-static const uint32_t head_dims[] = { 64, 128 };                 /* the first one alone if quick */
-static const uint64_t traffic_rows[] = { 128, 512, 2048, 1024 }; /* the last one is held out */
-static const uint64_t softmax_rows[] = { 64, 128, 256, 192 };    /* likewise, and as many keys */
+/* From the tiles of the kernels on, in the order of their keys: a shorter block costs as much as a
+ * tile. Squares alone where queries and keys cannot differ. */
+static const Block blocks_full[] = { { 64, 64 },   { 512, 64 },        { 128, 128 },
+                                     { 64, 256 },  { 192, 192, true }, { 256, 256 },
+                                     { 512, 128 }, { 128, 512 },       { 256, 512, true },
+                                     { 512, 512 }, { 768, 768, true }, { 1024, 1024 } };
+static const Block blocks_quick[] = { { 64, 64 },   { 256, 64 },        { 64, 256 },
+                                      { 256, 256 }, { 384, 384, true }, { 512, 512 } };
+static const uint32_t head_dims[] = { 64, 128 };               /* the first one alone if quick */
+static const uint64_t traffic_rows[] = { 64, 256, 1024, 512 }; /* the last one is held out */
+static const uint64_t softmax_rows[] = { 64, 128, 256, 192 };  /* likewise, and as many keys */
 G_STATIC_ASSERT(G_N_ELEMENTS(traffic_rows) == G_N_ELEMENTS(softmax_rows));
 static const uint64_t transfer_bytes[] = { 4 << 10, 16 << 10, 64 << 10, 256 << 10,
                                            1 << 20, 4 << 20,  16 << 20 };
@@ -131,11 +133,17 @@ lh_calibrate_attention_args(uint64_t n, bool causal, uint32_t heads, uint32_t he
 
 /* The same for products that have rows of queries, or of keys, alone. */
 static LhKernelArgs
-block_args(const LhKernel *kernel, uint64_t n, bool causal, uint32_t head_dim)
+block_args(const Job *job, const LhKernel *kernel, const Block *block, bool causal,
+           uint32_t head_dim)
 {
+    const uint64_t rows = job->params->quick ? HEAD_ROWS_QUICK : HEAD_ROWS;
+    const uint64_t longest = MAX(block->queries, block->keys);
     LhKernelArgs args =
-        lh_calibrate_attention_args(n, causal, (uint32_t)MAX(HEADS_MIN, HEAD_ROWS / n), head_dim);
+        lh_calibrate_attention_args(longest, causal, (uint32_t)(rows / longest), head_dim);
 
+    args.nq = block->queries;
+    args.nk = block->keys;
+    args.pairs = causal ? args.pairs : args.nq * args.nk;
     if (!has_rows(kernel, false))
         args.nq = args.pairs = 0;
     if (!has_rows(kernel, true))
@@ -143,34 +151,52 @@ block_args(const LhKernel *kernel, uint64_t n, bool causal, uint32_t head_dim)
     return args;
 }
 
+/* Whether the kernel takes a block of as many queries and keys as it likes. */
+static bool
+takes(const LhKernel *kernel, const Block *block, bool causal)
+{
+    return block->queries == block->keys ||
+           (!causal && !kernel->linear && has_rows(kernel, false) && has_rows(kernel, true));
+}
+
 static bool
 fit_rate(const Job *job, LhKernelId id, LhKernelRate *rate, GError **error)
 {
     const LhCalibrateParams *p = job->params;
     const LhKernel *kernel = lh_kernels[id];
-    const Length *lengths = p->quick ? lengths_quick : lengths_full;
-    const size_t count = p->quick ? G_N_ELEMENTS(lengths_quick) : G_N_ELEMENTS(lengths_full);
-    LhRatePoint points[POINTS_MAX];
+    const Block *blocks = p->quick ? blocks_quick : blocks_full;
+    const size_t count = p->quick ? G_N_ELEMENTS(blocks_quick) : G_N_ELEMENTS(blocks_full);
+    LhRatePoint points[G_N_ELEMENTS(blocks_full)];
     LhResiduals residuals;
+    LhRateFit fit;
+    size_t taken = 0;
     double spread = 0;
 
     for (size_t i = 0; i < count; i++) {
         const LhKernelArgs args =
-            block_args(kernel, lengths[i].length, rate->mask == 1, (uint32_t)rate->head_dim);
+            block_args(job, kernel, &blocks[i], rate->mask == 1, (uint32_t)rate->head_dim);
+        LhRatePoint *point = &points[taken];
 
-        points[i] = (LhRatePoint){ .length = (double)lengths[i].length,
-                                   .flops = (double)kernel->flops(&args),
-                                   .holdout = lengths[i].holdout };
-        if (!time_kernel(job, id, &args, &points[i].seconds, &spread, error))
+        if (!takes(kernel, &blocks[i], rate->mask == 1))
+            continue;
+        *point = (LhRatePoint){ .keys = (double)blocks[i].keys,
+                                .queries = (double)blocks[i].queries,
+                                .flops = (double)kernel->flops(&args),
+                                .holdout = blocks[i].holdout };
+        if (!time_kernel(job, id, &args, &point->seconds, &spread, error))
             return false;
+        taken++;
     }
-    if (!lh_fit_rate(points, count, &rate->rate, &rate->half_length, &residuals)) {
+    if (!lh_fit_rate(points, taken, &fit, &residuals)) {
         g_set_error(error, LH_ERROR, LH_ERROR_NO, "kernel %s: no curve fits what was measured",
                     kernel->name);
         return false;
     }
-    rate->length_min = lengths[0].length;
-    rate->length_max = lengths[count - 1].length;
+    rate->rate = fit.rate;
+    rate->half_length = fit.half_length;
+    rate->query_half_length = fit.query_half_length;
+    rate->length_min = blocks[0].keys;
+    rate->length_max = blocks[count - 1].keys;
     rate->residuals = lh_calibrate_residuals(&residuals, spread);
     return true;
 }
@@ -570,6 +596,8 @@ write_rates(LhJsonWriter *w, const LhCalibration *c)
         lh_jsonw_uint(w, "head_dim", rate->head_dim);
         write_unit(w, "rate", lh_format_flops(rate->rate));
         lh_jsonw_double(w, "half_length", rate->half_length);
+        if (rate->query_half_length > 0)
+            lh_jsonw_double(w, "query_half_length", rate->query_half_length);
         if (rate->length_min > 0)
             lh_jsonw_uint(w, "length_min", rate->length_min);
         if (rate->length_max > 0)

@@ -35,8 +35,8 @@ static const Size lengths_quick[] = {
 };
 static const uint32_t head_dims[] = { 128, 64 }; /* the first one alone if quick */
 /* Of these the last one is held out. */
-static const uint64_t rows_full[] = { 16384, 65536, 262144, 131072 };
-static const uint64_t rows_quick[] = { 4096, 8192, 32768, 16384 };
+static const uint64_t rows_full[] = { 1024, 4096, 16384, 8192 };
+static const uint64_t rows_quick[] = { 256, 512, 2048, 1024 };
 static const Size messages[] = { { 4 << 10, false }, { 64 << 10, false }, { 256 << 10, true },
                                  { 1 << 20, false }, { 4 << 20, false },  { 16 << 20, false },
                                  { 32 << 20, true }, { 64 << 20, false } };

@@ -156,9 +156,14 @@ add_kernel_constants(LhTable *table, const LhDevice *d)
         g_autofree char *name =
             g_strdup_printf("%s %s d%" G_GUINT64_FORMAT, rate->kernel,
                             rate->mask != 0 ? "causal" : "full", rate->head_dim);
-        g_autofree char *value = g_strdup_printf("%s / (1 + %.0f / s)", flops, rate->half_length);
+        GString *value = g_string_new(NULL);
 
-        add_constant(table, name, value, rate->provenance, rate->source);
+        g_string_printf(value, "%s / (1 + %.0f / s", flops, rate->half_length);
+        if (rate->query_half_length > 0)
+            g_string_append_printf(value, " + %.0f / q", rate->query_half_length);
+        g_string_append_c(value, ')');
+        add_constant(table, name, value->str, rate->provenance, rate->source);
+        g_string_free(value, TRUE);
     }
 }
 

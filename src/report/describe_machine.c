@@ -38,6 +38,7 @@ lh_describe_rates(const LhCalibration *c)
     lh_table_column(table, "head_dim", "d", NULL, true);
     lh_table_column(table, "rate", "R_inf", NULL, true);
     lh_table_column(table, "half_length", "s0", "tokens", true);
+    lh_table_column(table, "query_half_length", "s1", "tokens", true);
     residual_columns(table);
     for (guint i = 0; i < c->rates->len; i++) {
         const LhKernelRate *rate = &g_array_index(c->rates, LhKernelRate, i);
@@ -48,6 +49,7 @@ lh_describe_rates(const LhCalibration *c)
         lh_table_cell_printf(table, "%" G_GUINT64_FORMAT, rate->head_dim);
         lh_cell_unit(table, lh_format_flops(rate->rate), rate->rate);
         lh_table_cell_printf(table, "%.1f", rate->half_length);
+        lh_table_cell_printf(table, "%.1f", rate->query_half_length);
         residual_cells(table, &rate->residuals);
     }
     return table;

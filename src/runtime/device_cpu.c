@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/rows.h"
 #include "runtime/pin.h"
 
 #include <stdlib.h>
@@ -149,13 +149,8 @@ cpu_sum(LhDeviceState *device, const LhDeviceSum *s, LhDeviceStream stream)
 {
     (void)device;
     (void)stream;
-    for (uint64_t i = 0; i < s->elements; i++) {
-        float total = (float)lh_element_get(s->terms[0], s->storage, i);
-
-        for (uint32_t k = 1; k < s->count; k++)
-            total += (float)lh_element_get(s->terms[k], s->storage, i);
-        lh_element_put(s->sum, s->storage, i, (double)total);
-    }
+    lh_elements_sum((const unsigned char *const *)s->terms, s->count, s->storage, s->elements,
+                    s->sum);
     return LH_STATUS_OK;
 }
 

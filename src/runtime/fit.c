@@ -3,6 +3,7 @@
 
 #include <glib.h>
 #include <math.h>
+#include <string.h>
 
 static int
 by_value(const void *a, const void *b)
@@ -23,21 +24,39 @@ lh_median(double *values, size_t count)
 
 /* ---- rates ---- */
 
-static double
-rate_seconds(const LhRatePoint *p, double a, double b)
+#define TERMS 3
+#define SINGULAR 1e-9 /* of a pivot before elimination: what is left of it is rounding */
+
+/* What the time is a sum of: each term with a factor that is to be found. */
+static void
+terms_of(const LhRatePoint *p, double terms[TERMS])
 {
-    return p->flops * (a + b / p->length);
+    terms[0] = p->flops;
+    terms[1] = p->flops / p->keys;
+    terms[2] = p->flops / p->queries;
+}
+
+static double
+rate_seconds(const LhRatePoint *p, const double factors[TERMS])
+{
+    double terms[TERMS], seconds = 0;
+
+    terms_of(p, terms);
+    for (unsigned i = 0; i < TERMS; i++)
+        seconds += factors[i] * terms[i];
+    return seconds;
 }
 
 static void
-judge_rate(const LhRatePoint *points, size_t count, double a, double b, LhResiduals *residuals)
+judge_rate(const LhRatePoint *points, size_t count, const double factors[TERMS],
+           LhResiduals *residuals)
 {
     g_autofree double *fitted = g_new(double, count);
     size_t fitted_count = 0;
 
     *residuals = (LhResiduals){ 0 };
     for (size_t i = 0; i < count; i++) {
-        const double off = fabs(rate_seconds(&points[i], a, b) / points[i].seconds - 1);
+        const double off = fabs(rate_seconds(&points[i], factors) / points[i].seconds - 1);
 
         if (points[i].holdout) {
             residuals->holdout = fmax(residuals->holdout, off);
@@ -49,39 +68,96 @@ judge_rate(const LhRatePoint *points, size_t count, double a, double b, LhResidu
     residuals->median = lh_median(fitted, fitted_count);
 }
 
-/* Least squares of (a u + b v - 1), u = flops / seconds, v = u / length; both of a and b at least
- * 0. */
-bool
-lh_fit_rate(const LhRatePoint *points, size_t count, double *rate, double *half_length,
-            LhResiduals *residuals)
+/* The normal equations of least squares of (sum of factors x terms / seconds - 1). */
+typedef struct {
+    double products[TERMS][TERMS], sums[TERMS];
+} Normal;
+
+static size_t
+add_points(const LhRatePoint *points, size_t count, Normal *normal)
 {
-    double uu = 0, uv = 0, vv = 0, us = 0, vs = 0, a, b;
     size_t fitted = 0;
 
+    *normal = (Normal){ 0 };
     for (size_t i = 0; i < count; i++) {
-        const double u = points[i].flops / points[i].seconds;
-        const double v = u / points[i].length;
+        double terms[TERMS];
 
         if (points[i].holdout)
             continue;
-        uu += u * u;
-        uv += u * v;
-        vv += v * v;
-        us += u;
-        vs += v;
+        terms_of(&points[i], terms);
+        for (unsigned r = 0; r < TERMS; r++) {
+            for (unsigned c = 0; c < TERMS; c++)
+                normal->products[r][c] += terms[r] * terms[c] / pow(points[i].seconds, 2);
+            normal->sums[r] += terms[r] / points[i].seconds;
+        }
         fitted++;
     }
-    if (fitted < 2)
-        return false;
-    b = (uu * vs - uv * us) / (uu * vv - uv * uv);
-    a = (us - b * uv) / uu;
-    if (!(b > 0) || !(a > 0)) {
-        b = 0;
-        a = us / uu;
+    return fitted;
+}
+
+/* The factors of the terms in the bit set @chosen, others 0, by elimination: the equations of least
+ * squares are positive definite unless terms are one, and need no pivoting. False if they are, or
+ * if a factor is not above 0. */
+static bool
+solve(Normal n, unsigned chosen, double factors[TERMS])
+{
+    bool ok = true;
+
+    for (unsigned i = 0; i < TERMS; i++) {
+        const double before = n.products[i][i];
+
+        factors[i] = 0;
+        for (unsigned k = 0; k < i && (chosen >> i & 1) != 0; k++) {
+            const double share = n.products[i][k] / n.products[k][k];
+
+            if ((chosen >> k & 1) == 0)
+                continue;
+            for (unsigned c = k; c < TERMS; c++)
+                n.products[i][c] -= share * n.products[k][c];
+            n.sums[i] -= share * n.sums[k];
+        }
+        ok = ok && ((chosen >> i & 1) == 0 || n.products[i][i] > SINGULAR * before);
     }
-    judge_rate(points, count, a, b, residuals);
-    *rate = 1 / a;
-    *half_length = b / a;
+    for (unsigned i = TERMS; ok && i-- > 0;) {
+        for (unsigned c = i + 1; c < TERMS; c++)
+            n.sums[i] -= factors[c] * n.products[i][c];
+        factors[i] = (chosen >> i & 1) != 0 ? n.sums[i] / n.products[i][i] : 0;
+        ok = (chosen >> i & 1) == 0 || factors[i] > 0;
+    }
+    return ok;
+}
+
+/* How much of the sum of squares goes away with these factors, which solve the equations. */
+static double
+explained(const Normal *n, const double factors[TERMS])
+{
+    double sum = 0;
+
+    for (unsigned i = 0; i < TERMS; i++)
+        sum += factors[i] * n->sums[i];
+    return sum;
+}
+
+bool
+lh_fit_rate(const LhRatePoint *points, size_t count, LhRateFit *fit, LhResiduals *residuals)
+{
+    /* The rate alone, with one length, with both: the best of those without a negative length. */
+    static const unsigned choices[] = { 1, 1 | 2, 1 | 4, 1 | 2 | 4 };
+    double best[TERMS] = { 0 }, most = -INFINITY;
+    Normal normal;
+
+    if (add_points(points, count, &normal) < 2)
+        return false;
+    for (unsigned i = 0; i < G_N_ELEMENTS(choices); i++) {
+        double factors[TERMS];
+
+        if (!solve(normal, choices[i], factors) || explained(&normal, factors) <= most)
+            continue;
+        most = explained(&normal, factors);
+        memcpy(best, factors, sizeof(best));
+    }
+    judge_rate(points, count, best, residuals);
+    *fit = (LhRateFit){ 1 / best[0], best[1] / best[0], best[2] / best[0] };
     return true;
 }
 

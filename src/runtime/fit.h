@@ -13,19 +13,25 @@ typedef struct {
     double holdout;       /* worst of those that were not */
 } LhResiduals;
 
-/* One timed call: flops of them at block length @length took @seconds. */
+/* One timed call: flops of them in a block of @keys by @queries tokens took @seconds. */
 typedef struct {
-    double length, flops, seconds;
+    double keys, queries, flops, seconds;
     bool holdout; /* not fitted, only judged */
 } LhRatePoint;
 
+/* R = R_inf / (1 + s0 / keys + s1 / queries). */
+typedef struct {
+    double rate;              /* R_inf, flop/s */
+    double half_length;       /* s0, tokens */
+    double query_half_length; /* s1, tokens */
+} LhRateFit;
+
 /*
- * Fits R(s) = R_inf / (1 + s0 / s) by least squares of relative residuals of the time: linear in 1
- * / R_inf and s0 / R_inf. False if fewer than two points are to be fitted; s0 is 0 where times
- * would ask for less.
+ * By least squares of relative residuals of the time: linear in 1 / R_inf, s0 / R_inf and s1 /
+ * R_inf. Of these the last two are 0 where times would ask for less, and s1 also where all points
+ * have as many queries as keys. False if fewer than two points are to be fitted.
  */
-bool lh_fit_rate(const LhRatePoint *points, size_t count, double *rate, double *half_length,
-                 LhResiduals *residuals);
+bool lh_fit_rate(const LhRatePoint *points, size_t count, LhRateFit *fit, LhResiduals *residuals);
 
 /* One transfer. */
 typedef struct {

@@ -8,10 +8,13 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <string.h>
 #include <time.h>
 
 #define NS_PER_S 1e9
-#define FLUSH_BYTES (UINT64_C(4) << 20) /* more than caches of one core, less than those shared */
+#define PATTERN 4096 /* elements, after which an operand repeats itself */
+/* More than the caches of a core and its share of those that cores have in common. */
+#define FLUSH_BYTES (UINT64_C(32) << 20)
 
 const char *const lh_statistic_names[] = { "median", "best", NULL };
 
@@ -56,32 +59,53 @@ lh_measure_elements(const LhKernel *kernel, const LhKernelArgs *a, unsigned oper
         return kernel->operand_elements(a, operand);
     if (kind == LH_TENSOR_SCORES || kind == LH_TENSOR_PROBS || kind == LH_TENSOR_DSCORES)
         return heads * a->nq * a->nk;
-    if (kind == LH_TENSOR_STATE || kind == LH_TENSOR_DSTATE)
+    if (kind == LH_TENSOR_STATE || kind == LH_TENSOR_DSTATE ||
+        (kind == LH_TENSOR_ANY && kernel->linear)) /* either of them */
         return heads * a->head_dim * a->head_dim * MAX(a->states, 1);
     return MAX(MAX(q, kv), 1);
 }
 
-/*
- * An operand with numbers that are valid as any: the log-sum-exp is that of as many keys with
- * logits of about 0, so that no power over- or underflows.
- */
+/* Numbers that are valid as any operand: the log-sum-exp is that of as many keys with logits of
+ * about 0, so that no power over- or underflows. */
+static double
+value_of(const LhOperand *o, const LhKernelArgs *a, uint64_t element)
+{
+    if (o->kind == LH_TENSOR_LSE || o->kind == LH_TENSOR_DELTA)
+        return log((double)MAX(a->nk, 1));
+    if (o->kind == LH_TENSOR_ACC || o->kind == LH_TENSOR_OUT)
+        return 1;
+    return 0.1 * sin((double)element);
+}
+
+unsigned char *
+lh_measure_operand(const LhKernel *kernel, const LhKernelArgs *args, unsigned operand,
+                   LhDtype dtype, uint64_t *bytes)
+{
+    const LhOperand *o = &kernel->operands[operand];
+    const enum lh_storage storage = lh_measure_storage(o, dtype);
+    const uint64_t count = lh_measure_elements(kernel, args, operand);
+    const uint64_t first = MIN(count, PATTERN);
+    unsigned char *data;
+
+    *bytes = count * sizeof(float);
+    data = g_aligned_alloc(count, sizeof(float), LH_SCRATCH_ALIGN);
+    for (uint64_t i = 0; i < first; i++)
+        lh_element_put(data, storage, i, value_of(o, args, i));
+    for (uint64_t done = first * lh_storage_bytes(storage); done < *bytes;) {
+        const uint64_t more = MIN(done, *bytes - done);
+
+        memcpy(data + done, data, more);
+        done += more;
+    }
+    return data;
+}
+
 static LhView
 make_operand(const LhKernel *kernel, const LhKernelArgs *a, unsigned operand, LhDtype dtype)
 {
-    const LhOperand *o = &kernel->operands[operand];
-    const uint64_t count = lh_measure_elements(kernel, a, operand);
-    const bool statistic = o->kind == LH_TENSOR_LSE || o->kind == LH_TENSOR_DELTA;
-    float *data = g_aligned_alloc(count, sizeof(float), LH_SCRATCH_ALIGN);
-    LhView view = { .data = (unsigned char *)data,
-                    .parts = 1,
-                    .part_bytes = count * sizeof(float),
-                    .storage = lh_measure_storage(o, dtype) };
+    LhView view = { .parts = 1, .storage = lh_measure_storage(&kernel->operands[operand], dtype) };
 
-    for (uint64_t i = 0; i < count; i++)
-        data[i] = statistic ? logf((float)MAX(a->nk, 1)) : 1;
-    for (uint64_t i = 0;
-         i < count && !statistic && o->kind != LH_TENSOR_ACC && o->kind != LH_TENSOR_OUT; i++)
-        lh_element_put(view.data, view.storage, i, 0.1 * sin((double)i));
+    view.data = lh_measure_operand(kernel, a, operand, dtype, &view.part_bytes);
     return view;
 }
 

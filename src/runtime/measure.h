@@ -42,6 +42,11 @@ bool lh_measure_kernel(const LhMeasureParams *params, LhKernelId kernel, const L
 enum lh_storage lh_measure_storage(const LhOperand *operand, LhDtype dtype);
 uint64_t lh_measure_elements(const LhKernel *kernel, const LhKernelArgs *args, unsigned operand);
 
+/* The operand in host memory, aligned to LH_SCRATCH_ALIGN, with numbers that are valid as any, and
+ * room for statistics in @bytes. Caller frees with g_aligned_free(). */
+unsigned char *lh_measure_operand(const LhKernel *kernel, const LhKernelArgs *args,
+                                  unsigned operand, LhDtype dtype, uint64_t *bytes);
+
 /*
  * What the executor's host takes to issue one op, and to go on after all earlier ones are complete.
  * Medians: that a thread has to be woken is part of it, and the best would be the one time that it

@@ -2,14 +2,12 @@
 #include "runtime/measure_device.h"
 
 #include "base/error.h"
-#include "kernels/cpu/rows.h"
 #include "runtime/fit.h"
 
 #include <math.h>
 #include <string.h>
 
 #define FLUSH_BYTES (UINT64_C(256) << 20) /* more than any GPU's L2 */
-#define PATTERN 4096                      /* elements, after which an operand repeats itself */
 
 typedef struct {
     LhDeviceState *state;
@@ -27,38 +25,7 @@ struct _LhBench {
 
 /* ---- operands ---- */
 
-/* Numbers that are valid as any operand: see measure.c. */
-static double
-value_of(const LhOperand *o, const LhKernelArgs *a, uint64_t element)
-{
-    if (o->kind == LH_TENSOR_LSE || o->kind == LH_TENSOR_DELTA)
-        return log((double)MAX(a->nk, 1));
-    if (o->kind == LH_TENSOR_ACC || o->kind == LH_TENSOR_OUT)
-        return 1;
-    return 0.1 * sin((double)element);
-}
-
-/* The operand in host memory; caller frees. */
-static unsigned char *
-make_operand(const LhKernel *kernel, const LhKernelArgs *a, unsigned operand, LhDtype dtype,
-             uint64_t *bytes)
-{
-    const LhOperand *o = &kernel->operands[operand];
-    const enum lh_storage storage = lh_measure_storage(o, dtype);
-    const uint64_t count = lh_measure_elements(kernel, a, operand);
-    const uint64_t first = MIN(count, PATTERN) * lh_storage_bytes(storage);
-    unsigned char *data;
-
-    *bytes = count * sizeof(float); /* enough for statistics, too */
-    data = g_malloc(*bytes);
-    for (uint64_t i = 0; i < MIN(count, PATTERN); i++)
-        lh_element_put(data, storage, i, value_of(o, a, i));
-    for (uint64_t done = first; done < *bytes; done += MIN(done, *bytes - done))
-        memcpy(data + done, data, MIN(done, *bytes - done));
-    return data;
-}
-
-/* Loads it into all devices. */
+/* Loads the operand into all devices. */
 static bool
 load_operand(LhBench *b, LhKernelId kernel, const LhKernelArgs *args, unsigned operand,
              LhDtype dtype, GError **error)
@@ -66,9 +33,10 @@ load_operand(LhBench *b, LhKernelId kernel, const LhKernelArgs *args, unsigned o
     const LhRunDevice *device = b->params.device;
     const LhOperand *o = &lh_kernels[kernel]->operands[operand];
     uint64_t bytes;
-    g_autofree unsigned char *data = make_operand(lh_kernels[kernel], args, operand, dtype, &bytes);
+    unsigned char *data = lh_measure_operand(lh_kernels[kernel], args, operand, dtype, &bytes);
+    bool ok = true;
 
-    for (uint32_t i = 0; i < b->params.count; i++) {
+    for (uint32_t i = 0; ok && i < b->params.count; i++) {
         Gpu *g = &b->gpus[i];
         LhView *view = &g->call.operands[operand];
 
@@ -76,12 +44,12 @@ load_operand(LhBench *b, LhKernelId kernel, const LhKernelArgs *args, unsigned o
                           .parts = 1,
                           .part_bytes = bytes,
                           .storage = lh_measure_storage(o, dtype) };
-        if (view->data == NULL ||
-            !device->load(g->state, view->data, data, bytes, g->stream, error) ||
-            !lh_device_finish(device, g->state, g->stream, NULL, NULL, error))
-            return false;
+        ok = view->data != NULL &&
+             device->load(g->state, view->data, data, bytes, g->stream, error) &&
+             lh_device_finish(device, g->state, g->stream, NULL, NULL, error);
     }
-    return true;
+    g_aligned_free(data);
+    return ok;
 }
 
 static bool

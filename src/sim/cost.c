@@ -1,10 +1,11 @@
 /*
  * Kernel times. Attention: flops over a fitted rate R(s) = R_inf / (1 + s0/s), s the key length of
- * the block, times the rounding of the thread blocks to whole waves of SMs. Linear attention: flops
- * at a share of the matrix units' peak, likewise rounded, and so products with scores that are
- * written out; products outside attention by tiles (product_cost.h). Everything else: memory
- * traffic at the rate that elementwise kernels reach. What a device file does not know falls back
- * to the roofline. What is left out: caches, clocks and power.
+ * the block (on processors also 1 + s0/s + s1/q, q its length of queries), times the rounding of
+ * the thread blocks to whole waves of SMs. Linear attention: flops at a share of the matrix units'
+ * peak, likewise rounded, and so products with scores that are written out; products outside
+ * attention by tiles (product_cost.h). Everything else: memory traffic at the rate that elementwise
+ * kernels reach. What a device file does not know falls back to the roofline. What is left out:
+ * caches, clocks and power.
  */
 #include "sim/cost.h"
 
@@ -190,6 +191,30 @@ lh_cost_is_triangle(const LhKernelArgs *args, double *keys)
     return true;
 }
 
+/* The length of queries of a block, by the same rule: of pairs by position, how many see a key. */
+static double
+queries_of(const LhKernelArgs *args, bool triangle)
+{
+    if (args->mask != LH_MASK_POSITIONS || args->nk == 0)
+        return (double)MAX(args->nq, 1);
+    return fmax(fmin((triangle ? 2 : 1) * (double)args->pairs / (double)args->nk, (double)args->nq),
+                1);
+}
+
+/* By the formula of curves, without tiles. */
+static double
+formula_seconds(const LhDevice *device, const LhKernelRate *curve, LhKernelId kernel,
+                const LhKernelArgs *args, double *rounding)
+{
+    double keys;
+    const bool triangle = lh_cost_is_triangle(args, &keys);
+    const double short_of =
+        curve->half_length / keys + curve->query_half_length / queries_of(args, triangle);
+
+    *rounding = wave_rounding(device, args);
+    return (double)lh_kernels[kernel]->flops(args) / curve->rate * (1 + short_of) * *rounding;
+}
+
 static double
 curve_seconds(LhCost *cost, const LhKernelRate curves[2], const LhOp *op, double *rounding)
 {
@@ -199,9 +224,7 @@ curve_seconds(LhCost *cost, const LhKernelRate curves[2], const LhOp *op, double
 
     use_fit(cost, curve->provenance, &curve->residuals);
     note_extrapolation(cost, curve, keys);
-    *rounding = wave_rounding(cost->device, args);
-    return (double)lh_kernels[op->compute.kernel]->flops(args) / curve->rate *
-           (1 + curve->half_length / keys) * *rounding;
+    return formula_seconds(cost->device, curve, op->compute.kernel, args, rounding);
 }
 
 /* --- kernels by their tiles ---------------------------------------------------------------------
@@ -420,13 +443,12 @@ lh_cost_curve_call(const LhDevice *device, const LhKernelRate *curve, LhKernelId
                    const LhKernelArgs *args)
 {
     const bool bwd = lh_kernels[kernel]->effect == LH_EFFECT_ATTEND_GRAD;
-    double keys;
+    double keys, rounding;
     const bool triangle = lh_cost_is_triangle(args, &keys);
     LhAttentionRow row;
 
     if (!is_tiled(device, lh_kernels[kernel]))
-        return (double)lh_kernels[kernel]->flops(args) / curve->rate *
-               (1 + curve->half_length / keys) * wave_rounding(device, args);
+        return formula_seconds(device, curve, kernel, args, &rounding);
     row = row_of_curve(device, curve, bwd, triangle);
     return lh_attention_tiles_seconds(
         &row, lh_attention_load(&row, device->sm_count, args, 1, 1, false).flops, false);

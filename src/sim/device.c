@@ -92,6 +92,14 @@ static const LhField kernel_fields[] = {
       .min = 0,
       .max = LENGTH_MAX,
       .description = "s0, the length in tokens at which half of the rate is reached." },
+    { .name = "query_half_length",
+      .type = LH_FIELD_DOUBLE,
+      .offset = offsetof(LhKernelRate, query_half_length),
+      .min = 0,
+      .max = LENGTH_MAX,
+      .description = "s1 of R(s, q) = R_inf / (1 + s0 / s + s1 / q), q the tokens of queries of "
+                     "the block: what keys cost whoever reads them, on devices whose tiles have "
+                     "one row, as processors. Absent: 0." },
     LENGTH(length_min, "Shortest block, in tokens, that the curve was fitted to; beyond it the "
                        "curve is extrapolated. Absent if not stated."),
     LENGTH(length_max, "Longest block that the curve was fitted to, likewise."),
@@ -568,6 +576,7 @@ interpolate(const LhKernelRate *below, const LhKernelRate *above, uint64_t head_
     rate.head_dim = head_dim;
     rate.rate += share * (above->rate - below->rate);
     rate.half_length += share * (above->half_length - below->half_length);
+    rate.query_half_length += share * (above->query_half_length - below->query_half_length);
     rate.provenance = MAX(below->provenance, above->provenance);
     rate.length_min = MAX(below->length_min, above->length_min);
     rate.length_max = MIN(below->length_max, above->length_max);

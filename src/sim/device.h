@@ -1,6 +1,7 @@
 /*
  * Devices: what one GPU does in a second. Attention rates follow R(s) = R_inf / (1 + s0 / s), s the
- * key length of the block; every number carries where it came from.
+ * key length of the block, on processors R(s, q) = R_inf / (1 + s0 / s + s1 / q), q that of
+ * queries; every number carries where it came from.
  */
 #pragma once
 
@@ -30,8 +31,10 @@ typedef struct {
     char *kernel; /* row of the kernel table, e.g. "attention_fwd" */
     int mask;     /* 0 full, 1 causal */
     uint64_t head_dim;
-    double rate;        /* R_inf, flop/s */
-    double half_length; /* s0, tokens: the length at which half of R_inf is reached */
+    double rate;              /* R_inf, flop/s */
+    double half_length;       /* s0, tokens of keys: the length at which half of R_inf is reached */
+    double query_half_length; /* s1, tokens of queries, likewise; 0: how many there are does not
+                                 matter, as on GPUs, which count them by tiles */
     /* Tokens: the shortest and the longest block that the curve was fitted to; 0: not stated.
      * Beyond them it is extrapolated. */
     uint64_t length_min, length_max;

@@ -73,6 +73,26 @@ lh_elements_add(const LhCall *call, bool add)
 }
 
 void
+lh_elements_sum(const unsigned char *const *terms, uint32_t count, enum lh_storage storage,
+                uint64_t elements, unsigned char *sum)
+{
+    const uint32_t size = lh_storage_bytes(storage);
+    float total[BLOCK], term[BLOCK];
+
+    for (uint64_t i = 0; i < elements; i += BLOCK) {
+        const uint64_t block = elements - i < BLOCK ? elements - i : BLOCK;
+
+        lh_cpu()->to_fp32(total, terms[0] + i * size, storage, block);
+        for (uint32_t k = 1; k < count; k++) {
+            lh_cpu()->to_fp32(term, terms[k] + i * size, storage, block);
+            for (uint64_t c = 0; c < block; c++)
+                total[c] += term[c];
+        }
+        lh_cpu()->from_fp32(sum + i * size, storage, total, block);
+    }
+}
+
+void
 lh_keys_copy(const LhCall *call, LhRows from, LhRows to)
 {
     const LhKernelArgs *a = call->args;

@@ -14,6 +14,11 @@
  */
 enum lh_status lh_elements_add(const LhCall *call, bool add);
 
+/* sum = the terms, of which there is one at least, added up in fp32 in their order and rounded once
+ * to @storage; the same bits on all levels. @sum is none of them. */
+void lh_elements_sum(const unsigned char *const *terms, uint32_t count, enum lh_storage storage,
+                     uint64_t elements, unsigned char *sum);
+
 /* to = from, of the call's key rows, rounded likewise. */
 void lh_keys_copy(const LhCall *call, LhRows from, LhRows to);
 
