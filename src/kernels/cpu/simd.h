@@ -140,6 +140,26 @@ lh_take(LhScratch *s, size_t floats)
     return taken;
 }
 
+#define LH_ROWS_AHEAD 8 /* what so many take to be converted hides the latency of memory */
+
+/*
+ * Row @row of @rows is about to be read: those that follow it are asked for. Rows of a head lie as
+ * far apart as all heads are long, where no processor expects the next one. (Inline also since gcc
+ * takes a function that does nothing else for one without effect, and leaves out its calls.)
+ */
+LH_INLINE void
+lh_expect_row(const LhRows *t, uint64_t sequence, uint64_t row, uint64_t rows, uint32_t head)
+{
+    const size_t bytes = t->dim * lh_storage_bytes(t->storage);
+    const char *next;
+
+    if (row + LH_ROWS_AHEAD >= rows)
+        return;
+    next = lh_rows_at(t, sequence, row + LH_ROWS_AHEAD, head);
+    for (size_t i = 0; i < bytes; i += LH_SCRATCH_ALIGN)
+        __builtin_prefetch(next + i);
+}
+
 typedef struct {
     float *c;
     size_t c_stride;      /* from row to row */

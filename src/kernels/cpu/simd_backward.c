@@ -77,6 +77,7 @@ delta_of(const Backward *w, uint64_t i)
 
     if (b->delta.data != NULL)
         return *lh_stat_at(&b->delta, w->sequence, i, w->head);
+    lh_expect_row(&b->o, w->sequence, i, b->args->nq, w->head);
     LH_SIMD(to_fp32)(w->row, lh_rows_at(&b->o, w->sequence, i, w->head), b->o.storage, w->dim);
     LH_SIMD(to_fp32)
     (w->other_row, lh_rows_at(&b->dout, w->sequence, i, w->head), b->dout.storage, w->dim);
@@ -236,6 +237,7 @@ write_rows(const Backward *w, const LhRows *tensor, uint64_t rows, float *sums, 
         for (size_t c = 0; c < w->dim; c++)
             sum[c] *= scale;
         if (w->b->load) {
+            lh_expect_row(tensor, w->sequence, r, rows, head);
             LH_SIMD(to_fp32)(w->row, target, tensor->storage, w->dim);
             for (size_t c = 0; c < w->dim; c++)
                 sum[c] += w->row[c];

@@ -62,8 +62,10 @@ begin_tile(Forward *w, uint64_t i, size_t rows)
         w->m[r] =
             loaded && !f->linear ? *lh_stat_at(&f->m, w->sequence, i + r, w->head) : -INFINITY;
         w->l[r] = loaded && !f->linear ? *lh_stat_at(&f->l, w->sequence, i + r, w->head) : 0;
-        if (loaded)
-            LH_SIMD(to_fp32)
+        if (!loaded)
+            continue;
+        lh_expect_row(&f->o, w->sequence, i + r, f->args->nq, w->head);
+        LH_SIMD(to_fp32)
         (w->o + r * w->columns, lh_rows_at(&f->o, w->sequence, i + r, w->head), f->o.storage,
          w->dim);
     }
