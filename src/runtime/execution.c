@@ -479,12 +479,14 @@ unpack(const LhExecution *x, const GByteArray *bytes, uint32_t first, uint32_t e
 LhRunResult *
 lh_execution_collect(LhExecution *x, GError **error)
 {
+    const LhControl *control = x->params->backend->control;
     g_autoptr(GByteArray) bytes = g_byte_array_new();
     g_autoptr(GByteArray) all = g_byte_array_new();
     g_autoptr(LhRunResult) result = result_new(x);
 
-    if (!pack(x, bytes, error) ||
-        !x->params->backend->control->gather(x->control, bytes, all, error))
+    /* Results go over the same network as the messages of those that are still at it. */
+    if (!pack(x, bytes, error) || !control->barrier(x->control, error) ||
+        !control->gather(x->control, bytes, all, error))
         return NULL;
     result->whole = all->len > 0;
     if (result->whole && x->params->replay == NULL)

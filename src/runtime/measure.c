@@ -136,6 +136,13 @@ call_kernel(Caller *c, LhDeviceState *device, LhDeviceStream stream, const LhCal
         c->status = lh_device_cpu.call(device, c->kernel, call, stream);
 }
 
+static void
+sleep_for(double seconds)
+{
+    if (seconds > 0)
+        g_usleep((gulong)(seconds * G_USEC_PER_SEC));
+}
+
 /* The mean of the calls of a window, of at least one. */
 static double
 time_window(Caller *c, LhDeviceState *device, LhDeviceStream stream, const LhCall *call,
@@ -143,6 +150,7 @@ time_window(Caller *c, LhDeviceState *device, LhDeviceStream stream, const LhCal
 {
     const clockid_t clock =
         c->params->statistic == LH_STATISTIC_BEST ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
+    const double began = now_s(CLOCK_MONOTONIC);
     double seconds = 0;
     uint32_t calls = 0;
 
@@ -150,11 +158,12 @@ time_window(Caller *c, LhDeviceState *device, LhDeviceStream stream, const LhCal
         double start;
 
         flush_caches(flush);
+        sleep_for(c->params->idle_s);
         start = now_s(clock);
         call_kernel(c, device, stream, call);
         seconds += now_s(clock) - start;
         calls++;
-    } while (c->status == LH_STATUS_OK && seconds < c->params->window_s);
+    } while (c->status == LH_STATUS_OK && now_s(CLOCK_MONOTONIC) - began < c->params->window_s);
     return seconds / calls;
 }
 

@@ -22,9 +22,13 @@ typedef struct {
     uint32_t repeats; /* timings of each number, after one that does not count */
     uint32_t threads; /* that call a kernel at the same time, as ranks do */
     bool pin;         /* each of them on a core of its own */
-    double
-        window_s; /* a timing is the mean of the calls that take so long together, or of one: where
-                     ranks may share a core, the times that they wait for it count; 0: one call */
+    /* A timing is the mean of the calls of so long, with what is between them, or of one: where
+     * ranks may share a core, the times that they wait for it count. 0: one call. */
+    double window_s;
+    /* A thread sleeps so long before each call, as a rank does that waits for a message: caches,
+     * and what the core is clocked at, are not what they are in the midst of work. 0: it does not.
+     */
+    double idle_s;
 } LhMeasureParams;
 
 /* The statistic of @count > 0 values, which are put in order. */

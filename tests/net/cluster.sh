@@ -50,7 +50,7 @@ add_node() { # NODE RATE
         ip -n "node$1" link set eth0 up &&
         ip -n "node$1" link set eth0 gso_max_size "$(at_once "$2")" &&
         ip netns exec "node$1" sysctl -qw net.ipv4.tcp_congestion_control=reno net.ipv4.tcp_retries2=6 \
-            net.ipv4.tcp_slow_start_after_idle=0 &&
+            net.ipv4.tcp_slow_start_after_idle=0 net.ipv4.tcp_rmem="4096 8388608 16777216" net.ipv4.tcp_wmem="4096 4194304 16777216" &&
         ip link set "port$1" up &&
         echo "10.77.0.$(($1 + 1)) node$1" >> "$NET_FOLDER/hosts"
 }
