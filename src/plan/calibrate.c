@@ -20,7 +20,6 @@
 #define HEAD_ROWS 8192
 #define HEAD_ROWS_QUICK 2048
 #define TRAFFIC_HEADS 32
-#define TRAFFIC_HEAD_DIM 128
 #define TRANSFER_REPEATS_MAX 3
 
 /* Tokens of a block. */
@@ -240,29 +239,30 @@ measure_rates(const Job *job, LhKernelId id, GError **error)
 
 /* On so many rows of queries, or of keys where the kernel works on those. */
 LhKernelArgs
-lh_calibrate_traffic_args(const LhKernel *kernel, uint64_t rows)
+lh_calibrate_traffic_args(const LhKernel *kernel, uint64_t rows, uint32_t head_dim)
 {
     const bool keys = lh_tensor_is_kv(kernel->operands[0].kind);
 
     if (kernel->args == LH_ARGS_ELEMENTS)
-        return (LhKernelArgs){ .elements.count = rows * TRAFFIC_HEADS * TRAFFIC_HEAD_DIM };
+        return (LhKernelArgs){ .elements.count = rows * TRAFFIC_HEADS * head_dim };
     return (LhKernelArgs){ .nq = keys ? 0 : rows,
                            .nk = keys ? rows : 0,
                            .states = 1,
                            .batch = 1,
                            .heads = TRAFFIC_HEADS,
                            .groups = TRAFFIC_HEADS,
-                           .head_dim = TRAFFIC_HEAD_DIM };
+                           .head_dim = head_dim };
 }
 
 /* Of the @size-th size that is measured. */
 static LhKernelArgs
-traffic_args(const LhKernel *kernel, size_t size)
+traffic_args(const Job *job, const LhKernel *kernel, size_t size)
 {
+    const uint32_t head_dim = head_dims[job->params->quick ? 0 : G_N_ELEMENTS(head_dims) - 1];
+
     if (kernel->effect == LH_EFFECT_SOFTMAX || kernel->effect == LH_EFFECT_SOFTMAX_GRAD)
-        return lh_calibrate_attention_args(softmax_rows[size], false, TRAFFIC_HEADS,
-                                           TRAFFIC_HEAD_DIM);
-    return lh_calibrate_traffic_args(kernel, traffic_rows[size]);
+        return lh_calibrate_attention_args(softmax_rows[size], false, TRAFFIC_HEADS, head_dim);
+    return lh_calibrate_traffic_args(kernel, traffic_rows[size], head_dim);
 }
 
 static bool
@@ -279,7 +279,7 @@ measure_traffic(const Job *job, LhKernelId id, GError **error)
 
     tell(job, kernel->name);
     for (size_t i = 0; i <= fitted; i++) {
-        const LhKernelArgs args = traffic_args(kernel, i);
+        const LhKernelArgs args = traffic_args(job, kernel, i);
 
         if (!time_kernel(job, id, &args, &reached[i], &traffic.residuals.spread, error))
             return false;

@@ -33,6 +33,7 @@ static const Size lengths_full[] = { { 512, false },  { 1024, false }, { 1536, t
 static const Size lengths_quick[] = {
     { 512, false }, { 1024, false }, { 1536, true }, { 2048, false }, { 4096, false }
 };
+#define TRAFFIC_HEAD_DIM 128
 static const uint32_t head_dims[] = { 128, 64 }; /* the first one alone if quick */
 /* Of these the last one is held out. */
 static const uint64_t rows_full[] = { 1024, 4096, 16384, 8192 };
@@ -154,7 +155,7 @@ measure_traffic(const Job *job, LhKernelId id, GError **error)
 
     tell(job, kernel->name);
     for (size_t i = 0; i <= fitted; i++) {
-        const LhKernelArgs args = lh_calibrate_traffic_args(kernel, rows[i]);
+        const LhKernelArgs args = lh_calibrate_traffic_args(kernel, rows[i], TRAFFIC_HEAD_DIM);
 
         if (!time_call(job, id, &args, &reached[i], &traffic.residuals.spread, error))
             return false;

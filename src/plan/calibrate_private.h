@@ -23,8 +23,8 @@ LhFitResiduals lh_calibrate_residuals(const LhResiduals *r, double spread);
 LhKernelArgs lh_calibrate_attention_args(uint64_t n, bool causal, uint32_t heads,
                                          uint32_t head_dim);
 
-/* On so many rows of queries, or of keys where the kernel works on those. */
-LhKernelArgs lh_calibrate_traffic_args(const LhKernel *kernel, uint64_t rows);
+/* On so many rows of queries, or of keys where the kernel works on those: of 32 heads each. */
+LhKernelArgs lh_calibrate_traffic_args(const LhKernel *kernel, uint64_t rows, uint32_t head_dim);
 
 /* Whether the kernel's time is what its memory traffic takes. */
 bool lh_calibrate_is_elementwise(const LhKernel *kernel);

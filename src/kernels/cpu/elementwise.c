@@ -136,19 +136,27 @@ combine_reference(const RowPair *r)
     }
 }
 
+/* Elements from @first on of a row that counts @by times; zeros if that is 0: it is not read. */
+static void
+take_block(float *block, const LhRows *rows, const void *row, double by, uint64_t first,
+           uint64_t count)
+{
+    if (by == 0)
+        memset(block, 0, count * sizeof(*block));
+    else
+        lh_cpu()->to_fp32(block, (const char *)row + first * lh_storage_bytes(rows->storage),
+                          rows->storage, count);
+}
+
 static void
 combine_block(const RowPair *r, uint64_t first, uint64_t count)
 {
     const LhCpuLevel *cpu = lh_cpu();
     const float by_target = (float)r->by.target, by_source = (float)r->by.source;
-    float a[BLOCK] = { 0 }, b[BLOCK] = { 0 };
+    float a[BLOCK], b[BLOCK];
 
-    if (r->by.target != 0)
-        cpu->to_fp32(a, (const char *)r->target + first * lh_storage_bytes(r->to->storage),
-                     r->to->storage, count);
-    if (r->by.source != 0)
-        cpu->to_fp32(b, (const char *)r->source + first * lh_storage_bytes(r->from->storage),
-                     r->from->storage, count);
+    take_block(a, r->to, r->target, r->by.target, first, count);
+    take_block(b, r->from, r->source, r->by.source, first, count);
     for (uint64_t i = 0; i < count; i++)
         a[i] = by_target * a[i] + by_source * b[i];
     cpu->from_fp32((char *)r->target + first * lh_storage_bytes(r->to->storage), r->to->storage, a,
