@@ -28,17 +28,29 @@ residual_cells(LhTable *table, const LhFitResiduals *r)
     lh_cell_percent(table, r->holdout);
 }
 
+/* Of processors. */
+static bool
+queries_matter(const LhCalibration *c)
+{
+    for (guint i = 0; i < c->rates->len; i++)
+        if (g_array_index(c->rates, LhKernelRate, i).query_half_length > 0)
+            return true;
+    return false;
+}
+
 LhTable *
 lh_describe_rates(const LhCalibration *c)
 {
     LhTable *table = lh_table_new();
+    const bool queries = queries_matter(c);
 
     lh_table_column(table, "kernel", "attention kernel", NULL, false);
     lh_table_column(table, "mask", "mask", NULL, false);
     lh_table_column(table, "head_dim", "d", NULL, true);
     lh_table_column(table, "rate", "R_inf", NULL, true);
     lh_table_column(table, "half_length", "s0", "tokens", true);
-    lh_table_column(table, "query_half_length", "s1", "tokens", true);
+    if (queries)
+        lh_table_column(table, "query_half_length", "s1", "tokens", true);
     residual_columns(table);
     for (guint i = 0; i < c->rates->len; i++) {
         const LhKernelRate *rate = &g_array_index(c->rates, LhKernelRate, i);
@@ -49,7 +61,8 @@ lh_describe_rates(const LhCalibration *c)
         lh_table_cell_printf(table, "%" G_GUINT64_FORMAT, rate->head_dim);
         lh_cell_unit(table, lh_format_flops(rate->rate), rate->rate);
         lh_table_cell_printf(table, "%.1f", rate->half_length);
-        lh_table_cell_printf(table, "%.1f", rate->query_half_length);
+        if (queries)
+            lh_table_cell_printf(table, "%.1f", rate->query_half_length);
         residual_cells(table, &rate->residuals);
     }
     return table;
