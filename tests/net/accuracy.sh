@@ -1,0 +1,88 @@
+#!/bin/bash
+# The table of docs/validate.md: how far off predictions are on hosts in namespaces, calibrated and validated at each
+# rate and delay, over TCP and without MPI. A row is printed as soon as it is measured.
+#
+#     accuracy.sh [--rates LIST] [--delays LIST] [--tokens N] [--heads N] [--kv-channels N] PROGRAM WIRE FOLDER
+#
+# WIRE is the program made of wire.c. Rates are as 100mbit or 1gbit, delays one way in microseconds; a list is one
+# word. FOLDER, which is made, gets profiles, topologies, validations and reports. Exit status 77 where the machine
+# makes no hosts (cluster.sh), 1 if something did not run.
+set -u
+
+rates='100mbit 1gbit' delays='100 1000' tokens=64 heads=256 channels=64
+while [ $# -gt 3 ]; do
+    case $1 in
+    --rates) rates=$2 ;;
+    --delays) delays=$2 ;;
+    --tokens) tokens=$2 ;;
+    --heads) heads=$2 ;;
+    --kv-channels) channels=$2 ;;
+    *) break ;;
+    esac
+    shift 2
+done
+[ $# -eq 3 ] || {
+    sed -n '2,/^set -u/s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+}
+program=$(realpath "$1")
+WIRE=$(realpath "$2")
+cluster=$(dirname "$(realpath "$0")")/cluster.sh
+mkdir -p "$3" && cd "$3" || exit 1
+export program WIRE cluster
+
+cat > inside.sh <<'END'
+# NAME NODES PER_NODE TOKENS HEADS CHANNELS: calibrates, then validates.
+name=$1 nodes=$2 per_node=$3
+everywhere() { # the program on every rank, as torchrun starts processes
+    local rank pids=() failed=0
+    for ((rank = 0; rank < nodes * per_node; rank++)); do
+        "$cluster" on $((rank / per_node)) env RANK=$rank LOCAL_RANK=$((rank % per_node)) \
+            WORLD_SIZE=$((nodes * per_node)) LOCAL_WORLD_SIZE="$per_node" \
+            MASTER_ADDR=10.77.0.1 MASTER_PORT=29500 "$program" "$@" &
+        pids+=($!)
+    done
+    for rank in "${pids[@]}"; do
+        wait "$rank" || failed=$?
+    done
+    return $failed
+}
+everywhere calibrate --backend tcp --quick -o "$name.profile.json" --topology "$name.cluster.json" \
+    > "$name.calibrate.txt" 2>&1 || exit 1
+# Status 1 is the program's own judgement, of each schedule and kernel.
+everywhere validate --backend tcp --profile "$name.profile.json" --cluster "$name.cluster.json" \
+    --seq-length "$4" --num-attention-heads "$5" --kv-channels "$6" --gather-groups 16 --pass both --repeat 2 \
+    -o "$name.validation.json" --report "$name.md" > "$name.validate.txt" 2>&1
+[ -s "$name.validation.json" ]
+END
+
+echo '| hosts x ranks | rate | delay | median error | worst | rank correlation |'
+echo '|---|---|---|---|---|---|'
+for rate in $rates; do
+    for shape in '2 2' '4 1'; do
+        for delay in $delays; do
+            read -r nodes per_node <<< "$shape"
+            name=$nodes-$per_node-$rate-$delay
+            "$cluster" make "$nodes" "$rate" "$delay" -- bash inside.sh "$name" "$nodes" "$per_node" \
+                "$tokens" "$heads" "$channels"
+            status=$?
+            [ $status -ne 77 ] || exit 77
+            [ $status -eq 0 ] || {
+                echo "accuracy: $name did not run; see $PWD/$name.*.txt" >&2
+                exit 1
+            }
+            python3 - "$name.validation.json" "$nodes x $per_node" "$rate" "$delay us" <<'END'
+import json
+import sys
+
+with open(sys.argv[1], encoding="utf-8") as file:
+    validation = json.load(file)
+summary = validation["summary"]
+worst = max(validation["schedules"], key=lambda row: abs(row["makespan_error"] or 0))
+print(f"| {' | '.join(sys.argv[2:])} | {100 * summary['error_median']:.1f} % "
+      f"| {100 * abs(worst['makespan_error']):.1f} % ({worst['schedule']}) "
+      f"| {summary['rank_correlation']:.3f} |")
+END
+        done
+    done
+done
