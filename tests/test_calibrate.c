@@ -130,6 +130,9 @@ START_TEST(calibrate_rate_edges)
     points[1].holdout = true;
     ck_assert(!lh_fit_rate(points, 2, &fit, &residuals));
     ck_assert_double_eq(fit.rate, 1);
+    points[1] = (LhRatePoint){ .keys = 128, .queries = 128, .flops = 1e9 }; /* takes no time */
+    ck_assert(!lh_fit_rate(points, 2, &fit, &residuals));
+    ck_assert_double_eq(fit.rate, 1);
     /* Faster when shorter: no length is negative. */
     points[0] = (LhRatePoint){ .keys = 64, .queries = 64, .flops = 1e9, .seconds = 0.01 };
     points[1] = (LhRatePoint){ .keys = 128, .queries = 128, .flops = 1e9, .seconds = 0.012 };
@@ -319,7 +322,7 @@ START_TEST(calibrate_profile_prices_ops)
     args->mask = LH_MASK_POSITIONS;
     args->nq = 100;
     args->nk = 200;
-    args->pairs = 9000;
+    args->pairs = 9000; /* of a triangle: 180 keys, 90 queries */
     ck_assert_double_eq_tol((double)lh_cost_compute(&cost, &program, &op, NULL),
                             4.0 * 3 * 64 * 9000 / 93.5e9 * (1 + 85.25 / 180 + 12.5 / 90) * 1e12, 1);
     ck_assert_int_eq(cost.provenance, LH_PROVENANCE_FITTED);

@@ -290,7 +290,7 @@ check_sum(void)
                                          LH_STORAGE_FP64 };
 
     for (unsigned s = 0; s < G_N_ELEMENTS(storages); s++) {
-        unsigned char data[3][8 * SUMMED], sum[8 * SUMMED];
+        _Alignas(8) unsigned char data[3][8 * SUMMED], sum[8 * SUMMED];
         const unsigned char *terms[3] = { data[0], data[1], data[2] };
 
         for (unsigned k = 0; k < 3; k++)
@@ -302,7 +302,7 @@ check_sum(void)
             lh_elements_sum(terms, count, storages[s], SUMMED, sum);
             for (uint64_t i = 0; i < SUMMED; i++) {
                 float want = (float)lh_element_get(data[0], storages[s], i);
-                unsigned char rounded[8];
+                _Alignas(8) unsigned char rounded[8];
 
                 for (uint32_t k = 1; k < count; k++)
                     want += (float)lh_element_get(data[k], storages[s], i);

@@ -153,9 +153,12 @@ print_tables(LhFormat format, const LhCalibration *c, GString *out)
         lh_table_print(collectives, format, out);
     }
     if (format == LH_FORMAT_TABLE)
-        g_string_append(out,
-                        "\nR(s, q) = R_inf / (1 + s0 / s + s1 / q), s keys by q queries. Held out: "
-                        "the worst error at\nlengths that were measured but not fitted.\n");
+        g_string_append(
+            out, c->gpus ? "\nR(s) = R_inf / (1 + s0 / s), s keys. Held out: the worst error "
+                           "at lengths that were measured but not\nfitted.\n"
+                         : "\nR(s, q) = R_inf / (1 + s0 / s + s1 / q), s keys by q queries. "
+                           "Held out: the worst error of\nblocks that were measured but not "
+                           "fitted.\n");
 }
 
 /* Whether the option names a file, rather than nothing or standard output. */

@@ -559,9 +559,11 @@ find_constant(const LhTuning *t, const LhTuned *like, LhTunedKind kind)
 }
 
 static void
-write_curve(const LhTuning *t, const LhTuned *c, const char *source, LhJsonWriter *w)
+write_curve(const LhTuning *t, const LhSetup *setup, const LhTuned *c, const char *source,
+            LhJsonWriter *w)
 {
     const LhTuned *half = find_constant(t, c, LH_TUNED_HALF_LENGTH);
+    const double of_queries = curve_of(setup, c)->query_half_length; /* as it was while tuning */
 
     lh_jsonw_object_begin(w, NULL);
     lh_jsonw_string(w, "kernel", lh_kernels[c->kernel]->name);
@@ -572,6 +574,8 @@ write_curve(const LhTuning *t, const LhTuned *c, const char *source, LhJsonWrite
     else
         write_scaled(w, "rate", c->value / 1e9, "GFLOP/s");
     lh_jsonw_double(w, "half_length", half->value);
+    if (of_queries > 0)
+        lh_jsonw_double(w, "query_half_length", of_queries);
     lh_jsonw_uint(w, "length_min", (uint64_t)fmax(floor(c->length_min), 1));
     lh_jsonw_uint(w, "length_max", (uint64_t)fmax(ceil(c->length_max), 1));
     lh_jsonw_string(w, "provenance", lh_provenance_names[LH_PROVENANCE_FITTED]);
@@ -621,7 +625,7 @@ lh_tuning_write(const LhTuning *t, const LhSetup *setup, const char *name, const
         const LhTuned *c = constant_at(t, i);
 
         if (c->kind == LH_TUNED_RATE && c->determined)
-            write_curve(t, c, source, w);
+            write_curve(t, setup, c, source, w);
     }
     lh_jsonw_array_end(w);
     for (guint i = 0; i < t->constants->len; i++) {

@@ -16,7 +16,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Rows of all heads of a call: operands that no cache of a core holds, as those of a step. */
+/* Rows of all heads of a call, of queries or of keys, whichever are more: operands of 1 to 2 MiB,
+ * as those of a step, or a quarter of that if quick. */
 #define HEAD_ROWS 8192
 #define HEAD_ROWS_QUICK 2048
 #define TRAFFIC_HEADS 32
@@ -28,8 +29,8 @@ typedef struct {
     bool holdout;
 } Block;
 
-/* From the tiles of the kernels on, in the order of their keys: a shorter block costs as much as a
- * tile. Squares alone where queries and keys cannot differ. */
+/* From the tiles of the kernels on: a shorter block costs as much as a tile. The first has the
+ * fewest keys, the last the most. Squares alone where queries and keys cannot differ. */
 static const Block blocks_full[] = { { 64, 64 },   { 512, 64 },        { 128, 128 },
                                      { 64, 256 },  { 192, 192, true }, { 256, 256 },
                                      { 512, 128 }, { 128, 512 },       { 256, 512, true },
@@ -130,7 +131,8 @@ lh_calibrate_attention_args(uint64_t n, bool causal, uint32_t heads, uint32_t he
                            .first = true };
 }
 
-/* The same for products that have rows of queries, or of keys, alone. */
+/* A block of as many heads as make the rows; of products that have rows of queries, or of keys,
+ * alone, these. */
 static LhKernelArgs
 block_args(const Job *job, const LhKernel *kernel, const Block *block, bool causal,
            uint32_t head_dim)
@@ -150,7 +152,7 @@ block_args(const Job *job, const LhKernel *kernel, const Block *block, bool caus
     return args;
 }
 
-/* Whether the kernel takes a block of as many queries and keys as it likes. */
+/* Whether the kernel is measured on the block: rectangles want rows of both, and no diagonal. */
 static bool
 takes(const LhKernel *kernel, const Block *block, bool causal)
 {

@@ -28,21 +28,11 @@ residual_cells(LhTable *table, const LhFitResiduals *r)
     lh_cell_percent(table, r->holdout);
 }
 
-/* Of processors. */
-static bool
-queries_matter(const LhCalibration *c)
-{
-    for (guint i = 0; i < c->rates->len; i++)
-        if (g_array_index(c->rates, LhKernelRate, i).query_half_length > 0)
-            return true;
-    return false;
-}
-
 LhTable *
 lh_describe_rates(const LhCalibration *c)
 {
     LhTable *table = lh_table_new();
-    const bool queries = queries_matter(c);
+    const bool queries = !c->gpus; /* GPUs count them by tiles */
 
     lh_table_column(table, "kernel", "attention kernel", NULL, false);
     lh_table_column(table, "mask", "mask", NULL, false);

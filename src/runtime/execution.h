@@ -159,7 +159,8 @@ void lh_execution_submit(LhExecution *x);
 
 /* Opens control plane, transport and devices, and fills the inputs. */
 bool lh_execution_open(LhExecution *x, GError **error);
-/* The results of all ranks, in the first process. */
+/* The results of all ranks, in the first process. Every process waits here until all have ended:
+ * results go over the network that the messages of the others have. */
 LhRunResult *lh_execution_collect(LhExecution *x, GError **error);
 void lh_execution_close(LhExecution *x);
 

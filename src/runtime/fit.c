@@ -96,8 +96,8 @@ add_points(const LhRatePoint *points, size_t count, Normal *normal)
 }
 
 /* The factors of the terms in the bit set @chosen, others 0, by elimination: the equations of least
- * squares are positive definite unless terms are one, and need no pivoting. False if they are, or
- * if a factor is not above 0. */
+ * squares are positive definite unless two terms are proportional, and need no pivoting. False if
+ * they are, or if a factor is not above 0. */
 static bool
 solve(Normal n, unsigned chosen, double factors[TERMS])
 {
@@ -156,6 +156,8 @@ lh_fit_rate(const LhRatePoint *points, size_t count, LhRateFit *fit, LhResiduals
         most = explained(&normal, factors);
         memcpy(best, factors, sizeof(best));
     }
+    if (!isfinite(most) || !isfinite(1 / best[0]))
+        return false;
     judge_rate(points, count, best, residuals);
     *fit = (LhRateFit){ 1 / best[0], best[1] / best[0], best[2] / best[0] };
     return true;

@@ -12,7 +12,7 @@
 #include <time.h>
 
 #define NS_PER_S 1e9
-#define PATTERN 4096 /* elements, after which an operand repeats itself */
+#define PATTERN 4093 /* elements, then an operand repeats itself; a prime, so that rows differ */
 /* More than the caches of a core and its share of those that cores have in common. */
 #define FLUSH_BYTES (UINT64_C(32) << 20)
 
@@ -125,7 +125,7 @@ typedef struct {
 static void
 flush_caches(unsigned char *flush)
 {
-    for (size_t i = 0; i < FLUSH_BYTES; i += LH_SCRATCH_ALIGN)
+    for (size_t i = 0; flush != NULL && i < FLUSH_BYTES; i += LH_SCRATCH_ALIGN)
         flush[i]++;
 }
 
@@ -143,28 +143,38 @@ sleep_for(double seconds)
         g_usleep((gulong)(seconds * G_USEC_PER_SEC));
 }
 
-/* The mean of the calls of a window, of at least one. */
+/* What precedes a call that is timed. */
+static void
+prepare_call(const Caller *c, unsigned char *flush)
+{
+    flush_caches(flush);
+    sleep_for(c->params->idle_s);
+}
+
+/* The mean of the calls of a window, of at least one, the first of which all threads make at the
+ * same time. */
 static double
 time_window(Caller *c, LhDeviceState *device, LhDeviceStream stream, const LhCall *call,
             unsigned char *flush)
 {
     const clockid_t clock =
         c->params->statistic == LH_STATISTIC_BEST ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
-    const double began = now_s(CLOCK_MONOTONIC);
-    double seconds = 0;
+    double seconds = 0, began;
     uint32_t calls = 0;
 
-    do {
-        double start;
+    prepare_call(c, flush);
+    pthread_barrier_wait(c->together);
+    began = now_s(CLOCK_MONOTONIC);
+    while (true) {
+        const double start = now_s(clock);
 
-        flush_caches(flush);
-        sleep_for(c->params->idle_s);
-        start = now_s(clock);
         call_kernel(c, device, stream, call);
         seconds += now_s(clock) - start;
         calls++;
-    } while (c->status == LH_STATUS_OK && now_s(CLOCK_MONOTONIC) - began < c->params->window_s);
-    return seconds / calls;
+        if (c->status != LH_STATUS_OK || now_s(CLOCK_MONOTONIC) - began >= c->params->window_s)
+            return seconds / calls;
+        prepare_call(c, flush);
+    }
 }
 
 /* Every thread has as many windows, whatever fails: the others wait for it. */
@@ -172,14 +182,12 @@ static void
 time_calls(Caller *c, LhDeviceState *device, LhDeviceStream stream, const LhCall *call)
 {
     g_autofree double *times = g_new(double, c->params->repeats);
-    g_autofree unsigned char *flush = g_malloc0(FLUSH_BYTES);
+    g_autofree unsigned char *flush = g_try_malloc0(FLUSH_BYTES);
 
-    c->status = call->scratch != NULL ? LH_STATUS_OK : LH_STATUS_OUT_OF_MEMORY;
+    c->status = call->scratch != NULL && flush != NULL ? LH_STATUS_OK : LH_STATUS_OUT_OF_MEMORY;
     call_kernel(c, device, stream, call);
-    for (uint32_t i = 0; i < c->params->repeats; i++) {
-        pthread_barrier_wait(c->together);
+    for (uint32_t i = 0; i < c->params->repeats; i++)
         times[i] = time_window(c, device, stream, call, flush);
-    }
     c->seconds = lh_statistic(c->params->statistic, times, c->params->repeats);
 }
 

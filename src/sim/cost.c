@@ -124,19 +124,19 @@ use(LhCost *cost, int provenance)
     use_fit(cost, provenance, &(const LhFitResiduals){ 0 });
 }
 
-/* Notes blocks of @keys that no point of the curve is as short or as long as. */
+/* Notes blocks that no point of the curve is as short or as long as: from @shortest to @longest. */
 static void
-note_extrapolation(LhCost *cost, const LhKernelRate *curve, double keys)
+note_extrapolation(LhCost *cost, const LhKernelRate *curve, double shortest, double longest)
 {
     LhExtrapolation here = { 0 };
 
-    if (keys >= (double)curve->length_min &&
-        (curve->length_max == 0 || keys <= (double)curve->length_max))
+    if (shortest >= (double)curve->length_min &&
+        (curve->length_max == 0 || longest <= (double)curve->length_max))
         return;
-    if (keys < (double)curve->length_min)
-        here = (LhExtrapolation){ .shortest = keys, .fitted_from = (double)curve->length_min };
+    if (shortest < (double)curve->length_min)
+        here = (LhExtrapolation){ .shortest = shortest, .fitted_from = (double)curve->length_min };
     else
-        here = (LhExtrapolation){ .longest = keys, .fitted_to = (double)curve->length_max };
+        here = (LhExtrapolation){ .longest = longest, .fitted_to = (double)curve->length_max };
     lh_extrapolation_join(&cost->beyond, &here);
 }
 
@@ -196,7 +196,7 @@ static double
 queries_of(const LhKernelArgs *args, bool triangle)
 {
     if (args->mask != LH_MASK_POSITIONS || args->nk == 0)
-        return (double)MAX(args->nq, 1);
+        return (double)MAX(args->nq > 0 ? args->nq : args->nk, 1);
     return fmax(fmin((triangle ? 2 : 1) * (double)args->pairs / (double)args->nk, (double)args->nq),
                 1);
 }
@@ -219,11 +219,13 @@ static double
 curve_seconds(LhCost *cost, const LhKernelRate curves[2], const LhOp *op, double *rounding)
 {
     const LhKernelArgs *args = &op->compute.args;
-    double keys;
-    const LhKernelRate *curve = &curves[lh_cost_is_triangle(args, &keys)];
+    double keys, shortest;
+    const bool triangle = lh_cost_is_triangle(args, &keys);
+    const LhKernelRate *curve = &curves[triangle];
 
+    shortest = curve->query_half_length > 0 ? fmin(keys, queries_of(args, triangle)) : keys;
     use_fit(cost, curve->provenance, &curve->residuals);
-    note_extrapolation(cost, curve, keys);
+    note_extrapolation(cost, curve, shortest, keys);
     return formula_seconds(cost->device, curve, op->compute.kernel, args, rounding);
 }
 
@@ -387,7 +389,7 @@ curve_tiles_seconds(LhCost *cost, const LhKernelRate curves[2], const LhOp *op, 
     const LhAttentionLoad *load = load_of(cost, &row, op);
 
     use_fit(cost, curve->provenance, &curve->residuals);
-    note_extrapolation(cost, curve, keys);
+    note_extrapolation(cost, curve, keys, keys);
     if (load->busy > 0)
         *rounding = 1 / load->busy;
     return lh_attention_tiles_seconds(&row, load->flops, false);

@@ -62,8 +62,8 @@ stop() {
 }
 
 # Rank 1 sends to the control plane: 1 and 2 what all must agree in, 3 and 4 what the check needs, 5
-# the barrier, 6 to 15 when all begin (not over NCCL), then two of results and one of what the check
-# found. The rank that is stopped can say nothing: the others do.
+# the barrier, 6 to 15 when all begin (over NCCL 5 and 6 are cards), then one that it has ended, two of
+# results and one of what the check found. The rank that is stopped can say nothing: the others do.
 cases=(
     '1 init ring rank [02]: MPI has not returned for .* in the start'
     '0 init ring rank [12]: MPI has not returned for .* in the start'
@@ -76,8 +76,9 @@ cases=(
     '0 transfer:2 zigzag rank [12], op .* receives from rank 0'
     '2 transfer:1 ulysses rank [01], op .* (receives from|sends to) rank 2'
     '1 control:6 ring rank 0 has waited for .* in the exchange .* for rank 1'
-    '1 control:16 ring rank 0 has waited for .* in the gathering of the results for rank 1'
-    '1 control:18 ring rank 0 has waited for .* in the gathering of the results for rank 1'
+    '1 control:16 ring rank 0 has waited for .* in the barrier for rank 1'
+    '1 control:17 ring rank 0 has waited for .* in the gathering of the results for rank 1'
+    '1 control:19 ring rank 0 has waited for .* in the gathering of the results for rank 1'
     '1 finalize ring rank [02]: MPI has not returned for .* in the end'
 )
 transports='tcp shared'
@@ -92,7 +93,8 @@ if [ $backend = nccl ]; then
         '1 nccl:4 ring rank 2, op .* receives from rank 1'
         '0 nccl:4 zigzag rank [12], op .* receives from rank 0'
         '2 nccl:4 ulysses rank [01], op .* (receives from|sends to) rank 2'
-        '1 control:8 ring rank 0 has waited for .* in the gathering of the results for rank 1'
+        '1 control:8 ring rank 0 has waited for .* in the barrier for rank 1'
+        '1 control:9 ring rank 0 has waited for .* in the gathering of the results for rank 1'
         '1 finalize ring rank [02]: MPI has not returned for .* in the end'
     )
 fi

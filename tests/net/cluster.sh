@@ -42,6 +42,8 @@ at_once() { # RATE
     echo $((bytes < 3100 ? 3100 : bytes > 15000 ? 15000 : bytes))
 }
 
+# Buffers are those of hosts that were set up for a fast network: by default a connection begins with a window of
+# 64 KB, which several that share an adapter do not fill it with.
 add_node() { # NODE RATE
     ip netns add "node$1" &&
         ip link add "port$1" type veth peer name eth0 netns "node$1" &&
