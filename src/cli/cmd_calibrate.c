@@ -18,8 +18,7 @@
 #define REPEATS_QUICK 3
 #define REPEATS_MAX 1000
 #define THREADS_MAX 1024
-#define WINDOW_S 0.03 /* longer than a process keeps a core that others want */
-#define IDLE_S 0.01   /* in which others take the caches; about what a message takes */
+#define IDLE_S 0.01 /* in which others take the caches; about what a message takes */
 
 typedef struct {
     LhOutputOptions to;
@@ -263,7 +262,6 @@ choose_backend(const Options *o, LhCalibrateParams *params, GError **error)
     if (!check_options(o, gpus, error))
         return false;
     params->measure.pin = threads;
-    params->measure.window_s = threads ? 0 : WINDOW_S;
     params->measure.idle_s = threads ? 0 : IDLE_S;
     params->measure.threads = o->threads != 0 ? (uint32_t)o->threads
                               : threads       ? lh_cores_count()

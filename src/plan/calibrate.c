@@ -31,11 +31,13 @@ typedef struct {
 
 /* From the tiles of the kernels on: a shorter block costs as much as a tile. The first has the
  * fewest keys, the last the most. Squares alone where queries and keys cannot differ. */
-static const Block blocks_full[] = { { 64, 64 },   { 512, 64 },        { 128, 128 },
-                                     { 64, 256 },  { 192, 192, true }, { 256, 256 },
-                                     { 512, 128 }, { 128, 512 },       { 256, 512, true },
-                                     { 512, 512 }, { 768, 768, true }, { 1024, 1024 } };
-static const Block blocks_quick[] = { { 64, 64 },   { 256, 64 },        { 64, 256 },
+static const Block blocks_full[] = { { 16, 16 },   { 16, 64 },          { 64, 16 },
+                                     { 32, 32 },   { 64, 64 },          { 512, 64 },
+                                     { 128, 128 }, { 64, 256 },         { 192, 192, true },
+                                     { 256, 256 }, { 512, 128 },        { 128, 512 },
+                                     { 256, 512, true }, { 512, 512 },  { 768, 768, true },
+                                     { 1024, 1024 } };
+static const Block blocks_quick[] = { { 16, 16 },   { 64, 16 }, { 16, 64 }, { 32, 32 }, { 64, 64 },   { 256, 64 },        { 64, 256 },
                                       { 256, 256 }, { 384, 384, true }, { 512, 512 } };
 static const uint32_t head_dims[] = { 64, 128 };               /* the first one alone if quick */
 static const uint64_t traffic_rows[] = { 64, 256, 1024, 512 }; /* the last one is held out */
@@ -96,8 +98,10 @@ static bool
 time_kernel(const Job *job, LhKernelId id, const LhKernelArgs *args, double *seconds,
             double *spread, GError **error)
 {
-    return lh_processes_wait(&job->processes, error) &&
-           lh_measure_kernel(&job->params->measure, id, args, job->params->dtype, seconds, error) &&
+    LhMeasureParams measure = job->params->measure;
+
+    measure.others = job->processes.count > 1 ? &job->processes.control : NULL;
+    return lh_measure_kernel(&measure, id, args, job->params->dtype, seconds, error) &&
            lh_calibrate_median(&job->processes, seconds, spread, error);
 }
 

@@ -423,6 +423,7 @@ host_main(void *data)
     LhCursor cursor;
     bool ok;
 
+    lh_wake_promptly(true);
     wait_for_start(x);
     ok = !lh_execution_stopping(x);
     lh_cursor_init(&cursor, x->program, rank->index);
@@ -507,6 +508,7 @@ watch(LhExecution *x)
     gint moved = g_atomic_int_get(&x->moved);
     gint64 since_us = g_get_monotonic_time(), looked_us = since_us;
 
+    lh_wake_promptly(true);
     while (g_atomic_int_get(&x->alive) > 0) {
         const gint now_moved = g_atomic_int_get(&x->moved);
         const gint64 now_us = g_get_monotonic_time();
@@ -523,6 +525,7 @@ watch(LhExecution *x)
         }
         transport->poll(x->transport, POLL_US);
     }
+    lh_wake_promptly(false);
 }
 
 static void

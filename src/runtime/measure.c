@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "kernels/cpu/rows.h"
+#include "runtime/clocks.h"
 #include "runtime/fit.h"
 #include "runtime/pin.h"
 
@@ -15,6 +16,7 @@
 #define PATTERN 4093 /* elements, then an operand repeats itself; a prime, so that rows differ */
 /* More than the caches of a core and its share of those that cores have in common. */
 #define FLUSH_BYTES (UINT64_C(32) << 20)
+#define AWAKE_NS 100000 /* so long before a call threads are awake: to be woken takes less */
 
 const char *const lh_statistic_names[] = { "median", "best", NULL };
 
@@ -109,13 +111,19 @@ make_operand(const LhKernel *kernel, const LhKernelArgs *a, unsigned operand, Lh
     return view;
 }
 
-/* One of the threads that call the kernel. */
+/* What threads that call the kernel at the same time have in common. */
 typedef struct {
     const LhMeasureParams *params;
     LhKernelId kernel;
     const LhKernelArgs *args;
     LhDtype dtype;
-    pthread_barrier_t *together;
+    pthread_barrier_t meets; /* of the callers and of who tells them when to begin */
+    int64_t begin_ns;
+} Calls;
+
+/* One of the threads. */
+typedef struct {
+    Calls *calls;
     uint32_t index;
     double seconds;
     enum lh_status status;
@@ -133,78 +141,64 @@ static void
 call_kernel(Caller *c, LhDeviceState *device, LhDeviceStream stream, const LhCall *call)
 {
     if (c->status == LH_STATUS_OK)
-        c->status = lh_device_cpu.call(device, c->kernel, call, stream);
+        c->status = lh_device_cpu.call(device, c->calls->kernel, call, stream);
 }
 
-static void
-sleep_for(double seconds)
-{
-    if (seconds > 0)
-        g_usleep((gulong)(seconds * G_USEC_PER_SEC));
-}
-
-/* What precedes a call that is timed. */
-static void
-prepare_call(const Caller *c, unsigned char *flush)
-{
-    flush_caches(flush);
-    sleep_for(c->params->idle_s);
-}
-
-/* The mean of the calls of a window, of at least one, the first of which all threads make at the
- * same time. */
+/* Seconds of a call that begins when those of the others do; who shares a core with one of them
+ * and has to wait for it has begun, too. */
 static double
-time_window(Caller *c, LhDeviceState *device, LhDeviceStream stream, const LhCall *call,
-            unsigned char *flush)
+time_call(Caller *c, LhDeviceState *device, LhDeviceStream stream, const LhCall *call)
 {
-    const clockid_t clock =
-        c->params->statistic == LH_STATISTIC_BEST ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
-    double seconds = 0, began;
-    uint32_t calls = 0;
+    const int64_t begin_ns = c->calls->begin_ns;
+    double start;
 
-    prepare_call(c, flush);
-    pthread_barrier_wait(c->together);
-    began = now_s(CLOCK_MONOTONIC);
-    while (true) {
-        const double start = now_s(clock);
-
-        call_kernel(c, device, stream, call);
-        seconds += now_s(clock) - start;
-        calls++;
-        if (c->status != LH_STATUS_OK || now_s(CLOCK_MONOTONIC) - began >= c->params->window_s)
-            return seconds / calls;
-        prepare_call(c, flush);
+    lh_clocks_sleep_until(begin_ns - AWAKE_NS);
+    while (lh_clocks_now() < begin_ns) {
     }
+    start = now_s(CLOCK_THREAD_CPUTIME_ID);
+    call_kernel(c, device, stream, call);
+    return c->calls->params->statistic == LH_STATISTIC_BEST
+               ? now_s(CLOCK_THREAD_CPUTIME_ID) - start
+               : (double)(lh_clocks_now() - begin_ns) / NS_PER_S;
 }
 
-/* Every thread has as many windows, whatever fails: the others wait for it. */
+/* Every thread makes as many calls, whatever fails: the others wait for it. */
 static void
 time_calls(Caller *c, LhDeviceState *device, LhDeviceStream stream, const LhCall *call)
 {
-    g_autofree double *times = g_new(double, c->params->repeats);
+    const LhMeasureParams *params = c->calls->params;
+    g_autofree double *times = g_new(double, params->repeats);
     g_autofree unsigned char *flush = g_try_malloc0(FLUSH_BYTES);
 
     c->status = call->scratch != NULL && flush != NULL ? LH_STATUS_OK : LH_STATUS_OUT_OF_MEMORY;
     call_kernel(c, device, stream, call);
-    for (uint32_t i = 0; i < c->params->repeats; i++)
-        times[i] = time_window(c, device, stream, call, flush);
-    c->seconds = lh_statistic(c->params->statistic, times, c->params->repeats);
+    for (uint32_t i = 0; i < params->repeats; i++) {
+        flush_caches(flush);
+        pthread_barrier_wait(&c->calls->meets);
+        pthread_barrier_wait(&c->calls->meets);
+        times[i] = time_call(c, device, stream, call);
+        /* Whoever waits for this core is not to wait for the next flush. */
+        lh_clocks_sleep_until(lh_clocks_now() + (int64_t)(params->idle_s * NS_PER_S));
+    }
+    c->seconds = lh_statistic(params->statistic, times, params->repeats);
 }
 
 static void *
 caller_main(void *data)
 {
     Caller *c = data;
+    const Calls *calls = c->calls;
     const LhRunDevice *cpu = &lh_device_cpu;
-    const LhDeviceParams params = { c->index, c->params->kernel_set, .pin = c->params->pin };
+    const LhDeviceParams params = { c->index, calls->params->kernel_set,
+                                    .pin = calls->params->pin };
     LhDeviceState *device = cpu->open(&params, NULL);
     LhDeviceStream stream = cpu->stream(device, true, NULL);
-    const LhOperand *operands = lh_kernels[c->kernel]->operands;
-    LhCall call = { .args = c->args };
+    const LhOperand *operands = lh_kernels[calls->kernel]->operands;
+    LhCall call = { .args = calls->args };
 
     for (unsigned i = 0; operands[i].access != LH_OPERAND_END; i++)
-        call.operands[i] = make_operand(lh_kernels[c->kernel], c->args, i, c->dtype);
-    call.scratch = cpu->alloc(device, cpu->scratch_bytes(device, c->kernel, &call), NULL);
+        call.operands[i] = make_operand(lh_kernels[calls->kernel], calls->args, i, calls->dtype);
+    call.scratch = cpu->alloc(device, cpu->scratch_bytes(device, calls->kernel, &call), NULL);
     time_calls(c, device, stream, &call);
     cpu->release(device, call.scratch);
     for (unsigned i = 0; operands[i].access != LH_OPERAND_END; i++)
@@ -214,22 +208,40 @@ caller_main(void *data)
     return NULL;
 }
 
+/* Tells the callers when to begin, each time that all of them are ready. */
+static bool
+lead(Calls *calls, GError **error)
+{
+    const LhMeasureParams *params = calls->params;
+    bool ok = true;
+
+    for (uint32_t i = 0; i < params->repeats; i++) {
+        pthread_barrier_wait(&calls->meets);
+        calls->begin_ns = lh_clocks_now();
+        if (ok && params->others != NULL)
+            ok = lh_clocks_meet(params->others, &calls->begin_ns, error);
+        calls->begin_ns += AWAKE_NS + (int64_t)(params->idle_s * NS_PER_S);
+        pthread_barrier_wait(&calls->meets);
+    }
+    return ok;
+}
+
 /* Runs all callers to their end. */
-static void
-call_together(Caller *callers, uint32_t count)
+static bool
+call_together(Calls *calls, Caller *callers, uint32_t count, GError **error)
 {
     g_autofree GThread **threads = g_new(GThread *, count);
-    pthread_barrier_t together;
+    bool ok;
 
     (void)lh_cores_count(); /* those of the process, before a thread has fewer */
-    pthread_barrier_init(&together, NULL, count);
-    for (uint32_t i = 0; i < count; i++) {
-        callers[i].together = &together;
+    pthread_barrier_init(&calls->meets, NULL, count + 1);
+    for (uint32_t i = 0; i < count; i++)
         threads[i] = g_thread_new("caller", caller_main, &callers[i]);
-    }
+    ok = lead(calls, error);
     for (uint32_t i = 0; i < count; i++)
         g_thread_join(threads[i]);
-    pthread_barrier_destroy(&together);
+    pthread_barrier_destroy(&calls->meets);
+    return ok;
 }
 
 bool
@@ -237,15 +249,15 @@ lh_measure_kernel(const LhMeasureParams *params, LhKernelId kernel, const LhKern
                   LhDtype dtype, double *seconds, GError **error)
 {
     const uint32_t count = MAX(params->threads, 1);
+    Calls calls = { .params = params, .kernel = kernel, .args = args, .dtype = dtype };
     g_autofree Caller *callers = g_new0(Caller, count);
     g_autofree double *times = g_new(double, count);
     enum lh_status status = LH_STATUS_OK;
 
     for (uint32_t i = 0; i < count; i++)
-        callers[i] = (Caller){
-            .params = params, .kernel = kernel, .args = args, .dtype = dtype, .index = i
-        };
-    call_together(callers, count);
+        callers[i] = (Caller){ .calls = &calls, .index = i };
+    if (!call_together(&calls, callers, count, error))
+        return false;
     for (uint32_t i = 0; i < count; i++) {
         status = status != LH_STATUS_OK ? status : callers[i].status;
         times[i] = callers[i].seconds;

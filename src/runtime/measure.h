@@ -22,12 +22,13 @@ typedef struct {
     uint32_t repeats; /* timings of each number, after one that does not count */
     uint32_t threads; /* that call a kernel at the same time, as ranks do */
     bool pin;         /* each of them on a core of its own */
-    /* A timing is the mean of the calls of so long, with what is between them, or of one: where
-     * ranks may share a core, the times that they wait for it count. 0: one call. */
-    double window_s;
-    /* A thread sleeps so long before each call, as a rank does that waits for a message: caches,
-     * and what the core is clocked at, are not what they are in the midst of work. 0: it does not.
-     */
+    /* Other processes that measure the same: they call the kernel at the same time, too, so that
+     * ranks that share a core wait for it as in a schedule whose messages they have waited for
+     * together. NULL: there are none. Borrowed. */
+    const LhOpenControl *others;
+    /* A thread sleeps at least so long before each call, as a rank does that waits for a message:
+     * caches, and what the core is clocked at, are not what they are in the midst of work. 0: it
+     * does not. */
     double idle_s;
 } LhMeasureParams;
 
@@ -37,7 +38,8 @@ double lh_statistic(LhStatistic statistic, double *values, size_t count);
 /*
  * Seconds of one call of @kernel while the other threads call it too, each with operands of its own
  * that are in no cache of its core: the median over threads of the statistic. Activations of
- * @dtype. LH_ERROR_NO if it cannot be called, LH_ERROR_RUNTIME if there is no memory for it.
+ * @dtype. LH_ERROR_NO if it cannot be called, LH_ERROR_RUNTIME if there is no memory for it,
+ * or another process does not answer.
  */
 bool lh_measure_kernel(const LhMeasureParams *params, LhKernelId kernel, const LhKernelArgs *args,
                        LhDtype dtype, double *seconds, GError **error);

@@ -9,6 +9,21 @@
 
 #ifdef __linux__
 #include <sched.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define SLICE_NS 100000 /* the shortest that Linux takes */
+
+/* As sched_setattr(2) has it: glibc declares it since 2.41, and Linux's own header clashes with
+ * <sched.h>. */
+typedef struct {
+    uint32_t size, policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t runtime, deadline, period;
+} Attributes;
 
 /* What the process had when it was first asked for: a pinned thread's children inherit one core. */
 static const cpu_set_t *
@@ -49,6 +64,19 @@ lh_pin_thread(uint32_t index)
     return sched_setaffinity(0, sizeof(one), &one) == 0;
 }
 
+void
+lh_wake_promptly(bool promptly)
+{
+    const Attributes attributes = { .size = sizeof(Attributes),
+                                    .policy = SCHED_OTHER,
+                                    .nice = getpriority(PRIO_PROCESS, 0),
+                                    .runtime = promptly ? SLICE_NS : 0 };
+
+    /* Whoever has chosen another policy for this process has chosen what runs first. */
+    if (sched_getscheduler(0) == SCHED_OTHER)
+        (void)syscall(SYS_sched_setattr, 0, &attributes, 0);
+}
+
 #else
 
 uint32_t
@@ -62,6 +90,12 @@ lh_pin_thread(uint32_t index)
 {
     (void)index;
     return false;
+}
+
+void
+lh_wake_promptly(bool promptly)
+{
+    (void)promptly;
 }
 
 #endif

@@ -34,12 +34,11 @@ bits() { # RATE
     esac
 }
 
-# How many bytes an adapter may get at once: what passes in 0.7 ms, but no more than 15 KB, for a frame is passed on
-# when all of it is there (twice, which messages of 60 KB and more felt). So others have their turn, and the switch
-# has time for all.
+# How many bytes an adapter may get at once: what passes in 0.7 ms, but no more than 60 KB, which all systems take. So
+# others have their turn, and the switch, which needs some 20 us for a frame, has time for all.
 at_once() { # RATE
     local bytes=$(($(bits "$1") / 11000))
-    echo $((bytes < 3100 ? 3100 : bytes > 15000 ? 15000 : bytes))
+    echo $((bytes < 3100 ? 3100 : bytes > 60000 ? 60000 : bytes))
 }
 
 # Buffers are those of hosts that were set up for a fast network: by default a connection begins with a window of

@@ -1,7 +1,7 @@
 /*
  * A switch between adapters of given rates, with long wires: a frame that a port receives passes
  * the sender's adapter, travels for so many microseconds, and passes the adapter of its
- * destination. At an adapter frames of different connections take turns, byte for byte, and none is
+ * destination, which begins with the first byte and does not wait for the last. At an adapter frames of different connections take turns, byte for byte, and none is
  * lost for want of room: it does what a fabric with flow control does, where no connection takes
  * from another.
  *
@@ -49,9 +49,10 @@
 typedef struct Frame Frame;
 struct Frame {
     Frame *next;
-    int64_t due_ns;    /* at the other end of the wire */
-    uint64_t key;      /* of its connection */
-    size_t wire_bytes; /* with what each segment of it adds */
+    int64_t first_ns, last_ns; /* when its first byte is at the far end, and its last one */
+    uint64_t key;              /* of its connection */
+    size_t wire_bytes;         /* with what each segment of it adds */
+    bool lost;
     size_t bytes;
     unsigned char data[]; /* struct virtio_net_hdr, then the frame */
 };
@@ -60,20 +61,24 @@ typedef struct {
     Frame *first, *last; /* the last one of none is of no meaning */
 } Queue;
 
+/* A connection that has frames at an adapter. */
 typedef struct {
     uint64_t key;
-    uint64_t turn; /* bytes that each connection would have sent before its first frame is next */
-    Queue frames;
+    Frame *passing; /* a part of it has passed */
+    double end;     /* the adapter's turn when all of it has */
+    Queue frames;   /* behind it */
 } Flow;
 
-/* One direction of an adapter. */
+/* One direction of an adapter. Its turn is how many bytes a connection that has always had frames
+ * would have sent: all that have frames move with it (generalised processor sharing: Parekh and
+ * Gallager 1993). */
 typedef struct {
     double ns_per_byte;
-    Flow flows[FLOWS_MAX]; /* those with frames */
+    double turn;
+    int64_t at_ns; /* the turn is that of then */
+    Flow flows[FLOWS_MAX];
     unsigned flows_count;
-    uint64_t turn;    /* of the last one that began to pass */
-    Frame *passing;   /* NULL: none */
-    int64_t until_ns; /* it has passed; or when the last one had */
+    Queue *begun; /* takes what begins to pass; NULL: it goes nowhere yet */
 } Adapter;
 
 typedef struct {
@@ -82,7 +87,8 @@ typedef struct {
     unsigned lost_permille;
     uint64_t random; /* state of SplitMix64 */
     Adapter in, out; /* from the host, to the host */
-    Queue wire;      /* what is on its way from here */
+    Queue wire;      /* what is on its way from here, by when its first byte arrives */
+    Queue last;      /* what has passed out and waits for its last byte */
 } Port;
 
 static struct pollfd polled[PORTS_MAX + 1]; /* the ports' sockets, then standard input */
@@ -218,69 +224,82 @@ loses(Port *port)
 
 /* ---- adapters ---- */
 
-/* The flow of a frame; those that owe nothing to others and have no frames are forgotten. */
+/* The connection whose frame is through first; NULL: none has any. */
 static Flow *
-flow_at(Adapter *adapter, uint64_t key)
+first_of(Adapter *adapter)
 {
-    unsigned kept = 0;
+    Flow *first = NULL;
 
     for (unsigned i = 0; i < adapter->flows_count; i++) {
-        const Flow *flow = &adapter->flows[i];
-
-        if (flow->frames.first == NULL && flow->turn <= adapter->turn)
-            continue;
-        adapter->flows[kept++] = *flow;
+        if (first == NULL || adapter->flows[i].end < first->end)
+            first = &adapter->flows[i];
     }
-    adapter->flows_count = kept;
-    for (unsigned i = 0; i < kept; i++)
-        if (adapter->flows[i].key == key)
-            return &adapter->flows[i];
-    if (kept == FLOWS_MAX)
-        return NULL;
-    adapter->flows[kept] = (Flow){ .key = key, .turn = adapter->turn };
-    return &adapter->flows[adapter->flows_count++];
+    return first;
 }
 
-/* Start-time fair queueing (Goyal, Vin and Cheng 1996): the frame whose turn is least is next. */
-static Frame *
-next_of(Adapter *adapter)
+static int64_t
+end_of(const Adapter *adapter, const Flow *flow)
 {
-    Flow *best = NULL;
+    const double left = (flow->end - adapter->turn) * adapter->flows_count;
 
-    for (unsigned i = 0; i < adapter->flows_count; i++) {
-        Flow *flow = &adapter->flows[i];
-
-        if (flow->frames.first != NULL && (best == NULL || flow->turn < best->turn))
-            best = flow;
-    }
-    if (best == NULL)
-        return NULL;
-    adapter->turn = best->turn;
-    best->turn += best->frames.first->wire_bytes;
-    return take(&best->frames);
+    return adapter->at_ns + (int64_t)(left * adapter->ns_per_byte) + 1;
 }
 
 static void
-pass_next(Adapter *adapter, int64_t from_ns)
+begin(Adapter *adapter, Flow *flow, Frame *frame)
 {
-    adapter->passing = next_of(adapter);
-    if (adapter->passing != NULL)
-        adapter->until_ns =
-            from_ns + (int64_t)((double)adapter->passing->wire_bytes * adapter->ns_per_byte);
-}
-
-static void
-queue_at(Adapter *adapter, Frame *frame, int64_t at_ns)
-{
-    Flow *flow = flow_at(adapter, frame->key);
-
-    if (flow == NULL) { /* more connections than there is room for: lost, and sent again */
-        free(frame);
+    flow->passing = frame;
+    flow->end += (double)frame->wire_bytes;
+    if (adapter->begun == NULL)
         return;
+    frame->first_ns = adapter->at_ns + delay_ns;
+    append(adapter->begun, frame);
+}
+
+/* The next frame that is through until then, at adapter->at_ns; the one behind it has begun. */
+static Frame *
+passed(Adapter *adapter, int64_t until_ns)
+{
+    Flow *flow = first_of(adapter);
+    Frame *frame;
+
+    if (flow == NULL || end_of(adapter, flow) > until_ns) {
+        if (flow != NULL && until_ns > adapter->at_ns)
+            adapter->turn += (double)(until_ns - adapter->at_ns) /
+                             (adapter->ns_per_byte * adapter->flows_count);
+        adapter->at_ns = until_ns > adapter->at_ns ? until_ns : adapter->at_ns;
+        return NULL;
     }
-    append(&flow->frames, frame);
-    if (adapter->passing == NULL)
-        pass_next(adapter, at_ns > adapter->until_ns ? at_ns : adapter->until_ns);
+    adapter->at_ns = end_of(adapter, flow);
+    adapter->turn = flow->end;
+    frame = flow->passing;
+    if (flow->frames.first == NULL) {
+        *flow = adapter->flows[--adapter->flows_count];
+        return frame;
+    }
+    begin(adapter, flow, take(&flow->frames));
+    return frame;
+}
+
+/* Behind what its connection has there, of an adapter that is where it should be in time. False:
+ * there are more connections than there is room for. */
+static bool
+queue_at(Adapter *adapter, Frame *frame)
+{
+    Flow *flow = adapter->flows;
+
+    while (flow < adapter->flows + adapter->flows_count && flow->key != frame->key)
+        flow++;
+    if (flow < adapter->flows + adapter->flows_count) {
+        append(&flow->frames, frame);
+        return true;
+    }
+    if (adapter->flows_count == FLOWS_MAX)
+        return false;
+    adapter->flows_count++;
+    *flow = (Flow){ .key = frame->key, .end = adapter->turn };
+    begin(adapter, flow, frame);
+    return true;
 }
 
 /* ---- in ---- */
@@ -327,11 +346,13 @@ receive(unsigned port)
     frame = malloc(sizeof(*frame) + (size_t)got);
     if (frame == NULL)
         fail("memory");
-    *frame = (Frame){ .bytes = (size_t)got,
+    *frame = (Frame){ .last_ns = INT64_MAX,
+                      .bytes = (size_t)got,
                       .key = key_of((const void *)header, bytes),
                       .wire_bytes = wire_bytes((const void *)data, bytes) };
     memcpy(frame->data, data, (size_t)got);
-    queue_at(&ports[port].in, frame, now_ns());
+    if (!queue_at(&ports[port].in, frame))
+        free(frame); /* it is sent again */
     return true;
 }
 
@@ -341,9 +362,29 @@ static void
 deliver(unsigned port, Frame *frame)
 {
     /* A port that is down or full loses the frame, as a switch does. */
-    if (!loses(&ports[port]))
+    if (!frame->lost && !loses(&ports[port]))
         (void)!send(polled[port].fd, frame->data, frame->bytes, MSG_DONTWAIT);
     free(frame);
+}
+
+/* What has passed out until then, and whose last byte has come. */
+static void
+pass_out(unsigned port, int64_t until_ns)
+{
+    Port *p = &ports[port];
+    Queue passed_out = p->last;
+    Frame *frame;
+
+    while ((frame = passed(&p->out, until_ns)) != NULL)
+        append(&passed_out, frame);
+    p->last.first = NULL;
+    while (passed_out.first != NULL) {
+        frame = take(&passed_out);
+        if (frame->last_ns <= until_ns)
+            deliver(port, frame);
+        else
+            append(&p->last, frame);
+    }
 }
 
 static Frame *
@@ -354,70 +395,87 @@ copy_of(const Frame *frame)
     if (copy == NULL)
         fail("memory");
     memcpy(copy, frame, sizeof(*copy) + frame->bytes);
+    copy->last_ns = frame->first_ns; /* such frames are short */
     return copy;
+}
+
+static void
+arrive_at(unsigned port, Frame *frame)
+{
+    pass_out(port, frame->first_ns);
+    if (queue_at(&ports[port].out, frame))
+        return;
+    frame->lost = true;
+    append(&ports[port].last, frame);
 }
 
 /* To the adapter of its destination, or to all others if nobody knows where that is. */
 static void
-arrive(unsigned from, Frame *frame, int64_t at_ns)
+arrive(unsigned from, Frame *frame)
 {
     const struct ether_header *header = (const void *)(frame->data + sizeof(struct virtio_net_hdr));
+    unsigned last = from;
 
     for (unsigned i = 0; i < ports_count; i++)
         if (ports[i].known && memcmp(ports[i].address, header->ether_dhost, ETH_ALEN) == 0) {
-            queue_at(&ports[i].out, frame, at_ns);
+            arrive_at(i, frame);
             return;
         }
-    for (unsigned i = 0; i < ports_count; i++)
-        if (i != from)
-            queue_at(&ports[i].out, copy_of(frame), at_ns);
-    free(frame);
+    for (unsigned i = 0; i < ports_count; i++) {
+        if (i == from)
+            continue;
+        if (last != from)
+            arrive_at(last, copy_of(frame));
+        last = i;
+    }
+    arrive_at(last, frame);
 }
 
 /* ---- time ---- */
 
-static Frame *
-passed(Adapter *adapter, int64_t until_ns)
+static void
+pass_in(unsigned port, int64_t until_ns)
 {
-    Frame *frame = adapter->passing;
+    Frame *frame;
 
-    if (frame == NULL || adapter->until_ns > until_ns)
-        return NULL;
-    pass_next(adapter, adapter->until_ns);
-    return frame;
+    while ((frame = passed(&ports[port].in, until_ns)) != NULL)
+        frame->last_ns = ports[port].in.at_ns + delay_ns;
 }
 
-/* All that has happened at a port until then. */
-static void
-advance(unsigned port, int64_t until_ns)
+/* The port from which the next first byte arrives; NULL: none is under way. */
+static Port *
+next_arrival(void)
 {
-    Port *p = &ports[port];
-    Frame *frame;
-    int64_t at_ns;
+    Port *next = NULL;
 
-    while (at_ns = p->in.until_ns, (frame = passed(&p->in, until_ns)) != NULL) {
-        frame->due_ns = at_ns + delay_ns;
-        append(&p->wire, frame);
+    for (unsigned i = 0; i < ports_count; i++) {
+        Port *p = &ports[i];
+
+        if (p->wire.first != NULL &&
+            (next == NULL || p->wire.first->first_ns < next->wire.first->first_ns))
+            next = p;
     }
-    while (p->wire.first != NULL && p->wire.first->due_ns <= until_ns) {
-        frame = take(&p->wire);
-        arrive(port, frame, frame->due_ns);
-    }
+    return next;
 }
 
 static void
 advance_all(void)
 {
     const int64_t until_ns = now_ns();
+    Port *from;
 
     for (unsigned i = 0; i < ports_count; i++)
-        advance(i, until_ns);
-    for (unsigned i = 0; i < ports_count; i++) {
-        Frame *frame;
+        pass_in(i, until_ns);
+    while ((from = next_arrival()) != NULL && from->wire.first->first_ns <= until_ns)
+        arrive((unsigned)(from - ports), take(&from->wire));
+    for (unsigned i = 0; i < ports_count; i++)
+        pass_out(i, until_ns);
+}
 
-        while ((frame = passed(&ports[i].out, until_ns)) != NULL)
-            deliver(i, frame);
-    }
+static int64_t
+least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
 }
 
 /* When the next thing happens; INT64_MAX: nothing is under way. */
@@ -427,14 +485,16 @@ next_ns(void)
     int64_t next = INT64_MAX;
 
     for (unsigned i = 0; i < ports_count; i++) {
-        const Port *p = &ports[i];
+        Port *p = &ports[i];
 
-        if (p->in.passing != NULL && p->in.until_ns < next)
-            next = p->in.until_ns;
-        if (p->out.passing != NULL && p->out.until_ns < next)
-            next = p->out.until_ns;
-        if (p->wire.first != NULL && p->wire.first->due_ns < next)
-            next = p->wire.first->due_ns;
+        if (first_of(&p->in) != NULL)
+            next = least(next, end_of(&p->in, first_of(&p->in)));
+        if (first_of(&p->out) != NULL)
+            next = least(next, end_of(&p->out, first_of(&p->out)));
+        if (p->wire.first != NULL)
+            next = least(next, p->wire.first->first_ns);
+        for (const Frame *frame = p->last.first; frame != NULL; frame = frame->next)
+            next = least(next, frame->last_ns);
     }
     return next;
 }
@@ -464,6 +524,7 @@ add_port(char *word)
     *equals = '\0';
     names[ports_count] = word;
     polled[ports_count] = (struct pollfd){ .fd = open_port(word), .events = POLLIN };
+    ports[ports_count].in.begun = &ports[ports_count].wire;
     set_rate(&ports[ports_count], rate);
     ports_count++;
     return true;
@@ -491,8 +552,11 @@ main(int argc, char **argv)
     fflush(stdout);
     for (;;) {
         for (unsigned i = 0; i < ports_count; i++)
-            for (unsigned n = 0; n < BATCH && receive(i); n++)
+            for (unsigned n = 0; n < BATCH; n++) {
                 advance_all();
+                if (!receive(i))
+                    break;
+            }
         advance_all();
         wait_for_more();
         if (polled[ports_count].revents != 0)

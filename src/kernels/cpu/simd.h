@@ -252,11 +252,15 @@ typedef struct {
     float *row; /* room for one row, rounded up to LH_NR */
 } LhPack;
 
-/* @rows of them with rows in lanes: [rows / width][dim][width]; zeros beyond count. */
-void LH_SIMD(pack_lanes)(const LhPack *p, float *target, size_t rows, size_t width);
+/*
+ * A tile of at most LH_TILE rows, of which only what products read is written: short tiles cost as
+ * much as they have rows. With rows in lanes: [LH_TILE / width][dim][width]; zeros beyond count, up
+ * to a whole vector.
+ */
+void LH_SIMD(pack_lanes)(const LhPack *p, float *target, size_t width);
 
-/* Panels of columns: [dim / width][@rows][width]; zeros beyond count and dim. */
-void LH_SIMD(pack_rows)(const LhPack *p, float *target, size_t rows, size_t width);
+/* In panels of columns: [dim / width][LH_TILE][width]; zeros beyond dim. */
+void LH_SIMD(pack_rows)(const LhPack *p, float *target, size_t width);
 
 /* Weights [key][query] of a pair of tiles become @hidden where the query does not see the key. */
 void LH_SIMD(hide)(float *weights, const LhTileQueries *q, const LhTileKeys *k, size_t rows,

@@ -49,16 +49,16 @@ pack(const Backward *w, const LhRows *tensor, uint64_t first, uint64_t rows, Pac
                        .scale = to.scale,
                        .row = w->row };
 
-    LH_SIMD(pack_lanes)(&p, to.lanes + tile * w->lanes_tile, LH_TILE, to.width);
+    LH_SIMD(pack_lanes)(&p, to.lanes + tile * w->lanes_tile, to.width);
     if (to.panels != NULL)
-        LH_SIMD(pack_rows)(&p, to.panels + tile * w->rows_tile, LH_TILE, LH_NR);
+        LH_SIMD(pack_rows)(&p, to.panels + tile * w->rows_tile, LH_NR);
 }
 
 static void
 begin_group(const Backward *w)
 {
     const LhBackward *b = w->b;
-    const uint64_t nk = b->args->nk, padded = lh_round(nk, LH_TILE);
+    const uint64_t nk = b->args->nk, padded = lh_round(nk, LH_VL);
 
     for (uint64_t j = 0; j < nk; j += LH_TILE) {
         pack(w, &b->k, j, nk, (Packed){ w->k_lanes, LH_MR, w->k_rows, 1 });
@@ -90,7 +90,7 @@ static void
 begin_head(const Backward *w)
 {
     const LhBackward *b = w->b;
-    const uint64_t nq = b->args->nq, padded = lh_round(nq, LH_TILE);
+    const uint64_t nq = b->args->nq, padded = lh_round(nq, LH_VL);
 
     for (uint64_t i = 0; i < nq; i += LH_TILE) {
         pack(w, &b->q, i, nq, (Packed){ w->q_lanes, LH_NR, w->q_rows, scale_of(w) });

@@ -110,9 +110,9 @@ fetch(const LhPack *p, size_t index)
 }
 
 void
-LH_SIMD(pack_lanes)(const LhPack *p, float *target, size_t rows, size_t width)
+LH_SIMD(pack_lanes)(const LhPack *p, float *target, size_t width)
 {
-    const size_t dim = p->tensor->dim;
+    const size_t dim = p->tensor->dim, rows = lh_round(p->count, LH_VL);
 
     for (size_t r = 0; r < rows; r++) {
         float *lane = target + r / width * width * dim + r % width;
@@ -124,18 +124,16 @@ LH_SIMD(pack_lanes)(const LhPack *p, float *target, size_t rows, size_t width)
 }
 
 void
-LH_SIMD(pack_rows)(const LhPack *p, float *target, size_t rows, size_t width)
+LH_SIMD(pack_rows)(const LhPack *p, float *target, size_t width)
 {
     const size_t dim = p->tensor->dim, padded = lh_round(dim, width);
 
     memset(p->row + dim, 0, (padded - dim) * sizeof(float));
-    for (size_t r = 0; r < rows; r++) {
-        const float factor = r < p->count ? fetch(p, r) : 0;
+    for (size_t r = 0; r < p->count; r++) {
+        const float factor = fetch(p, r);
 
-        if (r >= p->count)
-            memset(p->row, 0, dim * sizeof(float));
         for (size_t c = 0; c < padded; c += width) {
-            float *panel = target + (c * rows + r * width);
+            float *panel = target + (c * LH_TILE + r * width);
 
             for (size_t i = 0; i < width; i++)
                 panel[i] = p->row[c + i] * factor;

@@ -42,8 +42,8 @@ pack_group(Forward *w)
         const LhPack k = pack_of(w, &f->k, j, f->args->nk, w->group);
         const LhPack v = pack_of(w, &f->v, j, f->args->nk, w->group);
 
-        LH_SIMD(pack_lanes)(&k, w->keys + t * w->key_tile, LH_TILE, LH_MR);
-        LH_SIMD(pack_rows)(&v, w->values + t * w->value_tile, LH_TILE, LH_NR);
+        LH_SIMD(pack_lanes)(&k, w->keys + t * w->key_tile, LH_MR);
+        LH_SIMD(pack_rows)(&v, w->values + t * w->value_tile, LH_NR);
     }
 }
 
@@ -51,12 +51,13 @@ static void
 begin_tile(Forward *w, uint64_t i, size_t rows)
 {
     const LhForward *f = w->f;
+    const size_t padded = lh_round(rows, LH_VL);
     LhPack q = pack_of(w, &f->q, i, f->args->nq, w->head);
 
     q.scale = f->linear ? 1 : (float)lh_attention_scale(f->args->scale, f->args->head_dim);
-    LH_SIMD(pack_lanes)(&q, w->queries, LH_TILE, LH_NR);
-    memset(w->o, 0, LH_TILE * w->columns * sizeof(float));
-    for (size_t r = 0; r < LH_TILE; r++) {
+    LH_SIMD(pack_lanes)(&q, w->queries, LH_NR);
+    memset(w->o, 0, padded * w->columns * sizeof(float));
+    for (size_t r = 0; r < padded; r++) {
         const bool loaded = f->load && r < rows;
 
         w->m[r] =

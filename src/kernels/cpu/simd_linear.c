@@ -51,7 +51,7 @@ apply_tile(const Apply *w, uint64_t i, bool add)
                                 .b_panel = LH_NR * w->dim,
                                 .add = add };
 
-    LH_SIMD(pack_lanes)(&pack, w->in, LH_TILE, LH_MR);
+    LH_SIMD(pack_lanes)(&pack, w->in, LH_MR);
     LH_SIMD(product_panels)(&product);
 }
 
@@ -128,8 +128,8 @@ sum_tile(const LhStateSum *s, const LhPack *x, const LhPack *y, float *panels, f
                                 .b_panel = LH_TILE * LH_NR,
                                 .add = true };
 
-    LH_SIMD(pack_rows)(x, x_rows, LH_TILE, LH_MR);
-    LH_SIMD(pack_rows)(y, y_rows, LH_TILE, LH_NR);
+    LH_SIMD(pack_rows)(x, x_rows, LH_MR);
+    LH_SIMD(pack_rows)(y, y_rows, LH_NR);
     LH_SIMD(product_panels)(&product);
 }
 
