@@ -1,9 +1,9 @@
 /*
  * A switch between adapters of given rates, with long wires: a frame that a port receives passes
  * the sender's adapter, travels for so many microseconds, and passes the adapter of its
- * destination, which begins with the first byte and does not wait for the last. At an adapter frames of different connections take turns, byte for byte, and none is
- * lost for want of room: it does what a fabric with flow control does, where no connection takes
- * from another.
+ * destination, which begins with the first byte and does not wait for the last. At an adapter
+ * frames of different connections take turns, byte for byte, and none is lost for want of room: it
+ * does what a fabric with flow control does, where no connection takes from another.
  *
  *     wire DELAY_US PORT=BITS_PER_S PORT=BITS_PER_S...
  *
@@ -265,8 +265,8 @@ passed(Adapter *adapter, int64_t until_ns)
 
     if (flow == NULL || end_of(adapter, flow) > until_ns) {
         if (flow != NULL && until_ns > adapter->at_ns)
-            adapter->turn += (double)(until_ns - adapter->at_ns) /
-                             (adapter->ns_per_byte * adapter->flows_count);
+            adapter->turn +=
+                (double)(until_ns - adapter->at_ns) / (adapter->ns_per_byte * adapter->flows_count);
         adapter->at_ns = until_ns > adapter->at_ns ? until_ns : adapter->at_ns;
         return NULL;
     }

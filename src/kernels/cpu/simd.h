@@ -143,20 +143,25 @@ lh_take(LhScratch *s, size_t floats)
 #define LH_ROWS_AHEAD 8 /* converting so many rows takes longer than memory does to answer */
 
 /*
- * Row @row is about to be read: the one LH_ROWS_AHEAD further on is asked for, if it is below
- * @rows. Rows of a head lie as far apart as all heads are long, and processors ask by themselves
- * only for what lies close together. (Inline also since gcc takes a function that does nothing else
- * for one without effect, and leaves out its calls.)
+ * Row @row of @rows is about to be read: the one LH_ROWS_AHEAD further on is asked for, behind the
+ * last one of the next head's first. Rows of a head lie as far apart as all heads are long, and
+ * processors ask by themselves only for what lies close together. (Inline also since gcc takes a
+ * function that does nothing else for one without effect, and leaves out its calls.)
  */
 LH_INLINE void
 lh_expect_row(const LhRows *t, uint64_t sequence, uint64_t row, uint64_t rows, uint32_t head)
 {
     const size_t bytes = t->dim * lh_storage_bytes(t->storage);
+    uint64_t ahead = row + LH_ROWS_AHEAD;
     const char *next;
 
-    if (row + LH_ROWS_AHEAD >= rows)
+    if (ahead >= rows) {
+        ahead -= rows;
+        head++;
+    }
+    if (ahead >= rows || head >= t->heads)
         return;
-    next = lh_rows_at(t, sequence, row + LH_ROWS_AHEAD, head);
+    next = lh_rows_at(t, sequence, ahead, head);
     for (size_t i = 0; i < bytes; i += LH_SCRATCH_ALIGN)
         __builtin_prefetch(next + i);
 }
@@ -241,11 +246,13 @@ void LH_SIMD(product_panels)(const LhProduct *p);
 void LH_SIMD(product_columns)(const LhProduct *p);
 void LH_SIMD(product_rows)(const LhProduct *p);
 
-/* Rows [first, first + count) of one head, converted, times @scale and, if given, weights[row]. */
+/* Rows [first, first + count) of @rows of one head, converted, times @scale and, if given,
+ * weights[row]. */
 typedef struct {
     const LhRows *tensor;
     uint64_t sequence, first;
     size_t count;
+    uint64_t rows;
     uint32_t head;
     float scale;
     const double *weights;

@@ -45,6 +45,7 @@ pack(const Backward *w, const LhRows *tensor, uint64_t first, uint64_t rows, Pac
                        .sequence = w->sequence,
                        .first = first,
                        .count = lh_least(LH_TILE, rows - first),
+                       .rows = rows,
                        .head = tensor->heads == w->b->args->heads ? w->head : w->group,
                        .scale = to.scale,
                        .row = w->row };

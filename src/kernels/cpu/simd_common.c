@@ -104,7 +104,7 @@ fetch(const LhPack *p, size_t index)
     const uint64_t row = p->first + index;
     const LhRows *t = p->tensor;
 
-    lh_expect_row(t, p->sequence, row, p->first + p->count, p->head);
+    lh_expect_row(t, p->sequence, row, p->rows, p->head);
     LH_SIMD(to_fp32)(p->row, lh_rows_at(t, p->sequence, row, p->head), t->storage, t->dim);
     return p->weights == NULL ? p->scale : p->scale * (float)p->weights[row];
 }

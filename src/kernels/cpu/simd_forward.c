@@ -28,6 +28,7 @@ pack_of(const Forward *w, const LhRows *tensor, uint64_t first, uint64_t rows, u
                      .sequence = w->sequence,
                      .first = first,
                      .count = lh_least(LH_TILE, rows - first),
+                     .rows = rows,
                      .head = head,
                      .scale = 1,
                      .row = w->row };

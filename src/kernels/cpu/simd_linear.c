@@ -36,6 +36,7 @@ apply_tile(const Apply *w, uint64_t i, bool add)
                           .sequence = w->sequence,
                           .first = i,
                           .count = lh_least(LH_TILE, s->rows - i),
+                          .rows = s->rows,
                           .head = w->head / share,
                           .scale = 1,
                           .weights = s->weights,
@@ -142,8 +143,8 @@ sum_head(const LhStateSum *s, uint64_t sequence, uint32_t head)
     LhScratch scratch = { s->scratch };
     float *sum = lh_take(&scratch, padded * padded);
     float *panels = lh_take(&scratch, 2 * LH_TILE * padded), *row = lh_take(&scratch, padded);
-    LhPack x = { &s->x, sequence, 0, 0, head / (heads / s->x.heads), 1, s->weights, row };
-    LhPack y = { &s->y, sequence, 0, 0, head / (heads / s->y.heads), 1, NULL, row };
+    LhPack x = { &s->x, sequence, 0, 0, s->rows, head / (heads / s->x.heads), 1, s->weights, row };
+    LhPack y = { &s->y, sequence, 0, 0, s->rows, head / (heads / s->y.heads), 1, NULL, row };
 
     memset(sum, 0, padded * padded * sizeof(float));
     for (uint64_t i = 0; i < s->rows; i += LH_TILE) {
