@@ -36,9 +36,8 @@ static const Block blocks_full[] = {
     { 128, 128 },       { 64, 256 },  { 192, 192, true }, { 256, 256 },  { 512, 128 }, { 128, 512 },
     { 256, 512, true }, { 512, 512 }, { 768, 768, true }, { 1024, 1024 }
 };
-static const Block blocks_quick[] = { { 16, 16 },         { 64, 16 },  { 16, 64 },  { 32, 32 },
-                                      { 64, 64 },         { 256, 64 }, { 64, 256 }, { 256, 256 },
-                                      { 384, 384, true }, { 512, 512 } };
+static const Block blocks_quick[] = { { 16, 16 },   { 64, 64 },         { 256, 64 }, { 64, 256 },
+                                      { 256, 256 }, { 384, 384, true }, { 512, 512 } };
 static const uint32_t head_dims[] = { 64, 128 };               /* the first one alone if quick */
 static const uint64_t traffic_rows[] = { 64, 256, 1024, 512 }; /* the last one is held out */
 static const uint64_t softmax_rows[] = { 64, 128, 256, 192 };  /* likewise, and as many keys */
