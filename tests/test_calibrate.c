@@ -1,9 +1,12 @@
 /*
  * Fits recover what data were made of; a calibration survives its file; the simulator uses it.
  */
+#include "base/error.h"
 #include "plan/calibrate.h"
+#include "plan/calibrate_private.h"
 #include "plan/interference.h"
 #include "run_tests.h"
+#include "runtime/clocks.h"
 #include "runtime/fit.h"
 #include "runtime/pin.h"
 #include "sim/cost.h"
@@ -11,7 +14,12 @@
 #include <glib/gstdio.h>
 #include <math.h>
 #include <string.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
+#define NS_PER_S INT64_C(1000000000)
 #define RATE 93e9
 #define HALF_LENGTH 85.0
 
@@ -363,6 +371,85 @@ START_TEST(calibrate_measures)
 }
 END_TEST
 
+/* Another process, which says what this one says, of a clock that is a second ahead; after so many
+ * calls it says no more. */
+static bool
+share_with_another(void *control, const GByteArray *bytes, GByteArray *all, GError **error)
+{
+    int *answers = control;
+    g_autofree LhClockRound *rounds = g_memdup2(bytes->data, bytes->len);
+
+    if (*answers == 0) {
+        g_set_error_literal(error, LH_ERROR, LH_ERROR_RUNTIME, "rank 1 does not answer");
+        return false;
+    }
+    (*answers)--;
+    for (size_t i = 0; i < bytes->len / sizeof(LhClockRound); i++) {
+        rounds[i].sent_ns += NS_PER_S;
+        rounds[i].received_ns += NS_PER_S;
+    }
+    g_byte_array_append(all, bytes->data, bytes->len);
+    g_byte_array_append(all, (const guint8 *)rounds, bytes->len);
+    return true;
+}
+
+START_TEST(calibrate_calls_with_other_processes)
+{
+    const LhControl table = { .name = "another", .share = share_with_another };
+    int answers = 1000;
+    const LhOpenControl control = { .table = &table, .state = &answers };
+    const LhMeasureParams params = { .repeats = 3, .threads = 1, .others = &control };
+    const LhKernelArgs args = lh_calibrate_attention_args(16, false, 1, 64);
+    g_autoptr(GError) error = NULL;
+    double seconds = 0;
+
+    ck_assert(
+        lh_measure_kernel(&params, LH_KERNEL_ID_attention, &args, LH_DTYPE_BF16, &seconds, NULL));
+    ck_assert(seconds > 0 && seconds < 60);
+    ck_assert_int_eq(answers, 1000 - 3 * (LH_CLOCK_ROUNDS + 1));
+    /* In the midst of the second call's meeting. */
+    answers = LH_CLOCK_ROUNDS + 3;
+    ck_assert(!lh_measure_kernel(&params, LH_KERNEL_ID_attention, &args, LH_DTYPE_BF16, &seconds,
+                                 &error));
+    ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_RUNTIME));
+    ck_assert_str_eq(error->message, "rank 1 does not answer");
+}
+END_TEST
+
+#ifdef __linux__
+/* The slice that the calling thread has asked for, or the system's; 0 before Linux 6.12. */
+static uint64_t
+slice_ns(void)
+{
+    struct {
+        uint32_t size, policy;
+        uint64_t flags;
+        int32_t nice;
+        uint32_t priority;
+        uint64_t runtime, deadline, period;
+    } attributes = { .size = sizeof(attributes) };
+
+    ck_assert_int_eq(syscall(SYS_sched_getattr, 0, &attributes, sizeof(attributes), 0), 0);
+    return attributes.runtime;
+}
+
+START_TEST(threads_that_wake_promptly_have_a_short_slice)
+{
+    const uint64_t before = slice_ns();
+
+    lh_wake_promptly(true);
+    ck_assert_uint_le(slice_ns(), before);
+    if (before > 0)
+        ck_assert_uint_eq(slice_ns(), 100000);
+    lh_wake_promptly(false);
+    ck_assert_uint_eq(slice_ns(), before);
+}
+END_TEST
+#define LINUX_TESTS , threads_that_wake_promptly_have_a_short_slice
+#else
+#define LINUX_TESTS
+#endif
+
 /* Kernels of 10 us alone: beside a message of its rank one loses what it takes longer, of the time
  * that the message was under way. */
 START_TEST(interference_is_what_kernels_take_longer)
@@ -463,4 +550,5 @@ LH_TEST_MAIN("calibrate", calibrate_rate_is_recovered, calibrate_rate_of_rectang
              calibrate_rate_edges, calibrate_transfer_stands_outliers, calibrate_transfer_edges,
              calibrate_statistics, calibrate_profile_round_trip, calibrate_profile_prices_ops,
              calibrate_measures, interference_is_what_kernels_take_longer, interference_is_measured,
-             collectives_are_measured, collectives_take_what_their_last_member_takes)
+             collectives_are_measured, collectives_take_what_their_last_member_takes,
+             calibrate_calls_with_other_processes LINUX_TESTS)

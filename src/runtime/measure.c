@@ -16,6 +16,7 @@
 #define PATTERN 4093 /* elements, then an operand repeats itself; a prime, so that rows differ */
 /* More than the caches of a core and its share of those that cores have in common. */
 #define FLUSH_BYTES (UINT64_C(32) << 20)
+#define TOLD_NS 1000000 /* threads are told when to begin in less */
 #define AWAKE_NS 100000 /* so long before a call threads are awake: to be woken takes less */
 
 const char *const lh_statistic_names[] = { "median", "best", NULL };
@@ -220,7 +221,7 @@ lead(Calls *calls, GError **error)
         calls->begin_ns = lh_clocks_now();
         if (ok && params->others != NULL)
             ok = lh_clocks_meet(params->others, &calls->begin_ns, error);
-        calls->begin_ns += AWAKE_NS + (int64_t)(params->idle_s * NS_PER_S);
+        calls->begin_ns += TOLD_NS + (int64_t)(params->idle_s * NS_PER_S);
         pthread_barrier_wait(&calls->meets);
     }
     return ok;

@@ -9,7 +9,7 @@
 # makes no hosts (cluster.sh), 1 if something did not run.
 set -u
 
-rates='100mbit 1gbit' delays='100 1000' tokens=64 heads=256 channels=64
+rates='100mbit 1gbit' delays='100 1000' tokens=128 heads=128 channels=64
 while [ $# -gt 3 ]; do
     case $1 in
     --rates) rates=$2 ;;
