@@ -12,6 +12,7 @@
 #include "runtime/fit.h"
 #include "runtime/pin.h"
 #include "runtime/processes.h"
+#include "sim/device.h"
 
 #include <math.h>
 #include <string.h>
@@ -45,6 +46,7 @@ G_STATIC_ASSERT(G_N_ELEMENTS(traffic_rows) == G_N_ELEMENTS(softmax_rows));
 static const uint64_t transfer_bytes[] = { 4 << 10, 16 << 10, 64 << 10, 256 << 10,
                                            1 << 20, 4 << 20,  16 << 20 };
 
+#define DEVICE "this-cpu" /* what a rank of a cluster that is found is */
 #define DEADLINE_US INT64_C(60000000)
 /* Of the ring that shows what messages cost: as much to send in a step as 1 MiB. */
 #define BESIDE_TOKENS 64
@@ -432,13 +434,6 @@ measure_cluster(Job *job, GError **error)
 
     if (hosts == NULL)
         return false;
-    if (params.ranks < 2) {
-        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
-                    "--backend %s: there is one process; start at least two: mpirun -n 4 longhaul "
-                    "calibrate ...",
-                    job->params->backend->name);
-        return false;
-    }
     job->c->cluster = lh_cluster_find(&params, error);
     return job->c->cluster != NULL;
 }
@@ -492,19 +487,37 @@ measure_interference(Job *job, GError **error)
 }
 
 static bool
+has_others(const Job *job, GError **error)
+{
+    if (job->processes.count > 1)
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                "--backend %s: there is one process; start at least two: mpirun -n 4 longhaul "
+                "calibrate ...",
+                job->params->backend->name);
+    return false;
+}
+
+static bool
 measure_all(Job *job, GError **error)
 {
     LhCalibration *c = job->c;
+    const bool threads = job->params->backend == &lh_backend_cpu;
+    g_autoptr(LhDevice) device = NULL;
 
-    if (!lh_processes_agree(&job->processes, "way to measure", c->method, error) ||
-        !measure_kernels(job, error))
+    if (!lh_processes_agree(&job->processes, "way to measure", c->method, error))
+        return false;
+    /* What would be missing only after a minute of kernels. */
+    if (!threads && (!has_others(job, error) || (device = lh_device_load(DEVICE, error)) == NULL))
+        return false;
+    if (!measure_kernels(job, error))
         return false;
     take_memory(c);
     return measure_executor(job, error) &&
-           (job->params->backend == &lh_backend_cpu
+           (threads
                 ? measure_link(job, error)
                 : measure_cluster(job, error) &&
-                      lh_calibrate_collectives(job->params, &job->processes, c, error) &&
+                      lh_calibrate_collectives(job->params, &job->processes, c, device, error) &&
                       measure_interference(job, error));
 }
 

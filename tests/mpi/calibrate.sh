@@ -17,6 +17,20 @@ cd "$folder" || exit 99
 need_mpi "$program"
 /usr/bin/python3 -c 'import jsonschema' 2> /dev/null || exit 77
 
+# refuses STATUS WORDS COMMAND...: what would be missing at the end is said before kernels are measured, which would
+# take a minute with a thousand timings of each.
+refuses() {
+    timeout 60 "${@:3}" > out 2> err
+    status=$?
+    [ $status = "$1" ] && grep -q -- "$2" err && return
+    echo "${*:3}: exit status $status, not $1:"
+    cat err
+    exit 1
+}
+refuses 2 'there is one process' mpirun -n 1 "$program" calibrate --backend mpi --repeat 1000
+refuses 3 'no file "this-cpu.json"' env LONGHAUL_DATA_DIR="$folder" \
+    mpirun -n 2 "$program" calibrate --backend mpi --repeat 1000
+
 mpirun -n 3 "$program" calibrate --backend mpi --quick --repeat 1 -o profile.json --topology cluster.json > out 2> err || {
     cat err
     exit 1
