@@ -22,6 +22,7 @@
 #define HEAD_ROWS 8192
 #define HEAD_ROWS_QUICK 2048
 #define TRAFFIC_HEADS 32
+#define LINEAR_MIN 64 /* tokens */
 #define TRANSFER_REPEATS_MAX 3
 
 /* Tokens of a block. */
@@ -30,8 +31,8 @@ typedef struct {
     bool holdout;
 } Block;
 
-/* From the longest vector on, of AVX-512: a shorter block costs as much. The first has the fewest
- * keys, the last the most. Squares alone where queries and keys cannot differ. */
+/* From 16 on, a vector of AVX-512: fewer queries cost as much. The first has the fewest keys, the
+ * last the most. Squares alone where queries and keys cannot differ. */
 static const Block blocks_full[] = {
     { 16, 16 },         { 16, 64 },   { 64, 16 },         { 32, 32 },    { 64, 64 },   { 512, 64 },
     { 128, 128 },       { 64, 256 },  { 192, 192, true }, { 256, 256 },  { 512, 128 }, { 128, 512 },
@@ -157,10 +158,13 @@ block_args(const Job *job, const LhKernel *kernel, const Block *block, bool caus
     return args;
 }
 
-/* Whether the kernel is measured on the block: rectangles want rows of both, and no diagonal. */
+/* Whether the kernel is measured on the block: rectangles want rows of both, and no diagonal;
+ * linear attention has a state for each head, which would be most of the memory of short blocks. */
 static bool
 takes(const LhKernel *kernel, const Block *block, bool causal)
 {
+    if (kernel->linear && block->keys < LINEAR_MIN)
+        return false;
     return block->queries == block->keys ||
            (!causal && !kernel->linear && has_rows(kernel, false) && has_rows(kernel, true));
 }
@@ -201,7 +205,7 @@ fit_rate(const Job *job, LhKernelId id, LhKernelRate *rate, GError **error)
     rate->rate = fit.rate;
     rate->half_length = fit.half_length;
     rate->query_half_length = fit.query_half_length;
-    rate->length_min = blocks[0].keys;
+    rate->length_min = (uint64_t)points[0].keys;
     rate->length_max = blocks[count - 1].keys;
     rate->residuals = lh_calibrate_residuals(&residuals, spread);
     return true;
@@ -507,8 +511,10 @@ measure_all(Job *job, GError **error)
 
     if (!lh_processes_agree(&job->processes, "way to measure", c->method, error))
         return false;
-    /* What would be missing only after a minute of kernels. */
-    if (!threads && (!has_others(job, error) || (device = lh_device_load(DEVICE, error)) == NULL))
+    /* Otherwise these would be missed only after a minute of kernels. */
+    if (!threads && !has_others(job, error))
+        return false;
+    if (!threads && c->first && (device = lh_device_load(DEVICE, error)) == NULL)
         return false;
     if (!measure_kernels(job, error))
         return false;

@@ -67,13 +67,11 @@ cpu_release(LhDeviceState *device, unsigned char *memory)
     free(memory);
 }
 
-/* The thread itself: the rank's compute streams stay on one core, the others run when a message
- * comes. */
+/* The thread itself: the rank's compute streams stay on one core. */
 static LhDeviceStream
 cpu_stream(LhDeviceState *device, bool compute, GError **error)
 {
     (void)error;
-    lh_wake_promptly(!compute);
     if (device->params.pin && compute)
         lh_pin_thread(device->params.rank);
     return device;

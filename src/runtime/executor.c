@@ -212,16 +212,20 @@ finish_item(LhRunStream *s, LhItem *item)
 
 /* Streams of the device belong to the threads that use them. */
 static bool
+computes(const LhRunStream *s)
+{
+    return s->rank->execution->program->streams[s->index].kind == LH_STREAM_COMPUTE;
+}
+
+static bool
 open_stream(LhRunStream *s)
 {
-    const LhExecution *x = s->rank->execution;
-    const bool compute = x->program->streams[s->index].kind == LH_STREAM_COMPUTE;
     GError *error = NULL;
 
     if (s->at.stream != NULL)
         return true;
     s->at = s->rank->at;
-    s->at.stream = s->at.device->stream(s->at.state, compute, &error);
+    s->at.stream = s->at.device->stream(s->at.state, computes(s), &error);
     if (s->at.stream == NULL)
         lh_execution_fail(s->rank->execution, error);
     return s->at.stream != NULL;
@@ -292,6 +296,8 @@ stream_main(void *data)
     LhExecution *x = s->rank->execution;
     LhItem *item;
 
+    if (!computes(s))
+        (void)lh_wake_promptly();
     wait_for_start(x);
     while (open_stream(s) && (item = next_item(s)) != NULL) {
         pause_at(s->rank, item->op.id, 1);
@@ -423,7 +429,7 @@ host_main(void *data)
     LhCursor cursor;
     bool ok;
 
-    lh_wake_promptly(true);
+    (void)lh_wake_promptly();
     wait_for_start(x);
     ok = !lh_execution_stopping(x);
     lh_cursor_init(&cursor, x->program, rank->index);
@@ -507,8 +513,9 @@ watch(LhExecution *x)
     const LhTransport *transport = x->params->backend->transport;
     gint moved = g_atomic_int_get(&x->moved);
     gint64 since_us = g_get_monotonic_time(), looked_us = since_us;
+    uint64_t slice_ns;
 
-    lh_wake_promptly(true);
+    slice_ns = lh_wake_promptly();
     while (g_atomic_int_get(&x->alive) > 0) {
         const gint now_moved = g_atomic_int_get(&x->moved);
         const gint64 now_us = g_get_monotonic_time();
@@ -525,7 +532,7 @@ watch(LhExecution *x)
         }
         transport->poll(x->transport, POLL_US);
     }
-    lh_wake_promptly(false);
+    lh_wake_as_before(slice_ns);
 }
 
 static void

@@ -120,6 +120,7 @@ typedef struct {
     LhDtype dtype;
     pthread_barrier_t meets; /* of the callers and of who tells them when to begin */
     int64_t begin_ns;
+    bool over; /* another process does not answer: there are no more calls */
 } Calls;
 
 /* One of the threads. */
@@ -153,7 +154,8 @@ time_call(Caller *c, LhDeviceState *device, LhDeviceStream stream, const LhCall 
     const int64_t begin_ns = c->calls->begin_ns;
     double start;
 
-    lh_clocks_sleep_until(begin_ns - AWAKE_NS);
+    if (c->calls->params->idle_s > 0)
+        lh_clocks_sleep_until(begin_ns - AWAKE_NS);
     while (lh_clocks_now() < begin_ns) {
     }
     start = now_s(CLOCK_THREAD_CPUTIME_ID);
@@ -163,7 +165,7 @@ time_call(Caller *c, LhDeviceState *device, LhDeviceStream stream, const LhCall 
                : (double)(lh_clocks_now() - begin_ns) / NS_PER_S;
 }
 
-/* Every thread makes as many calls, whatever fails: the others wait for it. */
+/* Every thread makes as many calls, also if one has failed: the others wait for it. */
 static void
 time_calls(Caller *c, LhDeviceState *device, LhDeviceStream stream, const LhCall *call)
 {
@@ -177,9 +179,12 @@ time_calls(Caller *c, LhDeviceState *device, LhDeviceStream stream, const LhCall
         flush_caches(flush);
         pthread_barrier_wait(&c->calls->meets);
         pthread_barrier_wait(&c->calls->meets);
+        if (c->calls->over)
+            return;
         times[i] = time_call(c, device, stream, call);
-        /* Whoever waits for this core is not to wait for the next flush. */
-        lh_clocks_sleep_until(lh_clocks_now() + (int64_t)(params->idle_s * NS_PER_S));
+        /* Nobody flushes while another one's call is under way. */
+        pthread_barrier_wait(&c->calls->meets);
+        pthread_barrier_wait(&c->calls->meets);
     }
     c->seconds = lh_statistic(params->statistic, times, params->repeats);
 }
@@ -209,7 +214,15 @@ caller_main(void *data)
     return NULL;
 }
 
-/* Tells the callers when to begin, each time that all of them are ready. */
+/* All processes' calls have ended. */
+static bool
+meet_others(const LhOpenControl *others, GError **error)
+{
+    return others == NULL || others->table->barrier(others->state, error);
+}
+
+/* Tells the callers when to begin, each time that all of them are ready, and when all have ended.
+ */
 static bool
 lead(Calls *calls, GError **error)
 {
@@ -222,6 +235,12 @@ lead(Calls *calls, GError **error)
         if (ok && params->others != NULL)
             ok = lh_clocks_meet(params->others, &calls->begin_ns, error);
         calls->begin_ns += TOLD_NS + (int64_t)(params->idle_s * NS_PER_S);
+        calls->over = !ok;
+        pthread_barrier_wait(&calls->meets);
+        if (calls->over)
+            break;
+        pthread_barrier_wait(&calls->meets);
+        ok = meet_others(params->others, error);
         pthread_barrier_wait(&calls->meets);
     }
     return ok;

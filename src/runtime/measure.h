@@ -22,9 +22,9 @@ typedef struct {
     uint32_t repeats; /* timings of each number, after one that does not count */
     uint32_t threads; /* that call a kernel at the same time, as ranks do */
     bool pin;         /* each of them on a core of its own */
-    /* Other processes that measure the same: they call the kernel at the same time, too, so that
-     * ranks that share a core wait for it as in a schedule whose messages they have waited for
-     * together. NULL: there are none. Borrowed. */
+    /* Other processes that measure the same: they call the kernel at the same moment. Ranks that
+     * share a core then wait for it, as they do behind a message that all have waited for. NULL:
+     * there are none. Borrowed. */
     const LhOpenControl *others;
     /* A thread sleeps at least so long before each call, as a rank does that waits for a message:
      * caches, and what the core is clocked at, are not what they are in the midst of work. 0: it

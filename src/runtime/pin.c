@@ -9,7 +9,6 @@
 
 #ifdef __linux__
 #include <sched.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -64,17 +63,30 @@ lh_pin_thread(uint32_t index)
     return sched_setaffinity(0, sizeof(one), &one) == 0;
 }
 
-void
-lh_wake_promptly(bool promptly)
+uint64_t
+lh_wake_promptly(void)
 {
-    const Attributes attributes = { .size = sizeof(Attributes),
-                                    .policy = SCHED_OTHER,
-                                    .nice = getpriority(PRIO_PROCESS, 0),
-                                    .runtime = promptly ? SLICE_NS : 0 };
+    Attributes attributes = { .size = sizeof(attributes) };
+    uint64_t before_ns;
 
     /* Whoever has chosen another policy for this process has chosen what runs first. */
-    if (sched_getscheduler(0) == SCHED_OTHER)
-        (void)syscall(SYS_sched_setattr, 0, &attributes, 0);
+    if (syscall(SYS_sched_getattr, 0, &attributes, sizeof(attributes), 0) != 0 ||
+        attributes.policy != SCHED_OTHER)
+        return 0;
+    before_ns = attributes.runtime;
+    attributes.runtime = SLICE_NS;
+    return syscall(SYS_sched_setattr, 0, &attributes, 0) == 0 ? before_ns : 0;
+}
+
+void
+lh_wake_as_before(uint64_t slice_ns)
+{
+    Attributes attributes = { .size = sizeof(attributes) };
+
+    if (slice_ns == 0 || syscall(SYS_sched_getattr, 0, &attributes, sizeof(attributes), 0) != 0)
+        return;
+    attributes.runtime = slice_ns;
+    (void)syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
 #else
@@ -92,10 +104,16 @@ lh_pin_thread(uint32_t index)
     return false;
 }
 
-void
-lh_wake_promptly(bool promptly)
+uint64_t
+lh_wake_promptly(void)
 {
-    (void)promptly;
+    return 0;
+}
+
+void
+lh_wake_as_before(uint64_t slice_ns)
+{
+    (void)slice_ns;
 }
 
 #endif

@@ -12,9 +12,13 @@ uint32_t lh_cores_count(void);
 bool lh_pin_thread(uint32_t index);
 
 /*
- * How soon the calling thread runs when it is woken and others have all cores: promptly if it has
- * little to do each time (it hands messages on, or issues ops), else, as by default, after what
- * runs has had its slice of some milliseconds. Asks Linux for a short slice (sched_setattr(2), from
- * 6.12 on; without effect before, and elsewhere). Threads inherit it.
+ * From now on the calling thread, which has little to do each time that it is woken (it hands
+ * messages on, or issues ops), does not wait for a core until others have had their slices of some
+ * milliseconds: asks Linux for a short slice (sched_setattr(2), from 6.12 on; without effect
+ * before, and elsewhere). Threads inherit it. Returns what the slice was, in nanoseconds; 0: it has
+ * not changed.
  */
-void lh_wake_promptly(bool promptly);
+uint64_t lh_wake_promptly(void);
+
+/* The same with the slice that it had before, which lh_wake_promptly() has returned. */
+void lh_wake_as_before(uint64_t slice_ns);

@@ -7,7 +7,7 @@
  *
  *     wire DELAY_US PORT=BITS_PER_S PORT=BITS_PER_S...
  *
- * Its standard input has commands, a line each, which hold from the next frame on:
+ * Its standard input has commands, a line each, which hold from then on:
  *
  *     rate PORT BITS_PER_S      of the adapter, in both directions
  *     lose PORT PERMILLE SEED   so many of a thousand frames that pass this port, in both
@@ -505,6 +505,7 @@ wait_for_more(void)
     const int64_t next = next_ns(), left_ns = next == INT64_MAX ? 0 : next - now_ns();
     const struct timespec limit = { left_ns / NS_PER_S, left_ns % NS_PER_S };
 
+    polled[ports_count].revents = 0; /* or a command that has been read would be waited for */
     if (next != INT64_MAX && left_ns <= 0)
         return;
     if (ppoll(polled, ports_count + 1, next == INT64_MAX ? NULL : &limit, NULL) < 0 &&
@@ -559,7 +560,9 @@ main(int argc, char **argv)
             }
         advance_all();
         wait_for_more();
-        if (polled[ports_count].revents != 0)
+        if (polled[ports_count].revents != 0) {
+            advance_all();
             read_commands();
+        }
     }
 }

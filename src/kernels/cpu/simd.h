@@ -143,10 +143,11 @@ lh_take(LhScratch *s, size_t floats)
 #define LH_ROWS_AHEAD 8 /* converting so many rows takes longer than memory does to answer */
 
 /*
- * Row @row of @rows is about to be read: the one LH_ROWS_AHEAD further on is asked for, behind the
- * last one of the next head's first. Rows of a head lie as far apart as all heads are long, and
- * processors ask by themselves only for what lies close together. (Inline also since gcc takes a
- * function that does nothing else for one without effect, and leaves out its calls.)
+ * Row @row of @rows is about to be read: the row LH_ROWS_AHEAD further on is asked for or, where
+ * that is beyond the last one, one of the next head's first rows. Rows of a head lie as far apart
+ * as all heads are long, and processors ask by themselves only for what lies close together.
+ * (Inline also since gcc takes a function that does nothing else for one without effect, and leaves
+ * out its calls.)
  */
 LH_INLINE void
 lh_expect_row(const LhRows *t, uint64_t sequence, uint64_t row, uint64_t rows, uint32_t head)
