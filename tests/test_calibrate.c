@@ -457,7 +457,18 @@ START_TEST(threads_that_wake_promptly_have_a_short_slice)
     ck_assert_uint_eq(slice_ns(), before_ns);
 }
 END_TEST
-#define LINUX_TESTS , threads_that_wake_promptly_have_a_short_slice
+
+START_TEST(runs_leave_the_slice_of_their_caller)
+{
+    const uint64_t before_ns = slice_ns();
+    double seconds;
+
+    ck_assert(lh_measure_transfer(1, &lh_backend_cpu, 4096, &seconds, NULL));
+    ck_assert_uint_eq(slice_ns(), before_ns);
+}
+END_TEST
+#define LINUX_TESTS                                                                                \
+    , threads_that_wake_promptly_have_a_short_slice, runs_leave_the_slice_of_their_caller
 #else
 #define LINUX_TESTS
 #endif

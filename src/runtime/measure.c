@@ -214,7 +214,7 @@ caller_main(void *data)
     return NULL;
 }
 
-/* All processes' calls have ended. */
+/* Waits until the calls of all processes have ended. */
 static bool
 meet_others(const LhOpenControl *others, GError **error)
 {

@@ -37,7 +37,7 @@
 #include <unistd.h>
 
 #define PORTS_MAX 64
-#define FLOWS_MAX 256 /* connections at one adapter that have frames waiting */
+#define FLOWS_MAX 256 /* connections that have frames at one adapter */
 #define FRAME_BYTES_MAX (sizeof(struct virtio_net_hdr) + 66000)
 #define SOCKET_BYTES (16 << 20)
 #define NS_PER_S INT64_C(1000000000)
@@ -78,7 +78,7 @@ typedef struct {
     int64_t at_ns; /* the turn is that of then */
     Flow flows[FLOWS_MAX];
     unsigned flows_count;
-    Queue *begun; /* takes what begins to pass; NULL: it goes nowhere yet */
+    Queue *begun; /* takes frames that begin to pass; NULL: nothing does */
 } Adapter;
 
 typedef struct {
