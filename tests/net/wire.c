@@ -92,6 +92,7 @@ typedef struct {
 } Port;
 
 static struct pollfd polled[PORTS_MAX + 1]; /* the ports' sockets, then standard input */
+static Frame *spare;                        /* those that are free, each with all its room */
 static char *names[PORTS_MAX];              /* of the ports */
 static Port ports[PORTS_MAX];
 static unsigned ports_count;
@@ -131,6 +132,28 @@ take(Queue *queue)
 
     queue->first = frame->next;
     return frame;
+}
+
+/* One that can take any: memory from the system for each would cost more than to copy it. */
+static Frame *
+new_frame(void)
+{
+    Frame *frame = spare;
+
+    if (frame == NULL)
+        frame = malloc(sizeof(*frame) + FRAME_BYTES_MAX);
+    else
+        spare = frame->next;
+    if (frame == NULL)
+        fail("memory");
+    return frame;
+}
+
+static void
+free_frame(Frame *frame)
+{
+    frame->next = spare;
+    spare = frame;
 }
 
 static int
@@ -330,29 +353,28 @@ wire_bytes(const struct virtio_net_hdr *header, size_t frame_bytes)
 static bool
 receive(unsigned port)
 {
-    static unsigned char data[FRAME_BYTES_MAX];
-    const ssize_t got = recv(polled[port].fd, data, sizeof(data), MSG_DONTWAIT);
-    const struct ether_header *header = (const void *)(data + sizeof(struct virtio_net_hdr));
+    Frame *frame = new_frame();
+    const ssize_t got = recv(polled[port].fd, frame->data, FRAME_BYTES_MAX, MSG_DONTWAIT);
+    const struct ether_header *header = (const void *)(frame->data + sizeof(struct virtio_net_hdr));
+    const bool whole = got >= (ssize_t)(sizeof(struct virtio_net_hdr) + sizeof(*header));
     size_t bytes;
-    Frame *frame;
 
-    if (got < (ssize_t)(sizeof(struct virtio_net_hdr) + sizeof(*header)))
-        return false;
-    memcpy(ports[port].address, header->ether_shost, ETH_ALEN);
-    ports[port].known = true;
-    if (loses(&ports[port]))
-        return true;
+    if (whole) {
+        memcpy(ports[port].address, header->ether_shost, ETH_ALEN);
+        ports[port].known = true;
+    }
+    if (!whole || loses(&ports[port])) {
+        free_frame(frame);
+        return whole;
+    }
     bytes = (size_t)got - sizeof(struct virtio_net_hdr);
-    frame = malloc(sizeof(*frame) + (size_t)got);
-    if (frame == NULL)
-        fail("memory");
-    *frame = (Frame){ .last_ns = INT64_MAX,
-                      .bytes = (size_t)got,
-                      .key = key_of((const void *)header, bytes),
-                      .wire_bytes = wire_bytes((const void *)data, bytes) };
-    memcpy(frame->data, data, (size_t)got);
+    frame->last_ns = INT64_MAX;
+    frame->lost = false;
+    frame->bytes = (size_t)got;
+    frame->key = key_of((const void *)header, bytes);
+    frame->wire_bytes = wire_bytes((const void *)frame->data, bytes);
     if (!queue_at(&ports[port].in, frame))
-        free(frame); /* it is sent again */
+        free_frame(frame); /* it is sent again */
     return true;
 }
 
@@ -364,7 +386,7 @@ deliver(unsigned port, Frame *frame)
     /* A port that is down or full loses the frame, as a switch does. */
     if (!frame->lost && !loses(&ports[port]))
         (void)!send(polled[port].fd, frame->data, frame->bytes, MSG_DONTWAIT);
-    free(frame);
+    free_frame(frame);
 }
 
 /* What has passed out until then, and whose last byte has come. */
@@ -390,10 +412,8 @@ pass_out(unsigned port, int64_t until_ns)
 static Frame *
 copy_of(const Frame *frame)
 {
-    Frame *copy = malloc(sizeof(*copy) + frame->bytes);
+    Frame *copy = new_frame();
 
-    if (copy == NULL)
-        fail("memory");
     memcpy(copy, frame, sizeof(*copy) + frame->bytes);
     copy->last_ns = frame->first_ns; /* such frames are short */
     return copy;
@@ -478,7 +498,9 @@ least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* When the next thing happens; INT64_MAX: nothing is under way. */
+/* Before when nothing can be handed to a host; INT64_MAX: nothing is under way. What passes an
+ * adapter before that is found out afterwards, at the time at which it did: to wake up for it would
+ * take from the hosts a processor that they share with this program. */
 static int64_t
 next_ns(void)
 {
@@ -488,29 +510,31 @@ next_ns(void)
         Port *p = &ports[i];
 
         if (first_of(&p->in) != NULL)
-            next = least(next, end_of(&p->in, first_of(&p->in)));
+            next = least(next, end_of(&p->in, first_of(&p->in)) + delay_ns);
         if (first_of(&p->out) != NULL)
             next = least(next, end_of(&p->out, first_of(&p->out)));
-        if (p->wire.first != NULL)
-            next = least(next, p->wire.first->first_ns);
+        for (const Frame *frame = p->wire.first; frame != NULL; frame = frame->next)
+            next = least(next, frame->last_ns);
         for (const Frame *frame = p->last.first; frame != NULL; frame = frame->next)
             next = least(next, frame->last_ns);
     }
     return next;
 }
 
+/* Until a host sends, a command comes, or it is time to hand something to a host. */
 static void
 wait_for_more(void)
 {
     const int64_t next = next_ns(), left_ns = next == INT64_MAX ? 0 : next - now_ns();
-    const struct timespec limit = { left_ns / NS_PER_S, left_ns % NS_PER_S };
+    const struct timespec limit = { left_ns > 0 ? left_ns / NS_PER_S : 0,
+                                    left_ns > 0 ? left_ns % NS_PER_S : 0 };
 
-    polled[ports_count].revents = 0; /* or a command that has been read would be waited for */
-    if (next != INT64_MAX && left_ns <= 0)
+    if (ppoll(polled, ports_count + 1, next == INT64_MAX ? NULL : &limit, NULL) >= 0)
         return;
-    if (ppoll(polled, ports_count + 1, next == INT64_MAX ? NULL : &limit, NULL) < 0 &&
-        errno != EINTR)
+    if (errno != EINTR)
         fail("waiting");
+    for (unsigned i = 0; i <= ports_count; i++)
+        polled[i].revents = 0;
 }
 
 /* PORT=BITS_PER_S */
@@ -552,14 +576,11 @@ main(int argc, char **argv)
     puts("ready");
     fflush(stdout);
     for (;;) {
-        for (unsigned i = 0; i < ports_count; i++)
-            for (unsigned n = 0; n < BATCH; n++) {
-                advance_all();
-                if (!receive(i))
-                    break;
-            }
-        advance_all();
         wait_for_more();
+        advance_all();
+        for (unsigned i = 0; i < ports_count; i++)
+            for (unsigned n = 0; n < BATCH && polled[i].revents != 0 && receive(i); n++)
+                advance_all();
         if (polled[ports_count].revents != 0) {
             advance_all();
             read_commands();
