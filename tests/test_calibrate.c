@@ -237,6 +237,7 @@ write_and_read(void)
         .kernel_launch_ps = 70000,
         .stream_sync_ps = 3500000,
         .messages_hold = 0.25,
+        .cores = { .ranks = 4, .cores = 2 },
         .link = { .bandwidth = 22.5e9,
                   .latency_ps = 11500000,
                   .provenance = LH_PROVENANCE_FITTED,
@@ -287,6 +288,8 @@ START_TEST(calibrate_profile_round_trip)
     ck_assert_int_eq(profile->kernel_launch_ps, 70000);
     ck_assert_int_eq(profile->stream_sync_ps, 3500000);
     ck_assert_double_eq(profile->messages_hold, 0.25);
+    ck_assert_uint_eq(profile->machine_ranks, 4);
+    ck_assert_uint_eq(profile->machine_cores, 2);
     ck_assert_double_eq(profile->nvlink.bandwidth, 22.5e9);
     ck_assert_int_eq(profile->nvlink.latency_ps, 11500000);
     ck_assert_uint_eq(profile->nvlink.ctas, 0);
@@ -297,6 +300,69 @@ START_TEST(calibrate_profile_round_trip)
     ck_assert_uint_eq(check->bytes, 65536);
     ck_assert_double_eq(check->measured_s, 0.0069);
     ck_assert_double_eq(check->predicted_s, 0.007);
+}
+END_TEST
+
+/* Ranks that share cores, by what each says of its own. */
+START_TEST(calibrate_ranks_share_cores)
+{
+    char a[] = "boot 0 1", b[] = "boot 2 3";
+    char *const together[] = { a, a, a, a }, *const halves[] = { a, a, b, b };
+    char *const in_turn[] = { a, b, a, b }, *const threes[] = { a, a, a, b };
+    const struct {
+        char *const *texts;
+        uint32_t count, mine, cores;
+        LhCores expected;
+    } cases[] = {
+        { together, 4, 3, 4, { 1, 0, 0, 0 } }, { together, 4, 0, 2, { 2, 0, 4, 2 } },
+        { together, 4, 1, 2, { 2, 0, 4, 2 } }, { together, 4, 2, 2, { 2, 1, 4, 2 } },
+        { together, 4, 3, 3, { 2, 1, 4, 3 } }, { together, 3, 2, 1, { 3, 2, 3, 1 } },
+        { halves, 4, 3, 2, { 1, 0, 0, 0 } },   { halves, 4, 3, 1, { 2, 1, 2, 1 } },
+        { in_turn, 4, 2, 1, { 2, 1, 0, 0 } },  { threes, 4, 2, 1, { 3, 2, 0, 0 } },
+        { threes, 4, 3, 1, { 1, 0, 0, 0 } },   { together, 1, 0, 1, { 1, 0, 0, 0 } },
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        const LhCores found =
+            lh_cores_of(cases[i].texts, cases[i].count, cases[i].mine, cases[i].cores);
+
+        ck_assert_msg(
+            found.turns == cases[i].expected.turns && found.turn == cases[i].expected.turn &&
+                found.ranks == cases[i].expected.ranks && found.cores == cases[i].expected.cores,
+            "case %zu: turn %u of %u, %u ranks on %u cores", i, found.turn, found.turns,
+            found.ranks, found.cores);
+    }
+}
+END_TEST
+
+/* A machine of a profile has fewer cores than ranks, or none is named. */
+START_TEST(calibrate_profile_machine_is_checked)
+{
+    static const struct {
+        const char *fields, *message;
+    } cases[] = {
+        { "\"machine_ranks\": 4, \"machine_cores\": 2", NULL },
+        { "\"machine_ranks\": 4", "go together" },
+        { "\"machine_cores\": 4", "go together" },
+        { "\"machine_ranks\": 4, \"machine_cores\": 4", "must be below" },
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *text =
+            g_strdup_printf("{\"schema\": \"longhaul.profile/2\", \"name\": \"a\", "
+                            "\"source\": \"a test\", %s}",
+                            cases[i].fields);
+        g_autoptr(LhTopology) topology = lh_topology_load("this-machine", NULL);
+        g_autoptr(LhDevice) device = lh_device_load("this-cpu", NULL);
+        g_autoptr(GError) error = NULL;
+        g_autoptr(LhProfile) profile = lh_profile_parse("a.json", text, strlen(text), &error);
+
+        ck_assert_msg(profile != NULL, "%s", error == NULL ? "" : error->message);
+        ck_assert_int_eq(lh_profile_apply(profile, device, topology, &error),
+                         cases[i].message == NULL);
+        if (cases[i].message != NULL)
+            ck_assert_msg(strstr(error->message, cases[i].message) != NULL, "%s", error->message);
+    }
 }
 END_TEST
 
@@ -315,6 +381,8 @@ START_TEST(calibrate_profile_prices_ops)
     ck_assert_str_eq(topology->device_name, "this-cpu");
     ck_assert(lh_profile_apply(profile, device, topology, NULL));
     ck_assert_double_eq(device->messages_hold, 0.25);
+    ck_assert_uint_eq(device->machine_ranks, 4);
+    ck_assert_uint_eq(device->machine_cores, 2);
     lh_cost_init(&cost, LH_COST_DEVICE, device);
     *args = (LhKernelArgs){ .pairs = 333 * 334 / 2,
                             .nq = 333,
@@ -572,6 +640,7 @@ LH_TEST_MAIN("calibrate", calibrate_rate_is_recovered, calibrate_rate_of_rectang
              calibrate_no_length_is_negative, calibrate_holdout_is_judged_only,
              calibrate_rate_edges, calibrate_transfer_stands_outliers, calibrate_transfer_edges,
              calibrate_statistics, calibrate_profile_round_trip, calibrate_profile_prices_ops,
-             calibrate_measures, interference_is_what_kernels_take_longer, interference_is_measured,
+             calibrate_ranks_share_cores, calibrate_profile_machine_is_checked, calibrate_measures,
+             interference_is_what_kernels_take_longer, interference_is_measured,
              collectives_are_measured, collectives_take_what_their_last_member_takes,
              calibrate_calls_with_other_processes LINUX_TESTS)

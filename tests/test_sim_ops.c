@@ -287,6 +287,52 @@ START_TEST(sim_waiting_communication_holds_its_sms)
 }
 END_TEST
 
+/* Ranks of a machine share its cores: with one for two ranks each has half of it while both
+ * compute, and messages take from what all of them have. */
+START_TEST(sim_ranks_share_the_cores_of_a_machine)
+{
+    Script compute = SCRIPT({ .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 20 * US },
+                            { .rank = 1, .kind = LH_OP_COMPUTE, .time_ps = 8 * US },
+                            { .rank = 2, .kind = LH_OP_COMPUTE, .time_ps = 11 * US });
+    Script messages = SCRIPT(
+        { .rank = 0, .kind = LH_OP_EXCHANGE, .notes = { { false, 1, 0, BYTES } } },
+        { .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 20 * US },
+        { .rank = 1, .kind = LH_OP_COMPUTE, .time_ps = 8 * US },
+        { .rank = 1, .kind = LH_OP_EXCHANGE, .notes = { { true, 0, 0, BYTES } }, .after = { 1 } });
+    const struct {
+        Script *script;
+        uint32_t ranks;
+        uint64_t machine_ranks, cores;
+        double hold;
+        LhTime ends[3];
+    } cases[] = {
+        { &compute, 3, 0, 0, 0, { 20 * US, 8 * US, 11 * US } },
+        /* Half until 16 us, 12 us of the longer one left; the third has a machine of its own. */
+        { &compute, 3, 2, 1, 0, { 28 * US, 16 * US, 11 * US } },
+        /* Two thirds until 12 us: 12 and 3 us left, and each has a core. */
+        { &compute, 3, 3, 2, 0, { 24 * US, 12 * US, 15 * US } },
+        { &compute, 3, 3, 1, 0, { 39 * US, 24 * US, 30 * US } },
+        /* One of two has a message: half the core is left, a quarter for each until 32 us. Then
+         * both have: a tenth, for 12 us. */
+        { &messages, 2, 2, 1, 1, { 548 * US / 10, 44 * US, 0 } },
+    };
+
+    for (uint32_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(LhSimResult) result = NULL;
+        World w;
+
+        script_init(&w, cases[i].script, cases[i].ranks);
+        w.device.machine_ranks = cases[i].machine_ranks;
+        w.device.machine_cores = cases[i].cores;
+        w.device.messages_hold = cases[i].hold;
+        result = world_run(&w);
+        for (uint32_t r = 0; r < cases[i].ranks; r++)
+            ck_assert_int_eq(result->ranks[r].finish_ps, cases[i].ends[r]);
+        world_clear(&w);
+    }
+}
+END_TEST
+
 /* ---- the host ---- */
 
 static void
@@ -570,7 +616,8 @@ LH_TEST_MAIN("sim_ops", sim_two_ranks_take_latency_and_bytes_over_bandwidth,
              sim_communicators_tell_messages_apart, sim_groups_end_with_their_last_message,
              sim_streams_keep_order_and_overlap, sim_compute_streams_share_the_device,
              sim_communication_slows_compute_beside_it, sim_waiting_communication_holds_its_sms,
-             sim_slow_hosts_bound_the_run, sim_syncs_cost_host_time_each,
-             sim_syncs_wait_for_earlier_ops, sim_steps_decide_nothing, sim_hosts_are_a_window_ahead,
-             sim_memory_peaks_once, sim_deadlock_names_who_waits,
-             sim_impossible_ops_are_input_errors, sim_can_be_interrupted)
+             sim_ranks_share_the_cores_of_a_machine, sim_slow_hosts_bound_the_run,
+             sim_syncs_cost_host_time_each, sim_syncs_wait_for_earlier_ops,
+             sim_steps_decide_nothing, sim_hosts_are_a_window_ahead, sim_memory_peaks_once,
+             sim_deadlock_names_who_waits, sim_impossible_ops_are_input_errors,
+             sim_can_be_interrupted)

@@ -7,6 +7,7 @@
 #include "base/jsonw.h"
 #include "base/memory.h"
 #include "kernels/cpu/cpu.h"
+#include "plan/cores.h"
 #include "plan/interference.h"
 #include "program/holding.h"
 #include "runtime/fit.h"
@@ -103,6 +104,8 @@ time_kernel(const Job *job, LhKernelId id, const LhKernelArgs *args, double *sec
     LhMeasureParams measure = job->params->measure;
 
     measure.others = job->processes.count > 1 ? &job->processes.control : NULL;
+    measure.turns = job->c->cores.turns;
+    measure.turn = job->c->cores.turn;
     return lh_measure_kernel(&measure, id, args, job->params->dtype, seconds, error) &&
            lh_calibrate_median(&job->processes, seconds, spread, error);
 }
@@ -483,6 +486,7 @@ measure_interference(Job *job, GError **error)
                                    .heads = BESIDE_HEADS,
                                    .head_dim = BESIDE_HEAD_DIM,
                                    .dtype = job->params->dtype,
+                                   .yields = job->params->measure.yields,
                                    .deadline_us = DEADLINE_US };
 
     tell(job, "kernels beside messages");
@@ -516,7 +520,7 @@ measure_all(Job *job, GError **error)
         return false;
     if (!threads && c->first && (device = lh_device_load(DEVICE, error)) == NULL)
         return false;
-    if (!measure_kernels(job, error))
+    if (!lh_cores_find(&job->processes, &c->cores, error) || !measure_kernels(job, error))
         return false;
     take_memory(c);
     return measure_executor(job, error) &&
@@ -763,6 +767,10 @@ lh_calibration_write(const LhCalibration *c, const char *name, const char *date,
     write_unit(w, "stream_sync", lh_format_time(c->stream_sync_ps));
     if (c->messages_hold > 0)
         lh_jsonw_double(w, "messages_hold", c->messages_hold);
+    if (c->cores.ranks > 0) {
+        lh_jsonw_uint(w, "machine_ranks", c->cores.ranks);
+        lh_jsonw_uint(w, "machine_cores", c->cores.cores);
+    }
     write_rates(w, c);
     write_traffic(w, c);
     if (c->cluster != NULL)

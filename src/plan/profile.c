@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "plan/cluster.h"
+#include "program/program.h"
 #include "sim/network/collective_table.h"
 
 #include <stddef.h>
@@ -196,6 +197,19 @@ static const LhField own_fields[] = {
       .description =
           "Share of its speed that a rank loses while it has messages, as measured where "
           "cores move them." },
+    { .name = "machine_ranks",
+      .type = LH_FIELD_UINT,
+      .offset = AT(machine_ranks),
+      .min = 2,
+      .max = LH_RANKS_MAX,
+      .description = "Ranks in a row that compute on the cores of one machine, which are fewer. "
+                     "Absent: each rank has cores of its own." },
+    { .name = "machine_cores",
+      .type = LH_FIELD_UINT,
+      .offset = AT(machine_cores),
+      .min = 1,
+      .max = LH_RANKS_MAX - 1,
+      .description = "Cores that the ranks of a machine share." },
     { .name = "tile_rows",
       .type = LH_FIELD_UINT,
       .offset = AT(tile_rows),
@@ -456,8 +470,28 @@ put_constants(const LhProfile *p, LhDevice *device)
         device->host_provenance = LH_PROVENANCE_MEASURED;
     if (p->messages_hold > 0)
         device->messages_hold = p->messages_hold;
+    if (p->machine_ranks > 0) {
+        device->machine_ranks = p->machine_ranks;
+        device->machine_cores = p->machine_cores;
+    }
     if (p->tile_rows > 0)
         device->tile_rows = p->tile_rows;
+}
+
+/* Both or none, and fewer cores than ranks. */
+static bool
+check_machine(const LhProfile *p, GError **error)
+{
+    if (p->machine_ranks == 0 && p->machine_cores == 0)
+        return true;
+    if (p->machine_ranks == 0 || p->machine_cores == 0)
+        return lh_json_error(p->json, p->machine_ranks == 0 ? "machine_cores" : "machine_ranks",
+                             error, "\"machine_ranks\" and \"machine_cores\" go together");
+    return p->machine_cores < p->machine_ranks ||
+           lh_json_error(p->json, "machine_cores", error,
+                         "\"machine_cores\" must be below \"machine_ranks\", %" G_GUINT64_FORMAT
+                         ": who has a core to itself shares none",
+                         p->machine_ranks);
 }
 
 bool
@@ -466,6 +500,8 @@ lh_profile_apply(const LhProfile *p, LhDevice *device, LhTopology *topology, GEr
     const guint kernels_count = p->kernels == NULL ? 0 : p->kernels->len;
     const guint elementwise_count = p->elementwise == NULL ? 0 : p->elementwise->len;
 
+    if (!check_machine(p, error))
+        return false;
     for (guint i = 0; i < kernels_count; i++) {
         if (!check_kernel(p, device, i, error))
             return false;

@@ -39,6 +39,7 @@ typedef struct {
     LhTime kernel_launch_ps;
     LhTime stream_sync_ps;
     double messages_hold;
+    uint64_t machine_ranks, machine_cores; /* 0: each rank computes on cores of its own */
     uint64_t tile_rows;
     GArray *kernels;     /* of LhKernelRate */
     GArray *elementwise; /* of LhKernelTraffic */

@@ -146,8 +146,7 @@ call_kernel(Caller *c, LhDeviceState *device, LhDeviceStream stream, const LhCal
         c->status = lh_device_cpu.call(device, c->calls->kernel, call, stream);
 }
 
-/* Seconds of a call that begins when those of the others do; who shares a core with one of them
- * and has to wait for it has begun, too. */
+/* Seconds of a call that begins when those of the others do. */
 static double
 time_call(Caller *c, LhDeviceState *device, LhDeviceStream stream, const LhCall *call)
 {
@@ -165,6 +164,19 @@ time_call(Caller *c, LhDeviceState *device, LhDeviceStream stream, const LhCall 
                : (double)(lh_clocks_now() - begin_ns) / NS_PER_S;
 }
 
+/* How often processes meet until each has made its calls. */
+static uint32_t
+rounds(const LhMeasureParams *params)
+{
+    return params->repeats * MAX(params->turns, 1);
+}
+
+static bool
+has_turn(const LhMeasureParams *params, uint32_t round)
+{
+    return round % MAX(params->turns, 1) == params->turn;
+}
+
 /* Every thread makes as many calls, also if one has failed: the others wait for it. */
 static void
 time_calls(Caller *c, LhDeviceState *device, LhDeviceStream stream, const LhCall *call)
@@ -172,16 +184,19 @@ time_calls(Caller *c, LhDeviceState *device, LhDeviceStream stream, const LhCall
     const LhMeasureParams *params = c->calls->params;
     g_autofree double *times = g_new(double, params->repeats);
     g_autofree unsigned char *flush = g_try_malloc0(FLUSH_BYTES);
+    uint32_t made = 0;
 
     c->status = call->scratch != NULL && flush != NULL ? LH_STATUS_OK : LH_STATUS_OUT_OF_MEMORY;
     call_kernel(c, device, stream, call);
-    for (uint32_t i = 0; i < params->repeats; i++) {
-        flush_caches(flush);
+    for (uint32_t round = 0; round < rounds(params); round++) {
+        if (has_turn(params, round))
+            flush_caches(flush);
         pthread_barrier_wait(&c->calls->meets);
         pthread_barrier_wait(&c->calls->meets);
         if (c->calls->over)
             return;
-        times[i] = time_call(c, device, stream, call);
+        if (has_turn(params, round))
+            times[made++] = time_call(c, device, stream, call);
         /* Nobody flushes while another one's call is under way. */
         pthread_barrier_wait(&c->calls->meets);
         pthread_barrier_wait(&c->calls->meets);
@@ -195,8 +210,8 @@ caller_main(void *data)
     Caller *c = data;
     const Calls *calls = c->calls;
     const LhRunDevice *cpu = &lh_device_cpu;
-    const LhDeviceParams params = { c->index, calls->params->kernel_set,
-                                    .pin = calls->params->pin };
+    const LhDeviceParams params = { c->index, calls->params->kernel_set, .pin = calls->params->pin,
+                                    .yields = calls->params->yields };
     LhDeviceState *device = cpu->open(&params, NULL);
     LhDeviceStream stream = cpu->stream(device, true, NULL);
     const LhOperand *operands = lh_kernels[calls->kernel]->operands;
@@ -229,7 +244,7 @@ lead(Calls *calls, GError **error)
     const LhMeasureParams *params = calls->params;
     bool ok = true;
 
-    for (uint32_t i = 0; i < params->repeats; i++) {
+    for (uint32_t i = 0; i < rounds(params); i++) {
         pthread_barrier_wait(&calls->meets);
         calls->begin_ns = lh_clocks_now();
         if (ok && params->others != NULL)

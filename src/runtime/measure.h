@@ -22,10 +22,12 @@ typedef struct {
     uint32_t repeats; /* timings of each number, after one that does not count */
     uint32_t threads; /* that call a kernel at the same time, as ranks do */
     bool pin;         /* each of them on a core of its own */
-    /* Other processes that measure the same: they call the kernel at the same moment. Ranks that
-     * share a core then wait for it, as they do behind a message that all have waited for. NULL:
-     * there are none. Borrowed. */
+    bool yields;      /* LhDeviceParams.yields */
+    /* Other processes that measure the same: they call the kernel at the same moment, or, those
+     * that share cores, in so many turns, of which this process has the @turn-th. NULL: there are
+     * none. Borrowed. */
     const LhOpenControl *others;
+    uint32_t turns, turn; /* @turns 0: 1 */
     /* A thread sleeps at least so long before each call, as a rank does that waits for a message:
      * caches, and what the core is clocked at, are not what they are in the midst of work. 0: it
      * does not. */

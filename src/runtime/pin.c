@@ -46,6 +46,24 @@ lh_cores_count(void)
     return (uint32_t)CPU_COUNT(cores_of_process());
 }
 
+char *
+lh_cores_text(void)
+{
+    const cpu_set_t *cores = cores_of_process();
+    g_autofree char *boot = NULL;
+    GString *text = g_string_new(NULL);
+
+    if (g_file_get_contents("/proc/sys/kernel/random/boot_id", &boot, NULL, NULL))
+        g_string_append(text, g_strchomp(boot));
+    else
+        g_string_append(text, g_get_host_name());
+    for (unsigned core = 0; core < CPU_SETSIZE; core++) {
+        if (CPU_ISSET(core, cores))
+            g_string_append_printf(text, " %u", core);
+    }
+    return g_string_free(text, FALSE);
+}
+
 bool
 lh_pin_thread(uint32_t index)
 {
@@ -89,12 +107,26 @@ lh_wake_as_before(uint64_t slice_ns)
     (void)syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
+void
+lh_run_last(void)
+{
+    const struct sched_param none = { 0 };
+
+    (void)sched_setscheduler(0, SCHED_IDLE, &none);
+}
+
 #else
 
 uint32_t
 lh_cores_count(void)
 {
     return MAX(g_get_num_processors(), 1);
+}
+
+char *
+lh_cores_text(void)
+{
+    return g_strdup(g_get_host_name());
 }
 
 bool
@@ -114,6 +146,11 @@ void
 lh_wake_as_before(uint64_t slice_ns)
 {
     (void)slice_ns;
+}
+
+void
+lh_run_last(void)
+{
 }
 
 #endif

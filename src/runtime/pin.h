@@ -7,6 +7,10 @@
 /* How many cores this process may use; at least 1. */
 uint32_t lh_cores_count(void);
 
+/* What machine this is, also where its hosts have several names, and which of its cores the process
+ * may use: the same text in processes that share them, and in no others. Caller frees. */
+char *lh_cores_text(void);
+
 /* Keeps the calling thread on core @index (modulo their count) of those the process may use; false
  * if the system does not let it. */
 bool lh_pin_thread(uint32_t index);
@@ -22,3 +26,7 @@ uint64_t lh_wake_promptly(void);
 
 /* The same with the slice that it had before, which lh_wake_promptly() has returned. */
 void lh_wake_as_before(uint64_t slice_ns);
+
+/* From now on the calling thread runs when no other one wants its core (SCHED_IDLE of Linux;
+ * without effect elsewhere). */
+void lh_run_last(void);

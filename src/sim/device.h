@@ -137,6 +137,10 @@ typedef struct {
     /* Share of its speed that a rank loses while it has messages, as measured on processors, whose
      * cores move them; 0: what the links' ctas say. */
     double messages_hold;
+    /* So many ranks in a row compute on so many cores, of one machine, fewer than they are: whoever
+     * computes at the same time has the same share of them. 0: each rank has what it computes on to
+     * itself. */
+    uint64_t machine_ranks, machine_cores;
     uint64_t tile_rows;     /* query rows of one thread block of the attention kernels */
     int tile_order;         /* LhTileOrder, of these */
     GArray *kernels;        /* of LhKernelRate */

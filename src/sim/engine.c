@@ -120,8 +120,12 @@ lh_engine_complete(LhEngine *e, LhSimRank *rank, uint32_t id)
     if (node->next == LH_NO_NODE)
         queue->tail = LH_NO_NODE;
     if (node->kind == LH_OP_COMPUTE) {
-        if (--rank->computing > 0)
+        if (--rank->computing > 0) {
             lh_share_sms(e, rank);
+        } else if (e->machines != NULL) {
+            lh_engine_machine(e, rank)->computing--;
+            lh_share_cores(e, rank);
+        }
         e->events += lh_engine_weight(e, rank->index);
     } else {
         if (--rank->communicating == 0)
@@ -142,11 +146,14 @@ start_compute(LhEngine *e, LhSimRank *rank, LhNode *node, uint32_t id)
 
     node->updated_ps = e->now;
     node->rate = rank->speed;
-    rank->computing++;
+    if (rank->computing++ == 0 && e->machines != NULL)
+        lh_engine_machine(e, rank)->computing++;
     if (time == 0)
         lh_engine_complete(e, rank, id);
     else if (rank->computing > 1)
         lh_share_sms(e, rank);
+    else if (e->machines != NULL)
+        lh_share_cores(e, rank);
     else
         lh_heap_set(&e->heap, lh_queue_index(e, rank, node->stream), e->now + time);
 }
@@ -419,8 +426,9 @@ may_fold(const LhSimParams *p)
     const bool watched =
         (p->timeline != NULL && p->timeline_stride == 0) || p->memory != NULL || p->links != NULL;
 
-    return !p->unfolded && !stragglers && !faults && !watched && p->jitter <= 0 &&
-           p->compute_time == NULL && p->steps_max == 0 && !p->precedence && p->time_share == NULL;
+    return !p->unfolded && p->device->machine_ranks == 0 && !stragglers && !faults && !watched &&
+           p->jitter <= 0 && p->compute_time == NULL && p->steps_max == 0 && !p->precedence &&
+           p->time_share == NULL;
 }
 
 LhSimResult *

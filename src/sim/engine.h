@@ -8,7 +8,7 @@
  *     memory.c    what ranks hold, over time
  *     repeat.c    layers and micro-batches that are left out, since they repeat
  *     causes.c    who caused what, for the critical path
- *     share.c     kernels that share the SMs of a device
+ *     share.c     kernels that share the SMs of a device, and ranks the cores of a machine
  *     messages.c  messages and collectives, from posting to arrival
  *     result.c    setting up and summing up
  */
@@ -75,6 +75,11 @@ typedef struct {
     uint32_t under_way[2]; /* messages; those of collectives all of whose hops are simulated */
 } LhMoving;
 
+/* Ranks that share the cores of a machine: LhDevice.machine_ranks. */
+typedef struct {
+    uint32_t computing, holding; /* how many of them have kernels, and messages, under way */
+} LhMachine;
+
 /* Ranks to look at, first in first out: those with news wait here instead of calling each other, so
  * that depth and order do not depend on who woke whom. */
 typedef struct {
@@ -116,6 +121,7 @@ typedef struct {
     uint64_t *whole_bytes;        /* [links] of `apart` that the network counts, too */
     LhOutOfMemory *out_of_memory; /* the first op so far that exceeds the limit; NULL: none */
     double *slowdown;             /* per rank; NULL: none */
+    LhMachine *machines;          /* NULL: each rank computes on cores of its own */
     LhHeap heap;                  /* item rank << streams_shift | stream, then flows */
     LhMatcher matcher;
     LhMoving moving;
@@ -231,6 +237,17 @@ void lh_memory_changes(LhEngine *e, const LhSimRank *rank, uint32_t id, const Lh
 
 /* Sets the rates of all running kernels of the rank, and when they will end. */
 void lh_share_sms(LhEngine *e, LhSimRank *rank);
+
+/* As many ranks of its machine as do now share the cores: sets the speed of all of them, and the
+ * rates of their kernels. Where each rank has its own cores, it does nothing. */
+void lh_share_cores(LhEngine *e, LhSimRank *rank);
+
+/* The machine of a rank. */
+static inline LhMachine *
+lh_engine_machine(const LhEngine *e, const LhSimRank *rank)
+{
+    return &e->machines[rank->index / e->params->device->machine_ranks];
+}
 
 /* Communication holds @ctas more SMs (or gives them back): compute that runs beside it has the
  * rest. */

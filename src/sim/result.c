@@ -96,6 +96,8 @@ init_network(LhEngine *e)
     const LhSimParams *params = e->params;
     const uint32_t queues = e->ranks_count << e->streams_shift;
 
+    if (!e->free_network && params->device->machine_ranks > 0)
+        e->machines = g_new0(LhMachine, e->ranks_count / params->device->machine_ranks + 1);
     e->contention = !e->free_network && params->device->messages_hold > 0;
     for (uint32_t i = 0; i < LH_ROUTE_CLASSES && !e->free_network; i++)
         e->contention |= e->network->classes[i].ctas[LH_SPAN_NODE] > 0;
@@ -160,6 +162,7 @@ lh_engine_clear(LhEngine *e)
     g_free(e->whole_bytes);
     g_free(e->out_of_memory);
     g_free(e->slowdown);
+    g_free(e->machines);
     g_free(e->moving.ends);
     g_free(e->moving.hops);
     g_free(e->news.ranks);

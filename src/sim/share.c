@@ -61,13 +61,50 @@ lh_share_sms(LhEngine *e, LhSimRank *rank)
     }
 }
 
+/* Messages take from the cores of a machine, whoever of its ranks computes: all of them together
+ * what `messages_hold` says. */
+static double
+machine_speed(const LhEngine *e, const LhMachine *machine)
+{
+    const LhDevice *device = e->params->device;
+    const double held = device->messages_hold * machine->holding / (double)device->machine_ranks;
+    const double cores = (double)device->machine_cores * (1 - MIN(held, HELD_MAX));
+
+    return MIN(1, cores / MAX(machine->computing, 1));
+}
+
+void
+lh_share_cores(LhEngine *e, LhSimRank *rank)
+{
+    const uint64_t ranks = e->params->device->machine_ranks;
+    const uint64_t first = e->machines == NULL ? 0 : rank->index / ranks * ranks;
+    const uint64_t end = e->machines == NULL ? 0 : MIN(first + ranks, e->ranks_count);
+    const double speed = end == 0 ? 1 : machine_speed(e, lh_engine_machine(e, rank));
+
+    for (uint64_t r = first; r < end; r++) {
+        LhSimRank *other = &e->ranks[r];
+
+        if (other->speed == speed && other != rank)
+            continue;
+        other->speed = speed;
+        if (other->computing > 0)
+            lh_share_sms(e, other);
+    }
+}
+
 void
 lh_share_change(LhEngine *e, LhSimRank *rank, int32_t ctas)
 {
     const LhDevice *device = e->params->device;
+    const bool had = rank->ctas > 0;
     double held;
 
     rank->ctas = (uint32_t)((int32_t)rank->ctas + ctas);
+    if (e->machines != NULL) {
+        lh_engine_machine(e, rank)->holding += (uint32_t)(rank->ctas > 0) - (uint32_t)had;
+        lh_share_cores(e, rank);
+        return;
+    }
     held = device->messages_hold > 0 ? (rank->ctas > 0 ? device->messages_hold : 0)
                                      : (double)rank->ctas / (double)device->sm_count;
     rank->speed = 1 - MIN(held, HELD_MAX);

@@ -35,8 +35,8 @@ bits() { # RATE
 }
 
 # How many bytes an adapter may get at once: what passes in 0.7 ms, but no more than 60 KB, which every system takes.
-# The fewer frames, the less the switch has to do: for four hosts that all send at 1 Gb/s it takes 0.9 of a core with
-# frames of 15 KB, 0.6 with those of 60 KB.
+# The fewer frames, the less the switch has to do: for four hosts that all send at 1 Gb/s it took 0.9 of a core with
+# frames of 15 KB where it took 0.6 with those of 60 KB.
 at_once() { # RATE
     local bytes=$(($(bits "$1") / 11000))
     echo $((bytes < 3100 ? 3100 : bytes > 60000 ? 60000 : bytes))
