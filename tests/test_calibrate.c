@@ -318,7 +318,7 @@ START_TEST(calibrate_ranks_share_cores)
         { together, 4, 1, 2, { 2, 0, 4, 2 } }, { together, 4, 2, 2, { 2, 1, 4, 2 } },
         { together, 4, 3, 3, { 2, 1, 4, 3 } }, { together, 3, 2, 1, { 3, 2, 3, 1 } },
         { halves, 4, 3, 2, { 1, 0, 0, 0 } },   { halves, 4, 3, 1, { 2, 1, 2, 1 } },
-        { in_turn, 4, 2, 1, { 2, 1, 0, 0 } },  { threes, 4, 2, 1, { 3, 2, 0, 0 } },
+        { in_turn, 4, 2, 1, { 1, 0, 0, 0 } },  { threes, 4, 2, 1, { 1, 0, 0, 0 } },
         { threes, 4, 3, 1, { 1, 0, 0, 0 } },   { together, 1, 0, 1, { 1, 0, 0, 0 } },
     };
 
