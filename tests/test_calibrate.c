@@ -485,6 +485,17 @@ START_TEST(calibrate_calls_with_other_processes)
         lh_measure_kernel(&params, LH_KERNEL_ID_attention, &args, LH_DTYPE_BF16, &seconds, NULL));
     ck_assert(seconds > 0 && seconds < 60);
     ck_assert_int_eq(answers, 1000 - 3 * (LH_CLOCK_ROUNDS + 2));
+    for (uint32_t turn = 0; turn < 2; turn++) { /* it meets the others in their turn, too */
+        LhMeasureParams in_turn = params;
+
+        answers = 1000;
+        in_turn.turns = 2;
+        in_turn.turn = turn;
+        ck_assert(lh_measure_kernel(&in_turn, LH_KERNEL_ID_attention, &args, LH_DTYPE_BF16,
+                                    &seconds, NULL));
+        ck_assert(seconds > 0 && seconds < 60);
+        ck_assert_int_eq(answers, 1000 - 2 * 3 * (LH_CLOCK_ROUNDS + 2));
+    }
     for (int until = 0; until < 3 * (LH_CLOCK_ROUNDS + 2); until++) {
         g_autoptr(GError) error = NULL;
 

@@ -6,6 +6,8 @@
 #include "share.h"
 #include "step_results.h"
 
+#define SHARING 8 /* one in so many is simulated on cores that ranks share, too */
+
 /* The critical path goes from the beginning to the end. */
 static void
 check_path(const LhSimResult *r)
@@ -21,9 +23,10 @@ check_path(const LhSimResult *r)
     ck_assert_int_eq(end_ps, r->makespan_ps);
 }
 
-/* How many ranks were simulated, as a share of all; 0: the step is refused. */
+/* How many ranks were simulated, as a share of all; 0: the step is refused. @machine_ranks: that
+ * share half as many cores; 0: none do. */
 static double
-check(const char *members, bool path)
+check(const char *members, bool path, uint64_t machine_ranks)
 {
     LhScenario *scenario;
     g_autoptr(LhSetup) setup = setup_of(members, &scenario);
@@ -34,10 +37,15 @@ check(const char *members, bool path)
         program = lh_setup_program(setup, g_ptr_array_index(setup->schedules, 0), NULL);
     if (program != NULL) {
         LhSimParams params = params_of(setup, program, path);
+        LhDevice device = *setup->device;
         g_autoptr(GError) error = NULL;
-        g_autoptr(LhSimResult) folded = lh_simulate(&params, &error);
+        g_autoptr(LhSimResult) folded = NULL;
         g_autoptr(LhSimResult) whole = NULL;
 
+        device.machine_ranks = machine_ranks;
+        device.machine_cores = machine_ranks / 2;
+        params.device = &device;
+        folded = lh_simulate(&params, &error);
         if (folded != NULL && folded->path != NULL)
             check_path(folded);
         params.unfolded = true;
@@ -101,10 +109,12 @@ START_TEST(folded_steps_are_whole_steps)
 
     for (uint64_t seed = 1; seed <= cases; seed++) {
         g_autofree char *members = random_members(seed);
-        const double share = check(members, seed % 2 == 0);
+        const double share = check(members, seed % 2 == 0, 0);
 
         ran += share > 0;
         folded += share > 0 && share < 1;
+        if (seed % SHARING == 0 && share > 0)
+            ck_assert_double_eq(check(members, false, 4), 1);
     }
     ck_assert_uint_gt(ran, cases / 2);
     ck_assert_uint_gt(folded, cases / 8);

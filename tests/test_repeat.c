@@ -6,10 +6,12 @@
 #include "share.h"
 #include "step_results.h"
 
-/* What share of its ops was left out, if a host takes so long to launch a kernel; -1: the step is
- * refused. */
+#define SHARING 6 /* one in so many is simulated on cores that ranks share, too */
+
+/* What share of its ops was left out, if a host takes so long to launch a kernel, and so many ranks
+ * share half as many cores (0: none do); -1: the step is refused. */
 static double
-check(const char *members, LhTime launch_ps)
+check(const char *members, LhTime launch_ps, uint64_t machine_ranks)
 {
     LhScenario *scenario;
     g_autoptr(LhSetup) setup = setup_of(members, &scenario);
@@ -26,6 +28,8 @@ check(const char *members, LhTime launch_ps)
         g_autoptr(LhSimResult) whole = NULL;
 
         device.kernel_launch_ps = launch_ps;
+        device.machine_ranks = machine_ranks;
+        device.machine_cores = machine_ranks / 2;
         params.device = &device;
         skipping = lh_simulate(&params, &error);
         params.unskipped = true;
@@ -96,19 +100,22 @@ START_TEST(steps_in_short_are_whole_steps)
     static const LhTime launches_ps[] = { 0, 4000000, 30000000, 100000000 };
     const bool all = g_getenv("LONGHAUL_TEST_ALL") != NULL;
     const uint64_t cases = all ? 2000 : test_share(60);
-    uint64_t ran = 0, shorter = 0;
+    uint64_t ran = 0, shorter = 0, shared = 0;
 
     for (uint64_t seed = 1; seed <= cases; seed++) {
         g_autofree char *members = random_members(seed);
-        const double share =
-            check(members, launches_ps[lh_rng_bits(seed, 16, 0) % G_N_ELEMENTS(launches_ps)]);
+        const LhTime launch_ps = launches_ps[lh_rng_bits(seed, 16, 0) % G_N_ELEMENTS(launches_ps)];
+        const double share = check(members, launch_ps, 0);
 
         ran += share >= 0;
         shorter += share > 0;
+        if (seed % SHARING == 0 && share >= 0)
+            shared += check(members, launch_ps, 4) > 0;
     }
     if (cases >= 40) {
         ck_assert_uint_gt(ran, cases / 2);
         ck_assert_uint_gt(shorter, cases / 4);
+        ck_assert_uint_gt(shared, 0);
     }
 }
 END_TEST
@@ -124,7 +131,7 @@ START_TEST(hosts_are_as_far_ahead)
     double left_out = 0;
 
     for (LhTime launch_ps = 20000000; launch_ps < 120000000; launch_ps += launch_ps / 20)
-        left_out += check(members, launch_ps);
+        left_out += check(members, launch_ps, 0);
     ck_assert_double_gt(left_out, 1);
 }
 END_TEST
@@ -136,7 +143,7 @@ START_TEST(folded_steps_have_less_to_do)
                               "\"seq_length\": \"4K\", "
                               "\"tensor_model_parallel_size\": \"8\", \"schedule\": [\"ring\"], "
                               "\"collectives\": \"fluid\"",
-                              4000000),
+                              4000000, 0),
                         0);
 }
 END_TEST

@@ -262,7 +262,6 @@ choose_backend(const Options *o, LhCalibrateParams *params, GError **error)
     if (!check_options(o, gpus, error))
         return false;
     params->measure.pin = threads;
-    params->measure.yields = params->backend == &lh_backend_tcp;
     params->measure.idle_s = threads ? 0 : IDLE_S;
     params->measure.threads = o->threads != 0 ? (uint32_t)o->threads
                               : threads       ? lh_cores_count()

@@ -442,7 +442,6 @@ run(const LhCommandLine *line, GError **error)
         .repeat = o->repeat != 0 ? o->repeat : REPEAT_DEFAULT,
         .budget_ps = o->budget_ps,
         .pin = lh_backends[o->backend] == &lh_backend_cpu && o->replay_rank == NULL,
-        .yields = lh_backends[o->backend] == &lh_backend_tcp,
         .predicted = write_prediction,
     };
     g_autoptr(LhSetup) setup = NULL;

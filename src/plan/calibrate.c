@@ -486,7 +486,6 @@ measure_interference(Job *job, GError **error)
                                    .heads = BESIDE_HEADS,
                                    .head_dim = BESIDE_HEAD_DIM,
                                    .dtype = job->params->dtype,
-                                   .yields = job->params->measure.yields,
                                    .deadline_us = DEADLINE_US };
 
     tell(job, "kernels beside messages");

@@ -15,7 +15,6 @@ typedef struct {
     uint64_t tokens; /* of a rank */
     uint32_t heads, head_dim;
     LhDtype dtype;
-    bool yields; /* LhDeviceParams.yields */
     int64_t deadline_us;
 } LhInterference;
 

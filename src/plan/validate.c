@@ -179,7 +179,6 @@ execute(const Job *job, Case *c, int64_t count, GError **error)
                               .kernel_set = job->params->kernel_set,
                               .deadline_us = DEADLINE_US + played_us,
                               .pin = job->params->pin,
-                              .yields = job->params->yields,
                               .replay = c->joined.replay,
                               .load = load,
                               .load_data = (void *)c->program,

@@ -21,7 +21,6 @@ typedef struct {
     uint64_t repeat;  /* runs of each schedule after one that does not count; at least 1 */
     LhTime budget_ps; /* no run begins after so long; 0: all do */
     bool pin;         /* compute streams stay on a core of their own */
-    bool yields;      /* LhDeviceParams.yields */
     /* Called in the first process when everything has been predicted, before anything runs; may be
      * NULL. False with @error ends it. */
     bool (*predicted)(void *data, const LhValidated *validated, GError **error);

@@ -117,6 +117,25 @@ link_rows(LhTable *table, const char *what, const LhLinkClass *link,
     lh_table_cell_printf(table, "%" G_GUINT64_FORMAT, link->ctas);
 }
 
+/* What ranks and messages leave each other of the processor's cores. */
+static void
+core_rows(LhTable *table, const LhCalibration *c)
+{
+    if (c->messages_hold > 0) {
+        lh_table_row(table);
+        lh_table_cell(table, "speed that a rank loses to messages", NULL);
+        lh_table_cell_printf(table, "%.0f %%", 100 * c->messages_hold);
+    }
+    if (c->cores.ranks == 0)
+        return;
+    lh_table_row(table);
+    lh_table_cell(table, "ranks of a machine", NULL);
+    lh_table_cell_printf(table, "%u", c->cores.ranks);
+    lh_table_row(table);
+    lh_table_cell(table, "cores that they share", NULL);
+    lh_table_cell_printf(table, "%u", c->cores.cores);
+}
+
 LhTable *
 lh_describe_executor(const LhCalibration *c)
 {
@@ -137,6 +156,7 @@ lh_describe_executor(const LhCalibration *c)
     link_rows(table, c->gpus ? "NVLink" : "message", &c->link, &c->link_residuals);
     link_rows(table, "PCIe", &c->pcie, &c->pcie_residuals);
     link_rows(table, "NIC", &c->nic, &c->nic_residuals);
+    core_rows(table, c);
     return table;
 }
 

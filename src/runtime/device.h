@@ -42,10 +42,6 @@ typedef struct {
     uint32_t kernel_set;   /* index into kernel_sets */
     uint64_t memory_bytes; /* so much of its memory is used at a time; 0: unknown */
     bool pin;              /* keep compute where it is, where the system allows it */
-    /* On processors: compute runs when nothing else wants its core. Who hands messages on has
-     * little to do each time, and whoever waits for them waits for it, too. Where processes poll
-     * for messages, compute would not have its turn. */
-    bool yields;
 } LhDeviceParams;
 
 typedef struct {

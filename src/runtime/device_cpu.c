@@ -67,13 +67,11 @@ cpu_release(LhDeviceState *device, unsigned char *memory)
     free(memory);
 }
 
-/* The thread itself. */
+/* The thread itself: the rank's compute streams stay on one core. */
 static LhDeviceStream
 cpu_stream(LhDeviceState *device, bool compute, GError **error)
 {
     (void)error;
-    if (device->params.yields && compute)
-        lh_run_last();
     if (device->params.pin && compute)
         lh_pin_thread(device->params.rank);
     return device;

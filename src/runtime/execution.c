@@ -87,7 +87,6 @@ open_rank(LhRunner *rank, GError **error)
         .kernel_set = x->params->kernel_set,
         .memory_bytes = links == NULL ? 0 : peak_bytes(x->program, rank->index),
         .pin = x->params->pin,
-        .yields = x->params->yields,
     };
 
     rank->cells = g_new0(LhRunCell, MAX(lh_program_cells(x->program), 1));

@@ -210,8 +210,8 @@ caller_main(void *data)
     Caller *c = data;
     const Calls *calls = c->calls;
     const LhRunDevice *cpu = &lh_device_cpu;
-    const LhDeviceParams params = { c->index, calls->params->kernel_set, .pin = calls->params->pin,
-                                    .yields = calls->params->yields };
+    const LhDeviceParams params = { c->index, calls->params->kernel_set,
+                                    .pin = calls->params->pin };
     LhDeviceState *device = cpu->open(&params, NULL);
     LhDeviceStream stream = cpu->stream(device, true, NULL);
     const LhOperand *operands = lh_kernels[calls->kernel]->operands;

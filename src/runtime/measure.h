@@ -22,7 +22,6 @@ typedef struct {
     uint32_t repeats; /* timings of each number, after one that does not count */
     uint32_t threads; /* that call a kernel at the same time, as ranks do */
     bool pin;         /* each of them on a core of its own */
-    bool yields;      /* LhDeviceParams.yields */
     /* Other processes that measure the same: they call the kernel at the same moment, or, those
      * that share cores, in so many turns, of which this process has the @turn-th. NULL: there are
      * none. Borrowed. */

@@ -107,14 +107,6 @@ lh_wake_as_before(uint64_t slice_ns)
     (void)syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
-void
-lh_run_last(void)
-{
-    const struct sched_param none = { 0 };
-
-    (void)sched_setscheduler(0, SCHED_IDLE, &none);
-}
-
 #else
 
 uint32_t
@@ -146,11 +138,6 @@ void
 lh_wake_as_before(uint64_t slice_ns)
 {
     (void)slice_ns;
-}
-
-void
-lh_run_last(void)
-{
 }
 
 #endif

@@ -26,7 +26,3 @@ uint64_t lh_wake_promptly(void);
 
 /* The same with the slice that it had before, which lh_wake_promptly() has returned. */
 void lh_wake_as_before(uint64_t slice_ns);
-
-/* From now on the calling thread runs when no other one wants its core (SCHED_IDLE of Linux;
- * without effect elsewhere). */
-void lh_run_last(void);

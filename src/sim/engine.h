@@ -238,8 +238,8 @@ void lh_memory_changes(LhEngine *e, const LhSimRank *rank, uint32_t id, const Lh
 /* Sets the rates of all running kernels of the rank, and when they will end. */
 void lh_share_sms(LhEngine *e, LhSimRank *rank);
 
-/* As many ranks of its machine as do now share the cores: sets the speed of all of them, and the
- * rates of their kernels. Where each rank has its own cores, it does nothing. */
+/* Only where ranks share cores: how many of the rank's machine compute, or have messages, has
+ * changed. Sets the speed of all of them, and the rates of their kernels. */
 void lh_share_cores(LhEngine *e, LhSimRank *rank);
 
 /* The machine of a rank. */

@@ -611,8 +611,8 @@ static bool
 may_skip(const LhSimParams *p)
 {
     return !p->unskipped && p->timeline == NULL && p->memory == NULL && p->links == NULL &&
-           p->device->machine_ranks == 0 && !p->path && !p->precedence && p->jitter <= 0 &&
-           p->compute_time == NULL && p->time_share == NULL && p->steps_max == 0;
+           !p->path && !p->precedence && p->jitter <= 0 && p->compute_time == NULL &&
+           p->time_share == NULL && p->steps_max == 0;
 }
 
 LhRepeat *

@@ -77,9 +77,9 @@ void
 lh_share_cores(LhEngine *e, LhSimRank *rank)
 {
     const uint64_t ranks = e->params->device->machine_ranks;
-    const uint64_t first = e->machines == NULL ? 0 : rank->index / ranks * ranks;
-    const uint64_t end = e->machines == NULL ? 0 : MIN(first + ranks, e->ranks_count);
-    const double speed = end == 0 ? 1 : machine_speed(e, lh_engine_machine(e, rank));
+    const uint64_t first = rank->index / ranks * ranks;
+    const uint64_t end = MIN(first + ranks, e->ranks_count);
+    const double speed = machine_speed(e, lh_engine_machine(e, rank));
 
     for (uint64_t r = first; r < end; r++) {
         LhSimRank *other = &e->ranks[r];
