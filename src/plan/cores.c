@@ -11,6 +11,7 @@ lh_cores_of(char *const *texts, uint32_t count, uint32_t mine, uint32_t cores)
     LhCores found = { .turns = 1 };
     uint32_t sharing = 0, before = 0;
 
+    g_assert(cores > 0);
     for (uint32_t r = 0; r < count; r++) {
         if (strcmp(texts[r], texts[mine]) != 0)
             continue;

@@ -14,7 +14,7 @@ typedef struct {
 } LhCores;
 
 /* @texts is what lh_cores_text() says in each of @count > 0 processes, of which this is @mine; each
- * of the processes may use @cores. */
+ * of the processes may use @cores > 0. */
 LhCores lh_cores_of(char *const *texts, uint32_t count, uint32_t mine, uint32_t cores);
 
 /* The same of the processes there are, and the same turns in all of them. */
