@@ -98,6 +98,7 @@ typedef struct {
     ToyEmit emit;
     uint32_t ops; /* for emit */
     LhCollectiveWay collectives;
+    bool unguarded;
     ToyLoad load;
 } Toy;
 
@@ -163,6 +164,7 @@ toy_run(Toy *toy, double deadline_s, const LhRunHooks *hooks, GError **error)
                                  .collectives = toy->collectives,
                                  .kernel_set = REFERENCE,
                                  .deadline_us = (int64_t)(deadline_s * 1e6),
+                                 .unguarded = toy->unguarded,
                                  .hooks = hooks,
                                  .load = toy->load };
 
@@ -263,6 +265,12 @@ want_reduce_scatter(uint32_t rank, uint32_t part, uint32_t i)
 }
 
 static float
+want_reduce_scatter_of_two(uint32_t rank, uint32_t part, uint32_t i)
+{
+    return (float)(600 + 4 * (10 * (2 * rank + part) + i));
+}
+
+static float
 want_all_reduce(uint32_t rank, uint32_t part, uint32_t i)
 {
     (void)rank;
@@ -302,7 +310,9 @@ static const struct {
 } collectives[] = {
     { emit_all_gather, 1, 4, want_all_gather, { 72, 72, 72, 72 } },
     { emit_reduce_scatter, 4, 1, want_reduce_scatter, { 72, 72, 72, 72 } },
+    { emit_reduce_scatter, 8, 2, want_reduce_scatter_of_two, { 144, 144, 144, 144 } },
     { emit_all_reduce, 4, 4, want_all_reduce, { 144, 144, 144, 144 } },
+    { emit_all_reduce, 8, 8, want_all_reduce, { 288, 288, 288, 288 } },
     { emit_all_to_all, 4, 4, want_all_to_all, { 72, 72, 72, 72 } },
     { emit_all_to_all_in_place, 4, 4, want_as_loaded, { 144, 144, 144, 144 } },
     { emit_broadcast, 2, 2, want_broadcast, { 48, 48, 48, 0 } },
@@ -321,19 +331,24 @@ note_message_across(void *data, uint32_t rank, const LhOp *op, const LhMessage *
     return true;
 }
 
+/* Without guards, parts of 64 bytes lie end to end. */
 static void
-check_collective(unsigned index, LhCollectiveWay way)
+check_collective(unsigned index, LhCollectiveWay way, bool unguarded)
 {
+    const uint64_t part_bytes = unguarded ? 64 : 24;
     Toy toy;
     g_autoptr(LhRunResult) result = NULL;
 
     toy_init(&toy, TOY_RANKS, collectives[index].parts_in, collectives[index].parts_out,
              collectives[index].emit);
+    toy.program->slots[TOY_IN].part_bytes = toy.program->slots[TOY_OUT].part_bytes = part_bytes;
     toy.collectives = way;
+    toy.unguarded = unguarded;
     result = toy_run(&toy, 10, NULL, NULL);
     ck_assert_ptr_nonnull(result);
     for (uint32_t rank = 0; rank < TOY_RANKS; rank++) {
-        ck_assert_uint_eq(result->ranks[rank].bytes_sent, collectives[index].bytes[rank]);
+        ck_assert_uint_eq(result->ranks[rank].bytes_sent,
+                          collectives[index].bytes[rank] / 24 * part_bytes);
         for (uint32_t part = 0; part < collectives[index].parts_out; part++) {
             for (uint32_t i = 0; i < 6; i++)
                 ck_assert_float_eq(toy_value(result, &toy, rank, part, i),
@@ -345,8 +360,10 @@ check_collective(unsigned index, LhCollectiveWay way)
 
 START_TEST(runtime_collectives)
 {
-    for (int way = LH_WAY_DIRECT; way <= LH_WAY_PAIRWISE; way++)
-        check_collective((unsigned)_i, (LhCollectiveWay)way);
+    for (int way = LH_WAY_DIRECT; way <= LH_WAY_PAIRWISE; way++) {
+        check_collective((unsigned)_i, (LhCollectiveWay)way, false);
+        check_collective((unsigned)_i, (LhCollectiveWay)way, true);
+    }
 }
 END_TEST
 

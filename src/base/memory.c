@@ -9,8 +9,6 @@
 #include <malloc.h>
 #endif
 
-#define KEPT_BYTES_MAX (32 << 20) /* as much as that library allows */
-
 void
 lh_memory_fail(uint64_t bytes, const char *what, GError **error)
 {
@@ -36,7 +34,7 @@ lh_memory_keep(void)
 #ifdef __GLIBC__
     /* One heap for all threads, since those of the next run are others. */
     mallopt(M_ARENA_MAX, 1);
-    mallopt(M_MMAP_THRESHOLD, KEPT_BYTES_MAX);
+    mallopt(M_MMAP_MAX, 0); /* what has a mapping of its own goes back with it */
     mallopt(M_TRIM_THRESHOLD, INT_MAX);
 #endif
 }

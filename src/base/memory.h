@@ -15,6 +15,6 @@ void *lh_memory_try(uint64_t bytes, const char *what, GError **error);
 void lh_memory_fail(uint64_t bytes, const char *what, GError **error);
 
 /* From now on the process keeps the memory that it frees, for its next runs: where that is timed,
- * buffers should not come from the system each time, page by page. Of pieces of up to 32 MiB, with
- * GNU's C library; elsewhere it does nothing. */
+ * buffers should not come from the system each time, page by page. With GNU's C library; elsewhere
+ * it does nothing. */
 void lh_memory_keep(void);

@@ -92,6 +92,7 @@ lh_measure_interference(const LhInterference *probe, double *held, GError **erro
                               .backend = probe->backend,
                               .kernel_set = probe->kernel_set,
                               .deadline_us = probe->deadline_us,
+                              .unguarded = true,
                               .load = load_zeros,
                               .load_data = program,
                               .timeline = collect,

@@ -178,6 +178,7 @@ execute(const Job *job, Case *c, int64_t count, GError **error)
                               .collectives = job->way,
                               .kernel_set = job->params->kernel_set,
                               .deadline_us = DEADLINE_US + played_us,
+                              .unguarded = count >= 0,
                               .pin = job->params->pin,
                               .replay = c->joined.replay,
                               .load = load,

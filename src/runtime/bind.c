@@ -34,7 +34,8 @@ lh_runner_alloc(LhRunner *rank, const LhOp *op, bool *later)
     const LhBackend *backend = rank->execution->params->backend;
     const LhBufferParams params = { .parts = region->count,
                                     .part_bytes = program->slots[region->slot].part_bytes,
-                                    .packed = backend->packed };
+                                    .packed = backend->packed,
+                                    .guarded = !rank->execution->params->unguarded };
     LhRunCell *cells = cells_of(rank, region);
     GError *error = NULL;
     LhBuffer *buffer;

@@ -34,15 +34,17 @@ static bool
 prepare_slot(LhRunner *rank, uint16_t index, GError **error)
 {
     const LhSlot *slot = &rank->execution->program->slots[index];
-    const bool packed = rank->execution->params->backend->packed;
+    const LhRunParams *params = rank->execution->params;
     LhBuffer *buffer;
 
     if (slot->role == LH_SLOT_TEMP || !lh_slot_is_on(slot, rank->index))
         return true;
-    buffer = lh_buffer_new(
-        &rank->at,
-        &(LhBufferParams){ .parts = slot->parts, .part_bytes = slot->part_bytes, .packed = packed },
-        error);
+    buffer = lh_buffer_new(&rank->at,
+                           &(LhBufferParams){ .parts = slot->parts,
+                                              .part_bytes = slot->part_bytes,
+                                              .packed = params->backend->packed,
+                                              .guarded = !params->unguarded },
+                           error);
     if (buffer == NULL)
         return false;
     for (uint32_t part = 0; part < slot->parts; part++)

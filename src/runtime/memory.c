@@ -39,11 +39,13 @@ lh_buffer_new(const LhPlaceOfWork *at, const LhBufferParams *params, GError **er
     b->holds = (gint)params->parts;
     b->parts = params->parts;
     b->part_bytes = params->part_bytes;
-    b->canary_bytes = params->packed ? 0 : LH_CANARY_BYTES;
+    b->canary_bytes = params->packed || !params->guarded ? 0 : LH_CANARY_BYTES;
     b->stride_bytes = (b->part_bytes + align - 1) / align * align + b->canary_bytes;
     b->memory = at->device->alloc(at->state, bytes_of(b), error);
     if (b->memory == NULL)
         return NULL;
+    if (!params->guarded)
+        return g_steal_pointer(&b);
     if (fill(b, at, error)) {
         b->ready = at->device->mark(at->state, at->stream, error);
         if (b->ready != NULL)

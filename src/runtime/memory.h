@@ -1,7 +1,8 @@
 /*
  * The memory of slots on a device. A buffer is what one alloc op makes: its parts one after
- * another, with canaries before the first and behind each, unless it is packed: as libraries want
- * regions of several parts, with nothing in between. Its holders are counted, as a stream-
+ * another. One that is guarded is filled with what no result can be, and has canaries before the
+ * first part and behind each, unless it is packed: as libraries want regions of several parts, with
+ * nothing in between. Its holders are counted, as a stream-
  * ordered allocator does it: the host gives up its hold at `free`, and the memory is released when
  * the last op that was issued before has run.
  */
@@ -26,9 +27,11 @@ typedef struct {
     uint32_t parts;
     uint64_t part_bytes;
     bool packed;
+    bool guarded;
 } LhBufferParams;
 
-/* Parts that are being filled with ones, which is NaN in every element type. NULL with @error. */
+/* If guarded, its parts are being filled with ones, which is NaN in every element type. NULL with
+ * @error. */
 LhBuffer *lh_buffer_new(const LhPlaceOfWork *at, const LhBufferParams *params, GError **error);
 LhBuffer *lh_buffer_hold(LhBuffer *buffer);
 

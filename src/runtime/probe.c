@@ -61,6 +61,7 @@ lh_probe_run(const LhProgram *program, const LhBackend *backend, LhCollectiveWay
                               .backend = backend,
                               .collectives = way,
                               .deadline_us = DEADLINE_US,
+                              .unguarded = true,
                               .hooks = hooks,
                               .load = load_zeros,
                               .timeline = collect,

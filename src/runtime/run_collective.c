@@ -18,7 +18,7 @@ typedef struct {
     Collective *c;
     uint32_t index;
     const LhBound *from, *to;
-    unsigned char *own;     /* of all-to-alls: a copy of what is sent */
+    unsigned char *own;     /* a copy of what is sent; NULL: it is sent from where it lies */
     unsigned char **blocks; /* of reductions: what is added up, in order ... */
     uint32_t blocks_count;
     unsigned char *sum; /* ... into this, in a ring; or what the links' library makes of it */
@@ -85,7 +85,7 @@ slice_of(const Tensor *t, const LhBound *bound, uint32_t member)
 
 /* ---- memory ---- */
 
-/* The pieces of a range; @pieces has room for one of each part. */
+/* The pieces of a range, each as long as it can be; @pieces has room for one of each part. */
 static uint32_t
 cut(const LhBound *bound, Range range, LhPiece *pieces)
 {
@@ -94,9 +94,12 @@ cut(const LhBound *bound, Range range, LhPiece *pieces)
     for (uint32_t i = 0; i < bound->region.count && range.count > 0; i++) {
         const uint64_t skipped = MIN(range.from, bound->part_bytes);
         const uint64_t here = MIN(range.count, bound->part_bytes - skipped);
+        unsigned char *data = bound->parts[i] + skipped;
 
-        if (here > 0)
-            pieces[count++] = (LhPiece){ bound->parts[i] + skipped, here };
+        if (here > 0 && count > 0 && pieces[count - 1].data + pieces[count - 1].bytes == data)
+            pieces[count - 1].bytes += here;
+        else if (here > 0)
+            pieces[count++] = (LhPiece){ data, here };
         range.from -= skipped;
         range.count -= here;
     }
@@ -144,6 +147,22 @@ take(const Tensor *t, Range range, unsigned char *memory)
     return true;
 }
 
+/* Whether nothing that is received can land on what is sent. */
+static bool
+are_apart(const Tensor *t)
+{
+    return t->from->region.slot != t->to->region.slot;
+}
+
+/* A range where it lies, if it lies in one piece, else NULL. */
+static unsigned char *
+in_place(const Tensor *t, const LhBound *bound, Range range)
+{
+    LhPiece *pieces = room_for_pieces(t, bound);
+
+    return cut(bound, range, pieces) == 1 ? pieces[0].data : NULL;
+}
+
 /* A copy of a range of the send region, which the receive region may overlap; NULL: failed. */
 static unsigned char *
 own_copy(const Tensor *t, Range range)
@@ -164,6 +183,21 @@ keep(const Tensor *t, Range range, const unsigned char *memory)
         if (!copy(t, pieces[i].data, memory, pieces[i].bytes))
             return false;
         memory += pieces[i].bytes;
+    }
+    return true;
+}
+
+/* Puts a range of the send region into one of the receive region that is as long. */
+static bool
+lay(const Tensor *t, Range to, Range from)
+{
+    LhPiece *pieces = room_for_pieces(t, t->from);
+    const uint32_t count = cut(t->from, from, pieces);
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (!keep(t, (Range){ to.from, pieces[i].bytes }, pieces[i].data))
+            return false;
+        to.from += pieces[i].bytes;
     }
     return true;
 }
@@ -253,16 +287,18 @@ receives_from(const Collective *c, uint32_t step)
 
 /* ---- copying kinds: all-gather, all-to-all ---- */
 
-/* The send region may be a part of the receive region, so what is sent is copied first. */
+/* If the send region may be a part of the receive region, what is sent is copied first. */
 static bool
 copy_own(Tensor *t)
 {
     const LhCollectiveCall *call = &t->c->call;
-    const LhShare own = lh_collective_sends(call, t->index, call->position);
-    const LhShare place = lh_collective_receives(call, t->index, call->position);
+    const Range own = range_of(t->from, lh_collective_sends(call, t->index, call->position));
+    const Range place = range_of(t->to, lh_collective_receives(call, t->index, call->position));
 
+    if (are_apart(t))
+        return lay(t, place, own);
     t->own = own_copy(t, (Range){ 0, bytes_of(t->from) });
-    return t->own != NULL && keep(t, range_of(t->to, place), t->own + range_of(t->from, own).from);
+    return t->own != NULL && keep(t, place, t->own + own.from);
 }
 
 static void
@@ -270,7 +306,10 @@ send_to(const Tensor *t, uint32_t member)
 {
     const Range sent = range_of(t->from, lh_collective_sends(&t->c->call, t->index, member));
 
-    move_memory(t, true, member, t->own + sent.from, sent.count);
+    if (t->own == NULL)
+        move_range(t, true, member, t->from, sent);
+    else
+        move_memory(t, true, member, t->own + sent.from, sent.count);
 }
 
 static void
@@ -423,8 +462,12 @@ make_slices(Tensor *t)
 
     t->blocks_count = c->call.members;
     t->blocks = lh_item_memory(c->item, c->call.members * sizeof(*t->blocks));
+    t->blocks[self] = in_place(t, t->from, own);
+    if (t->blocks[self] == NULL)
+        t->blocks[self] = own_copy(t, own);
     for (uint32_t k = 0; k < c->call.members; k++) {
-        t->blocks[k] = k == self ? own_copy(t, own) : temporary(t, own.count);
+        if (k != self)
+            t->blocks[k] = temporary(t, own.count);
         if (t->blocks[k] == NULL)
             return false;
         if (k == self)
@@ -441,23 +484,26 @@ reduce(const Tensor *t, uint64_t bytes, unsigned char *into)
     return (t->c->call.op->collective.reduction == LH_REDUCE_SUM ? sum : merge)(t, bytes, into);
 }
 
-/* Puts this rank's reduced slice into the receive region: all of it, or its slice. */
-static bool
-keep_slice(const Tensor *t, const unsigned char *reduced)
+/* Where this rank's reduced slice belongs in the receive region: all of it, or its slice. */
+static Range
+place_of_slice(const Tensor *t)
 {
     const bool scatter = t->c->call.op->collective.kind == LH_COLL_REDUCE_SCATTER;
     const Range own = slice_of(t, t->from, t->c->call.position);
 
-    return keep(t, scatter ? (Range){ 0, own.count } : own, reduced);
+    return scatter ? (Range){ 0, own.count } : own;
 }
 
 static bool
 reduce_slices(Tensor *t)
 {
-    const Range own = slice_of(t, t->from, t->c->call.position);
-    unsigned char *result = temporary(t, own.count);
+    const Range place = place_of_slice(t);
+    unsigned char *result = are_apart(t) ? in_place(t, t->to, place) : NULL;
 
-    return result != NULL && reduce(t, own.count, result) && keep_slice(t, result);
+    if (result != NULL)
+        return reduce(t, place.count, result);
+    result = temporary(t, place.count);
+    return result != NULL && reduce(t, place.count, result) && keep(t, place, result);
 }
 
 /* The first block is what comes, the second this rank's own; their sum is sent on. */
@@ -499,7 +545,7 @@ add_to_sum(Tensor *t)
     const Range own = slice_of(t, t->from, before(c, distance));
 
     return take(t, own, t->blocks[1]) && reduce(t, own.count, t->sum) &&
-           (distance > 0 || keep_slice(t, t->sum));
+           (distance > 0 || keep(t, place_of_slice(t), t->sum));
 }
 
 /* All-reduce: slices are reduced where they belong, then gathered. */
@@ -529,6 +575,8 @@ make_from_before(Tensor *t)
         move_range(t, false, t->c->call.position - 1, t->to, all);
         return true;
     }
+    if (are_apart(t))
+        return lay(t, all, all);
     own = own_copy(t, all);
     return own != NULL && keep(t, all, own);
 }

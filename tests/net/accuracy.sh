@@ -51,7 +51,7 @@ everywhere calibrate --backend tcp --quick -o "$name.profile.json" --topology "$
     > "$name.calibrate.txt" 2>&1 || exit 1
 # Status 1 is the program's own judgement, of each schedule and kernel.
 everywhere validate --backend tcp --profile "$name.profile.json" --cluster "$name.cluster.json" \
-    --seq-length "$4" --num-attention-heads "$5" --kv-channels "$6" --gather-groups 16 --pass both --repeat 2 \
+    --seq-length "$4" --num-attention-heads "$5" --kv-channels "$6" --gather-groups $(($5 > 8 ? $5 / 8 : 1)) --pass both --repeat 2 \
     -o "$name.validation.json" --report "$name.md" > "$name.validate.txt" 2>&1
 [ -s "$name.validation.json" ]
 END
