@@ -42,9 +42,19 @@ at_once() { # RATE
     echo $((bytes < 3100 ? 3100 : bytes > 60000 ? 60000 : bytes))
 }
 
-# Buffers are those of hosts that were set up for a fast network: by default a connection begins with a window of
-# 64 KB, which several that share an adapter do not fill it with.
-add_node() { # NODE RATE
+# What a connection may have under way: what passes an adapter while it goes there and back and in 8 ms more. A real
+# adapter takes no more from a connection than it can send soon (TCP small queues); these take whatever they are given,
+# and a host would copy all of a message to one before another gets its first byte.
+under_way() { # RATE DELAY
+    local bytes=$(($(bits "$1") / 8 * (2 * $2 + 8000) / 1000000))
+    echo $((bytes < 262144 ? 262144 : bytes))
+}
+
+# Buffers to receive are those of hosts that were set up for a fast network: by default a connection begins with a
+# window of 64 KB, which several that share an adapter do not fill it with.
+add_node() { # NODE RATE DELAY
+    local sent
+    sent=$(under_way "$2" "$3")
     ip netns add "node$1" &&
         ip link add "port$1" type veth peer name eth0 netns "node$1" &&
         ip -n "node$1" link set lo up &&
@@ -52,7 +62,8 @@ add_node() { # NODE RATE
         ip -n "node$1" link set eth0 up &&
         ip -n "node$1" link set eth0 gso_max_size "$(at_once "$2")" &&
         ip netns exec "node$1" sysctl -qw net.ipv4.tcp_congestion_control=reno net.ipv4.tcp_retries2=6 \
-            net.ipv4.tcp_slow_start_after_idle=0 net.ipv4.tcp_rmem="4096 8388608 16777216" net.ipv4.tcp_wmem="4096 4194304 16777216" &&
+            net.ipv4.tcp_slow_start_after_idle=0 net.ipv4.tcp_rmem="4096 8388608 16777216" \
+            net.ipv4.tcp_wmem="4096 $sent $sent" &&
         ip link set "port$1" up &&
         echo "10.77.0.$(($1 + 1)) node$1" >> "$NET_FOLDER/hosts"
 }
@@ -72,7 +83,7 @@ make_within() { # NODES RATE DELAY [NODE=RATE...] -- COMMAND...
     echo '127.0.0.1 localhost' > "$NET_FOLDER/hosts"
     sysctl -qw net.ipv6.conf.default.disable_ipv6=1 2> /dev/null
     for ((node = 0; node < nodes; node++)); do
-        add_node $node "${own[$node]:-$rate}" || skip "no host $node"
+        add_node $node "${own[$node]:-$rate}" "$delay" || skip "no host $node"
         ports+=("port$node=$(bits "${own[$node]:-$rate}")")
     done
     mount --bind "$NET_FOLDER/hosts" /etc/hosts || skip "no names"
