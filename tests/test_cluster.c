@@ -26,6 +26,7 @@ typedef struct {
     uint32_t slow_node;
     double slow_rate; /* bytes/s; 0: no node is slow */
     double noise;     /* relative, at most */
+    double alpha_s;   /* of adapters; 0: ALPHA_NIC_S */
     const char *hosts[RANKS_MAX];
     char names[RANKS_MAX][8];
     unsigned calls;
@@ -54,7 +55,7 @@ flow_seconds(const Plant *p, const LhClusterFlows *f, uint32_t r)
         in += f->to[q] / per_nic == f->to[r] / per_nic;
     }
     rate = fmin(rate, fmin(rate_of(p, a) / out, rate_of(p, b) / in));
-    return ALPHA_NIC_S + (double)f->bytes / rate;
+    return (p->alpha_s > 0 ? p->alpha_s : ALPHA_NIC_S) + (double)f->bytes / rate;
 }
 
 static bool
@@ -224,6 +225,26 @@ START_TEST(cluster_slow_adapter_anywhere)
 }
 END_TEST
 
+/* Where latency is most of what pairs are compared by, none is slow but the one that is. */
+START_TEST(cluster_slow_adapter_far_away)
+{
+    for (uint32_t slow = 0; slow <= 4; slow++) {
+        Plant p = { .ranks = 4,
+                    .per_node = 1,
+                    .nics = 1,
+                    .nic_rate = 120e6,
+                    .slow_node = slow,
+                    .slow_rate = 60e6,
+                    .alpha_s = 6e-3 };
+        g_autoptr(LhCluster) c = find(&p, true, NULL);
+
+        ck_assert_double_eq_tol(c->nic.bytes_per_s / 120e6, 1, 0.01);
+        for (uint32_t n = 0; n < 4; n++)
+            ck_assert_double_eq_tol(c->node_bytes_per_s[n] / 60e6, n == slow ? 1 : 0, 0.01);
+    }
+}
+END_TEST
+
 static void
 refuses(const char *const *hosts, uint32_t ranks, const char *words)
 {
@@ -357,5 +378,5 @@ END_TEST
 
 LH_TEST_MAIN("cluster", cluster_is_found_again, cluster_without_names,
              cluster_one_rank_is_slower_than_an_adapter, cluster_slow_adapter,
-             cluster_slow_adapter_anywhere, cluster_of_uneven_hosts, cluster_slow_hosts_and_links,
-             cluster_words_of_slow_hosts)
+             cluster_slow_adapter_anywhere, cluster_slow_adapter_far_away, cluster_of_uneven_hosts,
+             cluster_slow_hosts_and_links, cluster_words_of_slow_hosts)

@@ -508,16 +508,30 @@ fit_adapters(Search *s, const uint32_t *pair, GError **error)
     return fit_line(c, kinds, &c->nic, error);
 }
 
-/* Nodes whose adapters are slower than the others', by what was measured of pairs. */
-static void
-take_exceptions(LhCluster *c, const double *least_s)
+/* What an adapter reaches that takes @least_s for what pairs exchange. No more than half of that is
+ * taken for latency. */
+static double
+rate_of_pair(const LhCluster *c, double least_s)
 {
     const double bytes = (double)LARGER_BYTES * c->per_node / MAX(c->nics, 1);
 
-    for (uint32_t n = 0; n < c->nodes; n++) {
-        const double rate = bytes / fmax(least_s[n] - c->nic.alpha_s, least_s[n] / 2);
+    return bytes / fmax(least_s - c->nic.alpha_s, least_s / 2);
+}
 
-        if (rate < (1 - NIC_TOLERANCE) * c->nic.bytes_per_s)
+/* Nodes whose adapters are slower than the line, and than those of other nodes: where latency is
+ * most of the time, all rates of pairs are too low. */
+static void
+take_exceptions(LhCluster *c, const double *least_s)
+{
+    double usual = 0;
+
+    for (uint32_t n = 0; n < c->nodes; n++)
+        usual = fmax(usual, rate_of_pair(c, least_s[n]));
+    usual = fmin(usual, c->nic.bytes_per_s);
+    for (uint32_t n = 0; n < c->nodes; n++) {
+        const double rate = rate_of_pair(c, least_s[n]);
+
+        if (rate < (1 - NIC_TOLERANCE) * usual)
             c->node_bytes_per_s[n] = rate;
     }
 }
