@@ -225,11 +225,13 @@ find_nodes(Search *s, GError **error)
     if (c->nodes == 0)
         return refuse_nodes(p, node_of, error);
     for (size_t i = 0; c->nodes == 1 && i < limits; i++) {
+        uint32_t nodes;
+
         group_by_limit(apart_s, p->ranks, limits_s[i], node_of);
-        if (count_nodes(node_of, p->ranks) == 0 ||
-            !limit_tells(apart_s, node_of, p->ranks, limits_s[i]))
+        nodes = count_nodes(node_of, p->ranks);
+        if (nodes == 0 || !limit_tells(apart_s, node_of, p->ranks, limits_s[i]))
             continue;
-        c->nodes = count_nodes(node_of, p->ranks);
+        c->nodes = nodes;
         c->by_times = c->times_agree = true;
     }
     c->per_node = p->ranks / c->nodes;
