@@ -958,6 +958,21 @@ START_TEST(runtime_canaries_find_a_write_beyond_a_slot)
 }
 END_TEST
 
+/* Between parts, where nothing is: who goes without guards is not told. */
+START_TEST(runtime_unguarded_memory_has_no_canaries)
+{
+    const LhRunHooks hooks = { .call = write_beyond };
+    g_autoptr(LhRunResult) result = NULL;
+    Toy toy;
+
+    toy_init(&toy, 2, 1, 1, emit_copy);
+    toy.unguarded = true;
+    result = toy_run(&toy, 10, &hooks, NULL);
+    ck_assert_ptr_nonnull(result);
+    lh_program_free(toy.program);
+}
+END_TEST
+
 static enum lh_status
 fail_on_rank_0(void *data, uint32_t rank, const LhOp *op, const LhPlaceOfWork *at,
                const LhCall *call)
@@ -998,6 +1013,7 @@ main(void)
         runtime_hosts_are_a_window_ahead,
         runtime_zero_clears_what_a_part_holds,
         runtime_canaries_find_a_write_beyond_a_slot,
+        runtime_unguarded_memory_has_no_canaries,
         runtime_kernel_failure_stops_the_run,
     };
     Suite *suite = suite_create("runtime_ops");

@@ -2,9 +2,9 @@
  * The memory of slots on a device. A buffer is what one alloc op makes: its parts one after
  * another. One that is guarded is filled with what no result can be, and has canaries before the
  * first part and behind each, unless it is packed: as libraries want regions of several parts, with
- * nothing in between. Its holders are counted, as a stream-
- * ordered allocator does it: the host gives up its hold at `free`, and the memory is released when
- * the last op that was issued before has run.
+ * nothing in between. Its holders are counted, as a stream-ordered allocator does it: the host
+ * gives up its hold at `free`, and the memory is released when the last op that was issued before
+ * has run.
  */
 #pragma once
 

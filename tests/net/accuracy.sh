@@ -6,8 +6,8 @@
 #                 PROGRAM WIRE FOLDER
 #
 # WIRE is the program made of wire.c. Rates are as 100mbit or 1gbit, delays one way in microseconds; a list is one
-# word. What is measured is the median of so many runs, by default 5. FOLDER, which is made, gets profiles, topologies, validations and reports. Exit status 77 where the machine
-# makes no hosts (cluster.sh), 1 if something did not run.
+# word. What is measured is the median of so many runs, by default 5. FOLDER, which is made, gets profiles, topologies,
+# validations and reports. Exit status 77 where the machine makes no hosts (cluster.sh), 1 if something did not run.
 set -u
 
 rates='100mbit 1gbit' delays='100 1000' tokens=128 heads=128 channels=64 repeat=5
@@ -35,7 +35,7 @@ export program WIRE cluster
 
 cat > inside.sh <<'END'
 # NAME NODES PER_NODE TOKENS HEADS CHANNELS REPEAT: calibrates, then validates.
-name=$1 nodes=$2 per_node=$3
+name=$1 nodes=$2 per_node=$3 gathered=$(($5 > 8 ? $5 / 8 : 1))
 everywhere() { # the program on every rank, as torchrun starts processes
     local rank pids=() failed=0
     for ((rank = 0; rank < nodes * per_node; rank++)); do
@@ -53,8 +53,8 @@ everywhere calibrate --backend tcp --quick -o "$name.profile.json" --topology "$
     > "$name.calibrate.txt" 2>&1 || exit 1
 # Status 1 is the program's own judgement, of each schedule and kernel.
 everywhere validate --backend tcp --profile "$name.profile.json" --cluster "$name.cluster.json" \
-    --seq-length "$4" --num-attention-heads "$5" --kv-channels "$6" --gather-groups $(($5 > 8 ? $5 / 8 : 1)) --pass both --repeat "$7" \
-    -o "$name.validation.json" --report "$name.md" > "$name.validate.txt" 2>&1
+    --seq-length "$4" --num-attention-heads "$5" --kv-channels "$6" --gather-groups "$gathered" --pass both \
+    --repeat "$7" -o "$name.validation.json" --report "$name.md" > "$name.validate.txt" 2>&1
 [ -s "$name.validation.json" ]
 END
 
