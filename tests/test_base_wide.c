@@ -33,7 +33,7 @@ slow_text(uint64_t high, uint64_t low, char *buffer)
     char *p = buffer;
 
     for (int bit = 127; bit >= 0; bit--)
-        add_shifted(&number, 2, (bit >= 64 ? high >> (bit - 64) : low >> bit) & 1);
+        add_shifted(&number, 2, (unsigned)((bit >= 64 ? high >> (bit - 64) : low >> bit) & 1));
     while (top > 0 && number.digits[top] == 0)
         top--;
     for (; top >= 0; top--)

@@ -55,11 +55,27 @@ static const uint64_t transfer_bytes[] = { 4 << 10, 16 << 10, 64 << 10, 256 << 1
 #define BESIDE_HEADS 32
 #define BESIDE_HEAD_DIM 128
 
+#define SIZES_MAX G_N_ELEMENTS(blocks_full)
+
+/* A kernel in all the sizes that one fit is made of. */
+typedef struct {
+    LhKernelId kernel;
+    bool causal;
+    uint32_t head_dim;
+    size_t count;
+    LhKernelArgs args[SIZES_MAX];
+    const Block *blocks[SIZES_MAX]; /* of a rate; else NULL */
+    double *times[SIZES_MAX];       /* [repeats], of this process */
+    double seconds[SIZES_MAX];      /* of all processes, when all has been measured */
+    double spread;                  /* between them, at most */
+} Curve;
+
 /* A calibration on its way. */
 typedef struct {
     const LhCalibrateParams *params;
     LhCalibration *c;
     LhProcesses processes;
+    GArray *curves; /* of Curve */
 } Job;
 
 void
@@ -94,20 +110,6 @@ lh_calibrate_residuals(const LhResiduals *r, double spread)
     return (LhFitResiduals){
         .median = r->median, .worst = r->worst, .holdout = r->holdout, .spread = spread
     };
-}
-
-/* One call of the kernel while all ranks call it. */
-static bool
-time_kernel(const Job *job, LhKernelId id, const LhKernelArgs *args, double *seconds,
-            double *spread, GError **error)
-{
-    LhMeasureParams measure = job->params->measure;
-
-    measure.others = job->processes.count > 1 ? &job->processes.control : NULL;
-    measure.turns = job->c->cores.turns;
-    measure.turn = job->c->cores.turn;
-    return lh_measure_kernel(&measure, id, args, job->params->dtype, seconds, error) &&
-           lh_calibrate_median(&job->processes, seconds, spread, error);
 }
 
 /* ---- attention, and products within it ---- */
@@ -172,45 +174,55 @@ takes(const LhKernel *kernel, const Block *block, bool causal)
            (!causal && !kernel->linear && has_rows(kernel, false) && has_rows(kernel, true));
 }
 
-static bool
-fit_rate(const Job *job, LhKernelId id, LhKernelRate *rate, GError **error)
+static void
+list_blocks(const Job *job, Curve *curve)
 {
-    const LhCalibrateParams *p = job->params;
-    const LhKernel *kernel = lh_kernels[id];
-    const Block *blocks = p->quick ? blocks_quick : blocks_full;
-    const size_t count = p->quick ? G_N_ELEMENTS(blocks_quick) : G_N_ELEMENTS(blocks_full);
-    LhRatePoint points[G_N_ELEMENTS(blocks_full)];
-    LhResiduals residuals;
-    LhRateFit fit;
-    size_t taken = 0;
-    double spread = 0;
+    const bool quick = job->params->quick;
+    const LhKernel *kernel = lh_kernels[curve->kernel];
+    const Block *blocks = quick ? blocks_quick : blocks_full;
+    const size_t count = quick ? G_N_ELEMENTS(blocks_quick) : G_N_ELEMENTS(blocks_full);
 
     for (size_t i = 0; i < count; i++) {
-        const LhKernelArgs args =
-            block_args(job, kernel, &blocks[i], rate->mask == 1, (uint32_t)rate->head_dim);
-        LhRatePoint *point = &points[taken];
-
-        if (!takes(kernel, &blocks[i], rate->mask == 1))
+        if (!takes(kernel, &blocks[i], curve->causal))
             continue;
-        *point = (LhRatePoint){ .keys = (double)blocks[i].keys,
-                                .queries = (double)blocks[i].queries,
-                                .flops = (double)kernel->flops(&args),
-                                .holdout = blocks[i].holdout };
-        if (!time_kernel(job, id, &args, &point->seconds, &spread, error))
-            return false;
-        taken++;
+        curve->blocks[curve->count] = &blocks[i];
+        curve->args[curve->count++] =
+            block_args(job, kernel, &blocks[i], curve->causal, curve->head_dim);
     }
-    if (!lh_fit_rate(points, taken, &fit, &residuals)) {
+}
+
+static bool
+fit_rate(const Job *job, const Curve *curve, GError **error)
+{
+    const LhKernel *kernel = lh_kernels[curve->kernel];
+    LhRatePoint points[SIZES_MAX];
+    LhResiduals residuals;
+    LhRateFit fit;
+    LhKernelRate rate;
+
+    for (size_t i = 0; i < curve->count; i++)
+        points[i] = (LhRatePoint){ .keys = (double)curve->blocks[i]->keys,
+                                   .queries = (double)curve->blocks[i]->queries,
+                                   .flops = (double)kernel->flops(&curve->args[i]),
+                                   .seconds = curve->seconds[i],
+                                   .holdout = curve->blocks[i]->holdout };
+    if (!lh_fit_rate(points, curve->count, &fit, &residuals)) {
         g_set_error(error, LH_ERROR, LH_ERROR_NO, "kernel %s: no curve fits what was measured",
                     kernel->name);
         return false;
     }
-    rate->rate = fit.rate;
-    rate->half_length = fit.half_length;
-    rate->query_half_length = fit.query_half_length;
-    rate->length_min = (uint64_t)points[0].keys;
-    rate->length_max = blocks[count - 1].keys;
-    rate->residuals = lh_calibrate_residuals(&residuals, spread);
+    rate = (LhKernelRate){ .kernel = g_strdup(kernel->name),
+                           .mask = curve->causal ? 1 : 0,
+                           .head_dim = curve->head_dim,
+                           .rate = fit.rate,
+                           .half_length = fit.half_length,
+                           .query_half_length = fit.query_half_length,
+                           .length_min = curve->blocks[0]->keys,
+                           .length_max = curve->blocks[curve->count - 1]->keys,
+                           .provenance = LH_PROVENANCE_FITTED,
+                           .source = g_strdup(job->c->method),
+                           .residuals = lh_calibrate_residuals(&residuals, curve->spread) };
+    g_array_append_val(job->c->rates, rate);
     return true;
 }
 
@@ -222,31 +234,20 @@ has_mask(const LhKernel *kernel)
     return kernel->effect == LH_EFFECT_ATTEND || kernel->effect == LH_EFFECT_ATTEND_GRAD;
 }
 
-static bool
-measure_rates(const Job *job, LhKernelId id, GError **error)
+static void
+list_rates(const Job *job, LhKernelId id)
 {
-    LhCalibration *c = job->c;
-    const LhKernel *kernel = lh_kernels[id];
     const size_t dims = job->params->quick ? 1 : G_N_ELEMENTS(head_dims);
-    const int masks = has_mask(kernel) ? 2 : 1;
+    const int masks = has_mask(lh_kernels[id]) ? 2 : 1;
 
     for (size_t d = 0; d < dims; d++) {
         for (int mask = 0; mask < masks; mask++) {
-            LhKernelRate rate = { .mask = mask,
-                                  .head_dim = head_dims[d],
-                                  .provenance = LH_PROVENANCE_FITTED };
-            g_autofree char *what = g_strdup_printf("%s, %s mask, d %u", kernel->name,
-                                                    mask == 1 ? "causal" : "full", head_dims[d]);
+            Curve curve = { .kernel = id, .causal = mask == 1, .head_dim = head_dims[d] };
 
-            tell(job, what);
-            if (!fit_rate(job, id, &rate, error))
-                return false;
-            rate.kernel = g_strdup(kernel->name);
-            rate.source = g_strdup(c->method);
-            g_array_append_val(c->rates, rate);
+            list_blocks(job, &curve);
+            g_array_append_val(job->curves, curve);
         }
     }
-    return true;
 }
 
 /* ---- elementwise kernels ---- */
@@ -268,48 +269,46 @@ lh_calibrate_traffic_args(const LhKernel *kernel, uint64_t rows, uint32_t head_d
                            .head_dim = head_dim };
 }
 
-/* Of the @size-th size that is measured. */
-static LhKernelArgs
-traffic_args(const Job *job, const LhKernel *kernel, size_t size)
+static void
+list_traffic(const Job *job, LhKernelId id)
 {
-    const uint32_t head_dim = head_dims[job->params->quick ? 0 : G_N_ELEMENTS(head_dims) - 1];
+    const LhKernel *kernel = lh_kernels[id];
+    const bool softmax =
+        kernel->effect == LH_EFFECT_SOFTMAX || kernel->effect == LH_EFFECT_SOFTMAX_GRAD;
+    const size_t dim = job->params->quick ? 0 : G_N_ELEMENTS(head_dims) - 1;
+    Curve curve = { .kernel = id, .head_dim = head_dims[dim] };
 
-    if (kernel->effect == LH_EFFECT_SOFTMAX || kernel->effect == LH_EFFECT_SOFTMAX_GRAD)
-        return lh_calibrate_attention_args(softmax_rows[size], false, TRAFFIC_HEADS, head_dim);
-    return lh_calibrate_traffic_args(kernel, traffic_rows[size], head_dim);
+    for (size_t i = 0; i < G_N_ELEMENTS(traffic_rows); i++)
+        curve.args[curve.count++] =
+            softmax
+                ? lh_calibrate_attention_args(softmax_rows[i], false, TRAFFIC_HEADS, curve.head_dim)
+                : lh_calibrate_traffic_args(kernel, traffic_rows[i], curve.head_dim);
+    g_array_append_val(job->curves, curve);
 }
 
-static bool
-measure_traffic(const Job *job, LhKernelId id, GError **error)
+static void
+fit_traffic(const Job *job, const Curve *curve)
 {
-    const LhDtype dtype = job->params->dtype;
-    LhCalibration *c = job->c;
-    const LhKernel *kernel = lh_kernels[id];
-    const size_t fitted = G_N_ELEMENTS(traffic_rows) - 1;
+    const LhKernel *kernel = lh_kernels[curve->kernel];
+    const size_t fitted = curve->count - 1; /* the last one is held out */
     LhKernelTraffic traffic = { .provenance = LH_PROVENANCE_MEASURED };
-    double reached[G_N_ELEMENTS(traffic_rows)];
-    double sorted[G_N_ELEMENTS(traffic_rows)];
-    double off[G_N_ELEMENTS(traffic_rows)];
+    double reached[SIZES_MAX], sorted[SIZES_MAX], off[SIZES_MAX];
 
-    tell(job, kernel->name);
-    for (size_t i = 0; i <= fitted; i++) {
-        const LhKernelArgs args = traffic_args(job, kernel, i);
-
-        if (!time_kernel(job, id, &args, &reached[i], &traffic.residuals.spread, error))
-            return false;
-        reached[i] = (double)kernel->memory_bytes(&args, lh_dtype_bytes(dtype)) / reached[i];
-    }
-    memcpy(sorted, reached, sizeof(sorted));
+    for (size_t i = 0; i < curve->count; i++)
+        reached[i] =
+            (double)kernel->memory_bytes(&curve->args[i], lh_dtype_bytes(job->params->dtype)) /
+            curve->seconds[i];
+    memcpy(sorted, reached, fitted * sizeof(double));
     traffic.bandwidth = lh_median(sorted, fitted);
     for (size_t i = 0; i < fitted; i++)
         off[i] = fabs(reached[i] / traffic.bandwidth - 1);
+    traffic.residuals.spread = curve->spread;
     traffic.residuals.median = lh_median(off, fitted);
     traffic.residuals.worst = off[fitted - 1];
     traffic.residuals.holdout = fabs(reached[fitted] / traffic.bandwidth - 1);
     traffic.kernel = g_strdup(kernel->name);
-    traffic.source = g_strdup(c->method);
-    g_array_append_val(c->traffic, traffic);
-    return true;
+    traffic.source = g_strdup(job->c->method);
+    g_array_append_val(job->c->traffic, traffic);
 }
 
 /* What moves memory and does nothing else. Softmax of rows that are written out goes by two
@@ -321,22 +320,108 @@ lh_calibrate_is_elementwise(const LhKernel *kernel)
            kernel->effect != LH_EFFECT_SOFTMAX_GRAD && kernel->effect != LH_EFFECT_LAYER;
 }
 
-static bool
-measure_kernels(const Job *job, GError **error)
+/* ---- kernels, all of them ---- */
+
+static void
+list_kernels(const Job *job)
 {
     for (unsigned k = 0; k < LH_KERNELS_COUNT; k++) {
         const LhKernelId id = (LhKernelId)k;
         const LhKernel *kernel = lh_kernels[id];
-        const bool rate = kernel->cost == LH_COST_ATTENTION || kernel->cost == LH_COST_GEMM;
-        const bool softmax =
-            kernel->effect == LH_EFFECT_SOFTMAX || kernel->effect == LH_EFFECT_SOFTMAX_GRAD;
 
-        if (rate && !measure_rates(job, id, error))
-            return false;
-        if ((softmax || lh_calibrate_is_elementwise(kernel)) && !measure_traffic(job, id, error))
+        if (kernel->cost == LH_COST_ATTENTION || kernel->cost == LH_COST_GEMM)
+            list_rates(job, id);
+        if (kernel->effect == LH_EFFECT_SOFTMAX || kernel->effect == LH_EFFECT_SOFTMAX_GRAD ||
+            lh_calibrate_is_elementwise(kernel))
+            list_traffic(job, id);
+    }
+}
+
+static void
+tell_curve(const Job *job, const Curve *curve, uint32_t round)
+{
+    const LhKernel *kernel = lh_kernels[curve->kernel];
+    g_autoptr(GString) what = g_string_new(kernel->name);
+
+    if (curve->blocks[0] != NULL)
+        g_string_append_printf(what, ", %s mask, d %u", curve->causal ? "causal" : "full",
+                               curve->head_dim);
+    g_string_append_printf(what, " (round %u of %u)", round + 1, job->params->measure.repeats);
+    tell(job, what->str);
+}
+
+/* One timing of the curve's kernel in each size, while all ranks call it. */
+static bool
+time_curve(const Job *job, Curve *curve, uint32_t round, GError **error)
+{
+    LhMeasureParams measure = job->params->measure;
+
+    measure.repeats = 1;
+    measure.others = job->processes.count > 1 ? &job->processes.control : NULL;
+    measure.turns = job->c->cores.turns;
+    measure.turn = job->c->cores.turn;
+    tell_curve(job, curve, round);
+    for (size_t i = 0; i < curve->count; i++) {
+        if (curve->times[i] == NULL)
+            curve->times[i] = g_new(double, job->params->measure.repeats);
+        if (!lh_measure_kernel(&measure, curve->kernel, &curve->args[i], job->params->dtype,
+                               &curve->times[i][round], error))
             return false;
     }
     return true;
+}
+
+/* Every kernel in every size once, then all of them again: where a machine is slow for some
+ * seconds, it is so for one timing of many kernels, which their medians leave out, and not for all
+ * timings of a few. */
+static bool
+time_curves(const Job *job, GError **error)
+{
+    for (uint32_t round = 0; round < job->params->measure.repeats; round++) {
+        for (guint i = 0; i < job->curves->len; i++) {
+            if (!time_curve(job, &g_array_index(job->curves, Curve, i), round, error))
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool
+fit_curve(const Job *job, Curve *curve, GError **error)
+{
+    const LhMeasureParams *measure = &job->params->measure;
+
+    for (size_t i = 0; i < curve->count; i++) {
+        curve->seconds[i] = lh_statistic(measure->statistic, curve->times[i], measure->repeats);
+        if (!lh_calibrate_median(&job->processes, &curve->seconds[i], &curve->spread, error))
+            return false;
+    }
+    if (curve->blocks[0] != NULL)
+        return fit_rate(job, curve, error);
+    fit_traffic(job, curve);
+    return true;
+}
+
+static bool
+measure_kernels(const Job *job, GError **error)
+{
+    list_kernels(job);
+    if (!time_curves(job, error))
+        return false;
+    for (guint i = 0; i < job->curves->len; i++) {
+        if (!fit_curve(job, &g_array_index(job->curves, Curve, i), error))
+            return false;
+    }
+    return true;
+}
+
+static void
+clear_curve(void *data)
+{
+    Curve *curve = data;
+
+    for (size_t i = 0; i < curve->count; i++)
+        g_free(curve->times[i]);
 }
 
 static void
@@ -547,7 +632,10 @@ calibrate_processors(const LhCalibrateParams *params, GError **error)
     if (!lh_processes_open(&job.processes, params->backend->control, DEADLINE_US, error))
         return NULL;
     c->first = lh_processes_first(&job.processes);
+    job.curves = g_array_new(FALSE, FALSE, sizeof(Curve));
+    g_array_set_clear_func(job.curves, clear_curve);
     ok = measure_all(&job, error);
+    g_array_unref(job.curves);
     lh_processes_close(&job.processes);
     return ok ? g_steal_pointer(&c) : NULL;
 }

@@ -7,7 +7,7 @@
 #include "runtime/backend.h"
 #include "runtime/executor.h"
 
-#define LH_INTERFERENCE_TURNS 4 /* of the ring; the first does not count */
+#define LH_INTERFERENCE_TURNS 16 /* of the ring; the first does not count */
 
 typedef struct {
     const LhBackend *backend;
