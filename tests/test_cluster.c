@@ -107,6 +107,7 @@ check_found(const Plant *p, const LhCluster *c, double tolerance)
     g_autoptr(LhTopology) t = through_its_file(c);
     const double access_s = p->per_node > 1 ? (double)t->nvlink.latency_ps : 0;
 
+    ck_assert_int_eq(t->nic_overhead_ps, 0); /* found afterwards, of collectives */
     ck_assert_uint_eq(c->nodes, p->ranks / p->per_node);
     ck_assert_uint_eq(c->per_node, p->per_node);
     ck_assert_uint_eq(t->gpus_per_node, p->per_node);
@@ -176,6 +177,19 @@ START_TEST(cluster_one_rank_is_slower_than_an_adapter)
     ck_assert_uint_eq(t->nics_per_node, 1);
     ck_assert_double_eq_tol(t->nic.bandwidth / 120e6, 1, 0.01);
     ck_assert_double_eq_tol(t->nic.pair_p2p / 80e6, 1, 0.01);
+}
+END_TEST
+
+/* What a further message costs is in the file. */
+START_TEST(cluster_file_has_the_overhead)
+{
+    Plant p = { .ranks = 4, .per_node = 1, .nics = 1, .nic_rate = 120e6 };
+    g_autoptr(LhCluster) c = find(&p, true, NULL);
+    g_autoptr(LhTopology) t = NULL;
+
+    c->overhead_s = 350e-6;
+    t = through_its_file(c);
+    ck_assert_int_eq(t->nic_overhead_ps, 350000000);
 }
 END_TEST
 
@@ -377,6 +391,6 @@ START_TEST(cluster_words_of_slow_hosts)
 END_TEST
 
 LH_TEST_MAIN("cluster", cluster_is_found_again, cluster_without_names,
-             cluster_one_rank_is_slower_than_an_adapter, cluster_slow_adapter,
-             cluster_slow_adapter_anywhere, cluster_slow_adapter_far_away, cluster_of_uneven_hosts,
-             cluster_slow_hosts_and_links, cluster_words_of_slow_hosts)
+             cluster_one_rank_is_slower_than_an_adapter, cluster_file_has_the_overhead,
+             cluster_slow_adapter, cluster_slow_adapter_anywhere, cluster_slow_adapter_far_away,
+             cluster_of_uneven_hosts, cluster_slow_hosts_and_links, cluster_words_of_slow_hosts)

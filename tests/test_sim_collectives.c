@@ -607,6 +607,63 @@ START_TEST(collectives_send_to_64_at_once)
 }
 END_TEST
 
+/* On nodes of @gpus, each further message costing so much. */
+static LhTime
+makespan_with(Single *s, uint32_t gpus, LhCollectiveModel model, LhTime overhead_ps)
+{
+    g_autoptr(LhSimResult) result = NULL;
+    World w;
+
+    script_init(&w, &s->script, 128);
+    w.params.collectives = model;
+    w.topology.gpus_per_node = gpus;
+    w.topology.nics_per_node = 1;
+    w.topology.nic_overhead_ps = overhead_ps;
+    result = world_run(&w);
+    world_clear(&w);
+    return result->makespan_ps;
+}
+
+/* What goes straight to other nodes is late by one overhead for each further message that a rank
+ * sends there at the same time, of at most 64; what stays in a node, or goes round, is not. */
+START_TEST(messages_to_other_nodes_delay_each_other)
+{
+    const LhTime overhead = 300 * US;
+    static const struct {
+        LhCollectiveKind kind;
+        LhGroup group;
+        uint32_t gpus;
+        LhCollectiveModel model;
+        LhTime overheads;
+    } cases[] = {
+        { LH_COLL_ALL_GATHER, { 0, 8, 4, 0, 1 }, 8, LH_COLLECTIVES_DIRECT, 2 },
+        { LH_COLL_REDUCE_SCATTER, { 0, 8, 4, 0, 1 }, 8, LH_COLLECTIVES_DIRECT, 2 },
+        { LH_COLL_ALL_REDUCE, { 0, 8, 4, 0, 1 }, 8, LH_COLLECTIVES_DIRECT, 4 },
+        { LH_COLL_ALL_TO_ALL, { 0, 8, 4, 0, 1 }, 8, LH_COLLECTIVES_DIRECT, 2 },
+        { LH_COLL_ALL_TO_ALL, { 0, 8, 4, 0, 1 }, 8, LH_COLLECTIVES_RING, 2 },
+        { LH_COLL_ALL_GATHER, { 0, 1, 16, 0, 1 }, 8, LH_COLLECTIVES_DIRECT, 7 },
+        { LH_COLL_ALL_GATHER, { 0, 1, 4, 0, 1 }, 2, LH_COLLECTIVES_DIRECT, 1 },
+        { LH_COLL_ALL_GATHER, { 0, 8, 2, 0, 1 }, 8, LH_COLLECTIVES_DIRECT, 0 },
+        { LH_COLL_ALL_GATHER, { 0, 1, 8, 0, 1 }, 8, LH_COLLECTIVES_DIRECT, 0 },
+        { LH_COLL_ALL_GATHER, { 0, 8, 4, 0, 1 }, 8, LH_COLLECTIVES_RING, 0 },
+        { LH_COLL_ALL_TO_ALL, { 0, 8, 4, 0, 1 }, 8, LH_COLLECTIVES_PAIRWISE, 0 },
+        { LH_COLL_ALL_TO_ALL, { 0, 1, 80, 0, 1 }, 1, LH_COLLECTIVES_DIRECT, 63 },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        LhTime without, with;
+        Single s;
+
+        single_init(&s, cases[i].kind, cases[i].group, 128000, 0, 0);
+        without = makespan_with(&s, cases[i].gpus, cases[i].model, 0);
+        with = makespan_with(&s, cases[i].gpus, cases[i].model, overhead);
+        ck_assert_msg(with == without + cases[i].overheads * overhead,
+                      "case %u: %" G_GINT64_FORMAT " without, %" G_GINT64_FORMAT " with", i,
+                      without, with);
+    }
+}
+END_TEST
+
 /* Straight to the destination: rank 2 comes when the others have their slices of each other. The
  * sums are there when its own two have arrived, and then each goes to the other two. */
 START_TEST(direct_all_reduce_gathers_what_is_complete)
@@ -986,8 +1043,9 @@ LH_TEST_MAIN("sim_collectives", collectives_alone_take_their_closed_forms,
              collectives_hold_sms, collectives_count_by_the_hops_they_take,
              collectives_follow_groups_with_outer_strides, collectives_differ_in_all_to_all,
              direct_all_reduce_gathers_what_is_complete, collectives_send_to_64_at_once,
-             collectives_fail_with_their_links, collectives_name_the_ranks_of_a_failed_link,
-             collectives_need_groups_of_ranks, collectives_refuse_another_in_their_place,
-             collectives_of_many_ranks_are_played, collectives_are_deterministic,
-             nccl_times_are_its_formulas, nccl_is_near_what_was_measured,
-             nccl_knows_the_limit_of_a_pair, nccl_decides_in_runs, measured_times_decide_in_runs)
+             messages_to_other_nodes_delay_each_other, collectives_fail_with_their_links,
+             collectives_name_the_ranks_of_a_failed_link, collectives_need_groups_of_ranks,
+             collectives_refuse_another_in_their_place, collectives_of_many_ranks_are_played,
+             collectives_are_deterministic, nccl_times_are_its_formulas,
+             nccl_is_near_what_was_measured, nccl_knows_the_limit_of_a_pair, nccl_decides_in_runs,
+             measured_times_decide_in_runs)

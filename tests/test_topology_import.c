@@ -633,6 +633,7 @@ START_TEST(keeps_every_base_as_it_is)
         ck_assert_int_eq(t->pcie.latency_ps, base->pcie.latency_ps);
         ck_assert_double_eq(t->nic.pair_p2p, base->nic.pair_p2p);
         ck_assert_double_eq(t->nic.pair_collective, base->nic.pair_collective);
+        ck_assert_int_eq(t->nic_overhead_ps, base->nic_overhead_ps);
         ck_assert_int_eq(t->nic.ctas_provenance, base->nic.ctas_provenance);
         ck_assert_double_eq(t->collective_bandwidth, base->collective_bandwidth);
         ck_assert_double_eq(t->product_slowdown, base->product_slowdown);

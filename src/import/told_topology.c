@@ -406,6 +406,8 @@ fill_pair(LhToldDraft *d)
     }
     if (base != NULL && base->nic.pair_collective <= d->t.nic.bandwidth)
         d->t.nic.pair_collective = base->nic.pair_collective;
+    if (base != NULL)
+        d->t.nic_overhead_ps = base->nic_overhead_ps;
 }
 
 static bool

@@ -41,6 +41,8 @@ write_nics(LhJsonWriter *w, const LhTopology *t)
     lh_jsonw_object_begin(w, "nics");
     lh_jsonw_uint(w, "count", t->nics_per_node);
     write_link(w, &t->nic);
+    if (t->nic_overhead_ps > 0)
+        write_text(w, "overhead", lh_format_time(t->nic_overhead_ps));
     if (t->slower_nodes != NULL) {
         lh_jsonw_array_begin(w, "slower");
         for (guint i = 0; i < t->slower_nodes->len; i++) {

@@ -52,6 +52,7 @@ shorten_latencies(LhTopology *t)
     shorten(&t->nvlink.latency_ps);
     shorten(&t->pcie.latency_ps);
     shorten(&t->nic.latency_ps);
+    shorten(&t->nic_overhead_ps);
     shorten(&t->switch_latency_ps);
 }
 

@@ -39,8 +39,8 @@ static const Block blocks_full[] = {
     { 128, 128 },       { 64, 256 },  { 192, 192, true }, { 256, 256 },  { 512, 128 }, { 128, 512 },
     { 256, 512, true }, { 512, 512 }, { 768, 768, true }, { 1024, 1024 }
 };
-static const Block blocks_quick[] = { { 16, 16 },   { 64, 64 },         { 256, 64 }, { 64, 256 },
-                                      { 256, 256 }, { 384, 384, true }, { 512, 512 } };
+static const Block blocks_quick[] = { { 16, 16 },  { 64, 64 },   { 128, 128 },       { 256, 64 },
+                                      { 64, 256 }, { 256, 256 }, { 384, 384, true }, { 512, 512 } };
 static const uint32_t head_dims[] = { 64, 128 };               /* the first one alone if quick */
 static const uint64_t traffic_rows[] = { 64, 256, 1024, 512 }; /* the last one is held out */
 static const uint64_t softmax_rows[] = { 64, 128, 256, 192 };  /* likewise, and as many keys */
@@ -290,11 +290,13 @@ static void
 fit_traffic(const Job *job, const Curve *curve)
 {
     const LhKernel *kernel = lh_kernels[curve->kernel];
-    const size_t fitted = curve->count - 1; /* the last one is held out */
+    const size_t fitted = G_N_ELEMENTS(traffic_rows) - 1; /* the last one is held out */
     LhKernelTraffic traffic = { .provenance = LH_PROVENANCE_MEASURED };
-    double reached[SIZES_MAX], sorted[SIZES_MAX], off[SIZES_MAX];
+    double reached[G_N_ELEMENTS(traffic_rows)];
+    double sorted[G_N_ELEMENTS(traffic_rows)];
+    double off[G_N_ELEMENTS(traffic_rows)];
 
-    for (size_t i = 0; i < curve->count; i++)
+    for (size_t i = 0; i <= fitted; i++)
         reached[i] =
             (double)kernel->memory_bytes(&curve->args[i], lh_dtype_bytes(job->params->dtype)) /
             curve->seconds[i];

@@ -1,14 +1,20 @@
 /*
  * Collectives of processes: measured, and predicted from the cluster that was found. They are made
- * of messages, so no constant is fitted to them: they show how far those of messages carry.
+ * of messages; all that is fitted to them is what each further message of a rank costs. Others show
+ * how far the constants carry.
  */
 #include "plan/calibrate_private.h"
 
 #include "sim/device.h"
 #include "sim/sim.h"
 
+#include <math.h>
+
 /* Of the whole vector; the last one is left out if it has to be quick. */
 static const uint64_t vectors_bytes[] = { 64 << 10, 1 << 20, 4 << 20 };
+
+/* A message of the all-gathers from which that is taken; sizes differ from those above. */
+static const uint64_t fan_bytes[] = { 32 << 10, 128 << 10, 512 << 10 };
 
 static void
 collect(void *data, const LhTimelineRecord *record)
@@ -39,21 +45,34 @@ predict(const LhCollectiveProbe *probe, const LhNetwork *network, LhDevice *devi
     return true;
 }
 
-/* Predicts what was measured, on the cluster as its file will say it. */
+/* The cluster as its file says it. Caller frees. */
+static LhTopology *
+topology_of(const LhCalibration *c, GError **error)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    lh_calibration_write_topology(c, "found", "1970-01-01", text);
+    return lh_topology_parse("found", text->str, text->len, error);
+}
+
+/* What the simulator says of @probe there. */
+static bool
+predict_probe(const LhCalibration *c, const LhCollectiveProbe *probe, LhDevice *device,
+              double *seconds, GError **error)
+{
+    g_autoptr(LhTopology) topology = topology_of(c, error);
+    LhNetwork network;
+
+    device->kernel_launch_ps = c->kernel_launch_ps;
+    device->stream_sync_ps = c->stream_sync_ps;
+    return topology != NULL &&
+           lh_network_init(&network, topology, c->cluster->nodes, probe->ranks, NULL, error) &&
+           predict(probe, &network, device, seconds, error);
+}
+
 static bool
 predict_all(LhCalibration *c, LhDevice *device, uint32_t ranks, GError **error)
 {
-    g_autoptr(GString) text = g_string_new(NULL);
-    g_autoptr(LhTopology) topology = NULL;
-    LhNetwork network;
-
-    lh_calibration_write_topology(c, "found", "1970-01-01", text);
-    topology = lh_topology_parse("found", text->str, text->len, error);
-    if (topology == NULL ||
-        !lh_network_init(&network, topology, c->cluster->nodes, ranks, NULL, error))
-        return false;
-    device->kernel_launch_ps = c->kernel_launch_ps;
-    device->stream_sync_ps = c->stream_sync_ps;
     for (guint i = 0; i < c->checks->len; i++) {
         LhCollectiveCheck *check = &g_array_index(c->checks, LhCollectiveCheck, i);
         const LhCollectiveProbe probe = { .ranks = ranks,
@@ -61,11 +80,52 @@ predict_all(LhCalibration *c, LhDevice *device, uint32_t ranks, GError **error)
                                           .members = check->members,
                                           .shard_bytes = check->vector_bytes / check->members };
 
-        if (!predict(&probe, &network, device, &check->predicted_s, error))
+        if (!predict_probe(c, &probe, device, &check->predicted_s, error))
             return false;
     }
     return true;
 }
+
+/* ---- what a further message costs ---- */
+
+/* The median of what all-gathers took longer than predicted without it, for each message but one
+ * that a rank sends to other nodes; in the first process. */
+static bool
+find_overhead(const LhCalibrateParams *params, const LhProcesses *processes, LhCalibration *c,
+              LhDevice *device, GError **error)
+{
+    const uint32_t further = processes->count - c->cluster->per_node - 1;
+    LhClusterPoint points[G_N_ELEMENTS(fan_bytes)];
+    double overheads_s[G_N_ELEMENTS(fan_bytes)];
+
+    if (c->cluster->nodes == 1 || further == 0)
+        return true;
+    lh_calibrate_tell(params, processes, "messages to all nodes");
+    for (size_t i = 0; i < G_N_ELEMENTS(fan_bytes); i++) {
+        const LhCollectiveProbe probe = { .backend = params->backend,
+                                          .way = LH_WAY_DIRECT,
+                                          .ranks = processes->count,
+                                          .kind = LH_COLL_ALL_GATHER,
+                                          .members = processes->count,
+                                          .shard_bytes = fan_bytes[i] };
+
+        points[i] = (LhClusterPoint){ .kind = LH_FLOWS_FAN, .bytes = fan_bytes[i] };
+        if (!lh_measure_collective(&probe, &points[i].measured_s, error) ||
+            (c->first && !predict_probe(c, &probe, device, &points[i].fitted_s, error)))
+            return false;
+        overheads_s[i] = (points[i].measured_s - points[i].fitted_s) / further;
+    }
+    if (!c->first)
+        return true;
+    c->cluster->overhead_s = fmax(lh_median(overheads_s, G_N_ELEMENTS(fan_bytes)), 0);
+    for (size_t i = 0; i < G_N_ELEMENTS(fan_bytes); i++) {
+        points[i].fitted_s += further * c->cluster->overhead_s;
+        g_array_append_val(c->cluster->points, points[i]);
+    }
+    return true;
+}
+
+/* ---- collectives ---- */
 
 /* One kind on the first @members ranks, by sizes. */
 static bool
@@ -100,8 +160,10 @@ bool
 lh_calibrate_collectives(const LhCalibrateParams *params, const LhProcesses *processes,
                          LhCalibration *c, LhDevice *device, GError **error)
 {
-    const uint32_t node = processes->count / c->cluster->nodes;
+    const uint32_t node = c->cluster->per_node;
 
+    if (!find_overhead(params, processes, c, device, error))
+        return false;
     c->checks = g_array_new(FALSE, FALSE, sizeof(LhCollectiveCheck));
     for (unsigned kind = 0; kind < LH_COLL_KINDS; kind++) {
         if (node > 1 && node < processes->count &&

@@ -33,7 +33,7 @@ static const Size sizes[] = {
     { 2 << 20, true },    { 4 << 20, false },  { 16 << 20, false },
 };
 
-const char *const lh_flows_names[] = { "node", "one", "all", "cycle", NULL };
+const char *const lh_flows_names[] = { "node", "one", "all", "cycle", "fan", NULL };
 
 typedef struct {
     const LhClusterParams *params;
@@ -639,6 +639,9 @@ write_nics(LhJsonWriter *w, const LhCluster *c, const char *source)
     write_line(w, &c->nic, fmax(c->nic.alpha_s - c->memory.alpha_s, 0), source);
     if (c->pair_bytes_per_s > 0)
         write_unit(w, "pair_p2p", lh_format_bandwidth(c->pair_bytes_per_s));
+    if (c->overhead_s > 0)
+        write_unit(w, "overhead",
+                   lh_format_time(lh_time_from_ps(c->overhead_s * (double)LH_PS_PER_S)));
     if (!alike) {
         lh_jsonw_array_begin(w, "slower");
         for (uint32_t n = 0; n < c->nodes; n++) {

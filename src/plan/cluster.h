@@ -32,10 +32,11 @@ typedef enum {
     LH_FLOWS_ONE,   /* one rank of a node and one of another exchange */
     LH_FLOWS_ALL,   /* likewise all ranks of the two nodes */
     LH_FLOWS_CYCLE, /* all ranks of every node to those of the next one */
+    LH_FLOWS_FAN,   /* every rank to all others, as an all-gather (calibrate_collectives.c) */
     LH_FLOWS_KINDS
 } LhFlowsKind;
 
-/* "node", "one", "all", "cycle"; NULL-terminated. */
+/* "node", "one", "all", "cycle", "fan"; NULL-terminated. */
 extern const char *const lh_flows_names[];
 
 typedef struct {
@@ -61,6 +62,7 @@ typedef struct {
     LhClusterLine nic;        /* of an adapter, each way; bytes_per_s 0: there is one node */
     uint32_t nics;            /* of a node */
     double pair_bytes_per_s;  /* what a rank alone reaches, if less than an adapter; else 0 */
+    double overhead_s;        /* as LhTopology.nic_overhead_ps */
     double *node_bytes_per_s; /* [nodes]: of each adapter of a node, where it is not as the others';
                                  else 0 */
     GArray *points;           /* of LhClusterPoint */

@@ -63,6 +63,7 @@ scale_latency(Machine *m, double scale)
     t->nvlink.latency_ps = scaled(t->nvlink.latency_ps, scale);
     t->pcie.latency_ps = scaled(t->pcie.latency_ps, scale);
     t->nic.latency_ps = scaled(t->nic.latency_ps, scale);
+    t->nic_overhead_ps = scaled(t->nic_overhead_ps, scale);
     t->switch_latency_ps = scaled(t->switch_latency_ps, scale);
 }
 

@@ -101,7 +101,8 @@ static const LhField message_fields[] = {
       .flags = LH_FIELD_REQUIRED,
       .choices = lh_flows_names,
       .description = "Who sent at the same time: all ranks to the next one of their node, one of "
-                     "two nodes to each other, all of two nodes, or all to the next node." },
+                     "two nodes to each other, all of two nodes, all to the next node, or all to "
+                     "all others." },
     NUMBER(LhProfileMessage, node, "One of the two nodes."),
     NUMBER(LhProfileMessage, peer, "The other one."),
     NUMBER(LhProfileMessage, bytes, "Of each message."),

@@ -147,6 +147,16 @@ add_link_constant(LhTable *table, const char *name, const LhLinkClass *link)
     add_constant(table, ctas_name, ctas, link->ctas_provenance, link->source);
 }
 
+/* As far as latency can be trusted. */
+static void
+add_overhead(LhTable *table, const LhTopology *t)
+{
+    g_autofree char *overhead = lh_format_time(t->nic_overhead_ps);
+
+    if (t->nic_overhead_ps > 0)
+        add_constant(table, "nic overhead", overhead, t->nic.latency_provenance, t->nic.source);
+}
+
 static void
 add_kernel_constants(LhTable *table, const LhDevice *d)
 {
@@ -243,6 +253,7 @@ lh_describe_constants(const LhSetup *setup)
     add_link_constant(table, "nvlink", &setup->topology->nvlink);
     add_link_constant(table, "pcie", &setup->topology->pcie);
     add_link_constant(table, "nic", &setup->topology->nic);
+    add_overhead(table, setup->topology);
     add_collective_times(table, setup->topology->collective_times);
     return table;
 }

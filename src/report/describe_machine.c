@@ -202,6 +202,11 @@ lh_describe_cluster(const LhCluster *c)
         lh_table_cell(table, "adapter, bandwidth of one rank", NULL);
         lh_cell_unit(table, lh_format_bandwidth(c->pair_bytes_per_s), c->pair_bytes_per_s);
     }
+    if (c->overhead_s > 0) {
+        lh_table_row(table);
+        lh_table_cell(table, "adapter, each further message", NULL);
+        lh_cell_time(table, c->overhead_s);
+    }
     for (uint32_t n = 0; n < c->nodes; n++) {
         g_autofree char *what = g_strdup_printf("adapter of %s, bandwidth", c->hosts[n]);
 

@@ -2,7 +2,7 @@
 # The table of docs/validate.md: how far off predictions are on hosts in namespaces, calibrated and validated at each
 # rate and delay, over TCP and without MPI. A row is printed as soon as it is measured.
 #
-#     accuracy.sh [--rates LIST] [--delays LIST] [--tokens N] [--heads N] [--kv-channels N] [--repeat N]
+#     accuracy.sh [--rates LIST] [--delays LIST] [--tokens N] [--heads N] [--kv-channels N] [--dtype TYPE] [--repeat N]
 #                 PROGRAM WIRE FOLDER
 #
 # WIRE is the program made of wire.c. Rates are as 100mbit or 1gbit, delays one way in microseconds; a list is one
@@ -10,7 +10,7 @@
 # validations and reports. Exit status 77 where the machine makes no hosts (cluster.sh), 1 if something did not run.
 set -u
 
-rates='100mbit 1gbit' delays='100 1000' tokens=128 heads=128 channels=64 repeat=5
+rates='100mbit 1gbit' delays='100 1000' tokens=128 heads=128 channels=64 dtype=bf16 repeat=5
 while [ $# -gt 3 ]; do
     case $1 in
     --rates) rates=$2 ;;
@@ -18,6 +18,7 @@ while [ $# -gt 3 ]; do
     --tokens) tokens=$2 ;;
     --heads) heads=$2 ;;
     --kv-channels) channels=$2 ;;
+    --dtype) dtype=$2 ;;
     --repeat) repeat=$2 ;;
     *) break ;;
     esac
@@ -34,7 +35,7 @@ mkdir -p "$3" && cd "$3" || exit 1
 export program WIRE cluster
 
 cat > inside.sh <<'END'
-# NAME NODES PER_NODE TOKENS HEADS CHANNELS REPEAT: calibrates, then validates.
+# NAME NODES PER_NODE TOKENS HEADS CHANNELS DTYPE REPEAT: calibrates, then validates.
 name=$1 nodes=$2 per_node=$3 gathered=$(($5 > 8 ? $5 / 8 : 1))
 everywhere() { # the program on every rank, as torchrun starts processes
     local rank pids=() failed=0
@@ -49,12 +50,12 @@ everywhere() { # the program on every rank, as torchrun starts processes
     done
     return $failed
 }
-everywhere calibrate --backend tcp --quick -o "$name.profile.json" --topology "$name.cluster.json" \
+everywhere calibrate --backend tcp --quick --dtype "$7" -o "$name.profile.json" --topology "$name.cluster.json" \
     > "$name.calibrate.txt" 2>&1 || exit 1
 # Status 1 is the program's own judgement, of each schedule and kernel.
 everywhere validate --backend tcp --profile "$name.profile.json" --cluster "$name.cluster.json" \
-    --seq-length "$4" --num-attention-heads "$5" --kv-channels "$6" --gather-groups "$gathered" --pass both \
-    --repeat "$7" -o "$name.validation.json" --report "$name.md" > "$name.validate.txt" 2>&1
+    --seq-length "$4" --num-attention-heads "$5" --kv-channels "$6" --gather-groups "$gathered" --dtype "$7" \
+    --pass both --repeat "$8" -o "$name.validation.json" --report "$name.md" > "$name.validate.txt" 2>&1
 [ -s "$name.validation.json" ]
 END
 
@@ -66,7 +67,7 @@ for rate in $rates; do
             read -r nodes per_node <<< "$shape"
             name=$nodes-$per_node-$rate-$delay
             "$cluster" make "$nodes" "$rate" "$delay" -- bash inside.sh "$name" "$nodes" "$per_node" \
-                "$tokens" "$heads" "$channels" "$repeat"
+                "$tokens" "$heads" "$channels" "$dtype" "$repeat"
             status=$?
             [ $status -ne 77 ] || exit 77
             [ $status -eq 0 ] || {

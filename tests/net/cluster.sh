@@ -42,11 +42,12 @@ at_once() { # RATE
     echo $((bytes < 3100 ? 3100 : bytes > 60000 ? 60000 : bytes))
 }
 
-# What a connection may have under way: what passes an adapter while it goes there and back and in 8 ms more. A real
-# adapter takes no more from a connection than it can send soon (TCP small queues); these take whatever they are given,
-# and a host would copy all of a message to one before another gets its first byte.
+# What a connection may have under way: what passes an adapter while it goes there and back and in 2 ms more. A real
+# adapter takes no more from a connection than about 1 ms of its rate (TCP small queues); these take whatever they are
+# given, and a host would copy all of a message to one before another gets its first byte. The other millisecond is for
+# frames, which take up to 0.7 ms.
 under_way() { # RATE DELAY
-    local bytes=$(($(bits "$1") / 8 * (2 * $2 + 8000) / 1000000))
+    local bytes=$(($(bits "$1") / 8 * (2 * $2 + 2000) / 1000000))
     echo $((bytes < 262144 ? 262144 : bytes))
 }
 

@@ -465,6 +465,7 @@ describe(LhCollectives *cs, const Ticket *ticket)
                        .turn = ticket->turn,
                        .size = communicator->size,
                        .likes = communicator->likes,
+                       .node_ranks = cs->network->gpus_per_node,
                        .shard_bytes = ticket->bytes };
     const Ways *ways;
 
@@ -475,6 +476,34 @@ describe(LhCollectives *cs, const Ticket *ticket)
     c.rings = &ways->rings;
     c.neighbours = &ways->neighbours;
     return c;
+}
+
+/* What the other messages delay each one by that a member sends to other nodes at once; members of
+ * all nodes have as many of them as the first. */
+static LhTime
+overhead_of(const LhNetwork *network, const LhGroup *group, uint32_t size)
+{
+    const uint64_t home = lh_group_member(group, 0) / network->gpus_per_node;
+    uint32_t away = 0;
+
+    if (network->topology->nic_overhead_ps == 0)
+        return 0;
+    for (uint32_t i = 1; i < size && away < LH_ONE_SHOT_UNDER_WAY; i++)
+        away += lh_group_member(group, i) / network->gpus_per_node != home;
+    return away == 0 ? 0 : (LhTime)(away - 1) * network->topology->nic_overhead_ps;
+}
+
+static LhTime
+delay_of(LhCollectives *cs, const LhCollective *c)
+{
+    LhCommunicator *communicator = c->communicator;
+
+    if (c->algorithm == &lh_algorithm_fluid)
+        return lh_ring_delays_get(cs->delays, c,
+                                  hops_of(cs->network, communicator, &communicator->rails));
+    if (c->algorithm == &lh_algorithm_one_shot)
+        return overhead_of(cs->network, &communicator->key.group, c->size);
+    return 0;
 }
 
 static LhCollective *
@@ -489,9 +518,7 @@ collective_of(LhCollectives *cs, const Ticket *ticket)
         return c;
     c = g_new(LhCollective, 1);
     *c = describe(cs, ticket);
-    if (c->algorithm == &lh_algorithm_fluid)
-        c->delay_ps = lh_ring_delays_get(cs->delays, c,
-                                         hops_of(cs->network, communicator, &communicator->rails));
+    c->delay_ps = delay_of(cs, c);
     c->members = g_new0(LhMember, c->size);
     if (ticket->pieces != NULL)
         c->pieces = g_new0(uint64_t *, c->size);

@@ -49,6 +49,8 @@ extern const LhAlgorithm lh_algorithm_tree;     /* all-reduce */
 extern const LhAlgorithm lh_algorithm_one_shot; /* all but broadcast */
 extern const LhAlgorithm lh_algorithm_pairwise; /* all-to-all */
 
+#define LH_ONE_SHOT_UNDER_WAY 64 /* messages of a member, at most */
+
 typedef struct {
     uint32_t rank, op;
     bool there; /* has started the op */
@@ -90,8 +92,9 @@ struct _LhCollective {
     const LhLikes *likes;           /* NULL: every member is simulated */
     bool whole;                     /* all of their hops are simulated */
     uint64_t ends_left;             /* of the members that are there */
-    LhTime delay_ps;                /* of flows in place of pieces */
-    LhHop *hops;                    /* to start now */
+    LhTime delay_ps;     /* of flows in place of pieces; one-shot: of hops between nodes */
+    uint32_t node_ranks; /* of every node */
+    LhHop *hops;         /* to start now */
     uint32_t hops_count, hops_capacity;
     LhCollective *next; /* of the communicator's that are not through */
 };

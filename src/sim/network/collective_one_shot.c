@@ -7,12 +7,11 @@
  *
  * All-to-all sends each member its piece, which may be empty, all-gather the whole shard,
  * reduce-scatter the slice that the member adds up. All-reduce is a reduce-scatter and an
- * all-gather: a member begins the second when it has sent and received all of the first. Left out:
- * what NCCL gives each peer of channels, and its splitting of messages.
+ * all-gather: a member begins the second when it has sent and received all of the first. Messages
+ * between nodes arrive later by what the others of their member cost (LhTopology.nic_overhead_ps).
+ * Left out: what NCCL gives each peer of channels, and its splitting of messages.
  */
 #include "sim/network/script.h"
-
-#define UNDER_WAY_MAX 64
 
 typedef struct {
     uint32_t round;  /* 1, of all-reduce also 2; 0: not there */
@@ -29,12 +28,26 @@ ends(const LhCollective *c, uint32_t position)
     return 2 * rounds * (c->size - 1);
 }
 
+static bool
+are_apart(const LhCollective *c, uint32_t from, uint32_t to)
+{
+    const LhGroup *group = lh_collective_group(c);
+
+    return lh_group_member(group, from) / c->node_ranks !=
+           lh_group_member(group, to) / c->node_ranks;
+}
+
 static void
 send(LhCollective *c, uint32_t from, uint32_t to)
 {
-    lh_collective_send(c, from, to, 0,
-                       c->kind == LH_COLL_ALL_TO_ALL ? lh_collective_piece(c, from, to)
-                                                     : c->shard_bytes);
+    const bool pieces = c->kind == LH_COLL_ALL_TO_ALL;
+    const LhHop hop = { .from = from,
+                        .to = to,
+                        .pieces = 1,
+                        .bytes = pieces ? lh_collective_piece(c, from, to) : c->shard_bytes,
+                        .delay_ps = c->delay_ps > 0 && are_apart(c, from, to) ? c->delay_ps : 0 };
+
+    lh_collective_send_hop(c, hop);
 }
 
 static void
@@ -42,7 +55,7 @@ post(LhCollective *c, uint32_t position)
 {
     Member *members = c->state, *m = &members[position];
 
-    while (m->posted < c->size - 1 && m->posted - m->left < UNDER_WAY_MAX) {
+    while (m->posted < c->size - 1 && m->posted - m->left < LH_ONE_SHOT_UNDER_WAY) {
         const uint32_t to = lh_collective_further(c, position, ++m->posted);
 
         if (members[to].round >= m->round)
@@ -101,15 +114,15 @@ arrived(LhCollective *c, const LhHop *hop)
 static void
 script_round(const LhCollective *c, uint32_t position, LhScript *script)
 {
-    uint32_t sends[UNDER_WAY_MAX];
+    uint32_t sends[LH_ONE_SHOT_UNDER_WAY];
 
-    for (uint32_t i = 0; i < UNDER_WAY_MAX; i++)
+    for (uint32_t i = 0; i < LH_ONE_SHOT_UNDER_WAY; i++)
         sends[i] = LH_SCRIPT_NONE;
     for (uint32_t distance = 1; distance < c->size; distance++) {
         const uint32_t to = lh_collective_further(c, position, distance);
         const uint32_t from = lh_collective_further(c, position, c->size - distance);
         const bool pieces = c->kind == LH_COLL_ALL_TO_ALL;
-        uint32_t *send = &sends[distance % UNDER_WAY_MAX];
+        uint32_t *send = &sends[distance % LH_ONE_SHOT_UNDER_WAY];
 
         *send =
             lh_script_add(script, LH_SCRIPT_SEND, to,

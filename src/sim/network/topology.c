@@ -141,6 +141,10 @@ static const LhField nics_fields[] = {
               "direction, at most \"bandwidth\"; no such limit if absent."),
     BANDWIDTH("pair_collective", nic.pair_collective, 0,
               "Likewise all hops of rings, trees and chains of collectives."),
+    TIME(
+        "overhead", nic_overhead_ps, 0,
+        "What each message beyond the first adds to a collective in which a GPU sends several at "
+        "once to other nodes (all-to-all; all-gather and others with \"direct\"); none if absent."),
     ROWS("slower", slower_nodes, LhSlowerNode, slower_fields,
          "Nodes whose NICs are slower than \"bandwidth\", by number; none if absent."),
     { .name = NULL },

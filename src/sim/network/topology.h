@@ -74,7 +74,10 @@ typedef struct {
     uint64_t nics_per_node; /* divides gpus_per_node; 0 only for a single node */
     LhLinkClass nic;
     GArray *slower_nodes; /* of LhSlowerNode, by node; NULL: none */
-    int fabric;           /* LhFabric */
+    /* What each further message costs where a rank sends several at once to other nodes in a
+     * collective that is made of messages (the overhead o of LogP: Culler and others 1993). */
+    LhTime nic_overhead_ps;
+    int fabric; /* LhFabric */
     uint64_t nodes_per_leaf;
     double oversubscription;  /* leaf downlink over uplink bandwidth; >= 1 */
     LhTime switch_latency_ps; /* per fabric switch crossed */
