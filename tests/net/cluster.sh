@@ -43,7 +43,7 @@ at_once() { # RATE
 }
 
 # What a connection may have under way: what passes an adapter while it goes there and back and in 2 ms more. A real
-# adapter takes no more from a connection than about 1 ms of its rate (TCP small queues); these take whatever they are
+# adapter takes no more than 128 KB from a connection (TCP small queues), 1 ms at 1 Gb/s; these take whatever they are
 # given, and a host would copy all of a message to one before another gets its first byte. The other millisecond is for
 # frames, which take up to 0.7 ms.
 under_way() { # RATE DELAY
