@@ -23,7 +23,8 @@ static const LhCollectiveModel models[] = { LH_COLLECTIVES_RING,     LH_COLLECTI
                                             LH_COLLECTIVES_NCCL,     LH_COLLECTIVES_CLOSED_FORM,
                                             LH_COLLECTIVES_FLUID };
 
-/* Plays it on the bench platform with @ranks ranks, and a limit for pairs of GPUs (0: none). */
+/* Plays it on the bench platform with @ranks ranks, and a limit for pairs of GPUs (0: none). To add
+ * up takes no time. */
 static LhSimResult *
 play_limited(Single *s, uint32_t ranks, LhCollectiveModel model, LhNetworkModel network,
              double flow_bandwidth)
@@ -35,6 +36,7 @@ play_limited(Single *s, uint32_t ranks, LhCollectiveModel model, LhNetworkModel 
     w.params.collectives = model;
     w.params.network_model = network;
     w.topology.nic.pair_p2p = w.topology.nic.pair_collective = flow_bandwidth;
+    w.device.memory_bandwidth = INFINITY;
     result = world_run(&w);
     world_clear(&w);
     return result;
@@ -664,6 +666,49 @@ START_TEST(messages_to_other_nodes_delay_each_other)
 }
 END_TEST
 
+/* On memory of 1 TB/s, where so many ranks share a core. */
+static LhTime
+makespan_of_sum(Single *s, LhCollectiveModel model, double bandwidth, uint64_t share)
+{
+    g_autoptr(LhSimResult) result = NULL;
+    World w;
+
+    script_init(&w, &s->script, 4);
+    w.params.collectives = model;
+    w.device.memory_bandwidth = bandwidth;
+    w.device.memory_efficiency = 0.5;
+    w.device.machine_cores = share > 0 ? 1 : 0;
+    w.device.machine_ranks = share;
+    result = world_run(&w);
+    world_clear(&w);
+    return result->makespan_ps;
+}
+
+/* What goes straight to its destination is added up when all is there: of 4 ranks, 4 slices are
+ * read and one is written. */
+START_TEST(direct_sums_take_the_time_of_memory)
+{
+    const LhTime once = 5 * 3024 * NS; /* 5 x 3,024,000 bytes at 1 TB/s */
+
+    for (int model = LH_COLLECTIVES_RING; model <= LH_COLLECTIVES_DIRECT; model++) {
+        for (int kind = LH_COLL_ALL_GATHER; kind < LH_COLL_KINDS; kind++) {
+            const bool sums = model == LH_COLLECTIVES_DIRECT &&
+                              (kind == LH_COLL_REDUCE_SCATTER || kind == LH_COLL_ALL_REDUCE);
+
+            for (uint64_t share = 0; share <= 2; share++) {
+                LhTime free, taken;
+                Single s;
+
+                single_init(&s, (LhCollectiveKind)kind, first_ranks(4), SHARD, 0, 0);
+                free = makespan_of_sum(&s, (LhCollectiveModel)model, INFINITY, share);
+                taken = makespan_of_sum(&s, (LhCollectiveModel)model, 2e12, share);
+                ck_assert_int_eq(taken - free, sums ? (LhTime)MAX(share, 1) * once : 0);
+            }
+        }
+    }
+}
+END_TEST
+
 /* Straight to the destination: rank 2 comes when the others have their slices of each other. The
  * sums are there when its own two have arrived, and then each goes to the other two. */
 START_TEST(direct_all_reduce_gathers_what_is_complete)
@@ -1043,9 +1088,9 @@ LH_TEST_MAIN("sim_collectives", collectives_alone_take_their_closed_forms,
              collectives_hold_sms, collectives_count_by_the_hops_they_take,
              collectives_follow_groups_with_outer_strides, collectives_differ_in_all_to_all,
              direct_all_reduce_gathers_what_is_complete, collectives_send_to_64_at_once,
-             messages_to_other_nodes_delay_each_other, collectives_fail_with_their_links,
-             collectives_name_the_ranks_of_a_failed_link, collectives_need_groups_of_ranks,
-             collectives_refuse_another_in_their_place, collectives_of_many_ranks_are_played,
-             collectives_are_deterministic, nccl_times_are_its_formulas,
-             nccl_is_near_what_was_measured, nccl_knows_the_limit_of_a_pair, nccl_decides_in_runs,
-             measured_times_decide_in_runs)
+             messages_to_other_nodes_delay_each_other, direct_sums_take_the_time_of_memory,
+             collectives_fail_with_their_links, collectives_name_the_ranks_of_a_failed_link,
+             collectives_need_groups_of_ranks, collectives_refuse_another_in_their_place,
+             collectives_of_many_ranks_are_played, collectives_are_deterministic,
+             nccl_times_are_its_formulas, nccl_is_near_what_was_measured,
+             nccl_knows_the_limit_of_a_pair, nccl_decides_in_runs, measured_times_decide_in_runs)

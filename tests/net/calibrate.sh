@@ -39,15 +39,21 @@ def megabytes(text):
     return float(number) * {"kB/s": 1e-3, "MB/s": 1, "GB/s": 1e3}[unit]
 
 
+def seconds(text):
+    number, unit = text.split()
+    return float(number) * {"ps": 1e-12, "ns": 1e-9, "us": 1e-6, "ms": 1e-3}[unit]
+
+
 GATE = float(os.environ.get("LONGHAUL_NET_GATE", "0.15"))
 
 
 def found():
     nodes, per_node, slow = (int(word) for word in sys.argv[2:5])
-    load("profile.json", "profile")
+    profile = load("profile.json", "profile")
     cluster = load("cluster.json", "topology")
     collectives(nodes * per_node)
     nics = cluster["node"]["nics"]
+    overhead(profile["messages"], seconds(nics.get("overhead", "0 us")), (nodes - 1) * per_node - 1)
     assert cluster["max_nodes"] == nodes and cluster["node"]["gpus"] == per_node, cluster["description"]
     assert nics["count"] == 1, nics
     # 50 Mb/s less the headers of TCP and IP are 5.98 MB/s.
@@ -55,6 +61,14 @@ def found():
     slower = nics.get("slower", [])
     assert [row["node"] for row in slower] == ([slow] if slow >= 0 else []), slower
     assert all(1 - GATE < megabytes(row["bandwidth"]) / 2.39 < 1.2 for row in slower), slower
+
+
+def overhead(messages, found_s, further):
+    """What each of the further messages costs is what all-gathers take longer than predicted without it."""
+    fans = [row for row in messages if row["flows"] == "fan"]
+    assert [row["bytes"] for row in fans] == [32 << 10, 128 << 10, 512 << 10], fans
+    longer_s = [(row["measured_s"] - row["fitted_s"]) / further + found_s for row in fans]
+    assert abs(max(statistics.median(longer_s), 0) - found_s) <= 1e-3 * found_s + 1e-8, (longer_s, found_s)
 
 
 def collectives(ranks):

@@ -493,6 +493,25 @@ overhead_of(const LhNetwork *network, const LhGroup *group, uint32_t size)
     return away == 0 ? 0 : (LhTime)(away - 1) * network->topology->nic_overhead_ps;
 }
 
+/* What a member of a one-shot reduction takes to add up what has come, once all is there: it reads
+ * as many slices as there are members and writes one, at the speed of memory. Ranks that share
+ * cores share them. */
+static LhTime
+sum_of(const LhDevice *device, const LhCollective *c)
+{
+    const double bytes = ((double)c->size + 1) * (double)c->shard_bytes;
+    const double bytes_per_s = device->memory_bandwidth * device->memory_efficiency;
+    const double ranks =
+        device->machine_cores == 0
+            ? 1
+            : fmax((double)device->machine_ranks / (double)device->machine_cores, 1);
+
+    if (c->size < 2 || c->algorithm != &lh_algorithm_one_shot || !lh_collective_reduces(c->kind) ||
+        bytes_per_s <= 0)
+        return 0;
+    return lh_time_from_ps(bytes * ranks / bytes_per_s * (double)LH_PS_PER_S);
+}
+
 static LhTime
 delay_of(LhCollectives *cs, const LhCollective *c)
 {
@@ -519,6 +538,7 @@ collective_of(LhCollectives *cs, const Ticket *ticket)
     c = g_new(LhCollective, 1);
     *c = describe(cs, ticket);
     c->delay_ps = delay_of(cs, c);
+    c->sum_ps = sum_of(cs->device, c);
     c->members = g_new0(LhMember, c->size);
     if (ticket->pieces != NULL)
         c->pieces = g_new0(uint64_t *, c->size);

@@ -93,6 +93,7 @@ struct _LhCollective {
     bool whole;                     /* all of their hops are simulated */
     uint64_t ends_left;             /* of the members that are there */
     LhTime delay_ps;     /* of flows in place of pieces; one-shot: of hops between nodes */
+    LhTime sum_ps;       /* one-shot reductions: what a member takes to add up */
     uint32_t node_ranks; /* of every node */
     LhHop *hops;         /* to start now */
     uint32_t hops_count, hops_capacity;

@@ -8,7 +8,8 @@
  * All-to-all sends each member its piece, which may be empty, all-gather the whole shard,
  * reduce-scatter the slice that the member adds up. All-reduce is a reduce-scatter and an
  * all-gather: a member begins the second when it has sent and received all of the first. Messages
- * between nodes arrive later by what the others of their member cost (LhTopology.nic_overhead_ps).
+ * between nodes arrive later by what the others of their member cost (LhTopology.nic_overhead_ps),
+ * and all slices of a sum by what it takes to add them up.
  * Left out: what NCCL gives each peer of channels, and its splitting of messages.
  */
 #include "sim/network/script.h"
@@ -41,11 +42,14 @@ static void
 send(LhCollective *c, uint32_t from, uint32_t to)
 {
     const bool pieces = c->kind == LH_COLL_ALL_TO_ALL;
+    const uint32_t round = ((Member *)c->state)[from].round;
+    const LhTime sum_ps = round == 1 ? c->sum_ps : 0; /* the second one of an all-reduce gathers */
+    const LhTime others_ps = c->delay_ps > 0 && are_apart(c, from, to) ? c->delay_ps : 0;
     const LhHop hop = { .from = from,
                         .to = to,
                         .pieces = 1,
                         .bytes = pieces ? lh_collective_piece(c, from, to) : c->shard_bytes,
-                        .delay_ps = c->delay_ps > 0 && are_apart(c, from, to) ? c->delay_ps : 0 };
+                        .delay_ps = sum_ps + others_ps };
 
     lh_collective_send_hop(c, hop);
 }
