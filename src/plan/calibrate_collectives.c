@@ -65,6 +65,10 @@ predict_probe(const LhCalibration *c, const LhCollectiveProbe *probe, LhDevice *
 
     device->kernel_launch_ps = c->kernel_launch_ps;
     device->stream_sync_ps = c->stream_sync_ps;
+    device->memory_bandwidth = c->memory_bandwidth;
+    device->memory_efficiency = 1;
+    device->machine_ranks = c->cores.ranks;
+    device->machine_cores = c->cores.cores;
     return topology != NULL &&
            lh_network_init(&network, topology, c->cluster->nodes, probe->ranks, NULL, error) &&
            predict(probe, &network, device, seconds, error);
