@@ -609,18 +609,30 @@ START_TEST(collectives_send_to_64_at_once)
 }
 END_TEST
 
-/* On nodes of @gpus, each further message costing so much. */
+/* Where a collective is played, beside what the bench platform says. */
+typedef struct {
+    uint32_t ranks, gpus; /* of a node, which has one NIC */
+    LhCollectiveModel model;
+    LhTime overhead_ps;
+    double memory_bytes_per_s;
+    uint64_t share; /* so many ranks have a core together; 0: each has its own */
+} Place;
+
 static LhTime
-makespan_with(Single *s, uint32_t gpus, LhCollectiveModel model, LhTime overhead_ps)
+makespan_at(Single *s, const Place *place)
 {
     g_autoptr(LhSimResult) result = NULL;
     World w;
 
-    script_init(&w, &s->script, 128);
-    w.params.collectives = model;
-    w.topology.gpus_per_node = gpus;
+    script_init(&w, &s->script, place->ranks);
+    w.params.collectives = place->model;
+    w.topology.gpus_per_node = place->gpus;
     w.topology.nics_per_node = 1;
-    w.topology.nic_overhead_ps = overhead_ps;
+    w.topology.nic_overhead_ps = place->overhead_ps;
+    w.device.memory_bandwidth = place->memory_bytes_per_s;
+    w.device.memory_efficiency = 0.5;
+    w.device.machine_cores = place->share > 0 ? 1 : 0;
+    w.device.machine_ranks = place->share;
     result = world_run(&w);
     world_clear(&w);
     return result->makespan_ps;
@@ -653,12 +665,17 @@ START_TEST(messages_to_other_nodes_delay_each_other)
     };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        Place place = { .ranks = 128,
+                        .gpus = cases[i].gpus,
+                        .model = cases[i].model,
+                        .memory_bytes_per_s = INFINITY };
         LhTime without, with;
         Single s;
 
         single_init(&s, cases[i].kind, cases[i].group, 128000, 0, 0);
-        without = makespan_with(&s, cases[i].gpus, cases[i].model, 0);
-        with = makespan_with(&s, cases[i].gpus, cases[i].model, overhead);
+        without = makespan_at(&s, &place);
+        place.overhead_ps = overhead;
+        with = makespan_at(&s, &place);
         ck_assert_msg(with == without + cases[i].overheads * overhead,
                       "case %u: %" G_GINT64_FORMAT " without, %" G_GINT64_FORMAT " with", i,
                       without, with);
@@ -666,29 +683,11 @@ START_TEST(messages_to_other_nodes_delay_each_other)
 }
 END_TEST
 
-/* On memory of 1 TB/s, where so many ranks share a core. */
-static LhTime
-makespan_of_sum(Single *s, LhCollectiveModel model, double bandwidth, uint64_t share)
-{
-    g_autoptr(LhSimResult) result = NULL;
-    World w;
-
-    script_init(&w, &s->script, 4);
-    w.params.collectives = model;
-    w.device.memory_bandwidth = bandwidth;
-    w.device.memory_efficiency = 0.5;
-    w.device.machine_cores = share > 0 ? 1 : 0;
-    w.device.machine_ranks = share;
-    result = world_run(&w);
-    world_clear(&w);
-    return result->makespan_ps;
-}
-
 /* What goes straight to its destination is added up when all is there: of 4 ranks, 4 slices are
  * read and one is written. */
 START_TEST(direct_sums_take_the_time_of_memory)
 {
-    const LhTime once = 5 * 3024 * NS; /* 5 x 3,024,000 bytes at 1 TB/s */
+    const LhTime once = 5 * 3024 * NS; /* 5 x 3,024,000 bytes at half of 2 TB/s */
 
     for (int model = LH_COLLECTIVES_RING; model <= LH_COLLECTIVES_DIRECT; model++) {
         for (int kind = LH_COLL_ALL_GATHER; kind < LH_COLL_KINDS; kind++) {
@@ -696,12 +695,18 @@ START_TEST(direct_sums_take_the_time_of_memory)
                               (kind == LH_COLL_REDUCE_SCATTER || kind == LH_COLL_ALL_REDUCE);
 
             for (uint64_t share = 0; share <= 2; share++) {
+                Place place = { .ranks = 4,
+                                .gpus = 4,
+                                .model = (LhCollectiveModel)model,
+                                .memory_bytes_per_s = INFINITY,
+                                .share = share };
                 LhTime free, taken;
                 Single s;
 
                 single_init(&s, (LhCollectiveKind)kind, first_ranks(4), SHARD, 0, 0);
-                free = makespan_of_sum(&s, (LhCollectiveModel)model, INFINITY, share);
-                taken = makespan_of_sum(&s, (LhCollectiveModel)model, 2e12, share);
+                free = makespan_at(&s, &place);
+                place.memory_bytes_per_s = 2e12;
+                taken = makespan_at(&s, &place);
                 ck_assert_int_eq(taken - free, sums ? (LhTime)MAX(share, 1) * once : 0);
             }
         }
