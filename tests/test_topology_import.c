@@ -9,6 +9,7 @@
 #include "run_tests.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #define GB 1e9
 #define US 1e-6
@@ -617,6 +618,28 @@ START_TEST(writes_no_names_of_hosts)
 }
 END_TEST
 
+/* None of those that come with longhaul has one. */
+START_TEST(keeps_the_overhead_of_a_base)
+{
+    g_autofree char *dir = lh_data_dir();
+    g_autofree char *file = g_build_filename(dir, "topologies", "hgx-h100.json", NULL);
+    g_autofree char *path = g_strdup_printf("%s/overhead-%d.json", g_get_tmp_dir(), (int)getpid());
+    g_autofree char *text = NULL;
+    g_autoptr(LhToldCluster) cluster = lh_told_new();
+    g_autoptr(GString) with = NULL;
+    g_autoptr(LhTopology) t = NULL;
+
+    ck_assert(g_file_get_contents(file, &text, NULL, NULL));
+    with = g_string_new(text);
+    ck_assert_uint_eq(
+        g_string_replace(with, "\"nics\": {", "\"nics\": { \"overhead\": \"350us\",", 0), 1);
+    ck_assert(g_file_set_contents(path, with->str, -1, NULL));
+    t = made_of(cluster, path, NULL);
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(t->nic_overhead_ps, 350000000);
+}
+END_TEST
+
 /* Every cluster that comes with longhaul is the same again if nothing else is told of it. */
 START_TEST(keeps_every_base_as_it_is)
 {
@@ -666,6 +689,7 @@ main(void)
     tcase_add_test(cases, tells_nvlink_from_pcie);
     tcase_add_loop_test(cases, says_why_there_is_no_topology, 0, G_N_ELEMENTS(impossible));
     tcase_add_test(cases, writes_no_names_of_hosts);
+    tcase_add_test(cases, keeps_the_overhead_of_a_base);
     tcase_add_test(cases, keeps_every_base_as_it_is);
     suite_add_tcase(suite, cases);
     runner = srunner_create(suite);
