@@ -308,6 +308,7 @@ change_topology(Case *c, uint32_t seed)
     t->nic.bandwidth = pick_rate(seed, 4);
     t->nic.pair_p2p = pick(seed, 5, 3) == 0 ? pick_rate(seed, 6) : 0;
     t->nic.pair_collective = pick(seed, 13, 2) == 0 ? t->nic.pair_p2p : 0;
+    t->nic_overhead_ps = (LhTime)pick(seed, 14, 3) * 5000000;
     t->fabric = t->scale_up == LH_SCALE_UP_SWITCH ? (int)pick(seed, 7, 3) : LH_FABRIC_FAT_TREE;
     t->nodes_per_leaf = 1 + pick(seed, 8, 2);
     t->oversubscription = 1 + pick(seed, 9, 4);

@@ -611,7 +611,8 @@ END_TEST
 
 /* Where a collective is played, beside what the bench platform says. */
 typedef struct {
-    uint32_t ranks, gpus; /* of a node, which has one NIC */
+    uint32_t ranks, gpus;    /* of a node, which has one NIC */
+    double node_bytes_per_s; /* of its NVLink; 0: as ever */
     LhCollectiveModel model;
     LhTime overhead_ps;
     double memory_bytes_per_s;
@@ -629,6 +630,10 @@ makespan_at(Single *s, const Place *place)
     w.topology.gpus_per_node = place->gpus;
     w.topology.nics_per_node = 1;
     w.topology.nic_overhead_ps = place->overhead_ps;
+    if (place->node_bytes_per_s > 0) {
+        w.topology.nvlink.bandwidth = place->node_bytes_per_s;
+        w.topology.pcie.bandwidth = w.topology.nic.bandwidth; /* the way to the NIC */
+    }
     w.device.memory_bandwidth = place->memory_bytes_per_s;
     w.device.memory_efficiency = 0.5;
     w.device.machine_cores = place->share > 0 ? 1 : 0;
@@ -649,6 +654,7 @@ START_TEST(messages_to_other_nodes_delay_each_other)
         uint32_t gpus;
         LhCollectiveModel model;
         LhTime overheads;
+        double node_bytes_per_s;
     } cases[] = {
         { LH_COLL_ALL_GATHER, { 0, 8, 4, 0, 1 }, 8, LH_COLLECTIVES_DIRECT, 2 },
         { LH_COLL_REDUCE_SCATTER, { 0, 8, 4, 0, 1 }, 8, LH_COLLECTIVES_DIRECT, 2 },
@@ -657,6 +663,11 @@ START_TEST(messages_to_other_nodes_delay_each_other)
         { LH_COLL_ALL_TO_ALL, { 0, 8, 4, 0, 1 }, 8, LH_COLLECTIVES_RING, 2 },
         { LH_COLL_ALL_GATHER, { 0, 1, 16, 0, 1 }, 8, LH_COLLECTIVES_DIRECT, 7 },
         { LH_COLL_ALL_GATHER, { 0, 1, 4, 0, 1 }, 2, LH_COLLECTIVES_DIRECT, 1 },
+        /* Members of one node have fewer there than those of the other have here. */
+        { LH_COLL_ALL_GATHER, { 0, 1, 3, 0, 1 }, 2, LH_COLLECTIVES_DIRECT, 1 },
+        { LH_COLL_ALL_GATHER, { 0, 1, 6, 0, 1 }, 4, LH_COLLECTIVES_DIRECT, 3 },
+        /* What stays in the node takes longest. */
+        { LH_COLL_ALL_GATHER, { 0, 1, 4, 0, 1 }, 2, LH_COLLECTIVES_DIRECT, 0, 1e6 },
         { LH_COLL_ALL_GATHER, { 0, 8, 2, 0, 1 }, 8, LH_COLLECTIVES_DIRECT, 0 },
         { LH_COLL_ALL_GATHER, { 0, 1, 8, 0, 1 }, 8, LH_COLLECTIVES_DIRECT, 0 },
         { LH_COLL_ALL_GATHER, { 0, 8, 4, 0, 1 }, 8, LH_COLLECTIVES_RING, 0 },
@@ -667,6 +678,7 @@ START_TEST(messages_to_other_nodes_delay_each_other)
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
         Place place = { .ranks = 128,
                         .gpus = cases[i].gpus,
+                        .node_bytes_per_s = cases[i].node_bytes_per_s,
                         .model = cases[i].model,
                         .memory_bytes_per_s = INFINITY };
         LhTime without, with;

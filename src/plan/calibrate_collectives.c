@@ -6,6 +6,7 @@
 #include "plan/calibrate_private.h"
 
 #include "sim/device.h"
+#include "sim/network/collective.h"
 #include "sim/sim.h"
 
 #include <math.h>
@@ -13,8 +14,10 @@
 /* Of the whole vector; the last one is left out if it has to be quick. */
 static const uint64_t vectors_bytes[] = { 64 << 10, 1 << 20, 4 << 20 };
 
-/* A message of the all-gathers from which that is taken; sizes differ from those above. */
+/* A message of the all-gathers from which that is taken, where a rank sends to up to three others
+ * on other nodes; to more, each is shorter, so that a rank sends as much. */
 static const uint64_t fan_bytes[] = { 32 << 10, 128 << 10, 512 << 10 };
+#define FAN_PEERS 3
 
 static void
 collect(void *data, const LhTimelineRecord *record)
@@ -92,30 +95,45 @@ predict_all(LhCalibration *c, LhDevice *device, uint32_t ranks, GError **error)
 
 /* ---- what a further message costs ---- */
 
+static LhCollectiveProbe
+fan_probe(const LhCalibrateParams *params, const LhProcesses *processes, uint32_t peers, size_t i)
+{
+    return (LhCollectiveProbe){
+        .backend = params->backend,
+        .way = LH_WAY_DIRECT,
+        .ranks = processes->count,
+        .kind = LH_COLL_ALL_GATHER,
+        .members = processes->count,
+        .shard_bytes =
+            fan_bytes[i] * FAN_PEERS / MAX(peers, FAN_PEERS) / sizeof(float) * sizeof(float),
+    };
+}
+
 /* The median of what all-gathers took longer than predicted without it, for each message but one
- * that a rank sends to other nodes; in the first process. */
+ * that a rank has under way to other nodes; in the first process. */
 static bool
 find_overhead(const LhCalibrateParams *params, const LhProcesses *processes, LhCalibration *c,
               LhDevice *device, GError **error)
 {
-    const uint32_t further = processes->count - c->cluster->per_node - 1;
+    const uint32_t peers = processes->count - c->cluster->per_node;
+    const uint32_t further = MIN(peers, LH_ONE_SHOT_UNDER_WAY) - 1; /* not used without peers */
     LhClusterPoint points[G_N_ELEMENTS(fan_bytes)];
     double overheads_s[G_N_ELEMENTS(fan_bytes)];
 
-    if (c->cluster->nodes == 1 || further == 0)
+    if (peers < 2)
         return true;
     lh_calibrate_tell(params, processes, "messages to all nodes");
     for (size_t i = 0; i < G_N_ELEMENTS(fan_bytes); i++) {
-        const LhCollectiveProbe probe = { .backend = params->backend,
-                                          .way = LH_WAY_DIRECT,
-                                          .ranks = processes->count,
-                                          .kind = LH_COLL_ALL_GATHER,
-                                          .members = processes->count,
-                                          .shard_bytes = fan_bytes[i] };
+        const LhCollectiveProbe probe = fan_probe(params, processes, peers, i);
 
-        points[i] = (LhClusterPoint){ .kind = LH_FLOWS_FAN, .bytes = fan_bytes[i] };
-        if (!lh_measure_collective(&probe, &points[i].measured_s, error) ||
-            (c->first && !predict_probe(c, &probe, device, &points[i].fitted_s, error)))
+        points[i] = (LhClusterPoint){ .kind = LH_FLOWS_FAN, .bytes = probe.shard_bytes };
+        if (!lh_measure_collective(&probe, &points[i].measured_s, error))
+            return false;
+    }
+    for (size_t i = 0; c->first && i < G_N_ELEMENTS(fan_bytes); i++) {
+        const LhCollectiveProbe probe = fan_probe(params, processes, peers, i);
+
+        if (!predict_probe(c, &probe, device, &points[i].fitted_s, error))
             return false;
         overheads_s[i] = (points[i].measured_s - points[i].fitted_s) / further;
     }

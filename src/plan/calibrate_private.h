@@ -30,8 +30,8 @@ LhKernelArgs lh_calibrate_traffic_args(const LhKernel *kernel, uint64_t rows, ui
 bool lh_calibrate_is_elementwise(const LhKernel *kernel);
 
 /* Collectives of the cluster that has been found, whose ranks are such devices: @device, which the
- * first process has and others need not, gets the host costs that were measured. All processes call
- * it. */
+ * first process has and others need not, gets what was measured of hosts, memory and cores. All
+ * processes call it. */
 bool lh_calibrate_collectives(const LhCalibrateParams *params, const LhProcesses *processes,
                               LhCalibration *c, LhDevice *device, GError **error);
 

@@ -103,11 +103,12 @@ static const LhField message_fields[] = {
       .description = "Who sent at the same time: all ranks to the next one of their node, one of "
                      "two nodes to each other, all of two nodes, all to the next node, or all to "
                      "all others." },
-    NUMBER(LhProfileMessage, node, "One of the two nodes."),
-    NUMBER(LhProfileMessage, peer, "The other one."),
+    NUMBER(LhProfileMessage, node, "One of the two nodes; 0 where all take part."),
+    NUMBER(LhProfileMessage, peer, "The other one, likewise."),
     NUMBER(LhProfileMessage, bytes, "Of each message."),
     SECONDS(LhProfileMessage, measured_s, "What a round took, in seconds: the median."),
-    SECONDS(LhProfileMessage, fitted_s, "What the links of the topology make of it."),
+    SECONDS(LhProfileMessage, fitted_s,
+            "What the simulator makes of it on the topology that was found."),
     { .name = "holdout",
       .type = LH_FIELD_BOOL,
       .offset = offsetof(LhProfileMessage, holdout),
@@ -515,6 +516,8 @@ lh_profile_apply(const LhProfile *p, LhDevice *device, LhTopology *topology, GEr
         !put_link(p, "pcie", &p->pcie, &topology->pcie, topology, error) ||
         !put_link(p, "nic", &p->nic, &topology->nic, topology, error))
         return false;
+    if (lh_json_has(p->json, "nic"))
+        topology->nic_overhead_ps = 0; /* its source is another one now */
     if (p->collective_times != NULL) {
         if (!lh_collective_times_check(p->json, "collective_times", p->collective_times,
                                        topology->gpus_per_node, error))

@@ -128,6 +128,9 @@ write_all_constants(LhJsonWriter *w, const LhSetup *setup)
     write_link_constant(w, "nvlink", &setup->topology->nvlink);
     write_link_constant(w, "pcie", &setup->topology->pcie);
     write_link_constant(w, "nic", &setup->topology->nic);
+    if (setup->topology->nic_overhead_ps > 0)
+        write_constant(w, "nic overhead", setup->topology->nic.latency_provenance,
+                       setup->topology->nic.source);
 }
 
 static void

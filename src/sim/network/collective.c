@@ -478,24 +478,9 @@ describe(LhCollectives *cs, const Ticket *ticket)
     return c;
 }
 
-/* What the other messages delay each one by that a member sends to other nodes at once; members of
- * all nodes have as many of them as the first. */
-static LhTime
-overhead_of(const LhNetwork *network, const LhGroup *group, uint32_t size)
-{
-    const uint64_t home = lh_group_member(group, 0) / network->gpus_per_node;
-    uint32_t away = 0;
-
-    if (network->topology->nic_overhead_ps == 0)
-        return 0;
-    for (uint32_t i = 1; i < size && away < LH_ONE_SHOT_UNDER_WAY; i++)
-        away += lh_group_member(group, i) / network->gpus_per_node != home;
-    return away == 0 ? 0 : (LhTime)(away - 1) * network->topology->nic_overhead_ps;
-}
-
 /* What a member of a one-shot reduction takes to add up what has come, once all is there: it reads
- * as many slices as there are members and writes one, at the speed of memory. Ranks that share
- * cores share them. */
+ * as many slices as there are members and writes one, at the speed of memory. All ranks that share
+ * cores are taken to add up at the same time, each in its own group, as in a schedule. */
 static LhTime
 sum_of(const LhDevice *device, const LhCollective *c)
 {
@@ -520,8 +505,6 @@ delay_of(LhCollectives *cs, const LhCollective *c)
     if (c->algorithm == &lh_algorithm_fluid)
         return lh_ring_delays_get(cs->delays, c,
                                   hops_of(cs->network, communicator, &communicator->rails));
-    if (c->algorithm == &lh_algorithm_one_shot)
-        return overhead_of(cs->network, &communicator->key.group, c->size);
     return 0;
 }
 
@@ -538,6 +521,7 @@ collective_of(LhCollectives *cs, const Ticket *ticket)
     c = g_new(LhCollective, 1);
     *c = describe(cs, ticket);
     c->delay_ps = delay_of(cs, c);
+    c->overhead_ps = cs->network->topology->nic_overhead_ps;
     c->sum_ps = sum_of(cs->device, c);
     c->members = g_new0(LhMember, c->size);
     if (ticket->pieces != NULL)

@@ -92,10 +92,11 @@ struct _LhCollective {
     const LhLikes *likes;           /* NULL: every member is simulated */
     bool whole;                     /* all of their hops are simulated */
     uint64_t ends_left;             /* of the members that are there */
-    LhTime delay_ps;     /* of flows in place of pieces; one-shot: of hops between nodes */
-    LhTime sum_ps;       /* one-shot reductions: what a member takes to add up */
-    uint32_t node_ranks; /* of every node */
-    LhHop *hops;         /* to start now */
+    LhTime delay_ps;                /* of flows in place of pieces */
+    LhTime overhead_ps;             /* one-shot: of each further message to another node */
+    LhTime sum_ps;                  /* one-shot reductions: what a member takes to add up */
+    uint32_t node_ranks;            /* of every node */
+    LhHop *hops;                    /* to start now */
     uint32_t hops_count, hops_capacity;
     LhCollective *next; /* of the communicator's that are not through */
 };

@@ -18,6 +18,7 @@ typedef struct {
     uint32_t round;  /* 1, of all-reduce also 2; 0: not there */
     uint32_t posted; /* sends of this round, to the members 1 .. posted further */
     uint32_t left, arrived;
+    LhTime delay_ps; /* of its messages to other nodes, for each other */
 } Member;
 
 static uint32_t
@@ -38,13 +39,26 @@ are_apart(const LhCollective *c, uint32_t from, uint32_t to)
            lh_group_member(group, to) / c->node_ranks;
 }
 
+/* What each message of the member to another node waits for those that go with it. */
+static LhTime
+delay_of(const LhCollective *c, uint32_t position)
+{
+    uint32_t away = 0;
+
+    if (c->overhead_ps == 0)
+        return 0;
+    for (uint32_t i = 0; i < c->size && away < LH_ONE_SHOT_UNDER_WAY; i++)
+        away += are_apart(c, position, i);
+    return away == 0 ? 0 : (LhTime)(away - 1) * c->overhead_ps;
+}
+
 static void
 send(LhCollective *c, uint32_t from, uint32_t to)
 {
     const bool pieces = c->kind == LH_COLL_ALL_TO_ALL;
-    const uint32_t round = ((Member *)c->state)[from].round;
-    const LhTime sum_ps = round == 1 ? c->sum_ps : 0; /* the second one of an all-reduce gathers */
-    const LhTime others_ps = c->delay_ps > 0 && are_apart(c, from, to) ? c->delay_ps : 0;
+    const Member *m = (Member *)c->state + from;
+    const LhTime sum_ps = m->round == 1 ? c->sum_ps : 0; /* then an all-reduce gathers */
+    const LhTime others_ps = m->delay_ps > 0 && are_apart(c, from, to) ? m->delay_ps : 0;
     const LhHop hop = { .from = from,
                         .to = to,
                         .pieces = 1,
@@ -73,7 +87,7 @@ begin_round(LhCollective *c, uint32_t position, uint32_t round)
 {
     Member *members = c->state;
 
-    members[position] = (Member){ .round = round };
+    members[position] = (Member){ .round = round, .delay_ps = delay_of(c, position) };
     for (uint32_t distance = 1; distance < c->size; distance++) {
         const uint32_t from = lh_collective_further(c, position, c->size - distance);
 
