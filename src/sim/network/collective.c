@@ -497,17 +497,6 @@ sum_of(const LhDevice *device, const LhCollective *c)
     return lh_time_from_ps(bytes * ranks / bytes_per_s * (double)LH_PS_PER_S);
 }
 
-static LhTime
-delay_of(LhCollectives *cs, const LhCollective *c)
-{
-    LhCommunicator *communicator = c->communicator;
-
-    if (c->algorithm == &lh_algorithm_fluid)
-        return lh_ring_delays_get(cs->delays, c,
-                                  hops_of(cs->network, communicator, &communicator->rails));
-    return 0;
-}
-
 static LhCollective *
 collective_of(LhCollectives *cs, const Ticket *ticket)
 {
@@ -520,7 +509,9 @@ collective_of(LhCollectives *cs, const Ticket *ticket)
         return c;
     c = g_new(LhCollective, 1);
     *c = describe(cs, ticket);
-    c->delay_ps = delay_of(cs, c);
+    if (c->algorithm == &lh_algorithm_fluid)
+        c->delay_ps = lh_ring_delays_get(cs->delays, c,
+                                         hops_of(cs->network, communicator, &communicator->rails));
     c->overhead_ps = cs->network->topology->nic_overhead_ps;
     c->sum_ps = sum_of(cs->device, c);
     c->members = g_new0(LhMember, c->size);
