@@ -193,6 +193,38 @@ START_TEST(cluster_file_has_the_overhead)
 }
 END_TEST
 
+/* The median over sizes, by the messages that are under way beside one; never below 0. */
+START_TEST(cluster_overhead_is_found)
+{
+    static const struct {
+        uint32_t nodes, per_node, further;
+    } shapes[] = { { 1, 4, 0 }, { 2, 1, 0 }, { 2, 2, 1 }, { 4, 1, 2 }, { 16, 8, 63 } };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(shapes); i++) {
+        LhCluster c = { .nodes = shapes[i].nodes, .per_node = shapes[i].per_node };
+        const double k = shapes[i].further;
+        const LhClusterPoint points[] = {
+            { .kind = LH_FLOWS_FAN, .measured_s = 1 + k * 300e-6, .fitted_s = 1 },
+            { .kind = LH_FLOWS_FAN, .measured_s = 2 + k * 900e-6, .fitted_s = 2 },
+            { .kind = LH_FLOWS_FAN, .measured_s = 3 - k * 100e-6, .fitted_s = 3 },
+        };
+
+        ck_assert_uint_eq(lh_cluster_further(&c), shapes[i].further);
+        if (shapes[i].further == 0)
+            continue;
+        c.points = g_array_new(FALSE, FALSE, sizeof(LhClusterPoint));
+        lh_cluster_take_overhead(&c, points, G_N_ELEMENTS(points));
+        ck_assert_double_eq_tol(c.overhead_s, 300e-6, 1e-12);
+        ck_assert_uint_eq(c.points->len, 3);
+        ck_assert_double_eq_tol(g_array_index(c.points, LhClusterPoint, 1).fitted_s, 2 + k * 300e-6,
+                                1e-12);
+        lh_cluster_take_overhead(&c, &points[2], 1);
+        ck_assert_double_eq(c.overhead_s, 0);
+        g_array_unref(c.points);
+    }
+}
+END_TEST
+
 /* One slow adapter: it is named, and the network of the simulator has it. */
 START_TEST(cluster_slow_adapter)
 {
@@ -392,5 +424,6 @@ END_TEST
 
 LH_TEST_MAIN("cluster", cluster_is_found_again, cluster_without_names,
              cluster_one_rank_is_slower_than_an_adapter, cluster_file_has_the_overhead,
-             cluster_slow_adapter, cluster_slow_adapter_anywhere, cluster_slow_adapter_far_away,
-             cluster_of_uneven_hosts, cluster_slow_hosts_and_links, cluster_words_of_slow_hosts)
+             cluster_overhead_is_found, cluster_slow_adapter, cluster_slow_adapter_anywhere,
+             cluster_slow_adapter_far_away, cluster_of_uneven_hosts, cluster_slow_hosts_and_links,
+             cluster_words_of_slow_hosts)

@@ -6,10 +6,7 @@
 #include "plan/calibrate_private.h"
 
 #include "sim/device.h"
-#include "sim/network/collective.h"
 #include "sim/sim.h"
-
-#include <math.h>
 
 /* Of the whole vector; the last one is left out if it has to be quick. */
 static const uint64_t vectors_bytes[] = { 64 << 10, 1 << 20, 4 << 20 };
@@ -109,18 +106,15 @@ fan_probe(const LhCalibrateParams *params, const LhProcesses *processes, uint32_
     };
 }
 
-/* The median of what all-gathers took longer than predicted without it, for each message but one
- * that a rank has under way to other nodes; in the first process. */
+/* What each further message costs; in the first process. */
 static bool
 find_overhead(const LhCalibrateParams *params, const LhProcesses *processes, LhCalibration *c,
               LhDevice *device, GError **error)
 {
     const uint32_t peers = processes->count - c->cluster->per_node;
-    const uint32_t further = MIN(peers, LH_ONE_SHOT_UNDER_WAY) - 1; /* not used without peers */
     LhClusterPoint points[G_N_ELEMENTS(fan_bytes)];
-    double overheads_s[G_N_ELEMENTS(fan_bytes)];
 
-    if (peers < 2)
+    if (lh_cluster_further(c->cluster) == 0)
         return true;
     lh_calibrate_tell(params, processes, "messages to all nodes");
     for (size_t i = 0; i < G_N_ELEMENTS(fan_bytes); i++) {
@@ -130,20 +124,15 @@ find_overhead(const LhCalibrateParams *params, const LhProcesses *processes, LhC
         if (!lh_measure_collective(&probe, &points[i].measured_s, error))
             return false;
     }
-    for (size_t i = 0; c->first && i < G_N_ELEMENTS(fan_bytes); i++) {
+    if (!c->first)
+        return true;
+    for (size_t i = 0; i < G_N_ELEMENTS(fan_bytes); i++) {
         const LhCollectiveProbe probe = fan_probe(params, processes, peers, i);
 
         if (!predict_probe(c, &probe, device, &points[i].fitted_s, error))
             return false;
-        overheads_s[i] = (points[i].measured_s - points[i].fitted_s) / further;
     }
-    if (!c->first)
-        return true;
-    c->cluster->overhead_s = fmax(lh_median(overheads_s, G_N_ELEMENTS(fan_bytes)), 0);
-    for (size_t i = 0; i < G_N_ELEMENTS(fan_bytes); i++) {
-        points[i].fitted_s += further * c->cluster->overhead_s;
-        g_array_append_val(c->cluster->points, points[i]);
-    }
+    lh_cluster_take_overhead(c->cluster, points, G_N_ELEMENTS(fan_bytes));
     return true;
 }
 

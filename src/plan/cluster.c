@@ -8,6 +8,7 @@
 #include "base/jsonw.h"
 #include "program/program.h"
 #include "runtime/fit.h"
+#include "sim/network/collective.h"
 
 #include <math.h>
 #include <string.h>
@@ -566,6 +567,33 @@ find_adapters(Search *s, GError **error)
         return false;
     take_exceptions(c, least_s);
     return check_cycle(s, error);
+}
+
+/* ---- further messages ---- */
+
+uint32_t
+lh_cluster_further(const LhCluster *c)
+{
+    const uint32_t peers = (c->nodes - 1) * c->per_node;
+
+    return peers == 0 ? 0 : MIN(peers, LH_ONE_SHOT_UNDER_WAY) - 1;
+}
+
+void
+lh_cluster_take_overhead(LhCluster *c, const LhClusterPoint *points, size_t count)
+{
+    const double further = lh_cluster_further(c);
+    g_autofree double *overheads_s = g_new(double, count);
+
+    for (size_t i = 0; i < count; i++)
+        overheads_s[i] = (points[i].measured_s - points[i].fitted_s) / further;
+    c->overhead_s = fmax(lh_median(overheads_s, count), 0);
+    for (size_t i = 0; i < count; i++) {
+        LhClusterPoint point = points[i];
+
+        point.fitted_s += further * c->overhead_s;
+        g_array_append_val(c->points, point);
+    }
 }
 
 /* ---- the whole ---- */

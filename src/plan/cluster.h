@@ -80,5 +80,16 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhCluster, lh_cluster_free)
  * neighbours and opposites. */
 bool lh_cluster_compares(uint32_t nodes, uint32_t node, uint32_t peer);
 
+/* How many messages a rank has under way to other nodes beside one, where all send to all; 0 also
+ * where there is one node. */
+uint32_t lh_cluster_further(const LhCluster *cluster);
+
+/*
+ * Finds the overhead, and appends @points, by what all-gathers over all ranks took: measured_s, and
+ * in fitted_s what the simulator says of them without it, to which it is added. At least one point,
+ * and a further message.
+ */
+void lh_cluster_take_overhead(LhCluster *cluster, const LhClusterPoint *points, size_t count);
+
 /* Appends the longhaul.topology/1 document called @name; @source says how it was measured. */
 void lh_cluster_write(const LhCluster *cluster, const char *name, const char *source, GString *out);
