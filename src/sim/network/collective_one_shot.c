@@ -87,6 +87,7 @@ begin_round(LhCollective *c, uint32_t position, uint32_t round)
 {
     Member *members = c->state;
 
+    g_assert(position < c->size);
     members[position] = (Member){ .round = round, .delay_ps = delay_of(c, position) };
     for (uint32_t distance = 1; distance < c->size; distance++) {
         const uint32_t from = lh_collective_further(c, position, c->size - distance);
