@@ -1,9 +1,7 @@
 /*
  * What the check of `longhaul run` costs beside the run that it checks, in seconds of processor
  * time, the least ratio of some tries, so that other load matters little. Ends with status 1 if a
- * check costs more than 3 times its run, of a backward pass alone more than 4 times: its check
- * needs the forward pass, too, 9 products in fp64 for 5 in fp32, of which a vector holds twice as
- * many.
+ * check costs more than 3 times its run.
  */
 #include "runtime/gates.h"
 #include "sched/schedule.h"
@@ -13,7 +11,6 @@
 #include <time.h>
 
 #define LIMIT 3
-#define LIMIT_BWD 4
 #define TRIES 5 /* of a shape that costs more than that */
 #define DEADLINE_US 600000000
 
@@ -95,12 +92,6 @@ ratio_of(const Cost *c)
     return (c->reference_s + c->compare_s) / c->run_s;
 }
 
-static int
-limit_of(const Shape *s)
-{
-    return s->pass == LH_PASS_BWD ? LIMIT_BWD : LIMIT;
-}
-
 /* Whether its check is cheap enough. */
 static bool
 bench(const Shape *s)
@@ -118,7 +109,7 @@ bench(const Shape *s)
         lh_program_new(lh_schedule_find(s->schedule, NULL), &params, NULL);
     Cost c = measure(program);
 
-    for (int tries = 1; tries < TRIES && ratio_of(&c) > limit_of(s); tries++) {
+    for (int tries = 1; tries < TRIES && ratio_of(&c) > LIMIT; tries++) {
         const Cost again = measure(program);
 
         if (ratio_of(&again) < ratio_of(&c))
@@ -127,7 +118,7 @@ bench(const Shape *s)
     printf("%-14s %3u %6u %3u %3u %4u  %-4s  %8.4f  %8.4f  %8.4f  %6.2f\n", s->schedule, s->ranks,
            s->tokens, s->heads, s->groups, s->head_dim, lh_pass_names[s->pass - 1], c.run_s,
            c.reference_s, c.compare_s, ratio_of(&c));
-    return ratio_of(&c) <= limit_of(s);
+    return ratio_of(&c) <= LIMIT;
 }
 
 int

@@ -72,6 +72,48 @@ backward_row(const Row *row, double scale)
     }
 }
 
+/* How large the terms of the row's results are (LhReference). */
+static void
+size_row(const Row *row, double scale)
+{
+    LhReference *r = row->r;
+    const uint32_t d = r->attention.head_dim;
+    const double *q = r->q + row->row * r->stride, *dout = r->dout + row->row * r->stride;
+    const double *o = r->o + row->row * r->stride, *dq = r->dq + row->row * r->stride;
+    const double q2 = dot(q, q, d), dout2 = dot(dout, dout, d);
+    g_autofree double *pk = g_new0(double, d);
+    double pv2 = 0, ek2 = 0, delta = 0, spread = 0, delta2;
+
+    for (uint32_t i = 0; i < d; i++) {
+        delta += dout[i] * o[i];
+        spread += dout[i] * dout[i] * o[i] * o[i];
+    }
+    for (uint64_t j = 0; j < row->count; j++) {
+        const double *v = r->v + (row->first + j) * r->stride;
+
+        pv2 += row->p[j] * row->p[j] * dot(v, v, d);
+    }
+    delta2 = fmax(spread, dout2 * pv2 / d);
+    for (uint64_t j = 0; j < row->count; j++) {
+        const uint64_t key = row->first + j;
+        const double *k = r->k + key * r->stride;
+        const double p2 = row->p[j] * row->p[j];
+        const double e2 = p2 * (row->dp[j] * row->dp[j] + delta * delta) * scale * scale;
+
+        for (uint32_t i = 0; i < d; i++)
+            pk[i] += row->p[j] * k[i];
+        ek2 += e2 * dot(k, k, d);
+        r->dk_size2[key] += e2 * q2;
+        r->dv_size2[key] += p2 * dout2;
+        r->dk_delta2[key] += scale * scale * p2 * delta2 * q2;
+    }
+    r->delta[row->row] = delta;
+    r->delta_size2[row->row] = delta2;
+    r->o_size2[row->row] = fmax(dot(o, o, d), pv2);
+    r->dq_size2[row->row] = fmax(dot(dq, dq, d), ek2);
+    r->dq_delta2[row->row] = scale * scale * delta2 * dot(pk, pk, d);
+}
+
 /* Linear attention: o_i = sum over j <= i of decay^(i-j) (q_i k_j) v_j, and the gradients of
  * sum(o * do). */
 static void
@@ -97,6 +139,31 @@ linear_row(const Row *row, double decay)
 }
 
 static void
+size_linear_row(const Row *row, double decay)
+{
+    LhReference *r = row->r;
+    const uint32_t d = r->attention.head_dim;
+    const double *q = r->q + row->row * r->stride, *dout = r->dout + row->row * r->stride;
+    const double *o = r->o + row->row * r->stride, *dq = r->dq + row->row * r->stride;
+    const double q2 = dot(q, q, d), dout2 = dot(dout, dout, d);
+    double weight = 1, o2 = 0, dq2 = 0;
+
+    for (uint64_t j = row->count; j-- > 0; weight *= decay) {
+        const uint64_t key = row->first + j;
+        const double *k = r->k + key * r->stride, *v = r->v + key * r->stride;
+        const double k2 = dot(k, k, d), v2 = dot(v, v, d);
+        const double p2 = weight * weight * q2 * k2 / d, e2 = weight * weight * dout2 * v2 / d;
+
+        o2 += p2 * v2;
+        dq2 += e2 * k2;
+        r->dk_size2[key] += e2 * q2;
+        r->dv_size2[key] += p2 * dout2;
+    }
+    r->o_size2[row->row] = fmax(dot(o, o, d), o2);
+    r->dq_size2[row->row] = fmax(dot(dq, dq, d), dq2);
+}
+
+static void
 run_row(Row *row, uint64_t sequence, uint32_t head, uint64_t i)
 {
     LhReference *r = row->r;
@@ -110,11 +177,26 @@ run_row(Row *row, uint64_t sequence, uint32_t head, uint64_t i)
         lh_reference_row(r, sequence, head / (a->heads / a->groups), a->groups, keys.first);
     row->count = keys.end - keys.first;
     if (a->linear) {
-        linear_row(row, a->decay > 0 && a->decay < 1 ? a->decay : 1);
+        const double decay = a->decay > 0 && a->decay < 1 ? a->decay : 1;
+
+        linear_row(row, decay);
+        size_linear_row(row, decay);
         return;
     }
     forward_row(row, scale);
     backward_row(row, scale);
+    size_row(row, scale);
+}
+
+/* Sums of terms, so far: no smaller than the key's own. */
+static void
+size_key(LhReference *r, uint64_t row)
+{
+    const double *dk = r->dk + row * r->stride, *dv = r->dv + row * r->stride;
+    const uint32_t d = r->attention.head_dim;
+
+    r->dk_size2[row] = fmax(dot(dk, dk, d), r->dk_size2[row]);
+    r->dv_size2[row] = fmax(dot(dv, dv, d), r->dv_size2[row]);
 }
 
 void
@@ -129,4 +211,6 @@ plain_reference_run(LhReference *r)
         for (uint32_t head = 0; head < a->heads; head++)
             for (uint64_t i = 0; i < a->seq_length; i++)
                 run_row(&row, sequence, head, i);
+    for (uint64_t key = 0; key < lh_reference_k_rows(a); key++)
+        size_key(r, key);
 }

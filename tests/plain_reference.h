@@ -6,5 +6,6 @@
 
 #include "runtime/reference.h"
 
-/* Computes o, lse, dq, dk and dv from the inputs, and nothing else. The outputs are zero. */
+/* Computes o, lse, delta, dq, dk, dv and the sizes of their rows from the inputs. The outputs are
+ * zero. */
 void plain_reference_run(LhReference *reference);

@@ -103,6 +103,34 @@ check_rows(int index, const Compared *c, uint32_t stride)
 }
 
 static void
+check_sizes(int index, const LhReference *found, const LhReference *want)
+{
+    const uint64_t q = lh_reference_q_rows(&want->attention);
+    const uint64_t k = lh_reference_k_rows(&want->attention);
+    const struct {
+        const char *name;
+        const double *found, *want;
+        uint64_t rows;
+    } sizes[] = { { "o", found->o_size2, want->o_size2, q },
+                  { "dq", found->dq_size2, want->dq_size2, q },
+                  { "dk", found->dk_size2, want->dk_size2, k },
+                  { "dv", found->dv_size2, want->dv_size2, k },
+                  { "delta", found->delta_size2, want->delta_size2, q },
+                  { "dq by delta", found->dq_delta2, want->dq_delta2, q },
+                  { "dk by delta", found->dk_delta2, want->dk_delta2, k } };
+
+    for (unsigned s = 0; s < G_N_ELEMENTS(sizes); s++) {
+        for (uint64_t row = 0; row < sizes[s].rows; row++) {
+            const double x = sizes[s].found[row], y = sizes[s].want[row];
+
+            ck_assert_msg(fabs(x - y) <= 1e-9 * y + 1e-200,
+                          "case %d, size of %s: row %d is %g, not %g", index, sizes[s].name,
+                          (int)row, x, y);
+        }
+    }
+}
+
+static void
 check_case(int index)
 {
     g_autoptr(LhNumerics) n = numerics_of(&cases[index]);
@@ -118,6 +146,10 @@ check_case(int index)
     check_rows(index, &(Compared){ "dv", r->dv, plain.dv, r->dv_size2, k }, r->stride);
     for (uint64_t row = 0; row < q && !r->attention.linear; row++)
         ck_assert_double_eq_tol(r->lse[row], plain.lse[row], 1e-12 * (1 + r->logit_size));
+    for (uint64_t row = 0; row < q; row++)
+        ck_assert_double_eq_tol(r->delta[row], plain.delta[row],
+                                1e-10 * (1 + fabs(plain.delta[row])));
+    check_sizes(index, r, &plain);
     lh_reference_clear(&plain);
 }
 
@@ -130,6 +162,16 @@ START_TEST(reference_is_attention)
     lh_cpu_set(NULL);
 }
 END_TEST
+
+static void
+check_bits(const char *name, const double *some, const double *all, const uint8_t *wanted,
+           uint64_t rows, uint32_t numbers)
+{
+    for (uint64_t row = 0; row < rows; row++)
+        ck_assert_msg(!wanted[row] || memcmp(some + row * numbers, all + row * numbers,
+                                             numbers * sizeof(double)) == 0,
+                      "%s: row %d is not the same", name, (int)row);
+}
 
 /* Every third row, from each start: in another process's tiles, to the bit. */
 START_TEST(reference_rows_are_the_same_alone)
@@ -151,17 +193,46 @@ START_TEST(reference_rows_are_the_same_alone)
     for (uint64_t row = 0; row < q; row++) {
         ck_assert(!queries[row] || some.lse[row] == all->lse[row]); /* NOLINT */
         some.lse[row] = all->lse[row];
+        some.peak[row] = all->peak[row];
         some.delta[row] = all->delta[row];
         some.delta_size2[row] = all->delta_size2[row];
     }
     lh_reference_keys(&some, &work);
-    for (uint64_t row = 0; row < q; row++)
-        ck_assert(!queries[row] || memcmp(some.dq + row * some.stride, all->dq + row * some.stride,
-                                          some.stride * sizeof(double)) == 0);
-    for (uint64_t row = 0; row < k; row++)
-        ck_assert(!keys[row] || memcmp(some.dk + row * some.stride, all->dk + row * some.stride,
-                                       some.stride * sizeof(double)) == 0);
+    check_bits("o", some.o, all->o, queries, q, some.stride);
+    check_bits("dq", some.dq, all->dq, queries, q, some.stride);
+    check_bits("dk", some.dk, all->dk, keys, k, some.stride);
+    check_bits("dv", some.dv, all->dv, keys, k, some.stride);
+    check_bits("size of o", some.o_size2, all->o_size2, queries, q, 1);
+    check_bits("size of dq", some.dq_size2, all->dq_size2, queries, q, 1);
+    check_bits("dq by delta", some.dq_delta2, all->dq_delta2, queries, q, 1);
+    check_bits("size of dk", some.dk_size2, all->dk_size2, keys, k, 1);
+    check_bits("size of dv", some.dv_size2, all->dv_size2, keys, k, 1);
+    check_bits("dk by delta", some.dk_delta2, all->dk_delta2, keys, k, 1);
     lh_reference_clear(&some);
+}
+END_TEST
+
+/* Twice, and on as many threads as there are; every row to the bit. */
+START_TEST(reference_is_the_same_again)
+{
+    g_autoptr(LhNumerics) n = numerics_of(&cases[_i]);
+    const LhReference *once = &n->reference;
+    const uint64_t q = lh_reference_q_rows(&once->attention);
+    const uint64_t k = lh_reference_k_rows(&once->attention);
+    g_autofree uint8_t *every = g_new(uint8_t, MAX(q, k));
+    LhReference twice;
+
+    memset(every, 1, MAX(q, k));
+    copy_inputs(&twice, once);
+    lh_reference_run(&twice, &(LhReferenceWork){ .threads = 1 });
+    lh_reference_run(&twice, &(LhReferenceWork){ .threads = 5 });
+    check_bits("dq", twice.dq, once->dq, every, q, twice.stride);
+    check_bits("dk", twice.dk, once->dk, every, k, twice.stride);
+    check_bits("dv", twice.dv, once->dv, every, k, twice.stride);
+    check_bits("size of dk", twice.dk_size2, once->dk_size2, every, k, 1);
+    check_bits("size of dv", twice.dv_size2, once->dv_size2, every, k, 1);
+    check_bits("dk by delta", twice.dk_delta2, once->dk_delta2, every, k, 1);
+    lh_reference_clear(&twice);
 }
 END_TEST
 
@@ -175,6 +246,7 @@ main(void)
 
     tcase_add_loop_test(tests, reference_is_attention, 0, G_N_ELEMENTS(cases));
     tcase_add_loop_test(tests, reference_rows_are_the_same_alone, 0, G_N_ELEMENTS(cases));
+    tcase_add_loop_test(tests, reference_is_the_same_again, 0, G_N_ELEMENTS(cases));
     suite_add_tcase(suite, tests);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);

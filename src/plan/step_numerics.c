@@ -95,8 +95,13 @@ lh_step_numerics_bytes(const LhProgram *program)
     g_autofree LhModelLayer *layers =
         g_new(LhModelLayer, lh_step_params(program)->model->num_layers);
     const LhModelShape shape = shape_of(program, layers);
+    const LhAttention attention = { .batch = (uint32_t)shape.sequences,
+                                    .seq_length = shape.tokens,
+                                    .heads = (uint32_t)shape.heads,
+                                    .head_dim = (uint32_t)shape.head_dim };
 
-    return lh_model_reference_bytes(&shape); /* the initial weights are among them */
+    return lh_model_reference_bytes(&shape) /* the initial weights are among them */
+           + lh_reference_work_bytes(&attention, lh_numerics_threads(&program->params));
 }
 
 /* ---- numbers ---- */

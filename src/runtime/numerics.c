@@ -178,14 +178,16 @@ mark_rows(const LhReference *r, const LhProgram *program, const LhControlPlace *
 
 typedef struct {
     uint64_t row, knows;
-    double lse, delta, delta_size2;
+    double lse, peak, delta, delta_size2;
 } Told;
 
 static void
 learn(LhReference *r, const Told *told, uint8_t *known)
 {
-    if (told->knows & LH_KNOWS_LSE)
+    if (told->knows & LH_KNOWS_LSE) {
         r->lse[told->row] = told->lse;
+        r->peak[told->row] = told->peak;
+    }
     if (told->knows & LH_KNOWS_DELTA) {
         r->delta[told->row] = told->delta;
         r->delta_size2[told->row] = told->delta_size2;
@@ -201,7 +203,8 @@ lh_numerics_tell(LhNumerics *n, uint8_t *known, const LhOpenControl *control, GE
     g_autoptr(GByteArray) all = g_byte_array_new();
 
     for (uint64_t row = 0; row < lh_reference_q_rows(&r->attention); row++) {
-        const Told told = { row, known[row], r->lse[row], r->delta[row], r->delta_size2[row] };
+        const Told told = { row,          known[row],    r->lse[row],
+                            r->peak[row], r->delta[row], r->delta_size2[row] };
 
         if (known[row] != 0)
             g_byte_array_append(mine, (const guint8 *)&told, sizeof(told));

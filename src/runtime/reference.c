@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/cpu.h"
 #include "runtime/parallel.h"
+#include "runtime/pin.h"
 
 #include <glib.h>
 
@@ -11,6 +12,7 @@
 #include <string.h>
 
 #define ALIGNMENT 64
+#define PAIRS_BYTES (UINT64_C(64) << 20)
 
 /* ---- memory ---- */
 
@@ -27,7 +29,7 @@ lh_reference_init(LhReference *r, const LhAttention *a, const LhMaskRule *mask)
     const uint64_t q = lh_reference_q_rows(a), k = lh_reference_k_rows(a);
     double **const of_q[] = { &r->q, &r->dout, &r->o, &r->dq };
     double **const of_k[] = { &r->k, &r->v, &r->dk, &r->dv };
-    double **const q_numbers[] = { &r->lse,      &r->delta,       &r->o_size2,
+    double **const q_numbers[] = { &r->lse,      &r->peak,        &r->delta,    &r->o_size2,
                                    &r->dq_size2, &r->delta_size2, &r->dq_delta2 };
     double **const k_numbers[] = { &r->dk_size2, &r->dv_size2, &r->dk_delta2 };
 
@@ -47,8 +49,10 @@ void
 lh_reference_clear(LhReference *r)
 {
     double *const rows[] = { r->q, r->k, r->v, r->dout, r->o, r->dq, r->dk, r->dv };
-    double *const numbers[] = { r->lse,      r->delta,     r->o_size2,   r->dq_size2,   r->dk_size2,
-                                r->dv_size2, r->dk_delta2, r->dq_delta2, r->delta_size2 };
+    double *const numbers[] = {
+        r->lse,      r->peak,     r->delta,     r->o_size2,   r->dq_size2,
+        r->dk_size2, r->dv_size2, r->dk_delta2, r->dq_delta2, r->delta_size2
+    };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(rows); i++)
         g_aligned_free(rows[i]);
@@ -79,18 +83,23 @@ level_in_use(void)
     g_assert_not_reached();
 }
 
+static double
+norm2(const double *row, uint32_t stride)
+{
+    double sum = 0;
+
+    for (uint32_t c = 0; c < stride; c++)
+        sum += row[c] * row[c];
+    return sum;
+}
+
 static double *
 norms_of(const LhReference *r, const double *tensor, uint64_t rows)
 {
     double *norms = g_new(double, rows);
 
-    for (uint64_t row = 0; row < rows; row++) {
-        double sum = 0;
-
-        for (uint32_t c = 0; c < r->stride; c++)
-            sum += tensor[row * r->stride + c] * tensor[row * r->stride + c];
-        norms[row] = sum;
-    }
+    for (uint64_t row = 0; row < rows; row++)
+        norms[row] = norm2(tensor + row * r->stride, r->stride);
     return norms;
 }
 
@@ -164,23 +173,6 @@ common_clear(Common *c)
 
 /* ---- tiles on threads ---- */
 
-typedef struct {
-    GArray *tasks; /* of LhReferenceTask, without scratch */
-    void (*run)(const LhReferenceTask *task);
-    double *scratch;          /* of all threads */
-    uint64_t scratch_numbers; /* of one */
-} Work;
-
-static void
-run_task(void *data, unsigned thread, uint32_t index)
-{
-    const Work *work = data;
-    LhReferenceTask task = g_array_index(work->tasks, LhReferenceTask, index);
-
-    task.scratch = work->scratch + thread * work->scratch_numbers;
-    work->run(&task);
-}
-
 /* The wanted rows of a sequence and head, in tiles. */
 static void
 add_tasks(GArray *tasks, const LhReferenceInputs *in, uint64_t sequence, uint32_t head,
@@ -201,67 +193,264 @@ add_tasks(GArray *tasks, const LhReferenceInputs *in, uint64_t sequence, uint32_
         g_array_append_val(tasks, task);
 }
 
-/* Under a causal mask the last queries, and the first keys, have most to do: they come first. */
-static void
-reverse(GArray *tasks)
+/* Of LhReferenceTask, without scratch: all sequences, all of @heads heads, in this order. */
+static GArray *
+tasks_of(const LhReferenceInputs *in, uint32_t heads, const uint8_t *wanted)
 {
-    for (guint i = 0; i < tasks->len / 2; i++) {
-        LhReferenceTask *a = &g_array_index(tasks, LhReferenceTask, i);
-        LhReferenceTask *b = &g_array_index(tasks, LhReferenceTask, tasks->len - 1 - i);
-        const LhReferenceTask kept = *a;
+    GArray *tasks = g_array_new(FALSE, FALSE, sizeof(LhReferenceTask));
 
-        *a = *b;
-        *b = kept;
-    }
-}
-
-static void
-run_rows(LhReference *r, const LhReferenceWork *wanted, bool queries)
-{
-    const LhAttention *a = &r->attention;
-    const uint32_t heads = queries ? a->heads : a->groups;
-    const uint8_t *rows = queries ? wanted->queries : wanted->keys;
-    const unsigned threads = MAX(wanted->threads, 1);
-    const LhReferenceLevel *level = level_in_use();
-    g_autoptr(GArray) tasks = g_array_new(FALSE, FALSE, sizeof(LhReferenceTask));
-    Work work = { .tasks = tasks,
-                  .run = queries ? level->queries : level->keys,
-                  .scratch_numbers = lh_reference_scratch(r) };
-    Common common;
-
-    common_init(&common, r);
-    common.in.forward = wanted->forward;
-    for (uint64_t sequence = 0; sequence < a->batch; sequence++) {
+    for (uint64_t sequence = 0; sequence < in->r->attention.batch; sequence++) {
         for (uint32_t head = 0; head < heads; head++) {
-            const uint64_t first = lh_reference_row(r, sequence, head, heads, 0);
+            const uint64_t first = lh_reference_row(in->r, sequence, head, heads, 0);
 
-            add_tasks(tasks, &common.in, sequence, head, rows == NULL ? NULL : rows + first);
+            add_tasks(tasks, in, sequence, head, wanted == NULL ? NULL : wanted + first);
         }
     }
-    if (queries)
-        reverse(tasks);
-    work.scratch = g_aligned_alloc(threads * work.scratch_numbers, sizeof(double), ALIGNMENT);
-    lh_parallel(threads, tasks->len, run_task, &work);
-    g_aligned_free(work.scratch);
-    common_clear(&common);
+    return tasks;
 }
+
+static LhReferenceTask *
+task_at(const GArray *tasks, uint64_t index)
+{
+    return &g_array_index(tasks, LhReferenceTask, index);
+}
+
+typedef struct {
+    const LhReferenceTask *tasks;
+    uint32_t count;
+    bool backwards;
+    void (*run)(const LhReferenceTask *task);
+    double *scratch;          /* of all threads */
+    uint64_t scratch_numbers; /* of one */
+} Work;
+
+static void
+run_task(void *data, unsigned thread, uint32_t index)
+{
+    const Work *work = data;
+    LhReferenceTask task = work->tasks[work->backwards ? work->count - 1 - index : index];
+
+    task.scratch = work->scratch + thread * work->scratch_numbers;
+    work->run(&task);
+}
+
+static uint64_t
+pairs_that_fit(const LhAttention *a)
+{
+    return PAIRS_BYTES / (lh_reference_pairs(a) * sizeof(double));
+}
+
+/* No more than there are cores, where their pairs take more than PAIRS_BYTES. */
+static unsigned
+working_threads(const LhAttention *a, unsigned threads)
+{
+    return (unsigned)MIN(MAX(threads, 1), MAX(pairs_that_fit(a), lh_cores_count()));
+}
+
+static void
+run_tasks(Work work, unsigned threads)
+{
+    threads = MIN(threads, MAX(work.count, 1));
+    work.scratch = g_aligned_alloc(threads * work.scratch_numbers, sizeof(double), ALIGNMENT);
+    lh_parallel(threads, work.count, run_task, &work);
+    g_aligned_free(work.scratch);
+}
+
+/* Under a causal mask the last queries have most to do: they come first. */
+static void
+run_queries(const LhReference *r, const LhReferenceTask *tasks, uint64_t count, unsigned threads)
+{
+    const LhAttention *a = &r->attention;
+    const uint64_t row = tasks->pairs == NULL ? lh_reference_pairs(a) / 2 : 0;
+
+    run_tasks((Work){ .tasks = tasks,
+                      .count = (uint32_t)count,
+                      .backwards = true,
+                      .run = level_in_use()->queries,
+                      .scratch_numbers = lh_reference_scratch(r) + row },
+              working_threads(a, threads));
+}
+
+/* Tasks of queries that see the keys of one task, where there are all. */
+static uint64_t
+tasks_of_group(const LhAttention *a)
+{
+    return a->heads / a->groups * lh_reference_tiles(a);
+}
+
+/* Those of its group that are among [from, to) of all tasks. */
+static void
+give_queries(LhReferenceTask *keys, const GArray *queries, uint64_t from, uint64_t to)
+{
+    const LhAttention *a = &keys->in->r->attention;
+    const uint64_t count = tasks_of_group(a);
+    const uint64_t first = (keys->sequence * a->groups + keys->head) * count;
+
+    from = MAX(from, first);
+    to = MIN(to, first + count);
+    keys->queries = task_at(queries, from);
+    keys->queries_count = to > from ? (uint32_t)(to - from) : 0;
+}
+
+static void
+run_keys(const LhReference *r, const LhReferenceTask *tasks, uint64_t count, unsigned threads)
+{
+    run_tasks((Work){ .tasks = tasks,
+                      .count = (uint32_t)count,
+                      .run = level_in_use()->keys,
+                      .scratch_numbers = lh_reference_scratch(r) },
+              MAX(threads, 1));
+}
+
+/* ---- sums of keys ---- */
+
+static void
+begin_key(LhReference *r, uint64_t row)
+{
+    memset(r->dk + row * r->stride, 0, r->stride * sizeof(double));
+    memset(r->dv + row * r->stride, 0, r->stride * sizeof(double));
+    r->dk_size2[row] = r->dv_size2[row] = r->dk_delta2[row] = 0;
+}
+
+static void
+finish_key(LhReference *r, uint64_t row, double scale)
+{
+    double *dk = r->dk + row * r->stride;
+
+    for (uint32_t c = 0; c < r->stride; c++)
+        dk[c] *= scale;
+    r->dk_size2[row] = fmax(norm2(dk, r->stride), scale * scale * r->dk_size2[row]);
+    r->dv_size2[row] = fmax(norm2(r->dv + row * r->stride, r->stride), r->dv_size2[row]);
+    r->dk_delta2[row] *= scale * scale;
+}
+
+static void
+begin_keys(LhReference *r, const uint8_t *wanted)
+{
+    for (uint64_t row = 0; row < lh_reference_k_rows(&r->attention); row++) {
+        if (wanted == NULL || wanted[row])
+            begin_key(r, row);
+    }
+}
+
+static void
+finish_keys(const Common *c, const uint8_t *wanted)
+{
+    const double scale = c->decay != NULL ? 1 : c->in.scale;
+
+    for (uint64_t row = 0; row < lh_reference_k_rows(&c->in.r->attention); row++) {
+        if (wanted == NULL || wanted[row])
+            finish_key(c->in.r, row, scale);
+    }
+}
+
+/* ---- some rows ---- */
 
 void
 lh_reference_queries(LhReference *r, const LhReferenceWork *work)
 {
-    run_rows(r, work, true);
+    g_autoptr(GArray) tasks = NULL;
+    Common common;
+
+    common_init(&common, r);
+    common.in.forward = work->forward;
+    tasks = tasks_of(&common.in, r->attention.heads, work->queries);
+    if (tasks->len > 0)
+        run_queries(r, task_at(tasks, 0), tasks->len, work->threads);
+    common_clear(&common);
 }
 
 void
 lh_reference_keys(LhReference *r, const LhReferenceWork *work)
 {
-    if (!work->forward)
-        run_rows(r, work, false);
+    g_autoptr(GArray) queries = NULL;
+    g_autoptr(GArray) keys = NULL;
+    Common common;
+
+    if (work->forward)
+        return;
+    common_init(&common, r);
+    queries = tasks_of(&common.in, r->attention.heads, NULL);
+    keys = tasks_of(&common.in, r->attention.groups, work->keys);
+    for (guint i = 0; i < keys->len; i++)
+        give_queries(task_at(keys, i), queries, 0, queries->len);
+    begin_keys(r, work->keys);
+    run_keys(r, task_at(keys, 0), keys->len, work->threads);
+    finish_keys(&common, work->keys);
+    common_clear(&common);
+}
+
+/* ---- all rows ---- */
+
+/*
+ * Tasks of queries of which the pairs are kept at once: so many that sums of keys, which are read
+ * and written once for all of them, cost little beside, and threads have enough to do, if they do
+ * not take more than PAIRS_BYTES.
+ */
+static uint64_t
+wave_of(const LhAttention *a, unsigned threads)
+{
+    const unsigned working = working_threads(a, threads);
+    const uint64_t enough = MAX(a->head_dim / 16, 2 * working);
+
+    return MIN(MAX(MIN(pairs_that_fit(a), enough), working),
+               a->batch * a->heads * lh_reference_tiles(a));
+}
+
+uint64_t
+lh_reference_work_bytes(const LhAttention *a, unsigned threads)
+{
+    return wave_of(a, threads) * lh_reference_pairs(a) * sizeof(double);
+}
+
+/* Wave by wave: queries, and what they give to the sums of keys. */
+static void
+run_waves(const LhReference *r, GArray *queries, GArray *keys, unsigned threads)
+{
+    const LhAttention *a = &r->attention;
+    const uint64_t wave = wave_of(a, threads), pairs = lh_reference_pairs(&r->attention);
+    const uint64_t tiles = lh_reference_tiles(a), in_group = tasks_of_group(a);
+    double *kept = g_aligned_alloc(wave * pairs, sizeof(double), ALIGNMENT);
+
+    for (uint64_t from = 0, to; from < queries->len; from = to) {
+        const uint64_t first = from / in_group * tiles;
+        uint64_t end;
+
+        to = MIN(from + wave, queries->len);
+        end = ((to - 1) / in_group + 1) * tiles;
+        for (uint64_t i = from; i < to; i++)
+            task_at(queries, i)->pairs = kept + (i - from) * pairs;
+        run_queries(r, task_at(queries, from), to - from, threads);
+        for (uint64_t i = first; i < end; i++)
+            give_queries(task_at(keys, i), queries, from, to);
+        run_keys(r, task_at(keys, first), end - first, threads);
+    }
+    g_aligned_free(kept);
+}
+
+static void
+run_all(LhReference *r, unsigned threads)
+{
+    g_autoptr(GArray) queries = NULL;
+    g_autoptr(GArray) keys = NULL;
+    Common common;
+
+    common_init(&common, r);
+    queries = tasks_of(&common.in, r->attention.heads, NULL);
+    keys = tasks_of(&common.in, r->attention.groups, NULL);
+    begin_keys(r, NULL);
+    run_waves(r, queries, keys, threads);
+    finish_keys(&common, NULL);
+    common_clear(&common);
 }
 
 void
 lh_reference_run(LhReference *r, const LhReferenceWork *work)
 {
+    if (work->queries == NULL && work->keys == NULL && !work->forward) {
+        run_all(r, work->threads);
+        return;
+    }
     lh_reference_queries(r, work);
     lh_reference_keys(r, work);
 }

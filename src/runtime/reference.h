@@ -24,6 +24,7 @@ typedef struct {
     double *q, *k, *v, *dout; /* in */
     double *o, *lse, *dq, *dk, *dv;
     double *delta; /* by query: sum of o do */
+    double *peak;  /* by query: the largest logit, or what stands for it where only lse is known */
     /*
      * Squares. With p of a pair and e^2 = p^2 (dp^2 + delta^2) scale^2 (linear attention:
      * p^2 is that of a weight as large as the norms of q and k make it, e^2 likewise of do and v):
@@ -52,14 +53,17 @@ typedef struct {
 
 /*
  * Computes from the inputs, for the rows of queries, o, lse, delta, dq and what they say of
- * themselves; and then for those of keys dk and dv, for which lse, delta and delta_size2 of all
- * queries must be known.
+ * themselves; and then for those of keys dk and dv, for which lse, peak, delta and delta_size2 of
+ * all queries must be known.
  */
 void lh_reference_queries(LhReference *reference, const LhReferenceWork *work);
 void lh_reference_keys(LhReference *reference, const LhReferenceWork *work);
 
-/* Both. */
+/* Both; all rows cost less, since pairs of queries and keys are computed once. */
 void lh_reference_run(LhReference *reference, const LhReferenceWork *work);
+
+/* What the work takes beside the reference, at most. */
+uint64_t lh_reference_work_bytes(const LhAttention *attention, unsigned threads);
 
 /* Linear attention: the d x d state before token @position, into @state. */
 void lh_reference_state(const LhReference *reference, uint64_t sequence, uint32_t head,

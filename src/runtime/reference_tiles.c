@@ -1,9 +1,10 @@
 /*
- * Tiles of the reference, in fp64. A tile of queries takes its keys in one pass: o, the sum of
- * p dp k and that of p k grow together and are rescaled when a larger logit comes; then dq is
- * scale (sum p dp k - delta sum p k). A tile of keys knows lse and delta of every query, so that p
- * and ds are final. Rows of a tile lie in the lanes of vectors, so that nothing is added up across
- * a vector.
+ * Tiles of the reference, in fp64. A pair of a query and a key that it sees has a logit, the weight
+ * p = e^(logit - lse), dp = do v and ds = p (dp - delta). A tile of queries finds the logits of all
+ * its pairs; relative to the largest, their weights, lse and o; and then, with delta = o do, p, ds
+ * and dq. A tile of keys takes p and ds from there, or finds them again from the peak, lse and
+ * delta, to the bit. The queries of a tile lie in the lanes of vectors, so that their sums are not
+ * added up across a vector.
  */
 #include "runtime/reference_tiles.h"
 
@@ -30,6 +31,7 @@
 #define VECTORS 2
 #endif
 #define TILE LH_REFERENCE_TILE
+#define LINE 8 /* numbers of a line of the cache */
 _Static_assert(TILE % ROWS == 0 && LH_REFERENCE_PAD % LANES == 0, "tiles are whole blocks");
 _Static_assert(VECTORS *LANES <= LH_REFERENCE_PANEL, "a panel has room for the columns of a block");
 
@@ -108,13 +110,18 @@ exponential(Vector x)
 typedef struct {
     double *c;
     const double *a, *b;
-    double *panel; /* the columns of B that a block takes, row behind row: they stay in the cache */
+    /* The columns of B that a block takes, row behind row: they stay in the cache. Of @packed
+     * products, there already, those of block behind block; then b is not used. */
+    double *panel;
+    bool packed;
     size_t c_stride, b_stride;
     size_t rows, columns, depth; /* rows are rounded up to ROWS; PAD divides columns */
     bool add;
+    const double *next; /* what is needed behind the product, and comes into the cache meanwhile */
+    size_t next_count;
 } Product;
 
-/* ROWS rows and @vectors vectors of C. */
+/* ROWS rows and @vectors vectors of C, from a panel. */
 INLINE void
 block(const Product *p, size_t row, size_t column, size_t a_row, size_t a_depth, unsigned vectors)
 {
@@ -155,33 +162,110 @@ block(const Product *p, size_t row, size_t column, size_t a_row, size_t a_depth,
     }
 }
 
+/* Vectors of a block where @columns are left: as many as registers allow, without a last block of
+ * one where there can be two. */
+INLINE unsigned
+vectors_of(size_t columns)
+{
+    if (columns >= (VECTORS + 2) * LANES || columns == VECTORS * LANES)
+        return VECTORS;
+    return columns >= 2 * LANES ? 2 : 1;
+}
+
+/* As much of what is needed next as the block from @row on is a part of the product. */
+INLINE void
+fetch_next(const Product *p, size_t row, size_t column, unsigned vectors)
+{
+    const size_t width = vectors * LANES, all = p->rows * p->columns;
+    const size_t done = column * p->rows + row * width;
+    const size_t end =
+        p->next_count * (done + ROWS * width < all ? done + ROWS * width : all) / all;
+
+    for (size_t i = p->next_count * done / all; i < end; i += LINE)
+        __builtin_prefetch(p->next + i, 0, 2);
+}
+
 /* All rows of @vectors vectors of C. */
 INLINE void
-column_of_blocks(const Product *p, size_t column, size_t a_row, size_t a_depth, unsigned vectors)
+column_of_blocks(Product p, size_t column, size_t a_row, size_t a_depth, unsigned vectors)
 {
-    for (size_t k = 0; k < p->depth; k++) {
-        UNROLL
-        for (unsigned v = 0; v < vectors; v++)
-            store(p->panel + (k * vectors + v) * LANES,
-                  load(p->b + k * p->b_stride + column + v * LANES));
+    if (p.packed) {
+        p.panel += column * p.depth;
+    } else {
+        for (size_t k = 0; k < p.depth; k++) {
+            UNROLL
+            for (unsigned v = 0; v < vectors; v++)
+                store(p.panel + (k * vectors + v) * LANES,
+                      load(p.b + k * p.b_stride + column + v * LANES));
+        }
     }
-    for (size_t row = 0; row < p->rows; row += ROWS)
-        block(p, row, column, a_row, a_depth, vectors);
+    for (size_t row = 0; row < p.rows; row += ROWS) {
+        if (p.next != NULL)
+            fetch_next(&p, row, column, vectors);
+        block(&p, row, column, a_row, a_depth, vectors);
+    }
 }
 
 INLINE void
 product(const Product *p, size_t a_row, size_t a_depth)
 {
-    size_t column = 0;
+    unsigned vectors;
 
-    /* As wide as registers allow, without a last block of one vector where there can be two. */
-    for (; p->columns - column >= (VECTORS + 2) * LANES || p->columns - column == VECTORS * LANES;
-         column += VECTORS * LANES)
-        column_of_blocks(p, column, a_row, a_depth, VECTORS);
-    for (; p->columns - column >= 2 * LANES; column += 2 * LANES)
-        column_of_blocks(p, column, a_row, a_depth, 2);
-    if (column < p->columns)
-        column_of_blocks(p, column, a_row, a_depth, 1);
+    for (size_t column = 0; column < p->columns; column += vectors * LANES) {
+        vectors = vectors_of(p->columns - column);
+        if (vectors == VECTORS)
+            column_of_blocks(*p, column, a_row, a_depth, VECTORS);
+        else if (vectors == 2)
+            column_of_blocks(*p, column, a_row, a_depth, 2);
+        else
+            column_of_blocks(*p, column, a_row, a_depth, 1);
+    }
+}
+
+/* ---- queries in lanes, keys in rows ---- */
+
+/* Queries of a task. Lanes without one see nothing. */
+typedef struct {
+    const LhReferenceTask *task;
+    size_t stride, columns;
+    double *panel;
+    const double *q, *dout; /* of the head */
+    const double *q2, *dout2;
+    double *q_lanes, *dout_lanes; /* packed; of q times the scale of logits */
+    LhInterval sees[TILE];
+    double peak[TILE], share[TILE], delta[TILE]; /* share: e^(peak - lse) */
+} Queries;
+
+/* Up to TILE keys of the group. */
+typedef struct {
+    const double *k, *v;           /* [count][stride], with room behind for a block of rows */
+    const double *next_k, *next_v; /* of the tile behind it; may be NULL */
+    double k2[TILE], v2[TILE];
+    uint64_t at[TILE];
+    size_t count;
+} Keys;
+
+/* What a task's scratch is for; all but the last has the same place in every task. */
+typedef struct {
+    double *panel;
+    double *rows[6]; /* [TILE][stride] */
+    double *tiles[2];
+    double *row; /* of tiles: queries against all keys */
+} Scratch;
+
+static Scratch
+scratch_of(const LhReferenceTask *t)
+{
+    const size_t rows = (size_t)TILE * t->in->r->stride;
+    Scratch s = { .panel = t->scratch };
+    double *at = t->scratch + lh_reference_panel(t->in->r);
+
+    for (size_t i = 0; i < sizeof(s.rows) / sizeof(s.rows[0]); i++, at += rows)
+        s.rows[i] = at;
+    for (size_t i = 0; i < sizeof(s.tiles) / sizeof(s.tiles[0]); i++, at += TILE * TILE)
+        s.tiles[i] = at;
+    s.row = at;
+    return s;
 }
 
 static size_t
@@ -190,53 +274,227 @@ columns_of(const LhReferenceTask *t)
     return (t->count + LH_REFERENCE_PAD - 1) / LH_REFERENCE_PAD * LH_REFERENCE_PAD;
 }
 
-/* scores[row][lane] = rows of a tensor times those in @lanes, [stride][TILE]. */
-static void
-scores(const LhReferenceTask *t, double *c, const double *rows, size_t count, const double *lanes)
+static Queries
+queries_of(const LhReferenceTask *t, const Scratch *s)
 {
-    const size_t stride = t->in->r->stride;
-    const Product p = { .c = c,
-                        .a = rows,
-                        .b = lanes,
-                        .panel = t->scratch,
-                        .c_stride = TILE,
-                        .b_stride = TILE,
-                        .rows = count,
-                        .columns = columns_of(t),
-                        .depth = stride };
+    const LhReferenceInputs *in = t->in;
+    const LhReference *r = in->r;
+    const LhAttention *a = &r->attention;
+    const uint64_t first = lh_reference_row(r, t->sequence, t->head, a->heads, 0);
+    Queries w = { .task = t,
+                  .stride = r->stride,
+                  .columns = columns_of(t),
+                  .panel = s->panel,
+                  .q = r->q + first * r->stride,
+                  .dout = r->dout + first * r->stride,
+                  .q2 = in->q2 + first,
+                  .dout2 = in->dout2 + first,
+                  .q_lanes = s->rows[0],
+                  .dout_lanes = s->rows[1] };
 
-    product(&p, stride, 1);
+    for (size_t i = 0; i < t->count; i++) {
+        w.sees[i] = in->sees[t->at[i]];
+        w.peak[i] = r->peak[first + t->at[i]];
+        w.share[i] = r->lse[first + t->at[i]];
+        w.delta[i] = r->delta[first + t->at[i]];
+    }
+    return w;
 }
 
-/* sum[lane][..] += weights[row][lane] times the rows of a tensor. */
+/* Rows of the task's queries into lanes, times @factor. */
 static void
-weigh(const LhReferenceTask *t, double *sum, const double *weights, const double *rows,
-      size_t count)
+gather(const Queries *w, const double *tensor, double factor, double *lanes)
 {
-    const size_t stride = t->in->r->stride;
+    const LhReferenceTask *t = w->task;
+    size_t width;
+
+    for (size_t first = 0; first < w->columns; first += width) {
+        width = vectors_of(w->columns - first) * LANES;
+        for (size_t i = 0; i < width; i++) {
+            const double *row = first + i < t->count ? tensor + t->at[first + i] * w->stride : NULL;
+
+            for (size_t c = 0; c < w->stride; c++)
+                lanes[first * w->stride + c * width + i] = row != NULL ? factor * row[c] : 0;
+        }
+    }
+}
+
+static void
+gather_lanes(const Queries *w)
+{
+    const LhReferenceInputs *in = w->task->in;
+
+    gather(w, w->q, in->decay != NULL ? 1 : in->scale, w->q_lanes);
+    gather(w, w->dout, 1, w->dout_lanes);
+}
+
+/* tile[key][query] = rows of the keys times lanes of the queries. @next: rows of keys that are
+ * needed next; may be NULL. */
+static void
+scores(const Queries *w, double *tile, const double *rows, size_t count, double *lanes,
+       const double *next)
+{
+    const Product p = { .c = tile,
+                        .a = rows,
+                        .panel = lanes,
+                        .packed = true,
+                        .c_stride = TILE,
+                        .rows = count,
+                        .columns = w->columns,
+                        .depth = w->stride,
+                        .next = next,
+                        .next_count = TILE * w->stride };
+
+    product(&p, w->stride, 1);
+}
+
+/* sum[query][..] += tile[key][query] times the rows of the keys. */
+static void
+weigh_by_query(const Queries *w, double *sum, const double *tile, const double *rows, size_t count,
+               const double *next)
+{
     const Product p = { .c = sum,
-                        .a = weights,
+                        .a = tile,
                         .b = rows,
-                        .panel = t->scratch,
-                        .c_stride = stride,
-                        .b_stride = stride,
-                        .rows = columns_of(t),
-                        .columns = stride,
+                        .panel = w->panel,
+                        .c_stride = w->stride,
+                        .b_stride = w->stride,
+                        .rows = w->columns,
+                        .columns = w->stride,
                         .depth = count,
-                        .add = true };
+                        .add = true,
+                        .next = next,
+                        .next_count = TILE * w->stride };
 
     product(&p, 1, TILE);
 }
 
-/* Rows at the task's positions into lanes, times @factor. */
+/* sum[key][..] += tile[key][query] times the rows of the queries, which are in a row. */
 static void
-gather(const LhReferenceTask *t, const double *tensor, double factor, double *lanes)
+weigh_by_key(const Queries *w, double *sum, const double *tile, const double *rows, size_t count)
 {
-    const size_t stride = t->in->r->stride;
+    const Product p = { .c = sum,
+                        .a = tile,
+                        .b = rows + w->task->at[0] * w->stride,
+                        .panel = w->panel,
+                        .c_stride = w->stride,
+                        .b_stride = w->stride,
+                        .rows = count,
+                        .columns = w->stride,
+                        .depth = w->task->count,
+                        .add = true };
 
-    for (size_t i = 0; i < TILE; i++)
-        for (size_t c = 0; c < stride; c++)
-            lanes[c * TILE + i] = i < t->count ? factor * tensor[t->at[i] * stride + c] : 0;
+    product(&p, TILE, 1);
+}
+
+/* Pairs that the mask hides get the logit -infinity. */
+static void
+hide(const Queries *w, const Keys *keys, double *tile)
+{
+    for (size_t i = 0; i < w->columns; i++) {
+        const LhInterval sees = w->sees[i];
+
+        if (sees.first <= keys->at[0] && sees.end > keys->at[keys->count - 1])
+            continue;
+        for (size_t j = 0; j < keys->count; j++) {
+            if (keys->at[j] < sees.first || keys->at[j] >= sees.end)
+                tile[j * TILE + i] = -INFINITY;
+        }
+    }
+}
+
+/* Linear attention: by how much the pair's weight, and the gradient of it, decay. */
+static double
+decay_of(const Queries *w, size_t i, uint64_t key)
+{
+    const LhReferenceTask *t = w->task;
+
+    return i < t->count && t->at[i] >= key ? t->in->decay[t->at[i] - key] : 0;
+}
+
+static void
+decay(const Queries *w, const Keys *keys, double *tile)
+{
+    for (size_t j = 0; j < keys->count; j++)
+        for (size_t i = 0; i < w->columns; i++)
+            tile[j * TILE + i] *= decay_of(w, i, keys->at[j]);
+}
+
+/* Logits; of linear attention, weights. */
+static void
+find_logits(const Queries *w, const Keys *keys, double *tile)
+{
+    scores(w, tile, keys->k, keys->count, w->q_lanes, keys->next_k);
+    if (w->task->in->decay != NULL)
+        decay(w, keys, tile);
+    else
+        hide(w, keys, tile);
+}
+
+/* Sums over the keys of each query. */
+typedef struct {
+    double sum[TILE], pv2[TILE], pk2[TILE]; /* of p, p^2 |v|^2, p^2 |k|^2; p without its share */
+    double xk2[TILE];                       /* of p^2 dp^2 |k|^2 */
+    double *o, *dq, *pk; /* [TILE][stride]: of p v without its share, ds k, p k */
+} Sums;
+
+/* From lse, which is in its place. */
+static void
+find_share(Queries *w)
+{
+    for (size_t i = 0; i < w->columns; i += LANES)
+        store(w->share + i, exponential(load(w->peak + i) - load(w->share + i)));
+}
+
+/* Turns logits into weights relative to the peak's: p without its share. @s may be NULL. */
+INLINE void
+find_weights(const Queries *w, const Keys *keys, double *tile, Sums *s)
+{
+    for (size_t i = 0; i < w->columns; i += LANES) {
+        const Vector peak = load(w->peak + i);
+        Vector sum = splat(0), pv2 = splat(0), pk2 = splat(0);
+
+        for (size_t j = 0; j < keys->count; j++) {
+            double *at = tile + j * TILE + i;
+            const Vector p = exponential(load(at) - peak), p2 = p * p;
+
+            store(at, p);
+            sum += p;
+            pv2 += p2 * keys->v2[j];
+            pk2 += p2 * keys->k2[j];
+        }
+        if (s != NULL) {
+            store(s->sum + i, load(s->sum + i) + sum);
+            store(s->pv2 + i, load(s->pv2 + i) + pv2);
+            store(s->pk2 + i, load(s->pk2 + i) + pk2);
+        }
+    }
+}
+
+/* p, and ds from it; @s may be NULL. */
+INLINE void
+find_gradients(const Queries *w, const Keys *keys, double *p, double *ds, Sums *s)
+{
+    scores(w, ds, keys->v, keys->count, w->dout_lanes, keys->k);
+    if (w->task->in->decay != NULL) {
+        decay(w, keys, ds);
+        return;
+    }
+    for (size_t i = 0; i < w->columns; i += LANES) {
+        const Vector share = load(w->share + i), delta = load(w->delta + i);
+        Vector xk2 = splat(0);
+
+        for (size_t j = 0; j < keys->count; j++) {
+            double *at = p + j * TILE + i, *ds_at = ds + j * TILE + i;
+            const Vector weight = load(at) * share, dp = load(ds_at), x = weight * dp;
+
+            store(at, weight);
+            store(ds_at, weight * (dp - delta));
+            xk2 += x * x * keys->k2[j];
+        }
+        if (s != NULL)
+            store(s->xk2 + i, load(s->xk2 + i) + xk2);
+    }
 }
 
 static double
@@ -251,347 +509,317 @@ norm2(const double *row, size_t stride)
 
 /* ---- a tile of queries ---- */
 
-/* Of each query, relative to its largest logit so far. */
+/* All keys that the queries may see, tile by tile: these begin at multiples, so that a row is the
+ * same in whatever task it is. */
 typedef struct {
-    double max[TILE], factor[TILE];
-    double sum[TILE], delta[TILE];          /* of p, of p dp */
-    double pv2[TILE], xk2[TILE], pk2[TILE]; /* of p^2 |v|^2, p^2 dp^2 |k|^2, p^2 |k|^2 */
-} Lanes;
+    const double *k, *v, *k2, *v2; /* of the group */
+    uint64_t at, end, length;
+    size_t stride;
+    Keys keys;
+} Walk;
 
-typedef struct {
-    const LhReferenceTask *task;
-    const double *q, *dout, *k, *v; /* of the head and its group */
-    const double *q2, *dout2, *k2, *v2;
-    size_t stride, columns;
-    double *q_lanes, *dout_lanes;
-    double *p, *x;       /* [key][query]: p, and p dp */
-    double *o, *xk, *pk; /* sums by query */
-    Lanes lanes;
-} Queries;
-
-/* Pairs that the mask hides get @hidden; queries without a row, too. */
-static void
-hide_keys(const Queries *w, double *tile, uint64_t first, uint64_t count, double hidden)
+static Walk
+walk_of(const LhReferenceTask *t, uint32_t group)
 {
-    const LhReferenceTask *t = w->task;
+    const LhReferenceInputs *in = t->in;
+    const LhReference *r = in->r;
+    const LhAttention *a = &r->attention;
+    const uint64_t first = lh_reference_row(r, t->sequence, group, a->groups, 0);
 
-    for (size_t i = 0; i < w->columns; i++) {
-        const LhInterval sees = i < t->count ? t->in->sees[t->at[i]] : (LhInterval){ 0, 0 };
-
-        if (sees.first <= first && sees.end >= first + count)
-            continue;
-        for (uint64_t j = 0; j < count; j++) {
-            if (first + j < sees.first || first + j >= sees.end)
-                tile[j * TILE + i] = hidden;
-        }
-    }
+    return (Walk){ .k = r->k + first * r->stride,
+                   .v = r->v + first * r->stride,
+                   .k2 = in->k2 + first,
+                   .v2 = in->v2 + first,
+                   .at = in->sees[t->at[0]].first / TILE * TILE,
+                   .end = in->sees[t->at[t->count - 1]].end,
+                   .length = a->seq_length,
+                   .stride = r->stride };
 }
 
-/* Turns logits and dp into p and p dp, for the queries of a vector from lane @i on. */
+/* The next tile of keys; NULL if there is none. */
+static const Keys *
+next_keys(Walk *walk)
+{
+    Keys *keys = &walk->keys;
+    const uint64_t at = walk->at;
+
+    if (at >= walk->end)
+        return NULL;
+    keys->count = walk->length - at < TILE ? walk->length - at : TILE;
+    keys->k = walk->k + at * walk->stride;
+    keys->v = walk->v + at * walk->stride;
+    for (size_t j = 0; j < keys->count; j++) {
+        keys->at[j] = at + j;
+        keys->k2[j] = walk->k2[at + j];
+        keys->v2[j] = walk->v2[at + j];
+    }
+    walk->at += TILE;
+    keys->next_k = walk->at < walk->end ? walk->k + walk->at * walk->stride : NULL;
+    keys->next_v = walk->at < walk->end ? walk->v + walk->at * walk->stride : NULL;
+    return keys;
+}
+
+/* The largest logit so far, of the queries of a vector. */
 INLINE void
-soften(Queries *w, size_t i, uint64_t first, uint64_t count)
+climb(Queries *w, size_t i, const double *tile, size_t count)
 {
-    Lanes *l = &w->lanes;
-    const Vector before = load(l->max + i);
-    Vector max = before, shift, factor, sum, delta, pv2, xk2, pk2;
+    Vector peak = load(w->peak + i);
 
-    for (uint64_t j = 0; j < count; j++) {
-        const Vector s = load(w->p + j * TILE + i);
+    for (size_t j = 0; j < count; j++) {
+        const Vector logit = load(tile + j * TILE + i);
 
-        max = choose(s > max, s, max);
+        peak = choose(logit > peak, logit, peak);
     }
-    shift = choose(max == -INFINITY, splat(0), max);
-    factor = exponential(choose(before == -INFINITY, splat(-INFINITY), before - shift));
-    sum = load(l->sum + i) * factor;
-    delta = load(l->delta + i) * factor;
-    pv2 = load(l->pv2 + i) * factor * factor;
-    xk2 = load(l->xk2 + i) * factor * factor;
-    pk2 = load(l->pk2 + i) * factor * factor;
-    for (uint64_t j = 0; j < count; j++) {
-        const Vector p = exponential(load(w->p + j * TILE + i) - shift);
-        const Vector x = p * load(w->x + j * TILE + i);
-
-        store(w->p + j * TILE + i, p);
-        store(w->x + j * TILE + i, x);
-        sum += p;
-        delta += x;
-        pv2 += p * p * w->v2[first + j];
-        xk2 += x * x * w->k2[first + j];
-        pk2 += p * p * w->k2[first + j];
-    }
-    store(l->max + i, max);
-    store(l->factor + i, factor);
-    store(l->sum + i, sum);
-    store(l->delta + i, delta);
-    store(l->pv2 + i, pv2);
-    store(l->xk2 + i, xk2);
-    store(l->pk2 + i, pk2);
+    store(w->peak + i, peak);
 }
 
+/* Linear attention: of weights as large as the norms of q and k make them, and likewise of do and
+ * v. */
 static void
-rescale(Queries *w)
-{
-    for (size_t i = 0; i < w->task->count; i++) {
-        const double factor = w->lanes.factor[i];
-
-        for (size_t c = i * w->stride; factor != 1 && c < (i + 1) * w->stride; c++) {
-            w->o[c] *= factor;
-            w->xk[c] *= factor;
-            w->pk[c] *= factor;
-        }
-    }
-}
-
-/* Linear attention: weights, and gradients of them, decay with the distance. */
-static void
-decay_keys(Queries *w, uint64_t first, uint64_t count)
+size_decayed(const Queries *w, Sums *s, const Keys *keys)
 {
     const LhReferenceTask *t = w->task;
-    Lanes *l = &w->lanes;
 
-    for (uint64_t j = 0; j < count; j++) {
-        const double size2 = w->k2[first + j] * w->v2[first + j] / t->in->r->attention.head_dim;
+    for (size_t j = 0; j < keys->count; j++) {
+        const double size2 = keys->k2[j] * keys->v2[j] / t->in->r->attention.head_dim;
 
         for (size_t i = 0; i < t->count; i++) {
-            const uint64_t at = t->at[i];
-            const double decay = at >= first + j ? t->in->decay[at - first - j] : 0;
+            const double part = decay_of(w, i, keys->at[j]);
 
-            w->p[j * TILE + i] *= decay;
-            w->x[j * TILE + i] *= decay;
-            l->pv2[i] += decay * decay * size2 * w->q2[at];
-            l->xk2[i] += decay * decay * size2 * w->dout2[at];
+            s->pv2[i] += part * part * size2 * w->q2[t->at[i]];
+            s->xk2[i] += part * part * size2 * w->dout2[t->at[i]];
         }
     }
 }
 
+/* From the sums over all keys, of one query, o and what comes of it. */
 static void
-take_keys(Queries *w, uint64_t first, uint64_t count)
-{
-    const double *k = w->k + first * w->stride, *v = w->v + first * w->stride;
-    const bool forward = w->task->in->forward; /* then p dp stays 0 */
-
-    scores(w->task, w->p, k, count, w->q_lanes);
-    if (!forward)
-        scores(w->task, w->x, v, count, w->dout_lanes);
-    if (w->task->in->decay != NULL) {
-        decay_keys(w, first, count);
-    } else {
-        hide_keys(w, w->p, first, count, -INFINITY);
-        for (size_t i = 0; i < w->columns; i += LANES)
-            soften(w, i, first, count);
-        rescale(w);
-        if (!forward)
-            weigh(w->task, w->pk, w->p, k, count);
-    }
-    weigh(w->task, w->o, w->p, v, count);
-    if (!forward)
-        weigh(w->task, w->xk, w->x, k, count);
-}
-
-/* Of one query: from sums to results. */
-static void
-finish_query(const Queries *w, size_t i)
+finish_forward(Queries *w, Sums *s, size_t i)
 {
     const LhReferenceTask *t = w->task;
     const LhReferenceInputs *in = t->in;
     LhReference *r = in->r;
-    const Lanes *l = &w->lanes;
     const bool soft = in->decay == NULL;
-    const double sum = soft ? l->sum[i] : 1, scale = soft ? in->scale : 1;
-    const double delta = soft ? l->delta[i] / sum : 0;
     const uint64_t row = lh_reference_row(r, t->sequence, t->head, r->attention.heads, t->at[i]);
-    const double *dout = w->dout + t->at[i] * w->stride;
-    double *o = r->o + row * w->stride, *dq = r->dq + row * w->stride;
-    double pk2 = 0, spread = 0;
+    const double *dout = w->dout + t->at[i] * w->stride, share = soft ? 1 / s->sum[i] : 1;
+    double *o = r->o + row * w->stride, delta = 0, spread = 0;
 
     for (size_t c = 0; c < w->stride; c++) {
-        const size_t at = i * w->stride + c;
-
-        o[c] = w->o[at] / sum;
-        dq[c] = scale * (w->xk[at] - delta * w->pk[at]) / sum;
-        pk2 += w->pk[at] * w->pk[at] / (sum * sum);
+        o[c] = share * s->o[i * w->stride + c];
+        delta += dout[c] * o[c];
         spread += dout[c] * dout[c] * o[c] * o[c];
     }
-    r->o_size2[row] = fmax(norm2(o, w->stride), l->pv2[i] / (sum * sum));
-    r->dq_size2[row] = fmax(norm2(dq, w->stride),
-                            scale * scale * (l->xk2[i] + delta * delta * l->pk2[i]) / (sum * sum));
+    s->pv2[i] *= share * share;
+    s->pk2[i] *= share * share;
+    r->o_size2[row] = fmax(norm2(o, w->stride), s->pv2[i]);
     if (!soft)
         return;
-    r->lse[row] = l->max[i] + log(sum);
-    r->delta[row] = delta;
-    r->delta_size2[row] =
-        fmax(spread, in->dout2[row] * l->pv2[i] / (sum * sum) / r->attention.head_dim);
-    r->dq_delta2[row] = scale * scale * r->delta_size2[row] * pk2;
+    r->peak[row] = w->peak[i];
+    r->lse[row] = w->share[i] = w->peak[i] + log(s->sum[i]);
+    r->delta[row] = w->delta[i] = delta;
+    r->delta_size2[row] = fmax(spread, in->dout2[row] * s->pv2[i] / r->attention.head_dim);
+}
+
+static void
+finish_backward(const Queries *w, const Sums *s, size_t i)
+{
+    const LhReferenceTask *t = w->task;
+    const LhReferenceInputs *in = t->in;
+    LhReference *r = in->r;
+    const bool soft = in->decay == NULL;
+    const double scale = soft ? in->scale : 1, delta = w->delta[i];
+    const uint64_t row = lh_reference_row(r, t->sequence, t->head, r->attention.heads, t->at[i]);
+    double *dq = r->dq + row * w->stride;
+
+    for (size_t c = 0; c < w->stride; c++)
+        dq[c] = scale * s->dq[i * w->stride + c];
+    r->dq_size2[row] = fmax(norm2(dq, w->stride),
+                            scale * scale * (s->xk2[i] + (soft ? delta * delta * s->pk2[i] : 0)));
+    if (soft)
+        r->dq_delta2[row] =
+            scale * scale * r->delta_size2[row] * norm2(s->pk + i * w->stride, w->stride);
+}
+
+static void
+forward(Queries *w, Sums *s, Walk walk, double *p)
+{
+    const bool soft = w->task->in->decay == NULL;
+    Walk again = walk;
+    const Keys *keys;
+
+    while ((keys = next_keys(&walk)) != NULL) {
+        double *tile = p + keys->at[0] * TILE;
+
+        find_logits(w, keys, tile);
+        for (size_t i = 0; soft && i < w->columns; i += LANES)
+            climb(w, i, tile, keys->count);
+    }
+    for (size_t i = 0; i < w->columns; i++) {
+        if (w->peak[i] == -INFINITY) /* a lane that sees nothing */
+            w->peak[i] = 0;
+    }
+    while ((keys = next_keys(&again)) != NULL) {
+        double *tile = p + keys->at[0] * TILE;
+
+        if (soft)
+            find_weights(w, keys, tile, s);
+        else
+            size_decayed(w, s, keys);
+        weigh_by_query(w, s->o, tile, keys->v, keys->count, keys->next_v);
+    }
+    for (size_t i = 0; i < w->task->count; i++)
+        finish_forward(w, s, i);
+    if (soft)
+        find_share(w);
+}
+
+/* @ds: a row of tiles, or if they are not @kept one. */
+static void
+backward(const Queries *w, Sums *s, Walk walk, double *p, double *ds, bool kept)
+{
+    const bool soft = w->task->in->decay == NULL;
+    const Keys *keys;
+
+    while ((keys = next_keys(&walk)) != NULL) {
+        double *weights = p + keys->at[0] * TILE, *tile = kept ? ds + keys->at[0] * TILE : ds;
+
+        find_gradients(w, keys, weights, tile, s);
+        weigh_by_query(w, s->dq, tile, keys->k, keys->count, keys->next_v);
+        if (soft)
+            weigh_by_query(w, s->pk, weights, keys->k, keys->count, NULL);
+    }
+    for (size_t i = 0; i < w->task->count; i++)
+        finish_backward(w, s, i);
 }
 
 static void
 queries(const LhReferenceTask *t)
 {
-    const LhReferenceInputs *in = t->in;
-    LhReference *r = in->r;
+    const LhReference *r = t->in->r;
     const LhAttention *a = &r->attention;
-    const uint32_t group = t->head / (a->heads / a->groups);
-    const uint64_t q_first = lh_reference_row(r, t->sequence, t->head, a->heads, 0);
-    const uint64_t k_first = lh_reference_row(r, t->sequence, group, a->groups, 0);
-    const uint64_t first = in->sees[t->at[0]].first, end = in->sees[t->at[t->count - 1]].end;
-    const uint64_t n = a->seq_length;
-    const size_t stride = r->stride, rows = (size_t)TILE * stride;
-    Queries w = { .task = t, .stride = stride, .columns = columns_of(t) };
+    const Scratch scratch = scratch_of(t);
+    const Walk walk = walk_of(t, t->head / (a->heads / a->groups));
+    double *p = t->pairs != NULL ? t->pairs : scratch.row;
+    Queries w = queries_of(t, &scratch);
+    Sums s = { .o = scratch.rows[2], .dq = scratch.rows[3], .pk = scratch.rows[4] };
 
-    w.q = r->q + q_first * stride;
-    w.dout = r->dout + q_first * stride;
-    w.k = r->k + k_first * stride;
-    w.v = r->v + k_first * stride;
-    w.q2 = in->q2 + q_first;
-    w.dout2 = in->dout2 + q_first;
-    w.k2 = in->k2 + k_first;
-    w.v2 = in->v2 + k_first;
-    w.p = t->scratch + lh_reference_panel(r);
-    w.x = w.p + (size_t)TILE * TILE;
-    w.q_lanes = w.x + (size_t)TILE * TILE;
-    w.dout_lanes = w.q_lanes + rows;
-    w.o = w.dout_lanes + rows;
-    w.xk = w.o + rows;
-    w.pk = w.xk + rows;
-    memset(w.x, 0, (size_t)TILE * TILE * sizeof(double));
-    memset(w.o, 0, 3 * rows * sizeof(double));
+    memset(s.o, 0, 3 * (size_t)TILE * r->stride * sizeof(double)); /* and those behind it */
     for (size_t i = 0; i < TILE; i++)
-        w.lanes.max[i] = -INFINITY;
-    gather(t, w.q, in->decay != NULL ? 1 : in->scale, w.q_lanes);
-    gather(t, w.dout, 1, w.dout_lanes);
-    /* Tiles of keys begin at multiples, so that a row is the same in whatever tile it is. */
-    for (uint64_t at = first / TILE * TILE; at < end; at += TILE)
-        take_keys(&w, at, n - at < TILE ? n - at : TILE);
-    for (size_t i = 0; i < t->count; i++)
-        finish_query(&w, i);
+        w.peak[i] = -INFINITY;
+    gather_lanes(&w);
+    forward(&w, &s, walk, p);
+    if (t->in->forward)
+        return;
+    backward(&w, &s, walk, p,
+             t->pairs != NULL ? t->pairs + lh_reference_pairs(a) / 2 : scratch.tiles[0],
+             t->pairs != NULL);
 }
 
 /* ---- a tile of keys ---- */
 
+/* Of queries, what sizes of the keys' sums are made of. */
 typedef struct {
-    const LhReferenceTask *task;
-    size_t stride, columns;
-    double *k_lanes, *v_lanes;
-    double *p, *ds;  /* [query][key] */
-    double *dk, *dv; /* sums by key */
-    const double *k2, *v2;
-    double dk2[TILE], dv2[TILE], delta2[TILE];
-} Keys;
+    double q2[TILE], dout2[TILE], delta2[TILE];
+} Sizes;
 
-/* The keys of lanes that the query at @position does not see get the p and ds 0. */
-static void
-hide_lanes(const Keys *w, size_t i, uint64_t position)
+static Sizes
+sizes_of(const Queries *w)
 {
     const LhReferenceTask *t = w->task;
-    const LhInterval sees = t->in->sees[position];
+    const LhReference *r = t->in->r;
+    const uint64_t first = lh_reference_row(r, t->sequence, t->head, r->attention.heads, 0);
+    Sizes s = { .q2 = { 0 } };
 
-    if (sees.first <= t->at[0] && sees.end > t->at[t->count - 1])
-        return;
-    for (size_t j = 0; j < t->count; j++) {
-        if (t->at[j] < sees.first || t->at[j] >= sees.end)
-            w->p[i * TILE + j] = w->ds[i * TILE + j] = 0;
+    for (size_t i = 0; i < t->count; i++) {
+        s.q2[i] = w->q2[t->at[i]];
+        s.dout2[i] = w->dout2[t->at[i]];
+        s.delta2[i] = r->delta_size2[first + t->at[i]] * s.q2[i];
     }
+    return s;
 }
 
-/* Turns logits and dp of one query into p and ds. */
+static double
+sum_of(Vector x)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < LANES; i++)
+        sum += x[i];
+    return sum;
+}
+
+/* e^2 = p^2 (dp^2 + delta^2) from ds = p (dp - delta). */
 INLINE void
-harden(Keys *w, size_t i, uint64_t row)
+size_key(const Queries *w, const Sizes *s, const double *p, const double *ds, uint64_t row)
 {
     const LhReference *r = w->task->in->r;
-    const Vector lse = splat(r->lse[row]), delta = splat(r->delta[row]);
+    Vector dk2 = splat(0), dv2 = splat(0), delta2 = splat(0);
 
-    for (size_t j = 0; j < w->columns; j += LANES) {
-        const Vector p = exponential(load(w->p + i * TILE + j) - lse);
+    for (size_t i = 0; i < w->columns; i += LANES) {
+        const Vector weight = load(p + i), delta = load(w->delta + i);
+        const Vector x = load(ds + i) + weight * delta, weight2 = weight * weight;
 
-        store(w->p + i * TILE + j, p);
-        store(w->ds + i * TILE + j, p * (load(w->ds + i * TILE + j) - delta));
+        dv2 += weight2 * load(s->dout2 + i);
+        dk2 += (x * x + weight2 * (delta * delta)) * load(s->q2 + i);
+        delta2 += weight2 * load(s->delta2 + i);
     }
+    r->dk_size2[row] += sum_of(dk2);
+    r->dv_size2[row] += sum_of(dv2);
+    r->dk_delta2[row] += sum_of(delta2);
 }
 
 static void
-decay_query(Keys *w, size_t i, uint64_t row, uint64_t position)
+size_decayed_key(const Queries *w, const Sizes *s, const Keys *keys, size_t j, uint64_t row)
 {
-    const LhReferenceTask *t = w->task;
-    const LhReferenceInputs *in = t->in;
-    const double size2 = in->q2[row] * in->dout2[row] / in->r->attention.head_dim;
+    const LhReference *r = w->task->in->r;
 
-    for (size_t j = 0; j < t->count; j++) {
-        const double decay = position >= t->at[j] ? in->decay[position - t->at[j]] : 0;
+    for (size_t i = 0; i < w->task->count; i++) {
+        const double part = decay_of(w, i, keys->at[j]);
+        const double size2 = part * part * s->q2[i] * s->dout2[i] / r->attention.head_dim;
 
-        w->p[i * TILE + j] *= decay;
-        w->ds[i * TILE + j] *= decay;
-        w->dv2[j] += decay * decay * size2 * w->k2[t->at[j]];
-        w->dk2[j] += decay * decay * size2 * w->v2[t->at[j]];
+        r->dv_size2[row] += size2 * keys->k2[j];
+        r->dk_size2[row] += size2 * keys->v2[j];
     }
 }
 
-/* What the terms of one query have in common: e^2 = p^2 (dp^2 + delta^2) from ds = p (dp - delta).
- */
-INLINE void
-measure(Keys *w, size_t i, uint64_t row)
-{
-    const LhReferenceInputs *in = w->task->in;
-    const double delta = in->r->delta[row], q2 = in->q2[row], dout2 = in->dout2[row];
-    const double delta2 = in->r->delta_size2[row] * q2;
-
-    for (size_t j = 0; j < w->columns; j += LANES) {
-        const Vector p = load(w->p + i * TILE + j), ds = load(w->ds + i * TILE + j);
-        const Vector x = ds + p * delta;
-
-        store(w->dv2 + j, load(w->dv2 + j) + p * p * dout2);
-        store(w->dk2 + j, load(w->dk2 + j) + (x * x + p * p * (delta * delta)) * q2);
-        store(w->delta2 + j, load(w->delta2 + j) + p * p * delta2);
-    }
-}
-
-static void
-take_queries(Keys *w, uint32_t head, uint64_t first, uint64_t count)
-{
-    const LhReferenceInputs *in = w->task->in;
-    const LhReference *r = in->r;
-    const uint64_t row = lh_reference_row(r, w->task->sequence, head, r->attention.heads, first);
-    const double *q = r->q + row * w->stride, *dout = r->dout + row * w->stride;
-
-    scores(w->task, w->p, q, count, w->k_lanes);
-    scores(w->task, w->ds, dout, count, w->v_lanes);
-    for (uint64_t i = 0; i < count; i++) {
-        if (in->decay != NULL) {
-            decay_query(w, i, row + i, first + i);
-            continue;
-        }
-        harden(w, i, row + i);
-        hide_lanes(w, i, first + i);
-        measure(w, i, row + i);
-    }
-    weigh(w->task, w->dv, w->p, dout, count);
-    weigh(w->task, w->dk, w->ds, q, count);
-}
-
-/* Queries of which some may see some of the tile's keys. */
+/* Whether some of the queries may see some of the keys. */
 static bool
-are_seen(const LhReferenceTask *t, uint64_t first, uint64_t count)
+are_seen(const LhReferenceTask *queries, const Keys *keys)
 {
-    const LhInterval *sees = t->in->sees;
+    const LhInterval *sees = queries->in->sees;
 
-    return sees[first].first <= t->at[t->count - 1] && sees[first + count - 1].end > t->at[0];
+    return sees[queries->at[0]].first <= keys->at[keys->count - 1] &&
+           sees[queries->at[queries->count - 1]].end > keys->at[0];
 }
 
+/* What the queries of @task give to the sums of the keys. Their pairs are there, or found again. */
 static void
-finish_key(const Keys *w, size_t j)
+take_queries(const LhReferenceTask *task, const Scratch *scratch, const Keys *keys,
+             const uint64_t *rows)
 {
-    const LhReferenceTask *t = w->task;
-    LhReference *r = t->in->r;
-    const double scale = t->in->decay != NULL ? 1 : t->in->scale;
-    const uint64_t row = lh_reference_row(r, t->sequence, t->head, r->attention.groups, t->at[j]);
-    double *dk = r->dk + row * w->stride, *dv = r->dv + row * w->stride;
+    Queries w = queries_of(task, scratch);
+    const Sizes s = sizes_of(&w);
+    double *p = scratch->tiles[0], *ds = scratch->tiles[1];
 
-    for (size_t c = 0; c < w->stride; c++) {
-        dk[c] = scale * w->dk[j * w->stride + c];
-        dv[c] = w->dv[j * w->stride + c];
+    if (task->pairs != NULL) {
+        p = task->pairs + keys->at[0] * TILE;
+        ds = p + lh_reference_pairs(&task->in->r->attention) / 2;
+    } else {
+        gather_lanes(&w);
+        find_share(&w);
+        find_logits(&w, keys, p);
+        if (task->in->decay == NULL)
+            find_weights(&w, keys, p, NULL);
+        find_gradients(&w, keys, p, ds, NULL);
     }
-    r->dk_size2[row] = fmax(norm2(dk, w->stride), scale * scale * w->dk2[j]);
-    r->dv_size2[row] = fmax(norm2(dv, w->stride), w->dv2[j]);
-    r->dk_delta2[row] = scale * scale * w->delta2[j];
+    for (size_t j = 0; j < keys->count; j++) {
+        if (task->in->decay == NULL)
+            size_key(&w, &s, p + j * TILE, ds + j * TILE, rows[j]);
+        else
+            size_decayed_key(&w, &s, keys, j, rows[j]);
+    }
+    weigh_by_key(&w, scratch->rows[4], p, w.dout, keys->count);
+    weigh_by_key(&w, scratch->rows[5], ds, w.q, keys->count);
 }
 
 static void
@@ -599,33 +827,31 @@ keys(const LhReferenceTask *t)
 {
     const LhReferenceInputs *in = t->in;
     const LhReference *r = in->r;
-    const LhAttention *a = &r->attention;
-    const uint32_t share = a->heads / a->groups;
-    const uint64_t k_first = lh_reference_row(r, t->sequence, t->head, a->groups, 0);
-    const size_t stride = r->stride, rows = (size_t)TILE * stride;
-    Keys w = { .task = t, .stride = stride, .columns = columns_of(t) };
+    const Scratch scratch = scratch_of(t);
+    const size_t stride = r->stride, row_bytes = stride * sizeof(double);
+    double *k = scratch.rows[2], *v = scratch.rows[3], *dv = scratch.rows[4], *dk = scratch.rows[5];
+    Keys keys = { .k = k, .v = v, .count = t->count };
+    uint64_t rows[TILE];
 
-    w.k2 = in->k2 + k_first;
-    w.v2 = in->v2 + k_first;
-    w.p = t->scratch + lh_reference_panel(r);
-    w.ds = w.p + (size_t)TILE * TILE;
-    w.k_lanes = w.ds + (size_t)TILE * TILE;
-    w.v_lanes = w.k_lanes + rows;
-    w.dk = w.v_lanes + rows;
-    w.dv = w.dk + rows;
-    memset(w.dk, 0, 2 * rows * sizeof(double));
-    gather(t, r->k + k_first * stride, in->decay != NULL ? 1 : in->scale, w.k_lanes);
-    gather(t, r->v + k_first * stride, 1, w.v_lanes);
-    for (uint32_t head = t->head * share; head < (t->head + 1) * share; head++) {
-        for (uint64_t at = 0; at < a->seq_length; at += TILE) {
-            const uint64_t count = a->seq_length - at < TILE ? a->seq_length - at : TILE;
-
-            if (are_seen(t, at, count))
-                take_queries(&w, head, at, count);
-        }
+    memset(k, 0, 4 * TILE * row_bytes); /* and those behind it */
+    for (size_t j = 0; j < t->count; j++) {
+        rows[j] = lh_reference_row(r, t->sequence, t->head, r->attention.groups, t->at[j]);
+        keys.at[j] = t->at[j];
+        keys.k2[j] = in->k2[rows[j]];
+        keys.v2[j] = in->v2[rows[j]];
+        memcpy(k + j * stride, r->k + rows[j] * stride, row_bytes);
+        memcpy(v + j * stride, r->v + rows[j] * stride, row_bytes);
+        memcpy(dk + j * stride, r->dk + rows[j] * stride, row_bytes);
+        memcpy(dv + j * stride, r->dv + rows[j] * stride, row_bytes);
     }
-    for (size_t j = 0; j < t->count; j++)
-        finish_key(&w, j);
+    for (uint32_t i = 0; i < t->queries_count; i++) {
+        if (are_seen(&t->queries[i], &keys))
+            take_queries(&t->queries[i], &scratch, &keys, rows);
+    }
+    for (size_t j = 0; j < t->count; j++) {
+        memcpy(r->dk + rows[j] * stride, dk + j * stride, row_bytes);
+        memcpy(r->dv + rows[j] * stride, dv + j * stride, row_bytes);
+    }
 }
 
 extern const LhReferenceLevel JOIN(level, LH_LEVEL);

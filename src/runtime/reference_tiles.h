@@ -22,14 +22,23 @@ typedef struct {
     bool forward; /* only o and lse are wanted */
 } LhReferenceInputs;
 
-/* Up to LH_REFERENCE_TILE rows of one sequence and head, at ascending positions. */
-typedef struct {
+/*
+ * Up to LH_REFERENCE_TILE rows of one sequence and head, at ascending positions: queries with all
+ * their keys, or keys with the queries of some tasks.
+ */
+typedef struct LhReferenceTask {
     const LhReferenceInputs *in;
     uint64_t sequence;
     uint32_t head; /* of queries, or of keys */
     uint32_t count;
     uint64_t at[LH_REFERENCE_TILE];
     double *scratch; /* lh_reference_scratch() numbers, aligned to 64 bytes */
+    /* Of queries: lh_reference_pairs() numbers, where p and ds of all their pairs stay; NULL: they
+     * do not, and half as many are behind the scratch. */
+    double *pairs;
+    /* Of keys: queries of their group, whole tiles. Sums are added to the reference's rows. */
+    const struct LhReferenceTask *queries;
+    uint32_t queries_count;
 } LhReferenceTask;
 
 typedef struct {
@@ -50,5 +59,18 @@ static inline uint64_t
 lh_reference_scratch(const LhReference *r)
 {
     return lh_reference_panel(r) +
-           LH_REFERENCE_TILE * (2 * LH_REFERENCE_TILE + 5 * (uint64_t)r->stride);
+           LH_REFERENCE_TILE * (2 * LH_REFERENCE_TILE + 6 * (uint64_t)r->stride);
+}
+
+static inline uint64_t
+lh_reference_tiles(const LhAttention *a)
+{
+    return (a->seq_length + LH_REFERENCE_TILE - 1) / LH_REFERENCE_TILE;
+}
+
+/* p, and behind it ds, of a tile of queries and all keys: [2][tiles of keys][key][query]. */
+static inline uint64_t
+lh_reference_pairs(const LhAttention *a)
+{
+    return 2 * lh_reference_tiles(a) * LH_REFERENCE_TILE * LH_REFERENCE_TILE;
 }

@@ -186,7 +186,7 @@ take_lse(void *data, uint64_t row, uint64_t element)
     const Told *t = data;
 
     if (!t->exact[row])
-        t->r->lse[row] = lh_element_get(t->data, t->held->storage, element);
+        t->r->lse[row] = t->r->peak[row] = lh_element_get(t->data, t->held->storage, element);
     t->known[row] |= LH_KNOWS_LSE;
 }
 
