@@ -83,23 +83,13 @@ level_in_use(void)
     g_assert_not_reached();
 }
 
-static double
-norm2(const double *row, uint32_t stride)
-{
-    double sum = 0;
-
-    for (uint32_t c = 0; c < stride; c++)
-        sum += row[c] * row[c];
-    return sum;
-}
-
 static double *
 norms_of(const LhReference *r, const double *tensor, uint64_t rows)
 {
     double *norms = g_new(double, rows);
 
     for (uint64_t row = 0; row < rows; row++)
-        norms[row] = norm2(tensor + row * r->stride, r->stride);
+        norms[row] = lh_reference_norm2(tensor + row * r->stride, r->stride);
     return norms;
 }
 
@@ -319,8 +309,9 @@ finish_key(LhReference *r, uint64_t row, double scale)
 
     for (uint32_t c = 0; c < r->stride; c++)
         dk[c] *= scale;
-    r->dk_size2[row] = fmax(norm2(dk, r->stride), scale * scale * r->dk_size2[row]);
-    r->dv_size2[row] = fmax(norm2(r->dv + row * r->stride, r->stride), r->dv_size2[row]);
+    r->dk_size2[row] = fmax(lh_reference_norm2(dk, r->stride), scale * scale * r->dk_size2[row]);
+    r->dv_size2[row] =
+        fmax(lh_reference_norm2(r->dv + row * r->stride, r->stride), r->dv_size2[row]);
     r->dk_delta2[row] *= scale * scale;
 }
 

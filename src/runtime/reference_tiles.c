@@ -497,16 +497,6 @@ find_gradients(const Queries *w, const Keys *keys, double *p, double *ds, Sums *
     }
 }
 
-static double
-norm2(const double *row, size_t stride)
-{
-    double sum = 0;
-
-    for (size_t c = 0; c < stride; c++)
-        sum += row[c] * row[c];
-    return sum;
-}
-
 /* ---- a tile of queries ---- */
 
 /* All keys that the queries may see, tile by tile: these begin at multiples, so that a row is the
@@ -611,7 +601,7 @@ finish_forward(Queries *w, Sums *s, size_t i)
     }
     s->pv2[i] *= share * share;
     s->pk2[i] *= share * share;
-    r->o_size2[row] = fmax(norm2(o, w->stride), s->pv2[i]);
+    r->o_size2[row] = fmax(lh_reference_norm2(o, w->stride), s->pv2[i]);
     if (!soft)
         return;
     r->peak[row] = w->peak[i];
@@ -633,11 +623,11 @@ finish_backward(const Queries *w, const Sums *s, size_t i)
 
     for (size_t c = 0; c < w->stride; c++)
         dq[c] = scale * s->dq[i * w->stride + c];
-    r->dq_size2[row] = fmax(norm2(dq, w->stride),
+    r->dq_size2[row] = fmax(lh_reference_norm2(dq, w->stride),
                             scale * scale * (s->xk2[i] + (soft ? delta * delta * s->pk2[i] : 0)));
     if (soft)
-        r->dq_delta2[row] =
-            scale * scale * r->delta_size2[row] * norm2(s->pk + i * w->stride, w->stride);
+        r->dq_delta2[row] = scale * scale * r->delta_size2[row] *
+                            lh_reference_norm2(s->pk + i * w->stride, w->stride);
 }
 
 static void

@@ -7,6 +7,8 @@
 
 #include "runtime/reference.h"
 
+#include <stddef.h>
+
 #define LH_REFERENCE_TILE 64
 #define LH_REFERENCE_PAD 8    /* rows of tensors are a multiple of it */
 #define LH_REFERENCE_PANEL 16 /* columns of the products that are worked on at once */
@@ -73,4 +75,15 @@ static inline uint64_t
 lh_reference_pairs(const LhAttention *a)
 {
     return 2 * lh_reference_tiles(a) * LH_REFERENCE_TILE * LH_REFERENCE_TILE;
+}
+
+/* The squared norm of a row. */
+static inline double
+lh_reference_norm2(const double *row, size_t stride)
+{
+    double sum = 0;
+
+    for (size_t c = 0; c < stride; c++)
+        sum += row[c] * row[c];
+    return sum;
 }
