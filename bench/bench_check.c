@@ -18,6 +18,7 @@ typedef struct {
     const char *schedule;
     uint32_t ranks, tokens, heads, groups, head_dim;
     LhPass pass;
+    uint64_t window; /* 0: none */
 } Shape;
 
 static const Shape shapes[] = {
@@ -31,6 +32,7 @@ static const Shape shapes[] = {
     { "zigzag", 4, 2048, 8, 8, 64, LH_PASS_FWD },
     { "zigzag", 4, 4096, 4, 4, 128, LH_PASS_BWD },
     { "zigzag", 4, 2048, 8, 8, 32, LH_PASS_BWD },
+    { "ring", 4, 65536, 1, 1, 32, LH_PASS_BOTH, .window = 256 },
 };
 
 static double
@@ -103,7 +105,7 @@ bench(const Shape *s)
                                                     .head_dim = s->head_dim,
                                                     .dtype = LH_DTYPE_BF16 },
                                      .ranks = s->ranks,
-                                     .mask.causal = true,
+                                     .mask = { .causal = true, .window = s->window },
                                      .pass = s->pass };
     g_autoptr(LhProgram) program =
         lh_program_new(lh_schedule_find(s->schedule, NULL), &params, NULL);

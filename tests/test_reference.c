@@ -1,6 +1,6 @@
 /*
  * The blocked fp64 reference against attention written out from its definition, on every level of
- * the processor; and whatever rows it is asked for, they are the same.
+ * the processor; and whatever rows it is asked for, in whatever room, they are the same.
  */
 #include "kernels/cpu/cpu.h"
 #include "plain_reference.h"
@@ -163,21 +163,49 @@ START_TEST(reference_is_attention)
 }
 END_TEST
 
+/* Which of the fields that come of queries (or of keys) have other bits, in rows that are @wanted
+ * (NULL: all). */
 static void
-check_bits(const char *name, const double *some, const double *all, const uint8_t *wanted,
-           uint64_t rows, uint32_t numbers)
+check_bits(const LhReference *found, const LhReference *want, bool keys, const uint8_t *wanted)
 {
-    for (uint64_t row = 0; row < rows; row++)
-        ck_assert_msg(!wanted[row] || memcmp(some + row * numbers, all + row * numbers,
-                                             numbers * sizeof(double)) == 0,
-                      "%s: row %d is not the same", name, (int)row);
+    const struct {
+        const char *name;
+        const double *found, *want;
+        uint32_t numbers;
+        bool keys;
+    } fields[] = { { "o", found->o, want->o, want->stride, false },
+                   { "lse", found->lse, want->lse, 1, false },
+                   { "peak", found->peak, want->peak, 1, false },
+                   { "delta", found->delta, want->delta, 1, false },
+                   { "dq", found->dq, want->dq, want->stride, false },
+                   { "size of o", found->o_size2, want->o_size2, 1, false },
+                   { "size of dq", found->dq_size2, want->dq_size2, 1, false },
+                   { "size of delta", found->delta_size2, want->delta_size2, 1, false },
+                   { "dq by delta", found->dq_delta2, want->dq_delta2, 1, false },
+                   { "dk", found->dk, want->dk, want->stride, true },
+                   { "dv", found->dv, want->dv, want->stride, true },
+                   { "size of dk", found->dk_size2, want->dk_size2, 1, true },
+                   { "size of dv", found->dv_size2, want->dv_size2, 1, true },
+                   { "dk by delta", found->dk_delta2, want->dk_delta2, 1, true } };
+    const uint64_t rows =
+        keys ? lh_reference_k_rows(&want->attention) : lh_reference_q_rows(&want->attention);
+
+    for (unsigned f = 0; f < G_N_ELEMENTS(fields); f++) {
+        for (uint64_t row = 0; fields[f].keys == keys && row < rows; row++) {
+            const uint64_t at = row * fields[f].numbers;
+
+            ck_assert_msg((wanted != NULL && !wanted[row]) ||
+                              memcmp(fields[f].found + at, fields[f].want + at,
+                                     fields[f].numbers * sizeof(double)) == 0,
+                          "%s: row %d has other bits", fields[f].name, (int)row);
+        }
+    }
 }
 
-/* Every third row, from each start: in another process's tiles, to the bit. */
-START_TEST(reference_rows_are_the_same_alone)
+/* Every third row, as in another process's tiles: others tell it what it does not compute. */
+static void
+check_some_rows(const LhReference *all)
 {
-    g_autoptr(LhNumerics) n = numerics_of(&cases[_i]);
-    const LhReference *all = &n->reference;
     const uint64_t q = lh_reference_q_rows(&all->attention);
     const uint64_t k = lh_reference_k_rows(&all->attention);
     g_autofree uint8_t *queries = g_new0(uint8_t, q), *keys = g_new0(uint8_t, k);
@@ -190,49 +218,51 @@ START_TEST(reference_rows_are_the_same_alone)
         keys[row] = row % 3 == 1;
     copy_inputs(&some, all);
     lh_reference_queries(&some, &work);
+    check_bits(&some, all, false, queries);
     for (uint64_t row = 0; row < q; row++) {
-        ck_assert(!queries[row] || some.lse[row] == all->lse[row]); /* NOLINT */
         some.lse[row] = all->lse[row];
         some.peak[row] = all->peak[row];
         some.delta[row] = all->delta[row];
         some.delta_size2[row] = all->delta_size2[row];
     }
     lh_reference_keys(&some, &work);
-    check_bits("o", some.o, all->o, queries, q, some.stride);
-    check_bits("dq", some.dq, all->dq, queries, q, some.stride);
-    check_bits("dk", some.dk, all->dk, keys, k, some.stride);
-    check_bits("dv", some.dv, all->dv, keys, k, some.stride);
-    check_bits("size of o", some.o_size2, all->o_size2, queries, q, 1);
-    check_bits("size of dq", some.dq_size2, all->dq_size2, queries, q, 1);
-    check_bits("dq by delta", some.dq_delta2, all->dq_delta2, queries, q, 1);
-    check_bits("size of dk", some.dk_size2, all->dk_size2, keys, k, 1);
-    check_bits("size of dv", some.dv_size2, all->dv_size2, keys, k, 1);
-    check_bits("dk by delta", some.dk_delta2, all->dk_delta2, keys, k, 1);
+    check_bits(&some, all, true, keys);
     lh_reference_clear(&some);
 }
-END_TEST
 
-/* Twice, and on as many threads as there are; every row to the bit. */
-START_TEST(reference_is_the_same_again)
+/* With room for no pairs, for those of a few tiles, and for all; twice each. */
+static void
+check_all_rows(const LhReference *once, unsigned threads)
 {
-    g_autoptr(LhNumerics) n = numerics_of(&cases[_i]);
-    const LhReference *once = &n->reference;
-    const uint64_t q = lh_reference_q_rows(&once->attention);
-    const uint64_t k = lh_reference_k_rows(&once->attention);
-    g_autofree uint8_t *every = g_new(uint8_t, MAX(q, k));
-    LhReference twice;
+    static const uint64_t rooms[] = { 1, UINT64_C(128) << 10, UINT64_C(512) << 10, 0 };
 
-    memset(every, 1, MAX(q, k));
-    copy_inputs(&twice, once);
-    lh_reference_run(&twice, &(LhReferenceWork){ .threads = 1 });
-    lh_reference_run(&twice, &(LhReferenceWork){ .threads = 5 });
-    check_bits("dq", twice.dq, once->dq, every, q, twice.stride);
-    check_bits("dk", twice.dk, once->dk, every, k, twice.stride);
-    check_bits("dv", twice.dv, once->dv, every, k, twice.stride);
-    check_bits("size of dk", twice.dk_size2, once->dk_size2, every, k, 1);
-    check_bits("size of dv", twice.dv_size2, once->dv_size2, every, k, 1);
-    check_bits("dk by delta", twice.dk_delta2, once->dk_delta2, every, k, 1);
-    lh_reference_clear(&twice);
+    for (unsigned i = 0; i < G_N_ELEMENTS(rooms); i++) {
+        LhReference again;
+
+        copy_inputs(&again, once);
+        for (unsigned times = 0; times < 2; times++) {
+            lh_reference_run(&again,
+                             &(LhReferenceWork){ .threads = threads, .room_bytes = rooms[i] });
+            check_bits(&again, once, false, NULL);
+            check_bits(&again, once, true, NULL);
+        }
+        lh_reference_clear(&again);
+    }
+}
+
+START_TEST(reference_is_the_same_however_it_is_computed)
+{
+    for (unsigned level = 0; lh_cpu_levels[level] != NULL; level++) {
+        g_autoptr(LhNumerics) n = NULL;
+
+        if (!lh_cpu_set(lh_cpu_levels[level]))
+            continue;
+        n = numerics_of(&cases[_i]);
+        check_some_rows(&n->reference);
+        check_all_rows(&n->reference, 1);
+        check_all_rows(&n->reference, 5);
+    }
+    lh_cpu_set(NULL);
 }
 END_TEST
 
@@ -245,8 +275,8 @@ main(void)
     int failed;
 
     tcase_add_loop_test(tests, reference_is_attention, 0, G_N_ELEMENTS(cases));
-    tcase_add_loop_test(tests, reference_rows_are_the_same_alone, 0, G_N_ELEMENTS(cases));
-    tcase_add_loop_test(tests, reference_is_the_same_again, 0, G_N_ELEMENTS(cases));
+    tcase_add_loop_test(tests, reference_is_the_same_however_it_is_computed, 0,
+                        G_N_ELEMENTS(cases));
     suite_add_tcase(suite, tests);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);

@@ -8,10 +8,6 @@
 
 #include <sys/resource.h>
 
-/* Of lh_reference_init: tensors of the shape of q and of k, numbers for each row of them. */
-#define REFERENCE_TENSORS_OF_EACH 4
-#define REFERENCE_NUMBERS 7
-#define REFERENCE_PAD 8                 /* at most, of a row */
 #define COPIES_OF_RESULTS 3             /* packed, gathered, unpacked */
 #define STACK_BYTES (UINT64_C(8) << 20) /* where ulimit -s does not say */
 
@@ -30,13 +26,13 @@ times(uint64_t a, uint64_t b)
 }
 
 static uint64_t
-reference_bytes(const LhAttention *a, unsigned threads)
+reference_bytes(const LhProgram *program, unsigned threads)
 {
-    const uint64_t rows = times(times(a->batch, a->seq_length), (uint64_t)a->heads + a->groups);
-    const uint64_t numbers =
-        plus(times(plus(a->head_dim, REFERENCE_PAD), REFERENCE_TENSORS_OF_EACH), REFERENCE_NUMBERS);
+    const LhAttention *a = &program->params.attention;
 
-    return plus(times(times(rows, numbers), sizeof(double)), lh_reference_work_bytes(a, threads));
+    return lh_step_params(program) != NULL
+               ? lh_step_numerics_bytes(program, threads)
+               : plus(lh_reference_bytes(a), lh_reference_work_bytes(a, threads));
 }
 
 static uint64_t
@@ -63,12 +59,20 @@ stack_bytes(void)
     return most.rlim_cur;
 }
 
+/* Threads that compute the reference, in a process of @ranks ranks. */
+static unsigned
+reference_threads(const LhProgram *program, uint32_t ranks)
+{
+    return ranks < lh_program_ranks(program) || lh_step_params(program) != NULL
+               ? ranks
+               : lh_numerics_threads(&program->params);
+}
+
 LhRunNeed
 lh_run_need(const LhProgram *program, const LhVerdict *verdict, const LhBackend *backend)
 {
     const bool alone = lh_control_resolve(backend->control) == &lh_control_single;
     const uint32_t ranks = alone ? verdict->ranks : 1;
-    const unsigned threads = alone ? lh_numerics_threads(&program->params) : 1;
     uint64_t sum = 0, largest = 0;
 
     for (uint32_t r = 0; r < verdict->ranks; r++) {
@@ -78,9 +82,7 @@ lh_run_need(const LhProgram *program, const LhVerdict *verdict, const LhBackend 
     return (LhRunNeed){
         .ranks_bytes = alone ? sum : largest,
         .results_bytes = times(times(output_bytes(program), verdict->ranks), COPIES_OF_RESULTS),
-        .reference_bytes = lh_step_params(program) != NULL
-                               ? lh_step_numerics_bytes(program)
-                               : reference_bytes(&program->params.attention, threads),
+        .reference_bytes = reference_bytes(program, reference_threads(program, ranks)),
         .stacks_bytes = times(times(ranks, program->streams_count + 1), stack_bytes()),
     };
 }

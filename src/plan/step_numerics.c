@@ -90,7 +90,7 @@ shape_of(const LhProgram *program, LhModelLayer *layers)
 }
 
 uint64_t
-lh_step_numerics_bytes(const LhProgram *program)
+lh_step_numerics_bytes(const LhProgram *program, unsigned threads)
 {
     g_autofree LhModelLayer *layers =
         g_new(LhModelLayer, lh_step_params(program)->model->num_layers);
@@ -99,9 +99,13 @@ lh_step_numerics_bytes(const LhProgram *program)
                                     .seq_length = shape.tokens,
                                     .heads = (uint32_t)shape.heads,
                                     .head_dim = (uint32_t)shape.head_dim };
+    uint64_t bytes;
 
-    return lh_model_reference_bytes(&shape) /* the initial weights are among them */
-           + lh_reference_work_bytes(&attention, lh_numerics_threads(&program->params));
+    /* The initial weights are among them. */
+    if (!g_uint64_checked_add(&bytes, lh_model_reference_bytes(&shape),
+                              lh_reference_work_bytes(&attention, threads)))
+        return UINT64_MAX;
+    return bytes;
 }
 
 /* ---- numbers ---- */

@@ -26,8 +26,9 @@ LhStepNumerics *lh_step_numerics_new(const LhProgram *program, uint64_t seed, bo
 void lh_step_numerics_free(LhStepNumerics *numerics);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhStepNumerics, lh_step_numerics_free)
 
-/* Bytes that lh_step_numerics_new() and steps of the reference take. */
-uint64_t lh_step_numerics_bytes(const LhProgram *program);
+/* Bytes that lh_step_numerics_new() and steps of the reference on @threads threads take. Saturates.
+ */
+uint64_t lh_step_numerics_bytes(const LhProgram *program, unsigned threads);
 
 /* A weight of the whole model before the first step; borrowed. */
 const double *lh_step_initial(const LhStepNumerics *numerics, LhStepWeight weight, uint32_t layer);

@@ -30,7 +30,7 @@ typedef struct {
 } LhNumerics;
 
 /* Makes inputs and reference of all rows, on as many threads as there are cores or ranks; costs
- * about 18 B h d flops for each pair of tokens that the mask allows. Caller frees. */
+ * about 14 B h d flops for each pair of tokens that the mask allows. Caller frees. */
 LhNumerics *lh_numerics_new(const LhProgramParams *params, uint64_t seed, LhInputKind inputs);
 
 /*

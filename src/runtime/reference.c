@@ -12,9 +12,79 @@
 #include <string.h>
 
 #define ALIGNMENT 64
-#define PAIRS_BYTES (UINT64_C(64) << 20)
 
 /* ---- memory ---- */
+
+#define TENSORS 4                 /* of the shape of q, and of that of k */
+#define NUMBERS 7                 /* of each of their rows, at most */
+#define OTHERS_BYTES 64           /* of each row: norms, masks, tasks; at most */
+#define ROOM (UINT64_C(64) << 20) /* for pairs; more where the tensors are large */
+#define ROOM_OF_TENSORS 4         /* a quarter of them */
+
+static uint64_t
+plus(uint64_t a, uint64_t b)
+{
+    uint64_t sum;
+
+    return g_uint64_checked_add(&sum, a, b) ? sum : UINT64_MAX;
+}
+
+static uint64_t
+times(uint64_t a, uint64_t b)
+{
+    uint64_t product;
+
+    return g_uint64_checked_mul(&product, a, b) ? product : UINT64_MAX;
+}
+
+static uint32_t
+stride_of(const LhAttention *a)
+{
+    return (a->head_dim + LH_REFERENCE_PAD - 1) / LH_REFERENCE_PAD * LH_REFERENCE_PAD;
+}
+
+/* Of q, or of k, where there are @heads. */
+static uint64_t
+rows_of(const LhAttention *a, uint64_t heads)
+{
+    return times(times(a->batch, a->seq_length), heads);
+}
+
+uint64_t
+lh_reference_bytes(const LhAttention *a)
+{
+    const uint64_t row = (TENSORS * (uint64_t)stride_of(a) + NUMBERS) * sizeof(double);
+
+    return times(rows_of(a, (uint64_t)a->heads + a->groups), row);
+}
+
+static uint64_t
+room_of(const LhAttention *a, const LhReferenceWork *work)
+{
+    return work->room_bytes > 0 ? work->room_bytes
+                                : MAX(ROOM, lh_reference_bytes(a) / ROOM_OF_TENSORS);
+}
+
+/* Of one number for each pair of the queries of a task and @keys, which are whole tiles. */
+static uint64_t
+row_bytes(uint64_t keys)
+{
+    return times(keys, LH_REFERENCE_TILE * sizeof(double));
+}
+
+uint64_t
+lh_reference_work_bytes(const LhAttention *a, unsigned threads)
+{
+    const LhReferenceWork work = { .threads = MAX(threads, 1) };
+    const uint64_t tiles = lh_reference_tiles(a);
+    const uint64_t pairs =
+        times(times(times(a->batch, a->heads), tiles), 2 * row_bytes(tiles * LH_REFERENCE_TILE));
+    const uint64_t scratch = lh_reference_scratch(stride_of(a)) * sizeof(double);
+    const uint64_t rows = rows_of(a, (uint64_t)a->heads + a->groups);
+
+    return plus(MIN(room_of(a, &work), pairs),
+                plus(times(work.threads, scratch), times(rows, OTHERS_BYTES)));
+}
 
 /* With room behind it for a block of rows that begins at the last one. */
 static double *
@@ -34,7 +104,7 @@ lh_reference_init(LhReference *r, const LhAttention *a, const LhMaskRule *mask)
     double **const k_numbers[] = { &r->dk_size2, &r->dv_size2, &r->dk_delta2 };
 
     *r = (LhReference){ .attention = *a, .mask = *mask };
-    r->stride = (a->head_dim + LH_REFERENCE_PAD - 1) / LH_REFERENCE_PAD * LH_REFERENCE_PAD;
+    r->stride = stride_of(a);
     for (unsigned i = 0; i < G_N_ELEMENTS(of_q); i++)
         *of_q[i] = new_rows(r, q);
     for (unsigned i = 0; i < G_N_ELEMENTS(of_k); i++)
@@ -205,6 +275,20 @@ task_at(const GArray *tasks, uint64_t index)
     return &g_array_index(tasks, LhReferenceTask, index);
 }
 
+/* Keys that the queries of one of @tasks may see at most, in whole tiles. */
+static uint64_t
+widest_of(const GArray *tasks)
+{
+    uint64_t widest = 0;
+
+    for (guint i = 0; i < tasks->len; i++) {
+        const LhInterval seen = lh_reference_seen_by(task_at(tasks, i));
+
+        widest = MAX(widest, seen.end - seen.first);
+    }
+    return (widest + LH_REFERENCE_TILE - 1) / LH_REFERENCE_TILE * LH_REFERENCE_TILE;
+}
+
 typedef struct {
     const LhReferenceTask *tasks;
     uint32_t count;
@@ -224,23 +308,10 @@ run_task(void *data, unsigned thread, uint32_t index)
     work->run(&task);
 }
 
-static uint64_t
-pairs_that_fit(const LhAttention *a)
-{
-    return PAIRS_BYTES / (lh_reference_pairs(a) * sizeof(double));
-}
-
-/* No more than there are cores, where their pairs take more than PAIRS_BYTES. */
-static unsigned
-working_threads(const LhAttention *a, unsigned threads)
-{
-    return (unsigned)MIN(MAX(threads, 1), MAX(pairs_that_fit(a), lh_cores_count()));
-}
-
 static void
 run_tasks(Work work, unsigned threads)
 {
-    threads = MIN(threads, MAX(work.count, 1));
+    threads = MIN(MAX(threads, 1), MAX(work.count, 1));
     work.scratch = g_aligned_alloc(threads * work.scratch_numbers, sizeof(double), ALIGNMENT);
     lh_parallel(threads, work.count, run_task, &work);
     g_aligned_free(work.scratch);
@@ -248,17 +319,27 @@ run_tasks(Work work, unsigned threads)
 
 /* Under a causal mask the last queries have most to do: they come first. */
 static void
-run_queries(const LhReference *r, const LhReferenceTask *tasks, uint64_t count, unsigned threads)
+run_queries(const Common *c, const LhReferenceTask *tasks, uint64_t count, unsigned threads)
 {
-    const LhAttention *a = &r->attention;
-    const uint64_t row = tasks->pairs == NULL ? lh_reference_pairs(a) / 2 : 0;
+    const bool row = c->in.row && tasks->pairs == NULL;
 
     run_tasks((Work){ .tasks = tasks,
                       .count = (uint32_t)count,
                       .backwards = true,
                       .run = level_in_use()->queries,
-                      .scratch_numbers = lh_reference_scratch(r) + row },
-              working_threads(a, threads));
+                      .scratch_numbers = lh_reference_scratch(c->in.r->stride) +
+                                         (row ? row_bytes(c->in.widest) / sizeof(double) : 0) },
+              threads);
+}
+
+static void
+run_keys(const Common *c, const LhReferenceTask *tasks, uint64_t count, unsigned threads)
+{
+    run_tasks((Work){ .tasks = tasks,
+                      .count = (uint32_t)count,
+                      .run = level_in_use()->keys,
+                      .scratch_numbers = lh_reference_scratch(c->in.r->stride) },
+              threads);
 }
 
 /* Tasks of queries that see the keys of one task, where there are all. */
@@ -266,30 +347,6 @@ static uint64_t
 tasks_of_group(const LhAttention *a)
 {
     return a->heads / a->groups * lh_reference_tiles(a);
-}
-
-/* Those of its group that are among [from, to) of all tasks. */
-static void
-give_queries(LhReferenceTask *keys, const GArray *queries, uint64_t from, uint64_t to)
-{
-    const LhAttention *a = &keys->in->r->attention;
-    const uint64_t count = tasks_of_group(a);
-    const uint64_t first = (keys->sequence * a->groups + keys->head) * count;
-
-    from = MAX(from, first);
-    to = MIN(to, first + count);
-    keys->queries = task_at(queries, from);
-    keys->queries_count = to > from ? (uint32_t)(to - from) : 0;
-}
-
-static void
-run_keys(const LhReference *r, const LhReferenceTask *tasks, uint64_t count, unsigned threads)
-{
-    run_tasks((Work){ .tasks = tasks,
-                      .count = (uint32_t)count,
-                      .run = level_in_use()->keys,
-                      .scratch_numbers = lh_reference_scratch(r) },
-              MAX(threads, 1));
 }
 
 /* ---- sums of keys ---- */
@@ -346,14 +403,18 @@ lh_reference_queries(LhReference *r, const LhReferenceWork *work)
     common_init(&common, r);
     common.in.forward = work->forward;
     tasks = tasks_of(&common.in, r->attention.heads, work->queries);
+    common.in.widest = widest_of(tasks);
+    common.in.row =
+        MAX(work->threads, 1) * row_bytes(common.in.widest) <= room_of(&r->attention, work);
     if (tasks->len > 0)
-        run_queries(r, task_at(tasks, 0), tasks->len, work->threads);
+        run_queries(&common, task_at(tasks, 0), tasks->len, work->threads);
     common_clear(&common);
 }
 
 void
 lh_reference_keys(LhReference *r, const LhReferenceWork *work)
 {
+    const uint64_t in_group = tasks_of_group(&r->attention);
     g_autoptr(GArray) queries = NULL;
     g_autoptr(GArray) keys = NULL;
     Common common;
@@ -363,85 +424,113 @@ lh_reference_keys(LhReference *r, const LhReferenceWork *work)
     common_init(&common, r);
     queries = tasks_of(&common.in, r->attention.heads, NULL);
     keys = tasks_of(&common.in, r->attention.groups, work->keys);
-    for (guint i = 0; i < keys->len; i++)
-        give_queries(task_at(keys, i), queries, 0, queries->len);
+    for (guint i = 0; i < keys->len; i++) {
+        LhReferenceTask *task = task_at(keys, i);
+        const uint64_t group = task->sequence * r->attention.groups + task->head;
+
+        task->queries = task_at(queries, group * in_group);
+        task->queries_count = (uint32_t)in_group;
+    }
     begin_keys(r, work->keys);
-    run_keys(r, task_at(keys, 0), keys->len, work->threads);
+    if (keys->len > 0)
+        run_keys(&common, task_at(keys, 0), keys->len, work->threads);
     finish_keys(&common, work->keys);
     common_clear(&common);
 }
 
 /* ---- all rows ---- */
 
-/*
- * Tasks of queries of which the pairs are kept at once: so many that sums of keys, which are read
- * and written once for all of them, cost little beside, and threads have enough to do, if they do
- * not take more than PAIRS_BYTES.
- */
-static uint64_t
-wave_of(const LhAttention *a, unsigned threads)
-{
-    const unsigned working = working_threads(a, threads);
-    const uint64_t enough = MAX(a->head_dim / 16, 2 * working);
+/* Tasks of queries of which the pairs are kept at once. Fewer read and write the sums of keys too
+ * often, more do not stay in the cache (bench_check). */
+#define WAVE 4
 
-    return MIN(MAX(MIN(pairs_that_fit(a), enough), working),
-               a->batch * a->heads * lh_reference_tiles(a));
+/* 0: the room is too small for what the cores work on. */
+static uint64_t
+wave_of(uint64_t widest, uint64_t room_bytes, unsigned threads)
+{
+    const uint64_t fit = room_bytes / (2 * row_bytes(widest));
+    const uint64_t working = MIN(MAX(threads, 1), lh_cores_count());
+
+    return fit < working ? 0 : MIN(fit, MAX(WAVE, 2 * working));
 }
 
-uint64_t
-lh_reference_work_bytes(const LhAttention *a, unsigned threads)
+/* The tasks of keys that queries [from, to) see, which are of one group, with these queries. */
+static void
+add_seen(GArray *seen, const GArray *keys, const GArray *queries, uint64_t from, uint64_t to)
 {
-    return wave_of(a, threads) * lh_reference_pairs(a) * sizeof(double);
+    const LhAttention *a = &task_at(queries, from)->in->r->attention;
+    const uint64_t tiles = lh_reference_tiles(a), group = from / tasks_of_group(a);
+    uint64_t first = UINT64_MAX, end = 0;
+
+    for (uint64_t i = from; i < to; i++) {
+        const LhInterval interval = lh_reference_seen_by(task_at(queries, i));
+
+        first = MIN(first, interval.first);
+        end = MAX(end, interval.end);
+    }
+    for (uint64_t at = first; at < end; at += LH_REFERENCE_TILE) {
+        LhReferenceTask task = *task_at(keys, group * tiles + at / LH_REFERENCE_TILE);
+
+        task.queries = task_at(queries, from);
+        task.queries_count = (uint32_t)(to - from);
+        g_array_append_val(seen, task);
+    }
 }
 
 /* Wave by wave: queries, and what they give to the sums of keys. */
 static void
-run_waves(const LhReference *r, GArray *queries, GArray *keys, unsigned threads)
+run_waves(const Common *c, GArray *queries, const GArray *keys, uint64_t wave, unsigned threads)
 {
-    const LhAttention *a = &r->attention;
-    const uint64_t wave = wave_of(a, threads), pairs = lh_reference_pairs(&r->attention);
-    const uint64_t tiles = lh_reference_tiles(a), in_group = tasks_of_group(a);
-    double *kept = g_aligned_alloc(wave * pairs, sizeof(double), ALIGNMENT);
+    const uint64_t in_group = tasks_of_group(&c->in.r->attention);
+    const uint64_t pairs = 2 * row_bytes(c->in.widest) / sizeof(double);
+    g_autoptr(GArray) seen = g_array_new(FALSE, FALSE, sizeof(LhReferenceTask));
+    double *kept = g_aligned_alloc(MIN(wave, queries->len) * pairs, sizeof(double), ALIGNMENT);
 
     for (uint64_t from = 0, to; from < queries->len; from = to) {
-        const uint64_t first = from / in_group * tiles;
-        uint64_t end;
-
         to = MIN(from + wave, queries->len);
-        end = ((to - 1) / in_group + 1) * tiles;
         for (uint64_t i = from; i < to; i++)
             task_at(queries, i)->pairs = kept + (i - from) * pairs;
-        run_queries(r, task_at(queries, from), to - from, threads);
-        for (uint64_t i = first; i < end; i++)
-            give_queries(task_at(keys, i), queries, from, to);
-        run_keys(r, task_at(keys, first), end - first, threads);
+        run_queries(c, task_at(queries, from), to - from, threads);
+        g_array_set_size(seen, 0);
+        for (uint64_t at = from, next; at < to; at = next) {
+            next = MIN(to, (at / in_group + 1) * in_group);
+            add_seen(seen, keys, queries, at, next);
+        }
+        run_keys(c, task_at(seen, 0), seen->len, threads);
     }
     g_aligned_free(kept);
 }
 
-static void
-run_all(LhReference *r, unsigned threads)
+/* False: there is no room for that. */
+static bool
+run_all(LhReference *r, const LhReferenceWork *work)
 {
     g_autoptr(GArray) queries = NULL;
     g_autoptr(GArray) keys = NULL;
     Common common;
+    uint64_t wave;
 
     common_init(&common, r);
     queries = tasks_of(&common.in, r->attention.heads, NULL);
     keys = tasks_of(&common.in, r->attention.groups, NULL);
-    begin_keys(r, NULL);
-    run_waves(r, queries, keys, threads);
-    finish_keys(&common, NULL);
+    common.in.widest = widest_of(queries);
+    wave = wave_of(common.in.widest, room_of(&r->attention, work), work->threads);
+    if (wave > 0) {
+        begin_keys(r, NULL);
+        run_waves(&common, queries, keys, wave, work->threads);
+        finish_keys(&common, NULL);
+    }
     common_clear(&common);
+    return wave > 0;
 }
 
 void
 lh_reference_run(LhReference *r, const LhReferenceWork *work)
 {
-    if (work->queries == NULL && work->keys == NULL && !work->forward) {
-        run_all(r, work->threads);
+    const bool all = work->queries == NULL && work->keys == NULL && !work->forward;
+
+    if (all && run_all(r, work))
         return;
-    }
     lh_reference_queries(r, work);
     lh_reference_keys(r, work);
 }

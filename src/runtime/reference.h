@@ -49,6 +49,7 @@ typedef struct {
     const uint8_t *queries, *keys; /* which rows, by their index; NULL: all */
     bool forward;                  /* o and lse alone */
     unsigned threads;              /* that work on it; 0: one */
+    uint64_t room_bytes;           /* for numbers of pairs; 0: as lh_reference_work_bytes() says */
 } LhReferenceWork;
 
 /*
@@ -59,10 +60,11 @@ typedef struct {
 void lh_reference_queries(LhReference *reference, const LhReferenceWork *work);
 void lh_reference_keys(LhReference *reference, const LhReferenceWork *work);
 
-/* Both; all rows cost less, since pairs of queries and keys are computed once. */
+/* Both, to the bit. All rows cost less, since pairs of queries and keys are computed once. */
 void lh_reference_run(LhReference *reference, const LhReferenceWork *work);
 
-/* What the work takes beside the reference, at most. */
+/* What a reference takes, and what work on it takes beside, at most. They saturate. */
+uint64_t lh_reference_bytes(const LhAttention *attention);
 uint64_t lh_reference_work_bytes(const LhAttention *attention, unsigned threads);
 
 /* Linear attention: the d x d state before token @position, into @state. */

@@ -110,8 +110,8 @@ exponential(Vector x)
 typedef struct {
     double *c;
     const double *a, *b;
-    /* The columns of B that a block takes, row behind row: they stay in the cache. Of @packed
-     * products, there already, those of block behind block; then b is not used. */
+    /* The columns of B that a block takes, row behind row: they stay in the cache. @packed: b is
+     * not used, since the panels of all blocks are there already, one behind the other. */
     double *panel;
     bool packed;
     size_t c_stride, b_stride;
@@ -233,7 +233,8 @@ typedef struct {
     const double *q2, *dout2;
     double *q_lanes, *dout_lanes; /* packed; of q times the scale of logits */
     LhInterval sees[TILE];
-    double peak[TILE], share[TILE], delta[TILE]; /* share: e^(peak - lse) */
+    double peak[TILE], lse[TILE], delta[TILE];
+    double share[TILE]; /* e^(peak - lse) */
 } Queries;
 
 /* Up to TILE keys of the group. */
@@ -245,27 +246,14 @@ typedef struct {
     size_t count;
 } Keys;
 
-/* What a task's scratch is for; all but the last has the same place in every task. */
-typedef struct {
-    double *panel;
-    double *rows[6]; /* [TILE][stride] */
-    double *tiles[2];
-    double *row; /* of tiles: queries against all keys */
-} Scratch;
-
-static Scratch
-scratch_of(const LhReferenceTask *t)
+/* The next @count numbers of a task's scratch. */
+static double *
+take(double **scratch, size_t count)
 {
-    const size_t rows = (size_t)TILE * t->in->r->stride;
-    Scratch s = { .panel = t->scratch };
-    double *at = t->scratch + lh_reference_panel(t->in->r);
+    double *numbers = *scratch;
 
-    for (size_t i = 0; i < sizeof(s.rows) / sizeof(s.rows[0]); i++, at += rows)
-        s.rows[i] = at;
-    for (size_t i = 0; i < sizeof(s.tiles) / sizeof(s.tiles[0]); i++, at += TILE * TILE)
-        s.tiles[i] = at;
-    s.row = at;
-    return s;
+    *scratch += count;
+    return numbers;
 }
 
 static size_t
@@ -275,7 +263,7 @@ columns_of(const LhReferenceTask *t)
 }
 
 static Queries
-queries_of(const LhReferenceTask *t, const Scratch *s)
+queries_of(const LhReferenceTask *t, double **scratch)
 {
     const LhReferenceInputs *in = t->in;
     const LhReference *r = in->r;
@@ -284,18 +272,18 @@ queries_of(const LhReferenceTask *t, const Scratch *s)
     Queries w = { .task = t,
                   .stride = r->stride,
                   .columns = columns_of(t),
-                  .panel = s->panel,
+                  .panel = take(scratch, (size_t)LH_REFERENCE_PANEL * TILE),
                   .q = r->q + first * r->stride,
                   .dout = r->dout + first * r->stride,
                   .q2 = in->q2 + first,
                   .dout2 = in->dout2 + first,
-                  .q_lanes = s->rows[0],
-                  .dout_lanes = s->rows[1] };
+                  .q_lanes = take(scratch, TILE * r->stride),
+                  .dout_lanes = take(scratch, TILE * r->stride) };
 
     for (size_t i = 0; i < t->count; i++) {
         w.sees[i] = in->sees[t->at[i]];
         w.peak[i] = r->peak[first + t->at[i]];
-        w.share[i] = r->lse[first + t->at[i]];
+        w.lse[i] = r->lse[first + t->at[i]];
         w.delta[i] = r->delta[first + t->at[i]];
     }
     return w;
@@ -369,7 +357,7 @@ weigh_by_query(const Queries *w, double *sum, const double *tile, const double *
     product(&p, 1, TILE);
 }
 
-/* sum[key][..] += tile[key][query] times the rows of the queries, which are in a row. */
+/* sum[key][..] += tile[key][query] times the rows of the queries, which are consecutive. */
 static void
 weigh_by_key(const Queries *w, double *sum, const double *tile, const double *rows, size_t count)
 {
@@ -420,9 +408,9 @@ decay(const Queries *w, const Keys *keys, double *tile)
             tile[j * TILE + i] *= decay_of(w, i, keys->at[j]);
 }
 
-/* Logits; of linear attention, weights. */
+/* Logits; of linear attention, the weights that they would become. */
 static void
-find_logits(const Queries *w, const Keys *keys, double *tile)
+find_scores(const Queries *w, const Keys *keys, double *tile)
 {
     scores(w, tile, keys->k, keys->count, w->q_lanes, keys->next_k);
     if (w->task->in->decay != NULL)
@@ -438,12 +426,11 @@ typedef struct {
     double *o, *dq, *pk; /* [TILE][stride]: of p v without its share, ds k, p k */
 } Sums;
 
-/* From lse, which is in its place. */
 static void
 find_share(Queries *w)
 {
     for (size_t i = 0; i < w->columns; i += LANES)
-        store(w->share + i, exponential(load(w->peak + i) - load(w->share + i)));
+        store(w->share + i, exponential(load(w->peak + i) - load(w->lse + i)));
 }
 
 /* Turns logits into weights relative to the peak's: p without its share. @s may be NULL. */
@@ -471,7 +458,7 @@ find_weights(const Queries *w, const Keys *keys, double *tile, Sums *s)
     }
 }
 
-/* p, and ds from it; @s may be NULL. */
+/* p, and ds from it; of linear attention, the gradients of weights. @s may be NULL. */
 INLINE void
 find_gradients(const Queries *w, const Keys *keys, double *p, double *ds, Sums *s)
 {
@@ -515,13 +502,14 @@ walk_of(const LhReferenceTask *t, uint32_t group)
     const LhReference *r = in->r;
     const LhAttention *a = &r->attention;
     const uint64_t first = lh_reference_row(r, t->sequence, group, a->groups, 0);
+    const LhInterval seen = lh_reference_seen_by(t);
 
     return (Walk){ .k = r->k + first * r->stride,
                    .v = r->v + first * r->stride,
                    .k2 = in->k2 + first,
                    .v2 = in->v2 + first,
-                   .at = in->sees[t->at[0]].first / TILE * TILE,
-                   .end = in->sees[t->at[t->count - 1]].end,
+                   .at = seen.first,
+                   .end = seen.end,
                    .length = a->seq_length,
                    .stride = r->stride };
 }
@@ -605,7 +593,7 @@ finish_forward(Queries *w, Sums *s, size_t i)
     if (!soft)
         return;
     r->peak[row] = w->peak[i];
-    r->lse[row] = w->share[i] = w->peak[i] + log(s->sum[i]);
+    r->lse[row] = w->lse[i] = w->peak[i] + log(s->sum[i]);
     r->delta[row] = w->delta[i] = delta;
     r->delta_size2[row] = fmax(spread, in->dout2[row] * s->pv2[i] / r->attention.head_dim);
 }
@@ -630,32 +618,68 @@ finish_backward(const Queries *w, const Sums *s, size_t i)
                             lh_reference_norm2(s->pk + i * w->stride, w->stride);
 }
 
-static void
-forward(Queries *w, Sums *s, Walk walk, double *p)
+/* Where tiles of a task's queries are, with keys of which the first is at @key. */
+static double *
+tile_at(const LhReferenceTask *t, double *tiles, uint64_t key)
 {
-    const bool soft = w->task->in->decay == NULL;
-    Walk again = walk;
+    return tiles + (key - lh_reference_seen_by(t).first) * TILE;
+}
+
+/* Where p and ds of a task's queries are: rows of tiles, or one that is found again. */
+typedef struct {
+    double *p, *ds;
+    bool p_row, ds_row;
+} Tiles;
+
+static double *
+p_of(const Queries *w, const Tiles *tiles, const Keys *keys)
+{
+    return tiles->p_row ? tile_at(w->task, tiles->p, keys->at[0]) : tiles->p;
+}
+
+static double *
+ds_of(const Queries *w, const Tiles *tiles, const Keys *keys)
+{
+    return tiles->ds_row ? tile_at(w->task, tiles->ds, keys->at[0]) : tiles->ds;
+}
+
+static void
+find_peaks(Queries *w, Walk walk, const Tiles *tiles)
+{
     const Keys *keys;
 
+    for (size_t i = 0; i < TILE; i++)
+        w->peak[i] = -INFINITY;
     while ((keys = next_keys(&walk)) != NULL) {
-        double *tile = p + keys->at[0] * TILE;
+        double *p = p_of(w, tiles, keys);
 
-        find_logits(w, keys, tile);
-        for (size_t i = 0; soft && i < w->columns; i += LANES)
-            climb(w, i, tile, keys->count);
+        find_scores(w, keys, p);
+        for (size_t i = 0; w->task->in->decay == NULL && i < w->columns; i += LANES)
+            climb(w, i, p, keys->count);
     }
     for (size_t i = 0; i < w->columns; i++) {
         if (w->peak[i] == -INFINITY) /* a lane that sees nothing */
             w->peak[i] = 0;
     }
-    while ((keys = next_keys(&again)) != NULL) {
-        double *tile = p + keys->at[0] * TILE;
+}
 
+static void
+forward(Queries *w, Sums *s, Walk walk, const Tiles *tiles)
+{
+    const bool soft = w->task->in->decay == NULL;
+    const Keys *keys;
+
+    find_peaks(w, walk, tiles);
+    while ((keys = next_keys(&walk)) != NULL) {
+        double *p = p_of(w, tiles, keys);
+
+        if (!tiles->p_row)
+            find_scores(w, keys, p);
         if (soft)
-            find_weights(w, keys, tile, s);
+            find_weights(w, keys, p, s);
         else
             size_decayed(w, s, keys);
-        weigh_by_query(w, s->o, tile, keys->v, keys->count, keys->next_v);
+        weigh_by_query(w, s->o, p, keys->v, keys->count, keys->next_v);
     }
     for (size_t i = 0; i < w->task->count; i++)
         finish_forward(w, s, i);
@@ -663,46 +687,55 @@ forward(Queries *w, Sums *s, Walk walk, double *p)
         find_share(w);
 }
 
-/* @ds: a row of tiles, or if they are not @kept one. */
 static void
-backward(const Queries *w, Sums *s, Walk walk, double *p, double *ds, bool kept)
+backward(const Queries *w, Sums *s, Walk walk, const Tiles *tiles)
 {
     const bool soft = w->task->in->decay == NULL;
     const Keys *keys;
 
     while ((keys = next_keys(&walk)) != NULL) {
-        double *weights = p + keys->at[0] * TILE, *tile = kept ? ds + keys->at[0] * TILE : ds;
+        double *p = p_of(w, tiles, keys), *ds = ds_of(w, tiles, keys);
 
-        find_gradients(w, keys, weights, tile, s);
-        weigh_by_query(w, s->dq, tile, keys->k, keys->count, keys->next_v);
+        if (!tiles->p_row) {
+            find_scores(w, keys, p);
+            if (soft)
+                find_weights(w, keys, p, NULL);
+        }
+        find_gradients(w, keys, p, ds, s);
+        weigh_by_query(w, s->dq, ds, keys->k, keys->count, keys->next_v);
         if (soft)
-            weigh_by_query(w, s->pk, weights, keys->k, keys->count, NULL);
+            weigh_by_query(w, s->pk, p, keys->k, keys->count, NULL);
     }
     for (size_t i = 0; i < w->task->count; i++)
         finish_backward(w, s, i);
 }
 
 static void
-queries(const LhReferenceTask *t)
+do_queries(const LhReferenceTask *t)
 {
-    const LhReference *r = t->in->r;
-    const LhAttention *a = &r->attention;
-    const Scratch scratch = scratch_of(t);
+    const LhReferenceInputs *in = t->in;
+    const LhAttention *a = &in->r->attention;
+    const size_t rows = (size_t)TILE * in->r->stride;
     const Walk walk = walk_of(t, t->head / (a->heads / a->groups));
-    double *p = t->pairs != NULL ? t->pairs : scratch.row;
+    double *scratch = t->scratch;
     Queries w = queries_of(t, &scratch);
-    Sums s = { .o = scratch.rows[2], .dq = scratch.rows[3], .pk = scratch.rows[4] };
+    Sums s = { .o = take(&scratch, rows), .dq = take(&scratch, rows), .pk = take(&scratch, rows) };
+    Tiles tiles = { .p_row = t->pairs != NULL || in->row, .ds_row = t->pairs != NULL };
 
-    memset(s.o, 0, 3 * (size_t)TILE * r->stride * sizeof(double)); /* and those behind it */
-    for (size_t i = 0; i < TILE; i++)
-        w.peak[i] = -INFINITY;
+    if (t->pairs != NULL) {
+        tiles.p = t->pairs;
+        tiles.ds = t->pairs + TILE * in->widest;
+    } else {
+        tiles.ds = take(&scratch, TILE * TILE);
+        tiles.p = take(&scratch, TILE * TILE); /* the first of a row */
+    }
+    memset(s.o, 0, rows * sizeof(double));
+    memset(s.dq, 0, rows * sizeof(double));
+    memset(s.pk, 0, rows * sizeof(double));
     gather_lanes(&w);
-    forward(&w, &s, walk, p);
-    if (t->in->forward)
-        return;
-    backward(&w, &s, walk, p,
-             t->pairs != NULL ? t->pairs + lh_reference_pairs(a) / 2 : scratch.tiles[0],
-             t->pairs != NULL);
+    forward(&w, &s, walk, &tiles);
+    if (!in->forward)
+        backward(&w, &s, walk, &tiles);
 }
 
 /* ---- a tile of keys ---- */
@@ -776,78 +809,110 @@ size_decayed_key(const Queries *w, const Sizes *s, const Keys *keys, size_t j, u
 static bool
 are_seen(const LhReferenceTask *queries, const Keys *keys)
 {
-    const LhInterval *sees = queries->in->sees;
+    const LhInterval seen = lh_reference_seen_by(queries);
 
-    return sees[queries->at[0]].first <= keys->at[keys->count - 1] &&
-           sees[queries->at[queries->count - 1]].end > keys->at[0];
+    return seen.first <= keys->at[keys->count - 1] && seen.end > keys->at[0];
 }
 
-/* What the queries of @task give to the sums of the keys. Their pairs are there, or found again. */
+/* What a task of keys works on. */
+typedef struct {
+    Keys keys;
+    const uint64_t *rows; /* of the keys, in all tensors */
+    double *dk, *dv;      /* [TILE][stride] */
+    double *p, *ds;       /* of queries whose pairs are not kept */
+    double *scratch;
+} KeySums;
+
+/* What the queries of @task give to the sums. Their pairs are there, or found again. */
 static void
-take_queries(const LhReferenceTask *task, const Scratch *scratch, const Keys *keys,
-             const uint64_t *rows)
+take_queries(const LhReferenceTask *task, KeySums *sums)
 {
-    Queries w = queries_of(task, scratch);
+    const Keys *keys = &sums->keys;
+    const LhReferenceInputs *in = task->in;
+    double *scratch = sums->scratch, *p = sums->p, *ds = sums->ds;
+    Queries w = queries_of(task, &scratch);
     const Sizes s = sizes_of(&w);
-    double *p = scratch->tiles[0], *ds = scratch->tiles[1];
 
     if (task->pairs != NULL) {
-        p = task->pairs + keys->at[0] * TILE;
-        ds = p + lh_reference_pairs(&task->in->r->attention) / 2;
+        p = tile_at(task, task->pairs, keys->at[0]);
+        ds = p + TILE * in->widest;
     } else {
         gather_lanes(&w);
         find_share(&w);
-        find_logits(&w, keys, p);
-        if (task->in->decay == NULL)
+        find_scores(&w, keys, p);
+        if (in->decay == NULL)
             find_weights(&w, keys, p, NULL);
         find_gradients(&w, keys, p, ds, NULL);
     }
     for (size_t j = 0; j < keys->count; j++) {
-        if (task->in->decay == NULL)
-            size_key(&w, &s, p + j * TILE, ds + j * TILE, rows[j]);
+        if (in->decay == NULL)
+            size_key(&w, &s, p + j * TILE, ds + j * TILE, sums->rows[j]);
         else
-            size_decayed_key(&w, &s, keys, j, rows[j]);
+            size_decayed_key(&w, &s, keys, j, sums->rows[j]);
     }
-    weigh_by_key(&w, scratch->rows[4], p, w.dout, keys->count);
-    weigh_by_key(&w, scratch->rows[5], ds, w.q, keys->count);
+    weigh_by_key(&w, sums->dv, p, w.dout, keys->count);
+    weigh_by_key(&w, sums->dk, ds, w.q, keys->count);
+}
+
+/* Rows of the task's keys, out of or into a tensor. */
+static void
+move_rows(const KeySums *sums, size_t stride, double *tensor, double *rows, bool out)
+{
+    for (size_t j = 0; j < sums->keys.count; j++) {
+        double *of_tensor = tensor + sums->rows[j] * stride, *row = rows + j * stride;
+
+        memcpy(out ? row : of_tensor, out ? of_tensor : row, stride * sizeof(double));
+    }
+}
+
+/* Scratch of @count rows is 0 behind those of the keys: products take whole blocks. */
+static double *
+take_rows(const LhReferenceTask *t, double **scratch)
+{
+    const size_t rows = (size_t)TILE * t->in->r->stride;
+    double *numbers = take(scratch, rows);
+
+    memset(numbers, 0, rows * sizeof(double));
+    return numbers;
 }
 
 static void
-keys(const LhReferenceTask *t)
+do_keys(const LhReferenceTask *t)
 {
     const LhReferenceInputs *in = t->in;
     const LhReference *r = in->r;
-    const Scratch scratch = scratch_of(t);
-    const size_t stride = r->stride, row_bytes = stride * sizeof(double);
-    double *k = scratch.rows[2], *v = scratch.rows[3], *dv = scratch.rows[4], *dk = scratch.rows[5];
-    Keys keys = { .k = k, .v = v, .count = t->count };
     uint64_t rows[TILE];
+    double *scratch = t->scratch, *k = take_rows(t, &scratch), *v = take_rows(t, &scratch);
+    KeySums s = { .keys = { .k = k, .v = v, .count = t->count },
+                  .rows = rows,
+                  .dk = take_rows(t, &scratch),
+                  .dv = take_rows(t, &scratch),
+                  .p = take(&scratch, TILE * TILE),
+                  .ds = take(&scratch, TILE * TILE),
+                  .scratch = scratch };
 
-    memset(k, 0, 4 * TILE * row_bytes); /* and those behind it */
     for (size_t j = 0; j < t->count; j++) {
         rows[j] = lh_reference_row(r, t->sequence, t->head, r->attention.groups, t->at[j]);
-        keys.at[j] = t->at[j];
-        keys.k2[j] = in->k2[rows[j]];
-        keys.v2[j] = in->v2[rows[j]];
-        memcpy(k + j * stride, r->k + rows[j] * stride, row_bytes);
-        memcpy(v + j * stride, r->v + rows[j] * stride, row_bytes);
-        memcpy(dk + j * stride, r->dk + rows[j] * stride, row_bytes);
-        memcpy(dv + j * stride, r->dv + rows[j] * stride, row_bytes);
+        s.keys.at[j] = t->at[j];
+        s.keys.k2[j] = in->k2[rows[j]];
+        s.keys.v2[j] = in->v2[rows[j]];
     }
+    move_rows(&s, r->stride, r->k, k, true);
+    move_rows(&s, r->stride, r->v, v, true);
+    move_rows(&s, r->stride, r->dk, s.dk, true);
+    move_rows(&s, r->stride, r->dv, s.dv, true);
     for (uint32_t i = 0; i < t->queries_count; i++) {
-        if (are_seen(&t->queries[i], &keys))
-            take_queries(&t->queries[i], &scratch, &keys, rows);
+        if (are_seen(&t->queries[i], &s.keys))
+            take_queries(&t->queries[i], &s);
     }
-    for (size_t j = 0; j < t->count; j++) {
-        memcpy(r->dk + rows[j] * stride, dk + j * stride, row_bytes);
-        memcpy(r->dv + rows[j] * stride, dv + j * stride, row_bytes);
-    }
+    move_rows(&s, r->stride, r->dk, s.dk, false);
+    move_rows(&s, r->stride, r->dv, s.dv, false);
 }
 
 extern const LhReferenceLevel JOIN(level, LH_LEVEL);
 
 const LhReferenceLevel JOIN(level, LH_LEVEL) = {
     .name = LEVEL_NAME(LH_LEVEL),
-    .queries = queries,
-    .keys = keys,
+    .queries = do_queries,
+    .keys = do_keys,
 };

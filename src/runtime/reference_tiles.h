@@ -21,7 +21,9 @@ typedef struct {
     const double *q2, *dout2; /* squared norms of rows */
     const double *k2, *v2;    /* likewise */
     double scale;
-    bool forward; /* only o and lse are wanted */
+    bool forward;    /* only o and lse are wanted */
+    uint64_t widest; /* keys that queries of a task may see at most, in whole tiles */
+    bool row;        /* logits of a task that keeps no pairs stay; or else are found again */
 } LhReferenceInputs;
 
 /*
@@ -34,9 +36,9 @@ typedef struct LhReferenceTask {
     uint32_t head; /* of queries, or of keys */
     uint32_t count;
     uint64_t at[LH_REFERENCE_TILE];
-    double *scratch; /* lh_reference_scratch() numbers, aligned to 64 bytes */
-    /* Of queries: lh_reference_pairs() numbers, where p and ds of all their pairs stay; NULL: they
-     * do not, and half as many are behind the scratch. */
+    /* lh_reference_scratch() numbers, and a row of tiles if that is to stay; aligned to 64 bytes */
+    double *scratch;
+    /* Of queries: two rows of tiles, where p and ds of all their pairs stay; or NULL. */
     double *pairs;
     /* Of keys: queries of their group, whole tiles. Sums are added to the reference's rows. */
     const struct LhReferenceTask *queries;
@@ -49,19 +51,11 @@ typedef struct {
     void (*keys)(const LhReferenceTask *task);
 } LhReferenceLevel;
 
-/* Of a task's scratch, what products begin with: columns of one of their factors. */
+/* Numbers, where rows of tensors have @stride of them. */
 static inline uint64_t
-lh_reference_panel(const LhReference *r)
+lh_reference_scratch(uint32_t stride)
 {
-    return (uint64_t)LH_REFERENCE_PANEL *
-           (r->stride > LH_REFERENCE_TILE ? r->stride : LH_REFERENCE_TILE);
-}
-
-static inline uint64_t
-lh_reference_scratch(const LhReference *r)
-{
-    return lh_reference_panel(r) +
-           LH_REFERENCE_TILE * (2 * LH_REFERENCE_TILE + 6 * (uint64_t)r->stride);
+    return LH_REFERENCE_TILE * (LH_REFERENCE_PANEL + 2 * LH_REFERENCE_TILE + 6 * (uint64_t)stride);
 }
 
 static inline uint64_t
@@ -70,11 +64,20 @@ lh_reference_tiles(const LhAttention *a)
     return (a->seq_length + LH_REFERENCE_TILE - 1) / LH_REFERENCE_TILE;
 }
 
-/* p, and behind it ds, of a tile of queries and all keys: [2][tiles of keys][key][query]. */
-static inline uint64_t
-lh_reference_pairs(const LhAttention *a)
+/* The keys that queries may see, from the first of a tile on: @first and @last are of the first and
+ * the last query. */
+static inline LhInterval
+lh_reference_seen(LhInterval first, LhInterval last)
 {
-    return 2 * lh_reference_tiles(a) * LH_REFERENCE_TILE * LH_REFERENCE_TILE;
+    return (LhInterval){ first.first / LH_REFERENCE_TILE * LH_REFERENCE_TILE, last.end };
+}
+
+static inline LhInterval
+lh_reference_seen_by(const LhReferenceTask *queries)
+{
+    const LhInterval *sees = queries->in->sees;
+
+    return lh_reference_seen(sees[queries->at[0]], sees[queries->at[queries->count - 1]]);
 }
 
 /* The squared norm of a row. */
