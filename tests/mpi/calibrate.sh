@@ -37,7 +37,6 @@ import json
 import os
 import pathlib
 import re
-import statistics
 import sys
 
 import jsonschema
@@ -76,32 +75,29 @@ errors = [c["predicted_s"] / c["measured_s"] - 1 for c in checks]
 assert [(kind, int(m)) for kind, m, _ in printed] == [(c["op"], c["ranks"]) for c in checks], out
 assert all(abs(float(error) - 100 * wanted) < 0.06 for (_, _, error), wanted in zip(printed, errors)), (printed, errors)
 
-# All-gathers of all ranks, where a rank has several on other hosts: how much longer they take than is predicted
-# without it is what each further message costs.
+# Ranks of a machine share its cores, whatever its hosts are called.
+assert profile.get("machine_ranks", ranks) == ranks, profile
+hosts = re.search(r"hosts?: ([^;]*);", cluster["description"])[1].split(", ")
+assert nodes == 1 or hosts == [f"host{n}" for n in range(nodes)], cluster["description"]
+
+# All-gathers of all ranks, where a rank has several on other hosts: what further messages cost comes of them. What is
+# printed is in the file.
 fans = [row for row in profile["messages"] if row["flows"] == "fan"]
-away = ranks - per_node
-assert [row["bytes"] for row in fans] == ([32 << 10, 128 << 10, 512 << 10] if away > 1 else []), fans
+assert [row["bytes"] for row in fans] == ([32 << 10, 128 << 10, 512 << 10] if nodes > 1 else []), fans
 assert all(row["measured_s"] > 0 and row["fitted_s"] > 0 for row in fans), fans
-found_s = 0
-if overhead := cluster["node"].get("nics", {}).get("overhead"):
-    number, unit = overhead.split()
-    found_s = float(number) * {"ps": 1e-12, "ns": 1e-9, "us": 1e-6, "ms": 1e-3}[unit]
-if fans:
-    longer_s = statistics.median(row["measured_s"] - row["fitted_s"] for row in fans) / (away - 1) + found_s
-    assert abs(max(longer_s, 0) - found_s) <= 1e-3 * found_s + 1e-8, (fans, found_s)
-else:
-    assert found_s == 0, cluster
+overhead = re.search(r"^adapter, each further message +(.*)$", out, re.MULTILINE)
+assert (overhead[1] if overhead else None) == cluster["node"].get("nics", {}).get("overhead"), (out, cluster)
 END
 
 # judge RANKS COMMAND...: what calibrate finds, with the program started by COMMAND, and validate takes.
 judge() {
-    mpirun -n "$1" "${@:2}" calibrate --backend mpi --quick --repeat 1 -o profile.json --topology cluster.json \
-        > out 2> err || {
+    timeout -k 5 200 mpirun -n "$1" "${@:2}" calibrate --backend mpi --quick --repeat 1 -o profile.json \
+        --topology cluster.json > out 2> err || {
         cat err
         exit 1
     }
-    mpirun -n "$1" "${@:2}" validate --backend mpi --profile profile.json --cluster cluster.json --schedule ring \
-        --schedule lasp2 --attention linear --seq-length 48 --num-attention-heads "$1" --kv-channels 64 --repeat 1 \
+    timeout -k 5 200 mpirun -n "$1" "${@:2}" validate --backend mpi --profile profile.json --cluster cluster.json \
+        --schedule ring --schedule lasp2 --attention linear --seq-length 48 --num-attention-heads "$1" --kv-channels 64 --repeat 1 \
         -o validation.json --report report.md > /dev/null 2> err
     [ $? -le 1 ] || {
         cat err
@@ -112,10 +108,13 @@ judge() {
 }
 judge 3 "$program"
 
-# Two hosts by their names, which processes of one machine can have where they may make namespaces.
-cat > on_hosts << 'END'
+# Two hosts by their names, which processes of one machine can have where they may make namespaces. A user other than
+# root stays who he is: Open MPI's processes do not talk to those of another.
+ways=(--uts)
+[ "$(id -u)" -eq 0 ] || ways+=(--map-current-user --keep-caps)
+cat > on_hosts << END
 #!/bin/bash
-exec unshare --map-root-user --uts sh -c 'hostname "host$((OMPI_COMM_WORLD_RANK / 2))" && exec "$@"' sh "$@"
+exec unshare ${ways[*]} sh -c 'hostname "host\$((OMPI_COMM_WORLD_RANK / 2))" && exec "\$@"' sh "\$@"
 END
 chmod +x on_hosts
 if OMPI_COMM_WORLD_RANK=0 ./on_hosts true 2> err; then

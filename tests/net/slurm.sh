@@ -120,6 +120,7 @@ status=$?
 # 1 is the program's judgement of predictions, on a machine that others use.
 [ $status -le 1 ] || fail "validate.sbatch: status $status: $(cat validate.*)"
 echo "validate.sbatch over 4 hosts: $((SECONDS - started)) s"
+[ $((SECONDS - started)) -lt 300 ] || fail 'validate.sbatch has taken five minutes'
 grep '^==' validate.out
 for file in doctor.node{0,1,2,3}.json profile.json cluster.json validation.json report.md; do
     [ -s "files/$file" ] || fail "validate.sbatch has not written $file"
@@ -163,23 +164,31 @@ done
 
 # ---- the program's own way to meet ----
 
+# by_hand PROGRAM FILE OPTIONS...: a process on each host, with torchrun's environment.
+by_hand() {
+    local rank
+    for rank in 0 1 2 3; do
+        "$cluster" on $rank env RANK=$rank LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 WORLD_SIZE=4 MASTER_ADDR=node0 MASTER_PORT=29500 \
+            "$1" "${@:3}" -o "$folder/$2" 2> "$2.$rank.err" &
+        pids[rank]=$!
+    done
+    for rank in 0 1 2 3; do
+        wait ${pids[rank]} || fail "torchrun's environment, $2, rank $rank: $(cat "$2.$rank.err")"
+    done
+}
+by_hand "$program" tcp.json run --backend tcp ${shape/ranks 8/ranks 4}
+[ "$(digest shared.json)" = "$(digest tcp.json)" ] || fail 'torchrun and shared memory: other results'
+
 if [ -n "$standin" ]; then
     gpus='run --backend nccl --schedule ring --ranks 4 --num-attention-heads 4 --kv-channels 32 --seq-length 64'
     STANDIN_DEVICES=4 "$standin" $gpus --format json > threads.json || fail 'in one process'
     job gpus --nodes 4 --ntasks-per-node 1 --wrap \
         "srun --mpi=none $standin $gpus --bootstrap slurm -o $folder/gpus.json" || fail "slurm: $(cat gpus.*)"
     [ "$(digest threads.json)" = "$(digest gpus.json)" ] || fail 'bootstrap slurm: other results'
-    for rank in 0 1 2 3; do
-        "$cluster" on $rank env RANK=$rank LOCAL_RANK=0 WORLD_SIZE=4 MASTER_ADDR=node0 MASTER_PORT=29500 \
-            "$standin" $gpus --bootstrap torchrun -o "$folder/hand.json" 2> hand.$rank.err &
-        pids[rank]=$!
-    done
-    for rank in 0 1 2 3; do
-        wait ${pids[rank]} || fail "torchrun's environment, rank $rank: $(cat hand.$rank.err)"
-    done
+    by_hand "$standin" hand.json $gpus --bootstrap torchrun
     [ "$(digest threads.json)" = "$(digest hand.json)" ] || fail 'bootstrap torchrun: other results'
 else
-    echo 'skipped: --bootstrap slurm and torchrun, without the stand-in for CUDA'
+    echo 'skipped: run --backend nccl, without the stand-in for CUDA'
 fi
 exit $failed
 END
