@@ -204,12 +204,14 @@ check_bits(const LhReference *found, const LhReference *want, bool keys, const u
 
 /* Every third row, as in another process's tiles: others tell it what it does not compute. */
 static void
-check_some_rows(const LhReference *all)
+check_some_rows(const LhReference *all, uint64_t room_bytes)
 {
     const uint64_t q = lh_reference_q_rows(&all->attention);
     const uint64_t k = lh_reference_k_rows(&all->attention);
     g_autofree uint8_t *queries = g_new0(uint8_t, q), *keys = g_new0(uint8_t, k);
-    const LhReferenceWork work = { .queries = queries, .keys = keys, .threads = 2 };
+    const LhReferenceWork work = {
+        .queries = queries, .keys = keys, .threads = 2, .room_bytes = room_bytes
+    };
     LhReference some;
 
     for (uint64_t row = 0; row < q; row++)
@@ -228,6 +230,22 @@ check_some_rows(const LhReference *all)
     lh_reference_keys(&some, &work);
     check_bits(&some, all, true, keys);
     lh_reference_clear(&some);
+}
+
+/* The forward pass alone: dq is not of it. */
+static void
+check_forward(const LhReference *all, uint64_t room_bytes)
+{
+    const uint64_t q = lh_reference_q_rows(&all->attention);
+    LhReference forward;
+
+    copy_inputs(&forward, all);
+    lh_reference_run(&forward, &(LhReferenceWork){ .forward = true, .room_bytes = room_bytes });
+    memcpy(forward.dq, all->dq, q * all->stride * sizeof(double));
+    memcpy(forward.dq_size2, all->dq_size2, q * sizeof(double));
+    memcpy(forward.dq_delta2, all->dq_delta2, q * sizeof(double));
+    check_bits(&forward, all, false, NULL);
+    lh_reference_clear(&forward);
 }
 
 /* With room for no pairs, for those of a few tiles, and for all; twice each. */
@@ -258,7 +276,10 @@ START_TEST(reference_is_the_same_however_it_is_computed)
         if (!lh_cpu_set(lh_cpu_levels[level]))
             continue;
         n = numerics_of(&cases[_i]);
-        check_some_rows(&n->reference);
+        check_some_rows(&n->reference, 0);
+        check_some_rows(&n->reference, 1);
+        check_forward(&n->reference, 0);
+        check_forward(&n->reference, 1);
         check_all_rows(&n->reference, 1);
         check_all_rows(&n->reference, 5);
     }

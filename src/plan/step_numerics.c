@@ -98,6 +98,7 @@ lh_step_numerics_bytes(const LhProgram *program, unsigned threads)
     const LhAttention attention = { .batch = (uint32_t)shape.sequences,
                                     .seq_length = shape.tokens,
                                     .heads = (uint32_t)shape.heads,
+                                    .groups = (uint32_t)shape.heads, /* at most */
                                     .head_dim = (uint32_t)shape.head_dim };
     uint64_t bytes;
 

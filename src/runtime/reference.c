@@ -77,8 +77,8 @@ lh_reference_work_bytes(const LhAttention *a, unsigned threads)
 {
     const LhReferenceWork work = { .threads = MAX(threads, 1) };
     const uint64_t tiles = lh_reference_tiles(a);
-    const uint64_t pairs =
-        times(times(times(a->batch, a->heads), tiles), 2 * row_bytes(tiles * LH_REFERENCE_TILE));
+    const uint64_t pairs = times(times(times(a->batch, a->heads), tiles),
+                                 times(2, row_bytes(tiles * LH_REFERENCE_TILE)));
     const uint64_t scratch = lh_reference_scratch(stride_of(a)) * sizeof(double);
     const uint64_t rows = rows_of(a, (uint64_t)a->heads + a->groups);
 
@@ -275,6 +275,15 @@ task_at(const GArray *tasks, uint64_t index)
     return &g_array_index(tasks, LhReferenceTask, index);
 }
 
+/* Threads that work on @tasks at once. */
+static unsigned
+working(const LhReferenceWork *work, const GArray *tasks)
+{
+    const unsigned threads = MIN(MAX(work->threads, 1), lh_cores_count());
+
+    return MIN(threads, MAX(tasks->len, 1));
+}
+
 /* Keys that the queries of one of @tasks may see at most, in whole tiles. */
 static uint64_t
 widest_of(const GArray *tasks)
@@ -398,16 +407,18 @@ void
 lh_reference_queries(LhReference *r, const LhReferenceWork *work)
 {
     g_autoptr(GArray) tasks = NULL;
+    uint64_t rows_bytes;
     Common common;
 
     common_init(&common, r);
     common.in.forward = work->forward;
     tasks = tasks_of(&common.in, r->attention.heads, work->queries);
     common.in.widest = widest_of(tasks);
-    common.in.row =
-        MAX(work->threads, 1) * row_bytes(common.in.widest) <= room_of(&r->attention, work);
+    rows_bytes = times(working(work, tasks), row_bytes(common.in.widest));
+    common.in.row = rows_bytes <= room_of(&r->attention, work);
     if (tasks->len > 0)
-        run_queries(&common, task_at(tasks, 0), tasks->len, work->threads);
+        run_queries(&common, task_at(tasks, 0), tasks->len,
+                    common.in.row ? working(work, tasks) : work->threads);
     common_clear(&common);
 }
 
@@ -444,14 +455,13 @@ lh_reference_keys(LhReference *r, const LhReferenceWork *work)
  * often, more do not stay in the cache (bench_check). */
 #define WAVE 4
 
-/* 0: the room is too small for what the cores work on. */
+/* A multiple of the threads that work at once; 0: the room is too small for these. */
 static uint64_t
 wave_of(uint64_t widest, uint64_t room_bytes, unsigned threads)
 {
-    const uint64_t fit = room_bytes / (2 * row_bytes(widest));
-    const uint64_t working = MIN(MAX(threads, 1), lh_cores_count());
+    const uint64_t fit = room_bytes / times(2, row_bytes(widest));
 
-    return fit < working ? 0 : MIN(fit, MAX(WAVE, 2 * working));
+    return MIN(fit / threads * threads, MAX(WAVE / threads, 2) * threads);
 }
 
 /* The tasks of keys that queries [from, to) see, which are of one group, with these queries. */
@@ -514,7 +524,7 @@ run_all(LhReference *r, const LhReferenceWork *work)
     queries = tasks_of(&common.in, r->attention.heads, NULL);
     keys = tasks_of(&common.in, r->attention.groups, NULL);
     common.in.widest = widest_of(queries);
-    wave = wave_of(common.in.widest, room_of(&r->attention, work), work->threads);
+    wave = wave_of(common.in.widest, room_of(&r->attention, work), working(work, queries));
     if (wave > 0) {
         begin_keys(r, NULL);
         run_waves(&common, queries, keys, wave, work->threads);

@@ -643,6 +643,7 @@ ds_of(const Queries *w, const Tiles *tiles, const Keys *keys)
     return tiles->ds_row ? tile_at(w->task, tiles->ds, keys->at[0]) : tiles->ds;
 }
 
+/* And the scores, if they stay. Linear attention has no peaks. */
 static void
 find_peaks(Queries *w, Walk walk, const Tiles *tiles)
 {
@@ -650,11 +651,11 @@ find_peaks(Queries *w, Walk walk, const Tiles *tiles)
 
     for (size_t i = 0; i < TILE; i++)
         w->peak[i] = -INFINITY;
-    while ((keys = next_keys(&walk)) != NULL) {
+    while (w->task->in->decay == NULL && (keys = next_keys(&walk)) != NULL) {
         double *p = p_of(w, tiles, keys);
 
         find_scores(w, keys, p);
-        for (size_t i = 0; w->task->in->decay == NULL && i < w->columns; i += LANES)
+        for (size_t i = 0; i < w->columns; i += LANES)
             climb(w, i, p, keys->count);
     }
     for (size_t i = 0; i < w->columns; i++) {
@@ -673,7 +674,7 @@ forward(Queries *w, Sums *s, Walk walk, const Tiles *tiles)
     while ((keys = next_keys(&walk)) != NULL) {
         double *p = p_of(w, tiles, keys);
 
-        if (!tiles->p_row)
+        if (!tiles->p_row || !soft)
             find_scores(w, keys, p);
         if (soft)
             find_weights(w, keys, p, s);
@@ -696,10 +697,9 @@ backward(const Queries *w, Sums *s, Walk walk, const Tiles *tiles)
     while ((keys = next_keys(&walk)) != NULL) {
         double *p = p_of(w, tiles, keys), *ds = ds_of(w, tiles, keys);
 
-        if (!tiles->p_row) {
+        if (!tiles->p_row && soft) {
             find_scores(w, keys, p);
-            if (soft)
-                find_weights(w, keys, p, NULL);
+            find_weights(w, keys, p, NULL);
         }
         find_gradients(w, keys, p, ds, s);
         weigh_by_query(w, s->dq, ds, keys->k, keys->count, keys->next_v);
