@@ -72,28 +72,46 @@ backward_row(const Row *row, double scale)
     }
 }
 
+/* Rows of the query, and squared norms. */
+typedef struct {
+    const double *dout, *o, *dq;
+    double q2, dout2;
+} Query;
+
+static Query
+query_of(const Row *row)
+{
+    const LhReference *r = row->r;
+    const uint64_t at = row->row * r->stride;
+    const uint32_t d = r->attention.head_dim;
+
+    return (Query){ .dout = r->dout + at,
+                    .o = r->o + at,
+                    .dq = r->dq + at,
+                    .q2 = dot(r->q + at, r->q + at, d),
+                    .dout2 = dot(r->dout + at, r->dout + at, d) };
+}
+
 /* How large the terms of the row's results are (LhReference). */
 static void
 size_row(const Row *row, double scale)
 {
     LhReference *r = row->r;
     const uint32_t d = r->attention.head_dim;
-    const double *q = r->q + row->row * r->stride, *dout = r->dout + row->row * r->stride;
-    const double *o = r->o + row->row * r->stride, *dq = r->dq + row->row * r->stride;
-    const double q2 = dot(q, q, d), dout2 = dot(dout, dout, d);
+    const Query q = query_of(row);
     g_autofree double *pk = g_new0(double, d);
     double pv2 = 0, ek2 = 0, delta = 0, spread = 0, delta2;
 
     for (uint32_t i = 0; i < d; i++) {
-        delta += dout[i] * o[i];
-        spread += dout[i] * dout[i] * o[i] * o[i];
+        delta += q.dout[i] * q.o[i];
+        spread += q.dout[i] * q.dout[i] * q.o[i] * q.o[i];
     }
     for (uint64_t j = 0; j < row->count; j++) {
         const double *v = r->v + (row->first + j) * r->stride;
 
         pv2 += row->p[j] * row->p[j] * dot(v, v, d);
     }
-    delta2 = fmax(spread, dout2 * pv2 / d);
+    delta2 = fmax(spread, q.dout2 * pv2 / d);
     for (uint64_t j = 0; j < row->count; j++) {
         const uint64_t key = row->first + j;
         const double *k = r->k + key * r->stride;
@@ -103,14 +121,14 @@ size_row(const Row *row, double scale)
         for (uint32_t i = 0; i < d; i++)
             pk[i] += row->p[j] * k[i];
         ek2 += e2 * dot(k, k, d);
-        r->dk_size2[key] += e2 * q2;
-        r->dv_size2[key] += p2 * dout2;
-        r->dk_delta2[key] += scale * scale * p2 * delta2 * q2;
+        r->dk_size2[key] += e2 * q.q2;
+        r->dv_size2[key] += p2 * q.dout2;
+        r->dk_delta2[key] += scale * scale * p2 * delta2 * q.q2;
     }
     r->delta[row->row] = delta;
     r->delta_size2[row->row] = delta2;
-    r->o_size2[row->row] = fmax(dot(o, o, d), pv2);
-    r->dq_size2[row->row] = fmax(dot(dq, dq, d), ek2);
+    r->o_size2[row->row] = fmax(dot(q.o, q.o, d), pv2);
+    r->dq_size2[row->row] = fmax(dot(q.dq, q.dq, d), ek2);
     r->dq_delta2[row->row] = scale * scale * delta2 * dot(pk, pk, d);
 }
 
@@ -143,24 +161,22 @@ size_linear_row(const Row *row, double decay)
 {
     LhReference *r = row->r;
     const uint32_t d = r->attention.head_dim;
-    const double *q = r->q + row->row * r->stride, *dout = r->dout + row->row * r->stride;
-    const double *o = r->o + row->row * r->stride, *dq = r->dq + row->row * r->stride;
-    const double q2 = dot(q, q, d), dout2 = dot(dout, dout, d);
+    const Query q = query_of(row);
     double weight = 1, o2 = 0, dq2 = 0;
 
     for (uint64_t j = row->count; j-- > 0; weight *= decay) {
         const uint64_t key = row->first + j;
         const double *k = r->k + key * r->stride, *v = r->v + key * r->stride;
         const double k2 = dot(k, k, d), v2 = dot(v, v, d);
-        const double p2 = weight * weight * q2 * k2 / d, e2 = weight * weight * dout2 * v2 / d;
+        const double p2 = weight * weight * q.q2 * k2 / d, e2 = weight * weight * q.dout2 * v2 / d;
 
         o2 += p2 * v2;
         dq2 += e2 * k2;
-        r->dk_size2[key] += e2 * q2;
-        r->dv_size2[key] += p2 * dout2;
+        r->dk_size2[key] += e2 * q.q2;
+        r->dv_size2[key] += p2 * q.dout2;
     }
-    r->o_size2[row->row] = fmax(dot(o, o, d), o2);
-    r->dq_size2[row->row] = fmax(dot(dq, dq, d), dq2);
+    r->o_size2[row->row] = fmax(dot(q.o, q.o, d), o2);
+    r->dq_size2[row->row] = fmax(dot(q.dq, q.dq, d), dq2);
 }
 
 static void

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/room.h"
+#include "base/saturate.h"
 #include "plan/step_numerics.h"
 #include "runtime/numerics.h"
 
@@ -12,27 +13,13 @@
 #define STACK_BYTES (UINT64_C(8) << 20) /* where ulimit -s does not say */
 
 static uint64_t
-plus(uint64_t a, uint64_t b)
-{
-    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
-static uint64_t
-times(uint64_t a, uint64_t b)
-{
-    uint64_t product;
-
-    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
-}
-
-static uint64_t
 reference_bytes(const LhProgram *program, unsigned threads)
 {
     const LhAttention *a = &program->params.attention;
 
     return lh_step_params(program) != NULL
                ? lh_step_numerics_bytes(program, threads)
-               : plus(lh_reference_bytes(a), lh_reference_work_bytes(a, threads));
+               : lh_plus(lh_reference_bytes(a), lh_reference_work_bytes(a, threads));
 }
 
 static uint64_t
@@ -44,7 +31,7 @@ output_bytes(const LhProgram *program)
         const LhSlot *slot = &program->slots[i];
 
         if (lh_slot_is_result(slot))
-            bytes = plus(bytes, times(slot->parts, slot->part_bytes));
+            bytes = lh_plus(bytes, lh_times(slot->parts, slot->part_bytes));
     }
     return bytes;
 }
@@ -76,14 +63,15 @@ lh_run_need(const LhProgram *program, const LhVerdict *verdict, const LhBackend 
     uint64_t sum = 0, largest = 0;
 
     for (uint32_t r = 0; r < verdict->ranks; r++) {
-        sum = plus(sum, verdict->peak_bytes[r]);
+        sum = lh_plus(sum, verdict->peak_bytes[r]);
         largest = MAX(largest, verdict->peak_bytes[r]);
     }
     return (LhRunNeed){
         .ranks_bytes = alone ? sum : largest,
-        .results_bytes = times(times(output_bytes(program), verdict->ranks), COPIES_OF_RESULTS),
+        .results_bytes =
+            lh_times(lh_times(output_bytes(program), verdict->ranks), COPIES_OF_RESULTS),
         .reference_bytes = reference_bytes(program, reference_threads(program, ranks)),
-        .stacks_bytes = times(times(ranks, program->streams_count + 1), stack_bytes()),
+        .stacks_bytes = lh_times(lh_times(ranks, program->streams_count + 1), stack_bytes()),
     };
 }
 
@@ -91,8 +79,8 @@ lh_run_need(const LhProgram *program, const LhVerdict *verdict, const LhBackend 
 static bool
 fits(const LhRunNeed *need, uint64_t stacks_bytes, const LhRoom *room, GError **error)
 {
-    const uint64_t bytes = plus(plus(need->ranks_bytes, need->results_bytes),
-                                plus(need->reference_bytes, stacks_bytes));
+    const uint64_t bytes = lh_plus(lh_plus(need->ranks_bytes, need->results_bytes),
+                                   lh_plus(need->reference_bytes, stacks_bytes));
     g_autofree char *all = lh_format_bytes(bytes);
     g_autofree char *ranks = lh_format_bytes(need->ranks_bytes);
     g_autofree char *results = lh_format_bytes(need->results_bytes);

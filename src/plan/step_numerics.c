@@ -2,6 +2,7 @@
 #include "plan/step_numerics.h"
 
 #include "base/rng.h"
+#include "base/saturate.h"
 #include "kernels/cpu/rows.h"
 #include "step/step.h"
 
@@ -100,13 +101,9 @@ lh_step_numerics_bytes(const LhProgram *program, unsigned threads)
                                     .heads = (uint32_t)shape.heads,
                                     .groups = (uint32_t)shape.heads, /* at most */
                                     .head_dim = (uint32_t)shape.head_dim };
-    uint64_t bytes;
 
     /* The initial weights are among them. */
-    if (!g_uint64_checked_add(&bytes, lh_model_reference_bytes(&shape),
-                              lh_reference_work_bytes(&attention, threads)))
-        return UINT64_MAX;
-    return bytes;
+    return lh_plus(lh_model_reference_bytes(&shape), lh_reference_work_bytes(&attention, threads));
 }
 
 /* ---- numbers ---- */

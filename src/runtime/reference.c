@@ -1,6 +1,7 @@
 /* Attention in fp64, tile by tile and on several threads; see the header. */
 #include "runtime/reference_tiles.h"
 
+#include "base/saturate.h"
 #include "kernels/cpu/cpu.h"
 #include "runtime/parallel.h"
 #include "runtime/pin.h"
@@ -21,22 +22,6 @@
 #define ROOM (UINT64_C(64) << 20) /* for pairs; more where the tensors are large */
 #define ROOM_OF_TENSORS 4         /* a quarter of them */
 
-static uint64_t
-plus(uint64_t a, uint64_t b)
-{
-    uint64_t sum;
-
-    return g_uint64_checked_add(&sum, a, b) ? sum : UINT64_MAX;
-}
-
-static uint64_t
-times(uint64_t a, uint64_t b)
-{
-    uint64_t product;
-
-    return g_uint64_checked_mul(&product, a, b) ? product : UINT64_MAX;
-}
-
 static uint32_t
 stride_of(const LhAttention *a)
 {
@@ -47,7 +32,7 @@ stride_of(const LhAttention *a)
 static uint64_t
 rows_of(const LhAttention *a, uint64_t heads)
 {
-    return times(times(a->batch, a->seq_length), heads);
+    return lh_times(lh_times(a->batch, a->seq_length), heads);
 }
 
 uint64_t
@@ -55,35 +40,34 @@ lh_reference_bytes(const LhAttention *a)
 {
     const uint64_t row = (TENSORS * (uint64_t)stride_of(a) + NUMBERS) * sizeof(double);
 
-    return times(rows_of(a, (uint64_t)a->heads + a->groups), row);
+    return lh_times(rows_of(a, (uint64_t)a->heads + a->groups), row);
 }
 
+/* @asked_bytes: LhReferenceWork.room_bytes. */
 static uint64_t
-room_of(const LhAttention *a, const LhReferenceWork *work)
+room_of(const LhAttention *a, uint64_t asked_bytes)
 {
-    return work->room_bytes > 0 ? work->room_bytes
-                                : MAX(ROOM, lh_reference_bytes(a) / ROOM_OF_TENSORS);
+    return asked_bytes > 0 ? asked_bytes : MAX(ROOM, lh_reference_bytes(a) / ROOM_OF_TENSORS);
 }
 
 /* Of one number for each pair of the queries of a task and @keys, which are whole tiles. */
 static uint64_t
 row_bytes(uint64_t keys)
 {
-    return times(keys, LH_REFERENCE_TILE * sizeof(double));
+    return lh_times(keys, LH_REFERENCE_TILE * sizeof(double));
 }
 
 uint64_t
 lh_reference_work_bytes(const LhAttention *a, unsigned threads)
 {
-    const LhReferenceWork work = { .threads = MAX(threads, 1) };
     const uint64_t tiles = lh_reference_tiles(a);
-    const uint64_t pairs = times(times(times(a->batch, a->heads), tiles),
-                                 times(2, row_bytes(tiles * LH_REFERENCE_TILE)));
+    const uint64_t pairs = lh_times(lh_times(lh_times(a->batch, a->heads), tiles),
+                                    lh_times(2, row_bytes(tiles * LH_REFERENCE_TILE)));
     const uint64_t scratch = lh_reference_scratch(stride_of(a)) * sizeof(double);
     const uint64_t rows = rows_of(a, (uint64_t)a->heads + a->groups);
 
-    return plus(MIN(room_of(a, &work), pairs),
-                plus(times(work.threads, scratch), times(rows, OTHERS_BYTES)));
+    return lh_plus(MIN(room_of(a, 0), pairs),
+                   lh_plus(lh_times(MAX(threads, 1), scratch), lh_times(rows, OTHERS_BYTES)));
 }
 
 /* With room behind it for a block of rows that begins at the last one. */
@@ -414,8 +398,8 @@ lh_reference_queries(LhReference *r, const LhReferenceWork *work)
     common.in.forward = work->forward;
     tasks = tasks_of(&common.in, r->attention.heads, work->queries);
     common.in.widest = widest_of(tasks);
-    rows_bytes = times(working(work, tasks), row_bytes(common.in.widest));
-    common.in.row = rows_bytes <= room_of(&r->attention, work);
+    rows_bytes = lh_times(working(work, tasks), row_bytes(common.in.widest));
+    common.in.row = rows_bytes <= room_of(&r->attention, work->room_bytes);
     if (tasks->len > 0)
         run_queries(&common, task_at(tasks, 0), tasks->len,
                     common.in.row ? working(work, tasks) : work->threads);
@@ -459,7 +443,7 @@ lh_reference_keys(LhReference *r, const LhReferenceWork *work)
 static uint64_t
 wave_of(uint64_t widest, uint64_t room_bytes, unsigned threads)
 {
-    const uint64_t fit = room_bytes / times(2, row_bytes(widest));
+    const uint64_t fit = room_bytes / lh_times(2, row_bytes(widest));
 
     return MIN(fit / threads * threads, MAX(WAVE / threads, 2) * threads);
 }
@@ -524,7 +508,8 @@ run_all(LhReference *r, const LhReferenceWork *work)
     queries = tasks_of(&common.in, r->attention.heads, NULL);
     keys = tasks_of(&common.in, r->attention.groups, NULL);
     common.in.widest = widest_of(queries);
-    wave = wave_of(common.in.widest, room_of(&r->attention, work), working(work, queries));
+    wave =
+        wave_of(common.in.widest, room_of(&r->attention, work->room_bytes), working(work, queries));
     if (wave > 0) {
         begin_keys(r, NULL);
         run_waves(&common, queries, keys, wave, work->threads);

@@ -865,7 +865,7 @@ move_rows(const KeySums *sums, size_t stride, double *tensor, double *rows, bool
     }
 }
 
-/* Scratch of @count rows is 0 behind those of the keys: products take whole blocks. */
+/* Rows of the scratch, which are 0: products take whole blocks, also where there are fewer keys. */
 static double *
 take_rows(const LhReferenceTask *t, double **scratch)
 {

@@ -64,20 +64,15 @@ lh_reference_tiles(const LhAttention *a)
     return (a->seq_length + LH_REFERENCE_TILE - 1) / LH_REFERENCE_TILE;
 }
 
-/* The keys that queries may see, from the first of a tile on: @first and @last are of the first and
- * the last query. */
-static inline LhInterval
-lh_reference_seen(LhInterval first, LhInterval last)
-{
-    return (LhInterval){ first.first / LH_REFERENCE_TILE * LH_REFERENCE_TILE, last.end };
-}
-
+/* The keys that a task's queries may see, from the first of a tile on. */
 static inline LhInterval
 lh_reference_seen_by(const LhReferenceTask *queries)
 {
     const LhInterval *sees = queries->in->sees;
+    const uint64_t first = sees[queries->at[0]].first;
 
-    return lh_reference_seen(sees[queries->at[0]], sees[queries->at[queries->count - 1]]);
+    return (LhInterval){ first / LH_REFERENCE_TILE * LH_REFERENCE_TILE,
+                         sees[queries->at[queries->count - 1]].end };
 }
 
 /* The squared norm of a row. */
