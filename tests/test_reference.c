@@ -287,6 +287,41 @@ START_TEST(reference_is_the_same_however_it_is_computed)
 }
 END_TEST
 
+/* Two processes: the second hears what the first has told. */
+static bool
+share(void *control, const GByteArray *mine, GByteArray *all, GError **error)
+{
+    GByteArray *told = control;
+
+    (void)error;
+    g_byte_array_append(told, mine->data, mine->len);
+    g_byte_array_append(all, told->data, told->len);
+    return true;
+}
+
+START_TEST(processes_tell_all_that_keys_need)
+{
+    const LhControl table = { .share = share };
+    g_autoptr(GByteArray) told = g_byte_array_new();
+    const LhOpenControl control = { .table = &table, .state = told };
+    g_autoptr(LhNumerics) first = numerics_of(&cases[3]);
+    g_autoptr(LhNumerics) second = numerics_of(&cases[3]);
+    LhReference *r = &second->reference;
+    const uint64_t q = lh_reference_q_rows(&r->attention);
+    g_autofree uint8_t *known = g_new0(uint8_t, q), *none = g_new0(uint8_t, q);
+
+    for (uint64_t row = 0; row < q; row++) {
+        known[row] = row % 2 == 0 ? LH_KNOWS_BOTH : 0;
+        if (row % 2 == 0)
+            r->lse[row] = r->peak[row] = r->delta[row] = r->delta_size2[row] = 0;
+    }
+    ck_assert(lh_numerics_tell(first, known, &control, NULL));
+    ck_assert(lh_numerics_tell(second, none, &control, NULL));
+    check_bits(r, &first->reference, false, NULL);
+    ck_assert(memcmp(known, none, q) == 0);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -298,6 +333,7 @@ main(void)
     tcase_add_loop_test(tests, reference_is_attention, 0, G_N_ELEMENTS(cases));
     tcase_add_loop_test(tests, reference_is_the_same_however_it_is_computed, 0,
                         G_N_ELEMENTS(cases));
+    tcase_add_test(tests, processes_tell_all_that_keys_need);
     suite_add_tcase(suite, tests);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);

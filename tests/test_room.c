@@ -5,9 +5,11 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/room.h"
+#include "base/saturate.h"
 #include "machine_files.h"
 #include "plan/need.h"
 #include "run_tests.h"
+#include "runtime/reference.h"
 #include "sched/schedule.h"
 
 #include <glib/gstdio.h>
@@ -152,6 +154,26 @@ START_TEST(need_refuses_what_cannot_fit)
 }
 END_TEST
 
+/* Also attention of which no one part is too large to count. */
+START_TEST(what_is_too_large_to_count_is_the_most)
+{
+    const LhAttention vast = { .batch = 1U << 20,
+                               .seq_length = UINT64_C(1) << 31,
+                               .heads = 65536,
+                               .groups = 65536,
+                               .head_dim = 128 };
+
+    ck_assert_uint_eq(lh_plus(UINT64_MAX - 1, 1), UINT64_MAX);
+    ck_assert_uint_eq(lh_plus(UINT64_MAX, 1), UINT64_MAX);
+    ck_assert_uint_eq(lh_times(UINT64_C(1) << 32, (UINT64_C(1) << 32) - 1),
+                      ((UINT64_C(1) << 32) - 1) << 32);
+    ck_assert_uint_eq(lh_times(UINT64_C(1) << 32, UINT64_C(1) << 32), UINT64_MAX);
+    ck_assert_uint_eq(lh_reference_bytes(&vast), UINT64_MAX);
+    ck_assert_uint_eq(lh_reference_work_bytes(&vast, 2), UINT64_MAX);
+}
+END_TEST
+
 LH_TEST_MAIN("room", room_of_nothing_is_unlimited, room_reads_the_machine,
              room_reads_groups_of_version_2, room_reads_groups_of_version_1, room_asks_for_ulimit,
-             memory_is_refused_in_words, need_counts_a_run, need_refuses_what_cannot_fit)
+             memory_is_refused_in_words, need_counts_a_run, need_refuses_what_cannot_fit,
+             what_is_too_large_to_count_is_the_most)
