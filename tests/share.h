@@ -1,7 +1,8 @@
 /*
  * How many of its cases a long test takes. Sanitizers and coverage make a test some ten times
  * slower, and what they look for is in every case: there a test takes one case in some. A plain
- * build takes all. The variable LONGHAUL_TEST_SHARE=n asks for one case in n anywhere.
+ * build takes all. The variable LONGHAUL_TEST_SHARE=n asks for one case in n anywhere. The share is
+ * a prime number, so that cases that are numbered through several loops differ in all of them.
  */
 #pragma once
 
@@ -10,10 +11,10 @@
 #include <stdint.h>
 
 #if defined(__SANITIZE_ADDRESS__)
-#define TEST_SHARE 10U
+#define TEST_SHARE 29U
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
-#define TEST_SHARE 10U
+#define TEST_SHARE 29U
 #endif
 #endif
 #ifndef TEST_SHARE
@@ -35,6 +36,23 @@ static inline bool
 test_takes(uint64_t number)
 {
     return number % test_every() == 0;
+}
+
+/* Likewise, but never fewer than one case in @most: where each of few cases has code of its own. */
+static inline bool
+test_takes_of(uint64_t number, uint64_t most)
+{
+    return number % MIN(test_every(), most) == 0;
+}
+
+/* Whether the next case of this test is taken; the first one has the number @first. Check gives
+ * each test a process, and so a count, of its own. */
+static inline bool
+test_takes_next(uint64_t first)
+{
+    static uint64_t count;
+
+    return test_takes(first + count++);
 }
 
 /* How many of so many random cases are taken. */

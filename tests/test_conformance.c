@@ -10,6 +10,7 @@
 #include "program/explicit.h"
 #include "random_program.h"
 #include "run_tests.h"
+#include "share.h"
 #include "toy_device.h"
 #include "verify/verify.h"
 
@@ -98,7 +99,8 @@ START_TEST(random_programs_mean_the_same_to_all)
     ck_assert_msg(
         verdict->findings->len == 0, "%s: %s", what,
         verdict->findings->len == 0 ? "" : g_array_index(verdict->findings, LhFinding, 0).message);
-    check_agreement(program, what, _i % 5 == 0 ? WAYS : WAYS - 1); /* late devices take long */
+    if (test_takes_of((uint64_t)_i, 5)) /* late devices take long */
+        check_agreement(program, what, _i % 5 == 0 ? WAYS : WAYS - 1);
     copy = reread(program);
     again = lh_verify(copy);
     ck_assert_uint_eq(again->findings->len, 0);
@@ -129,9 +131,10 @@ START_TEST(damaged_programs_are_found_or_mean_the_same_to_all)
 
         damage_program(program, (uint64_t)_i * DAMAGES + i);
         verdict = lh_verify(program);
-        if (verdict->findings->len == 0)
+        if (verdict->findings->len == 0 && test_takes_of((uint64_t)_i + i, 7))
             check_agreement(program, what, WAYS - 1);
-        else if (g_array_index(verdict->findings, LhFinding, 0).kind != LH_FINDING_MALFORMED)
+        else if (verdict->findings->len > 0 &&
+                 g_array_index(verdict->findings, LhFinding, 0).kind != LH_FINDING_MALFORMED)
             g_free(why_it_cannot_end(program));
     }
 }

@@ -9,6 +9,7 @@
 #include "run_tests.h"
 #include "runtime/gates.h"
 #include "sched/common/grid.h"
+#include "share.h"
 #include "sim/sim.h"
 #include "verify/verify.h"
 
@@ -485,6 +486,8 @@ prove_variants(uint32_t rows, uint32_t columns)
     for (unsigned variant = 0; variant < 24; variant++) {
         LhProgramParams p = make_params(rows, columns, 2, (LhPass)(1 + variant % 3));
 
+        if (!test_takes_next(0))
+            continue;
         set_option(&p, "local_kv", variant % 2 != 0);
         set_option(&p, "gather_delta", variant % 5 < 2);
         set_option(&p, "no_overlap", variant % 7 >= 4);
@@ -525,6 +528,8 @@ START_TEST(attention2d_is_proven_for_more_ranks)
         for (int pass = LH_PASS_FWD; pass <= LH_PASS_BOTH; pass++) {
             LhProgramParams p = make_params(grids[i][0], grids[i][1], 2, (LhPass)pass);
 
+            if (!test_takes_of(3 * i + (unsigned)pass, 7))
+                continue;
             prove_both(&p);
             set_option(&p, "local_kv", true);
             set_option(&p, "gather_delta", true);
@@ -650,6 +655,8 @@ check_right_in_turn(uint32_t rows, uint32_t columns, unsigned turn)
     LhProgramParams p = make_params(rows, columns, 2, LH_PASS_BOTH);
     const uint64_t documents[] = { 1, p.attention.seq_length / 2, p.attention.seq_length };
 
+    if (!test_takes_of(turn, 11))
+        return;
     p.attention.dtype = LH_DTYPE_FP32;
     set_option(&p, "local_kv", turn % 4 >= 2);
     set_option(&p, "gather_delta", turn % 3 == 0);
@@ -684,6 +691,8 @@ START_TEST(attention2d_is_within_the_gates)
     for (unsigned i = 0; i < 4 * G_N_ELEMENTS(executed_ranks); i++) {
         LhProgramParams p = make_params(executed_ranks[i / 4], 1, i % 8 < 4 ? 4 : 1, LH_PASS_BOTH);
 
+        if (!test_takes_of(i, 7))
+            continue;
         set_pair(&p, "grid", 0, 0);
         p.attention.seq_length = 16 * (uint64_t)p.ranks;
         p.attention.head_dim = 32;

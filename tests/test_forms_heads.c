@@ -11,6 +11,7 @@
 #include "runtime/executor.h"
 #include "runtime/gates.h"
 #include "sched/common/heads.h"
+#include "share.h"
 #include "verify/verify.h"
 
 #include <string.h>
@@ -372,6 +373,8 @@ prove_all(const char *name, uint32_t heads, uint32_t groups, uint32_t ranks, uns
             g_autoptr(LhVerdict) verdict = NULL;
             uint64_t ends[3];
 
+            if (!test_takes_next(0))
+                continue;
             set_masks(&p, variant / 2, ends);
             set_option(&p, "no_overlap", variant % 2);
             set_option(&p, "te_version", (variant + i) % 3);
@@ -402,6 +405,8 @@ run_all(const char *name, uint32_t heads, uint32_t groups, uint32_t ranks, unsig
             LhProgramParams p = make_params(ranks, heads, groups, passes[i]);
             uint64_t ends[3];
 
+            if (!test_takes_next(0))
+                continue;
             set_masks(&p, variant, ends);
             set_option(&p, "te_version", (variant + 1) % 3);
             set_option(&p, "gradient_wire", variant == 0 ? LH_WIRE_FP32 : LH_WIRE_DEFAULT);
@@ -570,6 +575,8 @@ START_TEST(megatron_is_proven)
             LhProgramParams p = make_params(ranks, ranks, ranks, LH_PASS_BOTH);
             g_autoptr(LhVerdict) verdict = NULL;
 
+            if (!test_takes_next(0))
+                continue;
             set_option(&p, "recompute_granularity", how);
             verdict = prove("megatron-tp-sp", &p);
             ck_assert_uint_eq(verdict->ranks, ranks);
@@ -651,6 +658,8 @@ prove_grids(const char *name, uint32_t ranks)
             LhProgramParams p = make_params(ranks, 2 * ranks, ranks, passes[bits / 12]);
             g_autoptr(LhVerdict) verdict = NULL;
 
+            if (!test_takes_next(0))
+                continue;
             set_size(&p, size);
             p.mask.causal = (bits & 1) != 0;
             set_option(&p, "no_overlap", (bits & 2) == 0);
@@ -678,6 +687,8 @@ run_grids(const char *name, uint32_t ranks)
         for (unsigned i = 0; ranks % size == 0 && i < G_N_ELEMENTS(passes); i++) {
             LhProgramParams p = make_params(ranks, 2 * ranks, ranks, passes[i]);
 
+            if (!test_takes_next(0))
+                continue;
             set_size(&p, size);
             check_run(name, &p);
             p.mask.causal = false;

@@ -10,6 +10,7 @@
 #include "runtime/executor.h"
 #include "runtime/gates.h"
 #include "sched/common/pass.h"
+#include "share.h"
 #include "sim/sim.h"
 #include "verify/verify.h"
 
@@ -386,7 +387,7 @@ START_TEST(linear_is_proven)
         for (unsigned bits = 0; bits < 3 * 3 * 16; bits++) {
             LhProgramParams p = make_params(ranks[i], passes[bits / 3 % 3]);
 
-            if (ranks[i] > 16 && (bits + i) % 11 != 0)
+            if ((ranks[i] > 16 && (bits + i) % 11 != 0) || !test_takes_next(0))
                 continue;
             set_option(&p, "no_overlap", bits / 9 & 1);
             set_option(&p, "published_code", (bits / 9 & 2) != 0);
@@ -405,7 +406,7 @@ START_TEST(linear_by_heads_is_proven)
         for (unsigned bits = 0; bits < 3 * 3 * 12; bits++) {
             LhProgramParams p = make_heads(ranks, ranks * (1 + bits % 2), passes[bits / 3 % 3]);
 
-            if (ranks > 16 && (bits + ranks / 8) % 7 != 0)
+            if ((ranks > 16 && (bits + ranks / 8) % 7 != 0) || !test_takes_next(0))
                 continue;
             p.attention.groups = ranks;
             p.attention.seq_length = 2 * ranks * (1 + bits % 5);
@@ -440,6 +441,8 @@ START_TEST(linear_scans_in_any_number_of_blocks)
     for (uint32_t blocks = 1; blocks <= 64; blocks++) {
         LhProgramParams p = make_params(5, LH_PASS_BOTH);
 
+        if (!test_takes_of(blocks - 1, 9))
+            continue;
         p.attention.heads = 2 * blocks;
         p.attention.groups = blocks;
         set_option(&p, "scan_blocks", blocks);
@@ -732,6 +735,8 @@ check_runs(LhDtype dtype)
         const uint32_t *shape = shapes[turn % G_N_ELEMENTS(shapes)];
         LhProgramParams p = make_params(ranks[i / 2 / G_N_ELEMENTS(names)], passes[turn / 3 % 3]);
 
+        if (!test_takes_of(i, 11))
+            continue;
         p.attention.dtype = dtype;
         p.attention.batch = 1 + turn % 2;
         p.attention.heads = shape[0];
@@ -772,6 +777,8 @@ START_TEST(linear_runs_on_long_segments_and_odd_inputs)
     for (unsigned i = 0; i < 3 * G_N_ELEMENTS(names); i++) {
         LhProgramParams p = make_params(3, LH_PASS_BOTH);
 
+        if (!test_takes_of(i, 4))
+            continue;
         p.attention.seq_length = 3 * 200;
         p.attention.dtype = (LhDtype)(i / 3);
         check_run(names[i % 3], &p, FAST, LH_INPUTS_NORMAL);
@@ -802,6 +809,8 @@ START_TEST(linear_by_heads_runs)
         for (unsigned k = 0; k < 3 * G_N_ELEMENTS(passes); k++, turn += 5) {
             LhProgramParams p = make_params(by_heads_runs[i].ranks, passes[k % 3]);
 
+            if (!test_takes_of(turn / 5, 11))
+                continue;
             p.attention.heads = by_heads_runs[i].heads;
             p.attention.groups = by_heads_runs[i].groups;
             p.attention.dtype = (LhDtype)(k / 3);

@@ -342,7 +342,7 @@ START_TEST(report_memory_timelines_may_be_long)
     for (guint i = 0; i < count; i++) {
         g_autofree char *row = g_strdup_printf("\"op\": %u,", i);
 
-        at = strstr(at, row);
+        at = g_strstr_len(at, 1000, row); /* strstr of a sanitizer reads to the end */
         ck_assert_msg(at != NULL, "%s", row);
     }
     g_unlink(path);

@@ -4,6 +4,7 @@
  */
 #include "fitting.h"
 #include "run_tests.h"
+#include "share.h"
 #include "verify/verify.h"
 #include "verifying.h"
 
@@ -52,6 +53,8 @@ START_TEST(verify_proves_all_schedules)
                 const LhProgramParams params = params_of(ranks, (LhPass)(3 - bits / 8), bits & 1,
                                                          (bits & 2) != 0, (bits & 4) != 0);
 
+                if (ranks > 4 && !test_takes_of(bits + s, 5))
+                    continue;
                 prove(lh_schedules[s], &params, &proven);
             }
         }
@@ -71,6 +74,8 @@ START_TEST(verify_proves_all_variants)
             LhProgramParams params =
                 params_of(2 + 2 * (bits / 12), LH_PASS_BOTH, true, true, bits & 1);
 
+            if (!test_takes_of(bits + s, 7))
+                continue;
             set_option(&params, "gradient_wire", (LhWireDtype)(bits / 2 % 3));
             set_option(&params, "published_code", bits / 6 % 2 != 0);
             params.attention.seq_length = params.ranks * (bits / 6 % 2 != 0 ? 6 : 2);
@@ -117,6 +122,8 @@ START_TEST(verify_proves_all_options)
             LhProgramParams params =
                 params_of((i & 1) != 0 ? 4 : 8, LH_PASS_BOTH, (i & 2) != 0, true, (i & 4) != 0);
 
+            if (!test_takes_of(i + s, 5))
+                continue;
             if (options[i / 8].name == NULL)
                 params.gpus_per_node = first;
             else
@@ -186,6 +193,8 @@ START_TEST(verify_proves_what_is_kept)
             g_autoptr(LhProgram) backward = fitting_program(lh_schedules[s], &params);
             g_autoptr(LhProgram) forward = NULL;
 
+            if (!test_takes_of(i + s, 3))
+                continue;
             params.pass = LH_PASS_FWD;
             params.keep_saved = true;
             prove(lh_schedules[s], &params, &proven);
@@ -231,7 +240,8 @@ START_TEST(verify_proves_256_ranks)
         const LhProgramParams params = params_of(256, LH_PASS_FWD, true, true, true);
         Proven proven = { 0 };
 
-        prove(lh_schedules[s], &params, &proven);
+        if (test_takes_of(s, 5))
+            prove(lh_schedules[s], &params, &proven);
     }
 }
 END_TEST
