@@ -7,6 +7,9 @@
 #include "program/work.h"
 #include "sched/schedule.h"
 
+#include <stddef.h>
+#include <string.h>
+
 typedef struct {
     LhProgram program; /* what the verifier sees; borrows slots of the original */
     GArray **ops;      /* [ranks] of LhOp; parts_first indexes parts[rank], counts_first counts */
@@ -139,4 +142,44 @@ recording_rewire(const Recording *recording, LhOp *op)
     op->collective.wire_bytes = 0;
     for (uint32_t i = 0; i < op->collective.tensors_count; i++)
         op->collective.wire_bytes += lh_tensor_wire_bytes(&recording->program, op, i);
+}
+
+/* A mistake for a row of a table: a field of an op, or of one of its messages, is another. */
+typedef struct {
+    uint16_t at, bytes; /* of the field; no bytes: no change */
+    uint16_t message;   /* of an exchange, from 1; 0: the op itself */
+    int64_t value;
+} FieldChange;
+
+#define OP_FIELD(field, value)                                                                     \
+    {                                                                                              \
+        offsetof(LhOp, field), sizeof(((LhOp *)NULL)->field), 0, value                             \
+    }
+#define MESSAGE_FIELD(message, field, value)                                                       \
+    {                                                                                              \
+        offsetof(LhPart, field), sizeof(((LhPart *)NULL)->field), 1 + (message), value             \
+    }
+
+/* A row's mistakes. */
+#define CHANGES(...)                                                                               \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+
+/* Makes those of @count changes that are any. */
+static inline void
+recording_change(const Recording *recording, uint32_t rank, uint32_t id, const FieldChange *changes,
+                 size_t count)
+{
+    LhOp *op = recording_op(recording, rank, id);
+
+    for (size_t i = 0; i < count && changes[i].bytes > 0; i++) {
+        const FieldChange *c = &changes[i];
+        const size_t unused = G_BYTE_ORDER == G_BIG_ENDIAN ? sizeof(c->value) - c->bytes : 0;
+        void *of = op;
+
+        if (c->message > 0)
+            of = recording_part(recording, rank, op, c->message - 1u);
+        memcpy((unsigned char *)of + c->at, (const unsigned char *)&c->value + unused, c->bytes);
+    }
 }
