@@ -10,6 +10,8 @@
 #include "verify/verify.h"
 #include "verifying.h"
 
+#include <string.h>
+
 static const uint64_t rows = 4; /* of a segment */
 
 /* Slots in the order of lh_pass_declare and toy_declare. */
@@ -33,22 +35,19 @@ enum {
     SLOTS,
 };
 
-/* Ops of every rank, in an order that does not depend on it: allocs, then a copy of each dealt
- * slice, then these, then an addition of each dealt gradient, then frees. */
+#define RANKS 4 /* of programs that are damaged */
+
+/* Their ops, in an order that does not depend on the rank: allocs, then a copy of each dealt slice,
+ * then these, then frees. */
 enum {
-    OP_SCATTER_HEADS,
+    OP_DEAL = SLOTS - SLOT_KV_DEALT, /* a copy of each dealt slice */
+    OP_SCATTER_HEADS = OP_DEAL + RANKS,
     OP_ATTEND,
     OP_GATHER_OUTPUT,
     OP_ATTEND_BACKWARD,
     OP_GATHER_GRADIENTS,
-    OPS,
+    OP_ADD, /* an addition of each dealt gradient */
 };
-
-static uint32_t
-first_op(const LhProgram *p)
-{
-    return SLOTS - SLOT_KV_DEALT + p->params.ranks;
-}
 
 /* As many slices as ranks; with fewer key-value heads than that, ranks share them. */
 static void
@@ -229,51 +228,26 @@ toy_program(const LhSchedule *schedule, uint32_t ranks, uint32_t groups, const L
     return program;
 }
 
+static const LhMaskRule full = { .causal = false };
 static const LhMaskRule causal = { .causal = true };
 static const LhMaskRule window = { .causal = true, .window = 6 };
-static const uint64_t document_ends[] = { 3, 9, 16 }; /* of 4 ranks */
+static const uint64_t document_ends[] = { 3, 9, RANKS * 4 };
 static const LhMaskRule documents = { .document_ends = document_ends,
                                       .documents_count = G_N_ELEMENTS(document_ends) };
 
+/* The first finding about a program of this name. */
 static void
-expect(const LhProgram *program, LhFindingKind kind, uint32_t rank, const char *message)
+expect(const char *name, const LhProgram *program, LhFindingKind kind, uint32_t rank,
+       const char *message)
 {
     g_autoptr(LhVerdict) verdict = lh_verify(program);
     const LhFinding *finding;
 
-    ck_assert_uint_gt(verdict->findings->len, 0);
+    ck_assert_msg(verdict->findings->len > 0, "%s: proven", name);
     finding = &g_array_index(verdict->findings, LhFinding, 0);
-    ck_assert_str_eq(finding->message, message);
-    ck_assert_int_eq(finding->kind, kind);
-    ck_assert_uint_eq(finding->rank, rank);
-}
-
-/* A program of 4 ranks with 2 or 8 key-value heads, on which one thing is to be changed. */
-typedef struct {
-    LhProgram *program;
-    Recording *recording;
-} Copy;
-
-static Copy
-copy_of(const LhSchedule *schedule, uint32_t groups, const LhMaskRule *mask)
-{
-    LhProgram *program = toy_program(schedule, 4, groups, mask);
-
-    return (Copy){ program, recording_new(program) };
-}
-
-static LhOp *
-op_of(const Copy *copy, uint32_t rank, uint32_t op)
-{
-    return recording_op(copy->recording, rank, first_op(copy->program) + op);
-}
-
-static void
-expect_copy(Copy copy, LhFindingKind kind, uint32_t rank, const char *message)
-{
-    expect(&copy.recording->program, kind, rank, message);
-    recording_free(copy.recording);
-    lh_program_free(copy.program);
+    ck_assert_msg(strcmp(finding->message, message) == 0, "%s: %s", name, finding->message);
+    ck_assert_msg(finding->kind == kind && finding->rank == rank, "%s: kind %d of rank %u", name,
+                  (int)finding->kind, finding->rank);
 }
 
 static void
@@ -295,7 +269,7 @@ START_TEST(slices_are_proven)
         const uint32_t ranks = 1u << (i / 6);
         const uint64_t ends[] = { 1, ranks * rows / 2 + 1, ranks * rows };
         const LhMaskRule masks[] = {
-            { .causal = false },
+            full,
             causal,
             window,
             { .causal = true, .window = 2, .document_ends = ends, .documents_count = 3 },
@@ -328,114 +302,6 @@ START_TEST(slices_of_64_ranks_are_proven)
 }
 END_TEST
 
-START_TEST(slices_that_do_not_belong_together)
-{
-    const Copy copy = copy_of(&toy, 2, &causal);
-
-    /* Rank 1 deals its first key-value slice to rank 3. */
-    recording_op(copy.recording, 1, first_op(copy.program) - 1)->compute.regions[0].part = 0;
-    expect_copy(copy, LH_FINDING_COVERAGE, 3,
-                "rank 3, op 14 (attention, stream compute) attends with slice 3 of the query heads "
-                "to slice 0 of the key-value heads, where it belongs to slice 1");
-}
-END_TEST
-
-START_TEST(slices_of_other_query_heads)
-{
-    const LhMaskRule full = { .causal = false };
-    const Copy copy = copy_of(&toy, 8, &full);
-
-    op_of(&copy, 2, OP_ATTEND_BACKWARD)->compute.regions[0] = (LhRegion){ SLOT_Q, 0, 4 };
-    expect_copy(copy, LH_FINDING_COVERAGE, 2,
-                "rank 2, op 16 (attention_bwd_o, stream compute) takes query rows of slice 0 of "
-                "segment 2, but those of slice 2 of segment 0 from slot do_all");
-}
-END_TEST
-
-START_TEST(slices_in_the_wrong_place)
-{
-    const Copy copy = copy_of(&toy, 8, &causal);
-
-    for (uint32_t rank = 0; rank < 4; rank++)
-        op_of(&copy, rank, OP_GATHER_OUTPUT)->collective.kind = LH_COLL_BROADCAST;
-    expect_copy(copy, LH_FINDING_COVERAGE, 0,
-                "rank 0 ends with other rows in its output o[1] than those of its slice 1 of "
-                "segment 0");
-}
-END_TEST
-
-START_TEST(slices_of_an_accumulator)
-{
-    const Copy copy = copy_of(&toy, 8, &causal);
-
-    /* Adds what is of slice 1 to what is of slice 0. */
-    op_of(&copy, 0, OPS + 1)->compute.args.first = false;
-    op_of(&copy, 0, OPS + 1)->compute.regions[1].part = 0;
-    expect_copy(copy, LH_FINDING_COVERAGE, 0,
-                "rank 0, op 19 (add, stream compute) adds rows of slice 1 of segment 0 to slot "
-                "dkv, which holds rows of slice 0 of segment 0");
-}
-END_TEST
-
-START_TEST(slices_that_are_not_added)
-{
-    const Copy copy = copy_of(&toy, 2, &causal);
-
-    op_of(&copy, 1, OPS + 3)->kind = LH_OP_SYNC;
-    expect_copy(copy, LH_FINDING_COVERAGE, 1,
-                "rank 1 ends with an output dkv[1] for slice 1 of segment 1 that lacks the "
-                "contribution of slice 3 of segment 1 and others");
-}
-END_TEST
-
-START_TEST(slices_that_are_added_twice)
-{
-    const Copy copy = copy_of(&toy, 2, &causal);
-
-    op_of(&copy, 1, OPS + 3)->compute.regions[0].part = 2;
-    expect_copy(copy, LH_FINDING_COVERAGE, 1,
-                "rank 1, op 21 (add, stream compute) adds slice 2 of segment 1 to the rows of "
-                "slice 1 of segment 1 in slot dkv a second time");
-}
-END_TEST
-
-START_TEST(positions_that_are_not_the_operands)
-{
-    Copy copy = copy_of(&toy, 8, &window);
-
-    op_of(&copy, 2, OP_ATTEND)->compute.args.q_at.start = 1;
-    expect_copy(copy, LH_FINDING_COVERAGE, 2,
-                "rank 2, op 14 (attention, stream compute) takes the rows of slot q_all for the "
-                "tokens from 1 on in steps of 1, but segment 0 is those from 0 on in steps of 1");
-    copy = copy_of(&toy, 8, &window);
-    op_of(&copy, 0, OP_ATTEND_BACKWARD)->compute.args.k_at.part_step = -4;
-    expect_copy(copy, LH_FINDING_COVERAGE, 0,
-                "rank 0, op 16 (attention_bwd_o, stream compute) takes the rows of slot kv_all for "
-                "the tokens from -4 on in steps of 1, but segment 1 is those from 4 on in steps "
-                "of 1");
-    copy = copy_of(&striped_toy, 8, &causal);
-    op_of(&copy, 3, OP_ATTEND)->compute.args.stride = 3;
-    expect_copy(copy, LH_FINDING_COVERAGE, 3,
-                "rank 3, op 14 (attention, stream compute) takes the rows of slot q_all for the "
-                "tokens from 0 on in steps of 3, but segment 0 is those from 0 on in steps of 4");
-}
-END_TEST
-
-START_TEST(positions_without_a_rule)
-{
-    Copy copy = copy_of(&toy, 8, &window);
-
-    op_of(&copy, 0, OP_ATTEND)->compute.args.rule = NULL;
-    expect_copy(copy, LH_FINDING_MALFORMED, 0,
-                "rank 0, op 14 (attention, stream compute) has a mask by positions without a rule");
-    copy = copy_of(&toy, 8, &window);
-    op_of(&copy, 0, OP_ATTEND)->compute.args.stride = 0;
-    expect_copy(
-        copy, LH_FINDING_MALFORMED, 0,
-        "rank 0, op 14 (attention, stream compute) has a mask by positions without a stride");
-}
-END_TEST
-
 /* Each time the pairs are counted by the rule that is claimed. */
 START_TEST(positions_under_another_rule)
 {
@@ -451,194 +317,51 @@ START_TEST(positions_under_another_rule)
     };
 
     for (uint32_t i = 0; i < G_N_ELEMENTS(cases); i++) {
-        const Copy copy = copy_of(&toy, 8, &cases[i].truth);
-        LhKernelArgs *args = &op_of(&copy, 1, OP_ATTEND)->compute.args;
-        const LhSegment all = { .stride = 1, .count = 4 * rows };
+        g_autoptr(LhProgram) program = toy_program(&toy, RANKS, 8, &cases[i].truth);
+        Recording *recording = recording_new(program);
+        LhKernelArgs *args = &recording_op(recording, 1, OP_ATTEND)->compute.args;
+        const LhSegment all = { .stride = 1, .count = RANKS * rows };
 
         ck_assert_uint_eq(args->mask, LH_MASK_POSITIONS);
         args->rule = &cases[i].claimed;
         args->pairs = lh_mask_pairs(args->rule, all, all);
-        expect_copy(copy, LH_FINDING_COVERAGE, 1,
-                    "rank 1, op 14 (attention, stream compute) goes by another rule than the "
-                    "program's mask");
+        expect("another rule", &recording->program, LH_FINDING_COVERAGE, 1,
+               "rank 1, op 14 (attention, stream compute) goes by another rule than the program's "
+               "mask");
+        recording_free(recording);
     }
-}
-END_TEST
-
-START_TEST(positions_miscounted)
-{
-    const Copy copy = copy_of(&toy, 8, &documents);
-
-    op_of(&copy, 3, OP_ATTEND_BACKWARD)->compute.args.pairs--;
-    expect_copy(copy, LH_FINDING_COVERAGE, 3,
-                "rank 3, op 16 (attention_bwd_o, stream compute) is called for 16 queries, 16 keys "
-                "and 93 pairs, but its operands have 16, 16 and 94");
-}
-END_TEST
-
-/* Masks in local indices, where the truth is none of them. */
-START_TEST(positions_ignored)
-{
-    Copy copy = copy_of(&toy, 8, &window);
-    LhKernelArgs *args = &op_of(&copy, 0, OP_ATTEND)->compute.args;
-
-    args->mask = LH_MASK_CAUSAL;
-    args->pairs = lh_causal_pairs(4 * rows, 4 * rows, 0);
-    expect_copy(copy, LH_FINDING_COVERAGE, 0,
-                "rank 0, op 14 (attention, stream compute) computes every pair of query segment 1 "
-                "with key segment 0, where the mask has some pairs");
-    copy = copy_of(&toy, 8, &documents);
-    args = &op_of(&copy, 0, OP_ATTEND)->compute.args;
-    args->mask = LH_MASK_FULL;
-    args->pairs = 16 * rows * rows;
-    expect_copy(copy, LH_FINDING_COVERAGE, 0,
-                "rank 0, op 14 (attention, stream compute) computes every pair of query segment 0 "
-                "with key segment 0, where the mask has some pairs");
-    copy = copy_of(&toy, 8, &window);
-    args = &op_of(&copy, 0, OP_ATTEND)->compute.args;
-    args->mask = LH_MASK_EMPTY;
-    args->pairs = 0;
-    expect_copy(copy, LH_FINDING_COVERAGE, 0,
-                "rank 0, op 16 (attention_bwd_o, stream compute) takes slot o_all for slice 0 of "
-                "segment 0 before it is complete");
-}
-END_TEST
-
-START_TEST(tensors_that_differ)
-{
-    Copy copy = copy_of(&toy, 8, &causal);
-    LhOp *op = op_of(&copy, 2, OP_SCATTER_HEADS);
-
-    op->collective.tensors_count = 2;
-    recording_rewire(copy.recording, op);
-    expect_copy(copy, LH_FINDING_UNMATCHED, 2,
-                "rank 2, op 13 (all-to-all, stream comm) meets rank 0, op 13 (all-to-all, stream "
-                "comm), which is another collective, or has other sizes or halves");
-    copy = copy_of(&toy, 8, &causal);
-    op = op_of(&copy, 2, OP_SCATTER_HEADS);
-    op->collective.send[2].slot = SLOT_Q;
-    op->collective.receive[2].slot = SLOT_Q_ALL;
-    op->collective.send[0].slot = SLOT_DO;
-    op->collective.receive[0].slot = SLOT_DO_ALL;
-    expect_copy(copy, LH_FINDING_UNMATCHED, 2,
-                "rank 2, op 13 (all-to-all, stream comm) meets rank 0, op 13 (all-to-all, stream "
-                "comm), which is another collective, or has other sizes or halves");
-    copy = copy_of(&toy, 8, &causal);
-    op = op_of(&copy, 1, OP_GATHER_GRADIENTS);
-    op->collective.receive[1].slot = SLOT_KV_ALL;
-    expect_copy(copy, LH_FINDING_MALFORMED, 1,
-                "rank 1, op 17 (all-to-all, stream comm) turns dkv into kv");
-    copy = copy_of(&toy, 8, &causal);
-    op_of(&copy, 0, OP_SCATTER_HEADS)->collective.tensors_count = LH_COLLECTIVE_TENSORS_MAX + 1;
-    expect_copy(copy, LH_FINDING_MALFORMED, 0,
-                "rank 0, op 13 (all-to-all, stream comm) moves 10 tensors; 1 to 9 are possible");
-}
-END_TEST
-
-/* The second tensor goes back instead of there. */
-START_TEST(tensors_of_other_contents)
-{
-    const Copy copy = copy_of(&toy, 8, &causal);
-
-    for (uint32_t rank = 0; rank < 4; rank++) {
-        LhOp *op = op_of(&copy, rank, OP_SCATTER_HEADS);
-
-        op->collective.send[1].slot = SLOT_KV_ALL;
-        op->collective.receive[1].slot = SLOT_KV_DEALT;
-    }
-    expect_copy(copy, LH_FINDING_COVERAGE, 0,
-                "rank 0, op 13 (all-to-all, stream comm) reads slot kv_all[0], into which nothing "
-                "has been written");
-}
-END_TEST
-
-START_TEST(tensors_that_overlap)
-{
-    Copy copy = copy_of(&toy, 8, &causal);
-
-    op_of(&copy, 0, OP_GATHER_GRADIENTS)->collective.receive[1].slot = SLOT_DKV_ALL;
-    expect_copy(copy, LH_FINDING_RACE, 0,
-                "rank 0, op 17 (all-to-all, stream comm) reads and writes slot dkv_all[0] at the "
-                "same time");
-    copy = copy_of(&toy, 8, &causal);
-    op_of(&copy, 3, OP_SCATTER_HEADS)->collective.send[1] =
-        op_of(&copy, 3, OP_SCATTER_HEADS)->collective.receive[1];
-    expect_copy(copy, LH_FINDING_RACE, 3,
-                "rank 3, op 13 (all-to-all, stream comm) reads and writes slot kv_all[0] at the "
-                "same time");
-}
-END_TEST
-
-START_TEST(tensors_received_twice)
-{
-    const Copy copy = copy_of(&toy, 8, &causal);
-
-    for (uint32_t rank = 0; rank < 4; rank++) {
-        LhOp *op = op_of(&copy, rank, OP_GATHER_OUTPUT);
-
-        op->collective.send[1] = op->collective.send[0];
-        op->collective.receive[1] = op->collective.receive[0];
-        recording_rewire(copy.recording, op);
-    }
-    expect_copy(copy, LH_FINDING_RACE, 0,
-                "rank 0, op 15 (all-to-all, stream comm) writes slot o[0] twice");
-}
-END_TEST
-
-/* A tensor that is not the first one needs its order and its buffer as much. */
-START_TEST(tensors_without_order_or_buffer)
-{
-    Copy copy = copy_of(&toy, 8, &causal);
-
-    op_of(&copy, 2, OP_GATHER_GRADIENTS)->collective.send[0].slot = SLOT_DQ;
-    op_of(&copy, 2, OP_GATHER_GRADIENTS)->collective.receive[0].slot = SLOT_DQ_ALL;
-    op_of(&copy, 2, OP_GATHER_GRADIENTS)->after_count = 0;
-    expect_copy(copy, LH_FINDING_RACE, 2,
-                "rank 2, op 17 (all-to-all, stream comm) reads slot dkv_all[0] while op 16 "
-                "(attention_bwd_o, stream compute) may still be writing it: nothing orders op 17 "
-                "after op 16");
-    copy = copy_of(&toy, 8, &causal);
-    recording_op(copy.recording, 0, SLOT_DO_ALL - SLOT_KV_DEALT)->kind = LH_OP_SYNC;
-    expect_copy(copy, LH_FINDING_MEMORY, 0,
-                "rank 0, op 13 (all-to-all, stream comm) uses slot do_all[0], which is not "
-                "allocated yet");
 }
 END_TEST
 
 START_TEST(slices_of_the_wrong_size)
 {
-    g_autoptr(LhProgram) program = toy_program(&toy, 4, 8, &causal);
-    Copy copy = copy_of(&toy, 8, &causal);
+    g_autoptr(LhProgram) program = toy_program(&toy, RANKS, 8, &causal);
 
     program->slots[SLOT_Q_ALL].part_bytes *= 4;
-    expect(program, LH_FINDING_MALFORMED, LH_OP_NONE,
+    expect("slices", program, LH_FINDING_MALFORMED, LH_OP_NONE,
            "the program has 1024 bytes in a part of slot q_all; a segment of q in elements of 2 "
            "bytes takes 256");
     program->slots[SLOT_Q_ALL].part_bytes /= 4;
     program->slots[SLOT_DKV].parts = 1;
-    expect(program, LH_FINDING_MALFORMED, LH_OP_NONE,
+    expect("slices", program, LH_FINDING_MALFORMED, LH_OP_NONE,
            "the program has 1 parts in its input or output slot dkv, but a rank holds 4 segments, "
            "counting slices apart");
-    op_of(&copy, 1, OP_ATTEND)->compute.args.heads = 8;
-    expect_copy(copy, LH_FINDING_MALFORMED, 1,
-                "rank 1, op 14 (attention, stream compute) is called for batch 1, 8 heads, 2 "
-                "groups, but a slice has 1, 2, 2");
 }
 END_TEST
 
 START_TEST(slices_that_cannot_be_cut)
 {
-    g_autoptr(LhProgram) program = toy_program(&toy, 4, 8, &causal);
+    g_autoptr(LhProgram) program = toy_program(&toy, RANKS, 8, &causal);
 
     program->head_slices = 3;
-    expect(program, LH_FINDING_MALFORMED, LH_OP_NONE,
+    expect("slices", program, LH_FINDING_MALFORMED, LH_OP_NONE,
            "the program cannot cut 8 query heads into 3 slices and 8 key-value heads into 4");
     program->head_slices = 2;
-    expect(program, LH_FINDING_MALFORMED, LH_OP_NONE,
+    expect("slices", program, LH_FINDING_MALFORMED, LH_OP_NONE,
            "the program has 2 slices of query heads, which 4 of key-value heads cannot share "
            "evenly");
     program->head_slices = 8;
-    expect(program, LH_FINDING_MALFORMED, LH_OP_NONE,
+    expect("slices", program, LH_FINDING_MALFORMED, LH_OP_NONE,
            "the program has 8 slices of query heads for 4 of key-value heads; slices that are "
            "shared must have one key-value head, not 2");
 }
@@ -695,24 +418,24 @@ scramble_collective(LhOp *op, uint64_t what, uint32_t value)
 /* Whatever is wrong, on one rank or on all of them, the verifier must not crash. */
 START_TEST(slices_broken_at_random)
 {
-    g_autoptr(LhProgram) program = toy_program(&toy, 4, 2, &window);
+    g_autoptr(LhProgram) program = toy_program(&toy, RANKS, 2, &window);
     uint32_t found = 0;
 
     for (uint64_t seed = 0; seed < 4000; seed++) {
         const uint64_t bits = lh_rng_bits(seed, 0, 0);
         const uint32_t value =
             bits % 4 == 0 ? UINT32_MAX - (uint32_t)(bits >> 8) % 3 : (uint32_t)(bits >> 8) % 17;
-        const uint32_t id = first_op(program) + (uint32_t)(bits >> 16) % OPS;
+        const uint32_t id = OP_SCATTER_HEADS + (uint32_t)(bits >> 16) % (OP_ADD - OP_SCATTER_HEADS);
         Recording *recording = recording_new(program);
         g_autoptr(LhVerdict) verdict = NULL;
 
-        for (uint32_t rank = 0; rank < (bits >> 24) % 5; rank++) {
+        for (uint32_t rank = 0; rank < (bits >> 24) % (RANKS + 1); rank++) {
             LhOp *op = recording_op(recording, rank, id);
 
             (op->kind == LH_OP_COLLECTIVE ? scramble_collective
                                           : scramble_attention)(op, (bits >> 32) % 8, value);
         }
-        recording->program.head_slices = (bits >> 40) % 8 == 0 ? value : 4;
+        recording->program.head_slices = (bits >> 40) % 8 == 0 ? value : RANKS;
         verdict = lh_verify(&recording->program);
         ck_assert_uint_le(verdict->findings->len, verdict->findings_total);
         found += verdict->findings_total > 0;
@@ -749,7 +472,14 @@ heads_declare(LhProgram *p)
     lh_pass_add_slot(p, "weight", LH_TENSOR_WEIGHT, LH_SLOT_INPUT, 1, width * width / 2, 2);
 }
 
-/* Ops: 0, 1 alloc; 2 all-gather; 3 product; 4 attention; 5 reduce-scatter. */
+/* Ops behind two allocs. */
+enum {
+    OP_HEADS_GATHER = 2,
+    OP_HEADS_PRODUCT,
+    OP_HEADS_ATTEND,
+    OP_HEADS_REDUCE,
+};
+
 static void
 heads_emit(LhEmitter *e, uint32_t step)
 {
@@ -804,73 +534,187 @@ heads_program(uint32_t ranks, const LhMaskRule *mask)
 START_TEST(heads_are_proven)
 {
     for (uint32_t ranks = 1; ranks <= 8; ranks *= 2) {
-        g_autoptr(LhProgram) full = heads_program(ranks, &(LhMaskRule){ .causal = false });
+        g_autoptr(LhProgram) whole = heads_program(ranks, &full);
         g_autoptr(LhProgram) windowed = heads_program(ranks, &window);
 
-        expect_proven(full);
+        expect_proven(whole);
         expect_proven(windowed);
     }
 }
 END_TEST
 
-START_TEST(heads_with_other_products)
-{
-    g_autoptr(LhProgram) program = heads_program(4, &window);
-    Recording *recording = recording_new(program);
-    LhOp *op = recording_op(recording, 1, 3);
-    const LhOp whole = *op;
+/* ---- one thing changed ---- */
 
-    op->compute.args.product.m++;
-    expect(&recording->program, LH_FINDING_MALFORMED, 1,
-           "rank 1, op 3 (product, stream compute) takes 4224 elements as its operand x, but 4 "
-           "parts of slot x_all have 8192 bytes");
-    *op = whole;
-    op->compute.regions[1].slot = SLOT_X;
-    expect(&recording->program, LH_FINDING_MALFORMED, 1,
-           "rank 1, op 3 (product, stream compute) takes slot x (hidden) as its operand w "
-           "(weight)");
-    *op = whole;
-    op->compute.regions[0] = (LhRegion){ SLOT_Y_ALL, 0, 4 };
-    expect(&recording->program, LH_FINDING_COVERAGE, 1,
-           "rank 1, op 3 (product, stream compute) reads slot y_all[0], into which nothing has "
-           "been written");
-    /* Kernels of whole heads do not know activations outside attention. */
-    *op = whole;
-    op->compute.kernel = LH_KERNEL_ID_zero;
-    op->compute.regions[0] = op->compute.regions[2];
-    op->compute.regions_count = 1;
-    expect(&recording->program, LH_FINDING_MALFORMED, 1,
-           "rank 1, op 3 (zero, stream compute) takes slot y_all (hidden) as its operand target, "
-           "which cannot be that");
-    recording_free(recording);
+#define ALL_RANKS RANKS
+
+typedef struct {
+    const char *name;
+    const LhSchedule *schedule;
+    uint32_t groups; /* of a program that is not by heads */
+    const LhMaskRule *mask;
+    uint32_t rank, op; /* which is changed */
+    FieldChange changes[4];
+    LhFindingKind kind;
+    uint32_t found_on;
+    const char *message;
+    bool rewired; /* other tensors: what goes over the wire is said again */
+} Damage;
+
+#define COLLECTIVE(field, value) OP_FIELD(collective.field, value)
+#define COMPUTE(field, value) OP_FIELD(compute.field, value)
+#define ARGS(field, value) OP_FIELD(compute.args.field, value)
+
+static const Damage damages[] = {
+    { "a key-value slice dealt to another rank", &toy, 2, &causal, 1, OP_SCATTER_HEADS - 1,
+      CHANGES(COMPUTE(regions[0].part, 0)), LH_FINDING_COVERAGE, 3,
+      "rank 3, op 14 (attention, stream compute) attends with slice 3 of the query heads to slice "
+      "0 of the key-value heads, where it belongs to slice 1" },
+    { "other query heads", &toy, 8, &full, 2, OP_ATTEND_BACKWARD,
+      CHANGES(COMPUTE(regions[0].slot, SLOT_Q)), LH_FINDING_COVERAGE, 2,
+      "rank 2, op 16 (attention_bwd_o, stream compute) takes query rows of slice 0 of segment 2, "
+      "but those of slice 2 of segment 0 from slot do_all" },
+    { "slices in the wrong place", &toy, 8, &causal, ALL_RANKS, OP_GATHER_OUTPUT,
+      CHANGES(COLLECTIVE(kind, LH_COLL_BROADCAST)), LH_FINDING_COVERAGE, 0,
+      "rank 0 ends with other rows in its output o[1] than those of its slice 1 of segment 0" },
+    { "slice 1 added to slice 0", &toy, 8, &causal, 0, OP_ADD + 1,
+      CHANGES(ARGS(first, false), COMPUTE(regions[1].part, 0)), LH_FINDING_COVERAGE, 0,
+      "rank 0, op 19 (add, stream compute) adds rows of slice 1 of segment 0 to slot dkv, which "
+      "holds rows of slice 0 of segment 0" },
+    { "a slice that is not added", &toy, 2, &causal, 1, OP_ADD + 3,
+      CHANGES(OP_FIELD(kind, LH_OP_SYNC)), LH_FINDING_COVERAGE, 1,
+      "rank 1 ends with an output dkv[1] for slice 1 of segment 1 that lacks the contribution of "
+      "slice 3 of segment 1 and others" },
+    { "a slice that is added twice", &toy, 2, &causal, 1, OP_ADD + 3,
+      CHANGES(COMPUTE(regions[0].part, 2)), LH_FINDING_COVERAGE, 1,
+      "rank 1, op 21 (add, stream compute) adds slice 2 of segment 1 to the rows of slice 1 of "
+      "segment 1 in slot dkv a second time" },
+    { "heads that are not the slice's", &toy, 8, &causal, 1, OP_ATTEND, CHANGES(ARGS(heads, 8)),
+      LH_FINDING_MALFORMED, 1,
+      "rank 1, op 14 (attention, stream compute) is called for batch 1, 8 heads, 2 groups, but a "
+      "slice has 1, 2, 2" },
+    { "another first position", &toy, 8, &window, 2, OP_ATTEND, CHANGES(ARGS(q_at.start, 1)),
+      LH_FINDING_COVERAGE, 2,
+      "rank 2, op 14 (attention, stream compute) takes the rows of slot q_all for the tokens from "
+      "1 on in steps of 1, but segment 0 is those from 0 on in steps of 1" },
+    { "other positions of segments", &toy, 8, &window, 0, OP_ATTEND_BACKWARD,
+      CHANGES(ARGS(k_at.part_step, -4)), LH_FINDING_COVERAGE, 0,
+      "rank 0, op 16 (attention_bwd_o, stream compute) takes the rows of slot kv_all for the "
+      "tokens from -4 on in steps of 1, but segment 1 is those from 4 on in steps of 1" },
+    { "another stride", &striped_toy, 8, &causal, 3, OP_ATTEND, CHANGES(ARGS(stride, 3)),
+      LH_FINDING_COVERAGE, 3,
+      "rank 3, op 14 (attention, stream compute) takes the rows of slot q_all for the tokens from "
+      "0 on in steps of 3, but segment 0 is those from 0 on in steps of 4" },
+    { "no rule", &toy, 8, &window, 0, OP_ATTEND, CHANGES(ARGS(rule, 0)), LH_FINDING_MALFORMED, 0,
+      "rank 0, op 14 (attention, stream compute) has a mask by positions without a rule" },
+    { "no stride", &toy, 8, &window, 0, OP_ATTEND, CHANGES(ARGS(stride, 0)), LH_FINDING_MALFORMED,
+      0, "rank 0, op 14 (attention, stream compute) has a mask by positions without a stride" },
+    { "a pair too few", &toy, 8, &documents, 3, OP_ATTEND_BACKWARD, CHANGES(ARGS(pairs, 93)),
+      LH_FINDING_COVERAGE, 3,
+      "rank 3, op 16 (attention_bwd_o, stream compute) is called for 16 queries, 16 keys and 93 "
+      "pairs, but its operands have 16, 16 and 94" },
+    /* Masks in local indices, where the truth is none of them. */
+    { "causal for a window", &toy, 8, &window, 0, OP_ATTEND,
+      CHANGES(ARGS(mask, LH_MASK_CAUSAL), ARGS(pairs, 16 * 17 / 2)), LH_FINDING_COVERAGE, 0,
+      "rank 0, op 14 (attention, stream compute) computes every pair of query segment 1 with key "
+      "segment 0, where the mask has some pairs" },
+    { "full for documents", &toy, 8, &documents, 0, OP_ATTEND,
+      CHANGES(ARGS(mask, LH_MASK_FULL), ARGS(pairs, 16 * 16)), LH_FINDING_COVERAGE, 0,
+      "rank 0, op 14 (attention, stream compute) computes every pair of query segment 0 with key "
+      "segment 0, where the mask has some pairs" },
+    { "nothing for a window", &toy, 8, &window, 0, OP_ATTEND,
+      CHANGES(ARGS(mask, LH_MASK_EMPTY), ARGS(pairs, 0)), LH_FINDING_COVERAGE, 0,
+      "rank 0, op 16 (attention_bwd_o, stream compute) takes slot o_all for slice 0 of segment 0 "
+      "before it is complete" },
+    { "fewer tensors", &toy, 8, &causal, 2, OP_SCATTER_HEADS, CHANGES(COLLECTIVE(tensors_count, 2)),
+      LH_FINDING_UNMATCHED, 2,
+      "rank 2, op 13 (all-to-all, stream comm) meets rank 0, op 13 (all-to-all, stream comm), "
+      "which is another collective, or has other sizes or halves",
+      true },
+    { "tensors in another order", &toy, 8, &causal, 2, OP_SCATTER_HEADS,
+      CHANGES(COLLECTIVE(send[2].slot, SLOT_Q), COLLECTIVE(receive[2].slot, SLOT_Q_ALL),
+              COLLECTIVE(send[0].slot, SLOT_DO), COLLECTIVE(receive[0].slot, SLOT_DO_ALL)),
+      LH_FINDING_UNMATCHED, 2,
+      "rank 2, op 13 (all-to-all, stream comm) meets rank 0, op 13 (all-to-all, stream comm), "
+      "which is another collective, or has other sizes or halves" },
+    { "a tensor of another kind", &toy, 8, &causal, 1, OP_GATHER_GRADIENTS,
+      CHANGES(COLLECTIVE(receive[1].slot, SLOT_KV_ALL)), LH_FINDING_MALFORMED, 1,
+      "rank 1, op 17 (all-to-all, stream comm) turns dkv into kv" },
+    { "more tensors than there can be", &toy, 8, &causal, 0, OP_SCATTER_HEADS,
+      CHANGES(COLLECTIVE(tensors_count, LH_COLLECTIVE_TENSORS_MAX + 1)), LH_FINDING_MALFORMED, 0,
+      "rank 0, op 13 (all-to-all, stream comm) moves 10 tensors; 1 to 9 are possible" },
+    { "the second tensor going back", &toy, 8, &causal, ALL_RANKS, OP_SCATTER_HEADS,
+      CHANGES(COLLECTIVE(send[1].slot, SLOT_KV_ALL), COLLECTIVE(receive[1].slot, SLOT_KV_DEALT)),
+      LH_FINDING_COVERAGE, 0,
+      "rank 0, op 13 (all-to-all, stream comm) reads slot kv_all[0], into which nothing has been "
+      "written" },
+    { "a tensor received where it is sent", &toy, 8, &causal, 0, OP_GATHER_GRADIENTS,
+      CHANGES(COLLECTIVE(receive[1].slot, SLOT_DKV_ALL)), LH_FINDING_RACE, 0,
+      "rank 0, op 17 (all-to-all, stream comm) reads and writes slot dkv_all[0] at the same time" },
+    { "a tensor sent where it is received", &toy, 8, &causal, 3, OP_SCATTER_HEADS,
+      CHANGES(COLLECTIVE(send[1].slot, SLOT_KV_ALL)), LH_FINDING_RACE, 3,
+      "rank 3, op 13 (all-to-all, stream comm) reads and writes slot kv_all[0] at the same time" },
+    { "a tensor received twice", &toy, 8, &causal, ALL_RANKS, OP_GATHER_OUTPUT,
+      CHANGES(COLLECTIVE(send[1].slot, SLOT_O_ALL), COLLECTIVE(receive[1].slot, SLOT_O)),
+      LH_FINDING_RACE, 0, "rank 0, op 15 (all-to-all, stream comm) writes slot o[0] twice", true },
+    /* A tensor that is not the first one needs its order and its buffer as much. */
+    { "no order for the second tensor", &toy, 8, &causal, 2, OP_GATHER_GRADIENTS,
+      CHANGES(COLLECTIVE(send[0].slot, SLOT_DQ), COLLECTIVE(receive[0].slot, SLOT_DQ_ALL),
+              OP_FIELD(after_count, 0)),
+      LH_FINDING_RACE, 2,
+      "rank 2, op 17 (all-to-all, stream comm) reads slot dkv_all[0] while op 16 "
+      "(attention_bwd_o, stream compute) may still be writing it: nothing orders op 17 after op "
+      "16" },
+    { "no buffer for the third tensor", &toy, 8, &causal, 0, SLOT_DO_ALL - SLOT_KV_DEALT,
+      CHANGES(OP_FIELD(kind, LH_OP_SYNC)), LH_FINDING_MEMORY, 0,
+      "rank 0, op 13 (all-to-all, stream comm) uses slot do_all[0], which is not allocated yet" },
+    { "a product of more rows", &heads_toy, 0, &window, 1, OP_HEADS_PRODUCT,
+      CHANGES(ARGS(product.m, 33)), LH_FINDING_MALFORMED, 1,
+      "rank 1, op 3 (product, stream compute) takes 4224 elements as its operand x, but 4 parts of "
+      "slot x_all have 8192 bytes" },
+    { "a product with no weight", &heads_toy, 0, &window, 1, OP_HEADS_PRODUCT,
+      CHANGES(COMPUTE(regions[1].slot, SLOT_X)), LH_FINDING_MALFORMED, 1,
+      "rank 1, op 3 (product, stream compute) takes slot x (hidden) as its operand w (weight)" },
+    { "a product of what is not there", &heads_toy, 0, &window, 1, OP_HEADS_PRODUCT,
+      CHANGES(COMPUTE(regions[0].slot, SLOT_Y_ALL)), LH_FINDING_COVERAGE, 1,
+      "rank 1, op 3 (product, stream compute) reads slot y_all[0], into which nothing has been "
+      "written" },
+    { "a kernel of whole heads on activations outside attention", &heads_toy, 0, &window, 1,
+      OP_HEADS_PRODUCT,
+      CHANGES(COMPUTE(kernel, LH_KERNEL_ID_zero), COMPUTE(regions[0].slot, SLOT_Y_ALL),
+              COMPUTE(regions_count, 1)),
+      LH_FINDING_MALFORMED, 1,
+      "rank 1, op 3 (zero, stream compute) takes slot y_all (hidden) as its operand target, which "
+      "cannot be that" },
+    { "no attention", &heads_toy, 0, &window, 2, OP_HEADS_ATTEND,
+      CHANGES(OP_FIELD(kind, LH_OP_SYNC)), LH_FINDING_COVERAGE, 2,
+      "rank 2 ends without having written its output o" },
+    { "activations merged like attention", &heads_toy, 0, &window, ALL_RANKS, OP_HEADS_REDUCE,
+      CHANGES(COLLECTIVE(reduction, LH_REDUCE_ATTENTION)), LH_FINDING_COVERAGE, 0,
+      "rank 0, op 5 (reduce-scatter, stream comm) cannot reduce slot y_all (hidden) in this way" },
+};
+
+START_TEST(damage_is_found)
+{
+    for (uint32_t i = 0; i < G_N_ELEMENTS(damages); i++) {
+        const Damage *d = &damages[i];
+        g_autoptr(LhProgram) program = d->schedule == &heads_toy
+                                           ? heads_program(RANKS, d->mask)
+                                           : toy_program(d->schedule, RANKS, d->groups, d->mask);
+        Recording *recording = recording_new(program);
+
+        for (uint32_t rank = 0; rank < RANKS; rank++) {
+            if (rank != d->rank && d->rank != ALL_RANKS)
+                continue;
+            recording_change(recording, rank, d->op, d->changes, G_N_ELEMENTS(d->changes));
+            if (d->rewired)
+                recording_rewire(recording, recording_op(recording, rank, d->op));
+        }
+        expect(d->name, &recording->program, d->kind, d->found_on, d->message);
+        recording_free(recording);
+    }
 }
 END_TEST
 
-START_TEST(heads_with_a_hole)
-{
-    g_autoptr(LhProgram) program = heads_program(4, &window);
-    Recording *recording = recording_new(program);
-
-    recording_op(recording, 2, 4)->kind = LH_OP_SYNC;
-    expect(&recording->program, LH_FINDING_COVERAGE, 2,
-           "rank 2 ends without having written its output o");
-    recording_free(recording);
-    recording = recording_new(program);
-    for (uint32_t rank = 0; rank < 4; rank++)
-        recording_op(recording, rank, 5)->collective.reduction = LH_REDUCE_ATTENTION;
-    expect(&recording->program, LH_FINDING_COVERAGE, 0,
-           "rank 0, op 5 (reduce-scatter, stream comm) cannot reduce slot y_all (hidden) in this "
-           "way");
-    recording_free(recording);
-}
-END_TEST
-
-LH_TEST_MAIN("verify_slices", slices_are_proven, slices_of_64_ranks_are_proven,
-             slices_that_do_not_belong_together, slices_of_other_query_heads,
-             slices_in_the_wrong_place, slices_of_an_accumulator, slices_that_are_not_added,
-             slices_that_are_added_twice, positions_that_are_not_the_operands,
-             positions_without_a_rule, positions_under_another_rule, positions_miscounted,
-             positions_ignored, tensors_that_differ, tensors_of_other_contents,
-             tensors_that_overlap, tensors_received_twice, tensors_without_order_or_buffer,
-             slices_of_the_wrong_size, slices_that_cannot_be_cut, slices_broken_at_random,
-             heads_are_proven, heads_with_other_products, heads_with_a_hole)
+LH_TEST_MAIN("verify_slices", slices_are_proven, slices_of_64_ranks_are_proven, heads_are_proven,
+             damage_is_found, positions_under_another_rule, slices_of_the_wrong_size,
+             slices_that_cannot_be_cut, slices_broken_at_random)
