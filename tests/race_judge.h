@@ -42,8 +42,8 @@ reach_of(const Recording *recording, uint32_t rank)
     }
     for (uint32_t k = 0; k < n; k++) {
         for (uint32_t a = 0; a < k; a++) {
-            for (uint32_t b = k + 1; b < n; b++)
-                reach.reach[a * n + b] |= reach.reach[a * n + k] && reach.reach[k * n + b];
+            for (uint32_t b = k + 1; reach.reach[a * n + k] && b < n; b++)
+                reach.reach[a * n + b] |= reach.reach[k * n + b];
         }
     }
     return reach;
@@ -139,21 +139,20 @@ static inline bool
 judge_finds_race(const Recording *recording, uint32_t rank)
 {
     Reach reach = reach_of(recording, rank);
+    Access of_a[ACCESSES_MAX], of_b[ACCESSES_MAX];
     bool race = false;
 
     for (uint32_t b = 0; b < reach.count && !race; b++) {
         const LhOp *op_b = recording_op(recording, rank, b);
-        Access of_b[ACCESSES_MAX];
         const uint32_t count_b = accesses_of(recording, rank, op_b, of_b);
 
         for (uint32_t a = 0; a < b && !race; a++) {
             const LhOp *op_a = recording_op(recording, rank, a);
-            Access of_a[ACCESSES_MAX];
-            const uint32_t count_a = accesses_of(recording, rank, op_a, of_a);
 
-            race = !reach.reach[a * reach.count + b] &&
-                   (accesses_conflict(of_a, count_a, of_b, count_b) ||
-                    keys_repeat(recording, rank, op_a, op_b));
+            if (!reach.reach[a * reach.count + b])
+                race = accesses_conflict(of_a, accesses_of(recording, rank, op_a, of_a), of_b,
+                                         count_b) ||
+                       keys_repeat(recording, rank, op_a, op_b);
         }
     }
     g_free(reach.reach);

@@ -115,6 +115,25 @@ recording_free(Recording *recording)
     g_free(recording);
 }
 
+static inline void
+restore_array(GArray *array, const GArray *from)
+{
+    g_array_set_size(array, 0);
+    if (from->len > 0)
+        g_array_append_vals(array, from->data, from->len);
+}
+
+/* Makes the ops of @recording those of @from again, another recording of the same program. */
+static inline void
+recording_restore(Recording *recording, const Recording *from)
+{
+    for (uint32_t rank = 0; rank < lh_program_ranks(&recording->program); rank++) {
+        restore_array(recording->ops[rank], from->ops[rank]);
+        restore_array(recording->parts[rank], from->parts[rank]);
+        restore_array(recording->counts[rank], from->counts[rank]);
+    }
+}
+
 static inline LhOp *
 recording_op(const Recording *recording, uint32_t rank, uint32_t id)
 {

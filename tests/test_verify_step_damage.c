@@ -20,10 +20,22 @@ typedef enum {
     JUDGED_BY_RACES,
 } Judge;
 
+/* Which ops a change is for; `own` are those of the step itself. */
+typedef enum {
+    ANY_OP,
+    OWN_OP,
+    OWN_CALL,
+    OWN_COLLECTIVE, /* which all its members do in the same way */
+    OP_OF_ATTENTION,
+} Target;
+
 /* A change of op @id of @rank; @variant chooses among several. False: there is no such change. */
+typedef bool (*Change)(Recording *r, uint32_t rank, uint32_t id, uint32_t variant);
+
 typedef struct {
     const char *name;
-    bool (*apply)(Recording *r, uint32_t rank, uint32_t id, uint32_t variant);
+    Target target;
+    Change change;
     uint32_t variants;
     Judge judge;
 } Damage;
@@ -61,16 +73,6 @@ drop_op(Recording *r, uint32_t rank, uint32_t id)
     renumber(r, rank, id + 1, -1);
 }
 
-static void
-double_op(Recording *r, uint32_t rank, uint32_t id)
-{
-    const LhOp copy = *recording_op(r, rank, id);
-
-    renumber(r, rank, id + 1, 1);
-    g_array_insert_val(r->ops[rank], id + 1, copy);
-    renumber(r, rank, UINT32_MAX, 0);
-}
-
 static bool
 is_own(const LhOp *op, LhOpKind kind)
 {
@@ -78,22 +80,22 @@ is_own(const LhOp *op, LhOpKind kind)
 }
 
 static bool
-drop_call(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
+drop(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
 {
     (void)variant;
-    if (!is_own(recording_op(r, rank, id), LH_OP_COMPUTE))
-        return false;
     drop_op(r, rank, id);
     return true;
 }
 
 static bool
-double_call(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
+repeat(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
 {
+    const LhOp copy = *recording_op(r, rank, id);
+
     (void)variant;
-    if (!is_own(recording_op(r, rank, id), LH_OP_COMPUTE))
-        return false;
-    double_op(r, rank, id);
+    renumber(r, rank, id + 1, 1);
+    g_array_insert_val(r->ops[rank], id + 1, copy);
+    renumber(r, rank, UINT32_MAX, 0);
     return true;
 }
 
@@ -105,7 +107,7 @@ exchange_calls(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
     LhOp first;
 
     (void)variant;
-    if (id + 1 >= recording_count(r, rank) || !is_own(a, LH_OP_COMPUTE))
+    if (id + 1 >= recording_count(r, rank))
         return false;
     b = recording_op(r, rank, id + 1);
     if (!is_own(b, LH_OP_COMPUTE))
@@ -127,7 +129,7 @@ drop_wait(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
 {
     LhOp *op = recording_op(r, rank, id);
 
-    if (op->module != 0 || variant >= op->after_count)
+    if (variant >= op->after_count)
         return false;
     op->after[variant] = op->after[--op->after_count];
     return true;
@@ -186,73 +188,16 @@ change_operand(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
     const uint32_t operand = variant / (MOVES + SLOTS), how = variant % (MOVES + SLOTS);
     LhRegion *region = &op->compute.regions[operand];
 
-    if (!is_own(op, LH_OP_COMPUTE) || operand >= op->compute.regions_count)
+    if (operand >= op->compute.regions_count)
         return false;
     return how < MOVES ? move_region(r, region, how + 1) : replace_slot(r, region, how - MOVES);
 }
 
-/* ---- collectives: all members do the same ---- */
-
-/* The ids of all members' ops; caller frees. */
-static uint32_t *
-members_of(const Recording *r, uint32_t rank, uint32_t id)
-{
-    const LhGroup *group = &recording_op(r, rank, id)->collective.group;
-    uint32_t *ids = g_new0(uint32_t, lh_group_size(group));
-
-    for (uint32_t i = 0; i < lh_group_size(group); i++)
-        ids[i] = recording_meets(r, rank, id, (uint32_t)lh_group_member(group, i));
-    return ids;
-}
-
-typedef bool (*ChangeOp)(Recording *r, uint32_t rank, uint32_t id, uint32_t variant);
-
-static bool
-change_members(Recording *r, uint32_t rank, uint32_t id, uint32_t variant, ChangeOp change)
-{
-    const LhGroup group = recording_op(r, rank, id)->collective.group;
-    g_autofree uint32_t *ids = NULL;
-    bool changed = true;
-
-    if (!is_own(recording_op(r, rank, id), LH_OP_COLLECTIVE) || lh_group_member(&group, 0) != rank)
-        return false;
-    ids = members_of(r, rank, id);
-    for (uint32_t i = 0; i < lh_group_size(&group); i++)
-        changed &= change(r, (uint32_t)lh_group_member(&group, i), ids[i], variant);
-    return changed;
-}
-
-static bool
-drop_this(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
-{
-    (void)variant;
-    drop_op(r, rank, id);
-    return true;
-}
-
-static bool
-drop_collective(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
-{
-    return change_members(r, rank, id, variant, drop_this);
-}
-
-static bool
-double_this(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
-{
-    (void)variant;
-    double_op(r, rank, id);
-    return true;
-}
-
-static bool
-double_collective(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
-{
-    return change_members(r, rank, id, variant, double_this);
-}
+/* ---- collectives ---- */
 
 /* Variants: tensors x both regions x (moves and slots). */
 static bool
-change_tensor_of(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
+change_tensor(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
 {
     LhOp *op = recording_op(r, rank, id);
     const uint32_t how = variant % (MOVES + SLOTS), which = variant / (MOVES + SLOTS);
@@ -268,13 +213,7 @@ change_tensor_of(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
 }
 
 static bool
-change_tensor(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
-{
-    return change_members(r, rank, id, variant, change_tensor_of);
-}
-
-static bool
-drop_tensor_of(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
+drop_tensor(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
 {
     LhOp *op = recording_op(r, rank, id);
     const uint32_t last = op->collective.tensors_count - 1u;
@@ -289,13 +228,7 @@ drop_tensor_of(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
 }
 
 static bool
-drop_tensor(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
-{
-    return change_members(r, rank, id, variant, drop_tensor_of);
-}
-
-static bool
-swap_tensors_of(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
+swap_tensors(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
 {
     LhOp *op = recording_op(r, rank, id);
     LhRegion *a = &op->collective.receive[variant], *b = &op->collective.receive[variant + 1];
@@ -309,13 +242,7 @@ swap_tensors_of(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
 }
 
 static bool
-swap_tensors(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
-{
-    return change_members(r, rank, id, variant, swap_tensors_of);
-}
-
-static bool
-change_reduction_of(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
+change_reduction(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
 {
     LhOp *op = recording_op(r, rank, id);
 
@@ -324,15 +251,9 @@ change_reduction_of(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
     return lh_collective_reduces(op->collective.kind);
 }
 
-static bool
-change_reduction(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
-{
-    return change_members(r, rank, id, variant, change_reduction_of);
-}
-
 /* What was added up is copied from the first member. */
 static bool
-copy_sum_of(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
+copy_sum(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
 {
     LhOp *op = recording_op(r, rank, id);
 
@@ -342,12 +263,6 @@ copy_sum_of(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
     op->collective.kind = LH_COLL_BROADCAST;
     recording_rewire(r, op);
     return true;
-}
-
-static bool
-copy_sum(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
-{
-    return change_members(r, rank, id, variant, copy_sum_of);
 }
 
 /* Which of the rank's own collectives an op is, and the op that is that of another rank. */
@@ -544,12 +459,10 @@ turn_first(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
     bool updates = false;
 
     (void)variant;
-    for (uint32_t i = 0; op->kind == LH_OP_COMPUTE && i < op->compute.regions_count; i++)
+    for (uint32_t i = 0; i < op->compute.regions_count; i++)
         updates |= lh_kernels[op->compute.kernel]->operands[i].access == LH_OPERAND_UPDATE;
-    if (op->module != 0 || !updates)
-        return false;
     op->compute.args.first = !op->compute.args.first;
-    return true;
+    return updates;
 }
 
 static bool
@@ -558,11 +471,9 @@ turn_adds(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
     LhOp *op = recording_op(r, rank, id);
 
     (void)variant;
-    if (!is_own(op, LH_OP_COMPUTE) || (op->compute.kernel != LH_KERNEL_ID_rms_norm_bwd &&
-                                       op->compute.kernel != LH_KERNEL_ID_layer_norm_bwd))
-        return false;
     op->compute.args.rows.adds = !op->compute.args.rows.adds;
-    return true;
+    return op->compute.kernel == LH_KERNEL_ID_rms_norm_bwd ||
+           op->compute.kernel == LH_KERNEL_ID_layer_norm_bwd;
 }
 
 static bool
@@ -610,8 +521,6 @@ change_argument(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
     LhOp *op = recording_op(r, rank, id);
     LhKernelArgs *a = &op->compute.args;
 
-    if (!is_own(op, LH_OP_COMPUTE))
-        return false;
     switch (lh_kernels[op->compute.kernel]->args) {
     case LH_ARGS_OPTIMIZER:
         return op->compute.kernel != LH_KERNEL_ID_grad_norm && change_optimizer(a, variant);
@@ -676,8 +585,6 @@ change_attention(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
 {
     LhOp *op = recording_op(r, rank, id);
 
-    if (op->module == 0)
-        return false;
     if (variant == 0) {
         drop_op(r, rank, id);
         return true;
@@ -697,18 +604,6 @@ change_attention(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
     return false;
 }
 
-/* What attention waits for before it begins may be implied; its own waits are its program's. */
-static bool
-drop_wait_of_attention(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
-{
-    LhOp *op = recording_op(r, rank, id);
-
-    if (op->module == 0 || variant >= op->after_count)
-        return false;
-    op->after[variant] = op->after[--op->after_count];
-    return true;
-}
-
 static void
 move_if(const Recording *r, LhRegion *region, uint16_t slot, uint32_t by)
 {
@@ -724,8 +619,7 @@ move_attention(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
     const LhProgram *program;
     LhRegion *first;
 
-    if (begin->module == 0 || begin->kind != LH_OP_COMPUTE ||
-        variant >= begin->compute.regions_count)
+    if (begin->kind != LH_OP_COMPUTE || variant >= begin->compute.regions_count)
         return false;
     program = r->program.modules[begin->module - 1];
     first = &recording_op(r, rank, id)->compute.regions[variant];
@@ -759,7 +653,7 @@ skip_attention(Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
 {
     const LhOp begin = *recording_op(r, rank, id);
 
-    if (rank != 0 || begin.module == 0 || (id > 0 && recording_op(r, rank, id - 1)->module != 0) ||
+    if (rank != 0 || (id > 0 && recording_op(r, rank, id - 1)->module != 0) ||
         (begin.phase == LH_PHASE_RECOMPUTE) != (variant == 1))
         return false;
     for (uint32_t i = 0; i < lh_program_ranks(&r->program); i++) {
@@ -822,34 +716,74 @@ move_before(Recording *r, uint32_t rank, uint32_t id, uint32_t to)
     return true;
 }
 
+/* All members of a collective make the change; its first one is asked. */
+static bool
+change_members(Recording *r, uint32_t rank, uint32_t id, uint32_t variant, Change change)
+{
+    const LhGroup group = recording_op(r, rank, id)->collective.group;
+    const uint32_t members = (uint32_t)lh_group_size(&group);
+    g_autofree uint32_t *ids = g_new0(uint32_t, members);
+    bool changed = true;
+
+    if (lh_group_member(&group, 0) != rank)
+        return false;
+    for (uint32_t i = 0; i < members; i++)
+        ids[i] = recording_meets(r, rank, id, (uint32_t)lh_group_member(&group, i));
+    for (uint32_t i = 0; i < members; i++)
+        changed &= change(r, (uint32_t)lh_group_member(&group, i), ids[i], variant);
+    return changed;
+}
+
+static bool
+apply(const Damage *damage, Recording *r, uint32_t rank, uint32_t id, uint32_t variant)
+{
+    const LhOp *op = recording_op(r, rank, id);
+
+    switch (damage->target) {
+    case OWN_OP:
+        return op->module == 0 && damage->change(r, rank, id, variant);
+    case OWN_CALL:
+        return is_own(op, LH_OP_COMPUTE) && damage->change(r, rank, id, variant);
+    case OWN_COLLECTIVE:
+        return is_own(op, LH_OP_COLLECTIVE) && change_members(r, rank, id, variant, damage->change);
+    case OP_OF_ATTENTION:
+        return op->module != 0 && damage->change(r, rank, id, variant);
+    default:
+        return damage->change(r, rank, id, variant);
+    }
+}
+
+/* What attention waits for before it begins may be implied; its own waits are its program's. */
 static const Damage damages[] = {
-    { "dropped the call", drop_call, 1, JUDGED_BY_TAGS },
-    { "doubled the call", double_call, 1, JUDGED_BY_TAGS },
-    { "exchanged the call with the next", exchange_calls, 1, JUDGED_BY_TAGS },
-    { "dropped a wait", drop_wait, 4, JUDGED_BY_RACES },
-    { "changed an operand", change_operand, 8 * (MOVES + SLOTS), JUDGED_BY_TAGS },
-    { "dropped the collective", drop_collective, 1, JUDGED_BY_TAGS },
-    { "doubled the collective", double_collective, 1, JUDGED_BY_TAGS },
-    { "changed a tensor of the collective", change_tensor, 4 * (MOVES + SLOTS), JUDGED_BY_TAGS },
-    { "dropped a tensor of the collective", drop_tensor, 4, JUDGED_BY_TAGS },
-    { "swapped two tensors of the collective", swap_tensors, 3, JUDGED_BY_TAGS },
-    { "changed the reduction", change_reduction, 1, MUST_BE_FOUND },
-    { "copied instead of adding up", copy_sum, 1, JUDGED_BY_TAGS },
-    { "changed all groups", change_groups, 1, JUDGED_BY_TAGS },
-    { "dropped one end of a message", drop_end, MESSAGES, MUST_BE_FOUND },
-    { "dropped a message", drop_message, MESSAGES, JUDGED_BY_TAGS },
-    { "changed what a message moves", change_message, MESSAGES *(MOVES + SLOTS), JUDGED_BY_TAGS },
-    { "swapped two messages", swap_messages, MESSAGES, JUDGED_BY_TAGS },
-    { "sent to another stage", change_peer, MESSAGES, MUST_BE_FOUND },
-    { "turned `first` round", turn_first, 1, JUDGED_BY_TAGS },
-    { "turned `adds` round", turn_adds, 1, JUDGED_BY_TAGS },
-    { "changed an argument", change_argument, 4, MUST_BE_FOUND },
-    { "changed a label", change_label, 3, MUST_BE_FOUND },
-    { "changed attention", change_attention, 5, MUST_BE_FOUND },
-    { "dropped a wait of attention", drop_wait_of_attention, 4, JUDGED_BY_TAGS },
-    { "moved what attention uses", move_attention, 6, JUDGED_BY_TAGS },
-    { "skipped attention", skip_attention, 2, JUDGED_BY_TAGS },
-    { "skipped the recomputation", skip_recompute, 1, JUDGED_BY_TAGS },
+    { "dropped the call", OWN_CALL, drop, 1, JUDGED_BY_TAGS },
+    { "doubled the call", OWN_CALL, repeat, 1, JUDGED_BY_TAGS },
+    { "exchanged the call with the next", OWN_CALL, exchange_calls, 1, JUDGED_BY_TAGS },
+    { "dropped a wait", OWN_OP, drop_wait, 4, JUDGED_BY_RACES },
+    { "changed an operand", OWN_CALL, change_operand, 8 * (MOVES + SLOTS), JUDGED_BY_TAGS },
+    { "dropped the collective", OWN_COLLECTIVE, drop, 1, JUDGED_BY_TAGS },
+    { "doubled the collective", OWN_COLLECTIVE, repeat, 1, JUDGED_BY_TAGS },
+    { "changed a tensor of the collective", OWN_COLLECTIVE, change_tensor, 4 * (MOVES + SLOTS),
+      JUDGED_BY_TAGS },
+    { "dropped a tensor of the collective", OWN_COLLECTIVE, drop_tensor, 4, JUDGED_BY_TAGS },
+    { "swapped two tensors of the collective", OWN_COLLECTIVE, swap_tensors, 3, JUDGED_BY_TAGS },
+    { "changed the reduction", OWN_COLLECTIVE, change_reduction, 1, MUST_BE_FOUND },
+    { "copied instead of adding up", OWN_COLLECTIVE, copy_sum, 1, JUDGED_BY_TAGS },
+    { "changed all groups", ANY_OP, change_groups, 1, JUDGED_BY_TAGS },
+    { "dropped one end of a message", ANY_OP, drop_end, MESSAGES, MUST_BE_FOUND },
+    { "dropped a message", ANY_OP, drop_message, MESSAGES, JUDGED_BY_TAGS },
+    { "changed what a message moves", ANY_OP, change_message, MESSAGES *(MOVES + SLOTS),
+      JUDGED_BY_TAGS },
+    { "swapped two messages", ANY_OP, swap_messages, MESSAGES, JUDGED_BY_TAGS },
+    { "sent to another stage", ANY_OP, change_peer, MESSAGES, MUST_BE_FOUND },
+    { "turned `first` round", OWN_CALL, turn_first, 1, JUDGED_BY_TAGS },
+    { "turned `adds` round", OWN_CALL, turn_adds, 1, JUDGED_BY_TAGS },
+    { "changed an argument", OWN_CALL, change_argument, 4, MUST_BE_FOUND },
+    { "changed a label", ANY_OP, change_label, 3, MUST_BE_FOUND },
+    { "changed attention", OP_OF_ATTENTION, change_attention, 5, MUST_BE_FOUND },
+    { "dropped a wait of attention", OP_OF_ATTENTION, drop_wait, 4, JUDGED_BY_TAGS },
+    { "moved what attention uses", OP_OF_ATTENTION, move_attention, 6, JUDGED_BY_TAGS },
+    { "skipped attention", OP_OF_ATTENTION, skip_attention, 2, JUDGED_BY_TAGS },
+    { "skipped the recomputation", ANY_OP, skip_recompute, 1, JUDGED_BY_TAGS },
 };
 
 /* ---- trials ---- */
@@ -857,8 +791,8 @@ static const Damage damages[] = {
 typedef struct {
     const char *name;
     const LhProgram *program;
-    Tags *whole; /* what the step leaves, undamaged */
-    Recording *recording;
+    Tags *whole;                    /* what the step leaves, undamaged */
+    Recording *recording, *damaged; /* the same, but while damage is tried */
     uint32_t made, found, harmless;
 } Trial;
 
@@ -875,15 +809,14 @@ is_harmless(const Trial *t, const Recording *r)
 static void
 try_damage(Trial *t, const Damage *damage, uint32_t rank, uint32_t id, uint32_t variant)
 {
-    Recording *r = recording_new(t->program);
-    const LhOp op = *recording_op(r, rank, id);
+    const LhOp op = *recording_op(t->recording, rank, id);
+    Recording *r = t->damaged;
     g_autoptr(LhVerdict) verdict = NULL;
     bool found, allowed;
 
-    if (!damage->apply(r, rank, id, variant)) {
-        recording_free(r);
+    recording_restore(r, t->recording);
+    if (!apply(damage, r, rank, id, variant))
         return;
-    }
     verdict = lh_verify(&r->program);
     found = verdict->findings_total > 0;
     allowed = found || damage->judge != MUST_BE_FOUND;
@@ -904,7 +837,6 @@ try_damage(Trial *t, const Damage *damage, uint32_t rank, uint32_t id, uint32_t 
     t->made++;
     t->found += found;
     t->harmless += !found;
-    recording_free(r);
 }
 
 /* How many changes are offered for each that is made, so that each kind has about as many. */
@@ -945,6 +877,7 @@ damage_step(const char *name, const TinyStep *tiny)
 
     ck_assert_msg(program != NULL, "%s", error != NULL ? error->message : "");
     t.recording = recording_new(program);
+    t.damaged = recording_new(program);
     t.whole = tags_run(t.recording);
     for (uint32_t rank = 0; rank < lh_program_ranks(program); rank++)
         ops += recording_count(t.recording, rank);
@@ -952,6 +885,7 @@ damage_step(const char *name, const TinyStep *tiny)
         damage_ops(&t, i, one_in(&damages[i], ops));
     tags_free(t.whole);
     recording_free(t.recording);
+    recording_free(t.damaged);
     return t;
 }
 
@@ -966,106 +900,89 @@ check_step(const char *name, const TinyStep *tiny)
     ck_assert_uint_le(t.harmless, t.made / 5);
 }
 
-START_TEST(damage_to_fsdp_is_found)
-{
-    check_step("fsdp", &(TinyStep){ .schedule = "zigzag",
-                                    .tensor = 2,
-                                    .context = 2,
-                                    .micro_batches = 2,
-                                    .shard = LH_SHARD_FSDP,
-                                    .checkpoint = LH_CHECKPOINT_LAYER,
-                                    .behaviour = { .reshard = true,
-                                                   .prefetch = 1,
-                                                   .overlap_tensor = true,
-                                                   .overlap_reduce = true,
-                                                   .reduce_each = true,
-                                                   .clip = 1 } });
-}
-END_TEST
+static const struct {
+    const char *name;
+    TinyStep tiny;
+} steps[] = {
+    { "fsdp",
+      { .schedule = "zigzag",
+        .tensor = 2,
+        .context = 2,
+        .micro_batches = 2,
+        .shard = LH_SHARD_FSDP,
+        .checkpoint = LH_CHECKPOINT_LAYER,
+        .behaviour = { .reshard = true,
+                       .prefetch = 1,
+                       .overlap_tensor = true,
+                       .overlap_reduce = true,
+                       .reduce_each = true,
+                       .clip = 1 } } },
+    { "ddp",
+      { .schedule = "ulysses",
+        .tensor = 4,
+        .data = 2,
+        .groups = 2,
+        .micro_batches = 2,
+        .tied = true,
+        .gelu = true,
+        .layer_norm = true,
+        .vocabulary = 61,
+        .checkpoint = LH_CHECKPOINT_REMAT,
+        .behaviour = { .clip = 1, .overlap_reduce = true } } },
+    { "zero1",
+      { .schedule = "ring",
+        .context = 2,
+        .data = 2,
+        .batch = 2,
+        .window = 12,
+        .shard = LH_SHARD_ZERO1,
+        .behaviour = { .logits_fp32 = true, .clip = 1 } } },
+    { "linear",
+      { .schedule = "lasp",
+        .linear = true,
+        .gate = true,
+        .tensor = 2,
+        .context = 2,
+        .micro_batches = 2,
+        .shard = LH_SHARD_ZERO2,
+        .checkpoint = LH_CHECKPOINT_SELECTIVE,
+        .behaviour = { .reduce_each = true } } },
+    { "experts",
+      { .schedule = "zigzag",
+        .tensor = 2,
+        .data = 2,
+        .layers = 3,
+        .experts = 4,
+        .shared = 1,
+        .dense = 1,
+        .checkpoint = LH_CHECKPOINT_REMAT,
+        .behaviour = { .clip = 1 } } },
+    { "pipeline",
+      { .schedule = "ring",
+        .stages = 3,
+        .data = 2,
+        .layers = 4,
+        .embedding_counts = true,
+        .loss_counts = true,
+        .micro_batches = 4,
+        .tied = true,
+        .shard = LH_SHARD_ZERO1,
+        .behaviour = { .clip = 1 } } },
+    { "interleaved",
+      { .schedule = "zigzag",
+        .stages = 2,
+        .chunks = 2,
+        .tensor = 2,
+        .layers = 4,
+        .micro_batches = 2,
+        .checkpoint = LH_CHECKPOINT_LAYER,
+        .behaviour = { .clip = 1, .overlap_reduce = true } } },
+    { "one rank", { .schedule = "ring", .micro_batches = 2, .dtype = LH_DTYPE_FP32 } },
+};
 
-START_TEST(damage_to_ddp_is_found)
+START_TEST(damage_is_found)
 {
-    check_step("ddp", &(TinyStep){ .schedule = "ulysses",
-                                   .tensor = 4,
-                                   .data = 2,
-                                   .groups = 2,
-                                   .micro_batches = 2,
-                                   .tied = true,
-                                   .gelu = true,
-                                   .layer_norm = true,
-                                   .vocabulary = 61,
-                                   .checkpoint = LH_CHECKPOINT_REMAT,
-                                   .behaviour = { .clip = 1, .overlap_reduce = true } });
-}
-END_TEST
-
-START_TEST(damage_to_zero1_is_found)
-{
-    check_step("zero1", &(TinyStep){ .schedule = "ring",
-                                     .context = 2,
-                                     .data = 2,
-                                     .batch = 2,
-                                     .window = 12,
-                                     .shard = LH_SHARD_ZERO1,
-                                     .behaviour = { .logits_fp32 = true, .clip = 1 } });
-}
-END_TEST
-
-START_TEST(damage_to_linear_layers_is_found)
-{
-    check_step("linear", &(TinyStep){ .schedule = "lasp",
-                                      .linear = true,
-                                      .gate = true,
-                                      .tensor = 2,
-                                      .context = 2,
-                                      .micro_batches = 2,
-                                      .shard = LH_SHARD_ZERO2,
-                                      .checkpoint = LH_CHECKPOINT_SELECTIVE,
-                                      .behaviour = { .reduce_each = true } });
-}
-END_TEST
-
-START_TEST(damage_to_experts_is_found)
-{
-    check_step("experts", &(TinyStep){ .schedule = "zigzag",
-                                       .tensor = 2,
-                                       .data = 2,
-                                       .layers = 3,
-                                       .experts = 4,
-                                       .shared = 1,
-                                       .dense = 1,
-                                       .checkpoint = LH_CHECKPOINT_REMAT,
-                                       .behaviour = { .clip = 1 } });
-}
-END_TEST
-
-START_TEST(damage_to_pipelines_is_found)
-{
-    check_step("pipeline", &(TinyStep){ .schedule = "ring",
-                                        .stages = 3,
-                                        .data = 2,
-                                        .layers = 4,
-                                        .embedding_counts = true,
-                                        .loss_counts = true,
-                                        .micro_batches = 4,
-                                        .tied = true,
-                                        .shard = LH_SHARD_ZERO1,
-                                        .behaviour = { .clip = 1 } });
-    check_step("interleaved", &(TinyStep){ .schedule = "zigzag",
-                                           .stages = 2,
-                                           .chunks = 2,
-                                           .tensor = 2,
-                                           .layers = 4,
-                                           .micro_batches = 2,
-                                           .checkpoint = LH_CHECKPOINT_LAYER,
-                                           .behaviour = { .clip = 1, .overlap_reduce = true } });
-}
-END_TEST
-
-START_TEST(damage_to_one_rank_is_found)
-{
-    check_step("one rank",
-               &(TinyStep){ .schedule = "ring", .micro_batches = 2, .dtype = LH_DTYPE_FP32 });
+    check_step(steps[_i].name, &steps[_i].tiny);
 }
 END_TEST
 
@@ -1084,18 +1001,16 @@ START_TEST(launches_in_another_order_are_found)
                                            .reshard = true,
                                            .prefetch = 1 } };
     g_autoptr(LhProgram) program = tiny_step(&tiny, NULL);
+    Recording *whole = recording_new(program), *r = recording_new(program);
+    const uint32_t turns = turn_of(whole, 0, recording_count(whole, 0));
     uint32_t found = 0;
 
-    Recording *whole = recording_new(program);
-    const uint32_t turns = turn_of(whole, 0, recording_count(whole, 0));
-
-    recording_free(whole);
     for (uint32_t i = 0; i < turns * LATER; i++) {
-        Recording *r = recording_new(program);
-        const uint32_t a = own_collective(r, 0, i / LATER);
-        const uint32_t b = own_collective(r, 0, i / LATER + 1 + i % LATER);
+        const uint32_t a = own_collective(whole, 0, i / LATER);
+        const uint32_t b = own_collective(whole, 0, i / LATER + 1 + i % LATER);
         g_autoptr(LhVerdict) verdict = NULL;
 
+        recording_restore(r, whole);
         if (b != LH_OP_NONE && move_before(r, 0, b, a)) {
             verdict = lh_verify(&r->program);
             if (strstr(first_message(verdict), "at once") != NULL) {
@@ -1103,12 +1018,27 @@ START_TEST(launches_in_another_order_are_found)
                 found++;
             }
         }
-        recording_free(r);
     }
+    recording_free(whole);
+    recording_free(r);
     ck_assert_uint_gt(found, 0);
 }
 END_TEST
 
-LH_TEST_MAIN("verify_step_damage", launches_in_another_order_are_found, damage_to_fsdp_is_found,
-             damage_to_ddp_is_found, damage_to_zero1_is_found, damage_to_linear_layers_is_found,
-             damage_to_experts_is_found, damage_to_pipelines_is_found, damage_to_one_rank_is_found)
+/* Each step in a process of its own: they are what takes long. */
+int
+main(void)
+{
+    Suite *suite = suite_create("verify_step_damage");
+    TCase *cases = tcase_create("verify_step_damage");
+    SRunner *runner = srunner_create(suite);
+    int failed;
+
+    tcase_add_test(cases, launches_in_another_order_are_found);
+    tcase_add_loop_test(cases, damage_is_found, 0, G_N_ELEMENTS(steps));
+    suite_add_tcase(suite, cases);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
