@@ -11,7 +11,6 @@
 #include "steps.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define SEED 7
@@ -115,38 +114,43 @@ behaviour_of(unsigned bits)
 
 /* ---- right ---- */
 
+/* Tensor-, context- and data-parallel ranks. */
+typedef uint32_t Sizes[3];
+
+static void
+set_sizes(TinyStep *tiny, const Sizes sizes)
+{
+    tiny->tensor = sizes[0];
+    tiny->context = sizes[1];
+    tiny->data = sizes[2];
+}
+
 /* Every policy and sharding at 1, 2, 4 and 8 ranks. */
 START_TEST(policies_and_shardings)
 {
-    static const uint32_t sizes[][3] = { { 1, 1, 1 }, { 2, 1, 1 }, { 1, 2, 1 }, { 1, 1, 2 },
-                                         { 2, 2, 1 }, { 2, 1, 2 }, { 1, 2, 2 }, { 2, 2, 2 },
-                                         { 4, 1, 2 }, { 1, 4, 2 } };
-    const uint32_t *size = sizes[_i];
-    unsigned number = 0;
+    static const Sizes sizes[] = {
+        { 1, 1, 1 }, { 2, 1, 1 }, { 1, 2, 1 }, { 1, 1, 2 }, { 2, 2, 1 },
+        { 2, 1, 2 }, { 1, 2, 2 }, { 2, 2, 2 }, { 4, 1, 2 }, { 1, 4, 2 }
+    };
+    const unsigned ways = LH_SHARDS * LH_CHECKPOINTS * 2;
 
-    ck_assert_uint_lt((unsigned)_i, G_N_ELEMENTS(sizes));
-    for (unsigned shard = 0; shard < LH_SHARDS; shard++) {
-        for (unsigned checkpoint = 0; checkpoint < LH_CHECKPOINTS; checkpoint++) {
-            for (unsigned fp32 = 0; fp32 < 2; fp32++) {
-                if (test_takes(number + (unsigned)_i))
-                    check(&(TinyStep){
-                        .schedule = "zigzag",
-                        .tensor = size[0],
-                        .context = size[1],
-                        .data = size[2],
-                        .micro_batches = (number + checkpoint) % 2 == 0 ? 1 : 3,
-                        .shard = (LhShard)shard,
-                        .checkpoint = (LhCheckpoint)checkpoint,
-                        .dtype = fp32 ? LH_DTYPE_FP32 : LH_DTYPE_BF16,
-                        .behaviour = behaviour_of((unsigned)_i * 173 + number * 37),
-                    });
-                number++;
-            }
-        }
+    for (unsigned i = 0; i < G_N_ELEMENTS(sizes) * ways; i++) {
+        const unsigned size = i / ways, number = i % ways, checkpoint = number / 2 % LH_CHECKPOINTS;
+        TinyStep tiny = {
+            .schedule = "zigzag",
+            .micro_batches = (number + checkpoint) % 2 == 0 ? 1 : 3,
+            .shard = (LhShard)(number / 2 / LH_CHECKPOINTS),
+            .checkpoint = (LhCheckpoint)checkpoint,
+            .dtype = number % 2 == 1 ? LH_DTYPE_FP32 : LH_DTYPE_BF16,
+            .behaviour = behaviour_of(size * 173 + number * 37),
+        };
+
+        set_sizes(&tiny, sizes[size]);
+        if (test_takes(number + size))
+            check(&tiny);
     }
 }
 END_TEST
-#define SIZES 10
 
 /* What frameworks do differently changes no result; by a random choice of their ways. */
 START_TEST(behaviours)
@@ -175,21 +179,55 @@ END_TEST
 /* Attention by every schedule that a step can have. */
 START_TEST(schedules)
 {
-    const LhSchedule *schedule = lh_schedules[_i];
-    TinyStep tiny = { .schedule = schedule->name, .context = 4, .tensor = 2 };
+    for (unsigned i = 0; lh_schedules[i] != NULL; i++) {
+        const bool linear = !lh_schedule_takes(lh_schedules[i], false);
 
-    if (schedule->placement == LH_PLACE_HEADS)
-        return;
-    tiny.linear = !lh_schedule_takes(schedule, false);
-    for (unsigned checkpoint = 0; checkpoint < LH_CHECKPOINTS; checkpoint++) {
-        tiny.checkpoint = (LhCheckpoint)checkpoint;
-        tiny.gate = tiny.linear && checkpoint % 2 == 0;
-        tiny.dtype = checkpoint / 2 == 0 ? LH_DTYPE_FP32 : LH_DTYPE_BF16;
-        if (test_takes(checkpoint + (unsigned)_i))
-            check(&tiny);
+        if (lh_schedules[i]->placement == LH_PLACE_HEADS)
+            continue;
+        for (unsigned checkpoint = 0; checkpoint < LH_CHECKPOINTS; checkpoint++) {
+            if (test_takes(checkpoint + i))
+                check(&(TinyStep){
+                    .schedule = lh_schedules[i]->name,
+                    .context = 4,
+                    .tensor = 2,
+                    .linear = linear,
+                    .gate = linear && checkpoint % 2 == 0,
+                    .checkpoint = (LhCheckpoint)checkpoint,
+                    .dtype = checkpoint / 2 == 0 ? LH_DTYPE_FP32 : LH_DTYPE_BF16,
+                });
+        }
     }
 }
 END_TEST
+
+/* Models, each of these sizes, with every sharding. */
+typedef struct {
+    const TinyStep *models;
+    const Sizes *sizes;
+    unsigned models_count, sizes_count;
+    unsigned of_model, of_size, of_shard; /* what these add to the behaviour's number */
+} Family;
+
+static void
+check_family(const Family *f)
+{
+    for (unsigned m = 0; m < f->models_count; m++) {
+        for (unsigned i = 0; i < f->sizes_count * LH_SHARDS; i++) {
+            const unsigned size = i / LH_SHARDS, shard = i % LH_SHARDS;
+            TinyStep tiny = f->models[m];
+
+            set_sizes(&tiny, f->sizes[size]);
+            tiny.shard = (LhShard)shard;
+            tiny.checkpoint = (LhCheckpoint)((size + shard) % LH_CHECKPOINTS);
+            tiny.micro_batches = 1 + size % 2;
+            tiny.behaviour =
+                behaviour_of(m * f->of_model + size * f->of_size + shard * f->of_shard);
+            tiny.dtype = (size + shard) % 2 == 0 ? LH_DTYPE_FP32 : LH_DTYPE_BF16;
+            if (test_takes(i + m))
+                check(&tiny);
+        }
+    }
+}
 
 /* Models that differ, on one rank and cut in every way. */
 START_TEST(models)
@@ -207,29 +245,14 @@ START_TEST(models)
         { .schedule = "lasp2", .linear = true, .gate = true },
         { .schedule = "lasp", .linear = true, .groups = 2 },
     };
-    static const uint32_t sizes[][3] = {
+    static const Sizes sizes[] = {
         { 1, 1, 1 }, { 4, 2, 1 }, { 2, 2, 2 }, { 4, 1, 2 }, { 1, 2, 3 }
     };
-    TinyStep tiny = different[_i];
 
-    ck_assert_uint_lt((unsigned)_i, G_N_ELEMENTS(different));
-    for (unsigned i = 0; i < G_N_ELEMENTS(sizes); i++) {
-        tiny.tensor = sizes[i][0];
-        tiny.context = sizes[i][1];
-        tiny.data = sizes[i][2];
-        for (unsigned shard = 0; shard < LH_SHARDS; shard++) {
-            tiny.shard = (LhShard)shard;
-            tiny.checkpoint = (LhCheckpoint)((i + shard) % LH_CHECKPOINTS);
-            tiny.micro_batches = 1 + i % 2;
-            tiny.behaviour = behaviour_of((unsigned)_i * 97 + i * 31 + shard * 1181);
-            tiny.dtype = (i + shard) % 2 == 0 ? LH_DTYPE_FP32 : LH_DTYPE_BF16;
-            if (test_takes(4 * i + shard))
-                check(&tiny);
-        }
-    }
+    check_family(&(Family){ different, sizes, G_N_ELEMENTS(different), G_N_ELEMENTS(sizes),
+                            .of_model = 97, .of_size = 31, .of_shard = 1181 });
 }
 END_TEST
-#define MODELS 11
 
 /*
  * Mixtures of experts, on 1, 2, 4 and 8 ranks. The run routes in its own precision and the
@@ -247,27 +270,13 @@ START_TEST(experts)
         { .schedule = "zigzag", .experts = 4, .window = 5, .layers = 4, .dense = 3, .shared = 1 },
         { .schedule = "zigzag", .experts = 7, .choices = 7, .vocabulary = 61 },
     };
-    static const uint32_t sizes[][3] = { { 1, 1, 1 }, { 2, 1, 1 }, { 1, 2, 1 }, { 1, 1, 2 },
-                                         { 2, 2, 1 }, { 4, 1, 1 }, { 2, 2, 2 }, { 4, 1, 2 } };
-    TinyStep tiny = different[_i];
+    static const Sizes sizes[] = { { 1, 1, 1 }, { 2, 1, 1 }, { 1, 2, 1 }, { 1, 1, 2 },
+                                   { 2, 2, 1 }, { 4, 1, 1 }, { 2, 2, 2 }, { 4, 1, 2 } };
 
-    ck_assert_uint_lt((unsigned)_i, G_N_ELEMENTS(different));
-    for (unsigned i = 0; i < G_N_ELEMENTS(sizes); i++) {
-        tiny.tensor = sizes[i][0];
-        tiny.context = sizes[i][1];
-        tiny.data = sizes[i][2];
-        for (unsigned shard = 0; shard < LH_SHARDS; shard++) {
-            tiny.shard = (LhShard)shard;
-            tiny.checkpoint = (LhCheckpoint)((i + shard) % LH_CHECKPOINTS);
-            tiny.micro_batches = 1 + i % 2;
-            tiny.behaviour = behaviour_of((unsigned)_i * 89 + i * 43 + shard * 1013);
-            tiny.dtype = (i + shard) % 2 == 0 ? LH_DTYPE_FP32 : LH_DTYPE_BF16;
-            check(&tiny);
-        }
-    }
+    check_family(&(Family){ different, sizes, G_N_ELEMENTS(different), G_N_ELEMENTS(sizes),
+                            .of_model = 89, .of_size = 43, .of_shard = 1013 });
 }
 END_TEST
-#define MIXTURES 7
 
 /* Layers on several stages: every order, sharding and policy; models whose stages differ. */
 START_TEST(pipelines)
@@ -296,23 +305,22 @@ START_TEST(pipelines)
           .tied = true },
         { .schedule = "zigzag", .stages = 2, .chunks = 2, .layers = 7, .loss_counts = true },
     };
-    TinyStep tiny = different[_i];
+    const unsigned ways = LH_SHARDS * 2;
 
-    ck_assert_uint_lt((unsigned)_i, G_N_ELEMENTS(different));
-    for (unsigned i = 0; i < LH_SHARDS * 2; i++) {
-        const uint32_t stages = tiny.chunks > 1 ? tiny.stages : 1;
+    for (unsigned k = 0; k < G_N_ELEMENTS(different) * ways; k++) {
+        const unsigned m = k / ways, i = k % ways;
+        TinyStep tiny = different[m];
 
         tiny.shard = (LhShard)(i % LH_SHARDS);
-        tiny.checkpoint = (LhCheckpoint)((i + (unsigned)_i) % LH_CHECKPOINTS);
-        tiny.micro_batches = stages * (1 + i % 3);
-        tiny.behaviour = behaviour_of((unsigned)_i * 131 + i * 59);
+        tiny.checkpoint = (LhCheckpoint)((i + m) % LH_CHECKPOINTS);
+        tiny.micro_batches = (tiny.chunks > 1 ? tiny.stages : 1) * (1 + i % 3);
+        tiny.behaviour = behaviour_of(m * 131 + i * 59);
         tiny.dtype = i < LH_SHARDS ? LH_DTYPE_FP32 : LH_DTYPE_BF16;
-        if (test_takes(i + (unsigned)_i))
+        if (test_takes(i + m))
             check(&tiny);
     }
 }
 END_TEST
-#define PIPELINES 11
 
 /* Ranks that would have no token of the vocabulary. */
 START_TEST(small_vocabularies_are_refused)
@@ -537,13 +545,12 @@ check_fault(const Fault *fault, LhDtype dtype)
 
 START_TEST(faults_are_beyond_the_gates)
 {
-    ck_assert_uint_lt((unsigned)_i, G_N_ELEMENTS(faults));
-    check_fault(&faults[_i], LH_DTYPE_FP32);
-    check_fault(&faults[_i], LH_DTYPE_BF16);
+    for (unsigned i = 0; i < G_N_ELEMENTS(faults); i++) {
+        check_fault(&faults[i], LH_DTYPE_FP32);
+        check_fault(&faults[i], LH_DTYPE_BF16);
+    }
 }
 END_TEST
-#define FAULTS 22
-G_STATIC_ASSERT(G_N_ELEMENTS(faults) == FAULTS);
 
 /* ---- training ---- */
 
@@ -669,32 +676,7 @@ START_TEST(delays_change_nothing)
 }
 END_TEST
 
-int
-main(void)
-{
-    Suite *suite = suite_create("step_run");
-    TCase *cases = tcase_create("step_run"), *of_pipelines = tcase_create("pipelines");
-    SRunner *runner = srunner_create(suite);
-    int count = 0, failed;
-
-    while (lh_schedules[count] != NULL)
-        count++;
-    tcase_add_loop_test(cases, policies_and_shardings, 0, SIZES);
-    tcase_add_loop_test(cases, models, 0, MODELS);
-    tcase_add_loop_test(cases, experts, 0, MIXTURES);
-    tcase_add_loop_test(cases, schedules, 0, count);
-    tcase_add_loop_test(cases, faults_are_beyond_the_gates, 0, FAULTS);
-    tcase_add_test(cases, behaviours);
-    tcase_add_test(cases, small_vocabularies_are_refused);
-    tcase_add_test(cases, one_rank_and_eight_learn_the_same);
-    tcase_add_test(cases, states_are_carried_on);
-    tcase_add_test(cases, counts_agree);
-    tcase_add_test(cases, delays_change_nothing);
-    suite_add_tcase(suite, cases);
-    tcase_add_loop_test(of_pipelines, pipelines, 0, PIPELINES);
-    suite_add_tcase(suite, of_pipelines);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+LH_TEST_MAIN("step_run", policies_and_shardings, models, experts, schedules, pipelines,
+             faults_are_beyond_the_gates, behaviours, small_vocabularies_are_refused,
+             one_rank_and_eight_learn_the_same, states_are_carried_on, counts_agree,
+             delays_change_nothing)
