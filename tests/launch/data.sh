@@ -1,19 +1,27 @@
 #!/bin/bash
 # longhaul run --backend tcp in processes that nobody but this script has started: the bits and counts of
 # threads for programs of the conformance test and every schedule; and a rank that dies, stops or says
-# something else ends all of them in time, with a status and words, and none is left.
+# something else ends all of them, with a status and words, and none is left.
 #
-#     data.sh PROGRAM PRINT_PROGRAM
+#     data.sh PROGRAM PRINT_PROGRAM HELD_CLOCK_LIBRARY
+#
+# These are some of the programs and schedules. If LONGHAUL_TEST_DEEP is set, they are all, and it is judged how long
+# the end takes.
 set -u
 program=$(realpath "$1")
 print=$(realpath "$2")
+held_clock=$(realpath "$3")
+deep=${LONGHAUL_TEST_DEEP:-}
+export ASAN_OPTIONS=${ASAN_OPTIONS:-}:verify_asan_link_order=0
+# shellcheck source=tests/launch/setup.sh
+. "$(dirname "$(realpath "$0")")/setup.sh"
+take_ports 60
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit 99
 failed=0
 compared=0
-port=$((20000 + $$ % 10000))
-limit_s=40 # with a deadline of 3 s, on a machine that has other things to do
+limit_s=40 # with a deadline of 3 s
 
 fail() {
     echo "FAILED: $*"
@@ -21,18 +29,19 @@ fail() {
 }
 
 pids=() status=()
-# launch RANKS ARGUMENTS...: one process for each rank; of rank R the variable options_R goes before.
+# launch RANKS ARGUMENTS...: one process for each rank; the variable options_R are rank R's further arguments. Deadlines
+# begin when the file `held` is there, if that is set.
 launch() {
     local ranks=$1 rank options
     shift
-    port=$((port + 2))
+    next_port
     pids=() status=()
     rm -f ./*.out ./*.err
     for ((rank = 0; rank < ranks; rank++)); do
         options=options_$rank
         # shellcheck disable=SC2086
-        env RANK="$rank" LOCAL_RANK="$rank" WORLD_SIZE="$ranks" MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
-            timeout -k 5 120 "$program" run --backend tcp "$@" ${!options:-} > "$rank.out" 2> "$rank.err" &
+        env RANK="$rank" LOCAL_RANK="$rank" WORLD_SIZE="$ranks" MASTER_ADDR=127.0.0.1 MASTER_PORT=$((port - 1)) \
+            ${held:+LD_PRELOAD="$held_clock" CLOCK_HELD_UNTIL="$held"} timeout -k 5 300 "$program" run --backend tcp "$@" ${!options:-} > "$rank.out" 2> "$rank.err" &
         pids[rank]=$!
     done
 }
@@ -62,36 +71,59 @@ compare() {
     compared=$((compared + 1))
 }
 
-for what in $("$print") 1 2 3 4; do
+if [ -n "$deep" ]; then
+    programs="$("$print") 1 2 3 4"
+    schedules=$("$program" list schedules --format csv | sed '/^#/d; 1d; s/,.*//')
+else
+    programs="$("$print" | sed -n 1,2p) 1"
+    schedules='usp lasp2'
+fi
+for what in $programs; do
     "$print" "$what" > file.json || exit 99
     compare "$what" "$(sed -n 's/^ *"ranks": \([0-9]*\),$/\1/p' file.json | head -1)" --schedule-file file.json
 done
-for schedule in $("$program" list schedules --format csv | sed '/^#/d; 1d; s/,.*//'); do
+for schedule in $schedules; do
     compare "$schedule" 4 --schedule "$schedule" --ranks 4 --seq-length 128 --num-attention-heads 8 \
         --num-query-groups 4 --kv-channels 32 --repeat 2
 done
-[ $compared -ge 30 ] || fail "only $compared programs were compared"
+[ $compared -ge $((${deep:+25} + 5)) ] || fail "only $compared programs were compared"
 
-# What one rank does is heard of by all of them.
+# What one rank does is heard of by all of them. Where something happens to one, no deadline begins before.
 trouble() { # NAME PATTERN ARGUMENTS...
-    local name=$1 pattern=$2 started=$SECONDS rank
+    local name=$1 pattern=$2 started=$SECONDS rank victim
     shift 2
-    launch 4 --schedule ring --ranks 4 --seq-length 4096 --num-attention-heads 8 --kv-channels 64 --deadline 3s "$@"
+    rm -f now
+    held=${signal:+$PWD/now} launch 4 --schedule ring --ranks 4 --seq-length 4096 --num-attention-heads 8 \
+        --kv-channels 64 --deadline $deadline_s "$@"
     if [ -n "${signal:-}" ]; then
-        sleep "0.$((RANDOM % 5 + 1))"
-        pkill "-$signal" -P "${pids[2]}"
-        [ "$signal" != STOP ] || { sleep 12; pkill -CONT -P "${pids[2]}"; }
+        victim=
+        while victim=$(pgrep -P "${pids[2]}"); [ -z "$victim" ]; do sleep 0.05; done
+        sleep "0.$((RANDOM % 5 + 1))" # at any moment
+        kill "-$signal" "$victim"
+        touch now
+        for rank in 0 1 3; do
+            wait "${pids[$rank]}"
+            status[rank]=$?
+        done
+        kill -CONT "$victim" 2> /dev/null
+        wait "${pids[2]}" 2> /dev/null
+    else
+        finish
     fi
-    finish
     for rank in 0 1 3; do
         [ "${status[$rank]}" -eq 4 ] || fail "$name: rank $rank: status ${status[$rank]}: $(cat $rank.err)"
     done
     grep -Eq -e "$pattern" 0.err 1.err 3.err || fail "$name: nobody says '$pattern': $(cat ./*.err)"
-    [ $((SECONDS - started)) -le $limit_s ] || fail "$name: took $((SECONDS - started)) s"
-    ! pgrep -f "$program run --backend tcp" > /dev/null || fail "$name: a process is left"
+    [ -z "$deep" ] || [ $((SECONDS - started)) -le $limit_s ] || fail "$name: took $((SECONDS - started)) s"
+    [ -z "$(left "$program")" ] || fail "$name: a process is left"
 }
 
+{
+deadline_s=3s
+[ -n "$deep" ] || deadline_s=10s
 signal=KILL trouble "a rank that is killed" 'ranks? ([013], )*2' --repeat 1000
 signal=STOP trouble "a rank that is stopped" 'ranks? ([013], )*2' --repeat 1000
+deadline_s=200s
 options_2='--seed 7' trouble "a rank with another seed" 'seed'
+} 2> /dev/null # where the shell says who was ended
 exit $failed

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Plans by several processes, held against the plan of one.
 
-    plan.py PROGRAM
+    plan.py PROGRAM HELD_CLOCK_LIBRARY
 
-Processes that MPI starts, or that have torchrun's environment, come to the same bytes, of answers and of
+The question is a short one, unless LONGHAUL_TEST_DEEP is set. Processes that MPI starts, or that have torchrun's environment, come to the same bytes, of answers and of
 files of points. One that is killed, stopped, or asked something else ends all of them by name, and what
 was written is gone on from.
 """
@@ -20,25 +20,30 @@ import time
 
 QUESTION = ["--model", "gpt3-125m", "--cluster", "dfa-2node:1", "--ranks", "4", "--seq-length", "16K",
             "--global-batch-size", "2", "--checkpoint", "selective", "--shard", "fsdp", "--pareto"]
-DEADLINE_S = 4  # for processes to answer
-LIMIT_S = 100  # for them to end, on a machine that has other things to do
+if not os.environ.get("LONGHAUL_TEST_DEEP"):
+    QUESTION += ["--schedule", "zigzag"]  # a tenth of the points
+DEADLINE_S = 10  # for processes to answer, after one of them has been stopped
+LIMIT_S = 300  # for them to end
+PORTS = pathlib.Path(__file__).resolve().parent / "ports.py"
 MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
        "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_mpi_yield_when_idle": "1",
+       "OMPI_MCA_hwloc_base_binding_policy": "none",
        "OMPI_MCA_btl": "self,tcp", "OMPI_MCA_btl_tcp_if_include": "lo"}
 
 
 def sanitizers_without_leaks():
-    """Of Open MPI's own, and of processes that are ended by others."""
-    return {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
+    """Of Open MPI's own, and of processes that are ended by others; and beside a library that is preloaded."""
+    return {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0:verify_asan_link_order=0"}
 
 
 class Plans:
     """Starts plans in a folder, which all share."""
 
-    def __init__(self, program, folder):
+    def __init__(self, program, held_clock, folder, ports):
         self.program = program
+        self.held_clock = held_clock
         self.folder = folder
-        self.port = 20000 + os.getpid() % 10000
+        self.ports = ports
 
     def alone(self, points):
         done = subprocess.run([self.program, "plan", *QUESTION, "--points", points], cwd=self.folder,
@@ -49,16 +54,19 @@ class Plans:
     def by_mpi(self, count, points):
         return subprocess.run(["mpirun", "-n", str(count), self.program, "plan", *QUESTION, "--points", points],
                               cwd=self.folder, capture_output=True, text=True, timeout=600,
-                              env={**os.environ, **MPI, **sanitizers_without_leaks()})
+                              env={**os.environ, **MPI, **sanitizers_without_leaks(),
+                                   "OMPI_MCA_orte_tmpdir_base": str(self.folder)})
 
     @contextlib.contextmanager
-    def by_tcp(self, count, *words, of_rank=None):
-        """Processes with torchrun's environment; `of_rank` has further words of some."""
-        self.port += 2
+    def by_tcp(self, count, *words, of_rank=None, held_until=None):
+        """Processes with torchrun's environment; `of_rank` has further words of some. Deadlines begin when the file
+        `held_until` is there."""
+        port = int(self.ports.readline())
+        held = {"LD_PRELOAD": self.held_clock, "CLOCK_HELD_UNTIL": str(held_until)} if held_until else {}
         processes = []
         for rank in range(count):
-            env = {**os.environ, **sanitizers_without_leaks(), "MASTER_ADDR": "127.0.0.1",
-                   "MASTER_PORT": str(self.port), "WORLD_SIZE": str(count), "RANK": str(rank),
+            env = {**os.environ, **sanitizers_without_leaks(), **held, "MASTER_ADDR": "127.0.0.1",
+                   "MASTER_PORT": str(port - 1), "WORLD_SIZE": str(count), "RANK": str(rank),
                    "LOCAL_RANK": str(rank)}
             more = (of_rank or {}).get(rank, [])
             processes.append(subprocess.Popen([self.program, "plan", *QUESTION, *words, *more],
@@ -110,10 +118,11 @@ def wait_for_lines(path, lines):
 
 def check_lost(plans, whole, points, how, rank):
     """A process that is killed or stopped ends the others by name; then two go on."""
-    path = plans.folder / f"{how.name}.jsonl"
-    with plans.by_tcp(3, "--points", path.name, "--deadline", f"{DEADLINE_S}s") as processes:
+    path, lost = plans.folder / f"{how.name}.jsonl", plans.folder / f"{how.name}.lost"
+    with plans.by_tcp(3, "--points", path.name, "--deadline", f"{DEADLINE_S}s", held_until=lost) as processes:
         wait_for_lines(path, 5)
         processes[rank].send_signal(how)
+        lost.touch()
         others = [ends(process) for i, process in enumerate(processes) if i != rank]
     assert all(status == 4 for status, _, _ in others), others
     assert any(f"rank {rank}" in err for _, _, err in others), others
@@ -126,16 +135,17 @@ def check_lost(plans, whole, points, how, rank):
 
 
 def check_other_question(plans):
-    with plans.by_tcp(2, "--deadline", "60s", of_rank={1: ["--top", "4"]}) as processes:
+    with plans.by_tcp(2, "--deadline", f"{LIMIT_S}s", of_rank={1: ["--top", "4"]}) as processes:
         told = [ends(process) for process in processes]
     assert all(status == 4 for status, _, _ in told), told
     assert any("rank 1 has another question" in err for _, _, err in told), told
 
 
 def main():
-    program = str(pathlib.Path(sys.argv[1]).resolve())
-    with tempfile.TemporaryDirectory(prefix="longhaul-plans-") as name:
-        plans = Plans(program, pathlib.Path(name))
+    program, held_clock = (str(pathlib.Path(word).resolve()) for word in sys.argv[1:])
+    with tempfile.TemporaryDirectory(prefix="longhaul-plans-") as name, \
+         subprocess.Popen([PORTS, "20"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as ports:
+        plans = Plans(program, held_clock, pathlib.Path(name), ports.stdout)
         whole = plans.alone("alone.jsonl")
         points = (plans.folder / "alone.jsonl").read_bytes()
         check_same(plans, whole, points)
@@ -143,6 +153,7 @@ def main():
         check_lost(plans, whole, points, signal.SIGKILL, 1)
         check_lost(plans, whole, points, signal.SIGSTOP, 2)
         check_other_question(plans)
+        ports.stdin.close()
     print(f"plans of several processes are that of one{'' if mpi else '; MPI was not tried, it is not here'}")
     return 0
 

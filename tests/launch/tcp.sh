@@ -11,12 +11,15 @@ program=$(realpath "$1")
 LONGHAUL_NCCL=$(realpath "$2")
 export LONGHAUL_NCCL STANDIN_SEED=3 STANDIN_EAGER=30
 export ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0
+# shellcheck source=tests/launch/setup.sh
+. "$(dirname "$(realpath "$0")")/setup.sh"
+take_ports 60 --slurm
+read -r -u "${ports[0]}" job || exit 99
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit 99
 failed=0
 shape='--ranks 4 --num-attention-heads 4 --kv-channels 32 --seq-length 64'
-port=$((20000 + $$ % 10000))
 limit_s=40 # with a deadline of 3 s, on a machine that has other things to do
 
 fail() {
@@ -26,16 +29,14 @@ fail() {
 
 # What is particular to a rank: variables, options beside the others, another shape.
 declare -A extra options shapes
-jobs_count=0
 pids=() status=()
 
 # start RANK ARGUMENTS...: in the background.
 start() {
-    local rank=$1 port_of_job
+    local rank=$1
     shift
-    port_of_job=$((port + 2 * jobs_count))
     # shellcheck disable=SC2086
-    env RANK="$rank" LOCAL_RANK="$rank" WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port_of_job \
+    env RANK="$rank" LOCAL_RANK="$rank" WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((port - 1)) \
         ${extra[$rank]:-} timeout -k 5 120 "$program" run --backend nccl ${shapes[$rank]:-$shape} "$@" ${options[$rank]:-} \
         >"$rank.out" 2>"$rank.err" &
     pids[rank]=$!
@@ -44,7 +45,7 @@ start() {
 launch() {
     local rank ranks=$1
     shift
-    jobs_count=$((jobs_count + 1))
+    next_port
     pids=() status=()
     rm -f ./*.out ./*.err
     for rank in $ranks; do start "$rank" "$@"; done
@@ -105,7 +106,7 @@ done
 started=$SECONDS
 for rank in 0 1 2 3; do
     # shellcheck disable=SC2086
-    SLURM_PROCID=$rank SLURM_LOCALID=$rank SLURM_NTASKS=4 SLURM_JOB_ID=$$ SLURM_STEP_ID=1 \
+    SLURM_PROCID=$rank SLURM_LOCALID=$rank SLURM_NTASKS=4 SLURM_JOB_ID=$job SLURM_STEP_ID=0 \
         SLURM_STEP_NODELIST='localhost,node[01-03]' timeout -k 5 120 "$program" run --backend nccl \
         $shape --schedule zigzag --format json >$rank.out 2>$rank.err &
     pids[rank]=$!
@@ -134,7 +135,7 @@ trouble 'another program' 4 'rank 2 has another program than rank 0' '0 1 2 3'
 # Strangers: one says nothing, one sends noise, one sends half of a frame, one announces 4 GiB.
 started=$SECONDS
 launch '0 1 2' --schedule ring --deadline 20s
-first=$((port + 2 * jobs_count + 1))
+first=$port
 for _ in $(seq 100); do
     (exec 3<>/dev/tcp/127.0.0.1/$first) 2>/dev/null && break
     sleep 0.1
@@ -209,9 +210,7 @@ trouble 'no memory' 4 "ended: rank 2: .*the GPU's memory is full" '0 1 2 3'
 extra[2]=STANDIN_DEVICES=2
 trouble 'too few devices' 4 'ended: .*rank 2 needs GPU 2 of this machine, which has 2' '0 1 2 3'
 
-if pgrep -f "^$program run --backend nccl" >/dev/null; then
-    fail "processes are left: $(pgrep -af "^$program run --backend nccl")"
-fi
+[ -z "$(left "$program")" ] || fail "processes are left: $(left "$program")"
 # The stand-in's files go when all ranks have joined, which some here never did.
 for file in /dev/shm/longhaul-nccl-*; do
     process=${file#/dev/shm/longhaul-nccl-}

@@ -16,6 +16,8 @@ trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit 99
 # shellcheck source=tests/mpi/setup.sh
 . "$tests/setup.sh"
+# shellcheck source=tests/launch/setup.sh
+. "$tests/../launch/setup.sh"
 need_mpi "$program"
 failed=0
 shape='--num-attention-heads 4 --kv-channels 32'
@@ -57,11 +59,7 @@ expect() {
     fi
     grep -q -e "$pattern" err || fail "$name: $(cat err)"
     [ $((SECONDS - started)) -lt 40 ] || fail "$name: ended after $((SECONDS - started)) s"
-    for _ in 1 2 3 4 5; do
-        pgrep -x "$(basename "$program" | cut -c1-15)" >/dev/null || break
-        sleep 1
-    done
-    ! pgrep -x "$(basename "$program" | cut -c1-15)" >/dev/null || fail "$name: a process is left"
+    none_left "$program" 5 >/dev/null || fail "$name: a process is left"
 }
 
 run="$program run --backend nccl --schedule ring --ranks 3 --deadline 2s $shape --seq-length 48"

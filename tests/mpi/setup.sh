@@ -1,11 +1,31 @@
 # Read by the scripts of this folder: Open MPI on one machine, with more processes than cores.
 # shellcheck shell=bash
 
+# skip REASON: ends with status 77, and says why in one line.
+skip() {
+    echo "skipped: $*"
+    exit 77
+}
+
 # need_mpi PROGRAM: ends with status 77 where MPI is absent, in the build or on the machine.
 need_mpi() {
-    command -v mpirun >/dev/null && command -v pgrep >/dev/null || exit 77
+    local tool
+    for tool in mpirun pgrep; do
+        command -v $tool >/dev/null || skip "there is no $tool here"
+    done
     "$1" run --backend mpi --schedule ring --ranks 1 --seq-length 8 --num-attention-heads 1 \
-        --kv-channels 64 >/dev/null 2>err || { grep -q 'without MPI' err && exit 77; }
+        --kv-channels 64 >/dev/null 2>err || { grep -q 'without MPI' err && skip 'longhaul was built without MPI'; }
+}
+
+# need_module NAME: likewise, of Python.
+need_module() {
+    /usr/bin/python3 -c "import $1" 2>/dev/null || skip "Python has no module $1 here"
+}
+
+# own_files FOLDER: from now on mpirun and ranks have their files there. By default those of all jobs of a user are in
+# one folder, which whoever ends last removes, also while another one begins.
+own_files() {
+    export OMPI_MCA_orte_tmpdir_base=$1 OMPI_MCA_btl_vader_backing_directory=$1
 }
 
 # over tcp | shared: how messages travel.
@@ -18,6 +38,9 @@ over() {
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+# Jobs that run at a time would all be bound to the same cores.
+export OMPI_MCA_hwloc_base_binding_policy=none
 # Open MPI's own leaks are not ours.
 export ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0
 over tcp
+own_files "$PWD" # each test is in a folder of its own

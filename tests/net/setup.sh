@@ -14,4 +14,5 @@ cd "$folder" || exit 99
 # shellcheck source=tests/mpi/setup.sh
 . "$tests/../mpi/setup.sh"
 need_mpi "$program"
-unset OMPI_MCA_btl OMPI_MCA_btl_tcp_if_include # cluster.sh has its own
+# cluster.sh has its own
+unset OMPI_MCA_btl OMPI_MCA_btl_tcp_if_include OMPI_MCA_orte_tmpdir_base OMPI_MCA_btl_vader_backing_directory
