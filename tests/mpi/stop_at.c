@@ -5,9 +5,11 @@
  *
  *     STOP_RANK=1 STOP_AT=transfer:2 STOP_PID=file
  *
- * Rank 1 stops before its second send of a program's message, and leaves its process id in a file.
+ * Rank 1 stops before its second send of a program's message, and leaves its process id in a file,
+ * which is there all at once: others may wait for it.
  * Other places: init, dup, control (a send of the control plane), finalize.
  */
+#include <limits.h>
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,11 +20,16 @@
 static void
 stop(void)
 {
-    FILE *file = fopen(getenv("STOP_PID"), "w");
+    const char *name = getenv("STOP_PID");
+    char draft[PATH_MAX];
+    FILE *file;
 
+    snprintf(draft, sizeof(draft), "%s.new", name);
+    file = fopen(draft, "w");
     if (file != NULL) {
         fprintf(file, "%d\n", (int)getpid());
         fclose(file);
+        rename(draft, name);
     }
     raise(SIGSTOP);
 }
