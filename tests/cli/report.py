@@ -615,6 +615,7 @@ def main():
         tool = Tool(program, pathlib.Path(folder))
         hold_without_gnuplot(tool)
         if shutil.which("gnuplot") is None:
+            print("skipped: there is no gnuplot here")
             return 77
         hold_comparison(tool)
         hold_hostile(tool)

@@ -16,12 +16,12 @@
 #     cluster.sh join NODE                    as it was
 #     cluster.sh pids NODE                    the processes of a host
 #
-# Exit status 77 where the machine does not allow it, with a word.
+# Exit status 77 where the machine does not allow it, with a line that begins with "skipped: ".
 set -u
 self=$(realpath "$0")
 
 skip() {
-    echo "no cluster in namespaces here: $*" >&2
+    echo "skipped: no cluster in namespaces here: $(tr '\n' ' ' <<< "$*")"
     exit 77
 }
 

@@ -11,7 +11,7 @@
 set -u
 PATH=$PATH:/usr/sbin
 for tool in slurmctld slurmd sbatch srun scancel munged; do
-    command -v $tool > /dev/null || { echo "no Slurm here: no $tool" && exit 77; }
+    command -v $tool > /dev/null || { echo "skipped: no Slurm here: no $tool" && exit 77; }
 done
 standin=${3:+$(realpath "$3")}
 LONGHAUL_NCCL=${4:+$(realpath "$4")}
@@ -25,7 +25,7 @@ cat > inside.sh <<'END'
 # ---- the daemons ----
 
 skip() {
-    echo "no Slurm in namespaces here: $*"
+    echo "skipped: no Slurm in namespaces here: $(tr '\n' ' ' <<< "$*")"
     tail -n 5 "$folder"/*.log 2> /dev/null
     exit 77
 }
@@ -188,7 +188,7 @@ if [ -n "$standin" ]; then
     by_hand "$standin" hand.json $gpus --bootstrap torchrun
     [ "$(digest threads.json)" = "$(digest hand.json)" ] || fail 'bootstrap torchrun: other results'
 else
-    echo 'skipped: run --backend nccl, without the stand-in for CUDA'
+    echo 'not tried: run --backend nccl, without the stand-in for CUDA'
 fi
 exit $failed
 END
