@@ -23,6 +23,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SHORT = ["--model", "gpt3-125m", "--cluster", "dfa-2node:1", "--ranks", "4", "--seq-length", "32K",
          "--global-batch-size", "2", "--checkpoint", "selective"]
+LIMIT_S = 300  # for whatever takes a moment
 # Long enough to be interrupted, on any machine.
 LONG = ["--model", "llama-7b", "--cluster", "dfa-2node:2", "--seq-length", "512K"]
 
@@ -45,10 +46,23 @@ def check_threads(program, folder):
     return texts[0], points[0]
 
 
-def kill_after(program, words, seconds):
-    """Whether the plan was killed before it was through."""
+def lines_of(path):
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def wait_for_lines(process, path, lines):
+    """Until there are so many, or the process has ended."""
+    until = time.monotonic() + LIMIT_S
+    while process.poll() is None and lines_of(path) < lines:
+        assert time.monotonic() < until, f"{path} has {lines_of(path)} lines of {lines}"
+        time.sleep(0.002)
+
+
+def kill_after(program, words, path, lines, seconds):
+    """Whether the plan was killed, when it had found so many points and a moment later, before it was through."""
     process = subprocess.Popen([program, "plan", *words], stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL)
+    wait_for_lines(process, path, lines)
     try:
         process.wait(seconds)
         return False
@@ -63,17 +77,15 @@ def check_kills(program, folder, whole, points, kills):
     rng = random.Random(15)
     path = folder / "killed.jsonl"
     words = [*SHORT, "--pareto", "--points", str(path)]
-    started = time.monotonic()
-    run(program, *words)
-    seconds = time.monotonic() - started
-    assert path.read_bytes() == points
+    all_lines = points.count(b"\n")
     killed = 0
     for kill in range(kills):
         if kill % 2 == 0:  # from the beginning now and then
             path.unlink(missing_ok=True)
         elif path.exists():
             os.truncate(path, rng.randrange(path.stat().st_size + 1))
-        killed += kill_after(program, words, rng.uniform(0, seconds))
+        lines = lines_of(path) + rng.randrange((all_lines - lines_of(path)) // 2 + 1)
+        killed += kill_after(program, words, path, lines, rng.uniform(0, 0.05))
     assert killed > kills / 4, f"only {killed} of {kills} were killed in time"
     assert run(program, *words) == whole, "the answer differs after the kills"
     assert path.read_bytes() == points, "the points differ after the kills"
@@ -121,13 +133,14 @@ def check_bill(program):
         assert abs(way[key] / value - 1) < 1e-9, f"{key} is {way[key]}, not {value}"
 
 
-def check_interrupt(program):
-    """Ctrl-C: what there is, and status 130."""
-    process = subprocess.Popen([program, "plan", *LONG], stdout=subprocess.PIPE,
+def check_interrupt(program, folder):
+    """Ctrl-C, once something is found: what there is, and status 130."""
+    path = folder / "interrupted.jsonl"
+    process = subprocess.Popen([program, "plan", *LONG, "--points", str(path)], stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True)
-    time.sleep(1.5)
+    wait_for_lines(process, path, 2)
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=120)
+    out, _ = process.communicate(timeout=LIMIT_S)
     assert process.returncode == 130, f"status {process.returncode} after Ctrl-C"
     assert "Interrupted" in out and "not looked at" in out, out
 
@@ -144,7 +157,7 @@ def main():
         check_kills(program, folder, whole, points, arguments.kills)
         check_documents(program)
         check_bill(program)
-        check_interrupt(program)
+        check_interrupt(program, folder)
     print(f"plans are the same with any number of threads and after {arguments.kills} kills")
     return 0
 
