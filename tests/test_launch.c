@@ -231,21 +231,28 @@ END_TEST
 /* ---- a star of processes ---- */
 
 #define RANKS 4
-#define DEADLINE_US (3 * G_USEC_PER_SEC)
+#define FAR_US (100 * G_USEC_PER_SEC) /* a deadline that nobody comes to */
+#define NEAR_US (5 * G_USEC_PER_SEC)
 #define WELL 0
 #define GONE 7
 
-/* A port that nobody listens at, with the next one, probably. */
+static gint64 deadline_us = FAR_US;
+static int others[2]; /* a pipe that ends when all ranks but 2 have */
+
+/* A port that nobody listens at, and that is given to nobody else while @held is open. The variable
+ * is that of torchrun, of which ours is the next one. */
 static char *
-free_port(void)
+free_port(int *held)
 {
-    const int one = socket(AF_INET, SOCK_STREAM, 0);
+    const int on = 1, one = socket(AF_INET, SOCK_STREAM, 0);
     struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     socklen_t length = sizeof(at);
 
     ck_assert_int_eq(bind(one, (struct sockaddr *)&at, length), 0);
     ck_assert_int_eq(getsockname(one, (struct sockaddr *)&at, &length), 0);
-    close(one);
+    /* Ranks may have it, who say so, too. */
+    ck_assert_int_eq(setsockopt(one, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)), 0);
+    *held = one;
     return g_strdup_printf("%d", ntohs(at.sin_port) - 1);
 }
 
@@ -259,7 +266,7 @@ be_rank(uint32_t rank, const char *port, int (*work)(uint32_t rank, void *contro
 
     g_snprintf(text, sizeof(text), "%u", rank);
     set_torchrun(text, "4", port);
-    control = lh_control_torchrun.open(RANKS, DEADLINE_US, &place, NULL);
+    control = lh_control_torchrun.open(RANKS, deadline_us, &place, NULL);
     /* All are there before one of them does anything else. */
     if (control == NULL || place.first != rank || place.count != 1 ||
         !lh_control_torchrun.barrier(control, NULL))
@@ -271,19 +278,24 @@ be_rank(uint32_t rank, const char *port, int (*work)(uint32_t rank, void *contro
 static void
 run_ranks(int (*work)(uint32_t rank, void *control), int *status)
 {
-    g_autofree char *port = free_port();
+    int held;
+    g_autofree char *port = free_port(&held);
     pid_t pids[RANKS];
 
+    ck_assert_int_eq(pipe(others), 0);
     for (uint32_t rank = 0; rank < RANKS; rank++) {
         pids[rank] = fork();
         ck_assert_int_ge(pids[rank], 0);
         if (pids[rank] == 0)
             exit(be_rank(rank, port, work));
     }
+    close(others[0]);
+    close(others[1]);
     for (uint32_t rank = 0; rank < RANKS; rank++) {
         ck_assert_int_eq(waitpid(pids[rank], &status[rank], 0), pids[rank]);
         status[rank] = WIFEXITED(status[rank]) ? WEXITSTATUS(status[rank]) : -1;
     }
+    close(held);
 }
 
 /* What a rank tells: as many bytes as a socket does not take at once, but of rank 2 none. */
@@ -328,7 +340,7 @@ tell_each_other(uint32_t rank, void *control)
         g_byte_array_set_size(shared, 0);
         g_byte_array_set_size(gathered, 0);
         /* It may be opened again, for the same processes. */
-        control = lh_control_torchrun.open(RANKS, DEADLINE_US, &place, NULL);
+        control = lh_control_torchrun.open(RANKS, deadline_us, &place, NULL);
         ok = control != NULL && lh_control_torchrun.barrier(control, NULL) &&
              lh_control_torchrun.share(control, mine, shared, NULL) && is_all(shared) &&
              !lh_control_torchrun.failed(control, NULL) &&
@@ -336,7 +348,7 @@ tell_each_other(uint32_t rank, void *control)
              (rank == 0 ? is_all(gathered) : gathered->len == 0);
         lh_control_torchrun.close(control);
     }
-    return ok && lh_control_torchrun.open(RANKS + 1, DEADLINE_US, &place, NULL) == NULL ? WELL : 2;
+    return ok && lh_control_torchrun.open(RANKS + 1, deadline_us, &place, NULL) == NULL ? WELL : 2;
 }
 
 START_TEST(ranks_tell_each_other)
@@ -349,7 +361,7 @@ START_TEST(ranks_tell_each_other)
 }
 END_TEST
 
-/* Whether the error that waiting ends with has @words, in time. */
+/* Whether the error that waiting ends with has @words, in less time than the far deadline. */
 static int
 waits_in_vain(void *control, const char *words)
 {
@@ -358,7 +370,7 @@ waits_in_vain(void *control, const char *words)
     const bool ok = lh_control_torchrun.barrier(control, &error);
     const gint64 took_us = g_get_monotonic_time() - began_us;
 
-    if (ok || strstr(error->message, words) == NULL || took_us > 2 * DEADLINE_US) {
+    if (ok || strstr(error->message, words) == NULL || took_us > FAR_US) {
         fprintf(stderr, "not \"%s\": %s\n", words, error != NULL ? error->message : "no error");
         return 1;
     }
@@ -392,10 +404,12 @@ one_fails(uint32_t rank, void *control)
 static int
 one_sleeps(uint32_t rank, void *control)
 {
+    char byte;
+
     if (rank != 2)
-        return waits_in_vain(control, "rank 0 has waited for 3");
-    g_usleep(2 * DEADLINE_US);
-    return GONE;
+        return waits_in_vain(control, "rank 0 has waited for 5");
+    close(others[1]);
+    return read(others[0], &byte, 1) == 0 ? GONE : 1;
 }
 
 static int
@@ -409,16 +423,18 @@ first_goes(uint32_t rank, void *control)
 static const struct {
     int (*work)(uint32_t rank, void *control);
     int first; /* status of rank 0 */
-} troubles[] = { { one_goes, WELL },
-                 { one_ends, WELL },
-                 { one_fails, WELL },
-                 { one_sleeps, WELL },
-                 { first_goes, GONE } };
+    gint64 deadline_us;
+} troubles[] = { { one_goes, WELL, FAR_US },
+                 { one_ends, WELL, FAR_US },
+                 { one_fails, WELL, FAR_US },
+                 { one_sleeps, WELL, NEAR_US },
+                 { first_goes, GONE, FAR_US } };
 
 START_TEST(ranks_that_fail_are_named)
 {
     int status[RANKS];
 
+    deadline_us = troubles[_i].deadline_us;
     run_ranks(troubles[_i].work, status);
     ck_assert_int_eq(status[0], troubles[_i].first);
     ck_assert_int_eq(status[1], WELL);

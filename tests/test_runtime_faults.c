@@ -127,7 +127,7 @@ START_TEST(runtime_stall_names_rank_op_peer_slot)
     g_autoptr(LhExecuted) executed = NULL;
 
     c.inject = "stall:1";
-    c.deadline_s = 0.3;
+    c.deadline_s = 5; /* the first steps take milliseconds */
     executed = run_case(&c, &error);
     ck_assert_ptr_null(executed);
     ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_RUNTIME));

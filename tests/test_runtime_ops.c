@@ -344,7 +344,7 @@ check_collective(unsigned index, LhCollectiveWay way, bool unguarded)
     toy.program->slots[TOY_IN].part_bytes = toy.program->slots[TOY_OUT].part_bytes = part_bytes;
     toy.collectives = way;
     toy.unguarded = unguarded;
-    result = toy_run(&toy, 10, NULL, NULL);
+    result = toy_run(&toy, 100, NULL, NULL);
     ck_assert_ptr_nonnull(result);
     for (uint32_t rank = 0; rank < TOY_RANKS; rank++) {
         ck_assert_uint_eq(result->ranks[rank].bytes_sent,
@@ -391,7 +391,7 @@ START_TEST(runtime_collectives_go_their_ways)
 
         toy_init(&toy, TOY_RANKS, wanted[_i].parts_in, wanted[_i].parts_out, wanted[_i].emit);
         toy.collectives = (LhCollectiveWay)way;
-        result = toy_run(&toy, 10, &hooks, NULL);
+        result = toy_run(&toy, 100, &hooks, NULL);
         ck_assert_ptr_nonnull(result);
         ck_assert_int_eq(across, wanted[_i].across[way]);
         for (uint32_t rank = 0; rank < TOY_RANKS; rank++)
@@ -440,7 +440,7 @@ START_TEST(runtime_sums_have_an_order)
         toy_init(&toy, TOY_RANKS, TOY_RANKS, parts_out, emits[_i]);
         toy.collectives = (LhCollectiveWay)way;
         toy.load = load_terms;
-        result = toy_run(&toy, 10, NULL, NULL);
+        result = toy_run(&toy, 100, NULL, NULL);
         ck_assert_ptr_nonnull(result);
         for (uint32_t i = 0; i < TOY_RANKS * parts_out; i++) {
             const uint32_t rank = i / parts_out, part = _i == 0 ? rank : i % parts_out;
@@ -469,7 +469,7 @@ START_TEST(runtime_collective_of_two_tensors)
     g_autoptr(LhRunResult) result = NULL;
 
     toy_init(&toy, TOY_RANKS, 2, 2 * TOY_RANKS, emit_two_tensors);
-    result = toy_run(&toy, 10, NULL, NULL);
+    result = toy_run(&toy, 100, NULL, NULL);
     ck_assert_ptr_nonnull(result);
     for (uint32_t rank = 0; rank < TOY_RANKS; rank++) {
         ck_assert_uint_eq(result->ranks[rank].bytes_sent, 2 * 72);
@@ -504,7 +504,7 @@ START_TEST(runtime_moves_halves)
     g_autoptr(LhRunResult) result = NULL;
 
     toy_init(&toy, TOY_RANKS, 2, TOY_RANKS, emit_halves);
-    result = toy_run(&toy, 10, NULL, NULL);
+    result = toy_run(&toy, 100, NULL, NULL);
     ck_assert_ptr_nonnull(result);
     for (uint32_t rank = 0; rank < TOY_RANKS; rank++) {
         ck_assert_uint_eq(result->ranks[rank].bytes_sent,
@@ -557,7 +557,7 @@ START_TEST(runtime_all_to_all_of_unequal_pieces)
     g_autoptr(LhRunResult) result = NULL;
 
     toy_init(&toy, TOY_RANKS, 5, 5, emit_uneven);
-    result = toy_run(&toy, 10, NULL, NULL);
+    result = toy_run(&toy, 100, NULL, NULL);
     ck_assert_ptr_nonnull(result);
     for (uint32_t rank = 0; rank < TOY_RANKS; rank++) {
         ck_assert_uint_eq(result->ranks[rank].bytes_sent,
@@ -600,7 +600,7 @@ START_TEST(runtime_collectives_on_two_streams_do_not_mix)
 
     toy_init(&toy, TOY_RANKS, 2, TOY_RANKS + 2, emit_two_streams);
     lh_program_add_stream(toy.program, "other", LH_STREAM_COMM);
-    result = toy_run(&toy, 10, &hooks, NULL);
+    result = toy_run(&toy, 100, &hooks, NULL);
     ck_assert_ptr_nonnull(result);
     for (uint32_t rank = 0; rank < TOY_RANKS; rank++) {
         for (uint32_t part = 0; part < TOY_RANKS; part++)
@@ -659,7 +659,7 @@ START_TEST(runtime_communicators_tell_messages_apart)
 
         toy_init(&toy, 2, 2, 2, emits[i]);
         lh_program_add_stream(toy.program, "other", LH_STREAM_COMM);
-        result = toy_run(&toy, 10, NULL, NULL);
+        result = toy_run(&toy, 100, NULL, NULL);
         ck_assert_ptr_nonnull(result);
         for (uint32_t part = 0; part < 2; part++)
             ck_assert_float_eq(toy_value(result, &toy, 1, part, 4),
@@ -734,7 +734,7 @@ run_merge(Toy *toy, uint32_t parts_out, ToyEmit emit, ToyLoad load)
     params = (LhRunParams){ .program = toy->program,
                             .backend = &lh_backend_cpu,
                             .kernel_set = REFERENCE,
-                            .deadline_us = 10000000,
+                            .deadline_us = 100000000,
                             .load = load };
     result = lh_execute(&params, NULL);
     ck_assert_ptr_nonnull(result);
@@ -803,7 +803,7 @@ START_TEST(runtime_deadlock_ends)
     g_autoptr(GError) error = NULL;
 
     toy_init(&toy, 2, 1, 1, emit_deadlock);
-    ck_assert_ptr_null(toy_run(&toy, 0.2, NULL, &error));
+    ck_assert_ptr_null(toy_run(&toy, 5, NULL, &error));
     ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_RUNTIME));
     for (unsigned r = 0; r < 2; r++) {
         g_autofree char *want = g_strdup_printf("rank %u, op 0 (exchange, stream comm): receives "
@@ -882,7 +882,7 @@ START_TEST(runtime_hosts_are_a_window_ahead)
         lh_program_add_stream(toy.program, "other", LH_STREAM_COMM);
         lh_program_add_stream(toy.program, "compute", LH_STREAM_COMPUTE);
         ck_assert_int_eq(has_deadlock(toy.program), more != 0);
-        result = toy_run(&toy, more ? 0.5 : 10, NULL, &error);
+        result = toy_run(&toy, more ? 5 : 100, NULL, &error);
         if (more) {
             ck_assert_ptr_null(result);
             ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_RUNTIME));
@@ -921,7 +921,7 @@ START_TEST(runtime_zero_clears_what_a_part_holds)
         toy_init(&toy, 1, 1, 2, emit_zero);
         toy.program->slots[TOY_OUT].kind = acc ? LH_TENSOR_ACC : LH_TENSOR_DQ;
         toy.program->slots[TOY_OUT].part_bytes = (acc ? 3 : 1) * 64;
-        result = toy_run(&toy, 10, NULL, &error);
+        result = toy_run(&toy, 100, NULL, &error);
         ck_assert_msg(result != NULL, "%s", error != NULL ? error->message : "");
         for (uint32_t part = 0; part < 2; part++) {
             for (uint32_t i = 0; i < (acc ? 48 : 16); i++)
@@ -949,7 +949,7 @@ START_TEST(runtime_canaries_find_a_write_beyond_a_slot)
     g_autoptr(GError) error = NULL;
 
     toy_init(&toy, 2, 1, 1, emit_copy);
-    ck_assert_ptr_null(toy_run(&toy, 10, &hooks, &error));
+    ck_assert_ptr_null(toy_run(&toy, 100, &hooks, &error));
     ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_RUNTIME));
     ck_assert_msg(strstr(error->message, "rank 1") != NULL &&
                       strstr(error->message, "slot out") != NULL,
@@ -967,7 +967,7 @@ START_TEST(runtime_unguarded_memory_has_no_canaries)
 
     toy_init(&toy, 2, 1, 1, emit_copy);
     toy.unguarded = true;
-    result = toy_run(&toy, 10, &hooks, NULL);
+    result = toy_run(&toy, 100, &hooks, NULL);
     ck_assert_ptr_nonnull(result);
     lh_program_free(toy.program);
 }
@@ -989,7 +989,7 @@ START_TEST(runtime_kernel_failure_stops_the_run)
     g_autoptr(GError) error = NULL;
 
     toy_init(&toy, 2, 1, 1, emit_copy);
-    ck_assert_ptr_null(toy_run(&toy, 10, &hooks, &error));
+    ck_assert_ptr_null(toy_run(&toy, 100, &hooks, &error));
     ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_RUNTIME));
     ck_assert_msg(strstr(error->message, "rank 0, op 0 (copy, stream comm)") != NULL, "%s",
                   error->message);

@@ -108,7 +108,7 @@ START_TEST(submitted_programs_get_stuck_with_words)
     g_autoptr(GError) error = NULL;
     LhExecuteParams params = { .backend = &toy_submitting_backend,
                                .inject = "stall:2",
-                               .deadline_ps = LH_PS_PER_S / 2 };
+                               .deadline_ps = 5 * LH_PS_PER_S };
 
     toy_device_fail_at(0);
     ck_assert_ptr_null(run_with(&params, program, &error));

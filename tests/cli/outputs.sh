@@ -358,9 +358,9 @@ printed
 
 # --- ends ---------------------------------------------------------------------------------------------
 
-# await COMMAND...: until it holds, for at most 20 s.
+# await COMMAND...: until it holds, for at most 100 s.
 await() {
-    for ((i = 0; i < 400; i++)); do
+    for ((i = 0; i < 2000; i++)); do
         "$@" && return
         sleep 0.05
     done
