@@ -104,7 +104,7 @@ random_members(uint64_t seed)
 START_TEST(folded_steps_are_whole_steps)
 {
     const bool all = g_getenv("LONGHAUL_TEST_ALL") != NULL;
-    const uint64_t cases = all ? 2000 : MAX(test_share(80), 4);
+    const uint64_t cases = all ? 2000 : MAX(test_share(80), 8);
     uint64_t ran = 0, folded = 0;
 
     for (uint64_t seed = 1; seed <= cases; seed++) {
