@@ -1,0 +1,502 @@
+#!/usr/bin/env python3
+"""
+What a smaller selection of tests gives up: which mistakes only the deep run finds.
+
+Takes the mutants of all lists beside this file. Each is applied to a copy of the tree, which is built
+once without sanitizers, and given to the tests that cover the files that it changes (cover.list). First
+to those that ./check runs now: Meson's tests that are not of the suite `deep`, with one case in --share.
+What these do not find is given to what ran before: `deep`, too, with one case in 10, and those that a
+release build ran again (WHOLE) with all of their cases. The first test that fails has found the mutant.
+Sanitizers, which are in both selections, are in neither here: what only they see counts for nobody.
+
+    tests/mutants/selections.py                 all mutants, but those that the results have already
+    tests/mutants/selections.py fold planted    those whose list, id, class or file has one of the words
+    tests/mutants/selections.py --every 20      one in so many of each list
+    tests/mutants/selections.py --tree FOLDER   keep the built copies there, for the next run to go on with
+    tests/mutants/selections.py --list          check the lists against the sources, build nothing
+    tests/mutants/selections.py --report        only print the table of the results
+
+Results are lines of selections.tsv. A run adds to them what is missing, and what was found with another
+text of the mutant, another share, or by a test that has changed its suite since. Ends with status 1 if
+mutants are missing, or if only the deep run finds more than 3 % of what was found before, or any mistake
+of the class "wrong number printed".
+"""
+import argparse
+import collections
+import contextlib
+import csv
+import fnmatch
+import hashlib
+import json
+import os
+import pathlib
+import queue
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import cuda
+import engine
+import run
+
+HERE, ROOT = run.HERE, run.ROOT
+SUITES = {"unit", "cli", "mpi", "net", "fuzz"}  # of ./check; those of GPUs and `inject` are not
+OLD_SHARE = 10  # of a sanitized build
+# These a release build ran again, with all of their cases.
+WHOLE = set("""bound conformance executed_path fold kernels kernels_answers kernels_experts kernels_layer
+    kernels_linear kernels_run path plan reference repeat runtime sample sim_fluid step_run synth
+    verify_damage verify_step verify_step_damage""".split())
+PRINTED = "wrong number printed"
+GIVEN_UP_MAX = 0.03
+# A test that takes so many times what it takes as a rule, and so much longer, does not end.
+SLOWER, SECONDS = 20, 60
+BUILD_SECONDS = 3600
+NOBODY, GPU = "-", "gpu"
+COLUMNS = ["id", "list", "class", "folder", "new", "old", "seconds", "hash", "share"]
+SHARE = re.compile(r"^#define TEST_SHARE (\d+)U", re.MULTILINE)
+
+Test = collections.namedtuple("Test", "name command env deep shared alone target")
+
+
+# ---- lists ----
+
+def base_of(name):
+    if name.startswith("cuda-"):
+        return cuda.BASE
+    if name in engine.TARGETS:
+        return engine.BASE
+    return "src/" if name == "planted.list" else "src/sched/"
+
+
+def read_lists():
+    mutants = []
+    for path in sorted(HERE.glob("*.list")):
+        if path.name == "cover.list":
+            continue
+        for mutant in run.parse(path.read_text()):
+            mutant.list, mutant.base = path.name, base_of(path.name)
+            mutant.files = sorted(map(os.path.normpath,
+                                      run.apply(mutant, run.read_source, mutant.base)))
+            text = json.dumps([mutant.base, mutant.hunks])
+            mutant.hash = hashlib.sha256(text.encode()).hexdigest()[:12]
+            if not mutant.kind or not mutant.hunks:
+                mutant.error("needs a class and a change")
+            mutants.append(mutant)
+    for key, count in collections.Counter((m.list, m.name) for m in mutants).items():
+        if count > 1:
+            sys.exit(f"{key[0]}: {key[1]}: {count} mutants have this id")
+    return mutants
+
+
+def read_cover():
+    """Lines of cover.list: what a path begins with, and patterns of names of tests."""
+    lines = [line for line in (HERE / "cover.list").read_text().splitlines()
+             if line and not line.startswith("#")]
+    return [(path, tests.split()) for path, _, tests in (line.partition(": ") for line in lines)]
+
+
+def patterns_of(cover, files):
+    """Of the tests of these files, those of the most special line first; of GPUs: None."""
+    patterns = []
+    for file in files:
+        rows = sorted((row for row in cover if file.startswith(row[0])), key=lambda r: -len(r[0]))
+        if not rows:
+            sys.exit(f"cover.list: no line is of {file}")
+        if rows[0][1] != [GPU]:
+            patterns += [pattern for _, row in rows for pattern in row]
+    return patterns or None
+
+
+# ---- results ----
+
+def read_results(path):
+    """By list and id; the last line of each counts."""
+    if not path.is_file():
+        return {}
+    with path.open(newline="") as file:
+        return {(row["list"], row["id"]): row for row in csv.DictReader(file, delimiter="\t")}
+
+
+def append_result(path, row):
+    begun = path.is_file()
+    with path.open("a", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, delimiter="\t", lineterminator="\n")
+        if not begun:
+            writer.writeheader()
+        writer.writerow(row)
+
+
+def result_of(results, mutant, share):
+    """The mutant's line, if it is of this text and this share."""
+    row = results.get((mutant.list, mutant.name))
+    return row if row and row["hash"] == mutant.hash and row["share"] == str(share) else None
+
+
+def is_known(results, mutant, share, tests):
+    """Whether the line holds with the suites of now."""
+    row = result_of(results, mutant, share)
+    if row is None:
+        return False
+    if row["new"] != NOBODY:
+        return row["new"] in tests and not tests[row["new"]].deep
+    return row["old"] == NOBODY or row["old"] in tests and (
+        tests[row["old"]].deep or tests[row["old"]].shared)
+
+
+# ---- the copy ----
+
+def command(args, tree):
+    done = subprocess.run(args, cwd=tree, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, timeout=BUILD_SECONDS, check=False)
+    return done.returncode == 0, done.stdout
+
+
+def copy_files(tree):
+    """Makes the tracked files those of the sources; what is the same keeps its time."""
+    names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, text=True,
+                           stdout=subprocess.PIPE).stdout.split("\0")
+    names = {name for name in names if name and (ROOT / name).is_file()}
+    for name in sorted(names):
+        if not cuda.is_same(ROOT / name, tree / name):
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, tree / name)
+    for path in tree.rglob("*"):
+        name = path.relative_to(tree)
+        if path.is_file() and str(name) not in names and name.parts[0] != "build":
+            path.unlink()
+
+
+def configure(tree):
+    tree.mkdir(parents=True, exist_ok=True)
+    copy_files(tree)
+    setup = ["meson", "setup", "build", "--buildtype=plain", "-Doptimization=1", "-Dtests=enabled",
+             "-Dsimgrid=disabled", "-Dcuda=disabled"]
+    if shutil.which("ld.lld"):
+        setup.append("-Dc_link_args=-fuse-ld=lld")
+    # As Meson's own files would have it after a change of theirs.
+    for args in [] if (tree / "build/build.ninja").is_file() else [setup], ["ninja", "-C", "build", "build.ninja"]:
+        good, output = command(args, tree) if args else (True, "")
+        if not good:
+            run.stop(output)
+
+
+def is_shared(tree, args):
+    """Whether the test takes fewer cases where it is asked to."""
+    program = pathlib.Path(args[0])
+    source = (tree / "tests" / f"{program.name}.c" if tree / "build" in program.parents
+              else program)
+    text = source.read_text() if source.is_file() else ""
+    return "share.h" in text or "LONGHAUL_TEST_SHARE" in text
+
+
+def read_tests(tree):
+    """The tests of ./check, by name, as Meson would run them."""
+    targets = json.loads((tree / "build/meson-info/intro-targets.json").read_text())
+    files = {t["id"]: [os.path.relpath(f, tree / "build") for f in t["filename"]] for t in targets}
+    tests = {}
+    for t in json.loads(subprocess.run(["meson", "introspect", "--tests", "build"], cwd=tree,
+                                       check=True, text=True, stdout=subprocess.PIPE).stdout):
+        suites = {suite.partition(":")[2] for suite in t["suite"]}
+        if not suites & SUITES:
+            continue
+        name = "fuzz/" * ("fuzz" in suites) + t["name"]
+        tests[name] = Test(name, t["cmd"], t["env"], "deep" in suites, is_shared(tree, t["cmd"]),
+                           not t["is_parallel"], [f for d in t["depends"] for f in files[d]])
+    return tests
+
+
+def tests_of(patterns, tests):
+    """In the order of the patterns, each once."""
+    names = []
+    for pattern in patterns:
+        found = fnmatch.filter(tests, pattern)
+        if not found:
+            run.stop(f"cover.list: no test is called {pattern}")
+        names += [name for name in found if name not in names]
+    return [tests[name] for name in names]
+
+
+# ---- running ----
+
+alone = threading.Lock()  # of tests that Meson runs beside no other
+
+
+def passes(test, tree, share, fork, seconds):
+    """Whether the test passes; ended as soon as one of its cases fails. None if its time is over."""
+    env = {**os.environ, **test.env, "LONGHAUL_TEST_SHARE": str(share), "CK_FORK": fork,
+           "CK_TAP_LOG_FILE_NAME": "-", "CK_VERBOSITY": "silent"}
+    by_line = ["stdbuf", "-oL"] * (tree / "build" in pathlib.Path(test.command[0]).parents)
+    output, over = "", threading.Event()
+    with (alone if test.alone else contextlib.nullcontext(),
+          subprocess.Popen(by_line + test.command, cwd=tree / "build", env=env,
+                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                           stderr=subprocess.STDOUT, start_new_session=True) as process):
+        def end():
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+        def stop():
+            over.set()
+            end()
+        timer = threading.Timer(seconds, stop)
+        timer.start()
+        while piece := os.read(process.stdout.fileno(), 1 << 16):
+            output = output[-4096:] + piece.decode(errors="replace")
+            if engine.CASE.search(output):
+                end()
+        timer.cancel()
+    return None if over.is_set() else process.returncode in (0, 77)
+
+
+def build(test, tree):
+    return command(["ninja", "-j1", "-C", "build"] + test.target, tree)
+
+
+def measure(test, tree, share):
+    """What the test takes in the tree as it is, and how it is run; None if it fails."""
+    good, output = build(test, tree)
+    if not good:
+        run.stop(output)
+    for fork in "no", "yes", "yes":  # some cases end the process, or must have one of their own
+        started = time.monotonic()
+        if passes(test, tree, share, fork, BUILD_SECONDS):
+            return round(time.monotonic() - started, 2), fork
+    return None
+
+
+def baseline(tree, wanted, known):
+    """Adds what each of these (test, share) takes, and returns those that fail."""
+    failed = []
+    for test, share in wanted:
+        key = f"{test.name} {share}"
+        if key in known:
+            continue
+        taken = measure(test, tree, share)
+        if taken is None:
+            failed.append(key)
+            print(f"as it is: {test.name}, one case in {share}: FAILS", flush=True)
+            continue
+        known[key] = taken
+        print(f"as it is: {test.name}, one case in {share}: {taken[0]:.1f} s", flush=True)
+    return failed
+
+
+def selections(tests, share):
+    """What is run now, and what was run before and may find what that does not."""
+    new = [(test, share) for test in tests if not test.deep]
+    old = []
+    for test in tests:
+        before = 1 if test.name in WHOLE else OLD_SHARE
+        if test.deep or (test.shared and before < share):
+            old.append((test, before))
+    return new, sorted(old, key=lambda pair: not pair[0].deep)
+
+
+def find(tree, selection, known):
+    """The name of the first test that fails, or that cannot be built."""
+    for test, share in selection:
+        good, output = build(test, tree)
+        if not good:
+            return None, output
+        seconds, fork = known[f"{test.name} {share}"]
+        passed = passes(test, tree, share, fork, SLOWER * seconds + SECONDS)
+        if passed is None:  # the machine may have stood still
+            passed = passes(test, tree, share, fork, SLOWER * seconds + SECONDS)
+        if not passed:
+            return test.name, ""
+    return NOBODY, ""
+
+
+def examine(mutant, tree, chosen, known):
+    """Who finds it now, who before, and, if it does not compile, what the compiler says."""
+    changed = run.apply(mutant, run.read_source, mutant.base)
+    new, old, output = NOBODY, NOBODY, ""
+    try:
+        for path, text in changed.items():
+            (tree / path).write_text(text)
+        new, output = find(tree, chosen[0], known)
+        if new == NOBODY:
+            old, output = find(tree, chosen[1], known)
+    finally:
+        for path in changed:
+            (tree / path).write_text(run.read_source(path))
+    return new, old if new == NOBODY else new, output
+
+
+def digest_of_tree():
+    """Of all that the tests' results may depend on."""
+    names = subprocess.run(["git", "ls-files", "-z", ":!tests/mutants", ":!docs"], cwd=ROOT, check=True,
+                           stdout=subprocess.PIPE).stdout.split(b"\0")
+    found = hashlib.sha256()
+    for name in filter(None, names):
+        path = ROOT / os.fsdecode(name)
+        found.update(name + (path.read_bytes() if path.is_file() else b""))
+    return found.hexdigest()
+
+
+class Job:
+    """One copy of the tree, and what all of them share."""
+
+    def __init__(self, tree, options, cover, waiting, lock):
+        self.tree, self.options, self.cover = tree, options, cover
+        self.waiting, self.lock = waiting, lock
+        self.broken = []
+        configure(tree)
+        self.tests = read_tests(tree)
+
+    def chosen(self, files):
+        return selections(tests_of(patterns_of(self.cover, files), self.tests), self.options.share)
+
+    def prepare(self, mutants):
+        """All that these need is built, and passes. Kept with the copy: a rerun need not do it."""
+        path, digest = self.tree / "build/baseline.json", digest_of_tree()
+        kept = json.loads(path.read_text()) if path.is_file() else {}
+        self.known = kept["known"] if kept.get("digest") == digest else {}
+        wanted = {(test.name, share): (test, share) for mutant in mutants
+                  for selection in self.chosen(mutant.files) for test, share in selection}
+        failed = []
+        try:
+            failed = baseline(self.tree, wanted.values(), self.known)
+        finally:
+            path.write_text(json.dumps({"digest": digest, "known": self.known}))
+        if failed:
+            run.stop(f"these fail as it is: {', '.join(failed)}")
+
+    def work(self):
+        while True:
+            try:
+                mutant = self.waiting.get_nowait()
+            except queue.Empty:
+                return
+            started = time.monotonic()
+            new, old, output = examine(mutant, self.tree, self.chosen(mutant.files), self.known)
+            with self.lock:
+                if new is None or old is None:
+                    self.broken.append(mutant.name)
+                    sys.stderr.write(f"{mutant.list}: {mutant.name} does not compile:\n{output}")
+                    continue
+                row = dict(zip(COLUMNS, [mutant.name, mutant.list, mutant.kind,
+                                         os.path.dirname(mutant.files[0]), new, old,
+                                         f"{time.monotonic() - started:.1f}", mutant.hash,
+                                         self.options.share]))
+                append_result(self.options.results, row)
+                print(f"{mutant.list:22} {mutant.name:34} now: {new:20} before: {old:20} "
+                      f"{row['seconds']:>6} s", flush=True)
+
+
+def run_all(mutants, options, cover):
+    """Adds to the results what they lack; returns the names of those that do not compile."""
+    waiting, lock = queue.Queue(), threading.Lock()
+    with (contextlib.nullcontext(options.tree.resolve()) if options.tree else
+          tempfile.TemporaryDirectory(prefix="selections-")) as folder:
+        jobs = [Job(pathlib.Path(folder) / str(i), options, cover, waiting, lock)
+                for i in range(max(options.jobs, 1))]
+        results = read_results(options.results)
+        mutants = [m for m in mutants
+                   if not is_known(results, m, options.share, jobs[0].tests)]
+        print(f"{len(mutants)} to examine", flush=True)
+        for job in jobs if mutants else []:
+            job.prepare(mutants)
+        for mutant in mutants:
+            waiting.put(mutant)
+        threads = [threading.Thread(target=job.work, daemon=True) for job in jobs]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    return [name for job in jobs for name in job.broken]
+
+
+# ---- the table ----
+
+def add_to(count, mutant, row):
+    count["mutants"] += 1
+    if mutant.gpu:
+        count["gpu"] += 1
+    elif row is None:
+        count["missing"] += 1
+    else:
+        count["new"] += row["new"] != NOBODY
+        count["old"] += row["old"] != NOBODY
+        count["deep"] += row["new"] == NOBODY != row["old"]
+
+
+def print_count(title, count):
+    share = f"{100 * count['deep'] / count['old']:.1f} %" if count["old"] else ""
+    print(f"{title:62}" + "".join(f"{count[k]:9}" for k in
+                                  ("mutants", "gpu", "missing", "old", "new", "deep")) + f"{share:>8}")
+
+
+def print_report(mutants, options):
+    """Whether what is given up is as little as it may be."""
+    results = read_results(options.results)
+    table = collections.defaultdict(collections.Counter)
+    deep = []
+    for mutant in mutants:
+        row = result_of(results, mutant, options.share)
+        for key in (mutant.list, mutant.kind), (mutant.list, ""), ("", ""):
+            if not (mutant.gpu and key[1]):
+                add_to(table[key], mutant, row)
+        if row and row["new"] == NOBODY != row["old"]:
+            deep.append((mutant, row))
+    print(f"\n{'list, class':62}{'mutants':>9}{'for GPUs':>9}{'missing':>9}{'before':>9}{'now':>9}"
+          f"{'deep':>9}")
+    for name, kind in sorted(table, key=lambda key: (not key[0], key)):
+        print_count("all" if not name else f"  {kind}" if kind else name, table[name, kind])
+    if table["", ""]["gpu"]:
+        print(f"\n{table['', '']['gpu']} are of code that only a build with CUDA compiles: neither "
+              "selection runs it, and\na change of it runs the tests of the suite `cuda`.")
+    print(f"\nOnly the deep run finds {len(deep)}:")
+    for mutant, row in deep:
+        print(f"{mutant.list:22} {mutant.name:34} {mutant.kind}: {row['old']}")
+    return (not table["", ""]["missing"] and not any(m.kind == PRINTED for m, _ in deep)
+            and len(deep) <= GIVEN_UP_MAX * table["", ""]["old"])
+
+
+def arguments():
+    instrumented = int(SHARE.search((ROOT / "tests/share.h").read_text()).group(1))
+    parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
+    parser.add_argument("words", nargs="*", help="only mutants with one of these words")
+    parser.add_argument("--every", type=int, default=1, help="only one mutant in so many of a list")
+    parser.add_argument("--list", action="store_true", help="check the lists and build nothing")
+    parser.add_argument("--report", action="store_true", help="print the table and run nothing")
+    parser.add_argument("--share", type=int, default=instrumented,
+                        help="one case in how many ./check takes; default %(default)s (share.h)")
+    parser.add_argument("--results", type=pathlib.Path, default=HERE / "selections.tsv")
+    parser.add_argument("--jobs", type=int, default=1, help="copies of the tree at work; default 1")
+    parser.add_argument("--tree", type=pathlib.Path, help="where the built copies are, and stay")
+    return parser.parse_args()
+
+
+def chosen_mutants(options, cover):
+    places, chosen = collections.Counter(), []
+    for mutant in read_lists():
+        mutant.gpu = patterns_of(cover, mutant.files) is None
+        if options.words and not any(w in f"{mutant.list} {mutant.name} {mutant.kind} {mutant.files}"
+                                     for w in options.words):
+            continue
+        if places[mutant.list] % options.every == 0:
+            chosen.append(mutant)
+        places[mutant.list] += 1
+    return chosen
+
+
+def main():
+    options, cover = arguments(), read_cover()
+    mutants = chosen_mutants(options, cover)
+    print(f"{len(mutants)} mutants, {sum(m.gpu for m in mutants)} of code for GPUs", flush=True)
+    if options.list:
+        return 0
+    broken = []
+    if not options.report:
+        broken = run_all([m for m in mutants if not m.gpu], options, cover)
+    return 0 if print_report(mutants, options) and not broken else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
