@@ -123,7 +123,7 @@ START_TEST(runtime_at_every_number_of_ranks)
 
     for (unsigned r = 0; r < G_N_ELEMENTS(rank_counts); r++) {
         const uint32_t ranks = rank_counts[r];
-        const bool ran = !test_takes_of(r + (unsigned)_i, 7) ||
+        const bool ran = !test_takes_of(r + (unsigned)_i, 11) ||
                          passes_turn(schedule, ranks, (unsigned)_i * 3 + r);
 
         ck_assert_msg(ran || (ranks & (ranks - 1)) != 0, "%s refuses %u ranks", schedule->name,
@@ -193,7 +193,7 @@ START_TEST(runtime_variants)
             g_autofree char *text = text_of(&c);
             g_autofree char *set = lh_option_text(option, value);
 
-            if (!test_takes_of(i + k + (unsigned)_i, 5))
+            if (!test_takes_of(i + k + (unsigned)_i, 7))
                 continue;
             lh_option_set(&with.wanted, option, value);
             ck_assert_msg(passes(&with), "%s, %s: refused", text, set);

@@ -66,7 +66,7 @@ START_TEST(runtime_mutants_fail)
     const LhSchedule *schedule = lh_schedules[_i];
 
     for (int kind = 0; kind < LH_INJECT_MUTANTS; kind++) {
-        const unsigned hits = test_takes_of((uint64_t)(_i + kind), 3)
+        const unsigned hits = test_takes_of((uint64_t)(_i + kind), 5)
                                   ? catch_mutant(schedule, 4, kind)
                                   : least_hits(schedule, kind);
 
