@@ -42,7 +42,7 @@ def read_suites():
             sys.exit(f"{LIST}:{number}: a row is SUITE SECONDS FOLDER..., once for each suite")
         if int(words[1]) > SECONDS_MAX:
             sys.exit(f"{LIST}:{number}: {words[0]} takes {words[1]} s; allowed: {SECONDS_MAX}: split it")
-        for path in words[2:]:
+        for path in words[2:] if words[2:] != ["-"] else []:
             if not (ROOT / path).exists():
                 sys.exit(f"{LIST}:{number}: {path} does not exist")
         suites[words[0]] = (int(words[1]), words[2:])
