@@ -77,7 +77,7 @@ def print_due():
         commit = runs[suite][0] if suite in runs else None
         changed = changed_since(commit) if commit else None
         age = git("rev-list", "--count", f"{commit}..HEAD") if changed is not None else None
-        touched = changed is None or any(covers(paths, file) for file in changed)
+        touched = paths != ["-"] and (changed is None or any(covers(paths, file) for file in changed))
         since = f"since {commit[:12]}, {age.strip()} commits ago" if age else "never run"
         if touched and seconds <= left:
             left -= seconds
