@@ -99,8 +99,7 @@ START_TEST(random_programs_mean_the_same_to_all)
     ck_assert_msg(
         verdict->findings->len == 0, "%s: %s", what,
         verdict->findings->len == 0 ? "" : g_array_index(verdict->findings, LhFinding, 0).message);
-    if (test_takes_of((uint64_t)_i, 5)) /* late devices take long */
-        check_agreement(program, what, _i % 5 == 0 ? WAYS : WAYS - 1);
+    check_agreement(program, what, _i % 5 == 0 ? WAYS : WAYS - 1); /* late devices take long */
     copy = reread(program);
     again = lh_verify(copy);
     ck_assert_uint_eq(again->findings->len, 0);
@@ -131,10 +130,9 @@ START_TEST(damaged_programs_are_found_or_mean_the_same_to_all)
 
         damage_program(program, (uint64_t)_i * DAMAGES + i);
         verdict = lh_verify(program);
-        if (verdict->findings->len == 0 && test_takes_of((uint64_t)_i + i, 7))
+        if (verdict->findings->len == 0)
             check_agreement(program, what, WAYS - 1);
-        else if (verdict->findings->len > 0 &&
-                 g_array_index(verdict->findings, LhFinding, 0).kind != LH_FINDING_MALFORMED)
+        else if (g_array_index(verdict->findings, LhFinding, 0).kind != LH_FINDING_MALFORMED)
             g_free(why_it_cannot_end(program));
     }
 }
@@ -170,13 +168,14 @@ main(void)
     Suite *suite = suite_create("conformance");
     TCase *cases = tcase_create("conformance");
     SRunner *runner = srunner_create(suite);
+    const int programs = (int)(PROGRAMS / MIN(test_every(), 10));
     int count = 0, failed;
 
     while (hand_programs[count].name != NULL)
         count++;
     tcase_add_loop_test(cases, programs_by_hand, 0, count);
-    tcase_add_loop_test(cases, random_programs_mean_the_same_to_all, 0, PROGRAMS);
-    tcase_add_loop_test(cases, damaged_programs_are_found_or_mean_the_same_to_all, 0, PROGRAMS);
+    tcase_add_loop_test(cases, random_programs_mean_the_same_to_all, 0, programs);
+    tcase_add_loop_test(cases, damaged_programs_are_found_or_mean_the_same_to_all, 0, programs);
     suite_add_tcase(suite, cases);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);
