@@ -171,6 +171,7 @@ static const struct {
     { SMI "GPU0 X OK\n", "f:2:8: error: \"OK\" is of nvidia-smi topo -p2p" },
     { SMI "GPU0 SYS X\n", "f:2:6: error: the row of GPU0 has X in another column than its own" },
     { SMI "GPU0 X NV4\nGPU1 NV2 X\n", "f:1:1: error: the path from GPU1 to GPU0 is another one" },
+    { SMI "GPU0 X NV2\nGPU1 NV4 X\n", "f:1:1: error: the path from GPU1 to GPU0 is another one" },
     { SMI "GPU0 X SYS\nGPU1 SYS X\nLegend:\nX = Self\n",
       "f:1:1: error: the legend has no NVLink, so this is of nvidia-smi topo -mp" },
     { SMI "GPU0 X SYS\nGPU1 SYS X\n" SMI, "f:4:1: error: a second matrix" },
@@ -210,6 +211,7 @@ static const struct {
     { RANKS SIZES ROW "nan 1 1 0\n", "f:5:25: error: a time is a number of microseconds" },
     { RANKS SIZES ROW "9.0 1 x 0\n", "f:5:31: error: a bus bandwidth is a number of GB/s" },
     { RANKS SIZES ROW "9.0 1 1 7\n", "f:5:33: error: 7 values of this run were wrong" },
+    { RANKS SIZES ROW "9.0 1 1 1\n", "f:5:33: error: 1 values of this run were wrong" },
     { RANKS SIZES ROW "9.0 1 1 N/A\n", "f:4: error: allowed: 2 to 256 sizes whose times grow" },
     { RANKS SIZES SIZES, "f:5:1: error: a second table; give one file for each run" },
     { RANKS "# size count cputime algbw busbw\n", "f:4:14: error: times of the processor" },
@@ -343,7 +345,7 @@ static const struct {
     { WRITE_BW("392"), WRITE_BW("200"),
       "b:2: error: the bandwidth of a NIC is 25 GB/s here, and 49 GB/s in a:2; give files that "
       "agree" },
-    { LAT " 2 1000 1 1 2\n", LAT " 2 1000 1 1 3\n",
+    { LAT " 2 1000 1 1 2\n", LAT " 2 1000 1 1 3\n 8 1000 1 1 2\n", /* the shortest message's */
       "b:2: error: the latency of a NIC is 3 us here, and 2 us in a:2; give files that agree" },
     { "SwitchName=a Nodes=n[1-2]\n", "SwitchName=a Nodes=n[1-4]\n",
       "b:1: error: the number of nodes is 4 here, and 2 in a:1; give files that agree" },
@@ -370,6 +372,22 @@ START_TEST(takes_the_first_of_two_that_agree)
     ck_assert(lh_told_parse(cluster, "b", WRITE_BW("388"), strlen(WRITE_BW("388")), NULL));
     ck_assert_double_eq(cluster->told[LH_TOLD_NIC_RATE].value, 49 * GB);
     ck_assert_str_eq(cluster->told[LH_TOLD_NIC_RATE].place, "a:2");
+}
+END_TEST
+
+/* Of two times at one size there is no median: the lower. */
+START_TEST(takes_the_lower_of_two_times)
+{
+    const char *text = RANKS SIZES ROW "18.1 57 50 0\n" ROW "17.9 58 51 0\n"
+                                       "2097152 8 float none -1 20.5 99 87 0\n";
+    g_autoptr(LhToldCluster) cluster = lh_told_new();
+    const LhCollectiveTimes *row;
+
+    ck_assert(lh_told_parse(cluster, "a", text, strlen(text), NULL));
+    ck_assert_uint_eq(cluster->times->len, 1);
+    row = &g_array_index(cluster->times, LhCollectiveTimes, 0);
+    ck_assert_uint_eq(row->us->len, 2);
+    ck_assert_double_eq(g_array_index(row->us, double, 0), 17.9);
 }
 END_TEST
 
@@ -683,6 +701,7 @@ main(void)
     tcase_add_loop_test(cases, names_both_files_of_a_contradiction, 0,
                         G_N_ELEMENTS(contradictions));
     tcase_add_test(cases, takes_the_first_of_two_that_agree);
+    tcase_add_test(cases, takes_the_lower_of_two_times);
     tcase_add_test(cases, makes_a_topology_of_files_alone);
     tcase_add_test(cases, keeps_what_the_base_has);
     tcase_add_test(cases, tells_a_pair_from_a_nic);

@@ -22,6 +22,7 @@ mutants are missing, or if only the deep run finds more than 3 % of what was fou
 of the class "wrong number printed".
 """
 import argparse
+import atexit
 import collections
 import contextlib
 import csv
@@ -224,6 +225,13 @@ def tests_of(patterns, tests):
 # ---- running ----
 
 alone = threading.Lock()  # of tests that Meson runs beside no other
+running = set()  # processes of tests, which end with this one
+
+
+def end(process):
+    """With all that it has started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def passes(test, tree, share, fork, seconds):
@@ -236,20 +244,18 @@ def passes(test, tree, share, fork, seconds):
           subprocess.Popen(by_line + test.command, cwd=tree / "build", env=env,
                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                            stderr=subprocess.STDOUT, start_new_session=True) as process):
-        def end():
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-
         def stop():
             over.set()
-            end()
+            end(process)
+        running.add(process)
         timer = threading.Timer(seconds, stop)
         timer.start()
         while piece := os.read(process.stdout.fileno(), 1 << 16):
             output = output[-4096:] + piece.decode(errors="replace")
             if engine.CASE.search(output):
-                end()
+                end(process)
         timer.cancel()
+        running.discard(process)
     return None if over.is_set() else process.returncode in (0, 77)
 
 
@@ -269,23 +275,6 @@ def measure(test, tree, share):
     return None
 
 
-def baseline(tree, wanted, known):
-    """Adds what each of these (test, share) takes, and returns those that fail."""
-    failed = []
-    for test, share in wanted:
-        key = f"{test.name} {share}"
-        if key in known:
-            continue
-        taken = measure(test, tree, share)
-        if taken is None:
-            failed.append(key)
-            print(f"as it is: {test.name}, one case in {share}: FAILS", flush=True)
-            continue
-        known[key] = taken
-        print(f"as it is: {test.name}, one case in {share}: {taken[0]:.1f} s", flush=True)
-    return failed
-
-
 def selections(tests, share):
     """What is run now, and what was run before and may find what that does not."""
     new = [(test, share) for test in tests if not test.deep]
@@ -297,35 +286,45 @@ def selections(tests, share):
     return new, sorted(old, key=lambda pair: not pair[0].deep)
 
 
-def find(tree, selection, known):
-    """The name of the first test that fails, or that cannot be built."""
+def put(tree, texts):
+    for path, text in texts.items():
+        (tree / path).write_text(text)
+
+
+def find(job, selection, changed):
+    """The name of the first test that fails; None, with the reason, if it cannot be built."""
     for test, share in selection:
-        good, output = build(test, tree)
+        key = f"{test.name} {share}"
+        if key not in job.known:
+            put(job.tree, {path: run.read_source(path) for path in changed})
+            job.learn(key, test, share)
+            put(job.tree, changed)
+        good, output = build(test, job.tree)
         if not good:
             return None, output
-        seconds, fork = known[f"{test.name} {share}"]
-        passed = passes(test, tree, share, fork, SLOWER * seconds + SECONDS)
+        seconds, fork = job.known[key]
+        passed = passes(test, job.tree, share, fork, SLOWER * seconds + SECONDS)
         if passed is None:  # the machine may have stood still
-            passed = passes(test, tree, share, fork, SLOWER * seconds + SECONDS)
+            passed = passes(test, job.tree, share, fork, SLOWER * seconds + SECONDS)
         if not passed:
             return test.name, ""
     return NOBODY, ""
 
 
-def examine(mutant, tree, chosen, known):
+def examine(job, mutant):
     """Who finds it now, who before, and, if it does not compile, what the compiler says."""
     changed = run.apply(mutant, run.read_source, mutant.base)
-    new, old, output = NOBODY, NOBODY, ""
+    selected = selections(tests_of(patterns_of(job.cover, mutant.files), job.tests),
+                          job.options.share)
     try:
-        for path, text in changed.items():
-            (tree / path).write_text(text)
-        new, output = find(tree, chosen[0], known)
-        if new == NOBODY:
-            old, output = find(tree, chosen[1], known)
+        put(job.tree, changed)
+        new, output = find(job, selected[0], changed)
+        if new != NOBODY:
+            return new, new, output
+        old, output = find(job, selected[1], changed)
+        return new, old, output
     finally:
-        for path in changed:
-            (tree / path).write_text(run.read_source(path))
-    return new, old if new == NOBODY else new, output
+        put(job.tree, {path: run.read_source(path) for path in changed})
 
 
 def digest_of_tree():
@@ -348,24 +347,18 @@ class Job:
         self.broken = []
         configure(tree)
         self.tests = read_tests(tree)
+        self.kept, self.digest = tree / "build/as-it-is.json", digest_of_tree()
+        kept = json.loads(self.kept.read_text()) if self.kept.is_file() else {"digest": ""}
+        self.known = kept["known"] if kept["digest"] == self.digest else {}
 
-    def chosen(self, files):
-        return selections(tests_of(patterns_of(self.cover, files), self.tests), self.options.share)
-
-    def prepare(self, mutants):
-        """All that these need is built, and passes. Kept with the copy: a rerun need not do it."""
-        path, digest = self.tree / "build/baseline.json", digest_of_tree()
-        kept = json.loads(path.read_text()) if path.is_file() else {}
-        self.known = kept["known"] if kept.get("digest") == digest else {}
-        wanted = {(test.name, share): (test, share) for mutant in mutants
-                  for selection in self.chosen(mutant.files) for test, share in selection}
-        failed = []
-        try:
-            failed = baseline(self.tree, wanted.values(), self.known)
-        finally:
-            path.write_text(json.dumps({"digest": digest, "known": self.known}))
-        if failed:
-            run.stop(f"these fail as it is: {', '.join(failed)}")
+    def learn(self, key, test, share):
+        """The test passes in the tree as it is. Kept with the copy: a rerun need not do it again."""
+        taken = measure(test, self.tree, share)
+        if taken is None:
+            run.stop(f"{test.name} fails as it is, with one case in {share}")
+        self.known[key] = taken
+        self.kept.write_text(json.dumps({"digest": self.digest, "known": self.known}))
+        print(f"as it is: {test.name}, one case in {share}: {taken[0]:.1f} s", flush=True)
 
     def work(self):
         while True:
@@ -374,7 +367,7 @@ class Job:
             except queue.Empty:
                 return
             started = time.monotonic()
-            new, old, output = examine(mutant, self.tree, self.chosen(mutant.files), self.known)
+            new, old, output = examine(self, mutant)
             with self.lock:
                 if new is None or old is None:
                     self.broken.append(mutant.name)
@@ -400,8 +393,6 @@ def run_all(mutants, options, cover):
         mutants = [m for m in mutants
                    if not is_known(results, m, options.share, jobs[0].tests)]
         print(f"{len(mutants)} to examine", flush=True)
-        for job in jobs if mutants else []:
-            job.prepare(mutants)
         for mutant in mutants:
             waiting.put(mutant)
         threads = [threading.Thread(target=job.work, daemon=True) for job in jobs]
@@ -487,6 +478,8 @@ def chosen_mutants(options, cover):
 
 
 def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    atexit.register(lambda: [end(process) for process in list(running)])
     options, cover = arguments(), read_cover()
     mutants = chosen_mutants(options, cover)
     print(f"{len(mutants)} mutants, {sum(m.gpu for m in mutants)} of code for GPUs", flush=True)
