@@ -1,14 +1,15 @@
 /*
- * The engine on the two patterns of patterns.h, and beside it SimGrid on the same ones, where it is
- * installed.
+ * The engine on the two patterns of patterns.h, and beside it two programs on the same ones: the
+ * bare one (bare_ring.c), and SimGrid, where it is installed.
  *
- *   bench_engine [--simgrid PROGRAM] [--ranks P]... [--pattern ring|bal]... [--mode sync|jit]...
- * [--steps N]
+ *   bench_engine [--bare PROGRAM] [--simgrid PROGRAM] [--ranks P]... [--pattern ring|bal]...
+ *                [--mode sync|jit]... [--steps N] [--rounds N]
  *
- * Prints one row per case: makespan, CPU seconds of the run phase, events per CPU second (an event
- * is the completion of one compute op or one message), peak memory of the process so far, and the
- * ratios. In sync the makespan is held against its closed form (1e-9), in jit against SimGrid's
- * (0.1 %): the exit status is 1 if one is missed.
+ * Prints one row per case and program: makespan, CPU seconds of the run phase, events per CPU
+ * second (an event is the completion of one compute op or one message), peak memory of the process
+ * so far, and the ratios. longhaul and the bare program take turns, and the medians of their rounds
+ * count; SimGrid runs once. In sync the makespan is held against its closed form (1e-9), and
+ * everywhere against the other programs' (0.1 %): the exit status is 1 if one is missed.
  */
 #include "patterns.h"
 
@@ -19,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 
 #define MESSAGE_BYTES (UINT64_C(64) << 20)
 #define NIC_BYTES_PER_S 12.5e9
@@ -27,6 +29,8 @@
 #define GPUS_PER_NODE 8
 #define CLOSED_FORM_TOLERANCE 1e-9
 #define PEER_TOLERANCE 1e-3
+#define ROUNDS_DEFAULT 5
+#define ROUNDS_MAX 99
 
 static const char platform[] =
     "{ \"schema\": \"longhaul.topology/1\", \"name\": \"bench\", \"description\": \"bench "
@@ -50,11 +54,10 @@ typedef struct {
 static double
 cpu_seconds(void)
 {
-    struct rusage usage;
+    struct timespec t;
 
-    getrusage(RUSAGE_SELF, &usage);
-    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-           1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 static long
@@ -115,18 +118,27 @@ closed_form_s(const LhPattern *pattern)
     return total;
 }
 
+/* Another program; NULL where there is none. */
+typedef struct {
+    const char *name, *program;
+    double time_unit_s, jitter_unit; /* in which it wants compute times and their jitter */
+} Peer;
+
 static bool
-measure_peer(const char *simgrid, const LhPattern *pattern, Measurement *m)
+measure_peer(const Peer *peer, const LhPattern *pattern, Measurement *m)
 {
     g_autofree char *ranks = g_strdup_printf("%u", pattern->ranks);
-    g_autofree char *compute = g_strdup_printf("%g", pattern->compute_s);
-    g_autofree char *jitter = g_strdup_printf("%g", pattern->jitter);
+    g_autofree char *compute = g_strdup_printf("%g", pattern->compute_s / peer->time_unit_s);
+    g_autofree char *jitter = g_strdup_printf("%g", pattern->jitter / peer->jitter_unit);
     g_autofree char *bytes = g_strdup_printf("%" G_GUINT64_FORMAT, pattern->bytes);
     g_autofree char *output = NULL;
-    char *argv[] = {
-        (char *)simgrid, ranks, (char *)(pattern->bal ? "bal" : "ring"), compute, jitter,
-        bytes,           NULL
-    };
+    char *argv[] = { (char *)peer->program,
+                     ranks,
+                     (char *)(pattern->bal ? "bal" : "ring"),
+                     compute,
+                     jitter,
+                     bytes,
+                     NULL };
     const char *fields;
     unsigned long events;
     int status;
@@ -143,66 +155,155 @@ measure_peer(const char *simgrid, const LhPattern *pattern, Measurement *m)
     return true;
 }
 
+static double
+events_per_s(const Measurement *m)
+{
+    return (double)m->events / MAX(m->cpu_s, 1e-9);
+}
+
 static void
 print_row(const LhPattern *pattern, const char *who, const Measurement *m)
 {
     printf("%-5s %-4s %6u  %-8s  %14.9f  %9.4f  %10.0f  %8.1f", pattern->bal ? "bal" : "ring",
            pattern->jitter > 0 ? "jit" : "sync", pattern->ranks, who, m->makespan_s, m->cpu_s,
-           (double)m->events / MAX(m->cpu_s, 1e-9) / 1000, (double)m->rss_bytes / 1048576.0);
+           events_per_s(m) / 1000, (double)m->rss_bytes / 1048576.0);
 }
 
-/* One case: both programs, the ratios, and whether the makespans agree as they must. */
 static bool
-run_case(LhPattern *pattern, const LhTopology *topology, const char *simgrid)
+print_ours(const LhPattern *pattern, const Measurement *ours)
 {
-    g_autoptr(GError) error = NULL;
-    Measurement ours, peer;
     bool good = true;
 
-    if (!measure(pattern, topology, &ours, &error)) {
-        printf("%s\n", error->message);
-        return false;
-    }
-    print_row(pattern, "longhaul", &ours);
+    print_row(pattern, "longhaul", ours);
     if (pattern->jitter == 0 && pattern->steps == 0) {
-        double off = fabs(ours.makespan_s / closed_form_s(pattern) - 1);
+        const double off = fabs(ours->makespan_s / closed_form_s(pattern) - 1);
 
         good = off <= CLOSED_FORM_TOLERANCE;
         printf("  closed form off by %.1e%s", off, good ? "" : " (too far)");
     }
     printf("\n");
-    if (simgrid == NULL || pattern->steps > 0)
+    return good;
+}
+
+/* The row without its end. */
+static bool
+print_peer(const LhPattern *pattern, const char *name, const Measurement *ours,
+           const Measurement *peer)
+{
+    const double ratio = ours->makespan_s / peer->makespan_s;
+    const bool good = fabs(ratio - 1) <= PEER_TOLERANCE;
+
+    print_row(pattern, name, peer);
+    printf("  makespan ratio %.6f%s", ratio, good ? "" : " (too far)");
+    return good;
+}
+
+static int
+compare_doubles(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Of all rounds of one case. */
+typedef struct {
+    Measurement ours, bare; /* with the median of seconds */
+    double ratio, ratio_min, ratio_max;
+} Rounds;
+
+/* longhaul and the bare program in turn, so that what else the machine does slows both. */
+static bool
+measure_rounds(LhPattern *pattern, const LhTopology *topology, const Peer *bare, int count,
+               Rounds *rounds, GError **error)
+{
+    double ours_s[ROUNDS_MAX], bare_s[ROUNDS_MAX], ratios[ROUNDS_MAX];
+
+    for (int i = 0; i < count; i++) {
+        if (!measure(pattern, topology, &rounds->ours, error))
+            return false;
+        ours_s[i] = rounds->ours.cpu_s;
+        if (bare->program == NULL)
+            continue;
+        if (!measure_peer(bare, pattern, &rounds->bare)) {
+            g_set_error(error, G_SPAWN_ERROR, G_SPAWN_ERROR_FAILED, "%s failed", bare->program);
+            return false;
+        }
+        bare_s[i] = rounds->bare.cpu_s;
+        ratios[i] = ours_s[i] / MAX(bare_s[i], 1e-9);
+    }
+    qsort(ours_s, (size_t)count, sizeof(double), compare_doubles);
+    rounds->ours.cpu_s = ours_s[count / 2];
+    if (bare->program == NULL)
+        return true;
+    qsort(bare_s, (size_t)count, sizeof(double), compare_doubles);
+    qsort(ratios, (size_t)count, sizeof(double), compare_doubles);
+    rounds->bare.cpu_s = bare_s[count / 2];
+    rounds->ratio = ratios[count / 2];
+    rounds->ratio_min = ratios[0];
+    rounds->ratio_max = ratios[count - 1];
+    return true;
+}
+
+/* One case: all programs, the ratios, and whether the makespans agree as they must. */
+static bool
+run_case(LhPattern *pattern, const LhTopology *topology, const Peer *bare, const Peer *simgrid,
+         int count)
+{
+    g_autoptr(GError) error = NULL;
+    Rounds rounds = { 0 };
+    Measurement peer;
+    bool good;
+
+    if (!measure_rounds(pattern, topology, bare, count, &rounds, &error)) {
+        printf("%s\n", error->message);
+        return false;
+    }
+    good = print_ours(pattern, &rounds.ours);
+    if (bare->program != NULL) {
+        good &= print_peer(pattern, bare->name, &rounds.ours, &rounds.bare);
+        printf(", CPU time ratio %.2f (%.2f to %.2f)\n", rounds.ratio, rounds.ratio_min,
+               rounds.ratio_max);
+    }
+    if (simgrid->program == NULL)
         return good;
     if (!measure_peer(simgrid, pattern, &peer)) {
         printf("# SimGrid failed on this case\n");
         return false;
     }
-    print_row(pattern, "simgrid", &peer);
-    if (fabs(ours.makespan_s / peer.makespan_s - 1) > PEER_TOLERANCE)
-        good = false;
-    printf("  makespan ratio %.6f%s, events/s ratio %.1f\n", ours.makespan_s / peer.makespan_s,
-           good ? "" : " (too far)",
-           ((double)ours.events / MAX(ours.cpu_s, 1e-9)) /
-               ((double)peer.events / MAX(peer.cpu_s, 1e-9)));
+    good &= print_peer(pattern, simgrid->name, &rounds.ours, &peer);
+    printf(", events/s ratio %.1f\n", events_per_s(&rounds.ours) / events_per_s(&peer));
     return good;
+}
+
+/* An empty name is none, and the other programs play all steps. */
+static const char *
+peer_program(const char *name, int steps)
+{
+    return name == NULL || name[0] == '\0' || steps > 0 ? NULL : name;
 }
 
 int
 main(int argc, char **argv)
 {
-    g_autofree char *simgrid = NULL;
+    g_autofree char *bare_name = NULL;
+    g_autofree char *simgrid_name = NULL;
     g_auto(GStrv) ranks = NULL;
     g_auto(GStrv) patterns = NULL;
     g_auto(GStrv) modes = NULL;
-    int steps = 0;
+    int steps = 0, rounds = ROUNDS_DEFAULT;
     const GOptionEntry entries[] = {
-        { "simgrid", 0, 0, G_OPTION_ARG_FILENAME, &simgrid, "The SimGrid program; empty: skip it",
+        { "bare", 0, 0, G_OPTION_ARG_FILENAME, &bare_name, "The bare program; empty: skip it",
           "PROGRAM" },
+        { "simgrid", 0, 0, G_OPTION_ARG_FILENAME, &simgrid_name,
+          "The SimGrid program; empty: skip it", "PROGRAM" },
         { "ranks", 0, 0, G_OPTION_ARG_STRING_ARRAY, &ranks, "Ranks (repeatable)", "P" },
         { "pattern", 0, 0, G_OPTION_ARG_STRING_ARRAY, &patterns, "ring or bal (repeatable)",
           "NAME" },
         { "mode", 0, 0, G_OPTION_ARG_STRING_ARRAY, &modes, "sync or jit (repeatable)", "NAME" },
         { "steps", 0, 0, G_OPTION_ARG_INT, &steps, "Only the first steps", "N" },
+        { "rounds", 0, 0, G_OPTION_ARG_INT, &rounds, "Rounds of longhaul and the bare program (5)",
+          "N" },
         G_OPTION_ENTRY_NULL,
     };
     const char *const default_ranks[] = { "64", "256", "1024", NULL };
@@ -211,6 +312,7 @@ main(int argc, char **argv)
     g_autoptr(GOptionContext) context = g_option_context_new(NULL);
     g_autoptr(GError) error = NULL;
     g_autoptr(LhTopology) topology = NULL;
+    Peer bare = { "bare", NULL, 1e-6, 0.01 }, simgrid = { "simgrid", NULL, 1, 1 };
     const char *const *p, *const *k, *const *r;
     bool good = true;
 
@@ -221,10 +323,11 @@ main(int argc, char **argv)
         fprintf(stderr, "bench_engine: %s\n", error->message);
         return 2;
     }
-    if (simgrid == NULL || simgrid[0] == '\0') {
+    rounds = CLAMP(rounds, 1, ROUNDS_MAX);
+    bare.program = peer_program(bare_name, steps);
+    simgrid.program = peer_program(simgrid_name, steps);
+    if (simgrid.program == NULL && steps == 0)
         printf("# SimGrid is not installed (libsimgrid-dev): skipped\n");
-        g_clear_pointer(&simgrid, g_free);
-    }
     printf("# pattern mode   ranks  program      makespan s      CPU s  k events/s  peak MiB\n");
     for (p = patterns ? (const char *const *)patterns : default_patterns; *p != NULL; p++)
         for (k = modes ? (const char *const *)modes : default_modes; *k != NULL; k++)
@@ -239,7 +342,7 @@ main(int argc, char **argv)
                                       .jitter = jit ? 0.3 : 0,
                                       .bytes = MESSAGE_BYTES };
 
-                good &= run_case(&pattern, topology, simgrid);
+                good &= run_case(&pattern, topology, &bare, &simgrid, rounds);
                 fflush(stdout);
             }
     return good ? 0 : 1;
