@@ -209,7 +209,7 @@ START_TEST(runtime_inputs_of_every_kind)
     for (int inputs = 0; lh_input_names[inputs] != NULL; inputs++) {
         Case c = small_case(schedule, 4);
 
-        if (!test_takes_of((unsigned)(inputs + _i), 5))
+        if (!test_takes_of((unsigned)inputs + (unsigned)_i, 5))
             continue;
         c.inputs = (LhInputKind)inputs;
         c.wanted.attention.dtype = (inputs + _i) % 2 == 0 ? LH_DTYPE_BF16 : LH_DTYPE_FP32;

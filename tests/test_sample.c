@@ -90,7 +90,7 @@ START_TEST(sample_finds_mutants)
         g_autoptr(LhExecuted) executed = NULL;
         g_autoptr(LhExecuted) whole = NULL;
 
-        if (kind > 0 && !test_takes_of((unsigned)(_i + kind), 5))
+        if (kind > 0 && !test_takes_of((unsigned)_i + (unsigned)kind, 5))
             continue;
         c.inject = lh_inject_names[kind];
         executed = run_case(&c, &error);

@@ -8,7 +8,7 @@
 
 .ci/deep.list has the suites, the seconds that each is stated to take, and the folders that it covers: files
 below a folder, but not those of folders below that. .ci/deep.tsv has the last run of each: suite, commit,
-seconds. A suite is due if a file that it covers has changed since; suites are pulled forward in the order of
+seconds. A suite is due if a file that it covers has changed since (one that has never run is stale); suites are pulled forward in the order of
 the list for as long as their stated seconds are at most FORWARD_SECONDS in all.
 """
 import json
@@ -77,9 +77,9 @@ def print_due():
         commit = runs[suite][0] if suite in runs else None
         changed = changed_since(commit) if commit else None
         age = git("rev-list", "--count", f"{commit}..HEAD") if changed is not None else None
-        touched = paths != ["-"] and (changed is None or any(covers(paths, file) for file in changed))
+        touched = changed is None or any(covers(paths, file) for file in changed)
         since = f"since {commit[:12]}, {age.strip()} commits ago" if age else "never run"
-        if touched and seconds <= left:
+        if touched and changed is not None and seconds <= left:
             left -= seconds
             print(suite)
             print(f"deep: {suite} is pulled forward: {seconds} s ({since})", file=sys.stderr)

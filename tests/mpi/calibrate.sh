@@ -20,7 +20,7 @@ need_mpi "$program"
 need_module jsonschema
 
 # refuses STATUS WORDS COMMAND...: what would be missing at the end is said before kernels are measured, which would
-# take many minutes with ten thousand timings of each.
+# take many minutes with a thousand timings of each.
 refuses() {
     timeout 200 "${@:3}" > out 2> err
     status=$?
@@ -29,9 +29,9 @@ refuses() {
     cat err
     exit 1
 }
-refuses 2 'there is one process' mpirun -n 1 "$program" calibrate --backend mpi --repeat 10000
+refuses 2 'there is one process' mpirun -n 1 "$program" calibrate --backend mpi --repeat 1000
 refuses 3 'no file "this-cpu.json"' env LONGHAUL_DATA_DIR="$folder" \
-    mpirun -n 2 "$program" calibrate --backend mpi --repeat 10000
+    mpirun -n 2 "$program" calibrate --backend mpi --repeat 1000
 
 cat > judge.py << 'END'
 """judge.py RANKS: what was measured is in the files, and what is printed."""
