@@ -20,9 +20,9 @@ need_mpi "$program"
 need_module jsonschema
 
 # refuses STATUS WORDS COMMAND...: what would be missing at the end is said before kernels are measured, which would
-# take many minutes with a thousand timings of each.
+# take a minute with a thousand timings of each. No process has half of that, of a processor's time.
 refuses() {
-    timeout 200 "${@:3}" > out 2> err
+    (ulimit -t 30 && exec timeout 300 "${@:3}") > out 2> err
     status=$?
     [ $status = "$1" ] && grep -q -- "$2" err && return
     echo "${*:3}: exit status $status, not $1:"
