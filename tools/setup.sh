@@ -48,6 +48,7 @@ clang-tidy           has clang-tidy                static analysis
 cppcheck             has cppcheck                  static analysis
 libsimgrid-dev       header simgrid/engine.h       an independent simulator to compare with
 hyperfine            has hyperfine                 timing
+valgrind             has valgrind                  counts instructions for the gate of bench/
 dpkg-dev             has dpkg-buildpackage         builds the Debian package
 debhelper            has dh                        likewise
 fakeroot             has fakeroot                  installs it in a folder
