@@ -16,8 +16,9 @@ Sanitizers, which are in both selections, are in neither here: what only they se
     tests/mutants/selections.py --list          check the lists against the sources, build nothing
     tests/mutants/selections.py --report        only print the table of the results
 
-Results are lines of selections.tsv. A run adds to them what is missing, and what was found with another
-text of the mutant, another share, or by a test that has changed its suite since. Ends with status 1 if
+Results are lines of selections.tsv. A run adds to them what is missing, what was found with another text
+of the mutant, another share, or by a test that has changed its suite since, and mutants that nothing
+found and whose list has no reason for that: there a test may be better now. Ends with status 1 if
 mutants are missing, or if only the deep run finds more than 3 % of what was found before, or any mistake
 of the class "wrong number printed".
 """
@@ -145,8 +146,9 @@ def is_known(results, mutant, share, tests):
         return False
     if row["new"] != NOBODY:
         return row["new"] in tests and not tests[row["new"]].deep
-    return row["old"] == NOBODY or row["old"] in tests and (
-        tests[row["old"]].deep or tests[row["old"]].shared)
+    if row["old"] == NOBODY:
+        return bool(mutant.harmless or mutant.survives)
+    return row["old"] in tests and (tests[row["old"]].deep or tests[row["old"]].shared)
 
 
 # ---- the copy ----
@@ -157,19 +159,33 @@ def command(args, tree):
     return done.returncode == 0, done.stdout
 
 
+def times_of(*paths):
+    """What changes when one of them does."""
+    return [[stat.st_mtime_ns, stat.st_size] if stat else None
+            for stat in (path.stat() if path.is_file() else None for path in paths)]
+
+
 def copy_files(tree):
     """Makes the tracked files those of the sources; what is the same keeps its time."""
+    kept = tree / "build/copied.json"
+    copied = json.loads(kept.read_text()) if kept.is_file() else {}
     names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, text=True,
                            stdout=subprocess.PIPE).stdout.split("\0")
     names = {name for name in names if name and (ROOT / name).is_file()}
     for name in sorted(names):
-        if not cuda.is_same(ROOT / name, tree / name):
-            (tree / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, tree / name)
+        pair = ROOT / name, tree / name
+        if times_of(*pair) == copied.get(name):
+            continue
+        if not cuda.is_same(*pair):
+            pair[1].parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(*pair)
+        copied[name] = times_of(*pair)
     for path in tree.rglob("*"):
         name = path.relative_to(tree)
         if path.is_file() and str(name) not in names and name.parts[0] != "build":
             path.unlink()
+    kept.parent.mkdir(exist_ok=True)
+    kept.write_text(json.dumps({name: copied[name] for name in names}))
 
 
 def configure(tree):
@@ -179,11 +195,11 @@ def configure(tree):
              "-Dsimgrid=disabled", "-Dcuda=disabled"]
     if shutil.which("ld.lld"):
         setup.append("-Dc_link_args=-fuse-ld=lld")
-    # As Meson's own files would have it after a change of theirs.
-    for args in [] if (tree / "build/build.ninja").is_file() else [setup], ["ninja", "-C", "build", "build.ninja"]:
-        good, output = command(args, tree) if args else (True, "")
-        if not good:
-            run.stop(output)
+    if (tree / "build/build.ninja").is_file():
+        setup = ["ninja", "-C", "build", "build.ninja"]  # after a change of Meson's files
+    good, output = command(setup, tree)
+    if not good:
+        run.stop(output)
 
 
 def is_shared(tree, args):
@@ -329,12 +345,10 @@ def examine(job, mutant):
 
 def digest_of_tree():
     """Of all that the tests' results may depend on."""
-    names = subprocess.run(["git", "ls-files", "-z", ":!tests/mutants", ":!docs"], cwd=ROOT, check=True,
-                           stdout=subprocess.PIPE).stdout.split(b"\0")
-    found = hashlib.sha256()
-    for name in filter(None, names):
-        path = ROOT / os.fsdecode(name)
-        found.update(name + (path.read_bytes() if path.is_file() else b""))
+    of, found = ["--", ".", ":!tests/mutants", ":!docs"], hashlib.sha256()
+    for args in ["ls-files", "-s"], ["diff", "HEAD", "--binary"]:
+        found.update(subprocess.run(["git"] + args + of, cwd=ROOT, check=True,
+                                    stdout=subprocess.PIPE).stdout)
     return found.hexdigest()
 
 
