@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "plan/calibrate.h"
 #include "plan/calibrate_private.h"
+#include "plan/fit_call.h"
 #include "plan/interference.h"
 #include "run_tests.h"
 #include "runtime/clocks.h"
@@ -647,11 +648,41 @@ START_TEST(collectives_take_what_their_last_member_takes)
 }
 END_TEST
 
+/* Of calls that no curve goes through, the sum of squares is least: it grows to both sides. */
+START_TEST(calibrate_calls_have_least_squares)
+{
+    enum { POINTS = 7 };
+    g_autoptr(LhDevice) device = lh_device_load("this-cpu", NULL);
+    LhKernelRate curve = { .rate = 1 }, beside;
+    LhCallPoint points[POINTS];
+    LhResiduals residuals;
+    double sums[3] = { 0 };
+
+    for (unsigned i = 0; i < POINTS; i++)
+        points[i] = (LhCallPoint){ .args = lh_calibrate_attention_args(64U << i, false, 1, 64),
+                                   .seconds = point(64U << i, 0.3 * noise(i)).seconds };
+    ck_assert(lh_fit_calls(device, LH_KERNEL_ID_attention_fwd, points, POINTS, &curve, &residuals));
+    for (unsigned k = 0; k < 3; k++) {
+        beside = curve;
+        beside.rate *= 0.99 + 0.01 * k;
+        for (unsigned i = 0; i < POINTS; i++)
+            sums[k] += pow(
+                lh_cost_curve_call(device, &beside, LH_KERNEL_ID_attention_fwd, &points[i].args) /
+                        points[i].seconds -
+                    1,
+                2);
+    }
+    ck_assert_double_lt(sums[1], sums[0]);
+    ck_assert_double_lt(sums[1], sums[2]);
+}
+END_TEST
+
 LH_TEST_MAIN("calibrate", calibrate_rate_is_recovered, calibrate_rate_of_rectangles,
              calibrate_no_length_is_negative, calibrate_holdout_is_judged_only,
              calibrate_rate_edges, calibrate_transfer_stands_outliers, calibrate_transfer_edges,
-             calibrate_statistics, calibrate_profile_round_trip, calibrate_profile_prices_ops,
-             calibrate_ranks_share_cores, calibrate_profile_machine_is_checked, calibrate_measures,
+             calibrate_calls_have_least_squares, calibrate_statistics, calibrate_profile_round_trip,
+             calibrate_profile_prices_ops, calibrate_ranks_share_cores,
+             calibrate_profile_machine_is_checked, calibrate_measures,
              interference_is_what_kernels_take_longer, interference_is_measured,
              collectives_are_measured, collectives_take_what_their_last_member_takes,
              calibrate_calls_with_other_processes LINUX_TESTS)

@@ -499,8 +499,21 @@ START_TEST(device_rejects_broken_rows)
 }
 END_TEST
 
+/* What was held out counts as what was fitted does; a guess is as far off as guesses are. */
+START_TEST(device_error_is_the_worst_known)
+{
+    const LhFitResiduals fitted = { .worst = 0.04, .holdout = 0.02 };
+    const LhFitResiduals held = { .worst = 0.04, .holdout = 0.07 };
+
+    ck_assert_double_eq(lh_fit_error(LH_PROVENANCE_MEASURED, &fitted), 0.04);
+    ck_assert_double_eq(lh_fit_error(LH_PROVENANCE_FITTED, &held), 0.07);
+    ck_assert_double_eq(lh_fit_error(LH_PROVENANCE_DATASHEET, &held),
+                        lh_provenance_error(LH_PROVENANCE_DATASHEET));
+}
+END_TEST
+
 LH_TEST_MAIN("device", device_rows_are_read, device_rejects_broken_rows, device_files_are_valid,
              device_schema_is_the_table, device_curves_meet_published_tables,
              device_curves_state_their_points, device_variants_scale, device_rate_interpolates,
              device_without_curve_says_so, device_values_are_read, device_memory_is_not_all_usable,
-             device_rejects_broken_files)
+             device_rejects_broken_files, device_error_is_the_worst_known)

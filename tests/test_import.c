@@ -139,7 +139,7 @@ START_TEST(reads_a_trace)
 
     ck_assert_uint_eq(run->kernels->len, 3);
     ck_assert_uint_eq(file->rank, 5);
-    ck_assert_uint_eq(file->events, 11);
+    ck_assert_uint_eq(file->events, 12);
     ck_assert_uint_eq(file->dropped, 1); /* of a negative duration */
     ck_assert_uint_eq(file->broken, 0);
     ck_assert_uint_eq(attend->class, LH_SEEN_ATTEND);

@@ -346,5 +346,31 @@ START_TEST(path_savings_are_found_by_playing_again)
 }
 END_TEST
 
+/* In a ring over two nodes of eight, the ranks at the nodes' ends have a peer in each. */
+START_TEST(path_exchanges_count_by_their_farthest_message)
+{
+    Case c = case_with("dgx-a100-80g:2", models[0], ", \"seq_length\": \"16K\", \"ranks\": 16");
+    g_autoptr(LhCompareRow) row = NULL;
+    g_autoptr(LhCritical) critical = NULL;
+    LhHooks hooks = { 0 };
+    uint32_t inside = 0, between = 0;
+
+    lh_critical_hooks(&hooks);
+    row = lh_compare_run(c.setup, lh_schedule_find("ring", NULL), &hooks);
+    critical = lh_critical_find(c.setup, row, NULL, NULL);
+    ck_assert_ptr_nonnull(critical);
+    for (guint i = 0; i < critical->groups->len; i++) {
+        const LhCallGroup *group = &g_array_index(critical->groups, LhCallGroup, i);
+
+        if (group->kind == LH_OP_EXCHANGE)
+            *(group->tier == LH_TIER_NVLINK ? &inside : &between) += group->calls;
+    }
+    ck_assert_uint_gt(between, 0);
+    ck_assert_uint_eq(inside * 4, between * 12);
+    case_clear(&c);
+}
+END_TEST
+
 LH_TEST_MAIN("path", path_fills_the_makespan_of_every_schedule, path_fills_the_makespan_of_steps,
-             path_slack_is_how_late_an_op_may_be, path_savings_are_found_by_playing_again)
+             path_slack_is_how_late_an_op_may_be, path_savings_are_found_by_playing_again,
+             path_exchanges_count_by_their_farthest_message)

@@ -284,6 +284,12 @@ START_TEST(sim_links_carry_what_ranks_send)
         ck_assert(result->link_bytes[LH_TIER_NIC] == 2 * between);
         ck_assert_double_le(result->busiest_link_utilisation, 1 + 1e-9);
         ck_assert_double_gt(result->busiest_link_utilisation, 0);
+        for (uint32_t k = 1; k < result->busy_links_count; k++) {
+            const LhLinkUse *before = &result->busy_links[k - 1], *use = &result->busy_links[k];
+
+            ck_assert(before->used > use->used ||
+                      (before->used == use->used && before->link < use->link));
+        }
         world_clear(&w);
     }
 }

@@ -4,6 +4,7 @@
  */
 #include "program/work.h"
 #include "run_tests.h"
+#include "sim/product_cost.h"
 #include "sim_schedules.h"
 
 #include <math.h>
@@ -254,6 +255,8 @@ START_TEST(sim_products_go_by_tiles)
     g_autoptr(LhDevice) device = lh_device_load("a100-sxm-80g", NULL);
     const double peak = 312e12 * 0.87;
     static const double published[] = { 195e12, 260e12, 290e12 };
+    const LhProductShape wave = { .matrices = 1, .rows = 384, .columns = 1152, .depth = 8192 };
+    double rounding;
 
     for (unsigned i = 0; i < 3; i++) {
         const uint64_t m = UINT64_C(2048) << i;
@@ -268,6 +271,8 @@ START_TEST(sim_products_go_by_tiles)
     ck_assert_double_eq_tol(product_rate(device, 384, 1152, 8192) /
                                 (54.0 / 108 * 8192 / (8192 + 256) * 0.85 * peak),
                             1, 1e-6);
+    lh_product_seconds(device, &wave, &rounding);
+    ck_assert_double_eq_tol(rounding, 108.0 / 54, 1e-12);
     /* 64 rows read all weights, 4,096 x 16,384 elements of 2 bytes. */
     ck_assert_double_eq_tol(2.0 * 64 * 16384 * 4096 / product_rate(device, 64, 16384, 4096) *
                                 2039e9 * 0.78 /
