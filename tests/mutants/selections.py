@@ -493,6 +493,7 @@ def chosen_mutants(options, cover):
 
 def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # not ignored in the background: tests send it
     atexit.register(lambda: [end(process) for process in list(running)])
     options, cover = arguments(), read_cover()
     mutants = chosen_mutants(options, cover)
