@@ -78,7 +78,8 @@ def print_due():
         changed = changed_since(commit) if commit else None
         age = git("rev-list", "--count", f"{commit}..HEAD") if changed is not None else None
         touched = changed is None or any(covers(paths, file) for file in changed)
-        since = f"since {commit[:12]}, {age.strip()} commits ago" if age else "never run"
+        since = (f"since {commit[:12]}, {age.strip()} commits ago" if age
+                 else f"since {commit[:12]}, which is not known here" if commit else "never run")
         if touched and changed is not None and seconds <= left:
             left -= seconds
             print(suite)
@@ -112,7 +113,9 @@ def record(suite, seconds):
     runs = read_runs(suites)
     if suite not in suites:
         sys.exit(f"deep: no suite {suite}; suites: {', '.join(suites)}")
-    runs[suite] = (git("rev-parse", "--short=12", "HEAD").strip(), str(int(seconds)))
+    if not seconds.isdigit():
+        sys.exit(f"deep: {seconds} is no whole number of seconds")
+    runs[suite] = (git("rev-parse", "--short=12", "HEAD").strip(), seconds)
     RUNS.write_text("".join("\t".join([name, *runs[name]]) + "\n" for name in suites if name in runs))
 
 
