@@ -11,6 +11,8 @@
  * and that by max-min fairness among the links that the instant concerns. Nothing is allocated once
  * it runs. Prints one line, as simgrid_ring does.
  */
+#include "jitter.h"
+
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -369,20 +371,10 @@ stop_flow(Simulation *s, uint32_t sender)
 /* --- ranks --------------------------------------------------------------------------------------
  */
 
-/* The hash of lh_pattern_compute_time(), so that all programs play the same times. */
 static uint64_t
 compute_ps(const Simulation *s, uint64_t rank, uint64_t step)
 {
-    uint64_t x = rank * UINT64_C(0x9E3779B97F4A7C15) + step * UINT64_C(0xBF58476D1CE4E5B9) + 12345;
-    double u;
-
-    x ^= x >> 31;
-    x *= UINT64_C(0x94D049BB133111EB);
-    x ^= x >> 29;
-    x *= UINT64_C(0xBF58476D1CE4E5B9);
-    x ^= x >> 32;
-    u = (double)(x >> 11) / 4503599627370496.0 - 1.0;
-    return (uint64_t)(s->compute_s * (1.0 + s->jitter * u) * PS_PER_S + 0.5);
+    return (uint64_t)(s->compute_s * (1.0 + s->jitter * bench_jitter(rank, step)) * PS_PER_S + 0.5);
 }
 
 static void

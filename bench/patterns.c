@@ -2,6 +2,8 @@
  */
 #include "patterns.h"
 
+#include "jitter.h"
+
 #include "program/emit.h"
 
 #include <string.h>
@@ -76,20 +78,11 @@ lh_pattern_program(LhPattern *pattern)
     return program;
 }
 
-/* The hash of the SimGrid program beside this file, so that both play the same times. */
 LhTime
 lh_pattern_compute_time(void *data, uint32_t rank, const LhOp *op)
 {
     const LhPattern *pattern = data;
-    uint64_t x =
-        rank * UINT64_C(0x9E3779B97F4A7C15) + op->step * UINT64_C(0xBF58476D1CE4E5B9) + 12345;
-    double u;
+    const double u = bench_jitter(rank, op->step);
 
-    x ^= x >> 31;
-    x *= UINT64_C(0x94D049BB133111EB);
-    x ^= x >> 29;
-    x *= UINT64_C(0xBF58476D1CE4E5B9);
-    x ^= x >> 32;
-    u = (double)(x >> 11) / 4503599627370496.0 - 1.0;
     return (LhTime)(pattern->compute_s * (1.0 + pattern->jitter * u) * (double)LH_PS_PER_S + 0.5);
 }

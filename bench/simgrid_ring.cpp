@@ -3,6 +3,8 @@
 // Platform: nodes of 8 hosts; each host a 300 GB/s full-duplex link (2 us) to an ideal node switch; each node one
 // 12.5 GB/s full-duplex adapter (3 us) to an ideal fabric.
 // Prints one line: simgrid <pattern> P=<P> cpu_s=<run phase> rss_bytes=<peak> events=<n> makespan_s=<t>
+#include "jitter.h"
+
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -36,15 +38,7 @@ std::vector<uint64_t> payloads;
 
 double compute_time(uint64_t rank, uint64_t step)
 {
-    uint64_t x = rank * 0x9E3779B97F4A7C15ull + step * 0xBF58476D1CE4E5B9ull + 12345;
-
-    x ^= x >> 31;
-    x *= 0x94D049BB133111EBull;
-    x ^= x >> 29;
-    x *= 0xBF58476D1CE4E5B9ull;
-    x ^= x >> 32;
-    return pattern.compute_s *
-           (1.0 + pattern.jitter * (static_cast<double>(x >> 11) / 4503599627370496.0 - 1.0));
+    return pattern.compute_s * (1.0 + pattern.jitter * bench_jitter(rank, step));
 }
 
 sg4::Mailbox *mailbox(int rank, int step)
