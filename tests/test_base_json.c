@@ -652,6 +652,15 @@ START_TEST(json_knows_what_it_has)
         { "A", false },
         { "n", false },
         { "a.b[99999999999]", false },
+        /* Keys of a file, as they come. */
+        { "[share", false },
+        { "a.b[", false },
+        { "a.b[]", false },
+        { "a.b[0", false },
+        { "a.b[0x]", false },
+        { "]", false },
+        { "a..b", false },
+        { ".", false },
     };
 
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++)

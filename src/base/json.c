@@ -322,8 +322,9 @@ lh_json_compare(const char *text, gsize a, gsize b)
 
 /* --- paths --- */
 
-/* One step of a path such as "ranks[3].after", from *value on; false if there is no such value.
- * `*path` moves on. */
+/* One step of a path such as "ranks[3].after", from *value on; false if there is no such value, or
+ * no such step: a file's own keys, which may be of any characters, are in paths, too. `*path` moves
+ * on. */
 static bool
 step(const char *text, gsize *value, const char **path)
 {
@@ -334,9 +335,11 @@ step(const char *text, gsize *value, const char **path)
     const guint64 index = indexed ? g_ascii_strtoull(*path + 1, &end, 10) : 0;
     guint64 i = 0;
     LhJsonItem item;
-    bool more = text[*value] == (indexed ? '[' : '{') && lh_json_first(text, *value, &item);
+    bool more;
 
-    g_assert(!indexed || (end != *path + 1 && *end == ']'));
+    if (indexed && (end == *path + 1 || *end != ']'))
+        return false;
+    more = text[*value] == (indexed ? '[' : '{') && lh_json_first(text, *value, &item);
     *path = indexed ? end + 1 : *path + length;
     while (more && (indexed ? i++ != index : !lh_json_is(text, item.key, key)))
         more = lh_json_next(text, &item);
