@@ -211,13 +211,14 @@ lh_validate_json(const LhSetup *setup, const LhValidated *validated, const LhVal
 /* A number of this struct that is written as @key. */
 #define NUMBER(Struct, key, member)                                                                \
     {                                                                                              \
-        .name = (key), .type = LH_FIELD_DOUBLE, .offset = offsetof(Struct, member)                 \
+        .name = (key), .type = LH_FIELD_DOUBLE, .offset = offsetof(Struct, member),                \
+        .min = -NUMBER_MAX, .max = NUMBER_MAX                                                      \
     }
-/* Which is not negative, and is there. */
-#define SECONDS(Struct, key, member)                                                               \
+/* Which is not negative. */
+#define SECONDS(Struct, key, member, more)                                                         \
     {                                                                                              \
         .name = (key), .type = LH_FIELD_DOUBLE, .offset = offsetof(Struct, member), .min = 0,      \
-        .max = SECONDS_MAX, .flags = LH_FIELD_REQUIRED                                             \
+        .max = NUMBER_MAX, .flags = (more)                                                         \
     }
 #define TEXT(Struct, key, member, more)                                                            \
     {                                                                                              \
@@ -234,7 +235,9 @@ lh_validate_json(const LhSetup *setup, const LhValidated *validated, const LhVal
         .name = (key), .type = LH_FIELD_ARRAY, .offset = offsetof(Struct, member), .fields = (of), \
         .element_size = sizeof(Element), .flags = (more)                                           \
     }
-#define SECONDS_MAX 1e12
+/* What is made of these numbers, such as a ratio, is a number, too. */
+#define NUMBER_MAX 1e12
+#define SECONDS_MIN 1e-12 /* of what took time */
 
 typedef struct {
     char *name; /* of a kernel or a tier */
@@ -246,9 +249,9 @@ typedef struct {
 #define ERRORS(key)                                                                                \
     {                                                                                              \
         TEXT(Errors, key, name, LH_FIELD_REQUIRED), COUNT(Errors, "ops", ops),                     \
-            SECONDS(Errors, "measured_s", measured_s),                                             \
-            SECONDS(Errors, "predicted_s", predicted_s), NUMBER(Errors, "share", share),           \
-            NUMBER(Errors, "error_median", error_median),                                          \
+            SECONDS(Errors, "measured_s", measured_s, LH_FIELD_REQUIRED),                          \
+            SECONDS(Errors, "predicted_s", predicted_s, LH_FIELD_REQUIRED),                        \
+            NUMBER(Errors, "share", share), NUMBER(Errors, "error_median", error_median),          \
             NUMBER(Errors, "error_worst", error_worst), { .name = NULL },                          \
     }
 
@@ -269,12 +272,12 @@ static const LhField row_fields[] = {
       .type = LH_FIELD_UINT,
       .offset = offsetof(Row, rank),
       .max = LH_RANKS_MAX - 1 },
-    NUMBER(Row, "predicted_s", predicted_s),
+    SECONDS(Row, "predicted_s", predicted_s, 0),
     { .name = "runs", .type = LH_FIELD_UINT, .offset = offsetof(Row, runs) },
-    NUMBER(Row, "measured_s", measured_s),
+    SECONDS(Row, "measured_s", measured_s, 0),
     NUMBER(Row, "op_error", op_error),
     NUMBER(Row, "spread", spread),
-    NUMBER(Row, "start_s", start_s),
+    SECONDS(Row, "start_s", start_s, 0),
     LIST(Row, "kernels", kernels, kernel_fields, Errors, 0),
     LIST(Row, "tiers", tiers, tier_fields, Errors, 0),
     { .name = NULL },
@@ -291,8 +294,8 @@ static const LhField host_fields[] = {
     COUNT(Host, "node", node),
     TEXT(Host, "peer_host", peer_host, 0),
     { .name = "peer", .type = LH_FIELD_UINT, .offset = offsetof(Host, peer) },
-    SECONDS(Host, "measured_s", measured_s),
-    SECONDS(Host, "predicted_s", predicted_s),
+    SECONDS(Host, "measured_s", measured_s, LH_FIELD_REQUIRED),
+    SECONDS(Host, "predicted_s", predicted_s, LH_FIELD_REQUIRED),
     { .name = NULL },
 };
 
@@ -514,6 +517,7 @@ take_rows(LhValidated *validated, const LhJson *json, const GArray *rows, uint32
         const Row *row = &g_array_index(rows, Row, i);
         g_autofree char *rank = g_strdup_printf("schedules[%u].rank", i);
         g_autofree char *time = g_strdup_printf("schedules[%u].predicted_s", i);
+        g_autofree char *measured = g_strdup_printf("schedules[%u].measured_s", i);
         const bool predicted = lh_json_has(json, time);
 
         if (lh_json_has(json, rank) != (alone && predicted) || row->rank >= ranks)
@@ -522,6 +526,9 @@ take_rows(LhValidated *validated, const LhJson *json, const GArray *rows, uint32
                                          "no other one has"
                                        : "of %u ranks, all ran: none of them alone",
                                  ranks);
+        if (row->runs > 0 && row->measured_s < SECONDS_MIN)
+            return lh_json_error(json, measured, error,
+                                 "a schedule that ran took at least %g seconds", SECONDS_MIN);
         g_ptr_array_add(validated->rows, take_row(row,
                                                   !predicted ? 0
                                                   : alone    ? 1
