@@ -416,7 +416,8 @@ END_TEST
 
 START_TEST(calibrate_measures)
 {
-    const LhMeasureParams params = { .repeats = 2, .threads = 2 };
+    g_autofree unsigned char *flush = g_malloc0(2 * LH_MEASURE_FLUSH_BYTES);
+    const LhMeasureParams params = { .repeats = 2, .threads = 2, .flush = flush };
     const LhKernelArgs args = { .pairs = 64 * 64,
                                 .nq = 64,
                                 .nk = 64,
@@ -478,7 +479,10 @@ START_TEST(calibrate_calls_with_other_processes)
                               .share = share_with_another };
     int answers = 1000;
     const LhOpenControl control = { .table = &table, .state = &answers };
-    const LhMeasureParams params = { .repeats = 3, .threads = 1, .others = &control };
+    g_autofree unsigned char *flush = g_malloc0(LH_MEASURE_FLUSH_BYTES);
+    const LhMeasureParams params = {
+        .repeats = 3, .threads = 1, .others = &control, .flush = flush
+    };
     const LhKernelArgs args = lh_calibrate_attention_args(16, false, 1, 64);
     double seconds = 0;
 

@@ -354,11 +354,12 @@ tell_curve(const Job *job, const Curve *curve, uint32_t round)
 
 /* One timing of the curve's kernel in each size, while all ranks call it. */
 static bool
-time_curve(const Job *job, Curve *curve, uint32_t round, GError **error)
+time_curve(const Job *job, Curve *curve, unsigned char *flush, uint32_t round, GError **error)
 {
     LhMeasureParams measure = job->params->measure;
 
     measure.repeats = 1;
+    measure.flush = flush;
     measure.others = job->processes.count > 1 ? &job->processes.control : NULL;
     measure.turns = job->c->cores.turns;
     measure.turn = job->c->cores.turn;
@@ -379,9 +380,12 @@ time_curve(const Job *job, Curve *curve, uint32_t round, GError **error)
 static bool
 time_curves(const Job *job, GError **error)
 {
+    const gsize threads = MAX(job->params->measure.threads, 1);
+    g_autofree unsigned char *flush = g_try_malloc0(threads * LH_MEASURE_FLUSH_BYTES);
+
     for (uint32_t round = 0; round < job->params->measure.repeats; round++) {
         for (guint i = 0; i < job->curves->len; i++) {
-            if (!time_curve(job, &g_array_index(job->curves, Curve, i), round, error))
+            if (!time_curve(job, &g_array_index(job->curves, Curve, i), flush, round, error))
                 return false;
         }
     }

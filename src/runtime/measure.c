@@ -15,7 +15,6 @@
 #define NS_PER_S 1e9
 #define PATTERN 4093 /* elements, then an operand repeats itself; a prime, so that rows differ */
 /* More than the caches of a core and its share of those that cores have in common. */
-#define FLUSH_BYTES (UINT64_C(32) << 20)
 #define TOLD_NS 1000000 /* threads are told when to begin in less */
 #define AWAKE_NS 100000 /* so long before a call threads are awake: to be woken takes less */
 
@@ -133,10 +132,12 @@ typedef struct {
 
 /* Puts other things into the caches. */
 static void
-flush_caches(unsigned char *flush)
+flush_caches(const Caller *c)
 {
-    for (size_t i = 0; flush != NULL && i < FLUSH_BYTES; i += LH_SCRATCH_ALIGN)
-        flush[i]++;
+    unsigned char *all = c->calls->params->flush;
+
+    for (size_t i = 0; all != NULL && i < LH_MEASURE_FLUSH_BYTES; i += LH_SCRATCH_ALIGN)
+        all[c->index * LH_MEASURE_FLUSH_BYTES + i]++;
 }
 
 static void
@@ -183,14 +184,14 @@ time_calls(Caller *c, LhDeviceState *device, LhDeviceStream stream, const LhCall
 {
     const LhMeasureParams *params = c->calls->params;
     g_autofree double *times = g_new(double, params->repeats);
-    g_autofree unsigned char *flush = g_try_malloc0(FLUSH_BYTES);
     uint32_t made = 0;
 
-    c->status = call->scratch != NULL && flush != NULL ? LH_STATUS_OK : LH_STATUS_OUT_OF_MEMORY;
+    c->status =
+        call->scratch != NULL && params->flush != NULL ? LH_STATUS_OK : LH_STATUS_OUT_OF_MEMORY;
     call_kernel(c, device, stream, call);
     for (uint32_t round = 0; round < rounds(params); round++) {
         if (has_turn(params, round))
-            flush_caches(flush);
+            flush_caches(c);
         pthread_barrier_wait(&c->calls->meets);
         pthread_barrier_wait(&c->calls->meets);
         if (c->calls->over)

@@ -31,7 +31,14 @@ typedef struct {
      * caches, and what the core is clocked at, are not what they are in the midst of work. 0: it
      * does not. */
     double idle_s;
+    /* [threads][LH_MEASURE_FLUSH_BYTES]: what a thread puts into its caches before each call. Pages
+     * of it that were touched before need not come from the system again. NULL: there was no memory
+     * for it, and nothing is measured. Borrowed. */
+    unsigned char *flush;
 } LhMeasureParams;
+
+/* More than the caches of a core. */
+#define LH_MEASURE_FLUSH_BYTES (UINT64_C(32) << 20)
 
 /* The statistic of @count > 0 values, which are put in order. */
 double lh_statistic(LhStatistic statistic, double *values, size_t count);
