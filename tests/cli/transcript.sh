@@ -49,17 +49,17 @@ program_file() {
 }
 export -f longhaul try topology profile model program_file
 
+# Errors after the answer, and what differs from day to day, or machine to machine, left out.
 while IFS= read -r line || [ -n "$line" ]; do
     case $line in
     '$ '*)
         printf '%s\n' "$line"
-        bash -c "${line#\$ }" >out 2>err </dev/null
+        (
+            set +u
+            eval "${line#\$ }"
+        ) >out 2>err </dev/null
         status=$?
-        cat out err | sed -e "s|$LONGHAUL_DATA_DIR|DATA|g" -e 's/available: [^(]*(/available: ... (/' \
-            -e 's/(dfa-balanced, [^)]*)/(...)/' -e 's/[0-9a-f]\{64\}/HASH/' \
-            -e 's/allowed: schema, description, sweep,.*/allowed: .../' \
-            -e 's/allowed: schedule_file, cluster,.*/allowed: .../' \
-            -e '/^Options of some schedules/,/^$/{/^  /d; s/:$/: .../}'
+        cat out err
         if [ $status -ne 0 ]; then
             echo "[$status]"
         fi
@@ -68,7 +68,11 @@ while IFS= read -r line || [ -n "$line" ]; do
         ;;
     '#'*) printf '%s\n' "$line" ;;
     esac
-done <"$transcript" >"$folder.new"
+done <"$transcript" | sed -e '/^\$ /b' -e "s|$LONGHAUL_DATA_DIR|DATA|g" -e 's/available: [^(]*(/available: ... (/' \
+    -e 's/(dfa-balanced, [^)]*)/(...)/' -e 's/[0-9a-f]\{64\}/HASH/' \
+    -e 's/allowed: schema, description, sweep,.*/allowed: .../' \
+    -e 's/allowed: schedule_file, cluster,.*/allowed: .../' \
+    -e '/^Options of some schedules/,/^$/{/^  /d; s/:$/: .../}' >"$folder.new"
 
 if [ "$update" = --update ]; then
     cp "$folder.new" "$transcript"
