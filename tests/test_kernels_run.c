@@ -56,8 +56,7 @@ check_shape(const Case *shape, const char *name)
     each_case(shape, name, check_case);
 }
 
-/* 16-bit types differ from fp32 in loads and stores alone: each kernel has a third of the shapes.
- */
+/* Every kernel is run with each type, if only on one of the shapes. */
 static void
 check_kernels(enum lh_storage storage)
 {
@@ -66,17 +65,20 @@ check_kernels(enum lh_storage storage)
             Case c = shapes[s];
 
             c.storage = storage;
-            if (lh_kernels[k]->args == LH_ARGS_ATTENTION && test_takes(s + k))
+            if (lh_kernels[k]->args == LH_ARGS_ATTENTION &&
+                test_takes_of(s + k + storage, G_N_ELEMENTS(shapes)))
                 check_shape(&c, lh_kernels[k]->name);
         }
     }
     for (unsigned i = 0; i < G_N_ELEMENTS(others); i++) {
-        Case c = others[i];
+        for (unsigned narrow = 0; narrow < 2; narrow++) {
+            Case c = others[i];
 
-        c.storage = storage;
-        check_case(&c);
-        c.narrow = true;
-        check_case(&c);
+            c.storage = storage;
+            c.narrow = narrow != 0;
+            if (test_takes_of(i + 2 * storage + narrow, 3))
+                check_case(&c);
+        }
     }
 }
 

@@ -546,15 +546,17 @@ check_fault(const Fault *fault, LhDtype dtype)
 START_TEST(faults_are_beyond_the_gates)
 {
     for (unsigned i = 0; i < G_N_ELEMENTS(faults); i++) {
-        check_fault(&faults[i], LH_DTYPE_FP32);
-        check_fault(&faults[i], LH_DTYPE_BF16);
+        if (test_takes_of(i, 2))
+            check_fault(&faults[i], LH_DTYPE_FP32);
+        if (test_takes_of(i + 1, 2))
+            check_fault(&faults[i], LH_DTYPE_BF16);
     }
 }
 END_TEST
 
 /* ---- training ---- */
 
-#define STEPS 30
+#define STEPS (test_every() == 1 ? 30U : 5U)
 
 /* Trains on the cluster of the default scenario. Caller frees. */
 static LhExecuted *
@@ -600,8 +602,8 @@ START_TEST(one_rank_and_eight_learn_the_same)
         ck_assert(fabs(a->losses[i] - a->reference_losses[i]) <= CURVE_BOUND * a->losses[0]);
         ck_assert(i == 0 || a->losses[i] < a->losses[i - 1]);
     }
-    ck_assert_msg(b->losses[STEPS - 1] * CURVE_FALLS < b->losses[0], "from %g to %g", b->losses[0],
-                  b->losses[STEPS - 1]);
+    ck_assert_msg(test_every() > 1 || b->losses[STEPS - 1] * CURVE_FALLS < b->losses[0],
+                  "from %g to %g", b->losses[0], b->losses[STEPS - 1]);
 }
 END_TEST
 
@@ -612,10 +614,14 @@ START_TEST(states_are_carried_on)
         const TinyStep tiny = { SIZED(2, 1, 2, (LhShard)shard), .micro_batches = 2,
                                 .dtype = shard % 2 == 0 ? LH_DTYPE_BF16 : LH_DTYPE_FP32,
                                 .behaviour = behaviour_of(1024 + 13 * shard) };
-        g_autoptr(LhProgram) program = program_of(&tiny);
-        g_autoptr(LhExecuted) executed =
-            train(program, &(LhExecuteParams){ .steps = 4, .new_tokens = true, .repeat = 2 });
+        g_autoptr(LhProgram) program = NULL;
+        g_autoptr(LhExecuted) executed = NULL;
 
+        if (!test_takes_of(shard + 1, LH_SHARDS))
+            continue;
+        program = program_of(&tiny);
+        executed =
+            train(program, &(LhExecuteParams){ .steps = 4, .new_tokens = true, .repeat = 2 });
         ck_assert_msg(lh_executed_ok(executed), "%s", lh_shard_names[shard]);
         ck_assert(executed->same_bits && executed->repeats == 2);
         /* Not the same tokens again. */

@@ -3,6 +3,7 @@
  * for all of them.
  */
 #include "data_files.h"
+#include "share.h"
 #include "sim/network/network.h"
 
 START_TEST(topology_files_are_valid)
@@ -365,6 +366,7 @@ START_TEST(topology_every_route_is_sound)
 
     for (char **name = names; *name != NULL; name++) {
         g_autoptr(LhTopology) topology = lh_topology_load(*name, NULL);
+        const uint32_t first = (uint32_t)(name - names);
         const uint32_t nodes = topology->max_nodes == 1 ? 1 : topology->gpus_per_node > 8 ? 2 : 9;
         const uint32_t ranks = nodes * (uint32_t)topology->gpus_per_node;
         LhNetwork network;
@@ -373,7 +375,7 @@ START_TEST(topology_every_route_is_sound)
         check_links(&network);
         for (uint32_t src = 0; src < ranks; src++) {
             for (uint32_t dst = 0; dst < ranks; dst++) {
-                if (src != dst)
+                if (src != dst && test_takes_of(first + src, 8))
                     check_route(&network, src, dst);
             }
         }

@@ -629,7 +629,8 @@ damage_all(DamageOp damage_op, uint32_t harmless_max)
             const LhProgramParams params =
                 params_of(4 + i % 2, LH_PASS_BOTH, i & 2, (i & 4) != 0, true);
 
-            made += damage_program(lh_schedules[s], &params, damage_op, harmless_max);
+            if (c == 0 || test_takes_of(s, 4))
+                made += damage_program(lh_schedules[s], &params, damage_op, harmless_max);
         }
         damaged += made > 0;
     }
@@ -726,7 +727,7 @@ START_TEST(verify_finds_changed_declarations)
             g_autoptr(LhProgram) program = fitting_program(lh_schedules[s], &params);
             Damage damage = { .schedule = lh_schedules[s]->name, .ranks = ranks };
 
-            if (program != NULL)
+            if (program != NULL && test_takes_of(s + ranks, 4))
                 damage_declarations(&damage, program);
             ck_assert_uint_eq(damage.found, damage.made);
         }
