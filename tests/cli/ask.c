@@ -134,7 +134,7 @@ main(int argc, char **argv)
         execv(program, argv);
         fail(program);
     }
-    strcpy(address.sun_path, socket_path);
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s", socket_path);
     if (asked < 0 || connect(asked, (const struct sockaddr *)&address, sizeof(address)) != 0)
         fail(socket_path);
     streams[0] = STDIN_FILENO;

@@ -68,10 +68,14 @@ with_fault() {
 
 # --- calls that fail ------------------------------------------------------------------------------
 
+# All of them if LONGHAUL_TEST_DEEP is set, else each way to write in turn finds an old file and a new one.
 enospc=28 efbig=27 eio=5 edquot=122
+turn=0
 while read -r fault words; do
     for option in -o --timeline --memory-timeline; do
         for before in new old; do
+            turn=$((turn + 1))
+            [ -n "${LONGHAUL_TEST_DEEP:-}" ] || [ $((turn % 4)) -le 1 ] || continue
             fresh
             [ $before = old ] && echo precious > f.csv
             expect 4 "cannot write f.csv: $words" with_fault "$fault" "${sim[@]}" $option f.csv
