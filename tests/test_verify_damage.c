@@ -117,7 +117,7 @@ damage_memory(Damage *damage, const LhProgram *program, uint32_t rank, uint32_t 
     LhOp *op = recording_op(recording, rank, id);
     const LhRegion whole = op->memory.region;
 
-    if (op->kind == LH_OP_ALLOC || op->kind == LH_OP_FREE) {
+    if ((op->kind == LH_OP_ALLOC || op->kind == LH_OP_FREE) && test_takes_of(id, 3)) {
         LhRegion *region = &op->memory.region;
 
         for (uint32_t slot = 0; slot < program->slots_count; slot++) {
