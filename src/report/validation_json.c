@@ -518,6 +518,7 @@ take_rows(LhValidated *validated, const LhJson *json, const GArray *rows, uint32
         g_autofree char *rank = g_strdup_printf("schedules[%u].rank", i);
         g_autofree char *time = g_strdup_printf("schedules[%u].predicted_s", i);
         g_autofree char *measured = g_strdup_printf("schedules[%u].measured_s", i);
+        g_autofree char *start = g_strdup_printf("schedules[%u].start_s", i);
         const bool predicted = lh_json_has(json, time);
 
         if (lh_json_has(json, rank) != (alone && predicted) || row->rank >= ranks)
@@ -529,6 +530,9 @@ take_rows(LhValidated *validated, const LhJson *json, const GArray *rows, uint32
         if (row->runs > 0 && row->measured_s < SECONDS_MIN)
             return lh_json_error(json, measured, error,
                                  "a schedule that ran took at least %g seconds", SECONDS_MIN);
+        if (row->runs > 0 && fabs(row->measured_s - row->start_s) < SECONDS_MIN)
+            return lh_json_error(json, start, error,
+                                 "a schedule that ran took longer than until it started");
         g_ptr_array_add(validated->rows, take_row(row,
                                                   !predicted ? 0
                                                   : alone    ? 1

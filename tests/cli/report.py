@@ -489,6 +489,7 @@ def hold_saved_validation(tool):
     refused(tool, saved | {"summary": saved["summary"] | {"runs": 0}}, status=3, says="nothing has been measured yet")
     for change in ({"measured_s": 0}, {"measured_s": 1e-300}):
         refused(tool, saved | {"schedules": [row | change]}, status=3, says="a schedule that ran took at least 1e-12")
+    refused(tool, saved | {"schedules": [row | {"start_s": row["measured_s"]}]}, status=3, says="until it started")
     refused(tool, saved | {"schedules": [row | {"spread": 1e300}]}, status=3, says="schedules[0].spread")
     refused(tool, saved | {"[share": 1}, status=3, says="[share")
     refused(tool, saved | {"hosts": [{"host": "a", "node": 1, "measured_s": 1, "predicted_s": 1, "slow": False}]},
