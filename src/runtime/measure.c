@@ -13,8 +13,7 @@
 #include <time.h>
 
 #define NS_PER_S 1e9
-#define PATTERN 4093 /* elements, then an operand repeats itself; a prime, so that rows differ */
-/* More than the caches of a core and its share of those that cores have in common. */
+#define PATTERN 4093    /* elements, then an operand repeats itself; a prime, so that rows differ */
 #define TOLD_NS 1000000 /* threads are told when to begin in less */
 #define AWAKE_NS 100000 /* so long before a call threads are awake: to be woken takes less */
 

@@ -6,6 +6,9 @@
 
 #include "runtime/executor.h"
 
+/* More than the caches of a core and its share of those that cores have in common. */
+#define LH_MEASURE_FLUSH_BYTES (UINT64_C(32) << 20)
+
 /* How one number is made of several timings. */
 typedef enum {
     LH_STATISTIC_MEDIAN,
@@ -36,9 +39,6 @@ typedef struct {
      * for it, and nothing is measured. Borrowed. */
     unsigned char *flush;
 } LhMeasureParams;
-
-/* More than the caches of a core. */
-#define LH_MEASURE_FLUSH_BYTES (UINT64_C(32) << 20)
 
 /* The statistic of @count > 0 values, which are put in order. */
 double lh_statistic(LhStatistic statistic, double *values, size_t count);

@@ -49,7 +49,7 @@ program_file() {
 }
 export -f longhaul try topology profile model program_file
 
-# Errors after the answer, and what differs from day to day, or machine to machine, left out.
+# Errors stand behind the answer. What differs between machines, or grows, is left out; commands stay as they are.
 while IFS= read -r line || [ -n "$line" ]; do
     case $line in
     '$ '*)

@@ -195,7 +195,8 @@ work_of(const LhScoresProduct *p)
 
 /* So many numbers at a time, which are as aligned as one of them. */
 #define LANES 16
-typedef float Lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float))));
+typedef float Lanes
+    __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float)), may_alias));
 
 static void
 add_scaled(float *restrict sum, float factor, const float *restrict x, uint64_t count)
