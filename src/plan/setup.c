@@ -593,7 +593,7 @@ fill(LhSetup *setup, GError **error)
 {
     const LhScenario *s = setup->scenario;
     g_autoptr(GError) cause = NULL;
-    uint32_t ranks;
+    uint32_t ranks = 0;
 
     if (s->json != NULL)
         add_input(setup, NULL, s->path, lh_json_sha256(s->json));
