@@ -11,10 +11,10 @@
 #include <stdint.h>
 
 #if defined(__SANITIZE_ADDRESS__)
-#define TEST_SHARE 29U
+#define TEST_SHARE 61U
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
-#define TEST_SHARE 29U
+#define TEST_SHARE 61U
 #endif
 #endif
 #ifndef TEST_SHARE

@@ -168,7 +168,7 @@ main(void)
     Suite *suite = suite_create("conformance");
     TCase *cases = tcase_create("conformance");
     SRunner *runner = srunner_create(suite);
-    const int programs = (int)(PROGRAMS / MIN(test_every(), 10));
+    const int programs = (int)(PROGRAMS / MIN(test_every(), 20));
     int count = 0, failed;
 
     while (hand_programs[count].name != NULL)

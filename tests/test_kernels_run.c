@@ -76,7 +76,7 @@ check_kernels(enum lh_storage storage)
 
             c.storage = storage;
             c.narrow = narrow != 0;
-            if (test_takes_of(i + 2 * storage + narrow, 3))
+            if (test_takes_of(i + 2 * storage + narrow, 7))
                 check_case(&c);
         }
     }
@@ -146,7 +146,7 @@ START_TEST(kernels_run_under_masks_by_position)
             for (unsigned k = 0; k < G_N_ELEMENTS(names); k++, turn++) {
                 Case c = positions_case(names[k], &layouts[l], &rules[r]);
 
-                if (!test_takes_of(turn, 7))
+                if (!test_takes_of(turn, 19))
                     continue;
                 c.storage = (enum lh_storage)(turn % 3);
                 c.narrow = turn % 2 != 0;

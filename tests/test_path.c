@@ -71,7 +71,7 @@ check_case(const Case *c, const char *what, uint64_t number)
         g_autofree char *name = g_strdup_printf("%s, %s", schedule->name, what);
         g_autoptr(LhCompareRow) row = NULL;
 
-        if (!test_takes_of(number + k, 11))
+        if (!test_takes_of(number + k, 23))
             continue;
         row = lh_compare_run(c->setup, schedule, &hooks);
         if (row->result == NULL)

@@ -276,7 +276,8 @@ START_TEST(estimates_of_all_points_are_those_of_each)
         "\"seq_length\": \"4K\", \"schedule\": [\"ring\", \"lasp2\", \"zigzag\"], "
         "\"shard\": \"fsdp\"",
     };
-    Case c = case_of(questions[_i], 4);
+    g_autofree char *few = g_strconcat(questions[_i], ", \"checkpoint\": \"layer\"", NULL);
+    Case c = case_of(test_every() < 10 ? questions[_i] : few, 4);
     g_autofree guint *found = g_new0(guint, c.space->points->len);
     Each each = { c.space, found, _i == 1,
                   (guint)(c.space->points->len * MIN(test_every(), 4) / 100 + 1) };
@@ -469,7 +470,7 @@ START_TEST(searches_find_what_simulating_all_finds)
         { "\"model\": \"llama-3.1-405b-4l\", \"cluster\": \"dfa-2node:2\", "
           "\"seq_length\": \"32K\"",
           "\"model\": \"llama-3.1-405b-4l\", \"cluster\": \"dfa-2node:1\", \"ranks\": 4, "
-          "\"seq_length\": \"32K\"",
+          "\"seq_length\": \"32K\", \"shard\": \"fsdp\"",
           1 },
         { "\"model\": \"gpt3-125m\", \"cluster\": \"hgx-h100:1\", \"seq_length\": \"8K\"",
           "\"model\": \"gpt3-125m\", \"cluster\": \"hgx-h100:1\", \"ranks\": 4, "
@@ -499,7 +500,7 @@ END_TEST
 
 #define SMALL                                                                                      \
     "\"model\": \"gpt3-125m\", \"cluster\": \"dfa-2node:1\", \"ranks\": 4, "                       \
-    "\"seq_length\": \"32K\", \"tensor_model_parallel_size\": \"1\""
+    "\"seq_length\": \"32K\", \"tensor_model_parallel_size\": \"1\", \"shard\": \"fsdp\""
 
 typedef struct {
     GString *text;
@@ -648,6 +649,7 @@ START_TEST(smallest_cluster_is_the_smallest)
     lh_scenario_replace(scenario, "model", "gpt3-13b");
     lh_scenario_replace(scenario, "seq_length", "32768");
     lh_scenario_replace(scenario, "checkpoint", "layer");
+    lh_scenario_replace(scenario, "shard", "fsdp");
     answer = lh_plan(&query, &error);
     ck_assert_msg(answer != NULL, "%s", error != NULL ? error->message : "");
     cluster = g_ptr_array_index(answer->clusters, 0);
@@ -656,7 +658,7 @@ START_TEST(smallest_cluster_is_the_smallest)
     for (guint i = 0; i <= cluster->sizes_tried; i++) {
         g_autofree char *members =
             g_strdup_printf("\"model\": \"gpt3-13b\", \"cluster\": \"dfa-2node:1\", \"ranks\": %u, "
-                            "\"checkpoint\": \"layer\"",
+                            "\"checkpoint\": \"layer\", \"shard\": \"fsdp\"",
                             1u << i);
 
         ck_assert(any_fits(members, 32768) == (i == cluster->sizes_tried));

@@ -276,7 +276,7 @@ START_TEST(reference_is_the_same_however_it_is_computed)
 
         if (!lh_cpu_set(lh_cpu_levels[level]))
             continue;
-        if (!test_takes_of(level + (unsigned)_i, 3))
+        if (!test_takes_of(level + (unsigned)_i, 7))
             continue;
         n = numerics_of(&cases[_i]);
         check_some_rows(&n->reference, 0);

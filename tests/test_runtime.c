@@ -123,7 +123,7 @@ START_TEST(runtime_at_every_number_of_ranks)
 
     for (unsigned r = 0; r < G_N_ELEMENTS(rank_counts); r++) {
         const uint32_t ranks = rank_counts[r];
-        const bool ran = !test_takes_of(r + (unsigned)_i, 11) ||
+        const bool ran = !test_takes_of(r + (unsigned)_i, 23) ||
                          passes_turn(schedule, ranks, (unsigned)_i * 3 + r);
 
         ck_assert_msg(ran || (ranks & (ranks - 1)) != 0, "%s refuses %u ranks", schedule->name,
@@ -137,7 +137,7 @@ START_TEST(runtime_under_every_mask)
     const LhSchedule *schedule = lh_schedules[_i];
 
     for (unsigned m = 0; m < G_N_ELEMENTS(masks); m++)
-        ck_assert(!test_takes_of(m + (unsigned)_i, 5) ||
+        ck_assert(!test_takes_of(m + (unsigned)_i, 11) ||
                   passes_turn(schedule, 3 + (m + (unsigned)_i) % 2,
                               m + (unsigned)(_i * (int)G_N_ELEMENTS(masks))));
 }
@@ -150,7 +150,7 @@ START_TEST(runtime_passes_alone)
     for (uint32_t ranks = 1; ranks <= 4; ranks += 3) {
         Case c = small_case(schedule, ranks);
 
-        if (!test_takes_of(ranks + 3 * (unsigned)_i, 4))
+        if (!test_takes_of(ranks + 3 * (unsigned)_i, 7))
             continue;
         c.wanted.pass = LH_PASS_FWD;
         ck_assert(passes(&c));
@@ -169,7 +169,7 @@ START_TEST(runtime_groups)
         Case c = small_case(schedule, ranks);
 
         c.wanted.data_parallel_size = 2;
-        ck_assert(!test_takes_of(ranks / 3 + (unsigned)_i, 3) || passes(&c));
+        ck_assert(!test_takes_of(ranks / 3 + (unsigned)_i, 7) || passes(&c));
     }
 }
 END_TEST
@@ -193,7 +193,7 @@ START_TEST(runtime_variants)
             g_autofree char *text = text_of(&c);
             g_autofree char *set = lh_option_text(option, value);
 
-            if (!test_takes_of(i + k + (unsigned)_i, 7))
+            if (!test_takes_of(i + k + (unsigned)_i, 13))
                 continue;
             lh_option_set(&with.wanted, option, value);
             ck_assert_msg(passes(&with), "%s, %s: refused", text, set);
@@ -209,7 +209,7 @@ START_TEST(runtime_inputs_of_every_kind)
     for (int inputs = 0; lh_input_names[inputs] != NULL; inputs++) {
         Case c = small_case(schedule, 4);
 
-        if (!test_takes_of((unsigned)inputs + (unsigned)_i, 5))
+        if (!test_takes_of((unsigned)inputs + (unsigned)_i, 11))
             continue;
         c.inputs = (LhInputKind)inputs;
         c.wanted.attention.dtype = (inputs + _i) % 2 == 0 ? LH_DTYPE_BF16 : LH_DTYPE_FP32;

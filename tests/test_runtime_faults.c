@@ -66,14 +66,14 @@ START_TEST(runtime_mutants_fail)
     const LhSchedule *schedule = lh_schedules[_i];
 
     for (int kind = 0; kind < LH_INJECT_MUTANTS; kind++) {
-        const unsigned hits = test_takes_of((uint64_t)_i + (uint64_t)kind, 5)
+        const unsigned hits = test_takes_of((uint64_t)_i + (uint64_t)kind, 11)
                                   ? catch_mutant(schedule, 4, kind)
                                   : least_hits(schedule, kind);
 
         ck_assert_msg(hits >= least_hits(schedule, kind),
                       "%s: %s has something to hit in %u passes", schedule->name,
                       lh_inject_names[kind], hits);
-        if (test_takes_of((uint64_t)_i + (uint64_t)kind, 7))
+        if (test_takes_of((uint64_t)_i + (uint64_t)kind, 13))
             catch_mutant(schedule, others[(_i + kind) % (int)G_N_ELEMENTS(others)], kind);
     }
 }

@@ -897,7 +897,7 @@ check_step(const char *name, const TinyStep *tiny)
     if (g_getenv("LONGHAUL_TEST_HARMLESS") != NULL)
         g_printerr("%s: %u made, %u found, %u harmless\n", name, t.made, t.found, t.harmless);
     ck_assert_uint_ge(t.made, 200 / test_every());
-    ck_assert_uint_le(t.harmless, t.made / 5);
+    ck_assert_uint_le(t.harmless, MAX(t.made / 5, 3)); /* of few some may all be */
 }
 
 static const struct {

@@ -23,8 +23,8 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SHORT = ["--model", "gpt3-125m", "--cluster", "dfa-2node:1", "--ranks", "4", "--seq-length", "32K",
          "--global-batch-size", "2", "--checkpoint", "selective"]
-if not os.environ.get("LONGHAUL_TEST_DEEP"):
-    SHORT += ["--schedule", "zigzag"]  # a tenth of the points
+FEW = [] if os.environ.get("LONGHAUL_TEST_DEEP") else ["--schedule", "zigzag"]  # a tenth of the points
+SHORT += FEW
 LIMIT_S = 300  # for whatever takes a moment
 # Long enough to be interrupted, on any machine.
 LONG = ["--model", "llama-7b", "--cluster", "dfa-2node:2", "--seq-length", "512K"]
@@ -103,9 +103,9 @@ def check_documents(program):
     prices = ["--days-for", "1e12", "--cost-per-gpu-hour", "2", "--watts", "1000"]
     for words in ([*SHORT, "--pareto"], [*SHORT, *prices, "--top", "2"],
                   ["--model", "gpt3-125m", "--cluster", "dfa-2node:1", "--ranks", "2",
-                   "--max-seq-length", "--checkpoint", "layer", "--shard", "fsdp"],
+                   "--max-seq-length", "--checkpoint", "layer", "--shard", "fsdp", *FEW],
                   ["--model", "gpt3-13b", "--cluster", "dfa-2node", "--min-gpus", "--seq-length",
-                   "16K", "--checkpoint", "layer", "--shard", "fsdp", "--cluster", "hgx-h100"]):
+                   "16K", "--checkpoint", "layer", "--shard", "fsdp", "--cluster", "hgx-h100", *FEW]):
         document = json.loads(run(program, *words, "--format", "json"))
         if jsonschema is not None:
             jsonschema.Draft202012Validator(schema).validate(document)
