@@ -10,7 +10,7 @@
 #include "program/holding.h"
 #include "recording.h"
 
-#include <check.h>
+#include "checking.h"
 
 #define FOLLOWED_NONE UINT32_MAX
 

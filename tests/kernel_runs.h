@@ -9,7 +9,7 @@
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/kernels.h"
 
-#include <check.h>
+#include "checking.h"
 #include <glib.h>
 #include <math.h>
 #include <string.h>

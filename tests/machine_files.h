@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include <check.h>
+#include "checking.h"
 #include <glib.h>
 
 static char *root;

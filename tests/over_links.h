@@ -8,7 +8,7 @@
 #include "sim/network/topology.h"
 #include "sim/sim.h"
 
-#include <check.h>
+#include "checking.h"
 
 typedef struct {
     double message_s, bytes_per_s;

@@ -7,7 +7,7 @@
 #include "fitting.h"
 #include "plan/execute.h"
 
-#include <check.h>
+#include "checking.h"
 #include <stdlib.h>
 
 typedef struct {

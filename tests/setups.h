@@ -5,7 +5,7 @@
 
 #include "plan/setup.h"
 
-#include <check.h>
+#include "checking.h"
 #include <string.h>
 
 typedef struct {

@@ -9,7 +9,7 @@
 #include "sched/common/pass.h"
 #include "sim/sim.h"
 
-#include <check.h>
+#include "checking.h"
 #include <string.h>
 
 #define US INT64_C(1000000)

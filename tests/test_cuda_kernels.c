@@ -1110,5 +1110,5 @@ main(void)
     if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0)
         return EXIT_SKIPPED;
 #endif
-    return lh_run_tests("cuda_kernels", tests, G_N_ELEMENTS(tests));
+    return lh_run_tests("cuda_kernels", NULL, tests, G_N_ELEMENTS(tests));
 }

@@ -8,7 +8,7 @@
 #include "runtime/cudnn_plan.h"
 #include "standin/driver.h"
 
-#include <check.h>
+#include "checking.h"
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -361,8 +361,16 @@ START_TEST(kernels_zero_makes_empty_accumulators)
 }
 END_TEST
 
-LH_TEST_MAIN("kernels_run", kernels_are_all_run, kernels_run_fp32, kernels_run_bf16,
-             kernels_run_fp16, kernels_run_on_extreme_inputs, kernels_run_under_masks_by_position,
-             kernels_see_what_the_rule_allows, kernels_convert_exactly,
-             kernels_convert_the_same_on_levels, kernels_sum_in_order,
-             kernels_refuse_what_they_cannot, kernels_zero_makes_empty_accumulators)
+/* Each test draws the same numbers, whether others ran before in its process or not. */
+static void
+draw_afresh(void)
+{
+    drawn = 0;
+}
+
+LH_TEST_MAIN_AFTER(draw_afresh, "kernels_run", kernels_are_all_run, kernels_run_fp32,
+                   kernels_run_bf16, kernels_run_fp16, kernels_run_on_extreme_inputs,
+                   kernels_run_under_masks_by_position, kernels_see_what_the_rule_allows,
+                   kernels_convert_exactly, kernels_convert_the_same_on_levels,
+                   kernels_sum_in_order, kernels_refuse_what_they_cannot,
+                   kernels_zero_makes_empty_accumulators)

@@ -7,7 +7,7 @@
 #include "runtime/numerics.h"
 #include "share.h"
 
-#include <check.h>
+#include "checking.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

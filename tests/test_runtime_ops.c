@@ -8,7 +8,7 @@
 #include "sched/common/pass.h"
 #include "verify/verify.h"
 
-#include <check.h>
+#include "checking.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
