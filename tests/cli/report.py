@@ -528,7 +528,7 @@ def hold_saved(tool):
     folder = tool.folder
     (folder / "sweep.json").write_text(json.dumps(SWEEP))
     lines = {
-        "compare": ["compare", *CASE, "--schedule", "ring", "--schedule", "zigzag", "--within", "3x", "--synth",
+        "compare": ["compare", *CASE, "--ranks", "4", "--schedule", "ring", "--schedule", "zigzag", "--within", "3x", "--synth",
                     "--budget", "2" if DEEP else "1", "--figure", "bars.svg"],
         "plan": [*PLAN, "--points", "points.jsonl", "--jobs", "2"],
         "sweep": ["sweep", "./sweep.json", "--figure", "sweep.svg"],
