@@ -36,24 +36,24 @@ const LhCpuLevel *lh_cpu(void);
  * and no change, if the processor does not have it. */
 bool lh_cpu_set(const LhCpuLevel *level);
 
-/* Defines reference() and cpu() of a kernel whose call prepare() turns into a TYPE: the one hands
- * it to REFERENCE, the other to the level's function FAST. */
-#define LH_CPU_RUNS(TYPE, REFERENCE, FAST)                                                         \
-    static enum lh_status reference(const LhCall *call)                                            \
+/* Defines NAME_reference() and NAME_cpu() of a kernel whose call NAME_prepare() turns into a TYPE:
+ * the one hands it to REFERENCE, the other to the level's function FAST. */
+#define LH_CPU_RUNS(NAME, TYPE, REFERENCE, FAST)                                                   \
+    static enum lh_status NAME##_reference(const LhCall *call)                                     \
     {                                                                                              \
         TYPE work;                                                                                 \
                                                                                                    \
-        if (!prepare(call, &work))                                                                 \
+        if (!NAME##_prepare(call, &work))                                                          \
             return LH_STATUS_UNSUPPORTED;                                                          \
         REFERENCE(&work);                                                                          \
         return LH_STATUS_OK;                                                                       \
     }                                                                                              \
                                                                                                    \
-    static enum lh_status cpu(const LhCall *call)                                                  \
+    static enum lh_status NAME##_cpu(const LhCall *call)                                           \
     {                                                                                              \
         TYPE work;                                                                                 \
                                                                                                    \
-        if (!prepare(call, &work))                                                                 \
+        if (!NAME##_prepare(call, &work))                                                          \
             return LH_STATUS_UNSUPPORTED;                                                          \
         lh_cpu()->FAST(&work);                                                                     \
         return LH_STATUS_OK;                                                                       \

@@ -1,9 +1,14 @@
 /*
- * See the header. Bound by memory: conversions go through short blocks that stay in the L1 cache.
+ * See the header; behind that, the kernels of kernels/elementwise.c on a CPU. Bound by memory:
+ * conversions go through short blocks that stay in the L1 cache.
  */
 #include "kernels/cpu/elementwise.h"
 
+#include "kernels/cpu/kernels.h"
 #include "kernels/sizes.h"
+
+#include <math.h>
+#include <string.h>
 
 #define BLOCK 512U
 
@@ -205,3 +210,176 @@ lh_rows_combine(const LhCall *call, unsigned source, unsigned target, LhWeigh we
         return LH_STATUS_UNSUPPORTED;
     return combine(call, (const unsigned[]){ source, target }, weigh, combine_fast);
 }
+
+/* ---- add ---- */
+
+static enum lh_status
+add_run(const LhCall *call)
+{
+    return lh_elements_add(call, !call->args->first);
+}
+
+const LhCpuKernel lh_cpu_kernel_add = {
+    .reference = add_run,
+    .fast = add_run,
+};
+
+/* ---- add_to_fp32 ---- */
+
+const LhCpuKernel lh_cpu_kernel_add_to_fp32 = {
+    .reference = add_run,
+    .fast = add_run,
+};
+
+/* ---- add_from_fp32 ---- */
+
+const LhCpuKernel lh_cpu_kernel_add_from_fp32 = {
+    .reference = add_run,
+    .fast = add_run,
+};
+
+/* ---- cast ---- */
+
+static enum lh_status
+cast_run(const LhCall *call)
+{
+    return lh_elements_add(call, false);
+}
+
+const LhCpuKernel lh_cpu_kernel_cast = {
+    .reference = cast_run,
+    .fast = cast_run,
+};
+
+/* ---- copy ---- */
+
+const LhCpuKernel lh_cpu_kernel_copy = {
+    .reference = cast_run,
+    .fast = cast_run,
+};
+
+/* ---- zero ---- */
+
+/* Statistics behind the elements become those of no key: m or lse -inf, l 0. */
+static void
+clear_stats(unsigned char *stats, uint64_t bytes, uint64_t rows)
+{
+    const float nothing = -INFINITY;
+
+    memset(stats, 0, bytes);
+    for (uint64_t i = 0; i < rows && bytes > 0; i++)
+        memcpy(stats + i * LH_STAT_BYTES, &nothing, LH_STAT_BYTES);
+}
+
+static enum lh_status
+zero_run(const LhCall *call)
+{
+    const LhView *target = &call->operands[0];
+    uint64_t bytes;
+
+    if (target->parts == 0 || (call->args->nq + call->args->nk) % target->parts != 0)
+        return LH_STATUS_UNSUPPORTED;
+    bytes = lh_elements(call->args) / target->parts * lh_storage_bytes(target->storage);
+    for (uint32_t part = 0; part < target->parts; part++) {
+        unsigned char *data = target->data + part * target->part_bytes;
+
+        memset(data, 0, bytes);
+        clear_stats(data + bytes, lh_stats_bytes(call, 0), lh_rows(call->args) / target->parts);
+    }
+    return LH_STATUS_OK;
+}
+
+const LhCpuKernel lh_cpu_kernel_zero = {
+    .reference = zero_run,
+    .fast = zero_run,
+};
+
+/* ---- expand_kv ---- */
+
+static void
+expand(const LhCall *call, const LhRows *from, const LhRows *to)
+{
+    const LhKernelArgs *a = call->args;
+    const size_t bytes = (size_t)a->head_dim * lh_storage_bytes(to->storage);
+
+    for (uint64_t row = 0; row < a->batch * a->nk * a->heads; row++) {
+        const uint64_t b = row / a->heads / a->nk, j = row / a->heads % a->nk;
+        const uint32_t head = (uint32_t)(row % a->heads);
+
+        memcpy(lh_rows_at(to, b, j, head), lh_rows_at(from, b, j, head / (a->heads / a->groups)),
+               bytes);
+    }
+}
+
+static enum lh_status
+expand_kv_run(const LhCall *call)
+{
+    const LhKernelArgs *a = call->args;
+    LhRows k, v, to;
+
+    if (!lh_parts_divide(call, 2, 1 << 0 | 1 << 1) || a->heads % a->groups != 0)
+        return LH_STATUS_UNSUPPORTED;
+    k = lh_rows_k(call, 0);
+    v = lh_rows_v(call, 0);
+    to = lh_rows_of(call, 1, a->nk, a->heads, a->head_dim);
+    if (to.part_bytes < 2 * lh_rows_bytes(&to, a->batch))
+        return LH_STATUS_UNSUPPORTED;
+    expand(call, &k, &to);
+    to.data += lh_rows_bytes(&to, a->batch);
+    expand(call, &v, &to);
+    return LH_STATUS_OK;
+}
+
+const LhCpuKernel lh_cpu_kernel_expand_kv = {
+    .reference = expand_kv_run,
+    .fast = expand_kv_run,
+};
+
+/* ---- take_k ---- */
+
+static enum lh_status
+take_k_run(const LhCall *call)
+{
+    if (!lh_parts_divide(call, 2, 1 << 0 | 1 << 1))
+        return LH_STATUS_UNSUPPORTED;
+    lh_keys_copy(call, lh_rows_k(call, 0), lh_rows_k(call, 1));
+    return LH_STATUS_OK;
+}
+
+const LhCpuKernel lh_cpu_kernel_take_k = {
+    .reference = take_k_run,
+    .fast = take_k_run,
+};
+
+/* ---- take_v ---- */
+
+static enum lh_status
+take_v_run(const LhCall *call)
+{
+    if (!lh_parts_divide(call, 2, 1 << 0 | 1 << 1))
+        return LH_STATUS_UNSUPPORTED;
+    lh_keys_copy(call, lh_rows_v(call, 0), lh_rows_k(call, 1));
+    return LH_STATUS_OK;
+}
+
+const LhCpuKernel lh_cpu_kernel_take_v = {
+    .reference = take_v_run,
+    .fast = take_v_run,
+};
+
+/* ---- join_dkv ---- */
+
+static enum lh_status
+join_dkv_run(const LhCall *call)
+{
+    if (!lh_parts_divide(call, 3, 1 << 0 | 1 << 1 | 1 << 2))
+        return LH_STATUS_UNSUPPORTED;
+    lh_keys_copy(call, lh_rows_k(call, 0), lh_rows_k(call, 2));
+    lh_keys_copy(call, lh_rows_k(call, 1), lh_rows_v(call, 2));
+    return LH_STATUS_OK;
+}
+
+const LhCpuKernel lh_cpu_kernel_join_dkv = {
+    .reference = join_dkv_run,
+    .fast = join_dkv_run,
+};

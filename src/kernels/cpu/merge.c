@@ -1,12 +1,15 @@
-/* On a CPU; what it does says the row, kernels/merge.c. */
+/* On a CPU; what each of them does says its row, kernels/merge.c. */
+#include "kernels/cpu/cpu.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/kernels.h"
 
 #include <math.h>
 
+/* ---- merge ---- */
+
 /* Whatever is -inf, or an empty target, has weight 0 and is not subtracted from. */
 static LhFactors
-weigh(const LhCall *call, uint64_t sequence, uint64_t row, uint32_t head)
+merge_weigh(const LhCall *call, uint64_t sequence, uint64_t row, uint32_t head)
 {
     const LhRows ms = lh_rows_acc_stat(call, 0, 0), ls = lh_rows_acc_stat(call, 0, 1);
     const LhRows mt = lh_rows_acc_stat(call, 1, 0), lt = lh_rows_acc_stat(call, 1, 1);
@@ -29,18 +32,198 @@ weigh(const LhCall *call, uint64_t sequence, uint64_t row, uint32_t head)
 }
 
 static enum lh_status
-reference(const LhCall *call)
+merge_reference(const LhCall *call)
 {
-    return lh_rows_combine_reference(call, 0, 1, weigh);
+    return lh_rows_combine_reference(call, 0, 1, merge_weigh);
 }
 
 static enum lh_status
-cpu(const LhCall *call)
+merge_cpu(const LhCall *call)
 {
-    return lh_rows_combine(call, 0, 1, weigh);
+    return lh_rows_combine(call, 0, 1, merge_weigh);
 }
 
 const LhCpuKernel lh_cpu_kernel_merge = {
-    .reference = reference,
-    .fast = cpu,
+    .reference = merge_reference,
+    .fast = merge_cpu,
+};
+
+/* ---- merge_lse ---- */
+
+/* A block without keys (lse -inf) changes nothing; an empty target is replaced. */
+static LhFactors
+merge_lse_weigh(const LhCall *call, uint64_t sequence, uint64_t row, uint32_t head)
+{
+    const LhRows of_block = lh_rows_acc_stat(call, 0, 0), of_out = lh_rows_acc_stat(call, 1, 0);
+    const double block = (double)*lh_stat_at(&of_block, sequence, row, head);
+    float *lse = lh_stat_at(&of_out, sequence, row, head);
+    const double out = call->args->first ? -INFINITY : (double)*lse;
+    double smaller;
+
+    if (block == -INFINITY) {
+        *lse = (float)out;
+        return (LhFactors){ .target = out == -INFINITY ? 0 : 1 };
+    }
+    if (out == -INFINITY) {
+        *lse = (float)block;
+        return (LhFactors){ .source = 1 };
+    }
+    smaller = exp(-fabs(block - out));
+    *lse = (float)(fmax(block, out) + log1p(smaller));
+    /* Sigmoids of the difference and of its opposite, which add up to 1. */
+    if (block > out)
+        return (LhFactors){ .target = smaller / (1 + smaller), .source = 1 / (1 + smaller) };
+    return (LhFactors){ .target = 1 / (1 + smaller), .source = smaller / (1 + smaller) };
+}
+
+static enum lh_status
+merge_lse_reference(const LhCall *call)
+{
+    return lh_rows_combine_reference(call, 0, 1, merge_lse_weigh);
+}
+
+static enum lh_status
+merge_lse_cpu(const LhCall *call)
+{
+    return lh_rows_combine(call, 0, 1, merge_lse_weigh);
+}
+
+const LhCpuKernel lh_cpu_kernel_merge_lse = {
+    .reference = merge_lse_reference,
+    .fast = merge_lse_cpu,
+};
+
+/* ---- merge_stat ---- */
+
+static float
+log_add(double a, double b)
+{
+    const double larger = fmax(a, b);
+
+    return larger == -INFINITY ? -INFINITY : (float)(larger + log1p(exp(-fabs(a - b))));
+}
+
+static enum lh_status
+merge_stat_run(const LhCall *call)
+{
+    const LhKernelArgs *a = call->args;
+    const LhRows of_block = lh_rows_acc_stat(call, 0, 0), of_lse = lh_rows_stat(call, 1);
+
+    if (!lh_parts_divide(call, 2, 0))
+        return LH_STATUS_UNSUPPORTED;
+    for (uint64_t b = 0; b < a->batch; b++) {
+        for (uint64_t row = 0; row < a->nq; row++) {
+            for (uint32_t head = 0; head < a->heads; head++) {
+                const float block = *lh_stat_at(&of_block, b, row, head);
+                float *lse = lh_stat_at(&of_lse, b, row, head);
+
+                *lse = a->first ? block : log_add((double)*lse, (double)block);
+            }
+        }
+    }
+    return LH_STATUS_OK;
+}
+
+const LhCpuKernel lh_cpu_kernel_merge_stat = {
+    .reference = merge_stat_run,
+    .fast = merge_stat_run,
+};
+
+/* ---- weigh_out ---- */
+
+/* A block without keys (lse -inf) has no weight. */
+static LhFactors
+weigh_out_weigh(const LhCall *call, uint64_t sequence, uint64_t row, uint32_t head)
+{
+    const LhRows of_block = lh_rows_acc_stat(call, 0, 0), of_lse = lh_rows_stat(call, 1);
+    const double block = (double)*lh_stat_at(&of_block, sequence, row, head);
+    const double lse = (double)*lh_stat_at(&of_lse, sequence, row, head);
+
+    return (LhFactors){ .target = call->args->first ? 0 : 1,
+                        .source = block == -INFINITY ? 0 : exp(block - lse) };
+}
+
+static enum lh_status
+weigh_out_reference(const LhCall *call)
+{
+    return lh_rows_combine_reference(call, 0, 2, weigh_out_weigh);
+}
+
+static enum lh_status
+weigh_out_cpu(const LhCall *call)
+{
+    return lh_rows_combine(call, 0, 2, weigh_out_weigh);
+}
+
+const LhCpuKernel lh_cpu_kernel_weigh_out = {
+    .reference = weigh_out_reference,
+    .fast = weigh_out_cpu,
+};
+
+/* ---- normalise ---- */
+
+/* Rows without a key become o = 0, lse = -inf. */
+static LhFactors
+normalise_weigh(const LhCall *call, uint64_t sequence, uint64_t row, uint32_t head)
+{
+    const LhRows of_m = lh_rows_acc_stat(call, 0, 0), of_l = lh_rows_acc_stat(call, 0, 1);
+    const LhRows of_lse = lh_rows_stat(call, 2);
+    const double m = (double)*lh_stat_at(&of_m, sequence, row, head);
+    const double l = (double)*lh_stat_at(&of_l, sequence, row, head);
+
+    *lh_stat_at(&of_lse, sequence, row, head) = l > 0 ? (float)(m + log(l)) : -INFINITY;
+    return (LhFactors){ .source = l > 0 ? 1 / l : 0 };
+}
+
+static enum lh_status
+normalise_reference(const LhCall *call)
+{
+    return lh_rows_combine_reference(call, 0, 1, normalise_weigh);
+}
+
+static enum lh_status
+normalise_cpu(const LhCall *call)
+{
+    return lh_rows_combine(call, 0, 1, normalise_weigh);
+}
+
+const LhCpuKernel lh_cpu_kernel_normalise = {
+    .reference = normalise_reference,
+    .fast = normalise_cpu,
+};
+
+/* ---- round_out ---- */
+
+static LhFactors
+round_out_weigh(const LhCall *call, uint64_t sequence, uint64_t row, uint32_t head)
+{
+    const LhRows of_out = lh_rows_acc_stat(call, 0, 0), of_lse = lh_rows_stat(call, 2);
+    const float lse = *lh_stat_at(&of_out, sequence, row, head);
+
+    *lh_stat_at(&of_lse, sequence, row, head) = lse;
+    return (LhFactors){ .source = lse == -INFINITY ? 0 : 1 };
+}
+
+static enum lh_status
+round_out_reference(const LhCall *call)
+{
+    return lh_rows_combine_reference(call, 0, 1, round_out_weigh);
+}
+
+static enum lh_status
+round_out_cpu(const LhCall *call)
+{
+    return lh_rows_combine(call, 0, 1, round_out_weigh);
+}
+
+const LhCpuKernel lh_cpu_kernel_round_out = {
+    .reference = round_out_reference,
+    .fast = round_out_cpu,
+};
+
+/* ---- copy_out ---- */
+
+const LhCpuKernel lh_cpu_kernel_copy_out = {
+    .reference = round_out_reference,
+    .fast = round_out_cpu,
 };
