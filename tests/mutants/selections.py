@@ -4,8 +4,8 @@ What a smaller selection of tests gives up: which mistakes only the deep run fin
 
 Takes the mutants of all lists beside this file. Each is applied to a copy of the tree, which is built
 once without sanitizers, and given to the tests that cover the files that it changes (cover.list). First
-to those that ./check runs now: Meson's tests that are not of the suite `deep`, with one case in --share.
-What these do not find is given to what ran before: `deep`, too, with one case in 10, and those that a
+to those that .ci/run runs now: Meson's tests that are not of the suite `deep`, with one case in --share as
+./check does, or of the suite `shipped` in so many as the step `numbers` does. What these do not find is given to what ran before: `deep`, too, with one case in 10, and those that a
 release build ran again (WHOLE) with all of their cases. The first test that fails has found the mutant.
 Sanitizers, which are in both selections, are in neither here: what only they see counts for nobody.
 
@@ -61,8 +61,9 @@ BUILD_SECONDS = 3600
 NOBODY, GPU = "-", "gpu"
 COLUMNS = ["id", "list", "class", "folder", "new", "old", "seconds", "hash", "share"]
 SHARE = re.compile(r"^#define TEST_SHARE (\d+)U", re.MULTILINE)
+NUMBERS_SHARE = re.compile(r"LONGHAUL_TEST_SHARE=(\d+) meson test .*--suite shipped$", re.MULTILINE)
 
-Test = collections.namedtuple("Test", "name command env deep shared alone target")
+Test = collections.namedtuple("Test", "name command env deep shipped shared alone target")
 
 
 # ---- lists ----
@@ -222,8 +223,8 @@ def read_tests(tree):
         if not suites & SUITES:
             continue
         name = "fuzz/" * ("fuzz" in suites) + t["name"]
-        tests[name] = Test(name, t["cmd"], t["env"], "deep" in suites, is_shared(tree, t["cmd"]),
-                           not t["is_parallel"], [f for d in t["depends"] for f in files[d]])
+        tests[name] = Test(name, t["cmd"], t["env"], "deep" in suites, "shipped" in suites,
+                           is_shared(tree, t["cmd"]), not t["is_parallel"], [f for d in t["depends"] for f in files[d]])
     return tests
 
 
@@ -293,11 +294,12 @@ def measure(test, tree, share):
 
 def selections(tests, share):
     """What is run now, and what was run before and may find what that does not."""
-    new = [(test, share) for test in tests if not test.deep]
+    of_shipped = min(share, int(NUMBERS_SHARE.search((ROOT / ".ci/run").read_text()).group(1)))
+    new = [(test, of_shipped if test.shipped else share) for test in tests if not test.deep]
     old = []
     for test in tests:
         before = 1 if test.name in WHOLE else OLD_SHARE
-        if test.deep or (test.shared and before < share):
+        if test.deep or (test.shared and before < (of_shipped if test.shipped else share)):
             old.append((test, before))
     return new, sorted(old, key=lambda pair: not pair[0].deep)
 
