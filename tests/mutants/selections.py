@@ -5,8 +5,9 @@ What a smaller selection of tests gives up: which mistakes only the deep run fin
 Takes the mutants of all lists beside this file. Each is applied to a copy of the tree, which is built
 once without sanitizers, and given to the tests that cover the files that it changes (cover.list). First
 to those that .ci/run runs now: Meson's tests that are not of the suite `deep`, with one case in --share as
-./check does, or of the suite `shipped` in so many as the step `numbers` does. What these do not find is given to what ran before: `deep`, too, with one case in 10, and those that a
-release build ran again (WHOLE) with all of their cases. The first test that fails has found the mutant.
+./check does, or of the suite `shipped` in so many as the step `numbers` does. What these do not find is
+given to what ran before: `deep`, too, with one case in 10, and those that a release build ran again
+(WHOLE) with all of their cases. The first test that fails has found the mutant.
 Sanitizers, which are in both selections, are in neither here: what only they see counts for nobody.
 
     tests/mutants/selections.py                 all mutants, but those that the results have already
