@@ -118,6 +118,7 @@ recording_free(Recording *recording)
 static inline void
 restore_array(GArray *array, const GArray *from)
 {
+    g_assert(from != NULL);
     g_array_set_size(array, 0);
     if (from->len > 0)
         g_array_append_vals(array, from->data, from->len);
