@@ -88,13 +88,6 @@ const LhKernel lh_kernel_add_from_fp32 = {
 /* ---- cast ---- */
 
 static uint64_t
-no_flops(const LhKernelArgs *a)
-{
-    (void)a;
-    return 0;
-}
-
-static uint64_t
 cast_memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 {
     return lh_elements(a) * (element_bytes + LH_FP32_BYTES);
@@ -113,7 +106,7 @@ const LhKernel lh_kernel_cast = {
         { "target", LH_OPERAND_WRITE, LH_TENSOR_ANY, LH_ELEMENT_OTHER },
         { .access = LH_OPERAND_END },
     },
-    .flops = no_flops,
+    .flops = lh_no_flops,
     .memory_bytes = cast_memory_bytes,
 };
 
@@ -138,7 +131,7 @@ const LhKernel lh_kernel_copy = {
         { "target", LH_OPERAND_WRITE, LH_TENSOR_ANY, LH_ELEMENT_ACTIVATION },
         { .access = LH_OPERAND_END },
     },
-    .flops = no_flops,
+    .flops = lh_no_flops,
     .memory_bytes = copy_memory_bytes,
 };
 
@@ -162,7 +155,7 @@ const LhKernel lh_kernel_zero = {
         { "target", LH_OPERAND_WRITE, LH_TENSOR_ANY, LH_ELEMENT_EITHER },
         { .access = LH_OPERAND_END },
     },
-    .flops = no_flops,
+    .flops = lh_no_flops,
     .memory_bytes = zero_memory_bytes,
 };
 
@@ -195,7 +188,7 @@ const LhKernel lh_kernel_expand_kv = {
         { "expanded", LH_OPERAND_WRITE, LH_TENSOR_HIDDEN, LH_ELEMENT_ACTIVATION },
         { .access = LH_OPERAND_END },
     },
-    .flops = no_flops,
+    .flops = lh_no_flops,
     .memory_bytes = expand_kv_memory_bytes,
     .operand_elements = operand_elements,
 };
@@ -221,7 +214,7 @@ const LhKernel lh_kernel_take_k = {
         { "k", LH_OPERAND_WRITE, LH_TENSOR_K, LH_ELEMENT_ACTIVATION },
         { .access = LH_OPERAND_END },
     },
-    .flops = no_flops,
+    .flops = lh_no_flops,
     .memory_bytes = take_k_memory_bytes,
 };
 
@@ -240,7 +233,7 @@ const LhKernel lh_kernel_take_v = {
         { "v", LH_OPERAND_WRITE, LH_TENSOR_V, LH_ELEMENT_ACTIVATION },
         { .access = LH_OPERAND_END },
     },
-    .flops = no_flops,
+    .flops = lh_no_flops,
     .memory_bytes = take_k_memory_bytes,
 };
 
@@ -266,6 +259,6 @@ const LhKernel lh_kernel_join_dkv = {
         { "dkv", LH_OPERAND_WRITE, LH_TENSOR_DKV, LH_ELEMENT_ACTIVATION },
         { .access = LH_OPERAND_END },
     },
-    .flops = no_flops,
+    .flops = lh_no_flops,
     .memory_bytes = join_dkv_memory_bytes,
 };

@@ -5,13 +5,6 @@
 #include "kernels/layer.h"
 
 static uint64_t
-none(const LhKernelArgs *a)
-{
-    (void)a;
-    return 0;
-}
-
-static uint64_t
 table_elements(const LhKernelArgs *a)
 {
     return a->rows.count * a->rows.width;
@@ -58,7 +51,7 @@ const LhKernel lh_kernel_embed = {
     .cost = LH_COST_MEMORY,
     .operands = { LH_FP32("tokens", READ, TOKENS), LH_OF_WEIGHTS("w", READ, WEIGHT),
                   LH_HIDDEN("y", WRITE), LH_OPERANDS_END },
-    .flops = none,
+    .flops = lh_no_flops,
     .memory_bytes = forward_bytes,
     .operand_elements = forward_elements,
 };

@@ -65,13 +65,6 @@ softmax_flops(const LhKernelArgs *a)
     return 4 * choices_of(a);
 }
 
-static uint64_t
-no_flops(const LhKernelArgs *a)
-{
-    (void)a;
-    return 0;
-}
-
 /* The first of several terms is no sum, unless there is something already. */
 static uint64_t
 sum_flops(const LhKernelArgs *a)
@@ -111,7 +104,7 @@ EXPERTS(route, "each row's experts: those of the largest logits, weighed by thei
 EXPERTS(route_bwd, "gradient of the logits of all experts in route", softmax_flops,
         route_bwd_elements, LH_ROUTE("route", READ), LH_ROUTE("dweights", READ),
         LH_HIDDEN("dlogits", WRITE))
-EXPERTS(dispatch, "copies each row to the experts that it chose, sorted by expert", no_flops,
+EXPERTS(dispatch, "copies each row to the experts that it chose, sorted by expert", lh_no_flops,
         dispatch_elements, LH_HIDDEN("x", READ), LH_ROUTE("route", READ), LH_HIDDEN("y", WRITE))
 EXPERTS(dispatch_bwd, "dx += what comes back of the copies of each row", sum_flops,
         dispatch_bwd_elements, LH_HIDDEN("dy", READ), LH_ROUTE("route", READ),

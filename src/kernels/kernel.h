@@ -257,6 +257,14 @@ extern const LhKernel *const lh_kernels[LH_KERNELS_COUNT];
 /* The id of the kernel called @name, or LH_KERNELS_COUNT. */
 LhKernelId lh_kernel_find(const char *name);
 
+/* The flops of a kernel that only moves elements, or converts them. */
+static inline uint64_t
+lh_no_flops(const LhKernelArgs *args)
+{
+    (void)args;
+    return 0;
+}
+
 /* Whether a kernel's flops count as attention: softmax attention itself, and all of linear
  * attention. */
 static inline bool

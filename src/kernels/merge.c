@@ -189,13 +189,6 @@ const LhKernel lh_kernel_normalise = {
 /* ---- round_out ---- */
 
 static uint64_t
-no_flops(const LhKernelArgs *a)
-{
-    (void)a;
-    return 0;
-}
-
-static uint64_t
 round_out_memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 {
     return lh_q_elements(a) * (LH_FP32_BYTES + element_bytes) + 2 * lh_rows(a) * LH_STAT_BYTES;
@@ -216,7 +209,7 @@ const LhKernel lh_kernel_round_out = {
         { "lse", LH_OPERAND_WRITE, LH_TENSOR_LSE, LH_ELEMENT_FP32 },
         { .access = LH_OPERAND_END },
     },
-    .flops = no_flops,
+    .flops = lh_no_flops,
     .memory_bytes = round_out_memory_bytes,
 };
 
@@ -243,6 +236,6 @@ const LhKernel lh_kernel_copy_out = {
         { "lse", LH_OPERAND_WRITE, LH_TENSOR_LSE, LH_ELEMENT_FP32 },
         { .access = LH_OPERAND_END },
     },
-    .flops = no_flops,
+    .flops = lh_no_flops,
     .memory_bytes = copy_out_memory_bytes,
 };

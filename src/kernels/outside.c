@@ -6,13 +6,6 @@
 #include "kernels/kernel.h"
 
 static uint64_t
-flops(const LhKernelArgs *a)
-{
-    (void)a;
-    return 0;
-}
-
-static uint64_t
 memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 {
     (void)a;
@@ -28,7 +21,7 @@ memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
         .effect = which,                                                                           \
         .cost = LH_COST_OUTSIDE,                                                                   \
         .operands = { __VA_ARGS__, { .access = LH_OPERAND_END } },                                 \
-        .flops = flops,                                                                            \
+        .flops = lh_no_flops,                                                                      \
         .memory_bytes = memory_bytes,                                                              \
     };
 #define HIDDEN(name, access)                                                                       \

@@ -16,13 +16,6 @@ one_unless_first(const LhKernelArgs *a)
 }
 
 static uint64_t
-none(const LhKernelArgs *a)
-{
-    (void)a;
-    return 0;
-}
-
-static uint64_t
 operand_elements(const LhKernelArgs *a, unsigned operand)
 {
     (void)operand;
@@ -50,5 +43,5 @@ ELEMENTS(add_hidden, "y += x, of activations outside attention", LH_EFFECT_LAYER
 ELEMENTS(accumulate, "y += x, of gradients of weights", LH_EFFECT_LAYER, one_unless_first,
          LH_OF_WEIGHTS("x", READ, GRADIENT), LH_OF_WEIGHTS("y", UPDATE, GRADIENT))
 ELEMENTS(cast_hidden, "converts activations outside attention between e bytes and fp32",
-         LH_EFFECT_LAYER, none, LH_HIDDEN("x", READ),
+         LH_EFFECT_LAYER, lh_no_flops, LH_HIDDEN("x", READ),
          { "y", LH_OPERAND_WRITE, LH_TENSOR_HIDDEN, LH_ELEMENT_OTHER })

@@ -3,23 +3,30 @@
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/kernels.h"
 
+/* What all of them read, and the accumulator or o. */
+static LhForward
+forward_of(const LhCall *call)
+{
+    return (LhForward){ .args = call->args,
+                        .q = lh_rows_q(call, 0),
+                        .k = lh_rows_k(call, 1),
+                        .v = lh_rows_v(call, 1),
+                        .o = lh_rows_q(call, 2),
+                        .scratch = call->scratch };
+}
+
 /* ---- attention ---- */
 
 static bool
 attention_prepare(const LhCall *call, LhForward *f)
 {
-    *f = (LhForward){ .args = call->args,
-                      .q = lh_rows_q(call, 0),
-                      .k = lh_rows_k(call, 1),
-                      .v = lh_rows_v(call, 1),
-                      .o = lh_rows_q(call, 2),
-                      .lse = lh_rows_stat(call, 3),
-                      .normalise = true,
-                      .scratch = call->scratch };
+    *f = forward_of(call);
+    f->lse = lh_rows_stat(call, 3);
+    f->normalise = true;
     return lh_parts_divide(call, 4, 1 << 1);
 }
 
-LH_CPU_RUNS(attention, LhForward, lh_attention_forward_reference, forward)
+LH_CPU_RUNS(attention, LhForward, lh_attention_forward_reference, lh_cpu()->forward)
 
 const LhCpuKernel lh_cpu_kernel_attention = {
     .reference = attention_reference,
@@ -32,19 +39,14 @@ const LhCpuKernel lh_cpu_kernel_attention = {
 static bool
 attention_fwd_prepare(const LhCall *call, LhForward *f)
 {
-    *f = (LhForward){ .args = call->args,
-                      .q = lh_rows_q(call, 0),
-                      .k = lh_rows_k(call, 1),
-                      .v = lh_rows_v(call, 1),
-                      .o = lh_rows_q(call, 2),
-                      .m = lh_rows_acc_stat(call, 2, 0),
-                      .l = lh_rows_acc_stat(call, 2, 1),
-                      .load = !call->args->first,
-                      .scratch = call->scratch };
+    *f = forward_of(call);
+    f->m = lh_rows_acc_stat(call, 2, 0);
+    f->l = lh_rows_acc_stat(call, 2, 1);
+    f->load = !call->args->first;
     return lh_parts_divide(call, 3, 1 << 1);
 }
 
-LH_CPU_RUNS(attention_fwd, LhForward, lh_attention_forward_reference, forward)
+LH_CPU_RUNS(attention_fwd, LhForward, lh_attention_forward_reference, lh_cpu()->forward)
 
 const LhCpuKernel lh_cpu_kernel_attention_fwd = {
     .reference = attention_fwd_reference,
@@ -57,18 +59,13 @@ const LhCpuKernel lh_cpu_kernel_attention_fwd = {
 static bool
 attention_block_prepare(const LhCall *call, LhForward *f)
 {
-    *f = (LhForward){ .args = call->args,
-                      .q = lh_rows_q(call, 0),
-                      .k = lh_rows_k(call, 1),
-                      .v = lh_rows_v(call, 1),
-                      .o = lh_rows_q(call, 2),
-                      .lse = lh_rows_acc_stat(call, 2, 0),
-                      .normalise = true,
-                      .scratch = call->scratch };
+    *f = forward_of(call);
+    f->lse = lh_rows_acc_stat(call, 2, 0);
+    f->normalise = true;
     return lh_parts_divide(call, 3, 1 << 1);
 }
 
-LH_CPU_RUNS(attention_block, LhForward, lh_attention_forward_reference, forward)
+LH_CPU_RUNS(attention_block, LhForward, lh_attention_forward_reference, lh_cpu()->forward)
 
 const LhCpuKernel lh_cpu_kernel_attention_block = {
     .reference = attention_block_reference,
@@ -78,13 +75,13 @@ const LhCpuKernel lh_cpu_kernel_attention_block = {
 
 /* ---- attention_bwd ---- */
 
+/* Both, but for operand 2: delta, or o, which it is computed from. */
 static bool
-attention_bwd_prepare(const LhCall *call, LhBackward *b)
+prepare_backward(const LhCall *call, LhBackward *b)
 {
     *b = (LhBackward){ .args = call->args,
                        .q = lh_rows_q(call, 0),
                        .dout = lh_rows_q(call, 1),
-                       .delta = lh_rows_stat(call, 2),
                        .lse = lh_rows_stat(call, 3),
                        .k = lh_rows_k(call, 4),
                        .v = lh_rows_v(call, 4),
@@ -96,7 +93,16 @@ attention_bwd_prepare(const LhCall *call, LhBackward *b)
     return lh_parts_divide(call, 7, 1 << 4 | 1 << 6);
 }
 
-LH_CPU_RUNS(attention_bwd, LhBackward, lh_attention_backward_reference, backward)
+static bool
+attention_bwd_prepare(const LhCall *call, LhBackward *b)
+{
+    const bool prepared = prepare_backward(call, b);
+
+    b->delta = lh_rows_stat(call, 2);
+    return prepared;
+}
+
+LH_CPU_RUNS(attention_bwd, LhBackward, lh_attention_backward_reference, lh_cpu()->backward)
 
 const LhCpuKernel lh_cpu_kernel_attention_bwd = {
     .reference = attention_bwd_reference,
@@ -109,22 +115,13 @@ const LhCpuKernel lh_cpu_kernel_attention_bwd = {
 static bool
 attention_bwd_o_prepare(const LhCall *call, LhBackward *b)
 {
-    *b = (LhBackward){ .args = call->args,
-                       .q = lh_rows_q(call, 0),
-                       .dout = lh_rows_q(call, 1),
-                       .o = lh_rows_q(call, 2),
-                       .lse = lh_rows_stat(call, 3),
-                       .k = lh_rows_k(call, 4),
-                       .v = lh_rows_v(call, 4),
-                       .dq = lh_rows_q(call, 5),
-                       .dk = lh_rows_k(call, 6),
-                       .dv = lh_rows_v(call, 6),
-                       .load = !call->args->first,
-                       .scratch = call->scratch };
-    return lh_parts_divide(call, 7, 1 << 4 | 1 << 6);
+    const bool prepared = prepare_backward(call, b);
+
+    b->o = lh_rows_q(call, 2);
+    return prepared;
 }
 
-LH_CPU_RUNS(attention_bwd_o, LhBackward, lh_attention_backward_reference, backward)
+LH_CPU_RUNS(attention_bwd_o, LhBackward, lh_attention_backward_reference, lh_cpu()->backward)
 
 const LhCpuKernel lh_cpu_kernel_attention_bwd_o = {
     .reference = attention_bwd_o_reference,

@@ -37,7 +37,7 @@ const LhCpuLevel *lh_cpu(void);
 bool lh_cpu_set(const LhCpuLevel *level);
 
 /* Defines NAME_reference() and NAME_cpu() of a kernel whose call NAME_prepare() turns into a TYPE:
- * the one hands it to REFERENCE, the other to the level's function FAST. */
+ * the one hands it to REFERENCE, the other to FAST, which may be a function of the level. */
 #define LH_CPU_RUNS(NAME, TYPE, REFERENCE, FAST)                                                   \
     static enum lh_status NAME##_reference(const LhCall *call)                                     \
     {                                                                                              \
@@ -55,6 +55,6 @@ bool lh_cpu_set(const LhCpuLevel *level);
                                                                                                    \
         if (!NAME##_prepare(call, &work))                                                          \
             return LH_STATUS_UNSUPPORTED;                                                          \
-        lh_cpu()->FAST(&work);                                                                     \
+        FAST(&work);                                                                               \
         return LH_STATUS_OK;                                                                       \
     }

@@ -28,30 +28,16 @@ linear_intra_prepare(const LhCall *call, LhForward *f)
            lh_parts_divide(call, 3, 1 << 1);
 }
 
-static enum lh_status
-linear_intra_reference(const LhCall *call)
+static void
+forward_in_tiles(const LhForward *f)
 {
-    LhForward f;
-
-    if (!linear_intra_prepare(call, &f))
-        return LH_STATUS_UNSUPPORTED;
-    lh_attention_forward_reference(&f);
-    return LH_STATUS_OK;
-}
-
-static enum lh_status
-linear_intra_cpu(const LhCall *call)
-{
-    LhForward f;
-
-    if (!linear_intra_prepare(call, &f))
-        return LH_STATUS_UNSUPPORTED;
-    if (lh_linear_tiles(call->args).count > 1)
-        lh_linear_forward_tiles(&f);
+    if (lh_linear_tiles(f->args).count > 1)
+        lh_linear_forward_tiles(f);
     else
-        lh_cpu()->forward(&f);
-    return LH_STATUS_OK;
+        lh_cpu()->forward(f);
 }
+
+LH_CPU_RUNS(linear_intra, LhForward, lh_attention_forward_reference, forward_in_tiles)
 
 const LhCpuKernel lh_cpu_kernel_linear_intra = {
     .reference = linear_intra_reference,
@@ -85,7 +71,7 @@ linear_inter_prepare(const LhCall *call, LhStateApply *s)
     return call->operands[1].parts == 1 && lh_parts_divide(call, 3, 0);
 }
 
-LH_CPU_RUNS(linear_inter, LhStateApply, lh_state_apply_reference, state_apply)
+LH_CPU_RUNS(linear_inter, LhStateApply, lh_state_apply_reference, lh_cpu()->state_apply)
 
 const LhCpuKernel lh_cpu_kernel_linear_inter = {
     .reference = linear_inter_reference,
@@ -119,7 +105,7 @@ linear_state_prepare(const LhCall *call, LhStateSum *s)
     return call->operands[1].parts == 1 && lh_parts_divide(call, 1, 1 << 0);
 }
 
-LH_CPU_RUNS(linear_state, LhStateSum, lh_state_sum_reference, state_sum)
+LH_CPU_RUNS(linear_state, LhStateSum, lh_state_sum_reference, lh_cpu()->state_sum)
 
 const LhCpuKernel lh_cpu_kernel_linear_state = {
     .reference = linear_state_reference,
@@ -211,30 +197,16 @@ linear_intra_bwd_prepare(const LhCall *call, LhBackward *b)
            lh_parts_divide(call, 5, 1 << 2 | 1 << 4);
 }
 
-static enum lh_status
-linear_intra_bwd_reference(const LhCall *call)
+static void
+backward_in_tiles(const LhBackward *b)
 {
-    LhBackward b;
-
-    if (!linear_intra_bwd_prepare(call, &b))
-        return LH_STATUS_UNSUPPORTED;
-    lh_attention_backward_reference(&b);
-    return LH_STATUS_OK;
-}
-
-static enum lh_status
-linear_intra_bwd_cpu(const LhCall *call)
-{
-    LhBackward b;
-
-    if (!linear_intra_bwd_prepare(call, &b))
-        return LH_STATUS_UNSUPPORTED;
-    if (lh_linear_tiles(call->args).count > 1)
-        lh_linear_backward_tiles(&b);
+    if (lh_linear_tiles(b->args).count > 1)
+        lh_linear_backward_tiles(b);
     else
-        lh_cpu()->backward(&b);
-    return LH_STATUS_OK;
+        lh_cpu()->backward(b);
 }
+
+LH_CPU_RUNS(linear_intra_bwd, LhBackward, lh_attention_backward_reference, backward_in_tiles)
 
 const LhCpuKernel lh_cpu_kernel_linear_intra_bwd = {
     .reference = linear_intra_bwd_reference,
@@ -247,23 +219,13 @@ const LhCpuKernel lh_cpu_kernel_linear_intra_bwd = {
 static bool
 linear_inter_bwd_prepare(const LhCall *call, LhStateApply *s)
 {
-    const uint64_t rows = call->args->nq;
-    double *weights = call->scratch;
+    const bool prepared = linear_inter_prepare(call, s);
 
-    lh_decay_queries(call->args, weights, rows);
-    *s = (LhStateApply){ .args = call->args,
-                         .in = lh_rows_q(call, 0),
-                         .out = lh_rows_q(call, 2),
-                         .rows = rows,
-                         .state = (const float *)(const void *)call->operands[1].data,
-                         .weights = weights,
-                         .transpose = true,
-                         .load = !call->args->first,
-                         .scratch = (char *)call->scratch + lh_weights_scratch(rows) };
-    return call->operands[1].parts == 1 && lh_parts_divide(call, 3, 0);
+    s->transpose = true;
+    return prepared;
 }
 
-LH_CPU_RUNS(linear_inter_bwd, LhStateApply, lh_state_apply_reference, state_apply)
+LH_CPU_RUNS(linear_inter_bwd, LhStateApply, lh_state_apply_reference, lh_cpu()->state_apply)
 
 const LhCpuKernel lh_cpu_kernel_linear_inter_bwd = {
     .reference = linear_inter_bwd_reference,
@@ -347,7 +309,7 @@ linear_dstate_prepare(const LhCall *call, LhStateSum *s)
     return call->operands[2].parts == 1 && lh_parts_divide(call, 2, 0);
 }
 
-LH_CPU_RUNS(linear_dstate, LhStateSum, lh_state_sum_reference, state_sum)
+LH_CPU_RUNS(linear_dstate, LhStateSum, lh_state_sum_reference, lh_cpu()->state_sum)
 
 const LhCpuKernel lh_cpu_kernel_linear_dstate = {
     .reference = linear_dstate_reference,

@@ -5,6 +5,19 @@
 
 #include <math.h>
 
+/* Defines NAME_reference() and NAME_cpu(): operand 0 is added to operand TARGET, both weighed as
+ * NAME_weigh() says. */
+#define COMBINES(NAME, TARGET)                                                                     \
+    static enum lh_status NAME##_reference(const LhCall *call)                                     \
+    {                                                                                              \
+        return lh_rows_combine_reference(call, 0, TARGET, NAME##_weigh);                           \
+    }                                                                                              \
+                                                                                                   \
+    static enum lh_status NAME##_cpu(const LhCall *call)                                           \
+    {                                                                                              \
+        return lh_rows_combine(call, 0, TARGET, NAME##_weigh);                                     \
+    }
+
 /* ---- merge ---- */
 
 /* Whatever is -inf, or an empty target, has weight 0 and is not subtracted from. */
@@ -31,17 +44,7 @@ merge_weigh(const LhCall *call, uint64_t sequence, uint64_t row, uint32_t head)
     return by;
 }
 
-static enum lh_status
-merge_reference(const LhCall *call)
-{
-    return lh_rows_combine_reference(call, 0, 1, merge_weigh);
-}
-
-static enum lh_status
-merge_cpu(const LhCall *call)
-{
-    return lh_rows_combine(call, 0, 1, merge_weigh);
-}
+COMBINES(merge, 1)
 
 const LhCpuKernel lh_cpu_kernel_merge = {
     .reference = merge_reference,
@@ -76,17 +79,7 @@ merge_lse_weigh(const LhCall *call, uint64_t sequence, uint64_t row, uint32_t he
     return (LhFactors){ .target = 1 / (1 + smaller), .source = smaller / (1 + smaller) };
 }
 
-static enum lh_status
-merge_lse_reference(const LhCall *call)
-{
-    return lh_rows_combine_reference(call, 0, 1, merge_lse_weigh);
-}
-
-static enum lh_status
-merge_lse_cpu(const LhCall *call)
-{
-    return lh_rows_combine(call, 0, 1, merge_lse_weigh);
-}
+COMBINES(merge_lse, 1)
 
 const LhCpuKernel lh_cpu_kernel_merge_lse = {
     .reference = merge_lse_reference,
@@ -143,17 +136,7 @@ weigh_out_weigh(const LhCall *call, uint64_t sequence, uint64_t row, uint32_t he
                         .source = block == -INFINITY ? 0 : exp(block - lse) };
 }
 
-static enum lh_status
-weigh_out_reference(const LhCall *call)
-{
-    return lh_rows_combine_reference(call, 0, 2, weigh_out_weigh);
-}
-
-static enum lh_status
-weigh_out_cpu(const LhCall *call)
-{
-    return lh_rows_combine(call, 0, 2, weigh_out_weigh);
-}
+COMBINES(weigh_out, 2)
 
 const LhCpuKernel lh_cpu_kernel_weigh_out = {
     .reference = weigh_out_reference,
@@ -175,17 +158,7 @@ normalise_weigh(const LhCall *call, uint64_t sequence, uint64_t row, uint32_t he
     return (LhFactors){ .source = l > 0 ? 1 / l : 0 };
 }
 
-static enum lh_status
-normalise_reference(const LhCall *call)
-{
-    return lh_rows_combine_reference(call, 0, 1, normalise_weigh);
-}
-
-static enum lh_status
-normalise_cpu(const LhCall *call)
-{
-    return lh_rows_combine(call, 0, 1, normalise_weigh);
-}
+COMBINES(normalise, 1)
 
 const LhCpuKernel lh_cpu_kernel_normalise = {
     .reference = normalise_reference,
@@ -204,17 +177,7 @@ round_out_weigh(const LhCall *call, uint64_t sequence, uint64_t row, uint32_t he
     return (LhFactors){ .source = lse == -INFINITY ? 0 : 1 };
 }
 
-static enum lh_status
-round_out_reference(const LhCall *call)
-{
-    return lh_rows_combine_reference(call, 0, 1, round_out_weigh);
-}
-
-static enum lh_status
-round_out_cpu(const LhCall *call)
-{
-    return lh_rows_combine(call, 0, 1, round_out_weigh);
-}
+COMBINES(round_out, 1)
 
 const LhCpuKernel lh_cpu_kernel_round_out = {
     .reference = round_out_reference,

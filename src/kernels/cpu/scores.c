@@ -5,29 +5,31 @@
 
 #include <math.h>
 
-/* ---- scores ---- */
-
+/* Runs a product whose operands @scores, @by_query and @by_key are. */
 static enum lh_status
-scores_run(const LhCall *call, void (*product)(const LhScoresProduct *p))
+multiply(const LhCall *call, unsigned scores, unsigned by_query, unsigned by_key,
+         void (*product)(const LhScoresProduct *p))
 {
     LhScoresProduct p;
 
-    if (!lh_scores_prepare(call, 2, 0, 1, &p))
+    if (!lh_scores_prepare(call, scores, by_query, by_key, &p))
         return LH_STATUS_UNSUPPORTED;
     product(&p);
     return LH_STATUS_OK;
 }
 
+/* ---- scores ---- */
+
 static enum lh_status
 scores_reference(const LhCall *call)
 {
-    return scores_run(call, lh_scores_reference);
+    return multiply(call, 2, 0, 1, lh_scores_reference);
 }
 
 static enum lh_status
 scores_cpu(const LhCall *call)
 {
-    return scores_run(call, lh_scores_fast);
+    return multiply(call, 2, 0, 1, lh_scores_fast);
 }
 
 const LhCpuKernel lh_cpu_kernel_scores = {
@@ -92,26 +94,15 @@ const LhCpuKernel lh_cpu_kernel_scores_softmax = {
 /* ---- scores_o ---- */
 
 static enum lh_status
-scores_o_run(const LhCall *call, void (*product)(const LhScoresProduct *p))
-{
-    LhScoresProduct p;
-
-    if (!lh_scores_prepare(call, 0, 2, 1, &p))
-        return LH_STATUS_UNSUPPORTED;
-    product(&p);
-    return LH_STATUS_OK;
-}
-
-static enum lh_status
 scores_o_reference(const LhCall *call)
 {
-    return scores_o_run(call, lh_scores_apply_reference);
+    return multiply(call, 0, 2, 1, lh_scores_apply_reference);
 }
 
 static enum lh_status
 scores_o_cpu(const LhCall *call)
 {
-    return scores_o_run(call, lh_scores_apply_fast);
+    return multiply(call, 0, 2, 1, lh_scores_apply_fast);
 }
 
 const LhCpuKernel lh_cpu_kernel_scores_o = {
@@ -123,26 +114,15 @@ const LhCpuKernel lh_cpu_kernel_scores_o = {
 /* ---- scores_dv ---- */
 
 static enum lh_status
-scores_dv_run(const LhCall *call, void (*product)(const LhScoresProduct *p))
-{
-    LhScoresProduct p;
-
-    if (!lh_scores_prepare(call, 0, 1, 2, &p))
-        return LH_STATUS_UNSUPPORTED;
-    product(&p);
-    return LH_STATUS_OK;
-}
-
-static enum lh_status
 scores_dv_reference(const LhCall *call)
 {
-    return scores_dv_run(call, lh_scores_transposed_reference);
+    return multiply(call, 0, 1, 2, lh_scores_transposed_reference);
 }
 
 static enum lh_status
 scores_dv_cpu(const LhCall *call)
 {
-    return scores_dv_run(call, lh_scores_transposed_fast);
+    return multiply(call, 0, 1, 2, lh_scores_transposed_fast);
 }
 
 const LhCpuKernel lh_cpu_kernel_scores_dv = {
