@@ -31,6 +31,14 @@ test_every(void)
     return MAX(every, 1);
 }
 
+/* Whether so few are taken, as where a sanitizer makes them slow, that a case takes smaller
+ * numbers, too: of steps, ranks or ways to train. */
+static inline bool
+test_is_short(void)
+{
+    return test_every() > 10;
+}
+
 /* Whether the case with this number is taken; number 0 always is. */
 static inline bool
 test_takes(uint64_t number)

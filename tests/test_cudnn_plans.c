@@ -5,10 +5,10 @@
  * data/cudnn/plans.tsv, where the version is that of the table; nothing runs. With --print the
  * table is printed. Exits with 77 where there is no cuDNN.
  */
+#include "checking.h"
 #include "runtime/cudnn_plan.h"
 #include "standin/driver.h"
 
-#include "checking.h"
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

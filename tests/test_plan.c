@@ -58,6 +58,21 @@ case_of(const char *members, uint64_t sequences)
     return c;
 }
 
+static const char *
+only_fsdp(void)
+{
+    return test_is_short() ? ", \"shard\": \"fsdp\"" : "";
+}
+
+/* Of fewer points where tests are short. */
+static Case
+case_of_few(const char *members, uint64_t sequences)
+{
+    g_autofree char *few = g_strconcat(members, only_fsdp(), NULL);
+
+    return case_of(few, sequences);
+}
+
 static void
 case_clear(Case *c)
 {
@@ -277,7 +292,7 @@ START_TEST(estimates_of_all_points_are_those_of_each)
         "\"shard\": \"fsdp\"",
     };
     g_autofree char *few = g_strconcat(questions[_i], ", \"checkpoint\": \"layer\"", NULL);
-    Case c = case_of(test_every() < 10 ? questions[_i] : few, 4);
+    Case c = case_of(test_is_short() ? few : questions[_i], 4);
     g_autofree guint *found = g_new0(guint, c.space->points->len);
     Each each = { c.space, found, _i == 1,
                   (guint)(c.space->points->len * MIN(test_every(), 4) / 100 + 1) };
@@ -426,7 +441,7 @@ check_search(const Brute *brute, guint top, bool front)
 static void
 check_brute(const char *members, uint64_t sequences, guint at_least)
 {
-    Case c = case_of(members, sequences);
+    Case c = case_of_few(members, sequences);
     g_autofree Truth *truths = g_new0(Truth, c.space->points->len);
     Brute brute = { c.space, truths };
 
@@ -470,7 +485,7 @@ START_TEST(searches_find_what_simulating_all_finds)
         { "\"model\": \"llama-3.1-405b-4l\", \"cluster\": \"dfa-2node:2\", "
           "\"seq_length\": \"32K\"",
           "\"model\": \"llama-3.1-405b-4l\", \"cluster\": \"dfa-2node:1\", \"ranks\": 4, "
-          "\"seq_length\": \"32K\", \"shard\": \"fsdp\"",
+          "\"seq_length\": \"32K\"",
           1 },
         { "\"model\": \"gpt3-125m\", \"cluster\": \"hgx-h100:1\", \"seq_length\": \"8K\"",
           "\"model\": \"gpt3-125m\", \"cluster\": \"hgx-h100:1\", \"ranks\": 4, "
@@ -500,7 +515,7 @@ END_TEST
 
 #define SMALL                                                                                      \
     "\"model\": \"gpt3-125m\", \"cluster\": \"dfa-2node:1\", \"ranks\": 4, "                       \
-    "\"seq_length\": \"32K\", \"tensor_model_parallel_size\": \"1\", \"shard\": \"fsdp\""
+    "\"seq_length\": \"32K\", \"tensor_model_parallel_size\": \"1\""
 
 typedef struct {
     GString *text;
@@ -541,7 +556,7 @@ notes_of(const LhPlanSpace *space, guint jobs)
 
 START_TEST(searches_do_not_depend_on_threads)
 {
-    Case c = case_of(SMALL, 1);
+    Case c = case_of_few(SMALL, 1);
     g_autofree char *one = notes_of(c.space, 1), *two = notes_of(c.space, 2),
                     *five = notes_of(c.space, 5);
 
@@ -563,7 +578,7 @@ end_early(void *data, const LhPlanProgress *progress)
 
 START_TEST(searches_end_when_they_are_told_to)
 {
-    Case c = case_of(SMALL, 1);
+    Case c = case_of_few(SMALL, 1);
     guint most = 3;
     const LhPlanSearchOptions options = {
         .top = 3, .jobs = THREADS, .progress = end_early, .progress_data = &most
@@ -649,7 +664,8 @@ START_TEST(smallest_cluster_is_the_smallest)
     lh_scenario_replace(scenario, "model", "gpt3-13b");
     lh_scenario_replace(scenario, "seq_length", "32768");
     lh_scenario_replace(scenario, "checkpoint", "layer");
-    lh_scenario_replace(scenario, "shard", "fsdp");
+    if (test_is_short())
+        lh_scenario_replace(scenario, "shard", "fsdp");
     answer = lh_plan(&query, &error);
     ck_assert_msg(answer != NULL, "%s", error != NULL ? error->message : "");
     cluster = g_ptr_array_index(answer->clusters, 0);
@@ -658,8 +674,8 @@ START_TEST(smallest_cluster_is_the_smallest)
     for (guint i = 0; i <= cluster->sizes_tried; i++) {
         g_autofree char *members =
             g_strdup_printf("\"model\": \"gpt3-13b\", \"cluster\": \"dfa-2node:1\", \"ranks\": %u, "
-                            "\"checkpoint\": \"layer\", \"shard\": \"fsdp\"",
-                            1u << i);
+                            "\"checkpoint\": \"layer\"%s",
+                            1u << i, only_fsdp());
 
         ck_assert(any_fits(members, 32768) == (i == cluster->sizes_tried));
     }

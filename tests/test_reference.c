@@ -2,12 +2,12 @@
  * The blocked fp64 reference against attention written out from its definition, on every level of
  * the processor; and whatever rows it is asked for, in whatever room, they are the same.
  */
+#include "checking.h"
 #include "kernels/cpu/cpu.h"
 #include "plain_reference.h"
 #include "runtime/numerics.h"
 #include "share.h"
 
-#include "checking.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

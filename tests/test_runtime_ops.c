@@ -3,12 +3,12 @@
  * cannot go on.
  */
 #include "base/error.h"
+#include "checking.h"
 #include "runtime/executor.h"
 #include "runtime/numerics.h"
 #include "sched/common/pass.h"
 #include "verify/verify.h"
 
-#include "checking.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

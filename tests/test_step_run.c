@@ -556,7 +556,7 @@ END_TEST
 
 /* ---- training ---- */
 
-#define STEPS (test_every() < 10 ? 30U : 3U) /* where sanitizers make them slow */
+#define STEPS (test_is_short() ? 3U : 30U)
 
 /* Trains on the cluster of the default scenario. Caller frees. */
 static LhExecuted *

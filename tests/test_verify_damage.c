@@ -13,13 +13,6 @@
 
 #include <string.h>
 
-/* Where sanitizers make it slow, every third damage is tried; the first one always is. */
-static bool
-takes_all(void)
-{
-    return test_every() < 10;
-}
-
 /* One way of damaging a program, counted. */
 typedef struct {
     const char *schedule;
@@ -54,7 +47,8 @@ try_damage(Damage *damage, const Recording *recording, uint32_t rank, uint32_t i
     bool found;
     char where[96];
 
-    if (!takes_all() && damage->tried++ % 3 != 0)
+    /* Of each kind the first one always is. */
+    if (test_is_short() && damage->tried++ % 3 != 0)
         return;
     verdict = lh_verify(&recording->program);
     found = verdict->findings_total > 0;
@@ -604,7 +598,7 @@ damage_program(const LhSchedule *schedule, const LhProgramParams *params, Damage
     }
     recording_free(recording);
     recording_free(whole);
-    ck_assert_msg(!takes_all() || (uint64_t)damage.harmless * harmless_max <= damage.made,
+    ck_assert_msg(test_is_short() || (uint64_t)damage.harmless * harmless_max <= damage.made,
                   "%s, %u ranks: %u of %u changes did not matter", schedule->name, params->ranks,
                   damage.harmless, damage.made);
     return damage.made;
