@@ -6,11 +6,10 @@
  */
 #pragma once
 
+#include "checking.h"
 #include "program/collective.h"
 #include "program/holding.h"
 #include "recording.h"
-
-#include "checking.h"
 
 #define FOLLOWED_NONE UINT32_MAX
 

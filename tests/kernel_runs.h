@@ -5,11 +5,11 @@
 #pragma once
 
 #include "base/rng.h"
+#include "checking.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/kernels.h"
 
-#include "checking.h"
 #include <glib.h>
 #include <math.h>
 #include <string.h>

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "checking.h"
+
 #include <glib.h>
 
 static char *root;

@@ -4,11 +4,10 @@
  */
 #pragma once
 
+#include "checking.h"
 #include "sim/device.h"
 #include "sim/network/topology.h"
 #include "sim/sim.h"
-
-#include "checking.h"
 
 typedef struct {
     double message_s, bytes_per_s;

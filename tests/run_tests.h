@@ -6,6 +6,7 @@
 #pragma once
 
 #include "checking.h"
+
 #include <stdlib.h>
 
 static inline int

@@ -4,10 +4,10 @@
 #pragma once
 
 #include "base/error.h"
+#include "checking.h"
 #include "fitting.h"
 #include "plan/execute.h"
 
-#include "checking.h"
 #include <stdlib.h>
 
 typedef struct {

@@ -3,9 +3,9 @@
  */
 #pragma once
 
+#include "checking.h"
 #include "plan/setup.h"
 
-#include "checking.h"
 #include <string.h>
 
 typedef struct {

@@ -5,11 +5,11 @@
 #pragma once
 
 #include "base/error.h"
+#include "checking.h"
 #include "options.h"
 #include "sched/common/pass.h"
 #include "sim/sim.h"
 
-#include "checking.h"
 #include <string.h>
 
 #define US INT64_C(1000000)

@@ -313,7 +313,8 @@ def hold_browser(tool):
 
 
 PLAN = ["plan", "--model", "llama-7b", "--cluster", "dfa-2node:1", "--seq-length", "8K", "--top", "2", "--pareto"]
-FEW = [] if DEEP else ["--schedule", "zigzag", "--schedule", "ulysses", "--shard", "fsdp", "--ranks", "4"]  # a tenth of the points
+# A tenth of the points.
+FEW = [] if DEEP else ["--schedule", "zigzag", "--schedule", "ulysses", "--shard", "fsdp", "--ranks", "4"]
 PLAN += FEW
 SWEEP = {"schema": "longhaul.scenario/1", "model": "llama-7b", "schedule": ["ring", "te-a2a"],
          "sweep": {"cluster": ["dfa-2node:1", "dfa-2node:2"], "seq_length": ["8K", "32K"]}}
@@ -402,7 +403,7 @@ def calibrate_in_rounds(tool):
 
 def hold_validation(tool):
     """The page has the makespans that were measured, whether they are within the tolerance or not."""
-    if os.environ.get("LONGHAUL_TEST_DEEP"):
+    if DEEP:
         calibrate_in_rounds(tool)
     else:  # sanitizers make kernels so slow that measuring all of them takes longer than all the rest
         (tool.folder / "here.json").write_text(json.dumps({"schema": "longhaul.profile/1", "name": "here",
@@ -528,8 +529,8 @@ def hold_saved(tool):
     folder = tool.folder
     (folder / "sweep.json").write_text(json.dumps(SWEEP))
     lines = {
-        "compare": ["compare", *CASE, "--ranks", "4", "--schedule", "ring", "--schedule", "zigzag", "--within", "3x", "--synth",
-                    "--budget", "2" if DEEP else "1", "--figure", "bars.svg"],
+        "compare": ["compare", *CASE, "--ranks", "4", "--schedule", "ring", "--schedule", "zigzag", "--within", "3x",
+                    "--synth", "--budget", "2" if DEEP else "1", "--figure", "bars.svg"],
         "plan": [*PLAN, "--points", "points.jsonl", "--jobs", "2"],
         "sweep": ["sweep", "./sweep.json", "--figure", "sweep.svg"],
     }
