@@ -12,14 +12,13 @@
 #include "run_tests.h"
 #include "runtime/gates.h"
 #include "share.h"
+#include "skip.h"
 
 #include <cuda_runtime_api.h>
 #ifdef STANDIN
 #include "standin.h"
 #include "standin_kernels.h"
 #endif
-
-#define EXIT_SKIPPED 77
 
 static const char *const attend[] = { "attention", "attention_fwd", "attention_block",
                                       "attention_bwd", "attention_bwd_o" };
@@ -1101,14 +1100,14 @@ main(void)
     };
 
     if (!lh_cuda_present())
-        return EXIT_SKIPPED;
+        return skip_test("this build has no kernels for GPUs");
 #ifndef STANDIN
     /* A child of a process that has opened the device cannot use it. */
     int devices = 0;
 
     g_setenv("CK_FORK", "no", TRUE);
     if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0)
-        return EXIT_SKIPPED;
+        return skip_test("there is no GPU here");
 #endif
     return lh_run_tests("cuda_kernels", NULL, tests, G_N_ELEMENTS(tests));
 }

@@ -8,6 +8,7 @@
 #include "kernel_compare.h"
 #include "runtime/cudnn_attention.h"
 #include "runtime/device.h"
+#include "skip.h"
 #ifdef STANDIN
 #include "standin.h"
 #endif
@@ -16,8 +17,6 @@
 #include <stdlib.h>
 
 #define CUDNN 1 /* of the device's kernel sets */
-#define EXIT_SKIPPED 77
-
 /* ---- the device ---- */
 
 static LhDeviceState *device;
@@ -461,7 +460,7 @@ main(void)
     if (!has_gpu()) {
         suite_add_tcase(suite, cases);
         srunner_free(runner);
-        return EXIT_SKIPPED;
+        return skip_test("there is no GPU here, or no cuDNN");
     }
 #endif
     tcase_add_loop_test(cases, cudnn_attends, 0, G_N_ELEMENTS(sizes));

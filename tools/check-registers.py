@@ -73,7 +73,7 @@ def main():
     args = parser.parse_args()
     found, wrong = read_logs(args.build)
     if not found:
-        print("check-registers: no kernels were compiled for a GPU")
+        print("skipped: no kernels were compiled for a GPU")
         return 77
     said = (args.build / "src/kernels/cuda/nvcc.version").read_text(encoding="utf-8")
     version = re.search(r"V[\d.]+", said).group()

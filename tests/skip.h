@@ -1,0 +1,14 @@
+/*
+ * A test that this machine or build cannot run says why; tools/count-tests.py repeats it.
+ */
+#pragma once
+
+#include <stdio.h>
+
+/* Prints the reason in one line; returns the exit status that Meson takes for a skipped test. */
+static inline int
+skip_test(const char *reason)
+{
+    printf("skipped: %s\n", reason);
+    return 77;
+}
