@@ -102,7 +102,7 @@ start(Work *work, GError **error)
 
 /* Takes what there is of stream @i. */
 static void
-take(Work *work, int i)
+take_output(Work *work, int i)
 {
     char piece[65536];
     const ssize_t length = read(work->fds[i], piece, sizeof(piece));
@@ -130,7 +130,7 @@ read_streams(Work *work)
             continue;
         for (int i = 0; i < 2; i++) {
             if (fds[i].revents != 0)
-                take(work, i);
+                take_output(work, i);
         }
     }
     return true;

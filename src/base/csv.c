@@ -28,7 +28,7 @@ struct _LhCsv {
 
 /* @text in one line, not too long; caller frees. */
 static char *
-shown(const char *text)
+quote_cell(const char *text)
 {
     g_autofree char *safe = lh_escaped_line(text);
 
@@ -146,7 +146,7 @@ check_columns(const LhTextReader *r, guint line, const GPtrArray *columns)
             return false;
         }
         for (guint j = 0; j < i; j++) {
-            g_autofree char *safe = shown(name);
+            g_autofree char *safe = quote_cell(name);
 
             if (strcmp(g_ptr_array_index(columns, j), name) != 0)
                 continue;
@@ -198,7 +198,7 @@ read_rows(LhTextReader *r, LhCsv *csv)
 
 /* The text has no NUL and is UTF-8. */
 static bool
-check_text(LhTextReader *r)
+check_csv_text(LhTextReader *r)
 {
     const char *bad;
 
@@ -232,7 +232,7 @@ lh_csv_parse(const char *file, const char *text, gsize length, GError **error)
     csv->rows = g_ptr_array_new_with_free_func(free_cells);
     csv->lines = g_array_new(FALSE, FALSE, sizeof(guint));
     csv->sha256 = g_compute_checksum_for_data(G_CHECKSUM_SHA256, (const guchar *)text, length);
-    if (!check_text(&r) || !read_header(&r, csv) || !read_rows(&r, csv))
+    if (!check_csv_text(&r) || !read_header(&r, csv) || !read_rows(&r, csv))
         return NULL;
     return g_steal_pointer(&csv);
 }
@@ -300,11 +300,11 @@ int
 lh_csv_column(const LhCsv *csv, const char *name, GError **error)
 {
     g_autoptr(GString) all = g_string_new(NULL);
-    g_autofree char *wanted = shown(name);
+    g_autofree char *wanted = quote_cell(name);
 
     for (guint i = 0; i < csv->columns->len; i++) {
         const char *column = g_ptr_array_index(csv->columns, i);
-        g_autofree char *safe = shown(column);
+        g_autofree char *safe = quote_cell(column);
 
         if (strcmp(column, name) == 0)
             return (int)i;
@@ -356,7 +356,7 @@ lh_csv_number(const LhCsv *csv, guint row, guint column, double *value, GError *
         *value = number;
         return true;
     }
-    safe = shown(cell);
+    safe = quote_cell(cell);
     return lh_csv_error(csv, row, error, "\"%s\" in column \"%s\" is not a number", safe,
                         lh_csv_column_name(csv, column));
 }

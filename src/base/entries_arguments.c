@@ -16,7 +16,7 @@ typedef struct {
     LhEntries *entries;
     GHashTable *variables; /* name -> value */
     LhFileEntry *entry;    /* the argument that values are added to; NULL: none */
-} Reader;
+} ArgumentReader;
 
 /* A word as it is written, and its place. */
 typedef struct {
@@ -26,13 +26,13 @@ typedef struct {
 } Word;
 
 static char
-look(const Reader *r)
+look(const ArgumentReader *r)
 {
     return r->text.at < r->text.end ? *r->text.at : '\0';
 }
 
 static void
-step(Reader *r)
+skip_one(ArgumentReader *r)
 {
     if (*r->text.at++ == '\n') {
         r->text.line++;
@@ -51,7 +51,7 @@ is_name(char c)
 /* "NAME", and of "NAME:-value" or "NAME-value" the value where NAME is not known. NULL: not known.
  * Caller frees. */
 static char *
-value_of(const Reader *r, const char *name, gsize length)
+value_of(const ArgumentReader *r, const char *name, gsize length)
 {
     g_autofree char *key = NULL;
     const char *value;
@@ -72,7 +72,7 @@ value_of(const Reader *r, const char *name, gsize length)
 
 /* A variable at "$": its value, or as it is written. */
 static void
-take_variable(Reader *r, GString *out)
+take_variable(ArgumentReader *r, GString *out)
 {
     const char *start = r->text.at + 1;
     const bool braced = start < r->text.end && *start == '{';
@@ -96,7 +96,7 @@ take_variable(Reader *r, GString *out)
 /* ---- words ---- */
 
 static bool
-take_quoted(Reader *r, GString *out)
+take_quoted(ArgumentReader *r, GString *out)
 {
     const LhTextReader start = r->text;
     const char quote = *r->text.at;
@@ -109,12 +109,12 @@ take_quoted(Reader *r, GString *out)
             r->text.at++;
             if (look(r) != '\n')
                 g_string_append_c(out, *r->text.at);
-            step(r);
+            skip_one(r);
         } else if (quote == '"' && look(r) == '$') {
             take_variable(r, out);
         } else {
             g_string_append_c(out, *r->text.at);
-            step(r);
+            skip_one(r);
         }
     }
     r->text.at++;
@@ -122,20 +122,20 @@ take_quoted(Reader *r, GString *out)
 }
 
 static bool
-ends_word(char c)
+ends_argument(char c)
 {
     return c == '\0' || strchr(" \t\r\n;&|()<>", c) != NULL;
 }
 
 /* The word that begins here. */
 static bool
-take_word(Reader *r, Word *word)
+take_word(ArgumentReader *r, Word *word)
 {
     word->line = r->text.line;
     word->column = (guint)g_utf8_strlen(r->text.line_start, r->text.at - r->text.line_start) + 1;
     word->quoted = false;
     g_string_truncate(word->text, 0);
-    while (r->text.at < r->text.end && !ends_word(look(r))) {
+    while (r->text.at < r->text.end && !ends_argument(look(r))) {
         const char c = look(r);
 
         if (c == '"' || c == '\'') {
@@ -146,7 +146,7 @@ take_word(Reader *r, Word *word)
             r->text.at++;
             if (look(r) != '\n')
                 g_string_append_c(word->text, *r->text.at);
-            step(r);
+            skip_one(r);
         } else if (c == '$') {
             take_variable(r, word->text);
         } else {
@@ -172,7 +172,7 @@ is_argument(const Word *word)
 }
 
 static bool
-take_argument(Reader *r, const Word *word)
+take_argument(ArgumentReader *r, const Word *word)
 {
     const char *text = word->text->str;
     const char *name = text + (g_str_has_prefix(text, "--") ? 2 : 1);
@@ -193,7 +193,7 @@ take_argument(Reader *r, const Word *word)
 
 /* NAME=VALUE sets the variable; other words do nothing. */
 static void
-set_variable(Reader *r, const Word *word)
+set_variable(ArgumentReader *r, const Word *word)
 {
     const char *text = word->text->str;
     gsize end = 0;
@@ -206,7 +206,7 @@ set_variable(Reader *r, const Word *word)
 }
 
 static bool
-take_text(Reader *r, const Word *word)
+take_arguments(ArgumentReader *r, const Word *word)
 {
     if (!word->quoted && is_argument(word))
         return take_argument(r, word);
@@ -224,7 +224,7 @@ take_text(Reader *r, const Word *word)
 
 /* What stands between words. A line end that no backslash takes away ends an argument's values. */
 static void
-skip(Reader *r)
+skip(ArgumentReader *r)
 {
     while (r->text.at < r->text.end) {
         const char c = look(r);
@@ -236,10 +236,10 @@ skip(Reader *r)
                    (r->text.at[1] == '\n' || r->text.at[1] == '\r')) {
             r->text.at += r->text.at[1] == '\r' ? 2 : 1;
             if (look(r) == '\n')
-                step(r);
+                skip_one(r);
         } else if (strchr(";&|()<>\n", c) != NULL) {
             r->entry = NULL;
-            step(r);
+            skip_one(r);
         } else if (c == ' ' || c == '\t' || c == '\r') {
             r->text.at++;
         } else {
@@ -255,20 +255,20 @@ lh_entries_arguments(const char *file, const char *text, gsize length, GError **
     g_autoptr(GHashTable) variables =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     g_autoptr(GString) written = g_string_new(NULL);
-    Reader r = { .text = { .file = file,
-                           .at = text,
-                           .end = text + length,
-                           .line_start = text,
-                           .line = 1,
-                           .error = error },
-                 .entries = e,
-                 .variables = variables };
+    ArgumentReader r = { .text = { .file = file,
+                                   .at = text,
+                                   .end = text + length,
+                                   .line_start = text,
+                                   .line = 1,
+                                   .error = error },
+                         .entries = e,
+                         .variables = variables };
     Word word = { .text = written };
 
     if (e == NULL)
         return NULL;
     for (skip(&r); r.text.at < r.text.end; skip(&r)) {
-        if (!take_word(&r, &word) || !take_text(&r, &word))
+        if (!take_word(&r, &word) || !take_arguments(&r, &word))
             return NULL;
     }
     return g_steal_pointer(&e);

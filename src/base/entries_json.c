@@ -13,14 +13,14 @@ typedef struct {
     gsize at, line_start; /* of the place that was asked for last, and of its line */
     guint line;
     GError **error;
-} Reader;
+} JsonReader;
 
-static bool take(Reader *r, const char *path, gsize value);
+static bool take_json_value(JsonReader *r, const char *path, gsize value);
 
 /* The column of byte @offset, in r->line. Places are asked for from the first on. Columns count
  * characters, from 1. */
 static guint
-move_to(Reader *r, gsize offset)
+move_to(JsonReader *r, gsize offset)
 {
     for (; r->at < offset; r->at++) {
         if (r->text[r->at] == '\n') {
@@ -61,7 +61,7 @@ is_flat(const char *text, gsize value)
 }
 
 static bool
-add(Reader *r, const char *path, LhEntryKind kind, gsize value)
+add_json_value(JsonReader *r, const char *path, LhEntryKind kind, gsize value)
 {
     const guint column = move_to(r, value);
     LhFileEntry *entry = lh_entries_add(r->entries, path, kind, r->line, column, r->error);
@@ -82,7 +82,7 @@ add(Reader *r, const char *path, LhEntryKind kind, gsize value)
 /* Depths are bounded by the scan. */
 /* NOLINTBEGIN(misc-no-recursion) */
 static bool
-take_all(Reader *r, const char *path, gsize container)
+take_members(JsonReader *r, const char *path, gsize container)
 {
     const bool list = r->text[container] == '[';
     LhJsonItem item;
@@ -94,25 +94,25 @@ take_all(Reader *r, const char *path, gsize container)
         g_autofree char *inner = list ? g_strdup_printf("%s[%u]", path, index++)
                                       : g_strconcat(path, path[0] != '\0' ? "." : "", key, NULL);
 
-        if (!take(r, inner, item.value))
+        if (!take_json_value(r, inner, item.value))
             return false;
     }
     return true;
 }
 
 static bool
-take(Reader *r, const char *path, gsize value)
+take_json_value(JsonReader *r, const char *path, gsize value)
 {
     const char first = r->text[value];
 
     if (is_flat(r->text, value))
-        return add(r, path, LH_ENTRY_LIST, value);
+        return add_json_value(r, path, LH_ENTRY_LIST, value);
     if (is_container(r->text, value))
         return lh_entries_take(r->entries, path, r->line, move_to(r, value), r->error) &&
-               take_all(r, path, value);
+               take_members(r, path, value);
     if (first == 'n')
-        return add(r, path, LH_ENTRY_NONE, value);
-    return add(r, path, first == '"' ? LH_ENTRY_WORD : LH_ENTRY_PLAIN, value);
+        return add_json_value(r, path, LH_ENTRY_NONE, value);
+    return add_json_value(r, path, first == '"' ? LH_ENTRY_WORD : LH_ENTRY_PLAIN, value);
 }
 /* NOLINTEND(misc-no-recursion) */
 
@@ -121,7 +121,7 @@ lh_entries_json(const char *file, const char *text, gsize length, GError **error
 {
     g_autoptr(LhEntries) e = lh_entries_new(file, text, length, false, error);
     g_autoptr(LhJson) json = e == NULL ? NULL : lh_json_parse(file, text, length, error);
-    Reader r = { .entries = e, .line = 1, .error = error };
+    JsonReader r = { .entries = e, .line = 1, .error = error };
     gsize root;
 
     if (json == NULL)
@@ -132,5 +132,5 @@ lh_entries_json(const char *file, const char *text, gsize length, GError **error
         lh_entries_fail(e, 1, 1, error, "settings are an object, { ... }");
         return NULL;
     }
-    return take_all(&r, "", root) ? g_steal_pointer(&e) : NULL;
+    return take_members(&r, "", root) ? g_steal_pointer(&e) : NULL;
 }

@@ -23,27 +23,27 @@ typedef struct {
     GHashTable *tables; /* path -> TableState */
     GHashTable *counts; /* path of a list of tables -> how many there are */
     unsigned depth;
-} Reader;
+} TomlReader;
 
-static bool take_value(Reader *r, const char *path, GPtrArray *values);
+static bool take_value(TomlReader *r, const char *path, GPtrArray *values);
 
 /* ---- characters ---- */
 
 static bool
-fail(Reader *r, const char *message)
+fail_toml(TomlReader *r, const char *message)
 {
     return lh_text_fail(&r->text, r->text.at, "%s", message);
 }
 
 /* NUL at the end. */
 static char
-look(const Reader *r)
+toml_look(const TomlReader *r)
 {
     return r->text.at < r->text.end ? *r->text.at : '\0';
 }
 
 static bool
-starts(const Reader *r, const char *word)
+starts(const TomlReader *r, const char *word)
 {
     const gsize length = strlen(word);
 
@@ -51,7 +51,7 @@ starts(const Reader *r, const char *word)
 }
 
 static void
-end_line(Reader *r)
+end_line(TomlReader *r)
 {
     r->text.at++;
     r->text.line++;
@@ -59,9 +59,9 @@ end_line(Reader *r)
 }
 
 static void
-skip_blanks(Reader *r)
+skip_blanks(TomlReader *r)
 {
-    while (look(r) == ' ' || look(r) == '\t')
+    while (toml_look(r) == ' ' || toml_look(r) == '\t')
         r->text.at++;
 }
 
@@ -73,13 +73,13 @@ is_control(char c)
 }
 
 static bool
-skip_comment(Reader *r)
+skip_comment(TomlReader *r)
 {
-    if (look(r) != '#')
+    if (toml_look(r) != '#')
         return true;
     while (r->text.at < r->text.end && *r->text.at != '\n' && !starts(r, "\r\n")) {
         if (is_control(*r->text.at))
-            return fail(r, "a control character");
+            return fail_toml(r, "a control character");
         r->text.at++;
     }
     return true;
@@ -87,7 +87,7 @@ skip_comment(Reader *r)
 
 /* Blanks, comments and line ends. */
 static bool
-skip_lines(Reader *r)
+skip_lines(TomlReader *r)
 {
     for (;;) {
         skip_blanks(r);
@@ -95,7 +95,7 @@ skip_lines(Reader *r)
             return false;
         if (starts(r, "\r\n"))
             r->text.at++;
-        if (look(r) != '\n' || r->text.at >= r->text.end)
+        if (toml_look(r) != '\n' || r->text.at >= r->text.end)
             return true;
         end_line(r);
     }
@@ -103,7 +103,7 @@ skip_lines(Reader *r)
 
 /* Nothing but a comment may stand behind a value or a header. */
 static bool
-take_line_end(Reader *r)
+take_line_end(TomlReader *r)
 {
     skip_blanks(r);
     if (!skip_comment(r))
@@ -113,7 +113,7 @@ take_line_end(Reader *r)
     if (r->text.at >= r->text.end)
         return true;
     if (*r->text.at != '\n')
-        return fail(r, "the line should end here");
+        return fail_toml(r, "the line should end here");
     end_line(r);
     return true;
 }
@@ -122,30 +122,30 @@ take_line_end(Reader *r)
 
 /* \uXXXX and \UXXXXXXXX. */
 static bool
-take_unicode(Reader *r, unsigned digits, GString *out)
+take_unicode(TomlReader *r, unsigned digits, GString *out)
 {
     gunichar c = 0;
 
     for (unsigned i = 0; i < digits; i++) {
-        const int digit = g_ascii_xdigit_value(look(r));
+        const int digit = g_ascii_xdigit_value(toml_look(r));
 
         if (digit < 0)
-            return fail(r, "\\u takes four hexadecimal digits, and \\U eight");
+            return fail_toml(r, "\\u takes four hexadecimal digits, and \\U eight");
         c = c << 4 | (gunichar)digit;
         r->text.at++;
     }
     if (c == 0 || !g_unichar_validate(c))
-        return fail(r, "no character has this number");
+        return fail_toml(r, "no character has this number");
     g_string_append_unichar(out, c);
     return true;
 }
 
 /* What stands behind a backslash. */
 static bool
-take_escape(Reader *r, GString *out)
+take_escape(TomlReader *r, GString *out)
 {
     static const char letters[] = "btnfre\"\\", meanings[] = "\b\t\n\f\r\x1b\"\\";
-    const char c = look(r);
+    const char c = toml_look(r);
     const char *letter = c != '\0' ? strchr(letters, c) : NULL;
 
     if (c == 'u' || c == 'U') {
@@ -153,8 +153,8 @@ take_escape(Reader *r, GString *out)
         return take_unicode(r, c == 'u' ? 4 : 8, out);
     }
     if (letter == NULL || c == 'e')
-        return fail(r,
-                    "no such escape; allowed: \\b \\t \\n \\f \\r \\\" \\\\ \\uXXXX \\UXXXXXXXX");
+        return fail_toml(
+            r, "no such escape; allowed: \\b \\t \\n \\f \\r \\\" \\\\ \\uXXXX \\UXXXXXXXX");
     g_string_append_c(out, meanings[letter - letters]);
     r->text.at++;
     return true;
@@ -162,7 +162,7 @@ take_escape(Reader *r, GString *out)
 
 /* A backslash at the end of a line takes it away, and all space behind it. */
 static bool
-skip_fold(Reader *r)
+skip_fold(TomlReader *r)
 {
     const char *at = r->text.at;
 
@@ -182,13 +182,13 @@ skip_fold(Reader *r)
 }
 
 static bool
-take_short_string(Reader *r, char quote, GString *out)
+take_short_string(TomlReader *r, char quote, GString *out)
 {
     r->text.at++;
-    while (look(r) != quote) {
-        if (r->text.at >= r->text.end || is_control(look(r)))
-            return fail(r, "the text should end in this line, with its quote");
-        if (quote == '"' && look(r) == '\\') {
+    while (toml_look(r) != quote) {
+        if (r->text.at >= r->text.end || is_control(toml_look(r)))
+            return fail_toml(r, "the text should end in this line, with its quote");
+        if (quote == '"' && toml_look(r) == '\\') {
             r->text.at++;
             if (!take_escape(r, out))
                 return false;
@@ -202,43 +202,44 @@ take_short_string(Reader *r, char quote, GString *out)
 
 /* One character of a text of several lines. */
 static bool
-take_long_character(Reader *r, char quote, GString *out)
+take_long_character(TomlReader *r, char quote, GString *out)
 {
-    if (quote == '"' && look(r) == '\\') {
+    if (quote == '"' && toml_look(r) == '\\') {
         r->text.at++;
         return skip_fold(r) || take_escape(r, out);
     }
     if (starts(r, "\r\n"))
         r->text.at++;
-    if (look(r) == '\n' && r->text.at < r->text.end) {
+    if (toml_look(r) == '\n' && r->text.at < r->text.end) {
         g_string_append_c(out, '\n');
         end_line(r);
         return true;
     }
-    if (is_control(look(r)))
-        return fail(r, "a control character");
+    if (is_control(toml_look(r)))
+        return fail_toml(r, "a control character");
     g_string_append_c(out, *r->text.at++);
     return true;
 }
 
 static bool
-take_long_string(Reader *r, char quote, GString *out)
+take_long_string(TomlReader *r, char quote, GString *out)
 {
     const char three[] = { quote, quote, quote, '\0' };
 
     r->text.at += strlen(three);
     if (starts(r, "\r\n"))
         r->text.at++;
-    if (look(r) == '\n')
+    if (toml_look(r) == '\n')
         end_line(r);
     while (!starts(r, three)) {
         if (r->text.at >= r->text.end)
-            return fail(r, "the text never ends: its three quotes are missing");
+            return fail_toml(r, "the text never ends: its three quotes are missing");
         if (!take_long_character(r, quote, out))
             return false;
     }
     r->text.at += strlen(three);
-    for (int i = 0; i < 2 && look(r) == quote; i++) /* quotes of the text before the last three */
+    for (int i = 0; i < 2 && toml_look(r) == quote;
+         i++) /* quotes of the text before the last three */
         g_string_append_c(out, *r->text.at++);
     return true;
 }
@@ -253,15 +254,15 @@ is_bare(char c)
 
 /* One word of a key. */
 static bool
-take_word(Reader *r, GString *out)
+take_bare_key(TomlReader *r, GString *out)
 {
-    const char c = look(r);
+    const char c = toml_look(r);
 
     if (c == '"' || c == '\'')
         return take_short_string(r, c, out);
     if (!is_bare(c))
-        return fail(r, "here should be a key");
-    while (is_bare(look(r)))
+        return fail_toml(r, "here should be a key");
+    while (is_bare(toml_look(r)))
         g_string_append_c(out, *r->text.at++);
     return true;
 }
@@ -269,7 +270,7 @@ take_word(Reader *r, GString *out)
 /* A key of one word or several, appended to @path: "a.b.c". Each but the last word is a table,
  * which @state makes. */
 static bool
-take_key(Reader *r, GString *path, TableState state)
+take_key(TomlReader *r, GString *path, TableState state)
 {
     for (;;) {
         g_autofree char *shown = NULL;
@@ -277,12 +278,12 @@ take_key(Reader *r, GString *path, TableState state)
 
         if (path->len > 0)
             g_string_append_c(path, '.');
-        if (!take_word(r, path))
+        if (!take_bare_key(r, path))
             return false;
         if (path->len > LH_ENTRY_PATH_MAX)
-            return fail(r, "the name of a setting is too long");
+            return fail_toml(r, "the name of a setting is too long");
         skip_blanks(r);
-        if (look(r) != '.')
+        if (toml_look(r) != '.')
             return true;
         r->text.at++;
         skip_blanks(r);
@@ -302,7 +303,7 @@ take_key(Reader *r, GString *path, TableState state)
 
 /* Marks @path, if it may become @state. */
 static bool
-make(Reader *r, const char *path, TableState state)
+make(TomlReader *r, const char *path, TableState state)
 {
     const TableState found = (TableState)GPOINTER_TO_INT(g_hash_table_lookup(r->tables, path));
     g_autofree char *shown = NULL;
@@ -365,7 +366,7 @@ is_date(const char *word)
 }
 
 static bool
-take_plain(Reader *r, GPtrArray *values)
+take_plain(TomlReader *r, GPtrArray *values)
 {
     static const char *const words[] = { "true", "false", "inf",  "nan", "+inf",
                                          "-inf", "+nan",  "-nan", NULL };
@@ -401,10 +402,10 @@ take_plain(Reader *r, GPtrArray *values)
 }
 
 static bool
-take_string(Reader *r, GPtrArray *values)
+take_string(TomlReader *r, GPtrArray *values)
 {
     g_autoptr(GString) text = g_string_new(NULL);
-    const char quote = look(r);
+    const char quote = toml_look(r);
     const char three[] = { quote, quote, quote, '\0' };
 
     if (!(starts(r, three) ? take_long_string(r, quote, text) : take_short_string(r, quote, text)))
@@ -414,7 +415,7 @@ take_string(Reader *r, GPtrArray *values)
 }
 
 static LhFileEntry *
-add(Reader *r, const char *path, LhEntryKind kind)
+add(TomlReader *r, const char *path, LhEntryKind kind)
 {
     const guint column =
         (guint)g_utf8_strlen(r->text.line_start, r->text.at - r->text.line_start) + 1;
@@ -424,7 +425,7 @@ add(Reader *r, const char *path, LhEntryKind kind)
 
 /* NOLINTBEGIN(misc-no-recursion) */
 static bool
-take_list(Reader *r, const char *path)
+take_array(TomlReader *r, const char *path)
 {
     LhFileEntry *entry = add(r, path, LH_ENTRY_LIST);
 
@@ -436,14 +437,14 @@ take_list(Reader *r, const char *path)
 
         if (!skip_lines(r))
             return false;
-        if (look(r) == ']')
+        if (toml_look(r) == ']')
             break;
         if (!take_value(r, inner, entry->values) || !skip_lines(r))
             return false;
-        if (look(r) == ']')
+        if (toml_look(r) == ']')
             break;
-        if (look(r) != ',')
-            return fail(r, "a list goes on with \",\" or ends with \"]\"");
+        if (toml_look(r) != ',')
+            return fail_toml(r, "a list goes on with \",\" or ends with \"]\"");
         r->text.at++;
     }
     r->text.at++;
@@ -451,21 +452,21 @@ take_list(Reader *r, const char *path)
 }
 
 static bool
-take_table(Reader *r, const char *path)
+take_table(TomlReader *r, const char *path)
 {
     r->text.at++;
     skip_blanks(r);
-    for (bool first = true; look(r) != '}'; first = false) {
+    for (bool first = true; toml_look(r) != '}'; first = false) {
         g_autoptr(GString) key = g_string_new(path);
 
-        if (!first && look(r) != ',')
-            return fail(r, "a table in a line goes on with \",\" or ends with \"}\"");
+        if (!first && toml_look(r) != ',')
+            return fail_toml(r, "a table in a line goes on with \",\" or ends with \"}\"");
         r->text.at += !first;
         skip_blanks(r);
         if (!take_key(r, key, TABLE_DOTTED))
             return false;
-        if (look(r) != '=')
-            return fail(r, "a key is followed by \"=\"");
+        if (toml_look(r) != '=')
+            return fail_toml(r, "a key is followed by \"=\"");
         r->text.at++;
         skip_blanks(r);
         if (!make(r, key->str, TABLE_CLOSED) || !take_value(r, key->str, NULL))
@@ -478,17 +479,17 @@ take_table(Reader *r, const char *path)
 
 /* A value: into @values if it is a scalar of a list, else a setting. */
 static bool
-take_value(Reader *r, const char *path, GPtrArray *values)
+take_value(TomlReader *r, const char *path, GPtrArray *values)
 {
-    const char c = look(r);
+    const char c = toml_look(r);
     LhFileEntry *entry = NULL;
     bool ok;
 
     if (c == '[' || c == '{') {
         if (r->depth >= LH_ENTRIES_DEPTH_MAX)
-            return fail(r, "lists and tables are nested too deeply");
+            return fail_toml(r, "lists and tables are nested too deeply");
         r->depth++;
-        ok = c == '[' ? take_list(r, path) : take_table(r, path);
+        ok = c == '[' ? take_array(r, path) : take_table(r, path);
         r->depth--;
         return ok;
     }
@@ -506,7 +507,7 @@ take_value(Reader *r, const char *path, GPtrArray *values)
 
 /* [a.b] or [[a.b]]: sets @table to where the next keys belong. */
 static bool
-take_header(Reader *r, GString *table)
+take_header(TomlReader *r, GString *table)
 {
     const bool list = starts(r, "[[");
     int count;
@@ -517,7 +518,7 @@ take_header(Reader *r, GString *table)
     if (!take_key(r, table, TABLE_IMPLIED))
         return false;
     if (!starts(r, list ? "]]" : "]"))
-        return fail(r, list ? "the header ends with \"]]\"" : "the header ends with \"]\"");
+        return fail_toml(r, list ? "the header ends with \"]]\"" : "the header ends with \"]\"");
     r->text.at += list ? 2 : 1;
     if (!make(r, table->str, list ? TABLE_LIST : TABLE_OPENED))
         return false;
@@ -530,28 +531,28 @@ take_header(Reader *r, GString *table)
 }
 
 static bool
-take_setting(Reader *r, const GString *table)
+take_setting(TomlReader *r, const GString *table)
 {
     g_autoptr(GString) key = g_string_new(table->str);
 
     if (!take_key(r, key, TABLE_DOTTED))
         return false;
-    if (look(r) != '=')
-        return fail(r, "a key is followed by \"=\"");
+    if (toml_look(r) != '=')
+        return fail_toml(r, "a key is followed by \"=\"");
     r->text.at++;
     skip_blanks(r);
     return make(r, key->str, TABLE_CLOSED) && take_value(r, key->str, NULL) && take_line_end(r);
 }
 
 static bool
-take_all(Reader *r)
+take_all(TomlReader *r)
 {
     g_autoptr(GString) table = g_string_new(NULL);
 
     while (skip_lines(r)) {
         if (r->text.at >= r->text.end)
             return true;
-        if (!(look(r) == '[' ? take_header(r, table) : take_setting(r, table)))
+        if (!(toml_look(r) == '[' ? take_header(r, table) : take_setting(r, table)))
             return false;
     }
     return false;
@@ -563,15 +564,15 @@ lh_entries_toml(const char *file, const char *text, gsize length, GError **error
     g_autoptr(LhEntries) e = lh_entries_new(file, text, length, false, error);
     g_autoptr(GHashTable) tables = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_autoptr(GHashTable) counts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    Reader r = { .text = { .file = file,
-                           .at = text,
-                           .end = text + length,
-                           .line_start = text,
-                           .line = 1,
-                           .error = error },
-                 .entries = e,
-                 .tables = tables,
-                 .counts = counts };
+    TomlReader r = { .text = { .file = file,
+                               .at = text,
+                               .end = text + length,
+                               .line_start = text,
+                               .line = 1,
+                               .error = error },
+                     .entries = e,
+                     .tables = tables,
+                     .counts = counts };
 
     if (e == NULL)
         return NULL;

@@ -21,12 +21,12 @@ typedef struct {
     yaml_parser_t parser;
     GError **error;
     unsigned depth;
-} Reader;
+} YamlReader;
 
-static bool take(Reader *r, const char *path, yaml_event_t *event);
+static bool take_node(YamlReader *r, const char *path, yaml_event_t *event);
 
 static bool
-fail(const Reader *r, const yaml_mark_t *mark, const char *message)
+fail_yaml(const YamlReader *r, const yaml_mark_t *mark, const char *message)
 {
     return lh_entries_fail(r->entries, (guint)mark->line + 1, (guint)mark->column + 1, r->error,
                            "%s", message);
@@ -34,7 +34,7 @@ fail(const Reader *r, const yaml_mark_t *mark, const char *message)
 
 /* The next event, which the caller deletes. */
 static bool
-next(Reader *r, yaml_event_t *event)
+next_event(YamlReader *r, yaml_event_t *event)
 {
     const yaml_parser_t *p = &r->parser;
     g_autofree char *message = NULL;
@@ -44,21 +44,21 @@ next(Reader *r, yaml_event_t *event)
     message = g_strdup_printf("%s%s%s", p->context != NULL ? p->context : "",
                               p->context != NULL ? ": " : "",
                               p->problem != NULL ? p->problem : "no YAML");
-    return fail(r, &p->problem_mark, message);
+    return fail_yaml(r, &p->problem_mark, message);
 }
 
 /* Refuses what would not be read as it stands. */
 static bool
-check(const Reader *r, const yaml_event_t *event)
+check(const YamlReader *r, const yaml_event_t *event)
 {
     const char *message = "anchors and aliases are not read; write the value where it is used";
 
     if (event->type == YAML_ALIAS_EVENT)
-        return fail(r, &event->start_mark, message);
+        return fail_yaml(r, &event->start_mark, message);
     if ((event->type == YAML_SCALAR_EVENT && event->data.scalar.tag != NULL) ||
         (event->type == YAML_SEQUENCE_START_EVENT && event->data.sequence_start.tag != NULL) ||
         (event->type == YAML_MAPPING_START_EVENT && event->data.mapping_start.tag != NULL))
-        return fail(r, &event->start_mark, "tags (\"!...\") are not read");
+        return fail_yaml(r, &event->start_mark, "tags (\"!...\") are not read");
     return true;
 }
 
@@ -80,14 +80,14 @@ scalar_text(const yaml_event_t *event, bool *plain)
 
 /* A NUL within a scalar would hide what follows it. */
 static bool
-check_scalar(const Reader *r, const yaml_event_t *event)
+check_scalar(const YamlReader *r, const yaml_event_t *event)
 {
     return strlen((const char *)event->data.scalar.value) == event->data.scalar.length ||
-           fail(r, &event->start_mark, "a NUL in a value");
+           fail_yaml(r, &event->start_mark, "a NUL in a value");
 }
 
 static bool
-add_scalar(Reader *r, const char *path, const yaml_event_t *event)
+add_scalar(YamlReader *r, const char *path, const yaml_event_t *event)
 {
     bool plain;
     g_autofree char *text = scalar_text(event, &plain);
@@ -106,7 +106,7 @@ add_scalar(Reader *r, const char *path, const yaml_event_t *event)
 /* NOLINTBEGIN(misc-no-recursion) */
 /* The elements of a list; those that are lists or mappings are settings of their own. */
 static bool
-take_list(Reader *r, const char *path, const yaml_event_t *start)
+take_list(YamlReader *r, const char *path, const yaml_event_t *start)
 {
     LhFileEntry *entry =
         lh_entries_add(r->entries, path, LH_ENTRY_LIST, (guint)start->start_mark.line + 1,
@@ -118,7 +118,7 @@ take_list(Reader *r, const char *path, const yaml_event_t *start)
         yaml_event_t event;
         bool plain;
 
-        if (!next(r, &event))
+        if (!next_event(r, &event))
             return false;
         if (event.type == YAML_SEQUENCE_END_EVENT) {
             more = false;
@@ -128,7 +128,7 @@ take_list(Reader *r, const char *path, const yaml_event_t *start)
             g_ptr_array_add(entry->values, text != NULL ? text : g_strdup("null"));
             ok = more = check(r, &event) && check_scalar(r, &event);
         } else {
-            ok = more = take(r, inner, &event);
+            ok = more = take_node(r, inner, &event);
         }
         yaml_event_delete(&event);
     }
@@ -137,7 +137,7 @@ take_list(Reader *r, const char *path, const yaml_event_t *start)
 
 /* One key and its value. */
 static bool
-take_pair(Reader *r, const char *path, const yaml_event_t *key)
+take_pair(YamlReader *r, const char *path, const yaml_event_t *key)
 {
     const char *name;
     g_autofree char *inner = NULL;
@@ -145,29 +145,29 @@ take_pair(Reader *r, const char *path, const yaml_event_t *key)
     bool ok;
 
     if (key->type != YAML_SCALAR_EVENT)
-        return fail(r, &key->start_mark, "a key that is no text");
+        return fail_yaml(r, &key->start_mark, "a key that is no text");
     if (!check(r, key) || !check_scalar(r, key))
         return false;
     name = (const char *)key->data.scalar.value;
     if (strcmp(name, "<<") == 0)
-        return fail(r, &key->start_mark, "merge keys (\"<<\") are not read");
+        return fail_yaml(r, &key->start_mark, "merge keys (\"<<\") are not read");
     inner = g_strconcat(path, path[0] != '\0' ? "." : "", name, NULL);
-    if (!next(r, &value))
+    if (!next_event(r, &value))
         return false;
-    ok = take(r, inner, &value);
+    ok = take_node(r, inner, &value);
     yaml_event_delete(&value);
     return ok;
 }
 
 static bool
-take_mapping(Reader *r, const char *path)
+take_mapping(YamlReader *r, const char *path)
 {
     bool more = true, ok = true;
 
     while (more) {
         yaml_event_t key;
 
-        if (!next(r, &key))
+        if (!next_event(r, &key))
             return false;
         more = key.type != YAML_MAPPING_END_EVENT;
         if (more)
@@ -178,7 +178,7 @@ take_mapping(Reader *r, const char *path)
 }
 
 static bool
-take(Reader *r, const char *path, yaml_event_t *event)
+take_node(YamlReader *r, const char *path, yaml_event_t *event)
 {
     bool ok;
 
@@ -187,7 +187,7 @@ take(Reader *r, const char *path, yaml_event_t *event)
     if (event->type == YAML_SCALAR_EVENT)
         return add_scalar(r, path, event);
     if (r->depth >= LH_ENTRIES_DEPTH_MAX)
-        return fail(r, &event->start_mark, "lists and mappings are nested too deeply");
+        return fail_yaml(r, &event->start_mark, "lists and mappings are nested too deeply");
     if (event->type == YAML_SEQUENCE_START_EVENT) {
         r->depth++;
         ok = take_list(r, path, event);
@@ -206,25 +206,25 @@ take(Reader *r, const char *path, yaml_event_t *event)
 
 /* What comes before the root, the root, and what comes behind it. An empty file has no settings. */
 static bool
-take_document(Reader *r)
+take_document(YamlReader *r)
 {
     bool started = false, ok = true, more = true;
 
     while (more && ok) {
         yaml_event_t event;
 
-        if (!next(r, &event))
+        if (!next_event(r, &event))
             return false;
         if (event.type == YAML_STREAM_END_EVENT)
             more = false;
         else if (event.type == YAML_DOCUMENT_START_EVENT && started)
-            ok = fail(r, &event.start_mark, "a second document");
+            ok = fail_yaml(r, &event.start_mark, "a second document");
         else if (event.type == YAML_DOCUMENT_START_EVENT)
             started = true;
         else if (event.type == YAML_MAPPING_START_EVENT)
             ok = check(r, &event) && take_mapping(r, "");
         else if (event.type != YAML_STREAM_START_EVENT && event.type != YAML_DOCUMENT_END_EVENT)
-            ok = fail(r, &event.start_mark, "settings are a mapping, \"key: value\"");
+            ok = fail_yaml(r, &event.start_mark, "settings are a mapping, \"key: value\"");
         yaml_event_delete(&event);
     }
     return ok;
@@ -234,7 +234,7 @@ LhEntries *
 lh_entries_yaml(const char *file, const char *text, gsize length, GError **error)
 {
     g_autoptr(LhEntries) e = lh_entries_new(file, text, length, false, error);
-    Reader r = { .entries = e, .error = error };
+    YamlReader r = { .entries = e, .error = error };
     bool ok;
 
     if (e == NULL)

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FILE_BYTES_MAX (G_GINT64_CONSTANT(1) << 30)
+#define JOURNAL_BYTES_MAX (G_GINT64_CONSTANT(1) << 30)
 #define MODE 0666 /* less the umask */
 
 struct _LhJournal {
@@ -21,7 +21,7 @@ struct _LhJournal {
 };
 
 static bool
-fail(const char *path, const char *what, int cause, GError **error)
+fail_journal(const char *path, const char *what, int cause, GError **error)
 {
     g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "%s: cannot %s: %s", path, what,
                 g_strerror(cause));
@@ -30,7 +30,7 @@ fail(const char *path, const char *what, int cause, GError **error)
 
 /* The whole file, which nobody else writes to. */
 static bool
-read_all(const LhJournal *journal, GString *text, GError **error)
+read_journal(const LhJournal *journal, GString *text, GError **error)
 {
     struct stat info;
     char piece[1 << 16];
@@ -42,15 +42,15 @@ read_all(const LhJournal *journal, GString *text, GError **error)
         return false;
     }
     if (fstat(journal->fd, &info) != 0)
-        return fail(journal->path, "be read", errno, error);
-    if (!S_ISREG(info.st_mode) || info.st_size > FILE_BYTES_MAX) {
+        return fail_journal(journal->path, "be read", errno, error);
+    if (!S_ISREG(info.st_mode) || info.st_size > JOURNAL_BYTES_MAX) {
         g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
                     "%s: allowed is a regular file of at most 1 GiB", journal->path);
         return false;
     }
     while ((taken = read(journal->fd, piece, sizeof(piece))) > 0)
         g_string_append_len(text, piece, taken);
-    return taken == 0 || fail(journal->path, "be read", errno, error);
+    return taken == 0 || fail_journal(journal->path, "be read", errno, error);
 }
 
 /* The lines of @text that have an end. Returns the bytes that they take. */
@@ -72,12 +72,12 @@ split(const GString *text, GPtrArray *lines)
 /* Takes what is there: the lines behind the first, if that is @first. A file without a complete
  * line must be the beginning of one that has it. */
 static bool
-take(LhJournal *journal, const char *first, GPtrArray *lines, GError **error)
+take_lines(LhJournal *journal, const char *first, GPtrArray *lines, GError **error)
 {
     g_autoptr(GString) text = g_string_new(NULL);
     gsize kept;
 
-    if (!read_all(journal, text, error))
+    if (!read_journal(journal, text, error))
         return false;
     kept = split(text, lines);
     if (lines->len == 0 ? strncmp(first, text->str, text->len) != 0
@@ -89,7 +89,7 @@ take(LhJournal *journal, const char *first, GPtrArray *lines, GError **error)
         return false;
     }
     if (ftruncate(journal->fd, (off_t)kept) != 0 || lseek(journal->fd, (off_t)kept, SEEK_SET) < 0)
-        return fail(journal->path, "be cut to its complete lines", errno, error);
+        return fail_journal(journal->path, "be cut to its complete lines", errno, error);
     if (lines->len == 0)
         lh_journal_append(journal, first);
     else
@@ -106,10 +106,10 @@ lh_journal_open(const char *path, const char *first, GPtrArray **lines, GError *
     journal->path = g_strdup(path);
     journal->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, MODE);
     if (journal->fd < 0) {
-        fail(path, "be opened", errno, error);
+        fail_journal(path, "be opened", errno, error);
         return NULL;
     }
-    if (!take(journal, first, found, error))
+    if (!take_lines(journal, first, found, error))
         return NULL;
     *lines = g_steal_pointer(&found);
     return g_steal_pointer(&journal);
@@ -132,7 +132,7 @@ lh_journal_close(LhJournal *journal, GError **error)
     if (journal->cause == 0 && !lh_sync(journal->fd))
         journal->cause = errno;
     if (journal->cause != 0)
-        ok = fail(journal->path, "be written", journal->cause, error);
+        ok = fail_journal(journal->path, "be written", journal->cause, error);
     lh_journal_free(journal);
     return ok;
 }

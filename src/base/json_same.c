@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#define SHOWN_MAX 80 /* bytes of a value in a difference */
+#define VALUE_SHOWN_MAX 80 /* bytes of a value in a difference */
 
 typedef struct {
     const LhJson *a, *b;
@@ -15,22 +15,22 @@ typedef struct {
 } Pair;
 
 static bool
-is_container(char c)
+opens_container(char c)
 {
     return c == '{' || c == '[';
 }
 
 /* Without space, as messages show it. Caller frees. */
 static char *
-shown(const char *text, gsize value)
+quote_value(const char *text, gsize value)
 {
     const gsize length = lh_json_skip(text, value) - value;
     g_autofree char *start = NULL;
     g_autofree char *valid = NULL;
 
-    if (is_container(text[value]))
+    if (opens_container(text[value]))
         return g_strdup(text[value] == '{' ? "an object" : "a list");
-    start = g_strndup(text + value, MIN(length, SHOWN_MAX));
+    start = g_strndup(text + value, MIN(length, VALUE_SHOWN_MAX));
     valid = g_utf8_make_valid(start, -1);
     return lh_escaped_line(valid);
 }
@@ -39,8 +39,8 @@ static bool
 differs(const Pair *p, gsize a, bool has_a, gsize b, bool has_b)
 {
     *p->found = (LhJsonDifference){ .path = g_strdup(p->path->str),
-                                    .a = has_a ? shown(p->a->text, a) : g_strdup("nothing"),
-                                    .b = has_b ? shown(p->b->text, b) : g_strdup("nothing") };
+                                    .a = has_a ? quote_value(p->a->text, a) : g_strdup("nothing"),
+                                    .b = has_b ? quote_value(p->b->text, b) : g_strdup("nothing") };
     return false;
 }
 
@@ -92,7 +92,7 @@ same_containers(Pair *p, gsize a, gsize b)
 }
 
 static bool
-is_number(char c)
+begins_number(char c)
 {
     return c == '-' || g_ascii_isdigit(c);
 }
@@ -115,11 +115,11 @@ same_values(Pair *p, gsize a, gsize b)
     const char *x = p->a->text + a, *y = p->b->text + b;
     const gsize length = lh_json_skip(p->a->text, a) - a;
 
-    if (is_container(*x) && *x == *y)
+    if (opens_container(*x) && *x == *y)
         return same_containers(p, a, b);
     if (length == lh_json_skip(p->b->text, b) - b && memcmp(x, y, length) == 0)
         return true;
-    if (is_number(*x) && is_number(*y) && same_numbers(x, y))
+    if (begins_number(*x) && begins_number(*y) && same_numbers(x, y))
         return true;
     return differs(p, a, true, b, true);
 }

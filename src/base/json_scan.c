@@ -65,7 +65,7 @@ lh_json_fail_at(const char *name, const char *text, gsize offset, GError **error
     return false;
 }
 
-static G_GNUC_PRINTF(3, 4) bool fail(Scanner *s, gsize offset, const char *format, ...)
+static G_GNUC_PRINTF(3, 4) bool fail_at(Scanner *s, gsize offset, const char *format, ...)
 {
     g_autofree char *message = NULL;
     va_list args;
@@ -84,7 +84,7 @@ at_end(const Scanner *s)
 }
 
 static void
-skip_space(Scanner *s)
+skip_whitespace(Scanner *s)
 {
     while (!at_end(s) && strchr(" \t\r\n", s->text[s->at]) != NULL && s->text[s->at] != '\0')
         s->at++;
@@ -92,7 +92,7 @@ skip_space(Scanner *s)
 
 /* What stands at the cursor, for "... but found %s". */
 static char *
-describe_found(const Scanner *s)
+describe_next(const Scanner *s)
 {
     const char *p = s->text + s->at;
     const unsigned char c = (unsigned char)*p;
@@ -118,7 +118,7 @@ describe_found(const Scanner *s)
 static bool
 fail_expected(Scanner *s, const char *expected)
 {
-    g_autofree char *found = describe_found(s);
+    g_autofree char *found = describe_next(s);
     const char c = at_end(s) ? '\0' : s->text[s->at];
     const char *hint = "";
 
@@ -128,7 +128,7 @@ fail_expected(Scanner *s, const char *expected)
         hint = " (JSON has no comments)";
     else if ((c == '}' || c == ']') && g_str_has_suffix(expected, "','"))
         hint = " (JSON has no trailing comma)";
-    return fail(s, s->at, "expected %s but found %s%s", expected, found, hint);
+    return fail_at(s, s->at, "expected %s but found %s%s", expected, found, hint);
 }
 
 /* --- numbers --- */
@@ -155,7 +155,7 @@ scan_number(Scanner *s)
     if (s->text[s->at] == '-')
         s->at++;
     if (s->text[s->at] == '0' && g_ascii_isdigit(s->text[s->at + 1]))
-        return fail(s, start, "a number must not start with a superfluous 0");
+        return fail_at(s, start, "a number must not start with a superfluous 0");
     if (!scan_digits(s, "'-'"))
         return false;
     if (s->text[s->at] == '.') {
@@ -171,10 +171,10 @@ scan_number(Scanner *s)
             return false;
     }
     if (s->at - start > NUMBER_LENGTH_MAX)
-        return fail(s, start, "a number of more than %d characters", NUMBER_LENGTH_MAX);
+        return fail_at(s, start, "a number of more than %d characters", NUMBER_LENGTH_MAX);
     if (!isfinite(g_ascii_strtod(s->text + start, NULL)))
-        return fail(s, start, "the number %.*s is too large", (int)(s->at - start),
-                    s->text + start);
+        return fail_at(s, start, "the number %.*s is too large", (int)(s->at - start),
+                       s->text + start);
     return true;
 }
 
@@ -206,16 +206,16 @@ scan_unicode_escape(Scanner *s)
     if (!scan_hex4(s, &high))
         return false;
     if (high == 0)
-        return fail(s, start, "\\u0000 is not allowed in a string");
+        return fail_at(s, start, "\\u0000 is not allowed in a string");
     if (high < 0xd800 || high > 0xdfff)
         return true;
     if (high > 0xdbff || s->text[s->at] != '\\' || s->text[s->at + 1] != 'u')
-        return fail(s, start, "half of a surrogate pair in a string");
+        return fail_at(s, start, "half of a surrogate pair in a string");
     s->at += 2;
     if (!scan_hex4(s, &low))
         return false;
     if (low < 0xdc00 || low > 0xdfff)
-        return fail(s, start, "half of a surrogate pair in a string");
+        return fail_at(s, start, "half of a surrogate pair in a string");
     return true;
 }
 
@@ -239,16 +239,16 @@ scan_character(Scanner *s, gsize start)
     gunichar character;
 
     if (c == '\n' || c == '\r')
-        return fail(s, start, "a string is not closed before the end of its line");
+        return fail_at(s, start, "a string is not closed before the end of its line");
     if (c < 0x20)
-        return fail(s, s->at, "control character 0x%02x in a string; write it as \\u%04x", c, c);
+        return fail_at(s, s->at, "control character 0x%02x in a string; write it as \\u%04x", c, c);
     if (c < 0x80) {
         s->at++;
         return true;
     }
     character = g_utf8_get_char_validated(s->text + s->at, (gssize)MIN(s->length - s->at, 6));
     if (character >= 0x110000)
-        return fail(s, s->at, "the byte 0x%02x is not valid UTF-8", c);
+        return fail_at(s, s->at, "the byte 0x%02x is not valid UTF-8", c);
     s->at = (gsize)(g_utf8_next_char(s->text + s->at) - s->text);
     return true;
 }
@@ -263,7 +263,7 @@ scan_string(Scanner *s)
             return false;
     }
     if (at_end(s))
-        return fail(s, start, "a string is not closed before the end of the file");
+        return fail_at(s, start, "a string is not closed before the end of the file");
     s->at++;
     return true;
 }
@@ -300,7 +300,7 @@ check_keys(Scanner *s, guint first)
         return true;
     key = lh_json_string(s->text, second);
     escaped = g_strescape(key, NULL);
-    return fail(s, second, "the key \"%.60s\" appears here for the second time", escaped);
+    return fail_at(s, second, "the key \"%.60s\" appears here for the second time", escaped);
 }
 
 /* --- values --- */
@@ -314,7 +314,7 @@ scan_member(Scanner *s, const char *expected)
         return fail_expected(s, expected);
     if (!scan_string(s))
         return false;
-    skip_space(s);
+    skip_whitespace(s);
     if (at_end(s) || s->text[s->at] != ':')
         return fail_expected(s, "':' after the key");
     s->at++;
@@ -331,7 +331,7 @@ scan_elements(Scanner *s, char closer)
     bool first = true;
 
     for (;; first = false) {
-        skip_space(s);
+        skip_whitespace(s);
         if (first && s->text[s->at] == closer)
             break;
         if (object) {
@@ -341,7 +341,7 @@ scan_elements(Scanner *s, char closer)
         } else if (!scan_value(s, first ? NULL : "','")) {
             return false;
         }
-        skip_space(s);
+        skip_whitespace(s);
         if (s->text[s->at] == closer)
             break;
         if (s->text[s->at] != ',')
@@ -359,7 +359,7 @@ scan_container(Scanner *s)
     bool ok;
 
     if (s->depth == LH_JSON_DEPTH_MAX)
-        return fail(s, s->at, "nested more than %d levels deep", LH_JSON_DEPTH_MAX);
+        return fail_at(s, s->at, "nested more than %d levels deep", LH_JSON_DEPTH_MAX);
     s->depth++;
     s->at++;
     ok = scan_elements(s, closer);
@@ -387,7 +387,7 @@ scan_value(Scanner *s, const char *before)
 {
     g_autofree char *expected = NULL;
 
-    skip_space(s);
+    skip_whitespace(s);
     switch (at_end(s) ? '\0' : s->text[s->at]) {
     case '{':
     case '[':
@@ -395,9 +395,9 @@ scan_value(Scanner *s, const char *before)
     case '"':
         return scan_string(s);
     case '+':
-        return fail(s, s->at, "a number must not start with '+'");
+        return fail_at(s, s->at, "a number must not start with '+'");
     case '.':
-        return fail(s, s->at, "a number must have a digit before its decimal point");
+        return fail_at(s, s->at, "a number must have a digit before its decimal point");
     default:
         break;
     }
@@ -419,13 +419,14 @@ lh_json_scan(const char *name, const char *text, gsize length, GError **error)
 
     g_assert(length <= LH_JSON_BYTES_MAX);
     if (g_str_has_prefix(text, "\xef\xbb\xbf"))
-        return fail(&s, 0, "the file starts with a byte order mark; save it as UTF-8 without one");
-    skip_space(&s);
+        return fail_at(&s, 0,
+                       "the file starts with a byte order mark; save it as UTF-8 without one");
+    skip_whitespace(&s);
     if (at_end(&s))
-        return fail(&s, 0, "the file is empty");
+        return fail_at(&s, 0, "the file is empty");
     if (!scan_value(&s, ""))
         return false;
-    skip_space(&s);
+    skip_whitespace(&s);
     if (!at_end(&s))
         return fail_expected(&s, "the end of the file");
     return true;

@@ -201,6 +201,13 @@ lh_jsonw_uint(LhJsonWriter *w, const char *key, uint64_t value)
 }
 
 void
+lh_jsonw_uint_unless(LhJsonWriter *w, const char *key, uint64_t value, uint64_t usual)
+{
+    if (value != usual)
+        lh_jsonw_uint(w, key, value);
+}
+
+void
 lh_jsonw_int(LhJsonWriter *w, const char *key, int64_t value)
 {
     lh_jsonw_wide(w, key, value);

@@ -25,6 +25,8 @@ void lh_jsonw_array_begin(LhJsonWriter *w, const char *key);
 void lh_jsonw_array_end(LhJsonWriter *w);
 void lh_jsonw_string(LhJsonWriter *w, const char *key, const char *value); /* NULL writes null */
 void lh_jsonw_uint(LhJsonWriter *w, const char *key, uint64_t value);
+/* Nothing, if @value is what a reader takes when the key is absent. */
+void lh_jsonw_uint_unless(LhJsonWriter *w, const char *key, uint64_t value, uint64_t usual);
 /* @number is one as JSON writes it; it is written as it is. */
 void lh_jsonw_number(LhJsonWriter *w, const char *key, const char *number);
 /* Totals, with all their digits. */

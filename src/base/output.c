@@ -26,7 +26,7 @@
  */
 
 static bool
-fail(const char *what, int cause, GError **error)
+fail_output(const char *what, int cause, GError **error)
 {
     g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "cannot write %s: %s", what, g_strerror(cause));
     return false;
@@ -40,7 +40,7 @@ fail_path(const char *path, int cause, GError **error)
     g_autofree char *folder = g_path_get_dirname(shown);
 
     if (cause != ENOENT || *path == '\0')
-        return fail(*path == '\0' ? "a file without a name" : shown, cause, error);
+        return fail_output(*path == '\0' ? "a file without a name" : shown, cause, error);
     g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "cannot write %s: there is no folder %s", shown,
                 folder);
     return false;
@@ -462,7 +462,7 @@ lh_output_stdout(const char *text, gsize length, GError **error)
     /* Some file systems tell only at closing that they have no room. */
     if (!lh_write_all(STDOUT_FILENO, text, length) || (copy = dup(STDOUT_FILENO)) < 0 ||
         close(copy) != 0)
-        return fail("standard output", errno, error);
+        return fail_output("standard output", errno, error);
     return true;
 }
 

@@ -98,7 +98,7 @@ lh_unit_expected(LhUnit unit)
 }
 
 static bool
-fail(const char *text, const char *reason, const UnitInfo *info, GError **error)
+fail_number(const char *text, const char *reason, const UnitInfo *info, GError **error)
 {
     g_autofree char *shown = g_strndup(text, 40);
     g_autofree char *valid = g_utf8_make_valid(shown, -1);
@@ -116,7 +116,7 @@ typedef struct {
 } Decimal;
 
 static bool
-append_digit(Decimal *number, char digit)
+append_decimal(Decimal *number, char digit)
 {
     return g_uint64_checked_mul(&number->digits, number->digits, 10) &&
            g_uint64_checked_add(&number->digits, number->digits, (guint64)(digit - '0'));
@@ -138,7 +138,7 @@ scan_decimal(const char *text, bool digits_only, Decimal *number, const char **r
         return NULL;
     *reason = "it has too many digits";
     for (; g_ascii_isdigit(*p); p++) {
-        if (!append_digit(number, *p))
+        if (!append_decimal(number, *p))
             return NULL;
     }
     if (*p != '.')
@@ -155,7 +155,7 @@ scan_decimal(const char *text, bool digits_only, Decimal *number, const char **r
             last--;
         if (p == last)
             break;
-        if (number->decimals == 19 || !append_digit(number, *p))
+        if (number->decimals == 19 || !append_decimal(number, *p))
             return NULL;
         number->decimals++;
     }
@@ -163,7 +163,7 @@ scan_decimal(const char *text, bool digits_only, Decimal *number, const char **r
 }
 
 static LhWide
-power_of_ten(unsigned exponent)
+wide_power_of_ten(unsigned exponent)
 {
     LhWide value = 1;
 
@@ -218,18 +218,19 @@ lh_unit_parse(const char *text, LhUnit unit, void *value, GError **error)
 
     rest = scan_decimal(text, info->digits_only, &number, &reason);
     if (rest == NULL)
-        return fail(text, reason, info, error);
+        return fail_number(text, reason, info, error);
     if (*rest == ' ' && rest[1] != '\0')
         rest++;
     suffix = find_suffix(info->suffixes, rest);
     if (suffix == NULL)
-        return fail(text, *rest == '\0' ? "it has no unit" : "its unit is unknown", info, error);
+        return fail_number(text, *rest == '\0' ? "it has no unit" : "its unit is unknown", info,
+                           error);
 
     /* 64 bits of digits times at most 2^50 fit; 10^19 times 8 does too. */
     reason = store((LhWide)number.digits * suffix->numerator,
-                   power_of_ten(number.decimals) * suffix->denominator, unit, value);
+                   wide_power_of_ten(number.decimals) * suffix->denominator, unit, value);
     if (reason != NULL)
-        return fail(text, reason, info, error);
+        return fail_number(text, reason, info, error);
     return true;
 }
 

@@ -11,7 +11,6 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #define REPEATS_FULL 7
@@ -32,20 +31,20 @@ typedef struct {
     int statistic; /* LhStatistic */
     uint64_t threads;
     bool quick;
-} Options;
+} CalibrateOptions;
 
-static const LhField options[] = {
-    LH_OPTION_FORMAT(Options, to),
-    LH_OPTION_WRITES(Options, "output", to.file,
+static const LhField calibrate_options[] = {
+    LH_OPTION_FORMAT(CalibrateOptions, to),
+    LH_OPTION_WRITES(CalibrateOptions, "output", to.file,
                      "File to write the profile to; with - the profile goes to standard output in "
                      "place of the tables."),
     LH_OPTION_WRITES(
-        Options, "topology", topology,
+        CalibrateOptions, "topology", topology,
         "With --backend mpi or tcp, file to write the cluster to that was found: its nodes, "
         "ranks, adapters and links."),
     { .name = "backend",
       .type = LH_FIELD_CHOICE,
-      .offset = offsetof(Options, backend),
+      .offset = offsetof(CalibrateOptions, backend),
       .choices = lh_backend_names,
       .description =
           "Measure this machine, whose ranks are threads (cpu, default), the machines of the "
@@ -53,7 +52,7 @@ static const LhField options[] = {
           "one GPU (cuda), or a GPU for each rank and what joins them (nccl)." },
     { .name = "cluster",
       .type = LH_FIELD_STRING,
-      .offset = offsetof(Options, cluster),
+      .offset = offsetof(CalibrateOptions, cluster),
       .placeholder = "NAME",
       .names = "topologies",
       .description = "With --backend cuda or nccl, the cluster that the GPUs are of, a word of "
@@ -61,39 +60,39 @@ static const LhField options[] = {
                      "are what is fitted." },
     { .name = "ranks",
       .type = LH_FIELD_UINT,
-      .offset = offsetof(Options, ranks),
+      .offset = offsetof(CalibrateOptions, ranks),
       .min = 1,
       .max = THREADS_MAX,
       .description = "With --backend nccl, the number of GPUs of this machine to measure, where "
                      "there is one process; default 2." },
-    LH_OPTION_KERNELS(Options, kernels),
+    LH_OPTION_KERNELS(CalibrateOptions, kernels),
     { .name = "dtype",
       .type = LH_FIELD_CHOICE,
-      .offset = offsetof(Options, dtype),
+      .offset = offsetof(CalibrateOptions, dtype),
       .choices = lh_dtype_names,
       .description = "Element type of the activations; default bf16." },
     { .name = "repeat",
       .type = LH_FIELD_UINT,
-      .offset = offsetof(Options, repeat),
+      .offset = offsetof(CalibrateOptions, repeat),
       .min = 1,
       .max = REPEATS_MAX,
       .description = "Number of timings for each result; default 7, with --quick 3." },
     { .name = "statistic",
       .type = LH_FIELD_CHOICE,
-      .offset = offsetof(Options, statistic),
+      .offset = offsetof(CalibrateOptions, statistic),
       .choices = lh_statistic_names,
       .description = "Which timing counts: the median (default), or the best, for a machine with "
                      "other load." },
     { .name = "threads",
       .type = LH_FIELD_UINT,
-      .offset = offsetof(Options, threads),
+      .offset = offsetof(CalibrateOptions, threads),
       .min = 1,
       .max = THREADS_MAX,
       .description =
           "Number of cores that call a kernel at the same time, as ranks do; default: all." },
     { .name = "quick",
       .type = LH_FIELD_BOOL,
-      .offset = offsetof(Options, quick),
+      .offset = offsetof(CalibrateOptions, quick),
       .description = "Measure fewer block lengths and one head dimension only." },
     { .name = NULL },
 };
@@ -160,70 +159,54 @@ print_tables(LhFormat format, const LhCalibration *c, GString *out)
                            "fitted.\n");
 }
 
-/* Whether the option names a file, rather than nothing or standard output. */
 static bool
-is_file(const char *path)
-{
-    return path != NULL && strcmp(path, "-") != 0;
-}
-
-/* "here" of "/tmp/here.json"; @fallback where there is no file. Caller frees. */
-static char *
-name_of(const char *path, const char *fallback)
-{
-    char *base = is_file(path) ? g_path_get_basename(path) : g_strdup(fallback);
-    char *dot = strrchr(base, '.');
-
-    if (dot != NULL && dot != base)
-        *dot = '\0';
-    return base;
-}
-
-static bool
-write_files(const Options *o, const LhCalibration *c, const GString *profile, const char *date,
-            GError **error)
+write_calibration(const CalibrateOptions *o, const LhCalibration *c, const GString *profile,
+                  const char *date, GError **error)
 {
     g_autoptr(GString) topology = g_string_new(NULL);
-    g_autofree char *name = name_of(o->topology, "cluster");
+    g_autofree char *name = lh_command_base_name(o->topology, "cluster");
 
-    if (is_file(o->to.file) && !lh_output_file(o->to.file, profile->str, profile->len, error))
+    if (lh_command_is_file(o->to.file) &&
+        !lh_output_file(o->to.file, profile->str, profile->len, error))
         return false;
     if (o->topology == NULL)
         return true;
     lh_calibration_write_topology(c, name, date, topology);
-    return is_file(o->topology) ? lh_output_file(o->topology, topology->str, topology->len, error)
-                                : lh_output_stdout(topology->str, topology->len, error);
+    return lh_command_is_file(o->topology)
+               ? lh_output_file(o->topology, topology->str, topology->len, error)
+               : lh_output_stdout(topology->str, topology->len, error);
 }
 
 static bool
-print(const Options *o, const LhCalibration *c, GError **error)
+print_calibrate(const CalibrateOptions *o, const LhCalibration *c, GError **error)
 {
     const LhOutputOptions *to = &o->to;
     g_autoptr(GString) document = g_string_new(NULL);
     g_autoptr(GString) out = g_string_new(NULL);
-    g_autofree char *name = name_of(to->file, c->cluster != NULL ? "cluster" : "this-machine");
+    g_autofree char *name =
+        lh_command_base_name(to->file, c->cluster != NULL ? "cluster" : "this-machine");
     g_autofree char *date = date_text();
 
     lh_calibration_write(c, name, date, document);
-    if (!write_files(o, c, document, date, error))
+    if (!write_calibration(o, c, document, date, error))
         return false;
-    if ((to->file != NULL && !is_file(to->file)) || to->format == LH_FORMAT_JSON)
+    if ((to->file != NULL && !lh_command_is_file(to->file)) || to->format == LH_FORMAT_JSON)
         return lh_output_stdout(document->str, document->len, error);
     print_tables((LhFormat)to->format, c, out);
-    if (is_file(to->file) && to->format == LH_FORMAT_TABLE)
+    if (lh_command_is_file(to->file) && to->format == LH_FORMAT_TABLE)
         g_string_append_printf(out, "Written to %s: longhaul validate --profile %s%s%s%s%s\n",
                                to->file, to->file, o->backend != 0 ? " --backend " : "",
                                o->backend != 0 ? lh_backend_names[o->backend] : "",
                                o->backend != 0 ? " --cluster " : "",
-                               o->cluster != NULL     ? o->cluster
-                               : is_file(o->topology) ? o->topology
-                               : o->backend != 0      ? "FILE"
-                                                      : "");
+                               o->cluster != NULL                ? o->cluster
+                               : lh_command_is_file(o->topology) ? o->topology
+                               : o->backend != 0                 ? "FILE"
+                                                                 : "");
     return lh_output_stdout(out->str, out->len, error);
 }
 
 static bool
-refuse(GError **error, const char *text)
+refuse_usage(GError **error, const char *text)
 {
     g_set_error_literal(error, LH_ERROR, LH_ERROR_USAGE, text);
     return false;
@@ -231,26 +214,28 @@ refuse(GError **error, const char *text)
 
 /* What GPUs have no use for, and what others have none for. */
 static bool
-check_options(const Options *o, bool gpus, GError **error)
+check_options(const CalibrateOptions *o, bool gpus, GError **error)
 {
     if (gpus && o->cluster == NULL)
-        return refuse(error, "--backend cuda and nccl: no cluster: give --cluster NAME, which says "
-                             "what the GPUs and their links are");
+        return refuse_usage(error,
+                            "--backend cuda and nccl: no cluster: give --cluster NAME, which says "
+                            "what the GPUs and their links are");
     if (gpus && o->topology != NULL)
-        return refuse(error, "--topology: the cluster of GPUs is the one of --cluster, over which "
-                             "the profile is laid");
+        return refuse_usage(error,
+                            "--topology: the cluster of GPUs is the one of --cluster, over which "
+                            "the profile is laid");
     if (gpus && o->threads != 0)
-        return refuse(error, "--threads: all GPUs call a kernel at the same time");
+        return refuse_usage(error, "--threads: all GPUs call a kernel at the same time");
     if (!gpus && o->cluster != NULL)
-        return refuse(error, "--cluster: it is for GPUs, with --backend cuda or nccl");
+        return refuse_usage(error, "--cluster: it is for GPUs, with --backend cuda or nccl");
     if (o->ranks != 0 && lh_backends[o->backend] != &lh_backend_nccl)
-        return refuse(error, "--ranks: it is for the GPUs of --backend nccl");
+        return refuse_usage(error, "--ranks: it is for the GPUs of --backend nccl");
     return true;
 }
 
 /* A process is a rank: it measures on one core, wherever the system puts it. */
 static bool
-choose_backend(const Options *o, LhCalibrateParams *params, GError **error)
+choose_backend(const CalibrateOptions *o, LhCalibrateParams *params, GError **error)
 {
     const bool threads = lh_backends[o->backend] == &lh_backend_cpu;
     const bool gpus = lh_backends[o->backend]->links != NULL;
@@ -283,9 +268,9 @@ choose_backend(const Options *o, LhCalibrateParams *params, GError **error)
 }
 
 static int
-run(const LhCommandLine *line, GError **error)
+run_calibrate(const LhCommandLine *line, GError **error)
 {
-    const Options *o = line->options;
+    const CalibrateOptions *o = line->options;
     const uint32_t repeats = o->quick ? REPEATS_QUICK : REPEATS_FULL;
     LhCalibrateParams params = {
         .measure = { .statistic = (LhStatistic)o->statistic,
@@ -313,7 +298,7 @@ run(const LhCommandLine *line, GError **error)
     end_progress();
     if (calibration == NULL)
         return lh_command_abandon(params.backend->control, failure, error);
-    return !calibration->first || print(o, calibration, error) ? 0 : LH_ERROR_RUNTIME;
+    return !calibration->first || print_calibrate(o, calibration, error) ? 0 : LH_ERROR_RUNTIME;
 }
 
 const LhCommand lh_command_calibrate = {
@@ -339,7 +324,7 @@ const LhCommand lh_command_calibrate = {
                "  mpirun -n 8 longhaul calibrate --backend mpi -o profile.json \\\n"
                "      --topology cluster.json\n"
                "  longhaul calibrate --backend nccl --ranks 8 --cluster hgx-h100 -o gpus.json\n",
-    .options = options,
-    .options_size = sizeof(Options),
-    .run = run,
+    .options = calibrate_options,
+    .options_size = sizeof(CalibrateOptions),
+    .run = run_calibrate,
 };

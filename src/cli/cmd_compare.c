@@ -27,51 +27,52 @@ typedef struct {
     bool synth;
     bool provenance;
     LhTime max_work_ps;
-} Options;
+} CompareOptions;
 
-static const LhField options[] = {
-    LH_OPTION_FORMAT(Options, to),
-    LH_OPTION_OUTPUT(Options, to),
-    LH_OPTION_FROM_CONFIG(Options, from_config,
+static const LhField compare_options[] = {
+    LH_OPTION_FORMAT(CompareOptions, to),
+    LH_OPTION_OUTPUT(CompareOptions, to),
+    LH_OPTION_FROM_CONFIG(CompareOptions, from_config,
                           "It says how a whole step is trained, but for the schedule."),
     LH_OPTION_FIGURE(
-        Options, figure,
+        CompareOptions, figure,
         "Draw where the time of each schedule goes, into this .svg, .png or .pdf file."),
     LH_OPTION_WRITES(
-        Options, "report", report,
+        CompareOptions, "report", report,
         "Also write the comparison as a page to hand on, as longhaul report does, into "
         "this .html or .pdf file."),
-    LH_OPTION_RANKS_SHOWN(Options, ranks_shown),
+    LH_OPTION_RANKS_SHOWN(CompareOptions, ranks_shown),
     { .name = "within",
       .type = LH_FIELD_STRING,
-      .offset = offsetof(Options, within),
+      .offset = offsetof(CompareOptions, within),
       .description =
           "Leave out schedules that take more than so many times as long as the fastest, "
           "such as 3x; they are not simulated to their end.",
       .placeholder = "FACTOR" },
     { .name = "synth",
       .type = LH_FIELD_BOOL,
-      .offset = offsetof(Options, synth),
+      .offset = offsetof(CompareOptions, synth),
       .description = "Also search for a schedule, as longhaul synth does, and compare the best one "
                      "that was found: the row synth." },
     { .name = "budget",
       .type = LH_FIELD_UINT,
-      .offset = offsetof(Options, budget),
+      .offset = offsetof(CompareOptions, budget),
       .min = 1,
       .max = LH_SYNTH_BUDGET_MAX,
       .placeholder = "CANDIDATES",
       .description =
           "With --synth, candidates to search through; default " G_STRINGIFY(LH_SYNTH_BUDGET) "." },
-    LH_OPTION_JOBS(Options, jobs, "Schedules to simulate"),
-    LH_OPTION_PROVENANCE(Options, provenance),
-    LH_OPTION_MAX_WORK(Options, max_work_ps),
+    LH_OPTION_JOBS(CompareOptions, jobs, "Schedules to simulate"),
+    LH_OPTION_PROVENANCE(CompareOptions, provenance),
+    LH_OPTION_MAX_WORK(CompareOptions, max_work_ps),
     { .name = NULL },
 };
 
 static void
-print(const LhCommandLine *line, const LhSetup *setup, const LhComparison *comparison, GString *out)
+print_compare(const LhCommandLine *line, const LhSetup *setup, const LhComparison *comparison,
+              GString *out)
 {
-    const Options *o = line->options;
+    const CompareOptions *o = line->options;
     const LhFormat format = (LhFormat)o->to.format;
     const LhStamp stamp = lh_command_stamp(line);
     gsize from = out->len;
@@ -131,7 +132,7 @@ parse_within(const char *text, double *factor, GError **error)
 
 /* The best program that a search finds, if one was asked for. */
 static bool
-search(const LhSetup *setup, const Options *o, LhSynthesis **found, GError **error)
+search(const LhSetup *setup, const CompareOptions *o, LhSynthesis **found, GError **error)
 {
     g_autoptr(LhSynthesis) synthesis = NULL;
 
@@ -153,7 +154,7 @@ search(const LhSetup *setup, const Options *o, LhSynthesis **found, GError **err
 }
 
 static LhComparePage
-page_of(const Options *o)
+page_of(const CompareOptions *o)
 {
     return (LhComparePage){ .path = o->report,
                             .ranks_shown = o->ranks_shown,
@@ -161,7 +162,7 @@ page_of(const Options *o)
 }
 
 static bool
-check_page(const Options *o, const LhSetup *setup, GError **error)
+check_page(const CompareOptions *o, const LhSetup *setup, GError **error)
 {
     const LhComparePage page = page_of(o);
 
@@ -171,9 +172,9 @@ check_page(const Options *o, const LhSetup *setup, GError **error)
 
 /* What can be said before anything runs. */
 static bool
-check_line(const LhCommandLine *line, double *within, GError **error)
+check_compare(const LhCommandLine *line, double *within, GError **error)
 {
-    const Options *o = line->options;
+    const CompareOptions *o = line->options;
 
     if (!lh_command_check_provenance(o->provenance, o->to.format, error) ||
         !parse_within(o->within, within, error))
@@ -192,10 +193,10 @@ check_line(const LhCommandLine *line, double *within, GError **error)
 
 /* If one was asked for. */
 static bool
-write_page(const LhCommandLine *line, const LhSetup *setup, const LhComparison *comparison,
-           GError **error)
+write_compare_page(const LhCommandLine *line, const LhSetup *setup, const LhComparison *comparison,
+                   GError **error)
 {
-    const Options *o = line->options;
+    const CompareOptions *o = line->options;
     const LhComparePage page = page_of(o);
 
     return o->report == NULL || lh_compare_page_write(line, setup, comparison, &page, error);
@@ -210,9 +211,9 @@ status_of(const LhComparison *comparison)
 }
 
 static int
-run(const LhCommandLine *line, GError **error)
+run_compare(const LhCommandLine *line, GError **error)
 {
-    const Options *o = line->options;
+    const CompareOptions *o = line->options;
     const bool for_machines = o->to.format == LH_FORMAT_JSON || o->to.format == LH_FORMAT_CSV;
     g_autoptr(LhSetup) setup = NULL;
     g_autoptr(LhComparison) comparison = NULL;
@@ -221,7 +222,7 @@ run(const LhCommandLine *line, GError **error)
     g_autoptr(LhSynthesis) found = NULL;
     double seconds;
 
-    if (!check_line(line, &how.within, error))
+    if (!check_compare(line, &how.within, error))
         return LH_ERROR_USAGE;
     lh_command_warn_config(line);
     setup = lh_setup_new(line->scenario, error);
@@ -239,12 +240,12 @@ run(const LhCommandLine *line, GError **error)
     comparison = lh_compare_live(setup, &how, seconds, error);
     if (comparison == NULL || (!for_machines && !lh_compare_live_check(comparison, error)))
         return LH_ERROR_RUNTIME;
-    print(line, setup, comparison, out);
+    print_compare(line, setup, comparison, out);
     if (!lh_command_finish(line, &o->to, out, error) || !lh_compare_live_check(comparison, error))
         return LH_ERROR_RUNTIME;
     if ((o->figure != NULL &&
          !lh_bars_draw(setup, comparison, (LhFigureTo){ .path = o->figure }, error)) ||
-        !write_page(line, setup, comparison, error))
+        !write_compare_page(line, setup, comparison, error))
         return LH_ERROR_RUNTIME;
     return status_of(comparison);
 }
@@ -271,7 +272,7 @@ const LhCommand lh_command_compare = {
                "  longhaul compare --ranks 8 --cost unit --schedule ring --schedule zigzag\n",
     .scenario = true,
     .config_parts = LH_CONFIG_QUESTION | LH_CONFIG_WAY,
-    .options = options,
-    .options_size = sizeof(Options),
-    .run = run,
+    .options = compare_options,
+    .options_size = sizeof(CompareOptions),
+    .run = run_compare,
 };

@@ -11,14 +11,14 @@
 typedef struct {
     LhOutputOptions to;
     char *tolerance; /* a share; NULL: everything is tolerated */
-} Options;
+} DiffOptions;
 
-static const LhField options[] = {
-    LH_OPTION_FORMAT(Options, to),
-    LH_OPTION_OUTPUT(Options, to),
+static const LhField diff_options[] = {
+    LH_OPTION_FORMAT(DiffOptions, to),
+    LH_OPTION_OUTPUT(DiffOptions, to),
     { .name = "tolerance",
       .type = LH_FIELD_STRING,
-      .offset = offsetof(Options, tolerance),
+      .offset = offsetof(DiffOptions, tolerance),
       .placeholder = "SHARE",
       .description = "End with exit status 1 if a time or a peak of memory is larger in B by more "
                      "than this, such as 2% or 0.02, or if something runs in A only." },
@@ -26,7 +26,7 @@ static const LhField options[] = {
 };
 
 static void
-print_section(const LhTable *table, LhFormat format, GString *out)
+print_diff_table(const LhTable *table, LhFormat format, GString *out)
 {
     if (table == NULL)
         return;
@@ -49,19 +49,19 @@ print_parts(const LhDiff *diff, LhFormat format, GString *out)
         first = lh_describe_diff_parts(diff, a != NULL ? a : only);
     if (b != NULL && g_strcmp0(a, b) != 0 && names->len > 1)
         second = lh_describe_diff_parts(diff, b);
-    print_section(first, format, out);
-    print_section(second, format, out);
+    print_diff_table(first, format, out);
+    print_diff_table(second, format, out);
 }
 
 static void
-print_text(const LhDiff *diff, LhFormat format, GString *out)
+print_diff_text(const LhDiff *diff, LhFormat format, GString *out)
 {
     g_autoptr(LhTable) of_case = lh_describe_diff_case(diff);
     g_autoptr(LhTable) entries = lh_describe_diff_entries(diff);
     g_autoptr(GString) words = g_string_new(NULL);
 
-    print_section(of_case, format, out);
-    print_section(entries, format, out);
+    print_diff_table(of_case, format, out);
+    print_diff_table(entries, format, out);
     print_parts(diff, format, out);
     lh_describe_diff_words(diff, words);
     lh_table_words(format, words, 0);
@@ -70,9 +70,9 @@ print_text(const LhDiff *diff, LhFormat format, GString *out)
 }
 
 static void
-print(const LhCommandLine *line, const LhDiff *diff, GString *out)
+print_diff(const LhCommandLine *line, const LhDiff *diff, GString *out)
 {
-    const Options *o = line->options;
+    const DiffOptions *o = line->options;
     const LhStamp stamp = lh_command_stamp(line);
     g_autoptr(LhTable) table = NULL;
 
@@ -82,14 +82,14 @@ print(const LhCommandLine *line, const LhDiff *diff, GString *out)
         table = lh_diff_table(diff);
         lh_table_print(table, LH_FORMAT_CSV, out);
     } else {
-        print_text(diff, (LhFormat)o->to.format, out);
+        print_diff_text(diff, (LhFormat)o->to.format, out);
     }
 }
 
 static int
-run(const LhCommandLine *line, GError **error)
+run_diff(const LhCommandLine *line, GError **error)
 {
-    const Options *o = line->options;
+    const DiffOptions *o = line->options;
     g_autoptr(LhOutcome) a = NULL;
     g_autoptr(LhOutcome) b = NULL;
     g_autoptr(LhDiff) diff = NULL;
@@ -109,7 +109,7 @@ run(const LhCommandLine *line, GError **error)
     diff = b == NULL ? NULL : lh_diff_new(a, b, tolerance, error);
     if (diff == NULL)
         return LH_ERROR_INPUT;
-    print(line, diff, out);
+    print_diff(line, diff, out);
     if (!lh_command_write(&o->to, out, error))
         return LH_ERROR_RUNTIME;
     return diff->regressions->len > 0 ? LH_ERROR_NO : 0;
@@ -128,7 +128,7 @@ const LhCommand lh_command_diff = {
                "  longhaul diff before.json after.json --tolerance 2%\n",
     .arguments_max = 2,
     .names = "files",
-    .options = options,
-    .options_size = sizeof(Options),
-    .run = run,
+    .options = diff_options,
+    .options_size = sizeof(DiffOptions),
+    .run = run_diff,
 };

@@ -10,18 +10,18 @@
 typedef struct {
     LhOutputOptions to;
     int backend; /* index of lh_backends */
-} Options;
+} DoctorOptions;
 
-static const LhField options[] = {
-    LH_OPTION_FORMAT(Options, to),
-    LH_OPTION_OUTPUT(Options, to),
-    LH_OPTION_BACKEND(Options, backend,
+static const LhField doctor_options[] = {
+    LH_OPTION_FORMAT(DoctorOptions, to),
+    LH_OPTION_OUTPUT(DoctorOptions, to),
+    LH_OPTION_BACKEND(DoctorOptions, backend,
                       "Backend of longhaul run that must work; default cpu, which always does."),
     { .name = NULL },
 };
 
 static void
-print_tables(LhFormat format, const LhDoctor *doctor, GString *out)
+print_doctor(LhFormat format, const LhDoctor *doctor, GString *out)
 {
     g_autoptr(LhTable) parts = lh_describe_machine_parts(doctor);
     g_autoptr(LhTable) backends = lh_describe_backends(doctor);
@@ -34,9 +34,9 @@ print_tables(LhFormat format, const LhDoctor *doctor, GString *out)
 }
 
 static int
-run(const LhCommandLine *line, GError **error)
+run_doctor(const LhCommandLine *line, GError **error)
 {
-    const Options *o = line->options;
+    const DoctorOptions *o = line->options;
     const LhStamp stamp = lh_command_stamp(line);
     g_autoptr(LhDoctor) doctor = lh_doctor_new("");
     g_autoptr(GString) out = g_string_new(NULL);
@@ -45,7 +45,7 @@ run(const LhCommandLine *line, GError **error)
     if (o->to.format == LH_FORMAT_JSON)
         lh_doctor_json(doctor, ok, &stamp, out);
     else
-        print_tables((LhFormat)o->to.format, doctor, out);
+        print_doctor((LhFormat)o->to.format, doctor, out);
     if (!lh_command_write(&o->to, out, error))
         return LH_ERROR_RUNTIME;
     return ok ? 0 : LH_ERROR_NO;
@@ -63,7 +63,7 @@ const LhCommand lh_command_doctor = {
                "  longhaul doctor\n"
                "  longhaul doctor --backend nccl --format json\n"
                "  srun -N 2 --ntasks-per-node 8 longhaul doctor --backend nccl\n",
-    .options = options,
-    .options_size = sizeof(Options),
-    .run = run,
+    .options = doctor_options,
+    .options_size = sizeof(DoctorOptions),
+    .run = run_doctor,
 };

@@ -11,12 +11,12 @@
 
 typedef struct {
     int format; /* LhHelpFormat */
-} Options;
+} HelpOptions;
 
-static const LhField options[] = {
+static const LhField help_options[] = {
     { .name = "format",
       .type = LH_FIELD_CHOICE,
-      .offset = offsetof(Options, format),
+      .offset = offsetof(HelpOptions, format),
       .choices = lh_help_format_names,
       .description = "text (default); man: a page for man; json: every option of every command, "
                      "for programs." },
@@ -31,7 +31,7 @@ argument(const LhCommandLine *line, guint index)
 
 /* Appends the completion script of the shell that the second argument names; bash without one. */
 static bool
-complete(const LhCommandLine *line, GString *out, GError **error)
+append_completion(const LhCommandLine *line, GString *out, GError **error)
 {
     const char *name = argument(line, 1);
     g_autofree char *all = NULL;
@@ -51,7 +51,7 @@ complete(const LhCommandLine *line, GString *out, GError **error)
 static bool
 explain(const LhCommandLine *line, GString *out, GError **error)
 {
-    const Options *o = line->options;
+    const HelpOptions *o = line->options;
     const char *name = argument(line, 0);
     const LhCommand *command = name == NULL ? NULL : lh_command_find(name, error);
     const LhStamp stamp = lh_command_stamp(line);
@@ -75,12 +75,12 @@ explain(const LhCommandLine *line, GString *out, GError **error)
 }
 
 static int
-run(const LhCommandLine *line, GError **error)
+run_help(const LhCommandLine *line, GError **error)
 {
     g_autoptr(GString) out = g_string_new(NULL);
     const bool completion = g_strcmp0(argument(line, 0), "completion") == 0;
 
-    if (!(completion ? complete : explain)(line, out, error))
+    if (!(completion ? append_completion : explain)(line, out, error))
         return LH_ERROR_USAGE;
     return lh_output_stdout(out->str, out->len, error) ? 0 : LH_ERROR_RUNTIME;
 }
@@ -94,9 +94,9 @@ const LhCommand lh_command_help = {
                "  longhaul help compare\n"
                "  longhaul help compare --format man | man -l -\n"
                "  source <(longhaul help completion bash)\n",
-    .options = options,
-    .options_size = sizeof(Options),
+    .options = help_options,
+    .options_size = sizeof(HelpOptions),
     .arguments_max = 2,
     .names = "commands",
-    .run = run,
+    .run = run_help,
 };

@@ -12,25 +12,25 @@
 #include <stddef.h>
 #include <string.h>
 
-#define FILES_MAX 65536
+#define TRACES_MAX 65536
 
 typedef struct {
     LhOutputOptions to;
     GPtrArray *from; /* of char * */
     char *timeline;  /* path; NULL: not wanted */
-} Options;
+} ImportOptions;
 
-static const LhField options[] = {
-    LH_OPTION_FORMAT(Options, to),
-    LH_OPTION_FROM(Options, from, FILES_MAX,
+static const LhField import_options[] = {
+    LH_OPTION_FORMAT(ImportOptions, to),
+    LH_OPTION_FROM(ImportOptions, from, TRACES_MAX,
                    "A trace of one rank: JSON as PyTorch's profiler writes it, perhaps packed by "
                    "gzip, or as longhaul sim --trace does, or a database that nsys export --type "
                    "sqlite has written. Or a folder, of which all that end in .json, .json.gz and "
                    ".sqlite are read."),
-    LH_OPTION_WRITES(Options, "output", to.file,
+    LH_OPTION_WRITES(ImportOptions, "output", to.file,
                      "File to write the profile to; with - the profile goes to standard output in "
                      "place of the tables."),
-    LH_OPTION_WRITES(Options, "timeline", timeline,
+    LH_OPTION_WRITES(ImportOptions, "timeline", timeline,
                      "Also write this .csv file, with what every op took, measured and simulated."),
     { .name = NULL },
 };
@@ -73,7 +73,7 @@ add_folder(GPtrArray *paths, const char *folder, GError **error)
 }
 
 static GPtrArray *
-find_paths(const Options *o, GError **error)
+find_paths(const ImportOptions *o, GError **error)
 {
     g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
 
@@ -107,12 +107,6 @@ read_traces(const GPtrArray *paths, GError **error)
 /* --- output -------------------------------------------------------------------------------------
  */
 
-static bool
-is_file(const char *path)
-{
-    return path != NULL && strcmp(path, "-") != 0;
-}
-
 /* What the profile says of its numbers. Caller frees. */
 static char *
 source_of(const LhImported *imported)
@@ -128,18 +122,6 @@ source_of(const LhImported *imported)
                            MAX(m->steps, 1), m->calls, valid);
 }
 
-/* "here" of "/tmp/here.json". Caller frees. */
-static char *
-name_of(const char *path)
-{
-    char *base = is_file(path) ? g_path_get_basename(path) : g_strdup("imported");
-    char *dot = strrchr(base, '.');
-
-    if (dot != NULL && dot != base)
-        *dot = '\0';
-    return base;
-}
-
 static void
 print_table(LhTable *table, LhFormat format, GString *out)
 {
@@ -149,7 +131,7 @@ print_table(LhTable *table, LhFormat format, GString *out)
 }
 
 static void
-print_text(const LhImported *imported, const char *title, LhFormat format, GString *out)
+print_import_text(const LhImported *imported, const char *title, LhFormat format, GString *out)
 {
     const LhTuning *t = imported->tuning;
     g_autofree char *before = lh_format_time(t->before_ps);
@@ -170,7 +152,7 @@ print_text(const LhImported *imported, const char *title, LhFormat format, GStri
 }
 
 static bool
-write_timeline(const Options *o, const LhImported *imported, GError **error)
+write_imported_timeline(const ImportOptions *o, const LhImported *imported, GError **error)
 {
     g_autoptr(LhTable) table = lh_imported_timeline(imported);
     g_autoptr(GString) out = g_string_new(NULL);
@@ -191,21 +173,23 @@ title_of(const LhImported *imported)
 }
 
 static bool
-print(const LhCommandLine *line, const LhImported *imported, const char *title, GError **error)
+print_import(const LhCommandLine *line, const LhImported *imported, const char *title,
+             GError **error)
 {
-    const Options *o = line->options;
+    const ImportOptions *o = line->options;
     const LhStamp stamp = lh_command_stamp(line);
     g_autoptr(GString) profile = g_string_new(NULL);
     g_autoptr(GString) out = g_string_new(NULL);
-    g_autofree char *name = name_of(o->to.file);
+    g_autofree char *name = lh_command_base_name(o->to.file, "imported");
     g_autofree char *source = source_of(imported);
 
     lh_tuning_write(imported->tuning, imported->setup, name, source, profile);
-    if (is_file(o->to.file) && !lh_output_file(o->to.file, profile->str, profile->len, error))
+    if (lh_command_is_file(o->to.file) &&
+        !lh_output_file(o->to.file, profile->str, profile->len, error))
         return false;
-    if (o->timeline != NULL && !write_timeline(o, imported, error))
+    if (o->timeline != NULL && !write_imported_timeline(o, imported, error))
         return false;
-    if (o->to.file != NULL && !is_file(o->to.file))
+    if (o->to.file != NULL && !lh_command_is_file(o->to.file))
         return lh_output_stdout(profile->str, profile->len, error);
     if (o->to.format == LH_FORMAT_JSON) {
         lh_imported_json(imported, &stamp, out);
@@ -214,7 +198,7 @@ print(const LhCommandLine *line, const LhImported *imported, const char *title, 
 
         lh_table_print(table, LH_FORMAT_CSV, out);
     } else {
-        print_text(imported, title, (LhFormat)o->to.format, out);
+        print_import_text(imported, title, (LhFormat)o->to.format, out);
     }
     return lh_output_stdout(out->str, out->len, error);
 }
@@ -223,13 +207,13 @@ print(const LhCommandLine *line, const LhImported *imported, const char *title, 
  */
 
 static LhProgram *
-program_of(const LhSetup *setup, GError **error)
+make_program(const LhSetup *setup, GError **error)
 {
     return lh_setup_program(setup, g_ptr_array_index(setup->schedules, 0), error);
 }
 
 static bool
-check_timeline(const Options *o, GError **error)
+check_timeline(const ImportOptions *o, GError **error)
 {
     return o->timeline == NULL || g_str_has_suffix(o->timeline, ".csv") ||
            lh_output_is_stream(o->timeline) ||
@@ -238,9 +222,9 @@ check_timeline(const Options *o, GError **error)
 }
 
 static int
-run(const LhCommandLine *line, GError **error)
+run_import(const LhCommandLine *line, GError **error)
 {
-    const Options *o = line->options;
+    const ImportOptions *o = line->options;
     g_autoptr(GPtrArray) paths = NULL;
     g_autoptr(LhSetup) setup = NULL;
     g_autoptr(LhProgram) made = NULL;
@@ -256,7 +240,7 @@ run(const LhCommandLine *line, GError **error)
     setup = lh_setup_new(line->scenario, error);
     if (setup == NULL || !lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, error))
         return LH_ERROR_INPUT;
-    if (setup->program == NULL && (made = program_of(setup, error)) == NULL)
+    if (setup->program == NULL && (made = make_program(setup, error)) == NULL)
         return LH_ERROR_NO;
     seen = read_traces(paths, error);
     if (seen == NULL)
@@ -271,7 +255,7 @@ run(const LhCommandLine *line, GError **error)
     imported.tuning = tuning = lh_tune(setup, imported.program, match, error);
     if (tuning == NULL)
         return LH_ERROR_NO;
-    return print(line, &imported, title, error) ? 0 : LH_ERROR_RUNTIME;
+    return print_import(line, &imported, title, error) ? 0 : LH_ERROR_RUNTIME;
 }
 
 const LhCommand lh_command_import = {
@@ -293,7 +277,7 @@ const LhCommand lh_command_import = {
                "  longhaul import --schedule zigzag --from run.json -o again.json\n",
     .scenario = true,
     .one_program = true,
-    .options = options,
-    .options_size = sizeof(Options),
-    .run = run,
+    .options = import_options,
+    .options_size = sizeof(ImportOptions),
+    .run = run_import,
 };

@@ -16,22 +16,22 @@
 #include <string.h>
 
 /* The formats of tables, and behind them the names alone. */
-static const char *const formats[] = { "table", "json", "csv", "md", "names", NULL };
+static const char *const table_formats[] = { "table", "json", "csv", "md", "names", NULL };
 
 #define FORMAT_NAMES (LH_FORMAT_MD + 1)
 
 typedef struct {
     LhOutputOptions to;
-} Options;
+} ListOptions;
 
-static const LhField options[] = {
+static const LhField list_options[] = {
     { .name = "format",
       .type = LH_FIELD_CHOICE,
-      .offset = offsetof(Options, to.format),
-      .choices = formats,
+      .offset = offsetof(ListOptions, to.format),
+      .choices = table_formats,
       .description =
           "Format of the output; default table. names: the names alone, one on a line." },
-    LH_OPTION_OUTPUT(Options, to),
+    LH_OPTION_OUTPUT(ListOptions, to),
     { .name = NULL },
 };
 
@@ -55,7 +55,7 @@ add_to(LhTable *table, const char *name, const char *group, const char *line)
 }
 
 static void
-add(LhTable *table, const char *name, const char *line)
+add_line(LhTable *table, const char *name, const char *line)
 {
     add_to(table, name, NULL, line);
 }
@@ -84,7 +84,7 @@ list_kernels(LhTable *table, GError **error)
 {
     (void)error;
     for (int i = 0; i < LH_KERNELS_COUNT; i++)
-        add(table, lh_kernels[i]->name, lh_kernels[i]->summary);
+        add_line(table, lh_kernels[i]->name, lh_kernels[i]->summary);
     return true;
 }
 
@@ -115,7 +115,7 @@ add_options(LhTable *table, bool of_schedules)
 }
 
 static bool
-list_options(LhTable *table, GError **error)
+list_scenario_options(LhTable *table, GError **error)
 {
     (void)error;
     add_options(table, false);
@@ -178,7 +178,7 @@ list_commands(LhTable *table, GError **error)
 {
     (void)error;
     for (guint i = 0; lh_commands[i] != NULL; i++)
-        add(table, lh_commands[i]->name, lh_commands[i]->summary);
+        add_line(table, lh_commands[i]->name, lh_commands[i]->summary);
     return true;
 }
 
@@ -186,38 +186,43 @@ static bool
 list_formats(LhTable *table, GError **error)
 {
     (void)error;
-    add(table, "longhaul.scenario/1",
-        "read: a case, as options describe it (compare, sim, verify, run, validate, show)");
-    add(table, "longhaul.topology/1",
-        "read and written: a cluster (--cluster; calibrate --topology, topology -o)");
-    add(table, "longhaul.device/2", "read: a GPU (named by a topology); also longhaul.device/1");
-    add(table, "longhaul.model/1", "read: the shape of a transformer (--model)");
-    add(table, "config.json", "read: the same, as Hugging Face publishes it (--model)");
-    add(table, "lengths of documents",
-        "read: numbers with spaces or line breaks between them; # begins a comment "
-        "(--document-lengths)");
-    add(table, "longhaul.framework/1", "read: how a training system runs a step (frameworks/)");
-    add(table, "longhaul.paper/1", "read: what a published table means (scenarios/papers/)");
-    add(table, "longhaul.profile/2",
-        "read and written: measured constants (--profile; calibrate -o); also "
-        "longhaul.profile/1");
-    add(table, "longhaul.schedule/1",
-        "read and written: an explicit program (--schedule-file; show --format json)");
-    add(table, "longhaul.result/3", "written: simulated times (compare and sim --format json)");
-    add(table, "longhaul.verdict/1", "written: proofs (verify --format json)");
-    add(table, "longhaul.run/1", "written: an executed schedule (run --format json)");
-    add(table, "longhaul.validation/2",
-        "written: predicted and measured times (validate --format json)");
-    add(table, "longhaul.reproduction/1",
-        "written: predicted and published values (reproduce --format json)");
-    add(table, "longhaul.list/1", "written: such a list (list --format json)");
-    add(table, "longhaul.doctor/1", "written: what is here to run on (doctor --format json)");
-    add(table, "longhaul.timeline/1", "written: every op as it was played (--timeline FILE.json)");
-    add(table, "longhaul.memory-timeline/1",
-        "written: what ranks hold over time (--memory-timeline FILE.json)");
-    add(table, "longhaul.trace/1",
-        "written: every op, for trace viewers, in Chrome's format (--trace FILE.json)");
-    add(table, "longhaul.help/1", "written: every option of every command (help --format json)");
+    add_line(table, "longhaul.scenario/1",
+             "read: a case, as options describe it (compare, sim, verify, run, validate, show)");
+    add_line(table, "longhaul.topology/1",
+             "read and written: a cluster (--cluster; calibrate --topology, topology -o)");
+    add_line(table, "longhaul.device/2",
+             "read: a GPU (named by a topology); also longhaul.device/1");
+    add_line(table, "longhaul.model/1", "read: the shape of a transformer (--model)");
+    add_line(table, "config.json", "read: the same, as Hugging Face publishes it (--model)");
+    add_line(table, "lengths of documents",
+             "read: numbers with spaces or line breaks between them; # begins a comment "
+             "(--document-lengths)");
+    add_line(table, "longhaul.framework/1",
+             "read: how a training system runs a step (frameworks/)");
+    add_line(table, "longhaul.paper/1", "read: what a published table means (scenarios/papers/)");
+    add_line(table, "longhaul.profile/2",
+             "read and written: measured constants (--profile; calibrate -o); also "
+             "longhaul.profile/1");
+    add_line(table, "longhaul.schedule/1",
+             "read and written: an explicit program (--schedule-file; show --format json)");
+    add_line(table, "longhaul.result/3",
+             "written: simulated times (compare and sim --format json)");
+    add_line(table, "longhaul.verdict/1", "written: proofs (verify --format json)");
+    add_line(table, "longhaul.run/1", "written: an executed schedule (run --format json)");
+    add_line(table, "longhaul.validation/2",
+             "written: predicted and measured times (validate --format json)");
+    add_line(table, "longhaul.reproduction/1",
+             "written: predicted and published values (reproduce --format json)");
+    add_line(table, "longhaul.list/1", "written: such a list (list --format json)");
+    add_line(table, "longhaul.doctor/1", "written: what is here to run on (doctor --format json)");
+    add_line(table, "longhaul.timeline/1",
+             "written: every op as it was played (--timeline FILE.json)");
+    add_line(table, "longhaul.memory-timeline/1",
+             "written: what ranks hold over time (--memory-timeline FILE.json)");
+    add_line(table, "longhaul.trace/1",
+             "written: every op, for trace viewers, in Chrome's format (--trace FILE.json)");
+    add_line(table, "longhaul.help/1",
+             "written: every option of every command (help --format json)");
     return true;
 }
 
@@ -231,7 +236,7 @@ list_models(LhTable *table, GError **error)
 
         if (model == NULL)
             return false;
-        add(table, names[i], model->description);
+        add_line(table, names[i], model->description);
     }
     return true;
 }
@@ -246,7 +251,7 @@ list_frameworks(LhTable *table, GError **error)
 
         if (framework == NULL)
             return false;
-        add(table, names[i], framework->description);
+        add_line(table, names[i], framework->description);
     }
     return true;
 }
@@ -306,7 +311,7 @@ list_tables(LhTable *table, GError **error)
 
         if (paper == NULL)
             return false;
-        add(table, names[i], paper->description);
+        add_line(table, names[i], paper->description);
     }
     return true;
 }
@@ -321,7 +326,7 @@ list_topologies(LhTable *table, GError **error)
 
         if (topology == NULL)
             return false;
-        add(table, names[i], topology->description);
+        add_line(table, names[i], topology->description);
     }
     return true;
 }
@@ -336,7 +341,7 @@ list_devices(LhTable *table, GError **error)
 
         if (device == NULL)
             return false;
-        add(table, names[i], device->description);
+        add_line(table, names[i], device->description);
     }
     return true;
 }
@@ -351,7 +356,7 @@ list_scenarios(LhTable *table, GError **error)
 
         if (scenario == NULL)
             return false;
-        add(table, names[i], scenario->description);
+        add_line(table, names[i], scenario->description);
     }
     return true;
 }
@@ -381,7 +386,7 @@ static const struct {
     { "command-options", "options that commands have beside those of scenarios",
       list_command_options, "commands" },
     { "options", "options of the command line, which are also the fields of a scenario",
-      list_options, NULL },
+      list_scenario_options, NULL },
     { "schedule-options", "further such options, each of which only some schedules read",
       list_schedule_options, NULL },
     { "formats", "formats of the files that longhaul reads and writes", list_formats, NULL },
@@ -393,7 +398,7 @@ list_kinds(LhTable *table, GError **error)
 {
     (void)error;
     for (guint i = 0; i < G_N_ELEMENTS(kinds); i++)
-        add(table, kinds[i].kind, kinds[i].line);
+        add_line(table, kinds[i].kind, kinds[i].line);
     return true;
 }
 
@@ -429,7 +434,7 @@ fill(const char *kind, LhTable *table, GError **error)
 }
 
 static void
-print_json(const LhCommandLine *line, const LhTable *table, GString *out)
+print_list_json(const LhCommandLine *line, const LhTable *table, GString *out)
 {
     g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
     const LhStamp stamp = lh_command_stamp(line);
@@ -440,9 +445,9 @@ print_json(const LhCommandLine *line, const LhTable *table, GString *out)
 }
 
 static int
-run(const LhCommandLine *line, GError **error)
+run_list(const LhCommandLine *line, GError **error)
 {
-    const Options *o = line->options;
+    const ListOptions *o = line->options;
     const char *kind = line->arguments->len > 0 ? g_ptr_array_index(line->arguments, 0) : "kinds";
     g_autoptr(LhTable) table = lh_table_new();
     g_autoptr(GString) out = g_string_new(NULL);
@@ -451,7 +456,7 @@ run(const LhCommandLine *line, GError **error)
     if (!fill(kind, table, error))
         return LH_ERROR_USAGE;
     if (o->to.format == LH_FORMAT_JSON)
-        print_json(line, table, out);
+        print_list_json(line, table, out);
     else if (o->to.format == FORMAT_NAMES)
         lh_table_names(table, out);
     else
@@ -467,9 +472,9 @@ const LhCommand lh_command_list = {
                "  longhaul list\n"
                "  longhaul list schedules\n"
                "  longhaul list options --format md\n",
-    .options = options,
-    .options_size = sizeof(Options),
+    .options = list_options,
+    .options_size = sizeof(ListOptions),
     .arguments_max = 1,
     .names = "kinds",
-    .run = run,
+    .run = run_list,
 };

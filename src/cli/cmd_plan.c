@@ -37,25 +37,25 @@ typedef struct {
     LhTime deadline_ps;
     char *days_for;
     GPtrArray *costs, *watts; /* of char *: numbers */
-} Options;
+} PlanOptions;
 
-static const LhField options[] = {
-    LH_OPTION_FORMAT(Options, to),
-    LH_OPTION_OUTPUT(Options, to),
-    LH_OPTION_FROM_CONFIG(Options, from_config,
+static const LhField plan_options[] = {
+    LH_OPTION_FORMAT(PlanOptions, to),
+    LH_OPTION_OUTPUT(PlanOptions, to),
+    LH_OPTION_FROM_CONFIG(PlanOptions, from_config,
                           "Ways that this system has are searched, its own is told how far it "
                           "is from the fastest, and that is said in the file's words."),
-    LH_OPTION_FIGURE(Options, figure,
+    LH_OPTION_FIGURE(PlanOptions, figure,
                      "With --pareto, draw the time and the memory of these ways, a line for each "
                      "cluster, into this .svg, .png or .pdf file."),
     LH_OPTION_WRITES(
-        Options, "report", report,
+        PlanOptions, "report", report,
         "Also write the plan as a page to hand on, into this .html or .pdf file: with the "
         "timeline and the memory of the fastest way, what made its time and that of the next "
         "one, and with --pareto the figure of these ways."),
     { .name = "points",
       .type = LH_FIELD_STRING,
-      .offset = offsetof(Options, points),
+      .offset = offsetof(PlanOptions, points),
       .flags = LH_COMMAND_OUTPUT,
       .description = "File that remembers what was found, one JSON line for each estimate and each "
                      "simulation; the same plan goes on from it, wherever it was killed.",
@@ -63,7 +63,7 @@ static const LhField options[] = {
       .names = "files" },
     { .name = "cluster",
       .type = LH_FIELD_STRINGS,
-      .offset = offsetof(Options, clusters),
+      .offset = offsetof(PlanOptions, clusters),
       .min = 1,
       .max = -1,
       .placeholder = "NAME[:NODES]",
@@ -73,54 +73,54 @@ static const LhField options[] = {
     { .name = "global-batch-size",
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_COUNT,
-      .offset = offsetof(Options, global_batch_size),
+      .offset = offsetof(PlanOptions, global_batch_size),
       .min = 1,
       .max = BATCH_MAX,
       .description = "Sequences of a step, over all data-parallel ranks and micro-batches; default "
                      "1." },
     { .name = "max-seq-length",
       .type = LH_FIELD_BOOL,
-      .offset = offsetof(Options, max_seq_length),
+      .offset = offsetof(PlanOptions, max_seq_length),
       .description = "Find the longest sequence that fits in memory, and the fastest way to train "
                      "with it." },
     { .name = "min-gpus",
       .type = LH_FIELD_BOOL,
-      .offset = offsetof(Options, min_gpus),
+      .offset = offsetof(PlanOptions, min_gpus),
       .description = "Find the smallest number of GPUs that a step fits on, and the fastest way to "
                      "train on them: 1, 2, 4 and so on within a node, then whole nodes." },
     { .name = "pareto",
       .type = LH_FIELD_BOOL,
-      .offset = offsetof(Options, pareto),
+      .offset = offsetof(PlanOptions, pareto),
       .description = "Also find every way that no other one beats in both time and memory." },
     { .name = "top",
       .type = LH_FIELD_UINT,
-      .offset = offsetof(Options, top),
+      .offset = offsetof(PlanOptions, top),
       .min = 1,
       .max = TOP_MAX,
       .description = "How many of the fastest ways to find; default 5." },
-    LH_OPTION_JOBS(Options, jobs, "Simulations"),
+    LH_OPTION_JOBS(PlanOptions, jobs, "Simulations"),
     LH_OPTION_BOOTSTRAP(
-        Options, bootstrap,
+        PlanOptions, bootstrap,
         "How several processes that plan together find each other: this one is alone "
         "(single), by MPI, or over TCP as the environment of torchrun or of a step of "
         "Slurm says; default auto, the one whose environment is there."),
-    LH_OPTION_DEADLINE(Options, deadline_ps,
+    LH_OPTION_DEADLINE(PlanOptions, deadline_ps,
                        "Give up when one of several processes has told nothing for this long; "
                        "default 3600 s."),
     { .name = "days-for",
       .type = LH_FIELD_STRING,
-      .offset = offsetof(Options, days_for),
+      .offset = offsetof(PlanOptions, days_for),
       .placeholder = "TOKENS",
       .description = "Also say how long so many tokens take, such as 1.4e12." },
     { .name = "cost-per-gpu-hour",
       .type = LH_FIELD_STRINGS,
-      .offset = offsetof(Options, costs),
+      .offset = offsetof(PlanOptions, costs),
       .placeholder = "X",
       .description = "Price of a GPU for an hour: also say what a billion tokens cost. Once for "
                      "all clusters, or once for each, in their order." },
     { .name = "watts",
       .type = LH_FIELD_STRINGS,
-      .offset = offsetof(Options, watts),
+      .offset = offsetof(PlanOptions, watts),
       .placeholder = "X",
       .description = "Power of a GPU with its share of the rest: also say what energy a billion "
                      "tokens take. Once for all clusters, or once for each, in their order." },
@@ -163,13 +163,13 @@ read_prices(const char *option, const GPtrArray *texts, guint clusters, size_t o
 }
 
 static guint
-count_clusters(const Options *o)
+count_clusters(const PlanOptions *o)
 {
     return o->clusters != NULL ? o->clusters->len : 1;
 }
 
 static bool
-read_weights(const Options *o, LhPlanPrice *prices, LhPlanWeights *weights, GError **error)
+read_weights(const PlanOptions *o, LhPlanPrice *prices, LhPlanWeights *weights, GError **error)
 {
     const guint clusters = count_clusters(o);
 
@@ -193,7 +193,7 @@ usage(GError **error, const char *text)
 static bool
 check_question(const LhCommandLine *line, GError **error)
 {
-    const Options *o = line->options;
+    const PlanOptions *o = line->options;
     const LhScenario *s = line->scenario;
 
     if (s->schedule_file != NULL)
@@ -218,7 +218,7 @@ check_question(const LhCommandLine *line, GError **error)
 
 /* --min-gpus finds the number of nodes, too. */
 static bool
-check_clusters(const Options *o, GError **error)
+check_clusters(const PlanOptions *o, GError **error)
 {
     for (guint i = 0; o->min_gpus && o->clusters != NULL && i < o->clusters->len; i++) {
         const char *colon = strrchr(g_ptr_array_index(o->clusters, i), ':');
@@ -235,7 +235,7 @@ check_clusters(const Options *o, GError **error)
 static uint64_t
 sequences_of(const LhCommandLine *line)
 {
-    const Options *o = line->options;
+    const PlanOptions *o = line->options;
 
     if (o->global_batch_size != 0 || line->config == NULL)
         return MAX(o->global_batch_size, 1);
@@ -267,7 +267,7 @@ check_config(const LhCommandLine *line, GError **error)
 static LhPlanAnswer *
 plan(const LhCommandLine *line, LhPlanQuery *query, GError **error)
 {
-    const Options *o = line->options;
+    const PlanOptions *o = line->options;
     const LhControl *control = lh_control_resolve(lh_controls[o->bootstrap]);
     const LhTime deadline_ps = o->deadline_ps > 0 ? o->deadline_ps : DEADLINE_DEFAULT_PS;
     LhPlanLive live;
@@ -296,10 +296,10 @@ plan(const LhCommandLine *line, LhPlanQuery *query, GError **error)
 /* ---- the answer ---- */
 
 static void
-print(const LhCommandLine *line, const LhPlanQuery *query, const LhPlanAnswer *answer,
-      const LhPlanWeights *weights, GString *out)
+print_plan(const LhCommandLine *line, const LhPlanQuery *query, const LhPlanAnswer *answer,
+           const LhPlanWeights *weights, GString *out)
 {
-    const Options *o = line->options;
+    const PlanOptions *o = line->options;
     const LhFormat format = (LhFormat)o->to.format;
     const LhStamp stamp = lh_command_stamp(line);
 
@@ -323,17 +323,17 @@ typedef struct {
     LhCritical *critical[LOOKS_MAX];
     LhPlanLook looks[LOOKS_MAX];
     guint count;
-} Closely;
+} Looks;
 
 static void
-closely_clear(Closely *c)
+looks_clear(Looks *c)
 {
     for (guint i = 0; i < c->count; i++) {
         lh_report_run_clear(&c->runs[i]);
         lh_critical_free(c->critical[i]);
     }
 }
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Closely, closely_clear)
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Looks, looks_clear)
 
 /* A way once more, for its result, and once again to be looked at closely. */
 static bool
@@ -356,7 +356,7 @@ look(const LhPlanCase *c, LhReportRun *run, LhCritical **critical, GError **erro
 }
 
 static bool
-look_closely(const LhPlanCluster *best, Closely *c, GError **error)
+look_at_ways(const LhPlanCluster *best, Looks *c, GError **error)
 {
     for (guint i = 0; i < MIN(best->ways->len, LOOKS_MAX); i++) {
         const LhPlanWay *way = g_ptr_array_index(best->ways, i);
@@ -374,17 +374,17 @@ look_closely(const LhPlanCluster *best, Closely *c, GError **error)
 }
 
 static bool
-write_page(const LhCommandLine *line, const LhPlanQuery *query, const LhPlanAnswer *answer,
-           const LhPlanWeights *weights, GError **error)
+write_plan_page(const LhCommandLine *line, const LhPlanQuery *query, const LhPlanAnswer *answer,
+                const LhPlanWeights *weights, GError **error)
 {
-    const Options *o = line->options;
+    const PlanOptions *o = line->options;
     const LhStamp stamp = lh_command_stamp(line);
     LhPlanPage page = { .query = query, .answer = answer, .weights = weights, .stamp = &stamp };
     g_autoptr(GString) out = g_string_new(NULL);
-    g_auto(Closely) closely = { .count = 0 };
+    g_auto(Looks) closely = { .count = 0 };
 
     if (answer->best != G_MAXUINT &&
-        !look_closely(g_ptr_array_index(answer->clusters, answer->best), &closely, error))
+        !look_at_ways(g_ptr_array_index(answer->clusters, answer->best), &closely, error))
         return false;
     page.looks = closely.looks;
     page.looks_count = closely.count;
@@ -392,9 +392,9 @@ write_page(const LhCommandLine *line, const LhPlanQuery *query, const LhPlanAnsw
 }
 
 static int
-run(const LhCommandLine *line, GError **error)
+run_plan(const LhCommandLine *line, GError **error)
 {
-    const Options *o = line->options;
+    const PlanOptions *o = line->options;
     g_autofree LhPlanPrice *prices = g_new0(LhPlanPrice, count_clusters(o));
     g_autoptr(GString) out = g_string_new(NULL);
     g_autoptr(LhPlanAnswer) answer = NULL;
@@ -410,11 +410,11 @@ run(const LhCommandLine *line, GError **error)
     if (answer == NULL)
         return lh_command_abandon(lh_control_resolve(lh_controls[o->bootstrap]), failure, error);
     if (answer->first) {
-        print(line, &query, answer, &weights, out);
+        print_plan(line, &query, answer, &weights, out);
         if (!lh_command_finish(line, &o->to, out, error) ||
             (o->figure != NULL &&
              !lh_plan_figure(answer, (LhFigureTo){ .path = o->figure }, error)) ||
-            (o->report != NULL && !write_page(line, &query, answer, &weights, error)))
+            (o->report != NULL && !write_plan_page(line, &query, answer, &weights, error)))
             return LH_ERROR_RUNTIME;
     }
     if (answer->interrupted)
@@ -449,7 +449,7 @@ const LhCommand lh_command_plan = {
     .scenario = true,
     .ignores = LH_SCENARIO_OF_PROOF | LH_SCENARIO_OF_ONE_CASE,
     .config_parts = LH_CONFIG_QUESTION | LH_CONFIG_LIMITS,
-    .options = options,
-    .options_size = sizeof(Options),
-    .run = run,
+    .options = plan_options,
+    .options_size = sizeof(PlanOptions),
+    .run = run_plan,
 };

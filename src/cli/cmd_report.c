@@ -20,12 +20,12 @@ typedef struct {
     char *ranks_shown;
     uint64_t jobs;
     LhTime max_work_ps;
-} Options;
+} ReportOptions;
 
-static const LhField options[] = {
+static const LhField report_options[] = {
     { .name = "output",
       .type = LH_FIELD_STRING,
-      .offset = offsetof(Options, output),
+      .offset = offsetof(ReportOptions, output),
       .flags = LH_COMMAND_OUTPUT,
       .min = 1,
       .max = -1,
@@ -34,7 +34,7 @@ static const LhField options[] = {
       .description = "The .html or .pdf file to write." },
     { .name = "from",
       .type = LH_FIELD_STRING,
-      .offset = offsetof(Options, from),
+      .offset = offsetof(ReportOptions, from),
       .flags = LH_COMMAND_INPUT,
       .min = 1,
       .max = -1,
@@ -42,14 +42,14 @@ static const LhField options[] = {
       .names = "files",
       .description = "Show this result, a .json file that compare, plan, sweep or validate has "
                      "written, in place of a comparison." },
-    LH_OPTION_RANKS_SHOWN(Options, ranks_shown),
-    LH_OPTION_JOBS(Options, jobs, "Schedules to simulate"),
-    LH_OPTION_MAX_WORK(Options, max_work_ps),
+    LH_OPTION_RANKS_SHOWN(ReportOptions, ranks_shown),
+    LH_OPTION_JOBS(ReportOptions, jobs, "Schedules to simulate"),
+    LH_OPTION_MAX_WORK(ReportOptions, max_work_ps),
     { .name = NULL },
 };
 
 static bool
-check_output(const Options *o, GError **error)
+check_output(const ReportOptions *o, GError **error)
 {
     if (o->output != NULL && !g_str_equal(o->output, "-"))
         return true;
@@ -64,7 +64,7 @@ check_output(const Options *o, GError **error)
 static int
 compare(const LhCommandLine *line, GError **error)
 {
-    const Options *o = line->options;
+    const ReportOptions *o = line->options;
     const LhComparePage page = { .path = o->output,
                                  .ranks_shown = o->ranks_shown,
                                  .max_work_ps = o->max_work_ps };
@@ -107,7 +107,7 @@ set(const LhCommandLine *again, const char *option, const char *value, GError **
 }
 
 static bool
-ask_again(const Options *o, const LhCommandLine *again, GError **error)
+ask_again(const ReportOptions *o, const LhCommandLine *again, GError **error)
 {
     g_autofree char *jobs = o->jobs > 0 ? g_strdup_printf("%" PRIu64, o->jobs) : NULL;
     g_autofree char *work =
@@ -123,7 +123,7 @@ static int
 show(const LhCommandLine *line, GError **error)
 {
     static const char *const writers[] = { "compare", "plan", "sweep", "validate", NULL };
-    const Options *o = line->options;
+    const ReportOptions *o = line->options;
     g_autoptr(LhSaved) saved = NULL;
     LhCommandLine again;
     int status = LH_ERROR_USAGE;
@@ -144,9 +144,9 @@ show(const LhCommandLine *line, GError **error)
 }
 
 static int
-run(const LhCommandLine *line, GError **error)
+run_report(const LhCommandLine *line, GError **error)
 {
-    const Options *o = line->options;
+    const ReportOptions *o = line->options;
 
     if (!check_output(o, error))
         return LH_ERROR_USAGE;
@@ -175,7 +175,7 @@ const LhCommand lh_command_report = {
                "      --output report.html\n"
                "  longhaul report --from plan.json --output plan.html\n",
     .scenario = true,
-    .options = options,
-    .options_size = sizeof(Options),
-    .run = run,
+    .options = report_options,
+    .options_size = sizeof(ReportOptions),
+    .run = run_report,
 };

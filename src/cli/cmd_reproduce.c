@@ -16,14 +16,14 @@ typedef struct {
     char *rows, *figure;
     bool fit;
     uint64_t jobs;
-} Options;
+} ReproduceOptions;
 
-static const LhField options[] = {
-    LH_OPTION_FORMAT(Options, to),
-    LH_OPTION_OUTPUT(Options, to),
+static const LhField reproduce_options[] = {
+    LH_OPTION_FORMAT(ReproduceOptions, to),
+    LH_OPTION_OUTPUT(ReproduceOptions, to),
     { .name = "rows",
       .type = LH_FIELD_STRING,
-      .offset = offsetof(Options, rows),
+      .offset = offsetof(ReproduceOptions, rows),
       .min = 1,
       .max = -1,
       .placeholder = "PLACE",
@@ -32,11 +32,11 @@ static const LhField options[] = {
                      "without TABLE, of all tables whose files are there." },
     { .name = "fit",
       .type = LH_FIELD_BOOL,
-      .offset = offsetof(Options, fit),
+      .offset = offsetof(ReproduceOptions, fit),
       .description = "Fit the constants of the tables anew, to the rows that each table names for "
                      "it, and use them." },
-    LH_OPTION_JOBS(Options, jobs, "Cases to predict"),
-    LH_OPTION_FIGURE(Options, figure,
+    LH_OPTION_JOBS(ReproduceOptions, jobs, "Cases to predict"),
+    LH_OPTION_FIGURE(ReproduceOptions, figure,
                      "Also draw the published numbers that are judged beside the predictions, to "
                      "this .svg, .png or .pdf file."),
     { .name = NULL },
@@ -61,14 +61,14 @@ print_words(void (*describe)(const LhReproducedTable *, GString *), const LhRepr
 static bool
 is_of_all(const LhCommandLine *line)
 {
-    const Options *o = line->options;
+    const ReproduceOptions *o = line->options;
 
     return line->arguments->len == 0 && o->rows == NULL;
 }
 
 /* The summary; behind it, the numbers of tables that were named. */
 static void
-print_text(const GPtrArray *tables, bool named, bool all, LhFormat format, GString *out)
+print_reproduce_text(const GPtrArray *tables, bool named, bool all, LhFormat format, GString *out)
 {
     g_autoptr(LhTable) summary = lh_describe_reproduction(tables);
 
@@ -99,9 +99,9 @@ print_text(const GPtrArray *tables, bool named, bool all, LhFormat format, GStri
 }
 
 static void
-print(const LhCommandLine *line, const GPtrArray *tables, GString *out)
+print_reproduce(const LhCommandLine *line, const GPtrArray *tables, GString *out)
 {
-    const Options *o = line->options;
+    const ReproduceOptions *o = line->options;
     const LhFormat format = (LhFormat)o->to.format;
     const LhStamp stamp = lh_command_stamp(line);
     g_autoptr(LhTable) all = NULL;
@@ -115,7 +115,7 @@ print(const LhCommandLine *line, const GPtrArray *tables, GString *out)
         lh_table_print(all, format, out);
         return;
     }
-    print_text(tables, line->arguments->len > 0, is_of_all(line), format, out);
+    print_reproduce_text(tables, line->arguments->len > 0, is_of_all(line), format, out);
 }
 
 static bool
@@ -128,9 +128,9 @@ bars_hold(const LhCommandLine *line, const GPtrArray *tables)
 }
 
 static int
-run(const LhCommandLine *line, GError **error)
+run_reproduce(const LhCommandLine *line, GError **error)
 {
-    const Options *o = line->options;
+    const ReproduceOptions *o = line->options;
     const LhReproduceParams params = {
         .names = line->arguments, .folder = o->rows, .fit = o->fit, .jobs = (guint)o->jobs
     };
@@ -139,7 +139,7 @@ run(const LhCommandLine *line, GError **error)
 
     if (tables == NULL)
         return LH_ERROR_INPUT;
-    print(line, tables, out);
+    print_reproduce(line, tables, out);
     if (!lh_command_write(&o->to, out, error))
         return LH_ERROR_RUNTIME;
     if (o->figure != NULL && !lh_accuracy_figure_draw(tables, o->figure, error))
@@ -160,9 +160,9 @@ const LhCommand lh_command_reproduce = {
                "  longhaul reproduce\n"
                "  longhaul reproduce ring_flash_attention\n"
                "  longhaul reproduce lightseq_table1 --rows folder --format json\n",
-    .options = options,
-    .options_size = sizeof(Options),
+    .options = reproduce_options,
+    .options_size = sizeof(ReproduceOptions),
     .arguments_max = TABLES_MAX,
     .names = "tables",
-    .run = run,
+    .run = run_reproduce,
 };

@@ -10,7 +10,7 @@
 
 #include <stddef.h>
 
-#define REPEAT_MAX 1000000
+#define RUN_REPEAT_MAX 1000000
 #define CHECK_TOKENS_MIN 2
 #define CHECK_TOKENS_MAX (1 << 20)
 
@@ -26,65 +26,65 @@ typedef struct {
     GPtrArray *inject; /* of char * */
     bool critical_path;
     LhRunFileOptions files;
-} Options;
+} RunOptions;
 
-static const LhField options[] = {
-    LH_OPTION_FORMAT(Options, to),
-    LH_OPTION_OUTPUT(Options, to),
+static const LhField run_options[] = {
+    LH_OPTION_FORMAT(RunOptions, to),
+    LH_OPTION_OUTPUT(RunOptions, to),
     LH_OPTION_BACKEND(
-        Options, backend,
+        RunOptions, backend,
         "Ranks as threads of this process (cpu, default), one in each process of "
         "mpirun (mpi) or of any launcher, over TCP (tcp), all on one GPU (cuda), or a "
         "GPU for each (nccl): of this machine, or one in each process."),
     LH_OPTION_BOOTSTRAP(
-        Options, bootstrap,
+        RunOptions, bootstrap,
         "How the processes of --backend tcp or nccl find each other: one process with all "
         "ranks (single), by MPI, or over TCP as the environment of torchrun or of a "
         "step of Slurm says; default auto, the one whose environment is there."),
-    LH_OPTION_KERNELS(Options, kernels),
+    LH_OPTION_KERNELS(RunOptions, kernels),
     { .name = "inputs",
       .type = LH_FIELD_CHOICE,
-      .offset = offsetof(Options, inputs),
+      .offset = offsetof(RunOptions, inputs),
       .choices = lh_input_names,
       .description = "Distribution of the values of q, k, v and do, see docs/runtime.md; default "
                      "normal." },
     { .name = "repeat",
       .type = LH_FIELD_UINT,
-      .offset = offsetof(Options, repeat),
+      .offset = offsetof(RunOptions, repeat),
       .min = 1,
-      .max = REPEAT_MAX,
+      .max = RUN_REPEAT_MAX,
       .description = "Number of runs, whose results must be equal to the bit (with cuDNN the last "
                      "bits may differ); default 1. On a GPU one more comes first, whose time does "
                      "not count, unless --inject is given." },
     { .name = "check-tokens",
       .type = LH_FIELD_UINT,
-      .offset = offsetof(Options, check_tokens),
+      .offset = offsetof(RunOptions, check_tokens),
       .min = CHECK_TOKENS_MIN,
       .max = CHECK_TOKENS_MAX,
       .description = "Check so many tokens of each rank, the first, the last and others drawn by "
                      "--seed, in a time that grows with the sequence and not with its square; "
                      "default all." },
     LH_OPTION_DEADLINE(
-        Options, deadline_ps,
+        RunOptions, deadline_ps,
         "Give up when no op and no message has completed for this long; default at least 60 s."),
     { .name = "inject",
       .type = LH_FIELD_STRINGS,
-      .offset = offsetof(Options, inject),
+      .offset = offsetof(RunOptions, inject),
       .placeholder = "FAULT",
       .description = "Insert a fault on purpose: drop-pair, duplicate-pair, mask-shift, local-lse, "
                      "stale-buffer, wrong-kv-head, stall:RANK or delay:SEED." },
     { .name = "critical-path",
       .type = LH_FIELD_BOOL,
-      .offset = offsetof(Options, critical_path),
+      .offset = offsetof(RunOptions, critical_path),
       .description = "Say as well what made the time that was measured: the chain of ops and "
                      "messages, the slack of the rest, and the ops with most of it." },
-    LH_OPTION_RUN_FILES(Options, files),
+    LH_OPTION_RUN_FILES(RunOptions, files),
     { .name = NULL },
 };
 
 static void
-print_text(LhFormat format, const LhSetup *setup, const LhExecuted *executed,
-           const LhExecuteParams *params, GString *out)
+print_run_text(LhFormat format, const LhSetup *setup, const LhExecuted *executed,
+               const LhExecuteParams *params, GString *out)
 {
     g_autoptr(LhTable) errors = lh_describe_errors(executed);
     g_autoptr(LhTable) counts = lh_describe_counts(executed);
@@ -99,10 +99,10 @@ print_text(LhFormat format, const LhSetup *setup, const LhExecuted *executed,
 }
 
 static void
-print(const LhCommandLine *line, const LhSetup *setup, const LhExecuted *executed,
-      const LhExecuteParams *params, const LhExecutedPath *path, GString *out)
+print_run(const LhCommandLine *line, const LhSetup *setup, const LhExecuted *executed,
+          const LhExecuteParams *params, const LhExecutedPath *path, GString *out)
 {
-    const Options *o = line->options;
+    const RunOptions *o = line->options;
     const LhStamp stamp = lh_command_stamp(line);
 
     if (o->to.format == LH_FORMAT_JSON) {
@@ -113,7 +113,7 @@ print(const LhCommandLine *line, const LhSetup *setup, const LhExecuted *execute
 
         lh_table_print(table, LH_FORMAT_CSV, out);
     } else {
-        print_text((LhFormat)o->to.format, setup, executed, params, out);
+        print_run_text((LhFormat)o->to.format, setup, executed, params, out);
         if (o->critical_path)
             lh_describe_executed_path(path, (LhFormat)o->to.format, out);
     }
@@ -121,7 +121,8 @@ print(const LhCommandLine *line, const LhSetup *setup, const LhExecuted *execute
 
 /* NULL if nobody asks for it, or nothing ran. */
 static LhExecutedPath *
-find_path(const Options *o, const LhSetup *setup, const LhExecuted *executed, LhTimeline *timeline)
+find_path(const RunOptions *o, const LhSetup *setup, const LhExecuted *executed,
+          LhTimeline *timeline)
 {
     if (!o->critical_path || timeline == NULL || timeline->records->len == 0)
         return NULL;
@@ -156,7 +157,7 @@ last_rank(const LhRunResult *run)
 }
 
 static bool
-write_files(LhRunFiles *files, const LhSetup *setup, const LhExecuted *executed, GError **error)
+write_run_files(LhRunFiles *files, const LhSetup *setup, const LhExecuted *executed, GError **error)
 {
     LhGantt gantt = { .setup = setup,
                       .program = executed->program,
@@ -181,7 +182,7 @@ join_faults(const GPtrArray *faults)
 }
 
 static bool
-check_sample(const Options *o, const LhSetup *setup, GError **error)
+check_sample(const RunOptions *o, const LhSetup *setup, GError **error)
 {
     if (o->check_tokens == 0)
         return true;
@@ -197,9 +198,9 @@ check_sample(const Options *o, const LhSetup *setup, GError **error)
 }
 
 static int
-run(const LhCommandLine *line, GError **error)
+run_run(const LhCommandLine *line, GError **error)
 {
-    const Options *o = line->options;
+    const RunOptions *o = line->options;
     g_autoptr(LhSetup) setup = NULL;
     g_autoptr(LhExecuted) executed = NULL;
     g_autoptr(LhExecutedPath) path = NULL;
@@ -239,8 +240,8 @@ run(const LhCommandLine *line, GError **error)
     if (!executed->whole)
         return 0;
     path = find_path(o, setup, executed, files.timeline);
-    print(line, setup, executed, &params, path, out);
-    if (!lh_command_write(&o->to, out, error) || !write_files(&files, setup, executed, error))
+    print_run(line, setup, executed, &params, path, out);
+    if (!lh_command_write(&o->to, out, error) || !write_run_files(&files, setup, executed, error))
         return LH_ERROR_RUNTIME;
     return lh_executed_ok(executed) ? 0 : LH_ERROR_NO;
 }
@@ -267,7 +268,7 @@ const LhCommand lh_command_run = {
     .scenario = true,
     .one_program = true,
     .ignores = LH_SCENARIO_OF_SIMULATION,
-    .options = options,
-    .options_size = sizeof(Options),
-    .run = run,
+    .options = run_options,
+    .options_size = sizeof(RunOptions),
+    .run = run_run,
 };

@@ -12,12 +12,12 @@
 #include <stddef.h>
 
 #define MATRIX_RANKS_MAX 64u
-#define RANKS_DEFAULT 8        /* of a page */
+#define SHOW_RANKS_DEFAULT 8   /* of a page */
 #define INDENT "             " /* of further lines of a fact on the page */
 
 /* What can be shown: the schedule's page; that page without the closed forms of a case (about); or
  * its program in one of lh_format_names. */
-static const char *const formats[] = { "page", "about", "table", "json", "csv", "md", NULL };
+static const char *const show_formats[] = { "page", "about", "table", "json", "csv", "md", NULL };
 
 enum {
     FORMAT_PAGE,
@@ -27,18 +27,18 @@ enum {
 
 typedef struct {
     LhOutputOptions to;
-} Options;
+} ShowOptions;
 
-static const LhField options[] = {
+static const LhField show_options[] = {
     { .name = "format",
       .type = LH_FIELD_CHOICE,
-      .offset = offsetof(Options, to.format),
-      .choices = formats,
+      .offset = offsetof(ShowOptions, to.format),
+      .choices = show_formats,
       .description =
           "page (default): the schedule's description, and its closed forms for this case; about: "
           "the description alone; json: the program itself; table, csv, md: what each rank does at "
           "each step, or of a training step all that rank 0 does." },
-    LH_OPTION_OUTPUT(Options, to),
+    LH_OPTION_OUTPUT(ShowOptions, to),
     { .name = NULL },
 };
 
@@ -388,23 +388,23 @@ print_page(const LhSetup *setup, const LhSchedule *schedule, GString *out)
 /* --- the command --------------------------------------------------------------------------------
  */
 
-/* Sets the number of ranks: as many as options ask for (--grid 2x3), or RANKS_DEFAULT. */
+/* Sets the number of ranks: as many as options ask for (--grid 2x3), or SHOW_RANKS_DEFAULT. */
 static bool
 default_ranks(LhScenario *s, GError **error)
 {
     if (!lh_setup_ranks(s, &s->ranks, error))
         return false;
     if (s->ranks == 0)
-        s->ranks = RANKS_DEFAULT;
+        s->ranks = SHOW_RANKS_DEFAULT;
     return true;
 }
 
 /* Puts the argument and, for a page, the number of ranks into the scenario. */
 static bool
-complete(const LhCommandLine *line, GError **error)
+complete_scenario(const LhCommandLine *line, GError **error)
 {
     LhScenario *s = line->scenario;
-    const Options *o = line->options;
+    const ShowOptions *o = line->options;
     const bool sized = s->ranks != 0 || s->cluster != NULL || s->schedule_file != NULL;
 
     if (line->arguments->len > 0) {
@@ -455,13 +455,13 @@ print_schedule(const LhSetup *setup, int format, GString *out, GError **error)
 }
 
 static int
-run(const LhCommandLine *line, GError **error)
+run_show(const LhCommandLine *line, GError **error)
 {
-    const Options *o = line->options;
+    const ShowOptions *o = line->options;
     g_autoptr(LhSetup) setup = NULL;
     g_autoptr(GString) out = g_string_new(NULL);
 
-    if (!complete(line, error))
+    if (!complete_scenario(line, error))
         return LH_ERROR_INPUT;
     setup = lh_setup_new(line->scenario, error);
     if (setup == NULL)
@@ -486,9 +486,9 @@ const LhCommand lh_command_show = {
     .one_program = true,
     .ignores = LH_SCENARIO_OF_SIMULATION | LH_SCENARIO_OF_COLLECTIVES | LH_SCENARIO_OF_CHANCE |
                LH_SCENARIO_OF_PROOF,
-    .options = options,
-    .options_size = sizeof(Options),
+    .options = show_options,
+    .options_size = sizeof(ShowOptions),
     .arguments_max = 1,
     .names = "schedules",
-    .run = run,
+    .run = run_show,
 };

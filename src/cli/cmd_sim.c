@@ -30,16 +30,16 @@ typedef struct {
     bool critical_path;
     bool trace_links;
     LhTime max_work_ps;
-} Options;
+} SimOptions;
 
-static const LhField options[] = {
-    LH_OPTION_FORMAT(Options, to),
-    LH_OPTION_OUTPUT(Options, to),
-    LH_OPTION_FROM_CONFIG(Options, from_config, "It says how a whole step is trained."),
-    LH_OPTION_RUN_FILES(Options, files),
+static const LhField sim_options[] = {
+    LH_OPTION_FORMAT(SimOptions, to),
+    LH_OPTION_OUTPUT(SimOptions, to),
+    LH_OPTION_FROM_CONFIG(SimOptions, from_config, "It says how a whole step is trained."),
+    LH_OPTION_RUN_FILES(SimOptions, files),
     { .name = "memory-timeline",
       .type = LH_FIELD_STRING,
-      .offset = offsetof(Options, memory_timeline),
+      .offset = offsetof(SimOptions, memory_timeline),
       .flags = LH_COMMAND_OUTPUT | LH_COMMAND_MAYBE_FIGURE,
       .placeholder = "FILE",
       .names = "files",
@@ -47,11 +47,11 @@ static const LhField options[] = {
                      "draw it for the rank that needs most, into this .svg, .png or .pdf file." },
     { .name = "trace-links",
       .type = LH_FIELD_BOOL,
-      .offset = offsetof(Options, trace_links),
+      .offset = offsetof(SimOptions, trace_links),
       .description = "In the trace, also show what every link carries over time, in GB/s. The file "
                      "becomes up to several times as large." },
     LH_OPTION_WRITES(
-        Options, "export", export,
+        SimOptions, "export", export,
         "Also write the program for other people's tools: LogGOPSim's GOAL into this .goal file; "
         "Chakra's traces, which ASTRA-sim reads, for PREFIX.et into PREFIX.RANK.et for each rank "
         "and "
@@ -59,11 +59,11 @@ static const LhField options[] = {
         ".xml file."),
     { .name = "critical-path",
       .type = LH_FIELD_BOOL,
-      .offset = offsetof(Options, critical_path),
+      .offset = offsetof(SimOptions, critical_path),
       .description = "Say instead what made the time: the chain of kernels, messages and links, "
                      "the slack of the rest, and what faster calls save." },
-    LH_OPTION_PROVENANCE(Options, provenance),
-    LH_OPTION_MAX_WORK(Options, max_work_ps),
+    LH_OPTION_PROVENANCE(SimOptions, provenance),
+    LH_OPTION_MAX_WORK(SimOptions, max_work_ps),
     { .name = NULL },
 };
 
@@ -95,7 +95,7 @@ print_memory_limit(const LhSetup *setup, const LhCompareRow *row, GString *out)
 }
 
 static void
-print_text(const Options *o, const LhSetup *setup, const LhCompareRow *row, GString *out)
+print_sim_text(const SimOptions *o, const LhSetup *setup, const LhCompareRow *row, GString *out)
 {
     const LhFormat format = (LhFormat)o->to.format;
     g_autoptr(LhTable) parts = lh_describe_parts(row->result);
@@ -139,7 +139,7 @@ print_text(const Options *o, const LhSetup *setup, const LhCompareRow *row, GStr
 static void
 print_for_machines(const LhCommandLine *line, const LhSetup *setup, LhCompareRow *row, GString *out)
 {
-    const Options *o = line->options;
+    const SimOptions *o = line->options;
     const LhStamp stamp = lh_command_stamp(line);
     g_autoptr(GPtrArray) rows = g_ptr_array_new();
     const LhComparison one = { .rows = rows, .fit_count = row->state == LH_ROW_RAN };
@@ -186,7 +186,7 @@ static bool
 print_critical(const LhCommandLine *line, const LhSetup *setup, const LhCompareRow *row,
                GString *out, GError **error)
 {
-    const Options *o = line->options;
+    const SimOptions *o = line->options;
     const LhStamp stamp = lh_command_stamp(line);
     LhProgressLine progress;
     const LhHooks hooks = { .progress = lh_progress_draw, .progress_data = &progress };
@@ -221,7 +221,7 @@ program_of(const LhSetup *setup, LhProgram **made)
 
 /* About how long the simulation takes; nothing if the schedule refuses the case. */
 static double
-seconds_of(const LhSetup *setup)
+seconds_to_simulate(const LhSetup *setup)
 {
     g_autoptr(LhProgram) made = NULL;
     const LhProgram *program = program_of(setup, &made);
@@ -288,7 +288,7 @@ simulate(const LhSetup *setup, Watchers *to, bool critical)
 
     if (critical)
         lh_critical_hooks(&hooks);
-    lh_progress_start(&progress, seconds_of(setup));
+    lh_progress_start(&progress, seconds_to_simulate(setup));
     row = setup->program != NULL
               ? lh_compare_run_program(setup, setup->program, &hooks)
               : lh_compare_run(setup, g_ptr_array_index(setup->schedules, 0), &hooks);
@@ -317,7 +317,7 @@ files_clear(Files *files)
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Files, files_clear)
 
 static const char *
-name_of(const LhSetup *setup)
+program_name(const LhSetup *setup)
 {
     const LhSchedule *schedule;
 
@@ -343,9 +343,9 @@ begin_trace(Files *files, const LhSetup *setup, GError **error)
 static bool
 files_init(Files *files, const LhCommandLine *line, const LhSetup *setup, GError **error)
 {
-    const Options *o = line->options;
+    const SimOptions *o = line->options;
     const LhMemoryTimelineOf of = { .setup = setup,
-                                    .schedule = name_of(setup),
+                                    .schedule = program_name(setup),
                                     .stamp = &files->run.stamp };
 
     if (o->trace_links && o->files.trace == NULL) {
@@ -405,8 +405,8 @@ write_memory(Files *files, const LhSetup *setup, const LhCompareRow *row, GError
 
 /* If one file cannot be written, the others are still. */
 static bool
-write_files(Files *files, const Options *o, const LhSetup *setup, const LhCompareRow *row,
-            GError **error)
+write_sim_files(Files *files, const SimOptions *o, const LhSetup *setup, const LhCompareRow *row,
+                GError **error)
 {
     const uint32_t last = lh_gantt_last_rank(row->result, &files->run.frame);
     LhGantt gantt = { .setup = setup,
@@ -438,31 +438,31 @@ check_row(const LhCompareRow *row, GError **error)
 
 /* The answer, if there is one. */
 static bool
-print_answer(const LhCommandLine *line, const LhSetup *setup, LhCompareRow *row, GString *out,
-             GError **error)
+print_sim(const LhCommandLine *line, const LhSetup *setup, LhCompareRow *row, GString *out,
+          GError **error)
 {
-    const Options *o = line->options;
+    const SimOptions *o = line->options;
 
     if (o->critical_path && row->result != NULL)
         return print_critical(line, setup, row, out, error);
     if (o->to.format == LH_FORMAT_JSON || o->to.format == LH_FORMAT_CSV)
         print_for_machines(line, setup, row, out);
     else if (row->result != NULL)
-        print_text(o, setup, row, out);
+        print_sim_text(o, setup, row, out);
     return true;
 }
 
 /* Of the path, each of what is faster is a run of its own. */
 static double
-work_of(const Options *o, const LhSetup *setup)
+work_of(const SimOptions *o, const LhSetup *setup)
 {
-    return seconds_of(setup) * (o->critical_path ? 1 + 2 * LH_CRITICAL_TOP : 1);
+    return seconds_to_simulate(setup) * (o->critical_path ? 1 + 2 * LH_CRITICAL_TOP : 1);
 }
 
 static int
-run(const LhCommandLine *line, GError **error)
+run_sim(const LhCommandLine *line, GError **error)
 {
-    const Options *o = line->options;
+    const SimOptions *o = line->options;
     g_autoptr(LhSetup) setup = NULL;
     g_autoptr(LhCompareRow) row = NULL;
     g_auto(Files) files = { .memory = NULL };
@@ -485,11 +485,11 @@ run(const LhCommandLine *line, GError **error)
                      .memory = files.memory,
                      .links = o->trace_links };
     row = simulate(setup, &to, o->critical_path);
-    if (!print_answer(line, setup, row, out, error))
+    if (!print_sim(line, setup, row, out, error))
         return LH_ERROR_RUNTIME;
     if (out->len > 0 && !lh_command_write(&o->to, out, error))
         return LH_ERROR_RUNTIME;
-    if (row->result != NULL && !write_files(&files, o, setup, row, error))
+    if (row->result != NULL && !write_sim_files(&files, o, setup, row, error))
         return LH_ERROR_RUNTIME;
     if (!check_row(row, error))
         return LH_ERROR_NO;
@@ -509,7 +509,7 @@ const LhCommand lh_command_sim = {
     .scenario = true,
     .one_program = true,
     .config_parts = LH_CONFIG_QUESTION | LH_CONFIG_WAY | LH_CONFIG_SCHEDULE,
-    .options = options,
-    .options_size = sizeof(Options),
-    .run = run,
+    .options = sim_options,
+    .options_size = sizeof(SimOptions),
+    .run = run_sim,
 };

@@ -24,20 +24,20 @@ typedef struct {
     uint64_t shards;
     uint64_t jobs;
     LhTime max_work_ps;
-} Options;
+} SweepOptions;
 
-static const LhField options[] = {
-    LH_OPTION_FORMAT(Options, to),
-    LH_OPTION_OUTPUT(Options, to),
-    LH_OPTION_FIGURE(Options, figure,
+static const LhField sweep_options[] = {
+    LH_OPTION_FORMAT(SweepOptions, to),
+    LH_OPTION_OUTPUT(SweepOptions, to),
+    LH_OPTION_FIGURE(SweepOptions, figure,
                      "Draw the sweep of one field as curves of time, or that of two fields as a "
                      "map of the fastest schedules, into this .svg, .png or .pdf file."),
-    LH_OPTION_WRITES(Options, "report", report,
+    LH_OPTION_WRITES(SweepOptions, "report", report,
                      "Also write the sweep as a page to hand on, with its figure, into this .html "
                      "or .pdf file."),
     { .name = "points",
       .type = LH_FIELD_STRING,
-      .offset = offsetof(Options, points),
+      .offset = offsetof(SweepOptions, points),
       .flags = LH_COMMAND_OUTPUT,
       .description = "File that remembers what was found, one JSON line for each point; the same "
                      "sweep goes on from it, wherever it was killed.",
@@ -45,7 +45,7 @@ static const LhField options[] = {
       .names = "files" },
     { .name = "shard-of",
       .type = LH_FIELD_STRING,
-      .offset = offsetof(Options, shard_of),
+      .offset = offsetof(SweepOptions, shard_of),
       .min = 1,
       .max = -1,
       .placeholder = "K/N|auto",
@@ -54,14 +54,14 @@ static const LhField options[] = {
                      "Slurm job array that this is a task of." },
     { .name = "shards",
       .type = LH_FIELD_UINT,
-      .offset = offsetof(Options, shards),
+      .offset = offsetof(SweepOptions, shards),
       .min = 1,
       .max = LH_SWEEP_POINTS_MAX,
       .flags = LH_COMMAND_HOW,
       .description = "Put the files of so many shards together; points that are missing are named "
                      "by their shard, and looked at." },
-    LH_OPTION_JOBS(Options, jobs, "Points to simulate"),
-    LH_OPTION_MAX_WORK(Options, max_work_ps),
+    LH_OPTION_JOBS(SweepOptions, jobs, "Points to simulate"),
+    LH_OPTION_MAX_WORK(SweepOptions, max_work_ps),
     { .name = NULL },
 };
 
@@ -111,7 +111,7 @@ slurm_shard(guint *shard, guint *shards)
 
 /* "3/8" or auto. */
 static bool
-read_shard(const Options *o, guint *shard, guint *shards, GError **error)
+read_shard(const SweepOptions *o, guint *shard, guint *shards, GError **error)
 {
     g_auto(GStrv) parts = o->shard_of != NULL ? g_strsplit(o->shard_of, "/", 2) : NULL;
     guint64 k = 0, n = 0;
@@ -142,7 +142,7 @@ read_shard(const Options *o, guint *shard, guint *shards, GError **error)
 }
 
 static bool
-check_shards(const Options *o, GError **error)
+check_shards(const SweepOptions *o, GError **error)
 {
     const char *wrong = NULL;
 
@@ -159,7 +159,7 @@ check_shards(const Options *o, GError **error)
 }
 
 static void
-print_shard(const Options *o, const LhSweep *sweep, guint shard, guint shards, GString *out)
+print_shard(const SweepOptions *o, const LhSweep *sweep, guint shard, guint shards, GString *out)
 {
     g_autofree char *file = lh_sweep_shard_file(o->points, shard, shards);
 
@@ -174,7 +174,7 @@ print_shard(const Options *o, const LhSweep *sweep, guint shard, guint shards, G
 static LhSweep *
 sweep(const LhCommandLine *line, guint shard, guint shards, GError **error)
 {
-    const Options *o = line->options;
+    const SweepOptions *o = line->options;
     LhProgressLine live;
     const LhSweepQuery query = { .scenario = line->scenario,
                                  .cells = &lh_sweep_cells,
@@ -199,9 +199,9 @@ sweep(const LhCommandLine *line, guint shard, guint shards, GError **error)
 /* ---- the answer ---- */
 
 static void
-print(const LhCommandLine *line, const LhSweep *sweep, GString *out)
+print_sweep(const LhCommandLine *line, const LhSweep *sweep, GString *out)
 {
-    const Options *o = line->options;
+    const SweepOptions *o = line->options;
     const LhFormat format = (LhFormat)o->to.format;
     const LhStamp stamp = lh_command_stamp(line);
 
@@ -217,9 +217,9 @@ print(const LhCommandLine *line, const LhSweep *sweep, GString *out)
 }
 
 static bool
-write_page(const LhCommandLine *line, const LhSweep *sweep, GError **error)
+write_sweep_page(const LhCommandLine *line, const LhSweep *sweep, GError **error)
 {
-    const Options *o = line->options;
+    const SweepOptions *o = line->options;
     const LhStamp stamp = lh_command_stamp(line);
     g_autoptr(GString) out = g_string_new(NULL);
 
@@ -239,9 +239,9 @@ has_answer(const LhSweep *sweep)
 }
 
 static int
-run(const LhCommandLine *line, GError **error)
+run_sweep(const LhCommandLine *line, GError **error)
 {
-    const Options *o = line->options;
+    const SweepOptions *o = line->options;
     g_autoptr(GString) out = g_string_new(NULL);
     g_autoptr(LhSweep) result = NULL;
     guint shard, shards;
@@ -269,10 +269,10 @@ run(const LhCommandLine *line, GError **error)
     if (shard > 0)
         print_shard(o, result, shard, shards, out);
     else
-        print(line, result, out);
+        print_sweep(line, result, out);
     if (!lh_command_finish(line, &o->to, out, error) ||
         (o->figure != NULL && !lh_sweep_figure(result, (LhFigureTo){ .path = o->figure }, error)) ||
-        (o->report != NULL && !write_page(line, result, error)))
+        (o->report != NULL && !write_sweep_page(line, result, error)))
         return LH_ERROR_RUNTIME;
     if (result->interrupted)
         return LH_ERROR_INTERRUPTED;
@@ -297,7 +297,7 @@ const LhCommand lh_command_sweep = {
         "  longhaul sweep big --points p --shards 8 --format csv -o big.csv\n",
     .scenario = true,
     .sweeps = true,
-    .options = options,
-    .options_size = sizeof(Options),
-    .run = run,
+    .options = sweep_options,
+    .options_size = sizeof(SweepOptions),
+    .run = run_sweep,
 };

@@ -16,12 +16,12 @@ typedef struct {
     char *output, *from, *figure;
     uint64_t budget, seed, memory_limit_bytes, jobs;
     bool robust;
-} Options;
+} SynthOptions;
 
-static const LhField options[] = {
+static const LhField synth_options[] = {
     { .name = "output",
       .type = LH_FIELD_STRING,
-      .offset = offsetof(Options, output),
+      .offset = offsetof(SynthOptions, output),
       .flags = LH_COMMAND_OUTPUT,
       .min = 1,
       .max = -1,
@@ -30,7 +30,7 @@ static const LhField options[] = {
       .description = "File to write the fastest program to, as JSON (longhaul.schedule/1)." },
     { .name = "budget",
       .type = LH_FIELD_UINT,
-      .offset = offsetof(Options, budget),
+      .offset = offsetof(SynthOptions, budget),
       .min = 1,
       .max = LH_SYNTH_BUDGET_MAX,
       .placeholder = "CANDIDATES",
@@ -38,7 +38,7 @@ static const LhField options[] = {
     { .name = "memory_limit",
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_BYTES,
-      .offset = offsetof(Options, memory_limit_bytes),
+      .offset = offsetof(SynthOptions, memory_limit_bytes),
       .min = 1,
       .max = -1,
       .placeholder = "BYTES",
@@ -46,12 +46,12 @@ static const LhField options[] = {
                      "its GPU." },
     { .name = "seed",
       .type = LH_FIELD_UINT,
-      .offset = offsetof(Options, seed),
+      .offset = offsetof(SynthOptions, seed),
       .description = "Seed of the search; default 0. The same seed and budget give the same "
                      "program." },
     { .name = "from",
       .type = LH_FIELD_STRING,
-      .offset = offsetof(Options, from),
+      .offset = offsetof(SynthOptions, from),
       .min = 1,
       .max = -1,
       .placeholder = "FILE",
@@ -59,15 +59,15 @@ static const LhField options[] = {
       .description = "A program of an earlier search in the same scenario: what is written is "
                      "never slower, unless --robust prefers it." },
     LH_OPTION_FIGURE(
-        Options, figure,
+        SynthOptions, figure,
         "Draw which node computes which block of attention, and when what it needs travels, into "
         "this .svg, .png or .pdf file."),
     { .name = "robust",
       .type = LH_FIELD_BOOL,
-      .offset = offsetof(Options, robust),
+      .offset = offsetof(SynthOptions, robust),
       .description = "Judge the fastest programs again, with 10 % jitter and under the other model "
                      "of the network; write one that wins everywhere, if there is one." },
-    LH_OPTION_JOBS(Options, jobs, "Candidates to work on"),
+    LH_OPTION_JOBS(SynthOptions, jobs, "Candidates to work on"),
     { .name = NULL },
 };
 
@@ -89,7 +89,7 @@ add_time(LhTable *table, const char *what, LhTime time_ps, LhTime bound_ps)
 }
 
 static void
-add_row(LhTable *table, const char *what, const LhCompareRow *row, const LhSynthBound *bound)
+add_bound_row(LhTable *table, const char *what, const LhCompareRow *row, const LhSynthBound *bound)
 {
     LhTotals totals;
     g_autofree char *peak = NULL;
@@ -123,14 +123,14 @@ table_of(const LhSetup *setup, const LhSynthesis *s)
     if (s->published != NULL) {
         g_autofree char *what = g_strdup_printf("published: %s", s->published->name);
 
-        add_row(table, what, s->published, &s->bound);
+        add_bound_row(table, what, s->published, &s->bound);
     }
     if (s->origin == LH_SYNTH_FOUND)
-        add_row(table, "found", s->best, &s->bound);
+        add_bound_row(table, "found", s->best, &s->bound);
     else if (s->candidate_ps != LH_TIME_NEVER)
         add_time(table, "best candidate", s->candidate_ps, s->bound.bound_ps);
     if (s->origin == LH_SYNTH_FROM)
-        add_row(table, "from the file", s->best, &s->bound);
+        add_bound_row(table, "from the file", s->best, &s->bound);
     return table;
 }
 
@@ -308,7 +308,7 @@ print_robust(const LhSynthesis *s, GString *out)
 }
 
 static void
-print(const LhSetup *setup, const LhSynthesis *s, const Options *o, GString *out)
+print_synth(const LhSetup *setup, const LhSynthesis *s, const SynthOptions *o, GString *out)
 {
     g_autoptr(LhTable) table = table_of(setup, s);
 
@@ -355,9 +355,9 @@ load_from(const LhSetup *setup, const char *path, LhProgram **program, GError **
 }
 
 static bool
-check_line(const LhCommandLine *line, GError **error)
+check_synth(const LhCommandLine *line, GError **error)
 {
-    const Options *o = line->options;
+    const SynthOptions *o = line->options;
 
     if (o->output == NULL || g_str_equal(o->output, "-")) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
@@ -374,16 +374,16 @@ check_line(const LhCommandLine *line, GError **error)
 }
 
 static int
-run(const LhCommandLine *line, GError **error)
+run_synth(const LhCommandLine *line, GError **error)
 {
-    const Options *o = line->options;
+    const SynthOptions *o = line->options;
     g_autoptr(LhSetup) setup = NULL;
     g_autoptr(LhProgram) from = NULL;
     g_autoptr(LhSynthesis) synthesis = NULL;
     g_autoptr(GString) file = g_string_new(NULL);
     g_autoptr(GString) out = g_string_new(NULL);
 
-    if (!check_line(line, error))
+    if (!check_synth(line, error))
         return LH_ERROR_USAGE;
     setup = lh_setup_new(line->scenario, error);
     if (setup == NULL || !lh_synth_check(setup, error) || !load_from(setup, o->from, &from, error))
@@ -399,7 +399,7 @@ run(const LhCommandLine *line, GError **error)
     if (synthesis == NULL || !lh_program_write(synthesis->best->program, file, error) ||
         !lh_output_file(o->output, file->str, file->len, error))
         return LH_ERROR_RUNTIME;
-    print(setup, synthesis, o, out);
+    print_synth(setup, synthesis, o, out);
     if (!lh_output_stdout(out->str, out->len, error))
         return LH_ERROR_RUNTIME;
     if (o->figure != NULL && synthesis->cells != NULL &&
@@ -434,7 +434,7 @@ const LhCommand lh_command_synth = {
                "  longhaul sim --schedule-file best.schedule.json --cluster dfa-2node:2\n",
     .scenario = true,
     .ignores = LH_SCENARIO_OF_PROOF,
-    .options = options,
-    .options_size = sizeof(Options),
-    .run = run,
+    .options = synth_options,
+    .options_size = sizeof(SynthOptions),
+    .run = run_synth,
 };

@@ -8,9 +8,8 @@
 #include "report/describe_told.h"
 
 #include <stddef.h>
-#include <string.h>
 
-#define FILES_MAX 256
+#define TOLD_FILES_MAX 256
 #define NAME_BYTES_MAX 4096
 
 typedef struct {
@@ -18,16 +17,16 @@ typedef struct {
     char *base;      /* NULL: none */
     char *device;    /* NULL: the base's */
     char *output;    /* NULL, "-": standard output */
-} Options;
+} TopologyOptions;
 
-static const LhField options[] = {
-    LH_OPTION_FROM(Options, from, FILES_MAX,
+static const LhField topology_options[] = {
+    LH_OPTION_FROM(TopologyOptions, from, TOLD_FILES_MAX,
                    "What one tool printed: nvidia-smi topo -m, NCCL's topology XML, a program of "
                    "nccl-tests or of perftest (ib_write_bw), or Slurm's topology.conf. The "
                    "content tells which."),
     { .name = "base",
       .type = LH_FIELD_STRING,
-      .offset = offsetof(Options, base),
+      .offset = offsetof(TopologyOptions, base),
       .min = 1,
       .max = NAME_BYTES_MAX,
       .placeholder = "NAME",
@@ -36,27 +35,21 @@ static const LhField options[] = {
                      "provenance, where no file says them." },
     { .name = "device",
       .type = LH_FIELD_STRING,
-      .offset = offsetof(Options, device),
+      .offset = offsetof(TopologyOptions, device),
       .min = 1,
       .max = NAME_BYTES_MAX,
       .placeholder = "NAME",
       .names = "devices",
       .description =
           "The GPU, a word of longhaul list devices, or a file; default: that of --base." },
-    LH_OPTION_WRITES(Options, "output", output,
+    LH_OPTION_WRITES(TopologyOptions, "output", output,
                      "File to write the topology to, and print a table of its fields; default -, "
                      "standard output, without the table."),
     { .name = NULL },
 };
 
 static bool
-is_file(const char *path)
-{
-    return path != NULL && strcmp(path, "-") != 0;
-}
-
-static bool
-check_from(const Options *o, GError **error)
+check_from(const TopologyOptions *o, GError **error)
 {
     if (o->from == NULL || o->from->len == 0) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
@@ -67,30 +60,27 @@ check_from(const Options *o, GError **error)
 }
 
 static bool
-check_base(const Options *o, GError **error)
+check_base(const TopologyOptions *o, GError **error)
 {
     g_autofree char *path = o->base != NULL ? lh_data_find("topologies", o->base, NULL) : NULL;
 
-    return path == NULL || !is_file(o->output) || !lh_output_same(o->output, path) ||
+    return path == NULL || !lh_command_is_file(o->output) || !lh_output_same(o->output, path) ||
            lh_output_refuse("--output", o->output, "a file other than that of --base", error);
 }
 
-/* "here" of "/tmp/here.json". Caller frees. */
+/* What the topology is called. Caller frees. */
 static char *
-name_of(const char *path)
+valid_base_name(const char *path)
 {
-    g_autofree char *base = is_file(path) ? g_path_get_basename(path) : g_strdup("cluster");
-    char *dot = strrchr(base, '.');
+    g_autofree char *base = lh_command_base_name(path, "cluster");
 
-    if (dot != NULL && dot != base)
-        *dot = '\0';
     return g_utf8_make_valid(base, -1);
 }
 
 static LhToldTopology *
-make(const Options *o, const LhToldCluster *cluster, GError **error)
+make(const TopologyOptions *o, const LhToldCluster *cluster, GError **error)
 {
-    g_autofree char *name = name_of(o->output);
+    g_autofree char *name = valid_base_name(o->output);
     g_autoptr(LhTopology) base = NULL;
     LhToldParams params = { .name = name, .device = o->device };
 
@@ -103,12 +93,12 @@ make(const Options *o, const LhToldCluster *cluster, GError **error)
 }
 
 static bool
-print(const Options *o, const LhToldTopology *topology, GError **error)
+print_topology(const TopologyOptions *o, const LhToldTopology *topology, GError **error)
 {
     g_autoptr(LhTable) table = NULL;
     g_autoptr(GString) out = NULL;
 
-    if (!is_file(o->output))
+    if (!lh_command_is_file(o->output))
         return lh_output_stdout(topology->document, topology->length, error);
     if (!lh_output_file(o->output, topology->document, topology->length, error))
         return false;
@@ -119,9 +109,9 @@ print(const Options *o, const LhToldTopology *topology, GError **error)
 }
 
 static int
-run(const LhCommandLine *line, GError **error)
+run_topology(const LhCommandLine *line, GError **error)
 {
-    const Options *o = line->options;
+    const TopologyOptions *o = line->options;
     g_autoptr(LhToldCluster) cluster = lh_told_new();
     g_autoptr(LhToldTopology) topology = NULL;
 
@@ -134,7 +124,7 @@ run(const LhCommandLine *line, GError **error)
     topology = make(o, cluster, error);
     if (topology == NULL)
         return LH_ERROR_INPUT;
-    return print(o, topology, error) ? 0 : LH_ERROR_RUNTIME;
+    return print_topology(o, topology, error) ? 0 : LH_ERROR_RUNTIME;
 }
 
 const LhCommand lh_command_topology = {
@@ -153,7 +143,7 @@ const LhCommand lh_command_topology = {
                "  longhaul topology --from nccl.xml --from ib_write_bw.txt \\\n"
                "      --from topology.conf --base dgx-a100-80g -o here.json\n"
                "  longhaul compare --cluster ./here.json:2\n",
-    .options = options,
-    .options_size = sizeof(Options),
-    .run = run,
+    .options = topology_options,
+    .options_size = sizeof(TopologyOptions),
+    .run = run_topology,
 };

@@ -19,9 +19,9 @@
 
 #define CLUSTER "this-machine"
 #define DEVICE "this-cpu"
-#define RANKS_DEFAULT 2
+#define VALIDATE_RANKS_DEFAULT 2
 #define REPEAT_DEFAULT 5
-#define REPEAT_MAX 10000
+#define VALIDATE_REPEAT_MAX 10000
 #define TOLERANCE_DEFAULT 0.1
 
 #define BUDGET_MAX_S 1e6
@@ -36,17 +36,17 @@ typedef struct {
     int statistic; /* LhStatistic */
     char *kernels;
     char *replay_rank;
-} Options;
+} ValidateOptions;
 
-static const LhField options[] = {
-    LH_OPTION_FORMAT(Options, to),
-    LH_OPTION_OUTPUT(Options, to),
-    LH_OPTION_WRITES(Options, "report", report,
+static const LhField validate_options[] = {
+    LH_OPTION_FORMAT(ValidateOptions, to),
+    LH_OPTION_OUTPUT(ValidateOptions, to),
+    LH_OPTION_WRITES(ValidateOptions, "report", report,
                      "Also write a report to this file: a page with figures if its name ends in "
                      ".html or .pdf, else Markdown."),
     { .name = "backend",
       .type = LH_FIELD_CHOICE,
-      .offset = offsetof(Options, backend),
+      .offset = offsetof(ValidateOptions, backend),
       .choices = lh_backend_names,
       .description = "Run on this machine, whose ranks are threads (cpu, default), on the "
                      "machines of the processes that mpirun (mpi) or any launcher (tcp) has "
@@ -55,14 +55,14 @@ static const LhField options[] = {
                      "(nccl)." },
     { .name = "tolerance",
       .type = LH_FIELD_STRING,
-      .offset = offsetof(Options, tolerance),
+      .offset = offsetof(ValidateOptions, tolerance),
       .placeholder = "SHARE",
       .description = "Largest error of makespans and kernels, such as 10% or 0.1; default 10%." },
     { .name = "repeat",
       .type = LH_FIELD_UINT,
-      .offset = offsetof(Options, repeat),
+      .offset = offsetof(ValidateOptions, repeat),
       .min = 1,
-      .max = REPEAT_MAX,
+      .max = VALIDATE_REPEAT_MAX,
       .description =
           "Number of runs of each schedule, after a first one that does not count; default "
           "5." },
@@ -70,7 +70,7 @@ static const LhField options[] = {
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_TIME,
       .flags = LH_FIELD_SECONDS,
-      .offset = offsetof(Options, budget_ps),
+      .offset = offsetof(ValidateOptions, budget_ps),
       .min = 1e-3,
       .max = BUDGET_MAX_S,
       .placeholder = "SECONDS",
@@ -78,13 +78,13 @@ static const LhField options[] = {
                      "counted. No limit by default." },
     { .name = "statistic",
       .type = LH_FIELD_CHOICE,
-      .offset = offsetof(Options, statistic),
+      .offset = offsetof(ValidateOptions, statistic),
       .choices = lh_statistic_names,
       .description = "Which of the runs counts, as in longhaul calibrate; default median." },
-    LH_OPTION_KERNELS(Options, kernels),
+    LH_OPTION_KERNELS(ValidateOptions, kernels),
     { .name = "replay-rank",
       .type = LH_FIELD_STRING,
-      .offset = offsetof(Options, replay_rank),
+      .offset = offsetof(ValidateOptions, replay_rank),
       .placeholder = "slowest|median|fastest|RANK",
       .description = "Run one rank of each schedule alone, on this machine's processor or GPU: the "
                      "rank that is predicted to end last, in the middle, or first, or this one. "
@@ -145,7 +145,7 @@ check_module(const LhSetup *setup, GError **error)
 static bool
 prepare(const LhCommandLine *line, double *tolerance, GError **error)
 {
-    const Options *o = line->options;
+    const ValidateOptions *o = line->options;
     const LhBackend *backend = lh_backends[o->backend];
     LhScenario *s = line->scenario;
     const bool told = s->cluster != NULL;
@@ -175,7 +175,7 @@ prepare(const LhCommandLine *line, double *tolerance, GError **error)
         s->cluster = g_strdup(CLUSTER);
     if (s->ranks == 0 && s->schedule_file == NULL && backend->control == &lh_control_single &&
         (o->replay_rank == NULL || !told))
-        s->ranks = has_gpus(backend) ? 1 : RANKS_DEFAULT;
+        s->ranks = has_gpus(backend) ? 1 : VALIDATE_RANKS_DEFAULT;
     /* What is predicted is what is run; to a rank alone any collectives are played. */
     if (o->replay_rank == NULL && (s->collectives < 0 || s->collectives == LH_COLLECTIVES_AUTO))
         s->collectives = LH_COLLECTIVES_DIRECT;
@@ -294,8 +294,8 @@ print_explained(const LhExplained *explained, LhFormat format, GString *out)
 }
 
 static void
-print_text(const LhSetup *setup, const LhValidated *validated, const LhValidateParams *params,
-           double tolerance, LhFormat format, GString *out)
+print_validate_text(const LhSetup *setup, const LhValidated *validated,
+                    const LhValidateParams *params, double tolerance, LhFormat format, GString *out)
 {
     g_autoptr(LhTable) makespans = lh_describe_makespans(validated->rows, tolerance);
     g_autoptr(LhTable) kernels = lh_describe_kernel_errors(validated->rows, tolerance);
@@ -332,7 +332,7 @@ typedef struct {
 } Job;
 
 static void
-print(const Job *job, const LhValidated *validated, LhFormat format, GString *out)
+print_validate(const Job *job, const LhValidated *validated, LhFormat format, GString *out)
 {
     const LhStamp stamp = lh_command_stamp(job->line);
 
@@ -343,7 +343,7 @@ print(const Job *job, const LhValidated *validated, LhFormat format, GString *ou
 
         lh_table_print(makespans, LH_FORMAT_CSV, out);
     } else {
-        print_text(job->setup, validated, job->params, job->tolerance, format, out);
+        print_validate_text(job->setup, validated, job->params, job->tolerance, format, out);
     }
 }
 
@@ -352,12 +352,12 @@ static bool
 write_prediction(void *data, const LhValidated *validated, GError **error)
 {
     const Job *job = data;
-    const Options *o = job->line->options;
+    const ValidateOptions *o = job->line->options;
     g_autoptr(GString) out = g_string_new(NULL);
 
     if (o->to.format != LH_FORMAT_JSON || o->to.file == NULL || strcmp(o->to.file, "-") == 0)
         return true;
-    print(job, validated, LH_FORMAT_JSON, out);
+    print_validate(job, validated, LH_FORMAT_JSON, out);
     return lh_command_write(&o->to, out, error);
 }
 
@@ -383,9 +383,9 @@ append_summary(const Job *job, const LhValidated *validated, GString *out)
 }
 
 static bool
-write_page(const Job *job, const LhValidated *validated, GError **error)
+write_validate_page(const Job *job, const LhValidated *validated, GError **error)
 {
-    const Options *o = job->line->options;
+    const ValidateOptions *o = job->line->options;
     const LhStamp stamp = lh_command_stamp(job->line);
     g_autoptr(GString) of = g_string_new(NULL);
     g_autoptr(GString) summary = g_string_new(NULL);
@@ -406,19 +406,19 @@ write_page(const Job *job, const LhValidated *validated, GError **error)
 static bool
 write_all(const Job *job, const LhValidated *validated, GError **error)
 {
-    const Options *o = job->line->options;
+    const ValidateOptions *o = job->line->options;
     const LhOutputOptions report = { .format = LH_FORMAT_MD, .file = o->report };
     g_autoptr(GString) out = g_string_new(NULL);
     g_autoptr(GString) markdown = g_string_new(NULL);
 
-    print(job, validated, (LhFormat)o->to.format, out);
+    print_validate(job, validated, (LhFormat)o->to.format, out);
     if (!lh_command_finish(job->line, &o->to, out, error))
         return false;
     if (o->report == NULL)
         return true;
     if (is_page(o->report))
-        return write_page(job, validated, error);
-    print(job, validated, LH_FORMAT_MD, markdown);
+        return write_validate_page(job, validated, error);
+    print_validate(job, validated, LH_FORMAT_MD, markdown);
     return lh_command_write(&report, markdown, error);
 }
 
@@ -433,9 +433,9 @@ show_saved(const Job *job, GError **error)
 }
 
 static int
-run(const LhCommandLine *line, GError **error)
+run_validate(const LhCommandLine *line, GError **error)
 {
-    const Options *o = line->options;
+    const ValidateOptions *o = line->options;
     LhValidateParams params = {
         .backend = lh_backends[o->backend],
         .statistic = (LhStatistic)o->statistic,
@@ -500,7 +500,7 @@ const LhCommand lh_command_validate = {
                "      --cluster cluster.json --seq-length 4K --budget 60s -o validation.json\n",
     .scenario = true,
     .ignores = LH_SCENARIO_OF_STEP,
-    .options = options,
-    .options_size = sizeof(Options),
-    .run = run,
+    .options = validate_options,
+    .options_size = sizeof(ValidateOptions),
+    .run = run_validate,
 };

@@ -12,26 +12,25 @@
 
 #include <stddef.h>
 
-#define RANKS_DEFAULT "1-16,24,25,32,33,36,64"
+#define VERIFY_RANKS_DEFAULT "1-16,24,25,32,33,36,64"
 #define FINDINGS_SHOWN 12 /* of a schedule */
 
 typedef struct {
     LhOutputOptions to;
     char *ranks;
     LhTime max_work_ps;
-} Options;
+} VerifyOptions;
 
-static const LhField options[] = {
-    LH_OPTION_FORMAT(Options, to),
-    LH_OPTION_OUTPUT(Options, to),
+static const LhField verify_options[] = {
+    LH_OPTION_FORMAT(VerifyOptions, to),
+    LH_OPTION_OUTPUT(VerifyOptions, to),
     { .name = "ranks",
       .type = LH_FIELD_STRING,
-      .offset = offsetof(Options, ranks),
+      .offset = offsetof(VerifyOptions, ranks),
       .placeholder = "LIST",
-      .description =
-          "Numbers of ranks, such as 1-16,24; default: the scenario's, or else " RANKS_DEFAULT
-          "." },
-    LH_OPTION_MAX_WORK(Options, max_work_ps),
+      .description = "Numbers of ranks, such as 1-16,24; default: the scenario's, or "
+                     "else " VERIFY_RANKS_DEFAULT "." },
+    LH_OPTION_MAX_WORK(VerifyOptions, max_work_ps),
     { .name = NULL },
 };
 
@@ -98,7 +97,7 @@ add_magnitude(LhTable *table, LhWide count)
 }
 
 static void
-add_row(LhTable *table, const LhProven *p)
+add_proven_row(LhTable *table, const LhProven *p)
 {
     g_autofree char *proven = format_ranges(p->proven);
     g_autofree char *unproven = format_ranges(p->unproven);
@@ -144,7 +143,7 @@ make_table(const Report *report)
     for (guint i = 0; i < G_N_ELEMENTS(columns); i++)
         lh_table_column(table, columns[i].key, columns[i].title, NULL, columns[i].number);
     for (guint i = 0; i < report->schedules->len; i++)
-        add_row(table, g_ptr_array_index(report->schedules, i));
+        add_proven_row(table, g_ptr_array_index(report->schedules, i));
     return table;
 }
 
@@ -273,7 +272,7 @@ describe_passes(unsigned passes)
 }
 
 static void
-print_json(const LhCommandLine *line, const Report *report, GString *out)
+print_verify_json(const LhCommandLine *line, const Report *report, GString *out)
 {
     g_autofree char *passes = describe_passes(report->passes);
     g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
@@ -304,15 +303,15 @@ print_json(const LhCommandLine *line, const Report *report, GString *out)
 }
 
 static void
-print(const LhCommandLine *line, const Report *report, GString *out)
+print_verify(const LhCommandLine *line, const Report *report, GString *out)
 {
-    const Options *o = line->options;
+    const VerifyOptions *o = line->options;
     g_autoptr(LhTable) table = make_table(report);
     g_autofree char *passes = describe_passes(report->passes);
     gsize from;
 
     if (o->to.format == LH_FORMAT_JSON) {
-        print_json(line, report, out);
+        print_verify_json(line, report, out);
         return;
     }
     lh_table_print(table, (LhFormat)o->to.format, out);
@@ -347,7 +346,7 @@ static GArray *
 choose_ranks(const LhCommandLine *line, uint32_t *gpus_per_node, GError **error)
 {
     const LhScenario *s = line->scenario;
-    const Options *o = line->options;
+    const VerifyOptions *o = line->options;
     uint64_t ranks = 0;
 
     if (!lh_setup_ranks(s, &ranks, error))
@@ -370,7 +369,7 @@ choose_ranks(const LhCommandLine *line, uint32_t *gpus_per_node, GError **error)
         return NULL;
     }
     return ranks != 0 ? one_number(ranks)
-                      : lh_setting_parse_ranges("--ranks", RANKS_DEFAULT, error);
+                      : lh_setting_parse_ranges("--ranks", VERIFY_RANKS_DEFAULT, error);
 }
 
 static unsigned
@@ -414,7 +413,7 @@ choose_schedules(const LhScenario *s, const LhModel *model, GError **error)
 
 /* About how long all proofs take. */
 static double
-seconds_of(const LhProveParams *params, const GArray *ranks, const GPtrArray *schedules)
+seconds_to_prove(const LhProveParams *params, const GArray *ranks, const GPtrArray *schedules)
 {
     double seconds = 0;
 
@@ -441,7 +440,7 @@ static bool
 prove_all(const LhCommandLine *line, LhProveParams *params, const GArray *ranks, Report *report,
           GError **error)
 {
-    const Options *o = line->options;
+    const VerifyOptions *o = line->options;
     g_autoptr(GPtrArray) schedules = choose_schedules(line->scenario, params->sources.model, error);
     LhProgressLine progress;
     double seconds;
@@ -449,7 +448,7 @@ prove_all(const LhCommandLine *line, LhProveParams *params, const GArray *ranks,
 
     if (schedules == NULL)
         return false;
-    seconds = seconds_of(params, ranks, schedules);
+    seconds = seconds_to_prove(params, ranks, schedules);
     if (!lh_work_check(seconds, o->max_work_ps, error))
         return false;
     lh_progress_start(&progress, seconds);
@@ -488,7 +487,7 @@ static bool
 verify_file(const LhCommandLine *line, Report *report, bool *found, GError **error)
 {
     const LhScenario *s = line->scenario;
-    const Options *o = line->options;
+    const VerifyOptions *o = line->options;
     g_autoptr(LhProgram) program = NULL;
 
     *found = s->schedule_file != NULL;
@@ -515,9 +514,9 @@ proven_free(gpointer data)
 }
 
 static int
-run(const LhCommandLine *line, GError **error)
+run_verify(const LhCommandLine *line, GError **error)
 {
-    const Options *o = line->options;
+    const VerifyOptions *o = line->options;
     g_autoptr(GPtrArray) schedules = g_ptr_array_new_with_free_func(proven_free);
     g_autoptr(GString) out = g_string_new(NULL);
     Report report = { .schedules = schedules };
@@ -527,7 +526,7 @@ run(const LhCommandLine *line, GError **error)
         return LH_ERROR_INPUT;
     if ((!found || line->scenario->schedule != NULL) && !verify_schedules(line, &report, error))
         return LH_ERROR_INPUT;
-    print(line, &report, out);
+    print_verify(line, &report, out);
     if (!lh_command_write(&o->to, out, error))
         return LH_ERROR_RUNTIME;
     return all_proven(&report) ? 0 : LH_ERROR_NO;
@@ -557,7 +556,7 @@ const LhCommand lh_command_verify = {
     .scenario = true,
     .ignores = LH_SCENARIO_OF_SIMULATION | LH_SCENARIO_OF_COLLECTIVES | LH_SCENARIO_OF_CHANCE |
                LH_SCENARIO_OF_PROOF | LH_SCENARIO_OF_ONE_CASE,
-    .options = options,
-    .options_size = sizeof(Options),
-    .run = run,
+    .options = verify_options,
+    .options_size = sizeof(VerifyOptions),
+    .run = run_verify,
 };

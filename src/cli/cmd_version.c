@@ -6,7 +6,7 @@
 #include "config.h"
 
 static int
-run(const LhCommandLine *line, GError **error)
+run_version(const LhCommandLine *line, GError **error)
 {
     g_autoptr(GString) out = g_string_new(NULL);
 
@@ -20,5 +20,5 @@ const LhCommand lh_command_version = {
     .name = "version",
     .arguments = "",
     .summary = "Print the versions of longhaul and of GLib.",
-    .run = run,
+    .run = run_version,
 };

@@ -48,6 +48,23 @@ lh_command_find(const char *name, GError **error)
 }
 
 bool
+lh_command_is_file(const char *path)
+{
+    return path != NULL && strcmp(path, "-") != 0;
+}
+
+char *
+lh_command_base_name(const char *path, const char *fallback)
+{
+    char *base = lh_command_is_file(path) ? g_path_get_basename(path) : g_strdup(fallback);
+    char *dot = strrchr(base, '.');
+
+    if (dot != NULL && dot != base)
+        *dot = '\0';
+    return base;
+}
+
+bool
 lh_command_write(const LhOutputOptions *to, const GString *text, GError **error)
 {
     if (to->file == NULL || strcmp(to->file, "-") == 0)

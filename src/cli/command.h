@@ -165,6 +165,12 @@ enum {
     }
 #define LH_MAX_WORK_S 8e6
 
+/* Whether an option names a file, rather than nothing or standard output. */
+bool lh_command_is_file(const char *path);
+
+/* "here" of "/tmp/here.json"; @fallback where there is no file. Caller frees. */
+char *lh_command_base_name(const char *path, const char *fallback);
+
 /* Writes a command's result where the command line wants it. */
 bool lh_command_write(const LhOutputOptions *to, const GString *text, GError **error);
 

@@ -15,10 +15,10 @@ const char *const lh_shell_names[] = { "bash", "zsh", "fish", NULL };
 typedef struct {
     GString *out;
     const LhCommand *command;
-} Writer;
+} Script;
 
 static bool
-is_file(const char *names)
+names_files(const char *names)
 {
     return strcmp(names, "files") == 0;
 }
@@ -27,7 +27,7 @@ is_file(const char *names)
 static bool
 may_be_file(const char *names)
 {
-    return is_file(names) || strcmp(names, "topologies") == 0 || strcmp(names, "models") == 0 ||
+    return names_files(names) || strcmp(names, "topologies") == 0 || strcmp(names, "models") == 0 ||
            strcmp(names, "scenarios") == 0;
 }
 
@@ -71,7 +71,7 @@ arguments_of(const LhCommand *command)
 static void
 bash_option_word(const LhField *field, bool scenario, void *data)
 {
-    const Writer *w = data;
+    const Script *w = data;
     g_autofree char *option = lh_setting_option(field);
 
     (void)scenario;
@@ -81,7 +81,7 @@ bash_option_word(const LhField *field, bool scenario, void *data)
 static void
 bash_values(const LhField *field, bool scenario, void *data)
 {
-    const Writer *w = data;
+    const Script *w = data;
     g_autofree char *option = lh_setting_option(field);
     g_autofree char *choices = choices_of(field);
 
@@ -94,7 +94,7 @@ bash_values(const LhField *field, bool scenario, void *data)
     g_string_append_printf(w->out, "%s:%s)", w->command->name, option);
     if (choices != NULL)
         g_string_append_printf(w->out, " words='%s'", choices);
-    if (field->names != NULL && !is_file(field->names))
+    if (field->names != NULL && !names_files(field->names))
         g_string_append_printf(w->out, " kinds=%s", field->names);
     if (field->names != NULL && may_be_file(field->names))
         g_string_append(w->out, " files=1");
@@ -102,7 +102,7 @@ bash_values(const LhField *field, bool scenario, void *data)
 }
 
 static void
-bash_command(Writer *w)
+bash_command(Script *w)
 {
     g_autofree char *arguments = arguments_of(w->command);
 
@@ -138,7 +138,7 @@ write_bash(GString *out)
         g_string_append_printf(out, "%s%s", shell == lh_shell_names ? "" : " ", *shell);
     g_string_append(out, "' ;;\n");
     for (guint i = 0; lh_commands[i] != NULL; i++) {
-        Writer w = { out, lh_commands[i] };
+        Script w = { out, lh_commands[i] };
 
         bash_command(&w);
     }
@@ -171,7 +171,7 @@ zsh_action(const LhField *field, GString *out)
 
     if (choices != NULL)
         g_string_append_printf(out, "(%s)", choices);
-    else if (field->names != NULL && is_file(field->names))
+    else if (field->names != NULL && names_files(field->names))
         g_string_append(out, "_files");
     else if (field->names != NULL)
         g_string_append_printf(out, "_longhaul_names %s", field->names);
@@ -180,7 +180,7 @@ zsh_action(const LhField *field, GString *out)
 static void
 zsh_option(const LhField *field, bool scenario, void *data)
 {
-    const Writer *w = data;
+    const Script *w = data;
     g_autofree char *option = lh_setting_option(field);
     g_autofree char *placeholder = lh_setting_placeholder(field);
     g_autofree char *text = lh_options_description(w->command, field);
@@ -201,7 +201,7 @@ zsh_option(const LhField *field, bool scenario, void *data)
 }
 
 static void
-zsh_command(Writer *w)
+zsh_command(Script *w)
 {
     g_autofree char *arguments = arguments_of(w->command);
 
@@ -248,7 +248,7 @@ write_zsh(GString *out)
         "    case $command in\n",
         shells);
     for (guint i = 0; lh_commands[i] != NULL; i++) {
-        Writer w = { out, lh_commands[i] };
+        Script w = { out, lh_commands[i] };
 
         zsh_command(&w);
     }
@@ -266,7 +266,7 @@ write_zsh(GString *out)
 static void
 fish_option(const LhField *field, bool scenario, void *data)
 {
-    const Writer *w = data;
+    const Script *w = data;
     g_autofree char *option = lh_setting_option(field);
     g_autofree char *choices = choices_of(field);
     g_autofree char *text = lh_options_description(w->command, field);
@@ -281,13 +281,13 @@ fish_option(const LhField *field, bool scenario, void *data)
                         field->names != NULL && may_be_file(field->names) ? " -r -F" : " -x");
     if (choices != NULL)
         g_string_append_printf(w->out, " -a '%s'", choices);
-    else if (field->names != NULL && !is_file(field->names))
+    else if (field->names != NULL && !names_files(field->names))
         g_string_append_printf(w->out, " -a '(__longhaul_names %s)'", field->names);
     g_string_append_printf(w->out, " -d '%s'\n", description);
 }
 
 static void
-fish_command(Writer *w)
+fish_command(Script *w)
 {
     g_autofree char *arguments = arguments_of(w->command);
     g_autofree char *summary = escape(w->command->summary, "\\");
@@ -332,7 +332,7 @@ write_fish(GString *out)
         "complete -c longhaul -n __longhaul_no_command -s V -l version -d 'Print the versions.'\n",
         shells);
     for (guint i = 0; lh_commands[i] != NULL; i++) {
-        Writer w = { out, lh_commands[i] };
+        Script w = { out, lh_commands[i] };
 
         fish_command(&w);
     }

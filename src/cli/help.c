@@ -67,10 +67,10 @@ typedef struct {
     LhColours colours;
     const LhCommand *command; /* NULL: all */
     const char *heading;      /* the last one written */
-} Writer;
+} HelpWriter;
 
 static void
-write_heading(Writer *w, const char *heading)
+write_heading(HelpWriter *w, const char *heading)
 {
     if (heading != w->heading)
         g_string_append_printf(w->out, "\n%s%s:%s\n", w->colours.heading, heading, w->colours.end);
@@ -80,7 +80,7 @@ write_heading(Writer *w, const char *heading)
 static void
 write_option(const LhField *field, bool scenario, void *data)
 {
-    Writer *w = data;
+    HelpWriter *w = data;
     g_autofree char *option = lh_setting_option(field);
     g_autofree char *placeholder = lh_setting_placeholder(field);
     g_autofree char *description = lh_options_description(w->command, field);
@@ -100,7 +100,7 @@ write_option(const LhField *field, bool scenario, void *data)
 }
 
 static void
-write_overview(Writer *w)
+write_overview(HelpWriter *w)
 {
     append_wrapped(w->out, lh_help_purpose, 0, 0);
     g_string_append(w->out, "\nUsage: longhaul COMMAND [OPTIONS]\n");
@@ -120,7 +120,7 @@ char *
 lh_help_text(const LhCommand *command, LhColours colours)
 {
     g_autoptr(GString) out = g_string_new(NULL);
-    Writer w = { .out = out, .colours = colours, .command = command };
+    HelpWriter w = { .out = out, .colours = colours, .command = command };
 
     if (command == NULL) {
         write_overview(&w);

@@ -91,7 +91,7 @@ parse_top(char ***words, gboolean *help, gboolean *version, GError **error)
 }
 
 static int
-run(int argc, char **argv, GError **error)
+run_command_line(int argc, char **argv, GError **error)
 {
     g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
     g_auto(GStrv) words = NULL;
@@ -124,6 +124,6 @@ main(int argc, char **argv)
 
     lh_fatal_install(lh_files_discard_unfinished);
     lh_output_init();
-    status = run(argc, argv, &error);
+    status = run_command_line(argc, argv, &error);
     return error != NULL ? report(error) : status;
 }

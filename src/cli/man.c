@@ -75,12 +75,12 @@ typedef struct {
     GString *out;
     const LhCommand *command;
     const char *heading; /* the last one written */
-} Writer;
+} ManWriter;
 
 static void
-write_option(const LhField *field, bool scenario, void *data)
+write_man_option(const LhField *field, bool scenario, void *data)
 {
-    Writer *w = data;
+    ManWriter *w = data;
     const char *heading = lh_help_heading(field, scenario);
     g_autofree char *option = lh_setting_option(field);
     g_autofree char *placeholder = lh_setting_placeholder(field);
@@ -180,7 +180,7 @@ write_see_also(GString *out, const LhCommand *command)
 }
 
 static void
-write_overview(GString *out)
+write_man_overview(GString *out)
 {
     write_title(out, "longhaul");
     append_macro(out, "SH", "NAME");
@@ -201,7 +201,7 @@ write_command(GString *out, const LhCommand *command)
 {
     g_autofree char *name = g_strdup_printf("longhaul-%s", command->name);
     g_autofree char *summary = g_strdup_printf("%s - %s", name, command->summary);
-    Writer w = { .out = out, .command = command };
+    ManWriter w = { .out = out, .command = command };
 
     if (g_str_has_suffix(summary, "."))
         summary[strlen(summary) - 1] = '\0';
@@ -217,7 +217,7 @@ write_command(GString *out, const LhCommand *command)
     if (command->details == NULL)
         append_line(out, command->summary);
     write_details(out, command->details);
-    lh_options_each(command, write_option, &w);
+    lh_options_each(command, write_man_option, &w);
 }
 
 char *
@@ -226,7 +226,7 @@ lh_help_man(const LhCommand *command)
     g_autoptr(GString) out = g_string_new(NULL);
 
     if (command == NULL)
-        write_overview(out);
+        write_man_overview(out);
     else
         write_command(out, command);
     write_statuses(out);

@@ -39,7 +39,7 @@ new_files(void)
 
 /* Takes @path, which may be NULL. */
 static void
-add(GPtrArray *files, const char *word, char *path)
+add_file(GPtrArray *files, const char *word, char *path)
 {
     File *file;
 
@@ -63,9 +63,9 @@ add_cluster(GPtrArray *files, const char *cluster)
         colon != NULL ? g_strndup(cluster, (gsize)(colon - cluster)) : g_strdup(cluster);
     g_autoptr(LhTopology) topology = lh_topology_load(name, NULL);
 
-    add(files, "the cluster's file", lh_data_find("topologies", name, NULL));
+    add_file(files, "the cluster's file", lh_data_find("topologies", name, NULL));
     if (topology != NULL)
-        add(files, "the device's file", lh_data_find("devices", topology->device_name, NULL));
+        add_file(files, "the device's file", lh_data_find("devices", topology->device_name, NULL));
 }
 
 /* What the command's own options read. */
@@ -82,7 +82,7 @@ add_read(GPtrArray *files, const LhCommandLine *line)
             continue;
         texts = lh_setting_texts(f, line->options);
         for (guint i = 0; i < texts->len; i++)
-            add(files, word, g_strdup(g_ptr_array_index(texts, i)));
+            add_file(files, word, g_strdup(g_ptr_array_index(texts, i)));
     }
 }
 
@@ -95,13 +95,13 @@ find_inputs(const LhCommandLine *line)
     add_read(files, line);
     if (s == NULL)
         return files;
-    add(files, "the scenario", g_strdup(s->path));
-    add(files, "the file of --schedule-file", g_strdup(s->schedule_file));
-    add(files, "the file of --document-lengths", g_strdup(s->document_lengths));
-    add(files, "the file of --profile", g_strdup(s->profile));
-    add(files, "the file of --from-config", g_strdup(s->model_file));
-    add(files, "the model's file",
-        lh_data_find("models", s->model != NULL ? s->model : LH_DEFAULT_MODEL, NULL));
+    add_file(files, "the scenario", g_strdup(s->path));
+    add_file(files, "the file of --schedule-file", g_strdup(s->schedule_file));
+    add_file(files, "the file of --document-lengths", g_strdup(s->document_lengths));
+    add_file(files, "the file of --profile", g_strdup(s->profile));
+    add_file(files, "the file of --from-config", g_strdup(s->model_file));
+    add_file(files, "the model's file",
+             lh_data_find("models", s->model != NULL ? s->model : LH_DEFAULT_MODEL, NULL));
     add_cluster(files, s->cluster != NULL ? s->cluster : LH_DEFAULT_CLUSTER);
     return files;
 }
@@ -131,18 +131,18 @@ find_outputs(const LhCommand *command, const LhCommandLine *line, GPtrArray *fil
             *printed = is_printed(path);
         if (path == NULL || (strcmp(f->name, "output") == 0 && *printed))
             continue;
-        add(files, option, g_strdup(path));
+        add_file(files, option, g_strdup(path));
         if ((f->flags & LH_COMMAND_FIGURE) != 0 && !lh_figure_check_path(path, error))
             return false;
         if ((f->flags & (LH_COMMAND_FIGURE | LH_COMMAND_MAYBE_FIGURE)) != 0 &&
             lh_figure_has_path(path))
-            add(files, "the figure's script", lh_figure_script_path(path));
+            add_file(files, "the figure's script", lh_figure_script_path(path));
     }
     return true;
 }
 
 static bool
-refuse(const File *file, const char *what, GError **error)
+refuse_overwrite(const File *file, const char *what, GError **error)
 {
     g_autofree char *shown = lh_escaped_line(file->path);
 
@@ -160,14 +160,15 @@ check_one(const File *file, const GPtrArray *inputs, const GPtrArray *outputs, g
         const File *input = g_ptr_array_index(inputs, i);
 
         if (lh_output_same(file->path, input->path))
-            return refuse(file, input->word, error);
+            return refuse_overwrite(file, input->word, error);
     }
     for (guint i = 0; i < before; i++) {
         const File *other = g_ptr_array_index(outputs, i);
         g_autofree char *what = g_strdup_printf("the file of %s", other->word);
 
         if (lh_output_same(file->path, other->path))
-            return refuse(file, g_str_has_prefix(other->word, "--") ? what : other->word, error);
+            return refuse_overwrite(file, g_str_has_prefix(other->word, "--") ? what : other->word,
+                                    error);
     }
     return true;
 }
@@ -206,7 +207,7 @@ lh_outputs_check(const LhCommand *command, const LhCommandLine *line, GError **e
         if (!check_one(file, inputs, outputs, i, error))
             return false;
         if (printed && lh_output_is_stdout(file->path))
-            return refuse(file, "what goes to standard output", error);
+            return refuse_overwrite(file, "what goes to standard output", error);
         if (!is_further_process() && !lh_output_check(file->path, error))
             return false;
     }

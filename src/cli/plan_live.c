@@ -13,7 +13,7 @@ lh_plan_live_start(LhPlanLive *live)
 }
 
 static void
-draw(LhPlanLive *live, const LhPlanProgress *p)
+draw_plan(LhPlanLive *live, const LhPlanProgress *p)
 {
     g_autoptr(GString) text = g_string_new(p->space->cluster);
     g_autofree char *time = lh_format_time(p->best_ps);
@@ -34,7 +34,7 @@ lh_plan_live_progress(void *data, const LhPlanProgress *progress)
     LhPlanLive *live = data;
 
     if (progress->space != NULL && lh_progress_is_due(&live->line))
-        draw(live, progress);
+        draw_plan(live, progress);
     return !lh_interrupted();
 }
 

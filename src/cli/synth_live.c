@@ -6,7 +6,7 @@
 #include "cli/progress.h"
 
 static bool
-draw(void *data, const LhSynthProgress *progress)
+draw_synth(void *data, const LhSynthProgress *progress)
 {
     LhProgressLine *line = data;
     g_autofree char *best = NULL;
@@ -29,7 +29,7 @@ lh_synth_live(const LhSetup *setup, LhSynthOptions options, GError **error)
     LhSynthesis *synthesis;
     bool listens;
 
-    options.progress = draw;
+    options.progress = draw_synth;
     options.progress_data = &line;
     lh_progress_start(&line, 0);
     listens = lh_interrupt_listen();

@@ -50,7 +50,7 @@ peek(Scanner *s)
 }
 
 static int
-take(Scanner *s)
+take_character(Scanner *s)
 {
     const int c = peek(s);
 
@@ -71,12 +71,12 @@ static int
 peek_word(Scanner *s)
 {
     while (is_space(peek(s)))
-        take(s);
+        take_character(s);
     return peek(s);
 }
 
 static bool
-fail(Scanner *s, const char *found, const char *allowed, GError **error)
+fail_events(Scanner *s, const char *found, const char *allowed, GError **error)
 {
     if (s->failure != NULL) {
         g_propagate_error(error, g_steal_pointer(&s->failure));
@@ -95,12 +95,12 @@ fail_at(Scanner *s, const char *allowed, GError **error)
     char found[32];
 
     if (c < 0)
-        return fail(s, "the file ends here", allowed, error);
+        return fail_events(s, "the file ends here", allowed, error);
     if (c > ' ' && c < 0x7f)
         g_snprintf(found, sizeof(found), "found '%c'", c);
     else
         g_snprintf(found, sizeof(found), "found byte 0x%02x", (unsigned)c);
-    return fail(s, found, allowed, error);
+    return fail_events(s, found, allowed, error);
 }
 
 /* --- values -------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ typedef enum {
 
 /* Keeps @c, unless the text is too long already. */
 static bool
-keep(Scanner *s, int c)
+keep_character(Scanner *s, int c)
 {
     if (s->text->len >= LH_EVENT_BYTES_MAX)
         return false;
@@ -128,20 +128,20 @@ read_string(Scanner *s, bool keeps)
 {
     int c;
 
-    while ((c = take(s)) != '"') {
+    while ((c = take_character(s)) != '"') {
         if (c < 0)
             return VALUE_ENDED;
-        if (c == '\n' || (keeps && !keep(s, c)))
+        if (c == '\n' || (keeps && !keep_character(s, c)))
             return VALUE_BROKEN;
         if (c != '\\')
             continue;
-        c = take(s);
+        c = take_character(s);
         if (c < 0)
             return VALUE_ENDED;
-        if (c == '\n' || (keeps && !keep(s, c)))
+        if (c == '\n' || (keeps && !keep_character(s, c)))
             return VALUE_BROKEN;
     }
-    return keeps && !keep(s, c) ? VALUE_BROKEN : VALUE_WHOLE;
+    return keeps && !keep_character(s, c) ? VALUE_BROKEN : VALUE_WHOLE;
 }
 
 /* Follows brackets: false if @c closes another one than is open, or there are too many. */
@@ -173,10 +173,10 @@ read_value(Scanner *s, bool keeps)
     if (c < 0)
         return VALUE_ENDED;
     do {
-        c = take(s);
+        c = take_character(s);
         if (c < 0)
             return VALUE_ENDED;
-        if (!nest(open, &depth, c) || (keeps && !keep(s, c)))
+        if (!nest(open, &depth, c) || (keeps && !keep_character(s, c)))
             return VALUE_BROKEN;
         if (c == '"') {
             const Value string = read_string(s, keeps);
@@ -207,7 +207,7 @@ resynchronise(Scanner *s)
 
     do {
         while (!at_line && (c = peek(s)) >= 0 && c != '\n')
-            take(s);
+            take_character(s);
         at_line = false;
         c = peek_word(s);
     } while (c >= 0 && c != '{');
@@ -220,7 +220,7 @@ read_event(Scanner *s, GError **error)
     const Value value = read_value(s, true);
 
     if (value == VALUE_ENDED)
-        return fail(s, "the file ends within an event", "a whole trace", error);
+        return fail_events(s, "the file ends within an event", "a whole trace", error);
     if (value == VALUE_BROKEN) {
         s->result->broken++;
         resynchronise(s);
@@ -252,7 +252,7 @@ read_events(Scanner *s, GError **error)
         const int c = peek_word(s);
 
         if (c == ']') {
-            take(s);
+            take_character(s);
             return true;
         }
         if (c != '{')
@@ -261,7 +261,7 @@ read_events(Scanner *s, GError **error)
         if (!read_event(s, error))
             return false;
         if (peek_word(s) == ',')
-            take(s);
+            take_character(s);
         else if (peek(s) != ']' && peek(s) != '{') {
             if (is_json(s))
                 return fail_at(s, "',' or ']' after an event", error);
@@ -276,14 +276,15 @@ read_key(Scanner *s, char *key, gsize size, GError **error)
     if (peek_word(s) != '"')
         return fail_at(s, "the name of a member, in quotes", error);
     g_string_truncate(s->text, 0);
-    take(s);
+    take_character(s);
     if (read_string(s, true) != VALUE_WHOLE)
-        return fail(s, "a name of a member that does not end", "one on one line, in quotes", error);
+        return fail_events(s, "a name of a member that does not end", "one on one line, in quotes",
+                           error);
     g_string_truncate(s->text, s->text->len - 1);
     g_strlcpy(key, s->text->str, size);
     if (peek_word(s) != ':')
         return fail_at(s, "':' after the name of a member", error);
-    take(s);
+    take_character(s);
     return true;
 }
 
@@ -298,12 +299,12 @@ read_member(Scanner *s, bool *events, GError **error)
         *events = true;
         if (peek_word(s) != '[')
             return fail_at(s, "a list of events, '[', as \"traceEvents\"", error);
-        take(s);
+        take_character(s);
         return read_events(s, error);
     }
     if (read_value(s, true) != VALUE_WHOLE)
-        return fail(s, "the value of a member of the file cannot be read",
-                    "valid JSON of at most 1 MiB beside \"traceEvents\"", error);
+        return fail_events(s, "the value of a member of the file cannot be read",
+                           "valid JSON of at most 1 MiB beside \"traceEvents\"", error);
     s->sink->member(s->sink->data, (LhExcerpt){ key, strlen(key) }, text_of(s));
     return true;
 }
@@ -318,11 +319,12 @@ read_members(Scanner *s, GError **error)
         if (!read_member(s, &events, error))
             return false;
         if (peek_word(s) == ',')
-            take(s);
+            take_character(s);
         else if (peek(s) != '}')
             return fail_at(s, "',' or '}' after a member of the file", error);
     }
-    return events || fail(s, "there is no \"traceEvents\"", "a trace, which has this list", error);
+    return events ||
+           fail_events(s, "there is no \"traceEvents\"", "a trace, which has this list", error);
 }
 
 static bool
@@ -330,10 +332,10 @@ read_file(Scanner *s, GError **error)
 {
     switch (peek_word(s)) {
     case '{':
-        take(s);
+        take_character(s);
         return read_members(s, error);
     case '[':
-        take(s);
+        take_character(s);
         return read_events(s, error);
     default:
         return fail_at(s, "a trace in JSON, which begins with '{' or '['", error);
@@ -360,7 +362,7 @@ lh_events_read(const char *file, LhEventsRead read, void *read_data, const LhEve
     while (ok && fill(s))
         ; /* the rest is part of the checksum */
     if (ok && s->failure != NULL)
-        ok = fail(s, "", "", error);
+        ok = fail_events(s, "", "", error);
     if (ok)
         result->sha256 = g_strdup(g_checksum_get_string(s->checksum));
     g_clear_error(&s->failure);

@@ -29,7 +29,7 @@ typedef struct {
     guint first;       /* of its kernels in the run */
     GArray *steps[2];  /* of LhSeenStep: as GPUs had them, and as the host did */
     GHashTable *names; /* classes by name, plus one; transfers above them */
-} Reader;
+} KinetoReader;
 
 /* The members of an event that matter. */
 typedef struct {
@@ -37,7 +37,7 @@ typedef struct {
 } Event;
 
 static bool
-read_members(LhExcerpt text, Event *e)
+read_event_members(LhExcerpt text, Event *e)
 {
     const struct {
         const char *key;
@@ -134,7 +134,7 @@ read_collective(LhExcerpt args, LhSeen *seen)
 
 /* Names come again thousands of times. */
 static LhSeenClass
-class_of(Reader *r, LhExcerpt name, uint8_t *transfer)
+class_of(KinetoReader *r, LhExcerpt name, uint8_t *transfer)
 {
     char *text = lh_excerpt_text(name);
     guint known = GPOINTER_TO_UINT(g_hash_table_lookup(r->names, text));
@@ -151,7 +151,7 @@ class_of(Reader *r, LhExcerpt name, uint8_t *transfer)
 }
 
 static void
-add_kernel(Reader *r, const Event *e)
+add_kernel(KinetoReader *r, const Event *e)
 {
     LhSeen seen = { .rank = RANK_NONE };
     uint64_t number;
@@ -185,7 +185,7 @@ add_kernel(Reader *r, const Event *e)
 
 /* An annotation comes once for each stream that has work of it. */
 static void
-add_step(Reader *r, const Event *e, GArray *steps)
+add_step(KinetoReader *r, const Event *e, GArray *steps)
 {
     g_autofree char *name = lh_excerpt_text(e->name);
     LhSeenStep step = { .rank = RANK_NONE };
@@ -210,13 +210,13 @@ add_step(Reader *r, const Event *e, GArray *steps)
 }
 
 static void
-read_event(void *data, LhExcerpt text, uint64_t line)
+add_event(void *data, LhExcerpt text, uint64_t line)
 {
-    Reader *r = data;
+    KinetoReader *r = data;
     Event e = { .args = { "", 0 } };
 
     (void)line;
-    if (!read_members(text, &e)) {
+    if (!read_event_members(text, &e)) {
         r->result.broken++;
         return;
     }
@@ -233,9 +233,9 @@ read_event(void *data, LhExcerpt text, uint64_t line)
 }
 
 static void
-read_member(void *data, LhExcerpt key, LhExcerpt value)
+add_member(void *data, LhExcerpt key, LhExcerpt value)
 {
-    Reader *r = data;
+    KinetoReader *r = data;
     uint64_t rank;
 
     if (key.length == strlen("otherData") && memcmp(key.at, "otherData", key.length) == 0)
@@ -251,7 +251,7 @@ read_member(void *data, LhExcerpt key, LhExcerpt value)
 
 /* The kernels and steps of the file are those of its rank. */
 static void
-take(Reader *r)
+take_rank(KinetoReader *r)
 {
     const uint32_t rank = r->rank != RANK_NONE ? r->rank : r->run->files->len;
     GArray *steps = r->steps[r->steps[0]->len > 0 ? 0 : 1];
@@ -279,8 +279,8 @@ take(Reader *r)
 static bool
 read_all(LhSeenRun *run, const char *path, LhEventsRead read, void *read_data, GError **error)
 {
-    Reader r = { .run = run, .rank = RANK_NONE, .first = run->kernels->len };
-    const LhEventsSink sink = { .event = read_event, .member = read_member, .data = &r };
+    KinetoReader r = { .run = run, .rank = RANK_NONE, .first = run->kernels->len };
+    const LhEventsSink sink = { .event = add_event, .member = add_member, .data = &r };
     bool ok;
 
     r.file.path = g_strdup(path);
@@ -289,7 +289,7 @@ read_all(LhSeenRun *run, const char *path, LhEventsRead read, void *read_data, G
         r.steps[i] = g_array_new(FALSE, FALSE, sizeof(LhSeenStep));
     ok = lh_events_read(path, read, read_data, &sink, &r.result, error);
     if (ok)
-        take(&r);
+        take_rank(&r);
     else
         g_free(r.file.path);
     for (int i = 0; i < 2; i++)
@@ -332,7 +332,7 @@ typedef struct {
 
 /* Packed or not: zlib knows by the first bytes. */
 static gssize
-read_file(void *data, char *into, gsize size, GError **error)
+read_unpacked(void *data, char *into, gsize size, GError **error)
 {
     Source *source = data;
     const int got = gzread(source->gz, into, (unsigned)size);
@@ -363,7 +363,7 @@ lh_kineto_load(LhSeenRun *run, const char *path, GError **error)
         lh_error_read(path, errno, error);
         return false;
     }
-    ok = read_all(run, path, read_file, &source, error);
+    ok = read_all(run, path, read_unpacked, &source, error);
     gzclose(source.gz);
     return ok;
 }
@@ -377,7 +377,7 @@ typedef struct {
 } Source;
 
 static gssize
-read_file(void *data, char *into, gsize size, GError **error)
+read_unpacked(void *data, char *into, gsize size, GError **error)
 {
     Source *source = data;
     const size_t got = fread(into, 1, size, source->file);
@@ -407,7 +407,7 @@ lh_kineto_load(LhSeenRun *run, const char *path, GError **error)
         lh_error_read(path, errno, error);
         return false;
     }
-    ok = read_all(run, path, read_file, &source, error);
+    ok = read_all(run, path, read_unpacked, &source, error);
     fclose(source.file);
     return ok;
 }

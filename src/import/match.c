@@ -30,7 +30,7 @@ typedef struct {
     GHashTable *meetings; /* of Meeting: of members, a GArray of guint */
     GHashTable *turns;    /* of Meeting with turn 0: how many there were, by end */
     GPtrArray *order;     /* of Meeting *, borrowed: as they came */
-} Job;
+} MatchJob;
 
 static LhTimelineRecord *
 record_at(const GArray *records, guint index)
@@ -142,7 +142,7 @@ clear_ops(Ops *ops)
 }
 
 static gint
-by_start(gconstpointer a, gconstpointer b, gpointer data)
+meetings_by_start(gconstpointer a, gconstpointer b, gpointer data)
 {
     const LhTimelineRecord *x = record_at(data, *(const guint *)a);
     const LhTimelineRecord *y = record_at(data, *(const guint *)b);
@@ -153,7 +153,7 @@ by_start(gconstpointer a, gconstpointer b, gpointer data)
 }
 
 static guint
-find_record(const Job *job, uint32_t rank, uint32_t op)
+find_record(const MatchJob *job, uint32_t rank, uint32_t op)
 {
     guint low = job->first[rank], high = job->first[rank + 1];
 
@@ -191,7 +191,7 @@ meeting_equal(gconstpointer a, gconstpointer b)
 
 /* How many meetings of this kind the rank, or this end of messages, has had; one more now. */
 static uint32_t
-next_turn(Job *job, Meeting kind, uint32_t end)
+next_turn(MatchJob *job, Meeting kind, uint32_t end)
 {
     Meeting counted = kind;
     gpointer had;
@@ -204,7 +204,7 @@ next_turn(Job *job, Meeting kind, uint32_t end)
 }
 
 static void
-join_meeting(Job *job, Meeting kind, uint32_t end, guint record)
+join_meeting(MatchJob *job, Meeting kind, uint32_t end, guint record)
 {
     GArray *members;
 
@@ -221,7 +221,7 @@ join_meeting(Job *job, Meeting kind, uint32_t end, guint record)
 }
 
 static void
-read_exchange(Job *job, uint32_t rank, const LhOp *op, const LhOpBuffer *buffer, guint record)
+read_exchange(MatchJob *job, uint32_t rank, const LhOp *op, const LhOpBuffer *buffer, guint record)
 {
     for (uint32_t i = 0; i < op->exchange.parts_count; i++) {
         const LhPart *part = &buffer->parts[op->exchange.parts_first + i];
@@ -237,7 +237,7 @@ read_exchange(Job *job, uint32_t rank, const LhOp *op, const LhOpBuffer *buffer,
 }
 
 static void
-read_op(Job *job, uint32_t rank, const LhOp *op, const LhOpBuffer *buffer, Ops *ops)
+read_op(MatchJob *job, uint32_t rank, const LhOp *op, const LhOpBuffer *buffer, Ops *ops)
 {
     const int kind = op->kind;
     int key = -1;
@@ -267,7 +267,7 @@ read_op(Job *job, uint32_t rank, const LhOp *op, const LhOpBuffer *buffer, Ops *
 }
 
 static void
-read_program(Job *job, uint32_t rank, Ops *ops)
+read_program(MatchJob *job, uint32_t rank, Ops *ops)
 {
     LhCursor cursor;
     LhOpBuffer buffer = { 0 };
@@ -284,7 +284,7 @@ read_program(Job *job, uint32_t rank, Ops *ops)
     lh_op_buffer_clear(&buffer);
     for (int k = 0; k < KEYS; k++) {
         ops->started[k] = g_array_copy(ops->of[k]);
-        g_array_sort_with_data(ops->started[k], by_start, job->match->records);
+        g_array_sort_with_data(ops->started[k], meetings_by_start, job->match->records);
     }
 }
 
@@ -353,7 +353,7 @@ by_launch(const void *a, const void *b)
 /* The kernels of @key of @rank that start in @step: of const LhSeen *, as they were launched, if
  * that is said of all (*@ordered), else as they started. Caller unrefs. */
 static GPtrArray *
-seen_in(const Job *job, uint32_t rank, const LhSeenStep *step, int key, const Ops *ops,
+seen_in(const MatchJob *job, uint32_t rank, const LhSeenStep *step, int key, const Ops *ops,
         bool *ordered)
 {
     GPtrArray *kernels = g_ptr_array_new();
@@ -392,7 +392,7 @@ step_name(const LhSeenStep *step)
 
 /* What is wrong with the number of kernels. Caller frees. */
 static char *
-say_mismatch(const Job *job, uint32_t rank, const LhSeenStep *step, int key, guint found,
+say_mismatch(const MatchJob *job, uint32_t rank, const LhSeenStep *step, int key, guint found,
              guint expected)
 {
     g_autofree char *where = step_name(step);
@@ -404,7 +404,7 @@ say_mismatch(const Job *job, uint32_t rank, const LhSeenStep *step, int key, gui
 }
 
 static void
-add_duration(Job *job, guint record, double seconds)
+add_duration(MatchJob *job, guint record, double seconds)
 {
     GArray **to = (GArray **)&g_ptr_array_index(job->durations, record);
 
@@ -415,7 +415,8 @@ add_duration(Job *job, guint record, double seconds)
 
 /* Gives the kernels of a step to the ops in turn. False, with a note, if their number is wrong. */
 static bool
-match_step(Job *job, uint32_t rank, const LhSeenStep *step, int key, const Ops *ops, char **wrong)
+match_step(MatchJob *job, uint32_t rank, const LhSeenStep *step, int key, const Ops *ops,
+           char **wrong)
 {
     bool ordered;
     g_autoptr(GPtrArray) kernels = seen_in(job, rank, step, key, ops, &ordered);
@@ -437,7 +438,7 @@ match_step(Job *job, uint32_t rank, const LhSeenStep *step, int key, const Ops *
 }
 
 static void
-forget(Job *job, const GArray *expected)
+forget(MatchJob *job, const GArray *expected)
 {
     for (guint i = 0; i < expected->len; i++) {
         GArray **of =
@@ -448,7 +449,8 @@ forget(Job *job, const GArray *expected)
 }
 
 static bool
-match_key(Job *job, uint32_t rank, const GArray *steps, int key, const Ops *ops, GError **error)
+match_key(MatchJob *job, uint32_t rank, const GArray *steps, int key, const Ops *ops,
+          GError **error)
 {
     char *wrong = NULL;
 
@@ -476,7 +478,7 @@ has_kernels(const LhSeenRun *run, uint32_t rank)
 }
 
 static bool
-match_rank(Job *job, uint32_t rank, GError **error)
+match_rank(MatchJob *job, uint32_t rank, GError **error)
 {
     LhMatch *m = job->match;
     g_autoptr(GArray) steps = steps_of(job->run, rank);
@@ -500,14 +502,14 @@ match_rank(Job *job, uint32_t rank, GError **error)
  */
 
 static const GArray *
-durations_of(const Job *job, guint record)
+durations_of(const MatchJob *job, guint record)
 {
     return g_ptr_array_index(job->durations, record);
 }
 
 /* The shortest member of each repeat, and the median of these. False if none was seen. */
 static bool
-measure(const Job *job, const guint *members, guint count, LhSample *sample)
+measure(const MatchJob *job, const guint *members, guint count, LhSample *sample)
 {
     g_autoptr(GArray) shortest = NULL;
 
@@ -538,7 +540,7 @@ measure(const Job *job, const guint *members, guint count, LhSample *sample)
 }
 
 static void
-add_sample(Job *job, const guint *members, guint count)
+add_sample(MatchJob *job, const guint *members, guint count)
 {
     LhMatch *m = job->match;
     const LhTimelineRecord *r = record_at(m->records, members[0]);
@@ -588,7 +590,7 @@ tier_of_group(const LhNetwork *network, const LhGroup *group)
 }
 
 static void
-add_meeting(Job *job, const Meeting *meeting)
+add_meeting(MatchJob *job, const Meeting *meeting)
 {
     const GArray *members = g_hash_table_lookup(job->meetings, meeting);
     const guint had = job->match->samples->len;
@@ -612,7 +614,7 @@ median_of(const GArray *seconds)
 }
 
 static void
-make_samples(Job *job)
+make_samples(MatchJob *job)
 {
     LhMatch *m = job->match;
 
@@ -651,7 +653,7 @@ find_ranks(const GArray *records, uint32_t ranks)
 }
 
 static bool
-check_ranks(const Job *job, uint32_t ranks, GError **error)
+check_ranks(const MatchJob *job, uint32_t ranks, GError **error)
 {
     for (guint i = 0; i < job->run->kernels->len; i++) {
         const uint32_t rank = g_array_index(job->run->kernels, LhSeen, i).rank;
@@ -667,7 +669,7 @@ check_ranks(const Job *job, uint32_t ranks, GError **error)
 }
 
 static bool
-match_all(Job *job, GError **error)
+match_all(MatchJob *job, GError **error)
 {
     const uint32_t ranks = lh_program_ranks(job->program);
     LhTime makespan_ps;
@@ -691,7 +693,7 @@ LhMatch *
 lh_match_new(const LhSeenRun *run, const LhSetup *setup, const LhProgram *program, GError **error)
 {
     g_autoptr(LhMatch) match = g_new0(LhMatch, 1);
-    Job job = { .run = run, .setup = setup, .program = program, .match = match };
+    MatchJob job = { .run = run, .setup = setup, .program = program, .match = match };
     bool ok;
 
     match->records = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));

@@ -52,13 +52,13 @@ typedef struct {
     GArray *steps;        /* of Step, by start */
     GArray *processes;    /* of Process, by pid */
     uint32_t progress;
-} Reader;
+} NsysReader;
 
 /* --- queries ------------------------------------------------------------------------------------
  */
 
 static bool
-fail_sql(const Reader *r, GError **error)
+fail_sql(const NsysReader *r, GError **error)
 {
     g_autofree char *why = g_utf8_make_valid(sqlite3_errmsg(r->db), -1);
 
@@ -70,14 +70,14 @@ fail_sql(const Reader *r, GError **error)
 static int
 on_progress(void *data)
 {
-    Reader *r = data;
+    NsysReader *r = data;
 
     return ++r->progress > PROGRESS_MAX;
 }
 
 /* The table called @name, or @name and a number: "NAME_V2". NULL if there is none. Caller frees. */
 static char *
-find_table(const Reader *r, const char *name)
+find_table(const NsysReader *r, const char *name)
 {
     static const char sql[] =
         "SELECT name FROM sqlite_master WHERE type = 'table' AND (name = ?1 OR "
@@ -95,7 +95,7 @@ find_table(const Reader *r, const char *name)
 }
 
 static bool
-has_column(const Reader *r, const char *table, const char *column)
+has_column(const NsysReader *r, const char *table, const char *column)
 {
     sqlite3_stmt *statement = NULL;
     bool found = false;
@@ -116,12 +116,12 @@ typedef struct {
     const char
         *columns[8]; /* NULL-terminated; one that begins with '?' may be missing: NULL then */
     bool needed;
-    void (*row)(Reader *r, sqlite3_stmt *row);
+    void (*row)(NsysReader *r, sqlite3_stmt *row);
 } Table;
 
 /* "SELECT "a", NULL FROM "t""; NULL, with @error, if a column is missing. Caller frees. */
 static char *
-make_query(const Reader *r, const Table *table, const char *found, GError **error)
+make_query(const NsysReader *r, const Table *table, const char *found, GError **error)
 {
     g_autoptr(GString) sql = g_string_new("SELECT ");
 
@@ -146,7 +146,7 @@ make_query(const Reader *r, const Table *table, const char *found, GError **erro
 }
 
 static bool
-read_table(Reader *r, const Table *table, GError **error)
+read_table(NsysReader *r, const Table *table, GError **error)
 {
     g_autofree char *found = find_table(r, table->name);
     g_autofree char *sql = NULL;
@@ -189,7 +189,7 @@ read_int(sqlite3_stmt *row, int column, int64_t *value)
 
 /* StringIds: id, value. */
 static void
-read_string(Reader *r, sqlite3_stmt *row)
+read_string_row(NsysReader *r, sqlite3_stmt *row)
 {
     const char *value = (const char *)sqlite3_column_text(row, 1);
     uint8_t transfer;
@@ -206,7 +206,7 @@ read_string(Reader *r, sqlite3_stmt *row)
 
 /* Kernels: start, end, streamId, correlationId, demangledName, globalPid. */
 static void
-read_kernel(Reader *r, sqlite3_stmt *row)
+read_kernel(NsysReader *r, sqlite3_stmt *row)
 {
     int64_t start, end, stream, correlation, name, global;
     LhSeen seen = { .rank = 0 };
@@ -255,7 +255,7 @@ step_number(const char *text, uint64_t *number)
 }
 
 static Process *
-process_of(Reader *r, uint64_t pid)
+process_of(NsysReader *r, uint64_t pid)
 {
     const Process process = { .pid = pid };
     guint at = 0;
@@ -280,7 +280,7 @@ word_at(const unsigned char *bytes, size_t offset, size_t size)
 /* What NCCL says as it opens a communicator: a head of four words (domain, schema, length, offset),
  * then the communicator's hash, its number of ranks, and the process's rank. */
 static void
-read_payload(Reader *r, uint64_t pid, const unsigned char *bytes, size_t length)
+read_payload(NsysReader *r, uint64_t pid, const unsigned char *bytes, size_t length)
 {
     uint64_t schema, offset, ranks, rank;
     Process *process;
@@ -305,7 +305,7 @@ read_payload(Reader *r, uint64_t pid, const unsigned char *bytes, size_t length)
 
 /* Ranges: start, end, text, its string, globalTid, binaryData. */
 static void
-read_range(Reader *r, sqlite3_stmt *row)
+read_range_row(NsysReader *r, sqlite3_stmt *row)
 {
     const char *text = (const char *)sqlite3_column_text(row, 2);
     Step step = {
@@ -327,7 +327,7 @@ read_range(Reader *r, sqlite3_stmt *row)
 
 /* Calls of CUDA: start, correlationId, globalTid. */
 static void
-read_launch(Reader *r, sqlite3_stmt *row)
+read_launch(NsysReader *r, sqlite3_stmt *row)
 {
     int64_t start, correlation, global;
 
@@ -344,7 +344,7 @@ read_launch(Reader *r, sqlite3_stmt *row)
 }
 
 static const Table tables[] = {
-    { "StringIds", { "id", "value" }, true, read_string },
+    { "StringIds", { "id", "value" }, true, read_string_row },
     { "CUPTI_ACTIVITY_KIND_KERNEL",
       { "start", "end", "streamId", "correlationId", "demangledName", "?globalPid" },
       true,
@@ -357,7 +357,7 @@ static const Table tables[] = {
 
 /* A range's text may be one of the strings: the table is joined with them. */
 static bool
-read_ranges(Reader *r, GError **error)
+read_ranges(NsysReader *r, GError **error)
 {
     g_autofree char *table = find_table(r, "NVTX_EVENTS");
     g_autofree char *sql = NULL;
@@ -376,7 +376,7 @@ read_ranges(Reader *r, GError **error)
         return fail_sql(r, error);
     while ((status = sqlite3_step(statement)) == SQLITE_ROW) {
         r->file.events++;
-        read_range(r, statement);
+        read_range_row(r, statement);
     }
     sqlite3_finalize(statement);
     return status == SQLITE_DONE || fail_sql(r, error);
@@ -397,7 +397,7 @@ by_start(const void *a, const void *b)
 
 /* Which rank a process is. */
 static void
-number_processes(Reader *r, uint32_t ranks_before)
+number_processes(NsysReader *r, uint32_t ranks_before)
 {
     for (guint i = 0; i < r->pids->len; i++)
         process_of(r, g_array_index(r->pids, uint64_t, i));
@@ -411,7 +411,7 @@ number_processes(Reader *r, uint32_t ranks_before)
 
 /* The time that the kernels of a step's launches take. */
 static void
-time_steps(Reader *r)
+time_steps(NsysReader *r)
 {
     for (guint i = 0; i < r->pids->len; i++) {
         const LhSeen *seen = &g_array_index(r->run->kernels, LhSeen, r->first + i);
@@ -431,7 +431,7 @@ time_steps(Reader *r)
 
 /* A step lasts until the next one of its process begins. */
 static void
-take_steps(Reader *r)
+take_steps(NsysReader *r)
 {
     time_steps(r);
     for (guint i = 0; i < r->steps->len; i++) {
@@ -452,7 +452,7 @@ take_steps(Reader *r)
 }
 
 static bool
-read_database(Reader *r, GError **error)
+read_database(NsysReader *r, GError **error)
 {
     if (!read_table(r, &tables[0], error) || !read_table(r, &tables[1], error) ||
         !read_ranges(r, error))
@@ -472,7 +472,7 @@ read_database(Reader *r, GError **error)
 }
 
 static bool
-open_database(Reader *r, GError **error)
+open_database(NsysReader *r, GError **error)
 {
     g_autofree char *absolute = g_canonicalize_filename(r->file.path, NULL);
     g_autofree char *plain = g_filename_to_uri(absolute, NULL, NULL);
@@ -506,7 +506,7 @@ checksum_of(const char *path)
 bool
 lh_nsys_load(LhSeenRun *run, const char *path, GError **error)
 {
-    Reader r = { .run = run, .first = run->kernels->len };
+    NsysReader r = { .run = run, .first = run->kernels->len };
     bool ok;
 
     r.file.path = g_strdup(path);

@@ -64,7 +64,7 @@ static const Pattern patterns[] = {
 static const struct {
     const char *prefix; /* lower case, without underscores and dashes */
     uint8_t transfer;
-} transfers[] = {
+} transfer_prefixes[] = {
     { "allgather", LH_COLL_ALL_GATHER },   { "reducescatter", LH_COLL_REDUCE_SCATTER },
     { "allreduce", LH_COLL_ALL_REDUCE },   { "alltoall", LH_COLL_ALL_TO_ALL },
     { "broadcast", LH_COLL_BROADCAST },    { "sendrecv", LH_SEEN_MESSAGES },
@@ -84,9 +84,9 @@ lh_seen_transfer(const char *name)
             plain[n++] = g_ascii_tolower(*name);
     }
     plain[n] = '\0';
-    for (guint i = 0; i < G_N_ELEMENTS(transfers); i++) {
-        if (g_str_has_prefix(plain, transfers[i].prefix))
-            return transfers[i].transfer;
+    for (guint i = 0; i < G_N_ELEMENTS(transfer_prefixes); i++) {
+        if (g_str_has_prefix(plain, transfer_prefixes[i].prefix))
+            return transfer_prefixes[i].transfer;
     }
     return LH_SEEN_UNKNOWN;
 }

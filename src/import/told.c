@@ -18,7 +18,7 @@ typedef struct {
     enum { PLAIN, RATE, TIME, SHAPE } form;
 } Kind;
 
-static const Kind kinds[LH_TOLD_KINDS] = {
+static const Kind told_kinds[LH_TOLD_KINDS] = {
     [LH_TOLD_GPUS] = { "the number of GPUs of a node", PLAIN },
     [LH_TOLD_SCALE_UP] = { "what joins the GPUs of a node", SHAPE },
     [LH_TOLD_NVLINKS] = { "the number of NVLinks of a GPU", PLAIN },
@@ -218,11 +218,11 @@ write_value(LhToldKind kind, double value)
 {
     static const char *const shapes[] = { "no NVLink", "NVSwitch", "NVLink in pairs", "memory" };
 
-    if (kinds[kind].form == RATE)
+    if (told_kinds[kind].form == RATE)
         return lh_format_bandwidth(value);
-    if (kinds[kind].form == TIME)
+    if (told_kinds[kind].form == TIME)
         return lh_format_time(lh_time_from_ps(value * (double)LH_PS_PER_S));
-    if (kinds[kind].form == SHAPE)
+    if (told_kinds[kind].form == SHAPE)
         return g_strdup(shapes[(int)value]);
     return g_strdup_printf("%.0f", value);
 }
@@ -230,7 +230,7 @@ write_value(LhToldKind kind, double value)
 static bool
 agree(LhToldKind kind, double a, double b)
 {
-    const bool measured = kinds[kind].form == RATE || kinds[kind].form == TIME;
+    const bool measured = told_kinds[kind].form == RATE || told_kinds[kind].form == TIME;
 
     return measured ? fabs(a - b) <= ALIKE * MAX(a, b) : a == b;
 }
@@ -247,7 +247,7 @@ lh_told_add(LhToldReader *r, LhToldKind kind, guint line, LhToldValue value)
 
         g_set_error(r->text.error, LH_ERROR, LH_ERROR_INPUT,
                     "%s:%u: error: %s is %s here, and %s in %s; give files that agree",
-                    r->text.file, line, kinds[kind].name, here, there, told->place);
+                    r->text.file, line, told_kinds[kind].name, here, there, told->place);
         return false;
     }
     if (told->known && told->weight >= value.weight)

@@ -21,12 +21,13 @@
 #define SENDRECV LH_COLL_KINDS
 #define NO_LONG_ROW "no row of 1 MiB or more with a bandwidth, for which shorter ones say nothing"
 
-/* The programs; an operation that its row of weight 0 has no place for between nodes. */
+/* The programs of nccl-tests; an operation that its row of weight 0 has no place for between nodes.
+ */
 static const struct {
     const char *program;
     int op;          /* LhCollectiveKind, or SENDRECV */
     uint32_t weight; /* as evidence of what rings of several nodes reach */
-} programs[] = {
+} nccl_programs[] = {
     { "all_gather_perf", LH_COLL_ALL_GATHER, 4 },
     { "reduce_scatter_perf", LH_COLL_REDUCE_SCATTER, 3 },
     { "all_reduce_perf", LH_COLL_ALL_REDUCE, 2 },
@@ -42,7 +43,7 @@ typedef struct {
 } Row;
 
 typedef struct {
-    guint program; /* index of programs; G_N_ELEMENTS(programs): not known yet */
+    guint program; /* index of nccl_programs; G_N_ELEMENTS(nccl_programs): not known yet */
     char *nccl;    /* version; NULL: not printed */
     GHashTable *hosts;
     guint ranks;
@@ -50,10 +51,10 @@ typedef struct {
     guint time, busbw, wrong; /* columns; nocheck:unit: not a time but its column */
     guint columns;
     GArray *rows; /* of Row */
-} Run;
+} NcclRun;
 
 static bool
-is_table(const LhToldReader *r)
+is_nccl_table(const LhToldReader *r)
 {
     return lh_told_is(lh_told_word(r, 0), "#") && lh_told_is(lh_told_word(r, 1), "size") &&
            lh_told_is(lh_told_word(r, 2), "count");
@@ -64,15 +65,15 @@ is_table(const LhToldReader *r)
 
 /* A line or the name of the file tells which program ran. */
 static bool
-find_program(LhToldReader *r, Run *run, const char *text, gssize length)
+find_program(LhToldReader *r, NcclRun *run, const char *text, gssize length)
 {
-    for (guint i = 0; i < G_N_ELEMENTS(programs); i++) {
-        if (g_strstr_len(text, length, programs[i].program) == NULL)
+    for (guint i = 0; i < G_N_ELEMENTS(nccl_programs); i++) {
+        if (g_strstr_len(text, length, nccl_programs[i].program) == NULL)
             continue;
-        if (run->program != G_N_ELEMENTS(programs) && run->program != i)
+        if (run->program != G_N_ELEMENTS(nccl_programs) && run->program != i)
             return lh_text_fail(&r->text, r->text.line_start,
                                 "%s and %s in one file; give one file for each run",
-                                programs[run->program].program, programs[i].program);
+                                nccl_programs[run->program].program, nccl_programs[i].program);
         run->program = i;
     }
     return true;
@@ -80,7 +81,7 @@ find_program(LhToldReader *r, Run *run, const char *text, gssize length)
 
 /* "NCCL version 2.21.5+cuda12.4", "nccl-library=22703". */
 static void
-find_version(const LhToldReader *r, Run *run)
+find_version(const LhToldReader *r, NcclRun *run)
 {
     for (guint i = 0; run->nccl == NULL && i < r->words->len; i++) {
         const LhToldWord word = lh_told_word(r, i), next = lh_told_word(r, i + 2);
@@ -102,7 +103,7 @@ find_version(const LhToldReader *r, Run *run)
 
 /* "#  Rank  3 Group  0 Pid   6902 on HOST device  3 [0x0c] NVIDIA H100". */
 static bool
-read_rank(LhToldReader *r, Run *run)
+read_rank(LhToldReader *r, NcclRun *run)
 {
     guint on = 0;
     uint64_t group;
@@ -131,7 +132,7 @@ read_rank(LhToldReader *r, Run *run)
  */
 
 static bool
-read_columns(LhToldReader *r, Run *run)
+read_columns(LhToldReader *r, NcclRun *run)
 {
     if (run->line != 0)
         return lh_text_fail(&r->text, r->text.line_start,
@@ -156,7 +157,7 @@ read_columns(LhToldReader *r, Run *run)
 }
 
 static bool
-read_numbers(LhToldReader *r, const Run *run, Row *row)
+read_numbers(LhToldReader *r, const NcclRun *run, Row *row)
 {
     const LhToldWord time = lh_told_word(r, run->time), busbw = lh_told_word(r, run->busbw);
     uint64_t wrong = 0;
@@ -180,7 +181,7 @@ read_numbers(LhToldReader *r, const Run *run, Row *row)
 
 /* A row begins with its size; others are of something else. Nothing is sent in those of size 0. */
 static bool
-read_row(LhToldReader *r, Run *run)
+read_size_row(LhToldReader *r, NcclRun *run)
 {
     Row row = { .line = r->text.line };
 
@@ -193,7 +194,7 @@ read_row(LhToldReader *r, Run *run)
 }
 
 static bool
-read_lines(LhToldReader *r, Run *run)
+read_run_lines(LhToldReader *r, NcclRun *run)
 {
     for (;;) {
         bool more;
@@ -205,13 +206,13 @@ read_lines(LhToldReader *r, Run *run)
         if (!find_program(r, run, r->text.line_start, r->text.at - r->text.line_start))
             return false;
         find_version(r, run);
-        if (is_table(r)) {
+        if (is_nccl_table(r)) {
             if (!read_columns(r, run))
                 return false;
         } else if (lh_told_is(lh_told_word(r, 0), "#") && lh_told_is(lh_told_word(r, 1), "Rank")) {
             if (!read_rank(r, run))
                 return false;
-        } else if (!read_row(r, run)) {
+        } else if (!read_size_row(r, run)) {
             return false;
         }
     }
@@ -247,7 +248,7 @@ join_sizes(GArray *rows)
 }
 
 static bool
-fail(const LhToldReader *r, guint line, const char *what)
+fail_table(const LhToldReader *r, guint line, const char *what)
 {
     g_set_error(r->text.error, LH_ERROR, LH_ERROR_INPUT, "%s:%u: error: %s", r->text.file, line,
                 what);
@@ -256,7 +257,7 @@ fail(const LhToldReader *r, guint line, const char *what)
 
 /* Ranks of a host, where all have as many; 0 if not. */
 static guint
-ranks_per_host(const Run *run)
+ranks_per_host(const NcclRun *run)
 {
     const guint hosts = g_hash_table_size(run->hosts);
     GHashTableIter iter;
@@ -272,9 +273,9 @@ ranks_per_host(const Run *run)
 
 /* A time that does not grow would make larger sizes take no time: such sizes are left out. */
 static bool
-add_times(LhToldReader *r, const Run *run)
+add_times(LhToldReader *r, const NcclRun *run)
 {
-    LhCollectiveTimes times = { .op = programs[run->program].op,
+    LhCollectiveTimes times = { .op = nccl_programs[run->program].op,
                                 .ranks = run->ranks,
                                 .provenance = LH_PROVENANCE_MEASURED };
     guint sizes = run->rows->len;
@@ -283,7 +284,7 @@ add_times(LhToldReader *r, const Run *run)
                             g_array_index(run->rows, Row, sizes - 2).us)
         sizes--;
     if (sizes < 2 || sizes > SIZES_MAX)
-        return fail(r, run->line, "allowed: 2 to 256 sizes whose times grow");
+        return fail_table(r, run->line, "allowed: 2 to 256 sizes whose times grow");
     times.nccl = g_strdup(run->nccl);
     times.source = lh_told_source(r);
     times.bytes = g_array_new(FALSE, FALSE, sizeof(uint64_t));
@@ -298,7 +299,7 @@ add_times(LhToldReader *r, const Run *run)
 }
 
 static double
-best_rate(const Run *run, guint *line)
+best_rate(const NcclRun *run, guint *line)
 {
     double best = 0;
 
@@ -315,7 +316,7 @@ best_rate(const Run *run, guint *line)
 
 /* What sends reach from a GPU to the next one, and what a short one takes. */
 static bool
-add_sends(LhToldReader *r, const Run *run, bool nodes, guint per_host)
+add_sends(LhToldReader *r, const NcclRun *run, bool nodes, guint per_host)
 {
     const Row *least = &g_array_index(run->rows, Row, 0);
     guint line = run->line;
@@ -324,7 +325,7 @@ add_sends(LhToldReader *r, const Run *run, bool nodes, guint per_host)
     const LhToldValue latency = { least->us / US_PER_S, LH_PROVENANCE_MEASURED, 0, per_host };
 
     if (rate == 0 && least->bytes > LATENCY_BYTES)
-        return fail(r, run->line, NO_LONG_ROW);
+        return fail_table(r, run->line, NO_LONG_ROW);
     return (rate == 0 ||
             lh_told_add(r, nodes ? LH_TOLD_ROUTE_RATE : LH_TOLD_PEER_RATE, line, found)) &&
            (least->bytes > LATENCY_BYTES ||
@@ -334,46 +335,49 @@ add_sends(LhToldReader *r, const Run *run, bool nodes, guint per_host)
 
 /* A ring passes each node once, so that what it carries is what passes a node. */
 static bool
-add_rings(LhToldReader *r, const Run *run, guint per_host)
+add_rings(LhToldReader *r, const NcclRun *run, guint per_host)
 {
-    const uint32_t weight = programs[run->program].weight;
+    const uint32_t weight = nccl_programs[run->program].weight;
     guint line = run->line;
     const double rate = best_rate(run, &line); /* nocheck:unit: bytes/s */
 
     if (weight == 0)
-        return fail(r, run->line,
-                    "alltoall_perf on several hosts, for which a topology file has no place; give "
-                    "all_gather_perf, reduce_scatter_perf, all_reduce_perf or broadcast_perf, or a "
-                    "run on one host");
+        return fail_table(
+            r, run->line,
+            "alltoall_perf on several hosts, for which a topology file has no place; give "
+            "all_gather_perf, reduce_scatter_perf, all_reduce_perf or broadcast_perf, or a "
+            "run on one host");
     if (rate == 0)
-        return fail(r, run->line, NO_LONG_ROW);
+        return fail_table(r, run->line, NO_LONG_ROW);
     return lh_told_add(r, LH_TOLD_RINGS_RATE, line,
                        (LhToldValue){ rate, LH_PROVENANCE_MEASURED, weight, per_host });
 }
 
 static bool
-conclude(LhToldReader *r, Run *run)
+conclude_run(LhToldReader *r, NcclRun *run)
 {
     const guint hosts = g_hash_table_size(run->hosts);
     g_autofree char *base = g_path_get_basename(r->text.file);
     guint per_host;
 
-    if (run->program == G_N_ELEMENTS(programs) && !find_program(r, run, base, -1))
+    if (run->program == G_N_ELEMENTS(nccl_programs) && !find_program(r, run, base, -1))
         return false;
     if (run->line == 0 || run->rows->len == 0)
-        return fail(r, MAX(run->line, 1), "no table of nccl-tests with a row in it");
-    if (run->program == G_N_ELEMENTS(programs))
-        return fail(r, run->line,
-                    "neither a line nor the file's name says which program this is of; allowed: a "
-                    "line with the command, or a name such as all_gather_perf.txt");
+        return fail_table(r, MAX(run->line, 1), "no table of nccl-tests with a row in it");
+    if (run->program == G_N_ELEMENTS(nccl_programs))
+        return fail_table(
+            r, run->line,
+            "neither a line nor the file's name says which program this is of; allowed: a "
+            "line with the command, or a name such as all_gather_perf.txt");
     if (run->ranks < 2)
-        return fail(r, run->line, "no two lines \"#  Rank\" say which ranks ran on which host");
+        return fail_table(r, run->line,
+                          "no two lines \"#  Rank\" say which ranks ran on which host");
     per_host = ranks_per_host(run);
     if (per_host == 0)
-        return fail(r, run->line, "not all hosts had as many ranks");
-    r->tool = programs[run->program].program;
+        return fail_table(r, run->line, "not all hosts had as many ranks");
+    r->tool = nccl_programs[run->program].program;
     join_sizes(run->rows);
-    if (programs[run->program].op == SENDRECV)
+    if (nccl_programs[run->program].op == SENDRECV)
         return add_sends(r, run, hosts > 1, per_host);
     return hosts > 1 ? add_rings(r, run, per_host) : add_times(r, run);
 }
@@ -383,11 +387,11 @@ read_nccl_tests(LhToldReader *r)
 {
     g_autoptr(GHashTable) hosts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_autoptr(GArray) rows = g_array_new(FALSE, FALSE, sizeof(Row));
-    Run run = { .program = G_N_ELEMENTS(programs), .hosts = hosts, .rows = rows };
-    const bool ok = read_lines(r, &run) && conclude(r, &run);
+    NcclRun run = { .program = G_N_ELEMENTS(nccl_programs), .hosts = hosts, .rows = rows };
+    const bool ok = read_run_lines(r, &run) && conclude_run(r, &run);
 
     g_free(run.nccl);
     return ok;
 }
 
-const LhToldFormat lh_told_nccl_tests = { "nccl-tests", is_table, read_nccl_tests };
+const LhToldFormat lh_told_nccl_tests = { "nccl-tests", is_nccl_table, read_nccl_tests };

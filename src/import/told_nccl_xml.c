@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#define DEPTH_MAX 32
+#define XML_DEPTH_MAX 32
 #define ATTRIBUTES_MAX 32
 #define ELEMENTS_MAX 100000
 #define LANES_MAX 32
@@ -21,8 +21,8 @@
 #define PER_LANE 80.0
 
 typedef struct {
-    char *bus;                /* of its PCIe function */
-    uint32_t path[DEPTH_MAX]; /* elements around it, by number, the outermost first */
+    char *bus;                    /* of its PCIe function */
+    uint32_t path[XML_DEPTH_MAX]; /* elements around it, by number, the outermost first */
     guint depth;
     guint line;
     uint64_t switched;           /* NVLinks to a switch */
@@ -40,9 +40,9 @@ typedef struct {
 typedef struct {
     LhToldReader *r;
     GMarkupParseContext *context;
-    uint32_t path[DEPTH_MAX];
-    double speeds[DEPTH_MAX]; /* nocheck:unit: of the PCIe links around, bytes/s */
-    char *bus;                /* of the PCIe function that is being read */
+    uint32_t path[XML_DEPTH_MAX];
+    double speeds[XML_DEPTH_MAX]; /* nocheck:unit: of the PCIe links around, bytes/s */
+    char *bus;                    /* of the PCIe function that is being read */
     guint depth;
     uint32_t elements;
     GArray *gpus, *nics; /* of Device */
@@ -302,8 +302,9 @@ start_element(GMarkupParseContext *context, const char *name, const char **names
     double speed = 0; /* nocheck:unit: bytes/s */
 
     (void)context;
-    if (x->depth == DEPTH_MAX || x->elements == ELEMENTS_MAX) {
-        fail(x, error, "more than %d elements, or %d inside each other", ELEMENTS_MAX, DEPTH_MAX);
+    if (x->depth == XML_DEPTH_MAX || x->elements == ELEMENTS_MAX) {
+        fail(x, error, "more than %d elements, or %d inside each other", ELEMENTS_MAX,
+             XML_DEPTH_MAX);
         return;
     }
     if (!check_attributes(x, &a, error) || !read_element(x, &a, error))
@@ -427,7 +428,7 @@ add_rates(const Xml *x, const LhToldShape *shape)
 }
 
 static bool
-conclude(const Xml *x)
+conclude_graph(const Xml *x)
 {
     const guint gpus = x->gpus->len, nics = x->nics->len;
     g_autofree uint32_t *links = g_new0(uint32_t, (gsize)gpus * gpus + 1);
@@ -450,7 +451,7 @@ conclude(const Xml *x)
         switched[g] = (uint32_t)MIN(gpu->switched, LINKS_MAX);
         for (guint n = 0; n < nics; n++)
             distance[g * nics + n] =
-                DEPTH_MAX - common_depth(gpu, &g_array_index(x->nics, Device, n));
+                XML_DEPTH_MAX - common_depth(gpu, &g_array_index(x->nics, Device, n));
     }
     return lh_told_add_shape(x->r, &shape, MAX(x->line, 1)) && add_rates(x, &shape);
 }
@@ -488,7 +489,7 @@ read_xml(LhToldReader *r)
     g_array_set_clear_func(gpus, clear_device);
     g_array_set_clear_func(nics, clear_device);
     x.context = g_markup_parse_context_new(&parser, 0, &x, NULL);
-    ok = parse(&x, text, (gsize)(r->text.end - text)) && conclude(&x);
+    ok = parse(&x, text, (gsize)(r->text.end - text)) && conclude_graph(&x);
     g_markup_parse_context_free(x.context);
     g_free(x.bus);
     g_free(x.host);

@@ -10,7 +10,7 @@
 #define MIB 1048576.0
 #define GBIT 1.25e8
 #define LATENCY_BYTES 1024
-#define RATE_BYTES 65536 /* from here on bandwidths are those of long messages */
+#define LONG_MESSAGE_BYTES 65536 /* from here on bandwidths are those of long messages */
 #define BW_COLUMNS 5
 #define US_PER_S 1e6
 #define US_MAX 1e9
@@ -28,17 +28,17 @@ typedef struct {
     uint64_t least_bytes;
     double latency_us;
     guint latency_line; /* 0: none */
-} Run;
+} PerftestRun;
 
 static bool
-is_table(const LhToldReader *r)
+is_perftest_table(const LhToldReader *r)
 {
     return lh_told_is(lh_told_word(r, 0), "#bytes");
 }
 
 /* "RDMA_Write Bidirectional BW Test". */
 static void
-find_title(LhToldReader *r, Run *run)
+find_title(LhToldReader *r, PerftestRun *run)
 {
     static const char *const programs[][3] = {
         { "RDMA_Write", "ib_write_bw", "ib_write_lat" },
@@ -59,7 +59,7 @@ find_title(LhToldReader *r, Run *run)
 
 /* What one of the average is: "average[Gb/sec]"; releases before 2024 called MiB MB. */
 static bool
-find_unit(LhToldReader *r, Run *run)
+find_unit(LhToldReader *r, PerftestRun *run)
 {
     for (guint i = 0; i < r->words->len; i++) {
         const LhToldWord word = lh_told_word(r, i);
@@ -78,7 +78,7 @@ find_unit(LhToldReader *r, Run *run)
 }
 
 static bool
-read_head(LhToldReader *r, Run *run)
+read_head(LhToldReader *r, PerftestRun *run)
 {
     const LhToldWord second = lh_told_word(r, 1);
 
@@ -111,7 +111,7 @@ read_head(LhToldReader *r, Run *run)
 }
 
 static bool
-read_bandwidth(LhToldReader *r, Run *run, LhToldWord word, uint64_t bytes)
+read_bandwidth(LhToldReader *r, PerftestRun *run, LhToldWord word, uint64_t bytes)
 {
     double found;
 
@@ -122,7 +122,7 @@ read_bandwidth(LhToldReader *r, Run *run, LhToldWord word, uint64_t bytes)
     if (!lh_told_double(word, &found) || !(found >= 0 && found <= US_MAX))
         return lh_text_fail(&r->text, word.at, "BW average is a number from 0 to %g", US_MAX);
     found *= run->unit / (run->both ? 2 : 1);
-    if (bytes >= RATE_BYTES && found > run->rate) {
+    if (bytes >= LONG_MESSAGE_BYTES && found > run->rate) {
         run->rate = found;
         run->rate_line = r->text.line;
     }
@@ -130,7 +130,7 @@ read_bandwidth(LhToldReader *r, Run *run, LhToldWord word, uint64_t bytes)
 }
 
 static bool
-read_latency(LhToldReader *r, Run *run, LhToldWord word, uint64_t bytes)
+read_latency(LhToldReader *r, PerftestRun *run, LhToldWord word, uint64_t bytes)
 {
     double found;
 
@@ -147,7 +147,7 @@ read_latency(LhToldReader *r, Run *run, LhToldWord word, uint64_t bytes)
 }
 
 static bool
-read_lines(LhToldReader *r, Run *run)
+read_perftest_lines(LhToldReader *r, PerftestRun *run)
 {
     for (;;) {
         bool more;
@@ -158,7 +158,7 @@ read_lines(LhToldReader *r, Run *run)
         if (!more)
             return true;
         find_title(r, run);
-        if (is_table(r)) {
+        if (is_perftest_table(r)) {
             if (!read_head(r, run))
                 return false;
         } else if (run->what != NOTHING && lh_told_uint(lh_told_word(r, 0), &bytes)) {
@@ -174,9 +174,9 @@ read_lines(LhToldReader *r, Run *run)
 static bool
 read_perftest(LhToldReader *r)
 {
-    Run run = { .what = NOTHING };
+    PerftestRun run = { .what = NOTHING };
 
-    if (!read_lines(r, &run))
+    if (!read_perftest_lines(r, &run))
         return false;
     if (run.rate == 0 && run.latency_line == 0)
         return lh_text_fail(
@@ -195,4 +195,4 @@ read_perftest(LhToldReader *r)
                         (LhToldValue){ run.latency_us / US_PER_S, LH_PROVENANCE_MEASURED, 0, 0 }));
 }
 
-const LhToldFormat lh_told_perftest = { "perftest", is_table, read_perftest };
+const LhToldFormat lh_told_perftest = { "perftest", is_perftest_table, read_perftest };

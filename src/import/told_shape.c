@@ -29,7 +29,7 @@ lh_told_near(const LhToldShape *s, bool **near)
 }
 
 static bool
-fail(const LhToldReader *r, guint line, const char *what)
+fail_shape(const LhToldReader *r, guint line, const char *what)
 {
     g_set_error(r->text.error, LH_ERROR, LH_ERROR_INPUT,
                 "%s:%u: error: %s; a topology file can only say that all GPUs are joined by "
@@ -81,7 +81,7 @@ find_scale_up(const LhToldReader *r, const LhToldShape *s, guint line, LhScaleUp
 
     look_at_pairs(s, &none, &every, &pairs);
     if (s->switched != NULL && !count_links(s, s->switched, count))
-        return fail(r, line, "not all GPUs have as many NVLinks to the switch");
+        return fail_shape(r, line, "not all GPUs have as many NVLinks to the switch");
     if (s->switched != NULL && *count > 0) {
         *kind = LH_SCALE_UP_SWITCH;
         return true;
@@ -92,12 +92,13 @@ find_scale_up(const LhToldReader *r, const LhToldShape *s, guint line, LhScaleUp
         return true;
     }
     if (!every)
-        return fail(r, line, "NVLink joins some pairs of GPUs and not others, or with more links");
+        return fail_shape(r, line,
+                          "NVLink joins some pairs of GPUs and not others, or with more links");
     /* As many links from each GPU to every other one as it has in all: they lead to a switch. */
     *kind = LH_SCALE_UP_SWITCH;
     return s->switched == NULL && *count * (s->gpus - 1) > LH_TOLD_NVLINKS_MAX
                ? true
-               : fail(r, line, "NVLink joins every two GPUs directly, without a switch");
+               : fail_shape(r, line, "NVLink joins every two GPUs directly, without a switch");
 }
 
 bool

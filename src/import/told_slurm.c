@@ -56,7 +56,7 @@ expand_number(Hosts *h, const char *prefix, uint64_t number, int width, const ch
 
 /* "12" or "08-11", from @at to @end. */
 static bool
-read_range(const char *at, const char *end, uint64_t *first, uint64_t *last, int *width)
+read_number_range(const char *at, const char *end, uint64_t *first, uint64_t *last, int *width)
 {
     const char *dash = memchr(at, '-', (gsize)(end - at));
     const LhToldWord one = { at, (gsize)((dash != NULL ? dash : end) - at) };
@@ -82,7 +82,7 @@ expand_bracket(Hosts *h, const char *prefix, const char *at, const char *end)
         uint64_t first, last;
         int width;
 
-        if (!read_range(at, stop, &first, &last, &width))
+        if (!read_number_range(at, stop, &first, &last, &width))
             return fail_list(h, "in brackets stand numbers and ranges of them, such as [0-3,12]");
         for (uint64_t number = first; number <= last; number++) {
             if (!expand_number(h, prefix, number, width, close + 1, end))
@@ -241,7 +241,7 @@ fail_child(const LhToldReader *r, const Child *child)
 }
 
 static bool
-conclude(LhToldReader *r, const Tree *tree)
+conclude_tree(LhToldReader *r, const Tree *tree)
 {
     const LhToldValue nodes = { g_hash_table_size(tree->nodes), LH_PROVENANCE_DATASHEET, 0, 0 };
     const LhToldValue per_leaf = { tree->nodes_per_leaf, LH_PROVENANCE_DATASHEET, 0, 0 };
@@ -259,7 +259,7 @@ conclude(LhToldReader *r, const Tree *tree)
 }
 
 static bool
-read_lines(LhToldReader *r, Tree *tree)
+read_tree_lines(LhToldReader *r, Tree *tree)
 {
     for (;;) {
         bool more;
@@ -267,7 +267,7 @@ read_lines(LhToldReader *r, Tree *tree)
         if (!lh_told_next(r, &more))
             return false;
         if (!more)
-            return conclude(r, tree);
+            return conclude_tree(r, tree);
         if (r->words->len > 0 && *lh_told_word(r, 0).at != '#' && !read_switch(r, tree))
             return false;
     }
@@ -288,7 +288,7 @@ read_slurm(LhToldReader *r)
     Tree tree = { .switches = switches, .nodes = nodes, .children = children };
 
     g_array_set_clear_func(children, clear_child);
-    return read_lines(r, &tree);
+    return read_tree_lines(r, &tree);
 }
 
 const LhToldFormat lh_told_slurm = { "Slurm topology.conf", is_switch_line, read_slurm };

@@ -90,7 +90,7 @@ read_cell(LhToldReader *r, LhToldWord word, uint32_t *cell)
 }
 
 static bool
-read_row(LhToldReader *r, Matrix *m)
+read_matrix_row(LhToldReader *r, Matrix *m)
 {
     const guint columns = m->labels->len;
     const LhToldWord label = g_array_index(m->labels, LhToldWord, m->rows);
@@ -142,7 +142,7 @@ check_symmetry(LhToldReader *r, const Matrix *m, guint line)
 }
 
 static bool
-conclude(LhToldReader *r, const Matrix *m, guint line)
+conclude_matrix(LhToldReader *r, const Matrix *m, guint line)
 {
     const guint gpus = m->gpus->len, nics = m->nics->len;
     g_autofree uint32_t *links = g_new0(uint32_t, (gsize)gpus * gpus);
@@ -166,7 +166,7 @@ conclude(LhToldReader *r, const Matrix *m, guint line)
 
 /* The rows below a header, and the legend below these. */
 static bool
-read_lines(LhToldReader *r, Matrix *m, guint *line)
+read_matrix_lines(LhToldReader *r, Matrix *m, guint *line)
 {
     for (;;) {
         bool more;
@@ -185,7 +185,7 @@ read_lines(LhToldReader *r, Matrix *m, guint *line)
             return lh_text_fail(&r->text, r->text.line_start,
                                 "a second matrix; give one file for each node");
         } else if (r->words->len > 0 && m->rows < m->labels->len) {
-            if (!read_row(r, m))
+            if (!read_matrix_row(r, m))
                 return false;
         }
         m->legend = m->legend || lh_told_is(lh_told_word(r, 0), "Legend:");
@@ -198,7 +198,7 @@ read_matrix(LhToldReader *r, Matrix *m)
 {
     guint line = 1;
 
-    if (!read_lines(r, m, &line))
+    if (!read_matrix_lines(r, m, &line))
         return false;
     r->text.line_start = r->text.at;
     if (m->rows < m->labels->len) {
@@ -212,7 +212,7 @@ read_matrix(LhToldReader *r, Matrix *m)
                             "the legend has no NVLink, so this is of nvidia-smi topo -mp; give "
                             "what nvidia-smi topo -m prints");
     }
-    return check_symmetry(r, m, line) && conclude(r, m, line);
+    return check_symmetry(r, m, line) && conclude_matrix(r, m, line);
 }
 
 static bool

@@ -98,7 +98,7 @@ typedef struct {
 } LinkText;
 
 static Found
-take(const LhTold *from)
+take_told(const LhTold *from)
 {
     Found found = { 0 };
 
@@ -131,7 +131,7 @@ link_source(const LhToldDraft *d, const char *bandwidth, const char *latency, bo
 
 /* What the base has. */
 static Found
-keep(const LhToldDraft *d, const LhLinkClass *base, double value, int provenance)
+keep_base(const LhToldDraft *d, const LhLinkClass *base, double value, int provenance)
 {
     return (Found){ value, provenance, from_base(d, base->source), d->params->base->name };
 }
@@ -152,10 +152,10 @@ fill_link(LhToldDraft *d, LhLinkClass *link, const LhLinkClass *base, const Link
     if (!kept && latency.source == NULL)
         return missing(text->latency_path, text->latency_tool, error);
     if (rate.source == NULL)
-        rate = keep(d, base, base->bandwidth, base->provenance);
+        rate = keep_base(d, base, base->bandwidth, base->provenance);
     if (latency.source == NULL)
-        latency =
-            keep(d, base, (double)base->latency_ps / (double)LH_PS_PER_S, base->latency_provenance);
+        latency = keep_base(d, base, (double)base->latency_ps / (double)LH_PS_PER_S,
+                            base->latency_provenance);
     link->bandwidth = rate.value;
     link->provenance = rate.provenance;
     link->latency_ps = lh_time_from_ps(latency.value * (double)LH_PS_PER_S);
@@ -241,7 +241,7 @@ take_peer(const LhToldDraft *d, LhToldKind kind, bool nvlink)
 {
     const LhTold *peer = told(d, kind);
 
-    return take(peer != NULL && over_nvlink(d, peer) == nvlink ? peer : NULL);
+    return take_told(peer != NULL && over_nvlink(d, peer) == nvlink ? peer : NULL);
 }
 
 /* What the number of links implies. */
@@ -327,7 +327,7 @@ fill_pcie(LhToldDraft *d, GError **error)
     Found latency = take_peer(d, LH_TOLD_PEER_LATENCY, false);
 
     if (rate.source == NULL)
-        rate = take(told(d, LH_TOLD_PCIE_RATE));
+        rate = take_told(told(d, LH_TOLD_PCIE_RATE));
     /* Nothing crosses it, or the base has NICs on its NVLink. */
     if (is_joined(d) && (!has_nics(d) || (base != NULL && rate.source == NULL && !kept)))
         return true;
@@ -366,7 +366,7 @@ find_nic_latency(const LhToldDraft *d)
 {
     const LhTold *route = told(d, LH_TOLD_ROUTE_LATENCY);
     const LhLinkClass *via = d->t.pcie.bandwidth > 0 ? &d->t.pcie : &d->t.nvlink;
-    Found latency = take(route != NULL ? route : told(d, LH_TOLD_NIC_LATENCY));
+    Found latency = take_told(route != NULL ? route : told(d, LH_TOLD_NIC_LATENCY));
 
     if (route == NULL && latency.source != NULL) {
         g_autofree char *text = g_strconcat(latency.source, ", without what NCCL adds", NULL);
@@ -385,7 +385,7 @@ find_nic_rate(const LhToldDraft *d)
 
     for (guint i = 0; i < G_N_ELEMENTS(kinds); i++) {
         if (told(d, kinds[i]) != NULL)
-            return take(told(d, kinds[i]));
+            return take_told(told(d, kinds[i]));
     }
     return (Found){ 0 };
 }
@@ -622,7 +622,7 @@ fill_texts(LhToldDraft *d)
 }
 
 static bool
-fill(LhToldDraft *d, GError **error)
+fill_draft(LhToldDraft *d, GError **error)
 {
     const LhTopology *base = base_of(d);
     LhDevice *device = NULL;
@@ -682,7 +682,7 @@ lh_told_topology(const LhToldCluster *cluster, const LhToldParams *params, GErro
 
     topology->fields = draft.fields = g_array_new(FALSE, FALSE, sizeof(LhToldField));
     g_array_set_clear_func(topology->fields, clear_field);
-    if (!fill(&draft, error) || !write_checked(&draft, topology, error))
+    if (!fill_draft(&draft, error) || !write_checked(&draft, topology, error))
         return NULL;
     return g_steal_pointer(&topology);
 }

@@ -38,7 +38,7 @@ typedef struct {
     double *measured;  /* [samples]: logarithms */
     double *simulated; /* [samples], likewise: with the present values */
     double *slopes;    /* [constants][samples] */
-} Job;
+} TuneJob;
 
 static LhTuned *
 constant_at(const LhTuning *t, guint index)
@@ -47,7 +47,7 @@ constant_at(const LhTuning *t, guint index)
 }
 
 static const LhSample *
-sample_at(const Job *job, guint index)
+sample_at(const TuneJob *job, guint index)
 {
     return &g_array_index(job->match->samples, LhSample, index);
 }
@@ -148,7 +148,7 @@ seed_curve(LhSetup *setup, LhKernelId kernel, int mask)
 
 /* The curves of kernels that were seen, and the links of tiers that messages crossed. */
 static void
-find_constants(Job *job)
+find_constants(TuneJob *job)
 {
     LhTuning *t = job->tuning;
     bool curves[LH_KERNELS_COUNT][2] = { { false } };
@@ -190,7 +190,7 @@ find_constants(Job *job)
 
 /* Logarithms of the samples' times with the values that are set. */
 static bool
-simulate(Job *job, double *logs, LhTime *makespan_ps, GError **error)
+simulate(TuneJob *job, double *logs, LhTime *makespan_ps, GError **error)
 {
     const LhNetwork *had = &job->setup->network;
     LhNetwork network;
@@ -212,7 +212,7 @@ simulate(Job *job, double *logs, LhTime *makespan_ps, GError **error)
 
 /* Derivatives of the logarithms by the logarithms of the constants. */
 static bool
-differentiate(Job *job, GError **error)
+differentiate(TuneJob *job, GError **error)
 {
     LhTime makespan_ps;
 
@@ -274,7 +274,7 @@ tells(const LhTuned *c, const double *column, const double *rest, guint samples)
 
 /* Rates and bandwidths first: Gram and Schmidt's method. */
 static void
-find_determined(Job *job)
+find_determined(TuneJob *job)
 {
     const guint n = job->samples;
     g_autofree double *basis = g_new(double, (gsize)job->constants *n);
@@ -312,7 +312,7 @@ find_determined(Job *job)
 
 /* log(measured / simulated), and how much a sample counts. */
 static double
-rest_of(const Job *job, guint sample, double *weight)
+rest_of(const TuneJob *job, guint sample, double *weight)
 {
     const double rest = job->measured[sample] - job->simulated[sample];
 
@@ -326,7 +326,7 @@ rest_of(const Job *job, guint sample, double *weight)
 
 /* The normal equations of the constants @which: [count][count + 1]. */
 static void
-make_equations(const Job *job, const guint *which, guint count, double *rows)
+make_equations(const TuneJob *job, const guint *which, guint count, double *rows)
 {
     const guint width = count + 1;
 
@@ -388,7 +388,7 @@ solve(double *rows, guint count)
 
 /* Moves the constants that are determined; the largest change of a logarithm. */
 static double
-move_constants(Job *job)
+move_constants(TuneJob *job)
 {
     g_autofree guint *which = g_new(guint, job->constants);
     g_autofree double *rows = g_new(double, (gsize)job->constants *(job->constants + 1));
@@ -413,7 +413,7 @@ move_constants(Job *job)
 }
 
 static bool
-fit(Job *job, GError **error)
+fit(TuneJob *job, GError **error)
 {
     LhTuning *t = job->tuning;
     double change = INFINITY;
@@ -436,7 +436,7 @@ fit(Job *job, GError **error)
 
 /* Of the samples that depend on constant @index. @before: simulated before. */
 static void
-judge(Job *job, guint index, const double *before)
+judge(TuneJob *job, guint index, const double *before)
 {
     LhTuned *c = constant_at(job->tuning, index);
     const double *column = job->slopes + (gsize)index * job->samples;
@@ -464,7 +464,7 @@ judge(Job *job, guint index, const double *before)
 }
 
 static bool
-check(const Job *job, GError **error)
+check(const TuneJob *job, GError **error)
 {
     const LhDevice *device = job->setup->device;
     bool any = false;
@@ -496,7 +496,7 @@ LhTuning *
 lh_tune(LhSetup *setup, const LhProgram *program, const LhMatch *match, GError **error)
 {
     g_autoptr(LhTuning) t = g_new0(LhTuning, 1);
-    Job job = { .setup = setup, .program = program, .match = match, .tuning = t };
+    TuneJob job = { .setup = setup, .program = program, .match = match, .tuning = t };
     g_autofree double *measured = NULL;
     g_autofree double *simulated = NULL;
     g_autofree double *before = NULL;
@@ -588,8 +588,8 @@ write_curve(const LhTuning *t, const LhSetup *setup, const LhTuned *c, const cha
 }
 
 static void
-write_link(const LhTuning *t, const LhTuned *c, const LhSetup *setup, const char *source,
-           LhJsonWriter *w)
+write_tuned_link(const LhTuning *t, const LhTuned *c, const LhSetup *setup, const char *source,
+                 LhJsonWriter *w)
 {
     const LhTuned *latency = find_constant(t, c, LH_TUNED_LATENCY);
     g_autofree char *text =
@@ -632,7 +632,7 @@ lh_tuning_write(const LhTuning *t, const LhSetup *setup, const char *name, const
         const LhTuned *c = constant_at(t, i);
 
         if (c->kind == LH_TUNED_BANDWIDTH && c->determined)
-            write_link(t, c, setup, source, w);
+            write_tuned_link(t, c, setup, source, w);
     }
     lh_jsonw_object_end(w);
     lh_jsonw_free(w);

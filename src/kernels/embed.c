@@ -11,13 +11,13 @@ table_elements(const LhKernelArgs *a)
 }
 
 static uint64_t
-forward_elements(const LhKernelArgs *a, unsigned operand)
+embed_elements(const LhKernelArgs *a, unsigned operand)
 {
     return operand == 0 ? a->rows.rows : operand == 1 ? table_elements(a) : lh_rows_elements(a);
 }
 
 static uint64_t
-backward_elements(const LhKernelArgs *a, unsigned operand)
+embed_bwd_elements(const LhKernelArgs *a, unsigned operand)
 {
     return operand == 0 ? a->rows.rows : operand == 1 ? lh_rows_elements(a) : table_elements(a);
 }
@@ -53,7 +53,7 @@ const LhKernel lh_kernel_embed = {
                   LH_HIDDEN("y", WRITE), LH_OPERANDS_END },
     .flops = lh_no_flops,
     .memory_bytes = forward_bytes,
-    .operand_elements = forward_elements,
+    .operand_elements = embed_elements,
 };
 
 const LhKernel lh_kernel_embed_bwd = {
@@ -66,5 +66,5 @@ const LhKernel lh_kernel_embed_bwd = {
                   LH_OF_WEIGHTS("dw", UPDATE, GRADIENT), LH_OPERANDS_END },
     .flops = lh_rows_elements,
     .memory_bytes = backward_bytes,
-    .operand_elements = backward_elements,
+    .operand_elements = embed_bwd_elements,
 };

@@ -63,6 +63,10 @@ lh_product_is_of_experts(const LhKernel *kernel)
     {                                                                                              \
         name, LH_OPERAND_##access, LH_TENSOR_##kind, LH_ELEMENT_EITHER                             \
     }
+#define LH_BY_HEADS(name, access, kind, element)                                                   \
+    {                                                                                              \
+        name, LH_OPERAND_##access, LH_TENSOR_##kind, LH_ELEMENT_##element                          \
+    }
 #define LH_FP32(name, access, kind)                                                                \
     {                                                                                              \
         name, LH_OPERAND_##access, LH_TENSOR_##kind, LH_ELEMENT_FP32                               \

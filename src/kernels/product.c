@@ -6,7 +6,7 @@
 #include "kernels/layer.h"
 
 static uint64_t
-flops(const LhKernelArgs *a)
+product_flops(const LhKernelArgs *a)
 {
     return 2 * a->product.m * a->product.n * a->product.k;
 }
@@ -32,7 +32,7 @@ y_elements(const LhKernelArgs *a)
 
 /* What a router has said of each of the rows. */
 static uint64_t
-route_elements(const LhKernelArgs *a)
+router_elements(const LhKernelArgs *a)
 {
     return LH_ROUTE_NUMBERS * a->product.m;
 }
@@ -43,7 +43,7 @@ forward_elements(const LhKernelArgs *a, unsigned operand)
     return (operand == 0   ? x_elements
             : operand == 1 ? w_elements
             : operand == 2 ? y_elements
-                           : route_elements)(a);
+                           : router_elements)(a);
 }
 
 static uint64_t
@@ -52,7 +52,7 @@ dgrad_elements(const LhKernelArgs *a, unsigned operand)
     return (operand == 0   ? y_elements
             : operand == 1 ? w_elements
             : operand == 2 ? x_elements
-                           : route_elements)(a);
+                           : router_elements)(a);
 }
 
 static uint64_t
@@ -61,7 +61,7 @@ wgrad_elements(const LhKernelArgs *a, unsigned operand)
     return (operand == 0   ? x_elements
             : operand == 1 ? y_elements
             : operand == 2 ? w_elements
-                           : route_elements)(a);
+                           : router_elements)(a);
 }
 
 #define PRODUCT(word, what, which, result, elements, ...)                                          \
@@ -73,15 +73,11 @@ wgrad_elements(const LhKernelArgs *a, unsigned operand)
         .effect = which,                                                                           \
         .cost = LH_COST_PRODUCT,                                                                   \
         .operands = { __VA_ARGS__, LH_OPERANDS_END },                                              \
-        .flops = flops,                                                                            \
+        .flops = product_flops,                                                                    \
         .memory_bytes = word##_bytes,                                                              \
         .operand_elements = elements,                                                              \
         .product = result,                                                                         \
     };
-#define BY_HEADS(name, access, kind)                                                               \
-    {                                                                                              \
-        name, LH_OPERAND_##access, LH_TENSOR_##kind, LH_ELEMENT_ACTIVATION                         \
-    }
 
 PRODUCT(product, "y = x w, of matrices m x k and k x n", LH_EFFECT_DERIVE, LH_PRODUCT_Y,
         forward_elements, LH_HIDDEN("x", READ), LH_OF_WEIGHTS("w", READ, WEIGHT),
@@ -93,13 +89,13 @@ PRODUCT(product_wgrad, "dw += x^T dy, the gradient of w in y = x w", LH_EFFECT_L
         wgrad_elements, LH_HIDDEN("x", READ), LH_HIDDEN("dy", READ),
         LH_OF_WEIGHTS("dw", UPDATE, GRADIENT))
 PRODUCT(out_product, "y = o w, of attention's output by heads", LH_EFFECT_LAYER, LH_PRODUCT_Y,
-        forward_elements, BY_HEADS("o", READ, O), LH_OF_WEIGHTS("w", READ, WEIGHT),
+        forward_elements, LH_BY_HEADS("o", READ, O, ACTIVATION), LH_OF_WEIGHTS("w", READ, WEIGHT),
         LH_HIDDEN("y", WRITE))
 PRODUCT(out_product_dgrad, "do += dy w^T, the gradient of o in y = o w", LH_EFFECT_LAYER,
         LH_PRODUCT_DX, dgrad_elements, LH_HIDDEN("dy", READ), LH_OF_WEIGHTS("w", READ, WEIGHT),
-        BY_HEADS("do", UPDATE, DO))
+        LH_BY_HEADS("do", UPDATE, DO, ACTIVATION))
 PRODUCT(out_product_wgrad, "dw += o^T dy, the gradient of w in y = o w", LH_EFFECT_LAYER,
-        LH_PRODUCT_DW, wgrad_elements, BY_HEADS("o", READ, O), LH_HIDDEN("dy", READ),
+        LH_PRODUCT_DW, wgrad_elements, LH_BY_HEADS("o", READ, O, ACTIVATION), LH_HIDDEN("dy", READ),
         LH_OF_WEIGHTS("dw", UPDATE, GRADIENT))
 PRODUCT(expert_product, "y = x w, with a matrix for the rows of each expert", LH_EFFECT_LAYER,
         LH_PRODUCT_Y, forward_elements, LH_HIDDEN("x", READ), LH_OF_WEIGHTS("w", READ, WEIGHT),

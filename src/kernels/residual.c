@@ -4,7 +4,7 @@
 #include "kernels/layer.h"
 
 static uint64_t
-one_each(const LhKernelArgs *a)
+each_element(const LhKernelArgs *a)
 {
     return a->elements.count;
 }
@@ -16,7 +16,7 @@ one_unless_first(const LhKernelArgs *a)
 }
 
 static uint64_t
-operand_elements(const LhKernelArgs *a, unsigned operand)
+residual_elements(const LhKernelArgs *a, unsigned operand)
 {
     (void)operand;
     return a->elements.count;
@@ -33,10 +33,10 @@ operand_elements(const LhKernelArgs *a, unsigned operand)
         .operands = { __VA_ARGS__, LH_OPERANDS_END },                                              \
         .flops = counted,                                                                          \
         .memory_bytes = word##_bytes,                                                              \
-        .operand_elements = operand_elements,                                                      \
+        .operand_elements = residual_elements,                                                     \
     };
 
-ELEMENTS(residual, "z = x + y, element by element", LH_EFFECT_DERIVE, one_each,
+ELEMENTS(residual, "z = x + y, element by element", LH_EFFECT_DERIVE, each_element,
          LH_HIDDEN("x", READ), LH_HIDDEN("y", READ), LH_HIDDEN("z", WRITE))
 ELEMENTS(add_hidden, "y += x, of activations outside attention", LH_EFFECT_LAYER, one_unless_first,
          LH_HIDDEN("x", READ), LH_HIDDEN("y", UPDATE))

@@ -67,30 +67,26 @@ Q_OR_KV(of_kv, kv_elements)
         .memory_bytes = word##_bytes,                                                              \
         .operand_elements = of##_elements,                                                         \
     };
-#define BY_HEADS(name, access, kind, element)                                                      \
-    {                                                                                              \
-        name, LH_OPERAND_##access, LH_TENSOR_##kind, LH_ELEMENT_##element                          \
-    }
 #define Q_TURNED q_elements(a)
 #define K_TURNED (kv_elements(a) / 2)
 
 TO_HEADS(rotary_q, "q by heads, rotated, from rows of q", of_q, Q_TURNED, 0,
-         LH_HIDDEN("rows", READ), BY_HEADS("q", WRITE, Q, ACTIVATION))
+         LH_HIDDEN("rows", READ), LH_BY_HEADS("q", WRITE, Q, ACTIVATION))
 TO_HEADS(rotary_kv, "kv by heads, k rotated, from rows of k and v", of_kv, K_TURNED, 0,
-         LH_HIDDEN("rows", READ), BY_HEADS("kv", WRITE, KV, ACTIVATION))
+         LH_HIDDEN("rows", READ), LH_BY_HEADS("kv", WRITE, KV, ACTIVATION))
 TO_HEADS(rotary_q_bwd, "rows of dq, rotated back, from dq by heads", of_q, Q_TURNED, 0,
-         BY_HEADS("dq", READ, DQ, EITHER), LH_HIDDEN("drows", WRITE))
+         LH_BY_HEADS("dq", READ, DQ, EITHER), LH_HIDDEN("drows", WRITE))
 TO_HEADS(rotary_kv_bwd, "rows of dk, rotated back, and dv, from dkv by heads", of_kv, K_TURNED, 0,
-         BY_HEADS("dkv", READ, DKV, EITHER), LH_HIDDEN("drows", WRITE))
+         LH_BY_HEADS("dkv", READ, DKV, EITHER), LH_HIDDEN("drows", WRITE))
 TO_HEADS(silu_q, "q by heads, of silu of its rows", of_q, Q_TURNED, SILU_FLOPS,
-         LH_HIDDEN("rows", READ), BY_HEADS("q", WRITE, Q, ACTIVATION))
+         LH_HIDDEN("rows", READ), LH_BY_HEADS("q", WRITE, Q, ACTIVATION))
 TO_HEADS(silu_kv, "kv by heads, of silu of the rows of k", of_kv, K_TURNED, SILU_FLOPS,
-         LH_HIDDEN("rows", READ), BY_HEADS("kv", WRITE, KV, ACTIVATION))
+         LH_HIDDEN("rows", READ), LH_BY_HEADS("kv", WRITE, KV, ACTIVATION))
 TO_HEADS(silu_q_bwd, "gradient of the rows of silu_q", of_q, Q_TURNED, SILU_BWD_FLOPS,
-         LH_HIDDEN("rows", READ), BY_HEADS("dq", READ, DQ, EITHER), LH_HIDDEN("drows", WRITE))
+         LH_HIDDEN("rows", READ), LH_BY_HEADS("dq", READ, DQ, EITHER), LH_HIDDEN("drows", WRITE))
 TO_HEADS(silu_kv_bwd, "gradient of the rows of silu_kv", of_kv, K_TURNED, SILU_BWD_FLOPS,
-         LH_HIDDEN("rows", READ), BY_HEADS("dkv", READ, DKV, EITHER), LH_HIDDEN("drows", WRITE))
+         LH_HIDDEN("rows", READ), LH_BY_HEADS("dkv", READ, DKV, EITHER), LH_HIDDEN("drows", WRITE))
 TO_HEADS(from_heads, "rows of o, from o by heads", of_q, UINT64_C(0), 0,
-         BY_HEADS("o", READ, O, ACTIVATION), LH_HIDDEN("rows", WRITE))
+         LH_BY_HEADS("o", READ, O, ACTIVATION), LH_HIDDEN("rows", WRITE))
 TO_HEADS(from_heads_bwd, "do by heads, from its rows", of_q, UINT64_C(0), 0,
-         LH_HIDDEN("drows", READ), BY_HEADS("do", WRITE, DO, ACTIVATION))
+         LH_HIDDEN("drows", READ), LH_BY_HEADS("do", WRITE, DO, ACTIVATION))

@@ -14,7 +14,7 @@
 #define CALL_MAX_S 1
 #define SIZE_MAX_BYTES 1e15
 
-static const char *const schemas[] = { "longhaul.framework/1", NULL };
+static const char *const framework_schemas[] = { "longhaul.framework/1", NULL };
 
 const char *const lh_origin_names[] = {
     "measured", "code", "datasheet", "fitted", "assumed", NULL
@@ -63,7 +63,7 @@ typedef struct {
         .description = (text))
 
 /* Values of one group stand together. */
-static const Row rows[] = {
+static const Row setting_rows[] = {
     CHOICE("fsdp", "unit", fsdp_unit, lh_fsdp_unit_names, LH_FSDP_LAYER,
            "What FSDP (ZeRO-3) gathers and reduces at once: a layer, or the whole model."),
     ROW("fsdp", "prefetch", fsdp_prefetch, LH_FIELD_UINT, .max = PREFETCH_MAX, .preset = 0,
@@ -149,7 +149,7 @@ static const Row rows[] = {
                        "it (docs/devices.md); absent: the device's own."),
 };
 
-#define ROWS G_N_ELEMENTS(rows)
+#define ROWS G_N_ELEMENTS(setting_rows)
 
 /* What a file is decoded into. */
 typedef struct {
@@ -193,20 +193,20 @@ make_fact_fields(const Row *row)
     return g_memdup2(fields, sizeof(fields));
 }
 
-/* The fields of the group that begins at rows[@first]; @after is the row behind it. */
+/* The fields of the group that begins at setting_rows[@first]; @after is the row behind it. */
 static const LhField *
 make_group_fields(gsize first, gsize *after)
 {
     g_autoptr(GArray) fields = g_array_new(TRUE, TRUE, sizeof(LhField));
     gsize i = first;
 
-    for (; i < ROWS && g_str_equal(rows[i].group, rows[first].group); i++) {
+    for (; i < ROWS && g_str_equal(setting_rows[i].group, setting_rows[first].group); i++) {
         const LhField field = {
-            .name = rows[i].name,
+            .name = setting_rows[i].name,
             .type = LH_FIELD_OBJECT,
             .offset = offsetof(File, facts) + i * sizeof(Fact),
-            .fields = make_fact_fields(&rows[i]),
-            .description = rows[i].description,
+            .fields = make_fact_fields(&setting_rows[i]),
+            .description = setting_rows[i].description,
         };
 
         g_array_append_val(fields, field);
@@ -223,7 +223,7 @@ make_fields(void)
           .type = LH_FIELD_CHOICE,
           .offset = offsetof(File, schema),
           .flags = LH_FIELD_REQUIRED,
-          .choices = schemas,
+          .choices = framework_schemas,
           .description = "The format and its version." },
         { .name = "name",
           .type = LH_FIELD_STRING,
@@ -263,7 +263,7 @@ make_fields(void)
     g_array_append_vals(fields, own, G_N_ELEMENTS(own));
     for (gsize i = 0; row < ROWS; i++) {
         const LhField field = {
-            .name = rows[row].group,
+            .name = setting_rows[row].group,
             .type = LH_FIELD_OBJECT,
             .fields = make_group_fields(row, &row),
             .description = texts[i][1],
@@ -385,16 +385,16 @@ flatten(File *file)
     for (gsize i = 0; i < ROWS; i++) {
         Fact *fact = &file->facts[i];
         const LhFrameworkFact known = {
-            .group = rows[i].group,
-            .name = rows[i].name,
-            .description = rows[i].description,
-            .text = text_of(&rows[i], fact),
+            .group = setting_rows[i].group,
+            .name = setting_rows[i].name,
+            .description = setting_rows[i].description,
+            .text = text_of(&setting_rows[i], fact),
             .origin = (LhOrigin)fact->origin,
             .source = g_steal_pointer(&fact->source),
         };
 
         g_array_append_val(f->facts, known);
-        place(f, &rows[i], fact);
+        place(f, &setting_rows[i], fact);
     }
     return f;
 }
@@ -403,7 +403,7 @@ static void
 preset_all(File *file)
 {
     for (gsize i = 0; i < ROWS; i++)
-        preset(&file->facts[i], &rows[i]);
+        preset(&file->facts[i], &setting_rows[i]);
 }
 
 LhFramework *

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "model/model_private.h"
 
-static const char *const schemas[] = { "longhaul.model/1", NULL };
+static const char *const model_schemas[] = { "longhaul.model/1", NULL };
 
 #define TEXT(key, needed, text)                                                                    \
     {                                                                                              \
@@ -23,7 +23,7 @@ static const char *const schemas[] = { "longhaul.model/1", NULL };
         .unit = LH_UNIT_COUNT, .min = (low), .max = (high), .description = (text)                  \
     }
 
-#define FLAG(key, text)                                                                            \
+#define TRUTH(key, text)                                                                           \
     {                                                                                              \
         .name = #key, .type = LH_FIELD_BOOL, .offset = offsetof(LhModel, key),                     \
         .description = (text)                                                                      \
@@ -82,7 +82,7 @@ const LhField lh_model_fields[] = {
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(LhModel, schema),
       .flags = LH_FIELD_REQUIRED,
-      .choices = schemas,
+      .choices = model_schemas,
       .description = "The format and its version." },
     TEXT(name, LH_FIELD_REQUIRED, "The model's name, equal to the file's."),
     TEXT(description, 0, "What the model is, in a sentence."),
@@ -107,14 +107,14 @@ const LhField lh_model_fields[] = {
           "Head dimension; hidden_size / num_attention_heads if absent."),
     COUNT(ffn_hidden_size, LH_FIELD_REQUIRED, 1, LH_MODEL_WIDTH_MAX,
           "Inner width of the MLP; of one expert, if there are experts."),
-    FLAG(gated_mlp,
-         "Whether the MLP has three matrices (SwiGLU, GLU) instead of two; no if absent."),
+    TRUTH(gated_mlp,
+          "Whether the MLP has three matrices (SwiGLU, GLU) instead of two; no if absent."),
     COUNT(num_experts, 0, 1, LH_MODEL_HEADS_MAX,
           "Experts of an MLP, shared ones included; absent for a dense model."),
     COUNT(experts_per_token, 0, 1, LH_MODEL_HEADS_MAX,
           "Experts that a token passes, shared ones included; at most num_experts."),
     COUNT(vocab_size, LH_FIELD_REQUIRED, 1, LH_MODEL_VOCAB_MAX, "Rows of the embedding."),
-    FLAG(tied_embeddings, "Whether input and output embedding share their weights; no if absent."),
+    TRUTH(tied_embeddings, "Whether input and output embedding share their weights; no if absent."),
     COUNT(max_position_embeddings, 0, 1, LH_MODEL_POSITIONS_MAX,
           "Longest sequence the model was made for; absent if not stated."),
     COUNT(sliding_window, 0, 1, LH_MODEL_POSITIONS_MAX,

@@ -502,7 +502,7 @@ name_of_file(const char *file)
 }
 
 static bool
-read_model(HfReader *r, const char *file, LhModel *model, GError **error)
+read_hf_model(HfReader *r, const char *file, LhModel *model, GError **error)
 {
     const HfConfig *config = &r->config;
     const HfFamily *family = find_family(config->model_type);
@@ -570,7 +570,7 @@ lh_model_read_hf(const LhJson *json, const char *file, LhModel *model, GError **
     bool ok = decode(&r, error);
 
     if (ok)
-        ok = read_model(&r, file, model, error);
+        ok = read_hf_model(&r, file, model, error);
     lh_json_clear(hf_fields, &r.config);
     g_ptr_array_unref(r.paths);
     return ok;

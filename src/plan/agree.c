@@ -57,7 +57,7 @@ make_card(const LhProgram *program, const LhSetup *setup, const LhExecuteParams 
 
 /* The value of a line "name value"; NULL if it is none. */
 static const char *
-value_of(const char *line)
+line_value(const char *line)
 {
     const char *space = line == NULL ? NULL : strchr(line, ' ');
 
@@ -75,8 +75,8 @@ name_difference(uint32_t rank, const char *theirs, const char *ours, GError **er
 
     while (a[i] != NULL && b[i] != NULL && strcmp(a[i], b[i]) == 0)
         i++;
-    at = value_of(b[i]);
-    if (at == NULL || value_of(a[i]) == NULL || g_str_has_prefix(b[i], "program "))
+    at = line_value(b[i]);
+    if (at == NULL || line_value(a[i]) == NULL || g_str_has_prefix(b[i], "program "))
         g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
                     "rank %u has another program than rank 0: start all processes with the same "
                     "options, files and version",
@@ -85,7 +85,7 @@ name_difference(uint32_t rank, const char *theirs, const char *ours, GError **er
         g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
                     "rank %u has another %.*s (\"%s\") than rank 0 (\"%s\"): start all processes "
                     "with the same options, files and version",
-                    rank, (int)(at - b[i] - 1), b[i], value_of(a[i]), at);
+                    rank, (int)(at - b[i] - 1), b[i], line_value(a[i]), at);
     return false;
 }
 

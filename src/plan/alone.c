@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static const char *const names[] = {
+static const char *const choice_names[] = {
     [LH_ALONE_SLOWEST] = "slowest", [LH_ALONE_MEDIAN] = "median", [LH_ALONE_FASTEST] = "fastest"
 };
 
@@ -18,7 +18,7 @@ lh_alone_parse(const char *text, LhAlone *alone, GError **error)
     if (text == NULL)
         return true;
     for (int choice = LH_ALONE_SLOWEST; choice <= LH_ALONE_FASTEST; choice++) {
-        if (strcmp(text, names[choice]) == 0) {
+        if (strcmp(text, choice_names[choice]) == 0) {
             alone->choice = (LhAloneChoice)choice;
             return true;
         }
@@ -40,8 +40,9 @@ lh_alone_text(const LhAlone *alone)
 {
     if (alone->choice == LH_ALONE_NONE)
         return g_strdup("no rank");
-    return alone->choice == LH_ALONE_RANK ? g_strdup_printf("rank %u", alone->rank)
-                                          : g_strdup_printf("the %s rank", names[alone->choice]);
+    return alone->choice == LH_ALONE_RANK
+               ? g_strdup_printf("rank %u", alone->rank)
+               : g_strdup_printf("the %s rank", choice_names[alone->choice]);
 }
 
 typedef struct {

@@ -196,7 +196,7 @@ typedef struct {
 
 /* Asks what faster @kind and @tiers would save; play_asked() answers. */
 static void
-ask(const Question *q, uint8_t kind, uint8_t tiers)
+ask_what_if(const Question *q, uint8_t kind, uint8_t tiers)
 {
     const LhWhatIf what_if = { .kind = kind,
                                .tiers = tiers,
@@ -286,7 +286,7 @@ bits(uint8_t tiers)
 
 /* The greatest saving first. */
 static int
-by_saving(gconstpointer a, gconstpointer b)
+by_makespan(gconstpointer a, gconstpointer b)
 {
     const LhWhatIf *x = a, *y = b;
 
@@ -332,7 +332,7 @@ static void
 order(LhBound *bound)
 {
     forget_sums(bound);
-    g_array_sort(bound->what_ifs, by_saving);
+    g_array_sort(bound->what_ifs, by_makespan);
     prefer_fewer(bound);
 }
 
@@ -360,7 +360,7 @@ look_beyond_compute(Question *q, uint8_t used)
     GArray *what_ifs;
     guint first = 0;
 
-    ask(q, LH_STEP_LINKS, used | LH_WITH_LATENCY);
+    ask_what_if(q, LH_STEP_LINKS, used | LH_WITH_LATENCY);
     play_asked(q);
     order(q->bound);
     what_ifs = q->bound->what_ifs;
@@ -382,7 +382,7 @@ ask_about_links(const Question *q, const LhSimResult *result)
         if (result->link_bytes[tier] > 0)
             used |= (uint8_t)(1u << tier);
     for (uint8_t tiers = used; tiers != 0; tiers = (uint8_t)((tiers - 1) & used))
-        ask(q, LH_STEP_LINKS, tiers);
+        ask_what_if(q, LH_STEP_LINKS, tiers);
     return used;
 }
 
@@ -390,24 +390,24 @@ ask_about_links(const Question *q, const LhSimResult *result)
 typedef struct {
     const LhHooks *hooks; /* NULL: nobody watches */
     pthread_mutex_t lock;
-} Watch;
+} Relay;
 
 static bool
-watch_progress(void *data, const char *what, uint64_t events, LhTime now_ps)
+relay_progress(void *data, const char *what, uint64_t events, LhTime now_ps)
 {
-    Watch *watch = data;
+    Relay *relay = data;
     bool go_on = true;
 
-    if (watch->hooks == NULL || watch->hooks->progress == NULL)
+    if (relay->hooks == NULL || relay->hooks->progress == NULL)
         return true;
-    pthread_mutex_lock(&watch->lock);
-    go_on = watch->hooks->progress(watch->hooks->progress_data, what, events, now_ps);
-    pthread_mutex_unlock(&watch->lock);
+    pthread_mutex_lock(&relay->lock);
+    go_on = relay->hooks->progress(relay->hooks->progress_data, what, events, now_ps);
+    pthread_mutex_unlock(&relay->lock);
     return go_on;
 }
 
 static LhBound *
-find(Question *q)
+find_binding(Question *q)
 {
     LhHooks traced = *q->hooks;
     g_autoptr(LhSimResult) result = NULL;
@@ -422,12 +422,12 @@ find(Question *q)
     bound->makespan_ps = result->makespan_ps;
     bound->shares = lh_path_shares(result->path);
     bound->what_ifs = g_array_new(FALSE, FALSE, sizeof(LhWhatIf));
-    ask(q, LH_STEP_COMPUTE, 0);
+    ask_what_if(q, LH_STEP_COMPUTE, 0);
     used = ask_about_links(q, result);
     if (path_of(bound, LH_STEP_LATENCY, 0) > 0)
-        ask(q, LH_STEP_LATENCY, 0);
+        ask_what_if(q, LH_STEP_LATENCY, 0);
     if (path_of(bound, LH_STEP_HOST, 0) > 0)
-        ask(q, LH_STEP_HOST, 0);
+        ask_what_if(q, LH_STEP_HOST, 0);
     g_clear_pointer(&result, lh_sim_result_free);
     play_asked(q);
     if (bound->what_ifs->len == 0)
@@ -441,14 +441,14 @@ find(Question *q)
 LhBound *
 lh_bound_find(const LhSetup *setup, const LhProgram *program, guint threads, const LhHooks *hooks)
 {
-    Watch watch = { .hooks = hooks };
-    const LhHooks watched = { .progress = watch_progress, .progress_data = &watch };
+    Relay relay = { .hooks = hooks };
+    const LhHooks watched = { .progress = relay_progress, .progress_data = &relay };
     Question q = { .setup = setup, .program = program, .hooks = &watched, .threads = threads };
     LhBound *bound;
 
-    pthread_mutex_init(&watch.lock, NULL);
-    bound = find(&q);
-    pthread_mutex_destroy(&watch.lock);
+    pthread_mutex_init(&relay.lock, NULL);
+    bound = find_binding(&q);
+    pthread_mutex_destroy(&relay.lock);
     return bound;
 }
 

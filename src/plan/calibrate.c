@@ -49,7 +49,7 @@ static const uint64_t transfer_bytes[] = { 4 << 10, 16 << 10, 64 << 10, 256 << 1
                                            1 << 20, 4 << 20,  16 << 20 };
 
 #define DEVICE "this-cpu" /* what a rank of a cluster that is found is */
-#define DEADLINE_US INT64_C(60000000)
+#define PROBE_DEADLINE_US INT64_C(60000000)
 /* Of the ring that shows what messages cost: as much to send in a step as 1 MiB. */
 #define BESIDE_TOKENS 64
 #define BESIDE_HEADS 32
@@ -76,7 +76,7 @@ typedef struct {
     LhCalibration *c;
     LhProcesses processes;
     GArray *curves; /* of Curve */
-} Job;
+} CpuJob;
 
 void
 lh_calibrate_tell(const LhCalibrateParams *params, const LhProcesses *processes, const char *what)
@@ -86,7 +86,7 @@ lh_calibrate_tell(const LhCalibrateParams *params, const LhProcesses *processes,
 }
 
 static void
-tell(const Job *job, const char *what)
+tell(const CpuJob *job, const char *what)
 {
     lh_calibrate_tell(job->params, &job->processes, what);
 }
@@ -145,7 +145,7 @@ lh_calibrate_attention_args(uint64_t n, bool causal, uint32_t heads, uint32_t he
 /* A block of as many heads as make the rows; of products that have rows of queries, or of keys,
  * alone, these. */
 static LhKernelArgs
-block_args(const Job *job, const LhKernel *kernel, const Block *block, bool causal,
+block_args(const CpuJob *job, const LhKernel *kernel, const Block *block, bool causal,
            uint32_t head_dim)
 {
     const uint64_t rows = job->params->quick ? HEAD_ROWS_QUICK : HEAD_ROWS;
@@ -166,7 +166,7 @@ block_args(const Job *job, const LhKernel *kernel, const Block *block, bool caus
 /* Whether the kernel is measured on the block: rectangles want rows of both, and no diagonal;
  * linear attention has a state for each head, which would be most of the memory of short blocks. */
 static bool
-takes(const LhKernel *kernel, const Block *block, bool causal)
+takes_block(const LhKernel *kernel, const Block *block, bool causal)
 {
     if (kernel->linear && block->keys < LINEAR_MIN)
         return false;
@@ -175,7 +175,7 @@ takes(const LhKernel *kernel, const Block *block, bool causal)
 }
 
 static void
-list_blocks(const Job *job, Curve *curve)
+list_blocks(const CpuJob *job, Curve *curve)
 {
     const bool quick = job->params->quick;
     const LhKernel *kernel = lh_kernels[curve->kernel];
@@ -183,7 +183,7 @@ list_blocks(const Job *job, Curve *curve)
     const size_t count = quick ? G_N_ELEMENTS(blocks_quick) : G_N_ELEMENTS(blocks_full);
 
     for (size_t i = 0; i < count; i++) {
-        if (!takes(kernel, &blocks[i], curve->causal))
+        if (!takes_block(kernel, &blocks[i], curve->causal))
             continue;
         curve->blocks[curve->count] = &blocks[i];
         curve->args[curve->count++] =
@@ -192,7 +192,7 @@ list_blocks(const Job *job, Curve *curve)
 }
 
 static bool
-fit_rate(const Job *job, const Curve *curve, GError **error)
+fit_rate(const CpuJob *job, const Curve *curve, GError **error)
 {
     const LhKernel *kernel = lh_kernels[curve->kernel];
     LhRatePoint points[SIZES_MAX];
@@ -235,7 +235,7 @@ has_mask(const LhKernel *kernel)
 }
 
 static void
-list_rates(const Job *job, LhKernelId id)
+list_rates(const CpuJob *job, LhKernelId id)
 {
     const size_t dims = job->params->quick ? 1 : G_N_ELEMENTS(head_dims);
     const int masks = has_mask(lh_kernels[id]) ? 2 : 1;
@@ -270,7 +270,7 @@ lh_calibrate_traffic_args(const LhKernel *kernel, uint64_t rows, uint32_t head_d
 }
 
 static void
-list_traffic(const Job *job, LhKernelId id)
+list_traffic(const CpuJob *job, LhKernelId id)
 {
     const LhKernel *kernel = lh_kernels[id];
     const bool softmax =
@@ -287,7 +287,7 @@ list_traffic(const Job *job, LhKernelId id)
 }
 
 static void
-fit_traffic(const Job *job, const Curve *curve)
+fit_traffic(const CpuJob *job, const Curve *curve)
 {
     const LhKernel *kernel = lh_kernels[curve->kernel];
     const size_t fitted = G_N_ELEMENTS(traffic_rows) - 1; /* the last one is held out */
@@ -325,7 +325,7 @@ lh_calibrate_is_elementwise(const LhKernel *kernel)
 /* ---- kernels, all of them ---- */
 
 static void
-list_kernels(const Job *job)
+list_kernels(const CpuJob *job)
 {
     for (unsigned k = 0; k < LH_KERNELS_COUNT; k++) {
         const LhKernelId id = (LhKernelId)k;
@@ -340,7 +340,7 @@ list_kernels(const Job *job)
 }
 
 static void
-tell_curve(const Job *job, const Curve *curve, uint32_t round)
+tell_curve(const CpuJob *job, const Curve *curve, uint32_t round)
 {
     const LhKernel *kernel = lh_kernels[curve->kernel];
     g_autoptr(GString) what = g_string_new(kernel->name);
@@ -354,7 +354,7 @@ tell_curve(const Job *job, const Curve *curve, uint32_t round)
 
 /* One timing of the curve's kernel in each size, while all ranks call it. */
 static bool
-time_curve(const Job *job, Curve *curve, unsigned char *flush, uint32_t round, GError **error)
+time_curve(const CpuJob *job, Curve *curve, unsigned char *flush, uint32_t round, GError **error)
 {
     LhMeasureParams measure = job->params->measure;
 
@@ -378,7 +378,7 @@ time_curve(const Job *job, Curve *curve, unsigned char *flush, uint32_t round, G
  * seconds, it is so for one timing of many kernels, which their medians leave out, and not for all
  * timings of a few. */
 static bool
-time_curves(const Job *job, GError **error)
+time_curves(const CpuJob *job, GError **error)
 {
     const gsize threads = MAX(job->params->measure.threads, 1);
     g_autofree unsigned char *flush = g_try_malloc0(threads * LH_MEASURE_FLUSH_BYTES);
@@ -393,7 +393,7 @@ time_curves(const Job *job, GError **error)
 }
 
 static bool
-fit_curve(const Job *job, Curve *curve, GError **error)
+fit_curve(const CpuJob *job, Curve *curve, GError **error)
 {
     const LhMeasureParams *measure = &job->params->measure;
 
@@ -409,7 +409,7 @@ fit_curve(const Job *job, Curve *curve, GError **error)
 }
 
 static bool
-measure_kernels(const Job *job, GError **error)
+measure_kernels(const CpuJob *job, GError **error)
 {
     list_kernels(job);
     if (!time_curves(job, error))
@@ -443,7 +443,7 @@ take_memory(LhCalibration *c)
 /* ---- executor and transport ---- */
 
 static bool
-measure_executor(const Job *job, GError **error)
+measure_executor(const CpuJob *job, GError **error)
 {
     LhCalibration *c = job->c;
     double issue_s, sync_s;
@@ -459,7 +459,7 @@ measure_executor(const Job *job, GError **error)
 }
 
 static bool
-measure_link(const Job *job, GError **error)
+measure_link(const CpuJob *job, GError **error)
 {
     const LhCalibrateParams *p = job->params;
     LhCalibration *c = job->c;
@@ -501,7 +501,7 @@ measure_link(const Job *job, GError **error)
 static bool
 measure_flows(void *data, const LhClusterFlows *flows, double *seconds, GError **error)
 {
-    const Job *job = data;
+    const CpuJob *job = data;
     const LhFlowsProbe probe = { .backend = job->params->backend,
                                  .ranks = job->processes.count,
                                  .to = flows->to,
@@ -520,7 +520,7 @@ tell_flows(void *data, const char *what)
 }
 
 static bool
-measure_cluster(Job *job, GError **error)
+measure_cluster(CpuJob *job, GError **error)
 {
     g_auto(GStrv) hosts = lh_processes_texts(&job->processes, g_get_host_name(), error);
     const LhClusterParams params = { .ranks = job->processes.count,
@@ -568,7 +568,7 @@ describe_method(const LhCalibrateParams *p)
 
 /* Cores that compute and move messages do both more slowly. */
 static bool
-measure_interference(Job *job, GError **error)
+measure_interference(CpuJob *job, GError **error)
 {
     const LhInterference probe = { .backend = job->params->backend,
                                    .kernel_set = job->params->measure.kernel_set,
@@ -577,7 +577,7 @@ measure_interference(Job *job, GError **error)
                                    .heads = BESIDE_HEADS,
                                    .head_dim = BESIDE_HEAD_DIM,
                                    .dtype = job->params->dtype,
-                                   .deadline_us = DEADLINE_US };
+                                   .deadline_us = PROBE_DEADLINE_US };
 
     tell(job, "kernels beside messages");
     return lh_measure_interference(&probe, &job->c->messages_hold, error) &&
@@ -585,7 +585,7 @@ measure_interference(Job *job, GError **error)
 }
 
 static bool
-has_others(const Job *job, GError **error)
+has_others(const CpuJob *job, GError **error)
 {
     if (job->processes.count > 1)
         return true;
@@ -597,7 +597,7 @@ has_others(const Job *job, GError **error)
 }
 
 static bool
-measure_all(Job *job, GError **error)
+measure_all(CpuJob *job, GError **error)
 {
     LhCalibration *c = job->c;
     const bool threads = job->params->backend == &lh_backend_cpu;
@@ -626,7 +626,7 @@ calibrate_processors(const LhCalibrateParams *params, GError **error)
 {
     g_autoptr(LhCalibration) c = g_new0(LhCalibration, 1);
     g_autofree char *processor = processor_name();
-    Job job = { .params = params, .c = c };
+    CpuJob job = { .params = params, .c = c };
     bool ok;
 
     lh_memory_keep();
@@ -635,7 +635,7 @@ calibrate_processors(const LhCalibrateParams *params, GError **error)
     c->method = describe_method(params);
     c->rates = g_array_new(FALSE, FALSE, sizeof(LhKernelRate));
     c->traffic = g_array_new(FALSE, FALSE, sizeof(LhKernelTraffic));
-    if (!lh_processes_open(&job.processes, params->backend->control, DEADLINE_US, error))
+    if (!lh_processes_open(&job.processes, params->backend->control, PROBE_DEADLINE_US, error))
         return NULL;
     c->first = lh_processes_first(&job.processes);
     job.curves = g_array_new(FALSE, FALSE, sizeof(Curve));
@@ -684,14 +684,6 @@ lh_calibration_free(LhCalibration *c)
 
 /* ---- the file ---- */
 
-/* Takes @text over: a number with its unit. */
-static void
-write_unit(LhJsonWriter *w, const char *key, char *text)
-{
-    lh_jsonw_string(w, key, text);
-    g_free(text);
-}
-
 static void
 write_residuals(LhJsonWriter *w, const LhFitResiduals *r)
 {
@@ -715,7 +707,7 @@ write_rates(LhJsonWriter *w, const LhCalibration *c)
         lh_jsonw_string(w, "kernel", rate->kernel);
         lh_jsonw_string(w, "mask", rate->mask == 1 ? "causal" : "full");
         lh_jsonw_uint(w, "head_dim", rate->head_dim);
-        write_unit(w, "rate", lh_format_flops(rate->rate));
+        lh_cluster_write_unit(w, "rate", lh_format_flops(rate->rate));
         lh_jsonw_double(w, "half_length", rate->half_length);
         if (rate->query_half_length > 0)
             lh_jsonw_double(w, "query_half_length", rate->query_half_length);
@@ -740,7 +732,7 @@ write_traffic(LhJsonWriter *w, const LhCalibration *c)
 
         lh_jsonw_object_begin(w, NULL);
         lh_jsonw_string(w, "kernel", traffic->kernel);
-        write_unit(w, "bandwidth", lh_format_bandwidth(traffic->bandwidth));
+        lh_cluster_write_unit(w, "bandwidth", lh_format_bandwidth(traffic->bandwidth));
         lh_jsonw_string(w, "provenance", lh_provenance_names[traffic->provenance]);
         lh_jsonw_string(w, "source", traffic->source);
         write_residuals(w, &traffic->residuals);
@@ -755,8 +747,8 @@ write_link(LhJsonWriter *w, const char *name, const LhLinkClass *link)
     if (link->bandwidth == 0)
         return;
     lh_jsonw_object_begin(w, name);
-    write_unit(w, "bandwidth", lh_format_bandwidth(link->bandwidth));
-    write_unit(w, "latency", lh_format_time(link->latency_ps));
+    lh_cluster_write_unit(w, "bandwidth", lh_format_bandwidth(link->bandwidth));
+    lh_cluster_write_unit(w, "latency", lh_format_time(link->latency_ps));
     lh_jsonw_uint(w, "ctas", link->ctas);
     lh_jsonw_string(w, "provenance", lh_provenance_names[link->provenance]);
     lh_jsonw_string(w, "source", link->source);
@@ -816,7 +808,7 @@ write_gpus(LhJsonWriter *w, const LhCalibration *c)
 
     lh_jsonw_object_begin(w, "host");
     for (unsigned i = 0; i < G_N_ELEMENTS(calls); i++)
-        write_unit(
+        lh_cluster_write_unit(
             w, calls[i].name,
             lh_format_time(lh_time_from_ps(fmax(calls[i].seconds, 0) * (double)LH_PS_PER_S)));
     lh_jsonw_object_end(w);
@@ -853,11 +845,11 @@ lh_calibration_write(const LhCalibration *c, const char *name, const char *date,
     lh_jsonw_string(w, "name", name);
     lh_jsonw_string(w, "description", describe_ranks(c));
     lh_jsonw_string(w, "source", source);
-    write_unit(w, "memory_bandwidth", lh_format_bandwidth(c->memory_bandwidth));
+    lh_cluster_write_unit(w, "memory_bandwidth", lh_format_bandwidth(c->memory_bandwidth));
     lh_jsonw_double(w, "memory_efficiency", 1);
     lh_jsonw_string(w, "memory_provenance", "measured");
-    write_unit(w, "kernel_launch", lh_format_time(c->kernel_launch_ps));
-    write_unit(w, "stream_sync", lh_format_time(c->stream_sync_ps));
+    lh_cluster_write_unit(w, "kernel_launch", lh_format_time(c->kernel_launch_ps));
+    lh_cluster_write_unit(w, "stream_sync", lh_format_time(c->stream_sync_ps));
     if (c->messages_hold > 0)
         lh_jsonw_double(w, "messages_hold", c->messages_hold);
     if (c->cores.ranks > 0) {

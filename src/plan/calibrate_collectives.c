@@ -17,15 +17,15 @@ static const uint64_t fan_bytes[] = { 32 << 10, 128 << 10, 512 << 10 };
 #define FAN_PEERS 3
 
 static void
-collect(void *data, const LhTimelineRecord *record)
+collect_collectives(void *data, const LhTimelineRecord *record)
 {
     if (record->kind == LH_OP_COLLECTIVE)
         g_array_append_vals(data, record, 1);
 }
 
 static bool
-predict(const LhCollectiveProbe *probe, const LhNetwork *network, LhDevice *device, double *seconds,
-        GError **error)
+predict_collective(const LhCollectiveProbe *probe, const LhNetwork *network, LhDevice *device,
+                   double *seconds, GError **error)
 {
     g_autoptr(LhProgram) program = lh_collective_program(probe);
     g_autoptr(GArray) records = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
@@ -34,7 +34,7 @@ predict(const LhCollectiveProbe *probe, const LhNetwork *network, LhDevice *devi
                                  .network = network,
                                  .network_model = LH_NETWORK_FAIR,
                                  .collectives = LH_COLLECTIVES_DIRECT,
-                                 .timeline = collect,
+                                 .timeline = collect_collectives,
                                  .timeline_data = records };
     g_autoptr(LhSimResult) result = lh_simulate(&params, error);
 
@@ -71,11 +71,11 @@ predict_probe(const LhCalibration *c, const LhCollectiveProbe *probe, LhDevice *
     device->machine_cores = c->cores.cores;
     return topology != NULL &&
            lh_network_init(&network, topology, c->cluster->nodes, probe->ranks, NULL, error) &&
-           predict(probe, &network, device, seconds, error);
+           predict_collective(probe, &network, device, seconds, error);
 }
 
 static bool
-predict_all(LhCalibration *c, LhDevice *device, uint32_t ranks, GError **error)
+predict_checks(LhCalibration *c, LhDevice *device, uint32_t ranks, GError **error)
 {
     for (guint i = 0; i < c->checks->len; i++) {
         LhCollectiveCheck *check = &g_array_index(c->checks, LhCollectiveCheck, i);
@@ -183,5 +183,5 @@ lh_calibrate_collectives(const LhCalibrateParams *params, const LhProcesses *pro
         if (!measure(params, processes, c, (LhCollectiveKind)kind, processes->count, error))
             return false;
     }
-    return !c->first || predict_all(c, device, processes->count, error);
+    return !c->first || predict_checks(c, device, processes->count, error);
 }

@@ -20,7 +20,7 @@
 
 #define HEADS 16
 #define POINTS_MAX 16
-#define DEADLINE_US INT64_C(120000000)
+#define GPU_DEADLINE_US INT64_C(120000000)
 
 typedef struct {
     uint64_t value;
@@ -34,7 +34,7 @@ static const Size lengths_quick[] = {
     { 512, false }, { 1024, false }, { 1536, true }, { 2048, false }, { 4096, false }
 };
 #define TRAFFIC_HEAD_DIM 128
-static const uint32_t head_dims[] = { 128, 64 }; /* the first one alone if quick */
+static const uint32_t gpu_head_dims[] = { 128, 64 }; /* the first one alone if quick */
 /* Of these the last one is held out. */
 static const uint64_t rows_full[] = { 1024, 4096, 16384, 8192 };
 static const uint64_t rows_quick[] = { 256, 512, 2048, 1024 };
@@ -43,7 +43,7 @@ static const Size messages[] = { { 4 << 10, false }, { 64 << 10, false }, { 256 
                                  { 32 << 20, true }, { 64 << 20, false } };
 #define MESSAGES_QUICK 6
 /* Of a rank's part of the vector. */
-static const uint64_t shards[] = { 1 << 10, 16 << 10, 128 << 10, 1 << 20, 4 << 20, 16 << 20 };
+static const uint64_t shard_sizes[] = { 1 << 10, 16 << 10, 128 << 10, 1 << 20, 4 << 20, 16 << 20 };
 #define SHARDS_QUICK 5
 
 typedef struct {
@@ -53,17 +53,17 @@ typedef struct {
     LhBench *bench;
     uint32_t ranks;
     LhNetwork network;
-} Job;
+} GpuJob;
 
 static void
-tell(const Job *job, const char *what)
+tell_next(const GpuJob *job, const char *what)
 {
     lh_calibrate_tell(job->params, &job->processes, what);
 }
 
 /* What the first process has measured is what all go on with. */
 static bool
-share(const Job *job, double *values, size_t count, GError **error)
+hand_out(const GpuJob *job, double *values, size_t count, GError **error)
 {
     return lh_processes_tell(&job->processes, values, count, error);
 }
@@ -73,8 +73,8 @@ share(const Job *job, double *values, size_t count, GError **error)
 /* One call while all GPUs call it, *@seconds the median of processes, 0: the GPUs lack the kernel.
  */
 static bool
-time_call(const Job *job, LhKernelId id, const LhKernelArgs *args, double *seconds, double *spread,
-          GError **error)
+time_call(const GpuJob *job, LhKernelId id, const LhKernelArgs *args, double *seconds,
+          double *spread, GError **error)
 {
     return lh_processes_wait(&job->processes, error) &&
            lh_bench_kernel(job->bench, id, args, job->params->dtype, seconds, error) &&
@@ -91,7 +91,7 @@ fail_fit(LhKernelId id, GError **error)
 
 /* A curve of the kernel; none if the GPUs lack it. */
 static bool
-measure_rate(const Job *job, LhKernelId id, bool causal, uint32_t head_dim, GError **error)
+measure_rate(const GpuJob *job, LhKernelId id, bool causal, uint32_t head_dim, GError **error)
 {
     const bool quick = job->params->quick;
     const Size *lengths = quick ? lengths_quick : lengths_full;
@@ -125,17 +125,18 @@ measure_rate(const Job *job, LhKernelId id, bool causal, uint32_t head_dim, GErr
 }
 
 static bool
-measure_rates(const Job *job, LhKernelId id, GError **error)
+measure_rates(const GpuJob *job, LhKernelId id, GError **error)
 {
-    const size_t dims = job->params->quick ? 1 : G_N_ELEMENTS(head_dims);
+    const size_t dims = job->params->quick ? 1 : G_N_ELEMENTS(gpu_head_dims);
 
     for (size_t d = 0; d < dims; d++) {
         for (int causal = 0; causal < 2; causal++) {
-            g_autofree char *what = g_strdup_printf("%s, %s mask, d %u", lh_kernels[id]->name,
-                                                    causal != 0 ? "causal" : "full", head_dims[d]);
+            g_autofree char *what =
+                g_strdup_printf("%s, %s mask, d %u", lh_kernels[id]->name,
+                                causal != 0 ? "causal" : "full", gpu_head_dims[d]);
 
-            tell(job, what);
-            if (!measure_rate(job, id, causal != 0, head_dims[d], error))
+            tell_next(job, what);
+            if (!measure_rate(job, id, causal != 0, gpu_head_dims[d], error))
                 return false;
         }
     }
@@ -143,7 +144,7 @@ measure_rates(const Job *job, LhKernelId id, GError **error)
 }
 
 static bool
-measure_traffic(const Job *job, LhKernelId id, GError **error)
+measure_traffic(const GpuJob *job, LhKernelId id, GError **error)
 {
     const LhKernel *kernel = lh_kernels[id];
     const uint64_t *rows = job->params->quick ? rows_quick : rows_full;
@@ -153,7 +154,7 @@ measure_traffic(const Job *job, LhKernelId id, GError **error)
     double reached[G_N_ELEMENTS(rows_full)], sorted[G_N_ELEMENTS(rows_full)];
     double off[G_N_ELEMENTS(rows_full)];
 
-    tell(job, kernel->name);
+    tell_next(job, kernel->name);
     for (size_t i = 0; i <= fitted; i++) {
         const LhKernelArgs args = lh_calibrate_traffic_args(kernel, rows[i], TRAFFIC_HEAD_DIM);
 
@@ -177,7 +178,7 @@ measure_traffic(const Job *job, LhKernelId id, GError **error)
 }
 
 static bool
-measure_kernels(Job *job, GError **error)
+measure_gpu_kernels(GpuJob *job, GError **error)
 {
     LhCalibration *c = job->c;
     g_autofree double *reached = NULL;
@@ -204,12 +205,12 @@ measure_kernels(Job *job, GError **error)
 /* ---- hosts ---- */
 
 static bool
-measure_calls(const Job *job, GError **error)
+measure_calls(const GpuJob *job, GError **error)
 {
     LhCalibration *c = job->c;
     double values[5];
 
-    tell(job, "the host's calls");
+    tell_next(job, "the host's calls");
     if (!lh_measure_calls(job->params->backend, job->ranks, &c->calls, error))
         return false;
     values[0] = c->calls.op;
@@ -217,7 +218,7 @@ measure_calls(const Job *job, GError **error)
     values[2] = c->calls.wait;
     values[3] = c->calls.group;
     values[4] = c->calls.sync;
-    if (!share(job, values, G_N_ELEMENTS(values), error))
+    if (!hand_out(job, values, G_N_ELEMENTS(values), error))
         return false;
     c->calls = (LhCallCosts){ values[0], values[1], values[2], values[3], values[4] };
     c->kernel_launch_ps = lh_time_from_ps(fmax(c->calls.compute, 0) * (double)LH_PS_PER_S);
@@ -229,7 +230,7 @@ measure_calls(const Job *job, GError **error)
 
 /* The first rank that rank 0 meets over links of @tier; LH_RANKS_MAX: none. */
 static uint32_t
-peer_over(const Job *job, LhTier tier, LhRoute *route)
+peer_over(const GpuJob *job, LhTier tier, LhRoute *route)
 {
     for (uint32_t r = 1; r < job->ranks; r++) {
         lh_network_route(&job->network, 0, r, route);
@@ -241,7 +242,7 @@ peer_over(const Job *job, LhTier tier, LhRoute *route)
 
 /* How much longer messages take when every rank has one to the rank as far on as @peer. */
 static bool
-measure_crowd(const Job *job, uint32_t peer, uint64_t bytes, double alone_s, double *crowd,
+measure_crowd(const GpuJob *job, uint32_t peer, uint64_t bytes, double alone_s, double *crowd,
               GError **error)
 {
     g_autofree uint32_t *to = g_new(uint32_t, job->ranks);
@@ -249,7 +250,7 @@ measure_crowd(const Job *job, uint32_t peer, uint64_t bytes, double alone_s, dou
     for (uint32_t r = 0; r < job->ranks; r++)
         to[r] = (r + peer) % job->ranks;
     if (!lh_measure_messages(job->params->backend, job->ranks, to, bytes, crowd, error) ||
-        !share(job, crowd, 1, error))
+        !hand_out(job, crowd, 1, error))
         return false;
     *crowd /= alone_s;
     return true;
@@ -280,7 +281,7 @@ fit_link(const LhTransferPoint *points, const Size *sizes, size_t count, double 
 
 /* A link class by a pair of ranks that has its like beside nothing else. */
 static bool
-measure_link(Job *job, LhTier tier, const LhLinkClass *base, LhLinkClass *link,
+measure_tier(GpuJob *job, LhTier tier, const LhLinkClass *base, LhLinkClass *link,
              LhFitResiduals *residuals, GError **error)
 {
     const size_t count = job->params->quick ? MESSAGES_QUICK : G_N_ELEMENTS(messages);
@@ -300,11 +301,11 @@ measure_link(Job *job, LhTier tier, const LhLinkClass *base, LhLinkClass *link,
         g_autofree char *what = g_strdup_printf(
             "%s, messages of %s", lh_topology_link_name(job->network.topology, tier), size);
 
-        tell(job, what);
+        tell_next(job, what);
         points[i].bytes = (double)messages[i].value;
         if (!lh_measure_messages(job->params->backend, job->ranks, to, messages[i].value,
                                  &points[i].seconds, error) ||
-            !share(job, &points[i].seconds, 1, error))
+            !hand_out(job, &points[i].seconds, 1, error))
             return false;
     }
     if (!fit_link(points, messages, count, &alpha_s, &link->bandwidth, &found)) {
@@ -331,14 +332,14 @@ measure_link(Job *job, LhTier tier, const LhLinkClass *base, LhLinkClass *link,
 }
 
 static bool
-measure_links(Job *job, GError **error)
+measure_links(GpuJob *job, GError **error)
 {
     LhCalibration *c = job->c;
     const LhTopology *t = job->network.topology;
 
-    return measure_link(job, LH_TIER_NVLINK, &t->nvlink, &c->link, &c->link_residuals, error) &&
-           measure_link(job, LH_TIER_PCIE, &t->pcie, &c->pcie, &c->pcie_residuals, error) &&
-           measure_link(job, LH_TIER_NIC, &t->nic, &c->nic, &c->nic_residuals, error);
+    return measure_tier(job, LH_TIER_NVLINK, &t->nvlink, &c->link, &c->link_residuals, error) &&
+           measure_tier(job, LH_TIER_PCIE, &t->pcie, &c->pcie, &c->pcie_residuals, error) &&
+           measure_tier(job, LH_TIER_NIC, &t->nic, &c->nic, &c->nic_residuals, error);
 }
 
 /* ---- collectives ---- */
@@ -360,9 +361,9 @@ make_rising(LhCollectiveTimes *row)
 }
 
 static bool
-measure_collective(const Job *job, LhCollectiveKind kind, uint32_t members, GError **error)
+measure_collective(const GpuJob *job, LhCollectiveKind kind, uint32_t members, GError **error)
 {
-    const size_t count = job->params->quick ? SHARDS_QUICK : G_N_ELEMENTS(shards);
+    const size_t count = job->params->quick ? SHARDS_QUICK : G_N_ELEMENTS(shard_sizes);
     LhCollectiveTimes row = { .op = (int)kind,
                               .ranks = members,
                               .bytes = g_array_new(FALSE, FALSE, sizeof(uint64_t)),
@@ -372,18 +373,18 @@ measure_collective(const Job *job, LhCollectiveKind kind, uint32_t members, GErr
     g_autofree char *what = g_strdup_printf("%s of %u ranks", lh_collective_names[kind], members);
     bool ok = true;
 
-    tell(job, what);
+    tell_next(job, what);
     for (size_t i = 0; ok && i < count; i++) {
         const LhCollectiveProbe probe = { .backend = job->params->backend,
                                           .way = LH_WAY_NATIVE,
                                           .ranks = job->ranks,
                                           .kind = kind,
                                           .members = members,
-                                          .shard_bytes = shards[i] };
-        const uint64_t bytes = shards[i] * members;
+                                          .shard_bytes = shard_sizes[i] };
+        const uint64_t bytes = shard_sizes[i] * members;
         double seconds;
 
-        ok = lh_measure_collective(&probe, &seconds, error) && share(job, &seconds, 1, error);
+        ok = lh_measure_collective(&probe, &seconds, error) && hand_out(job, &seconds, 1, error);
         seconds *= G_USEC_PER_SEC;
         g_array_append_val(row.bytes, bytes);
         g_array_append_val(row.us, seconds);
@@ -397,7 +398,7 @@ measure_collective(const Job *job, LhCollectiveKind kind, uint32_t members, GErr
 
 /* By groups of two, four and more of the first node, and all of it. */
 static bool
-measure_collectives(const Job *job, GError **error)
+measure_collectives(const GpuJob *job, GError **error)
 {
     const uint32_t node = MIN(job->ranks, job->network.gpus_per_node);
 
@@ -416,21 +417,21 @@ measure_collectives(const Job *job, GError **error)
 /* ---- communication beside computing ---- */
 
 static bool
-measure_interference(Job *job, GError **error)
+measure_gpu_interference(GpuJob *job, GError **error)
 {
     const LhInterference probe = { .backend = job->params->backend,
                                    .kernel_set = job->params->measure.kernel_set,
                                    .ranks = job->ranks,
                                    .tokens = job->params->quick ? 2048 : 8192,
                                    .heads = HEADS,
-                                   .head_dim = head_dims[0],
+                                   .head_dim = gpu_head_dims[0],
                                    .dtype = job->params->dtype,
-                                   .deadline_us = DEADLINE_US };
+                                   .deadline_us = GPU_DEADLINE_US };
     const uint64_t sms = job->params->device->sm_count;
     double held;
 
-    tell(job, "kernels beside messages");
-    if (!lh_measure_interference(&probe, &held, error) || !share(job, &held, 1, error))
+    tell_next(job, "kernels beside messages");
+    if (!lh_measure_interference(&probe, &held, error) || !hand_out(job, &held, 1, error))
         return false;
     for (unsigned i = 0; held >= 0 && i < 2; i++) {
         LhLinkClass *link = i == 0 ? &job->c->link : &job->c->nic;
@@ -458,7 +459,7 @@ machine_name(const LhRunDevice *device, GError **error)
 
 /* Nodes are what the topology says, so ranks of one must share a host. */
 static bool
-check_hosts(const Job *job, GError **error)
+check_hosts(const GpuJob *job, GError **error)
 {
     const uint32_t per_node = job->network.gpus_per_node;
     g_auto(GStrv) hosts = lh_processes_texts(&job->processes, g_get_host_name(), error);
@@ -480,7 +481,7 @@ check_hosts(const Job *job, GError **error)
 }
 
 static bool
-open_network(Job *job, GError **error)
+open_network(GpuJob *job, GError **error)
 {
     const LhTopology *t = job->params->topology;
 
@@ -496,7 +497,7 @@ open_network(Job *job, GError **error)
 }
 
 static bool
-open_bench(Job *job, GError **error)
+open_bench(GpuJob *job, GError **error)
 {
     const LhCalibrateParams *p = job->params;
     const bool alone = job->processes.count > 1;
@@ -513,7 +514,7 @@ open_bench(Job *job, GError **error)
 }
 
 static bool
-measure_all(Job *job, GError **error)
+measure_gpus(GpuJob *job, GError **error)
 {
     const LhCalibrateParams *p = job->params;
     const bool far = !p->backend->links->needs_both;
@@ -528,13 +529,13 @@ measure_all(Job *job, GError **error)
     if (!lh_processes_agree(&job->processes, "way to measure", job->c->method, error) ||
         !open_bench(job, error))
         return false;
-    ok = measure_kernels(job, error);
+    ok = measure_gpu_kernels(job, error);
     g_clear_pointer(&job->bench, lh_bench_free);
     if (!ok || !measure_calls(job, error))
         return false;
     return !far || job->ranks < 2 ||
            (measure_links(job, error) && measure_collectives(job, error) &&
-            measure_interference(job, error));
+            measure_gpu_interference(job, error));
 }
 
 LhCalibration *
@@ -542,19 +543,19 @@ lh_calibrate_gpus(const LhCalibrateParams *params, GError **error)
 {
     const LhRunDevice *device = params->backend->device;
     g_autoptr(LhCalibration) c = g_new0(LhCalibration, 1);
-    Job job = { .params = params, .c = c };
+    GpuJob job = { .params = params, .c = c };
     bool ok;
 
     c->gpus = true;
     c->rates = g_array_new(FALSE, FALSE, sizeof(LhKernelRate));
     c->traffic = g_array_new(FALSE, FALSE, sizeof(LhKernelTraffic));
     c->collectives = g_array_new(FALSE, FALSE, sizeof(LhCollectiveTimes));
-    if (!lh_processes_open(&job.processes, params->backend->control, DEADLINE_US, error))
+    if (!lh_processes_open(&job.processes, params->backend->control, GPU_DEADLINE_US, error))
         return NULL;
     c->first = lh_processes_first(&job.processes);
     ok = device->probe == NULL || device->probe(error);
     c->machine = ok ? machine_name(device, error) : NULL;
-    ok = c->machine != NULL && open_network(&job, error) && measure_all(&job, error);
+    ok = c->machine != NULL && open_network(&job, error) && measure_gpus(&job, error);
     g_clear_pointer(&job.bench, lh_bench_free);
     lh_processes_close(&job.processes);
     return ok ? g_steal_pointer(&c) : NULL;

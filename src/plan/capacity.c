@@ -132,29 +132,29 @@ lh_plan_find_fitting(const LhPlanSpace *space, guint threads)
 typedef struct {
     uint64_t units_max; /* it fits with no more than so many; 0: it is refused, or fits with none */
     guint point;
-} End;
+} PointEnd;
 
 typedef struct {
     const LhPlanSpace *space;
     uint64_t unit;
     bool (*go_on)(void *data);
     void *data;
-    End *ends;
+    PointEnd *ends;
     /* Of the lengths of SHORT_UNITS and twice that: setups by shape, NULL where it is refused, and
      * what each point needs of them at least, 0 where it is. */
     LhSetup **short_setups[2];
     uint64_t *peaks_bytes[2];
-} Question;
+} CapacityQuestion;
 
 static bool
-goes_on(const Question *q)
+goes_on(const CapacityQuestion *q)
 {
     return q->go_on == NULL || q->go_on(q->data);
 }
 
 /* A setup of a shape with a sequence of another length; NULL if it is refused. Caller frees. */
 static LhSetup *
-setup_at(const Question *q, const LhPlanShape *shape, uint64_t units)
+setup_at(const CapacityQuestion *q, const LhPlanShape *shape, uint64_t units)
 {
     g_autofree char *text = g_strdup_printf("%" PRIu64, units * q->unit);
     g_autoptr(LhScenario) scenario = lh_scenario_copy(shape->scenario);
@@ -170,7 +170,7 @@ setup_at(const Question *q, const LhPlanShape *shape, uint64_t units)
 static void
 make_short_setups(void *data, guint index)
 {
-    const Question *q = data;
+    const CapacityQuestion *q = data;
     const LhPlanShape *shape = g_ptr_array_index(q->space->shapes, index);
 
     for (guint i = 0; i < 2; i++)
@@ -186,7 +186,7 @@ goes_on_with(void *data)
 static void
 take_short_peak(void *data, guint which, guint point, const LhPlanEstimate *estimate)
 {
-    const Question *q = data;
+    const CapacityQuestion *q = data;
 
     take_peak(q->peaks_bytes[which], point, estimate, NULL);
 }
@@ -206,12 +206,12 @@ take_high(void *data, guint point, const LhPlanEstimate *estimate, const char *r
 }
 
 /* A straight line through two lengths stays below the peaks of all that are longer. */
-static End
-end_of(const Question *q, guint point)
+static PointEnd
+end_of(const CapacityQuestion *q, guint point)
 {
     const uint64_t limit_bytes = lh_plan_limit_bytes(q->space->setup);
     const uint64_t low = q->peaks_bytes[0][point], high = q->peaks_bytes[1][point];
-    End end = { .point = point };
+    PointEnd end = { .point = point };
 
     if (low == 0 || high <= low)
         return end;
@@ -223,7 +223,7 @@ end_of(const Question *q, guint point)
 }
 
 static void
-find_ends(Question *q, guint threads)
+find_ends(CapacityQuestion *q, guint threads)
 {
     const guint shapes = q->space->shapes->len, points = q->space->points->len;
 
@@ -252,7 +252,7 @@ find_ends(Question *q, guint threads)
 static int
 by_end(gconstpointer a, gconstpointer b)
 {
-    const End *x = a, *y = b;
+    const PointEnd *x = a, *y = b;
 
     if (x->units_max != y->units_max)
         return x->units_max > y->units_max ? -1 : 1;
@@ -260,7 +260,7 @@ by_end(gconstpointer a, gconstpointer b)
 }
 
 static bool
-fits_with(const Question *q, guint point, uint64_t units, LhPlanEstimate *estimate)
+fits_with(const CapacityQuestion *q, guint point, uint64_t units, LhPlanEstimate *estimate)
 {
     g_autoptr(LhSetup) setup =
         setup_at(q, lh_plan_shape(q->space, lh_plan_point(q->space, point)), units);
@@ -275,7 +275,7 @@ fits_with(const Question *q, guint point, uint64_t units, LhPlanEstimate *estima
 
 /* Where the point ends, if that is beyond what @longest has. */
 static void
-try_point(const Question *q, const End *end, LhPlanLongest *longest)
+try_point(const CapacityQuestion *q, const PointEnd *end, LhPlanLongest *longest)
 {
     uint64_t fits = longest->tokens / q->unit, fails = end->units_max + 1;
     LhPlanEstimate estimate, beyond;
@@ -302,7 +302,7 @@ try_point(const Question *q, const End *end, LhPlanLongest *longest)
 }
 
 static void
-try_all(const Question *q, LhPlanLongest *longest)
+try_all(const CapacityQuestion *q, LhPlanLongest *longest)
 {
     const guint points = q->space->points->len;
 
@@ -318,12 +318,12 @@ lh_plan_longest(const LhPlanSpace *space, guint threads, bool (*go_on)(void *dat
                 LhPlanLongest *longest, GError **error)
 {
     const uint64_t cut = UINT64_C(2) * space->gpus; /* segments of every rank */
-    g_autofree End *ends = g_new0(End, space->points->len);
-    Question q = { .space = space,
-                   .unit = (UNIT_MIN + cut - 1) / cut * cut,
-                   .go_on = go_on,
-                   .data = data,
-                   .ends = ends };
+    g_autofree PointEnd *ends = g_new0(PointEnd, space->points->len);
+    CapacityQuestion q = { .space = space,
+                           .unit = (UNIT_MIN + cut - 1) / cut * cut,
+                           .go_on = go_on,
+                           .data = data,
+                           .ends = ends };
 
     if (lh_plan_limit_bytes(space->setup) == 0) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,

@@ -26,9 +26,9 @@
 typedef struct {
     uint64_t bytes;
     bool holdout;
-} Size;
+} MessageSize;
 
-static const Size sizes[] = {
+static const MessageSize message_sizes[] = {
     { 4 << 10, false },   { 16 << 10, false }, { 64 << 10, false },  { 128 << 10, false },
     { 256 << 10, false }, { 384 << 10, true }, { 512 << 10, false }, { 1 << 20, false },
     { 2 << 20, true },    { 4 << 20, false },  { 16 << 20, false },
@@ -43,7 +43,7 @@ typedef struct {
 } Search;
 
 static void
-tell(const Search *s, const char *what)
+tell_progress(const Search *s, const char *what)
 {
     if (s->params->progress != NULL)
         s->params->progress(s->params->progress_data, what);
@@ -71,7 +71,7 @@ measure_apart(Search *s, double *apart_s, GError **error)
     const uint32_t ranks = s->params->ranks, even = ranks + ranks % 2;
     g_autofree double *seconds = g_new(double, ranks);
 
-    tell(s, "which ranks share a host");
+    tell_progress(s, "which ranks share a host");
     for (uint32_t round = 0; round + 1 < even; round++) {
         const LhClusterFlows flows = { s->to, true, APART_BYTES, APART_ROUNDS };
 
@@ -306,9 +306,9 @@ sweep(Search *s, LhClusterPoint like, GError **error)
 {
     double last_s = 0.001;
 
-    for (size_t i = 0; i < G_N_ELEMENTS(sizes) && last_s < LONGEST_S; i++) {
-        like.bytes = sizes[i].bytes;
-        like.holdout = sizes[i].holdout;
+    for (size_t i = 0; i < G_N_ELEMENTS(message_sizes) && last_s < LONGEST_S; i++) {
+        like.bytes = message_sizes[i].bytes;
+        like.holdout = message_sizes[i].holdout;
         if (!measure_point(s, &like, last_s, error))
             return false;
         last_s = g_array_index(s->cluster->points, LhClusterPoint, s->cluster->points->len - 1)
@@ -320,7 +320,7 @@ sweep(Search *s, LhClusterPoint like, GError **error)
 /* ---- lines ---- */
 
 static const LhClusterPoint *
-point_at(const LhCluster *c, guint index)
+cluster_point(const LhCluster *c, guint index)
 {
     return &g_array_index(c->points, LhClusterPoint, index);
 }
@@ -345,7 +345,7 @@ fit_line(const LhCluster *c, unsigned kinds, LhClusterLine *line, GError **error
     size_t count = 0;
 
     for (guint i = 0; i < c->points->len; i++) {
-        const LhClusterPoint *p = point_at(c, i);
+        const LhClusterPoint *p = cluster_point(c, i);
 
         if ((kinds & KIND(p->kind)) != 0 && !p->holdout)
             points[count++] = (LhTransferPoint){ bytes_through(c, p), p->measured_s };
@@ -405,7 +405,7 @@ find_memory(Search *s, GError **error)
 
     if (c->per_node == 1)
         return true;
-    tell(s, "messages in a node");
+    tell_progress(s, "messages in a node");
     return sweep(s, (LhClusterPoint){ .kind = LH_FLOWS_NODE }, error) &&
            fit_line(c, KIND(LH_FLOWS_NODE), &c->memory, error);
 }
@@ -419,7 +419,7 @@ find_memory(Search *s, GError **error)
 
 /* What a message of LARGER_BYTES takes where all ranks of two nodes send one, each way. */
 static bool
-measure_pair(Search *s, uint32_t node, uint32_t peer, double *taken_s, GError **error)
+measure_nodes(Search *s, uint32_t node, uint32_t peer, double *taken_s, GError **error)
 {
     LhClusterPoint larger = {
         .kind = LH_FLOWS_ALL, .node = node, .peer = peer, .bytes = LARGER_BYTES, .holdout = true
@@ -450,7 +450,7 @@ compare_nodes(Search *s, double *least_s, uint32_t *reference, GError **error)
     const uint32_t nodes = s->cluster->nodes;
     double best_s = INFINITY;
 
-    tell(s, "adapters of nodes");
+    tell_progress(s, "adapters of nodes");
     for (uint32_t n = 0; n < nodes; n++)
         least_s[n] = INFINITY;
     for (uint32_t n = 0; n < nodes; n++) {
@@ -459,7 +459,7 @@ compare_nodes(Search *s, double *least_s, uint32_t *reference, GError **error)
 
             if (!lh_cluster_compares(nodes, n, m))
                 continue;
-            if (!measure_pair(s, n, m, &taken_s, error))
+            if (!measure_nodes(s, n, m, &taken_s, error))
                 return false;
             least_s[n] = fmin(least_s[n], taken_s);
             least_s[m] = fmin(least_s[m], taken_s);
@@ -497,12 +497,12 @@ fit_adapters(Search *s, const uint32_t *pair, GError **error)
     LhClusterLine alone, together;
     unsigned kinds = KIND(LH_FLOWS_ONE);
 
-    tell(s, "messages between nodes, of one rank of each");
+    tell_progress(s, "messages between nodes, of one rank of each");
     if (!sweep(s, like, error) || !fit_line(c, kinds, &alone, error))
         return false;
     if (c->per_node > 1) {
         like.kind = LH_FLOWS_ALL;
-        tell(s, "messages between nodes, of all ranks of each");
+        tell_progress(s, "messages between nodes, of all ranks of each");
         if (!sweep(s, like, error) || !fit_line(c, KIND(LH_FLOWS_ALL), &together, error))
             return false;
         count_adapters(c, together.bytes_per_s, alone.bytes_per_s);
@@ -547,7 +547,7 @@ check_cycle(Search *s, GError **error)
     LhClusterPoint larger = smaller;
 
     larger.bytes = LARGER_BYTES;
-    tell(s, "messages between all nodes");
+    tell_progress(s, "messages between all nodes");
     return measure_point(s, &smaller, LONGEST_S, error) &&
            measure_point(s, &larger, smaller.measured_s, error);
 }
@@ -631,9 +631,8 @@ lh_cluster_free(LhCluster *c)
 
 /* ---- the file ---- */
 
-/* Takes @text over: a number with its unit. */
-static void
-write_unit(LhJsonWriter *w, const char *key, char *text)
+void
+lh_cluster_write_unit(LhJsonWriter *w, const char *key, char *text)
 {
     lh_jsonw_string(w, key, text);
     g_free(text);
@@ -647,8 +646,9 @@ write_line(LhJsonWriter *w, const LhClusterLine *line, double alpha_s, const cha
         "%s; residuals: median %.1f %%, worst %.1f %%, held out %.1f %%", source,
         100 * line->residuals.median, 100 * line->residuals.worst, 100 * line->residuals.holdout);
 
-    write_unit(w, "bandwidth", lh_format_bandwidth(line->bytes_per_s));
-    write_unit(w, "latency", lh_format_time(lh_time_from_ps(alpha_s * (double)LH_PS_PER_S)));
+    lh_cluster_write_unit(w, "bandwidth", lh_format_bandwidth(line->bytes_per_s));
+    lh_cluster_write_unit(w, "latency",
+                          lh_format_time(lh_time_from_ps(alpha_s * (double)LH_PS_PER_S)));
     lh_jsonw_uint(w, "ctas", 0);
     lh_jsonw_string(w, "provenance", "fitted");
     lh_jsonw_string(w, "source", text);
@@ -666,10 +666,10 @@ write_nics(LhJsonWriter *w, const LhCluster *c, const char *source)
     /* A route also has the latency of the way to the adapter. */
     write_line(w, &c->nic, fmax(c->nic.alpha_s - c->memory.alpha_s, 0), source);
     if (c->pair_bytes_per_s > 0)
-        write_unit(w, "pair_p2p", lh_format_bandwidth(c->pair_bytes_per_s));
+        lh_cluster_write_unit(w, "pair_p2p", lh_format_bandwidth(c->pair_bytes_per_s));
     if (c->overhead_s > 0)
-        write_unit(w, "overhead",
-                   lh_format_time(lh_time_from_ps(c->overhead_s * (double)LH_PS_PER_S)));
+        lh_cluster_write_unit(w, "overhead",
+                              lh_format_time(lh_time_from_ps(c->overhead_s * (double)LH_PS_PER_S)));
     if (!alike) {
         lh_jsonw_array_begin(w, "slower");
         for (uint32_t n = 0; n < c->nodes; n++) {
@@ -677,7 +677,7 @@ write_nics(LhJsonWriter *w, const LhCluster *c, const char *source)
                 continue;
             lh_jsonw_object_begin(w, NULL);
             lh_jsonw_uint(w, "node", n);
-            write_unit(w, "bandwidth", lh_format_bandwidth(c->node_bytes_per_s[n]));
+            lh_cluster_write_unit(w, "bandwidth", lh_format_bandwidth(c->node_bytes_per_s[n]));
             lh_jsonw_object_end(w);
         }
         lh_jsonw_array_end(w);
@@ -687,7 +687,7 @@ write_nics(LhJsonWriter *w, const LhCluster *c, const char *source)
 
 /* "4 ranks on 2 hosts: node0, node1; ..."; caller frees. */
 static char *
-describe(const LhCluster *c)
+describe_cluster(const LhCluster *c)
 {
     g_autofree char *hosts = g_strjoinv(", ", c->hosts);
 
@@ -703,7 +703,7 @@ void
 lh_cluster_write(const LhCluster *c, const char *name, const char *source, GString *out)
 {
     g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
-    g_autofree char *description = describe(c);
+    g_autofree char *description = describe_cluster(c);
 
     lh_jsonw_object_begin(w, NULL);
     lh_jsonw_string(w, "schema", "longhaul.topology/1");

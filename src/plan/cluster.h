@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "base/jsonw.h"
 #include "sim/device.h"
 
 /* Messages that some ranks send at the same time; as LhFlowsProbe, whose fields these are. */
@@ -93,3 +94,6 @@ void lh_cluster_take_overhead(LhCluster *cluster, const LhClusterPoint *points, 
 
 /* Appends the longhaul.topology/1 document called @name; @source says how it was measured. */
 void lh_cluster_write(const LhCluster *cluster, const char *name, const char *source, GString *out);
+
+/* Writes a number with its unit, @text, which it takes over. */
+void lh_cluster_write_unit(LhJsonWriter *w, const char *key, char *text);

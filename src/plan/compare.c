@@ -131,7 +131,7 @@ row_free(gpointer data)
 
 /* A stable order, whatever the sort: equal rows keep the order of the table. */
 static int
-by_time(gconstpointer a, gconstpointer b)
+rows_by_time(gconstpointer a, gconstpointer b)
 {
     const LhCompareRow *x = *(LhCompareRow *const *)a;
     const LhCompareRow *y = *(LhCompareRow *const *)b;
@@ -161,7 +161,7 @@ watch_progress(void *data, const char *what, uint64_t events, LhTime now_ps)
 
 /* What was asked of some resources alone is no answer. */
 static void
-find_bound(LhComparison *c, const LhSetup *setup, guint jobs, const LhHooks *hooks)
+bound_winner(LhComparison *c, const LhSetup *setup, guint jobs, const LhHooks *hooks)
 {
     const LhCompareRow *winner = g_ptr_array_index(c->rows, 0);
     Watch watch = { .hooks = hooks };
@@ -194,7 +194,7 @@ lh_compare(const LhSetup *setup, const LhCompareOptions *options, const LhHooks 
         return NULL;
     }
     c->interrupted = !lh_compare_play_all(setup, c->rows, options, hooks);
-    g_ptr_array_sort(c->rows, by_time); /* stable: GLib sorts by merging */
+    g_ptr_array_sort(c->rows, rows_by_time); /* stable: GLib sorts by merging */
     for (guint i = 0; i < c->rows->len; i++) {
         const LhCompareRow *row = g_ptr_array_index(c->rows, i);
 
@@ -203,7 +203,7 @@ lh_compare(const LhSetup *setup, const LhCompareOptions *options, const LhHooks 
     lh_compare_tell_apart(setup, c);
     if (c->fit_count > 0 && setup->cost == LH_COST_DEVICE && !c->interrupted &&
         (options == NULL || !options->no_bound))
-        find_bound(c, setup, options == NULL ? 0 : options->jobs, hooks);
+        bound_winner(c, setup, options == NULL ? 0 : options->jobs, hooks);
     return g_steal_pointer(&c);
 }
 

@@ -37,7 +37,7 @@ typedef struct {
 } Turn;
 
 static LhTime
-limit_of(const Pool *pool)
+pool_limit(const Pool *pool)
 {
     const double limit = floor(pool->options->within * (double)pool->best_ps);
 
@@ -46,7 +46,7 @@ limit_of(const Pool *pool)
 }
 
 static bool
-report_progress(void *data, const char *what, uint64_t events, LhTime now_ps)
+report_turn(void *data, const char *what, uint64_t events, LhTime now_ps)
 {
     Turn *turn = data;
     Pool *pool = turn->pool;
@@ -70,12 +70,12 @@ interrupt(LhCompareRow *row)
 
 /* The row is through; the caller learns of it, and runs that are too slow beside it end. */
 static void
-finish(Pool *pool, LhCompareRow *row)
+finish_row(Pool *pool, LhCompareRow *row)
 {
     pthread_mutex_lock(&pool->lock);
     if (row->state == LH_ROW_RAN && row->ended_ps < pool->best_ps) {
         pool->best_ps = row->ended_ps;
-        atomic_store(&pool->limit_ps, limit_of(pool));
+        atomic_store(&pool->limit_ps, pool_limit(pool));
     }
     if (pool->options->came != NULL && row->result != NULL)
         pool->options->came(pool->options->came_data, row);
@@ -83,39 +83,39 @@ finish(Pool *pool, LhCompareRow *row)
 }
 
 static void
-play(Pool *pool, LhCompareRow *row)
+play_row(Pool *pool, LhCompareRow *row)
 {
     Turn turn = { .pool = pool };
-    const LhHooks hooks = { .progress = report_progress,
+    const LhHooks hooks = { .progress = report_turn,
                             .progress_data = &turn,
                             .limit_ps = &pool->limit_ps,
                             .ended_ps = &row->ended_ps };
 
     if (row->program == NULL)
         return;
-    if (report_progress(&turn, row->name, 0, 0))
+    if (report_turn(&turn, row->name, 0, 0))
         lh_compare_play(row, pool->setup, &hooks);
     if (turn.interrupted && row->result == NULL)
         interrupt(row);
     else
-        finish(pool, row);
+        finish_row(pool, row);
 }
 
 static void
-work(void *data)
+play_rows(void *data)
 {
     Pool *pool = data;
     guint next;
 
     while ((next = atomic_fetch_add(&pool->taken, 1)) < pool->rows->len)
-        play(pool, g_ptr_array_index(pool->rows, pool->order[next]));
+        play_row(pool, g_ptr_array_index(pool->rows, pool->order[next]));
 }
 
 /* Whatever ended this late, by a failure too, would have been ended by a thread that was later. */
 static void
 leave_out_slow(const Pool *pool)
 {
-    const LhTime limit = limit_of(pool);
+    const LhTime limit = pool_limit(pool);
     char factor[G_ASCII_DTOSTR_BUF_SIZE];
 
     for (guint i = 0; i < pool->rows->len; i++) {
@@ -189,8 +189,8 @@ lh_compare_play_all(const LhSetup *setup, GPtrArray *rows, const LhCompareOption
                   .best_ps = LH_TIME_NEVER };
 
     pthread_mutex_init(&pool.lock, NULL);
-    lh_on_threads("compare", lh_compare_threads(o->jobs, rows->len, setup->network.ranks), work,
-                  &pool);
+    lh_on_threads("compare", lh_compare_threads(o->jobs, rows->len, setup->network.ranks),
+                  play_rows, &pool);
     pthread_mutex_destroy(&pool.lock);
     leave_out_slow(&pool);
     return !pool.interrupted;

@@ -126,7 +126,7 @@ lh_config_fail(const LhConfig *config, const LhFileEntry *entry, GError **error,
 }
 
 static bool
-refuse(const LhConfig *config, const LhFileEntry *entry, const char *allowed, GError **error)
+refuse_entry(const LhConfig *config, const LhFileEntry *entry, const char *allowed, GError **error)
 {
     g_autofree char *text = lh_entry_text(entry);
     g_autofree char *shown = g_strescape(text, NULL);
@@ -142,7 +142,7 @@ refuse(const LhConfig *config, const LhFileEntry *entry, const char *allowed, GE
 /* The value of an argument is its first word: behind the last one of a program stands its script.
  */
 static const char *
-value_of(const LhConfig *config, const LhFileEntry *entry)
+entry_value(const LhConfig *config, const LhFileEntry *entry)
 {
     const bool arguments = config->entries->taken == NULL;
 
@@ -154,13 +154,13 @@ bool
 lh_config_count(const LhConfig *config, const char *name, uint64_t *value, GError **error)
 {
     const LhFileEntry *entry = lh_config_entry(config, name);
-    const char *text = entry != NULL ? value_of(config, entry) : NULL;
+    const char *text = entry != NULL ? entry_value(config, entry) : NULL;
     guint64 number;
 
     if (entry == NULL)
         return true;
     if (text == NULL || !g_ascii_string_to_unsigned(text, 10, 0, COUNT_MAX, &number, NULL))
-        return refuse(config, entry, "a whole number", error);
+        return refuse_entry(config, entry, "a whole number", error);
     *value = number;
     return true;
 }
@@ -169,7 +169,7 @@ bool
 lh_config_flag(const LhConfig *config, const char *name, bool *value, GError **error)
 {
     const LhFileEntry *entry = lh_config_entry(config, name);
-    const char *text = entry != NULL ? value_of(config, entry) : NULL;
+    const char *text = entry != NULL ? entry_value(config, entry) : NULL;
     const bool arguments = config->entries->taken == NULL;
 
     if (entry == NULL)
@@ -179,7 +179,7 @@ lh_config_flag(const LhConfig *config, const char *name, bool *value, GError **e
     else if (text != NULL && (strcmp(text, "true") == 0 || strcmp(text, "false") == 0))
         *value = strcmp(text, "true") == 0;
     else
-        return refuse(config, entry, "true, false", error);
+        return refuse_entry(config, entry, "true, false", error);
     return true;
 }
 
@@ -190,10 +190,20 @@ lh_config_word(const LhConfig *config, const char *name, const char **value, GEr
 
     if (entry == NULL)
         return true;
-    if (value_of(config, entry) == NULL)
-        return refuse(config, entry, "one word", error);
-    *value = value_of(config, entry);
+    if (entry_value(config, entry) == NULL)
+        return refuse_entry(config, entry, "one word", error);
+    *value = entry_value(config, entry);
     return true;
+}
+
+int
+lh_config_index(const char *const *words, const char *word)
+{
+    for (int i = 0; words[i] != NULL; i++) {
+        if (strcmp(words[i], word) == 0)
+            return i;
+    }
+    return -1;
 }
 
 /* ---- settings ---- */
@@ -239,7 +249,7 @@ take_key(LhConfig *config, const LhConfigKey *key, GError **error)
     if (!lh_config_count(config, key->name, &number, error))
         return false;
     if (number == 0)
-        return refuse(config, entry, "at least 1", error);
+        return refuse_entry(config, entry, "at least 1", error);
     lh_config_set_count(config, entry, part, key->field, number);
     return true;
 }
@@ -303,7 +313,7 @@ sort(LhConfig *config, GError **error)
 }
 
 static LhConfig *
-decode(LhEntries *entries, const LhConfigSystem *system, GError **error)
+decode_config(LhEntries *entries, const LhConfigSystem *system, GError **error)
 {
     g_autoptr(LhConfig) config = g_new0(LhConfig, 1);
 
@@ -330,7 +340,7 @@ lh_config_load(const char *path, GError **error)
     const guint format = format_of(path);
     LhEntries *entries = lh_entries_load(path, formats[format].reader, error);
 
-    return entries == NULL ? NULL : decode(entries, formats[format].system, error);
+    return entries == NULL ? NULL : decode_config(entries, formats[format].system, error);
 }
 
 LhConfig *
@@ -339,7 +349,7 @@ lh_config_parse(const char *file, const char *text, gsize length, GError **error
     const guint format = format_of(file);
     LhEntries *entries = formats[format].reader(file, text, length, error);
 
-    return entries == NULL ? NULL : decode(entries, formats[format].system, error);
+    return entries == NULL ? NULL : decode_config(entries, formats[format].system, error);
 }
 
 void
@@ -383,7 +393,7 @@ reword(const LhConfig *config, const LhFileEntry *entry, GError *cause, GError *
 }
 
 static bool
-apply(const LhConfig *config, const Setting *setting, LhScenario *scenario, GError **error)
+apply_setting(const LhConfig *config, const Setting *setting, LhScenario *scenario, GError **error)
 {
     g_autofree char *where = place(config, setting->entry);
     g_autofree char *path =
@@ -403,18 +413,19 @@ lh_config_apply(const LhConfig *config, unsigned parts, LhScenario *scenario, GE
     const Setting step = { .field = "step" };
     const Setting framework = { .field = "framework", .value = (char *)config->system->framework };
 
-    if (!apply(config, &step, scenario, error) || !apply(config, &framework, scenario, error))
+    if (!apply_setting(config, &step, scenario, error) ||
+        !apply_setting(config, &framework, scenario, error))
         return false;
     for (guint i = 0; i < config->settings->len; i++) {
         const Setting *setting = g_ptr_array_index(config->settings, i);
 
-        if ((setting->part & parts) != 0 && !apply(config, setting, scenario, error))
+        if ((setting->part & parts) != 0 && !apply_setting(config, setting, scenario, error))
             return false;
     }
     for (; (parts & LH_CONFIG_LIMITS) != 0 && *schedules != NULL; schedules++) {
         const Setting schedule = { .field = "schedule", .value = (char *)*schedules };
 
-        if (!apply(config, &schedule, scenario, error))
+        if (!apply_setting(config, &schedule, scenario, error))
             return false;
     }
     if ((parts & LH_CONFIG_LIMITS) != 0)

@@ -13,7 +13,7 @@
 
 #define AUTO "auto" /* what another program, such as Hugging Face's trainer, fills in */
 
-static const LhConfigKey keys[] = {
+static const LhConfigKey deepspeed_keys[] = {
     { "train-batch-size", LH_KEY_READ, NULL },
     { "train-micro-batch-size-per-gpu", LH_KEY_READ, NULL },
     { "gradient-accumulation-steps", LH_KEY_READ, NULL },
@@ -54,11 +54,11 @@ static const LhConfigKey keys[] = {
     { NULL, LH_KEY_NOTHING, NULL },
 };
 
-static const char *const schedules[] = { "ulysses", NULL };
+static const char *const deepspeed_schedules[] = { "ulysses", NULL };
 
 /* "auto" says nothing. */
 static const LhFileEntry *
-find(const LhConfig *c, const char *name)
+find_setting(const LhConfig *c, const char *name)
 {
     const LhFileEntry *entry = lh_config_entry(c, name);
     const char *text = entry != NULL ? lh_entry_value(entry) : NULL;
@@ -69,19 +69,19 @@ find(const LhConfig *c, const char *name)
 static bool
 read_count(LhConfig *c, const char *name, uint64_t *value, GError **error)
 {
-    return find(c, name) == NULL || lh_config_count(c, name, value, error);
+    return find_setting(c, name) == NULL || lh_config_count(c, name, value, error);
 }
 
 static bool
 read_flag(LhConfig *c, const char *name, bool *value, GError **error)
 {
-    return find(c, name) == NULL || lh_config_flag(c, name, value, error);
+    return find_setting(c, name) == NULL || lh_config_flag(c, name, value, error);
 }
 
 static bool
-take_batch(LhConfig *c, GError **error)
+take_deepspeed_batch(LhConfig *c, GError **error)
 {
-    const LhFileEntry *entry = find(c, "train-micro-batch-size-per-gpu");
+    const LhFileEntry *entry = find_setting(c, "train-micro-batch-size-per-gpu");
     uint64_t micro = 0, steps = 0;
 
     if (!read_count(c, "train-batch-size", &c->global_batch_size, error) ||
@@ -89,22 +89,22 @@ take_batch(LhConfig *c, GError **error)
         !read_count(c, "gradient-accumulation-steps", &steps, error))
         return false;
     if ((entry != NULL && micro == 0) ||
-        (find(c, "gradient-accumulation-steps") != NULL && steps == 0))
+        (find_setting(c, "gradient-accumulation-steps") != NULL && steps == 0))
         return lh_config_fail(c, entry, error,
                               "a step has at least one micro-batch of one sequence");
     if (micro > 0)
         lh_config_set_count(c, entry, LH_CONFIG_WAY, "micro_batch_size", micro);
     if (steps > 0 && (c->global_batch_size == 0 || micro == 0))
-        lh_config_set_count(c, find(c, "gradient-accumulation-steps"), LH_CONFIG_WAY,
+        lh_config_set_count(c, find_setting(c, "gradient-accumulation-steps"), LH_CONFIG_WAY,
                             "num_micro_batches", steps);
     return true;
 }
 
 static bool
-take_ranks(LhConfig *c, GError **error)
+take_deepspeed_ranks(LhConfig *c, GError **error)
 {
-    const LhFileEntry *sequence = find(c, "sequence-parallel-size");
-    const LhFileEntry *tensor = find(c, "tensor-parallel.autotp-size");
+    const LhFileEntry *sequence = find_setting(c, "sequence-parallel-size");
+    const LhFileEntry *tensor = find_setting(c, "tensor-parallel.autotp-size");
     uint64_t context = 1, size = 1;
 
     if (!read_count(c, "sequence-parallel-size", &context, error) ||
@@ -115,7 +115,7 @@ take_ranks(LhConfig *c, GError **error)
                               "\"sequence_parallel_size\": found \"0\"; allowed: at least 1");
     lh_config_set_count(c, sequence, LH_CONFIG_WAY, "context_parallel_size", context);
     lh_config_set_count(c, tensor, LH_CONFIG_WAY, "tensor_model_parallel_size", MAX(size, 1));
-    lh_config_set(c, sequence, LH_CONFIG_SCHEDULE, "schedule", schedules[0]);
+    lh_config_set(c, sequence, LH_CONFIG_SCHEDULE, "schedule", deepspeed_schedules[0]);
     lh_config_set_count(c, NULL, LH_CONFIG_QUESTION, "pipeline_model_parallel_size", 1);
     return true;
 }
@@ -127,7 +127,7 @@ take_zero(LhConfig *c, GError **error)
                                             "zero-optimization.offload-param.device" };
     static const char *const parts[] = { "zero-optimization.zero-hpz-partition-size",
                                          "zero-optimization.mics-shard-size" };
-    const LhFileEntry *entry = find(c, "zero-optimization.stage");
+    const LhFileEntry *entry = find_setting(c, "zero-optimization.stage");
     uint64_t stage = 0, tensor = 1;
 
     if (!read_count(c, "zero-optimization.stage", &stage, error) ||
@@ -140,17 +140,18 @@ take_zero(LhConfig *c, GError **error)
     if (stage == LH_SHARD_FSDP && tensor > 1)
         lh_config_note(c, entry, "AutoTP is for stages 0 to 2");
     for (guint i = 0; i < G_N_ELEMENTS(offloads); i++) {
-        const LhFileEntry *offload = find(c, offloads[i]);
+        const LhFileEntry *offload = find_setting(c, offloads[i]);
 
         if (offload != NULL && g_strcmp0(lh_entry_value(offload), "none") != 0)
             lh_config_note(c, offload,
                            "memory of hosts and disks is not predicted: all stays on the GPU");
     }
     for (guint i = 0; i < G_N_ELEMENTS(parts); i++) {
-        const char *text = find(c, parts[i]) != NULL ? lh_entry_value(find(c, parts[i])) : NULL;
+        const char *text =
+            find_setting(c, parts[i]) != NULL ? lh_entry_value(find_setting(c, parts[i])) : NULL;
 
         if (text != NULL && strcmp(text, "1") != 0 && strcmp(text, "-1") != 0)
-            lh_config_note(c, find(c, parts[i]),
+            lh_config_note(c, find_setting(c, parts[i]),
                            "shards within parts of the ranks are not predicted; all ranks shard");
     }
     lh_config_set(c, entry, LH_CONFIG_WAY, "shard", lh_shard_names[stage]);
@@ -158,7 +159,7 @@ take_zero(LhConfig *c, GError **error)
 }
 
 static bool
-take_precision(LhConfig *c, GError **error)
+take_deepspeed_precision(LhConfig *c, GError **error)
 {
     bool bf16 = false, fp16 = false;
 
@@ -172,23 +173,23 @@ take_precision(LhConfig *c, GError **error)
 }
 
 static bool
-take(LhConfig *c, GError **error)
+deepspeed_take(LhConfig *c, GError **error)
 {
-    return take_batch(c, error) && take_ranks(c, error) && take_zero(c, error) &&
-           take_precision(c, error);
+    return take_deepspeed_batch(c, error) && take_deepspeed_ranks(c, error) &&
+           take_zero(c, error) && take_deepspeed_precision(c, error);
 }
 
 /* ---- a way in its words ---- */
 
 static bool
-allows(const LhConfigWay *way)
+deepspeed_allows(const LhConfigWay *way)
 {
     return (way->checkpoint == LH_CHECKPOINT_NONE || way->checkpoint == LH_CHECKPOINT_LAYER) &&
            way->pipeline == 1 && (way->tensor == 1 || way->shard != LH_SHARD_FSDP);
 }
 
 static void
-say(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
+deepspeed_say(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
 {
     lh_config_say_count(c, words, "train_batch_size",
                         (uint64_t)way->micro_batch_size * way->micro_batches * way->data);
@@ -209,9 +210,9 @@ say(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
 const LhConfigSystem lh_config_deepspeed = {
     .name = "DeepSpeed",
     .framework = "deepspeed",
-    .keys = keys,
-    .schedules = schedules,
-    .take = take,
-    .allows = allows,
-    .say = say,
+    .keys = deepspeed_keys,
+    .schedules = deepspeed_schedules,
+    .take = deepspeed_take,
+    .allows = deepspeed_allows,
+    .say = deepspeed_say,
 };

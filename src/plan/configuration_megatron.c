@@ -33,7 +33,7 @@
     }
 
 /* clang-format off */
-static const LhConfigKey keys[] = {
+static const LhConfigKey megatron_keys[] = {
     { "seq-length", LH_KEY_QUESTION, "seq_length" },
     WAY("tensor-model-parallel-size", "tensor_model_parallel_size"),
     WAY("context-parallel-size", "context_parallel_size"),
@@ -90,7 +90,8 @@ static const LhConfigKey keys[] = {
 };
 /* clang-format on */
 
-static const char *const schedules[] = { "te-p2p", "te-allgather", "te-a2a", "te-a2a-p2p", NULL };
+static const char *const megatron_schedules[] = { "te-p2p", "te-allgather", "te-a2a", "te-a2a-p2p",
+                                                  NULL };
 
 /* --cp-comm-type, by schedule. */
 static const char *const comm_types[] = { "p2p", "all_gather", "a2a", "a2a+p2p", NULL };
@@ -236,16 +237,6 @@ take_model(LhConfig *c, GError **error)
 
 /* ---- context parallelism ---- */
 
-static int
-index_of(const char *const *words, const char *word)
-{
-    for (int i = 0; words[i] != NULL; i++) {
-        if (strcmp(words[i], word) == 0)
-            return i;
-    }
-    return -1;
-}
-
 /* The one way of exchange, if all layers have the same; "allgather" is another spelling. */
 static bool
 read_comm_type(LhConfig *c, const char **type, GError **error)
@@ -266,7 +257,7 @@ read_comm_type(LhConfig *c, const char **type, GError **error)
     }
     if (strcmp(*type, "allgather") == 0)
         *type = "all_gather";
-    if (index_of(comm_types, *type) >= 0)
+    if (lh_config_index(comm_types, *type) >= 0)
         return true;
     shown = g_strescape(*type, NULL);
     return lh_config_fail(
@@ -351,7 +342,8 @@ take_context(LhConfig *c, GError **error)
     warn_context(c, type, context);
     if (context > 1)
         warn_hierarchy(c, type, sizes, context);
-    lh_config_set(c, entry, LH_CONFIG_SCHEDULE, "schedule", schedules[index_of(comm_types, type)]);
+    lh_config_set(c, entry, LH_CONFIG_SCHEDULE, "schedule",
+                  megatron_schedules[lh_config_index(comm_types, type)]);
     if (strcmp(type, "a2a+p2p") == 0 && sizes != NULL)
         lh_config_set(c, lh_config_entry(c, "hierarchical-context-parallel-sizes"),
                       LH_CONFIG_SCHEDULE, "hierarchical_context_parallel_sizes", sizes);
@@ -437,7 +429,7 @@ take_sharding(LhConfig *c, GError **error)
         !lh_config_flag(c, "use-torch-fsdp2", &torch, error) ||
         !lh_config_word(c, "data-parallel-sharding-strategy", &strategy, error))
         return false;
-    shard = index_of(strategies, strategy);
+    shard = lh_config_index(strategies, strategy);
     if (shard < 0)
         return lh_config_fail(c, entry, error,
                               "\"data-parallel-sharding-strategy\": found \"%.40s\"; allowed: "
@@ -540,7 +532,7 @@ take_ranks(LhConfig *c, GError **error)
 }
 
 static bool
-take(LhConfig *c, GError **error)
+megatron_take(LhConfig *c, GError **error)
 {
     return take_model(c, error) && take_context(c, error) && take_window(c, error) &&
            take_recomputation(c, error) && take_sharding(c, error) && take_pipeline(c, error) &&
@@ -550,7 +542,7 @@ take(LhConfig *c, GError **error)
 /* ---- a way in its words ---- */
 
 static bool
-allows(const LhConfigWay *way)
+megatron_allows(const LhConfigWay *way)
 {
     return way->checkpoint != LH_CHECKPOINT_REMAT && way->order != LH_PIPELINE_GPIPE;
 }
@@ -558,7 +550,7 @@ allows(const LhConfigWay *way)
 static void
 say_context(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
 {
-    const int type = way->context > 1 ? index_of(schedules, way->schedule) : -1;
+    const int type = way->context > 1 ? lh_config_index(megatron_schedules, way->schedule) : -1;
     g_autofree char *sizes = g_strdup_printf("%u %u", way->heads, way->others);
 
     lh_config_say_count(c, words, "context-parallel-size", way->context);
@@ -630,7 +622,7 @@ say_sharding(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
 }
 
 static void
-say(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
+megatron_say(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
 {
     lh_config_say_count(c, words, "seq-length", way->seq_length);
     lh_config_say_count(c, words, "micro-batch-size", way->micro_batch_size);
@@ -651,9 +643,9 @@ const LhConfigSystem lh_config_megatron = {
     .name = "Megatron-LM",
     .framework = "megatron-lm",
     .last_word = true,
-    .keys = keys,
-    .schedules = schedules,
-    .take = take,
-    .allows = allows,
-    .say = say,
+    .keys = megatron_keys,
+    .schedules = megatron_schedules,
+    .take = megatron_take,
+    .allows = megatron_allows,
+    .say = megatron_say,
 };

@@ -43,6 +43,9 @@ bool lh_config_count(const LhConfig *config, const char *name, uint64_t *value, 
 bool lh_config_flag(const LhConfig *config, const char *name, bool *value, GError **error);
 bool lh_config_word(const LhConfig *config, const char *name, const char **value, GError **error);
 
+/* Of @word in the NULL-terminated @words; -1: it is none of them. */
+int lh_config_index(const char *const *words, const char *word);
+
 /* Sets field @field of the scenario to @value (NULL: a flag) for the sake of @entry. */
 void lh_config_set(LhConfig *config, const LhFileEntry *entry, unsigned part, const char *field,
                    const char *value);

@@ -15,7 +15,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-static const LhConfigKey keys[] = {
+static const LhConfigKey torchtitan_keys[] = {
     { "training.seq-len", LH_KEY_QUESTION, "seq_length" },
     { "parallelism.tensor-parallel-degree", LH_KEY_WAY, "tensor_model_parallel_size" },
     { "parallelism.context-parallel-degree", LH_KEY_WAY, "context_parallel_size" },
@@ -71,7 +71,7 @@ static const LhConfigKey keys[] = {
     { NULL, LH_KEY_NOTHING, NULL },
 };
 
-static const char *const schedules[] = { "te-allgather", "zigzag", NULL };
+static const char *const torchtitan_schedules[] = { "te-allgather", "zigzag", NULL };
 
 /* context_parallel_rotate_method, by schedule. */
 static const char *const rotate_methods[] = { "allgather", "alltoall", NULL };
@@ -87,16 +87,6 @@ static const struct {
     { "qwen3", "235B-A22B", "qwen3-235b" }, { "deepseek_v3", "671B", "deepseek-v3" },
 };
 
-static int
-index_of(const char *const *words, const char *word)
-{
-    for (int i = 0; words[i] != NULL; i++) {
-        if (strcmp(words[i], word) == 0)
-            return i;
-    }
-    return -1;
-}
-
 static bool
 refuse(const LhConfig *c, const char *name, const char *found, const char *allowed, GError **error)
 {
@@ -108,7 +98,7 @@ refuse(const LhConfig *c, const char *name, const char *found, const char *allow
 }
 
 static bool
-take_model(LhConfig *c, GError **error)
+take_torchtitan_model(LhConfig *c, GError **error)
 {
     const char *name = "", *flavor = "";
     const LhFileEntry *entry = lh_config_entry(c, "model.flavor");
@@ -171,7 +161,7 @@ take_data(LhConfig *c, GError **error)
 }
 
 static bool
-take_context(LhConfig *c, GError **error)
+take_torchtitan_context(LhConfig *c, GError **error)
 {
     const char *name = "parallelism.context-parallel-rotate-method", *method = "allgather";
     const char *balance = "parallelism.context-parallel-load-balancer", *balancer = "headtail";
@@ -183,7 +173,7 @@ take_context(LhConfig *c, GError **error)
         !lh_config_count(c, "training.seq-len", &tokens, error) ||
         !lh_config_count(c, "parallelism.context-parallel-degree", &context, error))
         return false;
-    which = index_of(rotate_methods, method);
+    which = lh_config_index(rotate_methods, method);
     if (which < 0)
         return refuse(c, name, method, "allgather, alltoall", error);
     if (lh_config_entry(c, "parallelism.context-parallel-degree") == NULL)
@@ -195,7 +185,8 @@ take_context(LhConfig *c, GError **error)
                        "%" PRIu64 " tokens cannot be cut into the %" PRIu64
                        " halves of chunks that %" PRIu64 " context-parallel ranks have",
                        tokens, 2 * context, context);
-    lh_config_set(c, lh_config_entry(c, name), LH_CONFIG_SCHEDULE, "schedule", schedules[which]);
+    lh_config_set(c, lh_config_entry(c, name), LH_CONFIG_SCHEDULE, "schedule",
+                  torchtitan_schedules[which]);
     return true;
 }
 
@@ -230,7 +221,7 @@ take_batch(LhConfig *c, GError **error)
 }
 
 static bool
-take_pipeline(LhConfig *c, GError **error)
+take_torchtitan_pipeline(LhConfig *c, GError **error)
 {
     const char *name = "parallelism.pipeline-parallel-schedule", *order = "1F1B";
     uint64_t stages = 1, layers = 0;
@@ -265,7 +256,7 @@ take_policies(LhConfig *c, GError **error)
         !lh_config_word(c, "activation-checkpoint.selective-ac-option", &option, error) ||
         !lh_config_word(c, "training.mixed-precision-param", &type, error))
         return false;
-    which = index_of(modes, mode);
+    which = lh_config_index(modes, mode);
     if (which < 0)
         return refuse(c, "activation-checkpoint.mode", mode, "none, selective, full", error);
     if (which == 1)
@@ -299,24 +290,24 @@ take_rest(LhConfig *c, GError **error)
 }
 
 static bool
-take(LhConfig *c, GError **error)
+torchtitan_take(LhConfig *c, GError **error)
 {
-    return take_model(c, error) && take_data(c, error) && take_context(c, error) &&
-           take_batch(c, error) && take_pipeline(c, error) && take_policies(c, error) &&
-           take_rest(c, error);
+    return take_torchtitan_model(c, error) && take_data(c, error) &&
+           take_torchtitan_context(c, error) && take_batch(c, error) &&
+           take_torchtitan_pipeline(c, error) && take_policies(c, error) && take_rest(c, error);
 }
 
 /* ---- a way in its words ---- */
 
 static bool
-allows(const LhConfigWay *way)
+torchtitan_allows(const LhConfigWay *way)
 {
     return way->checkpoint != LH_CHECKPOINT_REMAT &&
            (way->shard == LH_SHARD_FSDP || (way->shard == LH_SHARD_DDP && way->context == 1));
 }
 
 static void
-say_pipeline(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
+say_torchtitan_pipeline(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
 {
     lh_config_say_count(c, words, "parallelism.pipeline_parallel_degree", way->pipeline);
     if (way->pipeline == 1)
@@ -332,7 +323,7 @@ say_pipeline(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
 }
 
 static void
-say(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
+torchtitan_say(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
 {
     static const char *const modes[] = { [LH_CHECKPOINT_NONE] = "none",
                                          [LH_CHECKPOINT_SELECTIVE] = "selective",
@@ -340,7 +331,7 @@ say(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
     const uint64_t local =
         (uint64_t)way->micro_batch_size * (way->pipeline > 1 ? way->micro_batches : 1);
     const bool sharded = way->shard == LH_SHARD_FSDP;
-    const int method = way->context > 1 ? index_of(schedules, way->schedule) : -1;
+    const int method = way->context > 1 ? lh_config_index(torchtitan_schedules, way->schedule) : -1;
 
     lh_config_say_count(c, words, "training.seq_len", way->seq_length);
     lh_config_say_count(c, words, "training.local_batch_size", local);
@@ -355,16 +346,16 @@ say(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
     if (method >= 0)
         lh_config_say(c, words, "parallelism.context_parallel_rotate_method", LH_ENTRY_WORD,
                       rotate_methods[method]);
-    say_pipeline(c, way, words);
+    say_torchtitan_pipeline(c, way, words);
     lh_config_say(c, words, "activation_checkpoint.mode", LH_ENTRY_WORD, modes[way->checkpoint]);
 }
 
 const LhConfigSystem lh_config_torchtitan = {
     .name = "torchtitan",
     .framework = "torchtitan",
-    .keys = keys,
-    .schedules = schedules,
-    .take = take,
-    .allows = allows,
-    .say = say,
+    .keys = torchtitan_keys,
+    .schedules = torchtitan_schedules,
+    .take = torchtitan_take,
+    .allows = torchtitan_allows,
+    .say = torchtitan_say,
 };

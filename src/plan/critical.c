@@ -18,13 +18,13 @@ typedef struct {
     GArray **labels;   /* by rank: of Label, by op */
     GHashTable *known; /* of groups: key to index + 1 */
     GArray *ops;       /* of OnPath */
-} Search;
+} PathSearch;
 
 /* --- labels -------------------------------------------------------------------------------------
  */
 
 static uint8_t
-tier_of(const Search *s, uint32_t rank, const LhOp *op, const LhOpBuffer *buffer)
+tier_of(const PathSearch *s, uint32_t rank, const LhOp *op, const LhOpBuffer *buffer)
 {
     uint8_t tier = LH_TIERS;
 
@@ -40,7 +40,7 @@ tier_of(const Search *s, uint32_t rank, const LhOp *op, const LhOpBuffer *buffer
 
 /* The group of the op; a new one if none is like it. */
 static uint32_t
-group_of(Search *s, uint32_t rank, const LhOp *op, const LhOpBuffer *buffer)
+call_group(PathSearch *s, uint32_t rank, const LhOp *op, const LhOpBuffer *buffer)
 {
     LhCallGroup group = { .kind = op->kind, .phase = op->phase, .tier = LH_TIERS };
     guint key;
@@ -64,7 +64,7 @@ group_of(Search *s, uint32_t rank, const LhOp *op, const LhOpBuffer *buffer)
 }
 
 static void
-label_rank(Search *s, uint32_t rank, LhOpBuffer *buffer)
+label_rank(PathSearch *s, uint32_t rank, LhOpBuffer *buffer)
 {
     LhCursor cursor;
 
@@ -73,14 +73,14 @@ label_rank(Search *s, uint32_t rank, LhOpBuffer *buffer)
     while (lh_cursor_step(&cursor, buffer))
         for (uint32_t i = 0; i < buffer->ops_count; i++) {
             const LhOp *op = &buffer->ops[i];
-            const Label label = { group_of(s, rank, op, buffer), op->layer, op->micro_batch };
+            const Label label = { call_group(s, rank, op, buffer), op->layer, op->micro_batch };
 
             g_array_append_val(s->labels[rank], label);
         }
 }
 
 static void
-label_all(Search *s)
+label_all(PathSearch *s)
 {
     LhOpBuffer buffer = { 0 };
 
@@ -92,7 +92,7 @@ label_all(Search *s)
 }
 
 static const Label *
-label_at(const Search *s, uint32_t rank, uint32_t op)
+label_at(const PathSearch *s, uint32_t rank, uint32_t op)
 {
     g_assert(s->labels[rank] != NULL && op < s->labels[rank]->len);
     return &g_array_index(s->labels[rank], Label, op);
@@ -125,7 +125,7 @@ by_rank_and_op(gconstpointer a, gconstpointer b)
 
 /* Hosts take time for ops, too, but faster ops do not shorten it. */
 static GArray *
-ops_on_path(const Search *s)
+ops_on_path(const PathSearch *s)
 {
     g_autoptr(GArray) parts = g_array_new(FALSE, FALSE, sizeof(OnPath));
     GArray *ops = g_array_new(FALSE, FALSE, sizeof(OnPath));
@@ -151,7 +151,7 @@ ops_on_path(const Search *s)
 }
 
 static void
-sum_path(const Search *s)
+sum_path(const PathSearch *s)
 {
     LhCritical *c = s->answer;
 
@@ -183,7 +183,7 @@ add_slack(LhCallGroup *group, LhTime slack_ps)
 }
 
 static void
-sum_ops(const Search *s)
+sum_ops(const PathSearch *s)
 {
     const LhPrecedence *p = s->of.precedence;
     g_autofree LhTime *slack = lh_precedence_slack(p);
@@ -207,7 +207,7 @@ sum_ops(const Search *s)
 
 /* Whose time is less: of an op, or of all ops of a group. */
 typedef struct {
-    const Search *search;
+    const PathSearch *search;
     const LhSpeedUp *what;
 } Faster;
 
@@ -235,7 +235,7 @@ near(LhTime a, LhTime b, LhTime of)
 }
 
 static bool
-play_faster(const Search *s, LhSpeedUp *what, GError **error)
+play_faster(const PathSearch *s, LhSpeedUp *what, GError **error)
 {
     const LhTime makespan_ps = s->answer->makespan_ps;
     Faster faster = { s, what };
@@ -288,7 +288,7 @@ by_saving(gconstpointer a, gconstpointer b)
 
 /* Keeps those with most of the path. */
 static void
-choose(GArray *all)
+keep_longest(GArray *all)
 {
     g_array_sort(all, by_path);
     g_array_set_size(all, MIN(all->len, LH_CRITICAL_TOP));
@@ -300,7 +300,7 @@ choose(GArray *all)
 }
 
 static bool
-play_all(const Search *s, GArray *all, GError **error)
+play_speed_ups(const PathSearch *s, GArray *all, GError **error)
 {
     for (guint i = 0; i < all->len; i++)
         if (!play_faster(s, &g_array_index(all, LhSpeedUp, i), error))
@@ -310,7 +310,7 @@ play_all(const Search *s, GArray *all, GError **error)
 }
 
 static void
-list_speed_ups(const Search *s)
+list_speed_ups(const PathSearch *s)
 {
     LhCritical *c = s->answer;
 
@@ -334,8 +334,8 @@ list_speed_ups(const Search *s)
 
         g_array_append_val(c->by_op, what);
     }
-    choose(c->by_group);
-    choose(c->by_op);
+    keep_longest(c->by_group);
+    keep_longest(c->by_op);
 }
 
 /* --- the answer ---------------------------------------------------------------------------------
@@ -411,7 +411,7 @@ new_answer(const LhCriticalOf *of)
 
 /* All that is known without playing anything. */
 static void
-search_begin(Search *s)
+search_begin(PathSearch *s)
 {
     s->answer = new_answer(&s->of);
     label_all(s);
@@ -423,7 +423,7 @@ search_begin(Search *s)
 
 /* Frees all but the answer. */
 static void
-search_end(Search *s)
+search_end(PathSearch *s)
 {
     for (uint32_t r = 0; r < s->of.precedence->ranks_count; r++)
         g_array_unref(s->labels[r]);
@@ -437,18 +437,18 @@ LhCritical *
 lh_critical_find(const LhSetup *setup, const LhCompareRow *row, const LhHooks *hooks,
                  GError **error)
 {
-    Search s = { .of = { .setup = setup,
-                         .program = row->program,
-                         .makespan_ps = row->result->makespan_ps,
-                         .path = row->result->path,
-                         .precedence = row->result->precedence },
-                 .hooks = hooks };
+    PathSearch s = { .of = { .setup = setup,
+                             .program = row->program,
+                             .makespan_ps = row->result->makespan_ps,
+                             .path = row->result->path,
+                             .precedence = row->result->precedence },
+                     .hooks = hooks };
     g_autoptr(LhCritical) c = NULL;
     bool found;
 
     search_begin(&s);
     c = s.answer;
-    found = play_all(&s, c->by_group, error) && play_all(&s, c->by_op, error);
+    found = play_speed_ups(&s, c->by_group, error) && play_speed_ups(&s, c->by_op, error);
     c->played = found;
     search_end(&s);
     return found ? g_steal_pointer(&c) : NULL;
@@ -457,7 +457,7 @@ lh_critical_find(const LhSetup *setup, const LhCompareRow *row, const LhHooks *h
 LhCritical *
 lh_critical_sum(const LhCriticalOf *of)
 {
-    Search s = { .of = *of };
+    PathSearch s = { .of = *of };
 
     search_begin(&s);
     search_end(&s);

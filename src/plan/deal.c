@@ -54,7 +54,7 @@ add_outcome(guint turn, const LhPlanOutcome *outcome, GString *text)
 }
 
 static char *
-tell(const LhPlanOutcome *outcomes, const GArray *told, const LhPlanDeal *deal)
+tell_outcomes(const LhPlanOutcome *outcomes, const GArray *told, const LhPlanDeal *deal)
 {
     GString *text = g_string_new(NULL);
 
@@ -125,7 +125,7 @@ bool
 lh_plan_deal_share(const LhProcesses *processes, LhPlanOutcome *outcomes, guint turns,
                    const GArray *told, LhPlanDeal *deal, GError **error)
 {
-    g_autofree char *mine = tell(outcomes, told, deal);
+    g_autofree char *mine = tell_outcomes(outcomes, told, deal);
     g_auto(GStrv) texts = lh_processes_texts(processes, mine, error);
 
     for (uint32_t r = 0; texts != NULL && r < processes->count; r++) {

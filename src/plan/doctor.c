@@ -19,7 +19,7 @@ G_STATIC_ASSERT(G_N_ELEMENTS(lh_health_names) == LH_HEALTHS + 1);
 
 /* Takes over the strings; what files and libraries say is shown on one line. */
 static void
-add(LhDoctor *d, const char *part, LhHealth health, char *found, const char *advice)
+add_part(LhDoctor *d, const char *part, LhHealth health, char *found, const char *advice)
 {
     const LhDoctorRow row = { .part = part,
                               .health = health,
@@ -35,9 +35,9 @@ static void
 add_or_fail(LhDoctor *d, const char *part, char *found, GError *error)
 {
     if (error == NULL)
-        add(d, part, LH_HEALTH_WORKS, found, "");
+        add_part(d, part, LH_HEALTH_WORKS, found, "");
     else
-        add(d, part, LH_HEALTH_ABSENT, NULL, error->message);
+        add_part(d, part, LH_HEALTH_ABSENT, NULL, error->message);
     g_clear_error(&error);
 }
 
@@ -46,7 +46,7 @@ add_or_fail(LhDoctor *d, const char *part, char *found, GError *error)
 /* The first line of @root@path without the spaces around it; NULL if it cannot be read. Caller
  * frees. */
 static char *
-read_line(const char *root, const char *path)
+read_first_line(const char *root, const char *path)
 {
     g_autofree char *whole = g_strconcat(root, path, NULL);
     char *text = NULL;
@@ -89,19 +89,20 @@ look_at_processor(LhDoctor *d, const char *root)
     const LhMemoryRoom room = lh_memory_room(root);
     g_autofree char *bytes = lh_format_bytes(room.memory.bytes);
     g_autofree char *clock =
-        read_line(root, "/sys/devices/system/clocksource/clocksource0/current_clocksource");
+        read_first_line(root, "/sys/devices/system/clocksource/clocksource0/current_clocksource");
     const bool fast = clock == NULL || strcmp(clock, "tsc") == 0 ||
                       strcmp(clock, "arch_sys_counter") == 0 || strcmp(clock, "kvm-clock") == 0;
 
-    add(d, "cores", LH_HEALTH_WORKS, g_strdup_printf("%u, kernels for %s", cores, lh_cpu()->name),
-        cores == 1 ? "threads of ranks take turns, so that times say little" : "");
-    add(d, "memory", LH_HEALTH_WORKS,
-        room.memory.bytes == UINT64_MAX
-            ? g_strdup("no limit is known")
-            : g_strdup_printf("%s can be used (limit: %s)", bytes, room.memory.limit),
-        "");
-    add(d, "clock", LH_HEALTH_WORKS, g_strdup(clock != NULL ? clock : "unknown"),
-        fast ? "" : "asking this clock takes about a microsecond, which short ops will show");
+    add_part(d, "cores", LH_HEALTH_WORKS,
+             g_strdup_printf("%u, kernels for %s", cores, lh_cpu()->name),
+             cores == 1 ? "threads of ranks take turns, so that times say little" : "");
+    add_part(d, "memory", LH_HEALTH_WORKS,
+             room.memory.bytes == UINT64_MAX
+                 ? g_strdup("no limit is known")
+                 : g_strdup_printf("%s can be used (limit: %s)", bytes, room.memory.limit),
+             "");
+    add_part(d, "clock", LH_HEALTH_WORKS, g_strdup(clock != NULL ? clock : "unknown"),
+             fast ? "" : "asking this clock takes about a microsecond, which short ops will show");
 }
 
 static void
@@ -109,18 +110,18 @@ look_at_interface(LhDoctor *d, const char *root, const char *name)
 {
     g_autofree char *state_path = g_strdup_printf("/sys/class/net/%s/operstate", name);
     g_autofree char *speed_path = g_strdup_printf("/sys/class/net/%s/speed", name);
-    g_autofree char *state = read_line(root, state_path);
-    g_autofree char *speed = read_line(root, speed_path);
+    g_autofree char *state = read_first_line(root, state_path);
+    g_autofree char *speed = read_first_line(root, speed_path);
     const bool down = state != NULL && strcmp(state, "down") == 0;
     g_autofree char *rate = NULL;
     guint64 mbit;
 
     if (speed != NULL && g_ascii_string_to_unsigned(speed, 10, 1, G_MAXINT32, &mbit, NULL))
         rate = g_strdup_printf("%g Gb/s", (double)mbit / MBIT_PER_GBIT);
-    add(d, "network", down ? LH_HEALTH_ABSENT : LH_HEALTH_WORKS,
-        g_strdup_printf("%s, %s, %s", name, rate != NULL ? rate : "rate unknown",
-                        state != NULL ? state : "state unknown"),
-        down ? "it is down: nothing travels over it before ip link set ... up" : "");
+    add_part(d, "network", down ? LH_HEALTH_ABSENT : LH_HEALTH_WORKS,
+             g_strdup_printf("%s, %s, %s", name, rate != NULL ? rate : "rate unknown",
+                             state != NULL ? state : "state unknown"),
+             down ? "it is down: nothing travels over it before ip link set ... up" : "");
 }
 
 /* "mlx5_0 port 1, 400 Gb/sec (4X NDR), 4: ACTIVE". */
@@ -130,14 +131,15 @@ look_at_port(LhDoctor *d, const char *root, const char *adapter, const char *por
     g_autofree char *folder = g_strdup_printf("/sys/class/infiniband/%s/ports/%s", adapter, port);
     g_autofree char *rate_path = g_strconcat(folder, "/rate", NULL);
     g_autofree char *state_path = g_strconcat(folder, "/state", NULL);
-    g_autofree char *rate = read_line(root, rate_path);
-    g_autofree char *state = read_line(root, state_path);
+    g_autofree char *rate = read_first_line(root, rate_path);
+    g_autofree char *state = read_first_line(root, state_path);
     const bool active = state != NULL && strstr(state, "ACTIVE") != NULL;
 
-    add(d, "infiniband", active ? LH_HEALTH_WORKS : LH_HEALTH_ABSENT,
-        g_strdup_printf("%s port %s, %s, %s", adapter, port, rate != NULL ? rate : "rate unknown",
-                        state != NULL ? state : "state unknown"),
-        active ? "" : "it is not active: nothing travels over it; ibstat may say why");
+    add_part(d, "infiniband", active ? LH_HEALTH_WORKS : LH_HEALTH_ABSENT,
+             g_strdup_printf("%s port %s, %s, %s", adapter, port,
+                             rate != NULL ? rate : "rate unknown",
+                             state != NULL ? state : "state unknown"),
+             active ? "" : "it is not active: nothing travels over it; ibstat may say why");
 }
 
 static void
@@ -154,8 +156,8 @@ look_at_networks(LhDoctor *d, const char *root)
             look_at_interface(d, root, name);
     }
     if (d->rows->len == before)
-        add(d, "network", LH_HEALTH_ABSENT, NULL,
-            "this machine has no interface but loopback: ranks can be of this machine only");
+        add_part(d, "network", LH_HEALTH_ABSENT, NULL,
+                 "this machine has no interface but loopback: ranks can be of this machine only");
     for (guint i = 0; i < adapters->len; i++) {
         const char *adapter = g_ptr_array_index(adapters, i);
         g_autofree char *folder = g_strdup_printf("/sys/class/infiniband/%s/ports", adapter);
@@ -175,7 +177,7 @@ look_at_networks(LhDoctor *d, const char *root)
 
 /* "looking at nccl was ended by signal 6 (Aborted): ..." if it does. Caller frees. */
 static char *
-ask(const char *what, LhQuestion question, const void *data, GError **error)
+ask_child(const char *what, LhQuestion question, const void *data, GError **error)
 {
     g_autofree char *name = g_strdup_printf("looking at %s", what);
 
@@ -214,7 +216,7 @@ static void
 look_at_devices(LhDoctor *d)
 {
     g_autoptr(GError) error = NULL;
-    g_autofree char *text = ask("GPUs", survey, NULL, &error);
+    g_autofree char *text = ask_child("GPUs", survey, NULL, &error);
     g_auto(GStrv) lines = g_strsplit(text != NULL ? text : "", "\n", -1);
     const char *failing = "driver";
 
@@ -222,14 +224,14 @@ look_at_devices(LhDoctor *d)
         const char *line = lines[i] + 1;
 
         if (lines[i][0] == ERROR_LINE)
-            add(d, failing, LH_HEALTH_ABSENT, NULL, line);
+            add_part(d, failing, LH_HEALTH_ABSENT, NULL, line);
         else
-            add(d, lines[i][0] == DRIVER_LINE ? "driver" : "device", LH_HEALTH_WORKS,
-                g_strdup(line), "");
+            add_part(d, lines[i][0] == DRIVER_LINE ? "driver" : "device", LH_HEALTH_WORKS,
+                     g_strdup(line), "");
         failing = "device";
     }
     if (error != NULL)
-        add(d, failing, LH_HEALTH_ABSENT, NULL, error->message);
+        add_part(d, failing, LH_HEALTH_ABSENT, NULL, error->message);
 }
 
 typedef struct {
@@ -238,7 +240,7 @@ typedef struct {
 } Library;
 
 static char *
-describe(const void *library, GError **error)
+describe_library(const void *library, GError **error)
 {
     return ((const Library *)library)->describe(error);
 }
@@ -254,7 +256,7 @@ look_at_libraries(LhDoctor *d)
 
     for (guint i = 0; i < G_N_ELEMENTS(libraries); i++) {
         GError *error = NULL;
-        char *found = ask(libraries[i].part, describe, &libraries[i], &error);
+        char *found = ask_child(libraries[i].part, describe_library, &libraries[i], &error);
 
         add_or_fail(d, libraries[i].part, found, error);
     }
@@ -273,8 +275,8 @@ look_at_programs(LhDoctor *d)
     for (guint i = 0; i < G_N_ELEMENTS(programs); i++) {
         char *path = g_find_program_in_path(programs[i].name);
 
-        add(d, programs[i].name, path != NULL ? LH_HEALTH_WORKS : LH_HEALTH_ABSENT, path,
-            path != NULL ? "" : programs[i].advice);
+        add_part(d, programs[i].name, path != NULL ? LH_HEALTH_WORKS : LH_HEALTH_ABSENT, path,
+                 path != NULL ? "" : programs[i].advice);
     }
 }
 
@@ -307,8 +309,8 @@ look_at_bootstrap(LhDoctor *d)
     g_autoptr(GError) error = NULL;
     char *text = describe_launch(control, &error);
 
-    add(d, "bootstrap", text != NULL ? LH_HEALTH_WORKS : LH_HEALTH_FAILS,
-        text != NULL ? text : g_strdup(control->name), error == NULL ? "" : error->message);
+    add_part(d, "bootstrap", text != NULL ? LH_HEALTH_WORKS : LH_HEALTH_FAILS,
+             text != NULL ? text : g_strdup(control->name), error == NULL ? "" : error->message);
 }
 
 /* ---- backends ---- */
@@ -342,7 +344,7 @@ look_at_backends(LhDoctor *d)
         LhDoctorBackend row = { .backend = lh_backends[i] };
         g_autofree char *what = g_strdup_printf("what backend %s needs", row.backend->name);
         g_autoptr(GError) error = NULL;
-        g_autofree char *launch = ask(what, check_backend, row.backend, &error);
+        g_autofree char *launch = ask_child(what, check_backend, row.backend, &error);
 
         row.works = launch != NULL;
         row.why = lh_escaped_line(error != NULL ? error->message : "");

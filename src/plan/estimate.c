@@ -35,7 +35,7 @@ typedef struct {
     uint64_t peak_bytes;
     LhLeastTimes few;                   /* of the few micro-batches alone */
     uint64_t states_bytes, saved_bytes; /* there before the first op; the most that is saved */
-} Sums;
+} ProgramSums;
 
 /* The times of a pass of attention as often as it is called; all that the first stream does from
  * its coming there on, unless calls overlap. */
@@ -62,13 +62,13 @@ add_calls(LhLeastTimes *few, const LhAttentionPart *attention, unsigned kind, un
 }
 
 /* Both parts together; micro-batches beyond the few, @more of them, repeat the first. */
-static Sums
+static ProgramSums
 sum_parts(const LhAttentionPart *attention, const LhAroundPart *around, uint32_t more)
 {
-    Sums sums = { .peak_bytes = around->peak_bytes,
-                  .few = around->times,
-                  .states_bytes = around->states_bytes,
-                  .saved_bytes = around->saved_bytes };
+    ProgramSums sums = { .peak_bytes = around->peak_bytes,
+                         .few = around->times,
+                         .states_bytes = around->states_bytes,
+                         .saved_bytes = around->saved_bytes };
 
     for (unsigned kind = 0; kind < LH_STEP_KINDS; kind++) {
         for (unsigned pass = 0; pass < 2; pass++) {
@@ -95,7 +95,8 @@ has_equal_layers(const LhModel *m)
 
 /* Without a pipeline; @next: with a layer more than few, unless @sums are of all layers. */
 static void
-estimate_stage(const LhPlanCase *c, const Sums *sums, const Sums *next, LhPlanEstimate *estimate)
+estimate_stage(const LhPlanCase *c, const ProgramSums *sums, const ProgramSums *next,
+               LhPlanEstimate *estimate)
 {
     const LhTime more = next == NULL ? 0 : (LhTime)(c->step.model.num_layers - FEW_LAYERS);
 
@@ -125,7 +126,7 @@ moves_alike(const LhStepParams *p)
 }
 
 static OfLayer
-of_layer(const LhStepParams *p, const Sums *sums, const Sums *next)
+of_layer(const LhStepParams *p, const ProgramSums *sums, const ProgramSums *next)
 {
     OfLayer of = { .forward_ps = next->few.forward_ps - sums->few.forward_ps,
                    .backward_ps = next->few.backward_ps - sums->few.backward_ps,
@@ -180,7 +181,8 @@ stage_peak(const LhStepParams *p, const OfLayer *of, uint32_t stage)
 /* Stages from what layers of a program without a pipeline add; of models whose layers differ, the
  * mean of all stages, which none of them is above. */
 static void
-estimate_pipeline(const LhPlanCase *c, const Sums *sums, const Sums *next, LhPlanEstimate *estimate)
+estimate_pipeline(const LhPlanCase *c, const ProgramSums *sums, const ProgramSums *next,
+                  LhPlanEstimate *estimate)
 {
     LhStepParams p = c->step.params;
     const uint32_t stages = lh_step_stages(&p);
@@ -249,9 +251,9 @@ lh_plan_estimate_parts(const LhPlanCase *c, const LhAttentionPart *attention,
 {
     const LhStepParams *p = &c->step.params;
     const uint32_t more = p->micro_batches - MIN(p->micro_batches, FEW_MICRO_BATCHES);
-    const Sums few = sum_parts(attention, &around->few, more);
+    const ProgramSums few = sum_parts(attention, &around->few, more);
     LhPlanEstimate estimate = { .limit_bytes = lh_plan_limit_bytes(&c->setup) };
-    Sums next;
+    ProgramSums next;
 
     if (around->continued)
         next = sum_parts(attention, &around->next, more);

@@ -10,7 +10,7 @@ typedef struct {
     guint first, count;
     guint attention; /* in Table.attentions */
     guint arounds;   /* in Table.arounds: the first of POLICIES */
-} Run;
+} PointRun;
 
 /* What decides attention. */
 typedef struct {
@@ -55,7 +55,7 @@ setup_of(const Table *table, guint point)
 }
 
 static bool
-goes_on(const Table *table)
+estimate_goes_on(const Table *table)
 {
     return table->query->go_on == NULL || table->query->go_on(table->query->data);
 }
@@ -110,7 +110,7 @@ find_runs(Table *table)
 
     for (guint i = 0; i < points;) {
         const LhPlanPoint *first = point_of(table, i);
-        Run run = { .first = i };
+        PointRun run = { .first = i };
 
         while (i < points && point_of(table, i)->shape == first->shape &&
                point_of(table, i)->schedule == first->schedule &&
@@ -130,7 +130,7 @@ find_arounds(Table *table)
     g_autoptr(GHashTable) known = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
 
     for (guint i = 0; i < table->runs->len; i++) {
-        Run *run = &g_array_index(table->runs, Run, i);
+        PointRun *run = &g_array_index(table->runs, PointRun, i);
         const Attention *attention;
         g_autofree char *key = NULL;
         gpointer first;
@@ -194,7 +194,7 @@ look_at_attention(void *data, guint index)
     g_autoptr(GError) error = NULL;
     LhPlanCase c;
 
-    if (!goes_on(table))
+    if (!estimate_goes_on(table))
         return;
     lh_plan_case_of(&c, table->query->space, attention->point, setup_of(table, attention->point));
     if (lh_plan_attention(&c, table->query->messages, &attention->part, &error))
@@ -211,7 +211,7 @@ look_around(void *data, guint index)
     g_autoptr(GError) error = NULL;
     LhPlanCase c;
 
-    if (!around->wanted || !goes_on(table))
+    if (!around->wanted || !estimate_goes_on(table))
         return;
     lh_plan_case_of(&c, table->query->space, around->point, setup_of(table, around->point));
     if (!lh_plan_around(&c,
@@ -223,7 +223,7 @@ look_around(void *data, guint index)
 /* ---- the points ---- */
 
 static void
-put_together(const Table *table, const Run *run, const LhPlanCase *c, guint point)
+put_together(const Table *table, const PointRun *run, const LhPlanCase *c, guint point)
 {
     const LhPlanPoint *p = point_of(table, point);
     const LhPlanEstimates *query = table->query;
@@ -250,11 +250,11 @@ find_run(void *data, guint index)
 {
     const Table *table = data;
     const LhPlanEstimates *query = table->query;
-    const Run *run = &g_array_index(table->runs, Run, index);
+    const PointRun *run = &g_array_index(table->runs, PointRun, index);
     const LhSetup *setup = setup_of(table, run->first);
     LhPlanCase c;
 
-    if (!goes_on(table))
+    if (!estimate_goes_on(table))
         return;
     if (setup != NULL)
         lh_plan_case_of(&c, query->space, run->first, setup);
@@ -270,7 +270,7 @@ find_run(void *data, guint index)
 }
 
 static void
-clear(Table *table)
+clear_table(Table *table)
 {
     for (guint i = 0; i < table->attentions->len; i++) {
         Attention *attention = &g_array_index(table->attentions, Attention, i);
@@ -290,17 +290,17 @@ void
 lh_plan_estimate_all(const LhPlanEstimates *query)
 {
     Table table = { .query = query,
-                    .runs = g_array_new(FALSE, FALSE, sizeof(Run)),
+                    .runs = g_array_new(FALSE, FALSE, sizeof(PointRun)),
                     .attentions = g_array_new(FALSE, TRUE, sizeof(Attention)),
                     .arounds = g_array_new(FALSE, TRUE, sizeof(Around)) };
 
     find_runs(&table);
     lh_on_threads_each("attention", query->threads, table.attentions->len, look_at_attention,
                        &table);
-    if (goes_on(&table))
+    if (estimate_goes_on(&table))
         find_arounds(&table);
     lh_on_threads_each("around", query->threads, table.arounds->len, look_around, &table);
-    if (goes_on(&table))
+    if (estimate_goes_on(&table))
         lh_on_threads_each("estimate", query->threads, table.runs->len, find_run, &table);
-    clear(&table);
+    clear_table(&table);
 }

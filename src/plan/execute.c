@@ -12,7 +12,6 @@
 #define DEADLINE_FACTOR 20
 #define FLOPS_PER_S 1e9 /* of one core, at worst */
 #define PS_PER_US 1000000
-#define US_PER_S 1e6
 
 /* ---- proof ---- */
 
@@ -96,7 +95,7 @@ typedef struct {
 } Loader;
 
 static void
-load(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *into)
+load_numerics(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *into)
 {
     const Loader *loader = data;
 
@@ -167,7 +166,7 @@ lh_execute_unmeasured(const LhExecuteParams *params)
 }
 
 static bool
-run_all(LhExecuted *executed, LhRunParams *run, const LhExecuteParams *params, GError **error)
+run_repeats(LhExecuted *executed, LhRunParams *run, const LhExecuteParams *params, GError **error)
 {
     const uint64_t before = lh_execute_unmeasured(params), all = before + MAX(params->repeat, 1);
 
@@ -185,7 +184,7 @@ run_all(LhExecuted *executed, LhRunParams *run, const LhExecuteParams *params, G
 
 /* Holds what was run against the reference. */
 static bool
-check(LhExecuted *executed, LhNumerics *numerics, const LhExecuteJob *job, GError **error)
+check_run(LhExecuted *executed, LhNumerics *numerics, const LhExecuteJob *job, GError **error)
 {
     gint64 started_us;
 
@@ -197,7 +196,7 @@ check(LhExecuted *executed, LhNumerics *numerics, const LhExecuteJob *job, GErro
                                     &executed->errors, error))
         return false;
     executed->check_s =
-        numerics->seconds + (double)(g_get_monotonic_time() - started_us) / US_PER_S;
+        numerics->seconds + (double)(g_get_monotonic_time() - started_us) / G_USEC_PER_SEC;
     return true;
 }
 
@@ -216,9 +215,9 @@ run_module(LhExecuted *executed, const LhExecuteJob *job, const LhRunParams *par
 
     if (numerics == NULL)
         return false;
-    run.load = load;
+    run.load = load_numerics;
     run.load_data = &loader;
-    return run_all(executed, &run, p, error) && check(executed, numerics, job, error);
+    return run_repeats(executed, &run, p, error) && check_run(executed, numerics, job, error);
 }
 
 static bool

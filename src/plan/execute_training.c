@@ -8,8 +8,6 @@
 
 #include <math.h>
 
-#define US_PER_S 1e6
-
 typedef struct {
     LhExecuted *executed;
     const LhExecuteJob *job;
@@ -34,7 +32,7 @@ check_step(Training *t, const LhRunResult *result, uint64_t step)
         executed->losses[step] = lh_step_loss(executed->program, result);
     if (result->whole && step == 0)
         lh_step_numerics_compare(t->numerics, result, &executed->errors);
-    executed->check_s += (double)(g_get_monotonic_time() - started_us) / US_PER_S;
+    executed->check_s += (double)(g_get_monotonic_time() - started_us) / G_USEC_PER_SEC;
 }
 
 static bool

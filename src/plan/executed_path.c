@@ -43,7 +43,7 @@ typedef struct {
 } Graph;
 
 static const LhTimelineRecord *
-record_at(const Graph *g, guint index)
+graph_record(const Graph *g, guint index)
 {
     return &g_array_index(g->records, LhTimelineRecord, index);
 }
@@ -91,7 +91,7 @@ typedef struct {
     guint held, synced;         /* all before these are complete: of the last op; of the next */
     guint last[LH_STREAMS_MAX]; /* record of the last op of each stream, or NONE */
     GArray *by_id;              /* of guint: record of each op, or NONE */
-} Reader;
+} RankReader;
 
 static void
 wait_for(Op *op, guint record)
@@ -101,18 +101,18 @@ wait_for(Op *op, guint record)
 }
 
 static void
-read_op(const Graph *g, Reader *r, const LhOp *from, const LhOpBuffer *buffer)
+read_op(const Graph *g, RankReader *r, const LhOp *from, const LhOpBuffer *buffer)
 {
     Op *op = &g->ops[r->next];
 
-    g_assert(record_at(g, r->next)->rank == r->rank && record_at(g, r->next)->op == from->id);
+    g_assert(graph_record(g, r->next)->rank == r->rank && graph_record(g, r->next)->op == from->id);
     *op = (Op){ .before_host = r->next > r->first ? r->next - 1 : NONE, .tier = LH_TIERS };
     wait_for(op, r->last[from->stream]);
     for (uint32_t i = 0; i < from->after_count; i++)
         wait_for(op, g_array_index(r->by_id, guint, from->after[i]));
     op->held_first = op->held_end = r->held;
     while (op->held_end < r->next &&
-           (guint64)record_at(g, op->held_end)->op + LH_HOST_WINDOW < from->id)
+           (guint64)graph_record(g, op->held_end)->op + LH_HOST_WINDOW < from->id)
         op->held_end++;
     op->held_end = MAX(op->held_end, r->synced);
     r->held = op->held_end;
@@ -128,7 +128,7 @@ static guint
 read_rank(const Graph *g, uint32_t rank, guint first, LhOpBuffer *buffer)
 {
     g_autoptr(GArray) by_id = g_array_new(FALSE, FALSE, sizeof(guint));
-    Reader r = {
+    RankReader r = {
         .rank = rank, .first = first, .next = first, .held = first, .synced = first, .by_id = by_id
     };
     LhCursor cursor;
@@ -171,7 +171,7 @@ read_program(Graph *g)
 static LhTime
 time_of(const Graph *g, guint record, uint8_t what)
 {
-    const LhTimelineRecord *r = record_at(g, record);
+    const LhTimelineRecord *r = graph_record(g, record);
     const LhTime began_ps = CLAMP(r->start_ps, 0, g->makespan_ps);
 
     if (what == ISSUED)
@@ -182,7 +182,7 @@ time_of(const Graph *g, guint record, uint8_t what)
 /* Of equal times the earlier op of a rank comes first, as it has to where one waits for the other;
  * what waits for another rank waits for something that is earlier. */
 static int
-by_time(const void *a, const void *b)
+moments_by_time(const void *a, const void *b)
 {
     const Moment *x = a, *y = b;
 
@@ -205,7 +205,7 @@ all_moments(const Graph *g)
             g_array_append_val(moments, moment);
         }
     }
-    g_array_sort(moments, by_time);
+    g_array_sort(moments, moments_by_time);
     return moments;
 }
 
@@ -226,7 +226,7 @@ event_time(const Graph *g, uint32_t event)
 
 /* What an event waits for, collected before what it takes from there is known. */
 static void
-add_wait(const Graph *g, GArray *waits, uint32_t event, LhTime *latest_ps)
+collect_wait(const Graph *g, GArray *waits, uint32_t event, LhTime *latest_ps)
 {
     if (event == LH_NO_EVENT)
         return;
@@ -239,11 +239,11 @@ issue_waits(const Graph *g, const Moment *m, GArray *waits, LhTime *latest_ps)
 {
     const Op *op = &g->ops[m->record];
 
-    add_wait(g, waits, event_of(g, op->before_host, ISSUED), latest_ps);
+    collect_wait(g, waits, event_of(g, op->before_host, ISSUED), latest_ps);
     for (guint i = op->held_first; i < op->held_end; i++)
-        add_wait(g, waits, event_of(g, i, ENDED), latest_ps);
+        collect_wait(g, waits, event_of(g, i, ENDED), latest_ps);
     if (waits->len == 0)
-        add_wait(g, waits, g->begin, latest_ps);
+        collect_wait(g, waits, g->begin, latest_ps);
 }
 
 static void
@@ -252,8 +252,8 @@ begin_waits(const Graph *g, const Moment *m, GArray *waits, LhTime *latest_ps)
     const Op *op = &g->ops[m->record];
 
     for (guint i = 0; i < op->after_count; i++)
-        add_wait(g, waits, event_of(g, op->after[i], ENDED), latest_ps);
-    add_wait(g, waits, event_of(g, m->record, ISSUED), latest_ps);
+        collect_wait(g, waits, event_of(g, op->after[i], ENDED), latest_ps);
+    collect_wait(g, waits, event_of(g, m->record, ISSUED), latest_ps);
 }
 
 /* Others that seem to begin when this one is over did so by another clock, or had been sent to
@@ -264,18 +264,18 @@ end_waits(const Graph *g, const Moment *m, GArray *waits, LhTime *latest_ps)
     guint count;
     const guint *others = lh_meetings_with(g->meetings, m->record, &count);
 
-    add_wait(g, waits, event_of(g, m->record, BEGAN), latest_ps);
+    collect_wait(g, waits, event_of(g, m->record, BEGAN), latest_ps);
     for (guint i = 0; i < count; i++)
         if (time_of(g, others[i], BEGAN) < m->at_ps)
-            add_wait(g, waits, event_of(g, others[i], BEGAN), latest_ps);
+            collect_wait(g, waits, event_of(g, others[i], BEGAN), latest_ps);
 }
 
 static LhPathStepKind
-kind_of(const Graph *g, const Moment *m)
+step_kind(const Graph *g, const Moment *m)
 {
     if (m->what != ENDED)
         return LH_STEP_HOST;
-    if (record_at(g, m->record)->kind == LH_OP_COMPUTE)
+    if (graph_record(g, m->record)->kind == LH_OP_COMPUTE)
         return LH_STEP_COMPUTE;
     return g->ops[m->record].tier < LH_TIERS ? LH_STEP_LINKS : LH_STEP_LATENCY;
 }
@@ -285,9 +285,9 @@ add_event(Graph *g, const Moment *m, GArray *waits)
 {
     static void (*const collect[MOMENTS])(const Graph *, const Moment *, GArray *,
                                           LhTime *) = { issue_waits, begin_waits, end_waits };
-    const LhTimelineRecord *r = record_at(g, m->record);
+    const LhTimelineRecord *r = graph_record(g, m->record);
     LhOpEvents *op = lh_precedence_op(g->precedence, r->rank, r->op);
-    const LhPathStepKind kind = kind_of(g, m);
+    const LhPathStepKind kind = step_kind(g, m);
     LhTime latest_ps = 0;
     uint32_t event;
 

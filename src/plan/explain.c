@@ -2,14 +2,14 @@
  * collectives, and of makespans, each as a logarithm, so that twice and half weigh alike. */
 #include "plan/explain.h"
 
+#include "plan/fit_call.h"
 #include "sim/network/collective_table.h"
 
 #include <math.h>
 
 #define SCALE_MAX 4.0
-#define GRID 8 /* steps from 1 to SCALE_MAX, and as many downwards */
-#define REFINEMENTS 12
-#define GOLDEN 0.6180339887498949
+#define SCALE_STEPS 8 /* from 1 to SCALE_MAX, and as many downwards */
+#define SCALE_REFINEMENTS 12
 #define ALIKE 0.1 /* of the error as predicted, by which two explanations must differ */
 #define TIMES_LEAST_S 1e-12
 
@@ -28,7 +28,7 @@ typedef struct {
     const LhSetup *setup;
     const LhExplainCase *cases;
     uint32_t count;
-} Job;
+} ExplainJob;
 
 /* ---- scaling ---- */
 
@@ -139,7 +139,7 @@ copy_of(GArray *array)
 }
 
 static void
-clear(Machine *m)
+clear_machine(Machine *m)
 {
     GArray *times = m->topology.collective_times;
 
@@ -179,8 +179,8 @@ prepare(Machine *m, const LhSetup *setup, LhExplainClass class, double scale, GE
 
 /* ---- errors ---- */
 
-static void
-collect(void *data, const LhTimelineRecord *record)
+void
+lh_explain_collect(void *data, const LhTimelineRecord *record)
 {
     if (record->kind == LH_OP_COMPUTE || record->kind == LH_OP_EXCHANGE ||
         record->kind == LH_OP_COLLECTIVE)
@@ -194,17 +194,18 @@ typedef struct {
 } Mean;
 
 static void
-add(Mean *mean, double predicted_s, double measured_s)
+add_error(Mean *mean, double predicted_s, double measured_s)
 {
     mean->sum += fabs(log(fmax(predicted_s, TIMES_LEAST_S) / fmax(measured_s, TIMES_LEAST_S)));
     mean->count++;
 }
 
 static bool
-add_case(const Job *job, const LhExplainCase *c, const Machine *m, Mean means[3], GError **error)
+add_case_errors(const ExplainJob *job, const LhExplainCase *c, const Machine *m, Mean means[3],
+                GError **error)
 {
     g_autoptr(GArray) records = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
-    const LhHooks hooks = { .timeline = collect, .timeline_data = records };
+    const LhHooks hooks = { .timeline = lh_explain_collect, .timeline_data = records };
     g_autoptr(LhSimResult) sim =
         lh_setup_simulate(job->setup, c->program, &m->network, &m->device, &hooks, error);
 
@@ -214,15 +215,16 @@ add_case(const Job *job, const LhExplainCase *c, const Machine *m, Mean means[3]
     for (guint i = 0; i < records->len; i++) {
         const bool compute = g_array_index(records, LhTimelineRecord, i).kind == LH_OP_COMPUTE;
 
-        add(&means[compute ? 0 : 1],
-            (double)lh_meetings_took(c->meetings, records, i) / (double)LH_PS_PER_S, c->took_s[i]);
+        add_error(&means[compute ? 0 : 1],
+                  (double)lh_meetings_took(c->meetings, records, i) / (double)LH_PS_PER_S,
+                  c->took_s[i]);
     }
-    add(&means[2], (double)sim->makespan_ps / (double)LH_PS_PER_S, c->makespan_s);
+    add_error(&means[2], (double)sim->makespan_ps / (double)LH_PS_PER_S, c->makespan_s);
     return true;
 }
 
 static bool
-error_with(const Job *job, LhExplainClass class, double scale, double *off, GError **error)
+error_with(const ExplainJob *job, LhExplainClass class, double scale, double *off, GError **error)
 {
     Machine m = { 0 };
     Mean means[3] = { { 0 } };
@@ -230,8 +232,8 @@ error_with(const Job *job, LhExplainClass class, double scale, double *off, GErr
     unsigned kinds = 0;
 
     for (uint32_t i = 0; ok && i < job->count; i++)
-        ok = add_case(job, &job->cases[i], &m, means, error);
-    clear(&m);
+        ok = add_case_errors(job, &job->cases[i], &m, means, error);
+    clear_machine(&m);
     *off = 0;
     for (unsigned i = 0; i < G_N_ELEMENTS(means); i++) {
         if (means[i].count == 0)
@@ -248,16 +250,16 @@ error_with(const Job *job, LhExplainClass class, double scale, double *off, GErr
 static double
 grid_scale(int step)
 {
-    return pow(SCALE_MAX, (double)CLAMP(step, -GRID, GRID) / GRID);
+    return pow(SCALE_MAX, (double)CLAMP(step, -SCALE_STEPS, SCALE_STEPS) / SCALE_STEPS);
 }
 
 static bool
-search(const Job *job, LhExplainClass class, LhExplanation *found, GError **error)
+search(const ExplainJob *job, LhExplainClass class, LhExplanation *found, GError **error)
 {
     double low, high, off, least = INFINITY, most = 0;
     int best = 0;
 
-    for (int i = -GRID; i <= GRID; i++) {
+    for (int i = -SCALE_STEPS; i <= SCALE_STEPS; i++) {
         if (!error_with(job, class, grid_scale(i), &off, error))
             return false;
         most = fmax(most, off);
@@ -269,8 +271,8 @@ search(const Job *job, LhExplainClass class, LhExplanation *found, GError **erro
     *found = (LhExplanation){ .applies = most > least, .scale = grid_scale(best), .error = least };
     low = log(grid_scale(best - 1));
     high = log(grid_scale(best + 1));
-    for (int i = 0; found->applies && i < REFINEMENTS; i++) {
-        const double a = high - GOLDEN * (high - low), b = low + GOLDEN * (high - low);
+    for (int i = 0; found->applies && i < SCALE_REFINEMENTS; i++) {
+        const double a = high - LH_GOLDEN * (high - low), b = low + LH_GOLDEN * (high - low);
         double off_a, off_b;
 
         if (!error_with(job, class, exp(a), &off_a, error) ||
@@ -287,7 +289,7 @@ search(const Job *job, LhExplainClass class, LhExplanation *found, GError **erro
 }
 
 static void
-choose(LhExplained *e)
+choose_class(LhExplained *e)
 {
     e->best = e->second = -1;
     for (int i = 0; i < LH_EXPLAIN_CLASSES; i++) {
@@ -310,7 +312,7 @@ bool
 lh_explain(const LhSetup *setup, const LhExplainCase *cases, uint32_t count, LhExplained *explained,
            GError **error)
 {
-    const Job job = { setup, cases, count };
+    const ExplainJob job = { setup, cases, count };
 
     *explained = (LhExplained){ .best = -1, .second = -1 };
     if (!error_with(&job, LH_EXPLAIN_KERNELS, 1, &explained->error, error))
@@ -319,6 +321,6 @@ lh_explain(const LhSetup *setup, const LhExplainCase *cases, uint32_t count, LhE
         if (!search(&job, (LhExplainClass)i, &explained->classes[i], error))
             return false;
     }
-    choose(explained);
+    choose_class(explained);
     return true;
 }

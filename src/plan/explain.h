@@ -49,3 +49,6 @@ typedef struct {
 /* Simulates the cases again and again. False with @error if a simulation breaks. */
 bool lh_explain(const LhSetup *setup, const LhExplainCase *cases, uint32_t count,
                 LhExplained *explained, GError **error);
+
+/* A timeline: appends calls, messages and collectives to @data, a GArray of LhTimelineRecord. */
+void lh_explain_collect(void *data, const LhTimelineRecord *record);

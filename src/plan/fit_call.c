@@ -10,7 +10,6 @@
 
 #define GRID 40
 #define REFINEMENTS 40
-#define GOLDEN 0.6180339887498949
 #define HALF_LENGTH_MAX 16384.0
 
 typedef struct {
@@ -18,11 +17,11 @@ typedef struct {
     LhKernelId kernel;
     const LhCallPoint *points;
     size_t count;
-} Fit;
+} CallFit;
 
 /* What the call takes at a rate of 1. */
 static double
-unit_seconds(const Fit *f, const LhCallPoint *p, double half_length)
+unit_seconds(const CallFit *f, const LhCallPoint *p, double half_length)
 {
     const LhKernelRate curve = { .rate = 1, .half_length = half_length };
 
@@ -31,7 +30,7 @@ unit_seconds(const Fit *f, const LhCallPoint *p, double half_length)
 
 /* The sum of squares with the best rate, which is set. */
 static double
-squares(const Fit *f, double half_length, double *rate)
+squares(const CallFit *f, double half_length, double *rate)
 {
     double u1 = 0, u2 = 0, n = 0;
 
@@ -57,7 +56,7 @@ grid_length(int i)
 }
 
 static double
-best_half_length(const Fit *f)
+best_half_length(const CallFit *f)
 {
     double rate, low, high, least = INFINITY;
     int best = 0;
@@ -73,7 +72,7 @@ best_half_length(const Fit *f)
     low = grid_length(best - 1);
     high = grid_length(MIN(best + 1, GRID));
     for (int i = 0; i < REFINEMENTS; i++) {
-        const double a = high - GOLDEN * (high - low), b = low + GOLDEN * (high - low);
+        const double a = high - LH_GOLDEN * (high - low), b = low + LH_GOLDEN * (high - low);
 
         if (squares(f, a, &rate) <= squares(f, b, &rate))
             high = b;
@@ -84,7 +83,7 @@ best_half_length(const Fit *f)
 }
 
 static void
-judge(const Fit *f, const LhKernelRate *curve, LhResiduals *residuals)
+judge(const CallFit *f, const LhKernelRate *curve, LhResiduals *residuals)
 {
     g_autofree double *fitted = g_new(double, f->count);
     size_t count = 0;
@@ -109,7 +108,7 @@ bool
 lh_fit_calls(const LhDevice *device, LhKernelId kernel, const LhCallPoint *points, size_t count,
              LhKernelRate *curve, LhResiduals *residuals)
 {
-    const Fit f = { device, kernel, points, count };
+    const CallFit f = { device, kernel, points, count };
     size_t fitted = 0;
 
     for (size_t i = 0; i < count; i++) {

@@ -8,6 +8,9 @@
 #include "runtime/fit.h"
 #include "sim/device.h"
 
+/* Of an interval, what a step of a golden-section search leaves. */
+#define LH_GOLDEN 0.6180339887498949
+
 /* One timed call. */
 typedef struct {
     LhKernelArgs args;

@@ -11,7 +11,7 @@
 #define OVERLAP_MIN 0.2 /* of its time, that a kernel must run beside messages to tell of them */
 
 static void
-collect(void *data, const LhTimelineRecord *record)
+collect_all(void *data, const LhTimelineRecord *record)
 {
     g_array_append_vals(data, record, 1);
 }
@@ -95,7 +95,7 @@ lh_measure_interference(const LhInterference *probe, double *held, GError **erro
                               .unguarded = true,
                               .load = load_zeros,
                               .load_data = program,
-                              .timeline = collect,
+                              .timeline = collect_all,
                               .timeline_data = records };
     double shares[LH_INTERFERENCE_TURNS];
     size_t count = 0;

@@ -12,7 +12,7 @@
 
 /* Documents stay documents, of other lengths. */
 static bool
-takes(const LhSchedule *schedule, const LhProgramParams *params, uint64_t length)
+takes_length(const LhSchedule *schedule, const LhProgramParams *params, uint64_t length)
 {
     const uint64_t ends[] = { length - 1, length };
     LhProgramParams p = *params;
@@ -31,7 +31,7 @@ static bool
 all_take(const GPtrArray *schedules, const LhProgramParams *params, uint64_t length)
 {
     for (guint i = 0; i < schedules->len; i++) {
-        if (!takes(g_ptr_array_index(schedules, i), params, length))
+        if (!takes_length(g_ptr_array_index(schedules, i), params, length))
             return false;
     }
     return true;
@@ -114,7 +114,7 @@ lh_length_check(const LhSetup *setup, GError **error)
     uint64_t below, above;
 
     for (guint i = 0; i < setup->schedules->len; i++) {
-        if (takes(g_ptr_array_index(setup->schedules, i), &setup->params, asked))
+        if (takes_length(g_ptr_array_index(setup->schedules, i), &setup->params, asked))
             return true;
     }
     schedules = able(setup);

@@ -200,7 +200,7 @@ add_other(LhMeetings *m, guint record, guint other)
 }
 
 static void
-fill(LhMeetings *m, const GArray *ends, guint records)
+fill_meetings(LhMeetings *m, const GArray *ends, guint records)
 {
     for_all(ends, count_other, m);
     for (guint i = 0; i < records; i++)
@@ -230,7 +230,7 @@ lh_meetings_new(const LhProgram *program, const GArray *records)
     g_assert(record == records->len);
     number_ends(ends);
     m->first = g_new0(guint, (gsize)record + 1);
-    fill(m, ends, record);
+    fill_meetings(m, ends, record);
     return m;
 }
 

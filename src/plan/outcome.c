@@ -16,40 +16,43 @@ typedef struct {
     double time_error;
     GArray *error_parts; /* of double */
     char *reason;
-} Line;
+} OutcomeLine;
 
-#define AT(member) offsetof(Line, member)
+#define LINE_AT(member) offsetof(OutcomeLine, member)
 
-static const LhField line_fields[] = {
-    { .name = "cluster", .type = LH_FIELD_STRING, .offset = AT(cluster) },
+static const LhField outcome_fields[] = {
+    { .name = "cluster", .type = LH_FIELD_STRING, .offset = LINE_AT(cluster) },
     { .name = "point",
       .type = LH_FIELD_UINT,
-      .offset = AT(point),
+      .offset = LINE_AT(point),
       .flags = LH_FIELD_REQUIRED,
       .max = G_MAXUINT32 },
-    { .name = "way", .type = LH_FIELD_STRING, .offset = AT(way) },
+    { .name = "way", .type = LH_FIELD_STRING, .offset = LINE_AT(way) },
     { .name = "state",
       .type = LH_FIELD_CHOICE,
-      .offset = AT(state),
+      .offset = LINE_AT(state),
       .flags = LH_FIELD_REQUIRED,
       .choices = lh_point_state_names },
-    { .name = "close", .type = LH_FIELD_BOOL, .offset = AT(close), .flags = LH_FIELD_REQUIRED },
+    { .name = "close",
+      .type = LH_FIELD_BOOL,
+      .offset = LINE_AT(close),
+      .flags = LH_FIELD_REQUIRED },
     { .name = "time_ps",
       .type = LH_FIELD_UINT,
-      .offset = AT(time_ps),
+      .offset = LINE_AT(time_ps),
       .flags = LH_FIELD_REQUIRED,
       .max = (double)LH_TIME_LONGEST },
     { .name = "peak_bytes",
       .type = LH_FIELD_UINT,
-      .offset = AT(peak_bytes),
+      .offset = LINE_AT(peak_bytes),
       .flags = LH_FIELD_REQUIRED },
-    { .name = "time_error", .type = LH_FIELD_DOUBLE, .offset = AT(time_error) },
+    { .name = "time_error", .type = LH_FIELD_DOUBLE, .offset = LINE_AT(time_error) },
     { .name = "error_parts",
       .type = LH_FIELD_DOUBLES,
-      .offset = AT(error_parts),
+      .offset = LINE_AT(error_parts),
       .min = LH_ERROR_PARTS,
       .max = LH_ERROR_PARTS },
-    { .name = "reason", .type = LH_FIELD_STRING, .offset = AT(reason) },
+    { .name = "reason", .type = LH_FIELD_STRING, .offset = LINE_AT(reason) },
     { .name = NULL },
 };
 
@@ -81,7 +84,7 @@ lh_plan_outcome_write(LhJsonWriter *w, const char *cluster, guint point, const c
 
 /* A point that ran has the parts of its error, one that was refused says why. */
 static bool
-is_whole(const LhJson *json, const Line *line, GError **error)
+is_whole(const LhJson *json, const OutcomeLine *line, GError **error)
 {
     if (line->state == LH_POINT_RAN && line->error_parts == NULL)
         return lh_json_error(json, "state", error, "\"error_parts\" is missing of what ran");
@@ -95,10 +98,10 @@ lh_plan_outcome_read(const char *name, const char *text, char **cluster, guint *
                      LhPlanOutcome *outcome, GError **error)
 {
     g_autoptr(LhJson) json = lh_json_parse(name, text, strlen(text), error);
-    Line line = { 0 };
+    OutcomeLine line = { 0 };
     bool whole;
 
-    if (json == NULL || !lh_json_decode(json, line_fields, &line, false, error))
+    if (json == NULL || !lh_json_decode(json, outcome_fields, &line, false, error))
         return false;
     whole = is_whole(json, &line, error);
     if (whole) {
@@ -113,6 +116,6 @@ lh_plan_outcome_read(const char *name, const char *text, char **cluster, guint *
         for (guint i = 0; line.error_parts != NULL && i < LH_ERROR_PARTS; i++)
             outcome->parts.part[i] = g_array_index(line.error_parts, double, i);
     }
-    lh_json_clear(line_fields, &line);
+    lh_json_clear(outcome_fields, &line);
     return whole;
 }

@@ -11,9 +11,8 @@
 
 #define TEXT_MAX 2000
 #define ENTRIES_MAX 1000
-#define SCALE_MIN 1e-12
-#define SCALE_MAX 1e12
-#define TOKENS_MAX 1099511627776.0
+#define METRIC_SCALE_MIN 1e-12
+#define METRIC_SCALE_MAX 1e12
 
 static const char *const schemas[] = { "longhaul.paper/1", NULL };
 
@@ -120,8 +119,8 @@ static const LhField metric_fields[] = {
     { .name = "scale",
       .type = LH_FIELD_DOUBLE,
       .offset = offsetof(LhPaperMetric, scale),
-      .min = SCALE_MIN,
-      .max = SCALE_MAX,
+      .min = METRIC_SCALE_MIN,
+      .max = METRIC_SCALE_MAX,
       .description = "The published number times this is in the metric's unit; default 1." },
     { .name = "at_least",
       .type = LH_FIELD_BOOL,
@@ -135,7 +134,7 @@ static const LhField metric_fields[] = {
       .unit = LH_UNIT_COUNT,
       .offset = offsetof(LhPaperMetric, granularity),
       .min = 1,
-      .max = TOKENS_MAX,
+      .max = LH_TOKENS_MAX,
       .description = "Of the longest sequence: the tokens of which lengths are multiples; if "
                      "absent, lengths are powers of two." },
     TEXT(LhPaperMetric, gpu, 0,
@@ -334,7 +333,7 @@ check_fitted(const LhJson *json, const LhPaperFitted *fitted, guint index, GErro
 }
 
 static bool
-check(const LhJson *json, const LhPaper *paper, GError **error)
+check_paper(const LhJson *json, const LhPaper *paper, GError **error)
 {
     if (lh_json_has(json, "group_tolerance") && paper->groups == NULL)
         return lh_json_error(json, "group_tolerance", error,
@@ -365,7 +364,8 @@ read_paper(const char *path, const LhJson *json, GError **error)
 {
     g_autoptr(LhPaper) paper = g_new0(LhPaper, 1);
 
-    if (!lh_json_decode(json, lh_paper_fields, paper, false, error) || !check(json, paper, error))
+    if (!lh_json_decode(json, lh_paper_fields, paper, false, error) ||
+        !check_paper(json, paper, error))
         return NULL;
     paper->path = g_strdup(path);
     return g_steal_pointer(&paper);

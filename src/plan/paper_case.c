@@ -43,7 +43,7 @@ lh_paper_options_free(LhPaperOptions *options)
 
 /* The index of @name, or the number of options. */
 static guint
-find(const LhPaperOptions *options, const char *name)
+find_option(const LhPaperOptions *options, const char *name)
 {
     guint i = 0;
 
@@ -55,7 +55,7 @@ find(const LhPaperOptions *options, const char *name)
 const char *
 lh_paper_option(const LhPaperOptions *options, const char *name)
 {
-    const guint i = find(options, name);
+    const guint i = find_option(options, name);
 
     return i < options->names->len ? g_ptr_array_index(options->values, i) : NULL;
 }
@@ -63,7 +63,7 @@ lh_paper_option(const LhPaperOptions *options, const char *name)
 void
 lh_paper_options_set(LhPaperOptions *options, const char *name, const char *value)
 {
-    const guint i = find(options, name);
+    const guint i = find_option(options, name);
 
     if (i == options->names->len) {
         g_ptr_array_add(options->names, g_strdup(name));
@@ -75,9 +75,9 @@ lh_paper_options_set(LhPaperOptions *options, const char *name, const char *valu
 }
 
 static void
-take_back(LhPaperOptions *options, const char *name)
+take_back_option(LhPaperOptions *options, const char *name)
 {
-    const guint i = find(options, name);
+    const guint i = find_option(options, name);
 
     if (i == options->names->len)
         return;
@@ -124,7 +124,7 @@ find_field(const char *name)
 /* The value of an option for a scenario: a file of document lengths that is no path is one that
  * comes with the table. Caller frees. */
 static char *
-value_of(const char *name, const char *value)
+scenario_value(const char *name, const char *value)
 {
     g_autofree char *root = NULL;
 
@@ -142,7 +142,7 @@ lh_paper_options_scenario(const LhPaperOptions *options, GError **error)
     for (guint i = 0; i < options->names->len; i++) {
         const char *name = g_ptr_array_index(options->names, i);
         const LhField *field = find_field(name);
-        g_autofree char *value = value_of(name, g_ptr_array_index(options->values, i));
+        g_autofree char *value = scenario_value(name, g_ptr_array_index(options->values, i));
 
         if (field == NULL) {
             g_set_error(error, LH_ERROR, LH_ERROR_NO, "scenarios cannot say \"%s\"", name);
@@ -247,7 +247,7 @@ fill_in(const Source *s, const char *template)
 
 /* Says what @set says. */
 static bool
-apply(const Source *s, const GPtrArray *set, LhPaperOptions *options)
+apply_options(const Source *s, const GPtrArray *set, LhPaperOptions *options)
 {
     for (guint i = 0; set != NULL && i < set->len; i++) {
         const char *text = g_ptr_array_index(set, i);
@@ -259,7 +259,7 @@ apply(const Source *s, const GPtrArray *set, LhPaperOptions *options)
         if (equals != NULL && value == NULL)
             return false;
         if (value != NULL && *value == '\0')
-            take_back(options, name);
+            take_back_option(options, name);
         else
             lh_paper_options_set(options, name, value);
     }
@@ -318,7 +318,7 @@ one_holds(const Builder *b, guint row, const char *text)
 
 /* Whether all conditions of @where, which may be NULL, hold. */
 static bool
-holds(const Builder *b, guint row, const GPtrArray *where)
+all_hold(const Builder *b, guint row, const GPtrArray *where)
 {
     for (guint i = 0; where != NULL && i < where->len; i++) {
         if (!one_holds(b, row, g_ptr_array_index(where, i)))
@@ -343,10 +343,10 @@ apply_columns(const Builder *b, guint row, LhPaperOptions *options, char **reaso
             g_autofree char *captured = lh_paper_match(value->value, cell);
             const Source source = { b->rows, row, captured, b->error };
 
-            known = captured != NULL && holds(b, row, value->where);
+            known = captured != NULL && all_hold(b, row, value->where);
             if (known && value->skip != NULL)
                 *reason = g_strdup(value->skip);
-            else if (known && !apply(&source, value->set, options))
+            else if (known && !apply_options(&source, value->set, options))
                 return false;
         }
         if (!known)
@@ -371,7 +371,7 @@ is_fitted(const Builder *b, guint row, const LhPaperMetric *metric)
     for (guint i = 0; fitted != NULL && i < fitted->len; i++) {
         const LhPaperFitted *f = &g_array_index(fitted, LhPaperFitted, i);
 
-        if (holds(b, row, f->where) && lists(f->columns, metric->column) &&
+        if (all_hold(b, row, f->where) && lists(f->columns, metric->column) &&
             lists(f->metrics, lh_metric_names[metric->metric]))
             return true;
     }
@@ -432,7 +432,7 @@ check_collective(const Builder *b, guint row, const LhPaperCase *c)
 }
 
 static void
-case_free(gpointer data)
+paper_case_free(gpointer data)
 {
     LhPaperCase *c = data;
 
@@ -469,12 +469,12 @@ complete(const Builder *b, const LhPaperOptions *shared, LhPaperCase *c)
     c->options = copy_options(shared);
     if (lh_metric_is_step((LhMetric)metric->metric))
         lh_paper_options_set(c->options, "step", NULL);
-    if (!apply(&source, metric->set, c->options) ||
+    if (!apply_options(&source, metric->set, c->options) ||
         (metric->gpu != NULL && !read_gpu(&source, metric->gpu, c)))
         return false;
     if (metric->against != NULL) {
         c->against = copy_options(c->options);
-        if (!apply(&source, metric->against, c->against))
+        if (!apply_options(&source, metric->against, c->against))
             return false;
     }
     if (c->state == LH_CASE_LEFT_OUT)
@@ -486,7 +486,7 @@ complete(const Builder *b, const LhPaperOptions *shared, LhPaperCase *c)
 }
 
 static char *
-group_of(const Builder *b, guint row)
+row_group(const Builder *b, guint row)
 {
     const GPtrArray *columns = b->paper->groups;
     GString *group;
@@ -511,7 +511,7 @@ new_case(const Builder *b, guint row, guint index, const char *reason)
     c->line = lh_csv_line(b->rows, row);
     c->metric = index;
     c->reason = g_strdup(reason);
-    c->group = group_of(b, row);
+    c->group = row_group(b, row);
     c->state = reason != NULL              ? LH_CASE_LEFT_OUT
                : is_fitted(b, row, metric) ? LH_CASE_FITTED
                                            : LH_CASE_JUDGED;
@@ -523,7 +523,7 @@ static bool
 add_case(const Builder *b, guint row, guint index, const LhPaperOptions *shared, const char *reason)
 {
     const LhPaperMetric *metric = &g_array_index(b->paper->metrics, LhPaperMetric, index);
-    LhPaperCase *c = holds(b, row, metric->where) ? new_case(b, row, index, reason) : NULL;
+    LhPaperCase *c = all_hold(b, row, metric->where) ? new_case(b, row, index, reason) : NULL;
     const char *cell = cell_of(b, row, metric->column);
     g_autofree char *number = lh_paper_match(metric->cell != NULL ? metric->cell : "*", cell);
     bool present = number != NULL && *number != '\0';
@@ -546,7 +546,7 @@ add_row(const Builder *b, guint row)
     g_autoptr(LhPaperOptions) shared = new_options();
     g_autofree char *reason = NULL;
 
-    if (!apply(&source, b->paper->base, shared) || !apply_columns(b, row, shared, &reason))
+    if (!apply_options(&source, b->paper->base, shared) || !apply_columns(b, row, shared, &reason))
         return false;
     for (guint i = 0; i < b->paper->metrics->len; i++) {
         if (!add_case(b, row, i, shared, reason))
@@ -558,7 +558,7 @@ add_row(const Builder *b, guint row)
 GPtrArray *
 lh_paper_cases(const LhPaper *paper, const LhCsv *rows, GError **error)
 {
-    g_autoptr(GPtrArray) cases = g_ptr_array_new_with_free_func(case_free);
+    g_autoptr(GPtrArray) cases = g_ptr_array_new_with_free_func(paper_case_free);
     const Builder b = { paper, rows, cases, error };
 
     for (guint row = 0; row < lh_csv_rows(rows); row++) {

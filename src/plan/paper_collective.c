@@ -28,8 +28,8 @@ static const char *const option_names[] = { "cluster", "ranks", "collective", "b
 static const char *const nccl_option = "nccl"; /* which may be absent */
 
 static bool
-read_count(const LhPaperOptions *options, const char *name, uint64_t least, uint64_t most,
-           uint64_t *value, GError **error)
+read_option_count(const LhPaperOptions *options, const char *name, uint64_t least, uint64_t most,
+                  uint64_t *value, GError **error)
 {
     const char *text = lh_paper_option(options, name);
 
@@ -73,14 +73,14 @@ lh_paper_collective_read(const LhPaperOptions *options, LhPaperCollective *colle
     }
     collective->cluster = lh_paper_option(options, "cluster");
     collective->nccl = lh_paper_option(options, nccl_option);
-    return read_count(options, "ranks", 2, G_MAXINT32, &collective->ranks, error) &&
-           read_count(options, "bytes", 1, UINT64_C(1) << 50, &collective->bytes, error) &&
+    return read_option_count(options, "ranks", 2, G_MAXINT32, &collective->ranks, error) &&
+           read_option_count(options, "bytes", 1, UINT64_C(1) << 50, &collective->bytes, error) &&
            read_kind(options, &collective->kind, error);
 }
 
 /* "NAME" or "NAME:NODES"; nodes are as many as the ranks need if they are not said. */
 static LhTopology *
-load(const LhPaperCollective *c, uint64_t *nodes, GError **error)
+load_topology(const LhPaperCollective *c, uint64_t *nodes, GError **error)
 {
     const char *colon = strrchr(c->cluster, ':');
     g_autofree char *name =
@@ -121,7 +121,7 @@ lh_paper_collective_seconds(const LhPaperCollective *c, bool left_out, double *s
                             GError **error)
 {
     uint64_t nodes = 1;
-    g_autoptr(LhTopology) topology = load(c, &nodes, error);
+    g_autoptr(LhTopology) topology = load_topology(c, &nodes, error);
     g_autoptr(LhDevice) device =
         topology == NULL ? NULL : lh_device_load(topology->device_name, error);
     LhNetwork network;

@@ -47,7 +47,7 @@ typedef struct {
     const LhConstants *constants;
     bool serving;
     atomic_uint taken;
-} Pool;
+} WorkPool;
 
 /* --- one module ---------------------------------------------------------------------------------
  */
@@ -142,7 +142,7 @@ length_fits(const Work *work, const LhConstants *constants, uint64_t tokens, boo
 /* The last power of two that fits; with a granularity, the last multiple of it: memory grows with
  * the length. 0: not even the shortest. */
 static bool
-find_longest(Work *work, const LhConstants *constants, GError **error)
+find_longest_tokens(Work *work, const LhConstants *constants, GError **error)
 {
     const uint64_t unit = work->granularity != 0 ? work->granularity : SHORTEST_TOKENS;
     uint64_t good = 0, bad = unit;
@@ -191,7 +191,7 @@ time_collective(Work *work, GError **error)
 }
 
 static void
-play(Work *work, const Pool *pool)
+play_work(Work *work, const WorkPool *pool)
 {
     const LhConstants *constants = pool->constants;
     const bool collective = work->kind == WORK_COLLECTIVE || work->kind == WORK_LEFT_OUT;
@@ -209,23 +209,23 @@ play(Work *work, const Pool *pool)
     else if (work->kind == WORK_MODULE)
         play_module(scenario, work, &work->error);
     else
-        find_longest(work, constants, &work->error);
+        find_longest_tokens(work, constants, &work->error);
 }
 
 static void
 play_works(void *data)
 {
-    Pool *pool = data;
+    WorkPool *pool = data;
     guint next;
 
     while ((next = atomic_fetch_add(&pool->taken, 1)) < pool->works->len)
-        play(g_ptr_array_index(pool->works, next), pool);
+        play_work(g_ptr_array_index(pool->works, next), pool);
 }
 
 static void
 play_all(GPtrArray *works, const LhConstants *constants, bool serving, guint jobs)
 {
-    Pool pool = { .works = works, .constants = constants, .serving = serving };
+    WorkPool pool = { .works = works, .constants = constants, .serving = serving };
 
     lh_on_threads("reproduce", lh_compare_threads(jobs, works->len, RANKS_OF_A_PAPER), play_works,
                   &pool);
@@ -251,7 +251,7 @@ typedef struct {
 } Works;
 
 static WorkKind
-kind_of(LhMetric metric)
+work_kind(LhMetric metric)
 {
     if (metric == LH_METRIC_COLLECTIVE)
         return WORK_COLLECTIVE;
@@ -263,9 +263,9 @@ kind_of(LhMetric metric)
 }
 
 static Work *
-work_of(Works *works, const LhPaperMetric *metric, const LhPaperOptions *options)
+find_work(Works *works, const LhPaperMetric *metric, const LhPaperOptions *options)
 {
-    const WorkKind kind = kind_of((LhMetric)metric->metric);
+    const WorkKind kind = work_kind((LhMetric)metric->metric);
     g_autofree char *text = lh_paper_options_text(options);
     g_autofree char *key =
         g_strdup_printf("%d %" G_GUINT64_FORMAT " %s", kind, metric->granularity, text);
@@ -295,7 +295,7 @@ metric_of(const LhPaper *paper, const LhPaperCase *c)
 }
 
 static void
-compare(const LhPaperMetric *metric, LhPaperCase *c)
+compare_published(const LhPaperMetric *metric, LhPaperCase *c)
 {
     c->error = 0;
     if (!c->published_fits || !c->predicted_fits)
@@ -348,7 +348,7 @@ take_answer(const LhPaperMetric *metric, LhPaperCase *c, const Work *work, const
         c->predicted = against->value[metric->metric] / c->predicted;
         c->error_bar = hypot(c->error_bar, error_bar(metric, against));
     }
-    compare(metric, c);
+    compare_published(metric, c);
 }
 
 /* What the table refuses is an answer; what fails here, memory that is not there above all, is
@@ -384,9 +384,9 @@ lh_paper_run(const LhPaper *paper, const GPtrArray *cases, const LhConstants *co
 
         if (!is_asked(c))
             continue;
-        own[i] = work_of(&works, metric_of(paper, c), c->options);
+        own[i] = find_work(&works, metric_of(paper, c), c->options);
         if (c->against != NULL)
-            against[i] = work_of(&works, metric_of(paper, c), c->against);
+            against[i] = find_work(&works, metric_of(paper, c), c->against);
     }
     play_all(works.works, constants != NULL ? constants : &of_files, paper->serving, jobs);
     ok = all_answered(works.works, error);

@@ -75,7 +75,7 @@ count_call(LhAttentionCalls *calls, const LhOp *op, bool joined, uint64_t held_b
 
 /* Memory and calls; what stands for attention is all that belongs to a module. */
 static void
-walk(const LhProgram *program, uint32_t rank, LhAroundPart *part)
+walk_rank(const LhProgram *program, uint32_t rank, LhAroundPart *part)
 {
     LhOpBuffer buffer = { 0 };
     bool joined = false;
@@ -136,6 +136,6 @@ lh_around_part(const LhPlanCase *of, uint64_t layers, const LhStepAttention *hol
     lh_least_await(least, is_of_layer);
     part->times = lh_least_of(least, rank, communication);
     lh_plan_calls_give_back(c.calls, calls);
-    walk(program, rank, part);
+    walk_rank(program, rank, part);
     return true;
 }

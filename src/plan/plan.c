@@ -11,7 +11,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define NODES_MAX 1024 /* of the smallest cluster that is looked for, where it has no limit */
+/* Of the smallest cluster that is looked for, where it has no limit. */
+#define NODES_SOUGHT 1024
 
 /* A question under way. */
 typedef struct {
@@ -24,7 +25,7 @@ typedef struct {
 } Plan;
 
 static bool
-report(void *data, const LhPlanProgress *progress)
+report_plan(void *data, const LhPlanProgress *progress)
 {
     Plan *plan = data;
 
@@ -172,7 +173,7 @@ cluster_free(gpointer data)
 }
 
 static const LhScenario *
-scenario_of(const Plan *plan)
+asked_scenario(const Plan *plan)
 {
     return plan->longest != NULL ? plan->longest : plan->query->scenario;
 }
@@ -187,7 +188,7 @@ threads_of(const LhPlanQuery *query)
 static LhPlanSpace *
 new_space(const Plan *plan, const char *cluster, GError **error)
 {
-    return lh_plan_space_new(scenario_of(plan), cluster, plan->query->sequences,
+    return lh_plan_space_new(asked_scenario(plan), cluster, plan->query->sequences,
                              threads_of(plan->query), error);
 }
 
@@ -236,7 +237,7 @@ fitting_space(const Plan *plan, const LhScenario *scenario, uint32_t gpus, GErro
 static LhPlanSpace *
 smallest_space(const Plan *plan, const char *name, guint *tried, GError **error)
 {
-    g_autoptr(LhScenario) scenario = lh_scenario_copy(scenario_of(plan));
+    g_autoptr(LhScenario) scenario = lh_scenario_copy(asked_scenario(plan));
     g_autoptr(LhTopology) topology = lh_topology_load(name, error);
     g_autoptr(GError) cause = NULL;
     uint32_t node;
@@ -246,7 +247,7 @@ smallest_space(const Plan *plan, const char *name, guint *tried, GError **error)
         return NULL;
     lh_scenario_replace(scenario, "step", NULL);
     node = (uint32_t)topology->gpus_per_node;
-    most = (topology->max_nodes > 0 ? MIN(topology->max_nodes, NODES_MAX) : NODES_MAX) * node;
+    most = (topology->max_nodes > 0 ? MIN(topology->max_nodes, NODES_SOUGHT) : NODES_SOUGHT) * node;
     for (uint32_t gpus = 1; gpus <= most && cause == NULL; gpus = next_size(gpus, node)) {
         LhPlanSpace *space;
 
@@ -300,11 +301,11 @@ add_clusters(Plan *plan, GError **error)
 /* ---- the longest sequence ---- */
 
 static bool
-go_on(void *data)
+plan_goes_on(void *data)
 {
     const LhPlanProgress none = { .best = G_MAXUINT };
 
-    return report(data, &none);
+    return report_plan(data, &none);
 }
 
 static bool
@@ -315,8 +316,8 @@ find_longest(Plan *plan, GError **error)
     g_autofree char *tokens = NULL;
     LhPlanSpace *space;
 
-    if (!lh_plan_longest(cluster->space, lh_plan_threads(plan->query->jobs, cluster->space), go_on,
-                         plan, longest, error))
+    if (!lh_plan_longest(cluster->space, lh_plan_threads(plan->query->jobs, cluster->space),
+                         plan_goes_on, plan, longest, error))
         return false;
     tokens = g_strdup_printf("%" PRIu64, longest->tokens);
     plan->longest = lh_scenario_copy(plan->query->scenario);
@@ -335,7 +336,7 @@ find_longest(Plan *plan, GError **error)
 
 /* Everything that the points and their order depend on. */
 static char *
-query_sha256(const Plan *plan)
+plan_sha256(const Plan *plan)
 {
     const LhPlanQuery *q = plan->query;
     g_autoptr(GString) text = g_string_new(LH_VERSION "\n");
@@ -364,7 +365,7 @@ search_progress(void *data, const char *what, uint64_t events, LhTime now_ps)
     (void)what;
     (void)events;
     (void)now_ps;
-    return go_on(data);
+    return plan_goes_on(data);
 }
 
 /* What binds the fastest way. */
@@ -395,7 +396,7 @@ search_cluster(Plan *plan, LhPlanCluster *cluster, GError **error)
                                           .memory = lh_plan_points_memory(plan->points),
                                           .processes =
                                               plan->processes.count > 1 ? &plan->processes : NULL,
-                                          .progress = report,
+                                          .progress = report_plan,
                                           .progress_data = plan };
 
     if (plan->interrupted)
@@ -458,7 +459,7 @@ answer(Plan *plan, GError **error)
 
     if (!add_clusters(plan, error) || (plan->query->longest && !find_longest(plan, error)))
         return plan->interrupted;
-    a->query_sha256 = query_sha256(plan);
+    a->query_sha256 = plan_sha256(plan);
     if (!meet(plan, error))
         return false;
     if (plan->query->points_file != NULL && a->first) {

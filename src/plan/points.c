@@ -50,7 +50,7 @@ is_possible(const LhPlanOutcome *outcome)
 }
 
 static bool
-read_line(LhPlanPoints *points, const char *path, const char *text, guint number, GError **error)
+read_outcome(LhPlanPoints *points, const char *path, const char *text, guint number, GError **error)
 {
     g_autofree LhPlanOutcome *outcome = g_new0(LhPlanOutcome, 1);
     g_autofree char *cluster = NULL;
@@ -136,7 +136,7 @@ lh_plan_points_open(const char *path, const char *query_sha256, GError **error)
     if (points->journal == NULL)
         return NULL;
     for (guint i = 0; i < lines->len; i++) {
-        if (!read_line(points, path, g_ptr_array_index(lines, i), i + 2, error))
+        if (!read_outcome(points, path, g_ptr_array_index(lines, i), i + 2, error))
             return NULL;
     }
     return g_steal_pointer(&points);

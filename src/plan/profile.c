@@ -12,14 +12,14 @@
 #include <stddef.h>
 #include <string.h>
 
-#define AT(member) offsetof(LhProfile, member)
+#define PROFILE_AT(member) offsetof(LhProfile, member)
 #define RATE_MAX 1e18
 #define HOST_TIME_MAX_S 1.0
 #define TILE_ROWS_MAX 16777216
 #define BANDWIDTH_MAX 1e15
 #define CTAS_MAX 1024
 
-static const char *const schema_names[] = { "longhaul.profile/1", "longhaul.profile/2", NULL };
+static const char *const profile_schemas[] = { "longhaul.profile/1", "longhaul.profile/2", NULL };
 
 /* As the links of a topology file, all five: half a measurement is none. */
 static const LhField link_fields[] = {
@@ -64,8 +64,8 @@ static const LhField link_fields[] = {
 
 #define LINK(key, member)                                                                          \
     {                                                                                              \
-        .name = (key), .type = LH_FIELD_OBJECT, .offset = AT(member), .fields = link_fields,       \
-        .description = "Replaces the topology's links of this class."                              \
+        .name = (key), .type = LH_FIELD_OBJECT, .offset = PROFILE_AT(member),                      \
+        .fields = link_fields, .description = "Replaces the topology's links of this class."       \
     }
 
 #define SECONDS(Struct, key, text)                                                                 \
@@ -134,27 +134,27 @@ static const LhField host_fields[] = {
 };
 
 /* "kernels" and "elementwise" have only their place here: the rest is that of the device table. */
-static const LhField own_fields[] = {
+static const LhField profile_fields[] = {
     { .name = "schema",
       .type = LH_FIELD_CHOICE,
-      .offset = AT(schema),
+      .offset = PROFILE_AT(schema),
       .flags = LH_FIELD_REQUIRED,
-      .choices = schema_names,
+      .choices = profile_schemas,
       .description = "The format and its version." },
     { .name = "name",
       .type = LH_FIELD_STRING,
-      .offset = AT(name),
+      .offset = PROFILE_AT(name),
       .flags = LH_FIELD_REQUIRED,
       .min = 1,
       .max = -1,
       .description = "Of the profile." },
     { .name = "description",
       .type = LH_FIELD_STRING,
-      .offset = AT(description),
+      .offset = PROFILE_AT(description),
       .description = "What was measured, in a sentence." },
     { .name = "source",
       .type = LH_FIELD_STRING,
-      .offset = AT(source),
+      .offset = PROFILE_AT(source),
       .flags = LH_FIELD_REQUIRED,
       .min = 1,
       .max = -1,
@@ -162,38 +162,38 @@ static const LhField own_fields[] = {
     { .name = "memory_bandwidth",
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_BANDWIDTH,
-      .offset = AT(memory_bandwidth_bytes_per_s),
+      .offset = PROFILE_AT(memory_bandwidth_bytes_per_s),
       .min = 1,
       .max = RATE_MAX,
       .description = "Peak bandwidth of the device memory." },
     { .name = "memory_efficiency",
       .type = LH_FIELD_DOUBLE,
-      .offset = AT(memory_efficiency),
+      .offset = PROFILE_AT(memory_efficiency),
       .min = 0.01,
       .max = 1,
       .description = "Share of the peak bandwidth that elementwise kernels reach." },
     { .name = "memory_provenance",
       .type = LH_FIELD_CHOICE,
-      .offset = AT(memory_provenance),
+      .offset = PROFILE_AT(memory_provenance),
       .choices = lh_provenance_names,
       .description = "How far bandwidth times efficiency can be trusted." },
     { .name = "kernel_launch",
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_TIME,
-      .offset = AT(kernel_launch_ps),
+      .offset = PROFILE_AT(kernel_launch_ps),
       .min = 0,
       .max = HOST_TIME_MAX_S,
       .description = "Host time to issue one operation." },
     { .name = "stream_sync",
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_TIME,
-      .offset = AT(stream_sync_ps),
+      .offset = PROFILE_AT(stream_sync_ps),
       .min = 0,
       .max = HOST_TIME_MAX_S,
       .description = "Host time of a device synchronisation." },
     { .name = "messages_hold",
       .type = LH_FIELD_DOUBLE,
-      .offset = AT(messages_hold),
+      .offset = PROFILE_AT(messages_hold),
       .min = 0,
       .max = 1,
       .description =
@@ -201,31 +201,31 @@ static const LhField own_fields[] = {
           "cores move them." },
     { .name = "machine_ranks",
       .type = LH_FIELD_UINT,
-      .offset = AT(machine_ranks),
+      .offset = PROFILE_AT(machine_ranks),
       .min = 2,
       .max = LH_RANKS_MAX,
       .description = "Ranks in a row that compute on the cores of one machine, which are fewer. "
                      "Absent: each rank has cores of its own." },
     { .name = "machine_cores",
       .type = LH_FIELD_UINT,
-      .offset = AT(machine_cores),
+      .offset = PROFILE_AT(machine_cores),
       .min = 1,
       .max = LH_RANKS_MAX - 1,
       .description = "Cores that the ranks of a machine share." },
     { .name = "tile_rows",
       .type = LH_FIELD_UINT,
-      .offset = AT(tile_rows),
+      .offset = PROFILE_AT(tile_rows),
       .min = 1,
       .max = TILE_ROWS_MAX,
       .description = "Query rows of one thread block of the attention kernels." },
-    { .name = "kernels", .type = LH_FIELD_ARRAY, .offset = AT(kernels) },
-    { .name = "elementwise", .type = LH_FIELD_ARRAY, .offset = AT(elementwise) },
+    { .name = "kernels", .type = LH_FIELD_ARRAY, .offset = PROFILE_AT(kernels) },
+    { .name = "elementwise", .type = LH_FIELD_ARRAY, .offset = PROFILE_AT(elementwise) },
     LINK("nvlink", nvlink),
     LINK("pcie", pcie),
     LINK("nic", nic),
     { .name = "messages",
       .type = LH_FIELD_ARRAY,
-      .offset = AT(messages),
+      .offset = PROFILE_AT(messages),
       .min = 0,
       .max = -1,
       .fields = message_fields,
@@ -234,7 +234,7 @@ static const LhField own_fields[] = {
                      "written with the profile is made of them (longhaul.profile/2)." },
     { .name = "collective_checks",
       .type = LH_FIELD_ARRAY,
-      .offset = AT(collective_checks),
+      .offset = PROFILE_AT(collective_checks),
       .min = 0,
       .max = -1,
       .fields = check_fields,
@@ -243,14 +243,14 @@ static const LhField own_fields[] = {
                      "the constants of messages carry (longhaul.profile/2)." },
     { .name = "host",
       .type = LH_FIELD_OBJECT,
-      .offset = AT(host),
+      .offset = PROFILE_AT(host),
       .fields = host_fields,
       .description =
           "Host times by kind of call, for the record: kernel_launch and stream_sync are "
           "made of them (longhaul.profile/2)." },
     { .name = "collective_times",
       .type = LH_FIELD_ARRAY,
-      .offset = AT(collective_times),
+      .offset = PROFILE_AT(collective_times),
       .min = 0,
       .max = -1,
       .fields = lh_collective_times_fields,
@@ -276,11 +276,11 @@ borrow_rows(LhField *row)
 const LhField *
 lh_profile_fields(void)
 {
-    static LhField fields[G_N_ELEMENTS(own_fields)];
+    static LhField fields[G_N_ELEMENTS(profile_fields)];
     static gsize ready = 0;
 
     if (g_once_init_enter(&ready)) {
-        memcpy(fields, own_fields, sizeof(own_fields));
+        memcpy(fields, profile_fields, sizeof(profile_fields));
         for (LhField *row = fields; row->name != NULL; row++) {
             if (row->type == LH_FIELD_ARRAY && row->fields == NULL)
                 borrow_rows(row);
@@ -292,7 +292,7 @@ lh_profile_fields(void)
 
 /* Takes @json over. */
 static LhProfile *
-decode(LhJson *json, GError **error)
+decode_profile(LhJson *json, GError **error)
 {
     LhProfile *profile = g_new0(LhProfile, 1);
 
@@ -311,7 +311,7 @@ lh_profile_parse(const char *file, const char *text, gsize length, GError **erro
 {
     LhJson *json = lh_json_parse(file, text, length, error);
 
-    return json == NULL ? NULL : decode(json, error);
+    return json == NULL ? NULL : decode_profile(json, error);
 }
 
 LhProfile *
@@ -319,7 +319,7 @@ lh_profile_load(const char *path, GError **error)
 {
     LhJson *json = lh_json_load(path, error);
 
-    return json == NULL ? NULL : decode(json, error);
+    return json == NULL ? NULL : decode_profile(json, error);
 }
 
 void

@@ -159,12 +159,12 @@ typedef struct {
     LhProgram *program;
     char *what;
     LhVerdict *verdict; /* NULL: not yet */
-} Task;
+} ProofTask;
 
 static void
 task_free(gpointer data)
 {
-    Task *task = data;
+    ProofTask *task = data;
 
     lh_program_free(task->program);
     lh_verdict_free(task->verdict);
@@ -173,18 +173,18 @@ task_free(gpointer data)
 }
 
 typedef struct {
-    const GPtrArray *tasks; /* of Task */
+    const GPtrArray *tasks; /* of ProofTask */
     gint next;
-} Work;
+} ProofWork;
 
 static gpointer
 verify_some(gpointer data)
 {
-    Work *work = data;
+    ProofWork *work = data;
     gint i;
 
     while ((i = g_atomic_int_add(&work->next, 1)) < (gint)work->tasks->len) {
-        Task *task = g_ptr_array_index(work->tasks, (guint)i);
+        ProofTask *task = g_ptr_array_index(work->tasks, (guint)i);
 
         task->verdict = lh_verify(task->program);
     }
@@ -205,9 +205,9 @@ threads_for(uint64_t ops)
 static void
 verify_tasks(LhProven *proven, GPtrArray *tasks)
 {
-    Work work = { .tasks = tasks };
+    ProofWork work = { .tasks = tasks };
     g_autoptr(GPtrArray) threads = g_ptr_array_new();
-    Task *first = tasks->len > 0 ? g_ptr_array_index(tasks, 0) : NULL;
+    ProofTask *first = tasks->len > 0 ? g_ptr_array_index(tasks, 0) : NULL;
 
     if (first == NULL)
         return;
@@ -223,7 +223,7 @@ verify_tasks(LhProven *proven, GPtrArray *tasks)
     for (guint i = 0; i < threads->len; i++)
         g_thread_join(g_ptr_array_index(threads, i));
     for (guint i = 0; i < tasks->len; i++) {
-        const Task *task = g_ptr_array_index(tasks, i);
+        const ProofTask *task = g_ptr_array_index(tasks, i);
 
         add_verdict(proven, task->program, task->verdict, task->what);
     }
@@ -285,14 +285,14 @@ make_program(const Prover *v, const LhProgramParams *wanted, GError **error)
 
 /* Puts @program (taken over) among those that are proven, or counts what that takes. */
 static void
-take(Prover *v, LhProgram *program, const char *what)
+take_program(Prover *v, LhProgram *program, const char *what)
 {
     v->built++;
     if (v->seconds != NULL) {
         *v->seconds += lh_work_prove(program);
         lh_program_free(program);
     } else {
-        Task *task = g_new0(Task, 1);
+        ProofTask *task = g_new0(ProofTask, 1);
 
         task->program = program;
         task->what = g_strdup(what);
@@ -301,7 +301,7 @@ take(Prover *v, LhProgram *program, const char *what)
 }
 
 static void
-refuse(const Prover *v, uint32_t ranks, const char *what, const GError *refusal)
+count_refusal(const Prover *v, uint32_t ranks, const char *what, const GError *refusal)
 {
     v->proven->refusals++;
     if (v->proven->refusal == NULL)
@@ -325,9 +325,9 @@ prove_case(Prover *v, const LhProgramParams *p, const char *what)
         wanted.pass = pass;
         program = make_program(v, &wanted, &refusal);
         if (program != NULL)
-            take(v, g_steal_pointer(&program), what);
+            take_program(v, g_steal_pointer(&program), what);
         else
-            refuse(v, ranks, what, refusal);
+            count_refusal(v, ranks, what, refusal);
     }
 }
 
@@ -519,10 +519,10 @@ prove_step(Prover *v, uint32_t ranks)
         lh_setup_step_program(params->scenario, &params->sources, v->schedule, ranks, &refusal);
 
     if (program == NULL) {
-        refuse(v, ranks, "", refusal);
+        count_refusal(v, ranks, "", refusal);
         return;
     }
-    take(v, program, "");
+    take_program(v, program, "");
 }
 
 static bool

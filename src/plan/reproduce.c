@@ -29,7 +29,7 @@ is_within_bar(const LhPaperCase *c)
 }
 
 static void
-count(LhPaperSummary *s, const LhPaperCase *c)
+count_case(LhPaperSummary *s, const LhPaperCase *c)
 {
     s->cases++;
     s->fitted += c->state == LH_CASE_FITTED;
@@ -50,7 +50,7 @@ count(LhPaperSummary *s, const LhPaperCase *c)
 }
 
 static void
-finish(LhPaperSummary *s, const LhPaperTolerance *tolerance)
+finish_summary(LhPaperSummary *s, const LhPaperTolerance *tolerance)
 {
     if (s->judged > 0) {
         s->mean_abs_error /= s->judged;
@@ -86,7 +86,7 @@ finish_groups(LhReproducedTable *table)
     for (guint i = 0; i < table->groups->len; i++) {
         LhPaperSummary *summary = &g_array_index(table->groups, LhPaperGroup, i).summary;
 
-        finish(summary, &table->paper->group_tolerance);
+        finish_summary(summary, &table->paper->group_tolerance);
         table->all.beyond = table->all.beyond || summary->beyond;
     }
 }
@@ -103,19 +103,19 @@ summarize(LhReproducedTable *table)
     for (guint i = 0; i < table->cases->len; i++) {
         const LhPaperCase *c = g_ptr_array_index(table->cases, i);
 
-        count(&table->all, c);
-        count(&g_array_index(table->metrics, LhPaperSummary, c->metric), c);
+        count_case(&table->all, c);
+        count_case(&g_array_index(table->metrics, LhPaperSummary, c->metric), c);
         if (c->group != NULL)
-            count(summary_of_group(table, c), c);
+            count_case(summary_of_group(table, c), c);
     }
     lh_paper_pairs(table->paper, table->cases, -1, &table->all.pairs, &table->all.pairs_in_order);
-    finish(&table->all, &table->paper->tolerance);
+    finish_summary(&table->all, &table->paper->tolerance);
     for (guint i = 0; i < metrics->len; i++) {
         LhPaperSummary *summary = &g_array_index(table->metrics, LhPaperSummary, i);
 
         lh_paper_pairs(table->paper, table->cases, (int)i, &summary->pairs,
                        &summary->pairs_in_order);
-        finish(summary, &g_array_index(metrics, LhPaperMetric, i).tolerance);
+        finish_summary(summary, &g_array_index(metrics, LhPaperMetric, i).tolerance);
         table->all.beyond = table->all.beyond || summary->beyond;
     }
     finish_groups(table);
@@ -313,7 +313,7 @@ add_table(GPtrArray *tables, LhPaper *paper, const LhReproduceParams *params, GE
 
 /* Whether rows of the table are at @place: in this folder, or this file, by its name. */
 static bool
-has_rows(const LhPaper *paper, const char *place)
+has_table_rows(const LhPaper *paper, const char *place)
 {
     g_autofree char *path = lh_paper_rows_path(paper, place);
     g_autofree char *file = g_path_get_basename(path);
@@ -333,7 +333,7 @@ add_all(GPtrArray *tables, const LhReproduceParams *params, GError **error)
 
         if (paper == NULL)
             return false;
-        if (params->folder != NULL && !has_rows(paper, params->folder)) {
+        if (params->folder != NULL && !has_table_rows(paper, params->folder)) {
             lh_paper_free(paper);
             continue;
         }

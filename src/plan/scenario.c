@@ -184,7 +184,7 @@ is_schedule(const LhJson *json)
 
 /* Takes @json over in every case. */
 static LhScenario *
-decode(const char *path, LhJson *json, GError **error)
+decode_scenario(const char *path, LhJson *json, GError **error)
 {
     g_autoptr(LhScenario) s = lh_scenario_new();
 
@@ -203,7 +203,7 @@ lh_scenario_parse(const char *file, const char *text, gsize length, GError **err
 {
     LhJson *json = lh_json_parse(file, text, length, error);
 
-    return json == NULL ? NULL : decode(file, json, error);
+    return json == NULL ? NULL : decode_scenario(file, json, error);
 }
 
 LhScenario *
@@ -222,7 +222,7 @@ lh_scenario_load(const char *name, GError **error)
         s->schedule_file = g_steal_pointer(&path);
         return s;
     }
-    return json == NULL ? NULL : decode(path, json, error);
+    return json == NULL ? NULL : decode_scenario(path, json, error);
 }
 
 static uint64_t
@@ -238,7 +238,7 @@ place_of(LhScenario *scenario, const LhField *field)
 }
 
 static const LhField *
-find_field(const char *name)
+known_field(const char *name)
 {
     const LhField *field = lh_scenario_options();
 
@@ -279,7 +279,7 @@ lh_scenario_set_from(LhScenario *scenario, const LhField *field, const char *tex
 void
 lh_scenario_forget(LhScenario *scenario, const char *name)
 {
-    const LhField *field = find_field(name);
+    const LhField *field = known_field(name);
     const LhField table[] = { *field, { .name = NULL } };
     g_autoptr(LhScenario) empty = lh_scenario_new();
     const size_t size = field->type == LH_FIELD_CHOICE ? sizeof(int) : sizeof(uint64_t);
@@ -294,14 +294,14 @@ lh_scenario_forget(LhScenario *scenario, const char *name)
 bool
 lh_scenario_has_option(const LhScenario *scenario, const char *name)
 {
-    return (scenario->option_bits & option_bit(find_field(name))) != 0;
+    return (scenario->option_bits & option_bit(known_field(name))) != 0;
 }
 
 bool
 lh_scenario_has(const LhScenario *scenario, const char *name)
 {
     if (lh_scenario_has_option(scenario, name) ||
-        scenario->places[find_field(name) - lh_scenario_fields()] != NULL)
+        scenario->places[known_field(name) - lh_scenario_fields()] != NULL)
         return true;
     return scenario->json != NULL && lh_json_has(scenario->json, name);
 }
@@ -320,7 +320,7 @@ bool
 lh_scenario_error(const LhScenario *scenario, const char *name, GError **error, const char *format,
                   ...)
 {
-    const LhField *field = find_field(name);
+    const LhField *field = known_field(name);
     g_autofree char *message = NULL;
     g_autofree char *option = NULL;
     va_list args;
@@ -398,7 +398,7 @@ lh_scenario_lines(const LhScenario *scenario, GString *out)
 void
 lh_scenario_replace(LhScenario *scenario, const char *name, const char *value)
 {
-    const LhField *field = find_field(name);
+    const LhField *field = known_field(name);
     bool taken;
 
     lh_setting_reset(field, scenario);

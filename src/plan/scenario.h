@@ -11,7 +11,8 @@
 #include "sim/sim.h"
 
 #define LH_SCENARIO_OPTIONS_MAX 24
-#define LH_SCENARIO_FIELDS_MAX 64 /* bits of option_bits */
+#define LH_SCENARIO_FIELDS_MAX 64     /* bits of option_bits */
+#define LH_TOKENS_MAX 1099511627776.0 /* of a sequence: 2^40 */
 
 /* What a training system can be told; see configuration.h. */
 struct _LhConfigSystem;

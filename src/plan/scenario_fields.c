@@ -13,7 +13,6 @@
 #define AT(member) offsetof(LhScenario, member)
 /* Bounds of the numbers. RANKS_MAX is the largest cluster that op ids and tags are tested with. */
 #define RANKS_MAX 65536
-#define TOKENS_MAX 1099511627776.0 /* 2^40 */
 #define HEADS_MAX 65536
 #define BATCH_MAX 65536
 #define SLOWDOWN_MAX 1000000
@@ -29,7 +28,7 @@ static const char *const mask_names[] = { "causal", "full", NULL };
 static const char *const pad_names[] = { [LH_PAD_HEADS] = "heads", [LH_PAD_WIDTH] = "width", NULL };
 static const char *const attention_names[] = { "softmax", "linear", NULL };
 
-static const char *const schema_names[] = { "longhaul.scenario/1", NULL };
+static const char *const scenario_schemas[] = { "longhaul.scenario/1", NULL };
 
 static const LhField straggler_fields[] = {
     { .name = "rank",
@@ -79,7 +78,7 @@ static const LhField own_fields[] = {
       .type = LH_FIELD_CHOICE,
       .offset = AT(schema),
       .flags = LH_FIELD_REQUIRED,
-      .choices = schema_names,
+      .choices = scenario_schemas,
       .description = "The format and its version." },
     { .name = "description",
       .type = LH_FIELD_STRING,
@@ -152,7 +151,7 @@ static const LhField own_fields[] = {
       .offset = AT(seq_length),
       .flags = LH_SCENARIO_OF_PROGRAM,
       .min = 1,
-      .max = TOKENS_MAX,
+      .max = LH_TOKENS_MAX,
       .description = "Tokens of one sequence; default 4096 for each rank that shares it." },
     { .name = "round_seq_length",
       .type = LH_FIELD_BOOL,
@@ -211,7 +210,7 @@ static const LhField own_fields[] = {
       .offset = AT(window_size),
       .flags = LH_SCENARIO_OF_PROGRAM,
       .min = 0,
-      .max = TOKENS_MAX,
+      .max = LH_TOKENS_MAX,
       .description = "Length of the sliding window, with the query's own token; 0: none; default: "
                      "the model's, unless --mask is given or some of its layers have none." },
     { .name = "document_lengths",
@@ -571,7 +570,7 @@ lh_scenario_lists(void)
 }
 
 static unsigned
-index_of(const LhOption *option)
+option_index(const LhOption *option)
 {
     unsigned i = 0;
 
@@ -622,7 +621,7 @@ bool
 lh_scenario_option(const LhScenario *s, const LhOption *option, LhOptionValue *value,
                    GError **error)
 {
-    const LhOptionInput *input = &s->options[index_of(option)];
+    const LhOptionInput *input = &s->options[option_index(option)];
 
     *value = (LhOptionValue){ 0 };
     switch (option->type) {

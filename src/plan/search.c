@@ -35,17 +35,17 @@ typedef struct {
     pthread_mutex_t lock; /* for what follows */
     LhPlanProgress progress;
     atomic_bool interrupted;
-} Pool;
+} SearchPool;
 
 static LhPlanOutcome *
-outcome_of(const Pool *pool, guint index)
+outcome_of(const SearchPool *pool, guint index)
 {
     return &pool->search->outcomes[index];
 }
 
 /* Tells how far it is; false ends the search. */
 static bool
-report(Pool *pool)
+report_search(SearchPool *pool)
 {
     pthread_mutex_lock(&pool->lock);
     if (pool->options->progress != NULL && !pool->interrupted)
@@ -65,13 +65,13 @@ exceeds(uint64_t peak_bytes, uint64_t limit_bytes)
 static bool
 reports(void *data)
 {
-    return report(data);
+    return report_search(data);
 }
 
 static void
 take_estimate(void *data, guint index, const LhPlanEstimate *estimate, const char *reason)
 {
-    Pool *pool = data;
+    SearchPool *pool = data;
     LhPlanOutcome *outcome = outcome_of(pool, index);
 
     if (estimate == NULL) {
@@ -93,7 +93,7 @@ take_estimate(void *data, guint index, const LhPlanEstimate *estimate, const cha
 
 /* What this process found at @told, to all, and what they found here. False ends the search. */
 static bool
-share(Pool *pool, LhPlanOutcome *outcomes, guint turns, const GArray *told)
+share_outcomes(SearchPool *pool, LhPlanOutcome *outcomes, guint turns, const GArray *told)
 {
     const LhProcesses *processes = pool->options->processes;
     LhPlanSearch *search = pool->search;
@@ -109,17 +109,17 @@ share(Pool *pool, LhPlanOutcome *outcomes, guint turns, const GArray *told)
 
 /* False if one of the processes was interrupted: then all are. */
 static bool
-agree_to_go_on(Pool *pool)
+agree_to_go_on(SearchPool *pool)
 {
     g_autoptr(GArray) none = g_array_new(FALSE, FALSE, sizeof(guint));
 
-    share(pool, NULL, 0, none);
+    share_outcomes(pool, NULL, 0, none);
     return !pool->interrupted;
 }
 
 /* Every process makes all of them, since they have most of their parts in common. */
 static void
-estimate_all(Pool *pool)
+estimate_all(SearchPool *pool)
 {
     lh_plan_estimate_all(&(LhPlanEstimates){ .space = pool->search->space,
                                              .threads = pool->threads,
@@ -133,7 +133,7 @@ estimate_all(Pool *pool)
 /* ---- one turn of a round ---- */
 
 static void
-estimate_closely(const Pool *pool, const LhPlanCase *c, const LhProgram *program,
+estimate_closely(const SearchPool *pool, const LhPlanCase *c, const LhProgram *program,
                  LhPlanOutcome *outcome)
 {
     LhPlanEstimate estimate;
@@ -150,23 +150,23 @@ estimate_closely(const Pool *pool, const LhPlanCase *c, const LhProgram *program
 }
 
 static bool
-go_on(void *data, const char *what, uint64_t events, LhTime now_ps)
+search_goes_on(void *data, const char *what, uint64_t events, LhTime now_ps)
 {
     (void)what;
     (void)events;
     (void)now_ps;
-    return report(data);
+    return report_search(data);
 }
 
 static void
-simulate(Pool *pool, const LhPlanCase *c, const LhProgram *program, LhTurn *turn)
+simulate(SearchPool *pool, const LhPlanCase *c, const LhProgram *program, LhTurn *turn)
 {
     const LhTime overhead_ps = lh_step_overhead_ps(&c->setup), cut_ps = pool->cut_ps;
     const _Atomic LhTime *limit_ps = lh_turn_limit(pool->turns, turn, overhead_ps);
     LhPlanOutcome *outcome = &turn->outcome;
     LhTime ended_ps = 0;
     g_autoptr(GArray) tails = cut_ps == LH_TIME_NEVER ? NULL : lh_plan_estimate_tails(c, program);
-    const LhHooks hooks = { .progress = go_on,
+    const LhHooks hooks = { .progress = search_goes_on,
                             .progress_data = pool,
                             .limit_ps = limit_ps,
                             .tails = tails,
@@ -191,11 +191,11 @@ simulate(Pool *pool, const LhPlanCase *c, const LhProgram *program, LhTurn *turn
 static void
 take_turn(void *data, LhTurn *turn)
 {
-    Pool *pool = data;
+    SearchPool *pool = data;
     g_autoptr(LhProgram) program = NULL;
     LhPlanCase c;
 
-    if (!report(pool) || !lh_plan_case_init(&c, pool->search->space, turn->point, NULL))
+    if (!report_search(pool) || !lh_plan_case_init(&c, pool->search->space, turn->point, NULL))
         return;
     program = lh_plan_case_program(&c, NULL);
     g_assert(program != NULL); /* its quick estimate was not refused */
@@ -245,7 +245,7 @@ lh_plan_on_front(const LhPlanSearch *search, guint index)
 }
 
 static bool
-is_wanted(const Pool *pool, guint index)
+is_wanted(const SearchPool *pool, guint index)
 {
     const LhPlanOutcome *outcome = outcome_of(pool, index);
 
@@ -254,7 +254,7 @@ is_wanted(const Pool *pool, guint index)
 }
 
 static void
-fill_queue(Pool *pool)
+fill_queue(SearchPool *pool)
 {
     for (guint i = 0; i < pool->search->space->points->len; i++) {
         if (outcome_of(pool, i)->state == LH_POINT_OPEN)
@@ -266,7 +266,7 @@ fill_queue(Pool *pool)
 /* What is not wanted any more never will be: cuts and bounds only go one way. Leaves the first
  * points of the queue that are, as many as make a round, at its head; returns how many. */
 static guint
-peek(Pool *pool)
+peek(SearchPool *pool)
 {
     guint *queue = (guint *)(void *)pool->queue->data;
     guint wanted[LH_PLAN_ROUND] = { 0 };
@@ -285,7 +285,7 @@ peek(Pool *pool)
 }
 
 static void
-forget_unwanted(const Pool *pool, GArray *points)
+forget_unwanted(const SearchPool *pool, GArray *points)
 {
     guint kept = 0;
 
@@ -315,7 +315,7 @@ take_first(const GArray *points, guint at, guint count)
  * simulated at once: what they take makes estimates shorter.
  */
 static GArray *
-choose_round(Pool *pool)
+choose_round(SearchPool *pool)
 {
     const guint top = pool->options->top, ran = pool->search->ran->len, others = peek(pool);
     GArray *close = pool->close, *round;
@@ -357,7 +357,7 @@ insert(const LhPlanSearch *search, GArray *points, guint index)
 }
 
 static void
-take_in(Pool *pool, guint index, const LhPlanOutcome *found)
+take_in(SearchPool *pool, guint index, const LhPlanOutcome *found)
 {
     LhPlanSearch *search = pool->search;
     const LhPlanMemory *memory = pool->options->memory;
@@ -376,7 +376,7 @@ take_in(Pool *pool, guint index, const LhPlanOutcome *found)
 
 /* The time of the last of those that are wanted. */
 static void
-set_cut(Pool *pool)
+set_cut(SearchPool *pool)
 {
     const LhPlanSearch *search = pool->search;
     const GArray *ran = search->ran;
@@ -398,7 +398,7 @@ is_done(const LhPlanOutcome *before, const LhPlanOutcome *found)
 
 /* Whether what came of the point is known from before. */
 static bool
-is_remembered(const Pool *pool, guint index)
+is_remembered(const SearchPool *pool, guint index)
 {
     const LhPlanMemory *memory = pool->options->memory;
     LhPlanOutcome outcome = { .state = LH_POINT_OPEN, .close = true };
@@ -412,7 +412,7 @@ is_remembered(const Pool *pool, guint index)
 /* Places of the round that nothing is known of beyond what the search began with, in its memory or
  * in that of the first process. Caller unrefs. */
 static GArray *
-recall_round(Pool *pool, LhPlanOutcome *found, guint count)
+recall_round(SearchPool *pool, LhPlanOutcome *found, guint count)
 {
     const LhPlanMemory *memory = pool->options->memory;
     GArray *open = g_array_new(FALSE, FALSE, sizeof(guint));
@@ -422,7 +422,7 @@ recall_round(Pool *pool, LhPlanOutcome *found, guint count)
         if (memory->recall(memory->data, pool->search->space, pool->round[i], &found[i]))
             g_array_append_val(recalled, i);
     }
-    share(pool, found, count, recalled);
+    share_outcomes(pool, found, count, recalled);
     for (guint i = 0; i < count; i++) {
         if (!is_done(outcome_of(pool, pool->round[i]), &found[i]))
             g_array_append_val(open, i);
@@ -433,7 +433,7 @@ recall_round(Pool *pool, LhPlanOutcome *found, guint count)
 /* Points with close estimates that are likely to come next, the first ones first; NULL where that
  * is not known, or others would have to know what came of them. Caller unrefs. */
 static GArray *
-come_next(const Pool *pool)
+come_next(const SearchPool *pool)
 {
     GArray *next;
 
@@ -450,7 +450,7 @@ come_next(const Pool *pool)
 }
 
 static void
-take_turns(Pool *pool, LhPlanOutcome *found, guint count)
+take_turns(SearchPool *pool, LhPlanOutcome *found, guint count)
 {
     g_autoptr(GArray) open = recall_round(pool, found, count);
     g_autoptr(GArray) mine = lh_plan_deal(pool->options->processes, open->len);
@@ -467,11 +467,11 @@ take_turns(Pool *pool, LhPlanOutcome *found, guint count)
     if (pool->search->failure != NULL)
         return;
     lh_turns_take(pool->turns, &round);
-    share(pool, found, count, mine);
+    share_outcomes(pool, found, count, mine);
 }
 
 static void
-play_round(Pool *pool, const GArray *round)
+play_round(SearchPool *pool, const GArray *round)
 {
     g_autofree LhPlanOutcome *found = g_new(LhPlanOutcome, round->len);
     bool whole = true; /* not interrupted so far */
@@ -494,7 +494,7 @@ play_round(Pool *pool, const GArray *round)
 
 /* False if there is none left. */
 static bool
-next_round(Pool *pool)
+next_round(SearchPool *pool)
 {
     const LhTime cut_ps = pool->cut_ps;
     g_autoptr(GArray) round = NULL;
@@ -557,7 +557,7 @@ find_misses(LhPlanSearch *search)
 /* ---- all of it ---- */
 
 static void
-sum_up(Pool *pool)
+count_points(SearchPool *pool)
 {
     LhPlanSearch *search = pool->search;
 
@@ -583,11 +583,11 @@ LhPlanSearch *
 lh_plan_search(const LhPlanSpace *space, const LhPlanSearchOptions *options)
 {
     LhPlanSearch *search = g_new0(LhPlanSearch, 1);
-    Pool pool = { .search = search,
-                  .options = options,
-                  .threads = lh_plan_threads(options->jobs, space),
-                  .cut_ps = LH_TIME_NEVER,
-                  .progress = { .space = space, .best = G_MAXUINT } };
+    SearchPool pool = { .search = search,
+                        .options = options,
+                        .threads = lh_plan_threads(options->jobs, space),
+                        .cut_ps = LH_TIME_NEVER,
+                        .progress = { .space = space, .best = G_MAXUINT } };
 
     search->space = space;
     search->outcomes = g_new0(LhPlanOutcome, space->points->len);
@@ -605,7 +605,7 @@ lh_plan_search(const LhPlanSpace *space, const LhPlanSearchOptions *options)
     pthread_mutex_destroy(&pool.lock);
     g_array_unref(pool.queue);
     g_array_unref(pool.close);
-    sum_up(&pool);
+    count_points(&pool);
     return search;
 }
 

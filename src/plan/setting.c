@@ -85,7 +85,7 @@ lh_setting_placeholder(const LhField *field)
 }
 
 static bool
-fail(const Reader *r, const char *allowed)
+fail_field(const Reader *r, const char *allowed)
 {
     g_autofree char *valid = g_utf8_make_valid(r->text, -1);
     g_autofree char *shown = g_utf8_substring(valid, 0, MIN(g_utf8_strlen(valid, -1), 60));
@@ -104,7 +104,7 @@ fail_number(const Reader *r, const char *noun)
     g_autofree char *allowed =
         bounds == NULL ? g_strdup(noun) : g_strdup_printf("%s, %s", noun, bounds);
 
-    return fail(r, allowed);
+    return fail_field(r, allowed);
 }
 
 static bool
@@ -186,16 +186,16 @@ read_choice(const Reader *r, void *value)
     near = lh_nearest_word(r->text, r->field->choices);
     all = g_strjoinv(", ", (char **)r->field->choices);
     allowed = near == NULL ? g_strdup(all) : g_strdup_printf("%s; did you mean %s?", all, near);
-    return fail(r, allowed);
+    return fail_field(r, allowed);
 }
 
 static bool
 read_string(const Reader *r, void *value)
 {
     if (r->text[0] == '\0')
-        return fail(r, "a text that is not empty");
+        return fail_field(r, "a text that is not empty");
     if (!g_utf8_validate(r->text, -1, NULL))
-        return fail(r, "UTF-8 text");
+        return fail_field(r, "UTF-8 text");
     g_free(*(char **)value);
     *(char **)value = g_strdup(r->text);
     return true;
@@ -207,7 +207,7 @@ append_string(const Reader *r, void *value)
     GPtrArray **list = value;
 
     if (r->text[0] == '\0' || !g_utf8_validate(r->text, -1, NULL))
-        return fail(r, "a name");
+        return fail_field(r, "a name");
     if (*list == NULL)
         *list = g_ptr_array_new_with_free_func(g_free);
     g_ptr_array_add(*list, g_strdup(r->text));
@@ -233,7 +233,7 @@ read_uints(const Reader *r, void *value)
         g_autofree char *form = lh_setting_placeholder(r->field);
         g_autofree char *allowed = g_strdup_printf("whole numbers, %s", form);
 
-        return fail(r, allowed);
+        return fail_field(r, allowed);
     }
     g_clear_pointer(list, g_array_unref);
     *list = g_steal_pointer(&numbers);
@@ -283,7 +283,7 @@ append_struct(const Reader *r, void *value)
     while (r->field->fields[count].name != NULL)
         count++;
     if (g_strv_length(pieces) != count)
-        return fail(r, form);
+        return fail_field(r, form);
     for (guint i = 0; i < count; i++) {
         const LhField *field = &r->field->fields[i];
         g_autofree char *option = g_strdup_printf("%s %s: %s", r->option, valid, field->name);
@@ -442,14 +442,14 @@ lh_setting_parse_ranges(const char *option, const char *text, GError **error)
         const Reader reader = { option, NULL, text, error };
 
         if (!append_range(*piece, values)) {
-            fail(&reader, "numbers of ranks and rising ranges, such as 1-16,24,25");
+            fail_field(&reader, "numbers of ranks and rising ranges, such as 1-16,24,25");
             return NULL;
         }
     }
     if (values->len == 0) {
         const Reader reader = { option, NULL, text, error };
 
-        fail(&reader, "numbers of ranks and rising ranges, such as 1-16,24,25");
+        fail_field(&reader, "numbers of ranks and rising ranges, such as 1-16,24,25");
         return NULL;
     }
     return g_steal_pointer(&values);

@@ -505,7 +505,7 @@ leave_out(LhSetup *setup)
 
 /* That of a module, which has one only if it was named. */
 static bool
-load_framework(LhSetup *setup, GError **error)
+load_module_framework(LhSetup *setup, GError **error)
 {
     const LhScenario *s = setup->scenario;
 
@@ -561,7 +561,7 @@ fill_program(LhSetup *setup, uint32_t ranks, GError **error)
                          error) ||
         (s->step && !lh_setup_fill_step(setup, &sizes, error)))
         return false;
-    if (setup->step == NULL && !load_framework(setup, error))
+    if (setup->step == NULL && !load_module_framework(setup, error))
         return false;
     use_framework_kernels(setup);
     if (setup->framework != NULL)
@@ -589,7 +589,7 @@ lh_setup_collectives(const LhSetup *setup, LhNetworkModel network_model, uint32_
 }
 
 static bool
-fill(LhSetup *setup, GError **error)
+fill_setup(LhSetup *setup, GError **error)
 {
     const LhScenario *s = setup->scenario;
     g_autoptr(GError) cause = NULL;
@@ -620,7 +620,7 @@ lh_setup_new(const LhScenario *scenario, GError **error)
 
     setup->scenario = scenario;
     setup->inputs = g_ptr_array_new_with_free_func(input_free);
-    if (!fill(setup, error))
+    if (!fill_setup(setup, error))
         return NULL;
     return g_steal_pointer(&setup);
 }

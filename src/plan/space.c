@@ -314,7 +314,7 @@ choose_alone(const LhSetup *setup)
 }
 
 static void
-add_points(LhPlanSpace *space, uint32_t index)
+add_shape_points(LhPlanSpace *space, uint32_t index)
 {
     const LhPlanShape *shape = g_ptr_array_index(space->shapes, index);
     const LhSetup *setup = shape->setup != NULL ? shape->setup : space->setup;
@@ -386,7 +386,7 @@ lh_plan_space_new(const LhScenario *scenario, const char *cluster, uint64_t sequ
     }
     lh_on_threads_each("set up", threads, space->shapes->len, set_up_shape, space);
     for (uint32_t i = 0; i < space->shapes->len; i++)
-        add_points(space, i);
+        add_shape_points(space, i);
     space->calls = lh_plan_calls_new(space->setup);
     return g_steal_pointer(&space);
 }

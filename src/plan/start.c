@@ -10,7 +10,7 @@
 
 /* The space's scenario with the configuration's way. NULL, with @error, if there is none. */
 static LhScenario *
-scenario_of(const LhConfig *config, const LhPlanSpace *space, GError **error)
+scenario_with_way(const LhConfig *config, const LhPlanSpace *space, GError **error)
 {
     static const char *const searched[] = {
         "tensor_model_parallel_size",
@@ -64,7 +64,7 @@ lh_plan_start_new(const LhConfig *config, const LhPlanSpace *space)
 {
     LhPlanStart *start = g_new0(LhPlanStart, 1);
     g_autoptr(GError) error = NULL;
-    g_autoptr(LhScenario) s = scenario_of(config, space, &error);
+    g_autoptr(LhScenario) s = scenario_with_way(config, space, &error);
     LhStepAnswer answer;
 
     start->way = s != NULL ? text_of(s, space->gpus) : NULL;

@@ -15,7 +15,7 @@ typedef enum { GRADIENT, MASTER, WEIGHTS, QUANTITIES } Quantity;
 typedef struct {
     double error2, size2, unit2;
     bool there;
-} Sums;
+} SquareSums;
 
 /* The moments that the ranks hold of a whole weight; NaN where nobody does. */
 typedef struct {
@@ -27,14 +27,14 @@ typedef struct {
     const LhProgram *program;
     const LhRunResult *result;
     uint32_t layers;
-    Sums *sums;       /* [layers][weights][quantities] */
-    Moments *moments; /* [layers][weights] */
-    Sums update;      /* of all weights, against the reference's */
+    SquareSums *sums;  /* [layers][weights][quantities] */
+    Moments *moments;  /* [layers][weights] */
+    SquareSums update; /* of all weights, against the reference's */
     double parameters;
     double loss_error, squares_error; /* relative, the worst */
 } Comparison;
 
-static Sums *
+static SquareSums *
 sums_of(const Comparison *c, LhStepWeight weight, uint32_t layer, Quantity quantity)
 {
     return &c->sums[(layer * LH_STEP_WEIGHTS + weight) * QUANTITIES + quantity];
@@ -133,7 +133,7 @@ compare_moments(const Comparison *c, const LhStepContents *at, const unsigned ch
     const LhModelTensor *t = reference_of(c, at->state.weight, at->state.layer);
     const Moments *all = moments_of(c, at->state.weight, at->state.layer);
     const double unit = gradient_unit(c->n);
-    Sums *sums = sums_of(c, at->state.weight, at->state.layer, GRADIENT);
+    SquareSums *sums = sums_of(c, at->state.weight, at->state.layer, GRADIENT);
     uint64_t whole;
 
     sums->there = true;
@@ -171,7 +171,7 @@ compare_weights(Comparison *c, const LhSlot *slot, const LhStepContents *at,
     const LhModelTensor *t = reference_of(c, at->state.weight, at->state.layer);
     const double *initial = lh_step_initial(c->n, at->state.weight, at->state.layer);
     const double u = roundoff_of(slot->dtype);
-    Sums *sums = sums_of(c, at->state.weight, at->state.layer, quantity);
+    SquareSums *sums = sums_of(c, at->state.weight, at->state.layer, quantity);
     uint64_t whole;
 
     sums->there = true;
@@ -253,7 +253,7 @@ static const char *const row_names[LH_STEP_WEIGHTS][QUANTITIES] = {
 };
 
 static void
-add_row(LhErrorReport *report, LhErrorRow row)
+add_error_row(LhErrorReport *report, LhErrorRow row)
 {
     row.ok = row.mean <= LH_GATE_MEAN && row.row <= LH_GATE_ROW;
     report->ok = report->ok && row.ok;
@@ -265,11 +265,11 @@ add_row(LhErrorReport *report, LhErrorRow row)
 static void
 add_one(LhErrorReport *report, const char *name, double error, double unit)
 {
-    add_row(report, (LhErrorRow){ .name = name,
-                                  .rel_l2 = error,
-                                  .mean = error / unit,
-                                  .row = error / unit,
-                                  .rounded = 1 });
+    add_error_row(report, (LhErrorRow){ .name = name,
+                                        .rel_l2 = error,
+                                        .mean = error / unit,
+                                        .row = error / unit,
+                                        .rounded = 1 });
 }
 
 static double
@@ -287,7 +287,7 @@ add_weight(LhErrorReport *report, const Comparison *c, LhStepWeight weight, Quan
     uint32_t tensors = 0;
 
     for (uint32_t layer = 0; layer < c->layers; layer++) {
-        const Sums *s = sums_of(c, weight, layer, quantity);
+        const SquareSums *s = sums_of(c, weight, layer, quantity);
         const double units = quotient(s->error2, s->unit2);
 
         row.rel_l2 = worse(quotient(s->error2, s->size2), row.rel_l2);
@@ -298,7 +298,7 @@ add_weight(LhErrorReport *report, const Comparison *c, LhStepWeight weight, Quan
     if (tensors == 0)
         return;
     row.mean = sqrt(squares / tensors);
-    add_row(report, row);
+    add_error_row(report, row);
 }
 
 static void
@@ -346,7 +346,7 @@ lh_step_numerics_compare(const LhStepNumerics *n, const LhRunResult *result, LhE
 {
     const uint32_t layers = n->reference->shape.layers_count;
     const uint32_t tensors = layers * LH_STEP_WEIGHTS;
-    g_autofree Sums *sums = g_new0(Sums, (gsize)tensors * QUANTITIES);
+    g_autofree SquareSums *sums = g_new0(SquareSums, (gsize)tensors * QUANTITIES);
     g_autofree Moments *moments = g_new0(Moments, tensors);
     Comparison c = { .n = n,
                      .program = n->program,

@@ -9,7 +9,6 @@
 #include <math.h>
 #include <string.h>
 
-#define US_PER_S 1e6
 #define EPSILON 1e-5 /* of norms, and below of Adam: as the builder of steps has them */
 #define BETA1 0.9
 #define BETA2 0.95
@@ -290,7 +289,7 @@ lh_step_numerics_advance(LhStepNumerics *n, unsigned threads)
         targets[i] = token_of(n, n->reference->clock, i / s->tokens, i % s->tokens + 1);
     }
     lh_model_reference_step(n->reference, tokens, targets, threads);
-    n->seconds += (double)(g_get_monotonic_time() - started_us) / US_PER_S;
+    n->seconds += (double)(g_get_monotonic_time() - started_us) / G_USEC_PER_SEC;
 }
 
 /* ---- loading ---- */

@@ -120,7 +120,8 @@ add_op(Rank *rank, const LhProgram *program, const LhOp *op)
 }
 
 static void
-walk(const LhStepWatch *watch, uint32_t watched, LhOpBuffer *buffer, LhTime sum[LH_DIMENSIONS])
+walk_spans(const LhStepWatch *watch, uint32_t watched, LhOpBuffer *buffer,
+           LhTime sum[LH_DIMENSIONS])
 {
     Rank rank = { .spans = watch->spans[watched], .dimensions = g_byte_array_new() };
     LhCursor cursor;
@@ -142,7 +143,7 @@ lh_step_watch_exposed(const LhStepWatch *watch, double exposed_s[LH_DIMENSIONS])
     LhOpBuffer buffer = { 0 };
 
     for (uint32_t i = 0; i < watch->watched; i++)
-        walk(watch, i, &buffer, sum);
+        walk_spans(watch, i, &buffer, sum);
     lh_op_buffer_clear(&buffer);
     for (int d = 0; d < LH_DIMENSIONS; d++)
         exposed_s[d] = (double)sum[d] / (double)LH_PS_PER_S / watch->watched;

@@ -48,7 +48,7 @@ typedef struct {
 } Run;
 
 static LhSweepPoint *
-point_at(const LhSweep *sweep, guint index)
+sweep_point(const LhSweep *sweep, guint index)
 {
     return g_ptr_array_index(sweep->points, index);
 }
@@ -121,7 +121,7 @@ add_points(LhSweep *sweep, const LhScenario *scenario, GError **error)
 
 /* What point @index asks. Caller frees. */
 static LhScenario *
-scenario_of(const LhSweep *sweep, const LhScenario *base, guint index)
+point_scenario(const LhSweep *sweep, const LhScenario *base, guint index)
 {
     LhScenario *scenario = lh_scenario_copy(base);
 
@@ -150,7 +150,7 @@ take_failure(Run *run, GError **error)
 
 /* False if the sweep is interrupted, or has failed. */
 static bool
-go_on(Run *run)
+sweep_goes_on(Run *run)
 {
     bool interrupted;
 
@@ -166,7 +166,7 @@ go_on(Run *run)
 }
 
 static double
-work_of(const LhSetup *setup)
+setup_seconds(const LhSetup *setup)
 {
     double seconds = setup->program != NULL ? lh_work_simulate(setup->program) : 0;
 
@@ -200,15 +200,15 @@ make_ready(void *data, guint index)
     g_autoptr(LhScenario) scenario = NULL;
     g_autoptr(LhSetup) setup = NULL;
 
-    if (!go_on(run))
+    if (!sweep_goes_on(run))
         return;
-    scenario = scenario_of(run->sweep, run->query->scenario, index);
+    scenario = point_scenario(run->sweep, run->query->scenario, index);
     setup = lh_setup_new(scenario, &ready->refusal);
     if (setup == NULL || !lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, &ready->refusal)) {
         (void)take_failure(run, &ready->refusal);
         return;
     }
-    ready->seconds = work_of(setup);
+    ready->seconds = setup_seconds(setup);
     ready->ranks = setup->network.ranks;
     ready->inputs = inputs_of(setup);
 }
@@ -230,7 +230,7 @@ keep_setup(Run *run, GError **error)
                                    "every point of the sweep is refused, the first one for: ");
         return false;
     }
-    sweep->first = scenario_of(sweep, run->query->scenario, index);
+    sweep->first = point_scenario(sweep, run->query->scenario, index);
     sweep->setup = lh_setup_new(sweep->first, error);
     if (sweep->setup == NULL)
         return false;
@@ -240,7 +240,7 @@ keep_setup(Run *run, GError **error)
 
 /* Everything that the rows and their order depend on. */
 static char *
-query_sha256(const Run *run)
+sweep_sha256(const Run *run)
 {
     g_autoptr(GString) text = g_string_new(LH_VERSION "\n");
 
@@ -330,12 +330,12 @@ take_line(Run *run, const Line *line)
             return false;
         g_ptr_array_add(rows, cells);
     }
-    point_at(run->sweep, mine_at(run, run->first++))->rows = g_steal_pointer(&rows);
+    sweep_point(run->sweep, mine_at(run, run->first++))->rows = g_steal_pointer(&rows);
     return true;
 }
 
 static bool
-read_line(Run *run, const char *path, const char *text, guint number, GError **error)
+read_sweep_line(Run *run, const char *path, const char *text, guint number, GError **error)
 {
     g_autoptr(LhJson) json = lh_json_parse(path, text, strlen(text), NULL);
     Line line = { 0 };
@@ -381,7 +381,7 @@ write_first(LhJsonWriter *w, const Run *run, guint index)
 static void
 write_point(LhJsonWriter *w, const Run *run, guint index)
 {
-    const GPtrArray *rows = point_at(run->sweep, index)->rows;
+    const GPtrArray *rows = sweep_point(run->sweep, index)->rows;
 
     lh_jsonw_uint(w, "point", index);
     lh_jsonw_array_begin(w, "rows");
@@ -400,7 +400,7 @@ static bool
 read_lines(Run *run, const char *path, const GPtrArray *lines, GError **error)
 {
     for (guint i = 0; i < lines->len; i++) {
-        if (!read_line(run, path, g_ptr_array_index(lines, i), i + 2, error))
+        if (!read_sweep_line(run, path, g_ptr_array_index(lines, i), i + 2, error))
             return false;
     }
     return true;
@@ -487,7 +487,7 @@ open_files(Run *run, GError **error)
     if (path != NULL && !open_file(run, path, q->shard, error))
         return false;
     for (guint i = 0; i < run->mine->len; i++)
-        run->done += point_at(run->sweep, mine_at(run, i))->rows != NULL;
+        run->done += sweep_point(run->sweep, mine_at(run, i))->rows != NULL;
     return true;
 }
 
@@ -502,7 +502,7 @@ static void
 write_done(Run *run)
 {
     while (run->journal != NULL && run->written < run->mine->len &&
-           point_at(run->sweep, mine_at(run, run->written))->rows != NULL) {
+           sweep_point(run->sweep, mine_at(run, run->written))->rows != NULL) {
         g_autofree char *line = line_text(write_point, run, mine_at(run, run->written++));
 
         lh_journal_append(run->journal, line);
@@ -540,12 +540,12 @@ refused_rows(const LhSweep *sweep, const char *reason)
 }
 
 static bool
-report_progress(void *data, const char *what, uint64_t events, LhTime now_ps)
+sweep_progress(void *data, const char *what, uint64_t events, LhTime now_ps)
 {
     (void)what;
     (void)events;
     (void)now_ps;
-    return go_on(data);
+    return sweep_goes_on(data);
 }
 
 /* NULL if it was interrupted, or failed. */
@@ -553,8 +553,8 @@ static GPtrArray *
 compare_point(Run *run, guint index)
 {
     const LhCompareOptions how = { .jobs = 1, .no_bound = true };
-    const LhHooks hooks = { .progress = report_progress, .progress_data = run };
-    g_autoptr(LhScenario) scenario = scenario_of(run->sweep, run->query->scenario, index);
+    const LhHooks hooks = { .progress = sweep_progress, .progress_data = run };
+    g_autoptr(LhScenario) scenario = point_scenario(run->sweep, run->query->scenario, index);
     g_autoptr(GError) error = NULL;
     g_autoptr(LhSetup) setup = lh_setup_new(scenario, &error);
     g_autoptr(LhComparison) comparison = NULL;
@@ -575,11 +575,11 @@ take_point(void *data, guint number)
     const GError *refusal = run->ready[index].refusal;
     GPtrArray *rows;
 
-    if (point_at(run->sweep, index)->rows != NULL || !go_on(run))
+    if (sweep_point(run->sweep, index)->rows != NULL || !sweep_goes_on(run))
         return;
     rows = refusal != NULL ? refused_rows(run->sweep, refusal->message) : compare_point(run, index);
     pthread_mutex_lock(&run->lock);
-    point_at(run->sweep, index)->rows = rows;
+    sweep_point(run->sweep, index)->rows = rows;
     run->done += rows != NULL;
     write_done(run);
     pthread_mutex_unlock(&run->lock);
@@ -595,7 +595,7 @@ all_work(const Run *run)
     for (guint i = run->first; i < run->mine->len; i++) {
         const guint index = mine_at(run, i);
 
-        seconds += point_at(run->sweep, index)->rows == NULL ? run->ready[index].seconds : 0;
+        seconds += sweep_point(run->sweep, index)->rows == NULL ? run->ready[index].seconds : 0;
     }
     return seconds;
 }
@@ -622,7 +622,7 @@ sweep_all(Run *run, GError **error)
                        count, make_ready, run);
     if (run->failure != NULL || run->interrupted || !keep_setup(run, error))
         return run->failure == NULL && run->interrupted;
-    sweep->query_sha256 = query_sha256(run);
+    sweep->query_sha256 = sweep_sha256(run);
     if (!open_files(run, error) || !lh_work_check(all_work(run), run->query->max_work_ps, error))
         return false;
     threads = lh_compare_threads(run->query->jobs, count, most_ranks(run));

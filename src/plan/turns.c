@@ -34,7 +34,7 @@ turn_free(gpointer data)
 /* ---- limits ---- */
 
 static LhTime
-limit_of(const LhTurn *turn)
+turn_limit(const LhTurn *turn)
 {
     return turn->cut_ps == LH_TIME_NEVER ? LH_TIME_NEVER : turn->cut_ps - turn->overhead_ps;
 }
@@ -44,14 +44,14 @@ lh_turn_limit(LhTurns *t, LhTurn *turn, LhTime overhead_ps)
 {
     pthread_mutex_lock(&t->lock);
     turn->overhead_ps = overhead_ps;
-    atomic_store(&turn->limit_ps, limit_of(turn));
+    atomic_store(&turn->limit_ps, turn_limit(turn));
     pthread_mutex_unlock(&t->lock);
     return &turn->limit_ps;
 }
 
 /* Of all that are looked at. */
 static void
-set_cut(const LhTurns *t, LhTime cut_ps)
+set_turn_cuts(const LhTurns *t, LhTime cut_ps)
 {
     GHashTableIter iter;
     gpointer turn;
@@ -59,14 +59,14 @@ set_cut(const LhTurns *t, LhTime cut_ps)
     g_hash_table_iter_init(&iter, t->turns);
     while (g_hash_table_iter_next(&iter, NULL, &turn)) {
         ((LhTurn *)turn)->cut_ps = cut_ps;
-        atomic_store(&((LhTurn *)turn)->limit_ps, limit_of(turn));
+        atomic_store(&((LhTurn *)turn)->limit_ps, turn_limit(turn));
     }
 }
 
 /* ---- who does what ---- */
 
 static LhTurn *
-add(LhTurns *t, guint point, const LhPlanOutcome *known)
+add_turn(LhTurns *t, guint point, const LhPlanOutcome *known)
 {
     LhTurn *turn = g_new0(LhTurn, 1);
 
@@ -97,7 +97,7 @@ look_ahead(LhTurns *t)
 
         if (is_known(t, point))
             continue;
-        turn = add(t, point, &round->known[point]);
+        turn = add_turn(t, point, &round->known[point]);
         turn->ahead = true;
         return turn;
     }
@@ -107,7 +107,7 @@ look_ahead(LhTurns *t)
 /* Whether what came of it is the same with a lower cut, as far as it got: a failure may come before
  * or after that. */
 static bool
-holds(const LhTurn *turn)
+outlives_cut(const LhTurn *turn)
 {
     return !turn->ahead || turn->outcome.state == LH_POINT_RAN ||
            turn->outcome.state == LH_POINT_CUT;
@@ -115,7 +115,7 @@ holds(const LhTurn *turn)
 
 /* Once more, in its own round. */
 static void
-take_back(LhTurns *t, LhTurn *turn)
+take_back_turn(LhTurns *t, LhTurn *turn)
 {
     turn->ahead = false;
     turn->outcome.state = LH_POINT_OPEN;
@@ -133,14 +133,14 @@ look(LhTurns *t, LhTurn *turn)
     pthread_mutex_unlock(&t->lock);
     t->take(t->data, turn);
     pthread_mutex_lock(&t->lock);
-    turn->done = holds(turn);
+    turn->done = outlives_cut(turn);
     if (!turn->done)
-        take_back(t, turn);
+        take_back_turn(t, turn);
     pthread_cond_signal(&t->done);
 }
 
 static gpointer
-work(gpointer data)
+work_turns(gpointer data)
 {
     LhTurns *t = data;
 
@@ -174,7 +174,7 @@ lh_turns_new(guint threads, void (*take)(void *data, LhTurn *turn), void *data)
     pthread_cond_init(&t->work, NULL);
     pthread_cond_init(&t->done, NULL);
     for (guint i = 0; threads > 1 && i < threads; i++)
-        g_ptr_array_add(t->threads, g_thread_new("plan", work, t));
+        g_ptr_array_add(t->threads, g_thread_new("plan", work_turns, t));
     return t;
 }
 
@@ -183,7 +183,7 @@ lh_turns_free(LhTurns *t)
 {
     pthread_mutex_lock(&t->lock);
     t->over = true;
-    set_cut(t, 0);
+    set_turn_cuts(t, 0);
     pthread_cond_broadcast(&t->work);
     pthread_mutex_unlock(&t->lock);
     for (guint i = 0; i < t->threads->len; i++)
@@ -215,7 +215,7 @@ begin(LhTurns *t, const LhTurnsRound *round)
         LhTurn *turn = turn_of(t, round, i);
 
         if (turn == NULL) {
-            turn = add(t, round->points[place], &round->found[place]);
+            turn = add_turn(t, round->points[place], &round->found[place]);
             g_queue_push_tail(&t->own, turn);
         }
         turn->wanted = true;
@@ -234,7 +234,7 @@ all_done(const LhTurns *t, const LhTurnsRound *round)
 
 /* What was begun ahead may have run beyond the cut of the round. */
 static LhPlanOutcome
-outcome_of(LhTurn *turn, LhTime cut_ps)
+outcome_within(LhTurn *turn, LhTime cut_ps)
 {
     LhPlanOutcome outcome = turn->outcome;
 
@@ -250,13 +250,13 @@ outcome_of(LhTurn *turn, LhTime cut_ps)
 }
 
 static void
-finish(LhTurns *t, const LhTurnsRound *round)
+finish_round(LhTurns *t, const LhTurnsRound *round)
 {
     for (guint i = 0; i < round->places->len; i++) {
         const guint place = g_array_index(round->places, guint, i);
 
         g_free(round->found[place].reason);
-        round->found[place] = outcome_of(turn_of(t, round, i), round->cut_ps);
+        round->found[place] = outcome_within(turn_of(t, round, i), round->cut_ps);
         g_hash_table_remove(t->turns, GUINT_TO_POINTER(round->points[place]));
     }
 }
@@ -268,7 +268,7 @@ lh_turns_take(LhTurns *t, const LhTurnsRound *round)
 
     pthread_mutex_lock(&t->lock);
     t->cut_ps = round->cut_ps;
-    set_cut(t, round->cut_ps);
+    set_turn_cuts(t, round->cut_ps);
     begin(t, round);
     t->round = round;
     t->ahead = 0;
@@ -278,6 +278,6 @@ lh_turns_take(LhTurns *t, const LhTurnsRound *round)
     while (!all_done(t, round))
         pthread_cond_wait(&t->done, &t->lock);
     t->round = NULL;
-    finish(t, round);
+    finish_round(t, round);
     pthread_mutex_unlock(&t->lock);
 }

@@ -25,14 +25,6 @@
 
 /* ---- one program ---- */
 
-static void
-collect(void *data, const LhTimelineRecord *record)
-{
-    if (record->kind == LH_OP_COMPUTE || record->kind == LH_OP_EXCHANGE ||
-        record->kind == LH_OP_COLLECTIVE)
-        g_array_append_vals(data, record, 1);
-}
-
 static const LhTimelineRecord *
 record_at(const GArray *records, guint index)
 {
@@ -48,7 +40,7 @@ seconds(LhTime time_ps)
 /* Numbers that are valid as any tensor; a log-sum-exp is that of all keys with logits of about 0.
  */
 static void
-load(void *data, uint32_t rank, uint16_t index, uint32_t part, unsigned char *into)
+load_numbers(void *data, uint32_t rank, uint16_t index, uint32_t part, unsigned char *into)
 {
     const LhProgram *program = data;
     const LhSlot *slot = &program->slots[index];
@@ -162,11 +154,11 @@ typedef struct {
     GPtrArray *cases; /* of Case *: those that are run */
     LhProcesses processes;
     gint64 begun_us;
-} Job;
+} ValidateJob;
 
 /* Runs it once; @count: the run that it is of those that count, -1: none. */
 static bool
-execute(const Job *job, Case *c, int64_t count, GError **error)
+execute_case(const ValidateJob *job, Case *c, int64_t count, GError **error)
 {
     g_autoptr(GArray) measured = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
     g_autoptr(LhRunResult) result = NULL;
@@ -181,9 +173,9 @@ execute(const Job *job, Case *c, int64_t count, GError **error)
                               .unguarded = count >= 0,
                               .pin = job->params->pin,
                               .replay = c->joined.replay,
-                              .load = load,
+                              .load = load_numbers,
                               .load_data = (void *)c->program,
-                              .timeline = collect,
+                              .timeline = lh_explain_collect,
                               .timeline_data = measured };
 
     result = lh_execute(&run, error);
@@ -221,7 +213,7 @@ add_to_bin(Bin *bin, const char *name, double measured_s, double predicted_s)
 }
 
 static int
-by_time(gconstpointer a, gconstpointer b)
+kernels_by_time(gconstpointer a, gconstpointer b)
 {
     const LhKernelErrors *x = a;
     const LhKernelErrors *y = b;
@@ -248,7 +240,7 @@ take_bins(LhValidation *v, Bin *bins)
         Bin *bin = &bins[i];
 
         if (i == EXCHANGES)
-            g_array_sort(v->kernels, by_time);
+            g_array_sort(v->kernels, kernels_by_time);
         if (bin->errors == NULL)
             continue;
         bin->row.error_median = lh_median((double *)(void *)bin->errors->data, bin->errors->len);
@@ -259,7 +251,7 @@ take_bins(LhValidation *v, Bin *bins)
 }
 
 static void
-compare_ops(LhValidation *v, Joined *j, const Job *job)
+compare_ops(LhValidation *v, Joined *j, const ValidateJob *job)
 {
     const LhTopology *topology = job->setup->topology;
     Bin bins[BINS] = { 0 };
@@ -308,7 +300,7 @@ start_of(const Joined *j, double makespan)
 }
 
 static void
-compare(const Job *job, Case *c)
+compare_case(const ValidateJob *job, Case *c)
 {
     LhValidation *v = c->row;
     Joined *j = &c->joined;
@@ -334,7 +326,7 @@ validation_free(gpointer data)
 }
 
 static Case *
-case_new(const Job *job, LhValidation *row, LhProgram *made, const LhProgram *program)
+case_new(const ValidateJob *job, LhValidation *row, LhProgram *made, const LhProgram *program)
 {
     Case *c = g_new0(Case, 1);
 
@@ -354,7 +346,7 @@ case_new(const Job *job, LhValidation *row, LhProgram *made, const LhProgram *pr
 
 /* Of the prediction, what is of the rank that runs alone. */
 static bool
-take_rank(const Job *job, Case *c, GError **error)
+take_rank(const ValidateJob *job, Case *c, GError **error)
 {
     Joined *j = &c->joined;
     GArray *own;
@@ -376,9 +368,9 @@ take_rank(const Job *job, Case *c, GError **error)
 }
 
 static bool
-predict(const Job *job, Case *c, GError **error)
+predict_case(const ValidateJob *job, Case *c, GError **error)
 {
-    const LhHooks hooks = { .timeline = collect, .timeline_data = c->joined.predicted };
+    const LhHooks hooks = { .timeline = lh_explain_collect, .timeline_data = c->joined.predicted };
     g_autoptr(LhSimResult) sim = NULL;
 
     sim = lh_setup_simulate(job->setup, c->program, NULL, NULL, &hooks, error);
@@ -412,7 +404,7 @@ refusal_of(const LhVerdict *verdict, const LhBackend *backend)
 
 /* A schedule that cannot is a row; one that cannot be simulated is an error. */
 static bool
-add(Job *job, const LhSchedule *schedule, GError **error)
+add_schedule(ValidateJob *job, const LhSchedule *schedule, GError **error)
 {
     LhValidation *v = g_new0(LhValidation, 1);
     LhProgram *made = NULL;
@@ -443,12 +435,12 @@ add(Job *job, const LhSchedule *schedule, GError **error)
         return true;
     }
     g_ptr_array_add(job->cases, case_new(job, v, made, program));
-    return predict(job, g_ptr_array_index(job->cases, job->cases->len - 1), error);
+    return predict_case(job, g_ptr_array_index(job->cases, job->cases->len - 1), error);
 }
 
 /* Writes down what was predicted; all processes must have predicted the same. */
 static bool
-stamp(Job *job, GError **error)
+stamp(ValidateJob *job, GError **error)
 {
     LhValidated *validated = job->validated;
     GString *lines = g_string_new(NULL);
@@ -471,7 +463,7 @@ stamp(Job *job, GError **error)
 
 /* A rank alone has what it meets played, whatever that is made of. */
 static bool
-choose_way(Job *job, GError **error)
+choose_way(ValidateJob *job, GError **error)
 {
     const LhLinks *links = job->backend.links;
 
@@ -482,14 +474,14 @@ choose_way(Job *job, GError **error)
 }
 
 static bool
-predict_all(Job *job, GError **error)
+predict_all(ValidateJob *job, GError **error)
 {
     const LhSetup *setup = job->setup;
 
-    if (!choose_way(job, error) || (setup->program != NULL && !add(job, NULL, error)))
+    if (!choose_way(job, error) || (setup->program != NULL && !add_schedule(job, NULL, error)))
         return false;
     for (guint i = 0; i < setup->schedules->len; i++) {
-        if (!add(job, g_ptr_array_index(setup->schedules, i), error))
+        if (!add_schedule(job, g_ptr_array_index(setup->schedules, i), error))
             return false;
     }
     return stamp(job, error) &&
@@ -501,7 +493,7 @@ predict_all(Job *job, GError **error)
 
 /* Whether there is time for another run, as the first process sees it. */
 static bool
-has_time(const Job *job, bool *time, GError **error)
+has_time(const ValidateJob *job, bool *time, GError **error)
 {
     const gint64 spent_us = g_get_monotonic_time() - job->begun_us;
     double left = job->params->budget_ps == 0 ||
@@ -515,7 +507,7 @@ has_time(const Job *job, bool *time, GError **error)
 
 /* The cases in an order of this round's own: each is swapped with one that is not behind it. */
 static void
-shuffle(const Job *job, uint64_t round)
+shuffle(const ValidateJob *job, uint64_t round)
 {
     for (guint i = job->cases->len; i > 1; i--) {
         const guint other = (guint)(lh_rng_bits(job->setup->scenario->seed, round, i) % i);
@@ -532,7 +524,7 @@ shuffle(const Job *job, uint64_t round)
  * schedule. When the budget is spent, what is left out are runs of schedules that have some.
  */
 static bool
-run_all(Job *job, GError **error)
+run_cases(ValidateJob *job, GError **error)
 {
     const uint64_t repeat = MAX(job->params->repeat, 1);
     LhValidated *validated = job->validated;
@@ -546,13 +538,13 @@ run_all(Job *job, GError **error)
             if (!has_time(job, &time, error))
                 return false;
             if (round == 0) {
-                if (time && !execute(job, c, -1, error))
+                if (time && !execute_case(job, c, -1, error))
                     return false;
                 continue;
             }
             validated->runs += time;
             validated->runs_left_out += !time;
-            if (time && !execute(job, c, (int64_t)round - 1, error))
+            if (time && !execute_case(job, c, (int64_t)round - 1, error))
                 return false;
         }
     }
@@ -579,7 +571,7 @@ by_predicted(const void *a, const void *b)
 
 /* The place of @row in @order, from 0; that of equals is their mean. */
 static double
-place_of(LhValidation **order, size_t count, const LhValidation *row,
+place_in(LhValidation **order, size_t count, const LhValidation *row,
          int (*compare_rows)(const void *, const void *))
 {
     size_t before = 0, equal = 0;
@@ -601,8 +593,8 @@ correlate(LhValidation **rows, size_t count)
     double both = 0, measured = 0, predicted = 0;
 
     for (size_t i = 0; i < count; i++) {
-        const double m = place_of(rows, count, rows[i], by_measured) - mean;
-        const double p = place_of(rows, count, rows[i], by_predicted) - mean;
+        const double m = place_in(rows, count, rows[i], by_measured) - mean;
+        const double p = place_in(rows, count, rows[i], by_predicted) - mean;
 
         both += m * p;
         measured += m * m;
@@ -612,7 +604,7 @@ correlate(LhValidation **rows, size_t count)
 }
 
 static void
-sum_up(Job *job)
+sum_up_errors(ValidateJob *job)
 {
     LhValidated *validated = job->validated;
     g_autofree LhValidation **rows = g_new(LhValidation *, MAX(job->cases->len, 1));
@@ -627,7 +619,7 @@ sum_up(Job *job)
             c->row->refused = g_strdup("not run: the budget was spent");
             continue;
         }
-        compare(job, c);
+        compare_case(job, c);
         rows[count] = c->row;
         off[count++] = fabs(lh_validation_error(c->row));
     }
@@ -640,7 +632,7 @@ sum_up(Job *job)
 
 /* What each op of the case took, by the statistic of the runs; caller frees. */
 static double *
-took_of(const Job *job, const Case *c)
+took_of(const ValidateJob *job, const Case *c)
 {
     const Joined *j = &c->joined;
     double *took = g_new(double, MAX(j->predicted->len, 1));
@@ -653,7 +645,7 @@ took_of(const Job *job, const Case *c)
 
 /* Which constants are off, by all that was measured. */
 static bool
-explain(const Job *job, GError **error)
+explain(const ValidateJob *job, GError **error)
 {
     g_autofree LhExplainCase *cases = g_new0(LhExplainCase, MAX(job->cases->len, 1));
     LhExplained explained;
@@ -682,7 +674,7 @@ explain(const Job *job, GError **error)
 }
 
 static bool
-measure_hosts(Job *job, GError **error)
+measure_hosts(ValidateJob *job, GError **error)
 {
     const LhNetwork *network = &job->setup->network;
 
@@ -694,7 +686,7 @@ measure_hosts(Job *job, GError **error)
 }
 
 static bool
-validate(Job *job, GError **error)
+validate(ValidateJob *job, GError **error)
 {
     const LhValidateParams *params = job->params;
     const LhRunDevice *device = params->backend->device;
@@ -703,10 +695,10 @@ validate(Job *job, GError **error)
     if ((device->probe != NULL && !device->probe(error)) || !predict_all(job, error))
         return false;
     job->begun_us = g_get_monotonic_time();
-    if (!run_all(job, error) || !measure_hosts(job, error))
+    if (!run_cases(job, error) || !measure_hosts(job, error))
         return false;
     if (job->validated->first)
-        sum_up(job);
+        sum_up_errors(job);
     if (job->validated->first && params->alone.choice == LH_ALONE_NONE && !explain(job, error))
         return false;
     if (job->validated->first && job->validated->hosts != NULL)
@@ -728,7 +720,7 @@ lh_validate(const LhSetup *setup, const LhValidateParams *params, GError **error
 {
     g_autoptr(LhValidated) validated = lh_validated_new();
     g_autoptr(GPtrArray) cases = g_ptr_array_new_with_free_func(case_free);
-    Job job = { .setup = setup, .params = params, .validated = validated, .cases = cases };
+    ValidateJob job = { .setup = setup, .params = params, .validated = validated, .cases = cases };
     bool ok;
 
     job.backend = *params->backend;

@@ -30,7 +30,7 @@ typedef struct {
 
 /* Of all ranks, as if each were the one in the middle. */
 static Counts
-count(const LhProgram *program)
+count_work(const LhProgram *program)
 {
     const uint32_t ranks = lh_program_ranks(program);
     LhOpBuffer buffer = { 0 };
@@ -58,7 +58,7 @@ count(const LhProgram *program)
 double
 lh_work_simulate(const LhProgram *program)
 {
-    const Counts c = count(program);
+    const Counts c = count_work(program);
 
     return c.ops * SIMULATE_OP_S + c.members * SIMULATE_MEMBER_S + c.pairs * SIMULATE_PAIR_S;
 }
@@ -66,7 +66,7 @@ lh_work_simulate(const LhProgram *program)
 double
 lh_work_prove(const LhProgram *program)
 {
-    return count(program).ops * PROVE_OP_S;
+    return count_work(program).ops * PROVE_OP_S;
 }
 
 double

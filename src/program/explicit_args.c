@@ -413,13 +413,6 @@ lh_form_read_args(const LhFormReader *r, const LhFormOp *form, LhOp *op)
 /* ---- writing ---- */
 
 static void
-write_number_unless(LhJsonWriter *w, const char *key, uint64_t value, uint64_t usual)
-{
-    if (value != usual)
-        lh_jsonw_uint(w, key, value);
-}
-
-static void
 write_position(LhJsonWriter *w, const char *key, int64_t value, int64_t usual)
 {
     if (value != usual)
@@ -430,7 +423,7 @@ static void
 write_pairs(LhJsonWriter *w, const LhKernelArgs *args)
 {
     if (args->mask != LH_MASK_POSITIONS) {
-        write_number_unless(
+        lh_jsonw_uint_unless(
             w, "pairs", args->pairs,
             lh_explicit_pairs((LhMaskKind)args->mask, args->shift, args->nq, args->nk));
         return;
@@ -452,17 +445,17 @@ write_attention_args(LhJsonWriter *w, const LhProgram *program, const LhKernelAr
         lh_jsonw_string(w, "mask", lh_mask_names[args->mask]);
     if (args->shift != 0)
         lh_jsonw_int(w, "shift", args->shift);
-    write_number_unless(w, "nq", args->nq, 0);
-    write_number_unless(w, "nk", args->nk, 0);
+    lh_jsonw_uint_unless(w, "nq", args->nq, 0);
+    lh_jsonw_uint_unless(w, "nk", args->nk, 0);
     write_pairs(w, args);
-    write_number_unless(w, "batch", args->batch, a->batch);
-    write_number_unless(w, "heads", args->heads, a->heads / MAX(program->head_slices, 1));
-    write_number_unless(w, "groups", args->groups, a->groups / MAX(program->kv_slices, 1));
-    write_number_unless(w, "head_dim", args->head_dim, a->head_dim);
+    lh_jsonw_uint_unless(w, "batch", args->batch, a->batch);
+    lh_jsonw_uint_unless(w, "heads", args->heads, a->heads / MAX(program->head_slices, 1));
+    lh_jsonw_uint_unless(w, "groups", args->groups, a->groups / MAX(program->kv_slices, 1));
+    lh_jsonw_uint_unless(w, "head_dim", args->head_dim, a->head_dim);
     if (args->reversed)
         lh_jsonw_bool(w, "reversed", true);
-    write_number_unless(w, "states", args->states, 0);
-    write_number_unless(w, "traffic", args->traffic, 0);
+    lh_jsonw_uint_unless(w, "states", args->states, 0);
+    lh_jsonw_uint_unless(w, "traffic", args->traffic, 0);
     if (args->scale != a->scale)
         lh_jsonw_double(w, "scale", args->scale);
     if (args->decay != 0)
@@ -476,14 +469,14 @@ write_arg(LhJsonWriter *w, const ArgField *f, const LhKernelArgs *args)
 
     switch (f->type) {
     case U64:
-        write_number_unless(w, f->name, *(const uint64_t *)from, 0);
+        lh_jsonw_uint_unless(w, f->name, *(const uint64_t *)from, 0);
         break;
     case U32:
     case SHARED:
-        write_number_unless(w, f->name, *(const uint32_t *)from, 0);
+        lh_jsonw_uint_unless(w, f->name, *(const uint32_t *)from, 0);
         break;
     case STRIDE:
-        write_number_unless(w, f->name, *(const uint64_t *)from, 1);
+        lh_jsonw_uint_unless(w, f->name, *(const uint64_t *)from, 1);
         break;
     case F64:
         if (*(const double *)from != 0)

@@ -45,7 +45,7 @@ params_of(const LhFormParams *f)
 
 /* The options that the file says, one by one or as older files do. */
 static char **
-record_of(const LhFormParams *f)
+read_record(const LhFormParams *f)
 {
     g_autoptr(GStrvBuilder) record = g_strv_builder_new();
 
@@ -161,7 +161,7 @@ read_params(LhFormReader *r, const LhForm *form, const char *name)
     if (!lh_program_check(placement, &params, &reason))
         return lh_json_error(r->json, "params", r->error, "%s", reason->message);
     r->program = lh_program_create(name, &lh_explicit_generator, &params, placement);
-    r->program->record = record_of(&form->params);
+    r->program->record = read_record(&form->params);
     if (form->ranks->len != lh_program_ranks(r->program))
         return lh_json_error(r->json, "ranks", r->error,
                              "there are %u ranks, but the programs of %u",

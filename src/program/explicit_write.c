@@ -23,13 +23,6 @@ write_numbers(LhJsonWriter *w, const char *key, const uint64_t *numbers, uint32_
 }
 
 static void
-write_number_unless(LhJsonWriter *w, const char *key, uint64_t value, uint64_t usual)
-{
-    if (value != usual)
-        lh_jsonw_uint(w, key, value);
-}
-
-static void
 write_record(LhJsonWriter *w, const LhProgram *program)
 {
     if (program->record == NULL || program->record[0] == NULL)
@@ -48,16 +41,16 @@ write_params(LhJsonWriter *w, const LhProgram *program)
 
     lh_jsonw_object_begin(w, "params");
     lh_jsonw_uint(w, "ranks", p->ranks);
-    write_number_unless(w, "data_parallel_size", MAX(p->data_parallel_size, 1), 1);
+    lh_jsonw_uint_unless(w, "data_parallel_size", MAX(p->data_parallel_size, 1), 1);
     lh_jsonw_uint(w, "batch", a->batch);
     lh_jsonw_uint(w, "seq_length", a->seq_length);
     lh_jsonw_uint(w, "heads", a->heads);
     lh_jsonw_uint(w, "groups", a->groups);
     lh_jsonw_uint(w, "head_dim", a->head_dim);
     lh_jsonw_string(w, "dtype", lh_dtype_names[a->dtype]);
-    write_number_unless(w, "hidden_size", a->hidden_size, 0);
+    lh_jsonw_uint_unless(w, "hidden_size", a->hidden_size, 0);
     lh_jsonw_bool(w, "causal", p->mask.causal);
-    write_number_unless(w, "window", p->mask.window, 0);
+    lh_jsonw_uint_unless(w, "window", p->mask.window, 0);
     write_numbers(w, "document_ends", p->mask.document_ends, p->mask.documents_count);
     if (a->scale != 0)
         lh_jsonw_double(w, "scale", a->scale);
@@ -71,10 +64,10 @@ write_params(LhJsonWriter *w, const LhProgram *program)
     write_record(w, program);
     lh_jsonw_object_end(w);
     lh_jsonw_string(w, "placement", lh_placement_names[program->placement.kind]);
-    write_number_unless(w, "placement_split", program->placement.split, 0);
-    write_number_unless(w, "head_slices", MAX(program->head_slices, 1), 1);
-    write_number_unless(w, "kv_slices", MAX(program->kv_slices, 1), 1);
-    write_number_unless(w, "saved_group", program->saved_group, 0);
+    lh_jsonw_uint_unless(w, "placement_split", program->placement.split, 0);
+    lh_jsonw_uint_unless(w, "head_slices", MAX(program->head_slices, 1), 1);
+    lh_jsonw_uint_unless(w, "kv_slices", MAX(program->kv_slices, 1), 1);
+    lh_jsonw_uint_unless(w, "saved_group", program->saved_group, 0);
 }
 
 /* Whether the bytes of an element do not tell its type. */
@@ -240,11 +233,11 @@ write_labels(LhJsonWriter *w, const LhOp *op)
     if (op->phase != LH_PHASE_FORWARD)
         lh_jsonw_string(w, "phase", lh_phase_names[op->phase]);
     lh_jsonw_uint(w, "step", op->step);
-    write_number_unless(w, "layer", op->layer, 0);
-    write_number_unless(w, "micro_batch", op->micro_batch, 0);
-    write_number_unless(w, "module", op->module, 0);
+    lh_jsonw_uint_unless(w, "layer", op->layer, 0);
+    lh_jsonw_uint_unless(w, "micro_batch", op->micro_batch, 0);
+    lh_jsonw_uint_unless(w, "module", op->module, 0);
     if (op->kind == LH_OP_EXCHANGE || op->kind == LH_OP_COLLECTIVE)
-        write_number_unless(w, "communicator", op->communicator, 0);
+        lh_jsonw_uint_unless(w, "communicator", op->communicator, 0);
 }
 
 static void

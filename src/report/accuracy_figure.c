@@ -11,9 +11,9 @@
 #define PANEL_WIDTH 460
 #define PANEL_HEIGHT 430
 #define TITLE_HEIGHT 50
-#define COLUMNS_MAX 3
-#define OFF "1.1"  /* the dashed lines beside the diagonal */
-#define MARGIN 1.3 /* of an axis beyond its points */
+#define PANEL_COLUMNS_MAX 3
+#define OFF "1.1"       /* the dashed lines beside the diagonal */
+#define AXIS_MARGIN 1.3 /* of an axis beyond its points */
 #define FEW_DECADES 200.0
 #define MANY 500 /* points of one table, which are drawn smaller */
 #define TITLE_LETTERS 120
@@ -22,11 +22,11 @@ typedef struct {
     const char *name;
     unsigned metrics; /* bits */
     bool ratio;       /* of two of them */
-} Panel;
+} MetricPanel;
 
 #define BIT(metric) (1U << (metric))
 
-static const Panel panels[] = {
+static const MetricPanel panels[] = {
     { "time (s)", BIT(LH_METRIC_ITERATION) | BIT(LH_METRIC_ATTENTION), false },
     { "throughput (tokens/s)", BIT(LH_METRIC_TOKENS_PER_S) | BIT(LH_METRIC_TOKENS_PER_S_PER_GPU),
       false },
@@ -43,8 +43,8 @@ static const Panel panels[] = {
 G_STATIC_ASSERT(LH_METRICS == 11); /* each is in a panel */
 
 /* Okabe and Ito's, without yellow, which is hard to see in a point. */
-static const char *const colours[] = { "#0072B2", "#D55E00", "#009E73", "#CC79A7",
-                                       "#E69F00", "#56B4E9", "#000000" };
+static const char *const series_colours[] = { "#0072B2", "#D55E00", "#009E73", "#CC79A7",
+                                              "#E69F00", "#56B4E9", "#000000" };
 
 /* What of one table is in one panel. */
 typedef struct {
@@ -54,7 +54,7 @@ typedef struct {
 } Series;
 
 typedef struct {
-    const Panel *panel;
+    const MetricPanel *panel;
     GArray *series;   /* of Series */
     guint first;      /* of its series, among the blocks of the data */
     double low, high; /* of all its numbers */
@@ -62,7 +62,7 @@ typedef struct {
 
 /* A bound that is met has no place on the diagonal. */
 static bool
-is_in(const Panel *panel, const LhReproducedTable *table, const LhPaperCase *c)
+is_in(const MetricPanel *panel, const LhReproducedTable *table, const LhPaperCase *c)
 {
     const LhPaperMetric *metric = &g_array_index(table->paper->metrics, LhPaperMetric, c->metric);
 
@@ -111,9 +111,9 @@ append_tic(GString *tics, int mantissa, int exponent)
 
 /* Both axes have the same range and marks: powers of ten, and 2 and 5 between few of them. */
 static void
-append_axes(GString *script, const Drawn *drawn)
+append_equal_axes(GString *script, const Drawn *drawn)
 {
-    const double low = drawn->low / MARGIN, high = drawn->high * MARGIN;
+    const double low = drawn->low / AXIS_MARGIN, high = drawn->high * AXIS_MARGIN;
     g_autoptr(GString) tics = g_string_new(NULL);
     char from[G_ASCII_DTOSTR_BUF_SIZE], to[G_ASCII_DTOSTR_BUF_SIZE];
 
@@ -133,21 +133,21 @@ append_axes(GString *script, const Drawn *drawn)
 }
 
 static void
-append_panel(GString *script, const Drawn *drawn)
+append_metric_panel(GString *script, const Drawn *drawn)
 {
     g_string_append_printf(script, "set title '%s'\n", drawn->panel->name);
-    append_axes(script, drawn);
+    append_equal_axes(script, drawn);
     g_string_append(script, "plot x with lines lc rgb '#555555' lw 1 notitle, \\\n"
                             "    x * " OFF " with lines dt 2 lc rgb '#999999' notitle, \\\n"
                             "    x / " OFF " with lines dt 2 lc rgb '#999999' notitle");
     for (guint i = 0; i < drawn->series->len; i++) {
         const Series *s = &g_array_index(drawn->series, Series, i);
-        const guint shape = s->index / G_N_ELEMENTS(colours);
+        const guint shape = s->index / G_N_ELEMENTS(series_colours);
 
         g_string_append_printf(
             script, ", \\\n    $data index %u with points pt %u ps %s lc rgb '%s' title ",
             drawn->first + i, 4 + 2 * shape, s->points > MANY ? "0.25" : "0.9",
-            colours[s->index % G_N_ELEMENTS(colours)]);
+            series_colours[s->index % G_N_ELEMENTS(series_colours)]);
         lh_figure_append_text(script, s->table->paper->name, TITLE_LETTERS);
     }
     g_string_append_c(script, '\n');
@@ -211,7 +211,7 @@ lh_accuracy_figure_draw(const GPtrArray *tables, const char *path, GError **erro
     g_autoptr(GString) script = g_string_new(NULL);
     guint points = 0;
     g_autoptr(GArray) chosen = choose_panels(tables, data, &points);
-    const guint columns = CLAMP(chosen->len, 1, COLUMNS_MAX);
+    const guint columns = CLAMP(chosen->len, 1, PANEL_COLUMNS_MAX);
     const guint rows = MAX((chosen->len + columns - 1) / columns, 1);
     LhFigure figure = { .to = { .path = path },
                         .width = columns * PANEL_WIDTH,
@@ -219,7 +219,7 @@ lh_accuracy_figure_draw(const GPtrArray *tables, const char *path, GError **erro
 
     append_head(script, MAX(chosen->len, 1), columns, points);
     for (guint i = 0; i < chosen->len; i++)
-        append_panel(script, &g_array_index(chosen, Drawn, i));
+        append_metric_panel(script, &g_array_index(chosen, Drawn, i));
     if (chosen->len == 0)
         g_string_append(script, "set xrange [1:10]\nset yrange [1:10]\nplot x notitle\n");
     g_string_append(script, "unset multiplot\n");

@@ -9,12 +9,11 @@
 #include "report/parts.h"
 #include "report/text.h"
 
-#define WIDTH 1100
 #define MARGIN_LETTERS 18U /* for the names of schedules */
-#define HEIGHT_BASE 180
+#define HEIGHT_BESIDE_BARS 180
 #define HEIGHT_BAR 44
 #define BAR_HALF 0.34
-#define HEADROOM 1.12      /* of the longest bar, for its label */
+#define LABEL_ROOM 1.12    /* of the longest bar, for its label */
 #define HAIR 0.0005        /* of the longest bar: less cannot be seen */
 #define REASON_LETTERS 105 /* beside a name, in the width of the figure */
 
@@ -61,7 +60,7 @@ typedef struct {
 } Bars;
 
 static const LhCompareRow *
-row_at(const Bars *bars, guint index)
+bar_row(const Bars *bars, guint index)
 {
     return g_ptr_array_index(bars->comparison->rows, index);
 }
@@ -75,9 +74,9 @@ has_bar(const LhCompareRow *row)
 
 /* The box of one part of one bar; false if it cannot be seen. */
 static bool
-append_box(GString *data, const Bars *bars, guint index, int position)
+append_part_box(GString *data, const Bars *bars, guint index, int position)
 {
-    const LhCompareRow *row = row_at(bars, index);
+    const LhCompareRow *row = bar_row(bars, index);
     const double unit = bars->unit_ps * row->result->ranks_count;
     LhTotals totals;
     double start = 0;
@@ -112,8 +111,8 @@ append_part(GString *data, const Bars *bars, int position)
 
     g_string_append(data, heading);
     for (guint i = 0; i < bars->comparison->rows->len; i++) {
-        if (has_bar(row_at(bars, i)))
-            any = append_box(data, bars, i, position) || any;
+        if (has_bar(bar_row(bars, i)))
+            any = append_part_box(data, bars, i, position) || any;
     }
     if (any)
         g_string_append(data, "\n\n");
@@ -124,7 +123,7 @@ append_part(GString *data, const Bars *bars, int position)
 
 /* What stands beside a name in place of a bar. Caller frees. */
 static char *
-reason_of(const Bars *bars, const LhCompareRow *row)
+no_bar_reason(const Bars *bars, const LhCompareRow *row)
 {
     g_autofree char *limit = NULL;
 
@@ -137,7 +136,7 @@ reason_of(const Bars *bars, const LhCompareRow *row)
 static void
 append_label(GString *script, const Bars *bars, guint index)
 {
-    const LhCompareRow *row = row_at(bars, index);
+    const LhCompareRow *row = bar_row(bars, index);
     char at[G_ASCII_DTOSTR_BUF_SIZE];
     char text[LH_TEXT_SIZE];
 
@@ -152,7 +151,7 @@ append_label(GString *script, const Bars *bars, guint index)
                            text),
             at, index);
     } else {
-        g_autofree char *reason = reason_of(bars, row);
+        g_autofree char *reason = no_bar_reason(bars, row);
 
         lh_figure_append_text(script, reason, REASON_LETTERS);
         g_string_append_printf(script, " at 0,%u offset 0.6,0 left front textcolor rgb '%s'\n",
@@ -168,7 +167,7 @@ append_labels(GString *script, const Bars *bars)
     g_string_append(script, "set ytics scale 0 (");
     for (guint i = 0; i < count; i++) {
         g_string_append(script, i > 0 ? ", " : "");
-        lh_figure_append_text(script, row_at(bars, i)->name, MARGIN_LETTERS - 2);
+        lh_figure_append_text(script, bar_row(bars, i)->name, MARGIN_LETTERS - 2);
         g_string_append_printf(script, " %u", i);
     }
     g_string_append(script, ")\n");
@@ -191,7 +190,7 @@ append_title(GString *script, const LhSetup *setup)
     g_autofree char *below =
         g_strdup_printf("%s tokens on %s; mean over the ranks", tokens, groups);
 
-    lh_figure_append_title(script, WIDTH, line, below);
+    lh_figure_append_title(script, LH_FIGURE_WIDTH, line, below);
 }
 
 static void
@@ -200,7 +199,7 @@ append_axes(GString *script, const Bars *bars)
     char right[G_ASCII_DTOSTR_BUF_SIZE];
     const double longest = bars->longest_ps == 0 ? 1 : (double)bars->longest_ps / bars->unit_ps;
 
-    g_ascii_formatd(right, sizeof(right), "%.7g", HEADROOM * longest);
+    g_ascii_formatd(right, sizeof(right), "%.7g", LABEL_ROOM * longest);
     g_string_append_printf(script,
                            "set xrange [0:%s]\nset yrange [%u - 0.4:-0.6]\n"
                            "set lmargin %u\nset rmargin 4\n",
@@ -213,7 +212,7 @@ append_axes(GString *script, const Bars *bars)
 
 /* Without any bar, there still has to be something to plot. */
 static void
-append_plots(GString *script, GString *data, const Bars *bars)
+append_part_plots(GString *script, GString *data, const Bars *bars)
 {
     guint index = 0;
 
@@ -240,19 +239,19 @@ lh_bars_draw(const LhSetup *setup, const LhComparison *c, LhFigureTo to, GError 
     g_autoptr(GString) script = g_string_new(NULL);
     Bars bars = { .setup = setup, .comparison = c };
     LhFigure figure = { .to = to,
-                        .width = WIDTH,
-                        .height = HEIGHT_BASE + HEIGHT_BAR * c->rows->len };
+                        .width = LH_FIGURE_WIDTH,
+                        .height = HEIGHT_BESIDE_BARS + HEIGHT_BAR * c->rows->len };
 
     for (guint i = 0; i < c->rows->len; i++) {
-        if (has_bar(row_at(&bars, i)))
-            bars.longest_ps = MAX(bars.longest_ps, row_at(&bars, i)->result->makespan_ps);
+        if (has_bar(bar_row(&bars, i)))
+            bars.longest_ps = MAX(bars.longest_ps, bar_row(&bars, i)->result->makespan_ps);
     }
     bars.scale = lh_text_scale(bars.longest_ps);
     bars.unit_ps = (double)bars.scale.unit_ps;
     append_title(script, setup);
     append_axes(script, &bars);
     append_labels(script, &bars);
-    append_plots(script, data, &bars);
+    append_part_plots(script, data, &bars);
     figure.script = script->str;
     figure.data = data->str;
     return lh_figure_draw(&figure, error);

@@ -1,13 +1,12 @@
 /* See the header. What is rounded for people stays exact for machines. */
 #include "report/cells.h"
 
-#include "base/units.h"
+#include "report/text.h"
 
-#define BYTES_PER_MIB 1048576
 #define FEW_MIB 100 /* below that, two decimals */
 
 static void
-percent(LhTable *table, const char *format, double share)
+share_cell(LhTable *table, const char *format, double share)
 {
     char exact[G_ASCII_DTOSTR_BUF_SIZE];
     char text[G_ASCII_DTOSTR_BUF_SIZE];
@@ -19,13 +18,13 @@ percent(LhTable *table, const char *format, double share)
 void
 lh_cell_percent(LhTable *table, double share)
 {
-    percent(table, "%.1f", share);
+    share_cell(table, "%.1f", share);
 }
 
 void
 lh_cell_error(LhTable *table, double share)
 {
-    percent(table, "%+.1f", share);
+    share_cell(table, "%+.1f", share);
 }
 
 void
@@ -46,7 +45,7 @@ lh_cell_time(LhTable *table, double seconds)
 void
 lh_cell_mib(LhTable *table, LhWide bytes, uint32_t ranks)
 {
-    const LhWide per_mib = (LhWide)BYTES_PER_MIB * ranks;
+    const LhWide per_mib = (LhWide)LH_MIB * ranks;
     char text[LH_WIDE_TEXT_SIZE], exact[LH_WIDE_TEXT_SIZE];
 
     lh_wide_quotient(bytes, per_mib, bytes < FEW_MIB * per_mib ? 2 : 1, text);

@@ -2,11 +2,11 @@
 #include "report/describe_config.h"
 
 #include "base/escape.h"
+#include "report/text.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#define GIB ((double)(UINT64_C(1) << 30))
 #define NAMES_SHOWN 20
 #define COLUMN 52 /* where what is said of a line stands */
 
@@ -83,14 +83,14 @@ lh_describe_start(const LhConfig *config, const LhPlanStart *start, uint32_t gpu
     }
     if (!start->fits)
         g_string_append_printf(out, ", which needs %.4g GiB of the %.4g GiB that there are.\n",
-                               (double)start->peak_bytes / GIB, (double)limit_bytes / GIB);
+                               (double)start->peak_bytes / LH_GIB, (double)limit_bytes / LH_GIB);
     else if (best_s > 0)
         g_string_append_printf(
             out, ": %.4g s a step with %.4g GiB, %.2f times as long as the fastest.\n",
-            start->iteration_s, (double)start->peak_bytes / GIB, start->iteration_s / best_s);
+            start->iteration_s, (double)start->peak_bytes / LH_GIB, start->iteration_s / best_s);
     else
         g_string_append_printf(out, ": %.4g s a step with %.4g GiB.\n", start->iteration_s,
-                               (double)start->peak_bytes / GIB);
+                               (double)start->peak_bytes / LH_GIB);
 }
 
 /* A line, and what is to be done with it. */

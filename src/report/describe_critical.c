@@ -11,7 +11,7 @@
  */
 
 static LhTimeScale
-scale_of(const LhCritical *c)
+path_scale(const LhCritical *c)
 {
     return lh_text_scale(c->makespan_ps);
 }
@@ -39,7 +39,7 @@ share_row(LhTable *table, const LhCritical *c, const char *name, LhTime time_ps)
 {
     lh_table_row(table);
     lh_table_cell(table, name, NULL);
-    time_cell(table, scale_of(c), time_ps);
+    time_cell(table, path_scale(c), time_ps);
     lh_cell_percent(table, fraction_of(c, time_ps));
 }
 
@@ -62,7 +62,7 @@ group_at(const LhCritical *c, uint32_t index)
 
 /* "attention_fwd forward". */
 static char *
-title_of(const LhCallGroup *group)
+group_title(const LhCallGroup *group)
 {
     g_autofree char *name = lh_call_group_name(group);
 
@@ -75,7 +75,7 @@ title_of(const LhCallGroup *group)
 LhTable *
 lh_describe_path_resources(const LhCritical *c)
 {
-    LhTable *table = share_table(scale_of(c), "resource", "critical path, by resource");
+    LhTable *table = share_table(path_scale(c), "resource", "critical path, by resource");
 
     for (guint i = 0; i < c->resources->len; i++) {
         const LhPathShare *share = &g_array_index(c->resources, LhPathShare, i);
@@ -90,7 +90,7 @@ lh_describe_path_resources(const LhCritical *c)
 LhTable *
 lh_describe_path_phases(const LhCritical *c)
 {
-    LhTable *table = share_table(scale_of(c), "phase", "by phase");
+    LhTable *table = share_table(path_scale(c), "phase", "by phase");
 
     for (int phase = 0; phase < LH_PHASES; phase++)
         if (c->phases_ps[phase] > 0)
@@ -132,7 +132,7 @@ ranks_of(const LhCritical *c)
 LhTable *
 lh_describe_path_ranks(const LhCritical *c)
 {
-    LhTable *table = share_table(scale_of(c), "rank", "by rank");
+    LhTable *table = share_table(path_scale(c), "rank", "by rank");
     g_autoptr(GArray) ranks = ranks_of(c);
     LhTime rest_ps = 0;
 
@@ -156,7 +156,7 @@ lh_describe_path_ranks(const LhCritical *c)
 LhTable *
 lh_describe_slack(const LhCritical *c)
 {
-    const LhTimeScale scale = scale_of(c);
+    const LhTimeScale scale = path_scale(c);
     LhTable *table = lh_table_new();
 
     lh_table_column(table, "call", "calls and their slack", NULL, false);
@@ -168,7 +168,7 @@ lh_describe_slack(const LhCritical *c)
     lh_table_column(table, "most_slack_s", "most", scale.unit, true);
     for (uint32_t i = 0; i < c->groups->len; i++) {
         const LhCallGroup *group = group_at(c, i);
-        g_autofree char *title = title_of(group);
+        g_autofree char *title = group_title(group);
 
         lh_table_row(table);
         lh_table_cell(table, title, NULL);
@@ -222,7 +222,7 @@ faster_table(const LhCritical *c, const GArray *all, const char *title)
     for (guint i = 0; i < all->len; i++) {
         const LhSpeedUp *what = &g_array_index(all, LhSpeedUp, i);
         const LhCallGroup *group = group_at(c, what->group);
-        g_autofree char *title_of_group = title_of(group);
+        g_autofree char *title_of_group = group_title(group);
 
         lh_table_row(table);
         if (what->op == LH_OP_NONE)
@@ -318,7 +318,7 @@ saving_cells(LhTable *table, const LhCritical *c, const LhSpeedUp *what)
 static void
 group_row(LhTable *table, const LhCritical *c, uint32_t index)
 {
-    g_autofree char *title = title_of(group_at(c, index));
+    g_autofree char *title = group_title(group_at(c, index));
 
     exact_row(table, c, "calls", title, group_at(c, index)->path_ps);
     slack_cells(table, group_at(c, index));
@@ -369,7 +369,7 @@ lh_critical_table(const LhCritical *c)
         group_row(table, c, i);
     for (guint i = 0; i < c->by_op->len; i++) {
         const LhSpeedUp *what = &g_array_index(c->by_op, LhSpeedUp, i);
-        g_autofree char *title = title_of(group_at(c, what->group));
+        g_autofree char *title = group_title(group_at(c, what->group));
         g_autofree char *name = g_strdup_printf("rank %u op %u: %s", what->rank, what->op, title);
 
         exact_row(table, c, "op", name, what->path_ps);

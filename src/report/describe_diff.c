@@ -2,11 +2,11 @@
 #include "report/describe_diff.h"
 
 #include "base/escape.h"
+#include "report/text.h"
 
 #include <math.h>
 #include <string.h>
 
-#define BYTES_PER_MIB 1048576.0
 #define SECONDS_FROM 10.0 /* shorter times are in ms */
 
 /* --- numbers ------------------------------------------------------------------------------------
@@ -57,7 +57,7 @@ change_of(double a, double b)
 }
 
 static void
-number_cell(LhTable *table, const char *format, double value, double per_unit)
+scaled_cell(LhTable *table, const char *format, double value, double per_unit)
 {
     char text[G_ASCII_DTOSTR_BUF_SIZE], exact[G_ASCII_DTOSTR_BUF_SIZE];
 
@@ -72,13 +72,13 @@ number_cell(LhTable *table, const char *format, double value, double per_unit)
 static void
 value_cell(LhTable *table, Scale scale, bool bytes, const char *format, double value)
 {
-    number_cell(table, format, value, bytes ? 1 / BYTES_PER_MIB : scale.per_s);
+    scaled_cell(table, format, value, bytes ? 1.0 / LH_MIB : scale.per_s);
 }
 
 static void
 change_cell(LhTable *table, double change)
 {
-    number_cell(table, "%+.2f", change, 100);
+    scaled_cell(table, "%+.2f", change, 100);
 }
 
 /* --- for people ---------------------------------------------------------------------------------
@@ -166,14 +166,6 @@ most_text(const LhEntry *a, const LhEntry *b, Scale scale)
     return g_strdup_printf("%s %s %s", name, number, scale.unit);
 }
 
-static double
-time_of(const LhEntry *entry)
-{
-    const bool has = entry != NULL && entry->quantities->len > 0;
-
-    return has ? g_array_index(entry->quantities, LhQuantity, 0).value : NAN;
-}
-
 static void
 place_cell(LhTable *table, const LhEntry *entry)
 {
@@ -211,9 +203,9 @@ lh_describe_diff_entries(const LhDiff *diff)
         lh_table_cell(table, safe, NULL);
         place_cell(table, a);
         place_cell(table, b);
-        value_cell(table, scale, false, "%.3f", time_of(a));
-        value_cell(table, scale, false, "%.3f", time_of(b));
-        change_cell(table, change_of(time_of(a), time_of(b)));
+        value_cell(table, scale, false, "%.3f", lh_entry_time(a));
+        value_cell(table, scale, false, "%.3f", lh_entry_time(b));
+        change_cell(table, change_of(lh_entry_time(a), lh_entry_time(b)));
         lh_table_cell(table, most, NULL);
     }
     return table;
@@ -274,7 +266,7 @@ static void
 append_change(const LhDiff *diff, const char *name, GString *out)
 {
     const LhEntry *a = lh_outcome_entry(diff->a, name), *b = lh_outcome_entry(diff->b, name);
-    const double change = change_of(time_of(a), time_of(b));
+    const double change = change_of(lh_entry_time(a), lh_entry_time(b));
     g_autofree char *most = most_text(a, b, scale_of(diff));
     g_autofree char *safe = lh_escaped_line(name);
 
@@ -383,9 +375,9 @@ lh_diff_table(const LhDiff *diff)
             lh_table_cell(table, lh_quantity_names[q->kind], NULL);
             lh_table_cell(table, q->name, NULL);
             lh_table_cell(table, q->bytes ? "bytes" : "s", NULL);
-            number_cell(table, "%g", value_of(a, q), 1);
-            number_cell(table, "%g", value_of(b, q), 1);
-            number_cell(table, "%g", change_of(value_of(a, q), value_of(b, q)), 1);
+            scaled_cell(table, "%g", value_of(a, q), 1);
+            scaled_cell(table, "%g", value_of(b, q), 1);
+            scaled_cell(table, "%g", change_of(value_of(a, q), value_of(b, q)), 1);
             lh_table_cell(table, is_worse(diff, name, q) ? "worse" : "", NULL);
         }
     }
@@ -405,7 +397,7 @@ write_side(LhJsonWriter *w, const char *key, const LhOutcome *o)
 }
 
 static void
-write_case(LhJsonWriter *w, const LhDiff *diff)
+write_case_changes(LhJsonWriter *w, const LhDiff *diff)
 {
     lh_jsonw_array_begin(w, "not_asked_alike");
     for (guint i = 0; i < diff->a->of_case->len; i++) {
@@ -484,7 +476,7 @@ lh_diff_json(const LhDiff *diff, const LhStamp *stamp, GString *out)
     lh_stamp_json(w, "longhaul.diff/1", stamp, NULL);
     write_side(w, "a", diff->a);
     write_side(w, "b", diff->b);
-    write_case(w, diff);
+    write_case_changes(w, diff);
     write_regressions(w, diff);
     lh_jsonw_array_begin(w, "entries");
     for (guint i = 0; i < names->len; i++)

@@ -7,8 +7,6 @@
 
 #include <math.h>
 
-#define PS_PER_S ((double)LH_PS_PER_S)
-
 static void
 percent_cell(LhTable *table, double share)
 {
@@ -22,7 +20,7 @@ percent_cell(LhTable *table, double share)
 static char *
 time_text(double seconds)
 {
-    return lh_format_time(lh_time_from_ps(seconds * PS_PER_S));
+    return lh_format_time(lh_time_from_ps(seconds * (double)LH_PS_PER_S));
 }
 
 static void
@@ -265,8 +263,8 @@ lh_imported_timeline(const LhImported *imported)
         count_cell(table, r->op);
         lh_table_cell(table, lh_op_kind_names[r->kind], NULL);
         lh_table_cell(table, r->kind == LH_OP_COMPUTE ? lh_kernels[r->kernel]->name : "", NULL);
-        lh_cell_time(table, (double)r->start_ps / PS_PER_S);
-        lh_cell_time(table, (double)(r->end_ps - r->start_ps) / PS_PER_S);
+        lh_cell_time(table, (double)r->start_ps / (double)LH_PS_PER_S);
+        lh_cell_time(table, (double)(r->end_ps - r->start_ps) / (double)LH_PS_PER_S);
         lh_cell_time(table, g_array_index(m->measured, double, i));
     }
     return table;
@@ -276,7 +274,7 @@ lh_imported_timeline(const LhImported *imported)
  */
 
 static void
-write_files(const LhImported *imported, LhJsonWriter *w)
+write_traces(const LhImported *imported, LhJsonWriter *w)
 {
     lh_jsonw_array_begin(w, "traces");
     for (guint i = 0; i < imported->run->files->len; i++) {
@@ -298,7 +296,7 @@ write_files(const LhImported *imported, LhJsonWriter *w)
 }
 
 static void
-write_constants(const LhImported *imported, LhJsonWriter *w)
+write_tuned_constants(const LhImported *imported, LhJsonWriter *w)
 {
     lh_jsonw_array_begin(w, "constants");
     for (guint i = 0; i < imported->tuning->constants->len; i++) {
@@ -356,8 +354,8 @@ lh_imported_json(const LhImported *imported, const LhStamp *stamp, GString *out)
     lh_jsonw_uint(w, "ranks_seen", imported->match->ranks);
     lh_jsonw_uint(w, "steps", imported->match->steps);
     lh_jsonw_uint(w, "calls", imported->match->calls);
-    write_files(imported, w);
-    write_constants(imported, w);
+    write_traces(imported, w);
+    write_tuned_constants(imported, w);
     write_parts(imported, w);
     lh_jsonw_seconds(w, "makespan_before_s", imported->tuning->before_ps);
     lh_jsonw_seconds(w, "makespan_s", imported->tuning->makespan_ps);

@@ -8,8 +8,6 @@
 
 #include <math.h>
 
-#define PS_PER_S ((double)LH_PS_PER_S)
-
 /* ---- calibrate ---- */
 
 static void
@@ -104,7 +102,7 @@ link_rows(LhTable *table, const char *what, const LhLinkClass *link,
         return; /* of a cluster, or not measured */
     lh_table_row(table);
     lh_table_cell(table, latency, NULL);
-    lh_cell_time(table, (double)link->latency_ps / PS_PER_S);
+    lh_cell_time(table, (double)link->latency_ps / (double)LH_PS_PER_S);
     lh_cell_percent(table, residuals->median);
     lh_cell_percent(table, residuals->worst);
     lh_table_row(table);
@@ -147,10 +145,10 @@ lh_describe_executor(const LhCalibration *c)
     lh_table_column(table, "residual_worst", "worst", "% off", true);
     lh_table_row(table);
     lh_table_cell(table, "host, to issue an op", NULL);
-    lh_cell_time(table, (double)c->kernel_launch_ps / PS_PER_S);
+    lh_cell_time(table, (double)c->kernel_launch_ps / (double)LH_PS_PER_S);
     lh_table_row(table);
     lh_table_cell(table, "host, to go on after a sync", NULL);
-    lh_cell_time(table, (double)c->stream_sync_ps / PS_PER_S);
+    lh_cell_time(table, (double)c->stream_sync_ps / (double)LH_PS_PER_S);
     if (c->gpus)
         call_rows(table, &c->calls);
     link_rows(table, c->gpus ? "NVLink" : "message", &c->link, &c->link_residuals);

@@ -14,7 +14,7 @@
 static const struct {
     const char *name;
     size_t offset;
-} heads[] = {
+} head_counts[] = {
     { "num_attention_heads", offsetof(LhAttention, heads) },
     { "num_query_groups", offsetof(LhAttention, groups) },
 };
@@ -22,7 +22,7 @@ static const struct {
 static uint32_t
 heads_of(guint i, const LhProgramParams *p)
 {
-    return *(const uint32_t *)(const void *)((const char *)&p->attention + heads[i].offset);
+    return *(const uint32_t *)(const void *)((const char *)&p->attention + head_counts[i].offset);
 }
 
 /* Whether @p has the option, and not as @base has it. */
@@ -46,8 +46,8 @@ lh_describe_options(const LhProgramParams *p, const LhProgramParams *base)
     const LhOption *const *options = lh_schedule_options();
     GString *out = g_string_new(NULL);
 
-    for (guint i = 0; i < G_N_ELEMENTS(heads); i++) {
-        g_autofree char *name = g_strdelimit(g_strdup(heads[i].name), "_", '-');
+    for (guint i = 0; i < G_N_ELEMENTS(head_counts); i++) {
+        g_autofree char *name = g_strdelimit(g_strdup(head_counts[i].name), "_", '-');
         g_autofree char *text = g_strdup_printf("%s %u", name, heads_of(i, p));
 
         if (heads_of(i, p) != heads_of(i, base))
@@ -98,9 +98,9 @@ lh_options_json(LhJsonWriter *w, const LhProgramParams *p, const LhProgramParams
 {
     const LhOption *const *options = lh_schedule_options();
 
-    for (guint i = 0; i < G_N_ELEMENTS(heads); i++) {
+    for (guint i = 0; i < G_N_ELEMENTS(head_counts); i++) {
         if (heads_of(i, p) != heads_of(i, base))
-            lh_jsonw_uint(w, heads[i].name, heads_of(i, p));
+            lh_jsonw_uint(w, head_counts[i].name, heads_of(i, p));
     }
     for (; *options != NULL; options++) {
         if (differs(*options, p, base))

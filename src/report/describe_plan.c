@@ -9,15 +9,8 @@
 
 #include <math.h>
 
-#define GIB ((double)(UINT64_C(1) << 30))
 #define FAMILIES_SHOWN 8
 #define MONEY_DECIMALS 2
-
-static const LhPlanCluster *
-cluster_at(const LhPlanAnswer *answer, guint index)
-{
-    return g_ptr_array_index(answer->clusters, index);
-}
 
 char *
 lh_describe_way(const LhPlanSpace *space, guint point)
@@ -52,13 +45,14 @@ lh_describe_plan_question(const LhPlanQuery *query, const LhPlanSpace *space, GS
 }
 
 static void
-describe_cluster(const LhPlanSpace *space, GString *out)
+describe_space(const LhPlanSpace *space, GString *out)
 {
     const LhSetup *setup = space->setup;
 
     g_string_append_printf(out, "%s: %u x %s, of which a step may use %.4g GiB each\n",
                            space->cluster, space->gpus, setup->device->name,
-                           (double)lh_device_usable_bytes(setup->device, LH_MEMORY_MARGIN) / GIB);
+                           (double)lh_device_usable_bytes(setup->device, LH_MEMORY_MARGIN) /
+                               LH_GIB);
 }
 
 static void
@@ -95,21 +89,21 @@ describe_counts(const LhPlanSearch *search, GString *out)
 /* Which columns there are beside the usual ones. */
 typedef struct {
     bool pipeline, batches, days, cost, power;
-} Columns;
+} MoreColumns;
 
-static Columns
+static MoreColumns
 columns_of(const LhPlanWeights *weights, const LhPlanQuery *query, const LhPlanSpace *space,
            guint cluster)
 {
-    return (Columns){ .pipeline = space->pipelines,
-                      .batches = query->sequences > 1,
-                      .days = weights->tokens > 0,
-                      .cost = weights->prices[cluster].per_gpu_hour > 0,
-                      .power = weights->prices[cluster].watts > 0 };
+    return (MoreColumns){ .pipeline = space->pipelines,
+                          .batches = query->sequences > 1,
+                          .days = weights->tokens > 0,
+                          .cost = weights->prices[cluster].per_gpu_hour > 0,
+                          .power = weights->prices[cluster].watts > 0 };
 }
 
 static LhTable *
-new_table(Columns columns)
+new_table(MoreColumns columns)
 {
     LhTable *table = lh_table_new();
 
@@ -139,7 +133,7 @@ new_table(Columns columns)
 }
 
 static void
-add_bill(LhTable *table, Columns columns, const LhPlanBill *bill)
+add_bill_cells(LhTable *table, MoreColumns columns, const LhPlanBill *bill)
 {
     if (columns.days)
         lh_table_cell_printf(table, "%.4g", bill->days);
@@ -150,8 +144,8 @@ add_bill(LhTable *table, Columns columns, const LhPlanBill *bill)
 }
 
 static void
-add_way(LhTable *table, Columns columns, const LhPlanSpace *space, const LhPlanWay *way,
-        double best_s, const LhPlanBill *bill)
+add_way_row(LhTable *table, MoreColumns columns, const LhPlanSpace *space, const LhPlanWay *way,
+            double best_s, const LhPlanBill *bill)
 {
     const LhPlanPoint *p = lh_plan_point(space, way->point);
     const LhPlanShape *shape = lh_plan_shape(space, p);
@@ -173,29 +167,29 @@ add_way(LhTable *table, Columns columns, const LhPlanSpace *space, const LhPlanW
     lh_table_cell(table, lh_shard_names[p->shard], NULL);
     lh_table_cell_printf(table, "%.0f", way->tokens_per_s);
     lh_cell_percent(table, way->mfu);
-    lh_table_cell_printf(table, "%.1f", (double)way->peak_bytes / GIB);
+    lh_table_cell_printf(table, "%.1f", (double)way->peak_bytes / LH_GIB);
     if (way->limit_bytes > 0)
         lh_table_cell_printf(table, "%.1f",
-                             ((double)way->limit_bytes - (double)way->peak_bytes) / GIB);
+                             ((double)way->limit_bytes - (double)way->peak_bytes) / LH_GIB);
     else
         lh_table_cell(table, "-", "");
-    add_bill(table, columns, bill);
+    add_bill_cells(table, columns, bill);
 }
 
 LhTable *
 lh_describe_ways(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhPlanWeights *weights,
                  guint index)
 {
-    const LhPlanCluster *cluster = cluster_at(answer, index);
+    const LhPlanCluster *cluster = lh_plan_cluster_at(answer, index);
     const LhPlanWay *best = lh_plan_best_way(cluster);
-    const Columns columns = columns_of(weights, query, cluster->space, index);
+    const MoreColumns columns = columns_of(weights, query, cluster->space, index);
     LhTable *table = new_table(columns);
 
     for (guint i = 0; i < cluster->ways->len; i++) {
         const LhPlanWay *way = g_ptr_array_index(cluster->ways, i);
         const LhPlanBill bill = lh_plan_bill(weights, answer, index, way);
 
-        add_way(table, columns, cluster->space, way, best->iteration_s, &bill);
+        add_way_row(table, columns, cluster->space, way, best->iteration_s, &bill);
     }
     return table;
 }
@@ -204,9 +198,9 @@ LhTable *
 lh_describe_front(const LhPlanQuery *query, const LhPlanAnswer *answer,
                   const LhPlanWeights *weights, guint index)
 {
-    const LhPlanCluster *cluster = cluster_at(answer, index);
+    const LhPlanCluster *cluster = lh_plan_cluster_at(answer, index);
     const LhPlanWay *best = lh_plan_best_way(cluster);
-    const Columns columns = columns_of(weights, query, cluster->space, index);
+    const MoreColumns columns = columns_of(weights, query, cluster->space, index);
     g_autoptr(GArray) front = lh_plan_front(cluster);
     LhTable *table = new_table(columns);
 
@@ -214,7 +208,7 @@ lh_describe_front(const LhPlanQuery *query, const LhPlanAnswer *answer,
         const LhPlanWay *way = &g_array_index(front, LhPlanWay, i);
         const LhPlanBill bill = lh_plan_bill(weights, answer, index, way);
 
-        add_way(table, columns, cluster->space, way, best->iteration_s, &bill);
+        add_way_row(table, columns, cluster->space, way, best->iteration_s, &bill);
     }
     return table;
 }
@@ -294,7 +288,7 @@ describe_misses(const LhPlanSearch *search, GString *out)
 
         g_string_append_printf(out, "%s%s needs %.4g GiB\n",
                                i == 0 ? "too large by least: " : "                    ", way,
-                               (double)search->outcomes[point].peak_bytes / GIB);
+                               (double)search->outcomes[point].peak_bytes / LH_GIB);
     }
 }
 
@@ -314,17 +308,18 @@ describe_longest(const LhPlanSpace *space, const LhPlanLongest *longest, GString
                            "The longest sequence that fits has %s tokens, with %s. It is bound by "
                            "memory: %.4g GiB of %.4g GiB, %.4g GiB of it %s; %s tokens more need "
                            "%.4g GiB.\n",
-                           tokens, way, (double)longest->fits.peak_bytes / GIB,
-                           (double)longest->fits.limit_bytes / GIB,
-                           (double)longest->fits.by_category[most] / GIB, lh_category_names[most],
-                           unit, (double)longest->beyond.peak_bytes / GIB);
+                           tokens, way, (double)longest->fits.peak_bytes / LH_GIB,
+                           (double)longest->fits.limit_bytes / LH_GIB,
+                           (double)longest->fits.by_category[most] / LH_GIB,
+                           lh_category_names[most], unit,
+                           (double)longest->beyond.peak_bytes / LH_GIB);
 }
 
 static void
 describe_training(const LhPlanAnswer *answer, const LhPlanWeights *weights, guint index,
                   GString *out)
 {
-    const LhPlanWay *best = lh_plan_best_way(cluster_at(answer, index));
+    const LhPlanWay *best = lh_plan_best_way(lh_plan_cluster_at(answer, index));
     const LhPlanBill bill = lh_plan_bill(weights, answer, index, best);
     g_autofree char *tokens = lh_format_count((LhWide)weights->tokens);
 
@@ -342,7 +337,7 @@ describe_training(const LhPlanAnswer *answer, const LhPlanWeights *weights, guin
 void
 lh_describe_plan_cluster(const LhPlanCluster *cluster, GString *out)
 {
-    describe_cluster(cluster->space, out);
+    describe_space(cluster->space, out);
     if (cluster->search != NULL)
         describe_counts(cluster->search, out);
 }
@@ -362,7 +357,7 @@ void
 lh_describe_plan_answer(const LhPlanQuery *query, const LhPlanAnswer *answer,
                         const LhPlanWeights *weights, guint index, GString *out)
 {
-    const LhPlanCluster *cluster = cluster_at(answer, index);
+    const LhPlanCluster *cluster = lh_plan_cluster_at(answer, index);
 
     if (cluster->sizes_tried > 0)
         g_string_append_printf(out,
@@ -409,7 +404,7 @@ static void
 print_cluster(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhPlanWeights *weights,
               guint index, LhFormat format, GString *out)
 {
-    const LhPlanCluster *cluster = cluster_at(answer, index);
+    const LhPlanCluster *cluster = lh_plan_cluster_at(answer, index);
     gsize from = out->len;
 
     g_string_append_c(out, '\n');
@@ -440,7 +435,7 @@ static void
 add_cluster_row(LhTable *table, const LhPlanAnswer *answer, const LhPlanWeights *weights,
                 guint index, double best_per_s)
 {
-    const LhPlanCluster *cluster = cluster_at(answer, index);
+    const LhPlanCluster *cluster = lh_plan_cluster_at(answer, index);
     const LhPlanWay *way = lh_plan_best_way(cluster);
     LhPlanBill bill;
 
@@ -458,7 +453,7 @@ add_cluster_row(LhTable *table, const LhPlanAnswer *answer, const LhPlanWeights 
     lh_table_cell_printf(table, "%.0f", way->tokens_per_s);
     lh_table_cell_printf(table, "%.1f", way->tokens_per_s / cluster->space->gpus);
     lh_cell_percent(table, way->mfu);
-    lh_table_cell_printf(table, "%.1f", (double)way->peak_bytes / GIB);
+    lh_table_cell_printf(table, "%.1f", (double)way->peak_bytes / LH_GIB);
     if (weights->tokens > 0)
         lh_table_cell_printf(table, "%.4g", bill.days);
     if (weights->prices[0].per_gpu_hour > 0)
@@ -493,8 +488,9 @@ LhTable *
 lh_describe_clusters(const LhPlanAnswer *answer, const LhPlanWeights *weights)
 {
     LhTable *table = new_clusters_table(weights);
-    const LhPlanWay *best =
-        answer->best != G_MAXUINT ? lh_plan_best_way(cluster_at(answer, answer->best)) : NULL;
+    const LhPlanWay *best = answer->best != G_MAXUINT
+                                ? lh_plan_best_way(lh_plan_cluster_at(answer, answer->best))
+                                : NULL;
 
     for (guint i = 0; i < answer->clusters->len; i++)
         add_cluster_row(table, answer, weights, i, best != NULL ? best->tokens_per_s : 0);
@@ -517,7 +513,7 @@ lh_describe_plan(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhP
 {
     const gsize from = out->len;
 
-    lh_describe_plan_question(query, cluster_at(answer, 0)->space, out);
+    lh_describe_plan_question(query, lh_plan_cluster_at(answer, 0)->space, out);
     if (query->config != NULL)
         lh_describe_config(query->config, out);
     lh_table_words(format, out, from);

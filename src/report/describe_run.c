@@ -228,7 +228,7 @@ lh_describe_executed_path(const LhExecutedPath *path, LhFormat format, GString *
 /* ---- JSON ---- */
 
 static void
-write_errors(LhJsonWriter *w, const LhExecuted *executed)
+write_tensor_errors(LhJsonWriter *w, const LhExecuted *executed)
 {
     lh_jsonw_array_begin(w, "errors");
     for (uint32_t i = 0; i < executed->errors.rows_count; i++) {
@@ -260,7 +260,7 @@ write_count(LhJsonWriter *w, const char *key, const LhCount *count)
 }
 
 static void
-write_ranks(LhJsonWriter *w, const LhRunResult *run)
+write_run_ranks(LhJsonWriter *w, const LhRunResult *run)
 {
     lh_jsonw_array_begin(w, "ranks");
     for (uint32_t r = 0; r < run->ranks_count; r++) {
@@ -310,11 +310,11 @@ lh_run_json(const LhSetup *setup, const LhExecuted *executed, const LhExecutePar
         lh_jsonw_seconds(w, NULL, executed->makespans_ps[i]);
     lh_jsonw_array_end(w);
     lh_jsonw_double(w, "check_s", executed->check_s);
-    write_errors(w, executed);
+    write_tensor_errors(w, executed);
     write_count(w, "bytes_sent", &executed->bytes_sent);
     write_count(w, "flops", &executed->flops);
     write_count(w, "peak_bytes", &executed->peak_bytes);
-    write_ranks(w, executed->run);
+    write_run_ranks(w, executed->run);
     if (path != NULL) {
         lh_jsonw_object_begin(w, "critical_path");
         lh_critical_members(w, path->critical, path->path);

@@ -8,8 +8,6 @@
 #include "report/parts.h"
 #include "report/text.h"
 
-#define BYTES_PER_MIB 1048576
-#define PS_PER_MS INT64_C(1000000000)
 #define FLOP_PER_TFLOP INT64_C(1000000000000)
 #define DECIMALS 3
 
@@ -101,13 +99,13 @@ value_flops(const LhRankResult *rank)
 }
 
 static const RankQuantity quantities[] = {
-    { "compute", "ms", PS_PER_MS, value_busy },
-    { "communication", "ms", PS_PER_MS, value_comm },
-    { "of that, exposed", "ms", PS_PER_MS, value_exposed },
-    { "finished at", "ms", PS_PER_MS, value_finish },
+    { "compute", "ms", LH_PS_PER_MS, value_busy },
+    { "communication", "ms", LH_PS_PER_MS, value_comm },
+    { "of that, exposed", "ms", LH_PS_PER_MS, value_exposed },
+    { "finished at", "ms", LH_PS_PER_MS, value_finish },
     { "attention work", "TFLOP", FLOP_PER_TFLOP, value_flops },
-    { "sent", "MiB", BYTES_PER_MIB, value_sent },
-    { "attention buffers", "MiB", BYTES_PER_MIB, value_peak },
+    { "sent", "MiB", LH_MIB, value_sent },
+    { "attention buffers", "MiB", LH_MIB, value_peak },
 };
 
 static void

@@ -8,7 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-#define GIB ((double)(UINT64_C(1) << 30))
 #define PERCENT 100
 
 /* ---- the question ---- */
@@ -85,12 +84,12 @@ add_fastest(LhTable *table, const LhSweep *sweep, char **row)
         lh_table_cell_printf(table, "%.1f", PERCENT * lh_sweep_number(sweep, row, "mfu"));
     }
     lh_table_cell_printf(table, "%.1f", PERCENT * exposed_share(sweep, row));
-    lh_table_cell_printf(table, "%.1f", lh_sweep_number(sweep, row, "peak_bytes_max") / GIB);
+    lh_table_cell_printf(table, "%.1f", lh_sweep_number(sweep, row, "peak_bytes_max") / LH_GIB);
 }
 
 /* Why nothing runs at a point; caller frees. */
 static char *
-reason_of(const LhSweep *sweep, const LhSweepPoint *point)
+reason_of_point(const LhSweep *sweep, const LhSweepPoint *point)
 {
     char **row;
 
@@ -115,7 +114,7 @@ add_point(LhTable *table, const LhSweep *sweep, const LhSweepPoint *point)
         lh_table_cell(table, text, NULL);
     }
     if (first == NULL) {
-        g_autofree char *reason = reason_of(sweep, point);
+        g_autofree char *reason = reason_of_point(sweep, point);
 
         lh_table_cell(table, "none", NULL);
         lh_table_note(table, reason);

@@ -80,60 +80,60 @@ typedef struct {
     double jitter;
 } CaseOf;
 
-#define TEXT(member, key)                                                                          \
+#define CASE_TEXT(member, key)                                                                     \
     {                                                                                              \
         .name = key, .type = LH_FIELD_STRING, .offset = offsetof(CaseOf, member),                  \
         .flags = LH_FIELD_OR_NULL                                                                  \
     }
-#define COUNT(member, key)                                                                         \
+#define CASE_COUNT(member, key)                                                                    \
     {                                                                                              \
         .name = key, .type = LH_FIELD_UINT, .offset = offsetof(CaseOf, member),                    \
         .flags = LH_FIELD_OR_NULL                                                                  \
     }
 
 static const LhField case_fields[] = {
-    TEXT(cluster, "cluster"),
-    COUNT(nodes, "nodes"),
-    TEXT(device, "device"),
-    TEXT(model, "model"),
+    CASE_TEXT(cluster, "cluster"),
+    CASE_COUNT(nodes, "nodes"),
+    CASE_TEXT(device, "device"),
+    CASE_TEXT(model, "model"),
     { .name = "ranks",
       .type = LH_FIELD_UINT,
       .offset = offsetof(CaseOf, ranks),
       .flags = LH_FIELD_REQUIRED,
       .min = 1,
       .max = UINT32_MAX },
-    COUNT(data_parallel, "data_parallel_size"),
-    COUNT(seq_length, "seq_length"),
-    COUNT(micro_batch, "micro_batch_size"),
-    COUNT(heads, "num_attention_heads"),
-    COUNT(groups, "num_query_groups"),
-    COUNT(channels, "kv_channels"),
-    TEXT(dtype, "dtype"),
-    TEXT(attention, "attention"),
-    TEXT(mask, "mask"),
-    COUNT(window, "window_size"),
-    COUNT(documents, "documents"),
-    TEXT(pass, "pass"),
-    TEXT(framework, "framework"),
-    COUNT(tensor, "tensor_model_parallel_size"),
-    COUNT(context, "context_parallel_size"),
-    COUNT(pipeline, "pipeline_model_parallel_size"),
-    COUNT(chunks, "virtual_pipeline_model_parallel_size"),
-    TEXT(pipeline_schedule, "pipeline_schedule"),
-    COUNT(micro_batches, "num_micro_batches"),
-    TEXT(shard, "shard"),
-    TEXT(checkpoint, "checkpoint"),
-    TEXT(cost, "cost"),
-    TEXT(network, "network"),
-    TEXT(collectives, "collectives"),
+    CASE_COUNT(data_parallel, "data_parallel_size"),
+    CASE_COUNT(seq_length, "seq_length"),
+    CASE_COUNT(micro_batch, "micro_batch_size"),
+    CASE_COUNT(heads, "num_attention_heads"),
+    CASE_COUNT(groups, "num_query_groups"),
+    CASE_COUNT(channels, "kv_channels"),
+    CASE_TEXT(dtype, "dtype"),
+    CASE_TEXT(attention, "attention"),
+    CASE_TEXT(mask, "mask"),
+    CASE_COUNT(window, "window_size"),
+    CASE_COUNT(documents, "documents"),
+    CASE_TEXT(pass, "pass"),
+    CASE_TEXT(framework, "framework"),
+    CASE_COUNT(tensor, "tensor_model_parallel_size"),
+    CASE_COUNT(context, "context_parallel_size"),
+    CASE_COUNT(pipeline, "pipeline_model_parallel_size"),
+    CASE_COUNT(chunks, "virtual_pipeline_model_parallel_size"),
+    CASE_TEXT(pipeline_schedule, "pipeline_schedule"),
+    CASE_COUNT(micro_batches, "num_micro_batches"),
+    CASE_TEXT(shard, "shard"),
+    CASE_TEXT(checkpoint, "checkpoint"),
+    CASE_TEXT(cost, "cost"),
+    CASE_TEXT(network, "network"),
+    CASE_TEXT(collectives, "collectives"),
     { .name = "jitter", .type = LH_FIELD_DOUBLE, .offset = offsetof(CaseOf, jitter) },
-    COUNT(seed, "seed"),
-    TEXT(profile, "profile"),
+    CASE_COUNT(seed, "seed"),
+    CASE_TEXT(profile, "profile"),
     { .name = NULL },
 };
 
 /* A number of a row that may be null: NAN then. */
-#define NUMBER(in, member, key)                                                                    \
+#define NUMBER_OR_NULL(in, member, key)                                                            \
     {                                                                                              \
         .name = key, .type = LH_FIELD_DOUBLE, .offset = offsetof(in, member),                      \
         .flags = LH_FIELD_OR_NULL, .min = 0, .max = -1                                             \
@@ -161,44 +161,44 @@ typedef struct {
     double makespan_s, parts_s[PARTS], sent[SENT], peak_bytes;
     Peak peak;
     bool has_peak;
-} Row;
+} ResultRow;
 
 static void
 row_init(void *data)
 {
-    Row *row = data;
+    ResultRow *row = data;
 
-    *row = (Row){ .makespan_s = NAN, .peak_bytes = NAN };
+    *row = (ResultRow){ .makespan_s = NAN, .peak_bytes = NAN };
     for (int i = 0; i < PARTS; i++)
         row->parts_s[i] = NAN;
     for (int i = 0; i < SENT; i++)
         row->sent[i] = NAN;
 }
 
-static const LhField row_fields[] = {
-    STRING(Row, schedule, "schedule"),
-    STRING(Row, state, "state"),
-    NUMBER(Row, makespan_s, "makespan_s"),
-    NUMBER(Row, parts_s[0], "compute_sum_s"),
-    NUMBER(Row, parts_s[1], "imbalance_sum_s"),
-    NUMBER(Row, parts_s[2], "exposed_nvlink_sum_s"),
-    NUMBER(Row, parts_s[3], "exposed_pcie_sum_s"),
-    NUMBER(Row, parts_s[4], "exposed_nic_sum_s"),
-    NUMBER(Row, parts_s[5], "exposed_fabric_sum_s"),
-    NUMBER(Row, parts_s[6], "host_sum_s"),
-    NUMBER(Row, sent[0], "sent_bytes_sum"),
-    NUMBER(Row, sent[1], "sent_nvlink_bytes_sum"),
-    NUMBER(Row, sent[2], "sent_pcie_bytes_sum"),
-    NUMBER(Row, sent[3], "sent_nic_bytes_sum"),
-    NUMBER(Row, sent[4], "sent_fabric_bytes_sum"),
-    NUMBER(Row, peak_bytes, "peak_bytes_max"),
+static const LhField result_row_fields[] = {
+    STRING(ResultRow, schedule, "schedule"),
+    STRING(ResultRow, state, "state"),
+    NUMBER_OR_NULL(ResultRow, makespan_s, "makespan_s"),
+    NUMBER_OR_NULL(ResultRow, parts_s[0], "compute_sum_s"),
+    NUMBER_OR_NULL(ResultRow, parts_s[1], "imbalance_sum_s"),
+    NUMBER_OR_NULL(ResultRow, parts_s[2], "exposed_nvlink_sum_s"),
+    NUMBER_OR_NULL(ResultRow, parts_s[3], "exposed_pcie_sum_s"),
+    NUMBER_OR_NULL(ResultRow, parts_s[4], "exposed_nic_sum_s"),
+    NUMBER_OR_NULL(ResultRow, parts_s[5], "exposed_fabric_sum_s"),
+    NUMBER_OR_NULL(ResultRow, parts_s[6], "host_sum_s"),
+    NUMBER_OR_NULL(ResultRow, sent[0], "sent_bytes_sum"),
+    NUMBER_OR_NULL(ResultRow, sent[1], "sent_nvlink_bytes_sum"),
+    NUMBER_OR_NULL(ResultRow, sent[2], "sent_pcie_bytes_sum"),
+    NUMBER_OR_NULL(ResultRow, sent[3], "sent_nic_bytes_sum"),
+    NUMBER_OR_NULL(ResultRow, sent[4], "sent_fabric_bytes_sum"),
+    NUMBER_OR_NULL(ResultRow, peak_bytes, "peak_bytes_max"),
     { .name = NULL },
 };
 
 typedef struct {
     CaseOf of_case;
     char *winner;
-    GArray *rows; /* of Row */
+    GArray *rows; /* of ResultRow */
 } Result;
 
 static const LhField result_fields[] = {
@@ -217,8 +217,8 @@ static const LhField result_fields[] = {
       .flags = LH_FIELD_REQUIRED,
       .min = 1,
       .max = -1,
-      .fields = row_fields,
-      .element_size = sizeof(Row),
+      .fields = result_row_fields,
+      .element_size = sizeof(ResultRow),
       .element_init = row_init },
     { .name = NULL },
 };
@@ -240,7 +240,7 @@ add_case_field(LhOutcome *o, const LhField *field, const CaseOf *c)
 }
 
 static void
-add_case(LhOutcome *o, const CaseOf *c)
+add_case_fields(LhOutcome *o, const CaseOf *c)
 {
     for (const LhField *field = case_fields; field->name != NULL; field++)
         add_case_field(o, field, c);
@@ -274,9 +274,9 @@ add_categories(const LhJson *json, guint index, LhEntry *entry, GError **error)
 }
 
 static bool
-add_row(LhOutcome *o, const LhJson *json, const Result *r, guint index, GError **error)
+add_result_row(LhOutcome *o, const LhJson *json, const Result *r, guint index, GError **error)
 {
-    const Row *row = &g_array_index(r->rows, Row, index);
+    const ResultRow *row = &g_array_index(r->rows, ResultRow, index);
     const bool ran = strcmp(row->state, "ok") == 0 || strcmp(row->state, "unproven") == 0 ||
                      strcmp(row->state, "out-of-memory") == 0;
     g_autofree char *path =
@@ -308,9 +308,9 @@ read_result(LhOutcome *o, const LhJson *json, GError **error)
     if (!lh_json_decode(json, result_fields, &r, true, error))
         return false;
     o->winner = g_strdup(r.winner);
-    add_case(o, &r.of_case);
+    add_case_fields(o, &r.of_case);
     for (guint i = 0; i < r.rows->len && ok; i++)
-        ok = add_row(o, json, &r, i, error);
+        ok = add_result_row(o, json, &r, i, error);
     lh_json_clear(result_fields, &r);
     return ok;
 }
@@ -325,14 +325,14 @@ typedef struct {
 
 static const LhField share_fields[] = {
     STRING(Share, of, "of"),
-    NUMBER(Share, path_s, "path_s"),
+    NUMBER_OR_NULL(Share, path_s, "path_s"),
     { .name = NULL },
 };
 
 static const LhField call_fields[] = {
     STRING(Share, name, "name"),
     STRING(Share, phase, "phase"),
-    NUMBER(Share, path_s, "path_s"),
+    NUMBER_OR_NULL(Share, path_s, "path_s"),
     { .name = NULL },
 };
 
@@ -388,7 +388,7 @@ read_path(LhOutcome *o, const LhJson *json, GError **error)
 
     if (!lh_json_decode(json, path_fields, &p, true, error))
         return false;
-    add_case(o, &p.of_case);
+    add_case_fields(o, &p.of_case);
     o->winner = g_strdup(p.schedule);
     entry = add_entry(o, p.schedule, "ok");
     add_quantity(entry, LH_QUANTITY_WHOLE, "time", false, p.makespan_s);
@@ -577,9 +577,9 @@ typedef struct {
     const char *schema;
     const char *written_by;
     bool (*read)(LhOutcome *o, const LhJson *json, GError **error);
-} Kind;
+} DocumentKind;
 
-static const Kind kinds[] = {
+static const DocumentKind document_kinds[] = {
     { LH_RESULT_SCHEMA, "sim and compare", read_result },
     { "longhaul.plan/1", "plan", read_plan },
     { "longhaul.path/1", "sim --critical-path", read_path },
@@ -619,18 +619,18 @@ kind_length(const char *schema)
     return strcspn(schema, "/");
 }
 
-static const Kind *
+static const DocumentKind *
 find_kind(const LhJson *json, const char *schema, GError **error)
 {
-    for (guint i = 0; i < G_N_ELEMENTS(kinds); i++)
-        if (strcmp(kinds[i].schema, schema) == 0)
-            return &kinds[i];
-    for (guint i = 0; i < G_N_ELEMENTS(kinds); i++)
-        if (kind_length(kinds[i].schema) == kind_length(schema) &&
-            strncmp(kinds[i].schema, schema, kind_length(schema)) == 0) {
+    for (guint i = 0; i < G_N_ELEMENTS(document_kinds); i++)
+        if (strcmp(document_kinds[i].schema, schema) == 0)
+            return &document_kinds[i];
+    for (guint i = 0; i < G_N_ELEMENTS(document_kinds); i++)
+        if (kind_length(document_kinds[i].schema) == kind_length(schema) &&
+            strncmp(document_kinds[i].schema, schema, kind_length(schema)) == 0) {
             lh_json_error(json, "schema", error,
                           "this is of another version, %s; this program reads %s", schema,
-                          kinds[i].schema);
+                          document_kinds[i].schema);
             return NULL;
         }
     lh_json_error(json, "schema", error,
@@ -640,17 +640,19 @@ find_kind(const LhJson *json, const char *schema, GError **error)
     return NULL;
 }
 
-static double
-time_of(const LhEntry *entry)
+double
+lh_entry_time(const LhEntry *entry)
 {
-    return entry->quantities->len > 0 ? g_array_index(entry->quantities, LhQuantity, 0).value : NAN;
+    const bool has = entry != NULL && entry->quantities->len > 0;
+
+    return has ? g_array_index(entry->quantities, LhQuantity, 0).value : NAN;
 }
 
 static bool
 ran(const LhEntry *entry)
 {
     return (strcmp(entry->state, "ok") == 0 || strcmp(entry->state, "unproven") == 0) &&
-           !isnan(time_of(entry));
+           !isnan(lh_entry_time(entry));
 }
 
 /* Those that ran, by time; of equal ones the first. */
@@ -665,7 +667,8 @@ set_places(LhOutcome *o)
             const LhEntry *other = g_ptr_array_index(o->entries, k);
 
             if (ran(other) && !other->stands_for &&
-                (time_of(other) < time_of(entry) || (time_of(other) <= time_of(entry) && k < i)))
+                (lh_entry_time(other) < lh_entry_time(entry) ||
+                 (lh_entry_time(other) <= lh_entry_time(entry) && k < i)))
                 entry->place++;
         }
     }
@@ -676,7 +679,7 @@ read_outcome(const char *path, const LhJson *json, GError **error)
 {
     g_autoptr(LhOutcome) o = g_new0(LhOutcome, 1);
     Head head = { .schema = NULL };
-    const Kind *kind;
+    const DocumentKind *kind;
     bool ok;
 
     o->path = path;
@@ -761,7 +764,7 @@ find_regressions(LhDiff *diff, const LhEntry *a, const LhEntry *b)
     if (!ran(a))
         return;
     if (!ran(b)) {
-        add_regression(diff, a, "time", time_of(a), NAN);
+        add_regression(diff, a, "time", lh_entry_time(a), NAN);
         return;
     }
     for (guint i = 0; i < a->quantities->len; i++) {

@@ -78,6 +78,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhDiff, lh_diff_free)
 /* The entry of that name; NULL if there is none. */
 const LhEntry *lh_outcome_entry(const LhOutcome *outcome, const char *name);
 
+/* The time of @entry (NULL: none); NAN if it has none. */
+double lh_entry_time(const LhEntry *entry);
+
 /* The quantity of @entry (NULL: none) that is the same as @like; NULL if it has none. */
 const LhQuantity *lh_entry_quantity(const LhEntry *entry, const LhQuantity *like);
 

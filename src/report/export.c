@@ -8,15 +8,15 @@
 
 #define NO_STREAM UINT8_MAX
 
-static const LhExportFormat *const formats[] = { &lh_export_goal, &lh_export_chakra,
-                                                 &lh_export_msccl };
+static const LhExportFormat *const export_formats[] = { &lh_export_goal, &lh_export_chakra,
+                                                        &lh_export_msccl };
 
 static const LhExportFormat *
-format_of(const char *path)
+export_format_of(const char *path)
 {
-    for (guint i = 0; i < G_N_ELEMENTS(formats); i++) {
-        if (g_str_has_suffix(path, formats[i]->ending))
-            return formats[i];
+    for (guint i = 0; i < G_N_ELEMENTS(export_formats); i++) {
+        if (g_str_has_suffix(path, export_formats[i]->ending))
+            return export_formats[i];
     }
     return NULL;
 }
@@ -24,7 +24,7 @@ format_of(const char *path)
 bool
 lh_export_check_path(const char *path, GError **error)
 {
-    if (format_of(path) != NULL)
+    if (export_format_of(path) != NULL)
         return true;
     return lh_output_refuse(
         "--export", path,
@@ -35,7 +35,7 @@ lh_export_check_path(const char *path, GError **error)
 bool
 lh_export_write(const char *path, const LhSetup *setup, const LhProgram *program, GError **error)
 {
-    return format_of(path)->write(path, setup, program, error);
+    return export_format_of(path)->write(path, setup, program, error);
 }
 
 /* --- reading a program --------------------------------------------------------------------------

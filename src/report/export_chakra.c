@@ -171,7 +171,7 @@ put_nothing(Chakra *chakra, const LhOp *op)
 }
 
 static void
-put_message(Chakra *chakra, const LhOp *op, const LhPart *part)
+put_message_node(Chakra *chakra, const LhOp *op, const LhPart *part)
 {
     const uint32_t rank = chakra->walk.rank;
     GString *out = chakra->text;
@@ -187,14 +187,14 @@ put_message(Chakra *chakra, const LhOp *op, const LhPart *part)
 }
 
 static void
-put_exchange(Chakra *chakra, const LhOp *op)
+put_exchange_nodes(Chakra *chakra, const LhOp *op)
 {
     const LhPart *parts = &chakra->walk.buffer.parts[op->exchange.parts_first];
     const uint32_t before = chakra->nodes;
 
     for (uint32_t i = 0; i < op->exchange.parts_count; i++)
         if (parts[i].wire_bytes > 0)
-            put_message(chakra, op, &parts[i]);
+            put_message_node(chakra, op, &parts[i]);
     if (chakra->nodes == before)
         put_nothing(chakra, op);
 }
@@ -210,7 +210,7 @@ collective_bytes(const LhOp *op)
 }
 
 static void
-put_collective(Chakra *chakra, const LhOp *op)
+put_collective_node(Chakra *chakra, const LhOp *op)
 {
     const LhExportWalk *walk = &chakra->walk;
     const LhScriptCall call = { walk->program, walk->rank, op, walk->buffer.counts };
@@ -242,7 +242,7 @@ note_nodes(Chakra *chakra, uint32_t op)
 }
 
 static bool
-put_op(void *data, const LhOp *op, GError **error)
+put_op_nodes(void *data, const LhOp *op, GError **error)
 {
     Chakra *chakra = data;
 
@@ -251,9 +251,9 @@ put_op(void *data, const LhOp *op, GError **error)
     if (op->kind == LH_OP_COMPUTE)
         put_kernel(chakra, op);
     else if (op->kind == LH_OP_EXCHANGE)
-        put_exchange(chakra, op);
+        put_exchange_nodes(chakra, op);
     else
-        put_collective(chakra, op);
+        put_collective_node(chakra, op);
     note_nodes(chakra, op->id + 1);
     return true;
 }
@@ -288,7 +288,7 @@ write_rank(Chakra *chakra, uint32_t rank, GError **error)
     chakra->nodes = 0;
     lh_proto_text(chakra->text, METADATA_VERSION, VERSION);
     lh_proto_prefix(chakra->text, 0);
-    return lh_export_walk_rank(&chakra->walk, rank, put_op, chakra, error) &&
+    return lh_export_walk_rank(&chakra->walk, rank, put_op_nodes, chakra, error) &&
            close_file(chakra, error);
 }
 
@@ -304,7 +304,7 @@ put_group(LhJsonWriter *w, guint number, const LhGroup *group)
 }
 
 static bool
-write_groups(Chakra *chakra, GError **error)
+write_group_file(Chakra *chakra, GError **error)
 {
     LhJsonWriter *w;
 
@@ -350,7 +350,7 @@ write_chakra(const char *path, const LhSetup *setup, const LhProgram *program, G
     lh_export_walk_init(&chakra.walk, setup, program);
     for (uint32_t r = 0; r < lh_program_ranks(program) && ok; r++)
         ok = write_rank(&chakra, r, error);
-    ok = ok && write_groups(&chakra, error);
+    ok = ok && write_group_file(&chakra, error);
     if (!ok)
         remove_files(&chakra);
     return ok;

@@ -19,6 +19,8 @@
 #define MARGINS 170       /* points beside a title, which is in the middle of the plot */
 
 const char *const lh_tier_colours[] = { "#F0E442", "#CC79A7", "#E69F00", "#D55E00" };
+const char *const lh_figure_colours[] = { "#0072B2", "#E69F00", "#009E73", "#CC79A7",
+                                          "#56B4E9", "#D55E00", "#444444", "#999999" };
 
 /* --- kinds of pictures --------------------------------------------------------------------------
  */
@@ -31,36 +33,36 @@ typedef struct {
     const char *begin, *end;
     gsize end_length;
     bool inches; /* the terminal's unit of size */
-} Kind;
+} PictureKind;
 
 #define PNG_BEGIN "\x89PNG\r\n\x1a\n"
 #define PNG_END "\0\0\0\0IEND\xae\x42\x60\x82"
 #define POINTS_PER_INCH 72.0
 
-static const Kind kinds[] = {
+static const PictureKind picture_kinds[] = {
     { ".svg", "svg", 1, "<?xml", "</svg>", sizeof("</svg>") - 1, false },
     { ".png", "pngcairo", 2, PNG_BEGIN, PNG_END, sizeof(PNG_END) - 1, false },
     { ".pdf", "pdfcairo fontscale 1", 1, "%PDF-", "%%EOF", sizeof("%%EOF") - 1, true },
 };
 
 /* By its ending; NULL if that is none of a picture. */
-static const Kind *
+static const PictureKind *
 kind_of_name(const char *path)
 {
-    for (guint i = 0; i < G_N_ELEMENTS(kinds); i++) {
-        if (g_str_has_suffix(path, kinds[i].suffix))
-            return &kinds[i];
+    for (guint i = 0; i < G_N_ELEMENTS(picture_kinds); i++) {
+        if (g_str_has_suffix(path, picture_kinds[i].suffix))
+            return &picture_kinds[i];
     }
     return NULL;
 }
 
 /* Of what has no such ending, and of no file: SVG. */
-static const Kind *
+static const PictureKind *
 kind_of(const char *path)
 {
-    const Kind *kind = path == NULL ? NULL : kind_of_name(path);
+    const PictureKind *kind = path == NULL ? NULL : kind_of_name(path);
 
-    return kind != NULL ? kind : &kinds[0];
+    return kind != NULL ? kind : &picture_kinds[0];
 }
 
 bool
@@ -81,7 +83,7 @@ lh_figure_check_path(const char *path, GError **error)
 char *
 lh_figure_script_path(const char *path)
 {
-    const Kind *kind = kind_of_name(path);
+    const PictureKind *kind = kind_of_name(path);
     const gsize suffix = kind == NULL ? 0 : strlen(kind->suffix);
 
     if (kind == NULL)
@@ -91,7 +93,7 @@ lh_figure_script_path(const char *path)
 
 /* Whether @picture has its beginning and its end; white space may follow. */
 static bool
-is_whole(const Kind *kind, const GString *picture)
+is_whole(const PictureKind *kind, const GString *picture)
 {
     gsize length = picture->len;
 
@@ -131,7 +133,7 @@ lh_figure_append_title(GString *script, unsigned width, const char *line, const 
 }
 
 static void
-append_terminal(GString *script, const LhFigure *figure, const Kind *kind)
+append_terminal(GString *script, const LhFigure *figure, const PictureKind *kind)
 {
     char width[G_ASCII_DTOSTR_BUF_SIZE], height[G_ASCII_DTOSTR_BUF_SIZE];
     const double unit = kind->inches ? 1 / POINTS_PER_INCH : kind->scale;
@@ -147,7 +149,7 @@ append_terminal(GString *script, const LhFigure *figure, const Kind *kind)
 /* The script as a file: it draws into a file of the folder that gnuplot runs in, unless it is told
  * to print. */
 static GString *
-make_script(const LhFigure *figure, const Kind *kind)
+make_script(const LhFigure *figure, const PictureKind *kind)
 {
     GString *script = g_string_new("# Drawn by longhaul; run gnuplot in this folder to draw it "
                                    "again.\n");
@@ -184,7 +186,7 @@ deadline_s(void)
 }
 
 static bool
-fail(const char *path, const char *cause, GError **error)
+fail_to_draw(const char *path, const char *cause, GError **error)
 {
     g_autofree char *script_path = path == NULL ? NULL : lh_figure_script_path(path);
     g_autofree char *figure = lh_escaped_line(path == NULL ? "a figure" : path);
@@ -212,11 +214,11 @@ draw(const LhFigure *figure, const GString *script, GString *picture, GError **e
                                                   : "",
                                               NULL);
 
-        return fail(figure->to.path, advice, error);
+        return fail_to_draw(figure->to.path, advice, error);
     }
     if (is_whole(kind_of(figure->to.path), picture))
         return true;
-    return fail(figure->to.path, "what gnuplot printed is not a whole picture", error);
+    return fail_to_draw(figure->to.path, "what gnuplot printed is not a whole picture", error);
 }
 
 /* The script first, so that it is there even if gnuplot is not. */

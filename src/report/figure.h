@@ -14,6 +14,11 @@ typedef struct {
     GString *svg;     /* what it is appended to as SVG, without a script */
 } LhFigureTo;
 
+/* Points; figures of time are wider. */
+#define LH_FIGURE_WIDTH 1100
+#define LH_FIGURE_WIDTH_OF_TIME 1200
+#define LH_FIGURE_HEIGHT 520
+
 /* What a figure is made of. */
 typedef struct {
     LhFigureTo to;
@@ -55,3 +60,8 @@ void lh_figure_append_text(GString *script, const char *text, glong letters_max)
 #define LH_COLOUR_WAITING "#E3E3E3"
 #define LH_COLOUR_WORDS "#555555"
 extern const char *const lh_tier_colours[]; /* by LhTier */
+
+/* Those of curves and points, without the yellow, which is no colour for lines; then darker and
+ * lighter ones of these. Neighbours differ in lightness, too. */
+#define LH_FIGURE_COLOURS 8U
+extern const char *const lh_figure_colours[LH_FIGURE_COLOURS];

@@ -30,7 +30,7 @@ lh_frame_add(LhFrame *frame, uint32_t rank)
 }
 
 static bool
-fail(const char *option, const char *found, const char *allowed, GError **error)
+refuse_option(const char *option, const char *found, const char *allowed, GError **error)
 {
     g_autofree char *shown = lh_escaped_line(found);
 
@@ -73,7 +73,7 @@ read_ranks(LhFrame *frame, const char *text, uint32_t ranks_count, GError **erro
             g_strdup_printf("a list of ranks from 0 to %u, such as 0-3,6; at most %u of them",
                             ranks_count - 1, LH_FRAME_RANKS_MAX);
 
-        return fail("ranks-shown", text, allowed, error);
+        return refuse_option("ranks-shown", text, allowed, error);
     }
     return true;
 }
@@ -93,10 +93,11 @@ read_window(LhFrame *frame, const char *text, GError **error)
     if (g_strv_length(ends) == 2 && read_time(ends[0], &frame->from_ps) &&
         read_time(ends[1], &frame->to_ps) && frame->from_ps < frame->to_ps)
         return true;
-    return fail("time-window", text,
-                "FROM:TO, two times such as 2ms:3.5ms, the first one earlier; one of them may be "
-                "missing",
-                error);
+    return refuse_option(
+        "time-window", text,
+        "FROM:TO, two times such as 2ms:3.5ms, the first one earlier; one of them may be "
+        "missing",
+        error);
 }
 
 bool

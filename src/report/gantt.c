@@ -11,12 +11,11 @@
 #include "report/lane_kinds.h"
 #include "report/text.h"
 
-#define WIDTH 1200
-#define HEIGHT_BASE 170
+#define HEIGHT_BESIDE_RANKS 170
 #define HEIGHT_RANK 40
 #define PIXELS 1500 /* of the time axis; narrower boxes are joined */
 #define WIDE 5      /* pixels of a box from which on it ends with a gap, which parts neighbours */
-#define GAP 0.8     /* pixels */
+#define BOX_GAP 0.8 /* pixels */
 
 /* Lanes, as distances from the rank's own line; up is negative. */
 #define COMPUTE_TOP -0.42
@@ -123,13 +122,14 @@ collect_boxes(Chart *chart)
 }
 
 static void
-append_box(GString *data, const Chart *chart, int kind, const Box *box)
+append_lane_box(GString *data, const Chart *chart, int kind, const Box *box)
 {
     const double unit = (double)chart->scale.unit_ps;
     const LhTime length = box->end_ps - box->start_ps;
     const bool parted = kind != LH_LANE_WAITING && length >= WIDE * chart->pixel_ps;
     const double start = (double)box->start_ps / unit;
-    const double end = ((double)box->end_ps - (parted ? GAP * (double)chart->pixel_ps : 0)) / unit;
+    const double end =
+        ((double)box->end_ps - (parted ? BOX_GAP * (double)chart->pixel_ps : 0)) / unit;
     const double share = length == 0 ? 1 : (double)box->busy_ps / (double)length;
     double top = lh_lane_is_transfer(kind) ? COMM_TOP : COMPUTE_TOP;
     double bottom = lh_lane_is_transfer(kind) ? COMM_BOTTOM : COMPUTE_BOTTOM;
@@ -148,13 +148,13 @@ append_box(GString *data, const Chart *chart, int kind, const Box *box)
 }
 
 static void
-append_boxes(GString *data, const Chart *chart, int kind)
+append_lane_boxes(GString *data, const Chart *chart, int kind)
 {
     g_autofree char *title = lh_lane_title(chart->gantt->setup, kind);
 
     g_string_append_printf(data, "# %s: x y x_low x_high y_low y_high\n", title);
     for (guint i = 0; i < chart->boxes[kind]->len; i++)
-        append_box(data, chart, kind, &g_array_index(chart->boxes[kind], Box, i));
+        append_lane_box(data, chart, kind, &g_array_index(chart->boxes[kind], Box, i));
     g_string_append(data, "\n\n"); /* ends gnuplot's data set */
 }
 
@@ -162,7 +162,7 @@ append_boxes(GString *data, const Chart *chart, int kind)
  */
 
 static void
-append_title(GString *script, const LhGantt *gantt)
+append_program_title(GString *script, const LhGantt *gantt)
 {
     const LhFrame *frame = gantt->frame;
     char bubble[LH_TEXT_SIZE];
@@ -178,11 +178,11 @@ append_title(GString *script, const LhGantt *gantt)
         g_string_append_printf(below, "; shown: %s to %s", from, to);
     if (frame->ranks->len < lh_program_ranks(gantt->program))
         g_string_append_printf(below, "; %u of the ranks", frame->ranks->len);
-    lh_figure_append_title(script, WIDTH, line, below->str);
+    lh_figure_append_title(script, LH_FIGURE_WIDTH_OF_TIME, line, below->str);
 }
 
 static void
-append_axes(GString *script, const Chart *chart)
+append_rank_axes(GString *script, const Chart *chart)
 {
     const LhGantt *gantt = chart->gantt;
     const GArray *ranks = gantt->frame->ranks;
@@ -206,7 +206,7 @@ append_axes(GString *script, const Chart *chart)
 }
 
 static void
-append_plots(GString *script, const Chart *chart)
+append_lane_plots(GString *script, const Chart *chart)
 {
     guint index = 0;
 
@@ -235,18 +235,18 @@ lh_gantt_draw(const LhGantt *gantt, LhFigureTo to, GError **error)
     g_autoptr(GString) data = g_string_new(NULL);
     g_autoptr(GString) script = g_string_new(NULL);
     LhFigure figure = { .to = to,
-                        .width = WIDTH,
-                        .height = HEIGHT_BASE + HEIGHT_RANK * frame->ranks->len };
+                        .width = LH_FIGURE_WIDTH_OF_TIME,
+                        .height = HEIGHT_BESIDE_RANKS + HEIGHT_RANK * frame->ranks->len };
 
     for (int kind = 0; kind < LH_LANE_KINDS; kind++)
         chart.boxes[kind] = g_array_new(FALSE, FALSE, sizeof(Box));
     collect_boxes(&chart);
-    append_title(script, gantt);
-    append_axes(script, &chart);
-    append_plots(script, &chart);
+    append_program_title(script, gantt);
+    append_rank_axes(script, &chart);
+    append_lane_plots(script, &chart);
     for (int kind = 0; kind < LH_LANE_KINDS; kind++) {
         if (chart.boxes[kind]->len > 0)
-            append_boxes(data, &chart, kind);
+            append_lane_boxes(data, &chart, kind);
         g_array_unref(chart.boxes[kind]);
     }
     figure.script = script->str;

@@ -10,9 +10,8 @@
 
 #include <string.h>
 
-#define WIDTH 1200
-#define HEIGHT 560
-#define HEADROOM 1.18 /* of the y axis, for words above the peak */
+#define MEMORY_HEIGHT 560
+#define PEAK_ROOM 1.18 /* of the y axis, for words above the peak */
 #define LIMIT_SHOWN                                                                                \
     4            /* a limit beyond so many times the peak would leave no room for the areas        \
                   */
@@ -95,10 +94,10 @@ typedef struct {
     double unit_bytes;
     uint64_t limit_bytes; /* 0: none is drawn */
     bool shown[LH_CATEGORIES];
-} Chart;
+} MemoryChart;
 
 static void
-choose_unit(Chart *chart)
+choose_bytes_unit(MemoryChart *chart)
 {
     static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
     guint i = 0;
@@ -120,7 +119,7 @@ same_moment(const LhMemoryEnvelope *e, uint32_t a, uint32_t b)
 
 /* A line: time, then the lower edge of the first layer (0) and the upper edges of all. */
 static void
-append_line(GString *data, const Chart *chart, uint32_t bin, uint32_t at)
+append_layer_edges(GString *data, const MemoryChart *chart, uint32_t bin, uint32_t at)
 {
     const LhMemoryEnvelope *e = chart->of->envelope;
     uint64_t edge = 0;
@@ -137,7 +136,7 @@ append_line(GString *data, const Chart *chart, uint32_t bin, uint32_t at)
 
 /* Equal bins in a row are one step. */
 static void
-append_data(GString *data, const Chart *chart)
+append_data(GString *data, const MemoryChart *chart)
 {
     uint32_t first = 0;
 
@@ -147,14 +146,14 @@ append_data(GString *data, const Chart *chart)
 
         while (end < LH_MEMORY_BINS && same_moment(chart->of->envelope, first, end))
             end++;
-        append_line(data, chart, first, first);
-        append_line(data, chart, first, end);
+        append_layer_edges(data, chart, first, first);
+        append_layer_edges(data, chart, first, end);
         first = end;
     }
 }
 
 static void
-append_title(GString *script, const Chart *chart)
+append_peak_title(GString *script, const MemoryChart *chart)
 {
     const LhRankResult *rank = chart->rank;
     g_autofree char *line = lh_describe_program(chart->of->setup, chart->of->program);
@@ -164,17 +163,17 @@ append_title(GString *script, const Chart *chart)
     g_autofree char *below = g_strdup_printf("rank %u holds most: %s at %s, %s",
                                              chart->of->envelope->rank, peak, time, op);
 
-    lh_figure_append_title(script, WIDTH, line, below);
+    lh_figure_append_title(script, LH_FIGURE_WIDTH_OF_TIME, line, below);
 }
 
 static const char *
-number(double value, char *buffer)
+axis_number(double value, char *buffer)
 {
     return g_ascii_formatd(buffer, G_ASCII_DTOSTR_BUF_SIZE, "%.7g", value);
 }
 
 static void
-append_axes(GString *script, const Chart *chart)
+append_memory_axes(GString *script, const MemoryChart *chart)
 {
     const uint64_t top = MAX(MAX(chart->rank->peak_bytes, chart->limit_bytes), 1);
     const double end = (double)chart->of->envelope->end_ps / (double)chart->scale.unit_ps;
@@ -187,13 +186,14 @@ append_axes(GString *script, const Chart *chart)
         "set lmargin 12\nset rmargin 4\n"
         "set border 3\nset ytics nomirror out\n"
         "set grid ytics lc rgb '#DDDDDD' lw 0.5\nset style fill solid 1 noborder\n",
-        number(end > 0 ? end : 1, right), number(HEADROOM * (double)top / chart->unit_bytes, above),
-        chart->scale.unit, chart->unit);
+        axis_number(end > 0 ? end : 1, right),
+        axis_number(PEAK_ROOM * (double)top / chart->unit_bytes, above), chart->scale.unit,
+        chart->unit);
 }
 
 /* The peak is in the left half: its words stand to the right of it. */
 static bool
-is_left(const Chart *chart)
+is_left(const MemoryChart *chart)
 {
     return chart->rank->peak_at_ps <= chart->of->envelope->end_ps / 2;
 }
@@ -201,7 +201,7 @@ is_left(const Chart *chart)
 /* A line, with its words above it where those of the peak are not; without room for a line, words
  * in the corner. */
 static void
-append_limit(GString *script, const Chart *chart)
+append_limit(GString *script, const MemoryChart *chart)
 {
     const uint64_t usable = lh_device_usable_bytes(chart->of->setup->device, LH_MEMORY_MARGIN);
     g_autofree char *words = lh_format_bytes(usable);
@@ -212,7 +212,7 @@ append_limit(GString *script, const Chart *chart)
                                words);
         return;
     }
-    number((double)chart->limit_bytes / chart->unit_bytes, y);
+    axis_number((double)chart->limit_bytes / chart->unit_bytes, y);
     g_string_append_printf(script,
                            "set arrow from graph 0, first %s to graph 1, first %s nohead dashtype "
                            "2 lw 1.5 lc rgb '#000000' front\n"
@@ -223,7 +223,7 @@ append_limit(GString *script, const Chart *chart)
 
 /* A ring, with its words on the side that has room, and not on the line. */
 static void
-append_peak(GString *script, const Chart *chart)
+append_peak(GString *script, const MemoryChart *chart)
 {
     const uint64_t peak_bytes = chart->rank->peak_bytes;
     const bool under_line = chart->limit_bytes >= peak_bytes &&
@@ -233,8 +233,8 @@ append_peak(GString *script, const Chart *chart)
     g_autofree char *peak = lh_format_bytes(peak_bytes);
     char x[G_ASCII_DTOSTR_BUF_SIZE], y[G_ASCII_DTOSTR_BUF_SIZE];
 
-    number((double)at_ps / (double)chart->scale.unit_ps, x);
-    number((double)peak_bytes / chart->unit_bytes, y);
+    axis_number((double)at_ps / (double)chart->scale.unit_ps, x);
+    axis_number((double)peak_bytes / chart->unit_bytes, y);
     g_string_append_printf(script,
                            "set label 'peak: %s' at %s,%s offset %s,%s %s front point "
                            "pointtype 6 pointsize 2 linecolor rgb '#000000'\n",
@@ -243,7 +243,7 @@ append_peak(GString *script, const Chart *chart)
 }
 
 static void
-append_plots(GString *script, const Chart *chart)
+append_layer_plots(GString *script, const MemoryChart *chart)
 {
     guint column = 2;
 
@@ -266,22 +266,22 @@ lh_memory_figure_draw(const LhMemoryFigure *of, LhFigureTo to, GError **error)
     const uint64_t usable = lh_device_usable_bytes(of->setup->device, LH_MEMORY_MARGIN);
     g_autoptr(GString) data = g_string_new(NULL);
     g_autoptr(GString) script = g_string_new(NULL);
-    Chart chart = { .of = of, .rank = &of->result->ranks[e->rank] };
-    LhFigure figure = { .to = to, .width = WIDTH, .height = HEIGHT };
+    MemoryChart chart = { .of = of, .rank = &of->result->ranks[e->rank] };
+    LhFigure figure = { .to = to, .width = LH_FIGURE_WIDTH_OF_TIME, .height = MEMORY_HEIGHT };
 
     chart.scale = lh_text_scale(e->end_ps);
-    choose_unit(&chart);
+    choose_bytes_unit(&chart);
     if (usable / LIMIT_SHOWN <= chart.rank->peak_bytes)
         chart.limit_bytes = usable;
     for (uint32_t bin = 0; bin < LH_MEMORY_BINS; bin++) {
         for (int c = 0; c < LH_CATEGORIES; c++)
             chart.shown[c] |= e->most[bin][c] > 0;
     }
-    append_title(script, &chart);
-    append_axes(script, &chart);
+    append_peak_title(script, &chart);
+    append_memory_axes(script, &chart);
     append_limit(script, &chart);
     append_peak(script, &chart);
-    append_plots(script, &chart);
+    append_layer_plots(script, &chart);
     append_data(data, &chart);
     figure.script = script->str;
     figure.data = data->str;

@@ -4,7 +4,7 @@
 #include "base/output.h"
 #include "report/figure.h"
 
-#define PIECE_BYTES 65536 /* written at a time */
+#define LINES_BYTES 65536 /* written at a time */
 
 struct _LhMemoryTimeline {
     LhOutputStream *stream; /* NULL once it is complete */
@@ -32,7 +32,7 @@ lh_memory_timeline_new(const char *path, const LhMemoryTimelineOf *of, GError **
         return NULL;
     timeline = g_new0(LhMemoryTimeline, 1);
     timeline->stream = stream;
-    timeline->text = g_string_sized_new(PIECE_BYTES);
+    timeline->text = g_string_sized_new(LINES_BYTES);
     if (!g_str_has_suffix(path, ".json")) {
         g_string_append(timeline->text, "rank,time_s,op,layer,micro_batch,phase,category,"
                                         "category_bytes,total_bytes\n");
@@ -46,7 +46,7 @@ lh_memory_timeline_new(const char *path, const LhMemoryTimelineOf *of, GError **
 }
 
 static void
-write_text(LhMemoryTimeline *timeline)
+write_lines(LhMemoryTimeline *timeline)
 {
     lh_output_write(timeline->stream, timeline->text->str, timeline->text->len);
     g_string_truncate(timeline->text, 0);
@@ -90,8 +90,8 @@ lh_memory_timeline_add(void *data, const LhMemoryRecord *record)
         add_json(timeline->json, record);
     else
         add_csv(timeline->text, record);
-    if (timeline->text->len >= PIECE_BYTES)
-        write_text(timeline);
+    if (timeline->text->len >= LINES_BYTES)
+        write_lines(timeline);
 }
 
 static void
@@ -108,7 +108,7 @@ bool
 lh_memory_timeline_finish(LhMemoryTimeline *timeline, GError **error)
 {
     end_json(timeline);
-    write_text(timeline);
+    write_lines(timeline);
     return lh_output_close(g_steal_pointer(&timeline->stream), error);
 }
 

@@ -1,7 +1,7 @@
 /* longhaul.plan/1: schemas/plan.schema.json. */
 #include "report/plan_values.h"
 
-#define SCHEMA "longhaul.plan/1"
+#define PLAN_SCHEMA "longhaul.plan/1"
 
 static void
 write_way(LhJsonWriter *w, LhValues *values)
@@ -181,7 +181,7 @@ write_cluster(LhJsonWriter *w, const LhPlanQuery *query, const LhPlanAnswer *ans
 }
 
 static void
-write_categories(LhJsonWriter *w, const LhPlanEstimate *estimate)
+write_peak_categories(LhJsonWriter *w, const LhPlanEstimate *estimate)
 {
     lh_jsonw_object_begin(w, "peak_by_category");
     for (int c = 0; c < LH_CATEGORIES; c++) {
@@ -205,7 +205,7 @@ write_longest(LhJsonWriter *w, const LhPlanLongest *longest)
     lh_jsonw_uint(w, "peak_bytes", longest->fits.peak_bytes);
     lh_jsonw_uint(w, "usable_bytes", longest->fits.limit_bytes);
     lh_jsonw_uint(w, "peak_bytes_of_unit_more", longest->beyond.peak_bytes);
-    write_categories(w, &longest->fits);
+    write_peak_categories(w, &longest->fits);
     lh_jsonw_object_end(w);
 }
 
@@ -219,7 +219,7 @@ lh_plan_json(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhPlanW
         answer->best != G_MAXUINT ? g_ptr_array_index(answer->clusters, answer->best) : NULL;
     const LhAttention *a = &first->space->setup->params.attention;
 
-    lh_stamp_json(w, SCHEMA, stamp, first->space->setup);
+    lh_stamp_json(w, PLAN_SCHEMA, stamp, first->space->setup);
     lh_jsonw_string(w, "query_sha256", answer->query_sha256);
     lh_jsonw_string(w, "model", first->space->setup->model->name);
     lh_jsonw_string(w, "framework", first->space->setup->framework->name);

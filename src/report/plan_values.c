@@ -6,8 +6,8 @@
 #define BILLION 1e9
 #define WATTS_PER_KILOWATT 1e3
 
-static const LhPlanCluster *
-cluster_at(const LhPlanAnswer *answer, guint index)
+const LhPlanCluster *
+lh_plan_cluster_at(const LhPlanAnswer *answer, guint index)
 {
     return g_ptr_array_index(answer->clusters, index);
 }
@@ -17,7 +17,7 @@ lh_plan_bill(const LhPlanWeights *weights, const LhPlanAnswer *answer, guint clu
              const LhPlanWay *way)
 {
     const LhPlanPrice *price = &weights->prices[cluster];
-    const double gpus = cluster_at(answer, cluster)->space->gpus;
+    const double gpus = lh_plan_cluster_at(answer, cluster)->space->gpus;
     const double hours = BILLION / way->tokens_per_s / SECONDS_PER_HOUR; /* a billion tokens */
     const double billions = weights->tokens / BILLION;
 
@@ -75,7 +75,7 @@ LhValues *
 lh_plan_way_values(const LhPlanAnswer *answer, const LhPlanWeights *weights, guint cluster,
                    const LhPlanWay *way, guint place)
 {
-    const LhPlanSpace *space = cluster_at(answer, cluster)->space;
+    const LhPlanSpace *space = lh_plan_cluster_at(answer, cluster)->space;
     const LhPlanBill bill = lh_plan_bill(weights, answer, cluster, way);
     LhValues *v = lh_values_new();
 
@@ -133,7 +133,7 @@ add_row(LhTable *table, bool *columns, LhValues *values)
 
 /* Without any way there are columns all the same. */
 static void
-add_columns(LhTable *table, const LhPlanAnswer *answer, const LhPlanWeights *weights)
+add_way_columns(LhTable *table, const LhPlanAnswer *answer, const LhPlanWeights *weights)
 {
     const LhPlanWay none = { .iteration_s = 1, .tokens_per_s = 1 };
     g_autoptr(LhValues) values = lh_plan_way_values(answer, weights, 0, &none, 1);
@@ -148,13 +148,13 @@ lh_plan_table(const LhPlanAnswer *answer, const LhPlanWeights *weights)
     bool columns = false;
 
     for (guint c = 0; c < answer->clusters->len; c++) {
-        const GPtrArray *ways = cluster_at(answer, c)->ways;
+        const GPtrArray *ways = lh_plan_cluster_at(answer, c)->ways;
 
         for (guint i = 0; i < ways->len; i++)
             add_row(table, &columns,
                     lh_plan_way_values(answer, weights, c, g_ptr_array_index(ways, i), i + 1));
     }
-    if (!columns && cluster_at(answer, 0)->space->points->len > 0)
-        add_columns(table, answer, weights);
+    if (!columns && lh_plan_cluster_at(answer, 0)->space->points->len > 0)
+        add_way_columns(table, answer, weights);
     return table;
 }

@@ -29,6 +29,9 @@ typedef struct {
     double kwh_per_billion_tokens;
 } LhPlanBill;
 
+/* By its place in the question. */
+const LhPlanCluster *lh_plan_cluster_at(const LhPlanAnswer *answer, guint index);
+
 LhPlanBill lh_plan_bill(const LhPlanWeights *weights, const LhPlanAnswer *answer, guint cluster,
                         const LhPlanWay *way);
 

@@ -34,7 +34,7 @@ signed_percent(double share, char *buffer)
 }
 
 static const char *
-percent(double share, char *buffer)
+percent_text(double share, char *buffer)
 {
     char digits[G_ASCII_DTOSTR_BUF_SIZE];
 
@@ -45,7 +45,7 @@ percent(double share, char *buffer)
 
 /* Four digits; writes @buffer and returns it. */
 static const char *
-number(double value, char *buffer)
+four_digits(double value, char *buffer)
 {
     const int decimals = (int)CLAMP(3 - floor(log10(MAX(fabs(value), 1e-9))), 0, 9);
     char format[8];
@@ -87,8 +87,8 @@ add_summary(LhTable *t, const char *name, const LhPaperSummary *s,
     lh_table_cell_printf(t, "%u", s->cases);
     add_count(t, s->fitted);
     add_count(t, s->judged);
-    lh_table_cell(t, any ? percent(s->mean_abs_error, buffer) : "", NULL);
-    lh_table_cell(t, any ? percent(s->worst_abs_error, buffer) : "", NULL);
+    lh_table_cell(t, any ? percent_text(s->mean_abs_error, buffer) : "", NULL);
+    lh_table_cell(t, any ? percent_text(s->worst_abs_error, buffer) : "", NULL);
     lh_table_cell(t, any ? signed_percent(s->bias, buffer) : "", NULL);
     add_share(t, s->within_bars, s->judged);
     add_share(t, s->pairs_in_order, s->pairs);
@@ -185,8 +185,8 @@ lh_describe_reproduced(const LhReproducedTable *table, GString *out)
         char before[NUMBER_SIZE], after[NUMBER_SIZE];
 
         g_string_append_printf(out, "Fitted: %s %s, in the files %s.\n",
-                               lh_constant_names[c->constant], number(c->fitted, after),
-                               number(c->value, before));
+                               lh_constant_names[c->constant], four_digits(c->fitted, after),
+                               four_digits(c->value, before));
     }
 }
 
@@ -266,7 +266,7 @@ add_value(LhTable *t, bool known, bool fits, double value)
 {
     char buffer[NUMBER_SIZE];
 
-    lh_table_cell(t, !known ? "" : fits ? number(value, buffer) : "OOM", NULL);
+    lh_table_cell(t, !known ? "" : fits ? four_digits(value, buffer) : "OOM", NULL);
 }
 
 static bool
@@ -402,7 +402,7 @@ write_tolerance(LhJsonWriter *w, const LhPaperTolerance *tolerance)
 }
 
 static void
-write_summary(LhJsonWriter *w, const LhPaperSummary *s, const LhPaperTolerance *tolerance)
+write_paper_summary(LhJsonWriter *w, const LhPaperSummary *s, const LhPaperTolerance *tolerance)
 {
     lh_jsonw_uint(w, "numbers", s->cases);
     lh_jsonw_uint(w, "judged", s->judged);
@@ -438,7 +438,7 @@ write_options(LhJsonWriter *w, const char *key, const LhPaperOptions *options)
 }
 
 static void
-write_case(LhJsonWriter *w, const LhReproducedTable *table, const LhPaperCase *c)
+write_paper_case(LhJsonWriter *w, const LhReproducedTable *table, const LhPaperCase *c)
 {
     const LhPaperMetric *metric = metric_at(table, c->metric);
     const bool published = c->state != LH_CASE_LEFT_OUT;
@@ -480,7 +480,8 @@ write_metrics(LhJsonWriter *w, const LhReproducedTable *table)
         lh_jsonw_object_begin(w, NULL);
         lh_jsonw_string(w, "column", metric->column);
         lh_jsonw_string(w, "metric", lh_metric_names[metric->metric]);
-        write_summary(w, &g_array_index(table->metrics, LhPaperSummary, i), &metric->tolerance);
+        write_paper_summary(w, &g_array_index(table->metrics, LhPaperSummary, i),
+                            &metric->tolerance);
         lh_jsonw_object_end(w);
     }
     lh_jsonw_array_end(w);
@@ -495,14 +496,14 @@ write_groups(LhJsonWriter *w, const LhReproducedTable *table)
 
         lh_jsonw_object_begin(w, NULL);
         lh_jsonw_string(w, "group", group->name);
-        write_summary(w, &group->summary, &table->paper->group_tolerance);
+        write_paper_summary(w, &group->summary, &table->paper->group_tolerance);
         lh_jsonw_object_end(w);
     }
     lh_jsonw_array_end(w);
 }
 
 static void
-write_constants(LhJsonWriter *w, const LhReproducedTable *table)
+write_fitted_constants(LhJsonWriter *w, const LhReproducedTable *table)
 {
     lh_jsonw_array_begin(w, "constants");
     for (guint i = 0; table->constants != NULL && i < table->constants->len; i++) {
@@ -529,13 +530,13 @@ write_table(LhJsonWriter *w, const LhReproducedTable *table)
     lh_jsonw_string(w, "caveat", paper->caveat);
     lh_jsonw_string(w, "sha256", table->rows_sha256);
     lh_jsonw_uint(w, "rows", table->rows);
-    write_summary(w, &table->all, &paper->tolerance);
+    write_paper_summary(w, &table->all, &paper->tolerance);
     write_metrics(w, table);
     write_groups(w, table);
-    write_constants(w, table);
+    write_fitted_constants(w, table);
     lh_jsonw_array_begin(w, "cases");
     for (guint i = 0; i < table->cases->len; i++)
-        write_case(w, table, g_ptr_array_index(table->cases, i));
+        write_paper_case(w, table, g_ptr_array_index(table->cases, i));
     lh_jsonw_array_end(w);
     lh_jsonw_object_end(w);
 }

@@ -107,7 +107,7 @@ state_name(const LhCompareRow *row)
 
 /* Why the state is not "ok"; NULL if it is. Caller frees. */
 static char *
-reason_of(const LhSetup *setup, const LhCompareRow *row)
+reason_of_row(const LhSetup *setup, const LhCompareRow *row)
 {
     if (row->result == NULL)
         return g_strdup(row->reason);
@@ -230,7 +230,7 @@ add_trust(LhValues *v, const LhCompareRow *row, const LhSimResult *r)
 
 /* What a training step comes to; of a module nothing. */
 static void
-add_step(LhValues *v, const LhSetup *setup, const LhStepAnswer *step)
+add_step_answer(LhValues *v, const LhSetup *setup, const LhStepAnswer *step)
 {
     const guint first = lh_values_count(v);
 
@@ -264,7 +264,7 @@ add_numbers(LhValues *v, const LhSetup *setup, const LhCompareRow *row, const Lh
     add_times(v, r, &totals);
     add_counts(v, row, r, &totals);
     add_link(v, setup, r);
-    add_step(v, setup, &row->step);
+    add_step_answer(v, setup, &row->step);
 }
 
 LhValues *
@@ -273,7 +273,7 @@ lh_row_values(const LhSetup *setup, const LhCompareRow *row, LhTime best_ps)
     LhRankResult idle = { 0 };
     const LhSimResult nothing = { .ranks = &idle, .ranks_count = 1, .busiest_link = UINT32_MAX };
     LhValues *v = lh_values_new();
-    g_autofree char *reason = reason_of(setup, row);
+    g_autofree char *reason = reason_of_row(setup, row);
     guint first;
 
     lh_values_text(v, "schedule", row->name);

@@ -12,7 +12,7 @@
 #define BYTES_MAX (400 << 10) /* of the strips as they are drawn */
 #define LEVELS 4              /* of a column that is taken in part */
 #define FULL 0.98             /* of a column, from which on it is taken whole */
-#define HEIGHT 10             /* of a strip, in the drawing's own units */
+#define STRIP_HEIGHT 10       /* of a strip, in the drawing's own units */
 #define AXIS_HEIGHT 22        /* pixels, of the times above the strips */
 #define LABEL_PIXELS 13       /* that a rank's name takes */
 
@@ -212,12 +212,12 @@ draw_strips(const LhStrips *s, const char *name, uint32_t joined)
 
         if (like > 0 && *strip != '\0') {
             g_string_append_printf(out, "<use href=\"#%s-%u\" y=\"%u\"/>", name, like - 1,
-                                   (row - (like - 1)) * HEIGHT);
+                                   (row - (like - 1)) * STRIP_HEIGHT);
             g_free(strip);
             continue;
         }
         g_string_append_printf(out, "<g id=\"%s-%u\" transform=\"translate(0 %u)\">%s</g>\n", name,
-                               row, row * HEIGHT, strip);
+                               row, row * STRIP_HEIGHT, strip);
         g_hash_table_insert(seen, strip, GUINT_TO_POINTER(row + 1));
     }
     return out;
@@ -259,7 +259,7 @@ tick_step(LhTime makespan_ps, unsigned ticks)
 
 /* Times and lines at them, of one length. */
 static void
-append_ticks(GString *out, const LhStrips *s, guint length, unsigned height)
+append_time_ticks(GString *out, const LhStrips *s, guint length, unsigned height)
 {
     const LhTime step = tick_step(s->makespan_ps, lengths[length].ticks);
 
@@ -278,7 +278,7 @@ append_ticks(GString *out, const LhStrips *s, guint length, unsigned height)
 }
 
 static void
-append_labels(GString *out, const LhStrips *s, uint32_t last_rank, unsigned height)
+append_rank_labels(GString *out, const LhStrips *s, uint32_t last_rank, unsigned height)
 {
     const unsigned pixels = strip_pixels(s->ranks->len);
     const uint32_t every = MAX((LABEL_PIXELS + pixels - 1) / pixels, 1);
@@ -364,19 +364,19 @@ lh_strips_html(const LhStrips *s, const char *name, uint32_t last_rank, const ch
     g_string_append(out, "<figure class=\"strips\">\n");
     append_choice(out, name);
     g_string_append(out, "<div class=\"ranks\">");
-    append_labels(out, s, last_rank, height);
+    append_rank_labels(out, s, last_rank, height);
     g_string_append(out,
                     "<div class=\"run\" tabindex=\"0\" role=\"region\" aria-label=\"timeline\">\n"
                     "<svg role=\"img\" aria-label=\"");
     lh_escape_html(out, words);
     g_string_append_printf(out, "\" width=\"100%%\" height=\"%u\">\n", height);
     for (guint i = 0; i < G_N_ELEMENTS(lengths); i++)
-        append_ticks(out, s, i, height);
+        append_time_ticks(out, s, i, height);
     g_string_append_printf(out,
                            "<svg y=\"%d\" width=\"100%%\" height=\"%u\" viewBox=\"0 0 %u %u\" "
                            "preserveAspectRatio=\"none\">\n%s</svg>\n</svg></div></div>\n",
-                           AXIS_HEIGHT, rows_height, s->columns / joined, s->ranks->len * HEIGHT,
-                           strips->str);
+                           AXIS_HEIGHT, rows_height, s->columns / joined,
+                           s->ranks->len * STRIP_HEIGHT, strips->str);
     append_key(out, s);
     g_string_append(out, "<figcaption>");
     lh_escape_html(out, words);

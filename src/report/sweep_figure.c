@@ -21,10 +21,6 @@
 #define TIMES_MARGIN 1.4   /* likewise, beyond the shortest and the longest time */
 #define NOTHING_COLOUR "#E8E8E8"
 
-/* Okabe and Ito's, without the yellow, which is no colour for lines; then darker and lighter ones
- * of these. Neighbours differ in lightness, too. */
-static const char *const colours[] = { "#0072B2", "#E69F00", "#009E73", "#CC79A7",
-                                       "#56B4E9", "#D55E00", "#444444", "#999999" };
 static const unsigned markers[] = { 7, 5, 9, 13, 11, 6, 4, 8 };
 
 /* ---- what makes a figure ---- */
@@ -84,7 +80,7 @@ is_numbers(const LhScenarioAxis *axis)
 }
 
 static bool
-refuse(GError **error, const char *what)
+refuse_to_draw(GError **error, const char *what)
 {
     g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "--figure: %s", what);
     return false;
@@ -99,19 +95,22 @@ lh_sweep_figure_check(const LhScenario *scenario, GError **error)
     const LhScenarioAxis *axis;
 
     if (count == 0)
-        return refuse(error, "no field has several values, so there is nothing to draw against");
+        return refuse_to_draw(error,
+                              "no field has several values, so there is nothing to draw against");
     if (count > 2)
-        return refuse(error, "more than two fields have several values; give the others one value "
-                             "each by their options");
+        return refuse_to_draw(error,
+                              "more than two fields have several values; give the others one value "
+                              "each by their options");
     for (guint i = 0; i < count; i++) {
         axis = g_ptr_array_index(axes, wide[i]);
         if (count == 2 && axis->values->len > MAP_SIDE_MAX)
-            return refuse(error, "a map has room for 40 values of a field; list fewer");
+            return refuse_to_draw(error, "a map has room for 40 values of a field; list fewer");
     }
     axis = g_ptr_array_index(axes, wide[0]);
     if (count == 1 && !is_numbers(axis) && !is_cluster_sizes(axis))
-        return refuse(error, "curves need numbers above 0, or sizes of one cluster, as the values "
-                             "of the field; with a second field this would be a map");
+        return refuse_to_draw(error,
+                              "curves need numbers above 0, or sizes of one cluster, as the values "
+                              "of the field; with a second field this would be a map");
     return true;
 }
 
@@ -285,7 +284,7 @@ append_marks(const Drawing *d)
 /* The unit that the times between the shortest and the longest are told in; and the range of the
  * axis. */
 static const char *
-choose_unit(Drawing *d)
+choose_time_unit(Drawing *d)
 {
     double longest = 0, shortest = INFINITY;
     char low[G_ASCII_DTOSTR_BUF_SIZE], high[G_ASCII_DTOSTR_BUF_SIZE];
@@ -317,7 +316,7 @@ draw_curves(Drawing *d)
     g_autofree char *label = axis_label(g_ptr_array_index(sweep->axes, d->axes[0]));
     g_autofree char *title = title_of(sweep, "Time");
     g_autofree char *below = fixed_of(sweep);
-    const char *unit = choose_unit(d);
+    const char *unit = choose_time_unit(d);
 
     lh_figure_append_title(d->script, CURVES_WIDTH, title, below);
     g_string_append_printf(d->script,
@@ -334,7 +333,7 @@ draw_curves(Drawing *d)
             d->script, "%s index %u with linespoints lw 1.6 pt %u ps 0.9 dt %u lc rgb '%s' title ",
             i == 0 ? "plot $data" : ", \\\n    $data", i,
             markers[(i + i / G_N_ELEMENTS(markers)) % G_N_ELEMENTS(markers)],
-            i / (guint)G_N_ELEMENTS(colours) + 1, colours[i % G_N_ELEMENTS(colours)]);
+            i / LH_FIGURE_COLOURS + 1, lh_figure_colours[i % LH_FIGURE_COLOURS]);
         lh_figure_append_text(d->script, g_ptr_array_index(d->names, i), LETTERS_MAX);
     }
     g_string_append(d->script, d->names->len == 0 ? "plot NaN notitle\n" : "\n");
@@ -409,7 +408,7 @@ is_tied(const Drawing *d, const LhSweepPoint *point)
 }
 
 static void
-append_box(const Drawing *d, const LhSweepPoint *point)
+append_point_box(const Drawing *d, const LhSweepPoint *point)
 {
     const LhScenarioAxis *down = g_ptr_array_index(d->sweep->axes, d->axes[0]);
     const LhScenarioAxis *across = g_ptr_array_index(d->sweep->axes, d->axes[1]);
@@ -440,7 +439,7 @@ append_time(const Drawing *d, const LhSweepPoint *point)
 /* One data set: the boxes of a schedule that are hatched, or that are not; false if there is none.
  */
 static bool
-append_boxes(const Drawing *d, guint winner, bool tied)
+append_winner_boxes(const Drawing *d, guint winner, bool tied)
 {
     bool any = false;
 
@@ -449,7 +448,7 @@ append_boxes(const Drawing *d, guint winner, bool tied)
 
         if (winner_of(d, point) != winner || is_tied(d, point) != tied)
             continue;
-        append_box(d, point);
+        append_point_box(d, point);
         any = true;
     }
     if (any)
@@ -462,13 +461,13 @@ append_boxes_plot(const Drawing *d, guint *sets, guint winner, bool tied)
 {
     const bool nothing = winner == d->names->len;
 
-    g_string_append_printf(d->script,
-                           "%s index %u using 1:2:(0.47):(0.46) with boxxyerror fillstyle %s "
-                           "border lc rgb '%s' fillcolor rgb '%s' lw 1.2 notitle",
-                           *sets == 0 ? "plot $data" : ", \\\n    $data", *sets,
-                           tied ? "pattern 4" : "solid 1",
-                           nothing ? NOTHING_COLOUR : colours[winner % G_N_ELEMENTS(colours)],
-                           nothing ? NOTHING_COLOUR : colours[winner % G_N_ELEMENTS(colours)]);
+    g_string_append_printf(
+        d->script,
+        "%s index %u using 1:2:(0.47):(0.46) with boxxyerror fillstyle %s "
+        "border lc rgb '%s' fillcolor rgb '%s' lw 1.2 notitle",
+        *sets == 0 ? "plot $data" : ", \\\n    $data", *sets, tied ? "pattern 4" : "solid 1",
+        nothing ? NOTHING_COLOUR : lh_figure_colours[winner % LH_FIGURE_COLOURS],
+        nothing ? NOTHING_COLOUR : lh_figure_colours[winner % LH_FIGURE_COLOURS]);
     ++*sets;
 }
 
@@ -480,7 +479,7 @@ append_keys(const Drawing *d, bool nothing)
         g_string_append_printf(d->script,
                                ", \\\n    NaN with boxes fillstyle solid 1 noborder fillcolor rgb "
                                "'%s' title ",
-                               colours[i % G_N_ELEMENTS(colours)]);
+                               lh_figure_colours[i % LH_FIGURE_COLOURS]);
         lh_figure_append_text(d->script, g_ptr_array_index(d->names, i), LETTERS_MAX);
     }
     g_string_append(d->script,
@@ -525,7 +524,7 @@ draw_map(Drawing *d, LhFigure *figure)
         append_time(d, g_ptr_array_index(sweep->points, i));
     for (guint winner = 0; winner <= d->names->len; winner++) {
         for (int tied = 0; tied < 2; tied++) {
-            if (!append_boxes(d, winner, tied != 0))
+            if (!append_winner_boxes(d, winner, tied != 0))
                 continue;
             append_boxes_plot(d, &sets, winner, tied != 0);
             nothing = nothing || winner == d->names->len;

@@ -6,7 +6,7 @@
 #include "report/sweep_figure.h"
 
 static bool
-append_figure(const LhScenario *scenario, const LhSweep *sweep, GString *out, GError **error)
+append_sweep_figure(const LhScenario *scenario, const LhSweep *sweep, GString *out, GError **error)
 {
     g_autoptr(GString) svg = g_string_new(NULL);
 
@@ -34,7 +34,7 @@ lh_sweep_page(const LhScenario *scenario, const LhSweep *sweep, const LhStamp *s
     lh_describe_sweep_rest(sweep, answer);
     lh_page_words(out, answer->str);
     lh_page_section(out, "The points");
-    if (!append_figure(scenario, sweep, out, error))
+    if (!append_sweep_figure(scenario, sweep, out, error))
         return false;
     lh_page_table(out, lh_describe_points(sweep), "The fastest schedule at each point");
     lh_page_constants(out, setup, "Where the constants of the first point come from");

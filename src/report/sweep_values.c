@@ -233,7 +233,7 @@ write_cell(LhJsonWriter *w, const char *key, const char *text, bool is_text)
 }
 
 static void
-write_row(const LhSweep *sweep, guint index, char **row, void *data)
+write_point(const LhSweep *sweep, guint index, char **row, void *data)
 {
     const LhSweepPoint *point = g_ptr_array_index(sweep->points, index);
     const Json *json = data;
@@ -296,7 +296,7 @@ lh_sweep_json(const LhSweep *sweep, const LhStamp *stamp, GString *out)
     lh_jsonw_uint(w, "points", sweep->points->len);
     lh_jsonw_uint(w, "points_refused", sweep->refused);
     lh_jsonw_array_begin(w, "rows");
-    each_row(sweep, write_row, &json);
+    each_row(sweep, write_point, &json);
     lh_jsonw_array_end(w);
     lh_jsonw_object_end(w);
 }

@@ -13,7 +13,7 @@
 
 #define WIDTH_BASE 190
 #define WIDTH_LEAST 760 /* for the title */
-#define HEIGHT_BASE 210
+#define HEIGHT_BESIDE_SQUARES 210
 #define SIDE 900 /* of all squares in a row, about */
 #define CELL_LEAST 5
 #define CELL_MOST 38
@@ -24,8 +24,8 @@
 #define STRIP_FAR -0.95
 
 /* Okabe and Ito's, and a grey in place of black. */
-static const char *const colours[] = { "#0072B2", "#E69F00", "#009E73", "#CC79A7",
-                                       "#56B4E9", "#D55E00", "#BBBBBB", "#F0E442" };
+static const char *const place_colours[] = { "#0072B2", "#E69F00", "#009E73", "#CC79A7",
+                                             "#56B4E9", "#D55E00", "#BBBBBB", "#F0E442" };
 
 /* A figure being drawn. */
 typedef struct {
@@ -65,8 +65,8 @@ append_colour(GString *script, const Map *m, uint32_t place)
                                    { low, high, middle }, { low, middle, high },
                                    { middle, low, high }, { high, low, middle } };
 
-    if (m->places <= G_N_ELEMENTS(colours))
-        g_string_append(script, colours[place]);
+    if (m->places <= G_N_ELEMENTS(place_colours))
+        g_string_append(script, place_colours[place]);
     else
         g_string_append_printf(script, "#%02X%02X%02X", wheel[(unsigned)turn][0],
                                wheel[(unsigned)turn][1], wheel[(unsigned)turn][2]);
@@ -163,7 +163,7 @@ append_frame(GString *script, const Map *m)
 }
 
 static void
-append_plots(GString *script, const Map *m, bool numbered)
+append_place_plots(GString *script, const Map *m, bool numbered)
 {
     for (uint32_t place = 0; place < m->places; place++) {
         g_string_append_printf(script,
@@ -193,7 +193,8 @@ slices_of(const LhSynthesis *s)
 }
 
 static void
-append_title(GString *script, const LhSetup *setup, const Map *m, unsigned width, bool numbered)
+append_blocks_title(GString *script, const LhSetup *setup, const Map *m, unsigned width,
+                    bool numbered)
 {
     g_autofree char *line = g_strdup_printf("Which %s computes which block", m->place_word);
     g_autofree char *tokens = lh_format_count(setup->params.attention.seq_length / m->chunks);
@@ -224,13 +225,14 @@ lh_synth_figure_draw(const LhSetup *setup, const LhSynthesis *s, const char *pat
     across = (m.per_row - 1) * m.step + m.chunks;
     m.cell = CLAMP(SIDE / across, CELL_LEAST, CELL_MOST);
     figure.width = MAX(WIDTH_LEAST, WIDTH_BASE + (unsigned)(across * m.cell));
-    figure.height = HEIGHT_BASE + (unsigned)((top_of(&m, m.slices - 1) + m.chunks) * m.cell);
+    figure.height =
+        HEIGHT_BESIDE_SQUARES + (unsigned)((top_of(&m, m.slices - 1) + m.chunks) * m.cell);
     for (uint32_t place = 0; place < m.places; place++)
         append_place(&m, place);
     numbered = append_rounds(&m);
-    append_title(script, setup, &m, figure.width, numbered);
+    append_blocks_title(script, setup, &m, figure.width, numbered);
     append_frame(script, &m);
-    append_plots(script, &m, numbered);
+    append_place_plots(script, &m, numbered);
     figure.data = data->str;
     figure.script = script->str;
     return lh_figure_draw(&figure, error);

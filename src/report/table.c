@@ -5,7 +5,7 @@
 
 #include "base/escape.h"
 
-#define GAP 3 /* spaces between columns */
+#define COLUMN_GAP 3 /* spaces between columns */
 
 const char *const lh_format_names[] = { "table", "json", "csv", "md", NULL };
 
@@ -193,7 +193,7 @@ print_headings(const LhTable *table, const glong *widths, bool units, GString *o
     for (guint i = 0; i < table->columns->len; i++) {
         const Column *column = column_at(table, i);
 
-        g_string_append_printf(out, "%*s", i > 0 ? GAP : 0, "");
+        g_string_append_printf(out, "%*s", i > 0 ? COLUMN_GAP : 0, "");
         append_padded(out, units ? column->unit : column->title, widths[i], column->number);
     }
     end_line(out);
@@ -205,11 +205,11 @@ print_text_row(const LhTable *table, const Row *row, const glong *widths, GStrin
     for (guint i = 0; i < row->texts->len; i++) {
         g_autofree char *shown = lh_escaped_line(g_ptr_array_index(row->texts, i));
 
-        g_string_append_printf(out, "%*s", i > 0 ? GAP : 0, "");
+        g_string_append_printf(out, "%*s", i > 0 ? COLUMN_GAP : 0, "");
         append_padded(out, shown, widths[i], column_at(table, i)->number);
     }
     if (row->note != NULL) {
-        g_string_append_printf(out, "%*s", GAP, "");
+        g_string_append_printf(out, "%*s", COLUMN_GAP, "");
         lh_escape_line(out, row->note);
     }
     end_line(out);

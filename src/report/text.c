@@ -8,7 +8,6 @@
 #include <string.h>
 
 #define PARTS_MAX 16
-#define PS_PER_MS INT64_C(1000000000)
 #define PS_PER_US INT64_C(1000000)
 #define DECIMALS_MAX 3
 #define SECONDS_FROM_PS (4 * LH_PS_PER_S)
@@ -22,9 +21,9 @@ lh_text_scale(LhTime longest_ps)
     if (longest_ps >= SECONDS_FROM_PS) {
         scale.unit = "s";
         scale.unit_ps = LH_PS_PER_S;
-    } else if (longest_ps >= PS_PER_MS) {
+    } else if (longest_ps >= LH_PS_PER_MS) {
         scale.unit = "ms";
-        scale.unit_ps = PS_PER_MS;
+        scale.unit_ps = LH_PS_PER_MS;
     }
     units = longest_ps / scale.unit_ps;
     if (units >= 100)

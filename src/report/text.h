@@ -7,6 +7,10 @@
 
 #define LH_TEXT_SIZE 48
 
+#define LH_PS_PER_MS INT64_C(1000000000)
+#define LH_MIB 1048576                       /* bytes */
+#define LH_GIB ((double)(UINT64_C(1) << 30)) /* likewise */
+
 /* One unit and one number of decimals for all times of a table. */
 typedef struct {
     const char *unit; /* "us", "ms", "s" */

@@ -33,7 +33,7 @@ typedef struct {
     uint64_t memory_most_bytes;       /* within that nanosecond */
     bool memory_known, memory_begun;
     LhTraceTrack tracks[LH_STREAMS_MAX];
-} Rank;
+} SeenRank;
 
 /* A link that has carried something. */
 typedef struct {
@@ -50,14 +50,14 @@ struct _LhTrace {
     LhOutputStream *stream; /* NULL once it is complete */
     GString *text;          /* that is not written yet */
     GByteArray *shown;      /* by rank; ranks beyond are not. NULL: all are */
-    GHashTable *ranks;      /* by number: of Rank */
+    GHashTable *ranks;      /* by number: of SeenRank */
     GHashTable *pairs;      /* of Pair, which begins with its key */
     GHashTable *links;      /* by number: of Link */
     LhTime end_ps;          /* of the last op so far, also of a rank that is not shown */
     LhOpBuffer buffer;
 };
 
-static const LhTraceFormat *const formats[] = { &lh_trace_perfetto, &lh_trace_chrome };
+static const LhTraceFormat *const trace_formats[] = { &lh_trace_perfetto, &lh_trace_chrome };
 
 const char *
 lh_trace_name(uint32_t name)
@@ -73,11 +73,11 @@ lh_trace_name(uint32_t name)
 
 /* By the ending of its name; NULL if that is none. */
 static const LhTraceFormat *
-format_of(const char *path)
+trace_format_of(const char *path)
 {
-    for (guint i = 0; i < G_N_ELEMENTS(formats); i++) {
-        if (g_str_has_suffix(path, formats[i]->ending))
-            return formats[i];
+    for (guint i = 0; i < G_N_ELEMENTS(trace_formats); i++) {
+        if (g_str_has_suffix(path, trace_formats[i]->ending))
+            return trace_formats[i];
     }
     return lh_output_is_stream(path) ? &lh_trace_chrome : NULL;
 }
@@ -85,7 +85,7 @@ format_of(const char *path)
 bool
 lh_trace_check_path(const char *path, GError **error)
 {
-    if (format_of(path) != NULL)
+    if (trace_format_of(path) != NULL)
         return true;
     return lh_output_refuse("--trace", path,
                             "a name that ends in .pftrace (for Perfetto) or .json (for Chrome and "
@@ -108,7 +108,7 @@ movement_free(gpointer data)
 static void
 rank_free(gpointer data)
 {
-    Rank *rank = data;
+    SeenRank *rank = data;
 
     g_hash_table_unref(rank->movements);
     g_free(rank);
@@ -154,7 +154,7 @@ lh_trace_new(const char *path, const LhTraceOf *of, GError **error)
         return NULL;
     trace = g_new0(LhTrace, 1);
     trace->of = *of;
-    trace->format = format_of(path);
+    trace->format = trace_format_of(path);
     trace->stream = stream;
     trace->text = g_string_sized_new(PIECE_BYTES);
     trace->shown = ranks_shown(of->ranks);
@@ -166,7 +166,7 @@ lh_trace_new(const char *path, const LhTraceOf *of, GError **error)
 }
 
 static void
-write_text(LhTrace *trace)
+write_piece(LhTrace *trace)
 {
     lh_output_write(trace->stream, trace->text->str, trace->text->len);
     g_string_truncate(trace->text, 0);
@@ -190,16 +190,16 @@ label_of(const LhTrace *trace, uint32_t rank)
     return g_strdup_printf("rank %0*u", digits, rank);
 }
 
-static Rank *
+static SeenRank *
 rank_of(LhTrace *trace, uint32_t number)
 {
     const LhProgram *program = trace->of.program;
-    Rank *rank = g_hash_table_lookup(trace->ranks, GUINT_TO_POINTER(number));
+    SeenRank *rank = g_hash_table_lookup(trace->ranks, GUINT_TO_POINTER(number));
     g_autofree char *label = NULL;
 
     if (rank != NULL)
         return rank;
-    rank = g_new0(Rank, 1);
+    rank = g_new0(SeenRank, 1);
     lh_cursor_init(&rank->cursor, program, number);
     rank->movements = g_hash_table_new_full(NULL, NULL, NULL, movement_free);
     for (uint32_t i = 0; i < program->streams_count; i++)
@@ -267,7 +267,7 @@ movement_of(LhTrace *trace, uint32_t rank, const LhOp *op)
 
 /* Reads the rank's program up to an op that communicates, which has not been asked for before. */
 static const Movement *
-read_movement(LhTrace *trace, Rank *rank, uint32_t op)
+read_movement(LhTrace *trace, SeenRank *rank, uint32_t op)
 {
     const gpointer key = GUINT_TO_POINTER(op);
     const Movement *m;
@@ -298,7 +298,7 @@ messages_of(const GArray *numbers)
  */
 
 static void
-add_slice(LhTrace *trace, Rank *rank, const LhTraceSlice *slice)
+add_slice(LhTrace *trace, SeenRank *rank, const LhTraceSlice *slice)
 {
     const LhTimelineRecord *r = slice->record;
     LhTraceTrack *track = &rank->tracks[r->stream];
@@ -307,7 +307,7 @@ add_slice(LhTrace *trace, Rank *rank, const LhTraceSlice *slice)
         return;
     trace->format->slice(track, slice, trace->text);
     if (trace->text->len >= PIECE_BYTES)
-        write_text(trace);
+        write_piece(trace);
 }
 
 void
@@ -315,7 +315,7 @@ lh_trace_add(void *data, const LhTimelineRecord *record)
 {
     LhTrace *trace = data;
     LhTraceSlice slice = { .record = record, .of_step = trace->of.setup->step != NULL };
-    Rank *rank;
+    SeenRank *rank;
 
     trace->end_ps = MAX(trace->end_ps, record->end_ps);
     if (!shows(trace, record->rank))
@@ -336,7 +336,7 @@ lh_trace_add(void *data, const LhTimelineRecord *record)
 }
 
 static void
-write_memory(LhTrace *trace, uint32_t number, Rank *rank, uint64_t bytes)
+write_memory(LhTrace *trace, uint32_t number, SeenRank *rank, uint64_t bytes)
 {
     trace->format->memory(number, rank->memory_ns, bytes, !rank->memory_begun, trace->text);
     rank->memory_begun = true;
@@ -345,7 +345,7 @@ write_memory(LhTrace *trace, uint32_t number, Rank *rank, uint64_t bytes)
 /* Of all that a rank holds within one nanosecond, the most, so that no peak is lost, and the last.
  */
 static void
-end_memory(LhTrace *trace, uint32_t number, Rank *rank)
+end_memory(LhTrace *trace, uint32_t number, SeenRank *rank)
 {
     if (!rank->memory_known)
         return;
@@ -363,7 +363,7 @@ lh_trace_add_memory(void *data, const LhMemoryRecord *record)
     LhTrace *trace = data;
     const bool before = record->time_ps < trace->of.from_ps;
     const uint64_t ns = lh_trace_ns(before ? trace->of.from_ps : record->time_ps);
-    Rank *rank;
+    SeenRank *rank;
 
     if (!shows(trace, record->rank) || record->time_ps > trace->of.to_ps)
         return;
@@ -375,7 +375,7 @@ lh_trace_add_memory(void *data, const LhMemoryRecord *record)
     rank->memory_bytes = record->bytes;
     rank->memory_known = true;
     if (trace->text->len >= PIECE_BYTES)
-        write_text(trace);
+        write_piece(trace);
 }
 
 /* --- links --------------------------------------------------------------------------------------
@@ -434,7 +434,7 @@ lh_trace_add_link(void *data, uint32_t number, LhTime time_ps, double bytes_per_
     link->bytes_per_s = bytes_per_s;
     link->pending = true;
     if (trace->text->len >= PIECE_BYTES)
-        write_text(trace);
+        write_piece(trace);
 }
 
 /* A viewer shows the last value as far as its point: there is one more at the end. */
@@ -460,14 +460,14 @@ lh_trace_finish(LhTrace *trace, GError **error)
     const uint32_t ranks = lh_params_ranks(&trace->of.program->params);
 
     for (uint32_t r = 0; r < ranks; r++) {
-        Rank *rank = g_hash_table_lookup(trace->ranks, GUINT_TO_POINTER(r));
+        SeenRank *rank = g_hash_table_lookup(trace->ranks, GUINT_TO_POINTER(r));
 
         if (rank != NULL)
             end_memory(trace, r, rank);
     }
     end_links(trace);
     trace->format->end(trace->text);
-    write_text(trace);
+    write_piece(trace);
     return lh_output_close(g_steal_pointer(&trace->stream), error);
 }
 

@@ -4,7 +4,7 @@
  */
 #include "report/trace_format.h"
 
-#define SCHEMA "longhaul.trace/1"
+#define TRACE_SCHEMA "longhaul.trace/1"
 
 #define TID(number) ((number) + 1) /* of a stream; to viewers, 0 is no thread */
 
@@ -19,13 +19,13 @@ end_object(LhJsonWriter *w, GString *out)
 }
 
 static void
-begin(const LhTraceOf *of, GString *out)
+begin_events(const LhTraceOf *of, GString *out)
 {
     LhJsonWriter *w;
 
     g_string_append(out, "{\"displayTimeUnit\":\"ns\",\"otherData\":");
     w = lh_jsonw_new(out, true);
-    lh_stamp_json(w, SCHEMA, of->stamp, of->setup);
+    lh_stamp_json(w, TRACE_SCHEMA, of->stamp, of->setup);
     lh_jsonw_string(w, "schedule", of->program->name);
     end_object(w, out);
     g_string_append(out, ",\"traceEvents\":[");
@@ -57,7 +57,7 @@ name_track(const char *kind, uint32_t rank, uint32_t number, const char *name, G
 }
 
 static void
-describe_rank(const LhProgram *program, uint32_t rank, const char *label, GString *out)
+describe_rank_events(const LhProgram *program, uint32_t rank, const char *label, GString *out)
 {
     name_track("process_name", rank, 0, label, out);
     next_event(out);
@@ -111,7 +111,7 @@ append_args(const LhTraceSlice *slice, GString *out)
 }
 
 static void
-append_slice(LhTraceTrack *track, const LhTraceSlice *slice, GString *out)
+append_slice_events(LhTraceTrack *track, const LhTraceSlice *slice, GString *out)
 {
     const LhTimelineRecord *r = slice->record;
     const uint64_t start = lh_trace_ns(r->start_ps);
@@ -128,7 +128,7 @@ append_slice(LhTraceTrack *track, const LhTraceSlice *slice, GString *out)
 }
 
 static void
-append_memory(uint32_t rank, uint64_t time_ns, uint64_t bytes, bool first, GString *out)
+append_memory_event(uint32_t rank, uint64_t time_ns, uint64_t bytes, bool first, GString *out)
 {
     (void)first;
     next_event(out);
@@ -138,7 +138,7 @@ append_memory(uint32_t rank, uint64_t time_ns, uint64_t bytes, bool first, GStri
 }
 
 static void
-describe_network(uint32_t number, GString *out)
+describe_network_event(uint32_t number, GString *out)
 {
     name_track("process_name", number, 0, "network", out);
 }
@@ -146,7 +146,8 @@ describe_network(uint32_t number, GString *out)
 #define RATE_FORMAT "%.9g" /* exact to a byte/s */
 
 static void
-append_link(const LhTraceLink *link, uint64_t time_ns, double gb_per_s, bool first, GString *out)
+append_link_event(const LhTraceLink *link, uint64_t time_ns, double gb_per_s, bool first,
+                  GString *out)
 {
     char rate[G_ASCII_DTOSTR_BUF_SIZE];
 
@@ -160,18 +161,18 @@ append_link(const LhTraceLink *link, uint64_t time_ns, double gb_per_s, bool fir
 }
 
 static void
-end(GString *out)
+end_events(GString *out)
 {
     g_string_append(out, "\n]}\n");
 }
 
 const LhTraceFormat lh_trace_chrome = {
     .ending = ".json",
-    .begin = begin,
-    .rank = describe_rank,
-    .slice = append_slice,
-    .memory = append_memory,
-    .network = describe_network,
-    .link = append_link,
-    .end = end,
+    .begin = begin_events,
+    .rank = describe_rank_events,
+    .slice = append_slice_events,
+    .memory = append_memory_event,
+    .network = describe_network_event,
+    .link = append_link_event,
+    .end = end_events,
 };

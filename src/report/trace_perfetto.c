@@ -139,7 +139,7 @@ put_name(GString *out, uint32_t field, uint32_t number, const char *text)
 }
 
 static void
-begin(const LhTraceOf *of, GString *out)
+begin_packets(const LhTraceOf *of, GString *out)
 {
     (void)of;
     (void)out;
@@ -178,7 +178,7 @@ put_streams(uint32_t rank, GString *out)
 }
 
 static void
-describe_rank(const LhProgram *program, uint32_t rank, const char *label, GString *out)
+describe_rank_packets(const LhProgram *program, uint32_t rank, const char *label, GString *out)
 {
     (void)program;
     put_process(rank, label, out);
@@ -334,7 +334,7 @@ append_last(const LhTraceTrack *t, uint64_t time_ns, GString *out)
 }
 
 static void
-append_slice(LhTraceTrack *track, const LhTraceSlice *slice, GString *out)
+append_slice_packets(LhTraceTrack *track, const LhTraceSlice *slice, GString *out)
 {
     const uint64_t start = lh_trace_ns(slice->record->start_ps);
     const uint64_t end = lh_trace_ns(slice->record->end_ps);
@@ -368,7 +368,7 @@ describe_memory(uint32_t rank, GString *out)
 }
 
 static void
-append_memory(uint32_t rank, uint64_t time_ns, uint64_t bytes, bool first, GString *out)
+append_memory_packets(uint32_t rank, uint64_t time_ns, uint64_t bytes, bool first, GString *out)
 {
     gsize packet, event;
 
@@ -390,7 +390,7 @@ link_uuid(uint32_t link)
 }
 
 static void
-describe_network(uint32_t number, GString *out)
+describe_network_packet(uint32_t number, GString *out)
 {
     put_process(number, "network", out);
 }
@@ -425,7 +425,8 @@ describe_link(const LhTraceLink *link, GString *out)
 }
 
 static void
-append_link(const LhTraceLink *link, uint64_t time_ns, double gb_per_s, bool first, GString *out)
+append_link_packets(const LhTraceLink *link, uint64_t time_ns, double gb_per_s, bool first,
+                    GString *out)
 {
     gsize packet, event;
 
@@ -441,18 +442,18 @@ append_link(const LhTraceLink *link, uint64_t time_ns, double gb_per_s, bool fir
 }
 
 static void
-end(GString *out)
+end_packets(GString *out)
 {
     (void)out;
 }
 
 const LhTraceFormat lh_trace_perfetto = {
     .ending = ".pftrace",
-    .begin = begin,
-    .rank = describe_rank,
-    .slice = append_slice,
-    .memory = append_memory,
-    .network = describe_network,
-    .link = append_link,
-    .end = end,
+    .begin = begin_packets,
+    .rank = describe_rank_packets,
+    .slice = append_slice_packets,
+    .memory = append_memory_packets,
+    .network = describe_network_packet,
+    .link = append_link_packets,
+    .end = end_packets,
 };

@@ -6,14 +6,10 @@
 #include <math.h>
 #include <string.h>
 
-#define WIDTH 1100
-#define HEIGHT 520
 #define NAME_LETTERS 24
-#define MARGIN 1.6 /* between the points and the edge, as a factor */
+#define EDGE_MARGIN 1.6 /* between the points and the edge, as a factor */
 #define MS_PER_S 1e3
 
-static const char *const colours[] = { "#0072B2", "#E69F00", "#009E73", "#CC79A7",
-                                       "#56B4E9", "#D55E00", "#444444", "#999999" };
 static const unsigned shapes[] = { 7, 5, 9, 13, 11 };
 
 /* A panel: points of which each block of the data has a name and a look of its own. */
@@ -104,9 +100,9 @@ static void
 append_range(GString *script, const char *axis, double low, double high)
 {
     g_string_append_printf(script, "set %srange [", axis);
-    lh_text_append(script, low / MARGIN);
+    lh_text_append(script, low / EDGE_MARGIN);
     g_string_append_c(script, ':');
-    lh_text_append(script, high * MARGIN);
+    lh_text_append(script, high * EDGE_MARGIN);
     g_string_append(script, "]\n");
 }
 
@@ -136,8 +132,8 @@ append_panel(GString *script, const Panel *panel, double tolerance)
                                ", \\\n    $data index %u using 1:2 with points pt %u ps 1.2 lc rgb "
                                "'%s' title ",
                                panel->first + i,
-                               shapes[i / G_N_ELEMENTS(colours) % G_N_ELEMENTS(shapes)],
-                               colours[i % G_N_ELEMENTS(colours)]);
+                               shapes[i / LH_FIGURE_COLOURS % G_N_ELEMENTS(shapes)],
+                               lh_figure_colours[i % LH_FIGURE_COLOURS]);
         lh_figure_append_text(script, g_ptr_array_index(panel->names, i), NAME_LETTERS);
     }
     g_string_append_c(script, '\n');
@@ -162,7 +158,7 @@ lh_validate_figure(const GPtrArray *validations, double tolerance, LhFigureTo to
     g_autoptr(GPtrArray) kernels = g_ptr_array_new();
     Panel makespans = { "Makespans", schedules, 0, INFINITY, 0 };
     Panel calls = { "Kernels and messages, all calls of a run", kernels, 0, INFINITY, 0 };
-    LhFigure figure = { .to = to, .width = WIDTH, .height = HEIGHT };
+    LhFigure figure = { .to = to, .width = LH_FIGURE_WIDTH, .height = LH_FIGURE_HEIGHT };
 
     append_makespans(data, &makespans, validations);
     calls.first = makespans.names->len;

@@ -6,7 +6,7 @@
 #include "report/validate_figure.h"
 
 static bool
-append_figure(const LhValidatePage *p, GString *out, GError **error)
+append_validate_figure(const LhValidatePage *p, GString *out, GError **error)
 {
     g_autoptr(GString) svg = g_string_new(NULL);
 
@@ -44,7 +44,7 @@ lh_validate_page(const LhValidatePage *p, GString *out, GError **error)
     lh_page_begin(out, "How far are predictions off?", p->of);
     lh_page_words(out, p->summary);
     lh_page_section(out, "Predicted beside measured");
-    if (!append_figure(p, out, error))
+    if (!append_validate_figure(p, out, error))
         return false;
     lh_page_table(out, lh_describe_makespans(p->validated->rows, p->tolerance),
                   "Makespans of schedules");

@@ -6,13 +6,7 @@
 
 #include <math.h>
 
-#define SCHEMA "longhaul.validation/2"
-
-static const LhHostTimes *
-host_times(const LhHosts *hosts, guint index)
-{
-    return &g_array_index(hosts->times, LhHostTimes, index);
-}
+#define VALIDATION_SCHEMA "longhaul.validation/2"
 
 /* --- written ------------------------------------------------------------------------------------
  */
@@ -23,7 +17,7 @@ write_hosts(LhJsonWriter *w, const LhHosts *hosts)
 {
     lh_jsonw_array_begin(w, "hosts");
     for (guint i = 0; hosts != NULL && i < hosts->times->len; i++) {
-        const LhHostTimes *t = host_times(hosts, i);
+        const LhHostTimes *t = &g_array_index(hosts->times, LhHostTimes, i);
 
         lh_jsonw_object_begin(w, NULL);
         lh_jsonw_string(w, "host", hosts->names[t->node]);
@@ -183,7 +177,7 @@ lh_validate_json(const LhSetup *setup, const LhValidated *validated, const LhVal
 {
     g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
 
-    lh_stamp_json(w, SCHEMA, stamp, setup);
+    lh_stamp_json(w, VALIDATION_SCHEMA, stamp, setup);
     lh_jsonw_string(w, "provenance", "measured");
     lh_jsonw_double(w, "tolerance", tolerance);
     lh_jsonw_string(w, "backend", params->backend->name);
@@ -263,23 +257,23 @@ typedef struct {
     double predicted_s, measured_s, op_error, spread, start_s;
     uint64_t rank, runs;
     GArray *kernels, *tiers; /* of Errors */
-} Row;
+} ValidatedRow;
 
-static const LhField row_fields[] = {
-    TEXT(Row, "schedule", schedule, LH_FIELD_REQUIRED),
-    TEXT(Row, "refused", refused, LH_FIELD_OR_NULL),
+static const LhField validated_row_fields[] = {
+    TEXT(ValidatedRow, "schedule", schedule, LH_FIELD_REQUIRED),
+    TEXT(ValidatedRow, "refused", refused, LH_FIELD_OR_NULL),
     { .name = "rank",
       .type = LH_FIELD_UINT,
-      .offset = offsetof(Row, rank),
+      .offset = offsetof(ValidatedRow, rank),
       .max = LH_RANKS_MAX - 1 },
-    SECONDS(Row, "predicted_s", predicted_s, 0),
-    { .name = "runs", .type = LH_FIELD_UINT, .offset = offsetof(Row, runs) },
-    SECONDS(Row, "measured_s", measured_s, 0),
-    NUMBER(Row, "op_error", op_error),
-    NUMBER(Row, "spread", spread),
-    SECONDS(Row, "start_s", start_s, 0),
-    LIST(Row, "kernels", kernels, kernel_fields, Errors, 0),
-    LIST(Row, "tiers", tiers, tier_fields, Errors, 0),
+    SECONDS(ValidatedRow, "predicted_s", predicted_s, 0),
+    { .name = "runs", .type = LH_FIELD_UINT, .offset = offsetof(ValidatedRow, runs) },
+    SECONDS(ValidatedRow, "measured_s", measured_s, 0),
+    NUMBER(ValidatedRow, "op_error", op_error),
+    NUMBER(ValidatedRow, "spread", spread),
+    SECONDS(ValidatedRow, "start_s", start_s, 0),
+    LIST(ValidatedRow, "kernels", kernels, kernel_fields, Errors, 0),
+    LIST(ValidatedRow, "tiers", tiers, tier_fields, Errors, 0),
     { .name = NULL },
 };
 
@@ -369,7 +363,7 @@ static const LhField summary_fields[] = {
 typedef struct {
     Prediction prediction;
     Summary summary;
-    GArray *rows, *hosts; /* of Row, Host */
+    GArray *rows, *hosts; /* of ValidatedRow, Host */
     Explanation explanation;
 } Document;
 
@@ -384,7 +378,7 @@ static const LhField document_fields[] = {
       .offset = offsetof(Document, summary),
       .fields = summary_fields,
       .flags = LH_FIELD_REQUIRED },
-    LIST(Document, "schedules", rows, row_fields, Row, LH_FIELD_REQUIRED),
+    LIST(Document, "schedules", rows, validated_row_fields, ValidatedRow, LH_FIELD_REQUIRED),
     LIST(Document, "hosts", hosts, host_fields, Host, LH_FIELD_REQUIRED),
     { .name = "explanation",
       .type = LH_FIELD_OBJECT,
@@ -415,7 +409,7 @@ take_errors(const GArray *read)
 
 /* @ranks: that were run; 0: it was not even predicted. @alone: it is the row's that ran. */
 static LhValidation *
-take_row(const Row *row, uint32_t ranks, bool alone)
+take_row(const ValidatedRow *row, uint32_t ranks, bool alone)
 {
     LhValidation *v = g_new0(LhValidation, 1);
 
@@ -514,7 +508,7 @@ take_rows(LhValidated *validated, const LhJson *json, const GArray *rows, uint32
           bool alone, GError **error)
 {
     for (guint i = 0; i < rows->len; i++) {
-        const Row *row = &g_array_index(rows, Row, i);
+        const ValidatedRow *row = &g_array_index(rows, ValidatedRow, i);
         g_autofree char *rank = g_strdup_printf("schedules[%u].rank", i);
         g_autofree char *time = g_strdup_printf("schedules[%u].predicted_s", i);
         g_autofree char *measured = g_strdup_printf("schedules[%u].measured_s", i);

@@ -72,7 +72,7 @@ lh_arena_take(LhArena *arena, uint64_t bytes)
 
 /* Makes one of stretch @i and the next one, if both are free and of one piece. */
 static void
-join(LhArena *arena, guint i)
+join_stretches(LhArena *arena, guint i)
 {
     Stretch *s = stretch(arena, i);
 
@@ -92,9 +92,9 @@ lh_arena_give(LhArena *arena, unsigned char *memory)
     g_assert(i < arena->stretches->len && stretch(arena, i)->taken);
     stretch(arena, i)->taken = false;
     arena->taken_bytes -= stretch(arena, i)->bytes;
-    join(arena, i);
+    join_stretches(arena, i);
     if (i > 0)
-        join(arena, i - 1);
+        join_stretches(arena, i - 1);
 }
 
 uint64_t

@@ -22,7 +22,7 @@ equal(gconstpointer a, gconstpointer b)
 /* What tells channels apart. Exchanges have their communicator's number and an empty group, which
  * no collective can have. */
 static LhCommunicatorKey
-key_of(const LhOp *op)
+channel_key(const LhOp *op)
 {
     if (op->kind == LH_OP_COLLECTIVE)
         return lh_op_communicator(op);
@@ -32,7 +32,7 @@ key_of(const LhOp *op)
 static void
 add(LhChannels *channels, const LhOp *op)
 {
-    const LhCommunicatorKey key = key_of(op);
+    const LhCommunicatorKey key = channel_key(op);
 
     if (!g_hash_table_contains(channels->numbers, &key))
         g_hash_table_insert(channels->numbers, g_memdup2(&key, sizeof(key)),
@@ -79,7 +79,7 @@ lh_channels_count(const LhChannels *channels)
 uint32_t
 lh_channel_of(const LhChannels *channels, const LhOp *op)
 {
-    const LhCommunicatorKey key = key_of(op);
+    const LhCommunicatorKey key = channel_key(op);
     const guint number = GPOINTER_TO_UINT(g_hash_table_lookup(channels->numbers, &key));
 
     g_assert(number > 0);

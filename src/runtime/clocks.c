@@ -2,12 +2,12 @@
 #include "runtime/clocks.h"
 
 #include "base/error.h"
+#include "runtime/units.h"
 
 #include <errno.h>
 #include <string.h>
 #include <time.h>
 
-#define NS_PER_S 1000000000
 #define MARGIN_NS 1000000 /* beyond the longest round, for those that are told last */
 
 int64_t
@@ -16,13 +16,13 @@ lh_clocks_now(void)
     struct timespec t;
 
     clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
+    return (int64_t)t.tv_sec * LH_NS_PER_S + t.tv_nsec;
 }
 
 void
 lh_clocks_sleep_until(int64_t until_ns)
 {
-    const struct timespec until = { until_ns / NS_PER_S, until_ns % NS_PER_S };
+    const struct timespec until = { until_ns / LH_NS_PER_S, until_ns % LH_NS_PER_S };
 
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
         continue;
@@ -48,7 +48,7 @@ lh_clocks_ahead(const LhClockRound *first, const LhClockRound *other, size_t cou
 
 /* Everyone's @mine, one after another, into @all. */
 static bool
-tell(const LhOpenControl *control, const LhClockRound *mine, GByteArray *all, GError **error)
+tell_rounds(const LhOpenControl *control, const LhClockRound *mine, GByteArray *all, GError **error)
 {
     g_autoptr(GByteArray) sent = g_byte_array_new();
 
@@ -94,14 +94,14 @@ lh_clocks_meet(const LhOpenControl *control, int64_t *start_ns, GError **error)
 
     for (size_t i = 0; i < LH_CLOCK_ROUNDS; i++) {
         mine[i].sent_ns = lh_clocks_now();
-        if (!tell(control, mine, all, error))
+        if (!tell_rounds(control, mine, all, error))
             return false;
         mine[i].received_ns = lh_clocks_now();
         *start_ns = mine[i].received_ns;
         if (all->len == sizeof(mine)) /* there is nobody else */
             return true;
     }
-    if (!tell(control, mine, all, error))
+    if (!tell_rounds(control, mine, all, error))
         return false;
     processes = all->len / sizeof(mine);
     rounds = (const LhClockRound *)(const void *)all->data;

@@ -9,7 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define LH_LOCAL_MAX 4096 /* processes of a machine */
+#define LH_LOCAL_MAX 4096      /* processes of a machine */
+#define LH_CONTROL_NAMED_MAX 8 /* ranks that a message names */
 
 /* Which of the ranks are this process's: [first, first + count). */
 typedef struct {

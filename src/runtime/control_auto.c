@@ -20,7 +20,7 @@ typedef struct {
 } Sign;
 
 /* The first one that is there decides. MPI comes first: srun starts its processes, too. */
-static const Sign signs[] = {
+static const Sign launcher_signs[] = {
     { "OMPI_COMM_WORLD_SIZE", NULL, &lh_control_mpi },
     { "PMIX_RANK", NULL, &lh_control_mpi },
     { "PMI_RANK", NULL, &lh_control_mpi },
@@ -41,9 +41,9 @@ lh_control_resolve(const LhControl *control)
 {
     if (control != &lh_control_auto)
         return control;
-    for (size_t i = 0; i < G_N_ELEMENTS(signs); i++) {
-        if (is_there(&signs[i]))
-            return signs[i].control;
+    for (size_t i = 0; i < G_N_ELEMENTS(launcher_signs); i++) {
+        if (is_there(&launcher_signs[i]))
+            return launcher_signs[i].control;
     }
     return &lh_control_single;
 }

@@ -5,20 +5,16 @@
  */
 #include "runtime/control.h"
 #include "runtime/mpi_world.h"
+#include "runtime/units.h"
 
 #include "base/error.h"
 
 #include <mpi.h>
 
-#define GRACE_US 1000000
-/* Open MPI 4.1's mpirun can crash when several processes abort at once. */
-#define STAGGER_US 250000
-#define STAGGERED_RANKS 20
+#define ABORT_GRACE_US 1000000
 #define LAST_US 10000000
-#define LOOK_US 50
-#define US_PER_S 1e6
+#define BATCH_LOOK_US 50
 #define PIECE_BYTES_MAX (1u << 30) /* counts of MPI are int */
-#define NAMED_RANKS_MAX 8
 
 typedef struct {
     MPI_Comm comm;
@@ -48,7 +44,7 @@ learn_place(Control *c, GError **error)
 }
 
 static void *
-mpi_open(uint32_t ranks, int64_t deadline_us, LhControlPlace *place, GError **error)
+mpi_control_open(uint32_t ranks, int64_t deadline_us, LhControlPlace *place, GError **error)
 {
     g_autofree Control *c = g_new0(Control, 1);
 
@@ -114,7 +110,7 @@ batch_add(Batch *b, bool send, int peer, void *data, uint64_t bytes, GError **er
 
 /* Names the ranks whose messages are not done. Returns false. */
 static bool
-give_up(const Batch *b, int64_t waited_us, GError **error)
+give_up_batch(const Batch *b, int64_t waited_us, GError **error)
 {
     g_autoptr(GString) names = g_string_new(NULL);
     unsigned missing = 0;
@@ -122,15 +118,15 @@ give_up(const Batch *b, int64_t waited_us, GError **error)
     for (guint i = 0; i < b->requests->len; i++) {
         if (g_array_index(b->requests, MPI_Request, i) == MPI_REQUEST_NULL)
             continue;
-        if (missing++ < NAMED_RANKS_MAX)
+        if (missing++ < LH_CONTROL_NAMED_MAX)
             g_string_append_printf(names, "%s%d", names->len > 0 ? ", " : "",
                                    g_array_index(b->peers, int, i));
     }
-    if (missing > NAMED_RANKS_MAX)
-        g_string_append_printf(names, " and %u more", missing - NAMED_RANKS_MAX);
+    if (missing > LH_CONTROL_NAMED_MAX)
+        g_string_append_printf(names, " and %u more", missing - LH_CONTROL_NAMED_MAX);
     g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
                 "rank %d has waited for %.3g s in %s for rank%s %s", b->control->rank,
-                (double)waited_us / US_PER_S, b->control->phase, missing == 1 ? "" : "s",
+                (double)waited_us / LH_US_PER_S, b->control->phase, missing == 1 ? "" : "s",
                 names->str);
     return false;
 }
@@ -160,8 +156,8 @@ batch_wait(Batch *b, GError **error)
         if (!ok || done)
             return ok;
         if (waited_us > lh_mpi_deadline_us())
-            return give_up(b, waited_us, error);
-        g_usleep(LOOK_US);
+            return give_up_batch(b, waited_us, error);
+        g_usleep(BATCH_LOOK_US);
     }
 }
 
@@ -184,7 +180,7 @@ move_bytes(const Control *c, bool to_first, uint64_t *lengths, unsigned char **d
 
 /* Everyone's bytes to the first process, which appends them to @all in the order of ranks. */
 static bool
-collect(const Control *c, const GByteArray *bytes, GByteArray *all, GError **error)
+mpi_collect(const Control *c, const GByteArray *bytes, GByteArray *all, GError **error)
 {
     g_autofree uint64_t *lengths = g_new0(uint64_t, (gsize)c->size);
     g_autofree unsigned char **data = g_new0(unsigned char *, (gsize)c->size);
@@ -218,7 +214,7 @@ collect(const Control *c, const GByteArray *bytes, GByteArray *all, GError **err
 
 /* What the first process has in @all to everyone's. */
 static bool
-spread(const Control *c, GByteArray *all, GError **error)
+mpi_spread(const Control *c, GByteArray *all, GError **error)
 {
     g_autofree uint64_t *lengths = g_new0(uint64_t, (gsize)c->size);
     g_autofree unsigned char **data = g_new0(unsigned char *, (gsize)c->size);
@@ -235,41 +231,41 @@ spread(const Control *c, GByteArray *all, GError **error)
 }
 
 static bool
-mpi_share(void *control, const GByteArray *bytes, GByteArray *all, GError **error)
+mpi_control_share(void *control, const GByteArray *bytes, GByteArray *all, GError **error)
 {
     Control *c = control;
 
     c->phase = "the exchange of what processes tell each other";
-    return collect(c, bytes, all, error) && spread(c, all, error);
+    return mpi_collect(c, bytes, all, error) && mpi_spread(c, all, error);
 }
 
 static bool
-mpi_barrier(void *control, GError **error)
+mpi_control_barrier(void *control, GError **error)
 {
     g_autoptr(GByteArray) nothing = g_byte_array_new();
     Control *c = control;
 
     c->phase = "the barrier";
-    return collect(c, nothing, nothing, error) && spread(c, nothing, error);
+    return mpi_collect(c, nothing, nothing, error) && mpi_spread(c, nothing, error);
 }
 
 static bool
-mpi_gather(void *control, const GByteArray *bytes, GByteArray *all, GError **error)
+mpi_control_gather(void *control, const GByteArray *bytes, GByteArray *all, GError **error)
 {
     Control *c = control;
 
     c->phase = "the gathering of the results";
-    return collect(c, bytes, all, error);
+    return mpi_collect(c, bytes, all, error);
 }
 
 static void
-mpi_close(void *control)
+mpi_control_close(void *control)
 {
     g_free(control);
 }
 
 static void
-mpi_abandon(int status, const char *reason)
+mpi_control_abandon(int status, const char *reason)
 {
     int initialized = 0, rank = 0;
 
@@ -278,17 +274,17 @@ mpi_abandon(int status, const char *reason)
     if (!initialized)
         return;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    g_usleep(GRACE_US + (gulong)MIN(rank, STAGGERED_RANKS) * STAGGER_US);
+    g_usleep(ABORT_GRACE_US + (gulong)MIN(rank, LH_MPI_STAGGERED_RANKS) * LH_MPI_STAGGER_US);
     lh_mpi_enter_last("the end of all processes (MPI_Abort)", LAST_US);
     MPI_Abort(MPI_COMM_WORLD, status);
 }
 
 const LhControl lh_control_mpi = {
     .name = "mpi",
-    .open = mpi_open,
-    .barrier = mpi_barrier,
-    .gather = mpi_gather,
-    .share = mpi_share,
-    .close = mpi_close,
-    .abandon = mpi_abandon,
+    .open = mpi_control_open,
+    .barrier = mpi_control_barrier,
+    .gather = mpi_control_gather,
+    .share = mpi_control_share,
+    .close = mpi_control_close,
+    .abandon = mpi_control_abandon,
 };

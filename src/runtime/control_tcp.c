@@ -10,6 +10,7 @@
 #include "runtime/control.h"
 #include "runtime/peer.h"
 #include "runtime/socket.h"
+#include "runtime/units.h"
 
 #include "base/error.h"
 
@@ -22,14 +23,12 @@
 
 #define LOOK_MS 20
 #define RETRY_US 50000
-#define US_PER_S 1e6
 #define STEP_US_MAX 1000000 /* more than that, and this process itself was stopped */
 #define PATIENCE_US 2000000 /* that others have for what the first process says at the deadline */
-#define GRACE_US 1000000
+#define ABANDON_GRACE_US 1000000
 #define FAREWELL_US 1000000
 #define STRANGERS_MAX 64 /* that have connected and not said who they are */
 #define STRANGER_US 5000000
-#define NAMED_RANKS_MAX 8
 #define DATA_BYTES_MAX (UINT32_MAX / 2)
 
 /* A connection of which nobody knows yet whose it is. */
@@ -61,7 +60,7 @@ typedef struct {
 } World;
 
 /* The star of this process; NULL: it has not been made. */
-static World *world;
+static World *own_world;
 
 /* ---- members ---- */
 
@@ -135,7 +134,7 @@ look_at_member(World *w, Member *m)
 /* ---- strangers, in the first process ---- */
 
 static void
-refuse(World *w, Stranger *s, const char *why)
+refuse_stranger(World *w, Stranger *s, const char *why)
 {
     g_autoptr(GBytes) text = g_bytes_new(why, strlen(why));
 
@@ -154,7 +153,7 @@ let_in(World *w, Stranger *s, const LhControlFrame *frame)
     Member *m;
 
     if (frame->kind != LH_FRAME_HELLO || !lh_hello_unpack(frame->content, &hello)) {
-        refuse(w, s, "it does not say who it is");
+        refuse_stranger(w, s, "it does not say who it is");
         return;
     }
     if (hello.size != w->launch.size)
@@ -167,7 +166,7 @@ let_in(World *w, Stranger *s, const LhControlFrame *frame)
     else if (w->members[hello.rank - 1].peer.socket >= 0)
         why = g_strdup_printf("rank %u is already there", hello.rank);
     if (why != NULL) {
-        refuse(w, s, why);
+        refuse_stranger(w, s, why);
         return;
     }
     m = &w->members[hello.rank - 1];
@@ -195,7 +194,7 @@ look_at_stranger(World *w, Stranger *s)
         let_in(w, s, &frame);
         lh_control_frame_clear(&frame);
     } else if (taken < 0) {
-        refuse(w, s, error->message);
+        refuse_stranger(w, s, error->message);
     }
     return s->peer.socket >= 0 && !s->peer.gone;
 }
@@ -290,20 +289,21 @@ ended_rank(const World *w, ReadyFunc is_ready)
 
 /* Names the ranks that are not ready. Returns false. */
 static bool
-give_up(const World *w, ReadyFunc is_ready, const char *phase, int64_t waited_us, GError **error)
+give_up_members(const World *w, ReadyFunc is_ready, const char *phase, int64_t waited_us,
+                GError **error)
 {
     g_autoptr(GString) names = g_string_new(NULL);
     uint32_t missing = 0;
 
     for (uint32_t i = 0; i < w->members_count; i++) {
-        if (!is_ready(&w->members[i]) && missing++ < NAMED_RANKS_MAX)
+        if (!is_ready(&w->members[i]) && missing++ < LH_CONTROL_NAMED_MAX)
             g_string_append_printf(names, "%s%u", names->len > 0 ? ", " : "", w->members[i].rank);
     }
-    if (missing > NAMED_RANKS_MAX)
-        g_string_append_printf(names, " and %u more", missing - NAMED_RANKS_MAX);
+    if (missing > LH_CONTROL_NAMED_MAX)
+        g_string_append_printf(names, " and %u more", missing - LH_CONTROL_NAMED_MAX);
     g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
                 "rank %u has waited for %.3g s in %s for rank%s %s%s%s", w->launch.rank,
-                (double)waited_us / US_PER_S, phase, missing == 1 ? "" : "s", names->str,
+                (double)waited_us / LH_US_PER_S, phase, missing == 1 ? "" : "s", names->str,
                 w->refusal != NULL ? "; a connection was refused: " : "",
                 w->refusal != NULL ? w->refusal : "");
     return false;
@@ -342,7 +342,7 @@ wait_for(World *w, ReadyFunc is_ready, const char *phase, GError **error)
         waited_us += MIN(now_us - last_us, STEP_US_MAX);
         last_us = now_us;
         if (waited_us > limit_us)
-            return give_up(w, is_ready, phase, waited_us, error);
+            return give_up_members(w, is_ready, phase, waited_us, error);
     }
 }
 
@@ -378,7 +378,7 @@ find_addresses(const LhLaunch *launch, bool listen, GError **error)
 
 /* IPv6 first, which IPv4 comes through to. */
 static bool
-start_listening(World *w, GError **error)
+listen_for_members(World *w, GError **error)
 {
     struct addrinfo *found = find_addresses(&w->launch, true, error);
     int cause = 0;
@@ -464,8 +464,8 @@ reach_first(World *w, GError **error)
     g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
                 "rank %u has waited for %.3g s in the start for rank 0, which does not listen at "
                 "%s, port %u: %s",
-                w->launch.rank, (double)(w->deadline_us + PATIENCE_US) / US_PER_S, w->launch.host,
-                w->launch.port, g_strerror(cause));
+                w->launch.rank, (double)(w->deadline_us + PATIENCE_US) / LH_US_PER_S,
+                w->launch.host, w->launch.port, g_strerror(cause));
     return false;
 }
 
@@ -520,7 +520,7 @@ ask_first(World *w, GError **error)
             g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
                         "rank %u has waited for %.3g s in the start for rank 0, which does not "
                         "answer at %s, port %u",
-                        w->launch.rank, (double)(w->deadline_us + PATIENCE_US) / US_PER_S,
+                        w->launch.rank, (double)(w->deadline_us + PATIENCE_US) / LH_US_PER_S,
                         w->launch.host, w->launch.port);
             return false;
         }
@@ -533,7 +533,7 @@ ask_first(World *w, GError **error)
 
 /* Sends a last frame to all, and waits a moment for it to leave. */
 static void
-tell_all(World *w, LhControlFrameKind kind, GBytes *content)
+tell_last(World *w, LhControlFrameKind kind, GBytes *content)
 {
     const int64_t end_us = g_get_monotonic_time() + FAREWELL_US;
 
@@ -569,30 +569,30 @@ world_free(World *w)
 
 /* At the end of the process: those that still need it would be told of a failure. */
 static void
-leave(void)
+leave_star(void)
 {
-    if (world == NULL)
+    if (own_world == NULL)
         return;
-    tell_all(world, LH_FRAME_END, NULL);
-    world_free(world);
-    world = NULL;
+    tell_last(own_world, LH_FRAME_END, NULL);
+    world_free(own_world);
+    own_world = NULL;
 }
 
 static void
-tcp_abandon(int status, const char *reason)
+tcp_control_abandon(int status, const char *reason)
 {
     g_autoptr(GBytes) content = NULL;
 
     (void)status; /* that of the others is theirs */
-    if (world == NULL)
+    if (own_world == NULL)
         return;
     /* What a process has been told it passes on at once; before it tells of its own failure, others
      * have time to see the same, and to say what they see. */
-    if (world->failure == NULL)
-        g_usleep(GRACE_US);
-    note_failure(world, world->launch.rank, reason);
-    content = lh_failure_pack(world->failed_rank, world->failure);
-    tell_all(world, LH_FRAME_FAILURE, content);
+    if (own_world->failure == NULL)
+        g_usleep(ABANDON_GRACE_US);
+    note_failure(own_world, own_world->launch.rank, reason);
+    content = lh_failure_pack(own_world->failed_rank, own_world->failure);
+    tell_last(own_world, LH_FRAME_FAILURE, content);
 }
 
 /* ---- the interface ---- */
@@ -617,7 +617,7 @@ world_new(const LhLaunch *launch)
 
 /* The first process listens no longer than until all are there. */
 static bool
-meet(World *w, GError **error)
+meet_members(World *w, GError **error)
 {
     bool ok;
 
@@ -625,7 +625,7 @@ meet(World *w, GError **error)
         return reach_first(w, error) && ask_first(w, error);
     if (w->launch.size == 1)
         return true;
-    ok = start_listening(w, error) && wait_for(w, is_connected, "the start", error);
+    ok = listen_for_members(w, error) && wait_for(w, is_connected, "the start", error);
     if (w->listener >= 0)
         close(w->listener);
     w->listener = -1;
@@ -650,12 +650,12 @@ make_world(LaunchFunc read, uint32_t ranks, int64_t deadline_us, GError **error)
         lh_launch_clear(&launch);
         return false;
     }
-    world = world_new(&launch);
-    world->deadline_us = deadline_us;
-    atexit(leave);
-    ok = meet(world, &failure);
+    own_world = world_new(&launch);
+    own_world->deadline_us = deadline_us;
+    atexit(leave_star);
+    ok = meet_members(own_world, &failure);
     if (failure != NULL) {
-        note_failure(world, launch.rank, failure->message);
+        note_failure(own_world, launch.rank, failure->message);
         g_propagate_error(error, failure);
     }
     return ok;
@@ -665,20 +665,20 @@ static void *
 open_world(LaunchFunc read, uint32_t ranks, int64_t deadline_us, LhControlPlace *place,
            GError **error)
 {
-    if (world == NULL && !make_world(read, ranks, deadline_us, error))
+    if (own_world == NULL && !make_world(read, ranks, deadline_us, error))
         return NULL;
-    if (world->failure != NULL) {
-        report_failure(world, error);
+    if (own_world->failure != NULL) {
+        report_failure(own_world, error);
         return NULL;
     }
-    if (ranks != 0 && world->launch.size != ranks) {
+    if (ranks != 0 && own_world->launch.size != ranks) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "there are %u processes for %u ranks",
-                    world->launch.size, ranks);
+                    own_world->launch.size, ranks);
         return NULL;
     }
-    world->deadline_us = deadline_us;
-    *place = (LhControlPlace){ .first = world->launch.rank, .count = 1 };
-    return world;
+    own_world->deadline_us = deadline_us;
+    *place = (LhControlPlace){ .first = own_world->launch.rank, .count = 1 };
+    return own_world;
 }
 
 static void *
@@ -734,7 +734,7 @@ receive_all(World *w, GByteArray *all, const char *phase, GError **error)
 
 /* Everyone's bytes to the first process, which appends them to @all in the order of ranks. */
 static bool
-collect(World *w, const GByteArray *bytes, GByteArray *all, const char *phase, GError **error)
+tcp_collect(World *w, const GByteArray *bytes, GByteArray *all, const char *phase, GError **error)
 {
     if (w->launch.rank != 0)
         return send_all(w, bytes, phase, error);
@@ -744,7 +744,7 @@ collect(World *w, const GByteArray *bytes, GByteArray *all, const char *phase, G
 
 /* What the first process has in @all to everyone's. */
 static bool
-spread(World *w, GByteArray *all, const char *phase, GError **error)
+tcp_spread(World *w, GByteArray *all, const char *phase, GError **error)
 {
     return w->launch.rank == 0 ? send_all(w, all, phase, error) : receive_all(w, all, phase, error);
 }
@@ -752,17 +752,17 @@ spread(World *w, GByteArray *all, const char *phase, GError **error)
 static bool
 share_in(World *w, const GByteArray *bytes, GByteArray *all, const char *phase, GError **error)
 {
-    return collect(w, bytes, all, phase, error) && spread(w, all, phase, error);
+    return tcp_collect(w, bytes, all, phase, error) && tcp_spread(w, all, phase, error);
 }
 
 static bool
-tcp_share(void *control, const GByteArray *bytes, GByteArray *all, GError **error)
+tcp_control_share(void *control, const GByteArray *bytes, GByteArray *all, GError **error)
 {
     return share_in(control, bytes, all, "the exchange of what processes tell each other", error);
 }
 
 static bool
-tcp_barrier(void *control, GError **error)
+tcp_control_barrier(void *control, GError **error)
 {
     g_autoptr(GByteArray) nothing = g_byte_array_new();
 
@@ -770,13 +770,13 @@ tcp_barrier(void *control, GError **error)
 }
 
 static bool
-tcp_gather(void *control, const GByteArray *bytes, GByteArray *all, GError **error)
+tcp_control_gather(void *control, const GByteArray *bytes, GByteArray *all, GError **error)
 {
-    return collect(control, bytes, all, "the gathering of the results", error);
+    return tcp_collect(control, bytes, all, "the gathering of the results", error);
 }
 
 static bool
-tcp_failed(void *control, GError **error)
+tcp_control_failed(void *control, GError **error)
 {
     World *w = control;
 
@@ -786,7 +786,7 @@ tcp_failed(void *control, GError **error)
 
 /* The star stays for those that are opened later. */
 static void
-tcp_close(void *control)
+tcp_control_close(void *control)
 {
     (void)control;
 }
@@ -794,21 +794,21 @@ tcp_close(void *control)
 const LhControl lh_control_torchrun = {
     .name = "torchrun",
     .open = torchrun_open,
-    .barrier = tcp_barrier,
-    .gather = tcp_gather,
-    .share = tcp_share,
-    .failed = tcp_failed,
-    .close = tcp_close,
-    .abandon = tcp_abandon,
+    .barrier = tcp_control_barrier,
+    .gather = tcp_control_gather,
+    .share = tcp_control_share,
+    .failed = tcp_control_failed,
+    .close = tcp_control_close,
+    .abandon = tcp_control_abandon,
 };
 
 const LhControl lh_control_slurm = {
     .name = "slurm",
     .open = slurm_open,
-    .barrier = tcp_barrier,
-    .gather = tcp_gather,
-    .share = tcp_share,
-    .failed = tcp_failed,
-    .close = tcp_close,
-    .abandon = tcp_abandon,
+    .barrier = tcp_control_barrier,
+    .gather = tcp_control_gather,
+    .share = tcp_control_share,
+    .failed = tcp_control_failed,
+    .close = tcp_control_close,
+    .abandon = tcp_control_abandon,
 };

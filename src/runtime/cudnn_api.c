@@ -7,17 +7,17 @@
 #define TEXT_BYTES 1000 /* of what cuDNN says of an error */
 
 static LhCudnn cudnn_loaded;
-static LhLibraryState state = LH_LIBRARY_STATE;
+static LhLibraryState cudnn_state = LH_LIBRARY_STATE;
 
-static const LhLibraryFunction functions[] = {
-#define ROW(name) LH_LIBRARY_FUNCTION(cudnn, LhCudnn, name),
-    LH_CUDNN_FUNCTIONS(ROW)
-#undef ROW
+static const LhLibraryFunction cudnn_functions[] = {
+#define CUDNN_ROW(name) LH_LIBRARY_FUNCTION(cudnn, LhCudnn, name),
+    LH_CUDNN_FUNCTIONS(CUDNN_ROW)
+#undef CUDNN_ROW
         { NULL, 0 },
 };
 
 static LhLibraryVersion
-split_version(size_t code)
+split_cudnn_version(size_t code)
 {
     return (LhLibraryVersion){ (int)(code / 10000), (int)(code / 100 % 100), (int)(code % 100) };
 }
@@ -25,17 +25,17 @@ split_version(size_t code)
 char *
 lh_cudnn_version_text(size_t version)
 {
-    return lh_library_version_text(split_version(version));
+    return lh_library_version_text(split_cudnn_version(version));
 }
 
 static bool
-ask_version(void *loaded, LhLibraryVersion *version, const char **why)
+ask_cudnn_version(void *loaded, LhLibraryVersion *version, const char **why)
 {
     LhCudnn *c = loaded;
 
     (void)why;
     c->version = c->GetVersion();
-    *version = split_version(c->version);
+    *version = split_cudnn_version(c->version);
     return true;
 }
 
@@ -44,20 +44,20 @@ ask_version(void *loaded, LhLibraryVersion *version, const char **why)
  * that are zeroed by the caller: so NVIDIA's cudnn-frontend treats them
  * (node/scaled_dot_product_flash_attention.h).
  */
-static const LhLibrary library = {
+static const LhLibrary cudnn_lib = {
     .name = "cuDNN",
     .file = "libcudnn.so.9",
     .variable = LH_CUDNN_VARIABLE,
-    .functions = functions,
+    .functions = cudnn_functions,
     .least = { 9, 16, 0 },
     .major = CUDNN_MAJOR,
-    .version = ask_version,
+    .version = ask_cudnn_version,
 };
 
 const LhCudnn *
 lh_cudnn_load(GError **error)
 {
-    return lh_library_load(&library, &state, &cudnn_loaded, error) ? &cudnn_loaded : NULL;
+    return lh_library_load(&cudnn_lib, &cudnn_state, &cudnn_loaded, error) ? &cudnn_loaded : NULL;
 }
 
 bool

@@ -22,7 +22,6 @@
 #define DIM_STEP 8U
 #define DIM_MAX 256U
 #define ROWS_MAX (UINT64_C(1) << 31)
-#define ALIGN 16U
 
 struct LhCudnnDevice {
     int ordinal;
@@ -33,8 +32,8 @@ struct LhCudnnDevice {
     char *why;
 };
 
-static GPtrArray *devices; /* owned; until the process ends */
-static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
+static GPtrArray *cudnn_devices; /* owned; until the process ends */
+static pthread_mutex_t cudnn_devices_lock = PTHREAD_MUTEX_INITIALIZER;
 
 char *
 lh_cudnn_library(GError **error)
@@ -75,8 +74,8 @@ device_new(int ordinal, GError **error)
 static LhCudnnDevice *
 find_device(int ordinal)
 {
-    for (guint i = 0; i < devices->len; i++) {
-        LhCudnnDevice *device = g_ptr_array_index(devices, i);
+    for (guint i = 0; i < cudnn_devices->len; i++) {
+        LhCudnnDevice *device = g_ptr_array_index(cudnn_devices, i);
 
         if (device->ordinal == ordinal)
             return device;
@@ -89,16 +88,16 @@ lh_cudnn_device(int ordinal, GError **error)
 {
     LhCudnnDevice *device;
 
-    pthread_mutex_lock(&devices_lock);
-    if (devices == NULL)
-        devices = g_ptr_array_new();
+    pthread_mutex_lock(&cudnn_devices_lock);
+    if (cudnn_devices == NULL)
+        cudnn_devices = g_ptr_array_new();
     device = find_device(ordinal);
     if (device == NULL) {
         device = device_new(ordinal, error);
         if (device != NULL)
-            g_ptr_array_add(devices, device);
+            g_ptr_array_add(cudnn_devices, device);
     }
-    pthread_mutex_unlock(&devices_lock);
+    pthread_mutex_unlock(&cudnn_devices_lock);
     return device;
 }
 
@@ -146,7 +145,7 @@ typedef struct {
 } Job;
 
 static void
-fail(Job *j, enum lh_status status, GError *error)
+fail_job(Job *j, enum lh_status status, GError *error)
 {
     pthread_mutex_lock(&j->device->lock);
     g_free(j->device->why);
@@ -156,21 +155,22 @@ fail(Job *j, enum lh_status status, GError *error)
     j->status = status;
 }
 
-static void refuse(Job *j, const char *format, ...) G_GNUC_PRINTF(2, 3);
+static void decline(Job *j, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
 static void
-refuse(Job *j, const char *format, ...)
+decline(Job *j, const char *format, ...)
 {
     va_list arguments;
 
     va_start(arguments, format);
-    fail(j, LH_STATUS_UNSUPPORTED, g_error_new_valist(LH_ERROR, LH_ERROR_NO, format, arguments));
+    fail_job(j, LH_STATUS_UNSUPPORTED,
+             g_error_new_valist(LH_ERROR, LH_ERROR_NO, format, arguments));
     va_end(arguments);
 }
 
 /* Scratch memory; its use ends when j->scratch.used is set back, as the stream goes on in order. */
 static void *
-take(Job *j, uint64_t bytes)
+take_scratch(Job *j, uint64_t bytes)
 {
     void *taken = lh_cuda_take(&j->scratch, bytes);
 
@@ -186,12 +186,12 @@ call_own(Job *j, LhKernelId kernel, LhCall call)
     const uint64_t bytes = own->scratch_bytes == NULL ? 0 : own->scratch_bytes(call.args);
     enum lh_status status;
 
-    call.scratch = bytes == 0 ? NULL : take(j, bytes);
+    call.scratch = bytes == 0 ? NULL : take_scratch(j, bytes);
     if (j->counts || j->status != LH_STATUS_OK)
         return;
     status = own->run(&call, j->stream);
     if (status != LH_STATUS_OK)
-        fail(j, status, NULL);
+        fail_job(j, status, NULL);
 }
 
 /* ---- tensors ---- */
@@ -209,9 +209,9 @@ view_of(const Job *j, const LhRows *t, uint64_t rows)
 
 /* Whether a tensor is one to cuDNN: rows lie in the order of [batch][rows], aligned. */
 static bool
-is_whole(const Job *j, const LhRows *t, uint64_t rows)
+is_whole_tensor(const Job *j, const LhRows *t, uint64_t rows)
 {
-    const uint64_t align = t->storage == LH_STORAGE_FP32 ? sizeof(float) : ALIGN;
+    const uint64_t align = t->storage == LH_STORAGE_FP32 ? sizeof(float) : LH_CUDNN_ALIGN;
     const bool joined = j->args->batch == 1 && t->part_bytes == lh_rows_bytes(t, 1);
 
     return (uintptr_t)t->data % align == 0 && (t->part_rows == rows || joined);
@@ -233,7 +233,7 @@ scratch_for(Job *j, const LhRows *t, uint64_t rows, enum lh_storage storage)
 {
     LhRows whole = like(j, t, rows, storage);
 
-    whole.data = take(j, whole.part_bytes);
+    whole.data = take_scratch(j, whole.part_bytes);
     return whole;
 }
 
@@ -256,7 +256,7 @@ read_whole(Job *j, LhRows t, uint64_t rows)
 {
     LhRows whole = t;
 
-    if (is_whole(j, &t, rows))
+    if (is_whole_tensor(j, &t, rows))
         return t;
     whole = scratch_for(j, &t, rows, t.storage);
     copy_rows(j, &t, &whole, rows);
@@ -277,7 +277,7 @@ add_rows(Job *j, const LhRows *from, const LhRows *to, uint64_t rows, bool first
     parted.part_bytes = lh_rows_bytes(&parted, j->args->batch);
     /* Of one sequence, elements lie in the same order either way. */
     if (to->part_rows != rows && j->args->batch > 1) {
-        parted.data = take(j, rows / to->part_rows * parted.part_bytes);
+        parted.data = take_scratch(j, rows / to->part_rows * parted.part_bytes);
         copy_rows(j, from, &parted, rows);
     }
     call.operands[0] = view_of(j, &parted, rows);
@@ -351,7 +351,7 @@ count_runs(Job *j)
     if (a->mask != LH_MASK_POSITIONS)
         return;
     if (!lh_mask_is_plain(a->rule))
-        refuse(j, "cuDNN is called with full and causal masks, not with windows or documents");
+        decline(j, "cuDNN is called with full and causal masks, not with windows or documents");
     else if (a->rule->causal && !are_joined(&a->k_at, a->stride, a->nk, a->nk / parts))
         j->runs = parts;
 }
@@ -375,7 +375,7 @@ cut_by_position(Job *j, uint32_t run)
 
 /* All queries with a run of keys. */
 static void
-cut(Job *j, uint32_t run)
+cut_run(Job *j, uint32_t run)
 {
     const LhKernelArgs *a = j->args;
     const bool all = a->mask == LH_MASK_FULL || (a->mask == LH_MASK_POSITIONS && !a->rule->causal);
@@ -400,7 +400,7 @@ of_run(const Job *j, LhRows t, uint32_t run)
 /* ---- plans ---- */
 
 static LhCudnnShape
-shape_of(const Job *j, const Block *b, bool backward)
+block_shape(const Job *j, const Block *b, bool backward)
 {
     const LhKernelArgs *a = j->args;
 
@@ -449,7 +449,7 @@ find_or_make_plan(LhCudnnDevice *device, const LhCudnnShape *shape, GError **err
 static const LhCudnnPlan *
 plan_for(Job *j, const Block *b, bool backward)
 {
-    const LhCudnnShape shape = shape_of(j, b, backward);
+    const LhCudnnShape shape = block_shape(j, b, backward);
     const LhCudnnPlan *plan;
     GError *error = NULL;
 
@@ -459,10 +459,10 @@ plan_for(Job *j, const Block *b, bool backward)
     plan = find_or_make_plan(j->device, &shape, &error);
     pthread_mutex_unlock(&j->device->lock);
     if (plan == NULL)
-        fail(j,
-             g_error_matches(error, LH_ERROR, LH_ERROR_NO) ? LH_STATUS_UNSUPPORTED
-                                                           : LH_STATUS_DEVICE,
-             error);
+        fail_job(j,
+                 g_error_matches(error, LH_ERROR, LH_ERROR_NO) ? LH_STATUS_UNSUPPORTED
+                                                               : LH_STATUS_DEVICE,
+                 error);
     return plan;
 }
 
@@ -477,7 +477,7 @@ reserve_workspace(Job *j, bool backward)
 
         bytes = plan == NULL ? bytes : MAX(bytes, plan->workspace_bytes);
     }
-    j->workspace = take(j, bytes);
+    j->workspace = take_scratch(j, bytes);
 }
 
 /* @tensors: those of the call; the numbers are added to them. */
@@ -506,7 +506,7 @@ run_block(Job *j, const Block *b, bool backward, void *const tensors[LH_CUDNN_TE
         lh_cudnn_plan_run(plan, j->device->handle, memory, j->workspace, &error);
     pthread_mutex_unlock(&j->device->lock);
     if (!done)
-        fail(j, LH_STATUS_DEVICE, error);
+        fail_job(j, LH_STATUS_DEVICE, error);
 }
 
 /* ---- forward ---- */
@@ -527,12 +527,12 @@ leave_empty(Job *j, const LhRows *o, const LhRows *lse)
 
 /* Of a run of keys, into @o and @lse, which are whole, as is @q. */
 static void
-attend(Job *j, uint32_t run, const LhRows *q, const LhRows *o, const LhRows *lse)
+attend_run(Job *j, uint32_t run, const LhRows *q, const LhRows *o, const LhRows *lse)
 {
     const uint64_t used = j->scratch.used;
     LhRows k, v;
 
-    cut(j, run);
+    cut_run(j, run);
     k = read_whole(j, of_run(j, lh_rows_k(j->call, j->kv), run), j->nk);
     v = read_whole(j, of_run(j, lh_rows_v(j->call, j->kv), run), j->nk);
     reserve_workspace(j, false);
@@ -573,20 +573,20 @@ attend_and_merge(Job *j, const LhView *acc, bool first)
     LhRows o = like(j, &q, nq, q.storage), lse = lh_rows_stat(j->call, 0);
     LhKernelArgs args = *j->args;
 
-    o.data = take(j, o.part_bytes + rows * sizeof(float));
+    o.data = take_scratch(j, o.part_bytes + rows * sizeof(float));
     lse = like(j, &lse, nq, LH_STORAGE_FP32);
     lse.data = row_at(&o, j->args->batch * nq);
     for (uint32_t run = 0; run < j->runs; run++) {
         const LhCall merge = { .args = &args, .operands = { with_stats(j, &o, 1), *acc } };
         enum lh_status status;
 
-        attend(j, run, &q, &o, &lse);
+        attend_run(j, run, &q, &o, &lse);
         args.first = first && run == 0;
         if (j->counts || j->status != LH_STATUS_OK)
             continue;
         status = lh_cuda_merge_block(&merge, j->stream);
         if (status != LH_STATUS_OK)
-            fail(j, status, NULL);
+            fail_job(j, status, NULL);
     }
 }
 
@@ -604,7 +604,7 @@ merge_to(Job *j, const LhRows *o, const LhRows *lse)
     LhRows acc = like(j, o, nq, LH_STORAGE_FP32);
     LhView view;
 
-    acc.data = take(j, acc.part_bytes + 2 * rows * sizeof(float));
+    acc.data = take_scratch(j, acc.part_bytes + 2 * rows * sizeof(float));
     view = with_stats(j, &acc, 2);
     attend_and_merge(j, &view, true);
     call_own(
@@ -617,7 +617,7 @@ static void
 forward_to(Job *j, LhRows o, LhRows lse)
 {
     const uint64_t nq = j->args->nq;
-    const bool o_whole = is_whole(j, &o, nq), lse_whole = is_whole(j, &lse, nq);
+    const bool o_whole = is_whole_tensor(j, &o, nq), lse_whole = is_whole_tensor(j, &lse, nq);
     LhRows q, to_o, to_lse;
 
     if (j->runs > 1) {
@@ -627,7 +627,7 @@ forward_to(Job *j, LhRows o, LhRows lse)
     q = read_whole(j, lh_rows_q(j->call, 0), nq);
     to_o = o_whole ? o : scratch_for(j, &o, nq, o.storage);
     to_lse = lse_whole ? lse : scratch_for(j, &lse, nq, lse.storage);
-    attend(j, 0, &q, &to_o, &to_lse);
+    attend_run(j, 0, &q, &to_o, &to_lse);
     if (!o_whole)
         copy_rows(j, &to_o, &o, nq);
     if (!lse_whole)
@@ -667,8 +667,8 @@ prepare_backward(Job *j)
                    .lse = read_whole(j, lh_rows_stat(call, 3), a->nq) };
 
     w.dq = scratch_for(j, &w.q, a->nq, w.q.storage);
-    w.delta = take(j, rows * sizeof(float));
-    w.dq_sum = take(j, rows * a->head_dim * sizeof(float));
+    w.delta = take_scratch(j, rows * sizeof(float));
+    w.dq_sum = take_scratch(j, rows * a->head_dim * sizeof(float));
     return w;
 }
 
@@ -712,7 +712,7 @@ add_keys(Job *j, const Backward *w, uint32_t run, bool first)
 
 /* Gradients of a run's keys are added up block by block; queries are each in one block at most. */
 static void
-run_keys(Job *j, Backward *w, uint32_t run)
+backward_run(Job *j, Backward *w, uint32_t run)
 {
     const LhRows dq = lh_rows_q(j->call, 5);
     const bool first = j->args->first;
@@ -744,10 +744,10 @@ attention_bwd_o(Job *j)
     const uint64_t used = j->scratch.used;
 
     for (uint32_t run = 0; run < j->runs; run++) {
-        cut(j, run);
+        cut_run(j, run);
         w.k = read_whole(j, of_run(j, lh_rows_k(j->call, j->kv), run), j->nk);
         w.v = read_whole(j, of_run(j, lh_rows_v(j->call, j->kv), run), j->nk);
-        run_keys(j, &w, run);
+        backward_run(j, &w, run);
         j->scratch.used = used;
     }
 }
@@ -763,7 +763,7 @@ typedef struct {
     unsigned kv;           /* the operand */
 } Row;
 
-static const Row table[] = {
+static const Row kernel_rows[] = {
     { LH_KERNEL_ID_attention, attention, 4, 1 << 0 | 1 << 1 | 1 << 2, 1 << 1, 1 },
     { LH_KERNEL_ID_attention_fwd, attention_fwd, 3, 1 << 0 | 1 << 1, 1 << 1, 1 },
     { LH_KERNEL_ID_attention_block, attention_block, 3, 1 << 0 | 1 << 1 | 1 << 2, 1 << 1, 1 },
@@ -775,9 +775,9 @@ static const Row table[] = {
 static const Row *
 row_of(LhKernelId kernel)
 {
-    for (size_t i = 0; i < G_N_ELEMENTS(table); i++) {
-        if (table[i].kernel == kernel)
-            return &table[i];
+    for (size_t i = 0; i < G_N_ELEMENTS(kernel_rows); i++) {
+        if (kernel_rows[i].kernel == kernel)
+            return &kernel_rows[i];
     }
     return NULL;
 }
@@ -796,44 +796,45 @@ check_types(Job *j, const Row *row)
     const enum lh_storage storage = j->call->operands[0].storage;
 
     if (storage != LH_STORAGE_BF16 && storage != LH_STORAGE_FP16)
-        refuse(j, "cuDNN's attention takes bf16 and fp16, not fp32");
+        decline(j, "cuDNN's attention takes bf16 and fp16, not fp32");
     for (unsigned i = 0; i < row->operands_count && j->status == LH_STATUS_OK; i++) {
         if ((row->inputs >> i & 1) != 0 && j->call->operands[i].storage != storage)
-            refuse(j, "cuDNN's attention takes q, k, v and o of one type");
+            decline(j, "cuDNN's attention takes q, k, v and o of one type");
     }
     return j->status == LH_STATUS_OK;
 }
 
 static bool
-check(Job *j, const Row *row)
+check_call(Job *j, const Row *row)
 {
     const LhKernelArgs *a = j->args;
 
     if (row->enqueue == NULL)
-        refuse(j, "cuDNN's backward attention computes delta from o, which this call does not "
-                  "have; schedules that give it o are those of TransformerEngine and of the rings");
+        decline(j,
+                "cuDNN's backward attention computes delta from o, which this call does not "
+                "have; schedules that give it o are those of TransformerEngine and of the rings");
     else if (a->head_dim % DIM_STEP != 0 || a->head_dim > DIM_MAX)
-        refuse(j,
-               "cuDNN's attention takes head dimensions that are multiples of %u up to %u, not "
-               "%u",
-               DIM_STEP, DIM_MAX, a->head_dim);
+        decline(j,
+                "cuDNN's attention takes head dimensions that are multiples of %u up to %u, not "
+                "%u",
+                DIM_STEP, DIM_MAX, a->head_dim);
     else if (!lh_parts_divide(j->call, row->operands_count, row->keys) || a->groups == 0 ||
              a->heads % a->groups != 0 || a->nq >= ROWS_MAX || a->nk >= ROWS_MAX)
-        refuse(j, "such a number of rows or heads is not supported");
+        decline(j, "such a number of rows or heads is not supported");
     else
         return check_types(j, row);
     return false;
 }
 
 static void
-enqueue(Job *j, LhKernelId kernel)
+enqueue_call(Job *j, LhKernelId kernel)
 {
     const Row *row = row_of(kernel);
 
     j->args = j->call->args;
     j->kv = row->kv;
     j->blocks = g_array_new(FALSE, FALSE, sizeof(Block));
-    if (check(j, row))
+    if (check_call(j, row))
         count_runs(j);
     if (j->status == LH_STATUS_OK)
         row->enqueue(j);
@@ -845,7 +846,7 @@ lh_cudnn_scratch_bytes(LhCudnnDevice *device, LhKernelId kernel, const LhCall *c
 {
     Job j = { .device = device, .call = call, .counts = true };
 
-    enqueue(&j, kernel);
+    enqueue_call(&j, kernel);
     return j.scratch_most;
 }
 
@@ -855,6 +856,6 @@ lh_cudnn_call(LhCudnnDevice *device, LhKernelId kernel, const LhCall *call, void
     Job j = { .device = device, .call = call, .stream = stream };
 
     j.scratch.base = call->scratch;
-    enqueue(&j, kernel);
+    enqueue_call(&j, kernel);
     return j.status;
 }

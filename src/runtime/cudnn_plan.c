@@ -9,7 +9,6 @@
 #define OPERATIONS_MAX 32
 #define CONFIGS_MAX 16 /* of engines, best first */
 #define STAT_ALIGN 4
-#define ALIGN 16
 
 typedef cudnnBackendDescriptor_t Descriptor;
 
@@ -67,7 +66,7 @@ set_type(Graph *g, Descriptor d, cudnnBackendAttributeName_t name, cudnnDataType
 }
 
 static void
-finalize(Graph *g, Descriptor d, const char *what)
+finalize_descriptor(Graph *g, Descriptor d, const char *what)
 {
     if (g->error == NULL)
         lh_cudnn_check(g->cudnn, g->cudnn->BackendFinalize(d), what, &g->error);
@@ -85,7 +84,8 @@ static Descriptor
 tensor(Graph *g, int64_t name, cudnnDataType_t type, Layout layout, Place place)
 {
     Descriptor d = create(g, CUDNN_BACKEND_TENSOR_DESCRIPTOR, "tensor");
-    const int64_t align = type == CUDNN_DATA_FLOAT || type == CUDNN_DATA_INT32 ? STAT_ALIGN : ALIGN;
+    const int64_t align =
+        type == CUDNN_DATA_FLOAT || type == CUDNN_DATA_INT32 ? STAT_ALIGN : LH_CUDNN_ALIGN;
     const bool is_virtual = place == VIRTUAL, is_number = place == NUMBER;
 
     set_type(g, d, CUDNN_ATTR_TENSOR_DATA_TYPE, type);
@@ -95,7 +95,7 @@ tensor(Graph *g, int64_t name, cudnnDataType_t type, Layout layout, Place place)
     set(g, d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &align);
     set(g, d, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &is_virtual);
     set(g, d, CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, 1, &is_number);
-    finalize(g, d, "tensor");
+    finalize_descriptor(g, d, "tensor");
     return d;
 }
 
@@ -144,7 +144,7 @@ virtual_tensor(Graph *g, cudnnDataType_t type, Layout layout)
 
 /* A score for each query and key of a head, in fp32. */
 static Descriptor
-scores(Graph *g)
+scores_tensor(Graph *g)
 {
     return virtual_tensor(g, CUDNN_DATA_FLOAT, packed(g->shape, g->shape->nq, g->shape->nk));
 }
@@ -195,7 +195,7 @@ lse_of(Graph *g)
 static void
 add_operation(Graph *g, Descriptor operation, const char *what)
 {
-    finalize(g, operation, what);
+    finalize_descriptor(g, operation, what);
     g_assert(g->operations_count < OPERATIONS_MAX);
     g->operations[g->operations_count++] = operation;
 }
@@ -208,7 +208,7 @@ product(Graph *g, Descriptor a, Descriptor b, Descriptor c)
     Descriptor operation;
 
     set_type(g, how, CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_DATA_FLOAT);
-    finalize(g, how, "product");
+    finalize_descriptor(g, how, "product");
     operation = create(g, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, "product");
     set_descriptor(g, operation, CUDNN_ATTR_OPERATION_MATMUL_ADESC, a);
     set_descriptor(g, operation, CUDNN_ATTR_OPERATION_MATMUL_BDESC, b);
@@ -235,7 +235,7 @@ pointwise(Graph *g, cudnnPointwiseMode_t mode, Sources from, Descriptor to)
     set_type(g, how, CUDNN_ATTR_POINTWISE_MATH_PREC, from.type);
     if (from.axis >= 0)
         set(g, how, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, 1, &from.axis);
-    finalize(g, how, "function of elements");
+    finalize_descriptor(g, how, "function of elements");
     operation = create(g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, "function of elements");
     set_descriptor(g, operation, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how);
     set_descriptor(g, operation, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, from.x);
@@ -258,14 +258,14 @@ combine(Graph *g, cudnnPointwiseMode_t mode, Descriptor x, Descriptor b, Descrip
 
 /* Over the dimensions that @to has fewer of: several heads of queries share one of keys. */
 static Descriptor
-reduce(Graph *g, cudnnReduceTensorOp_t operator, Descriptor x, Descriptor to)
+reduce_to(Graph *g, cudnnReduceTensorOp_t operator, Descriptor x, Descriptor to)
 {
     Descriptor how = create(g, CUDNN_BACKEND_REDUCTION_DESCRIPTOR, "reduction");
     Descriptor operation;
 
     set(g, how, CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &operator);
     set_type(g, how, CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_DATA_FLOAT);
-    finalize(g, how, "reduction");
+    finalize_descriptor(g, how, "reduction");
     operation = create(g, CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, "reduction");
     set_descriptor(g, operation, CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x);
     set_descriptor(g, operation, CUDNN_ATTR_OPERATION_REDUCTION_YDESC, to);
@@ -325,15 +325,15 @@ masked(Graph *g, Descriptor x)
                                 .t = sees,
                                 .axis = -1,
                                 .type = CUDNN_DATA_FLOAT },
-                     scores(g));
+                     scores_tensor(g));
 }
 
 /* scale q k^T */
 static Descriptor
 logits(Graph *g, Descriptor q, Descriptor k_transposed, Descriptor scale)
 {
-    return combine(g, CUDNN_POINTWISE_MUL, product(g, q, k_transposed, scores(g)), scale,
-                   scores(g));
+    return combine(g, CUDNN_POINTWISE_MUL, product(g, q, k_transposed, scores_tensor(g)), scale,
+                   scores_tensor(g));
 }
 
 /* m = max s, p = exp(s - m), l = sum p; lse = m + log l, o = (p / l) v */
@@ -344,12 +344,12 @@ build_forward(Graph *g)
     Descriptor q = of_queries(g, LH_CUDNN_Q), k = of_keys_transposed(g, LH_CUDNN_K);
     Descriptor v = of_keys(g, LH_CUDNN_V), o = of_queries(g, LH_CUDNN_O), lse = lse_of(g);
     Descriptor x = masked(g, logits(g, q, k, number(g, LH_CUDNN_SCALE, CUDNN_DATA_FLOAT)));
-    Descriptor m = reduce(g, CUDNN_REDUCE_TENSOR_MAX, x, row_numbers(g));
+    Descriptor m = reduce_to(g, CUDNN_REDUCE_TENSOR_MAX, x, row_numbers(g));
     Descriptor p, l;
 
-    x = combine(g, CUDNN_POINTWISE_SUB, x, m, scores(g));
-    p = combine(g, CUDNN_POINTWISE_EXP, x, NULL, scores(g));
-    l = reduce(g, CUDNN_REDUCE_TENSOR_ADD, p, row_numbers(g));
+    x = combine(g, CUDNN_POINTWISE_SUB, x, m, scores_tensor(g));
+    p = combine(g, CUDNN_POINTWISE_EXP, x, NULL, scores_tensor(g));
+    l = reduce_to(g, CUDNN_REDUCE_TENSOR_ADD, p, row_numbers(g));
     combine(g, CUDNN_POINTWISE_ADD, m, combine(g, CUDNN_POINTWISE_LOG, l, NULL, row_numbers(g)),
             lse);
     p = combine(g, CUDNN_POINTWISE_DIV, p, l,
@@ -370,9 +370,10 @@ gradient_of_keys(Graph *g, Descriptor x, Descriptor y, LhCudnnTensor to)
         product(g, x_transposed, y, result);
         return;
     }
-    reduce(g, CUDNN_REDUCE_TENSOR_ADD,
-           product(g, x_transposed, y, virtual_tensor(g, narrow_type(s), packed(s, s->nk, s->dim))),
-           result);
+    reduce_to(
+        g, CUDNN_REDUCE_TENSOR_ADD,
+        product(g, x_transposed, y, virtual_tensor(g, narrow_type(s), packed(s, s->nk, s->dim))),
+        result);
 }
 
 /* delta = rowsum(do o), a number for each query of a head. */
@@ -386,7 +387,7 @@ delta_of(Graph *g, Descriptor dout)
     layout.strides[0] = (int64_t)s->heads * (int64_t)s->nq * s->dim;
     terms = combine(g, CUDNN_POINTWISE_MUL, dout, of_queries(g, LH_CUDNN_O),
                     virtual_tensor(g, CUDNN_DATA_FLOAT, layout));
-    sums = reduce(g, CUDNN_REDUCE_TENSOR_ADD, terms, row_numbers(g));
+    sums = reduce_to(g, CUDNN_REDUCE_TENSOR_ADD, terms, row_numbers(g));
     /* The engines want a factor here, which is that of dropout where there is some. */
     return combine(g, CUDNN_POINTWISE_MUL, sums, number(g, LH_CUDNN_ONE, CUDNN_DATA_FLOAT),
                    tensor(g, LH_CUDNN_DELTA, CUDNN_DATA_FLOAT, packed(s, s->nq, 1), IN_MEMORY));
@@ -403,11 +404,12 @@ build_backward(Graph *g)
     Descriptor delta = delta_of(g, dout), lse = lse_of(g);
     Descriptor p, ds, sum;
 
-    p = combine(g, CUDNN_POINTWISE_SUB, logits(g, q, k, scale), lse, scores(g));
-    p = combine(g, CUDNN_POINTWISE_EXP, masked(g, p), NULL, scores(g));
+    p = combine(g, CUDNN_POINTWISE_SUB, logits(g, q, k, scale), lse, scores_tensor(g));
+    p = combine(g, CUDNN_POINTWISE_EXP, masked(g, p), NULL, scores_tensor(g));
     gradient_of_keys(g, p, dout, LH_CUDNN_DV);
-    ds = combine(g, CUDNN_POINTWISE_SUB, product(g, dout, v, scores(g)), delta, scores(g));
-    ds = combine(g, CUDNN_POINTWISE_MUL, ds, p, scores(g));
+    ds = combine(g, CUDNN_POINTWISE_SUB, product(g, dout, v, scores_tensor(g)), delta,
+                 scores_tensor(g));
+    ds = combine(g, CUDNN_POINTWISE_MUL, ds, p, scores_tensor(g));
     ds = combine(g, CUDNN_POINTWISE_MUL, ds, scale,
                  virtual_tensor(g, narrow_type(s), packed(s, s->nq, s->nk)));
     gradient_of_keys(g, ds, q, LH_CUDNN_DK);
@@ -451,7 +453,7 @@ operation_graph(Graph *g)
         g->operations);
     if (g->target->handle != NULL)
         set(g, graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &g->target->handle);
-    finalize(g, graph, "graph");
+    finalize_descriptor(g, graph, "graph");
     return graph;
 }
 
@@ -467,7 +469,7 @@ find_configs(Graph *g, Descriptor graph, Descriptor configs[CONFIGS_MAX])
     set(g, heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
     if (g->target->handle == NULL)
         set_descriptor(g, heuristics, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, g->target->properties);
-    finalize(g, heuristics, "heuristics");
+    finalize_descriptor(g, heuristics, "heuristics");
     for (int i = 0; i < CONFIGS_MAX; i++)
         configs[i] = create(g, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, "engine");
     if (g->error != NULL ||
@@ -489,7 +491,7 @@ plan_with(Graph *g, Descriptor config, int64_t *workspace_bytes)
 
     set_descriptor(g, plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
     set_target(g, plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP);
-    finalize(g, plan, "plan");
+    finalize_descriptor(g, plan, "plan");
     if (g->error == NULL)
         lh_cudnn_check(g->cudnn,
                        g->cudnn->BackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
@@ -575,7 +577,7 @@ lh_cudnn_plan_run(const LhCudnnPlan *plan, cudnnHandle_t handle,
     set(&g, pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, count, names);
     set(&g, pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count, places);
     set(&g, pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
-    finalize(&g, pack, "variant pack");
+    finalize_descriptor(&g, pack, "variant pack");
     if (g.error == NULL)
         lh_cudnn_check(g.cudnn, g.cudnn->BackendExecute(handle, plan->plan, pack), "execution",
                        &g.error);

@@ -12,6 +12,8 @@
 #include "kernels/call.h"
 #include "runtime/cudnn_api.h"
 
+#define LH_CUDNN_ALIGN 16 /* bytes, of tensors of 16-bit elements */
+
 typedef enum {
     LH_CUDNN_FULL,
     LH_CUDNN_CAUSAL,  /* key j <= query i */

@@ -1,8 +1,8 @@
 /* See the header. */
 #include "runtime/device.h"
 
-#define LOOKS_MAX 500 /* at a mark, without rest */
-#define LOOK_US 20    /* between two looks after that */
+#define LOOKS_MAX 500   /* at a mark, without rest */
+#define MARK_LOOK_US 20 /* between two looks after that */
 
 bool
 lh_device_pass(const LhRunDevice *device, LhDeviceState *state, LhDeviceMark mark,
@@ -12,7 +12,7 @@ lh_device_pass(const LhRunDevice *device, LhDeviceState *state, LhDeviceMark mar
 
     for (unsigned looks = 0; passed == 0 && (stopping == NULL || !stopping(data)); looks++) {
         if (looks > LOOKS_MAX)
-            g_usleep(LOOK_US);
+            g_usleep(MARK_LOOK_US);
         passed = device->passed(state, mark, error);
     }
     return passed == 1;

@@ -3,10 +3,10 @@
 
 #include "base/error.h"
 
-static const char *const kernel_sets[] = { "builtin", "cudnn", NULL };
+static const char *const absent_kernel_sets[] = { "builtin", "cudnn", NULL };
 
 static bool
-refuse(GError **error)
+refuse_cuda(GError **error)
 {
     g_set_error_literal(error, LH_ERROR, LH_ERROR_RUNTIME,
                         "this longhaul was built without CUDA: install NVIDIA's CUDA Toolkit with "
@@ -19,21 +19,21 @@ refuse_survey(char **driver, GPtrArray *devices, GError **error)
 {
     (void)driver;
     (void)devices;
-    return refuse(error);
+    return refuse_cuda(error);
 }
 
 static LhDeviceState *
 open_device(const LhDeviceParams *params, GError **error)
 {
     (void)params;
-    refuse(error);
+    refuse_cuda(error);
     return NULL;
 }
 
 const LhRunDevice lh_device_cuda = {
     .name = "cuda",
-    .kernel_sets = kernel_sets,
-    .probe = refuse,
+    .kernel_sets = absent_kernel_sets,
+    .probe = refuse_cuda,
     .survey = refuse_survey,
     .open = open_device,
 };

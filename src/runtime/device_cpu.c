@@ -9,36 +9,36 @@
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/kernels.h"
 #include "runtime/pin.h"
+#include "runtime/units.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#define PS_PER_NS 1000
 
 typedef enum {
     KERNELS_FAST,
     KERNELS_REFERENCE,
 } KernelSet;
 
-static const char *const kernel_sets[] = {
+static const char *const cpu_kernel_sets[] = {
     [KERNELS_FAST] = "cpu",
     [KERNELS_REFERENCE] = "reference",
     NULL,
 };
 
-struct _LhDeviceState {
+/* What an LhDeviceState is here. */
+typedef struct {
     LhDeviceParams params;
-};
+} CpuDevice;
 
 static LhDeviceState *
 cpu_open(const LhDeviceParams *params, GError **error)
 {
-    LhDeviceState *device = g_new0(LhDeviceState, 1);
+    CpuDevice *cpu = g_new0(CpuDevice, 1);
 
     (void)error;
-    device->params = *params;
-    return device;
+    cpu->params = *params;
+    return (LhDeviceState *)cpu;
 }
 
 static void
@@ -71,9 +71,11 @@ cpu_release(LhDeviceState *device, unsigned char *memory)
 static LhDeviceStream
 cpu_stream(LhDeviceState *device, bool compute, GError **error)
 {
+    const LhDeviceParams *params = &((const CpuDevice *)device)->params;
+
     (void)error;
-    if (device->params.pin && compute)
-        lh_pin_thread(device->params.rank);
+    if (params->pin && compute)
+        lh_pin_thread(params->rank);
     return device;
 }
 
@@ -131,7 +133,8 @@ static enum lh_status
 cpu_call(LhDeviceState *device, LhKernelId kernel, const LhCall *call, LhDeviceStream stream)
 {
     const LhCpuKernel *k = lh_cpu_kernels[kernel];
-    const LhKernelRun run = device->params.kernel_set == KERNELS_REFERENCE ? k->reference : k->fast;
+    const CpuDevice *cpu = (const CpuDevice *)device;
+    const LhKernelRun run = cpu->params.kernel_set == KERNELS_REFERENCE ? k->reference : k->fast;
 
     (void)stream;
     return run == NULL ? LH_STATUS_UNSUPPORTED : run(call);
@@ -193,7 +196,7 @@ cpu_time(LhDeviceState *device, LhDeviceMark from, LhDeviceMark to, LhTime *ps, 
 
     (void)device;
     (void)error;
-    *ps = (b->tv_sec - a->tv_sec) * LH_PS_PER_S + (b->tv_nsec - a->tv_nsec) * PS_PER_NS;
+    *ps = (b->tv_sec - a->tv_sec) * LH_PS_PER_S + (b->tv_nsec - a->tv_nsec) * LH_PS_PER_NS;
     return true;
 }
 
@@ -206,7 +209,7 @@ cpu_unmark(LhDeviceState *device, LhDeviceMark mark)
 
 const LhRunDevice lh_device_cpu = {
     .name = "cpu",
-    .kernel_sets = kernel_sets,
+    .kernel_sets = cpu_kernel_sets,
     .tick_s = 1e-9,
     .host_memory = true,
     .open = cpu_open,

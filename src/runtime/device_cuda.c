@@ -10,6 +10,7 @@
 #include "kernels/cuda/pace.h"
 #include "runtime/arena.h"
 #include "runtime/cudnn_attention.h"
+#include "runtime/units.h"
 
 #include <cuda_runtime_api.h>
 #include <pthread.h>
@@ -17,7 +18,6 @@
 #define PIECE_BYTES_MIN (UINT64_C(2) << 20) /* of the arena; the GPU's pages are as large */
 #define SPARE_PARTS 4                       /* the first piece is a quarter larger than asked for */
 #define PS_PER_MS 1e9
-#define PS_PER_NS 1000
 #define VERSION_MAJOR 1000 /* CUDA's version numbers are 1000 major + 10 minor */
 #define VERSION_MINOR 10
 
@@ -68,7 +68,7 @@ meaning_of(cudaError_t code)
 
 /* Whether @code is success; else @error says what was being done. */
 static bool
-check(cudaError_t code, const char *what, GError **error)
+check_code(cudaError_t code, const char *what, GError **error)
 {
     const char *meaning = meaning_of(code);
 
@@ -87,8 +87,8 @@ check_driver(GError **error)
 {
     int driver = 0, runtime = 0;
 
-    if (!check(cudaDriverGetVersion(&driver), "driver", error) ||
-        !check(cudaRuntimeGetVersion(&runtime), "runtime", error))
+    if (!check_code(cudaDriverGetVersion(&driver), "driver", error) ||
+        !check_code(cudaRuntimeGetVersion(&runtime), "runtime", error))
         return false;
     if (driver == 0) {
         g_set_error_literal(error, LH_ERROR, LH_ERROR_RUNTIME,
@@ -111,7 +111,7 @@ cuda_probe(GError **error)
 {
     int count = 0;
 
-    return check_driver(error) && check(cudaGetDeviceCount(&count), "devices", error);
+    return check_driver(error) && check_code(cudaGetDeviceCount(&count), "devices", error);
 }
 
 /* "GPU 0: NVIDIA H100 80GB HBM3, 79.1 GiB, compute capability 9.0". */
@@ -121,7 +121,7 @@ survey_device(int ordinal, GPtrArray *devices, GError **error)
     struct cudaDeviceProp is;
     g_autofree char *bytes = NULL;
 
-    if (!check(cudaGetDeviceProperties(&is, ordinal), "properties of a device", error))
+    if (!check_code(cudaGetDeviceProperties(&is, ordinal), "properties of a device", error))
         return false;
     bytes = lh_format_bytes(is.totalGlobalMem);
     g_ptr_array_add(devices, g_strdup_printf("GPU %d: %s, %s, compute capability %d.%d", ordinal,
@@ -134,13 +134,13 @@ cuda_survey(char **driver, GPtrArray *devices, GError **error)
 {
     int version = 0, runtime = 0, count = 0;
 
-    if (!check_driver(error) || !check(cudaDriverGetVersion(&version), "driver", error) ||
-        !check(cudaRuntimeGetVersion(&runtime), "runtime", error))
+    if (!check_driver(error) || !check_code(cudaDriverGetVersion(&version), "driver", error) ||
+        !check_code(cudaRuntimeGetVersion(&runtime), "runtime", error))
         return false;
     *driver = g_strdup_printf("CUDA %d.%d; longhaul was built with %d.%d", version / VERSION_MAJOR,
                               version % VERSION_MAJOR / VERSION_MINOR, runtime / VERSION_MAJOR,
                               runtime % VERSION_MAJOR / VERSION_MINOR);
-    if (!check(cudaGetDeviceCount(&count), "devices", error))
+    if (!check_code(cudaGetDeviceCount(&count), "devices", error))
         return false;
     for (int i = 0; i < count; i++) {
         if (!survey_device(i, devices, error))
@@ -153,7 +153,7 @@ cuda_survey(char **driver, GPtrArray *devices, GError **error)
 static bool
 use(const LhDeviceState *device, GError **error)
 {
-    return check(cudaSetDevice(device->ordinal), "device", error);
+    return check_code(cudaSetDevice(device->ordinal), "device", error);
 }
 
 /* ---- the device ---- */
@@ -195,7 +195,7 @@ cuda_open(const LhDeviceParams *params, GError **error)
     LhDeviceState *device;
     int count = 0;
 
-    if (!check_driver(error) || !check(cudaGetDeviceCount(&count), "devices", error))
+    if (!check_driver(error) || !check_code(cudaGetDeviceCount(&count), "devices", error))
         return NULL;
     if (params->ordinal >= (uint32_t)count && !(params->alone && count == 1)) {
         g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
@@ -228,7 +228,7 @@ grow(LhDeviceState *device, uint64_t bytes, GError **error)
     g_autofree char *what = g_strdup_printf("%s of memory on GPU %d", text, device->ordinal);
     void *piece = NULL;
 
-    if (!use(device, error) || !check(cudaMalloc(&piece, wanted), what, error))
+    if (!use(device, error) || !check_code(cudaMalloc(&piece, wanted), what, error))
         return false;
     g_ptr_array_add(device->pieces, piece);
     lh_arena_add(device->arena, piece, wanted);
@@ -267,10 +267,10 @@ cuda_stream(LhDeviceState *device, bool compute, GError **error)
     int least = 0, greatest = 0;
 
     if (!use(device, error) ||
-        !check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "priorities", error) ||
-        !check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking,
-                                            compute ? least : greatest),
-               "stream", error))
+        !check_code(cudaDeviceGetStreamPriorityRange(&least, &greatest), "priorities", error) ||
+        !check_code(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking,
+                                                 compute ? least : greatest),
+                    "stream", error))
         return NULL;
     return stream;
 }
@@ -288,7 +288,8 @@ cuda_load(LhDeviceState *device, unsigned char *to, const void *from, uint64_t b
           LhDeviceStream stream, GError **error)
 {
     return use(device, error) &&
-           check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream), "load", error);
+           check_code(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream), "load",
+                      error);
 }
 
 static bool
@@ -296,7 +297,8 @@ cuda_store(LhDeviceState *device, void *to, const unsigned char *from, uint64_t 
            LhDeviceStream stream, GError **error)
 {
     return use(device, error) &&
-           check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream), "store", error);
+           check_code(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream), "store",
+                      error);
 }
 
 static bool
@@ -304,14 +306,16 @@ cuda_copy(LhDeviceState *device, unsigned char *to, const unsigned char *from, u
           LhDeviceStream stream, GError **error)
 {
     return use(device, error) &&
-           check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream), "copy", error);
+           check_code(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream), "copy",
+                      error);
 }
 
 static bool
 cuda_fill(LhDeviceState *device, unsigned char *to, int byte, uint64_t bytes, LhDeviceStream stream,
           GError **error)
 {
-    return use(device, error) && check(cudaMemsetAsync(to, byte, bytes, stream), "fill", error);
+    return use(device, error) &&
+           check_code(cudaMemsetAsync(to, byte, bytes, stream), "fill", error);
 }
 
 /* ---- kernels ---- */
@@ -370,7 +374,8 @@ event_new(LhDeviceState *device, GError **error)
     if (device->events->len > 0)
         event = g_ptr_array_steal_index_fast(device->events, device->events->len - 1);
     pthread_mutex_unlock(&device->lock);
-    if (event == NULL && !check(cudaEventCreateWithFlags(&event, cudaEventDefault), "event", error))
+    if (event == NULL &&
+        !check_code(cudaEventCreateWithFlags(&event, cudaEventDefault), "event", error))
         return NULL;
     return event;
 }
@@ -388,7 +393,7 @@ cuda_mark(LhDeviceState *device, LhDeviceStream stream, GError **error)
 {
     cudaEvent_t event = use(device, error) ? event_new(device, error) : NULL;
 
-    if (event == NULL || check(cudaEventRecord(event, stream), "mark", error))
+    if (event == NULL || check_code(cudaEventRecord(event, stream), "mark", error))
         return event;
     cuda_unmark(device, event);
     return NULL;
@@ -398,7 +403,7 @@ static bool
 cuda_wait(LhDeviceState *device, LhDeviceStream stream, LhDeviceMark mark, GError **error)
 {
     return use(device, error) &&
-           check(cudaStreamWaitEvent(stream, mark, cudaEventWaitDefault), "wait", error);
+           check_code(cudaStreamWaitEvent(stream, mark, cudaEventWaitDefault), "wait", error);
 }
 
 /* "Not ready" is an error to the next cudaGetLastError(), which asks about a launch. */
@@ -412,7 +417,7 @@ cuda_passed(LhDeviceState *device, LhDeviceMark mark, GError **error)
         (void)cudaGetLastError();
         return 0;
     }
-    return check(code, "the device failed", error) ? 1 : -1;
+    return check_code(code, "the device failed", error) ? 1 : -1;
 }
 
 static bool
@@ -421,7 +426,7 @@ cuda_time(LhDeviceState *device, LhDeviceMark from, LhDeviceMark to, LhTime *ps,
     float ms = 0;
 
     (void)device;
-    if (!check(cudaEventElapsedTime(&ms, from, to), "time", error))
+    if (!check_code(cudaEventElapsedTime(&ms, from, to), "time", error))
         return false;
     *ps = (LhTime)((double)ms * PS_PER_MS);
     return true;
@@ -450,7 +455,7 @@ cuda_stamp(LhDeviceState *device, unsigned char *cell, LhDeviceStream stream, GE
 static uint64_t
 nanoseconds(LhTime time_ps)
 {
-    return ((uint64_t)time_ps + PS_PER_NS / 2) / PS_PER_NS;
+    return ((uint64_t)time_ps + LH_PS_PER_NS / 2) / LH_PS_PER_NS;
 }
 
 static bool
@@ -465,13 +470,13 @@ cuda_pace(LhDeviceState *device, const LhDevicePace *pace, LhDeviceStream stream
            check_launch(lh_cuda_pace(&p, stream), "wait for a message", error);
 }
 
-static const char *const kernel_sets[] = {
+static const char *const cuda_kernel_sets[] = {
     [KERNELS_BUILTIN] = "builtin", [KERNELS_CUDNN] = "cudnn", NULL
 };
 
 const LhRunDevice lh_device_cuda = {
     .name = "cuda",
-    .kernel_sets = kernel_sets,
+    .kernel_sets = cuda_kernel_sets,
     .unordered_sets = 1U << KERNELS_CUDNN,
     .tick_s = 0.5e-6, /* cudaEventElapsedTime */
     .probe = cuda_probe,

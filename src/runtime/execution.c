@@ -108,7 +108,7 @@ open_rank(LhRunner *rank, GError **error)
 }
 
 static void
-init_rank(LhExecution *x, uint32_t r)
+init_runner(LhExecution *x, uint32_t r)
 {
     LhRunner *rank = &x->ranks[r];
 
@@ -221,7 +221,7 @@ lh_execution_open(LhExecution *x, GError **error)
         return false;
     x->ranks = g_new0(LhRunner, x->place.count);
     for (uint32_t r = 0; r < x->place.count; r++)
-        init_rank(x, r);
+        init_runner(x, r);
     for (uint32_t r = 0; r < x->place.count; r++) {
         if (!open_rank(&x->ranks[r], error))
             return false;
@@ -313,7 +313,7 @@ close_rank(LhExecution *x, LhRunner *rank)
 
 /* Frees what reports of a rank need; called when no rank can report anything any more. */
 static void
-clear_rank(LhRunner *rank)
+clear_runner(LhRunner *rank)
 {
     g_free(rank->cells);
     g_free(rank->done);
@@ -333,7 +333,7 @@ lh_execution_close(LhExecution *x)
     for (uint32_t r = 0; x->ranks != NULL && r < x->place.count; r++)
         close_rank(x, &x->ranks[r]);
     for (uint32_t r = 0; x->ranks != NULL && r < x->place.count; r++)
-        clear_rank(&x->ranks[r]);
+        clear_runner(&x->ranks[r]);
     g_free(x->ranks);
     g_array_unref(x->records);
     pthread_cond_destroy(&x->start);

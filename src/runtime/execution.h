@@ -144,6 +144,8 @@ void lh_execution_record(LhRunner *rank, const LhItem *item);
 bool lh_execution_fail_op(const LhRunner *rank, const LhOp *op, int code, const char *format, ...)
     G_GNUC_PRINTF(4, 5);
 
+/* Calls the hook that may sleep before op @op is issued (@where 0) or started (1). */
+void lh_runner_pause_at(const LhRunner *rank, uint32_t op, uint32_t where);
 /* Op @id is there from now on; it was done at @end_ps. */
 void lh_runner_issued(LhRunner *rank, uint32_t id);
 void lh_runner_done(LhRunner *rank, uint32_t id, LhTime end_ps);

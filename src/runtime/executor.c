@@ -8,14 +8,13 @@
 #include "program/text.h"
 #include "runtime/clocks.h"
 #include "runtime/pin.h"
+#include "runtime/units.h"
 
 #include <string.h>
 
 #define DONE_MIN 256
 #define POLL_US 1000
 #define OTHERS_US 20000 /* from look to look at what other processes do */
-#define US_PER_S 1000000
-#define PS_PER_NS 1000
 
 void
 lh_execution_begin(LhExecution *x)
@@ -26,7 +25,7 @@ lh_execution_begin(LhExecution *x)
 LhTime
 lh_execution_now(const LhExecution *x)
 {
-    return (lh_clocks_now() - x->epoch_ns) * PS_PER_NS;
+    return (lh_clocks_now() - x->epoch_ns) * LH_PS_PER_NS;
 }
 
 bool
@@ -66,8 +65,8 @@ lh_execution_fail_op(const LhRunner *rank, const LhOp *op, int code, const char 
     return false;
 }
 
-static void
-pause_at(const LhRunner *rank, uint32_t op, uint32_t where)
+void
+lh_runner_pause_at(const LhRunner *rank, uint32_t op, uint32_t where)
 {
     const LhRunHooks *hooks = rank->execution->params->hooks;
 
@@ -232,7 +231,7 @@ open_stream(LhRunStream *s)
 }
 
 static bool
-is_stopping(void *execution)
+is_execution_stopping(void *execution)
 {
     return lh_execution_stopping(execution);
 }
@@ -244,7 +243,7 @@ finish_stream(LhRunStream *s)
     LhExecution *x = s->rank->execution;
     GError *error = NULL;
 
-    if (lh_device_finish(s->at.device, s->at.state, s->at.stream, is_stopping, x, &error))
+    if (lh_device_finish(s->at.device, s->at.state, s->at.stream, is_execution_stopping, x, &error))
         return true;
     if (error != NULL)
         lh_execution_fail(x, error);
@@ -300,7 +299,7 @@ stream_main(void *data)
         (void)lh_wake_promptly();
     wait_for_start(x);
     while (open_stream(s) && (item = next_item(s)) != NULL) {
-        pause_at(s->rank, item->op.id, 1);
+        lh_runner_pause_at(s->rank, item->op.id, 1);
         if (!run_item(s, item) || lh_execution_stopping(x))
             break;
         finish_item(s, item);
@@ -393,11 +392,11 @@ lh_runner_issued(LhRunner *rank, uint32_t id)
 }
 
 static bool
-issue(LhRunner *rank, const LhOp *op, const LhOpBuffer *buffer)
+issue_op(LhRunner *rank, const LhOp *op, const LhOpBuffer *buffer)
 {
     bool ok;
 
-    pause_at(rank, op->id, 0);
+    lh_runner_pause_at(rank, op->id, 0);
     if (!wait_for_device(rank, op->id, op->kind == LH_OP_SYNC ? 0 : LH_HOST_WINDOW))
         return false;
     lh_runner_issued(rank, op->id);
@@ -435,7 +434,7 @@ host_main(void *data)
     lh_cursor_init(&cursor, x->program, rank->index);
     while (ok && lh_cursor_step(&cursor, &buffer)) {
         for (uint32_t i = 0; ok && i < buffer.ops_count; i++)
-            ok = issue(rank, &buffer.ops[i], &buffer);
+            ok = issue_op(rank, &buffer.ops[i], &buffer);
     }
     lh_op_buffer_clear(&buffer);
     pthread_mutex_lock(&rank->lock);
@@ -468,7 +467,7 @@ start_thread(LhExecution *x, const char *name, GThreadFunc work, void *data)
 }
 
 static void
-start(LhExecution *x)
+start_threads(LhExecution *x)
 {
     const uint32_t streams = x->program->streams_count;
 
@@ -485,7 +484,7 @@ start(LhExecution *x)
 }
 
 static void
-give_up(LhExecution *x, double seconds)
+give_up_run(LhExecution *x, double seconds)
 {
     g_autofree char *blocked = lh_execution_describe_blocked(x, 0, x->place.count);
 
@@ -508,7 +507,7 @@ look_at_others(LhExecution *x)
 
 /* Lets the transport move messages, and gives up when nothing has completed for the deadline. */
 static void
-watch(LhExecution *x)
+watch_run(LhExecution *x)
 {
     const LhTransport *transport = x->params->backend->transport;
     gint moved = g_atomic_int_get(&x->moved);
@@ -524,7 +523,7 @@ watch(LhExecution *x)
             moved = now_moved;
             since_us = now_us;
         } else if (now_us - since_us > x->params->deadline_us && !lh_execution_stopping(x)) {
-            give_up(x, (double)(now_us - since_us) / US_PER_S);
+            give_up_run(x, (double)(now_us - since_us) / LH_US_PER_S);
         }
         if (now_us - looked_us > OTHERS_US) {
             looked_us = now_us;
@@ -543,7 +542,7 @@ join_thread(GThread *thread)
 }
 
 static void
-join(LhExecution *x)
+join_threads(LhExecution *x)
 {
     for (uint32_t r = 0; r < x->place.count; r++) {
         join_thread(x->ranks[r].host);
@@ -555,9 +554,9 @@ join(LhExecution *x)
 static void
 run_threads(LhExecution *x)
 {
-    start(x);
-    watch(x);
-    join(x);
+    start_threads(x);
+    watch_run(x);
+    join_threads(x);
 }
 
 LhRunResult *

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static const unsigned char magic[4] = { 'l', 'h', 'F', '1' };
+static const unsigned char frame_magic[4] = { 'l', 'h', 'F', '1' };
 
 #define KIND_AT 4
 #define LENGTH_AT 8
@@ -33,7 +33,7 @@ lh_control_frame_header(LhControlFrameKind kind, uint32_t bytes)
 {
     unsigned char header[LH_FRAME_HEADER_BYTES] = { 0 };
 
-    memcpy(header, magic, sizeof(magic));
+    memcpy(header, frame_magic, sizeof(frame_magic));
     header[KIND_AT] = (unsigned char)kind;
     put_number(header + LENGTH_AT, bytes);
     return g_bytes_new(header, sizeof(header));
@@ -51,7 +51,7 @@ may_be_header(const unsigned char *header, size_t count)
 {
     static const unsigned char zeros[LENGTH_AT - KIND_AT - 1];
 
-    if (memcmp(header, magic, MIN(count, sizeof(magic))) != 0)
+    if (memcmp(header, frame_magic, MIN(count, sizeof(frame_magic))) != 0)
         return false;
     if (count > KIND_AT && header[KIND_AT] >= LH_FRAME_KINDS)
         return false;

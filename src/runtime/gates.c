@@ -216,14 +216,14 @@ typedef struct {
     double error2, size2;
     double units2, worst; /* of the errors in units: sum of squares, largest */
     double rows;
-} Sums;
+} GateSums;
 
 typedef struct {
     const LhReference *r;
     const LhHeld *held;
     const Units *units;
     const unsigned char *data;
-    Sums *sums;
+    GateSums *sums;
     const uint8_t *rows; /* that are compared; NULL: all */
 } Comparison;
 
@@ -262,7 +262,7 @@ compare_row(void *data, uint64_t row, uint64_t element)
 }
 
 static void
-add_sums(Sums *to, const Sums *from)
+add_sums(GateSums *to, const GateSums *from)
 {
     to->error2 += from->error2;
     to->size2 += from->size2;
@@ -307,7 +307,7 @@ compare_place(const LhNumerics *n, const LhProgram *program, const LhRunResult *
 
         for (unsigned i = 0; i < count && held[i].name != NULL; i++) {
             const Units units = units_of(&n->reference, &held[i], s->kind, rounded);
-            Sums tensor = { 0 };
+            GateSums tensor = { 0 };
             Comparison c = { .r = &n->reference,
                              .held = &held[i],
                              .units = &units,
@@ -324,12 +324,12 @@ compare_place(const LhNumerics *n, const LhProgram *program, const LhRunResult *
 }
 
 static void
-judge(LhErrorReport *report, const Sums *sums)
+judge(LhErrorReport *report, const GateSums *sums)
 {
     report->ok = true;
     for (uint32_t i = 0; i < report->rows_count; i++) {
         LhErrorRow *row = &report->rows[i];
-        const Sums *s = &sums[i];
+        const GateSums *s = &sums[i];
 
         row->rel_l2 = sqrt(s->error2 / (s->size2 > 0 ? s->size2 : 1));
         row->mean = sqrt(s->units2 / fmax(s->rows, 1));
@@ -344,17 +344,17 @@ lh_numerics_compare(const LhNumerics *n, const LhProgram *program, const LhRunRe
                     LhErrorReport *report)
 {
     const LhControlPlace all = { 0, lh_program_ranks(program) };
-    g_autoptr(GArray) sums = g_array_new(FALSE, FALSE, sizeof(Sums));
+    g_autoptr(GArray) sums = g_array_new(FALSE, FALSE, sizeof(GateSums));
 
     compare_place(n, program, result, &all, report, sums);
-    judge(report, (const Sums *)(void *)sums->data);
+    judge(report, (const GateSums *)(void *)sums->data);
 }
 
 bool
 lh_numerics_compare_shared(const LhNumerics *n, const LhProgram *program, const LhRunResult *result,
                            const LhOpenControl *control, LhErrorReport *report, GError **error)
 {
-    g_autoptr(GArray) sums = g_array_new(FALSE, FALSE, sizeof(Sums));
+    g_autoptr(GArray) sums = g_array_new(FALSE, FALSE, sizeof(GateSums));
     g_autoptr(GByteArray) mine = g_byte_array_new();
     g_autoptr(GByteArray) all = g_byte_array_new();
     guint bytes;
@@ -364,7 +364,7 @@ lh_numerics_compare_shared(const LhNumerics *n, const LhProgram *program, const 
         report->ok = true;
         return true;
     }
-    bytes = sums->len * (guint)sizeof(Sums);
+    bytes = sums->len * (guint)sizeof(GateSums);
     g_byte_array_append(mine, (const guint8 *)sums->data, bytes);
     if (!control->table->gather(control->state, mine, all, error))
         return false;
@@ -373,13 +373,13 @@ lh_numerics_compare_shared(const LhNumerics *n, const LhProgram *program, const 
         return true;
     }
     memset(sums->data, 0, bytes);
-    for (guint at = 0; at < all->len; at += sizeof(Sums)) {
-        Sums more;
+    for (guint at = 0; at < all->len; at += sizeof(GateSums)) {
+        GateSums more;
 
         memcpy(&more, all->data + at, sizeof(more));
-        add_sums(&g_array_index(sums, Sums, at % bytes / sizeof(Sums)), &more);
+        add_sums(&g_array_index(sums, GateSums, at % bytes / sizeof(GateSums)), &more);
     }
-    judge(report, (const Sums *)(void *)sums->data);
+    judge(report, (const GateSums *)(void *)sums->data);
     return true;
 }
 

@@ -2,7 +2,7 @@
 #include "runtime/held.h"
 
 static LhHeld
-of_queries(const LhReference *r, const LhSlot *slot, const char *name, const double *whole)
+held_of_queries(const LhReference *r, const LhSlot *slot, const char *name, const double *whole)
 {
     return (LhHeld){ .name = name,
                      .whole = whole,
@@ -13,8 +13,8 @@ of_queries(const LhReference *r, const LhSlot *slot, const char *name, const dou
 
 /* @half of a slot with two tensors. */
 static LhHeld
-of_keys(const LhReference *r, const LhSlot *slot, const char *name, const double *whole,
-        unsigned half)
+held_of_keys(const LhReference *r, const LhSlot *slot, const char *name, const double *whole,
+             unsigned half)
 {
     return (LhHeld){ .name = name,
                      .whole = whole,
@@ -30,29 +30,29 @@ lh_held(const LhReference *r, const LhSlot *slot, LhHeld held[2])
 {
     switch (slot->kind) {
     case LH_TENSOR_Q:
-        held[0] = of_queries(r, slot, NULL, r->q);
+        held[0] = held_of_queries(r, slot, NULL, r->q);
         return 1;
     case LH_TENSOR_DO:
-        held[0] = of_queries(r, slot, NULL, r->dout);
+        held[0] = held_of_queries(r, slot, NULL, r->dout);
         return 1;
     case LH_TENSOR_O:
-        held[0] = of_queries(r, slot, "o", r->o);
+        held[0] = held_of_queries(r, slot, "o", r->o);
         return 1;
     case LH_TENSOR_DQ:
-        held[0] = of_queries(r, slot, "dq", r->dq);
+        held[0] = held_of_queries(r, slot, "dq", r->dq);
         return 1;
     case LH_TENSOR_LSE:
-        held[0] = of_queries(r, slot, "lse", r->lse);
+        held[0] = held_of_queries(r, slot, "lse", r->lse);
         held[0].dim = 1;
         held[0].storage = LH_STORAGE_FP32;
         return 1;
     case LH_TENSOR_KV:
-        held[0] = of_keys(r, slot, NULL, r->k, 0);
-        held[1] = of_keys(r, slot, NULL, r->v, 1);
+        held[0] = held_of_keys(r, slot, NULL, r->k, 0);
+        held[1] = held_of_keys(r, slot, NULL, r->v, 1);
         return 2;
     case LH_TENSOR_DKV:
-        held[0] = of_keys(r, slot, "dk", r->dk, 0);
-        held[1] = of_keys(r, slot, "dv", r->dv, 1);
+        held[0] = held_of_keys(r, slot, "dk", r->dk, 0);
+        held[1] = held_of_keys(r, slot, "dv", r->dv, 1);
         return 2;
     default:
         return 0;

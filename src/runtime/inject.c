@@ -494,7 +494,8 @@ set_hooks(LhRunHooks *hooks, LhInjectKind kind)
 /* ---- reading ---- */
 
 static bool
-read_number(const char *name, const char *digits, uint64_t max, uint64_t *number, GError **error)
+read_fault_number(const char *name, const char *digits, uint64_t max, uint64_t *number,
+                  GError **error)
 {
     if (digits != NULL && g_ascii_string_to_unsigned(digits, 10, 0, max, number, NULL))
         return true;
@@ -535,10 +536,10 @@ read_fault(LhFault *fault, const LhProgram *program, const char *text, GError **
     if (!read_kind(fault, text, &digits, error))
         return false;
     if (fault->kind == LH_INJECT_DELAY)
-        return read_number("delay", digits, UINT64_MAX, &fault->seed, error);
+        return read_fault_number("delay", digits, UINT64_MAX, &fault->seed, error);
     if (fault->kind != LH_INJECT_STALL)
         return find_target(fault, program, error);
-    if (!read_number("stall", digits, lh_program_ranks(program) - 1, &number, error))
+    if (!read_fault_number("stall", digits, lh_program_ranks(program) - 1, &number, error))
         return false;
     fault->rank = (uint32_t)number;
     return true;

@@ -16,7 +16,7 @@
 typedef struct {
     uint32_t source, destination, order; /* in which the rank posts it */
     uint16_t stream;                     /* number * LH_STREAMS_MAX + stream */
-} End;
+} LaneEnd;
 
 /* What tells a lane of messages: its streams (their root), and two of its members. */
 typedef struct {
@@ -69,7 +69,7 @@ stream_of(const LhOp *op)
 /* The key of messages between two ranks; @first stands for all that it is joined with, unless the
  * two have a lane of their own. */
 static Key
-key_of(const LhLanes *lanes, uint16_t stream, uint32_t rank, uint32_t peer)
+lane_key(const LhLanes *lanes, uint16_t stream, uint32_t rank, uint32_t peer)
 {
     const uint16_t root = lanes->root[stream];
 
@@ -85,19 +85,19 @@ typedef struct {
     uint32_t ranks;
     GArray *sends, *receives; /* of End */
     bool used[STREAMS];
-} Walk;
+} LaneWalk;
 
 static bool
-add_exchange(Walk *w, uint32_t rank, const LhOp *op, const LhPart *parts, GError **error)
+add_exchange(LaneWalk *w, uint32_t rank, const LhOp *op, const LhPart *parts, GError **error)
 {
     w->used[stream_of(op)] = true;
     for (uint32_t i = 0; i < op->exchange.parts_count; i++) {
         const LhPart *part = &parts[op->exchange.parts_first + i];
         GArray *ends = part->send ? w->sends : w->receives;
-        const End end = { .source = part->send ? rank : part->peer,
-                          .destination = part->send ? part->peer : rank,
-                          .order = ends->len,
-                          .stream = stream_of(op) };
+        const LaneEnd end = { .source = part->send ? rank : part->peer,
+                              .destination = part->send ? part->peer : rank,
+                              .order = ends->len,
+                              .stream = stream_of(op) };
 
         if (part->peer == rank) {
             g_set_error(error, LH_ERROR, LH_ERROR_NO,
@@ -123,7 +123,7 @@ add_lane(LhLanes *lanes, uint8_t number, bool collectives, uint32_t count)
 }
 
 static void
-add_collective(Walk *w, const LhOp *op)
+add_collective(LaneWalk *w, const LhOp *op)
 {
     const LhCommunicatorKey key = lh_op_communicator(op);
     const uint32_t known = GPOINTER_TO_UINT(g_hash_table_lookup(w->lanes->of_collectives, &key));
@@ -142,7 +142,7 @@ add_collective(Walk *w, const LhOp *op)
 }
 
 static bool
-walk_program(Walk *w, const LhProgram *program, GError **error)
+walk_program(LaneWalk *w, const LhProgram *program, GError **error)
 {
     LhOpBuffer buffer = { 0 };
     bool ok = true;
@@ -175,7 +175,7 @@ compare_u32(uint32_t a, uint32_t b)
 }
 
 static int
-compare_peers(const End *a, const End *b)
+compare_peers(const LaneEnd *a, const LaneEnd *b)
 {
     int order = compare_u32(a->stream / LH_STREAMS_MAX, b->stream / LH_STREAMS_MAX);
 
@@ -187,7 +187,7 @@ compare_peers(const End *a, const End *b)
 static int
 compare_ends(const void *a, const void *b)
 {
-    const End *x = a, *y = b;
+    const LaneEnd *x = a, *y = b;
     const int order = compare_peers(x, y);
 
     return order != 0 ? order : compare_u32(x->order, y->order);
@@ -204,19 +204,19 @@ root_of(LhLanes *lanes, uint16_t stream)
 /* The k-th message that a rank sends to another one on a number is the k-th that the other receives
  * from it. */
 static bool
-join_streams(Walk *w, GError **error)
+join_streams(LaneWalk *w, GError **error)
 {
     LhLanes *lanes = w->lanes;
 
     for (uint32_t i = 0; i < STREAMS; i++)
         lanes->root[i] = (uint16_t)i;
     if (w->sends->len > 1)
-        qsort(w->sends->data, w->sends->len, sizeof(End), compare_ends);
+        qsort(w->sends->data, w->sends->len, sizeof(LaneEnd), compare_ends);
     if (w->receives->len > 1)
-        qsort(w->receives->data, w->receives->len, sizeof(End), compare_ends);
+        qsort(w->receives->data, w->receives->len, sizeof(LaneEnd), compare_ends);
     for (guint i = 0; i < MAX(w->sends->len, w->receives->len); i++) {
-        const End *send = &g_array_index(w->sends, End, i);
-        const End *receive = &g_array_index(w->receives, End, i);
+        const LaneEnd *send = &g_array_index(w->sends, LaneEnd, i);
+        const LaneEnd *receive = &g_array_index(w->receives, LaneEnd, i);
         uint16_t a, b;
 
         if (i >= w->sends->len || i >= w->receives->len || compare_peers(send, receive) != 0) {
@@ -250,7 +250,7 @@ tree_of(uint32_t *parents, uint32_t rank)
 /* A lane for each set of ranks that messages of @root join; they are listed in order of their
  * smallest members. */
 static void
-add_joined(Walk *w, uint16_t root)
+add_joined(LaneWalk *w, uint16_t root)
 {
     LhLanes *lanes = w->lanes;
     g_autofree uint32_t *parents = g_new(uint32_t, w->ranks);
@@ -260,7 +260,7 @@ add_joined(Walk *w, uint16_t root)
     for (uint32_t rank = 0; rank < w->ranks; rank++)
         parents[rank] = rank;
     for (guint i = 0; i < w->sends->len; i++) {
-        const End *end = &g_array_index(w->sends, End, i);
+        const LaneEnd *end = &g_array_index(w->sends, LaneEnd, i);
 
         if (lanes->root[end->stream] == root) {
             const uint32_t a = tree_of(parents, end->source);
@@ -291,12 +291,12 @@ add_joined(Walk *w, uint16_t root)
 
 /* A lane for every two ranks that have messages of @root, in the order of the sorted ends. */
 static void
-add_twos(Walk *w, uint16_t root)
+add_twos(LaneWalk *w, uint16_t root)
 {
     LhLanes *lanes = w->lanes;
 
     for (guint i = 0; i < w->sends->len; i++) {
-        const End *end = &g_array_index(w->sends, End, i);
+        const LaneEnd *end = &g_array_index(w->sends, LaneEnd, i);
         const Key key = { root, MIN(end->source, end->destination),
                           MAX(end->source, end->destination) };
         LhLane *lane;
@@ -314,7 +314,7 @@ add_twos(Walk *w, uint16_t root)
 static uint32_t
 lane_of_ends(const LhLanes *lanes, uint16_t stream, uint32_t rank, uint32_t peer)
 {
-    const Key key = key_of(lanes, stream, rank, peer);
+    const Key key = lane_key(lanes, stream, rank, peer);
     const guint lane = GPOINTER_TO_UINT(g_hash_table_lookup(lanes->of_messages, &key));
 
     g_assert(lane > 0);
@@ -347,7 +347,7 @@ set_pairs(LhLane *lane, GArray *pairs)
 
 /* Which pairs exchange messages, and on which streams. */
 static void
-list_pairs(Walk *w)
+list_pairs(LaneWalk *w)
 {
     LhLanes *lanes = w->lanes;
     g_autoptr(GPtrArray) pairs = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
@@ -355,8 +355,8 @@ list_pairs(Walk *w)
     for (guint i = 0; i < lanes->lanes->len; i++)
         g_ptr_array_add(pairs, g_array_new(FALSE, FALSE, sizeof(LhLanePair)));
     for (guint i = 0; i < w->sends->len; i++) {
-        const End *send = &g_array_index(w->sends, End, i);
-        const End *receive = &g_array_index(w->receives, End, i);
+        const LaneEnd *send = &g_array_index(w->sends, LaneEnd, i);
+        const LaneEnd *receive = &g_array_index(w->receives, LaneEnd, i);
         const uint32_t at = lane_of_ends(lanes, send->stream, send->source, send->destination);
         LhLane *lane = &g_array_index(lanes->lanes, LhLane, at);
         const LhLanePair pair = { lh_lane_position(lane, send->source),
@@ -406,11 +406,11 @@ LhLanes *
 lh_lanes_new(const LhProgram *program, GError **error)
 {
     g_autoptr(LhLanes) lanes = g_new0(LhLanes, 1);
-    g_autoptr(GArray) sends = g_array_new(FALSE, FALSE, sizeof(End));
-    g_autoptr(GArray) receives = g_array_new(FALSE, FALSE, sizeof(End));
-    g_autofree Walk *w = g_new0(Walk, 1);
+    g_autoptr(GArray) sends = g_array_new(FALSE, FALSE, sizeof(LaneEnd));
+    g_autoptr(GArray) receives = g_array_new(FALSE, FALSE, sizeof(LaneEnd));
+    g_autofree LaneWalk *w = g_new0(LaneWalk, 1);
 
-    *w = (Walk){
+    *w = (LaneWalk){
         .lanes = lanes, .ranks = lh_program_ranks(program), .sends = sends, .receives = receives
     };
     lanes->lanes = g_array_new(FALSE, FALSE, sizeof(LhLane));

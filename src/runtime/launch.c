@@ -17,7 +17,7 @@
 
 /* What the variable says, or that it is not set, and what is allowed. */
 static void
-refuse(const char *name, const char *allowed, GError **error)
+refuse_variable(const char *name, const char *allowed, GError **error)
 {
     const char *text = g_getenv(name);
 
@@ -32,7 +32,7 @@ refuse(const char *name, const char *allowed, GError **error)
 
 /* A number in [@min, @max]. */
 static bool
-read_number(const char *name, uint64_t min, uint64_t max, uint64_t *value, GError **error)
+read_variable(const char *name, uint64_t min, uint64_t max, uint64_t *value, GError **error)
 {
     const char *text = g_getenv(name);
     g_autofree char *allowed = NULL;
@@ -41,7 +41,7 @@ read_number(const char *name, uint64_t min, uint64_t max, uint64_t *value, GErro
         return true;
     allowed =
         g_strdup_printf("a number from %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT, min, max);
-    refuse(name, allowed, error);
+    refuse_variable(name, allowed, error);
     return false;
 }
 
@@ -59,8 +59,8 @@ read_place(LhLaunch *launch, const char *rank_name, const char *size_name, GErro
 {
     uint64_t rank, size;
 
-    if (!read_number(size_name, 1, LH_RANKS_MAX, &size, error) ||
-        !read_number(rank_name, 0, size - 1, &rank, error))
+    if (!read_variable(size_name, 1, LH_RANKS_MAX, &size, error) ||
+        !read_variable(rank_name, 0, size - 1, &rank, error))
         return false;
     launch->rank = (uint32_t)rank;
     launch->size = (uint32_t)size;
@@ -101,10 +101,10 @@ lh_launch_torchrun(LhLaunch *launch, GError **error)
 
     /* torchrun itself listens at MASTER_PORT. */
     if (!read_place(&found, "RANK", "WORLD_SIZE", error) ||
-        !read_number("MASTER_PORT", 1, PORT_MAX - 1, &port, error))
+        !read_variable("MASTER_PORT", 1, PORT_MAX - 1, &port, error))
         return false;
     if (!is_host(host)) {
-        refuse("MASTER_ADDR", "the name or the address of a computer", error);
+        refuse_variable("MASTER_ADDR", "the name or the address of a computer", error);
         return false;
     }
     found.host = g_strdup(host);
@@ -169,12 +169,12 @@ lh_launch_slurm(LhLaunch *launch, GError **error)
     uint64_t job, step;
 
     if (!read_place(&found, "SLURM_PROCID", "SLURM_NTASKS", error) ||
-        !read_number("SLURM_JOB_ID", 0, JOB_MAX, &job, error) ||
-        !read_number("SLURM_STEP_ID", 0, JOB_MAX, &step, error))
+        !read_variable("SLURM_JOB_ID", 0, JOB_MAX, &job, error) ||
+        !read_variable("SLURM_STEP_ID", 0, JOB_MAX, &step, error))
         return false;
     found.host = list == NULL ? NULL : lh_launch_first_host(list);
     if (found.host == NULL) {
-        refuse("SLURM_STEP_NODELIST", "a list of computers, such as node[01-04]", error);
+        refuse_variable("SLURM_STEP_NODELIST", "a list of computers, such as node[01-04]", error);
         return false;
     }
     found.port = (uint16_t)(SLURM_PORT_FIRST + (job * SLURM_STEPS + step) % SLURM_PORTS);

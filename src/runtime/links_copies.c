@@ -9,9 +9,9 @@
 typedef struct _Group Group;
 
 /* An end of a message that has been posted. */
-typedef struct _End End;
-struct _End {
-    End *next; /* of those without a partner, oldest first */
+typedef struct _MessageEnd MessageEnd;
+struct _MessageEnd {
+    MessageEnd *next; /* of those without a partner, oldest first */
     Group *group;
     LhMessage *message;
     /* Behind the copy, on the receiver's stream; of ends that send, until the group goes on. */
@@ -21,7 +21,7 @@ struct _End {
 
 typedef struct {
     const LhRunDevice *device;
-    End *first, *last;
+    MessageEnd *first, *last;
     Group *groups; /* that still wait for something */
 } Copies;
 
@@ -32,7 +32,7 @@ struct _Group {
     LhDeviceStream stream;
     LhDeviceMark start;
     uint32_t count, waiting;
-    End ends[];
+    MessageEnd ends[];
 };
 
 static void *
@@ -61,12 +61,12 @@ are_ends_of_one(const LhMessage *a, const LhMessage *b)
 }
 
 /* Takes the oldest partner of @end out of the list, or leaves @end there. */
-static End *
-meet(Copies *c, End *end)
+static MessageEnd *
+meet_end(Copies *c, MessageEnd *end)
 {
-    End *before = NULL;
+    MessageEnd *before = NULL;
 
-    for (End *other = c->first; other != NULL; before = other, other = other->next) {
+    for (MessageEnd *other = c->first; other != NULL; before = other, other = other->next) {
         if (!are_ends_of_one(other->message, end->message))
             continue;
         if (before == NULL)
@@ -101,7 +101,7 @@ enqueue_copies(const Copies *c, const LhMessage *from, const LhMessage *to, GErr
 }
 
 static bool
-copy_message(const Copies *c, End *send, End *receive, GError **error)
+copy_message(const Copies *c, MessageEnd *send, MessageEnd *receive, GError **error)
 {
     const LhMessage *to = receive->message;
 
@@ -134,7 +134,7 @@ group_free(Copies *c, Group *g)
 
 /* If all that a group waits for is enqueued, its stream goes on behind that. */
 static bool
-settle(Copies *c, Group *g, GError **error)
+release_group(Copies *c, Group *g, GError **error)
 {
     if (g->waiting > 0)
         return true;
@@ -150,16 +150,16 @@ settle(Copies *c, Group *g, GError **error)
 }
 
 static bool
-post(Copies *c, End *end, GError **error)
+post(Copies *c, MessageEnd *end, GError **error)
 {
-    End *other = meet(c, end);
-    End *send = end->message->send ? end : other;
-    End *receive = end->message->send ? other : end;
+    MessageEnd *other = meet_end(c, end);
+    MessageEnd *send = end->message->send ? end : other;
+    MessageEnd *receive = end->message->send ? other : end;
 
     if (other == NULL)
         return true;
     return copy_message(c, send, receive, error) &&
-           (other->group == end->group || settle(c, other->group, error));
+           (other->group == end->group || release_group(c, other->group, error));
 }
 
 static bool
@@ -182,12 +182,12 @@ copies_exchange(void *joined, const LhOp *op, LhMessage *const *messages, uint32
     if (g->start == NULL)
         return false;
     for (uint32_t i = 0; i < count; i++)
-        g->ends[i] = (End){ .group = g, .message = messages[i] };
+        g->ends[i] = (MessageEnd){ .group = g, .message = messages[i] };
     for (uint32_t i = 0; i < count; i++) {
         if (!post(c, &g->ends[i], error))
             return false;
     }
-    return settle(c, g, error);
+    return release_group(c, g, error);
 }
 
 static void

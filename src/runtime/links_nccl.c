@@ -10,12 +10,12 @@
 #include "runtime/lanes.h"
 #include "runtime/library.h"
 #include "runtime/nccl_api.h"
+#include "runtime/units.h"
 
 #include <stdatomic.h>
 #include <string.h>
 
-#define LOOK_US 50
-#define US_PER_S 1e6
+#define NCCL_LOOK_US 50
 #define ERROR_BYTES 400
 #define NAMED_MAX 8
 #define DRAIN_US 1000000
@@ -66,7 +66,7 @@ typedef struct {
 
 /* "NCCL: @what: unhandled system error (what NCCL says)". Returns false. */
 static bool
-fail(const Joined *j, const char *what, ncclResult_t result, GError **error)
+fail_nccl(const Joined *j, const char *what, ncclResult_t result, GError **error)
 {
     const char *more = j->links->nccl->GetLastError(NULL);
 
@@ -144,13 +144,13 @@ wait_goes_on(const Wait *w, GError **error)
     text = g_string_new(NULL);
     append_missing(w->j, text);
     g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "rank %u has waited for %.3g s in %s%s",
-                w->j->rank.rank, (double)waited_us / US_PER_S, w->what, text->str);
+                w->j->rank.rank, (double)waited_us / LH_US_PER_S, w->what, text->str);
     return false;
 }
 
 /* Waits until a communicator has done what it was asked for. */
 static bool
-settle(const Joined *j, ncclComm_t comm, const char *what, GError **error)
+settle_comm(const Joined *j, ncclComm_t comm, const char *what, GError **error)
 {
     const Wait wait = wait_begin(j, what);
 
@@ -159,14 +159,14 @@ settle(const Joined *j, ncclComm_t comm, const char *what, GError **error)
         const ncclResult_t result = j->links->nccl->CommGetAsyncError(comm, &state);
 
         if (result != ncclSuccess)
-            return fail(j, what, result, error);
+            return fail_nccl(j, what, result, error);
         if (state == ncclSuccess)
             return true;
         if (state != ncclInProgress)
-            return fail(j, what, state, error);
+            return fail_nccl(j, what, state, error);
         if (!wait_goes_on(&wait, error))
             return false;
-        g_usleep(LOOK_US);
+        g_usleep(NCCL_LOOK_US);
     }
 }
 
@@ -174,12 +174,12 @@ settle(const Joined *j, ncclComm_t comm, const char *what, GError **error)
 static bool
 done(const Joined *j, ncclResult_t result, const char *what, GError **error)
 {
-    return result == ncclSuccess || result == ncclInProgress || fail(j, what, result, error);
+    return result == ncclSuccess || result == ncclInProgress || fail_nccl(j, what, result, error);
 }
 
 /* Waits until the host's stream has done everything. */
 static bool
-finish_stream(const Joined *j, const char *what, GError **error)
+finish_host_stream(const Joined *j, const char *what, GError **error)
 {
     const LhRunDevice *device = j->links->params->device;
     const Wait wait = wait_begin(j, what);
@@ -191,7 +191,7 @@ finish_stream(const Joined *j, const char *what, GError **error)
         if (passed == 0 && !wait_goes_on(&wait, error))
             passed = -1;
         if (passed == 0)
-            g_usleep(LOOK_US);
+            g_usleep(NCCL_LOOK_US);
     }
     if (mark != NULL)
         device->unmark(j->rank.device, mark);
@@ -339,7 +339,7 @@ join_world(Joined *j, GError **error)
                 links->nccl->CommInitRankConfig(&j->world, (int)links->ranks, links->id,
                                                 (int)j->rank.rank, &config),
                 "the communicator of all ranks", error) &&
-           settle(j, j->world, "the communicator of all ranks", error);
+           settle_comm(j, j->world, "the communicator of all ranks", error);
 }
 
 /* One split for all lanes of a round, which every rank takes part in. */
@@ -362,9 +362,9 @@ split_round(Joined *j, uint32_t round, GError **error)
     }
     if (!done(j, links->nccl->CommSplit(j->world, color, key, made, NULL),
               "the splitting of communicators", error) ||
-        !settle(j, j->world, "the splitting of communicators", error))
+        !settle_comm(j, j->world, "the splitting of communicators", error))
         return false;
-    return *made == NULL || settle(j, *made, "the splitting of communicators", error);
+    return *made == NULL || settle_comm(j, *made, "the splitting of communicators", error);
 }
 
 /* The bytes that go over every connection of a lane. Each has a place of its own. */
@@ -406,7 +406,7 @@ add_number(const Joined *j, ncclComm_t comm, unsigned char *memory, const char *
                 j->links->nccl->AllReduce(memory, memory, 1, ncclFloat32, ncclSum, comm,
                                           j->rank.host),
                 what, error) &&
-           settle(j, comm, what, error);
+           settle_comm(j, comm, what, error);
 }
 
 /*
@@ -432,10 +432,10 @@ connect_lane(Joined *j, uint32_t index, GError **error)
             result = send_bytes(j, lane, j->comms[index], memory);
         end = j->links->nccl->GroupEnd();
         ok = done(j, result, what, error) && done(j, end, what, error) &&
-             settle(j, j->comms[index], what, error) &&
+             settle_comm(j, j->comms[index], what, error) &&
              (!j->links->params->native || !lane->collectives ||
               add_number(j, j->comms[index], memory, what, error)) &&
-             finish_stream(j, what, error);
+             finish_host_stream(j, what, error);
     }
     give_back(j, memory, ok);
     return ok;
@@ -444,14 +444,15 @@ connect_lane(Joined *j, uint32_t index, GError **error)
 /* Nobody goes on before everybody is there, neither hosts nor devices, whose clocks so begin as
  * close together as one message takes. */
 static bool
-meet(Joined *j, GError **error)
+meet_ranks(Joined *j, GError **error)
 {
     const LhRunDevice *device = j->links->params->device;
     const char *what = "the meeting of all ranks";
     unsigned char *memory = device->alloc(j->rank.device, sizeof(float), error);
     const bool ok = memory != NULL &&
                     device->fill(j->rank.device, memory, 0, sizeof(float), j->rank.host, error) &&
-                    add_number(j, j->world, memory, what, error) && finish_stream(j, what, error);
+                    add_number(j, j->world, memory, what, error) &&
+                    finish_host_stream(j, what, error);
 
     give_back(j, memory, ok);
     return ok;
@@ -470,7 +471,7 @@ join_lanes(Joined *j, GError **error)
         if (j->comms[i] != NULL && !connect_lane(j, i, error))
             return false;
     }
-    return meet(j, error);
+    return meet_ranks(j, error);
 }
 
 static void
@@ -507,7 +508,7 @@ drain(const Joined *j)
 
     while (mark != NULL && device->passed(j->rank.device, mark, NULL) == 0 &&
            g_get_monotonic_time() < end_us)
-        g_usleep(LOOK_US);
+        g_usleep(NCCL_LOOK_US);
     if (mark != NULL)
         device->unmark(j->rank.device, mark);
 }
@@ -696,7 +697,7 @@ settle_group(const Joined *j, const LhOp *op, LhMessage *const *messages, uint32
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t lane = lane_of(j, op, messages[i]);
 
-        if (lane != last && !settle(j, j->comms[lane], "a group of messages", error))
+        if (lane != last && !settle_comm(j, j->comms[lane], "a group of messages", error))
             return false;
         last = lane;
     }
@@ -804,7 +805,7 @@ nccl_collectives(void *joined, const LhOp *op, const LhNativeCall *calls, uint32
         result = call_collective(j, &calls[i], j->comms[lane]);
     end = nccl->GroupEnd();
     if (done(j, result, what, error) && done(j, end, what, error) &&
-        settle(j, j->comms[lane], what, error))
+        settle_comm(j, j->comms[lane], what, error))
         return true;
     {
         g_autofree char *name = lane_text(lh_lanes_at(j->links->lanes, lane));
@@ -832,7 +833,7 @@ nccl_failed(void *joined, GError **error)
             continue;
         name = world ? g_strdup("the communicator of all ranks")
                      : lane_text(lh_lanes_at(j->links->lanes, i));
-        fail(j, name, state, error);
+        fail_nccl(j, name, state, error);
         return true;
     }
     return false;
@@ -840,13 +841,13 @@ nccl_failed(void *joined, GError **error)
 
 /* Ends a communicator when all its members do; true if it is gone. */
 static bool
-finalize(const Joined *j, ncclComm_t comm)
+finalize_comm(const Joined *j, ncclComm_t comm)
 {
     const LhNccl *nccl = j->links->nccl;
     g_autoptr(GError) error = NULL;
 
     return done(j, nccl->CommFinalize(comm), "the end of a communicator", &error) &&
-           settle(j, comm, "the end of a communicator", &error) &&
+           settle_comm(j, comm, "the end of a communicator", &error) &&
            nccl->CommDestroy(comm) == ncclSuccess;
 }
 
@@ -854,11 +855,11 @@ static void
 leave_comms(Joined *j)
 {
     for (uint32_t i = 0; i < lh_lanes_count(j->links->lanes); i++) {
-        if (j->comms[i] != NULL && !finalize(j, j->comms[i]))
+        if (j->comms[i] != NULL && !finalize_comm(j, j->comms[i]))
             return;
         j->comms[i] = NULL;
     }
-    if (finalize(j, j->world))
+    if (finalize_comm(j, j->world))
         j->world = NULL;
 }
 

@@ -7,7 +7,7 @@
 
 #include "program/program.h"
 
-#define NOTHING UINT32_MAX
+#define NONE_BEGUN UINT32_MAX
 #define CELL_BYTES 8
 #define CELLS (1 + LH_STREAMS_MAX) /* the start of the run, and of each stream's op */
 
@@ -16,12 +16,12 @@ typedef struct {
     LhLinksRank rank;
     unsigned char *cells;
     uint32_t begun[LH_STREAMS_MAX]; /* the op of each stream whose start is stamped */
-} Replay;
+} ReplayLinks;
 
 static void *
-replay_open(const LhLinksParams *params, GError **error)
+replay_links_open(const LhLinksParams *params, GError **error)
 {
-    Replay *r = g_new0(Replay, 1);
+    ReplayLinks *r = g_new0(ReplayLinks, 1);
 
     (void)error;
     r->params = params;
@@ -29,35 +29,35 @@ replay_open(const LhLinksParams *params, GError **error)
 }
 
 static void *
-replay_join(void *links, const LhLinksRank *rank, GError **error)
+replay_links_join(void *links, const LhLinksRank *rank, GError **error)
 {
-    Replay *r = links;
+    ReplayLinks *r = links;
     const LhRunDevice *device = r->params->device;
 
     r->rank = *rank;
     for (uint32_t i = 0; i < LH_STREAMS_MAX; i++)
-        r->begun[i] = NOTHING;
+        r->begun[i] = NONE_BEGUN;
     r->cells = device->alloc(rank->device, CELLS * CELL_BYTES, error);
     return r->cells != NULL ? r : NULL;
 }
 
 static bool
-replay_begin(void *joined, GError **error)
+replay_links_begin(void *joined, GError **error)
 {
-    const Replay *r = joined;
+    const ReplayLinks *r = joined;
 
     return r->params->device->stamp(r->rank.device, r->cells, r->rank.host, error);
 }
 
 static unsigned char *
-cell_of(const Replay *r, uint32_t stream)
+cell_of(const ReplayLinks *r, uint32_t stream)
 {
     return r->cells + (1 + stream) * (size_t)CELL_BYTES;
 }
 
 /* The first thing of the op on its stream. */
 static bool
-begin_op(Replay *r, const LhOp *op, LhDeviceStream stream, GError **error)
+begin_op(ReplayLinks *r, const LhOp *op, LhDeviceStream stream, GError **error)
 {
     if (r->begun[op->stream] == op->id)
         return true;
@@ -67,7 +67,7 @@ begin_op(Replay *r, const LhOp *op, LhDeviceStream stream, GError **error)
 
 /* The last thing of the op, or of a round of it. */
 static bool
-end_op(const Replay *r, const LhOp *op, LhDeviceStream stream, GError **error)
+end_op(const ReplayLinks *r, const LhOp *op, LhDeviceStream stream, GError **error)
 {
     const LhReplayOp predicted = lh_replay_op(r->params->replay, op->id);
     const LhDevicePace pace = { .epoch = r->cells,
@@ -79,26 +79,27 @@ end_op(const Replay *r, const LhOp *op, LhDeviceStream stream, GError **error)
 }
 
 static bool
-bring(const Replay *r, unsigned char *to, uint64_t bytes, LhDeviceStream stream, GError **error)
+bring_bytes(const ReplayLinks *r, unsigned char *to, uint64_t bytes, LhDeviceStream stream,
+            GError **error)
 {
     return r->params->device->fill(r->rank.device, to, LH_REPLAY_BYTE, bytes, stream, error);
 }
 
 static bool
-bring_message(const Replay *r, const LhMessage *m, GError **error)
+bring_message(const ReplayLinks *r, const LhMessage *m, GError **error)
 {
     for (uint32_t i = 0; !m->send && i < m->pieces_count; i++) {
-        if (!bring(r, m->pieces[i].data, m->pieces[i].bytes, m->stream, error))
+        if (!bring_bytes(r, m->pieces[i].data, m->pieces[i].bytes, m->stream, error))
             return false;
     }
     return true;
 }
 
 static bool
-replay_exchange(void *joined, const LhOp *op, LhMessage *const *messages, uint32_t count,
-                GError **error)
+replay_links_exchange(void *joined, const LhOp *op, LhMessage *const *messages, uint32_t count,
+                      GError **error)
 {
-    Replay *r = joined;
+    ReplayLinks *r = joined;
 
     if (count == 0)
         return true;
@@ -116,43 +117,43 @@ replay_exchange(void *joined, const LhOp *op, LhMessage *const *messages, uint32
 }
 
 static bool
-replay_collectives(void *joined, const LhOp *op, const LhNativeCall *calls, uint32_t count,
-                   GError **error)
+replay_links_collectives(void *joined, const LhOp *op, const LhNativeCall *calls, uint32_t count,
+                         GError **error)
 {
-    Replay *r = joined;
+    ReplayLinks *r = joined;
 
     if (count == 0)
         return true;
     if (!begin_op(r, op, calls[0].stream, error))
         return false;
     for (uint32_t i = 0; i < count; i++) {
-        if (!bring(r, calls[i].to, calls[i].to_bytes, calls[i].stream, error))
+        if (!bring_bytes(r, calls[i].to, calls[i].to_bytes, calls[i].stream, error))
             return false;
     }
     return end_op(r, op, calls[0].stream, error);
 }
 
 static void
-replay_leave(void *joined)
+replay_links_leave(void *joined)
 {
-    const Replay *r = joined;
+    const ReplayLinks *r = joined;
 
     r->params->device->release(r->rank.device, r->cells);
 }
 
 static void
-replay_close(void *links)
+replay_links_close(void *links)
 {
     g_free(links);
 }
 
 const LhLinks lh_links_replay = {
     .name = "replay",
-    .open = replay_open,
-    .join = replay_join,
-    .begin = replay_begin,
-    .exchange = replay_exchange,
-    .collectives = replay_collectives,
-    .leave = replay_leave,
-    .close = replay_close,
+    .open = replay_links_open,
+    .join = replay_links_join,
+    .begin = replay_links_begin,
+    .exchange = replay_links_exchange,
+    .collectives = replay_links_collectives,
+    .leave = replay_links_leave,
+    .close = replay_links_close,
 };

@@ -6,13 +6,13 @@
 #include "runtime/clocks.h"
 #include "runtime/fit.h"
 #include "runtime/pin.h"
+#include "runtime/units.h"
 
 #include <math.h>
 #include <pthread.h>
 #include <string.h>
 #include <time.h>
 
-#define NS_PER_S 1e9
 #define PATTERN 4093    /* elements, then an operand repeats itself; a prime, so that rows differ */
 #define TOLD_NS 1000000 /* threads are told when to begin in less */
 #define AWAKE_NS 100000 /* so long before a call threads are awake: to be woken takes less */
@@ -33,7 +33,7 @@ now_s(clockid_t clock)
     struct timespec t;
 
     clock_gettime(clock, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / NS_PER_S;
+    return (double)t.tv_sec + (double)t.tv_nsec / LH_NS_PER_S;
 }
 
 /* ---- kernels ---- */
@@ -161,7 +161,7 @@ time_call(Caller *c, LhDeviceState *device, LhDeviceStream stream, const LhCall 
     call_kernel(c, device, stream, call);
     return c->calls->params->statistic == LH_STATISTIC_BEST
                ? now_s(CLOCK_THREAD_CPUTIME_ID) - start
-               : (double)(lh_clocks_now() - begin_ns) / NS_PER_S;
+               : (double)(lh_clocks_now() - begin_ns) / LH_NS_PER_S;
 }
 
 /* How often processes meet until each has made its calls. */
@@ -249,7 +249,7 @@ lead(Calls *calls, GError **error)
         calls->begin_ns = lh_clocks_now();
         if (ok && params->others != NULL)
             ok = lh_clocks_meet(params->others, &calls->begin_ns, error);
-        calls->begin_ns += TOLD_NS + (int64_t)(params->idle_s * NS_PER_S);
+        calls->begin_ns += TOLD_NS + (int64_t)(params->idle_s * LH_NS_PER_S);
         calls->over = !ok;
         pthread_barrier_wait(&calls->meets);
         if (calls->over)

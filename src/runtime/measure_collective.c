@@ -5,7 +5,7 @@
 #include "runtime/fit.h"
 #include "runtime/probe.h"
 
-#define ROUNDS 5 /* behind a first one */
+#define COLLECTIVE_ROUNDS 5 /* behind a first one */
 
 enum { GIVEN, GOTTEN }; /* slots */
 
@@ -28,15 +28,16 @@ collective_steps(const LhProgram *program, uint32_t rank)
 {
     (void)program;
     (void)rank;
-    return ROUNDS + 1;
+    return COLLECTIVE_ROUNDS + 1;
 }
 
-static const LhGenerator generator = { .steps = collective_steps, .emit = emit_collective };
+static const LhGenerator collective_generator = { .steps = collective_steps,
+                                                  .emit = emit_collective };
 
 LhProgram *
 lh_collective_program(const LhCollectiveProbe *probe)
 {
-    LhProgram *program = lh_probe_new(&generator, probe->ranks, (void *)probe);
+    LhProgram *program = lh_probe_new(&collective_generator, probe->ranks, (void *)probe);
 
     lh_program_add_stream(program, "comm", LH_STREAM_COMM);
     lh_probe_add_slot(program, "given", LH_SLOT_INPUT,
@@ -54,7 +55,7 @@ round_seconds(const GArray *records, uint32_t members, guint round)
     LhTime start_ps = 0, end_ps = 0;
 
     for (uint32_t r = 0; r < members; r++) {
-        const LhTimelineRecord *m = lh_probe_record(records, r * (ROUNDS + 1) + round);
+        const LhTimelineRecord *m = lh_probe_record(records, r * (COLLECTIVE_ROUNDS + 1) + round);
 
         start_ps = MAX(start_ps, m->start_ps);
         end_ps = MAX(end_ps, m->end_ps);
@@ -65,12 +66,12 @@ round_seconds(const GArray *records, uint32_t members, guint round)
 double
 lh_collective_seconds(const LhCollectiveProbe *probe, const GArray *records)
 {
-    double times[ROUNDS];
+    double times[COLLECTIVE_ROUNDS];
 
-    g_assert(records->len == probe->members * (ROUNDS + 1));
-    for (guint i = 0; i < ROUNDS; i++)
+    g_assert(records->len == probe->members * (COLLECTIVE_ROUNDS + 1));
+    for (guint i = 0; i < COLLECTIVE_ROUNDS; i++)
         times[i] = round_seconds(records, probe->members, i + 1);
-    return lh_median(times, ROUNDS);
+    return lh_median(times, COLLECTIVE_ROUNDS);
 }
 
 bool

@@ -107,7 +107,7 @@ fail_call(const Gpu *g, const LhRunDevice *device, LhKernelId kernel, GError **e
 
 /* Asks for a call of the kernel between two marks. */
 static bool
-enqueue(const LhBench *b, Gpu *g, LhKernelId kernel, bool *known, GError **error)
+enqueue_marked(const LhBench *b, Gpu *g, LhKernelId kernel, bool *known, GError **error)
 {
     const LhRunDevice *device = b->params.device;
     enum lh_status status;
@@ -127,7 +127,7 @@ enqueue(const LhBench *b, Gpu *g, LhKernelId kernel, bool *known, GError **error
 
 /* Waits for it. */
 static bool
-collect(const LhBench *b, Gpu *g, double *seconds, GError **error)
+collect_seconds(const LhBench *b, Gpu *g, double *seconds, GError **error)
 {
     const LhRunDevice *device = b->params.device;
     LhTime took_ps = 0;
@@ -149,11 +149,11 @@ static bool
 call_all(LhBench *b, LhKernelId kernel, uint32_t into, bool *known, GError **error)
 {
     for (uint32_t i = 0; i < b->params.count; i++) {
-        if (!enqueue(b, &b->gpus[i], kernel, known, error))
+        if (!enqueue_marked(b, &b->gpus[i], kernel, known, error))
             return false;
     }
     for (uint32_t i = 0; i < b->params.count; i++) {
-        if (!collect(b, &b->gpus[i], &b->gpus[i].times[into], error))
+        if (!collect_seconds(b, &b->gpus[i], &b->gpus[i].times[into], error))
             return false;
     }
     return true;

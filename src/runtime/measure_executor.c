@@ -140,44 +140,26 @@ enum {
     SLOT_ANSWER_RECEIVED,
 };
 
-/* Who sends to a rank; LH_RANKS_MAX: nobody. */
-static uint32_t
-sender_to(const LhFlowsProbe *probe, uint32_t rank)
-{
-    uint32_t from = 0;
-
-    while (from < probe->ranks && probe->to[from] != rank)
-        from++;
-    return from < probe->ranks ? from : LH_RANKS_MAX;
-}
-
-static void
-emit_message(LhEmitter *e, bool send, uint32_t peer, uint16_t slot)
-{
-    lh_emit_part(e, send, peer, 0, e->program->slots[slot].part_bytes);
-    lh_emit_region(e, slot, 0, 1);
-}
-
 /* A sender gets an answer before it sends the next one; a rank may be at both ends. */
 static void
 emit_answered(LhEmitter *e, uint32_t to, uint32_t from)
 {
     if (to < LH_RANKS_MAX) {
         lh_emit_exchange(e, 0);
-        emit_message(e, true, to, SLOT_SENT);
+        lh_probe_emit_message(e, true, to, SLOT_SENT);
     }
     if (from < LH_RANKS_MAX) {
         lh_emit_exchange(e, 1);
-        emit_message(e, false, from, SLOT_RECEIVED);
+        lh_probe_emit_message(e, false, from, SLOT_RECEIVED);
     }
     e->communicator = 1;
     if (to < LH_RANKS_MAX) {
         lh_emit_exchange(e, 0);
-        emit_message(e, false, to, SLOT_ANSWER_RECEIVED);
+        lh_probe_emit_message(e, false, to, SLOT_ANSWER_RECEIVED);
     }
     if (from < LH_RANKS_MAX) {
         lh_emit_exchange(e, 1);
-        emit_message(e, true, from, SLOT_ANSWER_SENT);
+        lh_probe_emit_message(e, true, from, SLOT_ANSWER_SENT);
     }
 }
 
@@ -185,7 +167,8 @@ static void
 emit_flows(LhEmitter *e, uint32_t step)
 {
     const LhFlowsProbe *probe = e->program->plan;
-    const uint32_t to = probe->to[e->rank], from = sender_to(probe, e->rank);
+    const uint32_t to = probe->to[e->rank],
+                   from = lh_probe_sender(probe->to, probe->ranks, e->rank);
 
     (void)step;
     if (probe->answered) {
@@ -194,9 +177,9 @@ emit_flows(LhEmitter *e, uint32_t step)
     }
     lh_emit_exchange(e, 0);
     if (to < LH_RANKS_MAX)
-        emit_message(e, true, to, SLOT_SENT);
+        lh_probe_emit_message(e, true, to, SLOT_SENT);
     if (from < LH_RANKS_MAX)
-        emit_message(e, false, from, SLOT_RECEIVED);
+        lh_probe_emit_message(e, false, from, SLOT_RECEIVED);
 }
 
 static uint32_t

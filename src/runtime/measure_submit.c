@@ -9,14 +9,14 @@
 #include "runtime/fit.h"
 #include "runtime/probe.h"
 
-#define STEPS 6  /* the first one does not count */
-#define OPS 48   /* of a step between two looks at the clock; fewer than a host may be ahead */
-#define ROUNDS 5 /* of messages, likewise */
+#define STEPS 6 /* the first one does not count */
+#define OPS 48  /* of a step between two looks at the clock; fewer than a host may be ahead */
+#define MESSAGE_ROUNDS 5 /* of messages, likewise */
 #define GROUP_BYTES 4
 
 /* With collectives of the links' own library, if it has them. */
 static GArray *
-run(const LhProgram *program, const LhBackend *backend, GError **error)
+run_probe(const LhProgram *program, const LhBackend *backend, GError **error)
 {
     const bool native = backend->links->collectives != NULL;
 
@@ -133,7 +133,7 @@ measure_call(const LhBackend *backend, uint32_t ranks, CallKind kind, double *be
     lh_probe_add_slot(program, "y", LH_SLOT_INPUT, 1, 4 * sizeof(float));
     lh_probe_add_slot(program, "sum", LH_SLOT_OUTPUT, 1, 4 * sizeof(float));
     lh_probe_add_slot(program, "group", LH_SLOT_INPUT, 1, GROUP_BYTES);
-    records = run(program, backend, error);
+    records = run_probe(program, backend, error);
     if (records == NULL)
         return false;
     if (records->len == 0)
@@ -168,35 +168,18 @@ lh_measure_calls(const LhBackend *backend, uint32_t ranks, LhCallCosts *costs, G
 
 enum { SENT, RECEIVED }; /* slots */
 
-static uint32_t
-sender_to(const uint32_t *to, uint32_t ranks, uint32_t rank)
-{
-    uint32_t from = 0;
-
-    while (from < ranks && to[from] != rank)
-        from++;
-    return from < ranks ? from : LH_RANKS_MAX;
-}
-
-static void
-emit_message(LhEmitter *e, bool send, uint32_t peer, uint16_t slot)
-{
-    lh_emit_part(e, send, peer, 0, e->program->slots[slot].part_bytes);
-    lh_emit_region(e, slot, 0, 1);
-}
-
 static void
 emit_messages(LhEmitter *e, uint32_t step)
 {
     const uint32_t *to = e->program->plan;
-    const uint32_t from = sender_to(to, lh_program_ranks(e->program), e->rank);
+    const uint32_t from = lh_probe_sender(to, lh_program_ranks(e->program), e->rank);
 
     (void)step;
     lh_emit_exchange(e, 0);
     if (to[e->rank] < LH_RANKS_MAX)
-        emit_message(e, true, to[e->rank], SENT);
+        lh_probe_emit_message(e, true, to[e->rank], SENT);
     if (from < LH_RANKS_MAX)
-        emit_message(e, false, from, RECEIVED);
+        lh_probe_emit_message(e, false, from, RECEIVED);
 }
 
 static uint32_t
@@ -204,7 +187,7 @@ message_steps(const LhProgram *program, uint32_t rank)
 {
     (void)program;
     (void)rank;
-    return ROUNDS + 1;
+    return MESSAGE_ROUNDS + 1;
 }
 
 static const LhGenerator messages_probe = { .steps = message_steps, .emit = emit_messages };
@@ -215,23 +198,24 @@ lh_measure_messages(const LhBackend *backend, uint32_t ranks, const uint32_t *to
 {
     g_autoptr(LhProgram) program = lh_probe_new(&messages_probe, ranks, (void *)to);
     g_autoptr(GArray) records = NULL;
-    g_autofree double *times = g_new(double, (gsize)ranks *ROUNDS);
+    g_autofree double *times = g_new(double, (gsize)ranks *MESSAGE_ROUNDS);
     size_t count = 0;
 
     *seconds = 0;
     lh_program_add_stream(program, "comm", LH_STREAM_COMM);
     lh_probe_add_slot(program, "sent", LH_SLOT_INPUT, 1, bytes);
     lh_probe_add_slot(program, "received", LH_SLOT_INPUT, 1, bytes);
-    records = run(program, backend, error);
+    records = run_probe(program, backend, error);
     if (records == NULL)
         return false;
     if (records->len == 0)
         return true;
-    g_assert(records->len == ranks * (ROUNDS + 1));
+    g_assert(records->len == ranks * (MESSAGE_ROUNDS + 1));
     for (uint32_t r = 0; r < ranks; r++) {
-        for (guint i = 1; to[r] < LH_RANKS_MAX && i <= ROUNDS; i++) {
-            const LhTimelineRecord *sends = lh_probe_record(records, r * (ROUNDS + 1) + i);
-            const LhTimelineRecord *receives = lh_probe_record(records, to[r] * (ROUNDS + 1) + i);
+        for (guint i = 1; to[r] < LH_RANKS_MAX && i <= MESSAGE_ROUNDS; i++) {
+            const LhTimelineRecord *sends = lh_probe_record(records, r * (MESSAGE_ROUNDS + 1) + i);
+            const LhTimelineRecord *receives =
+                lh_probe_record(records, to[r] * (MESSAGE_ROUNDS + 1) + i);
 
             times[count++] =
                 seconds_between(MAX(sends->start_ps, receives->start_ps), receives->end_ps);

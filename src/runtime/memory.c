@@ -8,7 +8,7 @@
 #define CANARY_BYTES_MAX (ALIGNMENT + LH_CANARY_BYTES)
 
 static uint64_t
-bytes_of(const LhBuffer *b)
+buffer_bytes(const LhBuffer *b)
 {
     return b->canary_bytes + b->parts * b->stride_bytes;
 }
@@ -19,8 +19,8 @@ fill(const LhBuffer *b, const LhPlaceOfWork *at, GError **error)
     const LhRunDevice *device = at->device;
 
     if (b->canary_bytes == 0)
-        return device->fill(at->state, b->memory, POISON, bytes_of(b), at->stream, error);
-    if (!device->fill(at->state, b->memory, CANARY, bytes_of(b), at->stream, error))
+        return device->fill(at->state, b->memory, POISON, buffer_bytes(b), at->stream, error);
+    if (!device->fill(at->state, b->memory, CANARY, buffer_bytes(b), at->stream, error))
         return false;
     for (uint32_t part = 0; part < b->parts; part++) {
         if (!device->fill(at->state, lh_buffer_part(b, part), POISON, b->part_bytes, at->stream,
@@ -41,7 +41,7 @@ lh_buffer_new(const LhPlaceOfWork *at, const LhBufferParams *params, GError **er
     b->part_bytes = params->part_bytes;
     b->canary_bytes = params->packed || !params->guarded ? 0 : LH_CANARY_BYTES;
     b->stride_bytes = (b->part_bytes + align - 1) / align * align + b->canary_bytes;
-    b->memory = at->device->alloc(at->state, bytes_of(b), error);
+    b->memory = at->device->alloc(at->state, buffer_bytes(b), error);
     if (b->memory == NULL)
         return NULL;
     if (!params->guarded)
@@ -118,7 +118,7 @@ store_canaries(const LhBufferEnd *e, const LhPlaceOfWork *at, GError **error)
 }
 
 static bool
-is_whole(const LhBufferEnd *e)
+is_intact(const LhBufferEnd *e)
 {
     const LhBuffer *b = e->buffer;
 
@@ -179,7 +179,7 @@ lh_buffer_end_look(LhBufferEnd *e, const LhPlaceOfWork *at, bool *whole, GError 
     const int passed = at->device->passed(at->state, e->mark, error);
 
     if (passed == 1)
-        *whole = is_whole(e);
+        *whole = is_intact(e);
     if (passed != 0)
         lh_buffer_end_free(e, at);
     return passed;
@@ -196,7 +196,7 @@ lh_buffer_release(LhBuffer *b, gint holds, const LhPlaceOfWork *at, bool *whole,
     if (end == NULL)
         return true;
     ok = lh_device_pass(at->device, at->state, end->mark, NULL, NULL, error);
-    *whole = *whole && (!ok || is_whole(end));
+    *whole = *whole && (!ok || is_intact(end));
     lh_buffer_end_free(end, at);
     return ok;
 }

@@ -11,12 +11,12 @@ typedef struct {
     const LhMathProduct *p;
     const double *a, *b;
     double *c;
-} Product;
+} MathProduct;
 
 static void
 y_row(void *data, unsigned thread, uint32_t row)
 {
-    const Product *of = data;
+    const MathProduct *of = data;
     const uint64_t k = of->p->k, n = of->p->n;
     double *y = of->c + row * n;
 
@@ -34,7 +34,7 @@ y_row(void *data, unsigned thread, uint32_t row)
 static void
 dx_row(void *data, unsigned thread, uint32_t row)
 {
-    const Product *of = data;
+    const MathProduct *of = data;
     const uint64_t k = of->p->k, n = of->p->n;
 
     (void)thread;
@@ -51,7 +51,7 @@ dx_row(void *data, unsigned thread, uint32_t row)
 static void
 dw_row(void *data, unsigned thread, uint32_t i)
 {
-    const Product *of = data;
+    const MathProduct *of = data;
     const uint64_t k = of->p->k, n = of->p->n;
 
     (void)thread;
@@ -66,19 +66,19 @@ dw_row(void *data, unsigned thread, uint32_t i)
 void
 lh_math_product(const LhMathProduct *p, const double *x, const double *w, double *y)
 {
-    lh_parallel(p->threads, (uint32_t)p->rows, y_row, &(Product){ p, x, w, y });
+    lh_parallel(p->threads, (uint32_t)p->rows, y_row, &(MathProduct){ p, x, w, y });
 }
 
 void
 lh_math_product_dx(const LhMathProduct *p, const double *dy, const double *w, double *dx)
 {
-    lh_parallel(p->threads, (uint32_t)p->rows, dx_row, &(Product){ p, dy, w, dx });
+    lh_parallel(p->threads, (uint32_t)p->rows, dx_row, &(MathProduct){ p, dy, w, dx });
 }
 
 void
 lh_math_product_dw(const LhMathProduct *p, const double *x, const double *dy, double *dw)
 {
-    lh_parallel(p->threads, (uint32_t)p->k, dw_row, &(Product){ p, x, dy, dw });
+    lh_parallel(p->threads, (uint32_t)p->k, dw_row, &(MathProduct){ p, x, dy, dw });
 }
 
 /* ---- norms ---- */

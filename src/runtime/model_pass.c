@@ -33,7 +33,7 @@ new_rows(const Step *step, uint64_t width)
 }
 
 static double *
-copy_rows(const Step *step, const double *from, uint64_t width)
+duplicate_rows(const Step *step, const double *from, uint64_t width)
 {
     return g_memdup2(from, step->rows * width * sizeof(double));
 }
@@ -195,7 +195,7 @@ from_heads(const Step *step, const LhModelLayer *layer, const Columns *columns, 
 }
 
 static void
-attend(const Step *step, const LhModelLayer *layer, Layer *l)
+attend_layer(const Step *step, const LhModelLayer *layer, Layer *l)
 {
     const LhReferenceWork work = { .forward = true, .threads = step->threads };
     const uint64_t d = step->s->head_dim, groups = lh_model_groups(step->s, layer);
@@ -303,16 +303,16 @@ layer_forward(Step *step, uint32_t index)
     Layer *l = &step->layers[index];
     g_autofree double *a = NULL;
 
-    l->x = copy_rows(step, step->x, step->s->hidden);
+    l->x = duplicate_rows(step, step->x, step->s->hidden);
     l->n1 = normalise(step, &norm, weight_of(step, LH_MODEL_NORM1, index), l->x);
     l->q_rows = multiply(step, weight_of(step, LH_MODEL_Q, index), l->n1);
     l->kv_rows = multiply(step, weight_of(step, LH_MODEL_KV, index), l->n1);
-    attend(step, layer, l);
+    attend_layer(step, layer, l);
     if (layer->gate)
         gate_output(step, index, l);
     a = multiply(step, weight_of(step, LH_MODEL_OUT, index), layer->gate ? l->gated : l->o);
     add_to(step, step->x, a);
-    l->x1 = copy_rows(step, step->x, step->s->hidden);
+    l->x1 = duplicate_rows(step, step->x, step->s->hidden);
     l->n2 = normalise(step, &norm, weight_of(step, LH_MODEL_NORM2, index), l->x1);
     mlp(step, index, l);
 }
@@ -379,7 +379,7 @@ attention_back(const Step *step, uint32_t index, Layer *l)
 
     multiply_back(step, weight_of(step, LH_MODEL_OUT, index), layer->gate ? l->gated : l->o,
                   step->x, dgated);
-    dout = layer->gate ? gate_back(step, index, l, dgated, dn) : copy_rows(step, dgated, q);
+    dout = layer->gate ? gate_back(step, index, l, dgated, dn) : duplicate_rows(step, dgated, q);
     attend_back(step, layer, l, dout, dq, dkv);
     multiply_back(step, weight_of(step, LH_MODEL_Q, index), l->n1, dq, dn);
     multiply_back(step, weight_of(step, LH_MODEL_KV, index), l->n1, dkv, dn);

@@ -21,7 +21,7 @@ tensors_count(const LhModelShape *s)
 }
 
 static LhModelTensor
-shape_of(const LhModelShape *s, LhModelWeight weight, const LhModelLayer *layer)
+weight_shape(const LhModelShape *s, LhModelWeight weight, const LhModelLayer *layer)
 {
     const uint64_t h = s->hidden, q = s->heads * s->head_dim, ffn = lh_model_ffn(s, layer);
     const uint64_t experts = layer->experts ? s->experts : 0;
@@ -62,7 +62,7 @@ shape_of(const LhModelShape *s, LhModelWeight weight, const LhModelLayer *layer)
 static LhModelTensor
 new_tensor(const LhModelShape *s, LhModelWeight weight, uint32_t layer)
 {
-    LhModelTensor t = shape_of(s, weight, &s->layers[layer]);
+    LhModelTensor t = weight_shape(s, weight, &s->layers[layer]);
     const uint64_t elements = t.rows * t.columns;
 
     if (elements == 0)
@@ -164,7 +164,7 @@ lh_model_reference_step(LhModelReference *r, const uint32_t *tokens, const uint3
 
 /* ---- memory ---- */
 
-#define NUMBERS 5 /* of each weight, with an initial one */
+#define WEIGHT_NUMBERS 5 /* of each weight, with an initial one */
 #define RESIDUAL                                                                                   \
     8 /* tensors as wide as the residual stream that a layer leaves, with temporary ones */
 #define HEADS 12 /* as wide as q or k and v, likewise */
@@ -182,12 +182,12 @@ lh_model_reference_bytes(const LhModelShape *s)
 
     for (uint32_t i = 0; i < s->layers_count; i++) {
         for (unsigned w = 0; w < LH_MODEL_WEIGHTS; w++) {
-            const LhModelTensor t = shape_of(s, (LhModelWeight)w, &s->layers[i]);
+            const LhModelTensor t = weight_shape(s, (LhModelWeight)w, &s->layers[i]);
 
             if (i == 0 || w < LH_MODEL_OF_LAYER)
                 weights += t.rows * t.columns;
         }
     }
     return sizeof(double) *
-           (NUMBERS * weights + rows * (layer * s->layers_count + 2 * s->vocabulary));
+           (WEIGHT_NUMBERS * weights + rows * (layer * s->layers_count + 2 * s->vocabulary));
 }

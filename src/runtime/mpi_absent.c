@@ -4,7 +4,7 @@
 #include "runtime/transport.h"
 
 static bool
-refuse(GError **error)
+refuse_mpi(GError **error)
 {
     g_set_error_literal(error, LH_ERROR, LH_ERROR_RUNTIME,
                         "this longhaul was built without MPI: install libopenmpi-dev and "
@@ -15,30 +15,30 @@ refuse(GError **error)
 static char *
 find_library(GError **error)
 {
-    refuse(error);
+    refuse_mpi(error);
     return NULL;
 }
 
 static void *
-open_control(uint32_t ranks, int64_t deadline_us, LhControlPlace *place, GError **error)
+refuse_control(uint32_t ranks, int64_t deadline_us, LhControlPlace *place, GError **error)
 {
     (void)ranks;
     (void)deadline_us;
     (void)place;
-    refuse(error);
+    refuse_mpi(error);
     return NULL;
 }
 
 static void *
-open_transport(const LhTransportParams *params, GError **error)
+refuse_transport(const LhTransportParams *params, GError **error)
 {
     (void)params;
-    refuse(error);
+    refuse_mpi(error);
     return NULL;
 }
 
-const LhControl lh_control_mpi = { .name = "mpi", .open = open_control };
+const LhControl lh_control_mpi = { .name = "mpi", .open = refuse_control };
 
 const LhTransport lh_transport_mpi = { .name = "mpi",
                                        .describe = find_library,
-                                       .open = open_transport };
+                                       .open = refuse_transport };

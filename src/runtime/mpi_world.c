@@ -2,6 +2,7 @@
 #include "runtime/mpi_world.h"
 
 #include "base/error.h"
+#include "runtime/units.h"
 
 #include <mpi.h>
 #include <stdatomic.h>
@@ -13,11 +14,7 @@
 #define GUARD_US_MAX                                                                               \
     1000000 /* what it takes at most, on a machine that does something else, too                   \
              */
-#define US_PER_S 1e6
-#define GRACE_US 2000000 /* between ranks that began to wait, and their words */
-/* So that one process ends first: mpirun of Open MPI 4.1 can crash when several do at once. */
-#define STAGGER_US 250000
-#define STAGGERED_RANKS 20
+#define WORDS_GRACE_US 2000000 /* between ranks that began to wait, and their words */
 
 static struct {
     _Atomic int64_t deadline_us;
@@ -81,8 +78,8 @@ end_process(const char *phase, int64_t waited_us)
     fprintf(stderr,
             "longhaul: error: rank %s: MPI has not returned for %.3g s in %s: another rank does "
             "not take part, one that does not print this\n",
-            rank_of_launcher(), (double)waited_us / US_PER_S, phase);
-    g_usleep((gulong)(GRACE_US + MIN(rank, STAGGERED_RANKS) * STAGGER_US));
+            rank_of_launcher(), (double)waited_us / LH_US_PER_S, phase);
+    g_usleep((gulong)(WORDS_GRACE_US + MIN(rank, LH_MPI_STAGGERED_RANKS) * LH_MPI_STAGGER_US));
     _exit(LH_ERROR_RUNTIME);
 }
 
@@ -122,7 +119,7 @@ lh_mpi_ok(int code, const char *what, GError **error)
 }
 
 static void
-finalize(void)
+finalize_mpi(void)
 {
     int initialized = 0, finalized = 0;
 
@@ -145,7 +142,7 @@ init(GError **error)
                    error))
         return false;
     lh_mpi_leave();
-    atexit(finalize);
+    atexit(finalize_mpi);
     if (!lh_mpi_ok(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN),
                    "cannot ask for errors", error))
         return false;

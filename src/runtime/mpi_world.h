@@ -13,6 +13,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* From one rank to the next, so that one process ends first: mpirun of Open MPI 4.1 can crash when
+ * several do at once. */
+#define LH_MPI_STAGGER_US 250000
+#define LH_MPI_STAGGERED_RANKS 20
+
 /* Starts MPI if it has not been, and sets the deadline; false with @error (LH_ERROR_RUNTIME). */
 bool lh_mpi_start(int64_t deadline_us, GError **error);
 

@@ -9,13 +9,13 @@
 #include "runtime/held.h"
 #include "runtime/parallel.h"
 #include "runtime/pin.h"
+#include "runtime/units.h"
 
 #include <math.h>
 #include <string.h>
 
 #define KEY_LOGIT 60
 #define THREADS_MAX 64
-#define US_PER_S 1e6
 
 const char *const lh_input_names[] = { "normal", "logits4", "logits20", "key60", "equal", NULL };
 
@@ -142,12 +142,12 @@ lh_numerics_new(const LhProgramParams *params, uint64_t seed, LhInputKind inputs
     const gint64 started_us = g_get_monotonic_time();
 
     lh_reference_run(&n->reference, &work);
-    n->seconds = (double)(g_get_monotonic_time() - started_us) / US_PER_S;
+    n->seconds = (double)(g_get_monotonic_time() - started_us) / LH_US_PER_S;
     return n;
 }
 
 static void
-mark_row(void *data, uint64_t row, uint64_t element)
+want_row(void *data, uint64_t row, uint64_t element)
 {
     uint8_t *wanted = data;
 
@@ -170,7 +170,7 @@ mark_rows(const LhReference *r, const LhProgram *program, const LhControlPlace *
                 const LhHeldPart at = lh_held_part(program, rank, (uint16_t)slot, part);
 
                 if (lh_slot_holds(program, s, rank, part))
-                    lh_held_visit(r, &held[0], &at, mark_row, held[0].keys ? keys : queries);
+                    lh_held_visit(r, &held[0], &at, want_row, held[0].keys ? keys : queries);
             }
         }
     }
@@ -179,10 +179,10 @@ mark_rows(const LhReference *r, const LhProgram *program, const LhControlPlace *
 typedef struct {
     uint64_t row, knows;
     double lse, peak, delta, delta_size2;
-} Told;
+} ToldRow;
 
 static void
-learn(LhReference *r, const Told *told, uint8_t *known)
+learn(LhReference *r, const ToldRow *told, uint8_t *known)
 {
     if (told->knows & LH_KNOWS_LSE) {
         r->lse[told->row] = told->lse;
@@ -203,16 +203,16 @@ lh_numerics_tell(LhNumerics *n, uint8_t *known, const LhOpenControl *control, GE
     g_autoptr(GByteArray) all = g_byte_array_new();
 
     for (uint64_t row = 0; row < lh_reference_q_rows(&r->attention); row++) {
-        const Told told = { row,          known[row],    r->lse[row],
-                            r->peak[row], r->delta[row], r->delta_size2[row] };
+        const ToldRow told = { row,          known[row],    r->lse[row],
+                               r->peak[row], r->delta[row], r->delta_size2[row] };
 
         if (known[row] != 0)
             g_byte_array_append(mine, (const guint8 *)&told, sizeof(told));
     }
     if (!control->table->share(control->state, mine, all, error))
         return false;
-    for (guint at = 0; at < all->len; at += sizeof(Told)) {
-        Told told;
+    for (guint at = 0; at < all->len; at += sizeof(ToldRow)) {
+        ToldRow told;
 
         memcpy(&told, all->data + at, sizeof(told));
         learn(r, &told, known);
@@ -242,7 +242,7 @@ lh_numerics_new_shared(const LhProgram *program, uint64_t seed, LhInputKind inpu
     if (!lh_numerics_tell(n, queries, control, error))
         return NULL;
     lh_reference_keys(&n->reference, &work);
-    n->seconds = (double)(g_get_monotonic_time() - started_us) / US_PER_S;
+    n->seconds = (double)(g_get_monotonic_time() - started_us) / LH_US_PER_S;
     return g_steal_pointer(&n);
 }
 

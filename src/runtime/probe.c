@@ -1,10 +1,12 @@
 /* See the header. */
 #include "runtime/probe.h"
 
+#include "program/emit.h"
+
 #define DEADLINE_US INT64_C(60000000)
 
 static void
-collect(void *data, const LhTimelineRecord *record)
+collect_record(void *data, const LhTimelineRecord *record)
 {
     g_array_append_vals(data, record, 1);
 }
@@ -51,6 +53,23 @@ lh_probe_add_slot(LhProgram *program, const char *name, LhSlotRole role, uint32_
                                                  .part_bytes = bytes });
 }
 
+uint32_t
+lh_probe_sender(const uint32_t *to, uint32_t ranks, uint32_t rank)
+{
+    uint32_t from = 0;
+
+    while (from < ranks && to[from] != rank)
+        from++;
+    return from < ranks ? from : LH_RANKS_MAX;
+}
+
+void
+lh_probe_emit_message(LhEmitter *e, bool send, uint32_t peer, uint16_t slot)
+{
+    lh_emit_part(e, send, peer, 0, e->program->slots[slot].part_bytes);
+    lh_emit_region(e, slot, 0, 1);
+}
+
 GArray *
 lh_probe_run(const LhProgram *program, const LhBackend *backend, LhCollectiveWay way,
              const LhRunHooks *hooks, GError **error)
@@ -64,7 +83,7 @@ lh_probe_run(const LhProgram *program, const LhBackend *backend, LhCollectiveWay
                               .unguarded = true,
                               .hooks = hooks,
                               .load = load_zeros,
-                              .timeline = collect,
+                              .timeline = collect_record,
                               .timeline_data = records };
 
     result = lh_execute(&run, error);

@@ -14,6 +14,12 @@ LhProgram *lh_probe_new(const LhGenerator *generator, uint32_t ranks, void *plan
 void lh_probe_add_slot(LhProgram *program, const char *name, LhSlotRole role, uint32_t parts,
                        uint64_t bytes);
 
+/* Who sends to @rank if each rank sends to @to[rank]; LH_RANKS_MAX: nobody. */
+uint32_t lh_probe_sender(const uint32_t *to, uint32_t ranks, uint32_t rank);
+
+/* Adds a message of part 0 of @slot to the exchange posted last. */
+void lh_probe_emit_message(LhEmitter *e, bool send, uint32_t peer, uint16_t slot);
+
 /* The records of a run with collectives by @way, by rank and op; none in processes other than the
  * first. @hooks may be NULL. Caller unrefs; NULL with @error (LH_ERROR_RUNTIME) if the run broke.
  */

@@ -12,12 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALIGNMENT 64
+#define ROW_ALIGNMENT 64
 
 /* ---- memory ---- */
 
 #define TENSORS 4                 /* of the shape of q, and of that of k */
-#define NUMBERS 7                 /* of each of their rows, at most */
+#define ROW_NUMBERS 7             /* of each of their rows, at most */
 #define OTHERS_BYTES 64           /* of each row: norms, masks, tasks; at most */
 #define ROOM (UINT64_C(64) << 20) /* for pairs; more where the tensors are large */
 #define ROOM_OF_TENSORS 4         /* a quarter of them */
@@ -38,7 +38,7 @@ rows_of(const LhAttention *a, uint64_t heads)
 uint64_t
 lh_reference_bytes(const LhAttention *a)
 {
-    const uint64_t row = (TENSORS * (uint64_t)stride_of(a) + NUMBERS) * sizeof(double);
+    const uint64_t row = (TENSORS * (uint64_t)stride_of(a) + ROW_NUMBERS) * sizeof(double);
 
     return lh_times(rows_of(a, (uint64_t)a->heads + a->groups), row);
 }
@@ -72,9 +72,9 @@ lh_reference_work_bytes(const LhAttention *a, unsigned threads)
 
 /* With room behind it for a block of rows that begins at the last one. */
 static double *
-new_rows(const LhReference *r, uint64_t rows)
+new_padded_rows(const LhReference *r, uint64_t rows)
 {
-    return g_aligned_alloc0((rows + LH_REFERENCE_TILE) * r->stride, sizeof(double), ALIGNMENT);
+    return g_aligned_alloc0((rows + LH_REFERENCE_TILE) * r->stride, sizeof(double), ROW_ALIGNMENT);
 }
 
 void
@@ -90,9 +90,9 @@ lh_reference_init(LhReference *r, const LhAttention *a, const LhMaskRule *mask)
     *r = (LhReference){ .attention = *a, .mask = *mask };
     r->stride = stride_of(a);
     for (unsigned i = 0; i < G_N_ELEMENTS(of_q); i++)
-        *of_q[i] = new_rows(r, q);
+        *of_q[i] = new_padded_rows(r, q);
     for (unsigned i = 0; i < G_N_ELEMENTS(of_k); i++)
-        *of_k[i] = new_rows(r, k);
+        *of_k[i] = new_padded_rows(r, k);
     for (unsigned i = 0; i < G_N_ELEMENTS(q_numbers); i++)
         *q_numbers[i] = g_new0(double, q);
     for (unsigned i = 0; i < G_N_ELEMENTS(k_numbers); i++)
@@ -289,12 +289,12 @@ typedef struct {
     void (*run)(const LhReferenceTask *task);
     double *scratch;          /* of all threads */
     uint64_t scratch_numbers; /* of one */
-} Work;
+} Tasks;
 
 static void
 run_task(void *data, unsigned thread, uint32_t index)
 {
-    const Work *work = data;
+    const Tasks *work = data;
     LhReferenceTask task = work->tasks[work->backwards ? work->count - 1 - index : index];
 
     task.scratch = work->scratch + thread * work->scratch_numbers;
@@ -302,10 +302,10 @@ run_task(void *data, unsigned thread, uint32_t index)
 }
 
 static void
-run_tasks(Work work, unsigned threads)
+run_tasks(Tasks work, unsigned threads)
 {
     threads = MIN(MAX(threads, 1), MAX(work.count, 1));
-    work.scratch = g_aligned_alloc(threads * work.scratch_numbers, sizeof(double), ALIGNMENT);
+    work.scratch = g_aligned_alloc(threads * work.scratch_numbers, sizeof(double), ROW_ALIGNMENT);
     lh_parallel(threads, work.count, run_task, &work);
     g_aligned_free(work.scratch);
 }
@@ -316,22 +316,22 @@ run_queries(const Common *c, const LhReferenceTask *tasks, uint64_t count, unsig
 {
     const bool row = c->in.row && tasks->pairs == NULL;
 
-    run_tasks((Work){ .tasks = tasks,
-                      .count = (uint32_t)count,
-                      .backwards = true,
-                      .run = level_in_use()->queries,
-                      .scratch_numbers = lh_reference_scratch(c->in.r->stride) +
-                                         (row ? row_bytes(c->in.widest) / sizeof(double) : 0) },
+    run_tasks((Tasks){ .tasks = tasks,
+                       .count = (uint32_t)count,
+                       .backwards = true,
+                       .run = level_in_use()->queries,
+                       .scratch_numbers = lh_reference_scratch(c->in.r->stride) +
+                                          (row ? row_bytes(c->in.widest) / sizeof(double) : 0) },
               threads);
 }
 
 static void
 run_keys(const Common *c, const LhReferenceTask *tasks, uint64_t count, unsigned threads)
 {
-    run_tasks((Work){ .tasks = tasks,
-                      .count = (uint32_t)count,
-                      .run = level_in_use()->keys,
-                      .scratch_numbers = lh_reference_scratch(c->in.r->stride) },
+    run_tasks((Tasks){ .tasks = tasks,
+                       .count = (uint32_t)count,
+                       .run = level_in_use()->keys,
+                       .scratch_numbers = lh_reference_scratch(c->in.r->stride) },
               threads);
 }
 
@@ -478,7 +478,7 @@ run_waves(const Common *c, GArray *queries, const GArray *keys, uint64_t wave, u
     const uint64_t in_group = tasks_of_group(&c->in.r->attention);
     const uint64_t pairs = 2 * row_bytes(c->in.widest) / sizeof(double);
     g_autoptr(GArray) seen = g_array_new(FALSE, FALSE, sizeof(LhReferenceTask));
-    double *kept = g_aligned_alloc(MIN(wave, queries->len) * pairs, sizeof(double), ALIGNMENT);
+    double *kept = g_aligned_alloc(MIN(wave, queries->len) * pairs, sizeof(double), ROW_ALIGNMENT);
 
     for (uint64_t from = 0, to; from < queries->len; from = to) {
         to = MIN(from + wave, queries->len);

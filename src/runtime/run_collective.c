@@ -54,13 +54,13 @@ typedef struct {
 } Range;
 
 static bool
-fail(const Collective *c, LhErrorCode code, const char *what)
+fail_collective(const Collective *c, LhErrorCode code, const char *what)
 {
     return lh_execution_fail_op(c->stream->rank, &c->item->op, (int)code, "%s", what);
 }
 
 static uint64_t
-bytes_of(const LhBound *bound)
+region_bytes(const LhBound *bound)
 {
     return bound->region.count * bound->part_bytes;
 }
@@ -79,15 +79,15 @@ slice_of(const Tensor *t, const LhBound *bound, uint32_t member)
 
     if (c->call.op->collective.kind == LH_COLL_REDUCE_SCATTER)
         return range_of(bound, lh_collective_sends(&c->call, t->index, member));
-    return (Range){ member * (bytes_of(bound) / c->call.members),
-                    bytes_of(bound) / c->call.members };
+    return (Range){ member * (region_bytes(bound) / c->call.members),
+                    region_bytes(bound) / c->call.members };
 }
 
 /* ---- memory ---- */
 
 /* The pieces of a range, each as long as it can be; @pieces has room for one of each part. */
 static uint32_t
-cut(const LhBound *bound, Range range, LhPiece *pieces)
+cut_range(const LhBound *bound, Range range, LhPiece *pieces)
 {
     uint32_t count = 0;
 
@@ -108,7 +108,7 @@ cut(const LhBound *bound, Range range, LhPiece *pieces)
 }
 
 static bool
-copy(const Tensor *t, unsigned char *to, const unsigned char *from, uint64_t bytes)
+copy_bytes(const Tensor *t, unsigned char *to, const unsigned char *from, uint64_t bytes)
 {
     const LhPlaceOfWork *at = &t->c->stream->at;
     GError *error = NULL;
@@ -134,13 +134,13 @@ room_for_pieces(const Tensor *t, const LhBound *bound)
 
 /* Copies a range of the send region. */
 static bool
-take(const Tensor *t, Range range, unsigned char *memory)
+take_range(const Tensor *t, Range range, unsigned char *memory)
 {
     LhPiece *pieces = room_for_pieces(t, t->from);
-    const uint32_t count = cut(t->from, range, pieces);
+    const uint32_t count = cut_range(t->from, range, pieces);
 
     for (uint32_t i = 0; i < count; i++) {
-        if (!copy(t, memory, pieces[i].data, pieces[i].bytes))
+        if (!copy_bytes(t, memory, pieces[i].data, pieces[i].bytes))
             return false;
         memory += pieces[i].bytes;
     }
@@ -160,7 +160,7 @@ in_place(const Tensor *t, const LhBound *bound, Range range)
 {
     LhPiece *pieces = room_for_pieces(t, bound);
 
-    return cut(bound, range, pieces) == 1 ? pieces[0].data : NULL;
+    return cut_range(bound, range, pieces) == 1 ? pieces[0].data : NULL;
 }
 
 /* A copy of a range of the send region, which the receive region may overlap; NULL: failed. */
@@ -169,7 +169,7 @@ own_copy(const Tensor *t, Range range)
 {
     unsigned char *memory = temporary(t, range.count);
 
-    return memory != NULL && take(t, range, memory) ? memory : NULL;
+    return memory != NULL && take_range(t, range, memory) ? memory : NULL;
 }
 
 /* Puts memory into a range of the receive region. */
@@ -177,10 +177,10 @@ static bool
 keep(const Tensor *t, Range range, const unsigned char *memory)
 {
     LhPiece *pieces = room_for_pieces(t, t->to);
-    const uint32_t count = cut(t->to, range, pieces);
+    const uint32_t count = cut_range(t->to, range, pieces);
 
     for (uint32_t i = 0; i < count; i++) {
-        if (!copy(t, pieces[i].data, memory, pieces[i].bytes))
+        if (!copy_bytes(t, pieces[i].data, memory, pieces[i].bytes))
             return false;
         memory += pieces[i].bytes;
     }
@@ -192,7 +192,7 @@ static bool
 lay(const Tensor *t, Range to, Range from)
 {
     LhPiece *pieces = room_for_pieces(t, t->from);
-    const uint32_t count = cut(t->from, from, pieces);
+    const uint32_t count = cut_range(t->from, from, pieces);
 
     for (uint32_t i = 0; i < count; i++) {
         if (!keep(t, (Range){ to.from, pieces[i].bytes }, pieces[i].data))
@@ -228,7 +228,7 @@ move_range(const Tensor *t, bool send, uint32_t member, const LhBound *bound, Ra
         return;
     m = add_message(t, send, member);
     m->pieces = room_for_pieces(t, bound);
-    m->pieces_count = cut(bound, range, m->pieces);
+    m->pieces_count = cut_range(bound, range, m->pieces);
     m->bytes = range.count;
 }
 
@@ -297,7 +297,7 @@ copy_own(Tensor *t)
 
     if (are_apart(t))
         return lay(t, place, own);
-    t->own = own_copy(t, (Range){ 0, bytes_of(t->from) });
+    t->own = own_copy(t, (Range){ 0, region_bytes(t->from) });
     return t->own != NULL && keep(t, place, t->own + own.from);
 }
 
@@ -389,7 +389,7 @@ sum(const Tensor *t, uint64_t bytes, unsigned char *into)
                               .storage = lh_dtype_storage(slot->dtype) };
 
     if (at->device->sum(at->state, &add, at->stream) != LH_STATUS_OK)
-        return fail(c, LH_ERROR_NO, "the device cannot add up tensors of this type");
+        return fail_collective(c, LH_ERROR_NO, "the device cannot add up tensors of this type");
     return true;
 }
 
@@ -479,7 +479,7 @@ make_slices(Tensor *t)
 }
 
 static bool
-reduce(const Tensor *t, uint64_t bytes, unsigned char *into)
+reduce_into(const Tensor *t, uint64_t bytes, unsigned char *into)
 {
     return (t->c->call.op->collective.reduction == LH_REDUCE_SUM ? sum : merge)(t, bytes, into);
 }
@@ -501,9 +501,9 @@ reduce_slices(Tensor *t)
     unsigned char *result = are_apart(t) ? in_place(t, t->to, place) : NULL;
 
     if (result != NULL)
-        return reduce(t, place.count, result);
+        return reduce_into(t, place.count, result);
     result = temporary(t, place.count);
-    return result != NULL && reduce(t, place.count, result) && keep(t, place, result);
+    return result != NULL && reduce_into(t, place.count, result) && keep(t, place, result);
 }
 
 /* The first block is what comes, the second this rank's own; their sum is sent on. */
@@ -544,7 +544,7 @@ add_to_sum(Tensor *t)
     const uint32_t distance = (c->step + 2) % c->call.members;
     const Range own = slice_of(t, t->from, before(c, distance));
 
-    return take(t, own, t->blocks[1]) && reduce(t, own.count, t->sum) &&
+    return take_range(t, own, t->blocks[1]) && reduce_into(t, own.count, t->sum) &&
            (distance > 0 || keep(t, place_of_slice(t), t->sum));
 }
 
@@ -568,7 +568,7 @@ make_reduced(Tensor *t)
 static bool
 make_from_before(Tensor *t)
 {
-    const Range all = { 0, bytes_of(t->to) };
+    const Range all = { 0, region_bytes(t->to) };
     unsigned char *own;
 
     if (t->c->call.position > 0) {
@@ -585,7 +585,7 @@ static bool
 make_to_next(Tensor *t)
 {
     if (t->c->call.position + 1 < t->c->call.members)
-        move_range(t, true, t->c->call.position + 1, t->to, (Range){ 0, bytes_of(t->to) });
+        move_range(t, true, t->c->call.position + 1, t->to, (Range){ 0, region_bytes(t->to) });
     return true;
 }
 
@@ -599,16 +599,16 @@ call_library(Tensor *t)
     const LhSlot *slot = &c->program->slots[t->from->region.slot];
     LhNativeCall *call = &c->item->native[c->item->native_count++];
 
-    t->own = own_copy(t, (Range){ 0, bytes_of(t->from) });
-    t->sum = temporary(t, bytes_of(t->to));
+    t->own = own_copy(t, (Range){ 0, region_bytes(t->from) });
+    t->sum = temporary(t, region_bytes(t->to));
     if (t->own == NULL || t->sum == NULL)
         return false;
     *call = (LhNativeCall){ .kind = op->collective.kind,
                             .storage = lh_dtype_storage(slot->dtype),
                             .from = t->own,
                             .to = t->sum,
-                            .from_bytes = bytes_of(t->from),
-                            .to_bytes = bytes_of(t->to),
+                            .from_bytes = region_bytes(t->from),
+                            .to_bytes = region_bytes(t->to),
                             .stream = c->stream->at.stream };
     return true;
 }
@@ -619,13 +619,13 @@ keep_result(Tensor *t)
 {
     const Collective *c = t->c;
     const LhOp *op = c->call.op;
-    const uint64_t whole = bytes_of(t->from);
+    const uint64_t whole = region_bytes(t->from);
     const bool is_cut = lh_collective_reduces(op->collective.kind);
 
     c->item->bytes +=
         lh_collective_bytes_sent(op->collective.kind, &op->collective.group, c->stream->rank->index,
                                  is_cut ? whole / c->call.members : whole);
-    return keep(t, (Range){ 0, bytes_of(t->to) }, t->sum);
+    return keep(t, (Range){ 0, region_bytes(t->to) }, t->sum);
 }
 
 /* Broadcasts by messages are the same by all. */
@@ -683,7 +683,7 @@ phase_of(const Collective *c)
 }
 
 static void
-start(LhRunStream *s, LhItem *item)
+start_collective(LhRunStream *s, LhItem *item)
 {
     const LhOp *op = &item->op;
     LhCollectiveRun *c = lh_item_memory(item, sizeof(*c));
@@ -710,7 +710,7 @@ lh_collective_begin_round(LhRunStream *s, LhItem *item)
     bool ok = true;
 
     if (item->run == NULL)
-        start(s, item);
+        start_collective(s, item);
     item->messages = g_new0(LhMessage, 2 * (gsize)item->run->call.members * count);
     item->native = g_new0(LhNativeCall, count);
     for (uint32_t i = 0; ok && i < count; i++)

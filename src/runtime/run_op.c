@@ -26,7 +26,7 @@ fail_kernel(const LhRunStream *s, const LhItem *item, enum lh_status status)
 }
 
 static bool
-is_stopping(void *stream)
+is_stream_stopping(void *stream)
 {
     return lh_execution_stopping(((LhRunStream *)stream)->rank->execution);
 }
@@ -141,7 +141,7 @@ lh_run_ready_message(LhRunStream *s, LhItem *item, LhMessage *m, bool *post)
     m->device = s->at.state;
     m->stream = s->at.stream;
     m->owner = s;
-    m->stopping = is_stopping;
+    m->stopping = is_stream_stopping;
     m->complete = complete;
     if (hooks != NULL && hooks->land != NULL && !m->send &&
         !hooks->land(hooks->data, m->rank, &item->op, m) && !discard(s, item, m))

@@ -4,13 +4,13 @@
 #include "base/rng.h"
 #include "kernels/cpu/rows.h"
 #include "runtime/held.h"
+#include "runtime/units.h"
 
 #include <string.h>
 
 /* Beside the streams of the inputs (numerics.c). */
 #define STREAM_OF_RANK(rank) ((UINT64_C(1) << 32) + (rank))
 #define STREAM_OF_HEAD (UINT64_C(1) << 33)
-#define US_PER_S 1e6
 
 /* ---- the outputs of ranks ---- */
 
@@ -82,7 +82,7 @@ note_row(void *data, uint64_t row, uint64_t element)
 }
 
 static void
-mark_row(void *data, uint64_t row, uint64_t element)
+mark_drawn_row(void *data, uint64_t row, uint64_t element)
 {
     const Choice *c = data;
 
@@ -108,7 +108,7 @@ mark_output(void *data, const Output *output)
 
     c->heads = output->held->heads;
     if (output->held->keys == c->keys)
-        lh_held_visit(&c->n->reference, output->held, &output->at, mark_row, c);
+        lh_held_visit(&c->n->reference, output->held, &output->at, mark_drawn_row, c);
 }
 
 /* The first and the last of the tokens that are held; of those between them every set of as many as
@@ -325,6 +325,6 @@ lh_sample_refer(LhNumerics *n, const LhProgram *program, const LhRunResult *resu
 
     lh_reference_queries(&n->reference, &c.work);
     ok = c.work.forward || refer_keys(&c, error);
-    n->seconds = (double)(g_get_monotonic_time() - started_us) / US_PER_S;
+    n->seconds = (double)(g_get_monotonic_time() - started_us) / LH_US_PER_S;
     return ok;
 }

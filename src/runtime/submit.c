@@ -53,25 +53,16 @@ struct _Submission {
 };
 
 static bool
-fail(const Driver *d, GError *error)
+fail_run(const Driver *d, GError *error)
 {
     lh_execution_fail(d->all->x, error);
     return false;
 }
 
-static void
-pause_at(const Rank *rank, uint32_t op, uint32_t where)
-{
-    const LhRunHooks *hooks = rank->runner->execution->params->hooks;
-
-    if (hooks != NULL && hooks->pause != NULL)
-        hooks->pause(hooks->data, rank->runner->index, op, where);
-}
-
 /* ---- hosts ---- */
 
 static bool
-issue(Driver *d, Rank *rank, const LhOp *op)
+issue_item(Driver *d, Rank *rank, const LhOp *op)
 {
     LhRunStream *s = &rank->runner->streams[op->stream];
     LhItem *item = lh_item_new(rank->runner, op, &rank->buffer);
@@ -121,12 +112,12 @@ host_op(Driver *d, Rank *rank)
         op->id - runner->first_open > (op->kind == LH_OP_SYNC ? 0 : LH_HOST_WINDOW);
     if (runner->host_waits)
         return false;
-    pause_at(rank, op->id, 0);
+    lh_runner_pause_at(rank->runner, op->id, 0);
     g_ptr_array_set_size(rank->items, (gint)op->id + 1);
     if (lh_op_on_stream(op)) {
         lh_runner_issued(runner, op->id);
         rank->next++;
-        return issue(d, rank, op);
+        return issue_item(d, rank, op);
     }
     if (!do_host_op(d, rank, op, &later))
         return true;
@@ -203,7 +194,7 @@ post_messages(Driver *d, const Rank *rank, LhRunStream *s, LhItem *item)
             posted[count++] = &item->messages[i];
     }
     return count == 0 || links->exchange(rank->joined, &item->op, posted, count, &error) ||
-           fail(d, error);
+           fail_run(d, error);
 }
 
 /* Asks the links' library for its own collectives. */
@@ -215,7 +206,7 @@ post_collectives(Driver *d, const Rank *rank, const LhItem *item)
 
     return item->native_count == 0 ||
            links->collectives(rank->joined, &item->op, item->native, item->native_count, &error) ||
-           fail(d, error);
+           fail_run(d, error);
 }
 
 static bool
@@ -232,12 +223,12 @@ begin(Driver *d, const Rank *rank, LhRunStream *s, LhItem *item)
     const LhPlaceOfWork *at = &s->at;
     GError *error = NULL;
 
-    pause_at(rank, item->op.id, 1);
+    lh_runner_pause_at(rank->runner, item->op.id, 1);
     if (!enqueue_waits(rank, s, item, &error))
-        return fail(d, error);
+        return fail_run(d, error);
     item->start = at->device->mark(at->state, at->stream, &error);
     if (item->start == NULL)
-        return fail(d, error);
+        return fail_run(d, error);
     s->running = true;
     return begin_round(d, rank, s, item);
 }
@@ -251,7 +242,7 @@ end(Driver *d, LhRunStream *s, LhItem *item)
 
     item->end = at->device->mark(at->state, at->stream, &error);
     if (item->end == NULL)
-        return fail(d, error);
+        return fail_run(d, error);
     s->running = false;
     s->first = item->next;
     if (s->first == NULL)
@@ -299,7 +290,7 @@ read_times(const Driver *d, const LhRunStream *s, LhItem *item)
 
     return (at->device->time(at->state, d->epoch, item->start, &item->start_ps, &error) &&
             at->device->time(at->state, d->epoch, item->end, &item->end_ps, &error)) ||
-           fail(d, error);
+           fail_run(d, error);
 }
 
 /* Takes the stream's oldest submitted op off if it is complete. False: nothing has moved. */
@@ -316,7 +307,7 @@ finish_one(Driver *d, Rank *rank, LhRunStream *s)
         return false;
     passed = s->at.device->passed(s->at.state, item->end, &error);
     if (passed < 0)
-        fail(d, error);
+        fail_run(d, error);
     if (passed <= 0 || !read_times(d, s, item))
         return false;
     s->flying = item->next;
@@ -348,7 +339,7 @@ open_streams(Driver *d, Rank *rank)
         s->at.stream = s->at.device->stream(
             s->at.state, x->program->streams[i].kind == LH_STREAM_COMPUTE, &error);
         if (s->at.stream == NULL)
-            return fail(d, error);
+            return fail_run(d, error);
     }
     return true;
 }
@@ -363,7 +354,7 @@ join_rank(Driver *d, Rank *rank)
     GError *error = NULL;
 
     rank->joined = x->params->backend->links->join(d->all->links, &place, &error);
-    return rank->joined != NULL || fail(d, error);
+    return rank->joined != NULL || fail_run(d, error);
 }
 
 /* Times are counted from here. */
@@ -376,17 +367,17 @@ set_epoch(Driver *d)
 
     d->epoch = at->device->mark(at->state, at->stream, &error);
     if (d->epoch == NULL)
-        return fail(d, error);
+        return fail_run(d, error);
     for (uint32_t i = 0; links->begin != NULL && i < d->count; i++) {
         if (!links->begin(d->ranks[i].joined, &error))
-            return fail(d, error);
+            return fail_run(d, error);
     }
     if (!lh_device_pass(at->device, at->state, d->epoch, NULL, NULL, &error))
-        return fail(d, error);
+        return fail_run(d, error);
     d->epoch_ps = lh_execution_now(d->all->x);
     return links->begin == NULL ||
            lh_device_finish(at->device, at->state, at->stream, NULL, NULL, &error) ||
-           fail(d, error);
+           fail_run(d, error);
 }
 
 static bool
@@ -444,7 +435,7 @@ is_over(const Driver *d)
 
 /* The run fails with what all drivers see; the caller has the lock. */
 static void
-give_up(Submission *all)
+give_up_submission(Submission *all)
 {
     const double seconds = (double)all->x->params->deadline_us / G_USEC_PER_SEC;
 
@@ -457,7 +448,7 @@ give_up(Submission *all)
 /* Says what this thread's ranks wait for. The last thread that does so ends the run, or this one
  * when the others have had their time. */
 static void
-tell(Driver *d)
+tell_waiting(Driver *d)
 {
     Submission *all = d->all;
     const uint32_t first = (uint32_t)(d->ranks - all->ranks);
@@ -468,12 +459,12 @@ tell(Driver *d)
     g_string_append(all->seen, text);
     all->stuck = true;
     if (++all->told == all->drivers_count)
-        give_up(all);
+        give_up_submission(all);
     pthread_mutex_unlock(&all->lock);
     while (!lh_execution_stopping(all->x) && g_get_monotonic_time() < end_us)
         g_usleep(REST_US);
     pthread_mutex_lock(&all->lock);
-    give_up(all);
+    give_up_submission(all);
     pthread_mutex_unlock(&all->lock);
 }
 
@@ -486,14 +477,14 @@ tell_end(Driver *d)
     pthread_mutex_lock(&all->lock);
     g_string_append_printf(all->seen, "\n  rank %u: has ended", d->ranks[0].runner->index);
     if (++all->told == all->drivers_count && all->stuck)
-        give_up(all);
+        give_up_submission(all);
     pthread_mutex_unlock(&all->lock);
 }
 
 /* Whether the run is being stopped; another process may have failed, too. A process whose control
  * plane tells of others has one driver, which is the thread that opened it. */
 static bool
-is_stopping(void *owner)
+is_submission_stopping(void *owner)
 {
     LhExecution *x = owner;
     const LhControl *control = x->params->backend->control;
@@ -511,12 +502,12 @@ look_at_links(Driver *d)
     const LhLinks *links = d->all->x->params->backend->links;
     GError *error = NULL;
 
-    if (is_stopping(d->all->x))
+    if (is_submission_stopping(d->all->x))
         return;
 
     for (uint32_t i = 0; i < d->count; i++) {
         if (links->failed != NULL && links->failed(d->ranks[i].joined, &error))
-            fail(d, error);
+            fail_run(d, error);
     }
 }
 
@@ -539,14 +530,14 @@ drive(Driver *d)
         }
         look_at_links(d);
         if (g_get_monotonic_time() - since_us > x->params->deadline_us)
-            tell(d);
+            tell_waiting(d);
         else if (++idle > SPINS_MAX)
             g_usleep(REST_US);
     }
 }
 
 static void
-leave(Driver *d)
+leave_links(Driver *d)
 {
     const LhLinks *links = d->all->x->params->backend->links;
     const LhPlaceOfWork *at = &d->ranks[0].runner->at;
@@ -572,7 +563,7 @@ driver_main(void *data)
         drive(d);
     if (!lh_execution_stopping(d->all->x))
         tell_end(d);
-    leave(d);
+    leave_links(d);
     return NULL;
 }
 
@@ -611,7 +602,7 @@ start_drivers(Submission *all)
         }
         d->thread = g_thread_try_new("submit", driver_main, d, &error);
         if (d->thread == NULL)
-            fail(d, error);
+            fail_run(d, error);
     }
     for (uint32_t i = 0; i < all->drivers_count; i++) {
         if (all->drivers[i].thread != NULL)
@@ -643,7 +634,7 @@ lh_execution_submit(LhExecution *x)
                                    .replay = x->params->replay,
                                    .native = x->params->collectives == LH_WAY_NATIVE,
                                    .deadline_us = x->params->deadline_us,
-                                   .stopping = is_stopping,
+                                   .stopping = is_submission_stopping,
                                    .owner = x };
     Submission all = { .x = x,
                        .drivers_count = links->needs_both ? 1 : x->place.count,

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "runtime/mpi_world.h"
 #include "runtime/transport.h"
+#include "runtime/units.h"
 
 #include <mpi.h>
 #include <pthread.h>
@@ -19,8 +20,6 @@
 #define IDLE_SHARE 16
 #define IDLE_NS_MIN 2000
 #define IDLE_NS_MAX 200000
-#define NS_PER_US 1000
-#define NS_PER_S 1000000000
 
 /* A message under way. */
 typedef struct {
@@ -54,7 +53,7 @@ now_ns(void)
     struct timespec t;
 
     clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
+    return (int64_t)t.tv_sec * LH_NS_PER_S + t.tv_nsec;
 }
 
 static void *
@@ -98,7 +97,7 @@ mpi_post(void *state, LhMessage *message)
 
 /* Copies between the pieces of a message and one place that has all of it. */
 static void
-copy_pieces(const LhMessage *message, unsigned char *whole, bool in)
+copy_whole(const LhMessage *message, unsigned char *whole, bool in)
 {
     for (uint32_t i = 0; i < message->pieces_count; i++) {
         const LhPiece *piece = &message->pieces[i];
@@ -169,7 +168,7 @@ start_message(Mpi *m, LhMessage *message, GError **error)
         if (packed == NULL)
             return false;
         if (message->send)
-            copy_pieces(message, packed, true);
+            copy_whole(message, packed, true);
     }
     if (!start_request(&flight, packed != NULL ? packed : message->pieces[0].data, error))
         return false;
@@ -182,7 +181,7 @@ start_message(Mpi *m, LhMessage *message, GError **error)
 /* NOLINTEND(clang-analyzer-optin.mpi.MPI-Checker) */
 
 static bool
-start_posted(Mpi *m)
+mpi_start_posted(Mpi *m)
 {
     LhMessage *message;
 
@@ -223,7 +222,7 @@ finish_message(Mpi *m, const Ended *ended)
     g_array_remove_index_fast(m->flights, ended->index);
     if (lh_mpi_ok(ended->code, message->send ? "cannot send" : "cannot receive", &error) &&
         flight.packed != NULL && !message->send)
-        copy_pieces(message, flight.packed, false);
+        copy_whole(message, flight.packed, false);
     g_free(flight.packed);
     message->complete(message, error);
 }
@@ -274,8 +273,8 @@ wait_for_posts(Mpi *m, int64_t wait_us)
 {
     const int64_t now = now_ns();
     const int64_t idle = CLAMP((now - m->moved_ns) / IDLE_SHARE, IDLE_NS_MIN, IDLE_NS_MAX);
-    const int64_t until = now + MIN(idle, wait_us * NS_PER_US);
-    const struct timespec limit = { until / NS_PER_S, until % NS_PER_S };
+    const int64_t until = now + MIN(idle, wait_us * LH_NS_PER_US);
+    const struct timespec limit = { until / LH_NS_PER_S, until % LH_NS_PER_S };
 
     pthread_mutex_lock(&m->lock);
     if (m->first == NULL)
@@ -290,7 +289,7 @@ mpi_poll(void *state, int64_t wait_us)
     bool started, finished;
 
     lh_mpi_enter("a transfer");
-    started = start_posted(m);
+    started = mpi_start_posted(m);
     finished = finish_some(m);
     lh_mpi_leave();
     if (started || finished) {
@@ -302,7 +301,7 @@ mpi_poll(void *state, int64_t wait_us)
 }
 
 /* Requests that are open belong to a run that failed: MPI may still use their memory, and the
- * process ends soon, by mpi_abandon. */
+ * process ends soon, by mpi_control_abandon. */
 static void
 mpi_close(void *state)
 {

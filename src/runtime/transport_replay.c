@@ -5,14 +5,13 @@
  */
 #include "runtime/transport.h"
 
+#include "runtime/units.h"
+
 #include <pthread.h>
 #include <sched.h>
 #include <time.h>
 
-#define NS_PER_S INT64_C(1000000000)
-#define NS_PER_US 1000
-#define PS_PER_NS 1000
-#define AWAKE_NS 100000
+#define YIELD_NS 100000
 
 /* An op of which a message has been posted. */
 typedef struct {
@@ -59,7 +58,7 @@ due_of(const Replay *t, const LhMessage *m)
 
 /* What a message brings, before it is complete: that is part of the time that it takes. */
 static bool
-bring(const Replay *t, const LhMessage *m, GError **error)
+bring_pieces(const Replay *t, const LhMessage *m, GError **error)
 {
     const LhRunDevice *device = t->params.device;
 
@@ -74,7 +73,7 @@ bring(const Replay *t, const LhMessage *m, GError **error)
 }
 
 static void
-begin_op(Replay *t, uint32_t id)
+note_begin(Replay *t, uint32_t id)
 {
     Op *op;
 
@@ -92,9 +91,9 @@ replay_post(void *state, LhMessage *m)
     GError *error = NULL;
 
     pthread_mutex_lock(&t->lock);
-    begin_op(t, m->op);
+    note_begin(t, m->op);
     pthread_mutex_unlock(&t->lock);
-    if (!bring(t, m, &error)) {
+    if (!bring_pieces(t, m, &error)) {
         m->complete(m, error);
         return;
     }
@@ -137,18 +136,18 @@ wait_for_post(Replay *t, int64_t wait_ns)
     struct timespec until;
     int64_t ns;
 
-    if (wait_ns <= AWAKE_NS) {
+    if (wait_ns <= YIELD_NS) {
         pthread_mutex_unlock(&t->lock);
         sched_yield();
         pthread_mutex_lock(&t->lock);
         return;
     }
-    wait_ns -= AWAKE_NS;
+    wait_ns -= YIELD_NS;
 
     clock_gettime(CLOCK_MONOTONIC, &until);
     ns = until.tv_nsec + wait_ns;
-    until.tv_sec += (time_t)(ns / NS_PER_S);
-    until.tv_nsec = (long)(ns % NS_PER_S);
+    until.tv_sec += (time_t)(ns / LH_NS_PER_S);
+    until.tv_nsec = (long)(ns % LH_NS_PER_S);
     pthread_cond_timedwait(&t->posted, &t->lock, &until);
 }
 
@@ -164,7 +163,7 @@ replay_poll(void *state, int64_t wait_us)
     due = take_due(t, &left_ps);
     moved = due != NULL;
     if (!moved && wait_us > 0)
-        wait_for_post(t, MIN(wait_us * NS_PER_US, left_ps / PS_PER_NS + 1));
+        wait_for_post(t, MIN(wait_us * LH_NS_PER_US, left_ps / LH_PS_PER_NS + 1));
     pthread_mutex_unlock(&t->lock);
     while (due != NULL) {
         LhMessage *m = due;

@@ -33,13 +33,12 @@
 #define GREETING_BYTES (MAGIC_BYTES + LH_KEY_BYTES + 3 * 4)
 #define WELCOME 'W'
 #define ATTEMPT_US 5000000 /* for an address to answer */
-#define STRANGER_US 5000000
-#define STRANGERS_MAX 1024 /* that have connected and not greeted; more are hung up on */
+#define LINE_STRANGER_US 5000000
+#define LINE_STRANGERS_MAX 1024 /* that have connected and not greeted; more are hung up on */
 #define US_PER_MS 1000
-#define BYTE_BITS 8
 
 /* What a greeting begins with. */
-static const unsigned char magic[MAGIC_BYTES] = { 'l', 'o', 'n', 'g', 'h', 'a', 'u', 'l' };
+static const unsigned char greeting_magic[MAGIC_BYTES] = { 'l', 'o', 'n', 'g', 'h', 'a', 'u', 'l' };
 
 /* What a socket that epoll reports is. */
 typedef enum { LISTENER, WAKER, STRANGER, LINE } Kind;
@@ -55,15 +54,15 @@ typedef struct {
     int64_t since_us;
     gsize got;
     unsigned char greeting[GREETING_BYTES];
-} Stranger;
+} LineStranger;
 
 /* How far the sender is with its connection. */
-typedef enum { IDLE, CONNECTING, GREETING, OPEN } Stage;
+typedef enum { IDLE, CONNECTING, GREETING, OPEN } LineStage;
 
 typedef struct {
     Watched watched;
     LhWire wire;
-    Stage stage;
+    LineStage stage;
     int64_t since_us;  /* of an attempt */
     GArray *addresses; /* of LhAddress; the sender's; NULL before the first attempt */
     guint address;     /* that is tried */
@@ -129,7 +128,7 @@ find_line(Tcp *t, bool sends, uint32_t peer, uint32_t channel)
 }
 
 static bool
-watch(Tcp *t, int socket, Watched *what, uint32_t events)
+watch_socket(Tcp *t, int socket, Watched *what, uint32_t events)
 {
     struct epoll_event event = { .events = events, .data.ptr = what };
 
@@ -147,7 +146,7 @@ watch_line(Tcp *t, Line *line)
 
     if (line->wire.socket < 0 || events == line->events)
         return;
-    if (!watch(t, line->wire.socket, &line->watched, events))
+    if (!watch_socket(t, line->wire.socket, &line->watched, events))
         lh_wire_fail(&line->wire, g_strerror(errno));
     line->events = events;
 }
@@ -158,7 +157,7 @@ static void
 put_u32(unsigned char *to, uint32_t value)
 {
     for (unsigned i = 0; i < sizeof(value); i++)
-        to[i] = (unsigned char)(value >> (BYTE_BITS * i));
+        to[i] = (unsigned char)(value >> (LH_BYTE_BITS * i));
 }
 
 static uint32_t
@@ -167,12 +166,12 @@ get_u32(const unsigned char *from)
     uint32_t value = 0;
 
     for (unsigned i = 0; i < sizeof(value); i++)
-        value |= (uint32_t)from[i] << (BYTE_BITS * i);
+        value |= (uint32_t)from[i] << (LH_BYTE_BITS * i);
     return value;
 }
 
 static void
-end_attempt(Tcp *t, Line *line, Stage stage)
+end_attempt(Tcp *t, Line *line, LineStage stage)
 {
     line->stage = stage;
     g_ptr_array_remove_fast(t->attempts, line);
@@ -255,7 +254,7 @@ greet(Tcp *t, Line *line)
         give_address_up(t, line, g_strerror(cause));
         return;
     }
-    memcpy(greeting, magic, MAGIC_BYTES);
+    memcpy(greeting, greeting_magic, MAGIC_BYTES);
     memcpy(greeting + MAGIC_BYTES, t->key, LH_KEY_BYTES);
     put_u32(greeting + MAGIC_BYTES + LH_KEY_BYTES, t->rank);
     put_u32(greeting + MAGIC_BYTES + LH_KEY_BYTES + 4, line->wire.peer);
@@ -305,7 +304,7 @@ look_at_attempts(Tcp *t)
 static void
 free_stranger(void *data)
 {
-    Stranger *s = data;
+    LineStranger *s = data;
 
     if (s->socket >= 0)
         close(s->socket);
@@ -318,17 +317,17 @@ accept_all(Tcp *t)
     int socket;
 
     while ((socket = accept(t->listener, NULL, NULL)) >= 0) {
-        Stranger *s;
+        LineStranger *s;
 
-        if (t->strangers->len == STRANGERS_MAX) {
+        if (t->strangers->len == LINE_STRANGERS_MAX) {
             close(socket);
             continue;
         }
         lh_socket_set(socket);
-        s = g_new0(Stranger, 1);
-        *s = (Stranger){ { STRANGER }, .socket = socket, .since_us = g_get_monotonic_time() };
+        s = g_new0(LineStranger, 1);
+        *s = (LineStranger){ { STRANGER }, .socket = socket, .since_us = g_get_monotonic_time() };
         g_ptr_array_add(t->strangers, s);
-        if (!watch(t, socket, &s->watched, EPOLLIN))
+        if (!watch_socket(t, socket, &s->watched, EPOLLIN))
             g_ptr_array_remove_fast(t->strangers, s);
     }
 }
@@ -342,7 +341,7 @@ line_of_greeting(Tcp *t, const unsigned char *greeting)
     const uint32_t channel = get_u32(numbers + 8);
     Line *line;
 
-    if (memcmp(greeting, magic, MAGIC_BYTES) != 0 ||
+    if (memcmp(greeting, greeting_magic, MAGIC_BYTES) != 0 ||
         !lh_same_secret(greeting + MAGIC_BYTES, t->key, LH_KEY_BYTES) || from >= t->ranks ||
         to != t->rank || channel >= LH_CHANNELS_MAX)
         return NULL;
@@ -352,7 +351,7 @@ line_of_greeting(Tcp *t, const unsigned char *greeting)
 
 /* False: the stranger is one no longer. */
 static bool
-hear_stranger(Tcp *t, Stranger *s)
+hear_stranger(Tcp *t, LineStranger *s)
 {
     const unsigned char welcome = WELCOME;
     const ssize_t count =
@@ -385,9 +384,9 @@ look_at_strangers(Tcp *t)
     const int64_t now_us = t->strangers->len == 0 ? 0 : g_get_monotonic_time();
 
     for (guint i = t->strangers->len; i > 0; i--) {
-        const Stranger *s = g_ptr_array_index(t->strangers, i - 1);
+        const LineStranger *s = g_ptr_array_index(t->strangers, i - 1);
 
-        if (now_us - s->since_us > STRANGER_US)
+        if (now_us - s->since_us > LINE_STRANGER_US)
             g_ptr_array_remove_index_fast(t->strangers, i - 1);
     }
 }
@@ -407,7 +406,7 @@ listen_anywhere(void)
 }
 
 static bool
-start_listening(Tcp *t, GError **error)
+listen_for_lines(Tcp *t, GError **error)
 {
     struct sockaddr_in6 bound = { .sin6_family = AF_UNSPEC }; /* room for both kinds */
     socklen_t length = sizeof(bound);
@@ -417,8 +416,8 @@ start_listening(Tcp *t, GError **error)
     t->waker = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (t->listener < 0 || t->epoll < 0 || t->waker < 0 ||
         getsockname(t->listener, (struct sockaddr *)&bound, &length) != 0 ||
-        !watch(t, t->listener, &t->is_listener, EPOLLIN) ||
-        !watch(t, t->waker, &t->is_waker, EPOLLIN)) {
+        !watch_socket(t, t->listener, &t->is_listener, EPOLLIN) ||
+        !watch_socket(t, t->waker, &t->is_waker, EPOLLIN)) {
         g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "cannot listen for other ranks: %s",
                     g_strerror(errno));
         return false;
@@ -430,7 +429,7 @@ start_listening(Tcp *t, GError **error)
 
 /* Processes tell each other where they are. */
 static bool
-tell_all(Tcp *t, const LhOpenControl *control, GError **error)
+tell_whereabouts(Tcp *t, const LhOpenControl *control, GError **error)
 {
     g_autoptr(GByteArray) own = g_byte_array_new();
     g_autoptr(GByteArray) all = g_byte_array_new();
@@ -508,8 +507,8 @@ tcp_open(const LhTransportParams *params, GError **error)
     t->attempts = g_ptr_array_new();
     t->there = g_array_new(FALSE, TRUE, sizeof(LhWhereabouts));
     pthread_mutex_init(&t->lock, NULL);
-    if (!lh_whereabouts_here(&t->here, error) || !start_listening(t, error) ||
-        !tell_all(t, params->control, error)) {
+    if (!lh_whereabouts_here(&t->here, error) || !listen_for_lines(t, error) ||
+        !tell_whereabouts(t, params->control, error)) {
         free_tcp(t);
         return NULL;
     }
@@ -541,7 +540,7 @@ tcp_post(void *state, LhMessage *message)
 }
 
 static bool
-start_posted(Tcp *t)
+tcp_start_posted(Tcp *t)
 {
     LhMessage *message;
 
@@ -591,9 +590,9 @@ look_at(Tcp *t, Watched *what)
         accept_all(t);
         return false;
     case WAKER:
-        return read(t->waker, &posts, sizeof(posts)) > 0 && start_posted(t);
+        return read(t->waker, &posts, sizeof(posts)) > 0 && tcp_start_posted(t);
     case STRANGER:
-        if (!hear_stranger(t, (Stranger *)what))
+        if (!hear_stranger(t, (LineStranger *)what))
             g_ptr_array_remove_fast(t->strangers, what);
         return false;
     default:

@@ -55,7 +55,7 @@ bucket_of(Threads *t, const LhMessage *m)
 
 /* Takes the oldest partner of @m out of the bucket, or leaves @m there. */
 static LhMessage *
-meet(Bucket *b, LhMessage *m)
+meet_message(Bucket *b, LhMessage *m)
 {
     LhMessage *before = NULL;
 
@@ -82,7 +82,8 @@ meet(Bucket *b, LhMessage *m)
 
 /* Copies a message on the receiver's stream. */
 static bool
-copy(const LhRunDevice *device, const LhMessage *from, const LhMessage *to, GError **error)
+copy_to_receiver(const LhRunDevice *device, const LhMessage *from, const LhMessage *to,
+                 GError **error)
 {
     LhPieceWalk walk = { 0 };
     LhPieceCopy copy;
@@ -103,11 +104,11 @@ threads_post(void *state, LhMessage *m)
     LhMessage *other;
 
     pthread_mutex_lock(&b->lock);
-    other = meet(b, m);
+    other = meet_message(b, m);
     pthread_mutex_unlock(&b->lock);
     if (other == NULL)
         return;
-    copy(t->device, m->send ? m : other, m->send ? other : m, &error);
+    copy_to_receiver(t->device, m->send ? m : other, m->send ? other : m, &error);
     other->complete(other, error);
     m->complete(m, NULL);
 }

@@ -20,7 +20,7 @@
     (LH_MACHINE_BYTES + LH_KEY_BYTES + 2 + 1 + LH_ADDRESSES_MAX * (gsize)ADDRESS_BYTES)
 
 static gsize
-length_of(const LhAddress *a)
+address_length(const LhAddress *a)
 {
     return a->v6 ? V6_BYTES : V4_BYTES;
 }
@@ -28,7 +28,7 @@ length_of(const LhAddress *a)
 static bool
 same_address(const LhAddress *a, const LhAddress *b)
 {
-    return a->v6 == b->v6 && memcmp(a->bytes, b->bytes, length_of(a)) == 0;
+    return a->v6 == b->v6 && memcmp(a->bytes, b->bytes, address_length(a)) == 0;
 }
 
 /* ---- what is here ---- */
@@ -168,7 +168,7 @@ lh_whereabouts_unpack(const unsigned char *bytes, LhWhereabouts *into)
         a->v6 = bytes[0] != 0;
         a->prefix_bits = bytes[1];
         memcpy(a->bytes, bytes + 2, V6_BYTES);
-        if (bytes[0] > 1 || a->prefix_bits > length_of(a) * BITS)
+        if (bytes[0] > 1 || a->prefix_bits > address_length(a) * BITS)
             return false;
     }
     return true;

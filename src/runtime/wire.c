@@ -12,8 +12,7 @@
 #include <unistd.h>
 
 #define LENGTH_BYTES 8
-#define BYTE_BITS 8
-#define VECTORS 64
+#define IOVECS 64
 #define SIGNS 64 /* credits and receipts in one call */
 #define CREDIT 'C'
 #define RECEIPT 'R'
@@ -100,7 +99,7 @@ begin_message(LhWire *wire)
     wire->piece = 0;
     wire->piece_moved = 0;
     for (unsigned i = 0; wire->sends && i < LENGTH_BYTES; i++)
-        wire->length[i] = (unsigned char)(wire->moving->bytes >> (BYTE_BITS * i));
+        wire->length[i] = (unsigned char)(wire->moving->bytes >> (LH_BYTE_BITS * i));
 }
 
 void
@@ -126,7 +125,7 @@ lh_wire_post(LhWire *wire, LhMessage *message)
 
 /* What of the message has not been moved, as far as the vectors reach. */
 static int
-remaining(LhWire *wire, struct iovec vectors[VECTORS])
+remaining(LhWire *wire, struct iovec vectors[IOVECS])
 {
     const LhMessage *m = wire->moving;
     uint64_t begin = wire->piece_moved;
@@ -135,7 +134,7 @@ remaining(LhWire *wire, struct iovec vectors[VECTORS])
     if (wire->moved < LENGTH_BYTES)
         vectors[count++] =
             (struct iovec){ wire->length + wire->moved, (size_t)(LENGTH_BYTES - wire->moved) };
-    for (uint32_t i = wire->piece; i < m->pieces_count && count < VECTORS; i++, begin = 0)
+    for (uint32_t i = wire->piece; i < m->pieces_count && count < IOVECS; i++, begin = 0)
         vectors[count++] =
             (struct iovec){ m->pieces[i].data + begin, (size_t)(m->pieces[i].bytes - begin) };
     return count;
@@ -175,7 +174,7 @@ static void
 send_messages(LhWire *wire)
 {
     while (wire->moving != NULL && (wire->moved > 0 || wire->credits > 0)) {
-        struct iovec vectors[VECTORS];
+        struct iovec vectors[IOVECS];
         const struct msghdr header = { .msg_iov = vectors,
                                        .msg_iovlen = (size_t)remaining(wire, vectors) };
         const ssize_t sent = sendmsg(wire->socket, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -265,12 +264,12 @@ set_low_water(LhWire *wire)
 }
 
 static uint64_t
-length_of(const LhWire *wire)
+told_length(const LhWire *wire)
 {
     uint64_t bytes = 0;
 
     for (unsigned i = 0; i < LENGTH_BYTES; i++)
-        bytes |= (uint64_t)wire->length[i] << (BYTE_BITS * i);
+        bytes |= (uint64_t)wire->length[i] << (LH_BYTE_BITS * i);
     return bytes;
 }
 
@@ -280,11 +279,11 @@ check_length(LhWire *wire)
 {
     g_autofree char *why = NULL;
 
-    if (wire->moved < LENGTH_BYTES || length_of(wire) == wire->moving->bytes)
+    if (wire->moved < LENGTH_BYTES || told_length(wire) == wire->moving->bytes)
         return true;
     why = g_strdup_printf("it sends %" G_GUINT64_FORMAT " bytes where %" G_GUINT64_FORMAT
                           " are expected",
-                          length_of(wire), wire->moving->bytes);
+                          told_length(wire), wire->moving->bytes);
     lh_wire_fail(wire, why);
     return false;
 }
@@ -306,7 +305,7 @@ static void
 receive_messages(LhWire *wire)
 {
     while (wire->moving != NULL) {
-        struct iovec vectors[VECTORS];
+        struct iovec vectors[IOVECS];
         struct msghdr header = { .msg_iov = vectors,
                                  .msg_iovlen = (size_t)remaining(wire, vectors) };
         const ssize_t got = recvmsg(wire->socket, &header, MSG_DONTWAIT);

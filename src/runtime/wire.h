@@ -12,6 +12,8 @@
 
 #include "runtime/transport.h"
 
+#define LH_BYTE_BITS 8
+
 typedef struct {
     bool sends; /* this end does; else it receives */
     uint32_t rank, peer, channel;

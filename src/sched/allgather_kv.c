@@ -28,7 +28,7 @@ typedef struct {
     uint16_t fwd_kv[2], bwd_kv[2], bwd_dkv;
     uint16_t bwd_shard; /* the rank's dk, dv in fp32, before they are rounded */
     LhKernelArgs gathered_rows, shard_rows;
-} Plan;
+} AllgatherKvPlan;
 
 static uint32_t
 groups_of(const LhProgramParams *p)
@@ -37,7 +37,7 @@ groups_of(const LhProgramParams *p)
 }
 
 static bool
-check(const LhProgramParams *p, GError **error)
+allgather_kv_check(const LhProgramParams *p, GError **error)
 {
     const uint32_t groups = p->attention.groups;
     const uint32_t wanted = MAX(lh_option_first(p, &gather_groups), 1);
@@ -53,7 +53,7 @@ check(const LhProgramParams *p, GError **error)
 }
 
 static uint16_t
-add_gathered(LhProgram *program, const Plan *plan, const char *name, LhTensorKind kind,
+add_gathered(LhProgram *program, const AllgatherKvPlan *plan, const char *name, LhTensorKind kind,
              uint64_t bytes, uint32_t element_bytes)
 {
     return lh_pass_add_slot(program, name, kind, LH_SLOT_TEMP, program->params.ranks,
@@ -61,7 +61,7 @@ add_gathered(LhProgram *program, const Plan *plan, const char *name, LhTensorKin
 }
 
 static void
-declare_buffers(LhProgram *program, Plan *plan)
+declare_buffers(LhProgram *program, AllgatherKvPlan *plan)
 {
     const LhProgramParams *p = &program->params;
     const LhPassSizes *z = &plan->sizes;
@@ -84,10 +84,10 @@ declare_buffers(LhProgram *program, Plan *plan)
 }
 
 static void
-declare(LhProgram *program)
+allgather_kv_declare(LhProgram *program)
 {
     const LhProgramParams *p = &program->params;
-    Plan *plan = g_new0(Plan, 1);
+    AllgatherKvPlan *plan = g_new0(AllgatherKvPlan, 1);
 
     program->plan = plan;
     plan->sizes = lh_pass_sizes(p, 0);
@@ -100,7 +100,7 @@ declare(LhProgram *program)
 }
 
 static uint32_t
-steps(const LhProgram *program, uint32_t rank)
+allgather_kv_steps(const LhProgram *program, uint32_t rank)
 {
     const LhProgramParams *p = &program->params;
 
@@ -109,7 +109,7 @@ steps(const LhProgram *program, uint32_t rank)
 }
 
 static void
-collective(LhEmitter *e, LhCollectiveKind kind, LhRegion send, LhRegion receive)
+post_collective(LhEmitter *e, LhCollectiveKind kind, LhRegion send, LhRegion receive)
 {
     const LhGroup everyone = { .stride = 1, .count = e->program->params.ranks, .outer_count = 1 };
     uint32_t *marks = e->marks;
@@ -122,7 +122,7 @@ collective(LhEmitter *e, LhCollectiveKind kind, LhRegion send, LhRegion receive)
 /* Posts the all-gather of group @i + 1 (of the first two groups when @i is 0), and makes compute
  * wait for that of group @i. */
 static void
-gather(LhEmitter *e, const Plan *plan, uint32_t i, const uint16_t kv[2])
+gather_ahead(LhEmitter *e, const AllgatherKvPlan *plan, uint32_t i, const uint16_t kv[2])
 {
     const LhProgramParams *p = &e->program->params;
     uint32_t *marks = e->marks;
@@ -131,7 +131,7 @@ gather(LhEmitter *e, const Plan *plan, uint32_t i, const uint16_t kv[2])
         const LhRegion own = { .slot = plan->io.kv, .part = ahead, .count = 1 };
         const LhRegion all = { .slot = kv[ahead % 2], .count = p->ranks };
 
-        collective(e, LH_COLL_ALL_GATHER, own, all);
+        post_collective(e, LH_COLL_ALL_GATHER, own, all);
         if (ahead == i)
             marks[MARK_GATHER] = marks[LH_MARK_EXCHANGE];
     }
@@ -141,7 +141,7 @@ gather(LhEmitter *e, const Plan *plan, uint32_t i, const uint16_t kv[2])
 
 /* Arguments of attention of the rank's queries with the gathered keys of the ranks @owners. */
 static LhKernelArgs
-block_args(const LhEmitter *e, const Plan *plan, LhRankRange owners)
+gathered_args(const LhEmitter *e, const AllgatherKvPlan *plan, LhRankRange owners)
 {
     const LhPlacement *placement = &e->program->placement;
     const LhPassRows q = { .first = lh_placement_segment(placement, e->rank), .parts = 1 };
@@ -155,14 +155,14 @@ block_args(const LhEmitter *e, const Plan *plan, LhRankRange owners)
 }
 
 static void
-emit_forward(LhEmitter *e, const Plan *plan, uint32_t i)
+allgather_kv_forward(LhEmitter *e, const AllgatherKvPlan *plan, uint32_t i)
 {
     const LhRankRange owners = lh_pass_owners(&e->program->params, e->rank);
-    const LhKernelArgs args = block_args(e, plan, owners);
+    const LhKernelArgs args = gathered_args(e, plan, owners);
 
     if (i == 0)
         lh_pass_alloc(e, plan->fwd_first, plan->fwd_end);
-    gather(e, plan, i, plan->fwd_kv);
+    gather_ahead(e, plan, i, plan->fwd_kv);
     lh_pass_compute(e, LH_KERNEL_ID_attention, &args);
     lh_emit_operand(e, plan->io.q, i, 1);
     lh_emit_operand(e, plan->fwd_kv[i % 2], owners.first, owners.last - owners.first + 1);
@@ -174,10 +174,10 @@ emit_forward(LhEmitter *e, const Plan *plan, uint32_t i)
 
 /* Gathered keys that no query of the rank sees get the gradient 0. */
 static void
-backward_block(LhEmitter *e, const Plan *plan, uint32_t i)
+allgather_kv_backward_block(LhEmitter *e, const AllgatherKvPlan *plan, uint32_t i)
 {
     const LhRankRange owners = lh_pass_owners(&e->program->params, e->rank);
-    const LhKernelArgs args = block_args(e, plan, owners);
+    const LhKernelArgs args = gathered_args(e, plan, owners);
     const uint16_t of_q[] = { plan->io.q, plan->io.dout, plan->io.o, plan->io.lse };
     const uint32_t parts = owners.last - owners.first + 1;
 
@@ -193,14 +193,14 @@ backward_block(LhEmitter *e, const Plan *plan, uint32_t i)
 
 /* Reduce-scatters dk and dv of group @i. Compute waits for it. */
 static void
-scatter(LhEmitter *e, const Plan *plan, uint32_t i)
+scatter_group(LhEmitter *e, const AllgatherKvPlan *plan, uint32_t i)
 {
     const LhRegion all = { .slot = plan->bwd_dkv, .count = e->program->params.ranks };
     const LhRegion own = { .slot = plan->io.dkv, .part = i, .count = 1 };
     const LhRegion wide = { .slot = plan->bwd_shard, .count = 1 };
     const bool rounds = plan->sizes.w > plan->sizes.e;
 
-    collective(e, LH_COLL_REDUCE_SCATTER, all, rounds ? wide : own);
+    post_collective(e, LH_COLL_REDUCE_SCATTER, all, rounds ? wide : own);
     lh_pass_wait(e, e->marks[LH_MARK_EXCHANGE]);
     if (!rounds)
         return;
@@ -210,32 +210,32 @@ scatter(LhEmitter *e, const Plan *plan, uint32_t i)
 }
 
 static void
-emit_backward(LhEmitter *e, const Plan *plan, uint32_t i)
+allgather_kv_backward(LhEmitter *e, const AllgatherKvPlan *plan, uint32_t i)
 {
     if (i == 0)
         lh_pass_alloc(e, plan->bwd_first, plan->bwd_end);
-    gather(e, plan, i, plan->bwd_kv);
-    backward_block(e, plan, i);
-    scatter(e, plan, i);
+    gather_ahead(e, plan, i, plan->bwd_kv);
+    allgather_kv_backward_block(e, plan, i);
+    scatter_group(e, plan, i);
     if (i + 1 == plan->groups)
         lh_pass_free(e, plan->bwd_first, plan->bwd_end);
 }
 
 static void
-emit(LhEmitter *e, uint32_t step)
+allgather_kv_emit(LhEmitter *e, uint32_t step)
 {
-    const Plan *plan = e->program->plan;
+    const AllgatherKvPlan *plan = e->program->plan;
     const uint32_t i = lh_pass_enter(e, step, plan->groups);
 
     if (e->phase == LH_PHASE_FORWARD)
-        emit_forward(e, plan, i);
+        allgather_kv_forward(e, plan, i);
     else
-        emit_backward(e, plan, i);
+        allgather_kv_backward(e, plan, i);
 }
 
 /* An all-gather or reduce-scatter by a ring sends P-1 times the rank's own share. */
 static uint64_t
-bytes_sent(const LhProgramParams *p, uint32_t rank)
+allgather_kv_bytes_sent(const LhProgramParams *p, uint32_t rank)
 {
     const LhPassSizes z = lh_pass_sizes(p, 0);
     const uint64_t hops = p->ranks - 1;
@@ -247,7 +247,7 @@ bytes_sent(const LhProgramParams *p, uint32_t rank)
 
 /* Forward two groups of gathered heads; backward also dk and dv of one group. */
 static uint64_t
-peak_bytes(const LhProgramParams *p, uint32_t rank)
+allgather_kv_peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
     const LhPassSizes z = lh_pass_sizes(p, 0);
     const uint64_t kv = z.kv / groups_of(p), dkv = z.dkv / groups_of(p);
@@ -281,13 +281,13 @@ const LhSchedule lh_schedule_allgather_kv = {
     .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_gradient_wire, &gather_groups),
     .placement = LH_PLACE_CONTIGUOUS,
     .masks = LH_MASKS_ALL,
-    .check = check,
-    .declare = declare,
-    .generator = { .steps = steps, .emit = emit },
+    .check = allgather_kv_check,
+    .declare = allgather_kv_declare,
+    .generator = { .steps = allgather_kv_steps, .emit = allgather_kv_emit },
     .closed = {
-        .bytes_sent = bytes_sent,
+        .bytes_sent = allgather_kv_bytes_sent,
         .flops = lh_contiguous_flops,
-        .peak_bytes = peak_bytes,
+        .peak_bytes = allgather_kv_peak_bytes,
         .idle_unit = lh_contiguous_idle_unit,
         .idle_flops = lh_contiguous_idle_flops,
     },

@@ -11,7 +11,7 @@ typedef struct {
     uint16_t fwd_q, fwd_kv, fwd_block;
     uint16_t bwd_q, bwd_dout, bwd_third, bwd_lse, bwd_kv, bwd_dq, bwd_dkv;
     uint16_t bwd_delta; /* delta of the rank's own queries */
-} Plan;
+} Attention2dNoPlan;
 
 /* ---- declarations ---- */
 
@@ -23,7 +23,7 @@ gathered(LhProgram *program, const char *name, LhTensorKind kind, uint32_t parts
 }
 
 static void
-declare_forward(LhProgram *program, Plan *plan)
+attention2d_no_declare_forward(LhProgram *program, Attention2dNoPlan *plan)
 {
     const LhPassSizes *z = &plan->base.sizes;
     const LhGrid grid = plan->base.grid;
@@ -42,7 +42,7 @@ declare_forward(LhProgram *program, Plan *plan)
 }
 
 static void
-declare_backward_rows(LhProgram *program, Plan *plan)
+declare_backward_rows(LhProgram *program, Attention2dNoPlan *plan)
 {
     const LhPassSizes *z = &plan->base.sizes;
     const uint32_t parts = plan->base.grid.columns;
@@ -60,7 +60,7 @@ declare_backward_rows(LhProgram *program, Plan *plan)
 }
 
 static void
-declare_backward(LhProgram *program, Plan *plan)
+attention2d_no_declare_backward(LhProgram *program, Attention2dNoPlan *plan)
 {
     const LhPassSizes *z = &plan->base.sizes;
     const LhPassSlots *io = &plan->base.io;
@@ -84,24 +84,24 @@ declare_backward(LhProgram *program, Plan *plan)
 }
 
 static void
-declare(LhProgram *program)
+attention2d_no_declare(LhProgram *program)
 {
     const LhProgramParams *p = &program->params;
-    Plan *plan = g_new0(Plan, 1);
+    Attention2dNoPlan *plan = g_new0(Attention2dNoPlan, 1);
 
     program->plan = plan;
     lh_grid_declare(program, &plan->base);
     if (lh_pass_has(p, LH_PASS_FWD))
-        declare_forward(program, plan);
+        attention2d_no_declare_forward(program, plan);
     if (lh_pass_has(p, LH_PASS_BWD))
-        declare_backward(program, plan);
+        attention2d_no_declare_backward(program, plan);
 }
 
 /* ---- collectives ---- */
 
 /* Begins a collective along the rank's row or column. Compute that is queued later waits for it. */
 static void
-collect(LhEmitter *e, const Plan *plan, LhCollectiveKind kind, bool along_row)
+collect(LhEmitter *e, const Attention2dNoPlan *plan, LhCollectiveKind kind, bool along_row)
 {
     const LhGridPlan *g = &plan->base;
     const LhGroup row = { lh_grid_row(g, e->rank), g->grid.rows, g->grid.columns, 0, 1 };
@@ -115,7 +115,7 @@ collect(LhEmitter *e, const Plan *plan, LhCollectiveKind kind, bool along_row)
 /* Adds a tensor to the all-gather begun last: each rank gives @from, and all parts arrive in
  * @into. */
 static void
-gather(LhEmitter *e, uint16_t from, uint16_t into)
+gather_tensor(LhEmitter *e, uint16_t from, uint16_t into)
 {
     const LhRegion own = { from, 0, 1 };
     const LhRegion all = { into, 0, e->program->slots[into].parts };
@@ -126,7 +126,7 @@ gather(LhEmitter *e, uint16_t from, uint16_t into)
 /* Adds the tensor of the reduce-scatter begun last: the rank gives all parts of @slot, and the sum
  * of its own part arrives in @into. */
 static void
-scatter(LhEmitter *e, uint16_t slot, LhRegion into)
+scatter_tensor(LhEmitter *e, uint16_t slot, LhRegion into)
 {
     const LhRegion all = { slot, 0, e->program->slots[slot].parts };
 
@@ -134,17 +134,17 @@ scatter(LhEmitter *e, uint16_t slot, LhRegion into)
 }
 
 static void
-gather_keys(LhEmitter *e, const Plan *plan, uint16_t into)
+gather_keys(LhEmitter *e, const Attention2dNoPlan *plan, uint16_t into)
 {
     collect(e, plan, LH_COLL_ALL_GATHER, false);
-    gather(e, lh_grid_own_kv(e, &plan->base), into);
+    gather_tensor(e, lh_grid_own_kv(e, &plan->base), into);
 }
 
 /* ---- forward ---- */
 
 /* Arguments of attention of all queries of the row with all keys of the column. */
 static LhKernelArgs
-block(const LhEmitter *e, const Plan *plan)
+row_args(const LhEmitter *e, const Attention2dNoPlan *plan)
 {
     const LhGrid grid = plan->base.grid;
     LhKernelArgs args = lh_grid_args(
@@ -155,7 +155,7 @@ block(const LhEmitter *e, const Plan *plan)
 }
 
 static void
-operands(LhEmitter *e, const uint16_t *slots, unsigned count)
+add_operands(LhEmitter *e, const uint16_t *slots, unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
         lh_emit_operand(e, slots[i], 0, e->program->slots[slots[i]].parts);
@@ -164,13 +164,13 @@ operands(LhEmitter *e, const uint16_t *slots, unsigned count)
 /* A reduce-scatter merges the partial results of the row, in place; the rank's own part becomes o
  * and lse. */
 static void
-merge_row(LhEmitter *e, const Plan *plan)
+merge_row(LhEmitter *e, const Attention2dNoPlan *plan)
 {
     const LhRegion own = lh_grid_part(plan->fwd_block, lh_grid_column(&plan->base, e->rank));
 
     collect(e, plan, LH_COLL_REDUCE_SCATTER, true);
     lh_emit_last(e)->collective.reduction = LH_REDUCE_ATTENTION;
-    scatter(e, plan->fwd_block, own);
+    scatter_tensor(e, plan->fwd_block, own);
     lh_pass_compute(e, LH_KERNEL_ID_copy_out, &plan->base.q_rows);
     lh_emit_operand(e, own.slot, own.part, own.count);
     lh_emit_operand(e, plan->base.io.o, 0, 1);
@@ -178,27 +178,27 @@ merge_row(LhEmitter *e, const Plan *plan)
 }
 
 static void
-emit_forward(LhEmitter *e, const Plan *plan)
+attention2d_no_forward(LhEmitter *e, const Attention2dNoPlan *plan)
 {
     const LhPassSlots *io = &plan->base.io;
-    const LhKernelArgs args = block(e, plan);
+    const LhKernelArgs args = row_args(e, plan);
 
     lh_grid_alloc_kt(e, &plan->base);
     lh_pass_alloc(e, plan->fwd_first, plan->fwd_end);
     lh_grid_transpose(e, &plan->base, LH_PASS_STREAM_COMM);
     if (plan->base.grid.columns > 1) {
         collect(e, plan, LH_COLL_ALL_GATHER, true);
-        gather(e, io->q, plan->fwd_q);
+        gather_tensor(e, io->q, plan->fwd_q);
     }
     if (plan->base.grid.rows > 1)
         gather_keys(e, plan, plan->fwd_kv);
     if (plan->base.grid.columns > 1) {
         lh_pass_compute(e, LH_KERNEL_ID_attention_block, &args);
-        operands(e, (const uint16_t[]){ plan->fwd_q, plan->fwd_kv, plan->fwd_block }, 3);
+        add_operands(e, (const uint16_t[]){ plan->fwd_q, plan->fwd_kv, plan->fwd_block }, 3);
         merge_row(e, plan);
     } else {
         lh_pass_compute(e, LH_KERNEL_ID_attention, &args);
-        operands(e, (const uint16_t[]){ io->q, plan->fwd_kv, io->o, io->lse }, 4);
+        add_operands(e, (const uint16_t[]){ io->q, plan->fwd_kv, io->o, io->lse }, 4);
     }
     lh_pass_free(e, plan->fwd_first, plan->fwd_end);
     lh_grid_free_kt(e, &plan->base);
@@ -207,38 +207,38 @@ emit_forward(LhEmitter *e, const Plan *plan)
 /* ---- backward ---- */
 
 static void
-gather_queries(LhEmitter *e, const Plan *plan)
+gather_queries(LhEmitter *e, const Attention2dNoPlan *plan)
 {
     const LhPassSlots *io = &plan->base.io;
 
     if (plan->base.gather_delta) {
         lh_pass_compute(e, LH_KERNEL_ID_delta, &plan->base.q_rows);
-        operands(e, (const uint16_t[]){ io->dout, io->o, plan->bwd_delta }, 3);
+        add_operands(e, (const uint16_t[]){ io->dout, io->o, plan->bwd_delta }, 3);
     }
     collect(e, plan, LH_COLL_ALL_GATHER, true);
-    gather(e, io->q, plan->bwd_q);
-    gather(e, io->dout, plan->bwd_dout);
-    gather(e, plan->base.gather_delta ? plan->bwd_delta : io->o, plan->bwd_third);
-    gather(e, io->lse, plan->bwd_lse);
+    gather_tensor(e, io->q, plan->bwd_q);
+    gather_tensor(e, io->dout, plan->bwd_dout);
+    gather_tensor(e, plan->base.gather_delta ? plan->bwd_delta : io->o, plan->bwd_third);
+    gather_tensor(e, io->lse, plan->bwd_lse);
 }
 
 /* Adds up dq over the row. The sum arrives in the output itself if the output has the type that
  * travels. */
 static void
-return_dq(LhEmitter *e, const Plan *plan)
+reduce_dq(LhEmitter *e, const Attention2dNoPlan *plan)
 {
     const LhPassSizes *z = &plan->base.sizes;
     const LhRegion out = lh_grid_part(plan->base.io.dq, 0);
     const LhRegion own = lh_grid_part(plan->bwd_dq, lh_grid_column(&plan->base, e->rank));
 
     collect(e, plan, LH_COLL_REDUCE_SCATTER, true);
-    scatter(e, plan->bwd_dq, z->w == z->e ? out : own);
+    scatter_tensor(e, plan->bwd_dq, z->w == z->e ? out : own);
     if (z->w != z->e)
         lh_grid_map(e, LH_KERNEL_ID_cast, &plan->base.q_rows, own, out);
 }
 
 static void
-return_dkv(LhEmitter *e, const Plan *plan)
+reduce_dkv(LhEmitter *e, const Attention2dNoPlan *plan)
 {
     const LhGridPlan *g = &plan->base;
     const bool wide = g->sizes.w != g->sizes.e;
@@ -250,7 +250,7 @@ return_dkv(LhEmitter *e, const Plan *plan)
     const LhRegion home = wide ? lh_grid_part(plan->bwd_dkv, (row + 1) % g->grid.rows) : out;
 
     collect(e, plan, LH_COLL_REDUCE_SCATTER, false);
-    scatter(e, plan->bwd_dkv, moves || wide ? own : out);
+    scatter_tensor(e, plan->bwd_dkv, moves || wide ? own : out);
     if (moves)
         lh_pass_wait(e, lh_grid_transpose_back(e, g, LH_PASS_STREAM_COMM, own, home));
     if (wide)
@@ -258,10 +258,10 @@ return_dkv(LhEmitter *e, const Plan *plan)
 }
 
 static void
-emit_backward(LhEmitter *e, const Plan *plan)
+attention2d_no_backward(LhEmitter *e, const Attention2dNoPlan *plan)
 {
     const LhGridPlan *g = &plan->base;
-    const LhKernelArgs args = block(e, plan);
+    const LhKernelArgs args = row_args(e, plan);
 
     lh_grid_alloc_kt(e, g);
     lh_pass_alloc(e, plan->bwd_first, plan->bwd_end);
@@ -272,34 +272,34 @@ emit_backward(LhEmitter *e, const Plan *plan)
         gather_keys(e, plan, plan->bwd_kv);
     lh_pass_compute(e, g->gather_delta ? LH_KERNEL_ID_attention_bwd : LH_KERNEL_ID_attention_bwd_o,
                     &args);
-    operands(e,
-             (const uint16_t[]){ plan->bwd_q, plan->bwd_dout, plan->bwd_third, plan->bwd_lse,
-                                 plan->bwd_kv, plan->bwd_dq, plan->bwd_dkv },
-             7);
+    add_operands(e,
+                 (const uint16_t[]){ plan->bwd_q, plan->bwd_dout, plan->bwd_third, plan->bwd_lse,
+                                     plan->bwd_kv, plan->bwd_dq, plan->bwd_dkv },
+                 7);
     if (g->grid.columns > 1)
-        return_dq(e, plan);
+        reduce_dq(e, plan);
     if (g->grid.rows > 1)
-        return_dkv(e, plan);
+        reduce_dkv(e, plan);
     lh_pass_free(e, plan->bwd_first, plan->bwd_end);
     lh_grid_free_kt(e, g);
 }
 
 static void
-emit(LhEmitter *e, uint32_t step)
+attention2d_no_emit(LhEmitter *e, uint32_t step)
 {
-    const Plan *plan = e->program->plan;
+    const Attention2dNoPlan *plan = e->program->plan;
 
     lh_pass_enter(e, step, 1);
     if (e->phase == LH_PHASE_FORWARD)
-        emit_forward(e, plan);
+        attention2d_no_forward(e, plan);
     else
-        emit_backward(e, plan);
+        attention2d_no_backward(e, plan);
 }
 
 /* Forward Pc (2Q + S) + Pr KV, backward Pc (3Q + S + dQ) + Pr (KV + G), and kt. A row or a column
  * of one rank gathers nothing and holds nothing. */
 static uint64_t
-peak_bytes(const LhProgramParams *p, uint32_t rank)
+attention2d_no_peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
     const LhPassSizes z = lh_pass_sizes(p, 0);
     const LhGrid grid = lh_grid_of(p);
@@ -356,12 +356,12 @@ const LhSchedule lh_schedule_attention2d_no = {
     .masks = LH_MASKS_ALL,
     .adapt = lh_grid_adapt,
     .check = lh_grid_check,
-    .declare = declare,
-    .generator = { .steps = lh_pass_steps, .emit = emit },
+    .declare = attention2d_no_declare,
+    .generator = { .steps = lh_pass_steps, .emit = attention2d_no_emit },
     .closed = {
         .bytes_sent = lh_grid_bytes_sent,
         .flops = lh_grid_flops,
-        .peak_bytes = peak_bytes,
+        .peak_bytes = attention2d_no_peak_bytes,
         .idle_unit = lh_grid_idle_unit,
         .idle_flops = lh_grid_idle_flops,
     },

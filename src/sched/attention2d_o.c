@@ -22,7 +22,7 @@ typedef struct {
     uint16_t bwd_kv, bwd_dq_sum, bwd_delta;
     uint16_t bwd_dq, bwd_dq_out, bwd_dq_in; /* of visitors: sum, sent, received */
     LhGridDkv dkv;                          /* of the keys of the column */
-} Plan;
+} Attention2dOPlan;
 
 /* ---- declarations ---- */
 
@@ -40,10 +40,10 @@ is_apart(const LhProgramParams *p, LhGrid grid)
 }
 
 static uint16_t
-add_pair(LhProgram *program, const char *name, LhTensorKind kind, uint64_t bytes,
-         uint32_t element_bytes)
+add_double_buffer(LhProgram *program, const char *name, LhTensorKind kind, uint64_t bytes,
+                  uint32_t element_bytes)
 {
-    const Plan *plan = program->plan;
+    const Attention2dOPlan *plan = program->plan;
 
     return lh_pass_add_slot(program, name, kind, LH_SLOT_TEMP, plan->buffers, bytes, element_bytes);
 }
@@ -52,14 +52,14 @@ static uint16_t
 add_column(LhProgram *program, const char *name, LhTensorKind kind, uint64_t bytes,
            uint32_t element_bytes)
 {
-    const Plan *plan = program->plan;
+    const Attention2dOPlan *plan = program->plan;
 
     return lh_pass_add_slot(program, name, kind, LH_SLOT_TEMP, plan->base.grid.rows, bytes,
                             element_bytes);
 }
 
 static void
-declare_forward(LhProgram *program, Plan *plan)
+attention2d_o_declare_forward(LhProgram *program, Attention2dOPlan *plan)
 {
     const LhPassSizes *z = &plan->base.sizes;
     const uint64_t block = z->q + z->s;
@@ -72,8 +72,8 @@ declare_forward(LhProgram *program, Plan *plan)
     if (plan->base.grid.rows > 1)
         plan->fwd_kv = add_column(program, "fwd_kv", LH_TENSOR_KV, z->kv, z->e);
     if (plan->buffers > 0) {
-        plan->fwd_q = add_pair(program, "fwd_q", LH_TENSOR_Q, z->q, z->e);
-        plan->fwd_partial = add_pair(program, "fwd_partial", LH_TENSOR_OUT, block, z->e);
+        plan->fwd_q = add_double_buffer(program, "fwd_q", LH_TENSOR_Q, z->q, z->e);
+        plan->fwd_partial = add_double_buffer(program, "fwd_partial", LH_TENSOR_OUT, block, z->e);
     }
     if (plan->apart)
         plan->fwd_apart = lh_pass_add_buffer(program, "fwd_apart", LH_TENSOR_OUT, block, z->e);
@@ -81,29 +81,29 @@ declare_forward(LhProgram *program, Plan *plan)
 }
 
 static void
-declare_visitors(LhProgram *program, Plan *plan)
+declare_visitors(LhProgram *program, Attention2dOPlan *plan)
 {
     const LhPassSizes *z = &plan->base.sizes;
 
-    plan->bwd_q = add_pair(program, "bwd_q", LH_TENSOR_Q, z->q, z->e);
-    plan->bwd_dout = add_pair(program, "bwd_do", LH_TENSOR_DO, z->q, z->e);
+    plan->bwd_q = add_double_buffer(program, "bwd_q", LH_TENSOR_Q, z->q, z->e);
+    plan->bwd_dout = add_double_buffer(program, "bwd_do", LH_TENSOR_DO, z->q, z->e);
     plan->bwd_third = plan->base.gather_delta
-                          ? add_pair(program, "bwd_deltas", LH_TENSOR_DELTA, z->s, 4)
-                          : add_pair(program, "bwd_o", LH_TENSOR_O, z->q, z->e);
-    plan->bwd_lse = add_pair(program, "bwd_lse", LH_TENSOR_LSE, z->s, 4);
+                          ? add_double_buffer(program, "bwd_deltas", LH_TENSOR_DELTA, z->s, 4)
+                          : add_double_buffer(program, "bwd_o", LH_TENSOR_O, z->q, z->e);
+    plan->bwd_lse = add_double_buffer(program, "bwd_lse", LH_TENSOR_LSE, z->s, 4);
     if (plan->base.gather_delta)
         plan->bwd_delta = lh_pass_add_buffer(program, "bwd_delta", LH_TENSOR_DELTA, z->s, 4);
     if (lh_grid_rounds(z)) {
         plan->bwd_dq = lh_pass_add_buffer(program, "bwd_dq", LH_TENSOR_DQ, z->q / z->e * 4, 4);
         plan->bwd_dq_out = lh_pass_add_buffer(program, "bwd_dq_out", LH_TENSOR_DQ, z->dq, z->w);
     } else {
-        plan->bwd_dq = add_pair(program, "bwd_dq", LH_TENSOR_DQ, z->dq, z->w);
+        plan->bwd_dq = add_double_buffer(program, "bwd_dq", LH_TENSOR_DQ, z->dq, z->w);
     }
     plan->bwd_dq_in = lh_pass_add_buffer(program, "bwd_dq_in", LH_TENSOR_DQ, z->dq, z->w);
 }
 
 static void
-declare_backward(LhProgram *program, Plan *plan)
+attention2d_o_declare_backward(LhProgram *program, Attention2dOPlan *plan)
 {
     const LhPassSizes *z = &plan->base.sizes;
 
@@ -123,11 +123,11 @@ declare_backward(LhProgram *program, Plan *plan)
 }
 
 static void
-declare(LhProgram *program)
+attention2d_o_declare(LhProgram *program)
 {
     const LhProgramParams *p = &program->params;
     LhStream *row;
-    Plan *plan = g_new0(Plan, 1);
+    Attention2dOPlan *plan = g_new0(Attention2dOPlan, 1);
 
     program->plan = plan;
     lh_grid_declare(program, &plan->base);
@@ -137,16 +137,16 @@ declare(LhProgram *program)
     plan->buffers = buffers_of(plan->base.grid);
     plan->apart = is_apart(p, plan->base.grid);
     if (lh_pass_has(p, LH_PASS_FWD))
-        declare_forward(program, plan);
+        attention2d_o_declare_forward(program, plan);
     if (lh_pass_has(p, LH_PASS_BWD))
-        declare_backward(program, plan);
+        attention2d_o_declare_backward(program, plan);
 }
 
 /* ---- queries ---- */
 
 /* The index of the buffer of visitors that have made @hops hops, at least one. */
 static uint32_t
-buffer_of(const Plan *plan, uint32_t hops)
+buffer_of(const Attention2dOPlan *plan, uint32_t hops)
 {
     g_assert(plan->buffers > 0);
     return (hops - 1) % plan->buffers;
@@ -155,8 +155,8 @@ buffer_of(const Plan *plan, uint32_t hops)
 /* Passes queries that have made @hops hops on to the left: the rank's @own for 0 hops, else what
  * was received into @visiting. */
 static void
-move_queries(LhEmitter *e, const Plan *plan, const uint16_t *own, const uint16_t *visiting,
-             unsigned count, uint32_t hops)
+move_queries(LhEmitter *e, const Attention2dOPlan *plan, const uint16_t *own,
+             const uint16_t *visiting, unsigned count, uint32_t hops)
 {
     LhRegion give[LH_PART_REGIONS_MAX], take[LH_PART_REGIONS_MAX];
 
@@ -175,7 +175,8 @@ move_queries(LhEmitter *e, const Plan *plan, const uint16_t *own, const uint16_t
 /* Arguments of attention of the queries that have made @hops hops with the keys of @rows ranks of
  * the column, from row @row on. */
 static LhKernelArgs
-block(const LhEmitter *e, const Plan *plan, uint32_t hops, uint32_t row, uint32_t rows)
+hop_args(const LhEmitter *e, const Attention2dOPlan *plan, uint32_t hops, uint32_t row,
+         uint32_t rows)
 {
     const uint32_t column = (lh_grid_column(&plan->base, e->rank) + hops) % plan->base.grid.columns;
 
@@ -184,11 +185,11 @@ block(const LhEmitter *e, const Plan *plan, uint32_t hops, uint32_t row, uint32_
 
 /* GthrCmpt in the paper: the rank's own queries meet the keys that have made @hops hops. */
 static void
-forward_own(LhEmitter *e, const Plan *plan, uint32_t hops)
+forward_own(LhEmitter *e, const Attention2dOPlan *plan, uint32_t hops)
 {
     const uint32_t row = lh_grid_hop_key_row(e, &plan->base, hops);
     const LhRegion into = lh_grid_part(plan->fwd_block, 0);
-    const LhKernelArgs args = block(e, plan, 0, row, 1);
+    const LhKernelArgs args = hop_args(e, plan, 0, row, 1);
     LhKernelArgs rows = plan->base.q_rows;
 
     rows.first = hops == 0;
@@ -202,7 +203,7 @@ forward_own(LhEmitter *e, const Plan *plan, uint32_t hops)
 /* Queries that have made @hops hops meet all keys of the column, in one call or the keys of one
  * rank after another. */
 static void
-attend_visitors(LhEmitter *e, const Plan *plan, uint32_t hops, LhRegion partial)
+attend_visitors(LhEmitter *e, const Attention2dOPlan *plan, uint32_t hops, LhRegion partial)
 {
     const uint32_t rows = plan->base.grid.rows, calls = plan->apart ? rows : 1;
     const LhRegion q = lh_grid_part(plan->fwd_q, buffer_of(plan, hops));
@@ -211,7 +212,7 @@ attend_visitors(LhEmitter *e, const Plan *plan, uint32_t hops, LhRegion partial)
         const LhRegion keys = { plan->fwd_kv,
                                 plan->apart ? lh_grid_hop_key_row(e, &plan->base, i) : 0,
                                 rows / calls };
-        const LhKernelArgs args = block(e, plan, hops, keys.part, keys.count);
+        const LhKernelArgs args = hop_args(e, plan, hops, keys.part, keys.count);
         const LhRegion into = i == 0 ? partial : lh_grid_part(plan->fwd_apart, 0);
 
         lh_grid_attend(e, &args, q, keys, into);
@@ -223,7 +224,7 @@ attend_visitors(LhEmitter *e, const Plan *plan, uint32_t hops, LhRegion partial)
 /* GthrCmptSctr in the paper: queries that have made @hops hops meet all keys of the column, and the
  * partial result moves left, towards the owner of the queries. */
 static void
-forward_visitors(LhEmitter *e, const Plan *plan, uint32_t hops)
+forward_visitors(LhEmitter *e, const Attention2dOPlan *plan, uint32_t hops)
 {
     const LhRegion partial = lh_grid_part(plan->fwd_partial, buffer_of(plan, hops));
     const LhRegion result = lh_grid_part(plan->fwd_block, 0);
@@ -239,13 +240,13 @@ forward_visitors(LhEmitter *e, const Plan *plan, uint32_t hops)
 }
 
 static uint32_t
-forward_steps(LhGrid grid)
+attention2d_o_forward_steps(LhGrid grid)
 {
     return grid.rows + grid.columns - 1;
 }
 
 static void
-end_forward(LhEmitter *e, const Plan *plan)
+attention2d_o_end_forward(LhEmitter *e, const Attention2dOPlan *plan)
 {
     const LhRegion out = lh_grid_part(plan->fwd_out, 0);
 
@@ -262,7 +263,7 @@ end_forward(LhEmitter *e, const Plan *plan)
 }
 
 static void
-emit_forward(LhEmitter *e, const Plan *plan, uint32_t step)
+attention2d_o_forward(LhEmitter *e, const Attention2dOPlan *plan, uint32_t step)
 {
     const LhGrid grid = plan->base.grid;
 
@@ -276,8 +277,8 @@ emit_forward(LhEmitter *e, const Plan *plan, uint32_t step)
         forward_own(e, plan, step);
     else
         forward_visitors(e, plan, step - grid.rows + 1);
-    if (step + 1 == forward_steps(grid))
-        end_forward(e, plan);
+    if (step + 1 == attention2d_o_forward_steps(grid))
+        attention2d_o_end_forward(e, plan);
 }
 
 /* ---- backward ---- */
@@ -290,7 +291,7 @@ typedef struct {
 } RowSlots;
 
 static RowSlots
-row_slots(const Plan *plan)
+row_slots(const Attention2dOPlan *plan)
 {
     const LhPassSlots *io = &plan->base.io;
     const uint16_t third = plan->base.gather_delta ? plan->bwd_delta : io->o;
@@ -302,7 +303,7 @@ row_slots(const Plan *plan)
 }
 
 static void
-move_visitors(LhEmitter *e, const Plan *plan, uint32_t hops)
+move_visitors(LhEmitter *e, const Attention2dOPlan *plan, uint32_t hops)
 {
     const RowSlots slots = row_slots(plan);
 
@@ -311,7 +312,7 @@ move_visitors(LhEmitter *e, const Plan *plan, uint32_t hops)
 
 /* The region in which dq of queries that have made @hops hops is added up. */
 static LhRegion
-dq_of(const Plan *plan, uint32_t hops)
+dq_of(const Attention2dOPlan *plan, uint32_t hops)
 {
     if (hops == 0)
         return lh_grid_part(plan->bwd_dq_sum, 0);
@@ -322,11 +323,11 @@ dq_of(const Plan *plan, uint32_t hops)
 /* Computes the gradients of the queries that have made @hops hops and of the keys @rows of the
  * column. With @first both sums start here. */
 static void
-gradient(LhEmitter *e, const Plan *plan, uint32_t hops, LhRegion rows, bool first)
+gradient(LhEmitter *e, const Attention2dOPlan *plan, uint32_t hops, LhRegion rows, bool first)
 {
     const RowSlots slots = row_slots(plan);
     const LhRegion dq = dq_of(plan, hops);
-    LhKernelArgs args = block(e, plan, hops, rows.part, rows.count);
+    LhKernelArgs args = hop_args(e, plan, hops, rows.part, rows.count);
 
     args.first = first;
     lh_grid_compute(
@@ -346,7 +347,7 @@ gradient(LhEmitter *e, const Plan *plan, uint32_t hops, LhRegion rows, bool firs
 /* The rank's own queries are the first to meet these keys, so the sum of their dk, dv starts here.
  * With @first the sum of dq starts, too. */
 static void
-gradient_own(LhEmitter *e, const Plan *plan, uint32_t row, bool first)
+gradient_own(LhEmitter *e, const Attention2dOPlan *plan, uint32_t row, bool first)
 {
     if (!first)
         lh_grid_clear(e, &plan->base.kv_rows, lh_grid_part(plan->dkv.sum, row));
@@ -356,7 +357,7 @@ gradient_own(LhEmitter *e, const Plan *plan, uint32_t row, bool first)
 /* The rank's share of dq of the queries that have made @hops hops is complete. Adds what the right
  * neighbour has sent, and sends the sum left, towards the owner of the queries. */
 static void
-return_dq(LhEmitter *e, const Plan *plan, uint32_t hops)
+return_dq(LhEmitter *e, const Attention2dOPlan *plan, uint32_t hops)
 {
     const LhKernelArgs *rows = &plan->base.q_rows;
     const LhRegion dq = dq_of(plan, hops), in = lh_grid_part(plan->bwd_dq_in, 0);
@@ -374,7 +375,7 @@ return_dq(LhEmitter *e, const Plan *plan, uint32_t hops)
  * of one column there are no visitors: the rank's own queries do this, while keys are still
  * arriving. */
 static void
-backward_last(LhEmitter *e, const Plan *plan, uint32_t hops)
+backward_last(LhEmitter *e, const Attention2dOPlan *plan, uint32_t hops)
 {
     const LhGrid grid = plan->base.grid;
     const uint32_t queries = grid.columns - 1, row = lh_grid_hop_key_row(e, &plan->base, hops);
@@ -399,7 +400,7 @@ backward_last(LhEmitter *e, const Plan *plan, uint32_t hops)
 }
 
 static void
-backward_visitors(LhEmitter *e, const Plan *plan, uint32_t hops)
+backward_visitors(LhEmitter *e, const Attention2dOPlan *plan, uint32_t hops)
 {
     const uint32_t rows = plan->base.grid.rows, calls = plan->apart ? rows : 1;
 
@@ -415,7 +416,7 @@ backward_visitors(LhEmitter *e, const Plan *plan, uint32_t hops)
 }
 
 static void
-begin_backward(LhEmitter *e, const Plan *plan)
+attention2d_o_begin_backward(LhEmitter *e, const Attention2dOPlan *plan)
 {
     const LhGridPlan *g = &plan->base;
 
@@ -431,7 +432,7 @@ begin_backward(LhEmitter *e, const Plan *plan)
 }
 
 static void
-end_backward(LhEmitter *e, const Plan *plan)
+attention2d_o_end_backward(LhEmitter *e, const Attention2dOPlan *plan)
 {
     const LhGridPlan *g = &plan->base;
     const LhRegion sum = lh_grid_part(plan->bwd_dq_sum, 0);
@@ -465,19 +466,19 @@ visitor_steps(LhGrid grid)
 }
 
 static uint32_t
-backward_steps(LhGrid grid)
+attention2d_o_backward_steps(LhGrid grid)
 {
     return own_steps(grid) + visitor_steps(grid) + grid.rows;
 }
 
 static void
-emit_backward(LhEmitter *e, const Plan *plan, uint32_t step)
+attention2d_o_backward(LhEmitter *e, const Attention2dOPlan *plan, uint32_t step)
 {
     const LhGrid grid = plan->base.grid;
     const uint32_t own = own_steps(grid), visitors = visitor_steps(grid);
 
     if (step == 0)
-        begin_backward(e, plan);
+        attention2d_o_begin_backward(e, plan);
     if (step < own) {
         if (step > 0)
             lh_grid_hop_next_keys(e, &plan->base, plan->bwd_kv, step);
@@ -487,40 +488,40 @@ emit_backward(LhEmitter *e, const Plan *plan, uint32_t step)
     } else {
         backward_last(e, plan, step - own - visitors + 1);
     }
-    if (step + 1 == backward_steps(grid))
-        end_backward(e, plan);
+    if (step + 1 == attention2d_o_backward_steps(grid))
+        attention2d_o_end_backward(e, plan);
 }
 
 /* ---- the schedule ---- */
 
 static uint32_t
-steps(const LhProgram *program, uint32_t rank)
+attention2d_o_steps(const LhProgram *program, uint32_t rank)
 {
     const LhProgramParams *p = &program->params;
     const LhGrid grid = lh_grid_of(p);
 
     (void)rank;
-    return (lh_pass_has(p, LH_PASS_FWD) ? forward_steps(grid) : 0) +
-           (lh_pass_has(p, LH_PASS_BWD) ? backward_steps(grid) : 0);
+    return (lh_pass_has(p, LH_PASS_FWD) ? attention2d_o_forward_steps(grid) : 0) +
+           (lh_pass_has(p, LH_PASS_BWD) ? attention2d_o_backward_steps(grid) : 0);
 }
 
 static void
-emit(LhEmitter *e, uint32_t step)
+attention2d_o_emit(LhEmitter *e, uint32_t step)
 {
-    const Plan *plan = e->program->plan;
+    const Attention2dOPlan *plan = e->program->plan;
 
     g_assert(plan->base.grid.rows > 0 && plan->base.grid.columns > 0);
-    step = lh_pass_enter(e, step, forward_steps(plan->base.grid));
+    step = lh_pass_enter(e, step, attention2d_o_forward_steps(plan->base.grid));
     if (e->phase == LH_PHASE_FORWARD)
-        emit_forward(e, plan, step);
+        attention2d_o_forward(e, plan, step);
     else
-        emit_backward(e, plan, step);
+        attention2d_o_backward(e, plan, step);
 }
 
 /* The fp32 sum of o, the results of one or two blocks, the keys of the column, and b = min(2, Pc-1)
  * buffers of queries and of partial results. */
 static uint64_t
-forward_buffers(const LhProgramParams *p, const LhPassSizes *z, LhGrid grid)
+attention2d_o_forward_buffers(const LhProgramParams *p, const LhPassSizes *z, LhGrid grid)
 {
     const uint64_t block = z->q + z->s, blocks = is_apart(p, grid) ? 2 : 1;
     const uint64_t keys = grid.rows > 1 ? grid.rows * z->kv : 0;
@@ -531,7 +532,7 @@ forward_buffers(const LhProgramParams *p, const LhPassSizes *z, LhGrid grid)
 /* The fp32 sums of dq and of dk, dv of the column, the keys of the column, and buffers of what
  * travels. */
 static uint64_t
-backward_buffers(const LhPassSizes *z, LhGrid grid, bool gather_delta)
+attention2d_o_backward_buffers(const LhPassSizes *z, LhGrid grid, bool gather_delta)
 {
     const uint64_t buffers = buffers_of(grid),
                    wire = lh_grid_rounds(z) ? 2 : 1; /* sent, received */
@@ -548,14 +549,15 @@ backward_buffers(const LhPassSizes *z, LhGrid grid, bool gather_delta)
 }
 
 static uint64_t
-peak_bytes(const LhProgramParams *p, uint32_t rank)
+attention2d_o_peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
     const LhPassSizes z = lh_pass_sizes(p, 0);
     const LhGrid grid = lh_grid_of(p);
     const uint64_t kt = lh_grid_moves(p, grid, rank) ? z.kv : 0;
 
-    return lh_pass_peak_bytes(p, kt + forward_buffers(p, &z, grid),
-                              kt + backward_buffers(&z, grid, lh_grid_gather_delta(p)));
+    return lh_pass_peak_bytes(
+        p, kt + attention2d_o_forward_buffers(p, &z, grid),
+        kt + attention2d_o_backward_buffers(&z, grid, lh_grid_gather_delta(p)));
 }
 
 const LhSchedule lh_schedule_attention2d_o = {
@@ -602,12 +604,12 @@ const LhSchedule lh_schedule_attention2d_o = {
     .masks = LH_MASKS_ALL,
     .adapt = lh_grid_adapt,
     .check = lh_grid_check,
-    .declare = declare,
-    .generator = { .steps = steps, .emit = emit },
+    .declare = attention2d_o_declare,
+    .generator = { .steps = attention2d_o_steps, .emit = attention2d_o_emit },
     .closed = {
         .bytes_sent = lh_grid_bytes_sent,
         .flops = lh_grid_flops,
-        .peak_bytes = peak_bytes,
+        .peak_bytes = attention2d_o_peak_bytes,
         .idle_unit = lh_grid_idle_unit,
         .idle_flops = lh_grid_idle_flops,
     },

@@ -8,8 +8,8 @@
 #include "sched/common/ring.h"
 
 enum {
-    TAG_PACK,
-    TAG_DQ,
+    BURST_TAG_PACK,
+    BURST_TAG_DQ,
 };
 
 enum {
@@ -20,38 +20,38 @@ enum {
 /* What travels in the backward pass: the tensors of one rank's queries that the gradients need. */
 typedef struct {
     uint16_t q, dout, lse, delta;
-} Pack;
+} BurstPack;
 
 typedef struct {
     LhRingPlan ring;
     bool published;
     uint16_t bwd_first, bwd_end;
-    Pack own, arrived[2];
+    BurstPack own, arrived[2];
     uint16_t bwd_dq[2], bwd_block_dq, bwd_block_dkv, bwd_dkv;
     LhKernelId add_dq, add_dkv, end_dq;
-} Plan;
+} BurstPlan;
 
 /* Whether dq of a block is kept in fp32, so that it is rounded only once, when it is added to the
  * 16-bit sum that has arrived. */
 static bool
-has_wide_blocks(const LhProgramParams *p, const LhPassSizes *z)
+has_wide_dq(const LhProgramParams *p, const LhPassSizes *z)
 {
     return !lh_pass_published(p) && z->w <= z->e && z->e < 4;
 }
 
 static void
-declare_backward(LhProgram *program, Plan *plan)
+burst_declare_backward(LhProgram *program, BurstPlan *plan)
 {
     const LhRingPlan *ring = &plan->ring;
     const LhPassSizes *z = &ring->sizes;
-    const bool wide = has_wide_blocks(&program->params, z);
+    const bool wide = has_wide_dq(&program->params, z);
     char name[16];
 
     plan->bwd_first = (uint16_t)program->slots_count;
-    plan->own = (Pack){ ring->io.q, ring->io.dout, ring->io.lse, 0 };
+    plan->own = (BurstPack){ ring->io.q, ring->io.dout, ring->io.lse, 0 };
     plan->own.delta = lh_ring_add_buffer(program, ring, "bwd_delta", LH_TENSOR_DELTA, z->s, 4);
     for (unsigned i = 0; i < 2; i++) {
-        Pack *pack = &plan->arrived[i];
+        BurstPack *pack = &plan->arrived[i];
 
         g_snprintf(name, sizeof(name), "bwd_q%u", i);
         pack->q = lh_ring_add_buffer(program, ring, name, LH_TENSOR_Q, z->q, z->e);
@@ -81,12 +81,12 @@ declare_backward(LhProgram *program, Plan *plan)
 }
 
 static void
-declare(LhProgram *program)
+burst_declare(LhProgram *program)
 {
     const LhProgramParams *p = &program->params;
     const LhPassSizes z = lh_pass_sizes(p, 0);
     LhPassSlots io;
-    Plan *plan = g_new0(Plan, 1);
+    BurstPlan *plan = g_new0(BurstPlan, 1);
 
     program->plan = plan;
     io = lh_pass_declare(program, &z);
@@ -97,45 +97,46 @@ declare(LhProgram *program)
     if (lh_pass_has(p, LH_PASS_FWD))
         lh_ring_declare_forward(program, &plan->ring);
     if (lh_pass_has(p, LH_PASS_BWD))
-        declare_backward(program, plan);
+        burst_declare_backward(program, plan);
 }
 
 static void
-message_pack(LhEmitter *e, const Plan *plan, bool send, uint32_t peer, const Pack *pack)
+message_burst_pack(LhEmitter *e, const BurstPlan *plan, bool send, uint32_t peer,
+                   const BurstPack *pack)
 {
     const LhPassSizes *z = &plan->ring.sizes;
     const uint16_t slots[] = { pack->delta, pack->dout, pack->q, pack->lse };
 
-    lh_emit_part(e, send, peer, TAG_PACK, 2 * z->q + 2 * z->s);
+    lh_emit_part(e, send, peer, BURST_TAG_PACK, 2 * z->q + 2 * z->s);
     for (unsigned i = 0; i < G_N_ELEMENTS(slots); i++)
         lh_emit_region(e, slots[i], 0, plan->ring.parts);
 }
 
 static uint32_t
-rotate_pack(LhEmitter *e, const Plan *plan, const Pack *from, const Pack *to)
+rotate_pack(LhEmitter *e, const BurstPlan *plan, const BurstPack *from, const BurstPack *to)
 {
     const LhRingPlan *ring = &plan->ring;
 
     lh_pass_exchange(e);
-    message_pack(e, plan, true, lh_ring_rank_behind(ring, e->rank, ring->ranks - 1), from);
-    message_pack(e, plan, false, lh_ring_rank_behind(ring, e->rank, 1), to);
+    message_burst_pack(e, plan, true, lh_ring_rank_behind(ring, e->rank, ring->ranks - 1), from);
+    message_burst_pack(e, plan, false, lh_ring_rank_behind(ring, e->rank, 1), to);
     return e->marks[LH_MARK_EXCHANGE];
 }
 
 static uint32_t
-rotate_dq(LhEmitter *e, const Plan *plan, uint16_t from, uint16_t to)
+rotate_dq(LhEmitter *e, const BurstPlan *plan, uint16_t from, uint16_t to)
 {
     const LhRingPlan *ring = &plan->ring;
 
     lh_pass_exchange(e);
-    lh_pass_message(e, true, lh_ring_rank_behind(ring, e->rank, ring->ranks - 1), TAG_DQ, from,
-                    ring->parts);
-    lh_pass_message(e, false, lh_ring_rank_behind(ring, e->rank, 1), TAG_DQ, to, ring->parts);
+    lh_pass_message(e, true, lh_ring_rank_behind(ring, e->rank, ring->ranks - 1), BURST_TAG_DQ,
+                    from, ring->parts);
+    lh_pass_message(e, false, lh_ring_rank_behind(ring, e->rank, 1), BURST_TAG_DQ, to, ring->parts);
     return e->marks[LH_MARK_EXCHANGE];
 }
 
 static void
-begin_backward(LhEmitter *e, const Plan *plan)
+burst_begin_backward(LhEmitter *e, const BurstPlan *plan)
 {
     const LhPassSlots *io = &plan->ring.io;
 
@@ -147,7 +148,8 @@ begin_backward(LhEmitter *e, const Plan *plan)
 }
 
 static void
-backward_block(LhEmitter *e, const Plan *plan, const LhRingShape *shape, const Pack *pack)
+burst_backward_block(LhEmitter *e, const BurstPlan *plan, const LhRingShape *shape,
+                     const BurstPack *pack)
 {
     const uint16_t of_q[] = { pack->q, pack->dout, pack->delta, pack->lse };
 
@@ -160,7 +162,7 @@ backward_block(LhEmitter *e, const Plan *plan, const LhRingShape *shape, const P
 }
 
 static void
-add_block(LhEmitter *e, const Plan *plan, const LhRingShape *shape, uint16_t dq, bool first)
+add_block(LhEmitter *e, const BurstPlan *plan, const LhRingShape *shape, uint16_t dq, bool first)
 {
     lh_pass_compute(e, plan->add_dq, first ? &shape->add_dq_first : &shape->add_dq);
     lh_emit_operand(e, plan->bwd_block_dq, shape->q_part, shape->q_parts);
@@ -171,7 +173,7 @@ add_block(LhEmitter *e, const Plan *plan, const LhRingShape *shape, uint16_t dq,
 }
 
 static void
-end_backward(LhEmitter *e, const Plan *plan)
+burst_end_backward(LhEmitter *e, const BurstPlan *plan)
 {
     const LhRingPlan *ring = &plan->ring;
 
@@ -188,11 +190,11 @@ end_backward(LhEmitter *e, const Plan *plan)
 
 /* Step @s works on the queries of rank r - @s. */
 static void
-emit_backward(LhEmitter *e, const Plan *plan, uint32_t s)
+burst_backward(LhEmitter *e, const BurstPlan *plan, uint32_t s)
 {
     const LhRingPlan *ring = &plan->ring;
     const uint32_t position = lh_ring_position(ring, e->rank);
-    const Pack *pack = s == 0 ? &plan->own : &plan->arrived[(s - 1) % 2];
+    const BurstPack *pack = s == 0 ? &plan->own : &plan->arrived[(s - 1) % 2];
     const uint16_t dq = plan->bwd_dq[s % 2], dq_before = plan->bwd_dq[(s + 1) % 2];
     const bool last = s + 1 == ring->ranks;
     LhRingShape room;
@@ -201,7 +203,7 @@ emit_backward(LhEmitter *e, const Plan *plan, uint32_t s)
     uint32_t arrival = LH_OP_NONE;
 
     if (s == 0)
-        begin_backward(e, plan);
+        burst_begin_backward(e, plan);
     if (!last)
         arrival = rotate_pack(e, plan, pack, &plan->arrived[s % 2]);
     if (s > 0)
@@ -209,31 +211,31 @@ emit_backward(LhEmitter *e, const Plan *plan, uint32_t s)
     if (!ring->overlap)
         lh_pass_wait(e, arrival);
     if (shape != NULL)
-        backward_block(e, plan, shape, pack);
+        burst_backward_block(e, plan, shape, pack);
     lh_pass_wait(e, arrival);
     if (shape != NULL)
         add_block(e, plan, shape, dq, s == 0);
     if (!last)
         return;
     lh_pass_wait(e, rotate_dq(e, plan, dq, dq_before));
-    end_backward(e, plan);
+    burst_end_backward(e, plan);
 }
 
 static void
-emit(LhEmitter *e, uint32_t step)
+burst_emit(LhEmitter *e, uint32_t step)
 {
-    const Plan *plan = e->program->plan;
+    const BurstPlan *plan = e->program->plan;
     const uint32_t s = lh_pass_enter(e, step, plan->ring.ranks);
 
     if (e->phase == LH_PHASE_FORWARD)
         lh_ring_forward(e, &plan->ring, s);
     else
-        emit_backward(e, plan, s);
+        burst_backward(e, plan, s);
 }
 
 /* (P-1) KV forward; (P-1) (2Q + 2S) + P dq backward. */
 static uint64_t
-bytes_sent(const LhProgramParams *p, uint32_t rank)
+burst_bytes_sent(const LhProgramParams *p, uint32_t rank)
 {
     const LhPassSizes z = lh_pass_sizes(p, 0);
     const uint64_t hops = p->ranks - 1;
@@ -245,7 +247,7 @@ bytes_sent(const LhProgramParams *p, uint32_t rank)
 
 /* In the backward pass a rank computes its own keys with all queries that see them. */
 static uint64_t
-flops(const LhProgramParams *p, uint32_t rank)
+burst_flops(const LhProgramParams *p, uint32_t rank)
 {
     LhProgramParams forward = *p, backward = *p;
 
@@ -260,14 +262,14 @@ flops(const LhProgramParams *p, uint32_t rank)
 /* Forward as ring. Backward two packs, two dq, the rank's own delta, the gradients of a block, and
  * the fp32 sum of dk, dv. */
 static uint64_t
-peak_bytes(const LhProgramParams *p, uint32_t rank)
+burst_peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
     const LhPassSizes z = lh_pass_sizes(p, 0);
     const uint64_t q32 = z.q / z.e * 4, kv32 = z.kv / z.e * 4;
 
     (void)rank;
     return lh_pass_peak_bytes(p, 2 * z.kv + q32 + z.q + 2 * z.s,
-                              4 * z.q + 5 * z.s + 2 * z.dq + (has_wide_blocks(p, &z) ? q32 : z.q) +
+                              4 * z.q + 5 * z.s + 2 * z.dq + (has_wide_dq(p, &z) ? q32 : z.q) +
                                   z.kv + (lh_pass_published(p) ? 0 : kv32));
 }
 
@@ -298,12 +300,12 @@ const LhSchedule lh_schedule_burst = {
                           &lh_option_gradient_wire),
     .placement = LH_PLACE_ZIGZAG,
     .masks = LH_MASKS_ALL,
-    .declare = declare,
-    .generator = { .steps = lh_ring_steps, .emit = emit },
+    .declare = burst_declare,
+    .generator = { .steps = lh_ring_steps, .emit = burst_emit },
     .closed = {
-        .bytes_sent = bytes_sent,
-        .flops = flops,
-        .peak_bytes = peak_bytes,
+        .bytes_sent = burst_bytes_sent,
+        .flops = burst_flops,
+        .peak_bytes = burst_peak_bytes,
         .idle_unit = lh_zigzag_idle_unit,
         .idle_flops = lh_zigzag_idle_flops,
     },

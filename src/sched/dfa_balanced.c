@@ -12,9 +12,9 @@
 #include "base/error.h"
 
 enum {
-    TAG_KV,
-    TAG_Q,
-    TAG_RESULT,
+    DFA_BALANCED_TAG_KV,
+    DFA_BALANCED_TAG_Q,
+    DFA_BALANCED_TAG_RESULT,
 };
 
 typedef struct {
@@ -35,7 +35,7 @@ typedef struct {
     LhPassSums sums; /* in the published code the outputs themselves */
     LhKernelId add;
     LhKernelArgs own, full, full_first, q_rows, kv_rows;
-} Plan;
+} DfaBalancedPlan;
 
 static void
 declare_pair(LhProgram *program, uint16_t slots[2], const char *name, LhTensorKind kind,
@@ -71,7 +71,7 @@ expanded_bytes(const LhProgramParams *p, const LhPassSizes *z)
 }
 
 static void
-declare_forward(LhProgram *program, Plan *plan)
+dfa_balanced_declare_forward(LhProgram *program, DfaBalancedPlan *plan)
 {
     const LhPassSizes *z = &plan->sizes;
 
@@ -89,7 +89,7 @@ declare_forward(LhProgram *program, Plan *plan)
 }
 
 static void
-declare_backward(LhProgram *program, Plan *plan)
+dfa_balanced_declare_backward(LhProgram *program, DfaBalancedPlan *plan)
 {
     const LhPassSizes *z = &plan->sizes;
 
@@ -111,7 +111,7 @@ declare_backward(LhProgram *program, Plan *plan)
 /* Sets which steps send what. The corrected generator for odd P has helpers in every step 1..H and
  * one more step, which only returns results. */
 static void
-plan_steps(Plan *plan)
+plan_steps(DfaBalancedPlan *plan)
 {
     const bool corrected = plan->ranks % 2 == 1 && !plan->published;
     const uint32_t half = plan->half;
@@ -124,10 +124,10 @@ plan_steps(Plan *plan)
 }
 
 static void
-declare(LhProgram *program)
+dfa_balanced_declare(LhProgram *program)
 {
     const LhProgramParams *p = &program->params;
-    Plan *plan = g_new0(Plan, 1);
+    DfaBalancedPlan *plan = g_new0(DfaBalancedPlan, 1);
 
     program->plan = plan;
     plan->sizes = lh_pass_sizes(p, 0);
@@ -149,22 +149,22 @@ declare(LhProgram *program)
     plan->q_rows = lh_pass_q_args(p, plan->sizes.n);
     plan->kv_rows = lh_pass_kv_args(p, plan->sizes.n);
     if (lh_pass_has(p, LH_PASS_FWD))
-        declare_forward(program, plan);
+        dfa_balanced_declare_forward(program, plan);
     if (lh_pass_has(p, LH_PASS_BWD))
-        declare_backward(program, plan);
+        dfa_balanced_declare_backward(program, plan);
 }
 
 static uint32_t
-steps(const LhProgram *program, uint32_t rank)
+dfa_balanced_steps(const LhProgram *program, uint32_t rank)
 {
-    const Plan *plan = program->plan;
+    const DfaBalancedPlan *plan = program->plan;
 
     (void)rank;
     return (plan->last + 1) * (program->params.pass == LH_PASS_BOTH ? 2 : 1);
 }
 
 static void
-begin_step(LhEmitter *e, const Plan *plan, uint32_t t, uint16_t first, uint16_t end)
+begin_step(LhEmitter *e, const DfaBalancedPlan *plan, uint32_t t, uint16_t first, uint16_t end)
 {
     if (plan->published)
         lh_emit_sync(e);
@@ -184,20 +184,21 @@ open_exchange(LhEmitter *e, uint32_t *exchange)
 }
 
 static void
-message(LhEmitter *e, uint32_t *exchange, bool send, uint32_t peer, uint16_t tag, uint16_t slot)
+message_slot(LhEmitter *e, uint32_t *exchange, bool send, uint32_t peer, uint16_t tag,
+             uint16_t slot)
 {
     open_exchange(e, exchange);
     lh_pass_message(e, send, peer, tag, slot, 1);
 }
 
 static bool
-computes_own(const LhEmitter *e, const Plan *plan, uint32_t t)
+computes_own(const LhEmitter *e, const DfaBalancedPlan *plan, uint32_t t)
 {
     return e->rank >= t && t <= plan->half;
 }
 
 static bool
-helps(const LhEmitter *e, const Plan *plan, uint32_t t)
+helps(const LhEmitter *e, const DfaBalancedPlan *plan, uint32_t t)
 {
     return e->rank < t && t <= plan->help_last;
 }
@@ -205,33 +206,35 @@ helps(const LhEmitter *e, const Plan *plan, uint32_t t)
 /* Whether the exchange of step @t brings the rank a result that a helper has computed in step @t -
  * 1. */
 static bool
-is_helped(const LhEmitter *e, const Plan *plan, uint32_t t)
+is_helped(const LhEmitter *e, const DfaBalancedPlan *plan, uint32_t t)
 {
     return t >= 2 && t - 1 <= plan->help_last && e->rank + t - 1 >= plan->ranks;
 }
 
 static void
-forward_exchange(LhEmitter *e, const Plan *plan, uint32_t t, uint32_t *x)
+dfa_balanced_forward_exchange(LhEmitter *e, const DfaBalancedPlan *plan, uint32_t t, uint32_t *x)
 {
     const uint32_t r = e->rank, ranks = plan->ranks;
     const unsigned a = t % 2;
 
     if (r + t + 1 < ranks && t < plan->kv_until)
-        message(e, x, true, r + t + 1, TAG_KV, plan->io.kv);
+        message_slot(e, x, true, r + t + 1, DFA_BALANCED_TAG_KV, plan->io.kv);
     if (r + t + 1 >= ranks && t < plan->q_until)
-        message(e, x, true, r + t + 1 - ranks, TAG_Q, plan->io.q);
+        message_slot(e, x, true, r + t + 1 - ranks, DFA_BALANCED_TAG_Q, plan->io.q);
     if (r >= t + 1 && t < plan->kv_until)
-        message(e, x, false, r - t - 1, TAG_KV, plan->fwd_kv[a]);
+        message_slot(e, x, false, r - t - 1, DFA_BALANCED_TAG_KV, plan->fwd_kv[a]);
     if (r < t + 1 && t < plan->q_until)
-        message(e, x, false, r + ranks - t - 1, TAG_Q, plan->fwd_q[a]);
+        message_slot(e, x, false, r + ranks - t - 1, DFA_BALANCED_TAG_Q, plan->fwd_q[a]);
     if (t >= 2 && helps(e, plan, t - 1))
-        message(e, x, true, r + ranks - t + 1, TAG_RESULT, plan->fwd_peer_acc[a]);
+        message_slot(e, x, true, r + ranks - t + 1, DFA_BALANCED_TAG_RESULT, plan->fwd_peer_acc[a]);
     if (is_helped(e, plan, t))
-        message(e, x, false, r + t - 1 - ranks, TAG_RESULT, plan->fwd_peer_acc[a]);
+        message_slot(e, x, false, r + t - 1 - ranks, DFA_BALANCED_TAG_RESULT,
+                     plan->fwd_peer_acc[a]);
 }
 
 static void
-attend(LhEmitter *e, const Plan *plan, const LhKernelArgs *args, const uint16_t operands[3])
+attend_block(LhEmitter *e, const DfaBalancedPlan *plan, const LhKernelArgs *args,
+             const uint16_t operands[3])
 {
     if (plan->expands) {
         lh_pass_compute(e, LH_KERNEL_ID_expand_kv, &plan->kv_rows);
@@ -244,7 +247,7 @@ attend(LhEmitter *e, const Plan *plan, const LhKernelArgs *args, const uint16_t 
 }
 
 static void
-forward_block(LhEmitter *e, const Plan *plan, uint32_t t)
+dfa_balanced_forward_block(LhEmitter *e, const DfaBalancedPlan *plan, uint32_t t)
 {
     const unsigned c = (t + 1) % 2;
     const uint16_t kv = t == 0 ? plan->io.kv : plan->fwd_kv[c];
@@ -252,13 +255,13 @@ forward_block(LhEmitter *e, const Plan *plan, uint32_t t)
     const uint16_t help[] = { plan->fwd_q[c], plan->io.kv, plan->fwd_peer_acc[c] };
 
     if (computes_own(e, plan, t))
-        attend(e, plan, t == 0 ? &plan->own : &plan->full, own);
+        attend_block(e, plan, t == 0 ? &plan->own : &plan->full, own);
     else if (helps(e, plan, t))
-        attend(e, plan, &plan->full_first, help);
+        attend_block(e, plan, &plan->full_first, help);
 }
 
 static void
-merge_result(LhEmitter *e, const Plan *plan, uint32_t t)
+merge_result(LhEmitter *e, const DfaBalancedPlan *plan, uint32_t t)
 {
     lh_pass_compute(e, LH_KERNEL_ID_merge, &plan->q_rows);
     lh_emit_operand(e, plan->fwd_peer_acc[t % 2], 0, 1);
@@ -266,7 +269,7 @@ merge_result(LhEmitter *e, const Plan *plan, uint32_t t)
 }
 
 static void
-normalise(LhEmitter *e, const Plan *plan)
+normalise(LhEmitter *e, const DfaBalancedPlan *plan)
 {
     lh_pass_compute(e, LH_KERNEL_ID_normalise, &plan->q_rows);
     lh_emit_operand(e, plan->fwd_acc, 0, 1);
@@ -275,7 +278,7 @@ normalise(LhEmitter *e, const Plan *plan)
 }
 
 static void
-emit_forward(LhEmitter *e, const Plan *plan, uint32_t t)
+dfa_balanced_forward(LhEmitter *e, const DfaBalancedPlan *plan, uint32_t t)
 {
     /* Ranks r > H get help until the last step. */
     const uint32_t done = e->rank <= plan->half ? e->rank : plan->last;
@@ -283,10 +286,10 @@ emit_forward(LhEmitter *e, const Plan *plan, uint32_t t)
     uint32_t exchange = LH_OP_NONE;
 
     begin_step(e, plan, t, plan->fwd_first, plan->fwd_end);
-    forward_exchange(e, plan, t, &exchange);
+    dfa_balanced_forward_exchange(e, plan, t, &exchange);
     if (!plan->overlap)
         lh_pass_wait(e, exchange);
-    forward_block(e, plan, t);
+    dfa_balanced_forward_block(e, plan, t);
     if (t == done && !helped)
         normalise(e, plan);
     lh_pass_wait(e, exchange);
@@ -303,7 +306,7 @@ message_bundle(LhEmitter *e, uint32_t *exchange, bool send, uint32_t peer, const
                uint64_t bytes)
 {
     open_exchange(e, exchange);
-    lh_emit_part(e, send, peer, TAG_Q, bytes);
+    lh_emit_part(e, send, peer, DFA_BALANCED_TAG_Q, bytes);
     for (unsigned i = 0; i < 4; i++)
         lh_emit_region(e, slots[i], 0, 1);
 }
@@ -311,7 +314,7 @@ message_bundle(LhEmitter *e, uint32_t *exchange, bool send, uint32_t peer, const
 /* Sends q, lse, o, do from the inputs to a helper, and receives those of another rank into the
  * buffers of this step. */
 static void
-exchange_bundle(LhEmitter *e, const Plan *plan, uint32_t t, uint32_t *x)
+exchange_bundle(LhEmitter *e, const DfaBalancedPlan *plan, uint32_t t, uint32_t *x)
 {
     const uint32_t r = e->rank, ranks = plan->ranks;
     const unsigned a = t % 2;
@@ -328,30 +331,30 @@ exchange_bundle(LhEmitter *e, const Plan *plan, uint32_t t, uint32_t *x)
 /* Exchanges the results of step @t - 1: a helper returns dq to the owner of q, the other ranks
  * return dk, dv to the owner of k, v. */
 static void
-exchange_results(LhEmitter *e, const Plan *plan, uint32_t t, uint32_t *x)
+exchange_results(LhEmitter *e, const DfaBalancedPlan *plan, uint32_t t, uint32_t *x)
 {
     const uint32_t r = e->rank, ranks = plan->ranks;
     const unsigned a = t % 2;
 
     if (r < t - 1)
-        message(e, x, true, r + ranks - t + 1, TAG_RESULT, plan->bwd_dq[a]);
+        message_slot(e, x, true, r + ranks - t + 1, DFA_BALANCED_TAG_RESULT, plan->bwd_dq[a]);
     else
-        message(e, x, true, r - t + 1, TAG_RESULT, plan->bwd_dkv[a]);
+        message_slot(e, x, true, r - t + 1, DFA_BALANCED_TAG_RESULT, plan->bwd_dkv[a]);
     if (r + t - 1 >= ranks)
-        message(e, x, false, r + t - 1 - ranks, TAG_RESULT, plan->bwd_dq[a]);
+        message_slot(e, x, false, r + t - 1 - ranks, DFA_BALANCED_TAG_RESULT, plan->bwd_dq[a]);
     else
-        message(e, x, false, r + t - 1, TAG_RESULT, plan->bwd_dkv_in);
+        message_slot(e, x, false, r + t - 1, DFA_BALANCED_TAG_RESULT, plan->bwd_dkv_in);
 }
 
 static void
-backward_exchange(LhEmitter *e, const Plan *plan, uint32_t t, uint32_t *x)
+dfa_balanced_backward_exchange(LhEmitter *e, const DfaBalancedPlan *plan, uint32_t t, uint32_t *x)
 {
     const uint32_t r = e->rank;
 
     if (r + t + 1 < plan->ranks && t < plan->kv_until)
-        message(e, x, true, r + t + 1, TAG_KV, plan->io.kv);
+        message_slot(e, x, true, r + t + 1, DFA_BALANCED_TAG_KV, plan->io.kv);
     if (r >= t + 1 && t < plan->kv_until)
-        message(e, x, false, r - t - 1, TAG_KV, plan->bwd_kv[t % 2]);
+        message_slot(e, x, false, r - t - 1, DFA_BALANCED_TAG_KV, plan->bwd_kv[t % 2]);
     if (t < plan->q_until)
         exchange_bundle(e, plan, t, x);
     if (t >= 2)
@@ -359,7 +362,7 @@ backward_exchange(LhEmitter *e, const Plan *plan, uint32_t t, uint32_t *x)
 }
 
 static void
-add(LhEmitter *e, const Plan *plan, uint16_t source, uint16_t target)
+add_to_sum(LhEmitter *e, const DfaBalancedPlan *plan, uint16_t source, uint16_t target)
 {
     lh_pass_compute(e, plan->add, target == plan->sums.dq ? &plan->q_rows : &plan->kv_rows);
     lh_emit_operand(e, source, 0, 1);
@@ -369,7 +372,7 @@ add(LhEmitter *e, const Plan *plan, uint16_t source, uint16_t target)
 /* Returns whether the block has left dq and dk, dv in buffers, so that one of them must be added to
  * the rank's own sum. */
 static bool
-backward_block(LhEmitter *e, const Plan *plan, uint32_t t)
+dfa_balanced_backward_block(LhEmitter *e, const DfaBalancedPlan *plan, uint32_t t)
 {
     const unsigned c = (t + 1) % 2;
     const LhPassSlots *io = &plan->io;
@@ -392,28 +395,30 @@ backward_block(LhEmitter *e, const Plan *plan, uint32_t t)
 /* For even P, dk, dv of step H return to their owner in an exposed exchange. The owner receives
  * into a buffer whose contents the exchange of this step has already sent. */
 static uint32_t
-exchange_last(LhEmitter *e, const Plan *plan, uint32_t t)
+exchange_last(LhEmitter *e, const DfaBalancedPlan *plan, uint32_t t)
 {
     uint32_t exchange = LH_OP_NONE;
 
     if (e->rank >= plan->half)
-        message(e, &exchange, true, e->rank - plan->half, TAG_RESULT, plan->bwd_dkv[(t + 1) % 2]);
+        message_slot(e, &exchange, true, e->rank - plan->half, DFA_BALANCED_TAG_RESULT,
+                     plan->bwd_dkv[(t + 1) % 2]);
     if (e->rank + plan->half < plan->ranks)
-        message(e, &exchange, false, e->rank + plan->half, TAG_RESULT, plan->bwd_dkv[t % 2]);
+        message_slot(e, &exchange, false, e->rank + plan->half, DFA_BALANCED_TAG_RESULT,
+                     plan->bwd_dkv[t % 2]);
     return exchange;
 }
 
 static void
-add_results(LhEmitter *e, const Plan *plan, uint32_t t)
+add_results(LhEmitter *e, const DfaBalancedPlan *plan, uint32_t t)
 {
     if (e->rank + t - 1 >= plan->ranks)
-        add(e, plan, plan->bwd_dq[t % 2], plan->sums.dq);
+        add_to_sum(e, plan, plan->bwd_dq[t % 2], plan->sums.dq);
     else
-        add(e, plan, plan->bwd_dkv_in, plan->sums.dkv);
+        add_to_sum(e, plan, plan->bwd_dkv_in, plan->sums.dkv);
 }
 
 static void
-emit_backward(LhEmitter *e, const Plan *plan, uint32_t t)
+dfa_balanced_backward(LhEmitter *e, const DfaBalancedPlan *plan, uint32_t t)
 {
     const bool apart = plan->returns_apart && t == plan->half;
     const unsigned c = (t + 1) % 2;
@@ -421,22 +426,22 @@ emit_backward(LhEmitter *e, const Plan *plan, uint32_t t)
     bool partial;
 
     begin_step(e, plan, t, plan->bwd_first, plan->bwd_end);
-    backward_exchange(e, plan, t, &exchange);
+    dfa_balanced_backward_exchange(e, plan, t, &exchange);
     if (!plan->overlap)
         lh_pass_wait(e, exchange);
-    partial = backward_block(e, plan, t);
+    partial = dfa_balanced_backward_block(e, plan, t);
     if (apart)
         exposed = exchange_last(e, plan, t);
     if (partial && e->rank >= t)
-        add(e, plan, plan->bwd_dq[c], plan->sums.dq);
+        add_to_sum(e, plan, plan->bwd_dq[c], plan->sums.dq);
     else if (partial)
-        add(e, plan, plan->bwd_dkv[c], plan->sums.dkv);
+        add_to_sum(e, plan, plan->bwd_dkv[c], plan->sums.dkv);
     lh_pass_wait(e, exchange);
     if (t >= 2)
         add_results(e, plan, t);
     lh_pass_wait(e, exposed);
     if (apart && e->rank + plan->half < plan->ranks)
-        add(e, plan, plan->bwd_dkv[t % 2], plan->sums.dkv);
+        add_to_sum(e, plan, plan->bwd_dkv[t % 2], plan->sums.dkv);
     if (t < plan->last)
         return;
     if (!plan->published)
@@ -445,15 +450,15 @@ emit_backward(LhEmitter *e, const Plan *plan, uint32_t t)
 }
 
 static void
-emit(LhEmitter *e, uint32_t step)
+dfa_balanced_emit(LhEmitter *e, uint32_t step)
 {
-    const Plan *plan = e->program->plan;
+    const DfaBalancedPlan *plan = e->program->plan;
     const uint32_t t = lh_pass_enter(e, step, plan->last + 1);
 
     if (e->phase == LH_PHASE_FORWARD)
-        emit_forward(e, plan, t);
+        dfa_balanced_forward(e, plan, t);
     else
-        emit_backward(e, plan, t);
+        dfa_balanced_backward(e, plan, t);
 }
 
 /* How many messages of each kind a rank sends, by the formulas of docs/schedules.md. */
@@ -487,7 +492,7 @@ count_messages(const LhProgramParams *p, uint64_t rank)
 }
 
 static uint64_t
-bytes_sent(const LhProgramParams *p, uint32_t rank)
+dfa_balanced_bytes_sent(const LhProgramParams *p, uint32_t rank)
 {
     const LhPassSizes z = lh_pass_sizes(p, 0);
     const Counts c = count_messages(p, rank);
@@ -503,7 +508,7 @@ bytes_sent(const LhProgramParams *p, uint32_t rank)
 /* H full blocks and the diagonal. For even P, and always in the public code, the ranks r < H have
  * one block less. */
 static uint64_t
-flops(const LhProgramParams *p, uint32_t rank)
+dfa_balanced_flops(const LhProgramParams *p, uint32_t rank)
 {
     const uint64_t n = p->attention.seq_length / p->ranks;
     const uint64_t half = p->ranks / 2;
@@ -515,7 +520,7 @@ flops(const LhProgramParams *p, uint32_t rank)
 /* Forward the accumulator + 2 (2Q + KV + 2S), and k, v with h heads; backward, with gradients in e
  * bytes, 2 (4Q + 2KV + S) + KV + the fp32 sums. */
 static uint64_t
-peak_bytes(const LhProgramParams *p, uint32_t rank)
+dfa_balanced_peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
     const LhPassSizes z = lh_pass_sizes(p, 0);
     const uint64_t sums = lh_pass_published(p) ? 0 : lh_pass_sums_bytes(&z);
@@ -529,7 +534,7 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
 
 /* H of P ranks are idle in one of H+1 steps, which is 1/(P+2) for even P. */
 static double
-idle_unit(const LhProgramParams *p)
+dfa_balanced_idle_unit(const LhProgramParams *p)
 {
     const uint32_t half = p->ranks / 2;
 
@@ -541,7 +546,7 @@ idle_unit(const LhProgramParams *p)
 /* H ranks compute one full block less than the others, whose work is H n^2 + n (n+1) / 2 pairs: H
  * n^2 / (P (H n^2 + n (n+1) / 2)). */
 static double
-idle_flops(const LhProgramParams *p)
+dfa_balanced_idle_flops(const LhProgramParams *p)
 {
     const uint32_t half = p->ranks / 2;
     const double n = (double)p->attention.seq_length / p->ranks;
@@ -593,13 +598,13 @@ const LhSchedule lh_schedule_dfa_balanced = {
                    "balance; use dfa-unbalanced or ring",
     .masks_reason = "helpers are assigned by position, as if every earlier block were full; use "
                     "dfa-unbalanced or ring",
-    .declare = declare,
-    .generator = { .steps = steps, .emit = emit },
+    .declare = dfa_balanced_declare,
+    .generator = { .steps = dfa_balanced_steps, .emit = dfa_balanced_emit },
     .closed = {
-        .bytes_sent = bytes_sent,
-        .flops = flops,
-        .peak_bytes = peak_bytes,
-        .idle_unit = idle_unit,
-        .idle_flops = idle_flops,
+        .bytes_sent = dfa_balanced_bytes_sent,
+        .flops = dfa_balanced_flops,
+        .peak_bytes = dfa_balanced_peak_bytes,
+        .idle_unit = dfa_balanced_idle_unit,
+        .idle_flops = dfa_balanced_idle_flops,
     },
 };

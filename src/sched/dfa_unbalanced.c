@@ -8,8 +8,8 @@
 #include "sched/common/pass.h"
 
 enum {
-    TAG_KV,
-    TAG_DKV,
+    DFA_UNBALANCED_TAG_KV,
+    DFA_UNBALANCED_TAG_DKV,
 };
 
 typedef struct {
@@ -22,10 +22,10 @@ typedef struct {
     uint16_t bwd_kv[2], bwd_dkv[2], bwd_dkv_in, bwd_dq, bwd_delta;
     LhPassSums sums;
     LhKernelArgs own, full, q_rows, kv_rows;
-} Plan;
+} DfaUnbalancedPlan;
 
 static void
-declare_forward(LhProgram *program, Plan *plan)
+dfa_unbalanced_declare_forward(LhProgram *program, DfaUnbalancedPlan *plan)
 {
     const LhPassSizes *z = &plan->sizes;
 
@@ -38,7 +38,7 @@ declare_forward(LhProgram *program, Plan *plan)
 }
 
 static void
-declare_backward(LhProgram *program, Plan *plan)
+dfa_unbalanced_declare_backward(LhProgram *program, DfaUnbalancedPlan *plan)
 {
     const LhPassSizes *z = &plan->sizes;
 
@@ -55,10 +55,10 @@ declare_backward(LhProgram *program, Plan *plan)
 }
 
 static void
-declare(LhProgram *program)
+dfa_unbalanced_declare(LhProgram *program)
 {
     const LhProgramParams *p = &program->params;
-    Plan *plan = g_new0(Plan, 1);
+    DfaUnbalancedPlan *plan = g_new0(DfaUnbalancedPlan, 1);
 
     program->plan = plan;
     plan->sizes = lh_pass_sizes(p, 0);
@@ -72,9 +72,9 @@ declare(LhProgram *program)
     plan->q_rows = lh_pass_q_args(p, plan->sizes.n);
     plan->kv_rows = lh_pass_kv_args(p, plan->sizes.n);
     if (lh_pass_has(p, LH_PASS_FWD))
-        declare_forward(program, plan);
+        dfa_unbalanced_declare_forward(program, plan);
     if (lh_pass_has(p, LH_PASS_BWD))
-        declare_backward(program, plan);
+        dfa_unbalanced_declare_backward(program, plan);
 }
 
 /* The ranks whose queries see keys of @rank. */
@@ -136,36 +136,36 @@ last_served(const LhProgramParams *p, uint32_t rank)
 
 /* Step t computes with k, v that came in step t-1, and sends those that others use in step t+1. */
 static uint32_t
-forward_steps(const LhProgramParams *p, uint32_t rank)
+dfa_unbalanced_forward_steps(const LhProgramParams *p, uint32_t rank)
 {
     return MAX(last_fetched(p, rank) + 1, last_served(p, rank));
 }
 
 /* dk, dv of the block of step t travel in step t+1. */
 static uint32_t
-backward_steps(const LhProgramParams *p, uint32_t rank)
+dfa_unbalanced_backward_steps(const LhProgramParams *p, uint32_t rank)
 {
     return MAX(last_fetched(p, rank), last_served(p, rank)) + 2;
 }
 
 static uint32_t
-steps(const LhProgram *program, uint32_t rank)
+dfa_unbalanced_steps(const LhProgram *program, uint32_t rank)
 {
     const LhProgramParams *p = &program->params;
 
-    return (lh_pass_has(p, LH_PASS_FWD) ? forward_steps(p, rank) : 0) +
-           (lh_pass_has(p, LH_PASS_BWD) ? backward_steps(p, rank) : 0);
+    return (lh_pass_has(p, LH_PASS_FWD) ? dfa_unbalanced_forward_steps(p, rank) : 0) +
+           (lh_pass_has(p, LH_PASS_BWD) ? dfa_unbalanced_backward_steps(p, rank) : 0);
 }
 
 /* The rank whose k, v this rank uses in step @t, and the rank that uses this rank's. */
 static uint32_t
-owner_of(const LhEmitter *e, const Plan *plan, uint32_t t)
+owner_of(const LhEmitter *e, const DfaUnbalancedPlan *plan, uint32_t t)
 {
     return e->rank >= t ? e->rank - t : e->rank + plan->ranks - t;
 }
 
 static uint32_t
-user_of(const LhEmitter *e, const Plan *plan, uint32_t t)
+user_of(const LhEmitter *e, const DfaUnbalancedPlan *plan, uint32_t t)
 {
     return e->rank + t < plan->ranks ? e->rank + t : e->rank + t - plan->ranks;
 }
@@ -173,14 +173,14 @@ user_of(const LhEmitter *e, const Plan *plan, uint32_t t)
 /* Sends the rank's k, v to the rank that uses them in step @t + 1, and receives those that it uses
  * itself. */
 static void
-prefetch(LhEmitter *e, const Plan *plan, uint32_t t, uint16_t into)
+prefetch(LhEmitter *e, const DfaUnbalancedPlan *plan, uint32_t t, uint16_t into)
 {
     const LhProgramParams *p = &e->program->params;
 
     if (serves(p, e->rank, t + 1))
-        lh_pass_message(e, true, user_of(e, plan, t + 1), TAG_KV, plan->io.kv, 1);
+        lh_pass_message(e, true, user_of(e, plan, t + 1), DFA_UNBALANCED_TAG_KV, plan->io.kv, 1);
     if (fetches(p, e->rank, t + 1))
-        lh_pass_message(e, false, owner_of(e, plan, t + 1), TAG_KV, into, 1);
+        lh_pass_message(e, false, owner_of(e, plan, t + 1), DFA_UNBALANCED_TAG_KV, into, 1);
 }
 
 static bool
@@ -193,7 +193,7 @@ prefetches(const LhEmitter *e, uint32_t t)
 
 /* Arguments of the block of step @t, without `first`. */
 static LhKernelArgs
-block_args(const LhEmitter *e, const Plan *plan, uint32_t t)
+block_args(const LhEmitter *e, const DfaUnbalancedPlan *plan, uint32_t t)
 {
     const LhPlacement *placement = &e->program->placement;
     const LhSegment q = lh_placement_segment(placement, e->rank);
@@ -206,7 +206,7 @@ block_args(const LhEmitter *e, const Plan *plan, uint32_t t)
 }
 
 static void
-forward_block(LhEmitter *e, const Plan *plan, uint32_t t)
+dfa_unbalanced_forward_block(LhEmitter *e, const DfaUnbalancedPlan *plan, uint32_t t)
 {
     LhKernelArgs args = block_args(e, plan, t);
 
@@ -224,7 +224,7 @@ forward_block(LhEmitter *e, const Plan *plan, uint32_t t)
 }
 
 static void
-emit_forward(LhEmitter *e, const Plan *plan, uint32_t t)
+dfa_unbalanced_forward(LhEmitter *e, const DfaUnbalancedPlan *plan, uint32_t t)
 {
     const LhProgramParams *p = &e->program->params;
     uint32_t arrival = LH_OP_NONE;
@@ -239,14 +239,14 @@ emit_forward(LhEmitter *e, const Plan *plan, uint32_t t)
     if (!plan->overlap)
         lh_pass_wait(e, arrival);
     if (t == 0 || fetches(p, e->rank, t))
-        forward_block(e, plan, t);
+        dfa_unbalanced_forward_block(e, plan, t);
     lh_pass_wait(e, arrival);
-    if (t + 1 == forward_steps(p, e->rank))
+    if (t + 1 == dfa_unbalanced_forward_steps(p, e->rank))
         lh_pass_free(e, plan->fwd_first, plan->fwd_end);
 }
 
 static void
-backward_block(LhEmitter *e, const Plan *plan, uint32_t t)
+dfa_unbalanced_backward_block(LhEmitter *e, const DfaUnbalancedPlan *plan, uint32_t t)
 {
     const bool own = t == 0;
     const LhPassSlots *io = &plan->io;
@@ -277,21 +277,24 @@ backward_block(LhEmitter *e, const Plan *plan, uint32_t t)
 /* Posts the exchange of step @t: k, v of step @t + 1, and dk, dv of the blocks of step @t - 1. With
  * @give the rank returns dk, dv to their owner, with @take it receives its own from their user. */
 static uint32_t
-backward_exchange(LhEmitter *e, const Plan *plan, uint32_t t, bool give, bool take)
+dfa_unbalanced_backward_exchange(LhEmitter *e, const DfaUnbalancedPlan *plan, uint32_t t, bool give,
+                                 bool take)
 {
     if (!prefetches(e, t) && !give && !take)
         return LH_OP_NONE;
     lh_pass_exchange(e);
     prefetch(e, plan, t, plan->bwd_kv[t % 2]);
     if (give)
-        lh_pass_message(e, true, owner_of(e, plan, t - 1), TAG_DKV, plan->bwd_dkv[(t - 1) % 2], 1);
+        lh_pass_message(e, true, owner_of(e, plan, t - 1), DFA_UNBALANCED_TAG_DKV,
+                        plan->bwd_dkv[(t - 1) % 2], 1);
     if (take)
-        lh_pass_message(e, false, user_of(e, plan, t - 1), TAG_DKV, plan->bwd_dkv_in, 1);
+        lh_pass_message(e, false, user_of(e, plan, t - 1), DFA_UNBALANCED_TAG_DKV, plan->bwd_dkv_in,
+                        1);
     return e->marks[LH_MARK_EXCHANGE];
 }
 
 static void
-emit_backward(LhEmitter *e, const Plan *plan, uint32_t t)
+dfa_unbalanced_backward(LhEmitter *e, const DfaUnbalancedPlan *plan, uint32_t t)
 {
     const LhProgramParams *p = &e->program->params;
     const bool give = t >= 2 && fetches(p, e->rank, t - 1);
@@ -300,40 +303,40 @@ emit_backward(LhEmitter *e, const Plan *plan, uint32_t t)
 
     if (t == 0)
         lh_pass_alloc(e, plan->bwd_first, plan->bwd_end);
-    arrival = backward_exchange(e, plan, t, give, take);
+    arrival = dfa_unbalanced_backward_exchange(e, plan, t, give, take);
     if (!plan->overlap)
         lh_pass_wait(e, arrival);
     if (t == 0 || fetches(p, e->rank, t))
-        backward_block(e, plan, t);
+        dfa_unbalanced_backward_block(e, plan, t);
     lh_pass_wait(e, arrival);
     if (take) {
         lh_pass_compute(e, LH_KERNEL_ID_add_to_fp32, &plan->kv_rows);
         lh_emit_operand(e, plan->bwd_dkv_in, 0, 1);
         lh_emit_operand(e, plan->sums.dkv, 0, 1);
     }
-    if (t + 1 < backward_steps(p, e->rank))
+    if (t + 1 < dfa_unbalanced_backward_steps(p, e->rank))
         return;
     lh_pass_end_sums(e, &plan->sums, &plan->io, &plan->q_rows, &plan->kv_rows);
     lh_pass_free(e, plan->bwd_first, plan->bwd_end);
 }
 
 static void
-emit(LhEmitter *e, uint32_t step)
+dfa_unbalanced_emit(LhEmitter *e, uint32_t step)
 {
     const LhProgramParams *p = &e->program->params;
-    const Plan *plan = e->program->plan;
-    const uint32_t t = lh_pass_enter(e, step, forward_steps(p, e->rank));
+    const DfaUnbalancedPlan *plan = e->program->plan;
+    const uint32_t t = lh_pass_enter(e, step, dfa_unbalanced_forward_steps(p, e->rank));
 
     if (e->phase == LH_PHASE_FORWARD)
-        emit_forward(e, plan, t);
+        dfa_unbalanced_forward(e, plan, t);
     else
-        emit_backward(e, plan, t);
+        dfa_unbalanced_backward(e, plan, t);
 }
 
 /* Forward a rank sends its k, v to each of their users; backward also dk, dv to each owner. Causal:
  * forward (P-1-r) KV, backward (P-1-r) KV + r G. Full mask: P-1 in place of both counts. */
 static uint64_t
-bytes_sent(const LhProgramParams *p, uint32_t rank)
+dfa_unbalanced_bytes_sent(const LhProgramParams *p, uint32_t rank)
 {
     const LhPassSizes z = lh_pass_sizes(p, 0);
     const LhRankRange from = lh_pass_owners(p, rank), to = users(p, rank);
@@ -345,7 +348,7 @@ bytes_sent(const LhProgramParams *p, uint32_t rank)
 
 /* Forward an fp32 accumulator + 2 KV; backward 2 KV + 3 G + Q + delta + the fp32 sums. */
 static uint64_t
-peak_bytes(const LhProgramParams *p, uint32_t rank)
+dfa_unbalanced_peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
     const LhPassSizes z = lh_pass_sizes(p, 0);
 
@@ -382,12 +385,12 @@ const LhSchedule lh_schedule_dfa_unbalanced = {
     .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_gradient_wire),
     .placement = LH_PLACE_CONTIGUOUS,
     .masks = LH_MASKS_ALL,
-    .declare = declare,
-    .generator = { .steps = steps, .emit = emit },
+    .declare = dfa_unbalanced_declare,
+    .generator = { .steps = dfa_unbalanced_steps, .emit = dfa_unbalanced_emit },
     .closed = {
-        .bytes_sent = bytes_sent,
+        .bytes_sent = dfa_unbalanced_bytes_sent,
         .flops = lh_contiguous_flops,
-        .peak_bytes = peak_bytes,
+        .peak_bytes = dfa_unbalanced_peak_bytes,
         .idle_unit = lh_contiguous_idle_unit,
         .idle_flops = lh_contiguous_idle_flops,
     },

@@ -55,7 +55,7 @@ typedef struct {
     uint16_t bwd_block_dq, bwd_block_dkv, bwd_dq;
     bool rounds_once; /* dk, dv of a block are in fp32, and rounded as they are added */
     uint32_t w;       /* bytes of an element of dk, dv in later rounds */
-} Plan;
+} DoubleRingPlan;
 
 /* The number of ranks in an inner ring: those of a node, if that is known and divides the ranks. If
  * the number of ranks has no divisor from 2 to WINDOW_MAX, all ranks are one ring. */
@@ -74,7 +74,7 @@ window_of(const LhProgramParams *p)
 }
 
 static bool
-check(const LhProgramParams *p, GError **error)
+double_ring_check(const LhProgramParams *p, GError **error)
 {
     const uint32_t window = window_of(p);
     uint32_t below, above;
@@ -102,7 +102,7 @@ sizes_of(const LhProgramParams *p)
 /* Whether dk, dv of a block are kept in fp32 because they travel in a narrower type, so that they
  * are rounded once a hop. The public code rounds blocks, too. */
 static bool
-has_wide_blocks(const LhProgramParams *p, const Sizes *z)
+has_wide_dkv(const LhProgramParams *p, const Sizes *z)
 {
     const bool narrow = window_of(p) < p->ranks || z->first.w <= z->first.e;
 
@@ -110,8 +110,8 @@ has_wide_blocks(const LhProgramParams *p, const Sizes *z)
 }
 
 static void
-add_pair(LhProgram *program, const Plan *plan, const char *name, LhTensorKind kind,
-         const LhPassSizes *z, uint16_t slots[2])
+add_kv_pair(LhProgram *program, const DoubleRingPlan *plan, const char *name, LhTensorKind kind,
+            const LhPassSizes *z, uint16_t slots[2])
 {
     const bool gradient = kind == LH_TENSOR_DKV;
     char numbered[16];
@@ -124,17 +124,17 @@ add_pair(LhProgram *program, const Plan *plan, const char *name, LhTensorKind ki
 }
 
 static void
-declare_forward(LhProgram *program, Plan *plan)
+double_ring_declare_forward(LhProgram *program, DoubleRingPlan *plan)
 {
     lh_ring_declare_forward(program, &plan->ring);
     if (plan->windows > 1)
-        add_pair(program, plan, "fwd_outer_kv", LH_TENSOR_KV, &plan->ring.sizes,
-                 plan->fwd_outer_kv);
+        add_kv_pair(program, plan, "fwd_outer_kv", LH_TENSOR_KV, &plan->ring.sizes,
+                    plan->fwd_outer_kv);
     plan->fwd_end = (uint16_t)program->slots_count;
 }
 
 static void
-declare_backward(LhProgram *program, Plan *plan)
+double_ring_declare_backward(LhProgram *program, DoubleRingPlan *plan)
 {
     const LhRingPlan *ring = &plan->ring;
     const Sizes sizes = sizes_of(&program->params);
@@ -143,19 +143,19 @@ declare_backward(LhProgram *program, Plan *plan)
     plan->w = z->w;
     plan->widens = sizes.first.w > z->w;
     plan->bwd_first = (uint16_t)program->slots_count;
-    add_pair(program, plan, "bwd_kv", LH_TENSOR_KV, z, plan->bwd_kv);
+    add_kv_pair(program, plan, "bwd_kv", LH_TENSOR_KV, z, plan->bwd_kv);
     if (plan->windows > 1) {
-        add_pair(program, plan, "bwd_outer_kv", LH_TENSOR_KV, z, plan->bwd_outer_kv);
-        add_pair(program, plan, "bwd_outer_dkv", LH_TENSOR_DKV, z, plan->bwd_outer_dkv);
+        add_kv_pair(program, plan, "bwd_outer_kv", LH_TENSOR_KV, z, plan->bwd_outer_kv);
+        add_kv_pair(program, plan, "bwd_outer_dkv", LH_TENSOR_DKV, z, plan->bwd_outer_dkv);
     }
     if (plan->windows > 1 || !plan->widens)
-        add_pair(program, plan, "bwd_dkv", LH_TENSOR_DKV, z, plan->bwd_dkv);
+        add_kv_pair(program, plan, "bwd_dkv", LH_TENSOR_DKV, z, plan->bwd_dkv);
     if (plan->widens)
-        add_pair(program, plan, "bwd_wide", LH_TENSOR_DKV, &sizes.first, plan->bwd_wide);
+        add_kv_pair(program, plan, "bwd_wide", LH_TENSOR_DKV, &sizes.first, plan->bwd_wide);
     plan->bwd_block_dq =
         lh_ring_add_buffer(program, ring, "bwd_block_dq", LH_TENSOR_DQ, z->q, z->e);
     plan->restarts = !plan->published && z->w <= z->e;
-    plan->rounds_once = has_wide_blocks(&program->params, &sizes);
+    plan->rounds_once = has_wide_dkv(&program->params, &sizes);
     plan->bwd_block_dkv = lh_ring_add_buffer(program, ring, "bwd_block_dkv", LH_TENSOR_DKV,
                                              plan->rounds_once ? z->kv / z->e * 4 : z->kv,
                                              plan->rounds_once ? 4 : z->e);
@@ -164,12 +164,12 @@ declare_backward(LhProgram *program, Plan *plan)
 }
 
 static void
-declare(LhProgram *program)
+double_ring_declare(LhProgram *program)
 {
     const LhProgramParams *p = &program->params;
     const LhPassSizes z = lh_pass_sizes(p, 4);
     LhPassSlots io;
-    Plan *plan = g_new0(Plan, 1);
+    DoubleRingPlan *plan = g_new0(DoubleRingPlan, 1);
 
     program->plan = plan;
     io = lh_pass_declare(program, &z);
@@ -181,12 +181,12 @@ declare(LhProgram *program)
     plan->streams[INNER] = LH_PASS_STREAM_COMM;
     plan->streams[OUTER] = lh_program_add_stream(program, "outer", LH_STREAM_COMM);
     if (lh_pass_has(p, LH_PASS_FWD))
-        declare_forward(program, plan);
+        double_ring_declare_forward(program, plan);
     if (!lh_pass_has(p, LH_PASS_BWD))
         return;
     plan->streams[INNER_DKV] = lh_program_add_stream(program, "inner_dkv", LH_STREAM_COMM);
     plan->streams[OUTER_DKV] = lh_program_add_stream(program, "outer_dkv", LH_STREAM_COMM);
-    declare_backward(program, plan);
+    double_ring_declare_backward(program, plan);
 }
 
 /* A step of a pass, by round and place. */
@@ -203,7 +203,7 @@ behind(uint32_t place, uint32_t steps, uint32_t count)
 
 /* The rank that is @windows windows and @places places of the inner ring behind. */
 static uint32_t
-rank_behind(const Plan *plan, uint32_t rank, uint32_t windows, uint32_t places)
+rank_behind(const DoubleRingPlan *plan, uint32_t rank, uint32_t windows, uint32_t places)
 {
     const uint32_t w = plan->window;
 
@@ -227,7 +227,7 @@ after_pending(LhEmitter *e)
 }
 
 static void
-compute(LhEmitter *e, LhKernelId kernel, const LhKernelArgs *args)
+compute_after_pending(LhEmitter *e, LhKernelId kernel, const LhKernelArgs *args)
 {
     lh_pass_compute(e, kernel, args);
     after_pending(e);
@@ -237,7 +237,7 @@ compute(LhEmitter *e, LhKernelId kernel, const LhKernelArgs *args)
 
 /* Posts one hop on @ring, after all compute that is queued and all exchanges that it waits for. */
 static void
-post(LhEmitter *e, const Plan *plan, unsigned ring, uint16_t from, uint16_t to)
+post_on_ring(LhEmitter *e, const DoubleRingPlan *plan, unsigned ring, uint16_t from, uint16_t to)
 {
     const bool outer = ring == OUTER || ring == OUTER_DKV;
     const uint32_t windows = plan->windows - 1, places = plan->window - 1;
@@ -255,7 +255,8 @@ post(LhEmitter *e, const Plan *plan, unsigned ring, uint16_t from, uint16_t to)
 /* Makes compute wait for k, v of the step, and posts the exchanges that pass them on. Returns their
  * slot. */
 static uint16_t
-pass_keys(LhEmitter *e, const Plan *plan, At at, const uint16_t inner[2], const uint16_t outer[2])
+pass_keys(LhEmitter *e, const DoubleRingPlan *plan, At at, const uint16_t inner[2],
+          const uint16_t outer[2])
 {
     const uint16_t first = at.i == 0 ? plan->ring.io.kv : outer[(at.i - 1) % 2];
     const uint16_t kv = at.j == 0 ? first : inner[(at.j - 1) % 2];
@@ -265,9 +266,9 @@ pass_keys(LhEmitter *e, const Plan *plan, At at, const uint16_t inner[2], const 
     else if (at.i > 0)
         wait_for(e, OUTER);
     if (at.j == 0 && at.i + 1 < plan->windows)
-        post(e, plan, OUTER, first, outer[at.i % 2]);
+        post_on_ring(e, plan, OUTER, first, outer[at.i % 2]);
     if (at.j + 1 < plan->window)
-        post(e, plan, INNER, kv, inner[at.j % 2]);
+        post_on_ring(e, plan, INNER, kv, inner[at.j % 2]);
     if (!plan->ring.overlap) {
         wait_for(e, INNER);
         wait_for(e, OUTER);
@@ -276,14 +277,14 @@ pass_keys(LhEmitter *e, const Plan *plan, At at, const uint16_t inner[2], const 
 }
 
 static const LhRingShape *
-block_of(const LhEmitter *e, const Plan *plan, At at, LhRingShape *room)
+block_of(const LhEmitter *e, const DoubleRingPlan *plan, At at, LhRingShape *room)
 {
     return lh_ring_block(e->program, &plan->ring, e->rank, rank_behind(plan, e->rank, at.i, at.j),
                          room);
 }
 
 static void
-emit_forward(LhEmitter *e, const Plan *plan, At at)
+double_ring_forward(LhEmitter *e, const DoubleRingPlan *plan, At at)
 {
     const LhRingPlan *ring = &plan->ring;
     const bool first = at.i == 0 && at.j == 0;
@@ -295,11 +296,12 @@ emit_forward(LhEmitter *e, const Plan *plan, At at)
         lh_pass_alloc(e, ring->fwd_first, plan->fwd_end);
     kv = pass_keys(e, plan, at, ring->fwd_kv, plan->fwd_outer_kv);
     if (shape != NULL) {
-        compute(e, LH_KERNEL_ID_attention_block, &shape->forward);
+        compute_after_pending(e, LH_KERNEL_ID_attention_block, &shape->forward);
         lh_emit_operand(e, ring->io.q, shape->q_part, shape->q_parts);
         lh_emit_operand(e, kv, shape->kv_part, shape->kv_parts);
         lh_emit_operand(e, ring->fwd_block, shape->q_part, shape->q_parts);
-        compute(e, LH_KERNEL_ID_merge_lse, first ? &shape->merge_first : &shape->merge);
+        compute_after_pending(e, LH_KERNEL_ID_merge_lse,
+                              first ? &shape->merge_first : &shape->merge);
         lh_emit_operand(e, ring->fwd_block, shape->q_part, shape->q_parts);
         lh_emit_operand(e, ring->fwd_out, shape->q_part, shape->q_parts);
     }
@@ -311,7 +313,7 @@ emit_forward(LhEmitter *e, const Plan *plan, At at)
 
 /* Whether dk, dv of round @i are added up in the wider type. */
 static bool
-is_wide(const Plan *plan, uint32_t i)
+is_wide(const DoubleRingPlan *plan, uint32_t i)
 {
     return i == 0 && plan->widens;
 }
@@ -322,7 +324,7 @@ is_wide(const Plan *plan, uint32_t i)
  * the sum came.
  */
 static uint16_t
-current_dkv(const Plan *plan, At at)
+current_dkv(const DoubleRingPlan *plan, At at)
 {
     const uint32_t j = plan->window > 1 ? at.j : 0;
 
@@ -334,25 +336,25 @@ current_dkv(const Plan *plan, At at)
 }
 
 static void
-convert(LhEmitter *e, const Plan *plan, LhKernelId kernel, uint16_t from, uint16_t to)
+convert(LhEmitter *e, const DoubleRingPlan *plan, LhKernelId kernel, uint16_t from, uint16_t to)
 {
     const bool queries = e->program->slots[to].kind == LH_TENSOR_DQ;
 
-    compute(e, kernel, queries ? &plan->ring.q_rows : &plan->ring.kv_rows);
+    compute_after_pending(e, kernel, queries ? &plan->ring.q_rows : &plan->ring.kv_rows);
     lh_emit_operand(e, from, 0, plan->ring.parts);
     lh_emit_operand(e, to, 0, plan->ring.parts);
 }
 
 /* In the public code dq is rounded in every round after the first, too. */
 static bool
-sums_in_fp32(const Plan *plan, uint32_t i)
+sums_in_fp32(const DoubleRingPlan *plan, uint32_t i)
 {
     return i == 0 || !plan->published;
 }
 
 /* Returns the slot of the sum that goes on to the next window. */
 static uint16_t
-outgoing_dkv(LhEmitter *e, const Plan *plan, uint32_t i, uint16_t home)
+outgoing_dkv(LhEmitter *e, const DoubleRingPlan *plan, uint32_t i, uint16_t home)
 {
     const uint16_t sum = plan->bwd_outer_dkv[i % 2];
 
@@ -366,7 +368,7 @@ outgoing_dkv(LhEmitter *e, const Plan *plan, uint32_t i, uint16_t home)
 }
 
 static void
-end_window(LhEmitter *e, const Plan *plan, uint32_t i)
+end_window(LhEmitter *e, const DoubleRingPlan *plan, uint32_t i)
 {
     const LhPassSlots *io = &plan->ring.io;
     const bool last = i + 1 == plan->windows;
@@ -379,7 +381,7 @@ end_window(LhEmitter *e, const Plan *plan, uint32_t i)
         const uint16_t arriving = plan->bwd_outer_dkv[(i + 1) % 2];
 
         wait_for(e, OUTER_DKV);
-        post(e, plan, OUTER_DKV, outgoing_dkv(e, plan, i, dkv), arriving);
+        post_on_ring(e, plan, OUTER_DKV, outgoing_dkv(e, plan, i, dkv), arriving);
         dkv = arriving;
     }
     if (!last)
@@ -393,45 +395,47 @@ end_window(LhEmitter *e, const Plan *plan, uint32_t i)
 }
 
 static void
-backward_block(LhEmitter *e, const Plan *plan, At at, const LhRingShape *shape, uint16_t kv)
+double_ring_backward_block(LhEmitter *e, const DoubleRingPlan *plan, At at,
+                           const LhRingShape *shape, uint16_t kv)
 {
     const LhRingPlan *ring = &plan->ring;
     const uint16_t of_q[] = { ring->io.q, ring->io.dout, ring->io.o, ring->io.lse };
     const bool fp32 = sums_in_fp32(plan, at.i), first = at.i == 0 && at.j == 0;
 
-    compute(e, LH_KERNEL_ID_attention_bwd_o, &shape->backward);
+    compute_after_pending(e, LH_KERNEL_ID_attention_bwd_o, &shape->backward);
     for (unsigned k = 0; k < G_N_ELEMENTS(of_q); k++)
         lh_emit_operand(e, of_q[k], shape->q_part, shape->q_parts);
     lh_emit_operand(e, kv, shape->kv_part, shape->kv_parts);
     lh_emit_operand(e, plan->bwd_block_dq, shape->q_part, shape->q_parts);
     lh_emit_operand(e, plan->bwd_block_dkv, shape->kv_part, shape->kv_parts);
-    compute(e, fp32 ? LH_KERNEL_ID_add_to_fp32 : LH_KERNEL_ID_add,
-            first ? &shape->add_dq_first : &shape->add_dq);
+    compute_after_pending(e, fp32 ? LH_KERNEL_ID_add_to_fp32 : LH_KERNEL_ID_add,
+                          first ? &shape->add_dq_first : &shape->add_dq);
     lh_emit_operand(e, plan->bwd_block_dq, shape->q_part, shape->q_parts);
     lh_emit_operand(e, fp32 ? plan->bwd_dq : ring->io.dq, shape->q_part, shape->q_parts);
 }
 
 static void
-add_dkv(LhEmitter *e, const Plan *plan, At at, const LhRingShape *shape, uint16_t dkv)
+add_block_dkv(LhEmitter *e, const DoubleRingPlan *plan, At at, const LhRingShape *shape,
+              uint16_t dkv)
 {
     const bool fp32 = plan->w > plan->ring.sizes.e || is_wide(plan, at.i);
     const LhKernelId narrow = plan->rounds_once ? LH_KERNEL_ID_add_from_fp32 : LH_KERNEL_ID_add;
     const bool first = at.i == 0 && at.j == 0;
 
-    compute(e, fp32 ? LH_KERNEL_ID_add_to_fp32 : narrow,
-            first ? &shape->add_dkv_first : &shape->add_dkv);
+    compute_after_pending(e, fp32 ? LH_KERNEL_ID_add_to_fp32 : narrow,
+                          first ? &shape->add_dkv_first : &shape->add_dkv);
     lh_emit_operand(e, plan->bwd_block_dkv, shape->kv_part, shape->kv_parts);
     lh_emit_operand(e, dkv, shape->kv_part, shape->kv_parts);
 }
 
 /* Prepares the slot that the step adds to: waits for what arrives in it, or zeroes it. */
 static void
-begin_dkv(LhEmitter *e, const Plan *plan, At at, uint16_t dkv)
+begin_dkv(LhEmitter *e, const DoubleRingPlan *plan, At at, uint16_t dkv)
 {
     if (at.j > 0) {
         wait_for(e, INNER_DKV);
     } else if (at.i > 0 && plan->restarts) {
-        compute(e, LH_KERNEL_ID_zero, &plan->ring.kv_rows);
+        compute_after_pending(e, LH_KERNEL_ID_zero, &plan->ring.kv_rows);
         lh_emit_operand(e, dkv, 0, plan->ring.parts);
     } else {
         wait_for(e, OUTER_DKV);
@@ -439,7 +443,7 @@ begin_dkv(LhEmitter *e, const Plan *plan, At at, uint16_t dkv)
 }
 
 static void
-emit_backward(LhEmitter *e, const Plan *plan, At at)
+double_ring_backward(LhEmitter *e, const DoubleRingPlan *plan, At at)
 {
     const uint16_t dkv = current_dkv(plan, at);
     LhRingShape room;
@@ -454,26 +458,26 @@ emit_backward(LhEmitter *e, const Plan *plan, At at)
         wait_for(e, OUTER_DKV);
     }
     if (shape != NULL)
-        backward_block(e, plan, at, shape, kv);
+        double_ring_backward_block(e, plan, at, shape, kv);
     begin_dkv(e, plan, at, dkv);
     if (shape != NULL)
-        add_dkv(e, plan, at, shape, dkv);
+        add_block_dkv(e, plan, at, shape, dkv);
     if (plan->window > 1)
-        post(e, plan, INNER_DKV, dkv, current_dkv(plan, (At){ at.i, at.j + 1 }));
+        post_on_ring(e, plan, INNER_DKV, dkv, current_dkv(plan, (At){ at.i, at.j + 1 }));
     if (at.j + 1 == plan->window)
         end_window(e, plan, at.i);
 }
 
 static void
-emit(LhEmitter *e, uint32_t step)
+double_ring_emit(LhEmitter *e, uint32_t step)
 {
-    const Plan *plan = e->program->plan;
+    const DoubleRingPlan *plan = e->program->plan;
     const uint32_t s = lh_pass_enter(e, step, plan->ring.ranks);
 
     if (e->phase == LH_PHASE_FORWARD)
-        emit_forward(e, plan, (At){ s / plan->window, s % plan->window });
+        double_ring_forward(e, plan, (At){ s / plan->window, s % plan->window });
     else
-        emit_backward(e, plan, (At){ s / plan->window, s % plan->window });
+        double_ring_backward(e, plan, (At){ s / plan->window, s % plan->window });
 }
 
 /*
@@ -481,7 +485,7 @@ emit(LhEmitter *e, uint32_t step)
  * round, and P/w on outer rings. A ring of one rank has no hops.
  */
 static uint64_t
-bytes_sent(const LhProgramParams *p, uint32_t rank)
+double_ring_bytes_sent(const LhProgramParams *p, uint32_t rank)
 {
     const Sizes z = sizes_of(p);
     const uint64_t window = window_of(p), windows = p->ranks / window, hops = p->ranks - 1;
@@ -500,7 +504,7 @@ bytes_sent(const LhProgramParams *p, uint32_t rank)
 /* As ring, with two more k, v and two dk, dv for the outer ring, two dk, dv of each type for the
  * inner ring, and dk, dv of a block in fp32. */
 static uint64_t
-peak_bytes(const LhProgramParams *p, uint32_t rank)
+double_ring_peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
     const Sizes sizes = sizes_of(p);
     const LhPassSizes *z = &sizes.other;
@@ -512,7 +516,7 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
     (void)rank;
     return lh_pass_peak_bytes(p, kv + q32 + z->q + 2 * z->s,
                               kv + dkv + z->q + q32 +
-                                  (has_wide_blocks(p, &sizes) ? z->kv / z->e * 4 : z->kv));
+                                  (has_wide_dkv(p, &sizes) ? z->kv / z->e * 4 : z->kv));
 }
 
 const LhSchedule lh_schedule_double_ring = {
@@ -551,13 +555,13 @@ const LhSchedule lh_schedule_double_ring = {
                           &lh_option_gradient_wire, &inner_ring),
     .placement = LH_PLACE_ZIGZAG,
     .masks = LH_MASKS_ALL,
-    .check = check,
-    .declare = declare,
-    .generator = { .steps = lh_ring_steps, .emit = emit },
+    .check = double_ring_check,
+    .declare = double_ring_declare,
+    .generator = { .steps = lh_ring_steps, .emit = double_ring_emit },
     .closed = {
-        .bytes_sent = bytes_sent,
+        .bytes_sent = double_ring_bytes_sent,
         .flops = lh_zigzag_flops,
-        .peak_bytes = peak_bytes,
+        .peak_bytes = double_ring_peak_bytes,
         .idle_unit = lh_zigzag_idle_unit,
         .idle_flops = lh_zigzag_idle_flops,
     },

@@ -8,17 +8,12 @@
 
 #include "kernels/sizes.h"
 
-enum {
-    TAG_STATE,
-    TAG_DSTATE,
-};
-
 typedef struct {
     LhLinearPass l;
     bool receives_first, barrier;
     LhLinearChain chain;
     uint16_t flags, flags_sum; /* of the barrier */
-} Plan;
+} LaspPlan;
 
 /* dist.barrier() of PyTorch is an all-reduce of a tensor of one element, for which the host waits.
  * An all-reduce here leaves every rank an equal share, so that there is one fp32 for each. */
@@ -31,10 +26,10 @@ barrier_bytes(const LhProgramParams *p)
 }
 
 static void
-declare(LhProgram *program)
+lasp_declare(LhProgram *program)
 {
     const LhProgramParams *p = &program->params;
-    Plan *plan = g_new0(Plan, 1);
+    LaspPlan *plan = g_new0(LaspPlan, 1);
 
     program->plan = plan;
     plan->l = lh_linear_declare(program, 1);
@@ -49,17 +44,17 @@ declare(LhProgram *program)
                                        barrier_bytes(p), LH_FP32_BYTES);
 }
 
-#define FORWARD_STEPS 2U  /* intra; the chain of states */
-#define BACKWARD_STEPS 3U /* intra; the chain of states, again; the chain of gradients */
+#define LASP_FORWARD_STEPS 2U  /* intra; the chain of states */
+#define LASP_BACKWARD_STEPS 3U /* intra; the chain of states, again; the chain of gradients */
 
 static uint32_t
-steps(const LhProgram *program, uint32_t rank)
+lasp_steps(const LhProgram *program, uint32_t rank)
 {
     const LhProgramParams *p = &program->params;
 
     (void)rank;
-    return (lh_pass_has(p, LH_PASS_FWD) ? FORWARD_STEPS : 0) +
-           (lh_pass_has(p, LH_PASS_BWD) ? BACKWARD_STEPS : 0);
+    return (lh_pass_has(p, LH_PASS_FWD) ? LASP_FORWARD_STEPS : 0) +
+           (lh_pass_has(p, LH_PASS_BWD) ? LASP_BACKWARD_STEPS : 0);
 }
 
 static bool
@@ -69,14 +64,14 @@ is_first(const LhEmitter *e)
 }
 
 static bool
-is_last(const LhEmitter *e, const Plan *plan)
+is_last(const LhEmitter *e, const LaspPlan *plan)
 {
     return e->rank == plan->l.ranks - 1;
 }
 
 /* Receives a message, for which later compute waits. */
 static void
-receive(LhEmitter *e, uint32_t peer, uint16_t tag, uint16_t slot)
+receive_slot(LhEmitter *e, uint32_t peer, uint16_t tag, uint16_t slot)
 {
     lh_pass_exchange(e);
     lh_pass_message(e, false, peer, tag, slot, 1);
@@ -84,7 +79,7 @@ receive(LhEmitter *e, uint32_t peer, uint16_t tag, uint16_t slot)
 }
 
 static void
-send(LhEmitter *e, uint32_t peer, uint16_t tag, uint16_t slot)
+send_slot(LhEmitter *e, uint32_t peer, uint16_t tag, uint16_t slot)
 {
     lh_pass_exchange(e);
     lh_pass_message(e, true, peer, tag, slot, 1);
@@ -92,32 +87,32 @@ send(LhEmitter *e, uint32_t peer, uint16_t tag, uint16_t slot)
 
 /* Computes the state after the rank's tokens and sends it to the next rank. */
 static void
-send_state(LhEmitter *e, const Plan *plan, uint16_t in, uint16_t out)
+send_state(LhEmitter *e, const LaspPlan *plan, uint16_t in, uint16_t out)
 {
     if (is_last(e, plan))
         return;
     lh_linear_own_state(e, &plan->l, 0, out);
     if (!is_first(e))
         lh_linear_carry(e, &plan->l, 0, in, out);
-    send(e, e->rank + 1, TAG_STATE, out);
+    send_slot(e, e->rank + 1, LH_LINEAR_TAG_STATE, out);
 }
 
 static void
 receive_state(LhEmitter *e, uint16_t in)
 {
     if (!is_first(e))
-        receive(e, e->rank - 1, TAG_STATE, in);
+        receive_slot(e, e->rank - 1, LH_LINEAR_TAG_STATE, in);
 }
 
 static void
-receive_dstate(LhEmitter *e, const Plan *plan)
+receive_dstate(LhEmitter *e, const LaspPlan *plan)
 {
     if (!is_last(e, plan))
-        receive(e, e->rank + 1, TAG_DSTATE, plan->chain.bwd_in);
+        receive_slot(e, e->rank + 1, LH_LINEAR_TAG_DSTATE, plan->chain.bwd_in);
 }
 
 static void
-synchronise(LhEmitter *e, const Plan *plan)
+synchronise(LhEmitter *e, const LaspPlan *plan)
 {
     const LhGroup everyone = { .stride = 1, .count = plan->l.ranks, .outer_count = 1 };
 
@@ -129,7 +124,7 @@ synchronise(LhEmitter *e, const Plan *plan)
 }
 
 static void
-emit_forward(LhEmitter *e, const Plan *plan, uint32_t t)
+lasp_forward(LhEmitter *e, const LaspPlan *plan, uint32_t t)
 {
     if (t == 0) {
         if (plan->barrier)
@@ -149,7 +144,7 @@ emit_forward(LhEmitter *e, const Plan *plan, uint32_t t)
 }
 
 static void
-state_again(LhEmitter *e, const Plan *plan)
+state_again(LhEmitter *e, const LaspPlan *plan)
 {
     if (!lh_linear_recomputes(&e->program->params))
         return;
@@ -158,7 +153,7 @@ state_again(LhEmitter *e, const Plan *plan)
 }
 
 static void
-backward_local(LhEmitter *e, const Plan *plan)
+lasp_backward_local(LhEmitter *e, const LaspPlan *plan)
 {
     lh_pass_alloc(e, plan->chain.bwd_first, plan->chain.bwd_end);
     if (plan->receives_first) {
@@ -169,7 +164,7 @@ backward_local(LhEmitter *e, const Plan *plan)
 }
 
 static void
-backward_states(LhEmitter *e, const Plan *plan)
+lasp_backward_states(LhEmitter *e, const LaspPlan *plan)
 {
     if (!plan->receives_first)
         state_again(e, plan);
@@ -178,7 +173,7 @@ backward_states(LhEmitter *e, const Plan *plan)
 }
 
 static void
-backward_gradients(LhEmitter *e, const Plan *plan)
+lasp_backward_gradients(LhEmitter *e, const LaspPlan *plan)
 {
     if (!plan->receives_first)
         receive_dstate(e, plan);
@@ -188,30 +183,30 @@ backward_gradients(LhEmitter *e, const Plan *plan)
         lh_linear_own_dstate(e, &plan->l, 0, plan->chain.bwd_out);
         if (!is_last(e, plan))
             lh_linear_carry(e, &plan->l, 0, plan->chain.bwd_in, plan->chain.bwd_out);
-        send(e, e->rank - 1, TAG_DSTATE, plan->chain.bwd_out);
+        send_slot(e, e->rank - 1, LH_LINEAR_TAG_DSTATE, plan->chain.bwd_out);
     }
     lh_pass_free(e, plan->chain.bwd_first, plan->chain.bwd_end);
 }
 
 static void
-emit(LhEmitter *e, uint32_t step)
+lasp_emit(LhEmitter *e, uint32_t step)
 {
-    static void (*const backward[BACKWARD_STEPS])(LhEmitter * e, const Plan *plan) = {
-        backward_local,
-        backward_states,
-        backward_gradients,
+    static void (*const backward[LASP_BACKWARD_STEPS])(LhEmitter * e, const LaspPlan *plan) = {
+        lasp_backward_local,
+        lasp_backward_states,
+        lasp_backward_gradients,
     };
-    const Plan *plan = e->program->plan;
-    const uint32_t t = lh_pass_enter(e, step, FORWARD_STEPS);
+    const LaspPlan *plan = e->program->plan;
+    const uint32_t t = lh_pass_enter(e, step, LASP_FORWARD_STEPS);
 
     if (e->phase == LH_PHASE_FORWARD)
-        emit_forward(e, plan, t);
+        lasp_forward(e, plan, t);
     else
         backward[t](e, plan);
 }
 
 static uint64_t
-bytes_sent(const LhProgramParams *p, uint32_t rank)
+lasp_bytes_sent(const LhProgramParams *p, uint32_t rank)
 {
     const uint64_t barrier = barrier_bytes(p);
 
@@ -220,7 +215,7 @@ bytes_sent(const LhProgramParams *p, uint32_t rank)
 
 /* The sum of the flags is gone before the buffers of the chain come. */
 static uint64_t
-peak_bytes(const LhProgramParams *p, uint32_t rank)
+lasp_peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
     const uint64_t barrier = barrier_bytes(p);
 
@@ -230,7 +225,7 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
 /* inter, own and carry of one rank after another make up the chain. intra runs on all ranks at once
  * before it, or in the chain if ranks receive first. */
 static double
-idle_flops(const LhProgramParams *p)
+lasp_idle_flops(const LhProgramParams *p)
 {
     const LhLinearWork w = lh_linear_work(p, LH_PHASE_FORWARD);
     const double ranks = p->ranks, intra = (double)w.intra;
@@ -282,12 +277,12 @@ const LhSchedule lh_schedule_lasp = {
     .attention = LH_ATTENTION_LINEAR,
     .masks_reason = "linear attention has the causal mask only",
     .check = lh_linear_check,
-    .declare = declare,
-    .generator = { .steps = steps, .emit = emit },
+    .declare = lasp_declare,
+    .generator = { .steps = lasp_steps, .emit = lasp_emit },
     .closed = {
-        .bytes_sent = bytes_sent,
+        .bytes_sent = lasp_bytes_sent,
         .flops = lh_linear_chain_flops,
-        .peak_bytes = peak_bytes,
-        .idle_flops = idle_flops,
+        .peak_bytes = lasp_peak_bytes,
+        .idle_flops = lasp_idle_flops,
     },
 };

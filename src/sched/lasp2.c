@@ -12,10 +12,10 @@ typedef struct {
     uint16_t fwd_own, fwd_all;
     uint16_t bwd_own, bwd_all, bwd_behind;
     uint16_t again_own, again_all, again_before; /* with --state-recompute */
-} Plan;
+} Lasp2Plan;
 
 static void
-declare_forward(LhProgram *program, Plan *plan)
+lasp2_declare_forward(LhProgram *program, Lasp2Plan *plan)
 {
     LhLinearPass *l = &plan->l;
 
@@ -29,7 +29,7 @@ declare_forward(LhProgram *program, Plan *plan)
 }
 
 static void
-declare_backward(LhProgram *program, Plan *plan)
+lasp2_declare_backward(LhProgram *program, Lasp2Plan *plan)
 {
     LhLinearPass *l = &plan->l;
 
@@ -48,23 +48,23 @@ declare_backward(LhProgram *program, Plan *plan)
 }
 
 static void
-declare(LhProgram *program)
+lasp2_declare(LhProgram *program)
 {
     const LhProgramParams *p = &program->params;
-    Plan *plan = g_new0(Plan, 1);
+    Lasp2Plan *plan = g_new0(Lasp2Plan, 1);
 
     program->plan = plan;
     plan->l = lh_linear_declare(program, 1);
     plan->waits = lh_pass_published(p) || !lh_pass_overlaps(p);
     if (lh_pass_has(p, LH_PASS_FWD))
-        declare_forward(program, plan);
+        lasp2_declare_forward(program, plan);
     if (lh_pass_has(p, LH_PASS_BWD))
-        declare_backward(program, plan);
+        lasp2_declare_backward(program, plan);
 }
 
 /* Posts the all-gather of states after the compute that is queued. */
 static void
-gather(LhEmitter *e, const Plan *plan, uint16_t own, uint16_t all)
+gather_states(LhEmitter *e, const Lasp2Plan *plan, uint16_t own, uint16_t all)
 {
     const uint32_t ranks = plan->l.ranks;
     const LhGroup group = { .stride = 1, .count = ranks, .outer_count = 1 };
@@ -77,7 +77,7 @@ gather(LhEmitter *e, const Plan *plan, uint16_t own, uint16_t all)
 
 /* Adds up the gathered states [@first, @first + @count) into @target. */
 static void
-combine(LhEmitter *e, const Plan *plan, uint16_t all, uint32_t first, uint32_t count,
+combine(LhEmitter *e, const Lasp2Plan *plan, uint16_t all, uint32_t first, uint32_t count,
         uint16_t target)
 {
     LhKernelArgs args = *lh_linear_carry_args(e, &plan->l, all);
@@ -89,14 +89,14 @@ combine(LhEmitter *e, const Plan *plan, uint16_t all, uint32_t first, uint32_t c
 }
 
 static void
-emit_forward(LhEmitter *e, const Plan *plan)
+lasp2_forward(LhEmitter *e, const Lasp2Plan *plan)
 {
     const LhLinearPass *l = &plan->l;
     uint32_t arrival;
 
     lh_pass_alloc(e, plan->fwd_first, plan->fwd_end);
     lh_linear_own_state(e, l, 0, plan->fwd_own);
-    gather(e, plan, plan->fwd_own, plan->fwd_all);
+    gather_states(e, plan, plan->fwd_own, plan->fwd_all);
     arrival = e->marks[LH_MARK_EXCHANGE];
     if (plan->waits)
         lh_pass_wait(e, arrival);
@@ -111,7 +111,7 @@ emit_forward(LhEmitter *e, const Plan *plan)
 
 /* Reads the state before the rank's tokens for dq, after computing it again if it was not kept. */
 static void
-emit_inter_grad(LhEmitter *e, const Plan *plan)
+emit_inter_grad(LhEmitter *e, const Lasp2Plan *plan)
 {
     if (e->rank == 0)
         return;
@@ -121,7 +121,7 @@ emit_inter_grad(LhEmitter *e, const Plan *plan)
 }
 
 static void
-emit_backward(LhEmitter *e, const Plan *plan)
+lasp2_backward(LhEmitter *e, const Lasp2Plan *plan)
 {
     const LhLinearPass *l = &plan->l;
     const uint32_t later = l->ranks - 1 - e->rank;
@@ -130,10 +130,10 @@ emit_backward(LhEmitter *e, const Plan *plan)
     lh_pass_alloc(e, plan->bwd_first, plan->bwd_end);
     if (lh_linear_recomputes(&e->program->params)) {
         lh_linear_own_state(e, l, 0, plan->again_own);
-        gather(e, plan, plan->again_own, plan->again_all);
+        gather_states(e, plan, plan->again_own, plan->again_all);
     }
     lh_linear_own_dstate(e, l, 0, plan->bwd_own);
-    gather(e, plan, plan->bwd_own, plan->bwd_all);
+    gather_states(e, plan, plan->bwd_own, plan->bwd_all);
     arrival = e->marks[LH_MARK_EXCHANGE];
     if (plan->waits)
         lh_pass_wait(e, arrival);
@@ -148,18 +148,18 @@ emit_backward(LhEmitter *e, const Plan *plan)
 }
 
 static void
-emit(LhEmitter *e, uint32_t step)
+lasp2_emit(LhEmitter *e, uint32_t step)
 {
     lh_pass_enter(e, step, 1);
     if (e->phase == LH_PHASE_FORWARD)
-        emit_forward(e, e->program->plan);
+        lasp2_forward(e, e->program->plan);
     else
-        emit_backward(e, e->program->plan);
+        lasp2_backward(e, e->program->plan);
 }
 
 /* (P-1) M in each pass, and as much again if the backward pass gathers the states once more. */
 static uint64_t
-bytes_sent(const LhProgramParams *p, uint32_t rank)
+lasp2_bytes_sent(const LhProgramParams *p, uint32_t rank)
 {
     const uint64_t gathered = (p->ranks - 1) * lh_linear_state_bytes(p);
 
@@ -169,7 +169,7 @@ bytes_sent(const LhProgramParams *p, uint32_t rank)
 }
 
 static uint64_t
-flops(const LhProgramParams *p, uint32_t rank)
+lasp2_flops(const LhProgramParams *p, uint32_t rank)
 {
     const LhLinearWork fwd = lh_linear_work(p, LH_PHASE_FORWARD);
     const LhLinearWork bwd = lh_linear_work(p, LH_PHASE_BACKWARD);
@@ -188,7 +188,7 @@ flops(const LhProgramParams *p, uint32_t rank)
 /* In each pass the rank's own state and those of all ranks, and in the backward pass the sum of
  * gradients. */
 static uint64_t
-peak_bytes(const LhProgramParams *p, uint32_t rank)
+lasp2_peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
     const uint64_t m = lh_linear_state_bytes(p), all = (p->ranks + UINT64_C(1)) * m;
     const uint64_t again = lh_linear_recomputes(p) ? all + m : 0;
@@ -204,7 +204,7 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
 /* The last rank has the most work. Rank r adds up P-1-r states less than that, and rank 0 reads no
  * state. */
 static double
-idle_flops(const LhProgramParams *p)
+lasp2_idle_flops(const LhProgramParams *p)
 {
     const LhLinearWork w = lh_linear_work(p, LH_PHASE_FORWARD);
     const double ranks = p->ranks, carry = (double)w.carry;
@@ -244,12 +244,12 @@ const LhSchedule lh_schedule_lasp2 = {
     .attention = LH_ATTENTION_LINEAR,
     .masks_reason = "linear attention has the causal mask only",
     .check = lh_linear_check,
-    .declare = declare,
-    .generator = { .steps = lh_pass_steps, .emit = emit },
+    .declare = lasp2_declare,
+    .generator = { .steps = lh_pass_steps, .emit = lasp2_emit },
     .closed = {
-        .bytes_sent = bytes_sent,
-        .flops = flops,
-        .peak_bytes = peak_bytes,
-        .idle_flops = idle_flops,
+        .bytes_sent = lasp2_bytes_sent,
+        .flops = lasp2_flops,
+        .peak_bytes = lasp2_peak_bytes,
+        .idle_flops = lasp2_idle_flops,
     },
 };

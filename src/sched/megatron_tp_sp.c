@@ -14,7 +14,7 @@ typedef struct {
     uint16_t x, y, dy, dx;  /* activations around the module, each rank's tokens */
     uint16_t all, grad_all; /* of all ranks: gathered, later reduced */
     uint16_t y_again;       /* output of the recomputed forward pass */
-} Plan;
+} MegatronTpSpPlan;
 
 /* What the backward pass computes again. */
 typedef enum {
@@ -100,7 +100,7 @@ replicates(const LhAttention *a, uint32_t ranks)
  * projections of all copies have one matrix, so that the reduce-scatter of dx is their sum.
  */
 static void
-adapt(LhProgramParams *p)
+megatron_tp_sp_adapt(LhProgramParams *p)
 {
     pad(p);
     if (replicates(&p->attention, p->ranks))
@@ -108,13 +108,13 @@ adapt(LhProgramParams *p)
 }
 
 static bool
-legal(const LhAttention *a, uint32_t ranks)
+megatron_tp_sp_legal(const LhAttention *a, uint32_t ranks)
 {
     return a->groups % ranks == 0 || replicates(a, ranks);
 }
 
 static bool
-check(const LhProgramParams *p, GError **error)
+megatron_tp_sp_check(const LhProgramParams *p, GError **error)
 {
     const LhAttention *a = &p->attention;
     g_autofree char *nearest = NULL;
@@ -123,9 +123,9 @@ check(const LhProgramParams *p, GError **error)
         return lh_program_refuse(error,
                                  "--pad-width is for heads that are padded: give --pad-heads, "
                                  "too");
-    if (legal(a, p->ranks))
+    if (megatron_tp_sp_legal(a, p->ranks))
         return true;
-    nearest = lh_heads_nearest_ranks(a, p->ranks, legal);
+    nearest = lh_heads_nearest_ranks(a, p->ranks, megatron_tp_sp_legal);
     return lh_program_refuse(
         error,
         "%" PRIu32 " heads in %" PRIu32
@@ -152,7 +152,7 @@ add_hidden(LhProgram *program, const char *name, LhSlotRole role, uint32_t parts
 /* Declares the activations around the module. One rank alone has nothing to gather and needs
  * none. */
 static void
-declare_hidden(LhProgram *program, Plan *plan)
+declare_hidden(LhProgram *program, MegatronTpSpPlan *plan)
 {
     const LhProgramParams *p = &program->params;
 
@@ -170,11 +170,11 @@ declare_hidden(LhProgram *program, Plan *plan)
 }
 
 static void
-declare(LhProgram *program)
+megatron_tp_sp_declare(LhProgram *program)
 {
     const LhProgramParams *p = &program->params;
     const LhPassSizes z = lh_pass_sizes(p, 0);
-    Plan *plan = g_new0(Plan, 1);
+    MegatronTpSpPlan *plan = g_new0(MegatronTpSpPlan, 1);
 
     program->plan = plan;
     program->head_slices = program->kv_slices = p->ranks;
@@ -191,7 +191,7 @@ declare(LhProgram *program)
 }
 
 static uint32_t
-steps(const LhProgram *program, uint32_t rank)
+megatron_tp_sp_steps(const LhProgram *program, uint32_t rank)
 {
     const LhProgramParams *p = &program->params;
 
@@ -202,7 +202,7 @@ steps(const LhProgram *program, uint32_t rank)
 
 /* Posts a collective over all ranks, after the compute that is queued. */
 static void
-collective(LhEmitter *e, LhCollectiveKind kind, uint16_t from, uint16_t to)
+collect_hidden(LhEmitter *e, LhCollectiveKind kind, uint16_t from, uint16_t to)
 {
     const LhSlot *slots = e->program->slots;
     const uint32_t ranks = e->program->params.ranks;
@@ -235,7 +235,7 @@ set_hidden_live(LhEmitter *e, uint16_t slot, bool live)
 }
 
 static void
-set_again_live(LhEmitter *e, const Plan *plan, bool live)
+set_again_live(LhEmitter *e, const MegatronTpSpPlan *plan, bool live)
 {
     const uint16_t slots[] = { plan->again.o, plan->again.lse };
 
@@ -262,25 +262,25 @@ project(LhEmitter *e, LhKernelId kernel, const uint16_t *operands, uint32_t coun
 }
 
 static void
-project_qkv(LhEmitter *e, const Plan *plan)
+project_qkv(LhEmitter *e, const MegatronTpSpPlan *plan)
 {
     project(e, LH_KERNEL_ID_qkv_projection,
             (const uint16_t[]){ plan->all, plan->io.q, plan->io.kv }, 3);
 }
 
 static void
-project_out(LhEmitter *e, const Plan *plan, uint16_t o)
+project_out(LhEmitter *e, const MegatronTpSpPlan *plan, uint16_t o)
 {
     project(e, LH_KERNEL_ID_out_projection, (const uint16_t[]){ o, plan->all }, 2);
 }
 
 static void
-emit_forward(LhEmitter *e, const Plan *plan, uint32_t step)
+megatron_tp_sp_forward(LhEmitter *e, const MegatronTpSpPlan *plan, uint32_t step)
 {
     switch (step) {
     case FORWARD_GATHER:
         set_hidden_live(e, plan->all, true);
-        collective(e, LH_COLL_ALL_GATHER, plan->x, plan->all);
+        collect_hidden(e, LH_COLL_ALL_GATHER, plan->x, plan->all);
         wait(e);
         project_qkv(e, plan);
         break;
@@ -289,7 +289,7 @@ emit_forward(LhEmitter *e, const Plan *plan, uint32_t step)
         project_out(e, plan, plan->io.o);
         break;
     default:
-        collective(e, LH_COLL_REDUCE_SCATTER, plan->all, plan->y);
+        collect_hidden(e, LH_COLL_REDUCE_SCATTER, plan->all, plan->y);
         wait(e);
         set_hidden_live(e, plan->all, false);
         break;
@@ -298,7 +298,7 @@ emit_forward(LhEmitter *e, const Plan *plan, uint32_t step)
 
 /* Computes attention again, or the whole forward pass with its collectives. */
 static void
-recompute(LhEmitter *e, const Plan *plan)
+recompute(LhEmitter *e, const MegatronTpSpPlan *plan)
 {
     const Recompute how = recomputes(&e->program->params);
 
@@ -306,7 +306,7 @@ recompute(LhEmitter *e, const Plan *plan)
         return;
     set_again_live(e, plan, true);
     if (how == RECOMPUTE_FULL) {
-        collective(e, LH_COLL_ALL_GATHER, plan->x, plan->all);
+        collect_hidden(e, LH_COLL_ALL_GATHER, plan->x, plan->all);
         wait(e);
         project_qkv(e, plan);
     }
@@ -314,7 +314,7 @@ recompute(LhEmitter *e, const Plan *plan)
     if (how == RECOMPUTE_FULL) {
         project_out(e, plan, plan->again.o);
         set_hidden_live(e, plan->y_again, true);
-        collective(e, LH_COLL_REDUCE_SCATTER, plan->all, plan->y_again);
+        collect_hidden(e, LH_COLL_REDUCE_SCATTER, plan->all, plan->y_again);
         wait(e);
         project(e, LH_KERNEL_ID_outside, &plan->y_again, 1);
         set_hidden_live(e, plan->y_again, false);
@@ -322,7 +322,7 @@ recompute(LhEmitter *e, const Plan *plan)
 }
 
 static void
-attend_backward(LhEmitter *e, const Plan *plan)
+attend_backward(LhEmitter *e, const MegatronTpSpPlan *plan)
 {
     lh_pass_attend_grad(e, &plan->attention, &plan->again, 0, 1);
     if (recomputes(&e->program->params) != RECOMPUTE_NONE)
@@ -331,7 +331,7 @@ attend_backward(LhEmitter *e, const Plan *plan)
 
 /* The second all-gather of x is for the gradient of the weights: attention does not wait for it. */
 static void
-emit_backward(LhEmitter *e, const Plan *plan, uint32_t step)
+megatron_tp_sp_backward(LhEmitter *e, const MegatronTpSpPlan *plan, uint32_t step)
 {
     switch (step) {
     case BACKWARD_RECOMPUTE:
@@ -340,11 +340,11 @@ emit_backward(LhEmitter *e, const Plan *plan, uint32_t step)
         break;
     case BACKWARD_GATHER:
         set_hidden_live(e, plan->grad_all, true);
-        collective(e, LH_COLL_ALL_GATHER, plan->dy, plan->grad_all);
+        collect_hidden(e, LH_COLL_ALL_GATHER, plan->dy, plan->grad_all);
         wait(e);
         project(e, LH_KERNEL_ID_out_projection_dgrad,
                 (const uint16_t[]){ plan->grad_all, plan->io.dout }, 2);
-        collective(e, LH_COLL_ALL_GATHER, plan->x, plan->all);
+        collect_hidden(e, LH_COLL_ALL_GATHER, plan->x, plan->all);
         if (!lh_pass_overlaps(&e->program->params))
             wait(e);
         break;
@@ -356,7 +356,7 @@ emit_backward(LhEmitter *e, const Plan *plan, uint32_t step)
     default:
         wait(e);
         project(e, LH_KERNEL_ID_outside, &plan->all, 1);
-        collective(e, LH_COLL_REDUCE_SCATTER, plan->grad_all, plan->dx);
+        collect_hidden(e, LH_COLL_REDUCE_SCATTER, plan->grad_all, plan->dx);
         set_hidden_live(e, plan->grad_all, false);
         set_hidden_live(e, plan->all, false);
         break;
@@ -364,21 +364,21 @@ emit_backward(LhEmitter *e, const Plan *plan, uint32_t step)
 }
 
 static void
-emit(LhEmitter *e, uint32_t step)
+megatron_tp_sp_emit(LhEmitter *e, uint32_t step)
 {
-    const Plan *plan = e->program->plan;
+    const MegatronTpSpPlan *plan = e->program->plan;
 
     step = lh_pass_enter(e, step, FORWARD_STEPS);
     if (e->phase == LH_PHASE_FORWARD)
-        emit_forward(e, plan, step);
+        megatron_tp_sp_forward(e, plan, step);
     else
-        emit_backward(e, plan, step);
+        megatron_tp_sp_backward(e, plan, step);
 }
 
 /* 2 collectives in the forward pass, 3 in the backward pass, and with full recomputation the 2 of
  * the forward pass again; each sends P-1 shards. */
 static uint64_t
-bytes_sent(const LhProgramParams *p, uint32_t rank)
+megatron_tp_sp_bytes_sent(const LhProgramParams *p, uint32_t rank)
 {
     const uint64_t forward = lh_pass_has(p, LH_PASS_FWD) ? 2 : 0;
     const uint64_t backward = recomputes(p) == RECOMPUTE_FULL ? 5 : 3;
@@ -389,7 +389,7 @@ bytes_sent(const LhProgramParams *p, uint32_t rank)
 }
 
 static uint64_t
-flops(const LhProgramParams *p, uint32_t rank)
+megatron_tp_sp_flops(const LhProgramParams *p, uint32_t rank)
 {
     const uint32_t heads = p->attention.heads / p->ranks;
     const uint64_t sum = lh_heads_flops(p, heads);
@@ -405,7 +405,7 @@ flops(const LhProgramParams *p, uint32_t rank)
 /* The rank's shards of the activations around the module on top of q, k, v, ...; forward P shards
  * gathered, backward 2P; and what is recomputed. */
 static uint64_t
-peak_bytes(const LhProgramParams *p, uint32_t rank)
+megatron_tp_sp_peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
     const LhPassSizes z = lh_pass_sizes(p, 0);
     const uint64_t x = p->ranks > 1 ? hidden_bytes(p) : 0;
@@ -456,14 +456,14 @@ const LhSchedule lh_schedule_megatron_tp_sp = {
     .placement = LH_PLACE_HEADS,
     .attention = LH_ATTENTION_ALL,
     .masks = LH_MASKS_ALL,
-    .adapt = adapt,
-    .check = check,
-    .declare = declare,
-    .generator = { .steps = steps, .emit = emit },
+    .adapt = megatron_tp_sp_adapt,
+    .check = megatron_tp_sp_check,
+    .declare = megatron_tp_sp_declare,
+    .generator = { .steps = megatron_tp_sp_steps, .emit = megatron_tp_sp_emit },
     .closed = {
-        .bytes_sent = bytes_sent,
-        .flops = flops,
-        .peak_bytes = peak_bytes,
+        .bytes_sent = megatron_tp_sp_bytes_sent,
+        .flops = megatron_tp_sp_flops,
+        .peak_bytes = megatron_tp_sp_peak_bytes,
         .idle_unit = lh_pass_idle_none,
         .idle_flops = lh_pass_idle_none,
     },

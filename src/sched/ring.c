@@ -10,7 +10,7 @@ enum {
 };
 
 static const LhRingShape *
-block(const LhRingPlan *plan, uint32_t q, uint32_t kv)
+ring_block(const LhRingPlan *plan, uint32_t q, uint32_t kv)
 {
     if (plan->causal && kv > q)
         return NULL;
@@ -18,11 +18,11 @@ block(const LhRingPlan *plan, uint32_t q, uint32_t kv)
 }
 
 static void
-declare(LhProgram *program)
+ring_declare(LhProgram *program)
 {
     const LhRegion own = { .count = 1 };
     const bool causal = program->params.mask.causal;
-    LhRingPlan *plan = lh_ring_declare(program, block);
+    LhRingPlan *plan = lh_ring_declare(program, ring_block);
 
     lh_ring_set_shape(program, plan, DIAGONAL, own, own, causal ? LH_RING_CAUSAL : LH_RING_FULL);
     lh_ring_set_shape(program, plan, FULL, own, own, LH_RING_FULL);
@@ -52,7 +52,7 @@ const LhSchedule lh_schedule_ring = {
     .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_gradient_wire),
     .placement = LH_PLACE_CONTIGUOUS,
     .masks = LH_MASKS_ALL,
-    .declare = declare,
+    .declare = ring_declare,
     .generator = { .steps = lh_ring_steps, .emit = lh_ring_emit },
     .closed = {
         .bytes_sent = lh_ring_bytes_sent,

@@ -17,10 +17,10 @@
 #define PUBLISHED_BACKWARD 41
 
 enum {
-    TAG_SCORES,  /* k */
-    TAG_OUT,     /* v */
-    TAG_DSCORES, /* v */
-    TAG_DQ,      /* k */
+    RSA_TAG_SCORES,  /* k */
+    RSA_TAG_OUT,     /* v */
+    RSA_TAG_DSCORES, /* v */
+    RSA_TAG_DQ,      /* k */
 };
 
 /* The rings in the order in which they run; each has P steps. */
@@ -41,7 +41,7 @@ typedef struct {
     LhKernelArgs q_rows, kv_rows;
     uint16_t k[2], v[2]; /* in use, and arriving */
     uint16_t scores, probs, dscores, lse_again, o_sum, dq_sum, dk, dv;
-} Plan;
+} RsaPlan;
 
 /* B h n numbers for each of @keys keys. */
 static uint64_t
@@ -62,7 +62,7 @@ add_parts(LhProgram *program, const char *name, LhTensorKind kind, uint64_t part
 }
 
 static void
-declare_rings(LhProgram *program, Plan *plan)
+declare_rings(LhProgram *program, RsaPlan *plan)
 {
     const LhPassSizes *z = &plan->sizes;
     const uint64_t block = score_elements(&program->params, z->n);
@@ -76,7 +76,7 @@ declare_rings(LhProgram *program, Plan *plan)
 }
 
 static void
-declare_sums(LhProgram *program, Plan *plan)
+declare_sums(LhProgram *program, RsaPlan *plan)
 {
     const LhPassSizes *z = &plan->sizes;
     const uint64_t sum = z->q / z->e * 4, block = score_elements(&program->params, z->n);
@@ -94,12 +94,12 @@ declare_sums(LhProgram *program, Plan *plan)
 }
 
 static void
-declare(LhProgram *program)
+rsa_declare(LhProgram *program)
 {
     const LhProgramParams *p = &program->params;
-    Plan *plan;
+    RsaPlan *plan;
 
-    plan = g_new0(Plan, 1);
+    plan = g_new0(RsaPlan, 1);
     program->plan = plan;
     plan->sizes = lh_pass_sizes(p, 0);
     plan->ranks = p->ranks;
@@ -113,7 +113,7 @@ declare(LhProgram *program)
 }
 
 static uint32_t
-steps(const LhProgram *program, uint32_t rank)
+rsa_steps(const LhProgram *program, uint32_t rank)
 {
     const LhProgramParams *p = &program->params;
 
@@ -144,7 +144,7 @@ release(LhEmitter *e, const uint16_t *slots, uint32_t count)
  * on each step waits for the hop that brings the next, and nothing else runs meanwhile. Returns the
  * buffer to use. */
 static uint16_t
-pass_on(LhEmitter *e, const Plan *plan, const uint16_t *buffers, uint16_t tag, uint32_t t)
+pass_on(LhEmitter *e, const RsaPlan *plan, const uint16_t *buffers, uint16_t tag, uint32_t t)
 {
     const uint16_t here = buffers[t % 2];
 
@@ -166,7 +166,7 @@ pass_on(LhEmitter *e, const Plan *plan, const uint16_t *buffers, uint16_t tag, u
 
 /* The rank whose k or v is in use in step @t. */
 static uint32_t
-owner(const LhEmitter *e, const Plan *plan, uint32_t t)
+owner(const LhEmitter *e, const RsaPlan *plan, uint32_t t)
 {
     return (e->rank + plan->ranks - t) % plan->ranks;
 }
@@ -178,7 +178,7 @@ typedef struct {
 
 /* Computes scores or dscores: the product of the rank's rows with the keys in use. */
 static void
-emit_scores(LhEmitter *e, const Plan *plan, LhKernelId kernel, const Slots *of, uint32_t t)
+emit_scores(LhEmitter *e, const RsaPlan *plan, LhKernelId kernel, const Slots *of, uint32_t t)
 {
     lh_pass_compute(e, kernel, &plan->block);
     lh_emit_operand(e, of->rows, 0, 1);
@@ -188,7 +188,7 @@ emit_scores(LhEmitter *e, const Plan *plan, LhKernelId kernel, const Slots *of, 
 
 /* rows += scores x keys. */
 static void
-emit_apply(LhEmitter *e, const Plan *plan, LhKernelId kernel, const Slots *of, uint32_t t)
+emit_apply(LhEmitter *e, const RsaPlan *plan, LhKernelId kernel, const Slots *of, uint32_t t)
 {
     LhKernelArgs args = plan->block;
 
@@ -200,7 +200,7 @@ emit_apply(LhEmitter *e, const Plan *plan, LhKernelId kernel, const Slots *of, u
 }
 
 static void
-emit_softmax(LhEmitter *e, const Plan *plan, uint16_t lse, bool again)
+emit_softmax(LhEmitter *e, const RsaPlan *plan, uint16_t lse, bool again)
 {
     const LhPlacement *placement = &e->program->placement;
     const LhPassRows q = { lh_placement_segment(placement, e->rank), 0, 1 };
@@ -217,7 +217,7 @@ emit_softmax(LhEmitter *e, const Plan *plan, uint16_t lse, bool again)
 
 /* Computes the gradients of all keys from the rank's rows, and adds them up over the ranks. */
 static void
-emit_gradients(LhEmitter *e, const Plan *plan, LhKernelId kernel, uint16_t scores, uint16_t rows,
+emit_gradients(LhEmitter *e, const RsaPlan *plan, LhKernelId kernel, uint16_t scores, uint16_t rows,
                uint16_t sums)
 {
     const LhGroup group = { .stride = 1, .count = plan->ranks, .outer_count = 1 };
@@ -235,7 +235,7 @@ emit_gradients(LhEmitter *e, const Plan *plan, LhKernelId kernel, uint16_t score
 }
 
 static void
-emit_cast(LhEmitter *e, const Plan *plan, uint16_t sum, uint16_t target)
+emit_cast(LhEmitter *e, const RsaPlan *plan, uint16_t sum, uint16_t target)
 {
     lh_pass_compute(e, LH_KERNEL_ID_cast, &plan->q_rows);
     lh_emit_operand(e, sum, 0, 1);
@@ -244,13 +244,13 @@ emit_cast(LhEmitter *e, const Plan *plan, uint16_t sum, uint16_t target)
 
 /* The ring of scores, with the softmax at its end, in the forward pass or again. */
 static void
-ring_scores(LhEmitter *e, const Plan *plan, uint32_t t, bool again)
+ring_scores(LhEmitter *e, const RsaPlan *plan, uint32_t t, bool again)
 {
     uint16_t k;
 
     if (t == 0)
         ALLOC(e, plan->k[0], plan->k[1], plan->scores);
-    k = pass_on(e, plan, plan->k, TAG_SCORES, t);
+    k = pass_on(e, plan, plan->k, RSA_TAG_SCORES, t);
     emit_scores(e, plan, LH_KERNEL_ID_scores, &(Slots){ plan->io.q, k, plan->scores }, t);
     if (t + 1 < plan->ranks)
         return;
@@ -264,13 +264,13 @@ ring_scores(LhEmitter *e, const Plan *plan, uint32_t t, bool again)
 }
 
 static void
-ring_out(LhEmitter *e, const Plan *plan, uint32_t t)
+ring_out(LhEmitter *e, const RsaPlan *plan, uint32_t t)
 {
     uint16_t v;
 
     if (t == 0)
         ALLOC(e, plan->v[0], plan->v[1], plan->o_sum);
-    v = pass_on(e, plan, plan->v, TAG_OUT, t);
+    v = pass_on(e, plan, plan->v, RSA_TAG_OUT, t);
     emit_apply(e, plan, LH_KERNEL_ID_scores_o, &(Slots){ plan->o_sum, v, plan->probs }, t);
     if (t + 1 < plan->ranks)
         return;
@@ -281,7 +281,7 @@ ring_out(LhEmitter *e, const Plan *plan, uint32_t t)
 }
 
 static void
-ring_dscores(LhEmitter *e, const Plan *plan, uint32_t t)
+ring_dscores(LhEmitter *e, const RsaPlan *plan, uint32_t t)
 {
     LhKernelArgs args = plan->rows;
     uint16_t v;
@@ -291,7 +291,7 @@ ring_dscores(LhEmitter *e, const Plan *plan, uint32_t t)
         emit_gradients(e, plan, LH_KERNEL_ID_scores_dv, plan->probs, plan->io.dout, plan->dv);
         ALLOC(e, plan->v[0], plan->v[1], plan->dscores);
     }
-    v = pass_on(e, plan, plan->v, TAG_DSCORES, t);
+    v = pass_on(e, plan, plan->v, RSA_TAG_DSCORES, t);
     emit_scores(e, plan, LH_KERNEL_ID_scores_dp, &(Slots){ plan->io.dout, v, plan->dscores }, t);
     if (t + 1 < plan->ranks)
         return;
@@ -304,7 +304,7 @@ ring_dscores(LhEmitter *e, const Plan *plan, uint32_t t)
 }
 
 static void
-ring_dq(LhEmitter *e, const Plan *plan, uint32_t t)
+ring_dq(LhEmitter *e, const RsaPlan *plan, uint32_t t)
 {
     uint16_t k;
 
@@ -313,7 +313,7 @@ ring_dq(LhEmitter *e, const Plan *plan, uint32_t t)
         emit_gradients(e, plan, LH_KERNEL_ID_scores_dk, plan->dscores, plan->io.q, plan->dk);
         ALLOC(e, plan->k[0], plan->k[1], plan->dq_sum);
     }
-    k = pass_on(e, plan, plan->k, TAG_DQ, t);
+    k = pass_on(e, plan, plan->k, RSA_TAG_DQ, t);
     emit_apply(e, plan, LH_KERNEL_ID_scores_dq, &(Slots){ plan->dq_sum, k, plan->dscores }, t);
     if (t + 1 < plan->ranks)
         return;
@@ -327,7 +327,7 @@ ring_dq(LhEmitter *e, const Plan *plan, uint32_t t)
 
 /* The ring of step @s of a pass. */
 static Ring
-ring_of(const LhEmitter *e, const Plan *plan, uint32_t s)
+ring_of(const LhEmitter *e, const RsaPlan *plan, uint32_t s)
 {
     const Ring first = e->phase == LH_PHASE_FORWARD                    ? RING_SCORES
                        : lh_pass_has(&e->program->params, LH_PASS_FWD) ? RING_DSCORES
@@ -337,9 +337,9 @@ ring_of(const LhEmitter *e, const Plan *plan, uint32_t s)
 }
 
 static void
-emit(LhEmitter *e, uint32_t step)
+rsa_emit(LhEmitter *e, uint32_t step)
 {
-    const Plan *plan = e->program->plan;
+    const RsaPlan *plan = e->program->plan;
     const uint32_t s = lh_pass_enter(e, step, 2 * plan->ranks);
     const uint32_t t = s % plan->ranks;
 
@@ -364,7 +364,7 @@ emit(LhEmitter *e, uint32_t step)
 
 /* (P-1) KV forward, for k and v; backward the same and two all-reduces of P G/2. */
 static uint64_t
-bytes_sent(const LhProgramParams *p, uint32_t rank)
+rsa_bytes_sent(const LhProgramParams *p, uint32_t rank)
 {
     const LhPassSizes z = lh_pass_sizes(p, 0);
     const uint64_t hops = p->ranks - 1;
@@ -383,7 +383,7 @@ bytes_sent(const LhProgramParams *p, uint32_t rank)
 /* Two products forward and four backward on all n N pairs; a backward pass alone also computes the
  * scores. */
 static uint64_t
-flops(const LhProgramParams *p, uint32_t rank)
+rsa_flops(const LhProgramParams *p, uint32_t rank)
 {
     const LhAttention *a = &p->attention;
     const uint64_t product = 2 * (uint64_t)a->batch * a->heads * a->head_dim *
@@ -402,7 +402,7 @@ flops(const LhProgramParams *p, uint32_t rank)
  * and the fp32 sum of o. Backward: two matrices of e bytes and dv of all keys, or one, dv and dk of
  * all keys and the fp32 sum of dq. */
 static uint64_t
-peak_bytes(const LhProgramParams *p, uint32_t rank)
+rsa_peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
     const LhPassSizes z = lh_pass_sizes(p, 0);
     const uint64_t x = score_elements(p, p->attention.seq_length), sum = z.q / z.e * 4;
@@ -447,12 +447,12 @@ const LhSchedule lh_schedule_rsa = {
     .options = LH_OPTIONS(&lh_option_published_code, &lh_option_gradient_wire),
     .placement = LH_PLACE_CONTIGUOUS,
     .masks = LH_MASKS_ALL,
-    .declare = declare,
-    .generator = { .steps = steps, .emit = emit },
+    .declare = rsa_declare,
+    .generator = { .steps = rsa_steps, .emit = rsa_emit },
     .closed = {
-        .bytes_sent = bytes_sent,
-        .flops = flops,
-        .peak_bytes = peak_bytes,
+        .bytes_sent = rsa_bytes_sent,
+        .flops = rsa_flops,
+        .peak_bytes = rsa_peak_bytes,
         .idle_unit = lh_pass_idle_none,
         .idle_flops = lh_pass_idle_none,
     },

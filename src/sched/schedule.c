@@ -181,7 +181,7 @@ lh_closed_forms(const LhSchedule *schedule, const LhProgramParams *params)
 
 /* @p is what lh_schedule_params gave. */
 static bool
-check(const LhSchedule *schedule, const LhProgramParams *p, GError **error)
+check_all(const LhSchedule *schedule, const LhProgramParams *p, GError **error)
 {
     return lh_program_check(schedule->placement, p, error) && check_kind(schedule, p, error) &&
            check_options(p, error) && (schedule->check == NULL || schedule->check(p, error));
@@ -192,7 +192,7 @@ lh_schedule_check(const LhSchedule *schedule, const LhProgramParams *params, GEr
 {
     const LhProgramParams p = lh_schedule_params(schedule, params);
 
-    return check(schedule, &p, error);
+    return check_all(schedule, &p, error);
 }
 
 LhProgram *
@@ -201,7 +201,7 @@ lh_program_new(const LhSchedule *schedule, const LhProgramParams *params, GError
     const LhProgramParams p = lh_schedule_params(schedule, params);
     LhProgram *program;
 
-    if (!check(schedule, &p, error))
+    if (!check_all(schedule, &p, error))
         return NULL;
     if (is_single(schedule, &p))
         return lh_program_new_single(schedule->name, schedule->placement, &p);

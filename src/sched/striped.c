@@ -11,7 +11,7 @@ enum {
 };
 
 static const LhRingShape *
-block(const LhRingPlan *plan, uint32_t q, uint32_t kv)
+striped_block(const LhRingPlan *plan, uint32_t q, uint32_t kv)
 {
     const LhRingShape *shape =
         &plan->shapes[plan->causal && kv > q ? BELOW_DIAGONAL : WITH_DIAGONAL];
@@ -21,11 +21,11 @@ block(const LhRingPlan *plan, uint32_t q, uint32_t kv)
 }
 
 static void
-declare(LhProgram *program)
+striped_declare(LhProgram *program)
 {
     const LhRegion own = { .count = 1 };
     const bool causal = program->params.mask.causal;
-    LhRingPlan *plan = lh_ring_declare(program, block);
+    LhRingPlan *plan = lh_ring_declare(program, striped_block);
 
     lh_ring_set_shape(program, plan, WITH_DIAGONAL, own, own,
                       causal ? LH_RING_CAUSAL : LH_RING_FULL);
@@ -36,7 +36,7 @@ declare(LhProgram *program)
 
 /* r+1 triangles with their diagonal and P-1-r without. */
 static uint64_t
-flops(const LhProgramParams *p, uint32_t rank)
+striped_flops(const LhProgramParams *p, uint32_t rank)
 {
     const uint64_t n = p->attention.seq_length / p->ranks;
     const uint64_t with = rank + 1;
@@ -49,23 +49,23 @@ flops(const LhProgramParams *p, uint32_t rank)
 }
 
 static uint64_t
-blocks(const LhProgramParams *p, uint32_t rank)
+striped_blocks(const LhProgramParams *p, uint32_t rank)
 {
     return lh_pass_rank_blocks(p, LH_PLACE_STRIPED, rank);
 }
 
 static double
-idle_unit(const LhProgramParams *p)
+striped_idle_unit(const LhProgramParams *p)
 {
-    return lh_mask_is_plain(&p->mask) ? 0 : lh_pass_imbalance(p, blocks);
+    return lh_mask_is_plain(&p->mask) ? 0 : lh_pass_imbalance(p, striped_blocks);
 }
 
 /* The last rank has P triangles with their diagonal: 1 - N (N+1) / (P^2 n (n+1)). */
 static double
-idle_flops(const LhProgramParams *p)
+striped_idle_flops(const LhProgramParams *p)
 {
     if (!lh_mask_is_plain(&p->mask))
-        return lh_pass_imbalance(p, flops);
+        return lh_pass_imbalance(p, striped_flops);
     return p->mask.causal ? (p->ranks - 1.0) / ((double)p->attention.seq_length + p->ranks) : 0;
 }
 
@@ -91,13 +91,13 @@ const LhSchedule lh_schedule_striped = {
     .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_gradient_wire),
     .placement = LH_PLACE_STRIPED,
     .masks = LH_MASKS_ALL,
-    .declare = declare,
+    .declare = striped_declare,
     .generator = { .steps = lh_ring_steps, .emit = lh_ring_emit },
     .closed = {
         .bytes_sent = lh_ring_bytes_sent,
-        .flops = flops,
+        .flops = striped_flops,
         .peak_bytes = lh_ring_peak_bytes,
-        .idle_unit = idle_unit,
-        .idle_flops = idle_flops,
+        .idle_unit = striped_idle_unit,
+        .idle_flops = striped_idle_flops,
     },
 };

@@ -7,13 +7,13 @@
 #include <inttypes.h>
 
 static bool
-legal(const LhAttention *a, uint32_t ranks)
+te_a2a_legal(const LhAttention *a, uint32_t ranks)
 {
     return a->groups % ranks == 0;
 }
 
 static LhHeads
-heads_of(const LhProgramParams *p)
+te_a2a_heads(const LhProgramParams *p)
 {
     LhHeads heads = {
         .cut = { p->ranks, p->ranks, p->ranks },
@@ -30,21 +30,21 @@ heads_of(const LhProgramParams *p)
 }
 
 static void
-adapt(LhProgramParams *p)
+te_a2a_adapt(LhProgramParams *p)
 {
     if (lh_heads_padded(p))
         lh_heads_pad(&p->attention, p->ranks, false);
 }
 
 static bool
-check(const LhProgramParams *p, GError **error)
+te_a2a_check(const LhProgramParams *p, GError **error)
 {
     const LhAttention *a = &p->attention;
     g_autofree char *nearest = NULL;
 
-    if (legal(a, p->ranks))
+    if (te_a2a_legal(a, p->ranks))
         return true;
-    nearest = lh_heads_nearest_ranks(a, p->ranks, legal);
+    nearest = lh_heads_nearest_ranks(a, p->ranks, te_a2a_legal);
     return lh_program_refuse(error,
                              "%" PRIu32 " heads in %" PRIu32 " groups are not divisible by %" PRIu32
                              " ranks, and it has heads and groups divided evenly; nearest legal "
@@ -53,15 +53,15 @@ check(const LhProgramParams *p, GError **error)
 }
 
 static void
-declare(LhProgram *program)
+te_a2a_declare(LhProgram *program)
 {
-    const LhHeads heads = heads_of(&program->params);
+    const LhHeads heads = te_a2a_heads(&program->params);
 
     lh_heads_declare_whole(program, &heads);
     lh_program_add_stream(program, "cp", LH_STREAM_COMPUTE);
 }
 
-LH_HEADS_WHOLE_FORMS(heads_of)
+LH_HEADS_WHOLE_FORMS(te_a2a, te_a2a_heads)
 
 const LhSchedule lh_schedule_te_a2a = {
     .name = "te-a2a",
@@ -95,14 +95,14 @@ const LhSchedule lh_schedule_te_a2a = {
     .placement = LH_PLACE_ZIGZAG,
     .attention = LH_ATTENTION_ALL,
     .masks = LH_MASKS_ALL,
-    .adapt = adapt,
-    .check = check,
-    .declare = declare,
+    .adapt = te_a2a_adapt,
+    .check = te_a2a_check,
+    .declare = te_a2a_declare,
     .generator = { .steps = lh_heads_steps, .emit = lh_heads_emit },
     .closed = {
-        .bytes_sent = bytes_sent,
-        .flops = flops,
-        .peak_bytes = peak_bytes,
+        .bytes_sent = te_a2a_bytes_sent,
+        .flops = te_a2a_flops,
+        .peak_bytes = te_a2a_peak_bytes,
         .idle_unit = lh_pass_idle_none,
         .idle_flops = lh_pass_idle_none,
     },

@@ -9,10 +9,10 @@
 typedef struct {
     LhHeads heads;
     LhTeRing ring; /* used if R > 1 */
-} Plan;
+} TeA2aP2pPlan;
 
 static LhHeads
-heads_of(const LhProgramParams *p)
+te_a2a_p2p_heads(const LhProgramParams *p)
 {
     const uint32_t size = lh_heads_size(p);
 
@@ -27,9 +27,9 @@ heads_of(const LhProgramParams *p)
 }
 
 static void
-attend(LhEmitter *e, uint32_t step)
+te_a2a_p2p_attend(LhEmitter *e, uint32_t step)
 {
-    const Plan *plan = e->program->plan;
+    const TeA2aP2pPlan *plan = e->program->plan;
 
     if (e->phase == LH_PHASE_FORWARD)
         lh_te_ring_forward(e, &plan->ring, step);
@@ -38,14 +38,14 @@ attend(LhEmitter *e, uint32_t step)
 }
 
 static void
-declare(LhProgram *program)
+te_a2a_p2p_declare(LhProgram *program)
 {
     const LhProgramParams *p = &program->params;
     LhPassSlots slots;
-    Plan *plan = g_new0(Plan, 1);
+    TeA2aP2pPlan *plan = g_new0(TeA2aP2pPlan, 1);
 
     program->plan = plan;
-    plan->heads = heads_of(p);
+    plan->heads = te_a2a_p2p_heads(p);
     lh_heads_declare(program, &plan->heads);
     if (p->ranks == lh_heads_size(p)) {
         lh_program_add_stream(program, "cp", LH_STREAM_COMPUTE);
@@ -55,15 +55,15 @@ declare(LhProgram *program)
     slots = lh_heads_slots(&plan->heads);
     lh_te_ring_declare(program, &plan->ring, &slots, lh_heads_size(p), plan->heads.parts);
     g_assert(plan->ring.second == LH_HEADS_STREAM_CP);
-    plan->heads.attend = attend;
+    plan->heads.attend = te_a2a_p2p_attend;
     plan->heads.forward_steps = lh_te_ring_forward_steps(&plan->ring);
     plan->heads.backward_steps = lh_te_ring_backward_steps(&plan->ring);
 }
 
 static uint64_t
-bytes_sent(const LhProgramParams *p, uint32_t rank)
+te_a2a_p2p_bytes_sent(const LhProgramParams *p, uint32_t rank)
 {
-    const LhHeads heads = heads_of(p);
+    const LhHeads heads = te_a2a_p2p_heads(p);
     const LhPassSizes z = lh_pass_sizes(p, 0);
     const uint32_t ring = p->ranks / lh_heads_size(p);
 
@@ -72,9 +72,9 @@ bytes_sent(const LhProgramParams *p, uint32_t rank)
 }
 
 static uint64_t
-peak_bytes(const LhProgramParams *p, uint32_t rank)
+te_a2a_p2p_peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
-    const LhHeads heads = heads_of(p);
+    const LhHeads heads = te_a2a_p2p_heads(p);
     const LhPassSizes z = lh_pass_sizes(p, 0);
     const uint32_t size = lh_heads_size(p), ranks = p->ranks / size;
     const LhHeadsBuffers ring = {
@@ -121,12 +121,12 @@ const LhSchedule lh_schedule_te_a2a_p2p = {
                     "te-a2a",
     .adapt = lh_heads_adapt_group_size,
     .check = lh_heads_check_group_size,
-    .declare = declare,
+    .declare = te_a2a_p2p_declare,
     .generator = { .steps = lh_heads_steps, .emit = lh_heads_emit },
     .closed = {
-        .bytes_sent = bytes_sent,
+        .bytes_sent = te_a2a_p2p_bytes_sent,
         .flops = lh_heads_ring_flops,
-        .peak_bytes = peak_bytes,
+        .peak_bytes = te_a2a_p2p_peak_bytes,
         .idle_unit = lh_pass_idle_none,
         .idle_flops = lh_pass_idle_none,
     },

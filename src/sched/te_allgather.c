@@ -23,7 +23,7 @@ typedef struct {
     uint16_t bwd_first, bwd_end; /* buffers of the backward pass but for k, v */
     uint16_t bwd_steps, bwd_dkv, bwd_sent, bwd_shard;
     LhKernelArgs ranks_rows, all_rows, shard_rows;
-} Plan;
+} TeAllgatherPlan;
 
 /* Number of half-chunks of k, v whose gradients the two calls leave together: at most 2P + 1 under
  * a causal mask, else 4P. */
@@ -42,7 +42,7 @@ add_halves(LhProgram *program, const char *name, LhTensorKind kind, uint32_t par
 }
 
 static void
-declare_backward(LhProgram *program, Plan *plan)
+te_allgather_declare_backward(LhProgram *program, TeAllgatherPlan *plan)
 {
     const LhPassSizes *z = &plan->sizes;
     const uint32_t all = HALVES * plan->ranks;
@@ -61,10 +61,10 @@ declare_backward(LhProgram *program, Plan *plan)
 }
 
 static void
-declare(LhProgram *program)
+te_allgather_declare(LhProgram *program)
 {
     const LhProgramParams *p = &program->params;
-    Plan *plan = g_new0(Plan, 1);
+    TeAllgatherPlan *plan = g_new0(TeAllgatherPlan, 1);
 
     program->plan = plan;
     plan->ranks = p->ranks;
@@ -82,12 +82,13 @@ declare(LhProgram *program)
                                   plan->sizes.kv, plan->sizes.e);
     }
     if (lh_pass_has(p, LH_PASS_BWD))
-        declare_backward(program, plan);
+        te_allgather_declare_backward(program, plan);
 }
 
 /* Posts a collective of the first and of the second half-chunks. Compute waits for it. */
 static void
-collective(LhEmitter *e, const Plan *plan, LhCollectiveKind kind, uint16_t from, uint16_t to)
+collect_halves(LhEmitter *e, const TeAllgatherPlan *plan, LhCollectiveKind kind, uint16_t from,
+               uint16_t to)
 {
     const LhGroup everyone = { .stride = 1, .count = plan->ranks, .outer_count = 1 };
     const bool gathers = kind == LH_COLL_ALL_GATHER;
@@ -105,7 +106,8 @@ collective(LhEmitter *e, const Plan *plan, LhCollectiveKind kind, uint16_t from,
 /* Copies between the order of the ranks and that of the tokens: the second half-chunks are
  * reversed. */
 static void
-reorder(LhEmitter *e, const Plan *plan, LhKernelId kernel, uint16_t from, uint16_t to)
+reorder_halves(LhEmitter *e, const TeAllgatherPlan *plan, LhKernelId kernel, uint16_t from,
+               uint16_t to)
 {
     LhKernelArgs args = plan->ranks_rows;
 
@@ -118,18 +120,18 @@ reorder(LhEmitter *e, const Plan *plan, LhKernelId kernel, uint16_t from, uint16
 }
 
 static void
-gather(LhEmitter *e, const Plan *plan, uint16_t gathered, uint16_t kv)
+gather_in_order(LhEmitter *e, const TeAllgatherPlan *plan, uint16_t gathered, uint16_t kv)
 {
     lh_emit_alloc(e, gathered);
-    collective(e, plan, LH_COLL_ALL_GATHER, plan->io.kv, gathered);
+    collect_halves(e, plan, LH_COLL_ALL_GATHER, plan->io.kv, gathered);
     lh_emit_alloc(e, kv);
-    reorder(e, plan, LH_KERNEL_ID_copy, gathered, kv);
+    reorder_halves(e, plan, LH_KERNEL_ID_copy, gathered, kv);
     lh_emit_free(e, gathered);
 }
 
 /* The half-chunks of k, v that half-chunk @half of the rank's queries sees. */
 static LhRegion
-keys_of(const LhEmitter *e, const Plan *plan, uint32_t half)
+keys_of(const LhEmitter *e, const TeAllgatherPlan *plan, uint32_t half)
 {
     const LhProgram *program = e->program;
     const LhMaskRule *rule = &program->params.mask;
@@ -145,7 +147,7 @@ keys_of(const LhEmitter *e, const Plan *plan, uint32_t half)
 /* Appends the attention of one half-chunk with its keys, on the stream of the half-chunk. Operands
  * follow. */
 static void
-attend(LhEmitter *e, const Plan *plan, uint32_t half, LhKernelId kernel)
+attend_half(LhEmitter *e, const TeAllgatherPlan *plan, uint32_t half, LhKernelId kernel)
 {
     const LhPlacement *placement = &e->program->placement;
     const LhRegion keys = keys_of(e, plan, half);
@@ -168,16 +170,16 @@ attend(LhEmitter *e, const Plan *plan, uint32_t half, LhKernelId kernel)
 }
 
 static void
-emit_forward(LhEmitter *e, const Plan *plan)
+te_allgather_forward(LhEmitter *e, const TeAllgatherPlan *plan)
 {
     uint32_t ready;
 
-    gather(e, plan, plan->fwd_gathered, plan->fwd_kv);
+    gather_in_order(e, plan, plan->fwd_gathered, plan->fwd_kv);
     ready = e->marks[LH_MARK_COMPUTE];
     for (uint32_t half = 0; half < HALVES; half++) {
         const LhRegion keys = keys_of(e, plan, half);
 
-        attend(e, plan, half, LH_KERNEL_ID_attention);
+        attend_half(e, plan, half, LH_KERNEL_ID_attention);
         lh_emit_after(e, ready);
         lh_emit_operand(e, plan->io.q, half, 1);
         lh_emit_operand(e, plan->fwd_kv, keys.part, keys.count);
@@ -190,7 +192,7 @@ emit_forward(LhEmitter *e, const Plan *plan)
 
 /* Adds up dk, dv of both calls, each on its stream; the second one waits for the first. */
 static void
-add_steps(LhEmitter *e, const Plan *plan)
+add_steps(LhEmitter *e, const TeAllgatherPlan *plan)
 {
     uint32_t *marks = e->marks;
     uint32_t first_part = 0;
@@ -213,13 +215,13 @@ add_steps(LhEmitter *e, const Plan *plan)
 }
 
 static void
-emit_backward(LhEmitter *e, const Plan *plan)
+te_allgather_backward(LhEmitter *e, const TeAllgatherPlan *plan)
 {
     const uint16_t of_q[] = { plan->io.q, plan->io.dout, plan->io.o, plan->io.lse };
     const bool wide = plan->sizes.w > plan->sizes.e;
     uint32_t ready, first_part = 0;
 
-    gather(e, plan, plan->bwd_gathered, plan->bwd_kv);
+    gather_in_order(e, plan, plan->bwd_gathered, plan->bwd_kv);
     lh_pass_alloc(e, plan->bwd_first, plan->bwd_end);
     lh_pass_compute(e, LH_KERNEL_ID_zero, &plan->all_rows);
     lh_emit_operand(e, plan->bwd_dkv, 0, HALVES * plan->ranks);
@@ -227,7 +229,7 @@ emit_backward(LhEmitter *e, const Plan *plan)
     for (uint32_t half = 0; half < HALVES; half++) {
         const LhRegion keys = keys_of(e, plan, half);
 
-        attend(e, plan, half, LH_KERNEL_ID_attention_bwd_o);
+        attend_half(e, plan, half, LH_KERNEL_ID_attention_bwd_o);
         lh_emit_after(e, ready);
         for (unsigned i = 0; i < G_N_ELEMENTS(of_q); i++)
             lh_emit_operand(e, of_q[i], half, 1);
@@ -237,8 +239,9 @@ emit_backward(LhEmitter *e, const Plan *plan)
         first_part += keys.count;
     }
     add_steps(e, plan);
-    reorder(e, plan, wide ? LH_KERNEL_ID_cast : LH_KERNEL_ID_copy, plan->bwd_dkv, plan->bwd_sent);
-    collective(e, plan, LH_COLL_REDUCE_SCATTER, plan->bwd_sent, plan->bwd_shard);
+    reorder_halves(e, plan, wide ? LH_KERNEL_ID_cast : LH_KERNEL_ID_copy, plan->bwd_dkv,
+                   plan->bwd_sent);
+    collect_halves(e, plan, LH_COLL_REDUCE_SCATTER, plan->bwd_sent, plan->bwd_shard);
     if (wide) {
         lh_pass_compute(e, LH_KERNEL_ID_cast, &plan->shard_rows);
         lh_emit_operand(e, plan->bwd_shard, 0, HALVES);
@@ -249,20 +252,20 @@ emit_backward(LhEmitter *e, const Plan *plan)
 }
 
 static void
-emit(LhEmitter *e, uint32_t step)
+te_allgather_emit(LhEmitter *e, uint32_t step)
 {
-    const Plan *plan = e->program->plan;
+    const TeAllgatherPlan *plan = e->program->plan;
 
     lh_pass_enter(e, step, 1);
     if (e->phase == LH_PHASE_FORWARD)
-        emit_forward(e, plan);
+        te_allgather_forward(e, plan);
     else
-        emit_backward(e, plan);
+        te_allgather_backward(e, plan);
 }
 
 /* An all-gather or reduce-scatter by a ring sends P-1 times the rank's own share. */
 static uint64_t
-bytes_sent(const LhProgramParams *p, uint32_t rank)
+te_allgather_bytes_sent(const LhProgramParams *p, uint32_t rank)
 {
     const LhPassSizes z = lh_pass_sizes(p, 0);
     const uint64_t hops = p->ranks - 1;
@@ -275,7 +278,7 @@ bytes_sent(const LhProgramParams *p, uint32_t rank)
 /* Forward k, v of all ranks, twice while they are put in order. Backward k, v in order, the
  * gradients of both calls, their sum, and the sum in the order in which it is sent. */
 static uint64_t
-peak_bytes(const LhProgramParams *p, uint32_t rank)
+te_allgather_peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
     const LhPassSizes z = lh_pass_sizes(p, 0);
 
@@ -309,12 +312,12 @@ const LhSchedule lh_schedule_te_allgather = {
     .options = LH_OPTIONS(&lh_option_gradient_wire),
     .placement = LH_PLACE_ZIGZAG,
     .masks = LH_MASKS_ALL,
-    .declare = declare,
-    .generator = { .steps = lh_pass_steps, .emit = emit },
+    .declare = te_allgather_declare,
+    .generator = { .steps = lh_pass_steps, .emit = te_allgather_emit },
     .closed = {
-        .bytes_sent = bytes_sent,
+        .bytes_sent = te_allgather_bytes_sent,
         .flops = lh_zigzag_flops,
-        .peak_bytes = peak_bytes,
+        .peak_bytes = te_allgather_peak_bytes,
         .idle_unit = lh_zigzag_idle_unit,
         .idle_flops = lh_zigzag_idle_flops,
     },

@@ -5,7 +5,7 @@
 #include "sched/common/te_ring.h"
 
 static void
-declare(LhProgram *program)
+te_p2p_declare(LhProgram *program)
 {
     const LhPassSizes z = lh_pass_sizes(&program->params, 0);
     LhPassSlots io;
@@ -17,7 +17,7 @@ declare(LhProgram *program)
 }
 
 static uint32_t
-steps(const LhProgram *program, uint32_t rank)
+te_p2p_steps(const LhProgram *program, uint32_t rank)
 {
     const LhProgramParams *p = &program->params;
     const LhTeRing *te = program->plan;
@@ -28,7 +28,7 @@ steps(const LhProgram *program, uint32_t rank)
 }
 
 static void
-emit(LhEmitter *e, uint32_t step)
+te_p2p_emit(LhEmitter *e, uint32_t step)
 {
     const LhTeRing *te = e->program->plan;
     const uint32_t s = lh_pass_enter(e, step, lh_te_ring_forward_steps(te));
@@ -40,7 +40,7 @@ emit(LhEmitter *e, uint32_t step)
 }
 
 static uint64_t
-bytes_sent(const LhProgramParams *p, uint32_t rank)
+te_p2p_bytes_sent(const LhProgramParams *p, uint32_t rank)
 {
     const LhPassSizes z = lh_pass_sizes(p, 0);
 
@@ -49,7 +49,7 @@ bytes_sent(const LhProgramParams *p, uint32_t rank)
 }
 
 static uint64_t
-peak_bytes(const LhProgramParams *p, uint32_t rank)
+te_p2p_peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
     const LhPassSizes z = lh_pass_sizes(p, 0);
 
@@ -84,12 +84,12 @@ const LhSchedule lh_schedule_te_p2p = {
                           &lh_option_gradient_wire),
     .placement = LH_PLACE_ZIGZAG,
     .masks_reason = "TransformerEngine has them with all_gather and a2a only; use te-allgather",
-    .declare = declare,
-    .generator = { .steps = steps, .emit = emit },
+    .declare = te_p2p_declare,
+    .generator = { .steps = te_p2p_steps, .emit = te_p2p_emit },
     .closed = {
-        .bytes_sent = bytes_sent,
+        .bytes_sent = te_p2p_bytes_sent,
         .flops = lh_zigzag_flops,
-        .peak_bytes = peak_bytes,
+        .peak_bytes = te_p2p_peak_bytes,
         .idle_unit = lh_zigzag_idle_unit,
         .idle_flops = lh_zigzag_idle_flops,
     },

@@ -8,8 +8,8 @@
 #include "sched/common/ring.h"
 
 enum {
-    TAG_PACK,
-    TAG_RESULT,
+    TOKENRING_TAG_PACK,
+    TOKENRING_TAG_RESULT,
 };
 
 /* Results need a communicator of their own: the owner of a result may be the neighbour to which the
@@ -42,7 +42,7 @@ typedef struct {
     uint8_t results; /* the stream of results */
     Flow fwd, bwd;
     uint16_t bwd_block_dkv, bwd_dkv;
-} Plan;
+} TokenringPlan;
 
 /* What the two buffers of a pair have in common. */
 typedef struct {
@@ -52,7 +52,7 @@ typedef struct {
 } Like;
 
 static void
-add_pair(LhProgram *program, const Plan *plan, const char *name, const Like *like,
+add_pair(LhProgram *program, const TokenringPlan *plan, const char *name, const Like *like,
          uint16_t slots[2])
 {
     char numbered[16];
@@ -66,7 +66,8 @@ add_pair(LhProgram *program, const Plan *plan, const char *name, const Like *lik
 
 /* Adds to the pack the tensor that the rank has in slot @own. */
 static void
-add_to_pack(LhProgram *program, const Plan *plan, Flow *flow, const char *name, uint16_t own)
+add_to_pack(LhProgram *program, const TokenringPlan *plan, Flow *flow, const char *name,
+            uint16_t own)
 {
     const LhSlot *slot = &program->slots[own];
     const Like like = { slot->kind, slot->parts * slot->part_bytes, lh_slot_element_bytes(slot) };
@@ -82,7 +83,7 @@ add_to_pack(LhProgram *program, const Plan *plan, Flow *flow, const char *name, 
 }
 
 static void
-declare_forward(LhProgram *program, Plan *plan)
+tokenring_declare_forward(LhProgram *program, TokenringPlan *plan)
 {
     const LhPassSizes *z = &plan->ring.sizes;
     const Like result = { LH_TENSOR_OUT, z->q + z->s, z->e };
@@ -99,7 +100,7 @@ declare_forward(LhProgram *program, Plan *plan)
 }
 
 static void
-declare_backward(LhProgram *program, Plan *plan)
+tokenring_declare_backward(LhProgram *program, TokenringPlan *plan)
 {
     const LhRingPlan *ring = &plan->ring;
     const LhPassSizes *z = &ring->sizes;
@@ -124,12 +125,12 @@ declare_backward(LhProgram *program, Plan *plan)
 }
 
 static void
-declare(LhProgram *program)
+tokenring_declare(LhProgram *program)
 {
     const LhProgramParams *p = &program->params;
     const LhPassSizes z = lh_pass_sizes(p, 0);
     LhPassSlots io;
-    Plan *plan = g_new0(Plan, 1);
+    TokenringPlan *plan = g_new0(TokenringPlan, 1);
 
     program->plan = plan;
     io = lh_pass_declare(program, &z);
@@ -138,9 +139,9 @@ declare(LhProgram *program)
     plan->ring.sizes = z;
     lh_ring_set_zigzag(program, &plan->ring);
     if (lh_pass_has(p, LH_PASS_FWD))
-        declare_forward(program, plan);
+        tokenring_declare_forward(program, plan);
     if (lh_pass_has(p, LH_PASS_BWD))
-        declare_backward(program, plan);
+        tokenring_declare_backward(program, plan);
 }
 
 /* The parts of the queries of @owner that travel to rank @to. Under a causal mask, ranks after
@@ -162,14 +163,14 @@ message_pack(LhEmitter *e, bool send, uint32_t peer, const Pack *pack, LhRegion 
         parts.slot = pack->slots[i];
         bytes += lh_region_bytes(e->program, parts);
     }
-    lh_emit_part(e, send, peer, TAG_PACK, bytes);
+    lh_emit_part(e, send, peer, TOKENRING_TAG_PACK, bytes);
     for (unsigned i = 0; i < pack->count; i++)
         lh_emit_region(e, pack->slots[i], parts.part, parts.count);
 }
 
 /* Passes the queries of step @s on to the rank before, and receives those of the next step. */
 static void
-pass_queries(LhEmitter *e, const Plan *plan, const Flow *flow, uint32_t s)
+pass_queries(LhEmitter *e, const TokenringPlan *plan, const Flow *flow, uint32_t s)
 {
     const LhRingPlan *ring = &plan->ring;
     const uint32_t before = lh_ring_behind(ring, e->rank, 1);
@@ -189,14 +190,14 @@ message_result(LhEmitter *e, bool send, uint32_t peer, uint16_t slot, const LhRi
 {
     const LhRegion region = { slot, shape->q_part, shape->q_parts };
 
-    lh_emit_part(e, send, peer, TAG_RESULT, lh_region_bytes(e->program, region));
+    lh_emit_part(e, send, peer, TOKENRING_TAG_RESULT, lh_region_bytes(e->program, region));
     lh_emit_region(e, region.slot, region.part, region.count);
 }
 
 /* Sends the result of step @s, if there is one, to the owner of the queries, and receives the
  * result that the rank @s behind has computed for this rank. */
 static void
-return_result(LhEmitter *e, const Plan *plan, const Flow *flow, uint32_t s,
+return_result(LhEmitter *e, const TokenringPlan *plan, const Flow *flow, uint32_t s,
               const LhRingShape *computed)
 {
     const LhRingPlan *ring = &plan->ring;
@@ -227,7 +228,7 @@ add_result(LhEmitter *e, const Flow *flow, uint16_t result, const LhRingShape *s
 
 /* Adds the result of step @s that another rank has computed for this one. */
 static void
-add_received(LhEmitter *e, const Plan *plan, const Flow *flow, uint32_t s)
+add_received(LhEmitter *e, const TokenringPlan *plan, const Flow *flow, uint32_t s)
 {
     LhRingShape room;
     const LhRingShape *shape = lh_ring_block(e->program, &plan->ring, e->rank,
@@ -240,8 +241,8 @@ add_received(LhEmitter *e, const Plan *plan, const Flow *flow, uint32_t s)
 }
 
 static void
-forward_block(LhEmitter *e, const Plan *plan, const Pack *pack, const LhRingShape *shape,
-              uint16_t result)
+tokenring_forward_block(LhEmitter *e, const TokenringPlan *plan, const Pack *pack,
+                        const LhRingShape *shape, uint16_t result)
 {
     lh_pass_compute(e, LH_KERNEL_ID_attention_block, &shape->forward);
     lh_emit_operand(e, pack->slots[0], shape->q_part, shape->q_parts);
@@ -250,8 +251,8 @@ forward_block(LhEmitter *e, const Plan *plan, const Pack *pack, const LhRingShap
 }
 
 static void
-backward_block(LhEmitter *e, const Plan *plan, const Pack *pack, const LhRingShape *shape,
-               uint16_t result)
+tokenring_backward_block(LhEmitter *e, const TokenringPlan *plan, const Pack *pack,
+                         const LhRingShape *shape, uint16_t result)
 {
     const uint16_t of_q[] = { pack->slots[0], pack->slots[1], pack->slots[3], pack->slots[2] };
 
@@ -266,7 +267,7 @@ backward_block(LhEmitter *e, const Plan *plan, const Pack *pack, const LhRingSha
 /* What the block of step @s waits for: that the result which its buffer held has been sent, and
  * without overlap all results. */
 static uint32_t
-sent_before(const LhEmitter *e, const Plan *plan, uint32_t s)
+sent_before(const LhEmitter *e, const TokenringPlan *plan, uint32_t s)
 {
     const uint32_t this = e->marks[MARK_RESULT + s % 2],
                    other = e->marks[MARK_RESULT + (s + 1) % 2];
@@ -278,18 +279,18 @@ sent_before(const LhEmitter *e, const Plan *plan, uint32_t s)
 
 /* Computes the block of step @s. */
 static void
-compute_block(LhEmitter *e, const Plan *plan, const Flow *flow, uint32_t s,
+compute_block(LhEmitter *e, const TokenringPlan *plan, const Flow *flow, uint32_t s,
               const LhRingShape *shape)
 {
     const Pack *pack = s == 0 ? &flow->own : &flow->arrived[(s - 1) % 2];
     const uint32_t sent = sent_before(e, plan, s);
 
     if (e->phase == LH_PHASE_FORWARD) {
-        forward_block(e, plan, pack, shape, flow->result[s % 2]);
+        tokenring_forward_block(e, plan, pack, shape, flow->result[s % 2]);
         lh_emit_after(e, sent);
         return;
     }
-    backward_block(e, plan, pack, shape, flow->result[s % 2]);
+    tokenring_backward_block(e, plan, pack, shape, flow->result[s % 2]);
     lh_emit_after(e, sent);
     lh_pass_compute(e, LH_KERNEL_ID_add_to_fp32, s == 0 ? &shape->add_dkv_first : &shape->add_dkv);
     lh_emit_operand(e, plan->bwd_block_dkv, shape->kv_part, shape->kv_parts);
@@ -297,7 +298,7 @@ compute_block(LhEmitter *e, const Plan *plan, const Flow *flow, uint32_t s,
 }
 
 static void
-begin(LhEmitter *e, const Plan *plan, const Flow *flow)
+begin_flow(LhEmitter *e, const TokenringPlan *plan, const Flow *flow)
 {
     const LhRingPlan *ring = &plan->ring;
 
@@ -311,7 +312,7 @@ begin(LhEmitter *e, const Plan *plan, const Flow *flow)
 }
 
 static void
-end(LhEmitter *e, const Plan *plan, const Flow *flow)
+end_flow(LhEmitter *e, const TokenringPlan *plan, const Flow *flow)
 {
     const LhRingPlan *ring = &plan->ring;
 
@@ -334,7 +335,7 @@ end(LhEmitter *e, const Plan *plan, const Flow *flow)
 }
 
 static void
-emit_step(LhEmitter *e, const Plan *plan, const Flow *flow, uint32_t s)
+emit_step(LhEmitter *e, const TokenringPlan *plan, const Flow *flow, uint32_t s)
 {
     const LhRingPlan *ring = &plan->ring;
     const uint32_t owner = lh_ring_behind(ring, e->rank, (ring->ranks - s) % ring->ranks);
@@ -344,7 +345,7 @@ emit_step(LhEmitter *e, const Plan *plan, const Flow *flow, uint32_t s)
     uint32_t arrival = LH_OP_NONE;
 
     if (s == 0)
-        begin(e, plan, flow);
+        begin_flow(e, plan, flow);
     if (!last) {
         pass_queries(e, plan, flow, s);
         arrival = e->marks[LH_MARK_EXCHANGE];
@@ -365,13 +366,13 @@ emit_step(LhEmitter *e, const Plan *plan, const Flow *flow, uint32_t s)
     if (!last)
         return;
     add_received(e, plan, flow, s);
-    end(e, plan, flow);
+    end_flow(e, plan, flow);
 }
 
 static void
-emit(LhEmitter *e, uint32_t step)
+tokenring_emit(LhEmitter *e, uint32_t step)
 {
-    const Plan *plan = e->program->plan;
+    const TokenringPlan *plan = e->program->plan;
     const uint32_t s = lh_pass_enter(e, step, plan->ring.ranks);
 
     emit_step(e, plan, e->phase == LH_PHASE_FORWARD ? &plan->fwd : &plan->bwd, s);
@@ -412,7 +413,7 @@ halves_returned(const LhProgramParams *p, uint32_t rank)
 }
 
 static uint64_t
-bytes_sent(const LhProgramParams *p, uint32_t rank)
+tokenring_bytes_sent(const LhProgramParams *p, uint32_t rank)
 {
     const LhPassSizes z = lh_pass_sizes(p, 0);
     const uint64_t passed = halves_passed(p, rank), returned = halves_returned(p, rank);
@@ -427,7 +428,7 @@ bytes_sent(const LhProgramParams *p, uint32_t rank)
 
 /* A rank computes its own keys with all queries. */
 static uint64_t
-flops(const LhProgramParams *p, uint32_t rank)
+tokenring_flops(const LhProgramParams *p, uint32_t rank)
 {
     if (lh_mask_is_plain(&p->mask))
         return lh_zigzag_flops(p, rank);
@@ -437,7 +438,7 @@ flops(const LhProgramParams *p, uint32_t rank)
 /* Forward two q, two results sent, two received, and the sum. Backward as many packs and dq, the
  * rank's own delta, dk, dv of a block, and their sum. */
 static uint64_t
-peak_bytes(const LhProgramParams *p, uint32_t rank)
+tokenring_peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
     const LhPassSizes z = lh_pass_sizes(p, 0);
     const uint64_t q32 = z.q / z.e * 4;
@@ -448,21 +449,21 @@ peak_bytes(const LhProgramParams *p, uint32_t rank)
 }
 
 static uint64_t
-blocks(const LhProgramParams *p, uint32_t rank)
+tokenring_blocks(const LhProgramParams *p, uint32_t rank)
 {
     return lh_pass_rank_key_blocks(p, LH_PLACE_ZIGZAG, rank);
 }
 
 static double
-idle_unit(const LhProgramParams *p)
+tokenring_idle_unit(const LhProgramParams *p)
 {
-    return lh_mask_is_plain(&p->mask) ? 0 : lh_pass_imbalance(p, blocks);
+    return lh_mask_is_plain(&p->mask) ? 0 : lh_pass_imbalance(p, tokenring_blocks);
 }
 
 static double
-idle_flops(const LhProgramParams *p)
+tokenring_idle_flops(const LhProgramParams *p)
 {
-    return lh_mask_is_plain(&p->mask) ? 0 : lh_pass_imbalance(p, flops);
+    return lh_mask_is_plain(&p->mask) ? 0 : lh_pass_imbalance(p, tokenring_flops);
 }
 
 const LhSchedule lh_schedule_tokenring = {
@@ -493,13 +494,13 @@ const LhSchedule lh_schedule_tokenring = {
     .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_gradient_wire),
     .placement = LH_PLACE_ZIGZAG,
     .masks = LH_MASKS_ALL,
-    .declare = declare,
-    .generator = { .steps = lh_ring_steps, .emit = emit },
+    .declare = tokenring_declare,
+    .generator = { .steps = lh_ring_steps, .emit = tokenring_emit },
     .closed = {
-        .bytes_sent = bytes_sent,
-        .flops = flops,
-        .peak_bytes = peak_bytes,
-        .idle_unit = idle_unit,
-        .idle_flops = idle_flops,
+        .bytes_sent = tokenring_bytes_sent,
+        .flops = tokenring_flops,
+        .peak_bytes = tokenring_peak_bytes,
+        .idle_unit = tokenring_idle_unit,
+        .idle_flops = tokenring_idle_flops,
     },
 };

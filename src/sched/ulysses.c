@@ -9,7 +9,7 @@
 #include <inttypes.h>
 
 static LhHeads
-heads_of(const LhProgramParams *p)
+ulysses_heads(const LhProgramParams *p)
 {
     const LhAttention *a = &p->attention;
     LhHeads heads = {
@@ -27,7 +27,7 @@ heads_of(const LhProgramParams *p)
 }
 
 static void
-adapt(LhProgramParams *p)
+ulysses_adapt(LhProgramParams *p)
 {
     if (lh_heads_padded(p))
         lh_heads_pad(&p->attention, p->ranks, true);
@@ -36,20 +36,20 @@ adapt(LhProgramParams *p)
 /* Either every rank has a key-value head of its own, or every key-value head has the same number of
  * ranks. */
 static bool
-legal(const LhAttention *a, uint32_t ranks)
+ulysses_legal(const LhAttention *a, uint32_t ranks)
 {
     return a->groups >= ranks || (ranks % a->groups == 0 && a->heads % ranks == 0);
 }
 
 static bool
-check(const LhProgramParams *p, GError **error)
+ulysses_check(const LhProgramParams *p, GError **error)
 {
     const LhAttention *a = &p->attention;
     g_autofree char *nearest = NULL;
 
-    if (legal(a, p->ranks))
+    if (ulysses_legal(a, p->ranks))
         return true;
-    nearest = lh_heads_nearest_ranks(a, p->ranks, legal);
+    nearest = lh_heads_nearest_ranks(a, p->ranks, ulysses_legal);
     return lh_program_refuse(error,
                              "%" PRIu32 " ranks for %" PRIu32 " heads in %" PRIu32
                              " groups: a rank needs a key-value head of its own, or a share of "
@@ -59,20 +59,20 @@ check(const LhProgramParams *p, GError **error)
 }
 
 static void
-declare(LhProgram *program)
+ulysses_declare(LhProgram *program)
 {
-    const LhHeads heads = heads_of(&program->params);
+    const LhHeads heads = ulysses_heads(&program->params);
 
     lh_heads_declare_whole(program, &heads);
 }
 
-LH_HEADS_WHOLE_FORMS(heads_of)
+LH_HEADS_WHOLE_FORMS(ulysses, ulysses_heads)
 
 /* The ranks that have one slice more than the others take the longest. */
 static double
-idle(const LhProgramParams *p)
+ulysses_idle(const LhProgramParams *p)
 {
-    const LhHeads heads = heads_of(p);
+    const LhHeads heads = ulysses_heads(p);
     const double most = lh_slices_share(heads.cut.slices, p->ranks);
 
     return 1 - heads.cut.slices / (p->ranks * most);
@@ -119,15 +119,15 @@ const LhSchedule lh_schedule_ulysses = {
     .placement = LH_PLACE_CONTIGUOUS,
     .attention = LH_ATTENTION_ALL,
     .masks = LH_MASKS_ALL,
-    .adapt = adapt,
-    .check = check,
-    .declare = declare,
+    .adapt = ulysses_adapt,
+    .check = ulysses_check,
+    .declare = ulysses_declare,
     .generator = { .steps = lh_heads_steps, .emit = lh_heads_emit },
     .closed = {
-        .bytes_sent = bytes_sent,
-        .flops = flops,
-        .peak_bytes = peak_bytes,
-        .idle_unit = idle,
-        .idle_flops = idle,
+        .bytes_sent = ulysses_bytes_sent,
+        .flops = ulysses_flops,
+        .peak_bytes = ulysses_peak_bytes,
+        .idle_unit = ulysses_idle,
+        .idle_flops = ulysses_idle,
     },
 };

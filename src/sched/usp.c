@@ -10,10 +10,10 @@
 typedef struct {
     LhHeads heads;
     LhRingPlan ring; /* used if R > 1 */
-} Plan;
+} UspPlan;
 
 static LhHeads
-heads_of(const LhProgramParams *p)
+usp_heads(const LhProgramParams *p)
 {
     const uint32_t size = lh_heads_size(p);
 
@@ -26,9 +26,9 @@ heads_of(const LhProgramParams *p)
 }
 
 static void
-attend(LhEmitter *e, uint32_t step)
+usp_attend(LhEmitter *e, uint32_t step)
 {
-    const Plan *plan = e->program->plan;
+    const UspPlan *plan = e->program->plan;
 
     if (e->phase == LH_PHASE_FORWARD)
         lh_ring_forward(e, &plan->ring, step);
@@ -37,22 +37,22 @@ attend(LhEmitter *e, uint32_t step)
 }
 
 static void
-declare(LhProgram *program)
+usp_declare(LhProgram *program)
 {
     const LhProgramParams *p = &program->params;
     const uint32_t ring_ranks = p->ranks / lh_heads_size(p);
     LhPassSlots slots;
-    Plan *plan = g_new0(Plan, 1);
+    UspPlan *plan = g_new0(UspPlan, 1);
 
     program->plan = plan;
     program->placement.split = lh_heads_size(p);
-    plan->heads = heads_of(p);
+    plan->heads = usp_heads(p);
     lh_heads_declare(program, &plan->heads);
     if (ring_ranks == 1) {
         lh_heads_set_whole(program, &plan->heads);
         return;
     }
-    plan->heads.attend = attend;
+    plan->heads.attend = usp_attend;
     plan->heads.forward_steps = plan->heads.backward_steps = ring_ranks;
     slots = lh_heads_slots(&plan->heads);
     lh_ring_init(&plan->ring, program, &slots, lh_heads_size(p), plan->heads.parts);
@@ -65,9 +65,9 @@ declare(LhProgram *program)
 
 /* The all-to-alls, R-1 hops of k, v in each pass, and R hops of dk, dv. */
 static uint64_t
-bytes_sent(const LhProgramParams *p, uint32_t rank)
+usp_bytes_sent(const LhProgramParams *p, uint32_t rank)
 {
-    const LhHeads heads = heads_of(p);
+    const LhHeads heads = usp_heads(p);
     const LhPassSizes z = lh_pass_sizes(p, 4);
     const uint64_t ring = p->ranks / lh_heads_size(p);
     uint64_t bytes = lh_heads_bytes_sent(p, &heads, rank);
@@ -84,9 +84,9 @@ bytes_sent(const LhProgramParams *p, uint32_t rank)
 /* The ring has the buffers of zigzag: h/U heads of U n tokens are as large as h heads of n
  * tokens. */
 static uint64_t
-peak_bytes(const LhProgramParams *p, uint32_t rank)
+usp_peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
-    const LhHeads heads = heads_of(p);
+    const LhHeads heads = usp_heads(p);
     const LhPassSizes z = lh_pass_sizes(p, 4);
     const uint64_t q32 = z.q / z.e * 4;
     const LhHeadsBuffers ring = {
@@ -131,12 +131,12 @@ const LhSchedule lh_schedule_usp = {
     .masks_reason = "the blocks of its ring are causal or full",
     .adapt = lh_heads_adapt_group_size,
     .check = lh_heads_check_group_size,
-    .declare = declare,
+    .declare = usp_declare,
     .generator = { .steps = lh_heads_steps, .emit = lh_heads_emit },
     .closed = {
-        .bytes_sent = bytes_sent,
+        .bytes_sent = usp_bytes_sent,
         .flops = lh_heads_ring_flops,
-        .peak_bytes = peak_bytes,
+        .peak_bytes = usp_peak_bytes,
         .idle_unit = lh_pass_idle_none,
         .idle_flops = lh_pass_idle_none,
     },

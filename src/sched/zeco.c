@@ -17,17 +17,12 @@ static const LhOption scan_blocks = {
     .value = lh_option_one_and_two,
 };
 
-enum {
-    TAG_STATE,
-    TAG_DSTATE,
-};
-
 typedef struct {
     LhLinearPass l;
     bool overlap;
     uint8_t scan; /* the stream on which slices are added */
     LhLinearChain chain;
-} Plan;
+} ZecoPlan;
 
 static uint32_t
 blocks_of(const LhProgramParams *p)
@@ -43,7 +38,7 @@ blocks_of(const LhProgramParams *p)
 }
 
 static bool
-check(const LhProgramParams *p, GError **error)
+zeco_check(const LhProgramParams *p, GError **error)
 {
     const uint32_t groups = p->attention.groups, wanted = blocks_of(p);
     uint32_t below, above;
@@ -61,10 +56,10 @@ check(const LhProgramParams *p, GError **error)
 }
 
 static void
-declare(LhProgram *program)
+zeco_declare(LhProgram *program)
 {
     const LhProgramParams *p = &program->params;
-    Plan *plan = g_new0(Plan, 1);
+    ZecoPlan *plan = g_new0(ZecoPlan, 1);
 
     program->plan = plan;
     plan->l = lh_linear_declare(program, blocks_of(p));
@@ -82,13 +77,13 @@ typedef struct {
 } Chain;
 
 static bool
-chain_receives(const LhEmitter *e, const Plan *plan, const Chain *c)
+chain_receives(const LhEmitter *e, const ZecoPlan *plan, const Chain *c)
 {
     return c->down ? e->rank < plan->l.ranks - 1 : e->rank > 0;
 }
 
 static bool
-chain_sends(const LhEmitter *e, const Plan *plan, const Chain *c)
+chain_sends(const LhEmitter *e, const ZecoPlan *plan, const Chain *c)
 {
     return c->down ? e->rank > 0 : e->rank < plan->l.ranks - 1;
 }
@@ -96,7 +91,7 @@ chain_sends(const LhEmitter *e, const Plan *plan, const Chain *c)
 /* Posts the exchange that receives slice @k and sends slice @k - 1, which op @ready leaves. Both
  * are one group. */
 static uint32_t
-exchange(LhEmitter *e, const Plan *plan, const Chain *c, uint32_t k, uint32_t ready)
+exchange_slice(LhEmitter *e, const ZecoPlan *plan, const Chain *c, uint32_t k, uint32_t ready)
 {
     const bool receives = chain_receives(e, plan, c) && k < plan->l.slices;
     const bool sends = chain_sends(e, plan, c) && k > 0;
@@ -120,7 +115,7 @@ exchange(LhEmitter *e, const Plan *plan, const Chain *c, uint32_t k, uint32_t re
 
 /* Adds slice @k that has arrived to the rank's own slice, which op @own leaves. */
 static uint32_t
-add_arrived(LhEmitter *e, const Plan *plan, const Chain *c, uint32_t k, uint32_t own)
+add_arrived(LhEmitter *e, const ZecoPlan *plan, const Chain *c, uint32_t k, uint32_t own)
 {
     const uint32_t id = lh_emit_compute(e, plan->scan, LH_KERNEL_ID_linear_carry,
                                         lh_linear_carry_args(e, &plan->l, c->out));
@@ -135,7 +130,7 @@ add_arrived(LhEmitter *e, const Plan *plan, const Chain *c, uint32_t k, uint32_t
 /* Queues the rank's own slices before anything else, so that no slice of the chain waits for
  * intra. Without overlap the chain starts when all that is queued has ended. */
 static void
-emit_chain(LhEmitter *e, const Plan *plan, Chain *c)
+emit_chain(LhEmitter *e, const ZecoPlan *plan, Chain *c)
 {
     const bool receives = chain_receives(e, plan, c), sends = chain_sends(e, plan, c);
     uint32_t own[BLOCKS_MAX], ready = LH_OP_NONE;
@@ -148,7 +143,7 @@ emit_chain(LhEmitter *e, const Plan *plan, Chain *c)
         own[k] = e->marks[LH_MARK_COMPUTE];
     }
     for (uint32_t k = 0; k <= plan->l.slices; k++) {
-        const uint32_t id = exchange(e, plan, c, k, ready);
+        const uint32_t id = exchange_slice(e, plan, c, k, ready);
 
         if (id != LH_OP_NONE && !plan->overlap)
             lh_emit_after(e, e->marks[LH_MARK_COMPUTE]);
@@ -163,10 +158,10 @@ emit_chain(LhEmitter *e, const Plan *plan, Chain *c)
 }
 
 static void
-emit_forward(LhEmitter *e, const Plan *plan)
+zeco_forward(LhEmitter *e, const ZecoPlan *plan)
 {
     const LhLinearPass *l = &plan->l;
-    Chain chain = { .in = l->before, .out = plan->chain.fwd_out, .tag = TAG_STATE };
+    Chain chain = { .in = l->before, .out = plan->chain.fwd_out, .tag = LH_LINEAR_TAG_STATE };
 
     lh_pass_alloc(e, plan->chain.fwd_first, plan->chain.fwd_end);
     emit_chain(e, plan, &chain);
@@ -182,14 +177,17 @@ emit_forward(LhEmitter *e, const Plan *plan)
 }
 
 static void
-emit_backward(LhEmitter *e, const Plan *plan)
+zeco_backward(LhEmitter *e, const ZecoPlan *plan)
 {
     const LhLinearPass *l = &plan->l;
     const bool again = lh_linear_recomputes(&e->program->params);
-    Chain states = { .in = plan->chain.again_in, .out = plan->chain.again_out, .tag = TAG_STATE };
-    Chain gradients = {
-        .down = true, .in = plan->chain.bwd_in, .out = plan->chain.bwd_out, .tag = TAG_DSTATE
-    };
+    Chain states = { .in = plan->chain.again_in,
+                     .out = plan->chain.again_out,
+                     .tag = LH_LINEAR_TAG_STATE };
+    Chain gradients = { .down = true,
+                        .in = plan->chain.bwd_in,
+                        .out = plan->chain.bwd_out,
+                        .tag = LH_LINEAR_TAG_DSTATE };
 
     lh_pass_alloc(e, plan->chain.bwd_first, plan->chain.bwd_end);
     if (again)
@@ -212,13 +210,13 @@ emit_backward(LhEmitter *e, const Plan *plan)
 }
 
 static void
-emit(LhEmitter *e, uint32_t step)
+zeco_emit(LhEmitter *e, uint32_t step)
 {
     lh_pass_enter(e, step, 1);
     if (e->phase == LH_PHASE_FORWARD)
-        emit_forward(e, e->program->plan);
+        zeco_forward(e, e->program->plan);
     else
-        emit_backward(e, e->program->plan);
+        zeco_backward(e, e->program->plan);
 }
 
 /*
@@ -227,7 +225,7 @@ emit(LhEmitter *e, uint32_t step)
  * additions, and one addition later on each further rank.
  */
 static double
-idle_flops(const LhProgramParams *p)
+zeco_idle_flops(const LhProgramParams *p)
 {
     const LhLinearWork w = lh_linear_work(p, LH_PHASE_FORWARD);
     const double ranks = p->ranks, blocks = blocks_of(p);
@@ -272,13 +270,13 @@ const LhSchedule lh_schedule_zeco = {
     .placement = LH_PLACE_CONTIGUOUS,
     .attention = LH_ATTENTION_LINEAR,
     .masks_reason = "linear attention has the causal mask only",
-    .check = check,
-    .declare = declare,
-    .generator = { .steps = lh_pass_steps, .emit = emit },
+    .check = zeco_check,
+    .declare = zeco_declare,
+    .generator = { .steps = lh_pass_steps, .emit = zeco_emit },
     .closed = {
         .bytes_sent = lh_linear_chain_bytes,
         .flops = lh_linear_chain_flops,
         .peak_bytes = lh_linear_chain_peak_bytes,
-        .idle_flops = idle_flops,
+        .idle_flops = zeco_idle_flops,
     },
 };

@@ -5,7 +5,7 @@
 #include "sched/common/ring.h"
 
 static void
-declare(LhProgram *program)
+zigzag_declare(LhProgram *program)
 {
     lh_ring_set_zigzag(program, lh_ring_declare(program, NULL));
 }
@@ -33,7 +33,7 @@ const LhSchedule lh_schedule_zigzag = {
     .options = LH_OPTIONS(&lh_option_no_overlap, &lh_option_gradient_wire),
     .placement = LH_PLACE_ZIGZAG,
     .masks = LH_MASKS_ALL,
-    .declare = declare,
+    .declare = zigzag_declare,
     .generator = { .steps = lh_ring_steps, .emit = lh_ring_emit },
     .closed = {
         .bytes_sent = lh_ring_bytes_sent,

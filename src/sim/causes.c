@@ -12,7 +12,7 @@ typedef struct {
     LhPathStep step;
     uint32_t cause; /* step, or LH_NO_STEP; while free: the next free one */
     uint32_t refs;
-} Link;
+} Cause;
 
 /* An op that ended in this instant. */
 typedef struct {
@@ -43,7 +43,7 @@ typedef struct {
 struct _LhCauses {
     const LhNetwork *network;
     LhBinding *binding;
-    Link *pool;
+    Cause *pool;
     uint32_t pool_count, pool_capacity, pool_free;
     RankCauses *ranks;
     FlowCauses *flows;
@@ -92,7 +92,7 @@ take_link(LhCauses *c)
     }
     if (c->pool_count == c->pool_capacity) {
         c->pool_capacity = MAX(64, 2 * c->pool_capacity);
-        c->pool = g_renew(Link, c->pool, c->pool_capacity);
+        c->pool = g_renew(Cause, c->pool, c->pool_capacity);
     }
     return c->pool_count++;
 }
@@ -107,12 +107,12 @@ follow(LhCauses *c, uint32_t *slot, const LhPathStep *step)
         return;
     index = take_link(c);
     /* The reference of the slot becomes that of the new step. */
-    c->pool[index] = (Link){ .step = *step, .cause = *slot, .refs = 1 };
+    c->pool[index] = (Cause){ .step = *step, .cause = *slot, .refs = 1 };
     *slot = index;
 }
 
 static LhTime
-end_of(const LhCauses *c, uint32_t step)
+end_of_step(const LhCauses *c, uint32_t step)
 {
     return step == LH_NO_STEP ? 0 : c->pool[step].step.to_ps;
 }
@@ -386,7 +386,7 @@ lh_causes_op_starts(LhCauses *c, uint32_t r, uint32_t id, LhNode *node, LhTime n
     hold(c, &node->cause, found ? cause : rank->host);
     if (!found)
         follow(c, &node->cause,
-               &(LhPathStep){ .from_ps = end_of(c, rank->host),
+               &(LhPathStep){ .from_ps = end_of_step(c, rank->host),
                               .to_ps = now,
                               .rank = r,
                               .op = id,
@@ -434,7 +434,7 @@ lh_causes_op_ends(LhCauses *c, uint32_t r, uint32_t id, LhNode *node, LhTime now
     drop(c, &node->cause);
     if (c->events != NULL)
         event_op_ends(c, r, id, node, now);
-    if (c->last == LH_NO_STEP || now > end_of(c, c->last))
+    if (c->last == LH_NO_STEP || now > end_of_step(c, c->last))
         hold(c, &c->last, c->now);
 }
 
@@ -450,7 +450,7 @@ lh_causes_sync_ends(LhCauses *c, uint32_t r, uint32_t id, const LhNode *sync, Lh
     if (sync->issued_ps < now && rank->at_ps == now && rank->count > 0)
         hold(c, &rank->host, rank->ended[rank->count - 1].step);
     follow(c, &rank->host,
-           &(LhPathStep){ .from_ps = end_of(c, rank->host),
+           &(LhPathStep){ .from_ps = end_of_step(c, rank->host),
                           .to_ps = end_ps,
                           .rank = r,
                           .op = id,

@@ -45,7 +45,7 @@ chain_to(const LhChains *chains, uint32_t op)
 
 /* Ops that are on no stream, and those that are not awaited, are on no chain. */
 static void
-note(LhChains *chains, uint32_t op, LhTime end_ps)
+note_end(LhChains *chains, uint32_t op, LhTime end_ps)
 {
     const LhTime none = NONE;
 
@@ -69,7 +69,7 @@ lh_chains_add(LhChains *chains, const LhOp *op, LhTime takes_ps, bool awaited)
     if (end_ps == NONE)
         return 0;
     end_ps += takes_ps;
-    note(chains, op->id, end_ps);
+    note_end(chains, op->id, end_ps);
     *stream_ps = end_ps;
     return op->stream == 0 ? end_ps - before_ps : 0;
 }

@@ -17,7 +17,8 @@
 #include <math.h>
 #include <string.h>
 
-#define SLOWDOWN_MAX 1e18 /* a picosecond takes longer than a run may; keeps products finite */
+/* A picosecond takes longer than a run may; keeps products finite. */
+#define RANK_SLOWDOWN_MAX 1e18
 #define FLOPS_MODE_RATE 1e15
 /* Share of the peak that large products reach which write their scores out: batched ones of a short
  * inner dimension, d or n. */
@@ -73,7 +74,7 @@ lh_cost_slowdown(const LhSimParams *params, uint32_t rank)
         const LhStraggler *s = &g_array_index(params->stragglers, LhStraggler, i);
 
         if (s->rank == rank)
-            slowdown = MIN(slowdown * s->slowdown, SLOWDOWN_MAX);
+            slowdown = MIN(slowdown * s->slowdown, RANK_SLOWDOWN_MAX);
     }
     return slowdown;
 }
@@ -291,7 +292,7 @@ shape_of(const LhAttentionRow *row, const LhKernelArgs *args, uint32_t q_parts, 
 }
 
 static const LhAttentionLoad *
-load_of(LhCost *cost, const LhAttentionRow *row, const LhOp *op)
+attention_load(LhCost *cost, const LhAttentionRow *row, const LhOp *op)
 {
     const LhOperand *operands = lh_kernels[op->compute.kernel]->operands;
     uint32_t q_parts = 1, k_parts = 1;
@@ -343,7 +344,7 @@ find_row(const LhCost *cost, const LhOp *op, const LhKernelRate curves[2])
 static double
 tiles_seconds(LhCost *cost, const LhAttentionRow *row, const LhOp *op, double *rounding)
 {
-    const LhAttentionLoad *load = load_of(cost, row, op);
+    const LhAttentionLoad *load = attention_load(cost, row, op);
     const double seconds = lh_attention_seconds(row, load, cost->serving);
     const double quantile = lh_attention_quantile(row, seconds);
 
@@ -386,7 +387,7 @@ curve_tiles_seconds(LhCost *cost, const LhKernelRate curves[2], const LhOp *op, 
     const bool triangle = lh_cost_is_triangle(&op->compute.args, &keys);
     const LhKernelRate *curve = &curves[triangle];
     const LhAttentionRow row = row_of_curve(cost->device, curve, bwd, triangle);
-    const LhAttentionLoad *load = load_of(cost, &row, op);
+    const LhAttentionLoad *load = attention_load(cost, &row, op);
 
     use_fit(cost, curve->provenance, &curve->residuals);
     note_extrapolation(cost, curve, keys, keys);

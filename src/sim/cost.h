@@ -64,3 +64,10 @@ double lh_cost_curve_call(const LhDevice *device, const LhKernelRate *curve, LhK
  * its last wave.
  */
 LhTime lh_cost_compute(LhCost *cost, const LhProgram *program, const LhOp *op, double *occupancy);
+
+/* Whether an op only stands for what somebody else issues. */
+static inline bool
+lh_op_is_outside(const LhOp *op)
+{
+    return op->kind == LH_OP_COMPUTE && lh_kernels[op->compute.kernel]->cost == LH_COST_OUTSIDE;
+}

@@ -11,29 +11,24 @@
 
 #include <string.h>
 
-#define TEXT_MAX 1000
-#define HEAD_DIM_MAX 65536
 #define LENGTH_MAX 16777216
 #define SMS_MAX 65535
 #define COMPUTE_CAPABILITY_MAX 999
 #define KERNELS_MAX 1024
-#define RATE_MIN 1.0 /* flop/s, bytes/s: more than nothing */
-#define RATE_MAX 1e18
 #define HOST_TIME_MAX_S 1.0
-#define RESIDUAL_MAX 1e6
 /* No measurement is published; LASP's and flash-linear-attention's throughput suggests a quarter to
  * a third. */
 #define LINEAR_EFFICIENCY 0.3
 
-static const char *const schemas[] = { "longhaul.device/1", "longhaul.device/2", NULL };
-static const char *const masks[] = { "full", "causal", NULL };
+static const char *const device_schemas[] = { "longhaul.device/1", "longhaul.device/2", NULL };
 
+const char *const lh_device_masks[] = { "full", "causal", NULL };
 const char *const lh_provenance_names[] = { "measured", "fitted", "datasheet", "assumed", NULL };
 
 #define RESIDUAL(key, text)                                                                        \
     {                                                                                              \
         .name = #key, .type = LH_FIELD_DOUBLE, .offset = offsetof(LhFitResiduals, key), .min = 0,  \
-        .max = RESIDUAL_MAX, .description = (text)                                                 \
+        .max = LH_RESIDUAL_MAX, .description = (text)                                              \
     }
 
 /* Relative: 0.02 is 2 %. */
@@ -68,22 +63,22 @@ static const LhField kernel_fields[] = {
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(LhKernelRate, mask),
       .flags = LH_FIELD_REQUIRED,
-      .choices = masks,
+      .choices = lh_device_masks,
       .description = "Which blocks the curve holds for." },
     { .name = "head_dim",
       .type = LH_FIELD_UINT,
       .offset = offsetof(LhKernelRate, head_dim),
       .flags = LH_FIELD_REQUIRED,
       .min = 1,
-      .max = HEAD_DIM_MAX,
+      .max = LH_HEAD_DIM_MAX,
       .description = "Head dimension; other ones are interpolated." },
     { .name = "rate",
       .type = LH_FIELD_UNIT,
       .offset = offsetof(LhKernelRate, rate),
       .flags = LH_FIELD_REQUIRED,
       .unit = LH_UNIT_FLOPS,
-      .min = RATE_MIN,
-      .max = RATE_MAX,
+      .min = LH_RATE_MIN,
+      .max = LH_RATE_MAX,
       .description = "R_inf of R(s) = R_inf / (1 + s0 / s), s the block's length in tokens." },
     { .name = "half_length",
       .type = LH_FIELD_DOUBLE,
@@ -114,7 +109,7 @@ static const LhField kernel_fields[] = {
       .offset = offsetof(LhKernelRate, source),
       .flags = LH_FIELD_REQUIRED,
       .min = 1,
-      .max = TEXT_MAX,
+      .max = LH_DEVICE_TEXT_MAX,
       .description = "Where the curve comes from." },
     RESIDUALS(LhKernelRate),
     { .name = NULL },
@@ -131,8 +126,8 @@ static const LhField traffic_fields[] = {
       .offset = offsetof(LhKernelTraffic, bandwidth),
       .flags = LH_FIELD_REQUIRED,
       .unit = LH_UNIT_BANDWIDTH,
-      .min = RATE_MIN,
-      .max = RATE_MAX,
+      .min = LH_RATE_MIN,
+      .max = LH_RATE_MAX,
       .description = "What the kernel reads and writes in a second." },
     { .name = "provenance",
       .type = LH_FIELD_CHOICE,
@@ -145,7 +140,7 @@ static const LhField traffic_fields[] = {
       .offset = offsetof(LhKernelTraffic, source),
       .flags = LH_FIELD_REQUIRED,
       .min = 1,
-      .max = TEXT_MAX,
+      .max = LH_DEVICE_TEXT_MAX,
       .description = "Where the bandwidth comes from." },
     RESIDUALS(LhKernelTraffic),
     { .name = NULL },
@@ -171,7 +166,7 @@ static const LhField context_fields[] = {
       .offset = offsetof(LhMemoryContext, source),
       .flags = LH_FIELD_REQUIRED,
       .min = 1,
-      .max = TEXT_MAX,
+      .max = LH_DEVICE_TEXT_MAX,
       .description = "Where the number comes from." },
     { .name = NULL },
 };
@@ -195,7 +190,7 @@ static const LhField linear_fields[] = {
       .offset = offsetof(LhDevice, linear_source),
       .flags = LH_FIELD_REQUIRED,
       .min = 1,
-      .max = TEXT_MAX,
+      .max = LH_DEVICE_TEXT_MAX,
       .description = "Where the number comes from." },
     { .name = NULL },
 };
@@ -205,35 +200,35 @@ const LhField lh_device_fields[] = {
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(LhDevice, schema),
       .flags = LH_FIELD_REQUIRED,
-      .choices = schemas,
+      .choices = device_schemas,
       .description = "The format and its version." },
     { .name = "name",
       .type = LH_FIELD_STRING,
       .offset = offsetof(LhDevice, name),
       .flags = LH_FIELD_REQUIRED,
       .min = 1,
-      .max = TEXT_MAX,
+      .max = LH_DEVICE_TEXT_MAX,
       .description = "The device's name, equal to the file's." },
     { .name = "description",
       .type = LH_FIELD_STRING,
       .offset = offsetof(LhDevice, description),
       .min = 1,
-      .max = TEXT_MAX,
+      .max = LH_DEVICE_TEXT_MAX,
       .description = "What the device is, in a sentence." },
     { .name = "source",
       .type = LH_FIELD_STRING,
       .offset = offsetof(LhDevice, source),
       .flags = LH_FIELD_REQUIRED,
       .min = 1,
-      .max = TEXT_MAX,
+      .max = LH_DEVICE_TEXT_MAX,
       .description = "Where the numbers of this level come from." },
     { .name = "matrix_rate",
       .type = LH_FIELD_UNIT,
       .offset = offsetof(LhDevice, matrix_rate),
       .flags = LH_FIELD_REQUIRED,
       .unit = LH_UNIT_FLOPS,
-      .min = RATE_MIN,
-      .max = RATE_MAX,
+      .min = LH_RATE_MIN,
+      .max = LH_RATE_MAX,
       .description = "Peak of dense 16-bit matrix products." },
     { .name = "matrix_efficiency",
       .type = LH_FIELD_DOUBLE,
@@ -267,8 +262,8 @@ const LhField lh_device_fields[] = {
       .offset = offsetof(LhDevice, memory_bandwidth),
       .flags = LH_FIELD_REQUIRED,
       .unit = LH_UNIT_BANDWIDTH,
-      .min = RATE_MIN,
-      .max = RATE_MAX,
+      .min = LH_RATE_MIN,
+      .max = LH_RATE_MAX,
       .description = "Peak bandwidth of the device memory." },
     { .name = "memory_efficiency",
       .type = LH_FIELD_DOUBLE,
@@ -367,7 +362,7 @@ const LhField lh_device_fields[] = {
       .type = LH_FIELD_STRING,
       .offset = offsetof(LhDevice, attention_kernel),
       .min = 1,
-      .max = TEXT_MAX,
+      .max = LH_DEVICE_TEXT_MAX,
       .description = "The library of \"attention\" that attention takes where it has a row. "
                      "Absent: the curves of \"kernels\", and rows for head dimensions that these "
                      "do not have." },
@@ -415,7 +410,8 @@ lh_device_check_curve(const LhJson *json, const GArray *kernels, guint index, GE
             return lh_json_error(json, path, error,
                                  "\"%s\" is the second curve for kernel %s, mask %s, head_dim "
                                  "%" G_GUINT64_FORMAT "; the first is \"kernels[%u]\"",
-                                 path, rate->kernel, masks[rate->mask], rate->head_dim, i);
+                                 path, rate->kernel, lh_device_masks[rate->mask], rate->head_dim,
+                                 i);
     }
     return true;
 }

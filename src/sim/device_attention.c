@@ -5,64 +5,59 @@
 
 #include <string.h>
 
-#define TEXT_MAX 1000
 #define NAME_MAX_LENGTH 64
-#define HEAD_DIM_MAX 65536
 #define TILE_MAX 65536
 #define PROLOGUE_MAX 1000
 #define ALONE_MIN 0.01
-#define RATE_MIN 1.0 /* flop/s, bytes/s: more than nothing */
-#define RATE_MAX 1e18
 #define TIME_MAX_S 1.0
-#define BYTES_MAX 1e15
-#define ROWS_MAX 1e9
-#define RESIDUAL_MAX 1e6
+#define CACHE_BYTES_MAX 1e15
+#define MEASUREMENTS_MAX 1e9
 #define QUANTILES_MAX 32
 #define QUANTILE_MAX_S 1000.0
 
 static const char *const directions[] = { "fwd", "bwd", NULL };
-static const char *const sides[] = { "queries", "keys", NULL };
-static const char *const masks[] = { "full", "causal", NULL };
+static const char *const tile_sides[] = { "queries", "keys", NULL };
 
-#define BANDWIDTH(key, text)                                                                       \
+#define SERVING_BANDWIDTH(key, text)                                                               \
     {                                                                                              \
         .name = #key, .type = LH_FIELD_UNIT, .unit = LH_UNIT_BANDWIDTH,                            \
-        .offset = offsetof(LhServing, key), .min = RATE_MIN, .max = RATE_MAX,                      \
+        .offset = offsetof(LhServing, key), .min = LH_RATE_MIN, .max = LH_RATE_MAX,                \
         .description = (text)                                                                      \
     }
-#define TIME(key, member, text)                                                                    \
+#define DELAY(key, member, text)                                                                   \
     {                                                                                              \
         .name = #key, .type = LH_FIELD_UNIT, .unit = LH_UNIT_TIME,                                 \
         .offset = offsetof(LhServing, member), .min = 0, .max = TIME_MAX_S, .description = (text)  \
     }
 
 static const LhField serving_fields[] = {
-    TIME(launch, launch_ps, "To launch all kernels of a call."),
-    BANDWIDTH(append, "Of keys and values into the cache; absent: takes no time."),
-    BANDWIDTH(queries, "Of queries and as much output, counted once; absent: takes no time."),
-    TIME(append_token, append_token_ps,
-         "Of the append, for a token whose keys have 512 elements or more; less for fewer."),
+    DELAY(launch, launch_ps, "To launch all kernels of a call."),
+    SERVING_BANDWIDTH(append, "Of keys and values into the cache; absent: takes no time."),
+    SERVING_BANDWIDTH(queries,
+                      "Of queries and as much output, counted once; absent: takes no time."),
+    DELAY(append_token, append_token_ps,
+          "Of the append, for a token whose keys have 512 elements or more; less for fewer."),
     { .name = "split_keys",
       .type = LH_FIELD_BOOL,
       .offset = offsetof(LhServing, split_keys),
       .description = "Whether few tiles are split by their keys among the SMs, as "
                      "FlashAttention-3 does." },
-    BANDWIDTH(partials, "Of the outputs of split keys; absent: takes no time."),
+    SERVING_BANDWIDTH(partials, "Of the outputs of split keys; absent: takes no time."),
     { .name = "l2",
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_BYTES,
       .offset = offsetof(LhServing, l2_bytes),
       .min = 1,
-      .max = BYTES_MAX,
+      .max = CACHE_BYTES_MAX,
       .description = "The device's L2 cache, where what half of it cannot hold takes time." },
-    BANDWIDTH(beyond_l2, "Of what half of the L2 cannot hold."),
+    SERVING_BANDWIDTH(beyond_l2, "Of what half of the L2 cannot hold."),
     { .name = NULL },
 };
 
-#define RESIDUAL(key, text)                                                                        \
+#define ROW_RESIDUAL(key, text)                                                                    \
     {                                                                                              \
         .name = #key, .type = LH_FIELD_DOUBLE, .offset = offsetof(LhAttentionResiduals, key),      \
-        .min = 0, .max = RESIDUAL_MAX, .description = (text)                                       \
+        .min = 0, .max = LH_RESIDUAL_MAX, .description = (text)                                    \
     }
 
 static const LhField quantile_fields[] = {
@@ -78,22 +73,23 @@ static const LhField quantile_fields[] = {
       .offset = offsetof(LhAttentionQuantile, error),
       .flags = LH_FIELD_REQUIRED,
       .min = 0,
-      .max = RESIDUAL_MAX,
+      .max = LH_RESIDUAL_MAX,
       .description = "Four in five are within it." },
     { .name = NULL },
 };
 
-static const LhField residual_fields[] = {
+static const LhField row_residual_fields[] = {
     { .name = "rows",
       .type = LH_FIELD_UINT,
       .offset = offsetof(LhAttentionResiduals, rows),
       .min = 1,
-      .max = ROWS_MAX,
+      .max = MEASUREMENTS_MAX,
       .description = "Measurements that the constants were fitted to." },
-    RESIDUAL(mean, "Mean error of these, relative."),
-    RESIDUAL(worst, "The worst of them."),
-    RESIDUAL(holdout_mean, "Mean error of the half of them that a fit to the other did not see."),
-    RESIDUAL(holdout, "The worst of that half."),
+    ROW_RESIDUAL(mean, "Mean error of these, relative."),
+    ROW_RESIDUAL(worst, "The worst of them."),
+    ROW_RESIDUAL(holdout_mean,
+                 "Mean error of the half of them that a fit to the other did not see."),
+    ROW_RESIDUAL(holdout, "The worst of that half."),
     { .name = "quantiles",
       .type = LH_FIELD_ARRAY,
       .offset = offsetof(LhAttentionResiduals, quantiles),
@@ -105,12 +101,12 @@ static const LhField residual_fields[] = {
     { .name = NULL },
 };
 
-#define CHOICE(key, member, names, text)                                                           \
+#define WORD(key, member, names, text)                                                             \
     {                                                                                              \
         .name = key, .type = LH_FIELD_CHOICE, .offset = offsetof(LhAttentionRow, member),          \
         .flags = LH_FIELD_REQUIRED, .choices = (names), .description = (text)                      \
     }
-#define COUNT(key, member, high, text)                                                             \
+#define SIZE(key, member, high, text)                                                              \
     {                                                                                              \
         .name = key, .type = LH_FIELD_UINT, .offset = offsetof(LhAttentionRow, member),            \
         .flags = LH_FIELD_REQUIRED, .min = 1, .max = (high), .description = (text)                 \
@@ -118,8 +114,8 @@ static const LhField residual_fields[] = {
 #define RATE(key, needed, text)                                                                    \
     {                                                                                              \
         .name = #key, .type = LH_FIELD_UNIT, .unit = LH_UNIT_FLOPS,                                \
-        .offset = offsetof(LhAttentionRow, key), .flags = (needed), .min = RATE_MIN,               \
-        .max = RATE_MAX, .description = (text)                                                     \
+        .offset = offsetof(LhAttentionRow, key), .flags = (needed), .min = LH_RATE_MIN,            \
+        .max = LH_RATE_MAX, .description = (text)                                                  \
     }
 
 const LhField lh_attention_fields[] = {
@@ -130,25 +126,25 @@ const LhField lh_attention_fields[] = {
       .min = 1,
       .max = NAME_MAX_LENGTH,
       .description = "Whose kernel it is, such as fa3." },
-    CHOICE("direction", direction, directions, "Forward or backward pass."),
-    COUNT("head_dim", head_dim, HEAD_DIM_MAX, "Head dimension, and no other."),
+    WORD("direction", direction, directions, "Forward or backward pass."),
+    SIZE("head_dim", head_dim, LH_HEAD_DIM_MAX, "Head dimension, and no other."),
     { .name = "masks",
       .type = LH_FIELD_STRINGS,
       .offset = offsetof(LhAttentionRow, masks),
       .flags = LH_FIELD_REQUIRED,
       .min = 1,
-      .max = (int)G_N_ELEMENTS(masks) - 1,
+      .max = (int)G_N_ELEMENTS(lh_device_masks) - 1,
       .description = "Which blocks the row holds for: full, causal." },
-    COUNT("tile_rows", tiling.rows, TILE_MAX, "Rows of one thread block."),
-    COUNT("tile_keys", tiling.columns, TILE_MAX,
-          "Rows of the other side that it takes at once: a block, of queries in tiles of keys."),
-    CHOICE("tile_of", tile_of, sides, "Whose rows a thread block has."),
+    SIZE("tile_rows", tiling.rows, TILE_MAX, "Rows of one thread block."),
+    SIZE("tile_keys", tiling.columns, TILE_MAX,
+         "Rows of the other side that it takes at once: a block, of queries in tiles of keys."),
+    WORD("tile_of", tile_of, tile_sides, "Whose rows a thread block has."),
     { .name = "pack_groups",
       .type = LH_FIELD_BOOL,
       .offset = offsetof(LhAttentionRow, tiling.pack_groups),
       .description = "Whether the query heads of a key-value head share tiles of queries." },
-    CHOICE("order", order, lh_tile_orders,
-           "In which order tiles are taken, each by the SM free first."),
+    WORD("order", order, lh_tile_orders,
+         "In which order tiles are taken, each by the SM free first."),
     { .name = "resident",
       .type = LH_FIELD_UINT,
       .offset = offsetof(LhAttentionRow, tiling.resident),
@@ -185,7 +181,7 @@ const LhField lh_attention_fields[] = {
     { .name = "residuals",
       .type = LH_FIELD_OBJECT,
       .offset = offsetof(LhAttentionRow, residuals),
-      .fields = residual_fields,
+      .fields = row_residual_fields,
       .description = "How far the fit is from what it was made of." },
     { .name = "provenance",
       .type = LH_FIELD_CHOICE,
@@ -198,7 +194,7 @@ const LhField lh_attention_fields[] = {
       .offset = offsetof(LhAttentionRow, source),
       .flags = LH_FIELD_REQUIRED,
       .min = 1,
-      .max = TEXT_MAX,
+      .max = LH_DEVICE_TEXT_MAX,
       .description = "Where the row comes from." },
     { .name = NULL },
 };
@@ -211,6 +207,15 @@ lh_attention_init(void *row)
     ((LhAttentionRow *)row)->tiling.alone = 1;
 }
 
+/* Of the word; 0: it is none. */
+static unsigned
+mask_bit(const char *word)
+{
+    if (strcmp(word, lh_device_masks[0]) == 0)
+        return 1;
+    return strcmp(word, lh_device_masks[1]) == 0 ? 2 : 0;
+}
+
 /* The masks of a row as bits; 0 with @error if one of them is none. */
 static unsigned
 mask_bits(const LhJson *json, const LhAttentionRow *row, const char *path, GError **error)
@@ -219,7 +224,7 @@ mask_bits(const LhJson *json, const LhAttentionRow *row, const char *path, GErro
 
     for (guint i = 0; i < row->masks->len; i++) {
         const char *name = g_ptr_array_index(row->masks, i);
-        const unsigned bit = strcmp(name, masks[0]) == 0 ? 1 : strcmp(name, masks[1]) == 0 ? 2 : 0;
+        const unsigned bit = mask_bit(name);
 
         if (bit == 0 || (bits & bit) != 0) {
             g_autofree char *at = g_strdup_printf("%s.masks[%u]", path, i);
@@ -243,7 +248,7 @@ overlap(const LhAttentionRow *a, unsigned bits, const LhAttentionRow *b)
     for (guint i = 0; i < b->masks->len; i++) {
         const char *name = g_ptr_array_index(b->masks, i);
 
-        if ((bits & (strcmp(name, masks[0]) == 0 ? 1u : 2u)) != 0)
+        if ((bits & (strcmp(name, lh_device_masks[0]) == 0 ? 1u : 2u)) != 0)
             return true;
     }
     return false;
@@ -300,7 +305,7 @@ check_quantiles(const LhJson *json, const LhAttentionRow *row, const char *path,
 }
 
 static bool
-check_row(const LhJson *json, LhDevice *device, guint index, GError **error)
+check_attention_row(const LhJson *json, LhDevice *device, guint index, GError **error)
 {
     LhAttentionRow *row = &g_array_index(device->attention, LhAttentionRow, index);
     g_autofree char *path = g_strdup_printf("attention[%u]", index);
@@ -344,7 +349,7 @@ lh_attention_check(const LhJson *json, LhDevice *device, GError **error)
             "longhaul.device/1", device->attention != NULL ? "attention" : "attention_kernel",
             "longhaul.device/2");
     for (guint i = 0; device->attention != NULL && i < device->attention->len; i++) {
-        if (!check_row(json, device, i, error))
+        if (!check_attention_row(json, device, i, error))
             return false;
     }
     if (library != NULL && !lh_attention_has(device, library))

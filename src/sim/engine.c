@@ -61,7 +61,7 @@ lh_engine_classify_idle(LhEngine *e, LhSimRank *rank)
 
 /* Tells of the op as of every rank that is asked about and that this one stands for. */
 static void
-tell(const LhEngine *e, const LhTimelineRecord *record)
+tell_op(const LhEngine *e, const LhTimelineRecord *record)
 {
     const uint32_t stride = e->params->timeline_stride;
 
@@ -97,7 +97,7 @@ record(LhEngine *e, const LhSimRank *rank, uint32_t id)
                                 .bytes = node->bytes,
                                 .flops = node->flops };
 
-    tell(e, &record);
+    tell_op(e, &record);
 }
 
 void

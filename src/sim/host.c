@@ -142,13 +142,6 @@ add_node(LhEngine *e, LhSimRank *rank, const LhOp *op)
     return node;
 }
 
-/* Whether an op only stands for what somebody else issues. */
-static bool
-is_outside(const LhOp *op)
-{
-    return op->kind == LH_OP_COMPUTE && lh_kernels[op->compute.kernel]->cost == LH_COST_OUTSIDE;
-}
-
 static void
 take_host_time(LhEngine *e, LhSimRank *rank, const LhOp *op)
 {
@@ -185,7 +178,7 @@ issue(LhEngine *e, LhSimRank *rank, const LhOp *op)
     default:
         issue_collective(e, rank, node, op);
     }
-    if (!is_outside(op))
+    if (!lh_op_is_outside(op))
         take_host_time(e, rank, op);
     enqueue(rank, node, op->id);
 }

@@ -237,22 +237,15 @@ add_busy(Walk *walk, const LhOp *op, uint32_t of, LhTime time_ps, LhTime once_ps
         walk->times.accumulate_ps += time_ps;
 }
 
-/* Whether an op only stands for what somebody else issues. */
-static bool
-is_outside(const LhOp *op)
-{
-    return op->kind == LH_OP_COMPUTE && lh_kernels[op->compute.kernel]->cost == LH_COST_OUTSIDE;
-}
-
 /* Returns when the op was issued. */
 static LhTime
-issue(Walk *walk, const LhOp *op)
+issue_op(Walk *walk, const LhOp *op)
 {
     const LhLeast *least = walk->least;
     const LhTime issued_ps = walk->host_ps;
     LhTime takes_ps = walk->launch_ps;
 
-    if (!lh_op_on_stream(op) || is_outside(op))
+    if (!lh_op_on_stream(op) || lh_op_is_outside(op))
         return issued_ps;
     if (!least->free_network)
         takes_ps += lh_call_host_ps(least->cost.framework, op);
@@ -315,7 +308,7 @@ channel_of(const Walk *walk, const LhOp *op, const LhPart *part)
 
 /* The exchange may start at @start_ps, as far as its own rank is concerned. */
 static void
-post(Walk *walk, const LhOp *op, LhTime start_ps)
+post_exchange(Walk *walk, const LhOp *op, LhTime start_ps)
 {
     for (uint32_t i = 0; i < op->exchange.parts_count; i++) {
         const LhPart *part = &walk->buffer.parts[op->exchange.parts_first + i];
@@ -423,7 +416,7 @@ end(Walk *walk, const LhOp *op, LhTime end_ps)
 
 /* False if the op waits for others, and is to be called again. */
 static bool
-run(Walk *walk, const LhOp *op)
+run_op(Walk *walk, const LhOp *op)
 {
     LhTime issued_ps, end_ps = 0;
 
@@ -433,11 +426,11 @@ run(Walk *walk, const LhOp *op)
             end(walk, op, end_ps);
         return end_ps != LH_TIME_NEVER;
     }
-    issued_ps = issue(walk, op);
+    issued_ps = issue_op(walk, op);
     if (op->kind == LH_OP_EXCHANGE && walk->channels != NULL &&
         op->exchange.parts_count <= PARTS_MAX) {
-        post(walk, op, start_of(walk, op, issued_ps));
-        return run(walk, op);
+        post_exchange(walk, op, start_of(walk, op, issued_ps));
+        return run_op(walk, op);
     }
     if (op->kind == LH_OP_SYNC)
         end_ps = walk->host_ps = MAX(walk->latest_ps, issued_ps) + walk->sync_ps;
@@ -481,7 +474,7 @@ walk_on(Walk *walk)
                 lh_ops_map_ranks(&walk->buffer, 0, 0, walk->map);
             continue;
         }
-        if (!run(walk, &walk->buffer.ops[walk->at]))
+        if (!run_op(walk, &walk->buffer.ops[walk->at]))
             return moved;
         walk->at++;
         moved = true;
@@ -539,7 +532,7 @@ lh_least_embedded(LhLeast *least, uint32_t rank, LhRankMap map, bool communicati
 }
 
 static void
-join(LhLeastTimes *all, const LhLeastTimes *one)
+join_times(LhLeastTimes *all, const LhLeastTimes *one)
 {
     all->path_ps = MAX(all->path_ps, one->path_ps);
     all->forward_ps = MAX(all->forward_ps, one->forward_ps);
@@ -572,7 +565,7 @@ lh_least_of_all(LhLeast *least, const uint32_t *ranks, uint32_t count)
     }
     for (uint32_t i = 0; i < count; i++) {
         walks[i].times.path_ps = walks[i].latest_ps; /* of those that never end, so far */
-        join(&times, &walks[i].times);
+        join_times(&times, &walks[i].times);
         walk_end(&walks[i]);
     }
     return times;

@@ -38,7 +38,7 @@ peak(LhEngine *e, uint32_t r, LhTime time_ps, LhMemoryOp op)
 }
 
 static void
-tell(const LhEngine *e, uint32_t r, LhTime time_ps, LhMemoryOp op, uint64_t bytes)
+tell_memory(const LhEngine *e, uint32_t r, LhTime time_ps, LhMemoryOp op, uint64_t bytes)
 {
     const LhMemoryRecord record = { .rank = r,
                                     .time_ps = time_ps,
@@ -58,7 +58,7 @@ tell_beginning(const LhEngine *e, uint32_t r)
     for (int c = 0; c < LH_CATEGORIES; c++) {
         bytes += e->live[r].by_category[c];
         if (e->live[r].by_category[c] > 0)
-            tell(e, r, 0, (LhMemoryOp){ .op = LH_OP_NONE, .category = (uint16_t)c }, bytes);
+            tell_memory(e, r, 0, (LhMemoryOp){ .op = LH_OP_NONE, .category = (uint16_t)c }, bytes);
     }
 }
 
@@ -88,5 +88,5 @@ lh_memory_changes(LhEngine *e, const LhSimRank *rank, uint32_t id, const LhNode 
     if (lh_live_change(&e->live[r], e->program, node->region, node->kind == LH_OP_ALLOC))
         peak(e, r, time_ps, op);
     if (e->params->memory != NULL)
-        tell(e, r, time_ps, op, e->live[r].bytes);
+        tell_memory(e, r, time_ps, op, e->live[r].bytes);
 }

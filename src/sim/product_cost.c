@@ -17,7 +17,7 @@ typedef struct {
 
 /* Tiles of cuBLAS and CUTLASS. With TILE_STEPS they meet cuBLAS on an A100 (square products of 2K
  * to 8K) to 10 %. */
-static const Tile tiles[] = {
+static const Tile product_tiles[] = {
     { 128, 256, 1 },
     { 256, 128, 1 },
     { 128, 128, 0.93 },
@@ -40,8 +40,9 @@ lh_product_seconds(const LhDevice *device, const LhProductShape *shape, double *
     double best = INFINITY;
 
     *rounding = 1;
-    for (unsigned i = 0; i < G_N_ELEMENTS(tiles) && shape->rows > 0 && shape->columns > 0; i++) {
-        const Tile *t = &tiles[i];
+    for (unsigned i = 0; i < G_N_ELEMENTS(product_tiles) && shape->rows > 0 && shape->columns > 0;
+         i++) {
+        const Tile *t = &product_tiles[i];
         const double count = (double)shape->matrices * ceil_ratio(shape->rows, t->rows) *
                              ceil_ratio(shape->columns, t->columns);
         const double waves = ceil(count / sms);

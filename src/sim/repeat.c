@@ -67,7 +67,7 @@ struct _LhRepeat {
 /* ---- what happens ---- */
 
 static void
-note(LhEngine *e, LhRepeatEvent event, uint64_t subject, uint64_t what)
+note_event(LhEngine *e, LhRepeatEvent event, uint64_t subject, uint64_t what)
 {
     LhRepeat *p = e->repeat;
 
@@ -91,7 +91,7 @@ lh_repeat_note_op(LhEngine *e, LhRepeatEvent event, const LhSimRank *rank, uint3
     const LhNode *node = lh_node(&rank->nodes, id);
 
     if (p->begun)
-        note(e, event, name_of(e, rank->index, id), node->stream);
+        note_event(e, event, name_of(e, rank->index, id), node->stream);
     if (event != LH_EVENT_OP_ENDS || rank->index != p->reference || node->stream != 0 ||
         (node->layer == p->layer && node->micro_batch == p->micro_batch))
         return;
@@ -107,8 +107,8 @@ lh_repeat_note_flow(LhEngine *e, LhRepeatEvent event, uint32_t flow)
 
     if (!e->repeat->begun)
         return;
-    note(e, event, name_of(e, ends->ranks[0], ends->nodes[0]),
-         name_of(e, ends->ranks[1], ends->nodes[1]));
+    note_event(e, event, name_of(e, ends->ranks[0], ends->nodes[0]),
+               name_of(e, ends->ranks[1], ends->nodes[1]));
 }
 
 void
@@ -289,7 +289,7 @@ counts_take(Counts *c, const LhEngine *e)
 
 /* Each number grows by @times what it has grown by since @before. */
 static void
-grow(uint64_t *numbers, const uint64_t *before, gsize count, uint64_t times)
+extrapolate(uint64_t *numbers, const uint64_t *before, gsize count, uint64_t times)
 {
     for (gsize i = 0; i < count; i++)
         numbers[i] += times * (numbers[i] - before[i]);
@@ -305,10 +305,10 @@ grow_rank(LhEngine *e, uint32_t r, const LhRankResult *before, uint64_t times)
     for (int i = 0; i < LH_IDLE_PARTS; i++)
         result->idle_ps[i] += (LhTime)times * (now.idle_ps[i] - before->idle_ps[i]);
     result->comm_ps += (LhTime)times * (now.comm_ps - before->comm_ps);
-    grow(&result->flops, &before->flops, 1, times);
-    grow(&result->dense_flops, &before->dense_flops, 1, times);
-    grow(&result->bytes_sent, &before->bytes_sent, 1, times);
-    grow(result->bytes_by_tier, before->bytes_by_tier, LH_TIERS, times);
+    extrapolate(&result->flops, &before->flops, 1, times);
+    extrapolate(&result->dense_flops, &before->dense_flops, 1, times);
+    extrapolate(&result->bytes_sent, &before->bytes_sent, 1, times);
+    extrapolate(result->bytes_by_tier, before->bytes_by_tier, LH_TIERS, times);
 }
 
 static void
@@ -316,8 +316,8 @@ counts_grow(LhEngine *e, const Counts *before, uint64_t times)
 {
     const gsize links = e->network->links_count;
 
-    grow(&e->events, &before->events, 1, times);
-    grow(&e->ops, &before->ops, 1, times);
+    extrapolate(&e->events, &before->events, 1, times);
+    extrapolate(&e->ops, &before->ops, 1, times);
     e->cost.spent_s += (double)times * (e->cost.spent_s - before->spent_s);
     e->cost.uncertain_s += (double)times * (e->cost.uncertain_s - before->uncertain_s);
     e->cost.judged_s += (double)times * (e->cost.judged_s - before->judged_s);
@@ -329,12 +329,12 @@ counts_grow(LhEngine *e, const Counts *before, uint64_t times)
         lh_flows_count_link(e->moving.flows, i, times * grown);
     }
     for (uint32_t i = 0; i < LH_APARTS && e->folded; i++) {
-        grow(e->apart[i].sent_bytes, before->apart[i].sent_bytes, (gsize)e->ranks_count * LH_TIERS,
-             times);
-        grow(e->apart[i].link_bytes, before->apart[i].link_bytes, links, times);
+        extrapolate(e->apart[i].sent_bytes, before->apart[i].sent_bytes,
+                    (gsize)e->ranks_count * LH_TIERS, times);
+        extrapolate(e->apart[i].link_bytes, before->apart[i].link_bytes, links, times);
     }
     if (e->folded)
-        grow(e->whole_bytes, before->whole_bytes, links, times);
+        extrapolate(e->whole_bytes, before->whole_bytes, links, times);
 }
 
 /* ---- what is left out ---- */
@@ -568,7 +568,7 @@ end_period(LhRepeat *p)
 
 /* A window of the period is over. */
 static void
-go_on(LhEngine *e)
+close_window(LhEngine *e)
 {
     LhRepeat *p = e->repeat;
 
@@ -595,7 +595,7 @@ lh_repeat_instant(LhEngine *e)
     p->begun = true;
     end_window(e);
     if (p->period > 0)
-        go_on(e);
+        close_window(e);
     if (p->rest > 0)
         p->rest--;
     if (p->period > 0 || p->rest > 0)

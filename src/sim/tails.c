@@ -8,10 +8,10 @@ typedef struct {
     LhTime takes_ps;
     uint32_t befores, befores_count; /* in LhTailsMaker.befores: what the op waits for */
     bool sync;
-} Link;
+} ChainLink;
 
 struct _LhTailsMaker {
-    GArray *links;   /* of Link, by op */
+    GArray *links;   /* of ChainLink, by op */
     GArray *befores; /* of uint32_t: ops */
     uint32_t last[LH_STREAMS_MAX];
 };
@@ -21,7 +21,7 @@ lh_tails_new(void)
 {
     LhTailsMaker *maker = g_new(LhTailsMaker, 1);
 
-    maker->links = g_array_new(FALSE, FALSE, sizeof(Link));
+    maker->links = g_array_new(FALSE, FALSE, sizeof(ChainLink));
     maker->befores = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     for (unsigned i = 0; i < LH_STREAMS_MAX; i++)
         maker->last[i] = LH_OP_NONE;
@@ -38,9 +38,9 @@ add_before(LhTailsMaker *maker, uint32_t op)
 void
 lh_tails_add(LhTailsMaker *maker, const LhOp *op, LhTime takes_ps)
 {
-    Link link = { .takes_ps = takes_ps,
-                  .befores = maker->befores->len,
-                  .sync = op->kind == LH_OP_SYNC };
+    ChainLink link = { .takes_ps = takes_ps,
+                       .befores = maker->befores->len,
+                       .sync = op->kind == LH_OP_SYNC };
 
     g_assert(op->id == maker->links->len);
     for (unsigned i = 0; i < LH_STREAMS_MAX && link.sync; i++)
@@ -64,7 +64,7 @@ lh_tails_end(LhTailsMaker *maker)
 
     g_array_set_size(tails, ops);
     for (guint i = ops; i-- > 0;) {
-        const Link *link = &g_array_index(maker->links, Link, i);
+        const ChainLink *link = &g_array_index(maker->links, ChainLink, i);
         LhTime *tail_ps = &g_array_index(tails, LhTime, i), with_ps;
 
         if (link->sync)

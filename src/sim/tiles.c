@@ -57,7 +57,7 @@ row_at(const Rows *rows, uint32_t part, uint64_t at)
 }
 
 static void
-touch(Geometry *g, uint32_t part, uint64_t first, uint64_t end)
+touch_columns(Geometry *g, uint32_t part, uint64_t first, uint64_t end)
 {
     const uint64_t base = part * g->other.part_rows;
     const LhInterval columns = { base + first, base + end };
@@ -75,7 +75,7 @@ touch_keys(Geometry *g, uint64_t from, uint64_t last)
     const uint64_t end = lh_mask_keys(rule, last, POSITION_END).end;
 
     for (uint32_t p = 0; p < g->other.parts; p++)
-        touch(g, p, row_at(&g->other, p, first), row_at(&g->other, p, end));
+        touch_columns(g, p, row_at(&g->other, p, first), row_at(&g->other, p, end));
 }
 
 /* The first query of the part whose keys end behind @key; or, @begins, begin behind it. */
@@ -102,7 +102,7 @@ static void
 touch_queries(Geometry *g, uint64_t from, uint64_t last)
 {
     for (uint32_t p = 0; p < g->other.parts; p++)
-        touch(g, p, query_behind(g, p, from, false), query_behind(g, p, last, true));
+        touch_columns(g, p, query_behind(g, p, from, false), query_behind(g, p, last, true));
 }
 
 static int
@@ -271,7 +271,7 @@ typedef struct {
 
 /* The SM that is free first takes a tile. */
 static void
-take(Machine *m, double tile)
+take_tile(Machine *m, double tile)
 {
     const double done = m->free_at[0] + tile;
     uint64_t at = 0;
@@ -297,7 +297,7 @@ take_runs(Machine *m, const GArray *runs, double prologue, uint64_t copies)
         const LhTileRun *run = &g_array_index(runs, LhTileRun, i);
 
         for (uint64_t k = 0; k < run->tiles * copies; k++)
-            take(m, (double)run->blocks + prologue);
+            take_tile(m, (double)run->blocks + prologue);
     }
 }
 
@@ -381,7 +381,7 @@ comes_before(const Shared *a, const Shared *b)
 }
 
 static void
-sink(SharedMachine *m)
+sink_first(SharedMachine *m)
 {
     const Shared sm = m->sms[0];
     uint64_t at = 0;
@@ -406,11 +406,11 @@ take_shared(SharedMachine *m, double tile)
 
     while (first->count == m->resident) {
         finish_some(m, first);
-        sink(m);
+        sink_first(m);
     }
     first->left[first->count++] = tile;
     foresee(m, first);
-    sink(m);
+    sink_first(m);
 }
 
 /* No tile is left: all end. */

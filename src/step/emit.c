@@ -55,7 +55,7 @@ steps(const LhProgram *program, uint32_t rank)
 /* ---- one call ---- */
 
 static const LhStepTensor *
-tensor_of(const LhStepList *list, const LhStepUse *use)
+used_tensor(const LhStepList *list, const LhStepUse *use)
 {
     return &g_array_index(list->tensors, LhStepTensor, use->tensor);
 }
@@ -64,7 +64,7 @@ static LhRegion
 region_of(const LhEmitter *e, const LhStepList *list, const LhStepUse *use)
 {
     const LhStepPlan *plan = e->program->plan;
-    const LhStepTensor *tensor = tensor_of(list, use);
+    const LhStepTensor *tensor = used_tensor(list, use);
     const LhStepClass *c = &g_array_index(plan->classes, LhStepClass, tensor->class_index);
     uint32_t part = tensor->instance * c->shape.parts + use->part;
 

@@ -43,7 +43,7 @@ own_of(const LhStepPlan *plan)
 }
 
 static LhRegion
-region_of(const LhStepPlan *plan, const LhStepList *list, const LhStepCall *call)
+call_region(const LhStepPlan *plan, const LhStepList *list, const LhStepCall *call)
 {
     const LhStepUse *use = lh_step_uses(list, call);
     const LhStepTensor *tensor = &g_array_index(list->tensors, LhStepTensor, use->tensor);
@@ -72,7 +72,7 @@ walk(LhLive *live, const LhProgram *program, const LhStepList *list, const Own *
         if (call->does == LH_STEP_CALL_MODULE)
             call_attention(live, own->bytes[call->kind][call->backward]);
         else if (call->does == LH_STEP_CALL_ALLOC || call->does == LH_STEP_CALL_FREE)
-            lh_live_change(live, program, region_of(program->step, list, call),
+            lh_live_change(live, program, call_region(program->step, list, call),
                            call->does == LH_STEP_CALL_ALLOC);
     }
 }

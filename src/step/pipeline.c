@@ -143,7 +143,7 @@ tick_of(const Pipeline *p, bool backward, uint32_t at, uint32_t micro_batch)
 
 /* Where a chunk of a stage comes among all chunks. */
 static uint32_t
-place_of(const Pipeline *p, uint32_t stage, uint32_t chunk)
+chunk_place(const Pipeline *p, uint32_t stage, uint32_t chunk)
 {
     return chunk * p->stages + stage;
 }
@@ -151,7 +151,7 @@ place_of(const Pipeline *p, uint32_t stage, uint32_t chunk)
 static bool
 is_ready(const Pipeline *p, uint32_t stage, const Work *work, uint32_t now)
 {
-    const uint32_t at = place_of(p, stage, work->chunk);
+    const uint32_t at = chunk_place(p, stage, work->chunk);
 
     if (work->backward)
         return at + 1 == p->stages * p->chunks ||
@@ -177,7 +177,8 @@ find_ticks(const Pipeline *p)
             if (next[stage] == p->work[stage]->len || !is_ready(p, stage, work, now))
                 continue;
             work->tick = now;
-            *tick_of(p, work->backward, place_of(p, stage, work->chunk), work->micro_batch) = now;
+            *tick_of(p, work->backward, chunk_place(p, stage, work->chunk), work->micro_batch) =
+                now;
             next[stage]++;
             left--;
         }
@@ -195,10 +196,10 @@ add_end(const Pipeline *p, uint32_t stage, const End *end)
 
 /* What work @i of a stage needs of another one. */
 static void
-add_message(const Pipeline *p, uint32_t stage, guint i)
+add_stage_message(const Pipeline *p, uint32_t stage, guint i)
 {
     const Work *work = &g_array_index(p->work[stage], Work, i);
-    const uint32_t at = place_of(p, stage, work->chunk), last = p->stages * p->chunks - 1;
+    const uint32_t at = chunk_place(p, stage, work->chunk), last = p->stages * p->chunks - 1;
     const uint32_t from = work->backward ? at + 1 : at - 1;
     End end = { .message = { .backward = work->backward,
                              .micro_batch = (uint16_t)work->micro_batch } };
@@ -296,7 +297,7 @@ lh_step_turns(const LhStepParams *params)
     find_ticks(&p);
     for (uint32_t stage = 0; stage < p.stages; stage++) {
         for (guint i = 0; i < p.work[stage]->len; i++)
-            add_message(&p, stage, i);
+            add_stage_message(&p, stage, i);
     }
     for (uint32_t stage = 0; stage < p.stages; stage++)
         g_ptr_array_add(turns, turns_of(&p, stage));
@@ -341,7 +342,7 @@ static LhTime
 end_of_work(const Play *play, uint32_t stage, const Work *work)
 {
     const LhStepLayerTimes *of = play->of;
-    const uint32_t at = place_of(&play->pipeline, stage, work->chunk);
+    const uint32_t at = chunk_place(&play->pipeline, stage, work->chunk);
     const LhTime layers = play->layers[at], free_ps = play->stage_ps[stage];
     const LhTime again_ps = layers == 0 ? 0 : (layers - 1) * of->recompute_ps;
     LhTime given_ps = 0;
@@ -375,7 +376,7 @@ play_stage(const Play *play, uint32_t stage)
     Work work;
 
     while (next_work(&play->pipeline, play->warmup[stage], &play->done[stage], &work)) {
-        const uint32_t at = place_of(&play->pipeline, stage, work.chunk);
+        const uint32_t at = chunk_place(&play->pipeline, stage, work.chunk);
         const LhTime end_ps = end_of_work(play, stage, &work);
 
         if (end_ps == LH_TIME_NEVER)

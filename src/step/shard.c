@@ -27,7 +27,7 @@ held(const LhStepPlan *plan, LhStepWeight weight, uint32_t layer)
 }
 
 static uint32_t *
-place_of(LhStepRecorder *r, LhStepFamily family, Weight w)
+family_place(LhStepRecorder *r, LhStepFamily family, Weight w)
 {
     const uint32_t place = w.weight < LH_STEP_W_LAYER
                                ? w.layer * LH_STEP_W_LAYER + w.weight
@@ -118,7 +118,7 @@ units(const LhStepPlan *plan)
 static uint32_t
 tensor_of(LhStepRecorder *r, LhStepFamily family, Weight w, bool stays)
 {
-    uint32_t *place = place_of(r, family, w);
+    uint32_t *place = family_place(r, family, w);
 
     if (*place == LH_STEP_NONE)
         *place = lh_step_add_tensor(r, (LhStepTensor){
@@ -232,9 +232,9 @@ lh_step_weight(LhStepRecorder *r, LhStepWeight weight, uint32_t layer)
 
     if (!is_sharded(r->plan))
         return tensor_of(r, LH_STEP_OF_WEIGHT, w, true);
-    if (*place_of(r, LH_STEP_OF_WEIGHT, w) == LH_STEP_NONE)
+    if (*family_place(r, LH_STEP_OF_WEIGHT, w) == LH_STEP_NONE)
         gather(r, unit_number(r->plan, w));
-    return *place_of(r, LH_STEP_OF_WEIGHT, w);
+    return *family_place(r, LH_STEP_OF_WEIGHT, w);
 }
 
 void
@@ -246,7 +246,7 @@ lh_step_drop_weights(LhStepRecorder *r, LhStepWeight any, uint32_t layer)
     if (!is_sharded(r->plan) || r->plan->params.behaviour.unit_is_model)
         return;
     for (guint i = 0; i < weights->len; i++)
-        *place_of(r, LH_STEP_OF_WEIGHT, g_array_index(weights, Weight, i)) = LH_STEP_NONE;
+        *family_place(r, LH_STEP_OF_WEIGHT, g_array_index(weights, Weight, i)) = LH_STEP_NONE;
 }
 
 /* ---- reducing ---- */
@@ -256,7 +256,7 @@ lh_step_gradient(LhStepRecorder *r, LhStepWeight weight, uint32_t layer, bool *s
 {
     const Weight w = held(r->plan, weight, layer);
 
-    *starts = *place_of(r, LH_STEP_OF_GRADIENT, w) == LH_STEP_NONE;
+    *starts = *family_place(r, LH_STEP_OF_GRADIENT, w) == LH_STEP_NONE;
     *fresh = *starts && !gradients_stay(r->plan);
     return tensor_of(r, LH_STEP_OF_GRADIENT, w, gradients_stay(r->plan));
 }
@@ -272,7 +272,7 @@ reduce_replicas(LhStepRecorder *r, const GArray *weights, uint32_t layer, bool a
     for (guint i = 0; i < weights->len; i++) {
         const Weight w = g_array_index(weights, Weight, i);
         const uint32_t replicas = lh_step_matrix(plan, w.weight, w.layer).replicas;
-        const LhStepUse use = { .tensor = *place_of(r, LH_STEP_OF_GRADIENT, w),
+        const LhStepUse use = { .tensor = *family_place(r, LH_STEP_OF_GRADIENT, w),
                                 .count = lh_step_pieces(plan),
                                 .reads = true,
                                 .writes = true };
@@ -295,7 +295,7 @@ reduce_data(LhStepRecorder *r, const GArray *weights, uint32_t layer)
 
     for (guint i = 0; i < weights->len; i++) {
         const Weight w = g_array_index(weights, Weight, i);
-        const LhStepUse send = { .tensor = *place_of(r, LH_STEP_OF_GRADIENT, w),
+        const LhStepUse send = { .tensor = *family_place(r, LH_STEP_OF_GRADIENT, w),
                                  .count = lh_step_pieces(plan),
                                  .reads = true };
         LhStepUse receive = send;
@@ -333,7 +333,7 @@ accumulate(LhStepRecorder *r, const GArray *weights)
         call->starts = true;
         lh_step_set_args(r, call, &args);
         lh_step_add_use(r, call,
-                        (LhStepUse){ .tensor = *place_of(r, LH_STEP_OF_GRADIENT_SUM, w),
+                        (LhStepUse){ .tensor = *family_place(r, LH_STEP_OF_GRADIENT_SUM, w),
                                      .count = 1,
                                      .reads = true });
         lh_step_add_use(r, call,
@@ -341,7 +341,7 @@ accumulate(LhStepRecorder *r, const GArray *weights)
                                      .count = 1,
                                      .reads = true,
                                      .writes = true });
-        *place_of(r, LH_STEP_OF_GRADIENT_SUM, w) = LH_STEP_NONE;
+        *family_place(r, LH_STEP_OF_GRADIENT_SUM, w) = LH_STEP_NONE;
     }
 }
 
@@ -365,7 +365,7 @@ reduce(LhStepRecorder *r, uint32_t unit)
     if (r->plan->data_ranks > 1 && accumulates(r->plan))
         accumulate(r, weights);
     for (guint i = 0; i < weights->len && lh_step_reduces_each(r->plan); i++)
-        *place_of(r, LH_STEP_OF_GRADIENT, g_array_index(weights, Weight, i)) = LH_STEP_NONE;
+        *family_place(r, LH_STEP_OF_GRADIENT, g_array_index(weights, Weight, i)) = LH_STEP_NONE;
 }
 
 void
@@ -416,7 +416,7 @@ final_gradient(LhStepRecorder *r, Weight w)
     const bool apart = plan->params.shard >= LH_SHARD_ZERO2;
     const LhStepFamily family = apart ? LH_STEP_OF_GRADIENT_SHARD : LH_STEP_OF_GRADIENT;
 
-    return (LhStepUse){ .tensor = *place_of(r, family, w),
+    return (LhStepUse){ .tensor = *family_place(r, family, w),
                         .count = 1,
                         .reads = true,
                         .own_piece = plan->params.shard == LH_SHARD_ZERO1 };
@@ -591,7 +591,8 @@ gather_updated(LhStepRecorder *r, uint32_t unit)
                            LH_STEP_GROUP_DATA, 0 };
 
     for (guint i = 0; i < weights->len; i++) {
-        const uint32_t tensor = *place_of(r, LH_STEP_OF_WEIGHT, g_array_index(weights, Weight, i));
+        const uint32_t tensor =
+            *family_place(r, LH_STEP_OF_WEIGHT, g_array_index(weights, Weight, i));
         const LhStepUse send = { .tensor = tensor, .count = 1, .reads = true, .own_piece = true };
         const LhStepUse receive = { .tensor = tensor,
                                     .count = lh_step_pieces(r->plan),

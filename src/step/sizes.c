@@ -138,7 +138,7 @@ lh_step_rows(LhStepRole role)
 /* The key-value heads that a tensor-parallel rank works on: its share, or one that others have,
  * too. Linear attention has one for each query head. */
 static uint64_t
-kv_heads(const LhStepPlan *plan, LhStepKind kind)
+local_kv_heads(const LhStepPlan *plan, LhStepKind kind)
 {
     const LhModel *m = &plan->model;
     const uint64_t heads = kind == LH_STEP_LINEAR ? m->num_attention_heads : m->num_query_groups;
@@ -197,7 +197,7 @@ width_of(const LhStepPlan *plan, Width width, uint32_t layer)
     case WIDTH_HEADS:
         return m->num_attention_heads / t * m->kv_channels;
     case WIDTH_KV:
-        return 2 * kv_heads(plan, lh_step_layer_kind(plan, layer)) * m->kv_channels;
+        return 2 * local_kv_heads(plan, lh_step_layer_kind(plan, layer)) * m->kv_channels;
     case WIDTH_UP:
         return mlp_width(plan, layer) / t * gates;
     case WIDTH_FFN:

@@ -222,7 +222,7 @@ copy_model(const LhModel *model)
 }
 
 static LhStepKind
-kind_of(const LhStepParams *p, const LhLayerRun *run)
+run_kind(const LhStepParams *p, const LhLayerRun *run)
 {
     if (run->kind == LH_LAYER_LINEAR)
         return LH_STEP_LINEAR;
@@ -239,7 +239,7 @@ set_layers(LhStepPlan *plan, const LhStepParams *p)
     for (uint32_t i = 0; i < plan->layers; i++) {
         const LhLayerRun *run = lh_model_layer(p->model, i);
 
-        plan->kinds[i] = (uint8_t)kind_of(p, run);
+        plan->kinds[i] = (uint8_t)run_kind(p, run);
         plan->gated[plan->kinds[i]] |= run->output_gate;
         plan->kind_layers[plan->kinds[i]]++;
     }

@@ -135,7 +135,7 @@ try_move(Run *r)
 }
 
 static void
-keep(Run *r)
+keep_order(Run *r)
 {
     const uint32_t blocks = r->state->problem->blocks_count;
 
@@ -167,7 +167,7 @@ cool(Run *r, double *best)
         now = next;
         if (now < *best) {
             *best = now;
-            keep(r);
+            keep_order(r);
         }
     }
 }
@@ -184,7 +184,7 @@ lh_synth_anneal(LhSynthState *s, const LhSynthCooling *cooling)
               .best_turns = g_new(uint8_t, blocks + 1) };
     double best = lh_synth_state_objective(s, &cooling->weights);
 
-    keep(&r);
+    keep_order(&r);
     if (blocks > 0)
         cool(&r, &best);
     for (uint32_t b = 0; b < blocks; b++)

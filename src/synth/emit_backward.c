@@ -81,7 +81,7 @@ lh_synth_keep_statistics(LhSynthWriter *w, LhKernelId kernel, uint16_t slot, uin
  */
 
 static LhSynthInput
-rows_input(const LhSynthEmission *e)
+backward_rows_input(const LhSynthEmission *e)
 {
     const LhSynthSlots *s = &e->slots;
 
@@ -96,7 +96,7 @@ rows_input(const LhSynthEmission *e)
 
 /* do and delta of the rank's own rows; their lse is there. */
 static void
-copy_piece(LhSynthWriter *w, const LhSynthInput *input, uint32_t from, uint32_t at)
+copy_saved_piece(LhSynthWriter *w, const LhSynthInput *input, uint32_t from, uint32_t at)
 {
     const LhSynthSlots *s = &w->e->slots;
     const LhKernelArgs args = lh_synth_row_args(w->e, 1);
@@ -142,7 +142,7 @@ clear(LhSynthWriter *w, Sums *sums, uint16_t slot, uint32_t parts, LhKernelArgs 
  */
 
 static void
-attend(LhSynthWriter *w, Sums *sums, const LhSynthCall *call)
+attend_backward(LhSynthWriter *w, Sums *sums, const LhSynthCall *call)
 {
     const LhSynthProblem *p = w->e->p;
     const LhSynthSlots *s = &w->e->slots;
@@ -184,10 +184,10 @@ attend(LhSynthWriter *w, Sums *sums, const LhSynthCall *call)
 typedef struct {
     const LhSynthOutput *output;
     uint32_t part, count;
-} Run;
+} RowRun;
 
 static void
-round_run(LhSynthWriter *w, const Run *run, const LhSynthWaits *computed, LhSynthWaits *rounded)
+round_run(LhSynthWriter *w, const RowRun *run, const LhSynthWaits *computed, LhSynthWaits *rounded)
 {
     const LhSynthOutput *o = run->output;
     const LhKernelArgs args = lh_synth_result_args(w, o->kind, run->count);
@@ -206,7 +206,7 @@ round_sums(LhSynthWriter *w, const LhSynthOutput *o, LhSynthLeaving *leaving)
 {
     const LhSynthProblem *p = w->e->p;
     const uint32_t entries = lh_synth_result_slices(p, o->kind) * p->chunks;
-    Run run = { .output = o };
+    RowRun run = { .output = o };
 
     for (uint32_t entry = 0; entry < entries; entry++) {
         uint32_t stage;
@@ -285,12 +285,12 @@ prepare(LhSynthWriter *w, Sums *sums, LhSynthGathering *gathering)
     lh_synth_gather_round(w, gathering, 0);
     clear(w, sums, s->dq_rows, site->q_parts, lh_synth_row_args(w->e, site->q_parts));
     clear(w, sums, s->dkv_columns, site->kv_parts, lh_synth_column_args(w->e, site->kv_parts));
-    lh_synth_each_own(w, gathering->inputs, copy_piece);
+    lh_synth_each_own(w, gathering->inputs, copy_saved_piece);
 }
 
 /* The calls of a turn, and what is complete behind its stages. */
 static void
-write_turn(LhSynthWriter *w, LhSynthOutput *outputs, Sums *sums, int turn)
+write_backward_turn(LhSynthWriter *w, LhSynthOutput *outputs, Sums *sums, int turn)
 {
     const GArray *calls = w->site->back_calls;
     const uint32_t stages = w->e->layout->stages, first = (uint32_t)(turn + 1) * stages;
@@ -300,7 +300,7 @@ write_turn(LhSynthWriter *w, LhSynthOutput *outputs, Sums *sums, int turn)
             const LhSynthCall *c = &g_array_index(calls, LhSynthCall, i);
 
             if (c->backward.stage == stage)
-                attend(w, sums, c);
+                attend_backward(w, sums, c);
         }
         return_sums(w, outputs, sums, (LhSynthLeaving){ .stage = stage, .remote = true });
         return_sums(w, outputs, sums, (LhSynthLeaving){ .stage = stage });
@@ -318,7 +318,7 @@ lh_synth_write_backward(LhSynthWriter *w)
         gradient(LH_SYNTH_DQ, s->dq_rows, s->dq_sent, s->dq_came, s->dq_sum, s->dq),
         gradient(LH_SYNTH_DKV, s->dkv_columns, s->dkv_sent, s->dkv_came, s->dkv_sum, s->dkv),
     };
-    const LhSynthInput rows = rows_input(e);
+    const LhSynthInput rows = backward_rows_input(e);
     LhSynthGathering gathering = { .inputs = &rows, .count = 1 };
     Sums sums = { .rows = g_new0(LhSynthWaits, entries), .columns = g_new0(LhSynthWaits, entries) };
 
@@ -332,7 +332,7 @@ lh_synth_write_backward(LhSynthWriter *w)
     prepare(w, &sums, &gathering);
     for (int turn = LH_SYNTH_LOCAL; turn < (int)e->layout->state->rounds; turn++) {
         w->emitter->step = first_step + (uint32_t)(turn + 1);
-        write_turn(w, outputs, &sums, turn);
+        write_backward_turn(w, outputs, &sums, turn);
         lh_synth_gather_round(w, &gathering, (uint32_t)(turn + 2));
     }
     for (uint16_t slot = s->lse_rows; slot <= s->dkv_sum; slot++)

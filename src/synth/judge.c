@@ -82,7 +82,7 @@ time_of(const Trial *t, const Task *task, const _Atomic LhTime *limit_ps)
 }
 
 static void
-play(void *data, guint index)
+play_trial(void *data, guint index)
 {
     Trial *t = data;
     const Task *task = &g_array_index(t->tasks, Task, index);
@@ -121,7 +121,7 @@ play_all(Trial *t)
     const guint threads =
         lh_compare_threads(court->threads, t->tasks->len, court->setup->network.ranks);
 
-    lh_on_threads_each("judge", threads, t->tasks->len, play, t);
+    lh_on_threads_each("judge", threads, t->tasks->len, play_trial, t);
     g_array_set_size(t->tasks, 0);
 }
 
@@ -216,7 +216,7 @@ add_rivals(Trial *t, uint32_t judge)
 }
 
 static void
-play_published(Trial *t)
+play_published_trial(Trial *t)
 {
     for (guint i = 0; i < t->published_count; i++)
         add_tasks(t, &t->published[i], OTHER_ALONE, true);
@@ -328,7 +328,7 @@ lh_synth_judge(const LhSynthCourt *court, LhSynthRobust *answer)
 
     name_judges(&t);
     hear_all(&t);
-    play_published(&t);
+    play_published_trial(&t);
     play_contenders(&t);
     answer->interrupted = atomic_load(&t.stopped);
     answer->asked = !answer->interrupted;

@@ -79,7 +79,7 @@ column_of(const Gather *g, uint32_t index)
 
 /* Whether the chunk behind @before in the layout may be in a call with it. */
 static bool
-goes_on(const Gather *g, uint32_t before, uint32_t chunk)
+continues_call(const Gather *g, uint32_t before, uint32_t chunk)
 {
     return !lh_synth_by_position(g->layout->problem) || chunk == before + 1;
 }
@@ -109,7 +109,7 @@ add_run(Gather *g, LhSynthCall run)
             c->columns == 1 && c->rows == 1 && is_triangle(g, last, column_of(g, c->column));
 
         if (!triangle && c->column == run.column && c->columns == run.columns &&
-            c->row + c->rows == run.row && goes_on(g, last, row)) {
+            c->row + c->rows == run.row && continues_call(g, last, row)) {
             c->rows++;
             return;
         }
@@ -137,7 +137,7 @@ gather_row(Gather *g, uint32_t index)
         while (place < g->site->columns_count[kv] && column_of(g, place) != column)
             place++;
         if (run.columns > 0 && (triangle || place != run.column + run.columns ||
-                                !goes_on(g, column_of(g, place - 1), column))) {
+                                !continues_call(g, column_of(g, place - 1), column))) {
             add_run(g, run);
             run.columns = 0;
         }
@@ -155,7 +155,7 @@ gather_row(Gather *g, uint32_t index)
 
 /* What a call waits for: nothing from elsewhere, or its round. */
 static void
-judge(const Gather *g, LhSynthCall *call)
+find_wait(const Gather *g, LhSynthCall *call)
 {
     const LhSynthProblem *p = g->layout->problem;
     uint32_t rows = 0, columns = 0;
@@ -218,7 +218,7 @@ gather_calls(const LhSynthLayout *layout, uint32_t place)
             for (uint32_t i = 0; i < g.site->rows_count[g.slice]; i++)
                 gather_row(&g, i);
             for (guint i = g.first; i < g.site->calls->len; i++)
-                judge(&g, &g_array_index(g.site->calls, LhSynthCall, i));
+                find_wait(&g, &g_array_index(g.site->calls, LhSynthCall, i));
         }
     }
     sort_calls(g.site->calls, offsetof(LhSynthCall, forward), layout->stages);

@@ -427,7 +427,7 @@ lh_synth_fits(const LhSetup *setup, const LhProgram *program, GError **error)
 
 /* Plays @program, which the row borrows. */
 static LhCompareRow *
-play(const Search *s, const char *name, const LhProgram *program)
+play_program(const Search *s, const char *name, const LhProgram *program)
 {
     LhCompareRow *row = g_new0(LhCompareRow, 1);
 
@@ -471,7 +471,7 @@ static LhCompareRow *
 play_kept(const Search *s, const Candidate *c, LhSynthStyle style)
 {
     LhProgram *program = lh_synth_emit(c->state, style);
-    LhCompareRow *row = play(s, "synth", program);
+    LhCompareRow *row = play_program(s, "synth", program);
 
     row->made = program;
     return row;
@@ -523,7 +523,7 @@ find_contenders(Search *s)
     if (s->options->from != NULL)
         add_contender(
             s, contenders,
-            (Contender){ play(s, "from", s->options->from), LH_SYNTH_FROM, f->recipe, 0 });
+            (Contender){ play_program(s, "from", s->options->from), LH_SYNTH_FROM, f->recipe, 0 });
     for (uint32_t i = 0; i < s->kept_count; i++) {
         const Candidate *c = &s->kept[i];
 
@@ -609,9 +609,9 @@ settle(Search *s, GError **error)
     uint32_t kept = 0;
 
     if (f->published != NULL)
-        offer(s, play(s, f->published->name, f->published->program), LH_SYNTH_PUBLISHED);
+        offer(s, play_program(s, f->published->name, f->published->program), LH_SYNTH_PUBLISHED);
     if (s->options->from != NULL)
-        offer(s, play(s, "from", s->options->from), LH_SYNTH_FROM);
+        offer(s, play_program(s, "from", s->options->from), LH_SYNTH_FROM);
     if (s->kept_count > 0)
         offer(s, play_kept(s, &s->kept[0], s->kept[0].recipe.style), LH_SYNTH_FOUND);
     if (f->best == NULL) {

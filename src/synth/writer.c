@@ -300,7 +300,7 @@ typedef struct {
     uint16_t slot;
     uint32_t part, output, count;
     bool alone, first;
-} Run;
+} CallRun;
 
 static const GArray *
 arrivals_of(const LhSynthWriter *w, const LhSynthOutput *output)
@@ -366,7 +366,7 @@ lh_synth_leaves(const LhSynthWriter *w, LhSynthResult kind, uint32_t entry,
 
 /* @waits: NULL where streams are order enough. */
 static void
-finish(LhSynthWriter *w, const LhSynthOutput *o, LhKernelId kernel, const Run *run,
+finish(LhSynthWriter *w, const LhSynthOutput *o, LhKernelId kernel, const CallRun *run,
        const LhSynthWaits *waits)
 {
     const LhKernelArgs args = lh_synth_result_args(w, o->kind, run->count);
@@ -383,7 +383,7 @@ finish(LhSynthWriter *w, const LhSynthOutput *o, LhKernelId kernel, const Run *r
 
 /* Outputs whose sums are complete now, in runs. */
 static void
-finish_complete(LhSynthWriter *w, const LhSynthOutput *o, const Run *run)
+finish_complete(LhSynthWriter *w, const LhSynthOutput *o, const CallRun *run)
 {
     uint32_t i = 0;
 
@@ -393,10 +393,10 @@ finish_complete(LhSynthWriter *w, const LhSynthOutput *o, const Run *run)
         while (end < run->count && o->missing[run->output + end] == 0)
             end++;
         if (end > i) {
-            const Run sum = { .slot = o->sum,
-                              .part = o->sum_at[run->output + i],
-                              .output = run->output + i,
-                              .count = end - i };
+            const CallRun sum = { .slot = o->sum,
+                                  .part = o->sum_at[run->output + i],
+                                  .output = run->output + i,
+                                  .count = end - i };
 
             finish(w, o, o->finish, &sum, NULL);
         }
@@ -405,7 +405,7 @@ finish_complete(LhSynthWriter *w, const LhSynthOutput *o, const Run *run)
 }
 
 static void
-merge_run(LhSynthWriter *w, LhSynthOutput *o, const Run *run, const LhSynthWaits *waits)
+merge_run(LhSynthWriter *w, LhSynthOutput *o, const CallRun *run, const LhSynthWaits *waits)
 {
     LhKernelArgs args = lh_synth_result_args(w, o->kind, run->count);
 
@@ -425,17 +425,17 @@ merge_run(LhSynthWriter *w, LhSynthOutput *o, const Run *run, const LhSynthWaits
     finish_complete(w, o, run);
 }
 
-static Run
+static CallRun
 run_of(const LhSynthWriter *w, const LhSynthOutput *o, const LhSynthArrival *a)
 {
     const bool own = a->source == w->rank;
 
-    return (Run){ .slot = own ? o->own : o->came,
-                  .part = own ? a->from : a->at,
-                  .output = a->output,
-                  .count = 1,
-                  .alone = o->alone[a->output],
-                  .first = !o->summed[a->output] };
+    return (CallRun){ .slot = own ? o->own : o->came,
+                      .part = own ? a->from : a->at,
+                      .output = a->output,
+                      .count = 1,
+                      .alone = o->alone[a->output],
+                      .first = !o->summed[a->output] };
 }
 
 static bool
@@ -450,11 +450,11 @@ merge_arrivals(LhSynthWriter *w, LhSynthOutput *o, const LhSynthLeaving *leaving
                const LhSynthWaits *waits)
 {
     const GArray *arrivals = arrivals_of(w, o);
-    Run run = { .count = 0 };
+    CallRun run = { .count = 0 };
 
     for (guint i = 0; i < arrivals->len; i++) {
         const LhSynthArrival *a = &g_array_index(arrivals, LhSynthArrival, i);
-        Run next;
+        CallRun next;
 
         if (!arrives(a, leaving) || (a->source == w->rank) != own)
             continue;

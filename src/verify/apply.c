@@ -76,7 +76,7 @@ part_rows(const LhCover *cover, LhTensorKind kind)
 /* Elementwise kernels say how many rows they work on: key rows of k, v and their gradients, else
  * query rows. */
 static bool
-check_rows(LhCover *cover, uint32_t g, uint32_t operand)
+check_elementwise_rows(LhCover *cover, uint32_t g, uint32_t operand)
 {
     const LhOp *op = &cover->proof->ops[g];
     const LhRegion *region = &op->compute.regions[operand];
@@ -118,7 +118,7 @@ lh_cover_check_counts(LhCover *cover, uint32_t g)
             return false;
         }
     }
-    return check_rows(cover, g, op->compute.regions_count - 1u);
+    return check_elementwise_rows(cover, g, op->compute.regions_count - 1u);
 }
 
 /* Part @i of a statistic that what was added to the target is weighed by: of all its keys. */

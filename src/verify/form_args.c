@@ -32,7 +32,8 @@ check_whole_elements(LhProof *proof, uint32_t g)
 
 /* Parts of a tensor by heads: as many slices of each segment, of whole heads. */
 static bool
-check_slices(LhProof *proof, uint32_t g, const LhRegion *region, uint64_t segments, uint64_t width)
+check_region_slices(LhProof *proof, uint32_t g, const LhRegion *region, uint64_t segments,
+                    uint64_t width)
 {
     const LhSlot *slot = &proof->program->slots[region->slot];
     const uint64_t slices = region->count / segments;
@@ -48,7 +49,7 @@ check_slices(LhProof *proof, uint32_t g, const LhRegion *region, uint64_t segmen
 
 /* No row chooses an expert twice. */
 static bool
-check_experts(LhProof *proof, uint32_t g)
+check_expert_choices(LhProof *proof, uint32_t g)
 {
     const LhKernelArgs *a = &proof->ops[g].compute.args;
 
@@ -92,11 +93,11 @@ check_product(LhProof *proof, uint32_t g)
     if (y->count % layout->members != 0 || a->product.m % ((uint64_t)layout->batch * y->count) != 0)
         return MALFORMED(g, y->slot, "takes %u parts of slot %s for %u members", y->count,
                          proof->program->slots[y->slot].name, layout->members);
-    return check_slices(proof, g, x, y->count / layout->members, a->product.k);
+    return check_region_slices(proof, g, x, y->count / layout->members, a->product.k);
 }
 
 static bool
-check_rows(LhProof *proof, uint32_t g)
+check_row_arguments(LhProof *proof, uint32_t g)
 {
     const LhOp *op = &proof->ops[g];
     const LhKernelArgs *a = &op->compute.args;
@@ -151,8 +152,9 @@ check_to_heads(LhProof *proof, uint32_t g)
                              ", but slot %s has %u",
                              d, slot->name, slot->head_dim);
         if (slot->kind != LH_TENSOR_HIDDEN &&
-            !check_slices(proof, g, region, 1,
-                          (lh_slot_has_halves(slot) ? a->to_heads.groups : a->to_heads.heads) * d))
+            !check_region_slices(
+                proof, g, region, 1,
+                (lh_slot_has_halves(slot) ? a->to_heads.groups : a->to_heads.heads) * d))
             return false;
     }
     return true;
@@ -189,11 +191,11 @@ lh_proof_check_layer_args(LhProof *proof, uint32_t g)
     case LH_ARGS_PRODUCT:
         return check_product(proof, g);
     case LH_ARGS_ROWS:
-        return check_rows(proof, g);
+        return check_row_arguments(proof, g);
     case LH_ARGS_HEADS:
         return check_to_heads(proof, g);
     case LH_ARGS_EXPERTS:
-        return check_experts(proof, g);
+        return check_expert_choices(proof, g);
     case LH_ARGS_OPTIMIZER:
         return check_moments(proof, g);
     default:

@@ -224,7 +224,7 @@ move_state(LhCover *cover, uint32_t g, const LhRegion *source, uint32_t i, uint6
 }
 
 static bool
-check_placement(LhCover *cover, uint32_t g)
+check_linear_placement(LhCover *cover, uint32_t g)
 {
     const LhRegion *target = &cover->proof->ops[g].compute.regions[1];
 
@@ -242,7 +242,7 @@ lh_cover_state_carry(LhCover *cover, uint32_t g)
     const LhRegion *source = &op->compute.regions[0];
 
     lh_cover_start(cover, g);
-    return check_placement(cover, g) && one_part(cover, g, source) &&
+    return check_linear_placement(cover, g) && one_part(cover, g, source) &&
            move_state(cover, g, source, 0, args->nq + args->nk);
 }
 
@@ -263,7 +263,7 @@ lh_cover_state_prefix(LhCover *cover, uint32_t g)
                  lh_tensor_names[cover->slots[sources->slot].kind]);
         return false;
     }
-    if (!check_placement(cover, g))
+    if (!check_linear_placement(cover, g))
         return false;
     for (uint32_t i = 0; i < sources->count; i++) {
         const uint64_t steps = gradient ? i : sources->count - 1 - i;

@@ -19,7 +19,7 @@ typedef struct {
 } MemoryCheck;
 
 static CellLife *
-cell_of(const MemoryCheck *check, const LhRegion *region, uint32_t i)
+life_of(const MemoryCheck *check, const LhRegion *region, uint32_t i)
 {
     return &check->cells[check->proof->program->slots[region->slot].first_cell + region->part + i];
 }
@@ -47,7 +47,7 @@ static bool
 check_life(const MemoryCheck *check, uint32_t g, const LhRegion *region)
 {
     for (uint32_t i = 0; i < region->count; i++) {
-        const CellLife *life = cell_of(check, region, i);
+        const CellLife *life = life_of(check, region, i);
 
         if (life->live)
             continue;
@@ -64,12 +64,12 @@ check_life(const MemoryCheck *check, uint32_t g, const LhRegion *region)
 static void
 check_operand(const MemoryCheck *check, uint32_t g, const LhRegion *region)
 {
-    const CellLife *first = cell_of(check, region, 0);
+    const CellLife *first = life_of(check, region, 0);
 
     if (!check_life(check, g, region))
         return;
     for (uint32_t i = 1; i < region->count; i++) {
-        const CellLife *life = cell_of(check, region, i);
+        const CellLife *life = life_of(check, region, i);
 
         if (life->alloc == first->alloc)
             continue;
@@ -110,7 +110,7 @@ alloc_region(MemoryCheck *check, uint32_t g)
     const LhRegion *region = &check->proof->ops[g].memory.region;
 
     for (uint32_t i = 0; i < region->count; i++) {
-        CellLife *life = cell_of(check, region, i);
+        CellLife *life = life_of(check, region, i);
 
         if (life->live) {
             find(check, g, region, i, life->alloc,
@@ -129,7 +129,7 @@ free_region(MemoryCheck *check, uint32_t g)
     const LhRegion *region = &check->proof->ops[g].memory.region;
 
     for (uint32_t i = 0; i < region->count; i++) {
-        CellLife *life = cell_of(check, region, i);
+        CellLife *life = life_of(check, region, i);
 
         if (!life->live) {
             find(check, g, region, i, life->free, "frees slot CELL, which is not allocated");
@@ -166,7 +166,7 @@ check_leaks(const MemoryCheck *check, uint32_t rank)
 }
 
 static void
-check_rank(MemoryCheck *check, uint32_t rank)
+check_rank_memory(MemoryCheck *check, uint32_t rank)
 {
     LhProof *proof = check->proof;
     const LhProgram *program = proof->program;
@@ -200,5 +200,5 @@ lh_proof_check_memory(LhProof *proof)
     MemoryCheck check = { .proof = proof, .cells = cells };
 
     for (uint32_t rank = 0; rank < proof->ranks; rank++)
-        check_rank(&check, rank);
+        check_rank_memory(&check, rank);
 }

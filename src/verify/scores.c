@@ -96,7 +96,7 @@ check_all_pairs(LhCover *cover, uint32_t g, uint32_t segments)
 
 /* The rows in part @i of @region are those of @wanted. */
 static bool
-check_rows(LhCover *cover, uint32_t g, const LhRegion *region, uint32_t i, LhHolding wanted)
+check_part_rows(LhCover *cover, uint32_t g, const LhRegion *region, uint32_t i, LhHolding wanted)
 {
     const LhCell *cell = lh_cover_read_rows(cover, g, region, i);
     g_autofree char *text = NULL;
@@ -135,7 +135,7 @@ lh_cover_scores(LhCover *cover, uint32_t g)
         if (k == NULL)
             return false;
         block.keys = k->rows.segment;
-        if (!check_rows(cover, g, keys, i, keys_of(cover, &block)))
+        if (!check_part_rows(cover, g, keys, i, keys_of(cover, &block)))
             return false;
         write_block(cover, g, scores, i, &block);
     }
@@ -145,14 +145,14 @@ lh_cover_scores(LhCover *cover, uint32_t g)
 /* The parts of @scores are one query segment with key segments of which none comes twice and none
  * is missing that the mask allows. */
 static bool
-check_complete(LhCover *cover, uint32_t g, const LhRegion *scores, const Block *blocks)
+check_all_keys(LhCover *cover, uint32_t g, const LhRegion *scores, const Block *blocks)
 {
     const uint64_t *want = lh_cover_complete(cover, LH_FAMILY_OUTPUT, blocks[0].rows.segment);
     g_autofree uint64_t *seen = g_new0(uint64_t, cover->words);
     const char *name = cover->slots[scores->slot].name;
 
     for (uint32_t i = 0; i < scores->count; i++) {
-        if (!check_rows(cover, g, scores, i, blocks[0].rows))
+        if (!check_part_rows(cover, g, scores, i, blocks[0].rows))
             return false;
         if (lh_set_has(seen, blocks[i].keys)) {
             COVERAGE(g, scores->slot, "takes key segment %u twice from slot %s", blocks[i].keys,
@@ -181,12 +181,12 @@ read_complete(LhCover *cover, uint32_t g, const LhRegion *scores)
         if (!read_block(cover, g, scores, i, &blocks[i]))
             return NULL;
     }
-    return check_complete(cover, g, scores, blocks) ? g_steal_pointer(&blocks) : NULL;
+    return check_all_keys(cover, g, scores, blocks) ? g_steal_pointer(&blocks) : NULL;
 }
 
 /* The mask of softmax is the program's on these blocks. Counted pairs say that of a full one. */
 static bool
-check_mask(LhCover *cover, uint32_t g, const LhRegion *scores, const Block *blocks)
+check_softmax_mask(LhCover *cover, uint32_t g, const LhRegion *scores, const Block *blocks)
 {
     const LhKernelArgs *args = &cover->proof->ops[g].compute.args;
     uint64_t pairs = 0;
@@ -224,7 +224,7 @@ lh_cover_softmax(LhCover *cover, uint32_t g)
     if (!check_count(cover, g, probs, scores->count) || !check_count(cover, g, lse, 1))
         return false;
     blocks = read_complete(cover, g, scores);
-    if (blocks == NULL || !check_mask(cover, g, scores, blocks))
+    if (blocks == NULL || !check_softmax_mask(cover, g, scores, blocks))
         return false;
     for (uint32_t i = 0; i < scores->count; i++) {
         blocks[i].ended = true;
@@ -286,7 +286,7 @@ apply_block(LhCover *cover, uint32_t g, uint32_t i, bool to_keys)
     }
     from = to_keys ? block.rows : keys_of(cover, &block);
     to = to_keys ? keys_of(cover, &block) : block.rows;
-    if (!check_rows(cover, g, operand, to_keys ? 0 : i, from))
+    if (!check_part_rows(cover, g, operand, to_keys ? 0 : i, from))
         return false;
     into = lh_cover_open_unended(cover, g, sum, to_keys ? i : 0, to);
     if (into == NULL)

@@ -22,7 +22,7 @@ apply(LhValues *v, uint32_t g)
 }
 
 static void
-execute(LhValues *v)
+execute_step(LhValues *v)
 {
     const LhProof *proof = v->proof;
 
@@ -79,7 +79,7 @@ lh_proof_check_step(LhProof *proof)
     lh_proof_list_allocs(proof);
     lh_values_begin(&v);
     if (lh_values_check_modules(&v)) {
-        execute(&v);
+        execute_step(&v);
         lh_values_check_end(&v);
     }
     lh_values_clear_modules(&v);

@@ -149,7 +149,7 @@ static const char *const kind_names[LH_STEP_KINDS] = {
 };
 
 static bool
-check_attention(LhValues *v, uint32_t module, const char *name)
+check_attention_module(LhValues *v, uint32_t module, const char *name)
 {
     const LhProgram *program = v->proof->program->modules[module];
     const LhStepKind kind = (LhStepKind)(module / 2);
@@ -219,7 +219,7 @@ check_programs(LhValues *v)
             continue;
         if (module >= program->modules_count || program->modules[module] == NULL)
             return FIND_MODULE("has no program of %s", name);
-        right &= check_attention(v, module, name) && check_rule(v, module, name) &&
+        right &= check_attention_module(v, module, name) && check_rule(v, module, name) &&
                  check_alone(v, module, name);
     }
     return right;

@@ -9,11 +9,11 @@
 typedef struct {
     LhValues *v;
     LhMovement of;
-} Movement;
+} StepMovement;
 
 /* Half of a part is none of the values that a step has. */
 static LhValue
-take_sent(const Movement *m, uint32_t position, uint32_t i)
+take_sent(const StepMovement *m, uint32_t position, uint32_t i)
 {
     const LhRegion *region = lh_movement_send(&m->of, position);
 
@@ -26,7 +26,7 @@ take_sent(const Movement *m, uint32_t position, uint32_t i)
 }
 
 static void
-put_received(const Movement *m, uint32_t position, uint32_t i, LhValue value)
+put_received_value(const StepMovement *m, uint32_t position, uint32_t i, LhValue value)
 {
     const LhRegion *region = lh_movement_receive(&m->of, position);
 
@@ -42,7 +42,7 @@ is_sum(const LhValue *value)
 
 /* sum += what member @position sends; false, with a finding or because of an earlier one. */
 static bool
-add_sent(const Movement *m, uint32_t position, const LhValue *from, LhValue *sum)
+add_sent_value(const StepMovement *m, uint32_t position, const LhValue *from, LhValue *sum)
 {
     LhValues *v = m->v;
     const uint32_t g = lh_movement_op(&m->of, position);
@@ -69,7 +69,7 @@ add_sent(const Movement *m, uint32_t position, const LhValue *from, LhValue *sum
 
 /* What lands in part @i of member @to's receive region: the sum of what all members send there. */
 static LhValue
-reduce(const Movement *m, uint32_t to, uint32_t i)
+reduce_values(const StepMovement *m, uint32_t to, uint32_t i)
 {
     LhValues *v = m->v;
     const LhValue suspect = { .kind = LH_VALUE_SUSPECT };
@@ -80,7 +80,7 @@ reduce(const Movement *m, uint32_t to, uint32_t i)
         const LhValue from =
             take_sent(m, j, lh_collective_sends(&sender, m->of.tensor, to).first + i);
 
-        if (!add_sent(m, j, &from, &sum))
+        if (!add_sent_value(m, j, &from, &sum))
             return suspect;
     }
     if (sum.kind == LH_VALUE_ROLE &&
@@ -90,7 +90,7 @@ reduce(const Movement *m, uint32_t to, uint32_t i)
 }
 
 static void
-receive_copies(const Movement *m, uint32_t to)
+receive_copied_values(const StepMovement *m, uint32_t to)
 {
     const LhCollectiveCall receiver = lh_movement_call(&m->of, to);
 
@@ -100,21 +100,21 @@ receive_copies(const Movement *m, uint32_t to)
         const LhShare received = lh_collective_receives(&receiver, m->of.tensor, j);
 
         for (uint32_t i = 0; i < sent.count; i++)
-            put_received(m, to, received.first + i, take_sent(m, j, sent.first + i));
+            put_received_value(m, to, received.first + i, take_sent(m, j, sent.first + i));
     }
 }
 
 /* Members that get the same sum get it at once: each may have sent from where it receives. */
 static void
-receive_sums(const Movement *m)
+receive_summed_values(const StepMovement *m)
 {
     const bool same = lh_movement_call(&m->of, 0).op->collective.kind == LH_COLL_ALL_REDUCE;
 
     for (uint32_t i = 0; i < lh_movement_receive(&m->of, 0)->count; i++) {
-        const LhValue sum = same ? reduce(m, 0, i) : (LhValue){ 0 };
+        const LhValue sum = same ? reduce_values(m, 0, i) : (LhValue){ 0 };
 
         for (uint32_t to = 0; to < m->of.meeting->count; to++)
-            put_received(m, to, i, same ? sum : reduce(m, to, i));
+            put_received_value(m, to, i, same ? sum : reduce_values(m, to, i));
     }
 }
 
@@ -127,16 +127,16 @@ lh_values_hold_meeting(LhValues *v, const LhMeeting *meeting)
     if (v->op_instance[g] != LH_NONE)
         return; /* attention's own */
     for (uint32_t i = 0; i < first->collective.tensors_count; i++) {
-        const Movement m = { v, { v->proof, meeting, i } };
+        const StepMovement m = { v, { v->proof, meeting, i } };
 
         if (lh_collective_reduces(first->collective.kind)) {
             if (first->collective.reduction != LH_REDUCE_SUM)
                 FIND_VALUE(g, -1, "merges what is no partial attention");
-            receive_sums(&m);
+            receive_summed_values(&m);
             continue;
         }
         for (uint32_t to = 0; to < meeting->count; to++)
-            receive_copies(&m, to);
+            receive_copied_values(&m, to);
     }
 }
 

@@ -84,7 +84,7 @@ check_label(LhValues *v, uint32_t g, const LhValue *gradient, LhPhase phase)
 
 /* The call is for the elements of the piece that it is given. */
 static bool
-check_count(LhValues *v, uint32_t g, const LhValue *gradient)
+check_piece_count(LhValues *v, uint32_t g, const LhValue *gradient)
 {
     const uint64_t count = v->proof->ops[g].compute.args.optimizer.count;
     const uint64_t want = lh_values_piece_size(
@@ -135,7 +135,7 @@ apply_norm(LhValues *v, uint32_t g)
     const LhWeightFacts *facts;
     uint32_t term;
 
-    if (!take_gradient(v, g, true, &gradient) || !check_count(v, g, &gradient) ||
+    if (!take_gradient(v, g, true, &gradient) || !check_piece_count(v, g, &gradient) ||
         !check_label(v, g, &gradient, LH_PHASE_OPTIMIZER))
         return false;
     facts = lh_values_weight_facts(v, (LhStepWeight)gradient.what, gradient.layer);
@@ -216,7 +216,7 @@ apply_adam(LhValues *v, uint32_t g)
     uint32_t i = CLOCK;
     LhValue gradient;
 
-    if (!take_gradient(v, g, true, &gradient) || !check_count(v, g, &gradient) ||
+    if (!take_gradient(v, g, true, &gradient) || !check_piece_count(v, g, &gradient) ||
         !check_label(v, g, &gradient, LH_PHASE_OPTIMIZER) || !check_numbers(v, g) ||
         !check_norm(v, g, NORM) || !raise_state(v, g, i++, LH_VALUE_CLOCK, &gradient))
         return false;

@@ -253,7 +253,7 @@ check_arguments(LhValues *v, uint32_t g, const Argument *arguments, uint32_t cou
 }
 
 static bool
-check_product(LhValues *v, uint32_t g, const LhTableRow *row)
+check_product_rows(LhValues *v, uint32_t g, const LhTableRow *row)
 {
     const LhKernelArgs *a = &v->proof->ops[g].compute.args;
     const LhStepMatrix matrix = lh_step_matrix(
@@ -351,11 +351,11 @@ check_rows(LhValues *v, uint32_t g, const LhTableRow *row)
 }
 
 static bool
-check_args(LhValues *v, uint32_t g, const LhTableRow *row)
+check_row_args(LhValues *v, uint32_t g, const LhTableRow *row)
 {
     switch (lh_kernels[row->node->kernel]->args) {
     case LH_ARGS_PRODUCT:
-        return check_product(v, g, row);
+        return check_product_rows(v, g, row);
     case LH_ARGS_HEADS:
         return check_heads(v, g, row);
     case LH_ARGS_ROWS:
@@ -525,7 +525,7 @@ lh_values_apply_row(LhValues *v, uint32_t op)
                    v->micro_batches);
         return;
     }
-    if (!find_row(v, op, &row) || !check_args(v, op, &row) || !check_phase(v, op, &row)) {
+    if (!find_row(v, op, &row) || !check_row_args(v, op, &row) || !check_phase(v, op, &row)) {
         lh_values_write_suspect(v, op);
         return;
     }

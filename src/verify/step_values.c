@@ -386,7 +386,7 @@ lh_values_begin(LhValues *v)
 
 /* ---- the end ---- */
 
-#define AT_END(rank, slot, ...)                                                                    \
+#define STATE_AT_END(rank, slot, ...)                                                              \
     lh_proof_find(v->proof, LH_FINDING_COVERAGE,                                                   \
                   (LhPlace){ rank, LH_NONE, (int32_t)(slot), LH_NONE }, __VA_ARGS__)
 
@@ -421,7 +421,7 @@ check_state(LhValues *v, uint32_t rank, uint32_t slot, uint32_t part, const LhSt
     name = lh_cell_text(v->proof->program, slot, part);
     wanted = lh_proof_value_text(v, &want);
     found = lh_proof_value_text(v, &have);
-    AT_END(rank, slot, "ends with %s in slot %s, where %s must be", found, name, wanted);
+    STATE_AT_END(rank, slot, "ends with %s in slot %s, where %s must be", found, name, wanted);
 }
 
 /* Pieces of weights that a rank of this stage holds from start to end. */
@@ -473,9 +473,9 @@ lh_values_check_end(LhValues *v)
         for (uint32_t slot = 0; slot < v->proof->program->slots_count; slot++)
             weights += check_slot(v, rank, slot);
         if (weights != wanted)
-            AT_END(rank, -1,
-                   "holds %" G_GUINT64_FORMAT
-                   " pieces of weights, but its share of the model has %" G_GUINT64_FORMAT,
-                   weights, wanted);
+            STATE_AT_END(rank, -1,
+                         "holds %" G_GUINT64_FORMAT
+                         " pieces of weights, but its share of the model has %" G_GUINT64_FORMAT,
+                         weights, wanted);
     }
 }

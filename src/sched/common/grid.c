@@ -198,7 +198,7 @@ keys_holder(const LhGridPlan *plan, uint32_t rank)
 
 /* Posts an exchange after the compute that is queued. */
 static uint32_t
-post(LhEmitter *e, uint8_t stream)
+post_exchange(LhEmitter *e, uint8_t stream)
 {
     const uint32_t id = lh_emit_exchange(e, stream);
 
@@ -215,7 +215,7 @@ lh_grid_transpose(LhEmitter *e, const LhGridPlan *plan, uint8_t stream)
     if (!lh_grid_moves(p, plan->grid, e->rank) ||
         (e->phase == LH_PHASE_BACKWARD && lh_pass_has(p, LH_PASS_FWD)))
         return LH_OP_NONE;
-    id = post(e, stream);
+    id = post_exchange(e, stream);
     lh_pass_message(e, true, keys_holder(plan, e->rank), LH_GRID_TAG_TRANSPOSE, plan->io.kv, 1);
     lh_pass_message(e, false, keys_owner(plan, e->rank), LH_GRID_TAG_TRANSPOSE, plan->kt, 1);
     return id;
@@ -226,7 +226,7 @@ lh_grid_transpose_back(LhEmitter *e, const LhGridPlan *plan, uint8_t stream, LhR
                        LhRegion to)
 {
     const uint64_t bytes = lh_region_bytes(e->program, from);
-    const uint32_t id = post(e, stream);
+    const uint32_t id = post_exchange(e, stream);
 
     lh_emit_part(e, true, keys_owner(plan, e->rank), LH_GRID_TAG_TRANSPOSE_BACK, bytes);
     lh_emit_region(e, from.slot, from.part, from.count);
@@ -280,13 +280,6 @@ lh_grid_bytes_sent(const LhProgramParams *p, uint32_t rank)
     return bytes_of(p, grid, lh_grid_moves(p, grid, rank));
 }
 
-static int64_t
-common_divisor(int64_t a, int64_t b)
-{
-    g_assert(a > 0);
-    return b == 0 ? a : common_divisor(b, a % b);
-}
-
 /*
  * Queries are the tokens r + a Pr, keys the tokens c + b Pc; k = gcd(Pr, Pc). Both have the same
  * residues modulo k, so how far the diagonal is from the corner of a block depends only on (r - c)
@@ -296,7 +289,8 @@ static uint64_t
 causal_pairs(const LhProgramParams *p, LhGrid grid, uint32_t rank)
 {
     const int64_t length = (int64_t)p->attention.seq_length, n = length / p->ranks;
-    const int64_t rows = grid.rows, columns = grid.columns, k = common_divisor(rows, columns);
+    const int64_t rows = grid.rows, columns = grid.columns,
+                  k = lh_pass_common_divisor(grid.rows, grid.columns);
     const int64_t row = rank % rows, column = rank / rows;
     const int64_t ahead = (row - column + columns) / k - columns / k; /* rounded down */
 
@@ -319,7 +313,7 @@ static uint64_t
 counted_pairs(const LhProgramParams *p, LhGrid grid, uint32_t rank)
 {
     const uint64_t row = rank % grid.rows, column = rank / grid.rows;
-    const uint64_t shared = (uint64_t)common_divisor(grid.rows, grid.columns);
+    const uint64_t shared = lh_pass_common_divisor(grid.rows, grid.columns);
     const uint64_t stride = lh_grid_local_kv(p) ? p->ranks : p->ranks / shared; /* lcm(Pr, Pc) */
     const uint64_t count = p->attention.seq_length / stride;
     const uint64_t keys = lh_grid_local_kv(p) ? grid.rows : stride / grid.columns;
@@ -389,7 +383,7 @@ lh_grid_idle_flops(const LhProgramParams *p)
     /* The busiest rank has (N/2P) (N + edge) pairs under a causal mask, the mean is (N/2P) (N + 1).
      */
     const double edge =
-        (double)grid.rows + grid.columns - (double)common_divisor(grid.rows, grid.columns);
+        (double)grid.rows + grid.columns - lh_pass_common_divisor(grid.rows, grid.columns);
 
     if (!lh_mask_is_plain(&p->mask))
         return idle_counted(p, grid);

@@ -22,8 +22,8 @@ lh_grid_hop_posted(LhEmitter *e, const LhGridPlan *plan, LhGridHop hop, uint32_t
 }
 
 static void
-message(LhEmitter *e, bool send, uint32_t peer, LhGridHop hop, const LhRegion *regions,
-        unsigned count)
+message_hop(LhEmitter *e, bool send, uint32_t peer, LhGridHop hop, const LhRegion *regions,
+            unsigned count)
 {
     uint64_t bytes = 0;
 
@@ -50,8 +50,8 @@ lh_grid_hop_move(LhEmitter *e, const LhGridPlan *plan, LhGridHop hop, const LhRe
     /* A rank may be a neighbour in the row and in the column. */
     lh_emit_last(e)->communicator = stream;
     lh_emit_after(e, e->marks[LH_MARK_COMPUTE]);
-    message(e, true, to, hop, give, count);
-    message(e, false, from, hop, take, count);
+    message_hop(e, true, to, hop, give, count);
+    message_hop(e, false, from, hop, take, count);
     lh_grid_hop_posted(e, plan, hop, id);
 }
 
@@ -106,7 +106,7 @@ lh_grid_hop_outgoing(LhEmitter *e, const LhGridPlan *plan, const LhKernelArgs *r
 
 /* Adds dk, dv of the keys of row @row that the ranks below have added up. */
 static void
-add_dkv(LhEmitter *e, const LhGridPlan *plan, const LhGridDkv *dkv, uint32_t row)
+add_column_dkv(LhEmitter *e, const LhGridPlan *plan, const LhGridDkv *dkv, uint32_t row)
 {
     lh_grid_hop_wait(e, LH_GRID_HOP_DKV);
     lh_grid_map(e, LH_KERNEL_ID_add_to_fp32, &plan->kv_rows, lh_grid_part(dkv->in, 0),
@@ -121,7 +121,7 @@ lh_grid_hop_return_dkv(LhEmitter *e, const LhGridPlan *plan, const LhGridDkv *dk
     LhRegion out;
 
     if (hops > 1)
-        add_dkv(e, plan, dkv, row);
+        add_column_dkv(e, plan, dkv, row);
     out = lh_grid_hop_outgoing(e, plan, &plan->kv_rows, lh_grid_part(dkv->sum, row), dkv->out);
     lh_grid_hop_move(e, plan, LH_GRID_HOP_DKV, &out, &in, 1);
 }
@@ -135,7 +135,7 @@ lh_grid_hop_end_dkv(LhEmitter *e, const LhGridPlan *plan, const LhGridDkv *dkv)
     LhRegion out;
 
     if (plan->grid.rows > 1)
-        add_dkv(e, plan, dkv, row);
+        add_column_dkv(e, plan, dkv, row);
     if (!lh_grid_moves(&e->program->params, plan->grid, e->rank)) {
         lh_grid_map(e, LH_KERNEL_ID_cast, &plan->kv_rows, sum, result);
         return;

@@ -337,7 +337,7 @@ exchange(LhEmitter *e, const LhHeads *heads, const Trip *trip)
 }
 
 static void
-post(LhEmitter *e, const LhHeads *heads, Trip trip, LhHalf half)
+post_half(LhEmitter *e, const LhHeads *heads, Trip trip, LhHalf half)
 {
     trip.half = half;
     if (lh_heads_uneven(&heads->cut))
@@ -353,11 +353,11 @@ send(LhEmitter *e, const LhHeads *heads, LhHeadsTensor t, Trip trip)
     if (lh_heads_uneven(&heads->cut))
         keep_own(e, heads, &trip);
     if (!heads->apart || !is_kv(t)) {
-        post(e, heads, trip, LH_HALF_BOTH);
+        post_half(e, heads, trip, LH_HALF_BOTH);
         return;
     }
-    post(e, heads, trip, LH_HALF_K);
-    post(e, heads, trip, LH_HALF_V);
+    post_half(e, heads, trip, LH_HALF_K);
+    post_half(e, heads, trip, LH_HALF_V);
 }
 
 /* Copies k and v into the layout that is sent, one replica for each member. */

@@ -190,24 +190,24 @@ typedef struct {
 uint64_t lh_heads_peak_bytes(const LhProgramParams *p, const LhHeads *heads,
                              const LhHeadsBuffers *buffers);
 
-/* Defines the closed forms bytes_sent, flops and peak_bytes of a schedule of one group of all
- * ranks, whose LhHeads are HEADS_OF(params). */
-#define LH_HEADS_WHOLE_FORMS(HEADS_OF)                                                             \
-    static uint64_t bytes_sent(const LhProgramParams *p, uint32_t rank)                            \
+/* Defines the closed forms WORD_bytes_sent, WORD_flops and WORD_peak_bytes of a schedule of one
+ * group of all ranks, whose LhHeads are HEADS_OF(params). */
+#define LH_HEADS_WHOLE_FORMS(WORD, HEADS_OF)                                                       \
+    static uint64_t WORD##_bytes_sent(const LhProgramParams *p, uint32_t rank)                     \
     {                                                                                              \
         const LhHeads heads = HEADS_OF(p);                                                         \
                                                                                                    \
         return lh_heads_bytes_sent(p, &heads, rank);                                               \
     }                                                                                              \
                                                                                                    \
-    static uint64_t flops(const LhProgramParams *p, uint32_t rank)                                 \
+    static uint64_t WORD##_flops(const LhProgramParams *p, uint32_t rank)                          \
     {                                                                                              \
         const LhHeads heads = HEADS_OF(p);                                                         \
                                                                                                    \
         return lh_heads_whole_flops(p, &heads, rank);                                              \
     }                                                                                              \
                                                                                                    \
-    static uint64_t peak_bytes(const LhProgramParams *p, uint32_t rank)                            \
+    static uint64_t WORD##_peak_bytes(const LhProgramParams *p, uint32_t rank)                     \
     {                                                                                              \
         const LhHeads heads = HEADS_OF(p);                                                         \
                                                                                                    \

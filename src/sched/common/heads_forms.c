@@ -255,24 +255,12 @@ lh_heads_nearest_ranks(const LhAttention *a, uint32_t ranks,
     return g_strdup_printf("%u, %u", below, above);
 }
 
-static uint32_t
-common_divisor(uint32_t a, uint32_t b)
-{
-    while (b != 0) {
-        const uint32_t rest = a % b;
-
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 uint32_t
 lh_heads_group_size(const LhProgramParams *p)
 {
-    const uint32_t size = common_divisor(p->ranks, p->attention.groups);
+    const uint32_t size = lh_pass_common_divisor(p->ranks, p->attention.groups);
 
-    return p->gpus_per_node == 0 ? size : common_divisor(size, p->gpus_per_node);
+    return p->gpus_per_node == 0 ? size : lh_pass_common_divisor(size, p->gpus_per_node);
 }
 
 void
@@ -290,7 +278,8 @@ lh_heads_adapt_group_size(LhProgramParams *p)
 bool
 lh_heads_check_group_size(const LhProgramParams *p, GError **error)
 {
-    const uint32_t size = lh_heads_size(p), most = common_divisor(p->ranks, p->attention.groups);
+    const uint32_t size = lh_heads_size(p),
+                   most = lh_pass_common_divisor(p->ranks, p->attention.groups);
     g_autoptr(GString) legal = g_string_new("1");
 
     if (size > 0 && most % size == 0)

@@ -154,7 +154,7 @@ lh_linear_apart_bytes(const LhProgramParams *p, LhPass pass)
 /* ---- ops ---- */
 
 static void
-compute(LhEmitter *e, LhKernelId kernel, const LhKernelArgs *shape, bool first)
+compute_shape(LhEmitter *e, LhKernelId kernel, const LhKernelArgs *shape, bool first)
 {
     LhKernelArgs args = *shape;
 
@@ -163,7 +163,7 @@ compute(LhEmitter *e, LhKernelId kernel, const LhKernelArgs *shape, bool first)
 }
 
 static void
-operands(LhEmitter *e, uint32_t slice, const uint16_t *slots, unsigned count)
+slice_operands(LhEmitter *e, uint32_t slice, const uint16_t *slots, unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
         lh_emit_operand(e, slots[i], slice, 1);
@@ -180,19 +180,20 @@ typedef struct {
 static void
 through_state(LhEmitter *e, const LhLinearPass *l, uint32_t slice, const Through *t)
 {
-    compute(e, t->kernel, t->rows, l->unfused);
-    operands(e, slice, (const uint16_t[]){ t->in, t->state, l->unfused ? t->apart : t->sum }, 3);
+    compute_shape(e, t->kernel, t->rows, l->unfused);
+    slice_operands(e, slice, (const uint16_t[]){ t->in, t->state, l->unfused ? t->apart : t->sum },
+                   3);
     if (!l->unfused)
         return;
-    compute(e, LH_KERNEL_ID_add, t->rows, false);
-    operands(e, slice, (const uint16_t[]){ t->apart, t->sum }, 2);
+    compute_shape(e, LH_KERNEL_ID_add, t->rows, false);
+    slice_operands(e, slice, (const uint16_t[]){ t->apart, t->sum }, 2);
 }
 
 void
 lh_linear_intra(LhEmitter *e, const LhLinearPass *l, uint32_t slice)
 {
-    compute(e, LH_KERNEL_ID_linear_intra, &l->block, true);
-    operands(e, slice, (const uint16_t[]){ l->io.q, l->io.kv, l->io.o }, 3);
+    compute_shape(e, LH_KERNEL_ID_linear_intra, &l->block, true);
+    slice_operands(e, slice, (const uint16_t[]){ l->io.q, l->io.kv, l->io.o }, 3);
 }
 
 void
@@ -208,8 +209,8 @@ lh_linear_inter(LhEmitter *e, const LhLinearPass *l, uint32_t slice, uint16_t be
 void
 lh_linear_own_state(LhEmitter *e, const LhLinearPass *l, uint32_t slice, uint16_t state)
 {
-    compute(e, LH_KERNEL_ID_linear_state, &l->kv_rows, true);
-    operands(e, slice, (const uint16_t[]){ l->io.kv, state }, 2);
+    compute_shape(e, LH_KERNEL_ID_linear_state, &l->kv_rows, true);
+    slice_operands(e, slice, (const uint16_t[]){ l->io.kv, state }, 2);
 }
 
 void
@@ -217,8 +218,8 @@ lh_linear_intra_grad(LhEmitter *e, const LhLinearPass *l, uint32_t slice)
 {
     const LhPassSlots *io = &l->io;
 
-    compute(e, LH_KERNEL_ID_linear_intra_bwd, &l->block, true);
-    operands(e, slice, (const uint16_t[]){ io->q, io->dout, io->kv, io->dq, io->dkv }, 5);
+    compute_shape(e, LH_KERNEL_ID_linear_intra_bwd, &l->block, true);
+    slice_operands(e, slice, (const uint16_t[]){ io->q, io->dout, io->kv, io->dq, io->dkv }, 5);
 }
 
 void
@@ -244,8 +245,8 @@ lh_linear_state_grad(LhEmitter *e, const LhLinearPass *l, uint32_t slice, uint16
 void
 lh_linear_own_dstate(LhEmitter *e, const LhLinearPass *l, uint32_t slice, uint16_t dstate)
 {
-    compute(e, LH_KERNEL_ID_linear_dstate, &l->q_rows, true);
-    operands(e, slice, (const uint16_t[]){ l->io.q, l->io.dout, dstate }, 3);
+    compute_shape(e, LH_KERNEL_ID_linear_dstate, &l->q_rows, true);
+    slice_operands(e, slice, (const uint16_t[]){ l->io.q, l->io.dout, dstate }, 3);
 }
 
 const LhKernelArgs *
@@ -257,8 +258,8 @@ lh_linear_carry_args(const LhEmitter *e, const LhLinearPass *l, uint16_t slot)
 void
 lh_linear_carry(LhEmitter *e, const LhLinearPass *l, uint32_t slice, uint16_t from, uint16_t to)
 {
-    compute(e, LH_KERNEL_ID_linear_carry, lh_linear_carry_args(e, l, to), false);
-    operands(e, slice, (const uint16_t[]){ from, to }, 2);
+    compute_shape(e, LH_KERNEL_ID_linear_carry, lh_linear_carry_args(e, l, to), false);
+    slice_operands(e, slice, (const uint16_t[]){ from, to }, 2);
 }
 
 /* ---- closed forms ---- */

@@ -60,6 +60,12 @@ typedef struct {
     uint16_t again_in, again_out; /* with --state-recompute: the forward chain, run again */
 } LhLinearChain;
 
+/* Tags of the messages of the chains. */
+enum {
+    LH_LINEAR_TAG_STATE,
+    LH_LINEAR_TAG_DSTATE,
+};
+
 /* Declares the buffers of the passes that are run, with those that --unfused needs. */
 LhLinearChain lh_linear_declare_chain(LhProgram *program, LhLinearPass *l);
 

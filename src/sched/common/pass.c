@@ -361,6 +361,18 @@ lh_pass_owners(const LhProgramParams *p, uint32_t rank)
     return (LhRankRange){ (uint32_t)(first / n), (uint32_t)((end - 1) / n) };
 }
 
+uint32_t
+lh_pass_common_divisor(uint32_t a, uint32_t b)
+{
+    while (b != 0) {
+        const uint32_t rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
 double
 lh_pass_idle_none(const LhProgramParams *p)
 {
@@ -437,7 +449,7 @@ lh_pass_free(LhEmitter *e, uint16_t first, uint16_t end)
 }
 
 static void
-operands(LhEmitter *e, const uint16_t *slots, unsigned count, LhRegion parts)
+part_operands(LhEmitter *e, const uint16_t *slots, unsigned count, LhRegion parts)
 {
     for (unsigned i = 0; i < count; i++)
         lh_emit_operand(e, slots[i], parts.part, parts.count);
@@ -451,7 +463,7 @@ lh_pass_attend(LhEmitter *e, const LhKernelArgs *args, const LhPassSlots *io, ui
     const uint16_t slots[] = { io->q, io->kv, io->o, io->lse };
 
     lh_pass_compute(e, linear ? LH_KERNEL_ID_linear_intra : LH_KERNEL_ID_attention, args);
-    operands(e, slots, linear ? 3 : 4, (LhRegion){ .part = first, .count = count });
+    part_operands(e, slots, linear ? 3 : 4, (LhRegion){ .part = first, .count = count });
 }
 
 void
@@ -464,9 +476,9 @@ lh_pass_attend_grad(LhEmitter *e, const LhKernelArgs *args, const LhPassSlots *i
 
     if (e->program->params.attention.linear) {
         lh_pass_compute(e, LH_KERNEL_ID_linear_intra_bwd, args);
-        operands(e, linear, G_N_ELEMENTS(linear), parts);
+        part_operands(e, linear, G_N_ELEMENTS(linear), parts);
     } else {
         lh_pass_compute(e, LH_KERNEL_ID_attention_bwd_o, args);
-        operands(e, softmax, G_N_ELEMENTS(softmax), parts);
+        part_operands(e, softmax, G_N_ELEMENTS(softmax), parts);
     }
 }

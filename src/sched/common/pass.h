@@ -146,6 +146,9 @@ typedef struct {
 } LhRankRange;
 LhRankRange lh_pass_owners(const LhProgramParams *p, uint32_t rank);
 
+/* The greatest number that divides both, which are not both 0. */
+uint32_t lh_pass_common_divisor(uint32_t a, uint32_t b);
+
 /* The idle fraction, 0, of schedules in which all ranks always have the same work. */
 double lh_pass_idle_none(const LhProgramParams *p);
 

@@ -8,8 +8,8 @@
 #include "sched/common/ring.h"
 
 enum {
-    TAG_KV,
-    TAG_DKV,
+    RING_TAG_KV,
+    RING_TAG_DKV,
 };
 
 uint16_t
@@ -301,7 +301,7 @@ lh_ring_forward(LhEmitter *e, const LhRingPlan *plan, uint32_t s)
     if (s == 0)
         lh_pass_alloc(e, plan->fwd_first, plan->fwd_end);
     if (!last)
-        arrival = rotate(e, plan, TAG_KV, kv, plan->fwd_kv[s % 2]);
+        arrival = rotate(e, plan, RING_TAG_KV, kv, plan->fwd_kv[s % 2]);
     if (!plan->overlap)
         lh_pass_wait(e, arrival);
     if (shape != NULL)
@@ -313,8 +313,8 @@ lh_ring_forward(LhEmitter *e, const LhRingPlan *plan, uint32_t s)
 
 /* Adds the block's dq to the fp32 sum at once. */
 static void
-backward_block(LhEmitter *e, const LhRingPlan *plan, const LhRingShape *shape, uint16_t kv,
-               bool first)
+ring_backward_block(LhEmitter *e, const LhRingPlan *plan, const LhRingShape *shape, uint16_t kv,
+                    bool first)
 {
     const uint16_t of_q[] = { plan->io.q, plan->io.dout, plan->io.o, plan->io.lse };
 
@@ -339,7 +339,7 @@ add_dkv(LhEmitter *e, const LhRingPlan *plan, const LhRingShape *shape, uint16_t
 }
 
 static void
-end_backward(LhEmitter *e, const LhRingPlan *plan)
+ring_end_backward(LhEmitter *e, const LhRingPlan *plan)
 {
     lh_pass_compute(e, LH_KERNEL_ID_cast, &plan->q_rows);
     lh_emit_operand(e, plan->bwd_dq, 0, plan->parts);
@@ -364,21 +364,21 @@ lh_ring_backward(LhEmitter *e, const LhRingPlan *plan, uint32_t s)
     if (s == 0)
         lh_pass_alloc(e, plan->bwd_first, plan->bwd_end);
     if (!last)
-        arrival = rotate(e, plan, TAG_KV, kv, plan->bwd_kv[s % 2]);
+        arrival = rotate(e, plan, RING_TAG_KV, kv, plan->bwd_kv[s % 2]);
     if (!plan->overlap)
         lh_pass_wait(e, marks[LH_MARK_EXCHANGE]);
     if (shape != NULL)
-        backward_block(e, plan, shape, kv, s == 0);
+        ring_backward_block(e, plan, shape, kv, s == 0);
     if (s > 0)
         lh_pass_wait(e, marks[LH_RING_MARK_DKV]);
     if (shape != NULL)
         add_dkv(e, plan, shape, dkv, s == 0);
     lh_pass_wait(e, arrival);
-    marks[LH_RING_MARK_DKV] = rotate(e, plan, TAG_DKV, dkv, plan->bwd_dkv[(s + 1) % 3]);
+    marks[LH_RING_MARK_DKV] = rotate(e, plan, RING_TAG_DKV, dkv, plan->bwd_dkv[(s + 1) % 3]);
     if (!last)
         return;
     lh_pass_wait(e, marks[LH_RING_MARK_DKV]);
-    end_backward(e, plan);
+    ring_end_backward(e, plan);
 }
 
 void

@@ -7,14 +7,14 @@ typedef struct {
     LhPassSlots io;
     uint32_t parts;
     LhKernelArgs block;
-} Plan;
+} SinglePlan;
 
 static void
-declare(LhProgram *program)
+single_declare(LhProgram *program)
 {
     const LhProgramParams *p = &program->params;
     const LhPassSizes z = lh_pass_sizes(p, 0);
-    Plan *plan = g_new0(Plan, 1);
+    SinglePlan *plan = g_new0(SinglePlan, 1);
 
     program->plan = plan;
     program->plan_free = g_free;
@@ -35,9 +35,9 @@ declare(LhProgram *program)
 }
 
 static void
-emit(LhEmitter *e, uint32_t step)
+single_emit(LhEmitter *e, uint32_t step)
 {
-    const Plan *plan = e->program->plan;
+    const SinglePlan *plan = e->program->plan;
 
     lh_pass_enter(e, step, 1);
     if (e->phase == LH_PHASE_BACKWARD)
@@ -47,7 +47,7 @@ emit(LhEmitter *e, uint32_t step)
 }
 
 static uint64_t
-bytes_sent(const LhProgramParams *p, uint32_t rank)
+single_bytes_sent(const LhProgramParams *p, uint32_t rank)
 {
     (void)p;
     (void)rank;
@@ -55,22 +55,22 @@ bytes_sent(const LhProgramParams *p, uint32_t rank)
 }
 
 static uint64_t
-flops(const LhProgramParams *p, uint32_t rank)
+single_flops(const LhProgramParams *p, uint32_t rank)
 {
     return p->attention.linear ? lh_linear_chain_flops(p, rank) : lh_contiguous_flops(p, rank);
 }
 
 static uint64_t
-peak_bytes(const LhProgramParams *p, uint32_t rank)
+single_peak_bytes(const LhProgramParams *p, uint32_t rank)
 {
     (void)rank;
     return lh_pass_peak_bytes(p, 0, 0);
 }
 
 const LhClosedForms lh_single_closed = {
-    .bytes_sent = bytes_sent,
-    .flops = flops,
-    .peak_bytes = peak_bytes,
+    .bytes_sent = single_bytes_sent,
+    .flops = single_flops,
+    .peak_bytes = single_peak_bytes,
     .idle_unit = lh_pass_idle_none,
     .idle_flops = lh_pass_idle_none,
 };
@@ -78,10 +78,10 @@ const LhClosedForms lh_single_closed = {
 LhProgram *
 lh_program_new_single(const char *name, LhPlacementKind placement, const LhProgramParams *params)
 {
-    static const LhGenerator generator = { .steps = lh_pass_steps, .emit = emit };
+    static const LhGenerator generator = { .steps = lh_pass_steps, .emit = single_emit };
     LhProgram *program = lh_program_create(name, &generator, params, placement);
 
     program->closed = &lh_single_closed;
-    declare(program);
+    single_declare(program);
     return program;
 }

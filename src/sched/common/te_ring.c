@@ -12,10 +12,10 @@
  */
 #include "sched/common/te_ring.h"
 
-#define TAG 0 /* one tag is enough: messages of one direction keep their order */
+#define TE_RING_TAG 0 /* one tag is enough: messages of one direction keep their order */
 
 static LhRegion
-whole(const LhTeRing *te, uint16_t slot)
+whole_slot(const LhTeRing *te, uint16_t slot)
 {
     return (LhRegion){ .slot = slot, .count = te->ring.parts };
 }
@@ -37,7 +37,7 @@ declare_outputs(LhProgram *program, LhTeRing *te)
 }
 
 static void
-declare_forward(LhProgram *program, LhTeRing *te)
+te_ring_declare_forward(LhProgram *program, LhTeRing *te)
 {
     const LhRingPlan *ring = &te->ring;
     const LhPassSizes *z = &ring->sizes;
@@ -51,7 +51,7 @@ declare_forward(LhProgram *program, LhTeRing *te)
 }
 
 static void
-declare_backward(LhProgram *program, LhTeRing *te)
+te_ring_declare_backward(LhProgram *program, LhTeRing *te)
 {
     const LhRingPlan *ring = &te->ring;
     const LhPassSizes *z = &ring->sizes;
@@ -92,9 +92,9 @@ lh_te_ring_declare(LhProgram *program, LhTeRing *te, const LhPassSlots *io, uint
     te->saved_kv = lh_ring_add_buffer(program, &te->ring, "saved_kv", LH_TENSOR_KV,
                                       te->ring.sizes.kv, te->ring.sizes.e);
     if (lh_pass_has(p, LH_PASS_FWD))
-        declare_forward(program, te);
+        te_ring_declare_forward(program, te);
     if (lh_pass_has(p, LH_PASS_BWD))
-        declare_backward(program, te);
+        te_ring_declare_backward(program, te);
 }
 
 uint32_t
@@ -111,7 +111,8 @@ lh_te_ring_backward_steps(const LhTeRing *te)
 
 /* Appends an op to the first or the second compute stream. */
 static void
-compute(LhEmitter *e, const LhTeRing *te, bool second, LhKernelId kernel, const LhKernelArgs *args)
+compute_on(LhEmitter *e, const LhTeRing *te, bool second, LhKernelId kernel,
+           const LhKernelArgs *args)
 {
     if (second)
         e->marks[LH_TE_MARK_SECOND] = lh_emit_compute(e, te->second, kernel, args);
@@ -128,13 +129,13 @@ after_messages(LhEmitter *e)
 }
 
 static void
-message(LhEmitter *e, bool send, uint32_t peer, const LhRegion *regions, unsigned count)
+message_regions(LhEmitter *e, bool send, uint32_t peer, const LhRegion *regions, unsigned count)
 {
     uint64_t bytes = 0;
 
     for (unsigned i = 0; i < count; i++)
         bytes += lh_region_bytes(e->program, regions[i]);
-    lh_emit_part(e, send, peer, TAG, bytes);
+    lh_emit_part(e, send, peer, TE_RING_TAG, bytes);
     for (unsigned i = 0; i < count; i++)
         lh_emit_region(e, regions[i].slot, regions[i].part, regions[i].count);
 }
@@ -159,7 +160,7 @@ post_send(LhEmitter *e, const Hop *hop, const Before *before)
     lh_emit_after(e, before->queued);
     lh_emit_after(e, before->other);
     lh_emit_after(e, before->received);
-    message(e, true, hop->to, hop->send, hop->count);
+    message_regions(e, true, hop->to, hop->send, hop->count);
 }
 
 static void
@@ -169,7 +170,7 @@ post_receive(LhEmitter *e, const LhTeRing *te, const Hop *hop, const Before *bef
     lh_emit_after(e, before->queued);
     lh_emit_after(e, before->other);
     lh_emit_after(e, before->sent);
-    message(e, false, hop->from, hop->receive, hop->count);
+    message_regions(e, false, hop->from, hop->receive, hop->count);
 }
 
 /*
@@ -180,7 +181,7 @@ post_receive(LhEmitter *e, const LhTeRing *te, const Hop *hop, const Before *bef
  * stream, too.
  */
 static void
-post(LhEmitter *e, const LhTeRing *te, bool second, const Hop *hop)
+post_hop(LhEmitter *e, const LhTeRing *te, bool second, const Hop *hop)
 {
     uint32_t *marks = e->marks;
     const Before before = {
@@ -193,7 +194,7 @@ post(LhEmitter *e, const LhTeRing *te, bool second, const Hop *hop)
 
     if (te->ring.ranks == 2) {
         post_send(e, hop, &before);
-        message(e, false, hop->from, hop->receive, hop->count);
+        message_regions(e, false, hop->from, hop->receive, hop->count);
         marks[LH_TE_MARK_RECEIVE] = marks[LH_TE_MARK_SEND];
     } else if (lh_ring_position(&te->ring, e->rank) % 2 == 0) {
         post_send(e, hop, &before);
@@ -211,7 +212,7 @@ forward_kv(const LhTeRing *te, uint32_t i)
     const uint32_t parts = te->ring.parts;
 
     if (i == te->ring.ranks - 1)
-        return whole(te, te->saved_kv);
+        return whole_slot(te, te->saved_kv);
     return (LhRegion){ .slot = te->fwd_kv, .part = i * parts, .count = parts };
 }
 
@@ -222,7 +223,7 @@ typedef struct {
 } Block;
 
 static Block
-forward_block(const LhEmitter *e, const LhTeRing *te, uint32_t i)
+te_ring_forward_block(const LhEmitter *e, const LhTeRing *te, uint32_t i)
 {
     const LhRingPlan *ring = &te->ring;
     const uint32_t position = lh_ring_position(ring, e->rank);
@@ -234,7 +235,7 @@ forward_block(const LhEmitter *e, const LhTeRing *te, uint32_t i)
 }
 
 static void
-begin_forward(LhEmitter *e, const LhTeRing *te)
+te_ring_begin_forward(LhEmitter *e, const LhTeRing *te)
 {
     lh_pass_alloc(e, te->fwd_first, te->fwd_end);
     lh_emit_alloc(e, te->saved_kv);
@@ -252,7 +253,7 @@ compute_step(LhEmitter *e, const LhTeRing *te, uint32_t i)
     const uint32_t received = e->marks[LH_TE_MARK_RECEIVE];
     const bool second = i % 2 != 0;
     const LhRegion kv = forward_kv(te, i);
-    const Block block = forward_block(e, te, i);
+    const Block block = te_ring_forward_block(e, te, i);
 
     if (i + 1 < ring->ranks) {
         const Hop hop = { .to = lh_ring_rank_behind(ring, e->rank, ring->ranks - 1),
@@ -261,10 +262,10 @@ compute_step(LhEmitter *e, const LhTeRing *te, uint32_t i)
                           .receive = { forward_kv(te, i + 1) },
                           .count = 1 };
 
-        post(e, te, second, &hop);
+        post_hop(e, te, second, &hop);
     }
     lh_emit_alloc_region(e, block.out);
-    compute(e, te, second, LH_KERNEL_ID_attention_block, &block.shape->forward);
+    compute_on(e, te, second, LH_KERNEL_ID_attention_block, &block.shape->forward);
     lh_emit_operand(e, ring->io.q, block.shape->q_part, block.shape->q_parts);
     lh_emit_operand(e, kv.slot, kv.part + block.shape->kv_part, block.shape->kv_parts);
     lh_emit_operand(e, block.out.slot, block.out.part, block.out.count);
@@ -282,12 +283,12 @@ static void
 merge_step(LhEmitter *e, const LhTeRing *te, uint32_t i)
 {
     uint32_t *marks = e->marks;
-    const Block block = forward_block(e, te, i);
+    const Block block = te_ring_forward_block(e, te, i);
     const uint32_t before = marks[LH_TE_MARK_MERGE];
     const bool second = i % 2 != 0;
 
-    compute(e, te, second, LH_KERNEL_ID_merge_stat,
-            i == 0 ? &block.shape->merge_first : &block.shape->merge);
+    compute_on(e, te, second, LH_KERNEL_ID_merge_stat,
+               i == 0 ? &block.shape->merge_first : &block.shape->merge);
     lh_emit_operand(e, block.out.slot, block.out.part, block.out.count);
     lh_emit_operand(e, te->ring.io.lse, block.shape->q_part, block.shape->q_parts);
     lh_emit_after(e, before);
@@ -299,7 +300,7 @@ static void
 correct_step(LhEmitter *e, const LhTeRing *te, uint32_t i)
 {
     const LhRingPlan *ring = &te->ring;
-    const Block block = forward_block(e, te, i);
+    const Block block = te_ring_forward_block(e, te, i);
 
     if (i == 0)
         lh_pass_wait(e, e->marks[LH_TE_MARK_SECOND]);
@@ -325,7 +326,7 @@ lh_te_ring_forward(LhEmitter *e, const LhTeRing *te, uint32_t s)
     const uint32_t ranks = te->ring.ranks;
 
     if (s == 0)
-        begin_forward(e, te);
+        te_ring_begin_forward(e, te);
     if (s < ranks)
         compute_step(e, te, s);
     if (s > 0 && s <= ranks)
@@ -345,35 +346,36 @@ post_backward(LhEmitter *e, const LhTeRing *te, uint32_t i)
                 .from = lh_ring_rank_behind(ring, e->rank, ring->ranks - 1) };
 
     if (i + 1 < ring->ranks) {
-        hop.send[hop.count] = whole(te, kv[i % 2]);
-        hop.receive[hop.count++] = whole(te, kv[(i + 1) % 2]);
+        hop.send[hop.count] = whole_slot(te, kv[i % 2]);
+        hop.receive[hop.count++] = whole_slot(te, kv[(i + 1) % 2]);
     }
     if (i > 0) {
-        hop.send[hop.count] = whole(te, te->bwd_dkv[i % 2]);
-        hop.receive[hop.count++] = whole(te, te->bwd_dkv[(i + 1) % 2]);
+        hop.send[hop.count] = whole_slot(te, te->bwd_dkv[i % 2]);
+        hop.receive[hop.count++] = whole_slot(te, te->bwd_dkv[(i + 1) % 2]);
     }
-    post(e, te, false, &hop);
+    post_hop(e, te, false, &hop);
 }
 
 static void
-begin_backward(LhEmitter *e, const LhTeRing *te)
+te_ring_begin_backward(LhEmitter *e, const LhTeRing *te)
 {
     const LhRingPlan *ring = &te->ring;
     const Hop hop = { .to = lh_ring_rank_behind(ring, e->rank, 1),
                       .from = lh_ring_rank_behind(ring, e->rank, ring->ranks - 1),
-                      .send = { whole(te, ring->io.kv) },
-                      .receive = { whole(te, te->saved_kv) },
+                      .send = { whole_slot(te, ring->io.kv) },
+                      .receive = { whole_slot(te, te->saved_kv) },
                       .count = 1 };
 
     lh_pass_alloc(e, te->bwd_first, te->bwd_end);
     if (lh_pass_has(&e->program->params, LH_PASS_FWD))
         return;
     lh_emit_alloc(e, te->saved_kv);
-    post(e, te, false, &hop);
+    post_hop(e, te, false, &hop);
 }
 
 static void
-add(LhEmitter *e, LhKernelId kernel, const LhKernelArgs *args, uint16_t source, LhRegion target)
+add_to_region(LhEmitter *e, LhKernelId kernel, const LhKernelArgs *args, uint16_t source,
+              LhRegion target)
 {
     lh_pass_compute(e, kernel, args);
     lh_emit_operand(e, source, target.part, target.count);
@@ -403,13 +405,14 @@ zero_rest(LhEmitter *e, const LhTeRing *te, LhRegion of_dq, LhRegion of_dkv)
 }
 
 static void
-end_backward(LhEmitter *e, const LhTeRing *te)
+te_ring_end_backward(LhEmitter *e, const LhTeRing *te)
 {
     const LhRingPlan *ring = &te->ring;
 
     if (!te->published)
-        add(e, LH_KERNEL_ID_cast, &ring->q_rows, te->bwd_dq, whole(te, ring->io.dq));
-    add(e, te->end_dkv, &ring->kv_rows, te->bwd_dkv[ring->ranks % 2], whole(te, ring->io.dkv));
+        add_to_region(e, LH_KERNEL_ID_cast, &ring->q_rows, te->bwd_dq, whole_slot(te, ring->io.dq));
+    add_to_region(e, te->end_dkv, &ring->kv_rows, te->bwd_dkv[ring->ranks % 2],
+                  whole_slot(te, ring->io.dkv));
     lh_pass_free(e, te->bwd_first, te->bwd_end);
     lh_emit_free(e, te->saved_kv);
 }
@@ -427,7 +430,7 @@ lh_te_ring_backward(LhEmitter *e, const LhTeRing *te, uint32_t s)
     uint32_t sent, received;
 
     if (s == 0)
-        begin_backward(e, te);
+        te_ring_begin_backward(e, te);
     sent = e->marks[LH_TE_MARK_SEND];
     received = e->marks[LH_TE_MARK_RECEIVE];
     post_backward(e, te, s);
@@ -443,13 +446,14 @@ lh_te_ring_backward(LhEmitter *e, const LhTeRing *te, uint32_t s)
     lh_emit_operand(e, te->bwd_block_dkv, shape->kv_part, shape->kv_parts);
     if (s == 0)
         zero_rest(e, te, of_dq, of_dkv);
-    add(e, te->add_dq, s == 0 ? &shape->add_dq_first : &shape->add_dq, te->bwd_block_dq, of_dq);
-    add(e, te->add_dkv, s == 0 ? &shape->add_dkv_first : &shape->add_dkv, te->bwd_block_dkv,
-        of_dkv);
+    add_to_region(e, te->add_dq, s == 0 ? &shape->add_dq_first : &shape->add_dq, te->bwd_block_dq,
+                  of_dq);
+    add_to_region(e, te->add_dkv, s == 0 ? &shape->add_dkv_first : &shape->add_dkv,
+                  te->bwd_block_dkv, of_dkv);
     if (s > 0)
         after_messages(e);
     if (s + 1 == ring->ranks)
-        end_backward(e, te);
+        te_ring_end_backward(e, te);
 }
 
 /* Forward R-1 hops of k, v; backward as many of k, v and of dk, dv; a backward pass alone has one

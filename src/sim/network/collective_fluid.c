@@ -43,7 +43,7 @@ send_flow(LhCollective *c, uint32_t ring, uint32_t position)
 }
 
 static void
-joined(LhCollective *c, uint32_t position)
+fluid_joined(LhCollective *c, uint32_t position)
 {
     (void)position;
     if (c->joined < c->size || c->size == 1)
@@ -54,7 +54,7 @@ joined(LhCollective *c, uint32_t position)
 }
 
 static uint32_t
-ends(const LhCollective *c, uint32_t position)
+fluid_ends(const LhCollective *c, uint32_t position)
 {
     (void)position;
     return c->size == 1 ? 0 : 2 * c->rings->count + 1; /* one for the end of all */
@@ -84,7 +84,7 @@ is_told(const LhCollective *c, uint32_t ring, uint32_t position,
 }
 
 static void
-script(const LhCollective *c, uint32_t position, LhScript *script)
+fluid_script(const LhCollective *c, uint32_t position, LhScript *script)
 {
     for (uint32_t r = 0; r < c->rings->count && c->size > 1; r++) {
         const uint32_t next = lh_rings_next(c->rings, r, position);
@@ -99,7 +99,7 @@ script(const LhCollective *c, uint32_t position, LhScript *script)
 }
 
 const LhAlgorithm lh_algorithm_fluid = {
-    .together = true, .ends = ends, .joined = joined, .script = script
+    .together = true, .ends = fluid_ends, .joined = fluid_joined, .script = fluid_script
 };
 
 /* ---- latency ---- */

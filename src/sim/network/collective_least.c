@@ -45,7 +45,7 @@ lh_link_loads_free(LhLinkLoads *loads)
 
 /* @messages of @bytes in all, one after another. A link that has failed ends the run, not here. */
 static void
-add(LhLinkLoads *loads, const LhRoute *route, double bytes, uint32_t messages)
+add_messages(LhLinkLoads *loads, const LhRoute *route, double bytes, uint32_t messages)
 {
     const double alone = lh_network_route_bandwidth(loads->network, route);
 
@@ -64,7 +64,7 @@ add(LhLinkLoads *loads, const LhRoute *route, double bytes, uint32_t messages)
 
 /* What was added takes at least so long; nothing is there any more. */
 static LhTime
-take(LhLinkLoads *loads)
+take_longest(LhLinkLoads *loads)
 {
     double longest_s = loads->slowest_s;
     LhTime lost_ps = (LhTime)(loads->messages + 1) * ROUNDING_PS, time_ps;
@@ -94,9 +94,9 @@ lh_exchange_least(LhLinkLoads *loads, uint32_t rank, const LhPart *parts, uint32
         LhRoute route;
 
         lh_network_route(loads->network, from, to, &route);
-        add(loads, &route, (double)parts[i].wire_bytes, 1);
+        add_messages(loads, &route, (double)parts[i].wire_bytes, 1);
     }
-    return take(loads);
+    return take_longest(loads);
 }
 
 /* A member of rings passes on as many pieces as it receives. */
@@ -115,12 +115,12 @@ rings_least(LhLinkLoads *loads, const LhCollective *c, uint32_t position)
 
         lh_network_collective_route(loads->network, rank, (uint32_t)lh_group_member(group, next),
                                     &route);
-        add(loads, &route, bytes, c->steps);
+        add_messages(loads, &route, bytes, c->steps);
         lh_network_collective_route(loads->network, (uint32_t)lh_group_member(group, previous),
                                     rank, &route);
-        add(loads, &route, bytes, c->steps);
+        add_messages(loads, &route, bytes, c->steps);
     }
-    return take(loads);
+    return take_longest(loads);
 }
 
 /*
@@ -163,13 +163,13 @@ pairs_least(LhLinkLoads *loads, const LhCollective *c, uint32_t position)
         if (other == position)
             continue;
         lh_network_route(loads->network, rank, peer, &route);
-        add(loads, &route, (double)lh_collective_piece(c, position, other), 1);
+        add_messages(loads, &route, (double)lh_collective_piece(c, position, other), 1);
         if (c->pieces != NULL)
             continue;
         lh_network_route(loads->network, peer, rank, &route);
-        add(loads, &route, (double)lh_collective_piece(c, other, position), 1);
+        add_messages(loads, &route, (double)lh_collective_piece(c, other, position), 1);
     }
-    return take(loads);
+    return take_longest(loads);
 }
 
 /* Of closed forms the time from the last member on; pieces that others send are not known. */

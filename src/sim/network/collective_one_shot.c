@@ -22,7 +22,7 @@ typedef struct {
 } Member;
 
 static uint32_t
-ends(const LhCollective *c, uint32_t position)
+one_shot_ends(const LhCollective *c, uint32_t position)
 {
     const uint32_t rounds = c->kind == LH_COLL_ALL_REDUCE ? 2 : 1;
 
@@ -69,7 +69,7 @@ send(LhCollective *c, uint32_t from, uint32_t to)
 }
 
 static void
-post(LhCollective *c, uint32_t position)
+post_sends(LhCollective *c, uint32_t position)
 {
     Member *members = c->state, *m = &members[position];
 
@@ -95,17 +95,17 @@ begin_round(LhCollective *c, uint32_t position, uint32_t round)
         if (members[from].round == round && distance <= members[from].posted)
             send(c, from, position);
     }
-    post(c, position);
+    post_sends(c, position);
 }
 
 static void
-joined(LhCollective *c, uint32_t position)
+one_shot_joined(LhCollective *c, uint32_t position)
 {
     begin_round(c, position, 1);
 }
 
 static void
-go_on(LhCollective *c, uint32_t position)
+go_to_second_round(LhCollective *c, uint32_t position)
 {
     const Member *m = (Member *)c->state + position;
 
@@ -115,18 +115,18 @@ go_on(LhCollective *c, uint32_t position)
 }
 
 static void
-left(LhCollective *c, const LhHop *hop)
+one_shot_left(LhCollective *c, const LhHop *hop)
 {
     ((Member *)c->state)[hop->from].left++;
-    post(c, hop->from);
-    go_on(c, hop->from);
+    post_sends(c, hop->from);
+    go_to_second_round(c, hop->from);
 }
 
 static void
-arrived(LhCollective *c, const LhHop *hop)
+one_shot_arrived(LhCollective *c, const LhHop *hop)
 {
     ((Member *)c->state)[hop->to].arrived++;
-    go_on(c, hop->to);
+    go_to_second_round(c, hop->to);
 }
 
 /* A send waits for the one that it may not be under way with. */
@@ -152,7 +152,7 @@ script_round(const LhCollective *c, uint32_t position, LhScript *script)
 }
 
 static void
-script(const LhCollective *c, uint32_t position, LhScript *script)
+one_shot_script(const LhCollective *c, uint32_t position, LhScript *script)
 {
     script_round(c, position, script);
     if (c->kind != LH_COLL_ALL_REDUCE)
@@ -162,8 +162,8 @@ script(const LhCollective *c, uint32_t position, LhScript *script)
 }
 
 const LhAlgorithm lh_algorithm_one_shot = { .member_size = sizeof(Member),
-                                            .ends = ends,
-                                            .joined = joined,
-                                            .left = left,
-                                            .arrived = arrived,
-                                            .script = script };
+                                            .ends = one_shot_ends,
+                                            .joined = one_shot_joined,
+                                            .left = one_shot_left,
+                                            .arrived = one_shot_arrived,
+                                            .script = one_shot_script };

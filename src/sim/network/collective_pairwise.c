@@ -11,7 +11,7 @@ typedef struct {
 } Partner;
 
 static uint32_t
-ends(const LhCollective *c, uint32_t position)
+pairwise_ends(const LhCollective *c, uint32_t position)
 {
     (void)position;
     return 2 * (c->size - 1);
@@ -62,13 +62,13 @@ begin_step(LhCollective *c, uint32_t position, uint32_t step)
 }
 
 static void
-joined(LhCollective *c, uint32_t position)
+pairwise_joined(LhCollective *c, uint32_t position)
 {
     begin_step(c, position, 1);
 }
 
 static void
-arrived(LhCollective *c, const LhHop *hop)
+pairwise_arrived(LhCollective *c, const LhHop *hop)
 {
     Partner *from = (Partner *)c->state + hop->from, *to = (Partner *)c->state + hop->to;
 
@@ -81,7 +81,7 @@ arrived(LhCollective *c, const LhHop *hop)
 }
 
 static void
-script(const LhCollective *c, uint32_t position, LhScript *script)
+pairwise_script(const LhCollective *c, uint32_t position, LhScript *script)
 {
     uint32_t before[2] = { LH_SCRIPT_NONE, LH_SCRIPT_NONE };
 
@@ -97,7 +97,7 @@ script(const LhCollective *c, uint32_t position, LhScript *script)
 }
 
 const LhAlgorithm lh_algorithm_pairwise = { .member_size = sizeof(Partner),
-                                            .ends = ends,
-                                            .joined = joined,
-                                            .arrived = arrived,
-                                            .script = script };
+                                            .ends = pairwise_ends,
+                                            .joined = pairwise_joined,
+                                            .arrived = pairwise_arrived,
+                                            .script = pairwise_script };

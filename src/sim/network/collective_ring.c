@@ -13,12 +13,12 @@
 
 typedef struct {
     uint32_t started, left, received; /* pieces */
-} Member;                             /* in one ring; a hop's lane is the set of its rings */
+} RingMember;                         /* in one ring; a hop's lane is the set of its rings */
 
-static Member *
+static RingMember *
 member_of(const LhCollective *c, uint32_t ring, uint32_t position)
 {
-    return (Member *)c->state + (size_t)position * c->rings->count + ring;
+    return (RingMember *)c->state + (size_t)position * c->rings->count + ring;
 }
 
 static uint32_t
@@ -30,7 +30,7 @@ pieces_count(const LhCollective *c)
 }
 
 static bool
-is_ready(const LhCollective *c, const Member *m, uint32_t position)
+is_ready(const LhCollective *c, const RingMember *m, uint32_t position)
 {
     const uint32_t count = pieces_count(c);
     const uint32_t available = c->kind != LH_COLL_BROADCAST ? m->received + 1
@@ -41,7 +41,7 @@ is_ready(const LhCollective *c, const Member *m, uint32_t position)
 }
 
 static uint64_t
-piece_bytes(const LhCollective *c, const Member *m, uint32_t ring)
+piece_bytes(const LhCollective *c, const RingMember *m, uint32_t ring)
 {
     return c->kind == LH_COLL_BROADCAST
                ? lh_piece_bytes(c->shard_bytes, m->started, pieces_count(c))
@@ -54,13 +54,13 @@ static void
 pass_on(LhCollective *c, uint32_t ring, uint32_t position)
 {
     const uint32_t next = lh_rings_next(c->rings, ring, position);
-    Member *members = member_of(c, 0, position);
+    RingMember *members = member_of(c, 0, position);
     LhHop hop = { .from = position, .to = next };
 
     if (!lh_collective_both(c, position, next) || (c->kind == LH_COLL_BROADCAST && next == 0))
         return;
     for (uint32_t r = 0; r < c->rings->count; r++) {
-        const Member *m = &members[r];
+        const RingMember *m = &members[r];
 
         if (lh_rings_next(c->rings, r, position) != next)
             continue;
@@ -80,7 +80,7 @@ pass_on(LhCollective *c, uint32_t ring, uint32_t position)
 }
 
 static void
-joined(LhCollective *c, uint32_t position)
+ring_joined(LhCollective *c, uint32_t position)
 {
     for (uint32_t ring = 0; ring < c->rings->count && c->size > 1; ring++) {
         pass_on(c, ring, position);
@@ -89,7 +89,7 @@ joined(LhCollective *c, uint32_t position)
 }
 
 static void
-left(LhCollective *c, const LhHop *hop)
+ring_left(LhCollective *c, const LhHop *hop)
 {
     for (uint64_t lane = hop->lane; lane != 0; lane &= lane - 1)
         member_of(c, (uint32_t)__builtin_ctzll(lane), hop->from)->left++;
@@ -97,7 +97,7 @@ left(LhCollective *c, const LhHop *hop)
 }
 
 static void
-arrived(LhCollective *c, const LhHop *hop)
+ring_arrived(LhCollective *c, const LhHop *hop)
 {
     for (uint64_t lane = hop->lane; lane != 0; lane &= lane - 1)
         member_of(c, (uint32_t)__builtin_ctzll(lane), hop->to)->received++;
@@ -202,16 +202,16 @@ chain_script(const LhCollective *c, uint32_t position, LhScript *script)
     }
 }
 
-const LhAlgorithm lh_algorithm_ring = { .member_size = sizeof(Member),
+const LhAlgorithm lh_algorithm_ring = { .member_size = sizeof(RingMember),
                                         .ends = ring_ends,
-                                        .joined = joined,
-                                        .left = left,
-                                        .arrived = arrived,
+                                        .joined = ring_joined,
+                                        .left = ring_left,
+                                        .arrived = ring_arrived,
                                         .script = ring_script };
 
-const LhAlgorithm lh_algorithm_chain = { .member_size = sizeof(Member),
+const LhAlgorithm lh_algorithm_chain = { .member_size = sizeof(RingMember),
                                          .ends = chain_ends,
-                                         .joined = joined,
-                                         .left = left,
-                                         .arrived = arrived,
+                                         .joined = ring_joined,
+                                         .left = ring_left,
+                                         .arrived = ring_arrived,
                                          .script = chain_script };

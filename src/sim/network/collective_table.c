@@ -12,15 +12,10 @@
 
 #include <math.h>
 
-#define US_PER_S 1e6
-#define TEXT_MAX 1000
 #define SIZES_MIN 2
 #define SIZES_MAX 256
 #define RANKS_MAX 4096
 #define US_MAX 1e9
-#define BANDWIDTH_MIN 1.0
-#define BANDWIDTH_MAX 1e15
-#define LATENCY_MAX_S 1.0
 #define BYTES_MAX 1e15
 /* Of the way from the line that joins two sizes to where those beside meet. */
 #define BEND (2.0 / 3)
@@ -40,7 +35,7 @@
       .description = "How far the times can be trusted." },                                        \
     {                                                                                              \
         .name = "source", .type = LH_FIELD_STRING, .offset = offsetof(owner, source),              \
-        .flags = LH_FIELD_REQUIRED, .min = 1, .max = TEXT_MAX,                                     \
+        .flags = LH_FIELD_REQUIRED, .min = 1, .max = LH_TOPOLOGY_TEXT_MAX,                         \
         .description = "Where the numbers come from."                                              \
     }
 
@@ -57,7 +52,7 @@ const LhField lh_collective_times_fields[] = {
       .type = LH_FIELD_STRING,
       .offset = offsetof(LhCollectiveTimes, nccl),
       .min = 1,
-      .max = TEXT_MAX,
+      .max = LH_TOPOLOGY_TEXT_MAX,
       .description = "The versions of NCCL that were measured, newest last, \", \" between them." },
     { .name = "bytes",
       .type = LH_FIELD_UINTS,
@@ -81,13 +76,13 @@ const LhField lh_collective_times_fields[] = {
     {                                                                                              \
         .name = (key), .type = LH_FIELD_UNIT, .unit = LH_UNIT_TIME,                                \
         .offset = offsetof(LhCollectiveLine, member), .flags = LH_FIELD_REQUIRED, .min = 0,        \
-        .max = LATENCY_MAX_S, .description = (text)                                                \
+        .max = LH_LATENCY_MAX_S, .description = (text)                                             \
     }
 #define LINE_RATE(key, text)                                                                       \
     {                                                                                              \
         .name = #key, .type = LH_FIELD_UNIT, .unit = LH_UNIT_BANDWIDTH,                            \
-        .offset = offsetof(LhCollectiveLine, key), .min = BANDWIDTH_MIN, .max = BANDWIDTH_MAX,     \
-        .description = (text)                                                                      \
+        .offset = offsetof(LhCollectiveLine, key), .min = LH_BANDWIDTH_MIN,                        \
+        .max = LH_BANDWIDTH_MAX, .description = (text)                                             \
     }
 
 static const LhField line_fields[] = {
@@ -124,7 +119,7 @@ const LhField lh_collective_lines_fields[] = {
 /* ---- rules ---- */
 
 static const LhCollectiveTimes *
-row_at(const GArray *times, guint index)
+times_at(const GArray *times, guint index)
 {
     return &g_array_index(times, LhCollectiveTimes, index);
 }
@@ -197,10 +192,10 @@ is_same(const LhCollectiveTimes *a, const LhCollectiveTimes *b)
 }
 
 static bool
-check_row(const LhJson *json, const char *at, const GArray *times, guint index, uint64_t gpus,
-          GError **error)
+check_times(const LhJson *json, const char *at, const GArray *times, guint index, uint64_t gpus,
+            GError **error)
 {
-    const LhCollectiveTimes *row = row_at(times, index);
+    const LhCollectiveTimes *row = times_at(times, index);
 
     if (row->ranks > gpus) {
         g_autofree char *path = g_strconcat(at, ".ranks", NULL);
@@ -216,7 +211,7 @@ check_row(const LhJson *json, const char *at, const GArray *times, guint index, 
                              "many",
                              at, row->bytes->len, row->us->len);
     for (guint i = 0; i < index; i++) {
-        if (is_same(row_at(times, i), row))
+        if (is_same(times_at(times, i), row))
             return lh_json_error(json, at, error,
                                  "\"%s\": %s on %" G_GUINT64_FORMAT
                                  " GPUs is there twice, without different versions in \"nccl\"",
@@ -232,7 +227,7 @@ lh_collective_times_check(const LhJson *json, const char *path, const GArray *ti
     for (guint i = 0; times != NULL && i < times->len; i++) {
         g_autofree char *at = g_strdup_printf("%s[%u]", path, i);
 
-        if (!check_row(json, at, times, i, gpus, error))
+        if (!check_times(json, at, times, i, gpus, error))
             return false;
     }
     return true;
@@ -334,12 +329,12 @@ seconds_of_row(const LhCollectiveTimes *row, double bytes)
     guint from = 0;
 
     if (bytes <= (double)bytes_at(row, 0))
-        return us_at(row, 0) / US_PER_S;
+        return us_at(row, 0) / G_USEC_PER_SEC;
     if (bytes >= (double)bytes_at(row, last))
-        return line_us(row, last - 1, bytes) / US_PER_S;
+        return line_us(row, last - 1, bytes) / G_USEC_PER_SEC;
     while (bytes > (double)bytes_at(row, from + 1))
         from++;
-    return bent_us(row, from, bytes) / US_PER_S;
+    return bent_us(row, from, bytes) / G_USEC_PER_SEC;
 }
 
 /* The size of equal bytes of a rank on @to GPUs in place of @from. A vector that is reduced
@@ -360,7 +355,7 @@ find_rows(const GArray *times, LhCollectiveKind kind, uint64_t ranks,
 {
     *fewer = *more = NULL;
     for (guint i = 0; times != NULL && i < times->len; i++) {
-        const LhCollectiveTimes *row = row_at(times, i);
+        const LhCollectiveTimes *row = times_at(times, i);
 
         if (row->op != (int)kind)
             continue;

@@ -12,6 +12,12 @@
 
 #define LH_COLLECTIVE_PROTOCOLS 3
 
+/* Limits of topology files. */
+#define LH_TOPOLOGY_TEXT_MAX 1000
+#define LH_BANDWIDTH_MIN 1.0
+#define LH_BANDWIDTH_MAX 1e15
+#define LH_LATENCY_MAX_S 1.0
+
 /* Times of one operation on so many GPUs of a node, as a topology file states them. Of rows of one
  * operation and number for different versions of NCCL the first holds. */
 typedef struct {

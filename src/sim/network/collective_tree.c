@@ -137,7 +137,7 @@ send_piece(LhCollective *c, Edge *edge, uint32_t from, uint32_t to, uint32_t lan
 
 /* Lanes: 2 tree upwards, 2 tree + 1 downwards. */
 static void
-advance(LhCollective *c, uint32_t tree, uint32_t position)
+advance_tree(LhCollective *c, uint32_t tree, uint32_t position)
 {
     const uint32_t parent = parent_of(c, tree, position);
     Place *place = place_of(c, tree, position);
@@ -155,19 +155,19 @@ advance(LhCollective *c, uint32_t tree, uint32_t position)
 }
 
 static void
-joined(LhCollective *c, uint32_t position)
+tree_joined(LhCollective *c, uint32_t position)
 {
     for (uint32_t tree = 0; tree < trees_count(c); tree++) {
         const uint32_t parent = parent_of(c, tree, position);
 
-        advance(c, tree, position);
+        advance_tree(c, tree, position);
         if (parent != NOBODY)
-            advance(c, tree, parent);
+            advance_tree(c, tree, parent);
         for (uint32_t i = 0; i < CHILDREN; i++) {
             const uint32_t child = child_of(c, tree, position, i);
 
             if (child != NOBODY)
-                advance(c, tree, child);
+                advance_tree(c, tree, child);
         }
     }
 }
@@ -182,21 +182,21 @@ edge_of(LhCollective *c, const LhHop *hop)
 }
 
 static void
-left(LhCollective *c, const LhHop *hop)
+tree_left(LhCollective *c, const LhHop *hop)
 {
     edge_of(c, hop)->left++;
-    advance(c, (uint32_t)hop->lane / 2, hop->from);
+    advance_tree(c, (uint32_t)hop->lane / 2, hop->from);
 }
 
 static void
-arrived(LhCollective *c, const LhHop *hop)
+tree_arrived(LhCollective *c, const LhHop *hop)
 {
     edge_of(c, hop)->arrived++;
-    advance(c, (uint32_t)hop->lane / 2, hop->to);
+    advance_tree(c, (uint32_t)hop->lane / 2, hop->to);
 }
 
 static uint32_t
-ends(const LhCollective *c, uint32_t position)
+tree_ends(const LhCollective *c, uint32_t position)
 {
     uint32_t count = 0;
 
@@ -269,7 +269,7 @@ script_piece(LhScript *script, Branch *b, uint64_t bytes)
 }
 
 static void
-script(const LhCollective *c, uint32_t position, LhScript *script)
+tree_script(const LhCollective *c, uint32_t position, LhScript *script)
 {
     for (uint32_t tree = 0; tree < trees_count(c) && c->size > 1; tree++) {
         const uint64_t bytes = tree_bytes(c, tree);
@@ -282,8 +282,8 @@ script(const LhCollective *c, uint32_t position, LhScript *script)
 }
 
 const LhAlgorithm lh_algorithm_tree = { .member_size = sizeof(Place[TREES]),
-                                        .ends = ends,
-                                        .joined = joined,
-                                        .left = left,
-                                        .arrived = arrived,
-                                        .script = script };
+                                        .ends = tree_ends,
+                                        .joined = tree_joined,
+                                        .left = tree_left,
+                                        .arrived = tree_arrived,
+                                        .script = tree_script };

@@ -47,7 +47,7 @@ line_of(LhDelays *delays, LhTime latency_ps)
 }
 
 static void
-grow(LhDelayLine *line)
+grow_line(LhDelayLine *line)
 {
     const uint32_t capacity = 2 * (line->mask + 1);
     LhTime *times_ps = g_new(LhTime, capacity);
@@ -72,7 +72,7 @@ lh_delays_add(LhDelays *delays, LhTime now, LhTime latency_ps, uint32_t item)
     uint32_t at;
 
     if (line->count > line->mask)
-        grow(line);
+        grow_line(line);
     at = (line->first + line->count++) & line->mask;
     line->times_ps[at] = now + latency_ps;
     line->items[at] = item;

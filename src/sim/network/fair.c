@@ -30,7 +30,7 @@ is_tight(const LhFlowLink *link)
 }
 
 static inline void
-touch(LhFlows *f, uint32_t id)
+touch_link(LhFlows *f, uint32_t id)
 {
     if (f->links[id].epoch == f->epoch)
         return;
@@ -49,10 +49,10 @@ set_add(LhFlows *f, uint32_t index)
     flow->next_rate = flow->rate;
     flow->next_bottleneck = flow->bottleneck;
     lh_indices_push(&f->set, index);
-    touch(f, flow->narrowest);
+    touch_link(f, flow->narrowest);
     for (uint32_t hop = 0; hop < flow->links_count; hop++)
         if (is_tight(&f->links[flow->links[hop]]))
-            touch(f, flow->links[hop]);
+            touch_link(f, flow->links[hop]);
 }
 
 static void
@@ -137,29 +137,29 @@ lh_fair_detach(LhFlows *f, uint32_t index)
 }
 
 static bool
-share_before(LhShare a, LhShare b)
+share_before(LhFairShare a, LhFairShare b)
 {
     return a.share < b.share || (a.share == b.share && a.link < b.link);
 }
 
 static void
-shares_push(LhFlows *f, LhShare s)
+shares_push(LhFlows *f, LhFairShare s)
 {
     uint32_t i = f->shares_count++;
 
     if (f->shares_count > f->shares_capacity) {
         f->shares_capacity = MAX(64, f->shares_capacity * 2);
-        f->shares = g_renew(LhShare, f->shares, f->shares_capacity);
+        f->shares = g_renew(LhFairShare, f->shares, f->shares_capacity);
     }
     for (; i > 0 && share_before(s, f->shares[(i - 1) / 2]); i = (i - 1) / 2)
         f->shares[i] = f->shares[(i - 1) / 2];
     f->shares[i] = s;
 }
 
-static LhShare
+static LhFairShare
 shares_pop(LhFlows *f)
 {
-    LhShare least = f->shares[0], last = f->shares[--f->shares_count];
+    LhFairShare least = f->shares[0], last = f->shares[--f->shares_count];
     uint32_t i = 0;
 
     for (;;) {
@@ -196,9 +196,11 @@ offer(LhFlows *f)
                 link->residual -= flow->rate;
         }
         link->residual = MAX(link->residual, 0);
-        if (link->open > 0)
-            shares_push(f,
-                        (LhShare){ link->residual / link->open, f->touched.items[t], link->open });
+        if (link->open > 0) {
+            const double share = link->residual / link->open;
+
+            shares_push(f, (LhFairShare){ share, f->touched.items[t], link->open });
+        }
     }
     for (uint32_t s = 0; s < f->set.count; s++)
         f->flows[f->set.items[s]].next_rate = -1;
@@ -236,13 +238,13 @@ fill(LhFlows *f)
 {
     offer(f);
     while (f->shares_count > 0) {
-        LhShare s = shares_pop(f);
+        LhFairShare s = shares_pop(f);
         const LhFlowLink *link = &f->links[s.link];
 
         if (link->open == 0)
             continue;
         if (link->open != s.open)
-            shares_push(f, (LhShare){ link->residual / link->open, s.link, link->open });
+            shares_push(f, (LhFairShare){ link->residual / link->open, s.link, link->open });
         else
             fix_link(f, s.link, s.share);
     }

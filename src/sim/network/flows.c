@@ -272,7 +272,7 @@ lh_flows_watch(LhFlows *f, const LhFlowsWatch *watch)
 }
 
 static void
-tell(const LhFlows *f, LhTime now)
+tell_changes(const LhFlows *f, LhTime now)
 {
     f->watch.settling(f->watch.data);
     for (uint32_t i = 0; i < f->set.count; i++)
@@ -290,7 +290,7 @@ lh_flows_settle(LhFlows *f, LhTime now)
                 set_rate(f, f->set.items[i], now);
         }
         if (f->watch.changed != NULL)
-            tell(f, now);
+            tell_changes(f, now);
         lh_fair_end(f);
     }
     if (f->load != NULL)

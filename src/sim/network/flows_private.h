@@ -59,7 +59,7 @@ typedef struct {
     double share;
     uint32_t link;
     uint32_t open; /* when it was worked out: as long as that is so, the share still holds */
-} LhShare;
+} LhFairShare;
 
 typedef struct {
     uint32_t *items;
@@ -82,7 +82,7 @@ struct _LhFlows {
     LhIndices touched; /* links they cross */
     LhIndices free;    /* flow indices to reuse ... */
     LhIndices retired; /* ... after the next settle */
-    LhShare *shares;
+    LhFairShare *shares;
     uint32_t shares_count, shares_capacity;
     LhDelays delays;    /* of flows that have been sent */
     LhFlowsWatch watch; /* all NULL: nobody's */

@@ -59,7 +59,7 @@ message_of(LhLoad *load, uint32_t flow)
 }
 
 static Link *
-touch(LhLoad *load, uint32_t id)
+touched_link(LhLoad *load, uint32_t id)
 {
     Link *link = &load->links[id];
 
@@ -88,7 +88,7 @@ lh_load_rate(LhLoad *load, uint32_t flow, double bytes_per_s)
     Message *message = message_of(load, flow);
 
     for (uint32_t i = 0; i < message->links_count; i++)
-        touch(load, message->links[i])->rate += bytes_per_s - message->rate;
+        touched_link(load, message->links[i])->rate += bytes_per_s - message->rate;
     message->rate = bytes_per_s;
 }
 
@@ -97,7 +97,7 @@ static void
 leave(LhLoad *load, const Message *message)
 {
     for (uint32_t i = 0; i < message->links_count; i++) {
-        Link *link = touch(load, message->links[i]);
+        Link *link = touched_link(load, message->links[i]);
 
         if (--link->messages == 0)
             link->rate = 0;

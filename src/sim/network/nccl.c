@@ -19,7 +19,6 @@
 #include <string.h>
 
 #define GIGA 1e9
-#define US_PER_S 1e6
 #define CHANNELS_MAX 64
 #define CHANNELS_PER_NIC 2
 #define NET_OVERHEAD_US 2.0 /* AMD; Intel: 1 */
@@ -279,7 +278,7 @@ seconds_of(const LhNcclGroup *g, LhNcclChoice by, LhCollectiveKind kind, uint64_
                     (size < CORRECTIONS ? tree_correction[by.protocol][size] : 1);
         latency_us = tree_latency_us(g, by.protocol);
     }
-    return latency_us / US_PER_S + (double)bytes / (bandwidth * GIGA);
+    return latency_us / G_USEC_PER_SEC + (double)bytes / (bandwidth * GIGA);
 }
 
 double

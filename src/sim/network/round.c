@@ -50,7 +50,7 @@ play_clear(Play *play)
 }
 
 static void
-start_hop(Play *play, const LhHop *hop)
+play_hop(Play *play, const LhHop *hop)
 {
     const LhMember *members = play->collective.members;
     LhRoute route;
@@ -67,12 +67,12 @@ start_hop(Play *play, const LhHop *hop)
 }
 
 static void
-start_hops(Play *play)
+play_hops(Play *play)
 {
     LhCollective *c = &play->collective;
 
     for (uint32_t i = 0; i < c->hops_count; i++)
-        start_hop(play, &c->hops[i]);
+        play_hop(play, &c->hops[i]);
     c->hops_count = 0;
 }
 
@@ -87,13 +87,13 @@ start(Play *play)
         c->members[i] = (LhMember){ rank, 0, true };
         c->joined++;
         c->algorithm->joined(c, i);
-        start_hops(play);
+        play_hops(play);
     }
     lh_flows_settle(play->flows, play->now);
 }
 
 static void
-handle_instant(Play *play)
+play_instant(Play *play)
 {
     LhCollective *c = &play->collective;
     uint32_t flow;
@@ -103,13 +103,13 @@ handle_instant(Play *play)
         if (!lh_flows_event(play->flows, flow, play->now))
             continue;
         lh_collective_left(c, &play->hops[flow]);
-        start_hops(play);
+        play_hops(play);
     }
     if (lh_flows_next_arrival(play->flows) == play->now) {
         while (lh_flows_arrive(play->flows, play->now, &flow)) {
             lh_flows_release(play->flows, flow);
             lh_collective_arrived(c, &play->hops[flow]);
-            start_hops(play);
+            play_hops(play);
         }
     }
     lh_flows_settle(play->flows, play->now);
@@ -122,7 +122,7 @@ lh_round_seconds(const LhRound *round, const LhAlgorithm *algorithm, uint32_t st
     Play play;
 
     play_init(&play, round, algorithm, steps);
-    for (start(&play); next < LH_TIME_LONGEST; handle_instant(&play)) {
+    for (start(&play); next < LH_TIME_LONGEST; play_instant(&play)) {
         next = MIN(lh_heap_time(&play.heap), lh_flows_next_arrival(play.flows));
         if (next == LH_TIME_NEVER)
             break;

@@ -11,13 +11,9 @@
 
 #include <string.h>
 
-#define TEXT_MAX 1000
 #define GPUS_MAX 4096
 #define NODES_MAX 1048576
 #define CTAS_MAX 1024
-#define BANDWIDTH_MIN 1.0
-#define BANDWIDTH_MAX 1e15
-#define LATENCY_MAX_S 1.0
 #define OVERSUBSCRIPTION_MAX 1000
 #define SLOWDOWN_MAX 10
 #define ROWS_MAX 1000
@@ -34,7 +30,7 @@ lh_topology_link_name(const LhTopology *topology, LhTier tier)
     return names[tier];
 }
 
-static const char *const schemas[] = { "longhaul.topology/1", NULL };
+static const char *const topology_schemas[] = { "longhaul.topology/1", NULL };
 static const char *const scale_up_kinds[] = { "none", "nvswitch", "pairs", "memory", NULL };
 static const char *const fabric_kinds[] = { "ideal", "rail", "fat-tree", NULL };
 
@@ -54,7 +50,7 @@ static const char *const fabric_kinds[] = { "ideal", "rail", "fat-tree", NULL };
 #define TEXT(key, member, needed, text)                                                            \
     {                                                                                              \
         .name = (key), .type = LH_FIELD_STRING, .offset = offsetof(LhTopology, member),            \
-        .flags = (needed), .min = 1, .max = TEXT_MAX, .description = (text)                        \
+        .flags = (needed), .min = 1, .max = LH_TOPOLOGY_TEXT_MAX, .description = (text)            \
     }
 
 #define COUNT(key, member, needed, low, high, text)                                                \
@@ -72,15 +68,15 @@ static const char *const fabric_kinds[] = { "ideal", "rail", "fat-tree", NULL };
 #define TIME(key, member, needed, text)                                                            \
     {                                                                                              \
         .name = (key), .type = LH_FIELD_UNIT, .offset = offsetof(LhTopology, member),              \
-        .flags = (needed), .unit = LH_UNIT_TIME, .min = 0, .max = LATENCY_MAX_S,                   \
+        .flags = (needed), .unit = LH_UNIT_TIME, .min = 0, .max = LH_LATENCY_MAX_S,                \
         .description = (text)                                                                      \
     }
 
 #define BANDWIDTH(key, member, needed, text)                                                       \
     {                                                                                              \
         .name = (key), .type = LH_FIELD_UNIT, .offset = offsetof(LhTopology, member),              \
-        .flags = (needed), .unit = LH_UNIT_BANDWIDTH, .min = BANDWIDTH_MIN, .max = BANDWIDTH_MAX,  \
-        .description = (text)                                                                      \
+        .flags = (needed), .unit = LH_UNIT_BANDWIDTH, .min = LH_BANDWIDTH_MIN,                     \
+        .max = LH_BANDWIDTH_MAX, .description = (text)                                             \
     }
 
 /* The fields of a link class. */
@@ -126,8 +122,8 @@ static const LhField slower_fields[] = {
       .offset = offsetof(LhSlowerNode, bandwidth),
       .flags = LH_FIELD_REQUIRED,
       .unit = LH_UNIT_BANDWIDTH,
-      .min = BANDWIDTH_MIN,
-      .max = BANDWIDTH_MAX,
+      .min = LH_BANDWIDTH_MIN,
+      .max = LH_BANDWIDTH_MAX,
       .description = "What transfers over one of its NICs reach in each direction." },
     { .name = NULL },
 };
@@ -217,7 +213,7 @@ static const LhField fabric_fields[] = {
 };
 
 const LhField lh_topology_fields[] = {
-    CHOICE("schema", schema, LH_FIELD_REQUIRED, schemas, "The format and its version."),
+    CHOICE("schema", schema, LH_FIELD_REQUIRED, topology_schemas, "The format and its version."),
     TEXT("name", name, LH_FIELD_REQUIRED, "The cluster's name, equal to the file's."),
     TEXT("description", description, 0, "What the cluster is, in a sentence."),
     TEXT("source", source, LH_FIELD_REQUIRED, "Where the wiring comes from."),
