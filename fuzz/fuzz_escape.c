@@ -112,19 +112,23 @@ check_csv(const char *text, bool formulas)
 /* --- Markdown -----------------------------------------------------------------------------------
  */
 
+static bool
+is_within_word(const char *text, const char *mark)
+{
+    return *mark == '_' && mark > text && g_ascii_isalnum(mark[-1]) && g_ascii_isalnum(mark[1]);
+}
+
 /* Every mark of Markdown has a backslash of its own in front, but underlines within words. */
 static void
 check_marks(const char *text)
 {
     for (const char *p = text; *p != '\0'; p++) {
-        if (*p == '\\') {
-            g_assert(p[1] != '\0' && g_ascii_ispunct(p[1]));
+        const bool escaped = *p == '\\';
+
+        if (escaped)
             p++;
-            continue;
-        }
-        if (*p == '_' && p > text && g_ascii_isalnum(p[-1]) && g_ascii_isalnum(p[1]))
-            continue;
-        g_assert(strchr("`*_[]<>|&~", *p) == NULL);
+        g_assert(escaped ? g_ascii_ispunct(*p)
+                         : is_within_word(text, p) || strchr("`*_[]<>|&~", *p) == NULL);
     }
 }
 

@@ -9,7 +9,7 @@ shift 2
 
 root=$(printf '%s' "$PWD" | sed 's/[][\.*^$+?(){}|]/\\&/g')
 if [ "$since" = all ]; then
-    patterns=("^$root/(src|tests|bench)/.*\.c$")
+    patterns=("^$root/(src|tests|bench|fuzz)/.*\.c$")
 else
     mapfile -t changed < <(git diff --name-only --diff-filter=d "$since" -- '*.c' '*.h')
     if [ ${#changed[@]} -eq 0 ]; then
