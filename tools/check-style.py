@@ -74,6 +74,38 @@ def findings_in(path, text):
             yield path, 1, "does not start with #pragma once after its comment [once]"
 
 
+# What a file defines for itself: functions, variables, types, and constants of enumerations.
+OWN_NAMES = [
+    r"^static\b[^;{}()=]*?\b(\w+)\s*\(",
+    r"^static\b[^;{}()=]*?\b(\w+)(?:\[[^\]\n]*\])*\s*[=;]",
+    r"^\}\s*(\w+)(?:\[[^\]\n]*\])*\s*[=;]",
+    r"^typedef\b[^;{}]*?\b(\w+);",
+]
+OWN_ENUM = r"^(?:typedef )?enum(?: \w+)?\s*\{([^}]*)\}"
+
+
+def own_names(code):
+    code = re.sub(r"\b(_Atomic|G_GNUC_\w+)(\([^)]*\))?", "", code)
+    names = {name for pattern in OWN_NAMES for name in re.findall(pattern, code, flags=re.M)}
+    for body in re.findall(OWN_ENUM, code, flags=re.M):
+        names |= {name for name in re.findall(r"(?:^|,)\s*(\w+)", body)}
+    return names
+
+
+def shared_names(codes):
+    """File-private names that two files of one library have: they could not compile as one (-Dunity=on)."""
+    first = {}
+    for path, code in sorted(codes.items()):
+        library = path.split("/")[1]
+        # Fast kernels are compiled file by file: see src/meson.build.
+        if re.match(r"src/kernels/(cpu|cuda)/", path):
+            continue
+        for name in sorted(own_names(code)):
+            other = first.setdefault((library, name), path)
+            if other != path:
+                yield path, 1, f"{other} has a file-private '{name}', too [own]"
+
+
 def reached_headers(path, seen):
     """All names in #include lines that are reachable from a header of src/."""
     for name in re.findall(r'^#include\s+["<]([^">]+)', path.read_text(), flags=re.M):
@@ -85,7 +117,7 @@ def reached_headers(path, seen):
 
 
 def main():
-    findings = []
+    findings, codes = [], {}
     for path in tracked_files():
         try:
             text = pathlib.Path(path).read_text(encoding="utf-8")
@@ -93,6 +125,9 @@ def main():
             continue
         if not path.startswith("fuzz/corpus/"):
             findings += findings_in(path, text)
+        if re.search(r"^src/.*\.c$", path):
+            codes[path] = without_comments_and_strings(text)
+    findings += shared_names(codes)
     # Device compilers read these; GLib's headers are not made for them.
     for header in pathlib.Path("src/kernels").glob("*.h"):
         if "shared with device code" in header.read_text() and any(

@@ -238,8 +238,8 @@ take_long_string(TomlReader *r, char quote, GString *out)
             return false;
     }
     r->text.at += strlen(three);
-    for (int i = 0; i < 2 && toml_look(r) == quote;
-         i++) /* quotes of the text before the last three */
+    /* Quotes of the text before the last three. */
+    for (int i = 0; i < 2 && toml_look(r) == quote; i++)
         g_string_append_c(out, *r->text.at++);
     return true;
 }

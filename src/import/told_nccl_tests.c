@@ -21,8 +21,7 @@
 #define SENDRECV LH_COLL_KINDS
 #define NO_LONG_ROW "no row of 1 MiB or more with a bandwidth, for which shorter ones say nothing"
 
-/* The programs of nccl-tests; an operation that its row of weight 0 has no place for between nodes.
- */
+/* The programs; an operation that its row of weight 0 has no place for between nodes. */
 static const struct {
     const char *program;
     int op;          /* LhCollectiveKind, or SENDRECV */
