@@ -24,7 +24,7 @@ REGISTERS = re.compile(r"Used (\d+) registers")
 def name_of(mangled):
     """A kernel's name and template arguments, without the namespaces of files."""
     done = subprocess.run(["c++filt", mangled], check=True, capture_output=True, text=True)
-    name = re.sub(r"\(anonymous namespace\)::", "", done.stdout.strip())
+    name = re.sub(r"(\(anonymous namespace\)|lh)::", "", done.stdout.strip())
     return re.sub(r"^void |\([^()]*\)$", "", name)
 
 

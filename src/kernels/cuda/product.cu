@@ -220,7 +220,8 @@ lh_cuda_multiply(const LhCudaProduct *p, void *stream)
                             blocks_of(p->columns, *p, SIDE) * p->sequences * p->heads * tiles;
 
     if (suits_tensor_cores(*p))
-        return lh_cuda_multiply_mma(p, stream);
+        return p->terms[0].a.matrix.storage == LH_STORAGE_BF16 ? lh_cuda_multiply_bf16(p, stream)
+                                                               : lh_cuda_multiply_fp16(p, stream);
     if (blocks > INT32_MAX)
         return LH_STATUS_UNSUPPORTED;
     if (blocks > 0)

@@ -76,9 +76,10 @@ extern "C" {
 #endif
 
 enum lh_status lh_cuda_multiply(const LhCudaProduct *p, void *stream);
-/* The same by tensor cores, of one term without weights and mask, whose factors are of the same
- * 16-bit type and lie in groups; not both of them are transposed. */
-enum lh_status lh_cuda_multiply_mma(const LhCudaProduct *p, void *stream);
+/* The same by tensor cores, of one term without weights and mask, whose factors are both of this
+ * type and lie in groups; not both of them are transposed. */
+enum lh_status lh_cuda_multiply_bf16(const LhCudaProduct *p, void *stream);
+enum lh_status lh_cuda_multiply_fp16(const LhCudaProduct *p, void *stream);
 
 #ifdef __cplusplus
 }

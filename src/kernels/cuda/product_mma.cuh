@@ -5,12 +5,13 @@
 // A factor's tile lies in shared memory as its rows do in memory, in chunks of 16 bytes: of lanes
 // with 32 steps each, chunk c of row r at c ^ (r / 2 & 3); of steps with all lanes each, at
 // c ^ (r & 7). So 8 rows of a matrix that is loaded lie in different banks.
+#pragma once
+
 #include "kernels/cuda/product.cuh"
 #include "kernels/cuda/ptx.cuh"
 
-namespace
+namespace lh
 {
-using namespace lh;
 
 constexpr uint32_t THREADS = 128, STAGES = 3, STEPS = 32, CHUNK = 16;
 constexpr uint32_t ROWS = 128, COLUMNS = 64;          // of a block
@@ -213,33 +214,24 @@ __launch_bounds__(THREADS, 3) product(const __grid_constant__ LhCudaProduct p)
 
 template <typename T>
 enum lh_status
-launch(const LhCudaProduct &p, uint32_t blocks, cudaStream_t s)
-{
-    if (p.terms[0].a_transposed && p.terms[0].b_transposed)
-        return LH_STATUS_UNSUPPORTED;
-    if (p.terms[0].a_transposed)
-        product<T, true, true><<<blocks, THREADS, 0, s>>>(p);
-    else if (p.terms[0].b_transposed)
-        product<T, false, false><<<blocks, THREADS, 0, s>>>(p);
-    else
-        product<T, false, true><<<blocks, THREADS, 0, s>>>(p);
-    return launched();
-}
-} // namespace
-
-enum lh_status
-lh_cuda_multiply_mma(const LhCudaProduct *p, void *stream)
+multiply_mma(const LhCudaProduct &p, void *stream)
 {
     const cudaStream_t s = static_cast<cudaStream_t>(stream);
-    const uint64_t tiles = has_uneven_rows(*p) ? 1 : p->tiles;
-    const uint64_t blocks = static_cast<uint64_t>(row_blocks_of(*p, ROWS)) *
-                            blocks_of(p->columns, *p, COLUMNS) * p->sequences * p->heads * tiles;
+    const uint64_t tiles = has_uneven_rows(p) ? 1 : p.tiles;
+    const uint64_t blocks = static_cast<uint64_t>(row_blocks_of(p, ROWS)) *
+                            blocks_of(p.columns, p, COLUMNS) * p.sequences * p.heads * tiles;
+    const uint32_t grid = static_cast<uint32_t>(blocks);
 
-    if (blocks > INT32_MAX)
+    if (blocks > INT32_MAX || (p.terms[0].a_transposed && p.terms[0].b_transposed))
         return LH_STATUS_UNSUPPORTED;
     if (blocks == 0)
         return LH_STATUS_OK;
-    return p->terms[0].a.matrix.storage == LH_STORAGE_BF16
-               ? launch<__nv_bfloat16>(*p, static_cast<uint32_t>(blocks), s)
-               : launch<__half>(*p, static_cast<uint32_t>(blocks), s);
+    if (p.terms[0].a_transposed)
+        product<T, true, true><<<grid, THREADS, 0, s>>>(p);
+    else if (p.terms[0].b_transposed)
+        product<T, false, false><<<grid, THREADS, 0, s>>>(p);
+    else
+        product<T, false, true><<<grid, THREADS, 0, s>>>(p);
+    return launched();
 }
+} // namespace lh
