@@ -17,11 +17,12 @@ Sanitizers, which are in both selections, are in neither here: what only they se
     tests/mutants/selections.py --list          check the lists against the sources, build nothing
     tests/mutants/selections.py --report        only print the table of the results
 
+Mutants whose list has a reason why nothing finds them are not examined.
+
 Results are lines of selections.tsv. A run adds to them what is missing, what was found with another text
 of the mutant, another share, or by a test that has changed its suite since, and mutants that nothing
-found and whose list has no reason for that: there a test may be better now. Ends with status 1 if
-mutants are missing, or if only the deep run finds more than 3 % of what was found before, or any mistake
-of the class "wrong number printed".
+found: there a test may be better now. Ends with status 1 if mutants are missing, or if only the deep run
+finds more than 3 % of what was found before, or any mistake of the class "wrong number printed".
 """
 import argparse
 import atexit
@@ -116,6 +117,11 @@ def patterns_of(cover, files):
     return patterns or None
 
 
+def is_explained(mutant):
+    """Whether the list says why nothing finds it."""
+    return bool(mutant.harmless or mutant.survives)
+
+
 # ---- results ----
 
 def read_results(path):
@@ -148,8 +154,6 @@ def is_known(results, mutant, share, tests):
         return False
     if row["new"] != NOBODY:
         return row["new"] in tests and not tests[row["new"]].deep
-    if row["old"] == NOBODY:
-        return bool(mutant.harmless or mutant.survives)
     return row["old"] in tests and (tests[row["old"]].deep or tests[row["old"]].shared)
 
 
@@ -355,26 +359,36 @@ def digest_of_tree():
     return found.hexdigest()
 
 
+class Known(dict):
+    """What tests take in the tree as it is. Kept with the copies: a rerun need not measure it again."""
+
+    def __init__(self, folder):
+        self.path, self.digest = folder / "as-it-is.json", digest_of_tree()
+        kept = json.loads(self.path.read_text()) if self.path.is_file() else {"digest": ""}
+        super().__init__(kept["known"] if kept["digest"] == self.digest else {})
+
+    def add(self, key, taken):
+        self[key] = taken
+        self.path.write_text(json.dumps({"digest": self.digest, "known": self}))
+
+
 class Job:
     """One copy of the tree, and what all of them share."""
 
-    def __init__(self, tree, options, cover, waiting, lock):
+    def __init__(self, tree, options, cover, waiting, lock, known):
         self.tree, self.options, self.cover = tree, options, cover
-        self.waiting, self.lock = waiting, lock
+        self.waiting, self.lock, self.known = waiting, lock, known
         self.broken = []
         configure(tree)
         self.tests = read_tests(tree)
-        self.kept, self.digest = tree / "build/as-it-is.json", digest_of_tree()
-        kept = json.loads(self.kept.read_text()) if self.kept.is_file() else {"digest": ""}
-        self.known = kept["known"] if kept["digest"] == self.digest else {}
 
     def learn(self, key, test, share):
-        """The test passes in the tree as it is. Kept with the copy: a rerun need not do it again."""
+        """The test passes in the tree as it is."""
         taken = measure(test, self.tree, share)
         if taken is None:
             run.stop(f"{test.name} fails as it is, with one case in {share}")
-        self.known[key] = taken
-        self.kept.write_text(json.dumps({"digest": self.digest, "known": self.known}))
+        with self.lock:
+            self.known.add(key, taken)
         print(f"as it is: {test.name}, one case in {share}: {taken[0]:.1f} s", flush=True)
 
     def work(self):
@@ -404,7 +418,10 @@ def run_all(mutants, options, cover):
     waiting, lock = queue.Queue(), threading.Lock()
     with (contextlib.nullcontext(options.tree.resolve()) if options.tree else
           tempfile.TemporaryDirectory(prefix="selections-")) as folder:
-        jobs = [Job(pathlib.Path(folder) / str(i), options, cover, waiting, lock)
+        folder = pathlib.Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        known = Known(folder)
+        jobs = [Job(folder / str(i), options, cover, waiting, lock, known)
                 for i in range(max(options.jobs, 1))]
         results = read_results(options.results)
         mutants = [m for m in mutants
@@ -426,6 +443,8 @@ def add_to(count, mutant, row):
     count["mutants"] += 1
     if mutant.gpu:
         count["gpu"] += 1
+    elif is_explained(mutant):
+        count["explained"] += 1
     elif row is None:
         count["missing"] += 1
     else:
@@ -437,7 +456,7 @@ def add_to(count, mutant, row):
 def print_count(title, count):
     share = f"{100 * count['deep'] / count['old']:.1f} %" if count["old"] else ""
     print(f"{title:62}" + "".join(f"{count[k]:9}" for k in
-                                  ("mutants", "gpu", "missing", "old", "new", "deep")) + f"{share:>8}")
+                                  ("mutants", "gpu", "explained", "missing", "old", "new", "deep")) + f"{share:>8}")
 
 
 def print_report(mutants, options):
@@ -452,7 +471,7 @@ def print_report(mutants, options):
                 add_to(table[key], mutant, row)
         if row and row["new"] == NOBODY != row["old"]:
             deep.append((mutant, row))
-    print(f"\n{'list, class':62}{'mutants':>9}{'for GPUs':>9}{'missing':>9}{'before':>9}{'now':>9}"
+    print(f"\n{'list, class':62}{'mutants':>9}{'for GPUs':>9}{'harmless':>9}{'missing':>9}{'before':>9}{'now':>9}"
           f"{'deep':>9}")
     for name, kind in sorted(table, key=lambda key: (not key[0], key)):
         print_count("all" if not name else f"  {kind}" if kind else name, table[name, kind])
@@ -505,7 +524,7 @@ def main():
         return 0
     broken = []
     if not options.report:
-        broken = run_all([m for m in mutants if not m.gpu], options, cover)
+        broken = run_all([m for m in mutants if not m.gpu and not is_explained(m)], options, cover)
     return 0 if print_report(mutants, options) and not broken else 1
 
 
