@@ -16,17 +16,9 @@ export ASAN_OPTIONS=${ASAN_OPTIONS:-}:verify_asan_link_order=0
 # shellcheck source=tests/launch/setup.sh
 . "$(dirname "$(realpath "$0")")/setup.sh"
 take_ports 60
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit 99
-failed=0
+in_folder
 compared=0
 limit_s=40 # with a deadline of 3 s
-
-fail() {
-    echo "FAILED: $*"
-    failed=1
-}
 
 pids=() status=()
 # launch RANKS ARGUMENTS...: one process for each rank; the variable options_R are rank R's further arguments. Deadlines

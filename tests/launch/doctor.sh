@@ -6,16 +6,10 @@
 set -u
 program=$(realpath "$1")
 standin=$(realpath "$2")
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit 99
+# shellcheck source=tests/launch/setup.sh
+. "$(dirname "$0")/setup.sh"
+in_folder
 schema=$LONGHAUL_SOURCE_DIR/schemas/doctor.schema.json
-failed=0
-
-fail() {
-    echo "FAILED: $*"
-    failed=1
-}
 
 # Whether the document is what the schema says; nothing without the library.
 check_document() {

@@ -1,6 +1,28 @@
 # Read by the scripts of this folder, and by those of others that start processes: ports, and who is left.
 # shellcheck shell=bash
 
+# in_folder: the script goes on in a folder of its own, which ends with it.
+in_folder() {
+    folder=$(mktemp -d)
+    trap 'rm -rf "$folder"' EXIT
+    cd "$folder" || exit 99
+}
+
+# fail WORDS...: the script goes on, but `exit $failed` at its end is of a failure.
+failed=0
+fail() {
+    echo "FAILED: $*"
+    failed=1
+}
+
+# agree FILE OTHER WORDS KEY...: both files have the same lines with each key, and have some. WORDS say of what.
+agree() {
+    local key
+    for key in "${@:4}"; do
+        grep -q "$key" "$1" && [ "$(grep "$key" "$1")" = "$(grep "$key" "$2")" ] || fail "$key: $3"
+    done
+}
+
 # take_ports COUNT [--slurm]: so many ports are this script's own (ports.py); next_port sets `port` to one after another.
 take_ports() {
     coproc ports { exec python3 "$(dirname "${BASH_SOURCE[0]}")/ports.py" "$@"; }

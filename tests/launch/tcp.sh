@@ -15,17 +15,9 @@ export ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0
 . "$(dirname "$(realpath "$0")")/setup.sh"
 take_ports 60 --slurm
 read -r -u "${ports[0]}" job || exit 99
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit 99
-failed=0
+in_folder
 shape='--ranks 4 --num-attention-heads 4 --kv-channels 32 --seq-length 64'
 limit_s=40 # with a deadline of 3 s, on a machine that has other things to do
-
-fail() {
-    echo "FAILED: $*"
-    failed=1
-}
 
 # What is particular to a rank: variables, options beside the others, another shape.
 declare -A extra options shapes

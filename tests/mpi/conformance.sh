@@ -7,16 +7,10 @@
 #
 # Exit status 77 where MPI is absent, in the build or on the machine.
 set -u
-program=$(realpath "$1")
-print=$(realpath "$2")
-tests=$(dirname "$(realpath "$0")")
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit 99
 # shellcheck source=tests/mpi/setup.sh
-. "$tests/setup.sh"
-need_mpi "$program"
-failed=0
+. "$(dirname "$0")/setup.sh"
+print=$(realpath "$2")
+begin "$1"
 compared=0
 
 if [ -n "${LONGHAUL_TEST_DEEP:-}" ]; then
@@ -28,16 +22,10 @@ for what in $programs; do
     "$print" "$what" > file.json || exit 99
     ranks=$(sed -n 's/^ *"ranks": \([0-9]*\),$/\1/p' file.json | head -1)
     "$program" run --schedule-file file.json --format json > threads.json 2> err ||
-        { failed=1; echo "FAILED: threads, $what: $(cat err)"; }
+        fail "threads, $what: $(cat err)"
     timeout 300 mpirun -n "$ranks" "$program" run --backend mpi --schedule-file file.json --format json \
-        > mpi.json 2> err || { failed=1; echo "FAILED: mpi, $what: $(cat err)"; }
-    for key in outputs_sha256 '"executed"' '"bytes_sent": [0-9]' '"messages"' '"ok": true'; do
-        if ! grep -q "$key" mpi.json ||
-            [ "$(grep "$key" threads.json)" != "$(grep "$key" mpi.json)" ]; then
-            failed=1
-            echo "FAILED: $key: $what"
-        fi
-    done
+        > mpi.json 2> err || fail "mpi, $what: $(cat err)"
+    agree threads.json mpi.json "$what" outputs_sha256 '"executed"' '"bytes_sent": [0-9]' '"messages"' '"ok": true'
     compared=$((compared + 1))
 done
 # Some tokens of each rank; ulysses does not put out lse.
@@ -49,5 +37,5 @@ for schedule in $sampled; do
         echo "FAILED: --check-tokens 5: $schedule: $(cat err)"
     fi
 done
-[ $compared -ge $least ] || { failed=1; echo "FAILED: only $compared programs were compared"; }
+[ $compared -ge $least ] || fail "only $compared programs were compared"
 exit $failed

@@ -7,25 +7,12 @@
 # PROGRAM is longhaul on the stand-in for CUDA, STANDIN the library in the place of NCCL. Exit status
 # 77 where MPI is absent, in the build or on the machine.
 set -u
-program=$(realpath "$1")
+# shellcheck source=tests/mpi/setup.sh
+. "$(dirname "$0")/setup.sh"
 LONGHAUL_NCCL=$(realpath "$2")
 export LONGHAUL_NCCL
-tests=$(dirname "$(realpath "$0")")
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit 99
-# shellcheck source=tests/mpi/setup.sh
-. "$tests/setup.sh"
-# shellcheck source=tests/launch/setup.sh
-. "$tests/../launch/setup.sh"
-need_mpi "$program"
-failed=0
+begin "$1"
 shape='--num-attention-heads 4 --kv-channels 32'
-
-fail() {
-    echo "FAILED: $*"
-    failed=1
-}
 
 # compare SCHEDULE RANKS
 compare() {
@@ -34,10 +21,8 @@ compare() {
     "$program" run "${@:2}" >threads.json 2>threads.err || fail "threads: $* $(cat threads.err)"
     timeout 120 mpirun -n "$1" "$program" run --backend nccl "${@:2}" >nccl.json 2>nccl.err ||
         fail "nccl: $* $(cat nccl.err)"
-    for key in outputs_sha256 '"executed"' '"bytes_sent": [0-9]' '"messages"' '"tensor"' '"within"'; do
-        [ "$(grep "$key" threads.json)" = "$(grep "$key" nccl.json)" ] || fail "$key: $*"
-    done
-    grep -q outputs_sha256 nccl.json || fail "no result: $*"
+    agree threads.json nccl.json "$*" outputs_sha256 '"executed"' '"bytes_sent": [0-9]' '"messages"' '"tensor"' \
+        '"within"'
 }
 
 export STANDIN_SEED=3 STANDIN_EAGER=30

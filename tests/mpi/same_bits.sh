@@ -8,24 +8,11 @@
 #
 # Exit status 77 where MPI is absent, in the build or on the machine.
 set -u
-program=$(realpath "$1")
-tests=$(dirname "$(realpath "$0")")
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit 99
 # shellcheck source=tests/mpi/setup.sh
-. "$tests/setup.sh"
-# shellcheck source=tests/launch/setup.sh
-. "$tests/../launch/setup.sh"
-need_mpi "$program"
+. "$(dirname "$0")/setup.sh"
+begin "$1"
 deep=${LONGHAUL_TEST_DEEP:-}
 left_s=${deep:+5} left_s=${left_s:-60} # that a process has to be gone in
-failed=0
-
-fail() {
-    echo "FAILED: $*"
-    failed=1
-}
 
 # compare RANKS STATUS OPTIONS...: threads and processes give the same digest and the same counts.
 compare() {
@@ -47,10 +34,8 @@ compare_runs() {
     timeout 300 mpirun -n "$ranks" "$program" run --backend mpi "$@" >mpi.json 2>mpi.err
     status=$?
     [ $status -eq "$expected" ] || fail "mpi, status $status: $* $(cat mpi.err)"
-    for key in outputs_sha256 '"executed"' '"bytes_sent": [0-9]' '"messages"' '"tensor"' '"within"'; do
-        [ "$(grep "$key" threads.json)" = "$(grep "$key" mpi.json)" ] || fail "$key: $*"
-    done
-    grep -q outputs_sha256 mpi.json || fail "no result: $*"
+    agree threads.json mpi.json "$*" outputs_sha256 '"executed"' '"bytes_sent": [0-9]' '"messages"' '"tensor"' \
+        '"within"'
 }
 
 compared=0

@@ -1,6 +1,18 @@
 # Read by the scripts of this folder: Open MPI on one machine, with more processes than cores.
 # shellcheck shell=bash
 
+# shellcheck disable=SC2034
+tests=$(dirname "$(realpath "$0")") # the script's folder
+# shellcheck source=tests/launch/setup.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../launch/setup.sh"
+
+# begin PROGRAM: the script goes on in a folder of its own, with the path of the program in `program`.
+begin() {
+    program=$(realpath "$1")
+    in_folder
+    need_mpi "$program"
+}
+
 # skip REASON: ends with status 77, and says why in one line.
 skip() {
     echo "skipped: $*"

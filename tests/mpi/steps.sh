@@ -7,15 +7,9 @@
 #
 # Exit status 77 where MPI is absent, in the build or on the machine.
 set -u
-program=$(realpath "$1")
-tests=$(dirname "$(realpath "$0")")
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit 99
 # shellcheck source=tests/mpi/setup.sh
-. "$tests/setup.sh"
-need_mpi "$program"
-failed=0
+. "$(dirname "$0")/setup.sh"
+begin "$1"
 compared=0
 
 cat >tiny.json <<END
@@ -36,18 +30,13 @@ END
 
 # compare RANKS OPTIONS...: threads and processes agree.
 compare() {
-    local ranks=$1 key
+    local ranks=$1
     shift
     set -- --step --model tiny.json --ranks "$ranks" --seq-length 64 --format json "$@"
-    "$program" run "$@" >threads.json 2>err || { failed=1; echo "FAILED: threads, $*: $(cat err)"; }
-    timeout 300 mpirun -n "$ranks" "$program" run --backend mpi "$@" >mpi.json 2>err ||
-        { failed=1; echo "FAILED: mpi, $*: $(cat err)"; }
-    for key in outputs_sha256 '"executed"' '"bytes_sent": [0-9]' '"messages"' '"rel_l2"' '"ok": true'; do
-        if ! grep -q "$key" mpi.json || [ "$(grep "$key" threads.json)" != "$(grep "$key" mpi.json)" ]; then
-            failed=1
-            echo "FAILED: $key: $*"
-        fi
-    done
+    "$program" run "$@" >threads.json 2>err || fail "threads, $*: $(cat err)"
+    timeout 300 mpirun -n "$ranks" "$program" run --backend mpi "$@" >mpi.json 2>err || fail "mpi, $*: $(cat err)"
+    agree threads.json mpi.json "$*" outputs_sha256 '"executed"' '"bytes_sent": [0-9]' '"messages"' '"rel_l2"' \
+        '"ok": true'
     compared=$((compared + 1))
 }
 
@@ -59,5 +48,5 @@ if [ -n "${LONGHAUL_TEST_DEEP:-}" ]; then
     compare 8 --schedule ring --tensor-model-parallel-size 2 --data-parallel-size 2 --shard zero1
     least=3
 fi
-[ $compared -eq $least ] || { failed=1; echo "FAILED: only $compared steps were compared"; }
+[ $compared -eq $least ] || fail "only $compared steps were compared"
 exit $failed

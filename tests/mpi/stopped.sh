@@ -11,18 +11,13 @@
 # messages go over NCCL.
 # Exit status 77 where MPI is absent, in the build or on the machine.
 set -u
-program=$(realpath "$1")
 libraries=$(realpath "$2"):$(realpath "$3")
 deep=${LONGHAUL_TEST_DEEP:-}
 backend=mpi
 [ -z "${4:-}" ] || { backend=nccl && LONGHAUL_NCCL=$(realpath "$4") && export LONGHAUL_NCCL; }
-tests=$(dirname "$(realpath "$0")")
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit 99
 # shellcheck source=tests/mpi/setup.sh
-. "$tests/setup.sh"
-need_mpi "$program"
+. "$(dirname "$0")/setup.sh"
+begin "$1"
 export ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0
 deadline_s=10 limit_s=60
 [ -z "$deep" ] || deadline_s=4

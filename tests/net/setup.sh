@@ -2,17 +2,12 @@
 # wire as their first arguments. Exit status 77 where MPI is absent.
 # shellcheck shell=bash
 
-program=$(realpath "$1")
+# shellcheck source=tests/mpi/setup.sh
+. "$(dirname "$0")/../mpi/setup.sh"
 WIRE=$(realpath "$2")
-tests=$(dirname "$(realpath "$0")")
 cluster=$tests/cluster.sh
 root=$(realpath "${LONGHAUL_SOURCE_DIR:-$tests/../..}")
-folder=$(mktemp -d)
+begin "$1"
 export program WIRE cluster root folder
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit 99
-# shellcheck source=tests/mpi/setup.sh
-. "$tests/../mpi/setup.sh"
-need_mpi "$program"
 # cluster.sh has its own
 unset OMPI_MCA_btl OMPI_MCA_btl_tcp_if_include OMPI_MCA_orte_tmpdir_base OMPI_MCA_btl_vader_backing_directory
