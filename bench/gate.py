@@ -111,14 +111,14 @@ def main():
     parser.add_argument("bench")
     parser.add_argument("bare")
     parser.add_argument("--compiler", required=True, help="such as gcc-12")
-    parser.add_argument("--unoptimised", default="", help="why this build cannot be judged")
+    parser.add_argument("--incomparable", default="", help="why this build cannot be judged")
     parser.add_argument("--update", action="store_true", help="write what is counted into gate.list")
     parser.add_argument("--case", action="append", choices=list(CASES), help="only this one")
     arguments = parser.parse_args()
     compiler = f"{arguments.compiler}-{platform.machine()}"
     rows = read_table()
-    if arguments.unoptimised:
-        skip(arguments.unoptimised)
+    if arguments.incomparable:
+        skip(arguments.incomparable)
     if shutil.which("valgrind") is None:
         skip("there is no valgrind, which counts instructions")
     if not arguments.update and not any(row[0] == compiler for row in rows):
