@@ -9,6 +9,7 @@
 #include "setups.h"
 #include "share.h"
 #include "sim/accuracy.h"
+#include "sim/tails.h"
 #include "sim_world.h"
 
 #include <math.h>
@@ -119,6 +120,32 @@ START_TEST(path_follows_what_is_waited_for)
     check_script(&late, 2, 0, &(Shares){ .compute_ps = MS, .nvlink_ps = MS, .latency_ps = 2 * US });
     check_script(&launches, 1, 10 * US, &(Shares){ .compute_ps = US, .host_ps = 30 * US });
     check_script(&sync, 1, 10 * US, &(Shares){ .compute_ps = 2 * MS, .host_ps = 10 * US });
+}
+END_TEST
+
+/* Each op is followed by the longest chain of those that wait for it, in whatever order these
+ * name what they wait for. */
+START_TEST(tails_are_the_longest_chains)
+{
+    /* Op 2 waits for 0 and 1, and 3 for 2 alone; the host waits for them all before op 5. */
+    const LhOp ops[] = {
+        { .id = 0, .kind = LH_OP_COMPUTE, .stream = 0 },
+        { .id = 1, .kind = LH_OP_COMPUTE, .stream = 1 },
+        { .id = 2, .kind = LH_OP_COMPUTE, .stream = 2, .after = { 0, 1 }, .after_count = 2 },
+        { .id = 3, .kind = LH_OP_COMPUTE, .stream = 3, .after = { 2 }, .after_count = 1 },
+        { .id = 4, .kind = LH_OP_SYNC },
+        { .id = 5, .kind = LH_OP_COMPUTE, .stream = 1 },
+    };
+    const LhTime takes_ps[] = { 1, 20, 300, 4000, 0, 50000 };
+    const LhTime expected_ps[] = { 54300, 54300, 54000, 50000, 50000, 0 };
+    LhTailsMaker *maker = lh_tails_new();
+    g_autoptr(GArray) tails = NULL;
+
+    for (uint32_t i = 0; i < G_N_ELEMENTS(ops); i++)
+        lh_tails_add(maker, &ops[i], takes_ps[i]);
+    tails = lh_tails_end(maker);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(ops); i++)
+        ck_assert_int_eq(g_array_index(tails, LhTime, i), expected_ps[i]);
 }
 END_TEST
 
@@ -484,6 +511,6 @@ START_TEST(error_bars_are_of_what_takes_the_time)
 END_TEST
 
 LH_TEST_MAIN("bound", path_follows_what_is_waited_for, path_leaves_the_run_alone,
-             bound_is_what_saves_most, bound_is_what_saves_most_on_random_clusters,
-             rankings_hold_within_the_error, close_times_are_not_told_apart,
-             error_bars_are_of_what_takes_the_time)
+             tails_are_the_longest_chains, bound_is_what_saves_most,
+             bound_is_what_saves_most_on_random_clusters, rankings_hold_within_the_error,
+             close_times_are_not_told_apart, error_bars_are_of_what_takes_the_time)

@@ -129,6 +129,7 @@ START_TEST(need_counts_a_run)
     /* p and ds in fp64 of at least four tiles of 64 queries, two for each of at least two threads,
      * with all 1,024 keys */
     const uint64_t pairs = UINT64_C(4) * 64 * 1024 * 2 * 8;
+    struct rlimit stack;
 
     ck_assert_uint_eq(threads.ranks_bytes, verdict->peak_bytes[0] + verdict->peak_bytes[1] +
                                                verdict->peak_bytes[2] + verdict->peak_bytes[3]);
@@ -137,6 +138,10 @@ START_TEST(need_counts_a_run)
     ck_assert_uint_le(threads.results_bytes, 4 * outputs);
     ck_assert_uint_ge(threads.reference_bytes, UINT64_C(2048) * 64 * 8 * (4 * 4 + 4 * 2) + pairs);
     ck_assert_uint_eq(threads.stacks_bytes, 4 * processes.stacks_bytes);
+    /* Of a rank's host and of its streams, each as large as the process may have one. */
+    ck_assert_int_eq(getrlimit(RLIMIT_STACK, &stack), 0);
+    if (stack.rlim_cur != RLIM_INFINITY)
+        ck_assert_uint_eq(processes.stacks_bytes, (1 + program->streams_count) * stack.rlim_cur);
 }
 END_TEST
 

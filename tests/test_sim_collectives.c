@@ -969,6 +969,14 @@ START_TEST(nccl_times_are_its_formulas)
           1024 * MIB,
           { LH_NCCL_RING, LH_NCCL_SIMPLE },
           428.4 * 1.4 + 1073741824 / (192e3 * 32 / 62) },
+        /* Four nodes of 8 NICs: 16 channels of 20, half of it x 0.9; 14 + 2 x (7 x 1.25 + 2 x 8.5)
+         */
+        { "hgx-b200",
+          32,
+          LH_COLL_ALL_REDUCE,
+          8 * MIB,
+          { LH_NCCL_TREE, LH_NCCL_LL128 },
+          65.5 + 8388608 / (320e3 / 2 * 0.9) },
     };
 
     for (uint32_t i = 0; i < G_N_ELEMENTS(cases); i++) {

@@ -16,6 +16,7 @@ sys.dont_write_bytecode = True
 from tool import Tool
 
 CASE = ["--ranks", "4", "--seq-length", "128", "--num-attention-heads", "4", "--kv-channels", "32"]
+LONGEST = 10  # ops that are told of; a path has more: each of 2 x 4 rounds has a message and a kernel
 EXACT = decimal.Context(prec=60)
 
 
@@ -60,9 +61,12 @@ def hold_words(tool):
     for title in ("critical path, by resource", "by phase", "by rank", "calls and their slack",
                   "ops with most of the path"):
         assert title in said, title
+    longest = said[said.index("ops with most of the path"):].splitlines()[2:]
+    assert len(longest) == LONGEST, longest
     said = tool.call("run", "--schedule", "ring", *CASE, "--critical-path", "--format", "csv").stdout
     rows = list(csv.DictReader(said.splitlines()))
     assert {row["part"] for row in rows} == {"resource", "phase", "rank", "calls", "op"}
+    assert sum(row["part"] == "op" for row in rows) == LONGEST
     shares = total(decimal.Decimal(row["path_s"]) for row in rows if row["part"] == "resource")
     assert shares == total(decimal.Decimal(row["path_s"]) for row in rows if row["part"] == "phase")
     assert "critical_path" not in tool.call("run", "--schedule", "ring", *CASE, "--format", "json").stdout

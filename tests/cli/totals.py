@@ -112,6 +112,11 @@ def check_sums(case, row):
         # In trees some members send more than in rings, and others less.
         check(case["collectives"] == "tree" or each["closed_form_bytes"] == each["sent_bytes"],
               "not as the closed form says", "bytes")
+    if row["time_low_s"] is not None:
+        low, high = D(row["time_low_s"]), D(row["time_high_s"])
+        time = D(row["makespan_s"])
+        check(0 < low < time < high, "the time is not within its error bar", low, time, high)
+        check(abs(high * low / time**2 - 1) < D("1e-12"), "the error bar is not a factor", low, time, high)
     peak = row["peak_bytes_by_tensor"]
     check(D(row["peak_bytes_max"]) == total(peak.values()), "not the sum of the tensors", peak)
     held = row["peak"]["by_category"]
