@@ -49,6 +49,9 @@ import engine
 import run
 
 HERE, ROOT = run.HERE, run.ROOT
+sys.dont_write_bytecode = True
+sys.path.append(str(ROOT / "tools"))
+import deep
 SUITES = {"unit", "cli", "mpi", "net", "fuzz"}  # of ./check; those of GPUs and `inject` are not
 OLD_SHARE = 10  # of a sanitized build
 # These a release build ran again, with all of their cases.
@@ -107,13 +110,15 @@ def read_cover():
 
 def patterns_of(cover, files):
     """Of the tests of these files, those of the most special line first; of GPUs: None."""
-    patterns = []
+    patterns, pulls = [], deep.read_suites()["cuda"][1]
     for file in files:
         rows = sorted((row for row in cover if file.startswith(row[0])), key=lambda r: -len(r[0]))
         if not rows:
             sys.exit(f"cover.list: no line is of {file}")
         if rows[0][1] != [GPU]:
             patterns += [pattern for _, row in rows for pattern in row]
+        elif not deep.covers(pulls, file):
+            sys.exit(f"cover.list: {file}: .ci/deep.list has no row that pulls the suite cuda for it")
     return patterns or None
 
 
@@ -476,7 +481,7 @@ def print_report(mutants, options):
     for name, kind in sorted(table, key=lambda key: (not key[0], key)):
         print_count("all" if not name else f"  {kind}" if kind else name, table[name, kind])
     if table["", ""]["gpu"]:
-        print(f"\n{table['', '']['gpu']} are of code that only a build with CUDA compiles: neither "
+        print(f"\n{table['', '']['gpu']} are of code that only tests of the suite `cuda` run: neither "
               "selection runs it, and\na change of it runs the tests of the suite `cuda`.")
     print(f"\nOnly the deep run finds {len(deep)}:")
     for mutant, row in deep:
