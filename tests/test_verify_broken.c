@@ -1,8 +1,9 @@
 /*
  * Programs with one mistake each, in tests/data/broken: a causal ring of four ranks with two
- * receive buffers, written by hand (none.json is the one without a mistake). Each is rejected, and
- * the first finding is what one would want to be told. Then the mistakes that the reader of files
- * already refuses, and nonsense, which must not crash.
+ * receive buffers, written by hand (none.json is the one without a mistake), and two ranks that add
+ * up what does not add up. Each is rejected, and the first finding is what one would want to be
+ * told. Then the mistakes that the reader of files already refuses, and nonsense, which must not
+ * crash.
  */
 #include "base/rng.h"
 #include "program/explicit.h"
@@ -43,9 +44,23 @@ static const Mistake mistakes[] = {
       "segment 0" },
     { "leak", LH_FINDING_MEMORY, 0, LH_OP_NONE, "kv_b", 0, 2,
       "rank 0 ends with slot kv_b still allocated by op 2 (alloc)" },
+    { "lse-summed", LH_FINDING_COVERAGE, 0, 9, "lse_all", LH_OP_NONE, LH_OP_NONE,
+      "rank 0, op 9 (reduce-scatter, stream comm) adds up slot lse_all (lse): logarithms of sums "
+      "do "
+      "not add up" },
     { "missing-receive", LH_FINDING_UNMATCHED, 1, 7, "kv_b", LH_OP_NONE, LH_OP_NONE,
       "rank 1, op 7 (exchange, stream comm) sends kv_b to rank 2 (tag 0), which never "
       "receives it" },
+    { "normalised-o-added", LH_FINDING_COVERAGE, 0, 7, "o1", LH_OP_NONE, LH_OP_NONE,
+      "rank 0, op 7 (add, stream compute) adds slot o1, which is normalised over its own keys: "
+      "only "
+      "terms that are divided by the sum over the whole row add up" },
+    { "normalised-o-summed", LH_FINDING_COVERAGE, 1, 5, "o_all", LH_OP_NONE, LH_OP_NONE,
+      "rank 1, op 5 (reduce-scatter, stream comm) adds slot o_all[0], which is normalised over its "
+      "own keys: only terms that are divided by the sum over the whole row add up" },
+    { "normalised-o-weighed-onto", LH_FINDING_COVERAGE, 0, 7, "block", LH_OP_NONE, LH_OP_NONE,
+      "rank 0, op 7 (weigh_out, stream compute) adds slot block to what is normalised over its own "
+      "keys: only terms that are divided by the sum over the whole row add up" },
     { "operand-twice", LH_FINDING_MALFORMED, 2, 9, "o", LH_OP_NONE, LH_OP_NONE,
       "rank 2, op 9 (normalise, stream compute) takes slot o (o) as its operand lse "
       "(lse)" },

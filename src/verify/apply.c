@@ -36,13 +36,15 @@ source_part(const LhOp *op, const LhRegion *source, uint32_t i)
     return reversed ? source->count - 1 - i : i;
 }
 
-/* Adds to part @i of the target what a source has for it. What is normalised adds up only with what
- * is, too. */
+/* Adds to part @i of the target what a source has for it: what is finished only to what is, too.
+ * @weighed: divided by the sum over the whole row. */
 static bool
-add_part(LhCover *cover, uint32_t g, const LhRegion *source, const LhRegion *target, uint32_t i)
+add_part(LhCover *cover, uint32_t g, const LhRegion *source, const LhRegion *target, uint32_t i,
+         bool weighed)
 {
-    const LhCell *from =
-        lh_cover_read(cover, g, source, source_part(&cover->proof->ops[g], source, i));
+    const uint32_t part = source_part(&cover->proof->ops[g], source, i);
+    const LhTensorKind kind = cover->slots[target->slot].kind;
+    const LhCell *from = lh_cover_read(cover, g, source, part);
     LhCell *into = lh_cover_cell(cover, cover->proof->op_rank[g], target->slot, target->part + i);
     const bool fresh = into->rows.segment == LH_ROW_ANY;
 
@@ -56,7 +58,11 @@ add_part(LhCover *cover, uint32_t g, const LhRegion *source, const LhRegion *tar
         return false;
     }
     into = lh_cover_open(cover, g, target, i, from->rows);
-    if (into == NULL)
+    if (into == NULL ||
+        !lh_cover_join_norm(cover, g, source, part,
+                            weighed ? LH_NORM_ROW
+                                    : lh_cover_norm(cover->slots[source->slot].kind, from),
+                            fresh, kind, into))
         return false;
     into->ended = from->ended;
     return lh_cover_merge(cover, g, target, into, from);
@@ -156,6 +162,7 @@ apply_add(LhCover *cover, uint32_t g)
     const uint32_t last = op->compute.regions_count - 1u;
     const LhRegion *target = &op->compute.regions[last];
     const LhTensorKind kind = cover->slots[target->slot].kind;
+    bool weighed = false;
 
     lh_cover_start(cover, g);
     if (lh_families[kind] == LH_FAMILY_PLAIN) {
@@ -165,10 +172,15 @@ apply_add(LhCover *cover, uint32_t g)
     }
     if (!lh_cover_check_counts(cover, g))
         return false;
+    for (uint32_t source = 0; source < last; source++)
+        weighed |= is_weight(cover, op, source, kind);
     for (uint32_t source = 0; source < last; source++) {
+        const LhRegion *region = &op->compute.regions[source];
+
         for (uint32_t i = 0; i < target->count; i++) {
-            if (!(is_weight(cover, op, source, kind) ? check_weight : add_part)(
-                    cover, g, &op->compute.regions[source], target, i))
+            if (!(is_weight(cover, op, source, kind)
+                      ? check_weight(cover, g, region, target, i)
+                      : add_part(cover, g, region, target, i, weighed)))
                 return false;
         }
     }
@@ -180,6 +192,7 @@ typedef struct {
     const LhCell *rows;     /* any source, but an empty accumulator only if all are that */
     const LhCell *coverage; /* a source that is a result, or NULL */
     LhFamily family;        /* of that one */
+    LhNorm norm;            /* of all of these: LH_NORM_ROW only if each is */
 } Origin;
 
 static bool
@@ -203,7 +216,8 @@ join_rows(LhCover *cover, uint32_t g, const LhRegion *region, const LhCell *cell
 static bool
 join_origin(LhCover *cover, uint32_t g, const LhRegion *region, uint32_t i, Origin *origin)
 {
-    const LhFamily family = lh_families[cover->slots[region->slot].kind];
+    const LhTensorKind kind = cover->slots[region->slot].kind;
+    const LhFamily family = lh_families[kind];
     const LhCell *cell = lh_cover_read(cover, g, region, i);
 
     if (cell != NULL && cell->rows.segment != LH_ROW_ANY)
@@ -220,6 +234,9 @@ join_origin(LhCover *cover, uint32_t g, const LhRegion *region, uint32_t i, Orig
                  cover->slots[region->slot].name);
         return false;
     }
+    origin->norm = origin->coverage == NULL || origin->norm == LH_NORM_ROW
+                       ? lh_cover_norm(kind, cell)
+                       : LH_NORM_OWN;
     origin->coverage = cell;
     origin->family = family;
     return true;
@@ -274,6 +291,7 @@ derive_part(LhCover *cover, uint32_t g, uint32_t i)
         }
         cell = lh_cover_write(cover, g, region, i, copy.rows);
         cell->ended = copy.ended;
+        cell->norm = (uint8_t)origin.norm;
         if (origin.coverage != NULL)
             memcpy(lh_cover_set(cover, cell), lh_cover_set(cover, origin.coverage),
                    cover->words * 8);

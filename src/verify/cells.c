@@ -159,6 +159,7 @@ static bool
 go_together(const LhCover *cover, const LhCell *cell, const LhCell *from)
 {
     return lh_rows_equal(cell->rows, from->rows) && cell->ended == from->ended &&
+           cell->norm == from->norm &&
            memcmp(lh_cover_set(cover, cell), lh_cover_set(cover, from), cover->words * 8) == 0;
 }
 
@@ -243,6 +244,41 @@ lh_cover_merge(LhCover *cover, uint32_t op, const LhRegion *target, const LhCell
     for (uint32_t w = 0; w < cover->words; w++)
         set[w] |= other[w];
     return true;
+}
+
+static bool
+has_norm(LhTensorKind kind)
+{
+    return kind == LH_TENSOR_O || kind == LH_TENSOR_DELTA;
+}
+
+LhNorm
+lh_cover_norm(LhTensorKind kind, const LhCell *cell)
+{
+    return has_norm(kind) ? (LhNorm)cell->norm : LH_NORM_OWN;
+}
+
+bool
+lh_cover_join_norm(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i, LhNorm norm,
+                   bool fresh, LhTensorKind kind, LhCell *into)
+{
+    g_autofree char *name = NULL;
+
+    if (!has_norm(kind) || cover->proof->program->params.attention.linear)
+        return true;
+    if (fresh)
+        into->norm = (uint8_t)norm;
+    if (fresh || (norm == LH_NORM_ROW && into->norm == LH_NORM_ROW))
+        return true;
+    name = lh_cell_text(cover->proof->program, region->slot, region->part + i);
+    COVERAGE(op, region->slot,
+             norm == LH_NORM_OWN
+                 ? "adds slot %s, which is normalised over its own keys: only terms that are "
+                   "divided by the sum over the whole row add up"
+                 : "adds slot %s to what is normalised over its own keys: only terms that are "
+                   "divided by the sum over the whole row add up",
+             name);
+    return false;
 }
 
 void

@@ -180,6 +180,11 @@ check_reduction(const Movement *m)
     const LhSlot *slot = &cover->slots[lh_movement_send(&m->of, 0)->slot];
     const bool attention = slot->kind == LH_TENSOR_ACC || slot->kind == LH_TENSOR_OUT;
 
+    if (slot->kind == LH_TENSOR_LSE) {
+        COVERAGE(op, lh_movement_send(&m->of, 0)->slot,
+                 "adds up slot %s (lse): logarithms of sums do not add up", slot->name);
+        return false;
+    }
     if ((lh_families[slot->kind] != LH_FAMILY_PLAIN || slot->kind == LH_TENSOR_HIDDEN ||
          lh_tensor_is_of_model(slot->kind)) &&
         attention == (cover->proof->ops[op].collective.reduction == LH_REDUCE_ATTENTION))
@@ -189,28 +194,32 @@ check_reduction(const Movement *m)
     return false;
 }
 
-/* Whether what member @position sends may be added to @sum. */
+/* Whether part @i of what member @position sends, @from, may be added to @sum. */
 static bool
-add_sent(const Movement *m, uint32_t position, LhCell *sum, const LhCell *from)
+add_sent(const Movement *m, uint32_t position, uint32_t i, LhCell *sum, const LhCell *from)
 {
     LhCover *cover = m->cover;
+    const uint32_t op = lh_movement_op(&m->of, position);
     const LhRegion *region = lh_movement_send(&m->of, position);
+    const LhTensorKind kind = cover->slots[region->slot].kind;
+    const bool fresh = sum->rows.segment == LH_ROW_ANY;
 
-    if (sum->rows.segment == LH_ROW_ANY)
+    if (fresh)
         sum->rows = from->rows;
     if (position == 0)
         sum->ended = from->ended;
-    if (cover->slots[region->slot].kind == LH_TENSOR_HIDDEN)
-        return lh_outside_add(cover, lh_movement_op(&m->of, position), region, position == 0, sum,
-                              from);
+    if (kind == LH_TENSOR_HIDDEN)
+        return lh_outside_add(cover, op, region, position == 0, sum, from);
     if (from->ended != sum->ended ||
         (from->rows.segment != LH_ROW_ANY && !lh_rows_equal(from->rows, sum->rows))) {
-        COVERAGE(lh_movement_op(&m->of, position), region->slot,
-                 "adds to a sum what does not belong in it (slot %s)",
+        COVERAGE(op, region->slot, "adds to a sum what does not belong in it (slot %s)",
                  cover->slots[region->slot].name);
         return false;
     }
-    return lh_cover_merge(cover, lh_movement_op(&m->of, position), region, sum, from);
+    return (from->rows.segment == LH_ROW_ANY ||
+            lh_cover_join_norm(cover, op, region, i, lh_cover_norm(kind, from), fresh, kind,
+                               sum)) &&
+           lh_cover_merge(cover, op, region, sum, from);
 }
 
 /* What lands in part @i of member @to's receive region is the sum of what all members send there,
@@ -227,10 +236,10 @@ reduce(const Movement *m, uint32_t to, uint32_t i)
     memset(lh_cover_set(cover, sum), 0, cover->words * 8);
     for (uint32_t j = 0; j < m->of.meeting->count; j++) {
         const LhCollectiveCall sender = lh_movement_call(&m->of, j);
-        const LhCell *from =
-            read_sent(m, j, lh_collective_sends(&sender, m->of.tensor, to).first + i);
+        const uint32_t part = lh_collective_sends(&sender, m->of.tensor, to).first + i;
+        const LhCell *from = read_sent(m, j, part);
 
-        if (from == NULL || !add_sent(m, j, sum, from))
+        if (from == NULL || !add_sent(m, j, part, sum, from))
             return NULL;
     }
     return sum;

@@ -16,11 +16,18 @@ typedef enum {
     LH_CELL_SUSPECT, /* the result of an op with a finding: says nothing more */
 } LhCellState;
 
+/* What o of softmax attention, and delta, which comes from it, are divided by. */
+typedef enum {
+    LH_NORM_OWN, /* the sum over the keys in the cell's set alone: two of them do not add up */
+    LH_NORM_ROW, /* that over all keys of the row: terms of its o, which do */
+} LhNorm;
+
 typedef struct {
     LhHolding rows;  /* whose segment may be LH_ROW_ANY or LH_ROW_NONE; the slice is then 0. Of a
                         state: the segment behind its border; as many as there are, at the end */
     uint32_t writer; /* global op, or LH_NONE: there from the start */
     uint8_t state;   /* LhCellState */
+    uint8_t norm;    /* LhNorm */
     uint8_t half; /* LhHalf: of a part with halves, what is there; else LH_HALF_BOTH, all of it */
     bool ended;   /* a finished result: takes no further contributions */
     /* Of activations outside attention: */
@@ -143,6 +150,18 @@ LhBlock lh_cover_block(const LhCover *cover, uint32_t q, uint32_t k);
  */
 LhCell *lh_cover_read(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i);
 LhCell *lh_cover_read_rows(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i);
+
+/* What a cell of a tensor of this kind is normalised by. */
+LhNorm lh_cover_norm(LhTensorKind kind, const LhCell *cell);
+
+/*
+ * Whether part @i of @region, which is normalised by @norm, may be added to the cell @into of a
+ * tensor of @kind: if @fresh, an empty accumulator, which then is normalised alike; else both must
+ * be terms of the row. Other kinds than o and delta, and linear attention, have no normaliser.
+ * False, with a finding, if not.
+ */
+bool lh_cover_join_norm(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i,
+                        LhNorm norm, bool fresh, LhTensorKind kind, LhCell *into);
 
 /* Makes it an empty cell of @rows, written by @op; the second, of no rows in particular:
  * LH_ROW_ANY or LH_ROW_NONE. */

@@ -274,8 +274,9 @@ apply_block(LhCover *cover, uint32_t g, uint32_t i, bool to_keys)
     const LhRegion *regions = cover->proof->ops[g].compute.regions;
     const LhRegion *scores = &regions[0], *operand = &regions[1], *sum = &regions[2];
     LhHolding from, to;
-    const LhCell *into;
+    LhCell *into;
     Block block;
+    bool fresh;
 
     if (!read_block(cover, g, scores, i, &block))
         return false;
@@ -288,8 +289,12 @@ apply_block(LhCover *cover, uint32_t g, uint32_t i, bool to_keys)
     to = to_keys ? keys_of(cover, &block) : block.rows;
     if (!check_part_rows(cover, g, operand, to_keys ? 0 : i, from))
         return false;
+    into = lh_cover_cell(cover, cover->proof->op_rank[g], sum->slot, sum->part + (to_keys ? i : 0));
+    fresh = into->rows.segment == LH_ROW_ANY;
     into = lh_cover_open_unended(cover, g, sum, to_keys ? i : 0, to);
-    if (into == NULL)
+    /* Softmax has divided by the sum over the row. */
+    if (into == NULL || !lh_cover_join_norm(cover, g, sum, 0, LH_NORM_ROW, fresh,
+                                            cover->slots[sum->slot].kind, into))
         return false;
     if (lh_cover_block(cover, block.rows.segment, block.keys).kind == LH_MASK_EMPTY)
         return true;
