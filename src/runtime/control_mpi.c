@@ -12,7 +12,6 @@
 #include <mpi.h>
 
 #define ABORT_GRACE_US 1000000
-#define LAST_US 10000000
 #define BATCH_LOOK_US 50
 #define PIECE_BYTES_MAX (1u << 30) /* counts of MPI are int */
 
@@ -275,8 +274,7 @@ mpi_control_abandon(int status, const char *reason)
         return;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     g_usleep(ABORT_GRACE_US + (gulong)MIN(rank, LH_MPI_STAGGERED_RANKS) * LH_MPI_STAGGER_US);
-    lh_mpi_enter_last("the end of all processes (MPI_Abort)", LAST_US);
-    MPI_Abort(MPI_COMM_WORLD, status);
+    lh_mpi_abort(status);
 }
 
 const LhControl lh_control_mpi = {

@@ -11,15 +11,15 @@
 #include <unistd.h>
 
 #define GUARD_US 20000
-#define GUARD_US_MAX                                                                               \
-    1000000 /* what it takes at most, on a machine that does something else, too                   \
-             */
+#define GUARD_US_MAX 1000000   /* that a round counts for, if the machine does something else */
+#define ABORT_US 10000000      /* that MPI_Abort may take */
 #define WORDS_GRACE_US 2000000 /* between ranks that began to wait, and their words */
 
 static struct {
     _Atomic int64_t deadline_us;
     _Atomic(const char *) phase; /* NULL: no call of MPI is under way */
     _Atomic int64_t since_us, limit_us;
+    _Atomic int status; /* of MPI_Abort, if that is the call; else 0 */
 } guard;
 
 int64_t
@@ -28,8 +28,8 @@ lh_mpi_deadline_us(void)
     return guard.deadline_us;
 }
 
-void
-lh_mpi_enter_last(const char *phase, int64_t limit_us)
+static void
+enter(const char *phase, int64_t limit_us)
 {
     guard.limit_us = limit_us;
     guard.since_us = g_get_monotonic_time();
@@ -39,7 +39,7 @@ lh_mpi_enter_last(const char *phase, int64_t limit_us)
 void
 lh_mpi_enter(const char *phase)
 {
-    lh_mpi_enter_last(phase, guard.deadline_us);
+    enter(phase, guard.deadline_us);
 }
 
 void
@@ -98,11 +98,22 @@ guard_main(void *data)
                         : 0;
         since_us = guard.since_us;
         last_us = now_us;
+        if (waited_us > guard.limit_us && guard.status != 0)
+            _exit(guard.status);
         if (waited_us > guard.limit_us)
             end_process(phase, waited_us);
         g_usleep(GUARD_US);
     }
     return data;
+}
+
+/* mpirun of Open MPI 4.1 can lose the message. That the process ends, it sees nevertheless. */
+void
+lh_mpi_abort(int status)
+{
+    guard.status = status;
+    enter("the end of all processes (MPI_Abort)", ABORT_US);
+    MPI_Abort(MPI_COMM_WORLD, status);
 }
 
 bool

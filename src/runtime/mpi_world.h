@@ -27,8 +27,9 @@ int64_t lh_mpi_deadline_us(void);
 void lh_mpi_enter(const char *phase);
 void lh_mpi_leave(void);
 
-/* Guards a last call for @limit_us at most. */
-void lh_mpi_enter_last(const char *phase, int64_t limit_us);
+/* Ends all processes with @status, which is not 0, and this one also where MPI_Abort does not
+ * return. */
+void lh_mpi_abort(int status);
 
 /* True if @code is MPI_SUCCESS; else the error "MPI: @what: ...". */
 bool lh_mpi_ok(int code, const char *what, GError **error);

@@ -8,6 +8,10 @@
  * Rank 1 stops before its second send of a program's message, and leaves its process id in a file,
  * which is there all at once: others may wait for it.
  * Other places: init, dup, control (a send of the control plane), finalize.
+ *
+ *     STOP_AT=abort
+ *
+ * MPI_Abort does not return, on any rank, and ends nothing.
  */
 #include <limits.h>
 #include <mpi.h>
@@ -79,6 +83,16 @@ MPI_Isend(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_C
     else
         come_to("control", &controls);
     return PMPI_Isend(data, count, type, to, tag, comm, request);
+}
+
+int
+MPI_Abort(MPI_Comm comm, int status)
+{
+    const char *at = getenv("STOP_AT");
+
+    while (at != NULL && strcmp(at, "abort") == 0)
+        pause();
+    return PMPI_Abort(comm, status);
 }
 
 int

@@ -121,6 +121,16 @@ for transport in "${transports[@]}"; do
     done
     wait
 done
+# A process ends with the status of what went wrong, and accuses nobody, though MPI_Abort does not return.
+if [ $backend = mpi ]; then
+    timeout -k 5 120 mpirun -n 1 -x LD_PRELOAD="${libraries%:*}" -x STOP_AT=abort "$program" calibrate --backend mpi \
+        >/dev/null 2>abort.err
+    status=$?
+    if [ $status -ne 2 ] || ! grep -q 'there is one process' abort.err || grep -q 'take part' abort.err; then
+        echo "FAILED: MPI_Abort does not return: status $status: $(cat abort.err)"
+        exit 1
+    fi
+fi
 [ "$(ls -- *.failed | wc -l)" -eq $count ] || { echo "FAILED: some did not run"; exit 1; }
 for file in *.failed; do
     [ -s "$file" ] && exit 1
