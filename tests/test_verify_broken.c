@@ -23,6 +23,10 @@ typedef struct {
 } Mistake;
 
 static const Mistake mistakes[] = {
+    { "added-to-itself", LH_FINDING_MALFORMED, 0, 1, "dq", LH_OP_NONE, LH_OP_NONE,
+      "rank 0, op 1 (add, stream compute) writes its operand target to slot dq, which overlaps "
+      "slot "
+      "dq, its operand source: they may not share a part" },
     { "block-dropped", LH_FINDING_COVERAGE, 3, LH_OP_NONE, "o", LH_OP_NONE, LH_OP_NONE,
       "rank 3 ends with an output o for segment 3 that lacks the contribution of "
       "segment 1" },
@@ -64,6 +68,10 @@ static const Mistake mistakes[] = {
     { "operand-twice", LH_FINDING_MALFORMED, 2, 9, "o", LH_OP_NONE, LH_OP_NONE,
       "rank 2, op 9 (normalise, stream compute) takes slot o (o) as its operand lse "
       "(lse)" },
+    { "operands-overlap", LH_FINDING_MALFORMED, 0, 4, "t", LH_OP_NONE, LH_OP_NONE,
+      "rank 0, op 4 (copy, stream compute) writes its operand target to slot t[0..1], which "
+      "overlaps "
+      "slot t[1..2], its operand source: they may not share a part" },
     { "race-double-buffer", LH_FINDING_RACE, 2, 7, "kv_a", 2, 6,
       "rank 2, op 7 (exchange, stream comm) writes slot kv_a while op 6 "
       "(attention_fwd, stream compute) may still be reading it: nothing orders op 7 "

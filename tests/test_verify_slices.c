@@ -674,10 +674,10 @@ static const Damage damages[] = {
     { "a product with no weight", &heads_toy, 0, &window, 1, OP_HEADS_PRODUCT,
       CHANGES(COMPUTE(regions[1].slot, SLOT_X)), LH_FINDING_MALFORMED, 1,
       "rank 1, op 3 (product, stream compute) takes slot x (hidden) as its operand w (weight)" },
-    { "a product of what is not there", &heads_toy, 0, &window, 1, OP_HEADS_PRODUCT,
-      CHANGES(COMPUTE(regions[0].slot, SLOT_Y_ALL)), LH_FINDING_COVERAGE, 1,
-      "rank 1, op 3 (product, stream compute) reads slot y_all[0], into which nothing has been "
-      "written" },
+    { "a product in place", &heads_toy, 0, &window, 1, OP_HEADS_PRODUCT,
+      CHANGES(COMPUTE(regions[0].slot, SLOT_Y_ALL)), LH_FINDING_MALFORMED, 1,
+      "rank 1, op 3 (product, stream compute) writes its operand y to slot y_all, which overlaps "
+      "slot y_all, its operand x: they may not share a part" },
     { "a kernel of whole heads on activations outside attention", &heads_toy, 0, &window, 1,
       OP_HEADS_PRODUCT,
       CHANGES(COMPUTE(kernel, LH_KERNEL_ID_zero), COMPUTE(regions[0].slot, SLOT_Y_ALL),

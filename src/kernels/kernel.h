@@ -230,6 +230,12 @@ typedef struct {
     LhEffect effect;
     LhCostClass cost;
     LhOperand operands[LH_KERNEL_OPERANDS_MAX + 1]; /* in op order, ended by LH_OPERAND_END */
+    /* The kernel works in place: operand @written may be the very region of operand @read. All
+     * others, and those of other kernels (0, 0), are apart: elements may be computed in any order.
+     */
+    struct {
+        uint8_t read, written;
+    } in_place;
     /* Exact floating-point operations of the call, in the field's convention (2 per multiply-add).
      */
     uint64_t (*flops)(const LhKernelArgs *args);

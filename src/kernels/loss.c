@@ -71,6 +71,7 @@ const LhKernel lh_kernel_loss = {
     .operands = { LH_HIDDEN("logits", READ), LH_FP32("tokens", READ, TOKENS),
                   LH_FP32("numbers", READ, NUMBERS), LH_HIDDEN("dlogits", WRITE),
                   LH_FP32("value", UPDATE, NUMBERS), LH_OPERANDS_END },
+    .in_place = { .read = 0, .written = 3 },
     .flops = loss_flops,
     .memory_bytes = loss_bytes,
     .operand_elements = loss_elements,

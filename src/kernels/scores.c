@@ -157,8 +157,8 @@ scores_softmax_bwd_memory_bytes(const LhKernelArgs *a, uint32_t element_bytes)
 }
 
 /*
- * Gradient of scores through softmax, of complete rows: ds = scale p (dp - sum of p dp). May work
- * in place, ds in dp. The mask is in the probabilities, which are 0 where it hides.
+ * Gradient of scores through softmax, of complete rows: ds = scale p (dp - sum of p dp). The mask
+ * is in the probabilities, which are 0 where it hides.
  */
 const LhKernel lh_kernel_scores_softmax_bwd = {
     .name = "scores_softmax_bwd",
@@ -171,6 +171,7 @@ const LhKernel lh_kernel_scores_softmax_bwd = {
         { "ds", LH_OPERAND_WRITE, LH_TENSOR_DSCORES, LH_ELEMENT_ACTIVATION },
         { .access = LH_OPERAND_END },
     },
+    .in_place = { .read = 1, .written = 2 },
     .flops = scores_softmax_bwd_flops,
     .memory_bytes = scores_softmax_bwd_memory_bytes,
 };

@@ -44,6 +44,13 @@ typedef struct {
     uint8_t half; /* LhHalf */
 } LhRegion;
 
+/* Whether two regions of one rank share a part. */
+static inline bool
+lh_regions_overlap(const LhRegion *a, const LhRegion *b)
+{
+    return a->slot == b->slot && a->part < b->part + b->count && b->part < a->part + a->count;
+}
+
 typedef enum {
     LH_OP_COMPUTE,
     LH_OP_EXCHANGE,

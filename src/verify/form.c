@@ -473,6 +473,36 @@ check_operands(LhProof *proof, uint32_t g, uint32_t operands)
     return true;
 }
 
+/* What an op writes shares nothing with its other operands, but where its kernel works in place. */
+static bool
+check_operands_apart(LhProof *proof, uint32_t g, uint32_t operands)
+{
+    const LhOp *op = &proof->ops[g];
+    const LhKernel *kernel = lh_proof_kernel(op);
+
+    for (uint32_t i = 0; i < operands; i++) {
+        const LhOperandAccess access = kernel->operands[i].access;
+
+        for (uint32_t k = 0; k < operands; k++) {
+            const LhRegion *written = &op->compute.regions[i], *other = &op->compute.regions[k];
+            g_autofree char *first = NULL, *second = NULL;
+
+            if (i == k || (access != LH_OPERAND_WRITE && access != LH_OPERAND_UPDATE) ||
+                !lh_regions_overlap(written, other) ||
+                (i == kernel->in_place.written && k == kernel->in_place.read &&
+                 written->part == other->part && written->count == other->count))
+                continue;
+            first = lh_region_text(proof->program, written);
+            second = lh_region_text(proof->program, other);
+            return MALFORMED(g, written->slot,
+                             "writes its operand %s to slot %s, which overlaps slot %s, its "
+                             "operand %s: they may not share a part",
+                             kernel->operands[i].name, first, second, kernel->operands[k].name);
+        }
+    }
+    return true;
+}
+
 static bool
 check_compute(LhProof *proof, uint32_t g)
 {
@@ -497,7 +527,7 @@ check_compute(LhProof *proof, uint32_t g)
             !check_whole(proof, g, &op->compute.regions[i]))
             return false;
     }
-    if (!check_operands(proof, g, operands))
+    if (!check_operands(proof, g, operands) || !check_operands_apart(proof, g, operands))
         return false;
     /* What an embedded program does is proven of it alone. */
     if (kernel->args == LH_ARGS_NONE || lh_program_embeds(proof->program, op))

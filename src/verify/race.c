@@ -49,8 +49,8 @@ find_overlap(LhProof *proof, uint32_t g, uint32_t slot, uint32_t part, bool both
                   both_write ? "twice" : "at the same time");
 }
 
-/* Whether an op may read and write a cell at once: a kernel works row by row; messages have no
- * order. */
+/* Whether an op may read and write a cell at once: a kernel that works in place, as form.c has
+ * seen, and a collective; messages have no order. */
 static bool
 may_work_in_place(const LhOp *op)
 {
@@ -140,12 +140,6 @@ touch_exchange(RaceCheck *check, uint32_t g)
     }
 }
 
-static bool
-regions_overlap(const LhRegion *a, const LhRegion *b)
-{
-    return a->slot == b->slot && a->part < b->part + b->count && b->part < a->part + a->count;
-}
-
 /* Tensor @i of a collective is read where some tensor of it is written. */
 static void
 check_overlaps(RaceCheck *check, uint32_t g, uint32_t i)
@@ -158,7 +152,7 @@ check_overlaps(RaceCheck *check, uint32_t g, uint32_t i)
     for (uint32_t k = 0; k < op->collective.tensors_count; k++) {
         const LhRegion *receive = &op->collective.receive[k];
 
-        if (regions_overlap(send, receive) && (i != k || !lh_collective_is_in_place(&call, i)))
+        if (lh_regions_overlap(send, receive) && (i != k || !lh_collective_is_in_place(&call, i)))
             find_overlap(check->proof, g, send->slot, MAX(send->part, receive->part), false);
     }
 }
