@@ -12,15 +12,9 @@ cudnn=$(realpath "${given:-/nowhere}")
 export LONGHAUL_NCCL LONGHAUL_CUDNN=/nowhere STANDIN_EAGER=50 STANDIN_DEVICES=2
 suite=$LONGHAUL_SOURCE_DIR/tools/gpu-suite.sh
 page=$LONGHAUL_SOURCE_DIR/docs/gpu-validation.md
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit 99
-failed=0
-
-fail() {
-    echo "FAILED: $*"
-    failed=1
-}
+# shellcheck source=tests/launch/setup.sh
+. "$(dirname "$0")/../launch/setup.sh"
+in_folder
 
 # suite STATUS ARGUMENTS...: on a copy of the page.
 suite() {
