@@ -45,6 +45,7 @@ add_part(LhCover *cover, uint32_t g, const LhRegion *source, const LhRegion *tar
     const uint32_t part = source_part(&cover->proof->ops[g], source, i);
     const LhTensorKind kind = cover->slots[target->slot].kind;
     const LhCell *from = lh_cover_read(cover, g, source, part);
+    LhAddend addend = { .region = source, .i = part };
     LhCell *into = lh_cover_cell(cover, cover->proof->op_rank[g], target->slot, target->part + i);
     const bool fresh = into->rows.segment == LH_ROW_ANY;
 
@@ -57,12 +58,9 @@ add_part(LhCover *cover, uint32_t g, const LhRegion *source, const LhRegion *tar
                  cover->slots[source->slot].name, cover->slots[target->slot].name);
         return false;
     }
+    addend.norm = weighed ? LH_NORM_ROW : lh_cover_norm(cover->slots[source->slot].kind, from);
     into = lh_cover_open(cover, g, target, i, from->rows);
-    if (into == NULL ||
-        !lh_cover_join_norm(cover, g, source, part,
-                            weighed ? LH_NORM_ROW
-                                    : lh_cover_norm(cover->slots[source->slot].kind, from),
-                            fresh, kind, into))
+    if (into == NULL || !lh_cover_join_norm(cover, g, &addend, kind, fresh, into))
         return false;
     into->ended = from->ended;
     return lh_cover_merge(cover, g, target, into, from);

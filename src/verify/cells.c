@@ -259,20 +259,20 @@ lh_cover_norm(LhTensorKind kind, const LhCell *cell)
 }
 
 bool
-lh_cover_join_norm(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i, LhNorm norm,
-                   bool fresh, LhTensorKind kind, LhCell *into)
+lh_cover_join_norm(LhCover *cover, uint32_t op, const LhAddend *from, LhTensorKind kind, bool fresh,
+                   LhCell *into)
 {
     g_autofree char *name = NULL;
 
     if (!has_norm(kind) || cover->proof->program->params.attention.linear)
         return true;
     if (fresh)
-        into->norm = (uint8_t)norm;
-    if (fresh || (norm == LH_NORM_ROW && into->norm == LH_NORM_ROW))
+        into->norm = (uint8_t)from->norm;
+    if (fresh || (from->norm == LH_NORM_ROW && into->norm == LH_NORM_ROW))
         return true;
-    name = lh_cell_text(cover->proof->program, region->slot, region->part + i);
-    COVERAGE(op, region->slot,
-             norm == LH_NORM_OWN
+    name = lh_cell_text(cover->proof->program, from->region->slot, from->region->part + from->i);
+    COVERAGE(op, from->region->slot,
+             from->norm == LH_NORM_OWN
                  ? "adds slot %s, which is normalised over its own keys: only terms that are "
                    "divided by the sum over the whole row add up"
                  : "adds slot %s to what is normalised over its own keys: only terms that are "

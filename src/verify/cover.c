@@ -202,6 +202,7 @@ add_sent(const Movement *m, uint32_t position, uint32_t i, LhCell *sum, const Lh
     const uint32_t op = lh_movement_op(&m->of, position);
     const LhRegion *region = lh_movement_send(&m->of, position);
     const LhTensorKind kind = cover->slots[region->slot].kind;
+    const LhAddend addend = { region, i, lh_cover_norm(kind, from) };
     const bool fresh = sum->rows.segment == LH_ROW_ANY;
 
     if (fresh)
@@ -217,8 +218,7 @@ add_sent(const Movement *m, uint32_t position, uint32_t i, LhCell *sum, const Lh
         return false;
     }
     return (from->rows.segment == LH_ROW_ANY ||
-            lh_cover_join_norm(cover, op, region, i, lh_cover_norm(kind, from), fresh, kind,
-                               sum)) &&
+            lh_cover_join_norm(cover, op, &addend, kind, fresh, sum)) &&
            lh_cover_merge(cover, op, region, sum, from);
 }
 

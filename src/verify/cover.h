@@ -154,14 +154,20 @@ LhCell *lh_cover_read_rows(LhCover *cover, uint32_t op, const LhRegion *region, 
 /* What a cell of a tensor of this kind is normalised by. */
 LhNorm lh_cover_norm(LhTensorKind kind, const LhCell *cell);
 
+/* Part @i of a region, and what it is normalised by. */
+typedef struct {
+    const LhRegion *region;
+    uint32_t i;
+    LhNorm norm;
+} LhAddend;
+
 /*
- * Whether part @i of @region, which is normalised by @norm, may be added to the cell @into of a
- * tensor of @kind: if @fresh, an empty accumulator, which then is normalised alike; else both must
- * be terms of the row. Other kinds than o and delta, and linear attention, have no normaliser.
- * False, with a finding, if not.
+ * Whether @from may be added to the cell @into of a tensor of @kind: if @fresh, an empty
+ * accumulator, which then is normalised alike; else both must be terms of the row. Other kinds than
+ * o and delta, and linear attention, have no normaliser. False, with a finding, if not.
  */
-bool lh_cover_join_norm(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i,
-                        LhNorm norm, bool fresh, LhTensorKind kind, LhCell *into);
+bool lh_cover_join_norm(LhCover *cover, uint32_t op, const LhAddend *from, LhTensorKind kind,
+                        bool fresh, LhCell *into);
 
 /* Makes it an empty cell of @rows, written by @op; the second, of no rows in particular:
  * LH_ROW_ANY or LH_ROW_NONE. */

@@ -273,6 +273,7 @@ apply_block(LhCover *cover, uint32_t g, uint32_t i, bool to_keys)
 {
     const LhRegion *regions = cover->proof->ops[g].compute.regions;
     const LhRegion *scores = &regions[0], *operand = &regions[1], *sum = &regions[2];
+    const LhAddend term = { sum, to_keys ? i : 0, LH_NORM_ROW };
     LhHolding from, to;
     LhCell *into;
     Block block;
@@ -293,8 +294,8 @@ apply_block(LhCover *cover, uint32_t g, uint32_t i, bool to_keys)
     fresh = into->rows.segment == LH_ROW_ANY;
     into = lh_cover_open_unended(cover, g, sum, to_keys ? i : 0, to);
     /* Softmax has divided by the sum over the row. */
-    if (into == NULL || !lh_cover_join_norm(cover, g, sum, 0, LH_NORM_ROW, fresh,
-                                            cover->slots[sum->slot].kind, into))
+    if (into == NULL ||
+        !lh_cover_join_norm(cover, g, &term, cover->slots[sum->slot].kind, fresh, into))
         return false;
     if (lh_cover_block(cover, block.rows.segment, block.keys).kind == LH_MASK_EMPTY)
         return true;
