@@ -258,7 +258,6 @@ derive_part(LhCover *cover, uint32_t g, uint32_t i)
     const LhOp *op = &cover->proof->ops[g];
     const LhKernel *kernel = lh_proof_kernel(op);
     Origin origin = { .family = LH_FAMILY_PLAIN };
-    LhCell copy;
 
     for (uint32_t k = 0; k < op->compute.regions_count; k++) {
         const LhRegion *region = &op->compute.regions[k];
@@ -272,7 +271,6 @@ derive_part(LhCover *cover, uint32_t g, uint32_t i)
     }
     if (origin.rows == NULL)
         return false;
-    copy = *origin.rows;
     for (uint32_t k = 0; k < op->compute.regions_count; k++) {
         const LhRegion *region = &op->compute.regions[k];
         const LhFamily family = lh_families[cover->slots[region->slot].kind];
@@ -281,14 +279,8 @@ derive_part(LhCover *cover, uint32_t g, uint32_t i)
         if (kernel->operands[k].access == LH_OPERAND_READ)
             continue;
         g_assert(family == origin.family); /* or the kernel's row makes no sense */
-        /* In place the contents stay as they are. */
-        cell = lh_cover_cell(cover, cover->proof->op_rank[g], region->slot, region->part + i);
-        if (cell == origin.rows || (origin.coverage != NULL && cell == origin.coverage)) {
-            cell->writer = g;
-            continue;
-        }
-        cell = lh_cover_write(cover, g, region, i, copy.rows);
-        cell->ended = copy.ended;
+        cell = lh_cover_write(cover, g, region, i, origin.rows->rows);
+        cell->ended = origin.rows->ended;
         cell->norm = (uint8_t)origin.norm;
         if (origin.coverage != NULL)
             memcpy(lh_cover_set(cover, cell), lh_cover_set(cover, origin.coverage),

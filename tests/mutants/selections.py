@@ -64,6 +64,7 @@ GIVEN_UP_MAX = 0.03
 SLOWER, SECONDS = 20, 60
 BUILD_SECONDS = 3600
 NOBODY, GPU = "-", "gpu"
+CUDA_PULLS = deep.read_suites()["cuda"][1]
 COLUMNS = ["id", "list", "class", "folder", "new", "old", "seconds", "hash", "share"]
 SHARE = re.compile(r"^#define TEST_SHARE (\d+)U", re.MULTILINE)
 NUMBERS_SHARE = re.compile(r"LONGHAUL_TEST_SHARE=(\d+) meson test .*--suite shipped$", re.MULTILINE)
@@ -110,14 +111,14 @@ def read_cover():
 
 def patterns_of(cover, files):
     """Of the tests of these files, those of the most special line first; of GPUs: None."""
-    patterns, pulls = [], deep.read_suites()["cuda"][1]
+    patterns = []
     for file in files:
         rows = sorted((row for row in cover if file.startswith(row[0])), key=lambda r: -len(r[0]))
         if not rows:
             sys.exit(f"cover.list: no line is of {file}")
         if rows[0][1] != [GPU]:
             patterns += [pattern for _, row in rows for pattern in row]
-        elif not deep.covers(pulls, file):
+        elif not deep.covers(CUDA_PULLS, file):
             sys.exit(f"cover.list: {file}: .ci/deep.list has no row that pulls the suite cuda for it")
     return patterns or None
 
