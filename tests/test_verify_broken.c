@@ -568,7 +568,43 @@ START_TEST(broken_gradient_of_keys_taken_twice)
 }
 END_TEST
 
+/* A kernel that works in place writes the very parts that it reads, and not some of them. */
+START_TEST(broken_in_place_by_a_part)
+{
+    const LhProgramParams params = {
+        .attention = { .batch = 1,
+                       .seq_length = 32,
+                       .heads = 4,
+                       .groups = 4,
+                       .head_dim = 16,
+                       .dtype = LH_DTYPE_BF16 },
+        .ranks = 4,
+        .pass = LH_PASS_BOTH,
+    };
+    g_autoptr(LhProgram) program = lh_program_new(lh_schedule_find("rsa", NULL), &params, NULL);
+    Recording *recording = recording_new(program);
+    g_autoptr(LhVerdict) verdict = NULL;
+    uint32_t index = 0;
+    LhOp *op;
+
+    do
+        op = recording_op(recording, 0, index++);
+    while (op->kind != LH_OP_COMPUTE || op->compute.kernel != LH_KERNEL_ID_scores_softmax_bwd);
+    ck_assert_uint_eq(op->compute.regions[1].slot, op->compute.regions[2].slot);
+    ck_assert_uint_eq(op->compute.regions[2].count, 4);
+    for (uint32_t i = 0; i < 3; i++)
+        op->compute.regions[i].count = 3;
+    op->compute.regions[2].part = 1;
+    verdict = lh_verify(&recording->program);
+    ck_assert_uint_gt(verdict->findings->len, 0);
+    ck_assert_ptr_nonnull(strstr(g_array_index(verdict->findings, LhFinding, 0).message,
+                                 "writes its operand ds to slot dscores[1..3], which overlaps slot "
+                                 "dscores[0..2], its operand dp: they may not share a part"));
+    recording_free(recording);
+}
+END_TEST
+
 LH_TEST_MAIN("verify_broken", broken_nothing, broken_programs,
              broken_cyclic_after_is_refused_on_reading, broken_ops_that_name_what_does_not_exist,
              broken_messages_match_in_order, broken_gradient_of_keys_taken_twice,
-             broken_declarations, broken_at_random)
+             broken_in_place_by_a_part, broken_declarations, broken_at_random)
