@@ -51,14 +51,14 @@ START_TEST(calibrate_rate_is_recovered)
 
     for (unsigned i = 0; i < 7; i++)
         points[i] = point(64 << i, 0);
-    ck_assert(lh_fit_rate(points, 7, &fit, &residuals));
+    ck_assert(lh_fit_rate(points, 7, INFINITY, &fit, &residuals));
     ck_assert_double_eq_tol(fit.rate / RATE, 1, 1e-9);
     ck_assert_double_eq_tol(fit.half_length, HALF_LENGTH, 1e-6);
     ck_assert_double_eq(fit.query_half_length, 0);
     ck_assert_double_le(residuals.worst, 1e-9);
     for (unsigned i = 0; i < 7; i++)
         points[i] = point(64 << i, 0.02 * noise(i));
-    ck_assert(lh_fit_rate(points, 7, &fit, &residuals));
+    ck_assert(lh_fit_rate(points, 7, INFINITY, &fit, &residuals));
     ck_assert_double_eq_tol(fit.rate / RATE, 1, 0.02);
     ck_assert_double_eq_tol(fit.half_length / HALF_LENGTH, 1, 0.1);
     ck_assert_double_le(residuals.worst, 0.04);
@@ -93,7 +93,7 @@ START_TEST(calibrate_rate_of_rectangles)
         for (unsigned k = 0; k < 9; k++)
             points[k] =
                 rectangle(64 << 2 * (k / 3), 64 << 2 * (k % 3), lengths[i][0], lengths[i][1]);
-        ck_assert(lh_fit_rate(points, 9, &fit, &residuals));
+        ck_assert(lh_fit_rate(points, 9, INFINITY, &fit, &residuals));
         ck_assert_double_eq_tol(fit.rate / RATE, 1, 1e-6);
         ck_assert_double_eq_tol(fit.half_length, lengths[i][0], 1e-3);
         ck_assert_double_eq_tol(fit.query_half_length, lengths[i][1], 1e-3);
@@ -109,7 +109,7 @@ START_TEST(calibrate_no_length_is_negative)
     LhResiduals residuals;
     LhRateFit fit;
 
-    ck_assert(lh_fit_rate(points, 4, &fit, &residuals));
+    ck_assert(lh_fit_rate(points, 4, INFINITY, &fit, &residuals));
     ck_assert_double_eq(fit.query_half_length, 0);
     ck_assert(fit.half_length > 40 && fit.half_length < 200);
     ck_assert_double_le(residuals.worst, 0.25);
@@ -123,7 +123,7 @@ START_TEST(calibrate_holdout_is_judged_only)
     LhRateFit fit;
 
     points[3].holdout = true;
-    ck_assert(lh_fit_rate(points, 4, &fit, &residuals));
+    ck_assert(lh_fit_rate(points, 4, INFINITY, &fit, &residuals));
     ck_assert_double_eq_tol(fit.rate / RATE, 1, 1e-9);
     ck_assert_double_eq_tol(residuals.holdout, 0.2, 1e-9);
     ck_assert_double_le(residuals.worst, 1e-9);
@@ -136,19 +136,41 @@ START_TEST(calibrate_rate_edges)
     LhResiduals residuals;
     LhRateFit fit = { .rate = 1 };
 
-    ck_assert(!lh_fit_rate(points, 1, &fit, &residuals));
+    ck_assert(!lh_fit_rate(points, 1, INFINITY, &fit, &residuals));
     points[1].holdout = true;
-    ck_assert(!lh_fit_rate(points, 2, &fit, &residuals));
+    ck_assert(!lh_fit_rate(points, 2, INFINITY, &fit, &residuals));
     ck_assert_double_eq(fit.rate, 1);
     points[1] = (LhRatePoint){ .keys = 128, .queries = 128, .flops = 1e9 }; /* takes no time */
-    ck_assert(!lh_fit_rate(points, 2, &fit, &residuals));
+    ck_assert(!lh_fit_rate(points, 2, INFINITY, &fit, &residuals));
     ck_assert_double_eq(fit.rate, 1);
     /* Faster when shorter: no length is negative. */
     points[0] = (LhRatePoint){ .keys = 64, .queries = 64, .flops = 1e9, .seconds = 0.01 };
     points[1] = (LhRatePoint){ .keys = 128, .queries = 128, .flops = 1e9, .seconds = 0.012 };
-    ck_assert(lh_fit_rate(points, 2, &fit, &residuals));
+    ck_assert(lh_fit_rate(points, 2, INFINITY, &fit, &residuals));
     ck_assert_double_eq(fit.half_length, 0);
     ck_assert(fit.rate > 1e9 / 0.012 && fit.rate < 1e9 / 0.01);
+}
+END_TEST
+
+/* Times that ask for more than the peak get the peak, and the half length that is best beside it.
+ */
+START_TEST(calibrate_no_rate_is_above_the_peak)
+{
+    LhRatePoint points[3] = { point(64, 0), point(256, -0.3), point(1024, -0.5) };
+    const double peak = 1.2 * RATE;
+    LhResiduals residuals, free_residuals;
+    LhRateFit fit, free_fit;
+
+    ck_assert(lh_fit_rate(points, 3, INFINITY, &free_fit, &free_residuals));
+    ck_assert_double_gt(free_fit.rate, peak);
+    ck_assert(lh_fit_rate(points, 3, peak, &fit, &residuals));
+    ck_assert_double_eq(fit.rate, peak);
+    ck_assert(fit.half_length > 0 && fit.half_length < free_fit.half_length);
+    ck_assert_double_gt(residuals.worst, free_residuals.worst);
+    /* A peak that they do not ask for changes nothing. */
+    ck_assert(lh_fit_rate(points, 3, 2 * free_fit.rate, &fit, &residuals));
+    ck_assert_double_eq(fit.rate, free_fit.rate);
+    ck_assert_double_eq(fit.half_length, free_fit.half_length);
 }
 END_TEST
 
@@ -683,7 +705,8 @@ END_TEST
 
 LH_TEST_MAIN("calibrate", calibrate_rate_is_recovered, calibrate_rate_of_rectangles,
              calibrate_no_length_is_negative, calibrate_holdout_is_judged_only,
-             calibrate_rate_edges, calibrate_transfer_stands_outliers, calibrate_transfer_edges,
+             calibrate_rate_edges, calibrate_no_rate_is_above_the_peak,
+             calibrate_transfer_stands_outliers, calibrate_transfer_edges,
              calibrate_calls_have_least_squares, calibrate_statistics, calibrate_profile_round_trip,
              calibrate_profile_prices_ops, calibrate_ranks_share_cores,
              calibrate_profile_machine_is_checked, calibrate_measures,

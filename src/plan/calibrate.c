@@ -75,6 +75,7 @@ typedef struct {
     const LhCalibrateParams *params;
     LhCalibration *c;
     LhProcesses processes;
+    double peak;    /* of a core, flop/s; INFINITY where nobody asks for what is fitted */
     GArray *curves; /* of Curve */
 } CpuJob;
 
@@ -206,7 +207,7 @@ fit_rate(const CpuJob *job, const Curve *curve, GError **error)
                                    .flops = (double)kernel->flops(&curve->args[i]),
                                    .seconds = curve->seconds[i],
                                    .holdout = curve->blocks[i]->holdout };
-    if (!lh_fit_rate(points, curve->count, &fit, &residuals)) {
+    if (!lh_fit_rate(points, curve->count, job->peak, &fit, &residuals)) {
         g_set_error(error, LH_ERROR, LH_ERROR_NO, "kernel %s: no curve fits what was measured",
                     kernel->name);
         return false;
@@ -608,8 +609,9 @@ measure_all(CpuJob *job, GError **error)
     /* Otherwise these would be missed only after a minute of kernels. */
     if (!threads && !has_others(job, error))
         return false;
-    if (!threads && c->first && (device = lh_device_load(DEVICE, error)) == NULL)
+    if (c->first && (device = lh_device_load(DEVICE, error)) == NULL)
         return false;
+    job->peak = device != NULL ? device->matrix_rate : INFINITY;
     if (!lh_cores_find(&job->processes, &c->cores, error) || !measure_kernels(job, error))
         return false;
     take_memory(c);

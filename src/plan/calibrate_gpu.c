@@ -89,6 +89,19 @@ fail_fit(LhKernelId id, GError **error)
     return false;
 }
 
+static bool
+fail_peak(const LhDevice *device, LhKernelId id, double rate, GError **error)
+{
+    g_autofree char *found = lh_format_flops(rate);
+    g_autofree char *peak = lh_format_flops(device->matrix_rate);
+
+    g_set_error(error, LH_ERROR, LH_ERROR_NO,
+                "kernel %s took so little time that its rate would be %s, above the peak of the "
+                "%s, %s: is --cluster the one that these GPUs are of?",
+                lh_kernels[id]->name, found, device->name, peak);
+    return false;
+}
+
 /* A curve of the kernel; none if the GPUs lack it. */
 static bool
 measure_rate(const GpuJob *job, LhKernelId id, bool causal, uint32_t head_dim, GError **error)
@@ -117,6 +130,8 @@ measure_rate(const GpuJob *job, LhKernelId id, bool causal, uint32_t head_dim, G
     if (!lh_fit_calls(job->params->device, id, points, count, &rate, &residuals) ||
         !isfinite(rate.rate) || !isfinite(rate.half_length))
         return fail_fit(id, error);
+    if (rate.rate > job->params->device->matrix_rate)
+        return fail_peak(job->params->device, id, rate.rate, error);
     rate.residuals = lh_calibrate_residuals(&residuals, spread);
     rate.kernel = g_strdup(lh_kernels[id]->name);
     rate.source = g_strdup(job->c->method);

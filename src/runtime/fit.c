@@ -127,19 +127,40 @@ solve(Normal n, unsigned chosen, double factors[TERMS])
     return ok;
 }
 
-/* How much of the sum of squares goes away with these factors, which solve the equations. */
+/* The same where factor 0 may not be below @least: then it is that, and the others are the best
+ * beside it. */
+static bool
+solve_above(const Normal *n, unsigned chosen, double least, double factors[TERMS])
+{
+    Normal rest = *n;
+
+    if (solve(*n, chosen, factors) && factors[0] >= least)
+        return true;
+    for (unsigned i = 0; i < TERMS; i++)
+        rest.sums[i] -= least * n->products[i][0];
+    if (!(least > 0) || !solve(rest, chosen & ~1U, factors))
+        return false;
+    factors[0] = least;
+    return true;
+}
+
+/* How much of the sum of squares goes away with these factors. */
 static double
 explained(const Normal *n, const double factors[TERMS])
 {
     double sum = 0;
 
-    for (unsigned i = 0; i < TERMS; i++)
-        sum += factors[i] * n->sums[i];
+    for (unsigned i = 0; i < TERMS; i++) {
+        sum += 2 * factors[i] * n->sums[i];
+        for (unsigned k = 0; k < TERMS; k++)
+            sum -= factors[i] * n->products[i][k] * factors[k];
+    }
     return sum;
 }
 
 bool
-lh_fit_rate(const LhRatePoint *points, size_t count, LhRateFit *fit, LhResiduals *residuals)
+lh_fit_rate(const LhRatePoint *points, size_t count, double rate_max, LhRateFit *fit,
+            LhResiduals *residuals)
 {
     /* The rate alone, with one length, with both: the best of those without a negative length. */
     static const unsigned choices[] = { 1, 1 | 2, 1 | 4, 1 | 2 | 4 };
@@ -151,7 +172,8 @@ lh_fit_rate(const LhRatePoint *points, size_t count, LhRateFit *fit, LhResiduals
     for (unsigned i = 0; i < G_N_ELEMENTS(choices); i++) {
         double factors[TERMS];
 
-        if (!solve(normal, choices[i], factors) || explained(&normal, factors) <= most)
+        if (!solve_above(&normal, choices[i], 1 / rate_max, factors) ||
+            !(explained(&normal, factors) > most))
             continue;
         most = explained(&normal, factors);
         memcpy(best, factors, sizeof(best));
@@ -159,7 +181,7 @@ lh_fit_rate(const LhRatePoint *points, size_t count, LhRateFit *fit, LhResiduals
     if (!isfinite(most) || !isfinite(1 / best[0]))
         return false;
     judge_rate(points, count, best, residuals);
-    *fit = (LhRateFit){ 1 / best[0], best[1] / best[0], best[2] / best[0] };
+    *fit = (LhRateFit){ fmin(1 / best[0], rate_max), best[1] / best[0], best[2] / best[0] };
     return true;
 }
 

@@ -29,10 +29,12 @@ typedef struct {
 /*
  * By least squares of relative residuals of the time: linear in 1 / R_inf, s0 / R_inf and s1 /
  * R_inf. Of these the last two are 0 where times would ask for less, and s1 also where all points
- * have as many queries as keys. False if fewer than two points are to be fitted, or
- * nothing fits them.
+ * have as many queries as keys. R_inf is at most @rate_max, the peak of what was measured or
+ * INFINITY: times of a machine with other load may ask for more. False if fewer than two points are
+ * to be fitted, or nothing fits them.
  */
-bool lh_fit_rate(const LhRatePoint *points, size_t count, LhRateFit *fit, LhResiduals *residuals);
+bool lh_fit_rate(const LhRatePoint *points, size_t count, double rate_max, LhRateFit *fit,
+                 LhResiduals *residuals);
 
 /* One transfer. */
 typedef struct {
