@@ -65,6 +65,10 @@ static const Mistake mistakes[] = {
     { "normalised-o-weighed-onto", LH_FINDING_COVERAGE, 0, 7, "block", LH_OP_NONE, LH_OP_NONE,
       "rank 0, op 7 (weigh_out, stream compute) adds slot block to what is normalised over its own "
       "keys: only terms that are divided by the sum over the whole row add up" },
+    { "o-carried", LH_FINDING_MALFORMED, 0, 2, "part", LH_OP_NONE, LH_OP_NONE,
+      "rank 0, op 2 (linear_carry, stream compute) takes slot part (o) as its operand source, "
+      "which "
+      "cannot be that" },
     { "operand-twice", LH_FINDING_MALFORMED, 2, 9, "o", LH_OP_NONE, LH_OP_NONE,
       "rank 2, op 9 (normalise, stream compute) takes slot o (o) as its operand lse "
       "(lse)" },

@@ -205,20 +205,20 @@ add_sent(const Movement *m, uint32_t position, uint32_t i, LhCell *sum, const Lh
     const LhAddend addend = { region, i, lh_cover_norm(kind, from) };
     const bool fresh = sum->rows.segment == LH_ROW_ANY;
 
-    if (fresh)
+    if (fresh) {
         sum->rows = from->rows;
-    if (position == 0)
         sum->ended = from->ended;
+    }
     if (kind == LH_TENSOR_HIDDEN)
         return lh_outside_add(cover, op, region, position == 0, sum, from);
-    if (from->ended != sum->ended ||
-        (from->rows.segment != LH_ROW_ANY && !lh_rows_equal(from->rows, sum->rows))) {
+    if (from->rows.segment == LH_ROW_ANY)
+        return true;
+    if (from->ended != sum->ended || !lh_rows_equal(from->rows, sum->rows)) {
         COVERAGE(op, region->slot, "adds to a sum what does not belong in it (slot %s)",
                  cover->slots[region->slot].name);
         return false;
     }
-    return (from->rows.segment == LH_ROW_ANY ||
-            lh_cover_join_norm(cover, op, &addend, kind, fresh, sum)) &&
+    return lh_cover_join_norm(cover, op, &addend, kind, fresh, sum) &&
            lh_cover_merge(cover, op, region, sum, from);
 }
 

@@ -426,13 +426,15 @@ wanted_dtype(const LhProof *proof, const LhOp *op, uint32_t i)
 }
 
 /* Kernels for whichever tensor work on heads of whole rows, and on k and v together; not on
- * statistics, alone or beside o. */
+ * statistics, alone or beside o. Those of linear attention move states, or their gradients. */
 static bool
-suits_any(LhTensorKind kind)
+suits_any(const LhKernel *kernel, LhTensorKind kind)
 {
-    const uint32_t suitable = 1u << LH_TENSOR_Q | 1u << LH_TENSOR_KV | 1u << LH_TENSOR_O |
-                              1u << LH_TENSOR_DO | 1u << LH_TENSOR_DQ | 1u << LH_TENSOR_DKV |
-                              1u << LH_TENSOR_STATE | 1u << LH_TENSOR_DSTATE;
+    const uint32_t states = 1u << LH_TENSOR_STATE | 1u << LH_TENSOR_DSTATE;
+    const uint32_t suitable =
+        kernel->linear ? states
+                       : 1u << LH_TENSOR_Q | 1u << LH_TENSOR_KV | 1u << LH_TENSOR_O |
+                             1u << LH_TENSOR_DO | 1u << LH_TENSOR_DQ | 1u << LH_TENSOR_DKV | states;
 
     return (suitable >> kind & 1) != 0;
 }
@@ -455,7 +457,7 @@ check_operands(LhProof *proof, uint32_t g, uint32_t operands)
             return MALFORMED(g, index, "takes slot %s (%s) as its operand %s (%s)", slot->name,
                              lh_tensor_names[slot->kind], operand->name,
                              lh_tensor_names[operand->kind]);
-        if (operand->kind == LH_TENSOR_ANY && !suits_any(slot->kind))
+        if (operand->kind == LH_TENSOR_ANY && !suits_any(kernel, slot->kind))
             return MALFORMED(g, index, "takes slot %s (%s) as its operand %s, which cannot be that",
                              slot->name, lh_tensor_names[slot->kind], operand->name);
         if (operand->kind == LH_TENSOR_ANY && any != NULL && slot->kind != any->kind)
