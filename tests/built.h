@@ -17,10 +17,10 @@ typedef struct {
 /* For as many ranks as @params says, with tokens enough for each; slots and streams are the
  * caller's to declare. */
 static inline Built
-built_new(const char *name, const LhProgramParams *params)
+built_placed(const char *name, const LhProgramParams *params, LhPlacementKind placement)
 {
     Built b = {
-        .program = lh_program_create(name, &lh_explicit_generator, params, LH_PLACE_CONTIGUOUS),
+        .program = lh_program_create(name, &lh_explicit_generator, params, placement),
         .buffers = g_new0(LhOpBuffer, params->ranks),
         .states = g_new0(LhCursorState, params->ranks),
         .emitters = g_new0(LhEmitter, params->ranks),
@@ -37,6 +37,12 @@ built_new(const char *name, const LhProgramParams *params)
     return b;
 }
 
+static inline Built
+built_new(const char *name, const LhProgramParams *params)
+{
+    return built_placed(name, params, LH_PLACE_CONTIGUOUS);
+}
+
 /* Steps are stretches of one phase and step, as in files. */
 static inline uint32_t
 built_steps(const LhOpBuffer *buffer)
@@ -49,6 +55,19 @@ built_steps(const LhOpBuffer *buffer)
     return steps;
 }
 
+/* A rank of an explicit program, whose ops are those of the buffer. */
+static inline LhExplicitRank
+built_rank(const LhOpBuffer *buffer)
+{
+    return (LhExplicitRank){ .ops = buffer->ops,
+                             .ops_count = buffer->ops_count,
+                             .parts = buffer->parts,
+                             .parts_count = buffer->parts_count,
+                             .counts = buffer->counts,
+                             .counts_count = buffer->counts_count,
+                             .steps_count = built_steps(buffer) };
+}
+
 /* The program, which the caller frees; @b is empty then. */
 static inline LhProgram *
 built_end(Built *b)
@@ -59,17 +78,8 @@ built_end(Built *b)
 
     all->ranks = g_new0(LhExplicitRank, ranks);
     all->ranks_count = ranks;
-    for (uint32_t rank = 0; rank < ranks; rank++) {
-        const LhOpBuffer *buffer = &b->buffers[rank];
-
-        all->ranks[rank] = (LhExplicitRank){ .ops = buffer->ops,
-                                             .ops_count = buffer->ops_count,
-                                             .parts = buffer->parts,
-                                             .parts_count = buffer->parts_count,
-                                             .counts = buffer->counts,
-                                             .counts_count = buffer->counts_count,
-                                             .steps_count = built_steps(buffer) };
-    }
+    for (uint32_t rank = 0; rank < ranks; rank++)
+        all->ranks[rank] = built_rank(&b->buffers[rank]);
     program->plan = all;
     program->plan_free = lh_explicit_free;
     g_free(b->buffers);

@@ -225,6 +225,26 @@ add_up(const LhDeviceSum *s)
     }
 }
 
+/* What a kernel overwrites may be written before anything is read, on a device that computes all
+ * elements at once: it holds no numbers when the processor's kernel begins. */
+static void
+spoil_results(const Command *c)
+{
+    const LhKernel *kernel = lh_kernels[c->kernel];
+    const unsigned read = kernel->in_place.read, written = kernel->in_place.written;
+
+    for (unsigned i = 0; kernel->operands[i].access != LH_OPERAND_END; i++) {
+        const LhView *view = &c->call.operands[i];
+        const uint64_t held = view->held_bytes > 0 ? view->held_bytes : view->part_bytes;
+        const bool in_place =
+            read != written && i == written && view->data == c->call.operands[read].data;
+
+        for (uint32_t k = 0;
+             !in_place && lh_operand_is_overwritten(kernel, &c->args, i) && k < view->parts; k++)
+            memset(view->data + k * view->part_bytes, 0xff, held);
+    }
+}
+
 static bool
 carry_out(const Command *c)
 {
@@ -244,6 +264,7 @@ carry_out(const Command *c)
         wait_for(c->other, c->bytes);
         return true;
     default:
+        spoil_results(c);
         return lh_cpu_kernels[c->kernel]->fast(&c->call) == LH_STATUS_OK;
     }
 }

@@ -1,7 +1,8 @@
 /*
  * A device that is as unlike the processor as one without special hardware can be: the host cannot
  * touch its memory, which is at other addresses than the handles that it gives out; its streams
- * are threads that do what they are asked for some time later; what is released is gone.
+ * are threads that do what they are asked for some time later; what is released is gone; kernels
+ * write before they read.
  */
 #pragma once
 

@@ -1,0 +1,1071 @@
+/*
+ * Recipes. A part is wanted on a rank: it is there already, or a kernel makes it of parts that are
+ * wanted in turn, or it is made elsewhere and sent, or its terms are made everywhere and added up.
+ */
+#include "grower.h"
+
+#include "program/collective.h"
+#include "program/holding.h"
+#include "program/work.h"
+
+#define DEPTH_MAX 9
+#define WAYS 4 /* that are tried for one part */
+
+#define NARROW 1U
+#define FP32 2U
+#define ANY_TYPE (NARROW | FP32)
+
+typedef struct {
+    LhTensorKind kind;
+    uint32_t types;        /* of NARROW, the program's, and FP32 */
+    uint32_t segment, set; /* as GrownCell has them; of kinds without contributions, no set */
+    bool ended;
+} Want;
+
+static bool make(Grower *g, uint32_t rank, const Want *w, const LhRegion *into, unsigned depth,
+                 LhRegion *made);
+
+/* ---- cells ---- */
+
+static bool
+has_set(LhTensorKind kind)
+{
+    return kind != LH_TENSOR_Q && kind != LH_TENSOR_KV && kind != LH_TENSOR_DO &&
+           kind != LH_TENSOR_K && kind != LH_TENSOR_V;
+}
+
+/* Whether kernels for tensors of any kind take it. */
+static bool
+suits_any(LhTensorKind kind)
+{
+    const uint32_t suitable = 1U << LH_TENSOR_Q | 1U << LH_TENSOR_KV | 1U << LH_TENSOR_O |
+                              1U << LH_TENSOR_DO | 1U << LH_TENSOR_DQ | 1U << LH_TENSOR_DKV |
+                              1U << LH_TENSOR_STATE | 1U << LH_TENSOR_DSTATE;
+
+    return (suitable >> kind & 1) != 0;
+}
+
+static uint32_t
+types_of_slot(const LhSlot *slot)
+{
+    return slot->dtype == LH_DTYPE_FP32 ? FP32 : NARROW;
+}
+
+static GrownCell
+result(const Want *w)
+{
+    return (GrownCell){ .known = true, .ended = w->ended, .segment = w->segment, .set = w->set };
+}
+
+static bool
+is_wanted(const GrownCell *c, const Want *w)
+{
+    return c->known && !c->empty && c->segment == w->segment && c->ended == w->ended &&
+           (!has_set(w->kind) || c->set == w->set);
+}
+
+static void
+pin(Grower *g, uint32_t rank, LhRegion region)
+{
+    for (uint32_t i = 0; i < region.count; i++)
+        grown_cell(g, rank, region, i)->pins++;
+}
+
+static void
+unpin(Grower *g, uint32_t rank, LhRegion region)
+{
+    for (uint32_t i = 0; i < region.count; i++)
+        grown_cell(g, rank, region, i)->pins--;
+}
+
+/* What a part holds now; whoever needs it still does. */
+static void
+put(Grower *g, uint32_t rank, LhRegion region, uint32_t i, GrownCell holds)
+{
+    GrownCell *cell = grown_cell(g, rank, region, i);
+
+    holds.pins = cell->pins;
+    *cell = holds;
+}
+
+/* One of the windows of @count parts in slots of @w for which @suits says yes; pinned. */
+static bool
+choose_window(Grower *g, uint32_t rank, const Want *w, uint32_t count,
+              bool (*suits)(Grower *g, uint32_t rank, const Want *w, LhRegion window),
+              LhRegion *window)
+{
+    uint32_t found = 0;
+
+    for (uint16_t slot = 0; slot < g->program->slots_count; slot++) {
+        const LhSlot *s = &g->program->slots[slot];
+
+        if (s->kind != w->kind || (w->types & types_of_slot(s)) == 0)
+            continue;
+        for (uint32_t part = 0; part + count <= s->parts; part++) {
+            const LhRegion next = { .slot = slot, .part = part, .count = count };
+
+            if (suits(g, rank, w, next) && grown_draw(g, ++found) == 0)
+                *window = next;
+        }
+    }
+    if (found > 0)
+        pin(g, rank, *window);
+    return found > 0;
+}
+
+static bool
+holds_wanted(Grower *g, uint32_t rank, const Want *w, LhRegion window)
+{
+    return is_wanted(grown_cell(g, rank, window, 0), w);
+}
+
+static bool
+is_free(Grower *g, uint32_t rank, const Want *w, LhRegion window)
+{
+    (void)w;
+    for (uint32_t i = 0; i < window.count; i++) {
+        if (g->program->slots[window.slot].role != LH_SLOT_TEMP ||
+            grown_cell(g, rank, window, i)->pins > 0)
+            return false;
+    }
+    return true;
+}
+
+static bool
+is_free_and_unknown(Grower *g, uint32_t rank, const Want *w, LhRegion window)
+{
+    for (uint32_t i = 0; i < window.count; i++) {
+        if (grown_cell(g, rank, window, i)->known)
+            return false;
+    }
+    return is_free(g, rank, w, window);
+}
+
+/* Parts that nobody needs; mostly such that hold nothing. */
+static bool
+choose_free(Grower *g, uint32_t rank, const Want *w, uint32_t count, LhRegion *window)
+{
+    return (grown_chance(g, 85) && choose_window(g, rank, w, count, is_free_and_unknown, window)) ||
+           choose_window(g, rank, w, count, is_free, window);
+}
+
+/* ---- sets ---- */
+
+static uint32_t
+member(Grower *g, uint32_t set)
+{
+    uint32_t skip = grown_draw(g, (uint32_t)__builtin_popcount(set)), i = 0;
+
+    for (;; i++) {
+        if ((set >> i & 1) != 0 && skip-- == 0)
+            return i;
+    }
+}
+
+/* Some of a set, at least one; often one. */
+static uint32_t
+some_of(Grower *g, uint32_t set)
+{
+    uint32_t some = 1U << member(g, set);
+
+    for (uint32_t i = 0; i < g->segments; i++) {
+        if ((set >> i & 1) != 0 && grown_chance(g, 25))
+            some |= 1U << i;
+    }
+    return some;
+}
+
+/* ---- calls ---- */
+
+typedef struct {
+    Grower *g;
+    uint32_t rank;
+    unsigned depth;
+    const Want *w;
+    LhRegion at; /* where it is wanted; pinned */
+    LhKernelId id;
+    const LhKernel *kernel;
+    uint32_t target; /* the operand that is wanted */
+    LhRegion regions[LH_KERNEL_OPERANDS_MAX];
+    bool held[LH_KERNEL_OPERANDS_MAX];         /* pinned for the call */
+    GrownCell results[LH_KERNEL_OPERANDS_MAX]; /* of each part of those that are written */
+    LhKernelArgs args;
+} Call;
+
+/* Types that operand @i may have. */
+static uint32_t
+types_of_operand(const Call *c, uint32_t i)
+{
+    const uint32_t target = types_of_slot(&c->g->program->slots[c->at.slot]);
+
+    switch (c->kernel->operands[i].element) {
+    case LH_ELEMENT_FP32:
+        return FP32;
+    case LH_ELEMENT_EITHER:
+        return c->kernel->operands[c->target].element == LH_ELEMENT_OTHER ? ANY_TYPE & ~target
+                                                                          : ANY_TYPE;
+    case LH_ELEMENT_OTHER:
+        return ANY_TYPE;
+    case LH_ELEMENT_ACTIVATION:
+    default:
+        return NARROW;
+    }
+}
+
+static LhTensorKind
+kind_of_operand(const Call *c, uint32_t i)
+{
+    const LhTensorKind kind = c->kernel->operands[i].kind;
+
+    return kind == LH_TENSOR_ANY ? c->w->kind : kind;
+}
+
+static uint32_t
+operands_of(const LhKernel *kernel)
+{
+    uint32_t count = 0;
+
+    while (kernel->operands[count].access != LH_OPERAND_END)
+        count++;
+    return count;
+}
+
+/* Operand @i is a part that holds this. */
+static bool
+need(Call *c, uint32_t i, uint32_t segment, uint32_t set, bool ended)
+{
+    const Want want = { kind_of_operand(c, i), types_of_operand(c, i), segment, set, ended };
+
+    c->held[i] = make(c->g, c->rank, &want, NULL, c->depth + 1, &c->regions[i]);
+    return c->held[i];
+}
+
+/* Operand @i is parts in a row, of these segments. */
+static bool
+need_parts(Call *c, uint32_t i, const uint32_t *segments, uint32_t count)
+{
+    Want want = { kind_of_operand(c, i), types_of_operand(c, i), segments[0], 0, false };
+
+    if (count == 1)
+        return need(c, i, segments[0], 0, false);
+    c->held[i] = choose_free(c->g, c->rank, &want, count, &c->regions[i]);
+    for (uint32_t k = 0; c->held[i] && k < count; k++) {
+        LhRegion part = c->regions[i], made;
+
+        part.part += k;
+        part.count = 1;
+        want.segment = segments[k];
+        if (!make(c->g, c->rank, &want, &part, c->depth + 1, &made))
+            return false;
+        unpin(c->g, c->rank, made);
+    }
+    return c->held[i];
+}
+
+/* Operand @i is written as well, wherever there is room, and holds @holds then. */
+static bool
+spare(Call *c, uint32_t i, GrownCell holds)
+{
+    const Want want = { kind_of_operand(c, i), types_of_operand(c, i), 0, 0, false };
+
+    c->results[i] = holds;
+    c->held[i] = choose_free(c->g, c->rank, &want, 1, &c->regions[i]);
+    return c->held[i];
+}
+
+static void
+take_target(Call *c)
+{
+    c->regions[c->target] = c->at;
+    c->results[c->target] = result(c->w);
+}
+
+/* Emits the call. */
+static bool
+call(Call *c)
+{
+    Grower *g = c->g;
+    const LhAttention *a = &g->program->params.attention;
+    LhEmitter *e = &g->built.emitters[c->rank];
+    g_autofree GrownState *state = g_new(GrownState, 1);
+
+    grown_keep(g, state);
+    c->args.batch = a->batch;
+    c->args.heads = a->heads;
+    c->args.groups = a->groups;
+    c->args.head_dim = a->head_dim;
+    c->args.decay = c->kernel->linear ? a->decay : 0;
+    lh_emit_compute(e, (uint8_t)grown_draw(g, GROWN_STREAMS), c->id, &c->args);
+    for (uint32_t i = 0; i < operands_of(c->kernel); i++)
+        lh_emit_operand(e, c->regions[i].slot, c->regions[i].part, c->regions[i].count);
+    grown_order(g, c->rank);
+    for (uint32_t i = 0; i < operands_of(c->kernel); i++) {
+        for (uint32_t k = 0;
+             c->kernel->operands[i].access != LH_OPERAND_READ && k < c->regions[i].count; k++)
+            put(g, c->rank, c->regions[i], k, c->results[i]);
+    }
+    return grown_settle(g, state);
+}
+
+/* Rows of a call that takes every element of a tensor of @kind once. */
+static void
+count_elements(Call *c, LhTensorKind kind, uint32_t parts)
+{
+    const bool state = kind == LH_TENSOR_STATE || kind == LH_TENSOR_DSTATE;
+    const uint64_t rows = parts * (state ? c->g->program->params.attention.head_dim : c->g->rows);
+
+    *(lh_tensor_is_kv(kind) ? &c->args.nk : &c->args.nq) = rows;
+}
+
+/* Makes parts an empty accumulator, in a call of its own. */
+static bool
+clear(const Call *of, LhRegion region)
+{
+    Call c = { .g = of->g,
+               .rank = of->rank,
+               .w = of->w,
+               .id = LH_KERNEL_ID_zero,
+               .kernel = lh_kernels[LH_KERNEL_ID_zero],
+               .regions = { region },
+               .results = { { .known = true, .empty = true } } };
+
+    count_elements(&c, of->g->program->slots[region.slot].kind, region.count);
+    return call(&c);
+}
+
+/* The target holds @rest of what is wanted, if that is anything; else it starts, or is empty. */
+static bool
+begin_sum(Call *c, uint32_t rest)
+{
+    Want before = *c->w;
+    LhRegion made;
+
+    before.set = rest;
+    before.types = types_of_slot(&c->g->program->slots[c->at.slot]);
+    c->args.first = rest == 0 && (grown_chance(c->g, 80) || !suits_any(c->w->kind));
+    if (rest == 0)
+        return c->args.first || clear(c, c->at);
+    if (!make(c->g, c->rank, &before, &c->at, c->depth + 1, &made))
+        return false;
+    unpin(c->g, c->rank, made);
+    return true;
+}
+
+/* ---- recipes by effect ---- */
+
+static uint32_t
+list(uint32_t set, uint32_t *members)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; set >> i != 0; i++) {
+        if ((set >> i & 1) != 0)
+            members[count++] = i;
+    }
+    return count;
+}
+
+static bool
+attend(Call *c)
+{
+    const bool sums = c->kernel->operands[c->target].access == LH_OPERAND_UPDATE;
+    const uint32_t keys = sums ? some_of(c->g, c->w->set) : c->w->set;
+    uint32_t segments[32];
+    const uint32_t count = list(keys, segments);
+
+    take_target(c);
+    if ((sums && !begin_sum(c, c->w->set & ~keys)) || !need(c, 0, c->w->segment, 0, false) ||
+        !need_parts(c, 1, segments, count))
+        return false;
+    for (uint32_t i = 2; i < operands_of(c->kernel); i++) {
+        if (i != c->target && !spare(c, i, result(c->w)))
+            return false;
+    }
+    grown_mask(c->g, &c->args, c->w->segment, segments, count);
+    return call(c);
+}
+
+/* The accumulator of a gradient that comes with the one that is wanted: one that lacks it, or an
+ * empty one. */
+static bool
+need_other_sum(Call *c, uint32_t i, uint32_t segment, uint32_t source)
+{
+    const GrownCell alone = { .known = true, .segment = segment, .set = 1U << source };
+    const Want want = { kind_of_operand(c, i), types_of_operand(c, i), segment, 0, false };
+    uint32_t found = 0;
+
+    if (c->args.first)
+        return spare(c, i, alone);
+    for (uint16_t slot = 0; slot < c->g->program->slots_count; slot++) {
+        const LhSlot *s = &c->g->program->slots[slot];
+
+        for (uint32_t part = 0; s->kind == want.kind && part < s->parts; part++) {
+            const LhRegion region = { .slot = slot, .part = part, .count = 1 };
+            const GrownCell *cell = grown_cell(c->g, c->rank, region, 0);
+
+            if ((want.types & types_of_slot(s)) == 0 || !cell->known || cell->empty ||
+                cell->pins > 0 || cell->segment != segment || (cell->set >> source & 1) != 0 ||
+                s->role == LH_SLOT_INPUT || grown_draw(c->g, ++found) != 0)
+                continue;
+            c->regions[i] = region;
+            c->results[i] = *cell;
+            c->results[i].set |= 1U << source;
+        }
+    }
+    if (found == 0)
+        return spare(c, i, alone) && clear(c, c->regions[i]);
+    pin(c->g, c->rank, c->regions[i]);
+    c->held[i] = true;
+    return true;
+}
+
+static bool
+attend_grad(Call *c)
+{
+    const bool of_keys = c->w->kind == LH_TENSOR_DKV;
+    const uint32_t other = member(c->g, c->w->set);
+    const uint32_t q = of_keys ? other : c->w->segment, k = of_keys ? c->w->segment : other;
+    const uint32_t complete = grown_complete(c->g, LH_TENSOR_O, q);
+
+    take_target(c);
+    if (!begin_sum(c, c->w->set & ~(1U << other)))
+        return false;
+    for (uint32_t i = 0; i < operands_of(c->kernel); i++) {
+        const LhTensorKind kind = c->kernel->operands[i].kind;
+
+        if (i != c->target && !(kind == LH_TENSOR_DQ    ? need_other_sum(c, i, q, k)
+                                : kind == LH_TENSOR_DKV ? need_other_sum(c, i, k, q)
+                                : kind == LH_TENSOR_KV  ? need(c, i, k, 0, false)
+                                                        : need(c, i, q, complete, false)))
+            return false;
+    }
+    grown_mask(c->g, &c->args, q, &k, 1);
+    return call(c);
+}
+
+static bool
+add(Call *c)
+{
+    const uint32_t last = operands_of(c->kernel) - 1;
+    uint32_t terms;
+
+    if (!has_set(c->w->kind))
+        return false;
+    terms = some_of(c->g, c->w->set);
+    take_target(c);
+    if (!begin_sum(c, c->w->set & ~terms))
+        return false;
+    for (uint32_t i = 0; i < last; i++) {
+        const bool weight =
+            c->kernel->operands[i].kind == LH_TENSOR_LSE && c->w->kind == LH_TENSOR_O;
+
+        if (!need(c, i, c->w->segment,
+                  weight ? grown_complete(c->g, LH_TENSOR_O, c->w->segment) : terms, c->w->ended))
+            return false;
+    }
+    /* Types allow that a sum begins with what stands in its own place. */
+    if (c->args.first && last == 1 && grown_chance(c->g, 4)) {
+        unpin(c->g, c->rank, c->regions[0]);
+        c->held[0] = false;
+        c->regions[0] = c->at;
+    }
+    count_elements(c, c->w->kind, 1);
+    return call(c);
+}
+
+static bool
+derive(Call *c)
+{
+    LhTensorKind kind = c->w->kind;
+
+    take_target(c);
+    for (uint32_t i = 0; i < operands_of(c->kernel); i++) {
+        if (c->kernel->operands[i].access != LH_OPERAND_READ) {
+            if (i != c->target && !spare(c, i, result(c->w)))
+                return false;
+        } else if (!need(c, i, c->w->segment, c->w->set, c->w->ended)) {
+            return false;
+        }
+    }
+    if (kind == LH_TENSOR_LSE)
+        kind = LH_TENSOR_O;
+    count_elements(c, kind, 1);
+    return call(c);
+}
+
+/* A copy of two parts that is shifted by one, where @c copies one: types allow that it overlaps. */
+static bool
+copy_shifted(Call *c)
+{
+    const LhSlot *slot = &c->g->program->slots[c->at.slot];
+    const Want from = { c->w->kind, types_of_slot(slot), c->w->segment, c->w->set, c->w->ended };
+    LhRegion next = c->at, behind = c->at, made;
+
+    next.part++;
+    behind.part += 2;
+    if (behind.part >= slot->parts || slot->role != LH_SLOT_TEMP ||
+        !grown_cell(c->g, c->rank, behind, 0)->known || !is_free(c->g, c->rank, &from, next) ||
+        !is_free(c->g, c->rank, &from, behind))
+        return false;
+    pin(c->g, c->rank, behind);
+    if (!make(c->g, c->rank, &from, &next, c->depth + 1, &made)) {
+        unpin(c->g, c->rank, behind);
+        return false;
+    }
+    unpin(c->g, c->rank, made);
+    unpin(c->g, c->rank, behind);
+    next.count = c->at.count = 2;
+    c->regions[0] = next;
+    take_target(c);
+    count_elements(c, c->w->kind, 2);
+    if (!call(c))
+        return false;
+    next.count = 1; /* the second part is not what was wanted */
+    put(c->g, c->rank, next, 0, (GrownCell){ 0 });
+    return true;
+}
+
+/* ---- linear attention ---- */
+
+static bool
+sum_state(Call *c)
+{
+    const bool gradient = c->w->kind == LH_TENSOR_DSTATE;
+    const uint32_t border = c->w->segment;
+    const uint32_t rows = gradient ? border : border - 1;
+    Want before = *c->w;
+    LhRegion made;
+
+    if ((!gradient && border == 0) || (c->w->set >> rows & 1) == 0)
+        return false;
+    take_target(c);
+    before.set &= ~(1U << rows);
+    before.segment = gradient ? border + 1 : border - 1;
+    c->args.first = before.set == 0;
+    if (before.set != 0) {
+        if (!make(c->g, c->rank, &before, &c->at, c->depth + 1, &made))
+            return false;
+        unpin(c->g, c->rank, made);
+    }
+    for (uint32_t i = 0; i < c->target; i++) {
+        if (!need(c, i, rows, 0, false))
+            return false;
+    }
+    *(gradient ? &c->args.nq : &c->args.nk) = c->g->rows;
+    return call(c);
+}
+
+static bool
+carry_state(Call *c)
+{
+    const bool gradient = c->w->kind == LH_TENSOR_DSTATE;
+    const uint32_t border = c->w->segment, terms = some_of(c->g, c->w->set);
+    const uint32_t steps = 1 + grown_draw(c->g, 2);
+
+    if (gradient ? border + steps > c->g->segments : border < steps)
+        return false;
+    take_target(c);
+    if (!begin_sum(c, c->w->set & ~terms) ||
+        !need(c, 0, gradient ? border + steps : border - steps, terms, false))
+        return false;
+    *(gradient ? &c->args.nq : &c->args.nk) = steps * c->g->rows;
+    return call(c);
+}
+
+/* The sum of two states, one segment apart. */
+static bool
+add_prefix(Call *c)
+{
+    const bool gradient = c->w->kind == LH_TENSOR_DSTATE;
+    const uint32_t border = c->w->segment;
+    Want want = { c->w->kind, FP32, border, 0, false };
+    uint32_t farther, nearer;
+
+    if (!gradient && border == 0)
+        return false;
+    farther = c->w->set & (gradient ? ~((2U << border) - 1) : (1U << (border - 1)) - 1);
+    if (farther == 0)
+        return false;
+    farther = some_of(c->g, farther);
+    nearer = c->w->set & ~farther;
+    take_target(c);
+    c->held[0] = choose_free(c->g, c->rank, &want, 2, &c->regions[0]);
+    for (uint32_t i = 0; c->held[0] && i < 2; i++) {
+        const bool near = (i == 0) == gradient;
+        LhRegion part = c->regions[0], made;
+
+        part.part += i;
+        part.count = 1;
+        want.set = near ? nearer : farther;
+        want.segment = near ? border : gradient ? border + 1 : border - 1;
+        if (!make(c->g, c->rank, &want, &part, c->depth + 1, &made))
+            return false;
+        unpin(c->g, c->rank, made);
+    }
+    c->args.states = 2;
+    *(gradient ? &c->args.nq : &c->args.nk) = c->g->rows;
+    return c->held[0] && call(c);
+}
+
+static bool
+apply_state(Call *c)
+{
+    const bool gradient = c->w->kind == LH_TENSOR_DKV;
+    const uint32_t terms = some_of(c->g, c->w->set);
+
+    take_target(c);
+    if (!begin_sum(c, c->w->set & ~terms) || !need(c, 0, c->w->segment, 0, false) ||
+        !need(c, 1, c->w->segment + (gradient ? 1 : 0), terms, false))
+        return false;
+    *(gradient ? &c->args.nk : &c->args.nq) = c->g->rows;
+    return call(c);
+}
+
+/* ---- scores that are written out ---- */
+
+/* Scores of one segment of rows with one of keys; all pairs. */
+static void
+count_scores(Call *c, uint32_t keys)
+{
+    c->args.mask = LH_MASK_FULL;
+    c->args.nq = c->g->rows;
+    c->args.nk = keys * c->g->rows;
+    c->args.pairs = c->args.nq * c->args.nk;
+}
+
+static bool
+score(Call *c)
+{
+    take_target(c);
+    if (c->w->ended || !need(c, 0, c->w->segment, 0, false) ||
+        !need(c, 1, member(c->g, c->w->set), 0, false))
+        return false;
+    count_scores(c, 1);
+    return call(c);
+}
+
+static bool
+apply_scores(Call *c)
+{
+    const bool of_keys = lh_tensor_is_kv(c->w->kind);
+    const uint32_t other = member(c->g, c->w->set);
+    const uint32_t q = of_keys ? other : c->w->segment, k = of_keys ? c->w->segment : other;
+
+    take_target(c);
+    if (!of_keys ? !begin_sum(c, c->w->set & ~(1U << other)) : c->w->set != 1U << other)
+        return false;
+    if (!need(c, 0, q, 1U << k, true) || !need(c, 1, of_keys ? q : k, 0, false))
+        return false;
+    count_scores(c, 1);
+    return call(c);
+}
+
+/* Whether parts in a row hold probabilities of all rows of a segment, or their gradient. */
+static bool
+holds_rows(Grower *g, uint32_t rank, const Want *w, LhRegion window)
+{
+    uint32_t keys[32];
+    const uint32_t count = list(grown_complete(g, LH_TENSOR_O, w->segment), keys);
+    Want part = *w;
+
+    for (uint32_t i = 0; i < count; i++) {
+        LhRegion region = window;
+
+        region.part += i;
+        part.set = 1U << keys[i];
+        if (!is_wanted(grown_cell(g, rank, region, 0), &part))
+            return false;
+    }
+    return true;
+}
+
+/* Operand @i is such rows. */
+static bool
+need_rows(Call *c, uint32_t i, const uint32_t *keys, uint32_t count)
+{
+    Want want = { kind_of_operand(c, i), NARROW, c->w->segment, 1U << keys[0], true };
+    LhRegion made;
+
+    c->held[i] = choose_window(c->g, c->rank, &want, count, holds_rows, &c->regions[i]);
+    if (c->held[i] || !make(c->g, c->rank, &want, NULL, c->depth + 1, &made))
+        return c->held[i];
+    c->held[i] = choose_window(c->g, c->rank, &want, count, holds_rows, &c->regions[i]);
+    unpin(c->g, c->rank, made);
+    return c->held[i];
+}
+
+/* Operand @i is parts in a row, each the rows of @w with one of the keys that it may see. */
+static bool
+need_scores(Call *c, uint32_t i, const uint32_t *keys, uint32_t count)
+{
+    Want want = { kind_of_operand(c, i), types_of_operand(c, i), c->w->segment, 0, false };
+
+    c->held[i] = choose_free(c->g, c->rank, &want, count, &c->regions[i]);
+    for (uint32_t k = 0; c->held[i] && k < count; k++) {
+        LhRegion part = c->regions[i], made;
+
+        part.part += k;
+        part.count = 1;
+        want.set = 1U << keys[k];
+        if (!make(c->g, c->rank, &want, &part, c->depth + 1, &made))
+            return false;
+        unpin(c->g, c->rank, made);
+    }
+    return c->held[i];
+}
+
+/* Softmax of all rows of a segment, or its gradient; a part of what it writes is @w's, where that
+ * is not the lse. */
+static bool
+soften(Call *c)
+{
+    const uint32_t segment = c->w->segment;
+    const bool gradient = c->kernel->effect == LH_EFFECT_SOFTMAX_GRAD;
+    const Want want = { c->w->kind, NARROW, segment, 0, false };
+    uint32_t keys[32];
+    const uint32_t count = list(grown_complete(c->g, LH_TENSOR_O, segment), keys);
+
+    if (gradient && !c->w->ended)
+        return false;
+    if (c->w->kind != LH_TENSOR_LSE && !choose_free(c->g, c->rank, &want, count, &c->at))
+        return false;
+    c->held[c->target] = c->w->kind != LH_TENSOR_LSE;
+    take_target(c);
+    if (gradient ? !need_rows(c, 0, keys, count) || !need_scores(c, 1, keys, count)
+                 : !need_scores(c, 0, keys, count))
+        return false;
+    if (!gradient && c->w->kind == LH_TENSOR_LSE) {
+        const Want probs = { LH_TENSOR_PROBS, NARROW, segment, 0, true };
+
+        c->held[1] = choose_free(c->g, c->rank, &probs, count, &c->regions[1]);
+        if (!c->held[1])
+            return false;
+    } else if (!gradient &&
+               !spare(c, 2,
+                      (GrownCell){ .known = true,
+                                   .segment = segment,
+                                   .set = grown_complete(c->g, LH_TENSOR_O, segment) })) {
+        return false;
+    }
+    grown_mask(c->g, &c->args, segment, keys, count);
+    if (gradient)
+        count_scores(c, count);
+    else if (c->args.mask == LH_MASK_CAUSAL)
+        c->args.mask = LH_MASK_POSITIONS;
+    if (!call(c))
+        return false;
+    for (uint32_t k = 0; k < count; k++)
+        put(c->g, c->rank, c->regions[gradient ? 2 : 1], k,
+            (GrownCell){ .known = true, .ended = true, .segment = segment, .set = 1U << keys[k] });
+    return true;
+}
+
+/* ---- ways ---- */
+
+/* Whether operand @i of a kernel can be a result of @kind in a slot of @types. */
+static bool
+can_write(const LhOperand *operand, LhTensorKind kind, uint32_t types)
+{
+    if (operand->access == LH_OPERAND_READ ||
+        (operand->kind != kind && (operand->kind != LH_TENSOR_ANY || !suits_any(kind))))
+        return false;
+    return operand->element == LH_ELEMENT_ACTIVATION ? types == NARROW
+           : operand->element == LH_ELEMENT_FP32     ? types == FP32
+                                                     : true;
+}
+
+/* One of the kernels that make what is wanted, and its operand that this is. */
+static bool
+choose_kernel(Call *c)
+{
+    const uint32_t types = types_of_slot(&c->g->program->slots[c->at.slot]);
+    uint32_t found = 0;
+
+    for (uint32_t k = 0; k < c->g->kernels_count; k++) {
+        const LhKernel *kernel = lh_kernels[c->g->kernels[k]];
+
+        for (uint32_t i = 0; kernel->operands[i].access != LH_OPERAND_END; i++) {
+            if (!can_write(&kernel->operands[i], c->w->kind, types) ||
+                kernel->effect == LH_EFFECT_ZERO || grown_draw(c->g, ++found) != 0)
+                continue;
+            c->id = c->g->kernels[k];
+            c->kernel = kernel;
+            c->target = i;
+        }
+    }
+    return found > 0;
+}
+
+static bool
+by_kernel(Grower *g, uint32_t rank, const Want *w, LhRegion at, unsigned depth)
+{
+    static bool (*const recipes[])(Call * c) = {
+        [LH_EFFECT_ATTEND] = attend,
+        [LH_EFFECT_ATTEND_GRAD] = attend_grad,
+        [LH_EFFECT_ADD] = add,
+        [LH_EFFECT_DERIVE] = derive,
+        [LH_EFFECT_ZERO] = NULL,
+        [LH_EFFECT_STATE_SUM] = sum_state,
+        [LH_EFFECT_STATE_CARRY] = carry_state,
+        [LH_EFFECT_STATE_PREFIX] = add_prefix,
+        [LH_EFFECT_STATE_APPLY] = apply_state,
+        [LH_EFFECT_SCORES] = score,
+        [LH_EFFECT_SOFTMAX] = soften,
+        [LH_EFFECT_SOFTMAX_GRAD] = soften,
+        [LH_EFFECT_SCORES_APPLY] = apply_scores,
+    };
+    Call c = { .g = g, .rank = rank, .depth = depth, .w = w, .at = at };
+    bool made;
+
+    if (!choose_kernel(&c))
+        return false;
+    made = c.id == LH_KERNEL_ID_copy && grown_chance(g, 10) ? copy_shifted(&c)
+                                                            : recipes[c.kernel->effect](&c);
+    for (uint32_t i = 0; i < LH_KERNEL_OPERANDS_MAX; i++) {
+        if (c.held[i])
+            unpin(g, rank, c.regions[i]);
+    }
+    return made;
+}
+
+static void
+emit_end(Grower *g, uint32_t rank, uint32_t peer, bool send, LhRegion region)
+{
+    LhEmitter *e = &g->built.emitters[rank];
+    LhPart *part;
+
+    lh_emit_part(e, send, peer, 0, 0);
+    lh_emit_part_region(e, region);
+    part = &e->buffer->parts[e->buffer->parts_count - 1];
+    part->wire_bytes = lh_part_wire_bytes(g->program, part);
+}
+
+/* One message from a part of @peer to one of @rank. */
+static void
+send(Grower *g, uint32_t peer, LhRegion from, uint32_t rank, LhRegion to)
+{
+    const uint8_t communicator = (uint8_t)grown_draw(g, GROWN_STREAMS);
+
+    for (uint32_t end = 0; end < 2; end++) {
+        const uint32_t here = end == 0 ? peer : rank, other = end == 0 ? rank : peer;
+        LhEmitter *e = &g->built.emitters[here];
+
+        e->communicator = communicator;
+        lh_emit_exchange(e, grown_chance(g, 90) ? communicator
+                                                : (uint8_t)grown_draw(g, GROWN_STREAMS));
+        emit_end(g, here, other, end == 0, end == 0 ? from : to);
+        grown_order(g, here);
+    }
+}
+
+/* Another rank makes it and sends it, perhaps in halves. */
+static bool
+by_message(Grower *g, uint32_t rank, const Want *w, LhRegion at, unsigned depth)
+{
+    const uint32_t peer = (rank + 1 + grown_draw(g, g->ranks - 1)) % g->ranks;
+    const bool halves = lh_slot_has_halves(&g->program->slots[at.slot]) && grown_chance(g, 15);
+    g_autofree GrownState *state = g_new(GrownState, 1);
+    Want there = *w;
+    LhRegion from;
+    bool ok;
+
+    there.types = types_of_slot(&g->program->slots[at.slot]);
+    if (!make(g, peer, &there, NULL, depth + 1, &from))
+        return false;
+    grown_keep(g, state);
+    for (uint8_t half = halves ? LH_HALF_K : LH_HALF_BOTH; half <= (halves ? LH_HALF_V : 0);
+         half++) {
+        from.half = at.half = half;
+        send(g, peer, from, rank, at);
+    }
+    put(g, rank, at, 0, result(w));
+    ok = grown_settle(g, state);
+    unpin(g, peer, from);
+    return ok;
+}
+
+/* Shares of a set among the ranks. */
+static void
+deal(Grower *g, uint32_t set, uint32_t *shares)
+{
+    for (uint32_t rank = 0; rank < g->ranks; rank++)
+        shares[rank] = 0;
+    for (uint32_t i = 0; set >> i != 0; i++) {
+        if ((set >> i & 1) != 0)
+            shares[grown_draw(g, g->ranks)] |= 1U << i;
+    }
+}
+
+/* Makes the terms of a sum that @rank has: @w in part @index of some parts, of which the others are
+ * to be empty. */
+static bool
+make_terms(Grower *g, uint32_t rank, const Want *w, uint32_t index, unsigned depth, LhRegion *terms)
+{
+    LhRegion part = *terms, made;
+
+    part.part += index;
+    part.count = 1;
+    if (w->set == 0)
+        return true;
+    if (!make(g, rank, w, &part, depth + 1, &made))
+        return false;
+    unpin(g, rank, made);
+    return true;
+}
+
+static bool
+clear_others(Grower *g, uint32_t rank, const Want *w, uint32_t index, LhRegion terms)
+{
+    const Call of = { .g = g, .rank = rank, .w = w };
+    bool ok = true;
+
+    for (uint32_t i = 0; ok && i < terms.count; i++) {
+        LhRegion part = terms;
+
+        part.part += i;
+        part.count = 1;
+        ok = (i == index && w->set != 0) || (suits_any(w->kind) && clear(&of, part));
+    }
+    return ok;
+}
+
+/* Each rank makes some of its terms, and they are added up, here or everywhere. */
+static bool
+by_reduction(Grower *g, uint32_t rank, const Want *w, LhRegion at, unsigned depth)
+{
+    const bool scatter = grown_chance(g, 50);
+    const bool merges =
+        w->kind == LH_TENSOR_ACC || w->kind == LH_TENSOR_OUT || (g->wild && grown_chance(g, 5));
+    const uint32_t parts = scatter || merges ? g->ranks : 1, index = scatter ? rank : 0;
+    g_autofree GrownState *state = g_new(GrownState, 1);
+    LhRegion sent[GROWN_RANKS_MAX], received[GROWN_RANKS_MAX];
+    uint32_t shares[GROWN_RANKS_MAX], sending = 0, receiving = 0;
+    Want term = *w;
+    bool ok = has_set(w->kind) && (!merges || scatter);
+
+    term.types = types_of_slot(&g->program->slots[at.slot]);
+    deal(g, w->set, shares);
+    for (uint32_t r = 0; ok && r < g->ranks; r++) {
+        term.set = shares[r];
+        ok = choose_free(g, r, &term, parts, &sent[r]);
+        sending += ok ? 1 : 0;
+        ok = ok && make_terms(g, r, &term, index, depth, &sent[r]);
+    }
+    for (uint32_t r = 0; ok && r < g->ranks; r++) {
+        term.set = shares[r];
+        ok = clear_others(g, r, &term, index, sent[r]);
+    }
+    for (uint32_t r = 0; ok && r < g->ranks; r++) {
+        received[r] = at;
+        ok = r == rank || choose_free(g, r, &term, 1, &received[r]);
+        if (ok && r == rank)
+            pin(g, r, at);
+        receiving += ok ? 1 : 0;
+    }
+    grown_keep(g, state);
+    for (uint32_t r = 0; ok && r < g->ranks; r++) {
+        LhEmitter *e = &g->built.emitters[r];
+
+        lh_emit_collective(e, 2, scatter ? LH_COLL_REDUCE_SCATTER : LH_COLL_ALL_REDUCE,
+                           (LhGroup){ 0, 1, g->ranks, 0, 1 });
+        lh_emit_last(e)->communicator = 2;
+        lh_emit_last(e)->collective.reduction = merges ? LH_REDUCE_ATTENTION : LH_REDUCE_SUM;
+        lh_emit_tensor(e, sent[r], received[r]);
+        grown_order(g, r);
+        put(g, r, received[r], 0,
+            !scatter || r == rank ? result(w) : (GrownCell){ .known = true, .empty = true });
+    }
+    ok = ok && grown_settle(g, state);
+    for (uint32_t r = 0; r < sending; r++)
+        unpin(g, r, sent[r]);
+    for (uint32_t r = 0; r < receiving; r++)
+        unpin(g, r, received[r]);
+    return ok;
+}
+
+/* Probabilities and gradients of scores come in rows, and so in places of their own. */
+static bool
+comes_in_rows(const Want *w)
+{
+    return w->kind == LH_TENSOR_PROBS || (w->kind == LH_TENSOR_DSCORES && w->ended);
+}
+
+/* One way to make it; what was made on the way is gone if that fails. */
+static bool
+try_way(Grower *g, uint32_t rank, const Want *w, LhRegion at, unsigned depth)
+{
+    const uint32_t way = grown_draw(g, 100);
+    g_autofree GrownState *state = g_new(GrownState, 1);
+    bool made;
+
+    grown_keep(g, state);
+    made = comes_in_rows(w) || way < 72 ? by_kernel(g, rank, w, at, depth)
+           : way < 92                   ? by_message(g, rank, w, at, depth)
+                                        : by_reduction(g, rank, w, at, depth);
+    if (!made)
+        grown_go_back(g, state);
+    return made;
+}
+
+/* Makes what is wanted, in @into if that is not NULL, or says where it is. @made is pinned. */
+static bool
+make(Grower *g, uint32_t rank, const Want *w, const LhRegion *into, unsigned depth, LhRegion *made)
+{
+    const bool rows = comes_in_rows(w);
+
+    if (has_set(w->kind) && w->set == 0)
+        return false;
+    if (into == NULL && (depth >= DEPTH_MAX || grown_chance(g, 85)) &&
+        choose_window(g, rank, w, 1, holds_wanted, made))
+        return true;
+    for (uint32_t i = 0; depth < DEPTH_MAX && i < WAYS && g->tries > 0; i++) {
+        bool done;
+
+        g->tries--;
+        if (into != NULL) {
+            *made = *into;
+            pin(g, rank, *made);
+        } else if (!choose_free(g, rank, w, 1, made)) {
+            return false;
+        }
+        if (rows)
+            unpin(g, rank, *made);
+        done = try_way(g, rank, w, *made, depth);
+        if (done && !rows)
+            return true;
+        if (done)
+            return choose_window(g, rank, w, 1, holds_wanted, made);
+        if (!rows)
+            unpin(g, rank, *made);
+    }
+    return false;
+}
+
+static Want
+wanted_output(const Grower *g, uint32_t rank, uint16_t slot, uint32_t part)
+{
+    const LhSlot *s = &g->program->slots[slot];
+    const uint32_t segment = lh_slot_holding(g->program, s, rank, part).segment;
+
+    return (Want){ s->kind, types_of_slot(s), segment, grown_complete(g, s->kind, segment), false };
+}
+
+bool
+grown_has(Grower *g, uint32_t rank, uint16_t slot, uint32_t part)
+{
+    const Want want = wanted_output(g, rank, slot, part);
+    const LhRegion region = { .slot = slot, .part = part, .count = 1 };
+
+    return is_wanted(grown_cell(g, rank, region, 0), &want);
+}
+
+void
+grown_aim(Grower *g, uint32_t rank, uint16_t slot, uint32_t part)
+{
+    const Want want = wanted_output(g, rank, slot, part);
+    const LhRegion region = { .slot = slot, .part = part, .count = 1 };
+    LhRegion made;
+
+    if (make(g, rank, &want, &region, 0, &made))
+        unpin(g, rank, made);
+}
