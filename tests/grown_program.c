@@ -226,7 +226,7 @@ static void
 fill_inputs(Grower *g)
 {
     for (uint32_t rank = 0; rank < g->ranks; rank++) {
-        for (uint16_t slot = 0; slot < g->program->slots_count; slot++) {
+        for (uint16_t slot = 0; slot < (uint16_t)g->program->slots_count; slot++) {
             const LhSlot *s = &g->program->slots[slot];
             const LhRegion all = lh_region_whole(g->program, slot);
 
@@ -294,7 +294,7 @@ begin(Grower *g)
     for (uint32_t rank = 0; rank < g->ranks; rank++) {
         g->built.emitters[rank].phase =
             params.pass == LH_PASS_FWD ? LH_PHASE_FORWARD : LH_PHASE_BACKWARD;
-        for (uint16_t slot = 0; slot < g->program->slots_count; slot++) {
+        for (uint16_t slot = 0; slot < (uint16_t)g->program->slots_count; slot++) {
             if (g->program->slots[slot].role == LH_SLOT_TEMP)
                 lh_emit_alloc(&g->built.emitters[rank], slot);
         }
@@ -471,7 +471,7 @@ static void
 free_all(Grower *g)
 {
     for (uint32_t rank = 0; rank < g->ranks; rank++) {
-        for (uint16_t slot = 0; slot < g->program->slots_count; slot++) {
+        for (uint16_t slot = 0; slot < (uint16_t)g->program->slots_count; slot++) {
             if (g->program->slots[slot].role == LH_SLOT_TEMP)
                 lh_emit_free(&g->built.emitters[rank], slot);
         }
@@ -482,7 +482,7 @@ free_all(Grower *g)
 static bool
 ask(Grower *g)
 {
-    uint32_t ops[GROWN_RANKS_MAX];
+    uint32_t ops[GROWN_RANKS_MAX] = { 0 };
     bool stays;
 
     for (uint32_t rank = 0; rank < g->ranks; rank++)
@@ -531,7 +531,7 @@ aim_at_all(Grower *g)
     for (uint32_t i = 0; i < all; i++) {
         const uint32_t rank = (from + i) % all / cells, index = (from + i) % cells;
 
-        for (uint16_t slot = 0; slot < g->program->slots_count; slot++) {
+        for (uint16_t slot = 0; slot < (uint16_t)g->program->slots_count; slot++) {
             const LhSlot *s = &g->program->slots[slot];
 
             if (s->role != LH_SLOT_OUTPUT || index < s->first_cell ||

@@ -96,7 +96,8 @@ choose_window(Grower *g, uint32_t rank, const Want *w, uint32_t count,
 {
     uint32_t found = 0;
 
-    for (uint16_t slot = 0; slot < g->program->slots_count; slot++) {
+    *window = (LhRegion){ 0 };
+    for (uint16_t slot = 0; slot < (uint16_t)g->program->slots_count; slot++) {
         const LhSlot *s = &g->program->slots[slot];
 
         if (s->kind != w->kind || (w->types & types_of_slot(s)) == 0)
@@ -396,7 +397,7 @@ need_other_sum(Call *c, uint32_t i, uint32_t segment, uint32_t source)
 
     if (c->args.first)
         return spare(c, i, alone);
-    for (uint16_t slot = 0; slot < c->g->program->slots_count; slot++) {
+    for (uint16_t slot = 0; slot < (uint16_t)c->g->program->slots_count; slot++) {
         const LhSlot *s = &c->g->program->slots[slot];
 
         for (uint32_t part = 0; s->kind == want.kind && part < s->parts; part++) {
@@ -722,7 +723,7 @@ soften(Call *c)
     const uint32_t segment = c->w->segment;
     const bool gradient = c->kernel->effect == LH_EFFECT_SOFTMAX_GRAD;
     const Want want = { c->w->kind, NARROW, segment, 0, false };
-    uint32_t keys[32];
+    uint32_t keys[32] = { 0 };
     const uint32_t count = list(grown_complete(c->g, LH_TENSOR_O, segment), keys);
 
     if (gradient && !c->w->ended)
@@ -819,6 +820,7 @@ by_kernel(Grower *g, uint32_t rank, const Want *w, LhRegion at, unsigned depth)
 
     if (!choose_kernel(&c))
         return false;
+    g_assert(c.kernel != NULL);
     made = c.id == LH_KERNEL_ID_copy && grown_chance(g, 10) ? copy_shifted(&c)
                                                             : recipes[c.kernel->effect](&c);
     for (uint32_t i = 0; i < LH_KERNEL_OPERANDS_MAX; i++) {
@@ -873,9 +875,9 @@ by_message(Grower *g, uint32_t rank, const Want *w, LhRegion at, unsigned depth)
     if (!make(g, peer, &there, NULL, depth + 1, &from))
         return false;
     grown_keep(g, state);
-    for (uint8_t half = halves ? LH_HALF_K : LH_HALF_BOTH; half <= (halves ? LH_HALF_V : 0);
+    for (int half = halves ? LH_HALF_K : LH_HALF_BOTH; half <= (halves ? LH_HALF_V : LH_HALF_BOTH);
          half++) {
-        from.half = at.half = half;
+        from.half = at.half = (uint8_t)half;
         send(g, peer, from, rank, at);
     }
     put(g, rank, at, 0, result(w));
@@ -938,7 +940,7 @@ by_reduction(Grower *g, uint32_t rank, const Want *w, LhRegion at, unsigned dept
         w->kind == LH_TENSOR_ACC || w->kind == LH_TENSOR_OUT || (g->wild && grown_chance(g, 5));
     const uint32_t parts = scatter || merges ? g->ranks : 1, index = scatter ? rank : 0;
     g_autofree GrownState *state = g_new(GrownState, 1);
-    LhRegion sent[GROWN_RANKS_MAX], received[GROWN_RANKS_MAX];
+    LhRegion sent[GROWN_RANKS_MAX] = { 0 }, received[GROWN_RANKS_MAX] = { 0 };
     uint32_t shares[GROWN_RANKS_MAX], sending = 0, receiving = 0;
     Want term = *w;
     bool ok = has_set(w->kind) && (!merges || scatter);

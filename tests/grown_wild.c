@@ -16,7 +16,7 @@ any_parts(Grower *g, const LhSlot *like, bool written, uint32_t count, LhRegion 
 {
     uint32_t found = 0;
 
-    for (uint16_t slot = 0; slot < g->program->slots_count; slot++) {
+    for (uint16_t slot = 0; slot < (uint16_t)g->program->slots_count; slot++) {
         const LhSlot *s = &g->program->slots[slot];
 
         if (s->kind != like->kind || s->dtype != like->dtype || s->parts < count ||
