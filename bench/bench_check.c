@@ -44,19 +44,6 @@ now_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-typedef struct {
-    const LhNumerics *numerics;
-    const LhProgram *program;
-} Loader;
-
-static void
-load(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *into)
-{
-    const Loader *loader = data;
-
-    lh_numerics_load(loader->numerics, loader->program, rank, slot, part, into);
-}
-
 /* Seconds of the run and of its check. */
 typedef struct {
     double run_s, reference_s, compare_s;
@@ -68,12 +55,12 @@ measure(const LhProgram *program)
     const LhReferenceWork work = { .forward = program->params.pass == LH_PASS_FWD };
     g_autoptr(LhNumerics) n = lh_numerics_new(&program->params, 1, LH_INPUTS_NORMAL);
     g_auto(LhErrorReport) report = { 0 };
-    Loader loader = { n, program };
+    LhNumericsLoad load = { n, program };
     const LhRunParams run = { .program = program,
                               .backend = &lh_backend_cpu,
                               .deadline_us = DEADLINE_US,
-                              .load = load,
-                              .load_data = &loader };
+                              .load = lh_numerics_load_part,
+                              .load_data = &load };
     g_autoptr(LhRunResult) result = NULL;
     const double at_s = now_s();
     double referred_s, ran_s;

@@ -174,19 +174,6 @@ describe(const Case *c)
 
 /* ---- runs ---- */
 
-typedef struct {
-    const LhNumerics *numerics;
-    const LhProgram *program;
-} Loader;
-
-static void
-load(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *into)
-{
-    const Loader *loader = data;
-
-    lh_numerics_load(loader->numerics, loader->program, rank, slot, part, into);
-}
-
 /* The largest of all tensors. */
 typedef struct {
     double mean, row;
@@ -196,13 +183,13 @@ typedef struct {
 static LhRunResult *
 run(const Case *c, const LhNumerics *n, const LhProgram *program, const LhRunHooks *hooks)
 {
-    Loader loader = { n, program };
+    LhNumericsLoad load = { n, program };
     const LhRunParams params = { .program = program,
                                  .backend = &lh_backend_cpu,
                                  .deadline_us = DEADLINE_US,
                                  .hooks = hooks,
-                                 .load = load,
-                                 .load_data = &loader };
+                                 .load = lh_numerics_load_part,
+                                 .load_data = &load };
     g_autoptr(GError) error = NULL;
     LhRunResult *result = lh_execute(&params, &error);
 

@@ -595,32 +595,19 @@ END_TEST
 
 /* ---- executed ---- */
 
-typedef struct {
-    const LhNumerics *numerics;
-    const LhProgram *program;
-} Loader;
-
-static void
-load(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *into)
-{
-    const Loader *loader = data;
-
-    lh_numerics_load(loader->numerics, loader->program, rank, slot, part, into);
-}
-
 static LhErrorReport
 execute(const char *name, const LhProgramParams *p)
 {
     g_autoptr(LhProgram) program = make(name, p);
     g_autoptr(LhNumerics) numerics = lh_numerics_new(p, 3, LH_INPUTS_NORMAL);
     g_autoptr(GError) error = NULL;
-    Loader loader = { numerics, program };
+    LhNumericsLoad load = { numerics, program };
     const LhRunParams params = {
         .program = program,
         .backend = &lh_backend_cpu,
         .deadline_us = 60000000,
-        .load = load,
-        .load_data = &loader,
+        .load = lh_numerics_load_part,
+        .load_data = &load,
     };
     g_autoptr(LhRunResult) result = lh_execute(&params, &error);
     LhErrorReport report = { 0 };

@@ -117,30 +117,17 @@ check_refused(const char *name, const LhProgramParams *p, const char *words)
     ck_assert_msg(strstr(error->message, words) != NULL, "%s", error->message);
 }
 
-typedef struct {
-    const LhNumerics *numerics;
-    const LhProgram *program;
-} Loader;
-
-static void
-load(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *into)
-{
-    const Loader *loader = data;
-
-    lh_numerics_load(loader->numerics, loader->program, rank, slot, part, into);
-}
-
 static LhRunResult *
 run(const LhProgram *program, const LhNumerics *numerics, LhErrorReport *report)
 {
     g_autoptr(GError) error = NULL;
-    Loader loader = { numerics, program };
+    LhNumericsLoad load = { numerics, program };
     const LhRunParams params = {
         .program = program,
         .backend = &lh_backend_cpu,
         .deadline_us = 60 * G_USEC_PER_SEC,
-        .load = load,
-        .load_data = &loader,
+        .load = lh_numerics_load_part,
+        .load_data = &load,
     };
     LhRunResult *result = lh_execute(&params, &error);
 

@@ -660,19 +660,6 @@ END_TEST
 
 /* ---- numbers ---- */
 
-typedef struct {
-    const LhNumerics *numerics;
-    const LhProgram *program;
-} Loader;
-
-static void
-load(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *into)
-{
-    const Loader *loader = data;
-
-    lh_numerics_load(loader->numerics, loader->program, rank, slot, part, into);
-}
-
 /* Of the CPU, in its order. */
 typedef enum {
     FAST,
@@ -687,13 +674,13 @@ check_run(const char *name, const LhProgramParams *p, KernelSet kernels, LhInput
     g_autoptr(LhProgram) program = make(name, p);
     g_autoptr(LhNumerics) numerics = lh_numerics_new(p, 7, inputs);
     g_autoptr(LhVerdict) verdict = prove(name, p);
-    Loader loader = { numerics, program };
+    LhNumericsLoad load = { numerics, program };
     const LhRunParams params = { .program = program,
                                  .backend = &lh_backend_cpu,
                                  .kernel_set = kernels,
                                  .deadline_us = 60 * G_USEC_PER_SEC,
-                                 .load = load,
-                                 .load_data = &loader };
+                                 .load = lh_numerics_load_part,
+                                 .load_data = &load };
     g_autoptr(LhRunResult) result = lh_execute(&params, &error);
     g_auto(LhErrorReport) report = { 0 };
 

@@ -89,19 +89,6 @@ compare_counts(LhExecuted *executed, const LhVerdict *verdict, const LhSimResult
 
 /* ---- runs ---- */
 
-typedef struct {
-    const LhNumerics *numerics;
-    const LhProgram *program;
-} Loader;
-
-static void
-load_numerics(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *into)
-{
-    const Loader *loader = data;
-
-    lh_numerics_load(loader->numerics, loader->program, rank, slot, part, into);
-}
-
 static int64_t
 deadline_us(const LhExecuteParams *params, const LhVerdict *verdict)
 {
@@ -210,13 +197,13 @@ run_module(LhExecuted *executed, const LhExecuteJob *job, const LhRunParams *par
             ? lh_sample_new(executed->program, seed, p->inputs, p->check_tokens,
                             &job->control->place)
             : lh_numerics_new_shared(executed->program, seed, p->inputs, job->control, error);
-    Loader loader = { .program = executed->program, .numerics = numerics };
+    LhNumericsLoad load = { .program = executed->program, .numerics = numerics };
     LhRunParams run = *params;
 
     if (numerics == NULL)
         return false;
-    run.load = load_numerics;
-    run.load_data = &loader;
+    run.load = lh_numerics_load_part;
+    run.load_data = &load;
     return run_repeats(executed, &run, p, error) && check_run(executed, numerics, job, error);
 }
 

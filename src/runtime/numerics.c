@@ -325,3 +325,11 @@ lh_numerics_load(const LhNumerics *n, const LhProgram *program, uint32_t rank, u
         lh_held_visit(r, &held[i], &at, load_row, &load);
     }
 }
+
+void
+lh_numerics_load_part(void *load, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *data)
+{
+    const LhNumericsLoad *l = load;
+
+    lh_numerics_load(l->numerics, l->program, rank, slot, part, data);
+}

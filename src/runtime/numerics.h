@@ -65,3 +65,12 @@ unsigned lh_numerics_threads(const LhProgramParams *params);
  * tensor. */
 void lh_numerics_load(const LhNumerics *numerics, const LhProgram *program, uint32_t rank,
                       uint16_t slot, uint32_t part, unsigned char *data);
+
+/* The same as LhRunParams.load, whose data is this. */
+typedef struct {
+    const LhNumerics *numerics;
+    const LhProgram *program;
+} LhNumericsLoad;
+
+void lh_numerics_load_part(void *load, uint32_t rank, uint16_t slot, uint32_t part,
+                           unsigned char *data);
