@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "accesses.h"
 #include "recording.h"
 
 /*
@@ -14,12 +15,6 @@ typedef struct {
     uint32_t count;
     bool *reach;
 } Reach;
-
-static inline bool
-on_stream(const LhOp *op)
-{
-    return op->kind == LH_OP_COMPUTE || op->kind == LH_OP_EXCHANGE || op->kind == LH_OP_COLLECTIVE;
-}
 
 static inline Reach
 reach_of(const Recording *recording, uint32_t rank)
@@ -34,7 +29,7 @@ reach_of(const Recording *recording, uint32_t rank)
             const LhOp *op_a = recording_op(recording, rank, a);
 
             if (op_a->kind == LH_OP_SYNC || op_b->kind == LH_OP_SYNC ||
-                (on_stream(op_a) && on_stream(op_b) && op_a->stream == op_b->stream))
+                (lh_op_on_stream(op_a) && lh_op_on_stream(op_b) && op_a->stream == op_b->stream))
                 reach.reach[a * n + b] = true;
         }
         for (uint32_t i = 0; i < op_b->after_count; i++)
@@ -47,56 +42,6 @@ reach_of(const Recording *recording, uint32_t rank)
         }
     }
     return reach;
-}
-
-/* Every region that an op touches, and how. */
-typedef struct {
-    LhRegion region;
-    bool write;
-} Access;
-
-static inline uint32_t
-accesses_of(const Recording *recording, uint32_t rank, const LhOp *op, Access *out)
-{
-    uint32_t count = 0;
-
-    if (op->kind == LH_OP_COMPUTE) {
-        for (uint32_t i = 0; i < op->compute.regions_count; i++)
-            out[count++] =
-                (Access){ op->compute.regions[i],
-                          lh_kernels[op->compute.kernel]->operands[i].access != LH_OPERAND_READ };
-    } else if (op->kind == LH_OP_EXCHANGE) {
-        for (uint32_t i = 0; i < op->exchange.parts_count; i++) {
-            const LhPart *part = recording_part(recording, rank, op, i);
-
-            for (uint32_t k = 0; k < part->regions_count; k++)
-                out[count++] = (Access){ part->regions[k], !part->send };
-        }
-    } else if (op->kind == LH_OP_COLLECTIVE) {
-        for (uint32_t i = 0; i < op->collective.tensors_count; i++) {
-            out[count++] = (Access){ op->collective.send[i], false };
-            out[count++] = (Access){ op->collective.receive[i], true };
-        }
-    }
-    return count;
-}
-
-static inline bool
-regions_overlap(const LhRegion *a, const LhRegion *b)
-{
-    return a->slot == b->slot && a->part < b->part + b->count && b->part < a->part + a->count;
-}
-
-static inline bool
-accesses_conflict(const Access *a, uint32_t a_count, const Access *b, uint32_t b_count)
-{
-    for (uint32_t i = 0; i < a_count; i++) {
-        for (uint32_t k = 0; k < b_count; k++) {
-            if ((a[i].write || b[k].write) && regions_overlap(&a[i].region, &b[k].region))
-                return true;
-        }
-    }
-    return false;
 }
 
 static inline bool
@@ -133,25 +78,23 @@ keys_repeat(const Recording *recording, uint32_t rank, const LhOp *a, const LhOp
     return false;
 }
 
-#define ACCESSES_MAX 256
-
 static inline bool
 judge_finds_race(const Recording *recording, uint32_t rank)
 {
+    const LhPart *parts = recording_parts(recording, rank);
     Reach reach = reach_of(recording, rank);
     Access of_a[ACCESSES_MAX], of_b[ACCESSES_MAX];
     bool race = false;
 
     for (uint32_t b = 0; b < reach.count && !race; b++) {
         const LhOp *op_b = recording_op(recording, rank, b);
-        const uint32_t count_b = accesses_of(recording, rank, op_b, of_b);
+        const uint32_t count_b = accesses_of(op_b, parts, of_b);
 
         for (uint32_t a = 0; a < b && !race; a++) {
             const LhOp *op_a = recording_op(recording, rank, a);
 
             if (!reach.reach[a * reach.count + b])
-                race = accesses_conflict(of_a, accesses_of(recording, rank, op_a, of_a), of_b,
-                                         count_b) ||
+                race = accesses_conflict(of_a, accesses_of(op_a, parts, of_a), of_b, count_b) ||
                        keys_repeat(recording, rank, op_a, op_b);
         }
     }

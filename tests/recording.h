@@ -149,6 +149,13 @@ recording_count(const Recording *recording, uint32_t rank)
     return recording->ops[rank]->len;
 }
 
+/* Those that the exchanges of a rank index. */
+static inline const LhPart *
+recording_parts(const Recording *recording, uint32_t rank)
+{
+    return (const LhPart *)(const void *)recording->parts[rank]->data;
+}
+
 static inline LhPart *
 recording_part(const Recording *recording, uint32_t rank, const LhOp *op, uint32_t i)
 {

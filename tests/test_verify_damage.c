@@ -343,10 +343,10 @@ is_cleared(const Recording *recording, uint32_t rank, uint32_t id, const LhRegio
     for (uint32_t i = id; i > 0; i--) {
         const LhOp *op = recording_op(recording, rank, i - 1);
         Access accesses[ACCESSES_MAX];
-        const uint32_t count = accesses_of(recording, rank, op, accesses);
+        const uint32_t count = accesses_of(op, recording_parts(recording, rank), accesses);
 
         for (uint32_t k = 0; k < count; k++) {
-            if (accesses[k].write && regions_overlap(&accesses[k].region, region))
+            if (accesses[k].write && lh_regions_overlap(&accesses[k].region, region))
                 return op->kind == LH_OP_COMPUTE &&
                        lh_kernels[op->compute.kernel]->effect == LH_EFFECT_ZERO;
         }
