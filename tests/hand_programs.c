@@ -308,6 +308,135 @@ lives_of_parts(void)
     return built_end(&b);
 }
 
+/* ---- sums of o ---- */
+
+enum { Q, KV, O, Q_ALL, KV_ALL, K_ALL, V_ALL, SCORES, PROBS, LSE, TERMS, O_SLOTS };
+
+/* Two ranks that attend to each other's keys, one token and head each. */
+static Built
+begin_attention(const char *name)
+{
+    LhProgramParams params = built_params(2);
+    const LhSlotParams slots[O_SLOTS] = {
+        [Q] = { "q", LH_TENSOR_Q, LH_SLOT_INPUT, LH_DTYPE_BF16, .parts = 1, .part_bytes = 64 },
+        [KV] = { "kv", LH_TENSOR_KV, LH_SLOT_INPUT, LH_DTYPE_BF16, .parts = 1, .part_bytes = 128 },
+        [O] = { "o", LH_TENSOR_O, LH_SLOT_OUTPUT, LH_DTYPE_BF16, .parts = 1, .part_bytes = 64 },
+        [Q_ALL] = { "q_all", LH_TENSOR_Q, .dtype = LH_DTYPE_BF16, .parts = 2, .part_bytes = 64 },
+        [KV_ALL] = { "kv_all", LH_TENSOR_KV, .dtype = LH_DTYPE_BF16, .parts = 2,
+                     .part_bytes = 128 },
+        [K_ALL] = { "k_all", LH_TENSOR_K, .dtype = LH_DTYPE_BF16, .parts = 2, .part_bytes = 64 },
+        [V_ALL] = { "v_all", LH_TENSOR_V, .dtype = LH_DTYPE_BF16, .parts = 2, .part_bytes = 64 },
+        [SCORES] = { "scores", LH_TENSOR_SCORES, .dtype = LH_DTYPE_FP32, .parts = 2,
+                     .part_bytes = 4 },
+        [PROBS] = { "probs", LH_TENSOR_PROBS, .dtype = LH_DTYPE_BF16, .parts = 2, .part_bytes = 2 },
+        [LSE] = { "lse", LH_TENSOR_LSE, .dtype = LH_DTYPE_FP32, .parts = 1, .part_bytes = 4 },
+        [TERMS] = { "terms", LH_TENSOR_O, .dtype = LH_DTYPE_BF16, .parts = 2, .part_bytes = 64 },
+    };
+    Built b;
+
+    params.mask.causal = false;
+    b = built_new(name, &params);
+    for (unsigned i = 0; i < O_SLOTS; i++)
+        lh_program_add_slot(b.program, slots[i]);
+    lh_program_add_stream(b.program, "compute", LH_STREAM_COMPUTE);
+    lh_program_add_stream(b.program, "comm", LH_STREAM_COMM);
+    return b;
+}
+
+/* A collective of both ranks, behind op @after. */
+static uint32_t
+meet(LhEmitter *e, LhCollectiveKind kind, uint16_t send, uint16_t receive, uint32_t after)
+{
+    const uint32_t id = lh_emit_collective(e, 1, kind, (LhGroup){ 0, 1, 2, 0, 1 });
+
+    lh_emit_tensor(e, lh_region_whole(e->program, send), lh_region_whole(e->program, receive));
+    lh_emit_after(e, after);
+    return id;
+}
+
+/* A call for @nq queries and @nk keys, all pairs, of which an operand follows for each region. */
+static uint32_t
+call(LhEmitter *e, LhKernelId kernel, uint64_t nq, uint64_t nk, const LhRegion *regions)
+{
+    const LhKernelArgs args = { .pairs = nq * nk,
+                                .nq = nq,
+                                .nk = nk,
+                                .batch = 1,
+                                .heads = 1,
+                                .groups = 1,
+                                .head_dim = 32,
+                                .mask = LH_MASK_FULL,
+                                .first = true };
+    const uint32_t id = lh_emit_compute(e, 0, kernel, &args);
+
+    for (uint32_t i = 0; lh_kernels[kernel]->operands[i].access != LH_OPERAND_END; i++)
+        lh_emit_operand(e, regions[i].slot, regions[i].part, regions[i].count);
+    return id;
+}
+
+/* The rows of @row with all keys; of @key the term of their o. */
+static uint32_t
+term(LhEmitter *e, uint32_t row, uint32_t key)
+{
+    call(e, LH_KERNEL_ID_scores, 1, 2,
+         (const LhRegion[]){ { Q_ALL, row, 1 }, { K_ALL, 0, 2 }, { SCORES, 0, 2 } });
+    call(e, LH_KERNEL_ID_scores_softmax, 1, 2,
+         (const LhRegion[]){ { SCORES, 0, 2 }, { PROBS, 0, 2 }, { LSE, 0, 1 } });
+    return call(e, LH_KERNEL_ID_scores_o, 1, 1,
+                (const LhRegion[]){ { PROBS, key, 1 }, { V_ALL, key, 1 }, { TERMS, row, 1 } });
+}
+
+/* Each rank has the term of its own keys, divided by the sum over the row, of both rows. */
+static LhProgram *
+terms_of_o_add_up(void)
+{
+    Built b = begin_attention("terms of o add up");
+
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        LhEmitter *e = &b.emitters[rank];
+        uint32_t done;
+
+        for (uint16_t slot = Q_ALL; slot < (uint16_t)O_SLOTS; slot++)
+            lh_emit_alloc(e, slot);
+        meet(e, LH_COLL_ALL_GATHER, Q, Q_ALL, LH_OP_NONE);
+        done = meet(e, LH_COLL_ALL_GATHER, KV, KV_ALL, LH_OP_NONE);
+        call(e, LH_KERNEL_ID_take_k, 0, 2, (const LhRegion[]){ { KV_ALL, 0, 2 }, { K_ALL, 0, 2 } });
+        lh_emit_after(e, done);
+        call(e, LH_KERNEL_ID_take_v, 0, 2, (const LhRegion[]){ { KV_ALL, 0, 2 }, { V_ALL, 0, 2 } });
+        term(e, 0, rank);
+        done = term(e, 1, rank);
+        meet(e, LH_COLL_REDUCE_SCATTER, TERMS, O, done);
+        for (uint16_t slot = Q_ALL; slot < (uint16_t)O_SLOTS; slot++)
+            lh_emit_free(e, slot);
+    }
+    return built_end(&b);
+}
+
+/* Each rank has its own o, finished, and nothing for the other one. */
+static LhProgram *
+nothing_adds_nothing(void)
+{
+    Built b = begin_attention("nothing adds nothing");
+
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        LhEmitter *e = &b.emitters[rank];
+        uint32_t done;
+
+        for (uint16_t slot = Q_ALL; slot < (uint16_t)O_SLOTS; slot++)
+            lh_emit_alloc(e, slot);
+        done = meet(e, LH_COLL_ALL_GATHER, KV, KV_ALL, LH_OP_NONE);
+        call(
+            e, LH_KERNEL_ID_attention, 1, 2,
+            (const LhRegion[]){ { Q, 0, 1 }, { KV_ALL, 0, 2 }, { TERMS, rank, 1 }, { LSE, 0, 1 } });
+        lh_emit_after(e, done);
+        done = call(e, LH_KERNEL_ID_zero, 1, 0, (const LhRegion[]){ { TERMS, 1 - rank, 1 } });
+        meet(e, LH_COLL_REDUCE_SCATTER, TERMS, O, done);
+        for (uint16_t slot = Q_ALL; slot < (uint16_t)O_SLOTS; slot++)
+            lh_emit_free(e, slot);
+    }
+    return built_end(&b);
+}
+
 const HandProgram hand_programs[] = {
     { "answer-within-the-window", answer_within_the_window, NULL, NULL },
     { "answer-beyond-the-window", answer_beyond_the_window, "cycle", "cannot end" },
@@ -322,5 +451,7 @@ const HandProgram hand_programs[] = {
     { "attention-that-cannot-be-shared", attention_that_cannot_be_shared, "cannot share evenly",
       NULL },
     { "lives-of-parts", lives_of_parts, NULL, NULL },
+    { "terms-of-o-add-up", terms_of_o_add_up, NULL, NULL },
+    { "nothing-adds-nothing", nothing_adds_nothing, NULL, NULL },
     { .name = NULL },
 };
