@@ -29,6 +29,9 @@ typedef struct {
     uint32_t set;     /* bits of the segments that have contributed */
 } GrownCell;
 
+/* Softmax attention in blocks, or with its scores written out; linear attention. */
+typedef enum { GROWN_BLOCKS, GROWN_SCORES, GROWN_LINEAR, GROWN_KINDS } GrownKind;
+
 typedef struct {
     uint64_t seed, drawn;
     GrownKind kind;

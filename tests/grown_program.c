@@ -4,6 +4,7 @@
  */
 #include "grower.h"
 
+#include "accesses.h"
 #include "base/rng.h"
 #include "program/holding.h"
 
@@ -126,6 +127,7 @@ typedef struct {
     LhTensorKind kind;
     bool forward, backward; /* only needed there */
     bool narrow, fp32;      /* types that there are */
+    bool in_rows;           /* calls take several in a row: there are as many more parts */
     uint8_t of;             /* LhGrownKind bits */
 } Temporary;
 
@@ -134,25 +136,25 @@ typedef struct {
 #define OF_SOFTMAX (OF(GROWN_BLOCKS) | OF(GROWN_SCORES))
 
 static const Temporary temporaries[] = {
-    { LH_TENSOR_Q, true, true, true, false, OF_ALL },
-    { LH_TENSOR_KV, true, true, true, false, OF_ALL },
-    { LH_TENSOR_ACC, true, false, true, true, OF(GROWN_BLOCKS) },
-    { LH_TENSOR_OUT, true, false, true, true, OF(GROWN_BLOCKS) },
-    { LH_TENSOR_O, true, true, true, true, OF_ALL },
-    { LH_TENSOR_LSE, true, true, false, true, OF_SOFTMAX },
-    { LH_TENSOR_DO, false, true, true, false, OF_ALL },
-    { LH_TENSOR_DELTA, false, true, false, true, OF(GROWN_BLOCKS) },
-    { LH_TENSOR_DQ, false, true, true, true, OF_ALL },
-    { LH_TENSOR_DKV, false, true, true, true, OF_ALL },
-    { LH_TENSOR_K, true, true, true, false, OF(GROWN_SCORES) },
-    { LH_TENSOR_V, true, true, true, false, OF(GROWN_SCORES) },
-    { LH_TENSOR_DK, false, true, true, true, OF(GROWN_SCORES) },
-    { LH_TENSOR_DV, false, true, true, true, OF(GROWN_SCORES) },
-    { LH_TENSOR_SCORES, true, true, false, true, OF(GROWN_SCORES) },
-    { LH_TENSOR_PROBS, true, true, true, false, OF(GROWN_SCORES) },
-    { LH_TENSOR_DSCORES, false, true, true, false, OF(GROWN_SCORES) },
-    { LH_TENSOR_STATE, true, true, false, true, OF(GROWN_LINEAR) },
-    { LH_TENSOR_DSTATE, false, true, false, true, OF(GROWN_LINEAR) },
+    { LH_TENSOR_Q, true, true, true, false, false, OF_ALL },
+    { LH_TENSOR_KV, true, true, true, false, false, OF_ALL },
+    { LH_TENSOR_ACC, true, false, true, true, false, OF(GROWN_BLOCKS) },
+    { LH_TENSOR_OUT, true, false, true, true, false, OF(GROWN_BLOCKS) },
+    { LH_TENSOR_O, true, true, true, true, false, OF_ALL },
+    { LH_TENSOR_LSE, true, true, false, true, false, OF_SOFTMAX },
+    { LH_TENSOR_DO, false, true, true, false, false, OF_ALL },
+    { LH_TENSOR_DELTA, false, true, false, true, false, OF(GROWN_BLOCKS) },
+    { LH_TENSOR_DQ, false, true, true, true, false, OF_ALL },
+    { LH_TENSOR_DKV, false, true, true, true, false, OF_ALL },
+    { LH_TENSOR_K, true, true, true, false, false, OF(GROWN_SCORES) },
+    { LH_TENSOR_V, true, true, true, false, false, OF(GROWN_SCORES) },
+    { LH_TENSOR_DK, false, true, true, true, false, OF(GROWN_SCORES) },
+    { LH_TENSOR_DV, false, true, true, true, false, OF(GROWN_SCORES) },
+    { LH_TENSOR_SCORES, true, true, false, true, true, OF(GROWN_SCORES) },
+    { LH_TENSOR_PROBS, true, true, true, false, true, OF(GROWN_SCORES) },
+    { LH_TENSOR_DSCORES, false, true, true, false, true, OF(GROWN_SCORES) },
+    { LH_TENSOR_STATE, true, true, false, true, true, OF(GROWN_LINEAR) },
+    { LH_TENSOR_DSTATE, false, true, false, true, true, OF(GROWN_LINEAR) },
 };
 
 static void
@@ -163,14 +165,15 @@ declare_temporaries(Grower *g)
 
     for (size_t i = 0; i < G_N_ELEMENTS(temporaries); i++) {
         const Temporary *t = &temporaries[i];
+        const uint32_t count = parts + (t->in_rows ? g->segments : 0);
 
         if ((t->of >> g->kind & 1) == 0 || !((t->forward && lh_pass_has(p, LH_PASS_FWD)) ||
                                              (t->backward && lh_pass_has(p, LH_PASS_BWD))))
             continue;
         if (t->narrow && grown_chance(g, t->of == OF(g->kind) ? 95 : 85))
-            declare_slot(g, t->kind, LH_SLOT_TEMP, g->dtype, parts);
+            declare_slot(g, t->kind, LH_SLOT_TEMP, g->dtype, count);
         if (t->fp32 && grown_chance(g, t->of == OF(g->kind) ? 95 : 85))
-            declare_slot(g, t->kind, LH_SLOT_TEMP, LH_DTYPE_FP32, parts);
+            declare_slot(g, t->kind, LH_SLOT_TEMP, LH_DTYPE_FP32, count);
     }
 }
 
@@ -344,72 +347,12 @@ grown_mask(Grower *g, LhKernelArgs *args, uint32_t q, const uint32_t *k, uint32_
 
 /* ---- order ---- */
 
-/* Whether an op reads or writes a part, or both. */
-typedef struct {
-    bool reads, writes;
-} Touch;
-
 static bool
-has_part(const LhRegion *region, uint16_t slot, uint32_t part)
+conflict(const LhOp *a, const LhOp *b, const LhPart *parts)
 {
-    return region->slot == slot && part >= region->part && part < region->part + region->count;
-}
+    Access of_a[ACCESSES_MAX], of_b[ACCESSES_MAX];
 
-static void
-touch(Touch *t, const LhRegion *region, const LhRegion *at, bool write)
-{
-    for (uint32_t i = 0; i < at->count; i++) {
-        if (!has_part(region, at->slot, at->part + i))
-            continue;
-        t->reads |= !write;
-        t->writes |= write;
-    }
-}
-
-/* What @op of @buffer does to the parts of @at. */
-static Touch
-touch_of(const LhOp *op, const LhOpBuffer *buffer, const LhRegion *at)
-{
-    Touch t = { false, false };
-
-    for (uint32_t i = 0; op->kind == LH_OP_COMPUTE && i < op->compute.regions_count; i++)
-        touch(&t, &op->compute.regions[i], at,
-              lh_kernels[op->compute.kernel]->operands[i].access != LH_OPERAND_READ);
-    for (uint32_t i = 0; op->kind == LH_OP_EXCHANGE && i < op->exchange.parts_count; i++) {
-        const LhPart *part = &buffer->parts[op->exchange.parts_first + i];
-
-        for (uint32_t k = 0; k < part->regions_count; k++)
-            touch(&t, &part->regions[k], at, !part->send);
-    }
-    for (uint32_t i = 0; op->kind == LH_OP_COLLECTIVE && i < op->collective.tensors_count; i++) {
-        touch(&t, &op->collective.send[i], at, false);
-        touch(&t, &op->collective.receive[i], at, true);
-    }
-    return t;
-}
-
-/* Whether two ops touch a part that one of them writes. */
-static bool
-conflict(const LhOp *a, const LhOp *b, const LhOpBuffer *buffer)
-{
-    LhRegion regions[2 * LH_COLLECTIVE_TENSORS_MAX + LH_KERNEL_OPERANDS_MAX];
-    uint32_t count = 0;
-
-    for (uint32_t i = 0; a->kind == LH_OP_COMPUTE && i < a->compute.regions_count; i++)
-        regions[count++] = a->compute.regions[i];
-    for (uint32_t i = 0; a->kind == LH_OP_EXCHANGE && i < a->exchange.parts_count; i++)
-        regions[count++] = buffer->parts[a->exchange.parts_first + i].regions[0];
-    for (uint32_t i = 0; a->kind == LH_OP_COLLECTIVE && i < a->collective.tensors_count; i++) {
-        regions[count++] = a->collective.send[i];
-        regions[count++] = a->collective.receive[i];
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        const Touch x = touch_of(a, buffer, &regions[i]), y = touch_of(b, buffer, &regions[i]);
-
-        if ((x.writes && (y.reads || y.writes)) || (x.reads && y.writes))
-            return true;
-    }
-    return false;
+    return accesses_conflict(of_a, accesses_of(a, parts, of_a), of_b, accesses_of(b, parts, of_b));
 }
 
 /* The rank's last op comes after all earlier ones that it is in conflict with; or, now and then,
@@ -433,7 +376,7 @@ grown_order(Grower *g, uint32_t rank)
         if (!on_stream || other->kind == LH_OP_SYNC ||
             (lh_op_on_stream(other) && other->stream == op->stream)) {
             before |= UINT64_C(1) << i | g->before[rank][i];
-        } else if (conflict(op, other, buffer) && op->after_count < LH_OP_AFTER_MAX) {
+        } else if (conflict(op, other, buffer->parts) && op->after_count < LH_OP_AFTER_MAX) {
             if (!leave_out)
                 lh_emit_after(e, other->id);
             before |= UINT64_C(1) << i | g->before[rank][i];
@@ -512,12 +455,13 @@ grown_settle(Grower *g, const GrownState *state)
     return stays;
 }
 
-GrownKind
-grown_kind(uint64_t seed)
+/* Every other one in blocks. */
+static GrownKind
+choose_kind(Grower *g)
 {
-    static const GrownKind kinds[] = { GROWN_BLOCKS, GROWN_BLOCKS, GROWN_SCORES, GROWN_LINEAR };
+    const uint32_t kind = grown_draw(g, GROWN_KINDS + 1);
 
-    return kinds[lh_rng_bits(seed, 0, 8) % G_N_ELEMENTS(kinds)];
+    return kind < GROWN_KINDS ? (GrownKind)kind : GROWN_BLOCKS;
 }
 
 /* Aims at every result that is missing, from any one on; how many are. */
@@ -552,7 +496,7 @@ grown_program(uint64_t seed, GrownJudge judge, bool wild, bool *complete)
     LhProgram *program;
 
     g->seed = seed;
-    g->kind = grown_kind(seed);
+    g->kind = choose_kind(g);
     g->judge = judge;
     g->wild = wild;
     g->ranks = grown_chance(g, g->kind == GROWN_LINEAR ? 50 : 80) ? 2 : 3;

@@ -11,10 +11,6 @@
  * and does not have all of its results yet. If not, the last op goes again. */
 typedef bool (*GrownJudge)(const LhProgram *program);
 
-/* Softmax attention in one piece, with its scores written out, or linear attention; on two ranks or
- * three. */
-typedef enum { GROWN_BLOCKS, GROWN_SCORES, GROWN_LINEAR, GROWN_KINDS } GrownKind;
-
 /*
  * The program that @seed says, as far as it grew, and whether it has made all its results, if its
  * recipes are right. @wild: with ops that have no purpose, of which the judge must know whether
@@ -22,6 +18,3 @@ typedef enum { GROWN_BLOCKS, GROWN_SCORES, GROWN_LINEAR, GROWN_KINDS } GrownKind
  * same. Caller frees.
  */
 LhProgram *grown_program(uint64_t seed, GrownJudge judge, bool wild, bool *complete);
-
-/* What kind of attention the program of @seed is. */
-GrownKind grown_kind(uint64_t seed);

@@ -9,6 +9,7 @@
 #include "program/work.h"
 
 #define DEPTH_MAX 9
+#define SEGMENTS_MAX (2 * GROWN_RANKS_MAX)
 #define WAYS 4 /* that are tried for one part */
 
 #define NARROW 1U
@@ -241,26 +242,36 @@ need(Call *c, uint32_t i, uint32_t segment, uint32_t set, bool ended)
     return c->held[i];
 }
 
-/* Operand @i is parts in a row, of these segments. */
+/* Operand @i is parts in a row, of one kind and type, that hold these. */
 static bool
-need_parts(Call *c, uint32_t i, const uint32_t *segments, uint32_t count)
+need_row(Call *c, uint32_t i, const Want *wants, uint32_t count)
 {
-    Want want = { kind_of_operand(c, i), types_of_operand(c, i), segments[0], 0, false };
+    LhRegion part, made;
 
-    if (count == 1)
-        return need(c, i, segments[0], 0, false);
-    c->held[i] = choose_free(c->g, c->rank, &want, count, &c->regions[i]);
-    for (uint32_t k = 0; c->held[i] && k < count; k++) {
-        LhRegion part = c->regions[i], made;
-
-        part.part += k;
-        part.count = 1;
-        want.segment = segments[k];
-        if (!make(c->g, c->rank, &want, &part, c->depth + 1, &made))
+    if (!choose_free(c->g, c->rank, &wants[0], count, &c->regions[i]))
+        return false;
+    c->held[i] = true;
+    part = c->regions[i];
+    part.count = 1;
+    for (uint32_t k = 0; k < count; k++, part.part++) {
+        if (!make(c->g, c->rank, &wants[k], &part, c->depth + 1, &made))
             return false;
         unpin(c->g, c->rank, made);
     }
-    return c->held[i];
+    return true;
+}
+
+/* Operand @i is one part, or parts in a row, of these segments. */
+static bool
+need_segments(Call *c, uint32_t i, const uint32_t *segments, uint32_t count)
+{
+    Want wants[SEGMENTS_MAX];
+
+    if (count == 1)
+        return need(c, i, segments[0], 0, false);
+    for (uint32_t k = 0; k < count; k++)
+        wants[k] = (Want){ kind_of_operand(c, i), types_of_operand(c, i), segments[k], 0, false };
+    return need_row(c, i, wants, count);
 }
 
 /* Operand @i is written as well, wherever there is room, and holds @holds then. */
@@ -371,12 +382,12 @@ attend(Call *c)
 {
     const bool sums = c->kernel->operands[c->target].access == LH_OPERAND_UPDATE;
     const uint32_t keys = sums ? some_of(c->g, c->w->set) : c->w->set;
-    uint32_t segments[32];
+    uint32_t segments[SEGMENTS_MAX];
     const uint32_t count = list(keys, segments);
 
     take_target(c);
     if ((sums && !begin_sum(c, c->w->set & ~keys)) || !need(c, 0, c->w->segment, 0, false) ||
-        !need_parts(c, 1, segments, count))
+        !need_segments(c, 1, segments, count))
         return false;
     for (uint32_t i = 2; i < operands_of(c->kernel); i++) {
         if (i != c->target && !spare(c, i, result(c->w)))
@@ -579,33 +590,24 @@ add_prefix(Call *c)
 {
     const bool gradient = c->w->kind == LH_TENSOR_DSTATE;
     const uint32_t border = c->w->segment;
-    Want want = { c->w->kind, FP32, border, 0, false };
-    uint32_t farther, nearer;
+    Want wants[2] = { { c->w->kind, FP32, 0, 0, false }, { c->w->kind, FP32, 0, 0, false } };
+    Want *near = &wants[gradient ? 0 : 1], *far = &wants[gradient ? 1 : 0];
 
     if (!gradient && border == 0)
         return false;
-    farther = c->w->set & (gradient ? ~((2U << border) - 1) : (1U << (border - 1)) - 1);
-    if (farther == 0)
+    far->segment = gradient ? border + 1 : border - 1;
+    far->set = c->w->set & (gradient ? ~((2U << border) - 1) : (1U << far->segment) - 1);
+    if (far->set == 0)
         return false;
-    farther = some_of(c->g, farther);
-    nearer = c->w->set & ~farther;
+    far->set = some_of(c->g, far->set);
+    near->segment = border;
+    near->set = c->w->set & ~far->set;
     take_target(c);
-    c->held[0] = choose_free(c->g, c->rank, &want, 2, &c->regions[0]);
-    for (uint32_t i = 0; c->held[0] && i < 2; i++) {
-        const bool near = (i == 0) == gradient;
-        LhRegion part = c->regions[0], made;
-
-        part.part += i;
-        part.count = 1;
-        want.set = near ? nearer : farther;
-        want.segment = near ? border : gradient ? border + 1 : border - 1;
-        if (!make(c->g, c->rank, &want, &part, c->depth + 1, &made))
-            return false;
-        unpin(c->g, c->rank, made);
-    }
+    if (!need_row(c, 0, wants, 2))
+        return false;
     c->args.states = 2;
     *(gradient ? &c->args.nq : &c->args.nk) = c->g->rows;
-    return c->held[0] && call(c);
+    return call(c);
 }
 
 static bool
@@ -665,7 +667,7 @@ apply_scores(Call *c)
 static bool
 holds_rows(Grower *g, uint32_t rank, const Want *w, LhRegion window)
 {
-    uint32_t keys[32];
+    uint32_t keys[SEGMENTS_MAX];
     const uint32_t count = list(grown_complete(g, LH_TENSOR_O, w->segment), keys);
     Want part = *w;
 
@@ -699,66 +701,64 @@ need_rows(Call *c, uint32_t i, const uint32_t *keys, uint32_t count)
 static bool
 need_scores(Call *c, uint32_t i, const uint32_t *keys, uint32_t count)
 {
-    Want want = { kind_of_operand(c, i), types_of_operand(c, i), c->w->segment, 0, false };
+    Want wants[SEGMENTS_MAX];
 
-    c->held[i] = choose_free(c->g, c->rank, &want, count, &c->regions[i]);
-    for (uint32_t k = 0; c->held[i] && k < count; k++) {
-        LhRegion part = c->regions[i], made;
-
-        part.part += k;
-        part.count = 1;
-        want.set = 1U << keys[k];
-        if (!make(c->g, c->rank, &want, &part, c->depth + 1, &made))
-            return false;
-        unpin(c->g, c->rank, made);
-    }
-    return c->held[i];
+    for (uint32_t k = 0; k < count; k++)
+        wants[k] = (Want){ kind_of_operand(c, i), types_of_operand(c, i), c->w->segment,
+                           1U << keys[k], false };
+    return need_row(c, i, wants, count);
 }
 
-/* Softmax of all rows of a segment, or its gradient; a part of what it writes is @w's, where that
- * is not the lse. */
+/* What rows of scores are that have gone through softmax, each part with one of the keys. */
+static bool
+put_rows(const Call *c, LhRegion region, const uint32_t *keys, uint32_t count)
+{
+    for (uint32_t k = 0; k < count; k++)
+        put(c->g, c->rank, region, k,
+            (GrownCell){
+                .known = true, .ended = true, .segment = c->w->segment, .set = 1U << keys[k] });
+    return true;
+}
+
+/* Softmax of all rows of a segment, where their lse is wanted or one of the parts. */
 static bool
 soften(Call *c)
 {
-    const uint32_t segment = c->w->segment;
-    const bool gradient = c->kernel->effect == LH_EFFECT_SOFTMAX_GRAD;
-    const Want want = { c->w->kind, NARROW, segment, 0, false };
-    uint32_t keys[32] = { 0 };
-    const uint32_t count = list(grown_complete(c->g, LH_TENSOR_O, segment), keys);
+    const uint32_t complete = grown_complete(c->g, LH_TENSOR_O, c->w->segment);
+    const Want probs = { LH_TENSOR_PROBS, NARROW, c->w->segment, 0, true };
+    const bool wants_lse = c->w->kind == LH_TENSOR_LSE;
+    uint32_t keys[SEGMENTS_MAX] = { 0 };
+    const uint32_t count = list(complete, keys);
 
-    if (gradient && !c->w->ended)
+    if (!need_scores(c, 0, keys, count))
         return false;
-    if (c->w->kind != LH_TENSOR_LSE && !choose_free(c->g, c->rank, &want, count, &c->at))
+    c->held[1] = choose_free(c->g, c->rank, &probs, count, &c->regions[1]);
+    if (wants_lse)
+        take_target(c);
+    if (!c->held[1] ||
+        (!wants_lse &&
+         !spare(c, 2, (GrownCell){ .known = true, .segment = c->w->segment, .set = complete })))
         return false;
-    c->held[c->target] = c->w->kind != LH_TENSOR_LSE;
-    take_target(c);
-    if (gradient ? !need_rows(c, 0, keys, count) || !need_scores(c, 1, keys, count)
-                 : !need_scores(c, 0, keys, count))
-        return false;
-    if (!gradient && c->w->kind == LH_TENSOR_LSE) {
-        const Want probs = { LH_TENSOR_PROBS, NARROW, segment, 0, true };
-
-        c->held[1] = choose_free(c->g, c->rank, &probs, count, &c->regions[1]);
-        if (!c->held[1])
-            return false;
-    } else if (!gradient &&
-               !spare(c, 2,
-                      (GrownCell){ .known = true,
-                                   .segment = segment,
-                                   .set = grown_complete(c->g, LH_TENSOR_O, segment) })) {
-        return false;
-    }
-    grown_mask(c->g, &c->args, segment, keys, count);
-    if (gradient)
-        count_scores(c, count);
-    else if (c->args.mask == LH_MASK_CAUSAL)
+    grown_mask(c->g, &c->args, c->w->segment, keys, count);
+    if (c->args.mask == LH_MASK_CAUSAL)
         c->args.mask = LH_MASK_POSITIONS;
-    if (!call(c))
+    return call(c) && put_rows(c, c->regions[1], keys, count);
+}
+
+/* Its gradient, in the place of what it is made from or elsewhere. */
+static bool
+soften_gradient(Call *c)
+{
+    uint32_t keys[SEGMENTS_MAX] = { 0 };
+    const uint32_t count = list(grown_complete(c->g, LH_TENSOR_O, c->w->segment), keys);
+
+    if (!c->w->ended || !need_rows(c, 0, keys, count) || !need_scores(c, 1, keys, count))
         return false;
-    for (uint32_t k = 0; k < count; k++)
-        put(c->g, c->rank, c->regions[gradient ? 2 : 1], k,
-            (GrownCell){ .known = true, .ended = true, .segment = segment, .set = 1U << keys[k] });
-    return true;
+    c->held[2] = grown_chance(c->g, 50) && choose_free(c->g, c->rank, c->w, count, &c->regions[2]);
+    if (!c->held[2])
+        c->regions[2] = c->regions[1];
+    count_scores(c, count);
+    return call(c) && put_rows(c, c->regions[2], keys, count);
 }
 
 /* ---- ways ---- */
@@ -812,7 +812,7 @@ by_kernel(Grower *g, uint32_t rank, const Want *w, LhRegion at, unsigned depth)
         [LH_EFFECT_STATE_APPLY] = apply_state,
         [LH_EFFECT_SCORES] = score,
         [LH_EFFECT_SOFTMAX] = soften,
-        [LH_EFFECT_SOFTMAX_GRAD] = soften,
+        [LH_EFFECT_SOFTMAX_GRAD] = soften_gradient,
         [LH_EFFECT_SCORES_APPLY] = apply_scores,
     };
     Call c = { .g = g, .rank = rank, .depth = depth, .w = w, .at = at };

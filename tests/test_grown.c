@@ -77,19 +77,6 @@ static const Way ways[] = {
     { &toy_backend, 0, LH_WAY_PAIRWISE, false },
 };
 
-typedef struct {
-    const LhNumerics *numerics;
-    const LhProgram *program;
-} Loader;
-
-static void
-load(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *into)
-{
-    const Loader *loader = data;
-
-    lh_numerics_load(loader->numerics, loader->program, rank, slot, part, into);
-}
-
 /* Whether a run ends with the results of the reference; if not, says so. */
 static bool
 runs_right(const LhProgram *program, const LhNumerics *numerics, const Way *way, uint64_t seed,
@@ -100,14 +87,14 @@ runs_right(const LhProgram *program, const LhNumerics *numerics, const Way *way,
     g_autoptr(GError) error = NULL;
     g_autoptr(LhRunResult) result = NULL;
     g_auto(LhErrorReport) report = { 0 };
-    Loader loader = { numerics, program };
+    LhNumericsLoad load = { numerics, program };
     LhRunParams params = { .program = program,
                            .backend = way->backend,
                            .collectives = way->collectives,
                            .kernel_set = way->kernel_set,
                            .deadline_us = DEADLINE_US,
-                           .load = load,
-                           .load_data = &loader };
+                           .load = lh_numerics_load_part,
+                           .load_data = &load };
 
     if (way->pauses && (injection = lh_injection_new(program, pauses, &error)) != NULL)
         params.hooks = &injection->hooks;
