@@ -265,7 +265,7 @@ need_row(Call *c, uint32_t i, const Want *wants, uint32_t count)
 static bool
 need_segments(Call *c, uint32_t i, const uint32_t *segments, uint32_t count)
 {
-    Want wants[SEGMENTS_MAX];
+    Want wants[SEGMENTS_MAX] = { 0 };
 
     if (count == 1)
         return need(c, i, segments[0], 0, false);
@@ -701,7 +701,7 @@ need_rows(Call *c, uint32_t i, const uint32_t *keys, uint32_t count)
 static bool
 need_scores(Call *c, uint32_t i, const uint32_t *keys, uint32_t count)
 {
-    Want wants[SEGMENTS_MAX];
+    Want wants[SEGMENTS_MAX] = { 0 };
 
     for (uint32_t k = 0; k < count; k++)
         wants[k] = (Want){ kind_of_operand(c, i), types_of_operand(c, i), c->w->segment,

@@ -354,9 +354,10 @@ meet(LhEmitter *e, LhCollectiveKind kind, uint16_t send, uint16_t receive, uint3
     return id;
 }
 
-/* A call for @nq queries and @nk keys, all pairs, of which an operand follows for each region. */
+/* A call for @nq queries and @nk keys, all pairs; its operands are @regions. */
 static uint32_t
-call(LhEmitter *e, LhKernelId kernel, uint64_t nq, uint64_t nk, const LhRegion *regions)
+call(LhEmitter *e, LhKernelId kernel, uint64_t nq, uint64_t nk,
+     const LhRegion regions[LH_KERNEL_OPERANDS_MAX])
 {
     const LhKernelArgs args = { .pairs = nq * nk,
                                 .nq = nq,
@@ -379,11 +380,14 @@ static uint32_t
 term(LhEmitter *e, uint32_t row, uint32_t key)
 {
     call(e, LH_KERNEL_ID_scores, 1, 2,
-         (const LhRegion[]){ { Q_ALL, row, 1 }, { K_ALL, 0, 2 }, { SCORES, 0, 2 } });
+         (const LhRegion[LH_KERNEL_OPERANDS_MAX]){
+             { Q_ALL, row, 1 }, { K_ALL, 0, 2 }, { SCORES, 0, 2 } });
     call(e, LH_KERNEL_ID_scores_softmax, 1, 2,
-         (const LhRegion[]){ { SCORES, 0, 2 }, { PROBS, 0, 2 }, { LSE, 0, 1 } });
+         (const LhRegion[LH_KERNEL_OPERANDS_MAX]){
+             { SCORES, 0, 2 }, { PROBS, 0, 2 }, { LSE, 0, 1 } });
     return call(e, LH_KERNEL_ID_scores_o, 1, 1,
-                (const LhRegion[]){ { PROBS, key, 1 }, { V_ALL, key, 1 }, { TERMS, row, 1 } });
+                (const LhRegion[LH_KERNEL_OPERANDS_MAX]){
+                    { PROBS, key, 1 }, { V_ALL, key, 1 }, { TERMS, row, 1 } });
 }
 
 /* Each rank has the term of its own keys, divided by the sum over the row, of both rows. */
@@ -400,9 +404,11 @@ terms_of_o_add_up(void)
             lh_emit_alloc(e, slot);
         meet(e, LH_COLL_ALL_GATHER, Q, Q_ALL, LH_OP_NONE);
         done = meet(e, LH_COLL_ALL_GATHER, KV, KV_ALL, LH_OP_NONE);
-        call(e, LH_KERNEL_ID_take_k, 0, 2, (const LhRegion[]){ { KV_ALL, 0, 2 }, { K_ALL, 0, 2 } });
+        call(e, LH_KERNEL_ID_take_k, 0, 2,
+             (const LhRegion[LH_KERNEL_OPERANDS_MAX]){ { KV_ALL, 0, 2 }, { K_ALL, 0, 2 } });
         lh_emit_after(e, done);
-        call(e, LH_KERNEL_ID_take_v, 0, 2, (const LhRegion[]){ { KV_ALL, 0, 2 }, { V_ALL, 0, 2 } });
+        call(e, LH_KERNEL_ID_take_v, 0, 2,
+             (const LhRegion[LH_KERNEL_OPERANDS_MAX]){ { KV_ALL, 0, 2 }, { V_ALL, 0, 2 } });
         term(e, 0, rank);
         done = term(e, 1, rank);
         meet(e, LH_COLL_REDUCE_SCATTER, TERMS, O, done);
@@ -425,11 +431,12 @@ nothing_adds_nothing(void)
         for (uint16_t slot = Q_ALL; slot < (uint16_t)O_SLOTS; slot++)
             lh_emit_alloc(e, slot);
         done = meet(e, LH_COLL_ALL_GATHER, KV, KV_ALL, LH_OP_NONE);
-        call(
-            e, LH_KERNEL_ID_attention, 1, 2,
-            (const LhRegion[]){ { Q, 0, 1 }, { KV_ALL, 0, 2 }, { TERMS, rank, 1 }, { LSE, 0, 1 } });
+        call(e, LH_KERNEL_ID_attention, 1, 2,
+             (const LhRegion[LH_KERNEL_OPERANDS_MAX]){
+                 { Q, 0, 1 }, { KV_ALL, 0, 2 }, { TERMS, rank, 1 }, { LSE, 0, 1 } });
         lh_emit_after(e, done);
-        done = call(e, LH_KERNEL_ID_zero, 1, 0, (const LhRegion[]){ { TERMS, 1 - rank, 1 } });
+        done = call(e, LH_KERNEL_ID_zero, 1, 0,
+                    (const LhRegion[LH_KERNEL_OPERANDS_MAX]){ { TERMS, 1 - rank, 1 } });
         meet(e, LH_COLL_REDUCE_SCATTER, TERMS, O, done);
         for (uint16_t slot = Q_ALL; slot < (uint16_t)O_SLOTS; slot++)
             lh_emit_free(e, slot);
