@@ -226,14 +226,16 @@ add_up(const LhDeviceSum *s)
 }
 
 /* What a kernel overwrites may be written before anything is read, on a device that computes all
- * elements at once: it holds no numbers when the processor's kernel begins. */
+ * elements at once: it holds no numbers when the processor's kernel begins. Calls that stand for
+ * the layer outside write nothing. */
 static void
 spoil_results(const Command *c)
 {
     const LhKernel *kernel = lh_kernels[c->kernel];
     const unsigned read = kernel->in_place.read, written = kernel->in_place.written;
 
-    for (unsigned i = 0; kernel->operands[i].access != LH_OPERAND_END; i++) {
+    for (unsigned i = 0;
+         kernel->cost != LH_COST_OUTSIDE && kernel->operands[i].access != LH_OPERAND_END; i++) {
         const LhView *view = &c->call.operands[i];
         const uint64_t held = view->held_bytes > 0 ? view->held_bytes : view->part_bytes;
         const bool in_place =
