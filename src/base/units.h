@@ -13,6 +13,7 @@
 /* Simulated time or duration in picoseconds. 2^63 ps is 106 days. */
 typedef int64_t LhTime;
 
+#define LH_PS_PER_US INT64_C(1000000)
 #define LH_PS_PER_S INT64_C(1000000000000)
 #define LH_TIME_NEVER INT64_MAX
 /* No duration that is computed is longer (26 days), so that adding a few cannot overflow. */

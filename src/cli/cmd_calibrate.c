@@ -28,6 +28,7 @@ typedef struct {
     char *kernels;
     int dtype; /* LhDtype */
     uint64_t repeat;
+    LhTime deadline_ps;
     int statistic; /* LhStatistic */
     uint64_t threads;
     bool quick;
@@ -77,6 +78,9 @@ static const LhField calibrate_options[] = {
       .min = 1,
       .max = REPEATS_MAX,
       .description = "Number of timings for each result; default 7, with --quick 3." },
+    LH_OPTION_DEADLINE(CalibrateOptions, deadline_ps,
+                       "Give up when no op and no message has completed for this long, or another "
+                       "process has told nothing; default 60 s, and 120 s of GPUs."),
     { .name = "statistic",
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(CalibrateOptions, statistic),
@@ -267,6 +271,14 @@ choose_backend(const CalibrateOptions *o, LhCalibrateParams *params, GError **er
     return true;
 }
 
+static const LhControl *
+calibrate_control(const LhCommandLine *line)
+{
+    const CalibrateOptions *o = line->options;
+
+    return lh_backends[o->backend]->control;
+}
+
 static int
 run_calibrate(const LhCommandLine *line, GError **error)
 {
@@ -276,13 +288,13 @@ run_calibrate(const LhCommandLine *line, GError **error)
         .measure = { .statistic = (LhStatistic)o->statistic,
                      .repeats = o->repeat != 0 ? (uint32_t)o->repeat : repeats },
         .quick = o->quick,
+        .deadline_us = o->deadline_ps / LH_PS_PER_US,
         .dtype = (LhDtype)o->dtype,
         .progress = progress,
     };
     g_autoptr(LhCalibration) calibration = NULL;
     g_autoptr(LhTopology) topology = NULL;
     g_autoptr(LhDevice) device = NULL;
-    GError *failure = NULL;
 
     if (!choose_backend(o, &params, error) ||
         !lh_command_kernels(o->kernels, params.backend->device, &params.measure.kernel_set, error))
@@ -294,10 +306,10 @@ run_calibrate(const LhCommandLine *line, GError **error)
         if (device == NULL)
             return LH_ERROR_INPUT;
     }
-    calibration = lh_calibrate(&params, &failure);
+    calibration = lh_calibrate(&params, error);
     end_progress();
     if (calibration == NULL)
-        return lh_command_abandon(params.backend->control, failure, error);
+        return LH_ERROR_RUNTIME;
     return !calibration->first || print_calibrate(o, calibration, error) ? 0 : LH_ERROR_RUNTIME;
 }
 
@@ -327,4 +339,6 @@ const LhCommand lh_command_calibrate = {
     .options = calibrate_options,
     .options_size = sizeof(CalibrateOptions),
     .run = run_calibrate,
+    .control = calibrate_control,
+    .deadline_s = 120,
 };

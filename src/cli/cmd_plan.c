@@ -20,8 +20,7 @@
 #define BATCH_MAX 1048576
 #define TOKENS_MAX 1e18
 #define PRICE_MAX 1e9
-#define DEADLINE_DEFAULT_PS (INT64_C(3600) * LH_PS_PER_S)
-#define PS_PER_US 1000000
+#define DEADLINE_DEFAULT_S 3600
 
 typedef struct {
     LhOutputOptions to;
@@ -269,7 +268,8 @@ plan(const LhCommandLine *line, LhPlanQuery *query, GError **error)
 {
     const PlanOptions *o = line->options;
     const LhControl *control = lh_control_resolve(lh_controls[o->bootstrap]);
-    const LhTime deadline_ps = o->deadline_ps > 0 ? o->deadline_ps : DEADLINE_DEFAULT_PS;
+    const LhTime deadline_ps =
+        o->deadline_ps > 0 ? o->deadline_ps : DEADLINE_DEFAULT_S * LH_PS_PER_S;
     LhPlanLive live;
     LhPlanAnswer *answer;
 
@@ -284,7 +284,7 @@ plan(const LhCommandLine *line, LhPlanQuery *query, GError **error)
                             .jobs = (guint)o->jobs,
                             .points_file = o->points,
                             .control = control != &lh_control_single ? control : NULL,
-                            .deadline_us = deadline_ps / PS_PER_US,
+                            .deadline_us = deadline_ps / LH_PS_PER_US,
                             .progress = lh_plan_live_progress,
                             .progress_data = &live };
     lh_plan_live_start(&live);
@@ -391,6 +391,14 @@ write_plan_page(const LhCommandLine *line, const LhPlanQuery *query, const LhPla
     return lh_plan_page(&page, out, error) && lh_page_write(o->report, out, error);
 }
 
+static const LhControl *
+plan_control(const LhCommandLine *line)
+{
+    const PlanOptions *o = line->options;
+
+    return lh_controls[o->bootstrap];
+}
+
 static int
 run_plan(const LhCommandLine *line, GError **error)
 {
@@ -398,7 +406,6 @@ run_plan(const LhCommandLine *line, GError **error)
     g_autofree LhPlanPrice *prices = g_new0(LhPlanPrice, count_clusters(o));
     g_autoptr(GString) out = g_string_new(NULL);
     g_autoptr(LhPlanAnswer) answer = NULL;
-    GError *failure = NULL;
     LhPlanWeights weights;
     LhPlanQuery query;
 
@@ -406,9 +413,9 @@ run_plan(const LhCommandLine *line, GError **error)
         (o->report != NULL && !lh_page_check_path("--report", o->report, error)) ||
         !read_weights(o, prices, &weights, error))
         return LH_ERROR_USAGE;
-    answer = plan(line, &query, &failure);
+    answer = plan(line, &query, error);
     if (answer == NULL)
-        return lh_command_abandon(lh_control_resolve(lh_controls[o->bootstrap]), failure, error);
+        return LH_ERROR_RUNTIME;
     if (answer->first) {
         print_plan(line, &query, answer, &weights, out);
         if (!lh_command_finish(line, &o->to, out, error) ||
@@ -452,4 +459,6 @@ const LhCommand lh_command_plan = {
     .options = plan_options,
     .options_size = sizeof(PlanOptions),
     .run = run_plan,
+    .control = plan_control,
+    .deadline_s = DEADLINE_DEFAULT_S,
 };

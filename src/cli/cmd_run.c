@@ -197,6 +197,17 @@ check_sample(const RunOptions *o, const LhSetup *setup, GError **error)
     return setup->step == NULL && setup->params.pass != LH_PASS_BWD;
 }
 
+static const LhControl *
+run_control(const LhCommandLine *line)
+{
+    const RunOptions *o = line->options;
+    LhBackend backend;
+
+    return lh_backend_choose(lh_backends[o->backend], lh_controls[o->bootstrap], &backend, NULL)
+               ? backend.control
+               : NULL;
+}
+
 static int
 run_run(const LhCommandLine *line, GError **error)
 {
@@ -206,7 +217,6 @@ run_run(const LhCommandLine *line, GError **error)
     g_autoptr(LhExecutedPath) path = NULL;
     g_auto(LhRunFiles) files = { .options = NULL };
     g_autoptr(GString) out = g_string_new(NULL);
-    GError *failure = NULL;
     g_autofree char *faults = join_faults(o->inject);
     LhBackend backend;
     LhExecuteParams params = {
@@ -234,9 +244,9 @@ run_run(const LhCommandLine *line, GError **error)
         params.timeline = lh_timeline_collect;
         params.timeline_data = files.timeline;
     }
-    executed = lh_execute_setup(setup, &params, &failure);
+    executed = lh_execute_setup(setup, &params, error);
     if (executed == NULL)
-        return lh_command_abandon(params.backend->control, failure, error);
+        return LH_ERROR_RUNTIME;
     if (!executed->whole)
         return 0;
     path = find_path(o, setup, executed, files.timeline);
@@ -271,4 +281,6 @@ const LhCommand lh_command_run = {
     .options = run_options,
     .options_size = sizeof(RunOptions),
     .run = run_run,
+    .control = run_control,
+    .deadline_s = 60,
 };

@@ -33,6 +33,7 @@ typedef struct {
     char *tolerance;
     uint64_t repeat;
     LhTime budget_ps;
+    LhTime deadline_ps;
     int statistic; /* LhStatistic */
     char *kernels;
     char *replay_rank;
@@ -76,6 +77,9 @@ static const LhField validate_options[] = {
       .placeholder = "SECONDS",
       .description = "Time for all runs: none begins after it, and those that are left out are "
                      "counted. No limit by default." },
+    LH_OPTION_DEADLINE(ValidateOptions, deadline_ps,
+                       "Give up when no op and no message of a run has completed for this long, or "
+                       "another process has told nothing; default 120 s."),
     { .name = "statistic",
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(ValidateOptions, statistic),
@@ -432,6 +436,14 @@ show_saved(const Job *job, GError **error)
     return validated != NULL && write_all(job, validated, error) ? 0 : LH_ERROR_RUNTIME;
 }
 
+static const LhControl *
+validate_control(const LhCommandLine *line)
+{
+    const ValidateOptions *o = line->options;
+
+    return lh_backends[o->backend]->control;
+}
+
 static int
 run_validate(const LhCommandLine *line, GError **error)
 {
@@ -441,12 +453,12 @@ run_validate(const LhCommandLine *line, GError **error)
         .statistic = (LhStatistic)o->statistic,
         .repeat = o->repeat != 0 ? o->repeat : REPEAT_DEFAULT,
         .budget_ps = o->budget_ps,
+        .deadline_us = o->deadline_ps / LH_PS_PER_US,
         .pin = lh_backends[o->backend] == &lh_backend_cpu && o->replay_rank == NULL,
         .predicted = write_prediction,
     };
     g_autoptr(LhSetup) setup = NULL;
     g_autoptr(LhValidated) validated = NULL;
-    GError *failure = NULL;
     Job job = { .line = line, .params = &params };
 
     if (!prepare(line, &job.tolerance, error) ||
@@ -460,9 +472,9 @@ run_validate(const LhCommandLine *line, GError **error)
     if (line->saved != NULL)
         return show_saved(&job, error);
     params.predicted_data = &job;
-    validated = lh_validate(setup, &params, &failure);
+    validated = lh_validate(setup, &params, error);
     if (validated == NULL)
-        return lh_command_abandon(params.backend->control, failure, error);
+        return LH_ERROR_RUNTIME;
     if (!validated->first)
         return 0;
     if (!write_all(&job, validated, error))
@@ -503,4 +515,6 @@ const LhCommand lh_command_validate = {
     .options = validate_options,
     .options_size = sizeof(ValidateOptions),
     .run = run_validate,
+    .control = validate_control,
+    .deadline_s = 120,
 };

@@ -188,21 +188,3 @@ lh_command_share(const char *option, const char *text, bool zero, double *share,
     *share = value;
     return true;
 }
-
-int
-lh_command_abandon(const LhControl *control, GError *failure, GError **error)
-{
-    const int status = failure->code;
-    g_autofree char *message = NULL;
-
-    if (control->abandon == NULL) {
-        g_propagate_error(error, failure);
-        return status;
-    }
-    message = lh_escaped_lines(failure->message);
-    fprintf(stderr, "longhaul: error: %s\n", message);
-    fflush(stderr);
-    control->abandon(status, failure->message);
-    g_error_free(failure);
-    return status;
-}

@@ -41,6 +41,11 @@ struct _LhCommand {
     size_t options_size;
     /* Returns the exit status; with @error set, the error's code is the status. */
     int (*run)(const LhCommandLine *line, GError **error);
+    /* The control plane by which several processes run the line together (job.h); NULL, for the
+     * function or what it returns: each is alone. Such commands have an option --deadline, which
+     * is @deadline_s if it is not given. */
+    const LhControl *(*control)(const LhCommandLine *line);
+    uint32_t deadline_s;
 };
 
 /* NULL-terminated, in the order of meson.build. */
@@ -69,6 +74,8 @@ enum {
     LH_COMMAND_CONFIG = 1 << 20,       /* a configuration, which the scenario is made of */
     LH_COMMAND_INPUT = 1 << 21,        /* a file that is read, or files; none of its outputs */
     LH_COMMAND_HOW = 1 << 22,          /* how the result is worked out, which is the same anyhow */
+    LH_COMMAND_OWN = 1 << 24,          /* of each process of a job: others may have another */
+    LH_COMMAND_OF_ALL = 1 << 25, /* an output that takes what all processes of a job have done */
 };
 
 /* A char *. @text says what is taken from it. */
@@ -85,7 +92,8 @@ enum {
 #define LH_OPTION_FORMAT(Options, member)                                                          \
     {                                                                                              \
         .name = "format", .type = LH_FIELD_CHOICE, .offset = offsetof(Options, member.format),     \
-        .choices = lh_format_names, .description = "Format of the output; default table."          \
+        .flags = LH_COMMAND_OWN, .choices = lh_format_names,                                       \
+        .description = "Format of the output; default table."                                      \
     }
 #define LH_OPTION_OUTPUT(Options, member)                                                          \
     {                                                                                              \
@@ -149,7 +157,7 @@ enum {
 #define LH_OPTION_JOBS(Options, member, what)                                                      \
     {                                                                                              \
         .name = "jobs", .type = LH_FIELD_UINT, .offset = offsetof(Options, member), .min = 1,      \
-        .max = LH_JOBS_MAX, .flags = LH_COMMAND_HOW,                                               \
+        .max = LH_JOBS_MAX, .flags = LH_COMMAND_HOW | LH_COMMAND_OWN,                              \
         .description = what " at once; default: one for each core that the process may use, if "   \
                             "memory suffices. The result does not depend on it."                   \
     }
@@ -199,11 +207,3 @@ bool lh_command_share(const char *option, const char *text, bool zero, double *s
  * no such set. */
 bool lh_command_kernels(const char *name, const LhRunDevice *device, uint32_t *kernel_set,
                         GError **error);
-
-/*
- * For commands that several processes run together by @control: a process that fails prints
- * @failure (taken over) at once and ends the others, after they had time to print theirs, so that
- * no process is left behind. A process that is alone leaves it to its caller, in @error. Returns
- * the exit status.
- */
-int lh_command_abandon(const LhControl *control, GError *failure, GError **error);

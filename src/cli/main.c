@@ -7,8 +7,8 @@
 #include "base/output.h"
 #include "cli/fatal.h"
 #include "cli/help.h"
+#include "cli/job.h"
 #include "cli/options.h"
-#include "cli/outputs.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -54,15 +54,18 @@ run_command(const LhCommand *command, const char *const *argv, char *const *argu
             GError **error)
 {
     LhCommandLine line = { .command = command, .argv = argv };
+    GError *failure = NULL;
     bool help = false;
     int status = 0;
 
-    if (!lh_options_parse(command, arguments, &line, &help, error))
-        status = LH_ERROR_USAGE;
+    if (!lh_options_parse(command, arguments, &line, &help, &failure))
+        lh_job_refuse(command, arguments, failure);
     else if (help)
-        status = print_help(command, error);
-    else if (lh_outputs_check(command, &line, error))
-        status = command->run(&line, error);
+        status = print_help(command, &failure);
+    else
+        status = lh_job_run(&line, &failure);
+    if (failure != NULL)
+        g_propagate_error(error, failure);
     lh_options_clear(command, &line);
     return status;
 }

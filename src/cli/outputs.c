@@ -173,22 +173,6 @@ check_one(const File *file, const GPtrArray *inputs, const GPtrArray *outputs, g
     return true;
 }
 
-/* Of several processes of one run, only the first writes; the others may be where the folders are
- * not. */
-static bool
-is_further_process(void)
-{
-    static const char *const variables[] = { "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK" };
-
-    for (guint i = 0; i < G_N_ELEMENTS(variables); i++) {
-        const char *rank = g_getenv(variables[i]);
-
-        if (rank != NULL && strcmp(rank, "0") != 0)
-            return true;
-    }
-    return false;
-}
-
 bool
 lh_outputs_check(const LhCommand *command, const LhCommandLine *line, GError **error)
 {
@@ -208,7 +192,7 @@ lh_outputs_check(const LhCommand *command, const LhCommandLine *line, GError **e
             return false;
         if (printed && lh_output_is_stdout(file->path))
             return refuse_overwrite(file, "what goes to standard output", error);
-        if (!is_further_process() && !lh_output_check(file->path, error))
+        if (!lh_output_check(file->path, error))
             return false;
     }
     return true;

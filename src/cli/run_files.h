@@ -17,8 +17,13 @@ typedef struct {
 
 /* The rows of @member, an LhRunFileOptions of @Options. */
 #define LH_OPTION_RUN_FILES(Options, member)                                                       \
-    LH_OPTION_FIGURE(Options, member.figure,                                                       \
-                     "Draw a Gantt chart of the run, into this .svg, .png or .pdf file."),         \
+    { .name = "figure",                                                                            \
+      .type = LH_FIELD_STRING,                                                                     \
+      .offset = offsetof(Options, member.figure),                                                  \
+      .flags = LH_COMMAND_FIGURE | LH_COMMAND_OF_ALL,                                              \
+      .placeholder = "FILE",                                                                       \
+      .names = "files",                                                                            \
+      .description = "Draw a Gantt chart of the run, into this .svg, .png or .pdf file." },        \
         { .name = "ranks-shown",                                                                   \
           .type = LH_FIELD_STRING,                                                                 \
           .offset = offsetof(Options, member.ranks_shown),                                         \
@@ -36,14 +41,14 @@ typedef struct {
         { .name = "trace",                                                                         \
           .type = LH_FIELD_STRING,                                                                 \
           .offset = offsetof(Options, member.trace),                                               \
-          .flags = LH_COMMAND_OUTPUT,                                                              \
+          .flags = LH_COMMAND_OUTPUT | LH_COMMAND_OF_ALL,                                          \
           .placeholder = "FILE",                                                                   \
           .names = "files",                                                                        \
           .description = "Also write the run for trace viewers: for Perfetto into this .pftrace "  \
                          "file, or for Chrome and others into this .json file." },                 \
     {                                                                                              \
         .name = "timeline", .type = LH_FIELD_STRING, .offset = offsetof(Options, member.timeline), \
-        .flags = LH_COMMAND_OUTPUT, .placeholder = "FILE", .names = "files",                       \
+        .flags = LH_COMMAND_OUTPUT | LH_COMMAND_OF_ALL, .placeholder = "FILE", .names = "files",   \
         .description = "Also write this .csv or .json file, with one row for each op."             \
     }
 

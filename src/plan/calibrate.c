@@ -12,6 +12,7 @@
 #include "program/holding.h"
 #include "runtime/fit.h"
 #include "runtime/pin.h"
+#include "runtime/probe.h"
 #include "runtime/processes.h"
 #include "sim/device.h"
 
@@ -49,7 +50,8 @@ static const uint64_t transfer_bytes[] = { 4 << 10, 16 << 10, 64 << 10, 256 << 1
                                            1 << 20, 4 << 20,  16 << 20 };
 
 #define DEVICE "this-cpu" /* what a rank of a cluster that is found is */
-#define PROBE_DEADLINE_US INT64_C(60000000)
+#define DEADLINE_DEFAULT_US INT64_C(60000000)
+#define GPU_DEADLINE_DEFAULT_US INT64_C(120000000)
 /* Of the ring that shows what messages cost: as much to send in a step as 1 MiB. */
 #define BESIDE_TOKENS 64
 #define BESIDE_HEADS 32
@@ -578,7 +580,7 @@ measure_interference(CpuJob *job, GError **error)
                                    .heads = BESIDE_HEADS,
                                    .head_dim = BESIDE_HEAD_DIM,
                                    .dtype = job->params->dtype,
-                                   .deadline_us = PROBE_DEADLINE_US };
+                                   .deadline_us = job->params->deadline_us };
 
     tell(job, "kernels beside messages");
     return lh_measure_interference(&probe, &job->c->messages_hold, error) &&
@@ -637,7 +639,7 @@ calibrate_processors(const LhCalibrateParams *params, GError **error)
     c->method = describe_method(params);
     c->rates = g_array_new(FALSE, FALSE, sizeof(LhKernelRate));
     c->traffic = g_array_new(FALSE, FALSE, sizeof(LhKernelTraffic));
-    if (!lh_processes_open(&job.processes, params->backend->control, PROBE_DEADLINE_US, error))
+    if (!lh_processes_open(&job.processes, params->backend->control, params->deadline_us, error))
         return NULL;
     c->first = lh_processes_first(&job.processes);
     job.curves = g_array_new(FALSE, FALSE, sizeof(Curve));
@@ -651,8 +653,13 @@ calibrate_processors(const LhCalibrateParams *params, GError **error)
 LhCalibration *
 lh_calibrate(const LhCalibrateParams *params, GError **error)
 {
-    return params->backend->links != NULL ? lh_calibrate_gpus(params, error)
-                                          : calibrate_processors(params, error);
+    const bool gpus = params->backend->links != NULL;
+    LhCalibrateParams with = *params;
+
+    if (with.deadline_us == 0)
+        with.deadline_us = gpus ? GPU_DEADLINE_DEFAULT_US : DEADLINE_DEFAULT_US;
+    lh_probe_set_deadline(with.deadline_us);
+    return gpus ? lh_calibrate_gpus(&with, error) : calibrate_processors(&with, error);
 }
 
 void

@@ -28,6 +28,7 @@ typedef struct {
     const LhTopology *topology;
     const LhDevice *device;
     uint32_t ranks;
+    int64_t deadline_us; /* nothing has completed for so long: give up; 0: 60 s, with GPUs 120 s */
 } LhCalibrateParams;
 
 /* A collective made of messages, beside what the constants of messages say of it. */

@@ -20,7 +20,6 @@
 
 #define HEADS 16
 #define POINTS_MAX 16
-#define GPU_DEADLINE_US INT64_C(120000000)
 
 typedef struct {
     uint64_t value;
@@ -441,7 +440,7 @@ measure_gpu_interference(GpuJob *job, GError **error)
                                    .heads = HEADS,
                                    .head_dim = gpu_head_dims[0],
                                    .dtype = job->params->dtype,
-                                   .deadline_us = GPU_DEADLINE_US };
+                                   .deadline_us = job->params->deadline_us };
     const uint64_t sms = job->params->device->sm_count;
     double held;
 
@@ -565,7 +564,7 @@ lh_calibrate_gpus(const LhCalibrateParams *params, GError **error)
     c->rates = g_array_new(FALSE, FALSE, sizeof(LhKernelRate));
     c->traffic = g_array_new(FALSE, FALSE, sizeof(LhKernelTraffic));
     c->collectives = g_array_new(FALSE, FALSE, sizeof(LhCollectiveTimes));
-    if (!lh_processes_open(&job.processes, params->backend->control, GPU_DEADLINE_US, error))
+    if (!lh_processes_open(&job.processes, params->backend->control, params->deadline_us, error))
         return NULL;
     c->first = lh_processes_first(&job.processes);
     ok = device->probe == NULL || device->probe(error);

@@ -2,8 +2,9 @@
 #include "plan/execute_private.h"
 
 #include "base/error.h"
-#include "plan/agree.h"
 #include "plan/need.h"
+#include "program/digest.h"
+#include "runtime/processes.h"
 #include "runtime/sample.h"
 
 #include <string.h>
@@ -11,7 +12,6 @@
 #define DEADLINE_PS_MIN (60 * LH_PS_PER_S)
 #define DEADLINE_FACTOR 20
 #define FLOPS_PER_S 1e9 /* of one core, at worst */
-#define PS_PER_US 1000000
 
 /* ---- proof ---- */
 
@@ -95,10 +95,11 @@ deadline_us(const LhExecuteParams *params, const LhVerdict *verdict)
     double flops = 0;
 
     if (params->deadline_ps > 0)
-        return MAX(params->deadline_ps / PS_PER_US, 1);
+        return MAX(params->deadline_ps / LH_PS_PER_US, 1);
     for (uint32_t r = 0; r < verdict->ranks; r++)
         flops += (double)verdict->flops[r];
-    return MAX(DEADLINE_PS_MIN / PS_PER_US, (int64_t)(DEADLINE_FACTOR * flops / FLOPS_PER_S * 1e6));
+    return MAX(DEADLINE_PS_MIN / LH_PS_PER_US,
+               (int64_t)(DEADLINE_FACTOR * flops / FLOPS_PER_S * 1e6));
 }
 
 static char *
@@ -261,6 +262,19 @@ has_device(const LhRunDevice *device, GError **error)
     return device->probe == NULL || device->probe(error);
 }
 
+/* Files may differ that the program is made of; of options, the command line has seen to that. */
+static bool
+agree(const LhProgram *program, const LhOpenControl *control, GError **error)
+{
+    g_autofree char *digest = NULL;
+
+    if (control->place.count == lh_program_ranks(program))
+        return true;
+    digest = lh_program_digest(program);
+    return lh_processes_agree(&(LhProcesses){ *control, lh_program_ranks(program) }, "program",
+                              digest, error);
+}
+
 static bool
 execute(LhExecuted *executed, const LhSetup *setup, const LhExecuteParams *params, GError **error)
 {
@@ -292,8 +306,7 @@ execute(LhExecuted *executed, const LhSetup *setup, const LhExecuteParams *param
     if (control.state == NULL)
         return false;
     /* A process without a device is there to say so to the others. */
-    ok = has_device(params->backend->device, error) &&
-         lh_execute_agree(executed->program, setup, params, &control, error) &&
+    ok = has_device(params->backend->device, error) && agree(executed->program, &control, error) &&
          run_and_check(executed, &(LhExecuteJob){ setup, params, &control }, &run, verdict, error);
     control.table->close(control.state);
     return ok;

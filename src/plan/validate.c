@@ -14,13 +14,14 @@
 #include "program/digest.h"
 #include "runtime/fit.h"
 #include "runtime/pin.h"
+#include "runtime/probe.h"
 #include "runtime/processes.h"
 #include "verify/verify.h"
 
 #include <math.h>
 #include <string.h>
 
-#define DEADLINE_US INT64_C(120000000)
+#define DEADLINE_DEFAULT_US INT64_C(120000000)
 #define EXPLAINED_OPS_MAX 50000 /* which are simulated a few hundred times */
 
 /* ---- one program ---- */
@@ -156,6 +157,12 @@ typedef struct {
     gint64 begun_us;
 } ValidateJob;
 
+static int64_t
+validate_deadline_us(const LhValidateParams *params)
+{
+    return params->deadline_us > 0 ? params->deadline_us : DEADLINE_DEFAULT_US;
+}
+
 /* Runs it once; @count: the run that it is of those that count, -1: none. */
 static bool
 execute_case(const ValidateJob *job, Case *c, int64_t count, GError **error)
@@ -169,7 +176,7 @@ execute_case(const ValidateJob *job, Case *c, int64_t count, GError **error)
                               .backend = &job->backend,
                               .collectives = job->way,
                               .kernel_set = job->params->kernel_set,
-                              .deadline_us = DEADLINE_US + played_us,
+                              .deadline_us = validate_deadline_us(job->params) + played_us,
                               .unguarded = count >= 0,
                               .pin = job->params->pin,
                               .replay = c->joined.replay,
@@ -729,7 +736,9 @@ lh_validate(const LhSetup *setup, const LhValidateParams *params, GError **error
         return NULL;
     validated->cores = lh_cores_count();
     lh_memory_keep();
-    if (!lh_processes_open(&job.processes, params->backend->control, DEADLINE_US, error))
+    lh_probe_set_deadline(validate_deadline_us(params));
+    if (!lh_processes_open(&job.processes, params->backend->control, validate_deadline_us(params),
+                           error))
         return NULL;
     ok = validate(&job, error);
     lh_processes_close(&job.processes);

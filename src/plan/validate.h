@@ -18,9 +18,10 @@ typedef struct {
                       backend is one whose ranks are all in this process */
     uint32_t kernel_set; /* of the backend's device */
     LhStatistic statistic;
-    uint64_t repeat;  /* runs of each schedule after one that does not count; at least 1 */
-    LhTime budget_ps; /* no run begins after so long; 0: all do */
-    bool pin;         /* compute streams stay on a core of their own */
+    uint64_t repeat;     /* runs of each schedule after one that does not count; at least 1 */
+    LhTime budget_ps;    /* no run begins after so long; 0: all do */
+    int64_t deadline_us; /* nothing has completed for so long: give up; 0: 120 s */
+    bool pin;            /* compute streams stay on a core of their own */
     /* Called in the first process when everything has been predicted, before anything runs; may be
      * NULL. False with @error ends it. */
     bool (*predicted)(void *data, const LhValidated *validated, GError **error);

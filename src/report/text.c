@@ -8,14 +8,13 @@
 #include <string.h>
 
 #define PARTS_MAX 16
-#define PS_PER_US INT64_C(1000000)
 #define DECIMALS_MAX 3
 #define SECONDS_FROM_PS (4 * LH_PS_PER_S)
 
 LhTimeScale
 lh_text_scale(LhTime longest_ps)
 {
-    LhTimeScale scale = { "us", PS_PER_US, PS_PER_US, DECIMALS_MAX };
+    LhTimeScale scale = { "us", LH_PS_PER_US, LH_PS_PER_US, DECIMALS_MAX };
     LhTime units;
 
     if (longest_ps >= SECONDS_FROM_PS) {

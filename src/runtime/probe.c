@@ -3,7 +3,7 @@
 
 #include "program/emit.h"
 
-#define DEADLINE_US INT64_C(60000000)
+#define DEADLINE_DEFAULT_US INT64_C(60000000)
 
 static void
 collect_record(void *data, const LhTimelineRecord *record)
@@ -70,6 +70,14 @@ lh_probe_emit_message(LhEmitter *e, bool send, uint32_t peer, uint16_t slot)
     lh_emit_region(e, slot, 0, 1);
 }
 
+static int64_t probe_deadline_us = DEADLINE_DEFAULT_US;
+
+void
+lh_probe_set_deadline(int64_t deadline_us)
+{
+    probe_deadline_us = deadline_us > 0 ? deadline_us : DEADLINE_DEFAULT_US;
+}
+
 GArray *
 lh_probe_run(const LhProgram *program, const LhBackend *backend, LhCollectiveWay way,
              const LhRunHooks *hooks, GError **error)
@@ -79,7 +87,7 @@ lh_probe_run(const LhProgram *program, const LhBackend *backend, LhCollectiveWay
     const LhRunParams run = { .program = program,
                               .backend = backend,
                               .collectives = way,
-                              .deadline_us = DEADLINE_US,
+                              .deadline_us = probe_deadline_us,
                               .unguarded = true,
                               .hooks = hooks,
                               .load = load_zeros,

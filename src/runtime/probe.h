@@ -20,6 +20,10 @@ uint32_t lh_probe_sender(const uint32_t *to, uint32_t ranks, uint32_t rank);
 /* Adds a message of part 0 of @slot to the exchange posted last. */
 void lh_probe_emit_message(LhEmitter *e, bool send, uint32_t peer, uint16_t slot);
 
+/* A probe gives up when nothing has completed for so long; 0: 60 s, which holds before the first
+ * call. For all that this process runs from now on; not to be called while one runs. */
+void lh_probe_set_deadline(int64_t deadline_us);
+
 /* The records of a run with collectives by @way, by rank and op; none in processes other than the
  * first. @hooks may be NULL. Caller unrefs; NULL with @error (LH_ERROR_RUNTIME) if the run broke.
  */

@@ -120,9 +120,9 @@ trouble 'a rank that is there twice' 4 'does not let it in: rank 1 is already th
 extra[1]=RANK=x
 trouble 'a rank that is none' 2 'RANK: the variable of the environment is "x"; allowed: a number from 0 to 3' '1'
 options[3]='--seed 5'
-trouble 'another seed' 4 'rank 3 has another seed \("5"\) than rank 0 \("0"\)' '0 1 2 3'
+trouble 'another seed' 2 '--seed differs: rank 3 has 5, and ranks 0, 1, 2 have 0' '0 1 2 3'
 options[2]='--no-overlap'
-trouble 'another program' 4 'rank 2 has another program than rank 0' '0 1 2 3'
+trouble 'another option' 2 '--no-overlap differs: rank 2 has yes, and ranks 0, 1, 3 have none' '0 1 2 3'
 
 # Strangers: one says nothing, one sends noise, one sends half of a frame, one announces 4 GiB.
 started=$SECONDS

@@ -71,8 +71,8 @@ run="$program run --backend nccl --schedule ring --ranks 3 --deadline 2s $shape 
         -n 2 $run : -n 1 env STANDIN_DRIVER=11080 $run
     expect 'a rank without memory' 4 "the GPU's memory is full" \
         -n 1 $run : -n 1 env STANDIN_MEMORY=1000000 $run : -n 1 $run
-    expect 'a rank with another seed' 4 'rank 1 has another seed' -n 1 $run : -n 1 $run --seed 1 : -n 1 $run
-    expect 'a rank with another program' 4 'rank 2 has another program than rank 0' \
+    expect 'a rank with another seed' 2 '--seed differs: rank 1 has 1, and ranks 0, 2 have 0' -n 1 $run : -n 1 $run --seed 1 : -n 1 $run
+    expect 'a rank with another option' 2 '--no-overlap differs: rank 2 has yes, and ranks 0, 1 have none' \
         -n 2 $run : -n 1 $run --no-overlap
 }
 # The stand-in's files go when all ranks have joined, which some here never did.

@@ -1,0 +1,369 @@
+/* See the header. */
+#include "cli/job.h"
+
+#include "base/error.h"
+#include "base/escape.h"
+#include "base/units.h"
+#include "cli/options.h"
+#include "cli/outputs.h"
+#include "config.h"
+#include "plan/setting.h"
+#include "runtime/processes.h"
+#include "runtime/units.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define REFUSAL_US                                                                                 \
+    INT64_C(5000000)       /* that a process waits for others, only to say that it ends            \
+                            */
+#define VALUE_SHOWN_MAX 60 /* characters of a value in a message */
+#define RANKS_SHOWN_MAX 8
+
+/* ---- what must be the same ---- */
+
+/* An option that is not given has no text. Numbers that may not be 0 are 0 then. */
+static bool
+is_given(const LhField *field, const void *in)
+{
+    static const unsigned char zero[sizeof(uint64_t)];
+    const void *value = (const char *)in + field->offset;
+
+    switch (field->type) {
+    case LH_FIELD_UINT:
+    case LH_FIELD_UNIT:
+        return field->min <= 0 || memcmp(value, zero, sizeof(zero)) != 0;
+    case LH_FIELD_STRING:
+    case LH_FIELD_STRINGS:
+    case LH_FIELD_ARRAY:
+    case LH_FIELD_UINTS:
+        return *(const void *const *)value != NULL;
+    case LH_FIELD_CHOICE:
+        return *(const int *)value >= 0;
+    default:
+        return true;
+    }
+}
+
+/* What a path stands for is what the file says: hosts may keep it in different places. */
+static char *
+content_of(const char *text)
+{
+    g_autofree char *content = NULL;
+    gsize bytes;
+
+    if (text == NULL || !g_file_test(text, G_FILE_TEST_IS_REGULAR) ||
+        !g_file_get_contents(text, &content, &bytes, NULL))
+        return g_strdup(text != NULL ? text : "");
+    return g_compute_checksum_for_data(G_CHECKSUM_SHA256, (const guchar *)content, bytes);
+}
+
+typedef struct {
+    const LhCommandLine *line;
+    GString *text;
+} Sheet;
+
+/* "NAME\tCONTENT\tSHOWN\n": what is compared, and what messages show of it. */
+static void
+note_line(GString *sheet, const char *name, const char *content, const char *text)
+{
+    g_autofree char *compared = g_strescape(content, NULL);
+    g_autofree char *shown = g_strescape(text, NULL);
+
+    g_string_append_printf(sheet, "%s\t%s\t%s\n", name, compared, shown);
+}
+
+static void
+add_to_sheet(const LhField *field, bool scenario, void *data)
+{
+    const Sheet *sheet = data;
+    const void *in = scenario ? (const void *)sheet->line->scenario : sheet->line->options;
+    g_autofree char *option = lh_setting_option(field);
+    g_autoptr(GString) contents = g_string_new(NULL);
+    g_autoptr(GString) shown = g_string_new(NULL);
+    g_autoptr(GPtrArray) texts = NULL;
+
+    const unsigned written = LH_COMMAND_OUTPUT | LH_COMMAND_FIGURE;
+
+    if (!scenario && (field->flags & (written | LH_COMMAND_OWN)) != 0 &&
+        (field->flags & LH_COMMAND_OF_ALL) == 0)
+        return;
+    if (!is_given(field, in)) {
+        note_line(sheet->text, option, "", "");
+        return;
+    }
+    if (!scenario && (field->flags & LH_COMMAND_OF_ALL) != 0) {
+        note_line(sheet->text, option, "a file", "a file");
+        return;
+    }
+    texts = lh_setting_texts(field, in);
+    for (guint i = 0; i < texts->len; i++) {
+        const char *text = g_ptr_array_index(texts, i);
+        g_autofree char *content = content_of(text);
+
+        g_string_append_printf(contents, "%s%s", i > 0 ? "," : "", text == NULL ? "yes" : content);
+        g_string_append_printf(shown, "%s%s", i > 0 ? "," : "", text == NULL ? "yes" : text);
+    }
+    note_line(sheet->text, option, contents->str, shown->str);
+}
+
+/* What this process was asked for. Caller frees. */
+static char *
+sheet_of(const LhCommandLine *line)
+{
+    GString *text = g_string_new(NULL);
+    Sheet sheet = { line, text };
+
+    note_line(text, "version", LH_VERSION, LH_VERSION);
+    note_line(text, "command", line->command->name, line->command->name);
+    lh_options_each(line->command, add_to_sheet, &sheet);
+    return g_string_free(text, FALSE);
+}
+
+/* ---- comparing ---- */
+
+/* The ranks that have the same on a line. */
+typedef struct {
+    char *content, *shown;
+    GArray *ranks; /* of uint32_t */
+} Camp;
+
+static void
+free_camp(gpointer data)
+{
+    Camp *camp = data;
+
+    g_free(camp->content);
+    g_free(camp->shown);
+    g_array_unref(camp->ranks);
+    g_free(camp);
+}
+
+static void
+join_camp(GPtrArray *camps, uint32_t rank, const char *content, const char *shown)
+{
+    Camp *camp = NULL;
+
+    for (guint i = 0; i < camps->len && camp == NULL; i++) {
+        Camp *at = g_ptr_array_index(camps, i);
+
+        camp = strcmp(at->content, content) == 0 ? at : NULL;
+    }
+    if (camp == NULL) {
+        camp = g_new(Camp, 1);
+        *camp =
+            (Camp){ g_strdup(content), g_strdup(shown), g_array_new(FALSE, FALSE, sizeof(rank)) };
+        g_ptr_array_add(camps, camp);
+    }
+    g_array_append_val(camp->ranks, rank);
+}
+
+/* The smallest first; of two of a size, that with the later rank. */
+static int
+by_size(gconstpointer a, gconstpointer b)
+{
+    const GArray *x = (*(Camp *const *)a)->ranks, *y = (*(Camp *const *)b)->ranks;
+
+    if (x->len != y->len)
+        return x->len < y->len ? -1 : 1;
+    return g_array_index(x, uint32_t, 0) > g_array_index(y, uint32_t, 0) ? -1 : 1;
+}
+
+/* "rank 1 has 5", "ranks 0, 2, 3 have none". */
+static void
+append_camp(const Camp *camp, GString *out)
+{
+    const guint count = camp->ranks->len;
+
+    g_string_append_printf(out, "rank%s ", count == 1 ? "" : "s");
+    for (guint i = 0; i < MIN(count, RANKS_SHOWN_MAX); i++)
+        g_string_append_printf(out, "%s%u", i > 0 ? ", " : "",
+                               g_array_index(camp->ranks, uint32_t, i));
+    if (count > RANKS_SHOWN_MAX)
+        g_string_append_printf(out, " and %u more", count - RANKS_SHOWN_MAX);
+    g_string_append_printf(out, " %s %.*s", count == 1 ? "has" : "have", VALUE_SHOWN_MAX,
+                           camp->shown[0] != '\0' ? camp->shown : "none");
+}
+
+/* Says who has what on line @i of the sheets; returns false. */
+static bool
+name_difference(const GPtrArray *sheets, guint i, GError **error)
+{
+    g_autoptr(GPtrArray) camps = g_ptr_array_new_with_free_func(free_camp);
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_autofree char *name = NULL;
+
+    for (guint r = 0; r < sheets->len; r++) {
+        char *const *lines = g_ptr_array_index(sheets, r);
+        g_auto(GStrv) parts = g_strsplit(lines[i], "\t", -1);
+        const bool whole = g_strv_length(parts) == 3;
+
+        if (name == NULL && whole)
+            name = g_strdup(parts[0]);
+        join_camp(camps, r, whole ? parts[1] : "", whole ? parts[2] : "");
+    }
+    g_ptr_array_sort(camps, by_size);
+    append_camp(g_ptr_array_index(camps, 0), text);
+    g_string_append(text, ", and ");
+    append_camp(g_ptr_array_index(camps, camps->len - 1), text);
+    g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                "%s differs: %s; start all processes with the same options, files and version",
+                name != NULL ? name : "version", text->str);
+    return false;
+}
+
+/* Whether all ranks have the same line @i; every sheet has one more line than it has entries. */
+static bool
+is_same_line(const GPtrArray *sheets, guint i)
+{
+    char *const *first = g_ptr_array_index(sheets, 0);
+
+    for (guint r = 1; r < sheets->len; r++) {
+        char *const *lines = g_ptr_array_index(sheets, r);
+
+        if (lines[i] == NULL || first[i] == NULL || strcmp(lines[i], first[i]) != 0)
+            return lines[i] == first[i];
+    }
+    return true;
+}
+
+/* All processes see all sheets, and so the same difference. */
+static bool
+compare_sheets(const LhProcesses *processes, const char *mine, GError **error)
+{
+    g_auto(GStrv) texts = lh_processes_texts(processes, mine, error);
+    g_autoptr(GPtrArray) sheets = g_ptr_array_new_with_free_func((GDestroyNotify)g_strfreev);
+    guint i = 0;
+    bool same = true;
+
+    if (texts == NULL)
+        return false;
+    for (uint32_t r = 0; r < processes->count; r++) {
+        same = same && strcmp(texts[r], texts[0]) == 0;
+        g_ptr_array_add(sheets, g_strsplit(texts[r], "\n", -1));
+    }
+    if (same)
+        return true;
+    while (is_same_line(sheets, i))
+        i++;
+    return name_difference(sheets, i, error);
+}
+
+/* ---- meeting ---- */
+
+/* The control plane of the processes that run the command together; NULL: this one is alone. */
+static const LhControl *
+control_of(const LhCommandLine *line)
+{
+    const LhControl *control = line->command->control == NULL ? NULL : line->command->control(line);
+
+    control = control == NULL ? NULL : lh_control_resolve(control);
+    return control == &lh_control_single ? NULL : control;
+}
+
+static int64_t
+deadline_us(const LhCommandLine *line)
+{
+    const LhField *field = lh_setting_find(line->command->options, "--deadline");
+    const LhTime told_ps =
+        *(const LhTime *)(const void *)((const char *)line->options + field->offset);
+
+    return told_ps > 0 ? MAX(told_ps / LH_PS_PER_US, 1)
+                       : (int64_t)line->command->deadline_s * LH_US_PER_S;
+}
+
+static bool
+meet(const LhCommandLine *line, const LhControl *control, bool *first, GError **error)
+{
+    g_autofree char *sheet = sheet_of(line);
+    LhProcesses processes;
+    bool ok;
+
+    if (!lh_processes_open(&processes, control, deadline_us(line), error))
+        return false;
+    *first = lh_processes_first(&processes);
+    ok = compare_sheets(&processes, sheet, error);
+    lh_processes_close(&processes);
+    return ok;
+}
+
+/* ---- the end ---- */
+
+/* A process that fails says so at once, and then to the others, after they had time to say what
+ * they see. */
+static int
+abandon(const LhControl *control, GError *failure)
+{
+    const int status = failure->domain == LH_ERROR ? failure->code : LH_ERROR_RUNTIME;
+    g_autofree char *message = lh_escaped_lines(failure->message);
+
+    fprintf(stderr, "longhaul: error: %s\n", message);
+    fflush(stderr);
+    control->abandon(status, failure->message);
+    g_error_free(failure);
+    return status;
+}
+
+int
+lh_job_run(const LhCommandLine *line, GError **error)
+{
+    const LhControl *control = control_of(line);
+    GError *failure = NULL;
+    bool first = true;
+    int status = 0;
+
+    if (control == NULL)
+        return lh_outputs_check(line->command, line, error) ? line->command->run(line, error) : 0;
+    /* Only the first process writes; others may be where its folders are not. */
+    if (meet(line, control, &first, &failure) &&
+        (!first || lh_outputs_check(line->command, line, &failure)))
+        status = line->command->run(line, &failure);
+    return failure == NULL ? status : abandon(control, failure);
+}
+
+/* The value of @option among words of which some cannot be read; NULL: none. Borrowed. */
+static const char *
+find_value(char *const *words, const char *option)
+{
+    const gsize length = strlen(option);
+
+    for (; *words != NULL; words++) {
+        if (strcmp(*words, option) == 0)
+            return words[1];
+        if (strncmp(*words, option, length) == 0 && (*words)[length] == '=')
+            return *words + length + 1;
+    }
+    return NULL;
+}
+
+/* What control_of() would say of a line that could be read. */
+static const LhControl *
+control_of_words(char *const *words)
+{
+    const char *backend = find_value(words, "--backend"),
+               *bootstrap = find_value(words, "--bootstrap");
+    const LhControl *control = &lh_control_auto;
+
+    for (guint i = 0; backend != NULL && lh_backends[i] != NULL; i++)
+        control = strcmp(lh_backends[i]->name, backend) == 0 ? lh_backends[i]->control : control;
+    for (guint i = 0; bootstrap != NULL && lh_controls[i] != NULL; i++)
+        control = strcmp(lh_controls[i]->name, bootstrap) == 0 ? lh_controls[i] : control;
+    return lh_control_resolve(control);
+}
+
+void
+lh_job_refuse(const LhCommand *command, char *const *arguments, const GError *why)
+{
+    const LhControl *control = command->control == NULL ? NULL : control_of_words(arguments);
+    g_autoptr(GError) alone = NULL;
+    LhControlPlace place;
+
+    /* Without --backend the command is one of a process alone; and mpirun ends the others itself,
+     * when one has ended. */
+    if (control == NULL || control->failed == NULL ||
+        (lh_setting_find(command->options, "--backend") != NULL &&
+         find_value(arguments, "--backend") == NULL))
+        return;
+    if (control->open(0, REFUSAL_US, &place, &alone) != NULL)
+        control->abandon(why->code, why->message);
+}
