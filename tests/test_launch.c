@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "run_tests.h"
 #include "runtime/control.h"
-#include "runtime/frames.h"
+#include "runtime/handshake.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -219,7 +219,7 @@ START_TEST(hostile_frames_are_refused)
 
     refuses_frame("GET / HTTP/1.1", 14, "not what longhaul sends");
     refuses_frame("x", 1, "not what longhaul sends");
-    refuses_frame("lhF1\x06", 5, "not what longhaul sends");
+    refuses_frame("lhF1\x09", 5, "not what longhaul sends");
     refuses_frame("lhF1\x01\x00\x01\x00", 8, "not what longhaul sends");
     refuses_frame("lhF1\x01\x00\x00\x00\x65\x00\x00\x00", 12, "it announces 101 bytes");
     refuses_frame("lhF1\x01\x00\x00\x00\xff\xff\xff\xff", 12, "it announces 4294967295 bytes");

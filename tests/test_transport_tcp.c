@@ -2,6 +2,7 @@
  * Messages over TCP: wires between two ends of one process, the addresses that processes tell each
  * other, and a transport of one rank that sends to itself, with strangers at its door.
  */
+#include "runtime/handshake.h"
 #include "runtime/socket.h"
 #include "runtime/transport.h"
 #include "runtime/whereabouts.h"
@@ -13,7 +14,9 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define MESSAGES 100
@@ -23,6 +26,8 @@
 #define MANY_TURNS 1000000
 #define PATIENCE_US 100000000
 #define WAIT_US 1000
+#define STRANGERS 1500
+#define FILES 64
 
 /* ---- messages ---- */
 
@@ -421,15 +426,19 @@ END_TEST
 /* Interfaces can be chosen, as with NCCL's variable of that name. */
 START_TEST(interfaces_are_chosen)
 {
-    LhWhereabouts all, none;
+    g_autoptr(GError) error = NULL;
+    LhWhereabouts all, loopback, none;
 
-    ck_assert(lh_whereabouts_here(&all, NULL));
+    ck_assert(lh_whereabouts_here(&all, NULL) && !all.chosen);
+    g_setenv("LONGHAUL_SOCKET_IFNAME", "no-such-interface,lo", TRUE);
+    ck_assert(lh_whereabouts_here(&loopback, NULL) && loopback.chosen);
     g_setenv("LONGHAUL_SOCKET_IFNAME", "no-such-interface,", TRUE);
-    ck_assert(lh_whereabouts_here(&none, NULL));
+    ck_assert(!lh_whereabouts_here(&none, &error));
     g_unsetenv("LONGHAUL_SOCKET_IFNAME");
-    ck_assert_uint_eq(none.count, 0);
-    ck_assert_mem_eq(all.machine, none.machine, sizeof(all.machine));
-    ck_assert_mem_ne(all.key, none.key, sizeof(all.key));
+    ck_assert_uint_eq(loopback.count, 0); /* what leads nowhere is not told */
+    ck_assert_mem_eq(all.machine, loopback.machine, sizeof(all.machine));
+    ck_assert_mem_ne(all.key, loopback.key, sizeof(all.key));
+    ck_assert_ptr_nonnull(strstr(error->message, "\"no-such-interface,\"; there are: lo"));
 }
 END_TEST
 
@@ -478,35 +487,59 @@ call(const void *words, gsize bytes)
     return caller;
 }
 
-static void
-greeting(unsigned char into[36], unsigned char from, unsigned char to, unsigned char channel)
+/* What rank @from says who calls rank @to. */
+static LhHello
+hello_of(uint32_t from, uint32_t to, uint32_t channel)
 {
-    static const unsigned char magic[8] = { 'l', 'o', 'n', 'g', 'h', 'a', 'u', 'l' };
+    LhHello hello = {
+        .port = LH_PORT_DATA, .rank = from, .ranks = 1, .to = to, .channel = channel
+    };
 
-    memset(into, 0, 36);
-    memcpy(into, magic, sizeof(magic));
-    memcpy(into + 8, told.key, LH_KEY_BYTES);
-    into[24] = from;
-    into[28] = to;
-    into[32] = channel;
+    memcpy(hello.token, told.key, LH_KEY_BYTES);
+    return hello;
 }
 
-/* Whether the transport hangs up on the caller, who has nothing to hear before. */
+static GByteArray *
+frame_of(LhControlFrameKind kind, GBytes *content)
+{
+    const guint bytes = (guint)g_bytes_get_size(content);
+    g_autoptr(GBytes) header = lh_control_frame_header(kind, bytes);
+    GByteArray *frame = g_byte_array_new();
+
+    g_byte_array_append(frame, g_bytes_get_data(header, NULL), LH_FRAME_HEADER_BYTES);
+    g_byte_array_append(frame, g_bytes_get_data(content, NULL), bytes);
+    return frame;
+}
+
+/* The first @bytes of it. */
+static int
+call_with(const LhHello *hello, guint bytes)
+{
+    g_autoptr(GBytes) content = lh_hello_pack(hello);
+    g_autoptr(GByteArray) frame = frame_of(LH_FRAME_HELLO, content);
+
+    return call(frame->data, MIN(frame->len, bytes));
+}
+
+/* Whether the transport hangs up on the caller, with these words. */
 static bool
-hangs_up(void *state, int caller)
+hangs_up(void *state, int caller, const char *words)
 {
     const gint64 until = g_get_monotonic_time() + PATIENCE_US;
-    unsigned char byte;
+    g_autoptr(GString) heard = g_string_new(NULL);
     ssize_t count = -1;
+    char byte;
 
-    while (count < 0 && g_get_monotonic_time() < until) {
+    while (count != 0 && g_get_monotonic_time() < until) {
         lh_transport_tcp.poll(state, WAIT_US);
         count = recv(caller, &byte, 1, MSG_DONTWAIT);
-        if (count < 0 && errno == ECONNRESET)
+        if (count > 0)
+            g_string_append_c(heard, byte == '\0' ? '.' : byte);
+        else if (count < 0 && errno == ECONNRESET)
             count = 0;
     }
     close(caller);
-    return count == 0;
+    return count == 0 && strstr(heard->str, words) != NULL;
 }
 
 /* A message to itself on the channel; false if that fails. */
@@ -533,34 +566,225 @@ sends_to_itself(void *state, uint32_t channel, uint64_t bytes)
 
 START_TEST(strangers_are_hung_up_on)
 {
+    static const char not_here[] = "there is no channel 1 from rank 0 to rank";
     void *state = open_alone();
-    unsigned char words[36];
+    LhHello hello;
+    char words[36];
 
     ck_assert(sends_to_itself(state, 0, 3000000));
     memset(words, 'x', sizeof(words));
-    ck_assert(hangs_up(state, call(words, sizeof(words))));
-    greeting(words, 0, 0, 1);
-    words[8] ^= 1; /* another key */
-    ck_assert(hangs_up(state, call(words, sizeof(words))));
-    greeting(words, 1, 0, 1); /* a rank that there is not */
-    ck_assert(hangs_up(state, call(words, sizeof(words))));
-    for (unsigned char to = 1; to < 8; to++) { /* for somebody else */
-        greeting(words, 0, to, 1);
-        ck_assert(hangs_up(state, call(words, sizeof(words))));
+    ck_assert(hangs_up(state, call(words, sizeof(words)), "not what longhaul sends"));
+    hello = hello_of(0, 0, 1);
+    hello.token[0] ^= 1;
+    ck_assert(hangs_up(state, call_with(&hello, UINT_MAX), "another run: its key differs"));
+    hello = hello_of(0, 0, 1);
+    hello.port = LH_PORT_START;
+    ck_assert(hangs_up(state, call_with(&hello, UINT_MAX), "what it calls for is not here"));
+    hello = hello_of(1, 0, 1); /* a rank that there is not */
+    ck_assert(hangs_up(state, call_with(&hello, UINT_MAX), "no channel 1 from rank 1"));
+    for (uint32_t to = 1; to < 8; to++) { /* for somebody else */
+        hello = hello_of(0, to, 1);
+        ck_assert(hangs_up(state, call_with(&hello, UINT_MAX), not_here));
     }
-    greeting(words, 0, 0, 0); /* that wire is there already */
-    ck_assert(hangs_up(state, call(words, sizeof(words))));
-    greeting(words, 0, 0, 1);
-    words[34] = 1; /* channel 65537 */
-    ck_assert(hangs_up(state, call(words, sizeof(words))));
-    greeting(words, 0, 0, 1);
-    close(call(words, 20)); /* half a greeting */
+    hello = hello_of(0, 0, 0);
+    ck_assert(hangs_up(state, call_with(&hello, UINT_MAX), "channel 0 from rank 0 is already"));
+    hello = hello_of(0, 0, 65537);
+    ck_assert(hangs_up(state, call_with(&hello, UINT_MAX), "no channel 65537 from rank 0"));
+    hello = hello_of(0, 0, 1);
+    close(call_with(&hello, 20)); /* half of it */
     ck_assert(sends_to_itself(state, 0, 10));
     ck_assert(sends_to_itself(state, 1, 100000));
     lh_transport_tcp.close(state);
     ck_assert_ptr_eq(open_alone(), state); /* its connections stay */
     ck_assert(sends_to_itself(state, 1, 0));
     lh_transport_tcp.close(state);
+}
+END_TEST
+
+/* A process that hears from @orders what to say to whom, and says it over many connections. They
+ * end with @orders. It is started before files become few. */
+static pid_t
+start_siege(int *orders)
+{
+    int ends_of[2];
+    pid_t pid;
+
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends_of), 0);
+    pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        const struct rlimit many = { STRANGERS + 64, STRANGERS + 64 };
+        unsigned char words[LH_FRAME_HEADER_BYTES + LH_HELLO_BYTES + 1];
+        ssize_t bytes;
+
+        close(ends_of[1]);
+        if (setrlimit(RLIMIT_NOFILE, &many) != 0 ||
+            read(ends_of[0], &told, sizeof(told)) != (ssize_t)sizeof(told) ||
+            (bytes = read(ends_of[0], words, sizeof(words))) < 0)
+            _exit(2);
+        for (uint32_t i = 0; i < STRANGERS; i++)
+            (void)call(words, (gsize)bytes - 1);
+        _exit(read(ends_of[0], words, 1) == 0 ? 0 : 1);
+    }
+    close(ends_of[0]);
+    *orders = ends_of[1];
+    return pid;
+}
+
+/* Lets the transport hear strangers until it has sent so many away. */
+static char *
+hear_strangers(void *state, uint32_t count)
+{
+    const gint64 until = g_get_monotonic_time() + PATIENCE_US;
+    char *words = NULL;
+
+    do {
+        g_free(words);
+        lh_transport_tcp.poll(state, WAIT_US);
+        words = lh_transport_tcp.strangers(state);
+    } while ((words == NULL || g_ascii_strtoull(words, NULL, 10) < count) &&
+             g_get_monotonic_time() < until);
+    return words;
+}
+
+static void *
+open_with_few_files(void)
+{
+    const struct rlimit few = { FILES, FILES };
+
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    return open_alone();
+}
+
+/* With so many files, so many strangers are kept waiting, and a member gets in past any number of
+ * them, of whom each says the first @bytes of a hello that is right. */
+static void
+get_past_strangers(bool has_secret, guint bytes, const char *why)
+{
+    g_autoptr(GByteArray) frame = NULL;
+    g_autoptr(GBytes) content = NULL;
+    g_autofree char *words = NULL;
+    int orders = -1, status = -1;
+    const pid_t pid = start_siege(&orders);
+    void *state = open_with_few_files();
+    LhHello hello = hello_of(0, 0, 0);
+
+    hello.has_secret = has_secret;
+    content = lh_hello_pack(&hello);
+    frame = frame_of(LH_FRAME_HELLO, content);
+    ck_assert_int_eq(send(orders, &told, sizeof(told), 0), (ssize_t)sizeof(told));
+    bytes = MIN(bytes, frame->len);
+    g_byte_array_set_size(frame, bytes + 1); /* what is empty would be an end */
+    ck_assert_int_eq(send(orders, frame->data, frame->len, 0), (ssize_t)frame->len);
+    words = hear_strangers(state, STRANGERS - 2 * (FILES / 8));
+    ck_assert_msg(strstr(words, why) != NULL, "%s", words);
+    ck_assert(sends_to_itself(state, 0, 100000));
+    ck_assert(sends_to_itself(state, 1, 100000));
+    close(orders);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    lh_transport_tcp.close(state);
+}
+
+START_TEST(members_get_past_strangers)
+{
+    get_past_strangers(false, 0, " from 127.0.0.1 (it says nothing)");
+}
+END_TEST
+
+START_TEST(members_get_past_half_words)
+{
+    get_past_strangers(false, LH_FRAME_HEADER_BYTES + LH_HELLO_BYTES - 1,
+                       " from 127.0.0.1 (it does not say who it is)");
+}
+END_TEST
+
+/* Without descriptors nobody is accepted: the transport does not spin, says so, and goes on when
+ * there are some. */
+START_TEST(lack_of_files_is_waited_out)
+{
+    g_autoptr(GArray) taken = g_array_new(FALSE, FALSE, sizeof(int));
+    g_autofree char *words = NULL;
+    gint64 began_us;
+    LhHello hello;
+    void *state = open_with_few_files();
+    int one, caller;
+
+    hello = hello_of(0, 0, 9);
+    caller = call_with(&hello, UINT_MAX);
+    while ((one = dup(STDERR_FILENO)) >= 0)
+        g_array_append_val(taken, one);
+    ck_assert_int_eq(errno, EMFILE);
+    lh_transport_tcp.poll(state, WAIT_US); /* it hears of the caller, in vain */
+    began_us = g_get_monotonic_time();
+    for (int i = 0; i < 20; i++)
+        lh_transport_tcp.poll(state, 10 * WAIT_US);
+    ck_assert_int_ge(g_get_monotonic_time() - began_us, 5 * 10 * WAIT_US);
+    words = lh_transport_tcp.strangers(state);
+    ck_assert_str_eq(words, "for a while nobody could be accepted: Too many open files");
+    for (guint i = 0; i < taken->len; i++)
+        close(g_array_index(taken, int, i));
+    hello.to = 1;
+    ck_assert(hangs_up(state, call_with(&hello, UINT_MAX), "no channel 9"));
+    close(caller);
+    ck_assert(sends_to_itself(state, 0, 100));
+    lh_transport_tcp.close(state);
+}
+END_TEST
+
+/* Somebody at 127.0.0.@last says who it is, or nothing, and goes. */
+static void
+visit_from(unsigned last, bool presents)
+{
+    const struct sockaddr_in to = { .sin_family = AF_INET,
+                                    .sin_port = htons(told.port),
+                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    const struct sockaddr_in from = { .sin_family = AF_INET,
+                                      .sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + last) };
+    const LhHello hello = hello_of(7, 0, 0);
+    g_autoptr(GBytes) content = lh_hello_pack(&hello);
+    g_autoptr(GByteArray) frame = frame_of(LH_FRAME_HELLO, content);
+    const int caller = socket(AF_INET, SOCK_STREAM, 0);
+
+    ck_assert_int_eq(bind(caller, (const struct sockaddr *)&from, sizeof(from)), 0);
+    ck_assert_int_eq(connect(caller, (const struct sockaddr *)&to, sizeof(to)), 0);
+    if (presents)
+        ck_assert_int_eq(send(caller, frame->data, frame->len, MSG_NOSIGNAL), (ssize_t)frame->len);
+    close(caller);
+}
+
+/* Few addresses are named; those where somebody says who it is come before others. */
+START_TEST(strangers_are_named_by_address)
+{
+    g_autofree char *few = NULL;
+    g_autofree char *many = NULL;
+    void *state = open_alone();
+
+    for (unsigned last = 2; last <= 9; last++)
+        visit_from(last, false);
+    few = hear_strangers(state, 8);
+    ck_assert_msg(strstr(few, "1 from 127.0.0.9 (it ") != NULL && strstr(few, "elsewhere") == NULL,
+                  "%s", few);
+    visit_from(10, false);
+    visit_from(11, true);
+    visit_from(11, false);
+    many = hear_strangers(state, 11);
+    ck_assert_msg(g_str_has_prefix(many, "11 connections were not let in: ") &&
+                      strstr(many, "2 from 127.0.0.11 (there is no channel 0 from rank 7 to rank 0 "
+                                   "here)") != NULL &&
+                      strstr(many, "127.0.0.10") == NULL &&
+                      g_str_has_suffix(many, ", 2 from elsewhere"),
+                  "%s", many);
+    lh_transport_tcp.close(state);
+}
+END_TEST
+
+/* Who says all but the proof is no member, and keeps none out. */
+START_TEST(half_members_keep_nobody_out)
+{
+    g_setenv("LONGHAUL_SECRET", "0123456789abcdef0123456789abcdef", TRUE);
+    get_past_strangers(true, UINT_MAX, " from 127.0.0.1 (it does not prove who it is)");
+    g_unsetenv("LONGHAUL_SECRET");
 }
 END_TEST
 
@@ -617,7 +841,8 @@ END_TEST
 START_TEST(ranks_that_cannot_be_reached_are_named)
 {
     static const char words[] = "cannot send to rank 1: 127.0.0.3: Connection refused; 127.0.0.2: "
-                                "who listens there does not belong to this run";
+                                "who listens there does not let it in: it has closed the "
+                                "connection";
     g_autoptr(GRand) chance = g_rand_new_with_seed(1);
     Letter *first = new_letter(chance, true, 0, 1, 0, 10);
     Letter *second = new_letter(chance, true, 0, 1, 0, 10);
@@ -686,6 +911,8 @@ END_TEST
 LH_TEST_MAIN("transport_tcp", messages_arrive_in_order, messages_wait_for_both_ends,
              messages_end_with_their_last_byte, wires_end_with_words, wires_expect_nothing_more,
              near_addresses_come_first, whereabouts_are_packed_and_checked, interfaces_are_chosen,
-             strangers_are_hung_up_on, ports_have_one_listener,
+             strangers_are_hung_up_on, members_get_past_strangers, members_get_past_half_words,
+             half_members_keep_nobody_out, lack_of_files_is_waited_out,
+             strangers_are_named_by_address, ports_have_one_listener,
              ranks_that_cannot_be_reached_are_named, processes_with_several_ranks_are_refused,
              what_is_left_behind_is_forgotten)

@@ -154,6 +154,12 @@ write_environment(GString *out)
         { "LONGHAUL_DATA_DIR",
           "Folder that holds topologies, devices, models and scenarios, in place of " LH_DATA_DIR
           "." },
+        { "LONGHAUL_SECRET_FILE, LONGHAUL_SECRET", "File that only its owner reads, with a secret, "
+                                                   "or the secret: processes that connect over "
+                                                   "TCP prove to each other that they have it." },
+        { "LONGHAUL_SOCKET_IFNAME",
+          "Beginnings of the names of network interfaces, separated by commas, that processes "
+          "listen at over TCP in place of all." },
         { "NO_COLOR", "If it is set, nothing is coloured." },
         { "SOURCE_DATE_EPOCH", "Time that outputs carry as theirs, in seconds since 1970." },
     };

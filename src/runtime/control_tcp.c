@@ -1,16 +1,18 @@
 /*
  * One rank a process, started by torchrun or Slurm: a star of TCP connections. The first process
- * listens where the environment says (launch.h), and all others connect to it. What processes tell
- * each other goes to the first one and comes back from it, in frames (frames.h), so that it knows
- * which of them is missing. The star is made once in a process, and ends with it.
+ * listens where the environment says (launch.h), and all others call it (door.h). What processes
+ * tell each other goes to the first one and comes back from it, in frames (frames.h), so that it
+ * knows which of them is missing. The star is made once in a process, and ends with it.
  *
  * A connection that is closed before its process has said that it ends is a process that is gone.
  * Whoever fails tells the first process, which tells all.
  */
 #include "runtime/control.h"
+#include "runtime/door.h"
 #include "runtime/peer.h"
 #include "runtime/socket.h"
 #include "runtime/units.h"
+#include "runtime/whereabouts.h"
 
 #include "base/error.h"
 
@@ -27,16 +29,7 @@
 #define PATIENCE_US 2000000 /* that others have for what the first process says at the deadline */
 #define ABANDON_GRACE_US 1000000
 #define FAREWELL_US 1000000
-#define STRANGERS_MAX 64 /* that have connected and not said who they are */
-#define STRANGER_US 5000000
 #define DATA_BYTES_MAX (UINT32_MAX / 2)
-
-/* A connection of which nobody knows yet whose it is. */
-typedef struct {
-    LhPeer peer;
-    int64_t since_us;
-    bool refused; /* it is told so, and closed */
-} Stranger;
 
 /* Another process. In the first one there is one for each rank; in others, the first one alone. */
 typedef struct {
@@ -48,13 +41,12 @@ typedef struct {
 
 typedef struct {
     LhLaunch launch;
+    LhSecret secret;
     int64_t deadline_us;
-    int listener; /* -1: none */
+    LhDoor *door; /* of the first process, until all are there; NULL: none */
     Member *members;
     uint32_t members_count;
-    GArray *strangers; /* of Stranger */
-    char *refusal;     /* why the last stranger was refused; NULL: none was */
-    char *failure;     /* why a rank has failed; NULL: none has */
+    char *failure; /* why a rank has failed; NULL: none has */
     uint32_t failed_rank;
     bool told; /* of the end, or of a failure */
 } World;
@@ -131,96 +123,33 @@ look_at_member(World *w, Member *m)
         lh_peer_close(&m->peer);
 }
 
-/* ---- strangers, in the first process ---- */
+/* ---- who calls the first process ---- */
 
-static void
-refuse_stranger(World *w, Stranger *s, const char *why)
+static char *
+judge_member(void *data, const LhHello *hello)
 {
-    g_autoptr(GBytes) text = g_bytes_new(why, strlen(why));
+    const World *w = data;
 
-    g_free(w->refusal);
-    w->refusal = g_strdup(why);
-    lh_peer_send(&s->peer, LH_FRAME_REFUSAL, text);
-    lh_peer_move(&s->peer);
-    s->refused = true;
+    if (hello->port != LH_PORT_START || hello->to != 0)
+        return g_strdup("what it calls for is not here");
+    if (hello->ranks != w->launch.size)
+        return g_strdup_printf("it was started as one of %u processes, and this job has %u",
+                               hello->ranks, w->launch.size);
+    if (!lh_same_secret(hello->token, w->launch.token, LH_TOKEN_BYTES))
+        return g_strdup("it belongs to another job: its token differs");
+    if (hello->rank == 0 || hello->rank >= hello->ranks)
+        return g_strdup_printf("it says that it is rank %u", hello->rank);
+    if (w->members[hello->rank - 1].peer.socket >= 0)
+        return g_strdup_printf("rank %u is already there", hello->rank);
+    return NULL;
 }
 
 static void
-let_in(World *w, Stranger *s, const LhControlFrame *frame)
+let_member_in(void *data, const LhHello *hello, int socket)
 {
-    g_autofree char *why = NULL;
-    LhHello hello;
-    Member *m;
+    World *w = data;
 
-    if (frame->kind != LH_FRAME_HELLO || !lh_hello_unpack(frame->content, &hello)) {
-        refuse_stranger(w, s, "it does not say who it is");
-        return;
-    }
-    if (hello.size != w->launch.size)
-        why = g_strdup_printf("it was started as one of %u processes, and this job has %u",
-                              hello.size, w->launch.size);
-    else if (!lh_same_secret(hello.token, w->launch.token, LH_TOKEN_BYTES))
-        why = g_strdup("it belongs to another job: its token differs");
-    else if (hello.rank == 0 || hello.rank >= hello.size)
-        why = g_strdup_printf("it says that it is rank %u", hello.rank);
-    else if (w->members[hello.rank - 1].peer.socket >= 0)
-        why = g_strdup_printf("rank %u is already there", hello.rank);
-    if (why != NULL) {
-        refuse_stranger(w, s, why);
-        return;
-    }
-    m = &w->members[hello.rank - 1];
-    m->peer = s->peer;
-    s->peer = (LhPeer){ .socket = -1 };
-    lh_peer_send(&m->peer, LH_FRAME_WELCOME, NULL);
-    look_at_member(w, m);
-}
-
-/* False: the stranger is one no longer. */
-static bool
-look_at_stranger(World *w, Stranger *s)
-{
-    g_autoptr(GError) error = NULL;
-    LhControlFrame frame;
-    int taken;
-
-    if (g_get_monotonic_time() - s->since_us > STRANGER_US)
-        return false;
-    lh_peer_move(&s->peer);
-    if (s->refused)
-        return !lh_peer_is_idle(&s->peer) && !s->peer.gone;
-    taken = lh_control_frame_take(s->peer.received, LH_HELLO_BYTES, &frame, &error);
-    if (taken > 0) {
-        let_in(w, s, &frame);
-        lh_control_frame_clear(&frame);
-    } else if (taken < 0) {
-        refuse_stranger(w, s, error->message);
-    }
-    return s->peer.socket >= 0 && !s->peer.gone;
-}
-
-static void
-accept_strangers(World *w)
-{
-    int socket;
-
-    while (w->listener >= 0 && w->strangers->len < STRANGERS_MAX &&
-           (socket = accept(w->listener, NULL, NULL)) >= 0) {
-        Stranger s = { .since_us = g_get_monotonic_time() };
-
-        lh_peer_open(&s.peer, socket);
-        g_array_append_val(w->strangers, s);
-    }
-    for (guint i = 0; i < w->strangers->len;) {
-        Stranger *s = &g_array_index(w->strangers, Stranger, i);
-
-        if (look_at_stranger(w, s)) {
-            i++;
-            continue;
-        }
-        lh_peer_close(&s->peer);
-        g_array_remove_index(w->strangers, i);
-    }
+    lh_peer_open(&w->members[hello->rank - 1].peer, socket);
 }
 
 /* ---- waiting ---- */
@@ -240,17 +169,13 @@ move(World *w, int timeout_ms)
 {
     g_autoptr(GArray) polled = g_array_new(FALSE, FALSE, sizeof(struct pollfd));
 
-    if (w->strangers->len < STRANGERS_MAX)
-        add_socket(polled, w->listener, POLLIN);
-    for (guint i = 0; i < w->strangers->len; i++) {
-        const LhPeer *peer = &g_array_index(w->strangers, Stranger, i).peer;
-
-        add_socket(polled, peer->socket, lh_peer_events(peer));
-    }
+    if (w->door != NULL)
+        add_socket(polled, lh_door_events(w->door), POLLIN);
     for (uint32_t i = 0; i < w->members_count; i++)
         add_socket(polled, w->members[i].peer.socket, lh_peer_events(&w->members[i].peer));
     (void)poll((struct pollfd *)(void *)polled->data, polled->len, timeout_ms);
-    accept_strangers(w);
+    if (w->door != NULL)
+        lh_door_move(w->door);
     for (uint32_t i = 0; i < w->members_count; i++)
         look_at_member(w, &w->members[i]);
 }
@@ -292,6 +217,7 @@ static bool
 give_up_members(const World *w, ReadyFunc is_ready, const char *phase, int64_t waited_us,
                 GError **error)
 {
+    g_autofree char *strangers = w->door == NULL ? NULL : lh_door_strangers(w->door);
     g_autoptr(GString) names = g_string_new(NULL);
     uint32_t missing = 0;
 
@@ -304,8 +230,7 @@ give_up_members(const World *w, ReadyFunc is_ready, const char *phase, int64_t w
     g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
                 "rank %u has waited for %.3g s in %s for rank%s %s%s%s", w->launch.rank,
                 (double)waited_us / LH_US_PER_S, phase, missing == 1 ? "" : "s", names->str,
-                w->refusal != NULL ? "; a connection was refused: " : "",
-                w->refusal != NULL ? w->refusal : "");
+                strangers != NULL ? "; " : "", strangers != NULL ? strangers : "");
     return false;
 }
 
@@ -376,29 +301,59 @@ find_addresses(const LhLaunch *launch, bool listen, GError **error)
     return NULL;
 }
 
-/* IPv6 first, which IPv4 comes through to. */
+/* At one of the addresses: IPv6 first, which IPv4 comes through to. */
+static bool
+listen_at_one(LhDoor *door, const struct addrinfo *found)
+{
+    for (int pass = 0; pass < 2; pass++) {
+        for (const struct addrinfo *at = found; at != NULL; at = at->ai_next) {
+            if ((at->ai_family == AF_INET6) == (pass == 0) &&
+                lh_door_listen(door, at->ai_addr, at->ai_addrlen, true))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* At the interfaces that were chosen, and where those of this computer look for its name. */
+static bool
+listen_at_interfaces(const World *w, const LhWhereabouts *here, const struct addrinfo *named)
+{
+    bool listens = false;
+
+    for (uint32_t i = 0; i < here->count; i++) {
+        struct sockaddr_storage address;
+        const socklen_t length = lh_address_socket(&here->addresses[i], w->launch.port, &address);
+
+        if (lh_door_listen(w->door, (const struct sockaddr *)&address, length, true))
+            listens = true;
+    }
+    for (const struct addrinfo *at = named; at != NULL; at = at->ai_next) {
+        if (lh_socket_is_loopback(at->ai_addr) &&
+            lh_door_listen(w->door, at->ai_addr, at->ai_addrlen, true))
+            listens = true;
+    }
+    return listens;
+}
+
 static bool
 listen_for_members(World *w, GError **error)
 {
-    struct addrinfo *found = find_addresses(&w->launch, true, error);
-    int cause = 0;
+    struct addrinfo *found;
+    LhWhereabouts here;
+    bool listens;
 
-    if (found == NULL)
+    if (!lh_whereabouts_here(&here, error) ||
+        (found = find_addresses(&w->launch, !here.chosen, error)) == NULL)
         return false;
-    for (int pass = 0; pass < 2; pass++) {
-        for (const struct addrinfo *at = found; at != NULL && w->listener < 0; at = at->ai_next) {
-            if ((at->ai_family == AF_INET6) != (pass == 0))
-                continue;
-            w->listener = lh_socket_listen(at->ai_addr, at->ai_addrlen, true);
-            cause = w->listener < 0 ? errno : 0;
-        }
-    }
+    errno = EADDRNOTAVAIL;
+    listens = here.chosen && !is_local(w->launch.host) ? listen_at_interfaces(w, &here, found)
+                                                       : listen_at_one(w->door, found);
+    if (!listens)
+        g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "rank 0 cannot listen at port %u: %s",
+                    w->launch.port, g_strerror(errno));
     freeaddrinfo(found);
-    if (w->listener >= 0)
-        return true;
-    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "rank 0 cannot listen at port %u: %s",
-                w->launch.port, g_strerror(cause));
-    return false;
+    return listens;
 }
 
 /* Whether a socket that is being connected is so; tries for a moment. */
@@ -439,94 +394,83 @@ connect_to(const struct addrinfo *found)
     return -1;
 }
 
-/* Connects to the first process, which may not be there yet. */
-static bool
-reach_first(World *w, GError **error)
+/* Connects to the first process, which may not be there yet, until @end_us. -1 with @error. */
+static int
+reach_first(const World *w, const struct addrinfo *found, int64_t end_us, GError **error)
 {
-    const int64_t end_us = g_get_monotonic_time() + w->deadline_us + PATIENCE_US;
-    struct addrinfo *found = find_addresses(&w->launch, false, error);
-    int socket = -1, cause = 0;
+    int socket, cause;
 
-    if (found == NULL)
-        return false;
-    for (;;) {
-        socket = connect_to(found);
+    while ((socket = connect_to(found)) < 0) {
         cause = errno;
-        if (socket >= 0 || g_get_monotonic_time() > end_us)
-            break;
+        if (g_get_monotonic_time() > end_us) {
+            g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
+                        "rank %u has waited for %.3g s in the start for rank 0, which does not "
+                        "listen at %s, port %u: %s",
+                        w->launch.rank, (double)(w->deadline_us + PATIENCE_US) / LH_US_PER_S,
+                        w->launch.host, w->launch.port, g_strerror(cause));
+            return -1;
+        }
         g_usleep(RETRY_US);
     }
-    freeaddrinfo(found);
-    if (socket >= 0) {
-        lh_peer_open(&w->members[0].peer, socket);
-        return true;
-    }
-    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
-                "rank %u has waited for %.3g s in the start for rank 0, which does not listen at "
-                "%s, port %u: %s",
-                w->launch.rank, (double)(w->deadline_us + PATIENCE_US) / LH_US_PER_S,
-                w->launch.host, w->launch.port, g_strerror(cause));
-    return false;
+    return socket;
 }
 
-/* What the first process answers: 1 if this one is let in, 0 if there is nothing yet. */
-static int
-take_answer(World *w, GError **error)
+/* What becomes of the call until @end_us. */
+static LhHandshakeState
+ask_first(const World *w, LhHandshake *call, int64_t end_us, GError **error)
 {
-    g_autoptr(GError) broken = NULL;
-    LhPeer *peer = &w->members[0].peer;
-    g_autofree char *why = NULL;
-    LhControlFrame frame;
-    int taken = lh_control_frame_take(peer->received, LH_FRAME_TEXT_BYTES, &frame, &broken);
+    g_autoptr(GError) cause = NULL;
+    LhHandshakeState state;
 
-    if (taken == 0 && !peer->gone)
-        return 0;
-    if (taken > 0) {
-        gsize bytes;
-        const char *text = g_bytes_get_data(frame.content, &bytes);
+    while ((state = lh_handshake_move(call, NULL, &cause)) == LH_HANDSHAKE_WAITS) {
+        struct pollfd one = { .fd = call->socket, .events = POLLIN };
 
-        if (frame.kind == LH_FRAME_REFUSAL)
-            why = g_utf8_make_valid(text, (gssize)bytes);
-        taken = frame.kind == LH_FRAME_WELCOME ? 1 : -1;
-        lh_control_frame_clear(&frame);
-    }
-    if (taken > 0)
-        return 1;
-    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
-                "rank %u: what listens at %s, port %u, does not let it in: %s", w->launch.rank,
-                w->launch.host, w->launch.port,
-                why != NULL      ? why
-                : broken != NULL ? broken->message
-                                 : "it has closed the connection");
-    return -1;
-}
-
-static bool
-ask_first(World *w, GError **error)
-{
-    LhHello hello = { .rank = w->launch.rank, .size = w->launch.size };
-    const int64_t began_us = g_get_monotonic_time();
-    LhPeer *peer = &w->members[0].peer;
-    g_autoptr(GBytes) content = NULL;
-    int answer;
-
-    memcpy(hello.token, w->launch.token, sizeof(hello.token));
-    content = lh_hello_pack(&hello);
-    lh_peer_send(peer, LH_FRAME_HELLO, content);
-    while (lh_peer_move(peer), (answer = take_answer(w, error)) == 0) {
-        struct pollfd one = { .fd = peer->socket, .events = lh_peer_events(peer) };
-
-        if (g_get_monotonic_time() - began_us > w->deadline_us + PATIENCE_US) {
+        if (g_get_monotonic_time() > end_us) {
             g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
                         "rank %u has waited for %.3g s in the start for rank 0, which does not "
                         "answer at %s, port %u",
                         w->launch.rank, (double)(w->deadline_us + PATIENCE_US) / LH_US_PER_S,
                         w->launch.host, w->launch.port);
-            return false;
+            return LH_HANDSHAKE_REFUSED;
         }
         (void)poll(&one, 1, LOOK_MS);
     }
-    return answer > 0;
+    if (state == LH_HANDSHAKE_REFUSED)
+        g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
+                    "rank %u: what listens at %s, port %u, does not let it in: %s", w->launch.rank,
+                    w->launch.host, w->launch.port, cause->message);
+    return state;
+}
+
+/* Joins the first process, which may have no room at once. */
+static bool
+join_first(World *w, GError **error)
+{
+    const int64_t end_us = g_get_monotonic_time() + w->deadline_us + PATIENCE_US;
+    LhHello hello = { .port = LH_PORT_START, .rank = w->launch.rank, .ranks = w->launch.size };
+    struct addrinfo *found = find_addresses(&w->launch, false, error);
+    LhHandshakeState state = LH_HANDSHAKE_BUSY;
+    LhHandshake call;
+
+    memcpy(hello.token, w->launch.token, sizeof(hello.token));
+    lh_hello_set_host(&hello);
+    while (found != NULL && state == LH_HANDSHAKE_BUSY) {
+        const int socket = reach_first(w, found, end_us, error);
+
+        state = LH_HANDSHAKE_REFUSED;
+        if (socket < 0)
+            break;
+        if (lh_handshake_call(&call, socket, &hello, &w->secret, error))
+            state = ask_first(w, &call, end_us, error);
+        if (state == LH_HANDSHAKE_IN)
+            lh_peer_open(&w->members[0].peer, lh_handshake_take_socket(&call));
+        lh_handshake_clear(&call);
+        if (state == LH_HANDSHAKE_BUSY)
+            g_usleep(RETRY_US);
+    }
+    if (found != NULL)
+        freeaddrinfo(found);
+    return state == LH_HANDSHAKE_IN;
 }
 
 /* ---- the end ---- */
@@ -555,13 +499,9 @@ world_free(World *w)
         lh_peer_close(&w->members[i].peer);
         g_queue_clear_full(&w->members[i].received, (GDestroyNotify)g_bytes_unref);
     }
-    for (guint i = 0; i < w->strangers->len; i++)
-        lh_peer_close(&g_array_index(w->strangers, Stranger, i).peer);
-    if (w->listener >= 0)
-        close(w->listener);
-    g_array_unref(w->strangers);
+    lh_door_close(w->door);
+    lh_secret_clear(&w->secret);
     g_free(w->members);
-    g_free(w->refusal);
     g_free(w->failure);
     lh_launch_clear(&w->launch);
     g_free(w);
@@ -603,10 +543,8 @@ world_new(const LhLaunch *launch)
     World *w = g_new0(World, 1);
 
     w->launch = *launch;
-    w->listener = -1;
     w->members_count = launch->rank == 0 ? launch->size - 1 : 1;
     w->members = g_new0(Member, MAX(w->members_count, 1));
-    w->strangers = g_array_new(FALSE, FALSE, sizeof(Stranger));
     for (uint32_t i = 0; i < w->members_count; i++) {
         w->members[i].peer.socket = -1;
         w->members[i].rank = launch->rank == 0 ? i + 1 : 0;
@@ -619,16 +557,19 @@ world_new(const LhLaunch *launch)
 static bool
 meet_members(World *w, GError **error)
 {
+    const LhDoorParams params = { .answer = { &w->secret, judge_member, w },
+                                  .let_in = let_member_in };
     bool ok;
 
+    if (!lh_secret_read(&w->secret, error))
+        return false;
     if (w->launch.rank != 0)
-        return reach_first(w, error) && ask_first(w, error);
+        return join_first(w, error);
     if (w->launch.size == 1)
         return true;
-    ok = listen_for_members(w, error) && wait_for(w, is_connected, "the start", error);
-    if (w->listener >= 0)
-        close(w->listener);
-    w->listener = -1;
+    ok = (w->door = lh_door_open(&params, error)) != NULL && listen_for_members(w, error) &&
+         wait_for(w, is_connected, "the start", error);
+    g_clear_pointer(&w->door, lh_door_close);
     return ok;
 }
 

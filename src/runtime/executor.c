@@ -486,12 +486,16 @@ start_threads(LhExecution *x)
 static void
 give_up_run(LhExecution *x, double seconds)
 {
+    const LhTransport *transport = x->params->backend->transport;
     g_autofree char *blocked = lh_execution_describe_blocked(x, 0, x->place.count);
+    g_autofree char *strangers =
+        transport->strangers == NULL ? NULL : transport->strangers(x->transport);
 
     lh_execution_fail(
         x, g_error_new(LH_ERROR, LH_ERROR_RUNTIME,
-                       "no op and no message has completed for %.3g s; the ranks wait for:%s",
-                       seconds, blocked));
+                       "no op and no message has completed for %.3g s; the ranks wait for:%s%s%s",
+                       seconds, blocked, strangers != NULL ? "\n  " : "",
+                       strangers != NULL ? strangers : ""));
 }
 
 /* Another process may have failed that no message will tell of. */

@@ -87,32 +87,15 @@ lh_control_frame_take(GByteArray *received, uint32_t limit, LhControlFrame *fram
     return 1;
 }
 
+guint
+lh_control_frame_missing(const GByteArray *received)
+{
+    if (received->len < LH_FRAME_HEADER_BYTES)
+        return LH_FRAME_HEADER_BYTES - received->len;
+    return LH_FRAME_HEADER_BYTES + get_number(received->data + LENGTH_AT) - received->len;
+}
+
 /* ---- contents ---- */
-
-GBytes *
-lh_hello_pack(const LhHello *hello)
-{
-    unsigned char bytes[LH_HELLO_BYTES];
-
-    put_number(bytes, hello->rank);
-    put_number(bytes + sizeof(uint32_t), hello->size);
-    memcpy(bytes + 2 * sizeof(uint32_t), hello->token, sizeof(hello->token));
-    return g_bytes_new(bytes, sizeof(bytes));
-}
-
-bool
-lh_hello_unpack(GBytes *content, LhHello *hello)
-{
-    gsize count;
-    const unsigned char *bytes = g_bytes_get_data(content, &count);
-
-    if (count != LH_HELLO_BYTES)
-        return false;
-    hello->rank = get_number(bytes);
-    hello->size = get_number(bytes + sizeof(uint32_t));
-    memcpy(hello->token, bytes + 2 * sizeof(uint32_t), sizeof(hello->token));
-    return true;
-}
 
 GBytes *
 lh_failure_pack(uint32_t rank, const char *text)

@@ -18,12 +18,15 @@
 #define LH_FRAME_TEXT_BYTES 4096 /* at most, of the text of a failure or a refusal */
 
 typedef enum {
-    LH_FRAME_HELLO,   /* a process asks the first one to be let in: LhHello */
-    LH_FRAME_WELCOME, /* it is: nothing */
-    LH_FRAME_REFUSAL, /* it is not: why, as text */
-    LH_FRAME_DATA,    /* what processes share */
-    LH_FRAME_FAILURE, /* a process has failed: which, and why */
-    LH_FRAME_END,     /* a process ends, and needs no more: nothing */
+    LH_FRAME_HELLO,     /* a process asks to be let in (handshake.h): LhHello */
+    LH_FRAME_CHALLENGE, /* it is asked to prove that it has the secret: a nonce */
+    LH_FRAME_PROOF,     /* that it has it */
+    LH_FRAME_WELCOME,   /* it is let in: a proof, or nothing if there is no secret */
+    LH_FRAME_REFUSAL,   /* it is not: why, as text */
+    LH_FRAME_BUSY,      /* it may come again: nothing */
+    LH_FRAME_DATA,      /* what processes share */
+    LH_FRAME_FAILURE,   /* a process has failed: which, and why */
+    LH_FRAME_END,       /* a process ends, and needs no more: nothing */
     LH_FRAME_KINDS
 } LhControlFrameKind;
 
@@ -44,18 +47,9 @@ GBytes *lh_control_frame_header(LhControlFrameKind kind, uint32_t bytes);
  */
 int lh_control_frame_take(GByteArray *received, uint32_t limit, LhControlFrame *frame,
                           GError **error);
-
-/* How a process presents itself. */
-typedef struct {
-    uint32_t rank, size;
-    unsigned char token[LH_TOKEN_BYTES];
-} LhHello;
-
-#define LH_HELLO_BYTES (8 + LH_TOKEN_BYTES)
-
-GBytes *lh_hello_pack(const LhHello *hello);
-/* False if @content is none. */
-bool lh_hello_unpack(GBytes *content, LhHello *hello);
+/* How many bytes @received lacks, of the header of its first frame or of what follows that. The
+ * frame is one that lh_control_frame_take() does not refuse and cannot take yet. */
+guint lh_control_frame_missing(const GByteArray *received);
 
 /* That @rank has failed, and why; the text is cut after LH_FRAME_TEXT_BYTES. */
 GBytes *lh_failure_pack(uint32_t rank, const char *text);

@@ -17,7 +17,7 @@ typedef struct {
     char *host;          /* of the first process: a name or an address; owned */
     uint16_t port;       /* where that listens */
     /* Of what the processes of one job know alike: it keeps jobs apart that meet at one port. It
-     * is sent as it is, and so keeps out no one who listens. */
+     * is sent as it is, and so keeps out no one who listens: a secret does (secret.h). */
     unsigned char token[LH_TOKEN_BYTES];
 } LhLaunch;
 

@@ -15,5 +15,11 @@ void lh_socket_set(int socket);
  * where one has listened just before. */
 int lh_socket_listen(const struct sockaddr *address, socklen_t length, bool reused);
 
+/* Whether only this computer is reached there. */
+bool lh_socket_is_loopback(const struct sockaddr *address);
+
+/* As many files as the system allows: every connection has one. */
+void lh_socket_raise_limit(void);
+
 /* Whether bytes are the same, in a time that does not say which differ. */
 bool lh_same_secret(const unsigned char *a, const unsigned char *b, gsize bytes);

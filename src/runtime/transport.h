@@ -108,6 +108,9 @@ typedef struct {
      * thread that opened the transport. May wait for up to @wait_us microseconds if nothing moves.
      */
     bool (*poll)(void *state, int64_t wait_us);
+    /* Who has called and does not belong to the run, for messages; NULL: nobody. Caller frees.
+     * NULL: nobody can call. */
+    char *(*strangers)(void *state);
     /* Messages that were posted and not completed are forgotten. Frees @state. */
     void (*close)(void *state);
 } LhTransport;

@@ -4,12 +4,13 @@
  * Who sends connects, when it posts its first message; connections stay from run to run.
  *
  * At first, processes tell each other by the control plane where they listen (whereabouts.h). Who
- * connects says a greeting: the key of the run, who it is and what the wire is. Whoever says
- * something else is a stranger and is hung up on.
+ * calls says the key of the run, who it is and what the wire is (handshake.h). Whoever says
+ * something else is a stranger and is hung up on (door.h).
  *
  * The thread that opened it sleeps in epoll until a socket or a post wakes it: who waits for the
  * network leaves the cores to others.
  */
+#include "runtime/door.h"
 #include "runtime/socket.h"
 #include "runtime/transport.h"
 #include "runtime/whereabouts.h"
@@ -17,52 +18,35 @@
 
 #include "base/error.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define EVENTS 64
-#define MAGIC_BYTES 8
-#define GREETING_BYTES (MAGIC_BYTES + LH_KEY_BYTES + 3 * 4)
-#define WELCOME 'W'
 #define ATTEMPT_US 5000000 /* for an address to answer */
-#define LINE_STRANGER_US 5000000
-#define LINE_STRANGERS_MAX 1024 /* that have connected and not greeted; more are hung up on */
+#define AGAIN_US 20000     /* until one is called again that has no room */
+#define PORTS_TRIED 16
 #define US_PER_MS 1000
 
-/* What a greeting begins with. */
-static const unsigned char greeting_magic[MAGIC_BYTES] = { 'l', 'o', 'n', 'g', 'h', 'a', 'u', 'l' };
-
 /* What a socket that epoll reports is. */
-typedef enum { LISTENER, WAKER, STRANGER, LINE } Kind;
+typedef enum { DOOR, WAKER, LINE } Kind;
 
 typedef struct {
     Kind kind;
 } Watched;
 
-/* Somebody who has connected and said so much of the greeting. */
-typedef struct {
-    Watched watched;
-    int socket;
-    int64_t since_us;
-    gsize got;
-    unsigned char greeting[GREETING_BYTES];
-} LineStranger;
-
 /* How far the sender is with its connection. */
-typedef enum { IDLE, CONNECTING, GREETING, OPEN } LineStage;
+typedef enum { IDLE, CONNECTING, GREETING, PUT_OFF, OPEN } LineStage;
 
 typedef struct {
     Watched watched;
     LhWire wire;
     LineStage stage;
+    LhHandshake call;  /* before it is open; the sender's */
     int64_t since_us;  /* of an attempt */
     GArray *addresses; /* of LhAddress; the sender's; NULL before the first attempt */
     guint address;     /* that is tried */
@@ -75,11 +59,12 @@ typedef struct {
     LhWhereabouts here;
     GArray *there; /* of LhWhereabouts, by rank */
     unsigned char key[LH_KEY_BYTES];
-    int epoll, listener, waker;
-    Watched is_listener, is_waker;
-    GHashTable *lines;    /* of Line, by name_of() */
-    GPtrArray *strangers; /* of Stranger */
-    GPtrArray *attempts;  /* of Line that is neither idle nor open; borrowed */
+    LhSecret secret;
+    LhDoor *door;
+    int epoll, waker;
+    Watched is_door, is_waker;
+    GHashTable *lines;   /* of Line, by name_of() */
+    GPtrArray *attempts; /* of Line that is neither idle nor open; borrowed */
     pthread_mutex_t lock;
     LhMessage *first, *last; /* posted and not yet looked at, in order */
 } Tcp;
@@ -94,6 +79,7 @@ free_line(void *data)
 {
     Line *line = data;
 
+    lh_handshake_clear(&line->call);
     lh_wire_clear(&line->wire);
     if (line->addresses != NULL)
         g_array_unref(line->addresses);
@@ -120,6 +106,7 @@ find_line(Tcp *t, bool sends, uint32_t peer, uint32_t channel)
         return line;
     line = g_new0(Line, 1);
     line->watched.kind = LINE;
+    line->call.socket = -1;
     lh_wire_init(&line->wire, sends, t->rank, peer, channel);
     key = g_new(int64_t, 1);
     *key = name;
@@ -143,32 +130,16 @@ watch_line(Tcp *t, Line *line)
     const uint32_t events = line->stage == CONNECTING ? (uint32_t)EPOLLOUT
                             : line->stage == GREETING ? (uint32_t)EPOLLIN
                                                       : lh_wire_events(&line->wire);
+    const int socket = line->stage == OPEN ? line->wire.socket : line->call.socket;
 
-    if (line->wire.socket < 0 || events == line->events)
+    if (socket < 0 || events == line->events)
         return;
-    if (!watch_socket(t, line->wire.socket, &line->watched, events))
+    if (!watch_socket(t, socket, &line->watched, events))
         lh_wire_fail(&line->wire, g_strerror(errno));
     line->events = events;
 }
 
 /* ---- connecting: the sender ---- */
-
-static void
-put_u32(unsigned char *to, uint32_t value)
-{
-    for (unsigned i = 0; i < sizeof(value); i++)
-        to[i] = (unsigned char)(value >> (LH_BYTE_BITS * i));
-}
-
-static uint32_t
-get_u32(const unsigned char *from)
-{
-    uint32_t value = 0;
-
-    for (unsigned i = 0; i < sizeof(value); i++)
-        value |= (uint32_t)from[i] << (LH_BYTE_BITS * i);
-    return value;
-}
 
 static void
 end_attempt(Tcp *t, Line *line, LineStage stage)
@@ -188,11 +159,22 @@ give_address_up(Tcp *t, Line *line, const char *why)
 
     g_string_append_printf(line->refusals, "%s%s: %s", line->refusals->len > 0 ? "; " : "", text,
                            why);
-    if (line->wire.socket >= 0)
-        close(line->wire.socket);
-    line->wire.socket = -1;
+    lh_handshake_clear(&line->call);
     line->address++;
     try_next_address(t, line);
+}
+
+/* -1 with errno. Strangers make way where there are no descriptors. */
+static int
+new_socket(Tcp *t, int family)
+{
+    int one;
+
+    do {
+        one = socket(family, SOCK_STREAM, 0);
+    } while (one < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS) &&
+             lh_door_make_room(t->door));
+    return one;
 }
 
 static void
@@ -206,10 +188,10 @@ try_address(Tcp *t, Line *line)
     line->since_us = g_get_monotonic_time();
     line->stage = CONNECTING;
     line->events = 0;
-    line->wire.socket = socket(a->v6 ? AF_INET6 : AF_INET, SOCK_STREAM, 0);
-    if (line->wire.socket >= 0) {
-        lh_socket_set(line->wire.socket);
-        if (connect(line->wire.socket, (const struct sockaddr *)&address, length) == 0 ||
+    line->call.socket = new_socket(t, a->v6 ? AF_INET6 : AF_INET);
+    if (line->call.socket >= 0) {
+        lh_socket_set(line->call.socket);
+        if (connect(line->call.socket, (const struct sockaddr *)&address, length) == 0 ||
             errno == EINPROGRESS) {
             watch_line(t, line);
             return;
@@ -246,22 +228,23 @@ start_connecting(Tcp *t, Line *line)
 static void
 greet(Tcp *t, Line *line)
 {
-    unsigned char greeting[GREETING_BYTES];
+    LhHello hello = { .port = LH_PORT_DATA,
+                      .rank = t->rank,
+                      .ranks = t->ranks,
+                      .to = line->wire.peer,
+                      .channel = line->wire.channel };
+    g_autoptr(GError) error = NULL;
     int cause = 0;
     socklen_t length = sizeof(cause);
 
-    if (getsockopt(line->wire.socket, SOL_SOCKET, SO_ERROR, &cause, &length) != 0 || cause != 0) {
+    if (getsockopt(line->call.socket, SOL_SOCKET, SO_ERROR, &cause, &length) != 0 || cause != 0) {
         give_address_up(t, line, g_strerror(cause));
         return;
     }
-    memcpy(greeting, greeting_magic, MAGIC_BYTES);
-    memcpy(greeting + MAGIC_BYTES, t->key, LH_KEY_BYTES);
-    put_u32(greeting + MAGIC_BYTES + LH_KEY_BYTES, t->rank);
-    put_u32(greeting + MAGIC_BYTES + LH_KEY_BYTES + 4, line->wire.peer);
-    put_u32(greeting + MAGIC_BYTES + LH_KEY_BYTES + 8, line->wire.channel);
-    if (send(line->wire.socket, greeting, sizeof(greeting), MSG_NOSIGNAL | MSG_DONTWAIT) !=
-        (ssize_t)sizeof(greeting)) {
-        give_address_up(t, line, "it does not take a greeting");
+    memcpy(hello.token, t->key, sizeof(hello.token));
+    lh_hello_set_host(&hello);
+    if (!lh_handshake_call(&line->call, line->call.socket, &hello, &t->secret, &error)) {
+        give_address_up(t, line, error->message);
         return;
     }
     line->stage = GREETING;
@@ -272,20 +255,29 @@ greet(Tcp *t, Line *line)
 static bool
 take_welcome(Tcp *t, Line *line)
 {
-    unsigned char answer;
-    const ssize_t count = recv(line->wire.socket, &answer, 1, MSG_DONTWAIT);
+    g_autoptr(GError) error = NULL;
+    g_autofree char *why = NULL;
 
-    if (count < 0 && (errno == EAGAIN || errno == EINTR))
+    switch (lh_handshake_move(&line->call, NULL, &error)) {
+    case LH_HANDSHAKE_WAITS:
         return false;
-    if (count != 1 || answer != WELCOME) {
-        give_address_up(t, line, "who listens there does not belong to this run");
+    case LH_HANDSHAKE_IN:
+        end_attempt(t, line, OPEN);
+        line->wire.socket = lh_handshake_take_socket(&line->call);
+        return true;
+    case LH_HANDSHAKE_BUSY:
+        lh_handshake_clear(&line->call);
+        line->stage = PUT_OFF;
+        line->since_us = g_get_monotonic_time();
+        return false;
+    default:
+        why = g_strdup_printf("who listens there does not let it in: %s", error->message);
+        give_address_up(t, line, why);
         return false;
     }
-    end_attempt(t, line, OPEN);
-    return true;
 }
 
-/* Addresses that do not answer are given up. */
+/* Addresses that do not answer are given up, and those that had no room are called again. */
 static void
 look_at_attempts(Tcp *t)
 {
@@ -294,136 +286,110 @@ look_at_attempts(Tcp *t)
     for (guint i = t->attempts->len; i > 0; i--) {
         Line *line = g_ptr_array_index(t->attempts, i - 1);
 
-        if (now_us - line->since_us > ATTEMPT_US)
+        if (line->stage == PUT_OFF && now_us - line->since_us > AGAIN_US)
+            try_address(t, line);
+        else if (line->stage != PUT_OFF && now_us - line->since_us > ATTEMPT_US)
             give_address_up(t, line, "it does not answer");
     }
 }
 
 /* ---- being connected to: the receiver ---- */
 
-static void
-free_stranger(void *data)
+static char *
+judge_sender(void *data, const LhHello *hello)
 {
-    LineStranger *s = data;
+    const Tcp *t = data;
+    const int64_t name = name_of(false, hello->rank, hello->channel);
+    const Line *line;
 
-    if (s->socket >= 0)
-        close(s->socket);
-    g_free(s);
+    if (hello->port != LH_PORT_DATA)
+        return g_strdup("what it calls for is not here");
+    if (!lh_same_secret(hello->token, t->key, LH_KEY_BYTES))
+        return g_strdup("it belongs to another run: its key differs");
+    if (hello->ranks != t->ranks || hello->rank >= t->ranks || hello->to != t->rank ||
+        hello->channel >= LH_CHANNELS_MAX)
+        return g_strdup_printf("there is no channel %u from rank %u to rank %u here",
+                               hello->channel, hello->rank, hello->to);
+    line = g_hash_table_lookup(t->lines, &name);
+    if (line != NULL && line->stage != IDLE)
+        return g_strdup_printf("channel %u from rank %u is already there", hello->channel,
+                               hello->rank);
+    return NULL;
 }
 
 static void
-accept_all(Tcp *t)
+let_sender_in(void *data, const LhHello *hello, int socket)
 {
-    int socket;
+    Tcp *t = data;
+    Line *line = find_line(t, false, hello->rank, hello->channel);
 
-    while ((socket = accept(t->listener, NULL, NULL)) >= 0) {
-        LineStranger *s;
-
-        if (t->strangers->len == LINE_STRANGERS_MAX) {
-            close(socket);
-            continue;
-        }
-        lh_socket_set(socket);
-        s = g_new0(LineStranger, 1);
-        *s = (LineStranger){ { STRANGER }, .socket = socket, .since_us = g_get_monotonic_time() };
-        g_ptr_array_add(t->strangers, s);
-        if (!watch_socket(t, socket, &s->watched, EPOLLIN))
-            g_ptr_array_remove_fast(t->strangers, s);
-    }
-}
-
-/* The line that a greeting asks for; NULL: none. */
-static Line *
-line_of_greeting(Tcp *t, const unsigned char *greeting)
-{
-    const unsigned char *numbers = greeting + MAGIC_BYTES + LH_KEY_BYTES;
-    const uint32_t from = get_u32(numbers), to = get_u32(numbers + 4);
-    const uint32_t channel = get_u32(numbers + 8);
-    Line *line;
-
-    if (memcmp(greeting, greeting_magic, MAGIC_BYTES) != 0 ||
-        !lh_same_secret(greeting + MAGIC_BYTES, t->key, LH_KEY_BYTES) || from >= t->ranks ||
-        to != t->rank || channel >= LH_CHANNELS_MAX)
-        return NULL;
-    line = find_line(t, false, from, channel);
-    return line->stage == IDLE ? line : NULL; /* it has one already */
-}
-
-/* False: the stranger is one no longer. */
-static bool
-hear_stranger(Tcp *t, LineStranger *s)
-{
-    const unsigned char welcome = WELCOME;
-    const ssize_t count =
-        recv(s->socket, s->greeting + s->got, sizeof(s->greeting) - s->got, MSG_DONTWAIT);
-    Line *line;
-
-    if (count < 0 && (errno == EAGAIN || errno == EINTR))
-        return true;
-    if (count <= 0)
-        return false;
-    s->got += (gsize)count;
-    if (s->got < sizeof(s->greeting))
-        return true;
-    line = line_of_greeting(t, s->greeting);
-    if (line == NULL || send(s->socket, &welcome, 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
-        return false;
+    lh_socket_set(socket);
     line->stage = OPEN;
-    line->wire.socket = s->socket;
-    s->socket = -1;
+    line->wire.socket = socket;
     line->events = 0;
     lh_wire_move(&line->wire);
     watch_line(t, line);
-    return false;
-}
-
-/* Who does not greet is hung up on. */
-static void
-look_at_strangers(Tcp *t)
-{
-    const int64_t now_us = t->strangers->len == 0 ? 0 : g_get_monotonic_time();
-
-    for (guint i = t->strangers->len; i > 0; i--) {
-        const LineStranger *s = g_ptr_array_index(t->strangers, i - 1);
-
-        if (now_us - s->since_us > LINE_STRANGER_US)
-            g_ptr_array_remove_index_fast(t->strangers, i - 1);
-    }
 }
 
 /* ---- opening ---- */
 
-/* At all addresses, of both kinds where the machine has both; -1 with errno. */
-static int
-listen_anywhere(void)
+static bool
+listen_at(LhDoor *door, const LhAddress *a, uint16_t port)
 {
-    const struct sockaddr_in6 v6 = { .sin6_family = AF_INET6 };
-    const struct sockaddr_in v4 = { .sin_family = AF_INET };
-    const int listener = lh_socket_listen((const struct sockaddr *)&v6, sizeof(v6), false);
+    struct sockaddr_storage address;
+    const socklen_t length = lh_address_socket(a, port, &address);
 
-    return listener >= 0 ? listener
-                         : lh_socket_listen((const struct sockaddr *)&v4, sizeof(v4), false);
+    return lh_door_listen(door, (const struct sockaddr *)&address, length, false);
+}
+
+/* At all addresses, of both kinds where the machine has both; false with errno. */
+static bool
+listen_anywhere(LhDoor *door)
+{
+    const LhAddress v6 = { .v6 = true }, v4 = { .v6 = false };
+
+    return listen_at(door, &v6, 0) || listen_at(door, &v4, 0);
+}
+
+/* At the interfaces that were chosen, and for ranks of this machine; all at one port, which must be
+ * free at each of them. False with errno. */
+static bool
+listen_at_chosen(LhDoor *door, const LhWhereabouts *here)
+{
+    for (unsigned i = 0; i < PORTS_TRIED; i++) {
+        uint32_t listens = 0;
+
+        lh_door_forget_addresses(door);
+        if (!listen_at(door, &lh_address_loopback, 0))
+            return false;
+        while (listens < here->count &&
+               listen_at(door, &here->addresses[listens], lh_door_port(door)))
+            listens++;
+        if (listens == here->count || errno != EADDRINUSE)
+            return listens == here->count;
+    }
+    return false;
 }
 
 static bool
 listen_for_lines(Tcp *t, GError **error)
 {
-    struct sockaddr_in6 bound = { .sin6_family = AF_UNSPEC }; /* room for both kinds */
-    socklen_t length = sizeof(bound);
+    const LhDoorParams params = { .answer = { &t->secret, judge_sender, t },
+                                  .let_in = let_sender_in };
 
-    t->listener = listen_anywhere();
+    if ((t->door = lh_door_open(&params, error)) == NULL)
+        return false;
     t->epoll = epoll_create1(EPOLL_CLOEXEC);
     t->waker = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (t->listener < 0 || t->epoll < 0 || t->waker < 0 ||
-        getsockname(t->listener, (struct sockaddr *)&bound, &length) != 0 ||
-        !watch_socket(t, t->listener, &t->is_listener, EPOLLIN) ||
+    if (t->epoll < 0 || t->waker < 0 ||
+        !(t->here.chosen ? listen_at_chosen(t->door, &t->here) : listen_anywhere(t->door)) ||
+        !watch_socket(t, lh_door_events(t->door), &t->is_door, EPOLLIN) ||
         !watch_socket(t, t->waker, &t->is_waker, EPOLLIN)) {
         g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "cannot listen for other ranks: %s",
                     g_strerror(errno));
         return false;
     }
-    /* In both kinds of addresses the port is in the same place. */
-    t->here.port = ntohs(bound.sin6_port);
+    t->here.port = lh_door_port(t->door);
     return true;
 }
 
@@ -455,10 +421,11 @@ tell_whereabouts(Tcp *t, const LhOpenControl *control, GError **error)
 static void
 free_tcp(Tcp *t)
 {
-    const int files[] = { t->epoll, t->listener, t->waker };
+    const int files[] = { t->epoll, t->waker };
 
     g_hash_table_unref(t->lines);
-    g_ptr_array_unref(t->strangers);
+    lh_door_close(t->door);
+    lh_secret_clear(&t->secret);
     g_ptr_array_unref(t->attempts);
     g_array_unref(t->there);
     for (guint i = 0; i < G_N_ELEMENTS(files); i++) {
@@ -467,18 +434,6 @@ free_tcp(Tcp *t)
     }
     pthread_mutex_destroy(&t->lock);
     g_free(t);
-}
-
-/* As many files as the system allows: every line has one. */
-static void
-raise_limit_of_files(void)
-{
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-        return;
-    limit.rlim_cur = limit.rlim_max;
-    (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 static void *
@@ -493,25 +448,26 @@ tcp_open(const LhTransportParams *params, GError **error)
                     params->ranks);
         return NULL;
     }
-    if (shared != NULL)
+    if (shared != NULL) {
+        lh_door_catch_up(shared->door);
         return shared;
-    raise_limit_of_files();
+    }
     t = g_new0(Tcp, 1);
     t->rank = params->control->place.first;
     t->ranks = params->ranks;
-    t->epoll = t->listener = t->waker = -1;
-    t->is_listener.kind = LISTENER;
+    t->epoll = t->waker = -1;
+    t->is_door.kind = DOOR;
     t->is_waker.kind = WAKER;
     t->lines = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, free_line);
-    t->strangers = g_ptr_array_new_with_free_func(free_stranger);
     t->attempts = g_ptr_array_new();
     t->there = g_array_new(FALSE, TRUE, sizeof(LhWhereabouts));
     pthread_mutex_init(&t->lock, NULL);
-    if (!lh_whereabouts_here(&t->here, error) || !listen_for_lines(t, error) ||
-        !tell_whereabouts(t, params->control, error)) {
+    if (!lh_secret_read(&t->secret, error) || !lh_whereabouts_here(&t->here, error) ||
+        !listen_for_lines(t, error) || !tell_whereabouts(t, params->control, error)) {
         free_tcp(t);
         return NULL;
     }
+    lh_door_catch_up(t->door);
     shared = t;
     return t;
 }
@@ -586,15 +542,11 @@ look_at(Tcp *t, Watched *what)
     uint64_t posts;
 
     switch (what->kind) {
-    case LISTENER:
-        accept_all(t);
+    case DOOR:
+        lh_door_move(t->door);
         return false;
     case WAKER:
         return read(t->waker, &posts, sizeof(posts)) > 0 && tcp_start_posted(t);
-    case STRANGER:
-        if (!hear_stranger(t, (LineStranger *)what))
-            g_ptr_array_remove_fast(t->strangers, what);
-        return false;
     default:
         return look_at_line(t, (Line *)what);
     }
@@ -612,7 +564,7 @@ tcp_poll(void *state, int64_t wait_us)
     for (int i = 0; i < count; i++)
         moved = look_at(t, events[i].data.ptr) || moved;
     look_at_attempts(t);
-    look_at_strangers(t);
+    lh_door_look(t->door);
     return moved;
 }
 
@@ -636,11 +588,20 @@ tcp_close(void *state)
     (void)g_hash_table_foreach_remove(t->lines, is_left_behind, NULL);
 }
 
+static char *
+tcp_strangers(void *state)
+{
+    const Tcp *t = state;
+
+    return lh_door_strangers(t->door);
+}
+
 const LhTransport lh_transport_tcp = {
     .name = "tcp",
     .host_memory = true,
     .open = tcp_open,
     .post = tcp_post,
     .poll = tcp_poll,
+    .strangers = tcp_strangers,
     .close = tcp_close,
 };

@@ -19,6 +19,8 @@
 #define PACKED_BYTES                                                                               \
     (LH_MACHINE_BYTES + LH_KEY_BYTES + 2 + 1 + LH_ADDRESSES_MAX * (gsize)ADDRESS_BYTES)
 
+const LhAddress lh_address_loopback = { .bytes = { 127, 0, 0, 1 }, .prefix_bits = BITS };
+
 static gsize
 address_length(const LhAddress *a)
 {
@@ -98,14 +100,31 @@ is_wanted(const char *interface, char *const *wanted)
     return wanted == NULL;
 }
 
+static void
+refuse_names(const char *names, GError **error)
+{
+    g_autoptr(GString) allowed = g_string_new(NULL);
+    struct if_nameindex *interfaces = if_nameindex();
+
+    for (const struct if_nameindex *i = interfaces; i != NULL && i->if_name != NULL; i++)
+        g_string_append_printf(allowed, "%s%s", allowed->len > 0 ? ", " : "", i->if_name);
+    if (interfaces != NULL)
+        if_freenameindex(interfaces);
+    g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                "LONGHAUL_SOCKET_IFNAME: no network interface of this machine has a name that "
+                "begins as the variable says, which is \"%s\"; there are: %s",
+                names, allowed->str);
+}
+
 bool
 lh_whereabouts_here(LhWhereabouts *here, GError **error)
 {
     const char *names = g_getenv("LONGHAUL_SOCKET_IFNAME");
     g_auto(GStrv) wanted = names == NULL ? NULL : g_strsplit(names, ",", -1);
     struct ifaddrs *interfaces = NULL;
+    bool found = wanted == NULL;
 
-    *here = (LhWhereabouts){ .count = 0 };
+    *here = (LhWhereabouts){ .chosen = wanted != NULL };
     identify_machine(here);
     if (getrandom(here->key, sizeof(here->key), 0) != (ssize_t)sizeof(here->key) ||
         getifaddrs(&interfaces) != 0) {
@@ -115,11 +134,16 @@ lh_whereabouts_here(LhWhereabouts *here, GError **error)
     }
     for (const struct ifaddrs *i = interfaces; i != NULL && here->count < LH_ADDRESSES_MAX;
          i = i->ifa_next) {
-        if (is_wanted(i->ifa_name, wanted) && read_address(i, &here->addresses[here->count]))
+        if (!is_wanted(i->ifa_name, wanted))
+            continue;
+        found = true;
+        if (read_address(i, &here->addresses[here->count]))
             here->count++;
     }
+    if (!found)
+        refuse_names(names, error);
     freeifaddrs(interfaces);
-    return true;
+    return found;
 }
 
 /* ---- as bytes ---- */
@@ -211,10 +235,8 @@ has(const LhWhereabouts *of, const LhAddress *a)
 void
 lh_whereabouts_order(const LhWhereabouts *here, const LhWhereabouts *there, GArray *order)
 {
-    const LhAddress loopback = { .bytes = { 127, 0, 0, 1 }, .prefix_bits = BITS };
-
     if (memcmp(here->machine, there->machine, LH_MACHINE_BYTES) == 0) {
-        g_array_append_val(order, loopback);
+        g_array_append_val(order, lh_address_loopback);
         return;
     }
     for (int near = 1; near >= 0; near--) {

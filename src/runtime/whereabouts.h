@@ -11,7 +11,7 @@
 
 #define LH_ADDRESSES_MAX 16
 #define LH_MACHINE_BYTES 32 /* SHA-256 */
-#define LH_KEY_BYTES 16
+#define LH_KEY_BYTES 32
 
 /* Of an interface that is up. */
 typedef struct {
@@ -28,13 +28,14 @@ typedef struct {
     uint16_t port;
     uint32_t count;
     LhAddress addresses[LH_ADDRESSES_MAX];
+    bool chosen; /* addresses are those of interfaces that somebody has named; not told to others */
 } LhWhereabouts;
 
 /*
  * What this machine is and has, with a random key and no port. Loopback and link-local addresses
  * are left out; of the others those of the interfaces whose names begin with a word of
  * LONGHAUL_SOCKET_IFNAME, words separated by commas, if that is in the environment. False with
- * @error (LH_ERROR_RUNTIME).
+ * @error: LH_ERROR_USAGE if no interface is named so, else LH_ERROR_RUNTIME.
  */
 bool lh_whereabouts_here(LhWhereabouts *here, GError **error);
 
@@ -50,6 +51,9 @@ bool lh_whereabouts_unpack(const unsigned char *bytes, LhWhereabouts *into);
  * Addresses that both have (bridges of containers) lead nowhere and are left out.
  */
 void lh_whereabouts_order(const LhWhereabouts *here, const LhWhereabouts *there, GArray *order);
+
+/* Of every machine itself. */
+extern const LhAddress lh_address_loopback;
 
 /* The address of a socket; returns its length. */
 socklen_t lh_address_socket(const LhAddress *address, uint16_t port,
