@@ -12,9 +12,11 @@
 static void
 check_content(GBytes *content)
 {
+    LhStanding standing;
     LhHello hello;
     uint32_t rank = 0;
-    g_autofree char *text = lh_failure_unpack(content, &rank);
+    int status = 0;
+    g_autofree char *text = lh_failure_unpack(content, &rank, &status);
 
     if (lh_hello_unpack(content, &hello)) {
         g_autoptr(GBytes) again = lh_hello_pack(&hello);
@@ -22,10 +24,15 @@ check_content(GBytes *content)
         g_assert(g_bytes_equal(again, content));
     }
     if (text != NULL) {
-        g_autoptr(GBytes) again = lh_failure_pack(rank, text);
+        g_autoptr(GBytes) again = lh_failure_pack(rank, status, text);
 
         g_assert(g_utf8_validate(text, -1, NULL));
-        g_assert(g_bytes_get_size(again) <= sizeof(rank) + LH_FRAME_TEXT_BYTES);
+        g_assert(g_bytes_get_size(again) <= 2 * sizeof(rank) + LH_FRAME_TEXT_BYTES);
+    }
+    if (lh_standing_unpack(content, &standing)) {
+        g_assert(g_utf8_validate(standing.text, -1, NULL));
+        g_assert(standing.awaited->len <= LH_STANDING_RANKS_MAX);
+        lh_standing_clear(&standing);
     }
 }
 

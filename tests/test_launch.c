@@ -176,21 +176,23 @@ START_TEST(frames_come_in_pieces)
     g_autoptr(GByteArray) received = g_byte_array_new();
     LhControlFrame frame;
     uint32_t rank;
+    int status;
     guint taken = 0;
 
     append(all, lh_control_frame_header(LH_FRAME_WELCOME, 0));
-    append(all, lh_control_frame_header(LH_FRAME_FAILURE, 4 + 5));
-    append(all, lh_failure_pack(6, "words"));
+    append(all, lh_control_frame_header(LH_FRAME_FAILURE, 8 + 5));
+    append(all, lh_failure_pack(6, 3, "words"));
     for (guint i = 0; i < all->len; i++) {
         g_byte_array_append(received, all->data + i, 1);
         if (lh_control_frame_take(received, 100, &frame, NULL) == 0)
             continue;
         ck_assert_int_eq(frame.kind, taken == 0 ? LH_FRAME_WELCOME : LH_FRAME_FAILURE);
         if (taken++ == 1) {
-            g_autofree char *text = lh_failure_unpack(frame.content, &rank);
+            g_autofree char *text = lh_failure_unpack(frame.content, &rank, &status);
 
             ck_assert_str_eq(text, "words");
             ck_assert_uint_eq(rank, 6);
+            ck_assert_int_eq(status, 3);
         }
         lh_control_frame_clear(&frame);
     }
@@ -214,17 +216,20 @@ refuses_frame(const char *bytes, guint count, const char *words)
 START_TEST(hostile_frames_are_refused)
 {
     g_autoptr(GBytes) nothing = g_bytes_new(NULL, 0);
+    LhStanding standing;
     LhHello hello;
     uint32_t rank;
+    int status;
 
     refuses_frame("GET / HTTP/1.1", 14, "not what longhaul sends");
     refuses_frame("x", 1, "not what longhaul sends");
-    refuses_frame("lhF1\x09", 5, "not what longhaul sends");
+    refuses_frame("lhF1\x7f", 5, "not what longhaul sends");
     refuses_frame("lhF1\x01\x00\x01\x00", 8, "not what longhaul sends");
     refuses_frame("lhF1\x01\x00\x00\x00\x65\x00\x00\x00", 12, "it announces 101 bytes");
     refuses_frame("lhF1\x01\x00\x00\x00\xff\xff\xff\xff", 12, "it announces 4294967295 bytes");
     ck_assert(!lh_hello_unpack(nothing, &hello));
-    ck_assert_ptr_null(lh_failure_unpack(nothing, &rank));
+    ck_assert_ptr_null(lh_failure_unpack(nothing, &rank, &status));
+    ck_assert(!lh_standing_unpack(nothing, &standing));
 }
 END_TEST
 
@@ -361,21 +366,24 @@ START_TEST(ranks_tell_each_other)
 }
 END_TEST
 
-/* Whether the error that waiting ends with has @words, in less time than the far deadline. */
+/* Whether what ends the waiting names the rank, and why, in less time than the far deadline. */
 static int
-waits_in_vain(void *control, const char *words)
+waits_in_vain(void *control, const char *rank, const char *why)
 {
     const gint64 began_us = g_get_monotonic_time();
+    g_autofree char *name = g_strdup_printf("%s on host %s", rank, g_get_host_name());
+    g_autofree char *verdict = NULL;
     g_autoptr(GError) error = NULL;
-    const bool ok = lh_control_torchrun.barrier(control, &error);
-    const gint64 took_us = g_get_monotonic_time() - began_us;
+    int status = 0;
 
-    if (ok || strstr(error->message, words) == NULL || took_us > FAR_US) {
-        fprintf(stderr, "not \"%s\": %s\n", words, error != NULL ? error->message : "no error");
+    if (lh_control_torchrun.barrier(control, &error))
         return 1;
-    }
-    lh_control_torchrun.abandon(error->code, error->message);
-    return WELL;
+    verdict = lh_control_torchrun.conclude(error, &status);
+    if (g_str_has_prefix(verdict, name) && strstr(verdict, why) != NULL &&
+        status == LH_ERROR_RUNTIME && g_get_monotonic_time() - began_us < FAR_US)
+        return WELL;
+    fprintf(stderr, "not \"%s ... %s\": %s (%d)\n", name, why, verdict, status);
+    return 1;
 }
 
 static int
@@ -383,21 +391,25 @@ one_goes(uint32_t rank, void *control)
 {
     if (rank == 2)
         _exit(GONE);
-    return waits_in_vain(control, "rank 2: its process is gone");
+    return waits_in_vain(control, "rank 2", "its process is gone");
 }
 
 static int
 one_ends(uint32_t rank, void *control)
 {
-    return rank == 2 ? GONE : waits_in_vain(control, "rank 2: it has ended");
+    return rank == 2 ? GONE : waits_in_vain(control, "rank 2", "it has ended");
 }
 
 static int
 one_fails(uint32_t rank, void *control)
 {
+    g_autoptr(GError) failure =
+        g_error_new_literal(LH_ERROR, LH_ERROR_RUNTIME, "rank 2 has no disk");
+    int status;
+
     if (rank != 2)
-        return waits_in_vain(control, "rank 2 has no disk");
-    lh_control_torchrun.abandon(LH_ERROR_RUNTIME, "rank 2 has no disk");
+        return waits_in_vain(control, "rank 2", ": has no disk");
+    g_free(lh_control_torchrun.conclude(failure, &status));
     return GONE;
 }
 
@@ -407,7 +419,7 @@ one_sleeps(uint32_t rank, void *control)
     char byte;
 
     if (rank != 2)
-        return waits_in_vain(control, "rank 0 has waited for 5");
+        return waits_in_vain(control, "rank 2", "does not answer, though the host does");
     close(others[1]);
     return read(others[0], &byte, 1) == 0 ? GONE : 1;
 }
@@ -417,7 +429,8 @@ first_goes(uint32_t rank, void *control)
 {
     if (rank == 0)
         _exit(GONE);
-    return waits_in_vain(control, "rank 0: its process is gone") == WELL && rank == 2 ? GONE : WELL;
+    return waits_in_vain(control, "rank 0", "its process is gone") == WELL && rank == 2 ? GONE
+                                                                                        : WELL;
 }
 
 static const struct {

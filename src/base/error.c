@@ -9,6 +9,7 @@
 #include <string.h>
 
 G_DEFINE_QUARK(lh_error_quark, lh_error)
+G_DEFINE_QUARK(lh_waited_quark, lh_waited)
 
 void
 lh_error_read(const char *path, int cause, GError **error)

@@ -20,6 +20,11 @@ typedef enum {
 
 GQuark lh_error_quark(void);
 
+/* The domain of errors that are symptoms: others have not done what this process waits for, and one
+ * of them, or what is between, is the reason. The code is LH_ERROR_RUNTIME. */
+#define LH_WAITED (lh_waited_quark())
+GQuark lh_waited_quark(void);
+
 /* Sets @error: the file @path cannot be read, because of @cause, an errno. LH_ERROR_INPUT, or
  * LH_ERROR_RUNTIME if memory is the cause. */
 void lh_error_read(const char *path, int cause, GError **error);

@@ -19,6 +19,7 @@
 #define LINE_MAX_BYTES 512
 
 static void (*discard_unfinished)(void);
+static void (*tell_others)(const char *reason);
 
 /* GLib's messages begin with a place in its own source, "../glib/gmem.c:136: ". */
 static const char *
@@ -27,6 +28,12 @@ without_place(const char *message)
     const char *space = strchr(message, ' ');
 
     return space != NULL && space > message && space[-1] == ':' ? space + 1 : message;
+}
+
+void
+lh_fatal_tell(void (*tell)(const char *reason))
+{
+    tell_others = tell;
 }
 
 /* Several threads may get here. */
@@ -46,6 +53,8 @@ end(const char *message)
     /* If standard error is closed, there is nobody to tell. */
     written = write(STDERR_FILENO, line, MIN((size_t)length, sizeof(line) - 1));
     (void)written;
+    if (tell_others != NULL)
+        tell_others(memory ? "out of memory" : text);
     if (discard_unfinished != NULL)
         discard_unfinished();
     _exit(LH_ERROR_RUNTIME);

@@ -10,3 +10,6 @@
  * (base/memory.h).
  */
 void lh_fatal_install(void (*discard)(void));
+
+/* From now on @tell is called as well, with the reason in words; likewise. */
+void lh_fatal_tell(void (*tell)(const char *reason));

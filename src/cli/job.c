@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/escape.h"
 #include "base/units.h"
+#include "cli/fatal.h"
 #include "cli/options.h"
 #include "cli/outputs.h"
 #include "config.h"
@@ -11,6 +12,7 @@
 #include "runtime/processes.h"
 #include "runtime/units.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -229,7 +231,7 @@ is_same_line(const GPtrArray *sheets, guint i)
 
 /* All processes see all sheets, and so the same difference. */
 static bool
-compare_sheets(const LhProcesses *processes, const char *mine, GError **error)
+compare_sheets(const LhProcesses *processes, const char *mine, bool *alike, GError **error)
 {
     g_auto(GStrv) texts = lh_processes_texts(processes, mine, error);
     g_autoptr(GPtrArray) sheets = g_ptr_array_new_with_free_func((GDestroyNotify)g_strfreev);
@@ -244,6 +246,7 @@ compare_sheets(const LhProcesses *processes, const char *mine, GError **error)
     }
     if (same)
         return true;
+    *alike = true;
     while (is_same_line(sheets, i))
         i++;
     return name_difference(sheets, i, error);
@@ -272,8 +275,9 @@ deadline_us(const LhCommandLine *line)
                        : (int64_t)line->command->deadline_s * LH_US_PER_S;
 }
 
+/* @alike: all processes find the same. */
 static bool
-meet(const LhCommandLine *line, const LhControl *control, bool *first, GError **error)
+meet(const LhCommandLine *line, const LhControl *control, bool *first, bool *alike, GError **error)
 {
     g_autofree char *sheet = sheet_of(line);
     LhProcesses processes;
@@ -282,26 +286,81 @@ meet(const LhCommandLine *line, const LhControl *control, bool *first, GError **
     if (!lh_processes_open(&processes, control, deadline_us(line), error))
         return false;
     *first = lh_processes_first(&processes);
-    ok = compare_sheets(&processes, sheet, error);
+    ok = compare_sheets(&processes, sheet, alike, error);
     lh_processes_close(&processes);
     return ok;
 }
 
 /* ---- the end ---- */
 
-/* A process that fails says so at once, and then to the others, after they had time to say what
- * they see. */
+/* What ends the job, in @error; or printed, where the launcher ends this process, too. Takes
+ * @failure. */
 static int
-abandon(const LhControl *control, GError *failure)
+end_job(const LhControl *control, GError *failure, GError **error)
 {
-    const int status = failure->domain == LH_ERROR ? failure->code : LH_ERROR_RUNTIME;
-    g_autofree char *message = lh_escaped_lines(failure->message);
+    g_autofree char *message = NULL;
+    int status = failure->code;
 
-    fprintf(stderr, "longhaul: error: %s\n", message);
-    fflush(stderr);
-    control->abandon(status, failure->message);
+    if (control->conclude != NULL) {
+        message = control->conclude(failure, &status);
+        g_set_error_literal(error, LH_ERROR, status, message);
+    } else {
+        message = lh_escaped_lines(failure->message);
+        fprintf(stderr, "longhaul: error: %s\n", message);
+        fflush(stderr);
+        control->abandon(status);
+    }
     g_error_free(failure);
     return status;
+}
+
+/* The control plane of a job that this process is in. */
+static const LhControl *own_control;
+
+/* Signals that end this process, and who took care of them before (base/output.h). */
+static struct {
+    int number;
+    const char *words;
+    struct sigaction before;
+} ends[] = { { .number = SIGTERM, .words = "it was ended by SIGTERM" },
+             { .number = SIGHUP, .words = "it was ended by SIGHUP" },
+             { .number = SIGXCPU, .words = "it was ended by SIGXCPU, a limit of the system" },
+             { .number = SIGINT, .words = "it was ended by SIGINT" } };
+
+/* The others hear of it before their deadlines. */
+static void
+end_by_signal(int number)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(ends); i++) {
+        if (ends[i].number != number)
+            continue;
+        own_control->last_words(LH_ERROR_RUNTIME, ends[i].words);
+        (void)sigaction(number, &ends[i].before, NULL);
+    }
+    raise(number);
+}
+
+static void
+end_without_memory(const char *text)
+{
+    if (own_control != NULL)
+        own_control->last_words(LH_ERROR_RUNTIME, text);
+}
+
+static void
+listen_for_ends(const LhControl *control)
+{
+    const struct sigaction action = { .sa_handler = end_by_signal, .sa_flags = SA_NODEFER };
+
+    if (control->last_words == NULL)
+        return;
+    own_control = control;
+    for (size_t i = 0; i < G_N_ELEMENTS(ends); i++) {
+        if (sigaction(ends[i].number, NULL, &ends[i].before) == 0 &&
+            ends[i].before.sa_handler != SIG_IGN)
+            (void)sigaction(ends[i].number, &action, NULL);
+    }
+    lh_fatal_tell(end_without_memory);
 }
 
 int
@@ -309,16 +368,22 @@ lh_job_run(const LhCommandLine *line, GError **error)
 {
     const LhControl *control = control_of(line);
     GError *failure = NULL;
-    bool first = true;
+    bool first = true, alike = false;
     int status = 0;
 
     if (control == NULL)
         return lh_outputs_check(line->command, line, error) ? line->command->run(line, error) : 0;
+    listen_for_ends(control);
     /* Only the first process writes; others may be where its folders are not. */
-    if (meet(line, control, &first, &failure) &&
+    if (meet(line, control, &first, &alike, &failure) &&
         (!first || lh_outputs_check(line->command, line, &failure)))
         status = line->command->run(line, &failure);
-    return failure == NULL ? status : abandon(control, failure);
+    if (failure == NULL)
+        return status;
+    if (!alike)
+        return end_job(control, failure, error);
+    g_propagate_error(error, failure); /* nobody needs to be told */
+    return failure->code;
 }
 
 /* The value of @option among words of which some cannot be read; NULL: none. Borrowed. */
@@ -364,6 +429,9 @@ lh_job_refuse(const LhCommand *command, char *const *arguments, const GError *wh
         (lh_setting_find(command->options, "--backend") != NULL &&
          find_value(arguments, "--backend") == NULL))
         return;
-    if (control->open(0, REFUSAL_US, &place, &alone) != NULL)
-        control->abandon(why->code, why->message);
+    if (control->open(0, REFUSAL_US, &place, &alone) != NULL) {
+        int status;
+
+        g_free(control->conclude(why, &status));
+    }
 }

@@ -34,10 +34,23 @@ typedef struct {
      * whoever started the processes sees to that. */
     bool (*failed)(void *control, GError **error);
     void (*close)(void *control);
-    /* Ends all processes with exit status @status, for @reason, after the others had time to say
-     * what they see; or tells them to end. May be called after close(); NULL: there are no other
-     * processes. */
-    void (*abandon)(int status, const char *reason);
+    /* Says what this process is at, for the others to know should it never say anything again:
+     * @text, such as "37 ops are complete", and, if it waits, for which ranks. NULL: nobody asks.
+     */
+    void (*standing)(void *control, const char *text, const uint32_t *awaited, uint32_t count);
+    /*
+     * This process ends, because of @failure, of which those of domain LH_WAITED say what others
+     * have not done. All processes find one reason, which the first one knows best: its text, which
+     * names a rank and its host, and the exit status with it. May be called after close(). Caller
+     * frees. NULL: whoever started the processes ends them, with abandon().
+     */
+    char *(*conclude)(const GError *failure, int *status);
+    /* Ends all processes with exit status @status, after the others had time to say what they see.
+     * NULL: there are no other processes, or they know already. */
+    void (*abandon)(int status);
+    /* Tells the others why this process ends, while it does: in a signal handler, or without
+     * memory. NULL: whoever started the processes sees it. */
+    void (*last_words)(int status, const char *text);
 } LhControl;
 
 /* One that has been opened. */

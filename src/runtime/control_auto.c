@@ -107,10 +107,10 @@ auto_failed(void *control, GError **error)
 }
 
 static void
-auto_abandon(int status, const char *reason)
+auto_standing(void *control, const char *text, const uint32_t *awaited, uint32_t count)
 {
-    if (chosen()->abandon != NULL)
-        chosen()->abandon(status, reason);
+    if (chosen()->standing != NULL)
+        chosen()->standing(control, text, awaited, count);
 }
 
 const LhControl lh_control_auto = {
@@ -121,5 +121,5 @@ const LhControl lh_control_auto = {
     .share = auto_share,
     .failed = auto_failed,
     .close = auto_close,
-    .abandon = auto_abandon,
+    .standing = auto_standing,
 };

@@ -264,11 +264,10 @@ mpi_control_close(void *control)
 }
 
 static void
-mpi_control_abandon(int status, const char *reason)
+mpi_control_abandon(int status)
 {
     int initialized = 0, rank = 0;
 
-    (void)reason; /* whoever fails has printed it */
     MPI_Initialized(&initialized);
     if (!initialized)
         return;

@@ -7,9 +7,8 @@
  * A connection that is closed before its process has said that it ends is a process that is gone.
  * Whoever fails tells the first process, which tells all.
  */
+#include "runtime/control_tcp.h"
 #include "runtime/control.h"
-#include "runtime/door.h"
-#include "runtime/peer.h"
 #include "runtime/socket.h"
 #include "runtime/units.h"
 #include "runtime/whereabouts.h"
@@ -23,86 +22,31 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define LOOK_MS 20
 #define RETRY_US 50000
 #define STEP_US_MAX 1000000 /* more than that, and this process itself was stopped */
 #define PATIENCE_US 2000000 /* that others have for what the first process says at the deadline */
-#define ABANDON_GRACE_US 1000000
-#define FAREWELL_US 1000000
 #define DATA_BYTES_MAX (UINT32_MAX / 2)
 
-/* Another process. In the first one there is one for each rank; in others, the first one alone. */
-typedef struct {
-    LhPeer peer;
-    uint32_t rank;
-    GQueue received; /* of GBytes: data */
-    bool ended;
-} Member;
-
-typedef struct {
-    LhLaunch launch;
-    LhSecret secret;
-    int64_t deadline_us;
-    LhDoor *door; /* of the first process, until all are there; NULL: none */
-    Member *members;
-    uint32_t members_count;
-    char *failure; /* why a rank has failed; NULL: none has */
-    uint32_t failed_rank;
-    bool told; /* of the end, or of a failure */
-} World;
-
 /* The star of this process; NULL: it has not been made. */
-static World *own_world;
+static LhStar *own_world;
 
 /* ---- members ---- */
 
-/* The first failure is the one that counts. */
-static void
-note_failure(World *w, uint32_t rank, const char *why)
-{
-    if (w->failure != NULL)
-        return;
-    w->failed_rank = rank;
-    w->failure = g_strdup(why);
-}
-
-/* Returns false, with what has failed. */
-static bool
-report_failure(const World *w, GError **error)
-{
-    g_autofree char *rank = g_strdup_printf("rank %u", w->failed_rank);
-    const bool named = strstr(w->failure, rank) != NULL; /* most texts name their rank */
-
-    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "the run has been ended: %s%s%s",
-                named ? "" : rank, named ? "" : ": ", w->failure);
-    return false;
-}
-
 /* A frame of a member that has been let in. */
 static void
-take_frame(World *w, Member *m, const LhControlFrame *frame)
+take_frame(LhStar *w, LhStarMember *m, const LhControlFrame *frame)
 {
-    g_autofree char *failure = NULL;
-    uint32_t rank = m->rank;
-
-    if (frame->kind == LH_FRAME_DATA) {
+    m->news.heard_us = g_get_monotonic_time();
+    if (frame->kind == LH_FRAME_DATA)
         g_queue_push_tail(&m->received, g_bytes_ref(frame->content));
-        return;
-    }
-    if (frame->kind == LH_FRAME_END) {
+    else if (frame->kind == LH_FRAME_END)
         m->ended = true;
-        return;
-    }
-    if (frame->kind == LH_FRAME_FAILURE)
-        failure = lh_failure_unpack(frame->content, &rank);
-    /* Only the first process speaks of the failures of others. */
-    if (failure == NULL || w->launch.rank == 0 || rank >= w->launch.size)
-        rank = m->rank;
-    note_failure(w, rank, failure != NULL ? failure : "what it sends is not expected here");
+    else
+        lh_star_take_news(w, m, frame);
 }
 
 static void
-look_at_member(World *w, Member *m)
+look_at_member(LhStar *w, LhStarMember *m)
 {
     g_autoptr(GError) error = NULL;
     LhControlFrame frame;
@@ -116,11 +60,21 @@ look_at_member(World *w, Member *m)
         lh_control_frame_clear(&frame);
     }
     if (taken < 0)
-        note_failure(w, m->rank, error->message);
+        lh_star_note(w, m, LH_RANK_FAILED, LH_ERROR_RUNTIME, error->message);
     else if (m->peer.gone && !m->ended)
-        note_failure(w, m->rank, "its process is gone, or cannot be reached any more");
+        lh_star_note(w, m, LH_RANK_GONE, 0, NULL);
     if (taken < 0 || m->peer.gone)
         lh_peer_close(&m->peer);
+}
+
+/* Returns false: the trouble that keeps this process from waiting. */
+static bool
+report_trouble(LhStar *w, GError **error)
+{
+    w->was_told = true;
+    g_set_error(error, LH_WAITED, LH_ERROR_RUNTIME, "the run has been ended: %s",
+                w->verdict.text != NULL ? w->verdict.text : w->trouble);
+    return false;
 }
 
 /* ---- who calls the first process ---- */
@@ -128,7 +82,7 @@ look_at_member(World *w, Member *m)
 static char *
 judge_member(void *data, const LhHello *hello)
 {
-    const World *w = data;
+    const LhStar *w = data;
 
     if (hello->port != LH_PORT_START || hello->to != 0)
         return g_strdup("what it calls for is not here");
@@ -147,9 +101,13 @@ judge_member(void *data, const LhHello *hello)
 static void
 let_member_in(void *data, const LhHello *hello, int socket)
 {
-    World *w = data;
+    LhStar *w = data;
+    LhStarMember *m = &w->members[hello->rank - 1];
 
-    lh_peer_open(&w->members[hello->rank - 1].peer, socket);
+    lh_peer_open(&m->peer, socket);
+    m->news.state = LH_RANK_ANSWERS;
+    m->news.host = g_strdup(hello->host);
+    m->news.heard_us = g_get_monotonic_time();
 }
 
 /* ---- waiting ---- */
@@ -163,9 +121,8 @@ add_socket(GArray *polled, int socket, short events)
         g_array_append_val(polled, one);
 }
 
-/* Moves what there is to be moved; waits for @timeout_ms at most if there is nothing. */
-static void
-move(World *w, int timeout_ms)
+void
+lh_star_move(LhStar *w, int timeout_ms)
 {
     g_autoptr(GArray) polled = g_array_new(FALSE, FALSE, sizeof(struct pollfd));
 
@@ -178,43 +135,43 @@ move(World *w, int timeout_ms)
         lh_door_move(w->door);
     for (uint32_t i = 0; i < w->members_count; i++)
         look_at_member(w, &w->members[i]);
+    lh_star_say_standing(w);
 }
 
 /* What is waited for of a member. */
-typedef bool (*ReadyFunc)(const Member *m);
+typedef bool (*ReadyFunc)(const LhStarMember *m);
 
 static bool
-is_connected(const Member *m)
+is_connected(const LhStarMember *m)
 {
     return m->peer.socket >= 0;
 }
 
 static bool
-has_data(const Member *m)
+has_data(const LhStarMember *m)
 {
     return !g_queue_is_empty((GQueue *)&m->received);
 }
 
 static bool
-has_taken(const Member *m)
+has_taken(const LhStarMember *m)
 {
     return m->peer.socket < 0 || lh_peer_is_idle(&m->peer);
 }
 
-/* The first rank that has ended and so will never be ready; UINT32_MAX: none. */
-static uint32_t
-ended_rank(const World *w, ReadyFunc is_ready)
+/* Those that have ended will never be ready. */
+static void
+note_ended(LhStar *w, ReadyFunc is_ready)
 {
     for (uint32_t i = 0; i < w->members_count; i++) {
         if (w->members[i].ended && !is_ready(&w->members[i]))
-            return w->members[i].rank;
+            lh_star_note(w, &w->members[i], LH_RANK_ENDED, 0, NULL);
     }
-    return UINT32_MAX;
 }
 
 /* Names the ranks that are not ready. Returns false. */
 static bool
-give_up_members(const World *w, ReadyFunc is_ready, const char *phase, int64_t waited_us,
+give_up_members(const LhStar *w, ReadyFunc is_ready, const char *phase, int64_t waited_us,
                 GError **error)
 {
     g_autofree char *strangers = w->door == NULL ? NULL : lh_door_strangers(w->door);
@@ -227,7 +184,7 @@ give_up_members(const World *w, ReadyFunc is_ready, const char *phase, int64_t w
     }
     if (missing > LH_CONTROL_NAMED_MAX)
         g_string_append_printf(names, " and %u more", missing - LH_CONTROL_NAMED_MAX);
-    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
+    g_set_error(error, LH_WAITED, LH_ERROR_RUNTIME,
                 "rank %u has waited for %.3g s in %s for rank%s %s%s%s", w->launch.rank,
                 (double)waited_us / LH_US_PER_S, phase, missing == 1 ? "" : "s", names->str,
                 strangers != NULL ? "; " : "", strangers != NULL ? strangers : "");
@@ -235,7 +192,7 @@ give_up_members(const World *w, ReadyFunc is_ready, const char *phase, int64_t w
 }
 
 static bool
-all_ready(const World *w, ReadyFunc is_ready)
+all_ready(const LhStar *w, ReadyFunc is_ready)
 {
     for (uint32_t i = 0; i < w->members_count; i++) {
         if (!is_ready(&w->members[i]))
@@ -244,28 +201,40 @@ all_ready(const World *w, ReadyFunc is_ready)
     return true;
 }
 
+/* From now on this process waits in @phase, for the first one if it is another. */
+static void
+wait_at(LhStar *w, const char *phase)
+{
+    const uint32_t first = 0;
+
+    g_free(w->at);
+    w->at = g_strdup_printf("it waits in %s", phase);
+    g_array_set_size(w->awaited, 0);
+    if (w->launch.rank != 0)
+        g_array_append_val(w->awaited, first);
+}
+
 /* Waits until all members are ready. @phase is what for: "the barrier". */
 static bool
-wait_for(World *w, ReadyFunc is_ready, const char *phase, GError **error)
+wait_for(LhStar *w, ReadyFunc is_ready, const char *phase, GError **error)
 {
     const int64_t limit_us = w->deadline_us + (w->launch.rank == 0 ? 0 : PATIENCE_US);
     int64_t waited_us = 0, last_us = g_get_monotonic_time();
 
+    wait_at(w, phase);
     for (;;) {
-        uint32_t ended;
         int64_t now_us;
 
-        move(w, all_ready(w, is_ready) ? 0 : LOOK_MS);
+        lh_star_move(w, all_ready(w, is_ready) ? 0 : LH_STAR_LOOK_MS);
         if (all_ready(w, is_ready))
             return true;
-        ended = ended_rank(w, is_ready);
-        if (ended != UINT32_MAX)
-            note_failure(w, ended, "it has ended");
-        if (w->failure != NULL)
-            return report_failure(w, error);
+        note_ended(w, is_ready);
+        if (w->trouble != NULL)
+            return report_trouble(w, error);
         now_us = g_get_monotonic_time();
         waited_us += MIN(now_us - last_us, STEP_US_MAX);
         last_us = now_us;
+        w->waited_us = waited_us;
         if (waited_us > limit_us)
             return give_up_members(w, is_ready, phase, waited_us, error);
     }
@@ -317,7 +286,7 @@ listen_at_one(LhDoor *door, const struct addrinfo *found)
 
 /* At the interfaces that were chosen, and where those of this computer look for its name. */
 static bool
-listen_at_interfaces(const World *w, const LhWhereabouts *here, const struct addrinfo *named)
+listen_at_interfaces(const LhStar *w, const LhWhereabouts *here, const struct addrinfo *named)
 {
     bool listens = false;
 
@@ -337,7 +306,7 @@ listen_at_interfaces(const World *w, const LhWhereabouts *here, const struct add
 }
 
 static bool
-listen_for_members(World *w, GError **error)
+listen_for_members(LhStar *w, GError **error)
 {
     struct addrinfo *found;
     LhWhereabouts here;
@@ -396,14 +365,14 @@ connect_to(const struct addrinfo *found)
 
 /* Connects to the first process, which may not be there yet, until @end_us. -1 with @error. */
 static int
-reach_first(const World *w, const struct addrinfo *found, int64_t end_us, GError **error)
+reach_first(const LhStar *w, const struct addrinfo *found, int64_t end_us, GError **error)
 {
     int socket, cause;
 
     while ((socket = connect_to(found)) < 0) {
         cause = errno;
         if (g_get_monotonic_time() > end_us) {
-            g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
+            g_set_error(error, LH_WAITED, LH_ERROR_RUNTIME,
                         "rank %u has waited for %.3g s in the start for rank 0, which does not "
                         "listen at %s, port %u: %s",
                         w->launch.rank, (double)(w->deadline_us + PATIENCE_US) / LH_US_PER_S,
@@ -417,7 +386,7 @@ reach_first(const World *w, const struct addrinfo *found, int64_t end_us, GError
 
 /* What becomes of the call until @end_us. */
 static LhHandshakeState
-ask_first(const World *w, LhHandshake *call, int64_t end_us, GError **error)
+ask_first(const LhStar *w, LhHandshake *call, int64_t end_us, GError **error)
 {
     g_autoptr(GError) cause = NULL;
     LhHandshakeState state;
@@ -426,14 +395,14 @@ ask_first(const World *w, LhHandshake *call, int64_t end_us, GError **error)
         struct pollfd one = { .fd = call->socket, .events = POLLIN };
 
         if (g_get_monotonic_time() > end_us) {
-            g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
+            g_set_error(error, LH_WAITED, LH_ERROR_RUNTIME,
                         "rank %u has waited for %.3g s in the start for rank 0, which does not "
                         "answer at %s, port %u",
                         w->launch.rank, (double)(w->deadline_us + PATIENCE_US) / LH_US_PER_S,
                         w->launch.host, w->launch.port);
             return LH_HANDSHAKE_REFUSED;
         }
-        (void)poll(&one, 1, LOOK_MS);
+        (void)poll(&one, 1, LH_STAR_LOOK_MS);
     }
     if (state == LH_HANDSHAKE_REFUSED)
         g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
@@ -444,7 +413,7 @@ ask_first(const World *w, LhHandshake *call, int64_t end_us, GError **error)
 
 /* Joins the first process, which may have no room at once. */
 static bool
-join_first(World *w, GError **error)
+join_first(LhStar *w, GError **error)
 {
     const int64_t end_us = g_get_monotonic_time() + w->deadline_us + PATIENCE_US;
     LhHello hello = { .port = LH_PORT_START, .rank = w->launch.rank, .ranks = w->launch.size };
@@ -462,8 +431,11 @@ join_first(World *w, GError **error)
             break;
         if (lh_handshake_call(&call, socket, &hello, &w->secret, error))
             state = ask_first(w, &call, end_us, error);
-        if (state == LH_HANDSHAKE_IN)
+        if (state == LH_HANDSHAKE_IN) {
             lh_peer_open(&w->members[0].peer, lh_handshake_take_socket(&call));
+            w->members[0].news.state = LH_RANK_ANSWERS;
+            w->members[0].news.heard_us = g_get_monotonic_time();
+        }
         lh_handshake_clear(&call);
         if (state == LH_HANDSHAKE_BUSY)
             g_usleep(RETRY_US);
@@ -475,34 +447,22 @@ join_first(World *w, GError **error)
 
 /* ---- the end ---- */
 
-/* Sends a last frame to all, and waits a moment for it to leave. */
 static void
-tell_last(World *w, LhControlFrameKind kind, GBytes *content)
-{
-    const int64_t end_us = g_get_monotonic_time() + FAREWELL_US;
-
-    if (w->told)
-        return;
-    w->told = true;
-    for (uint32_t i = 0; i < w->members_count; i++) {
-        if (w->members[i].peer.socket >= 0)
-            lh_peer_send(&w->members[i].peer, kind, content);
-    }
-    while (!all_ready(w, has_taken) && g_get_monotonic_time() < end_us)
-        move(w, LOOK_MS);
-}
-
-static void
-world_free(World *w)
+world_free(LhStar *w)
 {
     for (uint32_t i = 0; i < w->members_count; i++) {
         lh_peer_close(&w->members[i].peer);
         g_queue_clear_full(&w->members[i].received, (GDestroyNotify)g_bytes_unref);
+        lh_rank_news_clear(&w->members[i].news);
     }
     lh_door_close(w->door);
     lh_secret_clear(&w->secret);
+    g_array_unref(w->awaited);
+    g_array_unref(w->hosts);
     g_free(w->members);
-    g_free(w->failure);
+    g_free(w->at);
+    g_free(w->trouble);
+    g_free(w->verdict.text);
     lh_launch_clear(&w->launch);
     g_free(w);
 }
@@ -513,41 +473,45 @@ leave_star(void)
 {
     if (own_world == NULL)
         return;
-    tell_last(own_world, LH_FRAME_END, NULL);
+    lh_star_tell_last(own_world, LH_FRAME_END, NULL);
     world_free(own_world);
     own_world = NULL;
 }
 
-static void
-tcp_control_abandon(int status, const char *reason)
+static char *
+tcp_control_conclude(const GError *failure, int *status)
 {
-    g_autoptr(GBytes) content = NULL;
+    if (own_world != NULL)
+        return lh_star_conclude(own_world, failure, status);
+    *status = failure->code;
+    return g_strdup(failure->message);
+}
 
-    (void)status; /* that of the others is theirs */
-    if (own_world == NULL)
-        return;
-    /* What a process has been told it passes on at once; before it tells of its own failure, others
-     * have time to see the same, and to say what they see. */
-    if (own_world->failure == NULL)
-        g_usleep(ABANDON_GRACE_US);
-    note_failure(own_world, own_world->launch.rank, reason);
-    content = lh_failure_pack(own_world->failed_rank, own_world->failure);
-    tell_last(own_world, LH_FRAME_FAILURE, content);
+static void
+tcp_control_last_words(int status, const char *text)
+{
+    if (own_world != NULL)
+        lh_star_last_words(own_world, status, text);
 }
 
 /* ---- the interface ---- */
 
-static World *
+static LhStar *
 world_new(const LhLaunch *launch)
 {
-    World *w = g_new0(World, 1);
+    LhStar *w = g_new0(LhStar, 1);
 
     w->launch = *launch;
     w->members_count = launch->rank == 0 ? launch->size - 1 : 1;
-    w->members = g_new0(Member, MAX(w->members_count, 1));
+    w->members = g_new0(LhStarMember, MAX(w->members_count, 1));
+    w->awaited = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    w->hosts = g_array_new(FALSE, FALSE, sizeof(struct sockaddr_storage));
     for (uint32_t i = 0; i < w->members_count; i++) {
         w->members[i].peer.socket = -1;
         w->members[i].rank = launch->rank == 0 ? i + 1 : 0;
+        w->members[i].news =
+            (LhRankNews){ .state = LH_RANK_MISSING,
+                          .host = launch->rank == 0 ? NULL : g_strdup(launch->host) };
         g_queue_init(&w->members[i].received);
     }
     return w;
@@ -555,7 +519,7 @@ world_new(const LhLaunch *launch)
 
 /* The first process listens no longer than until all are there. */
 static bool
-meet_members(World *w, GError **error)
+meet_members(LhStar *w, GError **error)
 {
     const LhDoorParams params = { .answer = { &w->secret, judge_member, w },
                                   .let_in = let_member_in };
@@ -569,6 +533,8 @@ meet_members(World *w, GError **error)
         return true;
     ok = (w->door = lh_door_open(&params, error)) != NULL && listen_for_members(w, error) &&
          wait_for(w, is_connected, "the start", error);
+    if (ok)
+        lh_star_tell_hosts(w);
     g_clear_pointer(&w->door, lh_door_close);
     return ok;
 }
@@ -578,9 +544,7 @@ typedef bool (*LaunchFunc)(LhLaunch *launch, GError **error);
 static bool
 make_world(LaunchFunc read, uint32_t ranks, int64_t deadline_us, GError **error)
 {
-    GError *failure = NULL;
     LhLaunch launch;
-    bool ok;
 
     if (!read(&launch, error))
         return false;
@@ -594,12 +558,7 @@ make_world(LaunchFunc read, uint32_t ranks, int64_t deadline_us, GError **error)
     own_world = world_new(&launch);
     own_world->deadline_us = deadline_us;
     atexit(leave_star);
-    ok = meet_members(own_world, &failure);
-    if (failure != NULL) {
-        note_failure(own_world, launch.rank, failure->message);
-        g_propagate_error(error, failure);
-    }
-    return ok;
+    return meet_members(own_world, error);
 }
 
 static void *
@@ -608,8 +567,8 @@ open_world(LaunchFunc read, uint32_t ranks, int64_t deadline_us, LhControlPlace 
 {
     if (own_world == NULL && !make_world(read, ranks, deadline_us, error))
         return NULL;
-    if (own_world->failure != NULL) {
-        report_failure(own_world, error);
+    if (own_world->trouble != NULL) {
+        report_trouble(own_world, error);
         return NULL;
     }
     if (ranks != 0 && own_world->launch.size != ranks) {
@@ -636,7 +595,7 @@ slurm_open(uint32_t ranks, int64_t deadline_us, LhControlPlace *place, GError **
 
 /* Sends @bytes to all members, and waits until they have left. */
 static bool
-send_all(World *w, const GByteArray *bytes, const char *phase, GError **error)
+send_all(LhStar *w, const GByteArray *bytes, const char *phase, GError **error)
 {
     g_autoptr(GBytes) content = NULL;
 
@@ -654,7 +613,7 @@ send_all(World *w, const GByteArray *bytes, const char *phase, GError **error)
 
 /* Appends what all members have sent, in the order of ranks. */
 static bool
-receive_all(World *w, GByteArray *all, const char *phase, GError **error)
+receive_all(LhStar *w, GByteArray *all, const char *phase, GError **error)
 {
     if (!wait_for(w, has_data, phase, error))
         return false;
@@ -675,7 +634,7 @@ receive_all(World *w, GByteArray *all, const char *phase, GError **error)
 
 /* Everyone's bytes to the first process, which appends them to @all in the order of ranks. */
 static bool
-tcp_collect(World *w, const GByteArray *bytes, GByteArray *all, const char *phase, GError **error)
+tcp_collect(LhStar *w, const GByteArray *bytes, GByteArray *all, const char *phase, GError **error)
 {
     if (w->launch.rank != 0)
         return send_all(w, bytes, phase, error);
@@ -685,13 +644,13 @@ tcp_collect(World *w, const GByteArray *bytes, GByteArray *all, const char *phas
 
 /* What the first process has in @all to everyone's. */
 static bool
-tcp_spread(World *w, GByteArray *all, const char *phase, GError **error)
+tcp_spread(LhStar *w, GByteArray *all, const char *phase, GError **error)
 {
     return w->launch.rank == 0 ? send_all(w, all, phase, error) : receive_all(w, all, phase, error);
 }
 
 static bool
-share_in(World *w, const GByteArray *bytes, GByteArray *all, const char *phase, GError **error)
+share_in(LhStar *w, const GByteArray *bytes, GByteArray *all, const char *phase, GError **error)
 {
     return tcp_collect(w, bytes, all, phase, error) && tcp_spread(w, all, phase, error);
 }
@@ -719,10 +678,21 @@ tcp_control_gather(void *control, const GByteArray *bytes, GByteArray *all, GErr
 static bool
 tcp_control_failed(void *control, GError **error)
 {
-    World *w = control;
+    LhStar *w = control;
 
-    move(w, 0);
-    return w->failure != NULL && !report_failure(w, error);
+    lh_star_move(w, 0);
+    return w->trouble != NULL && !report_trouble(w, error);
+}
+
+static void
+tcp_control_standing(void *control, const char *text, const uint32_t *awaited, uint32_t count)
+{
+    LhStar *w = control;
+
+    g_free(w->at);
+    w->at = g_strdup(text);
+    g_array_set_size(w->awaited, 0);
+    g_array_append_vals(w->awaited, awaited, count);
 }
 
 /* The star stays for those that are opened later. */
@@ -740,7 +710,9 @@ const LhControl lh_control_torchrun = {
     .share = tcp_control_share,
     .failed = tcp_control_failed,
     .close = tcp_control_close,
-    .abandon = tcp_control_abandon,
+    .standing = tcp_control_standing,
+    .conclude = tcp_control_conclude,
+    .last_words = tcp_control_last_words,
 };
 
 const LhControl lh_control_slurm = {
@@ -751,5 +723,7 @@ const LhControl lh_control_slurm = {
     .share = tcp_control_share,
     .failed = tcp_control_failed,
     .close = tcp_control_close,
-    .abandon = tcp_control_abandon,
+    .standing = tcp_control_standing,
+    .conclude = tcp_control_conclude,
+    .last_words = tcp_control_last_words,
 };

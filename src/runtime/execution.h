@@ -86,7 +86,6 @@ typedef struct {
     LhBufferEnd *end; /* owned */
 } LhEnding;
 
-/* A rank. */
 /* From one time to another. */
 typedef struct {
     LhTime start_ps, end_ps;
@@ -151,6 +150,12 @@ void lh_runner_issued(LhRunner *rank, uint32_t id);
 void lh_runner_done(LhRunner *rank, uint32_t id, LhTime end_ps);
 /* An item for the op; NULL: the run has failed. */
 LhItem *lh_item_new(LhRunner *rank, const LhOp *op, const LhOpBuffer *buffer);
+
+/* ---- stuck.c ---- */
+
+/* The other ranks whose messages this process's ranks wait for, each once: a GArray of uint32_t.
+ * Caller unrefs. */
+GArray *lh_execution_awaited(LhExecution *x);
 
 /* ---- submit.c ---- */
 

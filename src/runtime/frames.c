@@ -28,14 +28,21 @@ get_number(const unsigned char *from)
 
 /* ---- frames ---- */
 
-GBytes *
-lh_control_frame_header(LhControlFrameKind kind, uint32_t bytes)
+static void
+put_header(unsigned char *header, LhControlFrameKind kind, uint32_t bytes)
 {
-    unsigned char header[LH_FRAME_HEADER_BYTES] = { 0 };
-
+    memset(header, 0, LH_FRAME_HEADER_BYTES);
     memcpy(header, frame_magic, sizeof(frame_magic));
     header[KIND_AT] = (unsigned char)kind;
     put_number(header + LENGTH_AT, bytes);
+}
+
+GBytes *
+lh_control_frame_header(LhControlFrameKind kind, uint32_t bytes)
+{
+    unsigned char header[LH_FRAME_HEADER_BYTES];
+
+    put_header(header, kind, bytes);
     return g_bytes_new(header, sizeof(header));
 }
 
@@ -97,26 +104,112 @@ lh_control_frame_missing(const GByteArray *received)
 
 /* ---- contents ---- */
 
+static void
+append_number(GByteArray *bytes, uint32_t number)
+{
+    unsigned char packed[sizeof(number)];
+
+    put_number(packed, number);
+    g_byte_array_append(bytes, packed, sizeof(packed));
+}
+
+static void
+append_text(GByteArray *bytes, const char *text)
+{
+    g_byte_array_append(bytes, (const guint8 *)text, (guint)strnlen(text, LH_FRAME_TEXT_BYTES));
+}
+
+/* @count bytes; NULL if they are too many. */
+static char *
+read_text(const unsigned char *bytes, gsize count)
+{
+    return count > LH_FRAME_TEXT_BYTES ? NULL
+                                       : g_utf8_make_valid((const char *)bytes, (gssize)count);
+}
+
+#define FAILURE_NUMBERS 2
+
 GBytes *
-lh_failure_pack(uint32_t rank, const char *text)
+lh_failure_pack(uint32_t rank, int status, const char *text)
 {
     GByteArray *bytes = g_byte_array_new();
-    unsigned char number[sizeof(rank)];
 
-    put_number(number, rank);
-    g_byte_array_append(bytes, number, sizeof(number));
-    g_byte_array_append(bytes, (const guint8 *)text, (guint)strnlen(text, LH_FRAME_TEXT_BYTES));
+    append_number(bytes, rank);
+    append_number(bytes, (uint32_t)status);
+    append_text(bytes, text);
     return g_byte_array_free_to_bytes(bytes);
 }
 
-char *
-lh_failure_unpack(GBytes *content, uint32_t *rank)
+size_t
+lh_last_words_pack(LhControlFrameKind kind, uint32_t rank, int status, const char *text,
+                   unsigned char *frame)
 {
+    const size_t numbers = FAILURE_NUMBERS * sizeof(uint32_t);
+    const size_t bytes = strnlen(text, LH_LAST_WORDS_BYTES);
+    unsigned char *at = frame + LH_FRAME_HEADER_BYTES;
+
+    put_header(frame, kind, (uint32_t)(numbers + bytes));
+    put_number(at, rank);
+    put_number(at + sizeof(uint32_t), (uint32_t)status);
+    memcpy(at + numbers, text, bytes);
+    return LH_FRAME_HEADER_BYTES + numbers + bytes;
+}
+
+char *
+lh_failure_unpack(GBytes *content, uint32_t *rank, int *status)
+{
+    const gsize head = FAILURE_NUMBERS * sizeof(uint32_t);
     gsize count;
     const unsigned char *bytes = g_bytes_get_data(content, &count);
 
-    if (count < sizeof(*rank) || count - sizeof(*rank) > LH_FRAME_TEXT_BYTES)
+    if (count < head || get_number(bytes + sizeof(uint32_t)) > UINT8_MAX)
         return NULL;
     *rank = get_number(bytes);
-    return g_utf8_make_valid((const char *)bytes + sizeof(*rank), (gssize)(count - sizeof(*rank)));
+    *status = (int)get_number(bytes + sizeof(uint32_t));
+    return read_text(bytes + head, count - head);
+}
+
+GBytes *
+lh_standing_pack(const LhStanding *standing)
+{
+    const guint ranks = MIN(standing->awaited->len, LH_STANDING_RANKS_MAX);
+    GByteArray *bytes = g_byte_array_new();
+
+    append_number(bytes, standing->gave_up);
+    append_number(bytes, ranks);
+    for (guint i = 0; i < ranks; i++)
+        append_number(bytes, g_array_index(standing->awaited, uint32_t, i));
+    append_text(bytes, standing->text);
+    return g_byte_array_free_to_bytes(bytes);
+}
+
+bool
+lh_standing_unpack(GBytes *content, LhStanding *standing)
+{
+    gsize count, head = FAILURE_NUMBERS * sizeof(uint32_t);
+    const unsigned char *bytes = g_bytes_get_data(content, &count);
+    uint32_t ranks;
+
+    if (count < head || get_number(bytes) > 1)
+        return false;
+    ranks = get_number(bytes + sizeof(uint32_t));
+    if (ranks > LH_STANDING_RANKS_MAX || count - head < ranks * sizeof(uint32_t) ||
+        count - head - ranks * sizeof(uint32_t) > LH_FRAME_TEXT_BYTES)
+        return false;
+    *standing = (LhStanding){ .gave_up = get_number(bytes) == 1,
+                              .awaited = g_array_new(FALSE, FALSE, sizeof(uint32_t)) };
+    for (uint32_t i = 0; i < ranks; i++, head += sizeof(uint32_t)) {
+        const uint32_t rank = get_number(bytes + head);
+
+        g_array_append_val(standing->awaited, rank);
+    }
+    standing->text = read_text(bytes + head, count - head);
+    return true;
+}
+
+void
+lh_standing_clear(LhStanding *standing)
+{
+    g_array_unref(standing->awaited);
+    g_free(standing->text);
 }

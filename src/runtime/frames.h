@@ -25,7 +25,12 @@ typedef enum {
     LH_FRAME_REFUSAL,   /* it is not: why, as text */
     LH_FRAME_BUSY,      /* it may come again: nothing */
     LH_FRAME_DATA,      /* what processes share */
-    LH_FRAME_FAILURE,   /* a process has failed: which, and why */
+    LH_FRAME_FAILURE,   /* a process has failed: LhFailure */
+    LH_FRAME_STANDING,  /* what a process is at, from time to time and when it is asked: LhStanding
+                         */
+    LH_FRAME_ASK,       /* what is it at? Nothing */
+    LH_FRAME_VERDICT,   /* which rank ends the run: LhFailure */
+    LH_FRAME_HOSTS,     /* the name of the first process's host, and where other hosts are */
     LH_FRAME_END,       /* a process ends, and needs no more: nothing */
     LH_FRAME_KINDS
 } LhControlFrameKind;
@@ -51,7 +56,29 @@ int lh_control_frame_take(GByteArray *received, uint32_t limit, LhControlFrame *
  * frame is one that lh_control_frame_take() does not refuse and cannot take yet. */
 guint lh_control_frame_missing(const GByteArray *received);
 
-/* That @rank has failed, and why; the text is cut after LH_FRAME_TEXT_BYTES. */
-GBytes *lh_failure_pack(uint32_t rank, const char *text);
+/* That a rank has failed, with which exit status, and why; the text is cut after
+ * LH_FRAME_TEXT_BYTES. */
+GBytes *lh_failure_pack(uint32_t rank, int status, const char *text);
 /* The text, which is UTF-8; NULL if @content is none. Caller frees. */
-char *lh_failure_unpack(GBytes *content, uint32_t *rank);
+char *lh_failure_unpack(GBytes *content, uint32_t *rank, int *status);
+
+#define LH_LAST_WORDS_BYTES 256 /* at most, of their text */
+
+/* The frame of such a failure, @text cut after LH_LAST_WORDS_BYTES, without anything that takes
+ * memory: its bytes in @frame. */
+size_t lh_last_words_pack(LhControlFrameKind kind, uint32_t rank, int status, const char *text,
+                          unsigned char frame[LH_FRAME_HEADER_BYTES + LH_LAST_WORDS_BYTES + 8]);
+
+/* What a process is at. */
+typedef struct {
+    bool gave_up;    /* it has waited for others for its deadline */
+    GArray *awaited; /* of uint32_t: the ranks that it waits for; owned */
+    char *text;      /* in words, as a failure's; owned */
+} LhStanding;
+
+#define LH_STANDING_RANKS_MAX 64 /* that one names */
+
+GBytes *lh_standing_pack(const LhStanding *standing);
+/* False if @content is none. Ends with lh_standing_clear() after success. */
+bool lh_standing_unpack(GBytes *content, LhStanding *standing);
+void lh_standing_clear(LhStanding *standing);

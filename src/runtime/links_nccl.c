@@ -135,7 +135,7 @@ wait_goes_on(const Wait *w, GError **error)
     g_autoptr(GString) text = NULL;
 
     if (w->j->links->params->stopping(w->j->links->params->owner)) {
-        g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "rank %u: %s: the run is being stopped",
+        g_set_error(error, LH_WAITED, LH_ERROR_RUNTIME, "rank %u: %s: the run is being stopped",
                     w->j->rank.rank, w->what);
         return false;
     }
@@ -143,7 +143,7 @@ wait_goes_on(const Wait *w, GError **error)
         return true;
     text = g_string_new(NULL);
     append_missing(w->j, text);
-    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "rank %u has waited for %.3g s in %s%s",
+    g_set_error(error, LH_WAITED, LH_ERROR_RUNTIME, "rank %u has waited for %.3g s in %s%s",
                 w->j->rank.rank, (double)waited_us / LH_US_PER_S, w->what, text->str);
     return false;
 }

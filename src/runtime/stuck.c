@@ -118,3 +118,41 @@ lh_execution_describe_blocked(LhExecution *x, uint32_t first, uint32_t count)
         g_string_append_printf(out, "\n  and %u more ranks", left_out);
     return g_string_free(out, FALSE);
 }
+
+/* ---- for whom ---- */
+
+static void
+add_awaited(const LhExecution *x, GArray *awaited, const LhItem *item)
+{
+    for (uint32_t i = 0; i < item->messages_count; i++) {
+        const LhMessage *m = &item->messages[i];
+        bool known = m->done || m->peer - x->place.first < x->place.count;
+
+        for (guint at = 0; !known && at < awaited->len; at++)
+            known = g_array_index(awaited, uint32_t, at) == m->peer;
+        if (!known)
+            g_array_append_val(awaited, m->peer);
+    }
+}
+
+GArray *
+lh_execution_awaited(LhExecution *x)
+{
+    GArray *awaited = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+
+    for (uint32_t r = 0; r < x->place.count; r++) {
+        LhRunner *rank = &x->ranks[r];
+
+        pthread_mutex_lock(&rank->lock);
+        for (uint32_t s = 0; s < x->program->streams_count; s++) {
+            const LhRunStream *stream = &rank->streams[s];
+
+            if (stream->flying != NULL)
+                add_awaited(x, awaited, stream->flying);
+            else if (stream->first != NULL && stream->running)
+                add_awaited(x, awaited, stream->first);
+        }
+        pthread_mutex_unlock(&rank->lock);
+    }
+    return awaited;
+}

@@ -439,7 +439,7 @@ give_up_submission(Submission *all)
 {
     const double seconds = (double)all->x->params->deadline_us / G_USEC_PER_SEC;
 
-    lh_execution_fail(all->x, g_error_new(LH_ERROR, LH_ERROR_RUNTIME,
+    lh_execution_fail(all->x, g_error_new(LH_WAITED, LH_ERROR_RUNTIME,
                                           "no op and no message has completed for %.3g s; the "
                                           "ranks wait for:%s",
                                           seconds, all->seen->str));

@@ -271,6 +271,27 @@ lh_address_socket(const LhAddress *address, uint16_t port, struct sockaddr_stora
     }
 }
 
+bool
+lh_address_of(const struct sockaddr_storage *socket_address, LhAddress *address)
+{
+    *address = (LhAddress){ .v6 = false };
+    if (socket_address->ss_family == AF_INET) {
+        memcpy(address->bytes, &((const struct sockaddr_in *)socket_address)->sin_addr, V4_BYTES);
+        return true;
+    }
+    if (socket_address->ss_family == AF_INET6) {
+        const struct in6_addr *v6 = &((const struct sockaddr_in6 *)socket_address)->sin6_addr;
+
+        address->v6 = !IN6_IS_ADDR_V4MAPPED(v6);
+        if (address->v6)
+            memcpy(address->bytes, v6, V6_BYTES);
+        else
+            memcpy(address->bytes, v6->s6_addr + V6_BYTES - V4_BYTES, V4_BYTES);
+        return true;
+    }
+    return false;
+}
+
 char *
 lh_address_text(const LhAddress *address)
 {

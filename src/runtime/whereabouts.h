@@ -58,5 +58,7 @@ extern const LhAddress lh_address_loopback;
 /* The address of a socket; returns its length. */
 socklen_t lh_address_socket(const LhAddress *address, uint16_t port,
                             struct sockaddr_storage *socket_address);
+/* That of a socket, with a prefix of 0 bits; false: it is none of IP. */
+bool lh_address_of(const struct sockaddr_storage *socket_address, LhAddress *address);
 /* "10.0.0.2". Caller frees. */
 char *lh_address_text(const LhAddress *address);

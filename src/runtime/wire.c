@@ -74,7 +74,7 @@ lh_wire_fail(LhWire *wire, const char *why)
         close(wire->socket);
     wire->socket = -1;
     while (wire->first != NULL)
-        complete_first(wire, g_error_new(LH_ERROR, LH_ERROR_RUNTIME, "%s rank %u: %s",
+        complete_first(wire, g_error_new(LH_WAITED, LH_ERROR_RUNTIME, "%s rank %u: %s",
                                          wire->sends ? "cannot send to" : "cannot receive from",
                                          wire->peer, wire->failure));
 }

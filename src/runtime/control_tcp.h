@@ -1,0 +1,60 @@
+/*
+ * The star of control_tcp.c, for control_tcp_end.c, which ends it.
+ */
+#pragma once
+
+#include "runtime/culprit.h"
+#include "runtime/door.h"
+#include "runtime/peer.h"
+
+#include <stdbool.h>
+
+#define LH_STAR_LOOK_MS 20
+#define LH_STAR_HOSTS_MAX 16 /* that a process is told of */
+
+/* Another process. In the first one there is one for each rank; in others, the first one alone. */
+typedef struct {
+    LhPeer peer;
+    uint32_t rank;
+    GQueue received; /* of GBytes: data */
+    bool ended;
+    bool asked; /* what it is at, and it has not said since */
+    LhRankNews news;
+} LhStarMember;
+
+typedef struct {
+    LhLaunch launch;
+    LhSecret secret;
+    int64_t deadline_us;
+    LhDoor *door; /* of the first process, until all are there; NULL: none */
+    LhStarMember *members;
+    uint32_t members_count;
+    char *at;          /* what this process is at; NULL: nothing that it says */
+    GArray *awaited;   /* of uint32_t: the ranks that it waits for */
+    int64_t said_us;   /* when it last said so */
+    int64_t waited_us; /* how long it has waited for others to come */
+    GArray *hosts;     /* of struct sockaddr_storage: where other members' hosts are */
+    uint32_t failures; /* that have been noted: their order */
+    char *trouble;     /* why this process cannot go on waiting for others; NULL: it can */
+    bool was_told;     /* of trouble elsewhere, before it found any itself */
+    LhCulprit verdict; /* text NULL: there is none yet */
+    bool told;         /* of the end, or of a failure */
+} LhStar;
+
+/* Moves what there is to be moved; waits for @timeout_ms at most if there is nothing. */
+void lh_star_move(LhStar *star, int timeout_ms);
+/* What members have to say of how they stand, and of who has failed. */
+void lh_star_take_news(LhStar *star, LhStarMember *member, const LhControlFrame *frame);
+/* The member has come into @state, for this reason, which may be NULL; its first state stays. */
+void lh_star_note(LhStar *star, LhStarMember *member, LhRankState state, int status,
+                  const char *why);
+/* Tells the first process what this one is at, if it is time. */
+void lh_star_say_standing(LhStar *star);
+/* The first process tells the others where their hosts are. */
+void lh_star_tell_hosts(LhStar *star);
+/* Sends a last frame to all, and waits a moment for it to leave. */
+void lh_star_tell_last(LhStar *star, LhControlFrameKind kind, GBytes *content);
+/* As conclude() of LhControl. */
+char *lh_star_conclude(LhStar *star, const GError *failure, int *status);
+/* As last_words() of LhControl. */
+void lh_star_last_words(const LhStar *star, int status, const char *text);
