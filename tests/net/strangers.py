@@ -1,0 +1,229 @@
+#!/usr/bin/python3
+"""longhaul run --backend tcp on a network with strangers (hosts: cluster.sh).
+
+    strangers.py PROGRAM WIRE HELD_LISTEN_LIBRARY
+
+Four hosts have a rank each, and on a fifth one there are 5,000 connections that say nothing: to the start port before
+other ranks come, or to the data port of a rank before others call there; also where ranks have 256 descriptors. The
+results are those of a run without strangers. Then ranks with a wrong secret and with none, which are refused by name,
+also as guests of a job whose ranks have yet to come; and a rank that listens at one interface alone. Exit status 77 where
+the machine makes no hosts, or has too few descriptors.
+"""
+import json
+import os
+import pathlib
+import resource
+import select
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+CLUSTER = str(pathlib.Path(__file__).resolve().parent / "cluster.sh")
+RANKS = 4
+STRANGERS = 5000
+BACKLOG = 4000  # of them are connected where nobody accepts them, at least
+FEW_FILES = 256
+PORT = 29500
+PATIENCE_S = 120
+SECRET, OTHER = "a-secret-of-32-characters-at-least", "another-one-of-32-characters-or-so"
+WORDS = ["--schedule", "zigzag", "--seq-length", "512", "--num-attention-heads", "4", "--kv-channels", "64", "--check-tokens",
+         "4", "--ranks", str(RANKS), "--format", "json"]
+
+
+def until(what, ready):
+    end = time.monotonic() + PATIENCE_S
+    while not ready():
+        if time.monotonic() > end:
+            sys.exit(f"FAILED: {what}: not in {PATIENCE_S} s")
+        time.sleep(0.02)
+
+
+class Job:
+    """A process on each host, in a folder of its own."""
+
+    def __init__(self, program, files=None, deadline_s=60):
+        self.folder = pathlib.Path(tempfile.mkdtemp(dir="."))
+        self.words = [program, "run", "--backend", "tcp", *WORDS, "--deadline", f"{deadline_s}s"]
+        self.limit = f"ulimit -n {files}; " if files else ""
+        self.ranks = {}
+
+    def start(self, rank, *variables):
+        say = ["env", f"RANK={rank}", "LOCAL_RANK=0", f"WORLD_SIZE={RANKS}", "MASTER_ADDR=node0", f"MASTER_PORT={PORT - 1}"]
+        words = [CLUSTER, "on", str(rank), *say, *variables, "sh", "-c", self.limit + 'exec "$@"', "sh", *self.words]
+        with open(self.folder / f"{rank}.out", "w", encoding="utf-8") as out, \
+             open(self.folder / f"{rank}.err", "w", encoding="utf-8") as err:
+            self.ranks[rank] = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+
+    def finish(self):
+        """The exit status of each rank."""
+        return {rank: process.wait(PATIENCE_S) for rank, process in self.ranks.items()}
+
+    def said(self, rank):
+        return (self.folder / f"{rank}.err").read_text(encoding="utf-8")
+
+    def sha256(self):
+        status = self.finish()
+        if any(status.values()):
+            return f"statuses {status}: {[self.said(rank) for rank in self.ranks]}"
+        return json.loads((self.folder / "0.out").read_text(encoding="utf-8"))["outputs_sha256"]
+
+
+def visit(address, port, wanted):
+    """As many connections as there are strangers, of which so many are there; on this host."""
+    strangers = []
+    for _ in range(STRANGERS):
+        stranger = socket.socket()
+        stranger.setblocking(False)
+        stranger.connect_ex((address, port))
+        strangers.append(stranger)
+        if len(strangers) % 100 == 0:
+            time.sleep(0.002)  # the network is not what is tried here
+    waiting = select.poll()
+    for stranger in strangers:
+        waiting.register(stranger, select.POLLOUT)
+    end = time.monotonic() + PATIENCE_S
+    left = STRANGERS
+    while left > STRANGERS - wanted and time.monotonic() < end:
+        for number, _ in waiting.poll(100):
+            waiting.unregister(number)
+            left -= 1
+    print(STRANGERS - left, flush=True)
+    sys.stdin.read()
+
+
+class Strangers:
+    """On the last host, until the end of a with statement."""
+
+    def __init__(self, address, port, wanted):
+        words = [CLUSTER, "on", str(RANKS), sys.executable, __file__, "--visit", address, str(port), str(wanted)]
+        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.connected = int(self.process.stdout.readline())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.communicate()
+
+
+def listeners(rank, *files):
+    """The addresses and ports at which somebody listens on a host, as the kernel writes them."""
+    text = subprocess.run([CLUSTER, "on", str(rank), "cat", *(files or ("/proc/net/tcp", "/proc/net/tcp6"))],
+                          check=True, capture_output=True, text=True).stdout
+    lines = [line.split() for line in text.split("\n")]
+    return {words[1] for words in lines if len(words) > 3 and words[3] == "0A"}
+
+
+def start_port_is_there():
+    return any(int(where.split(":")[1], 16) == PORT for where in listeners(0))
+
+
+def at_the_start(program, files):
+    job = Job(program, files)
+    job.start(0)
+    until("rank 0 listens", start_port_is_there)
+    with Strangers("node0", PORT, STRANGERS) as strangers:
+        for rank in range(1, RANKS):
+            job.start(rank)
+        return strangers.connected, job.sha256()
+
+
+def at_a_data_port(program, files, held_listen):
+    job = Job(program, files)
+    go, port = job.folder.resolve() / "go", job.folder.resolve() / "port"
+    for rank in range(RANKS):
+        held = [f"LD_PRELOAD={held_listen}", f"LISTEN_HELD_UNTIL={go}", f"LISTEN_HELD_PORT={port}"] if rank == 1 else []
+        job.start(rank, *held)
+    until("rank 1 listens", port.exists)
+    with Strangers("node1", int(port.read_text()), BACKLOG) as strangers:
+        go.touch()
+        return strangers.connected, job.sha256()
+
+
+def refused(program, variables, told):
+    """What is wrong: each rank that is named must have said this."""
+    job = Job(program, deadline_s=3)
+    for rank in range(RANKS):
+        job.start(rank, *variables[rank])
+    job.finish()
+    return [f"rank {rank} does not say \"{words}\": {job.said(rank)}" for rank, words in told.items() if words not in job.said(rank)]
+
+
+def try_secrets(program):
+    ours, other = [f"LONGHAUL_SECRET={SECRET}"], [f"LONGHAUL_SECRET={OTHER}"]
+    wrong, none = "rank 1 on host node1 has a wrong secret", "rank 1 on host node1 has no secret"
+    lacks = "rank 1 on host node1 has a secret, and who it calls has none"
+    from_node1 = "1 connection was not let in: 1 from 10.77.0.2 "
+    failures = refused(program, [ours, other, ours, ours], {0: f"{from_node1}({wrong})", 1: wrong, 2: wrong})
+    failures += refused(program, [ours, [], ours, ours], {0: f"{from_node1}({none}", 1: none, 3: none})
+    failures += refused(program, [[], ours, [], []], {0: f"{from_node1}({lacks})", 1: lacks})
+    # One under the name of rank 1, before that comes, who has no secret: it keeps its place.
+    job = Job(program)
+    job.start(0, *ours)
+    until("rank 0 listens", start_port_is_there)
+    job.start(1, *other)
+    if job.ranks[1].wait(PATIENCE_S) != 4:
+        failures.append(f"one under the name of rank 1: {job.said(1)}")
+    for rank in range(1, RANKS):
+        job.start(rank, *ours)
+    status = job.finish()
+    if any(status.values()):
+        failures.append(f"the right rank 1 is kept out: {status}, {job.said(0)}")
+    return failures
+
+
+def try_interfaces(program):
+    """Where rank 0 listens that is told its interface, while it waits for others."""
+    job = Job(program)
+    job.start(0, "LONGHAUL_SOCKET_IFNAME=eth0")
+    until("rank 0 listens", start_port_is_there)
+    found = {where for where in listeners(0) if int(where.split(":")[1], 16) == PORT}
+    for rank in range(1, RANKS):
+        job.start(rank, "LONGHAUL_SOCKET_IFNAME=eth0")
+    status = job.finish()
+    wanted = {f"{int.from_bytes(bytes([10, 77, 0, 1]), sys.byteorder):08X}:{PORT:04X}"}
+    if any(status.values()) or found != wanted:
+        return [f"interface eth0: listens at {found}, not {wanted}; {status}: {job.said(0)}"]
+    return []
+
+
+def inside(program, held_listen):
+    quiet = Job(program)
+    for rank in range(RANKS):
+        quiet.start(rank)
+    sha256 = quiet.sha256()
+    failures = try_secrets(program) + try_interfaces(program)
+    for files in (None, FEW_FILES):
+        for kind, (connected, found) in (("start", at_the_start(program, files)),
+                                         ("data", at_a_data_port(program, files, held_listen))):
+            what = f"{connected} of {STRANGERS} strangers at the {kind} port, {files or 'many'} descriptors"
+            print(f"{what}: {'right' if found == sha256 else 'WRONG'}", flush=True)
+            if found != sha256:
+                failures.append(f"{what}: {found}, not {sha256}")
+    for failure in failures:
+        print(f"FAILED: {failure}")
+    return 1 if failures else 0
+
+
+def main():
+    if sys.argv[1] == "--visit":
+        return visit(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    if sys.argv[1] == "--inside":
+        return inside(*sys.argv[2:])
+    program, os.environ["WIRE"], held_listen = map(os.path.realpath, sys.argv[1:4])
+    os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if hard != resource.RLIM_INFINITY and hard < STRANGERS + 100:
+        print(f"skipped: a process has {hard} descriptors at most")
+        return 77
+    resource.setrlimit(resource.RLIMIT_NOFILE, (STRANGERS + 100, hard))
+    with tempfile.TemporaryDirectory() as folder:
+        words = [CLUSTER, "make", str(RANKS + 1), "1gbit", "200", "--", sys.executable, os.path.realpath(__file__), "--inside",
+                 program, held_listen]
+        return subprocess.run(words, cwd=folder, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
