@@ -467,7 +467,8 @@ END_TEST
 /* Another process, which says what this one says, of a clock that is a second ahead; after so many
  * calls it says no more. */
 static bool
-share_with_another(void *control, const GByteArray *bytes, GByteArray *all, GError **error)
+share_with_another(void *control, const GByteArray *bytes, gsize limit, GByteArray *all,
+                   GError **error)
 {
     int *answers = control;
     g_autofree LhClockRound *rounds = g_memdup2(bytes->data, bytes->len);
@@ -483,6 +484,7 @@ share_with_another(void *control, const GByteArray *bytes, GByteArray *all, GErr
     }
     g_byte_array_append(all, bytes->data, bytes->len);
     g_byte_array_append(all, (const guint8 *)rounds, bytes->len);
+    ck_assert_uint_le(bytes->len, limit);
     return true;
 }
 
@@ -491,7 +493,7 @@ meet_another(void *control, GError **error)
 {
     g_autoptr(GByteArray) nothing = g_byte_array_new();
 
-    return share_with_another(control, nothing, nothing, error);
+    return share_with_another(control, nothing, 0, nothing, error);
 }
 
 START_TEST(calibrate_calls_with_other_processes)

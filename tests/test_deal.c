@@ -19,7 +19,7 @@ typedef struct {
 } Table;
 
 static bool
-share(void *control, const GByteArray *bytes, GByteArray *all, GError **error)
+share(void *control, const GByteArray *bytes, gsize limit, GByteArray *all, GError **error)
 {
     Table *table = control;
 
@@ -33,6 +33,7 @@ share(void *control, const GByteArray *bytes, GByteArray *all, GError **error)
             g_byte_array_append(all, (const guint8 *)table->said[r],
                                 (guint)strlen(table->said[r]) + 1);
     }
+    ck_assert_uint_le(bytes->len, limit);
     return true;
 }
 

@@ -240,6 +240,8 @@ END_TEST
 #define NEAR_US (5 * G_USEC_PER_SEC)
 #define WELL 0
 #define GONE 7
+#define WORD_BYTES 1000003
+#define WORDS_MAX (RANKS * (gsize)WORD_BYTES)
 
 static gint64 deadline_us = FAR_US;
 static int others[2]; /* a pipe that ends when all ranks but 2 have */
@@ -307,7 +309,7 @@ run_ranks(int (*work)(uint32_t rank, void *control), int *status)
 static GByteArray *
 words_of(uint32_t rank)
 {
-    const guint bytes = rank == 2 ? 0 : (rank + 1) * 1000003;
+    const guint bytes = rank == 2 ? 0 : (rank + 1) * WORD_BYTES;
     GByteArray *words = g_byte_array_new();
 
     g_byte_array_set_size(words, bytes);
@@ -347,9 +349,9 @@ tell_each_other(uint32_t rank, void *control)
         /* It may be opened again, for the same processes. */
         control = lh_control_torchrun.open(RANKS, deadline_us, &place, NULL);
         ok = control != NULL && lh_control_torchrun.barrier(control, NULL) &&
-             lh_control_torchrun.share(control, mine, shared, NULL) && is_all(shared) &&
+             lh_control_torchrun.share(control, mine, WORDS_MAX, shared, NULL) && is_all(shared) &&
              !lh_control_torchrun.failed(control, NULL) &&
-             lh_control_torchrun.gather(control, mine, gathered, NULL) &&
+             lh_control_torchrun.gather(control, mine, WORDS_MAX, gathered, NULL) &&
              (rank == 0 ? is_all(gathered) : gathered->len == 0);
         lh_control_torchrun.close(control);
     }
@@ -366,24 +368,31 @@ START_TEST(ranks_tell_each_other)
 }
 END_TEST
 
-/* Whether what ends the waiting names the rank, and why, in less time than the far deadline. */
+/* Whether the verdict names the rank, and says why. */
+static bool
+is_named(const GError *error, const char *rank, const char *why)
+{
+    g_autofree char *name = g_strdup_printf("%s on host %s", rank, g_get_host_name());
+    int status = 0;
+    g_autofree char *verdict = lh_control_torchrun.conclude(error, &status);
+
+    if (g_str_has_prefix(verdict, name) && strstr(verdict, why) != NULL &&
+        status == LH_ERROR_RUNTIME)
+        return true;
+    fprintf(stderr, "not \"%s ... %s\": %s (%d)\n", name, why, verdict, status);
+    return false;
+}
+
+/* Whether it is, in less time than the far deadline, at the end of waiting. */
 static int
 waits_in_vain(void *control, const char *rank, const char *why)
 {
     const gint64 began_us = g_get_monotonic_time();
-    g_autofree char *name = g_strdup_printf("%s on host %s", rank, g_get_host_name());
-    g_autofree char *verdict = NULL;
     g_autoptr(GError) error = NULL;
-    int status = 0;
 
     if (lh_control_torchrun.barrier(control, &error))
         return 1;
-    verdict = lh_control_torchrun.conclude(error, &status);
-    if (g_str_has_prefix(verdict, name) && strstr(verdict, why) != NULL &&
-        status == LH_ERROR_RUNTIME && g_get_monotonic_time() - began_us < FAR_US)
-        return WELL;
-    fprintf(stderr, "not \"%s ... %s\": %s (%d)\n", name, why, verdict, status);
-    return 1;
+    return is_named(error, rank, why) && g_get_monotonic_time() - began_us < FAR_US ? WELL : 1;
 }
 
 static int
@@ -398,6 +407,44 @@ static int
 one_ends(uint32_t rank, void *control)
 {
     return rank == 2 ? GONE : waits_in_vain(control, "rank 2", "it has ended");
+}
+
+/* It tells more than it may; so many bytes are more than what may come before it is asked for. */
+static int
+one_floods(uint32_t rank, void *control)
+{
+    g_autoptr(GByteArray) words = g_byte_array_new();
+    g_autoptr(GByteArray) all = g_byte_array_new();
+    g_autoptr(GError) error = NULL;
+
+    g_byte_array_set_size(words, rank == 2 ? 1000000 : 10);
+    memset(words->data, 'x', words->len);
+    if (lh_control_torchrun.share(control, words, 100000, all, &error))
+        return 1;
+    return is_named(error, "rank 2",
+                    ": it announces 1000000 bytes, where at most 100000 are expected")
+               ? (rank == 2 ? GONE : WELL)
+               : 1;
+}
+
+/* Likewise; so few may come at any time. */
+static int
+one_babbles(uint32_t rank, void *control)
+{
+    g_autoptr(GByteArray) words = g_byte_array_new();
+    g_autoptr(GByteArray) all = g_byte_array_new();
+    g_autoptr(GError) error = NULL;
+
+    g_byte_array_set_size(words, rank == 2 ? 11 : 10);
+    memset(words->data, 'x', words->len);
+    if (lh_control_torchrun.share(control, words, 10, all, &error))
+        return 1;
+    return is_named(
+               error, "rank 2",
+               ": it tells 11 bytes in the exchange of what processes tell each other, where at "
+               "most 10 are expected")
+               ? (rank == 2 ? GONE : WELL)
+               : 1;
 }
 
 static int
@@ -437,10 +484,9 @@ static const struct {
     int (*work)(uint32_t rank, void *control);
     int first; /* status of rank 0 */
     gint64 deadline_us;
-} troubles[] = { { one_goes, WELL, FAR_US },
-                 { one_ends, WELL, FAR_US },
-                 { one_fails, WELL, FAR_US },
-                 { one_sleeps, WELL, NEAR_US },
+} troubles[] = { { one_goes, WELL, FAR_US },    { one_ends, WELL, FAR_US },
+                 { one_fails, WELL, FAR_US },   { one_floods, WELL, FAR_US },
+                 { one_babbles, WELL, FAR_US }, { one_sleeps, WELL, NEAR_US },
                  { first_goes, GONE, FAR_US } };
 
 START_TEST(ranks_that_fail_are_named)

@@ -292,13 +292,14 @@ END_TEST
 
 /* Two processes: the second hears what the first has told. */
 static bool
-share(void *control, const GByteArray *mine, GByteArray *all, GError **error)
+share(void *control, const GByteArray *mine, gsize limit, GByteArray *all, GError **error)
 {
     GByteArray *told = control;
 
     (void)error;
     g_byte_array_append(told, mine->data, mine->len);
     g_byte_array_append(all, told->data, told->len);
+    ck_assert_uint_le(mine->len, limit);
     return true;
 }
 

@@ -54,7 +54,7 @@ tell_rounds(const LhOpenControl *control, const LhClockRound *mine, GByteArray *
 
     g_byte_array_set_size(all, 0);
     g_byte_array_append(sent, (const guint8 *)mine, LH_CLOCK_ROUNDS * sizeof(*mine));
-    return control->table->share(control->state, sent, all, error);
+    return control->table->share(control->state, sent, sent->len, all, error);
 }
 
 /* The longest of all processes' last rounds. */

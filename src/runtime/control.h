@@ -26,10 +26,13 @@ typedef struct {
     /* Waits until all processes have called it. */
     bool (*barrier)(void *control, GError **error);
     /* Appends @bytes of every process, in the order of its ranks, to @all of the first process, and
-     * nothing elsewhere. */
-    bool (*gather)(void *control, const GByteArray *bytes, GByteArray *all, GError **error);
+     * nothing elsewhere. A process that has more than @limit, the most that the program expects of
+     * one, is refused before it has told them. */
+    bool (*gather)(void *control, const GByteArray *bytes, gsize limit, GByteArray *all,
+                   GError **error);
     /* The same, to @all of every process. */
-    bool (*share)(void *control, const GByteArray *bytes, GByteArray *all, GError **error);
+    bool (*share)(void *control, const GByteArray *bytes, gsize limit, GByteArray *all,
+                  GError **error);
     /* Whether another process has failed, or is gone, that no call has told of. Never waits. NULL:
      * whoever started the processes sees to that. */
     bool (*failed)(void *control, GError **error);

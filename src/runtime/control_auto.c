@@ -83,15 +83,15 @@ auto_barrier(void *control, GError **error)
 }
 
 static bool
-auto_gather(void *control, const GByteArray *bytes, GByteArray *all, GError **error)
+auto_gather(void *control, const GByteArray *bytes, gsize limit, GByteArray *all, GError **error)
 {
-    return chosen()->gather(control, bytes, all, error);
+    return chosen()->gather(control, bytes, limit, all, error);
 }
 
 static bool
-auto_share(void *control, const GByteArray *bytes, GByteArray *all, GError **error)
+auto_share(void *control, const GByteArray *bytes, gsize limit, GByteArray *all, GError **error)
 {
-    return chosen()->share(control, bytes, all, error);
+    return chosen()->share(control, bytes, limit, all, error);
 }
 
 static void

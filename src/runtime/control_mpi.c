@@ -179,7 +179,7 @@ move_bytes(const Control *c, bool to_first, uint64_t *lengths, unsigned char **d
 
 /* Everyone's bytes to the first process, which appends them to @all in the order of ranks. */
 static bool
-mpi_collect(const Control *c, const GByteArray *bytes, GByteArray *all, GError **error)
+mpi_collect(const Control *c, const GByteArray *bytes, gsize limit, GByteArray *all, GError **error)
 {
     g_autofree uint64_t *lengths = g_new0(uint64_t, (gsize)c->size);
     g_autofree unsigned char **data = g_new0(unsigned char *, (gsize)c->size);
@@ -193,8 +193,16 @@ mpi_collect(const Control *c, const GByteArray *bytes, GByteArray *all, GError *
         data[0] = bytes->data;
         return move_bytes(c, true, lengths, data, error);
     }
-    for (int rank = 0; rank < c->size; rank++)
+    for (int rank = 0; rank < c->size; rank++) {
+        if (lengths[rank] > limit) {
+            g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
+                        "rank %d: it announces %" G_GUINT64_FORMAT " bytes, where at most "
+                        "%" G_GSIZE_FORMAT " are expected",
+                        rank, lengths[rank], limit);
+            return false;
+        }
         total += lengths[rank];
+    }
     if (total > G_MAXUINT) {
         g_set_error_literal(error, LH_ERROR, LH_ERROR_RUNTIME,
                             "MPI: the results do not fit 4 GiB in one process");
@@ -230,12 +238,13 @@ mpi_spread(const Control *c, GByteArray *all, GError **error)
 }
 
 static bool
-mpi_control_share(void *control, const GByteArray *bytes, GByteArray *all, GError **error)
+mpi_control_share(void *control, const GByteArray *bytes, gsize limit, GByteArray *all,
+                  GError **error)
 {
     Control *c = control;
 
     c->phase = "the exchange of what processes tell each other";
-    return mpi_collect(c, bytes, all, error) && mpi_spread(c, all, error);
+    return mpi_collect(c, bytes, limit, all, error) && mpi_spread(c, all, error);
 }
 
 static bool
@@ -245,16 +254,17 @@ mpi_control_barrier(void *control, GError **error)
     Control *c = control;
 
     c->phase = "the barrier";
-    return mpi_collect(c, nothing, nothing, error) && mpi_spread(c, nothing, error);
+    return mpi_collect(c, nothing, 0, nothing, error) && mpi_spread(c, nothing, error);
 }
 
 static bool
-mpi_control_gather(void *control, const GByteArray *bytes, GByteArray *all, GError **error)
+mpi_control_gather(void *control, const GByteArray *bytes, gsize limit, GByteArray *all,
+                   GError **error)
 {
     Control *c = control;
 
     c->phase = "the gathering of the results";
-    return mpi_collect(c, bytes, all, error);
+    return mpi_collect(c, bytes, limit, all, error);
 }
 
 static void

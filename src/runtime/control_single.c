@@ -21,9 +21,10 @@ single_barrier(void *control, GError **error)
 }
 
 static bool
-single_gather(void *control, const GByteArray *bytes, GByteArray *all, GError **error)
+single_gather(void *control, const GByteArray *bytes, gsize limit, GByteArray *all, GError **error)
 {
     (void)control;
+    (void)limit;
     (void)error;
     g_byte_array_append(all, bytes->data, bytes->len);
     return true;

@@ -26,6 +26,9 @@
 #define STEP_US_MAX 1000000 /* more than that, and this process itself was stopped */
 #define PATIENCE_US 2000000 /* that others have for what the first process says at the deadline */
 #define DATA_BYTES_MAX (UINT32_MAX / 2)
+/* What a member may tell before it is asked for: no more bytes in a frame, and no more frames. */
+#define EARLY_BYTES_MAX (64U << 10)
+#define EARLY_FRAMES_MAX 16
 
 /* The star of this process; NULL: it has not been made. */
 static LhStar *own_world;
@@ -37,6 +40,8 @@ static void
 take_frame(LhStar *w, LhStarMember *m, const LhControlFrame *frame)
 {
     m->news.heard_us = g_get_monotonic_time();
+    if (frame->kind == LH_FRAME_DATA && w->ending)
+        return; /* what is behind it counts */
     if (frame->kind == LH_FRAME_DATA)
         g_queue_push_tail(&m->received, g_bytes_ref(frame->content));
     else if (frame->kind == LH_FRAME_END)
@@ -45,25 +50,51 @@ take_frame(LhStar *w, LhStarMember *m, const LhControlFrame *frame)
         lh_star_take_news(w, m, frame);
 }
 
+/* Whether the next frame that the member sends is what is asked for. */
+static bool
+is_asked(const LhStar *w, const LhStarMember *m)
+{
+    return w->ending || (w->expected_bytes > 0 && g_queue_is_empty((GQueue *)&m->received));
+}
+
+static gsize
+bytes_allowed(const LhStar *w, const LhStarMember *m)
+{
+    return is_asked(w, m) ? MAX(w->expected_bytes, EARLY_BYTES_MAX) : EARLY_BYTES_MAX;
+}
+
+/* Whether the first frame stays where it is, with what is behind it, until it is asked for. */
+static bool
+is_too_early(const LhStar *w, const LhStarMember *m)
+{
+    return !is_asked(w, m) && (lh_control_frame_announced(m->peer.received) > EARLY_BYTES_MAX ||
+                               m->received.length >= EARLY_FRAMES_MAX);
+}
+
 static void
 look_at_member(LhStar *w, LhStarMember *m)
 {
     g_autoptr(GError) error = NULL;
     LhControlFrame frame;
-    int taken;
+    int taken = 0;
 
     if (m->peer.socket < 0)
         return;
-    lh_peer_move(&m->peer);
-    while ((taken = lh_control_frame_take(m->peer.received, DATA_BYTES_MAX, &frame, &error)) > 0) {
+    lh_peer_move(&m->peer, LH_FRAME_HEADER_BYTES + bytes_allowed(w, m));
+    if (m->broken) /* read on, so that it can still be told */
+        g_byte_array_set_size(m->peer.received, 0);
+    while (!m->broken && !is_too_early(w, m) &&
+           (taken = lh_control_frame_take(m->peer.received, (uint32_t)bytes_allowed(w, m), &frame,
+                                          &error)) > 0) {
         take_frame(w, m, &frame);
         lh_control_frame_clear(&frame);
     }
+    m->broken = m->broken || taken < 0;
     if (taken < 0)
         lh_star_note(w, m, LH_RANK_FAILED, LH_ERROR_RUNTIME, error->message);
     else if (m->peer.gone && !m->ended)
-        lh_star_note(w, m, LH_RANK_GONE, 0, NULL);
-    if (taken < 0 || m->peer.gone)
+        lh_star_note(w, m, lh_peer_is_lost(&m->peer) ? LH_RANK_SILENT : LH_RANK_GONE, 0, NULL);
+    if (m->peer.gone)
         lh_peer_close(&m->peer);
 }
 
@@ -108,6 +139,7 @@ let_member_in(void *data, const LhHello *hello, int socket)
     m->news.state = LH_RANK_ANSWERS;
     m->news.host = g_strdup(hello->host);
     m->news.heard_us = g_get_monotonic_time();
+    lh_star_locate(m);
 }
 
 /* ---- waiting ---- */
@@ -374,9 +406,9 @@ reach_first(const LhStar *w, const struct addrinfo *found, int64_t end_us, GErro
         if (g_get_monotonic_time() > end_us) {
             g_set_error(error, LH_WAITED, LH_ERROR_RUNTIME,
                         "rank %u has waited for %.3g s in the start for rank 0, which does not "
-                        "listen at %s, port %u: %s",
+                        "listen at %s, port %u: %s; it has not come, or rank %u came too late",
                         w->launch.rank, (double)(w->deadline_us + PATIENCE_US) / LH_US_PER_S,
-                        w->launch.host, w->launch.port, g_strerror(cause));
+                        w->launch.host, w->launch.port, g_strerror(cause), w->launch.rank);
             return -1;
         }
         g_usleep(RETRY_US);
@@ -435,6 +467,7 @@ join_first(LhStar *w, GError **error)
             lh_peer_open(&w->members[0].peer, lh_handshake_take_socket(&call));
             w->members[0].news.state = LH_RANK_ANSWERS;
             w->members[0].news.heard_us = g_get_monotonic_time();
+            lh_star_locate(&w->members[0]);
         }
         lh_handshake_clear(&call);
         if (state == LH_HANDSHAKE_BUSY)
@@ -613,15 +646,28 @@ send_all(LhStar *w, const GByteArray *bytes, const char *phase, GError **error)
 
 /* Appends what all members have sent, in the order of ranks. */
 static bool
-receive_all(LhStar *w, GByteArray *all, const char *phase, GError **error)
+receive_all(LhStar *w, gsize limit, GByteArray *all, const char *phase, GError **error)
 {
-    if (!wait_for(w, has_data, phase, error))
-        return false;
-    for (uint32_t i = 0; i < w->members_count; i++) {
+    bool ok;
+
+    w->expected_bytes = CLAMP(limit, 1, DATA_BYTES_MAX);
+    lh_star_move(w, 0); /* what came too early, of which no socket tells any more */
+    ok = wait_for(w, has_data, phase, error);
+    w->expected_bytes = 0;
+    for (uint32_t i = 0; ok && i < w->members_count; i++) {
         g_autoptr(GBytes) content = g_queue_pop_head(&w->members[i].received);
         gsize bytes;
         const guint8 *data = g_bytes_get_data(content, &bytes);
 
+        if (bytes > limit) {
+            g_autofree char *why =
+                g_strdup_printf("it tells %" G_GSIZE_FORMAT " bytes in %s, where at most "
+                                "%" G_GSIZE_FORMAT " are expected",
+                                bytes, phase, limit);
+
+            lh_star_note(w, &w->members[i], LH_RANK_FAILED, LH_ERROR_RUNTIME, why);
+            return report_trouble(w, error);
+        }
         if (bytes > DATA_BYTES_MAX - MIN(all->len, DATA_BYTES_MAX)) {
             g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
                         "what all ranks tell in %s does not fit one process", phase);
@@ -629,36 +675,46 @@ receive_all(LhStar *w, GByteArray *all, const char *phase, GError **error)
         }
         g_byte_array_append(all, data, (guint)bytes);
     }
-    return true;
+    return ok;
 }
+
+/* What a process tells, and how much each of them may. */
+typedef struct {
+    const GByteArray *bytes;
+    gsize limit;
+} Contribution;
 
 /* Everyone's bytes to the first process, which appends them to @all in the order of ranks. */
 static bool
-tcp_collect(LhStar *w, const GByteArray *bytes, GByteArray *all, const char *phase, GError **error)
+tcp_collect(LhStar *w, const Contribution *mine, GByteArray *all, const char *phase, GError **error)
 {
     if (w->launch.rank != 0)
-        return send_all(w, bytes, phase, error);
-    g_byte_array_append(all, bytes->data, bytes->len);
-    return receive_all(w, all, phase, error);
+        return send_all(w, mine->bytes, phase, error);
+    g_byte_array_append(all, mine->bytes->data, mine->bytes->len);
+    return receive_all(w, mine->limit, all, phase, error);
 }
 
 /* What the first process has in @all to everyone's. */
 static bool
-tcp_spread(LhStar *w, GByteArray *all, const char *phase, GError **error)
+tcp_spread(LhStar *w, gsize limit, GByteArray *all, const char *phase, GError **error)
 {
-    return w->launch.rank == 0 ? send_all(w, all, phase, error) : receive_all(w, all, phase, error);
+    if (w->launch.rank == 0)
+        return send_all(w, all, phase, error);
+    return receive_all(w, MIN(limit, DATA_BYTES_MAX) * w->launch.size, all, phase, error);
 }
 
 static bool
-share_in(LhStar *w, const GByteArray *bytes, GByteArray *all, const char *phase, GError **error)
+share_in(LhStar *w, const Contribution *mine, GByteArray *all, const char *phase, GError **error)
 {
-    return tcp_collect(w, bytes, all, phase, error) && tcp_spread(w, all, phase, error);
+    return tcp_collect(w, mine, all, phase, error) && tcp_spread(w, mine->limit, all, phase, error);
 }
 
 static bool
-tcp_control_share(void *control, const GByteArray *bytes, GByteArray *all, GError **error)
+tcp_control_share(void *control, const GByteArray *bytes, gsize limit, GByteArray *all,
+                  GError **error)
 {
-    return share_in(control, bytes, all, "the exchange of what processes tell each other", error);
+    return share_in(control, &(Contribution){ bytes, limit }, all,
+                    "the exchange of what processes tell each other", error);
 }
 
 static bool
@@ -666,13 +722,15 @@ tcp_control_barrier(void *control, GError **error)
 {
     g_autoptr(GByteArray) nothing = g_byte_array_new();
 
-    return share_in(control, nothing, nothing, "the barrier", error);
+    return share_in(control, &(Contribution){ nothing, 0 }, nothing, "the barrier", error);
 }
 
 static bool
-tcp_control_gather(void *control, const GByteArray *bytes, GByteArray *all, GError **error)
+tcp_control_gather(void *control, const GByteArray *bytes, gsize limit, GByteArray *all,
+                   GError **error)
 {
-    return tcp_collect(control, bytes, all, "the gathering of the results", error);
+    return tcp_collect(control, &(Contribution){ bytes, limit }, all,
+                       "the gathering of the results", error);
 }
 
 static bool

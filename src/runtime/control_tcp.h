@@ -6,6 +6,7 @@
 #include "runtime/culprit.h"
 #include "runtime/door.h"
 #include "runtime/peer.h"
+#include "runtime/whereabouts.h"
 
 #include <stdbool.h>
 
@@ -18,7 +19,10 @@ typedef struct {
     uint32_t rank;
     GQueue received; /* of GBytes: data */
     bool ended;
-    bool asked; /* what it is at, and it has not said since */
+    bool broken;       /* what it sends is no longer read as frames */
+    bool asked;        /* what it is at, and it has not said since */
+    bool elsewhere;    /* on another host ... */
+    LhAddress address; /* ... which is here */
     LhRankNews news;
 } LhStarMember;
 
@@ -29,16 +33,18 @@ typedef struct {
     LhDoor *door; /* of the first process, until all are there; NULL: none */
     LhStarMember *members;
     uint32_t members_count;
-    char *at;          /* what this process is at; NULL: nothing that it says */
-    GArray *awaited;   /* of uint32_t: the ranks that it waits for */
-    int64_t said_us;   /* when it last said so */
-    int64_t waited_us; /* how long it has waited for others to come */
-    GArray *hosts;     /* of struct sockaddr_storage: where other members' hosts are */
-    uint32_t failures; /* that have been noted: their order */
-    char *trouble;     /* why this process cannot go on waiting for others; NULL: it can */
-    bool was_told;     /* of trouble elsewhere, before it found any itself */
-    LhCulprit verdict; /* text NULL: there is none yet */
-    bool told;         /* of the end, or of a failure */
+    gsize expected_bytes; /* that a member may tell now; 0: nothing is asked for */
+    bool ending;          /* nobody takes data any more */
+    char *at;             /* what this process is at; NULL: nothing that it says */
+    GArray *awaited;      /* of uint32_t: the ranks that it waits for */
+    int64_t said_us;      /* when it last said so */
+    int64_t waited_us;    /* how long it has waited for others to come */
+    GArray *hosts;        /* of struct sockaddr_storage: where other members' hosts are */
+    uint32_t failures;    /* that have been noted: their order */
+    char *trouble;        /* why this process cannot go on waiting for others; NULL: it can */
+    bool was_told;        /* of trouble elsewhere, before it found any itself */
+    LhCulprit verdict;    /* text NULL: there is none yet */
+    bool told;            /* of the end, or of a failure */
 } LhStar;
 
 /* Moves what there is to be moved; waits for @timeout_ms at most if there is nothing. */
@@ -48,6 +54,8 @@ void lh_star_take_news(LhStar *star, LhStarMember *member, const LhControlFrame 
 /* The member has come into @state, for this reason, which may be NULL; its first state stays. */
 void lh_star_note(LhStar *star, LhStarMember *member, LhRankState state, int status,
                   const char *why);
+/* Remembers where the member is, which has been connected. */
+void lh_star_locate(LhStarMember *member);
 /* Tells the first process what this one is at, if it is time. */
 void lh_star_say_standing(LhStar *star);
 /* The first process tells the others where their hosts are. */

@@ -25,6 +25,7 @@
 #define REACH_US 1500000    /* that a host has to answer */
 #define VERDICT_US 5000000  /* that the first process has for its verdict: both, and more */
 #define FAREWELL_US 1000000 /* for a last frame to leave */
+#define ENDING_BYTES_MAX (64U << 20) /* of data that nobody takes any more, before what counts */
 
 /* ---- hosts ---- */
 
@@ -39,18 +40,17 @@ find_own_host(const LhPeer *peer, LhAddress *address)
            lh_address_of(&here, address);
 }
 
-/* Where the other end of a connection is; false: on this host. */
-static bool
-find_other_host(const LhPeer *peer, LhAddress *address)
+void
+lh_star_locate(LhStarMember *m)
 {
     struct sockaddr_storage there = { .ss_family = AF_UNSPEC };
     socklen_t length = sizeof(there);
     LhAddress own;
 
-    return find_own_host(peer, &own) &&
-           getpeername(peer->socket, (struct sockaddr *)&there, &length) == 0 &&
-           lh_address_of(&there, address) &&
-           memcmp(address->bytes, own.bytes, sizeof(own.bytes)) != 0;
+    m->elsewhere = find_own_host(&m->peer, &own) &&
+                   getpeername(m->peer.socket, (struct sockaddr *)&there, &length) == 0 &&
+                   lh_address_of(&there, &m->address) &&
+                   memcmp(m->address.bytes, own.bytes, sizeof(own.bytes)) != 0;
 }
 
 #define HOST_BYTES (1 + sizeof(((LhAddress *)NULL)->bytes))
@@ -220,14 +220,14 @@ lh_star_tell_hosts(LhStar *w)
     lh_hello_set_host(&own);
     g_byte_array_append(packed, (const guint8 *)own.host, LH_HELLO_HOST_BYTES);
     for (uint32_t i = 0; i < w->members_count && count < LH_STAR_HOSTS_MAX; i++) {
+        const LhAddress *address = &w->members[i].address;
         unsigned char host[HOST_BYTES];
-        LhAddress address;
         bool known = false;
 
-        if (!find_other_host(&w->members[i].peer, &address))
+        if (!w->members[i].elsewhere)
             continue;
-        host[0] = address.v6;
-        memcpy(host + 1, address.bytes, sizeof(address.bytes));
+        host[0] = address->v6;
+        memcpy(host + 1, address->bytes, sizeof(address->bytes));
         for (uint32_t at = 0; at < count; at++)
             known = known || memcmp(packed->data + LH_HELLO_HOST_BYTES + at * HOST_BYTES, host,
                                     HOST_BYTES) == 0;
@@ -291,14 +291,13 @@ reach_silent(LhStar *w)
 
     for (uint32_t i = 0; i < w->members_count; i++) {
         LhStarMember *m = &w->members[i];
-        LhAddress address;
 
         if (!is_silent(m))
             continue;
-        m->news.host_answers = !find_other_host(&m->peer, &address);
+        m->news.host_answers = !m->elsewhere;
         if (m->news.host_answers)
             continue;
-        (void)lh_address_socket(&address, w->launch.port, &addresses[count]);
+        (void)lh_address_socket(&m->address, w->launch.port, &addresses[count]);
         of[count++] = m;
     }
     lh_reach(addresses, count, REACH_US, reached);
@@ -359,7 +358,6 @@ judge_alone(const LhStar *w, const GError *failure)
     g_autofree struct sockaddr_storage *addresses = g_new0(struct sockaddr_storage, others + 1);
     g_autofree bool *reached = g_new0(bool, others + 1);
     bool reaches = false;
-    LhAddress address;
 
     if (first->news.state == LH_RANK_MISSING)
         return (
@@ -371,13 +369,11 @@ judge_alone(const LhStar *w, const GError *failure)
     news[0] = first->news;
     if (news[0].state == LH_RANK_ANSWERS)
         news[0].state = LH_RANK_SILENT;
-    if (is_silent(&(LhStarMember){ .news = news[0] })) {
-        const bool other_host = find_other_host(&first->peer, &address);
-
-        if (other_host)
-            (void)lh_address_socket(&address, w->launch.port, &addresses[others]);
-        lh_reach(addresses, others + (other_host ? 1 : 0), REACH_US, reached);
-        news[0].host_answers = !other_host || reached[others];
+    if (news[0].state == LH_RANK_SILENT) {
+        if (first->elsewhere)
+            (void)lh_address_socket(&first->address, w->launch.port, &addresses[others]);
+        lh_reach(addresses, others + (first->elsewhere ? 1 : 0), REACH_US, reached);
+        news[0].host_answers = !first->elsewhere || reached[others];
         for (uint32_t i = 0; i < others; i++)
             reaches = reaches || reached[i];
     }
@@ -455,6 +451,8 @@ lh_star_conclude(LhStar *w, const GError *failure, int *status)
 {
     g_autoptr(GBytes) content = NULL;
 
+    w->ending = true;
+    w->expected_bytes = MAX(w->expected_bytes, ENDING_BYTES_MAX);
     if (w->verdict.text == NULL && w->launch.rank != 0)
         ask_for_verdict(w, failure);
     if (w->verdict.text == NULL)

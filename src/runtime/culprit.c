@@ -133,11 +133,17 @@ tell_gone(const Case *c, uint32_t rank, GString *out)
 static uint32_t
 tell_missing(const Case *c, GString *out)
 {
-    const bool one = count_state(c, LH_RANK_MISSING) == 1;
-    const uint32_t first = append_names(c, LH_RANK_MISSING, out);
+    const double waited_s = (double)c->waited_us / LH_US_PER_S;
+    const uint32_t missing = count_state(c, LH_RANK_MISSING);
+    uint32_t first = c->own;
 
-    g_string_append_printf(out, " %s not come in %.3g s", one ? "has" : "have",
-                           (double)c->waited_us / LH_US_PER_S);
+    if (missing + 1 == c->count && missing > 1) {
+        append_name(c, c->own, out);
+        g_string_append_printf(out, ": nobody has come in %.3g s, or it came too late", waited_s);
+        return first;
+    }
+    first = append_names(c, LH_RANK_MISSING, out);
+    g_string_append_printf(out, " %s not come in %.3g s", missing == 1 ? "has" : "have", waited_s);
     return first;
 }
 

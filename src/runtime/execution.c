@@ -451,6 +451,34 @@ report_records(const LhRunParams *params, const guint8 *data, uint64_t count)
     }
 }
 
+/* What pack() has of a process before its records, with their number. */
+static uint64_t
+bytes_before_records(const LhExecution *x)
+{
+    const uint64_t outputs = output_bytes(x->program, x->program->slots_count);
+
+    return x->place.count * (sizeof(LhRunRank) + outputs) + sizeof(uint64_t);
+}
+
+/* Whether the bytes are what pack() has of all processes. */
+static bool
+is_packed(const LhExecution *x, const GByteArray *bytes, uint32_t ranks)
+{
+    const uint64_t before = bytes_before_records(x);
+    uint64_t at = 0, records;
+
+    for (uint32_t r = 0; r < ranks; r += x->place.count) {
+        if (bytes->len - at < before)
+            return false;
+        at += before;
+        memcpy(&records, bytes->data + at - sizeof(records), sizeof(records));
+        if (records > (bytes->len - at) / sizeof(LhTimelineRecord))
+            return false;
+        at += records * sizeof(LhTimelineRecord);
+    }
+    return at == bytes->len;
+}
+
 /* The inverse of pack(), for the processes of ranks [first, end) one after another; all have the
  * same number of ranks. */
 static void
@@ -485,12 +513,19 @@ lh_execution_collect(LhExecution *x, GError **error)
     g_autoptr(GByteArray) bytes = g_byte_array_new();
     g_autoptr(GByteArray) all = g_byte_array_new();
     g_autoptr(LhRunResult) result = result_new(x);
+    /* How many records another process has is not known here. */
+    const gsize limit = x->params->timeline != NULL ? G_MAXUINT : bytes_before_records(x);
 
     /* Results go over the same network as the messages of those that are still at it. */
     if (!pack(x, bytes, error) || !control->barrier(x->control, error) ||
-        !control->gather(x->control, bytes, all, error))
+        !control->gather(x->control, bytes, limit, all, error))
         return NULL;
     result->whole = all->len > 0;
+    if (result->whole && !is_packed(x, all, result->ranks_count)) {
+        g_set_error_literal(error, LH_ERROR, LH_ERROR_RUNTIME,
+                            "what other processes tell of their results cannot be read");
+        return NULL;
+    }
     if (result->whole && x->params->replay == NULL)
         unpack(x, all, 0, result->ranks_count, result);
     else

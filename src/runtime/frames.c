@@ -94,6 +94,12 @@ lh_control_frame_take(GByteArray *received, uint32_t limit, LhControlFrame *fram
     return 1;
 }
 
+uint32_t
+lh_control_frame_announced(const GByteArray *received)
+{
+    return received->len < LH_FRAME_HEADER_BYTES ? 0 : get_number(received->data + LENGTH_AT);
+}
+
 guint
 lh_control_frame_missing(const GByteArray *received)
 {

@@ -55,6 +55,8 @@ int lh_control_frame_take(GByteArray *received, uint32_t limit, LhControlFrame *
 /* How many bytes @received lacks, of the header of its first frame or of what follows that. The
  * frame is one that lh_control_frame_take() does not refuse and cannot take yet. */
 guint lh_control_frame_missing(const GByteArray *received);
+/* How many bytes the first frame announces, once its header is there; 0 before. */
+uint32_t lh_control_frame_announced(const GByteArray *received);
 
 /* That a rank has failed, with which exit status, and why; the text is cut after
  * LH_FRAME_TEXT_BYTES. */

@@ -1,6 +1,8 @@
 /* Errors in units of rounding; see the header. */
 #include "runtime/gates.h"
 
+#include "base/error.h"
+
 #include "kernels/cpu/rows.h"
 #include "program/collective.h"
 #include "program/cursor.h"
@@ -366,8 +368,13 @@ lh_numerics_compare_shared(const LhNumerics *n, const LhProgram *program, const 
     }
     bytes = sums->len * (guint)sizeof(GateSums);
     g_byte_array_append(mine, (const guint8 *)sums->data, bytes);
-    if (!control->table->gather(control->state, mine, all, error))
+    if (!control->table->gather(control->state, mine, bytes, all, error))
         return false;
+    if (all->len % bytes != 0) {
+        g_set_error_literal(error, LH_ERROR, LH_ERROR_RUNTIME,
+                            "what other processes tell of their errors cannot be read");
+        return false;
+    }
     if (all->len == 0) {
         lh_error_report_clear(report);
         return true;

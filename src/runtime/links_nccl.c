@@ -287,7 +287,8 @@ exchange_cards(Links *links, GError **error)
     if (own != NULL)
         g_strlcpy(card.error, own->message, sizeof(card.error));
     g_byte_array_append(mine, (const guint8 *)&card, sizeof(card));
-    if (!control->table->share(control->state, mine, all, own == NULL ? error : NULL)) {
+    if (!control->table->share(control->state, mine, sizeof(card), all,
+                               own == NULL ? error : NULL)) {
         if (own != NULL)
             g_propagate_error(error, own);
         return false;

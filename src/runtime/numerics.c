@@ -4,6 +4,8 @@
  */
 #include "runtime/numerics.h"
 
+#include "base/error.h"
+
 #include "base/rng.h"
 #include "kernels/cpu/rows.h"
 #include "runtime/held.h"
@@ -201,20 +203,26 @@ lh_numerics_tell(LhNumerics *n, uint8_t *known, const LhOpenControl *control, GE
     LhReference *r = &n->reference;
     g_autoptr(GByteArray) mine = g_byte_array_new();
     g_autoptr(GByteArray) all = g_byte_array_new();
+    const uint64_t rows = lh_reference_q_rows(&r->attention);
 
-    for (uint64_t row = 0; row < lh_reference_q_rows(&r->attention); row++) {
+    for (uint64_t row = 0; row < rows; row++) {
         const ToldRow told = { row,          known[row],    r->lse[row],
                                r->peak[row], r->delta[row], r->delta_size2[row] };
 
         if (known[row] != 0)
             g_byte_array_append(mine, (const guint8 *)&told, sizeof(told));
     }
-    if (!control->table->share(control->state, mine, all, error))
+    if (!control->table->share(control->state, mine, rows * sizeof(ToldRow), all, error))
         return false;
     for (guint at = 0; at < all->len; at += sizeof(ToldRow)) {
-        ToldRow told;
+        ToldRow told = { .row = UINT64_MAX };
 
-        memcpy(&told, all->data + at, sizeof(told));
+        memcpy(&told, all->data + at, MIN(all->len - at, sizeof(told)));
+        if (told.row >= rows || all->len - at < sizeof(told)) {
+            g_set_error_literal(error, LH_ERROR, LH_ERROR_RUNTIME,
+                                "what other processes tell of the reference cannot be read");
+            return false;
+        }
         learn(r, &told, known);
     }
     return true;

@@ -51,7 +51,7 @@ lh_peer_is_idle(const LhPeer *peer)
 short
 lh_peer_events(const LhPeer *peer)
 {
-    return (short)(POLLIN | (lh_peer_is_idle(peer) ? 0 : POLLOUT));
+    return (short)((peer->full ? 0 : POLLIN) | (lh_peer_is_idle(peer) ? 0 : POLLOUT));
 }
 
 /* Whether a call that failed may be made again. */
@@ -59,6 +59,22 @@ static bool
 is_transient(int cause)
 {
     return cause == EAGAIN || cause == EWOULDBLOCK || cause == EINTR;
+}
+
+/* The first one says what became of the connection. */
+static void
+note_error(LhPeer *peer, int cause)
+{
+    if (is_transient(cause) || peer->gone)
+        return;
+    peer->gone = true;
+    peer->cause = cause;
+}
+
+bool
+lh_peer_is_lost(const LhPeer *peer)
+{
+    return peer->cause == ETIMEDOUT || peer->cause == EHOSTUNREACH || peer->cause == ENETUNREACH;
 }
 
 static void
@@ -72,7 +88,7 @@ send_on(LhPeer *peer)
             send(peer->socket, data + peer->sent, bytes - peer->sent, MSG_NOSIGNAL);
 
         if (sent < 0) {
-            peer->gone = !is_transient(errno);
+            note_error(peer, errno);
             return;
         }
         peer->sent += (gsize)sent;
@@ -84,28 +100,35 @@ send_on(LhPeer *peer)
 }
 
 static void
-receive_on(LhPeer *peer)
+receive_on(LhPeer *peer, gsize limit)
 {
     for (uint32_t i = 0; i < READS_MAX; i++) {
         const guint before = peer->received->len;
+        const guint room = (guint)MIN(limit - MIN(before, limit), READ_BYTES);
         ssize_t count;
 
-        g_byte_array_set_size(peer->received, before + READ_BYTES);
-        count = recv(peer->socket, peer->received->data + before, READ_BYTES, 0);
+        peer->full = room == 0;
+        if (peer->full)
+            return;
+        g_byte_array_set_size(peer->received, before + room);
+        count = recv(peer->socket, peer->received->data + before, room, 0);
         g_byte_array_set_size(peer->received, before + (guint)MAX(count, 0));
         if (count <= 0) {
-            peer->gone = peer->gone || count == 0 || !is_transient(errno);
+            if (count == 0)
+                peer->gone = true;
+            else
+                note_error(peer, errno);
             return;
         }
     }
 }
 
 void
-lh_peer_move(LhPeer *peer)
+lh_peer_move(LhPeer *peer, gsize limit)
 {
     if (peer->socket < 0)
         return;
     /* What was sent before the end of a connection is there to be read, also if sending fails. */
     send_on(peer);
-    receive_on(peer);
+    receive_on(peer, limit);
 }

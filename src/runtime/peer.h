@@ -14,6 +14,8 @@ typedef struct {
     GQueue sending;       /* of GBytes: what is not yet sent ... */
     gsize sent;           /* ... of the first of which so much is */
     bool gone;            /* the other end has closed it, or it is broken */
+    int cause;            /* ... by this errno; 0: it was closed */
+    bool full;            /* so much has been received as may be */
 } LhPeer;
 
 /* For a connected socket, which it takes over. */
@@ -26,8 +28,12 @@ void lh_peer_send(LhPeer *peer, LhControlFrameKind kind, GBytes *content);
 /* Whether everything has been sent. */
 bool lh_peer_is_idle(const LhPeer *peer);
 
+/* Whether it was not closed by the other end, which the network has lost. */
+bool lh_peer_is_lost(const LhPeer *peer);
+
 /* What to ask poll() for. */
 short lh_peer_events(const LhPeer *peer);
 /* Sends and receives what the socket takes and has now, but not more than a few MiB at a time, so
- * that its frames are looked at. */
-void lh_peer_move(LhPeer *peer);
+ * that its frames are looked at, and not beyond @limit bytes that have been received and not taken.
+ */
+void lh_peer_move(LhPeer *peer, gsize limit);

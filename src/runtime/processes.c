@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#define TEXT_BYTES_MAX (64U << 20) /* the longest is what a process has found of a whole plan */
+
 bool
 lh_processes_open(LhProcesses *p, const LhControl *control, int64_t deadline_us, GError **error)
 {
@@ -15,7 +17,7 @@ lh_processes_open(LhProcesses *p, const LhControl *control, int64_t deadline_us,
     *p = (LhProcesses){ .control.table = table };
     p->control.state = table->open(0, deadline_us, &p->control.place, error);
     g_byte_array_append(mine, (const guint8 *)"", 1);
-    if (p->control.state == NULL || !table->share(p->control.state, mine, all, error)) {
+    if (p->control.state == NULL || !table->share(p->control.state, mine, 1, all, error)) {
         lh_processes_close(p);
         return false;
     }
@@ -52,7 +54,7 @@ share(const LhProcesses *p, const void *mine, size_t bytes, void *all, size_t le
     g_autoptr(GByteArray) received = g_byte_array_new();
 
     g_byte_array_append(sent, mine, (guint)bytes);
-    if (!p->control.table->share(p->control.state, sent, received, error))
+    if (!p->control.table->share(p->control.state, sent, length, received, error))
         return false;
     if (received->len != length) {
         g_set_error_literal(error, LH_ERROR, LH_ERROR_RUNTIME,
@@ -87,7 +89,7 @@ lh_processes_texts(const LhProcesses *p, const char *mine, GError **error)
     const char *at, *end;
 
     g_byte_array_append(sent, (const guint8 *)mine, (guint)strlen(mine) + 1);
-    if (!p->control.table->share(p->control.state, sent, received, error))
+    if (!p->control.table->share(p->control.state, sent, TEXT_BYTES_MAX, received, error))
         return NULL;
     at = (const char *)received->data;
     for (end = at + received->len; at < end && memchr(at, '\0', (size_t)(end - at)) != NULL;

@@ -402,7 +402,7 @@ tell_whereabouts(Tcp *t, const LhOpenControl *control, GError **error)
     const gsize each = lh_whereabouts_packed_bytes();
 
     lh_whereabouts_pack(&t->here, own);
-    if (!control->table->share(control->state, own, all, error))
+    if (!control->table->share(control->state, own, each, all, error))
         return false;
     g_array_set_size(t->there, t->ranks);
     for (uint32_t r = 0; r < t->ranks; r++) {

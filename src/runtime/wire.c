@@ -134,6 +134,8 @@ remaining(LhWire *wire, struct iovec vectors[IOVECS])
     if (wire->moved < LENGTH_BYTES)
         vectors[count++] =
             (struct iovec){ wire->length + wire->moved, (size_t)(LENGTH_BYTES - wire->moved) };
+    if (wire->moved < LENGTH_BYTES && !wire->sends)
+        return count; /* who receives looks at it first */
     for (uint32_t i = wire->piece; i < m->pieces_count && count < IOVECS; i++, begin = 0)
         vectors[count++] =
             (struct iovec){ m->pieces[i].data + begin, (size_t)(m->pieces[i].bytes - begin) };
