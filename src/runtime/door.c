@@ -25,13 +25,13 @@
 
 /* Those that have said who they are and have yet to prove it have a line of their own: however many
  * say nothing, they do not push these out. */
-typedef enum { SILENT, SPEAKING, LINES } Line;
+typedef enum { SILENT, SPEAKING, DOOR_LINES } DoorLine;
 
 typedef struct {
     LhHandshake handshake;
     struct sockaddr_storage from;
     int64_t since_us;
-    Line line;
+    DoorLine line;
     GList link;   /* in that line */
     bool watched; /* by epoll */
 } Stranger;
@@ -49,7 +49,7 @@ struct _LhDoor {
     GArray *listeners; /* of int */
     int epoll;
     guint room;                /* in each line */
-    GQueue lines[LINES];       /* of Stranger, oldest first */
+    GQueue lines[DOOR_LINES];  /* of Stranger, oldest first */
     int64_t starved_us;        /* nobody could be accepted then; 0: all could */
     int cause;                 /* why; 0: it has never been so */
     GArray *origins;           /* of Origin */
@@ -184,7 +184,7 @@ lh_door_strangers(const LhDoor *door)
 /* ---- those who call ---- */
 
 static void
-put_in_line(LhDoor *door, Stranger *s, Line line)
+put_in_line(LhDoor *door, Stranger *s, DoorLine line)
 {
     s->line = line;
     g_queue_push_tail_link(&door->lines[line], &s->link);
@@ -236,7 +236,7 @@ hear_stranger(LhDoor *door, Stranger *s)
 
 /* The oldest in a line goes, unless what it has said by now gets it out of the line. */
 static void
-push_out(LhDoor *door, Line line)
+push_out(LhDoor *door, DoorLine line)
 {
     Stranger *oldest = g_queue_peek_head(&door->lines[line]);
 
@@ -249,7 +249,7 @@ push_out(LhDoor *door, Line line)
 bool
 lh_door_make_room(LhDoor *door)
 {
-    for (Line line = SILENT; line < LINES; line++) {
+    for (DoorLine line = SILENT; line < DOOR_LINES; line++) {
         if (g_queue_is_empty(&door->lines[line]))
             continue;
         push_out(door, line);
@@ -261,7 +261,7 @@ lh_door_make_room(LhDoor *door)
 static void
 keep_to_room(LhDoor *door)
 {
-    for (Line line = SILENT; line < LINES; line++) {
+    for (DoorLine line = SILENT; line < DOOR_LINES; line++) {
         while (door->lines[line].length > door->room)
             push_out(door, line);
     }
@@ -396,7 +396,7 @@ lh_door_look(LhDoor *door)
         g_queue_is_empty(&door->lines[SPEAKING]))
         return;
     now_us = g_get_monotonic_time();
-    for (Line line = SILENT; line < LINES; line++) {
+    for (DoorLine line = SILENT; line < DOOR_LINES; line++) {
         Stranger *oldest;
 
         while ((oldest = g_queue_peek_head(&door->lines[line])) != NULL &&
@@ -439,7 +439,7 @@ lh_door_open(const LhDoorParams *params, GError **error)
     door->listeners = g_array_new(FALSE, FALSE, sizeof(int));
     door->origins = g_array_new(FALSE, FALSE, sizeof(Origin));
     g_array_set_clear_func(door->origins, clear_origin);
-    for (Line line = SILENT; line < LINES; line++)
+    for (DoorLine line = SILENT; line < DOOR_LINES; line++)
         g_queue_init(&door->lines[line]);
     return door;
 }
@@ -494,7 +494,7 @@ lh_door_close(LhDoor *door)
 {
     if (door == NULL)
         return;
-    for (Line line = SILENT; line < LINES; line++) {
+    for (DoorLine line = SILENT; line < DOOR_LINES; line++) {
         while (!g_queue_is_empty(&door->lines[line]))
             free_stranger(door, g_queue_peek_head(&door->lines[line]));
     }

@@ -45,7 +45,7 @@ listen(int socket, int backlog)
     if (status != 0 || until == NULL || getsockname(socket, (struct sockaddr *)&at, &length) != 0)
         return status;
     snprintf(before, sizeof(before), "%d", ntohs(at.sin6_port) - 1);
-    if (strcmp(before, start) == 0)
+    if (start == NULL || strcmp(before, start) == 0)
         return status;
     write_port(getenv("LISTEN_HELD_PORT"), ntohs(at.sin6_port));
     while (access(until, F_OK) != 0)
