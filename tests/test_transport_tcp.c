@@ -666,8 +666,9 @@ get_past_strangers(bool has_secret, guint bytes, const char *why)
 {
     g_autoptr(GByteArray) frame = NULL;
     g_autoptr(GBytes) content = NULL;
+    g_autofree char *some = NULL;
     g_autofree char *words = NULL;
-    int orders = -1, status = -1;
+    int orders = -1, status = -1, spare;
     const pid_t pid = start_siege(&orders);
     void *state = open_with_few_files();
     LhHello hello = hello_of(0, 0, 0);
@@ -679,6 +680,10 @@ get_past_strangers(bool has_secret, guint bytes, const char *why)
     bytes = MIN(bytes, frame->len);
     g_byte_array_set_size(frame, bytes + 1); /* what is empty would be an end */
     ck_assert_int_eq(send(orders, frame->data, frame->len, 0), (ssize_t)frame->len);
+    some = hear_strangers(state, STRANGERS / 2);
+    spare = dup(STDERR_FILENO); /* they do not take all files */
+    ck_assert_int_ge(spare, 0);
+    close(spare);
     words = hear_strangers(state, STRANGERS - 2 * (FILES / 8));
     ck_assert_msg(strstr(words, why) != NULL, "%s", words);
     ck_assert(sends_to_itself(state, 0, 100000));
@@ -702,6 +707,51 @@ START_TEST(members_get_past_half_words)
 }
 END_TEST
 
+static void
+take_all_files(GArray *taken)
+{
+    int one;
+
+    while ((one = dup(STDERR_FILENO)) >= 0)
+        g_array_append_val(taken, one);
+    ck_assert_int_eq(errno, EMFILE);
+}
+
+static void
+give_back(GArray *taken)
+{
+    for (guint i = 0; i < taken->len; i++)
+        close(g_array_index(taken, int, i));
+    g_array_set_size(taken, 0);
+}
+
+/* Who says nothing makes way for who has a word to say, where there is no descriptor for both; no
+ * more of them than it takes. */
+START_TEST(strangers_make_way)
+{
+    g_autoptr(GArray) taken = g_array_new(FALSE, FALSE, sizeof(int));
+    void *state = open_with_few_files();
+    const int first = call("", 0), second = call("", 0);
+    g_autofree char *words = NULL;
+    LhHello hello = hello_of(0, 1, 9);
+    int caller;
+
+    for (int i = 0; i < 10; i++)
+        lh_transport_tcp.poll(state, WAIT_US);
+    caller = call_with(&hello, UINT_MAX);
+    take_all_files(taken);
+    ck_assert(hangs_up(state, caller, "no channel 9"));
+    words = lh_transport_tcp.strangers(state);
+    ck_assert_msg(g_str_has_prefix(words, "2 connections were not let in: ") &&
+                      strstr(words, "nobody could be accepted") == NULL,
+                  "%s", words);
+    give_back(taken);
+    close(first);
+    close(second);
+    lh_transport_tcp.close(state);
+}
+END_TEST
+
 /* Without descriptors nobody is accepted: the transport does not spin, says so, and goes on when
  * there are some. */
 START_TEST(lack_of_files_is_waited_out)
@@ -711,13 +761,11 @@ START_TEST(lack_of_files_is_waited_out)
     gint64 began_us;
     LhHello hello;
     void *state = open_with_few_files();
-    int one, caller;
+    int caller;
 
     hello = hello_of(0, 0, 9);
     caller = call_with(&hello, UINT_MAX);
-    while ((one = dup(STDERR_FILENO)) >= 0)
-        g_array_append_val(taken, one);
-    ck_assert_int_eq(errno, EMFILE);
+    take_all_files(taken);
     lh_transport_tcp.poll(state, WAIT_US); /* it hears of the caller, in vain */
     began_us = g_get_monotonic_time();
     for (int i = 0; i < 20; i++)
@@ -725,8 +773,7 @@ START_TEST(lack_of_files_is_waited_out)
     ck_assert_int_ge(g_get_monotonic_time() - began_us, 5 * 10 * WAIT_US);
     words = lh_transport_tcp.strangers(state);
     ck_assert_str_eq(words, "for a while nobody could be accepted: Too many open files");
-    for (guint i = 0; i < taken->len; i++)
-        close(g_array_index(taken, int, i));
+    give_back(taken);
     hello.to = 1;
     ck_assert(hangs_up(state, call_with(&hello, UINT_MAX), "no channel 9"));
     close(caller);
@@ -915,7 +962,7 @@ LH_TEST_MAIN("transport_tcp", messages_arrive_in_order, messages_wait_for_both_e
              messages_end_with_their_last_byte, wires_end_with_words, wires_expect_nothing_more,
              near_addresses_come_first, whereabouts_are_packed_and_checked, interfaces_are_chosen,
              strangers_are_hung_up_on, members_get_past_strangers, members_get_past_half_words,
-             half_members_keep_nobody_out, lack_of_files_is_waited_out,
+             half_members_keep_nobody_out, strangers_make_way, lack_of_files_is_waited_out,
              strangers_are_named_by_address, ports_have_one_listener,
              ranks_that_cannot_be_reached_are_named, processes_with_several_ranks_are_refused,
              what_is_left_behind_is_forgotten)

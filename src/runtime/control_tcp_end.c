@@ -172,7 +172,7 @@ take_failure(LhStar *w, LhStarMember *m, GBytes *content)
 }
 
 static void
-say_standing(LhStar *w, bool gave_up)
+tell_standing(LhStar *w, bool gave_up)
 {
     const LhStanding standing = { gave_up, w->awaited,
                                   w->at != NULL ? w->at : (char *)"it has just come" };
@@ -187,7 +187,7 @@ lh_star_say_standing(LhStar *w)
 {
     if (w->launch.rank != 0 && w->members[0].peer.socket >= 0 && w->at != NULL &&
         g_get_monotonic_time() - w->said_us > SAY_US)
-        say_standing(w, false);
+        tell_standing(w, false);
 }
 
 void
@@ -200,7 +200,7 @@ lh_star_take_news(LhStar *w, LhStarMember *m, const LhControlFrame *frame)
     else if (frame->kind == LH_FRAME_FAILURE && !from_first)
         take_failure(w, m, frame->content);
     else if (frame->kind == LH_FRAME_ASK && from_first)
-        say_standing(w, false);
+        tell_standing(w, false);
     else if (frame->kind == LH_FRAME_VERDICT)
         take_verdict(w, m, frame->content);
     else if (frame->kind == LH_FRAME_HOSTS && from_first)
@@ -331,7 +331,7 @@ has_failed(const LhStar *w)
 }
 
 static LhCulprit
-judge(LhStar *w, const GError *failure)
+judge_all(LhStar *w, const GError *failure)
 {
     const LhRankNews own = own_news(w, failure);
     g_autofree LhRankNews *news = g_new0(LhRankNews, w->launch.size);
@@ -377,7 +377,7 @@ judge_alone(const LhStar *w, const GError *failure)
         for (uint32_t i = 0; i < others; i++)
             reaches = reaches || reached[i];
     }
-    if (!news[0].host_answers && !reaches && others > 1) {
+    if (news[0].state == LH_RANK_SILENT && !news[0].host_answers && !reaches && others > 1) {
         return (LhCulprit){ .rank = w->launch.rank,
                             .status = LH_ERROR_RUNTIME,
                             .text = g_strdup_printf("rank %u on host %s reaches no other host",
@@ -399,7 +399,7 @@ ask_for_verdict(LhStar *w, const GError *failure)
 
         lh_peer_send(&first->peer, LH_FRAME_FAILURE, content);
     } else if (!w->was_told) {
-        say_standing(w, true);
+        tell_standing(w, true);
     }
     while (w->verdict.text == NULL && first->peer.socket >= 0 && g_get_monotonic_time() < end_us)
         lh_star_move(w, LH_STAR_LOOK_MS);
@@ -456,7 +456,7 @@ lh_star_conclude(LhStar *w, const GError *failure, int *status)
     if (w->verdict.text == NULL && w->launch.rank != 0)
         ask_for_verdict(w, failure);
     if (w->verdict.text == NULL)
-        w->verdict = w->launch.rank == 0 ? judge(w, failure) : judge_alone(w, failure);
+        w->verdict = w->launch.rank == 0 ? judge_all(w, failure) : judge_alone(w, failure);
     content = lh_failure_pack(w->verdict.rank, w->verdict.status, w->verdict.text);
     if (w->launch.rank == 0 || w->verdict.rank == 0)
         lh_star_tell_last(w, LH_FRAME_VERDICT, content);

@@ -67,7 +67,7 @@ def options_of(program, command):
     ours = subprocess.run([program, "help", command], check=True, capture_output=True, text=True).stdout
     shared = [entry["name"] for kind in ("options", "schedule-options") for entry in listed(program, kind)]
     return own + [name for name in shared
-                  if name.split()[0] not in names and re.search(rf"^  {name.split()[0]}\b", ours, re.MULTILINE)]
+                  if name.split()[0] not in names and re.search(rf"^  {name.split()[0]}(?![\w-])", ours, re.MULTILINE)]
 
 
 def candidates(placeholder, folder):

@@ -109,7 +109,7 @@ grep -q '"bootstrap": "slurm"' 0.out || fail "slurm: $(head -30 0.out)"
 
 # ---- who does not come, or should not ----
 
-trouble 'a rank that never comes' 4 'rank 0 has waited for .* in the start for rank 3$' '0 1 2'
+trouble 'a rank that never comes' 4 'error: rank 3 has not come in 3 s$' '0 1 2'
 trouble 'a first rank that never comes' 4 'for rank 0, which does not listen at 127.0.0.1' '1 2 3'
 extra[2]=TORCHELASTIC_RUN_ID=other
 trouble 'another token' 4 'rank 2: .* does not let it in: it belongs to another job' '0 1 2 3'
@@ -161,10 +161,10 @@ for how in KILL STOP; do
     status[2]=$?
     if [ $how = KILL ]; then unset 'status[2]'; fi
     if [ $how = KILL ]; then
-        expect 'a rank that is killed' 4 'the run has been ended: rank 2: its process is gone' 0
+        expect 'a rank that is killed' 4 'error: rank 2 on host .*: its process is gone'
         [ $((SECONDS - started)) -lt 8 ] || fail "a rank that is killed is noticed after the deadline only"
     else
-        expect 'a rank that is stopped' 4 'rank [013] has waited for .* in the communicator of all'
+        expect 'a rank that is stopped' 4 'error: rank 2 on host .* does not answer, though the host does'
     fi
 done
 
@@ -184,7 +184,7 @@ launch '0 1 2 3' --schedule ring --deadline 20s
 finish
 [ "${status[1]}" -eq 9 ] || fail "a process that is gone: status ${status[1]}"
 unset 'status[1]' STANDIN_NCCL
-expect 'a process that is gone' 4 'the run has been ended: rank 1: its process is gone' 3
+expect 'a process that is gone' 4 'error: rank 1 on host .*: its process is gone'
 [ $((SECONDS - started)) -lt 15 ] || fail "a process that is gone is noticed after its deadline only"
 
 # ---- what a rank lacks: all ranks hear of it ----
@@ -192,15 +192,15 @@ expect 'a process that is gone' 4 'the run has been ended: rank 1: its process i
 extra[1]=LONGHAUL_NCCL=/nowhere
 trouble 'no NCCL' 4 'rank 1: NCCL: cannot load /nowhere \(' '0 1 2 3'
 extra[2]=STANDIN_DEVICES=0
-trouble 'no device' 4 'ended: rank 2: .*no GPU is visible' '0 1 2 3'
+trouble 'no device' 4 'error: rank 2 on host .*no GPU is visible' '0 1 2 3'
 extra[2]=STANDIN_DRIVER=-1
-trouble 'no driver' 4 'ended: rank 2: .*there is no driver for NVIDIA GPUs here' '0 1 2 3'
+trouble 'no driver' 4 'error: rank 2 on host .*there is no driver for NVIDIA GPUs here' '0 1 2 3'
 extra[2]=STANDIN_DRIVER=11080
-trouble 'an old driver' 4 'ended: rank 2: .*the driver is too old: it knows CUDA 11.8' '0 1 2 3'
+trouble 'an old driver' 4 'error: rank 2 on host .*the driver is too old: it knows CUDA 11.8' '0 1 2 3'
 extra[2]=STANDIN_MEMORY=1000000
-trouble 'no memory' 4 "ended: rank 2: .*the GPU's memory is full" '0 1 2 3'
+trouble 'no memory' 4 "error: rank 2 on host .*the GPU's memory is full" '0 1 2 3'
 extra[2]=STANDIN_DEVICES=2
-trouble 'too few devices' 4 'ended: .*rank 2 needs GPU 2 of this machine, which has 2' '0 1 2 3'
+trouble 'too few devices' 4 'error: rank 2 on host .* needs GPU 2 of this machine, which has 2' '0 1 2 3'
 
 [ -z "$(left "$program")" ] || fail "processes are left: $(left "$program")"
 # The stand-in's files go when all ranks have joined, which some here never did.
