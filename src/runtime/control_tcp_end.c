@@ -483,7 +483,7 @@ lh_star_last_words(const LhStar *w, int status, const char *text)
 {
     const bool first = w->launch.rank == 0; /* nobody else judges then */
     char words[LH_LAST_WORDS_BYTES + 1] = "";
-    unsigned char frame[LH_FRAME_HEADER_BYTES + LH_LAST_WORDS_BYTES + 8];
+    unsigned char frame[LH_LAST_FRAME_BYTES];
     size_t bytes;
 
     if (first) {

@@ -66,10 +66,12 @@ char *lh_failure_unpack(GBytes *content, uint32_t *rank, int *status);
 
 #define LH_LAST_WORDS_BYTES 256 /* at most, of their text */
 
+#define LH_LAST_FRAME_BYTES (LH_FRAME_HEADER_BYTES + 8 + LH_LAST_WORDS_BYTES)
+
 /* The frame of such a failure, @text cut after LH_LAST_WORDS_BYTES, without anything that takes
- * memory: its bytes in @frame. */
+ * memory: [LH_LAST_FRAME_BYTES] @frame. How many bytes it has. */
 size_t lh_last_words_pack(LhControlFrameKind kind, uint32_t rank, int status, const char *text,
-                          unsigned char frame[LH_FRAME_HEADER_BYTES + LH_LAST_WORDS_BYTES + 8]);
+                          unsigned char *frame);
 
 /* What a process is at. */
 typedef struct {

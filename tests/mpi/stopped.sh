@@ -66,24 +66,24 @@ stop() {
     sed 's/^/    /' "$number.err" | head -20
 }
 
-# Rank 1 sends to the control plane: 1 and 2 what all must agree in, 3 and 4 what the check needs, 5
-# the barrier, 6 to 15 when all begin (over NCCL 5 and 6 are cards), then one that it has ended, two of
-# results and one of what the check found. The rank that is stopped can say nothing: the others do.
+# Rank 1 sends to the control plane: 1 and 2 that it is there, 3 and 4 its options, 5 and 6 its program, 7 and 8 what
+# the check needs, 9 the barrier, 10 to 19 when all begin (over NCCL 9 and 10 are cards), then one that it has ended, two
+# of results and one of what the check found. The rank that is stopped can say nothing: the others do.
 cases=(
     '1 init ring rank [02]: MPI has not returned for .* in the start'
     '0 init ring rank [12]: MPI has not returned for .* in the start'
     '1 dup ring rank [02]: MPI has not returned for .* in the opening'
     '1 control:1 ring rank 0 has waited for .* in the exchange .* for rank 1'
     '1 control:3 ring rank 0 has waited for .* in the exchange of what processes tell each other for rank 1'
-    '1 control:5 ring rank 0 has waited for .* in the barrier for rank 1'
+    '1 control:9 ring rank 0 has waited for .* in the barrier for rank 1'
     '0 control:1 ring rank [12] has waited for .* in the exchange .* for rank 0'
     '1 transfer:1 ring rank 2, op .* receives from rank 1'
     '0 transfer:2 zigzag rank [12], op .* receives from rank 0'
     '2 transfer:1 ulysses rank [01], op .* (receives from|sends to) rank 2'
-    '1 control:6 ring rank 0 has waited for .* in the exchange .* for rank 1'
-    '1 control:16 ring rank 0 has waited for .* in the barrier for rank 1'
-    '1 control:17 ring rank 0 has waited for .* in the gathering of the results for rank 1'
-    '1 control:19 ring rank 0 has waited for .* in the gathering of the results for rank 1'
+    '1 control:10 ring rank 0 has waited for .* in the exchange .* for rank 1'
+    '1 control:20 ring rank 0 has waited for .* in the barrier for rank 1'
+    '1 control:21 ring rank 0 has waited for .* in the gathering of the results for rank 1'
+    '1 control:23 ring rank 0 has waited for .* in the gathering of the results for rank 1'
     '1 finalize ring rank [02]: MPI has not returned for .* in the end'
 )
 transports=(tcp shared)
@@ -98,8 +98,8 @@ if [ $backend = nccl ]; then
         '1 nccl:4 ring rank 2, op .* receives from rank 1'
         '0 nccl:4 zigzag rank [12], op .* receives from rank 0'
         '2 nccl:4 ulysses rank [01], op .* (receives from|sends to) rank 2'
-        '1 control:8 ring rank 0 has waited for .* in the barrier for rank 1'
-        '1 control:9 ring rank 0 has waited for .* in the gathering of the results for rank 1'
+        '1 control:12 ring rank 0 has waited for .* in the barrier for rank 1'
+        '1 control:13 ring rank 0 has waited for .* in the gathering of the results for rank 1'
         '1 finalize ring rank [02]: MPI has not returned for .* in the end'
     )
 fi
