@@ -5,7 +5,10 @@
 #include "base/child.h"
 #include "base/draft.h"
 #include "base/error.h"
+#include "base/input.h"
+#include "base/journal.h"
 #include "base/output.h"
+#include "base/uses.h"
 #include "run_tests.h"
 
 #include <errno.h>
@@ -221,26 +224,117 @@ START_TEST(output_says_what_is_wrong)
 }
 END_TEST
 
-START_TEST(output_knows_one_file_by_two_names)
+/* Holds that no function here writes to @path, and that they say @expected. */
+static void
+check_spared(const char *path, const char *expected)
+{
+    for (int way = 0; way < 3; way++) {
+        g_autoptr(GError) error = NULL;
+        GPtrArray *lines = NULL;
+
+        if (way == 0)
+            ck_assert(!lh_output_file(path, "x", 1, &error));
+        else if (way == 1)
+            ck_assert_ptr_null(lh_output_open(path, &error));
+        else
+            ck_assert_ptr_null(lh_journal_open(path, "first", &lines, &error));
+        ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_USAGE));
+        ck_assert_msg(strstr(error->message, expected) != NULL, "%s", error->message);
+    }
+}
+
+/* What is read is never written: by another path, a symbolic link or a hard link. */
+START_TEST(output_spares_what_is_read)
 {
     g_autofree char *folder = new_folder();
-    g_autofree char *path = g_build_filename(folder, "out", NULL);
-    g_autofree char *around = g_build_filename(folder, ".", "out", NULL);
+    g_autofree char *path = g_build_filename(folder, "in", NULL);
+    g_autofree char *around = g_build_filename(folder, ".", "in", NULL);
     g_autofree char *link = g_build_filename(folder, "link", NULL);
+    g_autofree char *hard = g_build_filename(folder, "hard", NULL);
     g_autofree char *other = g_build_filename(folder, "other", NULL);
+    gsize length;
 
-    ck_assert_int_eq(symlink("out", link), 0);
-    for (int exists = 0; exists < 2; exists++) {
-        ck_assert(lh_output_same(path, path));
-        ck_assert(lh_output_same(path, around));
-        ck_assert(lh_output_same(link, path));
-        ck_assert(!lh_output_same(path, other));
-        if (exists == 0)
-            write_text(path, "");
-    }
-    ck_assert(!lh_output_same("/dev/null", "/dev/null"));
-    g_unlink(link);
+    write_text(path, "precious");
+    ck_assert_int_eq(symlink("in", link), 0);
+    ck_assert_int_eq(linkat(AT_FDCWD, path, AT_FDCWD, hard, 0), 0);
+    g_free(lh_input_read(around, 1 << 20, &length, NULL));
+    check_spared(path, "would overwrite a file that is read");
+    check_spared(link, "would overwrite a file that is read");
+    check_spared(hard, "would overwrite a file that is read");
+    lh_uses_name(hard, "--from");
+    check_spared(link, "would overwrite the file of --from");
+    write_text(other, "anything");
+    check_text(path, "precious");
+    /* What has been replaced under the same name is still what was named. */
     g_unlink(path);
+    check_spared(path, "would overwrite the file of --from");
+    lh_uses_clear();
+    write_text(path, "new");
+    g_unlink(link);
+    g_unlink(hard);
+    g_unlink(path);
+    g_unlink(other);
+    ck_assert_int_eq(g_rmdir(folder), 0);
+}
+END_TEST
+
+/* A file that is opened to be read between the beginning of an output and its end. */
+START_TEST(output_spares_what_is_read_late)
+{
+    g_autofree char *folder = new_folder();
+    g_autofree char *path = g_build_filename(folder, "in", NULL);
+    g_autoptr(GError) error = NULL;
+    LhOutputStream *stream;
+    FILE *file;
+
+    write_text(path, "precious");
+    stream = lh_output_open(path, NULL);
+    lh_output_write(stream, "x", 1);
+    file = lh_input_open(path, NULL);
+    ck_assert_ptr_nonnull(file);
+    fclose(file);
+    ck_assert(!lh_output_close(stream, &error));
+    ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_USAGE));
+    check_text(path, "precious");
+    lh_uses_clear();
+    g_unlink(path);
+    ck_assert_int_eq(g_rmdir(folder), 0); /* no draft is left */
+}
+END_TEST
+
+/* An output that the command line names is refused where it is opened to be read, too. */
+START_TEST(output_has_one_use)
+{
+    g_autofree char *folder = new_folder();
+    g_autofree char *new = g_build_filename(folder, "new", NULL);
+    g_autofree char *link = g_build_filename(folder, "link", NULL);
+    g_autofree char *journal = g_build_filename(folder, "journal", NULL);
+    g_autoptr(GPtrArray) lines = NULL;
+    g_autoptr(GError) error = NULL;
+
+    ck_assert_int_eq(symlink("new", link), 0);
+    ck_assert(lh_uses_take(new, LH_USE_WRITTEN, "--output", NULL));
+    ck_assert(!lh_uses_take(link, LH_USE_WRITTEN, "--timeline", &error));
+    ck_assert_ptr_nonnull(strstr(error->message, "--timeline "));
+    ck_assert_ptr_nonnull(strstr(error->message, "would overwrite the file of --output ("));
+    g_clear_error(&error);
+    write_text(new, "made since");
+    ck_assert_ptr_null(lh_input_open(link, &error));
+    ck_assert_ptr_nonnull(strstr(error->message, "--output "));
+    ck_assert_ptr_nonnull(strstr(error->message, "would overwrite a file that is read ("));
+    ck_assert(lh_uses_take(journal, LH_USE_UPDATED, "--points", NULL));
+    lh_journal_free(lh_journal_open(journal, "first", &lines, NULL));
+    ck_assert_ptr_nonnull(lines);
+    ck_assert(!lh_output_file(journal, "x", 1, NULL));
+    check_text(journal, "first\n");
+    lh_uses_forget_outputs();
+    write_text(journal, "x");
+    for (int i = 0; i < 2; i++)
+        ck_assert(lh_uses_take("/dev/null", i == 0 ? LH_USE_READ : LH_USE_WRITTEN, "-", NULL));
+    lh_uses_clear();
+    g_unlink(link);
+    g_unlink(new);
+    g_unlink(journal);
     ck_assert_int_eq(g_rmdir(folder), 0);
 }
 END_TEST
@@ -403,6 +497,6 @@ END_TEST
 LH_TEST_MAIN("output", output_replaces_whole_files, output_follows_links_as_editors_do,
              output_keeps_mode_and_hard_links, output_streams_appear_at_the_end,
              output_drafts_have_new_names, output_writes_to_what_is_no_file,
-             output_says_what_is_wrong, output_knows_one_file_by_two_names,
-             output_writers_do_not_mix, output_children_are_read, output_children_fail_with_reasons,
-             output_questions_are_answered_or_not)
+             output_says_what_is_wrong, output_spares_what_is_read, output_spares_what_is_read_late,
+             output_has_one_use, output_writers_do_not_mix, output_children_are_read,
+             output_children_fail_with_reasons, output_questions_are_answered_or_not)

@@ -6,11 +6,10 @@
 
 #include "base/error.h"
 #include "base/escape.h"
+#include "base/input.h"
 #include "base/text_reader.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #define FILE_BYTES_MAX (64u << 20)
@@ -240,23 +239,10 @@ lh_csv_parse(const char *file, const char *text, gsize length, GError **error)
 LhCsv *
 lh_csv_load(const char *path, GError **error)
 {
-    g_autofree char *text = NULL;
-    FILE *file = fopen(path, "rb");
-    gsize length = 0;
-    bool ok = false;
+    gsize length;
+    g_autofree char *text = lh_input_read(path, FILE_BYTES_MAX, &length, error);
 
-    if (file != NULL) {
-        text = g_malloc(FILE_BYTES_MAX + 1);
-        length = fread(text, 1, FILE_BYTES_MAX + 1, file);
-        ok = ferror(file) == 0;
-    }
-    if (!ok)
-        lh_error_read(path, errno, error);
-    else if (length > FILE_BYTES_MAX)
-        g_set_error(error, LH_ERROR, LH_ERROR_INPUT, "%s: error: larger than 64 MiB", path);
-    if (file != NULL)
-        fclose(file);
-    return ok && length <= FILE_BYTES_MAX ? lh_csv_parse(path, text, length, error) : NULL;
+    return text != NULL ? lh_csv_parse(path, text, length, error) : NULL;
 }
 
 void

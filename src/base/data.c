@@ -4,10 +4,35 @@
 #include "base/data.h"
 
 #include "base/error.h"
+#include "base/uses.h"
 #include "config.h"
 
 #include <stdbool.h>
 #include <string.h>
+
+/* Which names are those of files in which folder, and what messages call such a file. */
+static const struct {
+    const char *names; /* as longhaul list calls them */
+    const char *kind;
+    const char *word;
+} kinds[] = {
+    { "topologies", "topologies", "the cluster's file" },
+    { "devices", "devices", "the device's file" },
+    { "models", "models", "the model's file" },
+    { "frameworks", "frameworks", "the framework's file" },
+    { "scenarios", "scenarios", "the scenario" },
+    { "tables", "scenarios/papers", "the table's file" },
+};
+
+const char *
+lh_data_kind(const char *names)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        if (strcmp(kinds[i].names, names) == 0)
+            return kinds[i].kind;
+    }
+    return NULL;
+}
 
 static bool
 is_dir(const char *path)
@@ -80,8 +105,8 @@ fail_not_found(const char *kind, const char *name, GError **error)
     return NULL;
 }
 
-char *
-lh_data_find(const char *kind, const char *name, GError **error)
+static char *
+find_path(const char *kind, const char *name, GError **error)
 {
     g_autofree char *root = NULL;
     g_autofree char *file = NULL;
@@ -95,4 +120,16 @@ lh_data_find(const char *kind, const char *name, GError **error)
     if (*name == '\0' || !g_file_test(path, G_FILE_TEST_IS_REGULAR))
         return fail_not_found(kind, name, error);
     return g_steal_pointer(&path);
+}
+
+char *
+lh_data_find(const char *kind, const char *name, GError **error)
+{
+    char *path = find_path(kind, name, error);
+
+    for (guint i = 0; path != NULL && i < G_N_ELEMENTS(kinds); i++) {
+        if (strcmp(kinds[i].kind, kind) == 0)
+            lh_uses_name(path, kinds[i].word);
+    }
+    return path;
 }

@@ -20,5 +20,9 @@ char *lh_data_dir(void);
  */
 char *lh_data_find(const char *kind, const char *name, GError **error);
 
+/* The kind whose files @names are, as `longhaul list` calls them ("topologies", "tables"); NULL if
+ * these are not names of files. */
+const char *lh_data_kind(const char *names);
+
 /* The names of a kind, sorted, NULL-terminated, perhaps empty; caller frees with g_strfreev. */
 char **lh_data_list(const char *kind);

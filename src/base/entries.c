@@ -2,9 +2,8 @@
 #include "base/entries.h"
 
 #include "base/error.h"
+#include "base/input.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 static void
@@ -112,29 +111,13 @@ lh_entries_fail(const LhEntries *entries, guint line, guint column, GError **err
     return false;
 }
 
-/* Reads no more than one byte beyond what is allowed: a device may have no end. */
 LhEntries *
 lh_entries_load(const char *path, LhEntriesReader *reader, GError **error)
 {
-    FILE *file = fopen(path, "rb");
-    g_autofree char *text = g_malloc(LH_ENTRIES_BYTES_MAX + 2);
     gsize length;
-    int cause;
+    g_autofree char *text = lh_input_read(path, LH_ENTRIES_BYTES_MAX, &length, error);
 
-    if (file == NULL) {
-        lh_error_read(path, errno, error);
-        return NULL;
-    }
-    errno = 0;
-    length = fread(text, 1, LH_ENTRIES_BYTES_MAX + 1, file);
-    cause = ferror(file) != 0 ? errno : 0;
-    fclose(file);
-    if (cause != 0) {
-        lh_error_read(path, cause, error);
-        return NULL;
-    }
-    text[length] = '\0';
-    return reader(path, text, length, error);
+    return text != NULL ? reader(path, text, length, error) : NULL;
 }
 
 const LhFileEntry *

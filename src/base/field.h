@@ -34,6 +34,8 @@ typedef enum {
     LH_FIELD_OR_NULL = 1 << 1, /* JSON null counts as absent (Hugging Face writes it) */
     LH_FIELD_OR_ONE = 1 << 2,  /* STRINGS: a string alone is a list of one */
     LH_FIELD_SECONDS = 1 << 3, /* UNIT of TIME, on a command line: a number alone is seconds */
+    LH_FIELD_WRITTEN = 1 << 4, /* STRING: the path of a file that is written */
+    LH_FIELD_UPDATED = 1 << 5, /* likewise, and gone on with, if it is there */
 } LhFieldFlags;
 
 /* An array of a file, most of which is its elements: the reader decodes them one after another with

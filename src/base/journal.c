@@ -3,6 +3,7 @@
 
 #include "base/draft.h"
 #include "base/error.h"
+#include "base/uses.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -100,9 +101,12 @@ take_lines(LhJournal *journal, const char *first, GPtrArray *lines, GError **err
 LhJournal *
 lh_journal_open(const char *path, const char *first, GPtrArray **lines, GError **error)
 {
-    g_autoptr(LhJournal) journal = g_new0(LhJournal, 1);
+    g_autoptr(LhJournal) journal = NULL;
     g_autoptr(GPtrArray) found = g_ptr_array_new_with_free_func(g_free);
 
+    if (!lh_uses_take(path, LH_USE_UPDATED, NULL, error))
+        return NULL;
+    journal = g_new0(LhJournal, 1);
     journal->path = g_strdup(path);
     journal->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, MODE);
     if (journal->fd < 0) {

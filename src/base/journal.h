@@ -3,7 +3,8 @@
  * on from what it has written. Its first line says what the work is; a last line without its end is
  * dropped. One process writes it at a time.
  *
- * Errors are LH_ERROR_RUNTIME and name the path and the cause, unless said otherwise.
+ * Errors are LH_ERROR_RUNTIME and name the path and the cause, unless said otherwise. A file that
+ * is read or written otherwise is LH_ERROR_USAGE (uses.h).
  */
 #pragma once
 

@@ -6,14 +6,11 @@
 #include "base/json.h"
 
 #include "base/error.h"
+#include "base/input.h"
 #include "base/json_private.h"
 #include "base/memory.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
-
-#define PIECE_BYTES 65536
 
 /* --- reading --- */
 
@@ -54,57 +51,13 @@ lh_json_parse(const char *name, const char *text, gsize length, GError **error)
     return take_text(name, copy, length, error);
 }
 
-/* Makes room for half as much again behind the first @used bytes of @text. */
-static bool
-grow(const char *path, char **text, gsize *capacity, GError **error)
-{
-    const gsize wanted = MAX(PIECE_BYTES, *capacity + *capacity / 2);
-    char *more = g_try_realloc(*text, wanted);
-
-    if (more == NULL) {
-        lh_memory_fail(wanted, path, error);
-        return false;
-    }
-    *text = more;
-    *capacity = wanted;
-    return true;
-}
-
-/* Reads in pieces: the size of a pipe is not known, and /dev/zero has none. One byte more than is
- * allowed is enough. Puts a NUL behind. */
-static bool
-read_all(const char *path, FILE *file, char **text, gsize *length, GError **error)
-{
-    gsize capacity = 0;
-
-    do {
-        if (*length + 1 >= capacity && !grow(path, text, &capacity, error))
-            return false;
-        *length += fread(*text + *length, 1, capacity - *length - 1, file);
-    } while (feof(file) == 0 && ferror(file) == 0 && *length <= LH_JSON_BYTES_MAX);
-    if (ferror(file) != 0) {
-        lh_error_read(path, errno, error);
-        return false;
-    }
-    (*text)[*length] = '\0';
-    return true;
-}
-
 LhJson *
 lh_json_load(const char *path, GError **error)
 {
-    FILE *file = fopen(path, "rb");
-    g_autofree char *text = NULL;
-    gsize length = 0;
-    bool ok;
+    gsize length;
+    char *text = lh_input_read(path, LH_JSON_BYTES_MAX, &length, error);
 
-    if (file == NULL) {
-        lh_error_read(path, errno, error);
-        return NULL;
-    }
-    ok = read_all(path, file, &text, &length, error);
-    fclose(file);
-    return ok ? take_text(path, g_steal_pointer(&text), length, error) : NULL;
+    return text != NULL ? take_text(path, text, length, error) : NULL;
 }
 
 void

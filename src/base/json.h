@@ -12,12 +12,14 @@
 
 typedef struct _LhJson LhJson;
 
+#define LH_JSON_BYTES_MAX (UINT64_C(256) << 20) /* of a document */
+
 /* Parses @text (need not be NUL-terminated). @name appears in messages. Caller frees with
  * lh_json_free. */
 LhJson *lh_json_parse(const char *name, const char *text, gsize length, GError **error);
 
 /* Reads and parses a file; a file that cannot be read is LH_ERROR_INPUT, without memory for it
- * LH_ERROR_RUNTIME. Limit: 256 MiB. */
+ * LH_ERROR_RUNTIME. */
 LhJson *lh_json_load(const char *path, GError **error);
 
 void lh_json_free(LhJson *json);

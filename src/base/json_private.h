@@ -11,7 +11,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define LH_JSON_BYTES_MAX (UINT64_C(256) << 20)
 #define LH_JSON_DEPTH_MAX 64
 
 struct _LhJson {

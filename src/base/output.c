@@ -7,6 +7,8 @@
 #include "base/draft.h"
 #include "base/error.h"
 #include "base/escape.h"
+#include "base/place.h"
+#include "base/uses.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,8 +18,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LINKS_MAX 40 /* as the kernel follows */
-#define LINK_BYTES_MAX 4096
 #define MODE_NEW 0666     /* less the umask */
 #define MODE_PRIVATE 0600 /* until the file has the mode of the one that it replaces */
 #define MODE_MASK 07777
@@ -49,75 +49,9 @@ fail_path(const char *path, int cause, GError **error)
 /* --- where to -----------------------------------------------------------------------------------
  */
 
-/* What a path names. */
-typedef struct {
-    char *path; /* of regular files and new ones with symbolic links followed; owned */
-    bool exists;
-    struct stat info; /* if it exists */
-} Target;
-
-static void
-target_clear(Target *target)
-{
-    g_free(target->path);
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Target, target_clear)
-
-/* What the symbolic link @path points to, seen from here; NULL with errno, EINVAL if it is none. */
-static char *
-read_link(const char *path)
-{
-    char text[LINK_BYTES_MAX + 1];
-    const ssize_t length = readlink(path, text, LINK_BYTES_MAX);
-    g_autofree char *folder = NULL;
-
-    if (length < 0)
-        return NULL;
-    text[length] = '\0';
-    folder = g_path_get_dirname(path);
-    return text[0] == '/' ? g_strdup(text) : g_build_filename(folder, text, NULL);
-}
-
-/* The name at the end of @path's symbolic links, whether or not there is such a file. NULL with
- * errno. Caller frees. */
-static char *
-follow(const char *path)
-{
-    g_autofree char *at = g_strdup(path);
-
-    for (int i = 0; i < LINKS_MAX; i++) {
-        char *beyond = read_link(at);
-
-        if (beyond == NULL)
-            return errno == EINVAL || errno == ENOENT ? g_steal_pointer(&at) : NULL;
-        g_free(at);
-        at = beyond;
-    }
-    errno = ELOOP;
-    return NULL;
-}
-
-static bool
-is_special(const Target *target)
-{
-    return target->exists && !S_ISREG(target->info.st_mode);
-}
-
-/* False with errno. stat() comes first: it knows which links the system does not let us follow, and
- * those that end nowhere by name, as /dev/stdout at a pipe does. */
-static bool
-target_find(Target *target, const char *path)
-{
-    target->exists = stat(path, &target->info) == 0;
-    if (!target->exists && (errno != ENOENT || *path == '\0'))
-        return false;
-    target->path = is_special(target) ? g_strdup(path) : follow(path);
-    return target->path != NULL;
-}
-
 /* False with errno. */
 static bool
-target_allows(const Target *target)
+target_allows(const LhPlace *target)
 {
     if (!target->exists)
         return true;
@@ -132,32 +66,6 @@ static bool
 same_file(const struct stat *a, const struct stat *b)
 {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
-}
-
-/* Whether the folders and the names are the same. */
-static bool
-same_place(const Target *a, const Target *b)
-{
-    g_autofree char *a_folder = g_path_get_dirname(a->path);
-    g_autofree char *b_folder = g_path_get_dirname(b->path);
-    g_autofree char *a_name = g_path_get_basename(a->path);
-    g_autofree char *b_name = g_path_get_basename(b->path);
-    struct stat a_info, b_info;
-
-    return strcmp(a_name, b_name) == 0 && stat(a_folder, &a_info) == 0 &&
-           stat(b_folder, &b_info) == 0 && same_file(&a_info, &b_info);
-}
-
-bool
-lh_output_same(const char *a, const char *b)
-{
-    g_auto(Target) x = { .path = NULL }, y = { .path = NULL };
-
-    if (!target_find(&x, a) || !target_find(&y, b) || x.exists != y.exists)
-        return false;
-    if (x.exists)
-        return S_ISREG(x.info.st_mode) && same_file(&x.info, &y.info);
-    return same_place(&x, &y);
 }
 
 bool
@@ -179,15 +87,6 @@ lh_output_refuse(const char *option, const char *path, const char *allowed, GErr
     return false;
 }
 
-bool
-lh_output_is_stdout(const char *path)
-{
-    struct stat a, b;
-
-    return fstat(STDOUT_FILENO, &a) == 0 && S_ISREG(a.st_mode) && stat(path, &b) == 0 &&
-           same_file(&a, &b);
-}
-
 /* --- writing ------------------------------------------------------------------------------------
  */
 
@@ -205,7 +104,7 @@ finish(int fd, bool ok)
 
 /* Standard output by another name need not be one that can be opened: a socket is none. */
 static int
-open_special(const Target *target)
+open_special(const LhPlace *target)
 {
     struct stat info;
 
@@ -215,7 +114,7 @@ open_special(const Target *target)
 }
 
 static bool
-write_special(const Target *target, const char *text, gsize length)
+write_special(const LhPlace *target, const char *text, gsize length)
 {
     const int fd = open_special(target);
 
@@ -267,7 +166,7 @@ inherit(const LhDraft *draft, const struct stat *before)
 }
 
 static LhDraft *
-new_draft(const Target *target)
+new_draft(const LhPlace *target)
 {
     LhDraft *draft;
 
@@ -283,7 +182,7 @@ new_draft(const Target *target)
 }
 
 static bool
-replace(const Target *target, const char *text, gsize length)
+replace(const LhPlace *target, const char *text, gsize length)
 {
     LhDraft *draft = new_draft(target);
 
@@ -298,7 +197,7 @@ replace(const Target *target, const char *text, gsize length)
 
 /* Whether, after replacing a file failed with errno, overwriting it is another way. */
 static bool
-may_overwrite(const Target *target)
+may_overwrite(const LhPlace *target)
 {
     return target->exists && (errno == EMLINK || errno == EACCES || errno == EPERM ||
                               errno == EROFS || errno == EBUSY);
@@ -307,12 +206,12 @@ may_overwrite(const Target *target)
 bool
 lh_output_check(const char *path, GError **error)
 {
-    g_auto(Target) target = { .path = NULL };
+    g_auto(LhPlace) target = { .path = NULL };
     LhDraft *draft = NULL;
 
-    if (!target_find(&target, path) || !target_allows(&target))
+    if (!lh_place_find(&target, path) || !target_allows(&target))
         return fail_path(path, errno, error);
-    if (is_special(&target))
+    if (lh_place_is_special(&target))
         return true;
     draft = new_draft(&target);
     if (draft != NULL)
@@ -323,10 +222,13 @@ lh_output_check(const char *path, GError **error)
 bool
 lh_output_file(const char *path, const char *text, gsize length, GError **error)
 {
-    g_auto(Target) target = { .path = NULL };
-    bool ok = target_find(&target, path) && target_allows(&target);
+    g_auto(LhPlace) target = { .path = NULL };
+    bool ok;
 
-    if (ok && is_special(&target))
+    if (!lh_uses_check_write(path, error))
+        return false;
+    ok = lh_place_find(&target, path) && target_allows(&target);
+    if (ok && lh_place_is_special(&target))
         ok = write_special(&target, text, length);
     else if (ok)
         ok = replace(&target, text, length) ||
@@ -339,7 +241,7 @@ lh_output_file(const char *path, const char *text, gsize length, GError **error)
 
 struct _LhOutputStream {
     char *path;
-    Target target;
+    LhPlace target;
     LhDraft *draft; /* of what is replaced; else NULL */
     int fd;         /* that is written to: the draft's, the special file's, or one aside */
     bool aside;
@@ -364,9 +266,9 @@ open_aside(void)
 static bool
 open_stream(LhOutputStream *stream)
 {
-    if (!target_find(&stream->target, stream->path) || !target_allows(&stream->target))
+    if (!lh_place_find(&stream->target, stream->path) || !target_allows(&stream->target))
         return false;
-    if (is_special(&stream->target)) {
+    if (lh_place_is_special(&stream->target)) {
         stream->fd = open(stream->target.path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
         return stream->fd >= 0;
     }
@@ -385,7 +287,7 @@ open_stream(LhOutputStream *stream)
 static void
 stream_free(LhOutputStream *stream)
 {
-    target_clear(&stream->target);
+    lh_place_clear(&stream->target);
     g_free(stream->path);
     g_free(stream);
 }
@@ -393,8 +295,11 @@ stream_free(LhOutputStream *stream)
 LhOutputStream *
 lh_output_open(const char *path, GError **error)
 {
-    LhOutputStream *stream = g_new0(LhOutputStream, 1);
+    LhOutputStream *stream;
 
+    if (!lh_uses_check_write(path, error))
+        return NULL;
+    stream = g_new0(LhOutputStream, 1);
     stream->path = g_strdup(path);
     if (open_stream(stream))
         return stream;
@@ -439,8 +344,14 @@ lh_output_discard(LhOutputStream *stream)
 bool
 lh_output_close(LhOutputStream *stream, GError **error)
 {
-    bool ok = stream->cause == 0;
+    bool ok;
 
+    /* It may have been opened to be read since. */
+    if (!lh_uses_check_write(stream->path, error)) {
+        lh_output_discard(stream);
+        return false;
+    }
+    ok = stream->cause == 0;
     errno = stream->cause;
     if (ok && stream->draft != NULL)
         ok = lh_draft_rename(g_steal_pointer(&stream->draft), stream->target.path);

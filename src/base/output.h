@@ -9,7 +9,8 @@
  * is a mount point), the file is overwritten, after room for all of the text is reserved. What is
  * no regular file (a pipe, a terminal, /dev/null) is written to directly.
  *
- * Errors are LH_ERROR_RUNTIME and name the path and the cause.
+ * Errors are LH_ERROR_RUNTIME and name the path and the cause. A file that is read (uses.h) is not
+ * written: that is LH_ERROR_USAGE.
  */
 #pragma once
 
@@ -30,9 +31,6 @@ void lh_output_init(void);
  */
 bool lh_output_check(const char *path, GError **error);
 
-/* Whether two paths name one regular file, which need not exist yet. */
-bool lh_output_same(const char *a, const char *b);
-
 /* Whether @path is there and is a pipe, a terminal or another device to which bytes are sent: what
  * is written replaces nothing. */
 bool lh_output_is_stream(const char *path);
@@ -40,9 +38,6 @@ bool lh_output_is_stream(const char *path);
 /* Sets @error (LH_ERROR_USAGE), which says what is @allowed in place of @path, and returns false.
  */
 bool lh_output_refuse(const char *option, const char *path, const char *allowed, GError **error);
-
-/* Whether standard output goes to the regular file @path. */
-bool lh_output_is_stdout(const char *path);
 
 bool lh_output_file(const char *path, const char *text, gsize length, GError **error);
 /*

@@ -55,7 +55,7 @@ static const LhField plan_options[] = {
     { .name = "points",
       .type = LH_FIELD_STRING,
       .offset = offsetof(PlanOptions, points),
-      .flags = LH_COMMAND_OUTPUT,
+      .flags = LH_FIELD_UPDATED,
       .description = "File that remembers what was found, one JSON line for each estimate and each "
                      "simulation; the same plan goes on from it, wherever it was killed.",
       .placeholder = "FILE",

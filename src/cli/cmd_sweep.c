@@ -38,7 +38,7 @@ static const LhField sweep_options[] = {
     { .name = "points",
       .type = LH_FIELD_STRING,
       .offset = offsetof(SweepOptions, points),
-      .flags = LH_COMMAND_OUTPUT,
+      .flags = LH_FIELD_UPDATED,
       .description = "File that remembers what was found, one JSON line for each point; the same "
                      "sweep goes on from it, wherever it was killed.",
       .placeholder = "FILE",

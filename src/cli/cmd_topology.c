@@ -1,7 +1,6 @@
 /*
  * longhaul topology: makes a topology file from what a cluster's tools print.
  */
-#include "base/data.h"
 #include "base/error.h"
 #include "base/output.h"
 #include "cli/command.h"
@@ -59,15 +58,6 @@ check_from(const TopologyOptions *o, GError **error)
     return true;
 }
 
-static bool
-check_base(const TopologyOptions *o, GError **error)
-{
-    g_autofree char *path = o->base != NULL ? lh_data_find("topologies", o->base, NULL) : NULL;
-
-    return path == NULL || !lh_command_is_file(o->output) || !lh_output_same(o->output, path) ||
-           lh_output_refuse("--output", o->output, "a file other than that of --base", error);
-}
-
 /* What the topology is called. Caller frees. */
 static char *
 valid_base_name(const char *path)
@@ -115,7 +105,7 @@ run_topology(const LhCommandLine *line, GError **error)
     g_autoptr(LhToldCluster) cluster = lh_told_new();
     g_autoptr(LhToldTopology) topology = NULL;
 
-    if (!check_from(o, error) || !check_base(o, error))
+    if (!check_from(o, error))
         return LH_ERROR_USAGE;
     for (guint i = 0; i < o->from->len; i++) {
         if (!lh_told_load(cluster, g_ptr_array_index(o->from, i), error))

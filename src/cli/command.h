@@ -65,17 +65,15 @@ typedef struct {
 
 /* Flags of fields of a command's options. */
 enum {
-    LH_COMMAND_OUTPUT = 1 << 16, /* the path of a file that it writes */
-    LH_COMMAND_FIGURE = 1 << 17, /* likewise, with a script beside it */
+    LH_COMMAND_FIGURE = 1 << 16, /* a picture that it writes, with a script beside it */
     /* In the format of --format: if this was not given, an ending that names a format chooses it.
      */
-    LH_COMMAND_FORMATTED = 1 << 18,
-    LH_COMMAND_MAYBE_FIGURE = 1 << 19, /* an output with a script beside it, if it is a figure */
-    LH_COMMAND_CONFIG = 1 << 20,       /* a configuration, which the scenario is made of */
-    LH_COMMAND_INPUT = 1 << 21,        /* a file that is read, or files; none of its outputs */
-    LH_COMMAND_HOW = 1 << 22,          /* how the result is worked out, which is the same anyhow */
-    LH_COMMAND_OWN = 1 << 24,          /* of each process of a job: others may have another */
-    LH_COMMAND_OF_ALL = 1 << 25, /* an output that takes what all processes of a job have done */
+    LH_COMMAND_FORMATTED = 1 << 17,
+    LH_COMMAND_MAYBE_FIGURE = 1 << 18, /* an output with a script beside it, if it is a figure */
+    LH_COMMAND_CONFIG = 1 << 19,       /* a configuration, which the scenario is made of */
+    LH_COMMAND_HOW = 1 << 20,          /* how the result is worked out, which is the same anyhow */
+    LH_COMMAND_OWN = 1 << 21,          /* of each process of a job: others may have another */
+    LH_COMMAND_OF_ALL = 1 << 22, /* an output that takes what all processes of a job have done */
 };
 
 /* A char *. @text says what is taken from it. */
@@ -98,7 +96,7 @@ enum {
 #define LH_OPTION_OUTPUT(Options, member)                                                          \
     {                                                                                              \
         .name = "output", .type = LH_FIELD_STRING, .offset = offsetof(Options, member.file),       \
-        .flags = LH_COMMAND_OUTPUT | LH_COMMAND_FORMATTED,                                         \
+        .flags = LH_FIELD_WRITTEN | LH_COMMAND_FORMATTED,                                          \
         .description = "File to write the result to; default -, standard output. Its ending "      \
                        "chooses the format, if --format does not.",                                \
         .placeholder = "FILE", .names = "files"                                                    \
@@ -106,20 +104,20 @@ enum {
 #define LH_OPTION_FIGURE(Options, member, text)                                                    \
     {                                                                                              \
         .name = "figure", .type = LH_FIELD_STRING, .offset = offsetof(Options, member),            \
-        .flags = LH_COMMAND_FIGURE, .description = (text), .placeholder = "FILE", .names = "files" \
+        .flags = LH_FIELD_WRITTEN | LH_COMMAND_FIGURE, .description = (text),                      \
+        .placeholder = "FILE", .names = "files"                                                    \
     }
 /* A file that is written beside the result. */
 #define LH_OPTION_WRITES(Options, key, member, text)                                               \
     {                                                                                              \
         .name = (key), .type = LH_FIELD_STRING, .offset = offsetof(Options, member),               \
-        .flags = LH_COMMAND_OUTPUT, .description = (text), .placeholder = "FILE", .names = "files" \
+        .flags = LH_FIELD_WRITTEN, .description = (text), .placeholder = "FILE", .names = "files"  \
     }
 /* A GPtrArray of char *: files that are read, @most of them. */
 #define LH_OPTION_FROM(Options, member, most, text)                                                \
     {                                                                                              \
-        .name = "from", .type = LH_FIELD_STRINGS, .flags = LH_COMMAND_INPUT,                       \
-        .offset = offsetof(Options, member), .min = 1, .max = (most), .description = (text),       \
-        .placeholder = "FILE", .names = "files"                                                    \
+        .name = "from", .type = LH_FIELD_STRINGS, .offset = offsetof(Options, member), .min = 1,   \
+        .max = (most), .description = (text), .placeholder = "FILE", .names = "files"              \
     }
 #define LH_OPTION_PROVENANCE(Options, member)                                                      \
     {                                                                                              \

@@ -23,14 +23,6 @@ names_files(const char *names)
     return strcmp(names, "files") == 0;
 }
 
-/* Whether a path may stand for such a name. */
-static bool
-may_be_file(const char *names)
-{
-    return names_files(names) || strcmp(names, "topologies") == 0 || strcmp(names, "models") == 0 ||
-           strcmp(names, "scenarios") == 0;
-}
-
 /* "'", a backslash and, for zsh, what its specifications give a meaning stand behind a backslash.
  * Caller frees. */
 static char *
@@ -96,7 +88,7 @@ bash_values(const LhField *field, bool scenario, void *data)
         g_string_append_printf(w->out, " words='%s'", choices);
     if (field->names != NULL && !names_files(field->names))
         g_string_append_printf(w->out, " kinds=%s", field->names);
-    if (field->names != NULL && may_be_file(field->names))
+    if (lh_options_use(field) != LH_USE_NONE)
         g_string_append(w->out, " files=1");
     g_string_append(w->out, " ;;\n");
 }
@@ -229,7 +221,7 @@ write_zsh(GString *out)
         "        names+=(${(f)\"$(_call_program names $longhaul_program list $kind --format names "
         "2>/dev/null)\"})\n"
         "        case $kind in\n"
-        "        (topologies|models|scenarios) _files ;;\n"
+        "        (topologies|devices|models|frameworks|scenarios) _files ;;\n"
         "        esac\n"
         "    done\n"
         "    [[ ${words[1]} = help && ${words[2]} = completion ]] && names=(%s)\n"
@@ -277,8 +269,7 @@ fish_option(const LhField *field, bool scenario, void *data)
                            w->command->name, option + strlen("--"),
                            lh_options_is_output(field) ? " -s o" : "");
     if (!lh_setting_is_flag(field))
-        g_string_append(w->out,
-                        field->names != NULL && may_be_file(field->names) ? " -r -F" : " -x");
+        g_string_append(w->out, lh_options_use(field) != LH_USE_NONE ? " -r -F" : " -x");
     if (choices != NULL)
         g_string_append_printf(w->out, " -a '%s'", choices);
     else if (field->names != NULL && !names_files(field->names))

@@ -85,7 +85,7 @@ add_to_sheet(const LhField *field, bool scenario, void *data)
     g_autoptr(GString) shown = g_string_new(NULL);
     g_autoptr(GPtrArray) texts = NULL;
 
-    const unsigned written = LH_COMMAND_OUTPUT | LH_COMMAND_FIGURE;
+    const unsigned written = LH_FIELD_WRITTEN | LH_FIELD_UPDATED;
 
     if (!scenario && (field->flags & (written | LH_COMMAND_OWN)) != 0 &&
         (field->flags & LH_COMMAND_OF_ALL) == 0)

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/escape.h"
 #include "base/output.h"
+#include "base/uses.h"
 #include "cli/fatal.h"
 #include "cli/help.h"
 #include "cli/job.h"
@@ -58,6 +59,7 @@ run_command(const LhCommand *command, const char *const *argv, char *const *argu
     bool help = false;
     int status = 0;
 
+    lh_uses_clear();
     if (!lh_options_parse(command, arguments, &line, &help, &failure))
         lh_job_refuse(command, arguments, failure);
     else if (help)

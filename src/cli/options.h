@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "base/uses.h"
 #include "cli/command.h"
 
 /*
@@ -22,6 +23,12 @@ void lh_options_forget(const LhField *field, void *options);
  * of the scenario's. */
 typedef void (*LhOptionFunc)(const LhField *field, bool scenario, void *data);
 void lh_options_each(const LhCommand *command, LhOptionFunc call, void *data);
+
+/* What is done with the files that an option's values name. */
+LhUse lh_options_use(const LhField *field);
+
+/* Likewise, of words that name @names, as in `names` of a field or a command; NULL is allowed. */
+LhUse lh_options_use_of(const char *names);
 
 /* Whether it is the one option with a short form, -o. */
 bool lh_options_is_output(const LhField *field);

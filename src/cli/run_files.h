@@ -41,14 +41,14 @@ typedef struct {
         { .name = "trace",                                                                         \
           .type = LH_FIELD_STRING,                                                                 \
           .offset = offsetof(Options, member.trace),                                               \
-          .flags = LH_COMMAND_OUTPUT | LH_COMMAND_OF_ALL,                                          \
+          .flags = LH_FIELD_WRITTEN | LH_COMMAND_OF_ALL,                                           \
           .placeholder = "FILE",                                                                   \
           .names = "files",                                                                        \
           .description = "Also write the run for trace viewers: for Perfetto into this .pftrace "  \
                          "file, or for Chrome and others into this .json file." },                 \
     {                                                                                              \
         .name = "timeline", .type = LH_FIELD_STRING, .offset = offsetof(Options, member.timeline), \
-        .flags = LH_COMMAND_OUTPUT | LH_COMMAND_OF_ALL, .placeholder = "FILE", .names = "files",   \
+        .flags = LH_FIELD_WRITTEN | LH_COMMAND_OF_ALL, .placeholder = "FILE", .names = "files",    \
         .description = "Also write this .csv or .json file, with one row for each op."             \
     }
 

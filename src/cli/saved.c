@@ -87,7 +87,7 @@ lh_saved_free(LhSaved *saved)
 static void
 forget_rest(const LhCommandLine *line)
 {
-    const unsigned rest = LH_COMMAND_OUTPUT | LH_COMMAND_FIGURE | LH_COMMAND_HOW;
+    const unsigned rest = LH_FIELD_WRITTEN | LH_FIELD_UPDATED | LH_COMMAND_HOW;
 
     for (const LhField *f = line->command->options; f->name != NULL; f++) {
         if ((f->flags & rest) != 0)

@@ -5,11 +5,13 @@
  */
 #include "import/kineto.h"
 #include "base/error.h"
+#include "base/input.h"
 #include "import/events.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #ifdef LH_WITH_ZLIB
 #include <zlib.h>
 #endif
@@ -356,15 +358,20 @@ read_unpacked(void *data, char *into, gsize size, GError **error)
 bool
 lh_kineto_load(LhSeenRun *run, const char *path, GError **error)
 {
-    Source source = { .path = path, .gz = gzopen(path, "rb") };
-    bool ok;
+    FILE *file = lh_input_open(path, error);
+    Source source = { .path = path };
+    bool ok = false;
 
-    if (source.gz == NULL) {
-        lh_error_read(path, errno, error);
+    if (file == NULL)
         return false;
-    }
-    ok = read_all(run, path, read_unpacked, &source, error);
-    gzclose(source.gz);
+    source.gz = gzdopen(dup(fileno(file)), "rb");
+    if (source.gz == NULL)
+        lh_error_read(path, ENOMEM, error);
+    else
+        ok = read_all(run, path, read_unpacked, &source, error);
+    if (source.gz != NULL)
+        gzclose(source.gz);
+    fclose(file);
     return ok;
 }
 
@@ -400,13 +407,11 @@ read_unpacked(void *data, char *into, gsize size, GError **error)
 bool
 lh_kineto_load(LhSeenRun *run, const char *path, GError **error)
 {
-    Source source = { .path = path, .file = fopen(path, "rb") };
+    Source source = { .path = path, .file = lh_input_open(path, error) };
     bool ok;
 
-    if (source.file == NULL) {
-        lh_error_read(path, errno, error);
+    if (source.file == NULL)
         return false;
-    }
     ok = read_all(run, path, read_unpacked, &source, error);
     fclose(source.file);
     return ok;

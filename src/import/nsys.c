@@ -6,6 +6,8 @@
 #include "import/nsys.h"
 
 #include "base/error.h"
+#include "base/input.h"
+#include "base/uses.h"
 
 #include <sqlite3.h>
 #include <stdio.h>
@@ -477,8 +479,13 @@ open_database(NsysReader *r, GError **error)
     g_autofree char *absolute = g_canonicalize_filename(r->file.path, NULL);
     g_autofree char *plain = g_filename_to_uri(absolute, NULL, NULL);
     g_autofree char *uri = g_strconcat(plain, "?mode=ro&immutable=1", NULL);
+    const int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI;
+    int status;
 
-    if (sqlite3_open_v2(uri, &r->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL) != SQLITE_OK)
+    if (!lh_uses_take(r->file.path, LH_USE_READ, NULL, error))
+        return false;
+    status = sqlite3_open_v2(uri, &r->db, flags, NULL); /* nocheck:read: taken */
+    if (status != SQLITE_OK)
         return fail_sql(r, error);
     sqlite3_limit(r->db, SQLITE_LIMIT_LENGTH, VALUE_BYTES_MAX);
     sqlite3_db_config(r->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
@@ -492,7 +499,7 @@ static char *
 checksum_of(const char *path)
 {
     g_autoptr(GChecksum) checksum = g_checksum_new(G_CHECKSUM_SHA256);
-    FILE *file = fopen(path, "rb");
+    FILE *file = lh_input_open(path, NULL);
     unsigned char bytes[65536];
     size_t got;
 

@@ -5,10 +5,10 @@
 #include "import/seen.h"
 
 #include "base/error.h"
+#include "base/input.h"
 #include "import/kineto.h"
 #include "import/nsys.h"
 
-#include <stdio.h>
 #include <string.h>
 
 const char *const lh_seen_class_names[] = {
@@ -167,7 +167,7 @@ lh_nsys_is(const char *path)
 {
     static const char magic[] = "SQLite format 3";
     char begin[sizeof(magic)] = "";
-    FILE *file = fopen(path, "rb");
+    FILE *file = lh_input_open(path, NULL);
     const bool is = file != NULL && fread(begin, 1, sizeof(begin), file) == sizeof(begin) &&
                     memcmp(begin, magic, sizeof(magic)) == 0;
 

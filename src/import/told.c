@@ -2,11 +2,10 @@
 #include "import/told.h"
 
 #include "base/error.h"
+#include "base/input.h"
 #include "import/told_private.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #define SOURCE_NAME_BYTES_MAX 100 /* of a file's name, in a source */
@@ -345,23 +344,10 @@ lh_told_parse(LhToldCluster *cluster, const char *file, const char *text, gsize 
 bool
 lh_told_load(LhToldCluster *cluster, const char *path, GError **error)
 {
-    g_autofree char *text = g_malloc(LH_TOLD_BYTES_MAX + 1);
-    FILE *file = fopen(path, "rb");
-    gsize length = 0;
-    int cause = errno;
-    bool ok = false;
+    gsize length;
+    g_autofree char *text = lh_input_read(path, LH_TOLD_BYTES_MAX, &length, error);
 
-    if (file != NULL) {
-        length = fread(text, 1, LH_TOLD_BYTES_MAX + 1, file);
-        cause = errno;
-        ok = ferror(file) == 0;
-        fclose(file);
-    }
-    if (!ok) {
-        lh_error_read(path, cause, error);
-        return false;
-    }
-    return lh_told_parse(cluster, path, text, length, error);
+    return text != NULL && lh_told_parse(cluster, path, text, length, error);
 }
 
 /* --- the whole ----------------------------------------------------------------------------------

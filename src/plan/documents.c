@@ -4,11 +4,10 @@
 #include "plan/documents.h"
 
 #include "base/error.h"
+#include "base/input.h"
 #include "base/text_reader.h"
 #include "base/units.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #define BYTES_MAX (16777216)
@@ -96,22 +95,10 @@ lh_documents_parse(const char *file, const char *text, gsize length, GError **er
 LhDocuments *
 lh_documents_load(const char *path, GError **error)
 {
-    g_autofree char *text = g_malloc(BYTES_MAX + 1);
-    FILE *file = fopen(path, "rb");
-    gsize length = 0;
-    bool ok = false;
+    gsize length;
+    g_autofree char *text = lh_input_read(path, BYTES_MAX, &length, error);
 
-    if (file != NULL) {
-        length = fread(text, 1, BYTES_MAX + 1, file);
-        ok = ferror(file) == 0;
-    }
-    if (!ok)
-        lh_error_read(path, errno, error);
-    else if (length > BYTES_MAX)
-        g_set_error(error, LH_ERROR, LH_ERROR_INPUT, "%s: error: larger than 16 MiB", path);
-    if (file != NULL)
-        fclose(file);
-    return ok && length <= BYTES_MAX ? lh_documents_parse(path, text, length, error) : NULL;
+    return text != NULL ? lh_documents_parse(path, text, length, error) : NULL;
 }
 
 void

@@ -5,6 +5,7 @@
 
 #include "base/data.h"
 #include "base/error.h"
+#include "base/input.h"
 #include "plan/check.h"
 #include "plan/length.h"
 #include "plan/profile.h"
@@ -457,19 +458,20 @@ build_cluster(LhSetup *setup, uint32_t *ranks_out, GError **error)
                            s->link_fault, error);
 }
 
-static void
-fill_explicit(LhSetup *setup)
+static bool
+fill_explicit(LhSetup *setup, GError **error)
 {
     const LhScenario *s = setup->scenario;
-    g_autofree char *text = NULL;
-    g_autofree char *sha256 = NULL;
     gsize length;
+    g_autofree char *text = lh_input_read(s->schedule_file, LH_JSON_BYTES_MAX, &length, error);
+    g_autofree char *sha256 = NULL;
 
-    if (!g_file_get_contents(s->schedule_file, &text, &length, NULL))
-        length = 0;
+    if (text == NULL)
+        return false;
     sha256 = g_compute_checksum_for_data(G_CHECKSUM_SHA256, (const guchar *)text, length);
     add_input(setup, NULL, s->schedule_file, sha256);
     setup->params = setup->program->params;
+    return true;
 }
 
 static bool
@@ -535,10 +537,8 @@ fill_program(LhSetup *setup, uint32_t ranks, GError **error)
     LhStepSizes sizes = { .tensor = 1, .pipeline = 1 };
     LhSources sources;
 
-    if (setup->program != NULL) {
-        fill_explicit(setup);
-        return true;
-    }
+    if (setup->program != NULL)
+        return fill_explicit(setup, error);
     if (!lh_setup_check_step_fields(s, error) ||
         (s->step && !lh_setup_step_sizes(s, ranks, &sizes, error)))
         return false;

@@ -7,6 +7,7 @@
  */
 #include "base/jsonw.h"
 #include "base/output.h"
+#include "base/uses.h"
 #include "report/export_format.h"
 #include "report/export_tags.h"
 #include "report/protobuf.h"
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 #define ENDING ".et"
+#define WORD "the export's file"
 #define VERSION "0.0.4" /* of the schema */
 
 enum { /* fields, by message */
@@ -278,10 +280,39 @@ close_file(Chakra *chakra, GError **error)
     return lh_output_close(g_steal_pointer(&chakra->stream), error);
 }
 
+/* Caller frees. */
+static char *
+rank_file(const Chakra *chakra, uint32_t rank)
+{
+    return g_strdup_printf("%s.%u" ENDING, chakra->prefix, rank);
+}
+
+static char *
+group_file(const Chakra *chakra)
+{
+    return g_strdup_printf("%s.groups.json", chakra->prefix);
+}
+
+/* None of the files may be one that is read, or another output: that is said before the first of
+ * them is replaced. */
+static bool
+take_files(const Chakra *chakra, uint32_t ranks, GError **error)
+{
+    g_autofree char *groups = group_file(chakra);
+
+    for (uint32_t r = 0; r < ranks; r++) {
+        g_autofree char *path = rank_file(chakra, r);
+
+        if (!lh_uses_take(path, LH_USE_WRITTEN, WORD, error))
+            return false;
+    }
+    return lh_uses_take(groups, LH_USE_WRITTEN, WORD, error);
+}
+
 static bool
 write_rank(Chakra *chakra, uint32_t rank, GError **error)
 {
-    if (!open_file(chakra, g_strdup_printf("%s.%u" ENDING, chakra->prefix, rank), error))
+    if (!open_file(chakra, rank_file(chakra, rank), error))
         return false;
     lh_export_tags_clear(chakra->tags);
     g_array_set_size(chakra->firsts, 0);
@@ -310,7 +341,7 @@ write_group_file(Chakra *chakra, GError **error)
 
     if (chakra->groups->len == 0)
         return true;
-    if (!open_file(chakra, g_strdup_printf("%s.groups.json", chakra->prefix), error))
+    if (!open_file(chakra, group_file(chakra), error))
         return false;
     w = lh_jsonw_new(chakra->text, true);
     lh_jsonw_object_begin(w, NULL);
@@ -345,9 +376,10 @@ write_chakra(const char *path, const LhSetup *setup, const LhProgram *program, G
         .tags = lh_export_tags_new(),
         .firsts = g_array_new(FALSE, FALSE, sizeof(uint32_t)),
     };
-    bool ok = true;
+    bool ok;
 
     lh_export_walk_init(&chakra.walk, setup, program);
+    ok = take_files(&chakra, lh_program_ranks(program), error);
     for (uint32_t r = 0; r < lh_program_ranks(program) && ok; r++)
         ok = write_rank(&chakra, r, error);
     ok = ok && write_group_file(&chakra, error);

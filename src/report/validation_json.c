@@ -2,6 +2,8 @@
 #include "report/validation_json.h"
 
 #include "base/data.h"
+#include "base/input.h"
+#include "base/json.h"
 #include "report/describe_options.h"
 
 #include <math.h>
@@ -157,8 +159,10 @@ write_files(LhJsonWriter *w, const LhSetup *setup)
         g_autofree char *sha256 = NULL;
         gsize length;
 
-        if (!g_file_get_contents(input->path, &text, &length, NULL) &&
-            !g_file_get_contents(there, &text, &length, NULL))
+        text = lh_input_read(input->path, LH_JSON_BYTES_MAX, &length, NULL);
+        if (text == NULL)
+            text = lh_input_read(there, LH_JSON_BYTES_MAX, &length, NULL);
+        if (text == NULL)
             continue;
         sha256 = g_compute_checksum_for_data(G_CHECKSUM_SHA256, (const guchar *)text, length);
         if (g_strcmp0(sha256, input->sha256) != 0 || !g_utf8_validate(text, (gssize)length, NULL))

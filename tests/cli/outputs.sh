@@ -271,7 +271,7 @@ for name in in.json ./in.json link.json hard.json; do
 done
 expect 2 "would overwrite the file of --document-lengths" "$program" sim in.json -o lengths
 cp "$LONGHAUL_DATA_DIR/topologies/dgx-a100-80g.json" t.json
-expect 2 "would overwrite the cluster's file" "$program" compare --cluster ./t.json:1 -o t.json
+expect 2 "would overwrite the file of --cluster" "$program" compare --cluster ./t.json:1 -o t.json
 "$program" show ring --ranks 4 --format json -o p.json
 expect 2 "would overwrite the file of --schedule-file" "$program" verify --schedule-file p.json -o p.json
 expect 2 "--timeline ./n.csv would overwrite the file of --output" "${sim[@]}" -o n.csv --timeline ./n.csv
