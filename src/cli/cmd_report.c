@@ -2,6 +2,7 @@
  * longhaul report: a comparison as a page to hand on, or a result that was saved.
  */
 #include "base/error.h"
+#include "base/uses.h"
 #include "cli/compare_live.h"
 #include "cli/compare_page.h"
 #include "cli/options.h"
@@ -105,9 +106,11 @@ set(const LhCommandLine *again, const char *option, const char *value, GError **
     return false;
 }
 
+/* What @again writes is what @line does. */
 static bool
-ask_again(const ReportOptions *o, const LhCommandLine *again, GError **error)
+ask_again(const LhCommandLine *line, const LhCommandLine *again, GError **error)
 {
+    const ReportOptions *o = line->options;
     g_autofree char *jobs = o->jobs > 0 ? g_strdup_printf("%" PRIu64, o->jobs) : NULL;
     g_autofree char *work =
         o->max_work_ps > 0 ? g_strdup_printf("%" PRIi64 "ps", o->max_work_ps) : NULL;
@@ -115,7 +118,8 @@ ask_again(const ReportOptions *o, const LhCommandLine *again, GError **error)
     return set(again, "--report", o->output, error) && set(again, "--format", "json", error) &&
            set(again, "--ranks-shown", o->ranks_shown, error) &&
            set(again, "--jobs", jobs, error) && set(again, "--max-work", work, error) &&
-           lh_outputs_check(again->command, again, error);
+           lh_outputs_check(line->command, line, error) &&
+           lh_inputs_check(again->command, again, error);
 }
 
 static int
@@ -136,7 +140,8 @@ show(const LhCommandLine *line, GError **error)
     saved = lh_saved_load(o->from, writers, error);
     if (saved == NULL)
         return LH_ERROR_INPUT;
-    if (lh_saved_line(saved, &again, error) && ask_again(o, &again, error))
+    lh_uses_forget_outputs(); /* until it is known what is read */
+    if (lh_saved_line(saved, &again, error) && ask_again(line, &again, error))
         status = again.command->run(&again, error);
     lh_options_clear(again.command, &again);
     return status;

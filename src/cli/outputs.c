@@ -79,8 +79,8 @@ take_scenario(const LhScenario *s, GError **error)
     return take_fields(lh_scenario_options(), s, error);
 }
 
-static bool
-take_inputs(const LhCommand *command, const LhCommandLine *line, GError **error)
+bool
+lh_inputs_check(const LhCommand *command, const LhCommandLine *line, GError **error)
 {
     return (line->scenario == NULL || take_scenario(line->scenario, error)) &&
            take_fields(command->options, line->options, error) &&
@@ -146,7 +146,7 @@ bool
 lh_outputs_check(const LhCommand *command, const LhCommandLine *line, GError **error)
 {
     lh_uses_forget_outputs();
-    if (!take_inputs(command, line, error) ||
+    if (!lh_inputs_check(command, line, error) ||
         !take_stdout(is_printed(command, line->options), error))
         return false;
     for (const LhField *f = command->options; f != NULL && f->name != NULL; f++) {

@@ -11,3 +11,7 @@
  * (LH_ERROR_USAGE).
  */
 bool lh_outputs_check(const LhCommand *command, const LhCommandLine *line, GError **error);
+
+/* Whether none of the files that the options of @command read is an output already
+ * (LH_ERROR_USAGE): part of the above, for a line whose outputs are those of another one. */
+bool lh_inputs_check(const LhCommand *command, const LhCommandLine *line, GError **error);
