@@ -192,6 +192,7 @@ START_TEST(what_grows_is_refused)
     g_autoptr(GString) doubling = g_string_new("A0=xxxxxxxxxxxxxxxx\n");
     g_autoptr(GString) deep = g_string_new("a = ");
     g_autoptr(GString) many = g_string_new(NULL);
+    g_autoptr(GString) wide = g_string_new("A=");
     g_autofree char *big = g_strnfill(LH_ENTRIES_BYTES_MAX + 1, '#');
 
     for (int i = 1; i <= 30; i++)
@@ -200,6 +201,13 @@ START_TEST(what_grows_is_refused)
         g_string_append_c(deep, '[');
     for (int i = 0; i <= LH_ENTRIES_MAX; i++)
         g_string_append_printf(many, "k%d = 1\n", i);
+    for (int i = 0; i < 60000; i++)
+        g_string_append_c(wide, 'x');
+    g_string_append(wide, "\np");
+    for (int i = 0; i < 10; i++)
+        g_string_append_printf(wide, "\n--a%d $A $A $A $A $A $A $A $A $A $A", i);
+    check_refused(lh_entries_arguments, wide->str,
+                  "f:9:30: error: up to here, words have more than 4 MiB");
     check_refused(lh_entries_arguments, doubling->str, "f:13:1: error: a word has more than 65536");
     check_refused(lh_entries_toml, deep->str, "f:1:37: error: lists and tables are nested");
     check_refused(lh_entries_toml, many->str, "f:10001:10: error: the file has more than 10000");

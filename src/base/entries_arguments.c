@@ -9,13 +9,17 @@
 
 #include <string.h>
 
-#define WORD_BYTES_MAX 65536 /* with its variables replaced */
+#define WORD_BYTES_MAX 65536                       /* with its variables replaced */
+#define WORDS_BYTES_MAX (4 * LH_ENTRIES_BYTES_MAX) /* likewise, all together */
 
 typedef struct {
     LhTextReader text;
     LhEntries *entries;
     GHashTable *variables; /* name -> value */
     LhFileEntry *entry;    /* the argument that values are added to; NULL: none */
+    gsize words_bytes;     /* so far */
+    const char *word;      /* where the last one begins, or its line; NULL: there is none */
+    glong word_column;     /* characters before it */
 } ArgumentReader;
 
 /* A word as it is written, and its place. */
@@ -127,12 +131,38 @@ ends_argument(char c)
     return c == '\0' || strchr(" \t\r\n;&|()<>", c) != NULL;
 }
 
+/* The column here, counted on from the word before: a line may have many. */
+static guint
+find_column(ArgumentReader *r)
+{
+    if (r->word == NULL || r->word < r->text.line_start) {
+        r->word = r->text.line_start;
+        r->word_column = 0;
+    }
+    r->word_column += g_utf8_strlen(r->word, r->text.at - r->word);
+    r->word = r->text.at;
+    return (guint)r->word_column + 1;
+}
+
+static bool
+check_word(ArgumentReader *r, const Word *word)
+{
+    r->words_bytes += word->text->len;
+    if (word->text->len > WORD_BYTES_MAX)
+        return lh_entries_fail(r->entries, word->line, word->column, r->text.error,
+                               "a word has more than %d bytes", WORD_BYTES_MAX);
+    return r->words_bytes <= WORDS_BYTES_MAX ||
+           lh_entries_fail(r->entries, word->line, word->column, r->text.error,
+                           "up to here, words have more than %d MiB with their variables replaced",
+                           WORDS_BYTES_MAX >> 20);
+}
+
 /* The word that begins here. */
 static bool
 take_word(ArgumentReader *r, Word *word)
 {
     word->line = r->text.line;
-    word->column = (guint)g_utf8_strlen(r->text.line_start, r->text.at - r->text.line_start) + 1;
+    word->column = find_column(r);
     word->quoted = false;
     g_string_truncate(word->text, 0);
     while (r->text.at < r->text.end && !ends_argument(look(r))) {
@@ -154,9 +184,7 @@ take_word(ArgumentReader *r, Word *word)
             r->text.at++;
         }
     }
-    return word->text->len <= WORD_BYTES_MAX ||
-           lh_entries_fail(r->entries, word->line, word->column, r->text.error,
-                           "a word has more than %d bytes", WORD_BYTES_MAX);
+    return check_word(r, word);
 }
 
 /* ---- what words are ---- */
