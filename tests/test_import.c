@@ -212,6 +212,32 @@ START_TEST(says_what_is_wrong)
 }
 END_TEST
 
+/* More steps than a profiler writes are counted, and found by their numbers at once. */
+START_TEST(steps_are_bounded)
+{
+    g_autoptr(LhSeenRun) run = lh_seen_new();
+    g_autoptr(GString) text = g_string_new("[" KERNEL);
+    g_autoptr(GError) error = NULL;
+    const LhSeenStep *last;
+
+    for (guint twice = 0; twice < 2; twice++) {
+        for (guint i = 0; i < LH_SEEN_STEPS_MAX + 2 * (1 - twice); i++)
+            g_string_append_printf(text,
+                                   ",\n{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":"
+                                   "\"ProfilerStep#%u\",\"ts\":%u,\"dur\":1}",
+                                   i, i + twice);
+    }
+    g_string_append_c(text, ']');
+    ck_assert_msg(lh_seen_parse(run, "t.json", text->str, text->len, &error), "%s",
+                  error != NULL ? error->message : "");
+    ck_assert_uint_eq(run->steps->len, LH_SEEN_STEPS_MAX);
+    ck_assert_uint_eq(g_array_index(run->files, LhSeenFile, 0).dropped, 2);
+    last = &g_array_index(run->steps, LhSeenStep, LH_SEEN_STEPS_MAX - 1);
+    ck_assert_int_eq(last->start_ns, (int64_t)(LH_SEEN_STEPS_MAX - 1) * 1000);
+    ck_assert_int_eq(last->end_ns, last->start_ns + 2000);
+}
+END_TEST
+
 /* Names that are not escaped spoil an event, not the file. */
 START_TEST(reads_past_broken_events)
 {
@@ -251,5 +277,5 @@ START_TEST(refuses_two_files_of_one_rank)
 END_TEST
 
 LH_TEST_MAIN("import", reads_numbers_exactly, knows_kernels_by_name, reads_a_trace,
-             reads_a_published_trace, says_what_is_wrong, reads_past_broken_events,
-             refuses_two_files_of_one_rank)
+             reads_a_published_trace, says_what_is_wrong, steps_are_bounded,
+             reads_past_broken_events, refuses_two_files_of_one_rank)

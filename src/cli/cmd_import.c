@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/output.h"
 #include "cli/command.h"
+#include "import/kineto.h"
 #include "plan/prove.h"
 #include "report/describe.h"
 #include "report/describe_import.h"
@@ -16,8 +17,9 @@
 
 typedef struct {
     LhOutputOptions to;
-    GPtrArray *from; /* of char * */
-    char *timeline;  /* path; NULL: not wanted */
+    GPtrArray *from;             /* of char * */
+    char *timeline;              /* path; NULL: not wanted */
+    uint64_t unpacked_bytes_max; /* 0: not given */
 } ImportOptions;
 
 static const LhField import_options[] = {
@@ -27,6 +29,15 @@ static const LhField import_options[] = {
                    "gzip, or as longhaul sim --trace does, or a database that nsys export --type "
                    "sqlite has written. Or a folder, of which all that end in .json, .json.gz and "
                    ".sqlite are read."),
+    { .name = "max-unpacked",
+      .type = LH_FIELD_UNIT,
+      .unit = LH_UNIT_BYTES,
+      .offset = offsetof(ImportOptions, unpacked_bytes_max),
+      .min = 1,
+      .max = -1,
+      .placeholder = "SIZE",
+      .description = "Refuse a packed trace that is longer than this when it is unpacked, such as "
+                     "8GiB; default " LH_KINETO_UNPACKED "." },
     LH_OPTION_WRITES(ImportOptions, "output", to.file,
                      "File to write the profile to; with - the profile goes to standard output in "
                      "place of the tables."),
@@ -93,10 +104,11 @@ find_paths(const ImportOptions *o, GError **error)
 }
 
 static LhSeenRun *
-read_traces(const GPtrArray *paths, GError **error)
+read_traces(const GPtrArray *paths, uint64_t unpacked_bytes_max, GError **error)
 {
     g_autoptr(LhSeenRun) run = lh_seen_new();
 
+    run->unpacked_bytes_max = unpacked_bytes_max;
     for (guint i = 0; i < paths->len; i++) {
         if (!lh_seen_load(run, g_ptr_array_index(paths, i), error))
             return NULL;
@@ -242,7 +254,7 @@ run_import(const LhCommandLine *line, GError **error)
         return LH_ERROR_INPUT;
     if (setup->program == NULL && (made = make_program(setup, error)) == NULL)
         return LH_ERROR_NO;
-    seen = read_traces(paths, error);
+    seen = read_traces(paths, o->unpacked_bytes_max, error);
     if (seen == NULL)
         return LH_ERROR_INPUT;
     imported = (LhImported){ .run = seen,

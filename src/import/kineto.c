@@ -16,10 +16,15 @@
 #include <zlib.h>
 #endif
 
-#define FILE_BYTES_MAX (UINT64_C(64) << 30) /* unpacked */
-#define KERNELS_MAX 33554432u
+#define NAMES_BYTES_MAX (16 << 20) /* of names whose classes are kept */
+#define UNPACKED_BYTES_MIN ((uint64_t)LH_KINETO_UNPACKED_MIB << 20)
 #define RANK_NONE UINT32_MAX
 #define STEP_PREFIX "ProfilerStep#"
+
+typedef struct {
+    GArray *list;           /* of LhSeenStep */
+    GHashTable *by_numbers; /* places in the list, plus one; keys are owned */
+} Steps;
 
 /* A file on its way. */
 typedef struct {
@@ -29,8 +34,9 @@ typedef struct {
     bool own;          /* longhaul wrote it: the process of an event is its rank */
     uint32_t rank;     /* that it says */
     guint first;       /* of its kernels in the run */
-    GArray *steps[2];  /* of LhSeenStep: as GPUs had them, and as the host did */
+    Steps steps[2];    /* as GPUs had them, and as the host did */
     GHashTable *names; /* classes by name, plus one; transfers above them */
+    gsize names_bytes;
 } KinetoReader;
 
 /* The members of an event that matter. */
@@ -134,19 +140,21 @@ read_collective(LhExcerpt args, LhSeen *seen)
 /* --- events -------------------------------------------------------------------------------------
  */
 
-/* Names come again thousands of times. */
+/* Names come again thousands of times; a file whose names are all others does not grow the table
+ * without end. */
 static LhSeenClass
 class_of(KinetoReader *r, LhExcerpt name, uint8_t *transfer)
 {
-    char *text = lh_excerpt_text(name);
+    g_autofree char *text = lh_excerpt_text(name);
     guint known = GPOINTER_TO_UINT(g_hash_table_lookup(r->names, text));
 
     if (known == 0) {
         known = 1 + (guint)lh_seen_class(text, transfer);
         known |= (guint)*transfer << 8;
-        g_hash_table_insert(r->names, text, GUINT_TO_POINTER(known));
-    } else {
-        g_free(text);
+        if (r->names_bytes + name.length <= NAMES_BYTES_MAX) {
+            r->names_bytes += name.length;
+            g_hash_table_insert(r->names, g_steal_pointer(&text), GUINT_TO_POINTER(known));
+        }
     }
     *transfer = (uint8_t)(known >> 8);
     return (LhSeenClass)((known & 0xff) - 1);
@@ -165,7 +173,8 @@ add_kernel(KinetoReader *r, const Event *e)
     }
     if (seen.class == LH_SEEN_OTHER || seen.class == LH_SEEN_HELPER)
         return;
-    if (!read_times(e, &seen.start_ns, &seen.end_ns) || r->run->kernels->len >= KERNELS_MAX) {
+    if (!read_times(e, &seen.start_ns, &seen.end_ns) ||
+        r->run->kernels->len >= LH_SEEN_KERNELS_MAX) {
         r->file.dropped++;
         return;
     }
@@ -185,30 +194,39 @@ add_kernel(KinetoReader *r, const Event *e)
     g_array_append_val(r->run->kernels, seen);
 }
 
+/* NULL if there is none yet. */
+static LhSeenStep *
+find_step(const Steps *steps, uint64_t number)
+{
+    const gint64 key = (gint64)number;
+    const guint place = GPOINTER_TO_UINT(g_hash_table_lookup(steps->by_numbers, &key));
+
+    return place == 0 ? NULL : &g_array_index(steps->list, LhSeenStep, place - 1);
+}
+
 /* An annotation comes once for each stream that has work of it. */
 static void
-add_step(KinetoReader *r, const Event *e, GArray *steps)
+add_step(KinetoReader *r, const Event *e, Steps *steps)
 {
     g_autofree char *name = lh_excerpt_text(e->name);
     LhSeenStep step = { .rank = RANK_NONE };
+    LhSeenStep *known;
 
     if (!g_str_has_prefix(name, STEP_PREFIX))
         return;
-    if (!read_times(e, &step.start_ns, &step.end_ns)) {
-        r->file.dropped++;
-        return;
-    }
     step.number = g_ascii_strtoull(name + strlen(STEP_PREFIX), NULL, 10);
-    for (guint i = 0; i < steps->len; i++) {
-        LhSeenStep *known = &g_array_index(steps, LhSeenStep, i);
-
-        if (known->number != step.number)
-            continue;
+    known = find_step(steps, step.number);
+    if (!read_times(e, &step.start_ns, &step.end_ns) ||
+        (known == NULL && steps->list->len >= LH_SEEN_STEPS_MAX)) {
+        r->file.dropped++;
+    } else if (known == NULL) {
+        g_array_append_val(steps->list, step);
+        g_hash_table_insert(steps->by_numbers, g_memdup2(&step.number, sizeof(step.number)),
+                            GUINT_TO_POINTER(steps->list->len));
+    } else {
         known->start_ns = MIN(known->start_ns, step.start_ns);
         known->end_ns = MAX(known->end_ns, step.end_ns);
-        return;
     }
-    g_array_append_val(steps, step);
 }
 
 static void
@@ -229,9 +247,9 @@ add_event(void *data, LhExcerpt text, uint64_t line)
                     lh_excerpt_is(e.cat, "collective"))))
         add_kernel(r, &e);
     else if (lh_excerpt_is(e.cat, "gpu_user_annotation"))
-        add_step(r, &e, r->steps[0]);
+        add_step(r, &e, &r->steps[0]);
     else if (lh_excerpt_is(e.cat, "user_annotation"))
-        add_step(r, &e, r->steps[1]);
+        add_step(r, &e, &r->steps[1]);
 }
 
 static void
@@ -256,7 +274,7 @@ static void
 take_rank(KinetoReader *r)
 {
     const uint32_t rank = r->rank != RANK_NONE ? r->rank : r->run->files->len;
-    GArray *steps = r->steps[r->steps[0]->len > 0 ? 0 : 1];
+    const GArray *steps = r->steps[r->steps[0].list->len > 0 ? 0 : 1].list;
 
     r->file.kind = r->own ? "longhaul trace" : "Kineto trace";
     r->file.rank = rank;
@@ -287,15 +305,19 @@ read_all(LhSeenRun *run, const char *path, LhEventsRead read, void *read_data, G
 
     r.file.path = g_strdup(path);
     r.names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    for (int i = 0; i < 2; i++)
-        r.steps[i] = g_array_new(FALSE, FALSE, sizeof(LhSeenStep));
+    for (int i = 0; i < 2; i++) {
+        r.steps[i].list = g_array_new(FALSE, FALSE, sizeof(LhSeenStep));
+        r.steps[i].by_numbers = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+    }
     ok = lh_events_read(path, read, read_data, &sink, &r.result, error);
     if (ok)
         take_rank(&r);
     else
         g_free(r.file.path);
-    for (int i = 0; i < 2; i++)
-        g_array_unref(r.steps[i]);
+    for (int i = 0; i < 2; i++) {
+        g_array_unref(r.steps[i].list);
+        g_hash_table_unref(r.steps[i].by_numbers);
+    }
     g_hash_table_unref(r.names);
     return ok;
 }
@@ -329,8 +351,34 @@ lh_seen_parse(LhSeenRun *run, const char *file, const char *text, gsize length, 
 typedef struct {
     const char *path;
     gzFile gz;
-    uint64_t bytes; /* read so far */
+    uint64_t bytes;     /* unpacked so far */
+    uint64_t bytes_max; /* that are allowed; 0: by what is read of the file */
 } Source;
+
+/* gzip makes up to a thousand bytes of one where they are all alike, and of the events of a trace
+ * about twenty. What has been read counts, not what the file says of its length. */
+static bool
+check_length(const Source *source, GError **error)
+{
+    const gint64 offset = gzoffset(source->gz);
+    const uint64_t packed = offset > 0 ? (uint64_t)offset : 0;
+    const uint64_t most = source->bytes_max > 0
+                              ? source->bytes_max
+                              : MAX(UNPACKED_BYTES_MIN, packed * LH_KINETO_RATIO_MAX);
+    g_autofree char *length = NULL;
+    g_autofree char *read = NULL;
+
+    if (source->bytes <= most || gzdirect(source->gz))
+        return true;
+    length = lh_format_bytes(most);
+    read = lh_format_bytes(packed);
+    g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
+                "%s: error: the first %s of the file are more than %s when they are unpacked; "
+                "allowed: %s; if it is a trace all the same, --max-unpacked SIZE takes more",
+                source->path, read, length,
+                source->bytes_max > 0 ? "what --max-unpacked says" : LH_KINETO_UNPACKED);
+    return false;
+}
 
 /* Packed or not: zlib knows by the first bytes. */
 static gssize
@@ -347,19 +395,14 @@ read_unpacked(void *data, char *into, gsize size, GError **error)
         return -1;
     }
     source->bytes += (uint64_t)got;
-    if (source->bytes > FILE_BYTES_MAX) {
-        g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
-                    "%s: the trace is longer than 64 GiB when it is unpacked", source->path);
-        return -1;
-    }
-    return got;
+    return check_length(source, error) ? got : -1;
 }
 
 bool
 lh_kineto_load(LhSeenRun *run, const char *path, GError **error)
 {
     FILE *file = lh_input_open(path, error);
-    Source source = { .path = path };
+    Source source = { .path = path, .bytes_max = run->unpacked_bytes_max };
     bool ok = false;
 
     if (file == NULL)

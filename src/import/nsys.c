@@ -14,10 +14,8 @@
 #include <string.h>
 
 #define VALUE_BYTES_MAX (64 << 20)
-#define STEPS_MAX 100000
 #define PROGRESS_OPS 1000000
 #define PROGRESS_MAX 200000 /* times so many: more than the largest file takes */
-#define KERNELS_MAX 33554432u
 #define PID(global) ((uint64_t)(global) / 0x1000000 % 0x1000000)
 
 /* Of NCCL's ranges: what opens a communicator (nvtx_payload_schemas.h). */
@@ -222,7 +220,7 @@ read_kernel(NsysReader *r, sqlite3_stmt *row)
         return;
     /* Of what ran before the profiler started, times are negative. */
     if (!read_int(row, 0, &start) || !read_int(row, 1, &end) || start < 0 || end < start ||
-        r->run->kernels->len >= KERNELS_MAX) {
+        r->run->kernels->len >= LH_SEEN_KERNELS_MAX) {
         r->file.dropped++;
         return;
     }
@@ -322,7 +320,7 @@ read_range_row(NsysReader *r, sqlite3_stmt *row)
     if (text == NULL)
         text = (const char *)sqlite3_column_text(row, 3);
     if (text == NULL || !step_number(text, &step.number) || !read_int(row, 0, &step.start_ns) ||
-        !read_int(row, 1, &step.end_ns) || r->steps->len >= STEPS_MAX)
+        !read_int(row, 1, &step.end_ns) || r->steps->len >= LH_SEEN_STEPS_MAX)
         return;
     g_array_append_val(r->steps, step);
 }

@@ -56,7 +56,12 @@ typedef struct {
     guint kernels, steps; /* that were kept */
 } LhSeenFile;
 
+/* More than any profiler writes of a run; the rest is counted as dropped. */
+#define LH_SEEN_KERNELS_MAX 33554432u
+#define LH_SEEN_STEPS_MAX 100000u /* of a file */
+
 typedef struct {
+    uint64_t unpacked_bytes_max; /* of a file that is packed; 0: LH_KINETO_UNPACKED */
     GArray
         *kernels;  /* of LhSeen: by rank, then as they started, once lh_seen_finish() is through */
     GArray *steps; /* of LhSeenStep, likewise */

@@ -11,10 +11,12 @@ perhaps packed. Traces of another case, and broken ones, are refused.
 import contextlib
 import gzip
 import json
+import os
 import pathlib
 import random
 import sqlite3
 import struct
+import subprocess
 import sys
 import tempfile
 
@@ -81,6 +83,18 @@ class Test:
         return self.tool.call("import", *SHAPE, "--schedule", schedule, *words, "--profile",
                               "start.json", *sources, "-o", "found.json", "--format", "json",
                               status=status)
+
+    def peak(self, *words):
+        """What is said of traces that are refused, and the memory of the process that said it."""
+        program = subprocess.Popen([self.tool.program, "import", *SHAPE, "--schedule", "ring", *words],
+                                   env=self.tool.environment, cwd=self.folder, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        with program.stderr as messages:
+            said = messages.read()
+        _, status, usage = os.wait4(program.pid, 0)
+        program.returncode = os.waitstatus_to_exitcode(status)
+        assert program.returncode == 3, (words, program.returncode, said)
+        return said, usage.ru_maxrss << 10
 
     def check(self, schedule, words, sources, wanted, tolerance=0.01):
         """Imports, and holds what is found against the truth."""
@@ -282,6 +296,39 @@ def check_documented(test):
     assert part["measured_s"] == 0.011 and part["seen"] == 3, part
 
 
+def bomb(path, pieces, times):
+    """A packed trace whose pieces come again and again; gzip may begin anew at any place. Little of it is
+    in memory at a time: a child counts what its parent had."""
+    packed = b"".join(gzip.compress(piece.encode()) for piece in pieces)
+    path.write_bytes(gzip.compress(b'{"traceEvents": [\n') + packed * times + gzip.compress(b"{}]}"))
+
+
+def check_bombs(test):
+    """What is unpacked of a file is bounded, and so is the memory that it takes, whatever is in it."""
+    event = '{"ph": "X", "cat": "%s", "name": "%s", "ts": 1, "dur": 1},\n'
+    kinds = {
+        "spaces": ([" " * (1 << 20)], 1024),
+        "events": ([event % ("cpu_op", "aten::empty") * 16384], 1024),
+        "names": ((event % ("kernel", f"{i}" + "x" * 100000) for i in range(1000)), 1),
+    }
+    for kind, (pieces, times) in kinds.items():
+        path = test.folder / f"{kind}.json.gz"
+        bomb(path, pieces, times)
+        refused, peak_bytes = test.peak("--from", path.name)
+        assert (f"{path.name}: error: the first " in refused and "more than 64 MiB" in refused
+                and "--max-unpacked SIZE takes more" in refused), refused
+        assert peak_bytes < 48 << 20, (kind, peak_bytes)
+    # Who asks for it gets all of it read, in as little memory; the limit is what was asked for.
+    read, peak_bytes = test.peak("--from", "names.json.gz", "--max-unpacked", "1GiB")
+    assert "no attention kernel" in read and peak_bytes < 48 << 20, (read, peak_bytes)
+    refused, _ = test.peak("--from", "names.json.gz", "--max-unpacked", "1MiB")
+    assert "more than 1 MiB" in refused and "allowed: what --max-unpacked says" in refused, refused
+    # Files that are not packed are as long as they are.
+    (test.folder / "long.json").write_text('{"traceEvents": [\n' + " " * (65 << 20) + "{}]}")
+    read, _ = test.peak("--from", "long.json", "--max-unpacked", "1MiB")
+    assert "no attention kernel" in read, read
+
+
 def main():
     with tempfile.TemporaryDirectory(prefix="longhaul-import-") as name:
         folder = pathlib.Path(name)
@@ -307,6 +354,9 @@ def main():
         if test.has_sqlite:
             check_nsys(test)
             check_documented(test)
+
+        if test.packs:
+            check_bombs(test)
 
         # Another schedule has other kernels, fewer heads take less time than any device needs.
         refused = test.result("ring", ["--pass", "fwd"], ["usp.json"], status=3).stderr
