@@ -14,8 +14,10 @@
 #include <string.h>
 
 #define VALUE_BYTES_MAX (64 << 20)
+#define PROCESSES_MAX 65536u
 #define PROGRESS_OPS 1000000
 #define PROGRESS_MAX 200000 /* times so many: more than the largest file takes */
+#define VISITS_MAX UINT64_C(500000000)
 #define PID(global) ((uint64_t)(global) / 0x1000000 % 0x1000000)
 
 /* Of NCCL's ranges: what opens a communicator (nvtx_payload_schemas.h). */
@@ -35,6 +37,14 @@ typedef struct {
     int64_t gpu_start_ns, gpu_end_ns;
 } Step;
 
+/* What a step spans: times of the host, or correlations. */
+typedef struct {
+    uint64_t pid;
+    int64_t from, to; /* both are within */
+    int64_t to_max;   /* of this one and those of its process before it */
+    guint step;
+} Span;
+
 /* A process. */
 typedef struct {
     uint64_t pid;
@@ -50,6 +60,8 @@ typedef struct {
     GArray *correlations; /* of int64_t: likewise */
     GHashTable *classes;  /* by id of name: class, transfer */
     GArray *steps;        /* of Step, by start */
+    GArray *spans;        /* of Span, by process and beginning; NULL: not yet */
+    uint64_t visits;      /* of spans */
     GArray *processes;    /* of Process, by pid */
     uint32_t progress;
 } NsysReader;
@@ -254,16 +266,26 @@ step_number(const char *text, uint64_t *number)
     return false;
 }
 
+/* NULL for one more than PROCESSES_MAX. */
 static Process *
 process_of(NsysReader *r, uint64_t pid)
 {
     const Process process = { .pid = pid };
-    guint at = 0;
+    guint at = 0, high = r->processes->len;
 
-    while (at < r->processes->len && g_array_index(r->processes, Process, at).pid < pid)
-        at++;
-    if (at == r->processes->len || g_array_index(r->processes, Process, at).pid != pid)
-        g_array_insert_val(r->processes, at, process);
+    while (at < high) {
+        const guint middle = at + (high - at) / 2;
+
+        if (g_array_index(r->processes, Process, middle).pid < pid)
+            at = middle + 1;
+        else
+            high = middle;
+    }
+    if (at < r->processes->len && g_array_index(r->processes, Process, at).pid == pid)
+        return &g_array_index(r->processes, Process, at);
+    if (r->processes->len == PROCESSES_MAX)
+        return NULL;
+    g_array_insert_val(r->processes, at, process);
     return &g_array_index(r->processes, Process, at);
 }
 
@@ -297,7 +319,7 @@ read_payload(NsysReader *r, uint64_t pid, const unsigned char *bytes, size_t len
     if (ranks > LH_RANKS_MAX || rank >= ranks)
         return;
     process = process_of(r, pid);
-    if (ranks > process->ranks) {
+    if (process != NULL && ranks > process->ranks) {
         process->ranks = (uint32_t)ranks;
         process->rank = (uint32_t)rank;
     }
@@ -325,6 +347,85 @@ read_range_row(NsysReader *r, sqlite3_stmt *row)
     g_array_append_val(r->steps, step);
 }
 
+static int
+by_from(const void *a, const void *b)
+{
+    const Span *x = a, *y = b;
+
+    if (x->pid != y->pid)
+        return x->pid < y->pid ? -1 : 1;
+    return (x->from > y->from) - (x->from < y->from);
+}
+
+/* Of the correlations of all steps that have some, or of their times. */
+static void
+sort_spans(NsysReader *r, bool correlations)
+{
+    g_clear_pointer(&r->spans, g_array_unref);
+    r->spans = g_array_new(FALSE, FALSE, sizeof(Span));
+    for (guint i = 0; i < r->steps->len; i++) {
+        const Step *step = &g_array_index(r->steps, Step, i);
+        const Span span = { .pid = step->pid,
+                            .from = correlations ? step->first : step->start_ns,
+                            .to = correlations ? step->last : MAX(step->end_ns, INT64_MIN + 1) - 1,
+                            .step = i };
+
+        if (span.from <= span.to)
+            g_array_append_val(r->spans, span);
+    }
+    g_array_sort(r->spans, by_from);
+    for (guint i = 0; i < r->spans->len; i++) {
+        Span *span = &g_array_index(r->spans, Span, i);
+        const Span *before = i > 0 && span[-1].pid == span->pid ? span - 1 : NULL;
+
+        span->to_max = before != NULL ? MAX(before->to_max, span->to) : span->to;
+    }
+}
+
+/* How many spans begin before @at of @pid, or there, in their order. */
+static guint
+spans_before(const NsysReader *r, uint64_t pid, int64_t at)
+{
+    const Span wanted = { .pid = pid, .from = at };
+    guint low = 0, high = r->spans->len;
+
+    while (low < high) {
+        const guint middle = low + (high - low) / 2;
+
+        if (by_from(&g_array_index(r->spans, Span, middle), &wanted) <= 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Calls @take for every step of @pid that spans @at. Steps come one after another, so that few are
+ * looked at; in a file where all of them overlap, no more than VISITS_MAX. */
+static void
+each_step(NsysReader *r, uint64_t pid, int64_t at, void (*take)(Step *step, const void *data),
+          const void *data)
+{
+    for (guint i = spans_before(r, pid, at); i > 0 && r->visits <= VISITS_MAX; i--) {
+        const Span *span = &g_array_index(r->spans, Span, i - 1);
+
+        if (span->pid != pid || span->to_max < at)
+            return;
+        r->visits++;
+        if (span->to >= at)
+            take(&g_array_index(r->steps, Step, span->step), data);
+    }
+}
+
+static void
+take_launch(Step *step, const void *data)
+{
+    const int64_t *correlation = data;
+
+    step->first = MIN(step->first, *correlation);
+    step->last = MAX(step->last, *correlation);
+}
+
 /* Calls of CUDA: start, correlationId, globalTid. */
 static void
 read_launch(NsysReader *r, sqlite3_stmt *row)
@@ -333,14 +434,7 @@ read_launch(NsysReader *r, sqlite3_stmt *row)
 
     if (!read_int(row, 0, &start) || !read_int(row, 1, &correlation) || !read_int(row, 2, &global))
         return;
-    for (guint i = 0; i < r->steps->len; i++) {
-        Step *step = &g_array_index(r->steps, Step, i);
-
-        if (start < step->start_ns || start >= step->end_ns || PID(global) != step->pid)
-            continue;
-        step->first = MIN(step->first, correlation);
-        step->last = MAX(step->last, correlation);
-    }
+    each_step(r, PID(global), start, take_launch, &correlation);
 }
 
 static const Table tables[] = {
@@ -396,37 +490,44 @@ by_start(const void *a, const void *b)
 }
 
 /* Which rank a process is. */
-static void
-number_processes(NsysReader *r, uint32_t ranks_before)
+static bool
+number_processes(NsysReader *r, uint32_t ranks_before, GError **error)
 {
-    for (guint i = 0; i < r->pids->len; i++)
-        process_of(r, g_array_index(r->pids, uint64_t, i));
+    for (guint i = 0; i < r->pids->len; i++) {
+        if (process_of(r, g_array_index(r->pids, uint64_t, i)) != NULL)
+            continue;
+        g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
+                    "%s: error: more than %u processes; allowed: one for each rank", r->file.path,
+                    PROCESSES_MAX);
+        return false;
+    }
     for (guint i = 0; i < r->processes->len; i++) {
         Process *process = &g_array_index(r->processes, Process, i);
 
         if (process->ranks == 0)
             process->rank = ranks_before + i;
     }
+    return true;
+}
+
+static void
+take_kernel_time(Step *step, const void *data)
+{
+    const LhSeen *seen = data;
+
+    step->gpu_start_ns = MIN(step->gpu_start_ns, seen->start_ns);
+    step->gpu_end_ns = MAX(step->gpu_end_ns, seen->end_ns);
 }
 
 /* The time that the kernels of a step's launches take. */
 static void
 time_steps(NsysReader *r)
 {
-    for (guint i = 0; i < r->pids->len; i++) {
-        const LhSeen *seen = &g_array_index(r->run->kernels, LhSeen, r->first + i);
-        const int64_t correlation = g_array_index(r->correlations, int64_t, i);
-
-        for (guint k = 0; k < r->steps->len; k++) {
-            Step *step = &g_array_index(r->steps, Step, k);
-
-            if (step->pid != g_array_index(r->pids, uint64_t, i) || correlation < step->first ||
-                correlation > step->last)
-                continue;
-            step->gpu_start_ns = MIN(step->gpu_start_ns, seen->start_ns);
-            step->gpu_end_ns = MAX(step->gpu_end_ns, seen->end_ns);
-        }
-    }
+    sort_spans(r, true);
+    for (guint i = 0; i < r->pids->len; i++)
+        each_step(r, g_array_index(r->pids, uint64_t, i),
+                  g_array_index(r->correlations, int64_t, i), take_kernel_time,
+                  &g_array_index(r->run->kernels, LhSeen, r->first + i));
 }
 
 /* A step lasts until the next one of its process begins. */
@@ -439,16 +540,28 @@ take_steps(NsysReader *r)
         const Step *next = i + 1 < r->steps->len ? step + 1 : NULL;
         LhSeenStep taken = { .start_ns = step->gpu_start_ns,
                              .end_ns = step->gpu_end_ns,
-                             .number = step->number,
-                             .rank = process_of(r, step->pid)->rank };
+                             .number = step->number };
 
         if (step->gpu_end_ns < step->gpu_start_ns)
             continue;
+        taken.rank = process_of(r, step->pid)->rank;
         if (next != NULL && next->pid == step->pid && next->gpu_start_ns > step->gpu_start_ns)
             taken.end_ns = MIN(taken.end_ns, next->gpu_start_ns);
         g_array_append_val(r->run->steps, taken);
         r->file.steps++;
     }
+}
+
+static bool
+check_visits(const NsysReader *r, GError **error)
+{
+    if (r->visits <= VISITS_MAX)
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
+                "%s: error: %u ranges are named as steps are, and so many of them overlap that "
+                "there is no telling which step a kernel is of; allowed: steps one after another",
+                r->file.path, r->steps->len);
+    return false;
 }
 
 static bool
@@ -458,13 +571,17 @@ read_database(NsysReader *r, GError **error)
         !read_ranges(r, error))
         return false;
     g_array_sort(r->steps, by_start);
+    sort_spans(r, false);
     if (!read_table(r, &tables[2], error))
         return false;
-    number_processes(r, r->run->files->len);
+    if (!number_processes(r, r->run->files->len, error))
+        return false;
     for (guint i = 0; i < r->pids->len; i++)
         g_array_index(r->run->kernels, LhSeen, r->first + i).rank =
             process_of(r, g_array_index(r->pids, uint64_t, i))->rank;
     take_steps(r);
+    if (!check_visits(r, error))
+        return false;
     r->file.kernels = r->pids->len;
     r->file.rank =
         r->processes->len > 0 ? g_array_index(r->processes, Process, 0).rank : r->run->files->len;
@@ -531,6 +648,7 @@ lh_nsys_load(LhSeenRun *run, const char *path, GError **error)
     sqlite3_close(r.db);
     g_hash_table_unref(r.classes);
     g_array_unref(r.processes);
+    g_clear_pointer(&r.spans, g_array_unref);
     g_array_unref(r.steps);
     g_array_unref(r.correlations);
     g_array_unref(r.pids);

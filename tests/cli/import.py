@@ -296,6 +296,27 @@ def check_documented(test):
     assert part["measured_s"] == 0.011 and part["seen"] == 3, part
 
 
+def check_overlaps(test):
+    """Each of many launches is in each of many steps: that is seen before all pairs are gone through."""
+    steps, launches, process = 20000, 30000, 500 << 24
+    with contextlib.closing(sqlite3.connect(test.folder / "overlaps.sqlite")) as db:
+        db.executescript("""
+            CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);
+            CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT, streamId INT, correlationId INT,
+                                                     demangledName INT, globalPid INT);
+            CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INT, correlationId INT, globalTid INT);
+            CREATE TABLE NVTX_EVENTS (start INT, end INT, text TEXT, globalTid INT);""")
+        db.execute("INSERT INTO StringIds VALUES (1, ?)", (NAMES["attention_block"],))
+        db.execute("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (0, 5, 7, 1, 1, ?)", (process,))
+        db.executemany("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (?, ?, ?)",
+                       ((i, i, process) for i in range(launches)))
+        db.executemany("INSERT INTO NVTX_EVENTS VALUES (0, ?, ?, ?)",
+                       ((launches, f"step {i}", process) for i in range(steps)))
+        db.commit()
+    refused = test.result("ring", [], ["overlaps.sqlite"], status=3).stderr
+    assert f"overlaps.sqlite: error: {steps} ranges are named as steps are" in refused, refused
+
+
 def bomb(path, pieces, times):
     """A packed trace whose pieces come again and again; gzip may begin anew at any place. Little of it is
     in memory at a time: a child counts what its parent had."""
@@ -354,6 +375,7 @@ def main():
         if test.has_sqlite:
             check_nsys(test)
             check_documented(test)
+            check_overlaps(test)
 
         if test.packs:
             check_bombs(test)
