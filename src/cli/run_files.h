@@ -20,7 +20,7 @@ typedef struct {
     { .name = "figure",                                                                            \
       .type = LH_FIELD_STRING,                                                                     \
       .offset = offsetof(Options, member.figure),                                                  \
-      .flags = LH_COMMAND_FIGURE | LH_COMMAND_OF_ALL,                                              \
+      .flags = LH_FIELD_WRITTEN | LH_COMMAND_FIGURE | LH_COMMAND_OF_ALL,                           \
       .placeholder = "FILE",                                                                       \
       .names = "files",                                                                            \
       .description = "Draw a Gantt chart of the run, into this .svg, .png or .pdf file." },        \
