@@ -278,6 +278,31 @@ START_TEST(output_spares_what_is_read)
 }
 END_TEST
 
+/* File systems give the inode of a file that is gone to the next one. */
+START_TEST(output_is_not_what_is_gone)
+{
+    g_autofree char *folder = new_folder();
+    g_autofree char *gone = g_build_filename(folder, "gone", NULL);
+    g_autofree char *path = g_build_filename(folder, "out", NULL);
+    ino_t inode;
+    gsize length;
+
+    write_text(gone, "read");
+    inode = info_of(gone).st_ino;
+    g_free(lh_input_read(gone, 1 << 20, &length, NULL));
+    g_unlink(gone);
+    g_usleep(50000); /* longer than clocks of file systems take */
+    write_text(path, "new");
+    for (int i = 0; i < 20 && info_of(path).st_ino != inode; i++)
+        write_text(path, "new again");
+    write_text(path, "last");
+    check_text(path, "last");
+    lh_uses_clear();
+    g_unlink(path);
+    ck_assert_int_eq(g_rmdir(folder), 0);
+}
+END_TEST
+
 /* A file that is opened to be read between the beginning of an output and its end. */
 START_TEST(output_spares_what_is_read_late)
 {
@@ -498,5 +523,6 @@ LH_TEST_MAIN("output", output_replaces_whole_files, output_follows_links_as_edit
              output_keeps_mode_and_hard_links, output_streams_appear_at_the_end,
              output_drafts_have_new_names, output_writes_to_what_is_no_file,
              output_says_what_is_wrong, output_spares_what_is_read, output_spares_what_is_read_late,
-             output_has_one_use, output_writers_do_not_mix, output_children_are_read,
-             output_children_fail_with_reasons, output_questions_are_answered_or_not)
+             output_is_not_what_is_gone, output_has_one_use, output_writers_do_not_mix,
+             output_children_are_read, output_children_fail_with_reasons,
+             output_questions_are_answered_or_not)

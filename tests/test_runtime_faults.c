@@ -130,7 +130,7 @@ START_TEST(runtime_stall_names_rank_op_peer_slot)
     c.deadline_s = 5; /* the first steps take milliseconds */
     executed = run_case(&c, &error);
     ck_assert_ptr_null(executed);
-    ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_RUNTIME));
+    ck_assert(g_error_matches(error, LH_WAITED, LH_ERROR_RUNTIME));
     ck_assert_msg(strstr(error->message, "rank 2, op 4 (exchange, stream comm): receives from rank "
                                          "1, slot fwd_kv0") != NULL,
                   "%s", error->message);

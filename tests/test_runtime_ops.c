@@ -804,7 +804,7 @@ START_TEST(runtime_deadlock_ends)
 
     toy_init(&toy, 2, 1, 1, emit_deadlock);
     ck_assert_ptr_null(toy_run(&toy, 5, NULL, &error));
-    ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_RUNTIME));
+    ck_assert(g_error_matches(error, LH_WAITED, LH_ERROR_RUNTIME));
     for (unsigned r = 0; r < 2; r++) {
         g_autofree char *want = g_strdup_printf("rank %u, op 0 (exchange, stream comm): receives "
                                                 "from rank %u, slot out (tag 3, 24 bytes)",
@@ -885,7 +885,7 @@ START_TEST(runtime_hosts_are_a_window_ahead)
         result = toy_run(&toy, more ? 5 : 100, NULL, &error);
         if (more) {
             ck_assert_ptr_null(result);
-            ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_RUNTIME));
+            ck_assert(g_error_matches(error, LH_WAITED, LH_ERROR_RUNTIME));
             ck_assert_msg(strstr(error->message,
                                  "rank 0, host: waits for its device before op "
                                  "1025; the oldest op that is not complete is 0") != NULL,

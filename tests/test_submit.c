@@ -396,7 +396,7 @@ START_TEST(stuck_programs_say_what_each_stream_waits_for)
     standin_start(&orders[0]);
     ck_assert_ptr_null(run_on(&lh_backend_cuda, program, "stall:1", &error));
     standin_end();
-    ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_RUNTIME));
+    ck_assert(g_error_matches(error, LH_WAITED, LH_ERROR_RUNTIME));
     ck_assert_ptr_nonnull(strstr(error->message, "no op and no message has completed for 2 s"));
     ck_assert_ptr_nonnull(strstr(error->message, "rank 2, op "));
     ck_assert_ptr_nonnull(strstr(error->message, "receives from rank 1, slot "));

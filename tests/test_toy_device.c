@@ -112,7 +112,7 @@ START_TEST(submitted_programs_get_stuck_with_words)
 
     toy_device_fail_at(0);
     ck_assert_ptr_null(run_with(&params, program, &error));
-    ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_RUNTIME));
+    ck_assert(g_error_matches(error, LH_WAITED, LH_ERROR_RUNTIME));
     ck_assert_ptr_nonnull(strstr(error->message, "rank 3, op "));
     ck_assert_ptr_nonnull(strstr(error->message, "receives from rank 2, slot "));
     ck_assert_ptr_nonnull(strstr(error->message, "which it comes after"));

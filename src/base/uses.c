@@ -5,6 +5,7 @@
 #include "base/escape.h"
 #include "base/place.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -23,7 +24,7 @@ typedef struct {
 
 /* What a path is known by; either may be NULL. */
 typedef struct {
-    char *file;  /* device and inode */
+    char *file;  /* device, inode and birth */
     char *place; /* those of the folder, and the name in it */
 } Keys;
 
@@ -59,6 +60,20 @@ folder_key(const char *folder, const char *name)
     return stat(folder, &info) == 0 ? file_key(&info, name) : NULL;
 }
 
+/* With the time when it was made, where the file system knows that: the inode of a file that is
+ * deleted may be the next one's. Caller frees. */
+static char *
+inode_key(const char *path, const struct stat *info)
+{
+    struct statx more;
+    g_autofree char *made = NULL;
+
+    if (statx(AT_FDCWD, path, 0, STATX_BTIME, &more) == 0 && (more.stx_mask & STATX_BTIME) != 0)
+        made = g_strdup_printf("made %" PRIi64 ".%u", (int64_t)more.stx_btime.tv_sec,
+                               more.stx_btime.tv_nsec);
+    return file_key(info, made);
+}
+
 /* False if @path is nothing that has a use. Folders have a key of their own. */
 static bool
 find_keys(const char *path, Keys *keys)
@@ -75,7 +90,7 @@ find_keys(const char *path, Keys *keys)
     }
     folder = g_path_get_dirname(place.path);
     name = g_path_get_basename(place.path);
-    keys->file = place.exists ? file_key(&place.info, NULL) : NULL;
+    keys->file = place.exists ? inode_key(path, &place.info) : NULL;
     keys->place = folder_key(folder, name);
     return keys->file != NULL || keys->place != NULL;
 }

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/escape.h"
+#include "base/input.h"
 #include "base/units.h"
 #include "cli/fatal.h"
 #include "cli/options.h"
@@ -21,6 +22,7 @@
                             */
 #define VALUE_SHOWN_MAX 60 /* characters of a value in a message */
 #define RANKS_SHOWN_MAX 8
+#define CONTENT_BYTES_MAX (64UL << 20) /* of a file that is compared */
 
 /* ---- what must be the same ---- */
 
@@ -47,17 +49,20 @@ is_given(const LhField *field, const void *in)
     }
 }
 
-/* What a path stands for is what the file says: hosts may keep it in different places. */
+/* What a value of @field stands for: of a file that is read, what it says, since hosts may keep it
+ * in different places. Caller frees. */
 static char *
-content_of(const char *text)
+content_of(const LhField *field, const char *text)
 {
     g_autofree char *content = NULL;
     gsize bytes;
 
-    if (text == NULL || !g_file_test(text, G_FILE_TEST_IS_REGULAR) ||
-        !g_file_get_contents(text, &content, &bytes, NULL))
-        return g_strdup(text != NULL ? text : "");
-    return g_compute_checksum_for_data(G_CHECKSUM_SHA256, (const guchar *)content, bytes);
+    if (lh_options_use(field) != LH_USE_READ || !g_file_test(text, G_FILE_TEST_IS_REGULAR))
+        return g_strdup(text);
+    content = lh_input_read(text, CONTENT_BYTES_MAX, &bytes, NULL);
+    return content == NULL
+               ? g_strdup(text)
+               : g_compute_checksum_for_data(G_CHECKSUM_SHA256, (const guchar *)content, bytes);
 }
 
 typedef struct {
@@ -101,10 +106,11 @@ add_to_sheet(const LhField *field, bool scenario, void *data)
     texts = lh_setting_texts(field, in);
     for (guint i = 0; i < texts->len; i++) {
         const char *text = g_ptr_array_index(texts, i);
-        g_autofree char *content = content_of(text);
+        const char *said = text != NULL ? text : "yes";
+        g_autofree char *content = content_of(field, said);
 
-        g_string_append_printf(contents, "%s%s", i > 0 ? "," : "", text == NULL ? "yes" : content);
-        g_string_append_printf(shown, "%s%s", i > 0 ? "," : "", text == NULL ? "yes" : text);
+        g_string_append_printf(contents, "%s%s", i > 0 ? "," : "", content);
+        g_string_append_printf(shown, "%s%s", i > 0 ? "," : "", said);
     }
     note_line(sheet->text, option, contents->str, shown->str);
 }

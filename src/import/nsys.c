@@ -16,8 +16,8 @@
 #define VALUE_BYTES_MAX (64 << 20)
 #define PROCESSES_MAX 65536u
 #define PROGRESS_OPS 1000000
-#define PROGRESS_MAX 200000 /* times so many: more than the largest file takes */
-#define VISITS_MAX UINT64_C(500000000)
+#define PROGRESS_MAX 200000            /* times so many: more than the largest file takes */
+#define VISITS_MAX UINT64_C(200000000) /* of spans: some for each kernel */
 #define PID(global) ((uint64_t)(global) / 0x1000000 % 0x1000000)
 
 /* Of NCCL's ranges: what opens a communicator (nvtx_payload_schemas.h). */

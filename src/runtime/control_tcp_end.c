@@ -362,7 +362,8 @@ judge_alone(const LhStar *w, const GError *failure)
     if (first->news.state == LH_RANK_MISSING)
         return (
             LhCulprit){ .rank = 0, .status = failure->code, .text = g_strdup(failure->message) };
-    memcpy(addresses, w->hosts->data, others * sizeof(*addresses));
+    for (uint32_t i = 0; i < others; i++)
+        addresses[i] = g_array_index(w->hosts, struct sockaddr_storage, i);
     for (uint32_t r = 0; r < w->launch.size; r++)
         news[r].state = LH_RANK_ANSWERS;
     news[w->launch.rank] = own_news(w, failure);

@@ -2,6 +2,7 @@
 #include "runtime/secret.h"
 
 #include "base/error.h"
+#include "base/uses.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,12 +34,15 @@ find_fault(const struct stat *file)
 static gssize
 read_file(const char *path, char *text, gsize room, GError **error)
 {
-    /* What is no file must not keep us waiting. */
-    const int file = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     g_autofree char *fault = NULL;
     struct stat status;
     gssize count = -1;
+    int file;
 
+    if (!lh_uses_take(path, LH_USE_READ, "the file of " IN_FILE, error))
+        return -1;
+    /* What is no file must not keep us waiting, and no buffer a copy. */
+    file = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK); /* nocheck:read */
     if (file < 0 || fstat(file, &status) != 0)
         fault = g_strdup_printf("cannot be opened: %s", g_strerror(errno));
     else

@@ -298,7 +298,7 @@ def check_documented(test):
 
 def check_overlaps(test):
     """Each of many launches is in each of many steps: that is seen before all pairs are gone through."""
-    steps, launches, process = 20000, 30000, 500 << 24
+    steps, launches, process = 20000, 11000, 500 << 24
     with contextlib.closing(sqlite3.connect(test.folder / "overlaps.sqlite")) as db:
         db.executescript("""
             CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);
@@ -328,9 +328,8 @@ def check_bombs(test):
     """What is unpacked of a file is bounded, and so is the memory that it takes, whatever is in it."""
     event = '{"ph": "X", "cat": "%s", "name": "%s", "ts": 1, "dur": 1},\n'
     kinds = {
-        "spaces": ([" " * (1 << 20)], 1024),
         "events": ([event % ("cpu_op", "aten::empty") * 16384], 1024),
-        "names": ((event % ("kernel", f"{i}" + "x" * 100000) for i in range(1000)), 1),
+        "names": ((event % ("kernel", f"{i}" + "x" * 100000) for i in range(700)), 1),
     }
     for kind, (pieces, times) in kinds.items():
         path = test.folder / f"{kind}.json.gz"
@@ -345,7 +344,7 @@ def check_bombs(test):
     refused, _ = test.peak("--from", "names.json.gz", "--max-unpacked", "1MiB")
     assert "more than 1 MiB" in refused and "allowed: what --max-unpacked says" in refused, refused
     # Files that are not packed are as long as they are.
-    (test.folder / "long.json").write_text('{"traceEvents": [\n' + " " * (65 << 20) + "{}]}")
+    (test.folder / "long.json").write_text('{"traceEvents": [\n' + " " * (2 << 20) + "{}]}")
     read, _ = test.peak("--from", "long.json", "--max-unpacked", "1MiB")
     assert "no attention kernel" in read, read
 
