@@ -178,8 +178,7 @@ check_states(const char *name, LhShard shard, uint32_t ranks, double weights, do
         .shard = shard,
         .behaviour = { .gradients_stay = true,
                        .reduce_each = true,
-                       .reshard = true,
-                       .gradient_dtype = LH_DTYPE_BF16 },
+                       .reshard = true },
     };
     g_autoptr(LhProgram) program = step_of(model, &like);
     const double parameters = (double)lh_model_parameters(model);

@@ -105,7 +105,7 @@ behaviour_of(unsigned bits)
         .halves = bits & 32,
         .gradients_stay = bits & 64,
         .logits_fp32 = bits & 128,
-        .gradient_dtype = bits & 256 ? LH_DTYPE_FP32 : LH_DTYPE_BF16,
+        .gradients_fp32 = bits & 256,
         .unit_is_model = bits & 512,
         .clip = bits & 1024 ? 0.5 : 0,
     };
@@ -167,7 +167,7 @@ START_TEST(behaviours)
             .micro_batches = 1 + (uint32_t)(x >> 5 & 3) % 3,
             .shard = (LhShard)(x >> 8 & 3),
             .checkpoint = (LhCheckpoint)(x >> 10 & 3),
-            .dtype = x >> 12 & 1 ? LH_DTYPE_FP32 : LH_DTYPE_BF16,
+            .dtype = (LhDtype)((x >> 40) % 3),
             .tied = x >> 13 & 1,
             .groups = x >> 14 & 1 ? 2 : 0,
             .behaviour = behaviour_of((unsigned)(x >> 16) % BEHAVIOURS),

@@ -246,7 +246,7 @@ lh_setup_step_policy(LhSetupStep *step, LhShard shard, LhCheckpoint checkpoint)
 
     p->shard = shard;
     p->checkpoint = checkpoint;
-    p->behaviour = lh_step_behaviour(step->framework, shard);
+    p->behaviour = lh_step_behaviour(step->framework, shard, p->module.attention.dtype);
     p->behaviour.clip = CLIP;
 }
 

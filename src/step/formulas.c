@@ -301,9 +301,7 @@ lh_step_flops(const LhProgram *program)
 static uint64_t
 gradient_bytes(const LhStepPlan *plan)
 {
-    return lh_dtype_bytes(plan->params.module.attention.dtype == LH_DTYPE_FP32
-                              ? LH_DTYPE_FP32
-                              : plan->params.behaviour.gradient_dtype);
+    return lh_dtype_bytes(lh_step_gradient_dtype(plan));
 }
 
 /* How often gradients are reduced. */

@@ -209,6 +209,9 @@ bool lh_step_is_dense(const LhStepPlan *plan, uint32_t layer);
 uint32_t lh_step_experts(const LhStepPlan *plan);
 uint32_t lh_step_choices(const LhStepPlan *plan);
 
+/* In which gradients of weights are kept and reduced. */
+LhDtype lh_step_gradient_dtype(const LhStepPlan *plan);
+
 /* What a tensor is: the key of its slot. */
 typedef enum {
     LH_STEP_OF_ROLE,

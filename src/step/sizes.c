@@ -457,12 +457,11 @@ shape_of(LhTensorKind kind, LhDtype dtype, LhCategory category, uint32_t parts, 
     };
 }
 
-static LhDtype
-gradient_dtype(const LhStepPlan *plan)
+LhDtype
+lh_step_gradient_dtype(const LhStepPlan *plan)
 {
-    return plan->params.module.attention.dtype == LH_DTYPE_FP32
-               ? LH_DTYPE_FP32
-               : plan->params.behaviour.gradient_dtype;
+    return plan->params.behaviour.gradients_fp32 ? LH_DTYPE_FP32
+                                                 : plan->params.module.attention.dtype;
 }
 
 static LhStepShape
@@ -479,10 +478,13 @@ shape_of_rank(const LhStepPlan *plan, LhStepFamily family, uint32_t stage)
         return shape_of(LH_TENSOR_GRADIENT, LH_DTYPE_FP32, LH_CATEGORY_OPTIMIZER, 1,
                         parameters_of_shard(plan, stage) * plan->params.behaviour.step_bytes / 4);
     case LH_STEP_OF_GRADIENT_COPY:
-        return shape_of(LH_TENSOR_GRADIENT, LH_DTYPE_BF16, LH_CATEGORY_GRADIENTS, 1,
-                        parameters_of_shard(plan, stage) * plan->params.behaviour.copy_bytes / 2);
+        return shape_of(LH_TENSOR_GRADIENT, plan->params.module.attention.dtype,
+                        LH_CATEGORY_GRADIENTS, 1,
+                        parameters_of_shard(plan, stage) * plan->params.behaviour.copy_bytes /
+                            lh_dtype_bytes(plan->params.module.attention.dtype));
     case LH_STEP_OF_FLAT_GRADIENT:
-        return shape_of(LH_TENSOR_GRADIENT, gradient_dtype(plan), LH_CATEGORY_COMMUNICATION, 1,
+        return shape_of(LH_TENSOR_GRADIENT, lh_step_gradient_dtype(plan),
+                        LH_CATEGORY_COMMUNICATION, 1,
                         parameters_of_shard(plan, stage) * lh_step_pieces(plan));
     case LH_STEP_OF_OTHER:
         return shape_of(LH_TENSOR_NUMBERS, LH_DTYPE_FP32, LH_CATEGORY_OTHER, 1,
@@ -500,8 +502,7 @@ LhStepShape
 lh_step_tensor_shape(const LhStepPlan *plan, const LhStepTensor *tensor)
 {
     const LhDtype activation = plan->params.module.attention.dtype;
-    const LhDtype gradient =
-        activation == LH_DTYPE_FP32 ? LH_DTYPE_FP32 : plan->params.behaviour.gradient_dtype;
+    const LhDtype gradient = lh_step_gradient_dtype(plan);
     uint64_t elements;
 
     if (tensor->family == LH_STEP_OF_ROLE)

@@ -12,28 +12,24 @@
 
 /* ---- frameworks ---- */
 
-static uint32_t
-type_bytes(int type)
+static LhDtype
+dtype_of(int type, LhDtype activation)
 {
-    return type == LH_TYPE_FP32 ? 4 : 2;
-}
-
-/* Buckets, and what the optimizer reads, where they are not the gradients themselves. */
-static uint32_t
-copy_bytes(const LhFramework *f, bool copied)
-{
-    return (f->ddp_bucket_copies ? type_bytes(f->ddp_gradient_reduce) : 0) +
-           (copied ? type_bytes(f->states_gradient) : 0);
+    return type == LH_TYPE_FP32 ? LH_DTYPE_FP32 : activation;
 }
 
 LhStepBehaviour
-lh_step_behaviour(const LhFramework *f, LhShard shard)
+lh_step_behaviour(const LhFramework *f, LhShard shard, LhDtype activation)
 {
-    const int gradient = shard == LH_SHARD_FSDP  ? f->fsdp_gradient_reduce
-                         : shard == LH_SHARD_DDP ? f->ddp_gradient_reduce
-                                                 : f->states_gradient;
-    /* What the optimizer reads is a copy of what was reduced. */
-    const bool copied = shard == LH_SHARD_DDP && gradient != f->states_gradient;
+    const LhDtype kept = dtype_of(f->states_gradient, activation);
+    const LhDtype bucket = dtype_of(f->ddp_gradient_reduce, activation);
+    const LhDtype gradient = shard == LH_SHARD_FSDP
+                                 ? dtype_of(f->fsdp_gradient_reduce, activation)
+                             : shard == LH_SHARD_DDP ? bucket
+                                                     : kept;
+    /* Copies are buckets that are no gradients themselves, and what the optimizer reads if that is
+     * another type than was reduced. */
+    const bool ddp = shard == LH_SHARD_DDP, copied = ddp && gradient != kept;
 
     return (LhStepBehaviour){
         .unit_is_model = shard == LH_SHARD_FSDP && f->fsdp_unit == LH_FSDP_MODEL,
@@ -43,11 +39,11 @@ lh_step_behaviour(const LhFramework *f, LhShard shard)
         .overlap_reduce = shard == LH_SHARD_FSDP || f->ddp_overlap,
         .reduce_each = f->fsdp_reduce_every_micro_batch,
         .gradients_stay = shard < LH_SHARD_ZERO2 && !copied,
-        .copy_bytes = shard == LH_SHARD_DDP ? copy_bytes(f, copied) : 0,
+        .copy_bytes = (ddp && f->ddp_bucket_copies ? lh_dtype_bytes(bucket) : 0) +
+                      (copied ? lh_dtype_bytes(kept) : 0),
         .overlap_tensor = f->tp_overlap_gather || f->tp_overlap_scatter,
         .gather_again = f->tp_overlap_gather,
-        .master = f->states_master,
-        .gradient_dtype = gradient == LH_TYPE_FP32 ? LH_DTYPE_FP32 : LH_DTYPE_BF16,
+        .gradients_fp32 = gradient == LH_DTYPE_FP32,
         .logits_fp32 = f->logits_fp32_bytes > 0,
         .logits_stay = f->logits_gradient_bytes > 0,
         .step_bytes = (uint32_t)f->states_step_bytes,

@@ -39,9 +39,8 @@ typedef struct {
                             computed */
     bool gather_again;   /* tensor parallel: gathered inputs of products are not kept for the
                             gradients of their weights */
-    bool master;         /* the optimizer has fp32 weights of its own beside 16-bit ones */
     uint32_t copy_bytes; /* DDP: of copies of each gradient that are there for the whole step */
-    LhDtype gradient_dtype; /* in which gradients are kept and reduced */
+    bool gradients_fp32; /* gradients are kept and reduced in fp32; else as activations are */
     bool logits_fp32;       /* the loss works on a copy of the logits in fp32 */
     bool logits_stay;       /* ... and both are there until their gradient is cast to 16 bits */
     uint32_t step_bytes;    /* of each parameter of a shard, for the time of the optimizer's step */
@@ -148,8 +147,8 @@ lh_step_ranks(const LhStepParams *p)
     return lh_step_stage_ranks(p) * lh_step_stages(p);
 }
 
-/* How @framework does it, with weights cut as @shard says. */
-LhStepBehaviour lh_step_behaviour(const LhFramework *framework, LhShard shard);
+/* How @framework does it, with weights cut as @shard says and activations of @dtype. */
+LhStepBehaviour lh_step_behaviour(const LhFramework *framework, LhShard shard, LhDtype dtype);
 
 /* Whether there is such a step; refusals are LH_ERROR_NO. */
 bool lh_step_check(const LhStepParams *params, GError **error);
