@@ -9,11 +9,6 @@
 #include <math.h>
 #include <string.h>
 
-#define EPSILON 1e-5 /* of norms, and below of Adam: as the builder of steps has them */
-#define BETA1 0.9
-#define BETA2 0.95
-#define ADAM_EPSILON 1e-8
-
 G_STATIC_ASSERT((int)LH_MODEL_WEIGHTS == (int)LH_STEP_WEIGHTS);
 G_STATIC_ASSERT((int)LH_MODEL_OF_LAYER == (int)LH_STEP_W_LAYER);
 G_STATIC_ASSERT((int)LH_MODEL_O_NORM == (int)LH_STEP_W_O_NORM);
@@ -51,7 +46,6 @@ shape_of(const LhProgram *program, LhModelLayer *layers)
     LhModelShape shape = {
         .hidden = m->hidden_size,
         .heads = m->num_attention_heads,
-        .groups = m->num_query_groups,
         .head_dim = m->kv_channels,
         .ffn = width_of_mlp(program, true),
         .vocabulary = m->vocab_size,
@@ -65,25 +59,24 @@ shape_of(const LhProgram *program, LhModelLayer *layers)
         .layer_norm = m->weights.biases,
         .tied = !has(program, LH_STEP_W_HEAD, 0),
         .o_norms = p->tensor_parallel, /* each rank normalises its own heads */
-        .epsilon = EPSILON,
+        .epsilon = LH_STEP_NORM_EPSILON,
         .rotary_base = m->rotary_base,
-        .mask = p->module.mask,
-        .decay = p->module.attention.decay,
         .sequences = (uint64_t)p->module.attention.batch * p->micro_batches * p->data_parallel,
         .tokens = p->module.attention.seq_length,
         .learning_rate = p->learning_rate,
-        .beta1 = BETA1,
-        .beta2 = BETA2,
-        .adam_epsilon = ADAM_EPSILON,
+        .beta1 = LH_STEP_BETA1,
+        .beta2 = LH_STEP_BETA2,
+        .adam_epsilon = LH_STEP_ADAM_EPSILON,
         .clip = p->behaviour.clip,
     };
 
     for (uint32_t i = 0; i < shape.layers_count; i++) {
-        const LhStepKind kind = lh_step_layer_kind(program->plan, i);
+        const LhStepKindAttention of =
+            lh_step_kind_attention(program->plan, lh_step_layer_kind(program->plan, i));
 
-        layers[i] = (LhModelLayer){ .linear = kind == LH_STEP_LINEAR,
+        layers[i] = (LhModelLayer){ .attention = of.attention,
+                                    .mask = of.mask,
                                     .gate = has(program, LH_STEP_W_GATE, i),
-                                    .window = kind == LH_STEP_WINDOWED ? p->window : 0,
                                     .experts = !lh_step_is_dense(program->plan, i) };
     }
     return shape;

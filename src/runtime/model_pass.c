@@ -139,22 +139,12 @@ head_at(const Step *step, const Columns *c, double *rows, uint64_t index)
 static LhReference
 new_attention(const Step *step, const LhModelLayer *layer)
 {
-    const LhModelShape *s = step->s;
-    const LhAttention shape = {
-        .batch = (uint32_t)s->sequences,
-        .seq_length = s->tokens,
-        .heads = (uint32_t)s->heads,
-        .groups = (uint32_t)lh_model_groups(s, layer),
-        .head_dim = (uint32_t)s->head_dim,
-        .dtype = LH_DTYPE_FP32,
-        .linear = layer->linear,
-        .decay = s->decay,
-    };
-    LhMaskRule mask = s->mask;
+    LhAttention all = layer->attention;
     LhReference a;
 
-    mask.window = layer->window;
-    lh_reference_init(&a, &shape, &mask);
+    all.batch = (uint32_t)step->s->sequences;
+    all.dtype = LH_DTYPE_FP32;
+    lh_reference_init(&a, &all, &layer->mask);
     return a;
 }
 
@@ -168,8 +158,9 @@ to_heads(const Step *step, const LhModelLayer *layer, const Columns *columns, do
         const Head at = head_at(step, columns, rows, i);
 
         for (uint64_t c = 0; c < d; c++)
-            at.by_heads[c] = turned && layer->linear ? lh_math_silu(at.outside[c]) : at.outside[c];
-        if (turned && !layer->linear && step->s->rotary_base > 0)
+            at.by_heads[c] =
+                turned && layer->attention.linear ? lh_math_silu(at.outside[c]) : at.outside[c];
+        if (turned && !layer->attention.linear && step->s->rotary_base > 0)
             lh_math_rotate(at.by_heads, d, step->s->rotary_base, at.position, false);
     }
 }
@@ -186,11 +177,12 @@ from_heads(const Step *step, const LhModelLayer *layer, const Columns *columns, 
         const Head at = head_at(step, columns, rows, i);
         const Head of = head_at(step, columns, before, i);
 
-        if (turned && !layer->linear && step->s->rotary_base > 0)
+        if (turned && !layer->attention.linear && step->s->rotary_base > 0)
             lh_math_rotate(at.by_heads, d, step->s->rotary_base, at.position, true);
         for (uint64_t c = 0; c < d; c++)
             at.outside[c] =
-                at.by_heads[c] * (turned && layer->linear ? lh_math_silu_slope(of.outside[c]) : 1);
+                at.by_heads[c] *
+                (turned && layer->attention.linear ? lh_math_silu_slope(of.outside[c]) : 1);
     }
 }
 
@@ -198,7 +190,7 @@ static void
 attend_layer(const Step *step, const LhModelLayer *layer, Layer *l)
 {
     const LhReferenceWork work = { .forward = true, .threads = step->threads };
-    const uint64_t d = step->s->head_dim, groups = lh_model_groups(step->s, layer);
+    const uint64_t d = step->s->head_dim, groups = layer->attention.groups;
     const uint32_t heads = (uint32_t)step->s->heads;
     const uint32_t kv_heads = (uint32_t)groups;
     LhReference *a = &l->attention;
@@ -219,7 +211,7 @@ attend_back(const Step *step, const LhModelLayer *layer, Layer *l, double *dout,
             double *dkv)
 {
     const LhReferenceWork work = { .threads = step->threads };
-    const uint64_t d = step->s->head_dim, groups = lh_model_groups(step->s, layer);
+    const uint64_t d = step->s->head_dim, groups = layer->attention.groups;
     const uint32_t heads = (uint32_t)step->s->heads;
     const uint32_t kv_heads = (uint32_t)groups;
     LhReference *a = &l->attention;
@@ -372,7 +364,7 @@ attention_back(const Step *step, uint32_t index, Layer *l)
 {
     const LhModelLayer *layer = &step->s->layers[index];
     const uint64_t q = step->s->heads * step->s->head_dim;
-    const uint64_t kv = 2 * lh_model_groups(step->s, layer) * step->s->head_dim;
+    const uint64_t kv = 2 * layer->attention.groups * step->s->head_dim;
     g_autofree double *dgated = new_rows(step, q), *dq = new_rows(step, q);
     g_autofree double *dkv = new_rows(step, kv), *dn = new_rows(step, step->s->hidden);
     g_autofree double *dout = NULL;

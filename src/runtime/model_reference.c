@@ -34,7 +34,7 @@ weight_shape(const LhModelShape *s, LhModelWeight weight, const LhModelLayer *la
     case LH_MODEL_Q:
         return (LhModelTensor){ .rows = h, .columns = q };
     case LH_MODEL_KV:
-        return (LhModelTensor){ .rows = h, .columns = 2 * lh_model_groups(s, layer) * s->head_dim };
+        return (LhModelTensor){ .rows = h, .columns = 2 * layer->attention.groups * s->head_dim };
     case LH_MODEL_GATE:
         return (LhModelTensor){ .rows = layer->gate ? h : 0, .columns = q };
     case LH_MODEL_O_NORM:
@@ -175,7 +175,7 @@ lh_model_reference_bytes(const LhModelShape *s)
 {
     const uint64_t rows = s->sequences * s->tokens, q = s->heads * s->head_dim;
     const uint64_t layer =
-        RESIDUAL * s->hidden + HEADS * (q + 2 * s->groups * s->head_dim) +
+        RESIDUAL * s->hidden + HEADS * 3 * q + /* k and v have as many heads at most */
         WIDE * lh_model_up_width(s, MAX(s->ffn, s->shared_ffn)) +
         s->choices * (RESIDUAL * s->hidden + WIDE * lh_model_up_width(s, s->expert_ffn));
     uint64_t weights = 0;

@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "model/attention.h"
 #include "model/mask.h"
 
 #include <stdbool.h>
@@ -35,14 +36,16 @@ typedef enum {
 } LhModelWeight;
 
 typedef struct {
-    bool linear; /* attention with decay and without softmax, of silu of q and k, not turned */
+    /* All of it but the batch and the element type is read. Linear attention has silu of q and k,
+     * not turned. */
+    LhAttention attention;
+    LhMaskRule mask;
     bool gate; /* attention's output, normalised, times the sigmoid of a projection of its input */
-    uint64_t window; /* 0: none */
-    bool experts;    /* a mixture of experts, and beside them an MLP of its own width */
+    bool experts; /* a mixture of experts, and beside them an MLP of its own width */
 } LhModelLayer;
 
 typedef struct {
-    uint64_t hidden, heads, groups, head_dim, ffn, vocabulary;
+    uint64_t hidden, heads, head_dim, ffn, vocabulary;
     const LhModelLayer *layers; /* borrowed */
     uint32_t layers_count;
     bool gated_mlp;                  /* silu(gate) up; else gelu, by tanh */
@@ -53,8 +56,6 @@ typedef struct {
     uint32_t o_norms;   /* attention's output is normalised in so many equal slices of the heads */
     double epsilon;     /* of norms */
     double rotary_base; /* 0: no rotation */
-    LhMaskRule mask;
-    double decay;
     uint64_t sequences, tokens; /* of a step; of a sequence */
     double learning_rate, beta1, beta2, adam_epsilon;
     double clip; /* the largest norm of all gradients; 0: any */
@@ -73,13 +74,7 @@ typedef struct {
     double loss, squares;   /* of the last one: the loss, the sum of the gradients' squares */
 } LhModelReference;
 
-/* Key-value heads of a layer; the width of its MLP; the columns of the first matrix of one. */
-static inline uint64_t
-lh_model_groups(const LhModelShape *shape, const LhModelLayer *layer)
-{
-    return layer->linear ? shape->heads : shape->groups;
-}
-
+/* The width of a layer's MLP; the columns of the first matrix of one. */
 static inline uint64_t
 lh_model_ffn(const LhModelShape *shape, const LhModelLayer *layer)
 {

@@ -264,6 +264,14 @@ bool lh_step_stage_has(const LhStepPlan *plan, uint32_t stage, LhStepWeight weig
 bool lh_step_is_shared(const LhStepPlan *plan, LhStepWeight weight);
 LhStepKind lh_step_layer_kind(const LhStepPlan *plan, uint32_t layer);
 
+/* Attention of a layer of @kind in one micro-batch, with all of the model's heads: a
+ * tensor-parallel rank's programs have its share of these, and are the same in all else. */
+typedef struct {
+    LhAttention attention;
+    LhMaskRule mask; /* its documents are borrowed */
+} LhStepKindAttention;
+LhStepKindAttention lh_step_kind_attention(const LhStepPlan *plan, LhStepKind kind);
+
 /* Segments of a context-parallel rank, and tokens of it in a micro-batch, of all sequences. */
 uint32_t lh_step_segments(const LhStepPlan *plan);
 uint64_t lh_step_rank_rows(const LhStepPlan *plan);

@@ -56,27 +56,40 @@ steps_of(const LhProgram *program)
     return steps;
 }
 
-/* One pass of attention in a layer of @kind, on a tensor-parallel rank's heads. */
+LhStepKindAttention
+lh_step_kind_attention(const LhStepPlan *plan, LhStepKind kind)
+{
+    const LhModel *m = &plan->model;
+    const bool linear = kind == LH_STEP_LINEAR;
+    LhStepKindAttention of = { plan->params.module.attention, plan->params.module.mask };
+
+    of.attention.linear = linear;
+    of.attention.heads = (uint32_t)m->num_attention_heads;
+    of.attention.groups = (uint32_t)(linear ? m->num_attention_heads : m->num_query_groups);
+    of.attention.head_dim = (uint32_t)m->kv_channels;
+    of.attention.hidden_size = (uint32_t)m->hidden_size;
+    if (!linear)
+        of.attention.decay = 0;
+    if (kind == LH_STEP_WINDOWED)
+        of.mask.window = plan->params.window;
+    return of;
+}
+
+/* One pass of it, on a tensor-parallel rank's heads. */
 static LhProgramParams
 params_of(const LhStepPlan *plan, LhStepKind kind, LhPass pass)
 {
-    const LhModel *m = &plan->model;
+    const LhStepKindAttention whole = lh_step_kind_attention(plan, kind);
     const uint32_t t = plan->params.tensor_parallel;
     LhProgramParams p = plan->params.module;
 
     p.pass = pass;
     p.keep_saved = pass == LH_PASS_FWD;
     p.data_parallel_size = 0;
-    p.attention.linear = kind == LH_STEP_LINEAR;
-    p.attention.heads = (uint32_t)m->num_attention_heads / t;
-    p.attention.groups =
-        kind == LH_STEP_LINEAR ? p.attention.heads : MAX((uint32_t)m->num_query_groups / t, 1);
-    p.attention.head_dim = (uint32_t)m->kv_channels;
-    p.attention.hidden_size = (uint32_t)m->hidden_size;
-    if (kind != LH_STEP_LINEAR)
-        p.attention.decay = 0;
-    if (kind == LH_STEP_WINDOWED)
-        p.mask.window = plan->params.window;
+    p.attention = whole.attention;
+    p.attention.heads = whole.attention.heads / t;
+    p.attention.groups = MAX(whole.attention.groups / t, 1);
+    p.mask = whole.mask;
     return p;
 }
 

@@ -364,7 +364,7 @@ args_of(const LhStepRecorder *r, const LhStepNode *node, uint32_t layer)
         args.rows.count = lh_step_vocabulary(plan);
         args.rows.tokens =
             a->batch * a->seq_length * plan->params.data_parallel * plan->params.micro_batches;
-        args.rows.epsilon = 1e-5;
+        args.rows.epsilon = LH_STEP_NORM_EPSILON;
         args.rows.traffic = traffic;
     }
     }

@@ -440,10 +440,9 @@ optimizer_args(const LhStepPlan *plan, Weight w)
         .optimizer = {
             .count = elements_of(plan, w),
             .learning_rate = plan->params.learning_rate,
-            .beta1 = 0.9,
-            .beta2 = 0.95,
-            .epsilon = 1e-8,
-            .weight_decay = 0,
+            .beta1 = LH_STEP_BETA1,
+            .beta2 = LH_STEP_BETA2,
+            .epsilon = LH_STEP_ADAM_EPSILON,
             .clip = b->clip,
             .traffic = b->optimizer_traffic,
         },

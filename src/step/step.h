@@ -28,28 +28,34 @@
 /* How a framework does what the model leaves open. Traffic is in bytes moved for each element of
  * the forward pass's result; its gradient moves twice as much. 0: every operand once. */
 typedef struct {
-    bool unit_is_model;  /* FSDP gathers the whole model at once, not layer by layer */
-    bool halves;         /* FSDP: what is before and behind attention is called apart */
-    bool reshard;        /* FSDP: gathered weights go after the forward pass of their unit */
-    uint32_t prefetch;   /* FSDP: units that are gathered ahead of the one that works */
-    bool overlap_reduce; /* gradients are reduced while the backward pass goes on */
-    bool reduce_each;    /* in every micro-batch; else in the last one (FSDP, ZeRO-2) */
-    bool gradients_stay; /* buffers of gradients are there for the whole step */
-    bool overlap_tensor; /* tensor parallel: gradients of inputs travel while those of weights are
-                            computed */
-    bool gather_again;   /* tensor parallel: gathered inputs of products are not kept for the
-                            gradients of their weights */
-    uint32_t copy_bytes; /* DDP: of copies of each gradient that are there for the whole step */
-    bool gradients_fp32; /* gradients are kept and reduced in fp32; else as activations are */
-    bool logits_fp32;       /* the loss works on a copy of the logits in fp32 */
-    bool logits_stay;       /* ... and both are there until their gradient is cast to 16 bits */
-    uint32_t step_bytes;    /* of each parameter of a shard, for the time of the optimizer's step */
-    uint64_t other_bytes;   /* held beside all this, on every rank */
+    bool unit_is_model;   /* FSDP gathers the whole model at once, not layer by layer */
+    bool halves;          /* FSDP: what is before and behind attention is called apart */
+    bool reshard;         /* FSDP: gathered weights go after the forward pass of their unit */
+    uint32_t prefetch;    /* FSDP: units that are gathered ahead of the one that works */
+    bool overlap_reduce;  /* gradients are reduced while the backward pass goes on */
+    bool reduce_each;     /* in every micro-batch; else in the last one (FSDP, ZeRO-2) */
+    bool gradients_stay;  /* buffers of gradients are there for the whole step */
+    bool overlap_tensor;  /* tensor parallel: gradients of inputs travel while those of weights are
+                             computed */
+    bool gather_again;    /* tensor parallel: gathered inputs of products are not kept for the
+                             gradients of their weights */
+    uint32_t copy_bytes;  /* DDP: of copies of each gradient that are there for the whole step */
+    bool gradients_fp32;  /* gradients are kept and reduced in fp32; else as activations are */
+    bool logits_fp32;     /* the loss works on a copy of the logits in fp32 */
+    bool logits_stay;     /* ... and both are there until their gradient is cast to 16 bits */
+    uint32_t step_bytes;  /* of each parameter of a shard, for the time of the optimizer's step */
+    uint64_t other_bytes; /* held beside all this, on every rank */
     uint32_t norm_traffic, rotary_traffic, glu_traffic, activation_traffic, residual_traffic;
     uint32_t loss_traffic;      /* for each logit */
     uint32_t optimizer_traffic; /* for each parameter */
     double clip;                /* the largest norm of the gradients; 0: any */
 } LhStepBehaviour;
+
+/* What no framework and no model says of norms and of Adam. */
+#define LH_STEP_NORM_EPSILON 1e-5
+#define LH_STEP_ADAM_EPSILON 1e-8
+#define LH_STEP_BETA1 0.9
+#define LH_STEP_BETA2 0.95
 
 /* In which order the stages of a pipeline work on micro-batches. */
 typedef enum {
