@@ -431,6 +431,78 @@ START_TEST(models_are_refused)
 }
 END_TEST
 
+/* Damage to what a slot is. */
+typedef enum { OTHER_DTYPE, HALF_A_PART, OTHER_KIND, NO_LAST_PART, DAMAGES } Damage;
+
+static void
+damage(LhProgram *program, uint32_t index, Damage how)
+{
+    LhSlot *slot = &program->slots[index];
+
+    if (how == OTHER_DTYPE)
+        slot->dtype = slot->dtype == LH_DTYPE_BF16 ? LH_DTYPE_FP16 : LH_DTYPE_BF16;
+    else if (how == HALF_A_PART)
+        slot->part_bytes /= 2;
+    else if (how == OTHER_KIND)
+        slot->kind = slot->kind == LH_TENSOR_HIDDEN ? LH_TENSOR_WEIGHT : LH_TENSOR_HIDDEN;
+    if (how != NO_LAST_PART)
+        return;
+    slot->parts--;
+    while (++index < program->slots_count)
+        program->slots[index].first_cell--;
+}
+
+/* The form of single calls is as good as that of the whole program; returns whether it is. */
+static bool
+forms_agree(const LhProgram *program, const char *what)
+{
+    g_autoptr(LhVerdict) verdict = lh_verify(program);
+    g_autoptr(GError) error = NULL;
+    const bool malformed =
+        verdict->findings_total > 0 &&
+        g_array_index(verdict->findings, LhFinding, 0).kind == LH_FINDING_MALFORMED;
+
+    ck_assert_msg(lh_verify_step_form(program, &error) == !malformed, "%s: %s; %s", what,
+                  malformed ? g_array_index(verdict->findings, LhFinding, 0).message
+                            : "well-formed",
+                  error != NULL ? error->message : "well-formed");
+    return malformed;
+}
+
+/* What sim, compare and plan answer for is well-formed: making a step checks its form, which finds
+ * all that the whole proof finds when any of its slots is something else. */
+START_TEST(malformed_steps_are_refused)
+{
+    static const TinyStep steps[] = {
+        { .schedule = "zigzag", .tensor = 2, .context = 2, .data = 2, .shard = LH_SHARD_FSDP },
+        { .schedule = "lasp2", .context = 2, .linear = true, .gate = true, .experts = 4 },
+        { .schedule = "ring", .stages = 2, .data = 2, .layers = 4, .tied = true, .window = 5 },
+    };
+    unsigned malformed = 0;
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(steps) * DAMAGES; i++) {
+        TinyStep tiny = steps[i / DAMAGES];
+        uint32_t slots = 1;
+
+        tiny.micro_batches = 2;
+        tiny.dtype = (LhDtype)(i % 3);
+        tiny.behaviour = behaviour_of(scramble(i));
+        for (uint32_t slot = 0; slot < slots; slot++) {
+            g_autoptr(LhProgram) program = tiny_step(&tiny, NULL);
+            const LhSlot *s = &program->slots[slot];
+
+            slots = program->slots_count;
+            if (!test_takes_of(slot + i, 7) || s->parts < 2 || s->part_bytes < 8)
+                continue;
+            damage(program, slot, (Damage)(i % DAMAGES));
+            malformed += forms_agree(program, s->name);
+        }
+    }
+    ck_assert_uint_gt(malformed, 20);
+}
+END_TEST
+
 LH_TEST_MAIN("verify_step", sizes_are_proven, pipelines_are_proven, variants_are_proven,
              behaviours_are_proven, schedules_are_proven, models_are_proven,
-             shared_heads_are_proven, patterns_are_proven, experts_are_proven, models_are_refused)
+             shared_heads_are_proven, patterns_are_proven, experts_are_proven, models_are_refused,
+             malformed_steps_are_refused)

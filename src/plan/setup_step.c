@@ -2,6 +2,7 @@
 #include "plan/setup_step.h"
 
 #include "base/error.h"
+#include "verify/verify.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -219,12 +220,16 @@ lh_setup_step_params(const LhSetup *setup, const LhSchedule *schedule)
 LhProgram *
 lh_setup_program(const LhSetup *setup, const LhSchedule *schedule, GError **error)
 {
+    LhProgram *program;
     LhStepParams p;
 
     if (setup->step == NULL)
         return lh_program_new(schedule, &setup->params, error);
     p = lh_setup_step_params(setup, schedule);
-    return lh_step_new(&p, error);
+    program = lh_step_new(&p, error);
+    if (program != NULL && !lh_verify_step_form(program, error))
+        g_clear_pointer(&program, lh_program_free);
+    return program;
 }
 
 /* ---- all of it ---- */

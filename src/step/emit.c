@@ -2,6 +2,7 @@
  * The calls as ops of a rank. What differs between ranks is added here: members of groups, the
  * rank's own piece of a tensor, token positions, columns of the vocabulary.
  */
+#include "base/mix.h"
 #include "step/step_private.h"
 
 #include <string.h>
@@ -372,6 +373,105 @@ emit(LhEmitter *e, uint32_t step)
 }
 
 const LhGenerator lh_step_generator = { .steps = steps, .emit = emit, .of_all_groups = true };
+
+/* ---- forms ---- */
+
+/* Calls with one hash have ops of one form: they differ in which of a slot's equal tensors they
+ * touch, and in what they wait for. @first is the micro-batch that the list begins with. */
+static uint64_t
+form_of(const LhStepPlan *plan, const LhStepList *list, const LhStepCall *call, uint32_t first)
+{
+    const bool computes = call->does == LH_STEP_CALL_COMPUTE;
+    uint64_t hash = lh_mix(call->does, (uint64_t)call->kernel << 32 | (uint32_t)call->segment);
+
+    hash = lh_mix(hash, (uint64_t)call->collective << 32 | (uint64_t)call->group << 24 |
+                            (uint64_t)call->kind << 16 | (uint64_t)call->backward << 8 |
+                            call->replicas);
+    if (computes)
+        hash = lh_mix_bytes(hash, &g_array_index(plan->args, LhKernelArgs, call->args),
+                            sizeof(LhKernelArgs));
+    for (uint32_t i = 0; i < call->uses_count; i++) {
+        const LhStepUse *use = &lh_step_uses(list, call)[i];
+        const LhStepTensor *tensor = used_tensor(list, use);
+        /* Of equal tensors, the last one, behind which a slot ends, is looked at, too. */
+        const uint32_t instances =
+            g_array_index(plan->classes, LhStepClass, tensor->class_index).instances;
+
+        hash = lh_mix(hash, (uint64_t)tensor->class_index << 32 | (uint64_t)use->part);
+        hash = lh_mix(hash, (uint64_t)use->count << 32 | (uint64_t)use->own_piece << 3 |
+                                (uint64_t)(tensor->instance + 1 >= instances) << 2 |
+                                (uint64_t)use->gradient << 1 | (uint64_t)use->of_micro_batch);
+        if (use->of_micro_batch)
+            hash = lh_mix(hash, first + call->micro_batch);
+    }
+    return hash;
+}
+
+typedef struct {
+    const LhProgram *program;
+    GHashTable *seen; /* forms */
+    LhOpBuffer buffer;
+    uint32_t micro_batch; /* that the list begins with */
+    LhStepVisit *visit;
+    void *data;
+} Forms;
+
+static void
+visit_call(Forms *f, uint32_t rank, const LhStepList *list, const LhStepCall *call)
+{
+    LhCursor cursor;
+    LhEmitter e = { .program = f->program, .buffer = &f->buffer, .rank = rank };
+
+    lh_cursor_init(&cursor, f->program, rank);
+    e.state = &cursor.own;
+    e.embedded = &cursor.embedded;
+    e.marks = cursor.own.marks;
+    e.marks[MARK_MICRO_BATCH] = f->micro_batch;
+    e.marks[MARK_STEP] = 0;
+    f->buffer.ops_count = f->buffer.parts_count = f->buffer.counts_count = 0;
+    if (call->does != LH_STEP_CALL_MODULE)
+        emit_call(&e, list, call);
+    while (call->does == LH_STEP_CALL_MODULE && !emit_module(&e, list, call))
+        continue;
+    f->visit(f->data, rank, &f->buffer);
+}
+
+/* As the ranks from @first to @last of a stage have it. */
+static void
+visit_list(Forms *f, const LhStepList *list, uint32_t first, uint32_t last)
+{
+    for (guint i = 0; list->calls != NULL && i < list->calls->len; i++) {
+        const LhStepCall *call = &g_array_index(list->calls, LhStepCall, i);
+
+        const uint64_t form = form_of(f->program->plan, list, call, f->micro_batch);
+
+        if (!g_hash_table_add(f->seen, (gpointer)(guintptr)form))
+            continue;
+        visit_call(f, first, list, call);
+        if (last != first)
+            visit_call(f, last, list, call);
+    }
+}
+
+void
+lh_step_visit_forms(const LhProgram *program, LhStepVisit *visit, void *data)
+{
+    const LhStepPlan *plan = program->plan;
+    const uint32_t of_stage = (uint32_t)lh_step_stage_ranks(&plan->params);
+    g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
+    Forms f = { .program = program, .seen = seen, .visit = visit, .data = data };
+
+    for (uint32_t stage = 0; stage < lh_step_stages(&plan->params); stage++) {
+        const uint32_t first = stage * of_stage, last = first + of_stage - 1;
+
+        f.micro_batch = 0;
+        visit_list(&f, &plan->stages[stage].inner, first, last);
+        f.micro_batch =
+            plan->stages[stage].inner.calls != NULL ? plan->params.micro_batches - 1 : 0;
+        visit_list(&f, &plan->stages[stage].last, first, last);
+    }
+    lh_op_buffer_clear(&f.buffer);
+}
 
 LhDimension
 lh_step_dimension(const LhOp *op)

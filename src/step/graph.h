@@ -276,6 +276,12 @@ LhStepKindAttention lh_step_kind_attention(const LhStepPlan *plan, LhStepKind ki
 uint32_t lh_step_segments(const LhStepPlan *plan);
 uint64_t lh_step_rank_rows(const LhStepPlan *plan);
 
+/* Calls @visit with ops of the first and of the last rank of each stage: those of each call that
+ * differs from all calls before it in more than which of several equal tensors it touches. Their
+ * ids and waits mean nothing. */
+typedef void LhStepVisit(void *data, uint32_t rank, const LhOpBuffer *ops);
+void lh_step_visit_forms(const LhProgram *program, LhStepVisit *visit, void *data);
+
 /* What input or output slot @slot of attention is to the step; LH_STEP_ROLES: nothing. */
 LhStepRole lh_step_slot_role(const LhSlot *slot);
 

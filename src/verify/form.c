@@ -169,6 +169,35 @@ check_slot_dtype(LhProof *proof, const LhSlot *slot)
                        lh_dtype_names[slot->dtype], lh_dtype_names[dtype]);
 }
 
+/* What a slot is, whatever the size of the whole. */
+static bool
+check_slot(LhProof *proof, const LhSlot *slot)
+{
+    const LhProgram *program = proof->program;
+
+    if ((uint32_t)slot->kind >= LH_TENSOR_KINDS || (uint32_t)slot->role > LH_SLOT_STATE)
+        return DECLARATION("has a slot %s of unknown kind or role", slot->name);
+    if (slot->role == LH_SLOT_STATE && !lh_tensor_is_of_model(slot->kind))
+        return DECLARATION("has a slot %s of kind %s as its state; that is of weights, and of "
+                           "what goes with them",
+                           slot->name, lh_tensor_names[slot->kind]);
+    if (slot->by_heads && program->saved_group == 0)
+        return DECLARATION("has a slot %s by heads, but no group saves by heads", slot->name);
+    if (slot->parts == 0 || slot->part_bytes == 0 || slot->head_dim == 0)
+        return DECLARATION("has an empty slot %s", slot->name);
+    if (slot->part_bytes % lh_slot_element_bytes(slot) != 0)
+        return DECLARATION("has %" G_GUINT64_FORMAT
+                           " bytes in a part of slot %s, which are not whole elements of %u",
+                           slot->part_bytes, slot->name, lh_slot_element_bytes(slot));
+    if (!check_slot_dtype(proof, slot))
+        return false;
+    if (slot->role != LH_SLOT_TEMP && slot->head_dim != program->params.attention.head_dim)
+        return DECLARATION("has an input or output slot %s with heads of %u, but its heads "
+                           "have %u",
+                           slot->name, slot->head_dim, program->params.attention.head_dim);
+    return check_slot_parts(proof, slot);
+}
+
 static bool
 check_slots(LhProof *proof)
 {
@@ -186,27 +215,7 @@ check_slots(LhProof *proof)
         const LhSlot *slot = &program->slots[i];
         uint64_t size;
 
-        if ((uint32_t)slot->kind >= LH_TENSOR_KINDS || (uint32_t)slot->role > LH_SLOT_STATE)
-            return DECLARATION("has a slot %s of unknown kind or role", slot->name);
-        if (slot->role == LH_SLOT_STATE && !lh_tensor_is_of_model(slot->kind))
-            return DECLARATION("has a slot %s of kind %s as its state; that is of weights, and of "
-                               "what goes with them",
-                               slot->name, lh_tensor_names[slot->kind]);
-        if (slot->by_heads && program->saved_group == 0)
-            return DECLARATION("has a slot %s by heads, but no group saves by heads", slot->name);
-        if (slot->parts == 0 || slot->part_bytes == 0 || slot->head_dim == 0)
-            return DECLARATION("has an empty slot %s", slot->name);
-        if (slot->part_bytes % lh_slot_element_bytes(slot) != 0)
-            return DECLARATION("has %" G_GUINT64_FORMAT
-                               " bytes in a part of slot %s, which are not whole elements of %u",
-                               slot->part_bytes, slot->name, lh_slot_element_bytes(slot));
-        if (!check_slot_dtype(proof, slot))
-            return false;
-        if (slot->role != LH_SLOT_TEMP && slot->head_dim != program->params.attention.head_dim)
-            return DECLARATION("has an input or output slot %s with heads of %u, but its heads "
-                               "have %u",
-                               slot->name, slot->head_dim, program->params.attention.head_dim);
-        if (!check_slot_parts(proof, slot))
+        if (!check_slot(proof, slot))
             return false;
         if (__builtin_mul_overflow(slot->parts, slot->part_bytes, &size) ||
             __builtin_add_overflow(bytes, size, &bytes) || bytes > LH_VERIFY_BYTES_MAX)
@@ -713,28 +722,44 @@ check_header(LhProof *proof, uint32_t g)
     return true;
 }
 
+static void
+check_op(LhProof *proof, uint32_t g)
+{
+    switch (proof->ops[g].kind) {
+    case LH_OP_COMPUTE:
+        check_compute(proof, g);
+        break;
+    case LH_OP_EXCHANGE:
+        check_exchange(proof, g);
+        break;
+    case LH_OP_COLLECTIVE:
+        check_collective(proof, g);
+        break;
+    case LH_OP_ALLOC:
+    case LH_OP_FREE:
+        check_memory_op(proof, g);
+        break;
+    default:
+        break;
+    }
+}
+
 void
 lh_proof_check_form(LhProof *proof)
 {
     for (uint32_t g = 0; g < proof->ops_count; g++) {
-        if (!check_header(proof, g))
-            continue;
-        switch (proof->ops[g].kind) {
-        case LH_OP_COMPUTE:
-            check_compute(proof, g);
-            break;
-        case LH_OP_EXCHANGE:
-            check_exchange(proof, g);
-            break;
-        case LH_OP_COLLECTIVE:
-            check_collective(proof, g);
-            break;
-        case LH_OP_ALLOC:
-        case LH_OP_FREE:
-            check_memory_op(proof, g);
-            break;
-        default:
-            break;
-        }
+        if (check_header(proof, g))
+            check_op(proof, g);
     }
+}
+
+void
+lh_proof_check_loose_form(LhProof *proof)
+{
+    bool ok = check_slices(proof);
+
+    for (uint32_t i = 0; ok && i < proof->program->slots_count; i++)
+        ok = check_slot(proof, &proof->program->slots[i]);
+    for (uint32_t g = 0; ok && g < proof->ops_count; g++)
+        check_op(proof, g);
 }

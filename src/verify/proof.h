@@ -100,6 +100,9 @@ lh_proof_replicas(const LhProof *proof)
  * used. */
 bool lh_proof_check_declarations(LhProof *proof);
 void lh_proof_check_form(LhProof *proof);
+/* The same of ops that are part of a program, however large that is: of slots and of what ops do,
+ * not of their ids and waits. */
+void lh_proof_check_loose_form(LhProof *proof);
 
 /* form_args.c: a call outside attention, whose operands exist, is cut as its kernel can take it. */
 bool lh_proof_check_layer_args(LhProof *proof, uint32_t g);

@@ -7,6 +7,7 @@
 
 #include "program/cursor.h"
 #include "program/work.h"
+#include "step/graph.h"
 
 #include <string.h>
 
@@ -277,38 +278,94 @@ finding_clear(gpointer data)
     g_free(((LhFinding *)data)->message);
 }
 
-LhVerdict *
-lh_verify(const LhProgram *program)
+static LhVerdict *
+verdict_new(void)
 {
     LhVerdict *verdict = g_new0(LhVerdict, 1);
-    const uint32_t ranks = MIN(lh_program_ranks(program), LH_VERIFY_RANKS_MAX);
-    LhProof proof = { .program = program, .verdict = verdict, .ranks = ranks };
 
     verdict->findings = g_array_new(FALSE, TRUE, sizeof(LhFinding));
     g_array_set_clear_func(verdict->findings, finding_clear);
     verdict->unchecked = g_ptr_array_new();
+    return verdict;
+}
+
+static void
+clear_proof(LhProof *proof)
+{
+    g_free(proof->ops);
+    g_free(proof->op_rank);
+    g_free(proof->rank_first);
+    g_free(proof->parts);
+    g_free(proof->part_op);
+    g_free(proof->part_match);
+    g_free(proof->counts);
+    g_free(proof->meetings);
+    g_free(proof->meeting_ops);
+    g_free(proof->op_meeting);
+    g_free(proof->clocks);
+    g_free(proof->position);
+    g_free(proof->order);
+    g_free(proof->alloc_first);
+    g_free(proof->allocs);
+}
+
+LhVerdict *
+lh_verify(const LhProgram *program)
+{
+    LhVerdict *verdict = verdict_new();
+    const uint32_t ranks = MIN(lh_program_ranks(program), LH_VERIFY_RANKS_MAX);
+    LhProof proof = { .program = program, .verdict = verdict, .ranks = ranks };
+
     verdict->ranks = ranks;
     verdict->bytes_sent = g_new0(uint64_t, ranks);
     verdict->flops = g_new0(uint64_t, ranks);
     verdict->peak_bytes = g_new0(uint64_t, ranks);
     proof.rank_first = g_new0(uint32_t, ranks + 1);
     run_stages(&proof);
-    g_free(proof.ops);
-    g_free(proof.op_rank);
-    g_free(proof.rank_first);
-    g_free(proof.parts);
-    g_free(proof.part_op);
-    g_free(proof.part_match);
-    g_free(proof.counts);
-    g_free(proof.meetings);
-    g_free(proof.meeting_ops);
-    g_free(proof.op_meeting);
-    g_free(proof.clocks);
-    g_free(proof.position);
-    g_free(proof.order);
-    g_free(proof.alloc_first);
-    g_free(proof.allocs);
+    clear_proof(&proof);
     return verdict;
+}
+
+/* ---- the form of a step ---- */
+
+typedef struct {
+    Unrolled unrolled;
+    GArray *ranks; /* of each op */
+} LooseOps;
+
+static void
+take_ops(void *data, uint32_t rank, const LhOpBuffer *buffer)
+{
+    LooseOps *loose = data;
+
+    unroll_step(&loose->unrolled, buffer);
+    for (uint32_t i = 0; i < buffer->ops_count; i++)
+        g_array_append_val(loose->ranks, rank);
+}
+
+bool
+lh_verify_step_form(const LhProgram *program, GError **error)
+{
+    g_autoptr(LhVerdict) verdict = verdict_new();
+    LooseOps loose = { { g_array_new(FALSE, FALSE, sizeof(LhOp)),
+                         g_array_new(FALSE, FALSE, sizeof(LhPart)),
+                         g_array_new(FALSE, FALSE, sizeof(uint32_t)) },
+                       g_array_new(FALSE, FALSE, sizeof(uint32_t)) };
+    LhProof proof = { .program = program, .verdict = verdict, .ranks = lh_program_ranks(program) };
+
+    lh_step_visit_forms(program, take_ops, &loose);
+    proof.ops_count = loose.unrolled.ops->len;
+    proof.parts_count = loose.unrolled.parts->len;
+    proof.ops = (LhOp *)(void *)g_array_free(loose.unrolled.ops, FALSE);
+    proof.parts = (LhPart *)(void *)g_array_free(loose.unrolled.parts, FALSE);
+    proof.counts = (uint32_t *)(void *)g_array_free(loose.unrolled.counts, FALSE);
+    proof.op_rank = (uint32_t *)(void *)g_array_free(loose.ranks, FALSE);
+    proof.rank_first = g_new0(uint32_t, proof.ranks + 1);
+    lh_proof_check_loose_form(&proof);
+    clear_proof(&proof);
+    return verdict->findings_total == 0 ||
+           lh_program_refuse(error, "the step is malformed, so that nothing is said of it: %s",
+                             g_array_index(verdict->findings, LhFinding, 0).message);
 }
 
 void

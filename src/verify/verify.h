@@ -47,5 +47,9 @@ typedef struct {
 
 /* Never fails: whatever is wrong with the program is a finding. Caller frees. */
 LhVerdict *lh_verify(const LhProgram *program);
+/* The form of a step's program alone, by one call of each kind (lh_step_visit_forms()): cheap, and
+ * for any size. False with LH_ERROR_NO if it is malformed. */
+bool lh_verify_step_form(const LhProgram *program, GError **error);
+
 void lh_verdict_free(LhVerdict *verdict);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhVerdict, lh_verdict_free)
