@@ -21,8 +21,8 @@ typedef struct {
     uint32_t first_id;     /* of its ops among those of the other program */
     uint32_t entry;        /* the op that its streams begin behind, or LH_OP_NONE */
     uint32_t streams_seen; /* bits: those that have begun */
-    /* By its own streams but the first: the last op, and the last that touched an input or output;
-     * LH_OP_NONE: none. */
+    /* By its own streams: the last op, and, but for the first, the last that touched an input or
+     * output; LH_OP_NONE: none. */
     uint32_t last[LH_STREAMS_MAX], last_outside[LH_STREAMS_MAX];
 } LhEmbeddedState;
 

@@ -107,9 +107,9 @@ rename_op(LhEmitter *e, const LhEmbedding *embedding, LhOp *op)
     for (uint32_t i = 0; i < op->after_count; i++)
         op->after[i] += s->first_id;
     enter(s, op);
-    if (lh_op_on_stream(op) && op->stream != 0) {
+    if (lh_op_on_stream(op)) {
         s->last[op->stream] = op->id;
-        if (lh_embed_touches_outside(embedding->program, op, e->buffer->parts))
+        if (op->stream != 0 && lh_embed_touches_outside(embedding->program, op, e->buffer->parts))
             s->last_outside[op->stream] = op->id;
     }
     rename_regions(embedding, op, e->buffer->parts);

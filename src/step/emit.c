@@ -285,6 +285,16 @@ emit_call(LhEmitter *e, const LhStepList *list, const LhStepCall *call)
 
 /* ---- attention ---- */
 
+/* The last op of the compute stream: the step's own, or of the module before. */
+static uint32_t
+last_computed(const LhEmitter *e)
+{
+    const uint32_t own = e->marks[MARK_HISTORY + LH_STEP_STREAM_COMPUTE * LH_STEP_HISTORY];
+    const uint32_t embedded = e->embedded->last[0];
+
+    return own == LH_OP_NONE || (embedded != LH_OP_NONE && embedded > own) ? embedded : own;
+}
+
 /* Emits the next step of a module; true if it was the last one. */
 static bool
 emit_module(LhEmitter *e, const LhStepList *list, const LhStepCall *call)
@@ -321,8 +331,7 @@ emit_module(LhEmitter *e, const LhStepList *list, const LhStepCall *call)
     e->layer = call->layer;
     e->micro_batch = (uint16_t)(e->marks[MARK_MICRO_BATCH] + call->micro_batch);
     if (e->marks[MARK_STEP] == 0)
-        lh_embed_begin(e, &embedding, place.context,
-                       e->marks[MARK_HISTORY + LH_STEP_STREAM_COMPUTE * LH_STEP_HISTORY]);
+        lh_embed_begin(e, &embedding, place.context, last_computed(e));
     lh_embed_step(e, &embedding);
     return ++e->marks[MARK_STEP] == module_steps(plan, call->kind, call->backward, place.context);
 }
