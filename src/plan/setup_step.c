@@ -179,10 +179,15 @@ take_heads(const LhProgramParams *p, const LhScenario *s, LhModel *m)
 
 /* ---- schedules ---- */
 
-/* Any schedule will do for one rank. */
+/* For one rank any schedule will do that places tokens as @other does (NULL: none is there). */
 static const LhSchedule *
-default_schedule(bool linear)
+default_schedule(bool linear, const LhSchedule *other)
 {
+    for (guint i = 0; other != NULL && lh_schedules[i] != NULL; i++) {
+        if (lh_schedule_takes(lh_schedules[i], linear) &&
+            lh_schedules[i]->placement == other->placement)
+            return lh_schedules[i];
+    }
     return lh_schedule_find(linear ? "lasp2" : "ring", NULL);
 }
 
@@ -203,7 +208,7 @@ schedule_of(const LhSetup *setup, const LhSchedule *first, LhLayerKind kind)
         if (named != NULL && lh_schedule_takes(named, linear))
             return named;
     }
-    return setup->step->params.module.ranks == 1 ? default_schedule(linear) : NULL;
+    return setup->step->params.module.ranks == 1 ? default_schedule(linear, first) : NULL;
 }
 
 LhStepParams

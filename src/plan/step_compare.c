@@ -22,6 +22,12 @@ typedef struct {
     double *first, *second;
 } Moments;
 
+/* What rounding did to a quantity in several disturbed steps: sums of squared errors, and of the
+ * squares of these. */
+typedef struct {
+    double error2, error4;
+} Spread;
+
 typedef struct {
     const LhStepNumerics *n;
     const LhProgram *program;
@@ -32,6 +38,8 @@ typedef struct {
     SquareSums update; /* of all weights, against the reference's */
     double parameters;
     double loss_error, squares_error; /* relative, the worst */
+    Spread *gradients;                /* [layers][weights]; NULL: nothing was disturbed */
+    Spread loss_spread, squares_spread, update_spread;
 } Comparison;
 
 static SquareSums *
@@ -123,6 +131,96 @@ static double
 update_unit(const Comparison *c)
 {
     return sqrt(FLIPS_PER_ERROR * gradient_unit(c->n) + 4 * FLIPS / c->parameters);
+}
+
+/*
+ * That holds where rounding errors of many numbers even out. In a narrow model they do not: a row
+ * of few numbers may nearly cancel out in a sum, and a norm then makes it, and its error, large
+ * again; a query that sees one key has no gradient at all, but that is a difference of rounded
+ * numbers. What rounding does to this very step is then measured: the reference takes it some times
+ * more, and moves every number that a step stores up or down by as much as rounding may. The unit
+ * is the larger one of the formula and of the measure.
+ *
+ * The square of an error is a mean of few squares, and varies from step to step as those measured
+ * do: as chi^2 of k degrees of freedom over k, whose variance is 2 / k. The measure is what one
+ * step in 10^6 is beyond, by Wilson and Hilferty: mean (1 - a + z sqrt(a))^3 with a = 2 / (9 k).
+ */
+#define DISTURBED_STEPS 16
+#define ONE_IN_A_MILLION 4.75 /* z, of the normal distribution */
+
+static double
+measured2(const Spread *s)
+{
+    const double mean = s->error2 / DISTURBED_STEPS;
+    const double variance = fmax(s->error4 / DISTURBED_STEPS - mean * mean, 0);
+    const double a = mean > 0 ? variance / (9 * mean * mean) : 0;
+
+    return mean * pow(1 - a + ONE_IN_A_MILLION * sqrt(a), 3);
+}
+
+static void
+add_to_spread(Spread *s, double error2)
+{
+    s->error2 += error2;
+    s->error4 += error2 * error2;
+}
+
+static double
+distance2(const double *a, const double *b, uint64_t count)
+{
+    double sum = 0;
+
+    for (uint64_t i = 0; i < count; i++)
+        sum += (a[i] - b[i]) * (a[i] - b[i]);
+    return sum;
+}
+
+static double
+square_of(double x)
+{
+    return x * x;
+}
+
+/* One disturbed step. */
+static void
+measure_step(Comparison *c, const LhModelNoise *noise)
+{
+    LhModelReference *r = lh_step_numerics_disturbed(c->n, noise);
+    double update2 = 0;
+
+    add_to_spread(&c->loss_spread, square_of(r->loss - c->n->reference->loss));
+    add_to_spread(&c->squares_spread, square_of(r->squares - c->n->reference->squares));
+    for (uint32_t layer = 0; layer < c->layers; layer++) {
+        for (unsigned w = 0; w < (layer == 0 ? LH_STEP_WEIGHTS : LH_STEP_W_LAYER); w++) {
+            const LhModelTensor *t = reference_of(c, (LhStepWeight)w, layer);
+            const LhModelTensor *moved = lh_model_tensor(r, (LhModelWeight)w, layer);
+            const uint64_t count = t->rows * t->columns;
+
+            add_to_spread(&c->gradients[layer * LH_STEP_WEIGHTS + w],
+                          distance2(moved->first, t->first, count));
+            update2 += distance2(moved->value, t->value, count);
+        }
+    }
+    add_to_spread(&c->update_spread, update2);
+    lh_model_reference_free(r);
+}
+
+static double
+underflow_of(LhDtype dtype)
+{
+    return dtype == LH_DTYPE_FP16 ? 0x1p-25 : 0;
+}
+
+static void
+measure_rounding(Comparison *c)
+{
+    const LhDtype dtype = lh_step_params(c->n->program)->module.attention.dtype;
+    LhModelNoise noise = { .of_number = roundoff_of(dtype),
+                           .of_row = sqrt(longest_sum(c->n)) / 2 * FP32_ROUNDOFF,
+                           .absolute = underflow_of(dtype) };
+
+    for (noise.seed = 1; noise.seed <= DISTURBED_STEPS; noise.seed++)
+        measure_step(c, &noise);
 }
 
 /* ---- parts ---- */
@@ -278,6 +376,21 @@ quotient(double error2, double of2)
     return error2 > 0 || isnan(error2) ? sqrt(error2 / of2) : 0;
 }
 
+/* The square of a quantity's unit, of @size2, the square of its size. */
+static double
+unit2_of(double formula, const Spread *spread, double size2)
+{
+    return fmax(formula * formula * size2, measured2(spread));
+}
+
+static double
+gradient_unit2(const Comparison *c, LhStepWeight weight, uint32_t layer, const SquareSums *s)
+{
+    return c->gradients != NULL
+               ? fmax(s->unit2, measured2(&c->gradients[layer * LH_STEP_WEIGHTS + weight]))
+               : s->unit2;
+}
+
 static void
 add_weight(LhErrorReport *report, const Comparison *c, LhStepWeight weight, Quantity quantity)
 {
@@ -288,7 +401,8 @@ add_weight(LhErrorReport *report, const Comparison *c, LhStepWeight weight, Quan
 
     for (uint32_t layer = 0; layer < c->layers; layer++) {
         const SquareSums *s = sums_of(c, weight, layer, quantity);
-        const double units = quotient(s->error2, s->unit2);
+        const double units = quotient(
+            s->error2, quantity == GRADIENT ? gradient_unit2(c, weight, layer, s) : s->unit2);
 
         row.rel_l2 = worse(quotient(s->error2, s->size2), row.rel_l2);
         row.row = worse(units, row.row);
@@ -304,15 +418,22 @@ add_weight(LhErrorReport *report, const Comparison *c, LhStepWeight weight, Quan
 static void
 make_report(const Comparison *c, LhErrorReport *report)
 {
+    const LhModelReference *r = c->n->reference;
+    const double unit = gradient_unit(c->n);
+
     report->ok = true;
-    add_one(report, "loss", c->loss_error, gradient_unit(c->n));
-    if (c->n->reference->shape.clip > 0)
-        add_one(report, "grad norm", c->squares_error / 2, gradient_unit(c->n));
+    add_one(report, "loss", c->loss_error,
+            sqrt(unit2_of(unit, &c->loss_spread, r->loss * r->loss)) / fabs(r->loss));
+    if (r->shape.clip > 0) /* that of the square is twice that of the norm */
+        add_one(report, "grad norm", c->squares_error / 2,
+                sqrt(unit2_of(2 * unit, &c->squares_spread, r->squares * r->squares)) / r->squares /
+                    2);
     for (unsigned quantity = 0; quantity < QUANTITIES; quantity++) {
         for (unsigned w = 0; w < LH_STEP_WEIGHTS; w++)
             add_weight(report, c, (LhStepWeight)w, (Quantity)quantity);
     }
-    add_one(report, "update", quotient(c->update.error2, c->update.size2), update_unit(c));
+    add_one(report, "update", quotient(c->update.error2, c->update.size2),
+            sqrt(unit2_of(update_unit(c), &c->update_spread, c->update.size2) / c->update.size2));
 }
 
 /* ---- all of it ---- */
@@ -348,6 +469,7 @@ lh_step_numerics_compare(const LhStepNumerics *n, const LhRunResult *result, LhE
     const uint32_t tensors = layers * LH_STEP_WEIGHTS;
     g_autofree SquareSums *sums = g_new0(SquareSums, (gsize)tensors * QUANTITIES);
     g_autofree Moments *moments = g_new0(Moments, tensors);
+    g_autofree Spread *spreads = NULL;
     Comparison c = { .n = n,
                      .program = n->program,
                      .result = result,
@@ -360,6 +482,12 @@ lh_step_numerics_compare(const LhStepNumerics *n, const LhRunResult *result, LhE
     compare_ranks(&c, false);
     compare_ranks(&c, true);
     make_report(&c, report);
+    if (!report->ok) {
+        c.gradients = spreads = g_new0(Spread, tensors);
+        measure_rounding(&c);
+        lh_error_report_clear(report);
+        make_report(&c, report);
+    }
     for (uint32_t i = 0; i < tensors; i++) {
         g_free(moments[i].first);
         g_free(moments[i].second);

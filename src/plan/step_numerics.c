@@ -94,8 +94,9 @@ lh_step_numerics_bytes(const LhProgram *program, unsigned threads)
                                     .groups = (uint32_t)shape.heads, /* at most */
                                     .head_dim = (uint32_t)shape.head_dim };
 
-    /* The initial weights are among them. */
-    return lh_plus(lh_model_reference_bytes(&shape), lh_reference_work_bytes(&attention, threads));
+    /* The initial weights are among them; a disturbed one is there when the other has computed. */
+    return lh_plus(2 * lh_model_reference_bytes(&shape),
+                   lh_reference_work_bytes(&attention, threads));
 }
 
 /* ---- numbers ---- */
@@ -173,6 +174,18 @@ preference(const LhProgram *program, uint64_t token, uint64_t column)
 #define NORM_SPREAD 0.1
 #define EMBEDDING_SPREAD 0.5
 
+/*
+ * The norm of attention's output divides a row by its size, or, if that is small, by sqrt(epsilon).
+ * Some rows nearly cancel out, the more of them the narrower a head is; divided by their size they,
+ * and what rounding leaves of them, would be as large as all others. So where there is that norm,
+ * values are about as small as sqrt(epsilon), and all rows are divided by about as much.
+ */
+static bool
+is_small(const LhProgram *program, LhStepWeight weight, uint32_t layer, bool value)
+{
+    return weight == LH_STEP_W_KV && value && has(program, LH_STEP_W_O_NORM, layer);
+}
+
 static double
 draw(const LhProgram *program, uint64_t seed, LhStepWeight weight, uint32_t layer, uint64_t element)
 {
@@ -194,6 +207,8 @@ draw(const LhProgram *program, uint64_t seed, LhStepWeight weight, uint32_t laye
         value = x / sqrt((double)whole.columns);
     else if (weight == LH_STEP_W_ROUTER)
         value = ROUTER_SPREAD * x / sqrt((double)whole.rows) + (row == column ? 1 : 0);
+    else if (is_small(program, weight, layer, 2 * column >= whole.columns))
+        value = x * sqrt(LH_STEP_NORM_EPSILON / (double)rows);
     else
         value = x / sqrt((double)rows);
     lh_element_put(&cell, storage, 0, value);
@@ -269,20 +284,44 @@ lh_step_numerics_free(LhStepNumerics *n)
     g_free(n);
 }
 
-void
-lh_step_numerics_advance(LhStepNumerics *n, unsigned threads)
+/* @reference, this one's or one like it, takes its next step. */
+static void
+advance(const LhStepNumerics *n, LhModelReference *reference)
 {
     const LhModelShape *s = &n->reference->shape;
     g_autofree uint32_t *tokens = g_new(uint32_t, s->sequences * s->tokens);
     g_autofree uint32_t *targets = g_new(uint32_t, s->sequences * s->tokens);
-    const gint64 started_us = g_get_monotonic_time();
 
     for (uint64_t i = 0; i < s->sequences * s->tokens; i++) {
-        tokens[i] = token_of(n, n->reference->clock, i / s->tokens, i % s->tokens);
-        targets[i] = token_of(n, n->reference->clock, i / s->tokens, i % s->tokens + 1);
+        tokens[i] = token_of(n, reference->clock, i / s->tokens, i % s->tokens);
+        targets[i] = token_of(n, reference->clock, i / s->tokens, i % s->tokens + 1);
     }
-    lh_model_reference_step(n->reference, tokens, targets, threads);
+    lh_model_reference_step(reference, tokens, targets, n->threads);
+}
+
+void
+lh_step_numerics_advance(LhStepNumerics *n, unsigned threads)
+{
+    const gint64 started_us = g_get_monotonic_time();
+
+    n->threads = threads;
+    advance(n, n->reference);
     n->seconds += (double)(g_get_monotonic_time() - started_us) / G_USEC_PER_SEC;
+}
+
+LhModelReference *
+lh_step_numerics_disturbed(const LhStepNumerics *n, const LhModelNoise *noise)
+{
+    LhModelReference *r = lh_model_reference_new(&n->reference->shape);
+
+    r->noise = *noise;
+    for (uint32_t i = 0; i < n->initial_count; i++) {
+        if (n->initial[i] != NULL)
+            memcpy(r->tensors[i].value, n->initial[i],
+                   r->tensors[i].rows * r->tensors[i].columns * sizeof(double));
+    }
+    advance(n, r);
+    return r;
 }
 
 /* ---- loading ---- */

@@ -18,7 +18,8 @@ typedef struct {
     LhModelReference *reference;
     double **initial; /* owned: of each of the reference's tensors, in its order */
     uint32_t initial_count;
-    double seconds; /* that the reference took */
+    double seconds;   /* that the reference took */
+    unsigned threads; /* that it worked on */
 } LhStepNumerics;
 
 /* With the model's initial weights, before the first step. Caller frees. */
@@ -29,6 +30,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhStepNumerics, lh_step_numerics_free)
 /* Bytes that lh_step_numerics_new() and steps of the reference on @threads threads take. Saturates.
  */
 uint64_t lh_step_numerics_bytes(const LhProgram *program, unsigned threads);
+
+/* The reference's first step once more, from the same weights, with @noise. Caller frees. */
+LhModelReference *lh_step_numerics_disturbed(const LhStepNumerics *numerics,
+                                             const LhModelNoise *noise);
 
 /* A weight of the whole model before the first step; borrowed. */
 const double *lh_step_initial(const LhStepNumerics *numerics, LhStepWeight weight, uint32_t layer);

@@ -34,8 +34,10 @@ route_row(const LhMixture *s, const double *logits, uint32_t *chosen, double *we
         weights[j] = exp(logits[best] - logits[chosen[0]]);
         sum += weights[j];
     }
-    for (uint32_t j = 0; j < s->choices; j++)
+    for (uint32_t j = 0; j < s->choices; j++) {
         weights[j] /= sum;
+        weights[j] += lh_model_noise_of_sum(s->model, weights[j] * weights[j]);
+    }
 }
 
 static void
@@ -57,6 +59,7 @@ route(const LhMixture *s, const double *x, LhMixturePass *pass)
     g_autofree uint32_t *chosen = g_new(uint32_t, s->choices);
 
     lh_math_product(&p, x, s->router->value, logits);
+    lh_model_disturb(s->model, logits, s->rows, s->experts);
     for (uint64_t row = 0; row < s->rows; row++) {
         route_row(s, logits + row * s->experts, chosen, pass->weights + row * s->choices);
         for (uint32_t j = 0; j < s->choices; j++)
@@ -88,8 +91,11 @@ expert_forward(const LhMixture *s, uint32_t index, LhMixturePass *pass, double *
     e->p = g_new0(double, e->count * s->ffn);
     e->m = g_new0(double, e->count * s->hidden);
     lh_math_product(&up, e->x, s->up->value + index * s->hidden * up_width(s), e->up);
+    lh_model_disturb(s->model, e->up, e->count, up_width(s));
     lh_math_activate(e->count, s->ffn, s->gated, e->up, e->p);
+    lh_model_disturb(s->model, e->p, e->count, s->ffn);
     lh_math_product(&down, e->p, s->down->value + index * s->ffn * s->hidden, e->m);
+    lh_model_disturb(s->model, e->m, e->count, s->hidden);
     for (uint64_t i = 0; i < e->count; i++) {
         for (uint64_t c = 0; c < s->hidden; c++)
             y[e->choice[i] / s->choices * s->hidden + c] +=
@@ -109,18 +115,29 @@ expert_backward(const LhMixture *s, uint32_t index, const LhMixturePass *pass, c
     g_autofree double *dup = g_new0(double, e->count *up_width(s));
     g_autofree double *de = g_new0(double, e->count *h);
 
-    for (uint64_t i = 0; i < e->count * h; i++) {
-        const uint64_t choice = e->choice[i / h];
-        const double gradient = dy[choice / s->choices * h + i % h];
+    for (uint64_t i = 0; i < e->count; i++) {
+        const uint64_t choice = e->choice[i];
+        double terms2 = 0;
 
-        dm[i] = pass->weights[choice] * gradient;
-        dweights[choice] += e->m[i] * gradient;
+        for (uint64_t c = 0; c < h; c++) {
+            const double gradient = dy[choice / s->choices * h + c];
+            const double term = e->m[i * h + c] * gradient;
+
+            dm[i * h + c] = pass->weights[choice] * gradient;
+            dweights[choice] += term;
+            terms2 += term * term;
+        }
+        dweights[choice] += lh_model_noise_of_sum(s->model, terms2);
     }
+    lh_model_disturb(s->model, dm, e->count, h);
     lh_math_product_dx(&down, dm, s->down->value + of_down, dp);
-    lh_math_product_dw(&down, e->p, dm, s->down->gradient + of_down);
+    lh_model_disturb(s->model, dp, e->count, s->ffn);
+    lh_model_product_dw(s->model, &down, e->p, dm, s->down->gradient + of_down);
     lh_math_activate_back(e->count, s->ffn, s->gated, e->up, dp, dup);
+    lh_model_disturb(s->model, dup, e->count, up_width(s));
     lh_math_product_dx(&up, dup, s->up->value + of_up, de);
-    lh_math_product_dw(&up, e->x, dup, s->up->gradient + of_up);
+    lh_model_disturb(s->model, de, e->count, h);
+    lh_model_product_dw(s->model, &up, e->x, dup, s->up->gradient + of_up);
     for (uint64_t i = 0; i < e->count * h; i++)
         dx[e->choice[i / h] / s->choices * h + i % h] += de[i];
 }
@@ -169,8 +186,9 @@ lh_mixture_backward(const LhMixture *s, const LhMixturePass *pass, const double 
     for (uint32_t e = 0; e < s->experts; e++)
         expert_backward(s, e, pass, dy, dx, dweights);
     route_backward(s, pass, dweights, dlogits);
+    lh_model_disturb(s->model, dlogits, s->rows, s->experts);
     lh_math_product_dx(&p, dlogits, s->router->value, dx);
-    lh_math_product_dw(&p, x, dlogits, s->router->gradient);
+    lh_model_product_dw(s->model, &p, x, dlogits, s->router->gradient);
 }
 
 void

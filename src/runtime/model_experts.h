@@ -12,6 +12,7 @@ typedef struct {
     uint32_t experts, choices;
     bool gated;
     unsigned threads;
+    LhModelReference *model;           /* borrowed: whose noise it has */
     LhModelTensor *router, *up, *down; /* borrowed */
 } LhMixture;
 

@@ -1,4 +1,5 @@
 /* Forward and backward pass; see the header. */
+#include "base/rng.h"
 #include "runtime/model_experts.h"
 #include "runtime/model_math.h"
 #include "runtime/model_reference.h"
@@ -38,6 +39,42 @@ duplicate_rows(const Step *step, const double *from, uint64_t width)
     return g_memdup2(from, step->rows * width * sizeof(double));
 }
 
+/* ---- noise ---- */
+
+static double
+up_or_down(const LhModelReference *r, uint64_t index)
+{
+    return (lh_rng_bits(r->noise.seed, r->disturbed, index) >> 63) != 0 ? 1 : -1;
+}
+
+static void
+disturb_rows(const Step *step, double *rows, uint64_t width)
+{
+    lh_model_disturb(step->r, rows, step->rows, width);
+}
+
+/* The same of a result of attention by heads, whose terms may be larger than it is: @size2 are
+ * squares of their sizes, row by row, @more2 (or NULL) likewise. */
+static void
+disturb_heads(const Step *step, const LhReference *a, double *tensor, uint64_t rows,
+              const double *size2, const double *more2)
+{
+    const LhModelNoise *noise = &step->r->noise;
+    const uint64_t d = a->attention.head_dim;
+    const double of_terms = hypot(noise->of_number, noise->of_row);
+
+    for (uint64_t row = 0; noise->seed != 0 && row < rows; row++) {
+        const double all2 = size2[row] + (more2 != NULL ? more2[row] : 0);
+        const double by = of_terms * sqrt(all2 / (double)d) + noise->absolute;
+
+        for (uint64_t i = 0; i < d; i++)
+            tensor[row * a->stride + i] += up_or_down(step->r, row * d + i) * by;
+    }
+    step->r->disturbed++;
+}
+
+/* ---- products and norms ---- */
+
 static LhModelTensor *
 weight_of(const Step *step, LhModelWeight weight, uint32_t layer)
 {
@@ -60,6 +97,7 @@ multiply(const Step *step, const LhModelTensor *w, const double *x)
     double *y = new_rows(step, w->columns);
 
     lh_math_product(&p, x, w->value, y);
+    disturb_rows(step, y, w->columns);
     return y;
 }
 
@@ -71,7 +109,8 @@ multiply_back(const Step *step, const LhModelTensor *w, const double *x, const d
     const LhMathProduct p = product_with(step, w);
 
     lh_math_product_dx(&p, dy, w->value, dx);
-    lh_math_product_dw(&p, x, dy, w->gradient);
+    lh_model_product_dw(step->r, &p, x, dy, w->gradient);
+    disturb_rows(step, dx, w->rows);
 }
 
 static LhMathNorm
@@ -95,6 +134,7 @@ normalise(const Step *step, const LhMathNorm *n, const LhModelTensor *w, const d
     double *y = new_rows(step, n->width);
 
     lh_math_norm(n, x, w->value, y);
+    disturb_rows(step, y, n->width);
     return y;
 }
 
@@ -201,7 +241,11 @@ attend_layer(const Step *step, const LhModelLayer *layer, Layer *l)
     to_heads(step, layer, &(Columns){ TURNED, 2 * groups * d, 0, a, a->k, kv_heads }, l->kv_rows);
     to_heads(step, layer, &(Columns){ AS_IS, 2 * groups * d, groups * d, a, a->v, kv_heads },
              l->kv_rows);
+    lh_model_disturb(step->r, a->q, lh_reference_q_rows(&a->attention), a->stride);
+    lh_model_disturb(step->r, a->k, lh_reference_k_rows(&a->attention), a->stride);
+    lh_model_disturb(step->r, a->v, lh_reference_k_rows(&a->attention), a->stride);
     lh_reference_run(a, &work);
+    disturb_heads(step, a, a->o, lh_reference_q_rows(&a->attention), a->o_size2, NULL);
     from_heads(step, layer, &(Columns){ AS_IS, heads * d, 0, a, a->o, heads }, l->o, l->o);
 }
 
@@ -218,6 +262,9 @@ attend_back(const Step *step, const LhModelLayer *layer, Layer *l, double *dout,
 
     to_heads(step, layer, &(Columns){ AS_IS, heads * d, 0, a, a->dout, heads }, dout);
     lh_reference_run(a, &work);
+    disturb_heads(step, a, a->dq, lh_reference_q_rows(&a->attention), a->dq_size2, a->dq_delta2);
+    disturb_heads(step, a, a->dk, lh_reference_k_rows(&a->attention), a->dk_size2, a->dk_delta2);
+    disturb_heads(step, a, a->dv, lh_reference_k_rows(&a->attention), a->dv_size2, NULL);
     from_heads(step, layer, &(Columns){ TURNED, heads * d, 0, a, a->dq, heads }, l->q_rows, dq);
     from_heads(step, layer, &(Columns){ TURNED, 2 * groups * d, 0, a, a->dk, kv_heads }, l->kv_rows,
                dkv);
@@ -237,6 +284,7 @@ gate_output(const Step *step, uint32_t index, Layer *l)
     l->gated = new_rows(step, n.width);
     for (uint64_t i = 0; i < step->rows * n.width; i++)
         l->gated[i] = l->o_normed[i] * lh_math_sigmoid(l->gate[i]);
+    disturb_rows(step, l->gated, n.width);
 }
 
 static void
@@ -244,6 +292,7 @@ add_to(const Step *step, double *to, const double *from)
 {
     for (uint64_t i = 0; i < step->rows * step->s->hidden; i++)
         to[i] += from[i];
+    disturb_rows(step, to, step->s->hidden);
 }
 
 static LhMixture
@@ -259,6 +308,7 @@ mixture_of(const Step *step, uint32_t index)
         .choices = s->choices,
         .gated = s->gated_mlp,
         .threads = step->threads,
+        .model = step->r,
         .router = weight_of(step, LH_MODEL_ROUTER, index),
         .up = weight_of(step, LH_MODEL_EXPERT_UP, index),
         .down = weight_of(step, LH_MODEL_EXPERT_DOWN, index),
@@ -274,7 +324,10 @@ mlp(const Step *step, uint32_t index, Layer *l)
     if (layer->experts) {
         const LhMixture mixture = mixture_of(step, index);
 
-        lh_mixture_forward(&mixture, l->n2, step->x, &l->mixture);
+        g_autofree double *m = new_rows(step, step->s->hidden);
+
+        lh_mixture_forward(&mixture, l->n2, m, &l->mixture);
+        add_to(step, step->x, m);
     }
     if (ffn > 0) {
         g_autofree double *m = NULL;
@@ -282,6 +335,7 @@ mlp(const Step *step, uint32_t index, Layer *l)
         l->up = multiply(step, weight_of(step, LH_MODEL_UP, index), l->n2);
         l->p = new_rows(step, ffn);
         lh_math_activate(step->rows, ffn, step->s->gated_mlp, l->up, l->p);
+        disturb_rows(step, l->p, ffn);
         m = multiply(step, weight_of(step, LH_MODEL_DOWN, index), l->p);
         add_to(step, step->x, m);
     }
@@ -315,6 +369,7 @@ normalise_back(const Step *step, const LhModelTensor *w, const double *x, const 
     const LhMathNorm norm = norm_of(step);
 
     lh_math_norm_back(&norm, x, w->value, dy, step->x, w->gradient);
+    disturb_rows(step, step->x, step->s->hidden);
 }
 
 static void
@@ -330,10 +385,12 @@ mlp_back(const Step *step, uint32_t index, const Layer *l)
         const LhMixture mixture = mixture_of(step, index);
 
         lh_mixture_backward(&mixture, &l->mixture, l->n2, step->x, dn);
+        disturb_rows(step, dn, step->s->hidden);
     }
     if (ffn > 0) {
         multiply_back(step, weight_of(step, LH_MODEL_DOWN, index), l->p, step->x, dp);
         lh_math_activate_back(step->rows, ffn, step->s->gated_mlp, l->up, dp, dup);
+        disturb_rows(step, dup, lh_model_up_width(step->s, ffn));
         multiply_back(step, weight_of(step, LH_MODEL_UP, index), l->n2, dup, dn);
     }
     normalise_back(step, weight_of(step, LH_MODEL_NORM2, index), l->x1, dn);
@@ -354,8 +411,11 @@ gate_back(const Step *step, uint32_t index, const Layer *l, const double *dgated
         dnormed[i] = dgated[i] * s;
         dgate[i] = dgated[i] * l->o_normed[i] * s * (1 - s);
     }
+    disturb_rows(step, dnormed, n.width);
+    disturb_rows(step, dgate, n.width);
     multiply_back(step, weight_of(step, LH_MODEL_GATE, index), l->n1, dgate, dn1);
     lh_math_norm_back(&n, l->o, w->value, dnormed, dout, w->gradient);
+    disturb_rows(step, dout, n.width);
     return dout;
 }
 
@@ -373,6 +433,8 @@ attention_back(const Step *step, uint32_t index, Layer *l)
                   step->x, dgated);
     dout = layer->gate ? gate_back(step, index, l, dgated, dn) : duplicate_rows(step, dgated, q);
     attend_back(step, layer, l, dout, dq, dkv);
+    disturb_rows(step, dq, q);
+    disturb_rows(step, dkv, kv);
     multiply_back(step, weight_of(step, LH_MODEL_Q, index), l->n1, dq, dn);
     multiply_back(step, weight_of(step, LH_MODEL_KV, index), l->n1, dkv, dn);
     normalise_back(step, weight_of(step, LH_MODEL_NORM1, index), l->x, dn);
@@ -443,11 +505,14 @@ head(Step *step)
     g_autofree double *logits = new_rows(step, v), *dxf = new_rows(step, h);
 
     lh_math_product_dx(&p, xf, w->value, logits);
+    disturb_rows(step, logits, v);
     step->r->loss = 0;
     for (uint64_t row = 0; row < step->rows; row++)
         step->r->loss += row_loss(logits + row * v, v, step->targets[row], 1 / (double)step->rows);
+    disturb_rows(step, logits, v); /* their gradient, by now */
     lh_math_product(&p, logits, w->value, dxf);
-    lh_math_product_dw(&p, logits, xf, w->gradient);
+    disturb_rows(step, dxf, h);
+    lh_model_product_dw(step->r, &p, logits, xf, w->gradient);
     step->x = new_rows(step, h);
     normalise_back(step, norm_w, x, dxf);
 }

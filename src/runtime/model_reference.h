@@ -11,6 +11,7 @@
 
 #include "model/attention.h"
 #include "model/mask.h"
+#include "runtime/model_math.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -67,8 +68,20 @@ typedef struct {
     double *value, *gradient, *first, *second;
 } LhModelTensor;
 
+/*
+ * What rounding may do, done on purpose: every number that a step stores is moved by this share of
+ * itself, of the size of its row (as sums of many terms are), and by this much, all three up or
+ * down by chance. All zero: none of it.
+ */
+typedef struct {
+    double of_number, of_row, absolute;
+    uint64_t seed;
+} LhModelNoise;
+
 typedef struct {
     LhModelShape shape;
+    LhModelNoise noise;
+    uint64_t disturbed;     /* tensors, so far */
     LhModelTensor *tensors; /* owned; see lh_model_tensor() */
     uint64_t clock;         /* steps done */
     double loss, squares;   /* of the last one: the loss, the sum of the gradients' squares */
@@ -102,6 +115,15 @@ uint64_t lh_model_reference_bytes(const LhModelShape *shape);
  * threads. */
 void lh_model_reference_gradients(LhModelReference *reference, const uint32_t *tokens,
                                   const uint32_t *targets, unsigned threads);
+
+/* What storing rows does to them by the reference's noise. */
+void lh_model_disturb(LhModelReference *reference, double *rows, uint64_t rows_count,
+                      uint64_t width);
+/* What a sum whose terms have squares of @terms2 in all is off by. */
+double lh_model_noise_of_sum(LhModelReference *reference, double terms2);
+/* lh_math_product_dw(), whose sums over rows are off like that. */
+void lh_model_product_dw(LhModelReference *reference, const LhMathProduct *p, const double *x,
+                         const double *dy, double *dw);
 
 /* One step: loss and gradients, and the update of the weights. */
 void lh_model_reference_step(LhModelReference *reference, const uint32_t *tokens,

@@ -169,8 +169,10 @@ check_placements(const LhStepPlan *plan, GError **error)
             continue;
         if (first == NULL)
             first = &program->placement;
-        if (plan->params.module.ranks > 1 &&
-            (first->kind != program->placement.kind || first->split != program->placement.split))
+        /* On one rank all placements have all tokens, if not always in as many segments. */
+        if (lh_placement_parts(first) != lh_placement_parts(&program->placement) ||
+            (plan->params.module.ranks > 1 &&
+             (first->kind != program->placement.kind || first->split != program->placement.split)))
             return lh_program_refuse(error,
                                      "the schedules of softmax and of linear attention place "
                                      "tokens differently (%s, %s)",

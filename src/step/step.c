@@ -23,8 +23,7 @@ lh_step_behaviour(const LhFramework *f, LhShard shard, LhDtype activation)
 {
     const LhDtype kept = dtype_of(f->states_gradient, activation);
     const LhDtype bucket = dtype_of(f->ddp_gradient_reduce, activation);
-    const LhDtype gradient = shard == LH_SHARD_FSDP
-                                 ? dtype_of(f->fsdp_gradient_reduce, activation)
+    const LhDtype gradient = shard == LH_SHARD_FSDP  ? dtype_of(f->fsdp_gradient_reduce, activation)
                              : shard == LH_SHARD_DDP ? bucket
                                                      : kept;
     /* Copies are buckets that are no gradients themselves, and what the optimizer reads if that is
@@ -105,6 +104,16 @@ check_tensor_parallel(const LhStepParams *p, GError **error)
 }
 
 static bool
+has_softmax(const LhModel *m)
+{
+    for (guint i = 0; i < m->layers->len; i++) {
+        if (g_array_index(m->layers, LhLayerRun, i).kind == LH_LAYER_SOFTMAX)
+            return true;
+    }
+    return false;
+}
+
+static bool
 check_model(const LhStepParams *p, GError **error)
 {
     const LhModel *m = p->model;
@@ -118,6 +127,12 @@ check_model(const LhStepParams *p, GError **error)
                                  "of %" PRIu64 " experts that a token passes %" PRIu64
                                  " are shared, which leaves none for a router to choose",
                                  m->experts_per_token, m->weights.shared_experts);
+    if (m->rotary_base > 0 && m->kv_channels % 2 != 0 && has_softmax(m))
+        return lh_program_refuse(error,
+                                 "heads of %" PRIu64 " elements cannot be turned by a rotary "
+                                 "embedding, which takes pairs of them: give --kv-channels, or a "
+                                 "model whose rotary_base is 0",
+                                 m->kv_channels);
     if (m->num_layers > UINT16_MAX)
         return lh_program_refuse(error, "a step has at most %u layers", UINT16_MAX);
     return true;

@@ -1,0 +1,334 @@
+/*
+ * Random training steps, each a function of its seed: every option of a step, of its schedules, of
+ * models and of frameworks, within what a test can execute in a blink. Sizes mostly fit each
+ * other; what does not is for the step to refuse.
+ */
+#pragma once
+
+#include "base/rng.h"
+#include "plan/scenario.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define RANDOM_STEP_RANKS_MAX 16
+
+typedef struct {
+    uint64_t seed, drawn;
+} Dice;
+
+/* A number below @sides. */
+static inline uint32_t
+roll(Dice *dice, uint32_t sides)
+{
+    return (uint32_t)(lh_rng_bits(dice->seed, 11, dice->drawn++) >> 32) % sides;
+}
+
+static inline bool
+one_in(Dice *dice, uint32_t sides)
+{
+    return roll(dice, sides) == 0;
+}
+
+#define ROLL_OF(dice, ...)                                                                         \
+    (((const uint32_t[]){                                                                          \
+        __VA_ARGS__ })[roll(dice, sizeof((const uint32_t[]){ __VA_ARGS__ }) / sizeof(uint32_t))])
+
+typedef struct {
+    uint32_t tensor, context, data, stages;
+    uint32_t chunks, layers, embedding, loss; /* of a pipeline */
+    bool linear, softmax;                     /* kinds of layers that the model has */
+} RandomSizes;
+
+static inline RandomSizes
+random_sizes(Dice *dice)
+{
+    RandomSizes s = { 1, 1, 1, 1, .chunks = 1 };
+    const uint32_t kinds = roll(dice, 6);
+
+    do {
+        s.tensor = ROLL_OF(dice, 1, 1, 2, 2, 4);
+        s.context = ROLL_OF(dice, 1, 1, 2, 2, 3, 4);
+        s.data = ROLL_OF(dice, 1, 1, 2, 3);
+        s.stages = ROLL_OF(dice, 1, 1, 1, 2, 4);
+    } while (s.tensor * s.context * s.data * s.stages > RANDOM_STEP_RANKS_MAX);
+    s.linear = kinds >= 4;
+    s.softmax = kinds != 4;
+    if (s.stages > 1) {
+        s.chunks = ROLL_OF(dice, 1, 1, 2);
+        s.embedding = one_in(dice, 4);
+        s.loss = one_in(dice, 4);
+    }
+    s.layers = s.stages * s.chunks;
+    if (s.layers <= 4)
+        s.layers *= ROLL_OF(dice, 1, 2, 2);
+    if (s.layers >= s.embedding + s.loss + s.stages * s.chunks)
+        s.layers -= s.embedding + s.loss;
+    if (s.layers == 1 && s.softmax)
+        s.linear = false;
+    return s;
+}
+
+/* ---- the model ---- */
+
+static inline const char *
+yes(bool is)
+{
+    return is ? "true" : "false";
+}
+
+/* One or two runs, which are all layers, or a part that is repeated. */
+static inline void
+add_random_layers(Dice *dice, const RandomSizes *s, GString *out)
+{
+    const uint32_t pattern = s->layers % 2 == 0 && one_in(dice, 2) ? 2 : s->layers;
+    const uint32_t runs = MIN(s->linear && s->softmax ? 2 : 1 + roll(dice, 2), pattern);
+    const uint32_t first = runs == 1 ? pattern : 1 + roll(dice, pattern - 1);
+
+    g_string_append(out, ", \"layers\": [");
+    for (uint32_t i = 0; i < runs; i++) {
+        const bool linear = s->linear && (i == 0 || !s->softmax);
+
+        g_string_append_printf(
+            out, "%s{\"attention\": \"%s\", \"count\": %u, \"output_gate\": %s%s}",
+            i > 0 ? ", " : "", linear ? "linear" : "softmax", i == 0 ? first : pattern - first,
+            yes(one_in(dice, linear ? 2 : 5)), one_in(dice, 3) ? ", \"whole_sequence\": true" : "");
+    }
+    g_string_append_c(out, ']');
+}
+
+static inline void
+add_random_experts(Dice *dice, uint32_t tensor, GString *out)
+{
+    const uint32_t shared = roll(dice, 3), experts = 2 + roll(dice, 4);
+
+    g_string_append_printf(out, ", \"num_experts\": %u, \"experts_per_token\": %u",
+                           experts + shared, 1 + roll(dice, experts) + shared);
+    if (shared > 0)
+        g_string_append_printf(out, ", \"shared_experts\": %u", shared);
+    if (one_in(dice, 2))
+        g_string_append_printf(out, ", \"dense_layers\": %u, \"dense_ffn_hidden_size\": %u",
+                               1 + roll(dice, 2), tensor * ROLL_OF(dice, 8, 12, 24));
+}
+
+/* longhaul.model/1. Caller frees. */
+static inline char *
+random_model(Dice *dice, const RandomSizes *s)
+{
+    const uint32_t heads = one_in(dice, 12) ? 3 : s->tensor * ROLL_OF(dice, 1, 2, 2, 3);
+    const uint32_t groups = one_in(dice, 3) ? ROLL_OF(dice, 1, 2, s->tensor) : heads;
+    GString *out = g_string_new("{\"schema\": \"longhaul.model/1\", \"name\": \"random\", "
+                                "\"description\": \"x\", \"source\": \"x\"");
+
+    g_string_append_printf(
+        out,
+        ", \"num_layers\": %u, \"hidden_size\": %u, \"num_attention_heads\": %u, "
+        "\"num_query_groups\": %u, \"kv_channels\": %u, \"ffn_hidden_size\": %u, "
+        "\"gated_mlp\": %s, \"vocab_size\": %u, \"tied_embeddings\": %s, \"biases\": %s, "
+        "\"rotary_base\": %u",
+        s->layers, ROLL_OF(dice, 8, 16, 24, 32, 64), heads,
+        heads % groups == 0 || one_in(dice, 8) ? groups : heads,
+        one_in(dice, 16) ? 5 : ROLL_OF(dice, 2, 4, 8, 16),
+        s->tensor * ROLL_OF(dice, 4, 8, 12, 24, 31), yes(!one_in(dice, 3)),
+        ROLL_OF(dice, 7, 16, 32, 61, 64, 200), yes(one_in(dice, 3)), yes(one_in(dice, 3)),
+        ROLL_OF(dice, 0, 10, 10000, 10000));
+    add_random_layers(dice, s, out);
+    if (one_in(dice, 3))
+        g_string_append_printf(out, ", \"sliding_window\": %u", ROLL_OF(dice, 1, 4, 7, 20));
+    if (one_in(dice, 4))
+        add_random_experts(dice, s->tensor, out);
+    g_string_append_c(out, '}');
+    return g_string_free(out, FALSE);
+}
+
+/* ---- the framework ---- */
+
+static inline void
+add_fact(GString *out, const char *name, const char *value)
+{
+    g_string_append_printf(
+        out, "%s\"%s\": {\"value\": %s, \"provenance\": \"assumed\", \"source\": \"x\"}",
+        g_str_has_suffix(out->str, "{") ? "" : ", ", name, value);
+}
+
+static inline void
+add_number(GString *out, const char *name, uint32_t value)
+{
+    g_autofree char *text = g_strdup_printf("%u", value);
+
+    add_fact(out, name, text);
+}
+
+static inline const char *
+random_type(Dice *dice)
+{
+    return one_in(dice, 2) ? "\"activation\"" : "\"fp32\"";
+}
+
+/* longhaul.framework/1, of all that changes what a step does. Caller frees. */
+static inline char *
+random_framework(Dice *dice)
+{
+    GString *out = g_string_new("{\"schema\": \"longhaul.framework/1\", \"name\": \"random\", "
+                                "\"source\": \"x\", \"fsdp\": {");
+
+    add_fact(out, "unit", one_in(dice, 3) ? "\"model\"" : "\"layer\"");
+    add_number(out, "prefetch", roll(dice, 3));
+    add_fact(out, "reshard_after_forward", yes(one_in(dice, 2)));
+    add_fact(out, "halves", yes(one_in(dice, 2)));
+    add_fact(out, "gradient_reduce", random_type(dice));
+    add_fact(out, "reduce_every_micro_batch", yes(one_in(dice, 2)));
+    g_string_append(out, "}, \"ddp\": {");
+    add_fact(out, "overlap", yes(one_in(dice, 2)));
+    add_fact(out, "gradient_reduce", random_type(dice));
+    add_fact(out, "bucket_copies", yes(one_in(dice, 2)));
+    g_string_append(out, "}, \"states\": {");
+    add_fact(out, "gradient", random_type(dice));
+    add_number(out, "step_bytes_per_parameter", ROLL_OF(dice, 0, 2, 4));
+    g_string_append(out, "}, \"logits\": {");
+    add_number(out, "fp32_bytes", ROLL_OF(dice, 0, 4));
+    add_number(out, "gradient_bytes", ROLL_OF(dice, 0, 4));
+    g_string_append(out, "}, \"tp\": {");
+    add_fact(out, "overlap_gather_with_dgrad", yes(one_in(dice, 2)));
+    add_fact(out, "overlap_scatter_with_wgrad", yes(one_in(dice, 2)));
+    g_string_append(out, "}, \"host\": {");
+    add_number(out, "memory_other_bytes", ROLL_OF(dice, 0, 4096));
+    g_string_append(out, "}}");
+    return g_string_free(out, FALSE);
+}
+
+/* ---- the scenario ---- */
+
+static inline const LhSchedule *
+random_schedule(Dice *dice, bool linear)
+{
+    uint32_t count = 0, chosen;
+
+    while (lh_schedules[count] != NULL)
+        count++;
+    do
+        chosen = roll(dice, count);
+    while (!lh_schedule_takes(lh_schedules[chosen], linear) ||
+           lh_schedules[chosen]->placement == LH_PLACE_HEADS);
+    return lh_schedules[chosen];
+}
+
+static inline void
+set_number(LhScenario *s, const char *field, uint64_t value)
+{
+    g_autofree char *text = g_strdup_printf("%" PRIu64, value);
+
+    lh_scenario_replace(s, field, text);
+}
+
+static inline void
+set_choice(Dice *dice, LhScenario *s, const char *field, const char *const *names, uint32_t count)
+{
+    lh_scenario_replace(s, field, names[roll(dice, count)]);
+}
+
+/* One of the schedule's options, one time in two. */
+static inline void
+set_random_option(Dice *dice, LhScenario *s, const LhSchedule *schedule, uint32_t context)
+{
+    const LhProgramParams p = { .ranks = context };
+    uint32_t options = 0, values = 0;
+    LhOptionValue value = { 0 };
+    g_autofree char *text = NULL;
+    const LhOption *option;
+
+    while (schedule->options != NULL && schedule->options[options] != NULL)
+        options++;
+    if (options == 0 || one_in(dice, 2))
+        return;
+    option = schedule->options[roll(dice, options)];
+    while (lh_option_value(option, &p, values, &value))
+        values++;
+    if (values == 0)
+        return;
+    lh_option_value(option, &p, roll(dice, values), &value);
+    text = lh_option_value_text(option, value);
+    lh_scenario_replace(s, option->name, option->type == LH_OPTION_FLAG ? "true" : text);
+}
+
+static inline void
+set_pipeline_of(Dice *dice, LhScenario *s, const RandomSizes *sizes)
+{
+    const uint32_t cut = sizes->layers + sizes->embedding + sizes->loss;
+
+    set_number(s, "pipeline_model_parallel_size", sizes->stages);
+    if (sizes->embedding)
+        lh_scenario_replace(s, "account_for_embedding_in_pipeline_split", "true");
+    if (sizes->loss)
+        lh_scenario_replace(s, "account_for_loss_in_pipeline_split", "true");
+    if (sizes->chunks > 1)
+        set_number(s, "num_layers_per_virtual_pipeline_stage",
+                   MAX(cut / sizes->stages / sizes->chunks, 1));
+    else if (one_in(dice, 3))
+        lh_scenario_replace(s, "pipeline_schedule", "gpipe");
+}
+
+/* What a module of attention can be told, too. */
+static inline void
+set_attention(Dice *dice, LhScenario *s, const RandomSizes *sizes)
+{
+    const uint32_t per_rank = 2 * sizes->tensor * ROLL_OF(dice, 1, 2, 3, 4);
+
+    set_choice(dice, s, "dtype", lh_dtype_names, 3);
+    set_number(s, "seq_length", (uint64_t)per_rank * sizes->context * ROLL_OF(dice, 1, 1, 2));
+    set_number(s, "micro_batch_size", ROLL_OF(dice, 1, 1, 2, 3));
+    if (!sizes->linear && one_in(dice, 6))
+        lh_scenario_replace(s, "mask", "full");
+    else if (!sizes->linear && one_in(dice, 4))
+        set_number(s, "window_size", ROLL_OF(dice, 0, 1, 3, 8));
+    if (!sizes->softmax && one_in(dice, 2))
+        lh_scenario_replace(s, "linear_decay", "0.9");
+    if (one_in(dice, 8))
+        set_number(s, "num_attention_heads", sizes->tensor * ROLL_OF(dice, 1, 2));
+    if (one_in(dice, 8))
+        set_number(s, "kv_channels", ROLL_OF(dice, 2, 4, 6));
+}
+
+/*
+ * The step of @seed, whose framework is written to @framework, a path; its inputs are of the same
+ * seed. Caller frees.
+ */
+static inline LhScenario *
+random_step(uint64_t seed, const char *framework, GError **error)
+{
+    static const char *const ways[] = { "direct", "ring", "pairwise" };
+    Dice dice = { .seed = seed };
+    const RandomSizes sizes = random_sizes(&dice);
+    const LhSchedule *softmax = random_schedule(&dice, false),
+                     *linear = random_schedule(&dice, true);
+    const LhSchedule *first = sizes.softmax ? softmax : linear;
+    g_autofree char *names = g_strdup_printf(
+        "{\"schema\": \"longhaul.scenario/1\", \"step\": true, \"schedule\": [\"%s\"%s%s%s]}",
+        first->name, sizes.softmax && sizes.linear ? ", \"" : "",
+        sizes.softmax && sizes.linear ? linear->name : "",
+        sizes.softmax && sizes.linear ? "\"" : "");
+    g_autofree char *ways_of_framework = random_framework(&dice);
+    LhScenario *s = lh_scenario_parse("random.json", names, strlen(names), error);
+
+    if (s == NULL || !g_file_set_contents(framework, ways_of_framework, -1, error))
+        return s;
+    s->model_text = random_model(&dice, &sizes);
+    s->model_file = g_strdup("random.model.json");
+    lh_scenario_replace(s, "framework", framework);
+    lh_scenario_replace(s, "cluster", "dgx-a100-80g:2");
+    set_number(s, "seed", seed);
+    set_number(s, "ranks", (uint64_t)sizes.tensor * sizes.context * sizes.data * sizes.stages);
+    set_number(s, "tensor_model_parallel_size", sizes.tensor);
+    set_number(s, "data_parallel_size", sizes.data);
+    if (sizes.stages > 1)
+        set_pipeline_of(&dice, s, &sizes);
+    set_number(s, "num_micro_batches", sizes.chunks > 1 ? sizes.stages : 1 + roll(&dice, 3));
+    set_choice(&dice, s, "shard", lh_shard_names, LH_SHARDS);
+    set_choice(&dice, s, "checkpoint", lh_checkpoint_names, LH_CHECKPOINTS);
+    set_choice(&dice, s, "collectives", ways, 3);
+    if (one_in(&dice, 3))
+        lh_scenario_replace(s, "pad", one_in(&dice, 2) ? "heads" : "width");
+    set_attention(&dice, s, &sizes);
+    set_random_option(&dice, s, first, sizes.context);
+    return s;
+}

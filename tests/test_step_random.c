@@ -1,0 +1,110 @@
+/*
+ * Random training steps (random_step.h), each made, proven, simulated and executed: all of them say
+ * the same of it. What is refused is refused before anybody has said anything of it.
+ */
+#include "plan/execute.h"
+#include "random_step.h"
+#include "run_tests.h"
+#include "share.h"
+
+#include <glib/gstdio.h>
+
+#define STEPS 512U
+#define REFUSED_MAX 0.4 /* of all that are tried */
+
+typedef struct {
+    const char *framework; /* the path */
+    uint32_t tried, refused, wrong;
+} Trial;
+
+/* What of the step was wrong, and all that says which step it was: more than Check has room for. */
+G_GNUC_PRINTF(3, 4)
+static void
+say(Trial *t, const LhScenario *s, const char *format, ...)
+{
+    g_autoptr(GString) given = g_string_new(NULL);
+    g_autofree char *framework = NULL, *what = NULL;
+    va_list args;
+
+    va_start(args, format);
+    what = g_strdup_vprintf(format, args);
+    va_end(args);
+    lh_scenario_lines(s, given);
+    g_file_get_contents(t->framework, &framework, NULL, NULL);
+    g_printerr("seed %" PRIu64 ": %s\n%s\n%s\n%s", s->seed, what, s->model_text, framework,
+               given->str);
+    t->wrong++;
+}
+
+static void
+compare_errors(Trial *t, const LhScenario *s, const LhExecuted *executed)
+{
+    for (uint32_t i = 0; i < executed->errors.rows_count; i++) {
+        const LhErrorRow *row = &executed->errors.rows[i];
+
+        if (!row->ok)
+            say(t, s, "%s: error %g, in units %g on the mean and %g at worst", row->name,
+                row->rel_l2, row->mean, row->row);
+    }
+}
+
+static void
+execute_step(Trial *t, const LhSetup *setup)
+{
+    const LhScenario *s = setup->scenario;
+    const LhExecuteParams params = { .backend = &lh_backend_cpu };
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhExecuted) executed = lh_execute_setup(setup, &params, &error);
+
+    if (executed == NULL) {
+        say(t, s, "%s", error != NULL ? error->message : "");
+        return;
+    }
+    compare_errors(t, s, executed);
+    if (!executed->counts_ok)
+        say(t, s, "bytes %d, flops %d, peak %d", executed->bytes_sent.equal, executed->flops.equal,
+            executed->peak_bytes.equal);
+    if (!executed->errors.ok && executed->errors.rows_count == 0)
+        say(t, s, "nothing was compared");
+}
+
+static void
+try_step(Trial *t, uint64_t seed)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhScenario) s = random_step(seed, t->framework, &error);
+    g_autoptr(LhSetup) setup = s != NULL && error == NULL ? lh_setup_new(s, &error) : NULL;
+    g_autoptr(LhProgram) program =
+        setup != NULL ? lh_setup_program(setup, g_ptr_array_index(setup->schedules, 0), &error)
+                      : NULL;
+
+    t->tried++;
+    if (program != NULL) {
+        execute_step(t, setup);
+        return;
+    }
+    t->refused++;
+    ck_assert(error != NULL);
+    if (strstr(error->message, "malformed") != NULL)
+        say(t, s, "%s", error->message);
+}
+
+/* Seeds from 1 on. */
+START_TEST(random_steps_agree)
+{
+    g_autofree char *folder = g_dir_make_tmp("longhaul-steps-XXXXXX", NULL);
+    g_autofree char *framework = g_build_filename(folder, "framework.json", NULL);
+    Trial t = { .framework = framework };
+
+    for (uint64_t seed = 1; seed <= STEPS; seed++) {
+        if (test_takes(seed - 1))
+            try_step(&t, seed);
+    }
+    g_remove(framework);
+    g_rmdir(folder);
+    ck_assert_uint_eq(t.wrong, 0);
+    ck_assert_uint_le(t.refused, (uint32_t)(REFUSED_MAX * t.tried));
+}
+END_TEST
+
+LH_TEST_MAIN("step_random", random_steps_agree)
