@@ -21,6 +21,7 @@ typedef struct {
 static inline uint32_t
 roll(Dice *dice, uint32_t sides)
 {
+    g_assert(sides > 0);
     return (uint32_t)(lh_rng_bits(dice->seed, 11, dice->drawn++) >> 32) % sides;
 }
 

@@ -28,6 +28,7 @@ typedef struct {
     double x[ROWS * HIDDEN], dy[ROWS * HIDDEN];
     LhModelTensor tensors[3];
     LhMixture mixture;
+    LhModelReference model; /* without noise */
 } World;
 
 static void
@@ -49,6 +50,7 @@ open_world(World *w, bool gated)
     w->tensors[0] = (LhModelTensor){ .value = w->router, .gradient = w->drouter };
     w->tensors[1] = (LhModelTensor){ .value = w->up, .gradient = w->dup };
     w->tensors[2] = (LhModelTensor){ .value = w->down, .gradient = w->ddown };
+    w->mixture.model = &w->model;
     w->mixture.router = &w->tensors[0];
     w->mixture.up = &w->tensors[1];
     w->mixture.down = &w->tensors[2];

@@ -176,9 +176,7 @@ check_states(const char *name, LhShard shard, uint32_t ranks, double weights, do
         .data_parallel = 1,
         .micro_batches = 2,
         .shard = shard,
-        .behaviour = { .gradients_stay = true,
-                       .reduce_each = true,
-                       .reshard = true },
+        .behaviour = { .gradients_stay = true, .reduce_each = true, .reshard = true },
     };
     g_autoptr(LhProgram) program = step_of(model, &like);
     const double parameters = (double)lh_model_parameters(model);

@@ -34,21 +34,24 @@ typedef struct {
                "\"softmax\"}, {\"attention\": \"softmax\", \"whole_sequence\": true}]}"
 #define LINEAR_MODEL                                                                               \
     MODEL_HEAD                                                                                     \
-        "\"num_layers\": 2, \"layers\": [{\"attention\": \"linear\", \"output_gate\": true}]}"
+    "\"num_layers\": 2, \"layers\": [{\"attention\": \"linear\", \"output_gate\": true}]}"
 #define EXPERTS_MODEL                                                                              \
     MODEL_HEAD "\"num_layers\": 2, \"num_experts\": 5, \"experts_per_token\": 3, "                 \
                "\"shared_experts\": 1, \"dense_layers\": 1, \"dense_ffn_hidden_size\": 40}"
 
 #define FACT(name, value)                                                                          \
     "\"" name "\": {\"value\": " value ", \"provenance\": \"assumed\", \"source\": \"x\"}"
-#define A_FRAMEWORK                                                                                                                    \
-    "{\"schema\": \"longhaul.framework/1\", \"name\": \"f\", \"source\": \"x\", \"fsdp\": {" FACT("prefetch", "0") ", " FACT(          \
-        "gradient_reduce",                                                                                                             \
-        "\"fp32\"") ", " FACT("reshard_after_forward",                                                                                 \
-                              "false") "}, \"states\": {" FACT("checkpoint",                                                           \
-                                                               "\"none\"") ", " FACT("shard",                                          \
-                                                                                     "\"fsdp\"") "}, \"logits\": {" FACT("fp32_bytes", \
-                                                                                                                         "0") "}}"
+#define NO_PREFETCH FACT("prefetch", "0")
+#define REDUCED_IN_FP32 FACT("gradient_reduce", "\"fp32\"")
+#define NOT_RESHARDED FACT("reshard_after_forward", "false")
+#define NOTHING_AGAIN FACT("checkpoint", "\"none\"")
+#define SHARDED FACT("shard", "\"fsdp\"")
+#define LOGITS_AS_THEY_ARE FACT("fp32_bytes", "0")
+
+static const char a_framework[] =
+    "{\"schema\": \"longhaul.framework/1\", \"name\": \"f\", \"source\": \"x\", \"fsdp\": "
+    "{" NO_PREFETCH ", " REDUCED_IN_FP32 ", " NOT_RESHARDED "}, \"states\": "
+    "{" NOTHING_AGAIN ", " SHARDED "}, \"logits\": {" LOGITS_AS_THEY_ARE "}}";
 
 #define MODULE                                                                                     \
     "\"cluster\": \"dgx-a100-80g\", \"ranks\": 2, \"seq_length\": 32, \"micro_batch_size\": 1, "   \
@@ -102,14 +105,12 @@ static const Change softmax_changes[] = {
     { MODEL, "\"rotary_base\": 10000", "\"rotary_base\": 0", BOTH },
     { MODEL, "{\"attention\": \"softmax\"}", "{\"attention\": \"softmax\", \"output_gate\": true}",
       BOTH },
-    { FRAMEWORK, FACT("gradient_reduce", "\"fp32\""), FACT("gradient_reduce", "\"activation\""),
-      PROGRAM },
-    { FRAMEWORK, FACT("prefetch", "0"), FACT("prefetch", "1"), PROGRAM },
-    { FRAMEWORK, FACT("reshard_after_forward", "false"), FACT("reshard_after_forward", "true"),
-      PROGRAM },
-    { FRAMEWORK, FACT("checkpoint", "\"none\""), FACT("checkpoint", "\"remat\""), PROGRAM },
-    { FRAMEWORK, FACT("shard", "\"fsdp\""), FACT("shard", "\"ddp\""), PROGRAM },
-    { FRAMEWORK, FACT("fp32_bytes", "0"), FACT("fp32_bytes", "4"), PROGRAM },
+    { FRAMEWORK, REDUCED_IN_FP32, FACT("gradient_reduce", "\"activation\""), PROGRAM },
+    { FRAMEWORK, NO_PREFETCH, FACT("prefetch", "1"), PROGRAM },
+    { FRAMEWORK, NOT_RESHARDED, FACT("reshard_after_forward", "true"), PROGRAM },
+    { FRAMEWORK, NOTHING_AGAIN, FACT("checkpoint", "\"remat\""), PROGRAM },
+    { FRAMEWORK, SHARDED, FACT("shard", "\"ddp\""), PROGRAM },
+    { FRAMEWORK, LOGITS_AS_THEY_ARE, FACT("fp32_bytes", "4"), PROGRAM },
 };
 
 static const Change linear_changes[] = {
@@ -228,7 +229,7 @@ check_run(const LhSetup *setup, const char *what)
 static Outcome
 outcome_of(const Family *f, const Change *change, const char *framework)
 {
-    char *texts[] = { NULL, g_strdup(f->scenario), g_strdup(f->model), g_strdup(A_FRAMEWORK) };
+    char *texts[] = { NULL, g_strdup(f->scenario), g_strdup(f->model), g_strdup(a_framework) };
     g_autofree char *what = g_strdup_printf("%s -> %s", change != NULL ? change->before : "base",
                                             change != NULL ? change->after : "");
     g_autofree char *json = NULL;

@@ -138,8 +138,10 @@ expert_backward(const LhMixture *s, uint32_t index, const LhMixturePass *pass, c
     lh_math_product_dx(&up, dup, s->up->value + of_up, de);
     lh_model_disturb(s->model, de, e->count, h);
     lh_model_product_dw(s->model, &up, e->x, dup, s->up->gradient + of_up);
-    for (uint64_t i = 0; i < e->count * h; i++)
-        dx[e->choice[i / h] / s->choices * h + i % h] += de[i];
+    for (uint64_t i = 0; i < e->count; i++) {
+        for (uint64_t c = 0; c < h; c++)
+            dx[e->choice[i] / s->choices * h + c] += de[i * h + c];
+    }
 }
 
 /* ---- all of it ---- */

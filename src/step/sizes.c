@@ -483,9 +483,8 @@ shape_of_rank(const LhStepPlan *plan, LhStepFamily family, uint32_t stage)
                         parameters_of_shard(plan, stage) * plan->params.behaviour.copy_bytes /
                             lh_dtype_bytes(plan->params.module.attention.dtype));
     case LH_STEP_OF_FLAT_GRADIENT:
-        return shape_of(LH_TENSOR_GRADIENT, lh_step_gradient_dtype(plan),
-                        LH_CATEGORY_COMMUNICATION, 1,
-                        parameters_of_shard(plan, stage) * lh_step_pieces(plan));
+        return shape_of(LH_TENSOR_GRADIENT, lh_step_gradient_dtype(plan), LH_CATEGORY_COMMUNICATION,
+                        1, parameters_of_shard(plan, stage) * lh_step_pieces(plan));
     case LH_STEP_OF_OTHER:
         return shape_of(LH_TENSOR_NUMBERS, LH_DTYPE_FP32, LH_CATEGORY_OTHER, 1,
                         plan->params.behaviour.other_bytes / 4);

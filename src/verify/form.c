@@ -171,7 +171,7 @@ check_slot_dtype(LhProof *proof, const LhSlot *slot)
 
 /* What a slot is, whatever the size of the whole. */
 static bool
-check_slot(LhProof *proof, const LhSlot *slot)
+check_declared(LhProof *proof, const LhSlot *slot)
 {
     const LhProgram *program = proof->program;
 
@@ -215,7 +215,7 @@ check_slots(LhProof *proof)
         const LhSlot *slot = &program->slots[i];
         uint64_t size;
 
-        if (!check_slot(proof, slot))
+        if (!check_declared(proof, slot))
             return false;
         if (__builtin_mul_overflow(slot->parts, slot->part_bytes, &size) ||
             __builtin_add_overflow(bytes, size, &bytes) || bytes > LH_VERIFY_BYTES_MAX)
@@ -759,7 +759,7 @@ lh_proof_check_loose_form(LhProof *proof)
     bool ok = check_slices(proof);
 
     for (uint32_t i = 0; ok && i < proof->program->slots_count; i++)
-        ok = check_slot(proof, &proof->program->slots[i]);
+        ok = check_declared(proof, &proof->program->slots[i]);
     for (uint32_t g = 0; ok && g < proof->ops_count; g++)
         check_op(proof, g);
 }
