@@ -232,7 +232,8 @@ lh_setup_program(const LhSetup *setup, const LhSchedule *schedule, GError **erro
         return lh_program_new(schedule, &setup->params, error);
     p = lh_setup_step_params(setup, schedule);
     program = lh_step_new(&p, error);
-    if (program != NULL && !lh_verify_step_form(program, error))
+    /* A step whose attention is not its schedules' is no answer, but bounds one. */
+    if (program != NULL && p.attention == NULL && !lh_verify_step_form(program, error))
         g_clear_pointer(&program, lh_program_free);
     return program;
 }

@@ -454,9 +454,6 @@ visit_list(Forms *f, const LhStepList *list, uint32_t first, uint32_t last)
 
         const uint64_t form = form_of(f->program->plan, list, call, f->micro_batch);
 
-        /* What stands for the schedules' programs is not the step's own. */
-        if (call->does == LH_STEP_CALL_MODULE && f->program->step->params.attention != NULL)
-            continue;
         if (!g_hash_table_add(f->seen, (gpointer)(guintptr)form))
             continue;
         visit_call(f, first, list, call);
