@@ -238,6 +238,7 @@ END_TEST
 #define RANKS 4
 #define FAR_US (100 * G_USEC_PER_SEC) /* a deadline that nobody comes to */
 #define NEAR_US (5 * G_USEC_PER_SEC)
+#define SHORT_US (1 * G_USEC_PER_SEC)
 #define WELL 0
 #define GONE 7
 #define WORD_BYTES 1000003
@@ -263,6 +264,9 @@ free_port(int *held)
     return g_strdup_printf("%d", ntohs(at.sin_port) - 1);
 }
 
+/* Of the first process; at 127.0.0.2 it is on another host than all others, as they see it. */
+static const char *first_address = "127.0.0.1";
+
 /* What a process does that is a rank. */
 static int
 be_rank(uint32_t rank, const char *port, int (*work)(uint32_t rank, void *control))
@@ -273,6 +277,7 @@ be_rank(uint32_t rank, const char *port, int (*work)(uint32_t rank, void *contro
 
     g_snprintf(text, sizeof(text), "%u", rank);
     set_torchrun(text, "4", port);
+    set("MASTER_ADDR", first_address);
     control = lh_control_torchrun.open(RANKS, deadline_us, &place, NULL);
     /* All are there before one of them does anything else. */
     if (control == NULL || place.first != rank || place.count != 1 ||
@@ -480,13 +485,59 @@ first_goes(uint32_t rank, void *control)
                                                                                         : WELL;
 }
 
+/* The others judge without it, and it hears the verdict when it goes on. */
+static int
+first_sleeps(uint32_t rank, void *control)
+{
+    char byte;
+
+    if (rank == 0) {
+        close(others[1]);
+        if (read(others[0], &byte, 1) != 0)
+            return 1;
+        /* What they sent for this one is there. */
+        (void)lh_control_torchrun.barrier(control, NULL);
+    }
+    return waits_in_vain(control, "rank 0", "does not answer, though the host does") == WELL
+               ? (rank == 2 ? GONE : WELL)
+               : 1;
+}
+
+static int
+one_is_ended(uint32_t rank, void *control)
+{
+    if (rank != 2)
+        return waits_in_vain(control, "rank 2", ": it was ended by SIGTERM");
+    lh_control_torchrun.last_words(LH_ERROR_RUNTIME, "it was ended by SIGTERM");
+    _exit(GONE);
+}
+
+static int
+first_is_ended(uint32_t rank, void *control)
+{
+    if (rank == 0) {
+        lh_control_torchrun.last_words(LH_ERROR_RUNTIME, "it was ended by SIGTERM");
+        _exit(GONE);
+    }
+    return waits_in_vain(control, "rank 0", ": it was ended by SIGTERM") == WELL && rank == 2
+               ? GONE
+               : WELL;
+}
+
 static const struct {
     int (*work)(uint32_t rank, void *control);
     int first; /* status of rank 0 */
     gint64 deadline_us;
-} troubles[] = { { one_goes, WELL, FAR_US },    { one_ends, WELL, FAR_US },
-                 { one_fails, WELL, FAR_US },   { one_floods, WELL, FAR_US },
-                 { one_babbles, WELL, FAR_US }, { one_sleeps, WELL, NEAR_US },
+    const char *address;
+} troubles[] = { { one_is_ended, WELL, FAR_US },
+                 { first_sleeps, WELL, SHORT_US, "127.0.0.2" },
+                 { first_is_ended, GONE, FAR_US },
+                 { one_goes, WELL, FAR_US },
+                 { one_ends, WELL, FAR_US },
+                 { one_fails, WELL, FAR_US },
+                 { one_floods, WELL, FAR_US },
+                 { one_babbles, WELL, FAR_US },
+                 { one_sleeps, WELL, NEAR_US, "127.0.0.2" },
                  { first_goes, GONE, FAR_US } };
 
 START_TEST(ranks_that_fail_are_named)
@@ -494,6 +545,7 @@ START_TEST(ranks_that_fail_are_named)
     int status[RANKS];
 
     deadline_us = troubles[_i].deadline_us;
+    first_address = troubles[_i].address != NULL ? troubles[_i].address : "127.0.0.1";
     run_ranks(troubles[_i].work, status);
     ck_assert_int_eq(status[0], troubles[_i].first);
     ck_assert_int_eq(status[1], WELL);

@@ -7,8 +7,8 @@
 #include <glib.h>
 #include <stdbool.h>
 
-#define LH_SECRET_BYTES_MIN 32
-#define LH_SECRET_BYTES_MAX 1024
+#define LH_SECRET_BYTES_MIN 32U
+#define LH_SECRET_BYTES_MAX 1024U
 
 typedef struct {
     gsize bytes; /* 0: there is none */
