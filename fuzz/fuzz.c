@@ -87,6 +87,23 @@ go_on(void *data, uint64_t events, LhTime now_ps)
 }
 
 static void
+check_rank(const LhRankResult *rank, LhTime makespan_ps)
+{
+    LhTime sum = rank->busy_ps;
+    uint64_t bytes = 0;
+
+    for (unsigned part = 0; part < LH_IDLE_PARTS; part++) {
+        g_assert(rank->idle_ps[part] >= 0);
+        sum += rank->idle_ps[part];
+    }
+    for (unsigned tier = 0; tier < LH_TIERS; tier++)
+        bytes += rank->bytes_by_tier[tier];
+    g_assert(rank->busy_ps >= 0 && sum == makespan_ps);
+    g_assert(rank->finish_ps <= makespan_ps);
+    g_assert(bytes == rank->bytes_sent);
+}
+
+static void
 check_result(const LhSimResult *result, uint32_t ranks)
 {
     const double bubble = lh_sim_bubble_fraction(result);
@@ -94,21 +111,8 @@ check_result(const LhSimResult *result, uint32_t ranks)
     g_assert(result->ranks_count == ranks);
     g_assert(result->makespan_ps >= 0);
     g_assert(bubble >= 0 && bubble <= 1);
-    for (uint32_t r = 0; r < ranks; r++) {
-        const LhRankResult *rank = &result->ranks[r];
-        LhTime sum = rank->busy_ps;
-        uint64_t bytes = 0;
-
-        for (unsigned part = 0; part < LH_IDLE_PARTS; part++) {
-            g_assert(rank->idle_ps[part] >= 0);
-            sum += rank->idle_ps[part];
-        }
-        for (unsigned tier = 0; tier < LH_TIERS; tier++)
-            bytes += rank->bytes_by_tier[tier];
-        g_assert(rank->busy_ps >= 0 && sum == result->makespan_ps);
-        g_assert(rank->finish_ps <= result->makespan_ps);
-        g_assert(bytes == rank->bytes_sent);
-    }
+    for (uint32_t r = 0; r < ranks; r++)
+        check_rank(&result->ranks[r], result->makespan_ps);
 }
 
 LhSimResult *
