@@ -495,6 +495,7 @@ world_free(LhStar *w)
     g_free(w->members);
     g_free(w->at);
     g_free(w->trouble);
+    g_free(w->strangers);
     g_free(w->verdict.text);
     lh_launch_clear(&w->launch);
     g_free(w);
@@ -568,6 +569,8 @@ meet_members(LhStar *w, GError **error)
          wait_for(w, is_connected, "the start", error);
     if (ok)
         lh_star_tell_hosts(w);
+    else if (w->door != NULL)
+        w->strangers = lh_door_strangers(w->door);
     g_clear_pointer(&w->door, lh_door_close);
     return ok;
 }

@@ -30,7 +30,8 @@ typedef struct {
     LhLaunch launch;
     LhSecret secret;
     int64_t deadline_us;
-    LhDoor *door; /* of the first process, until all are there; NULL: none */
+    LhDoor *door;    /* of the first process, until all are there; NULL: none */
+    char *strangers; /* who was not let in; NULL: nobody, or all have come */
     LhStarMember *members;
     uint32_t members_count;
     gsize expected_bytes; /* that a member may tell now; 0: nothing is asked for */

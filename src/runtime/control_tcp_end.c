@@ -335,6 +335,7 @@ judge_all(LhStar *w, const GError *failure)
 {
     const LhRankNews own = own_news(w, failure);
     g_autofree LhRankNews *news = g_new0(LhRankNews, w->launch.size);
+    LhCulprit culprit;
 
     if (own.state != LH_RANK_FAILED && !has_failed(w)) {
         ask_all(w);
@@ -343,7 +344,15 @@ judge_all(LhStar *w, const GError *failure)
     news[0] = own;
     for (uint32_t i = 0; i < w->members_count; i++)
         news[w->members[i].rank] = w->members[i].news;
-    return lh_culprit_find(news, w->launch.size, 0, g_get_monotonic_time(), w->waited_us);
+    culprit = lh_culprit_find(news, w->launch.size, 0, g_get_monotonic_time(), w->waited_us);
+    /* The one that has not come may be one of those. */
+    if (w->strangers != NULL) {
+        char *text = g_strdup_printf("%s; %s", culprit.text, w->strangers);
+
+        g_free(culprit.text);
+        culprit.text = text;
+    }
+    return culprit;
 }
 
 /* ---- the end of the others ---- */
