@@ -17,13 +17,22 @@ put_number(unsigned char *to, uint32_t number)
     memcpy(to, &number, sizeof(number));
 }
 
-static uint32_t
-get_number(const unsigned char *from)
+uint32_t
+lh_frame_number(const unsigned char *from)
 {
     uint32_t number;
 
     memcpy(&number, from, sizeof(number));
     return GUINT32_FROM_LE(number);
+}
+
+void
+lh_frame_append_number(GByteArray *bytes, uint32_t number)
+{
+    unsigned char packed[sizeof(number)];
+
+    put_number(packed, number);
+    g_byte_array_append(bytes, packed, sizeof(packed));
 }
 
 /* ---- frames ---- */
@@ -79,7 +88,7 @@ lh_control_frame_take(GByteArray *received, uint32_t limit, LhControlFrame *fram
     }
     if (received->len < LH_FRAME_HEADER_BYTES)
         return 0;
-    bytes = get_number(received->data + LENGTH_AT);
+    bytes = lh_frame_number(received->data + LENGTH_AT);
     if (bytes > limit) {
         g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
                     "it announces %u bytes, where at most %u are expected", bytes, limit);
@@ -97,7 +106,7 @@ lh_control_frame_take(GByteArray *received, uint32_t limit, LhControlFrame *fram
 uint32_t
 lh_control_frame_announced(const GByteArray *received)
 {
-    return received->len < LH_FRAME_HEADER_BYTES ? 0 : get_number(received->data + LENGTH_AT);
+    return received->len < LH_FRAME_HEADER_BYTES ? 0 : lh_frame_number(received->data + LENGTH_AT);
 }
 
 guint
@@ -105,19 +114,10 @@ lh_control_frame_missing(const GByteArray *received)
 {
     if (received->len < LH_FRAME_HEADER_BYTES)
         return LH_FRAME_HEADER_BYTES - received->len;
-    return LH_FRAME_HEADER_BYTES + get_number(received->data + LENGTH_AT) - received->len;
+    return LH_FRAME_HEADER_BYTES + lh_frame_number(received->data + LENGTH_AT) - received->len;
 }
 
 /* ---- contents ---- */
-
-static void
-append_number(GByteArray *bytes, uint32_t number)
-{
-    unsigned char packed[sizeof(number)];
-
-    put_number(packed, number);
-    g_byte_array_append(bytes, packed, sizeof(packed));
-}
 
 static void
 append_text(GByteArray *bytes, const char *text)
@@ -140,8 +140,8 @@ lh_failure_pack(uint32_t rank, int status, const char *text)
 {
     GByteArray *bytes = g_byte_array_new();
 
-    append_number(bytes, rank);
-    append_number(bytes, (uint32_t)status);
+    lh_frame_append_number(bytes, rank);
+    lh_frame_append_number(bytes, (uint32_t)status);
     append_text(bytes, text);
     return g_byte_array_free_to_bytes(bytes);
 }
@@ -168,10 +168,10 @@ lh_failure_unpack(GBytes *content, uint32_t *rank, int *status)
     gsize count;
     const unsigned char *bytes = g_bytes_get_data(content, &count);
 
-    if (count < head || get_number(bytes + sizeof(uint32_t)) > UINT8_MAX)
+    if (count < head || lh_frame_number(bytes + sizeof(uint32_t)) > UINT8_MAX)
         return NULL;
-    *rank = get_number(bytes);
-    *status = (int)get_number(bytes + sizeof(uint32_t));
+    *rank = lh_frame_number(bytes);
+    *status = (int)lh_frame_number(bytes + sizeof(uint32_t));
     return read_text(bytes + head, count - head);
 }
 
@@ -181,10 +181,10 @@ lh_standing_pack(const LhStanding *standing)
     const guint ranks = MIN(standing->awaited->len, LH_STANDING_RANKS_MAX);
     GByteArray *bytes = g_byte_array_new();
 
-    append_number(bytes, standing->gave_up);
-    append_number(bytes, ranks);
+    lh_frame_append_number(bytes, standing->gave_up);
+    lh_frame_append_number(bytes, ranks);
     for (guint i = 0; i < ranks; i++)
-        append_number(bytes, g_array_index(standing->awaited, uint32_t, i));
+        lh_frame_append_number(bytes, g_array_index(standing->awaited, uint32_t, i));
     append_text(bytes, standing->text);
     return g_byte_array_free_to_bytes(bytes);
 }
@@ -196,16 +196,16 @@ lh_standing_unpack(GBytes *content, LhStanding *standing)
     const unsigned char *bytes = g_bytes_get_data(content, &count);
     uint32_t ranks;
 
-    if (count < head || get_number(bytes) > 1)
+    if (count < head || lh_frame_number(bytes) > 1)
         return false;
-    ranks = get_number(bytes + sizeof(uint32_t));
+    ranks = lh_frame_number(bytes + sizeof(uint32_t));
     if (ranks > LH_STANDING_RANKS_MAX || count - head < ranks * sizeof(uint32_t) ||
         count - head - ranks * sizeof(uint32_t) > LH_FRAME_TEXT_BYTES)
         return false;
-    *standing = (LhStanding){ .gave_up = get_number(bytes) == 1,
+    *standing = (LhStanding){ .gave_up = lh_frame_number(bytes) == 1,
                               .awaited = g_array_new(FALSE, FALSE, sizeof(uint32_t)) };
     for (uint32_t i = 0; i < ranks; i++, head += sizeof(uint32_t)) {
-        const uint32_t rank = get_number(bytes + head);
+        const uint32_t rank = lh_frame_number(bytes + head);
 
         g_array_append_val(standing->awaited, rank);
     }

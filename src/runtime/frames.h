@@ -58,6 +58,10 @@ guint lh_control_frame_missing(const GByteArray *received);
 /* How many bytes the first frame announces, once its header is there; 0 before. */
 uint32_t lh_control_frame_announced(const GByteArray *received);
 
+/* Numbers in contents: four bytes, little endian. */
+void lh_frame_append_number(GByteArray *bytes, uint32_t number);
+uint32_t lh_frame_number(const unsigned char *from);
+
 /* That a rank has failed, with which exit status, and why; the text is cut after
  * LH_FRAME_TEXT_BYTES. */
 GBytes *lh_failure_pack(uint32_t rank, int status, const char *text);

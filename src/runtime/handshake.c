@@ -15,22 +15,6 @@
 
 /* ---- the hello ---- */
 
-static void
-put_u32(GByteArray *to, uint32_t number)
-{
-    number = GUINT32_TO_LE(number);
-    g_byte_array_append(to, (const guint8 *)&number, sizeof(number));
-}
-
-static uint32_t
-get_u32(const unsigned char *from)
-{
-    uint32_t number;
-
-    memcpy(&number, from, sizeof(number));
-    return GUINT32_FROM_LE(number);
-}
-
 /* Messages have this name in them: it is one, or nothing. */
 static bool
 may_be_name(const char host[LH_HELLO_HOST_BYTES])
@@ -61,10 +45,10 @@ lh_hello_pack(const LhHello *hello)
     GByteArray *bytes = g_byte_array_sized_new(LH_HELLO_BYTES);
 
     g_byte_array_append(bytes, &port, 1);
-    put_u32(bytes, hello->rank);
-    put_u32(bytes, hello->ranks);
-    put_u32(bytes, hello->to);
-    put_u32(bytes, hello->channel);
+    lh_frame_append_number(bytes, hello->rank);
+    lh_frame_append_number(bytes, hello->ranks);
+    lh_frame_append_number(bytes, hello->to);
+    lh_frame_append_number(bytes, hello->channel);
     g_byte_array_append(bytes, hello->token, sizeof(hello->token));
     g_byte_array_append(bytes, (const guint8 *)hello->host, sizeof(hello->host));
     g_byte_array_append(bytes, &has_secret, 1);
@@ -81,10 +65,10 @@ lh_hello_unpack(GBytes *content, LhHello *hello)
     if (count != LH_HELLO_BYTES || (at[0] != LH_PORT_START && at[0] != LH_PORT_DATA))
         return false;
     *hello = (LhHello){ .port = (LhPort)at[0],
-                        .rank = get_u32(at + 1),
-                        .ranks = get_u32(at + 5),
-                        .to = get_u32(at + 9),
-                        .channel = get_u32(at + 13) };
+                        .rank = lh_frame_number(at + 1),
+                        .ranks = lh_frame_number(at + 5),
+                        .to = lh_frame_number(at + 9),
+                        .channel = lh_frame_number(at + 13) };
     at += 17;
     memcpy(hello->token, at, sizeof(hello->token));
     at += sizeof(hello->token);
