@@ -536,6 +536,7 @@ world_new(const LhLaunch *launch)
     LhStar *w = g_new0(LhStar, 1);
 
     w->launch = *launch;
+    w->host = g_get_host_name();
     w->members_count = launch->rank == 0 ? launch->size - 1 : 1;
     w->members = g_new0(LhStarMember, MAX(w->members_count, 1));
     w->awaited = g_array_new(FALSE, FALSE, sizeof(uint32_t));

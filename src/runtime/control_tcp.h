@@ -29,6 +29,7 @@ typedef struct {
 typedef struct {
     LhLaunch launch;
     LhSecret secret;
+    const char *host; /* the name of this computer; borrowed */
     int64_t deadline_us;
     LhDoor *door;    /* of the first process, until all are there; NULL: none */
     char *strangers; /* who was not let in; NULL: nobody, or all have come */

@@ -128,7 +128,6 @@ take_standing(LhStar *w, LhStarMember *m, GBytes *content)
     }
     m->asked = false;
     if (m->news.state == LH_RANK_ANSWERS) {
-        m->news.gave_up = standing.gave_up;
         g_free(m->news.text);
         m->news.text = g_steal_pointer(&standing.text);
         if (m->news.awaited != NULL)
@@ -314,7 +313,7 @@ own_news(const LhStar *w, const GError *failure)
     return (LhRankNews){ .state = failed ? LH_RANK_FAILED : LH_RANK_ANSWERS,
                          .order = failed && !w->was_told ? 0 : w->failures,
                          .status = failure->code,
-                         .host = (char *)g_get_host_name(),
+                         .host = (char *)w->host,
                          .text = failed ? failure->message : w->at,
                          .heard_us = g_get_monotonic_time(),
                          .awaited = w->awaited };
@@ -391,7 +390,7 @@ judge_alone(const LhStar *w, const GError *failure)
         return (LhCulprit){ .rank = w->launch.rank,
                             .status = LH_ERROR_RUNTIME,
                             .text = g_strdup_printf("rank %u on host %s reaches no other host",
-                                                    w->launch.rank, g_get_host_name()) };
+                                                    w->launch.rank, w->host) };
     }
     return lh_culprit_find(news, w->launch.size, w->launch.rank, g_get_monotonic_time(), 0);
 }
@@ -498,15 +497,15 @@ lh_star_last_words(const LhStar *w, int status, const char *text)
 
     if (first) {
         append_words(words, "rank 0 on host ");
-        append_words(words, g_get_host_name());
+        append_words(words, w->host);
         append_words(words, ": ");
     }
     append_words(words, text);
     bytes = lh_last_words_pack(first ? LH_FRAME_VERDICT : LH_FRAME_FAILURE, w->launch.rank, status,
                                words, frame);
+    /* Who does not take it is gone, or will find that this one is. */
     for (uint32_t i = 0; !w->told && i < w->members_count; i++) {
-        if (w->members[i].peer.socket >= 0 &&
-            send(w->members[i].peer.socket, frame, bytes, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-            continue; /* it is gone, or will find that this one is */
+        if (w->members[i].peer.socket >= 0)
+            (void)send(w->members[i].peer.socket, frame, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
     }
 }

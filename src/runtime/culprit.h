@@ -26,7 +26,6 @@ typedef struct {
     char *text;        /* why it failed; else what it was at when last heard of; NULL: unknown;
                           owned */
     int64_t heard_us;  /* when that was, by g_get_monotonic_time(); 0: never */
-    bool gave_up;      /* it has waited for others for its deadline */
     GArray *awaited;   /* of uint32_t: the ranks that it waits for; NULL: none; owned */
     bool host_answers; /* of one that is silent */
 } LhRankNews;

@@ -511,8 +511,11 @@ say_standing(LhExecution *x)
     if (control->standing == NULL || x->ranks == NULL)
         return;
     awaited = lh_execution_awaited(x);
-    for (uint32_t r = 0; r < x->place.count; r++)
+    for (uint32_t r = 0; r < x->place.count; r++) {
+        pthread_mutex_lock(&x->ranks[r].lock);
         ops += x->ranks[r].counted.ops;
+        pthread_mutex_unlock(&x->ranks[r].lock);
+    }
     text = g_strdup_printf("%" G_GUINT64_FORMAT " ops of its program are complete", ops);
     control->standing(x->control, text, (const uint32_t *)(const void *)awaited->data,
                       awaited->len);

@@ -149,7 +149,7 @@ lh_execution_awaited(LhExecution *x)
 
             if (stream->flying != NULL)
                 add_awaited(x, awaited, stream->flying);
-            else if (stream->first != NULL && stream->running)
+            else if (stream->first != NULL && stream->running && stream->first->pending > 0)
                 add_awaited(x, awaited, stream->first);
         }
         pthread_mutex_unlock(&rank->lock);
