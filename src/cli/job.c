@@ -17,10 +17,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define REFUSAL_US                                                                                 \
-    INT64_C(5000000)       /* that a process waits for others, only to say that it ends            \
-                            */
-#define VALUE_SHOWN_MAX 60 /* characters of a value in a message */
+/* That a process waits for others, only to say that it ends. */
+#define REFUSAL_US INT64_C(5000000)
+#define VALUE_SHOWN_MAX 200 /* characters of a value in a message */
+#define SUM_SHOWN 8         /* digits of the SHA-256 of a file in one */
 #define RANKS_SHOWN_MAX 8
 #define CONTENT_BYTES_MAX (64UL << 20) /* of a file that is compared */
 
@@ -89,7 +89,6 @@ add_to_sheet(const LhField *field, bool scenario, void *data)
     g_autoptr(GString) contents = g_string_new(NULL);
     g_autoptr(GString) shown = g_string_new(NULL);
     g_autoptr(GPtrArray) texts = NULL;
-
     const unsigned written = LH_FIELD_WRITTEN | LH_FIELD_UPDATED;
 
     if (!scenario && (field->flags & (written | LH_COMMAND_OWN)) != 0 &&
@@ -111,6 +110,8 @@ add_to_sheet(const LhField *field, bool scenario, void *data)
 
         g_string_append_printf(contents, "%s%s", i > 0 ? "," : "", content);
         g_string_append_printf(shown, "%s%s", i > 0 ? "," : "", said);
+        if (strcmp(content, said) != 0)
+            g_string_append_printf(shown, " (SHA-256 %.*s)", SUM_SHOWN, content);
     }
     note_line(sheet->text, option, contents->str, shown->str);
 }
@@ -203,7 +204,7 @@ name_difference(const GPtrArray *sheets, guint i, GError **error)
 
     for (guint r = 0; r < sheets->len; r++) {
         char *const *lines = g_ptr_array_index(sheets, r);
-        g_auto(GStrv) parts = g_strsplit(lines[i], "\t", -1);
+        g_auto(GStrv) parts = g_strsplit(lines[i] != NULL ? lines[i] : "", "\t", -1);
         const bool whole = g_strv_length(parts) == 3;
 
         if (name == NULL && whole)
