@@ -375,6 +375,21 @@ call(LhEmitter *e, LhKernelId kernel, uint64_t nq, uint64_t nk,
     return id;
 }
 
+/* Of all slots but those of inputs and results. */
+static void
+make_room(LhEmitter *e)
+{
+    for (uint16_t slot = Q_ALL; slot < (uint16_t)O_SLOTS; slot++)
+        lh_emit_alloc(e, slot);
+}
+
+static void
+give_room_back(LhEmitter *e)
+{
+    for (uint16_t slot = Q_ALL; slot < (uint16_t)O_SLOTS; slot++)
+        lh_emit_free(e, slot);
+}
+
 /* The rows of @row with all keys; of @key the term of their o. */
 static uint32_t
 term(LhEmitter *e, uint32_t row, uint32_t key)
@@ -400,8 +415,7 @@ terms_of_o_add_up(void)
         LhEmitter *e = &b.emitters[rank];
         uint32_t done;
 
-        for (uint16_t slot = Q_ALL; slot < (uint16_t)O_SLOTS; slot++)
-            lh_emit_alloc(e, slot);
+        make_room(e);
         meet(e, LH_COLL_ALL_GATHER, Q, Q_ALL, LH_OP_NONE);
         done = meet(e, LH_COLL_ALL_GATHER, KV, KV_ALL, LH_OP_NONE);
         call(e, LH_KERNEL_ID_take_k, 0, 2,
@@ -412,8 +426,7 @@ terms_of_o_add_up(void)
         term(e, 0, rank);
         done = term(e, 1, rank);
         meet(e, LH_COLL_REDUCE_SCATTER, TERMS, O, done);
-        for (uint16_t slot = Q_ALL; slot < (uint16_t)O_SLOTS; slot++)
-            lh_emit_free(e, slot);
+        give_room_back(e);
     }
     return built_end(&b);
 }
@@ -428,8 +441,7 @@ nothing_adds_nothing(void)
         LhEmitter *e = &b.emitters[rank];
         uint32_t done;
 
-        for (uint16_t slot = Q_ALL; slot < (uint16_t)O_SLOTS; slot++)
-            lh_emit_alloc(e, slot);
+        make_room(e);
         done = meet(e, LH_COLL_ALL_GATHER, KV, KV_ALL, LH_OP_NONE);
         call(e, LH_KERNEL_ID_attention, 1, 2,
              (const LhRegion[LH_KERNEL_OPERANDS_MAX]){
@@ -438,8 +450,7 @@ nothing_adds_nothing(void)
         done = call(e, LH_KERNEL_ID_zero, 1, 0,
                     (const LhRegion[LH_KERNEL_OPERANDS_MAX]){ { TERMS, 1 - rank, 1 } });
         meet(e, LH_COLL_REDUCE_SCATTER, TERMS, O, done);
-        for (uint16_t slot = Q_ALL; slot < (uint16_t)O_SLOTS; slot++)
-            lh_emit_free(e, slot);
+        give_room_back(e);
     }
     return built_end(&b);
 }

@@ -4,6 +4,7 @@
  */
 #include "runtime/handshake.h"
 
+#include "frame_of.h"
 #include "run_tests.h"
 
 #include <stdio.h>
@@ -11,18 +12,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static GByteArray *
-frame_of(LhControlFrameKind kind, GBytes *content)
-{
-    const guint bytes = (guint)g_bytes_get_size(content);
-    g_autoptr(GBytes) header = lh_control_frame_header(kind, bytes);
-    GByteArray *frame = g_byte_array_new();
-
-    g_byte_array_append(frame, g_bytes_get_data(header, NULL), LH_FRAME_HEADER_BYTES);
-    g_byte_array_append(frame, g_bytes_get_data(content, NULL), bytes);
-    return frame;
-}
 
 /* ---- handshakes ---- */
 

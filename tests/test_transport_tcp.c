@@ -8,6 +8,7 @@
 #include "runtime/whereabouts.h"
 #include "runtime/wire.h"
 
+#include "frame_of.h"
 #include "run_tests.h"
 
 #include <arpa/inet.h>
@@ -500,18 +501,6 @@ hello_of(uint32_t from, uint32_t to, uint32_t channel)
 
     memcpy(hello.token, told.key, LH_KEY_BYTES);
     return hello;
-}
-
-static GByteArray *
-frame_of(LhControlFrameKind kind, GBytes *content)
-{
-    const guint bytes = (guint)g_bytes_get_size(content);
-    g_autoptr(GBytes) header = lh_control_frame_header(kind, bytes);
-    GByteArray *frame = g_byte_array_new();
-
-    g_byte_array_append(frame, g_bytes_get_data(header, NULL), LH_FRAME_HEADER_BYTES);
-    g_byte_array_append(frame, g_bytes_get_data(content, NULL), bytes);
-    return frame;
 }
 
 /* The first @bytes of it. */

@@ -19,9 +19,8 @@
 
 /* That a process waits for others, only to say that it ends. */
 #define REFUSAL_US INT64_C(5000000)
-#define VALUE_SHOWN_MAX 200 /* characters of a value in a message */
-#define SUM_SHOWN 8         /* digits of the SHA-256 of a file in one */
-#define RANKS_SHOWN_MAX 8
+#define VALUE_SHOWN_MAX 200            /* characters of a value in a message */
+#define SUM_SHOWN 8                    /* digits of the SHA-256 of a file in one */
 #define CONTENT_BYTES_MAX (64UL << 20) /* of a file that is compared */
 
 /* ---- what must be the same ---- */
@@ -182,16 +181,10 @@ by_size(gconstpointer a, gconstpointer b)
 static void
 append_camp(const Camp *camp, GString *out)
 {
-    const guint count = camp->ranks->len;
+    g_autofree char *ranks = lh_control_ranks_text(camp->ranks);
 
-    g_string_append_printf(out, "rank%s ", count == 1 ? "" : "s");
-    for (guint i = 0; i < MIN(count, RANKS_SHOWN_MAX); i++)
-        g_string_append_printf(out, "%s%u", i > 0 ? ", " : "",
-                               g_array_index(camp->ranks, uint32_t, i));
-    if (count > RANKS_SHOWN_MAX)
-        g_string_append_printf(out, " and %u more", count - RANKS_SHOWN_MAX);
-    g_string_append_printf(out, " %s %.*s", count == 1 ? "has" : "have", VALUE_SHOWN_MAX,
-                           camp->shown[0] != '\0' ? camp->shown : "none");
+    g_string_append_printf(out, "%s %s %.*s", ranks, camp->ranks->len == 1 ? "has" : "have",
+                           VALUE_SHOWN_MAX, camp->shown[0] != '\0' ? camp->shown : "none");
 }
 
 /* Says who has what on line @i of the sheets; returns false. */

@@ -79,5 +79,8 @@ extern const char *const lh_control_names[];
 /* The one that @control stands for. */
 const LhControl *lh_control_resolve(const LhControl *control);
 
+/* "rank 3", "ranks 0, 2, 3 and 5 more": of a GArray of uint32_t. Caller frees. */
+char *lh_control_ranks_text(const GArray *ranks);
+
 /* The place of this process among those of its machine; 0 if nothing says so. */
 uint32_t lh_control_local(void);

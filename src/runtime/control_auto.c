@@ -48,6 +48,18 @@ lh_control_resolve(const LhControl *control)
     return &lh_control_single;
 }
 
+char *
+lh_control_ranks_text(const GArray *ranks)
+{
+    GString *text = g_string_new(ranks->len == 1 ? "rank " : "ranks ");
+
+    for (guint i = 0; i < MIN(ranks->len, LH_CONTROL_NAMED_MAX); i++)
+        g_string_append_printf(text, "%s%u", i > 0 ? ", " : "", g_array_index(ranks, uint32_t, i));
+    if (ranks->len > LH_CONTROL_NAMED_MAX)
+        g_string_append_printf(text, " and %u more", ranks->len - LH_CONTROL_NAMED_MAX);
+    return g_string_free(text, FALSE);
+}
+
 uint32_t
 lh_control_local(void)
 {

@@ -111,22 +111,18 @@ batch_add(Batch *b, bool send, int peer, void *data, uint64_t bytes, GError **er
 static bool
 give_up_batch(const Batch *b, int64_t waited_us, GError **error)
 {
-    g_autoptr(GString) names = g_string_new(NULL);
-    unsigned missing = 0;
+    g_autoptr(GArray) missing = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    g_autofree char *names = NULL;
 
     for (guint i = 0; i < b->requests->len; i++) {
-        if (g_array_index(b->requests, MPI_Request, i) == MPI_REQUEST_NULL)
-            continue;
-        if (missing++ < LH_CONTROL_NAMED_MAX)
-            g_string_append_printf(names, "%s%d", names->len > 0 ? ", " : "",
-                                   g_array_index(b->peers, int, i));
+        const uint32_t peer = (uint32_t)g_array_index(b->peers, int, i);
+
+        if (g_array_index(b->requests, MPI_Request, i) != MPI_REQUEST_NULL)
+            g_array_append_val(missing, peer);
     }
-    if (missing > LH_CONTROL_NAMED_MAX)
-        g_string_append_printf(names, " and %u more", missing - LH_CONTROL_NAMED_MAX);
-    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
-                "rank %d has waited for %.3g s in %s for rank%s %s", b->control->rank,
-                (double)waited_us / LH_US_PER_S, b->control->phase, missing == 1 ? "" : "s",
-                names->str);
+    names = lh_control_ranks_text(missing);
+    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "rank %d has waited for %.3g s in %s for %s",
+                b->control->rank, (double)waited_us / LH_US_PER_S, b->control->phase, names);
     return false;
 }
 

@@ -207,19 +207,18 @@ give_up_members(const LhStar *w, ReadyFunc is_ready, const char *phase, int64_t 
                 GError **error)
 {
     g_autofree char *strangers = w->door == NULL ? NULL : lh_door_strangers(w->door);
-    g_autoptr(GString) names = g_string_new(NULL);
-    uint32_t missing = 0;
+    g_autoptr(GArray) missing = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    g_autofree char *names = NULL;
 
     for (uint32_t i = 0; i < w->members_count; i++) {
-        if (!is_ready(&w->members[i]) && missing++ < LH_CONTROL_NAMED_MAX)
-            g_string_append_printf(names, "%s%u", names->len > 0 ? ", " : "", w->members[i].rank);
+        if (!is_ready(&w->members[i]))
+            g_array_append_val(missing, w->members[i].rank);
     }
-    if (missing > LH_CONTROL_NAMED_MAX)
-        g_string_append_printf(names, " and %u more", missing - LH_CONTROL_NAMED_MAX);
+    names = lh_control_ranks_text(missing);
     g_set_error(error, LH_WAITED, LH_ERROR_RUNTIME,
-                "rank %u has waited for %.3g s in %s for rank%s %s%s%s", w->launch.rank,
-                (double)waited_us / LH_US_PER_S, phase, missing == 1 ? "" : "s", names->str,
-                strangers != NULL ? "; " : "", strangers != NULL ? strangers : "");
+                "rank %u has waited for %.3g s in %s for %s%s%s", w->launch.rank,
+                (double)waited_us / LH_US_PER_S, phase, names, strangers != NULL ? "; " : "",
+                strangers != NULL ? strangers : "");
     return false;
 }
 
