@@ -214,17 +214,31 @@ name_difference(const GPtrArray *sheets, guint i, GError **error)
     return false;
 }
 
-/* Whether all ranks have the same line @i; every sheet has one more line than it has entries. */
+/* How much of a line is compared: all before what is shown, which has no tab. */
+static gsize
+compared_bytes(const char *line)
+{
+    const char *tab = strrchr(line, '\t');
+
+    return tab != NULL ? (gsize)(tab - line) : strlen(line);
+}
+
+/* Whether all ranks have the same on line @i, or all have no such line. */
 static bool
 is_same_line(const GPtrArray *sheets, guint i)
 {
-    char *const *first = g_ptr_array_index(sheets, 0);
+    const char *first = ((char *const *)g_ptr_array_index(sheets, 0))[i];
+    const gsize bytes = first == NULL ? 0 : compared_bytes(first);
 
     for (guint r = 1; r < sheets->len; r++) {
-        char *const *lines = g_ptr_array_index(sheets, r);
+        const char *line = ((char *const *)g_ptr_array_index(sheets, r))[i];
 
-        if (lines[i] == NULL || first[i] == NULL || strcmp(lines[i], first[i]) != 0)
-            return lines[i] == first[i];
+        if (line == NULL || first == NULL) {
+            if (line != first)
+                return false;
+        } else if (compared_bytes(line) != bytes || memcmp(line, first, bytes) != 0) {
+            return false;
+        }
     }
     return true;
 }
@@ -235,21 +249,20 @@ compare_sheets(const LhProcesses *processes, const char *mine, bool *alike, GErr
 {
     g_auto(GStrv) texts = lh_processes_texts(processes, mine, error);
     g_autoptr(GPtrArray) sheets = g_ptr_array_new_with_free_func((GDestroyNotify)g_strfreev);
-    guint i = 0;
-    bool same = true;
+    char *const *first;
 
     if (texts == NULL)
         return false;
-    for (uint32_t r = 0; r < processes->count; r++) {
-        same = same && strcmp(texts[r], texts[0]) == 0;
+    for (uint32_t r = 0; r < processes->count; r++)
         g_ptr_array_add(sheets, g_strsplit(texts[r], "\n", -1));
+    first = g_ptr_array_index(sheets, 0);
+    for (guint i = 0;; i++) {
+        *alike = !is_same_line(sheets, i);
+        if (*alike)
+            return name_difference(sheets, i, error);
+        if (first[i] == NULL)
+            return true;
     }
-    if (same)
-        return true;
-    *alike = true;
-    while (is_same_line(sheets, i))
-        i++;
-    return name_difference(sheets, i, error);
 }
 
 /* ---- meeting ---- */

@@ -105,6 +105,23 @@ def try_option(job, command, name):
     return f"{command} {option}: {told}"
 
 
+def try_files(job):
+    """Of a file it counts what it says, not where it is: one that says something else is named with its sum."""
+    model = json.dumps({"schema": "longhaul.model/1", "name": "small", "source": "a test", "num_layers": 2, "hidden_size": 16,
+                        "num_attention_heads": 2, "num_query_groups": 2, "kv_channels": 8, "ffn_hidden_size": 32,
+                        "gated_mlp": False, "vocab_size": 64})
+    for name, text in (("here.json", model), ("there.json", model), ("other.json", model.replace("32", "64"))):
+        (job.folder / name).write_text(text)
+    words = COMMANDS["run"][:-4] + ["--step"]
+    same = job.run("run", words + ["--model", "./here.json"], words + ["--model", "./there.json"])
+    other = job.run("run", words + ["--model", "./here.json"], words + ["--model", "./other.json"])
+    named = r"--model differs: rank 1 has ./other.json \(SHA-256 \w{8}\), and rank 0 has ./here.json \(SHA-256 \w{8}\)"
+    wrong = [f"files that say the same: {same}"] if any("differs" in err for _, err in same) else []
+    if not all(status == 2 and re.search(named, err) for status, err in other):
+        wrong.append(f"files that differ: {other}")
+    return wrong
+
+
 def main():
     program = str(pathlib.Path(sys.argv[1]).resolve())
     wrong, tried = [], 0
@@ -118,6 +135,7 @@ def main():
         told = job.run("run", words, words)
         if not all(status == 2 and "there are 2 processes for 3 ranks" in err for status, err in told):
             wrong.append(f"two processes for three ranks: {told}")
+        wrong += try_files(job)
         for command in COMMANDS:
             for i, name in enumerate(options_of(program, command)):
                 option = name.split()[0]
