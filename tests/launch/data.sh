@@ -117,6 +117,7 @@ deadline_s=3s
 [ -n "$deep" ] || deadline_s=10s
 signal=KILL trouble "a rank that is killed" 'error: rank 2 on host .*: its process is gone' --repeat 1000
 signal=STOP trouble "a rank that is stopped" 'error: rank 2 on host .* does not answer, though' --repeat 1000
+trouble "a rank that sends nothing" 'error: rank 1 on host .*: 2 other ranks wait for it' --inject stall:1
 deadline_s=200s
 ends=2 options_2='--seed 7' trouble "a rank with another seed" 'error: --seed differs: rank 2 has 7'
 } 2> /dev/null # where the shell says who was ended
