@@ -329,17 +329,25 @@ has_failed(const LhStar *w)
     return false;
 }
 
+/* What the others are at, if nobody says that it has failed. They may have judged without this
+ * process, which was stopped: then their verdict is there. */
+static void
+hear_all(LhStar *w, const GError *failure)
+{
+    lh_star_move(w, 0);
+    if (w->verdict.text != NULL || failure->domain != LH_WAITED || has_failed(w))
+        return;
+    ask_all(w);
+    reach_silent(w);
+}
+
 static LhCulprit
-judge_all(LhStar *w, const GError *failure)
+judge_all(const LhStar *w, const GError *failure)
 {
     const LhRankNews own = own_news(w, failure);
     g_autofree LhRankNews *news = g_new0(LhRankNews, w->launch.size);
     LhCulprit culprit;
 
-    if (own.state != LH_RANK_FAILED && !has_failed(w)) {
-        ask_all(w);
-        reach_silent(w);
-    }
     news[0] = own;
     for (uint32_t i = 0; i < w->members_count; i++)
         news[w->members[i].rank] = w->members[i].news;
@@ -464,6 +472,8 @@ lh_star_conclude(LhStar *w, const GError *failure, int *status)
     w->expected_bytes = MAX(w->expected_bytes, ENDING_BYTES_MAX);
     if (w->verdict.text == NULL && w->launch.rank != 0)
         ask_for_verdict(w, failure);
+    else if (w->verdict.text == NULL)
+        hear_all(w, failure);
     if (w->verdict.text == NULL)
         w->verdict = w->launch.rank == 0 ? judge_all(w, failure) : judge_alone(w, failure);
     content = lh_failure_pack(w->verdict.rank, w->verdict.status, w->verdict.text);
