@@ -131,7 +131,7 @@ show(const LhCommandLine *line, GError **error)
     LhCommandLine again;
     int status = LH_ERROR_USAGE;
 
-    if (line->scenario->json != NULL || line->scenario->option_bits != 0) {
+    if (line->scenario->json != NULL || lh_scenario_has_options(line->scenario)) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
                     "the result of --from says what was asked; leave out the scenario and its "
                     "options");

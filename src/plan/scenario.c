@@ -10,26 +10,15 @@
 #include <inttypes.h>
 #include <string.h>
 
-static void
-preset(LhScenario *s)
-{
-    const LhOption *const *options = lh_schedule_options();
-
-    s->dtype = s->mask = s->pass = s->cost = s->network = -1;
-    s->attention = s->collectives = -1;
-    s->shard = s->checkpoint = s->pad = s->pipeline_schedule = -1;
-    for (unsigned i = 0; options[i] != NULL; i++) {
-        if (options[i]->type == LH_OPTION_CHOICE)
-            s->options[i].choice = -1;
-    }
-}
-
 LhScenario *
 lh_scenario_new(void)
 {
     LhScenario *s = g_new0(LhScenario, 1);
 
-    preset(s);
+    for (const LhField *field = lh_scenario_options(); field->name != NULL; field++) {
+        if (field->type == LH_FIELD_CHOICE)
+            *(int *)(void *)((char *)s + field->offset) = -1;
+    }
     return s;
 }
 
@@ -225,10 +214,10 @@ lh_scenario_load(const char *name, GError **error)
     return json == NULL ? NULL : decode_scenario(path, json, error);
 }
 
-static uint64_t
-option_bit(const LhField *field)
+static bool *
+as_option(LhScenario *scenario, const LhField *field)
 {
-    return UINT64_C(1) << (field - lh_scenario_fields());
+    return &scenario->as_option[field - lh_scenario_fields()];
 }
 
 static char **
@@ -251,13 +240,13 @@ known_field(const char *name)
 bool
 lh_scenario_set(LhScenario *scenario, const LhField *field, const char *text, GError **error)
 {
-    const uint64_t bit = option_bit(field);
+    bool *given = as_option(scenario, field);
 
-    if ((scenario->option_bits & bit) == 0)
+    if (!*given)
         lh_setting_reset(field, scenario);
     if (!lh_setting_parse(field, text, scenario, error))
         return false;
-    scenario->option_bits |= bit;
+    *given = true;
     g_clear_pointer(place_of(scenario, field), g_free);
     return true;
 }
@@ -272,7 +261,7 @@ lh_scenario_set_from(LhScenario *scenario, const LhField *field, const char *tex
         lh_setting_reset(field, scenario);
     g_free(*at);
     *at = place;
-    scenario->option_bits &= ~option_bit(field);
+    *as_option(scenario, field) = false;
     return lh_setting_parse(field, text, scenario, error);
 }
 
@@ -287,14 +276,24 @@ lh_scenario_forget(LhScenario *scenario, const char *name)
     lh_json_clear(table, scenario);
     if (field->type == LH_FIELD_UNIT || field->type == LH_FIELD_CHOICE)
         memcpy((char *)scenario + field->offset, (const char *)empty + field->offset, size);
-    scenario->option_bits &= ~option_bit(field);
+    *as_option(scenario, field) = false;
     g_clear_pointer(place_of(scenario, field), g_free);
 }
 
 bool
 lh_scenario_has_option(const LhScenario *scenario, const char *name)
 {
-    return (scenario->option_bits & option_bit(known_field(name))) != 0;
+    return scenario->as_option[known_field(name) - lh_scenario_fields()];
+}
+
+bool
+lh_scenario_has_options(const LhScenario *scenario)
+{
+    for (guint i = 0; i < LH_SCENARIO_FIELDS_MAX; i++) {
+        if (scenario->as_option[i])
+            return true;
+    }
+    return false;
 }
 
 bool
@@ -416,7 +415,7 @@ lh_scenario_axes(const LhScenario *scenario)
     for (guint i = 0; scenario->axes != NULL && i < scenario->axes->len; i++) {
         LhScenarioAxis *axis = g_ptr_array_index(scenario->axes, i);
 
-        if ((scenario->option_bits & option_bit(axis->field)) == 0)
+        if (!scenario->as_option[axis->field - lh_scenario_fields()])
             g_ptr_array_add(axes, axis);
     }
     return axes;

@@ -10,8 +10,9 @@
 #include "sched/schedule.h"
 #include "sim/sim.h"
 
-#define LH_SCENARIO_OPTIONS_MAX 24
-#define LH_SCENARIO_FIELDS_MAX 64     /* bits of option_bits */
+/* Of the table of fields, which is made at the start: both are asserted there. */
+#define LH_SCENARIO_OPTIONS_MAX 64    /* of schedules */
+#define LH_SCENARIO_FIELDS_MAX 256    /* these included */
 #define LH_TOKENS_MAX 1099511627776.0 /* of a sequence: 2^40 */
 
 /* What a training system can be told; see configuration.h. */
@@ -88,9 +89,9 @@ typedef struct {
     LhFieldLater lists[LH_SCENARIO_FIELDS_MAX]; /* "sweep": where its lists stand in the file */
     GPtrArray *axes; /* of LhScenarioAxis *: what these say; NULL: there is none */
     /* Where it came from. */
-    char *path;                           /* of the file; NULL: options only */
-    LhJson *json;                         /* the file, for messages; NULL likewise */
-    uint64_t option_bits;                 /* bit i: field i was given on the command line */
+    char *path;                             /* of the file; NULL: options only */
+    LhJson *json;                           /* the file, for messages; NULL likewise */
+    bool as_option[LH_SCENARIO_FIELDS_MAX]; /* field i was given on the command line */
     char *places[LH_SCENARIO_FIELDS_MAX]; /* of field i, if another file gave it: what errors about
                                              it begin with, "file:line:column: error: ..." */
 } LhScenario;
@@ -163,8 +164,9 @@ void lh_scenario_choose(LhScenario *scenario, const LhScenarioAxis *axis, guint 
 /* True if the field was given, in the file or as an option. @name is the field's. */
 bool lh_scenario_has(const LhScenario *scenario, const char *name);
 
-/* True if the field was given as an option. @name is the field's. */
+/* True if the field was given as an option; if any was. @name is the field's. */
 bool lh_scenario_has_option(const LhScenario *scenario, const char *name);
+bool lh_scenario_has_options(const LhScenario *scenario);
 
 /* The name of a field that was given though a program of one's own says it itself; NULL: none was.
  */
