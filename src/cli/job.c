@@ -19,6 +19,8 @@
 
 /* That a process waits for others, only to say that it ends. */
 #define REFUSAL_US INT64_C(5000000)
+#define GRACE_NS                                                                                   \
+    500000000 /* less than the second that Open MPI leaves between SIGTERM and SIGKILL */
 #define VALUE_SHOWN_MAX 200            /* characters of a value in a message */
 #define SUM_SHOWN 8                    /* digits of the SHA-256 of a file in one */
 #define CONTENT_BYTES_MAX (64UL << 20) /* of a file that is compared */
@@ -311,15 +313,16 @@ meet(const LhCommandLine *line, const LhControl *control, bool *first, bool *ali
 static int
 end_job(const LhControl *control, GError *failure, GError **error)
 {
-    g_autofree char *message = NULL;
     int status = failure->code;
+    g_autofree char *message = control->conclude == NULL ? g_strdup(failure->message)
+                                                         : control->conclude(failure, &status);
 
-    if (control->conclude != NULL) {
-        message = control->conclude(failure, &status);
+    if (control->abandon == NULL) {
         g_set_error_literal(error, LH_ERROR, status, message);
     } else {
-        message = lh_escaped_lines(failure->message);
-        fprintf(stderr, "longhaul: error: %s\n", message);
+        g_autofree char *lines = lh_escaped_lines(message);
+
+        fprintf(stderr, "longhaul: error: %s\n", lines);
         fflush(stderr);
         control->abandon(status);
     }
@@ -340,14 +343,19 @@ static struct {
              { .number = SIGXCPU, .words = "it was ended by SIGXCPU, a limit of the system" },
              { .number = SIGINT, .words = "it was ended by SIGINT" } };
 
-/* The others hear of it before their deadlines. */
+/* The others hear of it before their deadlines, and, where the launcher ends them as soon as this
+ * process has ended, before that. */
 static void
 end_by_signal(int number)
 {
+    static const struct timespec grace = { .tv_nsec = GRACE_NS };
+
     for (size_t i = 0; i < G_N_ELEMENTS(ends); i++) {
         if (ends[i].number != number)
             continue;
         own_control->last_words(LH_ERROR_RUNTIME, ends[i].words);
+        if (own_control->abandon != NULL)
+            (void)nanosleep(&grace, NULL);
         (void)sigaction(number, &ends[i].before, NULL);
     }
     raise(number);
@@ -436,9 +444,8 @@ lh_job_refuse(const LhCommand *command, char *const *arguments, const GError *wh
     g_autoptr(GError) alone = NULL;
     LhControlPlace place;
 
-    /* Without --backend the command is one of a process alone; and mpirun ends the others itself,
-     * when one has ended. */
-    if (control == NULL || control->failed == NULL ||
+    /* Without --backend the command is one of a process alone. */
+    if (control == NULL || control->conclude == NULL ||
         (lh_setting_find(command->options, "--backend") != NULL &&
          find_value(arguments, "--backend") == NULL))
         return;

@@ -34,25 +34,27 @@ typedef struct {
     bool (*share)(void *control, const GByteArray *bytes, gsize limit, GByteArray *all,
                   GError **error);
     /* Whether another process has failed, or is gone, that no call has told of. Never waits. NULL:
-     * whoever started the processes sees to that. */
+     * there is none. */
     bool (*failed)(void *control, GError **error);
     void (*close)(void *control);
     /* Says what this process is at, for the others to know should it never say anything again:
-     * @text, such as "37 ops are complete", and, if it waits, for which ranks. NULL: nobody asks.
+     * @text, such as "37 ops are complete", and, if it waits, for which ranks. NULL: nobody
+     * asks.
      */
     void (*standing)(void *control, const char *text, const uint32_t *awaited, uint32_t count);
     /*
      * This process ends, because of @failure, of which those of domain LH_WAITED say what others
      * have not done. All processes find one reason, which the first one knows best: its text, which
      * names a rank and its host, and the exit status with it. May be called after close(). Caller
-     * frees. NULL: whoever started the processes ends them, with abandon().
+     * frees. NULL: there are no other processes.
      */
     char *(*conclude)(const GError *failure, int *status);
-    /* Ends all processes with exit status @status, after the others had time to say what they see.
-     * NULL: there are no other processes, or they know already. */
+    /* After conclude(): ends all processes with exit status @status, since their launcher would
+     * wait for a proper end, after the others had time to say what they know. NULL: each ends
+     * itself. */
     void (*abandon)(int status);
     /* Tells the others why this process ends, while it does: in a signal handler, or without
-     * memory. NULL: whoever started the processes sees it. */
+     * memory. NULL: there are none. */
     void (*last_words)(int status, const char *text);
 } LhControl;
 

@@ -1,8 +1,8 @@
 /*
- * One rank a process, started by torchrun or Slurm: a star of TCP connections. The first process
- * listens where the environment says (launch.h), and all others call it (door.h). What processes
- * tell each other goes to the first one and comes back from it, in frames (frames.h), so that it
- * knows which of them is missing. The star is made once in a process, and ends with it.
+ * One rank a process, and a star of TCP connections between them, of those that torchrun or Slurm
+ * has started here. What processes tell each other goes to the first one and comes back from it, in
+ * frames (frames.h), so that it knows which of them is missing. The star is made once in a process,
+ * and ends with it.
  *
  * A connection that is closed before its process has said that it ends is a process that is gone.
  * Whoever fails tells the first process, which tells all.
@@ -16,15 +16,12 @@
 #include "base/error.h"
 
 #include <errno.h>
-#include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define RETRY_US 50000
 #define STEP_US_MAX 1000000 /* more than that, and this process itself was stopped */
-#define PATIENCE_US 2000000 /* that others have for what the first process says at the deadline */
 #define DATA_BYTES_MAX (UINT32_MAX / 2)
 /* What a member may tell before it is asked for: no more bytes in a frame, and no more frames. */
 #define EARLY_BYTES_MAX (64U << 10)
@@ -108,40 +105,6 @@ report_trouble(LhStar *w, GError **error)
     return false;
 }
 
-/* ---- who calls the first process ---- */
-
-static char *
-judge_member(void *data, const LhHello *hello)
-{
-    const LhStar *w = data;
-
-    if (hello->port != LH_PORT_START || hello->to != 0)
-        return g_strdup("what it calls for is not here");
-    if (hello->ranks != w->launch.size)
-        return g_strdup_printf("it was started as one of %u processes, and this job has %u",
-                               hello->ranks, w->launch.size);
-    if (!lh_same_secret(hello->token, w->launch.token, LH_TOKEN_BYTES))
-        return g_strdup("it belongs to another job: its token differs");
-    if (hello->rank == 0 || hello->rank >= hello->ranks)
-        return g_strdup_printf("it says that it is rank %u", hello->rank);
-    if (w->members[hello->rank - 1].peer.socket >= 0)
-        return g_strdup_printf("rank %u is already there", hello->rank);
-    return NULL;
-}
-
-static void
-let_member_in(void *data, const LhHello *hello, int socket)
-{
-    LhStar *w = data;
-    LhStarMember *m = &w->members[hello->rank - 1];
-
-    lh_peer_open(&m->peer, socket);
-    m->news.state = LH_RANK_ANSWERS;
-    m->news.host = g_strdup(hello->host);
-    m->news.heard_us = g_get_monotonic_time();
-    lh_star_locate(m);
-}
-
 /* ---- waiting ---- */
 
 static void
@@ -168,6 +131,8 @@ lh_star_move(LhStar *w, int timeout_ms)
     for (uint32_t i = 0; i < w->members_count; i++)
         look_at_member(w, &w->members[i]);
     lh_star_say_standing(w);
+    if (w->starter->progress != NULL)
+        w->starter->progress();
 }
 
 /* What is waited for of a member. */
@@ -249,7 +214,7 @@ wait_at(LhStar *w, const char *phase)
 static bool
 wait_for(LhStar *w, ReadyFunc is_ready, const char *phase, GError **error)
 {
-    const int64_t limit_us = w->deadline_us + (w->launch.rank == 0 ? 0 : PATIENCE_US);
+    const int64_t limit_us = w->deadline_us + (w->launch.rank == 0 ? 0 : LH_STAR_PATIENCE_US);
     int64_t waited_us = 0, last_us = g_get_monotonic_time();
 
     wait_at(w, phase);
@@ -271,260 +236,30 @@ wait_for(LhStar *w, ReadyFunc is_ready, const char *phase, GError **error)
     }
 }
 
-/* ---- meeting ---- */
-
-/* Whether only this computer can be meant: then nobody else should be able to connect. */
-static bool
-is_local(const char *host)
-{
-    return strcmp(host, "localhost") == 0 || g_str_has_prefix(host, "127.") ||
-           strcmp(host, "::1") == 0;
-}
-
-/* The addresses of the first process; to listen, those of this computer. The caller frees. */
-static struct addrinfo *
-find_addresses(const LhLaunch *launch, bool listen, GError **error)
-{
-    const struct addrinfo hints = { .ai_family = AF_UNSPEC,
-                                    .ai_socktype = SOCK_STREAM,
-                                    .ai_flags = AI_NUMERICSERV | (listen ? AI_PASSIVE : 0) };
-    const char *host = listen && !is_local(launch->host) ? NULL : launch->host;
-    g_autofree char *port = g_strdup_printf("%u", launch->port);
-    struct addrinfo *found = NULL;
-    const int code = getaddrinfo(host, port, &hints, &found);
-
-    if (code == 0)
-        return found;
-    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
-                "rank %u: the first process is at %s, which is no computer that is known here: %s",
-                launch->rank, launch->host, gai_strerror(code));
-    return NULL;
-}
-
-/* At one of the addresses: IPv6 first, which IPv4 comes through to. */
-static bool
-listen_at_one(LhDoor *door, const struct addrinfo *found)
-{
-    for (int pass = 0; pass < 2; pass++) {
-        for (const struct addrinfo *at = found; at != NULL; at = at->ai_next) {
-            if ((at->ai_family == AF_INET6) == (pass == 0) &&
-                lh_door_listen(door, at->ai_addr, at->ai_addrlen, true))
-                return true;
-        }
-    }
-    return false;
-}
-
-/* At the interfaces that were chosen, and where those of this computer look for its name. */
-static bool
-listen_at_interfaces(const LhStar *w, const LhWhereabouts *here, const struct addrinfo *named)
-{
-    bool listens = false;
-
-    for (uint32_t i = 0; i < here->count; i++) {
-        struct sockaddr_storage address;
-        const socklen_t length = lh_address_socket(&here->addresses[i], w->launch.port, &address);
-
-        if (lh_door_listen(w->door, (const struct sockaddr *)&address, length, true))
-            listens = true;
-    }
-    for (const struct addrinfo *at = named; at != NULL; at = at->ai_next) {
-        if (lh_socket_is_loopback(at->ai_addr) &&
-            lh_door_listen(w->door, at->ai_addr, at->ai_addrlen, true))
-            listens = true;
-    }
-    return listens;
-}
-
-static bool
-listen_for_members(LhStar *w, GError **error)
-{
-    struct addrinfo *found;
-    LhWhereabouts here;
-    bool listens;
-
-    if (!lh_whereabouts_here(&here, error) ||
-        (found = find_addresses(&w->launch, !here.chosen, error)) == NULL)
-        return false;
-    errno = EADDRNOTAVAIL;
-    listens = here.chosen && !is_local(w->launch.host) ? listen_at_interfaces(w, &here, found)
-                                                       : listen_at_one(w->door, found);
-    if (!listens)
-        g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "rank 0 cannot listen at port %u: %s",
-                    w->launch.port, g_strerror(errno));
-    freeaddrinfo(found);
-    return listens;
-}
-
-/* Whether a socket that is being connected is so; tries for a moment. */
-static bool
-is_through(int socket)
-{
-    struct pollfd one = { .fd = socket, .events = POLLOUT };
-    socklen_t length = sizeof(int);
-    int cause = ETIMEDOUT;
-
-    if (poll(&one, 1, (int)(STEP_US_MAX / 1000)) <= 0)
-        errno = ETIMEDOUT;
-    else if (getsockopt(socket, SOL_SOCKET, SO_ERROR, &cause, &length) == 0 && cause == 0)
-        return true;
-    else
-        errno = cause;
-    return false;
-}
-
-/* -1, with errno, if nobody listens yet. */
-static int
-connect_to(const struct addrinfo *found)
-{
-    int cause = ECONNREFUSED;
-
-    for (const struct addrinfo *at = found; at != NULL; at = at->ai_next) {
-        const int one = socket(at->ai_family, at->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-
-        if (one < 0)
-            continue;
-        if (connect(one, at->ai_addr, at->ai_addrlen) == 0 ||
-            (errno == EINPROGRESS && is_through(one)))
-            return one;
-        cause = errno;
-        close(one);
-    }
-    errno = cause;
-    return -1;
-}
-
-/* Connects to the first process, which may not be there yet, until @end_us. -1 with @error. */
-static int
-reach_first(const LhStar *w, const struct addrinfo *found, int64_t end_us, GError **error)
-{
-    int socket, cause;
-
-    while ((socket = connect_to(found)) < 0) {
-        cause = errno;
-        if (g_get_monotonic_time() > end_us) {
-            g_set_error(error, LH_WAITED, LH_ERROR_RUNTIME,
-                        "rank %u has waited for %.3g s in the start for rank 0, which does not "
-                        "listen at %s, port %u: %s; it has not come, or rank %u came too late",
-                        w->launch.rank, (double)(w->deadline_us + PATIENCE_US) / LH_US_PER_S,
-                        w->launch.host, w->launch.port, g_strerror(cause), w->launch.rank);
-            return -1;
-        }
-        g_usleep(RETRY_US);
-    }
-    return socket;
-}
-
-/* What becomes of the call until @end_us. */
-static LhHandshakeState
-ask_first(const LhStar *w, LhHandshake *call, int64_t end_us, GError **error)
-{
-    g_autoptr(GError) cause = NULL;
-    LhHandshakeState state;
-
-    while ((state = lh_handshake_move(call, NULL, &cause)) == LH_HANDSHAKE_WAITS) {
-        struct pollfd one = { .fd = call->socket, .events = POLLIN };
-
-        if (g_get_monotonic_time() > end_us) {
-            g_set_error(error, LH_WAITED, LH_ERROR_RUNTIME,
-                        "rank %u has waited for %.3g s in the start for rank 0, which does not "
-                        "answer at %s, port %u",
-                        w->launch.rank, (double)(w->deadline_us + PATIENCE_US) / LH_US_PER_S,
-                        w->launch.host, w->launch.port);
-            return LH_HANDSHAKE_REFUSED;
-        }
-        (void)poll(&one, 1, LH_STAR_LOOK_MS);
-    }
-    if (state == LH_HANDSHAKE_REFUSED)
-        g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
-                    "rank %u: what listens at %s, port %u, does not let it in: %s", w->launch.rank,
-                    w->launch.host, w->launch.port, cause->message);
-    return state;
-}
-
-/* Joins the first process, which may have no room at once. */
-static bool
-join_first(LhStar *w, GError **error)
-{
-    const int64_t end_us = g_get_monotonic_time() + w->deadline_us + PATIENCE_US;
-    LhHello hello = { .port = LH_PORT_START, .rank = w->launch.rank, .ranks = w->launch.size };
-    struct addrinfo *found = find_addresses(&w->launch, false, error);
-    LhHandshakeState state = LH_HANDSHAKE_BUSY;
-    LhHandshake call;
-
-    memcpy(hello.token, w->launch.token, sizeof(hello.token));
-    lh_hello_set_host(&hello);
-    while (found != NULL && state == LH_HANDSHAKE_BUSY) {
-        const int socket = reach_first(w, found, end_us, error);
-
-        state = LH_HANDSHAKE_REFUSED;
-        if (socket < 0)
-            break;
-        if (lh_handshake_call(&call, socket, &hello, &w->secret, error))
-            state = ask_first(w, &call, end_us, error);
-        if (state == LH_HANDSHAKE_IN) {
-            lh_peer_open(&w->members[0].peer, lh_handshake_take_socket(&call));
-            w->members[0].news.state = LH_RANK_ANSWERS;
-            w->members[0].news.heard_us = g_get_monotonic_time();
-            lh_star_locate(&w->members[0]);
-        }
-        lh_handshake_clear(&call);
-        if (state == LH_HANDSHAKE_BUSY)
-            g_usleep(RETRY_US);
-    }
-    if (found != NULL)
-        freeaddrinfo(found);
-    return state == LH_HANDSHAKE_IN;
-}
-
 /* ---- the end ---- */
 
-static void
-world_free(LhStar *w)
-{
-    for (uint32_t i = 0; i < w->members_count; i++) {
-        lh_peer_close(&w->members[i].peer);
-        g_queue_clear_full(&w->members[i].received, (GDestroyNotify)g_bytes_unref);
-        lh_rank_news_clear(&w->members[i].news);
-    }
-    lh_door_close(w->door);
-    lh_secret_clear(&w->secret);
-    g_array_unref(w->awaited);
-    g_array_unref(w->hosts);
-    g_free(w->members);
-    g_free(w->at);
-    g_free(w->trouble);
-    g_free(w->strangers);
-    g_free(w->verdict.text);
-    lh_launch_clear(&w->launch);
-    g_free(w);
-}
-
-/* At the end of the process: those that still need it would be told of a failure. */
+/* At the end of the process: those that still need it would be told of a failure. The star itself
+ * stays, for what may still go wrong (control_mpi.c). */
 static void
 leave_star(void)
 {
-    if (own_world == NULL)
-        return;
     lh_star_tell_last(own_world, LH_FRAME_END, NULL);
-    world_free(own_world);
-    own_world = NULL;
 }
 
-static char *
-tcp_control_conclude(const GError *failure, int *status)
+char *
+lh_star_conclude(const GError *failure, int *status)
 {
     if (own_world != NULL)
-        return lh_star_conclude(own_world, failure, status);
+        return lh_star_judge(own_world, failure, status);
     *status = failure->code;
     return g_strdup(failure->message);
 }
 
-static void
-tcp_control_last_words(int status, const char *text)
+void
+lh_star_last_words(int status, const char *text)
 {
     if (own_world != NULL)
-        lh_star_last_words(own_world, status, text);
+        lh_star_say_last(own_world, status, text);
 }
 
 /* ---- the interface ---- */
@@ -551,38 +286,18 @@ world_new(const LhLaunch *launch)
     return w;
 }
 
-/* The first process listens no longer than until all are there. */
-static bool
-meet_members(LhStar *w, GError **error)
+bool
+lh_star_wait_for_all(LhStar *w, GError **error)
 {
-    const LhDoorParams params = { .answer = { &w->secret, judge_member, w },
-                                  .let_in = let_member_in };
-    bool ok;
-
-    if (!lh_secret_read(&w->secret, error))
-        return false;
-    if (w->launch.rank != 0)
-        return join_first(w, error);
-    if (w->launch.size == 1)
-        return true;
-    ok = (w->door = lh_door_open(&params, error)) != NULL && listen_for_members(w, error) &&
-         wait_for(w, is_connected, "the start", error);
-    if (ok)
-        lh_star_tell_hosts(w);
-    else if (w->door != NULL)
-        w->strangers = lh_door_strangers(w->door);
-    g_clear_pointer(&w->door, lh_door_close);
-    return ok;
+    return wait_for(w, is_connected, "the start", error);
 }
 
-typedef bool (*LaunchFunc)(LhLaunch *launch, GError **error);
-
 static bool
-make_world(LaunchFunc read, uint32_t ranks, int64_t deadline_us, GError **error)
+make_world(const LhStarter *starter, uint32_t ranks, int64_t deadline_us, GError **error)
 {
-    LhLaunch launch;
+    LhLaunch launch = { 0 };
 
-    if (!read(&launch, error))
+    if (!starter->place(&launch, error))
         return false;
     if (ranks != 0 && launch.size != ranks) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
@@ -592,16 +307,17 @@ make_world(LaunchFunc read, uint32_t ranks, int64_t deadline_us, GError **error)
         return false;
     }
     own_world = world_new(&launch);
+    own_world->starter = starter;
     own_world->deadline_us = deadline_us;
     atexit(leave_star);
-    return meet_members(own_world, error);
+    return lh_star_meet(own_world, error);
 }
 
-static void *
-open_world(LaunchFunc read, uint32_t ranks, int64_t deadline_us, LhControlPlace *place,
-           GError **error)
+void *
+lh_star_open(const LhStarter *starter, uint32_t ranks, int64_t deadline_us, LhControlPlace *place,
+             GError **error)
 {
-    if (own_world == NULL && !make_world(read, ranks, deadline_us, error))
+    if (own_world == NULL && !make_world(starter, ranks, deadline_us, error))
         return NULL;
     if (own_world->trouble != NULL) {
         report_trouble(own_world, error);
@@ -615,18 +331,6 @@ open_world(LaunchFunc read, uint32_t ranks, int64_t deadline_us, LhControlPlace 
     own_world->deadline_us = deadline_us;
     *place = (LhControlPlace){ .first = own_world->launch.rank, .count = 1 };
     return own_world;
-}
-
-static void *
-torchrun_open(uint32_t ranks, int64_t deadline_us, LhControlPlace *place, GError **error)
-{
-    return open_world(lh_launch_torchrun, ranks, deadline_us, place, error);
-}
-
-static void *
-slurm_open(uint32_t ranks, int64_t deadline_us, LhControlPlace *place, GError **error)
-{
-    return open_world(lh_launch_slurm, ranks, deadline_us, place, error);
 }
 
 /* Sends @bytes to all members, and waits until they have left. */
@@ -712,32 +416,30 @@ share_in(LhStar *w, const Contribution *mine, GByteArray *all, const char *phase
     return tcp_collect(w, mine, all, phase, error) && tcp_spread(w, mine->limit, all, phase, error);
 }
 
-static bool
-tcp_control_share(void *control, const GByteArray *bytes, gsize limit, GByteArray *all,
-                  GError **error)
+bool
+lh_star_share(void *control, const GByteArray *bytes, gsize limit, GByteArray *all, GError **error)
 {
     return share_in(control, &(Contribution){ bytes, limit }, all,
                     "the exchange of what processes tell each other", error);
 }
 
-static bool
-tcp_control_barrier(void *control, GError **error)
+bool
+lh_star_barrier(void *control, GError **error)
 {
     g_autoptr(GByteArray) nothing = g_byte_array_new();
 
     return share_in(control, &(Contribution){ nothing, 0 }, nothing, "the barrier", error);
 }
 
-static bool
-tcp_control_gather(void *control, const GByteArray *bytes, gsize limit, GByteArray *all,
-                   GError **error)
+bool
+lh_star_gather(void *control, const GByteArray *bytes, gsize limit, GByteArray *all, GError **error)
 {
     return tcp_collect(control, &(Contribution){ bytes, limit }, all,
                        "the gathering of the results", error);
 }
 
-static bool
-tcp_control_failed(void *control, GError **error)
+bool
+lh_star_failed(void *control, GError **error)
 {
     LhStar *w = control;
 
@@ -745,8 +447,8 @@ tcp_control_failed(void *control, GError **error)
     return w->trouble != NULL && !report_trouble(w, error);
 }
 
-static void
-tcp_control_standing(void *control, const char *text, const uint32_t *awaited, uint32_t count)
+void
+lh_star_standing(void *control, const char *text, const uint32_t *awaited, uint32_t count)
 {
     LhStar *w = control;
 
@@ -757,34 +459,38 @@ tcp_control_standing(void *control, const char *text, const uint32_t *awaited, u
 }
 
 /* The star stays for those that are opened later. */
-static void
-tcp_control_close(void *control)
+void
+lh_star_close(void *control)
 {
     (void)control;
+}
+
+/* ---- those that torchrun and Slurm start ---- */
+
+static void *
+torchrun_open(uint32_t ranks, int64_t deadline_us, LhControlPlace *place, GError **error)
+{
+    static const LhStarter starter = { .place = lh_launch_torchrun };
+
+    return lh_star_open(&starter, ranks, deadline_us, place, error);
+}
+
+static void *
+slurm_open(uint32_t ranks, int64_t deadline_us, LhControlPlace *place, GError **error)
+{
+    static const LhStarter starter = { .place = lh_launch_slurm };
+
+    return lh_star_open(&starter, ranks, deadline_us, place, error);
 }
 
 const LhControl lh_control_torchrun = {
     .name = "torchrun",
     .open = torchrun_open,
-    .barrier = tcp_control_barrier,
-    .gather = tcp_control_gather,
-    .share = tcp_control_share,
-    .failed = tcp_control_failed,
-    .close = tcp_control_close,
-    .standing = tcp_control_standing,
-    .conclude = tcp_control_conclude,
-    .last_words = tcp_control_last_words,
+    LH_STAR_CONTROL,
 };
 
 const LhControl lh_control_slurm = {
     .name = "slurm",
     .open = slurm_open,
-    .barrier = tcp_control_barrier,
-    .gather = tcp_control_gather,
-    .share = tcp_control_share,
-    .failed = tcp_control_failed,
-    .close = tcp_control_close,
-    .standing = tcp_control_standing,
-    .conclude = tcp_control_conclude,
-    .last_words = tcp_control_last_words,
+    LH_STAR_CONTROL,
 };

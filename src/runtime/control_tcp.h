@@ -1,8 +1,14 @@
 /*
- * The star of control_tcp.c, for control_tcp_end.c, which ends it.
+ * A star of TCP connections between the processes of a job: its middle is the first of them.
+ *
+ *     control_tcp.c        what processes tell each other by it
+ *     control_tcp_meet.c   how it begins
+ *     control_tcp_end.c    how it ends when something goes wrong
+ *     control_mpi.c        one of processes that MPI has started
  */
 #pragma once
 
+#include "runtime/control.h"
 #include "runtime/culprit.h"
 #include "runtime/door.h"
 #include "runtime/peer.h"
@@ -11,6 +17,8 @@
 #include <stdbool.h>
 
 #define LH_STAR_LOOK_MS 20
+/* That the others have for what the first process says at the deadline. */
+#define LH_STAR_PATIENCE_US 2000000
 #define LH_STAR_HOSTS_MAX 16 /* that a process is told of */
 
 /* Another process. In the first one there is one for each rank; in others, the first one alone. */
@@ -26,11 +34,23 @@ typedef struct {
     LhRankNews news;
 } LhStarMember;
 
+/* How the processes of a job find each other. */
+typedef struct {
+    /* Which of them this is. Where the first one listens, too, if there is no announce(). */
+    bool (*place)(LhLaunch *launch, GError **error);
+    /* Tells all of @first, which the first process has filled in; all call it at once. NULL: they
+     * know. */
+    bool (*announce)(LhWhereabouts *first, GError **error);
+    /* What moves no further by itself while processes wait for each other. NULL: nothing. */
+    void (*progress)(void);
+} LhStarter;
+
 typedef struct {
     LhLaunch launch;
     LhSecret secret;
     const char *host; /* the name of this computer; borrowed */
     int64_t deadline_us;
+    const LhStarter *starter;
     LhDoor *door;    /* of the first process, until all are there; NULL: none */
     char *strangers; /* who was not let in; NULL: nobody, or all have come */
     LhStarMember *members;
@@ -49,6 +69,29 @@ typedef struct {
     bool told;            /* of the end, or of a failure */
 } LhStar;
 
+/* Of LhControl, for a table of those that stand on a star; the star is made by the first open(). */
+void *lh_star_open(const LhStarter *starter, uint32_t ranks, int64_t deadline_us,
+                   LhControlPlace *place, GError **error);
+bool lh_star_barrier(void *control, GError **error);
+bool lh_star_gather(void *control, const GByteArray *bytes, gsize limit, GByteArray *all,
+                    GError **error);
+bool lh_star_share(void *control, const GByteArray *bytes, gsize limit, GByteArray *all,
+                   GError **error);
+bool lh_star_failed(void *control, GError **error);
+void lh_star_standing(void *control, const char *text, const uint32_t *awaited, uint32_t count);
+char *lh_star_conclude(const GError *failure, int *status);
+void lh_star_last_words(int status, const char *text);
+void lh_star_close(void *control);
+
+#define LH_STAR_CONTROL                                                                            \
+    .barrier = lh_star_barrier, .gather = lh_star_gather, .share = lh_star_share,                  \
+    .failed = lh_star_failed, .close = lh_star_close, .standing = lh_star_standing,                \
+    .conclude = lh_star_conclude, .last_words = lh_star_last_words
+
+/* The first process lets all others in, and these join it. */
+bool lh_star_meet(LhStar *star, GError **error);
+/* Waits until all members have come. */
+bool lh_star_wait_for_all(LhStar *star, GError **error);
 /* Moves what there is to be moved; waits for @timeout_ms at most if there is nothing. */
 void lh_star_move(LhStar *star, int timeout_ms);
 /* What members have to say of how they stand, and of who has failed. */
@@ -64,7 +107,6 @@ void lh_star_say_standing(LhStar *star);
 void lh_star_tell_hosts(LhStar *star);
 /* Sends a last frame to all, and waits a moment for it to leave. */
 void lh_star_tell_last(LhStar *star, LhControlFrameKind kind, GBytes *content);
-/* As conclude() of LhControl. */
-char *lh_star_conclude(LhStar *star, const GError *failure, int *status);
-/* As last_words() of LhControl. */
-void lh_star_last_words(const LhStar *star, int status, const char *text);
+/* conclude() and last_words() of LhControl, of a star that has been made. */
+char *lh_star_judge(LhStar *star, const GError *failure, int *status);
+void lh_star_say_last(const LhStar *star, int status, const char *text);

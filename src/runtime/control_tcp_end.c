@@ -8,7 +8,6 @@
  * others looks whether it reaches hosts that are neither: then it is the first one, else this one,
  * that is cut off.
  */
-#include "runtime/control.h"
 #include "runtime/control_tcp.h"
 #include "runtime/reach.h"
 #include "runtime/socket.h"
@@ -457,18 +456,20 @@ compose(const LhStar *w, const GError *failure)
 
     if (failed && g_str_has_suffix(w->verdict.text, failure->message))
         return g_strdup(w->verdict.rank == w->launch.rank ? w->verdict.text : failure->message);
-    if (w->was_told || (failed && w->verdict.rank == w->launch.rank))
+    if (w->was_told || (failed && w->verdict.rank == w->launch.rank) ||
+        strcmp(w->verdict.text, failure->message) == 0)
         return g_strdup(w->verdict.text);
     return g_strdup_printf("%s\n  what rank %u has seen of it: %s", w->verdict.text, w->launch.rank,
                            failure->message);
 }
 
 char *
-lh_star_conclude(LhStar *w, const GError *failure, int *status)
+lh_star_judge(LhStar *w, const GError *failure, int *status)
 {
     g_autoptr(GBytes) content = NULL;
 
     w->ending = true;
+    w->told = w->told && w->verdict.text != NULL;
     w->expected_bytes = MAX(w->expected_bytes, ENDING_BYTES_MAX);
     if (w->verdict.text == NULL && w->launch.rank != 0)
         ask_for_verdict(w, failure);
@@ -498,7 +499,7 @@ append_words(char *words, const char *more)
 /* What has been sent of another frame spoils this one, whose reader then says that this rank has
  * failed. */
 void
-lh_star_last_words(const LhStar *w, int status, const char *text)
+lh_star_say_last(const LhStar *w, int status, const char *text)
 {
     const bool first = w->launch.rank == 0; /* nobody else judges then */
     char words[LH_LAST_WORDS_BYTES + 1] = "";

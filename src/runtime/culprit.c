@@ -14,16 +14,6 @@ typedef struct {
     int64_t now_us, waited_us;
 } Case;
 
-void
-lh_rank_news_clear(LhRankNews *news)
-{
-    g_free(news->host);
-    g_free(news->text);
-    if (news->awaited != NULL)
-        g_array_unref(news->awaited);
-    *news = (LhRankNews){ .state = LH_RANK_MISSING };
-}
-
 /* ---- names ---- */
 
 /* "rank 2 on host box1", or "rank 2". */

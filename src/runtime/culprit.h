@@ -30,8 +30,6 @@ typedef struct {
     bool host_answers; /* of one that is silent */
 } LhRankNews;
 
-void lh_rank_news_clear(LhRankNews *news);
-
 typedef struct {
     uint32_t rank;
     int status;

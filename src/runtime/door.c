@@ -22,6 +22,7 @@
 #define ROOM_MIN 8
 #define ROOM_SHARE 8 /* ... and at most one in so many of the process's descriptors */
 #define NAMED_MAX 8  /* addresses that are told of */
+#define PORTS_TRIED 16
 
 /* Those that have said who they are and have yet to prove it have a line of their own: however many
  * say nothing, they do not push these out. */
@@ -475,12 +476,57 @@ lh_door_port(const LhDoor *door)
     return ntohs(bound.sin6_port); /* in the same place in both kinds */
 }
 
-void
-lh_door_forget_addresses(LhDoor *door)
+static void
+forget_addresses(LhDoor *door)
 {
     for (guint i = 0; i < door->listeners->len; i++)
         close(g_array_index(door->listeners, int, i));
     g_array_set_size(door->listeners, 0);
+}
+
+static bool
+listen_at(LhDoor *door, const LhAddress *a, uint16_t port)
+{
+    struct sockaddr_storage address;
+    const socklen_t length = lh_address_socket(a, port, &address);
+
+    return lh_door_listen(door, (const struct sockaddr *)&address, length, false);
+}
+
+static bool
+listen_anywhere(LhDoor *door)
+{
+    const LhAddress v6 = { .v6 = true }, v4 = { .v6 = false };
+
+    return listen_at(door, &v6, 0) || listen_at(door, &v4, 0);
+}
+
+/* One port must be free at each of them. */
+static bool
+listen_at_chosen(LhDoor *door, const LhWhereabouts *here)
+{
+    for (unsigned i = 0; i < PORTS_TRIED; i++) {
+        uint32_t listens = 0;
+
+        forget_addresses(door);
+        if (!listen_at(door, &lh_address_loopback, 0))
+            return false;
+        while (listens < here->count &&
+               listen_at(door, &here->addresses[listens], lh_door_port(door)))
+            listens++;
+        if (listens == here->count || errno != EADDRINUSE)
+            return listens == here->count;
+    }
+    return false;
+}
+
+bool
+lh_door_listen_here(LhDoor *door, LhWhereabouts *here)
+{
+    if (!(here->chosen ? listen_at_chosen(door, here) : listen_anywhere(door)))
+        return false;
+    here->port = lh_door_port(door);
+    return true;
 }
 
 int
@@ -498,7 +544,7 @@ lh_door_close(LhDoor *door)
         while (!g_queue_is_empty(&door->lines[line]))
             free_stranger(door, g_queue_peek_head(&door->lines[line]));
     }
-    lh_door_forget_addresses(door);
+    forget_addresses(door);
     g_array_unref(door->listeners);
     g_array_unref(door->origins);
     close(door->epoll);

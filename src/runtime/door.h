@@ -9,6 +9,7 @@
 #pragma once
 
 #include "runtime/handshake.h"
+#include "runtime/whereabouts.h"
 
 #include <sys/socket.h>
 
@@ -26,10 +27,14 @@ void lh_door_close(LhDoor *door); /* NULL: nothing */
 
 /* Listens at the address, too, as lh_socket_listen(). False with errno. */
 bool lh_door_listen(LhDoor *door, const struct sockaddr *address, socklen_t length, bool reused);
+/*
+ * Listens at one port that is free: at the interfaces that somebody has chosen, and for processes
+ * of this machine, or else at all addresses, of both kinds where the machine has both. Sets the
+ * port of @here. False with errno.
+ */
+bool lh_door_listen_here(LhDoor *door, LhWhereabouts *here);
 /* The port of the first address; 0 if there is none. */
 uint16_t lh_door_port(const LhDoor *door);
-/* No longer listens anywhere. */
-void lh_door_forget_addresses(LhDoor *door);
 
 /* A descriptor that can be read when lh_door_move() has something to do. */
 int lh_door_events(const LhDoor *door);

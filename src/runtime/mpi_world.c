@@ -6,7 +6,6 @@
 
 #include <mpi.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -20,12 +19,14 @@ static struct {
     _Atomic(const char *) phase; /* NULL: no call of MPI is under way */
     _Atomic int64_t since_us, limit_us;
     _Atomic int status; /* of MPI_Abort, if that is the call; else 0 */
+    GMutex ending;      /* held by the guard from when it ends the process */
+    void (*on_end)(const char *text);
 } guard;
 
-int64_t
-lh_mpi_deadline_us(void)
+void
+lh_mpi_on_end(void (*end)(const char *text))
 {
-    return guard.deadline_us;
+    guard.on_end = end;
 }
 
 static void
@@ -45,7 +46,9 @@ lh_mpi_enter(const char *phase)
 void
 lh_mpi_leave(void)
 {
+    g_mutex_lock(&guard.ending);
     guard.phase = NULL;
+    g_mutex_unlock(&guard.ending);
 }
 
 /* As the launcher says, which knows before MPI does; "?" if it does not. */
@@ -65,22 +68,33 @@ rank_of_launcher(void)
 }
 
 /*
- * The thread that would report an error is within MPI and does not come back, and so are functions
- * that run at exit: this one prints and ends the process. MPI does not tell which rank it waits
- * for: it is one of those that do not print this, for which all others must have the time before
- * the launcher ends them.
+ * The thread that would report an error is within MPI and does not come back, nor do functions that
+ * run at exit: the guard ends the process in its place. MPI does not tell which rank it waits for:
+ * that, all of them together may know.
  */
 static void
 end_process(const char *phase, int64_t waited_us)
 {
+    g_autofree char *text = NULL;
+
+    g_mutex_lock(&guard.ending);
+    if (guard.phase == NULL) { /* it has come back at the last moment */
+        g_mutex_unlock(&guard.ending);
+        return;
+    }
+    text = g_strdup_printf("rank %s: MPI has not returned for %.3g s in %s: another rank does not "
+                           "take part, one that does not print this",
+                           rank_of_launcher(), (double)waited_us / LH_US_PER_S, phase);
+    guard.on_end(text);
+}
+
+void
+lh_mpi_exit(int status)
+{
     const int64_t rank = g_ascii_strtoll(rank_of_launcher(), NULL, 10);
 
-    fprintf(stderr,
-            "longhaul: error: rank %s: MPI has not returned for %.3g s in %s: another rank does "
-            "not take part, one that does not print this\n",
-            rank_of_launcher(), (double)waited_us / LH_US_PER_S, phase);
     g_usleep((gulong)(WORDS_GRACE_US + MIN(rank, LH_MPI_STAGGERED_RANKS) * LH_MPI_STAGGER_US));
-    _exit(LH_ERROR_RUNTIME);
+    _exit(status);
 }
 
 static void *

@@ -2,10 +2,10 @@
  * MPI, started once in a process and ended with it. Control plane and transport both stand on it.
  * All calls of MPI are made by the thread that runs the program (MPI_THREAD_FUNNELED).
  *
- * One deadline covers them all. Where MPI has a call that does not block, the caller asks again and
- * again until the deadline, and then fails with an error that says whom it waited for. A thread
- * guards the calls themselves, of which MPI_Init_thread and MPI_Finalize block by nature: one that
- * has not returned by the deadline ends this process, whereupon mpirun ends the others.
+ * Where MPI has a call that does not block, the caller asks again and again until its deadline, and
+ * then fails with an error that says whom it waited for. A thread guards the calls themselves, of
+ * which MPI_Init_thread, MPI_Bcast and MPI_Finalize block by nature: one that has not returned by
+ * the deadline ends this process, whereupon mpirun ends the others.
  */
 #pragma once
 
@@ -21,7 +21,14 @@
 /* Starts MPI if it has not been, and sets the deadline; false with @error (LH_ERROR_RUNTIME). */
 bool lh_mpi_start(int64_t deadline_us, GError **error);
 
-int64_t lh_mpi_deadline_us(void);
+/*
+ * What the guard does with a process whose call of MPI has not returned: @end says why, @text, and
+ * ends it with lh_mpi_exit(). To be set before MPI is started. The thread that made the call does
+ * nothing any more.
+ */
+void lh_mpi_on_end(void (*end)(const char *text));
+/* Ends this process after the others had the time to say what they see: the launcher ends them. */
+G_GNUC_NORETURN void lh_mpi_exit(int status);
 
 /* Around calls of MPI: what they are for, in words that follow "in": borrowed for as long. */
 void lh_mpi_enter(const char *phase);

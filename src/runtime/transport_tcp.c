@@ -29,7 +29,6 @@
 #define EVENTS 64
 #define ATTEMPT_US 5000000 /* for an address to answer */
 #define AGAIN_US 20000     /* until one is called again that has no room */
-#define PORTS_TRIED 16
 #define US_PER_MS 1000
 
 /* What a socket that epoll reports is. */
@@ -334,44 +333,6 @@ let_sender_in(void *data, const LhHello *hello, int socket)
 /* ---- opening ---- */
 
 static bool
-listen_at(LhDoor *door, const LhAddress *a, uint16_t port)
-{
-    struct sockaddr_storage address;
-    const socklen_t length = lh_address_socket(a, port, &address);
-
-    return lh_door_listen(door, (const struct sockaddr *)&address, length, false);
-}
-
-/* At all addresses, of both kinds where the machine has both; false with errno. */
-static bool
-listen_anywhere(LhDoor *door)
-{
-    const LhAddress v6 = { .v6 = true }, v4 = { .v6 = false };
-
-    return listen_at(door, &v6, 0) || listen_at(door, &v4, 0);
-}
-
-/* At the interfaces that were chosen, and for ranks of this machine; all at one port, which must be
- * free at each of them. False with errno. */
-static bool
-listen_at_chosen(LhDoor *door, const LhWhereabouts *here)
-{
-    for (unsigned i = 0; i < PORTS_TRIED; i++) {
-        uint32_t listens = 0;
-
-        lh_door_forget_addresses(door);
-        if (!listen_at(door, &lh_address_loopback, 0))
-            return false;
-        while (listens < here->count &&
-               listen_at(door, &here->addresses[listens], lh_door_port(door)))
-            listens++;
-        if (listens == here->count || errno != EADDRINUSE)
-            return listens == here->count;
-    }
-    return false;
-}
-
-static bool
 listen_for_lines(Tcp *t, GError **error)
 {
     const LhDoorParams params = { .answer = { &t->secret, judge_sender, t },
@@ -381,15 +342,13 @@ listen_for_lines(Tcp *t, GError **error)
         return false;
     t->epoll = epoll_create1(EPOLL_CLOEXEC);
     t->waker = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (t->epoll < 0 || t->waker < 0 ||
-        !(t->here.chosen ? listen_at_chosen(t->door, &t->here) : listen_anywhere(t->door)) ||
+    if (t->epoll < 0 || t->waker < 0 || !lh_door_listen_here(t->door, &t->here) ||
         !watch_socket(t, lh_door_events(t->door), &t->is_door, EPOLLIN) ||
         !watch_socket(t, t->waker, &t->is_waker, EPOLLIN)) {
         g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "cannot listen for other ranks: %s",
                     g_strerror(errno));
         return false;
     }
-    t->here.port = lh_door_port(t->door);
     return true;
 }
 

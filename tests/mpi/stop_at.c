@@ -1,24 +1,28 @@
 /*
  * Preloaded into the processes of mpirun, this stops one of them (SIGSTOP) when it comes to a call
- * of MPI, as a node does that hangs. By the profiling interface of MPI, so that the program knows
- * nothing of it.
+ * of MPI, as a node does that hangs, or before it tells the others something over TCP. By the
+ * profiling interface of MPI and in the place of send(2), so that the program knows nothing of it.
  *
  *     STOP_RANK=1 STOP_AT=transfer:2 STOP_PID=file
  *
  * Rank 1 stops before its second send of a program's message, and leaves its process id in a file,
  * which is there all at once: others may wait for it.
- * Other places: init, dup, control (a send of the control plane), finalize.
+ * Other places: init, start (where the first process tells the others where it is), control (data
+ * of the control plane, runtime/frames.h), finalize.
  *
  *     STOP_AT=abort
  *
  * MPI_Abort does not return, on any rank, and ends nothing.
  */
+#include "runtime/frames.h"
+
 #include <limits.h>
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 static void
@@ -63,26 +67,57 @@ MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
     return PMPI_Init_thread(argc, argv, required, provided);
 }
 
-int
-MPI_Comm_dup(MPI_Comm comm, MPI_Comm *copy)
+int /* NOLINTNEXTLINE(readability-function-size): the parameters are MPI's */
+MPI_Recv(void *data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+         MPI_Status *status)
 {
     static int times;
 
-    come_to("dup", &times);
-    return PMPI_Comm_dup(comm, copy);
+    come_to("start", &times);
+    return PMPI_Recv(data, count, type, from, tag, comm, status);
 }
 
 int /* NOLINTNEXTLINE(readability-function-size): the parameters are MPI's */
 MPI_Isend(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
           MPI_Request *request)
 {
-    static int transfers, controls;
+    static int starts, transfers;
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK"), *ranks = getenv("OMPI_COMM_WORLD_SIZE");
+    const int others = ranks == NULL ? 0 : (int)strtol(ranks, NULL, 10) - 1;
 
-    if (comm == MPI_COMM_WORLD)
-        come_to("transfer", &transfers);
+    /* The first process tells each other one where it is. */
+    if (rank != NULL && strcmp(rank, "0") == 0 && starts < others)
+        come_to("start", &starts);
     else
-        come_to("control", &controls);
+        come_to("transfer", &transfers);
     return PMPI_Isend(data, count, type, to, tag, comm, request);
+}
+
+/* How many of the frames in @bytes, which begin with one, are data. */
+static int
+count_data(const unsigned char *bytes, size_t count)
+{
+    size_t at = 0;
+    int data = 0;
+
+    while (at + LH_FRAME_HEADER_BYTES <= count && memcmp(bytes + at, "lhF1", 4) == 0) {
+        const unsigned char *length = bytes + at + 8;
+
+        data += bytes[at + 4] == LH_FRAME_DATA;
+        at += LH_FRAME_HEADER_BYTES +
+              ((size_t)length[0] | (size_t)length[1] << 8 | (size_t)length[2] << 16);
+    }
+    return data;
+}
+
+ssize_t
+send(int socket, const void *data, size_t bytes, int flags)
+{
+    static int times;
+
+    for (int i = count_data(data, bytes); i > 0; i--)
+        come_to("control", &times);
+    return sendto(socket, data, bytes, flags, NULL, 0);
 }
 
 int
