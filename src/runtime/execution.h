@@ -115,6 +115,7 @@ struct _LhRunner {
 struct _LhExecution {
     const LhRunParams *params;
     const LhProgram *program;
+    gint64 said_us; /* when it last said what it is at */
     void *control, *transport;
     LhChannels *channels;
     LhControlPlace place; /* ranks of this process */
@@ -156,6 +157,9 @@ LhItem *lh_item_new(LhRunner *rank, const LhOp *op, const LhOpBuffer *buffer);
 /* The other ranks whose messages this process's ranks wait for, each once: a GArray of uint32_t.
  * Caller unrefs. */
 GArray *lh_execution_awaited(LhExecution *x);
+/* Says by the control plane what the ranks of this process are at, once a second or @now: before a
+ * run is stopped, after which they wait for nobody. The thread that opened it calls it. */
+void lh_execution_say_standing(LhExecution *x, bool now);
 
 /* ---- submit.c ---- */
 

@@ -14,8 +14,7 @@
 
 #define DONE_MIN 256
 #define POLL_US 1000
-#define STANDING_US 1000000 /* from one word of what it is at to the next */
-#define OTHERS_US 20000     /* from look to look at what other processes do */
+#define OTHERS_US 20000 /* from look to look at what other processes do */
 
 void
 lh_execution_begin(LhExecution *x)
@@ -492,33 +491,12 @@ give_up_run(LhExecution *x, double seconds)
     g_autofree char *strangers =
         transport->strangers == NULL ? NULL : transport->strangers(x->transport);
 
+    lh_execution_say_standing(x, true);
     lh_execution_fail(
         x, g_error_new(LH_WAITED, LH_ERROR_RUNTIME,
                        "no op and no message has completed for %.3g s; the ranks wait for:%s%s%s",
                        seconds, blocked, strangers != NULL ? "\n  " : "",
                        strangers != NULL ? strangers : ""));
-}
-
-/* What the ranks of this process are at, for the others. */
-static void
-say_standing(LhExecution *x)
-{
-    const LhControl *control = x->params->backend->control;
-    g_autoptr(GArray) awaited = NULL;
-    g_autofree char *text = NULL;
-    uint64_t ops = 0;
-
-    if (control->standing == NULL || x->ranks == NULL)
-        return;
-    awaited = lh_execution_awaited(x);
-    for (uint32_t r = 0; r < x->place.count; r++) {
-        pthread_mutex_lock(&x->ranks[r].lock);
-        ops += x->ranks[r].counted.ops;
-        pthread_mutex_unlock(&x->ranks[r].lock);
-    }
-    text = g_strdup_printf("%" G_GUINT64_FORMAT " ops of its program are complete", ops);
-    control->standing(x->control, text, (const uint32_t *)(const void *)awaited->data,
-                      awaited->len);
 }
 
 /* Another process may have failed that no message will tell of. */
@@ -528,8 +506,10 @@ look_at_others(LhExecution *x)
     const LhControl *control = x->params->backend->control;
     GError *error = NULL;
 
-    if (!lh_execution_stopping(x) && control->failed != NULL && control->failed(x->control, &error))
-        lh_execution_fail(x, error);
+    if (lh_execution_stopping(x) || control->failed == NULL || !control->failed(x->control, &error))
+        return;
+    lh_execution_say_standing(x, true);
+    lh_execution_fail(x, error);
 }
 
 /* Lets the transport move messages, and gives up when nothing has completed for the deadline. */
@@ -538,7 +518,7 @@ watch_run(LhExecution *x)
 {
     const LhTransport *transport = x->params->backend->transport;
     gint moved = g_atomic_int_get(&x->moved);
-    gint64 since_us = g_get_monotonic_time(), looked_us = since_us, said_us = 0;
+    gint64 since_us = g_get_monotonic_time(), looked_us = since_us;
     uint64_t slice_ns;
 
     slice_ns = lh_wake_promptly();
@@ -556,10 +536,7 @@ watch_run(LhExecution *x)
             looked_us = now_us;
             look_at_others(x);
         }
-        if (now_us - said_us > STANDING_US) {
-            said_us = now_us;
-            say_standing(x);
-        }
+        lh_execution_say_standing(x, false);
         transport->poll(x->transport, POLL_US);
     }
     lh_wake_as_before(slice_ns);
@@ -603,8 +580,6 @@ lh_execute(const LhRunParams *params, GError **error)
             run_threads(&x);
         if (x.error == NULL)
             result = lh_execution_collect(&x, &x.error);
-        else
-            say_standing(&x);
     }
     lh_execution_close(&x);
     if (x.error != NULL) {

@@ -4,6 +4,7 @@
 #include "program/text.h"
 
 #define BLOCKED_LINES_MAX 64
+#define STANDING_US 1000000 /* from one word of what a process is at to the next */
 
 /* Names the messages of @item, those alone that are not done unless @all. */
 static void
@@ -121,12 +122,14 @@ lh_execution_describe_blocked(LhExecution *x, uint32_t first, uint32_t count)
 
 /* ---- for whom ---- */
 
+/* @all: also those whose messages are done, which of a submitted op says only that they have been
+ * handed over. */
 static void
-add_awaited(const LhExecution *x, GArray *awaited, const LhItem *item)
+add_awaited(const LhExecution *x, GArray *awaited, const LhItem *item, bool all)
 {
     for (uint32_t i = 0; i < item->messages_count; i++) {
         const LhMessage *m = &item->messages[i];
-        bool known = m->done || m->peer - x->place.first < x->place.count;
+        bool known = (m->done && !all) || m->peer - x->place.first < x->place.count;
 
         for (guint at = 0; !known && at < awaited->len; at++)
             known = g_array_index(awaited, uint32_t, at) == m->peer;
@@ -148,11 +151,34 @@ lh_execution_awaited(LhExecution *x)
             const LhRunStream *stream = &rank->streams[s];
 
             if (stream->flying != NULL)
-                add_awaited(x, awaited, stream->flying);
+                add_awaited(x, awaited, stream->flying, true);
             else if (stream->first != NULL && stream->running && stream->first->pending > 0)
-                add_awaited(x, awaited, stream->first);
+                add_awaited(x, awaited, stream->first, false);
         }
         pthread_mutex_unlock(&rank->lock);
     }
     return awaited;
+}
+
+void
+lh_execution_say_standing(LhExecution *x, bool now)
+{
+    const LhControl *control = x->params->backend->control;
+    const gint64 now_us = g_get_monotonic_time();
+    g_autoptr(GArray) awaited = NULL;
+    g_autofree char *text = NULL;
+    uint64_t ops = 0;
+
+    if (control->standing == NULL || (!now && now_us - x->said_us < STANDING_US))
+        return;
+    x->said_us = now_us;
+    awaited = lh_execution_awaited(x);
+    for (uint32_t r = 0; r < x->place.count; r++) {
+        pthread_mutex_lock(&x->ranks[r].lock);
+        ops += x->ranks[r].counted.ops;
+        pthread_mutex_unlock(&x->ranks[r].lock);
+    }
+    text = g_strdup_printf("%" G_GUINT64_FORMAT " ops of its program are complete", ops);
+    control->standing(x->control, text, (const uint32_t *)(const void *)awaited->data,
+                      awaited->len);
 }

@@ -439,6 +439,10 @@ give_up_submission(Submission *all)
 {
     const double seconds = (double)all->x->params->deadline_us / G_USEC_PER_SEC;
 
+    if (lh_execution_stopping(all->x))
+        return;
+    if (all->x->place.count == 1)
+        lh_execution_say_standing(all->x, true);
     lh_execution_fail(all->x, g_error_new(LH_WAITED, LH_ERROR_RUNTIME,
                                           "no op and no message has completed for %.3g s; the "
                                           "ranks wait for:%s",
@@ -490,10 +494,14 @@ is_submission_stopping(void *owner)
     const LhControl *control = x->params->backend->control;
     GError *error = NULL;
 
-    if (!lh_execution_stopping(x) && x->place.count == 1 && control->failed != NULL &&
-        control->failed(x->control, &error))
-        lh_execution_fail(x, error);
-    return lh_execution_stopping(x);
+    if (lh_execution_stopping(x) || x->place.count > 1 || control->failed == NULL)
+        return lh_execution_stopping(x);
+    lh_execution_say_standing(x, false);
+    if (!control->failed(x->control, &error))
+        return false;
+    lh_execution_say_standing(x, true);
+    lh_execution_fail(x, error);
+    return true;
 }
 
 static void

@@ -50,7 +50,7 @@ expect() {
 run="$program run --backend nccl --schedule ring --ranks 3 --deadline 2s $shape --seq-length 48"
 # shellcheck disable=SC2086
 {
-    expect 'a rank that sends nothing' 4 'rank 2, op .* receives from rank 1, slot' \
+    expect 'a rank that sends nothing' 4 'error: rank 1 on host .*: 2 other ranks wait for it' \
         -n 3 $run --inject stall:1
     STANDIN_NCCL=error=1:6 expect 'an asynchronous error' 4 \
         'rank 1: NCCL: .*: remote process exited' -n 3 $run
