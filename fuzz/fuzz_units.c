@@ -37,6 +37,7 @@ format(LhUnit unit, Value value)
     case LH_UNIT_BYTES:
         return lh_format_bytes(value.count);
     case LH_UNIT_BANDWIDTH:
+    case LH_UNIT_PORT:
         return lh_format_bandwidth(value.rate);
     case LH_UNIT_TIME:
         return lh_format_time(value.time_ps);

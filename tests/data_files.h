@@ -33,6 +33,7 @@ write_unit(LhJsonWriter *w, const LhField *field, const void *value)
         text = g_strdup_printf("%" G_GINT64_FORMAT "ps", *(const LhTime *)value);
         break;
     case LH_UNIT_BANDWIDTH:
+    case LH_UNIT_PORT:
         g_ascii_formatd(number, sizeof(number), "%.3f", *(const double *)value);
         text = g_strconcat(number, "B/s", NULL);
         break;

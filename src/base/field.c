@@ -35,6 +35,7 @@ format_bound(const LhField *field, double bound)
         case LH_UNIT_TIME:
             return lh_format_time((LhTime)(bound * (double)LH_PS_PER_S + 0.5));
         case LH_UNIT_BANDWIDTH:
+        case LH_UNIT_PORT:
             return lh_format_bandwidth(bound);
         case LH_UNIT_FLOPS:
             return lh_format_flops(bound);

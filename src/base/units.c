@@ -39,11 +39,20 @@ static const Suffix bytes_suffixes[] = {
     { "m", MI, 1 },   { "g", GI, 1 },    { "t", TI, 1 },    { NULL, 0, 0 },
 };
 
-static const Suffix bandwidth_suffixes[] = {
-    { "bps", 1, 8 },     { "Kbps", KILO, 8 }, { "Mbps", MEGA, 8 }, { "Gbps", GIGA, 8 },
-    { "Tbps", TERA, 8 }, { "B/s", 1, 1 },     { "kB/s", KILO, 1 }, { "MB/s", MEGA, 1 },
-    { "GB/s", GIGA, 1 }, { "TB/s", TERA, 1 }, { "KiB/s", KI, 1 },  { "MiB/s", MI, 1 },
-    { "GiB/s", GI, 1 },  { "TiB/s", TI, 1 },  { NULL, 0, 0 },
+#define BANDWIDTH_SUFFIXES                                                                         \
+    { "bps", 1, 8 }, { "Kbps", KILO, 8 }, { "Mbps", MEGA, 8 }, { "Gbps", GIGA, 8 },                \
+        { "Tbps", TERA, 8 }, { "B/s", 1, 1 }, { "kB/s", KILO, 1 }, { "MB/s", MEGA, 1 },            \
+        { "GB/s", GIGA, 1 }, { "TB/s", TERA, 1 }, { "KiB/s", KI, 1 }, { "MiB/s", MI, 1 },          \
+        { "GiB/s", GI, 1 },                                                                        \
+    {                                                                                              \
+        "TiB/s", TI, 1                                                                             \
+    }
+
+static const Suffix bandwidth_suffixes[] = { BANDWIDTH_SUFFIXES, { NULL, 0, 0 } };
+
+static const Suffix port_suffixes[] = {
+    BANDWIDTH_SUFFIXES, { "Mb/s", MEGA, 8 }, { "Gb/s", GIGA, 8 }, { "Tb/s", TERA, 8 },
+    { "M", MEGA, 8 },   { "G", GIGA, 8 },    { "T", TERA, 8 },    { NULL, 0, 0 },
 };
 
 static const Suffix time_suffixes[] = {
@@ -76,6 +85,10 @@ static const UnitInfo unit_infos[] = {
                             "a number, then bps, Kbps, Mbps, Gbps, Tbps (bits), B/s, kB/s, MB/s, "
                             "GB/s, TB/s, KiB/s, MiB/s, GiB/s or TiB/s",
                             bandwidth_suffixes, false },
+    [LH_UNIT_PORT] = { "a rate such as 400G, 400Gb/s or 50GB/s",
+                       "a number, then M, G, T, bps, Kbps, Mbps, Gbps, Tbps, Mb/s, Gb/s, Tb/s "
+                       "(bits), B/s, kB/s, MB/s, GB/s, TB/s, KiB/s, MiB/s, GiB/s or TiB/s",
+                       port_suffixes, false },
     [LH_UNIT_TIME] = { "a time such as 2us, 1.5ms or 300ns", "a number, then ps, ns, us, ms or s",
                        time_suffixes, false },
     [LH_UNIT_FLOPS] = { "a speed such as 312TFLOP/s or 19.5TFLOPS",
@@ -186,7 +199,7 @@ find_suffix(const Suffix *suffixes, const char *text)
 static const char *
 store(LhWide top, LhWide bottom, LhUnit unit, void *value)
 {
-    if (unit == LH_UNIT_BANDWIDTH || unit == LH_UNIT_FLOPS) {
+    if (unit == LH_UNIT_BANDWIDTH || unit == LH_UNIT_PORT || unit == LH_UNIT_FLOPS) {
         *(double *)value = (double)top / (double)bottom;
         return NULL;
     }

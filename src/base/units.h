@@ -36,6 +36,8 @@ typedef enum {
                           uint64_t */
     LH_UNIT_BANDWIDTH, /* "100Gbps" (bits), "300GB/s", "12.5GiB/s" -> double, bytes/s */
     LH_UNIT_TIME,      /* "2us", "1.5ms", "300ns", "1s", "250ps" -> LhTime, rounded to 1 ps */
+    LH_UNIT_PORT,      /* as LH_UNIT_BANDWIDTH, and in bits as ports of a network are called:
+                          "400G", "400Gb/s" -> double, bytes/s */
     LH_UNIT_FLOPS,     /* "312TFLOP/s", "19.5TFLOPS" -> double, flop/s */
 } LhUnit;
 

@@ -321,6 +321,7 @@ unit_text(const LhField *field, const void *value)
     case LH_UNIT_TIME:
         return g_strdup_printf("%" G_GINT64_FORMAT "ps", *(const LhTime *)value);
     case LH_UNIT_BANDWIDTH:
+    case LH_UNIT_PORT:
         return g_strconcat(lh_double_to_text(*(const double *)value, exact), "B/s", NULL);
     case LH_UNIT_FLOPS:
         return g_strconcat(lh_double_to_text(*(const double *)value, exact), "FLOP/s", NULL);
