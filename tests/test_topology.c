@@ -5,6 +5,9 @@
 #include "data_files.h"
 #include "share.h"
 #include "sim/network/network.h"
+#include "sim/network/topology_change.h"
+
+#include <glib/gstdio.h>
 
 START_TEST(topology_files_are_valid)
 {
@@ -925,7 +928,130 @@ START_TEST(topology_rejects_unknown_device)
     ck_assert_msg(g_str_has_prefix(error->message, expected), "%s", error->message);
     g_clear_error(&error);
     ck_assert_ptr_null(parse(bad_path, &error));
-    check_message(error, "dir/t.json:5:13: error: \"device\": no file \"no/such.json\"");
+    check_message(error, "dir/t.json:5:13: error: \"device\": no file \"dir/no/such.json\"");
+}
+END_TEST
+
+/* A device's path is relative to the file that names it, from wherever the program runs. */
+START_TEST(topology_device_is_beside_its_file)
+{
+    g_autofree char *folder = g_dir_make_tmp("lh-XXXXXX", NULL);
+    g_autofree char *data = lh_data_dir();
+    g_autofree char *from = g_build_filename(data, "devices", "a100-sxm-80g.json", NULL);
+    g_autofree char *device = g_build_filename(folder, "mine.json", NULL);
+    g_autofree char *file = g_build_filename(folder, "t.json", NULL);
+    static const BrokenInput beside = { "a100-sxm-80g", "./mine.json", NULL };
+    g_autofree char *text = break_text(topology_text, &beside);
+    g_autofree char *copy = NULL;
+    g_autoptr(LhTopology) topology = NULL;
+    g_autoptr(LhDevice) loaded = NULL;
+    g_autoptr(GError) error = NULL;
+
+    ck_assert(g_file_get_contents(from, &copy, NULL, NULL));
+    ck_assert(g_file_set_contents(device, copy, -1, NULL));
+    ck_assert(g_file_set_contents(file, text, -1, NULL));
+    topology = lh_topology_load(file, &error);
+    ck_assert_msg(topology != NULL, "%s", error != NULL ? error->message : "");
+    loaded = lh_device_load(topology->device_name, &error);
+    ck_assert_msg(loaded != NULL, "%s", error != NULL ? error->message : "");
+    g_remove(device);
+    g_remove(file);
+    g_remove(folder);
+}
+END_TEST
+
+/* --- what a scenario has otherwise --------------------------------------------------------------
+ */
+
+START_TEST(topology_changes_what_is_given)
+{
+    const LhTopologyChange change = { 4, 25e9, 200e9, 4 };
+    g_autoptr(LhTopology) t = lh_topology_load("fat-tree-a100", NULL);
+    const double measured = t->collective_links[0].bandwidth; /* nocheck:unit: bytes/s */
+    const LhTime latency = t->nic.latency_ps;
+    const char *field;
+
+    ck_assert_ptr_null(lh_topology_change_refusal(&change, t, &field));
+    lh_topology_change(t, &change);
+    ck_assert_uint_eq(t->nics_per_node, 4);
+    ck_assert_double_eq(t->nic.bandwidth, 25e9);
+    ck_assert_int_eq(t->nic.provenance, LH_PROVENANCE_ASSUMED);
+    ck_assert_int_eq(t->nic.latency_ps, latency);
+    ck_assert_msg(g_str_has_prefix(t->nic.source, "bandwidth: --nic-rate 25 GB/s; else: "), "%s",
+                  t->nic.source);
+    ck_assert_double_eq(t->nvlink.bandwidth, 200e9);
+    ck_assert_double_eq(t->collective_links[0].bandwidth, measured);
+    ck_assert_double_eq(t->oversubscription, 4);
+}
+END_TEST
+
+/* Of the change nothing, and limits of a pair stay where they are below the new rate. */
+START_TEST(topology_keeps_what_is_not_given)
+{
+    const LhTopologyChange none = { 0 }, faster = { .nic_rate = 50e9 },
+                           slower = { .nic_rate = 1e9 };
+    g_autoptr(LhTopology) t = lh_topology_load("azure-nc96-a100", NULL);
+    const double pair = t->nic.pair_p2p; /* nocheck:unit: bytes/s */
+
+    ck_assert(lh_topology_change_is_empty(&none));
+    ck_assert(!lh_topology_change_is_empty(&faster));
+    lh_topology_change(t, &faster);
+    ck_assert_double_eq(t->nic.pair_p2p, pair);
+    lh_topology_change(t, &slower);
+    ck_assert_double_eq(t->nic.pair_p2p, 1e9);
+}
+END_TEST
+
+static const struct {
+    const char *topology;
+    LhTopologyChange change;
+    const char *field, *reason;
+} refusals[] = {
+    { "hgx-h100",
+      { .nics = 3 },
+      "nics",
+      "3 NICs do not divide the 8 GPUs of a node; allowed: 1, 2" },
+    { "pcie-l40s", { .nics = 2 }, "nics", "pcie-l40s has no NICs: its file describes a single" },
+    { "pcie-l40s", { .nic_rate = 1e9 }, "nic_rate", "pcie-l40s has no NICs" },
+    { "lasp-dgx-training",
+      { .nic_rate = 1e9 },
+      "nic_rate",
+      "collectives between nodes of lasp-dgx-training reach 3.86 GB/s whatever its NICs are" },
+    { "pcie-l40s", { .nvlink_rate = 1e9 }, "nvlink_rate", "the GPUs of pcie-l40s have no NVLink" },
+    { "this-machine", { .nvlink_rate = 1e9 }, "nvlink_rate", "the GPUs of this-machine have no" },
+    { "hgx-h100",
+      { .oversubscription = 2 },
+      "oversubscription",
+      "hgx-h100 has no leaf switches with uplinks" },
+};
+
+START_TEST(topology_refuses_what_it_has_no_place_for)
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(refusals); i++) {
+        g_autoptr(LhTopology) t = lh_topology_load(refusals[i].topology, NULL);
+        const char *field;
+        g_autofree char *reason = lh_topology_change_refusal(&refusals[i].change, t, &field);
+
+        ck_assert_ptr_nonnull(reason);
+        ck_assert_str_eq(field, refusals[i].field);
+        ck_assert_msg(g_str_has_prefix(reason, refusals[i].reason), "%s", reason);
+    }
+}
+END_TEST
+
+START_TEST(topology_refuses_other_rates_of_slower_nodes)
+{
+    const LhTopologyChange change = { .nic_rate = 50e9 };
+    const LhSlowerNode slow = { 1, 1e9 };
+    g_autoptr(LhTopology) t = lh_topology_load("hgx-h100", NULL);
+    const char *field;
+    g_autofree char *reason = NULL;
+
+    t->slower_nodes = g_array_new(FALSE, FALSE, sizeof(LhSlowerNode));
+    g_array_append_val(t->slower_nodes, slow);
+    reason = lh_topology_change_refusal(&change, t, &field);
+    ck_assert_str_eq(field, "nic_rate");
+    ck_assert_ptr_nonnull(strstr(reason, "which nodes have slower NICs"));
 }
 END_TEST
 
@@ -964,4 +1090,6 @@ LH_TEST_MAIN("topology", topology_files_are_valid, topology_schema_is_the_table,
              topology_rejects_impossible_networks, topology_rejects_broken_values,
              topology_rejects_broken_collectives, topology_rejects_broken_structure,
              topology_rejects_broken_wholes, topology_rejects_unknown_device,
-             collectives_share_a_link)
+             topology_device_is_beside_its_file, topology_changes_what_is_given,
+             topology_keeps_what_is_not_given, topology_refuses_other_rates_of_slower_nodes,
+             topology_refuses_what_it_has_no_place_for, collectives_share_a_link)

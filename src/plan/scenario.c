@@ -78,6 +78,8 @@ rebase_all(LhScenario *s)
         rebase(&s->cluster, folder);
     if (is_path(s->model))
         rebase(&s->model, folder);
+    if (is_path(s->framework))
+        rebase(&s->framework, folder);
 }
 
 /* ---- what a sweep varies ---- */

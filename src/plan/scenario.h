@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "plan/constant.h"
 #include "sched/schedule.h"
+#include "sim/network/topology_change.h"
 #include "sim/sim.h"
 
 /* Of the table of fields, which is made at the start: both are asserted there. */
@@ -40,7 +41,8 @@ typedef struct {
     GPtrArray *schedule; /* of char *: names */
     char *schedule_file;
     bool unproven;
-    char *cluster; /* NAME or NAME:NODES */
+    char *cluster;           /* NAME or NAME:NODES */
+    LhTopologyChange change; /* what the cluster has otherwise than its file says */
     uint64_t ranks;
     char *model;
     uint64_t seq_length;

@@ -118,6 +118,7 @@ static const LhField own_fields[] = {
       .placeholder = "NAME[:NODES]",
       .names = "topologies",
       .description = "Topology and number of nodes (see `longhaul list topologies`)." },
+    LH_TOPOLOGY_CHANGE_FIELDS(AT(change), LH_SCENARIO_OF_SIMULATION),
     { .name = "ranks",
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_COUNT,

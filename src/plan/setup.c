@@ -362,6 +362,20 @@ overlay_profile(LhSetup *setup, GError **error)
     return lh_profile_apply(profile, setup->device, setup->topology, error);
 }
 
+/* What the scenario has otherwise, over what was measured, too. */
+static bool
+change_cluster(LhSetup *setup, GError **error)
+{
+    const LhScenario *s = setup->scenario;
+    const char *field;
+    g_autofree char *reason = lh_topology_change_refusal(&s->change, setup->topology, &field);
+
+    if (reason != NULL)
+        return lh_scenario_error(s, field, error, "%s", reason);
+    lh_topology_change(setup->topology, &s->change);
+    return true;
+}
+
 /* Has the device use the library that is named, or leaves it no other curves of forward attention
  * than those of the kernel that is. */
 static bool
@@ -449,7 +463,8 @@ build_cluster(LhSetup *setup, uint32_t *ranks_out, GError **error)
         return false;
     lh_constants_apply(&s->constants, setup->device, setup->topology);
     lh_slow_down(setup->topology, setup->device);
-    if (!overlay_profile(setup, error) || !choose_attention(setup, error) ||
+    if (!overlay_profile(setup, error) || !change_cluster(setup, error) ||
+        !choose_attention(setup, error) ||
         !size_cluster(setup, nodes_given, &nodes, &ranks, error) ||
         !lh_check_faults(s, nodes, ranks, error))
         return false;

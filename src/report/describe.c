@@ -205,9 +205,35 @@ describe_weights(const LhSetup *setup, GString *out)
                            lh_dtype_names[setup->params.attention.dtype], all);
 }
 
+/* Which of these numbers are not those of the topology file. */
 static void
-describe_links(const LhTopology *t, GString *out)
+describe_change(const LhTopologyChange *change, GString *out)
 {
+    const struct {
+        bool given;
+        const char *words;
+    } said[] = {
+        { change->nics > 0, "NICs" },
+        { change->nic_rate > 0, "their rate" },
+        { change->nvlink_rate > 0, "NVLink's rate" },
+        { change->oversubscription > 0, "oversubscription" },
+    };
+    const char *separator = "; as given, not as in the file: ";
+
+    for (gsize i = 0; i < G_N_ELEMENTS(said); i++) {
+        if (!said[i].given)
+            continue;
+        g_string_append_printf(out, "%s%s", separator, said[i].words);
+        separator = ", ";
+    }
+}
+
+void
+lh_describe_links(const LhSetup *setup, GString *out)
+{
+    const LhTopology *t = setup->topology;
+    char digits[G_ASCII_DTOSTR_BUF_SIZE];
+
     if (t->scale_up != LH_SCALE_UP_NONE) {
         g_autofree char *rate = lh_format_bandwidth(t->nvlink.bandwidth);
 
@@ -225,6 +251,10 @@ describe_links(const LhTopology *t, GString *out)
                                rate);
     }
     lh_describe_pair_limits(&t->nic, ", ", " from GPU to GPU", out);
+    if (t->fabric == LH_FABRIC_FAT_TREE && t->oversubscription > 1)
+        g_string_append_printf(out, "; leaves oversubscribed %s to 1",
+                               lh_double_to_text(t->oversubscription, digits));
+    describe_change(&setup->scenario->change, out);
 }
 
 /* "16 ranks", of a step all of them. */
@@ -250,7 +280,7 @@ describe_cluster(const LhSetup *setup, GString *out)
                            cluster, setup->cluster_defaulted ? " (the default; see --cluster)" : "",
                            setup->network.nodes, setup->network.nodes == 1 ? "" : "s",
                            t->gpus_per_node, device);
-    describe_links(t, out);
+    lh_describe_links(setup, out);
     g_string_append(out, ")\n");
 }
 

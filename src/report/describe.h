@@ -8,6 +8,9 @@
 /* Lines that say what is simulated, on what, with which options, and what is left out. */
 void lh_describe_case(const LhSetup *setup, GString *out);
 
+/* "NVLink 371 GB/s; 8 x 48 GB/s to the network", and what of it is as the scenario has it. */
+void lh_describe_links(const LhSetup *setup, GString *out);
+
 /* Why a result is out of memory: "rank 0 needs 385 GiB of attention buffers and at least 1.7 GiB of
  * weights, a GPU has 80 GiB", or as below where there is more than attention; caller frees. */
 char *lh_describe_memory_limit(const LhSetup *setup, const LhSimResult *result);

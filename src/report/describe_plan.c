@@ -3,6 +3,7 @@
 
 #include "base/escape.h"
 #include "report/cells.h"
+#include "report/describe.h"
 #include "report/describe_comparison.h"
 #include "report/describe_config.h"
 #include "report/text.h"
@@ -49,8 +50,13 @@ describe_space(const LhPlanSpace *space, GString *out)
 {
     const LhSetup *setup = space->setup;
 
-    g_string_append_printf(out, "%s: %u x %s, of which a step may use %.4g GiB each\n",
-                           space->cluster, space->gpus, setup->device->name,
+    g_string_append_printf(out, "%s: %u x %s", space->cluster, space->gpus, setup->device->name);
+    if (!lh_topology_change_is_empty(&setup->scenario->change)) {
+        g_string_append(out, " (");
+        lh_describe_links(setup, out);
+        g_string_append(out, ")");
+    }
+    g_string_append_printf(out, ", of which a step may use %.4g GiB each\n",
                            (double)lh_device_usable_bytes(setup->device, LH_MEMORY_MARGIN) /
                                LH_GIB);
 }

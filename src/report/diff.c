@@ -77,7 +77,8 @@ typedef struct {
     char *checkpoint, *pipeline_schedule, *cost, *network, *collectives, *profile;
     uint64_t nodes, ranks, data_parallel, seq_length, micro_batch, heads, groups, channels, window,
         documents, tensor, context, pipeline, chunks, micro_batches, seed;
-    double jitter;
+    uint64_t nics;
+    double jitter, nic_rate, nvlink_rate, oversubscription; /* nocheck:unit: bytes/s */
 } CaseOf;
 
 #define CASE_TEXT(member, key)                                                                     \
@@ -91,10 +92,20 @@ typedef struct {
         .flags = LH_FIELD_OR_NULL                                                                  \
     }
 
+#define CASE_NUMBER(member, key)                                                                   \
+    {                                                                                              \
+        .name = key, .type = LH_FIELD_DOUBLE, .offset = offsetof(CaseOf, member),                  \
+        .flags = LH_FIELD_OR_NULL                                                                  \
+    }
+
 static const LhField case_fields[] = {
     CASE_TEXT(cluster, "cluster"),
     CASE_COUNT(nodes, "nodes"),
     CASE_TEXT(device, "device"),
+    CASE_COUNT(nics, "nics"),
+    CASE_NUMBER(nic_rate, "nic_bytes_per_s"),
+    CASE_NUMBER(nvlink_rate, "nvlink_bytes_per_s"),
+    CASE_NUMBER(oversubscription, "oversubscription"),
     CASE_TEXT(model, "model"),
     { .name = "ranks",
       .type = LH_FIELD_UINT,
@@ -441,11 +452,23 @@ static const LhField way_fields[] = {
 
 typedef struct {
     char *cluster;
-    GArray *best; /* of Way */
+    uint64_t nics;
+    double nic_rate, nvlink_rate, oversubscription; /* nocheck:unit: bytes/s */
+    GArray *best;                                   /* of Way */
 } Cluster;
+
+#define CLUSTER_NUMBER(member, key)                                                                \
+    {                                                                                              \
+        .name = key, .type = LH_FIELD_DOUBLE, .offset = offsetof(Cluster, member),                 \
+        .flags = LH_FIELD_OR_NULL                                                                  \
+    }
 
 static const LhField cluster_fields[] = {
     STRING(Cluster, cluster, "cluster"),
+    { .name = "nics", .type = LH_FIELD_UINT, .offset = offsetof(Cluster, nics) },
+    CLUSTER_NUMBER(nic_rate, "nic_bytes_per_s"),
+    CLUSTER_NUMBER(nvlink_rate, "nvlink_bytes_per_s"),
+    CLUSTER_NUMBER(oversubscription, "oversubscription"),
     { .name = "best",
       .type = LH_FIELD_ARRAY,
       .offset = offsetof(Cluster, best),
@@ -541,6 +564,36 @@ add_plan_case(LhOutcome *o, const char *field, char *value)
     g_array_append_val(o->of_case, of);
 }
 
+/* A number of every cluster, in their order: "5e+10, 2.5e+10". */
+static void
+add_plan_numbers(LhOutcome *o, const char *field, const GArray *clusters, gsize offset)
+{
+    GString *text = g_string_new(NULL);
+    char number[G_ASCII_DTOSTR_BUF_SIZE];
+
+    for (guint i = 0; i < clusters->len; i++) {
+        const char *at = (const char *)&g_array_index(clusters, Cluster, i) + offset;
+
+        g_string_append_printf(text, "%s%s", i == 0 ? "" : ", ",
+                               lh_double_to_text(*(const double *)(const void *)at, number));
+    }
+    add_plan_case(o, field, g_string_free(text, FALSE));
+}
+
+static void
+add_plan_links(LhOutcome *o, const GArray *clusters)
+{
+    GString *nics = g_string_new(NULL);
+
+    for (guint i = 0; i < clusters->len; i++)
+        g_string_append_printf(nics, "%s%" G_GUINT64_FORMAT, i == 0 ? "" : ", ",
+                               g_array_index(clusters, Cluster, i).nics);
+    add_plan_case(o, "nics", g_string_free(nics, FALSE));
+    add_plan_numbers(o, "nic_bytes_per_s", clusters, offsetof(Cluster, nic_rate));
+    add_plan_numbers(o, "nvlink_bytes_per_s", clusters, offsetof(Cluster, nvlink_rate));
+    add_plan_numbers(o, "oversubscription", clusters, offsetof(Cluster, oversubscription));
+}
+
 static bool
 read_plan(LhOutcome *o, const LhJson *json, GError **error)
 {
@@ -555,6 +608,7 @@ read_plan(LhOutcome *o, const LhJson *json, GError **error)
     add_plan_case(o, "seq_length", g_strdup_printf("%" G_GUINT64_FORMAT, p.seq_length));
     add_plan_case(o, "global_batch_size",
                   g_strdup_printf("%" G_GUINT64_FORMAT, p.global_batch_size));
+    add_plan_links(o, p.clusters);
     for (guint i = 0; i < p.clusters->len && ok; i++) {
         const Cluster *cluster = &g_array_index(p.clusters, Cluster, i);
         g_autofree char *name = g_strdup_printf("fastest on %s", cluster->cluster);

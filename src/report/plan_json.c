@@ -1,5 +1,6 @@
 /* longhaul.plan/1: schemas/plan.schema.json. */
 #include "report/plan_values.h"
+#include "report/result_values.h"
 
 #define PLAN_SCHEMA "longhaul.plan/1"
 
@@ -153,10 +154,13 @@ write_cluster(LhJsonWriter *w, const LhPlanQuery *query, const LhPlanAnswer *ans
 {
     const LhPlanCluster *cluster = g_ptr_array_index(answer->clusters, index);
     g_autoptr(GArray) front = lh_plan_front(cluster);
+    g_autoptr(LhValues) links = lh_values_new();
 
     lh_jsonw_object_begin(w, NULL);
     lh_jsonw_string(w, "cluster", cluster->space->cluster);
     lh_jsonw_string(w, "device", cluster->space->setup->device->name);
+    lh_add_links(links, cluster->space->setup->topology);
+    lh_values_json(links, w);
     lh_jsonw_uint(w, "gpus", cluster->space->gpus);
     write_counts(w, cluster);
     lh_jsonw_array_begin(w, "best");

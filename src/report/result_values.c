@@ -59,6 +59,26 @@ add_list(LhValues *v, const char *option, const LhScenario *s)
     lh_values_list(v, field, *(GArray *const *)(const void *)((const char *)s + field->offset));
 }
 
+/* @value, or nothing where it is 0. */
+static void
+add_rate(LhValues *v, const char *key, double value)
+{
+    if (value > 0)
+        lh_values_real(v, key, value);
+    else
+        lh_values_none(v, key);
+}
+
+/* Of the links, what a scenario may change. */
+void
+lh_add_links(LhValues *v, const LhTopology *t)
+{
+    lh_values_integer(v, "nics", t->nics_per_node);
+    add_rate(v, "nic_bytes_per_s", t->nics_per_node > 0 ? t->nic.bandwidth : 0);
+    add_rate(v, "nvlink_bytes_per_s", t->scale_up == LH_SCALE_UP_NONE ? 0 : t->nvlink.bandwidth);
+    add_rate(v, "oversubscription", t->fabric == LH_FABRIC_FAT_TREE ? t->oversubscription : 0);
+}
+
 LhValues *
 lh_case_values(const LhSetup *setup)
 {
@@ -68,6 +88,7 @@ lh_case_values(const LhSetup *setup)
     lh_values_text(v, "cluster", setup->topology->name);
     lh_values_integer(v, "nodes", setup->network.nodes);
     lh_values_text(v, "device", setup->device->name);
+    lh_add_links(v, setup->topology);
     lh_values_text(v, "model", setup->model != NULL ? setup->model->name : NULL);
     lh_values_integer(v, "ranks",
                       setup->step != NULL ? lh_step_ranks(&setup->step->params)

@@ -8,6 +8,10 @@
 /* What was simulated: cluster, model, shape, mask, pass, and how it was timed. Caller frees. */
 LhValues *lh_case_values(const LhSetup *setup);
 
+/* Adds the numbers of links that a scenario may change: NICs of a node, rates, oversubscription;
+ * none where the topology has no such link. */
+void lh_add_links(LhValues *values, const LhTopology *topology);
+
 /*
  * One schedule: its state, and if it ran, times, bytes, flops and memory. @best_ps is the makespan
  * of the fastest one that fits, 0 if there is none. Caller frees.

@@ -8,13 +8,12 @@
 #include "base/data.h"
 #include "base/error.h"
 #include "sim/network/collective_table.h"
+#include "sim/network/topology_change.h"
 
 #include <string.h>
 
-#define GPUS_MAX 4096
 #define NODES_MAX 1048576
 #define CTAS_MAX 1024
-#define OVERSUBSCRIPTION_MAX 1000
 #define SLOWDOWN_MAX 10
 #define ROWS_MAX 1000
 
@@ -129,7 +128,7 @@ static const LhField slower_fields[] = {
 };
 
 static const LhField nics_fields[] = {
-    COUNT("count", nics_per_node, LH_FIELD_REQUIRED, 1, GPUS_MAX,
+    COUNT("count", nics_per_node, LH_FIELD_REQUIRED, 1, LH_NICS_MAX,
           "NICs per node; divides \"gpus\". GPU i uses NIC i * count / gpus."),
     LINK_FIELDS(nic, LH_FIELD_REQUIRED),
     BANDWIDTH("pair_p2p", nic.pair_p2p, 0,
@@ -173,7 +172,7 @@ static const LhField slowdown_fields[] = {
 };
 
 static const LhField node_fields[] = {
-    COUNT("gpus", gpus_per_node, LH_FIELD_REQUIRED, 1, GPUS_MAX, "GPUs per node."),
+    COUNT("gpus", gpus_per_node, LH_FIELD_REQUIRED, 1, LH_NICS_MAX, "GPUs per node."),
     OBJECT("scale_up", LH_FIELD_REQUIRED, scale_up_fields, "Links between the GPUs of a node."),
     OBJECT(
         "pcie", 0, pcie_fields,
@@ -204,7 +203,7 @@ static const LhField fabric_fields[] = {
       .type = LH_FIELD_DOUBLE,
       .offset = offsetof(LhTopology, oversubscription),
       .min = 1,
-      .max = OVERSUBSCRIPTION_MAX,
+      .max = LH_OVERSUBSCRIPTION_MAX,
       .description =
           "Bandwidth below a leaf switch over bandwidth above it (fat-tree); 1 if absent." },
     TIME("switch_latency", switch_latency_ps, 0,
@@ -217,12 +216,28 @@ const LhField lh_topology_fields[] = {
     TEXT("name", name, LH_FIELD_REQUIRED, "The cluster's name, equal to the file's."),
     TEXT("description", description, 0, "What the cluster is, in a sentence."),
     TEXT("source", source, LH_FIELD_REQUIRED, "Where the wiring comes from."),
-    TEXT("device", device_name, LH_FIELD_REQUIRED, "The GPU: a name of devices/ or a path."),
+    TEXT("device", device_name, LH_FIELD_REQUIRED,
+         "The GPU: a name of devices/, or a path, relative to this file."),
     OBJECT("node", LH_FIELD_REQUIRED, node_fields, "One node; all are alike."),
     OBJECT("fabric", 0, fabric_fields, "What joins the nodes; ideal if absent."),
     COUNT("max_nodes", max_nodes, 0, 1, NODES_MAX, "Nodes at most; no limit if absent."),
     { .name = NULL },
 };
+
+/* A path is relative to the file that has it. */
+static void
+place_device(const char *file, LhTopology *t)
+{
+    g_autofree char *folder = g_path_get_dirname(file);
+    char *path;
+
+    if ((strchr(t->device_name, '/') == NULL && !g_str_has_suffix(t->device_name, ".json")) ||
+        g_path_is_absolute(t->device_name) || strcmp(folder, ".") == 0)
+        return;
+    path = g_build_filename(folder, t->device_name, NULL);
+    g_free(t->device_name);
+    t->device_name = path;
+}
 
 static bool
 check_device(const LhJson *json, const LhTopology *t, GError **error)
@@ -342,19 +357,6 @@ check_collectives(const LhJson *json, const LhTopology *t, GError **error)
                          "given");
 }
 
-/* "1, 2, 4, 8" for 8; caller frees. */
-static char *
-list_divisors(uint64_t number)
-{
-    GString *text = g_string_new("1");
-
-    for (uint64_t i = 2; i <= number; i++) {
-        if (number % i == 0)
-            g_string_append_printf(text, ", %" G_GUINT64_FORMAT, i);
-    }
-    return g_string_free(text, FALSE);
-}
-
 static bool
 check_nics(const LhJson *json, const LhTopology *t, GError **error)
 {
@@ -371,7 +373,7 @@ check_nics(const LhJson *json, const LhTopology *t, GError **error)
         return check_pair(json, &t->nic, "pair_p2p", t->nic.pair_p2p, error) &&
                check_pair(json, &t->nic, "pair_collective", t->nic.pair_collective, error) &&
                check_slower(json, t, error);
-    divisors = list_divisors(t->gpus_per_node);
+    divisors = lh_topology_divisors(t->gpus_per_node);
     return lh_json_error(json, "node.nics.count", error,
                          "\"node.nics.count\" is %" G_GUINT64_FORMAT
                          ", which does not divide \"node.gpus\" %" G_GUINT64_FORMAT "; allowed: %s",
@@ -426,7 +428,7 @@ lh_link_provenance(const LhLinkClass *link)
 }
 
 static LhTopology *
-read_topology(const LhJson *json, GError **error)
+read_topology(const char *file, const LhJson *json, GError **error)
 {
     g_autoptr(LhTopology) t = g_new0(LhTopology, 1);
     LhLinkClass *const links[] = { &t->nvlink, &t->pcie, &t->nic };
@@ -436,7 +438,10 @@ read_topology(const LhJson *json, GError **error)
         links[i]->latency_provenance = links[i]->ctas_provenance = -1;
     if (!lh_json_decode(json, lh_topology_fields, t, false, error) || !check_node(json, t, error) ||
         !check_nics(json, t, error) || !check_collectives(json, t, error) ||
-        !check_fabric(json, t, error) || !check_device(json, t, error) ||
+        !check_fabric(json, t, error))
+        return NULL;
+    place_device(file, t);
+    if (!check_device(json, t, error) ||
         !lh_collective_times_check(json, "node.collective_times", t->collective_times,
                                    t->gpus_per_node, error) ||
         !lh_collective_lines_check(json, "node.collective_lines", t->collective_lines, error))
@@ -463,7 +468,7 @@ lh_topology_parse(const char *file, const char *text, gsize length, GError **err
 {
     g_autoptr(LhJson) json = lh_json_parse(file, text, length, error);
 
-    return json == NULL ? NULL : read_topology(json, error);
+    return json == NULL ? NULL : read_topology(file, json, error);
 }
 
 LhTopology *
@@ -472,7 +477,7 @@ lh_topology_load(const char *name, GError **error)
     g_autofree char *path = lh_data_find("topologies", name, error);
     g_autoptr(LhJson) json = path == NULL ? NULL : lh_json_load(path, error);
 
-    return json == NULL ? NULL : read_topology(json, error);
+    return json == NULL ? NULL : read_topology(path, json, error);
 }
 
 void

@@ -1,0 +1,73 @@
+/*
+ * What a scenario has otherwise than the topology file: the numbers that planners vary most, in
+ * place of those of the file.
+ */
+#pragma once
+
+#include "sim/network/collective_table.h"
+#include "sim/network/topology.h"
+
+#include <stddef.h>
+
+#define LH_NICS_MAX 4096 /* and GPUs, of a node */
+#define LH_OVERSUBSCRIPTION_MAX 1000
+
+/* 0: as in the file. */
+typedef struct {
+    uint64_t nics;   /* per node */
+    double nic_rate; /* bytes/s that transfers over one reach, each direction; nocheck:unit: as the
+                        option is called */
+    double nvlink_rate;      /* likewise of a GPU's NVLink; nocheck:unit: likewise */
+    double oversubscription; /* of a fat tree's leaves */
+} LhTopologyChange;
+
+#define LH_TOPOLOGY_CHANGE_AT(at, member) ((at) + offsetof(LhTopologyChange, member))
+
+/* Rows of a table of fields whose struct has an LhTopologyChange at @at. */
+#define LH_TOPOLOGY_CHANGE_FIELDS(at, marks)                                                       \
+    { .name = "nics",                                                                              \
+      .type = LH_FIELD_UINT,                                                                       \
+      .offset = LH_TOPOLOGY_CHANGE_AT(at, nics),                                                   \
+      .flags = (marks),                                                                            \
+      .min = 1,                                                                                    \
+      .max = LH_NICS_MAX,                                                                          \
+      .description = "NICs of a node, which divide its GPUs; default: the topology's." },          \
+        { .name = "nic_rate",                                                                      \
+          .type = LH_FIELD_UNIT,                                                                   \
+          .unit = LH_UNIT_PORT,                                                                    \
+          .offset = LH_TOPOLOGY_CHANGE_AT(at, nic_rate),                                           \
+          .flags = (marks),                                                                        \
+          .min = LH_BANDWIDTH_MIN,                                                                 \
+          .max = LH_BANDWIDTH_MAX,                                                                 \
+          .description = "What transfers over one NIC reach in each direction, such as 400G "      \
+                         "(bits) or 48GB/s; default: the topology's." },                           \
+        { .name = "nvlink_rate",                                                                   \
+          .type = LH_FIELD_UNIT,                                                                   \
+          .unit = LH_UNIT_BANDWIDTH,                                                               \
+          .offset = LH_TOPOLOGY_CHANGE_AT(at, nvlink_rate),                                        \
+          .flags = (marks),                                                                        \
+          .min = LH_BANDWIDTH_MIN,                                                                 \
+          .max = LH_BANDWIDTH_MAX,                                                                 \
+          .description = "What transfers over the NVLinks of a GPU reach in each direction (half " \
+                         "of what datasheets add up); default: the topology's." },                 \
+    {                                                                                              \
+        .name = "oversubscription", .type = LH_FIELD_DOUBLE,                                       \
+        .offset = LH_TOPOLOGY_CHANGE_AT(at, oversubscription), .flags = (marks), .min = 1,         \
+        .max = LH_OVERSUBSCRIPTION_MAX,                                                            \
+        .description = "Bandwidth below a leaf switch of a fat tree over that above it; default: " \
+                       "the topology's."                                                           \
+    }
+
+bool lh_topology_change_is_empty(const LhTopologyChange *change);
+
+/* Why @topology cannot have the change, and in *@field the name of the field that is at fault
+ * ("nic_rate"); NULL if it can. Caller frees. */
+char *lh_topology_change_refusal(const LhTopologyChange *change, const LhTopology *topology,
+                                 const char **field);
+
+/* Makes the change, which must not be refused. Measured times of collectives stay those of the
+ * file's links, so that they change along with the rate. */
+void lh_topology_change(LhTopology *topology, const LhTopologyChange *change);
+
+/* "1, 2, 4, 8" for 8; caller frees. */
+char *lh_topology_divisors(uint64_t number);
