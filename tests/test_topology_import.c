@@ -151,10 +151,15 @@ END_TEST
 #define RANKS                                                                                      \
     "# all_gather_perf\n# Rank 0 Group 0 Pid 1 on a device 0\n# Rank 1 Group 0 Pid 1 on a device " \
     "1\n"
+#define OLD "# size count type redop time algbw busbw error\n"
 #define ROW "1048576 8 float none -1 "
 #define BW " #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n"
 #define LAT " #bytes #iterations t_min[usec] t_max[usec] t_typical[usec]\n"
 #define XML(inside) "<system version=\"1\"><cpu>" inside "</cpu></system>"
+#define TO_SWITCH "<nvlink target=\"s\" count=\"18\" tclass=\"0x068000\"/>"
+#define HOSTS(a, b)                                                                                \
+    "<system version=\"1\"><cpu host_hash=\"1\">" GPU(a) "</cpu><cpu host_hash=\"2\">" GPU(        \
+        b) "</cpu></system>"
 #define GPU(inside) "<pci busid=\"a\"><gpu dev=\"0\" sm=\"90\">" inside "</gpu></pci>"
 
 static const struct {
@@ -167,7 +172,7 @@ static const struct {
     { SMI "GPU0 X NV18\nGPU0 NV18 X\n", "f:3:1: error: \"GPU0\" where the row of GPU1 should be" },
     { SMI "GPU0 X NV18\n", "error: the file ends before the row of GPU1" },
     { SMI "GPU0 X\n", "f:2:1: error: 1 paths in the row of GPU0; allowed: 2, one for each column" },
-    { SMI "GPU0 X NV19\n", "f:2:8: error: \"NV19\" is no path; allowed: X, PIX, PXB, PHB, NODE" },
+    { SMI "GPU0 X NV37\n", "f:2:8: error: \"NV37\" is no path; allowed: X, PIX, PXB, PHB, NODE" },
     { SMI "GPU0 X OK\n", "f:2:8: error: \"OK\" is of nvidia-smi topo -p2p" },
     { SMI "GPU0 SYS X\n", "f:2:6: error: the row of GPU0 has X in another column than its own" },
     { SMI "GPU0 X NV4\nGPU1 NV2 X\n", "f:1:1: error: the path from GPU1 to GPU0 is another one" },
@@ -179,14 +184,19 @@ static const struct {
       "f:1: error: NVLink joins every two GPUs directly, without a switch" },
     { "GPU0 GPU1 GPU2 CPU\nGPU0 X NV4 SYS\nGPU1 NV4 X NV4\nGPU2 SYS NV4 X\n",
       "f:1: error: NVLink joins some pairs of GPUs and not others" },
-    { "GPU0 GPU1 GPU2 NIC0 NIC1 CPU\nGPU0 X NV12 NV12 PIX SYS\nGPU1 NV12 X NV12 SYS PIX\nGPU2 NV12 "
-      "NV12 X SYS SYS\nNIC0 PIX SYS SYS X SYS\nNIC1 SYS PIX SYS SYS X\n",
-      "f:1: error: 2 NICs are the nearest of some GPU, which does not divide 3 GPUs" },
+    { "GPU0 GPU1 GPU2 GPU3 CPU\nGPU0 X SYS NV4 SYS\nGPU1 SYS X SYS NV4\nGPU2 NV4 SYS X SYS\nGPU3 "
+      "SYS NV4 SYS X\n",
+      "f:1: error: NVLink joins pairs of GPUs that are no neighbours; they are in the order "
+      "CUDA_VISIBLE_DEVICES=0,2,1,3; a topology file" },
+    { "GPU0 X NV18\n", "f:1:1: error: a matrix without its head" },
+    { " GPU0 GPU1\nGPU0 0 15\n", "f:2:6: error: \"0\" is of a tool for other makers' GPUs" },
+    { "== ROCm System Management Interface ==\n GPU0 GPU1\nGPU0 0 15\n",
+      "f:1:1: error: this is what rocm-smi prints, of GPUs of AMD, which is not read" },
     { "<html></html>", "error: the outermost element is <html>; allowed: <system>" },
     { "<system version=\"2\"></system>", "error: version=\"2\" of <system>; allowed: 1" },
     { "<system version=\"1\">", "f:1:21: error: no XML: " },
     { XML(""), "f:1: error: no <gpu> in it, as in files for virtual machines" },
-    { XML("<nvlink/>"), "error: <nvlink> belongs in a <gpu>, and has target and tclass" },
+    { XML("<nvlink/>"), "error: <nvlink> belongs in a <gpu>, and has a target" },
     { XML(GPU("<nvlink target=\"b\" tclass=\"0x068000\"/>")),
       "error: <nvlink> without the attribute count" },
     { XML(GPU("<nvlink target=\"b\" tclass=\"0x068000\" count=\"99\"/>")),
@@ -194,19 +204,39 @@ static const struct {
     { XML("<nic><net speed=\"-1\"/></nic>"), "error: speed=\"-1\" of <net>; allowed: a number" },
     { XML("<pci link_speed=\"8.0 GT/s PCIe\" link_width=\"x\"/>"),
       "error: link_width=\"x\" of <pci>; allowed: a number from 0 to 32" },
-    { "<system version=\"1\"><cpu host_hash=\"1\"/><cpu host_hash=\"2\"/></system>",
-      "error: several hosts in one file" },
-    { XML("<pci><gpu/><nic><net speed=\"1000\"/><net "
-          "speed=\"2000\"/></nic></pci><pci><gpu/></pci>"),
-      "error: this NIC and the one of line 1 are next to GPUs and of different speeds" },
+    { HOSTS("<nvlink target=\"a\" count=\"2\" tclass=\"0x030200\"/>", ""),
+      "f:1: error: several hosts in one file, and a GPU without NVLinks to a switch" },
+    { HOSTS(TO_SWITCH, TO_SWITCH "</gpu><gpu dev=\"1\">" TO_SWITCH),
+      "f:1: error: hosts of 1 and of 2 GPUs in one file" },
+    { XML(GPU("<nvlink target=\"b\" tclass=\"0x020000\" count=\"2\"/>")),
+      "error: tclass=\"0x020000\" of <nvlink>; allowed: 0x030200, a GPU, 0x068000, a switch" },
+    { XML(GPU(TO_SWITCH "<nvlink target=\"b\" tclass=\"0x030200\" count=\"2\"/>")),
+      "error: NVLinks that lead to no other GPU of the file: 2 of GPU a to b; give what NCCL" },
+    { XML("<gpu gcn=\"942\" sm=\"90\"/>"), "error: a GPU of AMD, as RCCL writes it" },
+    { "<system version=\"2\">", "error: version=\"2\" of <system>; allowed: 1, as NCCL writes it" },
     { XML("<pci><gpu dev=\"0\"><nvlink target=\"b\" tclass=\"0x068000\" count=\"2\"/></gpu>"
           "<gpu dev=\"1\"/></pci>"),
       "f:1: error: not all GPUs have as many NVLinks to the switch" },
     { SIZES, "f:1: error: no table of nccl-tests with a row in it" },
     { SIZES ROW "9.0 1 1 0\n",
       "f:1: error: neither a line nor the file's name says which program" },
-    { "# all_gather_perf\n" SIZES ROW "9.0 1 1 0\n", "f:2: error: no two lines \"#  Rank\" say" },
-    { RANKS SIZES ROW "9.0 1 1\n", "f:5:1: error: 8 columns; allowed: at least 9" },
+    { "# all_gather_perf\n" SIZES ROW "9.0 1 1 0\n",
+      "f:2: error: no lines \"#  Rank\", which say" },
+    { "# all_gather_perf\n# Rank 0 Pid 1 on a device 0\n" SIZES ROW "9.0 1 1 0\n",
+      "f:3: error: one rank ran, which sends nothing" },
+    { RANKS SIZES "1048576 8 9.0 1 1\n", "f:5:1: error: 5 columns; allowed: at least 7" },
+    { RANKS SIZES ROW "9.0 1 1\n", "f:5:22: error: a time is a number of microseconds" },
+    { RANKS OLD "1048576 8 float 9.0 1 1 0e+00\n",
+      "f:5:21: error: the bandwidth that should stand here is 116.5 GB/s, by size and time" },
+    { RANKS OLD "1048576 8 float sum 9.0 116.5 1 0e+00\n# Out of bounds values : 4 FAILED\n",
+      "f:6:26: error: 4 values of this run were wrong" },
+    { RANKS "# Rank 0 Pid 2 on b device 0\n" SIZES,
+      "f:4:8: error: rank 0 twice: several runs, or" },
+    { "# all_gather_perf\n# Rank 0 Pid 1 on a device 0 [0x1] AMD Instinct MI300X\n" SIZES,
+      "f:2:1: error: GPUs of AMD, of which nothing is read" },
+    { "# reduce_perf\n# Rank 0 Pid 1 on a device 0\n# Rank 1 Pid 1 on a device 1\n" SIZES ROW
+      "9.0 1 1 0\n",
+      "f:4: error: a program for whose operation a topology file has no place" },
     { RANKS SIZES ROW "-9.0 1 1 0\n", "f:5:25: error: a time is a number of microseconds" },
     { RANKS SIZES ROW "nan 1 1 0\n", "f:5:25: error: a time is a number of microseconds" },
     { RANKS SIZES ROW "9.0 1 x 0\n", "f:5:31: error: a bus bandwidth is a number of GB/s" },
@@ -398,7 +428,7 @@ static LhToldTopology *
 make(const LhToldCluster *cluster, const char *base_name, const char *device, GError **error)
 {
     g_autoptr(LhTopology) base = base_name == NULL ? NULL : lh_topology_load(base_name, NULL);
-    const LhToldParams params = { "made", base, device };
+    const LhToldParams params = { .name = "made", .base = base, .device = device };
 
     ck_assert(base_name == NULL || base != NULL);
     return lh_told_topology(cluster, &params, error);
@@ -604,7 +634,7 @@ static const struct {
         "NIC1 SYS SYS PIX PIX SYS X\n" },
       "hgx-h100",
       NULL,
-      "what was told makes no topology file: made.json:" },
+      "f0:1: error: no NVSwitch, which the fabric \"rail\" of hgx-h100 needs to cross rails" },
 };
 
 START_TEST(says_why_there_is_no_topology)

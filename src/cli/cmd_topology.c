@@ -2,11 +2,13 @@
  * longhaul topology: makes a topology file from what a cluster's tools print.
  */
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/output.h"
 #include "cli/command.h"
 #include "report/describe_told.h"
 
 #include <stddef.h>
+#include <stdio.h>
 
 #define TOLD_FILES_MAX 256
 #define NAME_BYTES_MAX 4096
@@ -15,7 +17,8 @@ typedef struct {
     GPtrArray *from; /* of char * */
     char *base;      /* NULL: none */
     char *device;    /* NULL: the base's */
-    char *output;    /* NULL, "-": standard output */
+    LhTopologyChange change;
+    char *output; /* NULL, "-": standard output */
 } TopologyOptions;
 
 static const LhField topology_options[] = {
@@ -41,6 +44,7 @@ static const LhField topology_options[] = {
       .names = "devices",
       .description =
           "The GPU, a word of longhaul list devices, or a file; default: that of --base." },
+    LH_TOPOLOGY_CHANGE_FIELDS(offsetof(TopologyOptions, change), 0),
     LH_OPTION_WRITES(TopologyOptions, "output", output,
                      "File to write the topology to, and print a table of its fields; default -, "
                      "standard output, without the table."),
@@ -72,7 +76,10 @@ make(const TopologyOptions *o, const LhToldCluster *cluster, GError **error)
 {
     g_autofree char *name = valid_base_name(o->output);
     g_autoptr(LhTopology) base = NULL;
-    LhToldParams params = { .name = name, .device = o->device };
+    g_autofree char *folder = lh_command_is_file(o->output) ? g_path_get_dirname(o->output) : NULL;
+    LhToldParams params = {
+        .name = name, .device = o->device, .folder = folder, .change = o->change
+    };
 
     if (o->base != NULL) {
         params.base = base = lh_topology_load(o->base, error);
@@ -88,6 +95,11 @@ print_topology(const TopologyOptions *o, const LhToldTopology *topology, GError 
     g_autoptr(LhTable) table = NULL;
     g_autoptr(GString) out = NULL;
 
+    for (guint i = 0; i < topology->unused->len; i++) {
+        g_autofree char *line = lh_escaped_line(g_ptr_array_index(topology->unused, i));
+
+        fprintf(stderr, "%s\n", line);
+    }
     if (!lh_command_is_file(o->output))
         return lh_output_stdout(topology->document, topology->length, error);
     if (!lh_output_file(o->output, topology->document, topology->length, error))
@@ -126,7 +138,9 @@ const LhCommand lh_command_topology = {
                "file adds what it says; what was measured is taken before what links and wires\n"
                "imply. Files that contradict each other are an error that names both. What no\n"
                "file says is that of --base; without one, an error says which field is missing\n"
-               "and which tool tells it. Names of hosts are not copied.\n"
+               "and which tool tells it. --nics, --nic-rate, --nvlink-rate and\n"
+               "--oversubscription hold whatever files say. A file of which nothing is taken is\n"
+               "named, with the reason. Names of hosts are not copied.\n"
                "docs/clusters.md says what is taken from each tool.\n\n"
                "  longhaul topology --from topo.txt --from all_gather_perf.txt --base hgx-h100 \\\n"
                "      -o here.json\n"

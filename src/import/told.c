@@ -26,6 +26,7 @@ static const Kind told_kinds[LH_TOLD_KINDS] = {
     [LH_TOLD_PEER_LATENCY] = { "the latency between GPUs of a node", TIME },
     [LH_TOLD_PCIE_RATE] = { "the bandwidth of a GPU's PCIe link", RATE },
     [LH_TOLD_NICS] = { "the number of NICs next to the GPUs of a node", PLAIN },
+    [LH_TOLD_NICS_JOINED] = { "the number of NICs of each GPU", PLAIN },
     [LH_TOLD_NIC_WIRE] = { "the wire's rate of a NIC", RATE },
     [LH_TOLD_NIC_RATE] = { "the bandwidth of a NIC", RATE },
     [LH_TOLD_NIC_LATENCY] = { "the latency of a NIC", TIME },
@@ -143,11 +144,12 @@ skip_escape(const char *at, const char *end)
     return to < end && g_ascii_isalpha(*to) ? to + 1 : at;
 }
 
-/* Words are what white space and escape sequences leave. */
+/* Words are what white space and escape sequences leave, without what a launcher put before them.
+ */
 static bool
 cut_words(LhToldReader *r, const char *end)
 {
-    const char *at = r->text.line_start;
+    const char *at = lh_told_after_prefix(r->text.line_start, end);
 
     g_array_set_size(r->words, 0);
     while (at < end) {
@@ -234,11 +236,19 @@ agree(LhToldKind kind, double a, double b)
     return measured ? fabs(a - b) <= ALIKE * MAX(a, b) : a == b;
 }
 
+const char *
+lh_told_kind_name(LhToldKind kind)
+{
+    return told_kinds[kind].name;
+}
+
 bool
 lh_told_add(LhToldReader *r, LhToldKind kind, guint line, LhToldValue value)
 {
     LhTold *told = &r->cluster->told[kind];
+    const LhToldSaid said = { kind, lh_told_source(r) };
 
+    g_array_append_val(r->cluster->said, said);
     if (told->known && told->weight == value.weight && told->ranks == value.ranks &&
         !agree(kind, told->value, value.value)) {
         g_autofree char *here = write_value(kind, value.value);
@@ -267,7 +277,8 @@ lh_told_add(LhToldReader *r, LhToldKind kind, guint line, LhToldValue value)
  */
 
 static const LhToldFormat *const formats[] = {
-    &lh_told_nccl_xml, &lh_told_smi, &lh_told_nccl_tests, &lh_told_perftest, &lh_told_slurm,
+    &lh_told_foreign,    &lh_told_nccl_xml, &lh_told_smi,
+    &lh_told_nccl_tests, &lh_told_perftest, &lh_told_slurm,
 };
 
 /* The first line that one format has decides. NULL with the error set if there is none. */
@@ -359,6 +370,12 @@ lh_told_times_clear(LhCollectiveTimes *row)
     lh_json_clear(lh_collective_times_fields, row);
 }
 
+static void
+clear_said(gpointer said)
+{
+    g_free(((LhToldSaid *)said)->source);
+}
+
 LhToldCluster *
 lh_told_new(void)
 {
@@ -366,6 +383,8 @@ lh_told_new(void)
 
     cluster->times = g_array_new(FALSE, TRUE, sizeof(LhCollectiveTimes));
     g_array_set_clear_func(cluster->times, (GDestroyNotify)lh_told_times_clear);
+    cluster->said = g_array_new(FALSE, FALSE, sizeof(LhToldSaid));
+    g_array_set_clear_func(cluster->said, clear_said);
     cluster->places = g_ptr_array_new_with_free_func(g_free);
     cluster->sources = g_ptr_array_new_with_free_func(g_free);
     return cluster;
@@ -381,7 +400,10 @@ lh_told_free(LhToldCluster *cluster)
         g_free(cluster->told[kind].place);
     }
     g_array_unref(cluster->times);
+    g_array_unref(cluster->said);
     g_ptr_array_unref(cluster->places);
     g_ptr_array_unref(cluster->sources);
+    g_free(cluster->lost_nvlinks);
+    g_free(cluster->unlike_nics);
     g_free(cluster);
 }

@@ -17,7 +17,8 @@ typedef enum {
     LH_TOLD_PEER_RATE,      /* bytes/s that NCCL's sends reach between GPUs of a node */
     LH_TOLD_PEER_LATENCY,   /* seconds, likewise */
     LH_TOLD_PCIE_RATE,      /* bytes/s of a GPU's way to its host */
-    LH_TOLD_NICS,           /* next to the GPUs of a node */
+    LH_TOLD_NICS,           /* next to the GPUs of a node; those of one GPU as one */
+    LH_TOLD_NICS_JOINED,    /* in each of these; not known: 1 */
     LH_TOLD_NIC_WIRE,       /* bytes/s, of the wire of one */
     LH_TOLD_NIC_RATE,       /* bytes/s that one reaches */
     LH_TOLD_NIC_LATENCY,    /* seconds, from memory to memory */
@@ -40,15 +41,28 @@ typedef struct {
 } LhTold;
 
 typedef struct {
+    LhToldKind kind;
+    char *source; /* as of LhTold */
+} LhToldSaid;
+
+typedef struct {
     LhTold told[LH_TOLD_KINDS];
     GArray *times;      /* of LhCollectiveTimes, of GPUs of one node */
     GPtrArray *places;  /* of char *, for each of these */
     GPtrArray *sources; /* of char *: what was read, "nvidia-smi topo -m (topo.txt)" */
+    /* What is wrong with a topology that takes these from the files, "nccl.xml:7:9: error: ...";
+     * NULL: nothing. */
+    GArray *said;       /* of LhToldSaid: every value of every file, whether or not it holds */
+    char *lost_nvlinks; /* no file says where they lead */
+    char *unlike_nics;  /* not all are of one speed */
 } LhToldCluster;
 
 LhToldCluster *lh_told_new(void);
 void lh_told_free(LhToldCluster *cluster);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhToldCluster, lh_told_free)
+
+/* "the bandwidth of a NIC". */
+const char *lh_told_kind_name(LhToldKind kind);
 
 /* Frees what a row of LhToldCluster.times owns. */
 void lh_told_times_clear(LhCollectiveTimes *row);

@@ -13,7 +13,11 @@ typedef struct {
     GStringChunk *strings;
     GArray *times;  /* of const LhCollectiveTimes *, borrowed */
     GArray *fields; /* of LhToldField */
+    uint64_t trays; /* of a node, which is an NVLink domain of several hosts; else 1 */
 } LhToldDraft;
+
+/* Files of which no field has anything: a line for each, with the reason. Caller unrefs. */
+GPtrArray *lh_told_unused(const LhToldDraft *draft);
 
 /* Appends the document. */
 void lh_told_write(const LhToldDraft *draft, GString *out);

@@ -1,7 +1,8 @@
 /*
  * What nccl-tests prints: times of a collective among GPUs of one node as they are, and of several
  * nodes the bandwidth that it reaches at a node; of sends and receives, bandwidth and latency.
- * Times are those of the out-of-place half. Left out: what -I, -S and -C add.
+ * Times are those of the out-of-place half. Tables before 2019 have milliseconds; before 2022 a row
+ * has nothing under redop or root where its operation has none. Left out: what -I, -S and -C add.
  */
 #include "base/error.h"
 #include "import/told_private.h"
@@ -12,6 +13,7 @@
 #define SIZES_MAX 256   /* of a row of collective_times */
 #define HOSTS_MAX 65536 /* and ranks */
 #define US_MAX 1e9
+#define US_OF_MS 1e3
 #define LATENCY_BYTES 1024 /* a message up to so long takes no time but latency */
 #define RATE_BYTES 1048576 /* from here on bandwidths are those of long messages */
 #define GB 1e9
@@ -19,20 +21,29 @@
 #define MAJOR 10000 /* NCCL_VERSION_CODE is MAJOR x major + MINOR x minor + patch */
 #define MINOR 100
 #define SENDRECV LH_COLL_KINDS
+#define NO_PLACE (LH_COLL_KINDS + 1) /* in a topology file */
+#define BLANK_MAX 2   /* columns, redop and root, that a row may have nothing under */
+#define FAITHFUL 0.02 /* printed bandwidths are those of printed times but for rounding */
+#define FAITHFUL_GBPS 0.01
 #define NO_LONG_ROW "no row of 1 MiB or more with a bandwidth, for which shorter ones say nothing"
 
 /* The programs; an operation that its row of weight 0 has no place for between nodes. */
 static const struct {
     const char *program;
-    int op;          /* LhCollectiveKind, or SENDRECV */
-    uint32_t weight; /* as evidence of what rings of several nodes reach */
+    const char *word; /* for it in names of files, without marks between words */
+    int op;           /* LhCollectiveKind, SENDRECV or NO_PLACE */
+    uint32_t weight;  /* as evidence of what rings of several nodes reach */
 } nccl_programs[] = {
-    { "all_gather_perf", LH_COLL_ALL_GATHER, 4 },
-    { "reduce_scatter_perf", LH_COLL_REDUCE_SCATTER, 3 },
-    { "all_reduce_perf", LH_COLL_ALL_REDUCE, 2 },
-    { "broadcast_perf", LH_COLL_BROADCAST, 1 },
-    { "alltoall_perf", LH_COLL_ALL_TO_ALL, 0 },
-    { "sendrecv_perf", SENDRECV, 0 },
+    { "all_gather_perf", "allgather", LH_COLL_ALL_GATHER, 4 },
+    { "reduce_scatter_perf", "reducescatter", LH_COLL_REDUCE_SCATTER, 3 },
+    { "all_reduce_perf", "allreduce", LH_COLL_ALL_REDUCE, 2 },
+    { "broadcast_perf", "broadcast", LH_COLL_BROADCAST, 1 },
+    { "alltoall_perf", "alltoall", LH_COLL_ALL_TO_ALL, 0 },
+    { "sendrecv_perf", "sendrecv", SENDRECV, 0 },
+    { "reduce_perf", "reduceperf", NO_PLACE, 0 },
+    { "gather_perf", "gatherperf", NO_PLACE, 0 },
+    { "scatter_perf", "scatterperf", NO_PLACE, 0 },
+    { "hypercube_perf", "hypercube", NO_PLACE, 0 },
 };
 
 typedef struct {
@@ -46,34 +57,74 @@ typedef struct {
     char *nccl;    /* version; NULL: not printed */
     GHashTable *hosts;
     guint ranks;
-    guint line;               /* of the table */
-    guint time, busbw, wrong; /* columns; nocheck:unit: not a time but its column */
+    guint line;                      /* of the table */
+    guint time, algbw, busbw, wrong; /* columns; nocheck:unit: not a time but its column */
     guint columns;
-    GArray *rows; /* of Row */
+    double unit_us; /* of times */
+    GArray *rows;   /* of Row */
 } NcclRun;
 
 static bool
 is_nccl_table(const LhToldReader *r)
 {
-    return lh_told_is(lh_told_word(r, 0), "#") && lh_told_is(lh_told_word(r, 1), "size") &&
-           lh_told_is(lh_told_word(r, 2), "count");
+    const LhToldWord size = lh_told_word(r, 1), count = lh_told_word(r, 2);
+
+    return lh_told_is(lh_told_word(r, 0), "#") &&
+           ((lh_told_is(size, "size") && lh_told_is(count, "count")) ||
+            (lh_told_is(size, "bytes") && lh_told_is(count, "N")));
 }
 
 /* --- the head -----------------------------------------------------------------------------------
  */
 
+/* Whether the text has this word, or a longer one that begins with it: "reduce_perf" is no part of
+ * "all_reduce_perf". */
+static bool
+has_program(const char *text, gsize length, const char *program)
+{
+    const char *const end = text + length;
+    const char *at = text;
+
+    while ((at = g_strstr_len(at, end - at, program)) != NULL) {
+        if (at == text || (!g_ascii_isalnum(at[-1]) && at[-1] != '_'))
+            return true;
+        at++;
+    }
+    return false;
+}
+
 /* A line or the name of the file tells which program ran. */
 static bool
-find_program(LhToldReader *r, NcclRun *run, const char *text, gssize length)
+find_program(LhToldReader *r, NcclRun *run, const char *text, gsize length)
 {
     for (guint i = 0; i < G_N_ELEMENTS(nccl_programs); i++) {
-        if (g_strstr_len(text, length, nccl_programs[i].program) == NULL)
+        if (!has_program(text, length, nccl_programs[i].program))
             continue;
         if (run->program != G_N_ELEMENTS(nccl_programs) && run->program != i)
             return lh_text_fail(&r->text, r->text.line_start,
                                 "%s and %s in one file; give one file for each run",
                                 nccl_programs[run->program].program, nccl_programs[i].program);
         run->program = i;
+    }
+    return true;
+}
+
+/* The name of the file tells it, too: "nccl-all-reduce.log". */
+static bool
+find_program_of_name(LhToldReader *r, NcclRun *run)
+{
+    g_autofree char *base = g_path_get_basename(r->text.file);
+    g_autoptr(GString) word = g_string_new(NULL);
+
+    if (!find_program(r, run, base, strlen(base)))
+        return false;
+    for (const char *at = base; *at != '\0'; at++) {
+        if (g_ascii_isalpha(*at))
+            g_string_append_c(word, g_ascii_tolower(*at));
+    }
+    for (guint i = 0; run->program == G_N_ELEMENTS(nccl_programs) && i < run->program; i++) {
+        if (strstr(word->str, nccl_programs[i].word) != NULL)
+            run->program = i;
     }
     return true;
 }
@@ -105,8 +156,15 @@ static bool
 read_rank(LhToldReader *r, NcclRun *run)
 {
     guint on = 0;
-    uint64_t group;
+    uint64_t group, rank;
 
+    if (lh_told_line_has(r, " AMD "))
+        return lh_text_fail(&r->text, r->text.line_start,
+                            "GPUs of AMD, of which nothing is read; allowed: runs on NVIDIA's");
+    if (run->ranks > 0 && lh_told_uint(lh_told_word(r, 2), &rank) && rank == 0)
+        return lh_text_fail(&r->text, lh_told_word(r, 2).at,
+                            "rank 0 twice: several runs, or processes that ran apart, as those of "
+                            "programs without MPI=1 do; give one file for each run");
     while (on < r->words->len && !lh_told_is(lh_told_word(r, on), "on"))
         on++;
     if (on + 1 >= r->words->len || lh_told_word(r, on + 1).length > LH_TOLD_NAME_BYTES_MAX)
@@ -138,6 +196,7 @@ read_columns(LhToldReader *r, NcclRun *run)
                             "a second table; give one file for each run");
     run->line = r->text.line;
     run->columns = r->words->len - 1;
+    run->unit_us = lh_told_is(lh_told_word(r, 1), "bytes") ? US_OF_MS : 1;
     for (guint i = 1; i < r->words->len; i++) {
         const LhToldWord word = lh_told_word(r, i);
 
@@ -146,6 +205,8 @@ read_columns(LhToldReader *r, NcclRun *run)
                                 "times of the processor; give a run without -C 1");
         if (run->time == 0 && lh_told_is(word, "time"))
             run->time = i - 1;
+        if (run->algbw == 0 && lh_told_is(word, "algbw"))
+            run->algbw = i - 1;
         if (run->busbw == 0 && lh_told_is(word, "busbw"))
             run->busbw = i - 1;
         if (run->wrong == 0 && lh_told_is(word, "#wrong"))
@@ -155,27 +216,65 @@ read_columns(LhToldReader *r, NcclRun *run)
            lh_text_fail(&r->text, r->text.line_start, "a table without the columns time and busbw");
 }
 
+/* In a row that has nothing under some columns, the bandwidth must be that of size and time: then
+ * these are what they seem. */
+static bool
+check_faithful(LhToldReader *r, LhToldWord algbw, const Row *row)
+{
+    const double gbps = (double)row->bytes * US_PER_S / row->us / GB;
+    double found = 0;
+
+    return (lh_told_double(algbw, &found) &&
+            fabs(found - gbps) <= FAITHFUL * gbps + FAITHFUL_GBPS) ||
+           lh_text_fail(&r->text, algbw.at,
+                        "the bandwidth that should stand here is %.4g GB/s, by size and time; is "
+                        "the row cut?",
+                        gbps);
+}
+
 static bool
 read_numbers(LhToldReader *r, const NcclRun *run, Row *row)
 {
-    const LhToldWord time = lh_told_word(r, run->time), busbw = lh_told_word(r, run->busbw);
+    const guint blank = run->columns > r->words->len ? run->columns - r->words->len : 0;
+    const bool fits = blank <= BLANK_MAX && blank < run->time;
+    const LhToldWord time = lh_told_word(r, run->time - (fits ? blank : 0));
+    const LhToldWord busbw = lh_told_word(r, run->busbw - (fits ? blank : 0));
     uint64_t wrong = 0;
 
-    if (r->words->len < run->columns)
-        return lh_text_fail(&r->text, r->text.line_start,
-                            "%u columns; allowed: at least %u, as in the table's head",
-                            r->words->len, run->columns);
+    if (!fits)
+        return lh_text_fail(
+            &r->text, r->text.line_start,
+            "%u columns; allowed: at least %u, as in the table's head without redop "
+            "and root",
+            r->words->len, run->columns - MIN(BLANK_MAX, run->columns));
     if (!lh_told_double(time, &row->us) || !(row->us > 0 && row->us <= US_MAX))
         return lh_text_fail(&r->text, time.at, "a time is a number of microseconds, up to %g",
                             US_MAX);
+    row->us *= run->unit_us;
     if (!lh_told_double(busbw, &row->busbw) || row->busbw < 0)
         return lh_text_fail(&r->text, busbw.at, "a bus bandwidth is a number of GB/s");
-    if (run->wrong > 0 && lh_told_uint(lh_told_word(r, run->wrong), &wrong) && wrong > 0)
-        return lh_text_fail(&r->text, lh_told_word(r, run->wrong).at,
+    if (run->wrong > 0 && lh_told_uint(lh_told_word(r, run->wrong - blank), &wrong) && wrong > 0)
+        return lh_text_fail(&r->text, lh_told_word(r, run->wrong - blank).at,
                             "%" G_GUINT64_FORMAT " values of this run were wrong, so that its "
                             "times say nothing",
                             wrong);
-    return true;
+    return (blank == 0 && run->unit_us == 1) ||
+           check_faithful(r, lh_told_word(r, run->algbw - blank), row);
+}
+
+/* "# Out of bounds values : 4 FAILED": so tables without #wrong say it. */
+static bool
+check_bounds(LhToldReader *r)
+{
+    const LhToldWord count = lh_told_word(r, 6);
+    uint64_t wrong;
+
+    if (!lh_told_line_has(r, "Out of bounds values") || !lh_told_uint(count, &wrong) || wrong == 0)
+        return true;
+    return lh_text_fail(&r->text, count.at,
+                        "%" G_GUINT64_FORMAT " values of this run were wrong, so that its times "
+                        "say nothing",
+                        wrong);
 }
 
 /* A row begins with its size; others are of something else. Nothing is sent in those of size 0. */
@@ -202,7 +301,7 @@ read_run_lines(LhToldReader *r, NcclRun *run)
             return false;
         if (!more)
             return true;
-        if (!find_program(r, run, r->text.line_start, r->text.at - r->text.line_start))
+        if (!find_program(r, run, r->text.line_start, (gsize)(r->text.at - r->text.line_start)))
             return false;
         find_version(r, run);
         if (is_nccl_table(r)) {
@@ -211,6 +310,8 @@ read_run_lines(LhToldReader *r, NcclRun *run)
         } else if (lh_told_is(lh_told_word(r, 0), "#") && lh_told_is(lh_told_word(r, 1), "Rank")) {
             if (!read_rank(r, run))
                 return false;
+        } else if (!check_bounds(r)) {
+            return false;
         } else if (!read_size_row(r, run)) {
             return false;
         }
@@ -356,10 +457,9 @@ static bool
 conclude_run(LhToldReader *r, NcclRun *run)
 {
     const guint hosts = g_hash_table_size(run->hosts);
-    g_autofree char *base = g_path_get_basename(r->text.file);
     guint per_host;
 
-    if (run->program == G_N_ELEMENTS(nccl_programs) && !find_program(r, run, base, -1))
+    if (run->program == G_N_ELEMENTS(nccl_programs) && !find_program_of_name(r, run))
         return false;
     if (run->line == 0 || run->rows->len == 0)
         return fail_table(r, MAX(run->line, 1), "no table of nccl-tests with a row in it");
@@ -368,9 +468,17 @@ conclude_run(LhToldReader *r, NcclRun *run)
             r, run->line,
             "neither a line nor the file's name says which program this is of; allowed: a "
             "line with the command, or a name such as all_gather_perf.txt");
-    if (run->ranks < 2)
+    if (run->ranks == 1)
+        return fail_table(r, run->line, "one rank ran, which sends nothing; give a run of several");
+    if (run->ranks == 0)
         return fail_table(r, run->line,
-                          "no two lines \"#  Rank\" say which ranks ran on which host");
+                          "no lines \"#  Rank\", which say how many ranks ran on which host; give "
+                          "all that the run printed");
+    if (nccl_programs[run->program].op == NO_PLACE)
+        return fail_table(r, run->line,
+                          "a program for whose operation a topology file has no place; give "
+                          "all_gather_perf, reduce_scatter_perf, all_reduce_perf, broadcast_perf, "
+                          "alltoall_perf or sendrecv_perf");
     per_host = ranks_per_host(run);
     if (per_host == 0)
         return fail_table(r, run->line, "not all hosts had as many ranks");

@@ -1,7 +1,8 @@
 /*
- * The topology of one node as NCCL writes it (NCCL_TOPO_DUMP_FILE): GPUs with their NVLinks and
- * PCIe links, and NICs with the rates of their wires. NICs count that are as near to some GPU as
- * any, by what they have in common on the way to the root. Left out: links between CPUs, C2C.
+ * The topology of one node as NCCL writes it (NCCL_TOPO_DUMP_FILE), or of the hosts of one NVLink
+ * domain, which NCCL writes as one: GPUs with their NVLinks and PCIe links, and NICs with the rates
+ * of their wires. NICs count that are as near to some GPU as any, by what they have in common on
+ * the way to the root. Left out: links between CPUs, C2C, NVLinks to CPUs.
  */
 #include "base/error.h"
 #include "import/told_shape.h"
@@ -13,8 +14,13 @@
 #define ELEMENTS_MAX 100000
 #define LANES_MAX 32
 #define LINKS_MAX 64 /* of a GPU, to one target */
+#define LOST_NAMED 8 /* NVLinks that lead nowhere, in a message */
 #define MBIT 1.25e5
 #define MBITS_MAX 1e8
+/* Classes of PCIe devices at the other end of NVLinks. */
+#define GPU_CLASS "0x03" /* and more digits */
+#define SWITCH_CLASS "0x068000"
+#define CPU_CLASS "0x068001"
 /* Bytes/s of a PCIe link that NCCL counts with: GB x lanes x a speed in tenths of GT/s / 80, where
  * the third generation's is 60. */
 #define GB 1e9
@@ -22,6 +28,7 @@
 
 typedef struct {
     char *bus;                    /* of its PCIe function */
+    guint host;                   /* by number */
     uint32_t path[XML_DEPTH_MAX]; /* elements around it, by number, the outermost first */
     guint depth;
     guint line;
@@ -35,6 +42,7 @@ typedef struct {
 typedef struct {
     char *target; /* bus of a GPU */
     uint64_t count;
+    int line, column; /* where it is read to its end */
 } Link;
 
 typedef struct {
@@ -46,7 +54,8 @@ typedef struct {
     guint depth;
     uint32_t elements;
     GArray *gpus, *nics; /* of Device */
-    char *host;          /* host_hash; NULL: none yet */
+    GPtrArray *hosts;    /* of char *: host_hash, each once */
+    guint host;          /* of the CPU that is being read */
     guint line;          /* of the system */
 } Xml;
 
@@ -181,6 +190,7 @@ add_device(Xml *x, const Attributes *a, GArray *devices, GError **error)
         return fail(x, error, "more than %d <%s>", LH_TOLD_GPUS_MAX, a->element);
     if (x->depth > 0)
         device.pcie = x->speeds[x->depth - 1];
+    device.host = x->host;
     memcpy(device.path, x->path, sizeof(device.path));
     device.bus = g_strdup(x->bus);
     device.links = g_array_new(FALSE, FALSE, sizeof(Link));
@@ -195,6 +205,10 @@ read_gpu(Xml *x, const Attributes *a, GError **error)
     double capability = 0, number = 0;
     Device *gpu;
 
+    if (attribute(a, "gcn") != NULL)
+        return fail(x, error,
+                    "a GPU of AMD, as RCCL writes it, which is not read; allowed: what NCCL writes "
+                    "of NVIDIA's GPUs, or a topology file by hand (docs/clusters.md)");
     if ((attribute(a, "sm") != NULL &&
          !read_number(x, a, "sm", (Range){ 1, 1000 }, &capability, error)) ||
         (attribute(a, "dev") != NULL &&
@@ -214,18 +228,24 @@ read_nvlink(Xml *x, const Attributes *a, GError **error)
     double count = 0;
     Device *gpu;
 
-    if (x->gpus->len == 0 || target == NULL || class == NULL)
-        return fail(x, error, "<nvlink> belongs in a <gpu>, and has target and tclass");
+    if (x->gpus->len == 0 || target == NULL)
+        return fail(x, error, "<nvlink> belongs in a <gpu>, and has a target");
     if (!read_number(x, a, "count", (Range){ 1, LINKS_MAX }, &count, error))
         return false;
     gpu = &g_array_index(x->gpus, Device, x->gpus->len - 1);
-    if (strcmp(class, "0x068000") == 0) {
+    if (class != NULL && strcmp(class, SWITCH_CLASS) == 0) {
         gpu->switched += (uint64_t)count;
-    } else if (g_str_has_prefix(class, "0x03")) {
-        const Link link = { g_strdup(target), (uint64_t)count };
+    } else if (class == NULL || g_str_has_prefix(class, GPU_CLASS)) {
+        Link link = { .target = g_strdup(target), .count = (uint64_t)count };
 
+        g_markup_parse_context_get_position(x->context, &link.line, &link.column);
         g_array_append_val(gpu->links, link);
         return gpu->links->len <= LH_TOLD_GPUS_MAX || fail(x, error, "too many <nvlink>");
+    } else if (strcmp(class, CPU_CLASS) != 0) {
+        return fail(x, error,
+                    "tclass=\"%s\" of <nvlink>; allowed: " GPU_CLASS "0200, a GPU, " SWITCH_CLASS
+                    ", a switch, or " CPU_CLASS ", a CPU",
+                    class);
     }
     return true;
 }
@@ -254,7 +274,10 @@ read_system(Xml *x, const Attributes *a, GError **error)
                     a->element);
     x->line = line_of(x);
     return g_strcmp0(version, "1") == 0 ||
-           fail(x, error, "version=\"%s\" of <system>; allowed: 1", version != NULL ? version : "");
+           fail(x, error,
+                "version=\"%s\" of <system>; allowed: 1, as NCCL writes it; AMD's RCCL, which is "
+                "not read, writes 2",
+                version != NULL ? version : "");
 }
 
 /* Another hash is another host. */
@@ -263,12 +286,15 @@ read_cpu(Xml *x, const Attributes *a, GError **error)
 {
     const char *host = attribute(a, "host_hash");
 
+    (void)error;
+    x->host = 0;
     if (host == NULL)
         return true;
-    if (x->host == NULL)
-        x->host = g_strdup(host);
-    return strcmp(x->host, host) == 0 ||
-           fail(x, error, "several hosts in one file; give what NCCL writes for one node");
+    while (x->host < x->hosts->len && strcmp(g_ptr_array_index(x->hosts, x->host), host) != 0)
+        x->host++;
+    if (x->host == x->hosts->len)
+        g_ptr_array_add(x->hosts, g_strdup(host));
+    return true;
 }
 
 static bool
@@ -333,12 +359,14 @@ end_element(GMarkupParseContext *context, const char *name, gpointer data, GErro
 /* --- what it says -------------------------------------------------------------------------------
  */
 
-/* As CUDA counts them; else as they stand in the file. */
+/* By host, and there as CUDA counts them; else as they stand in the file. */
 static int
 by_number(gconstpointer a, gconstpointer b)
 {
     const Device *x = a, *y = b;
 
+    if (x->host != y->host)
+        return x->host < y->host ? -1 : 1;
     if (x->number != y->number)
         return x->number < y->number ? -1 : 1;
     for (guint i = 0; i < MIN(x->depth, y->depth); i++) {
@@ -358,21 +386,103 @@ common_depth(const Device *a, const Device *b)
     return depth;
 }
 
+/* The GPU that a link of @from leads to; NULL: none that is in the file. */
+static const Device *
+find_target(const Xml *x, const Device *from, const Link *link, guint *index)
+{
+    for (*index = 0; *index < x->gpus->len; ++*index) {
+        const Device *gpu = &g_array_index(x->gpus, Device, *index);
+
+        if (gpu != from && gpu->host == from->host && g_strcmp0(link->target, gpu->bus) == 0)
+            return gpu;
+    }
+    return NULL;
+}
+
 static void
 fill_links(const Xml *x, guint from, uint32_t *links)
 {
     const Device *gpu = &g_array_index(x->gpus, Device, from);
 
-    for (guint to = 0; to < x->gpus->len; to++) {
-        const char *bus = g_array_index(x->gpus, Device, to).bus;
+    for (guint i = 0; i < gpu->links->len; i++) {
+        const Link *link = &g_array_index(gpu->links, Link, i);
+        guint to;
+
+        if (find_target(x, gpu, link, &to) != NULL)
+            links[from * x->gpus->len + to] += (uint32_t)link->count;
+    }
+}
+
+/* Links that lead to no GPU of the file, or to their own: a virtual machine hides where. */
+typedef struct {
+    const Link *first;
+    GString *names;       /* "GPU 0001:00:00.0: 12 to itself, ..." */
+    guint named;          /* in these */
+    uint64_t least, most; /* of a GPU */
+    bool others;          /* whether there are links that lead somewhere */
+} Lost;
+
+static void
+name_lost(Lost *lost, const Device *gpu, const Link *link)
+{
+    if (lost->first == NULL)
+        lost->first = link;
+    if (lost->named++ < LOST_NAMED)
+        g_string_append_printf(lost->names, "%s%" G_GUINT64_FORMAT " of GPU %s to %s",
+                               lost->named > 1 ? ", " : "", link->count,
+                               gpu->bus != NULL ? gpu->bus : "?",
+                               g_strcmp0(link->target, gpu->bus) == 0 ? "itself" : link->target);
+}
+
+static void
+look_for_lost(const Xml *x, Lost *lost)
+{
+    lost->least = UINT64_MAX;
+    for (guint g = 0; g < x->gpus->len; g++) {
+        const Device *gpu = &g_array_index(x->gpus, Device, g);
+        uint64_t count = 0;
+        guint to;
 
         for (guint i = 0; i < gpu->links->len; i++) {
             const Link *link = &g_array_index(gpu->links, Link, i);
 
-            if (to != from && g_strcmp0(link->target, bus) == 0)
-                links[from * x->gpus->len + to] += (uint32_t)link->count;
+            if (find_target(x, gpu, link, &to) != NULL) {
+                lost->others = true;
+                continue;
+            }
+            count += link->count;
+            name_lost(lost, gpu, link);
         }
+        lost->others = lost->others || gpu->switched > 0;
+        lost->least = MIN(lost->least, count);
+        lost->most = MAX(lost->most, count);
     }
+    if (lost->named > LOST_NAMED)
+        g_string_append_printf(lost->names, ", and %u more", lost->named - LOST_NAMED);
+}
+
+/* *@links of each GPU that lead nowhere: what joins them is left to other files and the base. */
+static bool
+find_lost(const Xml *x, uint32_t *links)
+{
+    g_autoptr(GString) names = g_string_new(NULL);
+    Lost lost = { .names = names };
+    g_autofree char *message = NULL;
+
+    look_for_lost(x, &lost);
+    *links = (uint32_t)MIN(lost.most, LINKS_MAX);
+    if (lost.first == NULL)
+        return true;
+    message = g_strdup_printf("%s:%d:%d: error: NVLinks that lead to no other GPU of the file: %s",
+                              x->r->text.file, lost.first->line, lost.first->column, names->str);
+    if (!lost.others && lost.least == lost.most) {
+        g_free(x->r->cluster->lost_nvlinks);
+        x->r->cluster->lost_nvlinks = g_steal_pointer(&message);
+        return true;
+    }
+    g_set_error(x->r->text.error, LH_ERROR, LH_ERROR_INPUT,
+                "%s; give what NCCL writes when it runs on all GPUs of a node", message);
+    return false;
 }
 
 /* The slowest PCIe link of a GPU, if all of them are known. */
@@ -386,7 +496,7 @@ slowest_pcie(const Xml *x)
     return slowest;
 }
 
-/* Adds the rate of the wires of NICs that count, which must be alike. */
+/* Adds the rate of the wires of NICs that count, if they are alike. */
 static bool
 add_wires(const Xml *x, const LhToldShape *shape)
 {
@@ -400,13 +510,13 @@ add_wires(const Xml *x, const LhToldShape *shape)
         if (!near[i])
             continue;
         first = first == NULL ? nic : first;
-        if (nic->wire != first->wire) {
-            g_set_error(x->r->text.error, LH_ERROR, LH_ERROR_INPUT,
-                        "%s:%u: error: this NIC and the one of line %u are next to GPUs and of "
-                        "different speeds; allowed: NICs that are alike",
-                        x->r->text.file, nic->line, first->line);
-            return false;
-        }
+        if (nic->wire == first->wire)
+            continue;
+        g_free(x->r->cluster->unlike_nics);
+        x->r->cluster->unlike_nics = g_strdup_printf("%s:%u: error: this NIC and the one of line "
+                                                     "%u are next to GPUs and of different speeds",
+                                                     x->r->text.file, nic->line, first->line);
+        return true;
     }
     return first == NULL ||
            lh_told_add(x->r, LH_TOLD_NIC_WIRE, first->line,
@@ -427,6 +537,36 @@ add_rates(const Xml *x, const LhToldShape *shape)
            add_wires(x, shape);
 }
 
+/* Several hosts are one node only where a switch joins their GPUs. */
+static bool
+check_hosts(const Xml *x)
+{
+    g_autofree guint *gpus = g_new0(guint, x->hosts->len + 1);
+
+    for (guint g = 0; g < x->gpus->len; g++) {
+        const Device *gpu = &g_array_index(x->gpus, Device, g);
+
+        gpus[gpu->host]++;
+        if (x->hosts->len < 2 || gpu->switched > 0)
+            continue;
+        g_set_error(x->r->text.error, LH_ERROR, LH_ERROR_INPUT,
+                    "%s:%u: error: several hosts in one file, and a GPU without NVLinks to a "
+                    "switch that would join them; give what NCCL writes for one node",
+                    x->r->text.file, gpu->line);
+        return false;
+    }
+    for (guint h = 1; h < x->hosts->len; h++) {
+        if (gpus[h] == gpus[0])
+            continue;
+        g_set_error(x->r->text.error, LH_ERROR, LH_ERROR_INPUT,
+                    "%s:%u: error: hosts of %u and of %u GPUs in one file; give a run on all GPUs "
+                    "of all hosts of the NVLink domain",
+                    x->r->text.file, MAX(x->line, 1), gpus[0], gpus[h]);
+        return false;
+    }
+    return true;
+}
+
 static bool
 conclude_graph(const Xml *x)
 {
@@ -434,7 +574,7 @@ conclude_graph(const Xml *x)
     g_autofree uint32_t *links = g_new0(uint32_t, (gsize)gpus * gpus + 1);
     g_autofree uint32_t *distance = g_new0(uint32_t, (gsize)gpus * nics + 1);
     g_autofree uint32_t *switched = g_new0(uint32_t, gpus + 1);
-    const LhToldShape shape = { gpus, nics, links, distance, switched };
+    LhToldShape shape = { gpus, nics, links, distance, XML_DEPTH_MAX - 1, true, switched, 0 };
 
     if (gpus == 0) {
         g_set_error(x->r->text.error, LH_ERROR, LH_ERROR_INPUT,
@@ -444,6 +584,8 @@ conclude_graph(const Xml *x)
         return false;
     }
     g_array_sort(x->gpus, by_number);
+    if (!check_hosts(x) || !find_lost(x, &shape.lost))
+        return false;
     for (guint g = 0; g < gpus; g++) {
         const Device *gpu = &g_array_index(x->gpus, Device, g);
 
@@ -482,7 +624,8 @@ read_xml(LhToldReader *r)
                                           .end_element = end_element };
     g_autoptr(GArray) gpus = g_array_new(FALSE, FALSE, sizeof(Device));
     g_autoptr(GArray) nics = g_array_new(FALSE, FALSE, sizeof(Device));
-    Xml x = { .r = r, .gpus = gpus, .nics = nics };
+    g_autoptr(GPtrArray) hosts = g_ptr_array_new_with_free_func(g_free);
+    Xml x = { .r = r, .gpus = gpus, .nics = nics, .hosts = hosts };
     const char *const text = r->text.at;
     bool ok;
 
@@ -492,14 +635,15 @@ read_xml(LhToldReader *r)
     ok = parse(&x, text, (gsize)(r->text.end - text)) && conclude_graph(&x);
     g_markup_parse_context_free(x.context);
     g_free(x.bus);
-    g_free(x.host);
     return ok;
 }
 
 static bool
 is_xml(const LhToldReader *r)
 {
-    return r->text.line == 1 && lh_told_begins(lh_told_word(r, 0), "<");
+    const LhToldWord first = lh_told_word(r, 0);
+
+    return lh_told_begins(first, "<system") || (r->text.line == 1 && lh_told_begins(first, "<"));
 }
 
 const LhToldFormat lh_told_nccl_xml = { "NCCL topology XML", is_xml, read_xml };

@@ -11,7 +11,6 @@
 #define GBIT 1.25e8
 #define LATENCY_BYTES 1024
 #define LONG_MESSAGE_BYTES 65536 /* from here on bandwidths are those of long messages */
-#define BW_COLUMNS 5
 #define US_PER_S 1e6
 #define US_MAX 1e9
 
@@ -21,6 +20,7 @@ typedef struct {
     What what;     /* of the table that is being read */
     double unit;   /* nocheck:unit: bytes/s for one */
     guint column;  /* of the number */
+    guint columns; /* of a row with a bandwidth */
     bool both;     /* ways, added */
     bool two_ways; /* a latency that is there and back */
     double rate;   /* nocheck:unit: bytes/s, the best */
@@ -61,18 +61,23 @@ find_title(LhToldReader *r, PerftestRun *run)
 static bool
 find_unit(LhToldReader *r, PerftestRun *run)
 {
+    guint columns = 0;
+
     for (guint i = 0; i < r->words->len; i++) {
         const LhToldWord word = lh_told_word(r, i);
 
+        columns += !lh_told_is(word, "BW"); /* "BW average[Gb/sec]" is one */
+        run->columns = columns;
         if (!lh_told_begins(word, "average["))
             continue;
         run->what = BANDWIDTH;
-        run->column = BW_COLUMNS - 2;
+        run->column = columns - 1;
         run->unit = lh_told_is(word, "average[Gb/sec]") ? GBIT : MIB;
-        return lh_told_is(word, "average[Gb/sec]") || lh_told_is(word, "average[MB/sec]") ||
-               lh_told_is(word, "average[MiB/sec]") ||
-               lh_text_fail(&r->text, word.at,
-                            "a unit that is not known; allowed: [Gb/sec], [MB/sec] or [MiB/sec]");
+        if (run->unit != GBIT && !lh_told_is(word, "average[MB/sec]") &&
+            !lh_told_is(word, "average[MiB/sec]"))
+            return lh_text_fail(
+                &r->text, word.at,
+                "a unit that is not known; allowed: [Gb/sec], [MB/sec] or [MiB/sec]");
     }
     return true;
 }
@@ -110,15 +115,16 @@ read_head(LhToldReader *r, PerftestRun *run)
     return true;
 }
 
+/* Some leave the name of the last column out. */
 static bool
 read_bandwidth(LhToldReader *r, PerftestRun *run, LhToldWord word, uint64_t bytes)
 {
     double found;
 
-    if (r->words->len != BW_COLUMNS)
+    if (r->words->len != run->columns && r->words->len != run->columns + 1)
         return lh_text_fail(&r->text, r->text.line_start,
-                            "%u columns; allowed: %d, of a run over one port of one NIC",
-                            r->words->len, BW_COLUMNS);
+                            "%u columns; allowed: %u, of a run over one port of one NIC",
+                            r->words->len, run->columns);
     if (!lh_told_double(word, &found) || !(found >= 0 && found <= US_MAX))
         return lh_text_fail(&r->text, word.at, "BW average is a number from 0 to %g", US_MAX);
     found *= run->unit / (run->both ? 2 : 1);

@@ -36,6 +36,13 @@ typedef struct {
 extern const LhToldFormat lh_told_smi, lh_told_nccl_xml, lh_told_nccl_tests, lh_told_perftest,
     lh_told_slurm;
 
+/* What tools of other makers' GPUs print, which is refused. */
+extern const LhToldFormat lh_told_foreign;
+
+/* Where the line from @begin to @end goes on behind what a launcher or a log put before it: the
+ * rank or the host that printed it, or the time. @begin if there is nothing of the kind. */
+const char *lh_told_after_prefix(const char *begin, const char *end);
+
 /* Moves to the next line and cuts it into words, *@more false at the end. False with the error set
  * if the line is too long, has too many words, or is no text. */
 bool lh_told_next(LhToldReader *r, bool *more);

@@ -3,29 +3,104 @@
 
 #include "base/error.h"
 
+#include <string.h>
+
+#define DIRECT_NVLINKS_MAX 18 /* of a GPU, without a switch */
+
 static uint32_t
 links_of(const LhToldShape *s, guint a, guint b)
 {
     return s->links[a * s->gpus + b];
 }
 
+/* The least of @count distances, @step apart. */
+static uint32_t
+least_of(const uint32_t *distance, guint count, guint step)
+{
+    uint32_t least = LH_TOLD_FAR;
+
+    for (guint i = 0; i < count; i++)
+        least = MIN(least, distance[i * step]);
+    return least;
+}
+
+static void
+mark_nearest(const LhToldShape *s, guint gpu, bool *near)
+{
+    const uint32_t *const row = s->distance + (gsize)gpu * s->nics;
+    const uint32_t least = least_of(row, s->nics, 1);
+
+    if (least >= s->apart)
+        return;
+    for (guint n = 0; n < s->nics; n++) {
+        if (row[n] == least && least_of(s->distance + n, s->gpus, s->nics) < least)
+            return; /* another GPU's, which it shares */
+    }
+    for (guint n = 0; n < s->nics; n++)
+        near[n] = near[n] || row[n] == least;
+}
+
+static guint
+count_marked(const bool *near, guint count)
+{
+    guint marked = 0;
+
+    for (guint i = 0; i < count; i++)
+        marked += near[i];
+    return marked;
+}
+
+static bool
+is_tie(const LhToldShape *s)
+{
+    for (gsize i = 1; i < (gsize)s->gpus * s->nics; i++) {
+        if (s->distance[i] != s->distance[0])
+            return false;
+    }
+    return true;
+}
+
 guint
 lh_told_near(const LhToldShape *s, bool **near)
 {
-    guint count = 0;
+    bool *const marks = g_new0(bool, s->nics + 1);
 
-    *near = g_new0(bool, s->nics + 1);
-    for (guint g = 0; g < s->gpus; g++) {
-        uint32_t least = LH_TOLD_FAR;
-
+    *near = marks;
+    for (guint g = 0; g < s->gpus; g++)
+        mark_nearest(s, g, marks);
+    if (count_marked(marks, s->nics) == 0 && (s->used || s->nics == 1)) {
         for (guint n = 0; n < s->nics; n++)
-            least = MIN(least, s->distance[g * s->nics + n]);
-        for (guint n = 0; n < s->nics && least < LH_TOLD_FAR; n++)
-            (*near)[n] = (*near)[n] || s->distance[g * s->nics + n] == least;
+            marks[n] = least_of(s->distance + n, s->gpus, s->nics) < LH_TOLD_FAR;
     }
-    for (guint n = 0; n < s->nics; n++)
-        count += (*near)[n];
-    return count;
+    if (!s->used && s->nics > 1 && is_tie(s) && s->gpus % s->nics != 0)
+        memset(marks, 0, s->nics * sizeof(bool));
+    return count_marked(marks, s->nics);
+}
+
+/* Pairs in another order than a topology file has them: their order, "0,2,1,3"; NULL if these are
+ * no pairs, or in the file's order. Caller frees. */
+static char *
+order_of_pairs(const LhToldShape *s)
+{
+    g_autoptr(GString) order = g_string_new(NULL);
+    bool moved = false;
+
+    for (guint a = 0; a < s->gpus; a++) {
+        guint mates = 0, mate = 0;
+
+        for (guint b = 0; b < s->gpus; b++) {
+            if (a == b || links_of(s, a, b) == 0)
+                continue;
+            mates++;
+            mate = b;
+        }
+        if (mates != 1)
+            return NULL;
+        moved = moved || mate != (a ^ 1U);
+        if (a < mate)
+            g_string_append_printf(order, "%s%u,%u", order->len > 0 ? "," : "", a, mate);
+    }
+    return moved ? g_string_free(g_steal_pointer(&order), FALSE) : NULL;
 }
 
 static bool
@@ -78,6 +153,8 @@ find_scale_up(const LhToldReader *r, const LhToldShape *s, guint line, LhScaleUp
               uint32_t *count)
 {
     bool none, every, pairs;
+    g_autofree char *order = order_of_pairs(s);
+    g_autofree char *renumber = NULL;
 
     look_at_pairs(s, &none, &every, &pairs);
     if (s->switched != NULL && !count_links(s, s->switched, count))
@@ -91,39 +168,51 @@ find_scale_up(const LhToldReader *r, const LhToldShape *s, guint line, LhScaleUp
         *kind = none ? LH_SCALE_UP_NONE : LH_SCALE_UP_PAIRS;
         return true;
     }
+    if (!every && order != NULL) {
+        renumber = g_strdup_printf("NVLink joins pairs of GPUs that are no neighbours; they are in "
+                                   "the order CUDA_VISIBLE_DEVICES=%s",
+                                   order);
+        return fail_shape(r, line, renumber);
+    }
     if (!every)
         return fail_shape(r, line,
                           "NVLink joins some pairs of GPUs and not others, or with more links");
     /* As many links from each GPU to every other one as it has in all: they lead to a switch. */
     *kind = LH_SCALE_UP_SWITCH;
-    return s->switched == NULL && *count * (s->gpus - 1) > LH_TOLD_NVLINKS_MAX
+    return s->switched == NULL && *count * (s->gpus - 1) > DIRECT_NVLINKS_MAX
                ? true
                : fail_shape(r, line, "NVLink joins every two GPUs directly, without a switch");
+}
+
+/* NICs of which each GPU has several count as one: a topology file has at most one a GPU. */
+static bool
+add_nics(LhToldReader *r, const LhToldShape *s, guint line)
+{
+    g_autofree bool *near = NULL;
+    const guint nics = lh_told_near(s, &near);
+    const bool several = nics > s->gpus && nics % s->gpus == 0;
+    const guint each = several ? nics / s->gpus : 1;
+
+    return nics == 0 ||
+           (lh_told_add(r, LH_TOLD_NICS, line,
+                        (LhToldValue){ nics / each, LH_PROVENANCE_DATASHEET, 0, 0 }) &&
+            (each == 1 || lh_told_add(r, LH_TOLD_NICS_JOINED, line,
+                                      (LhToldValue){ each, LH_PROVENANCE_DATASHEET, 0, 0 })));
 }
 
 bool
 lh_told_add_shape(LhToldReader *r, const LhToldShape *s, guint line)
 {
-    g_autofree bool *near = NULL;
-    const guint nics = lh_told_near(s, &near);
     LhScaleUp kind = LH_SCALE_UP_NONE;
-    uint32_t links = 0;
+    uint32_t links = s->lost;
 
-    if (!find_scale_up(r, s, line, &kind, &links))
+    if (s->lost == 0 && !find_scale_up(r, s, line, &kind, &links))
         return false;
-    if (nics > 0 && s->gpus % nics != 0) {
-        g_set_error(r->text.error, LH_ERROR, LH_ERROR_INPUT,
-                    "%s:%u: error: %u NICs are the nearest of some GPU, which does not divide %u "
-                    "GPUs; take those that carry no traffic of GPUs out of the file",
-                    r->text.file, line, nics, s->gpus);
-        return false;
-    }
     return lh_told_add(r, LH_TOLD_GPUS, line,
                        (LhToldValue){ s->gpus, LH_PROVENANCE_DATASHEET, 0, 0 }) &&
-           lh_told_add(r, LH_TOLD_SCALE_UP, line,
-                       (LhToldValue){ kind, LH_PROVENANCE_DATASHEET, 0, 0 }) &&
+           (s->lost > 0 || lh_told_add(r, LH_TOLD_SCALE_UP, line,
+                                       (LhToldValue){ kind, LH_PROVENANCE_DATASHEET, 0, 0 })) &&
            (links == 0 || lh_told_add(r, LH_TOLD_NVLINKS, line,
                                       (LhToldValue){ links, LH_PROVENANCE_DATASHEET, 0, 0 })) &&
-           (nics == 0 || lh_told_add(r, LH_TOLD_NICS, line,
-                                     (LhToldValue){ nics, LH_PROVENANCE_DATASHEET, 0, 0 }));
+           add_nics(r, s, line);
 }

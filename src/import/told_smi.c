@@ -8,8 +8,9 @@
 #define SAME 0 /* cells: this, the distance of a path, or NVLINK + their number */
 #define NVLINK 100
 
-/* From near to far. */
-static const char *const paths[] = { "X", "PIX", "PXB", "PHB", "NODE", "SYS" };
+/* From near to far. Drivers before 2018 have SOC for SYS. */
+static const char *const paths[] = { "X", "PIX", "PXB", "PHB", "NODE", "SYS", "SOC" };
+#define APART 5 /* SYS: of these */
 
 typedef struct {
     GArray *labels; /* of LhToldWord: of the columns */
@@ -28,15 +29,64 @@ is_gpu(LhToldWord word)
     return lh_told_numbered(word, "GPU", &number);
 }
 
-/* Rows have an "X" or another path behind their label. */
+/* The place of a path in the table of paths; their number if the word is none. */
+static guint
+find_path(LhToldWord word)
+{
+    guint i = 0;
+
+    while (i < G_N_ELEMENTS(paths) && !lh_told_is(word, paths[i]))
+        i++;
+    return i;
+}
+
+/* Words that the -p2p matrix has for paths. */
+static bool
+is_of_p2p(LhToldWord word)
+{
+    static const char *const states[] = { "OK", "NS", "CNS", "GNS", "TNS", "U" };
+
+    for (guint i = 0; i < G_N_ELEMENTS(states); i++) {
+        if (lh_told_is(word, states[i]))
+            return true;
+    }
+    return false;
+}
+
+/* Numbers, and names of other makers' links. */
+static bool
+is_of_others(LhToldWord word)
+{
+    uint64_t number;
+
+    return lh_told_uint(word, &number) || lh_told_is(word, "XGMI") || lh_told_is(word, "PCIE") ||
+           lh_told_is(word, "HCCS") || lh_told_is(word, "MX");
+}
+
+/* GPUs and NICs, whatever these are called (NIC0, mlx5_bond_0, roce0); rows have an "X" or another
+ * path behind their label. */
 static bool
 is_header(const LhToldReader *r)
 {
     const LhToldWord second = lh_told_word(r, 1);
+    uint64_t number;
 
-    return lh_told_is(lh_told_word(r, 0), "GPU0") &&
-           (is_gpu(second) || lh_told_is(second, "CPU") || lh_told_begins(second, "NIC") ||
-            lh_told_begins(second, "mlx"));
+    return lh_told_is(lh_told_word(r, 0), "GPU0") && second.length > 0 &&
+           find_path(second) == G_N_ELEMENTS(paths) && !lh_told_is(second, "N/A") &&
+           !lh_told_numbered(second, "NV", &number) && !is_of_p2p(second) && !is_of_others(second);
+}
+
+/* A row of the first GPU. */
+static bool
+is_first_row(const LhToldReader *r)
+{
+    return lh_told_is(lh_told_word(r, 0), "GPU0") && lh_told_is(lh_told_word(r, 1), "X");
+}
+
+static bool
+is_matrix(const LhToldReader *r)
+{
+    return is_header(r) || is_first_row(r);
 }
 
 static bool
@@ -66,11 +116,9 @@ read_cell(LhToldReader *r, LhToldWord word, uint32_t *cell)
     g_autofree char *text = lh_told_text(word);
     uint64_t links;
 
-    for (guint i = 0; i < G_N_ELEMENTS(paths); i++) {
-        *cell = i;
-        if (lh_told_is(word, paths[i]))
-            return true;
-    }
+    *cell = MIN(find_path(word), APART);
+    if (find_path(word) < G_N_ELEMENTS(paths))
+        return true;
     *cell = LH_TOLD_FAR;
     if (lh_told_is(word, "N/A"))
         return true;
@@ -78,14 +126,19 @@ read_cell(LhToldReader *r, LhToldWord word, uint32_t *cell)
         *cell = NVLINK + (uint32_t)links;
         return true;
     }
-    if (lh_told_is(word, "OK") || lh_told_is(word, "NS") || lh_told_is(word, "CNS") ||
-        lh_told_is(word, "GNS"))
+    if (is_of_p2p(word))
         return lh_text_fail(
             &r->text, word.at,
             "\"%s\" is of nvidia-smi topo -p2p; give what nvidia-smi topo -m prints", text);
+    if (is_of_others(word))
+        return lh_text_fail(&r->text, word.at,
+                            "\"%s\" is of a tool for other makers' GPUs, such as rocm-smi "
+                            "--showtopo, which is not read; allowed: what nvidia-smi topo -m "
+                            "prints",
+                            text);
     return lh_text_fail(&r->text, word.at,
-                        "\"%s\" is no path; allowed: X, PIX, PXB, PHB, NODE, SYS, N/A, or NV1 to "
-                        "NV%d",
+                        "\"%s\" is no path; allowed: X, PIX, PXB, PHB, NODE, SYS, SOC, N/A, or "
+                        "NV1 to NV%d",
                         text, LH_TOLD_NVLINKS_MAX);
 }
 
@@ -147,7 +200,7 @@ conclude_matrix(LhToldReader *r, const Matrix *m, guint line)
     const guint gpus = m->gpus->len, nics = m->nics->len;
     g_autofree uint32_t *links = g_new0(uint32_t, (gsize)gpus * gpus);
     g_autofree uint32_t *distance = g_new0(uint32_t, (gsize)gpus * nics + 1);
-    const LhToldShape shape = { gpus, nics, links, distance, NULL };
+    const LhToldShape shape = { gpus, nics, links, distance, APART, false, NULL, 0 };
 
     g_assert(m->cells != NULL);
     for (guint g = 0; g < gpus; g++) {
@@ -176,6 +229,10 @@ read_matrix_lines(LhToldReader *r, Matrix *m, guint *line)
         if (!more)
             return true;
         if (m->labels->len == 0) {
+            if (is_first_row(r))
+                return lh_text_fail(&r->text, r->text.line_start,
+                                    "a matrix without its head, which names the columns: GPU0, "
+                                    "GPU1, ..., NIC0, ..., CPU Affinity");
             if (!is_header(r))
                 continue;
             *line = r->text.line;
@@ -228,4 +285,4 @@ read_smi(LhToldReader *r)
     return ok;
 }
 
-const LhToldFormat lh_told_smi = { "nvidia-smi topo -m", is_header, read_smi };
+const LhToldFormat lh_told_smi = { "nvidia-smi topo -m", is_matrix, read_smi };

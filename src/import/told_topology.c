@@ -1,7 +1,7 @@
 /*
  * See told_topology.h. What was measured is taken before what links and wires imply, and both
- * before what the base has. A latency between nodes is that of a whole route: what the base says of
- * PCIe is subtracted from it. Left out: NICs that are not alike.
+ * before what the base has; options come before all. A latency between nodes is that of a whole
+ * route: what the base says of PCIe is subtracted from it. Left out: NICs that are not alike.
  */
 #include "import/told_topology.h"
 
@@ -15,6 +15,7 @@
 #define BASE_TEXT_MAX 600 /* of what the base says of a link */
 #define NVLINK_CTAS 32    /* what shipped clusters have, where nothing is told */
 #define OTHER_CTAS 2
+#define HOST_GPUS_MAX 16 /* on one NVSwitch */
 #define GB 1e9
 #define WIRE_SLACK 1.02 /* a measured rate may be above the wire's by rounding */
 #define PAIR_SHARE 0.9  /* one pair of GPUs reaches less than a NIC, if less than this share */
@@ -107,6 +108,17 @@ take_told(const LhTold *from)
     return found;
 }
 
+/* What an option gives; 0: nothing. */
+static Found
+take_option(double value, const char *option)
+{
+    Found found = { 0 };
+
+    if (value > 0)
+        found = (Found){ value, LH_PROVENANCE_ASSUMED, option, option };
+    return found;
+}
+
 static void
 fill_ctas(LhLinkClass *link, const LhLinkClass *base, const LinkText *text)
 {
@@ -178,6 +190,73 @@ base_of(const LhToldDraft *d)
     return d->params->base;
 }
 
+/* NVSwitch joins more GPUs than a host has where they are of several: a base of so many is an
+ * NVLink domain, and what tools print on one of its hosts is of a tray of it. */
+static bool
+find_trays(LhToldDraft *d, GError **error)
+{
+    const LhTold *gpus = told(d, LH_TOLD_GPUS), *kind = told(d, LH_TOLD_SCALE_UP);
+    const LhTopology *base = base_of(d);
+
+    d->trays = 1;
+    if (base == NULL || gpus == NULL || base->scale_up != LH_SCALE_UP_SWITCH ||
+        base->gpus_per_node <= HOST_GPUS_MAX || gpus->value >= (double)base->gpus_per_node ||
+        (kind != NULL && kind->value != LH_SCALE_UP_SWITCH))
+        return true;
+    d->trays = base->gpus_per_node / (uint64_t)gpus->value;
+    if (d->trays * (uint64_t)gpus->value == base->gpus_per_node)
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
+                "%s: error: %.0f GPUs, a host of the NVLink domain of %" G_GUINT64_FORMAT
+                " GPUs that %s is, do not divide these; give a base whose hosts are like this one",
+                gpus->place, gpus->value, base->gpus_per_node, base->name);
+    return false;
+}
+
+static bool
+has_nvlink(const LhTopology *base)
+{
+    return base != NULL &&
+           (base->scale_up == LH_SCALE_UP_SWITCH || base->scale_up == LH_SCALE_UP_PAIRS);
+}
+
+/* NVLinks that lead nowhere join what the base or another file says; they cannot be none. */
+static bool
+check_lost(const LhToldDraft *d, GError **error)
+{
+    const LhTold *kind = told(d, LH_TOLD_SCALE_UP);
+
+    if (d->told->lost_nvlinks == NULL ||
+        (kind != NULL ? kind->value != LH_SCALE_UP_NONE : has_nvlink(base_of(d))))
+        return true;
+    if (kind != NULL)
+        g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
+                    "%s; and there is no NVLink in %s; give files "
+                    "that agree",
+                    d->told->lost_nvlinks, kind->place);
+    else
+        g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
+                    "%s; so no file says what NVLink joins: give what nvidia-smi topo -m prints as "
+                    "well, or --base NAME, a cluster with NVLink whose GPUs are joined likewise",
+                    d->told->lost_nvlinks);
+    return false;
+}
+
+/* A number of things of a node; from the base, where no file tells it. */
+static void
+note_count(const LhToldDraft *d, const char *path, uint64_t count, const LhTold *from)
+{
+    g_autofree char *source = NULL;
+
+    if (from != NULL && d->trays > 1)
+        source = g_strdup_printf("%" G_GUINT64_FORMAT " trays of %.0f, %s", d->trays, from->value,
+                                 from->source);
+    note(d, path, g_strdup_printf("%" G_GUINT64_FORMAT, count), -1,
+         source != NULL ? source
+         : from != NULL ? from->source
+                        : base_of(d)->name);
+}
+
 static bool
 fill_shape(LhToldDraft *d, GError **error)
 {
@@ -188,13 +267,30 @@ fill_shape(LhToldDraft *d, GError **error)
 
     if (gpus == NULL && base == NULL)
         return missing("node.gpus", tool, error);
-    d->t.gpus_per_node = gpus != NULL ? (uint64_t)gpus->value : base->gpus_per_node;
+    if (!find_trays(d, error) || !check_lost(d, error))
+        return false;
+    if (kind == NULL && base == NULL)
+        return missing("node.scale_up.kind", tool, error);
+    d->t.gpus_per_node = gpus != NULL ? (uint64_t)gpus->value * d->trays : base->gpus_per_node;
     d->t.scale_up = kind != NULL ? (int)kind->value : base->scale_up;
-    note(d, "node.gpus", g_strdup_printf("%" G_GUINT64_FORMAT, d->t.gpus_per_node), -1,
-         gpus != NULL ? gpus->source : base->name);
+    note_count(d, "node.gpus", d->t.gpus_per_node, gpus);
     note(d, "node.scale_up.kind", g_strdup(kinds[d->t.scale_up]), -1,
          kind != NULL ? kind->source : base->name);
     return true;
+}
+
+/* The path of a device that stands in the file is relative to the file. */
+static void
+place_device(LhToldDraft *d)
+{
+    const char *name = d->t.device_name, *folder = d->params->folder;
+    g_autofree char *path = NULL;
+
+    if ((strchr(name, '/') == NULL && !g_str_has_suffix(name, ".json")) || folder == NULL ||
+        g_path_is_absolute(name) || strcmp(folder, ".") == 0)
+        return;
+    path = g_canonicalize_filename(name, NULL);
+    d->t.device_name = g_string_chunk_insert(d->strings, path);
 }
 
 static bool
@@ -215,6 +311,7 @@ fill_device(LhToldDraft *d, LhDevice **device, GError **error)
     *device = lh_device_load(d->t.device_name, error);
     if (*device == NULL)
         return false;
+    place_device(d);
     note(d, "device", g_strdup(d->t.device_name), -1,
          d->params->device != NULL ? "--device" : base->name);
     if (capability == NULL || (*device)->compute_capability == 0 ||
@@ -273,14 +370,16 @@ fill_nvlink(LhToldDraft *d, const LhDevice *device, GError **error)
         "node.scale_up.bandwidth",
         "node.scale_up.latency",
         "sendrecv_perf on one host tells it, and nvidia-smi topo -m does of GPUs of a compute "
-        "capability whose links are known",
+        "capability whose links are known, and --nvlink-rate",
         "sendrecv_perf -b 8 on one host tells it",
         NVLINK_CTAS,
     };
-    Found rate = take_peer(d, LH_TOLD_PEER_RATE, true);
+    Found rate = take_option(d->params->change.nvlink_rate, "--nvlink-rate");
 
     if (d->t.scale_up == LH_SCALE_UP_NONE)
         return true;
+    if (rate.source == NULL)
+        rate = take_peer(d, LH_TOLD_PEER_RATE, true);
     if (rate.source == NULL)
         rate = count_nvlinks(d, device);
     return fill_link(d, &d->t.nvlink, base_of(d) != NULL ? &base_of(d)->nvlink : NULL, &text,
@@ -306,7 +405,8 @@ has_nics(const LhToldDraft *d)
         if (told(d, kinds[i]) != NULL)
             return true;
     }
-    return base_of(d) != NULL && base_of(d)->nics_per_node > 0;
+    return d->params->change.nics > 0 || d->params->change.nic_rate > 0 ||
+           (base_of(d) != NULL && base_of(d)->nics_per_node > 0);
 }
 
 static bool
@@ -349,7 +449,8 @@ check_wire(const LhToldDraft *d, GError **error)
     g_autofree char *more = NULL;
     g_autofree char *limit = NULL;
 
-    if (wire == NULL || rate == NULL || rate->value <= WIRE_SLACK * wire->value)
+    if (d->params->change.nic_rate > 0 || wire == NULL || rate == NULL ||
+        rate->value <= WIRE_SLACK * wire->value)
         return true;
     more = lh_format_bandwidth(rate->value);
     limit = lh_format_bandwidth(wire->value);
@@ -378,16 +479,34 @@ find_nic_latency(const LhToldDraft *d)
     return latency;
 }
 
+/* What the NICs of one GPU reach, where it has several: they count as one. */
+static Found
+join_nics(const LhToldDraft *d, const LhTold *one)
+{
+    const LhTold *joined = told(d, LH_TOLD_NICS_JOINED);
+    Found found = take_told(one);
+
+    if (joined != NULL && one != told(d, LH_TOLD_ROUTE_RATE)) {
+        g_autofree char *source =
+            g_strdup_printf("%.0f NICs of each GPU as one, of %s", joined->value, one->source);
+
+        found.value *= joined->value;
+        found.source = found.shown = g_string_chunk_insert(d->strings, source);
+    }
+    return found;
+}
+
 static Found
 find_nic_rate(const LhToldDraft *d)
 {
     static const LhToldKind kinds[] = { LH_TOLD_NIC_RATE, LH_TOLD_ROUTE_RATE, LH_TOLD_NIC_WIRE };
+    const Found given = take_option(d->params->change.nic_rate, "--nic-rate");
 
-    for (guint i = 0; i < G_N_ELEMENTS(kinds); i++) {
+    for (guint i = 0; given.source == NULL && i < G_N_ELEMENTS(kinds); i++) {
         if (told(d, kinds[i]) != NULL)
-            return take_told(told(d, kinds[i]));
+            return join_nics(d, told(d, kinds[i]));
     }
-    return (Found){ 0 };
+    return given;
 }
 
 /* What one pair of GPUs reaches, where a NIC reaches more. */
@@ -411,24 +530,79 @@ fill_pair(LhToldDraft *d)
 }
 
 static bool
-fill_nic_count(LhToldDraft *d, GError **error)
+refuse_nic_count(const LhToldDraft *d, GError **error)
 {
     const LhTold *nics = told(d, LH_TOLD_NICS), *gpus = told(d, LH_TOLD_GPUS);
-    const LhTopology *base = base_of(d);
+    g_autofree char *divisors = lh_topology_divisors(d->t.gpus_per_node);
+    const char *who = d->params->change.nics > 0 ? "--nics"
+                      : nics != NULL             ? nics->place
+                                                 : base_of(d)->name;
 
-    if (nics == NULL && (base == NULL || base->nics_per_node == 0))
-        return missing("node.nics.count", "nvidia-smi topo -m and NCCL's topology XML tell it",
-                       error);
-    d->t.nics_per_node = nics != NULL ? (uint64_t)nics->value : base->nics_per_node;
-    note(d, "node.nics.count", g_strdup_printf("%" G_GUINT64_FORMAT, d->t.nics_per_node), -1,
-         nics != NULL ? nics->source : base->name);
-    if (d->t.gpus_per_node % d->t.nics_per_node == 0)
-        return true;
     g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
                 "%" G_GUINT64_FORMAT " NICs, as %s says, do not divide the %" G_GUINT64_FORMAT
-                " GPUs of a node, as %s says; give a file that says how many NICs there are",
-                d->t.nics_per_node, nics != NULL ? nics->place : base->name, d->t.gpus_per_node,
-                gpus != NULL ? gpus->place : base->name);
+                " GPUs of a node, as %s says; a topology file shares NICs evenly: say how many "
+                "carry the traffic of GPUs with --nics N, and with --nic-rate what each reaches; "
+                "allowed: %s",
+                d->t.nics_per_node, who, d->t.gpus_per_node,
+                gpus != NULL ? gpus->place : base_of(d)->name, divisors);
+    return false;
+}
+
+static bool
+fill_nic_count(LhToldDraft *d, GError **error)
+{
+    const LhTold *nics = told(d, LH_TOLD_NICS);
+    const LhTopology *base = base_of(d);
+    const uint64_t given = d->params->change.nics;
+
+    if (given == 0 && nics == NULL && (base == NULL || base->nics_per_node == 0))
+        return missing("node.nics.count",
+                       "nvidia-smi topo -m and NCCL's topology XML tell it, where some NICs are "
+                       "nearer to GPUs than others, and --nics N",
+                       error);
+    if (given > 0) {
+        d->t.nics_per_node = given;
+        note(d, "node.nics.count", g_strdup_printf("%" G_GUINT64_FORMAT, given), -1, "--nics");
+    } else {
+        d->t.nics_per_node = nics != NULL ? (uint64_t)nics->value * d->trays : base->nics_per_node;
+        note_count(d, "node.nics.count", d->t.nics_per_node, nics);
+    }
+    return d->t.gpus_per_node % d->t.nics_per_node == 0 || refuse_nic_count(d, error);
+}
+
+/* NICs of one GPU, and NICs of different speeds, have no place in a topology file as they are. */
+static bool
+check_alike(const LhToldDraft *d, const Found *rate, GError **error)
+{
+    const LhTold *joined = told(d, LH_TOLD_NICS_JOINED);
+    const LhTopologyChange *change = &d->params->change;
+
+    if (d->told->unlike_nics != NULL && (change->nics == 0 || rate->source == NULL)) {
+        g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
+                    "%s; a topology file has NICs that are alike: say how many carry the traffic "
+                    "of GPUs with --nics N, and with --nic-rate what each reaches",
+                    d->told->unlike_nics);
+        return false;
+    }
+    if (joined == NULL || rate->source != NULL)
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
+                "%s: error: %.0f NICs are the nearest ones of each GPU, and no file says what one "
+                "reaches; a topology file has one NIC a GPU: give a run of ib_write_bw over one of "
+                "them, or with --nic-rate what those of a GPU reach together",
+                joined->place, joined->value);
+    return false;
+}
+
+/* Hosts of one NVLink domain send over NVLink, and those of two over NICs. */
+static bool
+refuse_trays(const LhTold *measured, GError **error)
+{
+    g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
+                "%s: error: a run on several hosts, and nothing in it says whether they are trays "
+                "of one NVLink domain or of several; leave it out, and give ib_write_bw or "
+                "--nic-rate for NICs",
+                measured->place);
     return false;
 }
 
@@ -439,7 +613,7 @@ fill_nics(LhToldDraft *d, GError **error)
         "node.nics",
         "node.nics.bandwidth",
         "node.nics.latency",
-        "ib_write_bw, sendrecv_perf on two hosts and NCCL's topology XML tell it",
+        "ib_write_bw, sendrecv_perf on two hosts and NCCL's topology XML tell it, and --nic-rate",
         "sendrecv_perf -b 8 on two hosts tells it, and ib_write_lat",
         OTHER_CTAS,
     };
@@ -448,12 +622,17 @@ fill_nics(LhToldDraft *d, GError **error)
 
     if (!has_nics(d))
         return true;
-    if (!check_wire(d, error) || !fill_nic_count(d, error) ||
+    if (d->trays > 1 &&
+        (told(d, LH_TOLD_ROUTE_RATE) != NULL || told(d, LH_TOLD_ROUTE_LATENCY) != NULL))
+        return refuse_trays(told(d, LH_TOLD_ROUTE_RATE) != NULL ? told(d, LH_TOLD_ROUTE_RATE)
+                                                                : told(d, LH_TOLD_ROUTE_LATENCY),
+                            error);
+    if (!check_wire(d, error) || !check_alike(d, &rate, error) || !fill_nic_count(d, error) ||
         !fill_link(d, &d->t.nic, base != NULL ? &base->nic : NULL, &text,
                    (FoundLink){ rate, find_nic_latency(d) }, error))
         return false;
     fill_pair(d);
-    if (base != NULL && rate.source == NULL)
+    if (base != NULL && rate.source == NULL && d->params->change.nics == 0)
         d->t.slower_nodes = base->slower_nodes;
     return true;
 }
@@ -467,13 +646,18 @@ fill_rings(LhToldDraft *d, GError **error)
     const LhTold *rings = told(d, LH_TOLD_RINGS_RATE);
     const LhTopology *base = base_of(d);
     const double nics = (double)d->t.nics_per_node * d->t.nic.bandwidth; /* nocheck:unit: bytes/s */
+    const bool changed = d->params->change.nics > 0 || d->params->change.nic_rate > 0;
 
+    if (rings == NULL && changed)
+        return true; /* what the base has is of its own NICs */
     if (rings == NULL) {
         d->t.collective_bandwidth = base != NULL ? base->collective_bandwidth : 0;
         d->t.collective_provenance = base != NULL ? base->collective_provenance : 0;
         d->t.collective_source = base != NULL ? base->collective_source : NULL;
         return true;
     }
+    if (d->trays > 1)
+        return refuse_trays(rings, error);
     if (rings->ranks != d->t.gpus_per_node) {
         g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
                     "%s: error: %" G_GUINT64_FORMAT " ranks ran on each host, of %" //
@@ -571,31 +755,100 @@ fill_times(LhToldDraft *d, GError **error)
 /* --- the whole ----------------------------------------------------------------------------------
  */
 
-static void
-fill_fabric(LhToldDraft *d)
+/* What Slurm counts are hosts: of an NVLink domain, trays. */
+static bool
+count_nodes(const LhToldDraft *d, const LhTold *hosts, uint64_t *nodes, GError **error)
 {
-    const LhTold *leaf = told(d, LH_TOLD_NODES_PER_LEAF), *nodes = told(d, LH_TOLD_NODES);
+    *nodes = (uint64_t)hosts->value / d->trays;
+    if (*nodes * d->trays == (uint64_t)hosts->value)
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
+                "%s: error: %.0f hosts are no whole number of NVLink domains of %" G_GUINT64_FORMAT
+                " hosts, as %s has them",
+                hosts->place, hosts->value, d->trays, base_of(d)->name);
+    return false;
+}
+
+static void
+keep_fabric(LhToldDraft *d)
+{
     const LhTopology *base = base_of(d);
 
     d->t.oversubscription = 1;
-    if (base != NULL) {
-        d->t.fabric = base->fabric;
-        d->t.nodes_per_leaf = base->nodes_per_leaf;
-        d->t.oversubscription = base->oversubscription;
-        d->t.switch_latency_ps = base->switch_latency_ps;
-        d->t.max_nodes = base->nics_per_node > 0 ? base->max_nodes : 0;
-    }
+    if (base == NULL)
+        return;
+    d->t.fabric = base->fabric;
+    d->t.nodes_per_leaf = base->nodes_per_leaf;
+    d->t.oversubscription = base->oversubscription;
+    d->t.switch_latency_ps = base->switch_latency_ps;
+    d->t.max_nodes = base->nics_per_node > 0 ? base->max_nodes : 0;
+}
+
+/* Rails are crossed inside a node. */
+static bool
+check_rail(const LhToldDraft *d, GError **error)
+{
+    const LhTold *kind = told(d, LH_TOLD_SCALE_UP);
+
+    if (d->t.fabric != LH_FABRIC_RAIL || d->t.nics_per_node < 2 ||
+        d->t.scale_up == LH_SCALE_UP_SWITCH || kind == NULL)
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
+                "%s: error: no NVSwitch, which the fabric \"rail\" of %s needs to cross rails; "
+                "give a base of another fabric, or a topology.conf",
+                kind->place, base_of(d)->name);
+    return false;
+}
+
+static bool
+fill_fabric(LhToldDraft *d, GError **error)
+{
+    const LhTold *leaf = told(d, LH_TOLD_NODES_PER_LEAF), *nodes = told(d, LH_TOLD_NODES);
+    const double given = d->params->change.oversubscription;
+    char digits[G_ASCII_DTOSTR_BUF_SIZE];
+
+    keep_fabric(d);
     if (leaf != NULL) {
         d->t.fabric = LH_FABRIC_FAT_TREE;
-        d->t.nodes_per_leaf = (uint64_t)leaf->value;
-        note(d, "fabric.nodes_per_leaf", g_strdup_printf("%.0f", leaf->value), -1, leaf->source);
+        if (!count_nodes(d, leaf, &d->t.nodes_per_leaf, error))
+            return false;
+        note(d, "fabric.nodes_per_leaf", g_strdup_printf("%" G_GUINT64_FORMAT, d->t.nodes_per_leaf),
+             -1, leaf->source);
     }
     if (nodes != NULL) {
-        d->t.max_nodes = (uint64_t)nodes->value;
-        note(d, "max_nodes", g_strdup_printf("%.0f", nodes->value), -1, nodes->source);
+        if (!count_nodes(d, nodes, &d->t.max_nodes, error))
+            return false;
+        note(d, "max_nodes", g_strdup_printf("%" G_GUINT64_FORMAT, d->t.max_nodes), -1,
+             nodes->source);
+    }
+    if (given > 0) {
+        d->t.oversubscription = given;
+        note(d, "fabric.oversubscription", g_strdup(lh_double_to_text(given, digits)), -1,
+             "--oversubscription");
     }
     if (d->t.nics_per_node == 0)
         d->t.max_nodes = 1;
+    return check_rail(d, error);
+}
+
+/* Options that the topology has no place for. */
+static bool
+check_options(const LhToldDraft *d, GError **error)
+{
+    LhTopology t = d->t;
+    const char *field;
+    g_autofree char *reason = NULL;
+    g_autofree char *option = NULL;
+
+    t.name = (char *)(guintptr)d->params->name;
+    t.collective_bandwidth = 0; /* measured with these NICs */
+    reason = lh_topology_change_refusal(&d->params->change, &t, &field);
+    if (reason == NULL)
+        return true;
+    option = g_strdup(field);
+    g_strdelimit(option, "_", '-');
+    g_set_error(error, LH_ERROR, LH_ERROR_INPUT, "--%s: %s", option, reason);
+    return false;
 }
 
 /* The names of the files that were read, as many as there is room for. */
@@ -640,7 +893,8 @@ fill_draft(LhToldDraft *d, GError **error)
         d->t.slowdown_provenance = base->slowdown_provenance;
         d->t.slowdown_source = base->slowdown_source;
     }
-    fill_fabric(d);
+    if (!fill_fabric(d, error) || !check_options(d, error))
+        return false;
     fill_texts(d);
     return true;
 }
@@ -684,6 +938,7 @@ lh_told_topology(const LhToldCluster *cluster, const LhToldParams *params, GErro
     g_array_set_clear_func(topology->fields, clear_field);
     if (!fill_draft(&draft, error) || !write_checked(&draft, topology, error))
         return NULL;
+    topology->unused = lh_told_unused(&draft);
     return g_steal_pointer(&topology);
 }
 
@@ -693,6 +948,7 @@ lh_told_topology_free(LhToldTopology *topology)
     if (topology == NULL)
         return;
     g_array_unref(topology->fields);
+    g_clear_pointer(&topology->unused, g_ptr_array_unref);
     g_free(topology->document);
     g_free(topology);
 }

@@ -5,11 +5,14 @@
 #pragma once
 
 #include "import/told.h"
+#include "sim/network/topology_change.h"
 
 typedef struct {
-    const char *name;       /* of the new cluster */
-    const LhTopology *base; /* what it has otherwise; NULL: nothing */
-    const char *device;     /* its GPU, a name of devices/ or a path; NULL: that of @base */
+    const char *name;        /* of the new cluster */
+    const LhTopology *base;  /* what it has otherwise; NULL: nothing */
+    const char *device;      /* its GPU, a name of devices/ or a path; NULL: that of @base */
+    const char *folder;      /* where the file will be, for paths in it; NULL: here */
+    LhTopologyChange change; /* what holds whatever files and base say */
 } LhToldParams;
 
 /* A field of the file, and where its value is from. */
@@ -24,6 +27,8 @@ typedef struct {
     char *document;
     gsize length;
     GArray *fields; /* of LhToldField */
+    GPtrArray
+        *unused; /* of char *: for each file that added nothing a line that says so, and why */
 } LhToldTopology;
 
 /*
