@@ -91,9 +91,44 @@ static const Reading readings[] = {
     { "ib_write_bw.txt", { SEEN(NIC_RATE, 392.58 * GB / 8) } },
     { "ib_write_lat.txt", { SEEN(NIC_LATENCY, 1.27 * US) } },
     { "ib_send_bw-both-ways.txt", { SEEN(NIC_RATE, 45776.37 * 1048576 / 2) } },
+    { "smi-4of8.txt", { GPUS(8), SHAPE(SWITCH), SAID(NVLINKS, 18), SAID(NICS, 4) } },
+    { "smi-storage-nics.txt", { GPUS(8), SHAPE(SWITCH), SAID(NVLINKS, 8), SAID(NICS, 8) } },
+    { "smi-several-nics.txt",
+      { GPUS(8), SHAPE(SWITCH), SAID(NVLINKS, 18), SAID(NICS, 8), SAID(NICS_JOINED, 2) } },
+    { "smi-bond.txt", { GPUS(8), SHAPE(SWITCH), SAID(NVLINKS, 18), SAID(NICS, 8) } },
+    { "smi-soc.txt", { GPUS(4), SHAPE(NONE), SAID(NICS, 4) } },
+    { "smi-one-gpu.txt", { GPUS(1), SHAPE(NONE), SAID(NICS, 1) } },
+    { "smi-tray.txt", { GPUS(4), SHAPE(SWITCH), SAID(NVLINKS, 18) } },
+    { "nccl-lost.xml",
+      { GPUS(4), SAID(NVLINKS, 12), SAID(CAPABILITY, 80), SAID(NICS, 1),
+        SAID(NIC_WIRE, 12.5 * GB) } },
+    { "nccl-domain.xml",
+      { GPUS(8), SHAPE(SWITCH), SAID(NVLINKS, 18), SAID(CAPABILITY, 100), SAID(NICS, 8),
+        SAID(NIC_WIRE, 50 * GB) } },
+    { "all-reduce-tagged.txt", { SEEN(RINGS_RATE, 1.8 * GB) } },
+    { "all-reduce-2018.txt", { { 0 } } },
+    { "alltoall-2021.txt", { { 0 } } },
+    { "all_gather-labelled.txt", { { 0 } } },
+    { "ib_write_bw-frequency.txt", { SEEN(NIC_RATE, 98.02 * GB / 8) } },
     { "topology.conf", { SAID(NODES, 18), SAID(NODES_PER_LEAF, 6) } },
     { "scontrol.txt", { SAID(NODES, 8), SAID(NODES_PER_LEAF, 4) } },
 };
+
+#define SMI "GPU0 GPU1 CPU Affinity\n"
+#define SIZES "# size count type redop root time algbw busbw #wrong\n"
+#define RANKS                                                                                      \
+    "# all_gather_perf\n# Rank 0 Group 0 Pid 1 on a device 0\n# Rank 1 Group 0 Pid 1 on a device " \
+    "1\n"
+#define OLD "# size count type redop time algbw busbw error\n"
+#define ROW "1048576 8 float none -1 "
+#define BW " #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n"
+#define LAT " #bytes #iterations t_min[usec] t_max[usec] t_typical[usec]\n"
+#define XML(inside) "<system version=\"1\"><cpu>" inside "</cpu></system>"
+#define TO_SWITCH "<nvlink target=\"s\" count=\"18\" tclass=\"0x068000\"/>"
+#define HOSTS(a, b)                                                                                \
+    "<system version=\"1\"><cpu host_hash=\"1\">" GPU(a) "</cpu><cpu host_hash=\"2\">" GPU(        \
+        b) "</cpu></system>"
+#define GPU(inside) "<pci busid=\"a\"><gpu dev=\"0\" sm=\"90\">" inside "</gpu></pci>"
 
 /* What a reading does not list, the file must not have said. */
 START_TEST(reads_every_value)
@@ -143,24 +178,65 @@ START_TEST(reads_times_of_collectives)
 }
 END_TEST
 
+/* Milliseconds; nothing under redop. */
+START_TEST(reads_times_of_old_tables)
+{
+    g_autoptr(LhToldCluster) old = load((const char *[]){ "all-reduce-2018.txt", NULL });
+    g_autoptr(LhToldCluster) blank = load((const char *[]){ "alltoall-2021.txt", NULL });
+    const LhCollectiveTimes *reduce = &g_array_index(old->times, LhCollectiveTimes, 0);
+    const LhCollectiveTimes *all = &g_array_index(blank->times, LhCollectiveTimes, 0);
+
+    ck_assert_int_eq(reduce->op, LH_COLL_ALL_REDUCE);
+    ck_assert_uint_eq(reduce->ranks, 2);
+    ck_assert_double_eq(g_array_index(reduce->us, double, 0), 1628);
+    ck_assert_int_eq(all->op, LH_COLL_ALL_TO_ALL);
+    ck_assert_uint_eq(all->ranks, 8);
+    ck_assert_double_eq(g_array_index(all->us, double, 0), 5209.4);
+}
+END_TEST
+
+static const char *const prefixes[] = {
+    "[1,0]<stdout>:",
+    "   [1,0]<stdout>: ",
+    "[prterun-node1-77@1,0]<stdout>: ",
+    " 0: ",
+    "[0] ",
+    "[rank0]:",
+    "[node1:0] ",
+    "node1: ",
+    "launcher/main: ",
+    "2024-05-01T12:00:00.123456789Z ",
+    "2024-05-01 12:00:00,123 [1,0]<stdout>:",
+    "\xef\xbb\xbf",
+};
+
+/* The program's name is no part of the text: the file's name says it. */
+START_TEST(leaves_prefixes_of_launchers_out)
+{
+    const char *prefix = prefixes[_i];
+    g_autofree char *text =
+        g_strdup_printf("%s# Rank 0 Pid 1 on a device 0\n%s# Rank 1 Pid 1 on a device 1\n%s" SIZES
+                        "%s" ROW "9.0 1 1 0\n%s2097152 8 float none -1 10.0 1 1 0\n",
+                        prefix, prefix, prefix, prefix, prefix);
+    g_autoptr(LhToldCluster) cluster = lh_told_new();
+    g_autoptr(GError) error = NULL;
+
+    if (g_str_has_prefix(prefix, "\xef")) { /* of a file, once */
+        g_auto(GStrv) pieces = g_strsplit(text, prefix, -1);
+        g_autofree char *joined = g_strjoinv("", pieces);
+
+        g_free(text);
+        text = g_strconcat(prefix, joined, NULL);
+    }
+    ck_assert_msg(lh_told_parse(cluster, "nccl-AllGather.log", text, strlen(text), &error),
+                  "%s: %s", prefix, error != NULL ? error->message : "");
+    ck_assert_uint_eq(cluster->times->len, 1);
+    ck_assert_int_eq(g_array_index(cluster->times, LhCollectiveTimes, 0).op, LH_COLL_ALL_GATHER);
+}
+END_TEST
+
 /* --- what cannot be used ------------------------------------------------------------------------
  */
-
-#define SMI "GPU0 GPU1 CPU Affinity\n"
-#define SIZES "# size count type redop root time algbw busbw #wrong\n"
-#define RANKS                                                                                      \
-    "# all_gather_perf\n# Rank 0 Group 0 Pid 1 on a device 0\n# Rank 1 Group 0 Pid 1 on a device " \
-    "1\n"
-#define OLD "# size count type redop time algbw busbw error\n"
-#define ROW "1048576 8 float none -1 "
-#define BW " #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n"
-#define LAT " #bytes #iterations t_min[usec] t_max[usec] t_typical[usec]\n"
-#define XML(inside) "<system version=\"1\"><cpu>" inside "</cpu></system>"
-#define TO_SWITCH "<nvlink target=\"s\" count=\"18\" tclass=\"0x068000\"/>"
-#define HOSTS(a, b)                                                                                \
-    "<system version=\"1\"><cpu host_hash=\"1\">" GPU(a) "</cpu><cpu host_hash=\"2\">" GPU(        \
-        b) "</cpu></system>"
-#define GPU(inside) "<pci busid=\"a\"><gpu dev=\"0\" sm=\"90\">" inside "</gpu></pci>"
 
 static const struct {
     const char *text, *message;
@@ -650,6 +726,158 @@ START_TEST(says_why_there_is_no_topology)
 }
 END_TEST
 
+/* --- options, bases and what they decide --------------------------------------------------------
+ */
+
+static LhTopology *
+made_with(const LhToldCluster *cluster, const char *base_name, LhTopologyChange change,
+          GError **error)
+{
+    g_autoptr(LhTopology) base = lh_topology_load(base_name, NULL);
+    const LhToldParams params = { .name = "made", .base = base, .change = change };
+    g_autoptr(LhToldTopology) made = lh_told_topology(cluster, &params, error);
+
+    return made == NULL ? NULL
+                        : lh_topology_parse("made.json", made->document, made->length, error);
+}
+
+/* They join what the base says; without NVLink there, nothing says what. */
+START_TEST(joins_lost_nvlinks_as_the_base_does)
+{
+    g_autoptr(LhToldCluster) cluster = load((const char *[]){ "nccl-lost.xml", NULL });
+    g_autoptr(LhTopology) t = made_of(cluster, "azure-nc96-a100", NULL);
+    g_autoptr(GError) error = NULL;
+
+    ck_assert_int_eq(t->scale_up, LH_SCALE_UP_PAIRS);
+    ck_assert_double_eq(t->nvlink.bandwidth, 240 * GB);
+    ck_assert_ptr_null(made_with(cluster, "pcie-l40s", (LhTopologyChange){ 0 }, &error));
+    ck_assert_msg(strstr(error->message, "nccl-lost.xml:5:") != NULL, "%s", error->message);
+    ck_assert_msg(strstr(error->message, "NVLinks that lead to no other GPU of the file: 12 of GPU "
+                                         "0001:00:00.0 to itself, 12 of GPU 0002") != NULL,
+                  "%s", error->message);
+}
+END_TEST
+
+START_TEST(refuses_lost_nvlinks_where_there_are_none)
+{
+    static const char none[] = "GPU0 GPU1 GPU2 GPU3 CPU\nGPU0 X SYS SYS SYS\nGPU1 SYS X SYS SYS\n"
+                               "GPU2 SYS SYS X SYS\nGPU3 SYS SYS SYS X\n";
+    g_autoptr(LhToldCluster) cluster = load((const char *[]){ "nccl-lost.xml", NULL });
+    g_autoptr(GError) error = NULL;
+
+    ck_assert(lh_told_parse(cluster, "smi", none, strlen(none), NULL));
+    ck_assert_ptr_null(made_with(cluster, "azure-nc96-a100", (LhTopologyChange){ 0 }, &error));
+    ck_assert_msg(strstr(error->message, "; and there is no NVLink in smi:1") != NULL, "%s",
+                  error->message);
+}
+END_TEST
+
+/* A host of four GPUs of a domain of 72. */
+START_TEST(makes_a_domain_of_trays)
+{
+    g_autoptr(LhToldCluster) cluster = load((const char *[]){ "smi-tray.txt", NULL });
+    g_autoptr(LhToldCluster) slurm =
+        load((const char *[]){ "smi-tray.txt", "topology.conf", NULL });
+    g_autoptr(LhTopology) t = made_of(cluster, "gb300-nvl72", NULL);
+    g_autoptr(GError) error = NULL;
+
+    ck_assert_uint_eq(t->gpus_per_node, 72);
+    ck_assert_uint_eq(t->nics_per_node, 72);
+    ck_assert_ptr_null(made_with(slurm, "gb300-nvl72", (LhTopologyChange){ 0 }, &error));
+    ck_assert_msg(strstr(error->message, "6 hosts are no whole number of NVLink domains of 18") !=
+                      NULL,
+                  "%s", error->message);
+}
+END_TEST
+
+START_TEST(takes_options_before_files)
+{
+    const LhTopologyChange change = { 2, 50 * GB, 400 * GB, 0 };
+    g_autoptr(LhToldCluster) cluster =
+        load((const char *[]){ "smi-4of8.txt", "ib_write_bw-frequency.txt", NULL });
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhTopology) t = made_with(cluster, "hgx-h100", change, &error);
+
+    ck_assert_msg(t != NULL, "%s", error != NULL ? error->message : "");
+    ck_assert_uint_eq(t->nics_per_node, 2);
+    ck_assert_double_eq(t->nic.bandwidth, 50 * GB);
+    ck_assert_int_eq(t->nic.provenance, LH_PROVENANCE_ASSUMED);
+    ck_assert_double_eq(t->nvlink.bandwidth, 400 * GB);
+    ck_assert_ptr_null(
+        made_with(cluster, "hgx-h100", (LhTopologyChange){ .oversubscription = 2 }, &error));
+    ck_assert_msg(strstr(error->message, "--oversubscription: made has no leaf switches") != NULL,
+                  "%s", error->message);
+    g_clear_error(&error);
+    ck_assert_ptr_null(made_with(cluster, "hgx-h100", (LhTopologyChange){ .nics = 3 }, &error));
+    ck_assert_msg(strstr(error->message, "3 NICs, as --nics says, do not divide the 8 GPUs") !=
+                      NULL,
+                  "%s", error->message);
+}
+END_TEST
+
+/* One that a GPU reaches with both of its NICs, as one run of ib_write_bw has them. */
+START_TEST(joins_several_nics_of_a_gpu)
+{
+    g_autoptr(LhToldCluster) cluster =
+        load((const char *[]){ "smi-several-nics.txt", "ib_write_bw-frequency.txt", NULL });
+    g_autoptr(LhToldCluster) alone = load((const char *[]){ "smi-several-nics.txt", NULL });
+    g_autoptr(LhTopology) t = made_of(cluster, "hgx-h100", NULL);
+    g_autoptr(LhTopology) given = NULL;
+    g_autoptr(GError) error = NULL;
+
+    ck_assert_uint_eq(t->nics_per_node, 8);
+    ck_assert_double_eq_tol(t->nic.bandwidth, 2 * 98.02 * GB / 8, 0.01 * GB);
+    ck_assert_ptr_null(made_with(alone, "hgx-h100", (LhTopologyChange){ 0 }, &error));
+    ck_assert_msg(strstr(error->message, "error: 2 NICs are the nearest ones of each GPU") != NULL,
+                  "%s", error->message);
+    given = made_with(alone, "hgx-h100", (LhTopologyChange){ .nic_rate = 50 * GB }, NULL);
+    ck_assert_double_eq(given->nic.bandwidth, 50 * GB);
+}
+END_TEST
+
+#define UNLIKE                                                                                     \
+    "<system version=\"1\"><cpu><pci><gpu dev=\"0\"/><nic><net speed=\"100000\"/><net "            \
+    "speed=\"200000\"/></nic></pci><pci><gpu dev=\"1\"/></pci></cpu></system>"
+
+START_TEST(takes_options_for_nics_that_are_unlike)
+{
+    const LhTopologyChange change = { .nics = 1, .nic_rate = 25 * GB };
+    g_autoptr(LhToldCluster) cluster = parsed((const char *[]){ UNLIKE, NULL });
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhTopology) t = made_with(cluster, "azure-nc96-a100", change, &error);
+
+    ck_assert_msg(t != NULL, "%s", error != NULL ? error->message : "");
+    ck_assert_double_eq(t->nic.bandwidth, 25 * GB);
+    ck_assert_ptr_null(made_with(cluster, "azure-nc96-a100", (LhTopologyChange){ 0 }, &error));
+    ck_assert_msg(strstr(error->message, "f0:1: error: this NIC and the one of line 1 are next to "
+                                         "GPUs and of different speeds") != NULL,
+                  "%s", error->message);
+}
+END_TEST
+
+/* Rings that are not slower than the NICs limit nothing. */
+START_TEST(names_files_that_add_nothing)
+{
+    static const char fast[] =
+        "# all_reduce_perf\n# Rank 0 Pid 1 on a device 0\n# Rank 1 Pid 1 on b device 0\n" SIZES ROW
+        "9.0 1 400 0\n";
+    g_autoptr(LhToldCluster) cluster =
+        parsed((const char *[]){ fast, WRITE_BW("392"), WRITE_BW("390"), NULL });
+    g_autoptr(LhTopology) base = lh_topology_load("azure-nc40-h100", NULL);
+    const LhToldParams params = { .name = "made", .base = base };
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhToldTopology) made = lh_told_topology(cluster, &params, &error);
+
+    ck_assert_msg(made != NULL, "%s", error != NULL ? error->message : "");
+    ck_assert_uint_eq(made->unused->len, 2);
+    ck_assert_str_eq(g_ptr_array_index(made->unused, 0),
+                     "all_reduce_perf (f0) adds nothing: the bandwidth of collectives at a node is "
+                     "no less than what the NICs of a node reach together, which is taken");
+    ck_assert_str_eq(g_ptr_array_index(made->unused, 1),
+                     "perftest (f2) adds nothing: the bandwidth of a NIC is that of perftest (f1)");
+}
+END_TEST
+
 /* Hosts are told apart while a file is read; nothing that is written names them. */
 START_TEST(writes_no_names_of_hosts)
 {
@@ -725,6 +953,15 @@ main(void)
 
     tcase_add_loop_test(cases, reads_every_value, 0, G_N_ELEMENTS(readings));
     tcase_add_test(cases, reads_times_of_collectives);
+    tcase_add_test(cases, reads_times_of_old_tables);
+    tcase_add_loop_test(cases, leaves_prefixes_of_launchers_out, 0, G_N_ELEMENTS(prefixes));
+    tcase_add_test(cases, joins_lost_nvlinks_as_the_base_does);
+    tcase_add_test(cases, refuses_lost_nvlinks_where_there_are_none);
+    tcase_add_test(cases, makes_a_domain_of_trays);
+    tcase_add_test(cases, takes_options_before_files);
+    tcase_add_test(cases, joins_several_nics_of_a_gpu);
+    tcase_add_test(cases, takes_options_for_nics_that_are_unlike);
+    tcase_add_test(cases, names_files_that_add_nothing);
     tcase_add_loop_test(cases, refuses_what_is_broken, 0, G_N_ELEMENTS(broken));
     tcase_add_test(cases, refuses_what_is_too_long);
     tcase_add_test(cases, says_which_file_is_missing);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define SOURCE_NAME_BYTES_MAX 100 /* of a file's name, in a source */
+#define MARK "\xef\xbb\xbf"       /* of UTF-8, which some editors put first */
 #define ALIKE 0.1                 /* two measurements that differ by less do not contradict */
 
 /* What a value is called, and how it is written. */
@@ -341,6 +342,10 @@ lh_told_parse(LhToldCluster *cluster, const char *file, const char *text, gsize 
                     LH_TOLD_BYTES_MAX >> 20);
         return false;
     }
+    if (length >= strlen(MARK) && memcmp(text, MARK, strlen(MARK)) == 0)
+        text += strlen(MARK);
+    length = (gsize)(r.text.end - text);
+    rewind_text(&r, text);
     format = check_text(&r, text, length) ? find_format(&r) : NULL;
     if (format == NULL)
         return false;

@@ -16,6 +16,7 @@
 #define NVLINK_CTAS 32    /* what shipped clusters have, where nothing is told */
 #define OTHER_CTAS 2
 #define HOST_GPUS_MAX 16 /* on one NVSwitch */
+#define TRAY_GPUS_MAX 4  /* of an NVLink domain of several hosts */
 #define GB 1e9
 #define WIRE_SLACK 1.02 /* a measured rate may be above the wire's by rounding */
 #define PAIR_SHARE 0.9  /* one pair of GPUs reaches less than a NIC, if less than this share */
@@ -200,7 +201,7 @@ find_trays(LhToldDraft *d, GError **error)
 
     d->trays = 1;
     if (base == NULL || gpus == NULL || base->scale_up != LH_SCALE_UP_SWITCH ||
-        base->gpus_per_node <= HOST_GPUS_MAX || gpus->value >= (double)base->gpus_per_node ||
+        base->gpus_per_node <= HOST_GPUS_MAX || gpus->value > TRAY_GPUS_MAX ||
         (kind != NULL && kind->value != LH_SCALE_UP_SWITCH))
         return true;
     d->trays = base->gpus_per_node / (uint64_t)gpus->value;
