@@ -162,8 +162,33 @@ START_TEST(refused_points_are_rows)
         ck_assert_str_eq(lh_sweep_cell(sweep, row, "state"), "refused");
         ck_assert_ptr_nonnull(strstr(lh_sweep_cell(sweep, row, "reason"), "8"));
         ck_assert_ptr_null(lh_sweep_place(sweep, point, 0));
-        ck_assert_ptr_nonnull(strstr(csv, "\n0,,,,,9,"));
+        ck_assert_ptr_nonnull(strstr(csv, "\n0,,,,,,,,,9,"));
     }
+}
+END_TEST
+
+/* A rate has a slash as a path has, and is none: the folder of the file has no part in it. */
+START_TEST(rates_of_links_are_swept)
+{
+    static const char text[] = "{" SCHEMA "\"schedule\": [\"ring\"], \"seq_length\": \"16K\", "
+                               "\"cluster\": \"hgx-h100:2\", \"sweep\": {\"nic_rate\": [\"100G\", "
+                               "\"400Gb/s\"], \"nvlink_rate\": [\"200GB/s\"], \"nics\": [4]}}";
+    static const double rates[] = { 12.5e9, 50e9 };
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhScenario) scenario = lh_scenario_parse("folder/s.json", text, strlen(text), &error);
+    LhSweep *sweep;
+
+    ck_assert_msg(scenario != NULL, "%s", error != NULL ? error->message : "");
+    sweep = sweep_of(scenario, 1, NULL);
+    for (guint i = 0; i < G_N_ELEMENTS(rates); i++) {
+        const LhSweepPoint *point = g_ptr_array_index(sweep->points, i);
+        char **row = g_ptr_array_index(point->rows, 0);
+
+        ck_assert_double_eq(lh_sweep_number(sweep, row, "nic_bytes_per_s"), rates[i]);
+        ck_assert_double_eq(lh_sweep_number(sweep, row, "nvlink_bytes_per_s"), 200e9);
+        ck_assert_double_eq(lh_sweep_number(sweep, row, "nics"), 4);
+    }
+    lh_sweep_free(sweep);
 }
 END_TEST
 
@@ -391,6 +416,7 @@ START_TEST(figures_show_what_rows_say)
 END_TEST
 
 LH_TEST_MAIN("sweep", rows_are_those_of_single_comparisons, refused_points_are_rows,
-             options_replace_lists, bad_sweeps_are_refused_with_their_place,
-             too_many_combinations_are_counted, files_of_points_are_gone_on_from,
-             figures_need_one_field_or_two, figures_show_what_rows_say)
+             rates_of_links_are_swept, options_replace_lists,
+             bad_sweeps_are_refused_with_their_place, too_many_combinations_are_counted,
+             files_of_points_are_gone_on_from, figures_need_one_field_or_two,
+             figures_show_what_rows_say)

@@ -96,7 +96,8 @@ take_text(const LhField *field, LhScenario *scratch, const char *folder)
         text = g_strdup(texts->len > 0 ? "true" : "false");
     } else {
         text = g_strdup(g_ptr_array_index(texts, 0));
-        if (g_strcmp0(field->names, "files") == 0 || is_path(text))
+        if (field->type == LH_FIELD_STRING && /* "12GB/s" is none */
+            (g_strcmp0(field->names, "files") == 0 || is_path(text)))
             rebase(&text, folder);
     }
     lh_json_clear(table, scratch);

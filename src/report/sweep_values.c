@@ -116,7 +116,12 @@ lh_sweep_value_text(const LhSweep *sweep, guint axis, const char *value)
 {
     const LhScenarioAxis *a = g_ptr_array_index(sweep->axes, axis);
     guint64 count;
+    double rate;
 
+    if (a->field->type == LH_FIELD_UNIT &&
+        (a->field->unit == LH_UNIT_BANDWIDTH || a->field->unit == LH_UNIT_PORT) &&
+        lh_unit_parse(value, a->field->unit, &rate, NULL))
+        return lh_format_bandwidth(rate);
     if (a->field->type == LH_FIELD_UNIT && a->field->unit == LH_UNIT_COUNT &&
         g_ascii_string_to_unsigned(value, 10, 0, G_MAXUINT64, &count, NULL))
         return lh_format_count(count);

@@ -59,6 +59,10 @@ SENSIBLE = {
     "--gather-groups": ["1", "2"],
     "--scan-blocks": ["1", "2", "8"],
     "--straggler": ["0:2", "1:1.5", "0:1"],
+    "--nics": ["1", "4", "8"],
+    "--nic-rate": ["200G", "400Gb/s", "12.5GB/s"],
+    "--nvlink-rate": ["200GB/s", "450GB/s"],
+    "--oversubscription": ["1", "3"],
     "--link-fault": ["nic:0:0.5", "nvlink:0:0.25", "nic:0:0", "pcie:0:1", "fabric:0:0.5"],
     "--jitter": ["0", "0.05", "0.9"],
     "--linear-decay": ["0.5", "1", "0.999"],
@@ -282,7 +286,9 @@ class Line:
         """Whether a line that is meant to be well has the option: most contradict the others."""
         often = {"--schedule-file": 0.1, "--document-lengths": 0.2, "--attention": 0.3,
                  "--synth": 0.1,
-                 "--linear-decay": 0.05, "--link-fault": 0.3, "--window-size": 0.5}
+                 "--linear-decay": 0.05, "--link-fault": 0.3, "--nics": 0.1,
+                 "--nic-rate": 0.1, "--nvlink-rate": 0.1,
+                 "--oversubscription": 0.02, "--window-size": 0.5}
         share = 0.1 if "some schedules" in option["section"] else often.get(option["option"], 1)
         return self.rng.random() < share
 

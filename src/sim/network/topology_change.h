@@ -35,6 +35,7 @@ typedef struct {
         { .name = "nic_rate",                                                                      \
           .type = LH_FIELD_UNIT,                                                                   \
           .unit = LH_UNIT_PORT,                                                                    \
+          .placeholder = "RATE",                                                                   \
           .offset = LH_TOPOLOGY_CHANGE_AT(at, nic_rate),                                           \
           .flags = (marks),                                                                        \
           .min = LH_BANDWIDTH_MIN,                                                                 \
@@ -44,6 +45,7 @@ typedef struct {
         { .name = "nvlink_rate",                                                                   \
           .type = LH_FIELD_UNIT,                                                                   \
           .unit = LH_UNIT_BANDWIDTH,                                                               \
+          .placeholder = "RATE",                                                                   \
           .offset = LH_TOPOLOGY_CHANGE_AT(at, nvlink_rate),                                        \
           .flags = (marks),                                                                        \
           .min = LH_BANDWIDTH_MIN,                                                                 \
