@@ -647,10 +647,7 @@ fill_rings(LhToldDraft *d, GError **error)
     const LhTold *rings = told(d, LH_TOLD_RINGS_RATE);
     const LhTopology *base = base_of(d);
     const double nics = (double)d->t.nics_per_node * d->t.nic.bandwidth; /* nocheck:unit: bytes/s */
-    const bool changed = d->params->change.nics > 0 || d->params->change.nic_rate > 0;
 
-    if (rings == NULL && changed)
-        return true; /* what the base has is of its own NICs */
     if (rings == NULL) {
         d->t.collective_bandwidth = base != NULL ? base->collective_bandwidth : 0;
         d->t.collective_provenance = base != NULL ? base->collective_provenance : 0;
@@ -842,7 +839,8 @@ check_options(const LhToldDraft *d, GError **error)
     g_autofree char *option = NULL;
 
     t.name = (char *)(guintptr)d->params->name;
-    t.collective_bandwidth = 0; /* measured with these NICs */
+    if (told(d, LH_TOLD_RINGS_RATE) != NULL)
+        t.collective_bandwidth = 0; /* what was measured was so with these NICs */
     reason = lh_topology_change_refusal(&d->params->change, &t, &field);
     if (reason == NULL)
         return true;
