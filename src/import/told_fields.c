@@ -118,9 +118,9 @@ lh_told_fill_link(LhToldDraft *d, LhLinkClass *link, const LhLinkClass *base,
         return lh_told_missing(text->bandwidth_path, text->bandwidth_tool, error);
     if (!kept && latency.source == NULL)
         return lh_told_missing(text->latency_path, text->latency_tool, error);
-    if (rate.source == NULL)
+    if (kept && rate.source == NULL)
         rate = keep_base(d, base, base->bandwidth, base->provenance);
-    if (latency.source == NULL)
+    if (kept && latency.source == NULL)
         latency = keep_base(d, base, (double)base->latency_ps / (double)LH_PS_PER_S,
                             base->latency_provenance);
     link->bandwidth = rate.value;
