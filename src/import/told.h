@@ -18,7 +18,7 @@ typedef enum {
     LH_TOLD_PEER_LATENCY,   /* seconds, likewise */
     LH_TOLD_PCIE_RATE,      /* bytes/s of a GPU's way to its host */
     LH_TOLD_NICS,           /* next to the GPUs of a node; those of one GPU as one */
-    LH_TOLD_NICS_JOINED,    /* in each of these; not known: 1 */
+    LH_TOLD_NICS_JOINED,    /* in each of these; mostly 1 */
     LH_TOLD_NIC_WIRE,       /* bytes/s, of the wire of one */
     LH_TOLD_NIC_RATE,       /* bytes/s that one reaches */
     LH_TOLD_NIC_LATENCY,    /* seconds, from memory to memory */

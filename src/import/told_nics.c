@@ -72,7 +72,7 @@ join_nics(const LhToldDraft *d, const LhTold *one)
     const LhTold *joined = lh_told_of(d, LH_TOLD_NICS_JOINED);
     LhToldFound found = lh_told_take(one);
 
-    if (joined != NULL && one != lh_told_of(d, LH_TOLD_ROUTE_RATE)) {
+    if (joined != NULL && joined->value > 1 && one != lh_told_of(d, LH_TOLD_ROUTE_RATE)) {
         g_autofree char *source =
             g_strdup_printf("%.0f NICs of each GPU as one, of %s", joined->value, one->source);
 
@@ -172,7 +172,7 @@ check_alike(const LhToldDraft *d, const LhToldFound *rate, GError **error)
                     d->told->unlike_nics);
         return false;
     }
-    if (joined == NULL || rate->source != NULL)
+    if (joined == NULL || joined->value == 1 || rate->source != NULL)
         return true;
     g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
                 "%s: error: %.0f NICs are the nearest ones of each GPU, and no file says what one "

@@ -194,11 +194,10 @@ add_nics(LhToldReader *r, const LhToldShape *s, guint line)
     const guint each = several ? nics / s->gpus : 1;
     const guint count = nics / each;
 
-    return nics == 0 ||
-           (lh_told_add(r, LH_TOLD_NICS, line,
-                        (LhToldValue){ count, LH_PROVENANCE_DATASHEET, 0, 0 }) &&
-            (each == 1 || lh_told_add(r, LH_TOLD_NICS_JOINED, line,
-                                      (LhToldValue){ each, LH_PROVENANCE_DATASHEET, 0, 0 })));
+    return nics == 0 || (lh_told_add(r, LH_TOLD_NICS, line,
+                                     (LhToldValue){ count, LH_PROVENANCE_DATASHEET, 0, 0 }) &&
+                         lh_told_add(r, LH_TOLD_NICS_JOINED, line,
+                                     (LhToldValue){ each, LH_PROVENANCE_DATASHEET, 0, 0 }));
 }
 
 bool
