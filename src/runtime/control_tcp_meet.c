@@ -387,7 +387,7 @@ static bool
 join_announced(LhStar *w, GError **error)
 {
     g_autoptr(GArray) addresses = NULL;
-    LhWhereabouts here, first;
+    LhWhereabouts here, first = { 0 };
 
     if (!lh_whereabouts_here(&here, error) || !w->starter->announce(&first, error))
         return false;

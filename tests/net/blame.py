@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 """Whether all ranks of a job name the rank that is at fault (hosts: cluster.sh).
 
-    blame.py PROGRAM WIRE [--first N] [--count N]
+    blame.py PROGRAM WIRE [--backend tcp|mpi] [--first N] [--count N]
 
-A rank on each of four hosts, which meet over TCP as torchrun has them do. One of them is stopped, killed, ended by SIGTERM,
+A rank on each of four hosts, which meet over TCP as torchrun has them do, or are started by mpirun (by which all come, and
+which tells of one that is killed itself). One of them is stopped, killed, ended by SIGTERM,
 cut off, comes late or never, or has another option; every other one must name it, and its host where that is known,
 in the first line that it prints, and end with the same status. Without arguments there are 40 faults. Exit status 77 where
 the machine makes no hosts.
@@ -13,6 +14,7 @@ import os
 import pathlib
 import random
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -25,13 +27,14 @@ RANKS = 4
 PORT = 29500
 DEADLINE_S = 4
 LIMIT_S = 60  # the deadline, what the verdict takes, and what a machine with other load adds
-BUSY_S = 40  # that a job without a fault would take at least
-WORDS = ["run", "--backend", "tcp", "--ranks", str(RANKS), "--seq-length", "512", "--num-attention-heads", "4",
+START_S = 8  # that mpirun and MPI's start take
+WORDS = ["run", "--ranks", str(RANKS), "--seq-length", "512", "--num-attention-heads", "4",
          "--kv-channels", "64", "--check-tokens", "4", "--repeat", "100000", "--deadline", f"{DEADLINE_S}s"]
 SCHEDULES = ("ring", "zigzag", "te-a2a", "attention2d-no")
 OPTIONS = (["--seed", "7"], ["--repeat", "99999"], ["--kernels", "reference"], ["--inputs", "key60"],
            ["--deadline", "5s"], ["--schedule", "striped"], ["--no-overlap"], ["--seq-length", "1024"])
-FAULTS = ("stop", "kill", "term", "cable", "late", "never", "option", "stop", "cable", "term")
+FAULTS = {"tcp": ("stop", "kill", "term", "cable", "late", "never", "option", "stop", "cable", "term"),
+          "mpi": ("stop", "term", "cable", "option")}
 
 
 def cluster(*words):
@@ -39,21 +42,35 @@ def cluster(*words):
 
 
 class Job:
+    """Processes over TCP."""
+
+    backend = "tcp"
+
     def __init__(self, program, schedule):
         self.program, self.schedule = program, schedule
         self.folder = pathlib.Path(tempfile.mkdtemp())
         self.ranks = {}
 
-    def start(self, rank, options=()):
-        words = WORDS + ["--schedule", self.schedule]
+    def words(self, options):
+        """The command line of a rank, whose own options stand in the place of those of all."""
+        words = WORDS + ["--backend", self.backend, "--schedule", self.schedule]
         for option in options[:1]:
             if option in words:
                 at = words.index(option)
                 words = words[:at] + words[at + 2:]
+        return [self.program, *words, *options]
+
+    def start_all(self, options):
+        """@options: what ranks have of their own; None: it does not come."""
+        for rank in range(RANKS):
+            if options.get(rank, ()) is not None:
+                self.start(rank, options.get(rank, ()))
+
+    def start(self, rank, options=()):
         environment = ["env", f"RANK={rank}", "LOCAL_RANK=0", f"WORLD_SIZE={RANKS}", "MASTER_ADDR=node0",
                        f"MASTER_PORT={PORT - 1}"]
         with open(self.folder / f"{rank}.err", "w", encoding="utf-8") as err:
-            self.ranks[rank] = subprocess.Popen([CLUSTER, "on", str(rank), *environment, self.program, *words, *options],
+            self.ranks[rank] = subprocess.Popen([CLUSTER, "on", str(rank), *environment, *self.words(options)],
                                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=err)
 
     def pids(self, rank):
@@ -97,6 +114,28 @@ class Job:
         shutil.rmtree(self.folder)
 
 
+class MpiJob(Job):
+    """Processes of one mpirun, which is on the first host; what they say comes through it."""
+
+    backend = "mpi"
+
+    def start_all(self, options):
+        cases = " ".join(f"{rank}) exec {shlex.join(self.words(own))} ;;" for rank, own in options.items())
+        script = f"case $OMPI_COMM_WORLD_RANK in {cases} *) exec {shlex.join(self.words(()))} ;; esac"
+        with open(self.folder / "err", "w", encoding="utf-8") as err:
+            self.ranks[0] = subprocess.Popen([CLUSTER, "mpirun", "1", "--tag-output", "sh", "-c", script],
+                                             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=err)
+
+    def wait_until_met(self):
+        """What MPI listens at says nothing of it."""
+        time.sleep(START_S)
+
+    def said(self, rank):
+        lines = (self.folder / "err").read_text(encoding="utf-8").splitlines()
+        mark = f"[1,{rank}]<stderr>:"
+        return "\n".join(line.removeprefix(mark) for line in lines if line.startswith(mark))
+
+
 def hit(job, rank, number):
     for pid in job.pids(rank):
         os.kill(pid, number)
@@ -104,10 +143,10 @@ def hit(job, rank, number):
 
 def begin(job, fault, guilty, rng):
     """Starts the ranks, and lets it happen."""
-    for rank in range(RANKS):
-        if rank == guilty and fault in ("late", "never"):
-            continue
-        job.start(rank, rng.choice(OPTIONS) if rank == guilty and fault == "option" else ())
+    if fault in ("late", "never"):
+        job.start_all({guilty: None})
+    else:
+        job.start_all({guilty: rng.choice(OPTIONS)} if fault == "option" else {})
     if fault == "late":
         time.sleep(DEADLINE_S + 4)
         job.start(guilty)
@@ -142,20 +181,26 @@ def wrong_words(fault, guilty, rank, words):
 
 
 def judge(job, fault, guilty, status):
-    silent = fault in ("kill", "term", "never")  # the guilty one says nothing
+    silent = ["kill", "term", "never"]  # the guilty one says nothing ...
+    if job.backend == "mpi":
+        silent += ["cable", "stop"]  # ... or is not heard any more
     wrong = [f"rank {rank} hangs" for rank, code in status.items() if code is None]
-    wrong += [text for rank in status if not (rank == guilty and silent)
+    ranks = range(RANKS) if job.backend == "mpi" else status
+    wrong += [text for rank in ranks if not (rank == guilty and fault in silent)
               for text in [wrong_words(fault, guilty, rank, job.said(rank))] if text]
-    codes = {code for rank, code in status.items() if rank != guilty}
+    codes = {code for rank, code in status.items() if rank != guilty or job.backend == "mpi"}
     if len(codes) != 1 or codes & {0, None}:
         wrong.append(f"statuses {status}")
     return wrong
 
 
-def try_fault(program, number):
+def try_fault(program, backend, number):
     rng = random.Random(number)
-    fault, guilty = FAULTS[number % len(FAULTS)], number // len(FAULTS) % RANKS
-    job = Job(program, rng.choice(SCHEDULES))
+    faults = FAULTS[backend]
+    fault, guilty = faults[number % len(faults)], number // len(faults) % RANKS
+    if backend == "mpi" and fault == "cable":
+        guilty = 1 + guilty % (RANKS - 1)  # all are heard through the first host
+    job = (MpiJob if backend == "mpi" else Job)(program, rng.choice(SCHEDULES))
     began = time.monotonic()
     begin(job, fault, guilty, rng)
     if fault == "stop":
@@ -173,25 +218,26 @@ def try_fault(program, number):
     return not wrong
 
 
-def inside(program, first, count):
-    named = sum(try_fault(program, number) for number in range(first, first + count))
+def inside(program, backend, first, count):
+    named = sum(try_fault(program, backend, number) for number in range(first, first + count))
     print(f"{named} of {count} faults are named by all")
     return 0 if named == count else 1
 
 
 def main():
     if sys.argv[1:2] == ["--inside"]:
-        return inside(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+        return inside(sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5]))
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
     parser.add_argument("wire")
+    parser.add_argument("--backend", choices=FAULTS, default="tcp")
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--count", type=int, default=40)
     args = parser.parse_args()
     os.environ["WIRE"] = os.path.realpath(args.wire)
     os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
     words = [CLUSTER, "make", str(RANKS), "1gbit", "100", "--", sys.executable, __file__, "--inside",
-             os.path.realpath(args.program), str(args.first), str(args.count)]
+             os.path.realpath(args.program), args.backend, str(args.first), str(args.count)]
     return subprocess.run(words, check=False).returncode
 
 
