@@ -2,7 +2,9 @@
  * What the files of growing programs share:
  *
  *     grown_program.c   what programs are, the order of their ops, and which of these stay
+ *     grown_cells.c     what parts hold, and which ones hold what is wanted
  *     grown_recipes.c   how a result may come about, on purpose
+ *     grown_moves.c     the same, where it comes from other ranks
  *     grown_wild.c      ops without a purpose
  *
  * A recipe goes by kinds of tensors, segments and sets of contributions, and by nothing else: that
@@ -18,6 +20,7 @@
 #define GROWN_CELLS_MAX 256
 #define GROWN_OPS_MAX 64 /* of a rank, beside those that allocate and free */
 #define GROWN_STREAMS 3
+#define GROWN_SEGMENTS_MAX (2 * GROWN_RANKS_MAX)
 
 /* What one part of one slot on one rank holds. */
 typedef struct {
@@ -28,6 +31,18 @@ typedef struct {
     uint32_t segment; /* whose rows these are; of a state, the segment behind its border */
     uint32_t set;     /* bits of the segments that have contributed */
 } GrownCell;
+
+#define GROWN_NARROW 1U
+#define GROWN_FP32 2U
+#define GROWN_ANY_TYPE (GROWN_NARROW | GROWN_FP32)
+
+/* What a part is to hold. */
+typedef struct {
+    LhTensorKind kind;
+    uint32_t types;        /* of GROWN_NARROW, the program's, and GROWN_FP32 */
+    uint32_t segment, set; /* as GrownCell has them; of kinds without contributions, no set */
+    bool ended;
+} GrownWant;
 
 /* Softmax attention in blocks, or with its scores written out; linear attention. */
 typedef enum { GROWN_BLOCKS, GROWN_SCORES, GROWN_LINEAR, GROWN_KINDS } GrownKind;
@@ -65,8 +80,6 @@ typedef struct {
 uint32_t grown_draw(Grower *g, uint32_t below);
 bool grown_chance(Grower *g, uint32_t percent);
 
-GrownCell *grown_cell(Grower *g, uint32_t rank, LhRegion region, uint32_t i);
-
 /* The segments that the mask lets a query segment meet, or a key segment: bits. */
 uint32_t grown_complete(const Grower *g, LhTensorKind kind, uint32_t segment);
 
@@ -83,11 +96,56 @@ bool grown_settle(Grower *g, const GrownState *state);
  * program has there, or one like it. Several parts of keys: by positions. */
 void grown_mask(Grower *g, LhKernelArgs *args, uint32_t q, const uint32_t *k, uint32_t k_count);
 
+/* ---- grown_cells.c ---- */
+
+GrownCell *grown_cell(Grower *g, uint32_t rank, LhRegion region, uint32_t i);
+
+/* What is said of parts of a region: somebody needs them, or does not any more; part @i holds this
+ * now, and whoever needs it still does. */
+void grown_pin(Grower *g, uint32_t rank, LhRegion region);
+void grown_unpin(Grower *g, uint32_t rank, LhRegion region);
+void grown_put(Grower *g, uint32_t rank, LhRegion region, uint32_t i, GrownCell holds);
+
+/* Whether tensors of a kind have contributions; whether kernels for tensors of any kind take it. */
+bool grown_has_set(LhTensorKind kind);
+bool grown_suits_any(LhTensorKind kind);
+uint32_t grown_types(const LhSlot *slot);
+
+/* A part that holds what is wanted; whether one does. */
+GrownCell grown_result(const GrownWant *w);
+bool grown_is_wanted(const GrownCell *c, const GrownWant *w);
+
+/* One of the windows of @count parts in slots of @w for which @suits says yes; pinned. */
+typedef bool (*GrownSuits)(Grower *g, uint32_t rank, const GrownWant *w, LhRegion window);
+bool grown_choose_window(Grower *g, uint32_t rank, const GrownWant *w, uint32_t count,
+                         GrownSuits suits, LhRegion *window);
+bool grown_holds_wanted(Grower *g, uint32_t rank, const GrownWant *w, LhRegion window);
+bool grown_is_free(Grower *g, uint32_t rank, const GrownWant *w, LhRegion window);
+
+/* Parts that nobody needs; mostly such that hold nothing. Pinned. */
+bool grown_choose_free(Grower *g, uint32_t rank, const GrownWant *w, uint32_t count,
+                       LhRegion *window);
+
 /* ---- grown_recipes.c ---- */
+
+/* Makes what is wanted, in @into if that is not NULL, or says where it is. @made is pinned. */
+bool grown_make(Grower *g, uint32_t rank, const GrownWant *w, const LhRegion *into, unsigned depth,
+                LhRegion *made);
+
+/* Makes parts empty accumulators. */
+bool grown_empty(Grower *g, uint32_t rank, LhRegion region);
 
 /* Whether part @part of output slot @slot is what it should be; makes it that, perhaps. */
 bool grown_has(Grower *g, uint32_t rank, uint16_t slot, uint32_t part);
 void grown_aim(Grower *g, uint32_t rank, uint16_t slot, uint32_t part);
+
+/* ---- grown_moves.c ---- */
+
+/* Another rank makes what is wanted at @at and sends it, perhaps in halves. */
+bool grown_by_message(Grower *g, uint32_t rank, const GrownWant *w, LhRegion at, unsigned depth);
+
+/* Each rank makes some of its terms, and they are added up, here or everywhere. */
+bool grown_by_reduction(Grower *g, uint32_t rank, const GrownWant *w, LhRegion at, unsigned depth);
 
 /* ---- grown_wild.c ---- */
 

@@ -29,12 +29,6 @@ grown_chance(Grower *g, uint32_t percent)
     return grown_draw(g, 100) < percent;
 }
 
-GrownCell *
-grown_cell(Grower *g, uint32_t rank, LhRegion region, uint32_t i)
-{
-    return &g->cells[rank][g->program->slots[region.slot].first_cell + region.part + i];
-}
-
 /* ---- declarations ---- */
 
 /* Bytes of a part: one segment of all heads. */

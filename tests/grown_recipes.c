@@ -4,152 +4,10 @@
  */
 #include "grower.h"
 
-#include "program/collective.h"
 #include "program/holding.h"
-#include "program/work.h"
 
 #define DEPTH_MAX 9
-#define SEGMENTS_MAX (2 * GROWN_RANKS_MAX)
 #define WAYS 4 /* that are tried for one part */
-
-#define NARROW 1U
-#define FP32 2U
-#define ANY_TYPE (NARROW | FP32)
-
-typedef struct {
-    LhTensorKind kind;
-    uint32_t types;        /* of NARROW, the program's, and FP32 */
-    uint32_t segment, set; /* as GrownCell has them; of kinds without contributions, no set */
-    bool ended;
-} Want;
-
-static bool make(Grower *g, uint32_t rank, const Want *w, const LhRegion *into, unsigned depth,
-                 LhRegion *made);
-
-/* ---- cells ---- */
-
-static bool
-has_set(LhTensorKind kind)
-{
-    return kind != LH_TENSOR_Q && kind != LH_TENSOR_KV && kind != LH_TENSOR_DO &&
-           kind != LH_TENSOR_K && kind != LH_TENSOR_V;
-}
-
-/* Whether kernels for tensors of any kind take it. */
-static bool
-suits_any(LhTensorKind kind)
-{
-    const uint32_t suitable = 1U << LH_TENSOR_Q | 1U << LH_TENSOR_KV | 1U << LH_TENSOR_O |
-                              1U << LH_TENSOR_DO | 1U << LH_TENSOR_DQ | 1U << LH_TENSOR_DKV |
-                              1U << LH_TENSOR_STATE | 1U << LH_TENSOR_DSTATE;
-
-    return (suitable >> kind & 1) != 0;
-}
-
-static uint32_t
-types_of_slot(const LhSlot *slot)
-{
-    return slot->dtype == LH_DTYPE_FP32 ? FP32 : NARROW;
-}
-
-static GrownCell
-result(const Want *w)
-{
-    return (GrownCell){ .known = true, .ended = w->ended, .segment = w->segment, .set = w->set };
-}
-
-static bool
-is_wanted(const GrownCell *c, const Want *w)
-{
-    return c->known && !c->empty && c->segment == w->segment && c->ended == w->ended &&
-           (!has_set(w->kind) || c->set == w->set);
-}
-
-static void
-pin(Grower *g, uint32_t rank, LhRegion region)
-{
-    for (uint32_t i = 0; i < region.count; i++)
-        grown_cell(g, rank, region, i)->pins++;
-}
-
-static void
-unpin(Grower *g, uint32_t rank, LhRegion region)
-{
-    for (uint32_t i = 0; i < region.count; i++)
-        grown_cell(g, rank, region, i)->pins--;
-}
-
-/* What a part holds now; whoever needs it still does. */
-static void
-put(Grower *g, uint32_t rank, LhRegion region, uint32_t i, GrownCell holds)
-{
-    GrownCell *cell = grown_cell(g, rank, region, i);
-
-    holds.pins = cell->pins;
-    *cell = holds;
-}
-
-/* One of the windows of @count parts in slots of @w for which @suits says yes; pinned. */
-static bool
-choose_window(Grower *g, uint32_t rank, const Want *w, uint32_t count,
-              bool (*suits)(Grower *g, uint32_t rank, const Want *w, LhRegion window),
-              LhRegion *window)
-{
-    uint32_t found = 0;
-
-    *window = (LhRegion){ 0 };
-    for (uint16_t slot = 0; slot < (uint16_t)g->program->slots_count; slot++) {
-        const LhSlot *s = &g->program->slots[slot];
-
-        if (s->kind != w->kind || (w->types & types_of_slot(s)) == 0)
-            continue;
-        for (uint32_t part = 0; part + count <= s->parts; part++) {
-            const LhRegion next = { .slot = slot, .part = part, .count = count };
-
-            if (suits(g, rank, w, next) && grown_draw(g, ++found) == 0)
-                *window = next;
-        }
-    }
-    if (found > 0)
-        pin(g, rank, *window);
-    return found > 0;
-}
-
-static bool
-holds_wanted(Grower *g, uint32_t rank, const Want *w, LhRegion window)
-{
-    return is_wanted(grown_cell(g, rank, window, 0), w);
-}
-
-static bool
-is_free(Grower *g, uint32_t rank, const Want *w, LhRegion window)
-{
-    (void)w;
-    for (uint32_t i = 0; i < window.count; i++) {
-        if (g->program->slots[window.slot].role != LH_SLOT_TEMP ||
-            grown_cell(g, rank, window, i)->pins > 0)
-            return false;
-    }
-    return true;
-}
-
-static bool
-is_free_and_unknown(Grower *g, uint32_t rank, const Want *w, LhRegion window)
-{
-    for (uint32_t i = 0; i < window.count; i++) {
-        if (grown_cell(g, rank, window, i)->known)
-            return false;
-    }
-    return is_free(g, rank, w, window);
-}
-
-/* Parts that nobody needs; mostly such that hold nothing. */
-static bool
-choose_free(Grower *g, uint32_t rank, const Want *w, uint32_t count, LhRegion *window)
-{
-    return (grown_chance(g, 85) && choose_window(g, rank, w, count, is_free_and_unknown, window)) ||
-           choose_window(g, rank, w, count, is_free, window);
-}
 
 /* ---- sets ---- */
 
@@ -183,7 +41,7 @@ typedef struct {
     Grower *g;
     uint32_t rank;
     unsigned depth;
-    const Want *w;
+    const GrownWant *w;
     LhRegion at; /* where it is wanted; pinned */
     LhKernelId id;
     const LhKernel *kernel;
@@ -198,19 +56,19 @@ typedef struct {
 static uint32_t
 types_of_operand(const Call *c, uint32_t i)
 {
-    const uint32_t target = types_of_slot(&c->g->program->slots[c->at.slot]);
+    const uint32_t target = grown_types(&c->g->program->slots[c->at.slot]);
 
     switch (c->kernel->operands[i].element) {
     case LH_ELEMENT_FP32:
-        return FP32;
+        return GROWN_FP32;
     case LH_ELEMENT_EITHER:
-        return c->kernel->operands[c->target].element == LH_ELEMENT_OTHER ? ANY_TYPE & ~target
-                                                                          : ANY_TYPE;
+        return c->kernel->operands[c->target].element == LH_ELEMENT_OTHER ? GROWN_ANY_TYPE & ~target
+                                                                          : GROWN_ANY_TYPE;
     case LH_ELEMENT_OTHER:
-        return ANY_TYPE;
+        return GROWN_ANY_TYPE;
     case LH_ELEMENT_ACTIVATION:
     default:
-        return NARROW;
+        return GROWN_NARROW;
     }
 }
 
@@ -236,27 +94,27 @@ operands_of(const LhKernel *kernel)
 static bool
 need(Call *c, uint32_t i, uint32_t segment, uint32_t set, bool ended)
 {
-    const Want want = { kind_of_operand(c, i), types_of_operand(c, i), segment, set, ended };
+    const GrownWant want = { kind_of_operand(c, i), types_of_operand(c, i), segment, set, ended };
 
-    c->held[i] = make(c->g, c->rank, &want, NULL, c->depth + 1, &c->regions[i]);
+    c->held[i] = grown_make(c->g, c->rank, &want, NULL, c->depth + 1, &c->regions[i]);
     return c->held[i];
 }
 
 /* Operand @i is parts in a row, of one kind and type, that hold these. */
 static bool
-need_row(Call *c, uint32_t i, const Want *wants, uint32_t count)
+need_row(Call *c, uint32_t i, const GrownWant *wants, uint32_t count)
 {
     LhRegion part, made;
 
-    if (!choose_free(c->g, c->rank, &wants[0], count, &c->regions[i]))
+    if (!grown_choose_free(c->g, c->rank, &wants[0], count, &c->regions[i]))
         return false;
     c->held[i] = true;
     part = c->regions[i];
     part.count = 1;
     for (uint32_t k = 0; k < count; k++, part.part++) {
-        if (!make(c->g, c->rank, &wants[k], &part, c->depth + 1, &made))
+        if (!grown_make(c->g, c->rank, &wants[k], &part, c->depth + 1, &made))
             return false;
-        unpin(c->g, c->rank, made);
+        grown_unpin(c->g, c->rank, made);
     }
     return true;
 }
@@ -265,12 +123,13 @@ need_row(Call *c, uint32_t i, const Want *wants, uint32_t count)
 static bool
 need_segments(Call *c, uint32_t i, const uint32_t *segments, uint32_t count)
 {
-    Want wants[SEGMENTS_MAX] = { 0 };
+    GrownWant wants[GROWN_SEGMENTS_MAX] = { 0 };
 
     if (count == 1)
         return need(c, i, segments[0], 0, false);
     for (uint32_t k = 0; k < count; k++)
-        wants[k] = (Want){ kind_of_operand(c, i), types_of_operand(c, i), segments[k], 0, false };
+        wants[k] =
+            (GrownWant){ kind_of_operand(c, i), types_of_operand(c, i), segments[k], 0, false };
     return need_row(c, i, wants, count);
 }
 
@@ -278,10 +137,10 @@ need_segments(Call *c, uint32_t i, const uint32_t *segments, uint32_t count)
 static bool
 spare(Call *c, uint32_t i, GrownCell holds)
 {
-    const Want want = { kind_of_operand(c, i), types_of_operand(c, i), 0, 0, false };
+    const GrownWant want = { kind_of_operand(c, i), types_of_operand(c, i), 0, 0, false };
 
     c->results[i] = holds;
-    c->held[i] = choose_free(c->g, c->rank, &want, 1, &c->regions[i]);
+    c->held[i] = grown_choose_free(c->g, c->rank, &want, 1, &c->regions[i]);
     return c->held[i];
 }
 
@@ -289,7 +148,7 @@ static void
 take_target(Call *c)
 {
     c->regions[c->target] = c->at;
-    c->results[c->target] = result(c->w);
+    c->results[c->target] = grown_result(c->w);
 }
 
 /* Emits the call. */
@@ -314,7 +173,7 @@ call(Call *c)
     for (uint32_t i = 0; i < operands_of(c->kernel); i++) {
         for (uint32_t k = 0;
              c->kernel->operands[i].access != LH_OPERAND_READ && k < c->regions[i].count; k++)
-            put(g, c->rank, c->regions[i], k, c->results[i]);
+            grown_put(g, c->rank, c->regions[i], k, c->results[i]);
     }
     return grown_settle(g, state);
 }
@@ -329,19 +188,17 @@ count_elements(Call *c, LhTensorKind kind, uint32_t parts)
     *(lh_tensor_is_kv(kind) ? &c->args.nk : &c->args.nq) = rows;
 }
 
-/* Makes parts an empty accumulator, in a call of its own. */
-static bool
-clear(const Call *of, LhRegion region)
+bool
+grown_empty(Grower *g, uint32_t rank, LhRegion region)
 {
-    Call c = { .g = of->g,
-               .rank = of->rank,
-               .w = of->w,
+    Call c = { .g = g,
+               .rank = rank,
                .id = LH_KERNEL_ID_zero,
                .kernel = lh_kernels[LH_KERNEL_ID_zero],
                .regions = { region },
                .results = { { .known = true, .empty = true } } };
 
-    count_elements(&c, of->g->program->slots[region.slot].kind, region.count);
+    count_elements(&c, g->program->slots[region.slot].kind, region.count);
     return call(&c);
 }
 
@@ -349,17 +206,17 @@ clear(const Call *of, LhRegion region)
 static bool
 begin_sum(Call *c, uint32_t rest)
 {
-    Want before = *c->w;
+    GrownWant before = *c->w;
     LhRegion made;
 
     before.set = rest;
-    before.types = types_of_slot(&c->g->program->slots[c->at.slot]);
-    c->args.first = rest == 0 && (grown_chance(c->g, 80) || !suits_any(c->w->kind));
+    before.types = grown_types(&c->g->program->slots[c->at.slot]);
+    c->args.first = rest == 0 && (grown_chance(c->g, 80) || !grown_suits_any(c->w->kind));
     if (rest == 0)
-        return c->args.first || clear(c, c->at);
-    if (!make(c->g, c->rank, &before, &c->at, c->depth + 1, &made))
+        return c->args.first || grown_empty(c->g, c->rank, c->at);
+    if (!grown_make(c->g, c->rank, &before, &c->at, c->depth + 1, &made))
         return false;
-    unpin(c->g, c->rank, made);
+    grown_unpin(c->g, c->rank, made);
     return true;
 }
 
@@ -382,7 +239,7 @@ attend(Call *c)
 {
     const bool sums = c->kernel->operands[c->target].access == LH_OPERAND_UPDATE;
     const uint32_t keys = sums ? some_of(c->g, c->w->set) : c->w->set;
-    uint32_t segments[SEGMENTS_MAX];
+    uint32_t segments[GROWN_SEGMENTS_MAX];
     const uint32_t count = list(keys, segments);
 
     take_target(c);
@@ -390,7 +247,7 @@ attend(Call *c)
         !need_segments(c, 1, segments, count))
         return false;
     for (uint32_t i = 2; i < operands_of(c->kernel); i++) {
-        if (i != c->target && !spare(c, i, result(c->w)))
+        if (i != c->target && !spare(c, i, grown_result(c->w)))
             return false;
     }
     grown_mask(c->g, &c->args, c->w->segment, segments, count);
@@ -403,7 +260,7 @@ static bool
 need_other_sum(Call *c, uint32_t i, uint32_t segment, uint32_t source)
 {
     const GrownCell alone = { .known = true, .segment = segment, .set = 1U << source };
-    const Want want = { kind_of_operand(c, i), types_of_operand(c, i), segment, 0, false };
+    const GrownWant want = { kind_of_operand(c, i), types_of_operand(c, i), segment, 0, false };
     uint32_t found = 0;
 
     if (c->args.first)
@@ -415,7 +272,7 @@ need_other_sum(Call *c, uint32_t i, uint32_t segment, uint32_t source)
             const LhRegion region = { .slot = slot, .part = part, .count = 1 };
             const GrownCell *cell = grown_cell(c->g, c->rank, region, 0);
 
-            if ((want.types & types_of_slot(s)) == 0 || !cell->known || cell->empty ||
+            if ((want.types & grown_types(s)) == 0 || !cell->known || cell->empty ||
                 cell->pins > 0 || cell->segment != segment || (cell->set >> source & 1) != 0 ||
                 s->role == LH_SLOT_INPUT || grown_draw(c->g, ++found) != 0)
                 continue;
@@ -425,8 +282,8 @@ need_other_sum(Call *c, uint32_t i, uint32_t segment, uint32_t source)
         }
     }
     if (found == 0)
-        return spare(c, i, alone) && clear(c, c->regions[i]);
-    pin(c->g, c->rank, c->regions[i]);
+        return spare(c, i, alone) && grown_empty(c->g, c->rank, c->regions[i]);
+    grown_pin(c->g, c->rank, c->regions[i]);
     c->held[i] = true;
     return true;
 }
@@ -461,7 +318,7 @@ add(Call *c)
     const uint32_t last = operands_of(c->kernel) - 1;
     uint32_t terms;
 
-    if (!has_set(c->w->kind))
+    if (!grown_has_set(c->w->kind))
         return false;
     terms = some_of(c->g, c->w->set);
     take_target(c);
@@ -477,7 +334,7 @@ add(Call *c)
     }
     /* Types allow that a sum begins with what stands in its own place. */
     if (c->args.first && last == 1 && grown_chance(c->g, 4)) {
-        unpin(c->g, c->rank, c->regions[0]);
+        grown_unpin(c->g, c->rank, c->regions[0]);
         c->held[0] = false;
         c->regions[0] = c->at;
     }
@@ -493,7 +350,7 @@ derive(Call *c)
     take_target(c);
     for (uint32_t i = 0; i < operands_of(c->kernel); i++) {
         if (c->kernel->operands[i].access != LH_OPERAND_READ) {
-            if (i != c->target && !spare(c, i, result(c->w)))
+            if (i != c->target && !spare(c, i, grown_result(c->w)))
                 return false;
         } else if (!need(c, i, c->w->segment, c->w->set, c->w->ended)) {
             return false;
@@ -510,22 +367,22 @@ static bool
 copy_shifted(Call *c)
 {
     const LhSlot *slot = &c->g->program->slots[c->at.slot];
-    const Want from = { c->w->kind, types_of_slot(slot), c->w->segment, c->w->set, c->w->ended };
+    const GrownWant from = { c->w->kind, grown_types(slot), c->w->segment, c->w->set, c->w->ended };
     LhRegion next = c->at, behind = c->at, made;
 
     next.part++;
     behind.part += 2;
     if (behind.part >= slot->parts || slot->role != LH_SLOT_TEMP ||
-        !grown_cell(c->g, c->rank, behind, 0)->known || !is_free(c->g, c->rank, &from, next) ||
-        !is_free(c->g, c->rank, &from, behind))
+        !grown_cell(c->g, c->rank, behind, 0)->known ||
+        !grown_is_free(c->g, c->rank, &from, next) || !grown_is_free(c->g, c->rank, &from, behind))
         return false;
-    pin(c->g, c->rank, behind);
-    if (!make(c->g, c->rank, &from, &next, c->depth + 1, &made)) {
-        unpin(c->g, c->rank, behind);
+    grown_pin(c->g, c->rank, behind);
+    if (!grown_make(c->g, c->rank, &from, &next, c->depth + 1, &made)) {
+        grown_unpin(c->g, c->rank, behind);
         return false;
     }
-    unpin(c->g, c->rank, made);
-    unpin(c->g, c->rank, behind);
+    grown_unpin(c->g, c->rank, made);
+    grown_unpin(c->g, c->rank, behind);
     next.count = c->at.count = 2;
     c->regions[0] = next;
     take_target(c);
@@ -533,7 +390,7 @@ copy_shifted(Call *c)
     if (!call(c))
         return false;
     next.count = 1; /* the second part is not what was wanted */
-    put(c->g, c->rank, next, 0, (GrownCell){ 0 });
+    grown_put(c->g, c->rank, next, 0, (GrownCell){ 0 });
     return true;
 }
 
@@ -545,7 +402,7 @@ sum_state(Call *c)
     const bool gradient = c->w->kind == LH_TENSOR_DSTATE;
     const uint32_t border = c->w->segment;
     const uint32_t rows = gradient ? border : border - 1;
-    Want before = *c->w;
+    GrownWant before = *c->w;
     LhRegion made;
 
     if ((!gradient && border == 0) || (c->w->set >> rows & 1) == 0)
@@ -555,9 +412,9 @@ sum_state(Call *c)
     before.segment = gradient ? border + 1 : border - 1;
     c->args.first = before.set == 0;
     if (before.set != 0) {
-        if (!make(c->g, c->rank, &before, &c->at, c->depth + 1, &made))
+        if (!grown_make(c->g, c->rank, &before, &c->at, c->depth + 1, &made))
             return false;
-        unpin(c->g, c->rank, made);
+        grown_unpin(c->g, c->rank, made);
     }
     for (uint32_t i = 0; i < c->target; i++) {
         if (!need(c, i, rows, 0, false))
@@ -590,8 +447,9 @@ add_prefix(Call *c)
 {
     const bool gradient = c->w->kind == LH_TENSOR_DSTATE;
     const uint32_t border = c->w->segment;
-    Want wants[2] = { { c->w->kind, FP32, 0, 0, false }, { c->w->kind, FP32, 0, 0, false } };
-    Want *near = &wants[gradient ? 0 : 1], *far = &wants[gradient ? 1 : 0];
+    GrownWant wants[2] = { { c->w->kind, GROWN_FP32, 0, 0, false },
+                           { c->w->kind, GROWN_FP32, 0, 0, false } };
+    GrownWant *near = &wants[gradient ? 0 : 1], *far = &wants[gradient ? 1 : 0];
 
     if (!gradient && border == 0)
         return false;
@@ -665,18 +523,18 @@ apply_scores(Call *c)
 
 /* Whether parts in a row hold probabilities of all rows of a segment, or their gradient. */
 static bool
-holds_rows(Grower *g, uint32_t rank, const Want *w, LhRegion window)
+holds_rows(Grower *g, uint32_t rank, const GrownWant *w, LhRegion window)
 {
-    uint32_t keys[SEGMENTS_MAX];
+    uint32_t keys[GROWN_SEGMENTS_MAX];
     const uint32_t count = list(grown_complete(g, LH_TENSOR_O, w->segment), keys);
-    Want part = *w;
+    GrownWant part = *w;
 
     for (uint32_t i = 0; i < count; i++) {
         LhRegion region = window;
 
         region.part += i;
         part.set = 1U << keys[i];
-        if (!is_wanted(grown_cell(g, rank, region, 0), &part))
+        if (!grown_is_wanted(grown_cell(g, rank, region, 0), &part))
             return false;
     }
     return true;
@@ -686,14 +544,14 @@ holds_rows(Grower *g, uint32_t rank, const Want *w, LhRegion window)
 static bool
 need_rows(Call *c, uint32_t i, const uint32_t *keys, uint32_t count)
 {
-    Want want = { kind_of_operand(c, i), NARROW, c->w->segment, 1U << keys[0], true };
+    GrownWant want = { kind_of_operand(c, i), GROWN_NARROW, c->w->segment, 1U << keys[0], true };
     LhRegion made;
 
-    c->held[i] = choose_window(c->g, c->rank, &want, count, holds_rows, &c->regions[i]);
-    if (c->held[i] || !make(c->g, c->rank, &want, NULL, c->depth + 1, &made))
+    c->held[i] = grown_choose_window(c->g, c->rank, &want, count, holds_rows, &c->regions[i]);
+    if (c->held[i] || !grown_make(c->g, c->rank, &want, NULL, c->depth + 1, &made))
         return c->held[i];
-    c->held[i] = choose_window(c->g, c->rank, &want, count, holds_rows, &c->regions[i]);
-    unpin(c->g, c->rank, made);
+    c->held[i] = grown_choose_window(c->g, c->rank, &want, count, holds_rows, &c->regions[i]);
+    grown_unpin(c->g, c->rank, made);
     return c->held[i];
 }
 
@@ -701,11 +559,11 @@ need_rows(Call *c, uint32_t i, const uint32_t *keys, uint32_t count)
 static bool
 need_scores(Call *c, uint32_t i, const uint32_t *keys, uint32_t count)
 {
-    Want wants[SEGMENTS_MAX] = { 0 };
+    GrownWant wants[GROWN_SEGMENTS_MAX] = { 0 };
 
     for (uint32_t k = 0; k < count; k++)
-        wants[k] = (Want){ kind_of_operand(c, i), types_of_operand(c, i), c->w->segment,
-                           1U << keys[k], false };
+        wants[k] = (GrownWant){ kind_of_operand(c, i), types_of_operand(c, i), c->w->segment,
+                                1U << keys[k], false };
     return need_row(c, i, wants, count);
 }
 
@@ -714,7 +572,8 @@ static bool
 put_rows(const Call *c, LhRegion region, const uint32_t *keys, uint32_t count)
 {
     for (uint32_t k = 0; k < count; k++)
-        put(c->g, c->rank, region, k,
+        grown_put(
+            c->g, c->rank, region, k,
             (GrownCell){
                 .known = true, .ended = true, .segment = c->w->segment, .set = 1U << keys[k] });
     return true;
@@ -725,14 +584,14 @@ static bool
 soften(Call *c)
 {
     const uint32_t complete = grown_complete(c->g, LH_TENSOR_O, c->w->segment);
-    const Want probs = { LH_TENSOR_PROBS, NARROW, c->w->segment, 0, true };
+    const GrownWant probs = { LH_TENSOR_PROBS, GROWN_NARROW, c->w->segment, 0, true };
     const bool wants_lse = c->w->kind == LH_TENSOR_LSE;
-    uint32_t keys[SEGMENTS_MAX] = { 0 };
+    uint32_t keys[GROWN_SEGMENTS_MAX] = { 0 };
     const uint32_t count = list(complete, keys);
 
     if (!need_scores(c, 0, keys, count))
         return false;
-    c->held[1] = choose_free(c->g, c->rank, &probs, count, &c->regions[1]);
+    c->held[1] = grown_choose_free(c->g, c->rank, &probs, count, &c->regions[1]);
     if (wants_lse)
         take_target(c);
     if (!c->held[1] ||
@@ -749,12 +608,13 @@ soften(Call *c)
 static bool
 soften_gradient(Call *c)
 {
-    uint32_t keys[SEGMENTS_MAX] = { 0 };
+    uint32_t keys[GROWN_SEGMENTS_MAX] = { 0 };
     const uint32_t count = list(grown_complete(c->g, LH_TENSOR_O, c->w->segment), keys);
 
     if (!c->w->ended || !need_rows(c, 0, keys, count) || !need_scores(c, 1, keys, count))
         return false;
-    c->held[2] = grown_chance(c->g, 50) && choose_free(c->g, c->rank, c->w, count, &c->regions[2]);
+    c->held[2] =
+        grown_chance(c->g, 50) && grown_choose_free(c->g, c->rank, c->w, count, &c->regions[2]);
     if (!c->held[2])
         c->regions[2] = c->regions[1];
     count_scores(c, count);
@@ -768,10 +628,10 @@ static bool
 can_write(const LhOperand *operand, LhTensorKind kind, uint32_t types)
 {
     if (operand->access == LH_OPERAND_READ ||
-        (operand->kind != kind && (operand->kind != LH_TENSOR_ANY || !suits_any(kind))))
+        (operand->kind != kind && (operand->kind != LH_TENSOR_ANY || !grown_suits_any(kind))))
         return false;
-    return operand->element == LH_ELEMENT_ACTIVATION ? types == NARROW
-           : operand->element == LH_ELEMENT_FP32     ? types == FP32
+    return operand->element == LH_ELEMENT_ACTIVATION ? types == GROWN_NARROW
+           : operand->element == LH_ELEMENT_FP32     ? types == GROWN_FP32
                                                      : true;
 }
 
@@ -779,7 +639,7 @@ can_write(const LhOperand *operand, LhTensorKind kind, uint32_t types)
 static bool
 choose_kernel(Call *c)
 {
-    const uint32_t types = types_of_slot(&c->g->program->slots[c->at.slot]);
+    const uint32_t types = grown_types(&c->g->program->slots[c->at.slot]);
     uint32_t found = 0;
 
     for (uint32_t k = 0; k < c->g->kernels_count; k++) {
@@ -798,7 +658,7 @@ choose_kernel(Call *c)
 }
 
 static bool
-by_kernel(Grower *g, uint32_t rank, const Want *w, LhRegion at, unsigned depth)
+by_kernel(Grower *g, uint32_t rank, const GrownWant *w, LhRegion at, unsigned depth)
 {
     static bool (*const recipes[])(Call * c) = {
         [LH_EFFECT_ATTEND] = attend,
@@ -825,176 +685,21 @@ by_kernel(Grower *g, uint32_t rank, const Want *w, LhRegion at, unsigned depth)
                                                             : recipes[c.kernel->effect](&c);
     for (uint32_t i = 0; i < LH_KERNEL_OPERANDS_MAX; i++) {
         if (c.held[i])
-            unpin(g, rank, c.regions[i]);
+            grown_unpin(g, rank, c.regions[i]);
     }
     return made;
 }
 
-static void
-emit_end(Grower *g, uint32_t rank, uint32_t peer, bool send, LhRegion region)
-{
-    LhEmitter *e = &g->built.emitters[rank];
-    LhPart *part;
-
-    lh_emit_part(e, send, peer, 0, 0);
-    lh_emit_part_region(e, region);
-    part = &e->buffer->parts[e->buffer->parts_count - 1];
-    part->wire_bytes = lh_part_wire_bytes(g->program, part);
-}
-
-/* One message from a part of @peer to one of @rank. */
-static void
-send(Grower *g, uint32_t peer, LhRegion from, uint32_t rank, LhRegion to)
-{
-    const uint8_t communicator = (uint8_t)grown_draw(g, GROWN_STREAMS);
-
-    for (uint32_t end = 0; end < 2; end++) {
-        const uint32_t here = end == 0 ? peer : rank, other = end == 0 ? rank : peer;
-        LhEmitter *e = &g->built.emitters[here];
-
-        e->communicator = communicator;
-        lh_emit_exchange(e, grown_chance(g, 90) ? communicator
-                                                : (uint8_t)grown_draw(g, GROWN_STREAMS));
-        emit_end(g, here, other, end == 0, end == 0 ? from : to);
-        grown_order(g, here);
-    }
-}
-
-/* Another rank makes it and sends it, perhaps in halves. */
-static bool
-by_message(Grower *g, uint32_t rank, const Want *w, LhRegion at, unsigned depth)
-{
-    const uint32_t peer = (rank + 1 + grown_draw(g, g->ranks - 1)) % g->ranks;
-    const bool halves = lh_slot_has_halves(&g->program->slots[at.slot]) && grown_chance(g, 15);
-    g_autofree GrownState *state = g_new(GrownState, 1);
-    Want there = *w;
-    LhRegion from;
-    bool ok;
-
-    there.types = types_of_slot(&g->program->slots[at.slot]);
-    if (!make(g, peer, &there, NULL, depth + 1, &from))
-        return false;
-    grown_keep(g, state);
-    for (int half = halves ? LH_HALF_K : LH_HALF_BOTH; half <= (halves ? LH_HALF_V : LH_HALF_BOTH);
-         half++) {
-        from.half = at.half = (uint8_t)half;
-        send(g, peer, from, rank, at);
-    }
-    put(g, rank, at, 0, result(w));
-    ok = grown_settle(g, state);
-    unpin(g, peer, from);
-    return ok;
-}
-
-/* Shares of a set among the ranks. */
-static void
-deal(Grower *g, uint32_t set, uint32_t *shares)
-{
-    for (uint32_t rank = 0; rank < g->ranks; rank++)
-        shares[rank] = 0;
-    for (uint32_t i = 0; set >> i != 0; i++) {
-        if ((set >> i & 1) != 0)
-            shares[grown_draw(g, g->ranks)] |= 1U << i;
-    }
-}
-
-/* Makes the terms of a sum that @rank has: @w in part @index of some parts, of which the others are
- * to be empty. */
-static bool
-make_terms(Grower *g, uint32_t rank, const Want *w, uint32_t index, unsigned depth, LhRegion *terms)
-{
-    LhRegion part = *terms, made;
-
-    part.part += index;
-    part.count = 1;
-    if (w->set == 0)
-        return true;
-    if (!make(g, rank, w, &part, depth + 1, &made))
-        return false;
-    unpin(g, rank, made);
-    return true;
-}
-
-static bool
-clear_others(Grower *g, uint32_t rank, const Want *w, uint32_t index, LhRegion terms)
-{
-    const Call of = { .g = g, .rank = rank, .w = w };
-    bool ok = true;
-
-    for (uint32_t i = 0; ok && i < terms.count; i++) {
-        LhRegion part = terms;
-
-        part.part += i;
-        part.count = 1;
-        ok = (i == index && w->set != 0) || (suits_any(w->kind) && clear(&of, part));
-    }
-    return ok;
-}
-
-/* Each rank makes some of its terms, and they are added up, here or everywhere. */
-static bool
-by_reduction(Grower *g, uint32_t rank, const Want *w, LhRegion at, unsigned depth)
-{
-    const bool scatter = grown_chance(g, 50);
-    const bool merges =
-        w->kind == LH_TENSOR_ACC || w->kind == LH_TENSOR_OUT || (g->wild && grown_chance(g, 5));
-    const uint32_t parts = scatter || merges ? g->ranks : 1, index = scatter ? rank : 0;
-    g_autofree GrownState *state = g_new(GrownState, 1);
-    LhRegion sent[GROWN_RANKS_MAX] = { 0 }, received[GROWN_RANKS_MAX] = { 0 };
-    uint32_t shares[GROWN_RANKS_MAX], sending = 0, receiving = 0;
-    Want term = *w;
-    bool ok = has_set(w->kind) && (!merges || scatter);
-
-    term.types = types_of_slot(&g->program->slots[at.slot]);
-    deal(g, w->set, shares);
-    for (uint32_t r = 0; ok && r < g->ranks; r++) {
-        term.set = shares[r];
-        ok = choose_free(g, r, &term, parts, &sent[r]);
-        sending += ok ? 1 : 0;
-        ok = ok && make_terms(g, r, &term, index, depth, &sent[r]);
-    }
-    for (uint32_t r = 0; ok && r < g->ranks; r++) {
-        term.set = shares[r];
-        ok = clear_others(g, r, &term, index, sent[r]);
-    }
-    for (uint32_t r = 0; ok && r < g->ranks; r++) {
-        received[r] = at;
-        ok = r == rank || choose_free(g, r, &term, 1, &received[r]);
-        if (ok && r == rank)
-            pin(g, r, at);
-        receiving += ok ? 1 : 0;
-    }
-    grown_keep(g, state);
-    for (uint32_t r = 0; ok && r < g->ranks; r++) {
-        LhEmitter *e = &g->built.emitters[r];
-
-        lh_emit_collective(e, 2, scatter ? LH_COLL_REDUCE_SCATTER : LH_COLL_ALL_REDUCE,
-                           (LhGroup){ 0, 1, g->ranks, 0, 1 });
-        lh_emit_last(e)->communicator = 2;
-        lh_emit_last(e)->collective.reduction = merges ? LH_REDUCE_ATTENTION : LH_REDUCE_SUM;
-        lh_emit_tensor(e, sent[r], received[r]);
-        grown_order(g, r);
-        put(g, r, received[r], 0,
-            !scatter || r == rank ? result(w) : (GrownCell){ .known = true, .empty = true });
-    }
-    ok = ok && grown_settle(g, state);
-    for (uint32_t r = 0; r < sending; r++)
-        unpin(g, r, sent[r]);
-    for (uint32_t r = 0; r < receiving; r++)
-        unpin(g, r, received[r]);
-    return ok;
-}
-
 /* Probabilities and gradients of scores come in rows, and so in places of their own. */
 static bool
-comes_in_rows(const Want *w)
+comes_in_rows(const GrownWant *w)
 {
     return w->kind == LH_TENSOR_PROBS || (w->kind == LH_TENSOR_DSCORES && w->ended);
 }
 
 /* One way to make it; what was made on the way is gone if that fails. */
 static bool
-try_way(Grower *g, uint32_t rank, const Want *w, LhRegion at, unsigned depth)
+try_way(Grower *g, uint32_t rank, const GrownWant *w, LhRegion at, unsigned depth)
 {
     const uint32_t way = grown_draw(g, 100);
     g_autofree GrownState *state = g_new(GrownState, 1);
@@ -1002,23 +707,23 @@ try_way(Grower *g, uint32_t rank, const Want *w, LhRegion at, unsigned depth)
 
     grown_keep(g, state);
     made = comes_in_rows(w) || way < 72 ? by_kernel(g, rank, w, at, depth)
-           : way < 92                   ? by_message(g, rank, w, at, depth)
-                                        : by_reduction(g, rank, w, at, depth);
+           : way < 92                   ? grown_by_message(g, rank, w, at, depth)
+                                        : grown_by_reduction(g, rank, w, at, depth);
     if (!made)
         grown_go_back(g, state);
     return made;
 }
 
-/* Makes what is wanted, in @into if that is not NULL, or says where it is. @made is pinned. */
-static bool
-make(Grower *g, uint32_t rank, const Want *w, const LhRegion *into, unsigned depth, LhRegion *made)
+bool
+grown_make(Grower *g, uint32_t rank, const GrownWant *w, const LhRegion *into, unsigned depth,
+           LhRegion *made)
 {
     const bool rows = comes_in_rows(w);
 
-    if (has_set(w->kind) && w->set == 0)
+    if (grown_has_set(w->kind) && w->set == 0)
         return false;
     if (into == NULL && (depth >= DEPTH_MAX || grown_chance(g, 85)) &&
-        choose_window(g, rank, w, 1, holds_wanted, made))
+        grown_choose_window(g, rank, w, 1, grown_holds_wanted, made))
         return true;
     for (uint32_t i = 0; depth < DEPTH_MAX && i < WAYS && g->tries > 0; i++) {
         bool done;
@@ -1026,48 +731,49 @@ make(Grower *g, uint32_t rank, const Want *w, const LhRegion *into, unsigned dep
         g->tries--;
         if (into != NULL) {
             *made = *into;
-            pin(g, rank, *made);
-        } else if (!choose_free(g, rank, w, 1, made)) {
+            grown_pin(g, rank, *made);
+        } else if (!grown_choose_free(g, rank, w, 1, made)) {
             return false;
         }
         if (rows)
-            unpin(g, rank, *made);
+            grown_unpin(g, rank, *made);
         done = try_way(g, rank, w, *made, depth);
         if (done && !rows)
             return true;
         if (done)
-            return choose_window(g, rank, w, 1, holds_wanted, made);
+            return grown_choose_window(g, rank, w, 1, grown_holds_wanted, made);
         if (!rows)
-            unpin(g, rank, *made);
+            grown_unpin(g, rank, *made);
     }
     return false;
 }
 
-static Want
+static GrownWant
 wanted_output(const Grower *g, uint32_t rank, uint16_t slot, uint32_t part)
 {
     const LhSlot *s = &g->program->slots[slot];
     const uint32_t segment = lh_slot_holding(g->program, s, rank, part).segment;
 
-    return (Want){ s->kind, types_of_slot(s), segment, grown_complete(g, s->kind, segment), false };
+    return (GrownWant){ s->kind, grown_types(s), segment, grown_complete(g, s->kind, segment),
+                        false };
 }
 
 bool
 grown_has(Grower *g, uint32_t rank, uint16_t slot, uint32_t part)
 {
-    const Want want = wanted_output(g, rank, slot, part);
+    const GrownWant want = wanted_output(g, rank, slot, part);
     const LhRegion region = { .slot = slot, .part = part, .count = 1 };
 
-    return is_wanted(grown_cell(g, rank, region, 0), &want);
+    return grown_is_wanted(grown_cell(g, rank, region, 0), &want);
 }
 
 void
 grown_aim(Grower *g, uint32_t rank, uint16_t slot, uint32_t part)
 {
-    const Want want = wanted_output(g, rank, slot, part);
+    const GrownWant want = wanted_output(g, rank, slot, part);
     const LhRegion region = { .slot = slot, .part = part, .count = 1 };
     LhRegion made;
 
-    if (make(g, rank, &want, &region, 0, &made))
-        unpin(g, rank, made);
+    if (grown_make(g, rank, &want, &region, 0, &made))
+        grown_unpin(g, rank, made);
 }
