@@ -29,7 +29,9 @@ typedef struct {
     bool ended;       /* of gradients of scores: they have gone through softmax */
     uint8_t pins;     /* it is still needed: by so many */
     uint32_t segment; /* whose rows these are; of a state, the segment behind its border */
-    uint32_t set;     /* bits of the segments that have contributed */
+    uint32_t slice;   /* of the heads, of queries or of keys and values */
+    uint32_t set;     /* bits of what has contributed: of segments; to rows of keys, of segments and
+                         replicas */
 } GrownCell;
 
 #define GROWN_NARROW 1U
@@ -42,6 +44,7 @@ typedef struct {
     uint32_t types;        /* of GROWN_NARROW, the program's, and GROWN_FP32 */
     uint32_t segment, set; /* as GrownCell has them; of kinds without contributions, no set */
     bool ended;
+    uint32_t slice;
 } GrownWant;
 
 /* Softmax attention in blocks, or with its scores written out; linear attention. */
@@ -56,9 +59,10 @@ typedef struct {
     Built built;
     LhProgram *program;
     uint32_t ranks, segments;
-    uint64_t rows;  /* of a segment */
-    uint32_t first; /* id of a rank's first op that allocates nothing */
-    uint32_t tries; /* that are left */
+    uint32_t replicas; /* slices of query heads that share one of key-value heads */
+    uint64_t rows;     /* of a segment */
+    uint32_t first;    /* id of a rank's first op that allocates nothing */
+    uint32_t tries;    /* that are left */
     uint64_t before[GROWN_RANKS_MAX][GROWN_OPS_MAX]; /* by op from `first` on: bits of those that
                                                         are complete when it starts */
     GrownCell cells[GROWN_RANKS_MAX][GROWN_CELLS_MAX];
@@ -80,7 +84,7 @@ typedef struct {
 uint32_t grown_draw(Grower *g, uint32_t below);
 bool grown_chance(Grower *g, uint32_t percent);
 
-/* The segments that the mask lets a query segment meet, or a key segment: bits. */
+/* What the mask lets a query segment meet, or a key segment: bits of GrownCell.set. */
 uint32_t grown_complete(const Grower *g, LhTensorKind kind, uint32_t segment);
 
 /* A call, or its end of a message or collective, is the rank's last op: it comes after what it must

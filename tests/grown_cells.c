@@ -36,14 +36,16 @@ grown_types(const LhSlot *slot)
 GrownCell
 grown_result(const GrownWant *w)
 {
-    return (GrownCell){ .known = true, .ended = w->ended, .segment = w->segment, .set = w->set };
+    return (GrownCell){
+        .known = true, .ended = w->ended, .segment = w->segment, .slice = w->slice, .set = w->set
+    };
 }
 
 bool
 grown_is_wanted(const GrownCell *c, const GrownWant *w)
 {
-    return c->known && !c->empty && c->segment == w->segment && c->ended == w->ended &&
-           (!grown_has_set(w->kind) || c->set == w->set);
+    return c->known && !c->empty && c->segment == w->segment && c->slice == w->slice &&
+           c->ended == w->ended && (!grown_has_set(w->kind) || c->set == w->set);
 }
 
 void

@@ -31,44 +31,47 @@ grown_chance(Grower *g, uint32_t percent)
 
 /* ---- declarations ---- */
 
-/* Bytes of a part: one segment of all heads. */
+/* Bytes of a part: one segment of one slice of the heads. */
 static uint64_t
 part_bytes(const Grower *g, LhTensorKind kind, LhDtype dtype)
 {
     const LhAttention *a = &g->program->params.attention;
     const uint64_t rows = a->batch * g->rows, fp32 = lh_dtype_bytes(LH_DTYPE_FP32);
     const uint64_t row = (uint64_t)a->head_dim * lh_dtype_bytes(dtype);
+    const uint32_t slices = lh_program_slices(g->program, kind);
+    const uint64_t heads = a->heads / slices, groups = a->groups / slices;
 
     switch (kind) {
     case LH_TENSOR_KV:
     case LH_TENSOR_DKV:
-        return 2 * rows * a->groups * row;
+        return 2 * rows * groups * row;
     case LH_TENSOR_K:
     case LH_TENSOR_V:
     case LH_TENSOR_DK:
     case LH_TENSOR_DV:
-        return rows * a->groups * row;
+        return rows * groups * row;
     case LH_TENSOR_ACC:
-        return rows * a->heads * (row + 2 * fp32);
+        return rows * heads * (row + 2 * fp32);
     case LH_TENSOR_OUT:
-        return rows * a->heads * (row + fp32);
+        return rows * heads * (row + fp32);
     case LH_TENSOR_LSE:
     case LH_TENSOR_DELTA:
-        return rows * a->heads * fp32;
+        return rows * heads * fp32;
     case LH_TENSOR_SCORES:
     case LH_TENSOR_PROBS:
     case LH_TENSOR_DSCORES:
-        return rows * a->heads * g->rows * lh_dtype_bytes(dtype);
+        return rows * heads * g->rows * lh_dtype_bytes(dtype);
     case LH_TENSOR_STATE:
     case LH_TENSOR_DSTATE:
-        return (uint64_t)a->batch * a->heads * a->head_dim * row;
+        return (uint64_t)a->batch * heads * a->head_dim * row;
     default:
-        return rows * a->heads * row;
+        return rows * heads * row;
     }
 }
 
 static void
-declare_slot(Grower *g, LhTensorKind kind, LhSlotRole role, LhDtype dtype, uint32_t parts)
+declare_slot(Grower *g, LhTensorKind kind, LhSlotRole role, LhDtype dtype, uint32_t parts,
+             bool by_heads)
 {
     g_autofree char *name = g_strdup_printf("%s_%s%s", lh_tensor_names[kind], lh_dtype_names[dtype],
                                             role == LH_SLOT_TEMP    ? "_temp"
@@ -79,16 +82,22 @@ declare_slot(Grower *g, LhTensorKind kind, LhSlotRole role, LhDtype dtype, uint3
                                                     .kind = kind,
                                                     .role = role,
                                                     .dtype = dtype,
+                                                    .by_heads = by_heads,
                                                     .parts = parts,
                                                     .part_bytes = part_bytes(g, kind, dtype) });
 }
 
-/* A tensor's inputs and outputs, in the program's type or, if it may, in fp32. */
+/* A tensor's inputs and outputs, in the program's type or, if it may, in fp32. What forward has
+ * saved lies as it has left it, perhaps. */
 static void
 declare_own(Grower *g, LhTensorKind kind, LhSlotRole role, bool fp32)
 {
-    declare_slot(g, kind, role, fp32 ? LH_DTYPE_FP32 : g->dtype,
-                 lh_placement_parts(&g->program->placement));
+    const bool by_heads = g->program->saved_group > 0 && role == LH_SLOT_INPUT &&
+                          kind != LH_TENSOR_DO && grown_chance(g, 75);
+    const LhSlot like = { .kind = kind, .by_heads = by_heads };
+
+    declare_slot(g, kind, role, fp32 ? LH_DTYPE_FP32 : g->dtype, lh_slot_parts(g->program, &like),
+                 by_heads);
 }
 
 static void
@@ -165,9 +174,9 @@ declare_temporaries(Grower *g)
                                              (t->backward && lh_pass_has(p, LH_PASS_BWD))))
             continue;
         if (t->narrow && grown_chance(g, t->of == OF(g->kind) ? 95 : 85))
-            declare_slot(g, t->kind, LH_SLOT_TEMP, g->dtype, count);
+            declare_slot(g, t->kind, LH_SLOT_TEMP, g->dtype, count, false);
         if (t->fp32 && grown_chance(g, t->of == OF(g->kind) ? 95 : 85))
-            declare_slot(g, t->kind, LH_SLOT_TEMP, LH_DTYPE_FP32, count);
+            declare_slot(g, t->kind, LH_SLOT_TEMP, LH_DTYPE_FP32, count, false);
     }
 }
 
@@ -212,7 +221,11 @@ grown_complete(const Grower *g, LhTensorKind kind, uint32_t segment)
         const LhSegment own = lh_placement_segment(p, segment),
                         met = lh_placement_segment(p, other);
 
-        if (lh_mask_pairs(rule, keys ? met : own, keys ? own : met) > 0)
+        if (lh_mask_pairs(rule, keys ? met : own, keys ? own : met) == 0)
+            continue;
+        if (keys)
+            set |= ((1U << g->replicas) - 1) << other * g->replicas;
+        else
             set |= 1U << other;
     }
     return set;
@@ -228,64 +241,129 @@ fill_inputs(Grower *g)
             const LhRegion all = lh_region_whole(g->program, slot);
 
             for (uint32_t i = 0; s->role == LH_SLOT_INPUT && i < all.count; i++) {
-                const uint32_t segment = lh_slot_holding(g->program, s, rank, i).segment;
+                const LhHolding holding = lh_slot_holding(g->program, s, rank, i);
 
-                *grown_cell(g, rank, all, i) = (GrownCell){
-                    .known = true, .segment = segment, .set = grown_complete(g, s->kind, segment)
-                };
+                *grown_cell(g, rank, all, i) =
+                    (GrownCell){ .known = true,
+                                 .segment = holding.segment,
+                                 .slice = holding.slice,
+                                 .set = grown_complete(g, s->kind, holding.segment) };
             }
         }
     }
 }
 
-static LhPlacementKind
-choose_placement(Grower *g)
+/* How heads are cut, and who has them. */
+typedef struct {
+    LhPlacementKind placement;
+    uint32_t slices, kv_slices;
+    uint32_t heads, groups;
+} Layout;
+
+/* Uncut heads; keys and values have as many, or one for all. */
+static Layout
+choose_uncut(Grower *g)
 {
     static const LhPlacementKind kinds[] = { LH_PLACE_CONTIGUOUS, LH_PLACE_CONTIGUOUS,
                                              LH_PLACE_STRIPED, LH_PLACE_ZIGZAG };
+    const bool linear = g->kind == GROWN_LINEAR;
+    Layout l = { .placement =
+                     linear ? LH_PLACE_CONTIGUOUS : kinds[grown_draw(g, G_N_ELEMENTS(kinds))],
+                 .slices = 1,
+                 .kv_slices = 1,
+                 .heads = 1 + grown_draw(g, 2) };
 
-    return g->kind == GROWN_LINEAR ? LH_PLACE_CONTIGUOUS
-                                   : kinds[grown_draw(g, G_N_ELEMENTS(kinds))];
+    l.groups = linear || grown_chance(g, 70) ? l.heads : 1;
+    return l;
+}
+
+/* Slices of one head or two. Those that share keys and values share one head of them. */
+static Layout
+choose_layout(Grower *g)
+{
+    Layout l = choose_uncut(g);
+    uint32_t each;
+
+    if (grown_chance(g, 50))
+        return l;
+    each = grown_chance(g, 70) ? 1 : 2;
+    if (g->kind != GROWN_LINEAR && grown_chance(g, 25))
+        l.placement = LH_PLACE_HEADS;
+    l.slices = l.placement == LH_PLACE_HEADS                                            ? g->ranks
+               : l.placement != LH_PLACE_ZIGZAG && g->ranks == 2 && grown_chance(g, 25) ? 4
+                                                                                        : 2;
+    l.kv_slices = l.slices;
+    if (g->kind != GROWN_LINEAR && grown_chance(g, 50))
+        l.kv_slices = l.slices == 4 ? 1 + grown_draw(g, 2) : 1;
+    l.heads = l.slices * each;
+    l.groups = l.kv_slices;
+    if (l.kv_slices == l.slices && (g->kind == GROWN_LINEAR || grown_chance(g, 50)))
+        l.groups = l.heads;
+    return l;
+}
+
+static void
+declare_streams(Grower *g)
+{
+    static const char *const names[GROWN_STREAMS] = { "compute", "second", "comm" };
+
+    for (uint32_t i = 0; i < GROWN_STREAMS; i++)
+        lh_program_add_stream(g->program, names[i],
+                              i + 1 < GROWN_STREAMS ? LH_STREAM_COMPUTE : LH_STREAM_COMM);
+}
+
+static void
+declare(Grower *g, const LhProgramParams *params, const Layout *layout)
+{
+    g->built = built_placed("grown", params, layout->placement);
+    g->program = g->built.program;
+    g->program->head_slices = layout->slices;
+    g->program->kv_slices = layout->kv_slices;
+    g->replicas = layout->slices / layout->kv_slices;
+    g->segments = lh_placement_segments(&g->program->placement);
+    if (layout->slices > 1 && layout->placement != LH_PLACE_HEADS && params->pass == LH_PASS_BWD &&
+        grown_chance(g, 40))
+        g->program->saved_group = g->ranks;
+    declare_contract(g);
+    declare_temporaries(g);
+    g_assert(g->program->slots_count <= GROWN_SLOTS_MAX &&
+             lh_program_cells(g->program) <= GROWN_CELLS_MAX);
+    declare_streams(g);
+}
+
+static void
+choose_params(Grower *g, const Layout *layout, LhProgramParams *params)
+{
+    static const LhPass passes[] = { LH_PASS_FWD, LH_PASS_FWD, LH_PASS_BWD, LH_PASS_BOTH };
+    const bool linear = g->kind == GROWN_LINEAR;
+    const uint32_t segments = layout->placement == LH_PLACE_HEADS    ? 1
+                              : layout->placement == LH_PLACE_ZIGZAG ? 2 * g->ranks
+                                                                     : g->ranks;
+
+    g->rows = 2 + grown_draw(g, 3);
+    g->dtype = grown_chance(g, 75) ? LH_DTYPE_FP16 : LH_DTYPE_BF16;
+    params->ranks = g->ranks;
+    params->pass = passes[grown_draw(g, G_N_ELEMENTS(passes))];
+    params->mask.causal = linear || grown_chance(g, 65);
+    params->mask.window = params->mask.causal && !linear && grown_chance(g, 25) ? WINDOW : 0;
+    params->attention = (LhAttention){ .batch = 1 + grown_draw(g, 2),
+                                       .seq_length = g->rows * segments,
+                                       .heads = layout->heads,
+                                       .groups = layout->groups,
+                                       .head_dim = 8,
+                                       .linear = linear,
+                                       .decay = linear && grown_chance(g, 50) ? DECAY : 0,
+                                       .dtype = g->dtype };
 }
 
 static void
 begin(Grower *g)
 {
-    static const LhPass passes[] = { LH_PASS_FWD, LH_PASS_FWD, LH_PASS_BWD, LH_PASS_BOTH };
-    const LhPlacementKind placement = choose_placement(g);
-    const uint32_t heads = 1 + grown_draw(g, 2);
-    LhProgramParams params = { .ranks = g->ranks };
+    const Layout layout = choose_layout(g);
+    LhProgramParams params = { 0 };
 
-    g->rows = 2 + grown_draw(g, 3);
-    g->dtype = grown_chance(g, 75) ? LH_DTYPE_FP16 : LH_DTYPE_BF16;
-    params.pass = passes[grown_draw(g, G_N_ELEMENTS(passes))];
-    params.mask.causal = g->kind == GROWN_LINEAR || grown_chance(g, 65);
-    params.mask.window =
-        params.mask.causal && g->kind != GROWN_LINEAR && grown_chance(g, 25) ? WINDOW : 0;
-    params.attention =
-        (LhAttention){ .batch = 1 + grown_draw(g, 2),
-                       .seq_length = g->rows * g->ranks * (placement == LH_PLACE_ZIGZAG ? 2 : 1),
-                       .heads = heads,
-                       .groups = grown_chance(g, 70) ? heads : 1,
-                       .head_dim = 8,
-                       .linear = g->kind == GROWN_LINEAR,
-                       .decay = g->kind == GROWN_LINEAR && grown_chance(g, 50) ? DECAY : 0,
-                       .dtype = g->dtype };
-    if (g->kind == GROWN_LINEAR)
-        params.attention.groups = heads;
-    g->built = built_placed("grown", &params, placement);
-    g->program = g->built.program;
-    g->segments = lh_placement_segments(&g->program->placement);
-    declare_contract(g);
-    declare_temporaries(g);
-    g_assert(g->program->slots_count <= GROWN_SLOTS_MAX &&
-             lh_program_cells(g->program) <= GROWN_CELLS_MAX);
-    for (uint32_t i = 0; i < GROWN_STREAMS; i++) {
-        static const char *const names[GROWN_STREAMS] = { "compute", "second", "comm" };
-
-        lh_program_add_stream(g->program, names[i],
-                              i + 1 < GROWN_STREAMS ? LH_STREAM_COMPUTE : LH_STREAM_COMM);
-    }
+    choose_params(g, &layout, &params);
+    declare(g, &params, &layout);
     list_kernels(g);
     fill_inputs(g);
     for (uint32_t rank = 0; rank < g->ranks; rank++) {

@@ -7,7 +7,8 @@
 #include "program/holding.h"
 
 #define DEPTH_MAX 9
-#define WAYS 4 /* that are tried for one part */
+#define WAYS 4     /* that are tried for one part */
+#define MISTAKES 1 /* percent of operands that are of any heads */
 
 /* ---- sets ---- */
 
@@ -28,7 +29,7 @@ some_of(Grower *g, uint32_t set)
 {
     uint32_t some = 1U << member(g, set);
 
-    for (uint32_t i = 0; i < g->segments; i++) {
+    for (uint32_t i = 0; i < g->segments * g->replicas; i++) {
         if ((set >> i & 1) != 0 && grown_chance(g, 25))
             some |= 1U << i;
     }
@@ -42,7 +43,8 @@ typedef struct {
     uint32_t rank;
     unsigned depth;
     const GrownWant *w;
-    LhRegion at; /* where it is wanted; pinned */
+    LhRegion at;    /* where it is wanted; pinned */
+    uint32_t slice; /* of the query heads; those of keys and values go with it */
     LhKernelId id;
     const LhKernel *kernel;
     uint32_t target; /* the operand that is wanted */
@@ -90,12 +92,28 @@ operands_of(const LhKernel *kernel)
     return count;
 }
 
-/* Operand @i is a part that holds this. */
+/* What operand @i is to be: of the call's slice. */
+static GrownWant
+wanted(const Call *c, uint32_t i, uint32_t segment, uint32_t set, bool ended)
+{
+    const LhTensorKind kind = kind_of_operand(c, i);
+
+    return (GrownWant){ .kind = kind,
+                        .types = types_of_operand(c, i),
+                        .segment = segment,
+                        .set = set,
+                        .ended = ended,
+                        .slice = lh_tensor_is_kv(kind) ? c->slice / c->g->replicas : c->slice };
+}
+
+/* Operand @i is a part that holds this; now and then the same of other heads. */
 static bool
 need(Call *c, uint32_t i, uint32_t segment, uint32_t set, bool ended)
 {
-    const GrownWant want = { kind_of_operand(c, i), types_of_operand(c, i), segment, set, ended };
+    GrownWant want = wanted(c, i, segment, set, ended);
 
+    if (c->g->wild && grown_chance(c->g, MISTAKES))
+        want.slice = grown_draw(c->g, lh_program_slices(c->g->program, want.kind));
     c->held[i] = grown_make(c->g, c->rank, &want, NULL, c->depth + 1, &c->regions[i]);
     return c->held[i];
 }
@@ -128,8 +146,7 @@ need_segments(Call *c, uint32_t i, const uint32_t *segments, uint32_t count)
     if (count == 1)
         return need(c, i, segments[0], 0, false);
     for (uint32_t k = 0; k < count; k++)
-        wants[k] =
-            (GrownWant){ kind_of_operand(c, i), types_of_operand(c, i), segments[k], 0, false };
+        wants[k] = wanted(c, i, segments[k], 0, false);
     return need_row(c, i, wants, count);
 }
 
@@ -137,8 +154,9 @@ need_segments(Call *c, uint32_t i, const uint32_t *segments, uint32_t count)
 static bool
 spare(Call *c, uint32_t i, GrownCell holds)
 {
-    const GrownWant want = { kind_of_operand(c, i), types_of_operand(c, i), 0, 0, false };
+    const GrownWant want = wanted(c, i, 0, 0, false);
 
+    holds.slice = want.slice;
     c->results[i] = holds;
     c->held[i] = grown_choose_free(c->g, c->rank, &want, 1, &c->regions[i]);
     return c->held[i];
@@ -162,8 +180,8 @@ call(Call *c)
 
     grown_keep(g, state);
     c->args.batch = a->batch;
-    c->args.heads = a->heads;
-    c->args.groups = a->groups;
+    c->args.heads = a->heads / lh_program_slices(g->program, LH_TENSOR_Q);
+    c->args.groups = a->groups / lh_program_slices(g->program, LH_TENSOR_KV);
     c->args.head_dim = a->head_dim;
     c->args.decay = c->kernel->linear ? a->decay : 0;
     lh_emit_compute(e, (uint8_t)grown_draw(g, GROWN_STREAMS), c->id, &c->args);
@@ -234,6 +252,86 @@ list(uint32_t set, uint32_t *members)
     return count;
 }
 
+/* Whether part @next, behind the target, is nobody's. */
+static bool
+take_next(const Call *c, LhRegion next)
+{
+    const LhSlot *slot = &c->g->program->slots[next.slot];
+    const GrownCell *cell;
+
+    if (next.part >= slot->parts)
+        return false;
+    cell = grown_cell(c->g, c->rank, next, 0);
+    if (cell->pins > 0 || (slot->role != LH_SLOT_TEMP && cell->known))
+        return false;
+    grown_pin(c->g, c->rank, next);
+    return true;
+}
+
+/* What a call has written for two slices: the second parts are of slice @second. */
+static void
+put_slice(const Call *c, uint32_t second)
+{
+    for (uint32_t i = 2; i < operands_of(c->kernel); i++) {
+        GrownCell holds = c->results[i];
+
+        holds.slice = second;
+        grown_put(c->g, c->rank, c->regions[i], 1, holds);
+    }
+}
+
+/* Two slices of queries with the keys and values that they share. */
+static bool
+attend_with_two(Call *c, const uint32_t *segments, uint32_t count, uint32_t second)
+{
+    GrownWant rows[2] = { wanted(c, 0, c->w->segment, 0, false),
+                          wanted(c, 0, c->w->segment, 0, false) };
+
+    rows[1].slice = second;
+    take_target(c);
+    c->regions[c->target].count = 2;
+    c->args.first = c->kernel->operands[c->target].access == LH_OPERAND_UPDATE;
+    if (!need_row(c, 0, rows, 2) || !need_segments(c, 1, segments, count))
+        return false;
+    for (uint32_t i = 2; i < operands_of(c->kernel); i++) {
+        const GrownWant other = wanted(c, i, 0, 0, false);
+
+        if (i == c->target)
+            continue;
+        c->results[i] = grown_result(c->w);
+        c->held[i] = grown_choose_free(c->g, c->rank, &other, 2, &c->regions[i]);
+        if (!c->held[i])
+            return false;
+    }
+    grown_mask(c->g, &c->args, c->w->segment, segments, count);
+    if (c->args.mask == LH_MASK_CAUSAL)
+        c->args.mask = LH_MASK_POSITIONS;
+    c->args.nq *= 2;
+    c->args.pairs *= 2;
+    if (!call(c))
+        return false;
+    put_slice(c, second);
+    return true;
+}
+
+static bool
+attend_slices(Call *c)
+{
+    const uint32_t replicas = c->g->replicas;
+    const uint32_t second = c->slice - c->slice % replicas + (c->slice + 1) % replicas;
+    LhRegion next = c->at;
+    uint32_t segments[GROWN_SEGMENTS_MAX];
+    const uint32_t count = list(c->w->set, segments);
+    bool ok;
+
+    next.part++;
+    if (!take_next(c, next))
+        return false;
+    ok = attend_with_two(c, segments, count, second);
+    grown_unpin(c->g, c->rank, next);
+    return ok;
+}
+
 static bool
 attend(Call *c)
 {
@@ -254,13 +352,19 @@ attend(Call *c)
     return call(c);
 }
 
+static bool
+attend_somehow(Call *c)
+{
+    return c->g->replicas > 1 && grown_chance(c->g, 40) ? attend_slices(c) : attend(c);
+}
+
 /* The accumulator of a gradient that comes with the one that is wanted: one that lacks it, or an
  * empty one. */
 static bool
 need_other_sum(Call *c, uint32_t i, uint32_t segment, uint32_t source)
 {
     const GrownCell alone = { .known = true, .segment = segment, .set = 1U << source };
-    const GrownWant want = { kind_of_operand(c, i), types_of_operand(c, i), segment, 0, false };
+    const GrownWant want = wanted(c, i, segment, 0, false);
     uint32_t found = 0;
 
     if (c->args.first)
@@ -273,8 +377,9 @@ need_other_sum(Call *c, uint32_t i, uint32_t segment, uint32_t source)
             const GrownCell *cell = grown_cell(c->g, c->rank, region, 0);
 
             if ((want.types & grown_types(s)) == 0 || !cell->known || cell->empty ||
-                cell->pins > 0 || cell->segment != segment || (cell->set >> source & 1) != 0 ||
-                s->role == LH_SLOT_INPUT || grown_draw(c->g, ++found) != 0)
+                cell->pins > 0 || cell->segment != segment || cell->slice != want.slice ||
+                (cell->set >> source & 1) != 0 || s->role == LH_SLOT_INPUT ||
+                grown_draw(c->g, ++found) != 0)
                 continue;
             c->regions[i] = region;
             c->results[i] = *cell;
@@ -288,12 +393,28 @@ need_other_sum(Call *c, uint32_t i, uint32_t segment, uint32_t source)
     return true;
 }
 
+/* The segment of queries that a contribution to rows of keys is of, and their slice, which the call
+ * then has; and the other way round. */
+static uint32_t
+queries_of(Call *c, uint32_t source)
+{
+    c->slice = c->w->slice * c->g->replicas + source % c->g->replicas;
+    return source / c->g->replicas;
+}
+
+static uint32_t
+source_of(const Call *c, uint32_t q)
+{
+    return q * c->g->replicas + c->slice % c->g->replicas;
+}
+
 static bool
 attend_grad(Call *c)
 {
     const bool of_keys = c->w->kind == LH_TENSOR_DKV;
     const uint32_t other = member(c->g, c->w->set);
-    const uint32_t q = of_keys ? other : c->w->segment, k = of_keys ? c->w->segment : other;
+    const uint32_t q = of_keys ? queries_of(c, other) : c->w->segment;
+    const uint32_t k = of_keys ? c->w->segment : other;
     const uint32_t complete = grown_complete(c->g, LH_TENSOR_O, q);
 
     take_target(c);
@@ -303,7 +424,7 @@ attend_grad(Call *c)
         const LhTensorKind kind = c->kernel->operands[i].kind;
 
         if (i != c->target && !(kind == LH_TENSOR_DQ    ? need_other_sum(c, i, q, k)
-                                : kind == LH_TENSOR_DKV ? need_other_sum(c, i, k, q)
+                                : kind == LH_TENSOR_DKV ? need_other_sum(c, i, k, source_of(c, q))
                                 : kind == LH_TENSOR_KV  ? need(c, i, k, 0, false)
                                                         : need(c, i, q, complete, false)))
             return false;
@@ -367,9 +488,10 @@ static bool
 copy_shifted(Call *c)
 {
     const LhSlot *slot = &c->g->program->slots[c->at.slot];
-    const GrownWant from = { c->w->kind, grown_types(slot), c->w->segment, c->w->set, c->w->ended };
+    GrownWant from = *c->w;
     LhRegion next = c->at, behind = c->at, made;
 
+    from.types = grown_types(slot);
     next.part++;
     behind.part += 2;
     if (behind.part >= slot->parts || slot->role != LH_SLOT_TEMP ||
@@ -447,8 +569,7 @@ add_prefix(Call *c)
 {
     const bool gradient = c->w->kind == LH_TENSOR_DSTATE;
     const uint32_t border = c->w->segment;
-    GrownWant wants[2] = { { c->w->kind, GROWN_FP32, 0, 0, false },
-                           { c->w->kind, GROWN_FP32, 0, 0, false } };
+    GrownWant wants[2] = { wanted(c, 0, 0, 0, false), wanted(c, 0, 0, 0, false) };
     GrownWant *near = &wants[gradient ? 0 : 1], *far = &wants[gradient ? 1 : 0];
 
     if (!gradient && border == 0)
@@ -510,7 +631,8 @@ apply_scores(Call *c)
 {
     const bool of_keys = lh_tensor_is_kv(c->w->kind);
     const uint32_t other = member(c->g, c->w->set);
-    const uint32_t q = of_keys ? other : c->w->segment, k = of_keys ? c->w->segment : other;
+    const uint32_t q = of_keys ? queries_of(c, other) : c->w->segment;
+    const uint32_t k = of_keys ? c->w->segment : other;
 
     take_target(c);
     if (!of_keys ? !begin_sum(c, c->w->set & ~(1U << other)) : c->w->set != 1U << other)
@@ -544,7 +666,7 @@ holds_rows(Grower *g, uint32_t rank, const GrownWant *w, LhRegion window)
 static bool
 need_rows(Call *c, uint32_t i, const uint32_t *keys, uint32_t count)
 {
-    GrownWant want = { kind_of_operand(c, i), GROWN_NARROW, c->w->segment, 1U << keys[0], true };
+    const GrownWant want = wanted(c, i, c->w->segment, 1U << keys[0], true);
     LhRegion made;
 
     c->held[i] = grown_choose_window(c->g, c->rank, &want, count, holds_rows, &c->regions[i]);
@@ -562,8 +684,7 @@ need_scores(Call *c, uint32_t i, const uint32_t *keys, uint32_t count)
     GrownWant wants[GROWN_SEGMENTS_MAX] = { 0 };
 
     for (uint32_t k = 0; k < count; k++)
-        wants[k] = (GrownWant){ kind_of_operand(c, i), types_of_operand(c, i), c->w->segment,
-                                1U << keys[k], false };
+        wants[k] = wanted(c, i, c->w->segment, 1U << keys[k], false);
     return need_row(c, i, wants, count);
 }
 
@@ -572,10 +693,12 @@ static bool
 put_rows(const Call *c, LhRegion region, const uint32_t *keys, uint32_t count)
 {
     for (uint32_t k = 0; k < count; k++)
-        grown_put(
-            c->g, c->rank, region, k,
-            (GrownCell){
-                .known = true, .ended = true, .segment = c->w->segment, .set = 1U << keys[k] });
+        grown_put(c->g, c->rank, region, k,
+                  (GrownCell){ .known = true,
+                               .ended = true,
+                               .segment = c->w->segment,
+                               .slice = c->slice,
+                               .set = 1U << keys[k] });
     return true;
 }
 
@@ -584,7 +707,7 @@ static bool
 soften(Call *c)
 {
     const uint32_t complete = grown_complete(c->g, LH_TENSOR_O, c->w->segment);
-    const GrownWant probs = { LH_TENSOR_PROBS, GROWN_NARROW, c->w->segment, 0, true };
+    const GrownWant probs = wanted(c, 1, c->w->segment, 0, true);
     const bool wants_lse = c->w->kind == LH_TENSOR_LSE;
     uint32_t keys[GROWN_SEGMENTS_MAX] = { 0 };
     const uint32_t count = list(complete, keys);
@@ -661,7 +784,7 @@ static bool
 by_kernel(Grower *g, uint32_t rank, const GrownWant *w, LhRegion at, unsigned depth)
 {
     static bool (*const recipes[])(Call * c) = {
-        [LH_EFFECT_ATTEND] = attend,
+        [LH_EFFECT_ATTEND] = attend_somehow,
         [LH_EFFECT_ATTEND_GRAD] = attend_grad,
         [LH_EFFECT_ADD] = add,
         [LH_EFFECT_DERIVE] = derive,
@@ -675,7 +798,12 @@ by_kernel(Grower *g, uint32_t rank, const GrownWant *w, LhRegion at, unsigned de
         [LH_EFFECT_SOFTMAX_GRAD] = soften_gradient,
         [LH_EFFECT_SCORES_APPLY] = apply_scores,
     };
-    Call c = { .g = g, .rank = rank, .depth = depth, .w = w, .at = at };
+    Call c = { .g = g,
+               .rank = rank,
+               .depth = depth,
+               .w = w,
+               .at = at,
+               .slice = lh_tensor_is_kv(w->kind) ? w->slice * g->replicas : w->slice };
     bool made;
 
     if (!choose_kernel(&c))
@@ -752,10 +880,13 @@ static GrownWant
 wanted_output(const Grower *g, uint32_t rank, uint16_t slot, uint32_t part)
 {
     const LhSlot *s = &g->program->slots[slot];
-    const uint32_t segment = lh_slot_holding(g->program, s, rank, part).segment;
+    const LhHolding holding = lh_slot_holding(g->program, s, rank, part);
 
-    return (GrownWant){ s->kind, grown_types(s), segment, grown_complete(g, s->kind, segment),
-                        false };
+    return (GrownWant){ .kind = s->kind,
+                        .types = grown_types(s),
+                        .segment = holding.segment,
+                        .set = grown_complete(g, s->kind, holding.segment),
+                        .slice = holding.slice };
 }
 
 bool

@@ -66,8 +66,8 @@ fill_args(Grower *g, uint32_t rank, const LhRegion *regions, uint32_t count, LhK
     args->nq = has_q ? regions[0].count * g->rows : 0;
     args->nk = has_k ? regions[0].count * g->rows : 0;
     args->batch = a->batch;
-    args->heads = a->heads;
-    args->groups = a->groups;
+    args->heads = a->heads / lh_program_slices(g->program, LH_TENSOR_Q);
+    args->groups = a->groups / lh_program_slices(g->program, LH_TENSOR_KV);
     args->head_dim = a->head_dim;
     args->decay = g->kind == GROWN_LINEAR ? a->decay : 0;
 }
