@@ -5,6 +5,7 @@
  *     grown_cells.c     what parts hold, and which ones hold what is wanted
  *     grown_recipes.c   how a result may come about, on purpose
  *     grown_moves.c     the same, where it comes from other ranks
+ *     grown_collectives.c   collectives that copy, of all kinds and shapes
  *     grown_wild.c      ops without a purpose
  *
  * A recipe goes by kinds of tensors, segments and sets of contributions, and by nothing else: that
@@ -145,11 +146,21 @@ void grown_aim(Grower *g, uint32_t rank, uint16_t slot, uint32_t part);
 
 /* ---- grown_moves.c ---- */
 
-/* Another rank makes what is wanted at @at and sends it, perhaps in halves. */
-bool grown_by_message(Grower *g, uint32_t rank, const GrownWant *w, LhRegion at, unsigned depth);
+/* Another rank makes what is wanted at @at and sends it, by message or collective; perhaps each
+ * half by itself. */
+bool grown_by_move(Grower *g, uint32_t rank, const GrownWant *w, LhRegion at, unsigned depth);
 
 /* Each rank makes some of its terms, and they are added up, here or everywhere. */
 bool grown_by_reduction(Grower *g, uint32_t rank, const GrownWant *w, LhRegion at, unsigned depth);
+
+/* ---- grown_collectives.c ---- */
+
+/* Another rank makes what is wanted, and it comes as a piece of a collective; or one half of it, as
+ * @at says. */
+bool grown_by_collective(Grower *g, uint32_t rank, const GrownWant *w, LhRegion at, unsigned depth);
+
+/* Any collective of any parts. */
+void grown_meet_anyhow(Grower *g);
 
 /* ---- grown_wild.c ---- */
 

@@ -1,6 +1,7 @@
 /*
- * Recipes that move: another rank has made what is wanted and sends it, or everyone has made some
- * of its terms, which are added up on their way.
+ * Recipes that move: another rank has made what is wanted and sends it, in halves perhaps, each of
+ * which may come from another rank; or everyone has made some of its terms, which are added up on
+ * their way.
  */
 #include "grower.h"
 
@@ -37,11 +38,10 @@ send(Grower *g, uint32_t peer, LhRegion from, uint32_t rank, LhRegion to)
     }
 }
 
-bool
-grown_by_message(Grower *g, uint32_t rank, const GrownWant *w, LhRegion at, unsigned depth)
+static bool
+by_message(Grower *g, uint32_t rank, const GrownWant *w, LhRegion at, unsigned depth)
 {
     const uint32_t peer = (rank + 1 + grown_draw(g, g->ranks - 1)) % g->ranks;
-    const bool halves = lh_slot_has_halves(&g->program->slots[at.slot]) && grown_chance(g, 15);
     g_autofree GrownState *state = g_new(GrownState, 1);
     GrownWant there = *w;
     LhRegion from;
@@ -51,14 +51,37 @@ grown_by_message(Grower *g, uint32_t rank, const GrownWant *w, LhRegion at, unsi
     if (!grown_make(g, peer, &there, NULL, depth + 1, &from))
         return false;
     grown_keep(g, state);
-    for (int half = halves ? LH_HALF_K : LH_HALF_BOTH; half <= (halves ? LH_HALF_V : LH_HALF_BOTH);
-         half++) {
-        from.half = at.half = (uint8_t)half;
-        send(g, peer, from, rank, at);
-    }
-    grown_put(g, rank, at, 0, grown_result(w));
+    from.half = at.half;
+    send(g, peer, from, rank, at);
     ok = grown_settle(g, state);
     grown_unpin(g, peer, from);
+    return ok;
+}
+
+/* A half, or all of it. What was there before is gone. */
+static bool
+bring(Grower *g, uint32_t rank, const GrownWant *w, LhRegion at, unsigned depth)
+{
+    const bool ok = (grown_chance(g, 55) ? by_message : grown_by_collective)(g, rank, w, at, depth);
+
+    if (ok)
+        grown_put(g, rank, at, 0, (GrownCell){ 0 });
+    return ok;
+}
+
+bool
+grown_by_move(Grower *g, uint32_t rank, const GrownWant *w, LhRegion at, unsigned depth)
+{
+    const bool halves = lh_slot_has_halves(&g->program->slots[at.slot]) && grown_chance(g, 25);
+    const uint8_t first = grown_chance(g, 50) ? LH_HALF_K : LH_HALF_V;
+    bool ok;
+
+    at.half = halves ? first : LH_HALF_BOTH;
+    ok = bring(g, rank, w, at, depth);
+    at.half = first == LH_HALF_K ? LH_HALF_V : LH_HALF_K;
+    ok = ok && (!halves || bring(g, rank, w, at, depth));
+    if (ok)
+        grown_put(g, rank, at, 0, grown_result(w));
     return ok;
 }
 

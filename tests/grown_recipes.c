@@ -834,8 +834,8 @@ try_way(Grower *g, uint32_t rank, const GrownWant *w, LhRegion at, unsigned dept
     bool made;
 
     grown_keep(g, state);
-    made = comes_in_rows(w) || way < 72 ? by_kernel(g, rank, w, at, depth)
-           : way < 92                   ? grown_by_message(g, rank, w, at, depth)
+    made = comes_in_rows(w) || way < 68 ? by_kernel(g, rank, w, at, depth)
+           : way < 92                   ? grown_by_move(g, rank, w, at, depth)
                                         : grown_by_reduction(g, rank, w, at, depth);
     if (!made)
         grown_go_back(g, state);

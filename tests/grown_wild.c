@@ -1,10 +1,9 @@
 /*
- * Ops without a purpose: a kernel on any parts whose kinds and types suit it, and collectives that
- * bring everyone what someone has. What a kernel leaves here is unknown; what was moved is known.
+ * Ops without a purpose: a kernel on any parts whose kinds and types suit it, and collectives
+ * of any (grown_collectives.c). What a kernel leaves here is unknown; what was moved is known.
  */
 #include "grower.h"
 
-#include "program/collective.h"
 #include "program/holding.h"
 
 #define CALLS 4 /* that are tried in a row */
@@ -106,60 +105,6 @@ call_any(Grower *g)
     grown_settle(g, state);
 }
 
-/* Where a tensor of a collective comes from and goes to, on each rank. */
-typedef struct {
-    LhRegion send[GROWN_RANKS_MAX], receive[GROWN_RANKS_MAX];
-} Moves;
-
-/* What lands in part @i at @rank. */
-static GrownCell
-landing(Grower *g, LhCollectiveKind kind, const Moves *m, uint32_t rank, uint32_t i)
-{
-    const bool gathers = kind != LH_COLL_BROADCAST;
-    const uint32_t from = gathers ? i : 0, part = kind == LH_COLL_ALL_TO_ALL ? rank : 0;
-    GrownCell cell = *grown_cell(g, from, m->send[from], part);
-
-    cell.pins = 0;
-    return cell;
-}
-
-static void
-gather_any(Grower *g)
-{
-    static const LhCollectiveKind kinds[] = { LH_COLL_ALL_GATHER, LH_COLL_ALL_GATHER,
-                                              LH_COLL_ALL_TO_ALL, LH_COLL_BROADCAST };
-    const LhCollectiveKind kind = kinds[grown_draw(g, G_N_ELEMENTS(kinds))];
-    const LhSlot *slot = &g->program->slots[grown_draw(g, g->program->slots_count)];
-    const uint32_t sent = kind == LH_COLL_ALL_TO_ALL ? g->ranks : 1;
-    const uint32_t received = kind == LH_COLL_BROADCAST ? 1 : g->ranks;
-    const uint8_t communicator = (uint8_t)grown_draw(g, GROWN_STREAMS);
-    GrownCell cells[GROWN_RANKS_MAX][GROWN_RANKS_MAX];
-    g_autofree GrownState *state = g_new(GrownState, 1);
-    Moves m;
-
-    grown_keep(g, state);
-    for (uint32_t rank = 0; rank < g->ranks; rank++) {
-        if (!any_parts(g, slot, false, sent, &m.send[rank]) ||
-            !any_parts(g, slot, true, received, &m.receive[rank]))
-            return;
-    }
-    for (uint32_t rank = 0; rank < g->ranks; rank++) {
-        for (uint32_t i = 0; i < received; i++)
-            cells[rank][i] = landing(g, kind, &m, rank, i);
-    }
-    for (uint32_t rank = 0; rank < g->ranks; rank++) {
-        LhEmitter *e = &g->built.emitters[rank];
-
-        e->communicator = communicator;
-        lh_emit_collective(e, communicator, kind, (LhGroup){ 0, 1, g->ranks, 0, 1 });
-        lh_emit_tensor(e, m.send[rank], m.receive[rank]);
-        grown_order(g, rank);
-        for (uint32_t i = 0; i < received; i++)
-            *grown_cell(g, rank, m.receive[rank], i) = cells[rank][i];
-    }
-    grown_settle(g, state);
-}
-
 static void
 synchronise(Grower *g)
 {
@@ -180,7 +125,7 @@ grown_go_wild(Grower *g)
     for (uint32_t i = 0; what < 50 && i < CALLS; i++)
         call_any(g);
     if (what >= 50 && what < 95)
-        gather_any(g);
+        grown_meet_anyhow(g);
     if (what >= 95)
         synchronise(g);
 }
