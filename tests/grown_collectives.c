@@ -171,18 +171,37 @@ is_free_but(Grower *g, uint32_t rank, LhRegion window, LhShare taken)
     return true;
 }
 
+/* Has every part of a window hold something: if nothing else, an empty accumulator. */
+static bool
+fill(const Meeting *m, uint32_t rank, LhRegion window)
+{
+    for (uint32_t i = 0; i < window.count; i++) {
+        LhRegion part = window;
+
+        part.part += i;
+        part.count = 1;
+        if (!is_known(m->g, rank, NULL, part) &&
+            (grown_cell(m->g, rank, part, 0)->pins > 1 ||
+             !grown_suits_any(m->g->program->slots[part.slot].kind) ||
+             m->g->program->slots[part.slot].role != LH_SLOT_TEMP ||
+             !grown_empty(m->g, rank, part)))
+            return false;
+    }
+    return true;
+}
+
 /* Where a member sends from: parts that hold something, whatever that is. */
 static bool
 choose_sent(Meeting *m, Tensor *t, const GrownWant *like, uint32_t member)
 {
-    const uint32_t rank = m->members[member];
+    const uint32_t rank = m->members[member], count = parts_of(m, t, member, false);
 
-    if (!grown_choose_window(m->g, rank, like, parts_of(m, t, member, false), is_known,
-                             &t->send[member]))
+    if (!grown_choose_window(m->g, rank, like, count, is_known, &t->send[member]) &&
+        !grown_choose_free(m->g, rank, like, count, &t->send[member]))
         return false;
     hold(m, rank, t->send[member]);
     grown_unpin(m->g, rank, t->send[member]);
-    return true;
+    return fill(m, rank, t->send[member]);
 }
 
 /* Around what it sends itself, as libraries work in place. */
@@ -401,13 +420,12 @@ fit(Meeting *m, uint32_t other, LhRegion from, uint32_t rank, LhRegion at)
     t->send[other] = from;
     t->receive[own] = at;
     if (!widen(m->g, &t->send[other], s.first + in_piece, parts_of(m, t, other, false)) ||
-        !is_known(m->g, m->members[other], NULL, t->send[other]) ||
         !widen(m->g, &t->receive[own], r.first + in_piece, parts_of(m, t, own, true)) ||
         !is_free_but(m->g, rank, t->receive[own], (LhShare){ r.first + in_piece, 1 }))
         return false;
     hold(m, m->members[other], t->send[other]);
     hold(m, rank, t->receive[own]);
-    return true;
+    return fill(m, m->members[other], t->send[other]);
 }
 
 static void

@@ -155,6 +155,53 @@ grow(uint64_t seed, bool by_proof, Grown *grown)
             grown->right && runs_right(grown->program, numerics, &ways[i], seed, grown->why);
 }
 
+/* ---- forms ---- */
+
+/* What programs may have beside kernels, messages and collectives of whole parts. */
+typedef enum {
+    FORM_SLICES,
+    FORM_SHARED_SLICES, /* of keys and values */
+    FORM_HALVES,        /* in collectives */
+    FORM_TENSORS,       /* several in a collective */
+    FORM_ALL_TO_ALL,
+    FORM_UNEVEN,
+    FORMS
+} Form;
+
+static const char *const form_names[] = {
+    [FORM_SLICES] = "slices",         [FORM_SHARED_SLICES] = "shared slices",
+    [FORM_HALVES] = "halves",         [FORM_TENSORS] = "several tensors",
+    [FORM_ALL_TO_ALL] = "all-to-all", [FORM_UNEVEN] = "uneven pieces",
+};
+
+static void
+note_collective(const LhOp *op, bool *has)
+{
+    has[FORM_TENSORS] |= op->collective.tensors_count > 1;
+    has[FORM_UNEVEN] |= op->collective.uneven;
+    has[FORM_ALL_TO_ALL] |= op->collective.kind == LH_COLL_ALL_TO_ALL && !op->collective.uneven;
+    for (uint32_t i = 0; i < op->collective.tensors_count; i++)
+        has[FORM_HALVES] |= op->collective.send[i].half != LH_HALF_BOTH;
+}
+
+/* Counts the forms of a program in @counts. */
+static void
+count_forms(const LhProgram *program, uint64_t *counts)
+{
+    const LhExplicit *all = program->plan;
+    bool has[FORMS] = { [FORM_SLICES] = program->head_slices > 1,
+                        [FORM_SHARED_SLICES] = program->head_slices > program->kv_slices };
+
+    for (uint32_t rank = 0; rank < all->ranks_count; rank++) {
+        for (uint32_t i = 0; i < all->ranks[rank].ops_count; i++) {
+            if (all->ranks[rank].ops[i].kind == LH_OP_COLLECTIVE)
+                note_collective(&all->ranks[rank].ops[i], has);
+        }
+    }
+    for (int form = 0; form < FORMS; form++)
+        counts[form] += has[form];
+}
+
 /* ---- tests ---- */
 
 /* Kernels of attention that proven programs have called; where tests share a process. */
@@ -178,7 +225,7 @@ note_calls(const LhProgram *program)
 START_TEST(what_is_proven_is_right)
 {
     const uint64_t count = test_share(PROVEN);
-    uint64_t complete = 0;
+    uint64_t complete = 0, forms[FORMS] = { 0 };
 
     for (uint64_t seed = 0; seed < count; seed++) {
         g_auto(Grown) grown = { 0 };
@@ -187,14 +234,18 @@ START_TEST(what_is_proven_is_right)
         complete += grown.complete && grown.proven;
         ck_assert_msg(!grown.complete || !grown.proven || grown.right, "seed %u: %s",
                       (unsigned)seed, grown.why->str);
-        if (grown.complete && grown.proven)
-            note_calls(grown.program);
+        if (!grown.complete || !grown.proven)
+            continue;
+        note_calls(grown.program);
+        count_forms(grown.program, forms);
     }
     ck_assert_uint_ge(3 * complete, count);
     for (int k = 0; test_every() == 1 && k < LH_KERNELS_COUNT; k++)
         ck_assert_msg(called[k] || lh_kernels[k]->args != LH_ARGS_ATTENTION ||
                           k == LH_KERNEL_ID_expand_kv, /* writes nothing of attention */
                       "%s is in no program", lh_kernels[k]->name);
+    for (int form = 0; test_every() == 1 && form < FORMS; form++)
+        ck_assert_msg(forms[form] > 0, "no program has %s", form_names[form]);
 }
 END_TEST
 
@@ -221,7 +272,7 @@ END_TEST
 
 /* Programs by whether they are complete, proven and right. */
 typedef struct {
-    uint64_t grown, complete, proven, right, both;
+    uint64_t grown, complete, proven, right, both, forms[FORMS];
 } Counts;
 
 static bool
@@ -237,6 +288,8 @@ tell_one(uint64_t seed, bool by_proof, Counts *counts)
     counts->proven += grown.complete && grown.proven;
     counts->right += grown.right;
     counts->both += grown.right && grown.proven;
+    if (grown.complete && grown.proven)
+        count_forms(grown.program, counts->forms);
     if (!ok)
         printf("%u: proven and WRONG: %s\n", (unsigned)seed, grown.why->str);
     else if (grown.right && !grown.proven)
@@ -257,6 +310,8 @@ tell(uint64_t first, uint64_t count)
         printf("grown by %s: %u, complete %u, proven %u, right %u, both %u\n",
                by_proof != 0 ? "proof" : "form", (unsigned)c.grown, (unsigned)c.complete,
                (unsigned)c.proven, (unsigned)c.right, (unsigned)c.both);
+        for (int form = 0; form < FORMS; form++)
+            printf("  %s: %u\n", form_names[form], (unsigned)c.forms[form]);
     }
     return ok ? EXIT_SUCCESS : EXIT_FAILURE;
 }
