@@ -6,6 +6,7 @@
  *     grown_recipes.c   how a result may come about, on purpose
  *     grown_moves.c     the same, where it comes from other ranks
  *     grown_collectives.c   collectives that copy, of all kinds and shapes
+ *     grown_memory.c    allocs and frees
  *     grown_wild.c      ops without a purpose
  *
  * A recipe goes by kinds of tensors, segments and sets of contributions, and by nothing else: that
@@ -19,12 +20,15 @@
 #define GROWN_RANKS_MAX 3
 #define GROWN_SLOTS_MAX 64
 #define GROWN_CELLS_MAX 256
-#define GROWN_OPS_MAX 64 /* of a rank, beside those that allocate and free */
+#define GROWN_OPS_MAX                                                                              \
+    64 /* of a rank, but those that allocate and free at its beginning and end                     \
+        */
 #define GROWN_STREAMS 3
 #define GROWN_SEGMENTS_MAX (2 * GROWN_RANKS_MAX)
 
 /* What one part of one slot on one rank holds. */
 typedef struct {
+    bool gone;        /* it is not allocated, whatever else is said of it */
     bool known;       /* the following; else nothing is known of it */
     bool empty;       /* an accumulator of no rows, and nothing else */
     bool ended;       /* of gradients of scores: they have gone through softmax */
@@ -62,8 +66,9 @@ typedef struct {
     uint32_t ranks, segments;
     uint32_t replicas; /* slices of query heads that share one of key-value heads */
     uint64_t rows;     /* of a segment */
-    uint32_t first;    /* id of a rank's first op that allocates nothing */
-    uint32_t tries;    /* that are left */
+    uint32_t
+        first[GROWN_RANKS_MAX]; /* id of a rank's first op behind the allocs of its beginning */
+    uint32_t tries;             /* that are left */
     uint64_t before[GROWN_RANKS_MAX][GROWN_OPS_MAX]; /* by op from `first` on: bits of those that
                                                         are complete when it starts */
     GrownCell cells[GROWN_RANKS_MAX][GROWN_CELLS_MAX];
@@ -127,7 +132,7 @@ bool grown_choose_window(Grower *g, uint32_t rank, const GrownWant *w, uint32_t 
 bool grown_holds_wanted(Grower *g, uint32_t rank, const GrownWant *w, LhRegion window);
 bool grown_is_free(Grower *g, uint32_t rank, const GrownWant *w, LhRegion window);
 
-/* Parts that nobody needs; mostly such that hold nothing. Pinned. */
+/* Parts that nobody needs; mostly such that hold nothing. Pinned, and allocated. */
 bool grown_choose_free(Grower *g, uint32_t rank, const GrownWant *w, uint32_t count,
                        LhRegion *window);
 
@@ -161,6 +166,23 @@ bool grown_by_collective(Grower *g, uint32_t rank, const GrownWant *w, LhRegion 
 
 /* Any collective of any parts. */
 void grown_meet_anyhow(Grower *g);
+
+/* ---- grown_memory.c ---- */
+
+/* Temporary parts as a rank has them at its beginning, some of them not at all; frees all that are
+ * left. */
+void grown_begin_memory(Grower *g, uint32_t rank);
+void grown_end_memory(Grower *g, uint32_t rank);
+
+/* Allocates those parts of a window that are gone; or, @at_once, all if some are. False: the rank
+ * has ops enough. */
+bool grown_bring_back(Grower *g, uint32_t rank, LhRegion window, bool at_once);
+
+/* Frees parts that nobody needs, perhaps. */
+void grown_free_some(Grower *g, uint32_t rank);
+/* Frees any parts; some of them are allocated again, and some are believed to hold what they did.
+ */
+void grown_free_anyhow(Grower *g);
 
 /* ---- grown_wild.c ---- */
 

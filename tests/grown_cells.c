@@ -68,6 +68,7 @@ grown_put(Grower *g, uint32_t rank, LhRegion region, uint32_t i, GrownCell holds
     GrownCell *cell = grown_cell(g, rank, region, i);
 
     holds.pins = cell->pins;
+    holds.gone = cell->gone;
     *cell = holds;
 }
 
@@ -126,7 +127,13 @@ is_free_and_unknown(Grower *g, uint32_t rank, const GrownWant *w, LhRegion windo
 bool
 grown_choose_free(Grower *g, uint32_t rank, const GrownWant *w, uint32_t count, LhRegion *window)
 {
-    return (grown_chance(g, 85) &&
-            grown_choose_window(g, rank, w, count, is_free_and_unknown, window)) ||
-           grown_choose_window(g, rank, w, count, grown_is_free, window);
+    grown_free_some(g, rank);
+    if (!(grown_chance(g, 85) &&
+          grown_choose_window(g, rank, w, count, is_free_and_unknown, window)) &&
+        !grown_choose_window(g, rank, w, count, grown_is_free, window))
+        return false;
+    if (grown_bring_back(g, rank, *window, grown_chance(g, 75)))
+        return true;
+    grown_unpin(g, rank, *window);
+    return false;
 }

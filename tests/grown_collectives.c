@@ -155,7 +155,7 @@ widen(const Grower *g, LhRegion *region, uint32_t before, uint32_t count)
     return true;
 }
 
-/* Whether nobody needs the parts of a window but [first, first + count), which are taken. */
+/* Whether nobody needs the parts of a window but those that are taken. Then all are there. */
 static bool
 is_free_but(Grower *g, uint32_t rank, LhRegion window, LhShare taken)
 {
@@ -168,7 +168,7 @@ is_free_but(Grower *g, uint32_t rank, LhRegion window, LhShare taken)
             !grown_is_free(g, rank, NULL, part))
             return false;
     }
-    return true;
+    return grown_bring_back(g, rank, window, false);
 }
 
 /* Has every part of a window hold something: if nothing else, an empty accumulator. */

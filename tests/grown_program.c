@@ -369,12 +369,9 @@ begin(Grower *g)
     for (uint32_t rank = 0; rank < g->ranks; rank++) {
         g->built.emitters[rank].phase =
             params.pass == LH_PASS_FWD ? LH_PHASE_FORWARD : LH_PHASE_BACKWARD;
-        for (uint16_t slot = 0; slot < (uint16_t)g->program->slots_count; slot++) {
-            if (g->program->slots[slot].role == LH_SLOT_TEMP)
-                lh_emit_alloc(&g->built.emitters[rank], slot);
-        }
+        grown_begin_memory(g, rank);
+        g->first[rank] = g->built.states[rank].next_id;
     }
-    g->first = g->built.states[0].next_id;
 }
 
 /* ---- masks ---- */
@@ -435,13 +432,13 @@ grown_order(Grower *g, uint32_t rank)
     LhEmitter *e = &g->built.emitters[rank];
     const LhOpBuffer *buffer = &g->built.buffers[rank];
     LhOp *op = lh_emit_last(e);
-    const uint32_t index = op->id - g->first;
+    const uint32_t first = g->first[rank], index = op->id - first;
     const bool on_stream = lh_op_on_stream(op);
     uint64_t before = 0;
     bool leave_out = grown_chance(g, 6);
 
     for (uint32_t i = index; i-- > 0;) {
-        const LhOp *other = &buffer->ops[g->first + i];
+        const LhOp *other = &buffer->ops[first + i];
 
         if ((before >> i & 1) != 0)
             continue;
@@ -482,35 +479,23 @@ grown_go_back(Grower *g, const GrownState *state)
     memcpy(g->cells, state->cells, sizeof(state->cells));
 }
 
-static void
-free_all(Grower *g)
-{
-    for (uint32_t rank = 0; rank < g->ranks; rank++) {
-        for (uint16_t slot = 0; slot < (uint16_t)g->program->slots_count; slot++) {
-            if (g->program->slots[slot].role == LH_SLOT_TEMP)
-                lh_emit_free(&g->built.emitters[rank], slot);
-        }
-    }
-}
-
 /* What the judge says of the program, were it to end here. */
 static bool
 ask(Grower *g)
 {
-    uint32_t ops[GROWN_RANKS_MAX] = { 0 };
+    g_autofree GrownState *state = g_new(GrownState, 1);
     bool stays;
 
+    grown_keep(g, state);
     for (uint32_t rank = 0; rank < g->ranks; rank++)
-        ops[rank] = g->built.buffers[rank].ops_count;
-    free_all(g);
+        grown_end_memory(g, rank);
     for (uint32_t rank = 0; rank < g->ranks; rank++)
         g->views[rank] = built_rank(&g->built.buffers[rank]);
     g->view = (LhExplicit){ g->views, g->ranks };
     g->program->plan = &g->view;
     stays = g->judge(g->program);
     g->program->plan = NULL;
-    for (uint32_t rank = 0; rank < g->ranks; rank++)
-        g->built.buffers[rank].ops_count = g->built.states[rank].next_id = ops[rank];
+    grown_go_back(g, state);
     return stays;
 }
 
@@ -520,7 +505,7 @@ grown_settle(Grower *g, const GrownState *state)
     bool stays = true;
 
     for (uint32_t rank = 0; rank < g->ranks; rank++)
-        stays = stays && g->built.buffers[rank].ops_count - g->first < GROWN_OPS_MAX;
+        stays = stays && g->built.buffers[rank].ops_count - g->first[rank] < GROWN_OPS_MAX;
     stays = stays && ask(g);
     if (!stays)
         grown_go_back(g, state);
@@ -580,7 +565,8 @@ grown_program(uint64_t seed, GrownJudge judge, bool wild, bool *complete)
             grown_go_wild(g);
         *complete = aim_at_all(g) == 0;
     }
-    free_all(g);
+    for (uint32_t rank = 0; rank < g->ranks; rank++)
+        grown_end_memory(g, rank);
     program = built_end(&g->built);
     g_free(g);
     return program;

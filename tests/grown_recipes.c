@@ -265,7 +265,10 @@ take_next(const Call *c, LhRegion next)
     if (cell->pins > 0 || (slot->role != LH_SLOT_TEMP && cell->known))
         return false;
     grown_pin(c->g, c->rank, next);
-    return true;
+    if (grown_bring_back(c->g, c->rank, next, false))
+        return true;
+    grown_unpin(c->g, c->rank, next);
+    return false;
 }
 
 /* What a call has written for two slices: the second parts are of slice @second. */
@@ -496,7 +499,9 @@ copy_shifted(Call *c)
     behind.part += 2;
     if (behind.part >= slot->parts || slot->role != LH_SLOT_TEMP ||
         !grown_cell(c->g, c->rank, behind, 0)->known ||
-        !grown_is_free(c->g, c->rank, &from, next) || !grown_is_free(c->g, c->rank, &from, behind))
+        !grown_is_free(c->g, c->rank, &from, next) ||
+        !grown_is_free(c->g, c->rank, &from, behind) ||
+        !grown_bring_back(c->g, c->rank, next, false))
         return false;
     grown_pin(c->g, c->rank, behind);
     if (!grown_make(c->g, c->rank, &from, &next, c->depth + 1, &made)) {

@@ -100,7 +100,7 @@ call_any(Grower *g)
     grown_order(g, rank);
     for (uint32_t i = 0; i < count; i++) {
         for (uint32_t k = 0; operands[i].access != LH_OPERAND_READ && k < parts; k++)
-            *grown_cell(g, rank, regions[i], k) = (GrownCell){ 0 };
+            grown_put(g, rank, regions[i], k, (GrownCell){ 0 });
     }
     grown_settle(g, state);
 }
@@ -124,7 +124,9 @@ grown_go_wild(Grower *g)
 
     for (uint32_t i = 0; what < 50 && i < CALLS; i++)
         call_any(g);
-    if (what >= 50 && what < 95)
+    if (what >= 50 && what < 65)
+        grown_free_anyhow(g);
+    if (what >= 65 && what < 95)
         grown_meet_anyhow(g);
     if (what >= 95)
         synchronise(g);

@@ -165,6 +165,7 @@ typedef enum {
     FORM_TENSORS,       /* several in a collective */
     FORM_ALL_TO_ALL,
     FORM_UNEVEN,
+    FORM_MEMORY, /* allocated again */
     FORMS
 } Form;
 
@@ -172,6 +173,7 @@ static const char *const form_names[] = {
     [FORM_SLICES] = "slices",         [FORM_SHARED_SLICES] = "shared slices",
     [FORM_HALVES] = "halves",         [FORM_TENSORS] = "several tensors",
     [FORM_ALL_TO_ALL] = "all-to-all", [FORM_UNEVEN] = "uneven pieces",
+    [FORM_MEMORY] = "memory again",
 };
 
 static void
@@ -193,9 +195,15 @@ count_forms(const LhProgram *program, uint64_t *counts)
                         [FORM_SHARED_SLICES] = program->head_slices > program->kv_slices };
 
     for (uint32_t rank = 0; rank < all->ranks_count; rank++) {
+        bool freed = false;
+
         for (uint32_t i = 0; i < all->ranks[rank].ops_count; i++) {
-            if (all->ranks[rank].ops[i].kind == LH_OP_COLLECTIVE)
-                note_collective(&all->ranks[rank].ops[i], has);
+            const LhOp *op = &all->ranks[rank].ops[i];
+
+            if (op->kind == LH_OP_COLLECTIVE)
+                note_collective(op, has);
+            freed |= op->kind == LH_OP_FREE;
+            has[FORM_MEMORY] |= freed && op->kind == LH_OP_ALLOC;
         }
     }
     for (int form = 0; form < FORMS; form++)
