@@ -9,8 +9,7 @@
 
 #define TENSORS_MAX 3
 #define PINS_MAX (2 * GROWN_RANKS_MAX * TENSORS_MAX)
-#define LIES                                                                                       \
-    4 /* percent of members that expect unequal pieces from others than those who send them */
+#define LIES 4 /* percent of members whose pieces, or half, are not those of the others */
 
 /* A tensor of a collective, by places of members in the group. */
 typedef struct {
@@ -281,20 +280,33 @@ take_from_another(const Meeting *m, uint32_t *column)
     column[more]++;
 }
 
+static LhRegion
+other_half(LhRegion region)
+{
+    region.half = region.half == LH_HALF_K ? LH_HALF_V : LH_HALF_K;
+    return region;
+}
+
 static void
 add_tensor(const Meeting *m, const Tensor *t, uint32_t member)
 {
     LhEmitter *e = &m->g->built.emitters[m->members[member]];
+    const bool lies = m->g->wild && grown_chance(m->g, LIES);
+    LhRegion send = t->send[member], receive = t->receive[member];
     uint32_t column[GROWN_RANKS_MAX] = { 0 };
 
     for (uint32_t from = 0; from < m->count; from++)
         column[from] = t->counts[from][member];
-    if (m->g->wild && grown_chance(m->g, LIES))
+    if (lies && m->uneven)
         take_from_another(m, column);
+    if (lies && send.half != LH_HALF_BOTH) {
+        send = other_half(send);
+        receive = other_half(receive);
+    }
     if (m->uneven)
-        lh_emit_tensor_uneven(e, t->send[member], t->receive[member], t->counts[member], column);
+        lh_emit_tensor_uneven(e, send, receive, t->counts[member], column);
     else
-        lh_emit_tensor(e, t->send[member], t->receive[member]);
+        lh_emit_tensor(e, send, receive);
 }
 
 static void
