@@ -25,6 +25,7 @@
         */
 #define GROWN_STREAMS 3
 #define GROWN_SEGMENTS_MAX (2 * GROWN_RANKS_MAX)
+#define GROWN_MISTAKES 5 /* percent of chances to believe too much that recipes take */
 
 /* What one part of one slot on one rank holds. */
 typedef struct {
@@ -85,6 +86,10 @@ typedef struct {
 } GrownState;
 
 /* ---- grown_program.c ---- */
+
+/* Whether a recipe takes something for what it is not, for the judge to notice: only where that
+ * knows contents. */
+bool grown_mistakes(Grower *g);
 
 /* A number below @below; whether something happens that does so in @percent of all cases. */
 uint32_t grown_draw(Grower *g, uint32_t below);

@@ -72,14 +72,18 @@ bring(Grower *g, uint32_t rank, const GrownWant *w, LhRegion at, unsigned depth)
 bool
 grown_by_move(Grower *g, uint32_t rank, const GrownWant *w, LhRegion at, unsigned depth)
 {
-    const bool halves = lh_slot_has_halves(&g->program->slots[at.slot]) && grown_chance(g, 25);
+    const bool halves = lh_slot_has_halves(&g->program->slots[at.slot]) && grown_chance(g, 40);
     const uint8_t first = grown_chance(g, 50) ? LH_HALF_K : LH_HALF_V;
+    GrownWant second = *w;
     bool ok;
 
     at.half = halves ? first : LH_HALF_BOTH;
     ok = bring(g, rank, w, at, depth);
     at.half = first == LH_HALF_K ? LH_HALF_V : LH_HALF_K;
-    ok = ok && (!halves || bring(g, rank, w, at, depth));
+    /* Halves of other rows do not go together, and one alone is not enough. */
+    if (!grown_has_set(w->kind) && grown_mistakes(g))
+        second.segment = grown_draw(g, g->segments);
+    ok = ok && (!halves || grown_mistakes(g) || bring(g, rank, &second, at, depth));
     if (ok)
         grown_put(g, rank, at, 0, grown_result(w));
     return ok;

@@ -29,6 +29,12 @@ grown_chance(Grower *g, uint32_t percent)
     return grown_draw(g, 100) < percent;
 }
 
+bool
+grown_mistakes(Grower *g)
+{
+    return g->wild && grown_chance(g, GROWN_MISTAKES);
+}
+
 /* ---- declarations ---- */
 
 /* Bytes of a part: one segment of one slice of the heads. */

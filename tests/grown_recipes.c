@@ -418,10 +418,12 @@ attend_grad(Call *c)
     const uint32_t other = member(c->g, c->w->set);
     const uint32_t q = of_keys ? queries_of(c, other) : c->w->segment;
     const uint32_t k = of_keys ? c->w->segment : other;
+    const uint32_t all = ((1U << c->g->replicas) - 1) << q * c->g->replicas;
     const uint32_t complete = grown_complete(c->g, LH_TENSOR_O, q);
 
     take_target(c);
-    if (!begin_sum(c, c->w->set & ~(1U << other)))
+    /* One slice of the queries does not stand for those that share their keys with it. */
+    if (!begin_sum(c, c->w->set & ~(of_keys && grown_mistakes(c->g) ? all : 1U << other)))
         return false;
     for (uint32_t i = 0; i < operands_of(c->kernel); i++) {
         const LhTensorKind kind = c->kernel->operands[i].kind;
