@@ -76,6 +76,10 @@ static const Mistake mistakes[] = {
       "rank 0, op 4 (copy, stream compute) writes its operand target to slot t[0..1], which "
       "overlaps "
       "slot t[1..2], its operand source: they may not share a part" },
+    { "race-across-free", LH_FINDING_RACE, 2, 9, "kv_a", 2, 6,
+      "rank 2, op 9 (exchange, stream comm) writes slot kv_a while op 6 "
+      "(attention_fwd, stream compute) may still be reading it: nothing orders op 9 "
+      "after op 6" },
     { "race-double-buffer", LH_FINDING_RACE, 2, 7, "kv_a", 2, 6,
       "rank 2, op 7 (exchange, stream comm) writes slot kv_a while op 6 "
       "(attention_fwd, stream compute) may still be reading it: nothing orders op 7 "
