@@ -411,6 +411,13 @@ take_along(Meeting *m)
     }
 }
 
+/* A piece where it would be if all were as long as it is, as far as there is room. */
+static LhShare
+as_if_even(LhShare piece, uint32_t index, uint32_t parts)
+{
+    return (LhShare){ MIN(index * piece.count, parts - piece.count), piece.count };
+}
+
 /* A piece of the first tensor goes from @from at member @other to @at at @rank. */
 static bool
 fit(Meeting *m, uint32_t other, LhRegion from, uint32_t rank, LhRegion at)
@@ -428,6 +435,10 @@ fit(Meeting *m, uint32_t other, LhRegion from, uint32_t rank, LhRegion at)
     r = received(m, t, other, own);
     if (s.count == 0)
         return false;
+    if (m->uneven && grown_mistakes(m->g))
+        s = as_if_even(s, own, parts_of(m, t, other, false));
+    if (m->uneven && grown_mistakes(m->g))
+        r = as_if_even(r, other, parts_of(m, t, own, true));
     in_piece = grown_draw(m->g, s.count);
     t->send[other] = from;
     t->receive[own] = at;
