@@ -25,21 +25,21 @@ check_length(const char *name, gsize length, GError **error)
 
 /* @text, of @length and a NUL behind it, is the document's from now on. */
 static LhJson *
-take_text(const char *name, char *text, gsize length, GError **error)
+take_text(const char *name, char *text, gsize length, bool python, GError **error)
 {
     g_autoptr(LhJson) json = g_new0(LhJson, 1);
 
     json->name = g_strdup(name);
     json->text = text;
     json->length = length;
-    if (!check_length(name, length, error) || !lh_json_scan(name, text, length, error))
+    if (!check_length(name, length, error) || !lh_json_scan(name, text, length, python, error))
         return NULL;
     json->sha256 = g_compute_checksum_for_data(G_CHECKSUM_SHA256, (const guchar *)text, length);
     return g_steal_pointer(&json);
 }
 
-LhJson *
-lh_json_parse(const char *name, const char *text, gsize length, GError **error)
+static LhJson *
+parse_text(const char *name, const char *text, gsize length, bool python, GError **error)
 {
     char *copy = check_length(name, length, error) ? lh_memory_try(length + 1, name, error) : NULL;
 
@@ -48,7 +48,19 @@ lh_json_parse(const char *name, const char *text, gsize length, GError **error)
     if (length > 0)
         memcpy(copy, text, length);
     copy[length] = '\0';
-    return take_text(name, copy, length, error);
+    return take_text(name, copy, length, python, error);
+}
+
+LhJson *
+lh_json_parse(const char *name, const char *text, gsize length, GError **error)
+{
+    return parse_text(name, text, length, false, error);
+}
+
+LhJson *
+lh_json_parse_python(const char *name, const char *text, gsize length, GError **error)
+{
+    return parse_text(name, text, length, true, error);
 }
 
 LhJson *
@@ -57,7 +69,22 @@ lh_json_load(const char *path, GError **error)
     gsize length;
     char *text = lh_input_read(path, LH_JSON_BYTES_MAX, &length, error);
 
-    return text != NULL ? take_text(path, text, length, error) : NULL;
+    return text != NULL ? take_text(path, text, length, false, error) : NULL;
+}
+
+LhJson *
+lh_json_load_python(const char *path, GError **error)
+{
+    gsize length;
+    char *text = lh_input_read(path, LH_JSON_BYTES_MAX, &length, error);
+
+    return text != NULL ? take_text(path, text, length, true, error) : NULL;
+}
+
+bool
+lh_json_check_strict(const LhJson *json, GError **error)
+{
+    return lh_json_scan(json->name, json->text, json->length, false, error);
 }
 
 void
@@ -320,6 +347,51 @@ lh_json_has(const LhJson *json, const char *path)
     gsize value;
 
     return lh_json_find(json, path, &value) && json->text[value] != 'n';
+}
+
+char
+lh_json_kind(const LhJson *json, const char *path)
+{
+    gsize value;
+    char first;
+
+    if (!lh_json_find(json, path, &value))
+        return '\0';
+    first = json->text[value];
+    if (first == '-')
+        first = json->text[value + 1];
+    return (char)(g_ascii_isdigit(first) ? '0' : first);
+}
+
+char *
+lh_json_text(const LhJson *json, const char *path)
+{
+    GString *text = g_string_new(NULL);
+    gsize value;
+
+    if (!lh_json_find(json, path, &value))
+        return g_string_free(text, FALSE);
+    for (gsize at = value, end = lh_json_skip(json->text, value); at < end; at++) {
+        if (!is_space(json->text[at]))
+            g_string_append_c(text, json->text[at]);
+    }
+    return g_string_free(text, FALSE);
+}
+
+GPtrArray *
+lh_json_keys(const LhJson *json, const char *path)
+{
+    GPtrArray *keys = g_ptr_array_new_with_free_func(g_free);
+    LhJsonItem item;
+    gsize object;
+    bool more;
+
+    if (!lh_json_find(json, path, &object) || json->text[object] != '{')
+        return keys;
+    for (more = lh_json_first(json->text, object, &item); more;
+         more = lh_json_next(json->text, &item))
+        g_ptr_array_add(keys, lh_json_string(json->text, item.key));
+    return keys;
 }
 
 bool

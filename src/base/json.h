@@ -22,6 +22,12 @@ LhJson *lh_json_parse(const char *name, const char *text, gsize length, GError *
  * LH_ERROR_RUNTIME. */
 LhJson *lh_json_load(const char *path, GError **error);
 
+/* The same for files that Python wrote: NaN, Infinity and -Infinity are values that no field takes.
+ * lh_json_check_strict() says whether there are none after all. */
+LhJson *lh_json_parse_python(const char *name, const char *text, gsize length, GError **error);
+LhJson *lh_json_load_python(const char *path, GError **error);
+bool lh_json_check_strict(const LhJson *json, GError **error);
+
 void lh_json_free(LhJson *json);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhJson, lh_json_free)
 
@@ -53,6 +59,17 @@ bool lh_json_decode_next(const LhJson *json, const LhField *field, const char *p
 
 /* True if a value (not null) stands at @path, e.g. "node.nics.count", "ranks[3].ops[17].after". */
 bool lh_json_has(const LhJson *json, const char *path);
+
+/* What stands at @path: '{', '[', '"', '0' (a number), 't', 'f', 'n' (null), or 'I' and 'N' of
+ * lh_json_parse_python(); NUL: nothing. */
+char lh_json_kind(const LhJson *json, const char *path);
+
+/* The value at @path as it is written, without white space; "" if there is none. Caller frees. */
+char *lh_json_text(const LhJson *json, const char *path);
+
+/* The keys of the object at @path ("": of the document), in their order; none if there is none. Of
+ * char *; caller unrefs. */
+GPtrArray *lh_json_keys(const LhJson *json, const char *path);
 
 /*
  * Sets @error to "name:line:column: error: <message>" at the value at @path (or the nearest parent

@@ -33,7 +33,9 @@ is_string(const Decoder *d, gsize value)
 static bool
 is_number(const Decoder *d, gsize value)
 {
-    return *text_of(d, value) == '-' || g_ascii_isdigit(*text_of(d, value));
+    const char *text = text_of(d, value);
+
+    return g_ascii_isdigit(text[*text == '-' ? 1 : 0]);
 }
 
 static bool
@@ -75,7 +77,7 @@ describe_found(const Decoder *d, gsize item)
         return g_strdup_printf("the number %.*s", (int)strspn(text, "+-.0123456789eE"), text);
     if (*text == '{' || *text == '[')
         return g_strdup(*text == '{' ? "an object" : "an array");
-    return g_strndup(text, strspn(text, "truefalsn"));
+    return g_strndup(text, strspn(text, "-truefalsnINity"));
 }
 
 static bool

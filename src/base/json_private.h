@@ -23,9 +23,9 @@ struct _LhJson {
 /*
  * Checks that @text is one JSON document by RFC 8259 and the limits above, and that no object has a
  * key twice. @text is NUL-terminated at @length. On failure @error (LH_ERROR_INPUT) names the
- * place.
+ * place. @python: NaN, Infinity and -Infinity are values, too.
  */
-bool lh_json_scan(const char *name, const char *text, gsize length, GError **error);
+bool lh_json_scan(const char *name, const char *text, gsize length, bool python, GError **error);
 
 /* Sets @error to "name:line:column: error: <message>" for byte @offset of @text; returns false. */
 bool lh_json_fail_at(const char *name, const char *text, gsize offset, GError **error,

@@ -18,6 +18,7 @@ typedef struct {
     gsize length;
     gsize at;
     unsigned depth;
+    bool python;  /* takes its numbers, too */
     GArray *keys; /* of gsize: where the keys of the objects stand that are open */
     GError **error;
 } Scanner;
@@ -381,6 +382,13 @@ skip_word(Scanner *s, const char *word)
     return true;
 }
 
+/* What Python's json writes for floating-point numbers that JSON has not. */
+static bool
+skip_python_number(Scanner *s)
+{
+    return skip_word(s, "Infinity") || skip_word(s, "-Infinity") || skip_word(s, "NaN");
+}
+
 /* `before` is the token that calls for the value; NULL where ']' would do as well. */
 static bool
 scan_value(Scanner *s, const char *before)
@@ -401,6 +409,8 @@ scan_value(Scanner *s, const char *before)
     default:
         break;
     }
+    if (s->python && skip_python_number(s))
+        return true;
     if (s->text[s->at] == '-' || g_ascii_isdigit(s->text[s->at]))
         return scan_number(s);
     if (skip_word(s, "true") || skip_word(s, "false") || skip_word(s, "null"))
@@ -412,10 +422,12 @@ scan_value(Scanner *s, const char *before)
 }
 
 bool
-lh_json_scan(const char *name, const char *text, gsize length, GError **error)
+lh_json_scan(const char *name, const char *text, gsize length, bool python, GError **error)
 {
     g_autoptr(GArray) keys = g_array_new(FALSE, FALSE, sizeof(gsize));
-    Scanner s = { .name = name, .text = text, .length = length, .keys = keys, .error = error };
+    Scanner s = {
+        .name = name, .text = text, .length = length, .python = python, .keys = keys, .error = error
+    };
 
     g_assert(length <= LH_JSON_BYTES_MAX);
     if (g_str_has_prefix(text, "\xef\xbb\xbf"))
