@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "plan/setting.h"
 #include "report/describe.h"
+#include "report/describe_model.h"
 #include "report/describe_options.h"
 #include "report/describe_step.h"
 #include "report/text.h"
@@ -454,6 +455,29 @@ print_schedule(const LhSetup *setup, int format, GString *out, GError **error)
                                     : print_matrix(program, (LhFormat)format, out, error);
 }
 
+/* Whether only a model is to be shown: nothing says a schedule. */
+static bool
+is_model_alone(const LhCommandLine *line)
+{
+    const LhScenario *s = line->scenario;
+
+    return line->arguments->len == 0 && s->model != NULL && s->schedule == NULL &&
+           s->schedule_file == NULL;
+}
+
+static bool
+print_model(const LhScenario *s, int format, GString *out, GError **error)
+{
+    g_autoptr(LhModel) model = lh_setup_load_model(s, error);
+    g_autoptr(LhTable) table = NULL;
+
+    if (model == NULL)
+        return false;
+    table = lh_model_table(model);
+    lh_table_print(table, (LhFormat)(MAX(format, FORMAT_TABLE) - FORMAT_TABLE), out);
+    return true;
+}
+
 static int
 run_show(const LhCommandLine *line, GError **error)
 {
@@ -461,6 +485,11 @@ run_show(const LhCommandLine *line, GError **error)
     g_autoptr(LhSetup) setup = NULL;
     g_autoptr(GString) out = g_string_new(NULL);
 
+    if (is_model_alone(line)) {
+        if (!print_model(line->scenario, o->to.format, out, error))
+            return LH_ERROR_INPUT;
+        return lh_command_write(&o->to, out, error) ? 0 : LH_ERROR_RUNTIME;
+    }
     if (!complete_scenario(line, error))
         return LH_ERROR_INPUT;
     setup = lh_setup_new(line->scenario, error);
@@ -474,9 +503,11 @@ run_show(const LhCommandLine *line, GError **error)
 const LhCommand lh_command_show = {
     .name = "show",
     .arguments = "[SCHEDULE] [SCENARIO] [OPTIONS]",
-    .summary = "Show the description of a schedule, its steps, or its whole program.",
+    .summary = "Show the description of a schedule, its steps, its whole program, or a model.",
     .details = "The page of a schedule ends with its closed forms (bytes, flops and memory of a\n"
-               "rank): for 8 ranks, or for the case that the options describe.\n\n"
+               "rank): for 8 ranks, or for the case that the options describe. A model alone is\n"
+               "shown as its file was understood.\n\n"
+               "  longhaul show --model ./config.json\n"
                "  longhaul show zigzag\n"
                "  longhaul show zigzag --cluster hgx-h100:4 --model llama-3-8b --seq-length 512K\n"
                "  longhaul show dfa-balanced --ranks 8 --pass fwd --format table\n"

@@ -74,6 +74,11 @@ static const LhField run_fields[] = {
       .offset = offsetof(LhLayerRun, whole),
       .description = "Whether these layers have no sliding window in a model whose others have "
                      "one; no if absent." },
+    { .name = "dense",
+      .type = LH_FIELD_BOOL,
+      .offset = offsetof(LhLayerRun, dense),
+      .description = "Whether these layers have one MLP in a model whose others have experts; no "
+                     "if absent." },
     { .name = NULL },
 };
 
@@ -128,6 +133,8 @@ const LhField lh_model_fields[] = {
       .description = "Base of the angles of rotary positions, in layers of softmax attention; 0: "
                      "the model has none. If absent, 10000, and 0 with learned_positions or with "
                      "linear attention in all layers." },
+    TRUTH(bidirectional,
+          "Whether a token also sees those behind it, as in an encoder; no if absent."),
     WEIGHTS_FLAG(biases, "Whether every matrix and norm of a layer has a bias; no if absent."),
     WEIGHTS_FLAG(qkv_bias, "Whether the projections to q, k and v have a bias; no if absent."),
     WEIGHTS_FLAG(qk_norm, "Whether heads of q and k are normalised, with weights; no if absent."),
@@ -139,7 +146,14 @@ const LhField lh_model_fields[] = {
     WEIGHTS_COUNT(dense_layers, 1, LH_MODEL_LAYERS_MAX,
                   "Layers of a mixture of experts, the first ones, that have one MLP instead."),
     WEIGHTS_COUNT(dense_ffn_hidden_size, 1, LH_MODEL_WIDTH_MAX,
-                  "Inner width of the MLP of dense_layers; ffn_hidden_size if absent."),
+                  "Inner width of the MLP of dense layers; ffn_hidden_size if absent."),
+    WEIGHTS_COUNT(shared_ffn_hidden_size, 1, LH_MODEL_WIDTH_MAX,
+                  "Inner width of a shared expert; ffn_hidden_size if absent."),
+    WEIGHTS_COUNT(embedding_width, 1, LH_MODEL_WIDTH_MAX,
+                  "Width of the embedding, from which and to which a matrix leads; hidden_size if "
+                  "absent."),
+    WEIGHTS_COUNT(other_parameters, 1, LH_MODEL_POSITIONS_MAX,
+                  "Parameters of the whole model beside those that follow from the rest."),
     WEIGHTS_COUNT(attention_parameters, 1, LH_MODEL_POSITIONS_MAX,
                   "Parameters of attention in one layer, where its matrices are not those of q, k, "
                   "v and o (latent attention)."),
@@ -224,10 +238,26 @@ lh_model_windowed(const LhModel *m)
     return count * (m->num_layers / period_of(m));
 }
 
+uint64_t
+lh_model_dense(const LhModel *m)
+{
+    uint64_t count = 0;
+
+    if (m->num_experts == 0)
+        return m->num_layers;
+    for (guint i = 0; i < m->layers->len; i++) {
+        const LhLayerRun *run = &g_array_index(m->layers, LhLayerRun, i);
+
+        count += run->dense ? run->count : 0;
+    }
+    return MIN(count * (m->num_layers / period_of(m)) + m->weights.dense_layers, m->num_layers);
+}
+
 static bool
 same_layer(const LhLayerRun *a, const LhLayerRun *b)
 {
-    return a->kind == b->kind && a->output_gate == b->output_gate && a->whole == b->whole;
+    return a->kind == b->kind && a->output_gate == b->output_gate && a->whole == b->whole &&
+           a->dense == b->dense;
 }
 
 /*
@@ -339,12 +369,13 @@ read_own(const LhJson *json, LhModel *model, GError **error)
 }
 
 static LhModel *
-read_model(const char *file, const LhJson *json, GError **error)
+read_model(const char *file, const LhJson *json, const LhModelReading *how, GError **error)
 {
     g_autoptr(LhModel) model = g_new0(LhModel, 1);
     const bool own = lh_json_has(json, "schema");
 
-    if (!(own ? read_own(json, model, error) : lh_model_read_hf(json, file, model, error)))
+    if (!(own ? lh_json_check_strict(json, error) && read_own(json, model, error)
+              : lh_model_read_hf(json, file, how, model, error)))
         return NULL;
     model->sha256 = g_strdup(lh_json_sha256(json));
     return g_steal_pointer(&model);
@@ -353,18 +384,26 @@ read_model(const char *file, const LhJson *json, GError **error)
 LhModel *
 lh_model_parse(const char *file, const char *text, gsize length, GError **error)
 {
-    g_autoptr(LhJson) json = lh_json_parse(file, text, length, error);
+    g_autoptr(LhJson) json = lh_json_parse_python(file, text, length, error);
 
-    return json == NULL ? NULL : read_model(file, json, error);
+    return json == NULL ? NULL : read_model(file, json, NULL, error);
+}
+
+LhModel *
+lh_model_load_as(const char *name, const LhModelReading *how, GError **error)
+{
+    const bool folder = g_file_test(name, G_FILE_TEST_IS_DIR);
+    g_autofree char *path =
+        folder ? g_build_filename(name, "config.json", NULL) : lh_data_find("models", name, error);
+    g_autoptr(LhJson) json = path == NULL ? NULL : lh_json_load_python(path, error);
+
+    return json == NULL ? NULL : read_model(path, json, how, error);
 }
 
 LhModel *
 lh_model_load(const char *name, GError **error)
 {
-    g_autofree char *path = lh_data_find("models", name, error);
-    g_autoptr(LhJson) json = path == NULL ? NULL : lh_json_load(path, error);
-
-    return json == NULL ? NULL : read_model(path, json, error);
+    return lh_model_load_as(name, NULL, error);
 }
 
 void
@@ -373,6 +412,9 @@ lh_model_free(LhModel *model)
     if (model == NULL)
         return;
     lh_json_clear(lh_model_fields, model);
+    g_clear_pointer(&model->notes, g_ptr_array_unref);
+    g_clear_pointer(&model->unused, g_ptr_array_unref);
+    g_free(model->refusal);
     g_free(model->sha256);
     g_free(model);
 }

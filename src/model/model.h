@@ -17,19 +17,23 @@ typedef struct {
     uint64_t count;
     bool output_gate; /* attention's output is multiplied by a projection of its input, as wide */
     bool whole;       /* they see the whole sequence, even if the model has a sliding window */
+    bool dense;       /* they have one MLP, even if the model has experts */
 } LhLayerRun;
 
 /* What the number of parameters depends on beside the shape. All zero: a model like Llama. */
 typedef struct {
-    bool biases;                    /* every matrix and norm of a layer has one */
-    bool qkv_bias;                  /* the projections to q, k and v have one */
-    bool qk_norm;                   /* heads of q and k are normalised, with weights */
-    uint64_t norms_per_layer;       /* 0: 2 */
-    uint64_t learned_positions;     /* rows of an embedding of positions; 0: none */
-    uint64_t shared_experts;        /* of num_experts: those that no router chooses */
-    uint64_t dense_layers;          /* of a mixture of experts: the first layers, with one MLP */
-    uint64_t dense_ffn_hidden_size; /* its width; 0: as an expert's */
-    uint64_t attention_parameters;  /* of one layer of softmax attention; 0: by the shape */
+    bool biases;                     /* every matrix and norm of a layer has one */
+    bool qkv_bias;                   /* the projections to q, k and v have one */
+    bool qk_norm;                    /* heads of q and k are normalised, with weights */
+    uint64_t norms_per_layer;        /* 0: 2 */
+    uint64_t learned_positions;      /* rows of an embedding of positions; 0: none */
+    uint64_t shared_experts;         /* of num_experts: those that no router chooses */
+    uint64_t dense_layers;           /* of a mixture of experts: the first layers, with one MLP */
+    uint64_t dense_ffn_hidden_size;  /* its width; 0: as an expert's */
+    uint64_t shared_ffn_hidden_size; /* of each shared expert; 0: as another's */
+    uint64_t embedding_width;        /* of the embedding, if it is not hidden_size; 0: it is */
+    uint64_t other_parameters;       /* of the whole model, beside all these */
+    uint64_t attention_parameters;   /* of one layer of softmax attention; 0: by the shape */
 } LhModelWeights;
 
 /* Names are Megatron-LM's. */
@@ -52,18 +56,31 @@ typedef struct {
     uint64_t max_position_embeddings; /* 0: not stated */
     uint64_t sliding_window;          /* of softmax layers that are not `whole`; 0: none */
     double rotary_base; /* of the angles by which softmax layers turn q and k; 0: they do not */
+    bool bidirectional; /* a token also sees those behind it, as in an encoder */
     LhModelWeights weights;
+    /* Of a Hugging Face file only. */
+    uint64_t chunk_size; /* of layers that are not `whole`: see `refusal`; 0: none */
+    GPtrArray *notes;    /* of char *: what every output says about how it was read; NULL: none */
+    GPtrArray *unused;   /* of char *: keys that no answer depends on; NULL: none */
+    char *refusal;       /* why longer sequences than these are not predicted; NULL: they are */
+    uint64_t refused_above;
     char *sha256; /* of the file */
     int schema;   /* version of longhaul.model, from 0 */
 } LhModel;
 
+/* What was asked of the reading of a Hugging Face file. */
+typedef struct {
+    const char *assume;       /* the model type that it is read as; NULL: its own */
+    const GPtrArray *ignored; /* of char *: keys that are not read; NULL: none */
+} LhModelReading;
+
 /*
  * Reads @name: a word (a file of models/) or a path. A file with "schema": "longhaul.model/1" is
- * read strictly; any other is taken for a Hugging Face config.json (Llama, Qwen2/3, Mistral,
- * GPT-NeoX, OPT, GPT-2 and MoE keys; absent num_key_value_heads = MHA, absent or null head_dim =
- * hidden/heads; unknown keys are not ours to judge). Impossible shapes are LH_ERROR_INPUT with
- * file, line and field.
+ * read strictly; any other is taken for a Hugging Face config.json, of a family that families.c
+ * has, all of whose keys are known. A folder stands for the config.json in it. Impossible shapes
+ * are LH_ERROR_INPUT with file, line and field. @how may be NULL.
  */
+LhModel *lh_model_load_as(const char *name, const LhModelReading *how, GError **error);
 LhModel *lh_model_load(const char *name, GError **error);
 LhModel *lh_model_parse(const char *file, const char *text, gsize length, GError **error);
 void lh_model_free(LhModel *model);
@@ -75,6 +92,9 @@ uint64_t lh_model_count(const LhModel *model, LhLayerKind kind);
 
 /* How many layers of softmax attention have the model's sliding window. */
 uint64_t lh_model_windowed(const LhModel *model);
+
+/* How many layers have one MLP and no experts. */
+uint64_t lh_model_dense(const LhModel *model);
 
 /* How many parameters the model has; UINT64_MAX: at least so many. */
 uint64_t lh_model_parameters(const LhModel *model);

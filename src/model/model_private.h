@@ -42,4 +42,5 @@ void lh_model_default_rotary(LhModel *model);
 void lh_model_fold_layers(LhModel *model, const GArray *each);
 
 /* Fills @model (zeroed by the caller) from a Hugging Face config.json called @file. */
-bool lh_model_read_hf(const LhJson *json, const char *file, LhModel *model, GError **error);
+bool lh_model_read_hf(const LhJson *json, const char *file, const LhModelReading *how,
+                      LhModel *model, GError **error);

@@ -61,11 +61,15 @@ static uint64_t
 mlps_of(const LhModel *m, uint64_t experts)
 {
     const LhModelWeights *w = &m->weights;
-    const uint64_t dense = m->num_experts == 0 ? m->num_layers : w->dense_layers;
+    const uint64_t dense = lh_model_dense(m);
     const uint64_t dense_ffn =
         w->dense_ffn_hidden_size > 0 ? w->dense_ffn_hidden_size : m->ffn_hidden_size;
     const uint64_t router = lh_times(m->hidden_size, m->num_experts - w->shared_experts);
-    const uint64_t mixture = lh_plus(lh_times(experts, mlp_of(m, m->ffn_hidden_size)), router);
+    const uint64_t shared_ffn =
+        w->shared_ffn_hidden_size > 0 ? w->shared_ffn_hidden_size : m->ffn_hidden_size;
+    const uint64_t routed = lh_times(experts - w->shared_experts, mlp_of(m, m->ffn_hidden_size));
+    const uint64_t mixture =
+        lh_plus(lh_plus(routed, lh_times(w->shared_experts, mlp_of(m, shared_ffn))), router);
 
     return lh_plus(lh_times(dense, mlp_of(m, dense_ffn)), lh_times(m->num_layers - dense, mixture));
 }
@@ -76,8 +80,13 @@ parameters_of(const LhModel *m, uint64_t experts)
     const LhModelWeights *w = &m->weights;
     const uint64_t norm = lh_times(w->biases ? 2 : 1, m->hidden_size);
     const uint64_t norms = w->norms_per_layer > 0 ? w->norms_per_layer : 2;
-    uint64_t sum = lh_times(lh_times(m->tied_embeddings ? 1 : 2, m->vocab_size), m->hidden_size);
+    const uint64_t embeddings = m->tied_embeddings ? 1 : 2;
+    const uint64_t width = w->embedding_width > 0 ? w->embedding_width : m->hidden_size;
+    uint64_t sum = lh_times(lh_times(embeddings, m->vocab_size), width);
 
+    if (w->embedding_width > 0)
+        sum = lh_plus(sum, lh_times(2, lh_times(width, m->hidden_size)));
+    sum = lh_plus(sum, w->other_parameters);
     sum = lh_plus(sum, lh_times(w->learned_positions, m->hidden_size));
     sum = lh_plus(sum, attentions_of(m));
     sum = lh_plus(sum, mlps_of(m, experts));

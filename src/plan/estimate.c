@@ -90,7 +90,7 @@ static bool
 has_equal_layers(const LhModel *m)
 {
     return (m->layers == NULL || m->layers->len <= 1) &&
-           (m->num_experts == 0 || m->weights.dense_layers == 0);
+           (m->num_experts == 0 || lh_model_dense(m) == 0);
 }
 
 /* Without a pipeline; @next: with a layer more than few, unless @sums are of all layers. */

@@ -45,6 +45,8 @@ typedef struct {
     LhTopologyChange change; /* what the cluster has otherwise than its file says */
     uint64_t ranks;
     char *model;
+    char *assume;          /* the model type that its config.json is read as */
+    GPtrArray *ignore_key; /* of char *: its keys that are not read */
     uint64_t seq_length;
     bool round_seq_length;
     uint64_t num_attention_heads;

@@ -55,12 +55,13 @@ LhModel *
 lh_setup_load_model(const LhScenario *s, GError **error)
 {
     const char *name = s->model != NULL ? s->model : LH_DEFAULT_MODEL;
+    const LhModelReading how = { .assume = s->assume, .ignored = s->ignore_key };
 
     if (s->model == NULL && s->model_text != NULL)
         return lh_model_parse(s->model_file, s->model_text, strlen(s->model_text), error);
-    if (!check_name(s, "model", "models", name, error))
+    if (!g_file_test(name, G_FILE_TEST_IS_DIR) && !check_name(s, "model", "models", name, error))
         return NULL;
-    return lh_model_load(name, error);
+    return lh_model_load_as(name, &how, error);
 }
 
 LhDocuments *
@@ -201,7 +202,7 @@ static bool
 fill_mask(const LhScenario *s, const LhSources *from, const LhAttention *a, LhMaskRule *mask,
           GError **error)
 {
-    mask->causal = s->mask <= 0;
+    mask->causal = s->mask < 0 ? !from->model->bidirectional : s->mask == 0;
     mask->window = s->window_size;
     if (lh_setup_takes_window(s, from->model, a))
         mask->window = from->model->sliding_window;
@@ -301,6 +302,10 @@ lh_setup_params(const LhScenario *s, const LhSources *from, uint32_t ranks, LhPr
         !fill_attention(s, from, p.ranks, &p.attention, error) ||
         !fill_mask(s, from, &p.attention, &p.mask, error) || !fill_options(s, &p, error))
         return false;
+    if (from->model->refusal != NULL && p.attention.seq_length > from->model->refused_above) {
+        g_set_error_literal(error, LH_ERROR, LH_ERROR_INPUT, from->model->refusal);
+        return false;
+    }
     p.pass = s->pass < 0 ? LH_PASS_BOTH : (LhPass)(s->pass + 1);
     *params = p;
     return true;

@@ -69,6 +69,22 @@ describe_step(const LhSetup *setup, GString *out)
                            lh_checkpoint_names[p->checkpoint], setup->step->framework->name);
 }
 
+/* How its file was read, where that was asked for, and a mask that is not the usual one. */
+static void
+describe_reading(const LhSetup *setup, GString *out)
+{
+    const LhModel *model = setup->model;
+
+    for (guint i = 0; model != NULL && model->notes != NULL && i < model->notes->len; i++) {
+        g_string_append(out, "note: ");
+        lh_escape_line(out, g_ptr_array_index(model->notes, i));
+        g_string_append_c(out, '\n');
+    }
+    if (model != NULL && model->bidirectional && !lh_scenario_has(setup->scenario, "mask"))
+        g_string_append(out, "mask: full, the model is an encoder; --mask causal asks for the "
+                             "other\n");
+}
+
 /* Of a model whose layers differ: which of them this is. */
 static void
 describe_layers(const LhSetup *setup, GString *out)
@@ -430,6 +446,7 @@ lh_describe_case(const LhSetup *setup, GString *out)
     g_autofree char *groups = lh_describe_groups(&setup->params);
 
     describe_shape(setup, out);
+    describe_reading(setup, out);
     if (setup->step != NULL)
         describe_step(setup, out);
     else

@@ -89,9 +89,11 @@ static uint64_t
 experts_matrices(const LhModel *m, uint64_t routed)
 {
     const uint64_t shared = m->weights.shared_experts;
+    const uint64_t width = m->weights.shared_ffn_hidden_size > 0 ? m->weights.shared_ffn_hidden_size
+                                                                 : m->ffn_hidden_size;
 
     return m->hidden_size * (m->num_experts - shared) +
-           (routed + shared) * mlp_matrices(m, m->ffn_hidden_size);
+           routed * mlp_matrices(m, m->ffn_hidden_size) + shared * mlp_matrices(m, width);
 }
 
 static void
@@ -102,7 +104,7 @@ count_mlp(const LhStepPlan *plan, uint32_t layer, LhStepParameters *p)
                                ? m->weights.dense_ffn_hidden_size
                                : m->ffn_hidden_size;
 
-    if (m->num_experts == 0 || layer < m->weights.dense_layers) {
+    if (m->num_experts == 0 || plan->dense[layer]) {
         p->matrices += mlp_matrices(m, dense);
         p->active += mlp_matrices(m, dense);
         return;

@@ -169,7 +169,7 @@ lh_step_choices(const LhStepPlan *plan)
 bool
 lh_step_is_dense(const LhStepPlan *plan, uint32_t layer)
 {
-    return MIN(layer, plan->layers - 1) < plan->dense_layers;
+    return plan->dense[MIN(layer, plan->layers - 1)];
 }
 
 /* Of the MLP that all rows of a layer pass: of a dense layer, or of all shared experts together. */
@@ -179,7 +179,9 @@ mlp_width(const LhStepPlan *plan, uint32_t layer)
     const LhModel *m = &plan->model;
 
     if (!lh_step_is_dense(plan, layer))
-        return m->weights.shared_experts * m->ffn_hidden_size;
+        return m->weights.shared_experts * (m->weights.shared_ffn_hidden_size > 0
+                                                ? m->weights.shared_ffn_hidden_size
+                                                : m->ffn_hidden_size);
     return m->num_experts > 0 && m->weights.dense_ffn_hidden_size > 0
                ? m->weights.dense_ffn_hidden_size
                : m->ffn_hidden_size;

@@ -80,12 +80,13 @@ check_tensor_parallel(const LhStepParams *p, GError **error)
     const uint64_t tokens = (m->vocab_size + t - 1) / t; /* of the vocabulary on a rank */
 
     const uint64_t dense =
-        m->num_experts > 0 && m->weights.dense_layers > 0 ? m->weights.dense_ffn_hidden_size : 0;
+        m->num_experts > 0 && lh_model_dense(m) > 0 ? m->weights.dense_ffn_hidden_size : 0;
 
     if (!divides(m->num_attention_heads, t, "the number of heads", of, error) ||
         !divides(m->ffn_hidden_size, t,
                  m->num_experts > 0 ? "the width of an expert" : "the width of the MLP", of,
                  error) ||
+        !divides(m->weights.shared_ffn_hidden_size, t, "the width of a shared expert", of, error) ||
         !divides(dense, t, "the width of the dense layers' MLP", of, error))
         return false;
     if (m->vocab_size <= (t - 1) * tokens)
@@ -122,6 +123,11 @@ check_model(const LhStepParams *p, GError **error)
         return lh_program_refuse(error,
                                  "%s has latent attention, whose projections steps do not have yet",
                                  m->name != NULL ? m->name : "the model");
+    if (m->weights.embedding_width > 0)
+        return lh_program_refuse(error,
+                                 "an embedding that is not as wide as the model, %" PRIu64
+                                 " of %" PRIu64 ", is in no step yet",
+                                 m->weights.embedding_width, m->hidden_size);
     if (m->num_experts > 0 && m->experts_per_token <= m->weights.shared_experts)
         return lh_program_refuse(error,
                                  "of %" PRIu64 " experts that a token passes %" PRIu64
@@ -218,6 +224,7 @@ free_plan(void *data)
     g_clear_pointer(&plan->args, g_array_unref);
     g_clear_pointer(&plan->classes, g_array_unref);
     g_free(plan->kinds);
+    g_free(plan->dense);
     g_free(plan);
 }
 
@@ -244,12 +251,13 @@ static void
 set_layers(LhStepPlan *plan, const LhStepParams *p)
 {
     plan->layers = (uint32_t)p->model->num_layers;
-    plan->dense_layers =
-        p->model->num_experts > 0 ? (uint32_t)p->model->weights.dense_layers : plan->layers;
+    plan->dense = g_new0(bool, plan->layers);
     plan->kinds = g_new0(uint8_t, plan->layers);
     for (uint32_t i = 0; i < plan->layers; i++) {
         const LhLayerRun *run = lh_model_layer(p->model, i);
 
+        plan->dense[i] =
+            p->model->num_experts == 0 || i < p->model->weights.dense_layers || run->dense;
         plan->kinds[i] = (uint8_t)run_kind(p, run);
         plan->gated[plan->kinds[i]] |= run->output_gate;
         plan->kind_layers[plan->kinds[i]]++;

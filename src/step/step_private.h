@@ -203,8 +203,8 @@ struct _LhStepPlan {
     LhStepParams params; /* model points to the copy below */
     LhModel model;
     uint32_t layers;
-    uint8_t *kinds;        /* [layers] LhStepKind */
-    uint32_t dense_layers; /* the first ones; the others have experts */
+    uint8_t *kinds; /* [layers] LhStepKind */
+    bool *dense;    /* of each layer: it has one MLP and no experts; owned */
     uint32_t kind_layers[LH_STEP_KINDS];
     bool gated[LH_STEP_KINDS]; /* their attention has an output gate */
     LhStepModule modules[LH_STEP_KINDS];
