@@ -582,7 +582,82 @@ START_TEST(model_counts_about_as_many_parameters_as_its_name_says)
 }
 END_TEST
 
-LH_TEST_MAIN("model", model_files_are_valid, model_schema_is_the_table,
+/* ---- published models ---- */
+
+/* "7241732096 32+0 32/8 window 32x4096 chunk 0x0 experts 0": parameters, softmax and linear layers,
+ * heads and key-value heads, layers by what they see, layers with experts. */
+static char *
+shape_of(const LhModel *m)
+{
+    const uint64_t linear = lh_model_count(m, LH_LAYER_LINEAR), windowed = lh_model_windowed(m);
+    uint64_t chunked = 0;
+
+    for (uint64_t i = 0; m->chunk_size > 0 && i < m->num_layers; i++)
+        chunked += lh_model_layer(m, i)->whole ? 0 : 1;
+    return g_strdup_printf(
+        "%u+%u %u/%u window %ux%u chunk %ux%u experts %u", (unsigned)(m->num_layers - linear),
+        (unsigned)linear, (unsigned)m->num_attention_heads, (unsigned)m->num_query_groups,
+        (unsigned)windowed, windowed > 0 ? (unsigned)m->sliding_window : 0, (unsigned)chunked,
+        (unsigned)m->chunk_size, (unsigned)(m->num_layers - lh_model_dense(m)));
+}
+
+/* Within a thousandth of the checkpoint's count, or 3 % of a rounded one ("~7000000000"). */
+static bool
+counts_as(const LhModel *model, const char *published)
+{
+    const bool rounded = published[0] == '~';
+    const double count = g_ascii_strtod(published + (rounded ? 1 : 0), NULL);
+
+    return fabs((double)lh_model_parameters(model) / count - 1) < (rounded ? 0.03 : 0.001);
+}
+
+/* False: refused, as expected. */
+static bool
+check_published(const char *name, const char *expected, const char *config)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhModel) model = lh_model_parse("config.json", config, strlen(config), &error);
+    g_auto(GStrv) words = g_strsplit(expected, " ", 2);
+    g_autofree char *shape = NULL, *key = NULL;
+
+    if (strcmp(words[0], "refused") == 0) {
+        key = g_strdup_printf("error: \"%s\"", words[1]);
+        ck_assert_msg(model == NULL, "%s is read", name);
+        ck_assert_msg(strstr(error->message, key) != NULL, "%s: %s", name, error->message);
+        return false;
+    }
+    ck_assert_msg(model != NULL, "%s: %s", name, error != NULL ? error->message : "");
+    shape = shape_of(model);
+    ck_assert_msg(strcmp(shape, words[1]) == 0, "%s is %s, not %s", name, shape, words[1]);
+    ck_assert_msg(counts_as(model, words[0]), "%s has %" G_GUINT64_FORMAT " parameters, not %s",
+                  name, lh_model_parameters(model), words[0]);
+    return true;
+}
+
+START_TEST(model_reads_published_ones)
+{
+    g_autofree char *path = g_build_filename(g_getenv("LONGHAUL_SOURCE_DIR"), "tests", "data",
+                                             "published_models.tsv", NULL);
+    g_autofree char *text = NULL;
+    g_auto(GStrv) lines = NULL;
+    guint answered = 0, refused = 0;
+
+    ck_assert(g_file_get_contents(path, &text, NULL, NULL));
+    lines = g_strsplit(text, "\n", -1);
+    for (char **line = lines; *line != NULL && **line != '\0'; line++) {
+        g_auto(GStrv) columns = g_strsplit(*line, "\t", 3);
+
+        if (check_published(columns[0], columns[1], columns[2]))
+            answered++;
+        else
+            refused++;
+    }
+    ck_assert_uint_ge(answered, 150);
+    ck_assert_uint_ge(answered + refused, 190);
+}
+END_TEST
+
+LH_TEST_MAIN("model", model_reads_published_ones, model_files_are_valid, model_schema_is_the_table,
              model_shapes_give_published_sizes, model_reads_hugging_face,
              model_own_and_hugging_face_agree, model_folds_layers, model_folds_to_the_least_period,
              model_folds_many_layers, model_fills_in_defaults, model_knows_rotary_positions,
