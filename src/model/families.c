@@ -311,6 +311,11 @@ static const LhHfKey internlm3[] = {
     END,
 };
 
+static const LhHfKey cohere2[] = {
+    WORD("position_embedding_type", NONE, "rope_gptj"),
+    END,
+};
+
 static const LhHfKey seed_oss[] = {
     TRUTH("attention_bias", QKV_BIAS),
     TRUTH("attention_out_bias", O_BIAS),
@@ -707,7 +712,7 @@ const LhHfFamily lh_hf_families[] = {
                     D(FFN, 22528), D(VOCAB, 256000) } },
     { .model_types = "cohere2",
       .architectures = "Cohere2ForCausalLM",
-      .keys = KEYS(sizes, groups, biases, windows, patterns),
+      .keys = KEYS(sizes, groups, biases, windows, patterns, cohere2),
       .defaults = { D(TIED, 1), D(NORMS, 1), D(HIDDEN, 8192), D(LAYERS, 40), D(HEADS, 64),
                     D(FFN, 22528), D(VOCAB, 256000), D(WINDOW, 4096), D(WINDOW_PATTERN, 4),
                     D(USE_WINDOW, 1) } },

@@ -157,8 +157,10 @@ static const char *const harmless[] = {
     "n_mtp_layers", "n_predict", "num_mtp_layers", "num_mtp_modules", "num_nextn_predict_layers",
     "use_mtp",
     /* tokenizers, and switches of one family that move nothing */
-    "im_end_token", "im_patch_token", "im_start_token", "layer_switch", "moe_jitter_eps",
-    "pad_key_length", "scale_qk_dot_by_d", "understand_projector_stride", "projector_bias",
+    "im_end_token", "image_token_len", "patch_token_len", "tokenizer_type", "use_rmsnorm",
+    "pooling", "validate_runner_input", "order_of_interleaved_layers", "im_patch_token",
+    "im_start_token", "layer_switch", "moe_jitter_eps", "pad_key_length", "scale_qk_dot_by_d",
+    "understand_projector_stride", "projector_bias",
     NULL,
 };
 /* clang-format on */

@@ -221,30 +221,34 @@ fix_norms(LhHfReader *r)
 
 /* A model whose queries see less than all tokens: refused where they would. */
 static void
-note_mask(LhHfReader *r, const char *file)
+note_mask(LhHfReader *r)
 {
     LhModel *m = r->model;
     const bool chunked = m->chunk_size > 0;
-    const LhHfSlot slot = chunked ? LH_HF_CHUNK : LH_HF_TOP_K;
-    const uint64_t limit = lh_hf_number(r, slot);
+    const char *path = lh_hf_slot_path(r, chunked ? LH_HF_CHUNK : LH_HF_TOP_K);
+    const char *key = strrchr(path, '.');
+    g_autofree char *where = NULL;
     g_autoptr(GError) error = NULL;
 
-    if (limit == 0)
+    if (!chunked && lh_hf_number(r, LH_HF_TOP_K) == 0)
         return;
-    lh_json_error(r->json, lh_hf_slot_path(r, slot), &error,
-                  "\"%s\": %s, and there is no such mask yet: sequences of more than "
-                  "%" G_GUINT64_FORMAT " tokens are not predicted",
-                  lh_hf_slot_path(r, slot),
-                  chunked ? "a query sees no token outside its chunk"
-                          : "a query sees only tokens that an indexer chooses",
-                  chunked ? limit : 0);
-    (void)file;
+    where = chunked
+                ? g_strdup_printf(", so no more than %" G_GUINT64_FORMAT " tokens are predicted",
+                                  m->chunk_size)
+                : g_strdup(", so nothing about this model is predicted");
+    lh_json_error(r->json, path, &error,
+                  "\"%s\": %s; there is no such mask yet%s; --ignore-key %s takes them to see all "
+                  "tokens before them, and says so",
+                  path,
+                  chunked ? "queries see no token outside their chunk"
+                          : "queries see only tokens that an indexer chooses",
+                  where, key != NULL ? key + 1 : path);
     m->refusal = g_strdup(error->message);
-    m->refused_above = chunked ? limit : 0;
+    m->refused_above = m->chunk_size;
 }
 
 static void
-read_rest(LhHfReader *r, const char *file)
+read_rest(LhHfReader *r)
 {
     LhModel *m = r->model;
     const double base = r->values[LH_HF_ROTARY_BASE].real;
@@ -260,7 +264,7 @@ read_rest(LhHfReader *r, const char *file)
         m->rotary_base = 0;
     m->max_position_embeddings = lh_hf_number(r, LH_HF_POSITIONS);
     m->tied_embeddings = lh_hf_number(r, LH_HF_TIED) != 0;
-    note_mask(r, file);
+    note_mask(r);
 }
 
 /* "llama-3-8b" from "models/llama-3-8b/config.json"; "mine" from "mine.json". Caller frees. */
@@ -301,7 +305,7 @@ read_hf_model(LhHfReader *r, const char *file, GError **error)
         !require(r, LH_HF_VOCAB, error))
         return false;
     fix_norms(r);
-    read_rest(r, file);
+    read_rest(r);
     if (!lh_model_check(r->json, &keys, m, error))
         return false;
     m->name = name_of_file(file);

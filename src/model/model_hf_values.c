@@ -269,8 +269,13 @@ read_key(LhHfReader *r, const LhHfKey *key, GError **error)
     LhHfValue value = { 0 };
     bool ok;
 
-    if (path == NULL || is_ignored(r, key->name))
+    if (path == NULL)
         return true;
+    if (is_ignored(r, key->name)) { /* a mask that its class has where the file is silent, too */
+        if (key->slot == LH_HF_TOP_K || key->slot == LH_HF_CHUNK)
+            r->values[key->slot].stated = true;
+        return true;
+    }
     if (key->type == LH_HF_NOT_TRUE || key->type == LH_HF_NOT_MODELLED)
         return refuse_key(r, key, path, error);
     value.path = g_strdup(path);
