@@ -169,7 +169,7 @@ START_TEST(arguments_are_read)
         { "", "" },
         { "--a 1 --b --c=2 -d x", "a=1\nb\nc=2\nd=x\n" },
         { "--a 8 2 \\\n  3\n--b", "a=8 2 3\nb\n" },
-        { "--a -1 --b '-c' --d \"--e\"", "a=-1\nb=-c\nd=--e\n" },
+        { "--a -1 --b '-c' --d \"--e\"", "a=-1\nb\nc\nd\ne\n" },
         { "N=4\nexport M=\"a b\"\n--a $N --b ${M} --c ${K:-7} --d $K --e '$N'",
           "a=4\nb=a b\nc=7\nd=$K\ne=$N\n" },
         { "X=(\n --a 1 # --b 2\n --c\n)\nrun \"${X[@]}\" --d 3 && next --e 5",
@@ -183,6 +183,81 @@ START_TEST(arguments_are_read)
     for (guint i = 0; i < G_N_ELEMENTS(rows); i++)
         check_read(lh_entries_arguments, rows[i].text, rows[i].expected);
     check_refused(lh_entries_arguments, "--a 1\n --b 'x\n", "f:2:6: error: the quote has no end");
+}
+END_TEST
+
+/* What a shell makes of a script, as far as the script says it. */
+START_TEST(scripts_are_followed)
+{
+    static const struct {
+        const char *text, *expected;
+    } rows[] = {
+        { "A=\"--a 1 --b\"\nB='--c 2'\nrun $A ${B} --d", "a=1\nb\nc=2\nd\n" },
+        { "A=\"--a 1\"\nA+=\" --b 2\"\nrun $A", "a=1\nb=2\n" },
+        { "A=(--a 1)\nA+=(--b 2)\nA+=($B)\nC=\"--c 3\"\nA+=($C)\nrun ${A[@]}",
+          "a=1\nb=2 $B\nc=3\n" },
+        { "A=(--a 1); OLD=(--a 2 --z); run \"${A[@]}\"", "a=1\n" },
+        { "S=m\ncase \"$S\" in\n s) N=1 ;;\n m|l) N=2 M=3;;\n *) exit 1;;\nesac\nrun --n $N --m $M",
+          "n=2\nm=3\n" },
+        { "S=2\nif [ $S = 1 ]; then N=1\nelif [[ $S -gt 1 && $S != 3 ]]; then\n N=2\nelse N=3\n"
+          "fi\nrun --n $N",
+          "n=2\n" },
+        { "if [ $N -lt 1 ]; then :; fi; [ -d out ] || mkdir -p out\n[ -z \"$X\" ] && echo no\n"
+          "run --a 1",
+          "a=1\n" },
+        { "N=${1:-8}\nM=$((N * 2 + 1))\nrun --n $N --m $M --k $((N/3))", "n=8\nm=17\nk=2\n" },
+        { "f() {\n run --n $1 $A\n}\nA=--b\nf 7", "n=7\nb\n" },
+        { "cat <<END >f\n--a 1\nEND\nrun --b 2 2>&1 | tee log --c", "b=2\n" },
+        { "C=\"run --a 1\"\neval $C\nsrun --x bash -c \"$C --b\"", "a=1\nx=bash\na=1\nb\n" },
+        { "while [ $# -gt 0 ]; do case $1 in --a) A=$2;; esac; shift; done\nrun --a ${A:-5}",
+          "a=5\n" },
+        { "P=/x/y.sh\nrun --a ${P%.sh} --b ${P##*/} --c ${#P}", "a=/x/y\nb=y.sh\nc=7\n" },
+        { "X=1 run --a 1 || exit 1\nexit 0\nrun --b 2", "a=1\n" },
+        { "A=(--f ([0]*1+[1]*26) --g)\nrun ${A[@]}", "f=([0]*1+[1]*26)\ng\n" },
+        { "run model.a=1 +t.b=x y=2", "model.a=1\nt.b=x\n" },
+    };
+
+    for (guint i = 0; i < G_N_ELEMENTS(rows); i++)
+        check_read(lh_entries_arguments, rows[i].text, rows[i].expected);
+}
+END_TEST
+
+START_TEST(what_a_script_leaves_open_is_named)
+{
+    check_refused(
+        lh_entries_arguments, "if [ $S = 1 ]; then N=1; else N=2; fi\nrun --n $N",
+        "f:1:1: error: \"$N\" depends on the condition in line 1, which the file does not "
+        "decide: give --set S=value");
+    check_refused(lh_entries_arguments, "[ -f x ] && run --a 1",
+                  "f:1:17: error: \"--a\" depends on the condition in line 1, which only a shell");
+    check_refused(
+        lh_entries_arguments, "case $S in\na) O=--a;;\nesac\nrun $O",
+        "f:1:1: error: \"$O\" depends on the condition in line 1, which the file does not "
+        "decide: give --set S=value");
+    check_refused(lh_entries_arguments, "for N in 1 2; do run --n $N; done",
+                  "f:1:1: error: \"$N\" depends on the condition in line 1");
+    check_refused(lh_entries_arguments, "run ${A", "f:1:5: error: the \"${\" has no end");
+    check_refused(lh_entries_arguments, "if true; then run", "f:1:1: error: \"if\" has no \"fi\"");
+}
+END_TEST
+
+START_TEST(variables_are_given)
+{
+    static const char text[] = "S=1\nif [ $S = 1 ]; then N=1; else N=2; fi\nrun --n $N --m $1";
+    g_autoptr(GPtrArray) given = g_ptr_array_new();
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhEntries) e = NULL;
+    g_autofree char *found = NULL;
+
+    g_ptr_array_add(given, (gpointer) "S=3");
+    g_ptr_array_add(given, (gpointer) "1=x");
+    e = lh_entries_script("f", text, strlen(text), given, &error);
+    ck_assert_msg(e != NULL, "%s", error != NULL ? error->message : "");
+    found = flatten(e);
+    ck_assert_str_eq(found, "n=2\nm=x\n");
+    g_ptr_array_add(given, (gpointer) "T=3");
+    ck_assert_ptr_null(lh_entries_script("f", text, strlen(text), given, &error));
+    ck_assert_str_eq(error->message, "--set: f has no variable T");
 }
 END_TEST
 
@@ -208,7 +283,7 @@ START_TEST(what_grows_is_refused)
         g_string_append_printf(wide, "\n--a%d $A $A $A $A $A $A $A $A $A $A", i);
     check_refused(lh_entries_arguments, wide->str,
                   "f:9:30: error: up to here, words have more than 4 MiB");
-    check_refused(lh_entries_arguments, doubling->str, "f:13:1: error: a word has more than 65536");
+    check_refused(lh_entries_arguments, doubling->str, "f:14:5: error: a word has more than 65536");
     check_refused(lh_entries_toml, deep->str, "f:1:37: error: lists and tables are nested");
     check_refused(lh_entries_toml, many->str, "f:10001:10: error: the file has more than 10000");
     check_refused(lh_entries_toml, big, "f:1:1: error: the file has more than 1048576 bytes");
@@ -216,4 +291,5 @@ START_TEST(what_grows_is_refused)
 END_TEST
 
 LH_TEST_MAIN("entries", toml_is_read, toml_says_where_it_is_wrong, json_is_read, yaml_is_read,
-             arguments_are_read, what_grows_is_refused)
+             arguments_are_read, scripts_are_followed, what_a_script_leaves_open_is_named,
+             variables_are_given, what_grows_is_refused)

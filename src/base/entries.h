@@ -53,12 +53,16 @@ LhEntriesReader lh_entries_yaml;
 LhEntriesReader lh_entries_json;
 
 /*
- * "--name value ...", "--name=value", "--flag" and "-name" between words that are none, as in a
- * list of arguments or in a shell script: quotes, backslashes, comments, lists in parentheses.
- * NAME=VALUE before a command is a variable; "$NAME", "${NAME}" and "${NAME:-value}" are replaced
- * where it is known. What only a shell can work out stays as it is written.
+ * "--name value ...", "--name=value", "--flag" and "-name" as the commands of a shell script have
+ * them, or a list of arguments: what base/shell.h says of scripts. Commands that only serve files
+ * and folders (mkdir, cp) have no settings.
  */
 LhEntriesReader lh_entries_arguments;
+
+/* The same, with @variables ("NAME=VALUE") that have these values whatever the script sets; one
+ * that the script never names is refused. */
+LhEntries *lh_entries_script(const char *file, const char *text, gsize length,
+                             const GPtrArray *variables, GError **error);
 
 /* Reads the file by @reader. Caller frees. */
 LhEntries *lh_entries_load(const char *path, LhEntriesReader *reader, GError **error);

@@ -1,0 +1,40 @@
+/*
+ * What the commands of a shell script are told, without running anything. Understood are quotes,
+ * comments, variables and arrays with +=, "$1" and "${NAME:-value}", $((arithmetic)), if, case,
+ * for, &&, functions, eval and bash -c. Commands themselves do nothing: their files, output and
+ * status are not known, so "$(command)" stays as it is written.
+ *
+ * A condition that the script does not decide (it asks for a variable that nothing sets, or for a
+ * file) leaves open what is set in its branches; only where that reaches a command does it matter,
+ * and the word says so.
+ */
+#pragma once
+
+#include <glib.h>
+#include <stdbool.h>
+
+#define LH_SHELL_WORD_BYTES_MAX 65536
+
+/* A word that a command is given. */
+typedef struct {
+    GString *text;
+    guint line, column; /* where its text was written */
+    char *unknown;   /* a variable in it that the script does not set, "" for what only a shell can
+                        work out; NULL: none */
+    guint open_line; /* of the condition that leaves it open; 0: none does */
+} LhShellWord;
+
+/* Where a command stands that may not be run: the line of the condition, and the variable that
+ * would decide it ("" for none). */
+typedef struct {
+    guint line; /* 0: it is run */
+    const char *variable;
+} LhShellOpen;
+
+/* Is told of a command; @words: of LhShellWord *, at least one. */
+typedef bool LhShellCommand(void *data, const GPtrArray *words, LhShellOpen open, GError **error);
+
+/* @variables: "NAME=VALUE", or NULL; these have that value whatever the script sets. Messages are
+ * "FILE:LINE:COLUMN: error: ...", LH_ERROR_INPUT. */
+bool lh_shell_run(const char *file, const char *text, gsize length, const GPtrArray *variables,
+                  LhShellCommand *call, void *data, GError **error);

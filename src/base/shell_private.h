@@ -1,0 +1,89 @@
+/*
+ * Private to shell*.c.
+ */
+#pragma once
+
+#include "base/shell.h"
+
+#define LH_SHELL_DEPTH_MAX 32              /* of what stands within another */
+#define LH_SHELL_BYTES_MAX (4 * (1 << 20)) /* of all words together */
+
+typedef enum {
+    LH_SHELL_RUNS,
+    LH_SHELL_MAY_RUN, /* it depends on what the script does not say */
+    LH_SHELL_SKIPS,
+} LhShellMode;
+
+typedef enum { LH_SHELL_YES, LH_SHELL_NO, LH_SHELL_OPEN } LhShellStatus;
+
+/* Where in the text a reader is. */
+typedef struct {
+    const char *at, *end;
+    guint line, column;
+} LhShellPlace;
+
+typedef struct {
+    GPtrArray *words; /* of LhShellWord *: one, or those of a list */
+    bool list;
+    bool given; /* from outside: it stays */
+    bool named; /* the script has a use of it */
+} LhShellVariable;
+
+typedef struct {
+    const char *file;
+    LhShellPlace here;
+    bool within;           /* a string that a command runs: all of it has one place */
+    GHashTable *variables; /* name -> LhShellVariable */
+    GHashTable *functions; /* name -> LhShellPlace, behind its "{" */
+    GPtrArray *arguments;  /* of LhShellWord *: "$1" and so on */
+    gsize bytes;           /* of words so far */
+    unsigned depth;
+    LhShellMode mode;
+    LhShellStatus status; /* of the last command */
+    /* The condition that the mode, or the status, is open for. */
+    guint open_line, status_line;
+    const char *open_variable, *status_variable; /* interned; "": none */
+    bool ended;
+    char *heredoc; /* the word that ends what begins behind this line */
+    LhShellCommand *call;
+    void *data;
+    GError **error;
+} LhShell;
+
+/* Sets the error at a place; returns false. */
+bool lh_shell_fail(const LhShell *sh, guint line, guint column, const char *format, ...)
+    G_GNUC_PRINTF(4, 5);
+
+char lh_shell_look(const LhShell *sh);
+bool lh_shell_sees(const LhShell *sh, const char *text); /* whether @text stands here */
+void lh_shell_step(LhShell *sh);                         /* over one byte */
+/* Over blanks, comments and, if @lines, line ends with the documents that begin behind them. */
+void lh_shell_skip(LhShell *sh, bool lines);
+bool lh_shell_ends_word(char c);
+gsize lh_shell_name_length(const char *text); /* of the variable's name that it begins with */
+
+/* ---- words ---- */
+
+void lh_shell_word_free(gpointer word);
+LhShellWord *lh_shell_word_new(const char *text, guint line, guint column);
+LhShellWord *lh_shell_word_copy(const LhShellWord *word);
+
+/* Appends the word here to @words: none, one, or as many as its variables have. Where not @splits,
+ * exactly one. */
+bool lh_shell_take_word(LhShell *sh, bool splits, GPtrArray *words);
+/* Over the text in parentheses, from "(" on, which is appended as it is written. */
+bool lh_shell_take_parentheses(LhShell *sh, GString *out);
+
+LhShellVariable *lh_shell_variable(const LhShell *sh, const char *name);
+/* Takes @words over. */
+void lh_shell_set(LhShell *sh, const char *name, GPtrArray *words, bool list);
+
+/* ---- conditions ---- */
+
+/* The value of an expression; false: it is none, or has an @unknown variable (interned). */
+bool lh_shell_arithmetic(const LhShell *sh, const char *text, gint64 *value, const char **unknown);
+
+/* Sets the status to that of "[", of whose words "]" has been taken away. */
+void lh_shell_test(LhShell *sh, const GPtrArray *words, guint line);
+/* Leaves the status open. @variable: that would decide it, or NULL. */
+void lh_shell_leave_open(LhShell *sh, guint line, const char *variable);

@@ -1,0 +1,648 @@
+/*
+ * The words of a script: quotes, variables, and what is made of them. See the header.
+ */
+#include "base/shell_private.h"
+
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <string.h>
+
+/* Words that are being made. */
+typedef struct {
+    GPtrArray *words;
+    LhShellWord *word; /* the one that is not complete; NULL: none has begun */
+    bool splits;
+    guint line, column; /* where it all began */
+} Making;
+
+static bool take_text(LhShell *sh, Making *m, bool quoted, const char *end);
+
+/* ---- words ---- */
+
+void
+lh_shell_word_free(gpointer data)
+{
+    LhShellWord *word = data;
+
+    g_string_free(word->text, TRUE);
+    g_free(word->unknown);
+    g_free(word);
+}
+
+LhShellWord *
+lh_shell_word_new(const char *text, guint line, guint column)
+{
+    LhShellWord *word = g_new0(LhShellWord, 1);
+
+    word->text = g_string_new(text);
+    word->line = line;
+    word->column = column;
+    return word;
+}
+
+LhShellWord *
+lh_shell_word_copy(const LhShellWord *word)
+{
+    LhShellWord *copy = lh_shell_word_new(word->text->str, word->line, word->column);
+
+    copy->unknown = g_strdup(word->unknown);
+    copy->open_line = word->open_line;
+    return copy;
+}
+
+/* The word that text is added to, which stands at this place if it begins now. */
+static LhShellWord *
+begin(Making *m, guint line, guint column)
+{
+    if (m->word == NULL)
+        m->word = lh_shell_word_new("", line, column);
+    return m->word;
+}
+
+static void
+finish(Making *m)
+{
+    if (m->word != NULL)
+        g_ptr_array_add(m->words, g_steal_pointer(&m->word));
+}
+
+static void
+taint(LhShellWord *word, const char *unknown, guint open_line)
+{
+    if (unknown != NULL && (word->unknown == NULL || word->unknown[0] == '\0')) {
+        g_free(word->unknown);
+        word->unknown = g_strdup(unknown);
+    }
+    if (open_line != 0)
+        word->open_line = open_line;
+}
+
+/* Adds what a variable has. */
+static void
+add_value(Making *m, const LhShellWord *value, bool quoted)
+{
+    guint line = value->line, column = value->column;
+
+    for (const char *at = value->text->str; *at != '\0'; at++) {
+        if (!quoted && m->splits && strchr(" \t\n", *at) != NULL) {
+            finish(m);
+            continue;
+        }
+        g_string_append_c(begin(m, line, column)->text, *at);
+        if (value->unknown != NULL || value->open_line != 0)
+            taint(m->word, value->unknown, value->open_line);
+        if (m->word->text->len > LH_SHELL_WORD_BYTES_MAX)
+            return;
+    }
+}
+
+static void
+add_text(Making *m, const char *text)
+{
+    g_string_append(begin(m, m->line, m->column)->text, text);
+}
+
+/* What cannot be worked out stays as it is written. */
+static void
+add_unknown(Making *m, const char *from, const char *to, const char *variable)
+{
+    g_string_append_len(begin(m, m->line, m->column)->text, from, to - from);
+    taint(m->word, variable, 0);
+}
+
+/* ---- variables ---- */
+
+LhShellVariable *
+lh_shell_variable(const LhShell *sh, const char *name)
+{
+    LhShellVariable *variable = g_hash_table_lookup(sh->variables, name);
+
+    if (variable != NULL)
+        variable->named = true;
+    return variable;
+}
+
+/* What an open branch sets is as open. */
+static GPtrArray *
+open_words(const LhShell *sh, const char *name)
+{
+    GPtrArray *words = g_ptr_array_new_with_free_func(lh_shell_word_free);
+    g_autofree char *text = g_strdup_printf("$%s", name);
+    LhShellWord *word = lh_shell_word_new(text, sh->open_line, 1);
+
+    word->open_line = sh->open_line;
+    word->unknown = g_strdup(sh->open_variable[0] != '\0' ? sh->open_variable : name);
+    g_ptr_array_add(words, word);
+    return words;
+}
+
+static bool
+has_words(const LhShellVariable *variable, const GPtrArray *words)
+{
+    if (variable == NULL || variable->words->len != words->len)
+        return false;
+    for (guint i = 0; i < words->len; i++) {
+        const LhShellWord *a = g_ptr_array_index(words, i);
+        const LhShellWord *b = g_ptr_array_index(variable->words, i);
+
+        if (strcmp(a->text->str, b->text->str) != 0)
+            return false;
+    }
+    return true;
+}
+
+void
+lh_shell_set(LhShell *sh, const char *name, GPtrArray *words, bool list)
+{
+    LhShellVariable *variable = lh_shell_variable(sh, name);
+
+    if (sh->mode == LH_SHELL_SKIPS || (variable != NULL && variable->given) ||
+        (sh->mode == LH_SHELL_MAY_RUN && has_words(variable, words))) {
+        g_ptr_array_unref(words);
+        return;
+    }
+    if (sh->mode == LH_SHELL_MAY_RUN) {
+        g_ptr_array_unref(words);
+        words = open_words(sh, name);
+        list = false;
+    }
+    variable = g_new0(LhShellVariable, 1);
+    *variable = (LhShellVariable){ .words = words, .list = list };
+    g_hash_table_replace(sh->variables, g_strdup(name), variable);
+}
+
+/* "$1", "$2"; NULL: there is none. Those of a script are not known, but may be given. */
+static const LhShellWord *
+argument_of(const LhShell *sh, const char *name)
+{
+    const guint64 index = g_ascii_strtoull(name, NULL, 10);
+
+    return index >= 1 && index <= sh->arguments->len
+               ? g_ptr_array_index(sh->arguments, (guint)index - 1)
+               : NULL;
+}
+
+/* The value of "NAME", of an element of a list, or of an argument; NULL: it has none. */
+static const LhShellWord *
+value_of(const LhShell *sh, const char *name, guint index)
+{
+    const LhShellVariable *variable = lh_shell_variable(sh, name);
+
+    if (g_ascii_isdigit(name[0]) && argument_of(sh, name) != NULL)
+        return argument_of(sh, name);
+    return variable != NULL && index < variable->words->len
+               ? g_ptr_array_index(variable->words, index)
+               : NULL;
+}
+
+static void
+add_list(Making *m, const GPtrArray *words, bool quoted, bool star)
+{
+    for (guint i = 0; i < words->len; i++) {
+        if (i > 0 && m->splits && !(quoted && star))
+            finish(m);
+        else if (i > 0)
+            add_text(m, " ");
+        if (quoted && m->splits && !star)
+            begin(m, m->line, m->column);
+        add_value(m, g_ptr_array_index(words, i), quoted);
+    }
+}
+
+/* ---- "${...}" ---- */
+
+/* What stands behind the name in "${NAME...}". */
+typedef struct {
+    char *name;
+    char subscript; /* '@', '*', 'i': an index, '\0': none */
+    guint index;
+    bool counts;            /* "${#NAME}" */
+    const char *rest, *end; /* ":-value", up to "}" */
+} Parameter;
+
+/* The "}" that belongs to the "{" before @at, or NULL. */
+static const char *
+find_brace(const LhShell *sh, const char *at)
+{
+    unsigned depth = 1;
+
+    for (; at < sh->here.end; at++) {
+        if (*at == '\\' && at + 1 < sh->here.end)
+            at++;
+        else if (*at == '{')
+            depth++;
+        else if (*at == '}' && --depth == 0)
+            return at;
+    }
+    return NULL;
+}
+
+static bool
+read_parameter(const char *at, const char *end, Parameter *p)
+{
+    gsize length;
+    char *behind;
+
+    *p = (Parameter){ .end = end };
+    p->counts = *at == '#' && at + 1 < end;
+    at += p->counts ? 1 : 0;
+    length = lh_shell_name_length(at);
+    while (length == 0 && at < end && g_ascii_isdigit(at[length]))
+        length++;
+    if (length == 0 || at + length > end)
+        return false;
+    p->name = g_strndup(at, length);
+    at += length;
+    if (at < end && *at == '[') {
+        p->subscript = at[1] == '@' || at[1] == '*' ? at[1] : 'i';
+        p->index = (guint)g_ascii_strtoull(at + 1, &behind, 10);
+        at = p->subscript == 'i' ? behind : at + 2;
+        if (at >= end || *at != ']')
+            return false;
+        at++;
+    }
+    p->rest = at;
+    return true;
+}
+
+/* "%.sh", "##*x" and the like: the shortest or longest part of the text that the pattern fits is
+ * taken away. */
+static void
+trim(LhShellWord *word, const char *pattern, bool front, bool longest)
+{
+    const gsize length = word->text->len;
+
+    for (gsize i = 0; i <= length; i++) {
+        const gsize taken = longest ? length - i : i;
+        g_autofree char *part =
+            front ? g_strndup(word->text->str, taken) : g_strdup(word->text->str + length - taken);
+
+        if (fnmatch(pattern, part, 0) != 0)
+            continue;
+        if (front)
+            g_string_erase(word->text, 0, (gssize)taken);
+        else
+            g_string_truncate(word->text, length - taken);
+        return;
+    }
+}
+
+/* Those operators that change text; false: it is none of them. */
+static bool
+add_changed(Making *m, const Parameter *p, const LhShellWord *value, bool quoted)
+{
+    g_autofree char *rest = g_strndup(p->rest, (gsize)(p->end - p->rest));
+    LhShellWord *copy;
+    const bool twice = rest[0] != '\0' && rest[1] == rest[0];
+
+    if (strchr("%#,^", rest[0]) == NULL || strpbrk(rest, "$`'\"\\") != NULL ||
+        ((rest[0] == ',' || rest[0] == '^') && rest[2] != '\0'))
+        return false;
+    copy = lh_shell_word_copy(value);
+    if (rest[0] == '%' || rest[0] == '#') {
+        trim(copy, rest + (twice ? 2 : 1), rest[0] == '#', twice);
+    } else {
+        for (gsize i = 0; i < (twice ? copy->text->len : MIN(copy->text->len, 1)); i++)
+            copy->text->str[i] = rest[0] == ',' ? g_ascii_tolower(copy->text->str[i])
+                                                : g_ascii_toupper(copy->text->str[i]);
+    }
+    add_value(m, copy, quoted);
+    lh_shell_word_free(copy);
+    return true;
+}
+
+/* The text between two places of the script, as part of the word. */
+static bool
+take_range(LhShell *sh, Making *m, const char *from, const char *to, bool quoted)
+{
+    const LhShellPlace here = sh->here;
+    bool ok;
+
+    if (sh->depth >= LH_SHELL_DEPTH_MAX)
+        return lh_shell_fail(sh, here.line, here.column, "variables are nested too deeply");
+    sh->depth++;
+    sh->here.at = from;
+    sh->here.end = to;
+    ok = take_text(sh, m, quoted, NULL);
+    sh->depth--;
+    sh->here = here;
+    return ok;
+}
+
+/* "${NAME:-value}" and the other operators that choose; *@taken: it was one. */
+static bool
+take_choice(LhShell *sh, Making *m, const Parameter *p, const LhShellWord *value, bool quoted,
+            bool *taken)
+{
+    const char *rest = p->rest;
+    const bool colon = *rest == ':' && rest + 1 < p->end && strchr("-=+?", rest[1]) != NULL;
+    const char sign = colon ? rest[1] : *rest;
+    const bool there = value != NULL && (!colon || value->text->len > 0);
+
+    *taken = rest < p->end && strchr("-=+?", sign) != NULL;
+    if (!*taken)
+        return true;
+    rest += colon ? 2 : 1;
+    if (sign == '+')
+        return !there || take_range(sh, m, rest, p->end, quoted);
+    if (there) {
+        add_value(m, value, quoted);
+        return true;
+    }
+    if (sign == '?')
+        return true;
+    if (sign == '=' && !g_ascii_isdigit(p->name[0])) {
+        GPtrArray *words = g_ptr_array_new_with_free_func(lh_shell_word_free);
+        Making inner = { .words = words, .line = m->line, .column = m->column };
+
+        if (!take_range(sh, &inner, rest, p->end, true)) {
+            g_ptr_array_unref(words);
+            return false;
+        }
+        begin(&inner, m->line, m->column);
+        finish(&inner);
+        lh_shell_set(sh, p->name, words, false);
+    }
+    return take_range(sh, m, rest, p->end, quoted);
+}
+
+static void
+add_count(const LhShell *sh, Making *m, const Parameter *p)
+{
+    const LhShellVariable *variable = lh_shell_variable(sh, p->name);
+    const LhShellWord *value = value_of(sh, p->name, 0);
+    g_autofree char *text =
+        g_strdup_printf("%u", p->subscript != '\0' ? (variable != NULL ? variable->words->len : 0)
+                                                   : (value != NULL ? (guint)value->text->len : 0));
+
+    add_text(m, text);
+}
+
+static bool
+take_parameter(LhShell *sh, Making *m, const Parameter *p, const char *from, bool quoted)
+{
+    const LhShellVariable *variable = lh_shell_variable(sh, p->name);
+    const LhShellWord *value = value_of(sh, p->name, p->subscript == 'i' ? p->index : 0);
+    bool taken = false, ok;
+
+    if (p->counts) {
+        add_count(sh, m, p);
+        return true;
+    }
+    if (p->rest == p->end && (p->subscript == '@' || p->subscript == '*')) {
+        if (variable != NULL)
+            add_list(m, variable->words, quoted, p->subscript == '*');
+        return true;
+    }
+    ok = take_choice(sh, m, p, value, quoted, &taken);
+    if (!ok || taken)
+        return ok;
+    if (value != NULL && p->rest == p->end)
+        add_value(m, value, quoted);
+    else if (value == NULL || !add_changed(m, p, value, quoted))
+        add_unknown(m, from, p->end + 1, value == NULL ? p->name : value->unknown);
+    return true;
+}
+
+/* "${NAME...}". */
+static bool
+take_braced(LhShell *sh, Making *m, bool quoted)
+{
+    const char *from = sh->here.at, *end = find_brace(sh, from + 2);
+    Parameter p;
+    bool ok = true;
+
+    if (end == NULL)
+        return lh_shell_fail(sh, sh->here.line, sh->here.column, "the \"${\" has no end");
+    if (read_parameter(from + 2, end, &p))
+        ok = take_parameter(sh, m, &p, from, quoted);
+    else
+        add_unknown(m, from, end + 1, "");
+    g_free(p.name);
+    while (ok && sh->here.at <= end)
+        lh_shell_step(sh);
+    return ok;
+}
+
+/* ---- "$" ---- */
+
+bool
+lh_shell_take_parentheses(LhShell *sh, GString *out)
+{
+    const LhShellPlace start = sh->here;
+    unsigned depth = 0;
+    char quote = '\0';
+
+    do {
+        const char c = lh_shell_look(sh);
+
+        if (sh->here.at >= sh->here.end)
+            return lh_shell_fail(sh, start.line, start.column, "the \"(\" has no end");
+        if (quote != '\0')
+            quote = c == quote ? '\0' : quote;
+        else if (c == '\'' || c == '"')
+            quote = c;
+        else if (c == '(')
+            depth++;
+        else if (c == ')')
+            depth--;
+        g_string_append_c(out, c);
+        lh_shell_step(sh);
+    } while (depth > 0);
+    return true;
+}
+
+/* "$(command)", which nobody runs, or "$((1 + 2))". */
+static bool
+take_substitution(LhShell *sh, Making *m)
+{
+    const bool arithmetic = lh_shell_sees(sh, "$((");
+    g_autoptr(GString) text = g_string_new("$");
+    const char *unknown = "";
+    gint64 value;
+
+    lh_shell_step(sh);
+    if (!lh_shell_take_parentheses(sh, text))
+        return false;
+    if (arithmetic && g_str_has_suffix(text->str, "))")) {
+        g_autofree char *inner = g_strndup(text->str + 3, text->len - 5);
+
+        if (lh_shell_arithmetic(sh, inner, &value, &unknown)) {
+            g_autofree char *number = g_strdup_printf("%" PRIi64, value);
+
+            add_text(m, number);
+            return true;
+        }
+    }
+    add_unknown(m, text->str, text->str + text->len, unknown);
+    return true;
+}
+
+/* "$@", "$#" and the like, of one character. */
+static void
+take_special(LhShell *sh, Making *m, bool quoted)
+{
+    const char *at = sh->here.at;
+    const char name[] = { at[1], '\0' };
+    const LhShellWord *argument = value_of(sh, name, 0);
+    g_autofree char *count = g_strdup_printf("%u", sh->arguments->len);
+
+    if (at[1] == '@' || at[1] == '*')
+        add_list(m, sh->arguments, quoted, at[1] == '*');
+    else if (at[1] == '#')
+        add_text(m, count);
+    else if (argument != NULL)
+        add_value(m, argument, quoted);
+    else
+        add_unknown(m, at, at + 2, g_ascii_isdigit(at[1]) ? name : "");
+    lh_shell_step(sh);
+    lh_shell_step(sh);
+}
+
+static bool
+take_dollar(LhShell *sh, Making *m, bool quoted)
+{
+    const char *at = sh->here.at;
+    const gsize length = at + 1 < sh->here.end ? lh_shell_name_length(at + 1) : 0;
+    g_autofree char *name = NULL;
+    const LhShellWord *value;
+
+    if (lh_shell_sees(sh, "$("))
+        return take_substitution(sh, m);
+    if (lh_shell_sees(sh, "${"))
+        return take_braced(sh, m, quoted);
+    if (at + 1 < sh->here.end && strchr("@*#?$!0123456789", at[1]) != NULL && at[1] != '\0') {
+        take_special(sh, m, quoted);
+        return true;
+    }
+    if (length == 0 || at + 1 + length > sh->here.end) {
+        add_text(m, "$");
+        lh_shell_step(sh);
+        return true;
+    }
+    name = g_strndup(at + 1, length);
+    value = value_of(sh, name, 0);
+    if (value != NULL)
+        add_value(m, value, quoted);
+    else
+        add_unknown(m, at, at + 1 + length, name);
+    for (gsize i = 0; i <= length; i++)
+        lh_shell_step(sh);
+    return true;
+}
+
+/* ---- quotes ---- */
+
+/* A backslash takes the meaning of the character behind it, and a line end away. */
+static void
+take_escaped(LhShell *sh, Making *m, bool quoted)
+{
+    lh_shell_step(sh);
+    if (lh_shell_look(sh) == '\r' && sh->here.at + 1 < sh->here.end && sh->here.at[1] == '\n')
+        lh_shell_step(sh);
+    if (lh_shell_look(sh) == '\n') {
+        lh_shell_step(sh);
+        return;
+    }
+    if (quoted && strchr("$`\"\\", lh_shell_look(sh)) == NULL)
+        add_text(m, "\\");
+    g_string_append_c(begin(m, m->line, m->column)->text, lh_shell_look(sh));
+    lh_shell_step(sh);
+}
+
+static bool
+take_quoted(LhShell *sh, Making *m)
+{
+    const LhShellPlace start = sh->here;
+    const char quote[] = { *start.at, '\0' };
+
+    begin(m, m->line, m->column);
+    lh_shell_step(sh);
+    if (quote[0] == '"' && !take_text(sh, m, true, quote))
+        return false;
+    while (quote[0] == '\'' && sh->here.at < sh->here.end && lh_shell_look(sh) != '\'') {
+        g_string_append_c(begin(m, m->line, m->column)->text, lh_shell_look(sh));
+        lh_shell_step(sh);
+    }
+    if (sh->here.at >= sh->here.end)
+        return lh_shell_fail(sh, start.line, start.column, "the quote has no end");
+    lh_shell_step(sh);
+    return true;
+}
+
+static bool
+take_backquotes(LhShell *sh, Making *m)
+{
+    const LhShellPlace start = sh->here;
+
+    do {
+        lh_shell_step(sh);
+        if (sh->here.at >= sh->here.end)
+            return lh_shell_fail(sh, start.line, start.column, "the quote has no end");
+    } while (lh_shell_look(sh) != '`');
+    lh_shell_step(sh);
+    add_unknown(m, start.at, sh->here.at, "");
+    return true;
+}
+
+/* Up to what ends the word, or in quotes up to @end; NULL: up to the end of a range. */
+static bool
+take_text(LhShell *sh, Making *m, bool quoted, const char *end)
+{
+    bool ok = true;
+
+    while (ok && sh->here.at < sh->here.end) {
+        const char c = lh_shell_look(sh);
+
+        if (end != NULL && (end[0] != '\0' ? c == end[0] : lh_shell_ends_word(c)))
+            return true;
+        if (m->word != NULL && m->word->text->len > LH_SHELL_WORD_BYTES_MAX)
+            return lh_shell_fail(sh, m->line, m->column, "a word has more than %d bytes",
+                                 LH_SHELL_WORD_BYTES_MAX);
+        if (c == '$')
+            ok = take_dollar(sh, m, quoted);
+        else if (c == '\\' && sh->here.at + 1 < sh->here.end)
+            take_escaped(sh, m, quoted);
+        else if (c == '`')
+            ok = take_backquotes(sh, m);
+        else if (!quoted && (c == '"' || c == '\''))
+            ok = take_quoted(sh, m);
+        else {
+            g_string_append_c(begin(m, m->line, m->column)->text, c);
+            lh_shell_step(sh);
+        }
+    }
+    return ok;
+}
+
+static bool
+check_bytes(LhShell *sh, const Making *m, guint from)
+{
+    for (guint i = from; i < m->words->len; i++) {
+        const LhShellWord *word = g_ptr_array_index(m->words, i);
+
+        sh->bytes += word->text->len + 1;
+        if (word->text->len > LH_SHELL_WORD_BYTES_MAX)
+            return lh_shell_fail(sh, m->line, m->column, "a word has more than %d bytes",
+                                 LH_SHELL_WORD_BYTES_MAX);
+    }
+    return sh->bytes <= LH_SHELL_BYTES_MAX ||
+           lh_shell_fail(sh, m->line, m->column,
+                         "up to here, words have more than %d MiB with their variables replaced",
+                         LH_SHELL_BYTES_MAX >> 20);
+}
+
+bool
+lh_shell_take_word(LhShell *sh, bool splits, GPtrArray *words)
+{
+    Making m = {
+        .words = words, .splits = splits, .line = sh->here.line, .column = sh->here.column
+    };
+    const guint from = words->len;
+    const bool ok = take_text(sh, &m, false, "");
+
+    if (!splits)
+        begin(&m, m.line, m.column);
+    finish(&m);
+    return ok && check_bytes(sh, &m, from);
+}
