@@ -20,6 +20,7 @@
 typedef struct {
     LhOutputOptions to;
     char *from_config;
+    GPtrArray *set; /* of char * */
     char *figure;
     char *report, *ranks_shown;
     char *within;
@@ -34,6 +35,7 @@ static const LhField compare_options[] = {
     LH_OPTION_OUTPUT(CompareOptions, to),
     LH_OPTION_FROM_CONFIG(CompareOptions, from_config,
                           "It says how a whole step is trained, but for the schedule."),
+    LH_OPTION_SET(CompareOptions, set),
     LH_OPTION_FIGURE(
         CompareOptions, figure,
         "Draw where the time of each schedule goes, into this .svg, .png or .pdf file."),

@@ -28,6 +28,7 @@ typedef struct {
     char *report;
     char *points;
     char *from_config;
+    GPtrArray *set;      /* of char * */
     GPtrArray *clusters; /* of char * */
     uint64_t global_batch_size;
     bool max_seq_length, min_gpus, pareto;
@@ -44,6 +45,7 @@ static const LhField plan_options[] = {
     LH_OPTION_FROM_CONFIG(PlanOptions, from_config,
                           "Ways that this system has are searched, its own is told how far it "
                           "is from the fastest, and that is said in the file's words."),
+    LH_OPTION_SET(PlanOptions, set),
     LH_OPTION_FIGURE(PlanOptions, figure,
                      "With --pareto, draw the time and the memory of these ways, a line for each "
                      "cluster, into this .svg, .png or .pdf file."),
@@ -245,20 +247,17 @@ sequences_of(const LhCommandLine *line)
 static bool
 check_config(const LhCommandLine *line, GError **error)
 {
-    const LhScenario *s = line->scenario;
     const char *missing = NULL;
 
     if (line->config == NULL)
         return true;
-    if (s->model == NULL && s->model_text == NULL)
-        missing = "which model is trained; give --model";
-    else if (sequences_of(line) == 0)
+    if (sequences_of(line) == 0)
         missing = "how many sequences a step has; give --global-batch-size";
     else if (sequences_of(line) > BATCH_MAX)
         missing = "a batch that is not too large; give --global-batch-size";
     if (missing == NULL)
         return true;
-    g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "%s does not say %s", line->config->entries->file,
+    g_set_error(error, LH_ERROR, LH_ERROR_INPUT, "%s does not say %s", line->config->entries->file,
                 missing);
     return false;
 }

@@ -17,6 +17,8 @@
 
 typedef struct {
     char *output;
+    char *from_config;
+    GPtrArray *set; /* of char * */
     char *from;
     char *ranks_shown;
     uint64_t jobs;
@@ -33,6 +35,9 @@ static const LhField report_options[] = {
       .placeholder = "FILE",
       .names = "files",
       .description = "The .html or .pdf file to write." },
+    LH_OPTION_FROM_CONFIG(ReportOptions, from_config,
+                          "It says how a whole step is trained, but for the schedule."),
+    LH_OPTION_SET(ReportOptions, set),
     { .name = "from",
       .type = LH_FIELD_STRING,
       .offset = offsetof(ReportOptions, from),
@@ -72,6 +77,7 @@ compare(const LhCommandLine *line, GError **error)
     g_autoptr(LhComparison) comparison = NULL;
     double seconds;
 
+    lh_command_warn_config(line);
     if (setup == NULL ||
         !lh_compare_page_check(&page, "--output", lh_params_ranks(&setup->params), error) ||
         !lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, error) || !lh_length_check(setup, error))
@@ -131,7 +137,8 @@ show(const LhCommandLine *line, GError **error)
     LhCommandLine again;
     int status = LH_ERROR_USAGE;
 
-    if (line->scenario->json != NULL || lh_scenario_has_options(line->scenario)) {
+    if (line->scenario->json != NULL || line->config != NULL ||
+        lh_scenario_has_options(line->scenario)) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
                     "the result of --from says what was asked; leave out the scenario and its "
                     "options");
@@ -179,6 +186,7 @@ const LhCommand lh_command_report = {
                "      --output report.html\n"
                "  longhaul report --from plan.json --output plan.html\n",
     .scenario = true,
+    .config_parts = LH_CONFIG_QUESTION | LH_CONFIG_WAY,
     .options = report_options,
     .options_size = sizeof(ReportOptions),
     .run = run_report,

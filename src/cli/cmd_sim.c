@@ -24,6 +24,7 @@ typedef struct {
     LhOutputOptions to;
     LhRunFileOptions files;
     char *from_config;
+    GPtrArray *set;        /* of char * */
     char *memory_timeline; /* path; NULL: not wanted */
     char *export;          /* likewise */
     bool provenance;
@@ -36,6 +37,7 @@ static const LhField sim_options[] = {
     LH_OPTION_FORMAT(SimOptions, to),
     LH_OPTION_OUTPUT(SimOptions, to),
     LH_OPTION_FROM_CONFIG(SimOptions, from_config, "It says how a whole step is trained."),
+    LH_OPTION_SET(SimOptions, set),
     LH_OPTION_RUN_FILES(SimOptions, files),
     { .name = "memory-timeline",
       .type = LH_FIELD_STRING,

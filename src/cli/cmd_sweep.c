@@ -17,6 +17,8 @@
 
 typedef struct {
     LhOutputOptions to;
+    char *from_config;
+    GPtrArray *set; /* of char * */
     char *figure;
     char *report;
     char *points;
@@ -29,6 +31,10 @@ typedef struct {
 static const LhField sweep_options[] = {
     LH_OPTION_FORMAT(SweepOptions, to),
     LH_OPTION_OUTPUT(SweepOptions, to),
+    LH_OPTION_FROM_CONFIG(SweepOptions, from_config,
+                          "It says how a whole step is trained, but for the schedule and for what "
+                          "the scenario says."),
+    LH_OPTION_SET(SweepOptions, set),
     LH_OPTION_FIGURE(SweepOptions, figure,
                      "Draw the sweep of one field as curves of time, or that of two fields as a "
                      "map of the fastest schedules, into this .svg, .png or .pdf file."),
@@ -257,6 +263,7 @@ run_sweep(const LhCommandLine *line, GError **error)
         (o->report != NULL && !lh_page_check_path("--report", o->report, error)) ||
         (o->figure != NULL && !lh_sweep_figure_check(line->scenario, error)))
         return LH_ERROR_USAGE;
+    lh_command_warn_config(line);
     result = sweep(line, shard, shards, error);
     if (result == NULL)
         return LH_ERROR_INPUT;
@@ -297,6 +304,7 @@ const LhCommand lh_command_sweep = {
         "  longhaul sweep big --points p --shards 8 --format csv -o big.csv\n",
     .scenario = true,
     .sweeps = true,
+    .config_parts = LH_CONFIG_QUESTION | LH_CONFIG_WAY,
     .options = sweep_options,
     .options_size = sizeof(SweepOptions),
     .run = run_sweep,

@@ -17,6 +17,8 @@
 
 typedef struct {
     LhOutputOptions to;
+    char *from_config;
+    GPtrArray *set; /* of char * */
     char *ranks;
     LhTime max_work_ps;
 } VerifyOptions;
@@ -24,6 +26,8 @@ typedef struct {
 static const LhField verify_options[] = {
     LH_OPTION_FORMAT(VerifyOptions, to),
     LH_OPTION_OUTPUT(VerifyOptions, to),
+    LH_OPTION_FROM_CONFIG(VerifyOptions, from_config, "Its whole step is proven."),
+    LH_OPTION_SET(VerifyOptions, set),
     { .name = "ranks",
       .type = LH_FIELD_STRING,
       .offset = offsetof(VerifyOptions, ranks),
@@ -308,11 +312,17 @@ print_verify(const LhCommandLine *line, const Report *report, GString *out)
     const VerifyOptions *o = line->options;
     g_autoptr(LhTable) table = make_table(report);
     g_autofree char *passes = describe_passes(report->passes);
-    gsize from;
+    gsize from = out->len;
 
     if (o->to.format == LH_FORMAT_JSON) {
         print_verify_json(line, report, out);
         return;
+    }
+    if (o->to.format != LH_FORMAT_CSV && line->scenario->step &&
+        lh_setup_takes_default_model(line->scenario)) {
+        g_string_append(out, "training steps of " LH_DEFAULT_MODEL
+                             " (taken, since no --model is given)\n\n");
+        lh_table_words((LhFormat)o->to.format, out, from);
     }
     lh_table_print(table, (LhFormat)o->to.format, out);
     from = out->len;
@@ -522,6 +532,7 @@ run_verify(const LhCommandLine *line, GError **error)
     Report report = { .schedules = schedules };
     bool found;
 
+    lh_command_warn_config(line);
     if (!verify_file(line, &report, &found, error))
         return LH_ERROR_INPUT;
     if ((!found || line->scenario->schedule != NULL) && !verify_schedules(line, &report, error))
@@ -554,6 +565,7 @@ const LhCommand lh_command_verify = {
                "  longhaul verify --schedule zigzag --ranks 1-16,24 --pass bwd\n"
                "  longhaul verify --schedule-file mine.schedule.json\n",
     .scenario = true,
+    .config_parts = LH_CONFIG_QUESTION | LH_CONFIG_WAY | LH_CONFIG_SCHEDULE,
     .ignores = LH_SCENARIO_OF_SIMULATION | LH_SCENARIO_OF_COLLECTIVES | LH_SCENARIO_OF_CHANCE |
                LH_SCENARIO_OF_PROOF | LH_SCENARIO_OF_ONE_CASE,
     .options = verify_options,

@@ -110,29 +110,15 @@ lh_command_stamp(const LhCommandLine *line)
     return (LhStamp){ .argv = line->argv };
 }
 
-/* Names of settings, as many as a line shows. */
-static void
-warn_entries(const LhConfig *config, const GPtrArray *entries, const char *what)
-{
-    g_autoptr(GString) text = g_string_new(NULL);
-
-    lh_describe_entries(config, entries, what, text);
-    if (text->len > 0)
-        fprintf(stderr, "%s\n", text->str);
-}
-
 void
 lh_command_warn_config(const LhCommandLine *line)
 {
-    const LhConfig *config = line->config;
+    g_autoptr(GString) text = g_string_new(NULL);
 
-    for (guint i = 0; config != NULL && i < config->notes->len; i++) {
-        g_autofree char *note = lh_escaped_line(g_ptr_array_index(config->notes, i));
-
-        fprintf(stderr, "%s\n", note);
-    }
-    if (config != NULL)
-        warn_entries(config, config->unknown, "not understood, and left out");
+    if (line->config == NULL)
+        return;
+    lh_describe_config(line->config, text);
+    fputs(text->str, stderr);
 }
 
 bool

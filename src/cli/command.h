@@ -73,7 +73,8 @@ enum {
     LH_COMMAND_CONFIG = 1 << 19,       /* a configuration, which the scenario is made of */
     LH_COMMAND_HOW = 1 << 20,          /* how the result is worked out, which is the same anyhow */
     LH_COMMAND_OWN = 1 << 21,          /* of each process of a job: others may have another */
-    LH_COMMAND_OF_ALL = 1 << 22, /* an output that takes what all processes of a job have done */
+    LH_COMMAND_OF_ALL = 1 << 22,    /* an output that takes what all processes of a job have done */
+    LH_COMMAND_VARIABLES = 1 << 23, /* what variables of a configuration are */
 };
 
 /* A char *. @text says what is taken from it. */
@@ -84,6 +85,15 @@ enum {
         .description =                                                                             \
             "Start from a training system's configuration: arguments or a script of "              \
             "Megatron-LM, its .yaml, a .toml of torchtitan, a .json of DeepSpeed. " text           \
+    }
+
+/* A GPtrArray of char *: NAME=VALUE. */
+#define LH_OPTION_SET(Options, member)                                                             \
+    {                                                                                              \
+        .name = "set", .type = LH_FIELD_STRINGS, .offset = offsetof(Options, member), .min = 1,    \
+        .max = -1, .flags = LH_COMMAND_VARIABLES, .placeholder = "VAR=VALUE",                      \
+        .description =                                                                             \
+            "What a variable of the script of --from-config is, whatever the script sets it to."   \
     }
 
 /* The rows of @member, an LhOutputOptions of @Options. */
@@ -190,7 +200,8 @@ bool lh_command_check_program(const LhCommandLine *line, GError **error);
 
 LhStamp lh_command_stamp(const LhCommandLine *line);
 
-/* Prints warnings about the configuration, and what is not understood of it, if there is one. */
+/* Prints what is read of the configuration, and what not, if there is one: what lh_describe_config()
+ * says, as every command does. */
 void lh_command_warn_config(const LhCommandLine *line);
 
 /* Refuses --provenance (LH_ERROR_USAGE) in a format that has no place for it. */

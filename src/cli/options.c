@@ -389,24 +389,50 @@ new_given(void)
     return g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
 }
 
-/* The value of the option that names a configuration, or NULL; borrowed from @options. */
-static const char *
-find_config(const LhCommand *command, const void *options)
+/* The value of the option with @flag, or NULL; borrowed from @options. */
+static const void *
+find_flagged(const LhCommand *command, unsigned flag, const void *options)
 {
     for (const LhField *f = command->options; f != NULL && f->name != NULL; f++) {
-        if ((f->flags & LH_COMMAND_CONFIG) != 0)
-            return *(char *const *)(const void *)((const char *)options + f->offset);
+        if ((f->flags & flag) != 0)
+            return *(const void *const *)(const void *)((const char *)options + f->offset);
     }
     return NULL;
 }
 
+/* A configuration, and where a sweep goes through values, the scenario that lists them (NULL: none
+ * was named), which has the last word. */
 static bool
-load_config(const LhCommand *command, const char *path, LhCommandLine *line, GError **error)
+load_config(const LhCommand *command, const char *path, const GPtrArray *variables,
+            const char *file, LhCommandLine *line, GError **error)
 {
-    line->config = lh_config_load(path, error);
-    line->scenario = lh_scenario_new();
+    line->scenario = file == NULL ? lh_scenario_new() : load_scenario(command, file, error);
+    if (line->scenario == NULL)
+        return false;
+    line->config = lh_config_load(path, variables, error);
     return line->config != NULL &&
            lh_config_apply(line->config, command->config_parts, line->scenario, error);
+}
+
+static bool
+check_variables(const GPtrArray *variables, const char *config, GError **error)
+{
+    if (variables == NULL || config != NULL)
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                "--set is about the script of --from-config, and that was not given");
+    return false;
+}
+
+/* Of a GPtrArray of char *; NULL for NULL. Caller unrefs. */
+static GPtrArray *
+copy_strings(const GPtrArray *strings)
+{
+    GPtrArray *copy = strings != NULL ? g_ptr_array_new_with_free_func(g_free) : NULL;
+
+    for (guint i = 0; strings != NULL && i < strings->len; i++)
+        g_ptr_array_add(copy, g_strdup(g_ptr_array_index(strings, i)));
+    return copy;
 }
 
 /*
@@ -422,23 +448,25 @@ find_scenario(const LhCommand *command, char *const *words, LhCommandLine *line,
     g_autoptr(GHashTable) given = new_given();
     Parser parser = { .command = command, .line = &scratch, .given = given };
     g_autofree char *config = NULL;
+    g_autoptr(GPtrArray) variables = NULL;
     const char *file = NULL;
     const bool ok = split(&parser, &copy, error) &&
                     (parser.help || take_arguments(command, copy, line, &file, error));
 
-    config = g_strdup(find_config(command, scratch.options));
+    config = g_strdup(find_flagged(command, LH_COMMAND_CONFIG, scratch.options));
+    variables = copy_strings(find_flagged(command, LH_COMMAND_VARIABLES, scratch.options));
     lh_options_clear(command, &scratch);
-    if (!ok)
+    if (!ok || !check_variables(variables, config, error))
         return false;
     if (!command->scenario)
         return true;
-    if (config != NULL && file != NULL) {
+    if (config != NULL && file != NULL && !command->sweeps) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
                     "a scenario and --from-config both say what is asked; give one of them");
         return false;
     }
     if (config != NULL)
-        return load_config(command, config, line, error);
+        return load_config(command, config, variables, file, line, error);
     line->scenario = file == NULL ? lh_scenario_new() : load_scenario(command, file, error);
     return line->scenario != NULL && check_sweep(command, line->scenario, error);
 }
@@ -493,6 +521,9 @@ lh_options_parse(const LhCommand *command, char *const *arguments, LhCommandLine
     if (!split(&parser, &words, error))
         return false;
     *help = parser.help;
+    if (!*help && line->config != NULL &&
+        !lh_config_check_model(line->config, line->scenario, error))
+        return false;
     return choose_format(&parser, error);
 }
 

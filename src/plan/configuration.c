@@ -5,6 +5,7 @@
 #include "plan/configuration.h"
 
 #include "base/error.h"
+#include "base/input.h"
 #include "plan/configuration_private.h"
 
 #include <inttypes.h>
@@ -123,6 +124,30 @@ lh_config_fail(const LhConfig *config, const LhFileEntry *entry, GError **error,
     va_end(args);
     g_set_error(error, LH_ERROR, LH_ERROR_INPUT, "%s: error: %s", where, message);
     return false;
+}
+
+void
+lh_config_lacks_model(LhConfig *config, const LhFileEntry *entry, const char *format, ...)
+{
+    va_list args;
+
+    g_free(config->no_model);
+    va_start(args, format);
+    config->no_model = g_strdup_vprintf(format, args);
+    va_end(args);
+    config->no_model_at = entry;
+}
+
+bool
+lh_config_check_model(const LhConfig *config, const LhScenario *scenario, GError **error)
+{
+    if (scenario->model != NULL || scenario->model_text != NULL)
+        return true;
+    return lh_config_fail(config, config->no_model_at, error,
+                          "it does not say which model is trained: %s, or name the model with "
+                          "--model",
+                          config->no_model != NULL ? config->no_model
+                                                   : "files of this system say nothing of models");
 }
 
 static bool
@@ -335,21 +360,30 @@ decode_config(LhEntries *entries, const LhConfigSystem *system, GError **error)
 }
 
 LhConfig *
-lh_config_load(const char *path, GError **error)
+lh_config_parse(const char *file, const char *text, gsize length, const GPtrArray *variables,
+                GError **error)
 {
-    const guint format = format_of(path);
-    LhEntries *entries = lh_entries_load(path, formats[format].reader, error);
+    const guint format = format_of(file);
+    LhEntriesReader *reader = formats[format].reader;
+    LhEntries *entries;
 
+    if (variables != NULL && reader != lh_entries_arguments) {
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                    "--set is about variables of a script, and %s is none", file);
+        return NULL;
+    }
+    entries = variables != NULL ? lh_entries_script(file, text, length, variables, error)
+                                : reader(file, text, length, error);
     return entries == NULL ? NULL : decode_config(entries, formats[format].system, error);
 }
 
 LhConfig *
-lh_config_parse(const char *file, const char *text, gsize length, GError **error)
+lh_config_load(const char *path, const GPtrArray *variables, GError **error)
 {
-    const guint format = format_of(file);
-    LhEntries *entries = formats[format].reader(file, text, length, error);
+    gsize length;
+    g_autofree char *text = lh_input_read(path, LH_ENTRIES_BYTES_MAX, &length, error);
 
-    return entries == NULL ? NULL : decode_config(entries, formats[format].system, error);
+    return text == NULL ? NULL : lh_config_parse(path, text, length, variables, error);
 }
 
 void
@@ -364,6 +398,7 @@ lh_config_free(LhConfig *config)
     g_ptr_array_unref(config->elsewhere);
     lh_entries_free(config->entries);
     g_free(config->model);
+    g_free(config->no_model);
     g_free(config);
 }
 
@@ -392,6 +427,20 @@ reword(const LhConfig *config, const LhFileEntry *entry, GError *cause, GError *
     return false;
 }
 
+/* Whether a scenario that is asked beside the configuration says it, or goes through values of it.
+ */
+static bool
+is_said(const LhScenario *scenario, const char *field)
+{
+    for (guint i = 0; scenario->axes != NULL && i < scenario->axes->len; i++) {
+        const LhScenarioAxis *axis = g_ptr_array_index(scenario->axes, i);
+
+        if (strcmp(axis->field->name, field) == 0)
+            return true;
+    }
+    return scenario->json != NULL && lh_json_has(scenario->json, field);
+}
+
 static bool
 apply_setting(const LhConfig *config, const Setting *setting, LhScenario *scenario, GError **error)
 {
@@ -400,6 +449,8 @@ apply_setting(const LhConfig *config, const Setting *setting, LhScenario *scenar
         g_strescape(setting->entry != NULL ? setting->entry->path : setting->field, NULL);
     GError *cause = NULL;
 
+    if (is_said(scenario, setting->field))
+        return true;
     if (!lh_scenario_set_from(scenario, field_named(setting->field), setting->value,
                               g_strdup_printf("%s: error: \"" SHOWN "\"", where, path), &cause))
         return reword(config, setting->entry, cause, error);

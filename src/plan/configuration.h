@@ -24,6 +24,8 @@ typedef struct {
     uint64_t global_batch_size; /* sequences of a step; 0: not said */
     uint64_t processes;         /* that the file starts; 0: not said */
     char *model;                /* longhaul.model/1, made of what the file says; NULL: nothing */
+    char *no_model;             /* what is missing of a model; NULL: nothing */
+    const LhFileEntry *no_model_at; /* where; NULL: the file as a whole */
     GPtrArray *names;           /* private: of char *, by entry */
     GPtrArray *notes;           /* of char *: "file:line:column: warning: ..." */
     GPtrArray *unknown;         /* of const LhFileEntry *: not understood */
@@ -32,10 +34,11 @@ typedef struct {
 } LhConfig;
 
 /* Reads a file; its ending says of which system it is: .toml, .json, .yaml or .yml, else arguments.
- * Caller frees. */
-LhConfig *lh_config_load(const char *path, GError **error);
+ * @variables: of char *, "NAME=VALUE", what variables of a script are; NULL: none. Caller frees. */
+LhConfig *lh_config_load(const char *path, const GPtrArray *variables, GError **error);
 /* As if it stood in a file of this name. */
-LhConfig *lh_config_parse(const char *file, const char *text, gsize length, GError **error);
+LhConfig *lh_config_parse(const char *file, const char *text, gsize length,
+                          const GPtrArray *variables, GError **error);
 void lh_config_free(LhConfig *config);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhConfig, lh_config_free)
 
@@ -53,6 +56,10 @@ typedef enum {
 /* Sets these fields of @scenario, which is a step then. Messages about them name the file's line.
  */
 bool lh_config_apply(const LhConfig *config, unsigned parts, LhScenario *scenario, GError **error);
+
+/* Refuses (LH_ERROR_INPUT) a file that says no model, if @scenario, made of it, has none either:
+ * what is missing is named. */
+bool lh_config_check_model(const LhConfig *config, const LhScenario *scenario, GError **error);
 
 /* ---- a way in the system's words ---- */
 

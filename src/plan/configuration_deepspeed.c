@@ -175,6 +175,7 @@ take_deepspeed_precision(LhConfig *c, GError **error)
 static bool
 deepspeed_take(LhConfig *c, GError **error)
 {
+    lh_config_lacks_model(c, NULL, "DeepSpeed's file has no place for it; give it beside the file");
     return take_deepspeed_batch(c, error) && take_deepspeed_ranks(c, error) &&
            take_zero(c, error) && take_deepspeed_precision(c, error);
 }

@@ -202,6 +202,30 @@ write_model(LhConfig *c, const Shape *s)
     c->model = g_string_free(g_steal_pointer(&text), FALSE);
 }
 
+/* Which of the sizes that a model cannot do without are not there. */
+static void
+lacks_sizes(LhConfig *c, const Shape *s)
+{
+    const struct {
+        const char *name;
+        uint64_t value;
+    } sizes[] = { { "num-layers", s->layers },
+                  { "hidden-size", s->hidden },
+                  { "num-attention-heads", s->heads } };
+    g_autoptr(GString) names = g_string_new(NULL);
+    const LhFileEntry *any = NULL;
+
+    for (guint i = 0; i < G_N_ELEMENTS(sizes); i++) {
+        if (any == NULL)
+            any = lh_config_entry(c, sizes[i].name);
+        if (sizes[i].value == 0)
+            g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "", sizes[i].name);
+    }
+    lh_config_lacks_model(c, any, "%s %s not there; add %s", names->str,
+                          strchr(names->str, ',') != NULL ? "are" : "is",
+                          strchr(names->str, ',') != NULL ? "them" : "it");
+}
+
 static bool
 take_model(LhConfig *c, GError **error)
 {
@@ -210,11 +234,10 @@ take_model(LhConfig *c, GError **error)
 
     if (!read_shape(c, &s, error))
         return false;
-    if (s.layers == 0 && s.hidden == 0 && s.heads == 0)
-        return true; /* it says nothing of a model */
-    if (s.layers == 0 || s.hidden == 0 || s.heads == 0)
-        return lh_config_fail(c, NULL, error,
-                              "a model needs num-layers, hidden-size and num-attention-heads");
+    if (s.layers == 0 || s.hidden == 0 || s.heads == 0) {
+        lacks_sizes(c, &s);
+        return true;
+    }
     fill_shape(c, &s);
     if (s.vocab != 0) {
         write_model(c, &s);
@@ -222,9 +245,8 @@ take_model(LhConfig *c, GError **error)
     }
     known = find_model(&s);
     if (known == NULL) {
-        lh_config_note(c, lh_config_entry(c, "num-layers"),
-                       "how many words the tokenizer has is not said; add --vocab-size N, or name "
-                       "the model with --model");
+        lh_config_lacks_model(c, lh_config_entry(c, "num-layers"),
+                              "how many words the tokenizer has is not said; add vocab-size");
         return true;
     }
     lh_config_note(c, lh_config_entry(c, "num-layers"),

@@ -52,6 +52,11 @@ void lh_config_set(LhConfig *config, const LhFileEntry *entry, unsigned part, co
 void lh_config_set_count(LhConfig *config, const LhFileEntry *entry, unsigned part,
                          const char *field, uint64_t value);
 
+/* What is missing of a model, as a half-sentence: "its vocab-size is not said; add --vocab-size N".
+ * It is an error if nothing else names a model. */
+void lh_config_lacks_model(LhConfig *config, const LhFileEntry *entry, const char *format, ...)
+    G_GNUC_PRINTF(3, 4);
+
 /* A warning about @entry, or about the file as a whole (NULL). */
 void lh_config_note(LhConfig *config, const LhFileEntry *entry, const char *format, ...)
     G_GNUC_PRINTF(3, 4);

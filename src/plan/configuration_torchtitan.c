@@ -97,6 +97,32 @@ refuse(const LhConfig *c, const char *name, const char *found, const char *allow
                           shown, allowed);
 }
 
+static void
+lacks_flavor(LhConfig *c, const char *name, const char *flavor)
+{
+    const LhFileEntry *entry = lh_config_entry(c, "model.flavor");
+    g_autofree char *shown = g_strescape(name, NULL);
+    g_autofree char *shown_flavor = g_strescape(flavor, NULL);
+    g_autoptr(GString) known = g_string_new(NULL);
+
+    if (entry == NULL)
+        entry = lh_config_entry(c, "model.name");
+    for (guint i = 0; i < G_N_ELEMENTS(models); i++)
+        g_string_append_printf(known, "%s%s %s", i > 0 ? ", " : "", models[i].name,
+                               models[i].flavor);
+    if (name[0] == '\0' || flavor[0] == '\0')
+        lh_config_lacks_model(c, entry, "%s is not there; add it (known: %s)",
+                              name[0] != '\0'     ? "model.flavor"
+                              : flavor[0] != '\0' ? "model.name"
+                                                  : "model.name with model.flavor",
+                              known->str);
+    else
+        lh_config_lacks_model(c, entry,
+                              "\"%.40s\" of flavor \"%.40s\" is none that is known (%s); give "
+                              "one of these",
+                              shown, shown_flavor, known->str);
+}
+
 static bool
 take_torchtitan_model(LhConfig *c, GError **error)
 {
@@ -112,9 +138,7 @@ take_torchtitan_model(LhConfig *c, GError **error)
             return true;
         }
     }
-    if (entry != NULL || name[0] != '\0')
-        lh_config_note(c, entry != NULL ? entry : lh_config_entry(c, "model.name"),
-                       "no model of longhaul's is known to be this one; name it with --model");
+    lacks_flavor(c, name, flavor);
     return true;
 }
 

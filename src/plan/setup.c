@@ -51,6 +51,56 @@ check_name(const LhScenario *s, const char *field, const char *kind, const char 
     return true;
 }
 
+/* ---- the model ---- */
+
+bool
+lh_setup_has_sizes(const LhScenario *s)
+{
+    return s->num_attention_heads != 0 || s->num_query_groups != 0 || s->kv_channels != 0;
+}
+
+bool
+lh_setup_takes_default_model(const LhScenario *s)
+{
+    return s->model == NULL && s->model_text == NULL && !lh_setup_has_sizes(s);
+}
+
+/* What says the sizes that attention alone has: no model of a name does. Of heads that are given
+ * without their width, it is that of most models. */
+static LhModel *
+model_of_sizes(const LhScenario *s, GError **error)
+{
+    const uint64_t groups = s->num_query_groups, channels = s->kv_channels;
+    g_autofree char *text = NULL;
+
+    if (s->step) {
+        lh_scenario_error(s,
+                          s->num_attention_heads != 0 ? "num_attention_heads"
+                          : groups != 0               ? "num_query_groups"
+                                                      : "kv_channels",
+                          error,
+                          "a training step takes a whole model, of which this is one size: give "
+                          "--model, too");
+        return NULL;
+    }
+    if (s->num_attention_heads == 0) {
+        lh_scenario_error(s, groups != 0 ? "num_query_groups" : "kv_channels", error,
+                          "of how many heads? Give --num-attention-heads, or --model");
+        return NULL;
+    }
+    text = g_strdup_printf("{\"schema\": \"longhaul.model/1\", \"name\": \"the sizes given%s\", "
+                           "\"source\": \"options\", \"num_layers\": 1, "
+                           "\"hidden_size\": 1, \"num_attention_heads\": %" G_GUINT64_FORMAT ", "
+                           "\"num_query_groups\": %" G_GUINT64_FORMAT
+                           ", \"kv_channels\": %" G_GUINT64_FORMAT ", "
+                           "\"ffn_hidden_size\": 1, \"gated_mlp\": true, \"vocab_size\": 1, "
+                           "\"tied_embeddings\": false}",
+                           channels != 0 ? "" : ", with heads as wide as most models have them",
+                           s->num_attention_heads, s->num_attention_heads,
+                           channels != 0 ? channels : LH_DEFAULT_KV_CHANNELS);
+    return lh_model_parse("the sizes given", text, strlen(text), error);
+}
+
 LhModel *
 lh_setup_load_model(const LhScenario *s, GError **error)
 {
@@ -59,6 +109,8 @@ lh_setup_load_model(const LhScenario *s, GError **error)
 
     if (s->model == NULL && s->model_text != NULL)
         return lh_model_parse(s->model_file, s->model_text, strlen(s->model_text), error);
+    if (s->model == NULL && lh_setup_has_sizes(s))
+        return model_of_sizes(s, error);
     if (!g_file_test(name, G_FILE_TEST_IS_DIR) && !check_name(s, "model", "models", name, error))
         return NULL;
     return lh_model_load_as(name, &how, error);
@@ -456,6 +508,7 @@ build_cluster(LhSetup *setup, uint32_t *ranks_out, GError **error)
     uint64_t nodes_given, nodes, ranks;
 
     setup->cluster_defaulted = s->cluster == NULL;
+    setup->model_defaulted = setup->program == NULL && lh_setup_takes_default_model(s);
     if (s->cluster == NULL && s->ranks == 0 && setup->program == NULL &&
         (s->cost < 0 || s->cost == LH_COST_DEVICE)) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
@@ -567,7 +620,7 @@ fill_program(LhSetup *setup, uint32_t ranks, GError **error)
         return false;
     if (s->model == NULL && s->model_text != NULL)
         add_input(setup, NULL, s->model_file, setup->model->sha256);
-    else
+    else if (s->model != NULL || lh_setup_takes_default_model(s))
         add_input(setup, "models", s->model != NULL ? s->model : LH_DEFAULT_MODEL,
                   setup->model->sha256);
     if (!load_documents(setup, error))
@@ -671,8 +724,7 @@ lh_setup_weight_bytes(const LhSetup *setup)
     const LhScenario *s = setup->scenario;
     uint64_t bytes;
 
-    if (setup->model == NULL || s->num_attention_heads != 0 || s->num_query_groups != 0 ||
-        s->kv_channels != 0)
+    if (setup->model == NULL || lh_setup_has_sizes(s))
         return 0;
     return __builtin_mul_overflow(lh_model_parameters(setup->model),
                                   lh_dtype_bytes(setup->params.attention.dtype), &bytes)

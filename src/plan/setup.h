@@ -14,6 +14,7 @@
 #define LH_DEFAULT_CLUSTER "dgx-a100-80g"
 #define LH_DEFAULT_MODEL "llama-7b"
 #define LH_DEFAULT_TOKENS_PER_RANK 4096
+#define LH_DEFAULT_KV_CHANNELS 128 /* of heads that are given without a model */
 
 /* A training step made ready. */
 typedef struct {
@@ -35,6 +36,7 @@ typedef struct {
     LhTopology *topology;       /* with the profile laid over it */
     LhDevice *device;           /* likewise */
     bool cluster_defaulted;     /* no --cluster was given */
+    bool model_defaulted;       /* nothing was said of a model */
     LhNetwork network;
     LhProgramParams params; /* of a step: of one of its layers' attention */
     LhSetupStep *step;      /* NULL: one attention module */
@@ -122,8 +124,14 @@ uint64_t lh_setup_weight_bytes_per_rank(const LhSetup *setup);
  */
 uint64_t lh_setup_memory_limit_bytes(const LhSetup *setup, const LhProgram *program);
 
-/* The model that the scenario names, or the default. Caller frees. */
+/* The model that the scenario names, or the default; where sizes of attention are given and no
+ * model, they alone are it. Caller frees. */
 LhModel *lh_setup_load_model(const LhScenario *scenario, GError **error);
+
+/* Whether sizes of attention are given; whether nothing is said of a model, so that the default is
+ * taken, which every output says first. */
+bool lh_setup_has_sizes(const LhScenario *scenario);
+bool lh_setup_takes_default_model(const LhScenario *scenario);
 
 /* The documents of the scenario; NULL without error if it names none. Caller frees. */
 LhDocuments *lh_setup_load_documents(const LhScenario *scenario, GError **error);

@@ -8,6 +8,17 @@
 #include "report/describe_options.h"
 #include "report/text.h"
 
+void
+lh_describe_model(const LhSetup *setup, GString *out)
+{
+    if (setup->model == NULL)
+        return;
+    g_string_append(out, " of ");
+    lh_escape_line(out, setup->model->name);
+    if (setup->model_defaulted)
+        g_string_append(out, " (taken, since no --model is given)");
+}
+
 static void
 describe_shape(const LhSetup *setup, GString *out)
 {
@@ -23,10 +34,7 @@ describe_shape(const LhSetup *setup, GString *out)
         g_string_append(out, "one training step");
     else
         g_string_append_printf(out, "one%s attention module", a->linear ? " linear" : "");
-    if (setup->model != NULL) {
-        g_string_append(out, " of ");
-        lh_escape_line(out, setup->model->name);
-    }
+    lh_describe_model(setup, out);
     if (setup->step != NULL)
         g_string_append_printf(out, ": %s tokens", tokens);
     else

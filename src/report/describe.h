@@ -5,6 +5,9 @@
 
 #include "plan/compare.h"
 
+/* " of llama-7b", and that it is taken because no model is given, where that is so. */
+void lh_describe_model(const LhSetup *setup, GString *out);
+
 /* Lines that say what is simulated, on what, with which options, and what is left out. */
 void lh_describe_case(const LhSetup *setup, GString *out);
 

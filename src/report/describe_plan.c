@@ -38,8 +38,8 @@ lh_describe_plan_question(const LhPlanQuery *query, const LhPlanSpace *space, GS
     g_autofree char *tokens = lh_format_count(a->seq_length);
     g_autofree char *sequences = lh_format_count(query->sequences);
 
-    g_string_append(out, "one training step of ");
-    lh_escape_line(out, setup->model->name);
+    g_string_append(out, "one training step");
+    lh_describe_model(setup, out);
     g_string_append_printf(out, ": %s sequence%s of %s tokens, %s; as %s does it\n", sequences,
                            query->sequences == 1 ? "" : "s", tokens, lh_dtype_names[a->dtype],
                            setup->framework->name);

@@ -3,6 +3,7 @@
 
 #include "base/escape.h"
 #include "report/cells.h"
+#include "report/describe.h"
 #include "report/describe_critical.h"
 #include "report/describe_options.h"
 #include "report/text.h"
@@ -149,18 +150,21 @@ lh_describe_run(const LhSetup *setup, const LhExecuted *executed, const LhExecut
     g_autofree char *groups = lh_describe_groups(p);
     const LhControl *control = lh_control_resolve(params->backend->control);
     const bool alone = control == &lh_control_single;
+    g_autoptr(GString) model = g_string_new(NULL);
 
+    if (setup->model_defaulted)
+        lh_describe_model(setup, model);
     g_string_append_printf(
         out,
         "%s on %s, executed (backend %s%s%s, kernels %s, inputs %s, seed %" G_GUINT64_FORMAT
-        "%s%s)\n%" G_GUINT64_FORMAT
+        "%s%s)%s\n%" G_GUINT64_FORMAT
         " tokens, batch %u, %u heads, %u groups, d %u, %s, %s%s, %s%s%s\n",
         name, groups, params->backend->name, alone ? "" : ", bootstrap ",
         alone ? "" : control->name, params->backend->device->kernel_sets[params->kernel_set],
         lh_input_names[params->inputs], setup->scenario->seed,
         params->inject != NULL ? ", injected " : "", params->inject != NULL ? params->inject : "",
-        a->seq_length, a->batch, a->heads, a->groups, a->head_dim, lh_dtype_names[a->dtype],
-        a->linear ? "linear, " : "", mask, lh_pass_names[p->pass - 1],
+        model->str, a->seq_length, a->batch, a->heads, a->groups, a->head_dim,
+        lh_dtype_names[a->dtype], a->linear ? "linear, " : "", mask, lh_pass_names[p->pass - 1],
         options[0] != '\0' ? "; " : "", options);
     describe_time(executed, out);
     describe_check(executed, out);

@@ -2,6 +2,7 @@
 #include "report/describe_sweep.h"
 
 #include "base/escape.h"
+#include "report/describe.h"
 #include "report/text.h"
 
 #include <float.h>
@@ -19,10 +20,7 @@ lh_describe_sweep_question(const LhSweep *sweep, GString *out)
     const LhSetup *setup = sweep->setup;
 
     g_string_append(out, setup->step != NULL ? "training steps" : "one attention module");
-    if (setup->model != NULL) {
-        g_string_append(out, " of ");
-        lh_escape_line(out, setup->model->name);
-    }
+    lh_describe_model(setup, out);
     g_string_append_printf(out, ", %u point%s", sweep->points->len,
                            sweep->points->len == 1 ? "" : "s");
     for (guint i = 0; i < sweep->axes->len; i++) {
