@@ -276,7 +276,7 @@ END_TEST
 
 START_TEST(what_is_not_understood_is_listed)
 {
-    g_autoptr(LhConfig) config = parse("f.sh", "--bf16 --foo 1 --lr 2 --overlap-grad-reduce");
+    g_autoptr(LhConfig) config = parse("f.sh", "--bf16 --foo 1 --lr 2 --transformer-impl transformer_engine");
 
     ck_assert_uint_eq(config->unknown->len, 1);
     ck_assert_str_eq(((const LhFileEntry *)g_ptr_array_index(config->unknown, 0))->path, "foo");

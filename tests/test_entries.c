@@ -235,7 +235,7 @@ START_TEST(what_a_script_leaves_open_is_named)
         "f:1:1: error: \"$O\" depends on the condition in line 1, which the file does not "
         "decide: give --set S=value");
     check_refused(lh_entries_arguments, "for N in 1 2; do run --n $N; done",
-                  "f:1:1: error: \"$N\" depends on the condition in line 1");
+                  "f:1:22: error: \"--n\" depends on the condition in line 1");
     check_refused(lh_entries_arguments, "run ${A", "f:1:5: error: the \"${\" has no end");
     check_refused(lh_entries_arguments, "if true; then run", "f:1:1: error: \"if\" has no \"fi\"");
 }

@@ -199,13 +199,15 @@ static void
 add_list(Making *m, const GPtrArray *words, bool quoted, bool star)
 {
     for (guint i = 0; i < words->len; i++) {
+        const LhShellWord *word = g_ptr_array_index(words, i);
+
         if (i > 0 && m->splits && !(quoted && star))
             finish(m);
         else if (i > 0)
             add_text(m, " ");
         if (quoted && m->splits && !star)
-            begin(m, m->line, m->column);
-        add_value(m, g_ptr_array_index(words, i), quoted);
+            begin(m, word->line, word->column);
+        add_value(m, word, quoted);
     }
 }
 

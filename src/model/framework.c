@@ -6,6 +6,8 @@
 
 #include "base/data.h"
 
+#include <string.h>
+
 #define TEXT_MAX 1000
 #define PREFETCH_MAX 1024
 #define BYTES_PER_MAX 1000
@@ -415,6 +417,78 @@ lh_framework_new(void)
     file.name = g_strdup("none");
     file.source = g_strdup("no framework");
     return flatten(&file);
+}
+
+/* ---- one value ---- */
+
+/* The row of "group.name", or ROWS. */
+static gsize
+find_row(const char *key)
+{
+    gsize i = 0;
+
+    for (; i < ROWS; i++) {
+        const gsize length = strlen(setting_rows[i].group);
+
+        if (strncmp(key, setting_rows[i].group, length) == 0 && key[length] == '.' &&
+            strcmp(key + length + 1, setting_rows[i].name) == 0)
+            break;
+    }
+    return i;
+}
+
+const char *
+lh_framework_text(const LhFramework *f, const char *key)
+{
+    const gsize i = find_row(key);
+
+    return i < ROWS ? g_array_index(f->facts, LhFrameworkFact, i).text : NULL;
+}
+
+static bool
+read_fact(const Row *row, const char *text, Fact *fact)
+{
+    char *end = NULL;
+
+    switch (row->type) {
+    case LH_FIELD_BOOL:
+        fact->value.flag = strcmp(text, "yes") == 0;
+        return fact->value.flag || strcmp(text, "no") == 0;
+    case LH_FIELD_CHOICE:
+        fact->value.choice = 0;
+        while (row->choices[fact->value.choice] != NULL &&
+               strcmp(row->choices[fact->value.choice], text) != 0)
+            fact->value.choice++;
+        return row->choices[fact->value.choice] != NULL;
+    case LH_FIELD_UINT:
+    case LH_FIELD_UNIT:
+        return g_ascii_string_to_unsigned(text, 10, 0, (guint64)row->max, &fact->value.count, NULL);
+    case LH_FIELD_DOUBLE:
+        fact->value.real = g_ascii_strtod(text, &end);
+        return end != text && *end == '\0' && fact->value.real >= row->min &&
+               fact->value.real <= row->max;
+    default:
+        return false;
+    }
+}
+
+bool
+lh_framework_set(LhFramework *f, const char *key, const char *text, const char *source)
+{
+    const gsize i = find_row(key);
+    Fact fact = { .origin = LH_ORIGIN_CODE };
+    LhFrameworkFact *known;
+
+    if (i == ROWS || !read_fact(&setting_rows[i], text, &fact))
+        return false;
+    known = &g_array_index(f->facts, LhFrameworkFact, i);
+    g_free(known->text);
+    g_free(known->source);
+    known->text = text_of(&setting_rows[i], &fact);
+    known->source = g_strdup(source);
+    known->origin = LH_ORIGIN_CODE;
+    place(f, &setting_rows[i], &fact);
+    return true;
 }
 
 static LhFramework *

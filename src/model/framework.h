@@ -135,6 +135,14 @@ LhFramework *lh_framework_parse(const char *file, const char *text, gsize length
 void lh_framework_free(LhFramework *framework);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhFramework, lh_framework_free)
 
+/* The value of @key, "ddp.overlap", as people read it; NULL: there is no such value. Borrowed. */
+const char *lh_framework_text(const LhFramework *framework, const char *key);
+
+/* Makes the value of @key, which is a flag, a number or a choice, what @text says, on the authority
+ * of @source; false if there is no such key or it has no such value. */
+bool lh_framework_set(LhFramework *framework, const char *key, const char *text,
+                      const char *source);
+
 /* The values of a file that states none: ZeRO's paper for states, no overlap, fused kernels. Caller
  * frees. */
 LhFramework *lh_framework_new(void);

@@ -36,6 +36,9 @@ static const struct {
     { "", lh_entries_arguments, &lh_config_megatron },
 };
 
+const LhConfigSystem *const lh_config_systems[] = { &lh_config_megatron, &lh_config_torchtitan,
+                                                    &lh_config_deepspeed, NULL };
+
 static guint
 format_of(const char *file)
 {
@@ -67,10 +70,7 @@ static const LhConfigKey *
 find_key(const LhConfigSystem *system, const char *name)
 {
     for (const LhConfigKey *key = system->keys; key->name != NULL; key++) {
-        const gsize length = strlen(key->name);
-
-        if (key->name[length - 1] == '*' ? strncmp(key->name, name, length - 1) == 0
-                                         : strcmp(key->name, name) == 0)
+        if (strcmp(key->name, name) == 0)
             return key;
     }
     return NULL;
@@ -309,6 +309,83 @@ check_twice(const LhConfig *config, guint index, GError **error)
                           name, other, one, entry->line);
 }
 
+/* ---- how the system does it ---- */
+
+bool
+lh_config_set_framework(LhConfig *config, const char *key, const char *text)
+{
+    const char *has = config->framework != NULL ? lh_framework_text(config->framework, key) : NULL;
+    g_autofree char *before = g_strdup(has);
+
+    if (config->framework == NULL || strcmp(before, text) == 0)
+        return false;
+    if (!lh_framework_set(config->framework, key, text, config->entries->file))
+        g_assert_not_reached();
+    if (strcmp(before, lh_framework_text(config->framework, key)) == 0)
+        return false;
+    g_ptr_array_add(config->framework_values, g_strdup_printf("%s=%s", key, text));
+    return true;
+}
+
+/* What is set, as the tables have it: a flag is true. Caller frees. */
+static char *
+said_text(const LhConfig *config, const LhFileEntry *entry)
+{
+    const char *value = entry_value(config, entry);
+
+    if (entry->kind == LH_ENTRY_FLAG)
+        return g_strdup("true");
+    return value != NULL && entry->values->len == 1 ? g_strdup(value) : lh_entry_text(entry);
+}
+
+/* Lays the value over the framework's. */
+static bool
+take_framework(LhConfig *config, const LhFileEntry *entry, const LhConfigKey *key, GError **error)
+{
+    g_autofree char *said = said_text(config, entry);
+    g_auto(GStrv) rows = g_strsplit(key->field, " ", -1);
+    g_autoptr(GString) allowed = g_string_new(NULL);
+    bool differs = false;
+
+    for (guint i = 0; rows[i] != NULL; i++) {
+        const gsize length = strcspn(rows[i], ":");
+        g_auto(GStrv) effects = NULL;
+
+        g_string_append_printf(allowed, "%s%.*s", i > 0 ? ", " : "", (int)length, rows[i]);
+        if (strlen(said) != length || g_ascii_strncasecmp(said, rows[i], length) != 0)
+            continue;
+        effects = g_strsplit(rows[i] + length + 1, ",", -1);
+        for (guint k = 0; effects[k] != NULL && effects[k][0] != '\0'; k++) {
+            g_autofree char *name = g_strndup(effects[k], strcspn(effects[k], "="));
+
+            differs |= lh_config_set_framework(config, name, strchr(effects[k], '=') + 1);
+        }
+        if (differs)
+            config->read++;
+        else
+            g_ptr_array_add(config->elsewhere, (gpointer)entry);
+        return true;
+    }
+    return refuse_entry(config, entry, allowed->str, error);
+}
+
+static void
+take_not_modelled(LhConfig *config, const LhFileEntry *entry, const LhConfigKey *key)
+{
+    g_autofree char *said = said_text(config, entry);
+    g_autofree char *shown = g_strescape(said, NULL);
+    g_auto(GStrv) usual = g_strsplit(key->field, ",", -1);
+
+    for (guint i = 0; usual[i] != NULL; i++) {
+        if (g_ascii_strcasecmp(usual[i], said) == 0) {
+            g_ptr_array_add(config->elsewhere, (gpointer)entry);
+            return;
+        }
+    }
+    config->not_modelled++;
+    lh_config_note(config, entry, "not modelled: %s " SHOWN ": %s", key->name, shown, key->reason);
+}
+
 /* Sorts the settings by what they are to us. */
 static bool
 sort(LhConfig *config, GError **error)
@@ -325,11 +402,17 @@ sort(LhConfig *config, GError **error)
 
         if (key == NULL)
             g_ptr_array_add(config->unknown, entry);
-        else if (key->kind == LH_KEY_FRAMEWORK)
-            g_ptr_array_add(config->elsewhere, entry);
-        else if (key->kind == LH_KEY_NOTHING)
+        else if (entry->kind == LH_ENTRY_NONE || key->kind == LH_KEY_NOTHING)
             config->without_effect++;
-        else if (check_twice(config, i, error))
+        else if (lh_config_entry(config, g_ptr_array_index(config->names, i)) != entry &&
+                 config->entries->taken == NULL)
+            config->without_effect++; /* the last one counts */
+        else if (key->kind == LH_KEY_NOT_MODELLED)
+            take_not_modelled(config, entry, key);
+        else if (key->kind == LH_KEY_FRAMEWORK) {
+            if (!take_framework(config, entry, key, error))
+                return false;
+        } else if (check_twice(config, i, error))
             config->read++;
         else
             return false;
@@ -347,11 +430,13 @@ decode_config(LhEntries *entries, const LhConfigSystem *system, GError **error)
     config->settings = g_ptr_array_new_with_free_func(setting_free);
     config->names = g_ptr_array_new_with_free_func(g_free);
     config->notes = g_ptr_array_new_with_free_func(g_free);
+    config->framework_values = g_ptr_array_new_with_free_func(g_free);
+    config->framework = lh_framework_load(system->framework, NULL);
     config->unknown = g_ptr_array_new();
     config->elsewhere = g_ptr_array_new();
     if (!sort(config, error) || !take_keys(config, error) || !system->take(config, error))
         return NULL;
-    if (config->read == 0) {
+    if (config->read + config->not_modelled + config->elsewhere->len == 0) {
         lh_config_fail(config, NULL, error,
                        "nothing in it is a setting of %s that says how to train", system->name);
         return NULL;
@@ -393,6 +478,8 @@ lh_config_free(LhConfig *config)
         return;
     g_ptr_array_unref(config->settings);
     g_ptr_array_unref(config->names);
+    g_ptr_array_unref(config->framework_values);
+    lh_framework_free(config->framework);
     g_ptr_array_unref(config->notes);
     g_ptr_array_unref(config->unknown);
     g_ptr_array_unref(config->elsewhere);
@@ -467,6 +554,8 @@ lh_config_apply(const LhConfig *config, unsigned parts, LhScenario *scenario, GE
     if (!apply_setting(config, &step, scenario, error) ||
         !apply_setting(config, &framework, scenario, error))
         return false;
+    g_clear_pointer(&scenario->framework_values, g_ptr_array_unref);
+    scenario->framework_values = g_ptr_array_ref(config->framework_values);
     for (guint i = 0; i < config->settings->len; i++) {
         const Setting *setting = g_ptr_array_index(config->settings, i);
 

@@ -20,17 +20,19 @@ typedef struct _LhConfigSystem LhConfigSystem;
 typedef struct {
     const LhConfigSystem *system;
     LhEntries *entries;
-    GPtrArray *settings;        /* private */
-    uint64_t global_batch_size; /* sequences of a step; 0: not said */
-    uint64_t processes;         /* that the file starts; 0: not said */
-    char *model;                /* longhaul.model/1, made of what the file says; NULL: nothing */
-    char *no_model;             /* what is missing of a model; NULL: nothing */
+    GPtrArray *settings;         /* private */
+    GPtrArray *framework_values; /* of char *: where it differs from the framework's file */
+    LhFramework *framework;      /* that file; NULL: there is none */
+    uint64_t global_batch_size;  /* sequences of a step; 0: not said */
+    uint64_t processes;          /* that the file starts; 0: not said */
+    char *model;                 /* longhaul.model/1, made of what the file says; NULL: nothing */
+    char *no_model;              /* what is missing of a model; NULL: nothing */
     const LhFileEntry *no_model_at; /* where; NULL: the file as a whole */
-    GPtrArray *names;           /* private: of char *, by entry */
-    GPtrArray *notes;           /* of char *: "file:line:column: warning: ..." */
-    GPtrArray *unknown;         /* of const LhFileEntry *: not understood */
-    GPtrArray *elsewhere;       /* likewise: understood, and as the framework's file has it */
-    guint read, without_effect; /* settings */
+    GPtrArray *names;               /* private: of char *, by entry */
+    GPtrArray *notes;               /* of char *: "file:line:column: warning: ..." */
+    GPtrArray *unknown;             /* of const LhFileEntry *: not understood */
+    GPtrArray *elsewhere;           /* likewise: understood, and as the framework's file has it */
+    guint read, without_effect, not_modelled; /* settings */
 } LhConfig;
 
 /* Reads a file; its ending says of which system it is: .toml, .json, .yaml or .yml, else arguments.

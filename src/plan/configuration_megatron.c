@@ -15,81 +15,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define WAY(name, field)                                                                           \
-    {                                                                                              \
-        name, LH_KEY_WAY, field                                                                    \
-    }
-#define READ(name)                                                                                 \
-    {                                                                                              \
-        name, LH_KEY_READ, NULL                                                                    \
-    }
-#define FRAMEWORK(name)                                                                            \
-    {                                                                                              \
-        name, LH_KEY_FRAMEWORK, NULL                                                               \
-    }
-#define NOTHING(name)                                                                              \
-    {                                                                                              \
-        name, LH_KEY_NOTHING, NULL                                                                 \
-    }
-
-/* clang-format off */
-static const LhConfigKey megatron_keys[] = {
-    { "seq-length", LH_KEY_QUESTION, "seq_length" },
-    WAY("tensor-model-parallel-size", "tensor_model_parallel_size"),
-    WAY("context-parallel-size", "context_parallel_size"),
-    WAY("pipeline-model-parallel-size", "pipeline_model_parallel_size"),
-    WAY("num-layers-per-virtual-pipeline-stage", "num_layers_per_virtual_pipeline_stage"),
-    WAY("micro-batch-size", "micro_batch_size"),
-    READ("global-batch-size"), READ("cp-comm-type"), READ("hierarchical-context-parallel-sizes"),
-    READ("sequence-parallel"), READ("num-virtual-stages-per-pipeline-rank"),
-    READ("virtual-pipeline-model-parallel-size"),
-    READ("account-for-embedding-in-pipeline-split"), READ("account-for-loss-in-pipeline-split"),
-    READ("use-distributed-optimizer"), READ("data-parallel-sharding-strategy"),
-    READ("use-megatron-fsdp"), READ("use-custom-fsdp"), READ("use-torch-fsdp2"),
-    READ("torch-fsdp2-no-reshard-after-forward"),
-    READ("recompute-granularity"), READ("recompute-method"), READ("recompute-num-layers"),
-    READ("recompute-activations"), READ("recompute-modules"), READ("bf16"), READ("fp16"),
-    READ("fp8-format"), READ("fp8"), READ("window-size"), READ("expert-model-parallel-size"),
-    READ("num-layers"), READ("hidden-size"), READ("ffn-hidden-size"), READ("num-attention-heads"),
-    READ("group-query-attention"), READ("num-query-groups"), READ("kv-channels"),
-    READ("vocab-size"), READ("swiglu"), READ("gated-linear-unit"), READ("activation-func"),
-    READ("untie-embeddings-and-output-weights"), READ("share-embeddings-and-output-weights"),
-    READ("num-experts"), READ("num-moe-experts"), READ("moe-router-topk"),
-    READ("moe-ffn-hidden-size"), READ("moe-shared-expert-intermediate-size"),
-    READ("nnodes"), READ("nproc-per-node"), READ("world-size"), READ("transformer-impl"),
-    FRAMEWORK("overlap-grad-reduce"), FRAMEWORK("overlap-param-gather"),
-    FRAMEWORK("tp-comm-overlap"), FRAMEWORK("attention-backend"), FRAMEWORK("use-flash-attn"),
-    FRAMEWORK("grad-reduce-in-bf16"), FRAMEWORK("no-*"), FRAMEWORK("cross-entropy-*"),
-    FRAMEWORK("main-grads-dtype"), FRAMEWORK("main-params-dtype"), FRAMEWORK("exp-avg-dtype"),
-    FRAMEWORK("exp-avg-sq-dtype"), FRAMEWORK("use-precision-aware-optimizer"),
-    FRAMEWORK("accumulate-allreduce-grads-in-fp32"), FRAMEWORK("ddp-*"), FRAMEWORK("optimizer"),
-    FRAMEWORK("position-embedding-type"), FRAMEWORK("normalization"), FRAMEWORK("add-qkv-bias"),
-    FRAMEWORK("disable-bias-linear"), FRAMEWORK("add-bias-linear"), FRAMEWORK("qk-layernorm"),
-    FRAMEWORK("make-vocab-size-divisible-by"), FRAMEWORK("bias-*-fusion"),
-    FRAMEWORK("masked-softmax-fusion"), FRAMEWORK("gradient-accumulation-fusion"),
-    FRAMEWORK("expert-tensor-parallel-size"), FRAMEWORK("moe-*"), FRAMEWORK("use-rotary-*"),
-    NOTHING("rotary-*"), NOTHING("rope-*"), NOTHING("use-rope-scaling"), NOTHING("lr*"),
-    NOTHING("min-lr"), NOTHING("weight-decay*"), NOTHING("clip-grad"), NOTHING("adam-*"),
-    NOTHING("init-method-*"), NOTHING("norm-epsilon"), NOTHING("layernorm-*"),
-    NOTHING("attention-dropout"), NOTHING("hidden-dropout"), NOTHING("train-*"),
-    NOTHING("eval-*"), NOTHING("log-*"), NOTHING("save*"), NOTHING("load"),
-    NOTHING("tensorboard-*"), NOTHING("wandb-*"), NOTHING("timing-*"), NOTHING("data-*"),
-    NOTHING("split"),
-    NOTHING("tokenizer-*"), NOTHING("vocab-file"), NOTHING("merge-file"), NOTHING("mock-data"),
-    NOTHING("num-workers"), NOTHING("seed"), NOTHING("distributed-backend"),
-    NOTHING("distributed-timeout-minutes"), NOTHING("ckpt-*"), NOTHING("exit-*"),
-    NOTHING("max-position-embeddings"), NOTHING("use-mcore-models"), NOTHING("use-checkpoint-args"),
-    NOTHING("initial-loss-scale"), NOTHING("loss-scale*"), NOTHING("override-opt-param-scheduler"),
-    NOTHING("finetune"), NOTHING("profile*"), NOTHING("manual-gc*"), NOTHING("master-addr"),
-    NOTHING("master-port"), NOTHING("node-rank"), NOTHING("rdzv-*"), NOTHING("rdzv-id"),
-    NOTHING("standalone"), NOTHING("max-restarts"), NOTHING("apply-layernorm-1p"),
-    NOTHING("attention-softmax-in-fp32"), NOTHING("perform-initialization"),
-    NOTHING("dataloader-type"), NOTHING("eod-mask-loss"), NOTHING("async-save"),
-    NOTHING("use-dist-ckpt"), NOTHING("auto-detect-ckpt-format"), NOTHING("dist-ckpt-*"),
-    { NULL, LH_KEY_NOTHING, NULL },
-};
-/* clang-format on */
-
 static const char *const megatron_schedules[] = { "te-p2p", "te-allgather", "te-a2a", "te-a2a-p2p",
                                                   NULL };
 
@@ -101,8 +26,28 @@ static const char *const comm_types[] = { "p2p", "all_gather", "a2a", "a2a+p2p",
 typedef struct {
     uint64_t layers, hidden, ffn, heads, groups, channels, vocab;
     uint64_t experts, top, expert_ffn;
-    bool grouped, gated, untied, shared;
+    uint64_t shared_ffn, dense_layers, dense_ffn, positions;
+    bool grouped, gated, untied, shared, qkv_bias, biases, qk_norm;
 } Shape;
+
+/* Positions are rotary here, unless the file says that they are learned. */
+static bool
+read_positions(LhConfig *c, Shape *s, GError **error)
+{
+    const LhFileEntry *entry = lh_config_entry(c, "position-embedding-type");
+    const char *type = "rope";
+    uint64_t most = 0;
+
+    if (!lh_config_word(c, "position-embedding-type", &type, error) ||
+        !lh_config_count(c, "max-position-embeddings", &most, error))
+        return false;
+    if (strcmp(type, "learned_absolute") == 0)
+        s->positions = most;
+    else if (strcmp(type, "rope") != 0)
+        lh_config_note(c, entry,
+                       "not modelled: position-embedding-type %.20s: positions are rotary", type);
+    return true;
+}
 
 static bool
 read_shape(LhConfig *c, Shape *s, GError **error)
@@ -116,6 +61,7 @@ read_shape(LhConfig *c, Shape *s, GError **error)
         !lh_config_count(c, "num-query-groups", &s->groups, error) ||
         !lh_config_count(c, "kv-channels", &s->channels, error) ||
         !lh_config_count(c, "vocab-size", &s->vocab, error) ||
+        !lh_config_count(c, "padded-vocab-size", &s->vocab, error) ||
         !lh_config_count(c, "num-experts", &s->experts, error) ||
         !lh_config_count(c, "num-moe-experts", &s->experts, error) ||
         !lh_config_count(c, "moe-router-topk", &s->top, error) ||
@@ -126,6 +72,11 @@ read_shape(LhConfig *c, Shape *s, GError **error)
         !lh_config_word(c, "activation-func", &activation, error) ||
         !lh_config_flag(c, "untie-embeddings-and-output-weights", &s->untied, error) ||
         !lh_config_flag(c, "share-embeddings-and-output-weights", &s->shared, error))
+        return false;
+    if (!lh_config_count(c, "moe-shared-expert-intermediate-size", &s->shared_ffn, error) ||
+        !lh_config_flag(c, "add-qkv-bias", &s->qkv_bias, error) ||
+        !lh_config_flag(c, "add-bias-linear", &s->biases, error) ||
+        !lh_config_flag(c, "qk-layernorm", &s->qk_norm, error) || !read_positions(c, s, error))
         return false;
     s->gated = s->gated || strcmp(activation, "swiglu") == 0;
     s->untied = s->untied ||
@@ -151,8 +102,125 @@ fill_shape(LhConfig *c, Shape *s)
         s->channels = s->hidden / s->heads;
     if (s->ffn == 0) /* as it does */
         s->ffn = s->gated ? 4 * s->hidden * 2 / 3 / 64 * 64 : 4 * s->hidden;
+    s->dense_ffn = s->ffn;
     if (s->experts > 0 && s->expert_ffn != 0)
         s->ffn = s->expert_ffn;
+}
+
+/* "([0]*3+[1]*58)" as 0001...1, one digit for a layer; of a number, every so manieth layer. NULL:
+ * it is neither. Caller frees. */
+static char *
+frequency_of(const char *text, uint64_t layers)
+{
+    g_autoptr(GString) digits = g_string_new(NULL);
+    guint64 every;
+
+    if (g_ascii_string_to_unsigned(text, 10, 1, UINT16_MAX, &every, NULL)) {
+        for (uint64_t i = 0; i < MIN(layers, UINT16_MAX); i++)
+            g_string_append_c(digits, i % every == 0 ? '1' : '0');
+        return g_string_free(g_steal_pointer(&digits), FALSE);
+    }
+    for (const char *at = text; *at != '\0';) {
+        const gsize from = digits->len;
+        guint64 times = 1;
+
+        if (*at != '[') {
+            if (strchr("()+, \"'", *at) == NULL)
+                return NULL;
+            at++;
+            continue;
+        }
+        for (at++; *at != ']'; at++) {
+            if (strchr("01, ", *at) == NULL)
+                return NULL;
+            if (*at == '0' || *at == '1')
+                g_string_append_c(digits, *at);
+        }
+        at++;
+        if (*at == '*') {
+            char *end;
+            const gsize once = digits->len - from;
+
+            times = g_ascii_strtoull(at + 1, &end, 10);
+            if (end == at + 1 || times == 0 || times * MAX(once, 1) > UINT16_MAX)
+                return NULL;
+            at = end;
+            for (guint64 k = 1; k < times; k++)
+                for (gsize d = 0; d < once; d++)
+                    g_string_append_c(digits, digits->str[from + d]);
+        }
+    }
+    return g_string_free(g_steal_pointer(&digits), FALSE);
+}
+
+/* The first layers may be dense; other patterns are not a model's yet. */
+static bool
+take_dense_layers(LhConfig *c, Shape *s, GError **error)
+{
+    const LhFileEntry *entry = lh_config_entry(c, "moe-layer-freq");
+    g_autofree char *text = entry != NULL ? lh_entry_text(entry) : NULL;
+    g_autofree char *digits = text != NULL ? frequency_of(text, s->layers) : NULL;
+    g_autofree char *shown = text != NULL ? g_strescape(text, NULL) : NULL;
+
+    if (entry == NULL || s->experts == 0)
+        return true;
+    if (digits == NULL || strlen(digits) != s->layers)
+        return lh_config_fail(c, entry, error,
+                              "\"moe-layer-freq\": found \"%.60s\"; allowed: a number, or a list "
+                              "of 0 and 1 for each of the %" PRIu64 " layers",
+                              shown, s->layers);
+    s->dense_layers = strspn(digits, "0");
+    if (strspn(digits + s->dense_layers, "1") + s->dense_layers != s->layers ||
+        s->dense_layers == s->layers)
+        return lh_config_fail(c, entry, error,
+                              "\"moe-layer-freq\": found \"%.60s\"; layers without experts are "
+                              "predicted only before all that have some; name a model that comes "
+                              "close with --model",
+                              shown);
+    return true;
+}
+
+static bool
+take_shared_experts(const LhConfig *c, Shape *s, GError **error)
+{
+    if (s->shared_ffn == 0)
+        return true;
+    if (s->experts == 0 || s->shared_ffn % s->ffn != 0)
+        return lh_config_fail(
+            c, lh_config_entry(c, "moe-shared-expert-intermediate-size"), error,
+            "\"moe-shared-expert-intermediate-size\": found \"%" PRIu64
+            "\"; allowed: a multiple of the width of one of the experts, %" PRIu64,
+            s->shared_ffn, s->ffn);
+    return true;
+}
+
+/* What layers are that no model of longhaul's has. */
+static bool
+refuse_layers(const LhConfig *c, GError **error)
+{
+    static const struct {
+        const char *name, *why;
+    } rows[] = {
+        { "multi-latent-attention", "its attention is not that of heads as wide for q and k as "
+                                    "for v" },
+        { "hybrid-layer-pattern", "its layers are of kinds that are not predicted" },
+        { "hybrid-override-pattern", "its layers are of kinds that are not predicted" },
+        { "is-hybrid-model", "its layers are of kinds that are not predicted" },
+        { "experimental-attention-variant", "its attention is none that is predicted" },
+        { "heterogeneous-layers-config-path", "its layers differ" },
+    };
+
+    for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
+        const LhFileEntry *entry = lh_config_entry(c, rows[i].name);
+        g_autofree char *text = entry != NULL ? lh_entry_text(entry) : NULL;
+
+        if (entry != NULL && strcmp(text, "false") != 0)
+            return lh_config_fail(c, entry, error,
+                                  "\"%s\": %s, which a later version will predict; take the "
+                                  "option out and name a model that comes close with --model",
+                                  rows[i].name, rows[i].why);
+    }
+    return true;
 }
 
 /* A model of models/ that has this shape, for the vocabulary that the tokenizer has. Caller frees.
@@ -192,9 +260,25 @@ write_model(LhConfig *c, const Shape *s)
     lh_jsonw_uint(w, "ffn_hidden_size", s->ffn);
     lh_jsonw_bool(w, "gated_mlp", s->gated);
     if (s->experts > 0) {
-        lh_jsonw_uint(w, "num_experts", s->experts);
-        lh_jsonw_uint(w, "experts_per_token", s->top != 0 ? s->top : 2);
+        const uint64_t shared = s->shared_ffn / MAX(s->ffn, 1);
+
+        lh_jsonw_uint(w, "num_experts", s->experts + shared);
+        lh_jsonw_uint(w, "experts_per_token", (s->top != 0 ? s->top : 2) + shared);
+        if (shared > 0)
+            lh_jsonw_uint(w, "shared_experts", shared);
+        if (s->dense_layers > 0) {
+            lh_jsonw_uint(w, "dense_layers", s->dense_layers);
+            lh_jsonw_uint(w, "dense_ffn_hidden_size", s->dense_ffn);
+        }
     }
+    if (s->qkv_bias)
+        lh_jsonw_bool(w, "qkv_bias", true);
+    if (s->biases)
+        lh_jsonw_bool(w, "biases", true);
+    if (s->qk_norm)
+        lh_jsonw_bool(w, "qk_norm", true);
+    if (s->positions > 0)
+        lh_jsonw_uint(w, "learned_positions", s->positions);
     lh_jsonw_uint(w, "vocab_size", s->vocab);
     lh_jsonw_bool(w, "tied_embeddings", !s->untied);
     lh_jsonw_object_end(w);
@@ -232,13 +316,15 @@ take_model(LhConfig *c, GError **error)
     Shape s = { .layers = 0 };
     g_autoptr(LhModel) known = NULL;
 
-    if (!read_shape(c, &s, error))
+    if (!refuse_layers(c, error) || !read_shape(c, &s, error))
         return false;
     if (s.layers == 0 || s.hidden == 0 || s.heads == 0) {
         lacks_sizes(c, &s);
         return true;
     }
     fill_shape(c, &s);
+    if (!take_dense_layers(c, &s, error) || !take_shared_experts(c, &s, error))
+        return false;
     if (s.vocab != 0) {
         write_model(c, &s);
         return true;
@@ -501,6 +587,81 @@ take_pipeline(LhConfig *c, GError **error)
     return true;
 }
 
+/* ---- the loss, and the states of the optimizer ---- */
+
+/* TransformerEngine's fused loss puts the gradients into the place of the logits, which it reads
+ * twice and writes once; Megatron-LM's own keeps what it kept. */
+static bool
+take_loss(LhConfig *c, GError **error)
+{
+    const LhFileEntry *entry = lh_config_entry(c, "cross-entropy-loss-fusion");
+    const LhFileEntry *which = lh_config_entry(c, "cross-entropy-fusion-impl");
+    const char *kind = "native";
+    bool fused = false;
+
+    if (!lh_config_flag(c, "cross-entropy-loss-fusion", &fused, error) ||
+        !lh_config_word(c, "cross-entropy-fusion-impl", &kind, error))
+        return false;
+    if (which != NULL && !fused)
+        lh_config_note(c, which,
+                       "only --cross-entropy-loss-fusion reads it, and that is not given");
+    if (!fused)
+        return true;
+    if (strcmp(kind, "te") != 0) {
+        lh_config_note(c, entry,
+                       "not modelled: cross-entropy-loss-fusion by %.20s: the loss moves and keeps "
+                       "what it does without (a later version: What makes a long step fit)",
+                       kind);
+        return true;
+    }
+    lh_config_set_framework(c, "logits.fp32_bytes", "0");
+    lh_config_set_framework(c, "logits.softmax_bytes", "0");
+    lh_config_set_framework(c, "logits.gradient_bytes", "0");
+    lh_config_set_framework(c, "kernels.loss", "6");
+    return true;
+}
+
+static bool
+take_states(LhConfig *c, GError **error)
+{
+    static const char *const names[] = { "exp-avg-dtype", "exp-avg-sq-dtype" };
+    const char *types[] = { "fp32", "fp32" };
+    bool aware = false, summed = true;
+
+    if (!lh_config_flag(c, "use-precision-aware-optimizer", &aware, error) ||
+        !lh_config_flag(c, "accumulate-allreduce-grads-in-fp32", &summed, error))
+        return false;
+    if (aware && lh_config_entry(c, names[0]) == NULL && lh_config_entry(c, names[1]) == NULL)
+        lh_config_note(c, lh_config_entry(c, "use-precision-aware-optimizer"),
+                       "moments stay fp32 without --exp-avg-dtype and --exp-avg-sq-dtype");
+    if (!summed)
+        lh_config_set_framework(c, "states.gradient", "activation");
+    for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
+        const LhFileEntry *entry = lh_config_entry(c, names[i]);
+
+        if (!lh_config_word(c, names[i], &types[i], error))
+            return false;
+        if (entry != NULL && !aware)
+            lh_config_note(c, entry,
+                           "only --use-precision-aware-optimizer reads it, and that is not given");
+        else if (strcmp(types[i], "fp32") != 0 &&
+                 (strcmp(types[i], "fp8") == 0 || strcmp(types[0], types[1]) != 0) && i == 1)
+            lh_config_note(c, entry,
+                           "not modelled: %s %.20s: both moments have one type, fp32 or 16 bits "
+                           "(a later version: FP8, MXFP8, NVFP4)",
+                           names[i], types[i]);
+    }
+    if (aware && (strcmp(types[0], "bf16") == 0 || strcmp(types[0], "fp16") == 0) &&
+        strcmp(types[0], types[1]) == 0)
+        lh_config_set_framework(c, "states.moments", "activation");
+    else if (aware && strcmp(types[0], "fp32") != 0)
+        lh_config_note(c, lh_config_entry(c, names[0]),
+                       "not modelled: %s %.20s: both moments have one type, fp32 or 16 bits (a "
+                       "later version: FP8, MXFP8, NVFP4)",
+                       names[0], types[0]);
+    return true;
+}
+
 /* ---- the rest ---- */
 
 static bool
@@ -558,7 +719,8 @@ megatron_take(LhConfig *c, GError **error)
 {
     return take_model(c, error) && take_context(c, error) && take_window(c, error) &&
            take_recomputation(c, error) && take_sharding(c, error) && take_pipeline(c, error) &&
-           take_precision(c, error) && take_ranks(c, error);
+           take_precision(c, error) && take_loss(c, error) && take_states(c, error) &&
+           take_ranks(c, error);
 }
 
 /* ---- a way in its words ---- */
@@ -665,7 +827,7 @@ const LhConfigSystem lh_config_megatron = {
     .name = "Megatron-LM",
     .framework = "megatron-lm",
     .last_word = true,
-    .keys = megatron_keys,
+    .keys = lh_config_megatron_keys,
     .schedules = megatron_schedules,
     .take = megatron_take,
     .allows = megatron_allows,

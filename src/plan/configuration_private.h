@@ -9,16 +9,38 @@ typedef enum {
     LH_KEY_READ,      /* the system's take() reads it */
     LH_KEY_QUESTION,  /* the scenario's field of the question has its value */
     LH_KEY_WAY,       /* likewise, of the way */
-    LH_KEY_FRAMEWORK, /* how the system does it stands in its framework file */
-    LH_KEY_NOTHING,   /* nothing that is predicted depends on it; so with all that begin with a
-                         name that ends in '*' */
+    LH_KEY_FRAMEWORK, /* it says what a value of the framework's file is: `field` has, for each of
+                         its values, "VALUE:KEY=TEXT,KEY=TEXT", with spaces between them */
+    LH_KEY_NOT_MODELLED, /* with another value than those of `field` the system does what is not
+                            predicted: a note says so, with `reason` */
+    LH_KEY_NOTHING,      /* nothing that is predicted depends on it */
 } LhConfigKeyKind;
 
 typedef struct {
     const char *name; /* of a setting, in lower case and with '-' for '_' */
     LhConfigKeyKind kind;
-    const char *field; /* of the scenario, where its value is the field's */
+    const char *field;  /* of the scenario, where its value is the field's; or see the kinds: of
+                           LH_KEY_NOT_MODELLED "VALUE,VALUE", which are as predicted */
+    const char *reason; /* why it is not modelled: a half-sentence behind the name and a colon */
 } LhConfigKey;
+
+/* Rows of these tables. */
+#define LH_CONFIG_READ(name)                                                                       \
+    {                                                                                              \
+        name, LH_KEY_READ, NULL, NULL                                                              \
+    }
+#define LH_CONFIG_VALUE(name, effects)                                                             \
+    {                                                                                              \
+        name, LH_KEY_FRAMEWORK, effects, NULL                                                      \
+    }
+#define LH_CONFIG_NOT(name, as_predicted, reason)                                                  \
+    {                                                                                              \
+        name, LH_KEY_NOT_MODELLED, as_predicted, reason                                            \
+    }
+#define LH_CONFIG_NOTHING(name)                                                                    \
+    {                                                                                              \
+        name, LH_KEY_NOTHING, NULL, NULL                                                           \
+    }
 
 struct _LhConfigSystem {
     const char *name;
@@ -33,7 +55,11 @@ struct _LhConfigSystem {
     void (*say)(const LhConfig *config, const LhConfigWay *way, GPtrArray *words);
 };
 
+extern const LhConfigKey lh_config_megatron_keys[];
 extern const LhConfigSystem lh_config_megatron, lh_config_torchtitan, lh_config_deepspeed;
+
+/* All of them; NULL-terminated. */
+extern const LhConfigSystem *const lh_config_systems[];
 
 /* The last setting of this name, or NULL. Null counts as absent. */
 const LhFileEntry *lh_config_entry(const LhConfig *config, const char *name);
@@ -56,6 +82,9 @@ void lh_config_set_count(LhConfig *config, const LhFileEntry *entry, unsigned pa
  * It is an error if nothing else names a model. */
 void lh_config_lacks_model(LhConfig *config, const LhFileEntry *entry, const char *format, ...)
     G_GNUC_PRINTF(3, 4);
+
+/* A value of the framework's file, "ddp.overlap", is @text; true if it was another. */
+bool lh_config_set_framework(LhConfig *config, const char *key, const char *text);
 
 /* A warning about @entry, or about the file as a whole (NULL). */
 void lh_config_note(LhConfig *config, const LhFileEntry *entry, const char *format, ...)

@@ -41,6 +41,7 @@ lh_scenario_free(LhScenario *scenario)
     g_clear_pointer(&scenario->axes, g_ptr_array_unref);
     for (guint i = 0; i < LH_SCENARIO_FIELDS_MAX; i++)
         g_free(scenario->places[i]);
+    g_clear_pointer(&scenario->framework_values, g_ptr_array_unref);
     g_free(scenario->model_text);
     g_free(scenario->model_file);
     g_free(scenario->path);
@@ -369,6 +370,8 @@ lh_scenario_copy(const LhScenario *scenario)
     }
     copy->serving = scenario->serving;
     copy->global_batch_size = scenario->global_batch_size;
+    if (scenario->framework_values != NULL)
+        copy->framework_values = g_ptr_array_ref(scenario->framework_values);
     copy->model_text = g_strdup(scenario->model_text);
     copy->model_file = g_strdup(scenario->model_file);
     copy->system = scenario->system;
@@ -393,6 +396,10 @@ lh_scenario_lines(const LhScenario *scenario, GString *out)
     }
     if (scenario->global_batch_size != 0)
         g_string_append_printf(out, "batch %" PRIu64 "\n", scenario->global_batch_size);
+    for (guint i = 0; scenario->framework_values != NULL && i < scenario->framework_values->len;
+         i++)
+        g_string_append_printf(out, "framework %s\n",
+                               (const char *)g_ptr_array_index(scenario->framework_values, i));
     if (scenario->system != NULL)
         g_string_append(out, "as a configuration\n"); /* the framework says which */
 }

@@ -85,9 +85,11 @@ typedef struct {
     LhOptionInput options[LH_SCENARIO_OPTIONS_MAX]; /* as lh_schedule_options() has them */
     bool serving; /* kernels are timed one at a time in a serving system; no field of a file */
     /* What a training system's configuration says beside fields; no field of a file. */
-    uint64_t global_batch_size; /* sequences of a step, where num_micro_batches is not given */
-    char *model_text;           /* longhaul.model/1: the model, where none is named */
-    char *model_file;           /* what messages call it */
+    uint64_t global_batch_size;  /* sequences of a step, where num_micro_batches is not given */
+    GPtrArray *framework_values; /* of char *, "ddp.overlap=yes": in place of what the framework's
+                                    file has; NULL: none */
+    char *model_text;            /* longhaul.model/1: the model, where none is named */
+    char *model_file;            /* what messages call it */
     const struct _LhConfigSystem *system; /* ways of training are those that it has; NULL: all */
     LhConstants constants; /* to use in place of the data files'; no field of a file */
     LhFieldLater lists[LH_SCENARIO_FIELDS_MAX]; /* "sweep": where its lists stand in the file */

@@ -108,6 +108,14 @@ set_micro_batches(const LhScenario *s, const LhStepSizes *sizes, LhStepParams *p
     const uint64_t of_all = (uint64_t)sizes->data * p->module.attention.batch;
 
     p->micro_batches = (uint32_t)MAX(s->num_micro_batches, 1);
+    if (s->num_micro_batches != 0 && s->global_batch_size != 0 &&
+        !lh_scenario_has_option(s, "num_micro_batches") &&
+        s->global_batch_size != of_all * s->num_micro_batches)
+        return lh_scenario_error(s, "num_micro_batches", error,
+                                 "%" PRIu64 " micro-batches of %u sequences on each of %u "
+                                 "data-parallel ranks are not the %" PRIu64 " sequences of a step",
+                                 s->num_micro_batches, p->module.attention.batch, sizes->data,
+                                 s->global_batch_size);
     if (s->num_micro_batches != 0 || s->global_batch_size == 0)
         return true;
     if (s->global_batch_size % of_all != 0 || s->global_batch_size / of_all > UINT16_MAX)
@@ -244,10 +252,21 @@ static LhFramework *
 load_framework(const LhSetup *setup, uint32_t tensor, GError **error)
 {
     const char *name = setup->scenario->framework;
+    const GPtrArray *values = setup->scenario->framework_values;
+    LhFramework *framework;
 
     if (name == NULL)
         name = tensor > 1 ? DEFAULT_TENSOR_FRAMEWORK : DEFAULT_FRAMEWORK;
-    return lh_framework_load(name, error);
+    framework = lh_framework_load(name, error);
+    for (guint i = 0; framework != NULL && values != NULL && i < values->len; i++) {
+        const char *text = g_ptr_array_index(values, i);
+        g_autofree char *key = g_strndup(text, strcspn(text, "="));
+        const bool set = lh_framework_set(framework, key, strchr(text, '=') + 1,
+                                          "the configuration of --from-config");
+
+        g_assert(set);
+    }
+    return framework;
 }
 
 void
