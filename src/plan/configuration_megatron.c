@@ -485,6 +485,28 @@ take_window(LhConfig *c, GError **error)
 
 /* ---- policies ---- */
 
+/* What is recomputed of a layer, or of some layers, that is no policy of a step. */
+static void
+note_parts(LhConfig *c, int policy, const char *method)
+{
+    const LhFileEntry *modules = lh_config_entry(c, "recompute-modules");
+    const LhFileEntry *layers = lh_config_entry(c, "recompute-num-layers");
+    g_autofree char *text = modules != NULL ? lh_entry_text(modules) : NULL;
+    g_autofree char *count = layers != NULL ? lh_entry_text(layers) : NULL;
+
+    if (text != NULL && strcmp(text, "core_attn") != 0)
+        lh_config_note(c, modules,
+                       "not modelled: recompute-modules %.60s: attention alone is recomputed (a "
+                       "later version: What makes a long step fit)",
+                       text);
+    if (count != NULL && policy == LH_CHECKPOINT_LAYER &&
+        (g_strcmp0(method, "block") == 0 || strcmp(count, "1") != 0))
+        lh_config_note(c, layers,
+                       "not modelled: recompute-num-layers %.20s: every layer is recomputed, and "
+                       "the input of each is kept (a later version: What makes a long step fit)",
+                       count);
+}
+
 static bool
 take_recomputation(LhConfig *c, GError **error)
 {
@@ -514,9 +536,7 @@ take_recomputation(LhConfig *c, GError **error)
     if (policy == LH_CHECKPOINT_LAYER && g_strcmp0(method, "block") == 0)
         lh_config_note(c, lh_config_entry(c, "recompute-method"),
                        "block recomputes some of a stage's layers; all of them are taken");
-    if (lh_config_entry(c, "recompute-modules") != NULL)
-        lh_config_note(c, lh_config_entry(c, "recompute-modules"),
-                       "recomputation of single modules is not predicted; attention's is taken");
+    note_parts(c, policy, method);
     lh_config_set(c, entry, LH_CONFIG_WAY, "checkpoint", lh_checkpoint_names[policy]);
     return true;
 }
@@ -679,9 +699,14 @@ take_precision(LhConfig *c, GError **error)
     lh_config_set(c, lh_config_entry(c, fp16 && !bf16 ? "fp16" : "bf16"), LH_CONFIG_QUESTION,
                   "dtype", fp16 && !bf16 ? "fp16" : "bf16");
     for (guint i = 0; i < G_N_ELEMENTS(fp8); i++) {
-        if (lh_config_entry(c, fp8[i]) != NULL)
-            lh_config_note(c, lh_config_entry(c, fp8[i]),
-                           "products in FP8 are not predicted; they are taken in 16 bits");
+        const LhFileEntry *entry = lh_config_entry(c, fp8[i]);
+        g_autofree char *text = entry != NULL ? lh_entry_text(entry) : NULL;
+
+        if (entry != NULL && strcmp(text, "false") != 0)
+            lh_config_note(c, entry,
+                           "not modelled: %s %.20s: products are in 16 bits (a later version: FP8, "
+                           "MXFP8, NVFP4)",
+                           fp8[i], text);
     }
     return true;
 }
@@ -710,7 +735,10 @@ take_ranks(LhConfig *c, GError **error)
                        "here they are predicted as shared");
     if (experts > 1)
         lh_config_note(c, lh_config_entry(c, "expert-model-parallel-size"),
-                       "expert parallelism is not predicted: every rank has all experts");
+                       "not modelled: expert parallelism of %" PRIu64
+                       ": every rank has all experts "
+                       "(a later version: Experts spread over ranks)",
+                       experts);
     return true;
 }
 

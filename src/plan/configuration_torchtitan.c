@@ -477,10 +477,18 @@ take_rest(LhConfig *c, GError **error)
         return false;
     if (experts > 1)
         lh_config_note(c, lh_config_entry(c, "parallelism.expert-parallel-degree"),
-                       "expert parallelism is not predicted: every rank has all experts");
-    if (converters != NULL && converters->values->len > 0)
+                       "not modelled: expert parallelism of %" PRIu64
+                       ": every rank has all experts "
+                       "(a later version: Experts spread over ranks)",
+                       experts);
+    if (converters != NULL && converters->values->len > 0) {
+        g_autofree char *text = lh_entry_text(converters);
+
         lh_config_note(c, converters,
-                       "products in less than 16 bits are not predicted; they are taken in 16");
+                       "not modelled: model.converters %.60s: products are in 16 bits (a later "
+                       "version: FP8, MXFP8, NVFP4)",
+                       text);
+    }
     return true;
 }
 
