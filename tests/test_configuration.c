@@ -118,6 +118,36 @@ START_TEST(deepspeed_is_a_scenario)
 }
 END_TEST
 
+/* YAML is what its settings say: accelerate's, axolotl's, and a list of Megatron-LM's arguments. */
+START_TEST(yaml_is_a_scenario_by_its_settings)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhConfig) config = lh_config_parse("f.yaml", "bf16: true\n", 11, NULL, &error);
+
+    if (config == NULL && g_error_matches(error, LH_ERROR, LH_ERROR_RUNTIME))
+        return; /* without libyaml */
+    check_lines(
+        "f.yaml",
+        "base_model: NousResearch/Meta-Llama-3-8B\nsequence_len: 8192\nmicro_batch_size: 2\n"
+        "gradient_accumulation_steps: 4\ngradient_checkpointing: true\nbf16: auto\n"
+        "fsdp_config:\n  fsdp_sharding_strategy: FULL_SHARD\n",
+        LINES("framework=pytorch-fsdp", "model=llama-3-8b", "seq_length=8192", "micro_batch_size=2",
+              "num_micro_batches=4", "checkpoint=layer", "shard=fsdp"));
+    check_lines("f.yml",
+                "compute_environment: LOCAL_MACHINE\ndistributed_type: DEEPSPEED\n"
+                "deepspeed_config:\n  zero_stage: 3\nmixed_precision: bf16\nnum_processes: 8\n",
+                LINES("framework=deepspeed", "shard=fsdp", "dtype=bf16"));
+    check_lines("f.yaml",
+                "ENV_VARS:\n  A: 1\nMODEL_ARGS:\n  --num-layers: 12\n  --bf16: true\n"
+                "  --seq-length: 1024\n  --tensor-model-parallel-size: 2\n",
+                LINES("framework=megatron-lm", "seq_length=1024", "tensor_model_parallel_size=2"));
+    check_lines("f.sh",
+                "swift sft --model LLM/Qwen3-8B --train_type full --torch_dtype bfloat16 "
+                "--max_length 4096 --per_device_train_batch_size 1 --output_dir x",
+                LINES("framework=pytorch-fsdp", "model=qwen3-8b", "seq_length=4096"));
+}
+END_TEST
+
 /* The model of the arguments is that of models/, but for its names. */
 START_TEST(shapes_are_models)
 {
@@ -276,7 +306,8 @@ END_TEST
 
 START_TEST(what_is_not_understood_is_listed)
 {
-    g_autoptr(LhConfig) config = parse("f.sh", "--bf16 --foo 1 --lr 2 --transformer-impl transformer_engine");
+    g_autoptr(LhConfig) config =
+        parse("f.sh", "--bf16 --foo 1 --lr 2 --transformer-impl transformer_engine");
 
     ck_assert_uint_eq(config->unknown->len, 1);
     ck_assert_str_eq(((const LhFileEntry *)g_ptr_array_index(config->unknown, 0))->path, "foo");
@@ -436,7 +467,8 @@ START_TEST(errors_name_the_file)
 END_TEST
 
 LH_TEST_MAIN("configuration", megatron_is_a_scenario, torchtitan_is_a_scenario,
-             deepspeed_is_a_scenario, shapes_are_models, impossible_shapes_are_refused,
-             traps_are_named, what_is_wrong_is_refused, models_that_are_not_said_are_missed,
-             contradictions_are_refused, what_is_not_understood_is_listed,
-             words_are_read_as_what_was_meant, differences_are_marked, errors_name_the_file)
+             deepspeed_is_a_scenario, yaml_is_a_scenario_by_its_settings, shapes_are_models,
+             impossible_shapes_are_refused, traps_are_named, what_is_wrong_is_refused,
+             models_that_are_not_said_are_missed, contradictions_are_refused,
+             what_is_not_understood_is_listed, words_are_read_as_what_was_meant,
+             differences_are_marked, errors_name_the_file)

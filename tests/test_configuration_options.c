@@ -16,6 +16,7 @@
 typedef struct {
     const LhConfigSystem *system;
     const char *file, *base;
+    const char *other; /* for the setting that @base has */
 } Writer;
 
 #define BASE                                                                                       \
@@ -23,9 +24,10 @@ typedef struct {
     "--seq-length 1024 --max-position-embeddings 1024\n"
 
 static const Writer writers[] = {
-    { &lh_config_megatron, "f.sh", BASE },
-    { &lh_config_torchtitan, "f.toml", "training.seq_len = 2048\n" },
-    { &lh_config_deepspeed, "f.json", "" },
+    { &lh_config_megatron, "f.sh", BASE, "" },
+    { &lh_config_torchtitan, "f.toml", "training.seq_len = 2048\n", "" },
+    { &lh_config_deepspeed, "f.json", "", "" },
+    { &lh_config_trainer, "f.yaml", "num_processes: 8\n", "cutoff_len: 8\n" },
 };
 
 /* Two values of settings that more than a table reads, and what they need beside them. */
@@ -133,6 +135,35 @@ static const struct {
     { "zero-optimization.reduce-bucket-size", "5e8", "2e8", NULL },
     { "sequence-parallel-size", "1", "2", NULL },
     { "tensor-parallel.autotp-size", "1", "2", NULL },
+    { "model-name-or-path", "org/Meta-Llama-3-8B", "org/Qwen3-8B", NULL },
+    { "base-model", "org/Meta-Llama-3-8B", "org/Qwen3-8B", NULL },
+    { "model", "org/Meta-Llama-3-8B", "org/Qwen3-8B", NULL },
+    { "model-id", "org/Meta-Llama-3-8B", "org/Qwen3-8B", NULL },
+    { "per-device-train-batch-size", "1", "2", NULL },
+    { "max-length", "1024", "2048", NULL },
+    { "max-seq-length", "1024", "2048", NULL },
+    { "cutoff-len", "1024", "2048", NULL },
+    { "sequence-len", "1024", "2048", NULL },
+    { "micro-batch-size", "1", "2", NULL },
+    { "gradient-checkpointing", "true", "false", NULL },
+    { "fsdp-config.activation-checkpointing", "true", "false", NULL },
+    { "fsdp-config.fsdp-activation-checkpointing", "true", "false", NULL },
+    { "mixed-precision", "bf16", "fp16", NULL },
+    { "torch-dtype", "bfloat16", "float16", NULL },
+    { "distributed-type", "FSDP", "DEEPSPEED", NULL },
+    { "num-processes", "8", "16", NULL },
+    { "fsdp", "full_shard", "", NULL },
+    { "deepspeed", "a.json", "b.json", NULL },
+    { "fsdp-config.fsdp-sharding-strategy", "FULL_SHARD", "NO_SHARD", NULL },
+    { "fsdp-config.fsdp-reshard-after-forward", "true", "false", "distributed_type: FSDP\n" },
+    { "fsdp-config.reshard-after-forward", "true", "false", "distributed_type: FSDP\n" },
+    { "deepspeed-config.zero-stage", "2", "3", "distributed_type: DEEPSPEED\n" },
+    { "deepspeed-config.gradient-accumulation-steps", "2", "3", NULL },
+    { "sequence-parallel-degree", "1", "2", NULL },
+    { "context-parallel-size", "1", "2", NULL },
+    { "tensor-parallel-size", "1", "2", NULL },
+    { "parallelism-config.parallelism-config-cp-size", "1", "2", NULL },
+    { "parallelism-config.parallelism-config-tp-size", "1", "2", NULL },
     { "bf16.enabled", "true", "false", NULL },
     { "fp16.enabled", "true", "false", NULL },
 };
@@ -163,6 +194,16 @@ is_plain(const char *value)
     return end != value && *end == '\0';
 }
 
+/* Whether the setting is the one that stands in every file. */
+static bool
+is_base(const Writer *w, const char *name)
+{
+    const gsize length = name != NULL ? strlen(name) : 0;
+
+    return length > 0 && strncmp(w->base, name, length) == 0 &&
+           strchr(" :", w->base[length]) != NULL;
+}
+
 /* A file that says @name is @value (NULL: says nothing of it). Caller frees. */
 static char *
 write_text(const Writer *w, const char *name, const char *value, const char *beside)
@@ -170,16 +211,24 @@ write_text(const Writer *w, const char *name, const char *value, const char *bes
     g_autofree char *under = name != NULL ? g_strdelimit(g_strdup(name), "-", '_') : NULL;
     const char *quote = value != NULL && is_plain(value) ? "" : "\"";
     g_auto(GStrv) parts = under != NULL ? g_strsplit(under, ".", -1) : NULL;
-    const bool based = g_strcmp0(name, "training.seq-len") == 0;
-    g_autoptr(GString) text = g_string_new(based ? "" : w->base);
+    const bool based = is_base(w, under);
+    g_autoptr(GString) text = g_string_new(based ? w->other : w->base);
 
-    if (beside != NULL)
+    /* Some names are those of two systems. */
+    if (beside != NULL && g_str_has_prefix(beside, "--") == g_str_has_suffix(w->file, ".sh"))
         g_string_append(text, beside);
     if (g_str_has_suffix(w->file, ".sh")) {
         if (name != NULL)
             g_string_append_printf(text,
                                    strchr(value, ' ') != NULL ? "\nrun --%s %s" : "\nrun --%s='%s'",
                                    name, value);
+    } else if (g_str_has_suffix(w->file, ".yaml")) {
+        guint i = 0;
+
+        for (; parts != NULL && parts[i] != NULL; i++)
+            g_string_append_printf(text, "%s%s:", i > 0 ? "\n  " : "", parts[i]);
+        if (name != NULL)
+            g_string_append_printf(text, " %s%s%s\n", quote, value, quote);
     } else if (g_str_has_suffix(w->file, ".toml")) {
         if (name != NULL)
             g_string_append_printf(text, "%s = %s%s%s\n", under, quote, value, quote);

@@ -82,9 +82,10 @@ enum {
     {                                                                                              \
         .name = "from-config", .type = LH_FIELD_STRING, .offset = offsetof(Options, member),       \
         .flags = LH_COMMAND_CONFIG, .min = 1, .max = -1, .placeholder = "FILE", .names = "files",  \
-        .description =                                                                             \
-            "Start from a training system's configuration: arguments or a script of "              \
-            "Megatron-LM, its .yaml, a .toml of torchtitan, a .json of DeepSpeed. " text           \
+        .description = "Start from a training system's configuration: arguments or a script of "   \
+                       "Megatron-LM, Megatron Bridge, ms-swift or TRL, YAML of Megatron-LM, "      \
+                       "accelerate, TRL, axolotl or "                                              \
+                       "LLaMA-Factory, a .toml of torchtitan, a .json of DeepSpeed. " text         \
     }
 
 /* A GPtrArray of char *: NAME=VALUE. */
@@ -200,8 +201,8 @@ bool lh_command_check_program(const LhCommandLine *line, GError **error);
 
 LhStamp lh_command_stamp(const LhCommandLine *line);
 
-/* Prints what is read of the configuration, and what not, if there is one: what lh_describe_config()
- * says, as every command does. */
+/* Prints what is read of the configuration, and what not, if there is one: what
+ * lh_describe_config() says, as every command does. */
 void lh_command_warn_config(const LhCommandLine *line);
 
 /* Refuses --provenance (LH_ERROR_USAGE) in a format that has no place for it. */

@@ -14,6 +14,8 @@
 
 #define COUNT_MAX (UINT64_C(1) << 40)
 #define SHOWN "%.60s"
+#define ARGUMENTS "MODEL_ARGS." /* of tests of Megatron-LM: "--name: value" */
+#define ENVIRONMENT "ENV_VARS." /* likewise */
 
 /* What a setting says of a scenario. */
 typedef struct {
@@ -27,17 +29,18 @@ typedef struct {
 static const struct {
     const char *ending;
     LhEntriesReader *reader;
-    const LhConfigSystem *system;
+    const LhConfigSystem *system; /* NULL: what its settings say */
 } formats[] = {
     { ".toml", lh_entries_toml, &lh_config_torchtitan },
     { ".json", lh_entries_json, &lh_config_deepspeed },
-    { ".yaml", lh_entries_yaml, &lh_config_megatron },
-    { ".yml", lh_entries_yaml, &lh_config_megatron },
-    { "", lh_entries_arguments, &lh_config_megatron },
+    { ".yaml", lh_entries_yaml, NULL },
+    { ".yml", lh_entries_yaml, NULL },
+    { "", lh_entries_arguments, NULL },
 };
 
 const LhConfigSystem *const lh_config_systems[] = { &lh_config_megatron, &lh_config_torchtitan,
-                                                    &lh_config_deepspeed, NULL };
+                                                    &lh_config_deepspeed, &lh_config_trainer,
+                                                    NULL };
 
 static guint
 format_of(const char *file)
@@ -61,7 +64,8 @@ static char *
 name_of(const LhConfigSystem *system, const char *path)
 {
     const char *dot = system->last_word ? strrchr(path, '.') : NULL;
-    char *name = g_ascii_strdown(dot != NULL ? dot + 1 : path, -1);
+    const char *last = dot != NULL ? dot + 1 : path;
+    char *name = g_ascii_strdown(last + strspn(last, "-"), -1);
 
     return g_strdelimit(name, "_", '-');
 }
@@ -169,7 +173,7 @@ refuse_entry(const LhConfig *config, const LhFileEntry *entry, const char *allow
 static const char *
 entry_value(const LhConfig *config, const LhFileEntry *entry)
 {
-    const bool arguments = config->entries->taken == NULL;
+    const bool arguments = config->arguments;
 
     return arguments && entry->values->len > 0 ? g_ptr_array_index(entry->values, 0)
                                                : lh_entry_value(entry);
@@ -195,7 +199,7 @@ lh_config_flag(const LhConfig *config, const char *name, bool *value, GError **e
 {
     const LhFileEntry *entry = lh_config_entry(config, name);
     const char *text = entry != NULL ? entry_value(config, entry) : NULL;
-    const bool arguments = config->entries->taken == NULL;
+    const bool arguments = config->arguments;
 
     if (entry == NULL)
         return true;
@@ -400,7 +404,9 @@ sort(LhConfig *config, GError **error)
         LhFileEntry *entry = g_ptr_array_index(entries, i);
         const LhConfigKey *key = find_key(config->system, g_ptr_array_index(config->names, i));
 
-        if (key == NULL)
+        if (g_str_has_prefix(entry->path, ENVIRONMENT))
+            config->without_effect++;
+        else if (key == NULL)
             g_ptr_array_add(config->unknown, entry);
         else if (entry->kind == LH_ENTRY_NONE || key->kind == LH_KEY_NOTHING)
             config->without_effect++;
@@ -420,6 +426,39 @@ sort(LhConfig *config, GError **error)
     return true;
 }
 
+/* Whether it is a command line, or a list of its arguments in YAML ("MODEL_ARGS:"). */
+static bool
+is_arguments(const LhEntries *entries)
+{
+    for (guint i = 0; entries->taken != NULL && i < entries->entries->len; i++) {
+        const LhFileEntry *entry = g_ptr_array_index(entries->entries, i);
+
+        if (g_str_has_prefix(entry->path, ARGUMENTS))
+            return true;
+    }
+    return entries->taken == NULL;
+}
+
+/* Whose settings most of them are: of Megatron-LM, or of what is built on Hugging Face's Trainer.
+ */
+static const LhConfigSystem *
+system_of(const LhEntries *entries)
+{
+    const LhConfigSystem *const systems[] = { &lh_config_megatron, &lh_config_trainer };
+    guint known[] = { 0, 0 };
+
+    for (guint i = 0; i < entries->entries->len; i++) {
+        const LhFileEntry *entry = g_ptr_array_index(entries->entries, i);
+
+        for (guint k = 0; k < G_N_ELEMENTS(systems); k++) {
+            g_autofree char *name = name_of(systems[k], entry->path);
+
+            known[k] += find_key(systems[k], name) != NULL ? 1 : 0;
+        }
+    }
+    return systems[known[1] > known[0] ? 1 : 0];
+}
+
 static LhConfig *
 decode_config(LhEntries *entries, const LhConfigSystem *system, GError **error)
 {
@@ -431,7 +470,9 @@ decode_config(LhEntries *entries, const LhConfigSystem *system, GError **error)
     config->names = g_ptr_array_new_with_free_func(g_free);
     config->notes = g_ptr_array_new_with_free_func(g_free);
     config->framework_values = g_ptr_array_new_with_free_func(g_free);
+    config->framework_name = system->framework;
     config->framework = lh_framework_load(system->framework, NULL);
+    config->arguments = is_arguments(entries);
     config->unknown = g_ptr_array_new();
     config->elsewhere = g_ptr_array_new();
     if (!sort(config, error) || !take_keys(config, error) || !system->take(config, error))
@@ -459,7 +500,11 @@ lh_config_parse(const char *file, const char *text, gsize length, const GPtrArra
     }
     entries = variables != NULL ? lh_entries_script(file, text, length, variables, error)
                                 : reader(file, text, length, error);
-    return entries == NULL ? NULL : decode_config(entries, formats[format].system, error);
+    if (entries == NULL)
+        return NULL;
+    return decode_config(
+        entries, formats[format].system != NULL ? formats[format].system : system_of(entries),
+        error);
 }
 
 LhConfig *
@@ -549,7 +594,7 @@ lh_config_apply(const LhConfig *config, unsigned parts, LhScenario *scenario, GE
 {
     const char *const *schedules = config->system->schedules;
     const Setting step = { .field = "step" };
-    const Setting framework = { .field = "framework", .value = (char *)config->system->framework };
+    const Setting framework = { .field = "framework", .value = (char *)config->framework_name };
 
     if (!apply_setting(config, &step, scenario, error) ||
         !apply_setting(config, &framework, scenario, error))

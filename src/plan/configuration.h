@@ -22,6 +22,8 @@ typedef struct {
     LhEntries *entries;
     GPtrArray *settings;         /* private */
     GPtrArray *framework_values; /* of char *: where it differs from the framework's file */
+    const char *framework_name;  /* of frameworks/; static */
+    bool arguments;              /* flags stand alone, as on a command line */
     LhFramework *framework;      /* that file; NULL: there is none */
     uint64_t global_batch_size;  /* sequences of a step; 0: not said */
     uint64_t processes;          /* that the file starts; 0: not said */

@@ -88,7 +88,7 @@ read_shape(LhConfig *c, Shape *s, GError **error)
 static void
 fill_shape(LhConfig *c, Shape *s)
 {
-    const bool arguments = c->entries->taken == NULL;
+    const bool arguments = c->arguments;
 
     if (arguments && s->groups != 0 && !s->grouped) {
         lh_config_note(c, lh_config_entry(c, "num-query-groups"),

@@ -56,7 +56,8 @@ struct _LhConfigSystem {
 };
 
 extern const LhConfigKey lh_config_megatron_keys[];
-extern const LhConfigSystem lh_config_megatron, lh_config_torchtitan, lh_config_deepspeed;
+extern const LhConfigSystem lh_config_megatron, lh_config_torchtitan, lh_config_deepspeed,
+    lh_config_trainer;
 
 /* All of them; NULL-terminated. */
 extern const LhConfigSystem *const lh_config_systems[];
