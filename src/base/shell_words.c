@@ -81,8 +81,12 @@ taint(LhShellWord *word, const char *unknown, guint open_line)
 static void
 add_value(Making *m, const LhShellWord *value, bool quoted)
 {
-    guint line = value->line, column = value->column;
+    const guint line = value->line, column = value->column;
 
+    if (m->word != NULL && m->word->text->len == 0) { /* it begins with this */
+        m->word->line = line;
+        m->word->column = column;
+    }
     for (const char *at = value->text->str; *at != '\0'; at++) {
         if (!quoted && m->splits && strchr(" \t\n", *at) != NULL) {
             finish(m);
