@@ -52,7 +52,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     for (guint i = 0; i < G_N_ELEMENTS(files); i++) {
         g_autoptr(GError) error = NULL;
-        g_autoptr(LhConfig) config = lh_config_parse(files[i], (const char *)data, size, NULL, &error);
+        g_autoptr(LhConfig) config =
+            lh_config_parse(files[i], (const char *)data, size, NULL, &error);
         g_autoptr(LhScenario) scenario = lh_scenario_new();
         bool ok;
 

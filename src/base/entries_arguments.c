@@ -90,7 +90,7 @@ fail_open(const LhEntries *e, const LhShellWord *word, guint line, const char *v
 }
 
 static bool
-take_value(ArgumentReader *r, const LhShellWord *word, GError **error)
+take_operand_of(ArgumentReader *r, const LhShellWord *word, GError **error)
 {
     if (r->entry == NULL)
         return true;
@@ -121,7 +121,7 @@ take_command(void *data, const GPtrArray *words, LhShellOpen open, GError **erro
                              word->unknown != NULL ? word->unknown : "", error);
         if (name && open.line != 0)
             return fail_open(r->entries, word, open.line, open.variable, error);
-        ok = name ? take_argument(r, word, error) : take_value(r, word, error);
+        ok = name ? take_argument(r, word, error) : take_operand_of(r, word, error);
     }
     return ok;
 }

@@ -168,7 +168,7 @@ mode_after(const LhShell *sh, LhShellStatus wanted)
 
 /* Enters @mode; the condition that is open is the last command's, unless one was already. */
 static LhShellMode
-enter(LhShell *sh, LhShellMode mode)
+enter_mode(LhShell *sh, LhShellMode mode)
 {
     const LhShellMode before = sh->mode;
 
@@ -314,7 +314,7 @@ define(LhShell *sh, const char *name)
         return true; /* a body of another kind is run as it stands */
     lh_shell_step(sh);
     body = g_memdup2(&sh->here, sizeof(sh->here));
-    before = enter(sh, LH_SHELL_SKIPS);
+    before = enter_mode(sh, LH_SHELL_SKIPS);
     if (!run_list(sh, ends)) {
         g_free(body);
         return false;
@@ -638,7 +638,7 @@ run_branch(LhShell *sh, const LhShellPlace *start, LhShellMode *left)
 {
     static const char *const thens[] = { "then", NULL };
     static const char *const ends[] = { "elif", "else", "fi", NULL };
-    const LhShellMode before = enter(sh, *left);
+    const LhShellMode before = enter_mode(sh, *left);
     LhShellMode taken;
 
     if (!run_list(sh, thens) || !expect(sh, "then", start, "if"))
@@ -649,7 +649,7 @@ run_branch(LhShell *sh, const LhShellPlace *start, LhShellMode *left)
         taken = taken == LH_SHELL_RUNS ? LH_SHELL_MAY_RUN : taken;
         *left = *left == LH_SHELL_RUNS ? LH_SHELL_MAY_RUN : *left;
     }
-    enter(sh, taken);
+    enter_mode(sh, taken);
     if (!run_list(sh, ends))
         return false;
     sh->mode = before;
@@ -676,7 +676,7 @@ run_if(LhShell *sh)
     }
     if (sees_word(sh, "else")) {
         step_over(sh, "else");
-        enter(sh, left);
+        enter_mode(sh, left);
         if (!run_list(sh, ends))
             return false;
     }
@@ -730,7 +730,7 @@ run_cases(LhShell *sh, const LhShellWord *word, const LhShellPlace *start)
         sh->status = fits;
         sh->status_line = start->line;
         sh->status_variable = g_intern_string(word->unknown != NULL ? word->unknown : "");
-        enter(sh, found ? LH_SHELL_SKIPS : mode_after(sh, LH_SHELL_YES));
+        enter_mode(sh, found ? LH_SHELL_SKIPS : mode_after(sh, LH_SHELL_YES));
         found = found || fits == LH_SHELL_YES;
         if (!run_list(sh, ends))
             return false;
@@ -768,7 +768,7 @@ static bool
 run_body(LhShell *sh, const LhShellPlace *start, LhShellMode mode)
 {
     static const char *const ends[] = { "done", NULL };
-    const LhShellMode before = enter(sh, mode);
+    const LhShellMode before = enter_mode(sh, mode);
     bool ok = run_list(sh, ends);
 
     sh->mode = before;
@@ -940,7 +940,7 @@ run_list(LhShell *sh, const char *const *ends)
             const bool both = lh_shell_look(sh) == '&';
 
             step_over(sh, "&&");
-            enter(sh, mode_after(sh, both ? LH_SHELL_YES : LH_SHELL_NO));
+            enter_mode(sh, mode_after(sh, both ? LH_SHELL_YES : LH_SHELL_NO));
             continue;
         }
         if (strchr(";&|)", lh_shell_look(sh)) != NULL) {

@@ -91,7 +91,7 @@ take_name(Sum *s, gsize length)
 
 /* "NAME", "$NAME", "${NAME}", "12", "(...)", "-x", "!x". */
 static gint64
-take_operand(Sum *s)
+take_number(Sum *s)
 {
     gint64 value = 0;
     gsize length;
@@ -101,7 +101,7 @@ take_operand(Sum *s)
     if (*s->at == '(' || *s->at == '-' || *s->at == '!' || *s->at == '+') {
         const char sign = *s->at++;
 
-        value = sign == '(' ? take_sum(s, 0) : take_operand(s);
+        value = sign == '(' ? take_sum(s, 0) : take_number(s);
         skip_spaces(s);
         if (sign == '(' && *s->at++ != ')')
             s->ok = false;
@@ -134,7 +134,7 @@ take_sum(Sum *s, unsigned level) /* NOLINT(misc-no-recursion): its depth is boun
 
     if (level >= G_N_ELEMENTS(levels) || ++s->depth > 8 * LH_SHELL_DEPTH_MAX) {
         s->ok = s->ok && level >= G_N_ELEMENTS(levels);
-        return s->ok ? take_operand(s) : 0;
+        return s->ok ? take_number(s) : 0;
     }
     value = take_sum(s, level + 1);
     while (more && s->ok) {
@@ -217,7 +217,7 @@ status_of(bool yes)
 
 /* "a = b", "1 -lt 2". */
 static LhShellStatus
-compare(Test *t, const LhShellWord *a, const char *sign, const LhShellWord *b)
+ask_compare(Test *t, const LhShellWord *a, const char *sign, const LhShellWord *b)
 {
     static const char *const numbers[] = { "-eq", "-ne", "-lt", "-le", "-gt", "-ge", NULL };
     gint64 x, y;
@@ -268,7 +268,7 @@ ask_one(Test *t)
         const LhShellWord *third = g_ptr_array_index(t->words, t->at + 1);
 
         t->at += 2;
-        return compare(t, first, second->text->str, third);
+        return ask_compare(t, first, second->text->str, third);
     }
     return first->unknown != NULL ? open_for(t, first) : status_of(first->text->len > 0);
 }

@@ -15,7 +15,7 @@ typedef struct {
     guint line, column; /* where it all began */
 } Making;
 
-static bool take_text(LhShell *sh, Making *m, bool quoted, const char *end);
+static bool take_up_to(LhShell *sh, Making *m, bool quoted, const char *end);
 
 /* ---- words ---- */
 
@@ -52,7 +52,7 @@ lh_shell_word_copy(const LhShellWord *word)
 
 /* The word that text is added to, which stands at this place if it begins now. */
 static LhShellWord *
-begin(Making *m, guint line, guint column)
+begin_word(Making *m, guint line, guint column)
 {
     if (m->word == NULL)
         m->word = lh_shell_word_new("", line, column);
@@ -60,7 +60,7 @@ begin(Making *m, guint line, guint column)
 }
 
 static void
-finish(Making *m)
+finish_word(Making *m)
 {
     if (m->word != NULL)
         g_ptr_array_add(m->words, g_steal_pointer(&m->word));
@@ -89,10 +89,10 @@ add_value(Making *m, const LhShellWord *value, bool quoted)
     }
     for (const char *at = value->text->str; *at != '\0'; at++) {
         if (!quoted && m->splits && strchr(" \t\n", *at) != NULL) {
-            finish(m);
+            finish_word(m);
             continue;
         }
-        g_string_append_c(begin(m, line, column)->text, *at);
+        g_string_append_c(begin_word(m, line, column)->text, *at);
         if (value->unknown != NULL || value->open_line != 0)
             taint(m->word, value->unknown, value->open_line);
         if (m->word->text->len > LH_SHELL_WORD_BYTES_MAX)
@@ -103,14 +103,14 @@ add_value(Making *m, const LhShellWord *value, bool quoted)
 static void
 add_text(Making *m, const char *text)
 {
-    g_string_append(begin(m, m->line, m->column)->text, text);
+    g_string_append(begin_word(m, m->line, m->column)->text, text);
 }
 
 /* What cannot be worked out stays as it is written. */
 static void
 add_unknown(Making *m, const char *from, const char *to, const char *variable)
 {
-    g_string_append_len(begin(m, m->line, m->column)->text, from, to - from);
+    g_string_append_len(begin_word(m, m->line, m->column)->text, from, to - from);
     taint(m->word, variable, 0);
 }
 
@@ -206,11 +206,11 @@ add_list(Making *m, const GPtrArray *words, bool quoted, bool star)
         const LhShellWord *word = g_ptr_array_index(words, i);
 
         if (i > 0 && m->splits && !(quoted && star))
-            finish(m);
+            finish_word(m);
         else if (i > 0)
             add_text(m, " ");
         if (quoted && m->splits && !star)
-            begin(m, word->line, word->column);
+            begin_word(m, word->line, word->column);
         add_value(m, word, quoted);
     }
 }
@@ -329,7 +329,7 @@ take_range(LhShell *sh, Making *m, const char *from, const char *to, bool quoted
     sh->depth++;
     sh->here.at = from;
     sh->here.end = to;
-    ok = take_text(sh, m, quoted, NULL);
+    ok = take_up_to(sh, m, quoted, NULL);
     sh->depth--;
     sh->here = here;
     return ok;
@@ -365,8 +365,8 @@ take_choice(LhShell *sh, Making *m, const Parameter *p, const LhShellWord *value
             g_ptr_array_unref(words);
             return false;
         }
-        begin(&inner, m->line, m->column);
-        finish(&inner);
+        begin_word(&inner, m->line, m->column);
+        finish_word(&inner);
         lh_shell_set(sh, p->name, words, false);
     }
     return take_range(sh, m, rest, p->end, quoted);
@@ -552,7 +552,7 @@ take_escaped(LhShell *sh, Making *m, bool quoted)
     }
     if (quoted && strchr("$`\"\\", lh_shell_look(sh)) == NULL)
         add_text(m, "\\");
-    g_string_append_c(begin(m, m->line, m->column)->text, lh_shell_look(sh));
+    g_string_append_c(begin_word(m, m->line, m->column)->text, lh_shell_look(sh));
     lh_shell_step(sh);
 }
 
@@ -562,12 +562,12 @@ take_quoted(LhShell *sh, Making *m)
     const LhShellPlace start = sh->here;
     const char quote[] = { *start.at, '\0' };
 
-    begin(m, m->line, m->column);
+    begin_word(m, m->line, m->column);
     lh_shell_step(sh);
-    if (quote[0] == '"' && !take_text(sh, m, true, quote))
+    if (quote[0] == '"' && !take_up_to(sh, m, true, quote))
         return false;
     while (quote[0] == '\'' && sh->here.at < sh->here.end && lh_shell_look(sh) != '\'') {
-        g_string_append_c(begin(m, m->line, m->column)->text, lh_shell_look(sh));
+        g_string_append_c(begin_word(m, m->line, m->column)->text, lh_shell_look(sh));
         lh_shell_step(sh);
     }
     if (sh->here.at >= sh->here.end)
@@ -593,7 +593,7 @@ take_backquotes(LhShell *sh, Making *m)
 
 /* Up to what ends the word, or in quotes up to @end; NULL: up to the end of a range. */
 static bool
-take_text(LhShell *sh, Making *m, bool quoted, const char *end)
+take_up_to(LhShell *sh, Making *m, bool quoted, const char *end)
 {
     bool ok = true;
 
@@ -614,7 +614,7 @@ take_text(LhShell *sh, Making *m, bool quoted, const char *end)
         else if (!quoted && (c == '"' || c == '\''))
             ok = take_quoted(sh, m);
         else {
-            g_string_append_c(begin(m, m->line, m->column)->text, c);
+            g_string_append_c(begin_word(m, m->line, m->column)->text, c);
             lh_shell_step(sh);
         }
     }
@@ -645,10 +645,10 @@ lh_shell_take_word(LhShell *sh, bool splits, GPtrArray *words)
         .words = words, .splits = splits, .line = sh->here.line, .column = sh->here.column
     };
     const guint from = words->len;
-    const bool ok = take_text(sh, &m, false, "");
+    const bool ok = take_up_to(sh, &m, false, "");
 
     if (!splits)
-        begin(&m, m.line, m.column);
-    finish(&m);
+        begin_word(&m, m.line, m.column);
+    finish_word(&m);
     return ok && check_bytes(sh, &m, from);
 }

@@ -28,11 +28,13 @@ static const LhConfigKey deepspeed_keys[] = {
     LH_CONFIG_READ("bf16.enabled"),
     LH_CONFIG_READ("fp16.enabled"),
     LH_CONFIG_READ("zero-optimization.reduce-bucket-size"),
-    LH_CONFIG_VALUE("zero-optimization.overlap-comm", "true:ddp.overlap=yes false:ddp.overlap=no auto:"),
+    LH_CONFIG_VALUE("zero-optimization.overlap-comm", "true:ddp.overlap=yes "
+    "false:ddp.overlap=no auto:"),
     LH_CONFIG_VALUE("data-types.grad-accum-dtype",
                     "fp32:states.gradient=fp32 fp16: bf16: auto: null:"),
     LH_CONFIG_VALUE("communication-data-type",
-                    "fp32:ddp.gradient_reduce=fp32,fsdp.gradient_reduce=fp32 fp16: bf16: bfp16: auto:"),
+                    "fp32:ddp.gradient_reduce=fp32,fsdp.gradient_reduce=fp32 fp16: bf16: bfp16: "
+                    "auto:"),
     LH_CONFIG_NOT("zero-optimization.contiguous-gradients", "true,auto",
                   "gradients are reduce-scattered and weights gathered, in buckets"),
     LH_CONFIG_NOT("zero-optimization.reduce-scatter", "true,auto",
@@ -60,27 +62,38 @@ static const LhConfigKey deepspeed_keys[] = {
     LH_CONFIG_NOT("zero-optimization.log-trace-cache-warnings", "false,auto",
                   "weights and gradients travel whole, in 16 bits or fp32"),
     LH_CONFIG_NOT("zero-optimization.allgather-bucket-size", "auto",
-                  "a layer is gathered ahead of the one that computes, as frameworks/deepspeed.json has it"),
+                  "a layer is gathered ahead of the one that computes, as "
+                  "frameworks/deepspeed.json has it"),
     LH_CONFIG_NOT("zero-optimization.stage3-prefetch-bucket-size", "auto",
-                  "a layer is gathered ahead of the one that computes, as frameworks/deepspeed.json has it"),
+                  "a layer is gathered ahead of the one that computes, as "
+                  "frameworks/deepspeed.json has it"),
     LH_CONFIG_NOT("zero-optimization.stage3-param-persistence-threshold", "auto",
-                  "a layer is gathered ahead of the one that computes, as frameworks/deepspeed.json has it"),
+                  "a layer is gathered ahead of the one that computes, as "
+                  "frameworks/deepspeed.json has it"),
     LH_CONFIG_NOT("zero-optimization.stage3-model-persistence-threshold", "auto",
-                  "a layer is gathered ahead of the one that computes, as frameworks/deepspeed.json has it"),
+                  "a layer is gathered ahead of the one that computes, as "
+                  "frameworks/deepspeed.json has it"),
     LH_CONFIG_NOT("zero-optimization.stage3-max-live-parameters", "auto",
-                  "a layer is gathered ahead of the one that computes, as frameworks/deepspeed.json has it"),
+                  "a layer is gathered ahead of the one that computes, as "
+                  "frameworks/deepspeed.json has it"),
     LH_CONFIG_NOT("zero-optimization.stage3-max-reuse-distance", "auto",
-                  "a layer is gathered ahead of the one that computes, as frameworks/deepspeed.json has it"),
+                  "a layer is gathered ahead of the one that computes, as "
+                  "frameworks/deepspeed.json has it"),
     LH_CONFIG_NOT("zero-optimization.sub-group-size", "auto",
-                  "a layer is gathered ahead of the one that computes, as frameworks/deepspeed.json has it"),
+                  "a layer is gathered ahead of the one that computes, as "
+                  "frameworks/deepspeed.json has it"),
     LH_CONFIG_NOT("zero-optimization.prefetch-bucket-size", "auto",
-                  "a layer is gathered ahead of the one that computes, as frameworks/deepspeed.json has it"),
+                  "a layer is gathered ahead of the one that computes, as "
+                  "frameworks/deepspeed.json has it"),
     LH_CONFIG_NOT("zero-optimization.param-persistence-threshold", "auto",
-                  "a layer is gathered ahead of the one that computes, as frameworks/deepspeed.json has it"),
+                  "a layer is gathered ahead of the one that computes, as "
+                  "frameworks/deepspeed.json has it"),
     LH_CONFIG_NOT("zero-optimization.max-live-parameters", "auto",
-                  "a layer is gathered ahead of the one that computes, as frameworks/deepspeed.json has it"),
+                  "a layer is gathered ahead of the one that computes, as "
+                  "frameworks/deepspeed.json has it"),
     LH_CONFIG_NOT("zero-optimization.max-reuse-distance", "auto",
-                  "a layer is gathered ahead of the one that computes, as frameworks/deepspeed.json has it"),
+                  "a layer is gathered ahead of the one that computes, as "
+                  "frameworks/deepspeed.json has it"),
     LH_CONFIG_NOT("zero-optimization.offload-optimizer.pin-memory", "false,none",
                   "all stays on the GPU (a later version: What makes a long step fit)"),
     LH_CONFIG_NOT("zero-optimization.offload-optimizer.nvme-path", "false,none",
@@ -112,7 +125,8 @@ static const LhConfigKey deepspeed_keys[] = {
     LH_CONFIG_NOT("zero-optimization.cpu-offload-params", "false,none",
                   "all stays on the GPU (a later version: What makes a long step fit)"),
     LH_CONFIG_NOT("optimizer.type", "AdamW,Adam",
-                  "the optimizer is Adam without compression: OneBitAdam, ZeroOneAdam and others exchange and keep other things"),
+                  "the optimizer is Adam without compression: OneBitAdam, ZeroOneAdam and "
+                  "others exchange and keep other things"),
     LH_CONFIG_NOT("optimizer.params.freeze-step", "",
                   "gradients are exchanged whole, without compression"),
     LH_CONFIG_NOT("optimizer.params.comm-backend-name", "",
@@ -150,13 +164,17 @@ static const LhConfigKey deepspeed_keys[] = {
     LH_CONFIG_NOT("torch-autocast.enabled", "false,auto",
                   "products are in 16 bits by conversion of the model"),
     LH_CONFIG_NOT("activation-checkpointing.partition-activations", "false",
-                  "what is kept of a layer stays whole on its GPU (a later version: What makes a long step fit)"),
+                  "what is kept of a layer stays whole on its GPU (a later version: What makes "
+                  "a long step fit)"),
     LH_CONFIG_NOT("activation-checkpointing.cpu-checkpointing", "false",
-                  "what is kept of a layer stays whole on its GPU (a later version: What makes a long step fit)"),
+                  "what is kept of a layer stays whole on its GPU (a later version: What makes "
+                  "a long step fit)"),
     LH_CONFIG_NOT("activation-checkpointing.contiguous-memory-optimization", "false",
-                  "what is kept of a layer stays whole on its GPU (a later version: What makes a long step fit)"),
+                  "what is kept of a layer stays whole on its GPU (a later version: What makes "
+                  "a long step fit)"),
     LH_CONFIG_NOT("activation-checkpointing.synchronize-checkpoint-boundary", "false",
-                  "what is kept of a layer stays whole on its GPU (a later version: What makes a long step fit)"),
+                  "what is kept of a layer stays whole on its GPU (a later version: What makes "
+                  "a long step fit)"),
     LH_CONFIG_NOT("activation-checkpointing.number-checkpoints", "",
                   "what is recomputed is given by --checkpoint"),
     LH_CONFIG_NOT("pipeline.stages", "auto",

@@ -15,7 +15,8 @@ const LhConfigKey lh_config_megatron_keys[] = {
     { "tensor-model-parallel-size", LH_KEY_WAY, "tensor_model_parallel_size", NULL },
     { "context-parallel-size", LH_KEY_WAY, "context_parallel_size", NULL },
     { "pipeline-model-parallel-size", LH_KEY_WAY, "pipeline_model_parallel_size", NULL },
-    { "num-layers-per-virtual-pipeline-stage", LH_KEY_WAY, "num_layers_per_virtual_pipeline_stage", NULL },
+    { "num-layers-per-virtual-pipeline-stage", LH_KEY_WAY,
+    "num_layers_per_virtual_pipeline_stage", NULL },
     { "micro-batch-size", LH_KEY_WAY, "micro_batch_size", NULL },
     READ("global-batch-size"), READ("cp-comm-type"), READ("hierarchical-context-parallel-sizes"),
     READ("sequence-parallel"), READ("num-virtual-stages-per-pipeline-rank"),
@@ -45,11 +46,13 @@ const LhConfigKey lh_config_megatron_keys[] = {
     LH_CONFIG_VALUE("overlap-param-gather",
                     "true:zero.gather_overlap=yes false:zero.gather_overlap=no"),
     LH_CONFIG_VALUE("grad-reduce-in-bf16",
-                    "true:ddp.gradient_reduce=activation,fsdp.gradient_reduce=activation,states.gradient=activation "
+                    "true:ddp.gradient_reduce=activation,fsdp.gradient_reduce=activation,"
+                    "states.gradient=activation "
                     "false:"),
     LH_CONFIG_VALUE("grad-reduce-in-fp32",
                     "true: "
-                    "false:ddp.gradient_reduce=activation,fsdp.gradient_reduce=activation,states.gradient=activation"),
+                    "false:ddp.gradient_reduce=activation,fsdp.gradient_reduce=activation,"
+                    "states.gradient=activation"),
     LH_CONFIG_VALUE("main-grads-dtype",
                     "fp32: bf16:states.gradient=activation fp16:states.gradient=activation"),
     LH_CONFIG_VALUE("torch-fsdp2-no-reshard-after-forward",
@@ -58,30 +61,43 @@ const LhConfigKey lh_config_megatron_keys[] = {
                     "true:tp.overlap_gather_with_dgrad=yes "
                     "false:tp.overlap_gather_with_dgrad=no"),
     LH_CONFIG_NOT("tp-comm-overlap", "false",
-                  "products are not cut into pieces that overlap with the exchange of tensor parallelism"),
+                  "products are not cut into pieces that overlap with the exchange of tensor "
+                  "parallelism"),
     LH_CONFIG_NOT("tp-comm-overlap-ag", "false",
-                  "products are not cut into pieces that overlap with the exchange of tensor parallelism"),
+                  "products are not cut into pieces that overlap with the exchange of tensor "
+                  "parallelism"),
     LH_CONFIG_NOT("tp-comm-overlap-rs", "false",
-                  "products are not cut into pieces that overlap with the exchange of tensor parallelism"),
+                  "products are not cut into pieces that overlap with the exchange of tensor "
+                  "parallelism"),
     LH_CONFIG_NOT("tp-comm-overlap-rs-dgrad", "false",
-                  "products are not cut into pieces that overlap with the exchange of tensor parallelism"),
+                  "products are not cut into pieces that overlap with the exchange of tensor "
+                  "parallelism"),
     LH_CONFIG_NOT("tp-comm-split-ag", "false",
-                  "products are not cut into pieces that overlap with the exchange of tensor parallelism"),
+                  "products are not cut into pieces that overlap with the exchange of tensor "
+                  "parallelism"),
     LH_CONFIG_NOT("tp-comm-split-rs", "false",
-                  "products are not cut into pieces that overlap with the exchange of tensor parallelism"),
+                  "products are not cut into pieces that overlap with the exchange of tensor "
+                  "parallelism"),
     LH_CONFIG_NOT("tp-comm-bulk-dgrad", "false",
-                  "products are not cut into pieces that overlap with the exchange of tensor parallelism"),
+                  "products are not cut into pieces that overlap with the exchange of tensor "
+                  "parallelism"),
     LH_CONFIG_NOT("tp-comm-bulk-wgrad", "false",
-                  "products are not cut into pieces that overlap with the exchange of tensor parallelism"),
+                  "products are not cut into pieces that overlap with the exchange of tensor "
+                  "parallelism"),
     LH_CONFIG_NOT("tp-comm-atomic-ag", "false",
-                  "products are not cut into pieces that overlap with the exchange of tensor parallelism"),
+                  "products are not cut into pieces that overlap with the exchange of tensor "
+                  "parallelism"),
     LH_CONFIG_NOT("tp-comm-atomic-rs", "false",
-                  "products are not cut into pieces that overlap with the exchange of tensor parallelism"),
+                  "products are not cut into pieces that overlap with the exchange of tensor "
+                  "parallelism"),
     LH_CONFIG_NOT("tp-comm-overlap-cfg", "",
-                  "products are not cut into pieces that overlap with the exchange of tensor parallelism"),
+                  "products are not cut into pieces that overlap with the exchange of tensor "
+                  "parallelism"),
     LH_CONFIG_NOT("tp-comm-bootstrap-backend", "",
-                  "products are not cut into pieces that overlap with the exchange of tensor parallelism"),
-    LH_CONFIG_NOT("attention-backend", "auto,flash,fused,AttnBackend.auto,AttnBackend.flash,AttnBackend.fused",
+                  "products are not cut into pieces that overlap with the exchange of tensor "
+                  "parallelism"),
+    LH_CONFIG_NOT("attention-backend",
+                  "auto,flash,fused,AttnBackend.auto,AttnBackend.flash,AttnBackend.fused",
                   "attention is one kernel that keeps no scores"),
     LH_CONFIG_NOT("use-flash-attn", "true",
                   "attention is one kernel that keeps no scores"),
@@ -132,7 +148,8 @@ const LhConfigKey lh_config_megatron_keys[] = {
     LH_CONFIG_NOT("optimizer", "adam",
                   "the optimizer has the states of Adam"),
     LH_CONFIG_NOT("expert-tensor-parallel-size", "1",
-                  "experts are not cut by a size of their own (a later version: Experts spread over ranks)"),
+                  "experts are not cut by a size of their own (a later version: Experts spread "
+                  "over ranks)"),
     LH_CONFIG_NOT("ddp-bucket-size", "",
                   "buckets are of 40 million parameters"),
     LH_CONFIG_NOT("bucket-size", "",
@@ -188,13 +205,17 @@ const LhConfigKey lh_config_megatron_keys[] = {
     LH_CONFIG_NOT("offload-modules", "",
                   "all stays on the GPU (a later version: What makes a long step fit)"),
     LH_CONFIG_NOT("distribute-saved-activations", "false",
-                  "each gradient is computed where backward reaches it, and what is kept stays where it is"),
+                  "each gradient is computed where backward reaches it, and what is kept stays "
+                  "where it is"),
     LH_CONFIG_NOT("defer-embedding-wgrad-compute", "false",
-                  "each gradient is computed where backward reaches it, and what is kept stays where it is"),
+                  "each gradient is computed where backward reaches it, and what is kept stays "
+                  "where it is"),
     LH_CONFIG_NOT("delay-wgrad-compute", "false",
-                  "each gradient is computed where backward reaches it, and what is kept stays where it is"),
+                  "each gradient is computed where backward reaches it, and what is kept stays "
+                  "where it is"),
     LH_CONFIG_NOT("overlap-moe-expert-parallel-comm", "false",
-                  "each gradient is computed where backward reaches it, and what is kept stays where it is"),
+                  "each gradient is computed where backward reaches it, and what is kept stays "
+                  "where it is"),
     LH_CONFIG_NOT("num-microbatches-with-partial-activation-checkpoints", "",
                   "all micro-batches are recomputed alike, in the plain order of 1F1B"),
     LH_CONFIG_NOT("wgrad-deferral-limit", "",
@@ -252,49 +273,69 @@ const LhConfigKey lh_config_megatron_keys[] = {
     LH_CONFIG_NOT("te-precision-config-file", "",
                   "products are in 16 bits (a later version: FP8, MXFP8, NVFP4)"),
     LH_CONFIG_NOT("moe-token-dispatcher-type", "allgather",
-                  "tokens are not sent to experts of other ranks (a later version: Experts spread over ranks)"),
+                  "tokens are not sent to experts of other ranks (a later version: Experts "
+                  "spread over ranks)"),
     LH_CONFIG_NOT("moe-flex-dispatcher-backend", "allgather",
-                  "tokens are not sent to experts of other ranks (a later version: Experts spread over ranks)"),
+                  "tokens are not sent to experts of other ranks (a later version: Experts "
+                  "spread over ranks)"),
     LH_CONFIG_NOT("moe-enable-deepep", "false",
-                  "experts get equal shares of the tokens in the plain order (a later version: Experts spread over ranks)"),
+                  "experts get equal shares of the tokens in the plain order (a later version: "
+                  "Experts spread over ranks)"),
     LH_CONFIG_NOT("moe-shared-expert-overlap", "false",
-                  "experts get equal shares of the tokens in the plain order (a later version: Experts spread over ranks)"),
+                  "experts get equal shares of the tokens in the plain order (a later version: "
+                  "Experts spread over ranks)"),
     LH_CONFIG_NOT("moe-pad-expert-input-to-capacity", "false",
-                  "experts get equal shares of the tokens in the plain order (a later version: Experts spread over ranks)"),
+                  "experts get equal shares of the tokens in the plain order (a later version: "
+                  "Experts spread over ranks)"),
     LH_CONFIG_NOT("moe-router-force-load-balancing", "false",
-                  "experts get equal shares of the tokens in the plain order (a later version: Experts spread over ranks)"),
+                  "experts get equal shares of the tokens in the plain order (a later version: "
+                  "Experts spread over ranks)"),
     LH_CONFIG_NOT("moe-layer-recompute", "false",
-                  "experts get equal shares of the tokens in the plain order (a later version: Experts spread over ranks)"),
+                  "experts get equal shares of the tokens in the plain order (a later version: "
+                  "Experts spread over ranks)"),
     LH_CONFIG_NOT("moe-shared-expert-gate", "false",
-                  "experts get equal shares of the tokens in the plain order (a later version: Experts spread over ranks)"),
+                  "experts get equal shares of the tokens in the plain order (a later version: "
+                  "Experts spread over ranks)"),
     LH_CONFIG_NOT("moe-permute-fusion", "false",
-                  "experts get equal shares of the tokens in the plain order (a later version: Experts spread over ranks)"),
+                  "experts get equal shares of the tokens in the plain order (a later version: "
+                  "Experts spread over ranks)"),
     LH_CONFIG_NOT("moe-router-fusion", "false",
-                  "experts get equal shares of the tokens in the plain order (a later version: Experts spread over ranks)"),
+                  "experts get equal shares of the tokens in the plain order (a later version: "
+                  "Experts spread over ranks)"),
     LH_CONFIG_NOT("moe-router-padding-for-fp8", "false",
-                  "experts get equal shares of the tokens in the plain order (a later version: Experts spread over ranks)"),
+                  "experts get equal shares of the tokens in the plain order (a later version: "
+                  "Experts spread over ranks)"),
     LH_CONFIG_NOT("moe-apply-probs-on-input", "false",
-                  "experts get equal shares of the tokens in the plain order (a later version: Experts spread over ranks)"),
+                  "experts get equal shares of the tokens in the plain order (a later version: "
+                  "Experts spread over ranks)"),
     LH_CONFIG_NOT("moe-grouped-gemm", "true",
                   "experts are one grouped product"),
     LH_CONFIG_NOT("moe-expert-capacity-factor", "",
-                  "no token is dropped, and every expert has an equal share (a later version: Experts spread over ranks)"),
+                  "no token is dropped, and every expert has an equal share (a later version: "
+                  "Experts spread over ranks)"),
     LH_CONFIG_NOT("moe-token-drop-policy", "",
-                  "no token is dropped, and every expert has an equal share (a later version: Experts spread over ranks)"),
+                  "no token is dropped, and every expert has an equal share (a later version: "
+                  "Experts spread over ranks)"),
     LH_CONFIG_NOT("moe-router-topk-limited-devices", "",
-                  "no token is dropped, and every expert has an equal share (a later version: Experts spread over ranks)"),
+                  "no token is dropped, and every expert has an equal share (a later version: "
+                  "Experts spread over ranks)"),
     LH_CONFIG_NOT("moe-deepep-num-sms", "",
-                  "no token is dropped, and every expert has an equal share (a later version: Experts spread over ranks)"),
+                  "no token is dropped, and every expert has an equal share (a later version: "
+                  "Experts spread over ranks)"),
     LH_CONFIG_NOT("moe-latent-size", "",
-                  "no token is dropped, and every expert has an equal share (a later version: Experts spread over ranks)"),
+                  "no token is dropped, and every expert has an equal share (a later version: "
+                  "Experts spread over ranks)"),
     LH_CONFIG_NOT("moe-router-load-balancing-type", "none,aux_loss,seq_aux_loss",
                   "experts get equal shares of the tokens, without the time of sorting them"),
     LH_CONFIG_NOT("mtp-num-layers", "0",
-                  "layers that predict further tokens are not predicted (a later version: Hybrid layers)"),
+                  "layers that predict further tokens are not predicted (a later version: "
+                  "Hybrid layers)"),
     LH_CONFIG_NOT("mtp-loss-scaling-factor", "",
-                  "layers that predict further tokens are not predicted (a later version: Hybrid layers)"),
+                  "layers that predict further tokens are not predicted (a later version: "
+                  "Hybrid layers)"),
     LH_CONFIG_NOT("mtp-use-repeated-layer", "",
-                  "layers that predict further tokens are not predicted (a later version: Hybrid layers)"),
+                  "layers that predict further tokens are not predicted (a later version: "
+                  "Hybrid layers)"),
     LH_CONFIG_NOT("no-rope-freq", "",
                   "all layers are alike (a later version: Hybrid layers)"),
     LH_CONFIG_NOT("window-attn-skip-freq", "",
@@ -302,19 +343,26 @@ const LhConfigKey lh_config_megatron_keys[] = {
     LH_CONFIG_NOT("linear-attention-freq", "",
                   "all layers are alike (a later version: Hybrid layers)"),
     LH_CONFIG_NOT("kv-lora-rank", "",
-                  "only multi-latent-attention reads it (a later version: Experts spread over ranks)"),
+                  "only multi-latent-attention reads it (a later version: Experts spread over "
+                  "ranks)"),
     LH_CONFIG_NOT("q-lora-rank", "",
-                  "only multi-latent-attention reads it (a later version: Experts spread over ranks)"),
+                  "only multi-latent-attention reads it (a later version: Experts spread over "
+                  "ranks)"),
     LH_CONFIG_NOT("qk-head-dim", "",
-                  "only multi-latent-attention reads it (a later version: Experts spread over ranks)"),
+                  "only multi-latent-attention reads it (a later version: Experts spread over "
+                  "ranks)"),
     LH_CONFIG_NOT("qk-pos-emb-head-dim", "",
-                  "only multi-latent-attention reads it (a later version: Experts spread over ranks)"),
+                  "only multi-latent-attention reads it (a later version: Experts spread over "
+                  "ranks)"),
     LH_CONFIG_NOT("v-head-dim", "",
-                  "only multi-latent-attention reads it (a later version: Experts spread over ranks)"),
+                  "only multi-latent-attention reads it (a later version: Experts spread over "
+                  "ranks)"),
     LH_CONFIG_NOT("mla-down-proj-fusion", "",
-                  "only multi-latent-attention reads it (a later version: Experts spread over ranks)"),
+                  "only multi-latent-attention reads it (a later version: Experts spread over "
+                  "ranks)"),
     LH_CONFIG_NOT("cache-mla-latents", "",
-                  "only multi-latent-attention reads it (a later version: Experts spread over ranks)"),
+                  "only multi-latent-attention reads it (a later version: Experts spread over "
+                  "ranks)"),
     LH_CONFIG_NOT("softmax-type", "vanilla",
                   "softmax has no sink"),
     LH_CONFIG_NOT("attention-output-gate", "false",
@@ -370,7 +418,8 @@ const LhConfigKey lh_config_megatron_keys[] = {
     LH_CONFIG_NOT("suggested-communication-unit-size", "",
                   "FSDP gathers a layer at once"),
     LH_CONFIG_NOT("use-tp-pp-dp-mapping", "false",
-                  "ranks are numbered with tensor parallelism innermost, then context, data and pipeline"),
+                  "ranks are numbered with tensor parallelism innermost, then context, data and "
+                  "pipeline"),
     LH_CONFIG_NOT("deterministic-mode", "false",
                   "kernels are the fastest"),
     LH_CONFIG_NOT("empty-unused-memory-level", "0",

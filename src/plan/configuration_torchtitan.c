@@ -96,9 +96,11 @@ static const LhConfigKey torchtitan_keys[] = {
     LH_CONFIG_NOT("parallelism.enable-compiled-autograd", "false",
                   "backward is run by the eager engine"),
     LH_CONFIG_NOT("parallelism.expert-tensor-parallel-degree", "1",
-                  "experts are not cut by a size of their own (a later version: Experts spread over ranks)"),
+                  "experts are not cut by a size of their own (a later version: Experts spread "
+                  "over ranks)"),
     LH_CONFIG_NOT("parallelism.expert-parallel-comm-backend", "standard",
-                  "tokens are not sent to experts of other ranks (a later version: Experts spread over ranks)"),
+                  "tokens are not sent to experts of other ranks (a later version: Experts "
+                  "spread over ranks)"),
     LH_CONFIG_NOT("parallelism.pipeline-parallel-split-points", "",
                   "stages have as many layers each, in the order of the schedule"),
     LH_CONFIG_NOT("parallelism.module-fqns-per-model-part", "",

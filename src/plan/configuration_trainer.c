@@ -64,7 +64,8 @@ static const LhConfigKey trainer_keys[] = {
                   "a layer is gathered at once"),
     LH_CONFIG_NOT("fsdp-config.fsdp-min-num-params", "0",
                   "a layer is gathered at once"),
-    LH_CONFIG_NOT("fsdp-config.fsdp-backward-prefetch", "BACKWARD_PRE,BACKWARD_PREFETCH_BACKWARD_PRE",
+    LH_CONFIG_NOT("fsdp-config.fsdp-backward-prefetch",
+                  "BACKWARD_PRE,BACKWARD_PREFETCH_BACKWARD_PRE",
                   "the next layer is gathered while one computes"),
     LH_CONFIG_NOT("fsdp-config.fsdp-backward-prefetch-policy", "BACKWARD_PRE",
                   "the next layer is gathered while one computes"),
@@ -75,7 +76,8 @@ static const LhConfigKey trainer_keys[] = {
     LH_CONFIG_NOT("fsdp-config.xla-fsdp-grad-ckpt", "false",
                   "devices are GPUs"),
     LH_CONFIG_NOT("deepspeed-config.deepspeed-config-file", "",
-                  "the file that it names is not read; give it to --from-config, or its values as options"),
+                  "the file that it names is not read; give it to --from-config, or its values "
+                  "as options"),
     LH_CONFIG_NOT("attn-implementation", "flash_attention_2,flash_attention_3,fa2,sdpa,auto",
                   "attention is one kernel that keeps no scores"),
     LH_CONFIG_NOT("flash-attn", "flash_attention_2,flash_attention_3,fa2,sdpa,auto",
@@ -157,29 +159,41 @@ static const LhConfigKey trainer_keys[] = {
     LH_CONFIG_NOT("quant-method", "",
                   "all weights are trained, in 16 bits"),
     LH_CONFIG_NOT("use-liger-kernel", "false",
-                  "small kernels and the loss are those of an eager model (a later version: What makes a long step fit)"),
+                  "small kernels and the loss are those of an eager model (a later version: "
+                  "What makes a long step fit)"),
     LH_CONFIG_NOT("enable-liger-kernel", "false",
-                  "small kernels and the loss are those of an eager model (a later version: What makes a long step fit)"),
+                  "small kernels and the loss are those of an eager model (a later version: "
+                  "What makes a long step fit)"),
     LH_CONFIG_NOT("liger-fused-linear-cross-entropy", "false",
-                  "small kernels and the loss are those of an eager model (a later version: What makes a long step fit)"),
+                  "small kernels and the loss are those of an eager model (a later version: "
+                  "What makes a long step fit)"),
     LH_CONFIG_NOT("liger-rms-norm", "false",
-                  "small kernels and the loss are those of an eager model (a later version: What makes a long step fit)"),
+                  "small kernels and the loss are those of an eager model (a later version: "
+                  "What makes a long step fit)"),
     LH_CONFIG_NOT("liger-rope", "false",
-                  "small kernels and the loss are those of an eager model (a later version: What makes a long step fit)"),
+                  "small kernels and the loss are those of an eager model (a later version: "
+                  "What makes a long step fit)"),
     LH_CONFIG_NOT("liger-glu-activation", "false",
-                  "small kernels and the loss are those of an eager model (a later version: What makes a long step fit)"),
+                  "small kernels and the loss are those of an eager model (a later version: "
+                  "What makes a long step fit)"),
     LH_CONFIG_NOT("cut-cross-entropy", "false",
-                  "small kernels and the loss are those of an eager model (a later version: What makes a long step fit)"),
+                  "small kernels and the loss are those of an eager model (a later version: "
+                  "What makes a long step fit)"),
     LH_CONFIG_NOT("activation-offloading", "false",
-                  "small kernels and the loss are those of an eager model (a later version: What makes a long step fit)"),
+                  "small kernels and the loss are those of an eager model (a later version: "
+                  "What makes a long step fit)"),
     LH_CONFIG_NOT("torch-compile", "false",
-                  "small kernels and the loss are those of an eager model (a later version: What makes a long step fit)"),
+                  "small kernels and the loss are those of an eager model (a later version: "
+                  "What makes a long step fit)"),
     LH_CONFIG_NOT("unsloth", "false",
-                  "small kernels and the loss are those of an eager model (a later version: What makes a long step fit)"),
+                  "small kernels and the loss are those of an eager model (a later version: "
+                  "What makes a long step fit)"),
     LH_CONFIG_NOT("use-unsloth", "false",
-                  "small kernels and the loss are those of an eager model (a later version: What makes a long step fit)"),
+                  "small kernels and the loss are those of an eager model (a later version: "
+                  "What makes a long step fit)"),
     LH_CONFIG_NOT("plugins", "",
-                  "no plugin changes kernels or the loss (a later version: What makes a long step fit)"),
+                  "no plugin changes kernels or the loss (a later version: What makes a long "
+                  "step fit)"),
     LH_CONFIG_NOT("fp8", "false",
                   "products are in 16 bits (a later version: FP8, MXFP8, NVFP4)"),
     LH_CONFIG_NOT("rl", "sft,pt",
