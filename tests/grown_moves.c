@@ -144,7 +144,7 @@ grown_by_reduction(Grower *g, uint32_t rank, const GrownWant *w, LhRegion at, un
     const uint32_t parts = scatter || merges ? g->ranks : 1, index = scatter ? rank : 0;
     g_autofree GrownState *state = g_new(GrownState, 1);
     LhRegion sent[GROWN_RANKS_MAX] = { 0 }, received[GROWN_RANKS_MAX] = { 0 };
-    uint32_t shares[GROWN_RANKS_MAX], sending = 0, receiving = 0;
+    uint32_t shares[GROWN_RANKS_MAX] = { 0 }, sending = 0, receiving = 0;
     GrownWant term = *w;
     bool ok = grown_has_set(w->kind) && (!merges || scatter);
 

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#define TRIES 400 /* to make a result, or something that it is made of */
+#define TRIES 600 /* to make a result, or something that it is made of */
 #define ROUNDS 16 /* in which every result that is missing is aimed at */
 #define WILD 60   /* percent of rounds that begin with something else */
 #define WINDOW 3
@@ -489,7 +489,7 @@ grown_go_back(Grower *g, const GrownState *state)
 static bool
 ask(Grower *g)
 {
-    g_autofree GrownState *state = g_new(GrownState, 1);
+    g_autofree GrownState *state = g_new0(GrownState, 1);
     bool stays;
 
     grown_keep(g, state);
@@ -562,7 +562,7 @@ grown_program(uint64_t seed, GrownJudge judge, bool wild, bool *complete)
     g->kind = choose_kind(g);
     g->judge = judge;
     g->wild = wild;
-    g->ranks = grown_chance(g, g->kind == GROWN_LINEAR ? 50 : 80) ? 2 : 3;
+    g->ranks = grown_chance(g, g->kind == GROWN_LINEAR ? 30 : 80) ? 2 : 3;
     begin(g);
     *complete = false;
     for (uint32_t round = 0; round < ROUNDS && !*complete; round++) {

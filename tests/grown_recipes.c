@@ -7,7 +7,8 @@
 #include "program/holding.h"
 
 #define DEPTH_MAX 9
-#define WAYS 4     /* that are tried for one part */
+#define WAYS 4 /* that are tried for one part */
+#define PREFIX_LOTS 8
 #define MISTAKES 1 /* percent of operands that are of any heads */
 
 /* ---- sets ---- */
@@ -588,6 +589,8 @@ add_prefix(Call *c)
     far->set = some_of(c->g, far->set);
     near->segment = border;
     near->set = c->w->set & ~far->set;
+    if (near->set == 0)
+        return false;
     take_target(c);
     if (!need_row(c, 0, wants, 2))
         return false;
@@ -770,14 +773,19 @@ static bool
 choose_kernel(Call *c)
 {
     const uint32_t types = grown_types(&c->g->program->slots[c->at.slot]);
-    uint32_t found = 0;
+    uint32_t found = 0, lots;
 
     for (uint32_t k = 0; k < c->g->kernels_count; k++) {
         const LhKernel *kernel = lh_kernels[c->g->kernels[k]];
 
         for (uint32_t i = 0; kernel->operands[i].access != LH_OPERAND_END; i++) {
             if (!can_write(&kernel->operands[i], c->w->kind, types) ||
-                kernel->effect == LH_EFFECT_ZERO || grown_draw(c->g, ++found) != 0)
+                kernel->effect == LH_EFFECT_ZERO)
+                continue;
+            /* Sums of states hardly ever find two in a row: they have more lots. */
+            lots = kernel->effect == LH_EFFECT_STATE_PREFIX ? PREFIX_LOTS : 1;
+            found += lots;
+            if (grown_draw(c->g, found) >= lots)
                 continue;
             c->id = c->g->kernels[k];
             c->kernel = kernel;
