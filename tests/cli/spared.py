@@ -29,7 +29,8 @@ WAYS = ["same path", "other path", "symbolic link", "hard link"]
 STDOUT = "standard output"
 FILE_WORDS = re.compile(r"FILE|FOLDER|PATH|PLACE|RESULT")  # in the placeholders of options that name files
 SCENARIO = {"schema": "longhaul.scenario/1", "ranks": 2, "schedule": ["ring"], "seq_length": "1K"}
-CONFIG = "torchrun pretrain_gpt.py --num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 64\n"
+CONFIG = "torchrun pretrain_gpt.py --num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 64 " \
+    "--vocab-size 256 --global-batch-size 2\n"
 CONFIG_JSON = {"train_batch_size": 2, "sequence_parallel_size": 2}
 SMALL = ["--ranks", "2", "--schedule", "ring", "--seq-length", "1K", "--model", "gpt3-125m"]
 PROFILE = {"schema": "longhaul.profile/1", "name": "p", "source": "s", "kernel_launch": "2us"}
@@ -117,9 +118,13 @@ class Test:
             assert "file" in option or not FILE_WORDS.search(option.get("placeholder", "")), option
             if option.get("file") != "read":
                 continue
-            # The scenario is made of it before anything else is looked at.
+            # The scenario is made of it before anything else is looked at. DeepSpeed's file, which .json stands for,
+            # has no place for a model.
             config = lambda ending: json.dumps(CONFIG_JSON) if ending == ".json" else CONFIG
-            yield (name, lambda path, name=name: [name, path], name, config if name == "--from-config" else plain)
+            model = lambda path, name=name: (
+                ["--model", "gpt3-125m"] if name == "--from-config" and path.endswith(".json") else [])
+            yield (name, lambda path, name=name, model=model: [name, path, *model(path)], name,
+                   config if name == "--from-config" else plain)
 
     def pair(self, command, read, option, way):
         called, words, expected, text = read
