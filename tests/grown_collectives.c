@@ -9,7 +9,8 @@
 
 #define TENSORS_MAX 3
 #define PINS_MAX (2 * GROWN_RANKS_MAX * TENSORS_MAX)
-#define LIES 4 /* percent of members whose pieces, or half, are not those of the others */
+#define EVEN 20 /* percent of uneven pieces that are looked for where even ones would be */
+#define LIES 4  /* percent of members whose pieces, or half, are not those of the others */
 
 /* A tensor of a collective, by places of members in the group. */
 typedef struct {
@@ -435,9 +436,9 @@ fit(Meeting *m, uint32_t other, LhRegion from, uint32_t rank, LhRegion at)
     r = received(m, t, other, own);
     if (s.count == 0)
         return false;
-    if (m->uneven && grown_mistakes(m->g))
+    if (m->uneven && m->g->wild && grown_chance(m->g, EVEN))
         s = as_if_even(s, own, parts_of(m, t, other, false));
-    if (m->uneven && grown_mistakes(m->g))
+    if (m->uneven && m->g->wild && grown_chance(m->g, EVEN))
         r = as_if_even(r, other, parts_of(m, t, own, true));
     in_piece = grown_draw(m->g, s.count);
     t->send[other] = from;

@@ -62,7 +62,7 @@ by_message(Grower *g, uint32_t rank, const GrownWant *w, LhRegion at, unsigned d
 static bool
 bring(Grower *g, uint32_t rank, const GrownWant *w, LhRegion at, unsigned depth)
 {
-    const bool ok = (grown_chance(g, 55) ? by_message : grown_by_collective)(g, rank, w, at, depth);
+    const bool ok = (grown_chance(g, 52) ? by_message : grown_by_collective)(g, rank, w, at, depth);
 
     if (ok)
         grown_put(g, rank, at, 0, (GrownCell){ 0 });
