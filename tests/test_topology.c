@@ -1039,6 +1039,24 @@ START_TEST(topology_refuses_what_it_has_no_place_for)
 }
 END_TEST
 
+/* As of a file: pairs do not cross rails. */
+START_TEST(topology_refuses_rails_without_a_switch)
+{
+    const LhTopologyChange two = { .nics = 2 }, one = { .nics = 1 };
+    g_autoptr(LhTopology) t = lh_topology_load("azure-nc96-a100", NULL);
+    const char *field;
+    g_autofree char *reason = NULL;
+
+    ck_assert_ptr_null(lh_topology_change_refusal(&two, t, &field));
+    t->fabric = LH_FABRIC_RAIL;
+    ck_assert_ptr_null(lh_topology_change_refusal(&one, t, &field));
+    reason = lh_topology_change_refusal(&two, t, &field);
+    ck_assert_ptr_nonnull(reason);
+    ck_assert_str_eq(field, "nics");
+    ck_assert_ptr_nonnull(strstr(reason, "only an NVSwitch crosses rails"));
+}
+END_TEST
+
 START_TEST(topology_refuses_other_rates_of_slower_nodes)
 {
     const LhTopologyChange change = { .nic_rate = 50e9 };
@@ -1092,4 +1110,5 @@ LH_TEST_MAIN("topology", topology_files_are_valid, topology_schema_is_the_table,
              topology_rejects_broken_wholes, topology_rejects_unknown_device,
              topology_device_is_beside_its_file, topology_changes_what_is_given,
              topology_keeps_what_is_not_given, topology_refuses_other_rates_of_slower_nodes,
-             topology_refuses_what_it_has_no_place_for, collectives_share_a_link)
+             topology_refuses_rails_without_a_switch, topology_refuses_what_it_has_no_place_for,
+             collectives_share_a_link)

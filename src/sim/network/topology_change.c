@@ -50,11 +50,15 @@ refuse_nics(const LhTopologyChange *change, const LhTopology *t)
 {
     g_autofree char *divisors = lh_topology_divisors(t->gpus_per_node);
 
-    return t->gpus_per_node % change->nics == 0
-               ? NULL
-               : g_strdup_printf("%" G_GUINT64_FORMAT " NICs do not divide the %" G_GUINT64_FORMAT
-                                 " GPUs of a node; allowed: %s",
-                                 change->nics, t->gpus_per_node, divisors);
+    if (t->gpus_per_node % change->nics != 0)
+        return g_strdup_printf("%" G_GUINT64_FORMAT " NICs do not divide the %" G_GUINT64_FORMAT
+                               " GPUs of a node; allowed: %s",
+                               change->nics, t->gpus_per_node, divisors);
+    if (change->nics > 1 && t->fabric == LH_FABRIC_RAIL && t->scale_up != LH_SCALE_UP_SWITCH)
+        return g_strdup_printf("the fabric of %s is \"rail\", and only an NVSwitch crosses rails, "
+                               "which its nodes have not; allowed: 1",
+                               t->name);
+    return NULL;
 }
 
 static char *
