@@ -4,6 +4,7 @@
  */
 #include "base/error.h"
 #include "plan/setting.h"
+#include "report/describe_sweep.h"
 #include "report/result_values.h"
 #include "report/sweep_figure.h"
 #include "run_tests.h"
@@ -189,6 +190,24 @@ START_TEST(rates_of_links_are_swept)
         ck_assert_double_eq(lh_sweep_number(sweep, row, "nics"), 4);
     }
     lh_sweep_free(sweep);
+}
+END_TEST
+
+/* What all points have is said above them, what is swept in their columns. */
+START_TEST(links_of_all_points_are_said)
+{
+    g_autoptr(LhScenario) scenario =
+        scenario_of("{" SCHEMA "\"schedule\": [\"ring\"], \"seq_length\": \"16K\", "
+                    "\"cluster\": \"hgx-h100:2\", \"nics\": 2, \"nvlink_rate\": \"200GB/s\", "
+                    "\"sweep\": {\"nic_rate\": [\"100G\", \"200G\"]}}");
+    g_autoptr(LhSweep) sweep = sweep_of(scenario, 1, NULL);
+    g_autoptr(GString) question = g_string_new(NULL);
+
+    lh_describe_sweep_question(sweep, question);
+    ck_assert_msg(g_str_has_suffix(question->str,
+                                   "2 points: 2 of nic_rate; as given, not as in the file: "
+                                   "nics 2, nvlink_rate 200 GB/s\n"),
+                  "%s", question->str);
 }
 END_TEST
 
@@ -416,7 +435,7 @@ START_TEST(figures_show_what_rows_say)
 END_TEST
 
 LH_TEST_MAIN("sweep", rows_are_those_of_single_comparisons, refused_points_are_rows,
-             rates_of_links_are_swept, options_replace_lists,
+             rates_of_links_are_swept, links_of_all_points_are_said, options_replace_lists,
              bad_sweeps_are_refused_with_their_place, too_many_combinations_are_counted,
              files_of_points_are_gone_on_from, figures_need_one_field_or_two,
              figures_show_what_rows_say)

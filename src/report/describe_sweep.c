@@ -13,6 +13,47 @@
 
 /* ---- the question ---- */
 
+static bool
+is_axis(const LhSweep *sweep, const char *field)
+{
+    for (guint i = 0; i < sweep->axes->len; i++) {
+        const LhScenarioAxis *axis = g_ptr_array_index(sweep->axes, i);
+
+        if (strcmp(axis->field->name, field) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* What all points have otherwise than their topologies' files. */
+static void
+describe_common_change(const LhSweep *sweep, GString *out)
+{
+    const LhTopologyChange *change = &sweep->setup->scenario->change;
+    char digits[G_ASCII_DTOSTR_BUF_SIZE];
+    g_autofree char *nics = g_strdup_printf("%" G_GUINT64_FORMAT, change->nics);
+    g_autofree char *nic_rate = lh_format_bandwidth(change->nic_rate);
+    g_autofree char *nvlink_rate = lh_format_bandwidth(change->nvlink_rate);
+    const struct {
+        bool given;
+        const char *field, *value;
+    } said[] = {
+        { change->nics > 0, "nics", nics },
+        { change->nic_rate > 0, "nic_rate", nic_rate },
+        { change->nvlink_rate > 0, "nvlink_rate", nvlink_rate },
+        { change->oversubscription > 0, "oversubscription",
+          lh_double_to_text(change->oversubscription, digits) },
+    };
+    const char *separator = "; as given, not as in the file: ";
+
+    for (gsize i = 0; i < G_N_ELEMENTS(said); i++) {
+        if (!said[i].given || is_axis(sweep, said[i].field))
+            continue;
+        g_string_append_printf(out, "%s%s %s", separator, said[i].field, said[i].value);
+        separator = ", ";
+    }
+}
+
 /* "8 x 4 = 32 points: seq-length x ranks". */
 void
 lh_describe_sweep_question(const LhSweep *sweep, GString *out)
@@ -29,6 +70,7 @@ lh_describe_sweep_question(const LhSweep *sweep, GString *out)
         g_string_append_printf(out, "%s %u of %s", i == 0 ? ":" : " x", axis->values->len,
                                axis->field->name);
     }
+    describe_common_change(sweep, out);
     g_string_append_c(out, '\n');
 }
 
