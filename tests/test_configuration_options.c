@@ -218,7 +218,7 @@ write_text(const Writer *w, const char *name, const char *value, const char *bes
     if (beside != NULL && g_str_has_prefix(beside, "--") == g_str_has_suffix(w->file, ".sh"))
         g_string_append(text, beside);
     if (g_str_has_suffix(w->file, ".sh")) {
-        if (name != NULL)
+        if (name != NULL && value != NULL)
             g_string_append_printf(text,
                                    strchr(value, ' ') != NULL ? "\nrun --%s %s" : "\nrun --%s='%s'",
                                    name, value);

@@ -132,8 +132,9 @@ lh_entries_script(const char *file, const char *text, gsize length, const GPtrAr
 {
     g_autoptr(LhEntries) e = lh_entries_new(file, text, length, true, error);
     ArgumentReader r = { .entries = e };
+    const LhShellUse use = { .variables = variables, .call = take_command, .data = &r };
 
-    if (e == NULL || !lh_shell_run(file, text, length, variables, take_command, &r, error))
+    if (e == NULL || !lh_shell_run(file, text, length, &use, error))
         return NULL;
     return g_steal_pointer(&e);
 }

@@ -403,7 +403,7 @@ tell(LhShell *sh, const GPtrArray *words)
     const LhShellOpen open = { sh->mode == LH_SHELL_MAY_RUN ? sh->open_line : 0,
                                sh->open_variable };
 
-    return sh->call(sh->data, words, open, sh->error);
+    return sh->use->call(sh->use->data, words, open, sh->error);
 }
 
 static bool
@@ -1038,8 +1038,8 @@ run_all(LhShell *sh, const GPtrArray *variables)
 }
 
 bool
-lh_shell_run(const char *file, const char *text, gsize length, const GPtrArray *variables,
-             LhShellCommand *call, void *data, GError **error)
+lh_shell_run(const char *file, const char *text, gsize length, const LhShellUse *use,
+             GError **error)
 {
     g_autofree char *copy = g_strndup(text, length); /* which ends in a NUL */
     LhShell sh = { .file = file,
@@ -1050,10 +1050,9 @@ lh_shell_run(const char *file, const char *text, gsize length, const GPtrArray *
                    .arguments = g_ptr_array_new_with_free_func(lh_shell_word_free),
                    .open_variable = "",
                    .status_variable = "",
-                   .call = call,
-                   .data = data,
+                   .use = use,
                    .error = error };
-    const bool ok = run_all(&sh, variables);
+    const bool ok = run_all(&sh, use->variables);
 
     g_hash_table_unref(sh.variables);
     g_hash_table_unref(sh.functions);

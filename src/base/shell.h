@@ -31,10 +31,14 @@ typedef struct {
     const char *variable;
 } LhShellOpen;
 
-/* Is told of a command; @words: of LhShellWord *, at least one. */
-typedef bool LhShellCommand(void *data, const GPtrArray *words, LhShellOpen open, GError **error);
+typedef struct {
+    /* "NAME=VALUE": these have that value whatever the script sets; NULL: none. Borrowed. */
+    const GPtrArray *variables;
+    /* Is told of a command; @words: of LhShellWord *, at least one. */
+    bool (*call)(void *data, const GPtrArray *words, LhShellOpen open, GError **error);
+    void *data;
+} LhShellUse;
 
-/* @variables: "NAME=VALUE", or NULL; these have that value whatever the script sets. Messages are
- * "FILE:LINE:COLUMN: error: ...", LH_ERROR_INPUT. */
-bool lh_shell_run(const char *file, const char *text, gsize length, const GPtrArray *variables,
-                  LhShellCommand *call, void *data, GError **error);
+/* Messages are "FILE:LINE:COLUMN: error: ...", LH_ERROR_INPUT. */
+bool lh_shell_run(const char *file, const char *text, gsize length, const LhShellUse *use,
+                  GError **error);

@@ -45,8 +45,7 @@ typedef struct {
     const char *open_variable, *status_variable; /* interned; "": none */
     bool ended;
     char *heredoc; /* the word that ends what begins behind this line */
-    LhShellCommand *call;
-    void *data;
+    const LhShellUse *use;
     GError **error;
 } LhShell;
 
