@@ -18,7 +18,9 @@
 #include <string.h>
 
 /* That a process waits for others, only to say that it ends. */
-#define REFUSAL_US INT64_C(5000000)
+#define REFUSAL_US INT64_C(5000000) /* that the others have to hear of a refused command line ...  \
+                                     */
+#define REFUSAL_MPI_US INT64_C(60000000) /* ... with MPI, which starts all before it starts one */
 #define GRACE_NS                                                                                   \
     500000000 /* less than the second that Open MPI leaves between SIGTERM and SIGKILL */
 #define VALUE_SHOWN_MAX 200            /* characters of a value in a message */
@@ -443,15 +445,16 @@ lh_job_refuse(const LhCommand *command, char *const *arguments, const GError *wh
     const LhControl *control = command->control == NULL ? NULL : control_of_words(arguments);
     g_autoptr(GError) alone = NULL;
     LhControlPlace place;
+    int64_t limit_us;
+    int status;
 
-    /* Without --backend the command is one of a process alone. */
+    /* Without --backend, or a launcher's environment, the command is one of a process alone. */
     if (control == NULL || control->conclude == NULL ||
+        (control == &lh_control_mpi && lh_control_resolve(&lh_control_auto) != control) ||
         (lh_setting_find(command->options, "--backend") != NULL &&
          find_value(arguments, "--backend") == NULL))
         return;
-    if (control->open(0, REFUSAL_US, &place, &alone) != NULL) {
-        int status;
-
-        g_free(control->conclude(why, &status));
-    }
+    limit_us = control == &lh_control_mpi ? REFUSAL_MPI_US : REFUSAL_US;
+    (void)control->open(0, limit_us, &place, &alone);
+    g_free(control->conclude(why, &status));
 }

@@ -92,11 +92,9 @@ announce_by_mpi(LhWhereabouts *first, GError **error)
     lh_mpi_leave();
     if (!lh_mpi_ok(code, "the first process cannot tell the others where it is", error))
         return false;
-    if (lh_whereabouts_unpack(bytes->data, first))
-        return true;
-    g_set_error_literal(error, LH_ERROR, LH_ERROR_RUNTIME,
-                        "MPI: what the first process tells is not where it is");
-    return false;
+    if (!lh_whereabouts_unpack(bytes->data, first))
+        first->port = 0; /* it listens nowhere */
+    return true;
 }
 
 /* Messages that MPI took without sending them leave only while it is called. */

@@ -38,8 +38,8 @@ typedef struct {
 typedef struct {
     /* Which of them this is. Where the first one listens, too, if there is no announce(). */
     bool (*place)(LhLaunch *launch, GError **error);
-    /* Tells all of @first, which the first process has filled in; all call it at once. NULL: they
-     * know. */
+    /* Tells all of @first, which the first process has filled in, with port 0 if it does not
+     * listen; all call it at once. NULL: they know. */
     bool (*announce)(LhWhereabouts *first, GError **error);
     /* What moves no further by itself while processes wait for each other. NULL: nothing. */
     void (*progress)(void);

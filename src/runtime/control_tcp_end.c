@@ -248,7 +248,7 @@ is_silent(const LhStarMember *m)
 }
 
 /* Asks all what they are at; those that do not answer are silent. Ends at once when one says that
- * it has failed. */
+ * it has failed, or is gone: its launcher may end this process next. */
 static void
 ask_all(LhStar *w)
 {
@@ -267,7 +267,8 @@ ask_all(LhStar *w)
         waits = false;
         for (uint32_t i = 0; i < w->members_count; i++) {
             waits = waits || w->members[i].asked;
-            if (w->members[i].news.state == LH_RANK_FAILED)
+            if (w->members[i].news.state == LH_RANK_FAILED ||
+                w->members[i].news.state == LH_RANK_GONE)
                 return;
         }
     }
@@ -506,7 +507,9 @@ lh_star_say_last(const LhStar *w, int status, const char *text)
     unsigned char frame[LH_LAST_FRAME_BYTES];
     size_t bytes;
 
-    if (first) {
+    if (first && w->trouble != NULL) { /* for which its launcher ends this process */
+        text = w->trouble;
+    } else if (first) {
         append_words(words, "rank 0 on host ");
         append_words(words, w->host);
         append_words(words, ": ");

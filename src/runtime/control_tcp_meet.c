@@ -333,16 +333,6 @@ take_key(LhStar *w, const LhWhereabouts *first)
     w->secret.bytes = sizeof(first->key);
 }
 
-/* All are told, also of a first process that does not listen. */
-static bool
-listen_and_announce(LhStar *w, LhWhereabouts *here, GError **error)
-{
-    const bool listens = listen_here(w, here, error);
-
-    take_key(w, here);
-    return w->starter->announce(here, listens ? error : NULL) && listens;
-}
-
 /* One has failed before all were there: the others come to hear of it. */
 static void
 let_late_ones_in(LhStar *w)
@@ -356,6 +346,21 @@ let_late_ones_in(LhStar *w)
         for (uint32_t i = 0; i < w->members_count; i++)
             missing += w->members[i].news.state == LH_RANK_MISSING;
     }
+}
+
+/* All are told, also of a first process that does not listen. */
+static bool
+listen_and_announce(LhStar *w, LhWhereabouts *here, GError **error)
+{
+    const bool listens = listen_here(w, here, error);
+
+    take_key(w, here);
+    w->launch.port = here->port;
+    if (!w->starter->announce(here, listens ? error : NULL))
+        return false;
+    if (!listens)
+        let_late_ones_in(w); /* to hear that they need not come */
+    return listens;
 }
 
 /* The first process listens no longer than until all are there. */

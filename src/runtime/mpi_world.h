@@ -4,7 +4,7 @@
  *
  * Where MPI has a call that does not block, the caller asks again and again until its deadline, and
  * then fails with an error that says whom it waited for. A thread guards the calls themselves, of
- * which MPI_Init_thread, MPI_Bcast and MPI_Finalize block by nature: one that has not returned by
+ * which MPI_Init_thread, MPI_Recv and MPI_Finalize block by nature: one that has not returned by
  * the deadline ends this process, whereupon mpirun ends the others.
  */
 #pragma once
