@@ -18,6 +18,7 @@
 #define RETRY_US 50000
 #define CONNECT_MS 1000 /* that one address has to answer */
 #define LATE_US 2000000 /* that others have to come, to hear that one has failed already */
+#define TOLD_US 500000  /* less than mpirun has for all when one has ended */
 
 /* ---- who calls the first process ---- */
 
@@ -335,9 +336,9 @@ take_key(LhStar *w, const LhWhereabouts *first)
 
 /* One has failed before all were there: the others come to hear of it. */
 static void
-let_late_ones_in(LhStar *w)
+let_late_ones_in(LhStar *w, int64_t for_us)
 {
-    const int64_t end_us = g_get_monotonic_time() + LATE_US;
+    const int64_t end_us = g_get_monotonic_time() + for_us;
     uint32_t missing = 1;
 
     while (missing > 0 && g_get_monotonic_time() < end_us) {
@@ -359,7 +360,7 @@ listen_and_announce(LhStar *w, LhWhereabouts *here, GError **error)
     if (!w->starter->announce(here, listens ? error : NULL))
         return false;
     if (!listens)
-        let_late_ones_in(w); /* to hear that they need not come */
+        let_late_ones_in(w, TOLD_US); /* to hear that they need not come */
     return listens;
 }
 
@@ -378,7 +379,7 @@ receive_members(LhStar *w, GError **error)
                                        : listen_and_announce(w, &here, error)) &&
          lh_star_wait_for_all(w, error);
     if (!ok && w->trouble != NULL)
-        let_late_ones_in(w);
+        let_late_ones_in(w, LATE_US);
     if (ok)
         lh_star_tell_hosts(w);
     else
