@@ -9,8 +9,9 @@
 
 #define TENSORS_MAX 3
 #define PINS_MAX (2 * GROWN_RANKS_MAX * TENSORS_MAX)
-#define EVEN 20 /* percent of uneven pieces that are looked for where even ones would be */
-#define LIES 4  /* percent of members whose pieces, or half, are not those of the others */
+#define SHAPES 4 /* that are tried */
+#define EVEN 20  /* percent of uneven pieces that are looked for where even ones would be */
+#define LIES 4   /* percent of members whose pieces, or half, are not those of the others */
 
 /* A tensor of a collective, by places of members in the group. */
 typedef struct {
@@ -97,7 +98,7 @@ cut_unevenly(const Meeting *m, Tensor *t)
 {
     for (uint32_t from = 0; from < m->count; from++) {
         for (uint32_t to = 0; to < m->count; to++)
-            t->counts[from][to] = grown_chance(m->g, 60) ? 0 : 1 + grown_draw(m->g, 2);
+            t->counts[from][to] = grown_chance(m->g, 60) ? 0 : 1 + grown_draw(m->g, 3);
     }
     for (uint32_t i = 0; i < m->count; i++) {
         uint32_t row = 0, column = 0;
@@ -447,9 +448,29 @@ fit(Meeting *m, uint32_t other, LhRegion from, uint32_t rank, LhRegion at)
         !widen(m->g, &t->receive[own], r.first + in_piece, parts_of(m, t, own, true)) ||
         !is_free_but(m->g, rank, t->receive[own], (LhShare){ r.first + in_piece, 1 }))
         return false;
-    hold(m, m->members[other], t->send[other]);
-    hold(m, rank, t->receive[own]);
-    return fill(m, m->members[other], t->send[other]);
+    return true;
+}
+
+/* The same, in some shape; the other members have windows, too. */
+static bool
+arrange(Meeting *m, uint32_t other, LhRegion from, uint32_t rank, LhRegion at,
+        const GrownWant *like)
+{
+    Tensor *t = &m->tensors[0];
+    bool fits = false;
+
+    for (uint32_t i = 0; i < SHAPES && !fits; i++)
+        fits = fit(m, other, from, rank, at);
+    if (!fits)
+        return false;
+    for (uint32_t i = 0; i < m->count; i++) {
+        if (t->send[i].count > 0)
+            hold(m, m->members[i], t->send[i]);
+        if (t->receive[i].count > 0)
+            hold(m, m->members[i], t->receive[i]);
+    }
+    m->tensors_count = 1;
+    return fill(m, m->members[other], t->send[other]) && choose_windows(m, t, like);
 }
 
 static void
@@ -474,8 +495,7 @@ grown_by_collective(Grower *g, uint32_t rank, const GrownWant *w, LhRegion at, u
     other = choose_members(m, rank);
     if (!grown_make(g, m->members[other], &there, NULL, depth + 1, &from))
         return false;
-    m->tensors_count = 1;
-    ok = fit(m, other, from, rank, plain) && choose_windows(m, &m->tensors[0], &there);
+    ok = arrange(m, other, from, rank, plain, &there);
     for (uint32_t i = 1; ok && i < TENSORS_MAX && grown_chance(g, 25); i++)
         take_along(m);
     name_half(m, at.half);

@@ -170,7 +170,7 @@ static void
 declare_temporaries(Grower *g)
 {
     const LhProgramParams *p = &g->program->params;
-    const uint32_t parts = 2 + grown_draw(g, 2);
+    const uint32_t parts = 2 + grown_draw(g, 3);
 
     for (size_t i = 0; i < G_N_ELEMENTS(temporaries); i++) {
         const Temporary *t = &temporaries[i];
