@@ -1,16 +1,18 @@
 /*
  * What the files of growing programs share:
  *
- *     grown_program.c   what programs are, the order of their ops, and which of these stay
- *     grown_cells.c     what parts hold, and which ones hold what is wanted
- *     grown_recipes.c   how a result may come about, on purpose
- *     grown_moves.c     the same, where it comes from other ranks
+ *     grown_program.c       what programs are, the order of their ops, and which of these stay
+ *     grown_cells.c         what parts hold, and which ones hold what is wanted
+ *     grown_recipes.c       how a result may come about, on purpose
+ *     grown_moves.c         the same, where it comes from other ranks
  *     grown_collectives.c   collectives that copy, of all kinds and shapes
- *     grown_memory.c    allocs and frees
- *     grown_wild.c      ops without a purpose
+ *     grown_memory.c        allocs and frees
+ *     grown_wild.c          ops without a purpose
  *
- * A recipe goes by kinds of tensors, segments and sets of contributions, and by nothing else: that
- * normalised results do not add up, or that operands lie apart, is the judge's to say.
+ * A recipe goes by kinds of tensors, segments, slices of the heads and sets of contributions, and
+ * by nothing else: that normalised results do not add up, or that operands lie apart, is the
+ * judge's to say. And where the judge knows contents, a recipe now and then takes something for
+ * what it is not.
  */
 #pragma once
 
