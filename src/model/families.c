@@ -168,9 +168,13 @@ static const LhHfKey qwen_experts[] = {
 };
 
 static const LhHfKey latent[] = {
-    NUMBER("qk_nope_head_dim", QK_NOPE), NUMBER("qk_rope_head_dim", QK_ROPE),
-    NUMBER("v_head_dim", V_DIM),         NUMBER("q_lora_rank", Q_RANK),
-    NUMBER("kv_lora_rank", KV_RANK),     END,
+    NUMBER("qk_nope_head_dim", QK_NOPE),
+    NUMBER("qk_rope_head_dim", QK_ROPE),
+    NUMBER("v_head_dim", V_DIM),
+    NUMBER("q_lora_rank", Q_RANK),
+    NUMBER("kv_lora_rank", KV_RANK),
+    NOT("use_mla", NO_LATENT),
+    END,
 };
 
 static const LhHfKey n_names[] = {
@@ -304,6 +308,12 @@ static const LhHfKey internlm[] = {
     END,
 };
 
+static const LhHfKey pangu[] = {
+    TRUTH("bias", QKV_BIAS),
+    TRUTH("bias", O_BIAS),
+    END,
+};
+
 static const LhHfKey internlm3[] = {
     TRUTH("qkv_bias", QKV_BIAS),
     TRUTH("bias", O_BIAS),
@@ -313,6 +323,10 @@ static const LhHfKey internlm3[] = {
 
 static const LhHfKey cohere2[] = {
     WORD("position_embedding_type", NONE, "rope_gptj"),
+    TRUTH("use_embedding_sharing", TIED),
+    TRUTH("use_parallel_block", NONE),
+    TRUTH("use_parallel_embedding", NONE),
+    NOT("use_gated_activation", PLAIN),
     END,
 };
 
@@ -339,7 +353,6 @@ static const LhHfKey minicpm[] = {
 static const LhHfKey phi[] = {
     TRUTH("qk_layernorm", QK_NORM),
     NUMBER("n_head_kv", GROUPS),
-    NUMBER("img_processor", NONE),
     END,
 };
 
@@ -514,12 +527,6 @@ static const LhHfKey arctic[] = {
     END,
 };
 
-static const LhHfKey nas[] = {
-    NOT_MODELLED("block_configs", "layers of different shapes, and layers without attention"),
-    NOT_MODELLED("num_key_value_heads_per_layer", "layers of different numbers of key-value heads"),
-    END,
-};
-
 static const LhHfKey mllama[] = {
     NOT_MODELLED("cross_attention_layers", "layers that attend to an image"),
     END,
@@ -570,8 +577,7 @@ static const LhHfKey gemma_both[] = {
 
 const LhHfFamily lh_hf_families[] = {
     /* ---- Llama and those that share its code ---- */
-    { .model_types =
-          "llama llava Yi yi aquila aquila2 xverse skywork cwm decilm_llama internvl_llama",
+    { .model_types = "llama llava Yi yi aquila xverse skywork",
       .architectures = "LlamaForCausalLM LLaMAForCausalLM YiForCausalLM AquilaForCausalLM",
       .keys = KEYS(sizes, groups, biases),
       .defaults = { D(HIDDEN, 4096), D(LAYERS, 32), D(HEADS, 32), D(FFN, 11008), D(VOCAB, 32000),
@@ -623,8 +629,8 @@ const LhHfFamily lh_hf_families[] = {
     { .model_types = "baichuan",
       .architectures = "BaichuanForCausalLM BaiChuanForCausalLM",
       .keys = KEYS(sizes, baichuan),
-      .defaults = { D(HIDDEN, 4096), D(LAYERS, 32), D(HEADS, 32), D(FFN, 11008),
-                    D(VOCAB, 125696) } },
+      .defaults = { D(ROTARY_UP_TO, 4096), D(HIDDEN, 4096), D(LAYERS, 32), D(HEADS, 32),
+                    D(FFN, 11008), D(VOCAB, 125696) } },
     { .model_types = "orion",
       .architectures = "OrionForCausalLM",
       .keys = KEYS(sizes, groups, biases, orion),
@@ -640,6 +646,9 @@ const LhHfFamily lh_hf_families[] = {
       .keys = KEYS(sizes, groups, internlm),
       .defaults = { D(QKV_BIAS, 1), D(O_BIAS, 1), D(HIDDEN, 4096), D(LAYERS, 32), D(HEADS, 32),
                     D(FFN, 11008), D(VOCAB, 103168) } },
+    { .model_types = "PanguEmbedded",
+      .architectures = "PanguEmbeddedForCausalLM",
+      .keys = KEYS(sizes, groups, pangu) },
     { .model_types = "internlm3",
       .architectures = "InternLM3ForCausalLM",
       .keys = KEYS(sizes, groups, internlm3),
@@ -853,11 +862,11 @@ const LhHfFamily lh_hf_families[] = {
       .defaults = { D(ROUTER_BIAS, 1), D(HIDDEN, 4096), D(LAYERS, 46), D(HEADS, 96), D(GROUPS, 8),
                     D(FFN, 10944), D(VOCAB, 151552), D(EXPERTS, 128), D(EXPERTS_PER_TOKEN, 8),
                     D(EXPERT_FFN, 1408), D(SHARED_EXPERTS, 1), D(DENSE_FIRST, 1) } },
-    { .model_types = "bailing_moe bailing_moe_v2 bailing_moe_v2_5 bailing",
+    { .model_types = "bailing_moe bailing_moe_v2",
       .architectures = "BailingMoeForCausalLM BailingMoeV2ForCausalLM",
       .keys = KEYS(sizes, groups, windows, experts, deepseek_experts, bailing) },
-    { .model_types = "bailing_moe_linear bailing_hybrid bailing_moe_linear_v2",
-      .refused = "layers of lightning attention with group norms",
+    { .model_types = "bailing_moe_linear bailing_hybrid",
+      .refused = "groups of layers of gated linear attention",
       .refused_by = "layer_group_size" },
     { .model_types = "ernie4_5_moe ernie4_5_moe_vl",
       .architectures = "Ernie4_5_MoeForCausalLM",
@@ -1028,9 +1037,10 @@ const LhHfFamily lh_hf_families[] = {
       .keys = KEYS(sizes, qk_norms),
       .defaults = { D(PLAIN, 1), D(BIASES, 1), D(QK_NORM, 1), D(HIDDEN, 4096), D(LAYERS, 36),
                     D(HEADS, 64), D(FFN, 16384), D(VOCAB, 262144) } },
-    { .model_types = "nemotron-nas decilm deci",
+    { .model_types = "nemotron-nas deci",
       .architectures = "DeciLMForCausalLM",
-      .keys = KEYS(sizes, groups, biases, nas) },
+      .refused = "layers of different shapes, and layers without attention",
+      .refused_by = "block_configs num_key_value_heads_per_layer" },
 
     /* ---- encoders ---- */
     { .model_types = "bert",
@@ -1156,9 +1166,8 @@ const LhHfFamily lh_hf_families[] = {
     { .model_types = NULL },
 };
 
-/* Whether @words has @word. */
-static bool
-has_word(const char *words, const char *word)
+bool
+lh_hf_has_word(const char *words, const char *word)
 {
     const gsize length = strlen(word);
 
@@ -1176,7 +1185,7 @@ const LhHfFamily *
 lh_hf_family(const char *model_type)
 {
     for (const LhHfFamily *f = lh_hf_families; f->model_types != NULL; f++) {
-        if (has_word(f->model_types, model_type))
+        if (lh_hf_has_word(f->model_types, model_type))
             return f;
     }
     return NULL;
@@ -1186,7 +1195,7 @@ const LhHfFamily *
 lh_hf_family_of_architecture(const char *architecture)
 {
     for (const LhHfFamily *f = lh_hf_families; f->model_types != NULL; f++) {
-        if (has_word(f->architectures, architecture))
+        if (lh_hf_has_word(f->architectures, architecture))
             return f;
     }
     return NULL;

@@ -35,6 +35,7 @@ typedef enum {
     LH_HF_DECODER,       /* not after all */
     LH_HF_NO_ROTARY,
     LH_HF_ROTARY_BASE,
+    LH_HF_ROTARY_UP_TO, /* models of a larger HIDDEN have none (ALiBi) */
     /* experts */
     LH_HF_EXPERTS,
     LH_HF_EXPERTS_PER_TOKEN,
@@ -71,7 +72,8 @@ typedef enum {
     LH_HF_V_DIM,
     LH_HF_Q_RANK,
     LH_HF_KV_RANK,
-    LH_HF_Q_SHARED, /* q comes from a projection of this rank, k and v do not */
+    LH_HF_NO_LATENT, /* whatever the sizes above say */
+    LH_HF_Q_SHARED,  /* q comes from a projection of this rank, k and v do not */
     /* what else has parameters */
     LH_HF_BIASES, /* all matrices and norms of a layer */
     LH_HF_QKV_BIAS,
@@ -150,6 +152,17 @@ const LhHfFamily *lh_hf_family_of_architecture(const char *architecture);
 
 /* Keys that mean the same in every family, and what stands against a model in any. */
 extern const LhHfKey lh_hf_common_keys[];
+
+/* Parts of a model that are left out, by the keys that say that there are any. */
+typedef struct {
+    const char *keys;   /* words */
+    const char *reason; /* a sentence's end */
+} LhHfLeftOut;
+
+extern const LhHfLeftOut lh_hf_left_out[];
+
+/* Whether the words @words have @word; NULL has none. */
+bool lh_hf_has_word(const char *words, const char *word);
 
 /* Whether @key has no influence on the shape of a language model, in whatever family. */
 bool lh_hf_is_harmless(const char *key);

@@ -165,6 +165,18 @@ static const char *const harmless[] = {
 };
 /* clang-format on */
 
+const LhHfLeftOut lh_hf_left_out[] = {
+    { "vision_config audio_config vision_tower mm_vision_tower vision_encoder audio_encoder "
+      "speech_config gen_vision_config img_processor",
+      "what the model sees or hears with is left out" },
+    { "num_nextn_predict_layers num_mtp_layers num_mtp_modules n_mtp_layers mtp_num_layers "
+      "mtp_num_hidden_layers n_predict n_future_tokens",
+      "layers that predict further tokens are left out" },
+    { "quantization_config compression_config",
+      "weights are counted in the element type of the case, not quantised" },
+    { NULL, NULL },
+};
+
 /* Numbers of tokens, and probabilities of dropping something. */
 static const char *const harmless_endings[] = {
     "_token_id",  "_token_ids",  "_token_index",  "_dropout",       "_dropout_prob",

@@ -174,6 +174,19 @@ groups_of(const LhHfReader *r)
     return lh_hf_number(r, LH_HF_GROUPS);
 }
 
+/* A file may have sizes of latent attention, and say that it has none. */
+static void
+drop_latent(LhHfReader *r)
+{
+    static const LhHfSlot sizes[] = { LH_HF_QK_NOPE, LH_HF_QK_ROPE, LH_HF_V_DIM, LH_HF_Q_RANK,
+                                      LH_HF_KV_RANK };
+
+    for (gsize i = 0; lh_hf_number(r, LH_HF_NO_LATENT) != 0 && i < G_N_ELEMENTS(sizes); i++) {
+        r->values[sizes[i]].stated = true;
+        r->values[sizes[i]].number = 0;
+    }
+}
+
 static bool
 read_heads(LhHfReader *r, const LhModelKeys *keys, GError **error)
 {
@@ -252,6 +265,7 @@ read_rest(LhHfReader *r)
 {
     LhModel *m = r->model;
     const double base = r->values[LH_HF_ROTARY_BASE].real;
+    const uint64_t widest = lh_hf_number(r, LH_HF_ROTARY_UP_TO);
 
     m->vocab_size = lh_hf_number(r, LH_HF_VOCAB);
     lh_hf_read_weights(r);
@@ -260,7 +274,7 @@ read_rest(LhHfReader *r)
     lh_model_default_rotary(m);
     if (base > 0 && m->rotary_base > 0)
         m->rotary_base = base;
-    if (lh_hf_number(r, LH_HF_NO_ROTARY) != 0)
+    if (lh_hf_number(r, LH_HF_NO_ROTARY) != 0 || (widest > 0 && m->hidden_size > widest))
         m->rotary_base = 0;
     m->max_position_embeddings = lh_hf_number(r, LH_HF_POSITIONS);
     m->tied_embeddings = lh_hf_number(r, LH_HF_TIED) != 0;
@@ -298,6 +312,7 @@ read_hf_model(LhHfReader *r, const char *file, GError **error)
         .experts = lh_hf_slot_path(r, LH_HF_EXPERTS),
         .experts_per_token = lh_hf_slot_path(r, LH_HF_EXPERTS_PER_TOKEN),
     };
+    drop_latent(r);
     if (!require(r, LH_HF_LAYERS, error))
         return false;
     m->num_layers = lh_hf_number(r, LH_HF_LAYERS);

@@ -324,6 +324,31 @@ fail_unknown(LhHfReader *r, const char *path, const char *key, GError **error)
                          nearest != NULL ? nearest : "", nearest != NULL ? "\"?)" : "", key);
 }
 
+static bool
+is_noted(const LhHfReader *r, const char *reason)
+{
+    for (guint i = 0; i < r->model->notes->len; i++) {
+        if (g_str_has_suffix(g_ptr_array_index(r->model->notes, i), reason))
+            return true;
+    }
+    return false;
+}
+
+/* Says once for each reason what of the model is left out. */
+static void
+note_left_out(LhHfReader *r, const char *path, const char *key)
+{
+    for (const LhHfLeftOut *part = lh_hf_left_out; part->keys != NULL; part++) {
+        g_autofree char *note = NULL;
+
+        if (!lh_hf_has_word(part->keys, key) || is_empty(r->json, path) ||
+            is_noted(r, part->reason))
+            continue;
+        note = g_strdup_printf("the model's key \"%s\": %s", path, part->reason);
+        g_ptr_array_add(r->model->notes, g_steal_pointer(&note));
+    }
+}
+
 /* A key of @object, "" or "attn_config", which stands at @at of the file. */
 static bool
 check_key(LhHfReader *r, const char *at, const char *object, const char *key, GError **error)
@@ -335,6 +360,7 @@ check_key(LhHfReader *r, const char *at, const char *object, const char *key, GE
     if (strcmp(key, "model_type") == 0 || is_ignored(r, key) || is_known(r, name, NULL))
         return true;
     if (lh_hf_is_harmless(key) || is_empty(r->json, path)) {
+        note_left_out(r, path, key);
         g_ptr_array_add(r->model->unused, g_steal_pointer(&path));
         return true;
     }
