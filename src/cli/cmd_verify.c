@@ -9,6 +9,8 @@
 #include "plan/setting.h"
 #include "plan/work.h"
 #include "report/cells.h"
+#include "report/describe.h"
+#include "report/result_json.h"
 
 #include <stddef.h>
 
@@ -41,6 +43,7 @@ static const LhField verify_options[] = {
 typedef struct {
     GPtrArray *schedules; /* of LhProven * */
     unsigned passes;      /* bit 1 << LhPass */
+    LhModel *model;       /* NULL: a program of a file alone */
 } Report;
 
 /* --- output -------------------------------------------------------------------------------------
@@ -123,7 +126,7 @@ add_proven_row(LhTable *table, const LhProven *p)
 }
 
 static LhTable *
-make_table(const Report *report)
+make_table(const Report *report, bool for_machines)
 {
     static const struct {
         const char *key, *title;
@@ -142,12 +145,18 @@ make_table(const Report *report)
         { "bytes", "bytes sent", true },
         { "flops", "flops", true },
     };
+    g_autofree char *notes = for_machines ? lh_notes_text(report->model) : NULL;
     LhTable *table = lh_table_new();
 
     for (guint i = 0; i < G_N_ELEMENTS(columns); i++)
         lh_table_column(table, columns[i].key, columns[i].title, NULL, columns[i].number);
-    for (guint i = 0; i < report->schedules->len; i++)
+    if (for_machines)
+        lh_table_column(table, "model_notes", "model notes", NULL, false);
+    for (guint i = 0; i < report->schedules->len; i++) {
         add_proven_row(table, g_ptr_array_index(report->schedules, i));
+        if (for_machines)
+            lh_table_cell(table, notes != NULL ? notes : "", notes);
+    }
     return table;
 }
 
@@ -280,10 +289,11 @@ print_verify_json(const LhCommandLine *line, const Report *report, GString *out)
 {
     g_autofree char *passes = describe_passes(report->passes);
     g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
-    g_autoptr(LhTable) table = make_table(report);
+    g_autoptr(LhTable) table = make_table(report, false);
     const LhStamp stamp = lh_command_stamp(line);
 
     lh_stamp_json(w, "longhaul.verdict/1", &stamp, NULL);
+    lh_notes_json(w, report->model);
     lh_jsonw_bool(w, "proven", all_proven(report));
     lh_jsonw_string(w, "passes", passes);
     lh_table_json(table, w, "results");
@@ -307,10 +317,22 @@ print_verify_json(const LhCommandLine *line, const Report *report, GString *out)
 }
 
 static void
+print_notes(const LhModel *model, LhFormat format, GString *out)
+{
+    const gsize from = out->len;
+
+    lh_describe_notes(model, out);
+    if (out->len == from)
+        return;
+    lh_table_words(format, out, from);
+    g_string_append_c(out, '\n');
+}
+
+static void
 print_verify(const LhCommandLine *line, const Report *report, GString *out)
 {
     const VerifyOptions *o = line->options;
-    g_autoptr(LhTable) table = make_table(report);
+    g_autoptr(LhTable) table = make_table(report, o->to.format == LH_FORMAT_CSV);
     g_autofree char *passes = describe_passes(report->passes);
     gsize from = out->len;
 
@@ -324,6 +346,8 @@ print_verify(const LhCommandLine *line, const Report *report, GString *out)
                              " (taken, since no --model is given)\n\n");
         lh_table_words((LhFormat)o->to.format, out, from);
     }
+    if (o->to.format != LH_FORMAT_CSV)
+        print_notes(report->model, (LhFormat)o->to.format, out);
     lh_table_print(table, (LhFormat)o->to.format, out);
     from = out->len;
     if (o->to.format == LH_FORMAT_CSV)
@@ -475,13 +499,14 @@ static bool
 verify_schedules(const LhCommandLine *line, Report *report, GError **error)
 {
     const LhScenario *s = line->scenario;
-    g_autoptr(LhModel) model = lh_setup_load_model(s, error);
+    LhModel *model = lh_setup_load_model(s, error);
     g_autoptr(LhDocuments) documents = NULL;
     g_autoptr(GArray) ranks = NULL;
     LhProveParams params = { .scenario = s, .passes = choose_passes(s) };
 
     if (model == NULL)
         return false;
+    report->model = model;
     documents = lh_setup_load_documents(s, error);
     if (documents == NULL && s->document_lengths != NULL)
         return false;
@@ -524,23 +549,33 @@ proven_free(gpointer data)
 }
 
 static int
-run_verify(const LhCommandLine *line, GError **error)
+prove_and_print(const LhCommandLine *line, Report *report, GError **error)
 {
     const VerifyOptions *o = line->options;
-    g_autoptr(GPtrArray) schedules = g_ptr_array_new_with_free_func(proven_free);
     g_autoptr(GString) out = g_string_new(NULL);
-    Report report = { .schedules = schedules };
     bool found;
 
-    lh_command_warn_config(line);
-    if (!verify_file(line, &report, &found, error))
+    if (!verify_file(line, report, &found, error))
         return LH_ERROR_INPUT;
-    if ((!found || line->scenario->schedule != NULL) && !verify_schedules(line, &report, error))
+    if ((!found || line->scenario->schedule != NULL) && !verify_schedules(line, report, error))
         return LH_ERROR_INPUT;
-    print_verify(line, &report, out);
+    print_verify(line, report, out);
     if (!lh_command_write(&o->to, out, error))
         return LH_ERROR_RUNTIME;
-    return all_proven(&report) ? 0 : LH_ERROR_NO;
+    return all_proven(report) ? 0 : LH_ERROR_NO;
+}
+
+static int
+run_verify(const LhCommandLine *line, GError **error)
+{
+    g_autoptr(GPtrArray) schedules = g_ptr_array_new_with_free_func(proven_free);
+    Report report = { .schedules = schedules };
+    int status;
+
+    lh_command_warn_config(line);
+    status = prove_and_print(line, &report, error);
+    lh_model_free(report.model);
+    return status;
 }
 
 const LhCommand lh_command_verify = {

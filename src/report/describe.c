@@ -77,17 +77,44 @@ describe_step(const LhSetup *setup, GString *out)
                            lh_checkpoint_names[p->checkpoint], setup->step->framework->name);
 }
 
-/* How its file was read, where that was asked for, and a mask that is not the usual one. */
+static guint
+count_notes(const LhModel *model)
+{
+    return model == NULL || model->notes == NULL ? 0 : model->notes->len;
+}
+
+void
+lh_describe_notes(const LhModel *model, GString *out)
+{
+    for (guint i = 0; i < count_notes(model); i++) {
+        g_string_append(out, "note: ");
+        lh_escape_line(out, g_ptr_array_index(model->notes, i));
+        g_string_append_c(out, '\n');
+    }
+}
+
+char *
+lh_notes_text(const LhModel *model)
+{
+    GString *text;
+
+    if (count_notes(model) == 0)
+        return NULL;
+    text = g_string_new(NULL);
+    for (guint i = 0; i < count_notes(model); i++) {
+        g_string_append(text, i > 0 ? "; " : "");
+        lh_escape_line(text, g_ptr_array_index(model->notes, i));
+    }
+    return g_string_free(text, FALSE);
+}
+
+/* How its file was read, and a mask that is not the usual one. */
 static void
 describe_reading(const LhSetup *setup, GString *out)
 {
     const LhModel *model = setup->model;
 
-    for (guint i = 0; model != NULL && model->notes != NULL && i < model->notes->len; i++) {
-        g_string_append(out, "note: ");
-        lh_escape_line(out, g_ptr_array_index(model->notes, i));
-        g_string_append_c(out, '\n');
-    }
+    lh_describe_notes(model, out);
     if (model != NULL && model->bidirectional && !lh_scenario_has(setup->scenario, "mask"))
         g_string_append(out, "mask: full, the model is an encoder; --mask causal asks for the "
                              "other\n");

@@ -8,6 +8,12 @@
 /* " of llama-7b", and that it is taken because no model is given, where that is so. */
 void lh_describe_model(const LhSetup *setup, GString *out);
 
+/* "note: ..." for each note of how the model's file was read, a line each. */
+void lh_describe_notes(const LhModel *model, GString *out);
+
+/* The same in one field of a table; NULL: there are none. Caller frees. */
+char *lh_notes_text(const LhModel *model);
+
 /* Lines that say what is simulated, on what, with which options, and what is left out. */
 void lh_describe_case(const LhSetup *setup, GString *out);
 

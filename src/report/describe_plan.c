@@ -43,6 +43,7 @@ lh_describe_plan_question(const LhPlanQuery *query, const LhPlanSpace *space, GS
     g_string_append_printf(out, ": %s sequence%s of %s tokens, %s; as %s does it\n", sequences,
                            query->sequences == 1 ? "" : "s", tokens, lh_dtype_names[a->dtype],
                            setup->framework->name);
+    lh_describe_notes(setup->model, out);
 }
 
 static void

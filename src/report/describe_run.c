@@ -166,6 +166,7 @@ lh_describe_run(const LhSetup *setup, const LhExecuted *executed, const LhExecut
         model->str, a->seq_length, a->batch, a->heads, a->groups, a->head_dim,
         lh_dtype_names[a->dtype], a->linear ? "linear, " : "", mask, lh_pass_names[p->pass - 1],
         options[0] != '\0' ? "; " : "", options);
+    lh_describe_notes(setup->model, out);
     describe_time(executed, out);
     describe_check(executed, out);
     g_string_append_printf(out, "outputs %s\n", executed->digest);

@@ -72,6 +72,7 @@ lh_describe_sweep_question(const LhSweep *sweep, GString *out)
     }
     describe_common_change(sweep, out);
     g_string_append_c(out, '\n');
+    lh_describe_notes(setup->model, out);
 }
 
 /* ---- the points ---- */

@@ -1,6 +1,8 @@
 /* See the header. */
 #include "report/plan_values.h"
 
+#include "report/describe.h"
+
 #define SECONDS_PER_HOUR 3600.0
 #define HOURS_PER_DAY 24.0
 #define BILLION 1e9
@@ -77,6 +79,7 @@ lh_plan_way_values(const LhPlanAnswer *answer, const LhPlanWeights *weights, gui
 {
     const LhPlanSpace *space = lh_plan_cluster_at(answer, cluster)->space;
     const LhPlanBill bill = lh_plan_bill(weights, answer, cluster, way);
+    g_autofree char *notes = lh_notes_text(space->setup->model);
     LhValues *v = lh_values_new();
 
     lh_values_text(v, "cluster", space->cluster);
@@ -97,6 +100,7 @@ lh_plan_way_values(const LhPlanAnswer *answer, const LhPlanWeights *weights, gui
     else
         lh_values_none(v, "usable_bytes");
     add_bill(v, &bill);
+    lh_values_text(v, "model_notes", notes);
     return v;
 }
 

@@ -46,6 +46,17 @@ write_date(LhJsonWriter *w)
 }
 
 void
+lh_notes_json(LhJsonWriter *w, const LhModel *model)
+{
+    if (model == NULL || model->notes == NULL || model->notes->len == 0)
+        return;
+    lh_jsonw_array_begin(w, "notes");
+    for (guint i = 0; i < model->notes->len; i++)
+        lh_jsonw_string(w, NULL, g_ptr_array_index(model->notes, i));
+    lh_jsonw_array_end(w);
+}
+
+void
 lh_stamp_json(LhJsonWriter *w, const char *schema, const LhStamp *stamp, const LhSetup *setup)
 {
     lh_jsonw_object_begin(w, NULL);
@@ -65,6 +76,7 @@ lh_stamp_json(LhJsonWriter *w, const char *schema, const LhStamp *stamp, const L
         g_autofree char *seed = g_strdup_printf("%" G_GUINT64_FORMAT, setup->scenario->seed);
 
         lh_jsonw_string(w, "seed", seed); /* as text: many readers hold numbers as doubles */
+        lh_notes_json(w, setup->model);
     }
 }
 

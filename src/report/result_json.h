@@ -21,5 +21,9 @@ void lh_result_json(const LhSetup *setup, const LhComparison *comparison, const 
  * @setup may be NULL. */
 void lh_stamp_json(LhJsonWriter *w, const char *schema, const LhStamp *stamp, const LhSetup *setup);
 
+/* "notes", if there are any of how the model's file was read. Part of the above where there is a
+ * setup. */
+void lh_notes_json(LhJsonWriter *w, const LhModel *model);
+
 /* The members op, layer, micro_batch and phase of the open object; null before the first op. */
 void lh_memory_op_json(LhJsonWriter *w, const LhMemoryOp *op);

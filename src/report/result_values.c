@@ -83,6 +83,7 @@ LhValues *
 lh_case_values(const LhSetup *setup)
 {
     const LhScenario *s = setup->scenario;
+    g_autofree char *notes = lh_notes_text(setup->model);
     LhValues *v = lh_values_new();
 
     lh_values_text(v, "cluster", setup->topology->name);
@@ -109,6 +110,7 @@ lh_case_values(const LhSetup *setup)
         lh_values_integer(v, "model_weight_bytes", lh_setup_weight_bytes(setup));
     else
         lh_values_none(v, "model_weight_bytes");
+    lh_values_text(v, "model_notes", notes);
     return v;
 }
 
