@@ -368,13 +368,26 @@ read_own(const LhJson *json, LhModel *model, GError **error)
     return lh_model_check(json, &keys, model, error);
 }
 
+/* All fields of longhaul's own files are read. */
+static bool
+check_plain(const LhJson *json, const LhModelReading *how, GError **error)
+{
+    if (how == NULL || (how->assume == NULL && how->ignored == NULL))
+        return true;
+    return lh_json_error(json, "schema", error,
+                         "%s is about Hugging Face's config.json, and this is a model file of "
+                         "longhaul's own",
+                         how->assume != NULL ? "--assume" : "--ignore-key");
+}
+
 static LhModel *
 read_model(const char *file, const LhJson *json, const LhModelReading *how, GError **error)
 {
     g_autoptr(LhModel) model = g_new0(LhModel, 1);
     const bool own = lh_json_has(json, "schema");
 
-    if (!(own ? lh_json_check_strict(json, error) && read_own(json, model, error)
+    if (!(own ? check_plain(json, how, error) && lh_json_check_strict(json, error) &&
+                    read_own(json, model, error)
               : lh_model_read_hf(json, file, how, model, error)))
         return NULL;
     model->sha256 = g_strdup(lh_json_sha256(json));
@@ -389,10 +402,21 @@ lh_model_parse(const char *file, const char *text, gsize length, GError **error)
     return json == NULL ? NULL : read_model(file, json, NULL, error);
 }
 
+bool
+lh_model_is_folder(const char *name)
+{
+    g_autofree char *file = NULL;
+
+    if (!g_file_test(name, G_FILE_TEST_IS_DIR))
+        return false;
+    file = strchr(name, '/') == NULL ? lh_data_find("models", name, NULL) : NULL;
+    return file == NULL;
+}
+
 LhModel *
 lh_model_load_as(const char *name, const LhModelReading *how, GError **error)
 {
-    const bool folder = g_file_test(name, G_FILE_TEST_IS_DIR);
+    const bool folder = lh_model_is_folder(name);
     g_autofree char *path =
         folder ? g_build_filename(name, "config.json", NULL) : lh_data_find("models", name, error);
     g_autoptr(LhJson) json = path == NULL ? NULL : lh_json_load_python(path, error);

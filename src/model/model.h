@@ -86,6 +86,9 @@ LhModel *lh_model_parse(const char *file, const char *text, gsize length, GError
 void lh_model_free(LhModel *model);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhModel, lh_model_free)
 
+/* Whether @name is a folder with a config.json rather than a file; names of models go first. */
+bool lh_model_is_folder(const char *name);
+
 /* What layer @index, from 0, is; borrowed. And how many layers are of @kind. */
 const LhLayerRun *lh_model_layer(const LhModel *model, uint64_t index);
 uint64_t lh_model_count(const LhModel *model, LhLayerKind kind);

@@ -67,6 +67,19 @@ is_path(const char *value)
     return value != NULL && (strchr(value, '/') != NULL || strstr(value, ".json") != NULL);
 }
 
+/* A folder of a model beside the file is one, even if its name alone is no path. */
+static bool
+is_model(const char *value, const char *folder)
+{
+    g_autofree char *path = NULL, *named = NULL;
+
+    if (value == NULL || is_path(value))
+        return value != NULL;
+    named = lh_data_find("models", value, NULL);
+    path = g_build_filename(folder, value, NULL);
+    return named == NULL && g_file_test(path, G_FILE_TEST_IS_DIR);
+}
+
 static void
 rebase_all(LhScenario *s)
 {
@@ -77,7 +90,7 @@ rebase_all(LhScenario *s)
     rebase(&s->document_lengths, folder);
     if (is_path(s->cluster))
         rebase(&s->cluster, folder);
-    if (is_path(s->model))
+    if (is_model(s->model, folder))
         rebase(&s->model, folder);
     if (is_path(s->framework))
         rebase(&s->framework, folder);
@@ -98,7 +111,8 @@ take_text(const LhField *field, LhScenario *scratch, const char *folder)
     } else {
         text = g_strdup(g_ptr_array_index(texts, 0));
         if (field->type == LH_FIELD_STRING && /* "12GB/s" is none */
-            (g_strcmp0(field->names, "files") == 0 || is_path(text)))
+            (g_strcmp0(field->names, "files") == 0 || is_path(text) ||
+             (g_strcmp0(field->names, "models") == 0 && is_model(text, folder))))
             rebase(&text, folder);
     }
     lh_json_clear(table, scratch);

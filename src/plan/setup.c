@@ -101,17 +101,34 @@ model_of_sizes(const LhScenario *s, GError **error)
     return lh_model_parse("the sizes given", text, strlen(text), error);
 }
 
+/* Of a model that no config.json says, there is nothing to assume or to ignore. */
+static bool
+check_reading(const LhScenario *s, GError **error)
+{
+    const char *field = s->assume != NULL ? "assume" : s->ignore_key != NULL ? "ignore_key" : NULL;
+
+    if (field == NULL)
+        return true;
+    return lh_scenario_error(s, field, error, "it is about the config.json of --model, and %s",
+                             s->model_text != NULL
+                                 ? "here the configuration itself says the model's shape"
+                             : lh_setup_has_sizes(s) ? "here sizes are given in place of a model"
+                                                     : "no model is given");
+}
+
 LhModel *
 lh_setup_load_model(const LhScenario *s, GError **error)
 {
     const char *name = s->model != NULL ? s->model : LH_DEFAULT_MODEL;
     const LhModelReading how = { .assume = s->assume, .ignored = s->ignore_key };
 
+    if (s->model == NULL && !check_reading(s, error))
+        return NULL;
     if (s->model == NULL && s->model_text != NULL)
         return lh_model_parse(s->model_file, s->model_text, strlen(s->model_text), error);
     if (s->model == NULL && lh_setup_has_sizes(s))
         return model_of_sizes(s, error);
-    if (!g_file_test(name, G_FILE_TEST_IS_DIR) && !check_name(s, "model", "models", name, error))
+    if (!lh_model_is_folder(name) && !check_name(s, "model", "models", name, error))
         return NULL;
     return lh_model_load_as(name, &how, error);
 }
