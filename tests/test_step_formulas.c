@@ -11,6 +11,7 @@
 #include "steps.h"
 
 #include <glib/gstdio.h>
+#include <string.h>
 #include <unistd.h>
 
 /* ---- models ---- */
@@ -161,6 +162,66 @@ START_TEST(experts_count_as_parameters_and_flops)
     check_experts(path, 2, 2, others + 3 * (64 * 6 + 8 * expert),
                   others + 3 * (64 * 6 + 4 * expert));
     g_unlink(path);
+}
+END_TEST
+
+/* Layers with experts and layers with one MLP by turns, as Llama 4 Maverick has them. */
+static const char by_turns[] =
+    "{ \"model_type\": \"llama4_text\", \"hidden_size\": 64, \"num_hidden_layers\": 6, "
+    "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"head_dim\": 16, "
+    "\"intermediate_size\": 96, \"intermediate_size_mlp\": 160, \"num_local_experts\": 6, "
+    "\"num_experts_per_tok\": 1, \"interleave_moe_layer_step\": 2, \"vocab_size\": 1000, "
+    "\"attention_chunk_size\": 8192, \"tie_word_embeddings\": false }";
+
+/*
+ * By hand: attention has q and o of 64 x 64, k and v of 64 x 32; three layers an MLP of 3 x 64 x
+ * 160, three a router of 64 x 6, 6 (1) routed experts and a shared one of 3 x 64 x 96; the
+ * embedding and the head are 1000 x 64. A product of a token is 2 flops of a weight, thrice in a
+ * step; attention of a pair of tokens 2 products of 16 forward and 5 backward, in 4 heads and 6
+ * layers.
+ */
+static void
+check_turns(const LhModel *model, uint32_t tensor, uint32_t context)
+{
+    enum { TOKENS = 4096, EXPERT = 3 * 64 * 96 };
+    const uint64_t attention = 6 * (2 * 64 * 64 + 2 * 64 * 32), dense = 3 * (3 * 64 * 160);
+    const uint64_t routers = 3 * 64 * 6, head = 1000 * 64, norms = 13 * 64;
+    const LhStepParams like = { .module = { .attention.seq_length = TOKENS, .ranks = context },
+                                .tensor_parallel = tensor,
+                                .data_parallel = 1,
+                                .micro_batches = 1 };
+    g_autoptr(LhProgram) program = step_of(model, &like);
+    const LhStepParameters p = lh_step_parameters(program);
+    const LhWide pairs = (LhWide)TOKENS * (TOKENS + 1) / 2;
+    LhWide products = 0, scores = 0, weights = 0;
+
+    for (uint32_t rank = 0; rank < tensor * context; rank++) {
+        count_flops(program, rank, &products, &scores);
+        weights += lh_step_state_bytes(program, rank).weights;
+    }
+    ck_assert_uint_eq(p.matrices, attention + dense + routers + 3 * 7 * EXPERT + head);
+    ck_assert_uint_eq(p.active, attention + dense + routers + 3 * 2 * EXPERT + head);
+    ck_assert_uint_eq(p.norms, norms);
+    ck_assert_uint_eq(p.embedding, head);
+    ck_assert(products == (LhWide)6 * TOKENS * (p.active + (tensor - 1) * routers));
+    ck_assert(scores == 6 * pairs * 4 * (2 + 5) * 2 * 16);
+    /* in bf16; norms and routers are on all of the tensor-parallel ranks, all of it on the others
+     */
+    ck_assert(weights ==
+              (LhWide)2 * context * (p.matrices + head + norms + (tensor - 1) * (routers + norms)));
+}
+
+START_TEST(layers_by_turns_are_summed)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhModel) model = lh_model_parse("config.json", by_turns, strlen(by_turns), &error);
+
+    ck_assert_msg(model != NULL, "%s", error != NULL ? error->message : "");
+    ck_assert_uint_eq(lh_model_dense(model), 3);
+    check_turns(model, 1, 1);
+    check_turns(model, 1, 2);
+    check_turns(model, 2, 1);
+    check_turns(model, 2, 2);
 }
 END_TEST
 
@@ -370,6 +431,6 @@ START_TEST(attention_takes_what_it_takes_alone)
 END_TEST
 
 LH_TEST_MAIN("step_formulas", flops_are_six_times_parameters_and_attention,
-             experts_count_as_parameters_and_flops, states_are_those_of_zero,
-             one_rank_takes_the_sum_of_its_kernels, twice_the_layers_take_twice_the_time,
-             attention_takes_what_it_takes_alone)
+             experts_count_as_parameters_and_flops, layers_by_turns_are_summed,
+             states_are_those_of_zero, one_rank_takes_the_sum_of_its_kernels,
+             twice_the_layers_take_twice_the_time, attention_takes_what_it_takes_alone)
