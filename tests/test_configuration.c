@@ -163,6 +163,69 @@ START_TEST(shapes_are_models)
 }
 END_TEST
 
+/* Which layers have experts, a digit for each, and how wide the shared ones are. */
+static void
+check_experts(const char *arguments, const char *digits, uint64_t shared_width)
+{
+    g_autofree char *text =
+        g_strdup_printf("--num-layers 6 --hidden-size 64 --num-attention-heads 4 --vocab-size 100 "
+                        "--ffn-hidden-size 256 --bf16 --num-experts 8 --moe-ffn-hidden-size 96 "
+                        "--moe-router-topk 3 %s",
+                        arguments);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhConfig) config = parse("f.sh", text);
+    g_autoptr(LhScenario) s = scenario_of(config, LH_CONFIG_QUESTION);
+    g_autoptr(LhModel) m = lh_setup_load_model(s, &error);
+    const uint64_t shared = shared_width > 0 ? 1 : 0;
+
+    ck_assert_msg(m != NULL, "%s", error != NULL ? error->message : "");
+    for (uint64_t i = 0; i < m->num_layers; i++) {
+        const bool dense = i < m->weights.dense_layers || lh_model_layer(m, i)->dense;
+
+        ck_assert_msg(dense == (digits[i] == '0'), "%s: layer %u", arguments, (guint)i);
+    }
+    ck_assert_uint_eq(m->num_experts, 8 + shared);
+    ck_assert_uint_eq(m->experts_per_token, 3 + shared);
+    ck_assert_uint_eq(m->weights.shared_experts, shared);
+    ck_assert_uint_eq(m->weights.shared_ffn_hidden_size, shared_width);
+    ck_assert_uint_eq(m->ffn_hidden_size, 96);
+    if (strchr(digits, '0') != NULL)
+        ck_assert_uint_eq(m->weights.dense_ffn_hidden_size, 256);
+}
+
+START_TEST(layers_have_experts_as_they_say)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhConfig) dense =
+        parse("f.sh", MEGATRON "--num-experts 8 --moe-ffn-hidden-size 96 --moe-layer-freq [0]*32");
+    g_autoptr(LhConfig) config = NULL;
+    const char *text = MEGATRON "--num-experts 8\n--moe-layer-freq ([0]*3+[1]*28)";
+
+    check_experts("", "111111", 0);
+    check_experts("--moe-layer-freq 1", "111111", 0);
+    check_experts("--moe-layer-freq 2", "101010", 0);
+    check_experts("--moe-layer-freq 4", "100010", 0);
+    check_experts("--moe-layer-freq ([0]*2+[1]*4)", "001111", 0);
+    check_experts("--moe-layer-freq \"([0,1]*3)\"", "010101", 0);
+    check_experts("--moe-layer-freq '[1, 1, 0, 0, 1, 0]'", "110010", 0);
+    check_experts("--moe-layer-freq ([1]*4+[0]*2)", "111100", 0);
+    check_experts("--moe-shared-expert-intermediate-size 96", "111111", 96);
+    check_experts("--moe-shared-expert-intermediate-size 100 --moe-layer-freq 3", "100100", 100);
+    ck_assert_ptr_null(strstr(dense->model, "experts"));
+    ck_assert_ptr_nonnull(strstr(dense->model, "14336"));
+    config = lh_config_parse("f.sh", text, strlen(text), NULL, &error);
+    ck_assert_ptr_null(config);
+    ck_assert_msg(g_str_has_prefix(error->message, "f.sh:2:1: error: \"moe-layer-freq\": found "),
+                  "%s", error->message);
+    g_clear_error(&error);
+    text = MEGATRON "\n--moe-shared-expert-intermediate-size 96";
+    config = lh_config_parse("f.sh", text, strlen(text), NULL, &error);
+    ck_assert_ptr_null(config);
+    ck_assert_msg(strstr(error->message, "in a model that has no experts") != NULL, "%s",
+                  error->message);
+}
+END_TEST
+
 START_TEST(impossible_shapes_are_refused)
 {
     g_autoptr(GError) error = NULL;
@@ -468,6 +531,7 @@ END_TEST
 
 LH_TEST_MAIN("configuration", megatron_is_a_scenario, torchtitan_is_a_scenario,
              deepspeed_is_a_scenario, yaml_is_a_scenario_by_its_settings, shapes_are_models,
+             layers_have_experts_as_they_say,
              impossible_shapes_are_refused, traps_are_named, what_is_wrong_is_refused,
              models_that_are_not_said_are_missed, contradictions_are_refused,
              what_is_not_understood_is_listed, words_are_read_as_what_was_meant,

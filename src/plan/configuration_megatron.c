@@ -26,7 +26,8 @@ static const char *const comm_types[] = { "p2p", "all_gather", "a2a", "a2a+p2p",
 typedef struct {
     uint64_t layers, hidden, ffn, heads, groups, channels, vocab;
     uint64_t experts, top, expert_ffn;
-    uint64_t shared_ffn, dense_layers, dense_ffn, positions;
+    uint64_t shared_ffn, dense_ffn, positions;
+    char *dense; /* a digit for each layer, '0' where it has no experts; NULL: all have them */
     bool grouped, gated, untied, shared, qkv_bias, biases, qk_norm;
 } Shape;
 
@@ -153,7 +154,7 @@ frequency_of(const char *text, uint64_t layers)
     return g_string_free(g_steal_pointer(&digits), FALSE);
 }
 
-/* The first layers may be dense; other patterns are not a model's yet. */
+/* Which layers have no experts. Where none has any, the model is dense. */
 static bool
 take_dense_layers(LhConfig *c, Shape *s, GError **error)
 {
@@ -169,29 +170,26 @@ take_dense_layers(LhConfig *c, Shape *s, GError **error)
                               "\"moe-layer-freq\": found \"%.60s\"; allowed: a number, or a list "
                               "of 0 and 1 for each of the %" PRIu64 " layers",
                               shown, s->layers);
-    s->dense_layers = strspn(digits, "0");
-    if (strspn(digits + s->dense_layers, "1") + s->dense_layers != s->layers ||
-        s->dense_layers == s->layers)
-        return lh_config_fail(c, entry, error,
-                              "\"moe-layer-freq\": found \"%.60s\"; layers without experts are "
-                              "predicted only before all that have some; name a model that comes "
-                              "close with --model",
-                              shown);
+    if (strchr(digits, '1') == NULL) {
+        s->experts = s->shared_ffn = 0;
+        s->ffn = s->dense_ffn;
+    } else if (strchr(digits, '0') != NULL) {
+        s->dense = g_steal_pointer(&digits);
+    }
     return true;
 }
 
 static bool
-take_shared_experts(const LhConfig *c, Shape *s, GError **error)
+take_shared_experts(const LhConfig *c, const Shape *s, GError **error)
 {
-    if (s->shared_ffn == 0)
+    const char *name = "moe-shared-expert-intermediate-size";
+
+    if (s->shared_ffn == 0 || s->experts > 0)
         return true;
-    if (s->experts == 0 || s->shared_ffn % s->ffn != 0)
-        return lh_config_fail(
-            c, lh_config_entry(c, "moe-shared-expert-intermediate-size"), error,
-            "\"moe-shared-expert-intermediate-size\": found \"%" PRIu64
-            "\"; allowed: a multiple of the width of one of the experts, %" PRIu64,
-            s->shared_ffn, s->ffn);
-    return true;
+    return lh_config_fail(c, lh_config_entry(c, name), error,
+                          "\"%s\": found \"%" PRIu64 "\" in a model that has no experts; "
+                          "add --num-experts N, or take it out",
+                          name, s->shared_ffn);
 }
 
 /* What layers are that no model of longhaul's has. */
@@ -223,6 +221,27 @@ refuse_layers(const LhConfig *c, GError **error)
     return true;
 }
 
+/* Whether the same layers have experts, and those beside which no router stands are as wide. */
+static bool
+has_experts_of(const LhModel *m, const Shape *s)
+{
+    const LhModelWeights *w = &m->weights;
+    const uint64_t each =
+        w->shared_ffn_hidden_size != 0 ? w->shared_ffn_hidden_size : m->ffn_hidden_size;
+    const uint64_t routed = m->num_experts - w->shared_experts;
+    const uint64_t top = m->experts_per_token - w->shared_experts;
+
+    if (routed != s->experts || w->shared_experts * each != s->shared_ffn ||
+        (routed > 0 && top != (s->top != 0 ? s->top : 2)))
+        return false;
+    for (uint64_t i = 0; routed > 0 && i < m->num_layers; i++) {
+        if ((i < w->dense_layers || lh_model_layer(m, i)->dense) !=
+            (s->dense != NULL && s->dense[i] == '0'))
+            return false;
+    }
+    return true;
+}
+
 /* A model of models/ that has this shape, for the vocabulary that the tokenizer has. Caller frees.
  */
 static LhModel *
@@ -236,10 +255,66 @@ find_model(const Shape *s)
         if (m != NULL && m->num_layers == s->layers && m->hidden_size == s->hidden &&
             m->num_attention_heads == s->heads && m->num_query_groups == s->groups &&
             m->kv_channels == s->channels && m->ffn_hidden_size == s->ffn &&
-            m->gated_mlp == s->gated && m->num_experts == s->experts)
+            m->gated_mlp == s->gated && lh_model_count(m, LH_LAYER_LINEAR) == 0 &&
+            has_experts_of(m, s))
             return g_steal_pointer(&m);
     }
     return NULL;
+}
+
+/* The shortest part of @digits whose repetition they are. */
+static gsize
+period_of(const char *digits)
+{
+    const gsize count = strlen(digits);
+    gsize period = 1;
+
+    while (count % period != 0 || strncmp(digits, digits + period, count - period) != 0)
+        period++;
+    return period;
+}
+
+/* Layers that have no experts: the first ones, or those of a pattern. */
+static void
+write_dense_layers(LhJsonWriter *w, const Shape *s)
+{
+    const uint64_t first = strspn(s->dense, "0");
+    const gsize period = period_of(s->dense);
+
+    lh_jsonw_uint(w, "dense_ffn_hidden_size", s->dense_ffn);
+    if (strchr(s->dense + first, '0') == NULL) {
+        lh_jsonw_uint(w, "dense_layers", first);
+        return;
+    }
+    lh_jsonw_array_begin(w, "layers");
+    for (gsize i = 0; i < period;) {
+        const bool dense = s->dense[i] == '0';
+        const gsize count = MIN(strspn(s->dense + i, dense ? "0" : "1"), period - i);
+
+        lh_jsonw_object_begin(w, NULL);
+        lh_jsonw_string(w, "attention", lh_layer_kind_names[LH_LAYER_SOFTMAX]);
+        lh_jsonw_uint(w, "count", count);
+        if (dense)
+            lh_jsonw_bool(w, "dense", true);
+        lh_jsonw_object_end(w);
+        i += count;
+    }
+    lh_jsonw_array_end(w);
+}
+
+static void
+write_experts(LhJsonWriter *w, const Shape *s)
+{
+    const uint64_t shared = s->shared_ffn > 0 ? 1 : 0;
+
+    lh_jsonw_uint(w, "num_experts", s->experts + shared);
+    lh_jsonw_uint(w, "experts_per_token", (s->top != 0 ? s->top : 2) + shared);
+    if (shared > 0) {
+        lh_jsonw_uint(w, "shared_experts", shared);
+        lh_jsonw_uint(w, "shared_ffn_hidden_size", s->shared_ffn);
+    }
+    if (s->dense != NULL)
+        write_dense_layers(w, s);
 }
 
 static void
@@ -259,18 +334,8 @@ write_model(LhConfig *c, const Shape *s)
     lh_jsonw_uint(w, "kv_channels", s->channels);
     lh_jsonw_uint(w, "ffn_hidden_size", s->ffn);
     lh_jsonw_bool(w, "gated_mlp", s->gated);
-    if (s->experts > 0) {
-        const uint64_t shared = s->shared_ffn / MAX(s->ffn, 1);
-
-        lh_jsonw_uint(w, "num_experts", s->experts + shared);
-        lh_jsonw_uint(w, "experts_per_token", (s->top != 0 ? s->top : 2) + shared);
-        if (shared > 0)
-            lh_jsonw_uint(w, "shared_experts", shared);
-        if (s->dense_layers > 0) {
-            lh_jsonw_uint(w, "dense_layers", s->dense_layers);
-            lh_jsonw_uint(w, "dense_ffn_hidden_size", s->dense_ffn);
-        }
-    }
+    if (s->experts > 0)
+        write_experts(w, s);
     if (s->qkv_bias)
         lh_jsonw_bool(w, "qkv_bias", true);
     if (s->biases)
@@ -310,26 +375,20 @@ lacks_sizes(LhConfig *c, const Shape *s)
                           strchr(names->str, ',') != NULL ? "them" : "it");
 }
 
+/* The model of a shape that is read: by its vocabulary, or one that is known. */
 static bool
-take_model(LhConfig *c, GError **error)
+name_model(LhConfig *c, Shape *s, GError **error)
 {
-    Shape s = { .layers = 0 };
     g_autoptr(LhModel) known = NULL;
 
-    if (!refuse_layers(c, error) || !read_shape(c, &s, error))
+    fill_shape(c, s);
+    if (!take_dense_layers(c, s, error) || !take_shared_experts(c, s, error))
         return false;
-    if (s.layers == 0 || s.hidden == 0 || s.heads == 0) {
-        lacks_sizes(c, &s);
+    if (s->vocab != 0) {
+        write_model(c, s);
         return true;
     }
-    fill_shape(c, &s);
-    if (!take_dense_layers(c, &s, error) || !take_shared_experts(c, &s, error))
-        return false;
-    if (s.vocab != 0) {
-        write_model(c, &s);
-        return true;
-    }
-    known = find_model(&s);
+    known = find_model(s);
     if (known == NULL) {
         lh_config_lacks_model(c, lh_config_entry(c, "num-layers"),
                               "how many words the tokenizer has is not said; add vocab-size");
@@ -341,6 +400,23 @@ take_model(LhConfig *c, GError **error)
                    known->name);
     lh_config_set(c, lh_config_entry(c, "num-layers"), LH_CONFIG_QUESTION, "model", known->name);
     return true;
+}
+
+static bool
+take_model(LhConfig *c, GError **error)
+{
+    Shape s = { .layers = 0 };
+    bool ok;
+
+    if (!refuse_layers(c, error) || !read_shape(c, &s, error))
+        return false;
+    if (s.layers == 0 || s.hidden == 0 || s.heads == 0) {
+        lacks_sizes(c, &s);
+        return true;
+    }
+    ok = name_model(c, &s, error);
+    g_free(s.dense);
+    return ok;
 }
 
 /* ---- context parallelism ---- */
