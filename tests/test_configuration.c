@@ -284,6 +284,26 @@ START_TEST(traps_are_named)
 }
 END_TEST
 
+/* What a script says and gives no command. */
+START_TEST(unused_options_are_named)
+{
+    static const char only[] = "A=1\nARGS=\"--bf16 --num-layers 4\"\n";
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhConfig) config = NULL;
+
+    check_note("f.sh", "A=(--lr 1)\nB=x\n  MOE=(\n --num-experts 8)\nrun ${A[@]} " MEGATRON,
+               "f.sh:4:2: warning: MOE holds options, and no command of the file is given it");
+    check_note("f.sh", "A=\"--lr 1\"\nA+=\" --min-lr 1\"\nrun " MEGATRON,
+               "f.sh:1:3: warning: A holds options");
+    check_note("f.sh", "A=\"--lr 1\"\nB=\"$A --min-lr 1\"\nrun $B " MEGATRON, NULL);
+    check_note("f.sh", "A=(--lr 1)\nfor x in ${A[@]}; do echo $x; done\nrun " MEGATRON, NULL);
+    config = lh_config_parse("f.sh", only, strlen(only), NULL, &error);
+    ck_assert_ptr_null(config);
+    ck_assert_msg(g_str_has_prefix(error->message, "f.sh:2:6: error: ARGS holds options, and no"),
+                  "%s", error->message);
+}
+END_TEST
+
 START_TEST(what_is_wrong_is_refused)
 {
     static const struct {
@@ -532,7 +552,8 @@ END_TEST
 LH_TEST_MAIN("configuration", megatron_is_a_scenario, torchtitan_is_a_scenario,
              deepspeed_is_a_scenario, yaml_is_a_scenario_by_its_settings, shapes_are_models,
              layers_have_experts_as_they_say,
-             impossible_shapes_are_refused, traps_are_named, what_is_wrong_is_refused,
+             impossible_shapes_are_refused, traps_are_named,
+             unused_options_are_named, what_is_wrong_is_refused,
              models_that_are_not_said_are_missed, contradictions_are_refused,
              what_is_not_understood_is_listed, words_are_read_as_what_was_meant,
              differences_are_marked, errors_name_the_file)

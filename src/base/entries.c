@@ -39,6 +39,7 @@ lh_entries_new(const char *file, const char *text, gsize length, bool again, GEr
 
     e->file = g_strdup(file);
     e->entries = g_ptr_array_new_with_free_func(entry_free);
+    e->unused = g_ptr_array_new_with_free_func(entry_free);
     if (!again)
         e->taken = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     if (!check_text(e, text, length, error))
@@ -53,6 +54,7 @@ lh_entries_free(LhEntries *entries)
     if (entries == NULL)
         return;
     g_ptr_array_unref(entries->entries);
+    g_ptr_array_unref(entries->unused);
     g_clear_pointer(&entries->taken, g_hash_table_unref);
     g_free(entries->sha256);
     g_free(entries->file);

@@ -37,6 +37,8 @@ typedef struct {
     char *sha256;       /* of its text */
     GPtrArray *entries; /* of LhFileEntry *; no two have the same path, but for arguments: there the
                            last one counts */
+    GPtrArray *unused;  /* likewise: variables of a script that hold options, and that nothing
+                           reads, by their names and without values */
     GHashTable *taken;  /* paths of settings and of what holds them; NULL: any may come again */
 } LhEntries;
 

@@ -126,15 +126,31 @@ take_command(void *data, const GPtrArray *words, LhShellOpen open, GError **erro
     return ok;
 }
 
+static void
+take_unused(void *data, const char *name, const LhShellWord *word)
+{
+    const ArgumentReader *r = data;
+    LhFileEntry *entry = g_new0(LhFileEntry, 1);
+
+    entry->path = g_strdup(name);
+    entry->kind = LH_ENTRY_FLAG;
+    entry->values = g_ptr_array_new_with_free_func(g_free);
+    entry->line = word->line;
+    entry->column = word->column;
+    g_ptr_array_add(r->entries->unused, entry);
+}
+
 LhEntries *
 lh_entries_script(const char *file, const char *text, gsize length, const GPtrArray *variables,
                   GError **error)
 {
     g_autoptr(LhEntries) e = lh_entries_new(file, text, length, true, error);
     ArgumentReader r = { .entries = e };
-    const LhShellUse use = { .variables = variables, .call = take_command, .data = &r };
+    const LhShellAsked asked = {
+        .variables = variables, .call = take_command, .unused = take_unused, .data = &r
+    };
 
-    if (e == NULL || !lh_shell_run(file, text, length, &use, error))
+    if (e == NULL || !lh_shell_run(file, text, length, &asked, error))
         return NULL;
     return g_steal_pointer(&e);
 }

@@ -232,7 +232,7 @@ take_elements(LhShell *sh, GPtrArray *words)
 static void
 prepend(const LhShell *sh, const char *name, GPtrArray *words, bool *list)
 {
-    const LhShellVariable *variable = lh_shell_variable(sh, name);
+    const LhShellVariable *variable = lh_shell_set_variable(sh, name);
     LhShellWord *first = NULL;
 
     if (variable == NULL)
@@ -259,7 +259,7 @@ prepend(const LhShell *sh, const char *name, GPtrArray *words, bool *list)
 static void
 replace_element(const LhShell *sh, const char *name, guint index, GPtrArray *words)
 {
-    const LhShellVariable *variable = lh_shell_variable(sh, name);
+    const LhShellVariable *variable = lh_shell_set_variable(sh, name);
     const guint count = variable != NULL ? variable->words->len : 0;
 
     for (guint i = 0; i < MIN(index, count); i++)
@@ -403,7 +403,7 @@ tell(LhShell *sh, const GPtrArray *words)
     const LhShellOpen open = { sh->mode == LH_SHELL_MAY_RUN ? sh->open_line : 0,
                                sh->open_variable };
 
-    return sh->use->call(sh->use->data, words, open, sh->error);
+    return sh->asked->call(sh->asked->data, words, open, sh->error);
 }
 
 static bool
@@ -778,7 +778,7 @@ run_body(LhShell *sh, const LhShellPlace *start, LhShellMode mode)
 static bool
 run_times(LhShell *sh, const char *name, GPtrArray *values, const LhShellPlace *start)
 {
-    const LhShellVariable *given = lh_shell_variable(sh, name);
+    const LhShellVariable *given = lh_shell_set_variable(sh, name);
     const guint times = given != NULL && given->given ? 1 : values->len;
     const LhShellPlace body = sh->here;
 
@@ -1025,20 +1025,64 @@ check_given(const LhShell *sh, const GPtrArray *given)
     return true;
 }
 
+/* The first word of a variable. */
+typedef struct {
+    const char *name;
+    const LhShellWord *word;
+} Unused;
+
+static int
+compare_places(gconstpointer a, gconstpointer b)
+{
+    const LhShellWord *x = ((const Unused *)a)->word, *y = ((const Unused *)b)->word;
+
+    return x->line != y->line ? (x->line < y->line ? -1 : 1) : (x->column < y->column ? -1 : 1);
+}
+
+static void
+tell_unused(const LhShell *sh)
+{
+    g_autoptr(GArray) all = g_array_new(FALSE, FALSE, sizeof(Unused));
+    GHashTableIter each;
+    gpointer name, value;
+
+    g_hash_table_iter_init(&each, sh->variables);
+    while (g_hash_table_iter_next(&each, &name, &value)) {
+        const LhShellVariable *variable = value;
+        const LhShellWord *first =
+            variable->words->len > 0 ? g_ptr_array_index(variable->words, 0) : NULL;
+        const Unused one = { name, first };
+
+        if (!variable->used && !variable->given && first != NULL &&
+            g_str_has_prefix(first->text->str + strspn(first->text->str, " \t\n"), "--"))
+            g_array_append_val(all, one);
+    }
+    g_array_sort(all, compare_places);
+    for (guint i = 0; sh->asked->unused != NULL && i < all->len; i++) {
+        const Unused *one = &g_array_index(all, Unused, i);
+
+        sh->asked->unused(sh->asked->data, one->name, one->word);
+    }
+}
+
 static bool
-run_all(LhShell *sh, const GPtrArray *variables)
+run_all(LhShell *sh)
 {
     static const char *const ends[] = { NULL };
+    const GPtrArray *variables = sh->asked->variables;
 
     for (guint i = 0; variables != NULL && i < variables->len; i++) {
         if (!give(sh, g_ptr_array_index(variables, i)))
             return false;
     }
-    return run_list(sh, ends) && check_given(sh, variables);
+    if (!run_list(sh, ends) || !check_given(sh, variables))
+        return false;
+    tell_unused(sh);
+    return true;
 }
 
 bool
-lh_shell_run(const char *file, const char *text, gsize length, const LhShellUse *use,
+lh_shell_run(const char *file, const char *text, gsize length, const LhShellAsked *asked,
              GError **error)
 {
     g_autofree char *copy = g_strndup(text, length); /* which ends in a NUL */
@@ -1050,9 +1094,9 @@ lh_shell_run(const char *file, const char *text, gsize length, const LhShellUse 
                    .arguments = g_ptr_array_new_with_free_func(lh_shell_word_free),
                    .open_variable = "",
                    .status_variable = "",
-                   .use = use,
+                   .asked = asked,
                    .error = error };
-    const bool ok = run_all(&sh, use->variables);
+    const bool ok = run_all(&sh);
 
     g_hash_table_unref(sh.variables);
     g_hash_table_unref(sh.functions);

@@ -31,14 +31,19 @@ typedef struct {
     const char *variable;
 } LhShellOpen;
 
+/* Is told of a command; @words: of LhShellWord *, at least one. */
+typedef bool LhShellCommand(void *data, const GPtrArray *words, LhShellOpen open, GError **error);
+
+/* What is asked of a script. */
 typedef struct {
-    /* "NAME=VALUE": these have that value whatever the script sets; NULL: none. Borrowed. */
-    const GPtrArray *variables;
-    /* Is told of a command; @words: of LhShellWord *, at least one. */
-    bool (*call)(void *data, const GPtrArray *words, LhShellOpen open, GError **error);
-    void *data;
-} LhShellUse;
+    const GPtrArray *variables; /* "NAME=VALUE": these have that value whatever it sets; or NULL */
+    LhShellCommand *call;       /* of each command */
+    /* Of each variable that begins with "-", by its place, and that nothing of the script reads:
+     * @word is its first, and has its place. NULL: not asked. */
+    void (*unused)(void *data, const char *name, const LhShellWord *word);
+    void *data; /* of both */
+} LhShellAsked;
 
 /* Messages are "FILE:LINE:COLUMN: error: ...", LH_ERROR_INPUT. */
-bool lh_shell_run(const char *file, const char *text, gsize length, const LhShellUse *use,
+bool lh_shell_run(const char *file, const char *text, gsize length, const LhShellAsked *asked,
                   GError **error);

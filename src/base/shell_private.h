@@ -26,7 +26,8 @@ typedef struct {
     GPtrArray *words; /* of LhShellWord *: one, or those of a list */
     bool list;
     bool given; /* from outside: it stays */
-    bool named; /* the script has a use of it */
+    bool named; /* the script sets or reads it */
+    bool used;  /* the script reads it */
 } LhShellVariable;
 
 typedef struct {
@@ -45,7 +46,7 @@ typedef struct {
     const char *open_variable, *status_variable; /* interned; "": none */
     bool ended;
     char *heredoc; /* the word that ends what begins behind this line */
-    const LhShellUse *use;
+    const LhShellAsked *asked;
     GError **error;
 } LhShell;
 
@@ -73,7 +74,9 @@ bool lh_shell_take_word(LhShell *sh, bool splits, GPtrArray *words);
 /* Over the text in parentheses, from "(" on, which is appended as it is written. */
 bool lh_shell_take_parentheses(LhShell *sh, GString *out);
 
+/* One that the script reads here, and one that it only sets; NULL: there is none. */
 LhShellVariable *lh_shell_variable(const LhShell *sh, const char *name);
+LhShellVariable *lh_shell_set_variable(const LhShell *sh, const char *name);
 /* Takes @words over. */
 void lh_shell_set(LhShell *sh, const char *name, GPtrArray *words, bool list);
 

@@ -7,6 +7,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#define BYTES_OF_WORD 8 /* that a word counts for beside its own */
+#define WORK_OF_BYTE 16 /* bytes that are compared, for one that is kept */
+
 /* Words that are being made. */
 typedef struct {
     GPtrArray *words;
@@ -117,12 +120,22 @@ add_unknown(Making *m, const char *from, const char *to, const char *variable)
 /* ---- variables ---- */
 
 LhShellVariable *
-lh_shell_variable(const LhShell *sh, const char *name)
+lh_shell_set_variable(const LhShell *sh, const char *name)
 {
     LhShellVariable *variable = g_hash_table_lookup(sh->variables, name);
 
     if (variable != NULL)
         variable->named = true;
+    return variable;
+}
+
+LhShellVariable *
+lh_shell_variable(const LhShell *sh, const char *name)
+{
+    LhShellVariable *variable = lh_shell_set_variable(sh, name);
+
+    if (variable != NULL)
+        variable->used = true;
     return variable;
 }
 
@@ -158,7 +171,8 @@ has_words(const LhShellVariable *variable, const GPtrArray *words)
 void
 lh_shell_set(LhShell *sh, const char *name, GPtrArray *words, bool list)
 {
-    LhShellVariable *variable = lh_shell_variable(sh, name);
+    LhShellVariable *variable = lh_shell_set_variable(sh, name);
+    const bool used = variable != NULL && variable->used;
 
     if (sh->mode == LH_SHELL_SKIPS || (variable != NULL && variable->given) ||
         (sh->mode == LH_SHELL_MAY_RUN && has_words(variable, words))) {
@@ -171,7 +185,7 @@ lh_shell_set(LhShell *sh, const char *name, GPtrArray *words, bool list)
         list = false;
     }
     variable = g_new0(LhShellVariable, 1);
-    *variable = (LhShellVariable){ .words = words, .list = list };
+    *variable = (LhShellVariable){ .words = words, .list = list, .used = used };
     g_hash_table_replace(sh->variables, g_strdup(name), variable);
 }
 
@@ -293,9 +307,10 @@ trim(LhShellWord *word, const char *pattern, bool front, bool longest)
     }
 }
 
-/* Those operators that change text; false: it is none of them. */
+/* Those operators that change text; false: it is none of them. What trying every length takes is
+ * counted as bytes are. */
 static bool
-add_changed(Making *m, const Parameter *p, const LhShellWord *value, bool quoted)
+add_changed(LhShell *sh, Making *m, const Parameter *p, const LhShellWord *value, bool quoted)
 {
     g_autofree char *rest = g_strndup(p->rest, (gsize)(p->end - p->rest));
     LhShellWord *copy;
@@ -303,6 +318,9 @@ add_changed(Making *m, const Parameter *p, const LhShellWord *value, bool quoted
 
     if (strchr("%#,^", rest[0]) == NULL || strpbrk(rest, "$`'\"\\") != NULL ||
         ((rest[0] == ',' || rest[0] == '^') && rest[2] != '\0'))
+        return false;
+    sh->bytes += value->text->len * (value->text->len / WORK_OF_BYTE + strlen(rest));
+    if (sh->bytes > LH_SHELL_BYTES_MAX)
         return false;
     copy = lh_shell_word_copy(value);
     if (rest[0] == '%' || rest[0] == '#') {
@@ -405,7 +423,7 @@ take_parameter(LhShell *sh, Making *m, const Parameter *p, const char *from, boo
         return ok;
     if (value != NULL && p->rest == p->end)
         add_value(m, value, quoted);
-    else if (value == NULL || !add_changed(m, p, value, quoted))
+    else if (value == NULL || !add_changed(sh, m, p, value, quoted))
         add_unknown(m, from, p->end + 1, value == NULL ? p->name : value->unknown);
     return true;
 }
@@ -627,7 +645,7 @@ check_bytes(LhShell *sh, const Making *m, guint from)
     for (guint i = from; i < m->words->len; i++) {
         const LhShellWord *word = g_ptr_array_index(m->words, i);
 
-        sh->bytes += word->text->len + 1;
+        sh->bytes += word->text->len + BYTES_OF_WORD;
         if (word->text->len > LH_SHELL_WORD_BYTES_MAX)
             return lh_shell_fail(sh, m->line, m->column, "a word has more than %d bytes",
                                  LH_SHELL_WORD_BYTES_MAX);

@@ -459,6 +459,23 @@ system_of(const LhEntries *entries)
     return systems[known[1] > known[0] ? 1 : 0];
 }
 
+static void
+fail_without_settings(const LhConfig *config, GError **error)
+{
+    const GPtrArray *unused = config->entries->unused;
+    const LhFileEntry *first = unused->len > 0 ? g_ptr_array_index(unused, 0) : NULL;
+
+    if (first != NULL)
+        lh_config_fail(config, first, error,
+                       "%s holds options, and no command of the file is given it, nor any setting "
+                       "of %s: add the command, or give the script that runs it",
+                       first->path, config->system->name);
+    else
+        lh_config_fail(config, NULL, error,
+                       "nothing in it is a setting of %s that says how to train",
+                       config->system->name);
+}
+
 static LhConfig *
 decode_config(LhEntries *entries, const LhConfigSystem *system, GError **error)
 {
@@ -478,10 +495,14 @@ decode_config(LhEntries *entries, const LhConfigSystem *system, GError **error)
     if (!sort(config, error) || !take_keys(config, error) || !system->take(config, error))
         return NULL;
     if (config->read + config->not_modelled + config->elsewhere->len == 0) {
-        lh_config_fail(config, NULL, error,
-                       "nothing in it is a setting of %s that says how to train", system->name);
+        fail_without_settings(config, error);
         return NULL;
     }
+    for (guint i = 0; i < entries->unused->len; i++)
+        lh_config_note(config, g_ptr_array_index(entries->unused, i),
+                       "%s holds options, and no command of the file is given it: they are left "
+                       "out",
+                       ((const LhFileEntry *)g_ptr_array_index(entries->unused, i))->path);
     return g_steal_pointer(&config);
 }
 
