@@ -133,6 +133,17 @@ START_TEST(yaml_is_a_scenario_by_its_settings)
         "fsdp_config:\n  fsdp_sharding_strategy: FULL_SHARD\n",
         LINES("framework=pytorch-fsdp", "model=llama-3-8b", "seq_length=8192", "micro_batch_size=2",
               "num_micro_batches=4", "checkpoint=layer", "shard=fsdp"));
+    check_lines("f.yaml",
+                "base_model: meta-llama/Llama-3.1-8B-Instruct\nsequence_len: 500_000\n"
+                "fsdp_config:\n  offload_params: false\n  reshard_after_forward: true\n"
+                "dp_shard_size: 4\ndatasets:\n  - path: a\n    type: b\n  - path: c\n"
+                "    type: d\ncontext_parallel_size: 2\n",
+                LINES("model=llama-3-8b", "seq_length=500000", "shard=fsdp", "data_parallel_size=4",
+                      "context_parallel_size=2"));
+    check_lines("f.yaml",
+                "model: org/Qwen3-8B\ncutoff_len: 2048\nmicro_batch_size: 1\ncp_size: 2\n"
+                "dist_config:\n  name: fsdp2\n",
+                LINES("model=qwen3-8b", "shard=fsdp", "context_parallel_size=2"));
     check_lines("f.yml",
                 "compute_environment: LOCAL_MACHINE\ndistributed_type: DEEPSPEED\n"
                 "deepspeed_config:\n  zero_stage: 3\nmixed_precision: bf16\nnum_processes: 8\n",
@@ -324,6 +335,10 @@ START_TEST(what_is_wrong_is_refused)
         { "f.json", "{\"zero_optimization\": {\"stage\": 4}}",
           "f.json:1:33: error: \"zero_optimization.stage\": found \"4\"" },
         { "f.json", "{\"bf16\": {\"enabled\": 1}}", "f.json:1:22: error: \"bf16.enabled\"" },
+        { "f.sh",
+          "swift sft --model org/Qwen3-8B --max_length 8 --output_dir x --lora_rank 8\n"
+          "llamafactory --pipeline_model_parallel_size 4\n",
+          "f.sh:2:14: error: \"pipeline-model-parallel-size\": found \"4\": Megatron-LM trains" },
     };
 
     for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
@@ -551,8 +566,7 @@ END_TEST
 
 LH_TEST_MAIN("configuration", megatron_is_a_scenario, torchtitan_is_a_scenario,
              deepspeed_is_a_scenario, yaml_is_a_scenario_by_its_settings, shapes_are_models,
-             layers_have_experts_as_they_say,
-             impossible_shapes_are_refused, traps_are_named,
+             layers_have_experts_as_they_say, impossible_shapes_are_refused, traps_are_named,
              unused_options_are_named, what_is_wrong_is_refused,
              models_that_are_not_said_are_missed, contradictions_are_refused,
              what_is_not_understood_is_listed, words_are_read_as_what_was_meant,

@@ -4,6 +4,7 @@
  */
 #include "plan/configuration.h"
 
+#include "base/data.h"
 #include "base/error.h"
 #include "base/input.h"
 #include "plan/configuration_private.h"
@@ -60,14 +61,21 @@ lh_config_system_name(const LhConfig *config)
 
 /* ---- names ---- */
 
+/* Which of a list it is ("datasets[0].path") is no part of its name. */
 static char *
 name_of(const LhConfigSystem *system, const char *path)
 {
     const char *dot = system->last_word ? strrchr(path, '.') : NULL;
     const char *last = dot != NULL ? dot + 1 : path;
-    char *name = g_ascii_strdown(last + strspn(last, "-"), -1);
+    GString *name = g_string_new(NULL);
 
-    return g_strdelimit(name, "_", '-');
+    for (const char *at = last + strspn(last, "-"); *at != '\0'; at++) {
+        if (*at == '[' && at[1 + strspn(at + 1, "0123456789")] == ']')
+            at += 1 + strspn(at + 1, "0123456789");
+        else
+            g_string_append_c(name, *at == '_' ? '-' : g_ascii_tolower(*at));
+    }
+    return g_string_free(name, FALSE);
 }
 
 static const LhConfigKey *
@@ -179,11 +187,26 @@ entry_value(const LhConfig *config, const LhFileEntry *entry)
                                                : lh_entry_value(entry);
 }
 
+/* "500_000" as YAML and TOML have it: underscores stand between digits. Caller frees. */
+static char *
+without_underscores(const char *text)
+{
+    GString *digits = g_string_new(NULL);
+
+    for (const char *at = text; *at != '\0'; at++) {
+        if (*at != '_' || at == text || !g_ascii_isdigit(at[-1]) || !g_ascii_isdigit(at[1]))
+            g_string_append_c(digits, *at);
+    }
+    return g_string_free(digits, FALSE);
+}
+
 bool
 lh_config_count(const LhConfig *config, const char *name, uint64_t *value, GError **error)
 {
     const LhFileEntry *entry = lh_config_entry(config, name);
-    const char *text = entry != NULL ? entry_value(config, entry) : NULL;
+    const char *said = entry != NULL ? entry_value(config, entry) : NULL;
+    g_autofree char *text =
+        said != NULL && !config->arguments ? without_underscores(said) : g_strdup(said);
     guint64 number;
 
     if (entry == NULL)
@@ -233,6 +256,42 @@ lh_config_index(const char *const *words, const char *word)
             return i;
     }
     return -1;
+}
+
+/* ---- models ---- */
+
+/* Published names of what has the shape of another. */
+static const struct {
+    const char *name, *model;
+} other_names[] = {
+    { "llama-2-7b", "llama-7b" },          { "llama-2-13b", "llama-13b" },
+    { "llama-3.1-8b", "llama-3-8b" },      { "llama-3.1-70b", "llama-3-70b" },
+    { "llama-3.3-70b", "llama-3-70b" },    { "qwen3-235b-a22b", "qwen3-235b" },
+    { "deepseek-v3-base", "deepseek-v3" }, { "deepseek-r1", "deepseek-v3" },
+};
+
+char *
+lh_config_model_of(const char *published)
+{
+    static const char *const ends[] = { "-hf",   "-2507", "-instruct", "-thinking",
+                                        "-chat", "-base", "-v0.1",     NULL };
+    const char *slash = strrchr(published, '/');
+    g_autofree char *name = g_ascii_strdown(slash != NULL ? slash + 1 : published, -1);
+    const char *from = g_str_has_prefix(name, "meta-") ? name + strlen("meta-") : name;
+    g_autofree char *path = NULL;
+
+    for (guint i = 0; ends[i] != NULL; i++) {
+        if (g_str_has_suffix(name, ends[i]))
+            name[strlen(name) - strlen(ends[i])] = '\0';
+    }
+    for (guint i = 0; i < G_N_ELEMENTS(other_names); i++) {
+        if (strcmp(from, other_names[i].name) == 0)
+            from = other_names[i].model;
+    }
+    if (from[0] == '\0' || strchr(from, '.') == from)
+        return NULL;
+    path = lh_data_find("models", from, NULL);
+    return path != NULL ? g_strdup(from) : NULL;
 }
 
 /* ---- settings ---- */

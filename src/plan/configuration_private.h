@@ -79,6 +79,10 @@ void lh_config_set(LhConfig *config, const LhFileEntry *entry, unsigned part, co
 void lh_config_set_count(LhConfig *config, const LhFileEntry *entry, unsigned part,
                          const char *field, uint64_t value);
 
+/* The model of models/ that a published name is ("org/Name-8B-Instruct"), without who published it
+ * and what it was tuned for. Caller frees; NULL: none. */
+char *lh_config_model_of(const char *published);
+
 /* What is missing of a model, as a half-sentence: "its vocab-size is not said; add --vocab-size N".
  * It is an error if nothing else names a model. */
 void lh_config_lacks_model(LhConfig *config, const LhFileEntry *entry, const char *format, ...)

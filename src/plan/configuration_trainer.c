@@ -6,7 +6,6 @@
  */
 #include "plan/configuration_private.h"
 
-#include "base/data.h"
 #include "model/framework.h"
 #include "step/step.h"
 
@@ -50,6 +49,50 @@ static const LhConfigKey trainer_keys[] = {
     LH_CONFIG_READ("tensor-parallel-size"),
     LH_CONFIG_READ("parallelism-config.parallelism-config-cp-size"),
     LH_CONFIG_READ("parallelism-config.parallelism-config-tp-size"),
+    LH_CONFIG_READ("cp-size"),
+    LH_CONFIG_READ("dist-config.name"),
+    LH_CONFIG_READ("dist-config.config-file"),
+    LH_CONFIG_READ("fsdp-config.sharding-strategy"),
+    LH_CONFIG_READ("dp-shard-size"),
+    LH_CONFIG_READ("dp-replicate-size"),
+    LH_CONFIG_READ("parallelism-config.parallelism-config-dp-shard-size"),
+    LH_CONFIG_READ("parallelism-config.parallelism-config-dp-replicate-size"),
+    LH_CONFIG_READ("tensor-model-parallel-size"),
+    LH_CONFIG_READ("pipeline-model-parallel-size"),
+    LH_CONFIG_NOT("cp-mode", "ulysses",
+                  "attention is exchanged as --schedule says"),
+    LH_CONFIG_NOT("expert-parallel-size", "1",
+                  "every rank has all experts (a later version: Experts spread over ranks)"),
+    LH_CONFIG_NOT("expert-model-parallel-size", "1",
+                  "every rank has all experts (a later version: Experts spread over ranks)"),
+    LH_CONFIG_NOT("tiled-mlp", "false",
+                  "the MLP sees all tokens at once (a later version: What makes a long step fit)"),
+    LH_CONFIG_NOT("fp8-backend", "",
+                  "products are in 16 bits (a later version: FP8, MXFP8, NVFP4)"),
+    LH_CONFIG_NOT("fp8-enable-fsdp-float8-all-gather", "false",
+                  "products are in 16 bits (a later version: FP8, MXFP8, NVFP4)"),
+    LH_CONFIG_NOT("fsdp-config.fsdp-limit-all-gathers", "true",
+                  "the next layer is gathered while one computes"),
+    LH_CONFIG_NOT("badam-mode", "",
+                  "all weights are trained, in 16 bits"),
+    LH_CONFIG_NOTHING("badam-switch-mode"),
+    LH_CONFIG_NOTHING("badam-switch-interval"),
+    LH_CONFIG_NOTHING("badam-verbose"),
+    LH_CONFIG_NOTHING("model-class"),
+    LH_CONFIG_NOTHING("dist-config.dcp-path"),
+    LH_CONFIG_NOTHING("train-dataset"),
+    LH_CONFIG_NOTHING("sample-backend"),
+    LH_CONFIG_NOTHING("max-new-tokens"),
+    LH_CONFIG_NOTHING("min-sample-len"),
+    LH_CONFIG_NOTHING("datasets.path"),
+    LH_CONFIG_NOTHING("datasets.type"),
+    LH_CONFIG_NOTHING("datasets.name"),
+    LH_CONFIG_NOTHING("datasets.field"),
+    LH_CONFIG_NOTHING("datasets.split"),
+    LH_CONFIG_NOTHING("datasets.data-files"),
+    LH_CONFIG_NOTHING("datasets.field-messages"),
+    LH_CONFIG_NOTHING("special-tokens.eos-token"),
+    LH_CONFIG_NOTHING("special-tokens.bos-token"),
     LH_CONFIG_NOT("fsdp-config.fsdp-offload-params", "false",
                   "all stays on the GPU (a later version: What makes a long step fit)"),
     LH_CONFIG_NOT("fsdp-config.offload-params", "false",
@@ -353,27 +396,6 @@ find_name(const LhConfig *c, const char *const *names)
     return NULL;
 }
 
-/* The model of models/ that a published name is, without who published it and what it was tuned
- * for: caller frees; NULL: none. */
-static char *
-model_of(const char *published)
-{
-    static const char *const ends[] = { "-hf", "-instruct", "-chat", "-base", "-v0.1", NULL };
-    const char *slash = strrchr(published, '/');
-    g_autofree char *name = g_ascii_strdown(slash != NULL ? slash + 1 : published, -1);
-    const char *from = g_str_has_prefix(name, "meta-") ? name + strlen("meta-") : name;
-    g_autofree char *path = NULL;
-
-    for (guint i = 0; ends[i] != NULL; i++) {
-        if (g_str_has_suffix(name, ends[i]))
-            name[strlen(name) - strlen(ends[i])] = '\0';
-    }
-    if (from[0] == '\0' || strchr(from, '.') == from)
-        return NULL;
-    path = lh_data_find("models", from, NULL);
-    return path != NULL ? g_strdup(from) : NULL;
-}
-
 static bool
 take_trainer_model(LhConfig *c, GError **error)
 {
@@ -389,7 +411,7 @@ take_trainer_model(LhConfig *c, GError **error)
     }
     if (!lh_config_word(c, name, &published, error))
         return false;
-    model = model_of(published);
+    model = lh_config_model_of(published);
     shown = g_strescape(published, NULL);
     if (model != NULL)
         lh_config_set(c, lh_config_entry(c, name), LH_CONFIG_QUESTION, "model", model);
@@ -425,9 +447,12 @@ take_trainer_sizes(LhConfig *c, GError **error)
                                            "train-batch-size", NULL };
     static const char *const steps[] = { "gradient-accumulation-steps",
                                          "deepspeed-config.gradient-accumulation-steps", NULL };
-    static const char *const contexts[] = { "sequence-parallel-degree", "sequence-parallel-size",
+    static const char *const contexts[] = { "sequence-parallel-degree",
+                                            "sequence-parallel-size",
                                             "context-parallel-size",
-                                            "parallelism-config.parallelism-config-cp-size", NULL };
+                                            "cp-size",
+                                            "parallelism-config.parallelism-config-cp-size",
+                                            NULL };
     static const char *const tensors[] = { "tensor-parallel-size",
                                            "parallelism-config.parallelism-config-tp-size", NULL };
     const char *context = find_name(c, contexts);
@@ -454,6 +479,53 @@ refuse_word(const LhConfig *c, const char *name, const char *found, const char *
                           "\"%s\": found \"%.40s\"; allowed: %s", name, shown, allowed);
 }
 
+/* Groups of ranks that shard, and copies of them. */
+static bool
+take_groups(LhConfig *c, int shard, GError **error)
+{
+    static const char *const shards[] = { "dp-shard-size",
+                                          "parallelism-config.parallelism-config-dp-shard-size",
+                                          NULL };
+    static const char *const copies[] = { "dp-replicate-size",
+                                          "parallelism-config.parallelism-config-dp-replicate-size",
+                                          NULL };
+    const char *shard_name = find_name(c, shards), *copies_name = find_name(c, copies);
+    uint64_t each = 0, count = 1;
+
+    if ((shard_name != NULL && !lh_config_count(c, shard_name, &each, error)) ||
+        (copies_name != NULL && !lh_config_count(c, copies_name, &count, error)))
+        return false;
+    if (count > 1 && shard != LH_SHARD_DDP)
+        lh_config_note(c, lh_config_entry(c, copies_name),
+                       "not modelled: %" PRIu64 " copies of groups that shard: all ranks shard",
+                       count);
+    if (each > 0 && count > 0 && each < UINT16_MAX && count < UINT16_MAX)
+        lh_config_set_count(c, lh_config_entry(c, shard_name), LH_CONFIG_WAY, "data_parallel_size",
+                            each * count);
+    return true;
+}
+
+/* A model that Megatron-LM trains for such a program is cut in ways that this reader has not. */
+static bool
+refuse_megatron(const LhConfig *c, GError **error)
+{
+    static const char *const names[] = { "tensor-model-parallel-size",
+                                         "pipeline-model-parallel-size" };
+
+    for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
+        const LhFileEntry *entry = lh_config_entry(c, names[i]);
+        g_autofree char *text = entry != NULL ? lh_entry_text(entry) : NULL;
+        g_autofree char *shown = text != NULL ? g_strescape(text, NULL) : NULL;
+
+        if (entry != NULL && strcmp(text, "1") != 0)
+            return lh_config_fail(c, entry, error,
+                                  "\"%s\": found \"%.20s\": Megatron-LM trains the model then; "
+                                  "give --from-config its settings by their own names (--%s %.20s)",
+                                  names[i], shown, names[i], shown);
+    }
+    return true;
+}
+
 /* "FULL_SHARD" or its number. */
 static bool
 shard_of(LhConfig *c, int *shard, GError **error)
@@ -462,10 +534,12 @@ shard_of(LhConfig *c, int *shard, GError **error)
         "FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "1", "2", "3", "4", NULL
     };
     static const int shards[] = { LH_SHARD_FSDP, LH_SHARD_ZERO2, LH_SHARD_DDP, LH_SHARD_FSDP };
-    const char *name = "fsdp-config.fsdp-sharding-strategy", *word = "FULL_SHARD";
+    static const char *const names[] = { "fsdp-config.fsdp-sharding-strategy",
+                                         "fsdp-config.sharding-strategy", NULL };
+    const char *name = find_name(c, names), *word = "FULL_SHARD";
     int which;
 
-    if (!lh_config_word(c, name, &word, error))
+    if (name != NULL && !lh_config_word(c, name, &word, error))
         return false;
     which = lh_config_index(words, word);
     if (which < 0)
@@ -494,50 +568,92 @@ shard_of_words(LhConfig *c, const LhFileEntry *entry)
                                                    : LH_SHARD_DDP;
 }
 
+/* Whether it is said how FSDP does something, which is an answer in itself where nothing else names
+ * a way. */
+static bool
+has_fsdp(const LhConfig *c)
+{
+    for (const LhConfigKey *key = trainer_keys; key->name != NULL; key++) {
+        if (g_str_has_prefix(key->name, "fsdp-config.") && key->kind != LH_KEY_NOTHING &&
+            lh_config_entry(c, key->name) != NULL)
+            return true;
+    }
+    return false;
+}
+
+/* DeepSpeed's stage; a file of its own is not read. */
+static bool
+shard_by_deepspeed(LhConfig *c, const LhFileEntry *file, int *shard, GError **error)
+{
+    g_autofree char *text = file != NULL ? lh_entry_text(file) : NULL;
+    uint64_t stage = LH_SHARD_ZERO2;
+
+    c->framework_name = "deepspeed";
+    if (text != NULL)
+        lh_config_note(c, file, "the file %.80s is not read: ZeRO-2 is taken; --shard says another",
+                       text);
+    if (!lh_config_count(c, "deepspeed-config.zero-stage", &stage, error))
+        return false;
+    if (stage > LH_SHARD_FSDP)
+        return refuse_word(c, "deepspeed-config.zero-stage", "more than 3", "0 to 3", error);
+    *shard = (int)stage;
+    return true;
+}
+
+/* Who shards: by "distributed_type", by LLaMA-Factory's "dist_config.name", or by what is there. */
+static bool
+read_sharder(LhConfig *c, const LhFileEntry **deepspeed, bool *fsdp, bool *by_deepspeed,
+             GError **error)
+{
+    static const char *const kinds[] = { "NO", "MULTI_GPU", "FSDP", "DEEPSPEED", NULL };
+    static const char *const names[] = { "ddp", "fsdp", "fsdp2", "deepspeed", NULL };
+    const char *kind = NULL, *name = NULL;
+    int which = -1;
+
+    if (!lh_config_word(c, "distributed-type", &kind, error) ||
+        !lh_config_word(c, "dist-config.name", &name, error))
+        return false;
+    *deepspeed = lh_config_entry(c, "deepspeed");
+    if (kind != NULL && (which = lh_config_index(kinds, kind)) < 0)
+        return refuse_word(c, "distributed-type", kind, "NO, MULTI_GPU, FSDP, DEEPSPEED", error);
+    if (kind == NULL && name != NULL && (which = lh_config_index(names, name)) < 0)
+        return refuse_word(c, "dist-config.name", name, "ddp, fsdp, fsdp2, deepspeed", error);
+    if (which == 3 && *deepspeed == NULL)
+        *deepspeed = lh_config_entry(c, "dist-config.config-file");
+    *by_deepspeed = which == 3 || *deepspeed != NULL;
+    *fsdp = which == 2 || (kind == NULL && which == 1) || (which < 0 && has_fsdp(c));
+    return true;
+}
+
 static bool
 take_trainer_sharding(LhConfig *c, GError **error)
 {
-    static const char *const kinds[] = { "NO", "MULTI_GPU", "FSDP", "DEEPSPEED", NULL };
     static const char *const reshards[] = { "fsdp-config.fsdp-reshard-after-forward",
                                             "fsdp-config.reshard-after-forward", NULL };
-    const char *kind = "NO", *reshard = find_name(c, reshards);
-    const LhFileEntry *deepspeed = lh_config_entry(c, "deepspeed");
-    const LhFileEntry *fsdp = lh_config_entry(c, "fsdp");
-    g_autofree char *text = deepspeed != NULL ? lh_entry_text(deepspeed) : NULL;
-    bool after = true;
-    uint64_t stage = LH_SHARD_ZERO2;
-    int which, shard = LH_SHARD_DDP;
+    const char *reshard = find_name(c, reshards);
+    const LhFileEntry *deepspeed, *words = lh_config_entry(c, "fsdp");
+    bool fsdp, by_deepspeed;
+    int shard = LH_SHARD_DDP;
 
-    if (!lh_config_word(c, "distributed-type", &kind, error))
+    if (!read_sharder(c, &deepspeed, &fsdp, &by_deepspeed, error))
         return false;
-    which = lh_config_index(kinds, kind);
-    if (which < 0)
-        return refuse_word(c, "distributed-type", kind, "NO, MULTI_GPU, FSDP, DEEPSPEED", error);
-    if (text != NULL)
-        lh_config_note(c, deepspeed,
-                       "the file %.80s is not read: ZeRO-2 is taken; --shard says another", text);
-    if (which == 3 || deepspeed != NULL) {
-        c->framework_name = "deepspeed";
-        if (!lh_config_count(c, "deepspeed-config.zero-stage", &stage, error))
+    if (by_deepspeed) {
+        if (!shard_by_deepspeed(c, deepspeed, &shard, error))
             return false;
-        if (stage > LH_SHARD_FSDP)
-            return refuse_word(c, "deepspeed-config.zero-stage", "more than 3", "0 to 3", error);
-        shard = (int)stage;
-    } else if (which == 2 || lh_config_entry(c, "fsdp-config.fsdp-sharding-strategy") != NULL) {
-        if (!shard_of(c, &shard, error))
-            return false;
-    } else if (fsdp != NULL) {
-        shard = shard_of_words(c, fsdp);
+    } else if (words != NULL) {
+        shard = shard_of_words(c, words);
+    } else if (fsdp && !shard_of(c, &shard, error)) {
+        return false;
     }
     if (reshard != NULL) {
         const char *value = lh_entry_value(lh_config_entry(c, reshard));
 
-        after = g_strcmp0(value, "false") != 0 && g_strcmp0(value, "SHARD_GRAD_OP") != 0;
-        if (!after && shard == LH_SHARD_FSDP)
+        if (shard == LH_SHARD_FSDP &&
+            (g_strcmp0(value, "false") == 0 || g_strcmp0(value, "SHARD_GRAD_OP") == 0))
             lh_config_set_framework(c, "fsdp.reshard_after_forward", "no");
     }
     lh_config_set(c, NULL, LH_CONFIG_WAY, "shard", lh_shard_names[shard]);
-    return true;
+    return take_groups(c, shard, error);
 }
 
 static bool
@@ -564,6 +680,9 @@ take_trainer_policies(LhConfig *c, GError **error)
          !lh_config_flag(c, "bf16", &bf16, error)))
         return false;
     fp16 = fp16 || strcmp(mixed, "fp16") == 0 || strcmp(type, "float16") == 0;
+    if (lh_config_entry(c, "bf16") != NULL && /* it is what the GPU can do */
+        g_strcmp0(lh_entry_value(lh_config_entry(c, "bf16")), "auto") == 0)
+        bf16 = !fp16;
     bf16 = bf16 || strcmp(mixed, "bf16") == 0 || strcmp(type, "bfloat16") == 0;
     if (strcmp(mixed, "fp8") == 0)
         lh_config_note(c, lh_config_entry(c, "mixed-precision"),
@@ -581,8 +700,9 @@ take_trainer_policies(LhConfig *c, GError **error)
 static bool
 trainer_take(LhConfig *c, GError **error)
 {
-    return take_trainer_model(c, error) && take_trainer_sizes(c, error) &&
-           take_trainer_sharding(c, error) && take_trainer_policies(c, error);
+    return refuse_megatron(c, error) && take_trainer_model(c, error) &&
+           take_trainer_sizes(c, error) && take_trainer_sharding(c, error) &&
+           take_trainer_policies(c, error);
 }
 
 /* ---- a way in its words ---- */
