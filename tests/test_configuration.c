@@ -7,6 +7,7 @@
 #include "plan/configuration.h"
 #include "plan/setup.h"
 #include "run_tests.h"
+#include "step/step.h"
 
 #include <string.h>
 
@@ -156,6 +157,68 @@ START_TEST(yaml_is_a_scenario_by_its_settings)
                 "swift sft --model LLM/Qwen3-8B --train_type full --torch_dtype bfloat16 "
                 "--max_length 4096 --per_device_train_batch_size 1 --output_dir x",
                 LINES("framework=pytorch-fsdp", "model=qwen3-8b", "seq_length=4096"));
+}
+END_TEST
+
+#define NEMO_MODEL                                                                                 \
+    "model:\n  micro_batch_size: 1\n  global_batch_size: 8\n  tensor_model_parallel_size: 2\n"     \
+    "  sequence_parallel: true\n  encoder_seq_length: 4096\n  num_layers: 4\n"                     \
+    "  hidden_size: 64\n  ffn_hidden_size: ${multiply:4, ${.hidden_size}}\n"                       \
+    "  num_attention_heads: 4\n  activations_checkpoint_granularity: full\n"                       \
+    "  activations_checkpoint_method: uniform\n  optim:\n    name: mcore_distributed_optim\n"      \
+    "  data:\n    seq_length: ${model.encoder_seq_length}\n"
+#define NEMO_TRAINER "trainer:\n  devices: 8\n  num_nodes: 4\n  precision: bf16-mixed\n"
+
+/* NeMo's own names, and values that are made of others. */
+START_TEST(nemo_is_a_scenario)
+{
+    static const LhConfigWay way = { .tensor = 2,
+                                     .context = 1,
+                                     .data = 2,
+                                     .pipeline = 2,
+                                     .chunks = 2,
+                                     .layers_of_chunk = 1,
+                                     .shard = LH_SHARD_ZERO1,
+                                     .checkpoint = LH_CHECKPOINT_LAYER,
+                                     .micro_batch_size = 1,
+                                     .micro_batches = 4,
+                                     .seq_length = 4096 };
+    static const char text[] = NEMO_TRAINER NEMO_MODEL "  tokenizer:\n    type: GPT2BPETokenizer\n";
+    static const char loop[] =
+        NEMO_TRAINER "model:\n  encoder_seq_length: ${.a}\n  a: ${multiply:${.b},${.b}}\n"
+                     "  b: ${.a}\n";
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhConfig) config = lh_config_parse("f.yaml", text, strlen(text), NULL, &error);
+    g_autoptr(LhConfig) endless = NULL;
+
+    if (g_error_matches(error, LH_ERROR, LH_ERROR_RUNTIME))
+        return; /* without libyaml */
+    check_lines("f.yaml", text,
+                LINES("framework=megatron-lm", "seq_length=4096", "dtype=bf16", "shard=zero1",
+                      "checkpoint=layer", "tensor_model_parallel_size=2", "batch 8"));
+    ck_assert_str_eq(lh_config_system_name(config), "NeMo");
+    ck_assert_uint_eq(config->processes, 32);
+    ck_assert_ptr_nonnull(strstr(config->model, "\"ffn_hidden_size\": 256"));
+    ck_assert_ptr_nonnull(strstr(config->model, "\"vocab_size\": 50257"));
+    ck_assert_uint_eq(config->unknown->len, 0);
+    check_lines("f.yaml",
+                NEMO_MODEL "  tokenizer:\n    type: org/Meta-Llama-3.1-70B\n  fsdp: true\n",
+                LINES("shard=fsdp"));
+    endless = lh_config_parse("f.yaml", loop, strlen(loop), NULL, &error);
+    ck_assert_ptr_null(endless);
+    ck_assert_msg(strstr(error->message, "f.yaml:6:23: error: \"model.encoder_seq_length\"") !=
+                      NULL,
+                  "%s", error->message);
+    g_autoptr(GPtrArray) words = lh_config_words(config, &way);
+    g_autoptr(GString) said = g_string_new("\n");
+
+    for (guint i = 0; i < words->len; i++)
+        g_string_append_printf(said, "%s\n",
+                               ((const LhConfigWord *)g_ptr_array_index(words, i))->line);
+    ck_assert_msg(strstr(said->str, "\nmodel.virtual_pipeline_model_parallel_size: 2\n") ||
+                      strstr(said->str, "\nvirtual_pipeline_model_parallel_size: 2\n"),
+                  "%s", said->str);
+    ck_assert_msg(strstr(said->str, "encoder_seq_length: 4096\n") != NULL, "%s", said->str);
 }
 END_TEST
 
@@ -565,9 +628,9 @@ START_TEST(errors_name_the_file)
 END_TEST
 
 LH_TEST_MAIN("configuration", megatron_is_a_scenario, torchtitan_is_a_scenario,
-             deepspeed_is_a_scenario, yaml_is_a_scenario_by_its_settings, shapes_are_models,
-             layers_have_experts_as_they_say, impossible_shapes_are_refused, traps_are_named,
-             unused_options_are_named, what_is_wrong_is_refused,
+             deepspeed_is_a_scenario, yaml_is_a_scenario_by_its_settings, nemo_is_a_scenario,
+             shapes_are_models, layers_have_experts_as_they_say, impossible_shapes_are_refused,
+             traps_are_named, unused_options_are_named, what_is_wrong_is_refused,
              models_that_are_not_said_are_missed, contradictions_are_refused,
              what_is_not_understood_is_listed, words_are_read_as_what_was_meant,
              differences_are_marked, errors_name_the_file)

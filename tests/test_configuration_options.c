@@ -19,15 +19,21 @@ typedef struct {
     const char *other; /* for the setting that @base has */
 } Writer;
 
+#define SHAPE "--num-layers 4 --hidden-size 64 --num-attention-heads 4 --bf16"
 #define BASE                                                                                       \
     "--num-layers 4 --hidden-size 64 --num-attention-heads 4 --vocab-size 100 --bf16 "             \
     "--seq-length 1024 --max-position-embeddings 1024\n"
+
+#define NEMO                                                                                       \
+    "model:\n  encoder_seq_length: 64\n  activations_checkpoint_granularity: null\n"               \
+    "trainer:\n  num_nodes: 1\n"
 
 static const Writer writers[] = {
     { &lh_config_megatron, "f.sh", BASE, "" },
     { &lh_config_torchtitan, "f.toml", "training.seq_len = 2048\n", "" },
     { &lh_config_deepspeed, "f.json", "", "" },
     { &lh_config_trainer, "f.yaml", "num_processes: 8\n", "cutoff_len: 8\n" },
+    { &lh_config_nemo, "f.yaml", NEMO, NEMO },
 };
 
 /* Two values of settings that more than a table reads, and what they need beside them. */
@@ -174,6 +180,11 @@ static const struct {
     { "parallelism-config.parallelism-config-dp-replicate-size", "1", "2", "dp_shard_size: 4\n" },
     { "tensor-model-parallel-size", "1", "2", NULL },
     { "pipeline-model-parallel-size", "1", "2", NULL },
+    { "tokenizer-type", "GPT2BPETokenizer", "Llama2Tokenizer", "!" SHAPE },
+    { "tokenizer-model", "org/Llama-2-7b-hf", "org/Meta-Llama-3-8B", "!" SHAPE },
+    { "precision", "bf16", "16", NULL },
+    { "optim-name", "mcore_distributed_optim", "fused_adam", NULL },
+    { "fsdp-sharding-strategy", "full", "hybrid", NULL },
     { "bf16.enabled", "true", "false", NULL },
     { "fp16.enabled", "true", "false", NULL },
 };
@@ -225,7 +236,9 @@ write_text(const Writer *w, const char *name, const char *value, const char *bes
     g_autoptr(GString) text = g_string_new(based ? w->other : w->base);
 
     /* Some names are those of two systems. */
-    if (beside != NULL && g_str_has_prefix(beside, "--") == g_str_has_suffix(w->file, ".sh"))
+    if (beside != NULL && beside[0] == '!')
+        g_string_assign(text, beside + 1); /* in place of what stands there in any case */
+    else if (beside != NULL && g_str_has_prefix(beside, "--") == g_str_has_suffix(w->file, ".sh"))
         g_string_append(text, beside);
     if (g_str_has_suffix(w->file, ".sh")) {
         if (name != NULL && value != NULL)

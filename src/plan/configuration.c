@@ -39,9 +39,9 @@ static const struct {
     { "", lh_entries_arguments, NULL },
 };
 
-const LhConfigSystem *const lh_config_systems[] = { &lh_config_megatron, &lh_config_torchtitan,
+const LhConfigSystem *const lh_config_systems[] = { &lh_config_megatron,  &lh_config_torchtitan,
                                                     &lh_config_deepspeed, &lh_config_trainer,
-                                                    NULL };
+                                                    &lh_config_nemo,      NULL };
 
 static guint
 format_of(const char *file)
@@ -61,12 +61,32 @@ lh_config_system_name(const LhConfig *config)
 
 /* ---- names ---- */
 
+static const char *
+last_word(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+
+    return dot != NULL ? dot + 1 : path;
+}
+
+/* The name that a path with this end has; NULL: it has no other. */
+static const char *
+name_by_alias(const LhConfigSystem *system, const char *path)
+{
+    for (const LhConfigAlias *alias = system->aliases; alias->path != NULL; alias++) {
+        const char *end = path + strlen(path) - MIN(strlen(path), strlen(alias->path));
+
+        if (strcmp(end, alias->path) == 0 && (end == path || end[-1] == '.'))
+            return alias->name;
+    }
+    return NULL;
+}
+
 /* Which of a list it is ("datasets[0].path") is no part of its name. */
 static char *
 name_of(const LhConfigSystem *system, const char *path)
 {
-    const char *dot = system->last_word ? strrchr(path, '.') : NULL;
-    const char *last = dot != NULL ? dot + 1 : path;
+    const char *last = system->last_word && system->aliases == NULL ? last_word(path) : path;
     GString *name = g_string_new(NULL);
 
     for (const char *at = last + strspn(last, "-"); *at != '\0'; at++) {
@@ -75,7 +95,26 @@ name_of(const LhConfigSystem *system, const char *path)
         else
             g_string_append_c(name, *at == '_' ? '-' : g_ascii_tolower(*at));
     }
+    if (system->aliases != NULL) {
+        const char *known = name_by_alias(system, name->str);
+        char *found = g_strdup(known != NULL ? known : last_word(name->str));
+
+        g_string_free(name, TRUE);
+        return found;
+    }
     return g_string_free(name, FALSE);
+}
+
+/* The name of it that is the system's own, if it has one. */
+static const char *
+own_path(const LhConfigSystem *system, const char *path)
+{
+    for (const LhConfigAlias *alias = system->aliases; alias != NULL && alias->path != NULL;
+         alias++) {
+        if (strcmp(alias->name, path) == 0)
+            return alias->path;
+    }
+    return path;
 }
 
 static const LhConfigKey *
@@ -85,7 +124,7 @@ find_key(const LhConfigSystem *system, const char *name)
         if (strcmp(key->name, name) == 0)
             return key;
     }
-    return NULL;
+    return system->base != NULL ? find_key(system->base, name) : NULL;
 }
 
 const LhFileEntry *
@@ -343,14 +382,14 @@ take_key(LhConfig *config, const LhConfigKey *key, GError **error)
 }
 
 static bool
-take_keys(LhConfig *config, GError **error)
+take_keys(LhConfig *config, const LhConfigSystem *system, GError **error)
 {
-    for (const LhConfigKey *key = config->system->keys; key->name != NULL; key++) {
+    for (const LhConfigKey *key = system->keys; key->name != NULL; key++) {
         if ((key->kind == LH_KEY_WAY || key->kind == LH_KEY_QUESTION) &&
             !take_key(config, key, error))
             return false;
     }
-    return true;
+    return system->base == NULL || take_keys(config, system->base, error);
 }
 
 /* Where settings are known by their last word, two of them must not contradict each other. */
@@ -498,13 +537,14 @@ is_arguments(const LhEntries *entries)
     return entries->taken == NULL;
 }
 
-/* Whose settings most of them are: of Megatron-LM, or of what is built on Hugging Face's Trainer.
- */
+/* Whose settings most of them are: of Megatron-LM, of NeMo, or of what is built on Hugging Face's
+ * Trainer. */
 static const LhConfigSystem *
 system_of(const LhEntries *entries)
 {
-    const LhConfigSystem *const systems[] = { &lh_config_megatron, &lh_config_trainer };
-    guint known[] = { 0, 0 };
+    const LhConfigSystem *const systems[] = { &lh_config_megatron, &lh_config_trainer,
+                                              &lh_config_nemo };
+    guint known[] = { 0, 0, 0 }, most = 0;
 
     for (guint i = 0; i < entries->entries->len; i++) {
         const LhFileEntry *entry = g_ptr_array_index(entries->entries, i);
@@ -515,7 +555,9 @@ system_of(const LhEntries *entries)
             known[k] += find_key(systems[k], name) != NULL ? 1 : 0;
         }
     }
-    return systems[known[1] > known[0] ? 1 : 0];
+    for (guint k = 1; k < G_N_ELEMENTS(systems); k++)
+        most = known[k] > known[most] ? k : most;
+    return systems[most];
 }
 
 static void
@@ -551,7 +593,9 @@ decode_config(LhEntries *entries, const LhConfigSystem *system, GError **error)
     config->arguments = is_arguments(entries);
     config->unknown = g_ptr_array_new();
     config->elsewhere = g_ptr_array_new();
-    if (!sort(config, error) || !take_keys(config, error) || !system->take(config, error))
+    if (system->prepare != NULL)
+        system->prepare(entries);
+    if (!sort(config, error) || !take_keys(config, system, error) || !system->take(config, error))
         return NULL;
     if (config->read + config->not_modelled + config->elsewhere->len == 0) {
         fail_without_settings(config, error);
@@ -793,7 +837,7 @@ lh_config_say(const LhConfig *config, GPtrArray *words, const char *path, LhEntr
     const char *said = value != NULL ? value : "";
 
     open_table(config, words, path);
-    word->line = line_of(config, path, kind, value);
+    word->line = line_of(config, own_path(config->system, path), kind, value);
     word->added = entry == NULL;
     if (entry != NULL && value == NULL && g_strcmp0(was, "false") != 0)
         g_clear_pointer(&was, g_free); /* a flag that is set */
@@ -823,7 +867,8 @@ lh_config_unsay(const LhConfig *config, GPtrArray *words, const char *path)
         return;
     open_table(config, words, path);
     word = g_new0(LhConfigWord, 1);
-    word->line = line_of(config, path, entry->kind, entry->values->len > 0 ? was : NULL);
+    word->line = line_of(config, own_path(config->system, path), entry->kind,
+                         entry->values->len > 0 ? was : NULL);
     word->take_out = true;
     g_ptr_array_add(words, word);
 }

@@ -15,8 +15,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-static const char *const megatron_schedules[] = { "te-p2p", "te-allgather", "te-a2a", "te-a2a-p2p",
-                                                  NULL };
+const char *const lh_config_megatron_schedules[] = { "te-p2p", "te-allgather", "te-a2a",
+                                                     "te-a2a-p2p", NULL };
 
 /* --cp-comm-type, by schedule. */
 static const char *const comm_types[] = { "p2p", "all_gather", "a2a", "a2a+p2p", NULL };
@@ -55,6 +55,7 @@ read_shape(LhConfig *c, Shape *s, GError **error)
 {
     const char *activation = "";
 
+    s->biases = c->system->base != NULL; /* NeMo's model has them if it says nothing */
     if (!lh_config_count(c, "num-layers", &s->layers, error) ||
         !lh_config_count(c, "hidden-size", &s->hidden, error) ||
         !lh_config_count(c, "ffn-hidden-size", &s->ffn, error) ||
@@ -79,7 +80,7 @@ read_shape(LhConfig *c, Shape *s, GError **error)
         !lh_config_flag(c, "add-bias-linear", &s->biases, error) ||
         !lh_config_flag(c, "qk-layernorm", &s->qk_norm, error) || !read_positions(c, s, error))
         return false;
-    s->gated = s->gated || strcmp(activation, "swiglu") == 0;
+    s->gated = s->gated || g_str_has_suffix(activation, "glu");
     s->untied = s->untied ||
                 (lh_config_entry(c, "share-embeddings-and-output-weights") != NULL && !s->shared);
     return true;
@@ -375,6 +376,36 @@ lacks_sizes(LhConfig *c, const Shape *s)
                           strchr(names->str, ',') != NULL ? "them" : "it");
 }
 
+/* How many words the tokenizer has: one that is always the same, or that of a published model. */
+static void
+read_tokenizer(LhConfig *c, Shape *s)
+{
+    static const struct {
+        const char *type;
+        uint64_t words;
+    } types[] = { { "GPT2BPETokenizer", 50257 }, { "Llama2Tokenizer", 32000 } };
+    static const char *const names[] = { "tokenizer-type", "tokenizer-model" };
+
+    for (guint i = 0; i < G_N_ELEMENTS(names) && s->vocab == 0; i++) {
+        const LhFileEntry *entry = lh_config_entry(c, names[i]);
+        g_autofree char *text = entry != NULL ? lh_entry_text(entry) : g_strdup("");
+        g_autofree char *name = lh_config_model_of(text);
+        g_autofree char *shown = g_strescape(text, NULL);
+        g_autoptr(LhModel) m = name != NULL ? lh_model_load(name, NULL) : NULL;
+
+        for (guint k = 0; k < G_N_ELEMENTS(types); k++) {
+            if (strcmp(text, types[k].type) == 0)
+                s->vocab = types[k].words;
+        }
+        if (s->vocab == 0 && m != NULL)
+            s->vocab = m->vocab_size;
+        if (s->vocab != 0)
+            lh_config_note(c, entry,
+                           "the vocabulary has the %" PRIu64 " words of %.60s, without padding",
+                           s->vocab, shown);
+    }
+}
+
 /* The model of a shape that is read: by its vocabulary, or one that is known. */
 static bool
 name_model(LhConfig *c, Shape *s, GError **error)
@@ -384,6 +415,7 @@ name_model(LhConfig *c, Shape *s, GError **error)
     fill_shape(c, s);
     if (!take_dense_layers(c, s, error) || !take_shared_experts(c, s, error))
         return false;
+    read_tokenizer(c, s);
     if (s->vocab != 0) {
         write_model(c, s);
         return true;
@@ -527,7 +559,7 @@ take_context(LhConfig *c, GError **error)
     if (context > 1)
         warn_hierarchy(c, type, sizes, context);
     lh_config_set(c, entry, LH_CONFIG_SCHEDULE, "schedule",
-                  megatron_schedules[lh_config_index(comm_types, type)]);
+                  lh_config_megatron_schedules[lh_config_index(comm_types, type)]);
     if (strcmp(type, "a2a+p2p") == 0 && sizes != NULL)
         lh_config_set(c, lh_config_entry(c, "hierarchical-context-parallel-sizes"),
                       LH_CONFIG_SCHEDULE, "hierarchical_context_parallel_sizes", sizes);
@@ -617,6 +649,37 @@ take_recomputation(LhConfig *c, GError **error)
     return true;
 }
 
+/* NeMo's: by the optimizer's name, or "fsdp" with a strategy. */
+static bool
+read_nemo_sharding(LhConfig *c, bool *distributed, bool *torch, GError **error)
+{
+    static const char *const optimizers[] = { "mcore_distributed_optim", "distributed_fused_adam",
+                                              NULL };
+    static const char *const others[] = { "fused_adam", "adam", "adamw", "adamw_optim", NULL };
+    const char *optimizer = others[0], *strategy = "full";
+
+    if (c->system->base == NULL)
+        return true;
+    if (!lh_config_word(c, "optim-name", &optimizer, error) ||
+        !lh_config_flag(c, "fsdp", torch, error) ||
+        !lh_config_word(c, "fsdp-sharding-strategy", &strategy, error))
+        return false;
+    *distributed = *distributed || lh_config_index(optimizers, optimizer) >= 0;
+    if (!*distributed && lh_config_index(others, optimizer) < 0)
+        lh_config_note(c, lh_config_entry(c, "optim-name"),
+                       "not modelled: model.optim.name %.40s: the optimizer has the states of Adam",
+                       optimizer);
+    if (*torch && strcmp(strategy, "full") != 0)
+        lh_config_note(c, lh_config_entry(c, "fsdp-sharding-strategy"),
+                       "not modelled: fsdp_sharding_strategy %.20s: full is predicted in its place",
+                       strategy);
+    else if (!*torch && lh_config_entry(c, "fsdp-sharding-strategy") != NULL &&
+             strcmp(strategy, "full") != 0)
+        lh_config_note(c, lh_config_entry(c, "fsdp-sharding-strategy"),
+                       "only model.fsdp reads it, and that is not set");
+    return true;
+}
+
 static bool
 take_sharding(LhConfig *c, GError **error)
 {
@@ -631,6 +694,7 @@ take_sharding(LhConfig *c, GError **error)
         !lh_config_flag(c, "use-megatron-fsdp", &megatron, error) ||
         !lh_config_flag(c, "use-custom-fsdp", &megatron, error) ||
         !lh_config_flag(c, "use-torch-fsdp2", &torch, error) ||
+        !read_nemo_sharding(c, &distributed, &torch, error) ||
         !lh_config_word(c, "data-parallel-sharding-strategy", &strategy, error))
         return false;
     shard = lh_config_index(strategies, strategy);
@@ -764,14 +828,19 @@ static bool
 take_precision(LhConfig *c, GError **error)
 {
     bool bf16 = false, fp16 = false;
-    const char *fp8[] = { "fp8-format", "fp8" };
+    const char *fp8[] = { "fp8-format", "fp8" }, *precision = "";
 
-    if (!lh_config_flag(c, "bf16", &bf16, error) || !lh_config_flag(c, "fp16", &fp16, error))
+    if (!lh_config_flag(c, "bf16", &bf16, error) || !lh_config_flag(c, "fp16", &fp16, error) ||
+        (c->system->base != NULL && !lh_config_word(c, "precision", &precision, error)))
         return false;
+    bf16 = bf16 || g_str_has_prefix(precision, "bf16");
+    fp16 = fp16 || g_str_has_prefix(precision, "16");
     if (!bf16 && !fp16)
-        lh_config_note(c, NULL,
-                       "neither --bf16 nor --fp16 is given, and Megatron-LM trains in fp32 then; "
-                       "bf16 is predicted");
+        lh_config_note(c, lh_config_entry(c, "precision"),
+                       "%s, and %s trains in fp32 then; bf16 is predicted",
+                       c->system->base != NULL ? "trainer.precision is neither bf16 nor 16"
+                                               : "neither --bf16 nor --fp16 is given",
+                       c->system->name);
     lh_config_set(c, lh_config_entry(c, fp16 && !bf16 ? "fp16" : "bf16"), LH_CONFIG_QUESTION,
                   "dtype", fp16 && !bf16 ? "fp16" : "bf16");
     for (guint i = 0; i < G_N_ELEMENTS(fp8); i++) {
@@ -838,7 +907,8 @@ megatron_allows(const LhConfigWay *way)
 static void
 say_context(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
 {
-    const int type = way->context > 1 ? lh_config_index(megatron_schedules, way->schedule) : -1;
+    const int type =
+        way->context > 1 ? lh_config_index(lh_config_megatron_schedules, way->schedule) : -1;
     g_autofree char *sizes = g_strdup_printf("%u %u", way->heads, way->others);
 
     lh_config_say_count(c, words, "context-parallel-size", way->context);
@@ -855,8 +925,11 @@ say_pipeline(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
 {
     lh_config_say_count(c, words, "pipeline-model-parallel-size", way->pipeline);
     lh_config_unsay(c, words, "num-virtual-stages-per-pipeline-rank");
-    lh_config_unsay(c, words, "virtual-pipeline-model-parallel-size");
-    if (way->chunks > 1)
+    if (way->chunks == 1 || c->system->base == NULL)
+        lh_config_unsay(c, words, "virtual-pipeline-model-parallel-size");
+    if (way->chunks > 1 && c->system->base != NULL)
+        lh_config_say_count(c, words, "virtual-pipeline-model-parallel-size", way->chunks);
+    else if (way->chunks > 1)
         lh_config_say_count(c, words, "num-layers-per-virtual-pipeline-stage",
                             way->layers_of_chunk);
     else
@@ -909,8 +982,8 @@ say_sharding(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
     }
 }
 
-static void
-megatron_say(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
+void
+lh_config_megatron_say_sizes(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
 {
     lh_config_say_count(c, words, "seq-length", way->seq_length);
     lh_config_say_count(c, words, "micro-batch-size", way->micro_batch_size);
@@ -924,6 +997,12 @@ megatron_say(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
     say_pipeline(c, way, words);
     say_context(c, way, words);
     say_recomputation(c, way, words);
+}
+
+static void
+megatron_say(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
+{
+    lh_config_megatron_say_sizes(c, way, words);
     say_sharding(c, way, words);
 }
 
@@ -932,7 +1011,7 @@ const LhConfigSystem lh_config_megatron = {
     .framework = "megatron-lm",
     .last_word = true,
     .keys = lh_config_megatron_keys,
-    .schedules = megatron_schedules,
+    .schedules = lh_config_megatron_schedules,
     .take = megatron_take,
     .allows = megatron_allows,
     .say = megatron_say,

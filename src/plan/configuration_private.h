@@ -42,12 +42,20 @@ typedef struct {
         name, LH_KEY_NOTHING, NULL, NULL                                                           \
     }
 
+/* Another name of a setting: the end of its path, in lower case and with '-' for '_'. */
+typedef struct {
+    const char *path, *name;
+} LhConfigAlias;
+
 struct _LhConfigSystem {
     const char *name;
     const char *framework; /* of frameworks/ */
     bool last_word;        /* settings are known by the last word of their path */
     const LhConfigKey *keys;
-    const char *const *schedules; /* that it has */
+    const LhConfigSystem *base;          /* whose keys it has beside its own; NULL: none */
+    const LhConfigAlias *aliases;        /* up to one without a name; NULL: there are none */
+    void (*prepare)(LhEntries *entries); /* works out values, before they are read; or NULL */
+    const char *const *schedules;        /* that it has */
     /* Reads what takes more than a table, adds notes. */
     bool (*take)(LhConfig *config, GError **error);
     bool (*allows)(const LhConfigWay *way);
@@ -57,7 +65,11 @@ struct _LhConfigSystem {
 
 extern const LhConfigKey lh_config_megatron_keys[];
 extern const LhConfigSystem lh_config_megatron, lh_config_torchtitan, lh_config_deepspeed,
-    lh_config_trainer;
+    lh_config_trainer, lh_config_nemo;
+extern const char *const lh_config_megatron_schedules[];
+
+/* Words of Megatron-LM for all but how data-parallel ranks shard. */
+void lh_config_megatron_say_sizes(const LhConfig *c, const LhConfigWay *way, GPtrArray *words);
 
 /* All of them; NULL-terminated. */
 extern const LhConfigSystem *const lh_config_systems[];
