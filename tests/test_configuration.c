@@ -222,6 +222,18 @@ START_TEST(nemo_is_a_scenario)
 }
 END_TEST
 
+/* Models by their names, and lengths, as ms-swift's Megatron has them. */
+START_TEST(swift_is_a_scenario_of_megatron)
+{
+    check_lines("f.sh",
+                "megatron sft --model Qwen/Qwen3-8B --tensor_model_parallel_size 2 "
+                "--sequence_parallel true --max_length 8192 --micro_batch_size 1 --bf16 "
+                "--global_batch_size 16 --recompute_granularity full --recompute_method uniform",
+                LINES("framework=megatron-lm", "model=qwen3-8b", "seq_length=8192",
+                      "tensor_model_parallel_size=2", "checkpoint=layer", "batch 16"));
+}
+END_TEST
+
 /* The model of the arguments is that of models/, but for its names. */
 START_TEST(shapes_are_models)
 {
@@ -629,8 +641,8 @@ END_TEST
 
 LH_TEST_MAIN("configuration", megatron_is_a_scenario, torchtitan_is_a_scenario,
              deepspeed_is_a_scenario, yaml_is_a_scenario_by_its_settings, nemo_is_a_scenario,
-             shapes_are_models, layers_have_experts_as_they_say, impossible_shapes_are_refused,
-             traps_are_named, unused_options_are_named, what_is_wrong_is_refused,
-             models_that_are_not_said_are_missed, contradictions_are_refused,
-             what_is_not_understood_is_listed, words_are_read_as_what_was_meant,
-             differences_are_marked, errors_name_the_file)
+             swift_is_a_scenario_of_megatron, shapes_are_models, layers_have_experts_as_they_say,
+             impossible_shapes_are_refused, traps_are_named, unused_options_are_named,
+             what_is_wrong_is_refused, models_that_are_not_said_are_missed,
+             contradictions_are_refused, what_is_not_understood_is_listed,
+             words_are_read_as_what_was_meant, differences_are_marked, errors_name_the_file)

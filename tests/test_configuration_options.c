@@ -143,10 +143,10 @@ static const struct {
     { "tensor-parallel.autotp-size", "1", "2", NULL },
     { "model-name-or-path", "org/Meta-Llama-3-8B", "org/Qwen3-8B", NULL },
     { "base-model", "org/Meta-Llama-3-8B", "org/Qwen3-8B", NULL },
-    { "model", "org/Meta-Llama-3-8B", "org/Qwen3-8B", NULL },
+    { "model", "org/Meta-Llama-3-8B", "org/Qwen3-8B", "!--bf16" },
     { "model-id", "org/Meta-Llama-3-8B", "org/Qwen3-8B", NULL },
     { "per-device-train-batch-size", "1", "2", NULL },
-    { "max-length", "1024", "2048", NULL },
+    { "max-length", "1024", "2048", "!" SHAPE "\n" },
     { "max-seq-length", "1024", "2048", NULL },
     { "cutoff-len", "1024", "2048", NULL },
     { "sequence-len", "1024", "2048", NULL },
@@ -236,9 +236,10 @@ write_text(const Writer *w, const char *name, const char *value, const char *bes
     g_autoptr(GString) text = g_string_new(based ? w->other : w->base);
 
     /* Some names are those of two systems. */
-    if (beside != NULL && beside[0] == '!')
+    if (beside != NULL && beside[0] == '!' && g_str_has_suffix(w->file, ".sh"))
         g_string_assign(text, beside + 1); /* in place of what stands there in any case */
-    else if (beside != NULL && g_str_has_prefix(beside, "--") == g_str_has_suffix(w->file, ".sh"))
+    else if (beside != NULL && beside[0] != '!' &&
+             g_str_has_prefix(beside, "--") == g_str_has_suffix(w->file, ".sh"))
         g_string_append(text, beside);
     if (g_str_has_suffix(w->file, ".sh")) {
         if (name != NULL && value != NULL)

@@ -84,7 +84,7 @@ enum {
         .flags = LH_COMMAND_CONFIG, .min = 1, .max = -1, .placeholder = "FILE", .names = "files",  \
         .description = "Start from a training system's configuration: arguments or a script of "   \
                        "Megatron-LM, Megatron Bridge, ms-swift or TRL, YAML of Megatron-LM, "      \
-                       "accelerate, TRL, axolotl or "                                              \
+                       "NeMo, accelerate, TRL, axolotl or "                                        \
                        "LLaMA-Factory, a .toml of torchtitan, a .json of DeepSpeed. " text         \
     }
 

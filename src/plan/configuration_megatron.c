@@ -352,6 +352,27 @@ write_model(LhConfig *c, const Shape *s)
     c->model = g_string_free(g_steal_pointer(&text), FALSE);
 }
 
+/* "--model org/Name", as what is built on Megatron-LM has it in place of sizes. */
+static bool
+take_published(LhConfig *c, GError **error)
+{
+    const LhFileEntry *entry = lh_config_entry(c, "model");
+    const char *published = "";
+    g_autofree char *model = NULL;
+    g_autofree char *shown = NULL;
+
+    if (!lh_config_word(c, "model", &published, error))
+        return false;
+    model = lh_config_model_of(published);
+    shown = g_strescape(published, NULL);
+    if (model != NULL)
+        lh_config_set(c, entry, LH_CONFIG_QUESTION, "model", model);
+    else
+        lh_config_lacks_model(c, entry,
+                              "%.80s is none of longhaul list models; give its config.json", shown);
+    return true;
+}
+
 /* Which of the sizes that a model cannot do without are not there. */
 static void
 lacks_sizes(LhConfig *c, const Shape *s)
@@ -442,6 +463,8 @@ take_model(LhConfig *c, GError **error)
 
     if (!refuse_layers(c, error) || !read_shape(c, &s, error))
         return false;
+    if (s.layers == 0 && lh_config_entry(c, "model") != NULL && c->arguments)
+        return take_published(c, error);
     if (s.layers == 0 || s.hidden == 0 || s.heads == 0) {
         lacks_sizes(c, &s);
         return true;
@@ -887,13 +910,30 @@ take_ranks(LhConfig *c, GError **error)
     return true;
 }
 
+/* ms-swift's name of the longest sequence, as long as which all are. */
+static bool
+take_length(LhConfig *c, GError **error)
+{
+    const LhFileEntry *entry = lh_config_entry(c, "max-length");
+    uint64_t length = 0;
+
+    if (entry == NULL || lh_config_entry(c, "seq-length") != NULL)
+        return true;
+    if (!lh_config_count(c, "max-length", &length, error))
+        return false;
+    if (length == 0)
+        return lh_config_fail(c, entry, error, "\"max-length\": found \"0\"; allowed: at least 1");
+    lh_config_set_count(c, entry, LH_CONFIG_QUESTION, "seq_length", length);
+    return true;
+}
+
 static bool
 megatron_take(LhConfig *c, GError **error)
 {
-    return take_model(c, error) && take_context(c, error) && take_window(c, error) &&
-           take_recomputation(c, error) && take_sharding(c, error) && take_pipeline(c, error) &&
-           take_precision(c, error) && take_loss(c, error) && take_states(c, error) &&
-           take_ranks(c, error);
+    return take_model(c, error) && take_length(c, error) && take_context(c, error) &&
+           take_window(c, error) && take_recomputation(c, error) && take_sharding(c, error) &&
+           take_pipeline(c, error) && take_precision(c, error) && take_loss(c, error) &&
+           take_states(c, error) && take_ranks(c, error);
 }
 
 /* ---- a way in its words ---- */
