@@ -517,7 +517,7 @@ refuse_megatron(const LhConfig *c, GError **error)
         g_autofree char *text = entry != NULL ? lh_entry_text(entry) : NULL;
         g_autofree char *shown = text != NULL ? g_strescape(text, NULL) : NULL;
 
-        if (entry != NULL && strcmp(text, "1") != 0)
+        if (g_strcmp0(text, "1") != 0 && entry != NULL)
             return lh_config_fail(c, entry, error,
                                   "\"%s\": found \"%.20s\": Megatron-LM trains the model then; "
                                   "give --from-config its settings by their own names (--%s %.20s)",
@@ -631,8 +631,8 @@ take_trainer_sharding(LhConfig *c, GError **error)
     static const char *const reshards[] = { "fsdp-config.fsdp-reshard-after-forward",
                                             "fsdp-config.reshard-after-forward", NULL };
     const char *reshard = find_name(c, reshards);
-    const LhFileEntry *deepspeed, *words = lh_config_entry(c, "fsdp");
-    bool fsdp, by_deepspeed;
+    const LhFileEntry *deepspeed = NULL, *words = lh_config_entry(c, "fsdp");
+    bool fsdp = false, by_deepspeed = false;
     int shard = LH_SHARD_DDP;
 
     if (!read_sharder(c, &deepspeed, &fsdp, &by_deepspeed, error))
