@@ -481,7 +481,7 @@ refuse_word(const LhConfig *c, const char *name, const char *found, const char *
 
 /* Groups of ranks that shard, and copies of them. */
 static bool
-take_groups(LhConfig *c, int shard, GError **error)
+take_shard_groups(LhConfig *c, int shard, GError **error)
 {
     static const char *const shards[] = { "dp-shard-size",
                                           "parallelism-config.parallelism-config-dp-shard-size",
@@ -653,7 +653,7 @@ take_trainer_sharding(LhConfig *c, GError **error)
             lh_config_set_framework(c, "fsdp.reshard_after_forward", "no");
     }
     lh_config_set(c, NULL, LH_CONFIG_WAY, "shard", lh_shard_names[shard]);
-    return take_groups(c, shard, error);
+    return take_shard_groups(c, shard, error);
 }
 
 static bool
