@@ -18,8 +18,9 @@
 #include <string.h>
 
 /* That a process waits for others, only to say that it ends. */
-#define REFUSAL_US INT64_C(5000000) /* that the others have to hear of a refused command line ...  \
-                                     */
+#define REFUSAL_US                                                                                 \
+    INT64_C(5000000) /* that the others have to hear of a refused command line ...                 \
+                      */
 #define REFUSAL_MPI_US INT64_C(60000000) /* ... with MPI, which starts all before it starts one */
 #define GRACE_NS                                                                                   \
     500000000 /* less than the second that Open MPI leaves between SIGTERM and SIGKILL */
