@@ -215,6 +215,17 @@ START_TEST(scripts_are_followed)
         { "X=1 run --a 1 || exit 1\nexit 0\nrun --b 2", "a=1\n" },
         { "A=(--f ([0]*1+[1]*26) --g)\nrun ${A[@]}", "f=([0]*1+[1]*26)\ng\n" },
         { "run model.a=1 +t.b=x y=2", "model.a=1\nt.b=x\n" },
+        /* Sums, and what is asked of words. */
+        { "N=4\nrun --a $((7 - 3 % 2)) --b $((-(1 + 2) * 2)) --c $((!0 + !5)) --d $((${N} << 0))",
+          "a=6\nb=-6\nc=1\nd=$((${N} << 0))\n" },
+        { "run --a $((1 < 2)) --b $((2 <= 1)) --c $((2 > 1)) --d $((1 >= 2)) --e $((1 == 1)) "
+          "--f $((1 != 1)) --g $((1 && 0)) --h $((0 || 3))",
+          "a=1\nb=0\nc=1\nd=0\ne=1\nf=0\ng=0\nh=1\n" },
+        { "A=x\n[ -n \"$A\" ] && run --a 1\n[ -z \"$A\" ] && run --b 1\n[ ! -z $A ] && run --c 1",
+          "a=1\nc=1\n" },
+        { "A=3\n[[ ( $A -ge 3 || $A -lt 0 ) && $A != 4 ]] && run --a 1\n[ $A -eq 3 -a $A -ne 3 ] "
+          "|| run --b 1\n[ $A ] && run --c 1",
+          "a=1\nb=1\nc=1\n" },
     };
 
     for (guint i = 0; i < G_N_ELEMENTS(rows); i++)

@@ -468,10 +468,15 @@ is_model_alone(const LhCommandLine *line)
 static bool
 print_model(const LhScenario *s, int format, GString *out, GError **error)
 {
-    g_autoptr(LhModel) model = lh_setup_load_model(s, error);
+    g_autoptr(LhModel) model = NULL;
     g_autoptr(LhTable) table = NULL;
 
-    if (model == NULL)
+    if (format == FORMAT_TABLE + LH_FORMAT_JSON) {
+        g_set_error_literal(error, LH_ERROR, LH_ERROR_USAGE,
+                            "--format: json is of programs; a model is shown as table, csv or md");
+        return false;
+    }
+    if ((model = lh_setup_load_model(s, error)) == NULL)
         return false;
     table = lh_model_table(model);
     lh_table_print(table, (LhFormat)(MAX(format, FORMAT_TABLE) - FORMAT_TABLE), out);

@@ -415,12 +415,19 @@ join_known(LhStar *w, GError **error)
     return addresses != NULL && join_first(w, addresses, error);
 }
 
-bool
-lh_star_meet(LhStar *w, GError **error)
+static bool
+meet(LhStar *w, GError **error)
 {
-    if (!lh_secret_read(&w->secret, error))
-        return false;
     if (w->launch.rank != 0)
         return w->starter->announce == NULL ? join_known(w, error) : join_announced(w, error);
     return w->launch.size == 1 || receive_members(w, error);
+}
+
+bool
+lh_star_meet(LhStar *w, GError **error)
+{
+    const bool ok = lh_secret_read(&w->secret, error) && meet(w, error);
+
+    lh_secret_clear(&w->secret);
+    return ok;
 }
