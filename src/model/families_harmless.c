@@ -12,7 +12,7 @@ static const char *const harmless[] = {
     /* what wrote the file, and how it is loaded */
     "_attn_implementation", "_attn_implementation_autoset", "_attn_implementation_internal",
     "_commit_hash", "_experts_implementation", "_flash_attn_2_enabled", "_from_model_config",
-    "_name_or_path", "_output_attentions", "architectures", "attention_softmax_in_fp32",
+    "_name_or_path", "_output_attentions", "attention_softmax_in_fp32",
     "attn_implementation", "attn_implementation_config", "attn_implementation_internal",
     "auto_map", "bf16", "bias_dropout_add_fusion", "bias_dropout_fusion", "cache_implementation",
     "checkpoint_version", "compression_config", "context_window_size", "cpm_seq_lens",

@@ -357,7 +357,8 @@ check_key(LhHfReader *r, const char *at, const char *object, const char *key, GE
     g_autofree char *name =
         object[0] == '\0' ? g_strdup(key) : g_strdup_printf("%s.%s", object, key);
 
-    if (strcmp(key, "model_type") == 0 || is_ignored(r, key) || is_known(r, name, NULL))
+    if (strcmp(key, "model_type") == 0 || strcmp(key, "architectures") == 0 || is_ignored(r, key) ||
+        is_known(r, name, NULL))
         return true;
     if (lh_hf_is_harmless(key) || is_empty(r->json, path)) {
         note_left_out(r, path, key);

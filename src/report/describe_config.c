@@ -41,10 +41,12 @@ void
 lh_describe_config(const LhConfig *config, GString *out)
 {
     lh_escape_line(out, config->entries->file);
-    g_string_append_printf(out,
-                           ": %u settings of %s are read, and nothing that is predicted depends on "
-                           "%u more\n",
-                           config->read, lh_config_system_name(config), config->without_effect);
+    g_string_append_printf(out, ": %u settings of %s are read", config->read,
+                           lh_config_system_name(config));
+    if (config->without_effect > 0)
+        g_string_append_printf(out, ", and nothing that is predicted depends on %u more",
+                               config->without_effect);
+    g_string_append_c(out, '\n');
     describe_list(config, config->elsewhere, "as the framework's file has it", out);
     describe_list(config, config->unknown, "not understood, and left out", out);
     for (guint i = 0; i < config->notes->len; i++) {
