@@ -333,9 +333,9 @@ lh_star_open(const LhStarter *starter, uint32_t ranks, int64_t deadline_us, LhCo
     return own_world;
 }
 
-/* Sends @bytes to all members, and waits until they have left. */
+/* Hands @bytes for all members over. */
 static bool
-send_all(LhStar *w, const GByteArray *bytes, const char *phase, GError **error)
+queue_all(LhStar *w, const GByteArray *bytes, const char *phase, GError **error)
 {
     g_autoptr(GBytes) content = NULL;
 
@@ -348,7 +348,14 @@ send_all(LhStar *w, const GByteArray *bytes, const char *phase, GError **error)
     content = g_bytes_new(bytes->data, bytes->len);
     for (uint32_t i = 0; i < w->members_count; i++)
         lh_peer_send(&w->members[i].peer, LH_FRAME_DATA, content);
-    return wait_for(w, has_taken, phase, error);
+    return true;
+}
+
+/* Sends @bytes to all members, and waits until they have left. */
+static bool
+send_all(LhStar *w, const GByteArray *bytes, const char *phase, GError **error)
+{
+    return queue_all(w, bytes, phase, error) && wait_for(w, has_taken, phase, error);
 }
 
 /* Appends what all members have sent, in the order of ranks. */
@@ -410,10 +417,15 @@ tcp_spread(LhStar *w, gsize limit, GByteArray *all, const char *phase, GError **
     return receive_all(w, MIN(limit, DATA_BYTES_MAX) * w->launch.size, all, phase, error);
 }
 
+/* Others do not wait until what they tell has left: an answer to the first process's question,
+ * which may follow, leaves by the same connection. What comes back says that it has. */
 static bool
 share_in(LhStar *w, const Contribution *mine, GByteArray *all, const char *phase, GError **error)
 {
-    return tcp_collect(w, mine, all, phase, error) && tcp_spread(w, mine->limit, all, phase, error);
+    const bool told = w->launch.rank != 0 ? queue_all(w, mine->bytes, phase, error)
+                                          : tcp_collect(w, mine, all, phase, error);
+
+    return told && tcp_spread(w, mine->limit, all, phase, error);
 }
 
 bool
