@@ -12,6 +12,7 @@
 #include "standin.h"
 #include "virtual_time.h"
 
+#include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <math.h>
 #include <string.h>
@@ -281,6 +282,26 @@ load_numbers(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned c
         into[i] = (unsigned char)(100 * rank + 40 * part + 20 * slot + i);
 }
 
+/* A GPU that shares nothing out of larger pieces: what is given back is freed, and the stand-in finds
+ * who still uses it. */
+static unsigned char *
+alloc_alone(LhDeviceState *device, uint64_t bytes, GError **error)
+{
+    void *memory = NULL;
+
+    (void)device;
+    (void)error;
+    ck_assert_int_eq(cudaMalloc(&memory, bytes), cudaSuccess);
+    return memory;
+}
+
+static void
+release_alone(LhDeviceState *device, unsigned char *memory)
+{
+    (void)device;
+    ck_assert_int_eq(cudaFree(memory), cudaSuccess);
+}
+
 typedef void (*Load)(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned char *into);
 
 static LhRunResult *
@@ -307,9 +328,14 @@ START_TEST(messages_of_several_pieces)
     g_autoptr(LhRunResult) threads =
         run_loaded(&lh_backend_cpu, program, LH_WAY_DIRECT, load_numbers);
     g_autoptr(LhRunResult) result = NULL;
+    LhRunDevice alone = lh_device_cuda;
+    LhBackend backend = lh_backend_nccl;
 
+    alone.alloc = alloc_alone;
+    alone.release = release_alone;
+    backend.device = &alone;
     standin_start(&options);
-    result = run_loaded(&lh_backend_nccl, program, (LhCollectiveWay)_i, load_numbers);
+    result = run_loaded(&backend, program, (LhCollectiveWay)_i, load_numbers);
     ck_assert_uint_eq(end_of_nccl(), 0);
     standin_end();
     ck_assert_msg(standin_findings()[0] == '\0', "%s", standin_findings());
