@@ -16,11 +16,14 @@
 /* ---- handshakes ---- */
 
 static const char secret_text[] = "a secret of as many characters as it takes";
+/* What all have if nobody was given a secret, and the first process can tell them one. */
+static const char announced_key[] = "the key that the first process tells all others";
 
 static LhSecret
 secret_of(const char *text)
 {
-    LhSecret secret = { .bytes = text == NULL ? 0 : strlen(text) };
+    LhSecret secret = { .bytes = text == NULL ? 0 : strlen(text),
+                        .given = text != NULL && text != announced_key };
 
     if (text != NULL)
         memcpy(secret.text, text, secret.bytes);
@@ -117,6 +120,14 @@ static const struct {
       "rank 1 on host node1 has a secret, and who it calls has none" },
     { "another secret of as many characters", secret_text,
       "rank 1 on host node1 has a wrong secret", "rank 1 on host node1 has a wrong secret" },
+    { announced_key, announced_key, NULL, NULL },
+    { announced_key, secret_text, "rank 1 on host node1 has no secret",
+      "rank 1 on host node1 has no secret" },
+    { secret_text, announced_key, "rank 1 on host node1 has a secret, and who it calls has none",
+      "rank 1 on host node1 has a secret, and who it calls has none" },
+    { "another key of as many characters", announced_key,
+      "rank 1 on host node1 has a secret, and who it calls has none",
+      "rank 1 on host node1 has a secret, and who it calls has none" },
 };
 
 START_TEST(secrets_are_proven)

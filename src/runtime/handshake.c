@@ -212,7 +212,7 @@ lh_handshake_call(LhHandshake *h, int socket, const LhHello *hello, const LhSecr
 
     *h = (LhHandshake){ .socket = socket, .secret = secret, .hello = *hello };
     h->received = g_byte_array_new();
-    h->hello.has_secret = secret->bytes > 0;
+    h->hello.has_secret = secret->given;
     if (draw_nonce(h->hello.nonce, error)) {
         content = lh_hello_pack(&h->hello);
         if (say_or_refuse(h, LH_FRAME_HELLO, content, LH_HANDSHAKE_WAITS, error) ==
@@ -320,12 +320,12 @@ take_hello(LhHandshake *h, const LhAnswer *answer, GBytes *content, GError **err
     if ((why = answer->judge(answer->owner, &h->hello)) != NULL)
         return refuse(h, why, error);
     h->heard = true;
-    if (h->hello.has_secret != (answer->secret->bytes > 0))
+    if (h->hello.has_secret != answer->secret->given)
         return refuse_secret(h,
                              h->hello.has_secret ? "has a secret, and who it calls has none"
                                                  : "has no secret, and who it calls has one",
                              error);
-    if (!h->hello.has_secret)
+    if (answer->secret->bytes == 0)
         return welcome(h, answer, error);
     if (!draw_nonce(h->nonce, error))
         return LH_HANDSHAKE_REFUSED;

@@ -105,6 +105,7 @@ lh_secret_read(LhSecret *secret, GError **error)
     if (ok) {
         memcpy(secret->text, text, (gsize)count);
         secret->bytes = (gsize)count;
+        secret->given = true;
     }
     explicit_bzero(text, sizeof(text));
     return ok;

@@ -12,6 +12,7 @@
 
 typedef struct {
     gsize bytes; /* 0: there is none */
+    bool given;  /* to this process, not announced to all by the first one */
     char text[LH_SECRET_BYTES_MAX];
 } LhSecret;
 
