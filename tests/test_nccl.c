@@ -282,8 +282,8 @@ load_numbers(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned c
         into[i] = (unsigned char)(100 * rank + 40 * part + 20 * slot + i);
 }
 
-/* A GPU that shares nothing out of larger pieces: what is given back is freed, and the stand-in finds
- * who still uses it. */
+/* A GPU that shares nothing out of larger pieces: what is given back is freed, and the stand-in
+ * finds who still uses it. */
 static unsigned char *
 alloc_alone(LhDeviceState *device, uint64_t bytes, GError **error)
 {
