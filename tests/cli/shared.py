@@ -1,0 +1,269 @@
+#!/usr/bin/env python3
+"""Holds every number that two commands share against each other: shared.py PROGRAM.
+
+Random cases, --cases N of them (default 20) from --seed N (default 1): attention modules and steps, with
+pipelines, experts and layers of two kinds, on GPUs with much memory and with little. `sim` answers for
+one; `compare`, `sweep`, `plan`, `show`, `verify`, `report` and `diff` must say the same of it, to the last
+digit. A case prints its command if it fails.
+"""
+
+import argparse
+import html
+import json
+import pathlib
+import random
+import re
+import shlex
+import sys
+import tempfile
+
+from totals import D, Program, Wrong, check, rounded
+
+# Of several schedules, or of one.
+OF_ALL = {"vs_best": None, "vs_best_good_to": None}
+# What a line of CSV has for these is said by totals.py.
+NOT_IN_SWEEPS = {"per_rank", "peak_bytes_by_tensor", "peak", "out_of_memory", "options"}
+LAYOUT = ("tensor_model_parallel_size", "context_parallel_size", "pipeline_model_parallel_size",
+          "virtual_pipeline_model_parallel_size", "pipeline_schedule", "num_micro_batches",
+          "micro_batch_size", "shard", "checkpoint", "data_parallel_size")
+MODELS = ("llama-7b", "llama-3-8b", "llama-gqa", "gpt3-1.3b", "llama-13b", "llama-2-70b", "qwen3-8b")
+EXPERTS = ("mixtral-8x7b",)
+CLUSTERS = ("dgx-a100-80g", "dgx-a100-40g", "hgx-h100", "dfa-2node:2", "pcie-l40s", "fat-tree-a100:2")
+
+
+def check_equal(one, other, what):
+    """Both are rows; what only one of them has is no concern of this."""
+    for key in one.keys() & other.keys():
+        check(one[key] == other[key], f"{what} says another {key}", one[key], other[key])
+
+
+class Case:
+    def __init__(self, program, arguments, folder):
+        self.program, self.arguments, self.folder = program, arguments, folder
+        self.document = program.document(["sim", *arguments])
+        if self.document is not None:
+            (self.row,) = self.document["results"]
+
+    def is_answered(self):
+        return self.document is not None and self.row["makespan_s"] is not None
+
+    def check_compare(self, others):
+        arguments = [*self.arguments, *(word for name in others for word in ("--schedule", name))]
+        if "--step" not in arguments: # what one schedule needs, others may not
+            arguments += ["--attention", self.document["case"]["attention"]]
+        document = self.program.document(["compare", *arguments])
+        check(document is not None, "compare does not answer", arguments)
+        (row,) = [row for row in document["results"] if row["schedule"] == self.row["schedule"]]
+        check_equal({**row, **OF_ALL}, {**self.row, **OF_ALL}, "compare")
+        check_equal(document["case"], self.document["case"], "compare's case")
+        check({*map(str, document["inputs"])} >= {*map(str, self.document["inputs"])},
+              "compare reads other files")
+        if document["winner"] == self.row["schedule"]:
+            for key in ("winner_critical_path", "winner_with_10_percent_more"):
+                check(self.document[key] in ([], document[key]), f"compare says another {key}")
+
+    def check_sweep(self):
+        """One point of a sweep, over the length."""
+        length = self.document["case"]["seq_length"]
+        scenario = self.folder / "sweep.json"
+        scenario.write_text(json.dumps({
+            "schema": "longhaul.scenario/1", "description": "one point", "sweep": {"seq_length": [length]},
+        }))
+        arguments = list(self.arguments)
+        at = arguments.index("--seq-length")
+        del arguments[at:at + 2]
+        result = self.program.run(["sweep", str(scenario), *arguments, "--format", "json"])
+        (row,) = json.loads(result.stdout, parse_float=str, parse_int=str)["rows"]
+        mine = {**self.document["case"], **self.row, **OF_ALL}
+        for key in ("straggler", "link_fault"):
+            del mine[key]
+        check_equal({key: value for key, value in {**row, **OF_ALL}.items() if key not in NOT_IN_SWEEPS},
+                    mine, "sweep")
+
+    def check_plan(self):
+        """A way that is left to search if all is given, but for the chunks of a pipeline's stages and for
+        options of the schedule."""
+        case = self.document["case"]
+        pipeline = case["pipeline_model_parallel_size"] != "1"
+        arguments = list(self.arguments)
+        arguments.remove("--step")
+        for name in LAYOUT:
+            option = "--" + name.replace("_", "-")
+            if option not in arguments and name != "virtual_pipeline_model_parallel_size" and (
+                    pipeline or name != "pipeline_schedule"):
+                arguments += [option, case[name]]
+        if "--framework" not in arguments:
+            arguments += ["--framework", case["framework"]]
+        sequences = (int(case["micro_batch_size"]) * int(case["num_micro_batches"]) *
+                     int(case["data_parallel_size"]))
+        result = self.program.run(["plan", *arguments, "--global-batch-size", str(sequences), "--top",
+                                   "100", "--format", "json"])
+        check(result.stdout, "plan does not answer", result.stderr)
+        (cluster,) = json.loads(result.stdout, parse_float=str, parse_int=str)["clusters"]
+        fits = self.row["state"] == "ok"
+        ways = [way for way in cluster["best"] if all(way[name] == case[name] for name in LAYOUT)]
+        check(bool(ways) == fits, "plan says other than sim of what fits", self.row["state"],
+              shlex.join(arguments))
+        if not fits:
+            check(self.row["peak_bytes_max"] in [miss["peak_bytes"] for miss in cluster["nearest_misses"]],
+                  "plan has no such miss", self.row["peak_bytes_max"], cluster["nearest_misses"])
+            return
+        mine = {theirs: self.row[key] for theirs, key in
+                (("iteration_s", "iteration_s"), ("tokens_per_s", "tokens_per_s"), ("mfu", "mfu"),
+                 ("peak_bytes", "peak_bytes_max"))}
+        ways = [way for way in ways if way["iteration_s"] == self.row["iteration_s"]] or ways
+        (way, *_) = ways
+        check_equal(way, mine, "plan")
+        bar = D(self.row["time_high_s"]) / D(self.row["makespan_s"]) - 1
+        check(abs(bar - D(way["time_error"])) < D("1e-9"), "plan has another error bar", bar,
+              way["time_error"])
+        mine = [{key: row[key] for key in ("of", "critical_path_fraction", "saved_fraction")}
+                for row in self.document["winner_with_10_percent_more"]]
+        check(way != cluster["best"][0] or mine in ([], cluster["best_with_10_percent_more"]),
+              "plan says other things of what is faster", mine, cluster["best_with_10_percent_more"])
+
+    def check_show(self):
+        """Closed forms, of a rank; `show` knows no data parallelism."""
+        case, arguments = self.document["case"], list(self.arguments)
+        at = arguments.index("--schedule")
+        del arguments[at:at + 2]
+        if case["data_parallel_size"] != "1":
+            return
+        result = self.program.run(["show", self.row["schedule"], *arguments, "--format", "json"])
+        if not result.stdout:
+            check("would have no effect" in result.stderr, "show does not answer", result.stderr)
+            return
+        forms = json.loads(result.stdout, parse_float=str, parse_int=str)["closed_form"]
+        each = self.row["per_rank"]
+        # In trees some members send more than in rings, and others less.
+        if case["collectives"] != "tree":
+            check(forms["bytes_sent"] == each["sent_bytes"], "show says other bytes", forms["bytes_sent"])
+        check(forms["flops"] == each["flops"], "show says other flops", forms["flops"])
+        check(forms["peak_bytes"] == each["peak_bytes"], "show says another peak", forms["peak_bytes"])
+
+    def check_verify(self):
+        """What is proven of the same program."""
+        case = self.document["case"]
+        arguments = ["--schedule", self.row["schedule"], "--model", case["model"]]
+        for name in ("ranks", "seq_length", "num_attention_heads", "num_query_groups", "kv_channels",
+                     "micro_batch_size", "mask", "dtype", "pass"):
+            arguments += ["--" + name.replace("_", "-"), case[name]]
+        if case["window_size"] != "0":
+            arguments += ["--window-size", case["window_size"]]
+        result = self.program.run(["verify", *arguments, "--format", "json"])
+        document = json.loads(result.stdout, parse_float=str, parse_int=str)
+        (row,) = document["results"]
+        if row["programs"] != "1":
+            return # options that were not given are all tried
+        check(row["flops"] == self.row["flops_sum"], "verify proves other flops", row["flops"])
+        check(row["bytes"] == self.row["sent_bytes_sum"], "verify proves other bytes", row["bytes"])
+
+    def check_page(self):
+        """Each number of the table is in the row of the page."""
+        page = self.folder / "page.html"
+        self.program.run(["report", *self.arguments, "--output", str(page)])
+        lines = self.program.run(["compare", *self.arguments, "--format", "md"]).stdout.split("\n")
+        text = re.sub(r"<(/?t[dh])[^>]*>", r"<\1>", page.read_text(encoding="utf-8"))
+        of = [line for line in lines if line.startswith(f"| {self.row['schedule']} ")]
+        check(len(of) == 1, "no row in Markdown", self.row["schedule"])
+        cells = [cell.strip() for cell in of[0].strip("|").split(" | ")]
+        rows = [[html.unescape(cell) for cell in re.findall("<td>(.*?)</td>", row)]
+                for row in re.findall("<tr>(<td>.*?)</tr>", text)]
+        check([cell for cell in cells[:-1]] in [row[:len(cells) - 1] for row in rows],
+              "the page has no such row", cells)
+        makespan = D(self.row["makespan_s"])
+        check(any(rounded(makespan * unit, decimals) == D(cells[1]) for unit in (1, 10**3, 10**6)
+                  for decimals in range(4)), "the time is not", cells)
+
+    def check_diff(self):
+        """Nothing is different, and nothing was asked otherwise."""
+        one, other = self.folder / "one.json", self.folder / "other.json"
+        for path, command in ((one, "sim"), (other, "compare")):
+            self.program.run([command, *self.arguments, "--output", str(path)])
+        said = self.program.run(["diff", str(one), str(other)])
+        check(said.returncode == 0 and "not asked alike" not in said.stdout, "diff tells them apart",
+              said.stdout, said.stderr)
+
+
+def module_case(rng, schedules):
+    ranks = rng.choice((2, 3, 4, 8, 16))
+    arguments = ["--schedule", rng.choice(schedules), "--ranks", str(ranks), "--seq-length",
+                 str(ranks * 2**rng.randrange(6, 16)), "--cluster", rng.choice(CLUSTERS)]
+    for option in (["--micro-batch-size", "2"], ["--dtype", "fp16"], ["--mask", "full"],
+                   ["--window-size", str(rng.randrange(1, 4096))], ["--pass", rng.choice(("fwd", "bwd"))],
+                   ["--collectives", rng.choice(("ring", "tree", "direct"))], ["--jitter", "0.1"],
+                   ["--straggler", "1:1.5"], ["--link-fault", "nvlink:0:0.5"],
+                   ["--model", rng.choice(MODELS)], ["--nics", "4"], ["--cost", "flops"],
+                   ["--network", "alpha-beta"]):
+        if rng.random() < 0.2:
+            arguments += option
+    return arguments
+
+
+def step_case(rng, schedules):
+    tensor, pipeline, data = rng.choice((1, 1, 2, 4)), rng.choice((1, 1, 2, 4)), rng.choice((1, 1, 2))
+    context = rng.choice((1, 2, 4))
+    ranks = tensor * pipeline * data * context
+    batches = pipeline * rng.choice((1, 2)) if pipeline > 1 else rng.choice((1, 1, 2))
+    arguments = ["--step", "--schedule", rng.choice(schedules), "--ranks", str(ranks), "--seq-length",
+                 str(context * tensor * 2**rng.randrange(9, 16)), "--cluster", rng.choice(CLUSTERS),
+                 "--model", rng.choice(MODELS + EXPERTS), "--num-micro-batches", str(batches),
+                 "--tensor-model-parallel-size", str(tensor), "--pipeline-model-parallel-size",
+                 str(pipeline), "--data-parallel-size", str(data)]
+    for option in (["--micro-batch-size", "2"], ["--checkpoint", rng.choice(("layer", "selective", "none"))],
+                   ["--shard", rng.choice(("ddp", "zero1", "fsdp"))],
+                   ["--framework", rng.choice(("megatron-lm", "deepspeed", "torchtitan"))],
+                   ["--pipeline-schedule", "gpipe"], ["--straggler", "0:1.5"], ["--dtype", "fp16"],
+                   ["--nic-rate", "200G"], ["--window-size", "4096"]):
+        if rng.random() < 0.25:
+            arguments += option
+    return arguments
+
+
+def check_case(program, arguments, schedules, folder, rng):
+    """The state of the case: None if there is none."""
+    case = Case(program, arguments, folder)
+    if not case.is_answered():
+        return None if case.document is None else case.row["state"]
+    step = "--step" in arguments
+    case.check_compare(rng.sample([name for name in schedules if name != case.row["schedule"]], 2))
+    case.check_sweep()
+    case.check_page()
+    case.check_diff()
+    if step:
+        case.check_plan()
+    else:
+        case.check_show()
+        case.check_verify()
+    return ("step " if step else "module ") + case.row["state"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("program")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--cases", type=int, default=20)
+    options = parser.parse_args()
+    program = Program(str(pathlib.Path(options.program).resolve()))
+    schedules = [row["name"] for row in program.rows(["list", "schedules"])]
+    states = {}
+    for i in range(options.cases):
+        rng = random.Random(options.seed * 1000003 + i)
+        arguments = rng.choice((module_case, step_case, step_case))(rng, schedules)
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                state = check_case(program, arguments, schedules, pathlib.Path(folder), rng)
+            except Exception as error:
+                print(f"longhaul sim {shlex.join(arguments)}", file=sys.stderr)
+                if not isinstance(error, Wrong):
+                    raise
+                print(f"  {error}", file=sys.stderr)
+                state = "WRONG"
+        states[state] = states.get(state, 0) + 1
+    print(f"seed {options.seed}:", ", ".join(f"{n} {state or 'no case'}"
+                                             for state, n in sorted(states.items(), key=str)))
+    return "WRONG" in states
+
+
+if __name__ == "__main__":
+    sys.exit(main())
