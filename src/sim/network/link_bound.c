@@ -1,0 +1,131 @@
+/*
+ * See the header. The bound of rings is that of the hops that they have (rings.h), which share
+ * links; bytes are those of every hop in a whole collective.
+ */
+#include "sim/network/link_bound.h"
+
+#include "sim/network/rings.h"
+
+#include <math.h>
+
+/* Members up to which the messages between all pairs are counted link by link; of more, those of
+ * one member stand for all: only groups on a switch are so large. */
+#define PAIRS_MEMBERS_MAX 128
+
+const char *const lh_link_algorithm_names[] = { "default", "ring", "nvls", "pairs", NULL };
+
+/* Of each printed byte, what goes over every hop of one ring or chain, if there is only one. */
+static double
+ring_share(LhCollectiveKind kind, double members)
+{
+    const double rounds = kind == LH_COLL_ALL_REDUCE ? 2 : 1;
+
+    return kind == LH_COLL_BROADCAST ? 1 : rounds * (members - 1) / members;
+}
+
+static double
+ring_bound(const LhNetwork *network, const LhGroup *group, LhCollectiveKind kind)
+{
+    g_autofree LhRingHop *hops = NULL;
+    LhRings rings = { .count = 0 };
+    double slowest = 0, share;
+
+    lh_rings_init(&rings, network, group);
+    hops = lh_ring_hops_new(network, group, &rings);
+    for (uint64_t i = 0; i < lh_ring_hops_count(&rings); i++)
+        slowest = fmax(slowest, hops[i].s_per_byte);
+    share = ring_share(kind, rings.size) / rings.count;
+    lh_rings_clear(&rings);
+    return slowest * share;
+}
+
+/* Neighbours in order of ranks, the last and the first, too. */
+static LhRoute
+hop_between(const LhNetwork *network, const uint32_t *ranks, uint64_t members, uint64_t i)
+{
+    LhRoute route;
+
+    lh_network_route(network, ranks[i], ranks[(i + 1) % members], &route);
+    return route;
+}
+
+/* A member's bytes over its own links. */
+static double
+nvls_bound(const LhNetwork *network, const uint32_t *ranks, uint64_t members)
+{
+    double least = INFINITY;
+
+    for (uint64_t i = 0; i < members; i++) {
+        const LhRoute route = hop_between(network, ranks, members, i);
+
+        least = fmin(least, lh_network_route_bandwidth(network, &route));
+    }
+    return (1 + 1 / (double)members) / least;
+}
+
+static void
+load_route(const LhNetwork *network, uint32_t from, uint32_t to, GHashTable *loads)
+{
+    LhRoute route;
+
+    lh_network_route(network, from, to, &route);
+    for (uint32_t k = 0; k < route.links_count; k++) {
+        const gpointer link = GUINT_TO_POINTER(route.links[k]);
+        const guint load = GPOINTER_TO_UINT(g_hash_table_lookup(loads, link));
+
+        g_hash_table_insert(loads, link, GUINT_TO_POINTER(load + 1));
+    }
+}
+
+/* Each member sends a part of its bytes to each other one. */
+static double
+pairs_bound(const LhNetwork *network, const uint32_t *ranks, uint64_t members)
+{
+    g_autoptr(GHashTable) loads = g_hash_table_new(NULL, NULL);
+    const uint64_t senders = members <= PAIRS_MEMBERS_MAX ? members : 1;
+    GHashTableIter iter;
+    gpointer id, load;
+    double slowest = 0;
+
+    for (uint64_t i = 0; i < senders; i++) {
+        for (uint64_t j = 0; j < members; j++) {
+            if (ranks[i] != ranks[j])
+                load_route(network, ranks[i], ranks[j], loads);
+        }
+    }
+    g_hash_table_iter_init(&iter, loads);
+    while (g_hash_table_iter_next(&iter, &id, &load)) {
+        const LhLink link = lh_network_link(network, GPOINTER_TO_UINT(id));
+
+        slowest = fmax(slowest, GPOINTER_TO_UINT(load) / link.bandwidth_bytes_per_s);
+    }
+    return slowest / (double)members;
+}
+
+double
+lh_link_bound_s_per_byte(const LhNetwork *network, const LhGroup *group, LhCollectiveKind kind,
+                         LhLinkAlgorithm algorithm)
+{
+    const uint64_t members = lh_group_size(group);
+    g_autofree uint32_t *ranks = lh_sorted_ranks(group);
+
+    g_assert(members > 1);
+    if (algorithm == LH_ALGORITHM_NVLS)
+        return nvls_bound(network, ranks, members);
+    if (algorithm == LH_ALGORITHM_PAIRS ||
+        (algorithm == LH_ALGORITHM_DEFAULT && kind == LH_COLL_ALL_TO_ALL))
+        return pairs_bound(network, ranks, members);
+    return ring_bound(network, group, kind);
+}
+
+LhTime
+lh_link_bound_latency_ps(const LhNetwork *network, const LhGroup *group)
+{
+    const uint64_t members = lh_group_size(group);
+    g_autofree uint32_t *ranks = lh_sorted_ranks(group);
+    LhTime longest_ps = 0;
+
+    for (uint64_t i = 0; i + 1 < members; i++)
+        longest_ps = MAX(longest_ps, hop_between(network, ranks, members, i).latency_ps);
+    return longest_ps;
+}
