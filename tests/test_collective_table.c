@@ -5,6 +5,7 @@
 #include "data_files.h"
 #include "plan/profile.h"
 #include "sim/network/collective_table.h"
+#include "sim/network/measured.h"
 #include "sim/network/native.h"
 
 #include <math.h>
@@ -211,8 +212,6 @@ START_TEST(lines_are_their_formula)
         { LH_COLL_BROADCAST, 2, 8000, 20 + 3 + 8 + 4 },
     };
     g_autoptr(GArray) lines = g_array_new(FALSE, FALSE, sizeof(LhCollectiveLines));
-    double seconds = -1;
-    int provenance = -1;
 
     for (int op = 0; op < LH_COLL_KINDS; op++) {
         const LhCollectiveLines row = { .op = op,
@@ -227,14 +226,13 @@ START_TEST(lines_are_their_formula)
             g_array_append_val(lines, row);
     }
     for (gsize i = 0; i < G_N_ELEMENTS(expected); i++) {
-        ck_assert(lh_collective_lines_seconds(lines, expected[i].kind, expected[i].ranks,
-                                              expected[i].bytes, &seconds, &provenance));
-        ck_assert_double_eq_tol(1e6 * seconds, expected[i].us, 1e-9 * expected[i].us);
-        ck_assert_int_eq(provenance, LH_PROVENANCE_FITTED);
+        const LhCollectiveLines *row = lh_collective_lines_find(lines, expected[i].kind);
+        const double us = 1e6 * lh_collective_lines_seconds(row, expected[i].ranks,
+                                                            expected[i].bytes, LH_LINK_AS_MEASURED);
+
+        ck_assert_double_eq_tol(us, expected[i].us, 1e-9 * expected[i].us);
     }
-    ck_assert(
-        !lh_collective_lines_seconds(lines, LH_COLL_REDUCE_SCATTER, 2, 1, &seconds, &provenance));
-    ck_assert(!lh_collective_lines_seconds(lines, LH_COLL_ALL_GATHER, 1, 1, &seconds, &provenance));
+    ck_assert_ptr_null(lh_collective_lines_find(lines, LH_COLL_REDUCE_SCATTER));
 }
 END_TEST
 
@@ -296,12 +294,14 @@ START_TEST(shipped_lines_are_near_times)
                 &g_array_index(t->collective_times, LhCollectiveTimes, i);
 
             for (guint k = 0; k < row->bytes->len; k++, count++) {
+                const LhCollectiveLines *lines =
+                    lh_collective_lines_find(t->collective_lines, (LhCollectiveKind)row->op);
                 double seconds;
-                int provenance;
 
-                ck_assert(lh_collective_lines_seconds(
-                    t->collective_lines, (LhCollectiveKind)row->op, row->ranks,
-                    (double)g_array_index(row->bytes, uint64_t, k), &seconds, &provenance));
+                ck_assert_ptr_nonnull(lines);
+                seconds = lh_collective_lines_seconds(
+                    lines, row->ranks, (double)g_array_index(row->bytes, uint64_t, k),
+                    LH_LINK_AS_MEASURED);
                 sum += fabs(1e6 * seconds / g_array_index(row->us, double, k) - 1);
             }
         }
@@ -332,31 +332,99 @@ native_us(const LhTopology *t, LhGroup group, LhCollectiveKind kind, double shar
     return us;
 }
 
-/* Faster links make what bytes add shorter, and shorter latencies what is there without bytes. */
+/* The parts of a time, by hand: all-gather on 8 H100, 64 MiB in 209.25 us, 10.4 us of it for the
+ * first size. Rings of 371 GB/s need 7/8 of the bytes over that. */
 START_TEST(native_times_follow_the_links)
 {
     const LhGroup eight = { .base = 8, .stride = 1, .count = 8, .outer_count = 1 };
+    const LhLinkFault slow = { LH_TIER_NVLINK, 1, 0.5 }, elsewhere = { LH_TIER_NVLINK, 0, 0.5 };
     const double shard = 8388608;
     g_autoptr(LhTopology) t = lh_topology_load("hgx-h100", NULL);
     g_autoptr(GArray) faults = g_array_new(FALSE, TRUE, sizeof(LhLinkFault));
-    const LhLinkFault slow = { LH_TIER_NVLINK, 1, 0.5 };
-    const double empty = native_us(t, eight, LH_COLL_ALL_GATHER, 0, NULL);
+    const double floor = native_us(t, eight, LH_COLL_ALL_GATHER, 0, NULL);
     const double whole = native_us(t, eight, LH_COLL_ALL_GATHER, shard, NULL);
+    LhCollectiveRows rows;
+    double at_links, on_links, half, latency;
+    uint64_t bytes;
 
-    ck_assert_double_eq_tol(empty, 10.4, 1e-9);
+    ck_assert_double_eq_tol(floor, 10.4, 1e-9);
     ck_assert_double_eq_tol(whole, 209.25, 1e-9);
+    ck_assert(lh_collective_times_find(t->collective_times, LH_COLL_ALL_GATHER, 8, &rows));
+    ck_assert_double_eq_tol(rows.fewer->bound_s_per_byte, 7.0 / 8 / 371e9, 1e-20);
+    at_links = 1e6 * 8 * shard * rows.fewer->bound_s_per_byte;
+    /* The efficiency at large sizes is between that of the best size and 1. */
+    ck_assert_double_lt(lh_collective_times_efficiency(rows.fewer, &bytes), 1);
+    half = native_us(t, eight, LH_COLL_ALL_GATHER, shard, NULL) - floor;
+    g_array_append_val(faults, elsewhere);
+    ck_assert_double_eq_tol(native_us(t, eight, LH_COLL_ALL_GATHER, shard, faults), whole, 1e-9);
     g_array_append_val(faults, slow);
-    ck_assert_double_eq_tol(native_us(t, eight, LH_COLL_ALL_GATHER, shard, faults),
-                            empty + 2 * (whole - empty), 1e-6);
-    t->nvlink.bandwidth *= 2;
+    on_links = native_us(t, eight, LH_COLL_ALL_GATHER, shard, faults) - whole;
+    ck_assert_double_ge(on_links, at_links); /* as long again as links take at best, and longer */
+    ck_assert_double_le(on_links, half);
+    t->nvlink.bandwidth /= 2; /* the file's, in place of the fault */
+    ck_assert_double_eq_tol(native_us(t, eight, LH_COLL_ALL_GATHER, shard, NULL), whole + on_links,
+                            1e-9);
+    t->nvlink.bandwidth *= 4;
     ck_assert_double_eq_tol(native_us(t, eight, LH_COLL_ALL_GATHER, shard, NULL),
-                            empty + (whole - empty) / 2, 1e-6);
+                            whole - on_links / 2, 1e-9);
+    t->nvlink.bandwidth /= 2;
     t->nvlink.latency_ps /= 2;
-    ck_assert_double_eq_tol(native_us(t, eight, LH_COLL_ALL_GATHER, 0, NULL), empty / 2, 1e-6);
-    lh_topology_take_links(t); /* the same machine, better measured */
-    ck_assert_double_eq_tol(native_us(t, eight, LH_COLL_ALL_GATHER, shard, NULL), whole, 1e-6);
+    latency = floor - native_us(t, eight, LH_COLL_ALL_GATHER, 0, NULL);
+    ck_assert_double_gt(latency, 0); /* hops are part of the floor, at most half of it */
+    ck_assert_double_le_tol(latency, floor / 4, 1e-9);
+    ck_assert_double_eq_tol(native_us(t, eight, LH_COLL_ALL_GATHER, shard, NULL), whole - latency,
+                            1e-9);
 }
 END_TEST
+
+/* The same links, better known: times stay. Rows that were measured on others keep these. */
+START_TEST(native_times_follow_what_is_known_of_links)
+{
+    const LhGroup eight = { .stride = 1, .count = 8, .outer_count = 1 };
+    const double shard = 8388608;
+    g_autoptr(LhTopology) h100 = lh_topology_load("hgx-h100", NULL);
+    g_autoptr(LhTopology) h800 = lh_topology_load("hgx-h800", NULL);
+    LhTopology *const topologies[] = { h100, h800 };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(topologies); i++) {
+        LhTopology *t = topologies[i];
+        const LhTopology before = *t;
+        const double whole = native_us(t, eight, LH_COLL_ALL_GATHER, shard, NULL);
+        double slower;
+
+        t->nvlink.bandwidth /= 2;
+        slower = native_us(t, eight, LH_COLL_ALL_GATHER, shard, NULL);
+        ck_assert_double_gt(slower, 1.3 * whole);
+        lh_measured_follow(t, &before);
+        ck_assert_double_eq_tol(native_us(t, eight, LH_COLL_ALL_GATHER, shard, NULL),
+                                t == h100 ? whole : slower, 1e-9);
+    }
+}
+END_TEST
+
+/* Of a number of GPUs that nobody measured, on half the links: between the rows beside it. */
+START_TEST(native_times_between_rows_follow_the_links)
+{
+    const double shard = 1e6;
+    g_autoptr(LhTopology) t = lh_topology_load("hgx-h100", NULL);
+    double us[3];
+
+    t->nvlink.bandwidth /= 2;
+    for (uint32_t i = 0; i < 3; i++) {
+        const LhGroup group = { .stride = 1, .count = 4 + 2 * i, .outer_count = 1 };
+
+        us[i] = native_us(t, group, LH_COLL_ALL_GATHER, shard, NULL);
+    }
+    ck_assert_double_eq_tol(us[1], (us[0] + us[2]) / 2, 0.02 * us[1]);
+}
+END_TEST
+
+static double
+line_us(const LhTopology *t, LhCollectiveKind kind, uint64_t ranks, double bytes, double slower)
+{
+    return 1e6 * lh_collective_lines_seconds(lh_collective_lines_find(t->collective_lines, kind),
+                                             ranks, bytes, (LhLinkSlowdown){ slower, 1 });
+}
 
 /* Times, then lines, then NCCL's own model, and none of the first two between nodes. */
 START_TEST(native_times_come_in_order)
@@ -369,20 +437,16 @@ START_TEST(native_times_come_in_order)
     g_autoptr(LhTopology) bare = lh_topology_load("dfa-2node", NULL);
     g_autoptr(LhTopology) h100 = lh_topology_load("hgx-h100", NULL);
     g_autoptr(LhDevice) device = lh_device_load("h100-sxm", NULL);
-    double seconds;
     int provenance;
     LhNetwork network;
     LhNative *native;
     LhNcclGroup *nccl;
 
-    ck_assert(lh_collective_lines_seconds(h800->collective_lines, LH_COLL_ALL_GATHER, 4, 4e6,
-                                          &seconds, &provenance));
-    ck_assert_double_eq_tol(native_us(h800, four, LH_COLL_ALL_GATHER, 1e6, NULL), 1e6 * seconds,
-                            1e-6);
-    ck_assert(lh_collective_lines_seconds(rack->collective_lines, LH_COLL_ALL_TO_ALL, 16, 1e6,
-                                          &seconds, &provenance));
-    ck_assert_double_eq_tol(native_us(rack, sixteen, LH_COLL_ALL_TO_ALL, 1e6, NULL), 1e6 * seconds,
-                            1e-6);
+    /* Lines of an H100 with all of its NVLinks. */
+    ck_assert_double_eq_tol(native_us(h800, four, LH_COLL_ALL_GATHER, 1e6, NULL),
+                            line_us(h800, LH_COLL_ALL_GATHER, 4, 4e6, 371.0 / 165), 1e-6);
+    ck_assert_double_eq_tol(native_us(rack, sixteen, LH_COLL_ALL_TO_ALL, 1e6, NULL),
+                            line_us(rack, LH_COLL_ALL_TO_ALL, 16, 1e6, 1), 1e-6);
     ck_assert(lh_network_init(&network, h100, 2, 16, NULL, NULL));
     native = lh_native_new(&network, device, &both);
     ck_assert(!lh_native_is_measured(native, LH_COLL_ALL_GATHER));
@@ -456,4 +520,5 @@ LH_TEST_MAIN("collective_table", times_are_lines_in_bytes, times_bend_where_thei
              versions_are_chosen, times_lie_between_numbers_of_ranks, sizes_can_be_left_out,
              lines_are_their_formula, shipped_times_are_exact_continuous_and_go_on,
              shipped_lines_are_near_times, native_times_follow_the_links,
+             native_times_follow_what_is_known_of_links, native_times_between_rows_follow_the_links,
              native_times_come_in_order, profiles_replace_times)

@@ -4,6 +4,7 @@
  */
 #include "data_files.h"
 #include "share.h"
+#include "sim/network/measured.h"
 #include "sim/network/network.h"
 #include "sim/network/topology_change.h"
 
@@ -33,7 +34,7 @@ END_TEST
 
 START_TEST(topology_schema_is_the_table)
 {
-    check_schema("topology", "longhaul.topology/1", "A cluster", lh_topology_fields);
+    check_schema("topology", "longhaul.topology/2", "A cluster", lh_topology_fields);
 }
 END_TEST
 
@@ -871,7 +872,7 @@ START_TEST(topology_rejects_broken_structure)
           "needs it" },
         { "\"schema\": \"longhaul.topology/1\",\n", "",
           "dir/t.json:1:1: error: missing field \"schema\" at the top level; it must be one of "
-          "longhaul.topology/1" },
+          "longhaul.topology/1, longhaul.topology/2" },
         { "\"name\": \"t\"", "\"name\": \"t\", \"name\": \"u\"",
           "dir/t.json:3:16: error: the key \"name\" appears here for the second time" },
     };
@@ -960,6 +961,113 @@ START_TEST(topology_device_is_beside_its_file)
 }
 END_TEST
 
+/* --- the links that collectives were measured on ------------------------------------------------
+ */
+
+typedef struct {
+    const char *find, *replacement; /* the first one; NULL: no more */
+} Edit;
+
+/* The file of @name, edited; the error, or NULL if it is fine. */
+static char *
+error_of_edited(const char *name, const Edit *edits)
+{
+    g_autofree char *path = lh_data_find("topologies", name, NULL);
+    g_autofree char *text = NULL;
+    g_autoptr(LhTopology) t = NULL;
+    g_autoptr(GError) error = NULL;
+
+    ck_assert(g_file_get_contents(path, &text, NULL, NULL));
+    for (; edits->find != NULL; edits++) {
+        const char *at = strstr(text, edits->find);
+        char *edited;
+
+        ck_assert_msg(at != NULL, "%s has no %s", name, edits->find);
+        edited = g_strdup_printf("%.*s%s%s", (int)(at - text), text, edits->replacement,
+                                 at + strlen(edits->find));
+        g_free(text);
+        text = edited;
+    }
+    t = lh_topology_parse("t.json", text, strlen(text), &error);
+    ck_assert((t == NULL) == (error != NULL));
+    return error == NULL ? NULL : g_strdup(error->message);
+}
+
+#define H100_ON                                                                                    \
+    "\"measured_on\": {\"scale_up\": {\"bandwidth\": \"371GB/s\", \"latency\": \"3us\"}},"
+
+START_TEST(topology_says_what_collectives_were_measured_on)
+{
+    static const Edit old = { "longhaul.topology/2", "longhaul.topology/1" };
+    static const Edit unsaid = { H100_ON, "" };
+    static const Edit slower = { "\"371GB/s\"", "\"185GB/s\"" };
+    static const Edit faster = { "\"371GB/s\"", "\"400GB/s\"" };
+    static const Edit other = { "\"us\": [", "\"us\": [0.1, " };
+    static const Edit of_row = {
+        "\"op\": \"all-gather\",",
+        "\"op\": \"all-gather\", \"measured_on\": {\"scale_up\": {\"bandwidth\": "
+        "\"100GB/s\", \"latency\": \"3us\"}},"
+    };
+    static const Edit none = { NULL, NULL };
+    const struct {
+        Edit edits[4];
+        const char *words; /* NULL: it is fine */
+    } cases[] = {
+        { { none }, NULL },
+        { { slower, none }, NULL }, /* the rows are still those of 371 GB/s */
+        { { faster, none }, NULL },
+        { { old, unsaid, none }, NULL },
+        { { old, none }, "\"node.measured_on\" is of \"longhaul.topology/2\"" },
+        { { unsaid, none }, "missing field \"node.measured_on.scale_up\"" },
+        { { old, unsaid, slower, none }, "allow no less than" },
+        { { old, unsaid, faster, none },
+          "is a row of hgx-h100, which was measured on links of 371 GB/s, and here they have 400 "
+          "GB/s" },
+        { { of_row, none }, "node.collective_times[0]" },
+        { { other, none }, "sizes" },
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *error = error_of_edited("hgx-h100", cases[i].edits);
+
+        if (cases[i].words == NULL)
+            ck_assert_msg(error == NULL, "case %zu: %s", i, error);
+        else
+            ck_assert_msg(error != NULL && strstr(error, cases[i].words) != NULL, "case %zu: %s", i,
+                          error);
+    }
+}
+END_TEST
+
+/* A fifth faster than it was, at the links that it was measured on: of no efficiency that links
+ * have. */
+START_TEST(topology_refuses_times_that_no_link_allows)
+{
+    static const char *const names[] = { "dgx-a100-80g", "hgx-h100", "hgx-b200", "nvl72" };
+    unsigned refused = 0, rows = 0;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autoptr(LhTopology) t = lh_topology_load(names[i], NULL);
+        g_autoptr(LhJson) json = lh_json_parse("t.json", "{}", 2, NULL);
+
+        for (guint k = 0; k < t->collective_times->len; k++, rows++) {
+            GArray *us = g_array_index(t->collective_times, LhCollectiveTimes, k).us;
+            g_autoptr(GError) error = NULL;
+
+            ck_assert(lh_measured_check(json, "node.collective_times", t, NULL));
+            for (guint j = 0; j < us->len; j++)
+                g_array_index(us, double, j) *= 0.7;
+            refused += !lh_measured_check(json, "node.collective_times", t, &error);
+            if (error != NULL)
+                ck_assert_ptr_nonnull(strstr(error->message, "one of the two is wrong"));
+            for (guint j = 0; j < us->len; j++)
+                g_array_index(us, double, j) /= 0.7;
+        }
+    }
+    ck_assert_uint_gt(refused, rows / 2);
+}
+END_TEST
+
 /* --- what a scenario has otherwise --------------------------------------------------------------
  */
 
@@ -967,7 +1075,6 @@ START_TEST(topology_changes_what_is_given)
 {
     const LhTopologyChange change = { 4, 25e9, 200e9, 4 };
     g_autoptr(LhTopology) t = lh_topology_load("fat-tree-a100", NULL);
-    const double measured = t->collective_links[0].bandwidth; /* nocheck:unit: bytes/s */
     const LhTime latency = t->nic.latency_ps;
     const char *field;
 
@@ -980,7 +1087,6 @@ START_TEST(topology_changes_what_is_given)
     ck_assert_msg(g_str_has_prefix(t->nic.source, "bandwidth: --nic-rate 25 GB/s; else: "), "%s",
                   t->nic.source);
     ck_assert_double_eq(t->nvlink.bandwidth, 200e9);
-    ck_assert_double_eq(t->collective_links[0].bandwidth, measured);
     ck_assert_double_eq(t->oversubscription, 4);
 }
 END_TEST
@@ -1108,7 +1214,8 @@ LH_TEST_MAIN("topology", topology_files_are_valid, topology_schema_is_the_table,
              topology_rejects_impossible_networks, topology_rejects_broken_values,
              topology_rejects_broken_collectives, topology_rejects_broken_structure,
              topology_rejects_broken_wholes, topology_rejects_unknown_device,
-             topology_device_is_beside_its_file, topology_changes_what_is_given,
+             topology_device_is_beside_its_file, topology_says_what_collectives_were_measured_on,
+             topology_refuses_times_that_no_link_allows, topology_changes_what_is_given,
              topology_keeps_what_is_not_given, topology_refuses_other_rates_of_slower_nodes,
              topology_refuses_rails_without_a_switch, topology_refuses_what_it_has_no_place_for,
              collectives_share_a_link)

@@ -201,15 +201,27 @@ def text_of(document):
     """JSON as the topology files have it: arrays of numbers, and rows of lines, on one line."""
     text = json.dumps(document, indent=2, ensure_ascii=False)
     text = re.sub(r"\[\s+([-\d.,\s]+?)\s+\]", lambda m: "[" + re.sub(r"\s+", " ", m[1]) + "]", text)
+    text = re.sub(r"\"measured_on\": \{[^{}]*(\{[^{}]*\}[^{}]*)*\}",
+                  lambda m: re.sub(r"\s+", " ", m[0]).replace("{ ", "{").replace(" }", "}"), text)
     return re.sub(r"\{\s+(\"base\"[^{}]+?)\s+\}", lambda m: "{" + re.sub(r"\s+", " ", m[1]) + "}",
                   text) + "\n"
+
+
+def links_of(node):
+    """What the rows were measured on: the links that the file has."""
+    places = [place for place in ("scale_up", "pcie")
+              if "bandwidth" in node.get(place, {}) and
+              (place == "scale_up" or node["scale_up"]["kind"] in ("none", "pairs"))]
+    return {place: {key: node[place][key] for key in ("bandwidth", "latency")} for place in places}
 
 
 def with_rows(document, times, lines):
     node = {}
     for key, value in document["node"].items():
-        if key not in ("collective_times", "collective_lines"):
+        if key not in ("measured_on", "collective_times", "collective_lines"):
             node[key] = value
+    document["schema"] = "longhaul.topology/2"
+    node["measured_on"] = links_of(node)
     node["collective_times"] = times
     if lines:
         node["collective_lines"] = lines

@@ -188,7 +188,7 @@ list_formats(LhTable *table, GError **error)
     (void)error;
     add_line(table, "longhaul.scenario/1",
              "read: a case, as options describe it (compare, sim, verify, run, validate, show)");
-    add_line(table, "longhaul.topology/1",
+    add_line(table, "longhaul.topology/2",
              "read and written: a cluster (--cluster; calibrate --topology, topology -o)");
     add_line(table, "longhaul.device/2",
              "read: a GPU (named by a topology); also longhaul.device/1");

@@ -1,5 +1,5 @@
 /*
- * A topology file (longhaul.topology/1) of what tools told of a cluster. What they did not tell is
+ * A topology file (longhaul.topology/2) of what tools told of a cluster. What they did not tell is
  * kept from another cluster, where there is one.
  */
 #pragma once

@@ -71,13 +71,13 @@ write_collectives(LhJsonWriter *w, const LhTopology *t)
 }
 
 static void
-write_times(LhJsonWriter *w, const GArray *rows)
+write_times(LhJsonWriter *w, const GArray *rows, const LhMeasuredOn *here)
 {
     if (rows->len == 0)
         return;
     lh_jsonw_array_begin(w, "collective_times");
     for (guint i = 0; i < rows->len; i++)
-        lh_collective_times_write(w, g_array_index(rows, const LhCollectiveTimes *, i));
+        lh_collective_times_write(w, g_array_index(rows, const LhCollectiveTimes *, i), here);
     lh_jsonw_array_end(w);
 }
 
@@ -95,7 +95,7 @@ write_line(LhJsonWriter *w, const char *key, const LhCollectiveLine *line)
 }
 
 static void
-write_lines(LhJsonWriter *w, const GArray *rows)
+write_lines(LhJsonWriter *w, const GArray *rows, const LhMeasuredOn *here)
 {
     if (rows == NULL)
         return;
@@ -110,6 +110,7 @@ write_lines(LhJsonWriter *w, const GArray *rows)
         write_line(w, "simple", &row->simple);
         lh_jsonw_uint(w, "ll_bytes", row->ll_bytes);
         lh_jsonw_uint(w, "ll128_bytes", row->ll128_bytes);
+        lh_measured_on_write(w, &row->on, here);
         write_provenance(w, "provenance", row->provenance);
         lh_jsonw_string(w, "source", row->source);
         lh_jsonw_object_end(w);
@@ -135,6 +136,9 @@ write_node(LhJsonWriter *w, const LhToldDraft *draft)
 {
     static const char *const kinds[] = { "none", "nvswitch", "pairs", "memory" };
     const LhTopology *t = &draft->t;
+    /* What was told was measured on what was told. */
+    const LhMeasuredOn here = { { t->nvlink.bandwidth, t->nvlink.latency_ps },
+                                { t->pcie.bandwidth, t->pcie.latency_ps } };
 
     lh_jsonw_object_begin(w, "node");
     lh_jsonw_uint(w, "gpus", t->gpus_per_node);
@@ -150,8 +154,10 @@ write_node(LhJsonWriter *w, const LhToldDraft *draft)
     }
     write_nics(w, t);
     write_collectives(w, t);
-    write_times(w, draft->times);
-    write_lines(w, t->collective_lines);
+    if (draft->times->len > 0 || t->collective_lines != NULL)
+        lh_measured_on_write(w, &here, NULL);
+    write_times(w, draft->times, &here);
+    write_lines(w, t->collective_lines, &here);
     write_slowdown(w, t);
     lh_jsonw_object_end(w);
 }
@@ -180,7 +186,7 @@ lh_told_write(const LhToldDraft *draft, GString *out)
     const LhTopology *t = &draft->t;
 
     lh_jsonw_object_begin(w, NULL);
-    lh_jsonw_string(w, "schema", "longhaul.topology/1");
+    lh_jsonw_string(w, "schema", "longhaul.topology/2");
     lh_jsonw_string(w, "name", t->name);
     lh_jsonw_string(w, "description", t->description);
     lh_jsonw_string(w, "source", t->source);

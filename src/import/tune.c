@@ -12,6 +12,7 @@
 #include "plan/profile.h"
 #include "program/timeline.h"
 #include "runtime/fit.h"
+#include "sim/network/measured.h"
 
 #include <math.h>
 #include <string.h>
@@ -94,23 +95,29 @@ get_value(const LhSetup *setup, const LhTuned *c)
     }
 }
 
+/* Of links that collectives were measured on, too, if they are these: their times stay. */
+static void
+set_link(LhTopology *topology, const LhTuned *c, double value)
+{
+    const LhTopology before = *topology;
+    LhLinkClass *link = link_of(topology, c->tier);
+
+    if (c->kind == LH_TUNED_BANDWIDTH)
+        link->bandwidth = value;
+    else
+        link->latency_ps = lh_time_from_ps(value * (double)LH_PS_PER_S);
+    lh_measured_follow(topology, &before);
+}
+
 static void
 set_value(LhSetup *setup, const LhTuned *c, double value)
 {
-    switch (c->kind) {
-    case LH_TUNED_RATE:
+    if (c->kind == LH_TUNED_RATE)
         curve_of(setup, c)->rate = value;
-        break;
-    case LH_TUNED_HALF_LENGTH:
+    else if (c->kind == LH_TUNED_HALF_LENGTH)
         curve_of(setup, c)->half_length = value;
-        break;
-    case LH_TUNED_BANDWIDTH:
-        link_of(setup->topology, c->tier)->bandwidth = value;
-        break;
-    default:
-        link_of(setup->topology, c->tier)->latency_ps =
-            lh_time_from_ps(value * (double)LH_PS_PER_S);
-    }
+    else
+        set_link(setup->topology, c, value);
 }
 
 /* --- which constants there are ------------------------------------------------------------------
@@ -195,7 +202,6 @@ simulate(TuneJob *job, double *logs, LhTime *makespan_ps, GError **error)
     const LhNetwork *had = &job->setup->network;
     LhNetwork network;
 
-    lh_topology_take_links(job->setup->topology);
     if (!lh_network_init(&network, job->setup->topology, had->nodes, had->ranks, had->faults,
                          error) ||
         !lh_match_simulate(job->setup, job->program, &network, job->tuning->records, makespan_ps,

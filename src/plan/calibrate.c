@@ -823,7 +823,7 @@ write_gpus(LhJsonWriter *w, const LhCalibration *c)
     lh_jsonw_object_end(w);
     lh_jsonw_array_begin(w, "collective_times");
     for (guint i = 0; i < c->collectives->len; i++)
-        lh_collective_times_write(w, &g_array_index(c->collectives, LhCollectiveTimes, i));
+        lh_collective_times_write(w, &g_array_index(c->collectives, LhCollectiveTimes, i), NULL);
     lh_jsonw_array_end(w);
 }
 

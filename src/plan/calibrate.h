@@ -74,6 +74,6 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhCalibration, lh_calibration_free)
 void lh_calibration_write(const LhCalibration *calibration, const char *name, const char *date,
                           GString *out);
 
-/* Appends the longhaul.topology/1 document of its cluster, called @name. */
+/* Appends the longhaul.topology/2 document of its cluster, called @name. */
 void lh_calibration_write_topology(const LhCalibration *calibration, const char *name,
                                    const char *date, GString *out);

@@ -706,7 +706,7 @@ lh_cluster_write(const LhCluster *c, const char *name, const char *source, GStri
     g_autofree char *description = describe_cluster(c);
 
     lh_jsonw_object_begin(w, NULL);
-    lh_jsonw_string(w, "schema", "longhaul.topology/1");
+    lh_jsonw_string(w, "schema", "longhaul.topology/2");
     lh_jsonw_string(w, "name", name);
     lh_jsonw_string(w, "description", description);
     lh_jsonw_string(w, "source", source);

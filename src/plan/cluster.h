@@ -92,7 +92,7 @@ uint32_t lh_cluster_further(const LhCluster *cluster);
  */
 void lh_cluster_take_overhead(LhCluster *cluster, const LhClusterPoint *points, size_t count);
 
-/* Appends the longhaul.topology/1 document called @name; @source says how it was measured. */
+/* Appends the longhaul.topology/2 document called @name; @source says how it was measured. */
 void lh_cluster_write(const LhCluster *cluster, const char *name, const char *source, GString *out);
 
 /* Writes a number with its unit, @text, which it takes over. */

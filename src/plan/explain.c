@@ -3,7 +3,7 @@
 #include "plan/explain.h"
 
 #include "plan/fit_call.h"
-#include "sim/network/collective_table.h"
+#include "sim/network/measured.h"
 
 #include <math.h>
 
@@ -150,6 +150,7 @@ clear_machine(Machine *m)
     for (guint i = 0; times != NULL && i < times->len; i++)
         g_array_unref(g_array_index(times, LhCollectiveTimes, i).us);
     g_clear_pointer(&m->topology.collective_times, g_array_unref);
+    g_clear_pointer(&m->topology.collective_lines, g_array_unref);
 }
 
 /* The setup's, one class of whose constants is scaled; texts are borrowed. */
@@ -171,9 +172,11 @@ prepare(Machine *m, const LhSetup *setup, LhExplainClass class, double scale, GE
 
         row->us = g_array_copy(row->us);
     }
+    m->topology.collective_lines = copy_of(setup->topology->collective_lines);
     scales[class](m, scale);
-    /* Measured times of collectives stay as they are when links are scaled. */
-    lh_topology_take_links(&m->topology);
+    /* What is not known of the wires is not known of those that collectives were measured on, if
+     * these are the same: their times stay. */
+    lh_measured_follow(&m->topology, setup->topology);
     return lh_network_init(&m->network, &m->topology, n->nodes, n->ranks, n->faults, error);
 }
 

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "plan/cluster.h"
 #include "program/program.h"
-#include "sim/network/collective_table.h"
+#include "sim/network/measured.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -436,6 +436,20 @@ drop_times(GArray *times, int op)
     }
 }
 
+/* What a profile measured, it measured on the links of its own machine, unless it says otherwise.
+ */
+static LhMeasuredOn
+links_of(const LhTopology *topology, const LhMeasuredOn *said)
+{
+    LhMeasuredOn on = *said;
+
+    if (on.scale_up.bandwidth == 0)
+        on.scale_up = (LhMeasuredLink){ topology->nvlink.bandwidth, topology->nvlink.latency_ps };
+    if (on.pcie.bandwidth == 0)
+        on.pcie = (LhMeasuredLink){ topology->pcie.bandwidth, topology->pcie.latency_ps };
+    return on;
+}
+
 static void
 put_times(const LhProfile *p, LhTopology *topology)
 {
@@ -451,6 +465,7 @@ put_times(const LhProfile *p, LhTopology *topology)
         copy.source = g_strdup(copy.source);
         copy.bytes = g_array_copy(copy.bytes);
         copy.us = g_array_copy(copy.us);
+        copy.on = links_of(topology, &copy.on);
         g_array_append_val(topology->collective_times, copy);
     }
 }
@@ -523,6 +538,9 @@ lh_profile_apply(const LhProfile *p, LhDevice *device, LhTopology *topology, GEr
                                        topology->gpus_per_node, error))
             return false;
         put_times(p, topology);
+        lh_measured_bind(topology);
+        if (!lh_measured_check(p->json, "collective_times", topology, error))
+            return false;
     }
     if (kernels_count > 0)
         lh_device_use_library(device, NULL); /* what was measured comes first */
@@ -531,6 +549,5 @@ lh_profile_apply(const LhProfile *p, LhDevice *device, LhTopology *topology, GEr
     for (guint i = 0; i < elementwise_count; i++)
         put_traffic(device, &g_array_index(p->elementwise, LhKernelTraffic, i));
     put_constants(p, device);
-    lh_topology_take_links(topology); /* a better measurement of the same links */
     return true;
 }

@@ -381,6 +381,9 @@ describe_conditions(const LhSetup *setup, GString *out)
                                                lh_network_model_names[setup->network_model]));
     if (setup->cost == LH_COST_DEVICE && collectives != NULL)
         g_ptr_array_add(words, g_steal_pointer(&collectives));
+    if (setup->cost == LH_COST_DEVICE && lh_topology_assumes_own_links(setup->topology))
+        g_ptr_array_add(words, g_strdup("collectives as measured on links like those of the file, "
+                                        "which does not say on which"));
     if (s->jitter > 0)
         g_ptr_array_add(words, g_strdup_printf("jitter %s, seed %" G_GUINT64_FORMAT,
                                                lh_text_percent(s->jitter, buffer), s->seed));

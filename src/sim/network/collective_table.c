@@ -3,12 +3,14 @@
  * Computing 20, 1994): its latency and its rate. Between two sizes NCCL has one protocol, and the
  * time lies on the line that joins them, or changes from one to another, and then those of the
  * pieces beside meet in between. Which it is cannot be told, and so the time is between the two.
- * Between two numbers of ranks it is a straight line in the ranks, at equal bytes of a rank. Left
- * out: other traffic on the links of the node.
+ * Between two numbers of ranks it is a straight line in the ranks, at equal bytes of a rank. On
+ * other links than those of the row, a time has parts that change along, and others that do not.
+ * Left out: other traffic on the links of the node.
  */
 #include "sim/network/collective_table.h"
 
 #include "sim/device.h"
+#include "sim/network/link_bound.h"
 
 #include <math.h>
 
@@ -19,6 +21,58 @@
 #define BYTES_MAX 1e15
 /* Of the way from the line that joins two sizes to where those beside meet. */
 #define BEND (2.0 / 3)
+
+/* Of a time above that of the first size, beyond what links take at the efficiency of large sizes:
+ * how much goes with links. NCCL's LL is bound by the GPU, its other protocols by links, and which
+ * one ran cannot be told. */
+#define PROTOCOLS_ON_LINKS 0.5
+
+#define LINK_FIELDS(owner, member)                                                                 \
+    { .name = "bandwidth",                                                                         \
+      .type = LH_FIELD_UNIT,                                                                       \
+      .unit = LH_UNIT_BANDWIDTH,                                                                   \
+      .offset = offsetof(owner, member.bandwidth),                                                 \
+      .flags = LH_FIELD_REQUIRED,                                                                  \
+      .min = LH_BANDWIDTH_MIN,                                                                     \
+      .max = LH_BANDWIDTH_MAX,                                                                     \
+      .description = "What transfers reached there in each direction." },                          \
+    {                                                                                              \
+        .name = "latency", .type = LH_FIELD_UNIT, .unit = LH_UNIT_TIME,                            \
+        .offset = offsetof(owner, member.latency_ps), .flags = LH_FIELD_REQUIRED, .min = 0,        \
+        .max = LH_LATENCY_MAX_S, .description = "The latency of such a link there."                \
+    }
+
+static const LhField measured_scale_up_fields[] = {
+    LINK_FIELDS(LhMeasuredOn, scale_up),
+    { .name = NULL },
+};
+
+static const LhField measured_pcie_fields[] = {
+    LINK_FIELDS(LhMeasuredOn, pcie),
+    { .name = NULL },
+};
+
+const LhField lh_measured_on_fields[] = {
+    { .name = "scale_up",
+      .type = LH_FIELD_OBJECT,
+      .offset = 0,
+      .fields = measured_scale_up_fields,
+      .description = "The links between the GPUs of a node." },
+    { .name = "pcie",
+      .type = LH_FIELD_OBJECT,
+      .offset = 0,
+      .fields = measured_pcie_fields,
+      .description = "The PCIe links of the GPUs." },
+    { .name = NULL },
+};
+
+#define MEASURED_ON(owner)                                                                         \
+    {                                                                                              \
+        .name = "measured_on", .type = LH_FIELD_OBJECT, .offset = offsetof(owner, on),             \
+        .fields = lh_measured_on_fields,                                                           \
+        .description = "The links that this row was measured on; absent: those of the node's "     \
+                       "\"measured_on\"."                                                          \
+    }
 
 #define OP(owner)                                                                                  \
     {                                                                                              \
@@ -68,6 +122,13 @@ const LhField lh_collective_times_fields[] = {
       .min = SIZES_MIN,
       .max = SIZES_MAX,
       .description = "Microseconds at these sizes." },
+    { .name = "algorithm",
+      .type = LH_FIELD_CHOICE,
+      .offset = offsetof(LhCollectiveTimes, algorithm),
+      .choices = lh_link_algorithm_names,
+      .description = "What carried the bytes; by default pairs of an all-to-all, else rings, and "
+                     "NVLS where an all-reduce went faster than rings could." },
+    MEASURED_ON(LhCollectiveTimes),
     TRUST(LhCollectiveTimes),
     { .name = NULL },
 };
@@ -112,6 +173,7 @@ const LhField lh_collective_lines_fields[] = {
     LINE(simple, "Of long ones."),
     LIMIT(ll_bytes, "Bytes that a rank sends up to which messages are short."),
     LIMIT(ll128_bytes, "Bytes that a rank sends up to which they are middle ones."),
+    MEASURED_ON(LhCollectiveLines),
     TRUST(LhCollectiveLines),
     { .name = NULL },
 };
@@ -263,8 +325,49 @@ is_per_rank(LhCollectiveKind kind)
     return kind == LH_COLL_ALL_TO_ALL || kind == LH_COLL_BROADCAST;
 }
 
+static void
+write_link(LhJsonWriter *w, const char *key, const LhMeasuredLink *link)
+{
+    g_autofree char *bandwidth = lh_format_bandwidth(link->bandwidth);
+    g_autofree char *latency = lh_format_time(link->latency_ps);
+
+    if (link->bandwidth == 0)
+        return;
+    lh_jsonw_object_begin(w, key);
+    lh_jsonw_string(w, "bandwidth", bandwidth);
+    lh_jsonw_string(w, "latency", latency);
+    lh_jsonw_object_end(w);
+}
+
+static bool
+is_same_link(const LhMeasuredLink *a, const LhMeasuredLink *b)
+{
+    return a->bandwidth == b->bandwidth && a->latency_ps == b->latency_ps;
+}
+
+static bool
+is_said(const LhMeasuredOn *on, const LhMeasuredOn *of_node)
+{
+    if (on->scale_up.bandwidth == 0 && on->pcie.bandwidth == 0)
+        return false;
+    return of_node == NULL || !is_same_link(&on->scale_up, &of_node->scale_up) ||
+           !is_same_link(&on->pcie, &of_node->pcie);
+}
+
 void
-lh_collective_times_write(LhJsonWriter *w, const LhCollectiveTimes *row)
+lh_measured_on_write(LhJsonWriter *w, const LhMeasuredOn *on, const LhMeasuredOn *of_node)
+{
+    if (!is_said(on, of_node))
+        return;
+    lh_jsonw_object_begin(w, "measured_on");
+    write_link(w, "scale_up", &on->scale_up);
+    write_link(w, "pcie", &on->pcie);
+    lh_jsonw_object_end(w);
+}
+
+void
+lh_collective_times_write(LhJsonWriter *w, const LhCollectiveTimes *row,
+                          const LhMeasuredOn *of_node)
 {
     lh_jsonw_object_begin(w, NULL);
     lh_jsonw_string(w, "op", lh_collective_names[row->op]);
@@ -279,6 +382,9 @@ lh_collective_times_write(LhJsonWriter *w, const LhCollectiveTimes *row)
     for (guint i = 0; i < row->us->len; i++)
         lh_jsonw_double(w, NULL, g_array_index(row->us, double, i));
     lh_jsonw_array_end(w);
+    if (row->algorithm != LH_ALGORITHM_DEFAULT)
+        lh_jsonw_string(w, "algorithm", lh_link_algorithm_names[row->algorithm]);
+    lh_measured_on_write(w, &row->on, of_node);
     lh_jsonw_string(w, "provenance", lh_provenance_names[row->provenance]);
     lh_jsonw_string(w, "source", row->source);
     lh_jsonw_object_end(w);
@@ -392,21 +498,152 @@ lh_collective_times_choose(GArray *times, const char *version)
     return found;
 }
 
+/* Hops of one time, one behind the other. */
+static double
+hops_of_time(LhCollectiveKind kind, uint64_t ranks)
+{
+    const double rounds = kind == LH_COLL_ALL_REDUCE ? 2 : 1;
+
+    return kind == LH_COLL_ALL_TO_ALL ? 1 : rounds * (double)(ranks - 1);
+}
+
+/* What a hop adds: the slope of the times of the first sizes between the fewest and the most GPUs.
+ * Of all-to-alls all is the floor. */
+static double
+hop_seconds(const GArray *times, LhCollectiveKind kind)
+{
+    const LhCollectiveTimes *fewest = NULL, *most = NULL;
+
+    for (guint i = 0; i < times->len; i++) {
+        const LhCollectiveTimes *row = times_at(times, i);
+
+        if (row->op != (int)kind)
+            continue;
+        if (fewest == NULL || row->ranks < fewest->ranks)
+            fewest = row;
+        if (most == NULL || row->ranks > most->ranks)
+            most = row;
+    }
+    if (fewest == most || kind == LH_COLL_ALL_TO_ALL)
+        return 0;
+    return fmax(0, (us_at(most, 0) - us_at(fewest, 0)) /
+                       (hops_of_time(kind, most->ranks) - hops_of_time(kind, fewest->ranks))) /
+           G_USEC_PER_SEC;
+}
+
+bool
+lh_collective_times_find(const GArray *times, LhCollectiveKind kind, uint64_t ranks,
+                         LhCollectiveRows *rows)
+{
+    const LhCollectiveTimes *fewer, *more;
+
+    if (!find_rows(times, kind, ranks, &fewer, &more))
+        return false;
+    *rows = (LhCollectiveRows){ .fewer = fewer,
+                                .more = more,
+                                .share = fewer == more ? 0
+                                                       : (double)(ranks - fewer->ranks) /
+                                                             (double)(more->ranks - fewer->ranks),
+                                .hop_s = hop_seconds(times, kind),
+                                .ranks = ranks };
+    return true;
+}
+
+/* Seconds from the last size but one to the last one, at what the links allow. */
+static double
+last_piece_s(const LhCollectiveTimes *row)
+{
+    const guint last = row->bytes->len - 1;
+
+    return row->bound_s_per_byte * (double)(bytes_at(row, last) - bytes_at(row, last - 1));
+}
+
+static double
+last_piece_efficiency(const LhCollectiveTimes *row)
+{
+    const guint last = row->bytes->len - 1;
+
+    return last_piece_s(row) * G_USEC_PER_SEC / (us_at(row, last) - us_at(row, last - 1));
+}
+
+double
+lh_collective_times_efficiency(const LhCollectiveTimes *row, uint64_t *bytes)
+{
+    double best = 0;
+
+    for (guint i = 0; i < row->bytes->len; i++) {
+        const double efficiency =
+            row->bound_s_per_byte * (double)bytes_at(row, i) * G_USEC_PER_SEC / us_at(row, i);
+
+        if (efficiency <= best)
+            continue;
+        best = efficiency;
+        *bytes = bytes_at(row, i);
+    }
+    return best;
+}
+
+bool
+lh_collective_times_is_faster(const LhCollectiveTimes *row)
+{
+    return last_piece_efficiency(row) > 1;
+}
+
+/* What links took of a time at large sizes: a slope may jump between protocols, a whole may not be
+ * faster than links. */
+static double
+efficiency_of(const LhCollectiveTimes *row)
+{
+    uint64_t bytes;
+
+    return fmin(1, fmax(last_piece_efficiency(row), lh_collective_times_efficiency(row, &bytes)));
+}
+
+/* On the links of the row, exactly what it says. */
+static double
+slowed_seconds(const LhCollectiveTimes *row, double bytes, double hop_s, LhLinkSlowdown slowdown)
+{
+    const double whole = seconds_of_row(row, bytes);
+    const double floor = fmin(us_at(row, 0) / G_USEC_PER_SEC, whole);
+    const double hops =
+        fmin(hops_of_time((LhCollectiveKind)row->op, row->ranks) * hop_s, floor / 2);
+    const double links = fmin(row->bound_s_per_byte * bytes / efficiency_of(row), whole - floor);
+    const double protocols = whole - floor - links;
+
+    return whole + hops * (slowdown.latency - 1) +
+           (links + PROTOCOLS_ON_LINKS * protocols) * (slowdown.bytes - 1);
+}
+
+double
+lh_collective_rows_seconds(const LhCollectiveRows *rows, double bytes, LhLinkSlowdown fewer,
+                           LhLinkSlowdown more)
+{
+    const LhCollectiveKind kind = (LhCollectiveKind)rows->fewer->op;
+    const double low =
+        slowed_seconds(rows->fewer, same_of_a_rank(kind, bytes, rows->ranks, rows->fewer->ranks),
+                       rows->hop_s, fewer);
+    const double high = slowed_seconds(
+        rows->more, same_of_a_rank(kind, bytes, rows->ranks, rows->more->ranks), rows->hop_s, more);
+
+    return (1 - rows->share) * low + rows->share * high;
+}
+
+int
+lh_collective_rows_provenance(const LhCollectiveRows *rows)
+{
+    return MAX(rows->fewer->provenance, rows->more->provenance);
+}
+
 bool
 lh_collective_times_seconds(const GArray *times, LhCollectiveKind kind, uint64_t ranks,
                             double bytes, double *seconds, int *provenance)
 {
-    const LhCollectiveTimes *fewer, *more;
-    double low, high, share;
+    LhCollectiveRows rows;
 
-    if (!find_rows(times, kind, ranks, &fewer, &more))
+    if (!lh_collective_times_find(times, kind, ranks, &rows))
         return false;
-    low = seconds_of_row(fewer, same_of_a_rank(kind, bytes, ranks, fewer->ranks));
-    high = seconds_of_row(more, same_of_a_rank(kind, bytes, ranks, more->ranks));
-    share =
-        fewer == more ? 0 : (double)(ranks - fewer->ranks) / (double)(more->ranks - fewer->ranks);
-    *seconds = (1 - share) * low + share * high;
-    *provenance = MAX(fewer->provenance, more->provenance);
+    *seconds = lh_collective_rows_seconds(&rows, bytes, LH_LINK_AS_MEASURED, LH_LINK_AS_MEASURED);
+    *provenance = lh_collective_rows_provenance(&rows);
     return true;
 }
 
@@ -430,37 +667,42 @@ lh_collective_times_leave_out(GArray *times, LhCollectiveKind kind, uint64_t ran
 /* ---- lines ---- */
 
 static double
-line_seconds(const LhCollectiveLine *line, double hops, double sent, double to_one)
+line_seconds(const LhCollectiveLine *line, double hops, double sent, double to_one,
+             LhLinkSlowdown slowdown)
 {
-    double seconds = ((double)line->base_ps + hops * (double)line->hop_ps) / (double)LH_PS_PER_S;
+    double seconds = ((double)line->base_ps + hops * (double)line->hop_ps * slowdown.latency) /
+                     (double)LH_PS_PER_S;
 
     if (line->bandwidth > 0)
-        seconds += sent / line->bandwidth;
+        seconds += sent / line->bandwidth * slowdown.bytes;
     if (line->copy > 0)
         seconds += to_one / line->copy;
     return seconds;
 }
 
-bool
-lh_collective_lines_seconds(const GArray *lines, LhCollectiveKind kind, uint64_t ranks,
-                            double bytes, double *seconds, int *provenance)
+const LhCollectiveLines *
+lh_collective_lines_find(const GArray *lines, LhCollectiveKind kind)
+{
+    for (guint i = 0; lines != NULL && i < lines->len; i++) {
+        if (g_array_index(lines, LhCollectiveLines, i).op == (int)kind)
+            return &g_array_index(lines, LhCollectiveLines, i);
+    }
+    return NULL;
+}
+
+double
+lh_collective_lines_seconds(const LhCollectiveLines *row, uint64_t ranks, double bytes,
+                            LhLinkSlowdown slowdown)
 {
     const double n = (double)ranks;
-    const double rounds = kind == LH_COLL_ALL_REDUCE ? 2 : 1;
-    const double hops = kind == LH_COLL_ALL_TO_ALL ? log2(n) : rounds * (n - 1);
-    const double sent = kind == LH_COLL_BROADCAST ? bytes : rounds * bytes * (n - 1) / n;
+    const double rounds = row->op == LH_COLL_ALL_REDUCE ? 2 : 1;
+    const double hops = row->op == LH_COLL_ALL_TO_ALL ? log2(n) : rounds * (n - 1);
+    const double sent = row->op == LH_COLL_BROADCAST ? bytes : rounds * bytes * (n - 1) / n;
+    const LhCollectiveLine *line = sent <= (double)row->ll_bytes      ? &row->ll
+                                   : sent <= (double)row->ll128_bytes ? &row->ll128
+                                                                      : &row->simple;
 
-    for (guint i = 0; lines != NULL && i < lines->len && ranks > 1; i++) {
-        const LhCollectiveLines *row = &g_array_index(lines, LhCollectiveLines, i);
-        const LhCollectiveLine *line = sent <= (double)row->ll_bytes      ? &row->ll
-                                       : sent <= (double)row->ll128_bytes ? &row->ll128
-                                                                          : &row->simple;
-
-        if (row->op != (int)kind)
-            continue;
-        *seconds = line_seconds(line, hops, sent, sent / (n - 1));
-        *provenance = row->provenance;
-        return true;
-    }
-    return false;
+    if (line == &row->ll) /* the GPU is its limit, and not a link */
+        slowdown.bytes = 1;
+    return line_seconds(line, hops, sent, sent / (n - 1), slowdown);
 }

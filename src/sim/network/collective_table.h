@@ -18,15 +18,30 @@
 #define LH_BANDWIDTH_MAX 1e15
 #define LH_LATENCY_MAX_S 1.0
 
+/* A link of a node as it was where a collective was timed; bandwidth 0: not said, or there is none.
+ */
+typedef struct {
+    double bandwidth; /* nocheck:unit: bytes/s, named as in the file */
+    LhTime latency_ps;
+} LhMeasuredLink;
+
+/* The links that a collective was timed on. */
+typedef struct {
+    LhMeasuredLink scale_up, pcie;
+} LhMeasuredOn;
+
 /* Times of one operation on so many GPUs of a node, as a topology file states them. Of rows of one
  * operation and number for different versions of NCCL the first holds. */
 typedef struct {
     int op; /* LhCollectiveKind */
     uint64_t ranks;
-    char *nccl;     /* its versions, ", " between them; may be NULL */
-    GArray *bytes;  /* of uint64_t, rising */
-    GArray *us;     /* of double: microseconds, likewise as many */
-    int provenance; /* LhProvenance */
+    char *nccl;    /* its versions, ", " between them; may be NULL */
+    GArray *bytes; /* of uint64_t, rising */
+    GArray *us;    /* of double: microseconds, likewise as many */
+    int algorithm; /* LhLinkAlgorithm: what carried the bytes */
+    LhMeasuredOn on;
+    double bound_s_per_byte; /* what the links that it was measured on allow (measured.h) */
+    int provenance;          /* LhProvenance */
     char *source;
 } LhCollectiveTimes;
 
@@ -43,10 +58,12 @@ typedef struct {
     int op; /* LhCollectiveKind */
     LhCollectiveLine ll, ll128, simple;
     uint64_t ll_bytes, ll128_bytes;
+    LhMeasuredOn on;
     int provenance; /* LhProvenance */
     char *source;
 } LhCollectiveLines;
 
+extern const LhField lh_measured_on_fields[]; /* of an LhMeasuredOn */
 extern const LhField lh_collective_times_fields[];
 extern const LhField lh_collective_lines_fields[];
 
@@ -56,8 +73,13 @@ bool lh_collective_times_check(const LhJson *json, const char *path, const GArra
 bool lh_collective_lines_check(const LhJson *json, const char *path, const GArray *lines,
                                GError **error);
 
-/* A row of times as files have them. */
-void lh_collective_times_write(LhJsonWriter *w, const LhCollectiveTimes *row);
+/* What a row was measured on, as files have it: nothing, if nothing is said of it, or if it is what
+ * the node's "measured_on" says (NULL: the node has none). */
+void lh_measured_on_write(LhJsonWriter *w, const LhMeasuredOn *on, const LhMeasuredOn *of_node);
+
+/* A row of times as files have them; @of_node likewise. */
+void lh_collective_times_write(LhJsonWriter *w, const LhCollectiveTimes *row,
+                               const LhMeasuredOn *of_node);
 
 /* The size of a collective as nccl-tests would print it, of @shard_bytes per rank. */
 double lh_collective_printed_bytes(LhCollectiveKind kind, uint64_t ranks, double shard_bytes);
@@ -65,13 +87,49 @@ double lh_collective_printed_bytes(LhCollectiveKind kind, uint64_t ranks, double
 /* From now on rows of this version of NCCL hold, where there are any; false if there are none. */
 bool lh_collective_times_choose(GArray *times, const char *version);
 
+/* The rows that tell of a kind on so many GPUs: two, for a number that no row has. */
+typedef struct {
+    const LhCollectiveTimes *fewer, *more; /* borrowed; may be the same */
+    double share;                          /* of the second one: from 0 to 1 */
+    double hop_s; /* what a hop adds, as rows of other numbers of GPUs tell */
+    uint64_t ranks;
+} LhCollectiveRows;
+
+/* How the links are beside those that a row was measured on: what bytes and latencies take now,
+ * over what they took there. */
+typedef struct {
+    double bytes, latency;
+} LhLinkSlowdown;
+
+#define LH_LINK_AS_MEASURED ((LhLinkSlowdown){ 1, 1 })
+
 /*
- * Seconds of @kind with @bytes, printed, on @ranks GPUs; false, and nothing set, if the rows (NULL:
- * none) do not reach so far: a number of ranks that no row has must lie between two that rows have.
- * Below the first size its time holds, beyond the last one the last piece goes on; in between times
- * rise and fall as those of the sizes next to them do. @provenance is the weakest of the rows that
- * are used.
+ * False, and nothing set, if the rows (NULL: none) do not reach so far: a number of ranks that no
+ * row has must lie between two that rows have. Of several versions of NCCL the first row holds.
  */
+bool lh_collective_times_find(const GArray *times, LhCollectiveKind kind, uint64_t ranks,
+                              LhCollectiveRows *rows);
+
+/*
+ * Seconds of @bytes, printed. Below the first size its time holds, beyond the last one the last
+ * piece goes on; in between times rise and fall as those of the sizes next to them do. Of a time,
+ * hops go with latencies; what links took, with bytes; of the rest above the time of the first
+ * size, half (docs/model.md). @fewer and @more: the links beside those of each row.
+ */
+double lh_collective_rows_seconds(const LhCollectiveRows *rows, double bytes, LhLinkSlowdown fewer,
+                                  LhLinkSlowdown more);
+
+/* The weakest provenance of the rows. */
+int lh_collective_rows_provenance(const LhCollectiveRows *rows);
+
+/* Of what links allow, the share that the row reached where it reached most: more than 1 if it was
+ * faster than they are; and its size there. */
+double lh_collective_times_efficiency(const LhCollectiveTimes *row, uint64_t *bytes);
+
+/* Whether an all-reduce went faster in the end than rings of such links go: then it was NVLS. */
+bool lh_collective_times_is_faster(const LhCollectiveTimes *row);
+
+/* lh_collective_times_find() and lh_collective_rows_seconds() on the links of the rows. */
 bool lh_collective_times_seconds(const GArray *times, LhCollectiveKind kind, uint64_t ranks,
                                  double bytes, double *seconds, int *provenance);
 
@@ -80,7 +138,10 @@ bool lh_collective_times_seconds(const GArray *times, LhCollectiveKind kind, uin
 bool lh_collective_times_leave_out(GArray *times, LhCollectiveKind kind, uint64_t ranks,
                                    uint64_t bytes);
 
-/* As lh_collective_times_seconds(), by formula, for any number of ranks from two on; false if the
- * kind has none. */
-bool lh_collective_lines_seconds(const GArray *lines, LhCollectiveKind kind, uint64_t ranks,
-                                 double bytes, double *seconds, int *provenance);
+/* The row for @kind; NULL if there is none. */
+const LhCollectiveLines *lh_collective_lines_find(const GArray *lines, LhCollectiveKind kind);
+
+/* Seconds by formula, for any number of ranks from two on. Copies and short messages go with no
+ * link. */
+double lh_collective_lines_seconds(const LhCollectiveLines *row, uint64_t ranks, double bytes,
+                                   LhLinkSlowdown slowdown);

@@ -1,10 +1,21 @@
 /* See the header. */
 #include "sim/network/native.h"
 
-#include "sim/network/collective_table.h"
+#include "sim/network/link_bound.h"
+#include "sim/network/measured.h"
 #include "sim/network/rings.h"
 
 #include <math.h>
+
+/* What the topology's file has of one kind for the group, and how the links of the group are beside
+ * those that this was measured on. */
+typedef struct {
+    bool is_found;
+    bool has_times; /* else the lines hold, if there are any */
+    LhCollectiveRows times;
+    const LhCollectiveLines *lines;
+    LhLinkSlowdown fewer, more; /* of the rows; of lines the first */
+} Filed;
 
 struct _LhNative {
     const LhNetwork *network;
@@ -12,33 +23,9 @@ struct _LhNative {
     const LhGroup *group;
     uint64_t ranks;
     bool in_node;
-    double slower_bytes, slower_latency; /* than where the file's times were taken */
-    LhNcclGroup *nccl;                   /* NULL: not asked for yet */
+    Filed filed[LH_COLL_KINDS]; /* as they are asked for */
+    LhNcclGroup *nccl;          /* NULL: not asked for yet */
 };
-
-/* The links between members of the node beside those of the file. */
-static void
-compare_links(LhNative *n)
-{
-    const LhTopology *t = n->network->topology;
-    g_autofree uint32_t *ranks = lh_sorted_ranks(n->group);
-    LhRoute route;
-
-    n->slower_bytes = n->slower_latency = 1;
-    for (uint64_t i = 1; i < n->ranks; i++) {
-        const LhCollectiveLinks *as_filed;
-        double bandwidth;
-
-        lh_network_route(n->network, ranks[i - 1], ranks[i], &route);
-        as_filed = &t->collective_links[route.tier == LH_TIER_PCIE];
-        bandwidth = lh_network_route_bandwidth(n->network, &route);
-        if (as_filed->bandwidth > 0)
-            n->slower_bytes = i == 1 ? as_filed->bandwidth / bandwidth
-                                     : fmax(n->slower_bytes, as_filed->bandwidth / bandwidth);
-        if (as_filed->latency_ps > 0)
-            n->slower_latency = (double)route.latency_ps / (double)as_filed->latency_ps;
-    }
-}
 
 LhNative *
 lh_native_new(const LhNetwork *network, const LhDevice *device, const LhGroup *group)
@@ -50,8 +37,6 @@ lh_native_new(const LhNetwork *network, const LhDevice *device, const LhGroup *g
     n->group = group;
     n->ranks = lh_group_size(group);
     n->in_node = lh_network_span(network, group) == LH_SPAN_NODE;
-    if (n->in_node)
-        compare_links(n);
     return n;
 }
 
@@ -64,49 +49,82 @@ lh_native_free(LhNative *native)
     g_free(native);
 }
 
-/* By the file: as measured, or else by its lines. */
-static bool
-filed_seconds(const LhNative *n, LhCollectiveKind kind, double bytes, double *seconds,
-              int *provenance)
+/* The links between members beside those that were measured: what the most loaded one takes for the
+ * bytes of the collective, and the longest latency. */
+static LhLinkSlowdown
+slowdown_beside(const LhNative *n, LhCollectiveKind kind, int algorithm, const LhMeasuredOn *on)
+{
+    LhTopology topology;
+    LhNetwork measured = *n->network;
+    LhTime latency_ps;
+    LhLinkSlowdown slowdown = LH_LINK_AS_MEASURED;
+    bool ok;
+
+    lh_measured_topology(n->network->topology, on, &topology);
+    ok = lh_network_init(&measured, &topology, n->network->nodes, n->network->ranks, NULL, NULL);
+    g_assert(ok); /* as the network was made */
+    slowdown.bytes =
+        lh_link_bound_s_per_byte(n->network, n->group, kind, (LhLinkAlgorithm)algorithm) /
+        lh_link_bound_s_per_byte(&measured, n->group, kind, (LhLinkAlgorithm)algorithm);
+    latency_ps = lh_link_bound_latency_ps(&measured, n->group);
+    if (latency_ps > 0)
+        slowdown.latency =
+            (double)lh_link_bound_latency_ps(n->network, n->group) / (double)latency_ps;
+    return slowdown;
+}
+
+static const Filed *
+filed_of(LhNative *n, LhCollectiveKind kind)
 {
     const LhTopology *t = n->network->topology;
+    Filed *filed = &n->filed[kind];
 
-    return n->in_node && (lh_collective_times_seconds(t->collective_times, kind, n->ranks, bytes,
-                                                      seconds, provenance) ||
-                          lh_collective_lines_seconds(t->collective_lines, kind, n->ranks, bytes,
-                                                      seconds, provenance));
+    if (filed->is_found)
+        return filed;
+    filed->is_found = true;
+    if (!n->in_node || n->ranks < 2)
+        return filed;
+    filed->has_times = lh_collective_times_find(t->collective_times, kind, n->ranks, &filed->times);
+    if (filed->has_times) {
+        const LhCollectiveTimes *fewer = filed->times.fewer, *more = filed->times.more;
+
+        filed->fewer = slowdown_beside(n, kind, fewer->algorithm, &fewer->on);
+        filed->more = slowdown_beside(n, kind, more->algorithm, &more->on);
+        return filed;
+    }
+    filed->lines = lh_collective_lines_find(t->collective_lines, kind);
+    if (filed->lines != NULL)
+        filed->fewer = slowdown_beside(n, kind, LH_ALGORITHM_DEFAULT, &filed->lines->on);
+    return filed;
 }
 
 bool
-lh_native_is_measured(const LhNative *native, LhCollectiveKind kind)
+lh_native_is_measured(LhNative *native, LhCollectiveKind kind)
 {
-    double seconds;
-    int provenance;
-
-    return native->in_node &&
-           lh_collective_times_seconds(native->network->topology->collective_times, kind,
-                                       native->ranks, 0, &seconds, &provenance);
+    return filed_of(native, kind)->has_times;
 }
 
 bool
-lh_native_is_known(const LhNative *native, LhCollectiveKind kind)
+lh_native_is_known(LhNative *native, LhCollectiveKind kind)
 {
-    double seconds;
-    int provenance;
+    const Filed *filed = filed_of(native, kind);
 
-    return kind != LH_COLL_ALL_TO_ALL || filed_seconds(native, kind, 0, &seconds, &provenance);
+    return kind != LH_COLL_ALL_TO_ALL || filed->has_times || filed->lines != NULL;
 }
 
 double
 lh_native_seconds(LhNative *native, LhCollectiveKind kind, double shard_bytes, int *provenance)
 {
     const double bytes = lh_collective_printed_bytes(kind, native->ranks, shard_bytes);
-    double whole, empty;
+    const Filed *filed = filed_of(native, kind);
 
-    if (filed_seconds(native, kind, bytes, &whole, provenance)) {
-        filed_seconds(native, kind, 0, &empty, provenance);
-        empty = fmin(empty, whole);
-        return empty * native->slower_latency + (whole - empty) * native->slower_bytes;
+    if (filed->has_times) {
+        *provenance = lh_collective_rows_provenance(&filed->times);
+        return lh_collective_rows_seconds(&filed->times, bytes, filed->fewer, filed->more);
+    }
+    if (filed->lines != NULL) {
+        *provenance = filed->lines->provenance;
+        return lh_collective_lines_seconds(filed->lines, native->ranks, bytes, filed->fewer);
     }
     if (native->nccl == NULL)
         native->nccl = lh_nccl_group_new(native->network, native->device, native->group);

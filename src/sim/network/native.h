@@ -14,15 +14,16 @@ void lh_native_free(LhNative *native);
 
 /* Whether the topology has measured times for @kind on the ranks of the group, which are in one
  * node. */
-bool lh_native_is_measured(const LhNative *native, LhCollectiveKind kind);
+bool lh_native_is_measured(LhNative *native, LhCollectiveKind kind);
 
 /* Whether there is a time at all: of all-to-alls there may be none. */
-bool lh_native_is_known(const LhNative *native, LhCollectiveKind kind);
+bool lh_native_is_known(LhNative *native, LhCollectiveKind kind);
 
 /*
  * Seconds of @shard_bytes per rank; of an all-to-all, what a rank sends, its own part included. The
- * kind must be known. Where the links of the node are faster or slower than those that were
- * measured (a fault, a question of what if), so is what bytes add; and likewise latencies.
+ * kind must be known. Where the links of the members are others than those that it was measured on
+ * (of an edited file, with a fault, in a question of what if), what links and latencies took of a
+ * time changes along.
  * @provenance: of the times, lines or constants.
  */
 double lh_native_seconds(LhNative *native, LhCollectiveKind kind, double shard_bytes,

@@ -121,15 +121,14 @@ set_bandwidths(LhNcclGroup *g, const Survey *survey, double limit_gbps)
 static double
 measured_gbps(const LhTopology *topology, double intra)
 {
-    const double filed = topology->collective_links[0].bandwidth / GIGA;
-
     for (guint i = 0; topology->collective_lines != NULL && i < topology->collective_lines->len;
          i++) {
         const LhCollectiveLines *row =
             &g_array_index(topology->collective_lines, LhCollectiveLines, i);
 
-        if (row->op == LH_COLL_ALL_GATHER && row->simple.bandwidth > 0 && filed > 0)
-            return fmin(intra, row->simple.bandwidth / GIGA * intra / filed);
+        if (row->op == LH_COLL_ALL_GATHER && row->simple.bandwidth > 0 &&
+            row->on.scale_up.bandwidth > 0)
+            return fmin(intra, row->simple.bandwidth * intra / row->on.scale_up.bandwidth);
     }
     return intra;
 }

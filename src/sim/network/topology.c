@@ -7,7 +7,7 @@
 
 #include "base/data.h"
 #include "base/error.h"
-#include "sim/network/collective_table.h"
+#include "sim/network/measured.h"
 #include "sim/network/topology_change.h"
 
 #include <string.h>
@@ -29,7 +29,8 @@ lh_topology_link_name(const LhTopology *topology, LhTier tier)
     return names[tier];
 }
 
-static const char *const topology_schemas[] = { "longhaul.topology/1", NULL };
+static const char *const topology_schemas[] = { "longhaul.topology/1", "longhaul.topology/2",
+                                                NULL };
 static const char *const scale_up_kinds[] = { "none", "nvswitch", "pairs", "memory", NULL };
 static const char *const fabric_kinds[] = { "ideal", "rail", "fat-tree", NULL };
 
@@ -181,6 +182,12 @@ static const LhField node_fields[] = {
     OBJECT(
         "collectives", 0, collective_fields,
         "A limit that collectives of several nodes have beside that of the NICs; none if absent."),
+    { .name = "measured_on",
+      .type = LH_FIELD_OBJECT,
+      .offset = offsetof(LhTopology, measured_on),
+      .fields = lh_measured_on_fields,
+      .description = "The links that the rows below were measured on, from longhaul.topology/2 on: "
+                     "the times of these rows hold there, and change with the links of the node." },
     ROWS(
         "collective_times", collective_times, LhCollectiveTimes, lh_collective_times_fields,
         "Measured times of collectives among GPUs of a node, straight lines in bytes between them; "
@@ -405,6 +412,44 @@ check_fabric(const LhJson *json, const LhTopology *t, GError **error)
     return true;
 }
 
+/* Which links collectives were measured on must be said of those that they go over, where the
+ * format can say it. */
+static bool
+check_measured_on(const LhJson *json, const LhTopology *t, GError **error)
+{
+    const bool has_rows = t->collective_times != NULL || t->collective_lines != NULL;
+    const struct {
+        const char *path;
+        bool is_there, is_needed;
+    } links[] = {
+        { "node.measured_on.scale_up", t->nvlink.bandwidth > 0, t->scale_up != LH_SCALE_UP_NONE },
+        { "node.measured_on.pcie", t->pcie.bandwidth > 0,
+          t->scale_up == LH_SCALE_UP_NONE || t->scale_up == LH_SCALE_UP_PAIRS },
+    };
+
+    if (t->schema == 0)
+        return !lh_json_has(json, "node.measured_on") ||
+               lh_json_error(
+                   json, "node.measured_on", error,
+                   "\"node.measured_on\" is of \"longhaul.topology/2\", and \"schema\" is "
+                   "\"%s\"",
+                   topology_schemas[t->schema]);
+    for (gsize i = 0; i < G_N_ELEMENTS(links); i++) {
+        const bool said = lh_json_has(json, links[i].path);
+
+        if (said && !links[i].is_there)
+            return lh_json_error(json, links[i].path, error,
+                                 "\"%s\" has no meaning: the node has no such links",
+                                 links[i].path);
+        if (!said && links[i].is_there && links[i].is_needed && has_rows)
+            return lh_json_error(json, "node", error,
+                                 "missing field \"%s\": times of collectives need the links that "
+                                 "they were measured on",
+                                 links[i].path);
+    }
+    return true;
+}
+
 /* What has no provenance of its own has that of the rates. */
 static void
 fill_provenances(LhLinkClass *link)
@@ -444,23 +489,107 @@ read_topology(const char *file, const LhJson *json, GError **error)
     if (!check_device(json, t, error) ||
         !lh_collective_times_check(json, "node.collective_times", t->collective_times,
                                    t->gpus_per_node, error) ||
-        !lh_collective_lines_check(json, "node.collective_lines", t->collective_lines, error))
+        !lh_collective_lines_check(json, "node.collective_lines", t->collective_lines, error) ||
+        !check_measured_on(json, t, error))
         return NULL;
     for (gsize i = 0; i < G_N_ELEMENTS(links); i++)
         fill_provenances(links[i]);
-    lh_topology_take_links(t);
+    lh_measured_bind(t);
+    if (!lh_measured_check(json, "node.collective_times", t, error))
+        return NULL;
     t->sha256 = g_strdup(lh_json_sha256(json));
     return g_steal_pointer(&t);
 }
 
-void
-lh_topology_take_links(LhTopology *topology)
+bool
+lh_topology_assumes_own_links(const LhTopology *topology)
 {
-    const LhLinkClass *const links[] = { &topology->nvlink, &topology->pcie };
+    return topology->schema == 0 &&
+           (topology->collective_times != NULL || topology->collective_lines != NULL);
+}
 
-    for (gsize i = 0; i < G_N_ELEMENTS(links); i++)
-        topology->collective_links[i] =
-            (LhCollectiveLinks){ links[i]->bandwidth, links[i]->latency_ps };
+/* ---- rows of another cluster ---- */
+
+static bool
+is_same_array(const GArray *a, const GArray *b, guint size)
+{
+    return a->len == b->len && memcmp(a->data, b->data, (size_t)a->len * size) == 0;
+}
+
+static const LhCollectiveTimes *
+find_copied(const GArray *times, const LhCollectiveTimes *row)
+{
+    for (guint i = 0; times != NULL && i < times->len; i++) {
+        const LhCollectiveTimes *other = &g_array_index(times, LhCollectiveTimes, i);
+
+        if (other->op == row->op && other->ranks == row->ranks &&
+            is_same_array(other->bytes, row->bytes, sizeof(uint64_t)) &&
+            is_same_array(other->us, row->us, sizeof(double)))
+            return other;
+    }
+    return NULL;
+}
+
+static bool
+refuse_copied(const LhJson *json, const LhTopology *t, guint index, const LhTopology *from,
+              const LhCollectiveTimes *original, GError **error)
+{
+    const bool up = t->scale_up != LH_SCALE_UP_NONE;
+    const LhMeasuredLink *link = up ? &original->on.scale_up : &original->on.pcie;
+    const LhLinkClass *own = up ? &t->nvlink : &t->pcie;
+    g_autofree char *at = g_strdup_printf("node.collective_times[%u]", index);
+    g_autofree char *measured = lh_format_bandwidth(link->bandwidth);
+    g_autofree char *latency = lh_format_time(link->latency_ps);
+    g_autofree char *found = lh_format_bandwidth(own->bandwidth);
+
+    return lh_json_error(
+        json, at, error,
+        "\"%s\" is a row of %s, which was measured on links of %s, and here they "
+        "have %s; take \"schema\": \"longhaul.topology/2\" and put \"measured_on\": "
+        "{\"%s\": {\"bandwidth\": \"%s\", \"latency\": \"%s\"}} into \"node\"",
+        at, from->name, measured, found, up ? "scale_up" : "pcie", measured, latency);
+}
+
+/* Rows that were taken over from the file of another cluster were measured on its links; files of
+ * the first version could not say so, and times would be those of links that are not here. */
+static bool
+check_copied_from(const LhJson *json, const LhTopology *t, const LhTopology *from, GError **error)
+{
+    const bool up = t->scale_up != LH_SCALE_UP_NONE;
+
+    for (guint i = 0; i < t->collective_times->len; i++) {
+        const LhCollectiveTimes *row = &g_array_index(t->collective_times, LhCollectiveTimes, i);
+        const LhCollectiveTimes *original = find_copied(from->collective_times, row);
+
+        if (original != NULL && (up ? original->on.scale_up.bandwidth != row->on.scale_up.bandwidth
+                                    : original->on.pcie.bandwidth != row->on.pcie.bandwidth))
+            return refuse_copied(json, t, i, from, original, error);
+    }
+    return true;
+}
+
+static bool
+check_copied(const LhJson *json, const LhTopology *t, GError **error)
+{
+    g_auto(GStrv) names =
+        t->schema == 0 && t->collective_times != NULL ? lh_data_list("topologies") : NULL;
+
+    for (char **name = names; name != NULL && *name != NULL; name++) {
+        g_autoptr(LhTopology) shipped = lh_topology_load(*name, NULL);
+
+        if (shipped != NULL && shipped->schema > 0 && !check_copied_from(json, t, shipped, error))
+            return false;
+    }
+    return true;
+}
+
+/* All of a file. */
+static LhTopology *
+read_file(const char *file, const LhJson *json, GError **error)
+{
+    g_autoptr(LhTopology) t = read_topology(file, json, error);
+
+    return t != NULL && check_copied(json, t, error) ? g_steal_pointer(&t) : NULL;
 }
 
 LhTopology *
@@ -468,7 +597,7 @@ lh_topology_parse(const char *file, const char *text, gsize length, GError **err
 {
     g_autoptr(LhJson) json = lh_json_parse(file, text, length, error);
 
-    return json == NULL ? NULL : read_topology(file, json, error);
+    return json == NULL ? NULL : read_file(file, json, error);
 }
 
 LhTopology *
@@ -477,7 +606,7 @@ lh_topology_load(const char *name, GError **error)
     g_autofree char *path = lh_data_find("topologies", name, error);
     g_autoptr(LhJson) json = path == NULL ? NULL : lh_json_load(path, error);
 
-    return json == NULL ? NULL : read_topology(path, json, error);
+    return json == NULL ? NULL : read_file(path, json, error);
 }
 
 void

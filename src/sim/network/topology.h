@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "sim/device.h"
+#include "sim/network/collective_table.h"
 
 /* Where a link stands; the columns of "exposed communication" and "bytes per tier". */
 typedef enum {
@@ -55,12 +56,6 @@ typedef struct {
     double bandwidth; /* bytes/s; nocheck:unit: named as in the file */
 } LhSlowerNode;
 
-/* Links of a node with which its collectives were timed. */
-typedef struct {
-    double bandwidth; /* nocheck:unit: of LhLinkClass; 0: there are none */
-    LhTime latency_ps;
-} LhCollectiveLinks;
-
 typedef struct {
     char *name;
     char *description;
@@ -88,14 +83,14 @@ typedef struct {
     char *collective_source;
     GArray *collective_times; /* of LhCollectiveTimes; NULL: nothing was measured in a node */
     GArray *collective_lines; /* of LhCollectiveLines; NULL: no formulas */
-    LhCollectiveLinks collective_links[2]; /* NVLink's, PCIe's */
+    LhMeasuredOn measured_on; /* what rows were timed on that do not say it (measured.h) */
     /* How much longer kernels take there, in long runs, than the device's file says; 0: no longer.
      */
     double product_slowdown, attention_slowdown;
     int slowdown_provenance; /* LhProvenance */
     char *slowdown_source;
     char *sha256;
-    int schema; /* version of longhaul.topology, from 0 */
+    int schema; /* version of longhaul.topology, less 1 */
 } LhTopology;
 
 /* Reads @name: a word (a file of topologies/) or a path. */
@@ -104,9 +99,9 @@ LhTopology *lh_topology_parse(const char *file, const char *text, gsize length, 
 void lh_topology_free(LhTopology *topology);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhTopology, lh_topology_free)
 
-/* The times of collectives are those with the links that the topology has now: after a change of
- * them, times change along. */
-void lh_topology_take_links(LhTopology *topology);
+/* Whether its file has times of collectives and does not say which links they were measured on:
+ * then these are taken to be its own. */
+bool lh_topology_assumes_own_links(const LhTopology *topology);
 
 /* The weakest of what a transfer over such a link takes its time from. */
 int lh_link_provenance(const LhLinkClass *link);

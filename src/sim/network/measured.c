@@ -1,0 +1,154 @@
+/* See the header. */
+#include "sim/network/measured.h"
+
+#include "sim/network/link_bound.h"
+
+/* What a table may be faster than its links: rates of files are rounded, and so are times. */
+#define TOLERANCE 1.05
+
+static LhCollectiveTimes *
+measured_row(const LhTopology *t, guint i)
+{
+    return &g_array_index(t->collective_times, LhCollectiveTimes, i);
+}
+
+static guint
+times_count(const LhTopology *t)
+{
+    return t->collective_times == NULL ? 0 : t->collective_times->len;
+}
+
+static LhCollectiveLines *
+lines_at(const LhTopology *t, guint i)
+{
+    return &g_array_index(t->collective_lines, LhCollectiveLines, i);
+}
+
+static guint
+lines_count(const LhTopology *t)
+{
+    return t->collective_lines == NULL ? 0 : t->collective_lines->len;
+}
+
+/* ---- what rows were measured on ---- */
+
+static void
+fill_link(LhMeasuredLink *link, const LhMeasuredLink *of_node, const LhLinkClass *of_file)
+{
+    if (link->bandwidth > 0)
+        return;
+    *link = of_node->bandwidth > 0 ? *of_node
+                                   : (LhMeasuredLink){ of_file->bandwidth, of_file->latency_ps };
+}
+
+static void
+fill_measured(LhMeasuredOn *on, const LhTopology *t)
+{
+    fill_link(&on->scale_up, &t->measured_on.scale_up, &t->nvlink);
+    fill_link(&on->pcie, &t->measured_on.pcie, &t->pcie);
+}
+
+void
+lh_measured_topology(const LhTopology *topology, const LhMeasuredOn *on, LhTopology *reference)
+{
+    *reference = *topology;
+    reference->nvlink.bandwidth = on->scale_up.bandwidth;
+    reference->nvlink.latency_ps = on->scale_up.latency_ps;
+    reference->pcie.bandwidth = on->pcie.bandwidth;
+    reference->pcie.latency_ps = on->pcie.latency_ps;
+}
+
+/* What the links that the row was measured on allow it. */
+static void
+bind_row(const LhTopology *t, LhCollectiveTimes *row)
+{
+    const LhGroup group = { 0, 1, (uint32_t)row->ranks, 0, 1 };
+    LhTopology reference;
+    LhNetwork network;
+    bool ok;
+
+    lh_measured_topology(t, &row->on, &reference);
+    ok = lh_network_init(&network, &reference, 1, (uint32_t)t->gpus_per_node, NULL, NULL);
+    g_assert(ok); /* one node, with as many ranks as it has GPUs */
+    row->bound_s_per_byte = lh_link_bound_s_per_byte(&network, &group, (LhCollectiveKind)row->op,
+                                                     (LhLinkAlgorithm)row->algorithm);
+    if (row->op != LH_COLL_ALL_REDUCE || row->algorithm != LH_ALGORITHM_DEFAULT ||
+        t->scale_up != LH_SCALE_UP_SWITCH || !lh_collective_times_is_faster(row))
+        return;
+    row->algorithm = LH_ALGORITHM_NVLS;
+    row->bound_s_per_byte =
+        lh_link_bound_s_per_byte(&network, &group, LH_COLL_ALL_REDUCE, LH_ALGORITHM_NVLS);
+}
+
+void
+lh_measured_bind(LhTopology *topology)
+{
+    for (guint i = 0; i < times_count(topology); i++) {
+        fill_measured(&measured_row(topology, i)->on, topology);
+        bind_row(topology, measured_row(topology, i));
+    }
+    for (guint i = 0; i < lines_count(topology); i++)
+        fill_measured(&lines_at(topology, i)->on, topology);
+}
+
+/* ---- rules ---- */
+
+static bool
+refuse_row(const LhJson *json, const char *at, const LhCollectiveTimes *row, uint64_t bytes,
+           double efficiency, GError **error)
+{
+    const LhMeasuredLink *link = row->on.scale_up.bandwidth > 0 ? &row->on.scale_up : &row->on.pcie;
+    const double least_us = row->bound_s_per_byte * (double)bytes * G_USEC_PER_SEC;
+    g_autofree char *size = lh_format_bytes(bytes);
+    g_autofree char *rate = lh_format_bandwidth(link->bandwidth);
+
+    return lh_json_error(
+        json, at, error,
+        "\"%s\": %s on %" G_GUINT64_FORMAT
+        " GPUs takes %.4g us for %s, and links of %s, which it was measured on, "
+        "allow no less than %.4g us: one of the two is wrong; \"measured_on\" says "
+        "which links these were",
+        at, lh_collective_names[row->op], row->ranks, least_us / efficiency, size, rate, least_us);
+}
+
+bool
+lh_measured_check(const LhJson *json, const char *path, const LhTopology *topology, GError **error)
+{
+    for (guint i = 0; i < times_count(topology); i++) {
+        g_autofree char *at = g_strdup_printf("%s[%u]", path, i);
+        uint64_t bytes = 0;
+        const double efficiency = lh_collective_times_efficiency(measured_row(topology, i), &bytes);
+
+        if (efficiency > TOLERANCE)
+            return refuse_row(json, at, measured_row(topology, i), bytes, efficiency, error);
+    }
+    return true;
+}
+
+/* ---- better knowledge of the same links ---- */
+
+static void
+follow_link(LhMeasuredLink *link, const LhLinkClass *now, const LhLinkClass *before)
+{
+    if (link->bandwidth == before->bandwidth)
+        link->bandwidth = now->bandwidth;
+    if (link->latency_ps == before->latency_ps)
+        link->latency_ps = now->latency_ps;
+}
+
+static void
+follow_measured(LhMeasuredOn *on, const LhTopology *now, const LhTopology *before)
+{
+    follow_link(&on->scale_up, &now->nvlink, &before->nvlink);
+    follow_link(&on->pcie, &now->pcie, &before->pcie);
+}
+
+void
+lh_measured_follow(LhTopology *topology, const LhTopology *before)
+{
+    for (guint i = 0; i < times_count(topology); i++)
+        follow_measured(&measured_row(topology, i)->on, topology, before);
+    for (guint i = 0; i < lines_count(topology); i++)
+        follow_measured(&lines_at(topology, i)->on, topology, before);
+    lh_measured_bind(topology);
+}
