@@ -23,6 +23,9 @@ flatten(const LhEntries *e)
             g_string_append_printf(out, "%s:\n", entry->path);
         else
             g_string_append_printf(out, "%s=%s\n", entry->path, text);
+        if (entry->open_line != 0)
+            g_string_append_printf(out, "  open: %u:%u %u %s\n", entry->line, entry->column,
+                                   entry->open_line, entry->open_variable);
     }
     return g_string_free(out, FALSE);
 }
@@ -208,7 +211,7 @@ START_TEST(scripts_are_followed)
         { "N=${1:-8}\nM=$((N * 2 + 1))\nrun --n $N --m $M --k $((N/3))", "n=8\nm=17\nk=2\n" },
         { "f() {\n run --n $1 $A\n}\nA=--b\nf 7", "n=7\nb\n" },
         { "cat <<END >f\n--a 1\nEND\nrun --b 2 2>&1 | tee log --c", "b=2\n" },
-        { "C=\"run --a 1\"\neval $C\nsrun --x bash -c \"$C --b\"", "a=1\nx=bash\na=1\nb\n" },
+        { "C=\"run --a 1\"\neval $C\nsrun --x bash -c \"$C --b\"", "a=1\nx\na=1\nb\n" },
         { "while [ $# -gt 0 ]; do case $1 in --a) A=$2;; esac; shift; done\nrun --a ${A:-5}",
           "a=5\n" },
         { "P=/x/y.sh\nrun --a ${P%.sh} --b ${P##*/} --c ${#P}", "a=/x/y\nb=y.sh\nc=7\n" },
@@ -233,22 +236,61 @@ START_TEST(scripts_are_followed)
 }
 END_TEST
 
-START_TEST(what_a_script_leaves_open_is_named)
+START_TEST(what_a_script_leaves_open_is_told)
 {
-    check_refused(
-        lh_entries_arguments, "if [ $S = 1 ]; then N=1; else N=2; fi\nrun --n $N",
-        "f:1:1: error: \"$N\" depends on the condition in line 1, which the file does not "
-        "decide: give --set S=value");
-    check_refused(lh_entries_arguments, "[ -f x ] && run --a 1",
-                  "f:1:17: error: \"--a\" depends on the condition in line 1, which only a shell");
-    check_refused(
-        lh_entries_arguments, "case $S in\na) O=--a;;\nesac\nrun $O",
-        "f:1:1: error: \"$O\" depends on the condition in line 1, which the file does not "
-        "decide: give --set S=value");
-    check_refused(lh_entries_arguments, "for N in 1 2; do run --n $N; done",
-                  "f:1:22: error: \"--n\" depends on the condition in line 1");
+    static const struct {
+        const char *text, *expected;
+    } rows[] = {
+        { "if [ $S = 1 ]; then N=1; else N=2; fi\nrun --n $N", "n=$N\n  open: 2:5 1 S\n" },
+        { "[ -f x ] && run --a 1", "a=1\n  open: 1:17 1 \n" },
+        { "case $S in\na) O=--a;;\nesac\nrun $O --b", "a\n  open: 2:6 1 S\nb\n" },
+        { "for N in 1 2; do run --n $N; done", "n=1\n  open: 1:22 1 N\nn=2\n  open: 1:22 1 N\n" },
+        /* What a variable begins with in either case is certain. */
+        { "A=\"--a 1\"\n[ -n \"$W\" ] && A=\"$A --w x\"\nrun $A --b",
+          "a=1\nw=x\n  open: 1:3 2 W\nb\n" },
+        { "A=(--a 1)\nif [ $W ]; then\nA+=(--w x)\nelse\nA+=(--v)\nfi\nrun ${A[@]} --b",
+          "a=1\nw=x\n  open: 3:5 2 W\nv\n  open: 5:5 2 W\nb\n" },
+        { "A=\"--a 1\"\nif [ $W ]; then A=\"--a 2\"; fi\nrun $A", "a=$A\n  open: 2:19 2 W\n" },
+        { "R=\nif [ -d /opt/x ]; then R=--r=1; fi\nrun $R --a", "r=1\n  open: 2:26 2 R\na\n" },
+        { "[ $X ] && S=2\nrun $S y.py --a 1", "a=1\n" },
+    };
+
+    for (guint i = 0; i < G_N_ELEMENTS(rows); i++)
+        check_read(lh_entries_arguments, rows[i].text, rows[i].expected);
     check_refused(lh_entries_arguments, "run ${A", "f:1:5: error: the \"${\" has no end");
     check_refused(lh_entries_arguments, "if true; then run", "f:1:1: error: \"if\" has no \"fi\"");
+}
+END_TEST
+
+/* What a command reads, or has been given, as a script. */
+START_TEST(scripts_within_a_script_are_followed)
+{
+    static const struct {
+        const char *text, *expected;
+    } rows[] = {
+        { "N=3\nsbatch <<END\nrun --a $N --b \\$X\nEND\nrun --c", "a=3\nb=$X\nc\n" },
+        { "N=3\nbash <<'END'\nN=4\nrun --a $N \"--b\"\nexit 1\nEND\nrun --c", "a=4\nb\nc\n" },
+        { "cat <<-END | ssh h bash -s -- 1\n\trun --a\n\tEND\nrun --b", "a\nb\n" },
+        { "bash <<< \"run --a\"", "a\n" },
+        { "python t.py <<END\nrun --a\nEND\nrun --b", "b\n" },
+        { "cat <<END > j.sh\nrun --a \\$1 --b $X\nEND\nsbatch --x j.sh 7", "x\na=7\nb=$X\n" },
+        { "echo \"#!/bin/sh\" > j\necho \"run --a 1\" >> j\nchmod +x j\n./j", "a=1\n" },
+        { "tee j.sh <<END\nrun --a\nEND\nsrun bash ./j.sh\n. j.sh", "a\na\n" },
+        { "cat > j.sh <<END\nrun --a\nEND\n", "" },
+        { "srun --x bash -x -c 'run --a $1' n 2\nbash -lc \"run --b\"", "x\na=2\nb\n" },
+        { "sbatch --wrap=\"run --a 1\"\nsbatch --wrap 'run --b'", "a=1\nb\n" },
+        { "ssh -q h \"cd /x && run --a\"", "q=h\na\n" },
+        { "A=$(cat <<END\n--a 1\n--b\nEND\n)\nrun $A --c", "a=1\nb\nc\n" },
+        { "read -r -d '' A <<END\n --a 1\n --b\nEND\nrun $A", "a=1\nb\n" },
+        { "N=4\nrun --a $(expr 16 / $N) --b `expr $N \\* 2`", "a=4\nb=8\n" },
+    };
+
+    for (guint i = 0; i < G_N_ELEMENTS(rows); i++)
+        check_read(lh_entries_arguments, rows[i].text, rows[i].expected);
+    check_refused(lh_entries_arguments, "run\nbash <<'END'\nls\nrun ${A\nEND",
+                  "f:4:5: error: the \"${\" has no end");
+    check_refused(lh_entries_arguments, "cat > j <<END\n${A\nEND",
+                  "f:2:1: error: the \"${\" has no end");
 }
 END_TEST
 
@@ -302,5 +344,5 @@ START_TEST(what_grows_is_refused)
 END_TEST
 
 LH_TEST_MAIN("entries", toml_is_read, toml_says_where_it_is_wrong, json_is_read, yaml_is_read,
-             arguments_are_read, scripts_are_followed, what_a_script_leaves_open_is_named,
-             variables_are_given, what_grows_is_refused)
+             arguments_are_read, scripts_are_followed, what_a_script_leaves_open_is_told,
+             scripts_within_a_script_are_followed, variables_are_given, what_grows_is_refused)

@@ -12,6 +12,7 @@ entry_free(gpointer data)
     LhFileEntry *entry = data;
 
     g_free(entry->path);
+    g_free(entry->open_variable);
     g_ptr_array_unref(entry->values);
     g_free(entry);
 }

@@ -30,6 +30,9 @@ typedef struct {
     LhEntryKind kind;
     GPtrArray *values; /* of char *: one, or those of a list */
     guint line, column;
+    guint open_line; /* of the condition of a script that leaves open whether it is set, or to what;
+                        0: none does */
+    char *open_variable; /* that would decide it; "": only a shell can; NULL: nothing is open */
 } LhFileEntry;
 
 typedef struct {

@@ -10,6 +10,7 @@
 typedef struct {
     LhEntries *entries;
     LhFileEntry *entry; /* the argument that values are added to; NULL: none */
+    LhFileEntry *last;  /* the last one; NULL: the command has none yet */
 } ArgumentReader;
 
 /* Commands whose arguments are no settings: they serve files, folders, text and machines. */
@@ -63,6 +64,7 @@ take_argument(ArgumentReader *r, const LhShellWord *word, GError **error)
                               word->line, word->column, error);
     if (r->entry == NULL)
         return false;
+    r->last = r->entry;
     if (equals != NULL) {
         g_ptr_array_add(r->entry->values, g_strdup(equals + 1));
         r->entry = NULL; /* complete */
@@ -70,23 +72,16 @@ take_argument(ArgumentReader *r, const LhShellWord *word, GError **error)
     return true;
 }
 
-/* What an open condition decides, and who says how it is decided. */
-static bool
-fail_open(const LhEntries *e, const LhShellWord *word, guint line, const char *variable,
-          GError **error)
+/* The setting at hand is as open as a word of it, or its command, is. */
+static void
+take_openness(ArgumentReader *r, const LhShellWord *word, LhShellOpen open)
 {
-    g_autofree char *shown = g_strescape(word->text->str, NULL);
-
-    if (variable[0] == '\0')
-        return lh_entries_fail(e, word->line, word->column, error,
-                               "\"%.60s\" depends on the condition in line %u, which only a shell "
-                               "can decide: give the variables that it sets by --set VAR=value, or "
-                               "leave the other branch out",
-                               shown, line);
-    return lh_entries_fail(e, word->line, word->column, error,
-                           "\"%.60s\" depends on the condition in line %u, which the file does not "
-                           "decide: give --set %s=value",
-                           shown, line, variable);
+    if (word->open_line != 0)
+        open = (LhShellOpen){ word->open_line, word->unknown != NULL ? word->unknown : "" };
+    if (open.line == 0 || r->last == NULL || r->last->open_line != 0)
+        return;
+    r->last->open_line = open.line;
+    r->last->open_variable = g_strdup(open.variable);
 }
 
 static bool
@@ -111,17 +106,14 @@ take_command(void *data, const GPtrArray *words, LhShellOpen open, GError **erro
 
     if (g_strv_contains(utilities, first->text->str))
         return true;
-    r->entry = NULL;
+    r->entry = r->last = NULL;
     for (guint i = 0; ok && i < words->len; i++) {
         const LhShellWord *word = g_ptr_array_index(words, i);
         const bool name = is_argument(word->text->str) || is_override(word->text->str);
 
-        if (word->open_line != 0)
-            return fail_open(r->entries, word, word->open_line,
-                             word->unknown != NULL ? word->unknown : "", error);
-        if (name && open.line != 0)
-            return fail_open(r->entries, word, open.line, open.variable, error);
         ok = name ? take_argument(r, word, error) : take_operand_of(r, word, error);
+        if (ok && (name || r->entry != NULL))
+            take_openness(r, word, name ? open : (LhShellOpen){ 0, "" });
     }
     return ok;
 }

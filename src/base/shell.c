@@ -84,22 +84,14 @@ skip_line(LhShell *sh)
         lh_shell_step(sh);
 }
 
-/* Over the document that begins behind this line end. */
+/* Over the documents that begin behind this line end. */
 static void
-skip_document(LhShell *sh)
+skip_documents(LhShell *sh)
 {
-    g_autofree char *end = g_steal_pointer(&sh->heredoc);
-    bool more = end != NULL;
-
-    while (more && sh->here.at < sh->here.end) {
-        const char *from = sh->here.at;
-        g_autofree char *line = NULL;
-
-        skip_line(sh);
-        line = g_strstrip(g_strndup(from, (gsize)(sh->here.at - from)));
-        lh_shell_step(sh);
-        more = strcmp(line, end) != 0;
-    }
+    if (sh->behind.at == NULL)
+        return;
+    sh->here = sh->behind;
+    sh->behind.at = NULL;
 }
 
 void
@@ -119,7 +111,7 @@ lh_shell_skip(LhShell *sh, bool lines)
             skip_line(sh);
         } else if (c == '\n' && lines) {
             lh_shell_step(sh);
-            skip_document(sh);
+            skip_documents(sh);
         } else {
             return;
         }
@@ -334,7 +326,7 @@ static bool
 run_elsewhere(LhShell *sh, const LhShellPlace *from, const GPtrArray *arguments, guint first)
 {
     static const char *const ends[] = { "}", NULL };
-    const LhShellPlace back = sh->here;
+    const LhShellPlace back = sh->here, behind = sh->behind;
     GPtrArray *before = sh->arguments;
     bool ok;
 
@@ -345,24 +337,28 @@ run_elsewhere(LhShell *sh, const LhShellPlace *from, const GPtrArray *arguments,
         g_ptr_array_add(sh->arguments, lh_shell_word_copy(g_ptr_array_index(arguments, i)));
     sh->depth++;
     sh->here = *from;
+    sh->behind.at = NULL;
     ok = run_list(sh, ends);
     sh->depth--;
     sh->here = back;
+    sh->behind = behind;
     g_ptr_array_unref(sh->arguments);
     sh->arguments = before;
     return ok;
 }
 
-/* Runs @text as a script: all of it stands where the command does. */
+/* Runs @text as a script, with the words from @first on as its arguments. */
 static bool
-run_text(LhShell *sh, const char *text, guint line, guint column)
+run_text(LhShell *sh, const LhShellText *text, const GPtrArray *words, guint first)
 {
-    const LhShellPlace from = { text, text + strlen(text), line, column };
+    char *kept = g_strdup(text->text);
+    const LhShellPlace from = { kept, kept + strlen(kept), text->line, text->column };
     const bool within = sh->within;
     bool ok;
 
-    sh->within = true;
-    ok = run_elsewhere(sh, &from, sh->arguments, 0);
+    g_ptr_array_add(sh->kept, kept);
+    sh->within = within || !text->lines;
+    ok = run_elsewhere(sh, &from, words, first);
     sh->within = within;
     return ok;
 }
@@ -373,28 +369,6 @@ static bool
 is_any(const char *word, const char *const *words)
 {
     return g_strv_contains(words, word);
-}
-
-static const char *
-text_at(const GPtrArray *words, guint index)
-{
-    return index < words->len ? ((LhShellWord *)g_ptr_array_index(words, index))->text->str : "";
-}
-
-/* Index of the "-c" of "bash -c text", or 0. */
-static guint
-find_inner(const GPtrArray *words)
-{
-    static const char *const shells[] = { "bash", "sh", "zsh", NULL };
-
-    for (guint i = 1; i + 1 < words->len; i++) {
-        g_autofree char *base = g_path_get_basename(text_at(words, i - 1));
-
-        if (is_any(base, shells) &&
-            (strcmp(text_at(words, i), "-c") == 0 || strcmp(text_at(words, i), "-lc") == 0))
-            return i;
-    }
-    return 0;
 }
 
 static bool
@@ -413,8 +387,8 @@ run_eval(LhShell *sh, const GPtrArray *words)
     g_autoptr(GString) text = g_string_new(NULL);
 
     for (guint i = 1; i < words->len; i++)
-        g_string_append_printf(text, "%s ", text_at(words, i));
-    return run_text(sh, text->str, word->line, word->column);
+        g_string_append_printf(text, "%s ", lh_shell_text_at(words, i));
+    return run_text(sh, &(LhShellText){ text->str, word->line, word->column }, sh->arguments, 0);
 }
 
 static void
@@ -423,26 +397,65 @@ run_test(LhShell *sh, GPtrArray *words)
     const LhShellWord *first = g_ptr_array_index(words, 0);
     const guint line = first->line;
 
-    if (words->len > 1 && strcmp(text_at(words, words->len - 1), "]") == 0)
+    if (words->len > 1 && strcmp(lh_shell_text_at(words, words->len - 1), "]") == 0)
         g_ptr_array_remove_index(words, words->len - 1);
     g_ptr_array_remove_index(words, 0);
     lh_shell_test(sh, words, line);
 }
 
+/* A script within a command, which ends alone. What may not have been written may not run. */
 static bool
-run_inner(LhShell *sh, GPtrArray *words, guint inner)
+run_inner(LhShell *sh, GPtrArray *words, const LhShellInner *inner)
 {
-    const LhShellWord *script = g_ptr_array_index(words, inner + 1);
-    g_autofree char *text = g_strdup(script->text->str);
-    const guint line = script->line, column = script->column;
+    g_autoptr(GPtrArray) own = g_ptr_array_new();
+    const LhShellMode before = sh->mode;
+    const LhShellOpen open = { sh->open_line, sh->open_variable };
+    const bool ended = sh->ended;
+    bool ok;
 
-    g_ptr_array_set_size(words, (int)inner);
-    return tell(sh, words) && run_text(sh, text, line, column);
+    for (guint i = 0; i < inner->own; i++)
+        g_ptr_array_add(own, g_ptr_array_index(words, i));
+    if (own->len > 0 && !tell(sh, own))
+        return false;
+    if (inner->text->open.line != 0) {
+        sh->mode = LH_SHELL_MAY_RUN;
+        sh->open_line = inner->text->open.line;
+        sh->open_variable = inner->text->open.variable;
+    }
+    ok = run_text(sh, inner->text, words, inner->first);
+    sh->mode = before;
+    sh->open_line = open.line;
+    sh->open_variable = open.variable;
+    if (!inner->within)
+        sh->ended = ended;
+    return ok;
+}
+
+/* "read -d '' NAME" of a document. */
+static void
+run_read(LhShell *sh, const GPtrArray *words, const LhShellText *input)
+{
+    const LhShellWord *last = g_ptr_array_index(words, words->len - 1);
+    const char *name = last->text->str;
+    GPtrArray *value;
+    g_autofree char *text = input != NULL ? g_strstrip(g_strdup(input->text)) : NULL;
+    bool all = false;
+
+    for (guint i = 1; i + 2 < words->len; i++)
+        all = all || (g_str_has_suffix(lh_shell_text_at(words, i), "d") &&
+                      lh_shell_text_at(words, i + 1)[0] == '\0');
+    if (text == NULL || name[0] == '\0' || name[lh_shell_name_length(name)] != '\0')
+        return;
+    if (!all)
+        text[strcspn(text, "\n")] = '\0';
+    value = g_ptr_array_new_with_free_func(lh_shell_word_free);
+    g_ptr_array_add(value, lh_shell_word_new(text, input->line, input->column));
+    lh_shell_set(sh, name, value, false);
 }
 
 /* A command with its words, which is not skipped. */
 static bool
-run_words(LhShell *sh, GPtrArray *words)
+run_words(LhShell *sh, GPtrArray *words, const LhShellText *input)
 {
     static const char *const tests[] = { "[", "test", NULL };
     static const char *const unsure[] = { "grep", "which", "command", "cmp",        "diff",
@@ -451,6 +464,8 @@ run_words(LhShell *sh, GPtrArray *words)
     const LhShellWord *first = g_ptr_array_index(words, 0);
     const char *name = first->text->str;
     const LhShellPlace *body = g_hash_table_lookup(sh->functions, name);
+    LhShellInner inner;
+    bool ok;
 
     sh->status = LH_SHELL_YES;
     if (is_any(name, tests)) {
@@ -472,26 +487,73 @@ run_words(LhShell *sh, GPtrArray *words)
         g_ptr_array_remove_index(sh->arguments, 0);
     if (is_any(name, unsure))
         lh_shell_leave_open(sh, first->line, NULL);
-    return find_inner(words) > 0 ? run_inner(sh, words, find_inner(words)) : tell(sh, words);
+    if (strcmp(name, "read") == 0)
+        run_read(sh, words, input);
+    if (!lh_shell_find_inner(sh, words, input, &inner))
+        return tell(sh, words);
+    ok = run_inner(sh, words, &inner);
+    lh_shell_text_free(inner.text);
+    return ok;
 }
 
-/* "> file", "2>&1", "<<END". */
-static bool
-take_redirection(LhShell *sh)
-{
-    const bool document = lh_shell_sees(sh, "<<") && !lh_shell_sees(sh, "<<<");
-    g_autoptr(GPtrArray) words = g_ptr_array_new_with_free_func(lh_shell_word_free);
+/* What a command reads and writes. */
+typedef struct {
+    LhShellText *input; /* NULL: it is not known */
+    char *output;       /* NULL: no file */
+    bool appends;
+} Streams;
 
-    while (lh_shell_look(sh) == '<' || lh_shell_look(sh) == '>' || lh_shell_look(sh) == '&')
+/* "<<END", behind the sign. */
+static bool
+take_input(LhShell *sh, Streams *streams)
+{
+    const bool tabs = lh_shell_look(sh) == '-';
+    g_autoptr(GPtrArray) words = g_ptr_array_new_with_free_func(lh_shell_word_free);
+    g_autofree char *written = NULL;
+    const char *from;
+
+    if (tabs)
         lh_shell_step(sh);
-    if (document && lh_shell_look(sh) == '-')
-        lh_shell_step(sh);
+    lh_shell_skip(sh, false);
+    from = sh->here.at;
+    if (!lh_shell_take_word(sh, false, words))
+        return false;
+    written = g_strndup(from, (gsize)(sh->here.at - from));
+    lh_shell_text_free(streams->input);
+    streams->input =
+        lh_shell_take_body(sh, lh_shell_text_at(words, 0), tabs, strpbrk(written, "\"'\\") == NULL);
+    return streams->input != NULL;
+}
+
+/* "> file", "2>&1", "<<END", of the stream @number. */
+static bool
+take_redirection(LhShell *sh, guint64 number, Streams *streams)
+{
+    static const char *const signs[] = { "<<<", "<<", "&>>", "&>", ">>", ">&",
+                                         ">|",  "<&", "<>",  ">",  "<",  NULL };
+    g_autoptr(GPtrArray) words = g_ptr_array_new_with_free_func(lh_shell_word_free);
+    const LhShellWord *word;
+    guint sign = 0;
+
+    while (!lh_shell_sees(sh, signs[sign]))
+        sign++;
+    step_over(sh, signs[sign]);
+    if (strcmp(signs[sign], "<<") == 0)
+        return take_input(sh, streams);
     lh_shell_skip(sh, false);
     if (!lh_shell_take_word(sh, false, words))
         return false;
-    if (document) {
-        g_free(sh->heredoc);
-        sh->heredoc = g_strdup(text_at(words, 0));
+    word = g_ptr_array_index(words, 0);
+    if (signs[sign][0] == '<' && number == 0) {
+        const LhShellText *file = lh_shell_written(sh, word->text->str);
+
+        lh_shell_text_free(streams->input);
+        streams->input = strcmp(signs[sign], "<<<") == 0 ? lh_shell_text_new(word->text->str, word)
+                                                         : lh_shell_text_copy(file);
+    } else if (number == 1 && strcmp(signs[sign], ">&") != 0) {
+        g_free(streams->output);
+        streams->output = g_strdup(word->text->str);
+        streams->appends = g_str_has_suffix(signs[sign], ">>");
     }
     return true;
 }
@@ -510,18 +572,21 @@ sees_redirection(const LhShell *sh)
 }
 
 static bool
-take_operand(LhShell *sh, GPtrArray *words)
+take_operand(LhShell *sh, GPtrArray *words, Streams *streams)
 {
     static const char *const declare[] = {
         "export", "local", "declare", "typeset", "readonly", NULL
     };
 
     if (sees_redirection(sh)) {
-        while (g_ascii_isdigit(lh_shell_look(sh)))
-            lh_shell_step(sh);
-        return take_redirection(sh);
+        guint64 number = 0;
+        const bool given = g_ascii_isdigit(lh_shell_look(sh));
+
+        for (; g_ascii_isdigit(lh_shell_look(sh)); lh_shell_step(sh))
+            number = MIN(10 * number + (guint64)(lh_shell_look(sh) - '0'), G_MAXUINT16);
+        return take_redirection(sh, given ? number : lh_shell_look(sh) == '<' ? 0 : 1, streams);
     }
-    if (sees_assignment(sh) && (words->len == 0 || is_any(text_at(words, 0), declare)))
+    if (sees_assignment(sh) && (words->len == 0 || is_any(lh_shell_text_at(words, 0), declare)))
         return run_assignment(sh);
     if (lh_shell_look(sh) == '(') {
         LhShellWord *word = lh_shell_word_new("", sh->here.line, sh->here.column);
@@ -537,29 +602,54 @@ static bool
 sees_definition(LhShell *sh, const GPtrArray *words)
 {
     return words->len == 1 && lh_shell_sees(sh, "()") &&
-           lh_shell_name_length(text_at(words, 0)) > 0;
+           lh_shell_name_length(lh_shell_text_at(words, 0)) > 0;
+}
+
+/* The words of a command, of which none are left if it defines a function. */
+static bool
+take_simple(LhShell *sh, GPtrArray *words, Streams *streams)
+{
+    while (lh_shell_skip(sh, false), sh->here.at < sh->here.end) {
+        if (sees_definition(sh, words)) {
+            g_autofree char *name = g_strdup(lh_shell_text_at(words, 0));
+
+            g_ptr_array_set_size(words, 0);
+            step_over(sh, "()");
+            return define(sh, name);
+        }
+        if (strchr("\n;|)", lh_shell_look(sh)) != NULL ||
+            (lh_shell_look(sh) == '&' && !lh_shell_sees(sh, "&>")))
+            break;
+        if (!take_operand(sh, words, streams))
+            return false;
+    }
+    return true;
 }
 
 static bool
 run_simple(LhShell *sh)
 {
     g_autoptr(GPtrArray) words = g_ptr_array_new_with_free_func(lh_shell_word_free);
+    Streams streams = { .input = g_steal_pointer(&sh->piped) };
+    bool ok = take_simple(sh, words, &streams);
 
-    while (lh_shell_skip(sh, false), sh->here.at < sh->here.end) {
-        if (sees_definition(sh, words)) {
-            step_over(sh, "()");
-            return define(sh, text_at(words, 0));
-        }
-        if (strchr("\n;|)", lh_shell_look(sh)) != NULL ||
-            (lh_shell_look(sh) == '&' && !lh_shell_sees(sh, "&>")))
-            break;
-        if (!take_operand(sh, words))
-            return false;
+    if (ok && sh->mode != LH_SHELL_SKIPS && !sh->ended && words->len > 0) {
+        LhShellText *output = lh_shell_output_of(sh, words, streams.input);
+
+        if (output != NULL && streams.output != NULL)
+            lh_shell_write(sh, streams.output, lh_shell_text_copy(output), streams.appends);
+        ok = run_words(sh, words, streams.input);
+        lh_shell_text_free(sh->piped);
+        sh->piped = NULL;
+        if (ok && lh_shell_look(sh) == '|' && !lh_shell_sees(sh, "||"))
+            sh->piped = g_steal_pointer(&output);
+        lh_shell_text_free(output);
+    } else if (ok && words->len == 0 && sh->mode != LH_SHELL_SKIPS && !sh->ended) {
+        sh->status = LH_SHELL_YES;
     }
-    if (sh->mode == LH_SHELL_SKIPS || sh->ended)
-        return true;
-    sh->status = LH_SHELL_YES;
-    return words->len == 0 || run_words(sh, words);
+    lh_shell_text_free(streams.input);
+    g_free(streams.output);
+    return ok;
 }
 
 /* ---- compound commands ---- */
@@ -708,7 +798,7 @@ take_patterns(LhShell *sh, const LhShellWord *word, const LhShellPlace *start, L
             return false;
         if (word->unknown != NULL)
             *fits = LH_SHELL_OPEN;
-        else if (fnmatch(text_at(words, 0), word->text->str, 0) == 0)
+        else if (fnmatch(lh_shell_text_at(words, 0), word->text->str, 0) == 0)
             *fits = LH_SHELL_YES;
     }
     lh_shell_step(sh);
@@ -1039,10 +1129,22 @@ compare_places(gconstpointer a, gconstpointer b)
     return x->line != y->line ? (x->line < y->line ? -1 : 1) : (x->column < y->column ? -1 : 1);
 }
 
+/* A file that the script writes and does not run. */
+static void
+add_unused_file(GArray *all, GPtrArray *words, const char *name, const LhShellText *text)
+{
+    const Unused one = { name, lh_shell_word_new("", text->line, text->column) };
+
+    g_ptr_array_add(words, (gpointer)one.word);
+    if (!text->used && strstr(text->text, " --") != NULL)
+        g_array_append_val(all, one);
+}
+
 static void
 tell_unused(const LhShell *sh)
 {
     g_autoptr(GArray) all = g_array_new(FALSE, FALSE, sizeof(Unused));
+    g_autoptr(GPtrArray) words = g_ptr_array_new_with_free_func(lh_shell_word_free);
     GHashTableIter each;
     gpointer name, value;
 
@@ -1057,6 +1159,9 @@ tell_unused(const LhShell *sh)
             g_str_has_prefix(first->text->str + strspn(first->text->str, " \t\n"), "--"))
             g_array_append_val(all, one);
     }
+    g_hash_table_iter_init(&each, sh->files);
+    while (g_hash_table_iter_next(&each, &name, &value))
+        add_unused_file(all, words, name, value);
     g_array_sort(all, compare_places);
     for (guint i = 0; sh->asked->unused != NULL && i < all->len; i++) {
         const Unused *one = &g_array_index(all, Unused, i);
@@ -1091,7 +1196,10 @@ lh_shell_run(const char *file, const char *text, gsize length, const LhShellAske
                    .variables =
                        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_variable),
                    .functions = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free),
+                   .files =
+                       g_hash_table_new_full(g_str_hash, g_str_equal, g_free, lh_shell_text_free),
                    .arguments = g_ptr_array_new_with_free_func(lh_shell_word_free),
+                   .kept = g_ptr_array_new_with_free_func(g_free),
                    .open_variable = "",
                    .status_variable = "",
                    .asked = asked,
@@ -1100,7 +1208,9 @@ lh_shell_run(const char *file, const char *text, gsize length, const LhShellAske
 
     g_hash_table_unref(sh.variables);
     g_hash_table_unref(sh.functions);
+    g_hash_table_unref(sh.files);
     g_ptr_array_unref(sh.arguments);
-    g_free(sh.heredoc);
+    g_ptr_array_unref(sh.kept);
+    lh_shell_text_free(sh.piped);
     return ok;
 }

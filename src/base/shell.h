@@ -1,12 +1,17 @@
 /*
  * What the commands of a shell script are told, without running anything. Understood are quotes,
  * comments, variables and arrays with +=, "$1" and "${NAME:-value}", $((arithmetic)), if, case,
- * for, &&, functions, eval and bash -c. Commands themselves do nothing: their files, output and
+ * for, &&, functions, eval and expr. Commands themselves do nothing: their files, output and
  * status are not known, so "$(command)" stays as it is written.
+ *
+ * Scripts within the script are followed like it: documents ("<<END") that a shell or a queue
+ * reads, files that it writes by them and runs, the text behind "bash -c", what is given to another
+ * host.
  *
  * A condition that the script does not decide (it asks for a variable that nothing sets, or for a
  * file) leaves open what is set in its branches; only where that reaches a command does it matter,
- * and the word says so.
+ * and the word says so. What a variable begins with in every case stays certain; options that it
+ * has in some of them are its words, and open.
  */
 #pragma once
 
@@ -22,6 +27,7 @@ typedef struct {
     char *unknown;   /* a variable in it that the script does not set, "" for what only a shell can
                         work out; NULL: none */
     guint open_line; /* of the condition that leaves it open; 0: none does */
+    gsize open_from; /* where in the text that begins: what stands before is certain */
 } LhShellWord;
 
 /* Where a command stands that may not be run: the line of the condition, and the variable that

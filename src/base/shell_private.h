@@ -30,12 +30,23 @@ typedef struct {
     bool used;  /* the script reads it */
 } LhShellVariable;
 
+/* Text that a script holds for a command: "<<END", or what it has written into a file. */
+typedef struct {
+    char *text;
+    guint line, column; /* where it begins */
+    bool lines;         /* its lines are those of the script: else all of it has one place */
+    bool used;          /* a command has run it, or been given it */
+    LhShellOpen open;   /* whether it has been written */
+} LhShellText;
+
 typedef struct {
     const char *file;
     LhShellPlace here;
     bool within;           /* a string that a command runs: all of it has one place */
     GHashTable *variables; /* name -> LhShellVariable */
     GHashTable *functions; /* name -> LhShellPlace, behind its "{" */
+    GHashTable *files;     /* path -> LhShellText, which the script has written into it */
+    GPtrArray *kept;       /* of char *: texts that functions may stand in */
     GPtrArray *arguments;  /* of LhShellWord *: "$1" and so on */
     gsize bytes;           /* of words so far */
     unsigned depth;
@@ -45,7 +56,8 @@ typedef struct {
     guint open_line, status_line;
     const char *open_variable, *status_variable; /* interned; "": none */
     bool ended;
-    char *heredoc; /* the word that ends what begins behind this line */
+    LhShellPlace behind; /* the documents that begin behind this line; `at` NULL: there are none */
+    LhShellText *piped;  /* what the command before "|" hands on; NULL: it is not known */
     const LhShellAsked *asked;
     GError **error;
 } LhShell;
@@ -71,6 +83,8 @@ LhShellWord *lh_shell_word_copy(const LhShellWord *word);
 /* Appends the word here to @words: none, one, or as many as its variables have. Where not @splits,
  * exactly one. */
 bool lh_shell_take_word(LhShell *sh, bool splits, GPtrArray *words);
+/* The text between two places as a document has it: variables are replaced, quotes are not. */
+bool lh_shell_take_document(LhShell *sh, const LhShellPlace *from, const char *end, GString *out);
 /* Over the text in parentheses, from "(" on, which is appended as it is written. */
 bool lh_shell_take_parentheses(LhShell *sh, GString *out);
 
@@ -79,6 +93,36 @@ LhShellVariable *lh_shell_variable(const LhShell *sh, const char *name);
 LhShellVariable *lh_shell_set_variable(const LhShell *sh, const char *name);
 /* Takes @words over. */
 void lh_shell_set(LhShell *sh, const char *name, GPtrArray *words, bool list);
+
+/* ---- texts ---- */
+
+void lh_shell_text_free(gpointer text); /* or NULL */
+LhShellText *lh_shell_text_new(const char *text, const LhShellWord *word);
+LhShellText *lh_shell_text_copy(const LhShellText *text); /* or NULL */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhShellText, lh_shell_text_free)
+/* What stands behind this line, or the documents before, up to a line of @end; leaves where that is
+ * to be skipped. @tabs: that lines begin with are taken away; @expands: variables are replaced.
+ * NULL, with the error set: a variable in it cannot be. Caller frees. */
+LhShellText *lh_shell_take_body(LhShell *sh, const char *end, bool tabs, bool expands);
+/* Takes @text over. */
+void lh_shell_write(LhShell *sh, const char *path, LhShellText *text, bool appends);
+LhShellText *lh_shell_written(const LhShell *sh, const char *path); /* NULL: the script has not */
+
+/* A script within a command. */
+typedef struct {
+    guint own; /* how many words are the command's: the others are of the script */
+    LhShellText *text;
+    guint first; /* of the words that are its arguments */
+    bool within; /* it is part of this script, as "source" has it */
+} LhShellInner;
+
+/* The script that a command of @words runs, @input being what it reads (or NULL); caller frees
+ * its text. */
+bool lh_shell_find_inner(const LhShell *sh, const GPtrArray *words, const LhShellText *input,
+                         LhShellInner *inner);
+/* What the command prints, and what it writes of it; NULL: it is not known. Caller frees. */
+LhShellText *lh_shell_output_of(LhShell *sh, const GPtrArray *words, const LhShellText *input);
+const char *lh_shell_text_at(const GPtrArray *words, guint index); /* "": there is none */
 
 /* ---- conditions ---- */
 

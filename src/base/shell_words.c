@@ -15,6 +15,7 @@ typedef struct {
     GPtrArray *words;
     LhShellWord *word; /* the one that is not complete; NULL: none has begun */
     bool splits;
+    bool document;      /* quotes are text, and escaped line ends stay */
     guint line, column; /* where it all began */
 } Making;
 
@@ -50,6 +51,7 @@ lh_shell_word_copy(const LhShellWord *word)
 
     copy->unknown = g_strdup(word->unknown);
     copy->open_line = word->open_line;
+    copy->open_from = word->open_from;
     return copy;
 }
 
@@ -76,6 +78,8 @@ taint(LhShellWord *word, const char *unknown, guint open_line)
         g_free(word->unknown);
         word->unknown = g_strdup(unknown);
     }
+    if (open_line != 0 && word->open_line == 0)
+        word->open_from = word->text->len;
     if (open_line != 0)
         word->open_line = open_line;
 }
@@ -95,9 +99,12 @@ add_value(Making *m, const LhShellWord *value, bool quoted)
             finish_word(m);
             continue;
         }
-        g_string_append_c(begin_word(m, line, column)->text, *at);
-        if (value->unknown != NULL || value->open_line != 0)
+        begin_word(m, line, column);
+        if (value->open_line == 0 || at >= value->text->str + value->open_from)
             taint(m->word, value->unknown, value->open_line);
+        else if (strchr("$`", *at) != NULL)
+            taint(m->word, value->unknown, 0);
+        g_string_append_c(m->word->text, *at);
         if (m->word->text->len > LH_SHELL_WORD_BYTES_MAX)
             return;
     }
@@ -139,17 +146,94 @@ lh_shell_variable(const LhShell *sh, const char *name)
     return variable;
 }
 
-/* What an open branch sets is as open. */
+static void
+leave_open(const LhShell *sh, LhShellWord *word, const char *name, gsize from)
+{
+    if (word->open_line == 0 || word->open_from > from)
+        word->open_from = from;
+    if (word->open_line != 0)
+        return;
+    word->open_line = sh->open_line;
+    g_free(word->unknown);
+    word->unknown = g_strdup(sh->open_variable[0] != '\0' ? sh->open_variable : name);
+}
+
+/* What the text of both begins with, up to a blank in both; what is open in one does not count. */
+static gsize
+common_length(const LhShellWord *a, const LhShellWord *b)
+{
+    const gsize most = MIN(a->open_line != 0 ? a->open_from : a->text->len,
+                           b->open_line != 0 ? b->open_from : b->text->len);
+    gsize length = 0, whole = 0;
+
+    for (;; length++) {
+        const char x = a->text->str[length], y = b->text->str[length];
+
+        if ((x == '\0' || g_ascii_isspace(x)) && (y == '\0' || g_ascii_isspace(y)))
+            whole = length;
+        if (length >= most || x != y)
+            return whole;
+    }
+}
+
+static bool
+has_option(const LhShellWord *word, gsize from)
+{
+    const char *text = word->text->str + from;
+
+    return text[strspn(text, " \t\n")] == '-' || strstr(text, " -") != NULL;
+}
+
+/* One word that an open branch sets: what it begins with in either case, and then, open, what
+ * it has in one and in the other. Where that is no options but a value, it is not known. */
+static LhShellWord *
+open_word(const LhShell *sh, const char *name, const LhShellWord *before, const LhShellWord *set)
+{
+    const gsize common = common_length(before, set);
+    LhShellWord *word = lh_shell_word_copy(set);
+
+    if (has_option(before, common) || has_option(set, common)) {
+        g_string_insert(word->text, (gssize)common, before->text->str + common);
+        if (before->text->len > common)
+            g_string_insert_c(word->text, (gssize)before->text->len, ' ');
+        leave_open(sh, word, name, common);
+        return word;
+    }
+    g_string_truncate(word->text, common);
+    g_string_append_printf(word->text, "%s$%s", common > 0 ? " " : "", name);
+    leave_open(sh, word, name, common);
+    return word;
+}
+
+/* What an open branch sets is as open as that. */
 static GPtrArray *
-open_words(const LhShell *sh, const char *name)
+open_words(const LhShell *sh, const char *name, const GPtrArray *before, const GPtrArray *set,
+           bool list)
 {
     GPtrArray *words = g_ptr_array_new_with_free_func(lh_shell_word_free);
-    g_autofree char *text = g_strdup_printf("$%s", name);
-    LhShellWord *word = lh_shell_word_new(text, sh->open_line, 1);
+    const guint had = before != NULL ? before->len : 0;
+    guint same = 0;
 
-    word->open_line = sh->open_line;
-    word->unknown = g_strdup(sh->open_variable[0] != '\0' ? sh->open_variable : name);
-    g_ptr_array_add(words, word);
+    if (!list) {
+        LhShellWord *none = lh_shell_word_new("", 1, 1);
+
+        g_ptr_array_add(words, open_word(sh, name, had > 0 ? g_ptr_array_index(before, 0) : none,
+                                         set->len > 0 ? g_ptr_array_index(set, 0) : none));
+        lh_shell_word_free(none);
+        return words;
+    }
+    while (same < MIN(had, set->len) &&
+           strcmp(((LhShellWord *)g_ptr_array_index(before, same))->text->str,
+                  ((LhShellWord *)g_ptr_array_index(set, same))->text->str) == 0)
+        same++;
+    for (guint i = 0; i < had + set->len - same; i++) {
+        LhShellWord *word = lh_shell_word_copy(i < had ? g_ptr_array_index(before, i)
+                                                       : g_ptr_array_index(set, i - had + same));
+
+        if (i >= same)
+            leave_open(sh, word, name, 0);
+        g_ptr_array_add(words, word);
+    }
     return words;
 }
 
@@ -180,9 +264,11 @@ lh_shell_set(LhShell *sh, const char *name, GPtrArray *words, bool list)
         return;
     }
     if (sh->mode == LH_SHELL_MAY_RUN) {
+        GPtrArray *open =
+            open_words(sh, name, variable != NULL ? variable->words : NULL, words, list);
+
         g_ptr_array_unref(words);
-        words = open_words(sh, name);
-        list = false;
+        words = open;
     }
     variable = g_new0(LhShellVariable, 1);
     *variable = (LhShellVariable){ .words = words, .list = list, .used = used };
@@ -476,28 +562,107 @@ lh_shell_take_parentheses(LhShell *sh, GString *out)
     return true;
 }
 
-/* "$(command)", which nobody runs, or "$((1 + 2))". */
+/* The sum that "expr A / B" works out; NULL: it is another command. Caller frees. */
+static char *
+sum_of_expr(const char *inner)
+{
+    g_auto(GStrv) words = NULL;
+
+    inner += strspn(inner, " \t");
+    if (!g_str_has_prefix(inner, "expr "))
+        return NULL;
+    words = g_strsplit(inner + strlen("expr "), "\\", -1); /* "\*" stands for "*" */
+    return g_strjoinv("", words);
+}
+
 static bool
-take_substitution(LhShell *sh, Making *m)
+add_sum(LhShell *sh, Making *m, const char *sum, const char **unknown)
+{
+    g_autofree char *number = NULL;
+    gint64 value;
+
+    if (!lh_shell_arithmetic(sh, sum, &value, unknown))
+        return false;
+    number = g_strdup_printf("%" PRIi64, value);
+    add_text(m, number);
+    return true;
+}
+
+/* "$(cat <<END ...)", where it begins with "cat <<": the document. *@taken: it was one. */
+static bool
+take_cat(LhShell *sh, Making *m, bool quoted, bool *taken)
+{
+    const LhShellPlace back = sh->here;
+    g_autoptr(GPtrArray) ends = g_ptr_array_new_with_free_func(lh_shell_word_free);
+    g_autoptr(LhShellText) text = NULL;
+    g_autofree char *written = NULL;
+    const LhShellPlace behind = sh->behind;
+    const char *from;
+    bool tabs, quotes;
+
+    *taken = false;
+    if (!lh_shell_sees(sh, "(cat <<") || lh_shell_sees(sh, "(cat <<<"))
+        return true;
+    for (gsize i = 0; i < strlen("(cat <<"); i++)
+        lh_shell_step(sh);
+    tabs = lh_shell_look(sh) == '-';
+    if (tabs)
+        lh_shell_step(sh);
+    lh_shell_skip(sh, false);
+    from = sh->here.at;
+    if (!lh_shell_take_word(sh, false, ends))
+        return false;
+    written = g_strndup(from, (gsize)(sh->here.at - from));
+    quotes = strpbrk(written, "\"'\\") != NULL;
+    lh_shell_skip(sh, false);
+    if (lh_shell_look(sh) == '\n') {
+        sh->behind.at = NULL;
+        text = lh_shell_take_body(sh, ((LhShellWord *)g_ptr_array_index(ends, 0))->text->str, tabs,
+                                  !quotes);
+        if (text == NULL)
+            return false;
+        sh->here = sh->behind;
+        lh_shell_skip(sh, true);
+        *taken = lh_shell_look(sh) == ')';
+    }
+    sh->behind = behind;
+    if (*taken) {
+        LhShellWord *word = lh_shell_word_new(g_strchomp(text->text), text->line, text->column);
+
+        lh_shell_step(sh);
+        add_value(m, word, quoted);
+        lh_shell_word_free(word);
+    } else {
+        sh->here = back;
+    }
+    return true;
+}
+
+/* "$(command)", of which nobody runs any but "expr" and "cat <<END", or "$((1 + 2))". */
+static bool
+take_substitution(LhShell *sh, Making *m, bool quoted)
 {
     const bool arithmetic = lh_shell_sees(sh, "$((");
     g_autoptr(GString) text = g_string_new("$");
+    g_autofree char *inner = NULL;
+    g_autofree char *sum = NULL;
     const char *unknown = "";
-    gint64 value;
+    bool taken;
 
     lh_shell_step(sh);
+    if (!take_cat(sh, m, quoted, &taken))
+        return false;
+    if (taken)
+        return true;
     if (!lh_shell_take_parentheses(sh, text))
         return false;
-    if (arithmetic && g_str_has_suffix(text->str, "))")) {
-        g_autofree char *inner = g_strndup(text->str + 3, text->len - 5);
-
-        if (lh_shell_arithmetic(sh, inner, &value, &unknown)) {
-            g_autofree char *number = g_strdup_printf("%" PRIi64, value);
-
-            add_text(m, number);
-            return true;
-        }
-    }
+    inner = g_strndup(text->str + 2, text->len - 3);
+    if (arithmetic && g_str_has_suffix(text->str, "))"))
+        sum = g_strndup(text->str + 3, text->len - 5);
+    else
+        sum = sum_of_expr(inner);
+    if (sum != NULL && add_sum(sh, m, sum, &unknown))
+        return true;
     add_unknown(m, text->str, text->str + text->len, unknown);
     return true;
 }
@@ -532,7 +697,7 @@ take_dollar(LhShell *sh, Making *m, bool quoted)
     const LhShellWord *value;
 
     if (lh_shell_sees(sh, "$("))
-        return take_substitution(sh, m);
+        return take_substitution(sh, m, quoted);
     if (lh_shell_sees(sh, "${"))
         return take_braced(sh, m, quoted);
     if (at + 1 < sh->here.end && strchr("@*#?$!0123456789", at[1]) != NULL && at[1] != '\0') {
@@ -562,6 +727,10 @@ static void
 take_escaped(LhShell *sh, Making *m, bool quoted)
 {
     lh_shell_step(sh);
+    if (m->document && strchr("$`\\", lh_shell_look(sh)) == NULL) {
+        add_text(m, "\\"); /* what stands behind it follows */
+        return;
+    }
     if (lh_shell_look(sh) == '\r' && sh->here.at + 1 < sh->here.end && sh->here.at[1] == '\n')
         lh_shell_step(sh);
     if (lh_shell_look(sh) == '\n') {
@@ -598,14 +767,20 @@ static bool
 take_backquotes(LhShell *sh, Making *m)
 {
     const LhShellPlace start = sh->here;
+    g_autofree char *inner = NULL;
+    g_autofree char *sum = NULL;
+    const char *unknown = "";
 
     do {
         lh_shell_step(sh);
         if (sh->here.at >= sh->here.end)
             return lh_shell_fail(sh, start.line, start.column, "the quote has no end");
     } while (lh_shell_look(sh) != '`');
+    inner = g_strndup(start.at + 1, (gsize)(sh->here.at - start.at - 1));
+    sum = sum_of_expr(inner);
     lh_shell_step(sh);
-    add_unknown(m, start.at, sh->here.at, "");
+    if (sum == NULL || !add_sum(sh, m, sum, &unknown))
+        add_unknown(m, start.at, sh->here.at, unknown);
     return true;
 }
 
@@ -636,6 +811,25 @@ take_up_to(LhShell *sh, Making *m, bool quoted, const char *end)
             lh_shell_step(sh);
         }
     }
+    return ok;
+}
+
+bool
+lh_shell_take_document(LhShell *sh, const LhShellPlace *from, const char *end, GString *out)
+{
+    const LhShellPlace back = sh->here;
+    g_autoptr(GPtrArray) words = g_ptr_array_new_with_free_func(lh_shell_word_free);
+    Making m = { .words = words, .document = true, .line = from->line, .column = from->column };
+    bool ok;
+
+    sh->here = *from;
+    sh->here.end = end;
+    begin_word(&m, m.line, m.column);
+    ok = take_up_to(sh, &m, true, NULL);
+    finish_word(&m);
+    sh->here = back;
+    g_string_append(out, ((LhShellWord *)g_ptr_array_index(words, 0))->text->str);
+    sh->bytes += out->len;
     return ok;
 }
 

@@ -488,6 +488,24 @@ take_not_modelled(LhConfig *config, const LhFileEntry *entry, const LhConfigKey 
     lh_config_note(config, entry, "not modelled: %s " SHOWN ": %s", key->name, shown, key->reason);
 }
 
+/* A setting that a condition decides which the script does not: who decides it is named. */
+static bool
+fail_open(const LhConfig *config, const LhFileEntry *entry, GError **error)
+{
+    g_autofree char *path = g_strescape(entry->path, NULL);
+
+    if (entry->open_variable[0] == '\0')
+        return lh_config_fail(config, entry, error,
+                              "\"" SHOWN "\" depends on the condition in line %u, which only a "
+                              "shell can decide: give the variables that it sets by --set "
+                              "VAR=value, or leave the other branch out",
+                              path, entry->open_line);
+    return lh_config_fail(config, entry, error,
+                          "\"" SHOWN "\" depends on the condition in line %u, which the file does "
+                          "not decide: give --set %s=value",
+                          path, entry->open_line, entry->open_variable);
+}
+
 /* Sorts the settings by what they are to us. */
 static bool
 sort(LhConfig *config, GError **error)
@@ -511,6 +529,8 @@ sort(LhConfig *config, GError **error)
         else if (lh_config_entry(config, g_ptr_array_index(config->names, i)) != entry &&
                  config->entries->taken == NULL)
             config->without_effect++; /* the last one counts */
+        else if (entry->open_line != 0)
+            return fail_open(config, entry, error);
         else if (key->kind == LH_KEY_NOT_MODELLED)
             take_not_modelled(config, entry, key);
         else if (key->kind == LH_KEY_FRAMEWORK) {
