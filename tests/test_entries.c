@@ -253,6 +253,10 @@ START_TEST(what_a_script_leaves_open_is_told)
         { "A=\"--a 1\"\nif [ $W ]; then A=\"--a 2\"; fi\nrun $A", "a=$A\n  open: 2:19 2 W\n" },
         { "R=\nif [ -d /opt/x ]; then R=--r=1; fi\nrun $R --a", "r=1\n  open: 2:26 2 R\na\n" },
         { "[ $X ] && S=2\nrun $S y.py --a 1", "a=1\n" },
+        { "A=\"--a 1\"\n[ $W ] && A=\"$A --w\"\nC=\"run $A\"\neval $C",
+          "a=1\n  open: 4:1 2 W\nw\n  open: 4:1 2 W\n" },
+        { "if [ $W ]; then N=2; fi\nC=\"run --a 1 --n $N\"\neval $C --b",
+          "a=1\nn=$N\n  open: 3:1 1 W\nb\n" },
     };
 
     for (guint i = 0; i < G_N_ELEMENTS(rows); i++)
@@ -277,6 +281,7 @@ START_TEST(scripts_within_a_script_are_followed)
         { "echo \"#!/bin/sh\" > j\necho \"run --a 1\" >> j\nchmod +x j\n./j", "a=1\n" },
         { "tee j.sh <<END\nrun --a\nEND\nsrun bash ./j.sh\n. j.sh", "a\na\n" },
         { "cat > j.sh <<END\nrun --a\nEND\n", "" },
+        { "A=\"  --a 1 --b \"\nmpirun bash e.sh x.py \"$A --c\"", "a=1\nb\nc\n" },
         { "srun --x bash -x -c 'run --a $1' n 2\nbash -lc \"run --b\"", "x\na=2\nb\n" },
         { "sbatch --wrap=\"run --a 1\"\nsbatch --wrap 'run --b'", "a=1\nb\n" },
         { "ssh -q h \"cd /x && run --a\"", "q=h\na\n" },

@@ -97,6 +97,47 @@ take_operand_of(ArgumentReader *r, const LhShellWord *word, GError **error)
     return true;
 }
 
+/* "--a 1 --b" as one word, which another script takes apart. */
+static bool
+is_string_of_options(const char *text)
+{
+    text += strspn(text, " \t\n");
+    return g_str_has_prefix(text, "--") && g_ascii_isalpha(text[2]) &&
+           strpbrk(text, " \t\n") != NULL;
+}
+
+static bool
+take_word(ArgumentReader *r, const LhShellWord *word, LhShellOpen open, GError **error)
+{
+    const bool name = is_argument(word->text->str) || is_override(word->text->str);
+
+    if (!(name ? take_argument(r, word, error) : take_operand_of(r, word, error)))
+        return false;
+    if (name || r->entry != NULL)
+        take_openness(r, word, name ? open : (LhShellOpen){ 0, "" });
+    return true;
+}
+
+static bool
+take_string(ArgumentReader *r, const LhShellWord *word, LhShellOpen open, GError **error)
+{
+    const char *text = word->text->str;
+    bool ok = true;
+
+    for (const char *at = text + strspn(text, " \t\n"); ok && *at != '\0';
+         at += strspn(at, " \t\n")) {
+        const gsize length = strcspn(at, " \t\n");
+        LhShellWord part = *word;
+
+        part.text = g_string_new_len(at, (gssize)length);
+        part.open_line = at + length > text + word->open_from ? word->open_line : 0;
+        ok = take_word(r, &part, open, error);
+        g_string_free(part.text, TRUE);
+        at += length;
+    }
+    return ok;
+}
+
 static bool
 take_command(void *data, const GPtrArray *words, LhShellOpen open, GError **error)
 {
@@ -109,11 +150,10 @@ take_command(void *data, const GPtrArray *words, LhShellOpen open, GError **erro
     r->entry = r->last = NULL;
     for (guint i = 0; ok && i < words->len; i++) {
         const LhShellWord *word = g_ptr_array_index(words, i);
-        const bool name = is_argument(word->text->str) || is_override(word->text->str);
 
-        ok = name ? take_argument(r, word, error) : take_operand_of(r, word, error);
-        if (ok && (name || r->entry != NULL))
-            take_openness(r, word, name ? open : (LhShellOpen){ 0, "" });
+        ok = r->entry == NULL && is_string_of_options(word->text->str)
+                 ? take_string(r, word, open, error)
+                 : take_word(r, word, open, error);
     }
     return ok;
 }

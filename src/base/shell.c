@@ -233,10 +233,14 @@ prepend(const LhShell *sh, const char *name, GPtrArray *words, bool *list)
         const LhShellWord *added = g_ptr_array_index(words, 0);
 
         first = lh_shell_word_copy(g_ptr_array_index(variable->words, 0));
+        if (first->open_line == 0 && added->open_line != 0) {
+            first->open_line = added->open_line;
+            first->open_from = first->text->len + added->open_from;
+        }
+        first->open_options |= added->open_options;
         g_string_append(first->text, added->text->str);
         if (first->unknown == NULL)
             first->unknown = g_strdup(added->unknown);
-        first->open_line = MAX(first->open_line, added->open_line);
         g_ptr_array_remove_index(words, 0);
     }
     for (guint i = 0; i < variable->words->len; i++)
@@ -380,17 +384,6 @@ tell(LhShell *sh, const GPtrArray *words)
     return sh->asked->call(sh->asked->data, words, open, sh->error);
 }
 
-static bool
-run_eval(LhShell *sh, const GPtrArray *words)
-{
-    const LhShellWord *word = g_ptr_array_index(words, 0);
-    g_autoptr(GString) text = g_string_new(NULL);
-
-    for (guint i = 1; i < words->len; i++)
-        g_string_append_printf(text, "%s ", lh_shell_text_at(words, i));
-    return run_text(sh, &(LhShellText){ text->str, word->line, word->column }, sh->arguments, 0);
-}
-
 static void
 run_test(LhShell *sh, GPtrArray *words)
 {
@@ -403,13 +396,47 @@ run_test(LhShell *sh, GPtrArray *words)
     lh_shell_test(sh, words, line);
 }
 
-/* A script within a command, which ends alone. What may not have been written may not run. */
+/* Runs it as open as it is. */
+static bool
+run_as_open(LhShell *sh, const LhShellText *text, const GPtrArray *words, guint first)
+{
+    const LhShellMode before = sh->mode;
+    const LhShellOpen open = { sh->open_line, sh->open_variable };
+    bool ok;
+
+    if (text->open.line != 0) {
+        sh->mode = LH_SHELL_MAY_RUN;
+        sh->open_line = text->open.line;
+        sh->open_variable = text->open.variable;
+    }
+    ok = run_text(sh, text, words, first);
+    sh->mode = before;
+    sh->open_line = open.line;
+    sh->open_variable = open.variable;
+    return ok;
+}
+
+static bool
+run_eval(LhShell *sh, const GPtrArray *words)
+{
+    const LhShellWord *word = g_ptr_array_index(words, 0);
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    for (guint i = 1; i < words->len; i++)
+        g_string_append_printf(text, "%s ", lh_shell_text_at(words, i));
+    return run_as_open(sh,
+                       &(LhShellText){ .text = text->str,
+                                       .line = word->line,
+                                       .column = word->column,
+                                       .open = lh_shell_open_options(words) },
+                       sh->arguments, 0);
+}
+
+/* A script within a command, which ends alone. */
 static bool
 run_inner(LhShell *sh, GPtrArray *words, const LhShellInner *inner)
 {
     g_autoptr(GPtrArray) own = g_ptr_array_new();
-    const LhShellMode before = sh->mode;
-    const LhShellOpen open = { sh->open_line, sh->open_variable };
     const bool ended = sh->ended;
     bool ok;
 
@@ -417,15 +444,7 @@ run_inner(LhShell *sh, GPtrArray *words, const LhShellInner *inner)
         g_ptr_array_add(own, g_ptr_array_index(words, i));
     if (own->len > 0 && !tell(sh, own))
         return false;
-    if (inner->text->open.line != 0) {
-        sh->mode = LH_SHELL_MAY_RUN;
-        sh->open_line = inner->text->open.line;
-        sh->open_variable = inner->text->open.variable;
-    }
-    ok = run_text(sh, inner->text, words, inner->first);
-    sh->mode = before;
-    sh->open_line = open.line;
-    sh->open_variable = open.variable;
+    ok = run_as_open(sh, inner->text, words, inner->first);
     if (!inner->within)
         sh->ended = ended;
     return ok;

@@ -79,12 +79,15 @@ gsize lh_shell_name_length(const char *text); /* of the variable's name that it 
 void lh_shell_word_free(gpointer word);
 LhShellWord *lh_shell_word_new(const char *text, guint line, guint column);
 LhShellWord *lh_shell_word_copy(const LhShellWord *word);
+/* What leaves open an option that stands in one of @words; `line` 0: there is none. */
+LhShellOpen lh_shell_open_options(const GPtrArray *words);
 
 /* Appends the word here to @words: none, one, or as many as its variables have. Where not @splits,
  * exactly one. */
 bool lh_shell_take_word(LhShell *sh, bool splits, GPtrArray *words);
 /* The text between two places as a document has it: variables are replaced, quotes are not. */
-bool lh_shell_take_document(LhShell *sh, const LhShellPlace *from, const char *end, GString *out);
+bool lh_shell_take_document(LhShell *sh, const LhShellPlace *from, const char *end,
+                            LhShellText *out);
 /* Over the text in parentheses, from "(" on, which is appended as it is written. */
 bool lh_shell_take_parentheses(LhShell *sh, GString *out);
 

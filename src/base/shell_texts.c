@@ -93,9 +93,7 @@ lh_shell_take_body(LhShell *sh, const char *end, bool tabs, bool expands)
 {
     const LhShellPlace back = sh->here;
     LhShellPlace from;
-    g_autoptr(GString) expanded = g_string_new(NULL);
-    g_autofree char *body = NULL;
-    LhShellText *text;
+    g_autoptr(LhShellText) text = g_new0(LhShellText, 1);
     const char *stop;
 
     if (sh->behind.at != NULL)
@@ -106,17 +104,21 @@ lh_shell_take_body(LhShell *sh, const char *end, bool tabs, bool expands)
     stop = skip_body(sh, end, tabs);
     sh->behind = sh->here;
     sh->here = back;
-    if (expands && sh->mode != LH_SHELL_SKIPS && !lh_shell_take_document(sh, &from, stop, expanded))
+    if (!expands || sh->mode == LH_SHELL_SKIPS)
+        text->text = g_strndup(from.at, (gsize)(stop - from.at));
+    else if (!lh_shell_take_document(sh, &from, stop, text))
         return NULL;
-    body = expands && sh->mode != LH_SHELL_SKIPS ? g_strdup(expanded->str)
-                                                 : g_strndup(from.at, (gsize)(stop - from.at));
-    text = g_new0(LhShellText, 1);
     text->line = from.line;
     text->column = from.column;
-    text->lines = !sh->within &&
-                  count_lines(body, strlen(body)) == count_lines(from.at, (gsize)(stop - from.at));
-    text->text = tabs ? without_tabs(body) : g_steal_pointer(&body);
-    return text;
+    text->lines = !sh->within && count_lines(text->text, strlen(text->text)) ==
+                                     count_lines(from.at, (gsize)(stop - from.at));
+    if (tabs) {
+        char *plain = without_tabs(text->text);
+
+        g_free(text->text);
+        text->text = plain;
+    }
+    return g_steal_pointer(&text);
 }
 
 LhShellText *

@@ -44,6 +44,18 @@ lh_shell_word_new(const char *text, guint line, guint column)
     return word;
 }
 
+LhShellOpen
+lh_shell_open_options(const GPtrArray *words)
+{
+    for (guint i = 0; i < words->len; i++) {
+        const LhShellWord *word = g_ptr_array_index(words, i);
+
+        if (word->open_options)
+            return (LhShellOpen){ word->open_line, g_intern_string(word->unknown) };
+    }
+    return (LhShellOpen){ 0, "" };
+}
+
 LhShellWord *
 lh_shell_word_copy(const LhShellWord *word)
 {
@@ -52,6 +64,7 @@ lh_shell_word_copy(const LhShellWord *word)
     copy->unknown = g_strdup(word->unknown);
     copy->open_line = word->open_line;
     copy->open_from = word->open_from;
+    copy->open_options = word->open_options;
     return copy;
 }
 
@@ -100,9 +113,10 @@ add_value(Making *m, const LhShellWord *value, bool quoted)
             continue;
         }
         begin_word(m, line, column);
-        if (value->open_line == 0 || at >= value->text->str + value->open_from)
+        if (value->open_line == 0 || at >= value->text->str + value->open_from) {
             taint(m->word, value->unknown, value->open_line);
-        else if (strchr("$`", *at) != NULL)
+            m->word->open_options |= value->open_options;
+        } else if (strchr("$`", *at) != NULL)
             taint(m->word, value->unknown, 0);
         g_string_append_c(m->word->text, *at);
         if (m->word->text->len > LH_SHELL_WORD_BYTES_MAX)
@@ -197,6 +211,7 @@ open_word(const LhShell *sh, const char *name, const LhShellWord *before, const 
         if (before->text->len > common)
             g_string_insert_c(word->text, (gssize)before->text->len, ' ');
         leave_open(sh, word, name, common);
+        word->open_options = true;
         return word;
     }
     g_string_truncate(word->text, common);
@@ -230,8 +245,10 @@ open_words(const LhShell *sh, const char *name, const GPtrArray *before, const G
         LhShellWord *word = lh_shell_word_copy(i < had ? g_ptr_array_index(before, i)
                                                        : g_ptr_array_index(set, i - had + same));
 
-        if (i >= same)
+        if (i >= same) {
             leave_open(sh, word, name, 0);
+            word->open_options = true;
+        }
         g_ptr_array_add(words, word);
     }
     return words;
@@ -815,7 +832,7 @@ take_up_to(LhShell *sh, Making *m, bool quoted, const char *end)
 }
 
 bool
-lh_shell_take_document(LhShell *sh, const LhShellPlace *from, const char *end, GString *out)
+lh_shell_take_document(LhShell *sh, const LhShellPlace *from, const char *end, LhShellText *out)
 {
     const LhShellPlace back = sh->here;
     g_autoptr(GPtrArray) words = g_ptr_array_new_with_free_func(lh_shell_word_free);
@@ -828,8 +845,9 @@ lh_shell_take_document(LhShell *sh, const LhShellPlace *from, const char *end, G
     ok = take_up_to(sh, &m, true, NULL);
     finish_word(&m);
     sh->here = back;
-    g_string_append(out, ((LhShellWord *)g_ptr_array_index(words, 0))->text->str);
-    sh->bytes += out->len;
+    out->text = g_strdup(((LhShellWord *)g_ptr_array_index(words, 0))->text->str);
+    out->open = lh_shell_open_options(words);
+    sh->bytes += strlen(out->text);
     return ok;
 }
 
