@@ -15,6 +15,7 @@
     "--num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32 "         \
     "--group-query-attention --num-query-groups 8 --swiglu "                                       \
     "--untie-embeddings-and-output-weights --vocab-size 128256 --bf16 --seq-length 65536 "         \
+    "--disable-bias-linear --position-embedding-type rope "                                        \
     "--micro-batch-size 1 --global-batch-size 4 "
 #define EVERYTHING (LH_CONFIG_QUESTION | LH_CONFIG_WAY | LH_CONFIG_SCHEDULE)
 
@@ -199,7 +200,7 @@ START_TEST(nemo_is_a_scenario)
     ck_assert_str_eq(lh_config_system_name(config), "NeMo");
     ck_assert_uint_eq(config->processes, 32);
     ck_assert_ptr_nonnull(strstr(config->model, "\"ffn_hidden_size\": 256"));
-    ck_assert_ptr_nonnull(strstr(config->model, "\"vocab_size\": 50257"));
+    ck_assert_ptr_nonnull(strstr(config->model, "\"vocab_size\": 50432"));
     ck_assert_uint_eq(config->unknown->len, 0);
     check_lines("f.yaml",
                 NEMO_MODEL "  tokenizer:\n    type: org/Meta-Llama-3.1-70B\n  fsdp: true\n",
@@ -246,6 +247,68 @@ START_TEST(shapes_are_models)
     ck_assert_msg(found != NULL && known != NULL, "%s", error != NULL ? error->message : "");
     ck_assert_uint_eq(lh_model_parameters(found), lh_model_parameters(known));
     ck_assert_uint_eq(found->num_query_groups, 8);
+}
+END_TEST
+
+/* What Megatron-LM builds where its arguments are silent: biases, learned positions, tied
+ * embeddings of a number of rows that can be divided, GELU four times as wide, one group. */
+START_TEST(silence_is_megatrons)
+{
+    static const char shape[] = "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --bf16 "
+                                "--vocab-size 100 ";
+    static const struct {
+        const char *beside, *has, *lacks;
+    } rows[] = {
+        { "--max-position-embeddings 32", "\"learned_positions\": 32", "" },
+        { "--max-position-embeddings 32 --use-rotary-position-embeddings", "",
+          "learned_positions" },
+        { "--max-position-embeddings 32 --position-embedding-type rope", "", "learned_positions" },
+        { "", "\"biases\": true", "" },
+        { "--disable-bias-linear", "", "\"biases\"" },
+        { "", "\"tied_embeddings\": true", "" },
+        { "", "\"vocab_size\": 128", "" },
+        { "--tensor-model-parallel-size 2", "\"vocab_size\": 256", "" },
+        { "--make-vocab-size-divisible-by 8", "\"vocab_size\": 104", "" },
+        { "--pad-vocab-size-to 112", "\"vocab_size\": 112", "" },
+        { "--make-vocab-size-divisible-by 1 --tokenizer-type NullTokenizer", "\"vocab_size\": 101",
+          "" },
+        { "", "\"ffn_hidden_size\": 256", "" },
+        { "--swiglu", "\"ffn_hidden_size\": 128", "" },
+        { "--glu-activation swiglu", "\"gated_mlp\": true", "" },
+        { "", "\"num_query_groups\": 4", "" },
+        { "--group-query-attention", "\"num_query_groups\": 1", "" },
+    };
+
+    for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_autofree char *text = g_strconcat(shape, rows[i].beside, NULL);
+        g_autoptr(LhConfig) config = parse("f.sh", text);
+
+        ck_assert_msg(strstr(config->model, rows[i].has) != NULL, "%s: %s", rows[i].beside,
+                      config->model);
+        ck_assert_msg(rows[i].lacks[0] == '\0' || strstr(config->model, rows[i].lacks) == NULL,
+                      "%s: %s", rows[i].beside, config->model);
+    }
+}
+END_TEST
+
+/* What Megatron-DeepSpeed, and older versions, call it. */
+START_TEST(megatron_deepspeed_is_a_scenario)
+{
+    static const char text[] = MEGATRON "--deepspeed --checkpoint-activations ";
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhConfig) config = parse("f.sh", text);
+    g_autoptr(LhScenario) s = scenario_of(config, EVERYTHING);
+
+    check_lines("f.sh", MEGATRON "--deepspeed --zero-stage 2 --checkpoint-activations",
+                LINES("framework=megatron-lm", "shard=zero2", "checkpoint=layer"));
+    check_lines("f.sh", MEGATRON "--ds-sequence-parallel-size 4 --zero-stage 1",
+                LINES("context_parallel_size=4", "schedule=ulysses", "shard=ddp"));
+    check_lines("f.sh", MEGATRON "--activations-checkpoint-method uniform",
+                LINES("checkpoint=layer"));
+    ck_assert(lh_config_check_way(config, LH_CONFIG_QUESTION, s, &error));
+    ck_assert(!lh_config_check_way(config, LH_CONFIG_WAY, s, &error));
+    ck_assert_msg(strstr(error->message, "the stage of ZeRO is in DeepSpeed's file") != NULL, "%s",
+                  error->message);
 }
 END_TEST
 
@@ -641,7 +704,8 @@ END_TEST
 
 LH_TEST_MAIN("configuration", megatron_is_a_scenario, torchtitan_is_a_scenario,
              deepspeed_is_a_scenario, yaml_is_a_scenario_by_its_settings, nemo_is_a_scenario,
-             swift_is_a_scenario_of_megatron, shapes_are_models, layers_have_experts_as_they_say,
+             swift_is_a_scenario_of_megatron, shapes_are_models, silence_is_megatrons,
+             megatron_deepspeed_is_a_scenario, layers_have_experts_as_they_say,
              impossible_shapes_are_refused, traps_are_named, unused_options_are_named,
              what_is_wrong_is_refused, models_that_are_not_said_are_missed,
              contradictions_are_refused, what_is_not_understood_is_listed,

@@ -38,8 +38,8 @@ static const Writer writers[] = {
 
 /* Two values of settings that more than a table reads, and what they need beside them. */
 static const struct {
-    const char *name, *one, *other;
-    const char *beside; /* NULL: nothing */
+    const char *name, *one, *other; /* NULL: it is not there */
+    const char *beside;             /* NULL: nothing */
 } pairs[] = {
     { "seq-length", "64", "128", NULL },
     { "global-batch-size", "2", "4", NULL },
@@ -159,7 +159,7 @@ static const struct {
     { "distributed-type", "FSDP", "DEEPSPEED", NULL },
     { "num-processes", "8", "16", NULL },
     { "fsdp", "full_shard", "", NULL },
-    { "deepspeed", "a.json", "b.json", NULL },
+    { "deepspeed", "a.json", "false", "!" BASE "--zero-stage 2" },
     { "fsdp-config.fsdp-sharding-strategy", "FULL_SHARD", "NO_SHARD", NULL },
     { "fsdp-config.fsdp-reshard-after-forward", "true", "false", "distributed_type: FSDP\n" },
     { "fsdp-config.reshard-after-forward", "true", "false", "distributed_type: FSDP\n" },
@@ -183,6 +183,28 @@ static const struct {
     { "tokenizer-type", "GPT2BPETokenizer", "Llama2Tokenizer", "!" SHAPE },
     { "tokenizer-model", "org/Llama-2-7b-hf", "org/Meta-Llama-3-8B", "!" SHAPE },
     { "precision", "bf16", "16", NULL },
+    { "checkpoint-activations", "true", "false", NULL },
+    { "checkpoint-num-layers", "1", "2", "--checkpoint-activations" },
+    { "activations-checkpoint-method", "uniform", "block", NULL },
+    { "activations-checkpoint-num-layers", "1", "2", "--activations-checkpoint-method uniform" },
+    { "zero-stage", "1", "2", "--deepspeed" },
+    { "ds-sequence-parallel-size", "1", "2", NULL },
+    { "deepspeed-config", "a.json", "b.json", "--deepspeed --zero-stage 1" },
+    { "disable-bias-linear", "true", "false", NULL },
+    { "make-vocab-size-divisible-by", "1", "64", NULL },
+    { "pad-vocab-size-to", "128", "256", NULL },
+    { "use-rotary-position-embeddings", "true", "false", NULL },
+    { "merge-file", "x", NULL, "!" SHAPE },
+    { "glu-activation", "swiglu", "none", NULL },
+    { "hybrid-attention-ratio", "0.1", "false", NULL },
+    { "hybrid-mlp-ratio", "0.5", "false", NULL },
+    { "encoder-num-layers", "12", "false", NULL },
+    { "decoder-num-layers", "12", "false", NULL },
+    { "bert-no-binary-head", "true", "false", NULL },
+    { "language-model-type", "mistral_7b", "false", NULL },
+    { "vision-model-type", "clip", "false", NULL },
+    { "vision-pretraining", "true", "false", NULL },
+    { "retro-project-dir", "x", "false", NULL },
     { "optim-name", "mcore_distributed_optim", "fused_adam", NULL },
     { "fsdp-sharding-strategy", "full", "hybrid", NULL },
     { "bf16.enabled", "true", "false", NULL },
@@ -298,7 +320,7 @@ check_pair(const Writer *w, const char *name, const char *one, const char *other
            const char *beside)
 {
     g_autofree char *first = write_text(w, name, one, beside);
-    g_autofree char *second = write_text(w, name, other, beside);
+    g_autofree char *second = write_text(w, other != NULL ? name : NULL, other, beside);
     guint counted;
     g_autofree char *a = answer_of(w, first, &counted), *b = answer_of(w, second, &counted);
 

@@ -119,7 +119,7 @@ take_word(ArgumentReader *r, const LhShellWord *word, LhShellOpen open, GError *
 }
 
 static bool
-take_string(ArgumentReader *r, const LhShellWord *word, LhShellOpen open, GError **error)
+take_options(ArgumentReader *r, const LhShellWord *word, LhShellOpen open, GError **error)
 {
     const char *text = word->text->str;
     bool ok = true;
@@ -152,7 +152,7 @@ take_command(void *data, const GPtrArray *words, LhShellOpen open, GError **erro
         const LhShellWord *word = g_ptr_array_index(words, i);
 
         ok = r->entry == NULL && is_string_of_options(word->text->str)
-                 ? take_string(r, word, open, error)
+                 ? take_options(r, word, open, error)
                  : take_word(r, word, open, error);
     }
     return ok;

@@ -522,7 +522,8 @@ lh_options_parse(const LhCommand *command, char *const *arguments, LhCommandLine
         return false;
     *help = parser.help;
     if (!*help && line->config != NULL &&
-        !lh_config_check_model(line->config, line->scenario, error))
+        (!lh_config_check_model(line->config, line->scenario, error) ||
+         !lh_config_check_way(line->config, command->config_parts, line->scenario, error)))
         return false;
     return choose_format(&parser, error);
 }

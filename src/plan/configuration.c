@@ -26,6 +26,13 @@ typedef struct {
     const LhFileEntry *entry;
 } Setting;
 
+/* What of the way another file says. */
+typedef struct {
+    const LhFileEntry *entry;
+    const char *field;
+    char *why;
+} Lack;
+
 /* How files are read and written, by their ending. */
 static const struct {
     const char *ending;
@@ -199,6 +206,28 @@ lh_config_check_model(const LhConfig *config, const LhScenario *scenario, GError
                           "--model",
                           config->no_model != NULL ? config->no_model
                                                    : "files of this system say nothing of models");
+}
+
+static void
+lack_free(gpointer data)
+{
+    Lack *lack = data;
+
+    g_free(lack->why);
+    g_free(lack);
+}
+
+void
+lh_config_lacks(LhConfig *config, const LhFileEntry *entry, const char *field, const char *format,
+                ...)
+{
+    Lack *lack = g_new(Lack, 1);
+    va_list args;
+
+    va_start(args, format);
+    *lack = (Lack){ entry, field, g_strdup_vprintf(format, args) };
+    va_end(args);
+    g_ptr_array_add(config->lacks, lack);
 }
 
 static bool
@@ -557,6 +586,19 @@ is_arguments(const LhEntries *entries)
     return entries->taken == NULL;
 }
 
+/* Whether a command line has settings of a tree, "model.micro_batch_size=1". */
+static bool
+has_tree(const LhEntries *entries)
+{
+    for (guint i = 0; i < entries->entries->len; i++) {
+        const LhFileEntry *entry = g_ptr_array_index(entries->entries, i);
+
+        if (strchr(entry->path, '.') != NULL)
+            return true;
+    }
+    return false;
+}
+
 /* Whose settings most of them are: of Megatron-LM, of NeMo, or of what is built on Hugging Face's
  * Trainer. */
 static const LhConfigSystem *
@@ -575,6 +617,8 @@ system_of(const LhEntries *entries)
             known[k] += find_key(systems[k], name) != NULL ? 1 : 0;
         }
     }
+    if (!has_tree(entries)) /* NeMo takes no others */
+        known[2] = 0;
     for (guint k = 1; k < G_N_ELEMENTS(systems); k++)
         most = known[k] > known[most] ? k : most;
     return systems[most];
@@ -605,6 +649,7 @@ decode_config(LhEntries *entries, const LhConfigSystem *system, GError **error)
     config->system = system;
     config->entries = entries;
     config->settings = g_ptr_array_new_with_free_func(setting_free);
+    config->lacks = g_ptr_array_new_with_free_func(lack_free);
     config->names = g_ptr_array_new_with_free_func(g_free);
     config->notes = g_ptr_array_new_with_free_func(g_free);
     config->framework_values = g_ptr_array_new_with_free_func(g_free);
@@ -666,6 +711,7 @@ lh_config_free(LhConfig *config)
     if (config == NULL)
         return;
     g_ptr_array_unref(config->settings);
+    g_ptr_array_unref(config->lacks);
     g_ptr_array_unref(config->names);
     g_ptr_array_unref(config->framework_values);
     lh_framework_free(config->framework);
@@ -715,6 +761,19 @@ is_said(const LhScenario *scenario, const char *field)
             return true;
     }
     return scenario->json != NULL && lh_json_has(scenario->json, field);
+}
+
+bool
+lh_config_check_way(const LhConfig *config, unsigned parts, const LhScenario *scenario,
+                    GError **error)
+{
+    for (guint i = 0; (parts & LH_CONFIG_WAY) != 0 && i < config->lacks->len; i++) {
+        const Lack *lack = g_ptr_array_index(config->lacks, i);
+
+        if (!lh_scenario_has_option(scenario, lack->field) && !is_said(scenario, lack->field))
+            return lh_config_fail(config, lack->entry, error, "%s", lack->why);
+    }
+    return true;
 }
 
 static bool

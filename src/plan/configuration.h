@@ -30,6 +30,7 @@ typedef struct {
     char *model;                 /* longhaul.model/1, made of what the file says; NULL: nothing */
     char *no_model;              /* what is missing of a model; NULL: nothing */
     const LhFileEntry *no_model_at; /* where; NULL: the file as a whole */
+    GPtrArray *lacks;               /* private: what another file says */
     GPtrArray *names;               /* private: of char *, by entry */
     GPtrArray *notes;               /* of char *: "file:line:column: warning: ..." */
     GPtrArray *unknown;             /* of const LhFileEntry *: not understood */
@@ -64,6 +65,11 @@ bool lh_config_apply(const LhConfig *config, unsigned parts, LhScenario *scenari
 /* Refuses (LH_ERROR_INPUT) a file that says no model, if @scenario, made of it, has none either:
  * what is missing is named. */
 bool lh_config_check_model(const LhConfig *config, const LhScenario *scenario, GError **error);
+
+/* Refuses (LH_ERROR_INPUT) a file that leaves to another file how it trains, if that is asked and
+ * neither an option nor a value of a sweep says it. */
+bool lh_config_check_way(const LhConfig *config, unsigned parts, const LhScenario *scenario,
+                         GError **error);
 
 /* ---- a way in the system's words ---- */
 

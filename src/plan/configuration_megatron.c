@@ -31,31 +31,56 @@ typedef struct {
     bool grouped, gated, untied, shared, qkv_bias, biases, qk_norm;
 } Shape;
 
-/* Positions are rotary here, unless the file says that they are learned. */
+/* Positions are learned, unless the file says what they are. */
 static bool
 read_positions(LhConfig *c, Shape *s, GError **error)
 {
     const LhFileEntry *entry = lh_config_entry(c, "position-embedding-type");
-    const char *type = "rope";
-    uint64_t most = 0;
+    const LhFileEntry *most = lh_config_entry(c, "max-position-embeddings");
+    const char *type = "learned_absolute";
+    uint64_t count = 0, length = 0;
+    bool rotary = false;
 
     if (!lh_config_word(c, "position-embedding-type", &type, error) ||
-        !lh_config_count(c, "max-position-embeddings", &most, error))
+        !lh_config_flag(c, "use-rotary-position-embeddings", &rotary, error) ||
+        !lh_config_count(c, "max-position-embeddings", &count, error) ||
+        !lh_config_count(c, "seq-length", &length, error))
         return false;
+    if (entry == NULL && rotary)
+        type = "rope";
     if (strcmp(type, "learned_absolute") == 0)
-        s->positions = most;
-    else if (strcmp(type, "rope") != 0)
+        s->positions = count;
+    else if (strcmp(type, "rope") != 0 && strcmp(type, "rotary") != 0)
         lh_config_note(c, entry,
                        "not modelled: position-embedding-type %.20s: positions are rotary", type);
+    if (most != NULL && count < length)
+        lh_config_note(c, most,
+                       "%" PRIu64 " positions are fewer than the %" PRIu64
+                       " tokens of a sequence; %s stops",
+                       count, length, c->system->name);
+    return true;
+}
+
+/* Whether matrices and norms have biases, which only some file says, and then in one of two ways.
+ */
+static bool
+read_biases(const LhConfig *c, Shape *s, GError **error)
+{
+    bool none = false;
+
+    s->biases = true;
+    if (!lh_config_flag(c, "disable-bias-linear", &none, error) ||
+        !lh_config_flag(c, "add-bias-linear", &s->biases, error))
+        return false;
+    s->biases = s->biases && !none;
     return true;
 }
 
 static bool
 read_shape(LhConfig *c, Shape *s, GError **error)
 {
-    const char *activation = "";
+    const char *activation = "", *gate = "";
 
-    s->biases = c->system->base != NULL; /* NeMo's model has them if it says nothing */
     if (!lh_config_count(c, "num-layers", &s->layers, error) ||
         !lh_config_count(c, "hidden-size", &s->hidden, error) ||
         !lh_config_count(c, "ffn-hidden-size", &s->ffn, error) ||
@@ -63,7 +88,6 @@ read_shape(LhConfig *c, Shape *s, GError **error)
         !lh_config_count(c, "num-query-groups", &s->groups, error) ||
         !lh_config_count(c, "kv-channels", &s->channels, error) ||
         !lh_config_count(c, "vocab-size", &s->vocab, error) ||
-        !lh_config_count(c, "padded-vocab-size", &s->vocab, error) ||
         !lh_config_count(c, "num-experts", &s->experts, error) ||
         !lh_config_count(c, "num-moe-experts", &s->experts, error) ||
         !lh_config_count(c, "moe-router-topk", &s->top, error) ||
@@ -77,10 +101,11 @@ read_shape(LhConfig *c, Shape *s, GError **error)
         return false;
     if (!lh_config_count(c, "moe-shared-expert-intermediate-size", &s->shared_ffn, error) ||
         !lh_config_flag(c, "add-qkv-bias", &s->qkv_bias, error) ||
-        !lh_config_flag(c, "add-bias-linear", &s->biases, error) ||
-        !lh_config_flag(c, "qk-layernorm", &s->qk_norm, error) || !read_positions(c, s, error))
+        !lh_config_flag(c, "qk-layernorm", &s->qk_norm, error) ||
+        !lh_config_word(c, "glu-activation", &gate, error) || !read_biases(c, s, error) ||
+        !read_positions(c, s, error))
         return false;
-    s->gated = s->gated || g_str_has_suffix(activation, "glu");
+    s->gated = s->gated || g_str_has_suffix(activation, "glu") || g_str_has_suffix(gate, "glu");
     s->untied = s->untied ||
                 (lh_config_entry(c, "share-embeddings-and-output-weights") != NULL && !s->shared);
     return true;
@@ -99,7 +124,7 @@ fill_shape(LhConfig *c, Shape *s)
         s->groups = 0;
     }
     if (s->groups == 0)
-        s->groups = s->heads;
+        s->groups = arguments && s->grouped ? 1 : s->heads;
     if (s->channels == 0)
         s->channels = s->hidden / s->heads;
     if (s->ffn == 0) /* as it does */
@@ -207,6 +232,15 @@ refuse_layers(const LhConfig *c, GError **error)
         { "is-hybrid-model", "its layers are of kinds that are not predicted" },
         { "experimental-attention-variant", "its attention is none that is predicted" },
         { "heterogeneous-layers-config-path", "its layers differ" },
+        { "hybrid-attention-ratio", "its layers are of kinds that are not predicted" },
+        { "hybrid-mlp-ratio", "its layers are of kinds that are not predicted" },
+        { "encoder-num-layers", "it is an encoder with a decoder" },
+        { "decoder-num-layers", "it is an encoder with a decoder" },
+        { "bert-no-binary-head", "it is an encoder" },
+        { "language-model-type", "it sees images, too" },
+        { "vision-model-type", "it sees images, too" },
+        { "vision-pretraining", "it sees images" },
+        { "retro-project-dir", "it has cross-attention to what is retrieved" },
     };
 
     for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
@@ -397,6 +431,35 @@ lacks_sizes(LhConfig *c, const Shape *s)
                           strchr(names->str, ',') != NULL ? "them" : "it");
 }
 
+/* Rows of the embedding: words, and what makes their number divisible, also by tensor parallelism.
+ */
+static bool
+pad_vocabulary(const LhConfig *c, Shape *s, GError **error)
+{
+    static const char *const exact[] = { "padded-vocab-size", "pad-vocab-size-to" };
+    uint64_t each = 128, tensor = 1, rows = 0, multiple; /* 128 is its default */
+    const char *type = "";
+
+    for (guint i = 0; i < G_N_ELEMENTS(exact); i++) {
+        if (!lh_config_count(c, exact[i], &rows, error))
+            return false;
+    }
+    if (!lh_config_count(c, "make-vocab-size-divisible-by", &each, error) ||
+        !lh_config_count(c, "tensor-model-parallel-size", &tensor, error) ||
+        !lh_config_word(c, "tokenizer-type", &type, error))
+        return false;
+    if (rows > 0) {
+        s->vocab = rows;
+        return true;
+    }
+    if (strcmp(type, "NullTokenizer") == 0 && s->vocab > 0)
+        s->vocab++; /* the end of a document */
+    multiple = MAX(each, 1) * MAX(tensor, 1);
+    if (multiple < UINT32_MAX)
+        s->vocab = (s->vocab + multiple - 1) / multiple * multiple;
+    return true;
+}
+
 /* How many words the tokenizer has: one that is always the same, or that of a published model. */
 static void
 read_tokenizer(LhConfig *c, Shape *s)
@@ -421,9 +484,14 @@ read_tokenizer(LhConfig *c, Shape *s)
         if (s->vocab == 0 && m != NULL)
             s->vocab = m->vocab_size;
         if (s->vocab != 0)
-            lh_config_note(c, entry,
-                           "the vocabulary has the %" PRIu64 " words of %.60s, without padding",
-                           s->vocab, shown);
+            lh_config_note(c, entry, "the vocabulary has the %" PRIu64 " words of %.60s", s->vocab,
+                           shown);
+    }
+    if (s->vocab == 0 && lh_config_entry(c, "merge-file") != NULL &&
+        lh_config_entry(c, "tokenizer-type") == NULL) {
+        s->vocab = types[0].words;
+        lh_config_note(c, lh_config_entry(c, "merge-file"),
+                       "the vocabulary has the %" PRIu64 " words of %s", s->vocab, types[0].type);
     }
 }
 
@@ -437,6 +505,8 @@ name_model(LhConfig *c, Shape *s, GError **error)
     if (!take_dense_layers(c, s, error) || !take_shared_experts(c, s, error))
         return false;
     read_tokenizer(c, s);
+    if (!pad_vocabulary(c, s, error))
+        return false;
     if (s->vocab != 0) {
         write_model(c, s);
         return true;
@@ -565,6 +635,20 @@ warn_context(LhConfig *c, const char *type, uint64_t context)
                        type);
 }
 
+/* Of Megatron-DeepSpeed: DeepSpeed's Ulysses, in which ranks exchange heads for tokens. */
+static bool
+take_ulysses(LhConfig *c, GError **error)
+{
+    const LhFileEntry *entry = lh_config_entry(c, "ds-sequence-parallel-size");
+    uint64_t size = 1;
+
+    if (!lh_config_count(c, "ds-sequence-parallel-size", &size, error))
+        return false;
+    lh_config_set_count(c, entry, LH_CONFIG_WAY, "context_parallel_size", MAX(size, 1));
+    lh_config_set(c, entry, LH_CONFIG_SCHEDULE, "schedule", "ulysses");
+    return true;
+}
+
 static bool
 take_context(LhConfig *c, GError **error)
 {
@@ -576,6 +660,8 @@ take_context(LhConfig *c, GError **error)
     if (!read_comm_type(c, &type, error) ||
         !lh_config_count(c, "context-parallel-size", &context, error))
         return false;
+    if (lh_config_entry(c, "ds-sequence-parallel-size") != NULL)
+        return take_ulysses(c, error);
     if (lh_config_entry(c, "context-parallel-size") == NULL)
         lh_config_set_count(c, NULL, LH_CONFIG_WAY, "context_parallel_size", 1);
     warn_context(c, type, context);
@@ -621,10 +707,15 @@ static void
 note_parts(LhConfig *c, int policy, const char *method)
 {
     const LhFileEntry *modules = lh_config_entry(c, "recompute-modules");
-    const LhFileEntry *layers = lh_config_entry(c, "recompute-num-layers");
+    static const char *const counts[] = { "recompute-num-layers", "checkpoint-num-layers",
+                                          "activations-checkpoint-num-layers" };
+    const LhFileEntry *layers = NULL;
     g_autofree char *text = modules != NULL ? lh_entry_text(modules) : NULL;
-    g_autofree char *count = layers != NULL ? lh_entry_text(layers) : NULL;
+    g_autofree char *count = NULL;
 
+    for (guint i = 0; i < G_N_ELEMENTS(counts) && layers == NULL; i++)
+        layers = lh_config_entry(c, counts[i]);
+    count = layers != NULL ? lh_entry_text(layers) : NULL;
     if (text != NULL && strcmp(text, "core_attn") != 0)
         lh_config_note(c, modules,
                        "not modelled: recompute-modules %.60s: attention alone is recomputed (a "
@@ -638,6 +729,27 @@ note_parts(LhConfig *c, int policy, const char *method)
                        count);
 }
 
+/* Names that older versions, and what was made of them, have for recomputing whole layers: a flag,
+ * or a method. */
+static bool
+read_older_recomputation(const LhConfig *c, const char **granularity, const char **method,
+                         const LhFileEntry **entry, GError **error)
+{
+    const LhFileEntry *flag = lh_config_entry(c, "checkpoint-activations");
+    const char *older = NULL;
+    bool all = false;
+
+    if (!lh_config_flag(c, "checkpoint-activations", &all, error) ||
+        !lh_config_word(c, "activations-checkpoint-method", &older, error))
+        return false;
+    if (*granularity != NULL || (!all && older == NULL))
+        return true;
+    *granularity = "full";
+    *method = older != NULL ? older : "uniform";
+    *entry = all ? flag : lh_config_entry(c, "activations-checkpoint-method");
+    return true;
+}
+
 static bool
 take_recomputation(LhConfig *c, GError **error)
 {
@@ -648,7 +760,8 @@ take_recomputation(LhConfig *c, GError **error)
 
     if (!lh_config_word(c, "recompute-granularity", &granularity, error) ||
         !lh_config_word(c, "recompute-method", &method, error) ||
-        !lh_config_flag(c, "recompute-activations", &activations, error))
+        !lh_config_flag(c, "recompute-activations", &activations, error) ||
+        !read_older_recomputation(c, &granularity, &method, &entry, error))
         return false;
     if (granularity == NULL && activations) {
         granularity = "selective";
@@ -665,7 +778,7 @@ take_recomputation(LhConfig *c, GError **error)
     if (policy == LH_CHECKPOINT_LAYER && method == NULL)
         lh_config_note(c, entry, "full needs --recompute-method; uniform is taken");
     if (policy == LH_CHECKPOINT_LAYER && g_strcmp0(method, "block") == 0)
-        lh_config_note(c, lh_config_entry(c, "recompute-method"),
+        lh_config_note(c, entry,
                        "block recomputes some of a stage's layers; all of them are taken");
     note_parts(c, policy, method);
     lh_config_set(c, entry, LH_CONFIG_WAY, "checkpoint", lh_checkpoint_names[policy]);
@@ -703,6 +816,43 @@ read_nemo_sharding(LhConfig *c, bool *distributed, bool *torch, GError **error)
     return true;
 }
 
+/* Of Megatron-DeepSpeed: the stage of ZeRO, with DeepSpeed's engine. *@stage stays if it is not
+ * asked for. */
+static bool
+read_stage(LhConfig *c, int *stage, GError **error)
+{
+    const LhFileEntry *entry = lh_config_entry(c, "zero-stage");
+    const LhFileEntry *file = lh_config_entry(c, "deepspeed-config");
+    bool engine = false;
+    uint64_t number = 0;
+
+    if (!lh_config_flag(c, "deepspeed", &engine, error) ||
+        !lh_config_count(c, "zero-stage", &number, error))
+        return false;
+    if (entry != NULL && number > LH_SHARD_FSDP)
+        return lh_config_fail(c, entry, error,
+                              "\"zero-stage\": found \"%" PRIu64 "\"; allowed: 0 to 3", number);
+    if (!engine && entry != NULL)
+        lh_config_note(c, entry, "only --deepspeed reads it, and that is not given");
+    if (!engine)
+        return true;
+    if (entry == NULL)
+        lh_config_lacks(c, lh_config_entry(c, "deepspeed"), "shard",
+                        "the stage of ZeRO is in DeepSpeed's file: add --zero-stage N, or give "
+                        "--shard");
+    if (file != NULL) {
+        g_autofree char *text = lh_entry_text(file);
+        g_autofree char *shown = g_strescape(text, NULL);
+
+        lh_config_note(c, file, "the file %.80s is not read", shown);
+    }
+    lh_config_note(c, lh_config_entry(c, "deepspeed"),
+                   "not modelled: deepspeed: ranks exchange gradients and weights as Megatron-LM "
+                   "does for the same shards");
+    *stage = (int)number;
+    return true;
+}
+
 static bool
 take_sharding(LhConfig *c, GError **error)
 {
@@ -711,7 +861,7 @@ take_sharding(LhConfig *c, GError **error)
     const LhFileEntry *entry = lh_config_entry(c, "data-parallel-sharding-strategy");
     const char *strategy = "no_shard";
     bool distributed = false, megatron = false, torch = false;
-    int shard;
+    int shard, stage = -1;
 
     if (!lh_config_flag(c, "use-distributed-optimizer", &distributed, error) ||
         !lh_config_flag(c, "use-megatron-fsdp", &megatron, error) ||
@@ -732,6 +882,10 @@ take_sharding(LhConfig *c, GError **error)
         shard = LH_SHARD_FSDP;
     else if (!megatron)
         shard = distributed ? LH_SHARD_ZERO1 : LH_SHARD_DDP;
+    if (!read_stage(c, &stage, error))
+        return false;
+    if (stage >= 0)
+        shard = stage;
     lh_config_set(c, entry, LH_CONFIG_WAY, "shard", lh_shard_names[shard]);
     return true;
 }
@@ -988,6 +1142,8 @@ static void
 say_recomputation(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
 {
     lh_config_unsay(c, words, "recompute-activations");
+    lh_config_unsay(c, words, "checkpoint-activations");
+    lh_config_unsay(c, words, "activations-checkpoint-method");
     lh_config_unsay(c, words, "recompute-modules");
     if (way->checkpoint == LH_CHECKPOINT_NONE)
         lh_config_unsay(c, words, "recompute-granularity");

@@ -100,6 +100,10 @@ char *lh_config_model_of(const char *published);
 void lh_config_lacks_model(LhConfig *config, const LhFileEntry *entry, const char *format, ...)
     G_GNUC_PRINTF(3, 4);
 
+/* Likewise of another field of the scenario, which is an error where nothing says that either. */
+void lh_config_lacks(LhConfig *config, const LhFileEntry *entry, const char *field,
+                     const char *format, ...) G_GNUC_PRINTF(4, 5);
+
 /* A value of the framework's file, "ddp.overlap", is @text; true if it was another. */
 bool lh_config_set_framework(LhConfig *config, const char *key, const char *text);
 

@@ -33,7 +33,8 @@ scenario_with_way(const LhConfig *config, const LhPlanSpace *space, GError **err
     s->pipeline_model_parallel_size = stages == 1 ? stages : 0;
     s->global_batch_size = space->sequences;
     s->system = NULL;
-    return lh_config_apply(config, LH_CONFIG_WAY | LH_CONFIG_SCHEDULE, s, error)
+    return lh_config_check_way(config, LH_CONFIG_WAY, s, error) &&
+                   lh_config_apply(config, LH_CONFIG_WAY | LH_CONFIG_SCHEDULE, s, error)
                ? g_steal_pointer(&s)
                : NULL;
 }
