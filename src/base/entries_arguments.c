@@ -65,7 +65,11 @@ take_argument(ArgumentReader *r, const LhShellWord *word, GError **error)
     if (r->entry == NULL)
         return false;
     r->last = r->entry;
-    if (equals != NULL) {
+    if (equals != NULL && is_override(text) &&
+        (strcmp(equals, "=null") == 0 || strcmp(equals, "=None") == 0)) {
+        r->entry->kind = LH_ENTRY_NONE;
+        r->entry = NULL;
+    } else if (equals != NULL) {
         g_ptr_array_add(r->entry->values, g_strdup(equals + 1));
         r->entry = NULL; /* complete */
     }
@@ -77,7 +81,7 @@ static void
 take_openness(ArgumentReader *r, const LhShellWord *word, LhShellOpen open)
 {
     if (word->open_line != 0)
-        open = (LhShellOpen){ word->open_line, word->unknown != NULL ? word->unknown : "" };
+        open = (LhShellOpen){ word->open_line, word->open_variable };
     if (open.line == 0 || r->last == NULL || r->last->open_line != 0)
         return;
     r->last->open_line = open.line;

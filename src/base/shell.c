@@ -235,6 +235,7 @@ prepend(const LhShell *sh, const char *name, GPtrArray *words, bool *list)
         first = lh_shell_word_copy(g_ptr_array_index(variable->words, 0));
         if (first->open_line == 0 && added->open_line != 0) {
             first->open_line = added->open_line;
+            first->open_variable = added->open_variable;
             first->open_from = first->text->len + added->open_from;
         }
         first->open_options |= added->open_options;

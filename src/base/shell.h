@@ -27,6 +27,7 @@ typedef struct {
     char *unknown;   /* a variable in it that the script does not set, "" for what only a shell can
                         work out; NULL: none */
     guint open_line; /* of the condition that leaves it open; 0: none does */
+    const char *open_variable; /* that would decide it; interned; "": none */
     gsize open_from; /* where in the text that begins: what stands before is certain */
     bool open_options; /* options that it has in some cases only stand in it */
 } LhShellWord;

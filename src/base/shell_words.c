@@ -51,7 +51,7 @@ lh_shell_open_options(const GPtrArray *words)
         const LhShellWord *word = g_ptr_array_index(words, i);
 
         if (word->open_options)
-            return (LhShellOpen){ word->open_line, g_intern_string(word->unknown) };
+            return (LhShellOpen){ word->open_line, word->open_variable };
     }
     return (LhShellOpen){ 0, "" };
 }
@@ -63,6 +63,7 @@ lh_shell_word_copy(const LhShellWord *word)
 
     copy->unknown = g_strdup(word->unknown);
     copy->open_line = word->open_line;
+    copy->open_variable = word->open_variable;
     copy->open_from = word->open_from;
     copy->open_options = word->open_options;
     return copy;
@@ -85,16 +86,24 @@ finish_word(Making *m)
 }
 
 static void
-taint(LhShellWord *word, const char *unknown, guint open_line)
+taint(LhShellWord *word, const char *unknown)
 {
     if (unknown != NULL && (word->unknown == NULL || word->unknown[0] == '\0')) {
         g_free(word->unknown);
         word->unknown = g_strdup(unknown);
     }
-    if (open_line != 0 && word->open_line == 0)
-        word->open_from = word->text->len;
-    if (open_line != 0)
-        word->open_line = open_line;
+}
+
+/* @word is from here on as open as @value; what left it open first is named. */
+static void
+taint_open(LhShellWord *word, const LhShellWord *value)
+{
+    word->open_options |= value->open_options;
+    if (value->open_line == 0 || word->open_line != 0)
+        return;
+    word->open_from = word->text->len;
+    word->open_line = value->open_line;
+    word->open_variable = value->open_variable;
 }
 
 /* Adds what a variable has. */
@@ -114,10 +123,10 @@ add_value(Making *m, const LhShellWord *value, bool quoted)
         }
         begin_word(m, line, column);
         if (value->open_line == 0 || at >= value->text->str + value->open_from) {
-            taint(m->word, value->unknown, value->open_line);
-            m->word->open_options |= value->open_options;
+            taint(m->word, value->unknown);
+            taint_open(m->word, value);
         } else if (strchr("$`", *at) != NULL)
-            taint(m->word, value->unknown, 0);
+            taint(m->word, value->unknown);
         g_string_append_c(m->word->text, *at);
         if (m->word->text->len > LH_SHELL_WORD_BYTES_MAX)
             return;
@@ -135,7 +144,7 @@ static void
 add_unknown(Making *m, const char *from, const char *to, const char *variable)
 {
     g_string_append_len(begin_word(m, m->line, m->column)->text, from, to - from);
-    taint(m->word, variable, 0);
+    taint(m->word, variable);
 }
 
 /* ---- variables ---- */
@@ -168,8 +177,9 @@ leave_open(const LhShell *sh, LhShellWord *word, const char *name, gsize from)
     if (word->open_line != 0)
         return;
     word->open_line = sh->open_line;
+    word->open_variable = g_intern_string(sh->open_variable[0] != '\0' ? sh->open_variable : name);
     g_free(word->unknown);
-    word->unknown = g_strdup(sh->open_variable[0] != '\0' ? sh->open_variable : name);
+    word->unknown = g_strdup(word->open_variable);
 }
 
 /* What the text of both begins with, up to a blank in both; what is open in one does not count. */

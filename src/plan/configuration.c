@@ -535,6 +535,27 @@ fail_open(const LhConfig *config, const LhFileEntry *entry, GError **error)
                           path, entry->open_line, entry->open_variable);
 }
 
+/* How many processes a launcher starts is compared with the cluster, and nothing else. */
+static bool
+is_only_compared(const char *name)
+{
+    static const char *const names[] = { "nnodes", "nproc-per-node", "world-size", NULL };
+
+    return lh_config_index(names, name) >= 0;
+}
+
+static bool
+take_open(LhConfig *config, const char *name, LhFileEntry *entry, GError **error)
+{
+    if (!is_only_compared(name))
+        return fail_open(config, entry, error);
+    lh_config_note(config, entry,
+                   "%s depends on the condition in line %u: how many processes start is not known",
+                   name, entry->open_line);
+    entry->kind = LH_ENTRY_NONE;
+    return true;
+}
+
 /* Sorts the settings by what they are to us. */
 static bool
 sort(LhConfig *config, GError **error)
@@ -558,9 +579,10 @@ sort(LhConfig *config, GError **error)
         else if (lh_config_entry(config, g_ptr_array_index(config->names, i)) != entry &&
                  config->entries->taken == NULL)
             config->without_effect++; /* the last one counts */
-        else if (entry->open_line != 0)
-            return fail_open(config, entry, error);
-        else if (key->kind == LH_KEY_NOT_MODELLED)
+        else if (entry->open_line != 0) {
+            if (!take_open(config, g_ptr_array_index(config->names, i), entry, error))
+                return false;
+        } else if (key->kind == LH_KEY_NOT_MODELLED)
             take_not_modelled(config, entry, key);
         else if (key->kind == LH_KEY_FRAMEWORK) {
             if (!take_framework(config, entry, key, error))
