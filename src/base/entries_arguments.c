@@ -155,9 +155,10 @@ take_command(void *data, const GPtrArray *words, LhShellOpen open, GError **erro
     for (guint i = 0; ok && i < words->len; i++) {
         const LhShellWord *word = g_ptr_array_index(words, i);
 
-        ok = r->entry == NULL && is_string_of_options(word->text->str)
-                 ? take_options(r, word, open, error)
-                 : take_word(r, word, open, error);
+        ok =
+            (r->entry == NULL || r->entry->values->len > 0) && is_string_of_options(word->text->str)
+                ? take_options(r, word, open, error)
+                : take_word(r, word, open, error);
     }
     return ok;
 }

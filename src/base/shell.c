@@ -233,12 +233,6 @@ prepend(const LhShell *sh, const char *name, GPtrArray *words, bool *list)
         const LhShellWord *added = g_ptr_array_index(words, 0);
 
         first = lh_shell_word_copy(g_ptr_array_index(variable->words, 0));
-        if (first->open_line == 0 && added->open_line != 0) {
-            first->open_line = added->open_line;
-            first->open_variable = added->open_variable;
-            first->open_from = first->text->len + added->open_from;
-        }
-        first->open_options |= added->open_options;
         g_string_append(first->text, added->text->str);
         if (first->unknown == NULL)
             first->unknown = g_strdup(added->unknown);
@@ -382,7 +376,11 @@ tell(LhShell *sh, const GPtrArray *words)
     const LhShellOpen open = { sh->mode == LH_SHELL_MAY_RUN ? sh->open_line : 0,
                                sh->open_variable };
 
-    return sh->asked->call(sh->asked->data, words, open, sh->error);
+    g_autoptr(GPtrArray) plain = g_ptr_array_new_with_free_func(lh_shell_word_free);
+
+    for (guint i = 0; i < words->len; i++)
+        g_ptr_array_add(plain, lh_shell_word_plain(sh, g_ptr_array_index(words, i)));
+    return sh->asked->call(sh->asked->data, plain, open, sh->error);
 }
 
 static void
@@ -423,14 +421,14 @@ run_eval(LhShell *sh, const GPtrArray *words)
     const LhShellWord *word = g_ptr_array_index(words, 0);
     g_autoptr(GString) text = g_string_new(NULL);
 
-    for (guint i = 1; i < words->len; i++)
-        g_string_append_printf(text, "%s ", lh_shell_text_at(words, i));
-    return run_as_open(sh,
-                       &(LhShellText){ .text = text->str,
-                                       .line = word->line,
-                                       .column = word->column,
-                                       .open = lh_shell_open_options(words) },
-                       sh->arguments, 0);
+    for (guint i = 1; i < words->len; i++) {
+        g_autofree char *marked = lh_shell_marked(sh, g_ptr_array_index(words, i));
+
+        g_string_append_printf(text, "%s ", marked);
+    }
+    return run_as_open(
+        sh, &(LhShellText){ .text = text->str, .line = word->line, .column = word->column },
+        sh->arguments, 0);
 }
 
 /* A script within a command, which ends alone. */
@@ -1219,6 +1217,7 @@ lh_shell_run(const char *file, const char *text, gsize length, const LhShellAske
                    .files =
                        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, lh_shell_text_free),
                    .arguments = g_ptr_array_new_with_free_func(lh_shell_word_free),
+                   .opens = g_ptr_array_new_with_free_func(lh_shell_word_free),
                    .kept = g_ptr_array_new_with_free_func(g_free),
                    .open_variable = "",
                    .status_variable = "",
@@ -1230,6 +1229,7 @@ lh_shell_run(const char *file, const char *text, gsize length, const LhShellAske
     g_hash_table_unref(sh.functions);
     g_hash_table_unref(sh.files);
     g_ptr_array_unref(sh.arguments);
+    g_ptr_array_unref(sh.opens);
     g_ptr_array_unref(sh.kept);
     lh_shell_text_free(sh.piped);
     return ok;

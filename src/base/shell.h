@@ -28,8 +28,7 @@ typedef struct {
                         work out; NULL: none */
     guint open_line; /* of the condition that leaves it open; 0: none does */
     const char *open_variable; /* that would decide it; interned; "": none */
-    gsize open_from; /* where in the text that begins: what stands before is certain */
-    bool open_options; /* options that it has in some cases only stand in it */
+    gsize open_from;           /* where in the text that begins: what stands before is certain */
 } LhShellWord;
 
 /* Where a command stands that may not be run: the line of the condition, and the variable that

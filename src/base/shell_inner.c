@@ -33,13 +33,7 @@ is_one_of(const GPtrArray *words, guint index, const char *const *names)
 static LhShellText *
 script_of(const GPtrArray *words, guint index)
 {
-    g_autoptr(GPtrArray) one = g_ptr_array_new();
-    LhShellText *text =
-        lh_shell_text_new(lh_shell_text_at(words, index), g_ptr_array_index(words, index));
-
-    g_ptr_array_add(one, g_ptr_array_index(words, index));
-    text->open = lh_shell_open_options(one);
-    return text;
+    return lh_shell_text_new(lh_shell_text_at(words, index), g_ptr_array_index(words, index));
 }
 
 /* Behind the options of the shell at @at: the first word that is none. *@letter: whether one of

@@ -8,6 +8,11 @@
 #define LH_SHELL_DEPTH_MAX 32              /* of what stands within another */
 #define LH_SHELL_BYTES_MAX (4 * (1 << 20)) /* of all words together */
 
+/* Around the number of what is open, in the text of a word: so it stays what it is through
+ * assignments, documents and eval. */
+#define LH_SHELL_OPENS '\002'
+#define LH_SHELL_CLOSES '\003'
+
 typedef enum {
     LH_SHELL_RUNS,
     LH_SHELL_MAY_RUN, /* it depends on what the script does not say */
@@ -46,6 +51,7 @@ typedef struct {
     GHashTable *variables; /* name -> LhShellVariable */
     GHashTable *functions; /* name -> LhShellPlace, behind its "{" */
     GHashTable *files;     /* path -> LhShellText, which the script has written into it */
+    GPtrArray *opens;      /* of LhShellWord *: what is open, by its number */
     GPtrArray *kept;       /* of char *: texts that functions may stand in */
     GPtrArray *arguments;  /* of LhShellWord *: "$1" and so on */
     gsize bytes;           /* of words so far */
@@ -79,8 +85,11 @@ gsize lh_shell_name_length(const char *text); /* of the variable's name that it 
 void lh_shell_word_free(gpointer word);
 LhShellWord *lh_shell_word_new(const char *text, guint line, guint column);
 LhShellWord *lh_shell_word_copy(const LhShellWord *word);
-/* What leaves open an option that stands in one of @words; `line` 0: there is none. */
-LhShellOpen lh_shell_open_options(const GPtrArray *words);
+/* A copy of @word in whose text what is open stands itself, and not its mark. */
+LhShellWord *lh_shell_word_plain(const LhShell *sh, const LhShellWord *word);
+
+/* Its text, or where it is open, a mark of it. Caller frees. */
+char *lh_shell_marked(LhShell *sh, const LhShellWord *word);
 
 /* Appends the word here to @words: none, one, or as many as its variables have. Where not @splits,
  * exactly one. */

@@ -17,6 +17,7 @@ typedef struct {
     bool splits;
     bool document;      /* quotes are text, and escaped line ends stay */
     guint line, column; /* where it all began */
+    gsize opened;       /* bytes of what is open */
 } Making;
 
 static bool take_up_to(LhShell *sh, Making *m, bool quoted, const char *end);
@@ -44,18 +45,6 @@ lh_shell_word_new(const char *text, guint line, guint column)
     return word;
 }
 
-LhShellOpen
-lh_shell_open_options(const GPtrArray *words)
-{
-    for (guint i = 0; i < words->len; i++) {
-        const LhShellWord *word = g_ptr_array_index(words, i);
-
-        if (word->open_options)
-            return (LhShellOpen){ word->open_line, word->open_variable };
-    }
-    return (LhShellOpen){ 0, "" };
-}
-
 LhShellWord *
 lh_shell_word_copy(const LhShellWord *word)
 {
@@ -65,7 +54,6 @@ lh_shell_word_copy(const LhShellWord *word)
     copy->open_line = word->open_line;
     copy->open_variable = word->open_variable;
     copy->open_from = word->open_from;
-    copy->open_options = word->open_options;
     return copy;
 }
 
@@ -98,7 +86,6 @@ taint(LhShellWord *word, const char *unknown)
 static void
 taint_open(LhShellWord *word, const LhShellWord *value)
 {
-    word->open_options |= value->open_options;
     if (value->open_line == 0 || word->open_line != 0)
         return;
     word->open_from = word->text->len;
@@ -106,9 +93,45 @@ taint_open(LhShellWord *word, const LhShellWord *value)
     word->open_variable = value->open_variable;
 }
 
+/* What is open, of the mark at @at; NULL: it is none. *@behind: where the mark ends. */
+static const LhShellWord *
+open_at(const LhShell *sh, const char *at, const char **behind)
+{
+    char *end;
+    guint64 number;
+
+    if (*at != LH_SHELL_OPENS || !g_ascii_isdigit(at[1]))
+        return NULL;
+    number = g_ascii_strtoull(at + 1, &end, 10);
+    if (*end != LH_SHELL_CLOSES || number >= sh->opens->len)
+        return NULL;
+    *behind = end + 1;
+    return g_ptr_array_index(sh->opens, (guint)number);
+}
+
+static void add_value(const LhShell *sh, Making *m, const LhShellWord *value, bool quoted);
+
+/* NOLINTBEGIN(misc-no-recursion): what is open has only marks of what was open before it, and all
+ * of it has at most LH_SHELL_BYTES_MAX bytes */
+
+/* Where words are split it becomes words; else its mark is kept. */
+static void
+add_open(const LhShell *sh, Making *m, const LhShellWord *open, const char *mark, gsize length,
+         bool quoted)
+{
+    if (!quoted && m->splits) {
+        m->opened += open->text->len;
+        if (m->opened <= LH_SHELL_BYTES_MAX)
+            add_value(sh, m, open, false);
+        return;
+    }
+    g_string_append_len(begin_word(m, m->line, m->column)->text, mark, (gssize)length);
+    taint(m->word, open->unknown);
+}
+
 /* Adds what a variable has. */
 static void
-add_value(Making *m, const LhShellWord *value, bool quoted)
+add_value(const LhShell *sh, Making *m, const LhShellWord *value, bool quoted)
 {
     const guint line = value->line, column = value->column;
 
@@ -117,21 +140,54 @@ add_value(Making *m, const LhShellWord *value, bool quoted)
         m->word->column = column;
     }
     for (const char *at = value->text->str; *at != '\0'; at++) {
+        const char *behind;
+        const LhShellWord *open = open_at(sh, at, &behind);
+
         if (!quoted && m->splits && strchr(" \t\n", *at) != NULL) {
             finish_word(m);
             continue;
         }
-        begin_word(m, line, column);
-        if (value->open_line == 0 || at >= value->text->str + value->open_from) {
-            taint(m->word, value->unknown);
-            taint_open(m->word, value);
-        } else if (strchr("$`", *at) != NULL)
-            taint(m->word, value->unknown);
+        if (open != NULL) {
+            add_open(sh, m, open, at, (gsize)(behind - at), quoted);
+            at = behind - 1;
+            continue;
+        }
+        taint_open(begin_word(m, line, column), value);
+        taint(m->word, value->unknown);
         g_string_append_c(m->word->text, *at);
         if (m->word->text->len > LH_SHELL_WORD_BYTES_MAX)
             return;
     }
 }
+
+LhShellWord *
+lh_shell_word_plain(const LhShell *sh, const LhShellWord *word)
+{
+    LhShellWord *plain = lh_shell_word_new("", word->line, word->column);
+    gsize most = LH_SHELL_WORD_BYTES_MAX;
+
+    for (const char *at = word->text->str; *at != '\0' && most > 0; most--) {
+        const char *behind;
+        const LhShellWord *open = open_at(sh, at, &behind);
+
+        if (open == NULL) {
+            g_string_append_c(plain->text, *at++);
+            continue;
+        }
+        LhShellWord *inner = lh_shell_word_plain(sh, open);
+
+        taint_open(plain, open);
+        g_string_append_len(plain->text, inner->text->str,
+                            (gssize)MIN(inner->text->len, LH_SHELL_WORD_BYTES_MAX));
+        lh_shell_word_free(inner);
+        at = behind;
+    }
+    taint(plain, word->unknown);
+    taint_open(plain, word);
+    return plain;
+}
+
+/* NOLINTEND(misc-no-recursion) */
 
 static void
 add_text(Making *m, const char *text)
@@ -169,80 +225,91 @@ lh_shell_variable(const LhShell *sh, const char *name)
     return variable;
 }
 
-static void
-leave_open(const LhShell *sh, LhShellWord *word, const char *name, gsize from)
+/* The mark of a text that the open branch sets. Caller frees. */
+static char *
+leave_open(LhShell *sh, const char *name, const char *text, const LhShellWord *where)
 {
-    if (word->open_line == 0 || word->open_from > from)
-        word->open_from = from;
-    if (word->open_line != 0)
-        return;
-    word->open_line = sh->open_line;
-    word->open_variable = g_intern_string(sh->open_variable[0] != '\0' ? sh->open_variable : name);
-    g_free(word->unknown);
-    word->unknown = g_strdup(word->open_variable);
+    LhShellWord *open = lh_shell_word_new(text, where->line, where->column);
+
+    open->open_line = sh->open_line;
+    open->open_variable = g_intern_string(sh->open_variable[0] != '\0' ? sh->open_variable : name);
+    open->unknown = g_strdup(open->open_variable);
+    sh->bytes += open->text->len;
+    g_ptr_array_add(sh->opens, open);
+    return g_strdup_printf("%c%u%c", LH_SHELL_OPENS, sh->opens->len - 1, LH_SHELL_CLOSES);
 }
 
-/* What the text of both begins with, up to a blank in both; what is open in one does not count. */
-static gsize
-common_length(const LhShellWord *a, const LhShellWord *b)
+char *
+lh_shell_marked(LhShell *sh, const LhShellWord *word)
 {
-    const gsize most = MIN(a->open_line != 0 ? a->open_from : a->text->len,
-                           b->open_line != 0 ? b->open_from : b->text->len);
+    if (word->open_line == 0)
+        return g_strdup(word->text->str);
+    sh->bytes += word->text->len;
+    g_ptr_array_add(sh->opens, lh_shell_word_copy(word));
+    return g_strdup_printf("%c%u%c", LH_SHELL_OPENS, sh->opens->len - 1, LH_SHELL_CLOSES);
+}
+
+/* What both texts begin with, up to a blank in both. */
+static gsize
+common_length(const char *a, const char *b)
+{
     gsize length = 0, whole = 0;
 
     for (;; length++) {
-        const char x = a->text->str[length], y = b->text->str[length];
-
-        if ((x == '\0' || g_ascii_isspace(x)) && (y == '\0' || g_ascii_isspace(y)))
+        if ((a[length] == '\0' || g_ascii_isspace(a[length])) &&
+            (b[length] == '\0' || g_ascii_isspace(b[length])))
             whole = length;
-        if (length >= most || x != y)
+        if (a[length] == '\0' || a[length] != b[length])
             return whole;
     }
 }
 
+/* Whether options stand in it, or in what is open of it. */
 static bool
-has_option(const LhShellWord *word, gsize from)
+has_option(const LhShell *sh, const char *text)
 {
-    const char *text = word->text->str + from;
+    LhShellWord *word = lh_shell_word_new(text, 1, 1), *plain = lh_shell_word_plain(sh, word);
+    const char *all = plain->text->str;
+    const bool has = all[strspn(all, " \t\n")] == '-' || strstr(all, " -") != NULL;
 
-    return text[strspn(text, " \t\n")] == '-' || strstr(text, " -") != NULL;
+    lh_shell_word_free(word);
+    lh_shell_word_free(plain);
+    return has;
 }
 
 /* One word that an open branch sets: what it begins with in either case, and then, open, what
  * it has in one and in the other. Where that is no options but a value, it is not known. */
 static LhShellWord *
-open_word(const LhShell *sh, const char *name, const LhShellWord *before, const LhShellWord *set)
+open_word(LhShell *sh, const char *name, const char *before, const LhShellWord *set)
 {
-    const gsize common = common_length(before, set);
+    const gsize common = common_length(before, set->text->str);
+    const char *one = before + common, *other = set->text->str + common;
+    const bool options = has_option(sh, one) || has_option(sh, other);
+    g_autofree char *text =
+        options ? g_strdup_printf("%s %s", one, other) : g_strdup_printf("$%s", name);
+    g_autofree char *mark = leave_open(sh, name, text, set);
     LhShellWord *word = lh_shell_word_copy(set);
 
-    if (has_option(before, common) || has_option(set, common)) {
-        g_string_insert(word->text, (gssize)common, before->text->str + common);
-        if (before->text->len > common)
-            g_string_insert_c(word->text, (gssize)before->text->len, ' ');
-        leave_open(sh, word, name, common);
-        word->open_options = true;
-        return word;
-    }
     g_string_truncate(word->text, common);
-    g_string_append_printf(word->text, "%s$%s", common > 0 ? " " : "", name);
-    leave_open(sh, word, name, common);
+    g_string_append_printf(word->text, "%s%s", common > 0 ? " " : "", mark);
+    g_free(word->unknown);
+    word->unknown = g_strdup(sh->open_variable[0] != '\0' ? sh->open_variable : name);
     return word;
 }
 
 /* What an open branch sets is as open as that. */
 static GPtrArray *
-open_words(const LhShell *sh, const char *name, const GPtrArray *before, const GPtrArray *set,
-           bool list)
+open_words(LhShell *sh, const char *name, const GPtrArray *before, const GPtrArray *set, bool list)
 {
     GPtrArray *words = g_ptr_array_new_with_free_func(lh_shell_word_free);
     const guint had = before != NULL ? before->len : 0;
     guint same = 0;
 
     if (!list) {
+        const LhShellWord *first = had > 0 ? g_ptr_array_index(before, 0) : NULL;
         LhShellWord *none = lh_shell_word_new("", 1, 1);
 
-        g_ptr_array_add(words, open_word(sh, name, had > 0 ? g_ptr_array_index(before, 0) : none,
+        g_ptr_array_add(words, open_word(sh, name, first != NULL ? first->text->str : "",
                                          set->len > 0 ? g_ptr_array_index(set, 0) : none));
         lh_shell_word_free(none);
         return words;
@@ -256,8 +323,9 @@ open_words(const LhShell *sh, const char *name, const GPtrArray *before, const G
                                                        : g_ptr_array_index(set, i - had + same));
 
         if (i >= same) {
-            leave_open(sh, word, name, 0);
-            word->open_options = true;
+            g_autofree char *mark = leave_open(sh, name, word->text->str, word);
+
+            g_string_assign(word->text, mark);
         }
         g_ptr_array_add(words, word);
     }
@@ -327,7 +395,7 @@ value_of(const LhShell *sh, const char *name, guint index)
 }
 
 static void
-add_list(Making *m, const GPtrArray *words, bool quoted, bool star)
+add_list(const LhShell *sh, Making *m, const GPtrArray *words, bool quoted, bool star)
 {
     for (guint i = 0; i < words->len; i++) {
         const LhShellWord *word = g_ptr_array_index(words, i);
@@ -338,7 +406,7 @@ add_list(Making *m, const GPtrArray *words, bool quoted, bool star)
             add_text(m, " ");
         if (quoted && m->splits && !star)
             begin_word(m, word->line, word->column);
-        add_value(m, word, quoted);
+        add_value(sh, m, word, quoted);
     }
 }
 
@@ -430,6 +498,7 @@ add_changed(LhShell *sh, Making *m, const Parameter *p, const LhShellWord *value
     const bool twice = rest[0] != '\0' && rest[1] == rest[0];
 
     if (strchr("%#,^", rest[0]) == NULL || strpbrk(rest, "$`'\"\\") != NULL ||
+        strchr(value->text->str, LH_SHELL_OPENS) != NULL ||
         ((rest[0] == ',' || rest[0] == '^') && rest[2] != '\0'))
         return false;
     sh->bytes += value->text->len * (value->text->len / WORK_OF_BYTE + strlen(rest));
@@ -443,7 +512,7 @@ add_changed(LhShell *sh, Making *m, const Parameter *p, const LhShellWord *value
             copy->text->str[i] = rest[0] == ',' ? g_ascii_tolower(copy->text->str[i])
                                                 : g_ascii_toupper(copy->text->str[i]);
     }
-    add_value(m, copy, quoted);
+    add_value(sh, m, copy, quoted);
     lh_shell_word_free(copy);
     return true;
 }
@@ -483,7 +552,7 @@ take_choice(LhShell *sh, Making *m, const Parameter *p, const LhShellWord *value
     if (sign == '+')
         return !there || take_range(sh, m, rest, p->end, quoted);
     if (there) {
-        add_value(m, value, quoted);
+        add_value(sh, m, value, quoted);
         return true;
     }
     if (sign == '?')
@@ -528,14 +597,14 @@ take_parameter(LhShell *sh, Making *m, const Parameter *p, const char *from, boo
     }
     if (p->rest == p->end && (p->subscript == '@' || p->subscript == '*')) {
         if (variable != NULL)
-            add_list(m, variable->words, quoted, p->subscript == '*');
+            add_list(sh, m, variable->words, quoted, p->subscript == '*');
         return true;
     }
     ok = take_choice(sh, m, p, value, quoted, &taken);
     if (!ok || taken)
         return ok;
     if (value != NULL && p->rest == p->end)
-        add_value(m, value, quoted);
+        add_value(sh, m, value, quoted);
     else if (value == NULL || !add_changed(sh, m, p, value, quoted))
         add_unknown(m, from, p->end + 1, value == NULL ? p->name : value->unknown);
     return true;
@@ -657,7 +726,7 @@ take_cat(LhShell *sh, Making *m, bool quoted, bool *taken)
         LhShellWord *word = lh_shell_word_new(g_strchomp(text->text), text->line, text->column);
 
         lh_shell_step(sh);
-        add_value(m, word, quoted);
+        add_value(sh, m, word, quoted);
         lh_shell_word_free(word);
     } else {
         sh->here = back;
@@ -704,11 +773,11 @@ take_special(LhShell *sh, Making *m, bool quoted)
     g_autofree char *count = g_strdup_printf("%u", sh->arguments->len);
 
     if (at[1] == '@' || at[1] == '*')
-        add_list(m, sh->arguments, quoted, at[1] == '*');
+        add_list(sh, m, sh->arguments, quoted, at[1] == '*');
     else if (at[1] == '#')
         add_text(m, count);
     else if (argument != NULL)
-        add_value(m, argument, quoted);
+        add_value(sh, m, argument, quoted);
     else
         add_unknown(m, at, at + 2, g_ascii_isdigit(at[1]) ? name : "");
     lh_shell_step(sh);
@@ -739,7 +808,7 @@ take_dollar(LhShell *sh, Making *m, bool quoted)
     name = g_strndup(at + 1, length);
     value = value_of(sh, name, 0);
     if (value != NULL)
-        add_value(m, value, quoted);
+        add_value(sh, m, value, quoted);
     else
         add_unknown(m, at, at + 1 + length, name);
     for (gsize i = 0; i <= length; i++)
@@ -811,6 +880,21 @@ take_backquotes(LhShell *sh, Making *m)
     return true;
 }
 
+/* What is open, where text that has it is read again. */
+static bool
+take_mark(LhShell *sh, Making *m, bool quoted)
+{
+    const char *from = sh->here.at, *behind;
+    const LhShellWord *open = open_at(sh, from, &behind);
+
+    if (open == NULL)
+        return false;
+    add_open(sh, m, open, from, (gsize)(behind - from), quoted);
+    while (sh->here.at < behind)
+        lh_shell_step(sh);
+    return true;
+}
+
 /* Up to what ends the word, or in quotes up to @end; NULL: up to the end of a range. */
 static bool
 take_up_to(LhShell *sh, Making *m, bool quoted, const char *end)
@@ -827,6 +911,8 @@ take_up_to(LhShell *sh, Making *m, bool quoted, const char *end)
                                  LH_SHELL_WORD_BYTES_MAX);
         if (c == '$')
             ok = take_dollar(sh, m, quoted);
+        else if (take_mark(sh, m, quoted))
+            continue;
         else if (c == '\\' && sh->here.at + 1 < sh->here.end)
             take_escaped(sh, m, quoted);
         else if (c == '`')
@@ -856,7 +942,6 @@ lh_shell_take_document(LhShell *sh, const LhShellPlace *from, const char *end, L
     finish_word(&m);
     sh->here = back;
     out->text = g_strdup(((LhShellWord *)g_ptr_array_index(words, 0))->text->str);
-    out->open = lh_shell_open_options(words);
     sh->bytes += strlen(out->text);
     return ok;
 }
@@ -890,5 +975,6 @@ lh_shell_take_word(LhShell *sh, bool splits, GPtrArray *words)
     if (!splits)
         begin_word(&m, m.line, m.column);
     finish_word(&m);
+    sh->bytes += m.opened;
     return ok && check_bytes(sh, &m, from);
 }
