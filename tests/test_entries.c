@@ -304,7 +304,8 @@ END_TEST
 
 START_TEST(variables_are_given)
 {
-    static const char text[] = "S=1\nif [ $S = 1 ]; then N=1; else N=2; fi\nrun --n $N --m $1";
+    static const char text[] =
+        "S=1\nif [ $S = 1 ]; then N=1; else N=2; fi\nrun --n $N --m $1 --k ${11}";
     g_autoptr(GPtrArray) given = g_ptr_array_new();
     g_autoptr(GError) error = NULL;
     g_autoptr(LhEntries) e = NULL;
@@ -312,10 +313,11 @@ START_TEST(variables_are_given)
 
     g_ptr_array_add(given, (gpointer) "S=3");
     g_ptr_array_add(given, (gpointer) "1=x");
+    g_ptr_array_add(given, (gpointer) "11=y");
     e = lh_entries_script("f", text, strlen(text), given, &error);
     ck_assert_msg(e != NULL, "%s", error != NULL ? error->message : "");
     found = flatten(e);
-    ck_assert_str_eq(found, "n=2\nm=x\n");
+    ck_assert_str_eq(found, "n=2\nm=x\nk=y\n");
     g_ptr_array_add(given, (gpointer) "T=3");
     ck_assert_ptr_null(lh_entries_script("f", text, strlen(text), given, &error));
     ck_assert_str_eq(error->message, "--set: f has no variable T");

@@ -448,8 +448,8 @@ read_parameter(const char *at, const char *end, Parameter *p)
     p->counts = *at == '#' && at + 1 < end;
     at += p->counts ? 1 : 0;
     length = lh_shell_name_length(at);
-    while (length == 0 && at < end && g_ascii_isdigit(at[length]))
-        length++;
+    if (length == 0)
+        length = MIN(strspn(at, "0123456789"), (gsize)(end - at));
     if (length == 0 || at + length > end)
         return false;
     p->name = g_strndup(at, length);

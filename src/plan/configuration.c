@@ -507,14 +507,20 @@ take_not_modelled(LhConfig *config, const LhFileEntry *entry, const LhConfigKey 
     g_autofree char *shown = g_strescape(said, NULL);
     g_auto(GStrv) usual = g_strsplit(key->field, ",", -1);
 
-    for (guint i = 0; usual[i] != NULL; i++) {
+    for (guint i = 0; usual[i] != NULL && entry->open_line == 0; i++) {
         if (g_ascii_strcasecmp(usual[i], said) == 0) {
             g_ptr_array_add(config->elsewhere, (gpointer)entry);
             return;
         }
     }
     config->not_modelled++;
-    lh_config_note(config, entry, "not modelled: %s " SHOWN ": %s", key->name, shown, key->reason);
+    if (entry->open_line != 0)
+        lh_config_note(config, entry,
+                       "not modelled: %s, which the condition in line %u decides: %s", key->name,
+                       entry->open_line, key->reason);
+    else
+        lh_config_note(config, entry, "not modelled: %s " SHOWN ": %s", key->name, shown,
+                       key->reason);
 }
 
 /* A setting that a condition decides which the script does not: who decides it is named. */
@@ -579,7 +585,7 @@ sort(LhConfig *config, GError **error)
         else if (lh_config_entry(config, g_ptr_array_index(config->names, i)) != entry &&
                  config->entries->taken == NULL)
             config->without_effect++; /* the last one counts */
-        else if (entry->open_line != 0) {
+        else if (entry->open_line != 0 && key->kind != LH_KEY_NOT_MODELLED) {
             if (!take_open(config, g_ptr_array_index(config->names, i), entry, error))
                 return false;
         } else if (key->kind == LH_KEY_NOT_MODELLED)
