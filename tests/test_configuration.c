@@ -104,6 +104,17 @@ START_TEST(torchtitan_is_a_scenario)
                 LINES("micro_batch_size=1", "num_micro_batches=8",
                       "num_layers_per_virtual_pipeline_stage=4", "data_parallel_size=2",
                       "shard=ddp", "schedule=te-allgather"));
+    /* As older versions have it, without a length, and on a command line. */
+    check_lines("f.toml",
+                "[training]\nbatch_size=2\ntensor_parallel_degree=2\n[experimental]\n"
+                "context_parallel_degree=4\n",
+                LINES("seq_length=2048", "micro_batch_size=2", "tensor_model_parallel_size=2",
+                      "context_parallel_size=4"));
+    check_lines("f.sh",
+                "torchrun --nproc_per_node 8 -m torchtitan.train --training.seq_len 8192 "
+                "--parallelism.tensor_parallel_degree=2 --activation_checkpoint.mode full",
+                LINES("framework=torchtitan", "seq_length=8192", "tensor_model_parallel_size=2",
+                      "checkpoint=layer"));
 }
 END_TEST
 

@@ -104,7 +104,9 @@ name_of(const LhConfigSystem *system, const char *path)
     }
     if (system->aliases != NULL) {
         const char *known = name_by_alias(system, name->str);
-        char *found = g_strdup(known != NULL ? known : last_word(name->str));
+        char *found = g_strdup(known != NULL       ? known
+                               : system->last_word ? last_word(name->str)
+                                                   : name->str);
 
         g_string_free(name, TRUE);
         return found;
@@ -627,14 +629,14 @@ has_tree(const LhEntries *entries)
     return false;
 }
 
-/* Whose settings most of them are: of Megatron-LM, of NeMo, or of what is built on Hugging Face's
- * Trainer. */
+/* Whose settings most of them are: of Megatron-LM, of NeMo, of torchtitan, or of what is built on
+ * Hugging Face's Trainer. */
 static const LhConfigSystem *
 system_of(const LhEntries *entries)
 {
     const LhConfigSystem *const systems[] = { &lh_config_megatron, &lh_config_trainer,
-                                              &lh_config_nemo };
-    guint known[] = { 0, 0, 0 }, most = 0;
+                                              &lh_config_nemo, &lh_config_torchtitan };
+    guint known[] = { 0, 0, 0, 0 }, most = 0;
 
     for (guint i = 0; i < entries->entries->len; i++) {
         const LhFileEntry *entry = g_ptr_array_index(entries->entries, i);
@@ -645,8 +647,8 @@ system_of(const LhEntries *entries)
             known[k] += find_key(systems[k], name) != NULL ? 1 : 0;
         }
     }
-    if (!has_tree(entries)) /* NeMo takes no others */
-        known[2] = 0;
+    if (!has_tree(entries)) /* NeMo and torchtitan take no others */
+        known[2] = known[3] = 0;
     for (guint k = 1; k < G_N_ELEMENTS(systems); k++)
         most = known[k] > known[most] ? k : most;
     return systems[most];

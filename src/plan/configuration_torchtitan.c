@@ -39,6 +39,15 @@ static const LhConfigKey torchtitan_keys[] = {
     LH_CONFIG_READ("activation-checkpoint.selective-ac-option"),
     LH_CONFIG_READ("model.converters"),
     LH_CONFIG_READ("parallelism.context-parallel-load-balancer"),
+    LH_CONFIG_VALUE("training.dtype",
+                    "float32: "
+                    "bfloat16:states.master=no,states.moments=activation,"
+                    "states.gradient=activation,kernels.optimizer=14"),
+    LH_CONFIG_NOT("model.norm-type", "rmsnorm,fused_rmsnorm", "norms are RMSNorm, in one kernel"),
+    LH_CONFIG_NOT("float8.enable-float8-linear", "false",
+                  "products are in 16 bits (a later version: FP8, MXFP8, NVFP4)"),
+    LH_CONFIG_NOT("experimental.pipeline-parallel-microbatches", "",
+                  "micro-batches are as many as the size of one gives"),
     LH_CONFIG_VALUE("training.mixed-precision-reduce",
                     "float32: bfloat16:fsdp.gradient_reduce=activation"),
     LH_CONFIG_NOT("float8.enable-fsdp-float8-all-gather", "false",
@@ -182,6 +191,7 @@ static const LhConfigKey torchtitan_keys[] = {
     LH_CONFIG_NOTHING("checkpoint.folder"),
     LH_CONFIG_NOTHING("checkpoint.interval"),
     LH_CONFIG_NOTHING("checkpoint.interval-type"),
+    LH_CONFIG_NOTHING("checkpoint.model-weights-only"),
     LH_CONFIG_NOTHING("checkpoint.initial-load-path"),
     LH_CONFIG_NOTHING("checkpoint.initial-load-model-only"),
     LH_CONFIG_NOTHING("checkpoint.initial-load-in-hf"),
@@ -230,6 +240,24 @@ static const LhConfigKey torchtitan_keys[] = {
     { NULL, LH_KEY_NOTHING, NULL, NULL },
 };
 /* clang-format on */
+
+/* Where older versions have what is now in [parallelism]. */
+static const LhConfigAlias torchtitan_names[] = {
+    { "training.data-parallel-replicate-degree", "parallelism.data-parallel-replicate-degree" },
+    { "training.data-parallel-shard-degree", "parallelism.data-parallel-shard-degree" },
+    { "training.data-parallel-degree", "parallelism.data-parallel-shard-degree" },
+    { "training.tensor-parallel-degree", "parallelism.tensor-parallel-degree" },
+    { "training.pipeline-parallel-degree", "parallelism.pipeline-parallel-degree" },
+    { "experimental.context-parallel-degree", "parallelism.context-parallel-degree" },
+    { "experimental.context-parallel-rotate-method", "parallelism.context-parallel-rotate-method" },
+    { "experimental.pipeline-parallel-degree", "parallelism.pipeline-parallel-degree" },
+    { "experimental.pipeline-parallel-schedule", "parallelism.pipeline-parallel-schedule" },
+    { "experimental.pipeline-parallel-split-points", "parallelism.pipeline-parallel-split-points" },
+    { "experimental.pipeline-parallel-schedule-csv", "parallelism.pipeline-parallel-schedule-csv" },
+    { "experimental.enable-async-tensor-parallel", "parallelism.enable-async-tensor-parallel" },
+    { "experimental.enable-compiled-autograd", "parallelism.enable-compiled-autograd" },
+    { NULL, NULL },
+};
 
 static const char *const torchtitan_schedules[] = { "te-allgather", "zigzag", NULL };
 
@@ -367,6 +395,8 @@ take_torchtitan_context(LhConfig *c, GError **error)
     which = lh_config_index(rotate_methods, method);
     if (which < 0)
         return refuse(c, name, method, "allgather, alltoall", error);
+    if (length == NULL) /* its default */
+        lh_config_set_count(c, NULL, LH_CONFIG_QUESTION, "seq_length", 2048);
     if (lh_config_entry(c, "parallelism.context-parallel-degree") == NULL)
         lh_config_set_count(c, NULL, LH_CONFIG_WAY, "context_parallel_size", 1);
     if (strcmp(balancer, "headtail") != 0)
@@ -559,6 +589,7 @@ const LhConfigSystem lh_config_torchtitan = {
     .name = "torchtitan",
     .framework = "torchtitan",
     .keys = torchtitan_keys,
+    .aliases = torchtitan_names,
     .schedules = torchtitan_schedules,
     .take = torchtitan_take,
     .allows = torchtitan_allows,
