@@ -19,6 +19,16 @@
     "--micro-batch-size 1 --global-batch-size 4 "
 #define EVERYTHING (LH_CONFIG_QUESTION | LH_CONFIG_WAY | LH_CONFIG_SCHEDULE)
 
+static bool
+has_note(const LhConfig *config, const char *part)
+{
+    for (guint i = 0; i < config->notes->len; i++) {
+        if (strstr(g_ptr_array_index(config->notes, i), part) != NULL)
+            return true;
+    }
+    return false;
+}
+
 static LhConfig *
 parse(const char *file, const char *text)
 {
@@ -298,6 +308,36 @@ START_TEST(silence_is_megatrons)
                       config->model);
         ck_assert_msg(rows[i].lacks[0] == '\0' || strstr(config->model, rows[i].lacks) == NULL,
                       "%s: %s", rows[i].beside, config->model);
+    }
+}
+END_TEST
+
+/* What launchers start is counted, and compared where two of them say it. */
+START_TEST(launchers_are_compared)
+{
+    static const struct {
+        const char *before;
+        guint processes;
+        bool contradicts;
+    } rows[] = {
+        { "torchrun --nnodes 4 --nproc-per-node 8 t.py ", 32, false },
+        { "deepspeed --num_nodes 2 --num_gpus 8 t.py ", 16, false },
+        { "srun --nodes=4 --ntasks-per-node=1 torchrun --nnodes 4 --nproc-per-node 8 t.py ", 32,
+          false },
+        { "srun --nodes=2 --gpus-per-node=8 torchrun --nnodes 4 --nproc-per-node 8 t.py ", 32,
+          true },
+        { "srun --nodes=2 --ntasks-per-node=8 --mpi=pmix t.py ", 16, false },
+        { "torchrun --nnodes 1:4 --nproc-per-node gpu t.py ", 0, false },
+    };
+
+    for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_autofree char *text = g_strconcat(rows[i].before, MEGATRON, NULL);
+        g_autoptr(LhConfig) config = parse("f.sh", text);
+
+        ck_assert_msg(config->processes == rows[i].processes, "%s", rows[i].before);
+        ck_assert_uint_eq(config->unknown->len, 0);
+        ck_assert_msg(has_note(config, "one of them is not so") == rows[i].contradicts, "%s",
+                      rows[i].before);
     }
 }
 END_TEST
@@ -716,8 +756,9 @@ END_TEST
 LH_TEST_MAIN("configuration", megatron_is_a_scenario, torchtitan_is_a_scenario,
              deepspeed_is_a_scenario, yaml_is_a_scenario_by_its_settings, nemo_is_a_scenario,
              swift_is_a_scenario_of_megatron, shapes_are_models, silence_is_megatrons,
-             megatron_deepspeed_is_a_scenario, layers_have_experts_as_they_say,
-             impossible_shapes_are_refused, traps_are_named, unused_options_are_named,
-             what_is_wrong_is_refused, models_that_are_not_said_are_missed,
-             contradictions_are_refused, what_is_not_understood_is_listed,
-             words_are_read_as_what_was_meant, differences_are_marked, errors_name_the_file)
+             megatron_deepspeed_is_a_scenario, launchers_are_compared,
+             layers_have_experts_as_they_say, impossible_shapes_are_refused, traps_are_named,
+             unused_options_are_named, what_is_wrong_is_refused,
+             models_that_are_not_said_are_missed, contradictions_are_refused,
+             what_is_not_understood_is_listed, words_are_read_as_what_was_meant,
+             differences_are_marked, errors_name_the_file)

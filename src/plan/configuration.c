@@ -136,6 +136,16 @@ find_key(const LhConfigSystem *system, const char *name)
     return system->base != NULL ? find_key(system->base, name) : NULL;
 }
 
+static const LhConfigKey *
+find_launch_key(const char *name)
+{
+    const LhConfigKey *key = lh_config_launch_keys;
+
+    while (key->name != NULL && strcmp(key->name, name) != 0)
+        key++;
+    return key->name != NULL ? key : NULL;
+}
+
 const LhFileEntry *
 lh_config_entry(const LhConfig *config, const char *name)
 {
@@ -578,6 +588,8 @@ sort(LhConfig *config, GError **error)
         LhFileEntry *entry = g_ptr_array_index(entries, i);
         const LhConfigKey *key = find_key(config->system, g_ptr_array_index(config->names, i));
 
+        if (key == NULL && (config->arguments || config->system->base != NULL))
+            key = find_launch_key(g_ptr_array_index(config->names, i));
         if (g_str_has_prefix(entry->path, ENVIRONMENT))
             config->without_effect++;
         else if (key == NULL)
@@ -692,6 +704,7 @@ decode_config(LhEntries *entries, const LhConfigSystem *system, GError **error)
         system->prepare(entries);
     if (!sort(config, error) || !take_keys(config, system, error) || !system->take(config, error))
         return NULL;
+    lh_config_launch(config);
     if (config->read + config->not_modelled + config->elsewhere->len == 0) {
         fail_without_settings(config, error);
         return NULL;

@@ -1036,17 +1036,12 @@ take_precision(LhConfig *c, GError **error)
 static bool
 take_ranks(LhConfig *c, GError **error)
 {
-    uint64_t nodes = 0, each = 0, tensor = 1, experts = 1;
+    uint64_t tensor = 1, experts = 1;
     bool sequence = false;
 
     if (!lh_config_count(c, "global-batch-size", &c->global_batch_size, error) ||
         !lh_config_count(c, "world-size", &c->processes, error))
         return false;
-    /* A launcher takes other words, too, such as ranges of nodes. */
-    if (lh_config_count(c, "nnodes", &nodes, NULL) &&
-        lh_config_count(c, "nproc-per-node", &each, NULL) && nodes > 0 && each > 0 &&
-        nodes < UINT32_MAX && each < UINT32_MAX)
-        c->processes = nodes * each;
     if (!lh_config_count(c, "tensor-model-parallel-size", &tensor, error) ||
         !lh_config_count(c, "expert-model-parallel-size", &experts, error) ||
         !lh_config_flag(c, "sequence-parallel", &sequence, error))

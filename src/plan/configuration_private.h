@@ -64,9 +64,13 @@ struct _LhConfigSystem {
 };
 
 extern const LhConfigKey lh_config_megatron_keys[];
+extern const LhConfigKey lh_config_launch_keys[]; /* beside those of any system */
 extern const LhConfigSystem lh_config_megatron, lh_config_torchtitan, lh_config_deepspeed,
     lh_config_trainer, lh_config_nemo;
 extern const char *const lh_config_megatron_schedules[];
+
+/* How many processes start; what contradicts itself is noted. */
+void lh_config_launch(LhConfig *config);
 
 /* Words of Megatron-LM for all but how data-parallel ranks shard. */
 void lh_config_megatron_say_sizes(const LhConfig *c, const LhConfigWay *way, GPtrArray *words);
