@@ -9,6 +9,7 @@
 #include "run_tests.h"
 #include "step/step.h"
 
+#include <glib/gstdio.h>
 #include <string.h>
 
 #define MEGATRON                                                                                   \
@@ -309,6 +310,56 @@ START_TEST(silence_is_megatrons)
         ck_assert_msg(rows[i].lacks[0] == '\0' || strstr(config->model, rows[i].lacks) == NULL,
                       "%s: %s", rows[i].beside, config->model);
     }
+}
+END_TEST
+
+/* Files that a configuration names are looked for beside it; what is nowhere is not guessed. */
+START_TEST(files_beside_are_read)
+{
+    static const struct {
+        const char *name, *text;
+    } files[] = {
+        { "z3.json", "{\"zero_optimization\": {\"stage\": 3, \"offload_optimizer\": "
+                     "{\"device\": \"cpu\"}}, \"train_batch_size\": \"auto\"}" },
+        { "t.toml", "[training]\nseq_len = 4096\n[parallelism]\ntensor_parallel_degree = 2\n" },
+    };
+    g_autoptr(GError) error = NULL;
+    g_autofree char *folder = g_dir_make_tmp("longhaul-XXXXXX", &error);
+    g_autofree char *script = g_build_filename(folder, "f.sh", NULL);
+    g_autoptr(LhConfig) missing = NULL;
+    g_autoptr(LhScenario) s = NULL;
+
+    for (guint i = 0; i < G_N_ELEMENTS(files); i++) {
+        g_autofree char *path = g_build_filename(folder, files[i].name, NULL);
+
+        ck_assert(g_file_set_contents(path, files[i].text, -1, &error));
+    }
+    check_lines(script, "swift sft --model Qwen/Qwen3-8B --deepspeed conf/z3.json --bf16",
+                LINES("framework=deepspeed", "shard=fsdp"));
+    check_lines(script,
+                "torchrun -m torchtitan.train --job.config_file t.toml --training.seq_len 8192",
+                LINES("framework=torchtitan", "seq_length=8192", "tensor_model_parallel_size=2"));
+    check_lines("f.sh",
+                "cat > d.json <<END\n{\"zero_optimization\": {\"stage\": 1}}\nEND\n" MEGATRON
+                "--deepspeed --deepspeed_config d.json",
+                LINES("shard=zero1"));
+    missing = parse("f.sh", "swift sft --model Qwen/Qwen3-8B --deepspeed nowhere.json --bf16");
+    s = scenario_of(missing, EVERYTHING);
+    ck_assert(!lh_config_check_way(missing, LH_CONFIG_WAY, s, &error));
+    ck_assert_msg(strstr(error->message, "f.sh:1:33: error: how ranks shard is in nowhere.json") ==
+                      error->message,
+                  "%s", error->message);
+    g_clear_error(&error);
+    ck_assert_ptr_null(
+        lh_config_parse("f.sh", "trl sft --config nowhere.yaml --bf16", 36, NULL, &error));
+    ck_assert_msg(strstr(error->message, "the settings are in nowhere.yaml") != NULL, "%s",
+                  error->message);
+    for (guint i = 0; i < G_N_ELEMENTS(files); i++) {
+        g_autofree char *path = g_build_filename(folder, files[i].name, NULL);
+
+        ck_assert_int_eq(g_remove(path), 0);
+    }
+    ck_assert_int_eq(g_rmdir(folder), 0);
 }
 END_TEST
 
@@ -756,7 +807,7 @@ END_TEST
 LH_TEST_MAIN("configuration", megatron_is_a_scenario, torchtitan_is_a_scenario,
              deepspeed_is_a_scenario, yaml_is_a_scenario_by_its_settings, nemo_is_a_scenario,
              swift_is_a_scenario_of_megatron, shapes_are_models, silence_is_megatrons,
-             megatron_deepspeed_is_a_scenario, launchers_are_compared,
+             megatron_deepspeed_is_a_scenario, launchers_are_compared, files_beside_are_read,
              layers_have_experts_as_they_say, impossible_shapes_are_refused, traps_are_named,
              unused_options_are_named, what_is_wrong_is_refused,
              models_that_are_not_said_are_missed, contradictions_are_refused,

@@ -156,6 +156,8 @@ static const struct {
     { "fsdp-config.fsdp-activation-checkpointing", "true", "false", NULL },
     { "mixed-precision", "bf16", "fp16", NULL },
     { "torch-dtype", "bfloat16", "float16", NULL },
+    { "config-file", "a.yaml", "b.yaml", NULL },
+    { "deepspeed-config.deepspeed-config-file", "a.json", "b.json", NULL },
     { "distributed-type", "FSDP", "DEEPSPEED", NULL },
     { "num-processes", "8", "16", NULL },
     { "fsdp", "full_shard", "", NULL },
@@ -311,6 +313,8 @@ answer_of(const Writer *w, const char *text, guint *without_effect)
     for (guint i = 0; i < c->notes->len; i++)
         g_string_append_printf(out, "%s\n", (const char *)g_ptr_array_index(c->notes, i));
     g_string_append_printf(out, "unknown %u\n", c->unknown->len);
+    if (!lh_config_check_way(c, EVERYTHING, s, &error))
+        g_string_append_printf(out, "%s\n", error->message);
     *without_effect = c->without_effect;
     return g_string_free(out, FALSE);
 }

@@ -218,6 +218,7 @@ START_TEST(scripts_are_followed)
         { "X=1 run --a 1 || exit 1\nexit 0\nrun --b 2", "a=1\n" },
         { "A=(--f ([0]*1+[1]*26) --g)\nrun ${A[@]}", "f=([0]*1+[1]*26)\ng\n" },
         { "run model.a=1 +t.b=x y=2", "model.a=1\nt.b=x\n" },
+        { "run f.yaml a=1 b=x\nrun c=2", "a=1\nb=x\n" },
         /* Sums, and what is asked of words. */
         { "N=4\nrun --a $((7 - 3 % 2)) --b $((-(1 + 2) * 2)) --c $((!0 + !5)) --d $((${N} << 0))",
           "a=6\nb=-6\nc=1\nd=$((${N} << 0))\n" },

@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-static void
-entry_free(gpointer data)
+void
+lh_entry_free(gpointer data)
 {
     LhFileEntry *entry = data;
 
@@ -39,8 +39,8 @@ lh_entries_new(const char *file, const char *text, gsize length, bool again, GEr
     g_autoptr(LhEntries) e = g_new0(LhEntries, 1);
 
     e->file = g_strdup(file);
-    e->entries = g_ptr_array_new_with_free_func(entry_free);
-    e->unused = g_ptr_array_new_with_free_func(entry_free);
+    e->entries = g_ptr_array_new_with_free_func(lh_entry_free);
+    e->unused = g_ptr_array_new_with_free_func(lh_entry_free);
     if (!again)
         e->taken = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     if (!check_text(e, text, length, error))
@@ -57,6 +57,8 @@ lh_entries_free(LhEntries *entries)
     g_ptr_array_unref(entries->entries);
     g_ptr_array_unref(entries->unused);
     g_clear_pointer(&entries->taken, g_hash_table_unref);
+    g_clear_pointer(&entries->operands, g_ptr_array_unref);
+    g_clear_pointer(&entries->written, g_hash_table_unref);
     g_free(entries->sha256);
     g_free(entries->file);
     g_free(entries);

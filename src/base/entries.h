@@ -32,6 +32,8 @@ typedef struct {
     guint line, column;
     guint open_line; /* of the condition of a script that leaves open whether it is set, or to what;
                         0: none does */
+    const char *file;    /* where it stands, if another file than the whole's; interned */
+    bool missing;        /* it names a file that is not there */
     char *open_variable; /* that would decide it; "": only a shell can; NULL: nothing is open */
 } LhFileEntry;
 
@@ -42,7 +44,10 @@ typedef struct {
                            last one counts */
     GPtrArray *unused;  /* likewise: variables of a script that hold options, and that nothing
                            reads, by their names and without values */
-    GHashTable *taken;  /* paths of settings and of what holds them; NULL: any may come again */
+    GPtrArray *operands; /* likewise: YAML that a program is given without an option, the one value;
+                            NULL: there is none */
+    GHashTable *written; /* of a script: path -> text of a file that it writes; NULL: none */
+    GHashTable *taken;   /* paths of settings and of what holds them; NULL: any may come again */
 } LhEntries;
 
 typedef LhEntries *LhEntriesReader(const char *file, const char *text, gsize length,
@@ -91,6 +96,8 @@ char *lh_entry_text(const LhFileEntry *entry);
  * again only if @again. Caller frees. */
 LhEntries *lh_entries_new(const char *file, const char *text, gsize length, bool again,
                           GError **error);
+
+void lh_entry_free(gpointer entry);
 
 /* Refuses a path that is too long, or has been taken. */
 bool lh_entries_take(LhEntries *entries, const char *path, guint line, guint column,

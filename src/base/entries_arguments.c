@@ -11,6 +11,7 @@ typedef struct {
     LhEntries *entries;
     LhFileEntry *entry; /* the argument that values are added to; NULL: none */
     LhFileEntry *last;  /* the last one; NULL: the command has none yet */
+    bool overrides;     /* of a file that it was given: "name=value" */
 } ArgumentReader;
 
 /* Commands whose arguments are no settings: they serve files, folders, text and machines. */
@@ -39,14 +40,15 @@ is_argument(const char *text)
 }
 
 /* "model.num_layers=32", as programs with trees of settings take them; "+" and "~" may stand before
- * it. */
+ * it. @any: without a tree, too, as they stand behind a file of settings. */
 static bool
-is_override(const char *text)
+is_override(const char *text, bool any)
 {
     const char *name = text + strspn(text, "+~");
     const gsize length = strcspn(name, "=");
 
-    return name[length] == '=' && memchr(name, '.', length) != NULL && g_ascii_isalpha(name[0]) &&
+    return name[length] == '=' && (any || memchr(name, '.', length) != NULL) &&
+           g_ascii_isalpha(name[0]) &&
            strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") ==
                length;
 }
@@ -65,7 +67,7 @@ take_argument(ArgumentReader *r, const LhShellWord *word, GError **error)
     if (r->entry == NULL)
         return false;
     r->last = r->entry;
-    if (equals != NULL && is_override(text) &&
+    if (equals != NULL && is_override(text, r->overrides) &&
         (strcmp(equals, "=null") == 0 || strcmp(equals, "=None") == 0)) {
         r->entry->kind = LH_ENTRY_NONE;
         r->entry = NULL;
@@ -88,9 +90,33 @@ take_openness(ArgumentReader *r, const LhShellWord *word, LhShellOpen open)
     r->last->open_variable = g_strdup(open.variable);
 }
 
+/* A file of settings that no option names. */
+static void
+keep_operand(ArgumentReader *r, const LhShellWord *word)
+{
+    LhEntries *e = r->entries;
+    LhFileEntry *entry = g_new0(LhFileEntry, 1);
+
+    entry->path = g_strdup("configuration");
+    entry->kind = LH_ENTRY_WORD;
+    entry->values = g_ptr_array_new_with_free_func(g_free);
+    g_ptr_array_add(entry->values, g_strdup(word->text->str));
+    entry->line = word->line;
+    entry->column = word->column;
+    if (e->operands == NULL)
+        e->operands = g_ptr_array_new_with_free_func(lh_entry_free);
+    g_ptr_array_add(e->operands, entry);
+    r->overrides = true;
+}
+
 static bool
 take_operand_of(ArgumentReader *r, const LhShellWord *word, GError **error)
 {
+    const char *text = word->text->str;
+
+    if ((r->entry == NULL || r->entry->values->len > 0) && word->open_line == 0 &&
+        (g_str_has_suffix(text, ".yaml") || g_str_has_suffix(text, ".yml")))
+        keep_operand(r, word);
     if (r->entry == NULL)
         return true;
     if (r->entry->values->len >= LH_ENTRIES_MAX)
@@ -113,7 +139,7 @@ is_string_of_options(const char *text)
 static bool
 take_word(ArgumentReader *r, const LhShellWord *word, LhShellOpen open, GError **error)
 {
-    const bool name = is_argument(word->text->str) || is_override(word->text->str);
+    const bool name = is_argument(word->text->str) || is_override(word->text->str, r->overrides);
 
     if (!(name ? take_argument(r, word, error) : take_operand_of(r, word, error)))
         return false;
@@ -152,6 +178,7 @@ take_command(void *data, const GPtrArray *words, LhShellOpen open, GError **erro
     if (g_strv_contains(utilities, first->text->str))
         return true;
     r->entry = r->last = NULL;
+    r->overrides = false;
     for (guint i = 0; ok && i < words->len; i++) {
         const LhShellWord *word = g_ptr_array_index(words, i);
 
@@ -177,15 +204,27 @@ take_unused(void *data, const char *name, const LhShellWord *word)
     g_ptr_array_add(r->entries->unused, entry);
 }
 
+static void
+take_written(void *data, const char *path, const char *text)
+{
+    const ArgumentReader *r = data;
+
+    if (r->entries->written == NULL)
+        r->entries->written = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    g_hash_table_replace(r->entries->written, g_strdup(path), g_strdup(text));
+}
+
 LhEntries *
 lh_entries_script(const char *file, const char *text, gsize length, const GPtrArray *variables,
                   GError **error)
 {
     g_autoptr(LhEntries) e = lh_entries_new(file, text, length, true, error);
     ArgumentReader r = { .entries = e };
-    const LhShellAsked asked = {
-        .variables = variables, .call = take_command, .unused = take_unused, .data = &r
-    };
+    const LhShellAsked asked = { .variables = variables,
+                                 .call = take_command,
+                                 .unused = take_unused,
+                                 .written = take_written,
+                                 .data = &r };
 
     if (e == NULL || !lh_shell_run(file, text, length, &asked, error))
         return NULL;

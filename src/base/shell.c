@@ -1188,6 +1188,21 @@ tell_unused(const LhShell *sh)
     }
 }
 
+static void
+tell_written(const LhShell *sh)
+{
+    GHashTableIter each;
+    gpointer path, value;
+
+    g_hash_table_iter_init(&each, sh->files); /* into a table again */
+    while (sh->asked->written != NULL && g_hash_table_iter_next(&each, &path, &value)) {
+        const LhShellText *text = value;
+
+        if (text->open.line == 0)
+            sh->asked->written(sh->asked->data, path, text->text);
+    }
+}
+
 static bool
 run_all(LhShell *sh)
 {
@@ -1201,6 +1216,7 @@ run_all(LhShell *sh)
     if (!run_list(sh, ends) || !check_given(sh, variables))
         return false;
     tell_unused(sh);
+    tell_written(sh);
     return true;
 }
 

@@ -48,7 +48,9 @@ typedef struct {
     /* Of each variable that begins with "-", by its place, and that nothing of the script reads:
      * @word is its first, and has its place. NULL: not asked. */
     void (*unused)(void *data, const char *name, const LhShellWord *word);
-    void *data; /* of both */
+    /* Of each file that the script writes in any case, at its end. NULL: not asked. */
+    void (*written)(void *data, const char *path, const char *text);
+    void *data; /* of all */
 } LhShellAsked;
 
 /* Messages are "FILE:LINE:COLUMN: error: ...", LH_ERROR_INPUT. */

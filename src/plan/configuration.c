@@ -93,7 +93,9 @@ name_by_alias(const LhConfigSystem *system, const char *path)
 static char *
 name_of(const LhConfigSystem *system, const char *path)
 {
-    const char *last = system->last_word && system->aliases == NULL ? last_word(path) : path;
+    const bool whole =
+        !system->last_word || system->aliases != NULL || g_str_has_prefix(path, LH_CONFIG_BESIDE);
+    const char *last = whole ? path : last_word(path);
     GString *name = g_string_new(NULL);
 
     for (const char *at = last + strspn(last, "-"); *at != '\0'; at++) {
@@ -102,7 +104,7 @@ name_of(const LhConfigSystem *system, const char *path)
         else
             g_string_append_c(name, *at == '_' ? '-' : g_ascii_tolower(*at));
     }
-    if (system->aliases != NULL) {
+    if (system->aliases != NULL && !g_str_has_prefix(path, LH_CONFIG_BESIDE)) {
         const char *known = name_by_alias(system, name->str);
         char *found = g_strdup(known != NULL       ? known
                                : system->last_word ? last_word(name->str)
@@ -136,6 +138,16 @@ find_key(const LhConfigSystem *system, const char *name)
     return system->base != NULL ? find_key(system->base, name) : NULL;
 }
 
+/* A key of DeepSpeed's own file, which another file names. */
+static const LhConfigKey *
+find_beside_key(const char *name)
+{
+    static const char prefix[] = "deepspeed-config.";
+
+    return g_str_has_prefix(name, prefix) ? find_key(&lh_config_deepspeed, name + strlen(prefix))
+                                          : NULL;
+}
+
 static const LhConfigKey *
 find_launch_key(const char *name)
 {
@@ -164,7 +176,9 @@ lh_config_entry(const LhConfig *config, const char *name)
 static char *
 place(const LhConfig *config, const LhFileEntry *entry)
 {
-    return g_strdup_printf("%s:%u:%u", config->entries->file, entry != NULL ? entry->line : 1,
+    const char *file = entry != NULL && entry->file != NULL ? entry->file : config->entries->file;
+
+    return g_strdup_printf("%s:%u:%u", file, entry != NULL ? entry->line : 1,
                            entry != NULL ? entry->column : 1);
 }
 
@@ -580,14 +594,12 @@ sort(LhConfig *config, GError **error)
 {
     const GPtrArray *entries = config->entries->entries;
 
-    for (guint i = 0; i < entries->len; i++)
-        g_ptr_array_add(
-            config->names,
-            name_of(config->system, ((const LhFileEntry *)g_ptr_array_index(entries, i))->path));
     for (guint i = 0; i < entries->len; i++) {
         LhFileEntry *entry = g_ptr_array_index(entries, i);
         const LhConfigKey *key = find_key(config->system, g_ptr_array_index(config->names, i));
 
+        if (key == NULL)
+            key = find_beside_key(g_ptr_array_index(config->names, i));
         if (key == NULL && (config->arguments || config->system->base != NULL))
             key = find_launch_key(g_ptr_array_index(config->names, i));
         if (g_str_has_prefix(entry->path, ENVIRONMENT))
@@ -683,6 +695,27 @@ fail_without_settings(const LhConfig *config, GError **error)
                        config->system->name);
 }
 
+/* Files of settings that a program is given, and that are not there. */
+static void
+note_operands(LhConfig *config)
+{
+    const GPtrArray *operands = config->entries->operands;
+
+    for (guint i = 0; operands != NULL && i < operands->len; i++) {
+        const LhFileEntry *operand = g_ptr_array_index(operands, i);
+        g_autofree char *shown = g_strescape(g_ptr_array_index(operand->values, 0), NULL);
+
+        if (!operand->missing)
+            continue;
+        lh_config_note(config, operand, "%.80s is not there, and has not been read", shown);
+        if (config->no_model != NULL)
+            lh_config_lacks_model(config, operand,
+                                  "it is in %.80s, which is neither beside this file nor in the "
+                                  "working folder; give --from-config that file",
+                                  shown);
+    }
+}
+
 static LhConfig *
 decode_config(LhEntries *entries, const LhConfigSystem *system, GError **error)
 {
@@ -696,15 +729,22 @@ decode_config(LhEntries *entries, const LhConfigSystem *system, GError **error)
     config->notes = g_ptr_array_new_with_free_func(g_free);
     config->framework_values = g_ptr_array_new_with_free_func(g_free);
     config->framework_name = system->framework;
-    config->framework = lh_framework_load(system->framework, NULL);
     config->arguments = is_arguments(entries);
     config->unknown = g_ptr_array_new();
     config->elsewhere = g_ptr_array_new();
     if (system->prepare != NULL)
         system->prepare(entries);
+    for (guint i = 0; i < entries->entries->len; i++)
+        g_ptr_array_add(
+            config->names,
+            name_of(system, ((const LhFileEntry *)g_ptr_array_index(entries->entries, i))->path));
+    if (system->framework_of != NULL)
+        config->framework_name = system->framework_of(config);
+    config->framework = lh_framework_load(config->framework_name, NULL);
     if (!sort(config, error) || !take_keys(config, system, error) || !system->take(config, error))
         return NULL;
     lh_config_launch(config);
+    note_operands(config);
     if (config->read + config->not_modelled + config->elsewhere->len == 0) {
         fail_without_settings(config, error);
         return NULL;
@@ -734,6 +774,10 @@ lh_config_parse(const char *file, const char *text, gsize length, const GPtrArra
                                 : reader(file, text, length, error);
     if (entries == NULL)
         return NULL;
+    if (!lh_config_take_beside(entries, error)) {
+        lh_entries_free(entries);
+        return NULL;
+    }
     return decode_config(
         entries, formats[format].system != NULL ? formats[format].system : system_of(entries),
         error);

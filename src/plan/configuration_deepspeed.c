@@ -273,11 +273,20 @@ static const LhConfigKey deepspeed_keys[] = {
 
 static const char *const deepspeed_schedules[] = { "ulysses", NULL };
 
+/* The setting's name, or that which it has where another file names DeepSpeed's. */
+static const char *
+name_here(const LhConfig *c, const char *name)
+{
+    g_autofree char *beside = g_strconcat("deepspeed-config.", name, NULL);
+
+    return lh_config_entry(c, beside) != NULL ? g_intern_string(beside) : name;
+}
+
 /* "auto" says nothing. */
 static const LhFileEntry *
 find_setting(const LhConfig *c, const char *name)
 {
-    const LhFileEntry *entry = lh_config_entry(c, name);
+    const LhFileEntry *entry = lh_config_entry(c, name_here(c, name));
     const char *text = entry != NULL ? lh_entry_value(entry) : NULL;
 
     return g_strcmp0(text, AUTO) == 0 ? NULL : entry;
@@ -286,13 +295,13 @@ find_setting(const LhConfig *c, const char *name)
 static bool
 read_count(LhConfig *c, const char *name, uint64_t *value, GError **error)
 {
-    return find_setting(c, name) == NULL || lh_config_count(c, name, value, error);
+    return find_setting(c, name) == NULL || lh_config_count(c, name_here(c, name), value, error);
 }
 
 static bool
 read_flag(LhConfig *c, const char *name, bool *value, GError **error)
 {
-    return find_setting(c, name) == NULL || lh_config_flag(c, name, value, error);
+    return find_setting(c, name) == NULL || lh_config_flag(c, name_here(c, name), value, error);
 }
 
 static bool
@@ -343,8 +352,30 @@ take_deepspeed_ranks(LhConfig *c, GError **error)
     return true;
 }
 
+/* Of elements, as the framework's file has it of bytes. */
 static bool
-take_zero(LhConfig *c, GError **error)
+take_bucket(LhConfig *c, GError **error)
+{
+    const char *name = "zero-optimization.reduce-bucket-size";
+    const LhFileEntry *entry = find_setting(c, name);
+    const char *text = entry != NULL ? lh_entry_value(entry) : NULL;
+    double elements;
+    char *end;
+    g_autofree char *bytes = NULL;
+
+    if (entry == NULL)
+        return true;
+    elements = text != NULL ? g_ascii_strtod(text, &end) : 0;
+    if (text == NULL || end == text || *end != '\0' || !(elements >= 1) || elements > 1e12)
+        return lh_config_fail(c, entry, error,
+                              "\"zero_optimization.reduce_bucket_size\" is a number of elements");
+    bytes = g_strdup_printf("%" PRIu64, 2 * (uint64_t)elements);
+    lh_config_set_framework(c, "ddp.bucket_bytes", bytes);
+    return true;
+}
+
+bool
+lh_config_deepspeed_zero(LhConfig *c, int *shard, GError **error)
 {
     static const char *const offloads[] = { "zero-optimization.offload-optimizer.device",
                                             "zero-optimization.offload-param.device" };
@@ -353,7 +384,7 @@ take_zero(LhConfig *c, GError **error)
     const LhFileEntry *entry = find_setting(c, "zero-optimization.stage");
     uint64_t stage = 0, tensor = 1;
 
-    if (!read_count(c, "zero-optimization.stage", &stage, error) ||
+    if (!take_bucket(c, error) || !read_count(c, "zero-optimization.stage", &stage, error) ||
         !read_count(c, "tensor-parallel.autotp-size", &tensor, error))
         return false;
     if (stage > LH_SHARD_FSDP)
@@ -381,7 +412,20 @@ take_zero(LhConfig *c, GError **error)
                            "not modelled: shards within parts of %.20s ranks: all ranks shard",
                            text);
     }
-    lh_config_set(c, entry, LH_CONFIG_WAY, "shard", lh_shard_names[stage]);
+    if (entry != NULL)
+        *shard = (int)stage;
+    return true;
+}
+
+static bool
+take_zero(LhConfig *c, GError **error)
+{
+    int shard = LH_SHARD_DDP;
+
+    if (!lh_config_deepspeed_zero(c, &shard, error))
+        return false;
+    lh_config_set(c, find_setting(c, "zero-optimization.stage"), LH_CONFIG_WAY, "shard",
+                  lh_shard_names[shard]);
     return true;
 }
 
@@ -399,34 +443,12 @@ take_deepspeed_precision(LhConfig *c, GError **error)
     return true;
 }
 
-/* Of elements, as the framework's file has it of bytes. */
-static bool
-take_bucket(LhConfig *c, GError **error)
-{
-    const char *name = "zero-optimization.reduce-bucket-size";
-    const LhFileEntry *entry = find_setting(c, name);
-    const char *text = entry != NULL ? lh_entry_value(entry) : NULL;
-    double elements;
-    char *end;
-    g_autofree char *bytes = NULL;
-
-    if (entry == NULL)
-        return true;
-    elements = text != NULL ? g_ascii_strtod(text, &end) : 0;
-    if (text == NULL || end == text || *end != '\0' || !(elements >= 1) || elements > 1e12)
-        return lh_config_fail(c, entry, error,
-                              "\"zero_optimization.reduce_bucket_size\" is a number of elements");
-    bytes = g_strdup_printf("%" PRIu64, 2 * (uint64_t)elements);
-    lh_config_set_framework(c, "ddp.bucket_bytes", bytes);
-    return true;
-}
-
 static bool
 deepspeed_take(LhConfig *c, GError **error)
 {
     lh_config_lacks_model(c, NULL, "DeepSpeed's file has no place for it; give it beside the file");
     return take_deepspeed_batch(c, error) && take_deepspeed_ranks(c, error) &&
-           take_zero(c, error) && take_deepspeed_precision(c, error) && take_bucket(c, error);
+           take_zero(c, error) && take_deepspeed_precision(c, error);
 }
 
 /* ---- a way in its words ---- */

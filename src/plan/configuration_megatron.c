@@ -836,20 +836,23 @@ read_stage(LhConfig *c, int *stage, GError **error)
         lh_config_note(c, entry, "only --deepspeed reads it, and that is not given");
     if (!engine)
         return true;
-    if (entry == NULL)
+    *stage = entry != NULL ? (int)number : -1;
+    if (!lh_config_deepspeed_zero(c, stage, error))
+        return false;
+    if (*stage < 0)
         lh_config_lacks(c, lh_config_entry(c, "deepspeed"), "shard",
-                        "the stage of ZeRO is in DeepSpeed's file: add --zero-stage N, or give "
+                        "the stage of ZeRO is in DeepSpeed's file, which is neither beside this "
+                        "file nor in the working folder: put it there, add --zero-stage N, or give "
                         "--shard");
-    if (file != NULL) {
+    if (file != NULL && file->missing && *stage >= 0) {
         g_autofree char *text = lh_entry_text(file);
         g_autofree char *shown = g_strescape(text, NULL);
 
-        lh_config_note(c, file, "the file %.80s is not read", shown);
+        lh_config_note(c, file, "the file %.80s is not there, and has not been read", shown);
     }
     lh_config_note(c, lh_config_entry(c, "deepspeed"),
                    "not modelled: deepspeed: ranks exchange gradients and weights as Megatron-LM "
                    "does for the same shards");
-    *stage = (int)number;
     return true;
 }
 

@@ -55,7 +55,8 @@ struct _LhConfigSystem {
     const LhConfigSystem *base;          /* whose keys it has beside its own; NULL: none */
     const LhConfigAlias *aliases;        /* up to one without a name; NULL: there are none */
     void (*prepare)(LhEntries *entries); /* works out values, before they are read; or NULL */
-    const char *const *schedules;        /* that it has */
+    const char *(*framework_of)(const LhConfig *config); /* another than `framework`; or NULL */
+    const char *const *schedules;                        /* that it has */
     /* Reads what takes more than a table, adds notes. */
     bool (*take)(LhConfig *config, GError **error);
     bool (*allows)(const LhConfigWay *way);
@@ -68,6 +69,15 @@ extern const LhConfigKey lh_config_launch_keys[]; /* beside those of any system 
 extern const LhConfigSystem lh_config_megatron, lh_config_torchtitan, lh_config_deepspeed,
     lh_config_trainer, lh_config_nemo;
 extern const char *const lh_config_megatron_schedules[];
+
+/* Before the path of a setting of DeepSpeed's file that another file names. */
+#define LH_CONFIG_BESIDE "deepspeed_config."
+
+/* Lays the files that settings name under them; refuses one without which nothing can be said. */
+bool lh_config_take_beside(LhEntries *entries, GError **error);
+
+/* The stage of ZeRO, and what is not modelled of it; @shard stays if it is not said. */
+bool lh_config_deepspeed_zero(LhConfig *config, int *shard, GError **error);
 
 /* How many processes start; what contradicts itself is noted. */
 void lh_config_launch(LhConfig *config);

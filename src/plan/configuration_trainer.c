@@ -118,9 +118,9 @@ static const LhConfigKey trainer_keys[] = {
                   "devices are GPUs"),
     LH_CONFIG_NOT("fsdp-config.xla-fsdp-grad-ckpt", "false",
                   "devices are GPUs"),
-    LH_CONFIG_NOT("deepspeed-config.deepspeed-config-file", "",
-                  "the file that it names is not read; give it to --from-config, or its values "
-                  "as options"),
+    LH_CONFIG_READ("deepspeed-config.deepspeed-config-file"),
+    LH_CONFIG_READ("config-file"),
+    LH_CONFIG_NOTHING("config"),
     LH_CONFIG_NOT("attn-implementation", "flash_attention_2,flash_attention_3,fa2,sdpa,auto",
                   "attention is one kernel that keeps no scores"),
     LH_CONFIG_NOT("flash-attn", "flash_attention_2,flash_attention_3,fa2,sdpa,auto",
@@ -444,7 +444,9 @@ take_trainer_sizes(LhConfig *c, GError **error)
     static const char *const lengths[] = { "max-length", "max-seq-length", "cutoff-len",
                                            "sequence-len", NULL };
     static const char *const batches[] = { "per-device-train-batch-size", "micro-batch-size",
-                                           "train-batch-size", NULL };
+                                           "train-batch-size",
+                                           "deepspeed-config.train-micro-batch-size-per-gpu",
+                                           NULL };
     static const char *const steps[] = { "gradient-accumulation-steps",
                                          "deepspeed-config.gradient-accumulation-steps", NULL };
     static const char *const contexts[] = { "sequence-parallel-degree",
@@ -452,9 +454,11 @@ take_trainer_sizes(LhConfig *c, GError **error)
                                             "context-parallel-size",
                                             "cp-size",
                                             "parallelism-config.parallelism-config-cp-size",
+                                            "deepspeed-config.sequence-parallel-size",
                                             NULL };
     static const char *const tensors[] = { "tensor-parallel-size",
-                                           "parallelism-config.parallelism-config-tp-size", NULL };
+                                           "parallelism-config.parallelism-config-tp-size",
+                                           "deepspeed-config.tensor-parallel.autotp-size", NULL };
     const char *context = find_name(c, contexts);
 
     if (context == NULL)
@@ -581,23 +585,46 @@ has_fsdp(const LhConfig *c)
     return false;
 }
 
-/* DeepSpeed's stage; a file of its own is not read. */
+/* A file that is not there says how ranks shard. */
+static void
+lacks_way(LhConfig *c, const LhFileEntry *file)
+{
+    g_autofree char *shown = g_strescape(g_ptr_array_index(file->values, 0), NULL);
+
+    lh_config_lacks(c, file, "shard",
+                    "how ranks shard is in %.80s, which is neither beside this file nor in the "
+                    "working folder: put it there, or give --shard",
+                    shown);
+}
+
+/* DeepSpeed's stage, as accelerate has it or as its own file does. */
 static bool
 shard_by_deepspeed(LhConfig *c, const LhFileEntry *file, int *shard, GError **error)
 {
-    g_autofree char *text = file != NULL ? lh_entry_text(file) : NULL;
-    uint64_t stage = LH_SHARD_ZERO2;
+    uint64_t stage = LH_SHARD_ZERO2; /* accelerate's */
 
-    c->framework_name = "deepspeed";
-    if (text != NULL)
-        lh_config_note(c, file, "the file %.80s is not read: ZeRO-2 is taken; --shard says another",
-                       text);
+    if (file != NULL && file->missing) {
+        lacks_way(c, file);
+        return true;
+    }
     if (!lh_config_count(c, "deepspeed-config.zero-stage", &stage, error))
         return false;
     if (stage > LH_SHARD_FSDP)
         return refuse_word(c, "deepspeed-config.zero-stage", "more than 3", "0 to 3", error);
     *shard = (int)stage;
-    return true;
+    return lh_config_deepspeed_zero(c, shard, error);
+}
+
+/* Whether DeepSpeed trains: its file, or accelerate's settings of it. */
+static bool
+has_deepspeed(const LhConfig *c)
+{
+    for (guint i = 0; i < c->names->len; i++) {
+        if (g_str_has_prefix(g_ptr_array_index(c->names, i), "deepspeed-config.zero-optim") ||
+            strcmp(g_ptr_array_index(c->names, i), "deepspeed-config.zero-stage") == 0)
+            return true;
+    }
+    return false;
 }
 
 /* Who shards: by "distributed_type", by LLaMA-Factory's "dist_config.name", or by what is there. */
@@ -620,7 +647,10 @@ read_sharder(LhConfig *c, const LhFileEntry **deepspeed, bool *fsdp, bool *by_de
         return refuse_word(c, "dist-config.name", name, "ddp, fsdp, fsdp2, deepspeed", error);
     if (which == 3 && *deepspeed == NULL)
         *deepspeed = lh_config_entry(c, "dist-config.config-file");
-    *by_deepspeed = which == 3 || *deepspeed != NULL;
+    if (*deepspeed == NULL)
+        *deepspeed = lh_config_entry(c, "deepspeed-config.deepspeed-config-file");
+    *by_deepspeed =
+        which == 3 || *deepspeed != NULL || (kind == NULL && name == NULL && has_deepspeed(c));
     *fsdp = which == 2 || (kind == NULL && which == 1) || (which < 0 && has_fsdp(c));
     return true;
 }
@@ -631,6 +661,7 @@ take_trainer_sharding(LhConfig *c, GError **error)
     static const char *const reshards[] = { "fsdp-config.fsdp-reshard-after-forward",
                                             "fsdp-config.reshard-after-forward", NULL };
     const char *reshard = find_name(c, reshards);
+    const LhFileEntry *file = lh_config_entry(c, "config-file");
     const LhFileEntry *deepspeed = NULL, *words = lh_config_entry(c, "fsdp");
     bool fsdp = false, by_deepspeed = false;
     int shard = LH_SHARD_DDP;
@@ -642,8 +673,11 @@ take_trainer_sharding(LhConfig *c, GError **error)
             return false;
     } else if (words != NULL) {
         shard = shard_of_words(c, words);
-    } else if (fsdp && !shard_of(c, &shard, error)) {
-        return false;
+    } else if (fsdp) {
+        if (!shard_of(c, &shard, error))
+            return false;
+    } else if (file != NULL && file->missing) {
+        lacks_way(c, file);
     }
     if (reshard != NULL) {
         const char *value = lh_entry_value(lh_config_entry(c, reshard));
@@ -697,6 +731,21 @@ take_trainer_policies(LhConfig *c, GError **error)
     return true;
 }
 
+static const char *
+framework_of(const LhConfig *c)
+{
+    const LhFileEntry *kind = lh_config_entry(c, "distributed-type");
+    const LhFileEntry *name = lh_config_entry(c, "dist-config.name");
+
+    return lh_config_entry(c, "deepspeed") != NULL ||
+                   (kind != NULL
+                        ? g_strcmp0(lh_entry_value(kind), "DEEPSPEED") == 0
+                        : (name != NULL && g_strcmp0(lh_entry_value(name), "deepspeed") == 0) ||
+                              has_deepspeed(c))
+               ? "deepspeed"
+               : "pytorch-fsdp";
+}
+
 static bool
 trainer_take(LhConfig *c, GError **error)
 {
@@ -731,6 +780,7 @@ trainer_say(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
 const LhConfigSystem lh_config_trainer = {
     .name = "Hugging Face's Trainer",
     .framework = "pytorch-fsdp",
+    .framework_of = framework_of,
     .keys = trainer_keys,
     .schedules = trainer_schedules,
     .take = trainer_take,

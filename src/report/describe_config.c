@@ -23,7 +23,12 @@ lh_describe_entries(const LhConfig *config, const GPtrArray *entries, const char
 
         g_string_append(out, i > 0 ? ", " : "");
         lh_escape_line(out, entry->path);
-        g_string_append_printf(out, " (line %u)", entry->line);
+        g_string_append(out, " (");
+        if (entry->file != NULL) {
+            lh_escape_line(out, entry->file);
+            g_string_append(out, ", ");
+        }
+        g_string_append_printf(out, "line %u)", entry->line);
     }
     if (entries->len > NAMES_SHOWN)
         g_string_append_printf(out, " and %u more", entries->len - NAMES_SHOWN);
