@@ -197,6 +197,7 @@ static const struct {
     { "pad-vocab-size-to", "128", "256", NULL },
     { "use-rotary-position-embeddings", "true", "false", NULL },
     { "merge-file", "x", NULL, "!" SHAPE },
+    { "recipe", "a", "b", "!--bf16" },
     { "glu-activation", "swiglu", "none", NULL },
     { "hybrid-attention-ratio", "0.1", "false", NULL },
     { "hybrid-mlp-ratio", "0.5", "false", NULL },
@@ -315,6 +316,7 @@ answer_of(const Writer *w, const char *text, guint *without_effect)
     g_string_append_printf(out, "unknown %u\n", c->unknown->len);
     if (!lh_config_check_way(c, EVERYTHING, s, &error))
         g_string_append_printf(out, "%s\n", error->message);
+    g_string_append_printf(out, "%s\n", c->no_model != NULL ? c->no_model : "");
     *without_effect = c->without_effect;
     return g_string_free(out, FALSE);
 }

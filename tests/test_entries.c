@@ -291,6 +291,8 @@ START_TEST(scripts_within_a_script_are_followed)
         { "ssh -q h \"cd /x && run --a\"", "q=h\na\n" },
         { "A=$(cat <<END\n--a 1\n--b\nEND\n)\nrun $A --c", "a=1\nb\nc\n" },
         { "read -r -d '' A <<END\n --a 1\n --b\nEND\nrun $A", "a=1\nb\n" },
+        { "IFS=',' read -r A B <<< \"2,1\"\nread C D <<< '3 4 5'\nrun --a $A --b $B --c $C --d $D",
+          "a=2\nb=1\nc=3\nd=4 5\n" },
         { "N=4\nrun --a $(expr 16 / $N) --b `expr $N \\* 2`", "a=4\nb=8\n" },
     };
 

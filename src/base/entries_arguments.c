@@ -214,6 +214,14 @@ take_written(void *data, const char *path, const char *text)
     g_hash_table_replace(r->entries->written, g_strdup(path), g_strdup(text));
 }
 
+static void
+take_end(void *data, guint line)
+{
+    const ArgumentReader *r = data;
+
+    r->entries->ended_line = line;
+}
+
 LhEntries *
 lh_entries_script(const char *file, const char *text, gsize length, const GPtrArray *variables,
                   GError **error)
@@ -224,6 +232,7 @@ lh_entries_script(const char *file, const char *text, gsize length, const GPtrAr
                                  .call = take_command,
                                  .unused = take_unused,
                                  .written = take_written,
+                                 .ended = take_end,
                                  .data = &r };
 
     if (e == NULL || !lh_shell_run(file, text, length, &asked, error))

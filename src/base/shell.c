@@ -449,26 +449,52 @@ run_inner(LhShell *sh, GPtrArray *words, const LhShellInner *inner)
     return ok;
 }
 
-/* "read -d '' NAME" of a document. */
+static void
+set_text(LhShell *sh, const char *name, const char *text, const LhShellText *from)
+{
+    GPtrArray *value = g_ptr_array_new_with_free_func(lh_shell_word_free);
+
+    g_ptr_array_add(value, lh_shell_word_new(text, from->line, from->column));
+    lh_shell_set(sh, name, value, false);
+}
+
+/* "read -r A B": the parts of a line, which blanks, or the characters of IFS, stand between; the
+ * last one has the rest. Behind "-d ''" it is the whole text. */
 static void
 run_read(LhShell *sh, const GPtrArray *words, const LhShellText *input)
 {
-    const LhShellWord *last = g_ptr_array_index(words, words->len - 1);
-    const char *name = last->text->str;
-    GPtrArray *value;
+    const LhShellVariable *between = lh_shell_variable(sh, "IFS");
+    const char *signs =
+        between != NULL && between->words->len > 0 ? lh_shell_text_at(between->words, 0) : "";
     g_autofree char *text = input != NULL ? g_strstrip(g_strdup(input->text)) : NULL;
+    char *at = text;
     bool all = false;
+    guint i = 1;
 
-    for (guint i = 1; i + 2 < words->len; i++)
-        all = all || (g_str_has_suffix(lh_shell_text_at(words, i), "d") &&
-                      lh_shell_text_at(words, i + 1)[0] == '\0');
-    if (text == NULL || name[0] == '\0' || name[lh_shell_name_length(name)] != '\0')
+    signs = signs[0] != '\0' ? signs : " \t";
+    for (; lh_shell_text_at(words, i)[0] == '-'; i++) {
+        all = g_str_has_suffix(lh_shell_text_at(words, i), "d");
+        i += all ? 1 : 0;
+    }
+    if (text == NULL)
         return;
     if (!all)
         text[strcspn(text, "\n")] = '\0';
-    value = g_ptr_array_new_with_free_func(lh_shell_word_free);
-    g_ptr_array_add(value, lh_shell_word_new(text, input->line, input->column));
-    lh_shell_set(sh, name, value, false);
+    for (; i < words->len; i++) {
+        const bool last = i + 1 == words->len;
+        const gsize length = last || all ? strlen(at) : strcspn(at, signs);
+        g_autofree char *part = g_strndup(at, length);
+        const char *name = lh_shell_text_at(words, i);
+
+        if (name[0] != '\0' && name[lh_shell_name_length(name)] == '\0')
+            set_text(sh, name, part, input);
+        at += length + (at[length] != '\0' ? 1 : 0);
+    }
+    /* "IFS=, read A B" is about this command alone. */
+    if (between != NULL && between->words->len > 0 &&
+        ((const LhShellWord *)g_ptr_array_index(between->words, 0))->line ==
+            ((const LhShellWord *)g_ptr_array_index(words, 0))->line)
+        g_hash_table_remove(sh->variables, "IFS");
 }
 
 /* A command with its words, which is not skipped. */
@@ -497,8 +523,10 @@ run_words(LhShell *sh, GPtrArray *words, const LhShellText *input)
     }
     if (strcmp(name, "eval") == 0)
         return run_eval(sh, words);
-    if (strcmp(name, "exit") == 0 && sh->mode == LH_SHELL_RUNS)
+    if (strcmp(name, "exit") == 0 && sh->mode == LH_SHELL_RUNS) {
         sh->ended = true;
+        sh->ended_line = first->line;
+    }
     if (strcmp(name, "false") == 0)
         sh->status = LH_SHELL_NO;
     if (strcmp(name, "shift") == 0 && sh->arguments->len > 0 && sh->mode == LH_SHELL_RUNS)
@@ -1217,6 +1245,8 @@ run_all(LhShell *sh)
         return false;
     tell_unused(sh);
     tell_written(sh);
+    if (sh->ended && sh->asked->ended != NULL)
+        sh->asked->ended(sh->asked->data, sh->ended_line);
     return true;
 }
 

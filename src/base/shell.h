@@ -50,7 +50,8 @@ typedef struct {
     void (*unused)(void *data, const char *name, const LhShellWord *word);
     /* Of each file that the script writes in any case, at its end. NULL: not asked. */
     void (*written)(void *data, const char *path, const char *text);
-    void *data; /* of all */
+    void (*ended)(void *data, guint line); /* where "exit" ends the script; NULL: not asked */
+    void *data;                            /* of all */
 } LhShellAsked;
 
 /* Messages are "FILE:LINE:COLUMN: error: ...", LH_ERROR_INPUT. */

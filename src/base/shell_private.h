@@ -62,6 +62,7 @@ typedef struct {
     guint open_line, status_line;
     const char *open_variable, *status_variable; /* interned; "": none */
     bool ended;
+    guint ended_line;
     LhShellPlace behind; /* the documents that begin behind this line; `at` NULL: there are none */
     LhShellText *piped;  /* what the command before "|" hands on; NULL: it is not known */
     const LhShellAsked *asked;

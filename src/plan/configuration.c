@@ -668,6 +668,9 @@ system_of(const LhEntries *entries)
         for (guint k = 0; k < G_N_ELEMENTS(systems); k++) {
             g_autofree char *name = name_of(systems[k], entry->path);
 
+            if (systems[k] == &lh_config_megatron && strcmp(name, "deepspeed") == 0 &&
+                entry->values->len > 0)
+                continue; /* a flag there, and a file elsewhere */
             known[k] += find_key(systems[k], name) != NULL ? 1 : 0;
         }
     }
@@ -684,7 +687,13 @@ fail_without_settings(const LhConfig *config, GError **error)
     const GPtrArray *unused = config->entries->unused;
     const LhFileEntry *first = unused->len > 0 ? g_ptr_array_index(unused, 0) : NULL;
 
-    if (first != NULL)
+    if (config->entries->ended_line != 0)
+        lh_config_fail(
+            config, NULL, error,
+            "the script ends in line %u, before it starts a program that has settings of "
+            "%s: give what it asks for there by --set VAR=value",
+            config->entries->ended_line, config->system->name);
+    else if (first != NULL)
         lh_config_fail(config, first, error,
                        "%s holds options, and no command of the file is given it, nor any setting "
                        "of %s: add the command, or give the script that runs it",
@@ -765,6 +774,15 @@ lh_config_parse(const char *file, const char *text, gsize length, const GPtrArra
     LhEntriesReader *reader = formats[format].reader;
     LhEntries *entries;
 
+    if (g_str_has_suffix(file, ".py") || g_str_has_suffix(file, ".ipynb")) {
+        g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
+                    "%s:1:1: error: this is a program in Python, such as a recipe of NeMo 2.0, "
+                    "Megatron-Bridge or torchtitan; nobody runs it here: give --from-config the "
+                    "command line that starts it, with its overrides, or what it writes as YAML, "
+                    "TOML or JSON, and --model the config.json of its model",
+                    file);
+        return NULL;
+    }
     if (variables != NULL && reader != lh_entries_arguments) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
                     "--set is about variables of a script, and %s is none", file);

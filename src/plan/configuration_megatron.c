@@ -224,6 +224,7 @@ refuse_layers(const LhConfig *c, GError **error)
 {
     static const struct {
         const char *name, *why;
+        bool never;
     } rows[] = {
         { "multi-latent-attention", "its attention is not that of heads as wide for q and k as "
                                     "for v" },
@@ -234,13 +235,13 @@ refuse_layers(const LhConfig *c, GError **error)
         { "heterogeneous-layers-config-path", "its layers differ" },
         { "hybrid-attention-ratio", "its layers are of kinds that are not predicted" },
         { "hybrid-mlp-ratio", "its layers are of kinds that are not predicted" },
-        { "encoder-num-layers", "it is an encoder with a decoder" },
-        { "decoder-num-layers", "it is an encoder with a decoder" },
-        { "bert-no-binary-head", "it is an encoder" },
-        { "language-model-type", "it sees images, too" },
-        { "vision-model-type", "it sees images, too" },
-        { "vision-pretraining", "it sees images" },
-        { "retro-project-dir", "it has cross-attention to what is retrieved" },
+        { "encoder-num-layers", "it is an encoder with a decoder", true },
+        { "decoder-num-layers", "it is an encoder with a decoder", true },
+        { "bert-no-binary-head", "it is an encoder", true },
+        { "language-model-type", "it sees images, too", true },
+        { "vision-model-type", "it sees images, too", true },
+        { "vision-pretraining", "it sees images", true },
+        { "retro-project-dir", "it has cross-attention to what is retrieved", true },
     };
 
     for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
@@ -249,9 +250,11 @@ refuse_layers(const LhConfig *c, GError **error)
 
         if (entry != NULL && strcmp(text, "false") != 0)
             return lh_config_fail(c, entry, error,
-                                  "\"%s\": %s, which a later version will predict; take the "
-                                  "option out and name a model that comes close with --model",
-                                  rows[i].name, rows[i].why);
+                                  "\"%s\": %s, which %s; take the option out and name a model "
+                                  "that comes close with --model",
+                                  rows[i].name, rows[i].why,
+                                  rows[i].never ? "is not predicted"
+                                                : "a later version will predict");
     }
     return true;
 }
@@ -418,7 +421,17 @@ lacks_sizes(LhConfig *c, const Shape *s)
                   { "hidden-size", s->hidden },
                   { "num-attention-heads", s->heads } };
     g_autoptr(GString) names = g_string_new(NULL);
-    const LhFileEntry *any = NULL;
+    const LhFileEntry *any = NULL, *recipe = lh_config_entry(c, "recipe");
+
+    if (recipe != NULL) {
+        g_autofree char *text = lh_entry_text(recipe);
+        g_autofree char *shown = g_strescape(text, NULL);
+
+        lh_config_lacks_model(
+            c, recipe, "it is in the recipe %.60s, a program in Python; give its config.json",
+            shown);
+        return;
+    }
 
     for (guint i = 0; i < G_N_ELEMENTS(sizes); i++) {
         if (any == NULL)

@@ -45,7 +45,7 @@ const LhConfigKey lh_config_megatron_keys[] = {
     READ("checkpoint-activations"), READ("checkpoint-num-layers"),
     READ("activations-checkpoint-method"), READ("activations-checkpoint-num-layers"),
     READ("deepspeed"), READ("zero-stage"), READ("ds-sequence-parallel-size"),
-    READ("disable-bias-linear"), READ("make-vocab-size-divisible-by"), READ("pad-vocab-size-to"),
+    READ("recipe"), READ("disable-bias-linear"), READ("make-vocab-size-divisible-by"), READ("pad-vocab-size-to"),
     READ("use-rotary-position-embeddings"), READ("merge-file"), READ("glu-activation"),
     READ("hybrid-attention-ratio"), READ("hybrid-mlp-ratio"), READ("encoder-num-layers"),
     READ("decoder-num-layers"), READ("bert-no-binary-head"), READ("language-model-type"),
