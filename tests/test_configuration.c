@@ -576,7 +576,7 @@ START_TEST(what_is_wrong_is_refused)
           "f.json:1:33: error: \"zero_optimization.stage\": found \"4\"" },
         { "f.json", "{\"bf16\": {\"enabled\": 1}}", "f.json:1:22: error: \"bf16.enabled\"" },
         { "f.sh",
-          "swift sft --model org/Qwen3-8B --max_length 8 --output_dir x --lora_rank 8\n"
+          "swift sft --model org/Qwen3-8B --cutoff_len 8 --learning_rate 1 --finetuning_type full\n"
           "llamafactory --pipeline_model_parallel_size 4\n",
           "f.sh:2:14: error: \"pipeline-model-parallel-size\": found \"4\": Megatron-LM trains" },
     };

@@ -173,6 +173,8 @@ static const struct {
     { "parallelism-config.parallelism-config-cp-size", "1", "2", NULL },
     { "parallelism-config.parallelism-config-tp-size", "1", "2", NULL },
     { "cp-size", "1", "2", NULL },
+    { "parallelism-config.parallelism-config-sp-size", "1", "2", NULL },
+    { "disable-gradient-checkpointing", "true", "false", "stage: sft\n" },
     { "dist-config.name", "ddp", "fsdp2", NULL },
     { "dist-config.config-file", "a.json", "b.json", "distributed_type: DEEPSPEED\n" },
     { "fsdp-config.sharding-strategy", "FULL_SHARD", "NO_SHARD", NULL },

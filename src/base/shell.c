@@ -464,14 +464,16 @@ static void
 run_read(LhShell *sh, const GPtrArray *words, const LhShellText *input)
 {
     const LhShellVariable *between = lh_shell_variable(sh, "IFS");
-    const char *signs =
-        between != NULL && between->words->len > 0 ? lh_shell_text_at(between->words, 0) : "";
+    const LhShellWord *own =
+        between != NULL && between->words->len > 0 ? g_ptr_array_index(between->words, 0) : NULL;
+    const bool alone = /* "IFS=, read A B" is about this command alone */
+        own != NULL && own->line == ((const LhShellWord *)g_ptr_array_index(words, 0))->line;
+    g_autofree char *signs = g_strdup(own != NULL && own->text->len > 0 ? own->text->str : " \t");
     g_autofree char *text = input != NULL ? g_strstrip(g_strdup(input->text)) : NULL;
     char *at = text;
     bool all = false;
     guint i = 1;
 
-    signs = signs[0] != '\0' ? signs : " \t";
     for (; lh_shell_text_at(words, i)[0] == '-'; i++) {
         all = g_str_has_suffix(lh_shell_text_at(words, i), "d");
         i += all ? 1 : 0;
@@ -490,10 +492,7 @@ run_read(LhShell *sh, const GPtrArray *words, const LhShellText *input)
             set_text(sh, name, part, input);
         at += length + (at[length] != '\0' ? 1 : 0);
     }
-    /* "IFS=, read A B" is about this command alone. */
-    if (between != NULL && between->words->len > 0 &&
-        ((const LhShellWord *)g_ptr_array_index(between->words, 0))->line ==
-            ((const LhShellWord *)g_ptr_array_index(words, 0))->line)
+    if (alone)
         g_hash_table_remove(sh->variables, "IFS");
 }
 

@@ -742,6 +742,15 @@ note_parts(LhConfig *c, int policy, const char *method)
                        count);
 }
 
+/* ms-swift's Megatron takes the model by its name, and other defaults: it shards its optimizer's
+ * states, recomputes attention, and has the type of the model's weights. */
+static bool
+is_swift(const LhConfig *c)
+{
+    return c->arguments && lh_config_entry(c, "model") != NULL &&
+           lh_config_entry(c, "num-layers") == NULL;
+}
+
 /* Names that older versions, and what was made of them, have for recomputing whole layers: a flag,
  * or a method. */
 static bool
@@ -780,6 +789,8 @@ take_recomputation(LhConfig *c, GError **error)
         granularity = "selective";
         entry = lh_config_entry(c, "recompute-activations");
     }
+    if (granularity == NULL && is_swift(c))
+        granularity = "selective";
     if (granularity != NULL && strcmp(granularity, "full") == 0)
         policy = LH_CHECKPOINT_LAYER;
     else if (granularity != NULL && strcmp(granularity, "selective") == 0)
@@ -876,7 +887,7 @@ take_sharding(LhConfig *c, GError **error)
                                               "optim_grads_params", NULL };
     const LhFileEntry *entry = lh_config_entry(c, "data-parallel-sharding-strategy");
     const char *strategy = "no_shard";
-    bool distributed = false, megatron = false, torch = false;
+    bool distributed = is_swift(c), megatron = false, torch = false;
     int shard, stage = -1;
 
     if (!lh_config_flag(c, "use-distributed-optimizer", &distributed, error) ||
@@ -1028,7 +1039,7 @@ take_precision(LhConfig *c, GError **error)
         return false;
     bf16 = bf16 || g_str_has_prefix(precision, "bf16");
     fp16 = fp16 || g_str_has_prefix(precision, "16");
-    if (!bf16 && !fp16)
+    if (!bf16 && !fp16 && !is_swift(c))
         lh_config_note(c, lh_config_entry(c, "precision"),
                        "%s, and %s trains in fp32 then; bf16 is predicted",
                        c->system->base != NULL ? "trainer.precision is neither bf16 nor 16"

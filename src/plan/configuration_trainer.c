@@ -49,6 +49,38 @@ static const LhConfigKey trainer_keys[] = {
     LH_CONFIG_READ("tensor-parallel-size"),
     LH_CONFIG_READ("parallelism-config.parallelism-config-cp-size"),
     LH_CONFIG_READ("parallelism-config.parallelism-config-tp-size"),
+    LH_CONFIG_READ("parallelism-config.parallelism-config-sp-size"),
+    LH_CONFIG_READ("disable-gradient-checkpointing"),
+    LH_CONFIG_VALUE("pure-bf16", "false: true:states.master=no,states.moments=activation,"
+                                 "states.gradient=activation"),
+    LH_CONFIG_NOT("parallelism-config.parallelism-config-sp-backend", "deepspeed",
+                  "attention is exchanged as --schedule says"),
+    LH_CONFIG_NOTHING("parallelism-config.parallelism-config-sp-seq-length-is-variable"),
+    LH_CONFIG_NOTHING("parallelism-config.parallelism-config-sp-attn-implementation"),
+    LH_CONFIG_NOT("use-muon", "false", "the optimizer has the states of Adam in fp32"),
+    LH_CONFIG_NOT("use-adam-mini", "false", "the optimizer has the states of Adam in fp32"),
+    LH_CONFIG_NOT("use-apollo", "false", "the optimizer has the states of Adam in fp32"),
+    LH_CONFIG_NOT("use-llama-pro", "false", "all weights are trained, in 16 bits"),
+    LH_CONFIG_NOT("lisa-n-layers", "", "all weights are trained, in 16 bits"),
+    LH_CONFIG_NOT("lisa-activated-layers", "0", "all weights are trained, in 16 bits"),
+    LH_CONFIG_NOT("galore-rank", "", "all weights are trained, in 16 bits"),
+    LH_CONFIG_NOT("qat.weight-dtype", "", "products are in 16 bits (a later version: FP8, MXFP8, "
+                                          "NVFP4)"),
+    LH_CONFIG_NOT("qat.activation-dtype", "", "products are in 16 bits (a later version: FP8, "
+                                              "MXFP8, NVFP4)"),
+    LH_CONFIG_NOT("liger-layer-norm", "false",
+                  "small kernels and the loss are those of an eager model (a later version: "
+                  "What makes a long step fit)"),
+    LH_CONFIG_NOT("attn-impl", "flash_attention_2,flash_attention_3,flash_attn,sdpa,auto",
+                  "attention is one kernel that keeps no scores"),
+    LH_CONFIG_NOT("streaming", "false", "data are there when they are needed"),
+    LH_CONFIG_NOTHING("load-from-cache-file"),
+    LH_CONFIG_NOTHING("lazy-tokenize"),
+    LH_CONFIG_NOTHING("loss-scale"),
+    LH_CONFIG_NOTHING("agent-template"),
+    LH_CONFIG_NOTHING("response-prefix"),
+    LH_CONFIG_NOTHING("lora-model-dir"),
+    LH_CONFIG_NOTHING("gradient-checkpointing-kwargs"),
     LH_CONFIG_READ("cp-size"),
     LH_CONFIG_READ("dist-config.name"),
     LH_CONFIG_READ("dist-config.config-file"),
@@ -438,6 +470,58 @@ take_size(LhConfig *c, const char *const *names, unsigned part, const char *fiel
     return true;
 }
 
+/* What programs do where they are not told. */
+typedef struct {
+    const char *name;
+    const char *marks[4];   /* settings that no other has */
+    uint64_t length, batch; /* tokens, sequences; 0: it is not said here */
+    bool recomputes;
+} Program;
+
+static const Program programs[] = {
+    { "LLaMA-Factory", { "finetuning-type", "cutoff-len", "stage" }, 2048, 8, true },
+    { "ms-swift", { "tuner-type", "train-type" }, 0, 1, true },
+    { "axolotl", { "base-model", "sequence-len" }, 0, 1, false },
+    { "Hugging Face's Trainer", { "model-name-or-path", "max-seq-length" }, 0, 8, false },
+};
+
+/* Whose settings these are; NULL: it is not known. */
+static const Program *
+program_of(const LhConfig *c)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(programs); i++) {
+        for (guint k = 0; programs[i].marks[k] != NULL; k++) {
+            if (lh_config_entry(c, programs[i].marks[k]) != NULL)
+                return &programs[i];
+        }
+    }
+    return NULL;
+}
+
+/* What is not said is as the program has it. */
+static void
+take_default(LhConfig *c, unsigned part, const char *field, uint64_t value, const char *what)
+{
+    lh_config_set_count(c, NULL, part, field, value);
+    lh_config_note(c, NULL, "%s is not said; %" PRIu64 " is taken, as %s has it", what, value,
+                   program_of(c)->name);
+}
+
+static void
+take_trainer_defaults(LhConfig *c, bool length, bool batch)
+{
+    const Program *program = program_of(c);
+
+    if (program == NULL)
+        return;
+    if (!length && program->length > 0)
+        take_default(c, LH_CONFIG_QUESTION, "seq_length", program->length,
+                     "how many tokens a sequence has at most");
+    if (!batch)
+        take_default(c, LH_CONFIG_WAY, "micro_batch_size", program->batch,
+                     "how many sequences a GPU has at once");
+}
+
 static bool
 take_trainer_sizes(LhConfig *c, GError **error)
 {
@@ -455,12 +539,14 @@ take_trainer_sizes(LhConfig *c, GError **error)
                                             "cp-size",
                                             "parallelism-config.parallelism-config-cp-size",
                                             "deepspeed-config.sequence-parallel-size",
+                                            "parallelism-config.parallelism-config-sp-size",
                                             NULL };
     static const char *const tensors[] = { "tensor-parallel-size",
                                            "parallelism-config.parallelism-config-tp-size",
                                            "deepspeed-config.tensor-parallel.autotp-size", NULL };
     const char *context = find_name(c, contexts);
 
+    take_trainer_defaults(c, find_name(c, lengths) != NULL, find_name(c, batches) != NULL);
     if (context == NULL)
         lh_config_set_count(c, NULL, LH_CONFIG_WAY, "context_parallel_size", 1);
     lh_config_set(c, context != NULL ? lh_config_entry(c, context) : NULL, LH_CONFIG_SCHEDULE,
@@ -597,6 +683,29 @@ lacks_way(LhConfig *c, const LhFileEntry *file)
                     shown);
 }
 
+/* "zero3_offload": the files that ms-swift has itself. */
+static bool
+shard_by_name(LhConfig *c, const LhFileEntry *file, int *shard, GError **error)
+{
+    g_autofree char *text = lh_entry_text(file);
+    g_autofree char *shown = g_strescape(text, NULL);
+
+    if (g_str_has_prefix(text, "zero") && text[4] >= '0' && text[4] <= '3' &&
+        (text[5] == '\0' || strcmp(text + 5, "_offload") == 0)) {
+        *shard = text[4] - '0';
+        if (text[5] != '\0')
+            lh_config_note(c, file,
+                           "not modelled: deepspeed %.20s: all stays on the GPU (a later version: "
+                           "What makes a long step fit)",
+                           shown);
+        return true;
+    }
+    return lh_config_fail(c, file, error,
+                          "\"%.40s\": found \"%.60s\"; allowed: a file of DeepSpeed's settings "
+                          "(.json), zero0, zero1, zero2, zero3, zero2_offload, zero3_offload",
+                          file->path, shown);
+}
+
 /* DeepSpeed's stage, as accelerate has it or as its own file does. */
 static bool
 shard_by_deepspeed(LhConfig *c, const LhFileEntry *file, int *shard, GError **error)
@@ -607,6 +716,8 @@ shard_by_deepspeed(LhConfig *c, const LhFileEntry *file, int *shard, GError **er
         lacks_way(c, file);
         return true;
     }
+    if (file != NULL)
+        return shard_by_name(c, file, shard, error);
     if (!lh_config_count(c, "deepspeed-config.zero-stage", &stage, error))
         return false;
     if (stage > LH_SHARD_FSDP)
@@ -697,8 +808,14 @@ take_trainer_policies(LhConfig *c, GError **error)
                                          "fsdp-config.activation-checkpointing",
                                          "fsdp-config.fsdp-activation-checkpointing", NULL };
     const char *mixed = "no", *type = "";
-    bool again = false, fp16 = false, bf16 = false;
+    const Program *program = program_of(c);
+    bool again = program != NULL && program->recomputes && lh_config_entry(c, names[0]) == NULL;
+    bool fp16 = false, bf16 = false, off = false;
 
+    if (!lh_config_flag(c, "disable-gradient-checkpointing", &off, error) ||
+        !lh_config_flag(c, "pure-bf16", &bf16, error))
+        return false;
+    again = again && !off;
     for (guint i = 0; names[i] != NULL; i++) {
         bool one = false;
 
