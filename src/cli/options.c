@@ -525,6 +525,8 @@ lh_options_parse(const LhCommand *command, char *const *arguments, LhCommandLine
         (!lh_config_check_model(line->config, line->scenario, error) ||
          !lh_config_check_way(line->config, command->config_parts, line->scenario, error)))
         return false;
+    if (line->config != NULL)
+        lh_config_note_unsaid(line->config, command->config_parts, line->scenario);
     return choose_format(&parser, error);
 }
 

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/input.h"
 #include "plan/configuration_private.h"
+#include "plan/setup.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -29,7 +30,8 @@ typedef struct {
 /* What of the way another file says. */
 typedef struct {
     const LhFileEntry *entry;
-    const char *field;
+    unsigned part;     /* LhConfigParts */
+    const char *field; /* of the scenario, that may say it */
     char *why;
 } Lack;
 
@@ -251,9 +253,21 @@ lh_config_lacks(LhConfig *config, const LhFileEntry *entry, const char *field, c
     va_list args;
 
     va_start(args, format);
-    *lack = (Lack){ entry, field, g_strdup_vprintf(format, args) };
+    *lack = (Lack){ entry, LH_CONFIG_WAY, field, g_strdup_vprintf(format, args) };
     va_end(args);
     g_ptr_array_add(config->lacks, lack);
+}
+
+void
+lh_config_unsaid(LhConfig *config, unsigned part, const char *field, const char *format, ...)
+{
+    Lack *lack = g_new(Lack, 1);
+    va_list args;
+
+    va_start(args, format);
+    *lack = (Lack){ NULL, part, field, g_strdup_vprintf(format, args) };
+    va_end(args);
+    g_ptr_array_add(config->unsaid, lack);
 }
 
 static bool
@@ -725,6 +739,16 @@ note_operands(LhConfig *config)
     }
 }
 
+static bool
+has_setting(const LhConfig *config, const char *field)
+{
+    for (guint i = 0; i < config->settings->len; i++) {
+        if (strcmp(((const Setting *)g_ptr_array_index(config->settings, i))->field, field) == 0)
+            return true;
+    }
+    return false;
+}
+
 static LhConfig *
 decode_config(LhEntries *entries, const LhConfigSystem *system, GError **error)
 {
@@ -734,6 +758,7 @@ decode_config(LhEntries *entries, const LhConfigSystem *system, GError **error)
     config->entries = entries;
     config->settings = g_ptr_array_new_with_free_func(setting_free);
     config->lacks = g_ptr_array_new_with_free_func(lack_free);
+    config->unsaid = g_ptr_array_new_with_free_func(lack_free);
     config->names = g_ptr_array_new_with_free_func(g_free);
     config->notes = g_ptr_array_new_with_free_func(g_free);
     config->framework_values = g_ptr_array_new_with_free_func(g_free);
@@ -754,6 +779,11 @@ decode_config(LhEntries *entries, const LhConfigSystem *system, GError **error)
         return NULL;
     lh_config_launch(config);
     note_operands(config);
+    if (!has_setting(config, "seq_length"))
+        lh_config_unsaid(config, LH_CONFIG_QUESTION, "seq_length",
+                         "how many tokens a sequence has is not said; without --seq-length it is "
+                         "%d for each context-parallel rank",
+                         LH_DEFAULT_TOKENS_PER_RANK);
     if (config->read + config->not_modelled + config->elsewhere->len == 0) {
         fail_without_settings(config, error);
         return NULL;
@@ -817,6 +847,7 @@ lh_config_free(LhConfig *config)
         return;
     g_ptr_array_unref(config->settings);
     g_ptr_array_unref(config->lacks);
+    g_ptr_array_unref(config->unsaid);
     g_ptr_array_unref(config->names);
     g_ptr_array_unref(config->framework_values);
     lh_framework_free(config->framework);
@@ -879,6 +910,18 @@ lh_config_check_way(const LhConfig *config, unsigned parts, const LhScenario *sc
             return lh_config_fail(config, lack->entry, error, "%s", lack->why);
     }
     return true;
+}
+
+void
+lh_config_note_unsaid(LhConfig *config, unsigned parts, const LhScenario *scenario)
+{
+    for (guint i = 0; i < config->unsaid->len; i++) {
+        const Lack *lack = g_ptr_array_index(config->unsaid, i);
+
+        if ((lack->part & parts) != 0 && !lh_scenario_has_option(scenario, lack->field) &&
+            !is_said(scenario, lack->field) && scenario->document_lengths == NULL)
+            lh_config_note(config, lack->entry, "%s", lack->why);
+    }
 }
 
 static bool

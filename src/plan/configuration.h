@@ -30,7 +30,7 @@ typedef struct {
     char *model;                 /* longhaul.model/1, made of what the file says; NULL: nothing */
     char *no_model;              /* what is missing of a model; NULL: nothing */
     const LhFileEntry *no_model_at; /* where; NULL: the file as a whole */
-    GPtrArray *lacks;               /* private: what another file says */
+    GPtrArray *lacks, *unsaid;      /* private: what another file says, and what none does */
     GPtrArray *names;               /* private: of char *, by entry */
     GPtrArray *notes;               /* of char *: "file:line:column: warning: ..." */
     GPtrArray *unknown;             /* of const LhFileEntry *: not understood */
@@ -70,6 +70,9 @@ bool lh_config_check_model(const LhConfig *config, const LhScenario *scenario, G
  * neither an option nor a value of a sweep says it. */
 bool lh_config_check_way(const LhConfig *config, unsigned parts, const LhScenario *scenario,
                          GError **error);
+
+/* Adds notes on what is taken because neither the file nor an option says it. */
+void lh_config_note_unsaid(LhConfig *config, unsigned parts, const LhScenario *scenario);
 
 /* ---- a way in the system's words ---- */
 

@@ -118,6 +118,10 @@ void lh_config_lacks_model(LhConfig *config, const LhFileEntry *entry, const cha
 void lh_config_lacks(LhConfig *config, const LhFileEntry *entry, const char *field,
                      const char *format, ...) G_GNUC_PRINTF(4, 5);
 
+/* What is taken where nothing says it, which is noted then. */
+void lh_config_unsaid(LhConfig *config, unsigned part, const char *field, const char *format, ...)
+    G_GNUC_PRINTF(4, 5);
+
 /* A value of the framework's file, "ddp.overlap", is @text; true if it was another. */
 bool lh_config_set_framework(LhConfig *config, const char *key, const char *text);
 

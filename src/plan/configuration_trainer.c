@@ -503,8 +503,8 @@ static void
 take_default(LhConfig *c, unsigned part, const char *field, uint64_t value, const char *what)
 {
     lh_config_set_count(c, NULL, part, field, value);
-    lh_config_note(c, NULL, "%s is not said; %" PRIu64 " is taken, as %s has it", what, value,
-                   program_of(c)->name);
+    lh_config_unsaid(c, part, field, "%s is not said; %" PRIu64 " is taken, as %s has it", what,
+                     value, program_of(c)->name);
 }
 
 static void

@@ -46,8 +46,9 @@ void
 lh_describe_config(const LhConfig *config, GString *out)
 {
     lh_escape_line(out, config->entries->file);
-    g_string_append_printf(out, ": %u settings of %s are read", config->read,
-                           lh_config_system_name(config));
+    g_string_append_printf(out, ": %u %s of %s %s read", config->read,
+                           config->read == 1 ? "setting" : "settings",
+                           lh_config_system_name(config), config->read == 1 ? "is" : "are");
     if (config->without_effect > 0)
         g_string_append_printf(out, ", and nothing that is predicted depends on %u more",
                                config->without_effect);
