@@ -574,6 +574,13 @@ START_TEST(what_is_wrong_is_refused)
           "f.toml:2:6: error: \"activation_checkpoint.mode\": found \"some\"" },
         { "f.json", "{\"zero_optimization\": {\"stage\": 4}}",
           "f.json:1:33: error: \"zero_optimization.stage\": found \"4\"" },
+        { "f.sh", "torchrun x/pretrain_bert.py " MEGATRON,
+          "f.sh:1:10: error: pretrain_bert.py trains an encoder" },
+        { "f.py", "x = 1", "f.py:1:1: error: this is a program in Python" },
+        { "f.sh", "[ -z \"$1\" ] || X=1\nA=\nif [ -z \"$A\" ]; then exit 1; fi\nrun " MEGATRON,
+          "f.sh:1:1: error: the script ends in line 3" },
+        { "f.sh", "run --deepspeed zero9 --model_name_or_path a/b --cutoff_len 8",
+          "f.sh:1:5: error: \"deepspeed\": found \"zero9\"; allowed: a file" },
         { "f.json", "{\"bf16\": {\"enabled\": 1}}", "f.json:1:22: error: \"bf16.enabled\"" },
         { "f.sh",
           "swift sft --model org/Qwen3-8B --cutoff_len 8 --learning_rate 1 --finetuning_type full\n"

@@ -205,6 +205,7 @@ static const struct {
     { "hybrid-mlp-ratio", "0.5", "false", NULL },
     { "encoder-num-layers", "12", "false", NULL },
     { "decoder-num-layers", "12", "false", NULL },
+    { "bert-binary-head", "false", NULL, NULL },
     { "bert-no-binary-head", "true", "false", NULL },
     { "language-model-type", "mistral_7b", "false", NULL },
     { "vision-model-type", "clip", "false", NULL },

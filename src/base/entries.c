@@ -58,6 +58,7 @@ lh_entries_free(LhEntries *entries)
     g_ptr_array_unref(entries->unused);
     g_clear_pointer(&entries->taken, g_hash_table_unref);
     g_clear_pointer(&entries->operands, g_ptr_array_unref);
+    g_clear_pointer(&entries->programs, g_ptr_array_unref);
     g_clear_pointer(&entries->written, g_hash_table_unref);
     g_free(entries->sha256);
     g_free(entries->file);

@@ -46,7 +46,8 @@ typedef struct {
                            reads, by their names and without values */
     GPtrArray *operands; /* likewise: YAML that a program is given without an option, the one value;
                             NULL: there is none */
-    guint ended_line;    /* of a script: where "exit" ends it; 0: nowhere */
+    GPtrArray *programs; /* of a script, likewise: programs in Python that it runs; NULL: none */
+    guint ended_line;    /* of a script: where "exit" ends it in want of something; 0: nowhere */
     GHashTable *written; /* of a script: path -> text of a file that it writes; NULL: none */
     GHashTable *taken;   /* paths of settings and of what holds them; NULL: any may come again */
 } LhEntries;

@@ -90,23 +90,21 @@ take_openness(ArgumentReader *r, const LhShellWord *word, LhShellOpen open)
     r->last->open_variable = g_strdup(open.variable);
 }
 
-/* A file of settings that no option names. */
+/* A word that is no option, nor all of one's value. */
 static void
-keep_operand(ArgumentReader *r, const LhShellWord *word)
+keep_word(GPtrArray **words, const char *name, const LhShellWord *word)
 {
-    LhEntries *e = r->entries;
     LhFileEntry *entry = g_new0(LhFileEntry, 1);
 
-    entry->path = g_strdup("configuration");
+    entry->path = g_strdup(name);
     entry->kind = LH_ENTRY_WORD;
     entry->values = g_ptr_array_new_with_free_func(g_free);
     g_ptr_array_add(entry->values, g_strdup(word->text->str));
     entry->line = word->line;
     entry->column = word->column;
-    if (e->operands == NULL)
-        e->operands = g_ptr_array_new_with_free_func(lh_entry_free);
-    g_ptr_array_add(e->operands, entry);
-    r->overrides = true;
+    if (*words == NULL)
+        *words = g_ptr_array_new_with_free_func(lh_entry_free);
+    g_ptr_array_add(*words, entry);
 }
 
 static bool
@@ -114,9 +112,14 @@ take_operand_of(ArgumentReader *r, const LhShellWord *word, GError **error)
 {
     const char *text = word->text->str;
 
+    /* What the last option of a launcher seems to have may be what it launches. */
     if ((r->entry == NULL || r->entry->values->len > 0) && word->open_line == 0 &&
-        (g_str_has_suffix(text, ".yaml") || g_str_has_suffix(text, ".yml")))
-        keep_operand(r, word);
+        (g_str_has_suffix(text, ".yaml") || g_str_has_suffix(text, ".yml"))) {
+        keep_word(&r->entries->operands, "configuration", word);
+        r->overrides = true;
+    }
+    if (g_str_has_suffix(text, ".py"))
+        keep_word(&r->entries->programs, "program", word);
     if (r->entry == NULL)
         return true;
     if (r->entry->values->len >= LH_ENTRIES_MAX)

@@ -444,8 +444,10 @@ run_inner(LhShell *sh, GPtrArray *words, const LhShellInner *inner)
     if (own->len > 0 && !tell(sh, own))
         return false;
     ok = run_as_open(sh, inner->text, words, inner->first);
-    if (!inner->within)
+    if (!inner->within) {
         sh->ended = ended;
+        sh->ended_line = 0;
+    }
     return ok;
 }
 
@@ -523,8 +525,10 @@ run_words(LhShell *sh, GPtrArray *words, const LhShellText *input)
     if (strcmp(name, "eval") == 0)
         return run_eval(sh, words);
     if (strcmp(name, "exit") == 0 && sh->mode == LH_SHELL_RUNS) {
+        const char *status = lh_shell_text_at(words, 1);
+
         sh->ended = true;
-        sh->ended_line = first->line;
+        sh->ended_line = status[0] != '\0' && strcmp(status, "0") != 0 ? first->line : 0;
     }
     if (strcmp(name, "false") == 0)
         sh->status = LH_SHELL_NO;
@@ -1244,7 +1248,7 @@ run_all(LhShell *sh)
         return false;
     tell_unused(sh);
     tell_written(sh);
-    if (sh->ended && sh->asked->ended != NULL)
+    if (sh->ended_line != 0 && sh->asked->ended != NULL)
         sh->asked->ended(sh->asked->data, sh->ended_line);
     return true;
 }

@@ -50,8 +50,9 @@ typedef struct {
     void (*unused)(void *data, const char *name, const LhShellWord *word);
     /* Of each file that the script writes in any case, at its end. NULL: not asked. */
     void (*written)(void *data, const char *path, const char *text);
-    void (*ended)(void *data, guint line); /* where "exit" ends the script; NULL: not asked */
-    void *data;                            /* of all */
+    /* Where "exit" ends the script with a status that is not 0. NULL: not asked. */
+    void (*ended)(void *data, guint line);
+    void *data; /* of all */
 } LhShellAsked;
 
 /* Messages are "FILE:LINE:COLUMN: error: ...", LH_ERROR_INPUT. */

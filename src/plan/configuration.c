@@ -701,17 +701,17 @@ fail_without_settings(const LhConfig *config, GError **error)
     const GPtrArray *unused = config->entries->unused;
     const LhFileEntry *first = unused->len > 0 ? g_ptr_array_index(unused, 0) : NULL;
 
-    if (config->entries->ended_line != 0)
+    if (first != NULL)
+        lh_config_fail(config, first, error,
+                       "%s holds options, and no command of the file is given it, nor any setting "
+                       "of %s: add the command, or give the script that runs it",
+                       first->path, config->system->name);
+    else if (config->entries->ended_line != 0)
         lh_config_fail(
             config, NULL, error,
             "the script ends in line %u, before it starts a program that has settings of "
             "%s: give what it asks for there by --set VAR=value",
             config->entries->ended_line, config->system->name);
-    else if (first != NULL)
-        lh_config_fail(config, first, error,
-                       "%s holds options, and no command of the file is given it, nor any setting "
-                       "of %s: add the command, or give the script that runs it",
-                       first->path, config->system->name);
     else
         lh_config_fail(config, NULL, error,
                        "nothing in it is a setting of %s that says how to train",

@@ -238,6 +238,7 @@ refuse_layers(const LhConfig *c, GError **error)
         { "encoder-num-layers", "it is an encoder with a decoder", true },
         { "decoder-num-layers", "it is an encoder with a decoder", true },
         { "bert-no-binary-head", "it is an encoder", true },
+        { "bert-binary-head", "it is an encoder", true },
         { "language-model-type", "it sees images, too", true },
         { "vision-model-type", "it sees images, too", true },
         { "vision-pretraining", "it sees images", true },
@@ -248,13 +249,64 @@ refuse_layers(const LhConfig *c, GError **error)
         const LhFileEntry *entry = lh_config_entry(c, rows[i].name);
         g_autofree char *text = entry != NULL ? lh_entry_text(entry) : NULL;
 
-        if (entry != NULL && strcmp(text, "false") != 0)
+        if (entry != NULL &&
+            (strcmp(text, "false") != 0 || strcmp(rows[i].name, "bert-binary-head") == 0))
             return lh_config_fail(c, entry, error,
                                   "\"%s\": %s, which %s; take the option out and name a model "
                                   "that comes close with --model",
                                   rows[i].name, rows[i].why,
                                   rows[i].never ? "is not predicted"
                                                 : "a later version will predict");
+    }
+    return true;
+}
+
+/* Programs of Megatron-LM that train something else than a decoder of text. */
+static bool
+refuse_program(const LhConfig *c, GError **error)
+{
+    static const struct {
+        const char *name, *why;
+    } rows[] = {
+        { "pretrain_bert.py", "an encoder" },
+        { "pretrain_t5.py", "an encoder with a decoder" },
+        { "pretrain_ict.py", "an encoder" },
+        { "pretrain_retro.py", "a decoder with cross-attention" },
+        { "pretrain_mamba.py", "layers of other kinds" },
+        { "pretrain_vlm.py", "a model that sees images, too" },
+        { "pretrain_vision_classify.py", "a model of images" },
+        { "pretrain_vision_dino.py", "a model of images" },
+        { "pretrain_vision_inpaint.py", "a model of images" },
+    };
+    const GPtrArray *programs = c->entries->programs;
+
+    for (guint i = 0; programs != NULL && i < programs->len; i++) {
+        const LhFileEntry *program = g_ptr_array_index(programs, i);
+        g_autofree char *base = g_path_get_basename(g_ptr_array_index(program->values, 0));
+
+        for (guint k = 0; k < G_N_ELEMENTS(rows); k++) {
+            if (strcmp(base, rows[k].name) == 0)
+                return lh_config_fail(c, program, error,
+                                      "%s trains %s, which is not predicted; only decoders of text "
+                                      "are",
+                                      base, rows[k].why);
+        }
+    }
+    return true;
+}
+
+/* NeMo's T5 has two stacks of layers. */
+static bool
+refuse_stacks(const LhConfig *c, GError **error)
+{
+    for (guint i = 0; i < c->entries->entries->len; i++) {
+        const LhFileEntry *entry = g_ptr_array_index(c->entries->entries, i);
+
+        if (strstr(entry->path, "model.encoder.") != NULL)
+            return lh_config_fail(c, entry, error,
+                                  "\"%.60s\": it is an encoder with a decoder, which is not "
+                                  "predicted; only decoders of text are",
+                                  entry->path);
     }
     return true;
 }
@@ -544,7 +596,8 @@ take_model(LhConfig *c, GError **error)
     Shape s = { .layers = 0 };
     bool ok;
 
-    if (!refuse_layers(c, error) || !read_shape(c, &s, error))
+    if (!refuse_program(c, error) || !refuse_stacks(c, error) || !refuse_layers(c, error) ||
+        !read_shape(c, &s, error))
         return false;
     if (s.layers == 0 && lh_config_entry(c, "model") != NULL && c->arguments)
         return take_published(c, error);

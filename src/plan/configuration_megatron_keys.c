@@ -48,7 +48,7 @@ const LhConfigKey lh_config_megatron_keys[] = {
     READ("recipe"), READ("disable-bias-linear"), READ("make-vocab-size-divisible-by"), READ("pad-vocab-size-to"),
     READ("use-rotary-position-embeddings"), READ("merge-file"), READ("glu-activation"),
     READ("hybrid-attention-ratio"), READ("hybrid-mlp-ratio"), READ("encoder-num-layers"),
-    READ("decoder-num-layers"), READ("bert-no-binary-head"), READ("language-model-type"),
+    READ("decoder-num-layers"), READ("bert-no-binary-head"), READ("bert-binary-head"), READ("language-model-type"),
     READ("vision-model-type"), READ("vision-pretraining"), READ("retro-project-dir"),
     LH_CONFIG_NOT("tuner-type", "full", "all weights are trained"),
     LH_CONFIG_NOT("train-type", "full", "all weights are trained"),
