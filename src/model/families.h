@@ -27,7 +27,9 @@ typedef enum {
     LH_HF_MORE_POSITIONS, /* rows of it beyond POSITIONS */
     LH_HF_TYPES,          /* rows of an embedding of token types */
     LH_HF_EMBEDDING,      /* width of the embedding, if another than HIDDEN */
+    LH_HF_EMBEDDING_ALL,  /* it is the width of positions and types, too */
     LH_HF_TIED,
+    LH_HF_HEADLESS,      /* there is no head, whatever is said of its embedding */
     LH_HF_MULTI_QUERY,   /* one key-value head, whatever GROUPS says */
     LH_HF_GROUPED,       /* GROUPS counts, MULTI_QUERY does not */
     LH_HF_UNGROUPED,     /* GROUPS counts only with MULTI_QUERY */
@@ -62,7 +64,10 @@ typedef enum {
     LH_HF_ROPE_LAYERS,    /* 1: rotary positions (and chunks), 0: none (and all tokens) */
     LH_HF_NOPE_INTERVAL,  /* every so many layers one is of the latter kind */
     LH_HF_TOP_K,          /* a query sees so many tokens, which an indexer chooses */
+    LH_HF_INDEX_HEADS,
+    LH_HF_INDEX_DIM,
     LH_HF_LAYER_TYPES,
+    LH_HF_LISTED,         /* a file without a list of its layers is not understood */
     LH_HF_ATTENTION_LIST, /* 0: linear, 1: softmax */
     LH_HF_LINEAR,         /* all layers, unless a list says which */
     LH_HF_LINEAR_GATE,
@@ -85,9 +90,11 @@ typedef enum {
     LH_HF_ROUTER_BIAS,
     LH_HF_SHARED_GATE,
     LH_HF_SINKS,
-    LH_HF_QK_NORM,       /* of one head's width */
+    LH_HF_QK_NORM, /* of one head's width */
+    LH_HF_QK_NORM_BIAS,
     LH_HF_QK_NORM_HEADS, /* of all heads' width */
     LH_HF_NORMS,         /* of a layer */
+    LH_HF_NORM_BARE,     /* norms have no weights */
     LH_HF_EMBEDDING_NORM,
     LH_HF_POOLER,
     LH_HF_FFN_NORM, /* norms within attention and the MLP, of their inner width */

@@ -139,7 +139,8 @@ static const char *const harmless[] = {
     "multimodal_projector_bias", "multimodal_projector_hidden_act", "num_channels",
     "num_media_embeds", "pad2square", "patch_size", "perceiver_config", "pixel_shuffle_factor",
     "position_id_per_seconds", "projection_dim", "projector_config", "projector_hidden_act",
-    "projector_hidden_size", "projector_type", "ps_version", "qformer_config", "query_num",
+    "projector_hidden_size", "projector_n_layers", "projector_type",
+    "mlp_connector_layers", "ps_version", "qformer_config", "query_num",
     "scale_factor", "seconds_per_chunk", "select_layer", "slice_config", "slice_mode",
     "spatial_merge_size", "speech_config", "speech_lora", "talker_config", "template", "tile_tag",
     "token2wav_config", "tokens_per_second", "tts_config", "tune_mm_mlp_adapter",
@@ -159,7 +160,8 @@ static const char *const harmless[] = {
     /* tokenizers, and switches of one family that move nothing */
     "im_end_token", "image_token_len", "patch_token_len", "tokenizer_type", "use_rmsnorm",
     "pooling", "validate_runner_input", "order_of_interleaved_layers", "im_patch_token",
-    "im_start_token", "layer_switch", "moe_jitter_eps", "pad_key_length", "scale_qk_dot_by_d",
+    "im_start_token", "layer_switch", "offset_alibi",
+    "skip_bias_add", "skip_bias_add_qkv", "moe_jitter_eps", "pad_key_length", "scale_qk_dot_by_d",
     "understand_projector_stride", "projector_bias",
     NULL,
 };

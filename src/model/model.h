@@ -26,12 +26,14 @@ typedef struct {
     bool qkv_bias;                   /* the projections to q, k and v have one */
     bool qk_norm;                    /* heads of q and k are normalised, with weights */
     uint64_t norms_per_layer;        /* 0: 2 */
+    bool bare_norms;                 /* norms have no weights */
     uint64_t learned_positions;      /* rows of an embedding of positions; 0: none */
     uint64_t shared_experts;         /* of num_experts: those that no router chooses */
     uint64_t dense_layers;           /* of a mixture of experts: the first layers, with one MLP */
     uint64_t dense_ffn_hidden_size;  /* its width; 0: as an expert's */
     uint64_t shared_ffn_hidden_size; /* of each shared expert; 0: as another's */
     uint64_t embedding_width;        /* of the embedding, if it is not hidden_size; 0: it is */
+    bool embedding_once;             /* a projection from this width, none back to it */
     uint64_t other_parameters;       /* of the whole model, beside all these */
     uint64_t attention_parameters;   /* of one layer of softmax attention; 0: by the shape */
 } LhModelWeights;

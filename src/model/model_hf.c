@@ -64,6 +64,11 @@ fail_type(LhHfReader *r, GError **error)
     const char *path = lh_hf_path(r, "model_type");
     const char *nearest;
 
+    if (r->model_type == NULL &&
+        r->part[0] != '\0') { /* a wrapper whose part's type is not known */
+        r->model_type = keep(r, text_at(r->json, "model_type"));
+        path = "model_type";
+    }
     if (r->model_type == NULL)
         return lh_json_error(r->json, path, error,
                              "missing field \"%s\": this is no Hugging Face config.json of a "
@@ -277,7 +282,7 @@ read_rest(LhHfReader *r)
     if (lh_hf_number(r, LH_HF_NO_ROTARY) != 0 || (widest > 0 && m->hidden_size > widest))
         m->rotary_base = 0;
     m->max_position_embeddings = lh_hf_number(r, LH_HF_POSITIONS);
-    m->tied_embeddings = lh_hf_number(r, LH_HF_TIED) != 0;
+    m->tied_embeddings = lh_hf_number(r, LH_HF_TIED) != 0 || lh_hf_number(r, LH_HF_HEADLESS) != 0;
     note_mask(r);
 }
 

@@ -115,6 +115,10 @@ is_whole(const LhHfReader *r, uint64_t i)
     const uint64_t period = lh_hf_number(r, LH_HF_WINDOW_PATTERN);
     const uint64_t interval = lh_hf_number(r, LH_HF_NOPE_INTERVAL);
 
+    if (interval > 0 && lh_hf_number(r, LH_HF_CHUNK) == 0) /* those without rotary: SmolLM3 */
+        return rope->list != NULL && i < rope->list->len
+                   ? g_array_index(rope->list, uint64_t, i) != 0
+                   : (i + 1) % interval != 0;
     if (lh_hf_number(r, LH_HF_CHUNK) > 0)
         return rope->list != NULL && i < rope->list->len
                    ? g_array_index(rope->list, uint64_t, i) == 0
@@ -167,6 +171,23 @@ check_length(LhHfReader *r, LhHfSlot slot, GError **error)
                          listed, r->model->num_layers);
 }
 
+/* Of a class whose layers are of several kinds, none of them the one that there is. */
+static bool
+check_listed(LhHfReader *r, GError **error)
+{
+    const bool types = value_of(r, LH_HF_LAYER_TYPES)->words != NULL;
+    const bool list = value_of(r, LH_HF_ATTENTION_LIST)->list != NULL;
+    const char *path = lh_hf_slot_path(
+        r, lh_hf_number(r, LH_HF_LINEAR_GATE) != 0 ? LH_HF_ATTENTION_LIST : LH_HF_LAYER_TYPES);
+
+    if (lh_hf_number(r, LH_HF_LISTED) == 0 || types || list)
+        return true;
+    return lh_json_error(r->json, path, error,
+                         "missing field \"%s\", the list of layers of model type %s: which of them "
+                         "attend, and how, is not stated elsewhere",
+                         path, r->model_type);
+}
+
 /* The first layers without experts are a number; others stand in the list of layers. */
 static void
 set_dense(const LhHfReader *r, GArray *each)
@@ -207,7 +228,7 @@ lh_hf_read_layers(LhHfReader *r, GError **error)
     if (lh_hf_number(r, LH_HF_USE_WINDOW) != 0)
         model->sliding_window = lh_hf_number(r, LH_HF_WINDOW);
     model->chunk_size = lh_hf_number(r, LH_HF_CHUNK);
-    if (!check_length(r, LH_HF_LAYER_TYPES, error) ||
+    if (!check_listed(r, error) || !check_length(r, LH_HF_LAYER_TYPES, error) ||
         !check_length(r, LH_HF_ATTENTION_LIST, error) || !check_length(r, LH_HF_MLP_TYPES, error) ||
         !check_gpt_neo(r, error))
         return false;
@@ -274,6 +295,25 @@ read_experts(LhHfReader *r, GError **error)
     return true;
 }
 
+/* Of a mixture of experts whose number is not known. */
+static bool
+check_experts(LhHfReader *r, GError **error)
+{
+    const LhHfValue *chosen = value_of(r, LH_HF_EXPERTS_PER_TOKEN);
+    const char *path = lh_hf_slot_path(r, LH_HF_EXPERTS);
+
+    if (value_of(r, LH_HF_EXPERTS)->stated || lh_hf_number(r, LH_HF_EXPERTS) > 0 ||
+        (chosen->number == 0 && lh_hf_number(r, LH_HF_EXPERT_FFN) == 0))
+        return true;
+    if (chosen->number > 0)
+        return lh_json_error(r->json, chosen->path, error, "\"%s\" needs \"%s\" beside it",
+                             chosen->path, path);
+    return lh_json_error(r->json, path, error,
+                         "missing field \"%s\", the number of experts, of which model type %s has "
+                         "some; allowed: 0, for a model without",
+                         path, r->model_type);
+}
+
 bool
 lh_hf_read_mlp(LhHfReader *r, GError **error)
 {
@@ -289,6 +329,8 @@ lh_hf_read_mlp(LhHfReader *r, GError **error)
         m->ffn_hidden_size = lh_hf_number(r, LH_HF_FFN_TIMES) * m->hidden_size;
     if (lh_hf_number(r, LH_HF_FFN_HALVES) != 0)
         m->ffn_hidden_size /= 2;
+    if (!check_experts(r, error))
+        return false;
     if ((lh_hf_number(r, LH_HF_EXPERTS) > 0 || value_of(r, LH_HF_EXPERTS)->list != NULL) &&
         !read_experts(r, error))
         return false;
@@ -314,6 +356,20 @@ latent_parameters(const LhHfReader *r)
     return q + kv + heads * v * hidden;
 }
 
+/* What chooses the tokens that a query sees: its q comes from the latent one, its one key, with a
+ * norm, and the weights of its heads from the hidden state. */
+static uint64_t
+indexer_parameters(const LhHfReader *r)
+{
+    const uint64_t hidden = r->model->hidden_size, rank = lh_hf_number(r, LH_HF_Q_RANK);
+    const uint64_t heads = lh_hf_number(r, LH_HF_INDEX_HEADS);
+    const uint64_t dim = lh_hf_number(r, LH_HF_INDEX_DIM);
+
+    if (lh_hf_number(r, LH_HF_TOP_K) == 0)
+        return 0;
+    return rank * heads * dim + hidden * (dim + heads) + 2 * dim;
+}
+
 /* Multi-matrix factorisation: q comes from a projection of a lower rank, with a norm. */
 static uint64_t
 shared_q_parameters(const LhHfReader *r)
@@ -337,6 +393,13 @@ expert_layers(const LhHfReader *r)
     return count;
 }
 
+/* Biases of norms beside those that every matrix and norm has. */
+static bool
+has_norm_biases(const LhHfReader *r)
+{
+    return lh_hf_number(r, LH_HF_NORM_BIAS) != 0 && lh_hf_number(r, LH_HF_BIASES) == 0;
+}
+
 /* What each layer has beside matrices and norms. */
 static uint64_t
 others_of_layer(const LhHfReader *r)
@@ -352,11 +415,13 @@ others_of_layer(const LhHfReader *r)
         sum += (m->gated_mlp ? 2 : 1) * m->ffn_hidden_size + m->hidden_size;
     if (lh_hf_number(r, LH_HF_QK_NORM_HEADS) != 0)
         sum += q + kv;
+    if (lh_hf_number(r, LH_HF_QK_NORM) != 0 && lh_hf_number(r, LH_HF_QK_NORM_BIAS) != 0)
+        sum += 2 * m->kv_channels;
     if (lh_hf_number(r, LH_HF_SINKS) != 0)
         sum += m->num_attention_heads;
     if (lh_hf_number(r, LH_HF_FFN_NORM) != 0)
         sum += q + m->ffn_hidden_size;
-    if (lh_hf_number(r, LH_HF_NORM_BIAS) != 0)
+    if (has_norm_biases(r))
         sum +=
             (lh_hf_number(r, LH_HF_NORMS) > 0 ? lh_hf_number(r, LH_HF_NORMS) : 2) * m->hidden_size;
     return sum;
@@ -370,7 +435,7 @@ other_parameters(const LhHfReader *r)
     const uint64_t routed = m->num_experts - m->weights.shared_experts;
     uint64_t sum = m->num_layers * others_of_layer(r) + lh_hf_number(r, LH_HF_TYPES) * h;
 
-    if (lh_hf_number(r, LH_HF_NORM_BIAS) != 0)
+    if (has_norm_biases(r))
         sum += h;
     if (lh_hf_number(r, LH_HF_HEAD_BIAS) != 0)
         sum += m->vocab_size;
@@ -385,6 +450,22 @@ other_parameters(const LhHfReader *r)
     if (lh_hf_number(r, LH_HF_EXPERT_BIAS) != 0)
         sum += of_experts * routed * (2 * m->ffn_hidden_size + h + 1);
     return sum;
+}
+
+/* Positions, types and their norm are as narrow as the embedding; one projection with a bias leads
+ * from there to the layers. What is left out here is counted in the model's width elsewhere. */
+static void
+narrow_embeddings(const LhHfReader *r)
+{
+    LhModel *m = r->model;
+    LhModelWeights *w = &m->weights;
+    const uint64_t rows = w->learned_positions + lh_hf_number(r, LH_HF_TYPES) + 2;
+    const uint64_t wide = (lh_hf_number(r, LH_HF_TYPES) + 1) * m->hidden_size;
+
+    w->embedding_once = true;
+    w->learned_positions = 0;
+    w->other_parameters += rows * w->embedding_width;
+    w->other_parameters -= MIN(w->other_parameters, wide);
 }
 
 void
@@ -403,9 +484,12 @@ lh_hf_read_weights(LhHfReader *r)
             lh_hf_number(r, LH_HF_POSITIONS) + lh_hf_number(r, LH_HF_MORE_POSITIONS);
     if (width != m->hidden_size)
         w->embedding_width = width;
+    w->bare_norms = lh_hf_number(r, LH_HF_NORM_BARE) != 0;
     if (lh_hf_number(r, LH_HF_KV_RANK) > 0 && lh_hf_number(r, LH_HF_V_DIM) > 0)
-        w->attention_parameters = latent_parameters(r);
+        w->attention_parameters = latent_parameters(r) + indexer_parameters(r);
     else if (lh_hf_number(r, LH_HF_Q_SHARED) > 0)
         w->attention_parameters = shared_q_parameters(r);
     w->other_parameters = other_parameters(r);
+    if (w->embedding_width > 0 && lh_hf_number(r, LH_HF_EMBEDDING_ALL) != 0)
+        narrow_embeddings(r);
 }

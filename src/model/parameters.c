@@ -78,14 +78,14 @@ static uint64_t
 parameters_of(const LhModel *m, uint64_t experts)
 {
     const LhModelWeights *w = &m->weights;
-    const uint64_t norm = lh_times(w->biases ? 2 : 1, m->hidden_size);
+    const uint64_t norm = w->bare_norms ? 0 : lh_times(w->biases ? 2 : 1, m->hidden_size);
     const uint64_t norms = w->norms_per_layer > 0 ? w->norms_per_layer : 2;
     const uint64_t embeddings = m->tied_embeddings ? 1 : 2;
     const uint64_t width = w->embedding_width > 0 ? w->embedding_width : m->hidden_size;
     uint64_t sum = lh_times(lh_times(embeddings, m->vocab_size), width);
 
     if (w->embedding_width > 0)
-        sum = lh_plus(sum, lh_times(2, lh_times(width, m->hidden_size)));
+        sum = lh_plus(sum, lh_times(w->embedding_once ? 1 : 2, lh_times(width, m->hidden_size)));
     sum = lh_plus(sum, w->other_parameters);
     sum = lh_plus(sum, lh_times(w->learned_positions, m->hidden_size));
     sum = lh_plus(sum, attentions_of(m));
