@@ -522,6 +522,24 @@ START_TEST(model_rejects_broken_hugging_face)
         { "\"llama\"", "\"mistral\", \"layer_types\": [\"full_attention\", \"mamba\"]",
           "dir/m.json:1:61: error: \"layer_types[1]\" is \"mamba\", of which there are no layers "
           "yet; allowed: full_attention, sliding_attention, chunked_attention" },
+        { "512", "null", "dir/m.json:2:17: error: \"hidden_size\" is null; allowed: at least 1" },
+        { "\"llama\"", "\"llama\", \"architectures\": [\"Qwen3ForCausalLM\"]",
+          "dir/m.json:1:42: error: \"architectures\" has Qwen3ForCausalLM, which is of model type "
+          "qwen3, and \"model_type\" is \"llama\": leave out the one that is wrong" },
+        { "1000}", "1000, \"text_config\": {\"model_type\": \"llama\", \"hidden_size\": 256}}",
+          "dir/m.json:2:17: error: \"hidden_size\" is 512 here and 256 in \"text_config\": model "
+          "type llama has its sizes here, so leave one out" },
+        { "\"llama\"", "\"granitemoehybrid\"",
+          "dir/m.json:1:1: error: missing field \"layer_types\", the list of layers of model type "
+          "granitemoehybrid: which of them attend, and how, is not stated elsewhere" },
+        { "\"llama\"", "\"minimax_text_01\"",
+          "dir/m.json:1:1: error: missing field \"attn_type_list\", the list of layers of model "
+          "type minimax_text_01: which of them attend, and how, is not stated elsewhere" },
+        { "\"llama\"", "\"deepseek_v2\", \"num_experts_per_tok\": 6",
+          "dir/m.json:1:54: error: \"num_experts_per_tok\" needs \"n_routed_experts\" beside it" },
+        { "\"llama\"", "\"deepseek_v2\"",
+          "dir/m.json:1:1: error: missing field \"n_routed_experts\", the number of experts, of "
+          "which model type deepseek_v2 has some; allowed: 0, for a model without" },
         { "\"llama\"", "\"gpt2\", \"n_head\": 16",
           "dir/m.json:4:25: error: \"num_attention_heads\" is 8 and \"n_head\" is 16; both are "
           "names of one size, so leave one out" },

@@ -1110,7 +1110,7 @@ const LhHfFamily lh_hf_families[] = {
       .defaults = { D(PLAIN, 1), D(QK_NORM_BIAS, 1), D(BIASES, 1), D(HEAD_BIAS, 1), D(NORMS, 1),
                     D(FFN, 8192), D(HIDDEN, 2048), D(LAYERS, 24), D(HEADS, 32), D(VOCAB, 51200) } },
     { .model_types = "phi-msft mixformer-sequential",
-      .architectures = "MixFormerSequentialForCausalLM",
+      .architectures = "MixFormerSequentialForCausalLM PhiForCausalLM",
       .keys = KEYS(size_keys, groups, n_names, phi),
       .defaults = { D(PLAIN, 1), D(QK_NORM_BIAS, 1), D(BIASES, 1), D(HEAD_BIAS, 1), D(NORMS, 1),
                     D(FFN_TIMES, 4), D(HIDDEN, 2048), D(LAYERS, 24), D(HEADS, 32),

@@ -91,6 +91,53 @@ fail_type(LhHfReader *r, GError **error)
 }
 
 static bool
+is_wrapper(const char *type)
+{
+    for (const LhHfWrapper *w = lh_hf_wrappers; w->model_type != NULL; w++) {
+        if (g_strcmp0(w->model_type, type) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A file that names two families, or has two models: which of them is meant is not known. */
+static bool
+check_one_model(LhHfReader *r, const char *architecture, GError **error)
+{
+    const char *whole = keep(r, text_at(r->json, "model_type"));
+    const LhHfFamily *other =
+        architecture == NULL ? NULL : lh_hf_family_of_architecture(architecture);
+    g_autofree char *first = NULL;
+
+    if (other != NULL && r->model_type != NULL &&
+        !lh_hf_has_word(r->family->architectures, architecture)) {
+        first = g_strndup(other->model_types, strcspn(other->model_types, " "));
+        return lh_json_error(r->json, lh_hf_path(r, "architectures"), error,
+                             "\"architectures\" has %s, which is of model type %s, and "
+                             "\"model_type\" is \"%s\": leave out the one that is wrong",
+                             architecture, first, r->model_type);
+    }
+    if (r->part[0] == '\0' || whole == NULL || lh_hf_family(whole) == NULL || is_wrapper(whole) ||
+        lh_hf_family(whole)->refused != NULL)
+        return true;
+    for (const LhHfKey *const *keys = lh_hf_family(whole)->keys; *keys != NULL; keys++) {
+        for (const LhHfKey *key = *keys; key->name != NULL; key++) {
+            g_autofree char *outside = lh_json_text(r->json, key->name);
+            g_autofree char *within = lh_json_text(r->json, lh_hf_path(r, key->name));
+
+            if (key->type != LH_HF_NUMBER || outside[0] == '\0' || strcmp(outside, within) == 0)
+                continue;
+            return lh_json_error(r->json, key->name, error,
+                                 "\"%s\" is %s here and %s in \"%s\": model type %s has its sizes "
+                                 "here, so leave one out",
+                                 key->name, outside, within[0] != '\0' ? within : "absent", r->part,
+                                 whole);
+        }
+    }
+    return true;
+}
+
+static bool
 find_family(LhHfReader *r, GError **error)
 {
     const char *assumed = r->how != NULL ? r->how->assume : NULL;
@@ -120,6 +167,8 @@ find_family(LhHfReader *r, GError **error)
         r->family = lh_hf_family_of_architecture(architecture);
     if (r->family == NULL)
         return fail_type(r, error);
+    if (!check_one_model(r, architecture, error))
+        return false;
     if (r->model_type == NULL)
         r->model_type = architecture;
     return true;
@@ -159,6 +208,8 @@ require(LhHfReader *r, LhHfSlot slot, GError **error)
     if (lh_hf_number(r, slot) > 0)
         return true;
     path = lh_hf_slot_path(r, slot);
+    if (lh_json_kind(r->json, path) == 'n')
+        return lh_json_error(r->json, path, error, "\"%s\" is null; allowed: at least 1", path);
     if (lh_json_has(r->json, path))
         return lh_json_error(r->json, path, error, "\"%s\" is 0; allowed: at least 1", path);
     return lh_json_error(r->json, path, error,
