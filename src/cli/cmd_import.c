@@ -250,7 +250,8 @@ run_import(const LhCommandLine *line, GError **error)
         (paths = find_paths(o, error)) == NULL)
         return LH_ERROR_USAGE;
     setup = lh_setup_new(line->scenario, error);
-    if (setup == NULL || !lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, error))
+    if (setup == NULL || !lh_setup_check_one(setup, error) ||
+        !lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, error))
         return LH_ERROR_INPUT;
     if (setup->program == NULL && (made = make_program(setup, error)) == NULL)
         return LH_ERROR_NO;

@@ -234,7 +234,7 @@ run_run(const LhCommandLine *line, GError **error)
         !lh_command_kernels(o->kernels, params.backend->device, &params.kernel_set, error))
         return LH_ERROR_USAGE;
     setup = lh_setup_new(line->scenario, error);
-    if (setup == NULL || !check_sample(o, setup, error) ||
+    if (setup == NULL || !lh_setup_check_one(setup, error) || !check_sample(o, setup, error) ||
         !lh_run_files_init(&files, &o->files, lh_params_ranks(&setup->params), true, error) ||
         !lh_prove_setup(setup, LH_PROVE_TO_RUN, error))
         return LH_ERROR_INPUT;

@@ -498,7 +498,7 @@ run_show(const LhCommandLine *line, GError **error)
     if (!complete_scenario(line, error))
         return LH_ERROR_INPUT;
     setup = lh_setup_new(line->scenario, error);
-    if (setup == NULL)
+    if (setup == NULL || !lh_setup_check_one(setup, error))
         return LH_ERROR_INPUT;
     if (!print_schedule(setup, o->to.format, out, error))
         return LH_ERROR_NO;

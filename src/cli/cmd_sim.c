@@ -477,7 +477,8 @@ run_sim(const LhCommandLine *line, GError **error)
     lh_command_warn_config(line);
     files.run.stamp = lh_command_stamp(line);
     setup = lh_setup_new(line->scenario, error);
-    if (setup == NULL || !files_init(&files, line, setup, error) ||
+    if (setup == NULL || !lh_setup_check_one(setup, error) ||
+        !files_init(&files, line, setup, error) ||
         !lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, error))
         return LH_ERROR_INPUT;
     if (!lh_work_check(work_of(o, setup), o->max_work_ps, error))

@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/progress.h"
 #include "plan/check.h"
+#include "plan/pairs.h"
 #include "plan/setting.h"
 #include "plan/work.h"
 #include "report/cells.h"
@@ -419,7 +420,8 @@ choose_passes(const LhScenario *s)
 static bool
 is_other_kind(const LhScenario *s, const LhSchedule *schedule, const LhModel *model)
 {
-    return s->schedule == NULL && (s->attention >= 0 || s->model != NULL) &&
+    return s->schedule == NULL && !lh_pairs_wanted(s, model) &&
+           (s->attention >= 0 || s->model != NULL) &&
            !lh_schedule_takes(schedule, lh_setup_is_linear(s, model));
 }
 
@@ -440,7 +442,8 @@ choose_schedules(const LhScenario *s, const LhModel *model, GError **error)
         linear = linear || (s->attention != 0 && lh_schedule_takes(schedule, true));
         i++;
     }
-    if (schedules == NULL || !lh_check_read(s, schedules, linear, error))
+    if (schedules == NULL || !lh_pairs_of(s, model, 0, schedules, NULL, error) ||
+        !lh_check_read(s, schedules, linear, error))
         return NULL;
     return g_steal_pointer(&schedules);
 }

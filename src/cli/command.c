@@ -7,6 +7,7 @@
 #include "base/escape.h"
 #include "base/output.h"
 #include "cli/saved.h"
+#include "plan/pairs.h"
 #include "report/describe_config.h"
 
 #include <stdio.h>
@@ -85,9 +86,12 @@ lh_command_check_program(const LhCommandLine *line, GError **error)
 {
     const LhCommand *command = line->command;
     const LhScenario *s = line->scenario;
-    const guint schedules = s->schedule == NULL ? 0 : s->schedule->len;
     g_autoptr(GString) names = g_string_new(s->schedule_file);
+    guint schedules;
 
+    if (!lh_pairs_join(line->scenario, error))
+        return false;
+    schedules = s->schedule == NULL ? 0 : s->schedule->len;
     if (schedules + (s->schedule_file != NULL) == 1)
         return true;
     for (guint i = 0; i < schedules; i++)

@@ -298,10 +298,13 @@ split(Parser *parser, char ***words, GError **error)
     return false;
 }
 
-/* True if @word is the name of a schedule: `show` takes one where others take a scenario. */
+/* False if @word is the name of a schedule, or could be a pair of them: `show` takes one where
+ * others take a scenario. */
 static bool
 is_scenario(const char *word)
 {
+    if (strpbrk(word, LH_SCHEDULE_PAIRS) != NULL && lh_schedule_find(word, NULL) != NULL)
+        return false;
     for (guint i = 0; lh_schedules[i] != NULL; i++) {
         if (strcmp(lh_schedules[i]->name, word) == 0)
             return false;

@@ -10,6 +10,21 @@
 
 #define STEPS_MAX 256 /* multiples of the ranks that are tried in each direction */
 
+/* Of a pair both: linear attention has as many key-value heads as heads, and the causal mask. */
+static bool
+takes(const LhSchedule *schedule, const LhProgramParams *params)
+{
+    LhProgramParams p = *params;
+
+    if (schedule->pair == NULL)
+        return lh_schedule_check(schedule, params, NULL);
+    p.attention.linear = true;
+    p.attention.groups = p.attention.heads;
+    p.mask = (LhMaskRule){ .causal = true };
+    return lh_schedule_check(schedule->pair[0], params, NULL) &&
+           lh_schedule_check(schedule->pair[1], &p, NULL);
+}
+
 /* Documents stay documents, of other lengths. */
 static bool
 takes_length(const LhSchedule *schedule, const LhProgramParams *params, uint64_t length)
@@ -24,7 +39,7 @@ takes_length(const LhSchedule *schedule, const LhProgramParams *params, uint64_t
     } else {
         p.mask.documents_count = 0;
     }
-    return length > 0 && lh_schedule_check(schedule, &p, NULL);
+    return length > 0 && takes(schedule, &p);
 }
 
 static bool

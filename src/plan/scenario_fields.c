@@ -95,7 +95,9 @@ static const LhField own_fields[] = {
       .min = 1,
       .max = -1,
       .names = "schedules",
-      .description = "Schedule to use (see `longhaul list schedules`)." },
+      .description =
+          "Schedule to use (see `longhaul list schedules`); of a step of a model with layers "
+          "of linear and of softmax attention a pair, such as lasp2+ring." },
     { .name = "schedule_file",
       .type = LH_FIELD_STRING,
       .offset = AT(schedule_file),

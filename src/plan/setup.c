@@ -8,6 +8,7 @@
 #include "base/input.h"
 #include "plan/check.h"
 #include "plan/length.h"
+#include "plan/pairs.h"
 #include "plan/profile.h"
 #include "plan/setup_step.h"
 #include "sim/attention_cost.h"
@@ -595,6 +596,20 @@ leave_out(LhSetup *setup)
     }
 }
 
+/* Those in question: of layers of both kinds pairs, else those for the one kind that there is. */
+static bool
+choose_schedules(LhSetup *setup, GError **error)
+{
+    const LhScenario *s = setup->scenario;
+    const bool pairs = lh_pairs_wanted(s, setup->model);
+    const uint32_t context = setup->step != NULL ? setup->step->params.module.ranks : 0;
+
+    if (!pairs)
+        leave_out(setup);
+    return lh_pairs_of(s, setup->model, context, setup->schedules, &setup->left_out, error) &&
+           lh_check_read(s, setup->schedules, pairs || setup->params.attention.linear, error);
+}
+
 /* That of a module, which has one only if it was named. */
 static bool
 load_module_framework(LhSetup *setup, GError **error)
@@ -657,9 +672,7 @@ fill_program(LhSetup *setup, uint32_t ranks, GError **error)
     if (setup->framework != NULL)
         add_input(setup, "frameworks", s->framework != NULL ? s->framework : setup->framework->name,
                   setup->framework->sha256);
-    leave_out(setup);
-    return lh_check_read(s, setup->schedules, setup->params.attention.linear, error) &&
-           lh_length_round(setup, error);
+    return choose_schedules(setup, error) && lh_length_round(setup, error);
 }
 
 /* What is not asked for, and `auto`, is rings where no group can be too large for them and nothing
@@ -713,6 +726,12 @@ lh_setup_new(const LhScenario *scenario, GError **error)
     if (!fill_setup(setup, error))
         return NULL;
     return g_steal_pointer(&setup);
+}
+
+bool
+lh_setup_check_one(const LhSetup *setup, GError **error)
+{
+    return setup->program != NULL || lh_pairs_check_one(setup->scenario, setup->schedules, error);
 }
 
 void

@@ -110,6 +110,9 @@ LhCollectiveModel lh_setup_collectives(const LhSetup *setup, LhNetworkModel netw
  * 0 if none does. */
 bool lh_setup_ranks(const LhScenario *scenario, uint64_t *ranks, GError **error);
 
+/* Whether one program, or one schedule or pair, is in question; else LH_ERROR_INPUT. */
+bool lh_setup_check_one(const LhSetup *setup, GError **error);
+
 /* Bytes of the model's weights in the element type of the run; 0: not known, for a program of its
  * own or heads that are not the model's. UINT64_MAX: at least so many. */
 uint64_t lh_setup_weight_bytes(const LhSetup *setup);

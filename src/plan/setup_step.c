@@ -2,6 +2,7 @@
 #include "plan/setup_step.h"
 
 #include "base/error.h"
+#include "plan/pairs.h"
 #include "verify/verify.h"
 
 #include <inttypes.h>
@@ -187,36 +188,16 @@ take_heads(const LhProgramParams *p, const LhScenario *s, LhModel *m)
 
 /* ---- schedules ---- */
 
-/* For one rank any schedule will do that places tokens as @other does (NULL: none is there). */
+/* What layers of @kind have. On one rank any schedule will do. */
 static const LhSchedule *
-default_schedule(bool linear, const LhSchedule *other)
-{
-    for (guint i = 0; other != NULL && lh_schedules[i] != NULL; i++) {
-        if (lh_schedule_takes(lh_schedules[i], linear) &&
-            lh_schedules[i]->placement == other->placement)
-            return lh_schedules[i];
-    }
-    return lh_schedule_find(linear ? "lasp2" : "ring", NULL);
-}
-
-/* The schedule of layers of @kind: @first, if it takes them, else the first that was named and
- * does.
- */
-static const LhSchedule *
-schedule_of(const LhSetup *setup, const LhSchedule *first, LhLayerKind kind)
+schedule_of(const LhSetup *setup, const LhSchedule *schedule, LhLayerKind kind)
 {
     const bool linear = kind == LH_LAYER_LINEAR;
-    const GPtrArray *names = setup->scenario->schedule;
+    const LhSchedule *side = schedule != NULL ? lh_schedule_side(schedule, linear) : NULL;
 
-    if (first != NULL && lh_schedule_takes(first, linear))
-        return first;
-    for (guint i = 0; names != NULL && i < names->len; i++) {
-        const LhSchedule *named = lh_schedule_find(g_ptr_array_index(names, i), NULL);
-
-        if (named != NULL && lh_schedule_takes(named, linear))
-            return named;
-    }
-    return setup->step->params.module.ranks == 1 ? default_schedule(linear, first) : NULL;
+    return side == NULL && setup->step->params.module.ranks == 1
+               ? lh_pairs_default(linear, schedule)
+               : side;
 }
 
 LhStepParams

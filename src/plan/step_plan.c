@@ -111,7 +111,7 @@ lh_step_answer_of_ranks(const LhScenario *scenario, LhStepAnswer *answer, GArray
     g_autoptr(LhProgram) program = NULL;
     g_autoptr(LhSimResult) result = NULL;
 
-    if (setup == NULL)
+    if (setup == NULL || !lh_setup_check_one(setup, error))
         return false;
     program = lh_setup_program(setup, g_ptr_array_index(setup->schedules, 0), error);
     if (program == NULL)

@@ -4,6 +4,8 @@
 #include "report/describe.h"
 
 #include "base/escape.h"
+#include "plan/apart.h"
+#include "plan/pairs.h"
 #include "report/constants.h"
 #include "report/describe_options.h"
 #include "report/text.h"
@@ -472,10 +474,15 @@ describe_partly_read(const LhSetup *setup, GString *out)
 void
 lh_describe_left_out(const LhSetup *setup, GString *out)
 {
-    if (setup->left_out > 0)
+    const char *plural = setup->left_out == 1 ? "" : "s";
+
+    if (setup->left_out > 0 && lh_pairs_wanted(setup->scenario, setup->model))
+        g_string_append_printf(out,
+                               "left out: %u pair%s of schedules that place%s tokens differently\n",
+                               setup->left_out, plural, setup->left_out == 1 ? "s" : "");
+    else if (setup->left_out > 0)
         g_string_append_printf(out, "left out: %u schedule%s for %s attention\n", setup->left_out,
-                               setup->left_out == 1 ? "" : "s",
-                               setup->params.attention.linear ? "softmax" : "linear");
+                               plural, setup->params.attention.linear ? "softmax" : "linear");
 }
 
 void

@@ -26,6 +26,8 @@ lh_schedule_find(const char *name, GError **error)
     g_autofree char *list = NULL;
     const char *nearest;
 
+    if (strpbrk(name, LH_SCHEDULE_PAIRS) != NULL)
+        return lh_schedule_find_pair(name, error);
     for (unsigned i = 0; lh_schedules[i] != NULL; i++) {
         if (strcmp(lh_schedules[i]->name, name) == 0)
             return lh_schedules[i];
@@ -152,6 +154,13 @@ lh_schedule_reads(const LhSchedule *schedule, const LhOption *option)
     return false;
 }
 
+/* Of a pair the one that computes this attention. */
+static const LhSchedule *
+side_of(const LhSchedule *schedule, const LhProgramParams *p)
+{
+    return schedule->pair != NULL ? lh_schedule_side(schedule, p->attention.linear) : schedule;
+}
+
 LhProgramParams
 lh_schedule_params(const LhSchedule *schedule, const LhProgramParams *params)
 {
@@ -176,7 +185,7 @@ is_single(const LhSchedule *schedule, const LhProgramParams *p)
 const LhClosedForms *
 lh_closed_forms(const LhSchedule *schedule, const LhProgramParams *params)
 {
-    return is_single(schedule, params) ? &lh_single_closed : &schedule->closed;
+    return is_single(schedule, params) ? &lh_single_closed : &side_of(schedule, params)->closed;
 }
 
 /* @p is what lh_schedule_params gave. */
@@ -190,14 +199,16 @@ check_all(const LhSchedule *schedule, const LhProgramParams *p, GError **error)
 bool
 lh_schedule_check(const LhSchedule *schedule, const LhProgramParams *params, GError **error)
 {
-    const LhProgramParams p = lh_schedule_params(schedule, params);
+    const LhSchedule *side = side_of(schedule, params);
+    const LhProgramParams p = lh_schedule_params(side, params);
 
-    return check_all(schedule, &p, error);
+    return check_all(side, &p, error);
 }
 
 LhProgram *
-lh_program_new(const LhSchedule *schedule, const LhProgramParams *params, GError **error)
+lh_program_new(const LhSchedule *either, const LhProgramParams *params, GError **error)
 {
+    const LhSchedule *schedule = side_of(either, params);
     const LhProgramParams p = lh_schedule_params(schedule, params);
     LhProgram *program;
 

@@ -30,7 +30,9 @@ typedef enum {
         __VA_ARGS__, NULL                                                                          \
     }
 
-typedef struct {
+typedef struct _LhSchedule LhSchedule;
+
+struct _LhSchedule {
     const char *name;               /* "dfa-balanced" */
     const char *summary;            /* one line for `longhaul list` */
     const char *details;            /* a page for `longhaul show`: idea, bytes, flops, idle, memory,
@@ -58,14 +60,29 @@ typedef struct {
     /* One rank alone runs this, too, not the program of lh_program_new_single: it does not just
      * attend. */
     bool alone;
-} LhSchedule;
+    /* Of a pair: what computes softmax attention, and what computes linear attention. It is then
+     * in no table, and declares nothing itself. NULL: it is one schedule. */
+    const LhSchedule *const *pair;
+};
 
 /* NULL-terminated, in the order of meson.build. */
 extern const LhSchedule *const lh_schedules[];
 
+/* What stands between the two names of a pair. */
+#define LH_SCHEDULE_PAIRS "+"
+
 /* NULL with @error (LH_ERROR_INPUT, listing the names and the nearest one) if there is no such
- * schedule. */
+ * schedule. "lasp2 + ring", in either order and with or without the spaces, is a pair. */
 const LhSchedule *lh_schedule_find(const char *name, GError **error);
+const LhSchedule *lh_schedule_find_pair(const char *name, GError **error);
+
+/* "lasp2 + ring": of a model with both kinds of attention, what its layers of linear and what those
+ * of softmax attention have. Two that are the same are this one. The same two are always the same
+ * pair, which is never freed. */
+const LhSchedule *lh_schedule_pair(const LhSchedule *linear, const LhSchedule *softmax);
+
+/* What computes this kind of attention: a side of a pair, or @schedule; NULL: nothing does. */
+const LhSchedule *lh_schedule_side(const LhSchedule *schedule, bool linear);
 
 /* Every option that some schedule reads, each once, in the order of the table; NULL-terminated. */
 const LhOption *const *lh_schedule_options(void);

@@ -156,6 +156,20 @@ make_module(LhStepPlan *plan, LhStepKind kind, GError **error)
     return true;
 }
 
+static bool
+refuse_placements(const LhPlacement *softmax, const LhPlacement *other, GError **error)
+{
+    if (softmax->kind == other->kind)
+        return lh_program_refuse(error,
+                                 "the schedules of softmax and of linear attention cut a rank's "
+                                 "tokens (%s) into different parts",
+                                 lh_placement_names[softmax->kind]);
+    return lh_program_refuse(error,
+                             "the schedules of softmax and of linear attention place tokens "
+                             "differently (%s, %s)",
+                             lh_placement_names[softmax->kind], lh_placement_names[other->kind]);
+}
+
 /* All kinds hold a rank's tokens in the same way: rows go from layer to layer. */
 static bool
 check_placements(const LhStepPlan *plan, GError **error)
@@ -173,11 +187,7 @@ check_placements(const LhStepPlan *plan, GError **error)
         if (lh_placement_parts(first) != lh_placement_parts(&program->placement) ||
             (plan->params.module.ranks > 1 &&
              (first->kind != program->placement.kind || first->split != program->placement.split)))
-            return lh_program_refuse(error,
-                                     "the schedules of softmax and of linear attention place "
-                                     "tokens differently (%s, %s)",
-                                     lh_placement_names[first->kind],
-                                     lh_placement_names[program->placement.kind]);
+            return refuse_placements(first, &program->placement, error);
     }
     return true;
 }
