@@ -352,8 +352,6 @@ take_scenario(LhPlanSpace *space, const LhScenario *scenario, const char *cluste
     space->scenario = lh_scenario_copy(scenario);
     space->scenario->step = true;
     lh_scenario_replace(space->scenario, "step", NULL);
-    if (space->scenario->framework == NULL)
-        lh_scenario_replace(space->scenario, "framework", LH_PLAN_FRAMEWORK);
     if (cluster != NULL)
         lh_scenario_replace(space->scenario, "cluster", cluster);
     space->setup = lh_setup_new(space->scenario, error);
@@ -363,6 +361,47 @@ take_scenario(LhPlanSpace *space, const LhScenario *scenario, const char *cluste
     space->cluster =
         g_strdup_printf("%s:%u", space->setup->topology->name, space->setup->network.nodes);
     return true;
+}
+
+/* The files that any of the points depends on are those of the space. */
+static void
+take_input(GPtrArray *inputs, const LhInput *input)
+{
+    LhInput *copy;
+
+    for (guint i = 0; i < inputs->len; i++) {
+        if (strcmp(((const LhInput *)g_ptr_array_index(inputs, i))->path, input->path) == 0)
+            return;
+    }
+    copy = g_new0(LhInput, 1);
+    copy->path = g_strdup(input->path);
+    copy->sha256 = g_strdup(input->sha256);
+    g_ptr_array_add(inputs, copy);
+}
+
+/* Which frameworks there are, by whether there is tensor parallelism. */
+static void
+name_frameworks(LhPlanSpace *space)
+{
+    const char *plain = NULL, *tensor = NULL;
+
+    for (guint i = 0; i < space->shapes->len; i++) {
+        const LhPlanShape *shape = g_ptr_array_index(space->shapes, i);
+        const GPtrArray *inputs = shape->setup != NULL ? shape->setup->inputs : NULL;
+
+        if (inputs == NULL)
+            continue;
+        if (shape->sizes.tensor > 1)
+            tensor = shape->setup->framework->name;
+        else
+            plain = shape->setup->framework->name;
+        for (guint k = 0; k < inputs->len; k++)
+            take_input(space->setup->inputs, g_ptr_array_index(inputs, k));
+    }
+    plain = plain != NULL ? plain : tensor != NULL ? tensor : space->setup->framework->name;
+    space->frameworks = tensor == NULL || strcmp(plain, tensor) == 0
+                            ? g_strdup(plain)
+                            : g_strdup_printf("%s (with tensor parallelism %s)", plain, tensor);
 }
 
 LhPlanSpace *
@@ -387,6 +426,7 @@ lh_plan_space_new(const LhScenario *scenario, const char *cluster, uint64_t sequ
     lh_on_threads_each("set up", threads, space->shapes->len, set_up_shape, space);
     for (uint32_t i = 0; i < space->shapes->len; i++)
         add_shape_points(space, i);
+    name_frameworks(space);
     space->calls = lh_plan_calls_new(space->setup);
     return g_steal_pointer(&space);
 }
@@ -402,6 +442,7 @@ lh_plan_space_free(LhPlanSpace *space)
     lh_setup_free(space->setup);
     lh_scenario_free(space->scenario);
     g_free(space->cluster);
+    g_free(space->frameworks);
     g_free(space);
 }
 

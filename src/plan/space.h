@@ -13,10 +13,6 @@
 #include "plan/calls.h"
 #include "plan/setup_step.h"
 
-/* How things are done that the scenario says nothing of: as the one framework does them that has
- * all of these kinds of parallelism. */
-#define LH_PLAN_FRAMEWORK "megatron-lm"
-
 /* One way to cut the GPUs and the batch. */
 typedef struct {
     LhStepSizes sizes;
@@ -42,6 +38,9 @@ typedef struct {
     LhSetup *setup; /* owned: of one rank in each dimension that was not given, for what all points
                        have in common */
     char *cluster;  /* owned: "hgx-h100:2" */
+    /* Owned: whose ways steps follow: the scenario's framework, or what each point has without
+     * one, "pytorch-fsdp (with tensor parallelism megatron-lm)". */
+    char *frameworks;
     uint32_t gpus;
     uint64_t sequences; /* of a step */
     bool pipelines;     /* some points have several stages */

@@ -42,7 +42,7 @@ lh_describe_plan_question(const LhPlanQuery *query, const LhPlanSpace *space, GS
     lh_describe_model(setup, out);
     g_string_append_printf(out, ": %s sequence%s of %s tokens, %s; as %s does it\n", sequences,
                            query->sequences == 1 ? "" : "s", tokens, lh_dtype_names[a->dtype],
-                           setup->framework->name);
+                           space->frameworks);
     lh_describe_notes(setup->model, out);
 }
 

@@ -65,7 +65,7 @@ append_ways_title(GString *script, const LhPlanSpace *space)
     g_autofree char *line =
         g_strdup_printf("Ways to train %s that no other one beats", setup->model->name);
     g_autofree char *below =
-        g_strdup_printf("sequences of %s tokens, as %s does it", tokens, setup->framework->name);
+        g_strdup_printf("sequences of %s tokens, as %s does it", tokens, space->frameworks);
 
     lh_figure_append_title(script, LH_FIGURE_WIDTH, line, below);
 }

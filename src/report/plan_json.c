@@ -226,7 +226,7 @@ lh_plan_json(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhPlanW
     lh_stamp_json(w, PLAN_SCHEMA, stamp, first->space->setup);
     lh_jsonw_string(w, "query_sha256", answer->query_sha256);
     lh_jsonw_string(w, "model", first->space->setup->model->name);
-    lh_jsonw_string(w, "framework", first->space->setup->framework->name);
+    lh_jsonw_string(w, "framework", first->space->frameworks);
     lh_jsonw_uint(w, "seq_length", a->seq_length);
     lh_jsonw_uint(w, "global_batch_size", query->sequences);
     lh_jsonw_string(w, "dtype", lh_dtype_names[a->dtype]);

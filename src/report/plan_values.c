@@ -61,6 +61,7 @@ add_sizes(LhValues *v, const LhPlanSpace *space, guint point)
     lh_values_text(v, "schedule", schedule);
     lh_values_text(v, "checkpoint", lh_checkpoint_names[p->checkpoint]);
     lh_values_text(v, "shard", lh_shard_names[p->shard]);
+    lh_values_text(v, "framework", shape->setup != NULL ? shape->setup->framework->name : NULL);
 }
 
 static void
