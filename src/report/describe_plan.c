@@ -20,12 +20,21 @@ lh_describe_way(const LhPlanSpace *space, guint point)
     const LhPlanShape *shape = lh_plan_shape(space, p);
     g_autofree char *schedule = lh_plan_point_schedule(space, point);
     g_autofree char *pipeline = lh_plan_point_pipeline(space, point);
-    const bool spread = shape->sizes.context > 1, staged = shape->sizes.pipeline > 1;
 
-    return g_strdup_printf("tp %u, cp %u, dp %u%s%s%s%s, %s, recomputed: %s", shape->sizes.tensor,
-                           shape->sizes.context, shape->sizes.data, staged ? ", pp " : "",
-                           staged ? pipeline : "", spread ? ", " : "", spread ? schedule : "",
-                           lh_shard_names[p->shard], lh_checkpoint_names[p->checkpoint]);
+    GString *text = g_string_new(NULL);
+
+    g_string_printf(text, "tp %u, cp %u, dp %u", shape->sizes.tensor, shape->sizes.context,
+                    shape->sizes.data);
+    if (shape->sizes.pipeline > 1)
+        g_string_append_printf(text, ", pp %s", pipeline);
+    if (space->sequences > 1)
+        g_string_append_printf(text, ", micro-batches %u x %u", shape->micro_batches,
+                               shape->micro_batch_size);
+    if (shape->sizes.context > 1)
+        g_string_append_printf(text, ", %s", schedule);
+    g_string_append_printf(text, ", %s, recomputed: %s", lh_shard_names[p->shard],
+                           lh_checkpoint_names[p->checkpoint]);
+    return g_string_free(text, FALSE);
 }
 
 /* ---- the question ---- */
