@@ -192,8 +192,9 @@ START_TEST(report_memory_that_is_not_there_is_told)
     g_autofree char *limit = lh_format_bytes(oom->limit_bytes);
     g_autofree char *time = lh_format_time(oom->time_ps);
     g_autofree char *expected = g_strdup_printf(
-        "rank 0 needs 40 GiB of %s: optimizer 16 GiB, saved 12 GiB, weights 8 GiB, working 4 GiB; "
-        "first at %s for working, at op 16 (forward, layer 3, micro-batch 0)",
+        "rank 0 needs 74 GiB of %s: saved 36 GiB, optimizer 16 GiB, weights 8 GiB, gradients 8 "
+        "GiB, logits 6 GiB; first exceeded at %s for working, at op 16 (forward, layer 3, "
+        "micro-batch 0)",
         limit, time);
 
     ck_assert_int_eq(step.row->state, LH_ROW_NO_MEMORY);
@@ -215,12 +216,13 @@ START_TEST(report_memory_that_is_not_there_is_told)
                                             "          \"saved\": 38654705664,\n"
                                             "          \"logits\": 6442450944\n"
                                             "        }\n"));
-    ck_assert_ptr_nonnull(strstr(json->str, "        \"op\": 16,\n"
-                                            "        \"layer\": 3,\n"
-                                            "        \"micro_batch\": 0,\n"
-                                            "        \"phase\": \"forward\",\n"
-                                            "        \"category\": \"working\",\n"
-                                            "        \"needed_bytes\": 42949672960,\n"));
+    ck_assert_ptr_nonnull(strstr(json->str, "        \"needed_bytes\": 79456894976,\n"));
+    ck_assert_ptr_nonnull(strstr(json->str, "          \"op\": 16,\n"
+                                            "          \"layer\": 3,\n"
+                                            "          \"micro_batch\": 0,\n"
+                                            "          \"phase\": \"forward\",\n"
+                                            "          \"category\": \"working\",\n"
+                                            "          \"held_bytes\": 42949672960\n"));
     step_clear(&step);
 }
 END_TEST

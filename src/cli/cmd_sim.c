@@ -79,21 +79,12 @@ print_section(const LhTable *table, LhFormat format, GString *out)
 static void
 print_memory_limit(const LhSetup *setup, const LhCompareRow *row, GString *out)
 {
-    LhTotals totals;
-    const LhRankResult *rank;
     g_autofree char *limit = NULL;
-    g_autofree char *when = NULL;
 
     if (row->state != LH_ROW_NO_MEMORY)
         return;
-    lh_totals(row->result, &totals);
-    rank = &row->result->ranks[totals.peak_rank];
     limit = lh_describe_memory_limit(setup, row->result);
-    when = lh_format_time(rank->peak_at_ps);
-    if (rank->peak_by_category[LH_CATEGORY_ATTENTION] == rank->peak_bytes)
-        g_string_append_printf(out, "\nIt does not fit in memory: %s, at %s.\n", limit, when);
-    else
-        g_string_append_printf(out, "\nIt does not fit in memory: %s.\n", limit);
+    g_string_append_printf(out, "\nIt does not fit in memory: %s.\n", limit);
 }
 
 static void

@@ -11,6 +11,16 @@
 
 #include <math.h>
 
+double
+lh_memory_error(const LhSetup *setup)
+{
+    return setup->step != NULL && setup->cost == LH_COST_DEVICE ? LH_MEMORY_ERROR : 0;
+}
+
+/* How much of a run was left out because it repeats does not change its time; sums of doubles, in
+ * their last digits. */
+#define ERROR_DIGITS 1e9
+
 LhErrorParts
 lh_error_parts(const LhSetup *setup, const LhSimResult *r)
 {
@@ -56,7 +66,7 @@ lh_time_error(const LhSetup *setup, const LhSimResult *r)
 
     for (int part = 0; part < LH_ERROR_PARTS; part++)
         squares += parts.part[part] * parts.part[part];
-    return sqrt(squares);
+    return round(sqrt(squares) * ERROR_DIGITS) / ERROR_DIGITS;
 }
 
 double

@@ -9,6 +9,10 @@
  * nothing was fitted to, four in five are within it. */
 #define LH_MEMORY_ERROR 0.05
 
+/* The error e of a peak of memory: four measured ones in five are between peak / (1 + e) and peak *
+ * (1 + e). 0 where there is none: of attention alone, whose buffers are exact. */
+double lh_memory_error(const LhSetup *setup);
+
 /* What the time of a run goes to: links by tier, kernels (its own or those of a rank that it waits
  * for), hosts. Of each its share of the run times what its constants are good to. */
 #define LH_ERROR_PARTS (LH_TIERS + 2)

@@ -46,6 +46,15 @@ lh_compare_row_free(LhCompareRow *row)
     g_free(row);
 }
 
+double
+lh_row_seconds(const LhSetup *setup, const LhCompareRow *row)
+{
+    if (row->result == NULL)
+        return 0;
+    return setup->step != NULL ? row->step.iteration_s
+                               : (double)row->result->makespan_ps / (double)LH_PS_PER_S;
+}
+
 static void
 give_reason(LhCompareRow *row, LhRowState state, const GError *error)
 {

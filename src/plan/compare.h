@@ -68,6 +68,9 @@ LhCompareRow *lh_compare_run_program(const LhSetup *setup, const LhProgram *prog
 void lh_compare_row_free(LhCompareRow *row);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhCompareRow, lh_compare_row_free)
 
+/* The time of a row that ran: of a step, with what it takes beside its program; 0 without one. */
+double lh_row_seconds(const LhSetup *setup, const LhCompareRow *row);
+
 /* Plays the row's program. */
 void lh_compare_play(LhCompareRow *row, const LhSetup *setup, const LhHooks *hooks);
 

@@ -3,6 +3,9 @@
 
 #include "report/text.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #define FEW_MIB 100 /* below that, two decimals */
 
 static void
@@ -59,4 +62,31 @@ lh_cell_count(LhTable *table, LhWide count)
     char exact[LH_WIDE_TEXT_SIZE];
 
     lh_table_cell(table, text, lh_wide_text(count, exact));
+}
+
+void
+lh_cell_error_bar(LhTable *table, double seconds, double error)
+{
+    g_autofree char *low = NULL, *high = NULL, *text = NULL;
+
+    if (!(error > 0)) { /* NaN: none is known */
+        lh_table_cell(table, "-", "");
+        return;
+    }
+    low = lh_format_time(lh_time_from_ps(seconds / (1 + error) * (double)LH_PS_PER_S));
+    high = lh_format_time(lh_time_from_ps(seconds * (1 + error) * (double)LH_PS_PER_S));
+    if (strcmp(strchr(low, ' '), strchr(high, ' ')) == 0)
+        *strchr(low, ' ') = '\0';
+    text = g_strdup_printf("%s-%s", low, high);
+    lh_table_cell(table, text, NULL);
+}
+
+const char *
+lh_cell_peak_heading(const char *unit, double error, char *buffer)
+{
+    if (error > 0)
+        snprintf(buffer, LH_CELL_HEADING, "%s +-%.0f %%", unit, 100 * error);
+    else
+        snprintf(buffer, LH_CELL_HEADING, "%s", unit);
+    return buffer;
 }

@@ -24,3 +24,12 @@ void lh_cell_mib(LhTable *table, LhWide bytes, uint32_t ranks);
 
 /* "1,500,000". */
 void lh_cell_count(LhTable *table, LhWide count);
+
+/* "0.27-0.39 s": the error bar of a time of @seconds, which is good to @error; with the unit that
+ * fits. "-" without one. */
+void lh_cell_error_bar(LhTable *table, double seconds, double error);
+
+/* The heading of peaks in @unit that are good to @error, 0 of what is exact: "MiB +-5 %". It is
+ * written into @buffer (of LH_CELL_HEADING) and returned. */
+#define LH_CELL_HEADING 32
+const char *lh_cell_peak_heading(const char *unit, double error, char *buffer);

@@ -6,6 +6,7 @@
 #include "sim/network/collective_table.h"
 
 #include "base/escape.h"
+#include "plan/apart.h"
 
 #define LONGEST_PS 9e18 /* of those that LhTime has */
 
@@ -59,16 +60,26 @@ lh_describe_trust(const LhSetup *setup, LhProvenance weakest, const char *where,
 void
 lh_describe_interval(const LhSetup *setup, const LhCompareRow *row, GString *out)
 {
-    const double time_ps = setup->step != NULL ? row->step.iteration_s * (double)LH_PS_PER_S
-                                               : (double)row->result->makespan_ps;
+    const double time_ps = lh_row_seconds(setup, row) * (double)LH_PS_PER_S;
     g_autofree char *low = NULL, *high = NULL;
 
     if (row->time_error <= 0)
         return;
     low = lh_format_time((LhTime)(time_ps / (1 + row->time_error)));
     high = lh_format_time((LhTime)MIN(time_ps * (1 + row->time_error), LONGEST_PS));
-    g_string_append_printf(out, "error bar: %s takes %s to %s in four measurements of five\n",
-                           row->name, low, high);
+    g_string_append_printf(out, "error bar: %s takes %s to %s", row->name, low, high);
+    if (lh_memory_error(setup) > 0) {
+        g_autofree char *least = NULL, *most = NULL;
+        LhTotals totals;
+
+        lh_totals(row->result, &totals);
+        least =
+            lh_format_bytes((uint64_t)((double)totals.peak_bytes / (1 + lh_memory_error(setup))));
+        most =
+            lh_format_bytes((uint64_t)((double)totals.peak_bytes * (1 + lh_memory_error(setup))));
+        g_string_append_printf(out, ", with %s to %s of memory,", least, most);
+    }
+    g_string_append(out, " in four measurements of five\n");
 }
 
 static void

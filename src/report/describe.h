@@ -20,21 +20,24 @@ void lh_describe_case(const LhSetup *setup, GString *out);
 /* "NVLink 371 GB/s; 8 x 48 GB/s to the network", and what of it is as the scenario has it. */
 void lh_describe_links(const LhSetup *setup, GString *out);
 
-/* Why a result is out of memory: "rank 0 needs 385 GiB of attention buffers and at least 1.7 GiB of
- * weights, a GPU has 80 GiB", or as below where there is more than attention; caller frees. */
+/*
+ * Why a result is out of memory: the peak of the run, on the rank that needs most, and where there
+ * was first not enough: "rank 0 needs 83.1 GiB (79.1 GiB to 87.3 GiB in four measurements of five)
+ * of 78.7 GiB: saved 41 GiB, weights 12.6 GiB, ...; first exceeded at 1.2 s for gradients, at op 12
+ * (backward, layer 31, micro-batch 0)", or, of attention alone, "rank 0 needs 385 GiB of attention
+ * buffers and at least 1.7 GiB of weights, a GPU has 80 GiB; ...". Caller frees.
+ */
 char *lh_describe_memory_limit(const LhSetup *setup, const LhSimResult *result);
+
+/* " (79.1 GiB to 87.3 GiB in four measurements of five)": the error bar of a peak of @bytes;
+ * nothing where it has none. */
+void lh_describe_peak_interval(const LhSetup *setup, uint64_t bytes, GString *out);
 
 /* "ring: attention of llama-7b, 4,096 tokens on 8 ranks": the title of a figure; caller frees. */
 char *lh_describe_program(const LhSetup *setup, const LhProgram *program);
 
 /* "op 12 (backward, layer 3, micro-batch 0)", or "before the first op"; caller frees. */
 char *lh_describe_memory_op(const LhMemoryOp *op);
-
-/*
- * "rank 0 needs 83.1 GiB of 78.7 GiB: saved 41 GiB, weights 12.6 GiB, ...; first at 1.2 s for
- * gradients, at op 12 (backward, layer 31, micro-batch 0)"; caller frees.
- */
-char *lh_describe_out_of_memory(const LhOutOfMemory *oom);
 
 /* One line on the schedules that are not of this kind of attention; nothing if there are none. */
 void lh_describe_left_out(const LhSetup *setup, GString *out);

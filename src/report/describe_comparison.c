@@ -4,6 +4,7 @@
  */
 #include "report/describe_comparison.h"
 
+#include "plan/apart.h"
 #include "report/constants.h"
 
 #include "report/cells.h"
@@ -21,6 +22,8 @@ typedef struct {
     bool part[LH_PARTS]; /* occurs in some row; busy always */
     bool uneven;         /* some rank sends more than another */
     bool step;           /* training steps, not attention modules */
+    bool bars;           /* times have error bars */
+    double memory_error; /* 0: peaks have none */
 } Columns;
 
 static LhCompareRow *
@@ -32,7 +35,10 @@ row_at(const LhComparison *c, guint index)
 static Columns
 plan_columns(const LhSetup *setup, const LhComparison *c)
 {
-    Columns columns = { .part[0] = true, .step = setup->step != NULL };
+    Columns columns = { .part[0] = true,
+                        .step = setup->step != NULL,
+                        .bars = setup->cost == LH_COST_DEVICE,
+                        .memory_error = lh_memory_error(setup) };
     LhTime longest = 0;
 
     columns.part[1 + LH_IDLE_IMBALANCE] = columns.part[1 + LH_IDLE_HOST] = true;
@@ -70,9 +76,12 @@ static LhTable *
 new_comparison_table(const Columns *columns)
 {
     LhTable *table = lh_table_new();
+    char heading[LH_CELL_HEADING];
 
     lh_table_column(table, "schedule", "schedule", NULL, false);
     lh_table_column(table, "makespan_s", "time", columns->scale.unit, true);
+    if (columns->bars)
+        lh_table_column(table, "error_bar", "error bar", NULL, true);
     lh_table_column(table, "vs_best", "vs best", NULL, true);
     if (columns->step) {
         lh_table_column(table, "tokens_per_s", "tokens/s", NULL, true);
@@ -87,7 +96,9 @@ new_comparison_table(const Columns *columns)
     if (columns->uneven)
         lh_table_column(table, "sent_bytes_mean", "sent/GPU", "mean MiB", true);
     lh_table_column(table, "peak_bytes_max", columns->step ? "memory" : "attention",
-                    columns->step ? "MiB" : "buffers MiB", true);
+                    columns->step ? lh_cell_peak_heading("MiB", columns->memory_error, heading)
+                                  : "buffers MiB",
+                    true);
     return table;
 }
 
@@ -105,6 +116,7 @@ add_time_cells(LhTable *table, const Columns *columns, const LhCompareRow *row,
                const LhTotals *totals, double vs_best)
 {
     const LhSimResult *r = row->result;
+    const double seconds = (double)r->makespan_ps / (double)LH_PS_PER_S;
     LhWide parts[LH_PARTS];
     int64_t quanta[LH_PARTS];
     int64_t whole;
@@ -113,6 +125,8 @@ add_time_cells(LhTable *table, const Columns *columns, const LhCompareRow *row,
     lh_parts(totals, parts);
     lh_text_round_parts(columns->scale, parts, LH_PARTS, r->ranks_count, quanta, &whole);
     lh_table_cell(table, lh_text_scaled(columns->scale, whole, text), NULL);
+    if (columns->bars)
+        lh_cell_error_bar(table, columns->step ? row->step.iteration_s : seconds, row->time_error);
     if (vs_best > 0)
         add_ratio_cell(table, vs_best, 2, "x");
     else

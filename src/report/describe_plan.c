@@ -2,6 +2,7 @@
 #include "report/describe_plan.h"
 
 #include "base/escape.h"
+#include "plan/apart.h"
 #include "report/cells.h"
 #include "report/describe.h"
 #include "report/describe_comparison.h"
@@ -59,6 +60,7 @@ static void
 describe_space(const LhPlanSpace *space, GString *out)
 {
     const LhSetup *setup = space->setup;
+    g_autofree char *usable = NULL;
 
     g_string_append_printf(out, "%s: %u x %s", space->cluster, space->gpus, setup->device->name);
     if (!lh_topology_change_is_empty(&setup->scenario->change)) {
@@ -66,9 +68,8 @@ describe_space(const LhPlanSpace *space, GString *out)
         lh_describe_links(setup, out);
         g_string_append(out, ")");
     }
-    g_string_append_printf(out, ", of which a step may use %.4g GiB each\n",
-                           (double)lh_device_usable_bytes(setup->device, LH_MEMORY_MARGIN) /
-                               LH_GIB);
+    usable = lh_format_bytes(lh_device_usable_bytes(setup->device, LH_MEMORY_MARGIN));
+    g_string_append_printf(out, ", of which a step may use %s each\n", usable);
 }
 
 static void
@@ -105,6 +106,8 @@ describe_counts(const LhPlanSearch *search, GString *out)
 /* Which columns there are beside the usual ones. */
 typedef struct {
     bool pipeline, batches, days, cost, power;
+    bool bars;           /* times have error bars */
+    double memory_error; /* 0: peaks have none */
 } MoreColumns;
 
 static MoreColumns
@@ -115,15 +118,20 @@ columns_of(const LhPlanWeights *weights, const LhPlanQuery *query, const LhPlanS
                           .batches = query->sequences > 1,
                           .days = weights->tokens > 0,
                           .cost = weights->prices[cluster].per_gpu_hour > 0,
-                          .power = weights->prices[cluster].watts > 0 };
+                          .power = weights->prices[cluster].watts > 0,
+                          .bars = space->setup->cost == LH_COST_DEVICE,
+                          .memory_error = lh_memory_error(space->setup) };
 }
 
 static LhTable *
 new_table(MoreColumns columns)
 {
     LhTable *table = lh_table_new();
+    char heading[LH_CELL_HEADING];
 
     lh_table_column(table, "time", "time", "s", true);
+    if (columns.bars)
+        lh_table_column(table, "error_bar", "error bar", NULL, true);
     lh_table_column(table, "vs_best", "vs best", NULL, true);
     lh_table_column(table, "tp", "tp", NULL, true);
     lh_table_column(table, "cp", "cp", NULL, true);
@@ -137,7 +145,8 @@ new_table(MoreColumns columns)
     lh_table_column(table, "shard", "shard", NULL, false);
     lh_table_column(table, "tokens_per_s", "tokens/s", NULL, true);
     lh_table_column(table, "mfu", "MFU", "%", true);
-    lh_table_column(table, "peak", "memory", "GiB", true);
+    lh_table_column(table, "peak", "memory",
+                    lh_cell_peak_heading("GiB", columns.memory_error, heading), true);
     lh_table_column(table, "margin", "left", "GiB", true);
     if (columns.days)
         lh_table_column(table, "days", "days", NULL, true);
@@ -170,6 +179,8 @@ add_way_row(LhTable *table, MoreColumns columns, const LhPlanSpace *space, const
 
     lh_table_row(table);
     lh_table_cell_printf(table, "%.4g", way->iteration_s);
+    if (columns.bars)
+        lh_cell_error_bar(table, way->iteration_s, way->time_error);
     lh_table_cell_printf(table, "%.2fx", way->iteration_s / best_s);
     lh_table_cell_printf(table, "%u", shape->sizes.tensor);
     lh_table_cell_printf(table, "%u", shape->sizes.context);
@@ -300,11 +311,15 @@ describe_misses(const LhPlanSearch *search, GString *out)
 {
     for (guint i = 0; i < search->misses->len; i++) {
         const guint point = g_array_index(search->misses, guint, i);
+        const uint64_t peak_bytes = search->outcomes[point].peak_bytes;
         g_autofree char *way = lh_describe_way(search->space, point);
+        g_autofree char *needed = lh_format_bytes(peak_bytes);
 
-        g_string_append_printf(out, "%s%s needs %.4g GiB\n",
+        g_string_append_printf(out, "%s%s needs %s",
                                i == 0 ? "too large by least: " : "                    ", way,
-                               (double)search->outcomes[point].peak_bytes / LH_GIB);
+                               needed);
+        lh_describe_peak_interval(search->space->setup, peak_bytes, out);
+        g_string_append_c(out, '\n');
     }
 }
 
@@ -465,6 +480,7 @@ add_cluster_row(LhTable *table, const LhPlanAnswer *answer, const LhPlanWeights 
     }
     bill = lh_plan_bill(weights, answer, index, way);
     lh_table_cell_printf(table, "%.4g", way->iteration_s);
+    lh_cell_error_bar(table, way->iteration_s, way->time_error);
     lh_table_cell_printf(table, "%.2fx", best_per_s / way->tokens_per_s);
     lh_table_cell_printf(table, "%.0f", way->tokens_per_s);
     lh_table_cell_printf(table, "%.1f", way->tokens_per_s / cluster->space->gpus);
@@ -486,6 +502,7 @@ new_clusters_table(const LhPlanWeights *weights)
     lh_table_column(table, "cluster", "cluster", NULL, false);
     lh_table_column(table, "gpus", "GPUs", NULL, true);
     lh_table_column(table, "time", "time", "s", true);
+    lh_table_column(table, "error_bar", "error bar", NULL, true);
     lh_table_column(table, "vs_best", "vs best", NULL, true);
     lh_table_column(table, "tokens_per_s", "tokens/s", NULL, true);
     lh_table_column(table, "tokens_per_s_per_gpu", "tokens/s", "a GPU", true);

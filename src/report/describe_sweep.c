@@ -2,6 +2,8 @@
 #include "report/describe_sweep.h"
 
 #include "base/escape.h"
+#include "plan/apart.h"
+#include "report/cells.h"
 #include "report/describe.h"
 #include "report/text.h"
 
@@ -80,6 +82,8 @@ lh_describe_sweep_question(const LhSweep *sweep, GString *out)
 static void
 add_columns(LhTable *table, const LhSweep *sweep)
 {
+    char heading[LH_CELL_HEADING];
+
     for (guint i = 0; i < sweep->axes->len; i++) {
         const LhScenarioAxis *axis = g_ptr_array_index(sweep->axes, i);
 
@@ -88,12 +92,15 @@ add_columns(LhTable *table, const LhSweep *sweep)
     }
     lh_table_column(table, "fastest", "fastest", NULL, false);
     lh_table_column(table, "time", "time", NULL, true);
+    if (sweep->setup->cost == LH_COST_DEVICE)
+        lh_table_column(table, "error_bar", "error bar", NULL, true);
     if (sweep->setup->step != NULL) {
         lh_table_column(table, "tokens_per_s", "tokens/s", NULL, true);
         lh_table_column(table, "mfu", "MFU", "%", true);
     }
     lh_table_column(table, "exposed", "exposed", "%", true);
-    lh_table_column(table, "memory", "memory", "GiB", true);
+    lh_table_column(table, "memory", "memory",
+                    lh_cell_peak_heading("GiB", lh_memory_error(sweep->setup), heading), true);
     lh_table_column(table, "next", "next", NULL, false);
     lh_table_column(table, "vs_best", "vs fastest", NULL, true);
     lh_table_column(table, "told_apart", "told apart", NULL, false);
@@ -115,11 +122,13 @@ exposed_share(const LhSweep *sweep, char **row)
 static void
 add_fastest(LhTable *table, const LhSweep *sweep, char **row)
 {
-    g_autofree char *time =
-        lh_format_time((LhTime)llround(lh_sweep_seconds(sweep, row) * (double)LH_PS_PER_S));
+    const double seconds = lh_sweep_seconds(sweep, row);
+    g_autofree char *time = lh_format_time((LhTime)llround(seconds * (double)LH_PS_PER_S));
 
     lh_table_cell(table, lh_sweep_cell(sweep, row, "schedule"), NULL);
     lh_table_cell(table, time, NULL);
+    if (sweep->setup->cost == LH_COST_DEVICE)
+        lh_cell_error_bar(table, seconds, lh_sweep_number(sweep, row, "time_high_s") / seconds - 1);
     if (sweep->setup->step != NULL) {
         lh_table_cell_printf(table, "%.0f", lh_sweep_number(sweep, row, "tokens_per_s"));
         lh_table_cell_printf(table, "%.1f", PERCENT * lh_sweep_number(sweep, row, "mfu"));

@@ -1,4 +1,5 @@
 /* longhaul.plan/1: schemas/plan.schema.json. */
+#include "plan/apart.h"
 #include "report/plan_values.h"
 #include "report/result_values.h"
 
@@ -49,13 +50,15 @@ write_misses(LhJsonWriter *w, const LhPlanCluster *cluster)
     lh_jsonw_array_begin(w, "nearest_misses");
     for (guint i = 0; search != NULL && i < search->misses->len; i++) {
         const guint point = g_array_index(search->misses, guint, i);
+        const uint64_t peak_bytes = search->outcomes[point].peak_bytes;
         g_autofree char *way = lh_plan_point_text(search->space, point);
+        LhValues *values = lh_values_new();
 
-        lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_string(w, "way", way);
-        lh_jsonw_uint(w, "peak_bytes", search->outcomes[point].peak_bytes);
-        lh_jsonw_uint(w, "usable_bytes", search->limit_bytes);
-        lh_jsonw_object_end(w);
+        lh_values_text(values, "way", way);
+        lh_values_integer(values, "peak_bytes", peak_bytes);
+        lh_add_peak_bar(values, peak_bytes, lh_memory_error(search->space->setup));
+        lh_values_integer(values, "usable_bytes", search->limit_bytes);
+        write_way(w, values);
     }
     lh_jsonw_array_end(w);
 }

@@ -1,7 +1,9 @@
 /* See the header. */
 #include "report/plan_values.h"
 
+#include "plan/apart.h"
 #include "report/describe.h"
+#include "report/result_values.h"
 
 #define SECONDS_PER_HOUR 3600.0
 #define HOURS_PER_DAY 24.0
@@ -92,10 +94,12 @@ lh_plan_way_values(const LhPlanAnswer *answer, const LhPlanWeights *weights, gui
     add_sizes(v, space, way->point);
     lh_values_real(v, "iteration_s", way->iteration_s);
     add_asked(v, "time_error", way->time_error);
+    lh_add_time_bar(v, way->iteration_s, way->time_error);
     lh_values_text(v, "told_apart_from_best", place == 1 ? NULL : way->tied ? "no" : "yes");
     lh_values_real(v, "tokens_per_s", way->tokens_per_s);
     lh_values_real(v, "mfu", way->mfu);
     lh_values_integer(v, "peak_bytes", way->peak_bytes);
+    lh_add_peak_bar(v, way->peak_bytes, lh_memory_error(space->setup));
     if (way->limit_bytes > 0)
         lh_values_integer(v, "usable_bytes", way->limit_bytes);
     else

@@ -313,21 +313,35 @@ write_moment(LhJsonWriter *w, const LhSimResult *r)
 
 /* The first op that does not fit. */
 static void
-write_out_of_memory(LhJsonWriter *w, const LhOutOfMemory *oom)
+write_first(LhJsonWriter *w, const LhOutOfMemory *oom)
 {
-    if (oom == NULL) {
-        lh_jsonw_string(w, "out_of_memory", NULL);
-        return;
-    }
-    lh_jsonw_object_begin(w, "out_of_memory");
+    lh_jsonw_object_begin(w, "first");
     lh_jsonw_uint(w, "rank", oom->rank);
     lh_jsonw_seconds(w, "time_s", oom->time_ps);
     lh_memory_op_json(w, &oom->op);
     lh_jsonw_string(w, "category",
                     oom->op.op != LH_OP_NONE ? lh_category_names[oom->op.category] : NULL);
-    lh_jsonw_uint(w, "needed_bytes", oom->needed_bytes);
-    lh_jsonw_uint(w, "limit_bytes", oom->limit_bytes);
-    write_categories(w, oom->by_category);
+    lh_jsonw_uint(w, "held_bytes", oom->needed_bytes);
+    lh_jsonw_object_end(w);
+}
+
+/* What is needed is the peak. */
+static void
+write_out_of_memory(LhJsonWriter *w, const LhSimResult *r)
+{
+    LhTotals totals;
+
+    if (r == NULL || r->out_of_memory == NULL) {
+        lh_jsonw_string(w, "out_of_memory", NULL);
+        return;
+    }
+    lh_totals(r, &totals);
+    lh_jsonw_object_begin(w, "out_of_memory");
+    lh_jsonw_uint(w, "rank", totals.peak_rank);
+    lh_jsonw_uint(w, "needed_bytes", totals.peak_bytes);
+    lh_jsonw_uint(w, "limit_bytes", r->out_of_memory->limit_bytes);
+    write_categories(w, r->ranks[totals.peak_rank].peak_by_category);
+    write_first(w, r->out_of_memory);
     lh_jsonw_object_end(w);
 }
 
@@ -347,7 +361,7 @@ write_row(LhJsonWriter *w, const LhSetup *setup, const LhCompareRow *row, LhTime
         write_ranks(w, row);
         write_peak(w, row->result);
         write_moment(w, row->result);
-        write_out_of_memory(w, row->result->out_of_memory);
+        write_out_of_memory(w, row->result);
     }
     lh_jsonw_object_end(w);
 }

@@ -1,6 +1,7 @@
 /* See the header. */
 #include "report/result_values.h"
 
+#include "plan/apart.h"
 #include "plan/prove.h"
 #include "plan/setting.h"
 #include "report/describe.h"
@@ -219,20 +220,28 @@ add_tokens(LhValues *v, const char *key, double tokens)
         lh_values_none(v, key);
 }
 
-/* The error bar of the time: of a step's, or of the module's. */
-static void
-add_interval(LhValues *v, const LhSetup *setup, const LhCompareRow *row, const LhSimResult *r)
+void
+lh_add_time_bar(LhValues *v, double seconds, double error)
 {
-    const double time =
-        setup->step != NULL ? row->step.iteration_s : (double)r->makespan_ps / (double)LH_PS_PER_S;
-
-    if (row->time_error > 0) {
-        lh_values_real(v, "time_low_s", time / (1 + row->time_error));
-        lh_values_real(v, "time_high_s", time * (1 + row->time_error));
+    if (error > 0) {
+        lh_values_real(v, "time_low_s", seconds / (1 + error));
+        lh_values_real(v, "time_high_s", seconds * (1 + error));
         return;
     }
     lh_values_none(v, "time_low_s");
     lh_values_none(v, "time_high_s");
+}
+
+void
+lh_add_peak_bar(LhValues *v, uint64_t bytes, double error)
+{
+    if (error > 0) {
+        lh_values_integer(v, "peak_bytes_low", (LhWide)((double)bytes / (1 + error)));
+        lh_values_integer(v, "peak_bytes_high", (LhWide)((double)bytes * (1 + error)));
+        return;
+    }
+    lh_values_none(v, "peak_bytes_low");
+    lh_values_none(v, "peak_bytes_high");
 }
 
 /* What the row's distance to the best, and its kernel times, are good to; and blocks beyond those
@@ -282,10 +291,11 @@ add_numbers(LhValues *v, const LhSetup *setup, const LhCompareRow *row, const Lh
         lh_values_real(v, "vs_best", (double)r->makespan_ps / (double)best_ps);
     else
         lh_values_none(v, "vs_best");
-    add_interval(v, setup, row, r);
+    lh_add_time_bar(v, lh_row_seconds(setup, row), row->time_error);
     add_trust(v, row, r);
     add_times(v, r, &totals);
     add_counts(v, row, r, &totals);
+    lh_add_peak_bar(v, totals.peak_bytes, lh_memory_error(setup));
     add_link(v, setup, r);
     add_step_answer(v, setup, &row->step);
 }

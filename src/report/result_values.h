@@ -12,6 +12,10 @@ LhValues *lh_case_values(const LhSetup *setup);
  * none where the topology has no such link. */
 void lh_add_links(LhValues *values, const LhTopology *topology);
 
+/* Adds error bars, of a time and of a peak that are good to @error; none where it is 0. */
+void lh_add_time_bar(LhValues *values, double seconds, double error);
+void lh_add_peak_bar(LhValues *values, uint64_t bytes, double error);
+
 /*
  * One schedule: its state, and if it ran, times, bytes, flops and memory. @best_ps is the makespan
  * of the fastest one that fits, 0 if there is none. Caller frees.

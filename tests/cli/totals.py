@@ -126,8 +126,13 @@ def check_sums(case, row):
     if beyond is not None:
         check(D(beyond["needed_bytes"]) == total(beyond["by_category"].values()),
               "not the sum of the categories", beyond)
-        check(D(beyond["limit_bytes"]) < D(beyond["needed_bytes"]) <= D(row["peak_bytes_max"]),
+        check(D(beyond["needed_bytes"]) == D(row["peak_bytes_max"]), "not the peak", beyond)
+        check(beyond["rank"] == row["peak_rank"], "not the rank of the peak", beyond)
+        check(D(beyond["limit_bytes"]) < D(beyond["first"]["held_bytes"]) <= D(beyond["needed_bytes"]),
               "not between limit and peak", beyond)
+    if row["peak_bytes_low"] is not None:
+        check(D(row["peak_bytes_low"]) < D(row["peak_bytes_max"]) < D(row["peak_bytes_high"]),
+              "the peak is not within its error bar", row["peak_bytes_low"])
 
 
 def pairs_of(case):
