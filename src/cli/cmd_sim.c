@@ -118,7 +118,7 @@ print_sim_text(const SimOptions *o, const LhSetup *setup, const LhCompareRow *ro
     g_string_append_c(out, '\n');
     from = out->len;
     lh_describe_interval(setup, row, out);
-    lh_describe_trust(setup, row->result->provenance, "--provenance", out);
+    lh_describe_trust(setup, row, "--provenance", out);
     lh_describe_extrapolation(&row->result->beyond, out);
     lh_table_words(format, out, from);
     if (o->provenance && setup->cost == LH_COST_DEVICE) {
@@ -170,7 +170,7 @@ print_critical_text(const LhSetup *setup, const LhCompareRow *row, const LhCriti
     }
     g_string_append_c(out, '\n');
     from = out->len;
-    lh_describe_trust(setup, row->result->provenance, "--provenance", out);
+    lh_describe_trust(setup, row, "--provenance", out);
     lh_table_words(format, out, from);
 }
 

@@ -79,6 +79,24 @@ lh_error_between(const LhErrorParts *a, const LhErrorParts *b)
     return MAX(sum, LH_MODEL_ERROR);
 }
 
+int
+lh_error_between_most(const LhErrorParts *a, const LhErrorParts *b)
+{
+    double sum = 0, most = 0;
+    int found = LH_ERROR_PARTS;
+
+    for (int part = 0; part < LH_ERROR_PARTS; part++) {
+        const double difference = ABS(a->part[part] - b->part[part]);
+
+        sum += difference;
+        if (difference > most) {
+            most = difference;
+            found = part;
+        }
+    }
+    return sum > LH_MODEL_ERROR ? found : LH_ERROR_PARTS;
+}
+
 void
 lh_compare_tell_apart(const LhSetup *setup, const LhComparison *c)
 {

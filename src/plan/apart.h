@@ -26,6 +26,9 @@ LhErrorParts lh_error_parts(const LhSetup *setup, const LhSimResult *r);
 /* What the difference of two times is good to, as a share of either. */
 double lh_error_between(const LhErrorParts *a, const LhErrorParts *b);
 
+/* Which part makes most of that; LH_ERROR_PARTS: the model's own error is all that there is. */
+int lh_error_between_most(const LhErrorParts *a, const LhErrorParts *b);
+
 /*
  * The error e of the time of run @r, such that four measured times in five are between time / (1 +
  * e) and time * (1 + e): what the constants of kernels, links and hosts are good to, each weighed

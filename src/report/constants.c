@@ -7,54 +7,150 @@
 
 #include "base/escape.h"
 #include "plan/apart.h"
+#include "report/text.h"
+#include "sim/accuracy.h"
 
 #define LONGEST_PS 9e18 /* of those that LhTime has */
 
-static int
-weakest_kernel(const LhDevice *device)
-{
-    int weakest = LH_PROVENANCE_MEASURED;
+/* ---- what matters most ---- */
 
-    for (guint i = 0; i < device->kernels->len; i++)
-        weakest = MAX(weakest, g_array_index(device->kernels, LhKernelRate, i).provenance);
-    for (guint i = 0; device->attention != NULL && i < device->attention->len; i++)
-        weakest = MAX(weakest, g_array_index(device->attention, LhAttentionRow, i).provenance);
-    return weakest;
+/* What stands for a tier that has no name of its own. */
+static const char *const tier_rates[] = {
+    [LH_TIER_PCIE] = "PCIe",
+    [LH_TIER_NIC] = "the NICs",
+    [LH_TIER_FABRIC] = "the fabric",
+};
+
+static const char *
+link_name(const LhSetup *setup, int tier)
+{
+    return tier == LH_TIER_NVLINK ? lh_topology_link_name(setup->topology, LH_TIER_NVLINK)
+                                  : tier_rates[tier];
 }
 
-static int
-weakest_link(const LhTopology *t)
+static void
+append_constant(const LhSetup *setup, const LhSensitivity *c, GString *out)
 {
-    int weakest = LH_PROVENANCE_MEASURED;
+    static const char *const words[] = {
+        [LH_CONSTANT_OF_FORWARD] = "kernels of forward attention",
+        [LH_CONSTANT_OF_BACKWARD] = "kernels of backward attention",
+        [LH_CONSTANT_OF_GEMM] = "products within attention",
+        [LH_CONSTANT_OF_PRODUCTS] = "products with weights",
+        [LH_CONSTANT_OF_MEMORY] = "kernels that memory bounds",
+        [LH_CONSTANT_OF_HOST] = "launches and waits of hosts",
+    };
 
-    if (t->nvlink.bandwidth > 0)
-        weakest = MAX(weakest, lh_link_provenance(&t->nvlink));
-    if (t->pcie.bandwidth > 0)
-        weakest = MAX(weakest, lh_link_provenance(&t->pcie));
-    if (t->nic.bandwidth > 0)
-        weakest = MAX(weakest, lh_link_provenance(&t->nic));
-    return weakest;
+    if (c->kind == LH_CONSTANT_OF_LINK)
+        g_string_append_printf(out, "the rate of %s", link_name(setup, c->tier));
+    else if (c->kind == LH_CONSTANT_OF_COLLECTIVES)
+        g_string_append_printf(out, "NCCL's collectives over %s", link_name(setup, c->tier));
+    else
+        g_string_append(out, words[c->kind]);
+}
+
+static const LhSensitivity *
+constant_at(const LhSensitivities *s, guint index)
+{
+    return &g_array_index(s->constants, LhSensitivity, index);
+}
+
+/* "the rate of NVLink and products with weights" */
+static void
+append_constant_names(const LhSetup *setup, const LhSensitivities *s, guint from, guint to,
+                      GString *out)
+{
+    for (guint i = from; i < to; i++) {
+        g_string_append(out, i == from ? "" : i + 1 == to ? " and " : ", ");
+        append_constant(setup, constant_at(s, i), out);
+    }
+}
+
+/* Of which nothing is left to measure. */
+static bool
+is_measured(const LhSensitivity *c)
+{
+    return c->error <= lh_provenance_error(LH_PROVENANCE_MEASURED);
+}
+
+static void
+append_remedy(const LhSetup *setup, const LhSensitivities *s, GString *out)
+{
+    const guint halve = lh_sensitivities_to_halve(s);
+    char text[LH_TEXT_SIZE];
+
+    if (is_measured(constant_at(s, 0))) {
+        g_string_append(out, "; they are as well known as measuring makes them");
+        return;
+    }
+    g_string_append_printf(out, "; measured, as by longhaul calibrate, the bar is %s",
+                           lh_text_percent(lh_sensitivities_measured(s, 1), text));
+    if (halve == 0)
+        g_string_append_printf(
+            out, ", and with all constants measured %s",
+            lh_text_percent(lh_sensitivities_measured(s, s->constants->len), text));
+    if (halve < 2)
+        return;
+    g_string_append(out, "; to halve it measure ");
+    append_constant_names(setup, s, 1, halve, out);
+    g_string_append_printf(out, ", too (%s)",
+                           lh_text_percent(lh_sensitivities_measured(s, halve), text));
 }
 
 void
-lh_describe_trust(const LhSetup *setup, LhProvenance weakest, const char *where, GString *out)
+lh_describe_sensitivities(const LhSetup *setup, const LhSensitivities *s, GString *out)
 {
-    g_autofree char *device = NULL;
-    g_autofree char *cluster = NULL;
+    const LhSensitivity *first = s != NULL && s->constants->len > 0 ? constant_at(s, 0) : NULL;
+    char share[LH_TEXT_SIZE], error[LH_TEXT_SIZE], moves[LH_TEXT_SIZE], bar[LH_TEXT_SIZE];
 
-    if (setup->cost != LH_COST_DEVICE) {
+    if (s == NULL) {
         g_string_append(out,
-                        "constants: none; these are the times of a cost model, not of a machine\n");
+                        "constants: none; these are the times of a cost model, not of a machine");
         return;
     }
-    device = lh_escaped_line(setup->device->name);
-    cluster = lh_escaped_line(setup->topology->name);
+    g_string_append(out, "constants: ");
+    if (first == NULL) {
+        g_string_append_printf(out, "none that matters; the bar, %s, is the model's own",
+                               lh_text_percent(s->bar, bar));
+        return;
+    }
+    append_constant(setup, first, out);
     g_string_append_printf(
         out,
-        "constants: kernels of %s: %s at worst; links of %s: %s at worst; those used here: %s at "
-        "worst; see %s\n",
-        device, lh_provenance_names[weakest_kernel(setup->device)], cluster,
-        lh_provenance_names[weakest_link(setup->topology)], lh_provenance_names[weakest], where);
+        " (%s, good to %s) matter%s most: %s of the time hangs on %s, which is "
+        "%s of an error bar of %s",
+        lh_provenance_names[first->provenance], lh_text_percent(first->error, error),
+        first->kind == LH_CONSTANT_OF_LINK ? "s" : "", lh_text_percent(first->share, share),
+        first->kind == LH_CONSTANT_OF_LINK ? "it" : "them", lh_text_percent(first->moves, moves),
+        lh_text_percent(s->bar, bar));
+    append_remedy(setup, s, out);
+}
+
+void
+lh_describe_trust(const LhSetup *setup, const LhCompareRow *row, const char *where, GString *out)
+{
+    const LhErrorParts parts = lh_error_parts(setup, row->result);
+    g_autoptr(LhSensitivities) s = lh_sensitivities(setup, row->program, &parts, row->time_error);
+
+    lh_describe_sensitivities(setup, s, out);
+    if (s != NULL)
+        g_string_append_printf(out, "; see %s", where);
+    g_string_append_c(out, '\n');
+}
+
+void
+lh_describe_good_to(const LhSetup *setup, double error, int most, GString *out)
+{
+    char text[LH_TEXT_SIZE];
+
+    lh_text_percent(error, text);
+    if (most == LH_ERROR_PARTS)
+        g_string_append_printf(out, "predictions are good to %s", text);
+    else if (most < LH_TIERS)
+        g_string_append_printf(out, "constants are good to %s, most of it the rate of %s", text,
+                               link_name(setup, most));
+    else
+        g_string_append_printf(out, "constants are good to %s, most of it %s", text,
+                               most == LH_TIERS ? "kernels" : "launches and waits of hosts");
 }
 
 void

@@ -4,11 +4,24 @@
 #pragma once
 
 #include "plan/compare.h"
+#include "plan/sensitivity.h"
 #include "report/table.h"
 
-/* Appends one line: the weakest provenance of the cluster's constants, and of those that were used;
- * @where all of them are to be seen ("--provenance"). */
-void lh_describe_trust(const LhSetup *setup, LhProvenance weakest, const char *where, GString *out);
+/*
+ * Appends one line: the constant that matters most for the time of @row, which ran, what it would
+ * be good to if that were measured, and what would halve its error bar; @where all constants are to
+ * be seen ("--provenance").
+ */
+void lh_describe_trust(const LhSetup *setup, const LhCompareRow *row, const char *where,
+                       GString *out);
+
+/* The same of what was found of it before (NULL: of a cost model), without an end of line. */
+void lh_describe_sensitivities(const LhSetup *setup, const LhSensitivities *sensitivities,
+                               GString *out);
+
+/* What difference of two times is good to: "constants are good to 12 %, most of it by the rate of
+ * NVLink", or "predictions are good to 5.0 %"; @most of lh_error_between_most(). */
+void lh_describe_good_to(const LhSetup *setup, double error, int most, GString *out);
 
 /* Appends one line: between which times @row's should be, four times in five; of a cost model
  * nothing. */

@@ -230,25 +230,42 @@ append_names(const GPtrArray *rows, GString *out)
         g_string_append_printf(out, " and %u more", rows->len - named);
 }
 
+/* How far rows that are not told apart are from each other, and why that is too little: of the one
+ * whose difference is known worst. */
+static void
+describe_apart(const LhSetup *setup, const LhComparison *c, const GPtrArray *tied, double lead,
+               GString *out)
+{
+    const LhErrorParts of_first = lh_error_parts(setup, row_at(c, 0)->result);
+    const LhCompareRow *worst = g_ptr_array_index(tied, 1);
+    LhErrorParts of_worst;
+    char apart[LH_TEXT_SIZE];
+
+    for (guint i = 2; i < tied->len; i++) {
+        const LhCompareRow *row = g_ptr_array_index(tied, i);
+
+        worst = row->error > worst->error ? row : worst;
+    }
+    of_worst = lh_error_parts(setup, worst->result);
+    g_string_append_printf(out, " are not told apart: %s%s apart, and ",
+                           tied->len > 2 ? "up to " : "", lh_text_percent(lead, apart));
+    lh_describe_good_to(setup, worst->error, lh_error_between_most(&of_first, &of_worst), out);
+    g_string_append_c(out, '.');
+}
+
 /* The winner and @tied, which stand behind it within the error. */
 static void
-describe_tie(const LhComparison *c, GPtrArray *tied, GString *out)
+describe_tie(const LhSetup *setup, const LhComparison *c, GPtrArray *tied, GString *out)
 {
     const LhCompareRow *last = g_ptr_array_index(tied, tied->len - 1);
     const double lead = lead_over(c, last);
-    double error = 0;
-    char apart[LH_TEXT_SIZE], good[LH_TEXT_SIZE];
 
-    for (guint i = 0; i < tied->len; i++)
-        error = MAX(error, ((const LhCompareRow *)g_ptr_array_index(tied, i))->error);
     g_ptr_array_insert(tied, 0, row_at(c, 0));
     append_names(tied, out);
     if (lead < EQUAL_LEAD)
         g_string_append(out, " are equally fast.");
     else
-        g_string_append_printf(out, " are not told apart: %s%s apart, constants good to %s.",
-                               tied->len > 2 ? "up to " : "", lh_text_percent(lead, apart),
-                               lh_text_percent(error, good));
+        describe_apart(setup, c, tied, lead, out);
 }
 
 static guint
@@ -291,7 +308,7 @@ describe_interruption(const LhComparison *c, GString *out)
 }
 
 static void
-describe_lead(const LhComparison *c, GString *out)
+describe_lead(const LhSetup *setup, const LhComparison *c, GString *out)
 {
     g_autoptr(GPtrArray) tied = g_ptr_array_new();
     const LhCompareRow *next = NULL;
@@ -310,7 +327,7 @@ describe_lead(const LhComparison *c, GString *out)
             next = row;
     }
     if (tied->len > 0) {
-        describe_tie(c, tied, out);
+        describe_tie(setup, c, tied, out);
         if (next != NULL)
             g_string_append_printf(out, " %s is %s behind %s.", next->name,
                                    lh_text_percent(lead_over(c, next), buffer), row_at(c, 0)->name);
@@ -443,23 +460,9 @@ lh_describe_winner(const LhSetup *setup, const LhComparison *c, GString *out)
         g_string_append(out, "None of the schedules can run here.\n");
         return;
     }
-    describe_lead(c, out);
+    describe_lead(setup, c, out);
     lh_describe_bound(setup, c->bound, is_alone(c) ? "It" : row_at(c, 0)->name, out);
     g_string_append_c(out, '\n');
-}
-
-static LhProvenance
-weakest(const LhComparison *comparison)
-{
-    LhProvenance provenance = LH_PROVENANCE_MEASURED;
-
-    for (guint i = 0; i < comparison->rows->len; i++) {
-        const LhCompareRow *row = g_ptr_array_index(comparison->rows, i);
-
-        if (row->result != NULL)
-            provenance = MAX(provenance, row->result->provenance);
-    }
-    return provenance;
 }
 
 /* How far curves were extrapolated in any of the rows. */
@@ -488,6 +491,6 @@ lh_describe_answer(const LhSetup *setup, const LhComparison *comparison, const c
         return;
     beyond = farthest(comparison);
     lh_describe_interval(setup, g_ptr_array_index(comparison->rows, 0), out);
-    lh_describe_trust(setup, weakest(comparison), where, out);
+    lh_describe_trust(setup, g_ptr_array_index(comparison->rows, 0), where, out);
     lh_describe_extrapolation(&beyond, out);
 }

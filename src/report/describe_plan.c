@@ -4,6 +4,7 @@
 #include "base/escape.h"
 #include "plan/apart.h"
 #include "report/cells.h"
+#include "report/constants.h"
 #include "report/describe.h"
 #include "report/describe_comparison.h"
 #include "report/describe_config.h"
@@ -245,21 +246,43 @@ lh_describe_front(const LhPlanQuery *query, const LhPlanAnswer *answer,
 static void
 describe_ties(const LhPlanCluster *cluster, GString *out)
 {
+    const LhPlanOutcome *outcomes = cluster->search->outcomes;
+    const LhPlanWay *best = lh_plan_best_way(cluster), *worst = NULL;
     guint tied = 0;
-    double error = 0;
-    char text[LH_TEXT_SIZE];
 
     for (guint i = 1; i < cluster->ways->len; i++) {
         const LhPlanWay *way = g_ptr_array_index(cluster->ways, i);
 
         tied += way->tied;
-        error = way->tied ? fmax(error, way->error) : error;
+        if (way->tied && (worst == NULL || way->error > worst->error))
+            worst = way;
     }
-    if (tied > 0)
-        g_string_append_printf(out,
-                               "Of the ways shown, %u %s not told apart from it: constants are "
-                               "good to %s. ",
-                               tied, tied == 1 ? "is" : "are", lh_text_percent(error, text));
+    if (worst == NULL)
+        return;
+    g_string_append_printf(out, "Of the ways shown, %u %s not told apart from it: ", tied,
+                           tied == 1 ? "is" : "are");
+    lh_describe_good_to(
+        cluster->space->setup, worst->error,
+        lh_error_between_most(&outcomes[best->point].parts, &outcomes[worst->point].parts), out);
+    g_string_append(out, ". ");
+}
+
+/* What the error bar of the fastest is made of. */
+static void
+describe_best_trust(const LhPlanCluster *cluster, GString *out)
+{
+    const LhPlanWay *best = lh_plan_best_way(cluster);
+    g_autoptr(LhProgram) program = NULL;
+    g_autoptr(LhSensitivities) s = NULL;
+    LhPlanCase c;
+
+    if (best->time_error <= 0 || !lh_plan_case_init(&c, cluster->space, best->point, NULL))
+        return;
+    program = lh_plan_case_program(&c, NULL);
+    s = lh_sensitivities(&c.setup, program, &cluster->search->outcomes[best->point].parts,
+                         best->time_error);
+    lh_describe_sensitivities(&c.setup, s, out);
+    g_string_append_c(out, '\n');
 }
 
 static void
@@ -397,6 +420,7 @@ lh_describe_plan_answer(const LhPlanQuery *query, const LhPlanAnswer *answer,
                                cluster->sizes_tried);
     if (cluster->ways->len > 0) {
         describe_best(cluster, out);
+        describe_best_trust(cluster, out);
         describe_training(answer, weights, index, out);
     } else if (!answer->interrupted) {
         g_string_append(out, "None of them can run here.\n");
