@@ -10,6 +10,7 @@
 #include "report/constants.h"
 #include "report/describe.h"
 #include "report/describe_critical.h"
+#include "report/describe_relief.h"
 #include "report/describe_sim.h"
 #include "report/export.h"
 #include "report/figure.h"
@@ -80,11 +81,16 @@ static void
 print_memory_limit(const LhSetup *setup, const LhCompareRow *row, GString *out)
 {
     g_autofree char *limit = NULL;
+    g_autoptr(LhReliefs) reliefs = NULL;
 
     if (row->state != LH_ROW_NO_MEMORY)
         return;
     limit = lh_describe_memory_limit(setup, row->result);
     g_string_append_printf(out, "\nIt does not fit in memory: %s.\n", limit);
+    if (row->made != NULL)
+        reliefs = lh_reliefs(setup, g_ptr_array_index(setup->schedules, 0), NULL);
+    if (reliefs != NULL)
+        lh_describe_reliefs(reliefs, out);
 }
 
 static void

@@ -185,6 +185,41 @@ bound_winner(LhComparison *c, const LhSetup *setup, guint jobs, const LhHooks *h
         g_clear_pointer(&c->bound, lh_bound_free);
 }
 
+const LhCompareRow *
+lh_compare_least(const LhComparison *c)
+{
+    const LhCompareRow *least = NULL;
+    uint64_t least_bytes = 0;
+
+    for (guint i = 0; i < c->rows->len; i++) {
+        const LhCompareRow *row = g_ptr_array_index(c->rows, i);
+        LhTotals totals;
+
+        if (row->state != LH_ROW_NO_MEMORY)
+            continue;
+        lh_totals(row->result, &totals);
+        if (least == NULL || totals.peak_bytes < least_bytes) {
+            least = row;
+            least_bytes = totals.peak_bytes;
+        }
+    }
+    return least;
+}
+
+/* Of programs that are no schedule's nothing can be changed. */
+static void
+relieve(LhComparison *c, const LhSetup *setup, const LhHooks *hooks)
+{
+    const LhCompareRow *least = lh_compare_least(c);
+
+    for (guint i = 0; least != NULL && least->made != NULL && i < setup->schedules->len; i++) {
+        const LhSchedule *schedule = g_ptr_array_index(setup->schedules, i);
+
+        if (schedule->name == least->name)
+            c->reliefs = lh_reliefs(setup, schedule, hooks);
+    }
+}
+
 LhComparison *
 lh_compare(const LhSetup *setup, const LhCompareOptions *options, const LhHooks *hooks,
            GError **error)
@@ -213,6 +248,8 @@ lh_compare(const LhSetup *setup, const LhCompareOptions *options, const LhHooks 
     if (c->fit_count > 0 && setup->cost == LH_COST_DEVICE && !c->interrupted &&
         (options == NULL || !options->no_bound))
         bound_winner(c, setup, options == NULL ? 0 : options->jobs, hooks);
+    if (c->fit_count == 0 && !c->interrupted && (options == NULL || !options->no_bound))
+        relieve(c, setup, hooks);
     return g_steal_pointer(&c);
 }
 
@@ -223,5 +260,6 @@ lh_comparison_free(LhComparison *comparison)
         return;
     g_clear_pointer(&comparison->rows, g_ptr_array_unref);
     lh_bound_free(comparison->bound);
+    lh_reliefs_free(comparison->reliefs);
     g_free(comparison);
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "plan/bound.h"
+#include "plan/relief.h"
 #include "plan/step_plan.h"
 
 typedef enum {
@@ -45,17 +46,19 @@ typedef struct {
      */
     void (*came)(void *data, const LhCompareRow *row);
     void *came_data;
-    bool no_bound; /* what binds the winner is not asked */
+    bool no_bound; /* neither what binds the winner nor what would help is asked */
     /* A program that is compared with the schedules, by its name; borrowed. NULL: none. */
     const LhProgram *also;
 } LhCompareOptions;
 
 typedef struct {
-    GPtrArray *rows;  /* of LhCompareRow *: those that ran by time, then the others in the order of
-                         the table */
-    guint fit_count;  /* rows in state RAN; the first of them wins */
-    LhBound *bound;   /* what binds the winner; NULL without one or with free communication */
-    bool interrupted; /* by the hook's progress: some rows, or the bound, are missing */
+    GPtrArray *rows; /* of LhCompareRow *: those that ran by time, then the others in the order of
+                        the table */
+    guint fit_count; /* rows in state RAN; the first of them wins */
+    LhBound *bound;  /* what binds the winner; NULL without one or with free communication */
+    LhReliefs *reliefs; /* what would help the row that needs least, if none fits and some do not;
+                           else NULL */
+    bool interrupted;   /* by the hook's progress: some rows, or the bound, are missing */
 } LhComparison;
 
 /* Plays one schedule. Never fails for what the schedule cannot do: that is a state of the row.
@@ -80,6 +83,10 @@ LhComparison *lh_compare(const LhSetup *setup, const LhCompareOptions *options,
                          const LhHooks *hooks, GError **error);
 void lh_comparison_free(LhComparison *comparison);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhComparison, lh_comparison_free)
+
+/* Of the rows that are out of memory the one that needs least, the first of equal ones; NULL: none.
+ */
+const LhCompareRow *lh_compare_least(const LhComparison *comparison);
 
 /* Sets `error` and `tied` of the rows that ran, which are in order of time. */
 void lh_compare_tell_apart(const LhSetup *setup, const LhComparison *comparison);

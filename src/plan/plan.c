@@ -168,6 +168,7 @@ cluster_free(gpointer data)
     lh_plan_space_free(cluster->space);
     g_ptr_array_unref(cluster->ways);
     lh_bound_free(cluster->bound);
+    lh_reliefs_free(cluster->reliefs);
     lh_plan_start_free(cluster->start);
     g_free(cluster);
 }
@@ -386,6 +387,29 @@ find_bound(Plan *plan, LhPlanCluster *cluster)
         g_clear_pointer(&cluster->bound, lh_bound_free);
 }
 
+/* What would help, if nothing fits, of what needs least: rather of a schedule that has nothing to
+ * say of how many ranks there are. */
+static void
+find_reliefs(Plan *plan, LhPlanCluster *cluster)
+{
+    const LhHooks hooks = { .progress = search_progress, .progress_data = plan };
+    const GArray *misses = cluster->search->misses;
+    g_autoptr(LhScenario) s = NULL;
+
+    if (cluster->ways->len > 0 || misses->len == 0)
+        return;
+    cluster->relieved = g_array_index(misses, guint, 0);
+    for (guint i = misses->len; i-- > 0;) {
+        const guint point = g_array_index(misses, guint, i);
+
+        if (lh_plan_point(cluster->space, point)->variant == 0)
+            cluster->relieved = point;
+    }
+    s = lh_plan_point_scenario(cluster->space, cluster->relieved);
+    if (s != NULL)
+        cluster->reliefs = lh_reliefs_of(s, &hooks);
+}
+
 static bool
 search_cluster(Plan *plan, LhPlanCluster *cluster, GError **error)
 {
@@ -477,6 +501,8 @@ answer(Plan *plan, GError **error)
 
         if (cluster->space->setup->cost == LH_COST_DEVICE)
             find_bound(plan, cluster);
+        if (!plan->interrupted)
+            find_reliefs(plan, cluster);
         if (plan->query->config != NULL)
             cluster->start = lh_plan_start_new(plan->query->config, cluster->space);
     }

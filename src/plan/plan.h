@@ -6,6 +6,7 @@
 
 #include "plan/bound.h"
 #include "plan/capacity.h"
+#include "plan/relief.h"
 #include "plan/search.h"
 #include "plan/start.h"
 
@@ -38,6 +39,8 @@ typedef struct {
     guint sizes_tried;    /* `smallest`: that are too small */
     GPtrArray *ways;      /* of LhPlanWay *: the fastest ones, at most as many as are wanted */
     LhBound *bound;       /* what binds the fastest; NULL: not known */
+    LhReliefs *reliefs;   /* where nothing fits: what would help; NULL: it is not known */
+    guint relieved;       /* of which point */
     LhPlanStart *start;   /* how the configuration says to train; NULL: there is none */
     bool interrupted;
 } LhPlanCluster;

@@ -499,6 +499,49 @@ lh_plan_case_program(const LhPlanCase *c, GError **error)
     return lh_setup_program(&c->setup, c->schedule, error);
 }
 
+/* The arrangement of the schedule, option by option. */
+static void
+replace_options(LhScenario *s, const LhPlanCase *c)
+{
+    const LhProgramParams *p = &c->step.params.module;
+
+    for (uint32_t i = 0; i < p->options_count; i++) {
+        const LhOptionSetting *setting = &p->options[i];
+        g_autofree char *value = lh_option_value_text(setting->option, setting->value);
+
+        lh_scenario_replace(s, setting->option->name, value[0] != '\0' ? value : NULL);
+    }
+}
+
+LhScenario *
+lh_plan_point_scenario(const LhPlanSpace *space, guint index)
+{
+    const LhPlanPoint *point = lh_plan_point(space, index);
+    const LhPlanShape *shape = lh_plan_shape(space, point);
+    LhScenario *s;
+    LhPlanCase c;
+
+    if (!lh_plan_case_init(&c, space, index, NULL))
+        return NULL;
+    s = lh_scenario_copy(shape->scenario);
+    lh_scenario_replace(s, "schedule", point->schedule->name);
+    lh_scenario_replace(s, "checkpoint", lh_checkpoint_names[point->checkpoint]);
+    lh_scenario_replace(s, "shard", lh_shard_names[point->shard]);
+    if (shape->sizes.pipeline > 1)
+        lh_scenario_replace(s, "pipeline_schedule", lh_pipeline_order_names[point->order]);
+    if (point->chunks > 1) {
+        const uint64_t all =
+            places(layers_of(space), shape->scenario->account_for_embedding_in_pipeline_split,
+                   shape->scenario->account_for_loss_in_pipeline_split);
+
+        replace_count(s, "num_layers_per_virtual_pipeline_stage",
+                      all / shape->sizes.pipeline / point->chunks);
+    }
+    if (shape->sizes.context > 1)
+        replace_options(s, &c);
+    return s;
+}
+
 char *
 lh_plan_point_schedule(const LhPlanSpace *space, guint index)
 {

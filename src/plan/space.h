@@ -94,6 +94,10 @@ void lh_plan_case_policies(LhPlanCase *c, const LhPlanPoint *point);
  * schedules. */
 bool lh_plan_case_check(const LhPlanCase *c, GError **error);
 
+/* The question of sim that @index is: with all of its sizes, its schedule and policies. NULL if its
+ * shape is refused. Caller frees. */
+LhScenario *lh_plan_point_scenario(const LhPlanSpace *space, guint index);
+
 /* Its program; refusals are LH_ERROR_NO. Caller frees. */
 LhProgram *lh_plan_case_program(const LhPlanCase *c, GError **error);
 

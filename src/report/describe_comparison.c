@@ -10,6 +10,7 @@
 #include "report/cells.h"
 #include "report/describe.h"
 #include "report/describe_options.h"
+#include "report/describe_relief.h"
 #include "report/parts.h"
 #include "report/text.h"
 
@@ -449,6 +450,23 @@ is_alone(const LhComparison *c)
     return true;
 }
 
+/* What is too large, and what would help. */
+static void
+describe_none(const LhComparison *c, GString *out)
+{
+    const LhCompareRow *least = lh_compare_least(c);
+    g_autofree char *what = NULL;
+
+    g_string_append(out, "None of the schedules can run here.");
+    if (c->reliefs == NULL || least == NULL) {
+        g_string_append_c(out, '\n');
+        return;
+    }
+    what = g_strdup_printf(" %s needs least", least->name);
+    lh_describe_need(c->reliefs, what, out);
+    lh_describe_reliefs(c->reliefs, out);
+}
+
 void
 lh_describe_winner(const LhSetup *setup, const LhComparison *c, GString *out)
 {
@@ -457,7 +475,7 @@ lh_describe_winner(const LhSetup *setup, const LhComparison *c, GString *out)
     if (c->fit_count == 0 && count_rows(c, LH_ROW_INTERRUPTED) > 0)
         return;
     if (c->fit_count == 0) {
-        g_string_append(out, "None of the schedules can run here.\n");
+        describe_none(c, out);
         return;
     }
     describe_lead(setup, c, out);

@@ -8,6 +8,7 @@
 #include "report/describe.h"
 #include "report/describe_comparison.h"
 #include "report/describe_config.h"
+#include "report/describe_relief.h"
 #include "report/text.h"
 
 #include <math.h>
@@ -407,6 +408,23 @@ print_front(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhPlanWe
     lh_table_print(table, format, out);
 }
 
+/* What is too large, and what would help. */
+static void
+describe_no_way(const LhPlanCluster *cluster, GString *out)
+{
+    g_autofree char *way = NULL, *what = NULL;
+
+    g_string_append(out, "None of them can run here.");
+    if (cluster->reliefs == NULL) {
+        g_string_append_c(out, '\n');
+        return;
+    }
+    way = lh_describe_way(cluster->space, cluster->relieved);
+    what = g_strdup_printf(" What %s needs", way);
+    lh_describe_need(cluster->reliefs, what, out);
+    lh_describe_reliefs(cluster->reliefs, out);
+}
+
 void
 lh_describe_plan_answer(const LhPlanQuery *query, const LhPlanAnswer *answer,
                         const LhPlanWeights *weights, guint index, GString *out)
@@ -423,7 +441,7 @@ lh_describe_plan_answer(const LhPlanQuery *query, const LhPlanAnswer *answer,
         describe_best_trust(cluster, out);
         describe_training(answer, weights, index, out);
     } else if (!answer->interrupted) {
-        g_string_append(out, "None of them can run here.\n");
+        describe_no_way(cluster, out);
     }
     if (query->longest)
         describe_longest(cluster->space, &answer->longest, out);

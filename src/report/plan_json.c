@@ -1,5 +1,6 @@
 /* longhaul.plan/1: schemas/plan.schema.json. */
 #include "plan/apart.h"
+#include "report/describe_relief.h"
 #include "report/plan_values.h"
 #include "report/result_values.h"
 
@@ -182,6 +183,7 @@ write_cluster(LhJsonWriter *w, const LhPlanQuery *query, const LhPlanAnswer *ans
     write_bound(w, cluster->bound);
     write_refusals(w, cluster);
     write_misses(w, cluster);
+    lh_reliefs_json(w, cluster->reliefs);
     if (cluster->start != NULL)
         write_start(w, query, cluster);
     lh_jsonw_object_end(w);

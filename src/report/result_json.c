@@ -3,7 +3,9 @@
  * picoseconds; sums over ranks are exact too, means are left to the reader.
  */
 #include "report/result_json.h"
+
 #include "report/constants.h"
+#include "report/describe_relief.h"
 
 #include "config.h"
 #include "report/result_values.h"
@@ -435,6 +437,7 @@ lh_result_json(const LhSetup *setup, const LhComparison *c, const LhStamp *stamp
     lh_jsonw_bool(w, "interrupted", c->interrupted);
     write_path(w, c->bound);
     write_what_ifs(w, c->bound);
+    lh_reliefs_json(w, c->reliefs);
     write_constants(w, setup);
     lh_jsonw_array_begin(w, "results");
     for (guint i = 0; i < c->rows->len; i++)
