@@ -79,6 +79,34 @@ describe_step(const LhSetup *setup, GString *out)
                            lh_checkpoint_names[p->checkpoint], setup->step->framework->name);
 }
 
+void
+lh_describe_experts(const LhModel *m, uint32_t tensor, int shard, GString *out)
+{
+    static const char *const sharded[] = {
+        [LH_SHARD_DDP] = "", /* whole */
+        [LH_SHARD_ZERO1] = ", of which the optimizer's states are sharded",
+        [LH_SHARD_ZERO2] = ", of which gradients and the optimizer's states are sharded",
+        [LH_SHARD_FSDP] = ", sharded like the other weights",
+    };
+    const uint64_t routed = m->num_experts - MIN(m->num_experts, m->weights.shared_experts);
+
+    if (m->num_experts == 0)
+        return;
+    g_string_append_printf(
+        out, "experts: a token passes %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT,
+        m->experts_per_token - MIN(m->experts_per_token, m->weights.shared_experts), routed);
+    if (m->weights.shared_experts > 0)
+        g_string_append_printf(out, " and %" G_GUINT64_FORMAT " shared", m->weights.shared_experts);
+    g_string_append(out, "; routing is taken to be balanced, and no row is dropped; there is no "
+                         "expert parallelism: each rank holds all experts of its layers");
+    if (tensor > 1)
+        g_string_append_printf(out, ", 1/%u of the width of each", tensor);
+    else if (tensor == 0)
+        g_string_append(out, ", cut like an MLP by tensor parallelism");
+    g_string_append(out, shard >= 0 ? sharded[shard] : ", sharded like its other weights");
+    g_string_append_c(out, '\n');
+}
+
 static guint
 count_notes(const LhModel *model)
 {
@@ -532,10 +560,13 @@ lh_describe_case(const LhSetup *setup, GString *out)
 
     describe_shape(setup, out);
     describe_reading(setup, out);
-    if (setup->step != NULL)
+    if (setup->step != NULL) {
         describe_step(setup, out);
-    else
+        lh_describe_experts(setup->model, setup->step->params.tensor_parallel,
+                            (int)setup->step->params.shard, out);
+    } else {
         describe_layers(setup, out);
+    }
     if (setup->cost == LH_COST_DEVICE)
         describe_cluster(setup, out);
     else

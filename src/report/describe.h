@@ -14,6 +14,11 @@ void lh_describe_notes(const LhModel *model, GString *out);
 /* The same in one field of a table; NULL: there are none. Caller frees. */
 char *lh_notes_text(const LhModel *model);
 
+/* One line on the experts of a step's model: how many a token passes, and what is assumed of their
+ * routing and of who holds them, of @tensor tensor-parallel ranks (0: it varies) and by @shard (-1:
+ * likewise); nothing of a model without. */
+void lh_describe_experts(const LhModel *model, uint32_t tensor, int shard, GString *out);
+
 /* Lines that say what is simulated, on what, with which options, and what is left out. */
 void lh_describe_case(const LhSetup *setup, GString *out);
 

@@ -55,6 +55,7 @@ lh_describe_plan_question(const LhPlanQuery *query, const LhPlanSpace *space, GS
     g_string_append_printf(out, ": %s sequence%s of %s tokens, %s; as %s does it\n", sequences,
                            query->sequences == 1 ? "" : "s", tokens, lh_dtype_names[a->dtype],
                            space->frameworks);
+    lh_describe_experts(setup->model, 0, -1, out);
     lh_describe_notes(setup->model, out);
 }
 

@@ -74,6 +74,8 @@ lh_describe_sweep_question(const LhSweep *sweep, GString *out)
     }
     describe_common_change(sweep, out);
     g_string_append_c(out, '\n');
+    if (setup->step != NULL)
+        lh_describe_experts(setup->model, 0, -1, out);
     lh_describe_notes(setup->model, out);
 }
 
