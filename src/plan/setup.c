@@ -188,6 +188,27 @@ lh_setup_load_program(const LhScenario *s, GError **error)
 /* --- the program's parameters -------------------------------------------------------------------
  */
 
+/* What was given is what can be given otherwise: groups that divide the heads, or heads that the
+ * model's groups divide. */
+static bool
+refuse_groups(const LhScenario *s, uint64_t heads, uint64_t groups, GError **error)
+{
+    g_autofree char *near = NULL;
+    uint32_t below, above;
+
+    if (s->num_query_groups != 0) {
+        lh_divisors_near((uint32_t)heads, (uint32_t)groups, (uint32_t)heads, &below, &above);
+        near = lh_near_text(below, above);
+    } else {
+        near = lh_near_text(heads / groups * groups, (heads / groups + 1) * groups);
+    }
+    return lh_scenario_error(
+        s, s->num_query_groups != 0 ? "num_query_groups" : "num_attention_heads", error,
+        "%" G_GUINT64_FORMAT " key-value heads do not divide %" G_GUINT64_FORMAT
+        " query heads; nearest legal numbers: %s",
+        groups, heads, near);
+}
+
 static bool
 fill_heads(const LhScenario *s, const LhModel *model, LhAttention *a, GError **error)
 {
@@ -203,10 +224,7 @@ fill_heads(const LhScenario *s, const LhModel *model, LhAttention *a, GError **e
                 ? heads
                 : model->num_query_groups;
     if (groups > heads || heads % groups != 0)
-        return lh_scenario_error(
-            s, s->num_query_groups != 0 ? "num_query_groups" : "num_attention_heads", error,
-            "%" G_GUINT64_FORMAT " key-value heads do not divide %" G_GUINT64_FORMAT " query heads",
-            groups, heads);
+        return refuse_groups(s, heads, groups, error);
     a->heads = (uint32_t)heads;
     a->groups = (uint32_t)groups;
     a->head_dim = (uint32_t)(s->kv_channels != 0 ? s->kv_channels : model->kv_channels);
@@ -340,6 +358,7 @@ fill_groups(const LhScenario *s, uint32_t ranks, LhProgramParams *p, GError **er
     const uint64_t groups = s->step && s->context_parallel_size != 0
                                 ? ranks / s->context_parallel_size
                                 : MAX(s->data_parallel_size, 1);
+    g_autofree char *near = NULL;
     uint64_t below = groups, above = groups;
 
     p->data_parallel_size = (uint32_t)groups;
@@ -350,16 +369,11 @@ fill_groups(const LhScenario *s, uint32_t ranks, LhProgramParams *p, GError **er
         below--;
     while (above < ranks && ranks % above != 0)
         above++;
-    if (above > ranks)
-        return lh_scenario_error(s, "data_parallel_size", error,
-                                 "%u ranks cannot be cut into %" G_GUINT64_FORMAT
-                                 " equal groups; nearest legal number: %" G_GUINT64_FORMAT,
-                                 ranks, groups, below);
+    near = lh_near_text(below, above > ranks ? below : above);
     return lh_scenario_error(s, "data_parallel_size", error,
                              "%u ranks cannot be cut into %" G_GUINT64_FORMAT
-                             " equal groups; nearest legal numbers: %" G_GUINT64_FORMAT
-                             ", %" G_GUINT64_FORMAT,
-                             ranks, groups, below, above);
+                             " equal groups; nearest legal numbers: %s",
+                             ranks, groups, near);
 }
 
 bool

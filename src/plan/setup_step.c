@@ -35,6 +35,48 @@ tensor_size(const LhScenario *s, uint32_t ranks, uint32_t *size, GError **error)
     return true;
 }
 
+/* @ranks are no multiple of the @size of a field; those of a step's ranks that are. */
+static bool
+refuse_cut(const LhScenario *s, const char *field, uint32_t ranks, uint64_t size, const char *what,
+           GError **error)
+{
+    g_autofree char *near = NULL;
+    uint32_t below, above;
+
+    lh_divisors_near(ranks, (uint32_t)MIN(size, UINT32_MAX), ranks, &below, &above);
+    near = lh_near_text(below, above);
+    return lh_scenario_error(s, field, error,
+                             "%u ranks cannot be cut into %" PRIu64 "%s; nearest legal numbers: %s",
+                             ranks, size, what, near);
+}
+
+/* The tensor-parallel size suits, and the context- or data-parallel one, @other, does not, or the
+ * other way round: what can be given in place of it, if the rest is as it is. */
+static bool
+refuse_groups_of(const LhScenario *s, const LhStepSizes *sizes, uint32_t ranks, uint64_t other,
+                 bool context, GError **error)
+{
+    const char *stage = sizes->pipeline > 1 ? " of a pipeline stage" : "";
+    const bool tensor = sizes->tensor > 1 && (ranks % sizes->tensor != 0 || ranks % other == 0);
+    const uint64_t rest = tensor ? other : sizes->tensor;
+    const uint32_t size = tensor ? sizes->tensor : (uint32_t)MIN(other, UINT32_MAX);
+    g_autofree char *near = NULL;
+    uint32_t below, above;
+
+    if (rest > 0 && ranks % rest == 0) {
+        lh_divisors_near(ranks / (uint32_t)rest, size, ranks, &below, &above);
+        near = lh_near_text(below, above);
+    }
+    return lh_scenario_error(s,
+                             tensor    ? "tensor_model_parallel_size"
+                             : context ? "context_parallel_size"
+                                       : "data_parallel_size",
+                             error, "%u ranks%s cannot be cut into groups of %" PRIu64 "%s%s",
+                             ranks, stage, sizes->tensor * other,
+                             near != NULL ? "; nearest legal numbers: " : "",
+                             near != NULL ? near : "");
+}
+
 bool
 lh_setup_step_sizes(const LhScenario *s, uint32_t ranks, LhStepSizes *sizes, GError **error)
 {
@@ -43,21 +85,16 @@ lh_setup_step_sizes(const LhScenario *s, uint32_t ranks, LhStepSizes *sizes, GEr
     uint64_t context = s->context_parallel_size, others;
 
     if (ranks % pipeline != 0)
-        return lh_scenario_error(s, "pipeline_model_parallel_size", error,
-                                 "%u ranks cannot be cut into %" PRIu64 " pipeline stages", ranks,
-                                 pipeline);
+        return refuse_cut(s, "pipeline_model_parallel_size", ranks, pipeline, " pipeline stages",
+                          error);
     sizes->pipeline = (uint32_t)pipeline;
     ranks /= sizes->pipeline;
     if (!tensor_size(s, ranks, &sizes->tensor, error))
         return false;
     others = (uint64_t)sizes->tensor * (context != 0 ? context : data);
     if (ranks % others != 0)
-        return lh_scenario_error(s,
-                                 sizes->tensor > 1 ? "tensor_model_parallel_size"
-                                 : context != 0    ? "context_parallel_size"
-                                                   : "data_parallel_size",
-                                 error, "%u ranks%s cannot be cut into groups of %" PRIu64, ranks,
-                                 pipeline > 1 ? " of a pipeline stage" : "", others);
+        return refuse_groups_of(s, sizes, ranks, context != 0 ? context : data, context != 0,
+                                error);
     if (context == 0)
         context = ranks / others;
     sizes->context = (uint32_t)context;
@@ -69,6 +106,26 @@ lh_setup_step_sizes(const LhScenario *s, uint32_t ranks, LhStepSizes *sizes, GEr
                                  sizes->tensor, context, data, ranks,
                                  pipeline > 1 ? " of a pipeline stage" : "");
     return true;
+}
+
+static bool
+refuse_chunks(const LhScenario *s, const LhStepSizes *sizes, uint64_t layers, uint64_t of_chunk,
+              GError **error)
+{
+    g_autofree char *near = NULL;
+    uint32_t below, above;
+
+    if (layers % sizes->pipeline == 0) {
+        lh_divisors_near((uint32_t)(layers / sizes->pipeline), (uint32_t)MIN(of_chunk, UINT32_MAX),
+                         UINT32_MAX, &below, &above);
+        near = lh_near_text(below, above);
+    }
+    return lh_scenario_error(s, "num_layers_per_virtual_pipeline_stage", error,
+                             "%" PRIu64 " layers on %u pipeline stages cannot be cut into "
+                             "chunks of %" PRIu64 "%s%s",
+                             layers, sizes->pipeline, of_chunk,
+                             near != NULL ? "; nearest legal numbers: " : "",
+                             near != NULL ? near : "");
 }
 
 /* Chunks of layers that a pipeline stage has: as many as it takes for these layers in each. */
@@ -94,10 +151,7 @@ set_pipeline(const LhScenario *s, const LhStepSizes *sizes, LhStepParams *p, GEr
     if (of_chunk == 0)
         return true;
     if (layers % sizes->pipeline != 0 || of_stage % of_chunk != 0)
-        return lh_scenario_error(s, "num_layers_per_virtual_pipeline_stage", error,
-                                 "%" PRIu64 " layers on %u pipeline stages cannot be cut into "
-                                 "chunks of %" PRIu64,
-                                 layers, sizes->pipeline, of_chunk);
+        return refuse_chunks(s, sizes, layers, of_chunk, error);
     p->chunks = (uint32_t)(of_stage / of_chunk);
     return true;
 }
@@ -149,20 +203,48 @@ lh_setup_check_step_fields(const LhScenario *s, GError **error)
 
 /* ---- the model ---- */
 
+static uint64_t
+common_divisor(uint64_t a, uint64_t b)
+{
+    while (b != 0) {
+        const uint64_t rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* What divides the heads and the ranks of a stage does. */
+static bool
+refuse_heads(const LhScenario *s, const LhStepSizes *sizes, uint64_t heads, uint64_t padded,
+             GError **error)
+{
+    const uint64_t ranks = (uint64_t)sizes->tensor * sizes->context * sizes->data;
+    g_autofree char *near = NULL;
+    uint32_t below, above;
+
+    lh_divisors_near((uint32_t)common_divisor(heads, ranks), sizes->tensor, UINT32_MAX, &below,
+                     &above);
+    near = lh_near_text(below, above);
+    return lh_scenario_error(s, "tensor_model_parallel_size", error,
+                             "%" PRIu64 " heads cannot be shared among %u ranks; --pad heads "
+                             "or --pad width makes them %" PRIu64 "; nearest legal numbers: %s",
+                             heads, sizes->tensor, padded, near);
+}
+
 /* Heads that the tensor-parallel size divides; key-value heads go along where there are as many. */
 static bool
-pad_model(const LhScenario *s, uint32_t tensor, LhModel *m, GError **error)
+pad_model(const LhScenario *s, const LhStepSizes *sizes, LhModel *m, GError **error)
 {
+    const uint32_t tensor = sizes->tensor;
     const uint64_t heads = (m->num_attention_heads + tensor - 1) / tensor * tensor;
     const bool grouped = m->num_query_groups != m->num_attention_heads;
 
     if (heads == m->num_attention_heads)
         return true;
     if (s->pad < 0)
-        return lh_scenario_error(s, "tensor_model_parallel_size", error,
-                                 "%" PRIu64 " heads cannot be shared among %u ranks; --pad heads "
-                                 "or --pad width makes them %" PRIu64,
-                                 m->num_attention_heads, tensor, heads);
+        return refuse_heads(s, sizes, m->num_attention_heads, heads, error);
     if (grouped && heads % m->num_query_groups != 0)
         return lh_scenario_error(s, "pad", error,
                                  "%" PRIu64 " heads cannot be padded to %" PRIu64 " with %" PRIu64
@@ -274,7 +356,7 @@ lh_setup_fill_step(LhSetup *setup, const LhStepSizes *sizes, GError **error)
     lh_constants_apply_framework(&s->constants, step->framework);
     step->model = *setup->model;
     take_heads(&setup->params, s, &step->model);
-    if (!pad_model(s, sizes->tensor, &step->model, error))
+    if (!pad_model(s, sizes, &step->model, error))
         return false;
     p->module = setup->params;
     p->module.data_parallel_size = 0;

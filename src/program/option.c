@@ -3,6 +3,8 @@
 
 #include "program/program.h"
 
+#include <inttypes.h>
+
 /* Where it stands among those that are set; behind them if it is not. */
 static uint32_t
 index_of(const LhProgramParams *p, const LhOption *option)
@@ -126,6 +128,14 @@ lh_divisors_near(uint32_t number, uint32_t wanted, uint32_t most, uint32_t *belo
     }
     if (*above > end)
         *above = *below;
+}
+
+char *
+lh_near_text(uint64_t below, uint64_t above)
+{
+    if (below == 0 || below == above)
+        return g_strdup_printf("%" PRIu64, above);
+    return g_strdup_printf("%" PRIu64 ", %" PRIu64, below, above);
 }
 
 char *

@@ -72,6 +72,9 @@ bool lh_option_one_and_two(const LhProgramParams *p, uint32_t i, LhOptionValue *
 void lh_divisors_near(uint32_t number, uint32_t wanted, uint32_t most, uint32_t *below,
                       uint32_t *above);
 
+/* "3, 6", or one number where both are the same or @below is 0, which is none. Caller frees. */
+char *lh_near_text(uint64_t below, uint64_t above);
+
 /* "4x8", "8,2", "3", "fp32"; "" for a flag that is set, "no" for one that is not. Caller frees. */
 char *lh_option_value_text(const LhOption *option, LhOptionValue value);
 

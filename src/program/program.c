@@ -223,16 +223,17 @@ lh_program_refuse(GError **error, const char *format, ...)
 static bool
 check_groups(const LhAttention *a, GError **error)
 {
+    g_autofree char *near = NULL;
     uint32_t below, above;
 
     if (a->heads % a->groups == 0)
         return true;
     lh_divisors_near(a->heads, a->groups, a->heads, &below, &above);
+    near = lh_near_text(below, above);
     return lh_program_refuse(error,
                              "%" PRIu32 " heads are not divisible by %" PRIu32
-                             " query groups; nearest legal numbers of groups: %" PRIu32
-                             ", %" PRIu32,
-                             a->heads, a->groups, below, above);
+                             " query groups; nearest legal numbers of groups: %s",
+                             a->heads, a->groups, near);
 }
 
 static bool

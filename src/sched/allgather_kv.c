@@ -41,15 +41,17 @@ allgather_kv_check(const LhProgramParams *p, GError **error)
 {
     const uint32_t groups = p->attention.groups;
     const uint32_t wanted = MAX(lh_option_first(p, &gather_groups), 1);
+    g_autofree char *near = NULL;
     uint32_t below, above;
 
     if (groups % wanted == 0)
         return true;
     lh_divisors_near(groups, wanted, groups, &below, &above);
+    near = lh_near_text(below, above);
     return lh_program_refuse(error,
                              "%" PRIu32 " key-value heads cannot be gathered %" PRIu32
-                             " at a time; nearest legal numbers: %" PRIu32 ", %" PRIu32,
-                             groups, wanted, below, above);
+                             " at a time; nearest legal numbers: %s",
+                             groups, wanted, near);
 }
 
 static uint16_t

@@ -77,15 +77,17 @@ static bool
 double_ring_check(const LhProgramParams *p, GError **error)
 {
     const uint32_t window = window_of(p);
+    g_autofree char *near = NULL;
     uint32_t below, above;
 
     if (p->ranks % window == 0)
         return true;
     lh_divisors_near(p->ranks, window, p->ranks, &below, &above);
+    near = lh_near_text(below, above);
     return lh_program_refuse(error,
                              "%" PRIu32 " ranks cannot be divided into inner rings of %" PRIu32
-                             "; nearest legal sizes: %" PRIu32 ", %" PRIu32,
-                             p->ranks, window, below, above);
+                             "; nearest legal sizes: %s",
+                             p->ranks, window, near);
 }
 
 /* Sizes with dk, dv as they travel in the first round and in the others. */

@@ -41,6 +41,7 @@ static bool
 zeco_check(const LhProgramParams *p, GError **error)
 {
     const uint32_t groups = p->attention.groups, wanted = blocks_of(p);
+    g_autofree char *near = NULL;
     uint32_t below, above;
 
     if (!lh_linear_check(p, error))
@@ -48,11 +49,12 @@ zeco_check(const LhProgramParams *p, GError **error)
     if (wanted <= BLOCKS_MAX && groups % wanted == 0)
         return true;
     lh_divisors_near(groups, wanted, BLOCKS_MAX, &below, &above);
+    near = lh_near_text(below, above);
     return lh_program_refuse(error,
                              "%" PRIu32 " scan blocks do not divide %" PRIu32
                              " query groups (states are cut by heads), at most %d; nearest legal "
-                             "numbers of blocks: %" PRIu32 ", %" PRIu32,
-                             wanted, groups, BLOCKS_MAX, below, above);
+                             "numbers of blocks: %s",
+                             wanted, groups, BLOCKS_MAX, near);
 }
 
 static void

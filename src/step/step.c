@@ -59,49 +59,115 @@ lh_step_behaviour(const LhFramework *f, LhShard shard, LhDtype activation)
 
 /* ---- what is refused ---- */
 
-static bool
-divides(uint64_t size, uint64_t parts, const char *what, const char *of, GError **error)
+/* "3, 6": the numbers next to @value for which @p would be legal, none above @most; "none". Caller
+ * frees. */
+static char *
+legal_near(const LhStepParams *p, uint64_t value, uint64_t most,
+           bool (*is_legal)(const LhStepParams *p, uint64_t value))
 {
-    if (size % parts == 0)
-        return true;
-    return lh_program_refuse(error,
-                             "%s, %" PRIu64 ", must be a multiple of %s, %" PRIu64 "; the "
-                             "nearest are %" PRIu64 " and %" PRIu64,
-                             what, size, of, parts, size / parts * parts,
-                             (size / parts + 1) * parts);
+    uint64_t below = MIN(value, most), above = value + 1;
+
+    while (below > 0 && !is_legal(p, below))
+        below--;
+    while (above <= most && !is_legal(p, above))
+        above++;
+    if (above <= most)
+        return lh_near_text(below, above);
+    return below > 0 ? lh_near_text(below, below) : g_strdup("none");
+}
+
+/* What tensor-parallel ranks share among them. */
+typedef struct {
+    const char *what;
+    uint64_t size;
+} Shared;
+
+#define SHARED_MAX 4
+
+static guint
+find_shared(const LhModel *m, Shared shared[SHARED_MAX])
+{
+    const uint64_t dense =
+        m->num_experts > 0 && lh_model_dense(m) > 0 ? m->weights.dense_ffn_hidden_size : 0;
+    const Shared all[SHARED_MAX] = {
+        { "the number of heads", m->num_attention_heads },
+        { m->num_experts > 0 ? "the width of an expert" : "the width of the MLP",
+          m->ffn_hidden_size },
+        { "the width of a shared expert", m->weights.shared_ffn_hidden_size },
+        { "the width of the dense layers' MLP", dense },
+    };
+
+    memcpy(shared, all, sizeof(all));
+    return SHARED_MAX;
+}
+
+/* Of the vocabulary, on each of @t ranks. */
+static uint64_t
+tokens_of(const LhModel *m, uint64_t t)
+{
+    return (m->vocab_size + t - 1) / t;
+}
+
+static bool
+has_vocabulary(const LhModel *m, uint64_t t)
+{
+    return m->vocab_size > (t - 1) * tokens_of(m, t);
+}
+
+static bool
+has_groups(const LhModel *m, uint64_t t)
+{
+    const uint64_t groups = MAX(m->num_query_groups, 1);
+
+    return groups % t == 0 || t % groups == 0;
+}
+
+/* Of the ranks of a stage so many, and the others context- and data-parallel. */
+static bool
+is_tensor_size(const LhStepParams *p, uint64_t t)
+{
+    Shared shared[SHARED_MAX];
+    const guint count = find_shared(p->model, shared);
+
+    for (guint i = 0; i < count; i++) {
+        if (shared[i].size % t != 0)
+            return false;
+    }
+    return lh_step_stage_ranks(p) % t == 0 && has_vocabulary(p->model, t) &&
+           has_groups(p->model, t);
 }
 
 static bool
 check_tensor_parallel(const LhStepParams *p, GError **error)
 {
     const LhModel *m = p->model;
-    const char *of = "the tensor-parallel size";
-    const uint64_t t = p->tensor_parallel, groups = MAX(m->num_query_groups, 1);
-    const uint64_t tokens = (m->vocab_size + t - 1) / t; /* of the vocabulary on a rank */
+    const uint64_t t = p->tensor_parallel, most = lh_step_stage_ranks(p);
+    g_autofree char *near = legal_near(p, t, most, is_tensor_size);
+    Shared shared[SHARED_MAX];
+    const guint count = find_shared(m, shared);
 
-    const uint64_t dense =
-        m->num_experts > 0 && lh_model_dense(m) > 0 ? m->weights.dense_ffn_hidden_size : 0;
-
-    if (!divides(m->num_attention_heads, t, "the number of heads", of, error) ||
-        !divides(m->ffn_hidden_size, t,
-                 m->num_experts > 0 ? "the width of an expert" : "the width of the MLP", of,
-                 error) ||
-        !divides(m->weights.shared_ffn_hidden_size, t, "the width of a shared expert", of, error) ||
-        !divides(dense, t, "the width of the dense layers' MLP", of, error))
-        return false;
-    if (m->vocab_size <= (t - 1) * tokens)
+    for (guint i = 0; i < count; i++) {
+        if (shared[i].size % t != 0)
+            return lh_program_refuse(error,
+                                     "%s, %" PRIu64 ", must be a multiple of the tensor-parallel "
+                                     "size, %" PRIu64 "; nearest legal sizes of these ranks: %s",
+                                     shared[i].what, shared[i].size, t, near);
+    }
+    if (!has_vocabulary(m, t))
         return lh_program_refuse(error,
                                  "a vocabulary of %" PRIu64 " tokens, %" PRIu64
                                  " on each of %" PRIu64
-                                 " tensor-parallel ranks, leaves the last one without any",
-                                 m->vocab_size, tokens, t);
-    if (groups % t == 0 || t % groups == 0)
+                                 " tensor-parallel ranks, leaves the last one without any; nearest "
+                                 "legal sizes of these ranks: %s",
+                                 m->vocab_size, tokens_of(m, t), t, near);
+    if (has_groups(m, t))
         return true;
     return lh_program_refuse(error,
                              "%" PRIu64
                              " key-value heads can neither be shared among nor copied to "
-                             "%" PRIu64 " tensor-parallel ranks: one number must divide the other",
-                             groups, t);
+                             "%" PRIu64 " tensor-parallel ranks: one number must divide the other; "
+                             "nearest legal sizes of these ranks: %s",
+                             MAX(m->num_query_groups, 1), t, near);
 }
 
 static bool
@@ -144,12 +210,68 @@ check_model(const LhStepParams *p, GError **error)
     return true;
 }
 
+/* The layers that stages share, with the ends that count. */
+static uint64_t
+places_of(const LhStepParams *p)
+{
+    return p->model->num_layers + (p->embedding_counts ? 1u : 0) + (p->loss_counts ? 1u : 0);
+}
+
+/* With as many chunks on each, and so many of all ranks on a stage. */
+static bool
+is_stages(const LhStepParams *p, uint64_t stages)
+{
+    const uint64_t parts = stages * lh_step_chunks(p);
+
+    return parts <= p->model->num_layers && places_of(p) % parts == 0 &&
+           lh_step_ranks(p) % stages == 0 &&
+           (stages > 1 || (lh_step_chunks(p) == 1 && !p->embedding_counts && !p->loss_counts)) &&
+           (lh_step_chunks(p) == 1 || p->micro_batches % stages == 0);
+}
+
+/* All stages and chunks have equally many layers, and with several chunks a stage passes its
+ * micro-batches on in rounds of as many as there are stages. */
+static bool
+check_stages(const LhStepParams *p, GError **error)
+{
+    const uint32_t stages = lh_step_stages(p), chunks = lh_step_chunks(p);
+    const uint64_t parts = (uint64_t)stages * chunks, all = places_of(p);
+    g_autofree char *near = legal_near(p, stages, p->model->num_layers, is_stages);
+    const char *ends = all == p->model->num_layers       ? ""
+                       : all == p->model->num_layers + 2 ? ", with the embedding and the loss"
+                       : p->loss_counts                  ? ", with the loss"
+                                                         : ", with the embedding";
+
+    if (p->model->num_layers < parts)
+        return lh_program_refuse(error,
+                                 "%" PRIu64 " layers cannot be shared among %" PRIu64
+                                 "%s; nearest legal numbers of stages: %s",
+                                 p->model->num_layers, parts,
+                                 chunks > 1 ? " chunks of pipeline stages" : " pipeline stages",
+                                 near);
+    if (chunks > 1 && p->micro_batches % stages != 0) {
+        const uint64_t below = p->micro_batches / stages * stages;
+        g_autofree char *numbers = lh_near_text(below, below + stages);
+
+        return lh_program_refuse(error,
+                                 "with several chunks of layers on a stage, the number of "
+                                 "micro-batches, %u, must be a multiple of the number of pipeline "
+                                 "stages, %u; nearest legal numbers of micro-batches: %s",
+                                 p->micro_batches, stages, numbers);
+    }
+    if (all % parts == 0)
+        return true;
+    return lh_program_refuse(
+        error,
+        "the number of layers%s, %" PRIu64 ", must be a multiple of the number of %s, %" PRIu64
+        "; nearest legal numbers of stages: %s",
+        ends, all, chunks > 1 ? "chunks of all pipeline stages" : "pipeline stages", parts, near);
+}
+
 static bool
 check_pipeline(const LhStepParams *p, GError **error)
 {
     const uint32_t stages = lh_step_stages(p), chunks = lh_step_chunks(p);
-    const uint64_t parts = (uint64_t)stages * chunks;
-    uint32_t more;
 
     if (stages == 1 && chunks > 1)
         return lh_program_refuse(error, "several chunks of layers need several pipeline stages");
@@ -164,24 +286,7 @@ check_pipeline(const LhStepParams *p, GError **error)
     if (stages == 1 && (p->embedding_counts || p->loss_counts))
         return lh_program_refuse(error, "the embedding and the loss count as layers where these "
                                         "are shared among several pipeline stages");
-    if (p->model->num_layers < parts)
-        return lh_program_refuse(error, "%" PRIu64 " layers cannot be shared among %" PRIu64 "%s",
-                                 p->model->num_layers, parts,
-                                 chunks > 1 ? " chunks of pipeline stages" : " pipeline stages");
-    if (chunks > 1 &&
-        !divides(p->micro_batches, stages,
-                 "with several chunks of layers on a stage, the number of micro-batches",
-                 "the number of pipeline stages", error))
-        return false;
-    more = (p->embedding_counts ? 1u : 0) + (p->loss_counts ? 1u : 0);
-    return divides(p->model->num_layers + more, parts,
-                   more == 0        ? "the number of layers"
-                   : more == 2      ? "the number of layers, with the embedding and the loss"
-                   : p->loss_counts ? "the number of layers, with the loss"
-                                    : "the number of layers, with the embedding",
-                   chunks > 1 ? "the number of chunks of all pipeline stages"
-                              : "the number of pipeline stages",
-                   error);
+    return check_stages(p, error);
 }
 
 bool
@@ -288,13 +393,22 @@ set_rows(LhStepPlan *plan, GError **error)
 {
     const LhAttention *a = &plan->params.module.attention;
     const LhPlacement *placement = &plan->modules[plan->kinds[0]].forward->placement;
-    const uint64_t tokens = a->seq_length / plan->params.module.ranks;
+    const uint64_t ranks = plan->params.module.ranks, tokens = a->seq_length / ranks;
+    g_autofree char *near = NULL;
+    uint64_t cut, below;
 
     plan->segments = lh_placement_parts(placement);
+    cut = (uint64_t)plan->segments * plan->params.tensor_parallel;
     plan->rows = a->batch * tokens;
-    return divides(tokens, (uint64_t)plan->segments * plan->params.tensor_parallel,
-                   "the number of tokens of a context-parallel rank",
-                   "its segments times the tensor-parallel size", error);
+    if (tokens % cut == 0)
+        return true;
+    below = a->seq_length / (cut * ranks) * cut * ranks;
+    near = lh_near_text(below, below + cut * ranks);
+    return lh_program_refuse(error,
+                             "the number of tokens of a context-parallel rank, %" PRIu64
+                             ", must be a multiple of its segments times the tensor-parallel size, "
+                             "%" PRIu64 "; nearest legal sequence lengths: %s",
+                             tokens, cut, near);
 }
 
 /* ---- slots ---- */
