@@ -71,6 +71,76 @@ START_TEST(sim_messages_wait_for_both_ends)
 }
 END_TEST
 
+/* What is told of one op. */
+typedef struct {
+    uint32_t rank, op;
+    LhTimelineRecord record; /* its motions are these: */
+    LhMotion motions[4];
+} Told;
+
+static void
+take_told(void *data, const LhTimelineRecord *record)
+{
+    Told *told = data;
+
+    if (record->rank != told->rank || record->op != told->op)
+        return;
+    ck_assert_uint_le(record->motions_count, G_N_ELEMENTS(told->motions));
+    told->record = *record;
+    if (record->motions != NULL)
+        memcpy(told->motions, record->motions, record->motions_count * sizeof(LhMotion));
+}
+
+/* The motions of op @op of rank @rank, in microseconds: from, to, from, to. */
+static void
+check_motions(Script *script, uint32_t ranks, uint32_t rank, uint32_t op, const int *us)
+{
+    Told told = { .rank = rank, .op = op };
+    g_autoptr(LhSimResult) result = NULL;
+    LhTime waited_ps;
+    World w;
+
+    script_init(&w, script, ranks);
+    w.params.timeline = take_told;
+    w.params.timeline_data = &told;
+    result = world_run(&w);
+    ck_assert_ptr_nonnull(told.record.motions);
+    waited_ps = told.record.end_ps - told.record.start_ps;
+    for (uint32_t i = 0; i < told.record.motions_count; i++) {
+        ck_assert_int_eq(told.motions[i].from_ps, us[2 * i] * US);
+        ck_assert_int_eq(told.motions[i].to_ps, us[2 * i + 1] * US);
+        waited_ps -= told.motions[i].to_ps - told.motions[i].from_ps;
+    }
+    ck_assert_int_lt(us[2 * told.record.motions_count], 0);
+    told.record.motions = told.motions;
+    ck_assert_int_eq(lh_timeline_waited(&told.record), waited_ps);
+    world_clear(&w);
+}
+
+/* A receive that is posted early waits until its sender is there; an op that sends at once and
+ * receives late waits between the two; messages one after the other are one motion. */
+START_TEST(sim_records_say_when_bytes_move)
+{
+    Script late_sender = SCRIPT(
+        { .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 9 * US },
+        { .rank = 0, .kind = LH_OP_EXCHANGE, .notes = { { true, 1, 0, BYTES } }, .after = { 1 } },
+        { .rank = 1, .kind = LH_OP_EXCHANGE, .notes = { { false, 0, 0, BYTES } } });
+    Script both = SCRIPT(
+        { .rank = 0,
+          .kind = LH_OP_EXCHANGE,
+          .notes = { { true, 1, 0, BYTES }, { false, 1, 0, BYTES } } },
+        { .rank = 1, .kind = LH_OP_EXCHANGE, .notes = { { false, 0, 0, BYTES } } },
+        { .rank = 1, .kind = LH_OP_COMPUTE, .time_ps = 40 * US, .after = { 1 } },
+        { .rank = 1, .kind = LH_OP_EXCHANGE, .notes = { { true, 0, 0, BYTES } }, .after = { 2 } });
+
+    check_motions(&late_sender, 2, 0, 1, (const int[]){ 9, 21, -1 });
+    check_motions(&late_sender, 2, 1, 0, (const int[]){ 9, 21, -1 });
+    check_motions(&both, 2, 0, 0, (const int[]){ 0, 12, 52, 64, -1 });
+    check_motions(&both, 2, 1, 0, (const int[]){ 0, 12, -1 });
+    check_motions(&both, 2, 1, 2, (const int[]){ 52, 64, -1 });
+}
+END_TEST
+
 /* Same peers: in order of posting, on either side. */
 START_TEST(sim_messages_match_by_peer_and_order)
 {
@@ -612,12 +682,12 @@ START_TEST(sim_can_be_interrupted)
 END_TEST
 
 LH_TEST_MAIN("sim_ops", sim_two_ranks_take_latency_and_bytes_over_bandwidth,
-             sim_messages_wait_for_both_ends, sim_messages_match_by_peer_and_order,
-             sim_communicators_tell_messages_apart, sim_groups_end_with_their_last_message,
-             sim_streams_keep_order_and_overlap, sim_compute_streams_share_the_device,
-             sim_communication_slows_compute_beside_it, sim_waiting_communication_holds_its_sms,
-             sim_ranks_share_the_cores_of_a_machine, sim_slow_hosts_bound_the_run,
-             sim_syncs_cost_host_time_each, sim_syncs_wait_for_earlier_ops,
-             sim_steps_decide_nothing, sim_hosts_are_a_window_ahead, sim_memory_peaks_once,
-             sim_deadlock_names_who_waits, sim_impossible_ops_are_input_errors,
-             sim_can_be_interrupted)
+             sim_messages_wait_for_both_ends, sim_records_say_when_bytes_move,
+             sim_messages_match_by_peer_and_order, sim_communicators_tell_messages_apart,
+             sim_groups_end_with_their_last_message, sim_streams_keep_order_and_overlap,
+             sim_compute_streams_share_the_device, sim_communication_slows_compute_beside_it,
+             sim_waiting_communication_holds_its_sms, sim_ranks_share_the_cores_of_a_machine,
+             sim_slow_hosts_bound_the_run, sim_syncs_cost_host_time_each,
+             sim_syncs_wait_for_earlier_ops, sim_steps_decide_nothing, sim_hosts_are_a_window_ahead,
+             sim_memory_peaks_once, sim_deadlock_names_who_waits,
+             sim_impossible_ops_are_input_errors, sim_can_be_interrupted)

@@ -9,6 +9,11 @@
 /* Of an op that crosses no network, or a network without tiers. */
 #define LH_TIMELINE_NO_TIER UINT8_MAX
 
+/* Time in which something of an op is on its way. */
+typedef struct {
+    LhTime from_ps, to_ps;
+} LhMotion;
+
 typedef struct {
     uint32_t rank;
     uint32_t op;
@@ -24,7 +29,23 @@ typedef struct {
     LhTime issued_ps, start_ps, end_ps;
     uint64_t bytes; /* sent */
     uint64_t flops;
+    /* exchange, collective: the times, in order, in which its bytes are on their way, none of which
+     * touches the next; in the rest of its time, the op waits for others. NULL: that is not known.
+     * As long as the call in which the record is told. */
+    const LhMotion *motions;
+    uint32_t motions_count;
 } LhTimelineRecord;
+
+/* How long the op waited for others between its start and its end; 0 where that is not known. */
+static inline LhTime
+lh_timeline_waited(const LhTimelineRecord *r)
+{
+    LhTime waited_ps = r->end_ps - r->start_ps;
+
+    for (uint32_t i = 0; i < r->motions_count; i++)
+        waited_ps -= r->motions[i].to_ps - r->motions[i].from_ps;
+    return r->motions == NULL ? 0 : waited_ps;
+}
 
 /* For g_array_sort(): by rank, and of a rank by op. */
 static inline int

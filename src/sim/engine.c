@@ -97,6 +97,7 @@ record(LhEngine *e, const LhSimRank *rank, uint32_t id)
                                 .bytes = node->bytes,
                                 .flops = node->flops };
 
+    lh_transit_end(e, &record);
     tell_op(e, &record);
 }
 
@@ -185,6 +186,8 @@ try_start(LhEngine *e, LhSimRank *rank, uint32_t stream)
     }
     if (rank->communicating++ == 0)
         rank->communicating_ps = e->now;
+    if (e->transits != NULL)
+        lh_transit_begin(e, rank, stream);
     if (node->kind == LH_OP_COLLECTIVE)
         lh_collective_start(e, rank, id);
     else if (node->pending == 0)

@@ -10,6 +10,7 @@
  *     causes.c    who caused what, for the critical path
  *     share.c     kernels that share the SMs of a device, and ranks the cores of a machine
  *     messages.c  messages and collectives, from posting to arrival
+ *     transit.c   when the bytes of an op are on their way, for timelines
  *     result.c    setting up and summing up
  */
 #pragma once
@@ -32,6 +33,12 @@
 typedef struct {
     uint32_t head, tail;
 } LhQueue;
+
+/* What of the op that a stream runs is on its way. */
+typedef struct {
+    uint32_t messages;
+    GArray *motions; /* of LhMotion; while there are messages, the last one has not ended */
+} LhTransit;
 
 typedef struct {
     uint32_t index;
@@ -113,9 +120,10 @@ typedef struct {
     LhTime least_ps;     /* the run does not end before, as far as the tails of its ranks say */
     int host_provenance; /* LhProvenance: the weakest of what hosts have taken time for */
     LhSimRank *ranks;
-    LhQueue *queues;   /* [ranks << streams_shift] */
-    LhCursor *cursors; /* [ranks] */
-    LhLive *live;      /* [ranks] */
+    LhQueue *queues;     /* [ranks << streams_shift] */
+    LhTransit *transits; /* likewise; NULL: nobody asks */
+    LhCursor *cursors;   /* [ranks] */
+    LhLive *live;        /* [ranks] */
     LhRankResult *results;
     LhApart apart[LH_APARTS];
     uint64_t *whole_bytes;        /* [links] of `apart` that the network counts, too */
@@ -270,6 +278,22 @@ void lh_hop_left(LhEngine *e, uint32_t flow);
 
 /* What @flow brings is there. */
 void lh_flow_arrived(LhEngine *e, uint32_t flow);
+
+/* transit.c: nothing of it happens unless e->transits is there. */
+
+/* For a timeline. Frees it. */
+void lh_transit_init(LhEngine *e);
+void lh_transit_clear(LhEngine *e);
+
+/* The op at the head of a stream starts, with nothing on its way. */
+void lh_transit_begin(LhEngine *e, const LhSimRank *rank, uint32_t stream);
+
+/* A message of it is on its way; is there. */
+void lh_transit_leaves(LhEngine *e, const LhSimRank *rank, uint32_t stream);
+void lh_transit_arrives(LhEngine *e, const LhSimRank *rank, uint32_t stream);
+
+/* The op is done: sets what its record says of it. */
+void lh_transit_end(LhEngine *e, LhTimelineRecord *record);
 
 /* repeat.c */
 

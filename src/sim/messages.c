@@ -87,6 +87,8 @@ set_moving(LhEngine *e, const LhEnds *ends, uint64_t bytes, uint32_t late)
         if (i == 0)
             node->bytes += bytes;
         rank->moving[ends->tier]++;
+        if (e->transits != NULL)
+            lh_transit_leaves(e, rank, node->stream);
         end_wait(e, rank, late);
         if (rank->account.why != LH_BUSY)
             lh_engine_classify(e, rank);
@@ -155,6 +157,8 @@ deliver(LhEngine *e, const LhEnds *ends, uint32_t pieces)
         if (e->causes != NULL)
             lh_causes_delivered(e->causes, rank->index, ends->nodes[i]);
         rank->moving[ends->tier]--;
+        if (e->transits != NULL)
+            lh_transit_arrives(e, rank, node->stream);
         node->pending -= pieces;
         if (node->pending == 0) {
             lh_engine_complete(e, rank, ends->nodes[i]);
@@ -490,6 +494,8 @@ finish_meeting(LhEngine *e, LhCollective *c, uint32_t late)
         if (e->causes != NULL)
             lh_causes_join(e->causes, rank->index, c->members[i].op, node);
         rank->moving[tier]++;
+        if (e->transits != NULL)
+            lh_transit_leaves(e, rank, node->stream);
         end_wait(e, rank, late);
         node->timed = true;
         lh_heap_set(&e->heap, lh_queue_index(e, rank, node->stream), end);

@@ -141,6 +141,7 @@ lh_engine_init(LhEngine *e, const LhSimParams *params, const LhFold *fold)
     init_network(e);
     init_stragglers(e);
     init_tails(e);
+    lh_transit_init(e);
     lh_memory_begins(e);
     e->repeat = lh_repeat_new(e);
 }
@@ -150,6 +151,7 @@ lh_engine_clear(LhEngine *e)
 {
     for (uint32_t r = 0; r < e->ranks_count; r++)
         lh_nodes_clear(&e->ranks[r].nodes);
+    lh_transit_clear(e);
     g_free(e->ranks);
     g_free(e->queues);
     g_free(e->cursors);
