@@ -7,6 +7,7 @@
 #include "report/figure.h"
 
 #include <math.h>
+#include <string.h>
 
 #define PANEL_WIDTH 460
 #define PANEL_HEIGHT 430
@@ -135,7 +136,13 @@ append_equal_axes(GString *script, const Drawn *drawn)
 static void
 append_metric_panel(GString *script, const Drawn *drawn)
 {
-    g_string_append_printf(script, "set title '%s'\n", drawn->panel->name);
+    const char *unit = strrchr(drawn->panel->name, '(');
+
+    g_string_append_printf(script,
+                           "set title '%s'\nset xlabel 'published%s%s'\n"
+                           "set ylabel 'predicted%s%s'\n",
+                           drawn->panel->name, unit != NULL ? " " : "", unit != NULL ? unit : "",
+                           unit != NULL ? " " : "", unit != NULL ? unit : "");
     append_equal_axes(script, drawn);
     g_string_append(script, "plot x with lines lc rgb '#555555' lw 1 notitle, \\\n"
                             "    x * " OFF " with lines dt 2 lc rgb '#999999' notitle, \\\n"
@@ -165,10 +172,10 @@ append_head(GString *script, guint panels_count, guint columns, guint points)
     g_string_append_printf(script, "set multiplot layout %u,%u title ",
                            (panels_count + columns - 1) / columns, columns);
     lh_figure_append_text(script, title, TITLE_LETTERS);
-    g_string_append(script, "\nset logscale xy\nset border 3\nset tics nomirror out\n"
-                            "set grid lc rgb '#DDDDDD' lw 0.5\n"
-                            "set key inside top left vertical maxrows 12 Left reverse\n"
-                            "set xlabel 'published'\nset ylabel 'predicted'\n");
+    g_string_append(script,
+                    "\nset logscale xy\nset border 3\nset tics nomirror out\n"
+                    "set grid lc rgb '#DDDDDD' lw 0.5\n"
+                    "set key outside below left horizontal maxcols 2 Left reverse font key_font\n");
 }
 
 static void

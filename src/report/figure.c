@@ -8,13 +8,16 @@
 #include "base/error.h"
 #include "base/escape.h"
 #include "base/output.h"
+#include "report/text.h"
 
+#include <math.h>
 #include <string.h>
 
 #define FIGURE_DEADLINE_S 120
 #define DEADLINE_S_MAX 86400
 #define FONT_POINTS 12
 #define TITLE_POINTS 15
+#define KEY_POINTS 9      /* of keys among what is drawn */
 #define LETTER_WIDTH 0.75 /* of a letter's height, on average */
 #define MARGINS 170       /* points beside a title, which is in the middle of the plot */
 
@@ -132,6 +135,34 @@ lh_figure_append_title(GString *script, unsigned width, const char *line, const 
     g_string_append(script, " font title_font\n");
 }
 
+/* Of one power of ten: those of 1 to 9 tenths of the next. */
+static void
+append_tics_of(GString *tics, int exponent, double decades)
+{
+    static const struct {
+        double decades; /* of an axis, up to which there is such a mark */
+        double mantissa;
+    } marks[] = { { INFINITY, 1 }, { 0.7, 1.2 }, { 0.7, 1.5 }, { 3.5, 2 }, { 0.7, 2.5 }, { 1, 3 },
+                  { 1, 4 },        { 3.5, 5 },   { 1, 6 },     { 1, 7 },   { 1, 8 } };
+
+    for (guint i = 0; i < G_N_ELEMENTS(marks); i++) {
+        if (decades > marks[i].decades)
+            continue;
+        g_string_append(tics, tics->len > 0 ? ", " : "");
+        lh_text_append(tics, marks[i].mantissa * pow(10, exponent));
+    }
+}
+
+void
+lh_figure_append_log_tics(GString *script, const char *axis, double low, double high)
+{
+    g_autoptr(GString) tics = g_string_new(NULL);
+
+    for (int exponent = (int)floor(log10(low)); exponent <= (int)floor(log10(high)); exponent++)
+        append_tics_of(tics, exponent, log10(high / low));
+    g_string_append_printf(script, "set %stics (%s)\n", axis, tics->str);
+}
+
 static void
 append_terminal(GString *script, const LhFigure *figure, const PictureKind *kind)
 {
@@ -163,11 +194,11 @@ make_script(const LhFigure *figure, const PictureKind *kind)
     g_string_append_printf(
         script,
         "\nset encoding utf8\n"
-        "title_font = 'DejaVu Sans,%u'\n"
+        "title_font = 'DejaVu Sans,%u'\nkey_font = 'DejaVu Sans,%u'\n"
         "set key outside top left horizontal Left reverse samplen 1 width 2 height 0.5\n"
         "set border 1\nset xtics nomirror out\nset grid xtics lc rgb '#DDDDDD' lw 0.5\n"
         "$data << END\n%sEND\n%s",
-        TITLE_POINTS * kind->scale, figure->data, figure->script);
+        TITLE_POINTS * kind->scale, KEY_POINTS * kind->scale, figure->data, figure->script);
     return script;
 }
 

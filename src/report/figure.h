@@ -47,6 +47,10 @@ bool lh_figure_draw(const LhFigure *figure, GError **error);
  */
 void lh_figure_append_title(GString *script, unsigned width, const char *line, const char *below);
 
+/* "set ytics (...)" of a logarithmic axis, @axis of it ("y"), between @low and @high: the closer
+ * they are, the more marks between powers of ten, so that there are always several. */
+void lh_figure_append_log_tics(GString *script, const char *axis, double low, double high);
+
 /* Appends a string of gnuplot, in its quotes; of a text of more than @letters_max letters the last
  * one shown is "…". */
 void lh_figure_append_text(GString *script, const char *text, glong letters_max);
@@ -55,9 +59,12 @@ void lh_figure_append_text(GString *script, const char *text, glong letters_max)
 #define LH_COLOUR_FORWARD "#0072B2"
 #define LH_COLOUR_BACKWARD "#56B4E9"
 #define LH_COLOUR_OTHER "#009E73"
+#define LH_COLOUR_OTHER_BACKWARD "#84D0B8"
+#define LH_COLOUR_OPTIMIZER "#8C6D31"
 #define LH_COLOUR_IMBALANCE "#BBBBBB"
 #define LH_COLOUR_HOST "#555555"
 #define LH_COLOUR_WAITING "#E3E3E3"
+#define LH_COLOUR_HELD "#888888" /* of hatches */
 #define LH_COLOUR_WORDS "#555555"
 extern const char *const lh_tier_colours[]; /* by LhTier */
 

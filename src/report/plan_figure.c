@@ -83,7 +83,8 @@ lh_plan_figure(const LhPlanAnswer *answer, LhFigureTo to, GError **error)
     g_string_append(script,
                     "set xlabel 'time of a step (s)'\nset ylabel 'peak memory of a GPU (GiB)'\n"
                     "set border 3\nset ytics nomirror out\nset grid ytics lc rgb '#DDDDDD' lw "
-                    "0.5\nset yrange [0:*]\nset offsets graph 0.04, graph 0.04, graph 0.08, 0\n"
+                    "0.5\nset xrange [0:*]\nset yrange [0:*]\n"
+                    "set offsets 0, graph 0.04, graph 0.08, 0\n"
                     "set key outside right center vertical Left reverse samplen 2 width 1\n");
     for (guint i = 0; i < answer->clusters->len; i++) {
         const LhPlanCluster *cluster = lh_plan_cluster_at(answer, i);

@@ -157,6 +157,8 @@ axis_label(const LhScenarioAxis *axis)
 {
     if (strcmp(axis->field->name, "seq_length") == 0)
         return g_strdup("tokens of a sequence");
+    if (strcmp(axis->field->name, "window_size") == 0)
+        return g_strdup("tokens of the window");
     if (strcmp(axis->field->name, "ranks") == 0 || is_cluster_sizes(axis))
         return g_strdup("GPUs");
     return g_strdelimit(g_strdup(axis->field->name), "_", ' ');
@@ -282,7 +284,7 @@ append_marks(const Drawing *d)
 }
 
 /* The unit that the times between the shortest and the longest are told in; and the range of the
- * axis. */
+ * axis, and its marks. NULL: there are no times. */
 static const char *
 choose_time_unit(Drawing *d)
 {
@@ -300,12 +302,14 @@ choose_time_unit(Drawing *d)
         }
     }
     if (!(shortest > 0 && isfinite(shortest)))
-        shortest = longest = 1;
+        return NULL;
     scale = lh_text_scale((LhTime)(sqrt(shortest * longest) * (double)LH_PS_PER_S));
     d->unit_s = (double)scale.unit_ps / (double)LH_PS_PER_S;
     g_ascii_formatd(low, sizeof(low), "%.7g", shortest / d->unit_s / TIMES_MARGIN);
     g_ascii_formatd(high, sizeof(high), "%.7g", longest / d->unit_s * TIMES_MARGIN);
     g_string_append_printf(d->script, "set yrange [%s:%s]\n", low, high);
+    lh_figure_append_log_tics(d->script, "y", shortest / d->unit_s / TIMES_MARGIN,
+                              longest / d->unit_s * TIMES_MARGIN);
     return scale.unit;
 }
 
@@ -321,11 +325,17 @@ draw_curves(Drawing *d)
     lh_figure_append_title(d->script, CURVES_WIDTH, title, below);
     g_string_append_printf(d->script,
                            "set logscale x 2\nset logscale y 10\nset xlabel '%s'\n"
-                           "set ylabel 'time (%s)'\nset border 3\nset ytics nomirror out\n"
+                           "set border 3\nset ytics nomirror out\n"
                            "set grid ytics lc rgb '#DDDDDD' lw 0.5\n"
                            "set key outside right center vertical maxrows 24 Left reverse "
                            "samplen 2.5 width 1\n",
-                           label, unit);
+                           label);
+    if (unit != NULL)
+        g_string_append_printf(d->script, "set ylabel 'time (%s)'\n", unit);
+    else
+        g_string_append(d->script, "set yrange [1:10]\nunset ytics\n"
+                                   "set label 'nothing runs at any of these points' at graph "
+                                   "0.5,0.5 center textcolor rgb '" LH_COLOUR_WORDS "'\n");
     append_marks(d);
     for (guint i = 0; i < d->names->len; i++) {
         append_curve(d, g_ptr_array_index(d->names, i));
@@ -475,6 +485,8 @@ append_boxes_plot(const Drawing *d, guint *sets, guint winner, bool tied)
 static void
 append_keys(const Drawing *d, bool nothing)
 {
+    bool tied = false;
+
     for (guint i = 0; i < d->names->len; i++) {
         g_string_append_printf(d->script,
                                ", \\\n    NaN with boxes fillstyle solid 1 noborder fillcolor rgb "
@@ -482,9 +494,12 @@ append_keys(const Drawing *d, bool nothing)
                                lh_figure_colours[i % LH_FIGURE_COLOURS]);
         lh_figure_append_text(d->script, g_ptr_array_index(d->names, i), LETTERS_MAX);
     }
-    g_string_append(d->script,
-                    ", \\\n    NaN with boxes fillstyle pattern 4 border lc rgb '#444444' "
-                    "fillcolor rgb '#444444' title 'not told apart from the next'");
+    for (guint i = 0; i < d->sweep->points->len && !tied; i++)
+        tied = is_tied(d, g_ptr_array_index(d->sweep->points, i));
+    if (tied)
+        g_string_append(d->script,
+                        ", \\\n    NaN with boxes fillstyle pattern 4 border lc rgb '#444444' "
+                        "fillcolor rgb '#444444' title 'not told apart from the next'");
     if (nothing)
         g_string_append(d->script,
                         ", \\\n    NaN with boxes fillstyle solid 1 noborder fillcolor rgb "

@@ -9,6 +9,7 @@
 #define NAME_LETTERS 24
 #define EDGE_MARGIN 1.6 /* between the points and the edge, as a factor */
 #define MS_PER_S 1e3
+#define PANELS_HEIGHT 580 /* with the names below */
 
 static const unsigned shapes[] = { 7, 5, 9, 13, 11 };
 
@@ -117,13 +118,18 @@ append_line(GString *script, const char *start, double factor, const char *look)
 static void
 append_panel(GString *script, const Panel *panel, double tolerance)
 {
+    static const char *const axes[] = { "x", "y" };
+
     if (panel->names->len == 0) {
         g_string_append(script, "set multiplot next\n");
         return;
     }
     g_string_append_printf(script, "set title '%s'\n", panel->title);
-    append_range(script, "x", panel->low, panel->high);
-    append_range(script, "y", panel->low, panel->high);
+    for (guint i = 0; i < G_N_ELEMENTS(axes); i++) {
+        append_range(script, axes[i], panel->low, panel->high);
+        lh_figure_append_log_tics(script, axes[i], panel->low / EDGE_MARGIN,
+                                  panel->high * EDGE_MARGIN);
+    }
     append_line(script, "plot ", 1, "lc rgb '#555555' lw 1");
     append_line(script, ", \\\n    ", 1 + tolerance, "dt 2 lc rgb '#999999'");
     append_line(script, ", \\\n    ", fmax(1 - tolerance, 0), "dt 2 lc rgb '#999999'");
@@ -158,16 +164,17 @@ lh_validate_figure(const GPtrArray *validations, double tolerance, LhFigureTo to
     g_autoptr(GPtrArray) kernels = g_ptr_array_new();
     Panel makespans = { "Makespans", schedules, 0, INFINITY, 0 };
     Panel calls = { "Kernels and messages, all calls of a run", kernels, 0, INFINITY, 0 };
-    LhFigure figure = { .to = to, .width = LH_FIGURE_WIDTH, .height = LH_FIGURE_HEIGHT };
+    LhFigure figure = { .to = to, .width = LH_FIGURE_WIDTH, .height = PANELS_HEIGHT };
 
     append_makespans(data, &makespans, validations);
     calls.first = makespans.names->len;
     append_kernels(data, &calls, validations);
-    g_string_append(script, "set encoding utf8\nset multiplot layout 1,2\nset logscale xy\n"
-                            "set border 3\nset tics nomirror out\nset format '%g'\n"
-                            "set grid lc rgb '#DDDDDD' lw 0.5\n"
-                            "set key inside top left vertical maxrows 14 Left reverse\n"
-                            "set xlabel 'measured (ms)'\nset ylabel 'predicted (ms)'\n");
+    g_string_append(script,
+                    "set encoding utf8\nset multiplot layout 1,2\nset logscale xy\n"
+                    "set border 3\nset tics nomirror out\nset format '%g'\n"
+                    "set grid lc rgb '#DDDDDD' lw 0.5\n"
+                    "set key outside below left horizontal maxcols 4 Left reverse font key_font\n"
+                    "set xlabel 'measured (ms)'\nset ylabel 'predicted (ms)'\n");
     append_panel(script, &makespans, tolerance);
     append_panel(script, &calls, tolerance);
     g_string_append(script, "unset multiplot\n");
