@@ -296,6 +296,7 @@ draw_gantt(const Run *run, const char *path, const char *ranks, const char *wind
     g_auto(LhFrame) frame = { .ranks = NULL };
     LhGantt gantt = {
         .setup = run->setup,
+        .name = run->row->name,
         .program = run->row->program,
         .timeline = run->timeline,
         .frame = &frame,
@@ -303,7 +304,7 @@ draw_gantt(const Run *run, const char *path, const char *ranks, const char *wind
         .bubble = lh_sim_bubble_fraction(result),
     };
 
-    ck_assert(lh_frame_init(&frame, ranks, window, result->ranks_count, NULL));
+    ck_assert(lh_frame_init(&frame, ranks, window, lh_frame_ranks(run->setup), NULL));
     ck_assert(lh_frame_fit(&frame, result->makespan_ps, NULL));
     ck_assert_msg(lh_gantt_draw(&gantt, (LhFigureTo){ .path = path }, &error), "%s",
                   error != NULL ? error->message : "");
@@ -463,7 +464,8 @@ START_TEST(report_frames_are_read)
     for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
         g_autoptr(GError) error = NULL;
         g_auto(LhFrame) frame = { .ranks = NULL };
-        const bool ok = lh_frame_init(&frame, rows[i].ranks, rows[i].window, 32, &error);
+        const bool ok =
+            lh_frame_init(&frame, rows[i].ranks, rows[i].window, (LhFrameRanks){ 32, 1 }, &error);
 
         ck_assert_msg(ok == (rows[i].count > 0), "row %u", i);
         if (ok)
@@ -474,9 +476,104 @@ START_TEST(report_frames_are_read)
 }
 END_TEST
 
+/* By default, ranks of all stages, and of too many from the first to the last one. */
+START_TEST(report_frames_show_all_stages)
+{
+    static const struct {
+        LhFrameRanks of;
+        uint32_t ranks[LH_FRAME_RANKS_DEFAULT + 1], count;
+    } rows[] = {
+        { { 8, 4 }, { 0, 1, 2, 3, 4, 5, 6, 7 }, 8 },
+        { { 32, 8 }, { 0, 1, 4, 5, 8, 9, 12, 13, 16, 17, 20, 21, 24, 25, 28, 29 }, 16 },
+        { { 48, 3 }, { 0, 1, 2, 3, 4, 16, 17, 18, 19, 20, 32, 33, 34, 35, 36 }, 15 },
+        { { 24, 12 }, { 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22 }, 12 },
+        { { 64, 32 }, { 0, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48, 52, 56, 62 }, 16 },
+        { { 64, 1 }, { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 }, 16 },
+    };
+
+    for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_auto(LhFrame) frame = { .ranks = NULL };
+
+        ck_assert(lh_frame_init(&frame, NULL, NULL, rows[i].of, NULL));
+        ck_assert_uint_eq(frame.ranks->len, rows[i].count);
+        ck_assert_mem_eq(frame.ranks->data, rows[i].ranks, rows[i].count * sizeof(uint32_t));
+        ck_assert_uint_eq(lh_frame_stage(rows[i].of, rows[i].of.count - 1), rows[i].of.stages - 1);
+    }
+}
+END_TEST
+
+/* Curves within a decade have several marks, too. */
+START_TEST(report_log_axes_have_marks)
+{
+    static const double ranges[][2] = { { 4.1, 8 },   { 1.1, 2.2 },   { 9.5, 19 },  { 0.02, 0.9 },
+                                        { 3, 70000 }, { 5e-6, 2e-5 }, { 12, 24.1 }, { 1, 10 } };
+
+    for (guint i = 0; i < G_N_ELEMENTS(ranges); i++) {
+        g_autoptr(GString) script = g_string_new(NULL);
+        const char *at;
+        guint within = 0;
+
+        lh_figure_append_log_tics(script, "y", ranges[i][0], ranges[i][1]);
+        ck_assert(g_str_has_prefix(script->str, "set ytics ("));
+        for (at = strchr(script->str, '(') + 1; *at != ')'; at += strspn(at, " ,")) {
+            char *end;
+            const double mark = g_ascii_strtod(at, &end);
+
+            within += mark >= ranges[i][0] && mark <= ranges[i][1];
+            at = end;
+        }
+        ck_assert_msg(within >= 2 && within <= 12, "%u of range %u", within, i);
+    }
+}
+END_TEST
+
+static void
+check_piece(const LhTimelineRecord *r, LhTimelinePiece *p, bool waits, LhTime from_ps, LhTime to_ps)
+{
+    ck_assert(lh_timeline_next_piece(r, p));
+    ck_assert_int_eq(p->waits, waits);
+    ck_assert_int_eq(p->from_ps, from_ps);
+    ck_assert_int_eq(p->to_ps, to_ps);
+}
+
+START_TEST(report_pieces_are_all_of_an_op)
+{
+    const LhMotion motions[] = { { 12, 15 }, { 18, 20 } }, none[] = { { 20, 20 } };
+    const LhTimelineRecord known = {
+        .start_ps = 10, .end_ps = 20, .motions = motions, .motions_count = 2
+    };
+    const LhTimelineRecord unknown = { .start_ps = 10, .end_ps = 20 };
+    const LhTimelineRecord at_once = {
+        .start_ps = 10, .end_ps = 20, .motions = none, .motions_count = 1
+    };
+    const LhTimelineRecord never = { .start_ps = 10, .end_ps = 20, .motions = none };
+    LhTimelinePiece p = { .motion = 0 };
+
+    check_piece(&known, &p, true, 10, 12);
+    check_piece(&known, &p, false, 12, 15);
+    check_piece(&known, &p, true, 15, 18);
+    check_piece(&known, &p, false, 18, 20);
+    ck_assert(!lh_timeline_next_piece(&known, &p));
+    p = (LhTimelinePiece){ .motion = 0 };
+    check_piece(&unknown, &p, false, 10, 20);
+    ck_assert(!lh_timeline_next_piece(&unknown, &p));
+    p = (LhTimelinePiece){ .motion = 0 };
+    check_piece(&at_once, &p, true, 10, 20);
+    check_piece(&at_once, &p, false, 20, 20);
+    ck_assert(!lh_timeline_next_piece(&at_once, &p));
+    p = (LhTimelinePiece){ .motion = 0 };
+    check_piece(&never, &p, true, 10, 20);
+    ck_assert(!lh_timeline_next_piece(&never, &p));
+    ck_assert_int_eq(lh_timeline_waited(&known), 5);
+    ck_assert_int_eq(lh_timeline_waited(&unknown), 0);
+}
+END_TEST
+
 LH_TEST_MAIN("report", report_rounded_parts_add_up, report_scale_keeps_digits,
              report_table_in_every_form, report_json_is_strict_and_complete,
              report_timeline_has_a_row_for_each_op, report_words_name_what_was_asked,
              report_names_the_limit_of_a_pair, report_figures_are_drawn, report_names_are_no_code,
              report_bars_are_of_what_can_run, report_gantt_shows_what_is_asked,
-             report_nvlink_is_where_there_is_one, report_frames_are_read)
+             report_nvlink_is_where_there_is_one, report_frames_are_read,
+             report_frames_show_all_stages, report_log_axes_have_marks,
+             report_pieces_are_all_of_an_op)

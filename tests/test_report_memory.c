@@ -406,6 +406,7 @@ draw(const char *cluster, const char *path)
     g_autofree LhMemoryEnvelope *envelope = lh_memory_envelope_new(1, end_ps);
     Step again = step_of(cluster, lh_memory_envelope_add, envelope);
     const LhMemoryFigure figure = { .setup = again.setup,
+                                    .name = again.row->name,
                                     .program = again.program,
                                     .result = again.row->result,
                                     .envelope = envelope };

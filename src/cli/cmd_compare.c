@@ -168,8 +168,7 @@ check_page(const CompareOptions *o, const LhSetup *setup, GError **error)
 {
     const LhComparePage page = page_of(o);
 
-    return o->report == NULL ||
-           lh_compare_page_check(&page, "--report", lh_params_ranks(&setup->params), error);
+    return o->report == NULL || lh_compare_page_check(&page, "--report", setup, error);
 }
 
 /* What can be said before anything runs. */

@@ -78,8 +78,7 @@ compare(const LhCommandLine *line, GError **error)
     double seconds;
 
     lh_command_warn_config(line);
-    if (setup == NULL ||
-        !lh_compare_page_check(&page, "--output", lh_params_ranks(&setup->params), error) ||
+    if (setup == NULL || !lh_compare_page_check(&page, "--output", setup, error) ||
         !lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, error) || !lh_length_check(setup, error))
         return LH_ERROR_INPUT;
     seconds = lh_work_compare(setup);

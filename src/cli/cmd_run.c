@@ -156,10 +156,23 @@ last_rank(const LhRunResult *run)
     return last;
 }
 
+/* That of the row of a comparison. */
+static const char *
+name_of_run(const LhSetup *setup, const LhProgram *program)
+{
+    const LhSchedule *schedule;
+
+    if (setup->program != NULL)
+        return program->name;
+    schedule = g_ptr_array_index(setup->schedules, 0);
+    return schedule->name;
+}
+
 static bool
 write_run_files(LhRunFiles *files, const LhSetup *setup, const LhExecuted *executed, GError **error)
 {
     LhGantt gantt = { .setup = setup,
+                      .name = name_of_run(setup, executed->program),
                       .program = executed->program,
                       .makespan_ps = executed->run->makespan_ps,
                       .last_rank = last_rank(executed->run),
@@ -235,7 +248,7 @@ run_run(const LhCommandLine *line, GError **error)
         return LH_ERROR_USAGE;
     setup = lh_setup_new(line->scenario, error);
     if (setup == NULL || !lh_setup_check_one(setup, error) || !check_sample(o, setup, error) ||
-        !lh_run_files_init(&files, &o->files, lh_params_ranks(&setup->params), true, error) ||
+        !lh_run_files_init(&files, &o->files, setup, true, error) ||
         !lh_prove_setup(setup, LH_PROVE_TO_RUN, error))
         return LH_ERROR_INPUT;
     if (files.timeline == NULL && o->critical_path)

@@ -352,7 +352,7 @@ files_init(Files *files, const LhCommandLine *line, const LhSetup *setup, GError
                     "--trace-links is about a trace; give --trace FILE as well");
         return false;
     }
-    if (!lh_run_files_init(&files->run, &o->files, lh_params_ranks(&setup->params), false, error) ||
+    if (!lh_run_files_init(&files->run, &o->files, setup, false, error) ||
         (o->memory_timeline != NULL && !lh_memory_timeline_check_path(o->memory_timeline, error)) ||
         (o->export != NULL && !lh_export_check_path(o->export, error)) ||
         !begin_trace(files, setup, error))
@@ -390,9 +390,11 @@ play_again(Files *files, const LhSetup *setup, const LhCompareRow *row, uint32_t
 static bool
 write_memory(Files *files, const LhSetup *setup, const LhCompareRow *row, GError **error)
 {
-    const LhMemoryFigure figure = {
-        .setup = setup, .program = row->program, .result = row->result, .envelope = files->envelope
-    };
+    const LhMemoryFigure figure = { .setup = setup,
+                                    .name = row->name,
+                                    .program = row->program,
+                                    .result = row->result,
+                                    .envelope = files->envelope };
 
     if (files->memory != NULL)
         return lh_memory_timeline_finish(files->memory, error);
@@ -409,6 +411,7 @@ write_sim_files(Files *files, const SimOptions *o, const LhSetup *setup, const L
 {
     const uint32_t last = lh_gantt_last_rank(row->result, &files->run.frame);
     LhGantt gantt = { .setup = setup,
+                      .name = row->name,
                       .program = row->program,
                       .makespan_ps = row->result->makespan_ps,
                       .last_rank = last,

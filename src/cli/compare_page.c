@@ -86,12 +86,13 @@ seconds_closely(const LhComparison *comparison)
 }
 
 bool
-lh_compare_page_check(const LhComparePage *page, const char *option, uint32_t ranks, GError **error)
+lh_compare_page_check(const LhComparePage *page, const char *option, const LhSetup *setup,
+                      GError **error)
 {
     g_auto(LhFrame) frame = { .ranks = NULL };
 
     return lh_page_check_path(option, page->path, error) &&
-           lh_frame_init(&frame, page->ranks_shown, NULL, ranks, error);
+           lh_frame_init(&frame, page->ranks_shown, NULL, lh_frame_ranks(setup), error);
 }
 
 bool

@@ -22,7 +22,7 @@ typedef struct {
     }
 
 /* Before long work: whether @page, of @option, can be written, and has ranks of @ranks. */
-bool lh_compare_page_check(const LhComparePage *page, const char *option, uint32_t ranks,
+bool lh_compare_page_check(const LhComparePage *page, const char *option, const LhSetup *setup,
                            GError **error);
 
 /* Writes it. LH_ERROR_NO if looking closely would take too long, LH_ERROR_INTERRUPTED if the

@@ -14,11 +14,11 @@ set_frame(const LhLook *look, LhReportRun *run, GError **error)
     const uint32_t shown =
         result->ranks_count <= LH_STRIPS_RANKS_MAX ? result->ranks_count : LH_STRIPS_RANKS_MAX - 1;
 
-    if (!lh_frame_init(&run->frame, look->ranks, NULL, result->ranks_count, error))
+    if (!lh_frame_init(&run->frame, look->ranks, NULL, lh_frame_ranks(look->setup), error))
         return false;
     /* Of too many there is room for the last one to finish. */
-    for (uint32_t rank = run->frame.ranks->len; look->ranks == NULL && rank < shown; rank++)
-        g_array_append_val(run->frame.ranks, rank);
+    for (uint32_t rank = 0; look->ranks == NULL && rank < shown; rank++)
+        lh_frame_add(&run->frame, rank);
     run->last_rank = lh_gantt_last_rank(result, &run->frame);
     lh_frame_add(&run->frame, run->last_rank);
     return lh_frame_fit(&run->frame, result->makespan_ps, error);

@@ -6,7 +6,7 @@
 #include "base/error.h"
 
 bool
-lh_run_files_init(LhRunFiles *files, const LhRunFileOptions *options, uint32_t ranks_count,
+lh_run_files_init(LhRunFiles *files, const LhRunFileOptions *options, const LhSetup *setup,
                   bool keep_all, GError **error)
 {
     *files = (LhRunFiles){ .options = options, .stamp = files->stamp };
@@ -20,8 +20,8 @@ lh_run_files_init(LhRunFiles *files, const LhRunFileOptions *options, uint32_t r
     if ((options->timeline != NULL && !lh_timeline_check_path(options->timeline, error)) ||
         (options->trace != NULL && !lh_trace_check_path(options->trace, error)))
         return false;
-    if (!lh_frame_init(&files->frame, options->ranks_shown, options->time_window, ranks_count,
-                       error))
+    if (!lh_frame_init(&files->frame, options->ranks_shown, options->time_window,
+                       lh_frame_ranks(setup), error))
         return false;
     if (options->timeline != NULL ||
         ((options->figure != NULL || options->trace != NULL) && keep_all))

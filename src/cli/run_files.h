@@ -28,9 +28,9 @@ typedef struct {
           .type = LH_FIELD_STRING,                                                                 \
           .offset = offsetof(Options, member.ranks_shown),                                         \
           .placeholder = "LIST",                                                                   \
-          .description = "Ranks that the figure and the trace show, such as 0-3,12; default the "  \
-                         "first 16 of the figure, which always shows the last one to finish as "   \
-                         "well, and all of the trace." },                                          \
+          .description = "Ranks that the figure and the trace show, such as 0-3,12; default 16 "   \
+                         "of the figure, the first ones of each pipeline stage, which always "     \
+                         "shows the last one to finish as well, and all of the trace." },          \
         { .name = "time-window",                                                                   \
           .type = LH_FIELD_STRING,                                                                 \
           .offset = offsetof(Options, member.time_window),                                         \
@@ -62,10 +62,10 @@ typedef struct {
 } LhRunFiles;
 
 /*
- * Before the run: reads the options, for @ranks_count ranks in all. @keep_all: no rank's ops can be
+ * Before the run: reads the options, for the ranks of @setup. @keep_all: no rank's ops can be
  * had later. LH_ERROR_USAGE. Ends with lh_run_files_clear() in either case.
  */
-bool lh_run_files_init(LhRunFiles *files, const LhRunFileOptions *options, uint32_t ranks_count,
+bool lh_run_files_init(LhRunFiles *files, const LhRunFileOptions *options, const LhSetup *setup,
                        bool keep_all, GError **error);
 void lh_run_files_clear(LhRunFiles *files);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(LhRunFiles, lh_run_files_clear)

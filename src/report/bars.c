@@ -133,6 +133,25 @@ no_bar_reason(const Bars *bars, const LhCompareRow *row)
     return g_strdup_printf("out of memory: %s", limit);
 }
 
+/* In two lines, if it is too long for one. */
+static void
+append_reason(GString *script, const char *reason)
+{
+    const char *space =
+        g_utf8_strlen(reason, -1) <= REASON_LETTERS
+            ? NULL
+            : g_utf8_strrchr(reason, g_utf8_offset_to_pointer(reason, REASON_LETTERS) - reason,
+                             ' ');
+    g_autofree char *first =
+        space == NULL ? g_strdup(reason) : g_strndup(reason, (gsize)(space - reason));
+
+    lh_figure_append_text(script, first, REASON_LETTERS);
+    if (space == NULL)
+        return;
+    g_string_append(script, ".\"\\n\".");
+    lh_figure_append_text(script, space + 1, REASON_LETTERS);
+}
+
 static void
 append_label(GString *script, const Bars *bars, guint index)
 {
@@ -153,7 +172,7 @@ append_label(GString *script, const Bars *bars, guint index)
     } else {
         g_autofree char *reason = no_bar_reason(bars, row);
 
-        lh_figure_append_text(script, reason, REASON_LETTERS);
+        append_reason(script, reason);
         g_string_append_printf(script, " at 0,%u offset 0.6,0 left front textcolor rgb '%s'\n",
                                index, LH_COLOUR_WORDS);
     }
@@ -178,15 +197,14 @@ append_labels(GString *script, const Bars *bars)
 static void
 append_title(GString *script, const LhSetup *setup)
 {
-    const LhProgramParams *p = &setup->params;
-    g_autofree char *tokens = lh_format_count(p->attention.seq_length);
-    g_autofree char *groups = lh_describe_groups(p);
+    g_autofree char *tokens = lh_format_count(setup->params.attention.seq_length);
+    g_autofree char *groups = lh_describe_all_ranks(setup);
     g_autofree char *place = setup->cost == LH_COST_DEVICE
                                  ? g_strdup_printf("on %s", setup->topology->name)
                                  : g_strdup("with free communication");
-    g_autofree char *line = g_strdup_printf("Where the time goes in attention%s%s %s",
-                                            setup->model != NULL ? " of " : "",
-                                            setup->model != NULL ? setup->model->name : "", place);
+    g_autofree char *line = g_strdup_printf(
+        "Where the time goes in %s%s%s %s", setup->step != NULL ? "a training step" : "attention",
+        setup->model != NULL ? " of " : "", setup->model != NULL ? setup->model->name : "", place);
     g_autofree char *below =
         g_strdup_printf("%s tokens on %s; mean over the ranks", tokens, groups);
 
@@ -201,7 +219,7 @@ append_axes(GString *script, const Bars *bars)
 
     g_ascii_formatd(right, sizeof(right), "%.7g", LABEL_ROOM * longest);
     g_string_append_printf(script,
-                           "set xrange [0:%s]\nset yrange [%u - 0.4:-0.6]\n"
+                           "set xrange [0:%s]\nset yrange [%u - 0.3:-0.6]\n"
                            "set lmargin %u\nset rmargin 4\n",
                            right, bars->comparison->rows->len, MARGIN_LETTERS);
     if (bars->longest_ps == 0)

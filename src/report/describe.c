@@ -183,16 +183,16 @@ describe_layers(const LhSetup *setup, GString *out)
 }
 
 char *
-lh_describe_program(const LhSetup *setup, const LhProgram *program)
+lh_describe_program(const LhSetup *setup, const char *name, const LhProgram *program)
 {
     const LhProgramParams *p = &program->params;
-    g_autofree char *tokens = lh_format_count(p->attention.seq_length);
+    const bool step = setup->step != NULL;
+    g_autofree char *tokens =
+        lh_format_count(step ? setup->params.attention.seq_length : p->attention.seq_length);
     g_autofree char *groups = lh_describe_groups(p);
 
-    return g_strdup_printf("%s%s%s, %s tokens on %s", program->name,
-                           setup->model == NULL  ? ""
-                           : setup->step != NULL ? " of "
-                                                 : ": attention of ",
+    return g_strdup_printf("%s: %s%s%s, %s tokens on %s", name,
+                           step ? "training step" : "attention", setup->model != NULL ? " of " : "",
                            setup->model != NULL ? setup->model->name : "", tokens, groups);
 }
 
@@ -378,9 +378,8 @@ lh_describe_links(const LhSetup *setup, GString *out)
     describe_change(&setup->scenario->change, out);
 }
 
-/* "16 ranks", of a step all of them. */
-static char *
-describe_ranks(const LhSetup *setup)
+char *
+lh_describe_all_ranks(const LhSetup *setup)
 {
     const LhProgramParams all = {
         .ranks = setup->step != NULL ? (uint32_t)lh_step_ranks(&setup->step->params) : 0,
@@ -393,7 +392,7 @@ static void
 describe_cluster(const LhSetup *setup, GString *out)
 {
     const LhTopology *t = setup->topology;
-    g_autofree char *groups = describe_ranks(setup);
+    g_autofree char *groups = lh_describe_all_ranks(setup);
     g_autofree char *cluster = lh_escaped_line(t->name);
     g_autofree char *device = lh_escaped_line(setup->device->name);
 

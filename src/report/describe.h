@@ -38,8 +38,13 @@ char *lh_describe_memory_limit(const LhSetup *setup, const LhSimResult *result);
  * nothing where it has none. */
 void lh_describe_peak_interval(const LhSetup *setup, uint64_t bytes, GString *out);
 
-/* "ring: attention of llama-7b, 4,096 tokens on 8 ranks": the title of a figure; caller frees. */
-char *lh_describe_program(const LhSetup *setup, const LhProgram *program);
+/* "ring: attention of llama-7b, 4,096 tokens on 8 ranks", or "ring: training step of ...": the
+ * title of a figure of @program, whose row is called @name; caller frees. */
+char *lh_describe_program(const LhSetup *setup, const char *name, const LhProgram *program);
+
+/* "16 ranks", or "2 groups of 8 ranks (data parallel)", of a step all of its ranks; caller frees.
+ */
+char *lh_describe_all_ranks(const LhSetup *setup);
 
 /* "op 12 (backward, layer 3, micro-batch 0)", or "before the first op"; caller frees. */
 char *lh_describe_memory_op(const LhMemoryOp *op);

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/escape.h"
+#include "plan/setup_step.h"
 
 #include <string.h>
 
@@ -100,15 +101,47 @@ read_window(LhFrame *frame, const char *text, GError **error)
         error);
 }
 
+/* Of all stages, or of the first, the last, and some in between. */
+static void
+choose_ranks(LhFrame *frame, LhFrameRanks of)
+{
+    const uint32_t stages = MIN(of.stages, LH_FRAME_RANKS_DEFAULT);
+    const uint32_t of_stage = of.count / of.stages;
+    const uint32_t shown =
+        of.count <= LH_FRAME_RANKS_DEFAULT ? of_stage : LH_FRAME_RANKS_DEFAULT / stages;
+
+    for (uint32_t i = 0; i < stages; i++) {
+        const uint32_t stage = stages == 1 ? 0 : i * (of.stages - 1) / (stages - 1);
+
+        for (uint32_t k = 0; k < MIN(shown, of_stage); k++)
+            lh_frame_add(frame, stage * of_stage + k);
+    }
+}
+
+LhFrameRanks
+lh_frame_ranks(const LhSetup *setup)
+{
+    return (LhFrameRanks){ setup->network.ranks,
+                           setup->step != NULL ? lh_step_stages(&setup->step->params) : 1 };
+}
+
+LhFrameRanks
+lh_frame_ranks_of(const LhProgram *program)
+{
+    const LhStepParams *step = lh_step_params(program);
+
+    return (LhFrameRanks){ lh_program_ranks(program), step != NULL ? lh_step_stages(step) : 1 };
+}
+
 bool
-lh_frame_init(LhFrame *frame, const char *ranks, const char *window, uint32_t ranks_count,
+lh_frame_init(LhFrame *frame, const char *ranks, const char *window, LhFrameRanks of,
               GError **error)
 {
     *frame =
         (LhFrame){ .ranks = g_array_new(FALSE, FALSE, sizeof(uint32_t)), .to_ps = LH_TIME_NEVER };
-    for (uint32_t r = 0; ranks == NULL && r < MIN(ranks_count, LH_FRAME_RANKS_DEFAULT); r++)
-        lh_frame_add(frame, r);
-    return (ranks == NULL || read_ranks(frame, ranks, ranks_count, error)) &&
+    if (ranks == NULL)
+        choose_ranks(frame, of);
+    return (ranks == NULL || read_ranks(frame, ranks, of.count, error)) &&
            (window == NULL || read_window(frame, window, error));
 }
 

@@ -11,11 +11,14 @@
 #include "report/lane_kinds.h"
 #include "report/text.h"
 
+#include <string.h>
+
 #define HEIGHT_BESIDE_RANKS 170
 #define HEIGHT_RANK 40
 #define PIXELS 1500 /* of the time axis; narrower boxes are joined */
 #define WIDE 5      /* pixels of a box from which on it ends with a gap, which parts neighbours */
 #define BOX_GAP 0.8 /* pixels */
+#define HATCHED "pattern 4"
 
 /* Lanes, as distances from the rank's own line; up is negative. */
 #define COMPUTE_TOP -0.42
@@ -28,7 +31,8 @@
 static bool
 stands_low(int kind)
 {
-    return kind == LH_LANE_OTHER || kind == LH_LANE_TIERS + LH_TIER_NIC;
+    return kind == LH_LANE_OTHER_FORWARD || kind == LH_LANE_OTHER_BACKWARD ||
+           kind == LH_LANE_TIERS + LH_TIER_NIC;
 }
 
 typedef struct {
@@ -55,55 +59,64 @@ is_drawn(const LhTimelineRecord *r, const LhFrame *frame)
 /* --- boxes --------------------------------------------------------------------------------------
  */
 
-static void
-add_box(Chart *chart, int kind, Box box)
-{
-    GArray *boxes = chart->boxes[kind];
-    Box *last = boxes->len == 0 ? NULL : &g_array_index(boxes, Box, boxes->len - 1);
-
-    if (last != NULL && last->row == box.row && box.start_ps - last->end_ps < chart->pixel_ps &&
-        box.end_ps - box.start_ps < chart->pixel_ps) {
-        last->busy_ps += MAX(0, box.end_ps - MAX(last->end_ps, box.start_ps));
-        last->end_ps = MAX(last->end_ps, box.end_ps);
-    } else {
-        g_array_append_val(boxes, box);
-    }
-}
-
 static int
-by_rank_and_start(gconstpointer a, gconstpointer b)
+by_row_and_start(gconstpointer a, gconstpointer b)
 {
-    const LhTimelineRecord *x = *(const LhTimelineRecord *const *)a;
-    const LhTimelineRecord *y = *(const LhTimelineRecord *const *)b;
+    const Box *x = a, *y = b;
 
-    if (x->rank != y->rank)
-        return x->rank < y->rank ? -1 : 1;
+    if (x->row != y->row)
+        return x->row < y->row ? -1 : 1;
     if (x->start_ps != y->start_ps)
         return x->start_ps < y->start_ps ? -1 : 1;
-    return x->op < y->op ? -1 : x->op > y->op;
+    return x->end_ps < y->end_ps ? -1 : x->end_ps > y->end_ps;
 }
 
-/* The records that are drawn, by rank and start. Caller unrefs. */
-static GPtrArray *
-order_records(const LhGantt *gantt)
+/* Puts them in order and joins those that are narrower than a pixel. */
+static void
+join_boxes(const Chart *chart, GArray *boxes)
 {
-    GPtrArray *ordered = g_ptr_array_new();
+    guint count = 0;
 
-    for (guint i = 0; i < gantt->timeline->records->len; i++) {
-        LhTimelineRecord *r = &g_array_index(gantt->timeline->records, LhTimelineRecord, i);
+    g_array_sort(boxes, by_row_and_start);
+    for (guint i = 0; i < boxes->len; i++) {
+        const Box box = g_array_index(boxes, Box, i);
+        Box *last = count == 0 ? NULL : &g_array_index(boxes, Box, count - 1);
 
-        if (is_drawn(r, gantt->frame))
-            g_ptr_array_add(ordered, r);
+        if (last != NULL && last->row == box.row && box.start_ps - last->end_ps < chart->pixel_ps &&
+            box.end_ps - box.start_ps < chart->pixel_ps) {
+            last->busy_ps += MAX(0, box.end_ps - MAX(last->end_ps, box.start_ps));
+            last->end_ps = MAX(last->end_ps, box.end_ps);
+        } else {
+            g_array_index(boxes, Box, count++) = box;
+        }
     }
-    g_ptr_array_sort(ordered, by_rank_and_start);
-    return ordered;
+    g_array_set_size(boxes, count);
+}
+
+/* What of an op lies in the frame. */
+static void
+add_pieces(Chart *chart, uint32_t row, const LhTimelineRecord *r)
+{
+    const LhFrame *frame = chart->gantt->frame;
+    const int kind = lh_lane_kind(r, chart->gantt->setup);
+    LhTimelinePiece piece = { .motion = 0 };
+
+    while (lh_timeline_next_piece(r, &piece)) {
+        const LhTime start = MAX(piece.from_ps, frame->from_ps);
+        const LhTime end = MIN(piece.to_ps, frame->to_ps);
+
+        const Box box = { row, start, end, end - start };
+
+        if (start < end)
+            g_array_append_val(chart->boxes[piece.waits ? LH_LANE_HELD : kind], box);
+    }
 }
 
 static void
 collect_boxes(Chart *chart)
 {
     const LhFrame *frame = chart->gantt->frame;
-    g_autoptr(GPtrArray) ordered = order_records(chart->gantt);
+    const GArray *records = chart->gantt->timeline->records;
     uint32_t row = 0;
 
     for (uint32_t i = 0; i < frame->ranks->len; i++) {
@@ -111,14 +124,16 @@ collect_boxes(Chart *chart)
 
         g_array_append_val(chart->boxes[LH_LANE_WAITING], whole);
     }
-    for (guint i = 0; i < ordered->len; i++) {
-        const LhTimelineRecord *r = g_ptr_array_index(ordered, i);
-        const LhTime start = MAX(r->start_ps, frame->from_ps), end = MIN(r->end_ps, frame->to_ps);
+    for (guint i = 0; i < records->len; i++) {
+        const LhTimelineRecord *r = &g_array_index(records, LhTimelineRecord, i);
 
-        while (g_array_index(frame->ranks, uint32_t, row) != r->rank)
+        while (row < frame->ranks->len && g_array_index(frame->ranks, uint32_t, row) < r->rank)
             row++;
-        add_box(chart, lh_lane_kind(r, chart->gantt->setup), (Box){ row, start, end, end - start });
+        if (is_drawn(r, frame))
+            add_pieces(chart, row, r);
     }
+    for (int kind = LH_LANE_FORWARD; kind < LH_LANE_KINDS; kind++)
+        join_boxes(chart, chart->boxes[kind]);
 }
 
 static void
@@ -166,7 +181,7 @@ append_program_title(GString *script, const LhGantt *gantt)
 {
     const LhFrame *frame = gantt->frame;
     char bubble[LH_TEXT_SIZE];
-    g_autofree char *line = lh_describe_program(gantt->setup, gantt->program);
+    g_autofree char *line = lh_describe_program(gantt->setup, gantt->name, gantt->program);
     g_autofree char *makespan = lh_format_time(gantt->makespan_ps);
     g_autofree char *from = lh_format_time(frame->from_ps);
     g_autofree char *to = lh_format_time(frame->to_ps);
@@ -181,28 +196,60 @@ append_program_title(GString *script, const LhGantt *gantt)
     lh_figure_append_title(script, LH_FIGURE_WIDTH_OF_TIME, line, below->str);
 }
 
+/* "rank 3", "stage 1, rank 12, ends last"; caller frees. */
+static char *
+row_name(const LhGantt *gantt, uint32_t rank)
+{
+    const LhFrameRanks of = lh_frame_ranks_of(gantt->program);
+    const char *last = rank == gantt->last_rank ? ", ends last" : "";
+
+    if (of.stages > 1)
+        return g_strdup_printf("stage %u, rank %u%s", lh_frame_stage(of, rank), rank, last);
+    return g_strdup_printf("rank %u%s", rank, last);
+}
+
+/* A line below each row that is the last one of a stage of a pipeline. */
+static void
+append_stage_lines(GString *script, const LhGantt *gantt)
+{
+    const LhFrameRanks of = lh_frame_ranks_of(gantt->program);
+    const GArray *ranks = gantt->frame->ranks;
+
+    for (guint i = 0; i + 1 < ranks->len; i++) {
+        if (lh_frame_stage(of, g_array_index(ranks, uint32_t, i)) !=
+            lh_frame_stage(of, g_array_index(ranks, uint32_t, i + 1)))
+            g_string_append_printf(script,
+                                   "set arrow from graph 0, first %u.49 to graph 1, first %u.49 "
+                                   "nohead lw 0.5 lc rgb '" LH_COLOUR_HOST "' front\n",
+                                   i, i);
+    }
+}
+
 static void
 append_rank_axes(GString *script, const Chart *chart)
 {
     const LhGantt *gantt = chart->gantt;
     const GArray *ranks = gantt->frame->ranks;
     const double unit = (double)chart->scale.unit_ps;
+    g_autoptr(GString) names = g_string_new(NULL);
+    gsize longest = 0;
     char left[G_ASCII_DTOSTR_BUF_SIZE], right[G_ASCII_DTOSTR_BUF_SIZE];
 
+    for (guint i = 0; i < ranks->len; i++) {
+        g_autofree char *name = row_name(gantt, g_array_index(ranks, uint32_t, i));
+
+        longest = MAX(longest, strlen(name));
+        g_string_append_printf(names, "%s'%s' %u", i > 0 ? ", " : "", name, i);
+    }
     g_ascii_formatd(left, sizeof(left), "%.9g", (double)gantt->frame->from_ps / unit);
     g_ascii_formatd(right, sizeof(right), "%.9g", (double)gantt->frame->to_ps / unit);
     g_string_append_printf(script,
                            "set xrange [%s:%s]\nset yrange [%u - 0.5:-0.5]\n"
-                           "set xlabel 'time (%s)'\nset lmargin 14\nset rmargin 4\n"
-                           "set ytics scale 0 (",
-                           left, right, ranks->len, chart->scale.unit);
-    for (guint i = 0; i < ranks->len; i++) {
-        const uint32_t rank = g_array_index(ranks, uint32_t, i);
-
-        g_string_append_printf(script, "%s'rank %u%s' %u", i > 0 ? ", " : "", rank,
-                               rank == gantt->last_rank ? " (last)" : "", i);
-    }
-    g_string_append(script, ")\n");
+                           "set xlabel 'time (%s)'\nset lmargin %u\nset rmargin 4\n"
+                           "set ytics scale 0 (%s)\n",
+                           left, right, ranks->len, chart->scale.unit, (unsigned)longest + 2,
+                           names->str);
+    append_stage_lines(script, gantt);
 }
 
 static void
@@ -216,10 +263,11 @@ append_lane_plots(GString *script, const Chart *chart)
         if (chart->boxes[kind]->len == 0)
             continue;
         g_string_append_printf(script,
-                               "%s index %u using 1:2:3:4:5:6 with boxxyerror fillstyle solid 1 "
+                               "%s index %u using 1:2:3:4:5:6 with boxxyerror fillstyle %s "
                                "noborder fillcolor rgb '%s' title '%s'",
                                index == 0 ? "plot $data" : ", \\\n    $data", index,
-                               lh_lane_colour(kind), title);
+                               kind == LH_LANE_HELD ? HATCHED : "solid 1", lh_lane_colour(kind),
+                               title);
         index++;
     }
     g_string_append_c(script, '\n');

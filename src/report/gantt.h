@@ -10,8 +10,9 @@
 /* What is drawn: a program as it was simulated, or as it ran. */
 typedef struct {
     const LhSetup *setup;
+    const char *name; /* of the row; borrowed */
     const LhProgram *program;
-    const LhTimeline *timeline; /* of the ranks of the frame at least */
+    const LhTimeline *timeline; /* sorted; of the ranks of the frame at least */
     LhFrame *frame;             /* fitted to the run */
     LhTime makespan_ps;
     uint32_t last_rank; /* the one to finish last */

@@ -6,8 +6,16 @@
 char *
 lh_lane_title(const LhSetup *setup, int kind)
 {
-    static const char *const titles[] = { "waiting", "attention forward", "attention backward",
-                                          "other kernels", "transfer" };
+    static const char *const titles[] = {
+        [LH_LANE_WAITING] = "not computing",
+        [LH_LANE_FORWARD] = "attention forward",
+        [LH_LANE_BACKWARD] = "attention backward",
+        [LH_LANE_OTHER_FORWARD] = "other kernels forward",
+        [LH_LANE_OTHER_BACKWARD] = "other kernels backward",
+        [LH_LANE_OPTIMIZER] = "optimizer",
+        [LH_LANE_HELD] = "waiting for others",
+        [LH_LANE_TRANSFER] = "transfer",
+    };
 
     if (kind < LH_LANE_TIERS)
         return g_strdup(titles[kind]);
@@ -18,10 +26,26 @@ lh_lane_title(const LhSetup *setup, int kind)
 const char *
 lh_lane_colour(int kind)
 {
-    static const char *const colours[] = { LH_COLOUR_WAITING, LH_COLOUR_FORWARD, LH_COLOUR_BACKWARD,
-                                           LH_COLOUR_OTHER, LH_COLOUR_HOST };
+    static const char *const colours[] = {
+        [LH_LANE_WAITING] = LH_COLOUR_WAITING,
+        [LH_LANE_FORWARD] = LH_COLOUR_FORWARD,
+        [LH_LANE_BACKWARD] = LH_COLOUR_BACKWARD,
+        [LH_LANE_OTHER_FORWARD] = LH_COLOUR_OTHER,
+        [LH_LANE_OTHER_BACKWARD] = LH_COLOUR_OTHER_BACKWARD,
+        [LH_LANE_OPTIMIZER] = LH_COLOUR_OPTIMIZER,
+        [LH_LANE_HELD] = LH_COLOUR_HELD,
+        [LH_LANE_TRANSFER] = LH_COLOUR_HOST,
+    };
 
     return kind < LH_LANE_TIERS ? colours[kind] : lh_tier_colours[kind - LH_LANE_TIERS];
+}
+
+static int
+other_kind(int phase)
+{
+    return phase == LH_PHASE_OPTIMIZER  ? LH_LANE_OPTIMIZER
+           : phase == LH_PHASE_BACKWARD ? LH_LANE_OTHER_BACKWARD
+                                        : LH_LANE_OTHER_FORWARD;
 }
 
 int
@@ -42,7 +66,7 @@ lh_lane_kind(const LhTimelineRecord *r, const LhSetup *setup)
     case LH_EFFECT_ATTEND_GRAD:
         return LH_LANE_BACKWARD;
     default:
-        return LH_LANE_OTHER;
+        return other_kind(r->phase);
     }
 }
 

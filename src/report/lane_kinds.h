@@ -10,7 +10,10 @@ typedef enum {
     LH_LANE_WAITING,
     LH_LANE_FORWARD,
     LH_LANE_BACKWARD,
-    LH_LANE_OTHER,
+    LH_LANE_OTHER_FORWARD,
+    LH_LANE_OTHER_BACKWARD,
+    LH_LANE_OPTIMIZER,
+    LH_LANE_HELD,     /* messages or a collective that wait for other ranks */
     LH_LANE_TRANSFER, /* over no links: in a run of threads, or where communication is free */
     LH_LANE_TIERS,    /* LH_TIERS consecutive kinds */
     LH_LANE_KINDS = LH_LANE_TIERS + LH_TIERS
@@ -26,10 +29,10 @@ const char *lh_lane_colour(int kind);
 static inline bool
 lh_lane_is_transfer(int kind)
 {
-    return kind >= LH_LANE_TRANSFER;
+    return kind >= LH_LANE_HELD;
 }
 
-/* Of a record for which lh_lane_has() is true. */
+/* Of what @record, for which lh_lane_has() is true, does where it does not wait for others. */
 int lh_lane_kind(const LhTimelineRecord *record, const LhSetup *setup);
 
 /* Whether the op takes time in a lane: a kernel or a transfer. */

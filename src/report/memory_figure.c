@@ -156,7 +156,8 @@ static void
 append_peak_title(GString *script, const MemoryChart *chart)
 {
     const LhRankResult *rank = chart->rank;
-    g_autofree char *line = lh_describe_program(chart->of->setup, chart->of->program);
+    g_autofree char *line =
+        lh_describe_program(chart->of->setup, chart->of->name, chart->of->program);
     g_autofree char *peak = lh_format_bytes(rank->peak_bytes);
     g_autofree char *time = lh_format_time(rank->peak_at_ps);
     g_autofree char *op = lh_describe_memory_op(&rank->peak_op);
@@ -182,7 +183,7 @@ append_memory_axes(GString *script, const MemoryChart *chart)
     g_string_append_printf(
         script,
         "set xrange [0:%s]\nset yrange [0:%s]\n"
-        "set xlabel 'time (%s)'\nset ylabel 'memory (%s)'\n"
+        "set xlabel 'time at the host (%s)'\nset ylabel 'memory (%s)'\n"
         "set lmargin 12\nset rmargin 4\n"
         "set border 3\nset ytics nomirror out\n"
         "set grid ytics lc rgb '#DDDDDD' lw 0.5\nset style fill solid 1 noborder\n",

@@ -33,6 +33,7 @@ void lh_memory_envelope_finish(LhMemoryEnvelope *envelope);
 /* What is drawn. */
 typedef struct {
     const LhSetup *setup;
+    const char *name; /* of the row; borrowed */
     const LhProgram *program;
     const LhSimResult *result;
     const LhMemoryEnvelope *envelope; /* finished */

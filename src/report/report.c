@@ -52,8 +52,9 @@ append_timeline(const LhReportRun *run, const char *name, GString *out)
     lh_text_percent(lh_sim_bubble_fraction(result), bubble);
     words =
         g_strdup_printf("What %u%s ranks do when: of each a strip, with its kernels above and its "
-                        "transfers below; as high as they take the time, where a column has "
-                        "more than one. %s, %s of it not computing.",
+                        "transfers below, in dashes where they only wait for others; as high as "
+                        "they take the time, where a column has more than one. %s, %s of it not "
+                        "computing.",
                         run->frame.ranks->len, all ? "" : " of the", makespan, bubble);
     lh_strips_html(run->strips, name, run->last_rank, words, out);
 }
@@ -62,9 +63,11 @@ static bool
 append_memory(const LhSetup *setup, const LhReportRun *run, GString *out, GError **error)
 {
     const LhSimResult *result = run->row->result;
-    const LhMemoryFigure figure = {
-        .setup = setup, .program = run->row->program, .result = result, .envelope = run->envelope
-    };
+    const LhMemoryFigure figure = { .setup = setup,
+                                    .name = run->row->name,
+                                    .program = run->row->program,
+                                    .result = result,
+                                    .envelope = run->envelope };
     g_autoptr(GString) svg = g_string_new(NULL);
 
     if (!lh_memory_figure_draw(&figure, (LhFigureTo){ .svg = svg }, error))

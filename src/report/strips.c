@@ -2,6 +2,8 @@
 #include "report/strips.h"
 
 #include "base/escape.h"
+#include "report/frame.h"
+#include "report/timeline.h"
 
 #include <math.h>
 #include <string.h>
@@ -15,6 +17,10 @@
 #define STRIP_HEIGHT 10       /* of a strip, in the drawing's own units */
 #define AXIS_HEIGHT 22        /* pixels, of the times above the strips */
 #define LABEL_PIXELS 13       /* that a rank's name takes */
+#define NAMES_RANKS 110       /* pixels beside the strips, for names */
+#define NAMES_STAGES 164      /* likewise, with stages of a pipeline */
+#define HATCHES 256           /* in the width of a run that only waits */
+#define NEAR_END 0.06         /* of the page's width: a time there stands to the left of its line */
 
 /* The lanes of a strip: their middles and heights, in its units. */
 static const struct {
@@ -76,27 +82,37 @@ lh_strips_free(LhStrips *s)
     g_free(s);
 }
 
+static void
+add_time(LhStrips *s, Cell *row, int kind, LhTime start_ps, LhTime end_ps)
+{
+    const double width_ps = (double)s->makespan_ps / s->columns;
+    const uint32_t first = MIN((uint32_t)((double)start_ps / width_ps), s->columns - 1);
+    const uint32_t last = MIN((uint32_t)((double)end_ps / width_ps), s->columns - 1);
+
+    for (uint32_t i = first; i <= last; i++) {
+        const double from = fmax((double)start_ps / width_ps, i);
+        const double to = fmin((double)end_ps / width_ps, i + 1);
+
+        row[i].share[kind] += (float)fmax(to - from, 0);
+    }
+}
+
 void
 lh_strips_add(void *data, const LhTimelineRecord *r)
 {
     LhStrips *s = data;
-    const double width_ps = (double)s->makespan_ps / s->columns;
-    const LhTime end_ps = MIN(r->end_ps, s->makespan_ps);
-    uint32_t first, last;
-    Cell *row;
+    LhTimelinePiece piece = { .motion = 0 };
     int kind;
 
-    if (!lh_lane_has(r) || r->rank >= s->rows_max || s->rows[r->rank] == 0 || end_ps <= r->start_ps)
+    if (!lh_lane_has(r) || r->rank >= s->rows_max || s->rows[r->rank] == 0)
         return;
     kind = lh_lane_kind(r, s->setup);
-    row = &s->cells[(gsize)(s->rows[r->rank] - 1) * s->columns];
-    first = MIN((uint32_t)((double)r->start_ps / width_ps), s->columns - 1);
-    last = MIN((uint32_t)((double)end_ps / width_ps), s->columns - 1);
-    for (uint32_t i = first; i <= last; i++) {
-        const double from = fmax((double)r->start_ps / width_ps, i);
-        const double to = fmin((double)end_ps / width_ps, i + 1);
+    while (lh_timeline_next_piece(r, &piece)) {
+        const LhTime end_ps = MIN(piece.to_ps, s->makespan_ps);
 
-        row[i].share[kind] += (float)fmax(to - from, 0);
+        if (piece.from_ps < end_ps)
+            add_time(s, &s->cells[(gsize)(s->rows[r->rank] - 1) * s->columns],
+                     piece.waits ? LH_LANE_HELD : kind, piece.from_ps, end_ps);
     }
 }
 
@@ -152,6 +168,18 @@ snap(Look *looks, uint32_t count)
     }
 }
 
+/* What only waits is drawn in dashes, of a strip of so many columns. */
+static void
+append_hatches(GString *out, int kind, uint32_t columns)
+{
+    char dash[G_ASCII_DTOSTR_BUF_SIZE];
+
+    if (kind != LH_LANE_HELD)
+        return;
+    g_ascii_formatd(dash, sizeof(dash), "%.4g", (double)columns / (2 * HATCHES));
+    g_string_append_printf(out, " stroke-dasharray=\"%s\"", dash);
+}
+
 /* Appends the boxes of one look as a path, nothing without any. */
 static void
 append_path(GString *out, const Look *looks, uint32_t count, Look wanted, int lane)
@@ -166,11 +194,14 @@ append_path(GString *out, const Look *looks, uint32_t count, Look wanted, int la
             end++;
         if (end == i)
             continue;
-        if (out->len == from)
-            g_string_append_printf(out, "<path class=\"k%d l%d%d\" d=\"M%u %.4gh%u", wanted.kind,
-                                   lane, wanted.level, i, lanes[lane].middle, end - i);
-        else
+        if (out->len == from) {
+            g_string_append_printf(out, "<path class=\"k%d l%d%d\"", wanted.kind, lane,
+                                   wanted.level);
+            append_hatches(out, wanted.kind, count);
+            g_string_append_printf(out, " d=\"M%u %.4gh%u", i, lanes[lane].middle, end - i);
+        } else {
             g_string_append_printf(out, "m%u 0h%u", i - at, end - i);
+        }
         at = end;
         i = end - 1;
     }
@@ -265,14 +296,17 @@ append_time_ticks(GString *out, const LhStrips *s, guint length, unsigned height
 
     g_string_append_printf(out, "<g class=\"t%u\">", lengths[length].factor);
     for (LhTime at = 0; at < s->makespan_ps; at += step) {
-        g_autofree char *text = lh_format_time(at);
+        const double share = (double)at / (double)s->makespan_ps;
+        const bool near_end = (1 - share) * lengths[length].factor < NEAR_END;
+        g_autofree char *text = at == 0 ? g_strdup("0") : lh_format_time(at);
         char where[G_ASCII_DTOSTR_BUF_SIZE];
 
-        g_ascii_formatd(where, sizeof(where), "%.4f", 100 * (double)at / (double)s->makespan_ps);
+        g_ascii_formatd(where, sizeof(where), "%.4f", 100 * share);
         g_string_append_printf(out,
                                "<line x1=\"%s%%\" x2=\"%s%%\" y1=\"4\" y2=\"%u\"/>"
-                               "<text x=\"%s%%\" dx=\"3\" y=\"14\">%s</text>",
-                               where, where, height, where, text);
+                               "<text x=\"%s%%\" dx=\"%s\" y=\"14\"%s>%s</text>",
+                               where, where, height, where, near_end ? "-3" : "3",
+                               near_end ? " text-anchor=\"end\"" : "", text);
     }
     g_string_append(out, "</g>\n");
 }
@@ -282,18 +316,23 @@ append_rank_labels(GString *out, const LhStrips *s, uint32_t last_rank, unsigned
 {
     const unsigned pixels = strip_pixels(s->ranks->len);
     const uint32_t every = MAX((LABEL_PIXELS + pixels - 1) / pixels, 1);
+    const LhFrameRanks of = lh_frame_ranks(s->setup);
 
-    g_string_append_printf(
-        out, "<svg class=\"names\" width=\"92\" height=\"%u\" role=\"presentation\">", height);
+    g_string_append_printf(out,
+                           "<svg class=\"names\" width=\"%u\" height=\"%u\" role=\"presentation\">",
+                           of.stages > 1 ? NAMES_STAGES : NAMES_RANKS, height);
     for (uint32_t i = 0; i < s->ranks->len; i++) {
         const uint32_t rank = g_array_index(s->ranks, uint32_t, i);
-        const bool last = rank == last_rank;
+        const unsigned y =
+            AXIS_HEIGHT + i * pixels + MIN(pixels, LABEL_PIXELS) / 2 + LABEL_PIXELS / 3;
 
-        if (i % every == 0 || (last && every == 1))
-            g_string_append_printf(out, "<text x=\"0\" y=\"%u\">rank %u%s</text>",
-                                   AXIS_HEIGHT + i * pixels + MIN(pixels, LABEL_PIXELS) / 2 +
-                                       LABEL_PIXELS / 3,
-                                   rank, last ? " (last)" : "");
+        if (i % every != 0)
+            continue;
+        g_string_append_printf(out, "<text x=\"0\" y=\"%u\">", y);
+        if (of.stages > 1)
+            g_string_append_printf(out, "stage %u, ", lh_frame_stage(of, rank));
+        g_string_append_printf(out, "rank %u%s</text>", rank,
+                               rank == last_rank ? ", ends last" : "");
     }
     g_string_append(out, "</svg>\n");
 }
@@ -320,8 +359,8 @@ append_key(GString *out, const LhStrips *s)
         title = lh_lane_title(s->setup, kind);
         g_string_append_printf(out,
                                "<span><svg width=\"14\" height=\"14\" role=\"presentation\">"
-                               "<path class=\"k%d\" d=\"M0 7h14\"/></svg> ",
-                               kind);
+                               "<path class=\"k%d\"%s d=\"M0 7h14\"/></svg> ",
+                               kind, kind == LH_LANE_HELD ? " stroke-dasharray=\"2\"" : "");
         lh_escape_html(out, title);
         g_string_append(out, "</span> ");
     }

@@ -9,12 +9,15 @@
 
 #include <string.h>
 
+#define BLOCK_MOTIONS 4096
+
 LhTimeline *
 lh_timeline_new(const GArray *ranks)
 {
     LhTimeline *timeline = g_new0(LhTimeline, 1);
 
     timeline->records = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
+    timeline->blocks = g_ptr_array_new_with_free_func(g_free);
     if (ranks == NULL)
         return timeline;
     timeline->ranks = g_byte_array_new();
@@ -37,6 +40,7 @@ lh_timeline_free(LhTimeline *timeline)
     if (timeline == NULL)
         return;
     g_array_unref(timeline->records);
+    g_ptr_array_unref(timeline->blocks);
     g_clear_pointer(&timeline->ranks, g_byte_array_unref);
     g_free(timeline);
 }
@@ -48,13 +52,57 @@ lh_timeline_keeps(const LhTimeline *timeline, uint32_t rank)
            (rank < timeline->ranks->len && timeline->ranks->data[rank] != 0);
 }
 
+/* A copy of the motions that is as long as the timeline. */
+static const LhMotion *
+keep_motions(LhTimeline *timeline, const LhMotion *motions, uint32_t count)
+{
+    LhMotion *copy;
+
+    if (timeline->room == NULL || timeline->room_count < count) {
+        timeline->room_count = MAX(count, BLOCK_MOTIONS);
+        timeline->room = g_new(LhMotion, timeline->room_count);
+        g_ptr_array_add(timeline->blocks, timeline->room);
+    }
+    copy = timeline->room;
+    memcpy(copy, motions, count * sizeof(*motions));
+    timeline->room += count;
+    timeline->room_count -= count;
+    return copy;
+}
+
 void
 lh_timeline_collect(void *data, const LhTimelineRecord *record)
 {
     LhTimeline *timeline = data;
+    LhTimelineRecord kept = *record;
 
-    if (lh_timeline_keeps(timeline, record->rank))
-        g_array_append_vals(timeline->records, record, 1);
+    if (!lh_timeline_keeps(timeline, record->rank))
+        return;
+    if (record->motions != NULL)
+        kept.motions = keep_motions(timeline, record->motions, record->motions_count);
+    g_array_append_val(timeline->records, kept);
+}
+
+bool
+lh_timeline_next_piece(const LhTimelineRecord *r, LhTimelinePiece *p)
+{
+    const bool first = p->motion == 0 && !p->waits;
+    const LhMotion *next = p->motion < r->motions_count ? &r->motions[p->motion] : NULL;
+
+    if (!first && p->to_ps == r->end_ps && next == NULL)
+        return false;
+    p->from_ps = first ? r->start_ps : p->to_ps;
+    if (r->motions == NULL || r->start_ps == r->end_ps) {
+        *p = (LhTimelinePiece){ false, r->start_ps, r->end_ps, UINT32_MAX };
+    } else if (next == NULL || next->from_ps > p->from_ps) {
+        p->waits = true;
+        p->to_ps = next == NULL ? r->end_ps : next->from_ps;
+    } else {
+        p->waits = false;
+        p->to_ps = next->to_ps;
+        p->motion++;
+    }
+    return true;
 }
 
 static int
@@ -106,6 +154,7 @@ lh_timeline_csv(const LhTimeline *timeline, const LhProgram *program, GString *o
 {
     g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(string_free);
     char issued[LH_WIDE_TEXT_SIZE], start[LH_WIDE_TEXT_SIZE], end[LH_WIDE_TEXT_SIZE];
+    char waits[LH_WIDE_TEXT_SIZE];
 
     for (uint32_t i = 0; i < program->streams_count; i++) {
         GString *name = g_string_new(NULL);
@@ -114,16 +163,19 @@ lh_timeline_csv(const LhTimeline *timeline, const LhProgram *program, GString *o
         g_ptr_array_add(names, name);
     }
     g_string_append(out, "rank,op,kind,stream,phase,step,kernel,tier,issued_s,start_s,end_s,"
-                         "bytes,flops\n");
+                         "waits_s,bytes,flops\n");
     for (guint i = 0; i < timeline->records->len; i++) {
         const LhTimelineRecord *r = &g_array_index(timeline->records, LhTimelineRecord, i);
 
         g_string_append_printf(
-            out, "%u,%u,%s,%s,%s,%u,%s,%s,%s,%s,%s,%" G_GUINT64_FORMAT ",%" G_GUINT64_FORMAT "\n",
+            out,
+            "%u,%u,%s,%s,%s,%u,%s,%s,%s,%s,%s,%s,%" G_GUINT64_FORMAT ",%" G_GUINT64_FORMAT "\n",
             r->rank, r->op, lh_op_kind_names[r->kind], stream_field(r, names),
             lh_phase_names[r->phase], r->step, kernel_of(r), tier_of(r),
             lh_wide_seconds(r->issued_ps, issued), lh_wide_seconds(r->start_ps, start),
-            lh_wide_seconds(r->end_ps, end), r->bytes, r->flops);
+            lh_wide_seconds(r->end_ps, end),
+            r->motions == NULL ? "" : lh_wide_seconds(lh_timeline_waited(r), waits), r->bytes,
+            r->flops);
     }
 }
 
@@ -145,6 +197,8 @@ write_op(LhJsonWriter *w, const LhTimelineRecord *r, const LhProgram *program)
     lh_jsonw_seconds(w, "issued_s", r->issued_ps);
     lh_jsonw_seconds(w, "start_s", r->start_ps);
     lh_jsonw_seconds(w, "end_s", r->end_ps);
+    if (r->motions != NULL)
+        lh_jsonw_seconds(w, "waits_s", lh_timeline_waited(r));
     lh_jsonw_uint(w, "bytes", r->bytes);
     lh_jsonw_uint(w, "flops", r->flops);
     lh_jsonw_object_end(w);

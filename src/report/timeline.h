@@ -8,6 +8,9 @@
 typedef struct {
     GArray *records;   /* of LhTimelineRecord */
     GByteArray *ranks; /* by rank: whether its ops are kept; ranks beyond are not. NULL: all are */
+    GPtrArray *blocks; /* of LhMotion: those of the records */
+    LhMotion *room;    /* in the last block, for so many more */
+    uint32_t room_count;
 } LhTimeline;
 
 /* Keeps the ops of @ranks (of uint32_t), which may be NULL for all. Caller frees. */
@@ -20,6 +23,17 @@ bool lh_timeline_keeps(const LhTimeline *timeline, uint32_t rank);
 
 /* An LhTimelineSink; @data is the LhTimeline. */
 void lh_timeline_collect(void *data, const LhTimelineRecord *record);
+
+/* A piece of an op's time, in which it works, or waits for others (LhTimelineRecord.motions). */
+typedef struct {
+    bool waits;
+    LhTime from_ps, to_ps;
+    uint32_t motion; /* that comes next */
+} LhTimelinePiece;
+
+/* Goes to the next piece of @record, from none = { 0 } to the first one; false: there is none left.
+ * Each begins where the one before ends; an op that takes no time is one piece. */
+bool lh_timeline_next_piece(const LhTimelineRecord *record, LhTimelinePiece *piece);
 
 /* Puts the records in the order of rank, then op. */
 void lh_timeline_sort(LhTimeline *timeline);

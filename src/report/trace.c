@@ -3,6 +3,7 @@
 
 #include "base/output.h"
 #include "program/cursor.h"
+#include "report/timeline.h"
 #include "report/trace_format.h"
 
 #include <string.h>
@@ -68,7 +69,9 @@ lh_trace_name(uint32_t name)
         return lh_kernels[name]->name;
     if (name < LH_TRACE_COLLECTIVES)
         return others[name - LH_TRACE_EXCHANGE];
-    return name == LH_TRACE_ARRIVE ? "arrive" : lh_collective_names[name - LH_TRACE_COLLECTIVES];
+    if (name < LH_TRACE_ARRIVE)
+        return lh_collective_names[name - LH_TRACE_COLLECTIVES];
+    return name == LH_TRACE_ARRIVE ? "arrive" : "wait";
 }
 
 /* By the ending of its name; NULL if that is none. */
@@ -310,6 +313,51 @@ add_slice(LhTrace *trace, SeenRank *rank, const LhTraceSlice *slice)
         write_piece(trace);
 }
 
+/* A piece in which the op waits; what is sent and received belongs to others. None is shown of less
+ * than a nanosecond. */
+static void
+add_waiting_slice(LhTrace *trace, SeenRank *rank, const LhTraceSlice *of,
+                  const LhTimelinePiece *piece)
+{
+    LhTimelineRecord part = *of->record;
+    const LhTraceSlice slice = { .record = &part, .name = LH_TRACE_WAIT, .of_step = of->of_step };
+
+    part.start_ps = piece->from_ps;
+    part.end_ps = piece->to_ps;
+    part.bytes = 0;
+    if (lh_trace_ns(part.start_ps) < lh_trace_ns(part.end_ps))
+        add_slice(trace, rank, &slice);
+}
+
+/* A slice for each piece of the op's time; messages leave as the first one that moves begins, and
+ * are there at the end of the last one. */
+static void
+add_slices(LhTrace *trace, SeenRank *rank, const LhTraceSlice *of)
+{
+    const LhTimelineRecord *r = of->record;
+    LhTimelineRecord part = *r;
+    LhTraceSlice slice = *of;
+    LhTimelinePiece piece = { .motion = 0 };
+    uint32_t motions = 0;
+
+    slice.record = &part;
+    while (lh_timeline_next_piece(r, &piece)) {
+        const bool last = ++motions >= r->motions_count;
+
+        if (piece.waits) {
+            motions--;
+            add_waiting_slice(trace, rank, of, &piece);
+            continue;
+        }
+        part.start_ps = piece.from_ps;
+        part.end_ps = piece.to_ps;
+        slice.received = last ? of->received : (LhTraceMessages){ NULL, 0 };
+        add_slice(trace, rank, &slice);
+        slice.sent = (LhTraceMessages){ NULL, 0 };
+        part.bytes = 0;
+    }
+}
+
 void
 lh_trace_add(void *data, const LhTimelineRecord *record)
 {
@@ -327,7 +375,7 @@ lh_trace_add(void *data, const LhTimelineRecord *record)
         slice.name = m->name;
         slice.sent = messages_of(m->numbers[true]);
         slice.received = messages_of(m->numbers[false]);
-        add_slice(trace, rank, &slice);
+        add_slices(trace, rank, &slice);
         g_hash_table_remove(rank->movements, GUINT_TO_POINTER(record->op));
         return;
     }

@@ -117,9 +117,10 @@ append_slice_events(LhTraceTrack *track, const LhTraceSlice *slice, GString *out
     const uint64_t start = lh_trace_ns(r->start_ps);
 
     next_event(out);
-    g_string_append_printf(
-        out, "{\"ph\":\"X\",\"cat\":\"%s\",\"name\":\"%s\",\"pid\":%u,\"tid\":%u",
-        lh_op_kind_names[r->kind], lh_trace_name(slice->name), track->rank, TID(track->number));
+    g_string_append_printf(out,
+                           "{\"ph\":\"X\",\"cat\":\"%s\",\"name\":\"%s\",\"pid\":%u,\"tid\":%u",
+                           slice->name == LH_TRACE_WAIT ? "wait" : lh_op_kind_names[r->kind],
+                           lh_trace_name(slice->name), track->rank, TID(track->number));
     append_us(out, "ts", start);
     append_us(out, "dur", lh_trace_ns(r->end_ps) - start);
     append_args(slice, out);

@@ -13,6 +13,7 @@ enum {
     LH_TRACE_COLLECTIVES, /* one for each LhCollectiveKind */
     LH_TRACE_ARRIVE =
         LH_TRACE_COLLECTIVES + LH_COLL_KINDS, /* the point at which messages are there */
+    LH_TRACE_WAIT,                            /* for others, before bytes move */
     LH_TRACE_NAMES,
 };
 

@@ -3,7 +3,8 @@
 
 Both formats of `--trace` are decoded here, by what is public about them, and held against
 `--timeline`, `--memory-timeline` and `show --format json` of the same case: every op is a slice with
-its times, on the row of its stream; slices of a row do not overlap; every message of the program,
+its times, on the row of its stream, or several, where it waits for others in between; slices of a
+row do not overlap; every message of the program,
 matched here once more, is one arrow, from the slice that sends it to the one that receives it, and
 points forward in time; and memory is the most and the last of every nanosecond. What links carry
 over time adds up to the bytes that cross them.
@@ -231,24 +232,46 @@ def name_of(op):
     return op["kernel"] if op["kind"] == "compute" else None
 
 
+def hold_pieces(pieces, op):
+    """The op's times are those of its slices, of which some may only wait: but for those of less than
+    a nanosecond, as much as its timeline says."""
+    start, end, waits = ps(op["start_s"]), ps(op["end_s"]), ps(op.get("waits_s", 0))
+    moving = [s for s in pieces if s.name != "wait"]
+    waiting = [s for s in pieces if s.name == "wait"]
+    assert moving or waits == end - start, op
+    assert (pieces[0].start, pieces[-1].end) == (start // 1000, end // 1000), (op, pieces)
+    for before, after in zip(pieces, pieces[1:]):
+        assert before.end == after.start and "wait" in (before.name, after.name), (op, pieces)
+    for piece in pieces:
+        low, length = piece.args["start_ps"], piece.args["duration_ps"]
+        assert (piece.start, piece.end) == (low // 1000, (low + length) // 1000), piece
+        assert start <= low and low + length <= end, (op, piece)
+        assert piece.args["step"] == op["step"] and piece.args["phase"] == op["phase"], (op, piece)
+        assert piece.name == "wait" or name_of(op) in (None, piece.name), (op, piece)
+    assert sum(s.args["duration_ps"] for s in moving) == end - start - waits, (op, pieces)
+    assert 0 <= waits - sum(s.args["duration_ps"] for s in waiting) < 1000 * (len(moving) + 1), op
+    assert all(s.end > s.start and "bytes" not in s.args for s in waiting), (op, pieces)
+    for key in ("bytes", "flops"):
+        assert sum(s.args.get(key, 0) for s in moving) == op[key], (op, pieces)
+
+
 def hold_ops(trace, ops):
-    """Every op is a slice, and every slice an op."""
-    slices = {(track[0], s.args["op"]): (track, s)
-              for track, rows in trace.slices.items() for s in rows}
-    assert len(slices) == sum(map(len, trace.slices.values())) == len(ops) > 0
+    """Every op is one slice or several, and every slice is of an op. The first of each that does not
+    wait, by rank and op."""
+    slices = collections.defaultdict(list)
+    for track, rows in trace.slices.items():
+        for s in rows:
+            slices[track[0], s.args["op"]].append((track, s))
+    assert len(slices) == len(ops) > 0
     for op in ops:
-        track, found = slices[op["rank"], op["op"]]
-        start, end = ps(op["start_s"]), ps(op["end_s"])
-        assert trace.tracks[track] == op["stream"], (op, track)
-        assert (found.start, found.end) == (start // 1000, end // 1000), (op, found)
-        assert (found.args["start_ps"], found.args["duration_ps"]) == (start, end - start)
-        for key in ("step", "phase", "bytes", "flops"):
-            assert found.args.get(key, 0) == op[key], (op, found)
-        assert name_of(op) in (None, found.name), (op, found)
+        found = slices[op["rank"], op["op"]]
+        assert {trace.tracks[track] for track, _ in found} == {op["stream"]}, (op, found)
+        hold_pieces([s for _, s in found], op)
     for rows in trace.slices.values():
         for before, after in zip(rows, rows[1:]):
             assert before.end <= after.start, (before, after)
-    return slices
+    return {key: ([row for row in found if row[1].name != "wait"] or found)[0]
+            for key, found in slices.items()}
 
 
 def messages_of(program):
