@@ -569,6 +569,63 @@ START_TEST(report_pieces_are_all_of_an_op)
 }
 END_TEST
 
+/* The motions that can be told from when ops begin and end, against those of the network: they
+ * begin when those do, contain them, and end with the op. */
+static void
+check_met(const LhTimelineRecord *told, const LhTimelineRecord *exact, guint i)
+{
+    uint32_t k = 0;
+
+    ck_assert_msg(told->motions_count > 0 && exact->motions_count > 0, "record %u", i);
+    ck_assert_int_eq(told->motions[0].from_ps, exact->motions[0].from_ps);
+    ck_assert_int_eq(told->motions[told->motions_count - 1].to_ps, exact->end_ps);
+    for (uint32_t j = 0; j < exact->motions_count; j++) {
+        while (k < told->motions_count && told->motions[k].to_ps < exact->motions[j].to_ps)
+            k++;
+        ck_assert_msg(k < told->motions_count &&
+                          told->motions[k].from_ps <= exact->motions[j].from_ps,
+                      "record %u", i);
+    }
+}
+
+START_TEST(report_runs_wait_as_simulations_do)
+{
+    static const char *const schedules[] = { "ring", "ulysses", "dfa-unbalanced", "lasp2" };
+
+    for (guint s = 0; s < G_N_ELEMENTS(schedules); s++) {
+        g_autofree char *text =
+            g_strdup_printf("{\"schema\": \"longhaul.scenario/1\", \"ranks\": 8, \"cluster\": "
+                            "\"hgx-h100:1\", \"collectives\": \"closed-form\", \"jitter\": 0.1, "
+                            "\"schedule\": [\"%s\"]}",
+                            schedules[s]);
+        Run run = run_of(text);
+        g_autoptr(LhTimeline) again = lh_timeline_new(NULL);
+        guint waits = 0;
+
+        for (guint i = 0; i < run.timeline->records->len; i++) {
+            LhTimelineRecord r = g_array_index(run.timeline->records, LhTimelineRecord, i);
+
+            r.motions = NULL;
+            r.motions_count = 0;
+            lh_timeline_collect(again, &r);
+        }
+        lh_timeline_meet(again, run.row->program);
+        for (guint i = 0; i < again->records->len; i++) {
+            const LhTimelineRecord *told = &g_array_index(again->records, LhTimelineRecord, i);
+            const LhTimelineRecord *exact =
+                &g_array_index(run.timeline->records, LhTimelineRecord, i);
+
+            if (told->kind == LH_OP_COMPUTE)
+                continue;
+            check_met(told, exact, i);
+            waits += lh_timeline_waited(exact) > 0;
+        }
+        ck_assert_uint_gt(waits, 0);
+        run_clear(&run);
+    }
+}
+END_TEST
+
 LH_TEST_MAIN("report", report_rounded_parts_add_up, report_scale_keeps_digits,
              report_table_in_every_form, report_json_is_strict_and_complete,
              report_timeline_has_a_row_for_each_op, report_words_name_what_was_asked,
@@ -576,4 +633,4 @@ LH_TEST_MAIN("report", report_rounded_parts_add_up, report_scale_keeps_digits,
              report_bars_are_of_what_can_run, report_gantt_shows_what_is_asked,
              report_nvlink_is_where_there_is_one, report_frames_are_read,
              report_frames_show_all_stages, report_log_axes_have_marks,
-             report_pieces_are_all_of_an_op)
+             report_pieces_are_all_of_an_op, report_runs_wait_as_simulations_do)

@@ -178,6 +178,10 @@ write_run_files(LhRunFiles *files, const LhSetup *setup, const LhExecuted *execu
                       .last_rank = last_rank(executed->run),
                       .bubble = bubble_of(executed->run) };
 
+    if (files->timeline != NULL && files->timeline->records->len > 0) {
+        lh_timeline_sort(files->timeline);
+        lh_timeline_meet(files->timeline, executed->program);
+    }
     lh_run_files_add_last(files, gantt.last_rank);
     return lh_run_files_write(files, &gantt, error);
 }

@@ -257,6 +257,57 @@ lh_meetings_took(const LhMeetings *m, const GArray *records, guint index)
     return own->end_ps - (start_ps < own->end_ps ? start_ps : own->start_ps);
 }
 
+static int
+by_from(const void *a, const void *b)
+{
+    const LhMotion *x = a, *y = b;
+
+    return x->from_ps < y->from_ps ? -1 : x->from_ps > y->from_ps;
+}
+
+/* Those that touch or overlap become one; the last one ends with the op, which it has made wait. */
+static void
+join_motions(GArray *motions, LhTime end_ps)
+{
+    guint count = 0;
+
+    g_array_sort(motions, by_from);
+    for (guint i = 0; i < motions->len; i++) {
+        const LhMotion next = g_array_index(motions, LhMotion, i);
+        LhMotion *last = count == 0 ? NULL : &g_array_index(motions, LhMotion, count - 1);
+
+        if (last != NULL && next.from_ps <= last->to_ps)
+            last->to_ps = MAX(last->to_ps, next.to_ps);
+        else
+            g_array_index(motions, LhMotion, count++) = next;
+    }
+    g_array_set_size(motions, count);
+    if (count > 0)
+        g_array_index(motions, LhMotion, count - 1).to_ps = end_ps;
+}
+
+void
+lh_meetings_motions(const LhMeetings *m, const GArray *records, guint index, GArray *motions)
+{
+    const LhTimelineRecord *own = &g_array_index(records, LhTimelineRecord, index);
+    const LhMotion together = { own->end_ps - lh_meetings_took(m, records, index), own->end_ps };
+
+    g_array_set_size(motions, 0);
+    if (m->first[index] == m->first[index + 1])
+        return;
+    if (own->kind == LH_OP_COLLECTIVE)
+        g_array_append_val(motions, together);
+    for (guint i = m->first[index]; own->kind == LH_OP_EXCHANGE && i < m->first[index + 1]; i++) {
+        const LhTimelineRecord *r = &g_array_index(records, LhTimelineRecord, m->others[i]);
+        const LhTime both_ps = MAX(own->start_ps, r->start_ps);
+        const LhTime from_ps = both_ps < own->end_ps ? both_ps : own->start_ps;
+        const LhMotion motion = { from_ps, MAX(from_ps, MIN(own->end_ps, r->end_ps)) };
+
+        g_array_append_val(motions, motion);
+    }
+    join_motions(motions, own->end_ps);
+}
+
 const guint *
 lh_meetings_with(const LhMeetings *m, guint index, guint *count)
 {

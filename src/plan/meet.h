@@ -21,5 +21,13 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhMeetings, lh_meetings_free)
  * as those that the meetings were made of, perhaps from another run. */
 LhTime lh_meetings_took(const LhMeetings *meetings, const GArray *records, guint index);
 
+/*
+ * Sets @motions (of LhMotion, as LhTimelineRecord.motions) to the times in which bytes of record
+ * @index can have been on their way: a message's once both ends had begun and until one of them
+ * ended, a collective's once all members had begun. Nothing for what meets nobody.
+ */
+void lh_meetings_motions(const LhMeetings *meetings, const GArray *records, guint index,
+                         GArray *motions);
+
 /* The records that record @index meets, @count of them, perhaps several times; borrowed. */
 const guint *lh_meetings_with(const LhMeetings *meetings, guint index, guint *count);

@@ -5,6 +5,7 @@
 
 #include "base/escape.h"
 #include "base/output.h"
+#include "plan/meet.h"
 #include "report/text.h"
 
 #include <string.h>
@@ -81,6 +82,24 @@ lh_timeline_collect(void *data, const LhTimelineRecord *record)
     if (record->motions != NULL)
         kept.motions = keep_motions(timeline, record->motions, record->motions_count);
     g_array_append_val(timeline->records, kept);
+}
+
+void
+lh_timeline_meet(LhTimeline *timeline, const LhProgram *program)
+{
+    g_autoptr(LhMeetings) meetings = lh_meetings_new(program, timeline->records);
+    g_autoptr(GArray) motions = g_array_sized_new(FALSE, FALSE, sizeof(LhMotion), 1);
+
+    for (guint i = 0; i < timeline->records->len; i++) {
+        LhTimelineRecord *r = &g_array_index(timeline->records, LhTimelineRecord, i);
+
+        lh_meetings_motions(meetings, timeline->records, i, motions);
+        if (motions->len == 0)
+            continue;
+        r->motions_count = motions->len;
+        r->motions =
+            keep_motions(timeline, (const LhMotion *)(const void *)motions->data, motions->len);
+    }
 }
 
 bool
