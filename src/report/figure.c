@@ -17,9 +17,10 @@
 #define DEADLINE_S_MAX 86400
 #define FONT_POINTS 12
 #define TITLE_POINTS 15
-#define KEY_POINTS 9      /* of keys among what is drawn */
-#define LETTER_WIDTH 0.75 /* of a letter's height, on average */
-#define MARGINS 170       /* points beside a title, which is in the middle of the plot */
+#define DECADES_LABELLED 3.2 /* of a logarithmic axis, from which on powers of ten are enough */
+#define KEY_POINTS 9         /* of keys among what is drawn */
+#define LETTER_WIDTH 0.72    /* of a letter's height, on average */
+#define MARGINS 170          /* points beside a title, which is in the middle of the plot */
 
 const char *const lh_tier_colours[] = { "#F0E442", "#CC79A7", "#E69F00", "#D55E00" };
 const char *const lh_figure_colours[] = { "#0072B2", "#E69F00", "#009E73", "#CC79A7",
@@ -123,16 +124,26 @@ lh_figure_append_text(GString *script, const char *text, glong letters_max)
     lh_escape_gnuplot(script, cut != NULL ? cut : line);
 }
 
+/* How many letters of a size there is room for. */
+static glong
+letters_within(unsigned width, unsigned points)
+{
+    return (glong)((width - MARGINS) / (points * LETTER_WIDTH));
+}
+
+/* In smaller letters, if large ones are too large. */
 void
 lh_figure_append_title(GString *script, unsigned width, const char *line, const char *below)
 {
-    const glong letters_max = (glong)((width - MARGINS) / (TITLE_POINTS * LETTER_WIDTH));
+    const glong longest = MAX(g_utf8_strlen(line, -1), g_utf8_strlen(below, -1));
+    const bool large = longest <= letters_within(width, TITLE_POINTS);
+    const glong letters_max = letters_within(width, large ? TITLE_POINTS : FONT_POINTS);
 
     g_string_append(script, "set title ");
     lh_figure_append_text(script, line, letters_max);
     g_string_append(script, ".\"\\n\".");
     lh_figure_append_text(script, below, letters_max);
-    g_string_append(script, " font title_font\n");
+    g_string_append(script, large ? " font title_font\n" : " font text_font\n");
 }
 
 /* Of one power of ten: those of 1 to 9 tenths of the next. */
@@ -142,8 +153,9 @@ append_tics_of(GString *tics, int exponent, double decades)
     static const struct {
         double decades; /* of an axis, up to which there is such a mark */
         double mantissa;
-    } marks[] = { { INFINITY, 1 }, { 0.7, 1.2 }, { 0.7, 1.5 }, { 3.5, 2 }, { 0.7, 2.5 }, { 1, 3 },
-                  { 1, 4 },        { 3.5, 5 },   { 1, 6 },     { 1, 7 },   { 1, 8 } };
+    } marks[] = { { INFINITY, 1 }, { 0.7, 1.2 }, { 0.7, 1.5 }, { INFINITY, 2 },
+                  { 0.7, 2.5 },    { 1, 3 },     { 1, 4 },     { INFINITY, 5 },
+                  { 1, 6 },        { 1, 7 },     { 1, 8 } };
 
     for (guint i = 0; i < G_N_ELEMENTS(marks); i++) {
         if (decades > marks[i].decades)
@@ -158,6 +170,8 @@ lh_figure_append_log_tics(GString *script, const char *axis, double low, double 
 {
     g_autoptr(GString) tics = g_string_new(NULL);
 
+    if (log10(high / low) > DECADES_LABELLED)
+        return;
     for (int exponent = (int)floor(log10(low)); exponent <= (int)floor(log10(high)); exponent++)
         append_tics_of(tics, exponent, log10(high / low));
     g_string_append_printf(script, "set %stics (%s)\n", axis, tics->str);
@@ -194,11 +208,13 @@ make_script(const LhFigure *figure, const PictureKind *kind)
     g_string_append_printf(
         script,
         "\nset encoding utf8\n"
-        "title_font = 'DejaVu Sans,%u'\nkey_font = 'DejaVu Sans,%u'\n"
+        "title_font = 'DejaVu Sans,%u'\ntext_font = 'DejaVu Sans,%u'\n"
+        "key_font = 'DejaVu Sans,%u'\n"
         "set key outside top left horizontal Left reverse samplen 1 width 2 height 0.5\n"
         "set border 1\nset xtics nomirror out\nset grid xtics lc rgb '#DDDDDD' lw 0.5\n"
         "$data << END\n%sEND\n%s",
-        TITLE_POINTS * kind->scale, KEY_POINTS * kind->scale, figure->data, figure->script);
+        TITLE_POINTS * kind->scale, FONT_POINTS * kind->scale, KEY_POINTS * kind->scale,
+        figure->data, figure->script);
     return script;
 }
 

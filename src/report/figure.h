@@ -43,12 +43,13 @@ char *lh_figure_script_path(const char *path);
  */
 bool lh_figure_draw(const LhFigure *figure, GError **error);
 
-/* "set title": one line in large letters, and one below; each is cut at what @width has room for.
- */
+/* "set title": one line, and one below, in large letters if these have room in @width; each is cut
+ * where smaller ones have none. */
 void lh_figure_append_title(GString *script, unsigned width, const char *line, const char *below);
 
 /* "set ytics (...)" of a logarithmic axis, @axis of it ("y"), between @low and @high: the closer
- * they are, the more marks between powers of ten, so that there are always several. */
+ * they are, the more marks between powers of ten, so that there are always several; nothing where
+ * powers of ten are enough. */
 void lh_figure_append_log_tics(GString *script, const char *axis, double low, double high);
 
 /* Appends a string of gnuplot, in its quotes; of a text of more than @letters_max letters the last

@@ -170,7 +170,7 @@ append_peak_title(GString *script, const MemoryChart *chart)
 static const char *
 axis_number(double value, char *buffer)
 {
-    return g_ascii_formatd(buffer, G_ASCII_DTOSTR_BUF_SIZE, "%.7g", value);
+    return g_ascii_formatd(buffer, G_ASCII_DTOSTR_BUF_SIZE, "%.9g", value);
 }
 
 static void

@@ -196,10 +196,14 @@ static void
 append_blocks_title(GString *script, const LhSetup *setup, const Map *m, unsigned width,
                     bool numbered)
 {
-    g_autofree char *line = g_strdup_printf("Which %s computes which block", m->place_word);
+    const char *model = setup->model != NULL ? setup->model->name : NULL;
+    g_autofree char *line =
+        g_strdup_printf("Which %s computes which block of attention%s%s", m->place_word,
+                        model != NULL ? " of " : "", model != NULL ? model : "");
     g_autofree char *tokens = lh_format_count(setup->params.attention.seq_length / m->chunks);
-    g_autofree char *below = g_strdup_printf("%s tokens a side%s", tokens,
-                                             numbered ? "; numbers: rounds of arrival" : "");
+    g_autofree char *below =
+        g_strdup_printf("%s tokens a side; edges: whose the tokens are%s", tokens,
+                        numbered ? "; numbers: rounds of arrival" : "");
 
     lh_figure_append_title(script, width, line, below);
 }

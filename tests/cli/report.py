@@ -36,6 +36,8 @@ OPENING_S_MAX = 5  # beside an empty page; it takes 0.3 s to 1.5 s on two cores
 DAMAGES = 50
 STEP = ["--step", "--schedule", "lasp", "--schedule", "ulysses", "--cluster", "lasp-dgx:1", "--model",
         "tnl-1b", "--seq-length", "16K", "--framework", "fairscale"]
+PIPELINE = ["--step", "--schedule", "ring", "--cluster", "dfa-2node:2", "--model", "gpt3-125m", "--seq-length",
+            "8K", "--framework", "megatron-lm", "--pipeline-model-parallel-size", "4", "--num-micro-batches", "4"]
 NAME = "<script>alert(1)</script>&\"'\n\x1b"
 DEEP = bool(os.environ.get("LONGHAUL_TEST_DEEP"))
 VOID = {"meta", "link", "img", "br", "input"}
@@ -108,7 +110,7 @@ class Page(html.parser.HTMLParser):
             self.tables[-1][1][-1][-1] += data
         elif where in ("h1", "h2"):
             self.headings[-1] += data
-        elif where == "text" and data.startswith("rank "):
+        elif where == "text" and data.startswith(("rank ", "stage ")):
             self.strips[-1]["names"].append(data)
         else:
             self.words.append(data)
@@ -147,6 +149,26 @@ def number(text):
     return float(text.replace(",", ""))
 
 
+def tables_of(tool, *words, status=0):
+    """The rows of the tables that a command prints as Markdown."""
+    tool.call(*words, "--format", "md", "-o", "t.md", status=status)
+    parts = re.findall(r"^(?:\|.*\n)+", (tool.folder / "t.md").read_text(), re.M)
+    return [[[cell.strip().replace("\\|", "|") for cell in line.strip("|").split(" | ")]
+             for line in part.splitlines()[2:]] for part in parts]
+
+
+def hold_same(tool, page, case):
+    """What the page prints, compare and sim print to the digit."""
+    [compared] = tables_of(tool, "compare", *case)
+    rows = [[cell.strip() for cell in row] for row in page.table("All schedules, the fastest first")[1:]]
+    assert [row[:-1] for row in rows] == [row[:-1] for row in compared] or rows == compared, (rows, compared)
+    shown = [[[cell.strip() for cell in row] for row in rows[1:]] for _, rows in page.tables]
+    played = tables_of(tool, "sim", *case, *([] if "--schedule" in case else ["--schedule", compared[0][0]]))
+    assert len(played) >= 4
+    for table in played:
+        assert [[cell.strip() for cell in row] for row in table] in shown, table
+
+
 def hold_comparison(tool):
     """The table has the times of compare, and parts of a time add up to it."""
     _, page = page_of(tool, *CASE)
@@ -170,6 +192,7 @@ def hold_comparison(tool):
             "How to repeat it"} <= set(page.headings)
     assert len(page.pictures) == 3 and len(page.strips) == 2
     hold_strips(tool, first, page.strips[0])
+    hold_same(tool, page, CASE)
     hold_links(page, results[:2])
     path = page.table("The critical path, by what it waits for")
     assert path[-1][0] in ("makespan", "in all") or len(path) > 2, path
@@ -246,18 +269,44 @@ def hold_others(tool):
     assert all(len(strips["rows"]) == 64 for strips in page.strips)
     _, page = page_of(tool, *LARGE[:6], "--schedule", "zigzag", "--ranks-shown", "3,60-63")
     assert not any(heading.startswith("The runner-up") for heading in page.headings)
-    assert [name.split(" (")[0] for name in page.strips[0]["names"]][:2] == ["rank 3", "rank 60"]
+    assert [name.split(",")[0] for name in page.strips[0]["names"]][:2] == ["rank 3", "rank 60"]
     case = ["--ranks", "4", "--schedule", "ulysses", "--seq-length", "4K", "--ranks-shown", "3"]
     _, page = page_of(tool, *case)
-    assert page.strips[0]["names"] == ["rank 3 (last)"]  # all finish together
+    assert page.strips[0]["names"] == ["rank 3, ends last"]  # all finish together
     _, page = page_of(tool, *STEP)
     by_category = [rows for caption, rows in page.tables if "by category" in caption]
     assert len(by_category) == 2 and all(len(rows) > 4 for rows in by_category)
     assert sum(caption == "The training step" for caption, _ in page.tables) == 2
+    hold_stages(tool)
     _, page = page_of(tool, "--ranks", "7", "--schedule", "megatron-tp-sp", status=1)
     assert not page.pictures and any("None of the schedules can run" in w for w in page.words)
     page_of(tool, "--ranks", "4", "--schedule", "ring", "--cost", "unit")
     return len(text)
+
+
+def svg_text(picture):
+    """The words of a picture of a page."""
+    tree = xml.etree.ElementTree.fromstring(base64.b64decode(picture.split(",", 1)[1]))
+    return ["".join(element.itertext()).strip() for element in tree.iter()
+            if element.tag.endswith("}text")]
+
+
+def hold_stages(tool):
+    """A pipeline's page has strips of all ranks, by stage; what waits for another stage is dashed, and
+    titles say what it is: a step, on all ranks."""
+    text, page = page_of(tool, *PIPELINE)
+    hold_same(tool, page, PIPELINE)
+    names = [f"stage {rank // 4}, rank {rank}" for rank in range(16)]
+    assert [name.removesuffix(", ends last") for name in page.strips[0]["names"]] == names
+    assert sum(name.endswith(", ends last") for name in page.strips[0]["names"]) == 1
+    assert "stroke-dasharray" in text and "waiting for others" in "".join(page.words)
+    bars, memory = map(svg_text, page.pictures)
+    assert "Where the time goes in a training step of gpt3-125m on dfa-2node" in bars, bars
+    assert "8,192 tokens on 16 ranks; mean over the ranks" in bars, bars
+    assert "ring: training step of gpt3-125m, 8,192 tokens on 16 ranks" in memory, memory
+    _, page = page_of(tool, *PIPELINE, "--ranks-shown", "5,14-15")
+    shown = [name.removesuffix(", ends last") for name in page.strips[0]["names"]]
+    assert {names[5], names[14], names[15]} <= set(shown) and len(shown) <= 4, shown
 
 
 def opened(page):

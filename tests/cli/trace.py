@@ -44,6 +44,8 @@ CASES = [  # schedule, cluster, other words
 OF_PROGRAM = ["--pass", "fwd", "--published-code"]  # words that `show` takes as well
 STEP = ["--step", "--schedule", "lasp", "--cluster", "lasp-dgx:1", "--model", "tnl-1b",
         "--seq-length", "16K", "--framework", "fairscale"]
+PIPELINE = ["--step", "--schedule", "ring", "--cluster", "dfa-2node:2", "--model", "gpt3-125m", "--seq-length",
+            "4K", "--framework", "megatron-lm", "--pipeline-model-parallel-size", "4", "--num-micro-batches", "2"]
 RUN = ["run", "--schedule", "zigzag", "--ranks", "4", "--seq-length", "64",
        "--num-attention-heads", "2", "--num-query-groups", "2", "--kv-channels", "16"]
 
@@ -352,6 +354,19 @@ def hold_step(tool):
         hold_memory(trace, tool.json("memory.json")["records"])
 
 
+def hold_pipeline(tool):
+    """All ranks of all stages; the last stage waits for its first rows, which takes no receive of theirs
+    longer than a message of as many bytes takes."""
+    for trace in traces(tool, "sim", *PIPELINE):
+        assert sorted(trace.ranks) == list(range(16))
+        hold_ops(trace, tool.json("timeline.json")["ops"])
+        [waits, moves] = ([s.end - s.start for rows in trace.slices.values() for s in rows if s.name in names]
+                          for names in (["wait"], ["receive", "send"]))
+        assert max(waits) > 100 * max(moves) > 0, (max(waits), max(moves))
+    tool.call("sim", *PIPELINE, "-o", os.devnull, "--trace", "t.json", "--ranks-shown", "0,15")
+    assert sorted(read(tool.folder / "t.json").ranks) == [0, 15]
+
+
 def hold_run(tool):
     """A run takes another time whenever it is run: a trace is held against its own timeline."""
     tool.call("show", "zigzag", *RUN[3:], "--format", "json", "-o", "p.json")
@@ -488,12 +503,13 @@ def main():
         tool = Tool(program, pathlib.Path(folder))
         count = sum(hold_case(tool, *case) for case in CASES)
         hold_step(tool)
+        hold_pipeline(tool)
         hold_run(tool)
         hold_parts(tool)
         hold_links(tool)
         hold_files(tool)
     assert count > 0
-    print(f"{len(CASES)} schedules, {count} arrows, a step, a run, parts of a run: as they were")
+    print(f"{len(CASES)} schedules, {count} arrows, steps, a run, parts of a run: as they were")
 
 
 if __name__ == "__main__":
