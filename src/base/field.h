@@ -66,6 +66,9 @@ struct _LhField {
     /* What a STRING or STRINGS names, for completion: "files", or as `longhaul list` calls it
      * ("models", which files stand for, too). NULL: nothing. */
     const char *names;
+    /* What it is if it is not given, as lh_setting_texts() has it, where that depends on nothing
+     * else. NULL: nothing, or it does. */
+    const char *absent;
 };
 
 /* Whether @value is within the field's bounds, in the unit of these. */

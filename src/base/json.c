@@ -378,6 +378,16 @@ lh_json_text(const LhJson *json, const char *path)
     return g_string_free(text, FALSE);
 }
 
+char *
+lh_json_string_at(const LhJson *json, const char *path)
+{
+    gsize value;
+
+    if (!lh_json_find(json, path, &value) || json->text[value] != '"')
+        return NULL;
+    return lh_json_string(json->text, value);
+}
+
 GPtrArray *
 lh_json_keys(const LhJson *json, const char *path)
 {

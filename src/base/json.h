@@ -67,6 +67,9 @@ char lh_json_kind(const LhJson *json, const char *path);
 /* The value at @path as it is written, without white space; "" if there is none. Caller frees. */
 char *lh_json_text(const LhJson *json, const char *path);
 
+/* The string at @path; NULL if there is none. Caller frees. */
+char *lh_json_string_at(const LhJson *json, const char *path);
+
 /* The keys of the object at @path ("": of the document), in their order; none if there is none. Of
  * char *; caller unrefs. */
 GPtrArray *lh_json_keys(const LhJson *json, const char *path);

@@ -62,6 +62,7 @@ static const LhField compare_options[] = {
       .min = 1,
       .max = LH_SYNTH_BUDGET_MAX,
       .placeholder = "CANDIDATES",
+      .absent = G_STRINGIFY(LH_SYNTH_BUDGET),
       .description =
           "With --synth, candidates to search through; default " G_STRINGIFY(LH_SYNTH_BUDGET) "." },
     LH_OPTION_JOBS(CompareOptions, jobs, "Schedules to simulate"),

@@ -123,6 +123,10 @@ const LhCommand lh_command_diff = {
                "one kind (schemas longhaul.result/3, longhaul.plan/1; longhaul.path/1 of\n"
                "sim --critical-path). The exit status is 0, unless --tolerance is given and\n"
                "something is worse by more: then it is 1.\n\n"
+               "First comes what was not asked alike: fields of the scenario, options that the\n"
+               "answer depends on, and files that are others. What is given as it is anyhow is\n"
+               "asked alike. What a result of an earlier version does not say is taken as not\n"
+               "given. What an interrupted command wrote is partial: --tolerance is refused.\n\n"
                "  longhaul compare dfa-2node -o before.json\n"
                "  longhaul compare dfa-2node --seq-length 128K -o after.json\n"
                "  longhaul diff before.json after.json --tolerance 2%\n",

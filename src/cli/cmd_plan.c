@@ -96,6 +96,7 @@ static const LhField plan_options[] = {
     { .name = "top",
       .type = LH_FIELD_UINT,
       .offset = offsetof(PlanOptions, top),
+      .absent = "5",
       .min = 1,
       .max = TOP_MAX,
       .description = "How many of the fastest ways to find; default 5." },

@@ -51,6 +51,7 @@ static const LhField run_options[] = {
     { .name = "repeat",
       .type = LH_FIELD_UINT,
       .offset = offsetof(RunOptions, repeat),
+      .absent = "1",
       .min = 1,
       .max = RUN_REPEAT_MAX,
       .description = "Number of runs, whose results must be equal to the bit (with cuDNN the last "
@@ -76,6 +77,7 @@ static const LhField run_options[] = {
     { .name = "critical-path",
       .type = LH_FIELD_BOOL,
       .offset = offsetof(RunOptions, critical_path),
+      .flags = LH_COMMAND_SHOWN,
       .description = "Say as well what made the time that was measured: the chain of ops and "
                      "messages, the slack of the rest, and the ops with most of it." },
     LH_OPTION_RUN_FILES(RunOptions, files),

@@ -51,6 +51,7 @@ static const LhField sim_options[] = {
     { .name = "trace-links",
       .type = LH_FIELD_BOOL,
       .offset = offsetof(SimOptions, trace_links),
+      .flags = LH_COMMAND_SHOWN,
       .description = "In the trace, also show what every link carries over time, in GB/s. The file "
                      "becomes up to several times as large." },
     LH_OPTION_WRITES(
@@ -63,6 +64,7 @@ static const LhField sim_options[] = {
     { .name = "critical-path",
       .type = LH_FIELD_BOOL,
       .offset = offsetof(SimOptions, critical_path),
+      .flags = LH_COMMAND_SHOWN,
       .description = "Say instead what made the time: the chain of kernels, messages and links, "
                      "the slack of the rest, and what faster calls save." },
     LH_OPTION_PROVENANCE(SimOptions, provenance),

@@ -62,6 +62,7 @@ static const LhField validate_options[] = {
     { .name = "repeat",
       .type = LH_FIELD_UINT,
       .offset = offsetof(ValidateOptions, repeat),
+      .absent = "5",
       .min = 1,
       .max = VALIDATE_REPEAT_MAX,
       .description =

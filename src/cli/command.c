@@ -111,7 +111,15 @@ lh_command_check_program(const LhCommandLine *line, GError **error)
 LhStamp
 lh_command_stamp(const LhCommandLine *line)
 {
-    return (LhStamp){ .argv = line->argv };
+    return (LhStamp){
+        .argv = line->argv,
+        .scenario = line->scenario,
+        .config = line->config,
+        .options = line->command->options,
+        .values = line->options,
+        .not_asked = LH_FIELD_WRITTEN | LH_FIELD_UPDATED | LH_COMMAND_CONFIG | LH_COMMAND_HOW |
+                     LH_COMMAND_OWN | LH_COMMAND_SHOWN,
+    };
 }
 
 void

@@ -75,6 +75,7 @@ enum {
     LH_COMMAND_OWN = 1 << 21,          /* of each process of a job: others may have another */
     LH_COMMAND_OF_ALL = 1 << 22,    /* an output that takes what all processes of a job have done */
     LH_COMMAND_VARIABLES = 1 << 23, /* what variables of a configuration are */
+    LH_COMMAND_SHOWN = 1 << 24,     /* what of the answer is shown */
 };
 
 /* A char *. @text says what is taken from it. */
@@ -133,7 +134,7 @@ enum {
 #define LH_OPTION_PROVENANCE(Options, member)                                                      \
     {                                                                                              \
         .name = "provenance", .type = LH_FIELD_BOOL, .offset = offsetof(Options, member),          \
-        .description = "Also print where every constant comes from."                               \
+        .flags = LH_COMMAND_SHOWN, .description = "Also print where every constant comes from."    \
     }
 #define LH_OPTION_BACKEND(Options, member, text)                                                   \
     {                                                                                              \

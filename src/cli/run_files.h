@@ -27,6 +27,7 @@ typedef struct {
         { .name = "ranks-shown",                                                                   \
           .type = LH_FIELD_STRING,                                                                 \
           .offset = offsetof(Options, member.ranks_shown),                                         \
+          .flags = LH_COMMAND_SHOWN,                                                               \
           .placeholder = "LIST",                                                                   \
           .description = "Ranks that the figure and the trace show, such as 0-3,12; default 16 "   \
                          "of the figure, the first ones of each pipeline stage, which always "     \
@@ -34,6 +35,7 @@ typedef struct {
         { .name = "time-window",                                                                   \
           .type = LH_FIELD_STRING,                                                                 \
           .offset = offsetof(Options, member.time_window),                                         \
+          .flags = LH_COMMAND_SHOWN,                                                               \
           .placeholder = "FROM:TO",                                                                \
           .description =                                                                           \
               "Part of the time that the figure and the trace show, such as 2ms:3.5ms; "           \

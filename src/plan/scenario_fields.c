@@ -131,6 +131,7 @@ static const LhField own_fields[] = {
       .description =
           "Number of GPUs, over all data-parallel groups; default: all GPUs of the cluster." },
     { .name = "data_parallel_size",
+      .absent = "1",
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_COUNT,
       .offset = AT(data_parallel_size),
@@ -205,6 +206,7 @@ static const LhField own_fields[] = {
       .max = HEADS_MAX,
       .description = "Dimension of one head; default: the model's." },
     { .name = "micro_batch_size",
+      .absent = "1",
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_COUNT,
       .offset = AT(micro_batch_size),
@@ -213,12 +215,14 @@ static const LhField own_fields[] = {
       .max = BATCH_MAX,
       .description = "Number of sequences in a batch; default 1." },
     { .name = "dtype",
+      .absent = "bf16",
       .type = LH_FIELD_CHOICE,
       .offset = AT(dtype),
       .flags = LH_SCENARIO_OF_PROGRAM,
       .choices = lh_dtype_names,
       .description = "Element type of q, k, v, o and their gradients; default bf16." },
     { .name = "mask",
+      .absent = "causal",
       .type = LH_FIELD_CHOICE,
       .offset = AT(mask),
       .flags = LH_SCENARIO_OF_PROGRAM,
@@ -252,6 +256,7 @@ static const LhField own_fields[] = {
       .description = "Kind of attention; default: the model's if one is named, else what the "
                      "schedules named need." },
     { .name = "linear_decay",
+      .absent = "1",
       .type = LH_FIELD_DOUBLE,
       .offset = AT(linear_decay),
       .flags = LH_SCENARIO_OF_PROGRAM,
@@ -260,12 +265,14 @@ static const LhField own_fields[] = {
       .description = "Factor by which linear attention discounts a token with each later one; "
                      "default 1: not at all." },
     { .name = "pass",
+      .absent = "both",
       .type = LH_FIELD_CHOICE,
       .offset = AT(pass),
       .flags = LH_SCENARIO_OF_PROGRAM,
       .choices = lh_pass_names,
       .description = "Forward pass, backward pass, or both; default both." },
     { .name = "cost",
+      .absent = "device",
       .type = LH_FIELD_CHOICE,
       .offset = AT(cost),
       .flags = LH_SCENARIO_OF_SIMULATION,
@@ -273,6 +280,7 @@ static const LhField own_fields[] = {
       .description = "Kernel times: the device's (default), flops at 1 PFLOP/s, or 1 s a block; "
                      "the last two with free communication." },
     { .name = "network",
+      .absent = "fair",
       .type = LH_FIELD_CHOICE,
       .offset = AT(network),
       .flags = LH_SCENARIO_OF_SIMULATION,
@@ -280,6 +288,7 @@ static const LhField own_fields[] = {
       .description = "How transfers share links: fairly (default), as if each were alone, or first "
                      "come, first served." },
     { .name = "collectives",
+      .absent = "auto",
       .type = LH_FIELD_CHOICE,
       .offset = AT(collectives),
       .flags = LH_SCENARIO_OF_COLLECTIVES,
@@ -317,6 +326,7 @@ static const LhField own_fields[] = {
                      "of (attention_fwd: one that merges into its result; attention_block: the "
                      "library's)." },
     { .name = "tensor_model_parallel_size",
+      .absent = "1",
       .type = LH_FIELD_STRING,
       .offset = AT(tensor_model_parallel_size),
       .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP,
@@ -335,6 +345,7 @@ static const LhField own_fields[] = {
       .description = "Ranks among which a step spreads one sequence; default: all that tensor and "
                      "data parallelism leave." },
     { .name = "pipeline_model_parallel_size",
+      .absent = "1",
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_COUNT,
       .offset = AT(pipeline_model_parallel_size),
@@ -364,6 +375,7 @@ static const LhField own_fields[] = {
       .description = "The head and the loss count as a layer where layers are shared among "
                      "pipeline stages: the last one, or its last chunk, has one layer less." },
     { .name = "pipeline_schedule",
+      .absent = "1f1b",
       .type = LH_FIELD_CHOICE,
       .offset = AT(pipeline_schedule),
       .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP,
@@ -371,6 +383,7 @@ static const LhField own_fields[] = {
       .description = "Order in which pipeline stages work on micro-batches: one forward, one "
                      "backward (1f1b, default); or all forward, then all backward (gpipe)." },
     { .name = "num_micro_batches",
+      .absent = "1",
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_COUNT,
       .offset = AT(num_micro_batches),
@@ -403,6 +416,7 @@ static const LhField own_fields[] = {
                      "the projections of attention (heads), or the whole model (width); without "
                      "it, such a size is refused." },
     { .name = "jitter",
+      .absent = "0",
       .type = LH_FIELD_DOUBLE,
       .offset = AT(jitter),
       .flags = LH_SCENARIO_OF_SIMULATION,
@@ -411,6 +425,7 @@ static const LhField own_fields[] = {
       .description =
           "Random variation of compute times, as a share of them, such as 0.05; default 0." },
     { .name = "seed",
+      .absent = "0",
       .type = LH_FIELD_UINT,
       .offset = AT(seed),
       .flags = LH_SCENARIO_OF_CHANCE,
@@ -500,6 +515,9 @@ field_of(const LhOption *option, unsigned index)
         field.unit = LH_UNIT_COUNT;
         field.min = 1;
         field.max = LH_OPTION_COUNT_MAX;
+        break;
+    case LH_OPTION_CHOICE:
+        field.absent = option->choices[0];
         break;
     case LH_OPTION_GRID:
         field.min = 1;

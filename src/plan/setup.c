@@ -27,13 +27,14 @@ input_free(gpointer data)
 
 /* @kind is NULL for a file that is never found by name. */
 static void
-add_input(LhSetup *setup, const char *kind, const char *name, const char *sha256)
+add_input(LhSetup *setup, const char *of, const char *kind, const char *name, const char *sha256)
 {
     LhInput *input = g_new0(LhInput, 1);
     bool is_path;
 
     g_assert(name != NULL);
     is_path = kind == NULL || strchr(name, '/') != NULL || g_str_has_suffix(name, ".json");
+    input->of = of;
     input->path = is_path ? g_strdup(name) : g_strdup_printf("%s/%s.json", kind, name);
     input->sha256 = g_strdup(sha256);
     g_ptr_array_add(setup->inputs, input);
@@ -429,11 +430,11 @@ load_cluster(LhSetup *setup, const char *name, GError **error)
     setup->topology = lh_topology_load(name, error);
     if (setup->topology == NULL)
         return false;
-    add_input(setup, "topologies", name, setup->topology->sha256);
+    add_input(setup, "cluster", "topologies", name, setup->topology->sha256);
     setup->device = lh_device_load(setup->topology->device_name, error);
     if (setup->device == NULL)
         return false;
-    add_input(setup, "devices", setup->topology->device_name, setup->device->sha256);
+    add_input(setup, "device", "devices", setup->topology->device_name, setup->device->sha256);
     return true;
 }
 
@@ -447,7 +448,7 @@ overlay_profile(LhSetup *setup, GError **error)
     profile = lh_profile_load(setup->scenario->profile, error);
     if (profile == NULL)
         return false;
-    add_input(setup, NULL, setup->scenario->profile, profile->sha256);
+    add_input(setup, "profile", NULL, setup->scenario->profile, profile->sha256);
     return lh_profile_apply(profile, setup->device, setup->topology, error);
 }
 
@@ -574,7 +575,7 @@ fill_explicit(LhSetup *setup, GError **error)
     if (text == NULL)
         return false;
     sha256 = g_compute_checksum_for_data(G_CHECKSUM_SHA256, (const guchar *)text, length);
-    add_input(setup, NULL, s->schedule_file, sha256);
+    add_input(setup, "schedule_file", NULL, s->schedule_file, sha256);
     setup->params = setup->program->params;
     return true;
 }
@@ -589,7 +590,7 @@ load_documents(LhSetup *setup, GError **error)
     setup->documents = lh_setup_load_documents(s, error);
     if (setup->documents == NULL)
         return false;
-    add_input(setup, NULL, s->document_lengths, setup->documents->sha256);
+    add_input(setup, "document_lengths", NULL, s->document_lengths, setup->documents->sha256);
     return true;
 }
 
@@ -665,9 +666,9 @@ fill_program(LhSetup *setup, uint32_t ranks, GError **error)
     if (setup->model == NULL)
         return false;
     if (s->model == NULL && s->model_text != NULL)
-        add_input(setup, NULL, s->model_file, setup->model->sha256);
+        add_input(setup, "model", NULL, s->model_file, setup->model->sha256);
     else if (s->model != NULL || lh_setup_takes_default_model(s))
-        add_input(setup, "models", s->model != NULL ? s->model : LH_DEFAULT_MODEL,
+        add_input(setup, "model", "models", s->model != NULL ? s->model : LH_DEFAULT_MODEL,
                   setup->model->sha256);
     if (!load_documents(setup, error))
         return false;
@@ -684,7 +685,8 @@ fill_program(LhSetup *setup, uint32_t ranks, GError **error)
         return false;
     use_framework_kernels(setup);
     if (setup->framework != NULL)
-        add_input(setup, "frameworks", s->framework != NULL ? s->framework : setup->framework->name,
+        add_input(setup, "framework", "frameworks",
+                  s->framework != NULL ? s->framework : setup->framework->name,
                   setup->framework->sha256);
     return choose_schedules(setup, error) && lh_length_round(setup, error);
 }
@@ -713,7 +715,7 @@ fill_setup(LhSetup *setup, GError **error)
     uint32_t ranks = 0;
 
     if (s->json != NULL)
-        add_input(setup, NULL, s->path, lh_json_sha256(s->json));
+        add_input(setup, "scenario", NULL, s->path, lh_json_sha256(s->json));
     setup->cost = s->cost < 0 ? LH_COST_DEVICE : (LhCostMode)s->cost;
     setup->network_model = s->network < 0 ? LH_NETWORK_FAIR : (LhNetworkModel)s->network;
     setup->schedules = lh_setup_schedules(s, error);

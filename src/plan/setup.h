@@ -25,6 +25,9 @@ typedef struct {
 
 /* A file that the answer depends on. */
 typedef struct {
+    /* What it is the file of: a field of scenarios that names it, "device", which the cluster does,
+     * or "scenario". */
+    const char *of;
     char *path; /* as named; "models/llama-7b.json" for one that comes with longhaul */
     char *sha256;
 } LhInput;

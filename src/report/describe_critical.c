@@ -1,6 +1,7 @@
 /* See the header. */
 #include "report/describe_critical.h"
 
+#include "report/asked.h"
 #include "report/cells.h"
 #include "report/result_values.h"
 #include "report/text.h"
@@ -506,6 +507,7 @@ lh_critical_json(const LhSetup *setup, const LhCompareRow *row, const LhCritical
     g_autoptr(LhValues) values = lh_case_values(setup);
 
     lh_stamp_json(w, "longhaul.path/1", stamp, setup);
+    lh_asked_json(w, stamp);
     lh_jsonw_object_begin(w, "case");
     lh_values_json(values, w);
     lh_jsonw_object_end(w);

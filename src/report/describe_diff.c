@@ -96,12 +96,18 @@ case_row(LhTable *table, const char *field, const char *a, const char *b)
     lh_table_cell(table, safe_b, NULL);
 }
 
-/* Both have the same fields, being of one kind. */
-static bool
-case_differs(const LhDiff *diff, guint i)
+#define DIGITS_SHOWN 12 /* of a SHA-256 */
+
+/* Digests in short. */
+static void
+otherwise_row(LhTable *table, const LhAskedOtherwise *d)
 {
-    return g_strcmp0(g_array_index(diff->a->of_case, LhCaseField, i).value,
-                     g_array_index(diff->b->of_case, LhCaseField, i).value) != 0;
+    const bool digest = g_str_has_prefix(d->name, LH_DIGEST_OF);
+    g_autofree char *a = digest && d->a != NULL ? g_strndup(d->a, DIGITS_SHOWN) : g_strdup(d->a);
+    g_autofree char *b = digest && d->b != NULL ? g_strndup(d->b, DIGITS_SHOWN) : g_strdup(d->b);
+    g_autofree char *name = lh_escaped_line(d->name);
+
+    case_row(table, name, a, b);
 }
 
 LhTable *
@@ -115,14 +121,9 @@ lh_describe_diff_case(const LhDiff *diff)
     lh_table_column(table, "b", "B", NULL, false);
     if (any)
         case_row(table, "version of longhaul", diff->a->version, diff->b->version);
-    for (guint i = 0; i < diff->a->of_case->len; i++) {
-        if (!case_differs(diff, i))
-            continue;
-        case_row(table, g_array_index(diff->a->of_case, LhCaseField, i).field,
-                 g_array_index(diff->a->of_case, LhCaseField, i).value,
-                 g_array_index(diff->b->of_case, LhCaseField, i).value);
-        any = true;
-    }
+    for (guint i = 0; i < diff->otherwise->len; i++)
+        otherwise_row(table, &g_array_index(diff->otherwise, LhAskedOtherwise, i));
+    any = any || diff->otherwise->len > 0;
     if (any)
         return table;
     lh_table_free(table);
@@ -290,13 +291,14 @@ append_winner(const LhDiff *diff, GString *out)
     const char *const a = diff->a->winner, *const b = diff->b->winner;
     g_autofree char *safe_a = lh_escaped_line(a != NULL ? a : "nothing");
     g_autofree char *safe_b = lh_escaped_line(b != NULL ? b : "nothing");
+    const char *as_far = diff->a->partial || diff->b->partial ? ", as far as was looked at" : "";
 
     if (g_strcmp0(a, b) == 0) {
         if (a != NULL && diff->a->entries->len > 1)
-            g_string_append_printf(out, "%s wins in both.\n", safe_a);
+            g_string_append_printf(out, "%s wins in both%s.\n", safe_a, as_far);
         return;
     }
-    g_string_append_printf(out, "%s wins in A, %s in B", safe_a, safe_b);
+    g_string_append_printf(out, "%s wins in A, %s in B%s", safe_a, safe_b, as_far);
     if (a != NULL && b != NULL) {
         g_string_append(out, ": ");
         append_change(diff, a, out);
@@ -323,11 +325,27 @@ append_regression(const LhRegression *worse, GString *out)
     g_string_append(out, ".\n");
 }
 
+/* What a side does not say. */
+static void
+append_side(const LhOutcome *o, const char *side, GString *out)
+{
+    if (o->partial)
+        g_string_append_printf(out, "%s is partial: its command was interrupted.\n", side);
+    if (!o->question->told)
+        g_string_append_printf(out,
+                               "%s is of an earlier version, which did not say all that was asked: "
+                               "what neither its case nor its command line has is taken as not "
+                               "given.\n",
+                               side);
+}
+
 void
 lh_describe_diff_words(const LhDiff *diff, GString *out)
 {
     char number[G_ASCII_DTOSTR_BUF_SIZE];
 
+    append_side(diff->a, "A", out);
+    append_side(diff->b, "B", out);
     append_winner(diff, out);
     for (guint i = 0; i < diff->regressions->len; i++)
         append_regression(&g_array_index(diff->regressions, LhRegression, i), out);
@@ -393,6 +411,8 @@ write_side(LhJsonWriter *w, const char *key, const LhOutcome *o)
     lh_jsonw_string(w, "schema", o->schema);
     lh_jsonw_string(w, "version", o->version);
     lh_jsonw_string(w, "winner", o->winner);
+    lh_jsonw_bool(w, "complete", !o->partial);
+    lh_jsonw_bool(w, "says_what_was_asked", o->question->told);
     lh_jsonw_object_end(w);
 }
 
@@ -400,13 +420,13 @@ static void
 write_case_changes(LhJsonWriter *w, const LhDiff *diff)
 {
     lh_jsonw_array_begin(w, "not_asked_alike");
-    for (guint i = 0; i < diff->a->of_case->len; i++) {
-        if (!case_differs(diff, i))
-            continue;
+    for (guint i = 0; i < diff->otherwise->len; i++) {
+        const LhAskedOtherwise *d = &g_array_index(diff->otherwise, LhAskedOtherwise, i);
+
         lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_string(w, "field", g_array_index(diff->a->of_case, LhCaseField, i).field);
-        lh_jsonw_string(w, "a", g_array_index(diff->a->of_case, LhCaseField, i).value);
-        lh_jsonw_string(w, "b", g_array_index(diff->b->of_case, LhCaseField, i).value);
+        lh_jsonw_string(w, "field", d->name);
+        lh_jsonw_string(w, "a", d->a);
+        lh_jsonw_string(w, "b", d->b);
         lh_jsonw_object_end(w);
     }
     lh_jsonw_array_end(w);

@@ -2,6 +2,7 @@
 #include "report/describe_run.h"
 
 #include "base/escape.h"
+#include "report/asked.h"
 #include "report/cells.h"
 #include "report/describe.h"
 #include "report/describe_critical.h"
@@ -299,6 +300,7 @@ lh_run_json(const LhSetup *setup, const LhExecuted *executed, const LhExecutePar
     g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
 
     lh_stamp_json(w, "longhaul.run/1", stamp, setup);
+    lh_asked_json(w, stamp);
     lh_jsonw_string(w, "provenance", "measured");
     lh_jsonw_string(w, "schedule", executed->program->name);
     lh_jsonw_string(w, "backend", params->backend->name);

@@ -20,15 +20,6 @@ quantity_clear(gpointer data)
 }
 
 static void
-case_field_clear(gpointer data)
-{
-    LhCaseField *field = data;
-
-    g_free(field->field);
-    g_free(field->value);
-}
-
-static void
 entry_free(gpointer data)
 {
     LhEntry *entry = data;
@@ -72,74 +63,18 @@ add_quantity(LhEntry *entry, LhQuantityKind kind, const char *name, bool bytes, 
 /* --- what a result is ---------------------------------------------------------------------------
  */
 
+/* What is computed with of the case; all of it is compared as asked.h says. */
 typedef struct {
-    char *cluster, *device, *model, *dtype, *attention, *mask, *pass, *framework, *shard;
-    char *checkpoint, *pipeline_schedule, *cost, *network, *collectives, *profile;
-    uint64_t nodes, ranks, data_parallel, seq_length, micro_batch, heads, groups, channels, window,
-        documents, tensor, context, pipeline, chunks, micro_batches, seed;
-    uint64_t nics;
-    double jitter, nic_rate, nvlink_rate, oversubscription; /* nocheck:unit: bytes/s */
+    uint64_t ranks;
 } CaseOf;
 
-#define CASE_TEXT(member, key)                                                                     \
-    {                                                                                              \
-        .name = key, .type = LH_FIELD_STRING, .offset = offsetof(CaseOf, member),                  \
-        .flags = LH_FIELD_OR_NULL                                                                  \
-    }
-#define CASE_COUNT(member, key)                                                                    \
-    {                                                                                              \
-        .name = key, .type = LH_FIELD_UINT, .offset = offsetof(CaseOf, member),                    \
-        .flags = LH_FIELD_OR_NULL                                                                  \
-    }
-
-#define CASE_NUMBER(member, key)                                                                   \
-    {                                                                                              \
-        .name = key, .type = LH_FIELD_DOUBLE, .offset = offsetof(CaseOf, member),                  \
-        .flags = LH_FIELD_OR_NULL                                                                  \
-    }
-
 static const LhField case_fields[] = {
-    CASE_TEXT(cluster, "cluster"),
-    CASE_COUNT(nodes, "nodes"),
-    CASE_TEXT(device, "device"),
-    CASE_COUNT(nics, "nics"),
-    CASE_NUMBER(nic_rate, "nic_bytes_per_s"),
-    CASE_NUMBER(nvlink_rate, "nvlink_bytes_per_s"),
-    CASE_NUMBER(oversubscription, "oversubscription"),
-    CASE_TEXT(model, "model"),
     { .name = "ranks",
       .type = LH_FIELD_UINT,
       .offset = offsetof(CaseOf, ranks),
       .flags = LH_FIELD_REQUIRED,
       .min = 1,
       .max = UINT32_MAX },
-    CASE_COUNT(data_parallel, "data_parallel_size"),
-    CASE_COUNT(seq_length, "seq_length"),
-    CASE_COUNT(micro_batch, "micro_batch_size"),
-    CASE_COUNT(heads, "num_attention_heads"),
-    CASE_COUNT(groups, "num_query_groups"),
-    CASE_COUNT(channels, "kv_channels"),
-    CASE_TEXT(dtype, "dtype"),
-    CASE_TEXT(attention, "attention"),
-    CASE_TEXT(mask, "mask"),
-    CASE_COUNT(window, "window_size"),
-    CASE_COUNT(documents, "documents"),
-    CASE_TEXT(pass, "pass"),
-    CASE_TEXT(framework, "framework"),
-    CASE_COUNT(tensor, "tensor_model_parallel_size"),
-    CASE_COUNT(context, "context_parallel_size"),
-    CASE_COUNT(pipeline, "pipeline_model_parallel_size"),
-    CASE_COUNT(chunks, "virtual_pipeline_model_parallel_size"),
-    CASE_TEXT(pipeline_schedule, "pipeline_schedule"),
-    CASE_COUNT(micro_batches, "num_micro_batches"),
-    CASE_TEXT(shard, "shard"),
-    CASE_TEXT(checkpoint, "checkpoint"),
-    CASE_TEXT(cost, "cost"),
-    CASE_TEXT(network, "network"),
-    CASE_TEXT(collectives, "collectives"),
-    { .name = "jitter", .type = LH_FIELD_DOUBLE, .offset = offsetof(CaseOf, jitter) },
-    CASE_COUNT(seed, "seed"),
-    CASE_TEXT(profile, "profile"),
     { .name = NULL },
 };
 
@@ -209,6 +144,7 @@ static const LhField result_row_fields[] = {
 typedef struct {
     CaseOf of_case;
     char *winner;
+    bool interrupted;
     GArray *rows; /* of ResultRow */
 } Result;
 
@@ -222,6 +158,7 @@ static const LhField result_fields[] = {
       .type = LH_FIELD_STRING,
       .offset = offsetof(Result, winner),
       .flags = LH_FIELD_OR_NULL },
+    { .name = "interrupted", .type = LH_FIELD_BOOL, .offset = offsetof(Result, interrupted) },
     { .name = "results",
       .type = LH_FIELD_ARRAY,
       .offset = offsetof(Result, rows),
@@ -234,27 +171,15 @@ static const LhField result_fields[] = {
     { .name = NULL },
 };
 
-static void
-add_case_field(LhOutcome *o, const LhField *field, const CaseOf *c)
+/* Documents of before "asked" show that they are of a step by what only steps have. */
+static bool
+read_case(LhOutcome *o, const LhJson *json, GError **error)
 {
-    const void *at = (const char *)c + field->offset;
-    char number[G_ASCII_DTOSTR_BUF_SIZE];
-    LhCaseField of = { .field = g_strdup(field->name) };
-
-    if (field->type == LH_FIELD_STRING)
-        of.value = g_strdup(*(char *const *)at);
-    else if (field->type == LH_FIELD_UINT)
-        of.value = g_strdup_printf("%" G_GUINT64_FORMAT, *(const uint64_t *)at);
-    else
-        of.value = g_strdup(lh_double_to_text(*(const double *)at, number));
-    g_array_append_val(o->of_case, of);
-}
-
-static void
-add_case_fields(LhOutcome *o, const CaseOf *c)
-{
-    for (const LhField *field = case_fields; field->name != NULL; field++)
-        add_case_field(o, field, c);
+    o->question = lh_question_read(json, "case", NULL, error);
+    if (o->question != NULL && !o->question->told &&
+        lh_json_has(json, "case.tensor_model_parallel_size"))
+        lh_question_give(o->question, "step", "true");
+    return o->question != NULL;
 }
 
 /* Peak bytes of the row by category, of which a document has those that there are. */
@@ -316,10 +241,10 @@ read_result(LhOutcome *o, const LhJson *json, GError **error)
     Result r = { .rows = NULL };
     bool ok = true;
 
-    if (!lh_json_decode(json, result_fields, &r, true, error))
+    if (!read_case(o, json, error) || !lh_json_decode(json, result_fields, &r, true, error))
         return false;
     o->winner = g_strdup(r.winner);
-    add_case_fields(o, &r.of_case);
+    o->partial = r.interrupted;
     for (guint i = 0; i < r.rows->len && ok; i++)
         ok = add_result_row(o, json, &r, i, error);
     lh_json_clear(result_fields, &r);
@@ -397,9 +322,8 @@ read_path(LhOutcome *o, const LhJson *json, GError **error)
     Path p = { .schedule = NULL };
     LhEntry *entry;
 
-    if (!lh_json_decode(json, path_fields, &p, true, error))
+    if (!read_case(o, json, error) || !lh_json_decode(json, path_fields, &p, true, error))
         return false;
-    add_case_fields(o, &p.of_case);
     o->winner = g_strdup(p.schedule);
     entry = add_entry(o, p.schedule, "ok");
     add_quantity(entry, LH_QUANTITY_WHOLE, "time", false, p.makespan_s);
@@ -452,6 +376,7 @@ static const LhField way_fields[] = {
 
 typedef struct {
     char *cluster;
+    bool interrupted;
     uint64_t nics;
     double nic_rate, nvlink_rate, oversubscription; /* nocheck:unit: bytes/s */
     GArray *best;                                   /* of Way */
@@ -465,6 +390,7 @@ typedef struct {
 
 static const LhField cluster_fields[] = {
     STRING(Cluster, cluster, "cluster"),
+    { .name = "interrupted", .type = LH_FIELD_BOOL, .offset = offsetof(Cluster, interrupted) },
     { .name = "nics", .type = LH_FIELD_UINT, .offset = offsetof(Cluster, nics) },
     CLUSTER_NUMBER(nic_rate, "nic_bytes_per_s"),
     CLUSTER_NUMBER(nvlink_rate, "nvlink_bytes_per_s"),
@@ -479,22 +405,13 @@ static const LhField cluster_fields[] = {
 };
 
 typedef struct {
-    char *model, *framework, *dtype, *best_cluster;
-    uint64_t seq_length, global_batch_size;
+    char *best_cluster;
+    bool interrupted;
     GArray *clusters; /* of Cluster */
 } Plan;
 
-#define OF_PLAN(kind, member, key)                                                                 \
-    {                                                                                              \
-        .name = key, .type = kind, .offset = offsetof(Plan, member), .flags = LH_FIELD_REQUIRED    \
-    }
-
 static const LhField plan_fields[] = {
-    OF_PLAN(LH_FIELD_STRING, model, "model"),
-    OF_PLAN(LH_FIELD_STRING, framework, "framework"),
-    OF_PLAN(LH_FIELD_STRING, dtype, "dtype"),
-    OF_PLAN(LH_FIELD_UINT, seq_length, "seq_length"),
-    OF_PLAN(LH_FIELD_UINT, global_batch_size, "global_batch_size"),
+    { .name = "interrupted", .type = LH_FIELD_BOOL, .offset = offsetof(Plan, interrupted) },
     { .name = "best_cluster",
       .type = LH_FIELD_STRING,
       .offset = offsetof(Plan, best_cluster),
@@ -540,7 +457,11 @@ static void
 add_cluster(LhOutcome *o, const Cluster *cluster, bool best)
 {
     g_autofree char *name = g_strdup_printf("fastest on %s", cluster->cluster);
-    LhEntry *entry = add_entry(o, name, cluster->best->len > 0 ? "ok" : "nothing fits");
+    const bool decided = !cluster->interrupted;
+    LhEntry *entry = add_entry(o, name,
+                               cluster->best->len > 0 ? "ok"
+                               : decided              ? "nothing fits"
+                                                      : "not decided");
 
     entry->stands_for = true;
     if (cluster->best->len > 0)
@@ -556,14 +477,6 @@ add_cluster(LhOutcome *o, const Cluster *cluster, bool best)
     }
 }
 
-static void
-add_plan_case(LhOutcome *o, const char *field, char *value)
-{
-    const LhCaseField of = { g_strdup(field), value };
-
-    g_array_append_val(o->of_case, of);
-}
-
 /* A number of every cluster, in their order: "5e+10, 2.5e+10". */
 static void
 add_plan_numbers(LhOutcome *o, const char *field, const GArray *clusters, gsize offset)
@@ -577,38 +490,53 @@ add_plan_numbers(LhOutcome *o, const char *field, const GArray *clusters, gsize 
         g_string_append_printf(text, "%s%s", i == 0 ? "" : ", ",
                                lh_double_to_text(*(const double *)(const void *)at, number));
     }
-    add_plan_case(o, field, g_string_free(text, FALSE));
+    lh_question_add(o->question, g_strdup(field), g_string_free(text, FALSE));
 }
 
+/* Plans of before the numbers of links were told have none. */
 static void
-add_plan_links(LhOutcome *o, const GArray *clusters)
+add_plan_links(LhOutcome *o, const LhJson *json, const GArray *clusters)
 {
-    GString *nics = g_string_new(NULL);
+    GString *nics;
 
+    if (!lh_json_has(json, "clusters[0].nics"))
+        return;
+    nics = g_string_new(NULL);
     for (guint i = 0; i < clusters->len; i++)
         g_string_append_printf(nics, "%s%" G_GUINT64_FORMAT, i == 0 ? "" : ", ",
                                g_array_index(clusters, Cluster, i).nics);
-    add_plan_case(o, "nics", g_string_free(nics, FALSE));
+    lh_question_add(o->question, g_strdup("nics"), g_string_free(nics, FALSE));
     add_plan_numbers(o, "nic_bytes_per_s", clusters, offsetof(Cluster, nic_rate));
     add_plan_numbers(o, "nvlink_bytes_per_s", clusters, offsetof(Cluster, nvlink_rate));
     add_plan_numbers(o, "oversubscription", clusters, offsetof(Cluster, oversubscription));
 }
 
+/* The length that was looked for is an answer. Plans are of steps. */
+static bool
+read_plan_case(LhOutcome *o, const LhJson *json, GError **error)
+{
+    static const char *const members[] = { "model",      "framework", "dtype", "global_batch_size",
+                                           "seq_length", NULL };
+    static const char *const of_longest[] = { "model", "framework", "dtype", "global_batch_size",
+                                              NULL };
+
+    o->question =
+        lh_question_read(json, "", lh_json_has(json, "longest") ? of_longest : members, error);
+    if (o->question != NULL)
+        lh_question_add(o->question, g_strdup("step"), g_strdup("true"));
+    return o->question != NULL;
+}
+
 static bool
 read_plan(LhOutcome *o, const LhJson *json, GError **error)
 {
-    Plan p = { .model = NULL };
+    Plan p = { .best_cluster = NULL };
     bool ok = true;
 
-    if (!lh_json_decode(json, plan_fields, &p, true, error))
+    if (!read_plan_case(o, json, error) || !lh_json_decode(json, plan_fields, &p, true, error))
         return false;
-    add_plan_case(o, "model", g_strdup(p.model));
-    add_plan_case(o, "framework", g_strdup(p.framework));
-    add_plan_case(o, "dtype", g_strdup(p.dtype));
-    add_plan_case(o, "seq_length", g_strdup_printf("%" G_GUINT64_FORMAT, p.seq_length));
-    add_plan_case(o, "global_batch_size",
-                  g_strdup_printf("%" G_GUINT64_FORMAT, p.global_batch_size));
-    add_plan_links(o, p.clusters);
+    o->partial = p.interrupted;
+    add_plan_links(o, json, p.clusters);
     for (guint i = 0; i < p.clusters->len && ok; i++) {
         const Cluster *cluster = &g_array_index(p.clusters, Cluster, i);
         g_autofree char *name = g_strdup_printf("fastest on %s", cluster->cluster);
@@ -738,8 +666,6 @@ read_outcome(const char *path, const LhJson *json, GError **error)
 
     o->path = path;
     o->entries = g_ptr_array_new_with_free_func(entry_free);
-    o->of_case = g_array_new(FALSE, FALSE, sizeof(LhCaseField));
-    g_array_set_clear_func(o->of_case, case_field_clear);
     if (!lh_json_decode(json, head_fields, &head, true, error))
         return NULL;
     kind = find_kind(json, head.schema, error);
@@ -768,7 +694,7 @@ lh_outcome_free(LhOutcome *o)
     if (o == NULL)
         return;
     g_ptr_array_unref(o->entries);
-    g_array_unref(o->of_case);
+    lh_question_free(o->question);
     g_free(o->schema);
     g_free(o->version);
     g_free(o->sha256);
@@ -830,11 +756,26 @@ find_regressions(LhDiff *diff, const LhEntry *a, const LhEntry *b)
     }
 }
 
+/* What an interrupted command has not looked at is no worse, and no better. */
+static bool
+check_partial(const LhOutcome *o, double tolerance, GError **error)
+{
+    if (!o->partial || tolerance < 0)
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
+                "%s is of a command that was interrupted: whether anything is worse cannot be said "
+                "of what was not looked at; leave out --tolerance, or let it end",
+                o->path);
+    return false;
+}
+
 LhDiff *
 lh_diff_new(const LhOutcome *a, const LhOutcome *b, double tolerance, GError **error)
 {
     LhDiff *diff;
 
+    if (!check_partial(a, tolerance, error) || !check_partial(b, tolerance, error))
+        return NULL;
     if (strcmp(a->schema, b->schema) != 0) {
         g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
                     "%s is a %s and %s a %s; both must be of one kind", a->path, a->schema, b->path,
@@ -845,6 +786,7 @@ lh_diff_new(const LhOutcome *a, const LhOutcome *b, double tolerance, GError **e
     diff->a = a;
     diff->b = b;
     diff->tolerance = tolerance;
+    diff->otherwise = lh_question_compare(a->question, b->question);
     diff->regressions = g_array_new(FALSE, FALSE, sizeof(LhRegression));
     for (guint i = 0; i < a->entries->len && tolerance >= 0; i++) {
         const LhEntry *before = g_ptr_array_index(a->entries, i);
@@ -861,6 +803,7 @@ lh_diff_free(LhDiff *diff)
 {
     if (diff == NULL)
         return;
+    g_array_unref(diff->otherwise);
     g_array_unref(diff->regressions);
     g_free(diff);
 }

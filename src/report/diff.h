@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "report/result_json.h"
+#include "report/asked.h"
 #include "report/table.h"
 
 /* What a quantity is a part of. */
@@ -39,16 +39,13 @@ typedef struct {
     GArray *quantities; /* of LhQuantity; the time is the first */
 } LhEntry;
 
-typedef struct {
-    char *field, *value; /* owned */
-} LhCaseField;
-
 /* A document, as far as it is compared. */
 typedef struct {
     const char *path; /* borrowed */
     char *schema, *version, *sha256;
-    char *winner;       /* NULL: none */
-    GArray *of_case;    /* of LhCaseField */
+    char *winner; /* NULL: none */
+    LhQuestion *question;
+    bool partial;       /* of a command that was interrupted */
     GPtrArray *entries; /* of LhEntry * */
 } LhOutcome;
 
@@ -67,10 +64,12 @@ typedef struct {
 typedef struct {
     const LhOutcome *a, *b; /* borrowed */
     double tolerance;       /* a share; < 0: everything is tolerated */
+    GArray *otherwise;      /* of LhAskedOtherwise: what was not asked alike */
     GArray *regressions;    /* of LhRegression */
 } LhDiff;
 
-/* LH_ERROR_INPUT if they are not of one kind. @a and @b must outlive it. Caller frees. */
+/* LH_ERROR_INPUT if they are not of one kind, or if one is partial and there is a tolerance. @a and
+ * @b must outlive it. Caller frees. */
 LhDiff *lh_diff_new(const LhOutcome *a, const LhOutcome *b, double tolerance, GError **error);
 void lh_diff_free(LhDiff *diff);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhDiff, lh_diff_free)

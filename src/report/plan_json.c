@@ -1,8 +1,11 @@
 /* longhaul.plan/1: schemas/plan.schema.json. */
 #include "plan/apart.h"
+#include "report/asked.h"
 #include "report/describe_relief.h"
 #include "report/plan_values.h"
 #include "report/result_values.h"
+
+#include <string.h>
 
 #define PLAN_SCHEMA "longhaul.plan/1"
 
@@ -218,6 +221,38 @@ write_longest(LhJsonWriter *w, const LhPlanLongest *longest)
     lh_jsonw_object_end(w);
 }
 
+static bool
+has_input(const GPtrArray *inputs, const LhInput *input)
+{
+    for (guint i = 0; i < inputs->len; i++) {
+        const LhInput *other = g_ptr_array_index(inputs, i);
+
+        if (strcmp(other->of, input->of) == 0 && strcmp(other->path, input->path) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The files of all clusters, each once: of LhInput *, borrowed. Caller unrefs. */
+static GPtrArray *
+inputs_of_clusters(const LhPlanAnswer *answer)
+{
+    GPtrArray *all = g_ptr_array_new();
+
+    for (guint i = 0; i < answer->clusters->len; i++) {
+        const LhPlanCluster *cluster = g_ptr_array_index(answer->clusters, i);
+        const GPtrArray *inputs = cluster->space->setup->inputs;
+
+        for (guint k = 0; k < inputs->len; k++) {
+            LhInput *input = g_ptr_array_index(inputs, k);
+
+            if (!has_input(all, input))
+                g_ptr_array_add(all, input);
+        }
+    }
+    return all;
+}
+
 void
 lh_plan_json(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhPlanWeights *weights,
              const LhStamp *stamp, GString *out)
@@ -227,8 +262,12 @@ lh_plan_json(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhPlanW
     const LhPlanCluster *best =
         answer->best != G_MAXUINT ? g_ptr_array_index(answer->clusters, answer->best) : NULL;
     const LhAttention *a = &first->space->setup->params.attention;
+    g_autoptr(GPtrArray) inputs = inputs_of_clusters(answer);
+    LhStamp of_all = *stamp;
 
-    lh_stamp_json(w, PLAN_SCHEMA, stamp, first->space->setup);
+    of_all.inputs = inputs;
+    lh_stamp_json(w, PLAN_SCHEMA, &of_all, first->space->setup);
+    lh_asked_json(w, stamp);
     lh_jsonw_string(w, "query_sha256", answer->query_sha256);
     lh_jsonw_string(w, "model", first->space->setup->model->name);
     lh_jsonw_string(w, "framework", first->space->frameworks);

@@ -4,6 +4,7 @@
  */
 #include "report/result_json.h"
 
+#include "report/asked.h"
 #include "report/constants.h"
 #include "report/describe_relief.h"
 
@@ -14,21 +15,6 @@
 
 /* --- the stamp ----------------------------------------------------------------------------------
  */
-
-static void
-write_inputs(LhJsonWriter *w, const LhSetup *setup)
-{
-    lh_jsonw_array_begin(w, "inputs");
-    for (guint i = 0; setup != NULL && i < setup->inputs->len; i++) {
-        const LhInput *input = g_ptr_array_index(setup->inputs, i);
-
-        lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_string(w, "path", input->path);
-        lh_jsonw_string(w, "sha256", input->sha256);
-        lh_jsonw_object_end(w);
-    }
-    lh_jsonw_array_end(w);
-}
 
 /* Results carry no clock time, so that equal runs are equal bytes; SOURCE_DATE_EPOCH asks for one.
  */
@@ -73,7 +59,10 @@ lh_stamp_json(LhJsonWriter *w, const char *schema, const LhStamp *stamp, const L
     for (guint i = 1; stamp->argv[0] != NULL && stamp->argv[i] != NULL; i++)
         lh_jsonw_string(w, NULL, stamp->argv[i]);
     lh_jsonw_array_end(w);
-    write_inputs(w, setup);
+    if (stamp->inputs != NULL)
+        lh_inputs_json(w, stamp, stamp->inputs);
+    else
+        lh_inputs_json(w, stamp, setup != NULL ? setup->inputs : NULL);
     if (setup != NULL) {
         g_autofree char *seed = g_strdup_printf("%" G_GUINT64_FORMAT, setup->scenario->seed);
 
@@ -430,6 +419,7 @@ lh_result_json(const LhSetup *setup, const LhComparison *c, const LhStamp *stamp
     const LhCompareRow *first = g_ptr_array_index(c->rows, 0);
 
     lh_stamp_json(w, LH_RESULT_SCHEMA, stamp, setup);
+    lh_asked_json(w, stamp);
     write_case(w, setup);
     lh_jsonw_string(w, "winner", c->fit_count > 0 ? first->name : NULL);
     lh_jsonw_uint(w, "left_out", setup->left_out);

@@ -5,10 +5,17 @@
 
 #include "base/jsonw.h"
 #include "plan/compare.h"
+#include "plan/configuration.h"
 
-/* How the program was called, for the stamp of every artefact. */
+/* How the program was called, for the stamp of every artefact, and what it was asked (asked.h). */
 typedef struct {
-    const char *const *argv; /* NULL-terminated; argv[0] is written as "longhaul" */
+    const char *const *argv;    /* NULL-terminated; argv[0] is written as "longhaul" */
+    const LhScenario *scenario; /* NULL: the command takes none */
+    const LhConfig *config;     /* that it is made of; NULL: none */
+    const LhField *options;     /* the command's own; NULL: none */
+    const void *values;         /* of these */
+    unsigned not_asked;         /* flags of those that the answer does not depend on */
+    const GPtrArray *inputs;    /* of LhInput *, in place of the setup's; NULL: those */
 } LhStamp;
 
 #define LH_RESULT_SCHEMA "longhaul.result/3"

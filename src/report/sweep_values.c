@@ -1,6 +1,7 @@
 /* See the header. */
 #include "report/sweep_values.h"
 
+#include "report/asked.h"
 #include "report/result_values.h"
 
 #include <math.h>
@@ -295,6 +296,7 @@ lh_sweep_json(const LhSweep *sweep, const LhStamp *stamp, GString *out)
 
     find_texts(sweep, is_text);
     lh_stamp_json(w, LH_SWEEP_SCHEMA, stamp, sweep->setup);
+    lh_asked_json(w, stamp);
     lh_jsonw_string(w, "query_sha256", sweep->query_sha256);
     lh_jsonw_bool(w, "interrupted", sweep->interrupted);
     write_axes(w, sweep);

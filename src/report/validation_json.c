@@ -4,6 +4,7 @@
 #include "base/data.h"
 #include "base/input.h"
 #include "base/json.h"
+#include "report/asked.h"
 #include "report/describe_options.h"
 
 #include <math.h>
@@ -182,6 +183,7 @@ lh_validate_json(const LhSetup *setup, const LhValidated *validated, const LhVal
     g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
 
     lh_stamp_json(w, VALIDATION_SCHEMA, stamp, setup);
+    lh_asked_json(w, stamp);
     lh_jsonw_string(w, "provenance", "measured");
     lh_jsonw_double(w, "tolerance", tolerance);
     lh_jsonw_string(w, "backend", params->backend->name);

@@ -14,9 +14,12 @@ class Tool:
         self.program, self.folder = pathlib.Path(program).resolve(), folder
         self.environment = dict(os.environ, LC_ALL="C", LONGHAUL_DATA_DIR=str(ROOT))
 
-    def call(self, *words, status=0):
-        done = subprocess.run([self.program, *words], env=self.environment, check=False, text=True,
+    def run(self, *words):
+        return subprocess.run([self.program, *words], env=self.environment, check=False, text=True,
                               capture_output=True, cwd=self.folder, stdin=subprocess.DEVNULL)
+
+    def call(self, *words, status=0):
+        done = self.run(*words)
         assert done.returncode == status, (words, done.returncode, done.stderr)
         return done
 
