@@ -28,6 +28,11 @@ LAYOUT = ("tensor_model_parallel_size", "context_parallel_size", "pipeline_model
           "micro_batch_size", "shard", "checkpoint", "data_parallel_size")
 MODELS = ("llama-7b", "llama-3-8b", "llama-gqa", "gpt3-1.3b", "llama-13b", "llama-2-70b", "qwen3-8b")
 EXPERTS = ("mixtral-8x7b",)
+HYBRID = {"schema": "longhaul.model/1", "name": "hybrid", "source": "made up", "num_layers": 8,
+          "layers": [{"attention": "linear", "count": 3, "output_gate": True}, {"attention": "softmax"}],
+          "hidden_size": 2048, "num_attention_heads": 16, "num_query_groups": 8, "kv_channels": 128,
+          "ffn_hidden_size": 5632, "gated_mlp": True, "vocab_size": 32000, "tied_embeddings": False}
+LINEAR = ("lasp", "lasp2", "zeco")
 CLUSTERS = ("dgx-a100-80g", "dgx-a100-40g", "hgx-h100", "dfa-2node:2", "pcie-l40s", "fat-tree-a100:2")
 
 
@@ -48,7 +53,8 @@ class Case:
         return self.document is not None and self.row["makespan_s"] is not None
 
     def check_compare(self, others):
-        arguments = [*self.arguments, *(word for name in others for word in ("--schedule", name))]
+        """Beside others, in any order."""
+        arguments = [*(word for name in others for word in ("--schedule", name)), *self.arguments]
         if "--step" not in arguments: # what one schedule needs, others may not
             arguments += ["--attention", self.document["case"]["attention"]]
         document = self.program.document(["compare", *arguments])
@@ -176,10 +182,15 @@ class Case:
                   for decimals in range(4)), "the time is not", cells)
 
     def check_diff(self):
-        """Nothing is different, and nothing was asked otherwise."""
+        """Nothing is different, and nothing was asked otherwise. All pairs, which `compare` goes through, are
+        another question than one; the order of its schedules is none."""
         one, other = self.folder / "one.json", self.folder / "other.json"
-        for path, command in ((one, "sim"), (other, "compare")):
-            self.program.run([command, *self.arguments, "--output", str(path)])
+        again = list(self.arguments)
+        places = [i + 1 for i, word in enumerate(again) if word == "--schedule"]
+        again[places[0]], again[places[-1]] = again[places[-1]], again[places[0]]
+        for path, words in ((one, ["sim", *self.arguments]),
+                            (other, ["compare" if len(places) == 1 else "sim", *again])):
+            self.program.run([*words, "--output", str(path)])
         said = self.program.run(["diff", str(one), str(other)])
         check(said.returncode == 0 and "not asked alike" not in said.stdout, "diff tells them apart",
               said.stdout, said.stderr)
@@ -220,13 +231,28 @@ def step_case(rng, schedules):
     return arguments
 
 
+def hybrid_case(rng, schedules):
+    """Of layers of two kinds, a schedule for each, in either order."""
+    tensor, context, data = rng.choice((1, 2)), rng.choice((2, 4)), rng.choice((1, 2))
+    pair = [rng.choice(LINEAR), rng.choice([name for name in schedules if name not in LINEAR])]
+    rng.shuffle(pair)
+    arguments = ["--step", "--schedule", pair[0], "--schedule", pair[1], "--model", "./hybrid.json", "--ranks",
+                 str(tensor * context * data), "--seq-length", str(context * 2**rng.randrange(11, 18)),
+                 "--cluster", rng.choice(CLUSTERS), "--tensor-model-parallel-size", str(tensor),
+                 "--data-parallel-size", str(data)]
+    for option in (["--checkpoint", "layer"], ["--micro-batch-size", "2"], ["--shard", "ddp"]):
+        if rng.random() < 0.25:
+            arguments += option
+    return arguments
+
+
 def check_case(program, arguments, schedules, folder, rng):
     """The state of the case: None if there is none."""
     case = Case(program, arguments, folder)
     if not case.is_answered():
         return None if case.document is None else case.row["state"]
     step = "--step" in arguments
-    case.check_compare(rng.sample([name for name in schedules if name != case.row["schedule"]], 2))
+    case.check_compare(rng.sample([name for name in schedules if name not in case.row["schedule"]], 2))
     case.check_sweep()
     case.check_page()
     case.check_diff()
@@ -249,12 +275,15 @@ def main():
     states = {}
     for i in range(options.cases):
         rng = random.Random(options.seed * 1000003 + i)
-        arguments = rng.choice((module_case, step_case, step_case))(rng, schedules)
+        arguments = rng.choice((module_case, step_case, step_case, hybrid_case))(rng, schedules)
         with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder)
+            (path / "hybrid.json").write_text(json.dumps(HYBRID), encoding="utf-8")
+            arguments = [str(path / "hybrid.json") if word == "./hybrid.json" else word for word in arguments]
             try:
-                state = check_case(program, arguments, schedules, pathlib.Path(folder), rng)
+                state = check_case(program, arguments, schedules, path, rng)
             except Exception as error:
-                print(f"longhaul sim {shlex.join(arguments)}", file=sys.stderr)
+                print(f"longhaul sim {shlex.join(arguments).replace(folder, '.')}", file=sys.stderr)
                 if not isinstance(error, Wrong):
                     raise
                 print(f"  {error}", file=sys.stderr)
