@@ -851,6 +851,18 @@ END_TEST
     "<system version=\"1\"><cpu><pci><gpu dev=\"0\"/><nic><net speed=\"100000\"/><net "            \
     "speed=\"200000\"/></nic></pci><pci><gpu dev=\"1\"/></pci></cpu></system>"
 
+/* Of a wire transfers reach what those of the files of topologies/ reach of theirs. */
+START_TEST(takes_what_a_wire_lets_transfers_reach)
+{
+    g_autoptr(LhToldCluster) cluster = load((const char *[]){ "nccl-h100.xml", NULL });
+    g_autoptr(LhTopology) t = made_with(cluster, "hgx-h100", (LhTopologyChange){ 0 }, NULL);
+    g_autoptr(LhTopology) base = lh_topology_load("hgx-h100", NULL);
+
+    ck_assert_double_eq(t->nic.bandwidth, base->nic.bandwidth);
+    ck_assert_int_eq(t->nic.provenance, LH_PROVENANCE_DATASHEET);
+}
+END_TEST
+
 START_TEST(takes_options_for_nics_that_are_unlike)
 {
     const LhTopologyChange change = { .nics = 1, .nic_rate = 25 * GB };
@@ -973,6 +985,7 @@ main(void)
     tcase_add_test(cases, takes_options_before_files);
     tcase_add_test(cases, joins_several_nics_of_a_gpu);
     tcase_add_test(cases, takes_options_for_nics_that_are_unlike);
+    tcase_add_test(cases, takes_what_a_wire_lets_transfers_reach);
     tcase_add_test(cases, names_files_that_add_nothing);
     tcase_add_loop_test(cases, refuses_what_is_broken, 0, G_N_ELEMENTS(broken));
     tcase_add_test(cases, refuses_what_is_too_long);

@@ -39,20 +39,26 @@ static const Suffix bytes_suffixes[] = {
     { "m", MI, 1 },   { "g", GI, 1 },    { "t", TI, 1 },    { NULL, 0, 0 },
 };
 
-#define BANDWIDTH_SUFFIXES                                                                         \
-    { "bps", 1, 8 }, { "Kbps", KILO, 8 }, { "Mbps", MEGA, 8 }, { "Gbps", GIGA, 8 },                \
-        { "Tbps", TERA, 8 }, { "B/s", 1, 1 }, { "kB/s", KILO, 1 }, { "MB/s", MEGA, 1 },            \
-        { "GB/s", GIGA, 1 }, { "TB/s", TERA, 1 }, { "KiB/s", KI, 1 }, { "MiB/s", MI, 1 },          \
-        { "GiB/s", GI, 1 },                                                                        \
+#define BYTE_RATE_SUFFIXES                                                                         \
+    { "B/s", 1, 1 }, { "kB/s", KILO, 1 }, { "MB/s", MEGA, 1 }, { "GB/s", GIGA, 1 },                \
+        { "TB/s", TERA, 1 }, { "KiB/s", KI, 1 }, { "MiB/s", MI, 1 }, { "GiB/s", GI, 1 },           \
     {                                                                                              \
         "TiB/s", TI, 1                                                                             \
     }
 
-static const Suffix bandwidth_suffixes[] = { BANDWIDTH_SUFFIXES, { NULL, 0, 0 } };
+static const Suffix bandwidth_suffixes[] = {
+    { "bps", 1, 8 },     { "Kbps", KILO, 8 }, { "Mbps", MEGA, 8 }, { "Gbps", GIGA, 8 },
+    { "Tbps", TERA, 8 }, BYTE_RATE_SUFFIXES,  { NULL, 0, 0 },
+};
+
+/* A bit of a port in bytes that transfers reach. */
+#define PORT(bits) (bits) * LH_PORT_REACHED_PERCENT, 800
 
 static const Suffix port_suffixes[] = {
-    BANDWIDTH_SUFFIXES, { "Mb/s", MEGA, 8 }, { "Gb/s", GIGA, 8 }, { "Tb/s", TERA, 8 },
-    { "M", MEGA, 8 },   { "G", GIGA, 8 },    { "T", TERA, 8 },    { NULL, 0, 0 },
+    { "bps", PORT(1) },     { "Kbps", PORT(KILO) }, { "Mbps", PORT(MEGA) }, { "Gbps", PORT(GIGA) },
+    { "Tbps", PORT(TERA) }, { "Mb/s", PORT(MEGA) }, { "Gb/s", PORT(GIGA) }, { "Tb/s", PORT(TERA) },
+    { "M", PORT(MEGA) },    { "G", PORT(GIGA) },    { "T", PORT(TERA) },    BYTE_RATE_SUFFIXES,
+    { NULL, 0, 0 },
 };
 
 static const Suffix time_suffixes[] = {
@@ -85,7 +91,7 @@ static const UnitInfo unit_infos[] = {
                             "a number, then bps, Kbps, Mbps, Gbps, Tbps (bits), B/s, kB/s, MB/s, "
                             "GB/s, TB/s, KiB/s, MiB/s, GiB/s or TiB/s",
                             bandwidth_suffixes, false },
-    [LH_UNIT_PORT] = { "a rate such as 400G, 400Gb/s or 50GB/s",
+    [LH_UNIT_PORT] = { "a rate such as 400G, 400Gb/s or 48GB/s",
                        "a number, then M, G, T, bps, Kbps, Mbps, Gbps, Tbps, Mb/s, Gb/s, Tb/s "
                        "(bits), B/s, kB/s, MB/s, GB/s, TB/s, KiB/s, MiB/s, GiB/s or TiB/s",
                        port_suffixes, false },
@@ -239,7 +245,7 @@ lh_unit_parse(const char *text, LhUnit unit, void *value, GError **error)
         return fail_number(text, *rest == '\0' ? "it has no unit" : "its unit is unknown", info,
                            error);
 
-    /* 64 bits of digits times at most 2^50 fit; 10^19 times 8 does too. */
+    /* 64 bits of digits times at most 2^50 fit; 10^19 times 800 does too. */
     reason = store((LhWide)number.digits * suffix->numerator,
                    wide_power_of_ten(number.decimals) * suffix->denominator, unit, value);
     if (reason != NULL)

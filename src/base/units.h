@@ -36,10 +36,14 @@ typedef enum {
                           uint64_t */
     LH_UNIT_BANDWIDTH, /* "100Gbps" (bits), "300GB/s", "12.5GiB/s" -> double, bytes/s */
     LH_UNIT_TIME,      /* "2us", "1.5ms", "300ns", "1s", "250ps" -> LhTime, rounded to 1 ps */
-    LH_UNIT_PORT,      /* as LH_UNIT_BANDWIDTH, and in bits as ports of a network are called:
-                          "400G", "400Gb/s" -> double, bytes/s */
-    LH_UNIT_FLOPS,     /* "312TFLOP/s", "19.5TFLOPS" -> double, flop/s */
+    LH_UNIT_PORT,  /* what transfers over a port of a network reach: "48GB/s"; or the port, as it
+                      is called, in bits: "400G", "400Gb/s", "400Gbps" -> double, bytes/s */
+    LH_UNIT_FLOPS, /* "312TFLOP/s", "19.5TFLOPS" -> double, flop/s */
 } LhUnit;
+
+/* What transfers reach of the bits that a port is called by: NCCL counts with 12, 24 and 48 GB/s
+ * for ports of 100, 200 and 400 Gb/s (src/graph/topo.h), and so do the files of topologies/. */
+#define LH_PORT_REACHED_PERCENT 96
 
 /* The words for messages and schemas: "a size such as 64MiB, 80GB or 512K". Static. */
 const char *lh_unit_expected(LhUnit unit);

@@ -89,8 +89,13 @@ find_nic_rate(const LhToldDraft *d)
     const LhToldFound given = lh_told_take_option(d->params->change.nic_rate, "--nic-rate");
 
     for (guint i = 0; given.source == NULL && i < G_N_ELEMENTS(kinds); i++) {
-        if (lh_told_of(d, kinds[i]) != NULL)
-            return join_nics(d, lh_told_of(d, kinds[i]));
+        if (lh_told_of(d, kinds[i]) != NULL) {
+            LhToldFound found = join_nics(d, lh_told_of(d, kinds[i]));
+
+            if (kinds[i] == LH_TOLD_NIC_WIRE)
+                found.value *= LH_PORT_REACHED_PERCENT / 100.0;
+            return found;
+        }
     }
     return given;
 }

@@ -40,8 +40,9 @@ typedef struct {
           .flags = (marks),                                                                        \
           .min = LH_BANDWIDTH_MIN,                                                                 \
           .max = LH_BANDWIDTH_MAX,                                                                 \
-          .description = "What transfers over one NIC reach in each direction, such as 400G "      \
-                         "(bits) or 48GB/s; default: the topology's." },                           \
+          .description = "A NIC's rate in each direction: its port's in bits, such as 400G, of "   \
+                         "which transfers reach 96 %, or in bytes what they reach, such as "       \
+                         "48GB/s; default: the topology's." },                                     \
         { .name = "nvlink_rate",                                                                   \
           .type = LH_FIELD_UNIT,                                                                   \
           .unit = LH_UNIT_BANDWIDTH,                                                               \
