@@ -851,6 +851,27 @@ END_TEST
     "<system version=\"1\"><cpu><pci><gpu dev=\"0\"/><nic><net speed=\"100000\"/><net "            \
     "speed=\"200000\"/></nic></pci><pci><gpu dev=\"1\"/></pci></cpu></system>"
 
+/* As people cut it: the rows of GPUs say how far NICs are. */
+START_TEST(takes_a_matrix_without_rows_of_nics)
+{
+    static const char rows[] = "\tGPU0\tGPU1\tNIC0\tNIC1\nGPU0\t X \tNV18\tPIX\tSYS\n"
+                               "GPU1\tNV18\t X \tSYS\tPIX\n";
+    static const char *const ends[] = { "", "\nLegend:\n\n  X    = Self\n  NV#  = NVLinks\n" };
+    g_autoptr(GError) error = NULL;
+
+    for (gsize i = 0; i < G_N_ELEMENTS(ends); i++) {
+        g_autofree char *text = g_strconcat(rows, ends[i], NULL);
+        g_autoptr(LhToldCluster) cluster = parsed((const char *[]){ text, NULL });
+        g_autoptr(LhTopology) t =
+            made_with(cluster, "fat-tree-a100", (LhTopologyChange){ 0 }, &error);
+
+        ck_assert_msg(t != NULL, "%s", error != NULL ? error->message : "");
+        ck_assert_uint_eq(t->gpus_per_node, 2);
+        ck_assert_uint_eq(t->nics_per_node, 2);
+    }
+}
+END_TEST
+
 /* Of a wire transfers reach what those of the files of topologies/ reach of theirs. */
 START_TEST(takes_what_a_wire_lets_transfers_reach)
 {
@@ -986,6 +1007,7 @@ main(void)
     tcase_add_test(cases, joins_several_nics_of_a_gpu);
     tcase_add_test(cases, takes_options_for_nics_that_are_unlike);
     tcase_add_test(cases, takes_what_a_wire_lets_transfers_reach);
+    tcase_add_test(cases, takes_a_matrix_without_rows_of_nics);
     tcase_add_test(cases, names_files_that_add_nothing);
     tcase_add_loop_test(cases, refuses_what_is_broken, 0, G_N_ELEMENTS(broken));
     tcase_add_test(cases, refuses_what_is_too_long);

@@ -173,6 +173,35 @@ read_matrix_row(LhToldReader *r, Matrix *m)
     return true;
 }
 
+/* Whether the matrix ends before the rows of its NICs, as people cut it: what stands there, if
+ * anything, is of none of its rows. */
+static bool
+has_gpu_rows_alone(const LhToldReader *r, const Matrix *m)
+{
+    const guint gpus = m->gpus->len;
+
+    if (m->rows == 0 || m->rows != gpus || g_array_index(m->gpus, guint, gpus - 1) != gpus - 1)
+        return false;
+    for (guint i = 0; r->words->len > 0 && i < m->labels->len; i++) {
+        if (lh_told_same(lh_told_word(r, 0), g_array_index(m->labels, LhToldWord, i)))
+            return false;
+    }
+    return true;
+}
+
+/* Rows of NICs are those of GPUs the other way round; of NICs among themselves nothing is taken. */
+static void
+fill_nic_rows(Matrix *m)
+{
+    const guint columns = m->labels->len;
+
+    for (; m->rows < columns; m->rows++) {
+        for (guint i = 0; i < columns; i++)
+            m->cells[m->rows * columns + i] =
+                i < m->gpus->len ? m->cells[i * columns + m->rows] : SAME;
+    }
+}
+
 static bool
 check_symmetry(LhToldReader *r, const Matrix *m, guint line)
 {
@@ -242,7 +271,9 @@ read_matrix_lines(LhToldReader *r, Matrix *m, guint *line)
             return lh_text_fail(&r->text, r->text.line_start,
                                 "a second matrix; give one file for each node");
         } else if (r->words->len > 0 && m->rows < m->labels->len) {
-            if (!read_matrix_row(r, m))
+            if (has_gpu_rows_alone(r, m))
+                fill_nic_rows(m);
+            else if (!read_matrix_row(r, m))
                 return false;
         }
         m->legend = m->legend || lh_told_is(lh_told_word(r, 0), "Legend:");
@@ -258,6 +289,9 @@ read_matrix(LhToldReader *r, Matrix *m)
     if (!read_matrix_lines(r, m, &line))
         return false;
     r->text.line_start = r->text.at;
+    g_array_set_size(r->words, 0);
+    if (has_gpu_rows_alone(r, m))
+        fill_nic_rows(m);
     if (m->rows < m->labels->len) {
         g_autofree char *wanted = lh_told_text(g_array_index(m->labels, LhToldWord, m->rows));
 
