@@ -747,7 +747,11 @@ lh_setup_new(const LhScenario *scenario, GError **error)
 bool
 lh_setup_check_one(const LhSetup *setup, GError **error)
 {
-    return setup->program != NULL || lh_pairs_check_one(setup->scenario, setup->schedules, error);
+    /* Where nothing is spread any of them stands for all. */
+    const bool alone = setup->step != NULL && setup->step->params.module.ranks == 1;
+
+    return setup->program != NULL || alone || !lh_pairs_wanted(setup->scenario, setup->model) ||
+           lh_pairs_check_one(setup->scenario, setup->schedules, error);
 }
 
 void
