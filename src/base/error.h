@@ -15,7 +15,7 @@ typedef enum {
     LH_ERROR_USAGE = 2,         /* a command line that cannot be understood */
     LH_ERROR_INPUT = 3,         /* a file or value that cannot be used */
     LH_ERROR_RUNTIME = 4,       /* something failed while running */
-    LH_ERROR_INTERRUPTED = 130, /* Ctrl-C ended it, as shells put it: 128 + SIGINT */
+    LH_ERROR_INTERRUPTED = 130, /* Ctrl-C or SIGTERM ended it, as shells put it: 128 + SIGINT */
 } LhErrorCode;
 
 GQuark lh_error_quark(void);

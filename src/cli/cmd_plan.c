@@ -264,14 +264,14 @@ check_config(const LhCommandLine *line, GError **error)
 }
 
 static LhPlanAnswer *
-plan(const LhCommandLine *line, LhPlanQuery *query, GError **error)
+plan(const LhCommandLine *line, const LhPlanWeights *weights, LhPlanQuery *query, GError **error)
 {
     const PlanOptions *o = line->options;
     const LhControl *control = lh_control_resolve(lh_controls[o->bootstrap]);
     const LhTime deadline_ps =
         o->deadline_ps > 0 ? o->deadline_ps : DEADLINE_DEFAULT_S * LH_PS_PER_S;
     LhPlanLive live;
-    LhPlanAnswer *answer;
+    g_autoptr(LhPlanAnswer) answer = NULL;
 
     *query = (LhPlanQuery){ .scenario = line->scenario,
                             .clusters = o->clusters,
@@ -286,14 +286,33 @@ plan(const LhCommandLine *line, LhPlanQuery *query, GError **error)
                             .control = control != &lh_control_single ? control : NULL,
                             .deadline_us = deadline_ps / LH_PS_PER_US,
                             .progress = lh_plan_live_progress,
-                            .progress_data = &live };
-    lh_plan_live_start(&live);
+                            .progress_data = &live,
+                            .finished = lh_plan_live_finished,
+                            .finished_data = &live };
+    lh_plan_live_start(&live, query, weights, &o->to);
     answer = lh_plan(query, error);
-    lh_plan_live_end(&live);
-    return answer;
+    if (!lh_plan_live_end(&live, answer != NULL ? error : NULL))
+        return NULL;
+    return g_steal_pointer(&answer);
 }
 
 /* ---- the answer ---- */
+
+/* For people clusters are printed as they are finished, if that is where the answer goes. */
+static void
+print_plan_words(const LhCommandLine *line, const LhPlanQuery *query, const LhPlanAnswer *answer,
+                 const LhPlanWeights *weights, GString *out)
+{
+    const PlanOptions *o = line->options;
+    const LhFormat format = (LhFormat)o->to.format;
+
+    if (lh_command_is_file(o->to.file)) {
+        lh_describe_plan_head(query, answer, format, out);
+        for (guint i = 0; i < answer->clusters->len; i++)
+            lh_describe_plan_part(query, answer, weights, i, format, out);
+    }
+    lh_describe_plan_end(answer, weights, format, out);
+}
 
 static void
 print_plan(const LhCommandLine *line, const LhPlanQuery *query, const LhPlanAnswer *answer,
@@ -310,7 +329,7 @@ print_plan(const LhCommandLine *line, const LhPlanQuery *query, const LhPlanAnsw
 
         lh_table_print(table, format, out);
     } else {
-        lh_describe_plan(query, answer, weights, format, out);
+        print_plan_words(line, query, answer, weights, out);
     }
 }
 
@@ -383,6 +402,11 @@ write_plan_page(const LhCommandLine *line, const LhPlanQuery *query, const LhPla
     g_autoptr(GString) out = g_string_new(NULL);
     g_auto(Looks) closely = { .count = 0 };
 
+    if (answer->interrupted) {
+        g_set_error_literal(error, LH_ERROR, LH_ERROR_INTERRUPTED,
+                            "interrupted before all ways were decided: no page is written");
+        return false;
+    }
     if (answer->best != G_MAXUINT &&
         !look_at_ways(g_ptr_array_index(answer->clusters, answer->best), &closely, error))
         return false;
@@ -413,7 +437,7 @@ run_plan(const LhCommandLine *line, GError **error)
         (o->report != NULL && !lh_page_check_path("--report", o->report, error)) ||
         !read_weights(o, prices, &weights, error))
         return LH_ERROR_USAGE;
-    answer = plan(line, &query, error);
+    answer = plan(line, &weights, &query, error);
     if (answer == NULL)
         return LH_ERROR_RUNTIME;
     if (answer->first) {
@@ -443,8 +467,9 @@ const LhCommand lh_command_plan = {
                "all of them. Without --framework steps follow the one that sim and compare take:\n"
                "pytorch-fsdp, with tensor parallelism megatron-lm. Exit status 1 if nothing\n"
                "fits.\n\n"
-               "Ctrl-C ends the plan with what is found (exit status 130). Processes that are\n"
-               "started together, by mpirun or srun, share the work; the first one prints the\n"
+               "A cluster is printed when it is finished. Ctrl-C or SIGTERM ends the plan with what\n"
+               "is found (exit status 130): what was not looked at is not decided. Processes that\n"
+               "are started together, by mpirun or srun, share the work; the first one prints the\n"
                "answer, which is the same.\n\n"
                "  longhaul plan --model llama-7b --cluster dfa-2node:2 --seq-length 512K\n"
                "  longhaul plan --model llama-7b --cluster dfa-2node:2 --max-seq-length\n"

@@ -192,12 +192,10 @@ sweep(const LhCommandLine *line, guint shard, guint shards, GError **error)
                                  .progress = draw_progress,
                                  .progress_data = &live };
     LhSweep *result;
-    bool listens;
 
     lh_progress_start(&live, 0);
-    listens = lh_interrupt_listen();
+    lh_interrupt_listen();
     result = lh_sweep(&query, error);
-    lh_interrupt_end(listens);
     lh_progress_end(&live);
     return result;
 }
@@ -229,6 +227,11 @@ write_sweep_page(const LhCommandLine *line, const LhSweep *sweep, GError **error
     const LhStamp stamp = lh_command_stamp(line);
     g_autoptr(GString) out = g_string_new(NULL);
 
+    if (sweep->interrupted) {
+        g_set_error_literal(error, LH_ERROR, LH_ERROR_INTERRUPTED,
+                            "interrupted before all points were looked at: no page is written");
+        return false;
+    }
     return lh_sweep_page(line->scenario, sweep, &stamp, out, error) &&
            lh_page_write(o->report, out, error);
 }
@@ -267,8 +270,11 @@ run_sweep(const LhCommandLine *line, GError **error)
     result = sweep(line, shard, shards, error);
     if (result == NULL)
         return LH_ERROR_INPUT;
-    if (result->columns == NULL) /* interrupted before anything was known */
+    if (result->columns == NULL) {
+        g_set_error_literal(error, LH_ERROR, LH_ERROR_INTERRUPTED,
+                            "interrupted before a point was looked at: nothing is decided");
         return LH_ERROR_INTERRUPTED;
+    }
     for (guint i = 0; i < result->lost->len; i++)
         fprintf(stderr, "longhaul: %s\n", (const char *)g_ptr_array_index(result->lost, i));
     if (shard > 0 && result->interrupted)
@@ -296,7 +302,7 @@ const LhCommand lh_command_sweep = {
         "longhaul compare does it. An option gives a field one value in place of its\n"
         "list. What cannot run is a row, too, with the reason. CSV has the columns of\n"
         "compare, a row for each schedule at each point.\n\n"
-        "Ctrl-C ends the sweep with the points that are done (exit status 130).\n\n"
+        "Ctrl-C or SIGTERM ends the sweep with the points that are done (exit status 130).\n\n"
         "  longhaul sweep sweep-length\n"
         "  longhaul sweep sweep-length --ranks 16 --format csv -o times.csv\n"
         "  longhaul sweep ./mine.json --points mine.jsonl --figure map.svg\n"

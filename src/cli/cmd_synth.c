@@ -134,6 +134,17 @@ table_of(const LhSetup *setup, const LhSynthesis *s)
     return table;
 }
 
+/* The others were not, when it was interrupted. */
+static guint
+published_tried(const LhSynthesis *s)
+{
+    guint tried = 0;
+
+    for (guint i = 0; i < s->rows->len; i++)
+        tried += g_ptr_array_index(s->rows, i) != NULL;
+    return tried;
+}
+
 static void
 print_tried(const LhSynthesis *s, GString *out)
 {
@@ -142,7 +153,7 @@ print_tried(const LhSynthesis *s, GString *out)
     g_string_append_printf(out,
                            "Tried: published schedules %u, ways to cut the attention %u, "
                            "candidates %u, moves %s, programs simulated %u",
-                           s->rows->len, s->grains, s->candidates, moves, s->simulated);
+                           published_tried(s), s->grains, s->candidates, moves, s->simulated);
     if (s->too_large > 0)
         g_string_append_printf(out, ", too large for memory %u", s->too_large);
     g_string_append(out, ".\n");
@@ -178,15 +189,18 @@ print_answer(const LhSynthesis *s, const char *path, GString *out)
                                  [LH_SYNTH_FOUND] = s->robust.chosen > 0 ? "the chosen candidate"
                                                                          : "the best candidate" };
 
+    const bool all = published_tried(s) == s->rows->len;
+
     if (s->published == NULL)
-        g_string_append(out, "No published schedule runs here and fits.");
+        g_string_append_printf(out, "No published schedule%s runs here and fits.",
+                               all ? "" : " that was tried");
     else if (lh_synthesis_wins(s))
-        g_string_append_printf(out, "It takes %.1f %% less time than %s, the best published one.",
+        g_string_append_printf(out, "It takes %.1f %% less time than %s, the best published one%s.",
                                100 * (1 - best / (double)s->published->result->makespan_ps),
-                               s->published->name);
+                               s->published->name, all ? "" : " that was tried");
     else
-        g_string_append_printf(out, "None of the candidates is faster than %s.",
-                               s->published->name);
+        g_string_append_printf(out, "None of the candidates%s is faster than %s.",
+                               s->interrupted ? " that were tried" : "", s->published->name);
     g_string_append_printf(out, "\nProven and written to %s: %s.\n", file, what[s->origin]);
 }
 
@@ -321,6 +335,9 @@ print_synth(const LhSetup *setup, const LhSynthesis *s, const SynthOptions *o, G
     print_answer(s, o->output, out);
     if (o->robust)
         print_robust(s, out);
+    if (s->interrupted)
+        g_string_append(out, "\nInterrupted: this is what was found until then, and what was not "
+                             "tried may be faster.\n");
     if (o->figure != NULL && s->cells == NULL)
         g_string_append(out, "\nNo figure: there is no candidate that could be drawn.\n");
 }
@@ -428,7 +445,7 @@ const LhCommand lh_command_synth = {
                "it wins by least. If there is none, the fastest of the scenario is written, and\n"
                "the judges under which it does not win are named. The exit status is that of\n"
                "the scenario alone.\n\n"
-               "Ctrl-C ends the search with what is found (exit status 130).\n\n"
+               "Ctrl-C or SIGTERM ends the search with what is found (exit status 130).\n\n"
                "  longhaul synth --cluster dfa-2node:2 --seq-length 16K --pass fwd \\\n"
                "      --output best.schedule.json\n"
                "  longhaul sim --schedule-file best.schedule.json --cluster dfa-2node:2\n",

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/escape.h"
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/saved.h"
 #include "plan/prove.h"
 #include "report/describe.h"
@@ -325,7 +326,12 @@ print_validate_text(const LhSetup *setup, const LhValidated *validated,
         "issued its first op.\nKernels with less than %.0f %% of the compute time are not "
         "judged.\n%s %.3g %%.\n",
         100 * LH_VALIDATE_SHARE_MIN,
-        all_within(validated->rows, tolerance) ? "All within" : "NOT all within", 100 * tolerance);
+        !all_within(validated->rows, tolerance) ? "NOT all within"
+        : validated->interrupted                ? "All that ran within"
+                                                : "All within",
+        100 * tolerance);
+    if (validated->interrupted)
+        g_string_append(out, "Interrupted: runs that were not begun may be off by more.\n");
 }
 
 /* What the callback of the prediction needs. */
@@ -378,12 +384,14 @@ append_summary(const Job *job, const LhValidated *validated, GString *out)
         ran += v->refused == NULL;
         within += v->refused == NULL && lh_validation_within(v, job->tolerance);
     }
-    g_string_append_printf(
-        out,
-        "%s %.3g %%: of %u schedules, %u %s so, in their makespan and in every "
-        "kernel that takes at least %.0f %% of the compute time.",
-        all_within(validated->rows, job->tolerance) ? "All within" : "Not all within",
-        100 * job->tolerance, ran, within, within == 1 ? "is" : "are", 100 * LH_VALIDATE_SHARE_MIN);
+    g_string_append_printf(out,
+                           "%s %.3g %%: of %u schedules, %u %s so, in their makespan and in every "
+                           "kernel that takes at least %.0f %% of the compute time.",
+                           !all_within(validated->rows, job->tolerance) ? "Not all within"
+                           : validated->interrupted                     ? "All that ran within"
+                                                                        : "All within",
+                           100 * job->tolerance, ran, within, within == 1 ? "is" : "are",
+                           100 * LH_VALIDATE_SHARE_MIN);
     print_summary(validated, out);
 }
 
@@ -445,6 +453,19 @@ validate_control(const LhCommandLine *line)
     return lh_backends[o->backend]->control;
 }
 
+/* Processes of a job end together otherwise (job.h). */
+static bool
+is_alone(const LhCommandLine *line)
+{
+    return lh_control_resolve(validate_control(line)) == &lh_control_single;
+}
+
+static bool
+goes_on(void)
+{
+    return !lh_interrupted();
+}
+
 static int
 run_validate(const LhCommandLine *line, GError **error)
 {
@@ -457,6 +478,7 @@ run_validate(const LhCommandLine *line, GError **error)
         .deadline_us = o->deadline_ps / LH_PS_PER_US,
         .pin = lh_backends[o->backend] == &lh_backend_cpu && o->replay_rank == NULL,
         .predicted = write_prediction,
+        .go_on = is_alone(line) ? goes_on : NULL,
     };
     g_autoptr(LhSetup) setup = NULL;
     g_autoptr(LhValidated) validated = NULL;
@@ -473,6 +495,8 @@ run_validate(const LhCommandLine *line, GError **error)
     if (line->saved != NULL)
         return show_saved(&job, error);
     params.predicted_data = &job;
+    if (params.go_on != NULL)
+        lh_interrupt_listen();
     validated = lh_validate(setup, &params, error);
     if (validated == NULL)
         return LH_ERROR_RUNTIME;
@@ -480,6 +504,8 @@ run_validate(const LhCommandLine *line, GError **error)
         return 0;
     if (!write_all(&job, validated, error))
         return LH_ERROR_RUNTIME;
+    if (validated->interrupted)
+        return LH_ERROR_INTERRUPTED;
     return all_within(validated->rows, job.tolerance) ? 0 : LH_ERROR_NO;
 }
 
@@ -494,7 +520,8 @@ const LhCommand lh_command_validate = {
                "the simulator does not model ranks that share one. Exit status 1 if a makespan\n"
                "is off by more than the tolerance, or the median op of a kernel that takes at\n"
                "least 5 % of the compute time. The results are not checked: longhaul run does\n"
-               "that.\n\n"
+               "that. Ctrl-C or SIGTERM ends it, in a process alone, with the runs that are done\n"
+               "(exit status 130).\n\n"
                "With --backend mpi or tcp each process is a rank, and the cluster is the\n"
                "topology file that longhaul calibrate has written with the profile. All times\n"
                "are predicted, and the prediction stamped, before the first schedule runs. At\n"

@@ -15,7 +15,7 @@ lh_compare_live_start(LhCompareLive *live, double seconds)
 {
     *live = (LhCompareLive){ .rows = g_string_new(NULL) };
     lh_progress_start(&live->line, seconds);
-    live->listens = lh_interrupt_listen();
+    lh_interrupt_listen();
 }
 
 /* Above the progress line, once that is there. */
@@ -57,7 +57,6 @@ lh_compare_live_progress(void *data, const char *what, uint64_t events, LhTime n
 void
 lh_compare_live_end(LhCompareLive *live)
 {
-    lh_interrupt_end(live->listens);
     lh_progress_end(&live->line);
     if (live->shown > 0)
         fprintf(stderr, "\033[%uA\033[J", live->shown);

@@ -11,10 +11,9 @@ typedef struct {
     LhProgressLine line;
     GString *rows; /* done, a line each; not shown yet, of those below */
     guint shown;   /* lines on the terminal */
-    bool listens;  /* to Ctrl-C; not where that is ignored, as in a shell's background */
 } LhCompareLive;
 
-/* From now on Ctrl-C asks the comparison to stop; a second one ends the process. @seconds: as in
+/* From now on Ctrl-C asks the comparison to stop (interrupt.h). @seconds: as in
  * lh_progress_start(). */
 void lh_compare_live_start(LhCompareLive *live, double seconds);
 
@@ -22,7 +21,7 @@ void lh_compare_live_start(LhCompareLive *live, double seconds);
 void lh_compare_live_came(void *data, const LhCompareRow *row);
 bool lh_compare_live_progress(void *data, const char *what, uint64_t events, LhTime now_ps);
 
-/* Wipes what was shown, and gives Ctrl-C back. */
+/* Wipes what was shown. */
 void lh_compare_live_end(LhCompareLive *live);
 
 /* Compares with progress on a terminal, which takes about @seconds; whom @options tells of rows is

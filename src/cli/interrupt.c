@@ -1,27 +1,61 @@
 /* See the header. */
 #include "cli/interrupt.h"
 
+#include <glib.h>
 #include <signal.h>
 
 static volatile sig_atomic_t interrupted;
 
+/* Signals that interrupt, and who took care of them before (base/output.h, cli/job.c). */
+static struct {
+    int number;
+    volatile sig_atomic_t taken;
+    struct sigaction before;
+} signals[] = { { .number = SIGINT }, { .number = SIGTERM } };
+
 static void
-interrupt(int signal)
+give_back(void)
 {
-    (void)signal;
-    interrupted = 1;
+    for (size_t i = 0; i < G_N_ELEMENTS(signals); i++) {
+        if (signals[i].taken)
+            (void)sigaction(signals[i].number, &signals[i].before, NULL);
+        signals[i].taken = 0;
+    }
 }
 
-bool
+/* The next one, of either kind, ends the process as if nothing had listened. */
+static void
+interrupt(int number)
+{
+    (void)number;
+    interrupted = 1;
+    give_back();
+}
+
+/* Taken before it is ours, so that one that comes at once finds what to give back. */
+static void
+take(size_t i, const struct sigaction *action)
+{
+    if (sigaction(signals[i].number, NULL, &signals[i].before) != 0 ||
+        signals[i].before.sa_handler == SIG_IGN)
+        return;
+    signals[i].taken = 1;
+    if (sigaction(signals[i].number, action, NULL) != 0)
+        signals[i].taken = 0;
+}
+
+void
 lh_interrupt_listen(void)
 {
-    const struct sigaction action = { .sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND };
-    struct sigaction before;
+    struct sigaction action = { .sa_handler = interrupt };
 
-    interrupted = 0;
-    if (sigaction(SIGINT, NULL, &before) != 0 || before.sa_handler == SIG_IGN)
-        return false;
-    return sigaction(SIGINT, &action, NULL) == 0;
+    if (interrupted || signals[0].taken || signals[1].taken)
+        return;
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < G_N_ELEMENTS(signals); i++)
+        sigaddset(&action.sa_mask, signals[i].number);
+    for (size_t i = 0; i < G_N_ELEMENTS(signals); i++)
+        take(i, &action);
 }
 
 bool
@@ -31,8 +65,8 @@ lh_interrupted(void)
 }
 
 void
-lh_interrupt_end(bool listened)
+lh_interrupt_end(void)
 {
-    if (listened)
-        signal(SIGINT, SIG_DFL);
+    give_back();
+    interrupted = 0;
 }

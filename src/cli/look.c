@@ -2,6 +2,7 @@
 #include "cli/look.h"
 
 #include "base/error.h"
+#include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "plan/work.h"
 
@@ -24,11 +25,28 @@ set_frame(const LhLook *look, LhReportRun *run, GError **error)
     return lh_frame_fit(&run->frame, result->makespan_ps, error);
 }
 
+static bool
+look_on(void *data, const char *what, uint64_t events, LhTime now_ps)
+{
+    lh_progress_draw(data, what, events, now_ps);
+    return !lh_interrupted();
+}
+
+/* In place of what the end of the run was called. False. */
+static bool
+fail_interrupted(GError **error)
+{
+    g_clear_error(error);
+    g_set_error_literal(error, LH_ERROR, LH_ERROR_INTERRUPTED,
+                        "interrupted while the page was made: no page is written");
+    return false;
+}
+
 bool
 lh_look(const LhLook *look, LhReportRun *run, GError **error)
 {
     LhProgressLine progress;
-    LhHooks hooks = { .progress = lh_progress_draw, .progress_data = &progress };
+    LhHooks hooks = { .progress = look_on, .progress_data = &progress };
     LhTotals totals;
 
     *run = (LhReportRun){ .row = NULL };
@@ -48,6 +66,8 @@ lh_look(const LhLook *look, LhReportRun *run, GError **error)
                                       : lh_compare_run_program(look->setup, look->program, &hooks);
     lh_progress_end(&progress);
     lh_memory_envelope_finish(run->envelope);
+    if (lh_interrupted())
+        return fail_interrupted(error);
     if (run->row->result != NULL)
         return true;
     g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "%s: %s", run->row->name, run->row->reason);
@@ -71,11 +91,15 @@ LhCritical *
 lh_look_critical(const LhSetup *setup, const LhReportRun *run, GError **error)
 {
     LhProgressLine progress;
-    const LhHooks hooks = { .progress = lh_progress_draw, .progress_data = &progress };
+    const LhHooks hooks = { .progress = look_on, .progress_data = &progress };
     LhCritical *critical;
 
     lh_progress_start(&progress, lh_work_simulate(run->row->program) * 2 * LH_CRITICAL_TOP);
     critical = lh_critical_find(setup, run->row, &hooks, error);
     lh_progress_end(&progress);
+    if (lh_interrupted()) {
+        g_clear_pointer(&critical, lh_critical_free);
+        fail_interrupted(error);
+    }
     return critical;
 }

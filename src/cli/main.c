@@ -8,6 +8,7 @@
 #include "base/uses.h"
 #include "cli/fatal.h"
 #include "cli/help.h"
+#include "cli/interrupt.h"
 #include "cli/job.h"
 #include "cli/options.h"
 
@@ -66,6 +67,7 @@ run_command(const LhCommand *command, const char *const *argv, char *const *argu
         status = print_help(command, &failure);
     else
         status = lh_job_run(&line, &failure);
+    lh_interrupt_end();
     if (failure != NULL)
         g_propagate_error(error, failure);
     lh_options_clear(command, &line);

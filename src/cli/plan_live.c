@@ -1,16 +1,24 @@
 /* See the header. */
 #include "cli/plan_live.h"
 
+#include "base/output.h"
 #include "cli/interrupt.h"
-#include "report/describe_plan.h"
 
 void
-lh_plan_live_start(LhPlanLive *live)
+lh_plan_live_start(LhPlanLive *live, const LhPlanQuery *query, const LhPlanWeights *weights,
+                   const LhOutputOptions *to)
 {
-    *live = (LhPlanLive){ 0 };
+    const bool for_people = to->format == LH_FORMAT_TABLE || to->format == LH_FORMAT_MD;
+
+    *live = (LhPlanLive){ .query = query,
+                          .weights = weights,
+                          .prints = for_people && !lh_command_is_file(to->file),
+                          .format = (LhFormat)to->format };
     lh_progress_start(&live->line, 0);
-    live->listens = lh_interrupt_listen();
+    lh_interrupt_listen();
 }
+
+/* ---- how far it is ---- */
 
 static void
 draw_plan(LhPlanLive *live, const LhPlanProgress *p)
@@ -38,9 +46,56 @@ lh_plan_live_progress(void *data, const LhPlanProgress *progress)
     return !lh_interrupted();
 }
 
-void
-lh_plan_live_end(LhPlanLive *live)
+/* ---- what is finished ---- */
+
+/* On standard output; what fails is said at the end. */
+static void
+print_part(LhPlanLive *live, const LhPlanAnswer *answer, guint index)
 {
-    lh_interrupt_end(live->listens);
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    if (index == 0)
+        lh_describe_plan_head(live->query, answer, live->format, text);
+    lh_describe_plan_part(live->query, answer, live->weights, index, live->format, text);
+    lh_progress_wipe(&live->line);
+    if (live->failure == NULL)
+        lh_output_stdout(text->str, text->len, &live->failure);
+}
+
+/* Where the answer itself is printed at the end only. */
+static void
+say_part(LhPlanLive *live, const LhPlanCluster *cluster)
+{
+    const LhPlanWay *best = lh_plan_best_way(cluster);
+    g_autofree char *way = best != NULL ? lh_describe_way(cluster->space, best->point) : NULL;
+    g_autofree char *text = NULL;
+
+    if (best != NULL)
+        text = g_strdup_printf("%s: %.4g s a step%s: %s", cluster->space->cluster,
+                               best->iteration_s, cluster->interrupted ? " so far" : "", way);
+    else
+        text = g_strdup_printf("%s: %s", cluster->space->cluster,
+                               cluster->interrupted ? "not decided" : "nothing fits or runs");
+    lh_progress_say(&live->line, text);
+}
+
+void
+lh_plan_live_finished(void *data, const LhPlanAnswer *answer, guint index)
+{
+    LhPlanLive *live = data;
+
+    if (live->prints)
+        print_part(live, answer, index);
+    else if (answer->clusters->len > 1 && lh_progress_is_long(&live->line))
+        say_part(live, g_ptr_array_index(answer->clusters, index));
+}
+
+bool
+lh_plan_live_end(LhPlanLive *live, GError **error)
+{
     lh_progress_end(&live->line);
+    if (live->failure == NULL)
+        return true;
+    g_propagate_error(error, g_steal_pointer(&live->failure));
+    return false;
 }

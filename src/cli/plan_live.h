@@ -1,18 +1,28 @@
 /*
- * What a long plan shows on a terminal while it goes on: how far it is, and the fastest way so far;
- * and Ctrl-C, which ends it with what was found.
+ * What a long plan shows while it goes on: how far it is, the fastest way so far, and each cluster
+ * as soon as it is finished; and Ctrl-C, which ends it with what was found.
  */
 #pragma once
 
+#include "cli/command.h"
 #include "cli/progress.h"
-#include "plan/plan.h"
+#include "report/describe_plan.h"
 
 typedef struct {
     LhProgressLine line;
-    bool listens; /* to Ctrl-C */
+    const LhPlanQuery *query;
+    const LhPlanWeights *weights;
+    bool
+        prints; /* clusters on standard output, in @format; else a line of each, if it takes long */
+    LhFormat format;
+    GError *failure; /* to print; NULL: none */
 } LhPlanLive;
 
-void lh_plan_live_start(LhPlanLive *live);
-/* The progress of an LhPlanQuery; @data is the LhPlanLive. */
+/* Result is printed in @to's format on standard output: clusters are, as they come. */
+void lh_plan_live_start(LhPlanLive *live, const LhPlanQuery *query, const LhPlanWeights *weights,
+                        const LhOutputOptions *to);
+/* The callbacks of an LhPlanQuery; @data is the LhPlanLive. */
 bool lh_plan_live_progress(void *data, const LhPlanProgress *progress);
-void lh_plan_live_end(LhPlanLive *live);
+void lh_plan_live_finished(void *data, const LhPlanAnswer *answer, guint index);
+/* False if something could not be printed, with @error unless that is NULL: it was set before. */
+bool lh_plan_live_end(LhPlanLive *live, GError **error);

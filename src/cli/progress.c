@@ -11,6 +11,7 @@
 
 #define PATIENCE_US 2000000
 #define INTERVAL_US 100000
+#define LOG_US 60000000 /* off a terminal */
 #define US_PER_S 1e6
 
 void
@@ -27,17 +28,23 @@ lh_progress_start(LhProgressLine *line, double seconds)
     line->shown = true;
 }
 
-/* Whether it is time to draw: after two seconds, ten times a second. */
+bool
+lh_progress_is_long(const LhProgressLine *line)
+{
+    const gint64 patience_us = line->terminal ? PATIENCE_US : LOG_US;
+
+    return g_get_monotonic_time() - line->started_us >= patience_us;
+}
+
 bool
 lh_progress_is_due(LhProgressLine *line)
 {
+    const gint64 interval_us = line->terminal ? INTERVAL_US : LOG_US;
     const gint64 clock_us = g_get_monotonic_time();
 
-    if (!line->terminal || clock_us - line->started_us < PATIENCE_US ||
-        clock_us - line->drawn_us < INTERVAL_US)
+    if (!lh_progress_is_long(line) || clock_us - line->drawn_us < interval_us)
         return false;
     line->drawn_us = clock_us;
-    line->shown = true;
     return true;
 }
 
@@ -50,9 +57,11 @@ lh_progress_draw(void *data, const char *what, uint64_t events, LhTime now_ps)
         g_autofree char *count = lh_format_count(events);
         g_autofree char *simulated = lh_format_time(now_ps);
         g_autofree char *name = lh_escaped_line(what);
+        g_autofree char *text = NULL;
 
-        fprintf(stderr, "\r\033[K%s: %s events, %s simulated; %s in all", name, count, simulated,
-                line->estimate);
+        text = g_strdup_printf("%s: %s events, %s simulated; %s in all", name, count, simulated,
+                               line->estimate);
+        lh_progress_draw_text(line, text);
     }
     return true;
 }
@@ -66,8 +75,10 @@ lh_progress_draw_proof(void *data, const char *what, uint64_t programs, LhTime n
     if (lh_progress_is_due(line)) {
         g_autofree char *count = lh_format_count(programs);
         g_autofree char *name = lh_escaped_line(what);
+        g_autofree char *text = NULL;
 
-        fprintf(stderr, "\r\033[K%s: %s programs; %s in all", name, count, line->estimate);
+        text = g_strdup_printf("%s: %s programs; %s in all", name, count, line->estimate);
+        lh_progress_draw_text(line, text);
     }
     return true;
 }
@@ -75,8 +86,15 @@ lh_progress_draw_proof(void *data, const char *what, uint64_t programs, LhTime n
 void
 lh_progress_draw_text(LhProgressLine *line, const char *text)
 {
-    (void)line;
-    fprintf(stderr, "\r\033[K%s", text);
+    fprintf(stderr, line->terminal ? "\r\033[K%s" : "longhaul: %s\n", text);
+    line->shown = line->terminal;
+}
+
+void
+lh_progress_say(LhProgressLine *line, const char *text)
+{
+    lh_progress_wipe(line);
+    fprintf(stderr, line->terminal ? "%s\n" : "longhaul: %s\n", text);
 }
 
 void

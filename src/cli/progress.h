@@ -1,6 +1,6 @@
 /*
  * A line on standard error that says how long a command takes, if it is more than two seconds, and
- * how far it is; on terminals only.
+ * how far it is. Where that is no terminal (a file, the log of a job), a line a minute.
  */
 #pragma once
 
@@ -15,13 +15,18 @@ typedef struct {
 
 /* @seconds: what all of it takes, about; see plan/work.h. */
 void lh_progress_start(LhProgressLine *line, double seconds);
-/* An LhProgress; @data is the line. Draws after two seconds, ten times a second. */
+/* An LhProgress; @data is the line. Draws when it is due. */
 bool lh_progress_draw(void *data, const char *what, uint64_t events, LhTime now_ps);
 /* Likewise, of proofs: @programs of the schedule @what. */
 bool lh_progress_draw_proof(void *data, const char *what, uint64_t programs, LhTime now_ps);
-/* Whether it is time to draw, and then: a line of one's own, without its end. */
+/* Whether it takes so long that something is shown: two seconds, off a terminal a minute. */
+bool lh_progress_is_long(const LhProgressLine *line);
+/* Whether it is time to draw: if it is long, ten times a second, off a terminal once a minute.
+ * Then: a line of one's own, without its end. */
 bool lh_progress_is_due(LhProgressLine *line);
 void lh_progress_draw_text(LhProgressLine *line, const char *text);
+/* A line that stays, above the one that is drawn. */
+void lh_progress_say(LhProgressLine *line, const char *text);
 /* Wipes the line until it is drawn again. */
 void lh_progress_wipe(LhProgressLine *line);
 /* Wipes the line, and frees what it has. */

@@ -24,6 +24,7 @@ static const LhField input_fields[] = {
 typedef struct {
     GPtrArray *argv;
     GArray *inputs; /* of Input */
+    bool interrupted;
 } Head;
 
 static const LhField head_fields[] = {
@@ -39,6 +40,7 @@ static const LhField head_fields[] = {
       .fields = input_fields,
       .element_size = sizeof(Input),
       .flags = LH_FIELD_REQUIRED },
+    { .name = "interrupted", .type = LH_FIELD_BOOL, .offset = offsetof(Head, interrupted) },
     { .name = NULL },
 };
 
@@ -67,6 +69,13 @@ lh_saved_load(const char *path, const char *const *writers, GError **error)
     saved->json = lh_json_load(path, error);
     if (saved->json == NULL || !lh_json_decode(saved->json, head_fields, &head, true, error))
         return NULL;
+    if (head.interrupted) {
+        lh_json_error(saved->json, "interrupted", error,
+                      "the command was interrupted, so that this is a part of the answer, which no "
+                      "page shows; let it end (with --points it goes on from what it had)");
+        lh_json_clear(head_fields, &head);
+        return NULL;
+    }
     saved->argv = g_steal_pointer(&head.argv);
     lh_json_clear(head_fields, &head);
     g_ptr_array_add(saved->argv, NULL);

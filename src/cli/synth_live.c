@@ -27,14 +27,12 @@ lh_synth_live(const LhSetup *setup, LhSynthOptions options, GError **error)
 {
     LhProgressLine line;
     LhSynthesis *synthesis;
-    bool listens;
 
     options.progress = draw_synth;
     options.progress_data = &line;
     lh_progress_start(&line, 0);
-    listens = lh_interrupt_listen();
+    lh_interrupt_listen();
     synthesis = lh_synth(setup, &options, error);
-    lh_interrupt_end(listens);
     lh_progress_end(&line);
     return synthesis;
 }

@@ -34,6 +34,23 @@ report_plan(void *data, const LhPlanProgress *progress)
     return !plan->interrupted;
 }
 
+static bool
+plan_goes_on(void *data)
+{
+    const LhPlanProgress none = { .best = G_MAXUINT };
+
+    return report_plan(data, &none);
+}
+
+/* Before there is a space to search there is nothing to tell. False. */
+static bool
+fail_interrupted(const char *what, const char *cluster, GError **error)
+{
+    g_set_error(error, LH_ERROR, LH_ERROR_INTERRUPTED,
+                "interrupted while %s of %s was looked for: nothing is decided", what, cluster);
+    return false;
+}
+
 /* ---- numbers ---- */
 
 LhPlanWay
@@ -236,7 +253,7 @@ fitting_space(const Plan *plan, const LhScenario *scenario, uint32_t gpus, GErro
 
 /* The space of the fewest GPUs of @name that something fits on. */
 static LhPlanSpace *
-smallest_space(const Plan *plan, const char *name, guint *tried, GError **error)
+smallest_space(Plan *plan, const char *name, guint *tried, GError **error)
 {
     g_autoptr(LhScenario) scenario = lh_scenario_copy(asked_scenario(plan));
     g_autoptr(LhTopology) topology = lh_topology_load(name, error);
@@ -252,6 +269,10 @@ smallest_space(const Plan *plan, const char *name, guint *tried, GError **error)
     for (uint32_t gpus = 1; gpus <= most && cause == NULL; gpus = next_size(gpus, node)) {
         LhPlanSpace *space;
 
+        if (!plan_goes_on(plan)) {
+            fail_interrupted("the smallest number of GPUs", name, error);
+            return NULL;
+        }
         resize(scenario, topology, name, gpus);
         space = fitting_space(plan, scenario, gpus, &cause);
         if (space != NULL)
@@ -302,14 +323,6 @@ add_clusters(Plan *plan, GError **error)
 /* ---- the longest sequence ---- */
 
 static bool
-plan_goes_on(void *data)
-{
-    const LhPlanProgress none = { .best = G_MAXUINT };
-
-    return report_plan(data, &none);
-}
-
-static bool
 find_longest(Plan *plan, GError **error)
 {
     LhPlanCluster *cluster = g_ptr_array_index(plan->answer->clusters, 0);
@@ -319,7 +332,9 @@ find_longest(Plan *plan, GError **error)
 
     if (!lh_plan_longest(cluster->space, lh_plan_threads(plan->query->jobs, cluster->space),
                          plan_goes_on, plan, longest, error))
-        return false;
+        return plan->interrupted && (error == NULL || *error == NULL)
+                   ? fail_interrupted("the longest sequence", cluster->space->cluster, error)
+                   : false;
     tokens = g_strdup_printf("%" PRIu64, longest->tokens);
     plan->longest = lh_scenario_copy(plan->query->scenario);
     lh_scenario_replace(plan->longest, "seq_length", tokens);
@@ -423,6 +438,7 @@ search_cluster(Plan *plan, LhPlanCluster *cluster, GError **error)
                                           .progress = report_plan,
                                           .progress_data = plan };
 
+    cluster->interrupted = plan->interrupted;
     if (plan->interrupted)
         return true;
     cluster->search = lh_plan_search(cluster->space, &options);
@@ -433,6 +449,23 @@ search_cluster(Plan *plan, LhPlanCluster *cluster, GError **error)
     cluster->interrupted = plan->interrupted = cluster->search->interrupted;
     add_ways(cluster, q->top);
     return true;
+}
+
+/* What there is to say of a cluster beside its ways. */
+static void
+finish_cluster(Plan *plan, guint index)
+{
+    LhPlanAnswer *a = plan->answer;
+    LhPlanCluster *cluster = g_ptr_array_index(a->clusters, index);
+
+    if (!plan->interrupted && cluster->space->setup->cost == LH_COST_DEVICE)
+        find_bound(plan, cluster);
+    if (!plan->interrupted)
+        find_reliefs(plan, cluster);
+    if (!plan->interrupted && plan->query->config != NULL)
+        cluster->start = lh_plan_start_new(plan->query->config, cluster->space);
+    if (plan->query->finished != NULL)
+        plan->query->finished(plan->query->finished_data, a, index);
 }
 
 /* ---- several processes ---- */
@@ -480,12 +513,15 @@ static bool
 answer(Plan *plan, GError **error)
 {
     LhPlanAnswer *a = plan->answer;
+    bool together;
 
     if (!add_clusters(plan, error) || (plan->query->longest && !find_longest(plan, error)))
-        return plan->interrupted;
+        return false;
     a->query_sha256 = plan_sha256(plan);
     if (!meet(plan, error))
         return false;
+    /* Searches must not wait for what one process alone adds. */
+    together = plan->processes.count > 1;
     if (plan->query->points_file != NULL && a->first) {
         plan->points = lh_plan_points_open(plan->query->points_file, a->query_sha256, error);
         if (plan->points == NULL)
@@ -494,18 +530,12 @@ answer(Plan *plan, GError **error)
     for (guint i = 0; i < a->clusters->len; i++) {
         if (!search_cluster(plan, g_ptr_array_index(a->clusters, i), error))
             return false;
+        if (!together)
+            finish_cluster(plan, i);
     }
+    for (guint i = 0; i < a->clusters->len && together && a->first; i++)
+        finish_cluster(plan, i);
     a->best = best_cluster(a->clusters);
-    for (guint i = 0; i < a->clusters->len && !plan->interrupted && a->first; i++) {
-        LhPlanCluster *cluster = g_ptr_array_index(a->clusters, i);
-
-        if (cluster->space->setup->cost == LH_COST_DEVICE)
-            find_bound(plan, cluster);
-        if (!plan->interrupted)
-            find_reliefs(plan, cluster);
-        if (plan->query->config != NULL)
-            cluster->start = lh_plan_start_new(plan->query->config, cluster->space);
-    }
     return lh_plan_points_close(g_steal_pointer(&plan->points), error);
 }
 

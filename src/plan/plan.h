@@ -12,6 +12,8 @@
 
 #define LH_POINTS_SCHEMA "longhaul.points/1"
 
+typedef struct _LhPlanAnswer LhPlanAnswer;
+
 /* What is asked. */
 typedef struct {
     const LhScenario *scenario; /* model, sequence, and whatever of the step is fixed */
@@ -30,6 +32,10 @@ typedef struct {
     /* As of LhPlanSearchOptions. NULL: none. */
     bool (*progress)(void *data, const LhPlanProgress *progress);
     void *progress_data;
+    /* Called for each cluster in their order, when nothing is going to change about it, with the
+     * answer so far; of several processes, in the first one. NULL: none. */
+    void (*finished)(void *data, const LhPlanAnswer *answer, guint index);
+    void *finished_data;
 } LhPlanQuery;
 
 /* The answer for one cluster. */
@@ -42,7 +48,7 @@ typedef struct {
     LhReliefs *reliefs;   /* where nothing fits: what would help; NULL: it is not known */
     guint relieved;       /* of which point */
     LhPlanStart *start;   /* how the configuration says to train; NULL: there is none */
-    bool interrupted;
+    bool interrupted;     /* there may be ways, or faster ones, that were not looked at */
 } LhPlanCluster;
 
 /* A point that ran, in numbers. */
@@ -55,16 +61,17 @@ typedef struct {
     bool tied;    /* and that is more than the difference */
 } LhPlanWay;
 
-typedef struct {
+struct _LhPlanAnswer {
     GPtrArray *clusters; /* of LhPlanCluster *, in the order of the question */
     guint best;          /* that with the fastest way; G_MAXUINT: none has any */
     LhPlanLongest longest;
     char *query_sha256; /* of the question and its inputs */
     bool first;         /* of several processes: the one that has the points file, and `bound` */
     bool interrupted;
-} LhPlanAnswer;
+};
 
-/* NULL for what cannot be asked or done; nothing that fits is an answer. Caller frees. */
+/* NULL for what cannot be asked or done, and, LH_ERROR_INTERRUPTED, if it was interrupted before
+ * there was a space to search; nothing that fits is an answer. Caller frees. */
 LhPlanAnswer *lh_plan(const LhPlanQuery *query, GError **error);
 void lh_plan_answer_free(LhPlanAnswer *answer);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhPlanAnswer, lh_plan_answer_free)

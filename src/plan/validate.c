@@ -375,16 +375,42 @@ take_rank(const ValidateJob *job, Case *c, GError **error)
 }
 
 static bool
-predict_case(const ValidateJob *job, Case *c, GError **error)
+predicts_on(void *data, const char *what, uint64_t events, LhTime now_ps)
 {
-    const LhHooks hooks = { .timeline = lh_explain_collect, .timeline_data = c->joined.predicted };
-    g_autoptr(LhSimResult) sim = NULL;
+    const ValidateJob *job = data;
 
-    sim = lh_setup_simulate(job->setup, c->program, NULL, NULL, &hooks, error);
-    if (sim == NULL) {
+    (void)what;
+    (void)events;
+    (void)now_ps;
+    return job->params->go_on == NULL || job->params->go_on();
+}
+
+/* Before everything is predicted there is nothing to tell. */
+static bool
+fail_prediction(const ValidateJob *job, const Case *c, GError **error)
+{
+    if (predicts_on((void *)job, NULL, 0, 0)) {
         g_prefix_error(error, "%s: ", c->row->schedule);
         return false;
     }
+    g_clear_error(error);
+    g_set_error_literal(error, LH_ERROR, LH_ERROR_INTERRUPTED,
+                        "interrupted while times were predicted: nothing was run");
+    return false;
+}
+
+static bool
+predict_case(const ValidateJob *job, Case *c, GError **error)
+{
+    const LhHooks hooks = { .timeline = lh_explain_collect,
+                            .timeline_data = c->joined.predicted,
+                            .progress = predicts_on,
+                            .progress_data = (void *)job };
+    g_autoptr(LhSimResult) sim = NULL;
+
+    sim = lh_setup_simulate(job->setup, c->program, NULL, NULL, &hooks, error);
+    if (sim == NULL || !predicts_on((void *)job, NULL, 0, 0))
+        return fail_prediction(job, c, error);
     g_array_sort(c->joined.predicted, lh_timeline_by_rank_and_op);
     c->joined.meetings = lh_meetings_new(c->program, c->joined.predicted);
     c->predicted_ps = sim->makespan_ps;
@@ -498,6 +524,14 @@ predict_all(ValidateJob *job, GError **error)
 
 /* ---- runs ---- */
 
+static bool
+measures_on(const ValidateJob *job)
+{
+    if (job->params->go_on != NULL && !job->params->go_on())
+        job->validated->interrupted = true;
+    return !job->validated->interrupted;
+}
+
 /* Whether there is time for another run, as the first process sees it. */
 static bool
 has_time(const ValidateJob *job, bool *time, GError **error)
@@ -506,6 +540,8 @@ has_time(const ValidateJob *job, bool *time, GError **error)
     double left = job->params->budget_ps == 0 ||
                   spent_us < job->params->budget_ps / (LH_PS_PER_S / G_USEC_PER_SEC);
 
+    if (!measures_on(job))
+        left = 0;
     if (job->params->budget_ps != 0 && !lh_processes_tell(&job->processes, &left, 1, error))
         return false;
     *time = left > 0;
@@ -623,7 +659,8 @@ sum_up_errors(ValidateJob *job)
         Case *c = g_ptr_array_index(job->cases, i);
 
         if (c->row->runs == 0) {
-            c->row->refused = g_strdup("not run: the budget was spent");
+            c->row->refused = g_strdup(validated->interrupted ? "not run: interrupted"
+                                                              : "not run: the budget was spent");
             continue;
         }
         compare_case(job, c);

@@ -26,6 +26,9 @@ typedef struct {
      * NULL. False with @error ends it. */
     bool (*predicted)(void *data, const LhValidated *validated, GError **error);
     void *predicted_data;
+    /* Asked before each run, of one process alone: false ends it with what was measured. NULL:
+     * always true. */
+    bool (*go_on)(void);
 } LhValidateParams;
 
 /* The ops of one kernel, or all exchanges, or all collectives, of a program; or of one tier. */
@@ -59,9 +62,10 @@ typedef struct {
 
 /* What was predicted, and how it came out. */
 struct _LhValidated {
-    GPtrArray *rows; /* of LhValidation *: every schedule of the setup */
-    uint32_t cores;  /* that the first process may use; 0: unknown */
-    bool first;      /* false in processes other than the first, whose rows have no measurements */
+    GPtrArray *rows;  /* of LhValidation *: every schedule of the setup */
+    uint32_t cores;   /* that the first process may use; 0: unknown */
+    bool interrupted; /* some runs were not begun, or some schedules not run */
+    bool first;       /* false in processes other than the first, whose rows have no measurements */
     /* A line for each schedule that is run: its name, the SHA-256 of its program (digest.h) and the
      * makespan predicted, in ps; and the SHA-256 of these lines. */
     char *prediction, *prediction_sha256;

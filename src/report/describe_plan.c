@@ -294,7 +294,8 @@ describe_best(const LhPlanCluster *cluster, GString *out)
     g_autofree char *way = lh_describe_way(cluster->space, best->point);
     LhPlanCase c;
 
-    g_string_append_printf(out, "The fastest is %s: %.4g s a step", way, best->iteration_s);
+    g_string_append_printf(out, "The fastest %s %s: %.4g s a step",
+                           cluster->interrupted ? "so far is" : "is", way, best->iteration_s);
     if (best->time_error > 0)
         g_string_append_printf(out, ", %.4g s to %.4g s in four measurements of five",
                                best->iteration_s / (1 + best->time_error),
@@ -441,8 +442,14 @@ lh_describe_plan_answer(const LhPlanQuery *query, const LhPlanAnswer *answer,
         describe_best(cluster, out);
         describe_best_trust(cluster, out);
         describe_training(answer, weights, index, out);
-    } else if (!answer->interrupted) {
+    } else if (!cluster->interrupted) {
         describe_no_way(cluster, out);
+    } else {
+        g_string_append(out,
+                        cluster->search == NULL
+                            ? "Not decided: none of its ways was looked at.\n"
+                            : "Not decided: none of the ways that were looked at can run here, "
+                              "and others were not.\n");
     }
     if (query->longest)
         describe_longest(cluster->space, &answer->longest, out);
@@ -474,9 +481,9 @@ print_start(const LhPlanQuery *query, const LhPlanCluster *cluster, LhFormat for
         lh_describe_words(query->config, cluster->space, best->point, format, out);
 }
 
-static void
-print_cluster(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhPlanWeights *weights,
-              guint index, LhFormat format, GString *out)
+void
+lh_describe_plan_part(const LhPlanQuery *query, const LhPlanAnswer *answer,
+                      const LhPlanWeights *weights, guint index, LhFormat format, GString *out)
 {
     const LhPlanCluster *cluster = lh_plan_cluster_at(answer, index);
     gsize from = out->len;
@@ -484,8 +491,6 @@ print_cluster(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhPlan
     g_string_append_c(out, '\n');
     lh_describe_plan_cluster(cluster, out);
     lh_table_words(format, out, from);
-    if (cluster->search == NULL)
-        return;
     if (cluster->ways->len > 0) {
         g_autoptr(LhTable) ways = lh_describe_ways(query, answer, weights, index);
 
@@ -497,7 +502,8 @@ print_cluster(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhPlan
     }
     from = out->len;
     lh_describe_plan_answer(query, answer, weights, index, out);
-    lh_describe_plan_rest(cluster, out);
+    if (cluster->search != NULL)
+        lh_describe_plan_rest(cluster, out);
     lh_table_words(format, out, from);
     if (cluster->start != NULL)
         print_start(query, cluster, format, out);
@@ -518,7 +524,7 @@ add_cluster_row(LhTable *table, const LhPlanAnswer *answer, const LhPlanWeights 
     lh_table_cell_printf(table, "%u", cluster->space->gpus);
     if (way == NULL) {
         lh_table_cell(table, "-", "");
-        lh_table_note(table, "nothing fits or runs");
+        lh_table_note(table, cluster->interrupted ? "not decided" : "nothing fits or runs");
         return;
     }
     bill = lh_plan_bill(weights, answer, index, way);
@@ -535,6 +541,8 @@ add_cluster_row(LhTable *table, const LhPlanAnswer *answer, const LhPlanWeights 
         lh_table_cell_printf(table, "%.*f", MONEY_DECIMALS, bill.cost_per_billion_tokens);
     if (weights->prices[0].watts > 0)
         lh_table_cell_printf(table, "%.4g", bill.kwh_per_billion_tokens);
+    if (cluster->interrupted)
+        lh_table_note(table, "so far");
 }
 
 static LhTable *
@@ -584,8 +592,8 @@ print_clusters(const LhPlanAnswer *answer, const LhPlanWeights *weights, LhForma
 }
 
 void
-lh_describe_plan(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhPlanWeights *weights,
-                 LhFormat format, GString *out)
+lh_describe_plan_head(const LhPlanQuery *query, const LhPlanAnswer *answer, LhFormat format,
+                      GString *out)
 {
     const gsize from = out->len;
 
@@ -593,8 +601,12 @@ lh_describe_plan(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhP
     if (query->config != NULL)
         lh_describe_config(query->config, out);
     lh_table_words(format, out, from);
-    for (guint i = 0; i < answer->clusters->len; i++)
-        print_cluster(query, answer, weights, i, format, out);
+}
+
+void
+lh_describe_plan_end(const LhPlanAnswer *answer, const LhPlanWeights *weights, LhFormat format,
+                     GString *out)
+{
     if (answer->clusters->len > 1)
         print_clusters(answer, weights, format, out);
     if (answer->interrupted)

@@ -3,10 +3,16 @@
 
 #include "report/plan_values.h"
 
-/* Appends it in @format, a table or Markdown: for each cluster its fastest ways and what is to say
- * of them, then the clusters beside each other. */
-void lh_describe_plan(const LhPlanQuery *query, const LhPlanAnswer *answer,
-                      const LhPlanWeights *weights, LhFormat format, GString *out);
+/* Appends a plan in @format, a table or Markdown: the question, for each cluster its fastest ways
+ * and what is to say of them, and the clusters beside each other. A part is whole when its cluster
+ * is finished. */
+void lh_describe_plan_head(const LhPlanQuery *query, const LhPlanAnswer *answer, LhFormat format,
+                           GString *out);
+void lh_describe_plan_part(const LhPlanQuery *query, const LhPlanAnswer *answer,
+                           const LhPlanWeights *weights, guint index, LhFormat format,
+                           GString *out);
+void lh_describe_plan_end(const LhPlanAnswer *answer, const LhPlanWeights *weights, LhFormat format,
+                          GString *out);
 
 /* "tp 2, cp 8, dp 1, usp ..., fsdp, recomputed: remat": a way in few words; caller frees. */
 char *lh_describe_way(const LhPlanSpace *space, guint point);

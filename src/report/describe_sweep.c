@@ -146,7 +146,7 @@ reason_of_point(const LhSweep *sweep, const LhSweepPoint *point)
     char **row;
 
     if (point->rows == NULL)
-        return g_strdup("interrupted");
+        return g_strdup("not decided");
     row = g_ptr_array_index(point->rows, 0);
     return g_strdup_printf("%s%s%s: %s", lh_sweep_cell(sweep, row, "schedule"),
                            lh_sweep_cell(sweep, row, "schedule")[0] != '\0' ? " " : "",
@@ -220,7 +220,7 @@ lh_describe_sweep_rest(const LhSweep *sweep, GString *out)
                                "first one. CSV and JSON have all of them.\n",
                                c.without_answer);
     if (c.missing > 0)
-        g_string_append_printf(out, "Interrupted: %u points are missing.\n", c.missing);
+        g_string_append_printf(out, "Interrupted: %u points were not looked at.\n", c.missing);
 }
 
 /* A schedule that is the fastest at some points. */

@@ -169,6 +169,7 @@ write_cluster(LhJsonWriter *w, const LhPlanQuery *query, const LhPlanAnswer *ans
     lh_add_links(links, cluster->space->setup->topology);
     lh_values_json(links, w);
     lh_jsonw_uint(w, "gpus", cluster->space->gpus);
+    lh_jsonw_bool(w, "interrupted", cluster->interrupted);
     write_counts(w, cluster);
     lh_jsonw_array_begin(w, "best");
     for (guint i = 0; i < cluster->ways->len; i++)

@@ -30,9 +30,6 @@ append_answer(const LhPlanPage *p, GString *out)
         g_string_append_printf(words, "Of %u clusters, %s with %u GPUs trains fastest.\n",
                                p->answer->clusters->len, space->cluster, space->gpus);
     lh_describe_plan_answer(p->query, p->answer, p->weights, index, words);
-    if (p->answer->interrupted)
-        g_string_append(words, "The plan was interrupted: this is what was found until then, and a "
-                               "way that was not looked at may be faster.\n");
     lh_page_words(out, words->str);
 }
 
@@ -61,10 +58,6 @@ append_cluster(const LhPlanPage *p, guint index, GString *out)
 
     lh_page_section(out, title);
     lh_describe_plan_cluster(cluster, words);
-    if (cluster->search == NULL) {
-        lh_page_words(out, words->str);
-        return;
-    }
     if (index != answered(p))
         lh_describe_plan_answer(p->query, p->answer, p->weights, index, words);
     lh_page_words(out, words->str);

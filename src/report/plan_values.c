@@ -87,6 +87,7 @@ lh_plan_way_values(const LhPlanAnswer *answer, const LhPlanWeights *weights, gui
 
     lh_values_text(v, "cluster", space->cluster);
     lh_values_integer(v, "gpus", space->gpus);
+    lh_values_text(v, "decided", lh_plan_cluster_at(answer, cluster)->interrupted ? "no" : "yes");
     if (place > 0)
         lh_values_integer(v, "place", place);
     else
@@ -140,12 +141,24 @@ add_row(LhTable *table, bool *columns, LhValues *values)
     lh_values_free(values);
 }
 
+#define VALUES_OF_CLUSTER 3 /* cluster, gpus, decided */
+
+/* Of a cluster without any way what is the cluster's. Its space has points. Caller frees. */
+static LhValues *
+values_without_way(const LhPlanAnswer *answer, const LhPlanWeights *weights, guint cluster)
+{
+    const LhPlanWay none = { .iteration_s = 1, .tokens_per_s = 1 };
+    LhValues *values = lh_plan_way_values(answer, weights, cluster, &none, 1);
+
+    lh_values_blank(values, VALUES_OF_CLUSTER);
+    return values;
+}
+
 /* Without any way there are columns all the same. */
 static void
 add_way_columns(LhTable *table, const LhPlanAnswer *answer, const LhPlanWeights *weights)
 {
-    const LhPlanWay none = { .iteration_s = 1, .tokens_per_s = 1 };
-    g_autoptr(LhValues) values = lh_plan_way_values(answer, weights, 0, &none, 1);
+    g_autoptr(LhValues) values = values_without_way(answer, weights, 0);
 
     lh_values_columns(values, table);
 }
@@ -157,8 +170,11 @@ lh_plan_table(const LhPlanAnswer *answer, const LhPlanWeights *weights)
     bool columns = false;
 
     for (guint c = 0; c < answer->clusters->len; c++) {
-        const GPtrArray *ways = lh_plan_cluster_at(answer, c)->ways;
+        const LhPlanCluster *cluster = lh_plan_cluster_at(answer, c);
+        const GPtrArray *ways = cluster->ways;
 
+        if (ways->len == 0 && cluster->interrupted && cluster->space->points->len > 0)
+            add_row(table, &columns, values_without_way(answer, weights, c));
         for (guint i = 0; i < ways->len; i++)
             add_row(table, &columns,
                     lh_plan_way_values(answer, weights, c, g_ptr_array_index(ways, i), i + 1));

@@ -163,6 +163,21 @@ said(const LhSweep *sweep, const LhSweepPoint *point, char **row, guint column)
     return row[column][0] == '\0' && axis != G_MAXUINT ? point->values[axis] : row[column];
 }
 
+/* Of a point that was not looked at. Caller frees. */
+static char **
+missing_row(const LhSweep *sweep)
+{
+    const guint count = g_strv_length(sweep->columns), state = lh_sweep_column(sweep, "state"),
+                reason = lh_sweep_column(sweep, "reason");
+    char **cells = g_new0(char *, count + 1);
+
+    for (guint i = 0; i < count; i++)
+        cells[i] = g_strdup(i == state    ? "interrupted"
+                            : i == reason ? "the sweep ended before it did"
+                                          : "");
+    return cells;
+}
+
 /* Calls @add for every row. */
 static void
 each_row(const LhSweep *sweep, void (*add)(const LhSweep *, guint point, char **row, void *data),
@@ -170,9 +185,12 @@ each_row(const LhSweep *sweep, void (*add)(const LhSweep *, guint point, char **
 {
     for (guint i = 0; i < sweep->points->len; i++) {
         const LhSweepPoint *point = g_ptr_array_index(sweep->points, i);
+        g_auto(GStrv) missing = point->rows == NULL ? missing_row(sweep) : NULL;
 
         for (guint k = 0; point->rows != NULL && k < point->rows->len; k++)
             add(sweep, i, g_ptr_array_index(point->rows, k), data);
+        if (missing != NULL)
+            add(sweep, i, missing, data);
     }
 }
 

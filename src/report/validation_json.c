@@ -191,6 +191,7 @@ lh_validate_json(const LhSetup *setup, const LhValidated *validated, const LhVal
     lh_jsonw_string(w, "profile", setup->scenario->profile);
     lh_jsonw_string(w, "statistic", lh_statistic_names[params->statistic]);
     lh_jsonw_uint(w, "repeat", params->repeat);
+    lh_jsonw_bool(w, "interrupted", validated->interrupted);
     lh_jsonw_object_begin(w, "case");
     lh_jsonw_uint(w, "ranks", lh_params_ranks(&setup->params));
     lh_jsonw_string(w, "pass", lh_pass_names[setup->params.pass - 1]);

@@ -130,14 +130,29 @@ fits(const Search *s, const LhSimResult *result)
     return lh_synth_result_fits(result, s->options->memory_limit_bytes);
 }
 
+static bool
+plays_on(void *data, const char *what, uint64_t events, LhTime now_ps)
+{
+    (void)what;
+    (void)events;
+    (void)now_ps;
+    return goes_on(data);
+}
+
+/* What was interrupted is no row. */
 static void
 play_published(void *data, guint index)
 {
     Search *s = data;
+    const LhHooks hooks = { .progress = plays_on, .progress_data = s };
+    LhCompareRow *row;
 
-    if (goes_on(s))
-        g_ptr_array_index(s->found->rows, index) =
-            lh_compare_run(s->setup, g_ptr_array_index(s->setup->schedules, index), NULL);
+    if (!goes_on(s))
+        return;
+    row = lh_compare_run(s->setup, g_ptr_array_index(s->setup->schedules, index), &hooks);
+    if (row->state == LH_ROW_FAILED && !goes_on(s))
+        g_clear_pointer(&row, lh_compare_row_free);
+    g_ptr_array_index(s->found->rows, index) = row;
 }
 
 static void
@@ -614,6 +629,11 @@ settle(Search *s, GError **error)
         offer(s, play_program(s, "from", s->options->from), LH_SYNTH_FROM);
     if (s->kept_count > 0)
         offer(s, play_kept(s, &s->kept[0], s->kept[0].recipe.style), LH_SYNTH_FOUND);
+    if (f->best == NULL && s->interrupted) {
+        g_set_error_literal(error, LH_ERROR, LH_ERROR_INTERRUPTED,
+                            "interrupted before a program that fits was found: nothing is decided");
+        return false;
+    }
     if (f->best == NULL) {
         g_set_error(error, LH_ERROR, LH_ERROR_NO,
                     "no published schedule and none of %u candidates ends and fits in memory",
