@@ -3,6 +3,7 @@
  * left out by a factor, or are interrupted.
  */
 #include "cli/compare_live.h"
+#include "cli/interrupt.h"
 #include "plan/compare.h"
 #include "report/describe_comparison.h"
 #include "run_tests.h"
@@ -245,20 +246,54 @@ START_TEST(interruptions_say_what_is_missing)
 }
 END_TEST
 
-START_TEST(control_c_asks_to_stop)
-{
-    LhCompareLive live;
+static volatile sig_atomic_t ended;
 
-    lh_compare_live_start(&live, 0);
-    ck_assert(lh_compare_live_progress(&live, "ring", 1, 1));
+static void
+end_process(int number)
+{
+    ended = number;
+}
+
+/* Either signal asks, and the next one of either kind goes to who had it before. */
+START_TEST(signals_ask_to_stop)
+{
+    static const int numbers[] = { SIGINT, SIGTERM };
+
+    for (int first = 0; first < 2; first++)
+        for (int second = 0; second < 2; second++) {
+            LhCompareLive live;
+
+            for (int i = 0; i < 2; i++)
+                signal(numbers[i], end_process);
+            ended = 0;
+            lh_compare_live_start(&live, 0);
+            ck_assert(lh_compare_live_progress(&live, "ring", 1, 1));
+            raise(numbers[first]);
+            ck_assert(!lh_compare_live_progress(&live, "ring", 1, 1));
+            lh_interrupt_listen(); /* as what the command does next may */
+            ck_assert(lh_interrupted());
+            ck_assert_int_eq(ended, 0);
+            raise(numbers[second]);
+            ck_assert_int_eq(ended, numbers[second]);
+            lh_compare_live_end(&live);
+            lh_interrupt_end();
+            ck_assert(!lh_interrupted());
+            for (int i = 0; i < 2; i++)
+                ck_assert(signal(numbers[i], SIG_DFL) == end_process);
+        }
+}
+END_TEST
+
+/* As a shell starts what runs in its background. */
+START_TEST(ignored_signals_stay_ignored)
+{
+    signal(SIGINT, SIG_IGN);
+    lh_interrupt_listen();
     raise(SIGINT);
-    ck_assert(!lh_compare_live_progress(&live, "ring", 1, 1));
-    lh_compare_live_end(&live);
-    signal(SIGINT, SIG_IGN); /* as a shell starts what runs in its background */
-    lh_compare_live_start(&live, 0);
-    raise(SIGINT);
-    ck_assert(lh_compare_live_progress(&live, "ring", 1, 1));
-    lh_compare_live_end(&live);
+    ck_assert(!lh_interrupted());
+    raise(SIGTERM);
+    ck_assert(lh_interrupted());
+    lh_interrupt_end();
     ck_assert(signal(SIGINT, SIG_DFL) == SIG_IGN);
 }
 END_TEST
@@ -266,4 +301,4 @@ END_TEST
 LH_TEST_MAIN("compare_pool", comparisons_do_not_depend_on_threads,
              comparisons_have_rows_of_all_kinds, slow_schedules_are_left_out,
              runs_keep_to_their_limit, interruptions_keep_what_is_done,
-             interruptions_say_what_is_missing, control_c_asks_to_stop)
+             interruptions_say_what_is_missing, signals_ask_to_stop, ignored_signals_stay_ignored)
