@@ -135,10 +135,10 @@ static bool take_files(LhEntries *e, unsigned depth, GError **error);
 
 /* NOLINTBEGIN(misc-no-recursion): DEPTH_MAX */
 
-/* The file @path that @entry names. *@index is moved over what is laid under. */
+/* The file @path that @entry names. */
 static bool
-take_file(LhEntries *e, LhFileEntry *entry, const char *path, Role role, guint *index,
-          unsigned depth, GError **error)
+take_file(LhEntries *e, LhFileEntry *entry, const char *path, Role role, unsigned depth,
+          GError **error)
 {
     g_autofree char *found = NULL;
     g_autofree char *text = find_text(e, path, &found);
@@ -155,8 +155,6 @@ take_file(LhEntries *e, LhFileEntry *entry, const char *path, Role role, guint *
     if (from == NULL || !take_files(from, depth + 1, error) ||
         !lay_under(e, from, at, role == PART ? LH_CONFIG_BESIDE : "", error))
         return false;
-    if (at == 0)
-        *index += from->entries->len;
     entry->kind = LH_ENTRY_NONE; /* it has been read */
     return true;
 }
@@ -171,10 +169,13 @@ take_files(LhEntries *e, unsigned depth, GError **error)
         const int row = row_of(entry->path);
         const char *value = entry->values->len > 0 ? g_ptr_array_index(entry->values, 0) : "";
         g_autofree char *path = g_strdup(value);
+        const guint before = e->entries->len;
 
         if (row >= 0 && reader_of(path) != NULL && entry->open_line == 0 && entry->file == NULL &&
-            !take_file(e, entry, path, settings[row].role, &i, depth, error))
+            !take_file(e, entry, path, settings[row].role, depth, error))
             return false;
+        if (row >= 0 && settings[row].role != PART)
+            i += e->entries->len - before; /* they stand before it */
     }
     return true;
 }
@@ -187,9 +188,8 @@ take_operands(LhEntries *e, GError **error)
     for (guint i = 0; e->operands != NULL && i < e->operands->len; i++) {
         LhFileEntry *operand = g_ptr_array_index(e->operands, i);
         g_autofree char *path = g_strdup(g_ptr_array_index(operand->values, 0));
-        guint index = 0;
 
-        if (!take_file(e, operand, path, WAY, &index, 0, error))
+        if (!take_file(e, operand, path, WAY, 0, error))
             return false;
     }
     return true;
