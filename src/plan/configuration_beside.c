@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#define DEPTH_MAX 4 /* of files that name files */
+#define FILES_DEPTH_MAX 4 /* of files that name files */
 
 typedef enum {
     WHOLE, /* the settings of the program: without them nothing can be said */
@@ -133,7 +133,7 @@ refuse_missing(const LhEntries *e, const LhFileEntry *entry, const char *path, G
 
 static bool take_files(LhEntries *e, unsigned depth, GError **error);
 
-/* NOLINTBEGIN(misc-no-recursion): DEPTH_MAX */
+/* NOLINTBEGIN(misc-no-recursion): FILES_DEPTH_MAX */
 
 /* The file @path that @entry names. */
 static bool
@@ -164,7 +164,7 @@ take_files(LhEntries *e, unsigned depth, GError **error)
 {
     const guint count = e->entries->len;
 
-    for (guint i = 0, left = count; depth < DEPTH_MAX && left > 0; i++, left--) {
+    for (guint i = 0, left = count; depth < FILES_DEPTH_MAX && left > 0; i++, left--) {
         LhFileEntry *entry = g_ptr_array_index(e->entries, i);
         const int row = row_of(entry->path);
         const char *value = entry->values->len > 0 ? g_ptr_array_index(entry->values, 0) : "";
