@@ -333,6 +333,7 @@ START_TEST(what_grows_is_refused)
     g_autoptr(GString) doubling = g_string_new("A0=xxxxxxxxxxxxxxxx\n");
     g_autoptr(GString) deep = g_string_new("a = ");
     g_autoptr(GString) many = g_string_new(NULL);
+    g_autoptr(GString) open = g_string_new("A=--a\n");
     g_autoptr(GString) wide = g_string_new("A=");
     g_autofree char *big = g_strnfill(LH_ENTRIES_BYTES_MAX + 1, '#');
 
@@ -349,6 +350,10 @@ START_TEST(what_grows_is_refused)
         g_string_append_printf(wide, "\n--a%d $A $A $A $A $A $A $A $A $A $A", i);
     check_refused(lh_entries_arguments, wide->str,
                   "f:9:30: error: up to here, words have more than 4 MiB");
+    for (int i = 0; i < 40; i++)
+        g_string_append_printf(open, "[ $Q%d ] && A=\"$A $A --x%d\"\n", i, i);
+    g_string_append(open, "run $A");
+    check_refused(lh_entries_arguments, open->str, "f:42:");
     check_refused(lh_entries_arguments, doubling->str, "f:14:5: error: a word has more than 65536");
     check_refused(lh_entries_toml, deep->str, "f:1:37: error: lists and tables are nested");
     check_refused(lh_entries_toml, many->str, "f:10001:10: error: the file has more than 10000");

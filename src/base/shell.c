@@ -378,8 +378,15 @@ tell(LhShell *sh, const GPtrArray *words)
 
     g_autoptr(GPtrArray) plain = g_ptr_array_new_with_free_func(lh_shell_word_free);
 
-    for (guint i = 0; i < words->len; i++)
-        g_ptr_array_add(plain, lh_shell_word_plain(sh, g_ptr_array_index(words, i)));
+    for (guint i = 0; i < words->len; i++) {
+        const LhShellWord *word = g_ptr_array_index(words, i);
+        bool whole;
+
+        g_ptr_array_add(plain, lh_shell_word_plain(sh, word, &whole));
+        if (!whole)
+            return lh_shell_fail(sh, word->line, word->column, "a word has more than %d bytes",
+                                 LH_SHELL_WORD_BYTES_MAX);
+    }
     return sh->asked->call(sh->asked->data, plain, open, sh->error);
 }
 

@@ -86,8 +86,9 @@ gsize lh_shell_name_length(const char *text); /* of the variable's name that it 
 void lh_shell_word_free(gpointer word);
 LhShellWord *lh_shell_word_new(const char *text, guint line, guint column);
 LhShellWord *lh_shell_word_copy(const LhShellWord *word);
-/* A copy of @word in whose text what is open stands itself, and not its mark. */
-LhShellWord *lh_shell_word_plain(const LhShell *sh, const LhShellWord *word);
+/* A copy of @word in whose text what is open stands itself, and not its mark; *@whole: not more
+ * than a word may have. */
+LhShellWord *lh_shell_word_plain(const LhShell *sh, const LhShellWord *word, bool *whole);
 
 /* Its text, or where it is open, a mark of it. Caller frees. */
 char *lh_shell_marked(LhShell *sh, const LhShellWord *word);

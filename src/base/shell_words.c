@@ -7,8 +7,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define BYTES_OF_WORD 8 /* that a word counts for beside its own */
-#define WORK_OF_BYTE 16 /* bytes that are compared, for one that is kept */
+#define BYTES_OF_WORD 8    /* that a word counts for beside its own */
+#define BYTES_OF_OPEN 1024 /* likewise of what is open: so few of them that they may nest */
+#define WORK_OF_BYTE 16    /* bytes that are compared, for one that is kept */
 
 /* Words that are being made. */
 typedef struct {
@@ -120,7 +121,7 @@ add_open(const LhShell *sh, Making *m, const LhShellWord *open, const char *mark
          bool quoted)
 {
     if (!quoted && m->splits) {
-        m->opened += open->text->len;
+        m->opened += open->text->len + 1;
         if (m->opened <= LH_SHELL_BYTES_MAX)
             add_value(sh, m, open, false);
         return;
@@ -160,28 +161,33 @@ add_value(const LhShell *sh, Making *m, const LhShellWord *value, bool quoted)
     }
 }
 
-LhShellWord *
-lh_shell_word_plain(const LhShell *sh, const LhShellWord *word)
+/* Adds @text to @plain, at most as many bytes and marks as *@left says. */
+static void
+add_plain(const LhShell *sh, LhShellWord *plain, const char *text, gsize *left)
 {
-    LhShellWord *plain = lh_shell_word_new("", word->line, word->column);
-    gsize most = LH_SHELL_WORD_BYTES_MAX;
-
-    for (const char *at = word->text->str; *at != '\0' && most > 0; most--) {
+    for (const char *at = text; *at != '\0' && *left > 0; at++) {
         const char *behind;
         const LhShellWord *open = open_at(sh, at, &behind);
 
+        --*left;
         if (open == NULL) {
-            g_string_append_c(plain->text, *at++);
+            g_string_append_c(plain->text, *at);
             continue;
         }
-        LhShellWord *inner = lh_shell_word_plain(sh, open);
-
         taint_open(plain, open);
-        g_string_append_len(plain->text, inner->text->str,
-                            (gssize)MIN(inner->text->len, LH_SHELL_WORD_BYTES_MAX));
-        lh_shell_word_free(inner);
-        at = behind;
+        add_plain(sh, plain, open->text->str, left);
+        at = behind - 1;
     }
+}
+
+LhShellWord *
+lh_shell_word_plain(const LhShell *sh, const LhShellWord *word, bool *whole)
+{
+    LhShellWord *plain = lh_shell_word_new("", word->line, word->column);
+    gsize left = LH_SHELL_WORD_BYTES_MAX;
+
+    add_plain(sh, plain, word->text->str, &left);
+    *whole = left > 0;
     taint(plain, word->unknown);
     taint_open(plain, word);
     return plain;
@@ -234,7 +240,7 @@ leave_open(LhShell *sh, const char *name, const char *text, const LhShellWord *w
     open->open_line = sh->open_line;
     open->open_variable = g_intern_string(sh->open_variable[0] != '\0' ? sh->open_variable : name);
     open->unknown = g_strdup(open->open_variable);
-    sh->bytes += open->text->len;
+    sh->bytes += open->text->len + BYTES_OF_OPEN;
     g_ptr_array_add(sh->opens, open);
     return g_strdup_printf("%c%u%c", LH_SHELL_OPENS, sh->opens->len - 1, LH_SHELL_CLOSES);
 }
@@ -244,7 +250,7 @@ lh_shell_marked(LhShell *sh, const LhShellWord *word)
 {
     if (word->open_line == 0)
         return g_strdup(word->text->str);
-    sh->bytes += word->text->len;
+    sh->bytes += word->text->len + BYTES_OF_OPEN;
     g_ptr_array_add(sh->opens, lh_shell_word_copy(word));
     return g_strdup_printf("%c%u%c", LH_SHELL_OPENS, sh->opens->len - 1, LH_SHELL_CLOSES);
 }
@@ -268,7 +274,9 @@ common_length(const char *a, const char *b)
 static bool
 has_option(const LhShell *sh, const char *text)
 {
-    LhShellWord *word = lh_shell_word_new(text, 1, 1), *plain = lh_shell_word_plain(sh, word);
+    bool whole;
+    LhShellWord *word = lh_shell_word_new(text, 1, 1);
+    LhShellWord *plain = lh_shell_word_plain(sh, word, &whole);
     const char *all = plain->text->str;
     const bool has = all[strspn(all, " \t\n")] == '-' || strstr(all, " -") != NULL;
 
