@@ -2,10 +2,12 @@
  * longhaul plan: the fastest way to train a model on a cluster, and which cluster to buy.
  */
 #include "base/error.h"
+#include "base/escape.h"
 #include "cli/command.h"
 #include "cli/look.h"
 #include "cli/plan_live.h"
 #include "plan/setting.h"
+#include "plan/setup.h"
 #include "plan/work.h"
 #include "report/describe_plan.h"
 #include "report/page_parts.h"
@@ -13,6 +15,7 @@
 #include "report/plan_page.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #define TOP_MAX 1000
@@ -263,8 +266,42 @@ check_config(const LhCommandLine *line, GError **error)
     return false;
 }
 
+/* Of several clusters, those that can have what is said of NICs and links, with their prices; the
+ * others are named. If there are none, all, so that the first one is the error. */
+static GPtrArray *
+fitting_clusters(const LhCommandLine *line, LhPlanPrice *prices)
+{
+    const PlanOptions *o = line->options;
+    g_autoptr(GPtrArray) kept = g_ptr_array_new();
+    g_autoptr(GString) left = g_string_new(NULL);
+
+    if (o->clusters == NULL)
+        return NULL;
+    for (guint i = 0; i < o->clusters->len; i++) {
+        const char *name = g_ptr_array_index(o->clusters, i);
+        g_autofree char *reason =
+            o->clusters->len > 1 ? lh_setup_refusal_of_cluster(line->scenario, name) : NULL;
+
+        if (reason != NULL) {
+            g_autofree char *note =
+                g_strdup_printf("longhaul: --cluster %s is left out: %s", name, reason);
+            g_autofree char *shown = lh_escaped_line(note);
+
+            g_string_append_printf(left, "%s\n", shown);
+            continue;
+        }
+        prices[kept->len] = prices[i];
+        g_ptr_array_add(kept, (gpointer)name);
+    }
+    if (kept->len == 0)
+        return g_ptr_array_ref(o->clusters);
+    fputs(left->str, stderr);
+    return g_steal_pointer(&kept);
+}
+
 static LhPlanAnswer *
-plan(const LhCommandLine *line, const LhPlanWeights *weights, LhPlanQuery *query, GError **error)
+plan(const LhCommandLine *line, const GPtrArray *clusters, const LhPlanWeights *weights,
+     LhPlanQuery *query, GError **error)
 {
     const PlanOptions *o = line->options;
     const LhControl *control = lh_control_resolve(lh_controls[o->bootstrap]);
@@ -274,7 +311,7 @@ plan(const LhCommandLine *line, const LhPlanWeights *weights, LhPlanQuery *query
     g_autoptr(LhPlanAnswer) answer = NULL;
 
     *query = (LhPlanQuery){ .scenario = line->scenario,
-                            .clusters = o->clusters,
+                            .clusters = clusters,
                             .config = line->config,
                             .sequences = sequences_of(line),
                             .longest = o->max_seq_length,
@@ -430,6 +467,7 @@ run_plan(const LhCommandLine *line, GError **error)
     g_autofree LhPlanPrice *prices = g_new0(LhPlanPrice, count_clusters(o));
     g_autoptr(GString) out = g_string_new(NULL);
     g_autoptr(LhPlanAnswer) answer = NULL;
+    g_autoptr(GPtrArray) clusters = NULL;
     LhPlanWeights weights;
     LhPlanQuery query;
 
@@ -437,7 +475,8 @@ run_plan(const LhCommandLine *line, GError **error)
         (o->report != NULL && !lh_page_check_path("--report", o->report, error)) ||
         !read_weights(o, prices, &weights, error))
         return LH_ERROR_USAGE;
-    answer = plan(line, &weights, &query, error);
+    clusters = fitting_clusters(line, prices);
+    answer = plan(line, clusters, &weights, &query, error);
     if (answer == NULL)
         return LH_ERROR_RUNTIME;
     if (answer->first) {

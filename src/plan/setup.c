@@ -466,6 +466,28 @@ change_cluster(LhSetup *setup, GError **error)
     return true;
 }
 
+char *
+lh_setup_refusal_of_cluster(const LhScenario *scenario, const char *text)
+{
+    g_autofree char *name = NULL;
+    g_autofree char *reason = NULL;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhTopology) topology = NULL;
+    const char *field;
+    uint64_t nodes;
+
+    if (!split_cluster(scenario, text, &name, &nodes, NULL))
+        return NULL;
+    topology = lh_topology_load(name, NULL);
+    if (topology == NULL)
+        return NULL;
+    reason = lh_topology_change_refusal(&scenario->change, topology, &field);
+    if (reason == NULL)
+        return NULL;
+    lh_scenario_error(scenario, field, &error, "%s", reason);
+    return g_strdup(error->message);
+}
+
 /* Has the device use the library that is named, or leaves it no other curves of forward attention
  * than those of the kernel that is. */
 static bool

@@ -79,6 +79,10 @@ typedef struct {
     LhTime *ended_ps;               /* likewise */
 } LhHooks;
 
+/* Why the cluster @text, "NAME:NODES", cannot have what @scenario says of NICs and links, in the
+ * words of the error; NULL: it can, or there is no such cluster. Caller frees. */
+char *lh_setup_refusal_of_cluster(const LhScenario *scenario, const char *text);
+
 /* @scenario must outlive the setup. Caller frees. */
 LhSetup *lh_setup_new(const LhScenario *scenario, GError **error);
 void lh_setup_free(LhSetup *setup);
