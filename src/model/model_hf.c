@@ -100,6 +100,29 @@ is_wrapper(const char *type)
     return false;
 }
 
+/* Sizes beside the part that is the language model, where the class of @whole has its own. */
+static bool
+check_sizes_outside(LhHfReader *r, const char *whole, GError **error)
+{
+    const LhHfFamily *family = lh_hf_family(whole);
+
+    for (int i = 0; i < LH_HF_KEYS_MAX && family->keys[i] != NULL; i++) {
+        for (const LhHfKey *key = family->keys[i]; key->name != NULL; key++) {
+            g_autofree char *outside = lh_json_text(r->json, key->name);
+            g_autofree char *within = lh_json_text(r->json, lh_hf_path(r, key->name));
+
+            if (key->type != LH_HF_NUMBER || outside[0] == '\0' || strcmp(outside, within) == 0)
+                continue;
+            return lh_json_error(r->json, key->name, error,
+                                 "\"%s\" is %s here and %s in \"%s\": model type %s has its sizes "
+                                 "here, so leave one out",
+                                 key->name, outside, within[0] != '\0' ? within : "absent", r->part,
+                                 whole);
+        }
+    }
+    return true;
+}
+
 /* A file that names two families, or has two models: which of them is meant is not known. */
 static bool
 check_one_model(LhHfReader *r, const char *architecture, GError **error)
@@ -120,21 +143,7 @@ check_one_model(LhHfReader *r, const char *architecture, GError **error)
     if (r->part[0] == '\0' || whole == NULL || lh_hf_family(whole) == NULL || is_wrapper(whole) ||
         lh_hf_family(whole)->refused != NULL)
         return true;
-    for (const LhHfKey *const *keys = lh_hf_family(whole)->keys; *keys != NULL; keys++) {
-        for (const LhHfKey *key = *keys; key->name != NULL; key++) {
-            g_autofree char *outside = lh_json_text(r->json, key->name);
-            g_autofree char *within = lh_json_text(r->json, lh_hf_path(r, key->name));
-
-            if (key->type != LH_HF_NUMBER || outside[0] == '\0' || strcmp(outside, within) == 0)
-                continue;
-            return lh_json_error(r->json, key->name, error,
-                                 "\"%s\" is %s here and %s in \"%s\": model type %s has its sizes "
-                                 "here, so leave one out",
-                                 key->name, outside, within[0] != '\0' ? within : "absent", r->part,
-                                 whole);
-        }
-    }
-    return true;
+    return check_sizes_outside(r, whole, error);
 }
 
 static bool
