@@ -158,23 +158,11 @@ last_rank(const LhRunResult *run)
     return last;
 }
 
-/* That of the row of a comparison. */
-static const char *
-name_of_run(const LhSetup *setup, const LhProgram *program)
-{
-    const LhSchedule *schedule;
-
-    if (setup->program != NULL)
-        return program->name;
-    schedule = g_ptr_array_index(setup->schedules, 0);
-    return schedule->name;
-}
-
 static bool
 write_run_files(LhRunFiles *files, const LhSetup *setup, const LhExecuted *executed, GError **error)
 {
     LhGantt gantt = { .setup = setup,
-                      .name = name_of_run(setup, executed->program),
+                      .name = lh_run_name(setup),
                       .program = executed->program,
                       .makespan_ps = executed->run->makespan_ps,
                       .last_rank = last_rank(executed->run),

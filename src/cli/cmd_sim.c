@@ -317,17 +317,6 @@ files_clear(Files *files)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Files, files_clear)
 
-static const char *
-program_name(const LhSetup *setup)
-{
-    const LhSchedule *schedule;
-
-    if (setup->program != NULL)
-        return setup->program->name;
-    schedule = g_ptr_array_index(setup->schedules, 0);
-    return schedule->name;
-}
-
 /* Of a case that is refused there is nothing to trace. */
 static bool
 begin_trace(Files *files, const LhSetup *setup, GError **error)
@@ -346,7 +335,7 @@ files_init(Files *files, const LhCommandLine *line, const LhSetup *setup, GError
 {
     const SimOptions *o = line->options;
     const LhMemoryTimelineOf of = { .setup = setup,
-                                    .schedule = program_name(setup),
+                                    .schedule = lh_run_name(setup),
                                     .stamp = &files->run.stamp };
 
     if (o->trace_links && o->files.trace == NULL) {

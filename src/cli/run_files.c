@@ -5,6 +5,17 @@
 
 #include "base/error.h"
 
+const char *
+lh_run_name(const LhSetup *setup)
+{
+    const LhSchedule *schedule;
+
+    if (setup->program != NULL)
+        return setup->program->name;
+    schedule = g_ptr_array_index(setup->schedules, 0);
+    return schedule->name;
+}
+
 bool
 lh_run_files_init(LhRunFiles *files, const LhRunFileOptions *options, const LhSetup *setup,
                   bool keep_all, GError **error)
@@ -56,6 +67,7 @@ static bool
 write_timeline(const LhRunFiles *files, const LhGantt *gantt, GError **error)
 {
     const LhTimelineOf of = { .setup = gantt->setup,
+                              .name = gantt->name,
                               .program = gantt->program,
                               .stamp = &files->stamp };
 
@@ -68,6 +80,7 @@ lh_run_files_begin_trace(LhRunFiles *files, const LhSetup *setup, const LhProgra
                          GError **error)
 {
     const LhTraceOf of = { .setup = setup,
+                           .name = lh_run_name(setup),
                            .program = program,
                            .stamp = &files->stamp,
                            .ranks = files->options->ranks_shown != NULL ? files->frame.ranks : NULL,

@@ -63,6 +63,9 @@ typedef struct {
     LhTrace *trace;       /* that is being written; NULL: none is wanted, or not yet begun */
 } LhRunFiles;
 
+/* What a run is called, as the row of a comparison is: its schedule, or the program of a file. */
+const char *lh_run_name(const LhSetup *setup);
+
 /*
  * Before the run: reads the options, for the ranks of @setup. @keep_all: no rank's ops can be
  * had later. LH_ERROR_USAGE. Ends with lh_run_files_clear() in either case.

@@ -51,6 +51,7 @@ bool lh_timeline_check_path(const char *path, GError **error);
 /* What a timeline is a timeline of. */
 typedef struct {
     const LhSetup *setup;
+    const char *name; /* of the schedule */
     const LhProgram *program;
     const LhStamp *stamp;
 } LhTimelineOf;

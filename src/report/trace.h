@@ -17,6 +17,7 @@ typedef struct _LhTrace LhTrace;
 /* What a trace is a trace of. */
 typedef struct {
     const LhSetup *setup;
+    const char *name; /* of the schedule */
     const LhProgram *program;
     const LhStamp *stamp;
     const GArray *ranks;   /* of uint32_t: those that are shown; NULL: all */

@@ -77,6 +77,8 @@ def read_chrome(path):
     trace = Trace()
     document = json.loads(path.read_text(), parse_float=decimal.Decimal)
     assert document["otherData"]["schema"] == "longhaul.trace/1"
+    asked = document["otherData"]["argv"]
+    assert document["otherData"]["schedule"] == asked[asked.index("--schedule") + 1]
     for event in document["traceEvents"]:
         rank, track, kind = event["pid"], (event["pid"], event.get("tid")), event["ph"]
         if kind == "M":
@@ -346,8 +348,11 @@ def hold_case(tool, schedule, cluster, words):
 
 
 def hold_step(tool):
+    """Of a step, too, files name the schedule."""
     tool.call("sim", *STEP, "-o", os.devnull, "--memory-timeline", "memory.json")
+    assert tool.json("memory.json")["schedule"] == STEP[2]
     for trace in traces(tool, "sim", *STEP):
+        assert tool.json("timeline.json")["schedule"] == STEP[2]
         slices = hold_ops(trace, tool.json("timeline.json")["ops"])
         assert {s.args["layer"] for _, s in slices.values()} >= {0, 1}
         assert trace.sent.keys() == trace.received.keys() and trace.sent
