@@ -33,7 +33,7 @@ typedef struct {
     uint32_t channel;     /* of a wire */
     unsigned char token[LH_TOKEN_BYTES];
     char host[LH_HELLO_HOST_BYTES]; /* its own name, as it says; empty: none that could be one */
-    bool has_secret; /* that was given to it, as in LhSecret */
+    bool has_secret;                /* that was given to it, as in LhSecret */
     unsigned char nonce[LH_NONCE_BYTES];
 } LhHello;
 
