@@ -62,9 +62,12 @@ find_command(const GPtrArray *words, LhShellInner *inner)
 {
     for (guint i = 0; i + 2 < words->len; i++) {
         bool commands;
-        const guint at = behind_options(words, i, 'c', &commands);
+        guint at;
 
-        if (!is_one_of(words, i, shells) || !commands || at >= words->len)
+        if (!is_one_of(words, i, shells))
+            continue;
+        at = behind_options(words, i, 'c', &commands);
+        if (!commands || at >= words->len)
             continue;
         *inner = (LhShellInner){ .own = i, .text = script_of(words, at), .first = at + 2 };
         return true;

@@ -105,6 +105,13 @@ lay_under(LhEntries *to, LhEntries *from, guint at, const char *prefix, GError *
         return lh_entries_fail(to, 1, 1, error, "the files have more than %d settings",
                                LH_ENTRIES_MAX);
     for (guint i = 0; i < from->entries->len; i++) {
+        const LhFileEntry *entry = g_ptr_array_index(from->entries, i);
+
+        if (strlen(prefix) + strlen(entry->path) > LH_ENTRY_PATH_MAX)
+            return lh_entries_fail(from, entry->line, entry->column, error,
+                                   "a setting's name has more than %d bytes", LH_ENTRY_PATH_MAX);
+    }
+    for (guint i = 0; i < from->entries->len; i++) {
         LhFileEntry *entry = g_ptr_array_index(from->entries, i);
         char *path = g_strconcat(prefix, entry->path, NULL);
 
