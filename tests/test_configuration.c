@@ -405,6 +405,8 @@ START_TEST(megatron_deepspeed_is_a_scenario)
                 LINES("framework=megatron-lm", "shard=zero2", "checkpoint=layer"));
     check_lines("f.sh", MEGATRON "--ds-sequence-parallel-size 4 --zero-stage 1",
                 LINES("context_parallel_size=4", "schedule=ulysses", "shard=ddp"));
+    check_lines("f.sh", MEGATRON "--deepspeed --zero-stage 1 --num-experts 1",
+                LINES("shard=zero1"));
     check_lines("f.sh", MEGATRON "--activations-checkpoint-method uniform",
                 LINES("checkpoint=layer"));
     ck_assert(lh_config_check_way(config, LH_CONFIG_QUESTION, s, &error));
@@ -576,6 +578,8 @@ START_TEST(what_is_wrong_is_refused)
           "f.json:1:33: error: \"zero_optimization.stage\": found \"4\"" },
         { "f.sh", "torchrun x/pretrain_bert.py " MEGATRON,
           "f.sh:1:10: error: pretrain_bert.py trains an encoder" },
+        { "f.sh", MEGATRON "--deepspeed --zero-stage 1 --num-experts 128",
+          "f.sh:1:346: error: \"num-experts\": found \"128\": experts as Megatron-DeepSpeed" },
         { "f.py", "x = 1", "f.py:1:1: error: this is a program in Python" },
         { "f.sh", "[ -z \"$1\" ] || X=1\nA=\nif [ -z \"$A\" ]; then exit 1; fi\nrun " MEGATRON,
           "f.sh:1:1: error: the script ends in line 3" },

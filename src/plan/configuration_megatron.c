@@ -560,6 +560,25 @@ read_tokenizer(LhConfig *c, Shape *s)
     }
 }
 
+/* Megatron-DeepSpeed's experts stand in every so manieth layer, each token has one of them, and one
+ * expert is none. */
+static bool
+take_deepspeed_experts(const LhConfig *c, Shape *s, GError **error)
+{
+    if (lh_config_entry(c, "deepspeed") == NULL)
+        return true;
+    if (s->experts == 1)
+        s->experts = 0;
+    return s->experts == 0 ||
+           lh_config_fail(
+               c, lh_config_entry(c, "num-experts"), error,
+               "\"num-experts\": found \"%" PRIu64
+               "\": experts as Megatron-DeepSpeed has them, in every second layer or so, "
+               "are not predicted; take the option out and name a model that comes close "
+               "with --model",
+               s->experts);
+}
+
 /* The model of a shape that is read: by its vocabulary, or one that is known. */
 static bool
 name_model(LhConfig *c, Shape *s, GError **error)
@@ -567,7 +586,8 @@ name_model(LhConfig *c, Shape *s, GError **error)
     g_autoptr(LhModel) known = NULL;
 
     fill_shape(c, s);
-    if (!take_dense_layers(c, s, error) || !take_shared_experts(c, s, error))
+    if (!take_deepspeed_experts(c, s, error) || !take_dense_layers(c, s, error) ||
+        !take_shared_experts(c, s, error))
         return false;
     read_tokenizer(c, s);
     if (!pad_vocabulary(c, s, error))
