@@ -231,16 +231,18 @@ START_TEST(what_cannot_be_cut_is_refused)
     check_refusal(
         &(TinyStep){ .schedule = "ring", .stages = 3, .layers = 4, .embedding_counts = true },
         "the number of layers, with the embedding, 5, must be a multiple of the number of pipeline "
-        "stages, 3; the nearest are 3 and 6");
+        "stages, 3; there are no legal numbers of stages for these ranks");
     check_refusal(&(TinyStep){ .schedule = "ring", .layers = 4, .loss_counts = true },
                   "the embedding and the loss count as layers where these are shared among several "
                   "pipeline stages");
     check_refusal(
         &(TinyStep){ .schedule = "ring", .stages = 3, .layers = 4 },
         "the number of layers, 4, must be a multiple of the number of pipeline stages, 3; "
-        "the nearest are 3 and 6");
-    check_refusal(&(TinyStep){ .schedule = "ring", .stages = 4, .layers = 2 },
-                  "2 layers cannot be shared among 4 pipeline stages");
+        "nearest legal numbers of stages: 1");
+    check_refusal(
+        &(TinyStep){ .schedule = "ring", .stages = 4, .layers = 2 },
+        "2 layers cannot be shared among 4 pipeline stages; nearest legal numbers of stages: "
+        "2");
     check_refusal(&(TinyStep){ .schedule = "ring", .chunks = 2, .layers = 4 },
                   "several chunks of layers need several pipeline stages");
     check_refusal(&(TinyStep){ .schedule = "ring",
@@ -254,7 +256,8 @@ START_TEST(what_cannot_be_cut_is_refused)
         &(TinyStep){
             .schedule = "ring", .stages = 2, .chunks = 2, .layers = 4, .micro_batches = 3 },
         "with several chunks of layers on a stage, the number of micro-batches, 3, must "
-        "be a multiple of the number of pipeline stages, 2; the nearest are 2 and 4");
+        "be a multiple of the number of pipeline stages, 2; nearest legal numbers of "
+        "micro-batches: 2, 4");
 }
 END_TEST
 

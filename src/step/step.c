@@ -59,21 +59,23 @@ lh_step_behaviour(const LhFramework *f, LhShard shard, LhDtype activation)
 
 /* ---- what is refused ---- */
 
-/* "3, 6": the numbers next to @value for which @p would be legal, none above @most; "none". Caller
- * frees. */
+/* "nearest legal numbers of stages: 3, 6": those next to @value for which @p would be legal, none
+ * above @most; @what they are. Caller frees. */
 static char *
-legal_near(const LhStepParams *p, uint64_t value, uint64_t most,
+legal_near(const LhStepParams *p, const char *what, uint64_t value, uint64_t most,
            bool (*is_legal)(const LhStepParams *p, uint64_t value))
 {
     uint64_t below = MIN(value, most), above = value + 1;
+    g_autofree char *numbers = NULL;
 
     while (below > 0 && !is_legal(p, below))
         below--;
     while (above <= most && !is_legal(p, above))
         above++;
-    if (above <= most)
-        return lh_near_text(below, above);
-    return below > 0 ? lh_near_text(below, below) : g_strdup("none");
+    if (below == 0 && above > most)
+        return g_strdup_printf("there are no legal %s for these ranks", what);
+    numbers = lh_near_text(below, above <= most ? above : below);
+    return g_strdup_printf("nearest legal %s: %s", what, numbers);
 }
 
 /* What tensor-parallel ranks share among them. */
@@ -142,31 +144,31 @@ check_tensor_parallel(const LhStepParams *p, GError **error)
 {
     const LhModel *m = p->model;
     const uint64_t t = p->tensor_parallel, most = lh_step_stage_ranks(p);
-    g_autofree char *near = legal_near(p, t, most, is_tensor_size);
+    g_autofree char *near = NULL;
     Shared shared[SHARED_MAX];
     const guint count = find_shared(m, shared);
 
+    if (is_tensor_size(p, t))
+        return true;
+    near = legal_near(p, "sizes of these ranks", t, most, is_tensor_size);
     for (guint i = 0; i < count; i++) {
         if (shared[i].size % t != 0)
             return lh_program_refuse(error,
                                      "%s, %" PRIu64 ", must be a multiple of the tensor-parallel "
-                                     "size, %" PRIu64 "; nearest legal sizes of these ranks: %s",
+                                     "size, %" PRIu64 "; %s",
                                      shared[i].what, shared[i].size, t, near);
     }
     if (!has_vocabulary(m, t))
         return lh_program_refuse(error,
                                  "a vocabulary of %" PRIu64 " tokens, %" PRIu64
                                  " on each of %" PRIu64
-                                 " tensor-parallel ranks, leaves the last one without any; nearest "
-                                 "legal sizes of these ranks: %s",
+                                 " tensor-parallel ranks, leaves the last one without any; %s",
                                  m->vocab_size, tokens_of(m, t), t, near);
-    if (has_groups(m, t))
-        return true;
     return lh_program_refuse(error,
                              "%" PRIu64
                              " key-value heads can neither be shared among nor copied to "
                              "%" PRIu64 " tensor-parallel ranks: one number must divide the other; "
-                             "nearest legal sizes of these ranks: %s",
+                             "%s",
                              MAX(m->num_query_groups, 1), t, near);
 }
 
@@ -236,19 +238,20 @@ check_stages(const LhStepParams *p, GError **error)
 {
     const uint32_t stages = lh_step_stages(p), chunks = lh_step_chunks(p);
     const uint64_t parts = (uint64_t)stages * chunks, all = places_of(p);
-    g_autofree char *near = legal_near(p, stages, p->model->num_layers, is_stages);
+    g_autofree char *near = NULL;
     const char *ends = all == p->model->num_layers       ? ""
                        : all == p->model->num_layers + 2 ? ", with the embedding and the loss"
                        : p->loss_counts                  ? ", with the loss"
                                                          : ", with the embedding";
 
+    if (is_stages(p, stages))
+        return true;
+    near = legal_near(p, "numbers of stages", stages, p->model->num_layers, is_stages);
     if (p->model->num_layers < parts)
-        return lh_program_refuse(error,
-                                 "%" PRIu64 " layers cannot be shared among %" PRIu64
-                                 "%s; nearest legal numbers of stages: %s",
-                                 p->model->num_layers, parts,
-                                 chunks > 1 ? " chunks of pipeline stages" : " pipeline stages",
-                                 near);
+        return lh_program_refuse(
+            error, "%" PRIu64 " layers cannot be shared among %" PRIu64 "%s; %s",
+            p->model->num_layers, parts,
+            chunks > 1 ? " chunks of pipeline stages" : " pipeline stages", near);
     if (chunks > 1 && p->micro_batches % stages != 0) {
         const uint64_t below = p->micro_batches / stages * stages;
         g_autofree char *numbers = lh_near_text(below, below + stages);
@@ -259,12 +262,10 @@ check_stages(const LhStepParams *p, GError **error)
                                  "stages, %u; nearest legal numbers of micro-batches: %s",
                                  p->micro_batches, stages, numbers);
     }
-    if (all % parts == 0)
-        return true;
     return lh_program_refuse(
         error,
         "the number of layers%s, %" PRIu64 ", must be a multiple of the number of %s, %" PRIu64
-        "; nearest legal numbers of stages: %s",
+        "; %s",
         ends, all, chunks > 1 ? "chunks of all pipeline stages" : "pipeline stages", parts, near);
 }
 
