@@ -169,28 +169,36 @@ missing_row(const LhSweep *sweep)
 {
     const guint count = g_strv_length(sweep->columns), state = lh_sweep_column(sweep, "state"),
                 reason = lh_sweep_column(sweep, "reason");
-    char **cells = g_new0(char *, count + 1);
+    g_autoptr(GStrvBuilder) cells = g_strv_builder_new();
 
     for (guint i = 0; i < count; i++)
-        cells[i] = g_strdup(i == state    ? "interrupted"
-                            : i == reason ? "the sweep ended before it did"
-                                          : "");
-    return cells;
+        g_strv_builder_add(cells, i == state    ? "interrupted"
+                                  : i == reason ? "the sweep ended before it did"
+                                                : "");
+    return g_strv_builder_end(cells);
 }
 
-/* Calls @add for every row. */
+typedef void (*AddRow)(const LhSweep *sweep, guint point, char **row, void *data);
+
 static void
-each_row(const LhSweep *sweep, void (*add)(const LhSweep *, guint point, char **row, void *data),
-         void *data)
+add_missing(const LhSweep *sweep, guint point, AddRow add, void *data)
+{
+    g_auto(GStrv) row = missing_row(sweep);
+
+    add(sweep, point, row, data);
+}
+
+/* Calls @add for every row, and for one of each point that was not looked at. */
+static void
+each_row(const LhSweep *sweep, AddRow add, void *data)
 {
     for (guint i = 0; i < sweep->points->len; i++) {
         const LhSweepPoint *point = g_ptr_array_index(sweep->points, i);
-        g_auto(GStrv) missing = point->rows == NULL ? missing_row(sweep) : NULL;
 
+        if (point->rows == NULL)
+            add_missing(sweep, i, add, data);
         for (guint k = 0; point->rows != NULL && k < point->rows->len; k++)
             add(sweep, i, g_ptr_array_index(point->rows, k), data);
-        if (missing != NULL)
-            add(sweep, i, missing, data);
     }
 }
 
