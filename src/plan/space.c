@@ -374,6 +374,7 @@ take_input(GPtrArray *inputs, const LhInput *input)
             return;
     }
     copy = g_new0(LhInput, 1);
+    copy->of = input->of;
     copy->path = g_strdup(input->path);
     copy->sha256 = g_strdup(input->sha256);
     g_ptr_array_add(inputs, copy);
