@@ -160,6 +160,26 @@ class_of(KinetoReader *r, LhExcerpt name, uint8_t *transfer)
     return (LhSeenClass)((known & 0xff) - 1);
 }
 
+/* Of an op that communicates longhaul writes slices for what moves and for what it waits for, one
+ * after another: together they are the op, which a profiler sees as one kernel. */
+static bool
+joins_last(const KinetoReader *r, const LhSeen *piece)
+{
+    GArray *kernels = r->run->kernels;
+    LhSeen *last;
+
+    if (kernels->len == r->first || piece->order == 0)
+        return false;
+    last = &g_array_index(kernels, LhSeen, kernels->len - 1);
+    if (last->class != LH_SEEN_COMM || last->rank != piece->rank || last->order != piece->order)
+        return false;
+    last->start_ns = MIN(last->start_ns, piece->start_ns);
+    last->end_ns = MAX(last->end_ns, piece->end_ns);
+    if (last->transfer == LH_SEEN_UNKNOWN)
+        last->transfer = piece->transfer;
+    return true;
+}
+
 static void
 add_kernel(KinetoReader *r, const Event *e)
 {
@@ -191,7 +211,8 @@ add_kernel(KinetoReader *r, const Event *e)
     }
     if (seen.class == LH_SEEN_COMM && !r->own)
         read_collective(e->args, &seen);
-    g_array_append_val(r->run->kernels, seen);
+    if (!r->own || seen.class != LH_SEEN_COMM || !joins_last(r, &seen))
+        g_array_append_val(r->run->kernels, seen);
 }
 
 /* NULL if there is none yet. */
@@ -244,7 +265,7 @@ add_event(void *data, LhExcerpt text, uint64_t line)
         return;
     if (lh_excerpt_is(e.cat, "kernel") || lh_excerpt_is(e.cat, "Kernel") ||
         (r->own && (lh_excerpt_is(e.cat, "compute") || lh_excerpt_is(e.cat, "exchange") ||
-                    lh_excerpt_is(e.cat, "collective"))))
+                    lh_excerpt_is(e.cat, "collective") || lh_excerpt_is(e.cat, "wait"))))
         add_kernel(r, &e);
     else if (lh_excerpt_is(e.cat, "gpu_user_annotation"))
         add_step(r, &e, &r->steps[0]);
