@@ -311,6 +311,20 @@ lh_setup_program(const LhSetup *setup, const LhSchedule *schedule, GError **erro
 
 /* ---- all of it ---- */
 
+bool
+lh_setup_step_check_frameworks(const LhScenario *scenario, GError **error)
+{
+    static const char *const names[] = { DEFAULT_FRAMEWORK, DEFAULT_TENSOR_FRAMEWORK };
+
+    for (gsize i = 0; scenario->framework == NULL && i < G_N_ELEMENTS(names); i++) {
+        g_autoptr(LhFramework) framework = lh_framework_load(names[i], error);
+
+        if (framework == NULL)
+            return false;
+    }
+    return true;
+}
+
 static LhFramework *
 load_framework(const LhSetup *setup, uint32_t tensor, GError **error)
 {

@@ -22,5 +22,9 @@ bool lh_setup_check_step_fields(const LhScenario *scenario, GError **error);
 bool lh_setup_fill_step(LhSetup *setup, const LhStepSizes *sizes, GError **error);
 void lh_setup_clear_step(LhSetup *setup);
 
+/* Whether those that steps of @scenario follow, with tensor parallelism and without, can be read:
+ * of many ways at once, one that cannot be read is no way that is refused. */
+bool lh_setup_step_check_frameworks(const LhScenario *scenario, GError **error);
+
 /* Makes it a step of this shard and checkpoint, as its framework does them. */
 void lh_setup_step_policy(LhSetupStep *step, LhShard shard, LhCheckpoint checkpoint);

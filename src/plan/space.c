@@ -414,7 +414,8 @@ lh_plan_space_new(const LhScenario *scenario, const char *cluster, uint64_t sequ
     space->shapes = g_ptr_array_new_with_free_func(shape_free);
     space->points = g_array_new(FALSE, FALSE, sizeof(LhPlanPoint));
     space->sequences = sequences;
-    if (!take_scenario(space, scenario, cluster, error))
+    if (!take_scenario(space, scenario, cluster, error) ||
+        !lh_setup_step_check_frameworks(space->scenario, error))
         return NULL;
     add_shapes(space);
     if (space->shapes->len == 0) {
