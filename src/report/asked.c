@@ -142,7 +142,7 @@ asked_free(gpointer data)
 }
 
 void
-lh_question_free(LhQuestion *question)
+lh_question_free(LhAskedWhole *question)
 {
     if (question == NULL)
         return;
@@ -151,7 +151,7 @@ lh_question_free(LhQuestion *question)
 }
 
 static LhAsked *
-find_asked(const LhQuestion *q, const char *name)
+find_asked(const LhAskedWhole *q, const char *name)
 {
     for (guint i = 0; i < q->all->len; i++) {
         LhAsked *asked = g_ptr_array_index(q->all, i);
@@ -164,7 +164,7 @@ find_asked(const LhQuestion *q, const char *name)
 
 /* @name is taken over. */
 static LhAsked *
-new_asked(LhQuestion *q, char *name)
+new_asked(LhAskedWhole *q, char *name)
 {
     LhAsked *asked = g_new0(LhAsked, 1);
 
@@ -174,7 +174,7 @@ new_asked(LhQuestion *q, char *name)
 }
 
 void
-lh_question_give(LhQuestion *question, const char *field, const char *given)
+lh_question_give(LhAskedWhole *question, const char *field, const char *given)
 {
     LhAsked *asked = find_asked(question, field);
 
@@ -183,7 +183,7 @@ lh_question_give(LhQuestion *question, const char *field, const char *given)
 }
 
 void
-lh_question_add(LhQuestion *question, char *name, char *is)
+lh_question_add(LhAskedWhole *question, char *name, char *is)
 {
     LhAsked *asked = find_asked(question, name);
 
@@ -342,7 +342,7 @@ given_text(const LhField *field, const LhScenario *scratch)
 }
 
 static bool
-add_fields(LhQuestion *q, const LhJson *json, GError **error)
+add_fields(LhAskedWhole *q, const LhJson *json, GError **error)
 {
     g_autoptr(LhScenario) scratch = lh_scenario_new();
 
@@ -371,7 +371,7 @@ is_on_line(const GPtrArray *words, const char *name)
 }
 
 static void
-add_told_options(LhQuestion *q, const LhJson *json)
+add_told_options(LhAskedWhole *q, const LhJson *json)
 {
     g_autoptr(GPtrArray) keys = lh_json_keys(json, "asked.options");
     g_autoptr(GPtrArray) words = texts_at(json, "argv");
@@ -390,7 +390,7 @@ add_told_options(LhQuestion *q, const LhJson *json)
 
 /* Options of a command line that is all that a document says, outputs among them. */
 static void
-add_argv_options(LhQuestion *q, const LhJson *json)
+add_argv_options(LhAskedWhole *q, const LhJson *json)
 {
     g_autoptr(GPtrArray) words = texts_at(json, "argv");
 
@@ -432,7 +432,7 @@ of_path(const char *path)
 
 /* Several files of one thing are those of several clusters. */
 static void
-add_digests(LhQuestion *q, const LhJson *json)
+add_digests(LhAskedWhole *q, const LhJson *json)
 {
     for (guint i = 0;; i++) {
         g_autofree char *at = g_strdup_printf("inputs[%u]", i);
@@ -459,7 +459,7 @@ add_digests(LhQuestion *q, const LhJson *json)
  */
 
 static void
-add_worked_out(LhQuestion *q, const LhJson *json, const char *of_case, const char *const *members)
+add_worked_out(LhAskedWhole *q, const LhJson *json, const char *of_case, const char *const *members)
 {
     g_autoptr(GPtrArray) keys = lh_json_keys(json, of_case);
 
@@ -473,11 +473,11 @@ add_worked_out(LhQuestion *q, const LhJson *json, const char *of_case, const cha
     }
 }
 
-LhQuestion *
+LhAskedWhole *
 lh_question_read(const LhJson *json, const char *of_case, const char *const *members,
                  GError **error)
 {
-    g_autoptr(LhQuestion) q = g_new0(LhQuestion, 1);
+    g_autoptr(LhAskedWhole) q = g_new0(LhAskedWhole, 1);
 
     q->all = g_ptr_array_new_with_free_func(asked_free);
     q->told = lh_json_has(json, "asked");
@@ -507,7 +507,7 @@ is_file_name(const char *name)
 
 /* A file is what it has, wherever it is. */
 static bool
-is_known_by_digest(const LhQuestion *a, const LhQuestion *b, const char *name)
+is_known_by_digest(const LhAskedWhole *a, const LhAskedWhole *b, const char *name)
 {
     g_autofree char *digest = g_strconcat(LH_DIGEST_OF, name, NULL);
 
@@ -517,7 +517,7 @@ is_known_by_digest(const LhQuestion *a, const LhQuestion *b, const char *name)
 /* Both say which options their command has, or one of them has its command line alone: then what is
  * not on either line is the default of both. */
 static bool
-option_differs(const LhQuestion *a, const LhQuestion *b, const LhAsked *x, const LhAsked *y)
+option_differs(const LhAskedWhole *a, const LhAskedWhole *b, const LhAsked *x, const LhAsked *y)
 {
     const LhAsked *told = a->told ? x : y, *line = a->told ? y : x;
 
@@ -529,7 +529,7 @@ option_differs(const LhQuestion *a, const LhQuestion *b, const LhAsked *x, const
 }
 
 static bool
-find_difference(const LhQuestion *a, const LhQuestion *b, const char *name, LhAskedOtherwise *d)
+find_difference(const LhAskedWhole *a, const LhAskedWhole *b, const char *name, LhAskedOtherwise *d)
 {
     const LhAsked *x = find_asked(a, name), *y = find_asked(b, name);
 
@@ -559,7 +559,7 @@ has_difference(const GArray *all, const char *name)
 /* A file that only one has is a difference if no field says so; and a scenario's is none of its
  * own, since its fields are compared. */
 static void
-add_differing_file(GArray *all, const LhQuestion *a, const LhQuestion *b, const char *name)
+add_differing_file(GArray *all, const LhAskedWhole *a, const LhAskedWhole *b, const char *name)
 {
     const LhAsked *x = find_asked(a, name), *y = find_asked(b, name);
     const char *of = name + strlen(LH_DIGEST_OF);
@@ -574,7 +574,7 @@ add_differing_file(GArray *all, const LhQuestion *a, const LhQuestion *b, const 
 }
 
 static void
-add_differences(GArray *all, const LhQuestion *of, const LhQuestion *a, const LhQuestion *b,
+add_differences(GArray *all, const LhAskedWhole *of, const LhAskedWhole *a, const LhAskedWhole *b,
                 bool files)
 {
     for (guint i = 0; i < of->all->len; i++) {
@@ -591,7 +591,7 @@ add_differences(GArray *all, const LhQuestion *of, const LhQuestion *a, const Lh
 }
 
 GArray *
-lh_question_compare(const LhQuestion *a, const LhQuestion *b)
+lh_question_compare(const LhAskedWhole *a, const LhAskedWhole *b)
 {
     GArray *all = g_array_new(FALSE, FALSE, sizeof(LhAskedOtherwise));
 

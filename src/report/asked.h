@@ -30,23 +30,23 @@ typedef struct {
 typedef struct {
     GPtrArray *all; /* of LhAsked * */
     bool told;      /* the document has "asked"; else that is what its "argv" has */
-} LhQuestion;
+} LhAskedWhole;
 
 /*
  * The question of @json, whose object at @of_case ("case"; "": the document itself) has what fields
  * came to, of which only those in @members count (NULL: all). LH_ERROR_INPUT for what "asked"
  * cannot have. Caller frees.
  */
-LhQuestion *lh_question_read(const LhJson *json, const char *of_case, const char *const *members,
-                             GError **error);
-void lh_question_free(LhQuestion *question);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhQuestion, lh_question_free)
+LhAskedWhole *lh_question_read(const LhJson *json, const char *of_case, const char *const *members,
+                               GError **error);
+void lh_question_free(LhAskedWhole *question);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhAskedWhole, lh_question_free)
 
 /* Adds what something came to: both are taken over. */
-void lh_question_add(LhQuestion *question, char *name, char *is);
+void lh_question_add(LhAskedWhole *question, char *name, char *is);
 
 /* What was given of a field, as a document that is not `told` shows otherwise. */
-void lh_question_give(LhQuestion *question, const char *field, const char *given);
+void lh_question_give(LhAskedWhole *question, const char *field, const char *given);
 
 /* Something that two questions have otherwise, and the values: borrowed, NULL: none. */
 typedef struct {
@@ -54,4 +54,4 @@ typedef struct {
 } LhAskedOtherwise;
 
 /* All of it: of LhAskedOtherwise. Both must outlive it. Caller unrefs. */
-GArray *lh_question_compare(const LhQuestion *a, const LhQuestion *b);
+GArray *lh_question_compare(const LhAskedWhole *a, const LhAskedWhole *b);

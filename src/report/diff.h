@@ -44,7 +44,7 @@ typedef struct {
     const char *path; /* borrowed */
     char *schema, *version, *sha256;
     char *winner; /* NULL: none */
-    LhQuestion *question;
+    LhAskedWhole *question;
     bool partial;       /* of a command that was interrupted */
     GPtrArray *entries; /* of LhEntry * */
 } LhOutcome;
