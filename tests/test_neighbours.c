@@ -22,7 +22,7 @@ static const struct {
     { "length", "--seq-length" },
     { "sequence lengths", "--seq-length" },
     { "numbers of stages", "--pipeline-model-parallel-size" },
-    { "sizes of these ranks", "--tensor-model-parallel-size" },
+    { "tensor-parallel sizes", "--tensor-model-parallel-size" },
     { "numbers of micro-batches", "--num-micro-batches" },
     { "numbers of groups", "--num-query-groups" },
     { "numbers of ranks", "--ranks" },

@@ -136,14 +136,15 @@ asked_of_sim(const Case *c, guint point)
 static void
 check_field(LhValues *plan, const char *key, LhValues *sim, const char *other)
 {
-    g_autofree const char **keys[] = { lh_values_keys(plan), lh_values_keys(sim) };
+    g_autofree const char **keys_of_plan = lh_values_keys(plan);
+    g_autofree const char **keys_of_sim = lh_values_keys(sim);
     g_auto(GStrv) of_plan = lh_values_texts(plan);
     g_auto(GStrv) of_sim = lh_values_texts(sim);
     guint at = 0, where = 0;
 
-    while (strcmp(keys[0][at], key) != 0)
+    while (strcmp(keys_of_plan[at], key) != 0)
         at++;
-    while (strcmp(keys[1][where], other) != 0)
+    while (strcmp(keys_of_sim[where], other) != 0)
         where++;
     ck_assert_msg(strcmp(of_plan[at], of_sim[where]) == 0, "%s: plan has %s, sim %s", key,
                   of_plan[at], of_sim[where]);

@@ -427,7 +427,7 @@ START_TEST(models_are_refused)
                   "to choose");
     check_refusal(&(TinyStep){ .experts = 4, .tensor = 4 }, &narrow,
                   "the width of the dense layers' MLP, 66, must be a multiple of the "
-                  "tensor-parallel size, 4; nearest legal sizes of these ranks: 2");
+                  "tensor-parallel size, 4; nearest legal tensor-parallel sizes: 2");
 }
 END_TEST
 

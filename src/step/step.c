@@ -150,7 +150,7 @@ check_tensor_parallel(const LhStepParams *p, GError **error)
 
     if (is_tensor_size(p, t))
         return true;
-    near = legal_near(p, "sizes of these ranks", t, most, is_tensor_size);
+    near = legal_near(p, "tensor-parallel sizes", t, most, is_tensor_size);
     for (guint i = 0; i < count; i++) {
         if (shared[i].size % t != 0)
             return lh_program_refuse(error,
