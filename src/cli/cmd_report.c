@@ -167,24 +167,23 @@ const LhCommand lh_command_report = {
     .name = "report",
     .arguments = "[SCENARIO] [OPTIONS] --output FILE",
     .summary = "Write a comparison, or a saved result, as a page to hand on, with figures.",
-    .details =
-        "Compares schedules as longhaul compare does and writes one .html file that needs\n"
-        "nothing else: the answer in a sentence, the table, where the time goes, the\n"
-        "timeline, the traffic and the memory of the fastest schedule and of the\n"
-        "runner-up, the critical path, where every constant comes from, and the command\n"
-        "that repeats it. It has no script and loads nothing. Figures are drawn by\n"
-        "gnuplot. A .pdf file is the page as chromium prints it, or else WeasyPrint.\n\n"
-        "With --from the page shows a result that was saved as JSON. The command line in\n"
-        "it is read again, without the files that it wrote, from the folder where\n"
-        "longhaul is called. Comparisons, plans and sweeps are made once more, and must\n"
-        "come out as they were saved: a file that has changed since is an error that says\n"
-        "where the first difference is. Validations are shown as they were measured.\n\n"
-        "Exit status 1 if no schedule can run; the page then says why. Ctrl-C or SIGTERM\n"
-        "ends the command without a page (exit status 130).\n\n"
-        "  longhaul report dfa-2node --output report.html\n"
-        "  longhaul report --cluster hgx-h100:4 --model llama-3-8b --seq-length 512K \\\n"
-        "      --output report.html\n"
-        "  longhaul report --from plan.json --output plan.html\n",
+    .details = "Compares schedules as longhaul compare does and writes one .html file that needs\n"
+               "nothing else: the answer in a sentence, the table, where the time goes, the\n"
+               "timeline, the traffic and the memory of the fastest schedule and of the\n"
+               "runner-up, the critical path, where every constant comes from, and the command\n"
+               "that repeats it. It has no script and loads nothing. Figures are drawn by\n"
+               "gnuplot. A .pdf file is the page as chromium prints it, or else WeasyPrint.\n\n"
+               "With --from the page shows a result that was saved as JSON. The command line in\n"
+               "it is read again, without the files that it wrote, from the folder where\n"
+               "longhaul is called. Comparisons, plans and sweeps are made once more, and must\n"
+               "come out as they were saved: a file that has changed since is an error that says\n"
+               "where the first difference is. Validations are shown as they were measured.\n\n"
+               "Exit status 1 if no schedule can run; the page then says why. Ctrl-C or SIGTERM\n"
+               "ends the command without a page (exit status 130).\n\n"
+               "  longhaul report dfa-2node --output report.html\n"
+               "  longhaul report --cluster hgx-h100:4 --model llama-3-8b --seq-length 512K \\\n"
+               "      --output report.html\n"
+               "  longhaul report --from plan.json --output plan.html\n",
     .scenario = true,
     .config_parts = LH_CONFIG_QUESTION | LH_CONFIG_WAY,
     .options = report_options,

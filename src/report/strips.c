@@ -317,10 +317,11 @@ append_rank_labels(GString *out, const LhStrips *s, uint32_t last_rank, unsigned
     const unsigned pixels = strip_pixels(s->ranks->len);
     const uint32_t every = MAX((LABEL_PIXELS + pixels - 1) / pixels, 1);
     const LhFrameRanks of = lh_frame_ranks(s->setup);
+    const unsigned width = of.stages > 1 ? NAMES_STAGES : NAMES_RANKS;
 
     g_string_append_printf(out,
                            "<svg class=\"names\" width=\"%u\" height=\"%u\" role=\"presentation\">",
-                           of.stages > 1 ? NAMES_STAGES : NAMES_RANKS, height);
+                           width, height);
     for (uint32_t i = 0; i < s->ranks->len; i++) {
         const uint32_t rank = g_array_index(s->ranks, uint32_t, i);
         const unsigned y =
