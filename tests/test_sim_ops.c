@@ -106,7 +106,9 @@ check_motions(Script *script, uint32_t ranks, uint32_t rank, uint32_t op, const 
     result = world_run(&w);
     ck_assert_ptr_nonnull(told.record.motions);
     waited_ps = told.record.end_ps - told.record.start_ps;
+    ck_assert_uint_le(told.record.motions_count, G_N_ELEMENTS(told.motions));
     for (uint32_t i = 0; i < told.record.motions_count; i++) {
+        ck_assert_int_ge(us[2 * i], 0);
         ck_assert_int_eq(told.motions[i].from_ps, us[2 * i] * US);
         ck_assert_int_eq(told.motions[i].to_ps, us[2 * i + 1] * US);
         waited_ps -= told.motions[i].to_ps - told.motions[i].from_ps;
