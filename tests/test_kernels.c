@@ -231,6 +231,132 @@ START_TEST(kernels_count_the_layer_exactly)
 }
 END_TEST
 
-LH_TEST_MAIN("kernels", kernels_are_found_by_name, kernels_name_their_operands,
-             kernels_know_their_element_types, kernels_count_exactly,
+/* ---- hashes of arguments ---- */
+
+/* Sets member @which of those of a kind to @value; false if there are no more. Whoever adds a
+ * member to a kind adds it here, too. */
+static bool
+set_member(LhKernelArgs *a, LhArgsKind kind, unsigned which, uint8_t value)
+{
+    static const LhMaskRule rules[2] = { { .window = 1 }, { .window = 2 } };
+    const struct {
+        LhArgsKind kind;
+        void *at;
+        size_t bytes;
+    } members[] = {
+#define MEMBER(of, member) { (of), &a->member, sizeof(a->member) }
+        MEMBER(LH_ARGS_ATTENTION, pairs),
+        MEMBER(LH_ARGS_ATTENTION, nq),
+        MEMBER(LH_ARGS_ATTENTION, nk),
+        MEMBER(LH_ARGS_ATTENTION, batch),
+        MEMBER(LH_ARGS_ATTENTION, heads),
+        MEMBER(LH_ARGS_ATTENTION, groups),
+        MEMBER(LH_ARGS_ATTENTION, head_dim),
+        MEMBER(LH_ARGS_ATTENTION, q_at.start),
+        MEMBER(LH_ARGS_ATTENTION, q_at.part_step),
+        MEMBER(LH_ARGS_ATTENTION, k_at.start),
+        MEMBER(LH_ARGS_ATTENTION, k_at.part_step),
+        MEMBER(LH_ARGS_ATTENTION, stride),
+        MEMBER(LH_ARGS_ATTENTION, scale),
+        MEMBER(LH_ARGS_ATTENTION, decay),
+        MEMBER(LH_ARGS_ATTENTION, states),
+        MEMBER(LH_ARGS_ATTENTION, traffic),
+        MEMBER(LH_ARGS_ATTENTION, mask),
+        MEMBER(LH_ARGS_ATTENTION, shift),
+        MEMBER(LH_ARGS_PRODUCT, product.m),
+        MEMBER(LH_ARGS_PRODUCT, product.n),
+        MEMBER(LH_ARGS_PRODUCT, product.k),
+        MEMBER(LH_ARGS_PRODUCT, product.experts),
+        MEMBER(LH_ARGS_PRODUCT, product.layout.batch),
+        MEMBER(LH_ARGS_PRODUCT, product.layout.members),
+        MEMBER(LH_ARGS_ELEMENTS, elements.count),
+        MEMBER(LH_ARGS_ELEMENTS, elements.traffic),
+        MEMBER(LH_ARGS_ROWS, rows.rows),
+        MEMBER(LH_ARGS_ROWS, rows.width),
+        MEMBER(LH_ARGS_ROWS, rows.vocabulary),
+        MEMBER(LH_ARGS_ROWS, rows.first),
+        MEMBER(LH_ARGS_ROWS, rows.count),
+        MEMBER(LH_ARGS_ROWS, rows.tokens),
+        MEMBER(LH_ARGS_ROWS, rows.epsilon),
+        MEMBER(LH_ARGS_ROWS, rows.traffic),
+        MEMBER(LH_ARGS_HEADS, to_heads.rows),
+        MEMBER(LH_ARGS_HEADS, to_heads.start),
+        MEMBER(LH_ARGS_HEADS, to_heads.stride),
+        MEMBER(LH_ARGS_HEADS, to_heads.base),
+        MEMBER(LH_ARGS_HEADS, to_heads.layout.batch),
+        MEMBER(LH_ARGS_HEADS, to_heads.layout.members),
+        MEMBER(LH_ARGS_HEADS, to_heads.heads),
+        MEMBER(LH_ARGS_HEADS, to_heads.groups),
+        MEMBER(LH_ARGS_HEADS, to_heads.head_dim),
+        MEMBER(LH_ARGS_HEADS, to_heads.traffic),
+        MEMBER(LH_ARGS_EXPERTS, experts.rows),
+        MEMBER(LH_ARGS_EXPERTS, experts.width),
+        MEMBER(LH_ARGS_EXPERTS, experts.experts),
+        MEMBER(LH_ARGS_EXPERTS, experts.choices),
+        MEMBER(LH_ARGS_OPTIMIZER, optimizer.count),
+        MEMBER(LH_ARGS_OPTIMIZER, optimizer.learning_rate),
+        MEMBER(LH_ARGS_OPTIMIZER, optimizer.beta1),
+        MEMBER(LH_ARGS_OPTIMIZER, optimizer.beta2),
+        MEMBER(LH_ARGS_OPTIMIZER, optimizer.epsilon),
+        MEMBER(LH_ARGS_OPTIMIZER, optimizer.weight_decay),
+        MEMBER(LH_ARGS_OPTIMIZER, optimizer.clip),
+        MEMBER(LH_ARGS_OPTIMIZER, optimizer.traffic),
+#undef MEMBER
+    };
+
+    if (which == 0)
+        a->first = value != 0;
+    if (kind == LH_ARGS_ATTENTION && which == 1)
+        a->rule = &rules[value != 0];
+    if (kind == LH_ARGS_ATTENTION && which == 2)
+        a->reversed = value != 0;
+    if (kind == LH_ARGS_ROWS && which == 1)
+        a->rows.adds = value != 0;
+    if (which < 3)
+        return true;
+    for (size_t i = 0; i < G_N_ELEMENTS(members); i++) {
+        if (members[i].kind != kind || which-- > 3)
+            continue;
+        memset(members[i].at, value, members[i].bytes);
+        return true;
+    }
+    return false;
+}
+
+static uint64_t
+hash_of(LhArgsKind kind, uint8_t rest, int other)
+{
+    LhKernelArgs args;
+
+    memset(&args, rest, sizeof(args));
+    for (unsigned i = 0; set_member(&args, kind, i, i == (unsigned)other ? 1 : 0); i++)
+        ;
+    return lh_kernel_args_mix(7, kind, &args);
+}
+
+/* All members count, and nothing that lies beside them: a step's forms would be visited twice, and
+ * its repeats not be known, by chance. */
+START_TEST(kernels_arguments_are_hashed_by_member)
+{
+    for (int k = 0; k < LH_ARGS_KINDS; k++) {
+        const LhArgsKind kind = (LhArgsKind)k;
+        const uint64_t plain = hash_of(kind, 0, -1);
+        LhKernelArgs args = { 0 };
+        unsigned members = 0;
+
+        ck_assert_uint_eq(hash_of(kind, 0xa5, -1), plain);
+        while (set_member(&args, kind, members, 0))
+            members++;
+        for (unsigned i = 0; i < members; i++) {
+            if ((i == 1 && kind != LH_ARGS_ATTENTION && kind != LH_ARGS_ROWS) ||
+                (i == 2 && kind != LH_ARGS_ATTENTION))
+                continue; /* it has no such member */
+            ck_assert_msg(hash_of(kind, 0, (int)i) != plain, "kind %d, member %u", k, i);
+        }
+    }
+}
+END_TEST
+
+LH_TEST_MAIN("kernels", kernels_arguments_are_hashed_by_member, kernels_are_found_by_name,
+             kernels_name_their_operands, kernels_know_their_element_types, kernels_count_exactly,
              kernels_count_the_layer_exactly)

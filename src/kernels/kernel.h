@@ -319,6 +319,10 @@ lh_kernel_counts_dense_flops(const LhKernel *kernel)
     return kernel->cost == LH_COST_PRODUCT;
 }
 
+/* Mixes into @hash what a call of a kernel of this kind is called with: the members of its kind,
+ * one by one, since what else is in the union, or between members, is anything. */
+uint64_t lh_kernel_args_mix(uint64_t hash, LhArgsKind kind, const LhKernelArgs *args);
+
 /*
  * Whether a call overwrites its operand @operand without reading it. `first` is about sums, which
  * the weights of a step of the optimizer are not, and dx of a norm only if nothing else is in it.

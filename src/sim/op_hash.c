@@ -23,7 +23,7 @@ static uint64_t
 mix_compute(uint64_t hash, const LhProgram *program, const LhOp *op)
 {
     hash = lh_mix(hash, op->compute.kernel);
-    hash = lh_mix_bytes(hash, &op->compute.args, sizeof(op->compute.args));
+    hash = lh_kernel_args_mix(hash, lh_kernels[op->compute.kernel]->args, &op->compute.args);
     for (uint32_t i = 0; i < op->compute.regions_count; i++)
         hash = mix_region(hash, program, op->compute.regions[i]);
     return hash;

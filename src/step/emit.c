@@ -397,8 +397,8 @@ form_of(const LhStepPlan *plan, const LhStepList *list, const LhStepCall *call, 
                             (uint64_t)call->kind << 16 | (uint64_t)call->backward << 8 |
                             call->replicas);
     if (computes)
-        hash = lh_mix_bytes(hash, &g_array_index(plan->args, LhKernelArgs, call->args),
-                            sizeof(LhKernelArgs));
+        hash = lh_kernel_args_mix(hash, lh_kernels[call->kernel]->args,
+                                  &g_array_index(plan->args, LhKernelArgs, call->args));
     for (uint32_t i = 0; i < call->uses_count; i++) {
         const LhStepUse *use = &lh_step_uses(list, call)[i];
         const LhStepTensor *tensor = used_tensor(list, use);
