@@ -410,6 +410,7 @@ START_TEST(native_times_follow_what_is_known_of_links)
         double slower;
 
         t->nvlink.bandwidth /= 2;
+        t->nvlink.latency_ps *= t == h100 ? 2 : 1;
         slower = native_us(t, eight, LH_COLL_ALL_GATHER, shard, NULL);
         ck_assert_double_gt(slower, 1.3 * whole);
         lh_measured_follow(t, &before);
@@ -533,9 +534,35 @@ START_TEST(profiles_replace_times)
 }
 END_TEST
 
+/* A profile's rows are those of its own links, whatever the file's were; the file's other rows stay
+ * those of the links that they were measured on. */
+START_TEST(profiles_measured_on_their_own_links)
+{
+    static const char text[] =
+        "{\"schema\": \"longhaul.profile/2\", \"name\": \"p\", \"source\": \"s\", "
+        "\"nvlink\": {\"bandwidth\": \"100GB/s\", \"latency\": \"6us\", \"ctas\": 16, "
+        "\"provenance\": \"measured\", "
+        "\"source\": \"s\"}, "
+        "\"collective_times\": [{\"op\": \"all-gather\", \"ranks\": 8, "
+        "\"bytes\": [8000000, 80000000], \"us\": [100, 800], "
+        "\"provenance\": \"measured\", \"source\": \"s\"}]}";
+    const LhGroup eight = { .stride = 1, .count = 8, .outer_count = 1 };
+    g_autoptr(LhTopology) t = lh_topology_load("hgx-h100", NULL);
+    g_autoptr(LhDevice) device = lh_device_load("h100-sxm", NULL);
+    g_autoptr(LhProfile) p = lh_profile_parse("p.json", text, strlen(text), NULL);
+    const double before = native_us(t, eight, LH_COLL_REDUCE_SCATTER, 8e6, NULL);
+
+    ck_assert_ptr_nonnull(p);
+    ck_assert(lh_profile_apply(p, device, t, NULL));
+    ck_assert_double_eq_tol(native_us(t, eight, LH_COLL_ALL_GATHER, 1e7, NULL), 800, 1e-9);
+    ck_assert_double_gt(native_us(t, eight, LH_COLL_REDUCE_SCATTER, 8e6, NULL), 2 * before);
+}
+END_TEST
+
 LH_TEST_MAIN("collective_table", times_are_lines_in_bytes, times_bend_where_their_lines_do,
              versions_are_chosen, times_lie_between_numbers_of_ranks, sizes_can_be_left_out,
              lines_are_their_formula, shipped_times_are_exact_continuous_and_go_on,
              shipped_lines_are_near_times, native_times_follow_the_links,
              native_times_follow_what_is_known_of_links, native_times_between_rows_follow_the_links,
-             native_times_come_in_order, profiles_replace_times)
+             native_times_come_in_order, profiles_replace_times,
+             profiles_measured_on_their_own_links)

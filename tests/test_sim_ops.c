@@ -135,11 +135,19 @@ START_TEST(sim_records_say_when_bytes_move)
         { .rank = 1, .kind = LH_OP_COMPUTE, .time_ps = 40 * US, .after = { 1 } },
         { .rank = 1, .kind = LH_OP_EXCHANGE, .notes = { { true, 0, 0, BYTES } }, .after = { 2 } });
 
+    Script answer = SCRIPT(
+        { .rank = 0,
+          .kind = LH_OP_EXCHANGE,
+          .notes = { { true, 1, 0, BYTES }, { false, 1, 0, BYTES } } },
+        { .rank = 1, .kind = LH_OP_EXCHANGE, .notes = { { false, 0, 0, BYTES } } },
+        { .rank = 1, .kind = LH_OP_EXCHANGE, .notes = { { true, 0, 0, BYTES } }, .after = { 1 } });
+
     check_motions(&late_sender, 2, 0, 1, (const int[]){ 9, 21, -1 });
     check_motions(&late_sender, 2, 1, 0, (const int[]){ 9, 21, -1 });
     check_motions(&both, 2, 0, 0, (const int[]){ 0, 12, 52, 64, -1 });
     check_motions(&both, 2, 1, 0, (const int[]){ 0, 12, -1 });
     check_motions(&both, 2, 1, 2, (const int[]){ 52, 64, -1 });
+    check_motions(&answer, 2, 0, 0, (const int[]){ 0, 24, -1 });
 }
 END_TEST
 
