@@ -3,6 +3,8 @@
 
 #include "sim/network/link_bound.h"
 
+#include <string.h>
+
 /* What a table may be faster than its links: rates of files are rounded, and so are times. */
 #define TOLERANCE 1.05
 
@@ -121,6 +123,97 @@ lh_measured_check(const LhJson *json, const char *path, const LhTopology *topolo
 
         if (efficiency > TOLERANCE)
             return refuse_row(json, at, measured_row(topology, i), bytes, efficiency, error);
+    }
+    return true;
+}
+
+/* ---- rows of another cluster ---- */
+
+static bool
+is_same_array(const GArray *a, const GArray *b, guint size)
+{
+    return a->len == b->len && memcmp(a->data, b->data, (size_t)a->len * size) == 0;
+}
+
+/* What the row of @t's that tells the same was measured on; NULL: there is none. */
+static const LhMeasuredOn *
+find_times(const LhTopology *t, const LhCollectiveTimes *row)
+{
+    for (guint i = 0; i < times_count(t); i++) {
+        const LhCollectiveTimes *other = measured_row(t, i);
+
+        if (other->op == row->op && other->ranks == row->ranks &&
+            is_same_array(other->bytes, row->bytes, sizeof(uint64_t)) &&
+            is_same_array(other->us, row->us, sizeof(double)))
+            return &other->on;
+    }
+    return NULL;
+}
+
+static bool
+is_same_line(const LhCollectiveLine *a, const LhCollectiveLine *b)
+{
+    return a->base_ps == b->base_ps && a->hop_ps == b->hop_ps && a->bandwidth == b->bandwidth &&
+           a->copy == b->copy;
+}
+
+static const LhMeasuredOn *
+find_lines(const LhTopology *t, const LhCollectiveLines *row)
+{
+    for (guint i = 0; i < lines_count(t); i++) {
+        const LhCollectiveLines *other = lines_at(t, i);
+
+        if (other->op == row->op && is_same_line(&other->ll, &row->ll) &&
+            is_same_line(&other->ll128, &row->ll128) && is_same_line(&other->simple, &row->simple))
+            return &other->on;
+    }
+    return NULL;
+}
+
+/* @original: what the row at @at of @from, which is the same, was measured on; NULL: it has none.
+ */
+static bool
+check_same_links(const LhJson *json, const char *at, const LhTopology *t, const LhTopology *from,
+                 const LhMeasuredOn *original, GError **error)
+{
+    const bool up = t->scale_up != LH_SCALE_UP_NONE;
+    const LhLinkClass *own = up ? &t->nvlink : &t->pcie;
+    g_autofree char *measured = NULL, *latency = NULL, *found = NULL;
+    LhMeasuredLink link;
+
+    if (original == NULL)
+        return true;
+    link = up ? original->scale_up : original->pcie;
+    if (link.bandwidth == own->bandwidth)
+        return true;
+    measured = lh_format_bandwidth(link.bandwidth);
+    latency = lh_format_time(link.latency_ps);
+    found = lh_format_bandwidth(own->bandwidth);
+    return lh_json_error(
+        json, at, error,
+        "\"%s\" is a row of %s, which was measured on links of %s, and here they "
+        "have %s; take \"schema\": \"longhaul.topology/2\" and put \"measured_on\": "
+        "{\"%s\": {\"bandwidth\": \"%s\", \"latency\": \"%s\"}} into \"node\"",
+        at, from->name, measured, found, up ? "scale_up" : "pcie", measured, latency);
+}
+
+bool
+lh_measured_check_copied(const LhJson *json, const LhTopology *topology, const LhTopology *from,
+                         GError **error)
+{
+    for (guint i = 0; i < times_count(topology); i++) {
+        g_autofree char *at = g_strdup_printf("node.collective_times[%u]", i);
+
+        if (!check_same_links(json, at, topology, from, find_times(from, measured_row(topology, i)),
+                              error))
+            return false;
+    }
+    for (guint i = 0; i < lines_count(topology); i++) {
+        g_autofree char *at = g_strdup_printf("node.collective_lines[%u]", i);
+
+        if (!check_same_links(json, at, topology, from, find_lines(from, lines_at(topology, i)),
+                              error))
+            return false;
     }
     return true;
 }

@@ -21,6 +21,13 @@ void lh_measured_bind(LhTopology *topology);
 bool lh_measured_check(const LhJson *json, const char *path, const LhTopology *topology,
                        GError **error);
 
+/* False if a row or line of @topology, whose file does not say what these were measured on, is one
+ * of
+ * @from's, which was measured on other links than @topology has: times would be those of links that
+ * are not there. The error has what to add to the file. */
+bool lh_measured_check_copied(const LhJson *json, const LhTopology *topology,
+                              const LhTopology *from, GError **error);
+
 /* In *@reference the topology with those links; it borrows all of @topology. */
 void lh_measured_topology(const LhTopology *topology, const LhMeasuredOn *on,
                           LhTopology *reference);

@@ -508,76 +508,17 @@ lh_topology_assumes_own_links(const LhTopology *topology)
            (topology->collective_times != NULL || topology->collective_lines != NULL);
 }
 
-/* ---- rows of another cluster ---- */
-
-static bool
-is_same_array(const GArray *a, const GArray *b, guint size)
-{
-    return a->len == b->len && memcmp(a->data, b->data, (size_t)a->len * size) == 0;
-}
-
-static const LhCollectiveTimes *
-find_copied(const GArray *times, const LhCollectiveTimes *row)
-{
-    for (guint i = 0; times != NULL && i < times->len; i++) {
-        const LhCollectiveTimes *other = &g_array_index(times, LhCollectiveTimes, i);
-
-        if (other->op == row->op && other->ranks == row->ranks &&
-            is_same_array(other->bytes, row->bytes, sizeof(uint64_t)) &&
-            is_same_array(other->us, row->us, sizeof(double)))
-            return other;
-    }
-    return NULL;
-}
-
-static bool
-refuse_copied(const LhJson *json, const LhTopology *t, guint index, const LhTopology *from,
-              const LhCollectiveTimes *original, GError **error)
-{
-    const bool up = t->scale_up != LH_SCALE_UP_NONE;
-    const LhMeasuredLink *link = up ? &original->on.scale_up : &original->on.pcie;
-    const LhLinkClass *own = up ? &t->nvlink : &t->pcie;
-    g_autofree char *at = g_strdup_printf("node.collective_times[%u]", index);
-    g_autofree char *measured = lh_format_bandwidth(link->bandwidth);
-    g_autofree char *latency = lh_format_time(link->latency_ps);
-    g_autofree char *found = lh_format_bandwidth(own->bandwidth);
-
-    return lh_json_error(
-        json, at, error,
-        "\"%s\" is a row of %s, which was measured on links of %s, and here they "
-        "have %s; take \"schema\": \"longhaul.topology/2\" and put \"measured_on\": "
-        "{\"%s\": {\"bandwidth\": \"%s\", \"latency\": \"%s\"}} into \"node\"",
-        at, from->name, measured, found, up ? "scale_up" : "pcie", measured, latency);
-}
-
-/* Rows that were taken over from the file of another cluster were measured on its links; files of
- * the first version could not say so, and times would be those of links that are not here. */
-static bool
-check_copied_from(const LhJson *json, const LhTopology *t, const LhTopology *from, GError **error)
-{
-    const bool up = t->scale_up != LH_SCALE_UP_NONE;
-
-    for (guint i = 0; i < t->collective_times->len; i++) {
-        const LhCollectiveTimes *row = &g_array_index(t->collective_times, LhCollectiveTimes, i);
-        const LhCollectiveTimes *original = find_copied(from->collective_times, row);
-
-        if (original != NULL && (up ? original->on.scale_up.bandwidth != row->on.scale_up.bandwidth
-                                    : original->on.pcie.bandwidth != row->on.pcie.bandwidth))
-            return refuse_copied(json, t, i, from, original, error);
-    }
-    return true;
-}
-
+/* Files of the first version could not say what rows of another cluster were measured on. */
 static bool
 check_copied(const LhJson *json, const LhTopology *t, GError **error)
 {
-    g_auto(GStrv) names =
-        t->schema == 0 && t->collective_times != NULL ? lh_data_list("topologies") : NULL;
+    g_auto(GStrv) names = lh_topology_assumes_own_links(t) ? lh_data_list("topologies") : NULL;
 
     for (char **name = names; name != NULL && *name != NULL; name++) {
         g_autoptr(LhTopology) shipped = lh_topology_load(*name, NULL);
 
-        if (shipped != NULL && shipped->schema > 0 && !check_copied_from(json, t, shipped, error))
+        if (shipped != NULL && shipped->schema > 0 &&
+            !lh_measured_check_copied(json, t, shipped, error))
             return false;
     }
     return true;
