@@ -8,6 +8,7 @@
 
 #include "plan/threads.h"
 
+#include <math.h>
 #include <pthread.h>
 
 /* Savings that differ by less are the same: the resource of fewer tiers is named. */
@@ -16,12 +17,19 @@
 /* --- playing again ------------------------------------------------------------------------------
  */
 
+/* To a whole byte per second, as a file would say it: a run of that file is the same run. */
+static double
+raise_rate(double bytes_per_s)
+{
+    return round(bytes_per_s * LH_WHAT_IF_FACTOR);
+}
+
 static void
 scale_class(LhLinkClass *link)
 {
-    link->bandwidth *= LH_WHAT_IF_FACTOR;
-    link->pair_p2p *= LH_WHAT_IF_FACTOR;
-    link->pair_collective *= LH_WHAT_IF_FACTOR;
+    link->bandwidth = raise_rate(link->bandwidth);
+    link->pair_p2p = raise_rate(link->pair_p2p);
+    link->pair_collective = raise_rate(link->pair_collective);
 }
 
 /* A trunk's rate is stated as a share of that of its NICs: it stays as it is when those change. */

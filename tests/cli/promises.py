@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Holds what is promised of faster links against files that have them: promises.py PROGRAM.
 
-Of every cluster that is shipped, on one node and on two, and of schedules that use links in different
-ways: "10 % more bandwidth would take so long" is what the file takes with that bandwidth typed in, and a
+Of every cluster that is shipped, on one node, on two and on two leaves, and of schedules that use links
+in different ways, and a step: "10 % more bandwidth would take so long" is what the file takes with that bandwidth typed in, and a
 fault of all nodes what the file takes with links that are slower by as much; both to a picosecond.
 --share N: every N-th case only.
 """
 
 import argparse
+import collections
 import decimal
 import json
 import pathlib
@@ -17,11 +18,15 @@ import tempfile
 
 from totals import ROOT, D, Program, Wrong, check
 
-SCHEDULES = ("te-p2p", "te-allgather", "ulysses", "usp", "dfa-balanced", "attention2d-no")
+WORKS = ("te-p2p", "te-allgather", "ulysses", "usp", "dfa-balanced", "attention2d-no", "ulysses --step")
 FASTER, SLOWER = D("1.1"), D("0.5")
 # The object of a node whose rates a tier has, and their names.
 PLACES = {"nvlink": ("scale_up", ("bandwidth",)), "pcie": ("pcie", ("bandwidth",)),
           "nic": ("nics", ("bandwidth", "pair_p2p", "pair_collective"))}
+LATENCIES = (("node", "scale_up", "latency"), ("node", "pcie", "latency"), ("node", "nics", "latency"),
+             ("node", "nics", "overhead"), ("fabric", "switch_latency"))
+TIME_UNITS_PS = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
+FABRIC = "fabric"
 
 
 def rate_of(text):
@@ -29,35 +34,74 @@ def rate_of(text):
     return D(number) * 1000 ** " kMGT".index(unit or " ")
 
 
-def edited(topology, tiers, factor):
-    """A copy of the file with other rates; None if it has limits that are not those of links."""
+def shortened(text):
+    number, unit = re.fullmatch(r"([0-9.]+)([mun]?s|ps)", text).groups()
+    shorter_ps = D(number) * TIME_UNITS_PS[unit] / FASTER
+    return f"{shorter_ps.to_integral_value(decimal.ROUND_HALF_UP)}ps"
+
+
+def shorten_latencies(topology):
+    for *folders, name in LATENCIES:
+        place = topology
+        for folder in folders:
+            place = place.get(folder, {})
+        if name in place:
+            place[name] = shortened(place[name])
+
+
+def scale_tier(topology, tier, factor, is_fault):
+    """Other rates of a tier; False if it has none."""
+    place, names = PLACES[tier]
+    links = topology["node"].get(place, {})
+    if "bandwidth" not in links:
+        return False
+    for name in names:
+        # What a pair of GPUs reaches over sockets is no link's: a fault leaves it.
+        if name in links and not (is_fault and name != "bandwidth"):
+            links[name] = f"{rate_of(links[name]) * factor:f}B/s"
+        if name in links:
+            links[name] = f"{min(rate_of(links[name]), rate_of(links['bandwidth'])):f}B/s"
+    for node in links.get("slower", []) if is_fault and tier == "nic" else []:
+        node["bandwidth"] = f"{rate_of(node['bandwidth']) * factor:f}B/s"
+    if is_fault and tier == "nic" and "collectives" in topology["node"]:
+        shared = topology["node"]["collectives"]
+        shared["bandwidth"] = f"{rate_of(shared['bandwidth']) * factor:f}B/s"
+    return True
+
+
+def scale_trunks(topology, factor):
+    """False if there are none, or if they would be faster than what is below them."""
+    fabric = topology.get("fabric", {})
+    oversubscription = D(str(fabric.get("oversubscription", 0))) / factor
+    if fabric.get("kind") != "fat-tree" or oversubscription < 1:
+        return False
+    fabric["oversubscription"] = float(oversubscription)
+    return True
+
+
+def edited(topology, tiers, factor, is_fault):
+    """A copy of the file with other rates; None if there is no such file."""
     copy = json.loads(json.dumps(topology))
+    is_fat_tree = copy.get("fabric", {}).get("kind") == "fat-tree"
     for tier in tiers:
-        place, names = PLACES[tier]
-        links = copy["node"].get(place, {})
-        if "bandwidth" not in links or "slower" in links or (
-                tier == "nic" and ("collectives" in copy["node"] or "fabric" in copy)):
+        if tier == "latency":
+            shorten_latencies(copy)
+        elif tier in PLACES and not scale_tier(copy, tier, factor, is_fault):
             return None
-        for name in names:
-            if name not in links:
-                continue
-            rate = rate_of(links[name])
-            # What a pair of GPUs reaches over sockets is no link's: a fault leaves it.
-            if name == "bandwidth" or factor > 1:
-                rate *= factor
-            if name != "bandwidth":
-                rate = min(rate, rate_of(links["bandwidth"]))
-            links[name] = f"{rate:f}B/s"
-    return copy
+        elif tier not in PLACES and tier != FABRIC:
+            return None  # no link's
+    # The rate of a trunk is stated as a share of the NICs'.
+    trunks = (factor if FABRIC in tiers else 1) / (factor if "nic" in tiers else 1)
+    return None if is_fat_tree and trunks != 1 and not scale_trunks(copy, trunks) else copy
 
 
 class Case:
-    def __init__(self, program, folder, path, schedule, nodes):
+    def __init__(self, program, folder, path, work, nodes):
         self.program, self.file = program, folder / "edited.json"
         self.topology = json.loads(path.read_text(encoding="utf-8"))
         self.nodes = nodes
         ranks = nodes * min(self.topology["node"]["gpus"], 8)
-        self.arguments = ["--schedule", schedule, "--model", "llama-3-8b", "--seq-length", "64K",
+        self.arguments = ["--schedule", *work.split(), "--model", "llama-3-8b", "--seq-length", "64K",
                           "--ranks", str(ranks), "--cluster"]
         self.named = [*self.arguments, f"{path.stem}:{nodes}"]
 
@@ -71,33 +115,39 @@ class Case:
         check(abs(D(one) - D(other)) < D("1.5e-12"), f"{what} is not the edited file's", one, other,
               " ".join(self.named))
 
-    def check_what_ifs(self):
-        count = 0
+    def check_what_ifs(self, counts):
         document = self.program.document(["compare", *self.named])
-        if document is None:
-            return 0
-        for what_if in document["winner_with_10_percent_more"]:
-            tiers = what_if["of"].split("+")
-            topology = edited(self.topology, tiers, FASTER) if {*tiers} <= {*PLACES} else None
+        for what_if in document["winner_with_10_percent_more"] if document else ():
+            topology = edited(self.topology, what_if["of"].split("+"), FASTER, False)
             if topology is None:
                 continue
             self.check_same(what_if["makespan_s"], self.makespan_of(topology), what_if["of"] + " +10 %")
-            count += 1
-        return count
+            counts["+10 % " + what_if["of"]] += 1
 
-    def check_faults(self):
-        count = 0
-        for tier in PLACES:
-            topology = edited(self.topology, [tier], SLOWER)
-            faults = [word for node in range(self.nodes)
-                      for word in ("--link-fault", f"{tier}:{node}:{SLOWER}")]
-            document = self.program.document(["compare", *self.named, *faults])
+    def faults_of(self, tier):
+        fabric = self.topology.get("fabric", {})
+        places = -(-self.nodes // fabric.get("nodes_per_leaf", self.nodes)) if tier == FABRIC else self.nodes
+        return [word for place in range(places) for word in ("--link-fault", f"{tier}:{place}:{SLOWER}")]
+
+    def check_faults(self, counts):
+        for tier in (*PLACES, FABRIC):
+            topology = edited(self.topology, [tier], SLOWER, True)
+            document = self.program.document(["compare", *self.named, *self.faults_of(tier)])
             if topology is None or document is None or document["results"][0]["makespan_s"] is None:
                 continue
             self.check_same(document["results"][0]["makespan_s"], self.makespan_of(topology),
                             f"a fault of {tier}")
-            count += 1
-        return count
+            counts["fault of " + tier] += 1
+
+
+def cases():
+    for path in sorted((ROOT / "topologies").glob("*.json")):
+        topology = json.loads(path.read_text(encoding="utf-8"))
+        two_leaves = 2 * topology.get("fabric", {}).get("nodes_per_leaf", 1)
+        for work in WORKS:
+            for nodes in sorted({1, 2, two_leaves}):
+                if nodes <= topology.get("max_nodes", nodes):
+                    yield path, work, nodes
 
 
 def main():
@@ -106,18 +156,15 @@ def main():
     parser.add_argument("--share", type=int, default=1)
     options = parser.parse_args()
     program = Program(str(pathlib.Path(options.program).resolve()))
-    cases = [(path, schedule, nodes) for path in sorted((ROOT / "topologies").glob("*.json"))
-             for schedule in SCHEDULES for nodes in (1, 2)]
-    what_ifs = faults = 0
+    counts = collections.Counter()
     with tempfile.TemporaryDirectory() as folder:
-        for path, schedule, nodes in cases[::options.share]:
-            case = Case(program, pathlib.Path(folder), path, schedule, nodes)
-            if nodes > case.topology.get("max_nodes", nodes):
-                continue
-            what_ifs += case.check_what_ifs()
-            faults += case.check_faults()
-    check(what_ifs > 0 and faults > 0, "nothing was checked", what_ifs, faults)
-    print(f"{what_ifs} questions of what if, {faults} faults")
+        for path, work, nodes in list(cases())[::options.share]:
+            case = Case(program, pathlib.Path(folder), path, work, nodes)
+            case.check_what_ifs(counts)
+            case.check_faults(counts)
+    check(counts, "nothing was checked")
+    for what, count in sorted(counts.items()):
+        print(f"{count:6} {what}")
 
 
 if __name__ == "__main__":
