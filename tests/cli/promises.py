@@ -2,13 +2,16 @@
 """Holds what is promised of faster links against files that have them: promises.py PROGRAM.
 
 Of every cluster that is shipped, on one node, on two and on two leaves, and of schedules that use links
-in different ways, and a step: "10 % more bandwidth would take so long" is what the file takes with that bandwidth typed in, and a
-fault of all nodes what the file takes with links that are slower by as much; both to a picosecond.
---share N: every N-th case only.
+in different ways, and a step: "10 % more bandwidth would take so long" is what the file takes with that
+bandwidth typed in, and a fault of all nodes what the file takes with links that are slower by as much;
+both to a picosecond.
+Twenty of the promises have their files in tests/data/promises; --update writes these anew. --share N:
+every N-th case of the others only.
 """
 
 import argparse
 import collections
+import csv
 import decimal
 import json
 import pathlib
@@ -27,6 +30,8 @@ LATENCIES = (("node", "scale_up", "latency"), ("node", "pcie", "latency"), ("nod
              ("node", "nics", "overhead"), ("fabric", "switch_latency"))
 TIME_UNITS_PS = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
 FABRIC = "fabric"
+FILES, FILES_COUNT = ROOT / "tests/data/promises", 20
+LEAST_CHANGE = D("0.001")
 
 
 def rate_of(text):
@@ -115,29 +120,35 @@ class Case:
         check(abs(D(one) - D(other)) < D("1.5e-12"), f"{what} is not the edited file's", one, other,
               " ".join(self.named))
 
-    def check_what_ifs(self, counts):
+    def what_ifs(self):
+        """Of each: what it is of, the makespan that is promised, the topology that has it."""
         document = self.program.document(["compare", *self.named])
         for what_if in document["winner_with_10_percent_more"] if document else ():
             topology = edited(self.topology, what_if["of"].split("+"), FASTER, False)
-            if topology is None:
-                continue
-            self.check_same(what_if["makespan_s"], self.makespan_of(topology), what_if["of"] + " +10 %")
-            counts["+10 % " + what_if["of"]] += 1
+            if topology is not None:
+                yield f"+10 % {what_if['of']}", what_if["makespan_s"], topology
 
     def faults_of(self, tier):
         fabric = self.topology.get("fabric", {})
         places = -(-self.nodes // fabric.get("nodes_per_leaf", self.nodes)) if tier == FABRIC else self.nodes
         return [word for place in range(places) for word in ("--link-fault", f"{tier}:{place}:{SLOWER}")]
 
-    def check_faults(self, counts):
+    def faults(self):
+        """Of each: what it is of, the makespan with it, the topology whose links are as slow."""
         for tier in (*PLACES, FABRIC):
             topology = edited(self.topology, [tier], SLOWER, True)
             document = self.program.document(["compare", *self.named, *self.faults_of(tier)])
-            if topology is None or document is None or document["results"][0]["makespan_s"] is None:
-                continue
-            self.check_same(document["results"][0]["makespan_s"], self.makespan_of(topology),
-                            f"a fault of {tier}")
-            counts["fault of " + tier] += 1
+            if topology and document and document["results"][0]["makespan_s"] is not None:
+                yield f"fault of {tier}", document["results"][0]["makespan_s"], topology
+
+    def promises(self):
+        yield from self.what_ifs()
+        yield from self.faults()
+
+    def check_promise(self, what, makespan_s, topology):
+        edited_s = self.makespan_of(topology)
+        check(abs(D(makespan_s) - D(edited_s)) < D("1.5e-12"), f"{what} is not the edited file's",
+              makespan_s, edited_s, " ".join(self.named))
 
 
 def cases():
@@ -150,21 +161,72 @@ def cases():
                     yield path, work, nodes
 
 
+def check_cases(program, folder, share):
+    counts = collections.Counter()
+    for path, work, nodes in list(cases())[::share]:
+        case = Case(program, folder, path, work, nodes)
+        for promise in case.promises():
+            case.check_promise(*promise)
+            counts[promise[0]] += 1
+    check(counts, "nothing was checked")
+    for what, count in sorted(counts.items()):
+        print(f"{count:6} {what}")
+
+
+def choose_files(program, folder):
+    """FILES_COUNT promises of clusters and levers that are as different as can be, and that matter."""
+    known, used, chosen = [], collections.Counter(), []
+    for path, work, nodes in cases():
+        case = Case(program, folder, path, work, nodes)
+        known += [(path.stem, work, nodes, what) for what, makespan_s, _ in case.promises()
+                  if abs(D(makespan_s) / case.makespan_of(case.topology) - 1) > LEAST_CHANGE]
+    for _ in range(FILES_COUNT):
+        chosen.append(min(known, key=lambda row: sum(used[word] for word in row)))
+        used.update(chosen[-1])
+    return sorted(chosen)
+
+
+def check_files(program, folder, update):
+    """The promises of FILES, whose topologies are files: a file is the shipped one, edited, and a run of
+    it takes what is promised of the shipped one."""
+    if update:
+        rows = [{"file": f"{i + 1:02}-{cluster}.json", "cluster": cluster, "schedule": work,
+                 "nodes": nodes, "promise": what}
+                for i, (cluster, work, nodes, what) in enumerate(choose_files(program, folder))]
+        for old in FILES.glob("*.json"):
+            old.unlink()
+        with open(FILES / "promises.csv", "w", encoding="utf-8", newline="") as index:
+            writer = csv.DictWriter(index, rows[0], lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+    with open(FILES / "promises.csv", encoding="utf-8", newline="") as index:
+        rows = list(csv.DictReader(index))
+    check(len(rows) == FILES_COUNT, "promises.csv has rows", len(rows))
+    for row in rows:
+        case = Case(program, folder, ROOT / f"topologies/{row['cluster']}.json", row["schedule"],
+                    int(row["nodes"]))
+        promises = {what: (makespan_s, topology) for what, makespan_s, topology in case.promises()}
+        check(row["promise"] in promises, "it is promised no more", row)
+        makespan_s, topology = promises[row["promise"]]
+        text, file = json.dumps(topology, indent=1, ensure_ascii=False) + "\n", FILES / row["file"]
+        if update:
+            file.write_text(text, encoding="utf-8")
+        check(file.read_text(encoding="utf-8") == text, "it is not the shipped file, edited: promises.py "
+              "--update", file)
+        case.check_promise(row["promise"], makespan_s, json.loads(text))
+    print(f"{len(rows)} promises of tests/data/promises")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("program")
     parser.add_argument("--share", type=int, default=1)
+    parser.add_argument("--update", action="store_true")
     options = parser.parse_args()
     program = Program(str(pathlib.Path(options.program).resolve()))
-    counts = collections.Counter()
     with tempfile.TemporaryDirectory() as folder:
-        for path, work, nodes in list(cases())[::options.share]:
-            case = Case(program, pathlib.Path(folder), path, work, nodes)
-            case.check_what_ifs(counts)
-            case.check_faults(counts)
-    check(counts, "nothing was checked")
-    for what, count in sorted(counts.items()):
-        print(f"{count:6} {what}")
+        check_files(program, pathlib.Path(folder), options.update)
+        check_cases(program, pathlib.Path(folder), options.share)
 
 
 if __name__ == "__main__":
