@@ -40,9 +40,10 @@ lh_attention_part(const LhPlanCase *of, bool communication, LhAttentionPart *par
     LhPlanCase c = *of;
     LhStepAttention attention;
     LhStepParams params;
+    LhModel model;
 
     c.setup.step = &c.step;
-    params = lh_setup_step_params(&c.setup, c.schedule);
+    params = lh_setup_step_params(&c.setup, c.schedule, &model);
     *part = (LhAttentionPart){ 0 };
     if (!lh_step_attention(&params, &attention, error))
         return false;

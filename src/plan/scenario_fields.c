@@ -412,9 +412,10 @@ static const LhField own_fields[] = {
       .offset = AT(pad),
       .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP,
       .choices = pad_names,
-      .description = "What becomes wider where the tensor-parallel size does not divide the heads: "
-                     "the projections of attention (heads), or the whole model (width); without "
-                     "it, such a size is refused." },
+      .description = "What becomes wider where the heads cannot be shared evenly among "
+                     "tensor-parallel ranks, or among the context-parallel ranks of a schedule "
+                     "that shares heads: the projections of attention (heads), or the whole model "
+                     "(width); without it, such a tensor-parallel size is refused." },
     { .name = "jitter",
       .absent = "0",
       .type = LH_FIELD_DOUBLE,

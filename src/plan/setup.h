@@ -156,8 +156,9 @@ GPtrArray *lh_setup_schedules(const LhScenario *scenario, GError **error);
  */
 LhProgram *lh_setup_program(const LhSetup *setup, const LhSchedule *schedule, GError **error);
 
-/* What the program of a step is made with; its model is the setup's. */
-LhStepParams lh_setup_step_params(const LhSetup *setup, const LhSchedule *schedule);
+/* What the program of a step is made with. In *@model, which must live as long as the parameters,
+ * the model as it is run with @schedule; all but its heads and width are the setup's. */
+LhStepParams lh_setup_step_params(const LhSetup *setup, const LhSchedule *schedule, LhModel *model);
 
 /* The same of a scenario that describes a step, of which files are loaded already, for @ranks
  * ranks.

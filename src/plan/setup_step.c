@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "plan/pairs.h"
+#include "sched/common/heads.h"
 #include "verify/verify.h"
 
 #include <inttypes.h>
@@ -233,6 +234,15 @@ refuse_heads(const LhScenario *s, const LhStepSizes *sizes, uint64_t heads, uint
                              heads, sizes->tensor, padded, near);
 }
 
+static void
+set_heads(const LhScenario *s, LhModel *m, uint64_t heads, uint64_t groups)
+{
+    if (s->pad == LH_PAD_WIDTH)
+        m->hidden_size = m->hidden_size / m->num_attention_heads * heads;
+    m->num_attention_heads = heads;
+    m->num_query_groups = groups;
+}
+
 /* Heads that the tensor-parallel size divides; key-value heads go along where there are as many. */
 static bool
 pad_model(const LhScenario *s, const LhStepSizes *sizes, LhModel *m, GError **error)
@@ -250,11 +260,7 @@ pad_model(const LhScenario *s, const LhStepSizes *sizes, LhModel *m, GError **er
                                  "%" PRIu64 " heads cannot be padded to %" PRIu64 " with %" PRIu64
                                  " key-value heads",
                                  m->num_attention_heads, heads, m->num_query_groups);
-    if (s->pad == LH_PAD_WIDTH)
-        m->hidden_size = m->hidden_size / m->num_attention_heads * heads;
-    m->num_attention_heads = heads;
-    if (!grouped)
-        m->num_query_groups = heads;
+    set_heads(s, m, heads, grouped ? m->num_query_groups : heads);
     return true;
 }
 
@@ -282,14 +288,45 @@ schedule_of(const LhSetup *setup, const LhSchedule *schedule, LhLayerKind kind)
                : side;
 }
 
+/* As @schedule pads the heads that context-parallel ranks share, of which a tensor-parallel rank
+ * has its part. */
+static void
+pad_for_schedule(const LhSetup *setup, const LhSchedule *schedule, LhModel *m)
+{
+    const LhStepParams *p = &setup->step->params;
+    const uint64_t tensor = p->tensor_parallel;
+    LhProgramParams module = p->module;
+    LhAttention *a = &module.attention;
+
+    if (schedule == NULL || !lh_schedule_reads(schedule, &lh_option_pad_heads))
+        return;
+    a->heads = (uint32_t)(m->num_attention_heads / tensor);
+    a->groups = (uint32_t)MAX(m->num_query_groups / tensor, 1);
+    lh_option_set(&module, &lh_option_pad_heads, (LhOptionValue){ .first = 1 });
+    module = lh_schedule_params(schedule, &module);
+    if (a->heads * tensor != m->num_attention_heads)
+        set_heads(setup->scenario, m, a->heads * tensor, a->groups * tensor);
+}
+
+void
+lh_setup_step_pad(const LhSetup *setup, const LhSchedule *schedule, LhModel *model)
+{
+    if (setup->scenario->pad < 0 || setup->step->params.module.ranks == 1)
+        return;
+    for (int kind = 0; kind < LH_LAYER_KINDS; kind++)
+        pad_for_schedule(setup, schedule_of(setup, schedule, (LhLayerKind)kind), model);
+}
+
 LhStepParams
-lh_setup_step_params(const LhSetup *setup, const LhSchedule *schedule)
+lh_setup_step_params(const LhSetup *setup, const LhSchedule *schedule, LhModel *model)
 {
     LhStepParams p = setup->step->params;
 
-    p.model = &setup->step->model;
+    *model = setup->step->model;
+    p.model = model;
     for (int kind = 0; kind < LH_LAYER_KINDS; kind++)
         p.schedule[kind] = schedule_of(setup, schedule, (LhLayerKind)kind);
+    lh_setup_step_pad(setup, schedule, model);
     return p;
 }
 
@@ -298,10 +335,11 @@ lh_setup_program(const LhSetup *setup, const LhSchedule *schedule, GError **erro
 {
     LhProgram *program;
     LhStepParams p;
+    LhModel model;
 
     if (setup->step == NULL)
         return lh_program_new(schedule, &setup->params, error);
-    p = lh_setup_step_params(setup, schedule);
+    p = lh_setup_step_params(setup, schedule, &model);
     program = lh_step_new(&p, error);
     /* A step whose attention is not its schedules' is no answer, but bounds one. */
     if (program != NULL && p.attention == NULL && !lh_verify_step_form(program, error))

@@ -22,6 +22,10 @@ bool lh_setup_check_step_fields(const LhScenario *scenario, GError **error);
 bool lh_setup_fill_step(LhSetup *setup, const LhStepSizes *sizes, GError **error);
 void lh_setup_clear_step(LhSetup *setup);
 
+/* Where the scenario has heads padded: makes those of @model, which is the step's, as many as
+ * context-parallel ranks share evenly with @schedule. */
+void lh_setup_step_pad(const LhSetup *setup, const LhSchedule *schedule, LhModel *model);
+
 /* Whether those that steps of @scenario follow, with tensor parallelism and without, can be read:
  * of many ways at once, one that cannot be read is no way that is refused. */
 bool lh_setup_step_check_frameworks(const LhScenario *scenario, GError **error);

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "plan/configuration.h"
+#include "plan/setup_step.h"
 #include "plan/threads.h"
 
 #include <inttypes.h>
@@ -302,7 +303,9 @@ static guint
 choose_alone(const LhSetup *setup)
 {
     for (guint i = 0; i < setup->schedules->len; i++) {
-        const LhStepParams p = lh_setup_step_params(setup, g_ptr_array_index(setup->schedules, i));
+        LhModel model;
+        const LhStepParams p =
+            lh_setup_step_params(setup, g_ptr_array_index(setup->schedules, i), &model);
         LhStepAttention attention;
 
         if (lh_step_attention(&p, &attention, NULL)) {
@@ -471,6 +474,7 @@ lh_plan_case_of(LhPlanCase *c, const LhPlanSpace *space, guint index, const LhSe
     lh_plan_case_policies(c, point);
     if (c->step.params.module.ranks > 1)
         arrange(space->scenario, point->schedule, point->variant, &c->step.params.module);
+    lh_setup_step_pad(&c->setup, point->schedule, &c->step.model);
 }
 
 bool

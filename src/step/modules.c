@@ -127,7 +127,7 @@ make_pass(const LhStepPlan *plan, LhStepKind kind, LhPass pass, GError **error)
     } else if (program->params.attention.heads != params.attention.heads) {
         lh_program_refuse(error,
                           "it would pad %u heads to %u; in a step the model's heads are "
-                          "padded instead",
+                          "padded instead, by --pad heads or --pad width",
                           params.attention.heads, program->params.attention.heads);
         g_clear_pointer(&program, lh_program_free);
     }
