@@ -1,7 +1,7 @@
 /*
- * See the header. Constants are fitted by coordinate descent on the squares of the logarithms of
- * predicted over published: each constant in turn is made larger and smaller by a factor, which
- * shrinks where neither is better.
+ * See the header. Constants are fitted to the least squares of the logarithms of predicted over
+ * published, over the logarithms of the constants, by the steps of Levenberg and Marquardt: slopes
+ * are those of a small change of one constant.
  */
 #include "plan/reproduce.h"
 
@@ -12,9 +12,14 @@
 #include <math.h>
 #include <string.h>
 
-#define FIT_FIRST_STEP 0.2
-#define FIT_LAST_STEP 0.002
-#define FIT_ROUNDS_MAX 60
+#define FIT_SLOPE_STEP 0.01
+#define FIT_STEP_MAX 0.5      /* of a logarithm */
+#define FIT_LEAST_SLOPE 1e-12 /* keeps a constant that nothing depends on where it is */
+#define FIT_LAST_GAIN 1e-4    /* of the sum of squares */
+#define FIT_ROUNDS_MAX 20
+#define FIT_DAMPING_FIRST 1e-2
+#define FIT_DAMPING_FACTOR 10.0
+#define FIT_DAMPING_MAX 1e3
 #define FIT_FROM_NOTHING 0.1 /* where a constant is 0 in the files */
 
 /* --- summaries ----------------------------------------------------------------------------------
@@ -131,8 +136,10 @@ typedef struct {
     GError *error; /* the first; all losses from then on are infinite */
 } Fit;
 
+/* Of each case the logarithm of predicted over published; 0 if there are not both. Returns the sum
+ * of the squares. */
 static double
-loss_of(Fit *fit, const LhConstants *constants)
+residuals_of(Fit *fit, const LhConstants *constants, double *residuals)
 {
     double sum = 0;
 
@@ -141,50 +148,125 @@ loss_of(Fit *fit, const LhConstants *constants)
         return INFINITY;
     for (guint i = 0; i < fit->cases->len; i++) {
         const LhPaperCase *c = g_ptr_array_index(fit->cases, i);
-        const bool both = c->published_fits && c->predicted_fits;
+        const bool both = c->state == LH_CASE_FITTED && c->published_fits && c->predicted_fits;
 
-        if (c->state == LH_CASE_FITTED && both && c->predicted > 0)
-            sum += pow(log(c->predicted / c->published), 2);
+        residuals[i] = both && c->predicted > 0 ? log(c->predicted / c->published) : 0;
+        sum += residuals[i] * residuals[i];
     }
     return sum;
 }
 
-/* Tries the constant times 1 + step and over it; true if one is better, which is then taken. */
-static bool
-improve(Fit *fit, LhConstants *constants, LhConstant which, double step, double *loss)
+/* What is known where the constants are: of each case the residual, and how it changes with the
+ * logarithm of each constant. */
+typedef struct {
+    double sum;                                  /* of the squares */
+    double *residuals;                           /* by case, owned */
+    double *slopes[LH_PAPER_CONSTANTS_MAX];      /* likewise, of each constant */
+    LhConstant constant[LH_PAPER_CONSTANTS_MAX]; /* which one */
+    guint constants;
+} Slopes;
+
+static void
+slopes_clear(Slopes *s)
 {
-    const double before = constants->value[which];
-    const double tries[] = { before * (1 + step), before / (1 + step) };
+    g_free(s->residuals);
+    for (guint k = 0; k < s->constants; k++)
+        g_free(s->slopes[k]);
+}
 
-    for (gsize i = 0; i < G_N_ELEMENTS(tries); i++) {
-        double found;
+static void
+find_slopes(Fit *fit, const LhConstants *at, Slopes *s)
+{
+    s->sum = residuals_of(fit, at, s->residuals);
+    for (guint k = 0; k < s->constants; k++) {
+        LhConstants near = *at;
 
-        constants->value[which] = tries[i];
-        found = loss_of(fit, constants);
-        if (found < *loss) {
-            *loss = found;
+        near.value[s->constant[k]] *= 1 + FIT_SLOPE_STEP;
+        residuals_of(fit, &near, s->slopes[k]);
+        for (guint i = 0; i < fit->cases->len; i++)
+            s->slopes[k][i] = (s->slopes[k][i] - s->residuals[i]) / log1p(FIT_SLOPE_STEP);
+    }
+}
+
+static double
+dot_product(const double *a, const double *b, guint count)
+{
+    double sum = 0;
+
+    for (guint i = 0; i < count; i++)
+        sum += a[i] * b[i];
+    return sum;
+}
+
+/* Solves the normal equations, their diagonal raised by @damping: in @change what the logarithms of
+ * the constants change by. They are positive definite: plain elimination. */
+static void
+solve_step(const Slopes *s, guint cases, double damping, double *change)
+{
+    double m[LH_PAPER_CONSTANTS_MAX][LH_PAPER_CONSTANTS_MAX + 1];
+    const guint n = s->constants;
+
+    for (guint i = 0; i < n; i++) {
+        for (guint k = 0; k < n; k++)
+            m[i][k] = dot_product(s->slopes[i], s->slopes[k], cases);
+        m[i][n] = -dot_product(s->slopes[i], s->residuals, cases);
+        m[i][i] = m[i][i] * (1 + damping) + FIT_LEAST_SLOPE;
+    }
+    for (guint i = 0; i < n; i++) {
+        for (guint row = i + 1; row < n; row++) {
+            const double factor = m[row][i] / m[i][i];
+
+            for (guint k = i; k <= n; k++)
+                m[row][k] -= factor * m[i][k];
+        }
+    }
+    for (guint i = n; i-- > 0;) {
+        change[i] = m[i][n];
+        for (guint k = i + 1; k < n; k++)
+            change[i] -= m[i][k] * change[k];
+        change[i] /= m[i][i];
+    }
+}
+
+/* Tries the step of ever more damping; true if one is better, which is then taken. @damping is less
+ * for the next. */
+static bool
+improve(Fit *fit, LhConstants *constants, const Slopes *s, double *damping)
+{
+    g_autofree double *residuals = g_new(double, fit->cases->len);
+
+    for (; *damping <= FIT_DAMPING_MAX; *damping *= FIT_DAMPING_FACTOR) {
+        double change[LH_PAPER_CONSTANTS_MAX];
+        LhConstants tried = *constants;
+
+        solve_step(s, fit->cases->len, *damping, change);
+        for (guint k = 0; k < s->constants; k++)
+            tried.value[s->constant[k]] *= exp(CLAMP(change[k], -FIT_STEP_MAX, FIT_STEP_MAX));
+        if (residuals_of(fit, &tried, residuals) < s->sum * (1 - FIT_LAST_GAIN)) {
+            *constants = tried;
+            *damping /= FIT_DAMPING_FACTOR;
             return true;
         }
     }
-    constants->value[which] = before;
     return false;
 }
 
 static void
 descend(Fit *fit, LhConstants *constants, const GArray *fitted)
 {
-    double loss = loss_of(fit, constants);
-    double step = FIT_FIRST_STEP;
+    Slopes s = { .residuals = g_new0(double, fit->cases->len), .constants = fitted->len };
+    double damping = FIT_DAMPING_FIRST;
 
-    for (guint round = 0; round < FIT_ROUNDS_MAX && step >= FIT_LAST_STEP; round++) {
-        bool better = false;
-
-        for (guint i = 0; i < fitted->len; i++)
-            better |= improve(fit, constants, g_array_index(fitted, LhFittedConstant, i).constant,
-                              step, &loss);
-        if (!better)
-            step /= 2;
+    for (guint k = 0; k < s.constants; k++) {
+        s.constant[k] = g_array_index(fitted, LhFittedConstant, k).constant;
+        s.slopes[k] = g_new0(double, fit->cases->len);
     }
+    for (guint round = 0; round < FIT_ROUNDS_MAX; round++) {
+        find_slopes(fit, constants, &s);
+        if (!improve(fit, constants, &s, &damping))
+            break;
+    }
+    slopes_clear(&s);
 }
 
 /* The value that the files of a case have. */
