@@ -8,7 +8,7 @@
 #include "sim/network/flows.h"
 
 #define LH_NO_LINK UINT32_MAX
-#define LH_HOP_BITS 3 /* a link's list holds flow << LH_HOP_BITS | hop */
+#define LH_HOP_BITS 4 /* a link's list holds flow << LH_HOP_BITS | hop */
 
 G_STATIC_ASSERT(LH_ROUTE_MAX <= 1 << LH_HOP_BITS);
 

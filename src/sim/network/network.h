@@ -7,7 +7,7 @@
 #include "program/group.h"
 #include "sim/network/topology.h"
 
-#define LH_ROUTE_MAX 8
+#define LH_ROUTE_MAX 16
 
 typedef enum {
     LH_NETWORK_FAIR,       /* flows share links max-min fairly */
