@@ -34,6 +34,8 @@ lh_error_parts(const LhSetup *setup, const LhSimResult *r)
     for (int tier = 0; tier < LH_TIERS; tier++) {
         int provenance = classes[tier]->provenance;
 
+        if (tier == LH_TIER_PCIE)
+            provenance = MAX(provenance, lh_pcie_provenance(&t->tree));
         if (setup->collectives == LH_COLLECTIVES_NCCL)
             provenance = MAX(provenance, (int)lh_nccl_provenance(setup->device));
         parts.part[tier] =

@@ -38,8 +38,10 @@ raise_links(LhTopology *t, uint8_t tiers)
 {
     if (tiers & 1u << LH_TIER_NVLINK)
         scale_class(&t->nvlink);
-    if (tiers & 1u << LH_TIER_PCIE)
+    if (tiers & 1u << LH_TIER_PCIE) {
         scale_class(&t->pcie);
+        lh_pcie_scale_rates(&t->tree.rates, LH_WHAT_IF_FACTOR);
+    }
     if (tiers & 1u << LH_TIER_NIC) {
         scale_class(&t->nic);
         t->oversubscription *= LH_WHAT_IF_FACTOR;
@@ -59,6 +61,7 @@ shorten_latencies(LhTopology *t)
 {
     shorten(&t->nvlink.latency_ps);
     shorten(&t->pcie.latency_ps);
+    lh_pcie_scale_latencies(&t->tree.rates, 1 / LH_WHAT_IF_FACTOR);
     shorten(&t->nic.latency_ps);
     shorten(&t->nic_overhead_ps);
     shorten(&t->switch_latency_ps);

@@ -62,6 +62,7 @@ scale_latency(Machine *m, double scale)
 
     t->nvlink.latency_ps = scaled(t->nvlink.latency_ps, scale);
     t->pcie.latency_ps = scaled(t->pcie.latency_ps, scale);
+    lh_pcie_scale_latencies(&t->tree.rates, scale);
     t->nic.latency_ps = scaled(t->nic.latency_ps, scale);
     t->nic_overhead_ps = scaled(t->nic_overhead_ps, scale);
     t->switch_latency_ps = scaled(t->switch_latency_ps, scale);
@@ -82,6 +83,7 @@ scale_bandwidth(Machine *m, double scale)
 
     scale_link(&t->nvlink, scale);
     scale_link(&t->pcie, scale);
+    lh_pcie_scale_rates(&t->tree.rates, 1 / scale);
     scale_link(&t->nic, scale);
     t->collective_bandwidth /= scale;
     for (guint i = 0; t->slower_nodes != NULL && i < t->slower_nodes->len; i++)

@@ -445,9 +445,27 @@ links_of(const LhTopology *topology, const LhMeasuredOn *said)
 
     if (on.scale_up.bandwidth == 0)
         on.scale_up = (LhMeasuredLink){ topology->nvlink.bandwidth, topology->nvlink.latency_ps };
-    if (on.pcie.bandwidth == 0)
+    if (on.pcie.bandwidth == 0) {
         on.pcie = (LhMeasuredLink){ topology->pcie.bandwidth, topology->pcie.latency_ps };
+        on.tree = topology->tree.rates;
+    }
+    on.levels = NULL; /* read already, and the profile's */
+    on.p2p = NULL;
     return on;
+}
+
+static bool
+read_links(const LhProfile *p, const LhTopology *topology, GError **error)
+{
+    for (guint i = 0; i < p->collective_times->len; i++) {
+        g_autofree char *path = g_strdup_printf("collective_times[%u].measured_on", i);
+
+        if (!lh_measured_on_read(p->json, path,
+                                 &g_array_index(p->collective_times, LhCollectiveTimes, i).on,
+                                 topology, error))
+            return false;
+    }
+    return true;
 }
 
 static void
@@ -535,7 +553,8 @@ lh_profile_apply(const LhProfile *p, LhDevice *device, LhTopology *topology, GEr
         topology->nic_overhead_ps = 0; /* its source is another one now */
     if (p->collective_times != NULL) {
         if (!lh_collective_times_check(p->json, "collective_times", p->collective_times,
-                                       topology->gpus_per_node, error))
+                                       topology->gpus_per_node, error) ||
+            !read_links(p, topology, error))
             return false;
         put_times(p, topology);
         lh_measured_bind(topology);

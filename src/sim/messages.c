@@ -171,6 +171,17 @@ deliver(LhEngine *e, const LhEnds *ends, uint32_t pieces)
 
 /* ---- exchanges ---- */
 
+static void
+route_of_message(const LhEngine *e, uint32_t from, uint32_t to, LhRoute *route)
+{
+    lh_network_route(e->network, from, to, route);
+    if (e->network->topology->tree.rates.p2p_two) {
+        const LhGroup group = lh_program_group(e->program, from);
+
+        lh_network_route_in(e->network, &group, route);
+    }
+}
+
 /* Both ends are there: the message starts to move. */
 static void
 start_message(LhEngine *e, const LhPost *sender, const LhPost *receiver, uint32_t late)
@@ -180,7 +191,7 @@ start_message(LhEngine *e, const LhPost *sender, const LhPost *receiver, uint32_
     };
     LhRoute route;
 
-    lh_network_route(e->network, sender->rank, receiver->rank, &route);
+    route_of_message(e, sender->rank, receiver->rank, &route);
     if (!check_route(e, sender->rank, receiver->rank, &route))
         return;
     ends.tier = route.tier;
@@ -251,6 +262,7 @@ route_of_hop(const LhEngine *e, const LhCollective *c, uint32_t from, uint32_t t
         lh_network_route(e->network, from, to, route);
     else
         lh_network_collective_route(e->network, from, to, route);
+    lh_network_route_in(e->network, lh_collective_group(c), route);
 }
 
 /* To who stands for the receiver, over the links next to it. */

@@ -219,6 +219,13 @@ add_use(LhTierUse *tier, LhLinkUse use)
         tier->busiest = use;
 }
 
+/* What crosses those crosses the links of its GPUs, which count it. */
+static bool
+is_of_tree(const LhNetwork *n, uint32_t id)
+{
+    return id >= n->tree.first && id < n->nic_first;
+}
+
 static void
 summarise_links(const LhEngine *e, LhSimResult *result)
 {
@@ -233,7 +240,8 @@ summarise_links(const LhEngine *e, LhSimResult *result)
                                        : 0 };
 
         if (i < e->network->collective_first) { /* the NICs count the others */
-            result->link_bytes[link.tier] += bytes;
+            if (!is_of_tree(e->network, i))
+                result->link_bytes[link.tier] += bytes;
             add_use(&result->tier_use[link.tier], use);
         }
         if (use.used > 0)
@@ -251,7 +259,10 @@ link_provenance(const LhTopology *topology, uint32_t tier)
     const LhLinkClass *const classes[LH_TIERS] = { &topology->nvlink, &topology->pcie,
                                                    &topology->nic, &topology->nic };
 
-    return (LhProvenance)lh_link_provenance(classes[tier]);
+    const int weakest = lh_link_provenance(classes[tier]);
+
+    return (LhProvenance)(tier == LH_TIER_PCIE ? MAX(weakest, lh_pcie_provenance(&topology->tree))
+                                               : weakest);
 }
 
 /* Of what is not a kernel: links, hosts, what is known of this cluster alone. */

@@ -91,9 +91,12 @@ lh_exchange_least(LhLinkLoads *loads, uint32_t rank, const LhPart *parts, uint32
     for (uint32_t i = 0; i < parts_count; i++) {
         const uint32_t from = parts[i].send ? rank : parts[i].peer;
         const uint32_t to = parts[i].send ? parts[i].peer : rank;
+        /* Alone in their communicator they may take less, and never more. */
+        const LhGroup pair = { MIN(from, to), MAX(from, to) - MIN(from, to), 2, 0, 1 };
         LhRoute route;
 
         lh_network_route(loads->network, from, to, &route);
+        lh_network_route_in(loads->network, &pair, &route);
         add_messages(loads, &route, (double)parts[i].wire_bytes, 1);
     }
     return take_longest(loads);
@@ -115,9 +118,11 @@ rings_least(LhLinkLoads *loads, const LhCollective *c, uint32_t position)
 
         lh_network_collective_route(loads->network, rank, (uint32_t)lh_group_member(group, next),
                                     &route);
+        lh_network_route_in(loads->network, group, &route);
         add_messages(loads, &route, bytes, c->steps);
         lh_network_collective_route(loads->network, (uint32_t)lh_group_member(group, previous),
                                     rank, &route);
+        lh_network_route_in(loads->network, group, &route);
         add_messages(loads, &route, bytes, c->steps);
     }
     return take_longest(loads);
@@ -163,10 +168,12 @@ pairs_least(LhLinkLoads *loads, const LhCollective *c, uint32_t position)
         if (other == position)
             continue;
         lh_network_route(loads->network, rank, peer, &route);
+        lh_network_route_in(loads->network, group, &route);
         add_messages(loads, &route, (double)lh_collective_piece(c, position, other), 1);
         if (c->pieces != NULL)
             continue;
         lh_network_route(loads->network, peer, rank, &route);
+        lh_network_route_in(loads->network, group, &route);
         add_messages(loads, &route, (double)lh_collective_piece(c, other, position), 1);
     }
     return take_longest(loads);

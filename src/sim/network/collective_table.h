@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/jsonw.h"
 #include "program/op.h"
+#include "sim/network/pcie.h"
 
 #define LH_COLLECTIVE_PROTOCOLS 3
 
@@ -25,9 +26,19 @@ typedef struct {
     LhTime latency_ps;
 } LhMeasuredLink;
 
+/* A level of PCIe as it was there. */
+typedef struct {
+    char *name;
+    double up; /* nocheck:unit: bytes/s, named as in the file; 0: never the limit */
+    LhTime latency_ps;
+} LhMeasuredLevel;
+
 /* The links that a collective was timed on. */
 typedef struct {
     LhMeasuredLink scale_up, pcie;
+    GArray *levels;   /* of LhMeasuredLevel: those of "pcie" as a file has them; NULL: none */
+    char *p2p;        /* likewise */
+    LhPcieRates tree; /* goes with @pcie; levels and reach follow from what a file has */
 } LhMeasuredOn;
 
 /* Times of one operation on so many GPUs of a node, as a topology file states them. Of rows of one

@@ -68,6 +68,18 @@ move(const LhFold *fold, uint32_t link, uint32_t first, uint32_t gpus)
     return first + 2 * (lh_fold_rank(fold, place * gpus) / gpus) + (link - first) % 2;
 }
 
+/* Ranks of a row have no such links: they meet on a switch. */
+static uint32_t
+move_in_tree(const LhFold *fold, const LhNetwork *n, uint32_t link)
+{
+    const uint32_t place = (link - n->tree.first) % n->tree.per_node;
+    const uint32_t first = (link - n->tree.first) / n->tree.per_node * n->gpus_per_node;
+
+    if (first >= fold->ranks)
+        return link;
+    return n->tree.first + lh_fold_rank(fold, first) / n->gpus_per_node * n->tree.per_node + place;
+}
+
 uint32_t
 lh_fold_link(const LhFold *fold, const LhNetwork *n, uint32_t link)
 {
@@ -77,6 +89,8 @@ lh_fold_link(const LhFold *fold, const LhNetwork *n, uint32_t link)
         return move(fold, link, n->fabric_first, n->nodes_per_leaf * n->gpus_per_node);
     if (link >= n->nic_first)
         return move(fold, link, n->nic_first, n->gpus_per_nic);
+    if (link >= n->tree.first)
+        return move_in_tree(fold, n, link);
     if (link >= n->pcie_first)
         return move(fold, link, n->pcie_first, 1);
     return move(fold, link, 0, 1);

@@ -39,24 +39,24 @@ ring_bound(const LhNetwork *network, const LhGroup *group, LhCollectiveKind kind
     return slowest * share;
 }
 
-/* Neighbours in order of ranks, the last and the first, too. */
 static LhRoute
-hop_between(const LhNetwork *network, const uint32_t *ranks, uint64_t members, uint64_t i)
+route_between(const LhNetwork *network, const LhGroup *group, uint32_t from, uint32_t to)
 {
     LhRoute route;
 
-    lh_network_route(network, ranks[i], ranks[(i + 1) % members], &route);
+    lh_network_route(network, from, to, &route);
+    lh_network_route_in(network, group, &route);
     return route;
 }
 
 /* A member's bytes over its own links. */
 static double
-nvls_bound(const LhNetwork *network, const uint32_t *ranks, uint64_t members)
+nvls_bound(const LhNetwork *network, const LhGroup *group, const uint32_t *ranks, uint64_t members)
 {
     double least = INFINITY;
 
     for (uint64_t i = 0; i < members; i++) {
-        const LhRoute route = hop_between(network, ranks, members, i);
+        const LhRoute route = route_between(network, group, ranks[i], ranks[(i + 1) % members]);
 
         least = fmin(least, lh_network_route_bandwidth(network, &route));
     }
@@ -64,13 +64,10 @@ nvls_bound(const LhNetwork *network, const uint32_t *ranks, uint64_t members)
 }
 
 static void
-load_route(const LhNetwork *network, uint32_t from, uint32_t to, GHashTable *loads)
+load_route(const LhRoute *route, GHashTable *loads)
 {
-    LhRoute route;
-
-    lh_network_route(network, from, to, &route);
-    for (uint32_t k = 0; k < route.links_count; k++) {
-        const gpointer link = GUINT_TO_POINTER(route.links[k]);
+    for (uint32_t k = 0; k < route->links_count; k++) {
+        const gpointer link = GUINT_TO_POINTER(route->links[k]);
         const guint load = GPOINTER_TO_UINT(g_hash_table_lookup(loads, link));
 
         g_hash_table_insert(loads, link, GUINT_TO_POINTER(load + 1));
@@ -79,18 +76,22 @@ load_route(const LhNetwork *network, uint32_t from, uint32_t to, GHashTable *loa
 
 /* Each member sends a part of its bytes to each other one. */
 static double
-pairs_bound(const LhNetwork *network, const uint32_t *ranks, uint64_t members)
+pairs_bound(const LhNetwork *network, const LhGroup *group, const uint32_t *ranks, uint64_t members)
 {
     g_autoptr(GHashTable) loads = g_hash_table_new(NULL, NULL);
-    const uint64_t senders = members <= PAIRS_MEMBERS_MAX ? members : 1;
+    const uint64_t senders = members <= PAIRS_MEMBERS_MAX || !network->tree.is_plain ? members : 1;
     GHashTableIter iter;
     gpointer id, load;
     double slowest = 0;
 
     for (uint64_t i = 0; i < senders; i++) {
         for (uint64_t j = 0; j < members; j++) {
-            if (ranks[i] != ranks[j])
-                load_route(network, ranks[i], ranks[j], loads);
+            LhRoute route;
+
+            if (i == j)
+                continue;
+            route = route_between(network, group, ranks[i], ranks[j]);
+            load_route(&route, loads);
         }
     }
     g_hash_table_iter_init(&iter, loads);
@@ -111,10 +112,10 @@ lh_link_bound_s_per_byte(const LhNetwork *network, const LhGroup *group, LhColle
 
     g_assert(members > 1);
     if (algorithm == LH_ALGORITHM_NVLS)
-        return nvls_bound(network, ranks, members);
+        return nvls_bound(network, group, ranks, members);
     if (algorithm == LH_ALGORITHM_PAIRS ||
         (algorithm == LH_ALGORITHM_DEFAULT && kind == LH_COLL_ALL_TO_ALL))
-        return pairs_bound(network, ranks, members);
+        return pairs_bound(network, group, ranks, members);
     return ring_bound(network, group, kind);
 }
 
@@ -126,6 +127,7 @@ lh_link_bound_latency_ps(const LhNetwork *network, const LhGroup *group)
     LhTime longest_ps = 0;
 
     for (uint64_t i = 0; i + 1 < members; i++)
-        longest_ps = MAX(longest_ps, hop_between(network, ranks, members, i).latency_ps);
+        longest_ps =
+            MAX(longest_ps, route_between(network, group, ranks[i], ranks[i + 1]).latency_ps);
     return longest_ps;
 }

@@ -47,6 +47,8 @@ static void
 fill_measured(LhMeasuredOn *on, const LhTopology *t)
 {
     fill_link(&on->scale_up, &t->measured_on.scale_up, &t->nvlink);
+    if (on->pcie.bandwidth == 0)
+        on->tree = t->measured_on.pcie.bandwidth > 0 ? t->measured_on.tree : t->tree.rates;
     fill_link(&on->pcie, &t->measured_on.pcie, &t->pcie);
 }
 
@@ -58,6 +60,7 @@ lh_measured_topology(const LhTopology *topology, const LhMeasuredOn *on, LhTopol
     reference->nvlink.latency_ps = on->scale_up.latency_ps;
     reference->pcie.bandwidth = on->pcie.bandwidth;
     reference->pcie.latency_ps = on->pcie.latency_ps;
+    reference->tree.rates = on->tree;
 }
 
 /* What the links that the row was measured on allow it. */
@@ -91,6 +94,119 @@ lh_measured_bind(LhTopology *topology)
     }
     for (guint i = 0; i < lines_count(topology); i++)
         fill_measured(&lines_at(topology, i)->on, topology);
+}
+
+/* ---- PCIe trees that rows were measured on ---- */
+
+static const LhMeasuredLevel *
+measured_level(const LhMeasuredOn *on, const char *name)
+{
+    for (guint i = 0; on->levels != NULL && i < on->levels->len; i++) {
+        const LhMeasuredLevel *level = &g_array_index(on->levels, LhMeasuredLevel, i);
+
+        if (strcmp(level->name, name) == 0)
+            return level;
+    }
+    return NULL;
+}
+
+/* Names of levels are those of the node, each once. */
+static bool
+check_level_names(const LhJson *json, const char *path, const LhMeasuredOn *on, const LhTopology *t,
+                  GError **error)
+{
+    for (guint i = 0; on->levels != NULL && i < on->levels->len; i++) {
+        const LhMeasuredLevel *level = &g_array_index(on->levels, LhMeasuredLevel, i);
+        g_autofree char *at = g_strdup_printf("%s.pcie.levels[%u].name", path, i);
+        bool is_there = false;
+
+        for (guint k = 0; k < lh_pcie_levels_count(&t->tree); k++)
+            is_there |= strcmp(level->name, t->tree.rates.names[k]) == 0;
+        if (!is_there)
+            return lh_json_error(json, at, error,
+                                 "\"%s\" is \"%s\", and \"node.pcie.levels\" has no such level", at,
+                                 level->name);
+        if (measured_level(on, level->name) != level)
+            return lh_json_error(json, at, error, "\"%s\" is \"%s\" again", at, level->name);
+    }
+    return true;
+}
+
+/* What the node's PCIe has must be said of that on which times were taken. */
+static bool
+check_told(const LhJson *json, const char *path, const LhMeasuredOn *on, const LhTopology *t,
+           GError **error)
+{
+    static const char *const fields[] = { "p2p", "p2p_two", "host", "host.per_gpu",
+                                          "host.bandwidth" };
+    const LhPcieRates *rates = &t->tree.rates;
+    g_autofree char *place = g_strconcat(path, ".pcie", NULL);
+
+    for (gsize i = 0; i < G_N_ELEMENTS(fields); i++) {
+        g_autofree char *there = g_strdup_printf("%s.%s", place, fields[i]);
+        g_autofree char *here = g_strdup_printf("node.pcie.%s", fields[i]);
+
+        if (lh_json_has(json, here) && !lh_json_has(json, there))
+            return lh_json_error(json, place, error,
+                                 "missing field \"%s\": the node has \"%s\", and times of "
+                                 "collectives need what it was where they were measured",
+                                 there, here);
+    }
+    for (guint i = 0; i < lh_pcie_levels_count(&t->tree); i++) {
+        const LhMeasuredLevel *level = measured_level(on, rates->names[i]);
+
+        if ((rates->up[i] > 0 && (level == NULL || level->up == 0)) ||
+            (rates->latency_ps[i] > 0 && (level == NULL || level->latency_ps == 0)))
+            return lh_json_error(json, place, error,
+                                 "missing field \"%s\" of level \"%s\" in \"%s.levels\": the node "
+                                 "has it, and times of collectives need what it was where they "
+                                 "were measured",
+                                 rates->up[i] > 0 ? "up" : "latency", rates->names[i], place);
+    }
+    return true;
+}
+
+bool
+lh_measured_on_read(const LhJson *json, const char *path, LhMeasuredOn *on, const LhTopology *t,
+                    GError **error)
+{
+    LhPcieRates *tree = &on->tree;
+    g_autofree char *p2p = g_strconcat(path, ".pcie.p2p", NULL);
+
+    if (on->pcie.bandwidth == 0)
+        return true;
+    tree->reach = LH_PCIE_DIRECT;
+    if (!check_level_names(json, path, on, t, error) || !check_told(json, path, on, t, error) ||
+        (on->p2p != NULL && !lh_pcie_read_p2p(json, p2p, &t->tree, on->p2p, &tree->reach, error)))
+        return false;
+    for (guint i = 0; i < lh_pcie_levels_count(&t->tree); i++) {
+        const LhMeasuredLevel *level = measured_level(on, t->tree.rates.names[i]);
+
+        tree->names[i] = t->tree.rates.names[i];
+        tree->up[i] = level == NULL ? 0 : level->up;
+        tree->latency_ps[i] = level == NULL ? 0 : level->latency_ps;
+    }
+    return true;
+}
+
+bool
+lh_measured_read(const LhJson *json, LhTopology *topology, GError **error)
+{
+    if (!lh_measured_on_read(json, "node.measured_on", &topology->measured_on, topology, error))
+        return false;
+    for (guint i = 0; i < times_count(topology); i++) {
+        g_autofree char *at = g_strdup_printf("node.collective_times[%u].measured_on", i);
+
+        if (!lh_measured_on_read(json, at, &measured_row(topology, i)->on, topology, error))
+            return false;
+    }
+    for (guint i = 0; i < lines_count(topology); i++) {
+        g_autofree char *at = g_strdup_printf("node.collective_lines[%u].measured_on", i);
+
+        if (!lh_measured_on_read(json, at, &lines_at(topology, i)->on, topology, error))
+            return false;
+    }
+    return true;
 }
 
 /* ---- rules ---- */

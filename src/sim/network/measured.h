@@ -8,6 +8,15 @@
 #include "sim/network/collective_table.h"
 #include "sim/network/topology.h"
 
+/* Finds what @on, at @path in @json, says of levels and of memory of @topology; false if it says
+ * too little, or something of what is not there. */
+bool lh_measured_on_read(const LhJson *json, const char *path, LhMeasuredOn *on,
+                         const LhTopology *topology, GError **error);
+
+/* Finds what "measured_on" of the node and of rows say of levels and of memory, as the file of
+ * @topology has it. */
+bool lh_measured_read(const LhJson *json, LhTopology *topology, GError **error);
+
 /*
  * Says of all rows and lines of @topology which links they were measured on, those that do not say
  * it themselves: on those of "measured_on" of the node, else on the file's own. And what these

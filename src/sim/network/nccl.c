@@ -84,12 +84,14 @@ typedef struct {
 } Survey;
 
 static void
-survey_hop(const LhNetwork *network, uint32_t from, uint32_t to, LhNcclGroup *g, Survey *survey)
+survey_hop(const LhNetwork *network, const LhGroup *group, const uint32_t *hop, LhNcclGroup *g,
+           Survey *survey)
 {
     LhRoute route;
     double narrowest;
 
-    lh_network_collective_route(network, from, to, &route);
+    lh_network_collective_route(network, hop[0], hop[1], &route);
+    lh_network_route_in(network, group, &route);
     narrowest = lh_network_route_bandwidth(network, &route) / GIGA;
     if (route.tier == LH_TIER_NVLINK || route.tier == LH_TIER_PCIE) {
         survey->intra = fmin(survey->intra, narrowest);
@@ -97,6 +99,25 @@ survey_hop(const LhNetwork *network, uint32_t from, uint32_t to, LhNcclGroup *g,
     } else {
         survey->inter = fmin(survey->inter, narrowest);
     }
+}
+
+/* What rings reach within nodes whose GPUs share more of PCIe than their own links. */
+static double
+tree_gbps(const LhNetwork *network, const LhGroup *group)
+{
+    g_autofree LhRingHop *hops = NULL;
+    LhRings rings;
+    double slowest_s_per_byte = 0, gbps;
+
+    lh_rings_init(&rings, network, group);
+    hops = lh_ring_hops_new(network, group, &rings);
+    for (uint64_t i = 0; i < lh_ring_hops_count(&rings); i++) {
+        if (hops[i].tier == LH_TIER_PCIE)
+            slowest_s_per_byte = fmax(slowest_s_per_byte, hops[i].s_per_byte);
+    }
+    gbps = slowest_s_per_byte > 0 ? rings.count / slowest_s_per_byte / GIGA : INFINITY;
+    lh_rings_clear(&rings);
+    return gbps;
 }
 
 /* Rings enter and leave a node by all of the NICs that its members are near to, up to what
@@ -151,12 +172,14 @@ lh_nccl_group_new(const LhNetwork *network, const LhDevice *device, const LhGrou
     g->nvlink = true;
     g->compute_capability = device->compute_capability;
     for (uint64_t i = 1; i < g->ranks; i++) {
-        survey_hop(network, ranks[i - 1], ranks[i], g, &survey);
+        survey_hop(network, group, &ranks[i - 1], g, &survey);
         g->nodes += ranks[i] / network->gpus_per_node != ranks[i - 1] / network->gpus_per_node;
         survey.nics += ranks[i] / network->gpus_per_nic != ranks[i - 1] / network->gpus_per_nic;
     }
     if (g->nodes > 1 && g->nvlink && g->ranks > g->nodes)
         survey.intra = measured_gbps(network->topology, survey.intra);
+    if (g->ranks > 1 && !network->tree.is_plain)
+        survey.intra = fmin(survey.intra, tree_gbps(network, group));
     if (g->ranks > 1)
         set_bandwidths(g, &survey, network->topology->collective_bandwidth / GIGA);
     return g;

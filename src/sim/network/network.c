@@ -2,12 +2,14 @@
  * A topology with a number of nodes: which links there are, and which of them a message crosses.
  * Everything is arithmetic on rank numbers: rank r sits on GPU r of the cluster, its NIC is
  * r / gpus_per_nic of the cluster's NICs, its node r / gpus_per_node. Link ids, two per place (up
- * is even, down is odd): scale-up links of all GPUs, PCIe links of all GPUs, NICs, trunks of the
+ * is the first, down the second): scale-up links of all GPUs, PCIe links of all GPUs, those of the
+ * nodes' PCIe trees (pcie_links.c, a memory has only one), NICs, trunks of the
  * leaf switches, and for each node what all of its collectives share. A leaf's uplinks are one
  * trunk, as if traffic were spread over them evenly; a rail switch and the spine are non-blocking.
  */
 #include "sim/network/network.h"
 #include "base/error.h"
+#include "sim/network/pcie_links.h"
 
 #include <math.h>
 #include <string.h>
@@ -77,8 +79,12 @@ lay_out(LhNetwork *n, GError **error)
     const LhTopology *t = n->topology;
     uint64_t first[LH_TIERS + 1] = { 0 }, links;
 
-    for (unsigned tier = 0; tier < LH_TIERS; tier++)
+    lh_pcie_links_init(&n->tree, t);
+    for (unsigned tier = 0; tier < LH_TIERS; tier++) {
         first[tier + 1] = first[tier] + 2 * places(t, n->nodes, (LhTier)tier);
+        if (tier == LH_TIER_PCIE)
+            first[tier + 1] += (uint64_t)n->nodes * n->tree.per_node;
+    }
     links = first[LH_TIERS] + (t->collective_bandwidth > 0 ? 2 * (uint64_t)n->nodes : 0);
     if (links > G_MAXINT32)
         return fail(error,
@@ -86,6 +92,7 @@ lay_out(LhNetwork *n, GError **error)
                     t->name, n->nodes, links, G_MAXINT32);
     n->pcie_first = (uint32_t)first[LH_TIER_PCIE];
     n->nic_first = (uint32_t)first[LH_TIER_NIC];
+    n->tree.first = n->nic_first - n->nodes * n->tree.per_node;
     n->fabric_first = (uint32_t)first[LH_TIER_FABRIC];
     n->collective_first = (uint32_t)first[LH_TIERS];
     n->links_count = (uint32_t)links;
@@ -278,6 +285,11 @@ lh_network_link(const LhNetwork *network, uint32_t id)
     g_assert(id < network->links_count);
     if (id >= network->collective_first)
         return collective_link(network, id);
+    if (id >= network->tree.first && id < network->nic_first) {
+        link = lh_pcie_link(network, id);
+        link.bandwidth_bytes_per_s *= fault_factor(network->faults, LH_TIER_PCIE, link.node);
+        return link;
+    }
     while (id < tiers[tier].first)
         tier--;
     place = (id - tiers[tier].first) / 2;
@@ -286,7 +298,7 @@ lh_network_link(const LhNetwork *network, uint32_t id)
         .tier = (uint8_t)tier,
         .node = place / tiers[tier].per_node,
         .index = place % tiers[tier].per_node,
-        .up = (id & 1) == 0,
+        .up = ((id - tiers[tier].first) & 1) == 0,
     };
     if (tier == LH_TIER_NIC)
         link.bandwidth_bytes_per_s = nic_bandwidth(t, link.node);
@@ -305,6 +317,8 @@ lh_network_link_name(const LhNetwork *network, uint32_t id)
     if (id >= network->collective_first)
         return g_strdup_printf("%s %s, node %u, collectives", lh_tier_names[link.tier], direction,
                                link.node);
+    if (id >= network->tree.first && id < network->nic_first)
+        return lh_pcie_link_name(network, id);
     return g_strdup_printf("%s %s, node %u, index %u", lh_tier_names[link.tier], direction,
                            link.node, link.index);
 }
@@ -329,8 +343,9 @@ set_class(LhRoute *route, const LhRouteClass *class)
     memcpy(route->ctas, class->ctas, sizeof(route->ctas));
 }
 
+/* @directly: not through memory. */
 static void
-route_within_node(const LhNetwork *n, uint32_t src, uint32_t dst, LhRoute *route)
+route_within_node(const LhNetwork *n, uint32_t src, uint32_t dst, bool directly, LhRoute *route)
 {
     /* Pairs are 2i and 2i+1; nodes of pairs have an even number of GPUs, so ranks show them. */
     const bool nvlink = n->topology->scale_up == LH_SCALE_UP_SWITCH ||
@@ -343,6 +358,8 @@ route_within_node(const LhNetwork *n, uint32_t src, uint32_t dst, LhRoute *route
     route->links_count = 2;
     route->flow_bandwidth_bytes_per_s = 0;
     set_class(route, &n->classes[nvlink ? LH_ROUTE_NVLINK : LH_ROUTE_PCIE]);
+    if (!nvlink && !n->tree.is_plain)
+        lh_pcie_route(n, directly, route);
 }
 
 static void
@@ -393,7 +410,7 @@ lh_network_route(const LhNetwork *network, uint32_t src, uint32_t dst, LhRoute *
     route->destination = dst;
     route->of_collective = false;
     if (src_node == dst_node)
-        route_within_node(network, src, dst, route);
+        route_within_node(network, src, dst, false, route);
     else
         route_between_nodes(network, src, dst, src_node, dst_node, route);
 }
@@ -414,6 +431,27 @@ lh_network_collective_route(const LhNetwork *network, uint32_t src, uint32_t dst
     g_assert(route->links_count + 2 <= LH_ROUTE_MAX);
     route->links[route->links_count++] = up(network->collective_first, src_node);
     route->links[route->links_count++] = down(network->collective_first, dst_node);
+}
+
+/* How many members stand on the node of @rank. */
+static uint32_t
+members_on_node(const LhNetwork *n, const LhGroup *group, uint32_t rank)
+{
+    const uint32_t node = rank / n->gpus_per_node;
+    uint32_t count = 0;
+
+    for (uint64_t i = 0; i < lh_group_size(group); i++)
+        count += (uint32_t)lh_group_member(group, i) / n->gpus_per_node == node;
+    return count;
+}
+
+void
+lh_network_route_in(const LhNetwork *network, const LhGroup *group, LhRoute *route)
+{
+    if (!network->topology->tree.rates.p2p_two || route->tier != LH_TIER_PCIE ||
+        members_on_node(network, group, route->source) != 2)
+        return;
+    route_within_node(network, route->source, route->destination, true, route);
 }
 
 double

@@ -66,6 +66,16 @@ typedef struct {
     uint8_t tier; /* LhTier */
 } LhRouteClass;
 
+/* Where the links of a node's PCIe tree are: @per_node of them, node by node, behind @first. Of
+ * each level that has any the links of its groups, up and down, then those of each GPU through
+ * memory, up and down, then memories. */
+typedef struct {
+    uint32_t first, per_node;
+    uint32_t levels[LH_PCIE_LEVELS_MAX + 1]; /* of @per_node; the last: of GPUs through memory */
+    uint32_t memories, memory_gpus;          /* likewise; GPUs of a memory */
+    bool is_plain; /* messages over PCIe cross the links of both GPUs and nothing else */
+} LhPcieLinks;
+
 /* A topology with a number of nodes, holding `ranks` ranks: rank r on GPU r % gpus_per_node of node
  * r / gpus_per_node. */
 typedef struct {
@@ -76,6 +86,7 @@ typedef struct {
     /* Layout of link ids, filled by lh_network_init. */
     uint32_t links_count;
     uint32_t pcie_first, nic_first, fabric_first, collective_first;
+    LhPcieLinks tree; /* between those of PCIe and those of NICs */
     /* What lh_network_route needs, worked out once by lh_network_init. */
     uint32_t gpus_per_node, nics_per_node, gpus_per_nic, nodes_per_leaf;
     uint32_t access_first; /* links from a GPU towards its NIC; UINT32_MAX: none in between */
@@ -89,7 +100,8 @@ typedef struct {
     double bandwidth_bytes_per_s; /* 0: failed */
     uint8_t tier;                 /* LhTier */
     uint32_t node;                /* or leaf */
-    uint32_t index; /* GPU or NIC within the node; behind the NICs: what all collectives share */
+    uint32_t index; /* GPU or NIC within the node; behind the NICs: what all collectives share;
+                       behind the GPUs: of the PCIe tree */
     bool up;        /* towards the fabric */
 } LhLink;
 
@@ -126,6 +138,14 @@ void lh_network_route(const LhNetwork *network, uint32_t src, uint32_t dst, LhRo
  */
 void lh_network_collective_route(const LhNetwork *network, uint32_t src, uint32_t dst,
                                  LhRoute *route);
+
+/*
+ * Both of these are routes in a communicator of more than two GPUs of a node. Makes of @route, to
+ * which nothing was done, the one in the communicator @group: where the topology says so
+ * ("p2p_two"), its only two GPUs of a node reach each other directly. The communicator of a
+ * program's messages is the group of ranks that runs the program, as for their SMs.
+ */
+void lh_network_route_in(const LhNetwork *network, const LhGroup *group, LhRoute *route);
 
 /* What a message reaches alone on @route: its narrowest link, or the limit of its pair. */
 double lh_network_route_bandwidth(const LhNetwork *network, const LhRoute *route);

@@ -24,6 +24,7 @@ lh_ring_hop_route(const LhNetwork *network, const LhGroup *group, const LhRings 
         lh_network_route(network, from, to, &route);
     else
         lh_network_collective_route(network, from, to, &route);
+    lh_network_route_in(network, group, &route);
     return route;
 }
 

@@ -1,9 +1,11 @@
 /*
- * One ring has the group's ranks in ascending order. Of several, ring c has the members of each
- * node rotated, so that the first is the first one at the c-th of the NICs in use and the last
- * stands at the NIC before; every other node is passed in reverse, so that a message leaves and
- * arrives by NICs of the same index and stays on its rail (NCCL: "alternate rings to avoid crossing
- * rails", src/graph/connect.cc). No two rings leave a node by the same NIC, nor enter it.
+ * One ring has the group's ranks in ascending order; on one node whose PCIe groups are not in a
+ * row, group by group, as NCCL finds rings that leave each switch and socket once. Of several, ring
+ * c has the members of each node rotated, so that the first is the first one at the c-th of the
+ * NICs in use and the last stands at the NIC before; every other node is passed in reverse, so that
+ * a message leaves and arrives by NICs of the same index and stays on its rail (NCCL: "alternate
+ * rings to avoid crossing rails", src/graph/connect.cc). No two rings leave a node by the same NIC,
+ * nor enter it.
  */
 #include "sim/network/rings.h"
 
@@ -146,6 +148,24 @@ find_nexts(const LhRings *rings)
     return nexts;
 }
 
+/* By groups from the outermost level on, then by rank. */
+static int
+by_tree(gconstpointer x, gconstpointer y, gpointer data)
+{
+    const uint32_t a = *(const uint32_t *)x, b = *(const uint32_t *)y;
+    const LhNetwork *n = data;
+    const LhPcieTree *tree = &n->topology->tree;
+
+    for (uint32_t level = lh_pcie_levels_count(tree); level > 0; level--) {
+        const uint32_t group = lh_pcie_group(tree, level - 1, a % n->gpus_per_node);
+        const uint32_t other = lh_pcie_group(tree, level - 1, b % n->gpus_per_node);
+
+        if (group != other)
+            return group < other ? -1 : 1;
+    }
+    return by_rank(x, y);
+}
+
 void
 lh_rings_init(LhRings *rings, const LhNetwork *network, const LhGroup *group)
 {
@@ -158,6 +178,8 @@ lh_rings_init(LhRings *rings, const LhNetwork *network, const LhGroup *group)
                         .size = size,
                         .members = g_new(uint32_t, size),
                         .places = g_new(uint32_t, size) };
+    if (nodes == 1 && lh_pcie_levels_count(&network->topology->tree) > 0)
+        g_qsort_with_data(ranks, (gint)size, sizeof(*ranks), by_tree, (gpointer)network);
     for (uint32_t i = 0; i < size; i++) {
         rings->members[i] = lh_group_position(group, ranks[i]);
         rings->places[rings->members[i]] = i;

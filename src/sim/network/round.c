@@ -58,6 +58,7 @@ play_hop(Play *play, const LhHop *hop)
 
     lh_network_collective_route(play->round->network, members[hop->from].rank,
                                 members[hop->to].rank, &route);
+    lh_network_route_in(play->round->network, play->round->group, &route);
     flow = lh_flows_start(play->flows, play->now, &route, hop->bytes);
     if (flow >= play->hops_capacity) {
         play->hops_capacity = MAX(64, play->hops_capacity * 2);

@@ -106,6 +106,30 @@ static const LhField scale_up_fields[] = {
 
 static const LhField pcie_fields[] = {
     LINK_FIELDS(pcie, LH_FIELD_REQUIRED),
+    { .name = "levels",
+      .type = LH_FIELD_ARRAY,
+      .offset = offsetof(LhTopology, tree.levels),
+      .min = 1,
+      .max = LH_PCIE_LEVELS_MAX,
+      .fields = lh_pcie_level_fields,
+      .element_size = sizeof(LhPcieLevel),
+      .description = "Groups of GPUs from the inside out, such as those of a switch and those of a "
+                     "socket; none if absent." },
+    TEXT("p2p", tree.p2p, 0,
+         "How far GPUs reach each other directly: \"none\", within a level's groups (its name), or "
+         "\"node\", also if absent. Farther messages go through memory."),
+    { .name = "p2p_two",
+      .type = LH_FIELD_BOOL,
+      .offset = offsetof(LhTopology, tree.p2p_two),
+      .description =
+          "Whether communicators of exactly two GPUs of a node reach each other directly "
+          "whatever \"p2p\" says, as NCCL has it on hosts of AMD; false if absent." },
+    { .name = "host",
+      .type = LH_FIELD_OBJECT,
+      .offset = offsetof(LhTopology, tree),
+      .fields = lh_pcie_host_fields,
+      .description = "What messages reach that go through memory; not less than elsewhere if "
+                     "absent." },
     { .name = NULL },
 };
 
@@ -281,7 +305,7 @@ check_fields_of_kind(const LhJson *json, const char *place, const char *const *n
 }
 
 static bool
-check_node(const LhJson *json, const LhTopology *t, GError **error)
+check_node(const LhJson *json, LhTopology *t, GError **error)
 {
     static const char *const link_fields[] = { "bandwidth",  "latency", "ctas",
                                                "provenance", "source",  NULL };
@@ -306,7 +330,7 @@ check_node(const LhJson *json, const LhTopology *t, GError **error)
                              "missing field \"pcie\" in \"node\": with %" G_GUINT64_FORMAT
                              " GPUs and scale-up kind \"%s\" some GPUs could not reach each other",
                              t->gpus_per_node, kind);
-    return true;
+    return lh_pcie_tree_check(json, &t->tree, t->gpus_per_node, joined, error);
 }
 
 static bool
@@ -412,6 +436,22 @@ check_fabric(const LhJson *json, const LhTopology *t, GError **error)
     return true;
 }
 
+/* What the first version of the format does not have. */
+static bool
+check_version(const LhJson *json, const LhTopology *t, GError **error)
+{
+    static const char *const paths[] = { "node.measured_on", "node.pcie.levels", "node.pcie.p2p",
+                                         "node.pcie.p2p_two", "node.pcie.host" };
+
+    for (gsize i = 0; t->schema == 0 && i < G_N_ELEMENTS(paths); i++) {
+        if (lh_json_has(json, paths[i]))
+            return lh_json_error(json, paths[i], error,
+                                 "\"%s\" is of \"longhaul.topology/2\", and \"schema\" is \"%s\"",
+                                 paths[i], topology_schemas[t->schema]);
+    }
+    return true;
+}
+
 /* Which links collectives were measured on must be said of those that they go over, where the
  * format can say it. */
 static bool
@@ -428,12 +468,7 @@ check_measured_on(const LhJson *json, const LhTopology *t, GError **error)
     };
 
     if (t->schema == 0)
-        return !lh_json_has(json, "node.measured_on") ||
-               lh_json_error(
-                   json, "node.measured_on", error,
-                   "\"node.measured_on\" is of \"longhaul.topology/2\", and \"schema\" is "
-                   "\"%s\"",
-                   topology_schemas[t->schema]);
+        return true;
     for (gsize i = 0; i < G_N_ELEMENTS(links); i++) {
         const bool said = lh_json_has(json, links[i].path);
 
@@ -481,7 +516,8 @@ read_topology(const char *file, const LhJson *json, GError **error)
     t->oversubscription = 1;
     for (gsize i = 0; i < G_N_ELEMENTS(links); i++)
         links[i]->latency_provenance = links[i]->ctas_provenance = -1;
-    if (!lh_json_decode(json, lh_topology_fields, t, false, error) || !check_node(json, t, error) ||
+    if (!lh_json_decode(json, lh_topology_fields, t, false, error) ||
+        !check_version(json, t, error) || !check_node(json, t, error) ||
         !check_nics(json, t, error) || !check_collectives(json, t, error) ||
         !check_fabric(json, t, error))
         return NULL;
@@ -490,7 +526,7 @@ read_topology(const char *file, const LhJson *json, GError **error)
         !lh_collective_times_check(json, "node.collective_times", t->collective_times,
                                    t->gpus_per_node, error) ||
         !lh_collective_lines_check(json, "node.collective_lines", t->collective_lines, error) ||
-        !check_measured_on(json, t, error))
+        !check_measured_on(json, t, error) || !lh_measured_read(json, t, error))
         return NULL;
     for (gsize i = 0; i < G_N_ELEMENTS(links); i++)
         fill_provenances(links[i]);

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "sim/device.h"
 #include "sim/network/collective_table.h"
+#include "sim/network/pcie.h"
 
 /* Where a link stands; the columns of "exposed communication" and "bytes per tier". */
 typedef enum {
@@ -66,6 +67,7 @@ typedef struct {
     int scale_up;           /* LhScaleUp */
     LhLinkClass nvlink;     /* scale_up != none */
     LhLinkClass pcie;       /* bandwidth 0: GPUs reach their NIC through the scale-up link */
+    LhPcieTree tree;        /* what is above the GPUs' own PCIe links */
     uint64_t nics_per_node; /* divides gpus_per_node; 0 only for a single node */
     LhLinkClass nic;
     GArray *slower_nodes; /* of LhSlowerNode, by node; NULL: none */

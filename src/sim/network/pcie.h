@@ -1,0 +1,82 @@
+/*
+ * PCIe of a node as a tree: GPUs hang on switches, switches on sockets; each of these groups has a
+ * link outwards that its GPUs share. Messages whose ends do not reach each other directly go
+ * through memory. A GPU's own link is a link class of the topology (topology.h); this is the rest.
+ */
+#pragma once
+
+#include "base/json.h"
+#include "base/units.h"
+
+#define LH_PCIE_LEVELS_MAX 4
+
+#define LH_PCIE_DIRECT UINT32_MAX
+
+/* What of a tree takes time, by level where there are several: all that messages are played by but
+ * who is in which group, so that it can be changed without the file's arrays. */
+typedef struct {
+    double up[LH_PCIE_LEVELS_MAX];         /* bytes/s of a group's link outwards, each direction; 0:
+                                              never the limit; nocheck:unit: named as in the file */
+    LhTime latency_ps[LH_PCIE_LEVELS_MAX]; /* once, where a message crosses the level */
+    /* Bytes/s: what each GPU reaches through memory, each way, and what all messages reach that go
+     * through one memory; 0: never the limit. */
+    double per_gpu, memory; /* nocheck:unit: named as in the file */
+    /* GPUs whose innermost common level is below it reach each other directly: 0 for none, the
+     * number of a level and 1 for its groups, LH_PCIE_DIRECT for all of a node. */
+    uint32_t reach;
+    bool p2p_two; /* two GPUs of a node that are alone in their communicator do, too */
+    const char *names[LH_PCIE_LEVELS_MAX]; /* of levels; borrowed */
+} LhPcieRates;
+
+/* A level as a file has it. */
+typedef struct {
+    char *name;
+    uint64_t gpus;  /* of a group, whose GPUs are in a row; 0: @of_gpu says which these are */
+    GArray *of_gpu; /* of uint64_t: the group of each GPU, from 0; NULL: see @gpus */
+    double up;      /* nocheck:unit: as in LhPcieRates, which holds */
+    LhTime latency_ps;
+    int provenance; /* LhProvenance */
+    char *source;
+} LhPcieLevel;
+
+typedef struct {
+    GArray *levels;         /* of LhPcieLevel, innermost first; NULL: none */
+    char *p2p;              /* "none", the name of a level, "node"; NULL: "node" */
+    bool p2p_two;           /* as in LhPcieRates, which holds */
+    uint64_t memory_gpus;   /* that share a memory, in a row; 0: all of the node */
+    double per_gpu, memory; /* nocheck:unit: as in LhPcieRates, which holds */
+    int memory_provenance;  /* LhProvenance */
+    char *memory_source;
+    LhPcieRates rates;
+} LhPcieTree;
+
+extern const LhField lh_pcie_level_fields[]; /* of an LhPcieLevel */
+extern const LhField lh_pcie_host_fields[];  /* of an LhPcieTree */
+
+/* Rules that fields do not say, of a tree at "node.pcie" of a node of @gpus GPUs, and then
+ * everything that follows from the fields. @joined: GPUs of the node never meet over PCIe. */
+bool lh_pcie_tree_check(const LhJson *json, LhPcieTree *tree, uint64_t gpus, bool joined,
+                        GError **error);
+
+/* "none", a level's name or "node" as a reach; false, and the error at @path, for another word. */
+bool lh_pcie_read_p2p(const LhJson *json, const char *path, const LhPcieTree *tree,
+                      const char *word, uint32_t *reach, GError **error);
+
+/* The word of a reach; borrowed. */
+const char *lh_pcie_p2p_word(const LhPcieRates *rates);
+
+uint32_t lh_pcie_levels_count(const LhPcieTree *tree);
+
+/* The group of @gpu of a node at @level, and how many groups there are of @gpus GPUs. */
+uint32_t lh_pcie_group(const LhPcieTree *tree, uint32_t level, uint32_t gpu);
+uint32_t lh_pcie_groups_count(const LhPcieTree *tree, uint32_t level, uint32_t gpus);
+
+/* The innermost level that has both GPUs in one group; the number of levels if none has. */
+uint32_t lh_pcie_common_level(const LhPcieTree *tree, uint32_t gpu, uint32_t other);
+
+/* The weakest of what is said of levels and memory; that of measured constants if nothing is. */
+int lh_pcie_provenance(const LhPcieTree *tree);
+
+/* All rates times @factor; all latencies. */
+void lh_pcie_scale_rates(LhPcieRates *rates, double factor);
+void lh_pcie_scale_latencies(LhPcieRates *rates, double factor);
