@@ -79,6 +79,12 @@ static const LhField measured_host_fields[] = {
               "What each GPU reached there through memory; its own link's rate if absent."),
     TREE_RATE("bandwidth", LhMeasuredOn, tree.memory,
               "What all messages reached there through one memory; never the limit if absent."),
+    { .name = "gpus",
+      .type = LH_FIELD_UINT,
+      .offset = offsetof(LhMeasuredOn, tree.memory_gpus),
+      .min = 1,
+      .max = UINT32_MAX,
+      .description = "GPUs in a row that had one memory; all of the node if absent." },
     { .name = NULL },
 };
 
@@ -425,6 +431,8 @@ write_tree(LhJsonWriter *w, const LhPcieRates *tree)
         lh_jsonw_string(w, "per_gpu", per_gpu);
     if (tree->memory > 0)
         lh_jsonw_string(w, "bandwidth", memory);
+    if (tree->memory_gpus > 0)
+        lh_jsonw_uint(w, "gpus", tree->memory_gpus);
     lh_jsonw_object_end(w);
 }
 
@@ -453,7 +461,8 @@ is_same_link(const LhMeasuredLink *a, const LhMeasuredLink *b)
 static bool
 is_same_tree(const LhPcieRates *a, const LhPcieRates *b)
 {
-    bool same = a->per_gpu == b->per_gpu && a->memory == b->memory && a->reach == b->reach &&
+    bool same = a->per_gpu == b->per_gpu && a->memory == b->memory &&
+                a->memory_gpus == b->memory_gpus && a->reach == b->reach &&
                 a->p2p_two == b->p2p_two;
 
     for (uint32_t i = 0; i < LH_PCIE_LEVELS_MAX; i++)

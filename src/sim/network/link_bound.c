@@ -23,20 +23,36 @@ ring_share(LhCollectiveKind kind, double members)
     return kind == LH_COLL_BROADCAST ? 1 : rounds * (members - 1) / members;
 }
 
+/* Takes what @rings has. */
+static double
+bound_of_rings(const LhNetwork *network, const LhGroup *group, LhCollectiveKind kind,
+               LhRings *rings)
+{
+    g_autofree LhRingHop *hops = NULL;
+    double slowest = 0, share;
+
+    rings->is_chain = kind == LH_COLL_BROADCAST;
+    hops = lh_ring_hops_new(network, group, rings);
+    for (uint64_t i = 0; i < lh_ring_hops_count(rings); i++)
+        slowest = fmax(slowest, hops[i].s_per_byte);
+    share = ring_share(kind, rings->size) / rings->count;
+    lh_rings_clear(rings);
+    return slowest * share;
+}
+
+/* A chain may go in group order, too. */
 static double
 ring_bound(const LhNetwork *network, const LhGroup *group, LhCollectiveKind kind)
 {
-    g_autofree LhRingHop *hops = NULL;
-    LhRings rings = { .count = 0 };
-    double slowest = 0, share;
+    LhRings rings, plain;
+    double bound;
 
     lh_rings_init(&rings, network, group);
-    hops = lh_ring_hops_new(network, group, &rings);
-    for (uint64_t i = 0; i < lh_ring_hops_count(&rings); i++)
-        slowest = fmax(slowest, hops[i].s_per_byte);
-    share = ring_share(kind, rings.size) / rings.count;
-    lh_rings_clear(&rings);
-    return slowest * share;
+    bound = bound_of_rings(network, group, kind, &rings);
+    if (kind != LH_COLL_BROADCAST)
+        return bound;
+    lh_rings_init_plain(&plain, (uint32_t)lh_group_size(group), false);
+    return fmin(bound, bound_of_rings(network, group, kind, &plain));
 }
 
 static LhRoute

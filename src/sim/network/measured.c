@@ -137,8 +137,8 @@ static bool
 check_told(const LhJson *json, const char *path, const LhMeasuredOn *on, const LhTopology *t,
            GError **error)
 {
-    static const char *const fields[] = { "p2p", "p2p_two", "host", "host.per_gpu",
-                                          "host.bandwidth" };
+    static const char *const fields[] = { "p2p",          "p2p_two",        "host",
+                                          "host.per_gpu", "host.bandwidth", "host.gpus" };
     const LhPcieRates *rates = &t->tree.rates;
     g_autofree char *place = g_strconcat(path, ".pcie", NULL);
 
@@ -172,11 +172,13 @@ lh_measured_on_read(const LhJson *json, const char *path, LhMeasuredOn *on, cons
 {
     LhPcieRates *tree = &on->tree;
     g_autofree char *p2p = g_strconcat(path, ".pcie.p2p", NULL);
+    g_autofree char *host = g_strconcat(path, ".pcie.host", NULL);
 
     if (on->pcie.bandwidth == 0)
         return true;
     tree->reach = LH_PCIE_DIRECT;
     if (!check_level_names(json, path, on, t, error) || !check_told(json, path, on, t, error) ||
+        !lh_pcie_check_host(json, host, tree, t->gpus_per_node, error) ||
         (on->p2p != NULL && !lh_pcie_read_p2p(json, p2p, &t->tree, on->p2p, &tree->reach, error)))
         return false;
     for (guint i = 0; i < lh_pcie_levels_count(&t->tree); i++) {

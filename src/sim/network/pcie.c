@@ -135,6 +135,16 @@ lh_pcie_groups_count(const LhPcieTree *tree, uint32_t level, uint32_t gpus)
     return count;
 }
 
+bool
+lh_pcie_is_crossed(const LhPcieTree *tree)
+{
+    for (uint32_t i = 0; i < lh_pcie_levels_count(tree); i++) {
+        if (level_at(tree, i)->of_gpu != NULL)
+            return true;
+    }
+    return false;
+}
+
 uint32_t
 lh_pcie_common_level(const LhPcieTree *tree, uint32_t gpu, uint32_t other)
 {
@@ -385,26 +395,28 @@ lh_pcie_p2p_word(const LhPcieRates *rates)
                                           : rates->names[rates->reach - 1];
 }
 
-static bool
-check_host(const LhJson *json, const LhPcieTree *tree, uint64_t gpus, GError **error)
+bool
+lh_pcie_check_host(const LhJson *json, const char *path, const LhPcieRates *rates, uint64_t gpus,
+                   GError **error)
 {
     g_autofree char *divisors = lh_topology_divisors(gpus);
+    g_autofree char *place = g_strconcat(path, ".gpus", NULL);
 
-    if (!lh_json_has(json, "node.pcie.host"))
+    if (!lh_json_has(json, path))
         return true;
-    if (tree->per_gpu == 0 && tree->memory == 0)
-        return lh_json_error(json, "node.pcie.host", error,
-                             "\"node.pcie.host\" has no rate; allowed: \"per_gpu\", \"bandwidth\", "
-                             "or both");
-    if (tree->memory_gpus > 0 && tree->memory == 0)
-        return lh_json_error(json, "node.pcie.host.gpus", error,
-                             "\"node.pcie.host.gpus\" has no meaning without \"bandwidth\", which "
-                             "these GPUs share");
-    return tree->memory_gpus == 0 || gpus % tree->memory_gpus == 0 ||
-           lh_json_error(json, "node.pcie.host.gpus", error,
-                         "\"node.pcie.host.gpus\" is %" G_GUINT64_FORMAT
+    if (rates->per_gpu == 0 && rates->memory == 0)
+        return lh_json_error(json, path, error,
+                             "\"%s\" has no rate; allowed: \"per_gpu\", \"bandwidth\", or both",
+                             path);
+    if (rates->memory_gpus > 0 && rates->memory == 0)
+        return lh_json_error(json, place, error,
+                             "\"%s\" has no meaning without \"bandwidth\", which these GPUs share",
+                             place);
+    return rates->memory_gpus == 0 || gpus % rates->memory_gpus == 0 ||
+           lh_json_error(json, place, error,
+                         "\"%s\" is %" G_GUINT64_FORMAT
                          ", which does not divide \"node.gpus\" %" G_GUINT64_FORMAT "; allowed: %s",
-                         tree->memory_gpus, gpus, divisors);
+                         place, rates->memory_gpus, gpus, divisors);
 }
 
 /* What would never be looked at. */
@@ -431,16 +443,12 @@ check_meaning(const LhJson *json, const LhPcieTree *tree, bool joined, GError **
     return true;
 }
 
-bool
-lh_pcie_tree_check(const LhJson *json, LhPcieTree *tree, uint64_t gpus, bool joined, GError **error)
+/* What the file's arrays and fields say, by value. */
+static void
+fill_rates(LhPcieTree *tree)
 {
     LhPcieRates *rates = &tree->rates;
 
-    if (!lh_pcie_read_p2p(json, "node.pcie.p2p", tree, tree->p2p == NULL ? P2P_NODE : tree->p2p,
-                          &rates->reach, error) ||
-        !check_meaning(json, tree, joined, error) || !check_levels(json, tree, gpus, error) ||
-        !check_host(json, tree, gpus, error))
-        return false;
     for (uint32_t i = 0; i < lh_pcie_levels_count(tree); i++) {
         rates->names[i] = level_at(tree, i)->name;
         rates->up[i] = level_at(tree, i)->up;
@@ -449,5 +457,16 @@ lh_pcie_tree_check(const LhJson *json, LhPcieTree *tree, uint64_t gpus, bool joi
     rates->p2p_two = tree->p2p_two;
     rates->per_gpu = tree->per_gpu;
     rates->memory = tree->memory;
-    return true;
+    rates->memory_gpus = tree->memory_gpus;
+}
+
+bool
+lh_pcie_tree_check(const LhJson *json, LhPcieTree *tree, uint64_t gpus, bool joined, GError **error)
+{
+    const char *p2p = tree->p2p == NULL ? P2P_NODE : tree->p2p;
+
+    fill_rates(tree);
+    return lh_pcie_read_p2p(json, "node.pcie.p2p", tree, p2p, &tree->rates.reach, error) &&
+           check_meaning(json, tree, joined, error) && check_levels(json, tree, gpus, error) &&
+           lh_pcie_check_host(json, "node.pcie.host", &tree->rates, gpus, error);
 }

@@ -21,6 +21,7 @@ typedef struct {
     /* Bytes/s: what each GPU reaches through memory, each way, and what all messages reach that go
      * through one memory; 0: never the limit. */
     double per_gpu, memory; /* nocheck:unit: named as in the file */
+    uint64_t memory_gpus;   /* that share a memory, in a row; 0: all of the node */
     /* GPUs whose innermost common level is below it reach each other directly: 0 for none, the
      * number of a level and 1 for its groups, LH_PCIE_DIRECT for all of a node. */
     uint32_t reach;
@@ -43,7 +44,7 @@ typedef struct {
     GArray *levels;         /* of LhPcieLevel, innermost first; NULL: none */
     char *p2p;              /* "none", the name of a level, "node"; NULL: "node" */
     bool p2p_two;           /* as in LhPcieRates, which holds */
-    uint64_t memory_gpus;   /* that share a memory, in a row; 0: all of the node */
+    uint64_t memory_gpus;   /* as in LhPcieRates, which holds */
     double per_gpu, memory; /* nocheck:unit: as in LhPcieRates, which holds */
     int memory_provenance;  /* LhProvenance */
     char *memory_source;
@@ -58,6 +59,10 @@ extern const LhField lh_pcie_host_fields[];  /* of an LhPcieTree */
 bool lh_pcie_tree_check(const LhJson *json, LhPcieTree *tree, uint64_t gpus, bool joined,
                         GError **error);
 
+/* Rules of "host" at @path: of a way through memory of @gpus GPUs. */
+bool lh_pcie_check_host(const LhJson *json, const char *path, const LhPcieRates *rates,
+                        uint64_t gpus, GError **error);
+
 /* "none", a level's name or "node" as a reach; false, and the error at @path, for another word. */
 bool lh_pcie_read_p2p(const LhJson *json, const char *path, const LhPcieTree *tree,
                       const char *word, uint32_t *reach, GError **error);
@@ -70,6 +75,9 @@ uint32_t lh_pcie_levels_count(const LhPcieTree *tree);
 /* The group of @gpu of a node at @level, and how many groups there are of @gpus GPUs. */
 uint32_t lh_pcie_group(const LhPcieTree *tree, uint32_t level, uint32_t gpu);
 uint32_t lh_pcie_groups_count(const LhPcieTree *tree, uint32_t level, uint32_t gpus);
+
+/* Whether GPUs of any group are not in a row. */
+bool lh_pcie_is_crossed(const LhPcieTree *tree);
 
 /* The innermost level that has both GPUs in one group; the number of levels if none has. */
 uint32_t lh_pcie_common_level(const LhPcieTree *tree, uint32_t gpu, uint32_t other);

@@ -17,7 +17,8 @@ lh_pcie_links_init(LhPcieLinks *links, const LhTopology *topology)
     bool has_latency = false;
 
     *links =
-        (LhPcieLinks){ .memory_gpus = tree->memory_gpus > 0 ? (uint32_t)tree->memory_gpus : gpus };
+        (LhPcieLinks){ .memory_gpus =
+                           tree->rates.memory_gpus > 0 ? (uint32_t)tree->rates.memory_gpus : gpus };
     for (uint32_t i = 0; i <= LH_PCIE_LEVELS_MAX; i++) {
         links->levels[i] = next;
         if (i < levels && tree->rates.up[i] > 0)

@@ -37,6 +37,8 @@ link_loads(const LhNetwork *network, const LhGroup *group, const LhRings *rings)
     for (uint64_t i = 0; i < lh_ring_hops_count(rings); i++) {
         const LhRoute route = lh_ring_hop_route(network, group, rings, i);
 
+        if (rings->is_chain && route.destination == lh_group_member(group, 0))
+            continue;
         for (uint32_t k = 0; k < route.links_count; k++) {
             const gpointer link = GUINT_TO_POINTER(route.links[k]);
             const guint load = GPOINTER_TO_UINT(g_hash_table_lookup(loads, link));

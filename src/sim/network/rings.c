@@ -1,13 +1,16 @@
 /*
  * One ring has the group's ranks in ascending order; on one node whose PCIe groups are not in a
- * row, group by group, as NCCL finds rings that leave each switch and socket once. Of several, ring
- * c has the members of each node rotated, so that the first is the first one at the c-th of the
- * NICs in use and the last stands at the NIC before; every other node is passed in reverse, so that
- * a message leaves and arrives by NICs of the same index and stays on its rail (NCCL: "alternate
- * rings to avoid crossing rails", src/graph/connect.cc). No two rings leave a node by the same NIC,
- * nor enter it.
+ * row, group by group if that is faster, as NCCL looks for rings that leave each switch once. Of
+ * several, ring c has the members of each node rotated, so that the first is the first one at the
+ * c-th of the NICs in use and the last stands at the NIC before; every other node is passed in
+ * reverse, so that a message leaves and arrives by NICs of the same index and stays on its rail
+ * (NCCL: "alternate rings to avoid crossing rails", src/graph/connect.cc). No two rings leave a
+ * node by the same NIC, nor enter it.
  */
 #include "sim/network/rings.h"
+
+#include <math.h>
+#include <string.h>
 
 static int
 by_rank(gconstpointer x, gconstpointer y)
@@ -148,22 +151,83 @@ find_nexts(const LhRings *rings)
     return nexts;
 }
 
-/* By groups from the outermost level on, then by rank. */
+/* A member of a ring on one node: of each level, outermost first, the least rank of its group. */
+typedef struct {
+    uint32_t firsts[LH_PCIE_LEVELS_MAX];
+    uint32_t rank;
+} TreeSeat;
+
 static int
-by_tree(gconstpointer x, gconstpointer y, gpointer data)
+by_seat(gconstpointer x, gconstpointer y)
 {
-    const uint32_t a = *(const uint32_t *)x, b = *(const uint32_t *)y;
-    const LhNetwork *n = data;
-    const LhPcieTree *tree = &n->topology->tree;
+    const TreeSeat *a = x, *b = y;
 
-    for (uint32_t level = lh_pcie_levels_count(tree); level > 0; level--) {
-        const uint32_t group = lh_pcie_group(tree, level - 1, a % n->gpus_per_node);
-        const uint32_t other = lh_pcie_group(tree, level - 1, b % n->gpus_per_node);
-
-        if (group != other)
-            return group < other ? -1 : 1;
+    for (uint32_t i = 0; i < LH_PCIE_LEVELS_MAX; i++) {
+        if (a->firsts[i] != b->firsts[i])
+            return a->firsts[i] < b->firsts[i] ? -1 : 1;
     }
-    return by_rank(x, y);
+    return by_rank(&a->rank, &b->rank);
+}
+
+/* @ranks, ascending, group by group of each level; the first one stays. */
+static void
+follow_tree(const LhNetwork *n, uint32_t *ranks, uint32_t size)
+{
+    const LhPcieTree *tree = &n->topology->tree;
+    const uint32_t levels = lh_pcie_levels_count(tree);
+    g_autofree TreeSeat *seats = g_new0(TreeSeat, size);
+    g_autofree uint32_t *first = g_new(uint32_t, n->gpus_per_node);
+
+    for (uint32_t level = 0; level < levels; level++) {
+        memset(first, 0xff, n->gpus_per_node * sizeof(*first));
+        for (uint32_t i = 0; i < size; i++) {
+            const uint32_t group = lh_pcie_group(tree, level, ranks[i] % n->gpus_per_node);
+
+            first[group] = MIN(first[group], ranks[i]);
+            seats[i].firsts[levels - 1 - level] = first[group];
+        }
+    }
+    for (uint32_t i = 0; i < size; i++)
+        seats[i].rank = ranks[i];
+    qsort(seats, size, sizeof(*seats), by_seat);
+    for (uint32_t i = 0; i < size; i++)
+        ranks[i] = seats[i].rank;
+}
+
+/* Members stand in one ring in the order of @ranks. */
+static void
+set_order(LhRings *rings, const LhGroup *group, const uint32_t *ranks)
+{
+    for (uint32_t i = 0; i < rings->size; i++) {
+        rings->members[i] = lh_group_position(group, ranks[i]);
+        rings->places[rings->members[i]] = i;
+    }
+}
+
+static double
+slowest_hop(const LhRings *rings, const LhNetwork *network, const LhGroup *group)
+{
+    g_autofree LhRingHop *hops = lh_ring_hops_new(network, group, rings);
+    double slowest_s_per_byte = 0;
+
+    for (uint64_t i = 0; i < lh_ring_hops_count(rings); i++)
+        slowest_s_per_byte = fmax(slowest_s_per_byte, hops[i].s_per_byte);
+    return slowest_s_per_byte;
+}
+
+/* The order of ranks, which is set, or that of the tree if a ring is faster so: NVLink may join
+ * GPUs of different groups. */
+static void
+choose_order(LhRings *rings, const LhNetwork *network, const LhGroup *group, uint32_t *ranks)
+{
+    const double by_ranks = slowest_hop(rings, network, group);
+
+    follow_tree(network, ranks, rings->size);
+    set_order(rings, group, ranks);
+    if (slowest_hop(rings, network, group) < by_ranks)
+        return;
+    qsort(ranks, rings->size, sizeof(*ranks), by_rank);
+    set_order(rings, group, ranks);
 }
 
 void
@@ -178,12 +242,9 @@ lh_rings_init(LhRings *rings, const LhNetwork *network, const LhGroup *group)
                         .size = size,
                         .members = g_new(uint32_t, size),
                         .places = g_new(uint32_t, size) };
-    if (nodes == 1 && lh_pcie_levels_count(&network->topology->tree) > 0)
-        g_qsort_with_data(ranks, (gint)size, sizeof(*ranks), by_tree, (gpointer)network);
-    for (uint32_t i = 0; i < size; i++) {
-        rings->members[i] = lh_group_position(group, ranks[i]);
-        rings->places[rings->members[i]] = i;
-    }
+    set_order(rings, group, ranks);
+    if (nodes == 1 && lh_pcie_is_crossed(&network->topology->tree))
+        choose_order(rings, network, group, ranks);
     if (rings->count > 1) {
         find_entries(rings, network, ranks, nodes);
         rings->nexts = find_nexts(rings);

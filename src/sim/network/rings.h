@@ -11,6 +11,7 @@
 typedef struct {
     uint32_t count, size;
     bool pairs;        /* hops stand for messages between any two: all-to-all */
+    bool is_chain;     /* nothing goes to the member at position 0, where a broadcast begins */
     uint32_t *members; /* positions in the group in order of ranks; NULL: the same */
     uint32_t *places;  /* the inverse */
     /* With several rings: the node of a place; of each node the first place (and the end), and how
@@ -24,7 +25,8 @@ void lh_rings_init_plain(LhRings *rings, uint32_t size, bool pairs);
 
 /*
  * In order of ranks, which is by node: as many rings as each of several nodes has NICs that its
- * members use, at most LH_RINGS_MAX; else one.
+ * members use, at most LH_RINGS_MAX; else one. On one node whose groups of PCIe are not in a row,
+ * in the order of these if that is faster.
  */
 void lh_rings_init(LhRings *rings, const LhNetwork *network, const LhGroup *group);
 void lh_rings_clear(LhRings *rings);
