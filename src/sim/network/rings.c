@@ -205,7 +205,7 @@ set_order(LhRings *rings, const LhGroup *group, const uint32_t *ranks)
 }
 
 static double
-slowest_hop(const LhRings *rings, const LhNetwork *network, const LhGroup *group)
+slowest_of_order(const LhRings *rings, const LhNetwork *network, const LhGroup *group)
 {
     g_autofree LhRingHop *hops = lh_ring_hops_new(network, group, rings);
     double slowest_s_per_byte = 0;
@@ -220,11 +220,11 @@ slowest_hop(const LhRings *rings, const LhNetwork *network, const LhGroup *group
 static void
 choose_order(LhRings *rings, const LhNetwork *network, const LhGroup *group, uint32_t *ranks)
 {
-    const double by_ranks = slowest_hop(rings, network, group);
+    const double by_ranks = slowest_of_order(rings, network, group);
 
     follow_tree(network, ranks, rings->size);
     set_order(rings, group, ranks);
-    if (slowest_hop(rings, network, group) < by_ranks)
+    if (slowest_of_order(rings, network, group) < by_ranks)
         return;
     qsort(ranks, rings->size, sizeof(*ranks), by_rank);
     set_order(rings, group, ranks);
