@@ -39,6 +39,15 @@ def rate_of(text):
     return D(number) * 1000 ** " kMGT".index(unit or " ")
 
 
+def raise_tree(pcie, factor):
+    """What is above the GPUs' own links."""
+    rates = [(level, "up") for level in pcie.get("levels", [])]
+    rates += [(pcie.get("host", {}), name) for name in ("per_gpu", "bandwidth")]
+    for place, name in rates:
+        if name in place:
+            place[name] = f"{rate_of(place[name]) * factor:f}B/s"
+
+
 def shortened(text):
     number, unit = re.fullmatch(r"([0-9.]+)([mun]?s|ps)", text).groups()
     shorter_ps = D(number) * TIME_UNITS_PS[unit] / FASTER
@@ -60,6 +69,8 @@ def scale_tier(topology, tier, factor, is_fault):
     links = topology["node"].get(place, {})
     if "bandwidth" not in links:
         return False
+    if tier == "pcie":
+        raise_tree(links, factor)
     for name in names:
         # What a pair of GPUs reaches over sockets is no link's: a fault leaves it.
         if name in links and not (is_fault and name != "bandwidth"):
