@@ -215,6 +215,33 @@ is_joined(const LhToldDraft *d)
            (d->t.scale_up == LH_SCALE_UP_PAIRS && d->t.gpus_per_node == 2);
 }
 
+/* Of a box that is like the base. */
+static void
+keep_tree(LhToldDraft *d)
+{
+    static const char *const paths[LH_PCIE_LEVELS_MAX] = {
+        "node.pcie.levels[0]", "node.pcie.levels[1]", "node.pcie.levels[2]", "node.pcie.levels[3]"
+    };
+    const LhTopology *base = d->params->base;
+    const LhPcieTree *tree = &base->tree;
+
+    if (base->gpus_per_node != d->t.gpus_per_node || base->scale_up != d->t.scale_up)
+        return;
+    d->t.tree = *tree;
+    for (uint32_t i = 0; i < lh_pcie_levels_count(tree); i++) {
+        const LhPcieLevel *level = &g_array_index(tree->levels, LhPcieLevel, i);
+
+        lh_told_note(d, paths[i], g_strdup(level->name),
+                     level->source == NULL ? -1 : level->provenance, base->name);
+    }
+    if (tree->p2p != NULL)
+        lh_told_note(d, "node.pcie.p2p", g_strdup(tree->p2p), -1, base->name);
+    if (tree->memory_source != NULL)
+        lh_told_note(d, "node.pcie.host",
+                     lh_format_bandwidth(tree->per_gpu > 0 ? tree->per_gpu : tree->memory),
+                     tree->memory_provenance, base->name);
+}
+
 static bool
 fill_pcie(LhToldDraft *d, GError **error)
 {
@@ -241,6 +268,8 @@ fill_pcie(LhToldDraft *d, GError **error)
     if (latency.source == NULL && !kept && is_joined(d))
         latency = (LhToldFound){ 0, LH_PROVENANCE_MEASURED, "part of the latency of the NICs",
                                  "part of the latency of the NICs" };
+    if (kept)
+        keep_tree(d);
     return lh_told_fill_link(d, &d->t.pcie, kept ? &base->pcie : NULL, &text,
                              (LhToldFoundLink){ rate, latency }, error);
 }

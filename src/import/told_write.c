@@ -34,6 +34,57 @@ write_link(LhJsonWriter *w, const LhLinkClass *link)
 }
 
 static void
+write_level(LhJsonWriter *w, const LhPcieLevel *level)
+{
+    lh_jsonw_object_begin(w, NULL);
+    lh_jsonw_string(w, "name", level->name);
+    if (level->of_gpu == NULL)
+        lh_jsonw_uint(w, "gpus", level->gpus);
+    else
+        lh_jsonw_array_begin(w, "of_gpu");
+    for (guint i = 0; level->of_gpu != NULL && i < level->of_gpu->len; i++)
+        lh_jsonw_uint(w, NULL, g_array_index(level->of_gpu, uint64_t, i));
+    if (level->of_gpu != NULL)
+        lh_jsonw_array_end(w);
+    if (level->up > 0)
+        write_text(w, "up", lh_format_bandwidth(level->up));
+    if (level->latency_ps > 0)
+        write_text(w, "latency", lh_format_time(level->latency_ps));
+    if (level->source != NULL) {
+        write_provenance(w, "provenance", level->provenance);
+        lh_jsonw_string(w, "source", level->source);
+    }
+    lh_jsonw_object_end(w);
+}
+
+static void
+write_tree(LhJsonWriter *w, const LhPcieTree *tree)
+{
+    if (tree->levels != NULL) {
+        lh_jsonw_array_begin(w, "levels");
+        for (guint i = 0; i < tree->levels->len; i++)
+            write_level(w, &g_array_index(tree->levels, LhPcieLevel, i));
+        lh_jsonw_array_end(w);
+    }
+    if (tree->p2p != NULL)
+        lh_jsonw_string(w, "p2p", tree->p2p);
+    if (tree->p2p_two)
+        lh_jsonw_bool(w, "p2p_two", true);
+    if (tree->memory_source == NULL)
+        return;
+    lh_jsonw_object_begin(w, "host");
+    if (tree->per_gpu > 0)
+        write_text(w, "per_gpu", lh_format_bandwidth(tree->per_gpu));
+    if (tree->memory > 0)
+        write_text(w, "bandwidth", lh_format_bandwidth(tree->memory));
+    if (tree->memory_gpus > 0)
+        lh_jsonw_uint(w, "gpus", tree->memory_gpus);
+    write_provenance(w, "provenance", tree->memory_provenance);
+    lh_jsonw_string(w, "source", tree->memory_source);
+    lh_jsonw_object_end(w);
+}
+
+static void
 write_nics(LhJsonWriter *w, const LhTopology *t)
 {
     if (t->nics_per_node == 0)
@@ -137,8 +188,9 @@ write_node(LhJsonWriter *w, const LhToldDraft *draft)
     static const char *const kinds[] = { "none", "nvswitch", "pairs", "memory" };
     const LhTopology *t = &draft->t;
     /* What was told was measured on what was told. */
-    const LhMeasuredOn here = { { t->nvlink.bandwidth, t->nvlink.latency_ps },
-                                { t->pcie.bandwidth, t->pcie.latency_ps } };
+    const LhMeasuredOn here = { .scale_up = { t->nvlink.bandwidth, t->nvlink.latency_ps },
+                                .pcie = { t->pcie.bandwidth, t->pcie.latency_ps },
+                                .tree = t->tree.rates };
 
     lh_jsonw_object_begin(w, "node");
     lh_jsonw_uint(w, "gpus", t->gpus_per_node);
@@ -150,6 +202,7 @@ write_node(LhJsonWriter *w, const LhToldDraft *draft)
     if (t->pcie.bandwidth > 0) {
         lh_jsonw_object_begin(w, "pcie");
         write_link(w, &t->pcie);
+        write_tree(w, &t->tree);
         lh_jsonw_object_end(w);
     }
     write_nics(w, t);

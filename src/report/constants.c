@@ -254,6 +254,37 @@ add_link_constant(LhTable *table, const char *name, const LhLinkClass *link)
     add_constant(table, ctas_name, ctas, link->ctas_provenance, link->source);
 }
 
+/* What is above the GPUs' own links. */
+static void
+add_tree_constants(LhTable *table, const LhPcieTree *tree)
+{
+    g_autofree char *per_gpu = lh_format_bandwidth(tree->rates.per_gpu);
+    g_autofree char *whole = lh_format_bandwidth(tree->rates.memory);
+    g_autoptr(GString) memory = g_string_new(NULL);
+
+    for (uint32_t i = 0; i < lh_pcie_levels_count(tree); i++) {
+        const LhPcieLevel *level = &g_array_index(tree->levels, LhPcieLevel, i);
+        g_autofree char *name = g_strconcat("pcie ", level->name, NULL);
+        g_autofree char *up = lh_format_bandwidth(tree->rates.up[i]);
+        g_autofree char *latency = lh_format_time(tree->rates.latency_ps[i]);
+        g_autofree char *both = g_strdup_printf("%s, %s", up, latency);
+
+        if (tree->rates.up[i] > 0 || tree->rates.latency_ps[i] > 0)
+            add_constant(table, name,
+                         tree->rates.latency_ps[i] == 0 ? up
+                         : tree->rates.up[i] == 0       ? latency
+                                                        : both,
+                         level->provenance, level->source);
+    }
+    if (tree->rates.per_gpu > 0)
+        g_string_append_printf(memory, "%s a GPU%s", per_gpu, tree->rates.memory > 0 ? ", " : "");
+    if (tree->rates.memory > 0)
+        g_string_append_printf(memory, "%s in all", whole);
+    if (memory->len > 0)
+        add_constant(table, "pcie memory", memory->str, tree->memory_provenance,
+                     tree->memory_source);
+}
+
 /* As far as latency can be trusted. */
 static void
 add_overhead(LhTable *table, const LhTopology *t)
@@ -359,6 +390,7 @@ lh_describe_constants(const LhSetup *setup)
     add_constant(table, "host", host, d->host_provenance, d->source);
     add_link_constant(table, "nvlink", &setup->topology->nvlink);
     add_link_constant(table, "pcie", &setup->topology->pcie);
+    add_tree_constants(table, &setup->topology->tree);
     add_link_constant(table, "nic", &setup->topology->nic);
     add_overhead(table, setup->topology);
     add_collective_times(table, setup->topology->collective_times);

@@ -349,6 +349,26 @@ describe_change(const LhTopologyChange *change, GString *out)
     }
 }
 
+/* ", 42 GB/s from socket to socket, 25.7 GB/s through memory". */
+static void
+describe_tree(const LhPcieRates *rates, GString *out)
+{
+    g_autofree char *per_gpu = lh_format_bandwidth(rates->per_gpu);
+    g_autofree char *memory = lh_format_bandwidth(rates->memory);
+
+    for (uint32_t i = 0; i < LH_PCIE_LEVELS_MAX; i++) {
+        g_autofree char *up = lh_format_bandwidth(rates->up[i]);
+
+        if (rates->up[i] > 0)
+            g_string_append_printf(out, ", %s from %s to %s", up, rates->names[i], rates->names[i]);
+    }
+    if (rates->per_gpu > 0)
+        g_string_append_printf(out, ", %s through memory", per_gpu);
+    if (rates->memory > 0)
+        g_string_append_printf(out, ", %s through %s memory", memory,
+                               rates->memory_gpus > 0 ? "each" : "all");
+}
+
 void
 lh_describe_links(const LhSetup *setup, GString *out)
 {
@@ -365,6 +385,7 @@ lh_describe_links(const LhSetup *setup, GString *out)
 
         g_string_append_printf(out, "PCIe %s", rate);
     }
+    describe_tree(&t->tree.rates, out);
     if (t->nics_per_node > 0) {
         g_autofree char *rate = lh_format_bandwidth(t->nic.bandwidth);
 

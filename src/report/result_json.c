@@ -108,6 +108,20 @@ write_link_constant(LhJsonWriter *w, const char *name, const LhLinkClass *link)
 }
 
 static void
+write_tree_constants(LhJsonWriter *w, const LhPcieTree *tree)
+{
+    for (uint32_t i = 0; i < lh_pcie_levels_count(tree); i++) {
+        const LhPcieLevel *level = &g_array_index(tree->levels, LhPcieLevel, i);
+        g_autofree char *name = g_strconcat("pcie ", level->name, NULL);
+
+        if (level->source != NULL)
+            write_constant(w, name, level->provenance, level->source);
+    }
+    if (tree->memory_source != NULL)
+        write_constant(w, "pcie memory", tree->memory_provenance, tree->memory_source);
+}
+
+static void
 write_all_constants(LhJsonWriter *w, const LhSetup *setup)
 {
     const LhDevice *d = setup->device;
@@ -130,6 +144,7 @@ write_all_constants(LhJsonWriter *w, const LhSetup *setup)
     }
     write_link_constant(w, "nvlink", &setup->topology->nvlink);
     write_link_constant(w, "pcie", &setup->topology->pcie);
+    write_tree_constants(w, &setup->topology->tree);
     write_link_constant(w, "nic", &setup->topology->nic);
     if (setup->topology->nic_overhead_ps > 0)
         write_constant(w, "nic overhead", setup->topology->nic.latency_provenance,

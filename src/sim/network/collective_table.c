@@ -420,7 +420,7 @@ write_tree(LhJsonWriter *w, const LhPcieRates *tree)
             write_level(w, tree, i);
         lh_jsonw_array_end(w);
     }
-    if (tree->reach != LH_PCIE_DIRECT)
+    if (tree->reach != LH_PCIE_NODE)
         lh_jsonw_string(w, "p2p", lh_pcie_p2p_word(tree));
     if (tree->p2p_two)
         lh_jsonw_bool(w, "p2p_two", true);

@@ -176,7 +176,7 @@ lh_measured_on_read(const LhJson *json, const char *path, LhMeasuredOn *on, cons
 
     if (on->pcie.bandwidth == 0)
         return true;
-    tree->reach = LH_PCIE_DIRECT;
+    tree->reach = LH_PCIE_NODE;
     if (!check_level_names(json, path, on, t, error) || !check_told(json, path, on, t, error) ||
         !lh_pcie_check_host(json, host, tree, t->gpus_per_node, error) ||
         (on->p2p != NULL && !lh_pcie_read_p2p(json, p2p, &t->tree, on->p2p, &tree->reach, error)))
@@ -348,10 +348,30 @@ follow_link(LhMeasuredLink *link, const LhLinkClass *now, const LhLinkClass *bef
 }
 
 static void
+follow_rate(double *rate, double now, double before)
+{
+    if (*rate == before)
+        *rate = now;
+}
+
+static void
+follow_levels(LhPcieRates *tree, const LhPcieRates *now, const LhPcieRates *before)
+{
+    for (uint32_t i = 0; i < LH_PCIE_LEVELS_MAX; i++) {
+        follow_rate(&tree->up[i], now->up[i], before->up[i]);
+        if (tree->latency_ps[i] == before->latency_ps[i])
+            tree->latency_ps[i] = now->latency_ps[i];
+    }
+    follow_rate(&tree->per_gpu, now->per_gpu, before->per_gpu);
+    follow_rate(&tree->memory, now->memory, before->memory);
+}
+
+static void
 follow_measured(LhMeasuredOn *on, const LhTopology *now, const LhTopology *before)
 {
     follow_link(&on->scale_up, &now->nvlink, &before->nvlink);
     follow_link(&on->pcie, &now->pcie, &before->pcie);
+    follow_levels(&on->tree, &now->tree.rates, &before->tree.rates);
 }
 
 void

@@ -156,6 +156,12 @@ lh_pcie_common_level(const LhPcieTree *tree, uint32_t gpu, uint32_t other)
     return level;
 }
 
+bool
+lh_pcie_is_through_memory(const LhPcieRates *rates, uint32_t common)
+{
+    return rates->reach != LH_PCIE_NODE && common + LH_PCIE_FIRST_LEVEL > rates->reach;
+}
+
 int
 lh_pcie_provenance(const LhPcieTree *tree)
 {
@@ -375,11 +381,11 @@ lh_pcie_read_p2p(const LhJson *json, const char *path, const LhPcieTree *tree, c
 {
     g_autofree char *allowed = NULL;
 
-    *reach = strcmp(word, P2P_NODE) == 0 ? LH_PCIE_DIRECT : 0;
-    if (*reach == LH_PCIE_DIRECT || strcmp(word, P2P_NONE) == 0)
+    *reach = strcmp(word, P2P_NODE) == 0 ? LH_PCIE_NODE : LH_PCIE_NONE;
+    if (*reach == LH_PCIE_NODE || strcmp(word, P2P_NONE) == 0)
         return true;
     for (uint32_t i = 0; i < lh_pcie_levels_count(tree); i++) {
-        *reach = i + 1;
+        *reach = LH_PCIE_FIRST_LEVEL + i;
         if (strcmp(word, level_at(tree, i)->name) == 0)
             return true;
     }
@@ -390,9 +396,9 @@ lh_pcie_read_p2p(const LhJson *json, const char *path, const LhPcieTree *tree, c
 const char *
 lh_pcie_p2p_word(const LhPcieRates *rates)
 {
-    return rates->reach == LH_PCIE_DIRECT ? P2P_NODE
-           : rates->reach == 0            ? P2P_NONE
-                                          : rates->names[rates->reach - 1];
+    return rates->reach == LH_PCIE_NODE   ? P2P_NODE
+           : rates->reach == LH_PCIE_NONE ? P2P_NONE
+                                          : rates->names[rates->reach - LH_PCIE_FIRST_LEVEL];
 }
 
 bool
@@ -434,7 +440,7 @@ check_meaning(const LhJson *json, const LhPcieTree *tree, bool joined, GError **
             return lh_json_error(json, path, error,
                                  "\"%s\" has no meaning: the GPUs of a node do not meet over PCIe",
                                  path);
-        if (tree->rates.reach == LH_PCIE_DIRECT && i >= 2)
+        if (tree->rates.reach == LH_PCIE_NODE && i >= 2)
             return lh_json_error(json, path, error,
                                  "\"%s\" has no meaning where all GPUs reach each other directly; "
                                  "\"node.pcie.p2p\" says how far they do",

@@ -10,7 +10,12 @@
 
 #define LH_PCIE_LEVELS_MAX 4
 
-#define LH_PCIE_DIRECT UINT32_MAX
+/* How far GPUs reach each other directly. */
+typedef enum {
+    LH_PCIE_NODE,        /* all of a node */
+    LH_PCIE_NONE,        /* none do */
+    LH_PCIE_FIRST_LEVEL, /* within a group of that level; and so on, a level each */
+} LhPcieReach;
 
 /* What of a tree takes time, by level where there are several: all that messages are played by but
  * who is in which group, so that it can be changed without the file's arrays. */
@@ -22,10 +27,8 @@ typedef struct {
      * through one memory; 0: never the limit. */
     double per_gpu, memory; /* nocheck:unit: named as in the file */
     uint64_t memory_gpus;   /* that share a memory, in a row; 0: all of the node */
-    /* GPUs whose innermost common level is below it reach each other directly: 0 for none, the
-     * number of a level and 1 for its groups, LH_PCIE_DIRECT for all of a node. */
-    uint32_t reach;
-    bool p2p_two; /* two GPUs of a node that are alone in their communicator do, too */
+    uint32_t reach;         /* LhPcieReach; farther messages go through memory */
+    bool p2p_two;           /* two GPUs of a node that are alone in their communicator do, too */
     const char *names[LH_PCIE_LEVELS_MAX]; /* of levels; borrowed */
 } LhPcieRates;
 
@@ -67,7 +70,7 @@ bool lh_pcie_check_host(const LhJson *json, const char *path, const LhPcieRates 
 bool lh_pcie_read_p2p(const LhJson *json, const char *path, const LhPcieTree *tree,
                       const char *word, uint32_t *reach, GError **error);
 
-/* The word of a reach; borrowed. */
+/* The word of @rates' reach; borrowed. */
 const char *lh_pcie_p2p_word(const LhPcieRates *rates);
 
 uint32_t lh_pcie_levels_count(const LhPcieTree *tree);
@@ -81,6 +84,9 @@ bool lh_pcie_is_crossed(const LhPcieTree *tree);
 
 /* The innermost level that has both GPUs in one group; the number of levels if none has. */
 uint32_t lh_pcie_common_level(const LhPcieTree *tree, uint32_t gpu, uint32_t other);
+
+/* Whether two GPUs whose innermost common level is @common exchange through memory. */
+bool lh_pcie_is_through_memory(const LhPcieRates *rates, uint32_t common);
 
 /* The weakest of what is said of levels and memory; that of measured constants if nothing is. */
 int lh_pcie_provenance(const LhPcieTree *tree);

@@ -107,7 +107,7 @@ lh_pcie_route(const LhNetwork *network, bool directly, LhRoute *route)
         links[count++] = first + at->levels[i] + 2 * lh_pcie_group(tree, i, from);
         links[count++] = first + at->levels[i] + 2 * lh_pcie_group(tree, i, to) + 1;
     }
-    if (!directly && common >= tree->rates.reach) {
+    if (!directly && lh_pcie_is_through_memory(&tree->rates, common)) {
         if (tree->rates.per_gpu > 0) {
             links[count++] = first + at->levels[LH_PCIE_LEVELS_MAX] + 2 * from;
             links[count++] = first + at->levels[LH_PCIE_LEVELS_MAX] + 2 * to + 1;
