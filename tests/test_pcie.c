@@ -453,7 +453,7 @@ START_TEST(tree_keeps_what_it_was_measured_on)
 
         ck_assert_double_eq_tol(row->bound_s_per_byte * GIGA, 7.0 / 8 / 16, 1e-12);
         lh_measured_topology(topologies[i], &row->on, &reference);
-        ck_assert_uint_eq(reference.tree.rates.reach, 1);
+        ck_assert_uint_eq(reference.tree.rates.reach, LH_PCIE_FIRST_LEVEL);
         ck_assert_double_eq(reference.tree.rates.memory, 60e9);
         ck_assert_int_eq(reference.tree.rates.latency_ps[1], 500000);
     }
