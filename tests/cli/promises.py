@@ -55,6 +55,9 @@ def shortened(text):
 
 
 def shorten_latencies(topology):
+    for level in topology["node"].get("pcie", {}).get("levels", []):
+        if "latency" in level:
+            level["latency"] = shortened(level["latency"])
     for *folders, name in LATENCIES:
         place = topology
         for folder in folders:

@@ -6,6 +6,7 @@
 #include "sim/device.h"
 #include "sim/network/topology_change.h"
 
+#include <math.h>
 #include <string.h>
 
 #define NAME_LENGTH_MAX 40
@@ -178,9 +179,9 @@ void
 lh_pcie_scale_rates(LhPcieRates *rates, double factor)
 {
     for (uint32_t i = 0; i < LH_PCIE_LEVELS_MAX; i++)
-        rates->up[i] *= factor;
-    rates->per_gpu *= factor;
-    rates->memory *= factor;
+        rates->up[i] = round(rates->up[i] * factor);
+    rates->per_gpu = round(rates->per_gpu * factor);
+    rates->memory = round(rates->memory * factor);
 }
 
 void
