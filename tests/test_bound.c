@@ -491,8 +491,8 @@ START_TEST(error_bars_are_of_what_takes_the_time)
     c.setup->params.ranks = 1;
     alone = lh_compare(c.setup, NULL, NULL, NULL);
     row = g_ptr_array_index(alone->rows, 0);
-    ck_assert_double_eq_tol(row->time_error, hypot(LH_MODEL_ERROR, row->result->compute_error),
-                            1e-3);
+    ck_assert_double_eq_tol(row->time_error.above,
+                            hypot(LH_MODEL_ERROR, row->result->compute_error), 1e-3);
     case_clear(&c);
     c = case_at("dgx-a100-80g:2", "llama-3-8b", "8K");
     spread = lh_compare(c.setup, NULL, NULL, NULL);
@@ -502,9 +502,9 @@ START_TEST(error_bars_are_of_what_takes_the_time)
     nic = (double)totals.idle_ps[LH_IDLE_COMM + LH_TIER_NIC] / (double)r->makespan_ps /
           r->ranks_count;
     ck_assert_double_gt(nic, 0.3);
-    ck_assert_double_ge(row->time_error,
+    ck_assert_double_ge(row->time_error.above,
                         hypot(LH_MODEL_ERROR, nic * lh_provenance_error(LH_PROVENANCE_FITTED)));
-    ck_assert_double_le(row->time_error,
+    ck_assert_double_le(row->time_error.above,
                         lh_provenance_error(LH_PROVENANCE_FITTED) + LH_MODEL_ERROR);
     case_clear(&c);
 }

@@ -50,7 +50,7 @@ case_of(int index)
     c.row = lh_compare_run(c.setup, g_ptr_array_index(c.setup->schedules, 0), NULL);
     ck_assert_ptr_nonnull(c.row->result);
     c.parts = lh_error_parts(c.setup, c.row->result);
-    c.s = lh_sensitivities(c.setup, c.row->program, &c.parts, c.row->time_error);
+    c.s = lh_sensitivities(c.setup, c.row->program, &c.parts, c.row->time_error.above);
     ck_assert_ptr_nonnull(c.s);
     return c;
 }
@@ -76,7 +76,8 @@ START_TEST(sensitivities_are_the_error_bar)
         Case c = case_of(i);
         double last = INFINITY;
 
-        ck_assert_double_eq_tol(lh_sensitivities_measured(c.s, 0), c.row->time_error, TOLERANCE);
+        ck_assert_double_eq_tol(lh_sensitivities_measured(c.s, 0), c.row->time_error.above,
+                                TOLERANCE);
         for (guint k = 0; k < c.s->constants->len; k++) {
             const LhSensitivity *constant = constant_at(&c, k);
 
@@ -106,7 +107,7 @@ START_TEST(sensitivities_say_what_measuring_does)
 
         if (first->kind == LH_CONSTANT_OF_LINK && links[first->tier] != NULL) {
             links[first->tier]->provenance = LH_PROVENANCE_MEASURED;
-            ck_assert_double_eq_tol(lh_time_error(c.setup, c.row->result),
+            ck_assert_double_eq_tol(lh_time_error(c.setup, c.row->result).above,
                                     lh_sensitivities_measured(c.s, 1), TOLERANCE);
             tried++;
         }
@@ -187,12 +188,12 @@ START_TEST(sensitivities_of_a_difference)
 
     a.part[LH_TIER_NIC] = 0.2;
     b.part[LH_TIER_NIC] = 0.1;
-    b.part[LH_TIERS] = 0.05;
+    b.part[LH_ERROR_KERNELS] = 0.05;
     ck_assert_int_eq(lh_error_between_most(&a, &b), LH_TIER_NIC);
-    b.part[LH_TIERS] = 0.15;
-    ck_assert_int_eq(lh_error_between_most(&a, &b), LH_TIERS);
+    b.part[LH_ERROR_KERNELS] = 0.15;
+    ck_assert_int_eq(lh_error_between_most(&a, &b), LH_ERROR_KERNELS);
     b = a;
-    b.part[LH_TIERS] = LH_MODEL_ERROR / 2;
+    b.part[LH_ERROR_KERNELS] = LH_MODEL_ERROR / 2;
     ck_assert_int_eq(lh_error_between_most(&a, &b), LH_ERROR_PARTS);
 }
 END_TEST

@@ -302,7 +302,7 @@ check_twice(const LhToldDraft *d, guint index, GError **error)
                     " GPUs is measured here and in %s; give one of them, or runs of different "
                     "versions of NCCL",
                     (const char *)g_ptr_array_index(d->told->places, index),
-                    lh_collective_names[row->op], row->ranks,
+                    lh_times_op_names[row->op], row->ranks,
                     (const char *)g_ptr_array_index(d->told->places, i));
         return false;
     }
@@ -340,7 +340,7 @@ fill_times(LhToldDraft *d, GError **error)
         }
         lh_told_note(d, "node.collective_times",
                      g_strdup_printf("%s, %" G_GUINT64_FORMAT " GPUs, %u sizes",
-                                     lh_collective_names[row->op], row->ranks, row->bytes->len),
+                                     lh_times_op_names[row->op], row->ranks, row->bytes->len),
                      row->provenance, row->source);
         g_array_append_val(d->times, row);
     }

@@ -155,7 +155,7 @@ write_lines(LhJsonWriter *w, const GArray *rows, const LhMeasuredOn *here)
         const LhCollectiveLines *row = &g_array_index(rows, LhCollectiveLines, i);
 
         lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_string(w, "op", lh_collective_names[row->op]);
+        lh_jsonw_string(w, "op", lh_times_op_names[row->op]);
         write_line(w, "ll", &row->ll);
         write_line(w, "ll128", &row->ll128);
         write_line(w, "simple", &row->simple);

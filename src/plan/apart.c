@@ -21,6 +21,14 @@ lh_memory_error(const LhSetup *setup)
  * their last digits. */
 #define ERROR_DIGITS 1e9
 
+/* By how much the longer time is longer; one that is not known is not. */
+static double
+beyond(LhTime longer_ps, LhTime shorter_ps)
+{
+    return shorter_ps > 0 && longer_ps > shorter_ps ? (double)longer_ps / (double)shorter_ps - 1
+                                                    : 0;
+}
+
 LhErrorParts
 lh_error_parts(const LhSetup *setup, const LhSimResult *r)
 {
@@ -41,10 +49,13 @@ lh_error_parts(const LhSetup *setup, const LhSimResult *r)
         parts.part[tier] =
             (double)totals.idle_ps[LH_IDLE_COMM + tier] / whole * lh_provenance_error(provenance);
     }
-    parts.part[LH_TIERS] = ((double)totals.busy_ps + (double)totals.idle_ps[LH_IDLE_IMBALANCE]) /
-                           whole * r->compute_error;
-    parts.part[LH_TIERS + 1] = (double)totals.idle_ps[LH_IDLE_HOST] / whole *
-                               lh_provenance_error(setup->device->host_provenance);
+    parts.part[LH_ERROR_KERNELS] =
+        ((double)totals.busy_ps + (double)totals.idle_ps[LH_IDLE_IMBALANCE]) / whole *
+        r->compute_error;
+    parts.part[LH_ERROR_HOST] = (double)totals.idle_ps[LH_IDLE_HOST] / whole *
+                                lh_provenance_error(setup->device->host_provenance);
+    parts.part[LH_ERROR_SLOWER] = beyond(r->slowest_ps, r->makespan_ps);
+    parts.part[LH_ERROR_FASTER] = beyond(r->makespan_ps, r->fastest_ps);
     return parts;
 }
 
@@ -59,16 +70,39 @@ model_error(const LhSimResult *r)
     return LH_MODEL_ERROR * (1 - (double)totals.busy_ps / whole * r->compute_judged);
 }
 
-double
+static double
+root_of(double squares)
+{
+    return round(sqrt(squares) * ERROR_DIGITS) / ERROR_DIGITS;
+}
+
+LhTimeError
 lh_time_error(const LhSetup *setup, const LhSimResult *r)
 {
     const double model = model_error(r);
     const LhErrorParts parts = lh_error_parts(setup, r);
+    const double slower = parts.part[LH_ERROR_SLOWER], faster = parts.part[LH_ERROR_FASTER];
     double squares = model * model;
 
-    for (int part = 0; part < LH_ERROR_PARTS; part++)
+    for (int part = 0; part < LH_ERROR_SLOWER; part++)
         squares += parts.part[part] * parts.part[part];
-    return round(sqrt(squares) * ERROR_DIGITS) / ERROR_DIGITS;
+    return (LhTimeError){ .below = root_of(squares + faster * faster),
+                          .above = root_of(squares + slower * slower) };
+}
+
+/* What a part makes of the difference. What is assumed of messages holds for both runs at once: it
+ * is what the longer one gains on the other at the end where it gains more. */
+static double
+part_between(const LhErrorParts *a, const LhErrorParts *b, int part)
+{
+    const double *x = a->part, *y = b->part;
+
+    if (part != LH_ERROR_SLOWER)
+        return ABS(x[part] - y[part]);
+    return MAX(MAX((1 + x[LH_ERROR_SLOWER]) / (1 + y[LH_ERROR_SLOWER]),
+                   (1 + y[LH_ERROR_FASTER]) / (1 + x[LH_ERROR_FASTER])) -
+                   1,
+               0);
 }
 
 double
@@ -76,8 +110,8 @@ lh_error_between(const LhErrorParts *a, const LhErrorParts *b)
 {
     double sum = 0;
 
-    for (int part = 0; part < LH_ERROR_PARTS; part++)
-        sum += ABS(a->part[part] - b->part[part]);
+    for (int part = 0; part <= LH_ERROR_SLOWER; part++)
+        sum += part_between(a, b, part);
     return MAX(sum, LH_MODEL_ERROR);
 }
 
@@ -87,8 +121,8 @@ lh_error_between_most(const LhErrorParts *a, const LhErrorParts *b)
     double sum = 0, most = 0;
     int found = LH_ERROR_PARTS;
 
-    for (int part = 0; part < LH_ERROR_PARTS; part++) {
-        const double difference = ABS(a->part[part] - b->part[part]);
+    for (int part = 0; part <= LH_ERROR_SLOWER; part++) {
+        const double difference = part_between(a, b, part);
 
         sum += difference;
         if (difference > most) {

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "plan/compare_pool.h"
+#include "plan/ends.h"
 
 const char *const lh_row_state_names[] = { "ok",          "out of memory", "left out",
                                            "interrupted", "failed",        "refused" };
@@ -71,7 +72,7 @@ lh_compare_play(LhCompareRow *row, const LhSetup *setup, const LhHooks *hooks)
     g_autoptr(LhStepWatch) watch =
         setup->step != NULL ? lh_step_watch_new(row->program, &wanted) : NULL;
 
-    row->result = lh_setup_simulate(setup, row->program, NULL, NULL, &wanted, &error);
+    row->result = lh_ends_simulate(setup, row->program, &wanted, &error);
     if (row->result == NULL) {
         give_reason(row,
                     g_error_matches(error, LH_ERROR, LH_ERROR_NO) ? LH_ROW_REFUSED : LH_ROW_FAILED,

@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include "plan/apart.h"
 #include "plan/bound.h"
 #include "plan/relief.h"
 #include "plan/step_plan.h"
@@ -29,7 +30,7 @@ typedef struct {
     LhProgram *made;          /* owned: of a schedule; NULL: the program is the setup's */
     LhSimResult *result;      /* of those that ran, also with too little memory; else NULL */
     LhStepAnswer step;        /* of a training step that ran */
-    double time_error;        /* of its time (apart.h); 0 if constants are no machine's */
+    LhTimeError time_error;   /* of its time; 0 if constants are no machine's */
     LhTime ended_ps;          /* simulated time at which the run ended, failed or was abandoned */
     /* Beside the winner: what their difference is good to, as a share of the winner's time, and
      * whether it is no more than that. 0 and false for the winner, and with free communication. */

@@ -13,7 +13,7 @@ typedef struct {
     int state; /* LhPointState; open: its estimates are known */
     bool close;
     uint64_t time_ps, peak_bytes;
-    double time_error;
+    LhTimeError time_error;
     GArray *error_parts; /* of double */
     char *reason;
 } OutcomeLine;
@@ -46,7 +46,8 @@ static const LhField outcome_fields[] = {
       .type = LH_FIELD_UINT,
       .offset = LINE_AT(peak_bytes),
       .flags = LH_FIELD_REQUIRED },
-    { .name = "time_error", .type = LH_FIELD_DOUBLE, .offset = LINE_AT(time_error) },
+    { .name = "time_error", .type = LH_FIELD_DOUBLE, .offset = LINE_AT(time_error.above) },
+    { .name = "time_error_below", .type = LH_FIELD_DOUBLE, .offset = LINE_AT(time_error.below) },
     { .name = "error_parts",
       .type = LH_FIELD_DOUBLES,
       .offset = LINE_AT(error_parts),
@@ -71,7 +72,8 @@ lh_plan_outcome_write(LhJsonWriter *w, const char *cluster, guint point, const c
     lh_jsonw_uint(w, "time_ps", (uint64_t)outcome->time_ps);
     lh_jsonw_uint(w, "peak_bytes", outcome->peak_bytes);
     if (outcome->state == LH_POINT_RAN) {
-        lh_jsonw_double(w, "time_error", outcome->time_error);
+        lh_jsonw_double(w, "time_error", outcome->time_error.above);
+        lh_jsonw_double(w, "time_error_below", outcome->time_error.below);
         lh_jsonw_array_begin(w, "error_parts");
         for (guint i = 0; i < LH_ERROR_PARTS; i++)
             lh_jsonw_double(w, NULL, outcome->parts.part[i]);

@@ -8,6 +8,7 @@
 #include "plan/apart.h"
 #include "plan/capacity.h"
 #include "plan/compare_pool.h"
+#include "plan/ends.h"
 #include "plan/paper_collective.h"
 #include "plan/setup.h"
 #include "plan/step_plan.h"
@@ -38,8 +39,8 @@ typedef struct {
     GError *error; /* why there is none */
     bool fits;
     double value[LH_METRICS];
-    GArray *peak_bytes; /* of uint64_t: of each rank of a step; NULL: of anything else */
-    double time_error;  /* of those that are times or follow from them: apart.h */
+    GArray *peak_bytes;     /* of uint64_t: of each rank of a step; NULL: of anything else */
+    LhTimeError time_error; /* of those that are times or follow from them */
 } Work;
 
 typedef struct {
@@ -83,7 +84,7 @@ play_module(const LhScenario *scenario, Work *work, GError **error)
     program = lh_program_new(g_ptr_array_index(setup->schedules, 0), &setup->params, error);
     if (program == NULL)
         return false;
-    result = lh_setup_simulate(setup, program, NULL, NULL, NULL, error);
+    result = lh_ends_simulate(setup, program, NULL, error);
     if (result == NULL)
         return false;
     seconds = (double)result->makespan_ps / (double)LH_PS_PER_S;
@@ -184,7 +185,7 @@ time_collective(Work *work, GError **error)
         !lh_paper_collective_seconds(&collective, work->kind == WORK_LEFT_OUT, &seconds, error))
         return false;
     work->fits = true;
-    work->time_error = LH_COLLECTIVE_ERROR;
+    work->time_error = (LhTimeError){ LH_COLLECTIVE_ERROR, LH_COLLECTIVE_ERROR };
     work->value[LH_METRIC_COLLECTIVE] = 1e6 * seconds;
     work->value[LH_METRIC_COLLECTIVE_LEFT_OUT] = 1e6 * seconds;
     return true;
@@ -305,13 +306,27 @@ compare_published(const LhPaperMetric *metric, LhPaperCase *c)
         c->error = MIN(c->error, 0);
 }
 
-static double
-error_bar(const LhPaperMetric *metric, const Work *work)
+static bool
+is_time(LhMetric metric)
 {
+    return metric == LH_METRIC_ITERATION || metric == LH_METRIC_ATTENTION ||
+           lh_metric_is_collective(metric);
+}
+
+/* Of the side on which the published value is; of a value against another one, the wider side. */
+static double
+error_bar(const LhPaperMetric *metric, const Work *work, const LhPaperCase *c)
+{
+    const LhTimeError *error = &work->time_error;
     const bool of_memory =
         metric->metric == LH_METRIC_PEAK_GIB || metric->metric == LH_METRIC_LONGEST_TOKENS;
+    const bool took_longer = (c->error < 0) == is_time((LhMetric)metric->metric);
 
-    return of_memory ? LH_MEMORY_ERROR : work->time_error;
+    if (of_memory)
+        return LH_MEMORY_ERROR;
+    if (metric->against != NULL)
+        return MAX(error->below, error->above);
+    return took_longer ? error->above : error->below;
 }
 
 static void
@@ -343,12 +358,12 @@ take_answer(const LhPaperMetric *metric, LhPaperCase *c, const Work *work, const
     }
     c->predicted = c->gpu > 0 ? gib(g_array_index(work->peak_bytes, uint64_t, c->gpu - 1))
                               : work->value[metric->metric];
-    c->error_bar = error_bar(metric, work);
-    if (against != NULL) {
+    if (against != NULL)
         c->predicted = against->value[metric->metric] / c->predicted;
-        c->error_bar = hypot(c->error_bar, error_bar(metric, against));
-    }
     compare_published(metric, c);
+    c->error_bar = error_bar(metric, work, c);
+    if (against != NULL)
+        c->error_bar = hypot(c->error_bar, error_bar(metric, against, c));
 }
 
 /* What the table refuses is an answer; what fails here, memory that is not there above all, is

@@ -92,7 +92,7 @@ add_ways(LhPlanCluster *cluster, guint top)
 
         *way = lh_plan_way(search, point);
         if (!device) {
-            way->time_error = 0;
+            way->time_error = (LhTimeError){ 0 };
         } else if (i > 0) {
             way->error =
                 lh_error_between(&search->outcomes[first].parts, &search->outcomes[point].parts);

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "plan/apart.h"
 #include "plan/bound.h"
 #include "plan/capacity.h"
 #include "plan/relief.h"
@@ -56,7 +57,7 @@ typedef struct {
     guint point;
     double iteration_s, tokens_per_s, mfu;
     uint64_t peak_bytes, limit_bytes; /* 0: no limit */
-    double time_error;                /* apart.h; 0 where constants are no machine's */
+    LhTimeError time_error;           /* 0 where constants are no machine's */
     double error; /* what its difference to the fastest is good to; 0 for that one */
     bool tied;    /* and that is more than the difference */
 } LhPlanWay;

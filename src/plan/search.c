@@ -8,6 +8,7 @@
 
 #include "plan/compare_pool.h"
 #include "plan/deal.h"
+#include "plan/ends.h"
 #include "plan/estimate_all.h"
 #include "plan/step_plan.h"
 #include "plan/turns.h"
@@ -172,8 +173,7 @@ simulate(SearchPool *pool, const LhPlanCase *c, const LhProgram *program, LhTurn
                             .tails = tails,
                             .ended_ps = &ended_ps };
     g_autoptr(GError) error = NULL;
-    g_autoptr(LhSimResult) result =
-        lh_setup_simulate(&c->setup, program, NULL, NULL, &hooks, &error);
+    g_autoptr(LhSimResult) result = lh_ends_simulate(&c->setup, program, &hooks, &error);
 
     if (result != NULL) {
         outcome->state = LH_POINT_RAN;

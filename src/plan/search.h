@@ -32,13 +32,13 @@ extern const char *const lh_point_state_names[];
 
 /* What is known of a point. */
 typedef struct {
-    int state;           /* LhPointState */
-    bool close;          /* the estimate is the close one: `peak_bytes` is exact */
-    LhTime time_ps;      /* of a step: what it takes, or, where it was not simulated, at least */
-    uint64_t peak_bytes; /* of the rank that needs most, or at least so much */
-    double time_error;   /* of those that ran: apart.h */
-    LhErrorParts parts;  /* likewise */
-    char *reason;        /* owned: of those refused and failed */
+    int state;              /* LhPointState */
+    bool close;             /* the estimate is the close one: `peak_bytes` is exact */
+    LhTime time_ps;         /* of a step: what it takes, or, where it was not simulated, at least */
+    uint64_t peak_bytes;    /* of the rank that needs most, or at least so much */
+    LhTimeError time_error; /* of those that ran */
+    LhErrorParts parts;     /* likewise */
+    char *reason;           /* owned: of those refused and failed */
 } LhPlanOutcome;
 
 /* How far a search is. */

@@ -5,6 +5,7 @@
 #include "sim/accuracy.h"
 #include "sim/cost.h"
 #include "sim/network/nccl.h"
+#include "sim/network/sends.h"
 
 #include <math.h>
 
@@ -126,6 +127,26 @@ add_links(LhSensitivities *s, const LhSetup *setup, const LhErrorParts *parts)
     }
 }
 
+/* How much slower than assumed messages may be, on the tier where that is most. */
+static void
+add_sends(LhSensitivities *s, const LhSetup *setup, double moves)
+{
+    const LhNetwork *n = &setup->network;
+    double error = 0;
+
+    for (int tier = 0; tier <= LH_TIER_PCIE; tier++) {
+        const LhSends sends =
+            lh_sends_of(setup->topology, (LhTier)tier, MIN(n->ranks, n->gpus_per_node));
+
+        error = MAX(error, sends.share / sends.least - 1);
+    }
+    add_constant(s,
+                 (LhSensitivity){ .kind = LH_CONSTANT_OF_SENDS,
+                                  .provenance = LH_PROVENANCE_ASSUMED,
+                                  .error = error },
+                 moves, 0);
+}
+
 /* Equal ones keep their order. */
 static int
 by_moves(gconstpointer a, gconstpointer b)
@@ -174,16 +195,17 @@ lh_sensitivities(const LhSetup *setup, const LhProgram *program, const LhErrorPa
     s = g_new0(LhSensitivities, 1);
     s->constants = g_array_new(FALSE, FALSE, sizeof(LhSensitivity));
     s->bar = time_error;
-    for (int part = 0; part < LH_ERROR_PARTS; part++)
+    for (int part = 0; part <= LH_ERROR_SLOWER; part++)
         squares += parts->part[part] * parts->part[part];
     s->model = sqrt(fmax(time_error * time_error - squares, 0));
     add_links(s, setup, parts);
-    add_kernels(s, setup, program, parts->part[LH_TIERS]);
+    add_kernels(s, setup, program, parts->part[LH_ERROR_KERNELS]);
     add_constant(s,
                  (LhSensitivity){ .kind = LH_CONSTANT_OF_HOST,
                                   .provenance = (LhProvenance)setup->device->host_provenance,
                                   .error = lh_provenance_error(setup->device->host_provenance) },
-                 parts->part[LH_TIERS + 1], 0);
+                 parts->part[LH_ERROR_HOST], 0);
+    add_sends(s, setup, parts->part[LH_ERROR_SLOWER]);
     g_array_sort(s->constants, by_moves);
     return s;
 }

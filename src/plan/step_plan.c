@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "plan/apart.h"
+#include "plan/ends.h"
 
 /* ---- flops of the mathematics ---- */
 
@@ -116,7 +117,7 @@ lh_step_answer_of_ranks(const LhScenario *scenario, LhStepAnswer *answer, GArray
     program = lh_setup_program(setup, g_ptr_array_index(setup->schedules, 0), error);
     if (program == NULL)
         return false;
-    result = lh_setup_simulate(setup, program, NULL, NULL, NULL, error);
+    result = lh_ends_simulate(setup, program, NULL, error);
     if (result == NULL)
         return false;
     *answer = lh_step_answer_of(setup, program, result, NULL);

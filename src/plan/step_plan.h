@@ -3,13 +3,14 @@
  */
 #pragma once
 
+#include "plan/apart.h"
 #include "plan/step_watch.h"
 
 typedef struct {
-    uint32_t ranks;      /* GPUs of the job */
-    double iteration_s;  /* of one optimizer step */
-    double time_error;   /* of that time: apart.h */
-    double tokens_per_s; /* of the whole job */
+    uint32_t ranks;         /* GPUs of the job */
+    double iteration_s;     /* of one optimizer step */
+    LhTimeError time_error; /* of that time */
+    double tokens_per_s;    /* of the whole job */
     double tokens_per_s_per_gpu;
     double mfu;                       /* model flops over the peak of all GPUs */
     double hfu;                       /* flops that are executed, likewise */

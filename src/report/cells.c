@@ -65,16 +65,16 @@ lh_cell_count(LhTable *table, LhWide count)
 }
 
 void
-lh_cell_error_bar(LhTable *table, double seconds, double error)
+lh_cell_error_bar(LhTable *table, double seconds, LhTimeError error)
 {
     g_autofree char *low = NULL, *high = NULL, *text = NULL;
 
-    if (!(error > 0)) { /* NaN: none is known */
+    if (!(error.above > 0)) { /* NaN: none is known */
         lh_table_cell(table, "-", "");
         return;
     }
-    low = lh_format_time(lh_time_from_ps(seconds / (1 + error) * (double)LH_PS_PER_S));
-    high = lh_format_time(lh_time_from_ps(seconds * (1 + error) * (double)LH_PS_PER_S));
+    low = lh_format_time(lh_time_from_ps(seconds / (1 + error.below) * (double)LH_PS_PER_S));
+    high = lh_format_time(lh_time_from_ps(seconds * (1 + error.above) * (double)LH_PS_PER_S));
     if (strcmp(strchr(low, ' '), strchr(high, ' ')) == 0)
         *strchr(low, ' ') = '\0';
     text = g_strdup_printf("%s-%s", low, high);

@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include "plan/apart.h"
 #include "report/table.h"
 
 #include <stdint.h>
@@ -27,7 +28,7 @@ void lh_cell_count(LhTable *table, LhWide count);
 
 /* "0.27-0.39 s": the error bar of a time of @seconds, which is good to @error; with the unit that
  * fits. "-" without one. */
-void lh_cell_error_bar(LhTable *table, double seconds, double error);
+void lh_cell_error_bar(LhTable *table, double seconds, LhTimeError error);
 
 /* The heading of peaks in @unit that are good to @error, 0 of what is exact: "MiB +-5 %". It is
  * written into @buffer (of LH_CELL_HEADING) and returned. */

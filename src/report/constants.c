@@ -38,6 +38,7 @@ append_constant(const LhSetup *setup, const LhSensitivity *c, GString *out)
         [LH_CONSTANT_OF_PRODUCTS] = "products with weights",
         [LH_CONSTANT_OF_MEMORY] = "kernels that memory bounds",
         [LH_CONSTANT_OF_HOST] = "launches and waits of hosts",
+        [LH_CONSTANT_OF_SENDS] = "what messages reach of links",
     };
 
     if (c->kind == LH_CONSTANT_OF_LINK)
@@ -129,7 +130,8 @@ void
 lh_describe_trust(const LhSetup *setup, const LhCompareRow *row, const char *where, GString *out)
 {
     const LhErrorParts parts = lh_error_parts(setup, row->result);
-    g_autoptr(LhSensitivities) s = lh_sensitivities(setup, row->program, &parts, row->time_error);
+    g_autoptr(LhSensitivities) s =
+        lh_sensitivities(setup, row->program, &parts, row->time_error.above);
 
     lh_describe_sensitivities(setup, s, out);
     if (s != NULL)
@@ -140,6 +142,9 @@ lh_describe_trust(const LhSetup *setup, const LhCompareRow *row, const char *whe
 void
 lh_describe_good_to(const LhSetup *setup, double error, int most, GString *out)
 {
+    static const char *const words[] = { [LH_ERROR_KERNELS] = "kernels",
+                                         [LH_ERROR_HOST] = "launches and waits of hosts",
+                                         [LH_ERROR_SLOWER] = "what messages reach of links" };
     char text[LH_TEXT_SIZE];
 
     lh_text_percent(error, text);
@@ -149,8 +154,7 @@ lh_describe_good_to(const LhSetup *setup, double error, int most, GString *out)
         g_string_append_printf(out, "constants are good to %s, most of it the rate of %s", text,
                                link_name(setup, most));
     else
-        g_string_append_printf(out, "constants are good to %s, most of it %s", text,
-                               most == LH_TIERS ? "kernels" : "launches and waits of hosts");
+        g_string_append_printf(out, "constants are good to %s, most of it %s", text, words[most]);
 }
 
 void
@@ -159,10 +163,10 @@ lh_describe_interval(const LhSetup *setup, const LhCompareRow *row, GString *out
     const double time_ps = lh_row_seconds(setup, row) * (double)LH_PS_PER_S;
     g_autofree char *low = NULL, *high = NULL;
 
-    if (row->time_error <= 0)
+    if (row->time_error.above <= 0)
         return;
-    low = lh_format_time((LhTime)(time_ps / (1 + row->time_error)));
-    high = lh_format_time((LhTime)MIN(time_ps * (1 + row->time_error), LONGEST_PS));
+    low = lh_format_time((LhTime)(time_ps / (1 + row->time_error.below)));
+    high = lh_format_time((LhTime)MIN(time_ps * (1 + row->time_error.above), LONGEST_PS));
     g_string_append_printf(out, "error bar: %s takes %s to %s", row->name, low, high);
     if (lh_memory_error(setup) > 0) {
         g_autofree char *least = NULL, *most = NULL;
@@ -359,7 +363,7 @@ add_collective_times(LhTable *table, const GArray *times)
 
         g_string_append(value, i > 0 ? ", " : "");
         if (row->op != op)
-            g_string_append_printf(value, "%s ", lh_collective_names[row->op]);
+            g_string_append_printf(value, "%s ", lh_times_op_names[row->op]);
         g_string_append_printf(value, "%" G_GUINT64_FORMAT, row->ranks);
         op = row->op;
         weakest = MAX(weakest, row->provenance);

@@ -9,6 +9,7 @@
 #include "report/constants.h"
 #include "report/describe_options.h"
 #include "report/text.h"
+#include "sim/network/sends.h"
 
 void
 lh_describe_model(const LhSetup *setup, GString *out)
@@ -136,6 +137,38 @@ lh_notes_text(const LhModel *model)
         lh_escape_line(text, g_ptr_array_index(model->notes, i));
     }
     return g_string_free(text, FALSE);
+}
+
+GPtrArray *
+lh_link_notes(const LhSetup *setup)
+{
+    const LhNetwork *n = &setup->network;
+
+    return setup->cost == LH_COST_DEVICE
+               ? lh_measured_doubts(setup->topology, MIN(n->ranks, n->gpus_per_node))
+               : g_ptr_array_new();
+}
+
+void
+lh_describe_link_notes(const LhSetup *setup, GString *out)
+{
+    g_autoptr(GPtrArray) notes = lh_link_notes(setup);
+
+    for (guint i = 0; i < notes->len; i++)
+        g_string_append_printf(out, "note: %s\n", (const char *)g_ptr_array_index(notes, i));
+}
+
+char *
+lh_link_notes_text(const LhSetup *setup)
+{
+    g_autoptr(GPtrArray) notes = lh_link_notes(setup);
+    g_autofree char *text = NULL;
+
+    if (notes->len == 0)
+        return NULL;
+    g_ptr_array_add(notes, NULL);
+    text = g_strjoinv("; ", (char **)notes->pdata);
+    return g_steal_pointer(&text);
 }
 
 /* How its file was read, and a mask that is not the usual one. */
@@ -597,6 +630,7 @@ lh_describe_case(const LhSetup *setup, GString *out)
     if (setup->cost == LH_COST_DEVICE && setup->step == NULL)
         describe_weights(setup, out);
     describe_conditions(setup, out);
+    lh_describe_link_notes(setup, out);
     if (setup->program == NULL) {
         describe_unread(setup, out);
         describe_partly_read(setup, out);

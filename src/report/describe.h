@@ -14,6 +14,13 @@ void lh_describe_notes(const LhModel *model, GString *out);
 /* The same in one field of a table; NULL: there are none. Caller frees. */
 char *lh_notes_text(const LhModel *model);
 
+/* What measured collectives of the cluster contradict, its links or each other: of char *; none
+ * with free communication. Caller frees. As "note: ..." lines; and in one field of a table, NULL
+ * if there are none. */
+GPtrArray *lh_link_notes(const LhSetup *setup);
+void lh_describe_link_notes(const LhSetup *setup, GString *out);
+char *lh_link_notes_text(const LhSetup *setup);
+
 /* One line on the experts of a step's model: how many a token passes, and what is assumed of their
  * routing and of who holds them, of @tensor tensor-parallel ranks (0: it varies) and by @shard (-1:
  * likewise); nothing of a model without. */

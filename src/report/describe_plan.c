@@ -278,11 +278,11 @@ describe_best_trust(const LhPlanCluster *cluster, GString *out)
     g_autoptr(LhSensitivities) s = NULL;
     LhPlanCase c;
 
-    if (best->time_error <= 0 || !lh_plan_case_init(&c, cluster->space, best->point, NULL))
+    if (best->time_error.above <= 0 || !lh_plan_case_init(&c, cluster->space, best->point, NULL))
         return;
     program = lh_plan_case_program(&c, NULL);
     s = lh_sensitivities(&c.setup, program, &cluster->search->outcomes[best->point].parts,
-                         best->time_error);
+                         best->time_error.above);
     lh_describe_sensitivities(&c.setup, s, out);
     g_string_append_c(out, '\n');
 }
@@ -296,10 +296,10 @@ describe_best(const LhPlanCluster *cluster, GString *out)
 
     g_string_append_printf(out, "The fastest %s %s: %.4g s a step",
                            cluster->interrupted ? "so far is" : "is", way, best->iteration_s);
-    if (best->time_error > 0)
+    if (best->time_error.above > 0)
         g_string_append_printf(out, ", %.4g s to %.4g s in four measurements of five",
-                               best->iteration_s / (1 + best->time_error),
-                               best->iteration_s * (1 + best->time_error));
+                               best->iteration_s / (1 + best->time_error.below),
+                               best->iteration_s * (1 + best->time_error.above));
     g_string_append(out, ". ");
     describe_ties(cluster, out);
     if (lh_plan_case_init(&c, cluster->space, best->point, NULL)) {
@@ -490,6 +490,7 @@ lh_describe_plan_part(const LhPlanQuery *query, const LhPlanAnswer *answer,
 
     g_string_append_c(out, '\n');
     lh_describe_plan_cluster(cluster, out);
+    lh_describe_link_notes(cluster->space->setup, out);
     lh_table_words(format, out, from);
     if (cluster->ways->len > 0) {
         g_autoptr(LhTable) ways = lh_describe_ways(query, answer, weights, index);

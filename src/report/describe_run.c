@@ -168,6 +168,7 @@ lh_describe_run(const LhSetup *setup, const LhExecuted *executed, const LhExecut
         lh_dtype_names[a->dtype], a->linear ? "linear, " : "", mask, lh_pass_names[p->pass - 1],
         options[0] != '\0' ? "; " : "", options);
     lh_describe_notes(setup->model, out);
+    lh_describe_link_notes(setup, out);
     describe_time(executed, out);
     describe_check(executed, out);
     g_string_append_printf(out, "outputs %s\n", executed->digest);

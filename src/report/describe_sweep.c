@@ -77,6 +77,7 @@ lh_describe_sweep_question(const LhSweep *sweep, GString *out)
     if (setup->step != NULL)
         lh_describe_experts(setup->model, 0, -1, out);
     lh_describe_notes(setup->model, out);
+    lh_describe_link_notes(setup, out);
 }
 
 /* ---- the points ---- */
@@ -130,7 +131,10 @@ add_fastest(LhTable *table, const LhSweep *sweep, char **row)
     lh_table_cell(table, lh_sweep_cell(sweep, row, "schedule"), NULL);
     lh_table_cell(table, time, NULL);
     if (sweep->setup->cost == LH_COST_DEVICE)
-        lh_cell_error_bar(table, seconds, lh_sweep_number(sweep, row, "time_high_s") / seconds - 1);
+        lh_cell_error_bar(
+            table, seconds,
+            (LhTimeError){ .below = seconds / lh_sweep_number(sweep, row, "time_low_s") - 1,
+                           .above = lh_sweep_number(sweep, row, "time_high_s") / seconds - 1 });
     if (sweep->setup->step != NULL) {
         lh_table_cell_printf(table, "%.0f", lh_sweep_number(sweep, row, "tokens_per_s"));
         lh_table_cell_printf(table, "%.1f", PERCENT * lh_sweep_number(sweep, row, "mfu"));

@@ -83,6 +83,7 @@ lh_plan_way_values(const LhPlanAnswer *answer, const LhPlanWeights *weights, gui
     const LhPlanSpace *space = lh_plan_cluster_at(answer, cluster)->space;
     const LhPlanBill bill = lh_plan_bill(weights, answer, cluster, way);
     g_autofree char *notes = lh_notes_text(space->setup->model);
+    g_autofree char *of_links = lh_link_notes_text(space->setup);
     LhValues *v = lh_values_new();
 
     lh_values_text(v, "cluster", space->cluster);
@@ -94,7 +95,7 @@ lh_plan_way_values(const LhPlanAnswer *answer, const LhPlanWeights *weights, gui
         lh_values_none(v, "place");
     add_sizes(v, space, way->point);
     lh_values_real(v, "iteration_s", way->iteration_s);
-    add_asked(v, "time_error", way->time_error);
+    add_asked(v, "time_error", way->time_error.above);
     lh_add_time_bar(v, way->iteration_s, way->time_error);
     lh_values_text(v, "told_apart_from_best", place == 1 ? NULL : way->tied ? "no" : "yes");
     lh_values_real(v, "tokens_per_s", way->tokens_per_s);
@@ -107,6 +108,7 @@ lh_plan_way_values(const LhPlanAnswer *answer, const LhPlanWeights *weights, gui
         lh_values_none(v, "usable_bytes");
     add_bill(v, &bill);
     lh_values_text(v, "model_notes", notes);
+    lh_values_text(v, "link_notes", of_links);
     return v;
 }
 

@@ -6,6 +6,7 @@
 
 #include "report/asked.h"
 #include "report/constants.h"
+#include "report/describe.h"
 #include "report/describe_relief.h"
 
 #include "config.h"
@@ -44,6 +45,20 @@ lh_notes_json(LhJsonWriter *w, const LhModel *model)
     lh_jsonw_array_end(w);
 }
 
+/* "link_notes", likewise. */
+static void
+write_link_notes(LhJsonWriter *w, const LhSetup *setup)
+{
+    g_autoptr(GPtrArray) notes = lh_link_notes(setup);
+
+    if (notes->len == 0)
+        return;
+    lh_jsonw_array_begin(w, "link_notes");
+    for (guint i = 0; i < notes->len; i++)
+        lh_jsonw_string(w, NULL, g_ptr_array_index(notes, i));
+    lh_jsonw_array_end(w);
+}
+
 void
 lh_stamp_json(LhJsonWriter *w, const char *schema, const LhStamp *stamp, const LhSetup *setup)
 {
@@ -68,6 +83,7 @@ lh_stamp_json(LhJsonWriter *w, const char *schema, const LhStamp *stamp, const L
 
         lh_jsonw_string(w, "seed", seed); /* as text: many readers hold numbers as doubles */
         lh_notes_json(w, setup->model);
+        write_link_notes(w, setup);
     }
 }
 

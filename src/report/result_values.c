@@ -85,6 +85,7 @@ lh_case_values(const LhSetup *setup)
 {
     const LhScenario *s = setup->scenario;
     g_autofree char *notes = lh_notes_text(setup->model);
+    g_autofree char *of_links = lh_link_notes_text(setup);
     LhValues *v = lh_values_new();
 
     lh_values_text(v, "cluster", setup->topology->name);
@@ -112,6 +113,7 @@ lh_case_values(const LhSetup *setup)
     else
         lh_values_none(v, "model_weight_bytes");
     lh_values_text(v, "model_notes", notes);
+    lh_values_text(v, "link_notes", of_links);
     return v;
 }
 
@@ -221,11 +223,11 @@ add_tokens(LhValues *v, const char *key, double tokens)
 }
 
 void
-lh_add_time_bar(LhValues *v, double seconds, double error)
+lh_add_time_bar(LhValues *v, double seconds, LhTimeError error)
 {
-    if (error > 0) {
-        lh_values_real(v, "time_low_s", seconds / (1 + error));
-        lh_values_real(v, "time_high_s", seconds * (1 + error));
+    if (error.above > 0) {
+        lh_values_real(v, "time_low_s", seconds / (1 + error.below));
+        lh_values_real(v, "time_high_s", seconds * (1 + error.above));
         return;
     }
     lh_values_none(v, "time_low_s");

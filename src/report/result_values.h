@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include "plan/apart.h"
 #include "report/values.h"
 
 /* What was simulated: cluster, model, shape, mask, pass, and how it was timed. Caller frees. */
@@ -13,7 +14,7 @@ LhValues *lh_case_values(const LhSetup *setup);
 void lh_add_links(LhValues *values, const LhTopology *topology);
 
 /* Adds error bars, of a time and of a peak that are good to @error; none where it is 0. */
-void lh_add_time_bar(LhValues *values, double seconds, double error);
+void lh_add_time_bar(LhValues *values, double seconds, LhTimeError error);
 void lh_add_peak_bar(LhValues *values, uint64_t bytes, double error);
 
 /*

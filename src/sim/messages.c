@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "program/collective.h"
+#include "sim/network/sends.h"
 
 #include <math.h>
 
@@ -180,6 +181,7 @@ route_of_message(const LhEngine *e, uint32_t from, uint32_t to, LhRoute *route)
 
         lh_network_route_in(e->network, &group, route);
     }
+    lh_sends_limit(e->network, route);
 }
 
 /* Both ends are there: the message starts to move. */

@@ -147,6 +147,8 @@ typedef struct {
 
 typedef struct {
     LhTime makespan_ps;
+    /* At both ends of what is assumed of the links (plan/ends.h); 0: not asked. */
+    LhTime fastest_ps, slowest_ps;
     uint32_t ranks_count;
     LhRankResult *ranks;      /* owned */
     uint32_t simulated_ranks; /* the others do what one of these does (network/fold.h) */

@@ -47,8 +47,27 @@ lh_binding_refresh(LhBinding *b)
 static uint8_t
 tier_bit(const LhNetwork *n, uint32_t link)
 {
-    /* Links beyond those of the network are limits of pairs, which are the NICs'. */
-    return (uint8_t)(1u << (link < n->links_count ? lh_network_link(n, link).tier : LH_TIER_NIC));
+    return (uint8_t)(1u << lh_network_link(n, link).tier);
+}
+
+/* Of GPUs of different nodes it is the NICs that a limit of a pair is of. */
+static uint8_t
+pair_tier_bit(const LhRoute *route)
+{
+    return (uint8_t)(1u << MIN(route->tier, LH_TIER_NIC));
+}
+
+/* Links beyond those of the network are limits of pairs. */
+static uint8_t
+bottleneck_bit(const LhBinding *b, uint32_t link)
+{
+    const LhFlowLink *pair = &b->flows->links[link];
+    LhRoute route;
+
+    if (link < b->network->links_count)
+        return tier_bit(b->network, link);
+    lh_network_route(b->network, pair->pair.source, pair->pair.destination / 2, &route);
+    return pair_tier_bit(&route);
 }
 
 static const Load *
@@ -83,13 +102,13 @@ lh_binding_of_flow(LhBinding *b, uint32_t index)
 
     if (!b->shared || flow->links_count == 0 || flow->rate <= 0)
         return 0;
-    tiers = tier_bit(b->network, flow->bottleneck);
+    tiers = bottleneck_bit(b, flow->bottleneck);
     for (uint32_t i = 0; i < flow->links_count; i++) {
         const Load *load = load_of(b, flow->links[i]);
 
         if (load->load * LH_WHAT_IF_FACTOR > b->flows->links[flow->links[i]].capacity &&
             load->fastest < flow->rate * LH_WHAT_IF_FACTOR)
-            tiers |= tier_bit(b->network, flow->links[i]);
+            tiers |= bottleneck_bit(b, flow->links[i]);
     }
     return tiers;
 }
@@ -101,7 +120,7 @@ lh_binding_of_route(const LhNetwork *n, const LhRoute *route)
     uint8_t tiers = 0;
 
     if (route->flow_bandwidth_bytes_per_s > 0 && route->flow_bandwidth_bytes_per_s < limit)
-        tiers = 1u << LH_TIER_NIC;
+        tiers = pair_tier_bit(route);
     for (uint32_t i = 0; i < route->links_count; i++)
         if (lh_network_link(n, route->links[i]).bandwidth_bytes_per_s < limit)
             tiers |= tier_bit(n, route->links[i]);

@@ -27,6 +27,16 @@
  * one ran cannot be told. */
 #define PROTOCOLS_ON_LINKS 0.5
 
+const char *const lh_times_op_names[] = {
+    [LH_COLL_ALL_GATHER] = "all-gather",
+    [LH_COLL_REDUCE_SCATTER] = "reduce-scatter",
+    [LH_COLL_ALL_REDUCE] = "all-reduce",
+    [LH_COLL_ALL_TO_ALL] = "all-to-all",
+    [LH_COLL_BROADCAST] = "broadcast",
+    [LH_TIMES_OF_SENDS] = "sendrecv",
+    NULL,
+};
+
 #define LINK_FIELDS(owner, member)                                                                 \
     { .name = "bandwidth",                                                                         \
       .type = LH_FIELD_UNIT,                                                                       \
@@ -139,11 +149,10 @@ const LhField lh_measured_on_fields[] = {
                        "\"measured_on\"."                                                          \
     }
 
-#define OP(owner)                                                                                  \
+#define OP(owner, names, text)                                                                     \
     {                                                                                              \
         .name = "op", .type = LH_FIELD_CHOICE, .offset = offsetof(owner, op),                      \
-        .flags = LH_FIELD_REQUIRED, .choices = lh_collective_names,                                \
-        .description = "The collective."                                                           \
+        .flags = LH_FIELD_REQUIRED, .choices = (names), .description = (text)                      \
     }
 #define TRUST(owner)                                                                               \
     { .name = "provenance",                                                                        \
@@ -159,7 +168,8 @@ const LhField lh_measured_on_fields[] = {
     }
 
 const LhField lh_collective_times_fields[] = {
-    OP(LhCollectiveTimes),
+    OP(LhCollectiveTimes, lh_times_op_names,
+       "The collective; or sendrecv: each GPU sends to the next one, all at once."),
     { .name = "ranks",
       .type = LH_FIELD_UINT,
       .offset = offsetof(LhCollectiveTimes, ranks),
@@ -232,7 +242,7 @@ static const LhField line_fields[] = {
     }
 
 const LhField lh_collective_lines_fields[] = {
-    OP(LhCollectiveLines),
+    OP(LhCollectiveLines, lh_collective_names, "The collective."),
     LINE(ll, "Of short messages."),
     LINE(ll128, "Of middle ones."),
     LINE(simple, "Of long ones."),
@@ -342,7 +352,7 @@ check_times(const LhJson *json, const char *at, const GArray *times, guint index
             return lh_json_error(json, at, error,
                                  "\"%s\": %s on %" G_GUINT64_FORMAT
                                  " GPUs is there twice, without different versions in \"nccl\"",
-                                 at, lh_collective_names[row->op], row->ranks);
+                                 at, lh_times_op_names[row->op], row->ranks);
     }
     return check_sizes(json, at, row, error);
 }
@@ -387,7 +397,7 @@ lh_collective_lines_check(const LhJson *json, const char *path, const GArray *li
 static bool
 is_per_rank(LhCollectiveKind kind)
 {
-    return kind == LH_COLL_ALL_TO_ALL || kind == LH_COLL_BROADCAST;
+    return kind == LH_COLL_ALL_TO_ALL || kind == LH_COLL_BROADCAST || kind == LH_TIMES_OF_SENDS;
 }
 
 static void
@@ -495,7 +505,7 @@ lh_collective_times_write(LhJsonWriter *w, const LhCollectiveTimes *row,
                           const LhMeasuredOn *of_node)
 {
     lh_jsonw_object_begin(w, NULL);
-    lh_jsonw_string(w, "op", lh_collective_names[row->op]);
+    lh_jsonw_string(w, "op", lh_times_op_names[row->op]);
     lh_jsonw_uint(w, "ranks", row->ranks);
     if (row->nccl != NULL)
         lh_jsonw_string(w, "nccl", row->nccl);
@@ -553,19 +563,19 @@ bent_us(const LhCollectiveTimes *row, guint from, double bytes)
     return straight + BEND * (CLAMP(meet, low, high) - straight);
 }
 
-static double
-seconds_of_row(const LhCollectiveTimes *row, double bytes)
+double
+lh_collective_times_us(const LhCollectiveTimes *row, double bytes)
 {
     const guint last = row->bytes->len - 1;
     guint from = 0;
 
     if (bytes <= (double)bytes_at(row, 0))
-        return us_at(row, 0) / G_USEC_PER_SEC;
+        return us_at(row, 0);
     if (bytes >= (double)bytes_at(row, last))
-        return line_us(row, last - 1, bytes) / G_USEC_PER_SEC;
+        return line_us(row, last - 1, bytes);
     while (bytes > (double)bytes_at(row, from + 1))
         from++;
-    return bent_us(row, from, bytes) / G_USEC_PER_SEC;
+    return bent_us(row, from, bytes);
 }
 
 /* The size of equal bytes of a rank on @to GPUs in place of @from. A vector that is reduced
@@ -576,6 +586,12 @@ same_of_a_rank(LhCollectiveKind kind, double bytes, uint64_t from, uint64_t to)
     if (kind == LH_COLL_ALL_REDUCE || is_per_rank(kind))
         return bytes;
     return bytes * (double)to / (double)from;
+}
+
+double
+lh_collective_times_same_of_a_rank(const LhCollectiveTimes *row, double bytes, uint64_t ranks)
+{
+    return same_of_a_rank((LhCollectiveKind)row->op, bytes, row->ranks, ranks);
 }
 
 /* The rows of the two numbers of ranks next to @ranks, which may be one; of several versions the
@@ -708,6 +724,15 @@ lh_collective_times_efficiency(const LhCollectiveTimes *row, uint64_t *bytes)
     return best;
 }
 
+double
+lh_collective_times_reached(const LhCollectiveTimes *row)
+{
+    const guint last = row->bytes->len - 1;
+    const double least_us = row->bound_s_per_byte * (double)bytes_at(row, last) * G_USEC_PER_SEC;
+
+    return fmin(1, least_us / (us_at(row, last) - fmin(us_at(row, 0), us_at(row, last) / 2)));
+}
+
 bool
 lh_collective_times_is_faster(const LhCollectiveTimes *row)
 {
@@ -728,7 +753,7 @@ efficiency_of(const LhCollectiveTimes *row)
 static double
 slowed_seconds(const LhCollectiveTimes *row, double bytes, double hop_s, LhLinkSlowdown slowdown)
 {
-    const double whole = seconds_of_row(row, bytes);
+    const double whole = lh_collective_times_us(row, bytes) / G_USEC_PER_SEC;
     const double floor = fmin(us_at(row, 0) / G_USEC_PER_SEC, whole);
     const double hops =
         fmin(hops_of_time((LhCollectiveKind)row->op, row->ranks) * hop_s, floor / 2);

@@ -13,6 +13,13 @@
 
 #define LH_COLLECTIVE_PROTOCOLS 3
 
+/* Beside collectives, what tables have times of: each GPU sends to the next one, and the last one
+ * to the first, all at once, as sendrecv_perf of nccl-tests does. Sizes are those of a message. */
+#define LH_TIMES_OF_SENDS LH_COLL_KINDS
+
+/* Names of collectives, and "sendrecv"; NULL-terminated. */
+extern const char *const lh_times_op_names[];
+
 /* Limits of topology files. */
 #define LH_TOPOLOGY_TEXT_MAX 1000
 #define LH_BANDWIDTH_MIN 1.0
@@ -44,7 +51,7 @@ typedef struct {
 /* Times of one operation on so many GPUs of a node, as a topology file states them. Of rows of one
  * operation and number for different versions of NCCL the first holds. */
 typedef struct {
-    int op; /* LhCollectiveKind */
+    int op; /* LhCollectiveKind, or LH_TIMES_OF_SENDS */
     uint64_t ranks;
     char *nccl;    /* its versions, ", " between them; may be NULL */
     GArray *bytes; /* of uint64_t, rising */
@@ -52,7 +59,9 @@ typedef struct {
     int algorithm; /* LhLinkAlgorithm: what carried the bytes */
     LhMeasuredOn on;
     double bound_s_per_byte; /* what the links that it was measured on allow (measured.h) */
-    int provenance;          /* LhProvenance */
+    double reached; /* of that, what it reached at its largest size; it stays as it was when the
+                       file was read, whatever is then thought of those links */
+    int provenance; /* LhProvenance */
     char *source;
 } LhCollectiveTimes;
 
@@ -136,6 +145,17 @@ int lh_collective_rows_provenance(const LhCollectiveRows *rows);
 /* Of what links allow, the share that the row reached where it reached most: more than 1 if it was
  * faster than they are; and its size there. */
 double lh_collective_times_efficiency(const LhCollectiveTimes *row, uint64_t *bytes);
+
+/* Of what links allow, the share that the row reached at its largest size, at most 1: of its time,
+ * without that of the first size. */
+double lh_collective_times_reached(const LhCollectiveTimes *row);
+
+/* Microseconds of @bytes, printed, as lh_collective_rows_seconds() has it. */
+double lh_collective_times_us(const LhCollectiveTimes *row, double bytes);
+
+/* The size at which as many bytes of a rank are moved on @ranks GPUs as @bytes of the row are. */
+double lh_collective_times_same_of_a_rank(const LhCollectiveTimes *row, double bytes,
+                                          uint64_t ranks);
 
 /* Whether an all-reduce went faster in the end than rings of such links go: then it was NVLS. */
 bool lh_collective_times_is_faster(const LhCollectiveTimes *row);

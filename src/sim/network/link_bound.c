@@ -14,13 +14,14 @@
 
 const char *const lh_link_algorithm_names[] = { "default", "ring", "nvls", "pairs", NULL };
 
-/* Of each printed byte, what goes over every hop of one ring or chain, if there is only one. */
-static double
-ring_share(LhCollectiveKind kind, double members)
+double
+lh_ring_share(LhCollectiveKind kind, double members)
 {
     const double rounds = kind == LH_COLL_ALL_REDUCE ? 2 : 1;
 
-    return kind == LH_COLL_BROADCAST ? 1 : rounds * (members - 1) / members;
+    return kind == LH_COLL_BROADCAST || kind == LH_TIMES_OF_SENDS
+               ? 1
+               : rounds * (members - 1) / members;
 }
 
 /* Takes what @rings has. */
@@ -35,7 +36,7 @@ bound_of_rings(const LhNetwork *network, const LhGroup *group, LhCollectiveKind 
     hops = lh_ring_hops_new(network, group, rings);
     for (uint64_t i = 0; i < lh_ring_hops_count(rings); i++)
         slowest = fmax(slowest, hops[i].s_per_byte);
-    share = ring_share(kind, rings->size) / rings->count;
+    share = lh_ring_share(kind, rings->size) / rings->count;
     lh_rings_clear(rings);
     return slowest * share;
 }

@@ -22,10 +22,14 @@ extern const char *const lh_link_algorithm_names[];
 /*
  * Seconds that each byte takes at least, of the size that nccl-tests prints (collective_table.h),
  * of a collective of @group, which has at least two members: linear in bytes. NVLS: of members of
- * one node, on an NVSwitch. Infinite if a link on the way has failed.
+ * one node, on an NVSwitch. LH_TIMES_OF_SENDS is a ring. Infinite if a link on the way has failed.
  */
 double lh_link_bound_s_per_byte(const LhNetwork *network, const LhGroup *group,
                                 LhCollectiveKind kind, LhLinkAlgorithm algorithm);
+
+/* Of each printed byte, what goes over every hop of one ring or chain, if there is only one; of
+ * LH_TIMES_OF_SENDS, too. */
+double lh_ring_share(LhCollectiveKind kind, double members);
 
 /* The latency of the longest hop between members that are neighbours in order of ranks. */
 LhTime lh_link_bound_latency_ps(const LhNetwork *network, const LhGroup *group);

@@ -89,8 +89,12 @@ void
 lh_measured_bind(LhTopology *topology)
 {
     for (guint i = 0; i < times_count(topology); i++) {
-        fill_measured(&measured_row(topology, i)->on, topology);
-        bind_row(topology, measured_row(topology, i));
+        LhCollectiveTimes *row = measured_row(topology, i);
+
+        fill_measured(&row->on, topology);
+        bind_row(topology, row);
+        if (row->reached == 0)
+            row->reached = lh_collective_times_reached(row);
     }
     for (guint i = 0; i < lines_count(topology); i++)
         fill_measured(&lines_at(topology, i)->on, topology);
@@ -228,7 +232,7 @@ refuse_row(const LhJson *json, const char *at, const LhCollectiveTimes *row, uin
         " GPUs takes %.4g us for %s, and links of %s, which it was measured on, "
         "allow no less than %.4g us: one of the two is wrong; \"measured_on\" says "
         "which links these were",
-        at, lh_collective_names[row->op], row->ranks, least_us / efficiency, size, rate, least_us);
+        at, lh_times_op_names[row->op], row->ranks, least_us / efficiency, size, rate, least_us);
 }
 
 bool

@@ -93,6 +93,8 @@ typedef struct {
     /* Of a pair of GPUs in two nodes: for its messages, for its hops of collectives; 0: no limit.
      */
     double pair_p2p_bytes_per_s, pair_collective_bytes_per_s;
+    /* Of what links between GPUs of a node let through, what a message reaches (sends.h). */
+    double sends[LH_TIER_PCIE + 1];
     LhRouteClass classes[LH_ROUTE_CLASSES];
 } LhNetwork;
 

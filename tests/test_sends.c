@@ -1,0 +1,203 @@
+/*
+ * What messages of a node reach of its links where measured collectives contradict these, and what
+ * is said of it (sim/network/sends.h, plan/ends.h, plan/apart.h).
+ */
+#include "plan/apart.h"
+#include "plan/ends.h"
+#include "run_tests.h"
+#include "sim/network/sends.h"
+
+#include <math.h>
+#include <string.h>
+
+#define RATE 24e9
+
+/* A node of 8 GPUs on PCIe of 24 GB/s with these rows. */
+static LhTopology *
+box_with(const char *rows)
+{
+    g_autofree char *text = g_strdup_printf(
+        "{\"schema\": \"longhaul.topology/2\", \"name\": \"box\", \"description\": \"A box.\", "
+        "\"source\": \"test\", \"device\": \"l40s\", \"node\": {\"gpus\": 8, \"scale_up\": "
+        "{\"kind\": \"none\"}, \"pcie\": {\"bandwidth\": \"24GB/s\", \"latency\": \"3us\", "
+        "\"ctas\": 2, \"provenance\": \"datasheet\", \"source\": \"test\"}, \"measured_on\": "
+        "{\"pcie\": {\"bandwidth\": \"24GB/s\", \"latency\": \"3us\"}}, \"collective_times\": "
+        "[%s]}, \"max_nodes\": 1}",
+        rows);
+    g_autoptr(GError) error = NULL;
+    LhTopology *topology = lh_topology_parse("box.json", text, strlen(text), &error);
+
+    ck_assert_msg(topology != NULL, "%s", error != NULL ? error->message : "");
+    return topology;
+}
+
+/* A row of 1 KiB and 64 MiB, of which the second reaches @share of what such links allow rings. */
+static char *
+row_of(const char *op, unsigned ranks, double share)
+{
+    const double moved = strcmp(op, "sendrecv") == 0     ? 1
+                         : strcmp(op, "all-reduce") == 0 ? 2.0 * (ranks - 1) / ranks
+                                                         : (ranks - 1.0) / ranks;
+
+    return g_strdup_printf("{\"op\": \"%s\", \"ranks\": %u, \"bytes\": [1024, 67108864], \"us\": "
+                           "[10, %.6f], \"provenance\": \"measured\", \"source\": \"test\"}",
+                           op, ranks, 10 + moved * 67108864 / RATE * 1e6 / share);
+}
+
+static LhSends
+sends_beside(const char *op, unsigned ranks, double share, uint64_t gpus)
+{
+    g_autofree char *row = row_of(op, ranks, share);
+    g_autoptr(LhTopology) topology = box_with(row);
+    LhSends sends = lh_sends_of(topology, LH_TIER_PCIE, gpus);
+
+    ck_assert(lh_sends_of(topology, LH_TIER_NVLINK, gpus).share == 1);
+    sends.row = NULL; /* freed */
+    return sends;
+}
+
+/* Rings that reach most of what links allow say nothing against messages; those that do not leave
+ * them in between. */
+START_TEST(sends_are_between_links_and_rings)
+{
+    static const char *const rings[] = { "all-gather", "reduce-scatter", "all-reduce" };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(rings); i++) {
+        LhSends sends = sends_beside(rings[i], 8, 0.61, 8);
+
+        ck_assert(sends.share == 1 && sends.least == 1 && sends.most == 1);
+        sends = sends_beside(rings[i], 8, 0.59, 8);
+        ck_assert_double_eq_tol(sends.least, 0.59, 1e-6);
+        ck_assert_double_eq_tol(sends.share, sqrt(0.59), 1e-6);
+        ck_assert(sends.most == 1);
+    }
+    ck_assert(sends_beside("all-to-all", 8, 0.1, 8).share == 1); /* no ring */
+}
+END_TEST
+
+/* Two GPUs make no ring, and rows of two say nothing of more. */
+START_TEST(sends_of_two_are_their_own)
+{
+    ck_assert(sends_beside("all-gather", 2, 0.1, 8).share == 1);
+    ck_assert(sends_beside("all-gather", 8, 0.1, 2).share == 1);
+    ck_assert(sends_beside("all-gather", 8, 0.1, 3).share < 1);
+}
+END_TEST
+
+/* What was timed holds, of as many GPUs or the next more, else of the most; there is nothing left
+ * to assume. */
+START_TEST(sends_that_were_timed_hold)
+{
+    g_autofree char *slow = row_of("all-gather", 8, 0.1), *two = row_of("sendrecv", 2, 0.9);
+    g_autofree char *four = row_of("sendrecv", 4, 0.5);
+    g_autofree char *rows = g_strjoin(", ", slow, two, four, NULL);
+    g_autoptr(LhTopology) topology = box_with(rows);
+    const struct {
+        uint64_t gpus;
+        double share;
+    } cases[] = { { 2, 0.9 }, { 3, 0.5 }, { 4, 0.5 }, { 8, 0.5 } };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        const LhSends sends = lh_sends_of(topology, LH_TIER_PCIE, cases[i].gpus);
+        g_autoptr(GPtrArray) doubts = lh_measured_doubts(topology, cases[i].gpus);
+
+        ck_assert_double_eq_tol(sends.share, cases[i].share, 1e-6);
+        ck_assert(sends.least == sends.share && sends.most == sends.share);
+        ck_assert_uint_eq(doubts->len, 0);
+    }
+}
+END_TEST
+
+/* The limit of a route goes with its links, and not with what these were when times were taken. */
+START_TEST(sends_go_with_their_links)
+{
+    g_autofree char *row = row_of("all-gather", 8, 0.16);
+    g_autoptr(LhTopology) topology = box_with(row);
+    const LhLinkFault fault = { .tier = LH_TIER_PCIE, .node = 0, .factor = 0.5 };
+    g_autoptr(GArray) faults = g_array_new(FALSE, FALSE, sizeof(LhLinkFault));
+    LhNetwork network;
+    LhRoute route;
+
+    g_array_append_val(faults, fault);
+    ck_assert(lh_network_init(&network, topology, 1, 8, NULL, NULL));
+    lh_network_route(&network, 0, 5, &route);
+    ck_assert(route.flow_bandwidth_bytes_per_s == 0);
+    lh_sends_limit(&network, &route);
+    ck_assert_double_eq_tol(route.flow_bandwidth_bytes_per_s / RATE, 0.4, 1e-6);
+    ck_assert(lh_network_init(&network, topology, 1, 8, faults, NULL));
+    lh_network_route(&network, 0, 5, &route);
+    lh_sends_limit(&network, &route);
+    ck_assert_double_eq_tol(route.flow_bandwidth_bytes_per_s / RATE, 0.2, 1e-6);
+    topology->pcie.bandwidth *= 2;
+    ck_assert(lh_network_init(&network, topology, 1, 8, NULL, NULL));
+    lh_network_route(&network, 0, 5, &route);
+    lh_sends_limit(&network, &route);
+    ck_assert_double_eq_tol(route.flow_bandwidth_bytes_per_s / RATE, 0.8, 1e-6);
+    ck_assert(lh_sends_assume(&network, true) && network.sends[LH_TIER_PCIE] == 1);
+    ck_assert(lh_sends_assume(&network, false));
+    ck_assert_double_eq_tol(network.sends[LH_TIER_PCIE], 0.16, 1e-6);
+}
+END_TEST
+
+/* What is said: rates of hops, what links are said to do, and what tells. */
+START_TEST(sends_that_are_assumed_are_told)
+{
+    g_autofree char *row = row_of("all-gather", 8, 0.16);
+    g_autoptr(LhTopology) topology = box_with(row);
+    g_autoptr(GPtrArray) doubts = lh_measured_doubts(topology, 8);
+    g_autoptr(GPtrArray) of_one = lh_measured_doubts(topology, 1);
+
+    ck_assert_uint_eq(of_one->len, 0);
+    ck_assert_uint_eq(doubts->len, 1);
+    ck_assert_str_eq(g_ptr_array_index(doubts, 0),
+                     "all-gather of 8 GPUs ran at 3.8 GB/s a hop, where PCIe (datasheet) is said "
+                     "to let 24 GB/s through: sends are taken to be between, at 9.6 GB/s, and may "
+                     "be at either end; run sendrecv_perf -g 8");
+}
+END_TEST
+
+/* At equal bytes of each, more GPUs that take less are told from 20 % on; of small sizes, where
+ * protocols differ, never. */
+START_TEST(times_that_fall_are_told)
+{
+    static const struct {
+        guint64 bytes, us;
+        guint told;
+    } cases[] = { { 67108864, 8100, 0 }, { 67108864, 7900, 1 }, { 4194304, 7900, 0 } };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *rows = g_strdup_printf(
+            "{\"op\": \"all-gather\", \"ranks\": 4, \"bytes\": [1024, %" G_GUINT64_FORMAT
+            "], \"us\": [10, 10000], \"provenance\": \"measured\", \"source\": \"test\"}, "
+            "{\"op\": \"all-gather\", \"ranks\": 8, \"bytes\": [1024, %" G_GUINT64_FORMAT
+            "], \"us\": [10, %" G_GUINT64_FORMAT
+            "], \"provenance\": \"measured\", \"source\": \"test\"}",
+            cases[i].bytes, 2 * cases[i].bytes, cases[i].us);
+        g_autoptr(LhTopology) topology = box_with(rows);
+        g_autoptr(GPtrArray) doubts = lh_measured_doubts(topology, 8);
+        guint told = 0;
+
+        for (guint k = 0; k < doubts->len; k++)
+            told += strstr(g_ptr_array_index(doubts, k), "less on 8 GPUs than on 4") != NULL;
+        ck_assert_uint_eq(told, cases[i].told);
+    }
+}
+END_TEST
+
+/* Of two runs, what is assumed of messages holds at once. */
+START_TEST(ends_tell_apart)
+{
+    LhErrorParts both = { { 0 } }, none = { { 0 } };
+
+    both.part[LH_ERROR_SLOWER] = 2;
+    both.part[LH_ERROR_FASTER] = 0.5;
+    ck_assert_double_eq(lh_error_between(&both, &both), lh_error_between(&none, &none));
+    ck_assert_double_eq(lh_error_between(&both, &none), 2);   /* the first one may be so slow */
+    ck_assert_double_eq(lh_error_between(&none, &both), 0.5); /* or the other one as fast */
+    ck_assert_int_eq(lh_error_between_most(&both, &none), LH_ERROR_SLOWER);
+}
+END_TEST
+
+LH_TEST_MAIN("sends", sends_are_between_links_and_rings, sends_of_two_are_their_own,
+             sends_that_were_timed_hold, sends_go_with_their_links, sends_that_are_assumed_are_told,
+             times_that_fall_are_told, ends_tell_apart)
