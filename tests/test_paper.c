@@ -13,7 +13,8 @@
 static const char *const awaited[] = { "pipeline_model_parallel_size", NULL };
 
 /* Of one collective. */
-static const char *const collective_options[] = { "collective", "bytes", "nccl", NULL };
+static const char *const collective_options[] = { "collective", "bytes", "nccl", "edited_from",
+                                                  NULL };
 
 static bool
 is_option(const char *name)
@@ -262,8 +263,9 @@ START_TEST(paper_rejects_broken_files)
         { "\"metric\": \"attention_s\"", "\"metric\": \"attention\"",
           "dir/p.json:12:44: error: \"metrics[0].metric\" must be one of iteration_s, "
           "tokens_per_s, tokens_per_s_per_gpu, model_tflops_per_gpu, peak_gib, longest_tokens, "
-          "attention_s, iterations_per_s, tflops_per_gpu, collective_us, collective_left_out_us "
-          "(did you mean \"attention_s\"?); found "
+          "attention_s, iterations_per_s, tflops_per_gpu, collective_us, "
+          "collective_left_out_us, collective_links_edited_us (did you mean \"attention_s\"?); "
+          "found "
           "the string \"attention\"" },
         { "\"tolerance\"", "\"constants\": [\"speed\"], \"tolerance\"",
           "dir/p.json:16:17: error: \"constants[0]\" must be one of attention_slowdown, "
@@ -328,6 +330,35 @@ check_predicted(const GPtrArray *cases, guint index, guint metric, LhCaseState s
     ck_assert_msg(c->state == state, "case %u: %s", index, c->reason);
     ck_assert_double_eq_tol(c->predicted, us, 1e-9 * us);
 }
+
+/* By another cluster's file, into which the rate of this one's NVLink is typed: all that links take
+ * of a time goes with it, and half of the rest above the first size. */
+START_TEST(collectives_are_predicted_by_edited_files)
+{
+    const BrokenInput edits[] = {
+        { "collective_left_out_us", "collective_links_edited_us", NULL },
+        { "\"cluster=*\"", "\"cluster=*\", \"edited_from=dgx-a100-80g\"", NULL },
+    };
+    g_autofree char *text = break_text(collective_text, &edits[0]);
+    g_autofree char *with_other = break_text(text, &edits[1]);
+    const char *const rows = "on,op,n,b,us\nhgx-h100,all-gather,8,268435456,13\n"
+                             "dgx-a100-80g,all-gather,8,268435456,13\n";
+    g_autoptr(LhPaper) paper = parse_paper(with_other), alone = parse_paper(text);
+    g_autoptr(GPtrArray) cases = cases_of(paper, rows), without = cases_of(alone, rows);
+    double edited_us, same_us, as_is_us;
+
+    run(paper, cases, NULL);
+    run(alone, without, NULL);
+    check_case(without, 1, LH_CASE_UNPREDICTED, NULL,
+               "no cluster is said that is like hgx-h100 but for its links");
+    edited_us = ((const LhPaperCase *)g_ptr_array_index(cases, 1))->predicted;
+    as_is_us = ((const LhPaperCase *)g_ptr_array_index(cases, 2))->predicted;
+    same_us = ((const LhPaperCase *)g_ptr_array_index(cases, 3))->predicted;
+    ck_assert(same_us == as_is_us); /* of the same links */
+    ck_assert_double_gt(edited_us, as_is_us * 240 / 371);
+    ck_assert_double_lt(edited_us, as_is_us * 240 / 371 * 1.05);
+}
+END_TEST
 
 /* Knots, lines between them, a size left out, and what nothing says; metrics have rows of theirs.
  */
@@ -666,11 +697,12 @@ static const OwnRows own_rows[] = {
       .rows = { "NVIDIA H100 80GB HBM3,sglang,fa3,3,5000,24,8,128,bf16,",
                 "NVIDIA H100 80GB HBM3,sglang,fa3,3,7000,24,8,128,bf16," },
       .after = ",1" },
-    /* Collectives, of sizes between those that were measured. */
+    /* Collectives, of sizes between those that were measured, and of a GPU for which no other one's
+     * file is edited. */
     { .name = "nccl_tests",
       .header = "gpu,op,num_gpus,nccl_version,size_bytes_nccl_tests,time_us,algbw_gb_s",
-      .rows = { "NVIDIA B200,all_gather,8,2.27.5,2097152,",
-                "NVIDIA B200,alltoall,4,2.27.3,8388608," },
+      .rows = { "NVIDIA GB200,all_gather,4,2.23,2097152,",
+                "NVIDIA GB200,alltoall,2,2.23,8388608," },
       .after = ",1" },
 };
 
@@ -980,7 +1012,8 @@ END_TEST
 LH_TEST_MAIN("paper", memory_is_of_one_gpu_or_of_the_fullest, papers_fit_their_rows,
              paper_schema_is_the_table, paper_rows_become_options, paper_patterns_match,
              paper_rows_that_are_broken_are_named, paper_rejects_broken_files,
-             modules_are_predicted, collectives_are_predicted, collectives_have_versions,
+             modules_are_predicted, collectives_are_predicted,
+             collectives_are_predicted_by_edited_files, collectives_have_versions,
              rows_of_ones_own_are_judged, broken_rows_of_ones_own_are_named,
              collectives_that_are_broken_are_named, constants_are_laid_over_files,
              longest_sequences_are_found, summaries_are_right, groups_are_summed_up,

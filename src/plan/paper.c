@@ -27,6 +27,7 @@ const char *const lh_metric_names[] = { "iteration_s",
                                         "tflops_per_gpu",
                                         "collective_us",
                                         "collective_left_out_us",
+                                        "collective_links_edited_us",
                                         NULL };
 
 G_STATIC_ASSERT(G_N_ELEMENTS(lh_metric_names) == LH_METRICS + 1);
@@ -40,7 +41,7 @@ lh_metric_is_step(LhMetric metric)
 bool
 lh_metric_is_collective(LhMetric metric)
 {
-    return metric == LH_METRIC_COLLECTIVE || metric == LH_METRIC_COLLECTIVE_LEFT_OUT;
+    return metric >= LH_METRIC_COLLECTIVE && metric <= LH_METRIC_COLLECTIVE_LINKS_EDITED;
 }
 
 #define TEXT(owner, key, needed, text)                                                             \

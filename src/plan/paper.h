@@ -29,8 +29,11 @@ typedef enum {
     LH_METRIC_ITERATIONS_PER_S,
     LH_METRIC_TFLOPS_PER_GPU, /* of the pairs that the mask allows: 4 d forward, 10 d backward */
     /* Of one collective alone, as NCCL runs it: options cluster, ranks, collective, bytes, nccl. */
-    LH_METRIC_COLLECTIVE,          /* microseconds */
-    LH_METRIC_COLLECTIVE_LEFT_OUT, /* likewise, as if this size had not been measured */
+    LH_METRIC_COLLECTIVE,              /* microseconds */
+    LH_METRIC_COLLECTIVE_LEFT_OUT,     /* likewise, as if this size had not been measured */
+    LH_METRIC_COLLECTIVE_LINKS_EDITED, /* likewise, by the file of another cluster, option
+                                          edited_from, into which the rates of this one's links in a
+                                          node are typed */
     LH_METRICS,
 } LhMetric;
 

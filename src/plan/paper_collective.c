@@ -25,7 +25,7 @@ fail(GError **error, int code, const char *format, ...)
 }
 
 static const char *const option_names[] = { "cluster", "ranks", "collective", "bytes", NULL };
-static const char *const nccl_option = "nccl"; /* which may be absent */
+static const char *const more_options[] = { "nccl", "edited_from", NULL }; /* may be absent */
 
 static bool
 read_option_count(const LhPaperOptions *options, const char *name, uint64_t least, uint64_t most,
@@ -61,10 +61,10 @@ lh_paper_collective_read(const LhPaperOptions *options, LhPaperCollective *colle
     for (guint i = 0; i < options->names->len; i++) {
         const char *name = g_ptr_array_index(options->names, i);
 
-        if (!g_strv_contains(option_names, name) && strcmp(name, nccl_option) != 0)
+        if (!g_strv_contains(option_names, name) && !g_strv_contains(more_options, name))
             return fail(error, LH_ERROR_USAGE,
                         "a collective has no option \"%s\"; allowed: cluster, ranks, collective, "
-                        "bytes, nccl",
+                        "bytes, nccl, edited_from",
                         name);
     }
     for (const char *const *name = option_names; *name != NULL; name++) {
@@ -72,7 +72,8 @@ lh_paper_collective_read(const LhPaperOptions *options, LhPaperCollective *colle
             return fail(error, LH_ERROR_USAGE, "a collective needs the option \"%s\"", *name);
     }
     collective->cluster = lh_paper_option(options, "cluster");
-    collective->nccl = lh_paper_option(options, nccl_option);
+    collective->nccl = lh_paper_option(options, "nccl");
+    collective->edited_from = lh_paper_option(options, "edited_from");
     return read_option_count(options, "ranks", 2, G_MAXINT32, &collective->ranks, error) &&
            read_option_count(options, "bytes", 1, UINT64_C(1) << 50, &collective->bytes, error) &&
            read_kind(options, &collective->kind, error);
@@ -116,22 +117,49 @@ native_seconds(const LhPaperCollective *c, const LhNetwork *network, const LhDev
                          network->topology->name, lh_collective_names[c->kind], c->ranks);
 }
 
+/* In the file of the other cluster, the rates of the links that GPUs of @topology's nodes have. */
+static LhTopology *
+edit_links(const LhPaperCollective *c, const LhTopology *topology, GError **error)
+{
+    LhTopology *edited;
+
+    if (c->edited_from == NULL) {
+        fail(error, LH_ERROR_NO, "no cluster is said that is like %s but for its links",
+             topology->name);
+        return NULL;
+    }
+    edited = lh_topology_load(c->edited_from, error);
+    if (edited == NULL)
+        return NULL;
+    edited->nvlink.bandwidth = topology->nvlink.bandwidth;
+    edited->pcie.bandwidth = topology->pcie.bandwidth;
+    return edited;
+}
+
 bool
-lh_paper_collective_seconds(const LhPaperCollective *c, bool left_out, double *seconds,
+lh_paper_collective_seconds(const LhPaperCollective *c, LhJudged judged, double *seconds,
                             GError **error)
 {
     uint64_t nodes = 1;
     g_autoptr(LhTopology) topology = load_topology(c, &nodes, error);
     g_autoptr(LhDevice) device =
         topology == NULL ? NULL : lh_device_load(topology->device_name, error);
+    g_autoptr(LhTopology) edited = NULL;
     LhNetwork network;
 
-    if (device == NULL ||
-        !lh_network_init(&network, topology, (uint32_t)nodes, (uint32_t)c->ranks, NULL, error))
+    if (device == NULL)
+        return false;
+    if (judged == LH_JUDGE_LINKS_EDITED) {
+        edited = edit_links(c, topology, error);
+        if (edited == NULL)
+            return false;
+    }
+    if (!lh_network_init(&network, edited != NULL ? edited : topology, (uint32_t)nodes,
+                         (uint32_t)c->ranks, NULL, error))
         return false;
     if (c->nccl != NULL)
-        lh_collective_times_choose(topology->collective_times, c->nccl);
-    if (left_out &&
+        lh_collective_times_choose(network.topology->collective_times, c->nccl);
+    if (judged == LH_JUDGE_LEFT_OUT &&
         !lh_collective_times_leave_out(topology->collective_times, c->kind, c->ranks, c->bytes))
         return fail(error, LH_ERROR_NO, "%s has no time of this size that could be left out",
                     topology->name);

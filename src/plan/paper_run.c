@@ -28,7 +28,8 @@ typedef enum {
     WORK_MODULE,
     WORK_LONGEST,
     WORK_COLLECTIVE,
-    WORK_LEFT_OUT, /* a collective whose size was not measured */
+    WORK_LEFT_OUT,     /* a collective whose size was not measured */
+    WORK_LINKS_EDITED, /* a collective by another cluster's file with other links */
 } WorkKind;
 
 typedef struct {
@@ -178,16 +179,19 @@ find_longest_tokens(Work *work, const LhConstants *constants, GError **error)
 static bool
 time_collective(Work *work, GError **error)
 {
+    static const LhJudged judged[] = { [WORK_COLLECTIVE] = LH_JUDGE_COLLECTIVE,
+                                       [WORK_LEFT_OUT] = LH_JUDGE_LEFT_OUT,
+                                       [WORK_LINKS_EDITED] = LH_JUDGE_LINKS_EDITED };
     LhPaperCollective collective;
     double seconds;
 
     if (!lh_paper_collective_read(work->options, &collective, error) ||
-        !lh_paper_collective_seconds(&collective, work->kind == WORK_LEFT_OUT, &seconds, error))
+        !lh_paper_collective_seconds(&collective, judged[work->kind], &seconds, error))
         return false;
     work->fits = true;
     work->time_error = (LhTimeError){ LH_COLLECTIVE_ERROR, LH_COLLECTIVE_ERROR };
-    work->value[LH_METRIC_COLLECTIVE] = 1e6 * seconds;
-    work->value[LH_METRIC_COLLECTIVE_LEFT_OUT] = 1e6 * seconds;
+    for (int metric = LH_METRIC_COLLECTIVE; metric <= LH_METRIC_COLLECTIVE_LINKS_EDITED; metric++)
+        work->value[metric] = 1e6 * seconds;
     return true;
 }
 
@@ -195,7 +199,7 @@ static void
 play_work(Work *work, const WorkPool *pool)
 {
     const LhConstants *constants = pool->constants;
-    const bool collective = work->kind == WORK_COLLECTIVE || work->kind == WORK_LEFT_OUT;
+    const bool collective = work->kind >= WORK_COLLECTIVE;
     g_autoptr(LhScenario) scenario =
         collective ? NULL : lh_paper_options_scenario(work->options, &work->error);
 
@@ -258,6 +262,8 @@ work_kind(LhMetric metric)
         return WORK_COLLECTIVE;
     if (metric == LH_METRIC_COLLECTIVE_LEFT_OUT)
         return WORK_LEFT_OUT;
+    if (metric == LH_METRIC_COLLECTIVE_LINKS_EDITED)
+        return WORK_LINKS_EDITED;
     if (metric == LH_METRIC_LONGEST_TOKENS)
         return WORK_LONGEST;
     return lh_metric_is_step(metric) ? WORK_STEP : WORK_MODULE;

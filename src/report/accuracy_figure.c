@@ -36,12 +36,14 @@ static const MetricPanel panels[] = {
     { "rate (iterations/s)", BIT(LH_METRIC_ITERATIONS_PER_S), false },
     { "memory of a GPU (GiB)", BIT(LH_METRIC_PEAK_GIB), false },
     { "longest sequence (tokens)", BIT(LH_METRIC_LONGEST_TOKENS), false },
-    { "time of a collective (us)", BIT(LH_METRIC_COLLECTIVE) | BIT(LH_METRIC_COLLECTIVE_LEFT_OUT),
+    { "time of a collective (us)",
+      BIT(LH_METRIC_COLLECTIVE) | BIT(LH_METRIC_COLLECTIVE_LEFT_OUT) |
+          BIT(LH_METRIC_COLLECTIVE_LINKS_EDITED),
       false },
     { "ratio of two", BIT(LH_METRICS) - 1, true },
 };
 
-G_STATIC_ASSERT(LH_METRICS == 11); /* each is in a panel */
+G_STATIC_ASSERT(LH_METRICS == 12); /* each is in a panel */
 
 /* Okabe and Ito's, without yellow, which is hard to see in a point. */
 static const char *const series_colours[] = { "#0072B2", "#D55E00", "#009E73", "#CC79A7",
