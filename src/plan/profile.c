@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "plan/cluster.h"
+#include "plan/profile_links.h"
 #include "program/program.h"
 #include "sim/network/measured.h"
 
@@ -65,7 +66,10 @@ static const LhField link_fields[] = {
 #define LINK(key, member)                                                                          \
     {                                                                                              \
         .name = (key), .type = LH_FIELD_OBJECT, .offset = PROFILE_AT(member),                      \
-        .fields = link_fields, .description = "Replaces the topology's links of this class."       \
+        .fields = link_fields,                                                                     \
+        .description =                                                                             \
+            "What a message of two ranks alone reached over links of this class; the topology's "  \
+            "change by what that is beside what the topology says of it."                          \
     }
 
 #define SECONDS(Struct, key, text)                                                                 \
@@ -409,19 +413,12 @@ put_traffic(LhDevice *device, const LhKernelTraffic *traffic)
 }
 
 static bool
-put_link(const LhProfile *p, const char *name, const LhLinkClass *measured, LhLinkClass *link,
-         const LhTopology *topology, GError **error)
+check_link(const LhProfile *p, const char *name, const LhLinkClass *link,
+           const LhTopology *topology, GError **error)
 {
-    if (!lh_json_has(p->json, name))
-        return true;
-    if (link->bandwidth == 0)
-        return lh_json_error(p->json, name, error, "the topology %s has no links of class \"%s\"",
-                             topology->name, name);
-    g_free(link->source);
-    *link = *measured;
-    link->source = g_strdup(measured->source);
-    link->latency_provenance = link->ctas_provenance = link->provenance;
-    return true;
+    return !lh_json_has(p->json, name) || link->bandwidth > 0 ||
+           lh_json_error(p->json, name, error, "the topology %s has no links of class \"%s\"",
+                         topology->name, name);
 }
 
 /* Takes the topology's rows of @op out. */
@@ -545,12 +542,11 @@ lh_profile_apply(const LhProfile *p, LhDevice *device, LhTopology *topology, GEr
         if (!check_traffic(p, i, error))
             return false;
     }
-    if (!put_link(p, "nvlink", &p->nvlink, &topology->nvlink, topology, error) ||
-        !put_link(p, "pcie", &p->pcie, &topology->pcie, topology, error) ||
-        !put_link(p, "nic", &p->nic, &topology->nic, topology, error))
+    if (!check_link(p, "nvlink", &topology->nvlink, topology, error) ||
+        !check_link(p, "pcie", &topology->pcie, topology, error) ||
+        !check_link(p, "nic", &topology->nic, topology, error))
         return false;
-    if (lh_json_has(p->json, "nic"))
-        topology->nic_overhead_ps = 0; /* its source is another one now */
+    lh_profile_apply_links(p, topology);
     if (p->collective_times != NULL) {
         if (!lh_collective_times_check(p->json, "collective_times", p->collective_times,
                                        topology->gpus_per_node, error) ||

@@ -1,6 +1,7 @@
 /*
  * Measured constants laid over a device and a topology: longhaul.profile. A profile states only
- * what was measured; curves and links that it names replace the data files' ones whole.
+ * what was measured; curves that it names replace the data files' ones whole, and links change by
+ * what it found beside what the topology says (profile_links.h).
  */
 #pragma once
 

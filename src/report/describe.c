@@ -6,6 +6,7 @@
 #include "base/escape.h"
 #include "plan/apart.h"
 #include "plan/pairs.h"
+#include "plan/profile_links.h"
 #include "report/constants.h"
 #include "report/describe_options.h"
 #include "report/text.h"
@@ -143,10 +144,13 @@ GPtrArray *
 lh_link_notes(const LhSetup *setup)
 {
     const LhNetwork *n = &setup->network;
+    GPtrArray *notes;
 
-    return setup->cost == LH_COST_DEVICE
-               ? lh_measured_doubts(setup->topology, MIN(n->ranks, n->gpus_per_node))
-               : g_ptr_array_new();
+    if (setup->cost != LH_COST_DEVICE)
+        return g_ptr_array_new();
+    notes = lh_measured_doubts(setup->topology, MIN(n->ranks, n->gpus_per_node));
+    g_ptr_array_extend_and_steal(notes, lh_profile_link_notes(setup->topology));
+    return notes;
 }
 
 void

@@ -14,7 +14,8 @@ void lh_describe_notes(const LhModel *model, GString *out);
 /* The same in one field of a table; NULL: there are none. Caller frees. */
 char *lh_notes_text(const LhModel *model);
 
-/* What measured collectives of the cluster contradict, its links or each other: of char *; none
+/* What measured collectives of the cluster contradict, its links or each other, and where a profile
+ * found other links than its file has: of char *; none
  * with free communication. Caller frees. As "note: ..." lines; and in one field of a table, NULL
  * if there are none. */
 GPtrArray *lh_link_notes(const LhSetup *setup);

@@ -93,6 +93,9 @@ typedef struct {
     char *slowdown_source;
     char *sha256;
     int schema; /* version of longhaul.topology, less 1 */
+    /* By class of links, what a profile found messages to reach over what the file says; 0: nothing
+     * (plan/profile_links.h). */
+    double found[LH_TIERS];
 } LhTopology;
 
 /* Reads @name: a word (a file of topologies/) or a path. */
