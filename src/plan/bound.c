@@ -7,6 +7,7 @@
 #include "plan/bound.h"
 
 #include "plan/threads.h"
+#include "sim/network/levers.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -17,54 +18,30 @@
 /* --- playing again ------------------------------------------------------------------------------
  */
 
-/* To a whole byte per second, as a file would say it: a run of that file is the same run. */
-static double
-raise_rate(double bytes_per_s)
-{
-    return round(bytes_per_s * LH_WHAT_IF_FACTOR);
-}
-
 static void
-scale_class(LhLinkClass *link)
+pull(LhTopology *t, LhLeverKind kind, uint8_t tiers)
 {
-    link->bandwidth = raise_rate(link->bandwidth);
-    link->pair_p2p = raise_rate(link->pair_p2p);
-    link->pair_collective = raise_rate(link->pair_collective);
+    for (const LhLever *lever = lh_levers; lever->path != NULL; lever++) {
+        if (lever->kind == kind && tiers >> lever->tier & 1u)
+            lh_lever_scale(t, lever, LH_WHAT_IF_FACTOR);
+    }
 }
 
 /* A trunk's rate is stated as a share of that of its NICs: it stays as it is when those change. */
 static void
 raise_links(LhTopology *t, uint8_t tiers)
 {
-    if (tiers & 1u << LH_TIER_NVLINK)
-        scale_class(&t->nvlink);
-    if (tiers & 1u << LH_TIER_PCIE) {
-        scale_class(&t->pcie);
-        lh_pcie_scale_rates(&t->tree.rates, LH_WHAT_IF_FACTOR);
-    }
-    if (tiers & 1u << LH_TIER_NIC) {
-        scale_class(&t->nic);
+    tiers &= (1u << LH_TIERS) - 1;
+    pull(t, LH_LEVER_RATE, tiers);
+    if (tiers & 1u << LH_TIER_NIC)
         t->oversubscription *= LH_WHAT_IF_FACTOR;
-    }
-    if (tiers & 1u << LH_TIER_FABRIC)
-        t->oversubscription /= LH_WHAT_IF_FACTOR;
+    pull(t, LH_LEVER_SHARE, tiers);
 }
 
 static void
 shorten(LhTime *time_ps)
 {
     *time_ps = lh_time_from_ps((double)*time_ps / LH_WHAT_IF_FACTOR);
-}
-
-static void
-shorten_latencies(LhTopology *t)
-{
-    shorten(&t->nvlink.latency_ps);
-    shorten(&t->pcie.latency_ps);
-    lh_pcie_scale_latencies(&t->tree.rates, 1 / LH_WHAT_IF_FACTOR);
-    shorten(&t->nic.latency_ps);
-    shorten(&t->nic_overhead_ps);
-    shorten(&t->switch_latency_ps);
 }
 
 /* A copy of @rows, whose elements are @size bytes, with the double at @offset of each raised. */
@@ -145,7 +122,7 @@ lh_bound_play_faster(const LhSetup *setup, const LhProgram *program, const LhPat
     if (resource->kind == LH_STEP_HOST)
         return play_with_faster_host(setup, program, hooks);
     if (resource->kind == LH_STEP_LATENCY || resource->tiers & LH_WITH_LATENCY)
-        shorten_latencies(&topology);
+        pull(&topology, LH_LEVER_LATENCY, UINT8_MAX);
     raise_links(&topology, resource->tiers);
     return play_on_topology(setup, program, &topology, hooks);
 }

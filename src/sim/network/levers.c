@@ -1,0 +1,81 @@
+/* See the header. A lever more is a row more. */
+#include "sim/network/levers.h"
+
+#include <math.h>
+
+#define LEVER(name, what, of_tier, member)                                                         \
+    {                                                                                              \
+        .path = (name), .kind = (what), .tier = (of_tier), .offset = offsetof(LhTopology, member)  \
+    }
+
+const LhLever lh_levers[] = {
+    LEVER("node.scale_up.bandwidth", LH_LEVER_RATE, LH_TIER_NVLINK, nvlink.bandwidth),
+    LEVER("node.scale_up.latency", LH_LEVER_LATENCY, LH_TIER_NVLINK, nvlink.latency_ps),
+    LEVER("node.pcie.bandwidth", LH_LEVER_RATE, LH_TIER_PCIE, pcie.bandwidth),
+    LEVER("node.pcie.latency", LH_LEVER_LATENCY, LH_TIER_PCIE, pcie.latency_ps),
+    LEVER("node.nics.bandwidth", LH_LEVER_RATE, LH_TIER_NIC, nic.bandwidth),
+    LEVER("node.nics.pair_p2p", LH_LEVER_RATE, LH_TIER_NIC, nic.pair_p2p),
+    LEVER("node.nics.pair_collective", LH_LEVER_RATE, LH_TIER_NIC, nic.pair_collective),
+    LEVER("node.nics.latency", LH_LEVER_LATENCY, LH_TIER_NIC, nic.latency_ps),
+    LEVER("node.nics.overhead", LH_LEVER_LATENCY, LH_TIER_NIC, nic_overhead_ps),
+    LEVER("node.collectives.bandwidth", LH_LEVER_RATE, LH_LEVER_NO_TIER, collective_bandwidth),
+    LEVER("fabric.oversubscription", LH_LEVER_SHARE, LH_TIER_FABRIC, oversubscription),
+    LEVER("fabric.switch_latency", LH_LEVER_LATENCY, LH_TIER_FABRIC, switch_latency_ps),
+    { .path = NULL },
+};
+
+/* Whether there are such links at all: a file may say a class that nothing crosses. */
+static bool
+has_links(const LhTopology *t, const LhLever *lever)
+{
+    if (lever->tier == LH_TIER_NVLINK)
+        return t->scale_up != LH_SCALE_UP_NONE;
+    if (lever->tier == LH_TIER_PCIE)
+        return t->pcie.bandwidth > 0;
+    if (lever->kind == LH_LEVER_SHARE)
+        return t->fabric == LH_FABRIC_FAT_TREE;
+    return t->nics_per_node > 0;
+}
+
+static void *
+lever_place(LhTopology *t, const LhLever *lever)
+{
+    return (char *)t + lever->offset;
+}
+
+GPtrArray *
+lh_topology_levers(const LhTopology *topology)
+{
+    GPtrArray *there = g_ptr_array_new();
+
+    for (const LhLever *lever = lh_levers; lever->path != NULL; lever++) {
+        if (has_links(topology, lever) && lh_lever_value(topology, lever) > 0)
+            g_ptr_array_add(there, (gpointer)lever);
+    }
+    return there;
+}
+
+double
+lh_lever_value(const LhTopology *topology, const LhLever *lever)
+{
+    const char *place = (const char *)topology + lever->offset;
+
+    return lever->kind == LH_LEVER_LATENCY
+               ? (double)*(const LhTime *)(const void *)place / (double)LH_PS_PER_S
+               : *(const double *)(const void *)place;
+}
+
+void
+lh_lever_scale(LhTopology *topology, const LhLever *lever, double factor)
+{
+    void *place = lever_place(topology, lever);
+    LhTime *time_ps = place;
+    double *value = place;
+
+    if (lever->kind == LH_LEVER_LATENCY)
+        *time_ps = lh_time_from_ps((double)*time_ps / factor);
+    else if (lever->kind == LH_LEVER_RATE)
+        *value = round(*value * factor);
+    else
+        *value /= factor;
+}
