@@ -14,6 +14,10 @@
  * measured: of those of docs/accuracy.md, each left out in turn, four in five are within it. */
 #define LH_COLLECTIVE_ERROR 0.2
 
+/* The same of what a formula says of a collective of so many bytes, as nccl-tests prints them: the
+ * shorter, the less is known. Of those of two nodes in docs/accuracy.md. */
+double lh_modelled_error(double bytes);
+
 /* A constant of @provenance (LhProvenance) is good to this share of itself, in (0, 1). */
 double lh_provenance_error(int provenance);
 

@@ -22,21 +22,6 @@
 /* Of the way from the line that joins two sizes to where those beside meet. */
 #define BEND (2.0 / 3)
 
-/* Of a time above that of the first size, beyond what links take at the efficiency of large sizes:
- * how much goes with links. NCCL's LL is bound by the GPU, its other protocols by links, and which
- * one ran cannot be told. */
-#define PROTOCOLS_ON_LINKS 0.5
-
-const char *const lh_times_op_names[] = {
-    [LH_COLL_ALL_GATHER] = "all-gather",
-    [LH_COLL_REDUCE_SCATTER] = "reduce-scatter",
-    [LH_COLL_ALL_REDUCE] = "all-reduce",
-    [LH_COLL_ALL_TO_ALL] = "all-to-all",
-    [LH_COLL_BROADCAST] = "broadcast",
-    [LH_TIMES_OF_SENDS] = "sendrecv",
-    NULL,
-};
-
 #define LINK_FIELDS(owner, member)                                                                 \
     { .name = "bandwidth",                                                                         \
       .type = LH_FIELD_UNIT,                                                                       \
@@ -761,7 +746,7 @@ slowed_seconds(const LhCollectiveTimes *row, double bytes, double hop_s, LhLinkS
     const double protocols = whole - floor - links;
 
     return whole + hops * (slowdown.latency - 1) +
-           (links + PROTOCOLS_ON_LINKS * protocols) * (slowdown.bytes - 1);
+           (links + slowdown.protocols * protocols) * (slowdown.bytes - 1);
 }
 
 double

@@ -119,9 +119,11 @@ typedef struct {
  * over what they took there. */
 typedef struct {
     double bytes, latency;
+    double protocols; /* from 0 to 1: of what protocols take, the share that goes with bytes */
 } LhLinkSlowdown;
 
-#define LH_LINK_AS_MEASURED ((LhLinkSlowdown){ 1, 1 })
+/* NCCL's LL is bound by the GPU, its other protocols by links, and which one ran cannot be told. */
+#define LH_LINK_AS_MEASURED ((LhLinkSlowdown){ 1, 1, 0.5 })
 
 /*
  * False, and nothing set, if the rows (NULL: none) do not reach so far: a number of ranks that no

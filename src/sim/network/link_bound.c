@@ -80,8 +80,9 @@ nvls_bound(const LhNetwork *network, const LhGroup *group, const uint32_t *ranks
     return (1 + 1 / (double)members) / least;
 }
 
+/* Adds one to each link of the route. */
 static void
-load_route(const LhRoute *route, GHashTable *loads)
+count_crossings(const LhRoute *route, GHashTable *loads)
 {
     for (uint32_t k = 0; k < route->links_count; k++) {
         const gpointer link = GUINT_TO_POINTER(route->links[k]);
@@ -89,6 +90,15 @@ load_route(const LhRoute *route, GHashTable *loads)
 
         g_hash_table_insert(loads, link, GUINT_TO_POINTER(load + 1));
     }
+}
+
+static void
+load_route(const LhRoute *route, GHashTable *loads)
+{
+    LhRoute route;
+
+    lh_network_route(network, from, to, &route);
+    count_crossings(&route, loads);
 }
 
 /* Each member sends a part of its bytes to each other one. */
@@ -147,4 +157,121 @@ lh_link_bound_latency_ps(const LhNetwork *network, const LhGroup *group)
         longest_ps =
             MAX(longest_ps, route_between(network, group, ranks[i], ranks[i + 1]).latency_ps);
     return longest_ps;
+}
+
+/* ---- link by link ---- */
+
+/* Loads by link; @pair: of the slowest pair that is slower than its links. */
+typedef struct {
+    const LhNetwork *network;
+    GHashTable *crossings; /* link -> routes that cross it */
+    double slowest_pair_s_per_byte;
+} Loads;
+
+static void
+load_pair(Loads *loads, const LhRoute *route)
+{
+    count_crossings(route, loads->crossings);
+    if (route->flow_bandwidth_bytes_per_s > 0)
+        loads->slowest_pair_s_per_byte =
+            fmax(loads->slowest_pair_s_per_byte, 1 / route->flow_bandwidth_bytes_per_s);
+}
+
+/* The hops of all rings; returns the share of the bytes that each carries. */
+static double
+load_rings(Loads *loads, const LhGroup *group, LhCollectiveKind kind)
+{
+    LhRings rings = { .count = 0 };
+    double share;
+
+    lh_rings_init(&rings, loads->network, group);
+    for (uint64_t i = 0; i < lh_ring_hops_count(&rings); i++) {
+        const LhRoute route = lh_ring_hop_route(loads->network, group, &rings, i);
+
+        load_pair(loads, &route);
+    }
+    share = ring_share(kind, rings.size) / rings.count;
+    lh_rings_clear(&rings);
+    return share;
+}
+
+/* From each member to the next one, or to all others. */
+static void
+load_messages(Loads *loads, const LhGroup *group, bool to_all)
+{
+    const uint64_t members = lh_group_size(group);
+
+    for (uint64_t i = 0; i < members; i++) {
+        for (uint64_t j = 1; j < (to_all ? members : 2); j++) {
+            LhRoute route;
+
+            lh_network_route(loads->network, (uint32_t)lh_group_member(group, i),
+                             (uint32_t)lh_group_member(group, (i + j) % members), &route);
+            load_pair(loads, &route);
+        }
+    }
+}
+
+static int
+by_load(gconstpointer a, gconstpointer b)
+{
+    const LhLinkLoad *x = a, *y = b;
+
+    if (x->s_per_byte != y->s_per_byte)
+        return x->s_per_byte > y->s_per_byte ? -1 : 1;
+    return x->link < y->link ? -1 : x->link > y->link;
+}
+
+/* Each crossing carries @share of the printed bytes. Takes the crossings. */
+static GArray *
+conclude_loads(Loads *loads, double share)
+{
+    GArray *all = g_array_new(FALSE, FALSE, sizeof(LhLinkLoad));
+    LhLinkLoad load = { LH_LINK_OF_PAIR, loads->slowest_pair_s_per_byte * share };
+    GHashTableIter iter;
+    gpointer id, crossings;
+
+    if (load.s_per_byte > 0)
+        g_array_append_val(all, load);
+    g_hash_table_iter_init(&iter, loads->crossings);
+    while (g_hash_table_iter_next(&iter, &id, &crossings)) {
+        load.link = GPOINTER_TO_UINT(id);
+        load.s_per_byte = GPOINTER_TO_UINT(crossings) * share /
+                          lh_network_link(loads->network, load.link).bandwidth_bytes_per_s;
+        g_array_append_val(all, load);
+    }
+    g_hash_table_unref(loads->crossings);
+    g_array_sort(all, by_load);
+    return all;
+}
+
+GArray *
+lh_link_loads(const LhNetwork *network, const LhGroup *group, LhCollectiveKind kind,
+              LhLinkAlgorithm algorithm)
+{
+    Loads loads = { network, g_hash_table_new(NULL, NULL), 0 };
+    const double members = (double)lh_group_size(group);
+    double share;
+
+    g_assert(members > 1);
+    if (algorithm == LH_ALGORITHM_NVLS) {
+        load_messages(&loads, group, false);
+        share = 1 + 1 / members;
+    } else if (algorithm == LH_ALGORITHM_PAIRS ||
+               (algorithm == LH_ALGORITHM_DEFAULT && kind == LH_COLL_ALL_TO_ALL)) {
+        load_messages(&loads, group, true);
+        share = 1 / members;
+    } else {
+        share = load_rings(&loads, group, kind);
+    }
+    return conclude_loads(&loads, share);
+}
+
+GArray *
+lh_link_loads_of_sends(const LhNetwork *network, const LhGroup *group)
+{
+    Loads loads = { network, g_hash_table_new(NULL, NULL), 0 };
+
+    load_messages(&loads, group, false);
+    return conclude_loads(&loads, 1);
 }

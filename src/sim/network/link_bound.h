@@ -33,3 +33,20 @@ double lh_ring_share(LhCollectiveKind kind, double members);
 
 /* The latency of the longest hop between members that are neighbours in order of ranks. */
 LhTime lh_link_bound_latency_ps(const LhNetwork *network, const LhGroup *group);
+
+/* What a link carries of a collective. */
+typedef struct {
+    uint32_t link;     /* LH_LINK_OF_PAIR: what one pair of GPUs reaches, whatever the links */
+    double s_per_byte; /* seconds that the bytes on it take, of each printed byte */
+} LhLinkLoad;
+
+#define LH_LINK_OF_PAIR UINT32_MAX
+
+/*
+ * The loads of all links that carry anything of it, the largest first, which is the bound; and of
+ * messages of a printed size from each member to the next one, as sendrecv_perf has them. Of
+ * LhLinkLoad; caller unrefs.
+ */
+GArray *lh_link_loads(const LhNetwork *network, const LhGroup *group, LhCollectiveKind kind,
+                      LhLinkAlgorithm algorithm);
+GArray *lh_link_loads_of_sends(const LhNetwork *network, const LhGroup *group);

@@ -1,11 +1,18 @@
 /* See the header. */
 #include "sim/network/native.h"
 
-#include "sim/network/link_bound.h"
+#include "sim/accuracy.h"
 #include "sim/network/measured.h"
 #include "sim/network/rings.h"
 
 #include <math.h>
+
+/* Beside a row on other links below these bytes floors are other GPUs', of which nothing is known:
+ * by so much of the logarithm of what links changed by. */
+#define FLOORS_BYTES (16U << 20)
+#define FLOORS_ERROR 0.4
+
+const char *const lh_times_source_names[] = { "measured", "scaled", "modelled", NULL };
 
 /* What the topology's file has of one kind for the group, and how the links of the group are beside
  * those that this was measured on. */
@@ -133,4 +140,73 @@ lh_native_seconds(LhNative *native, LhCollectiveKind kind, double shard_bytes, i
                       ? LH_PROVENANCE_ASSUMED
                       : (int)lh_nccl_provenance(native->device);
     return lh_nccl_seconds(native->nccl, kind, (uint64_t)shard_bytes, NULL);
+}
+
+/* ---- how good ---- */
+
+static bool
+is_as_measured(LhLinkSlowdown slowdown)
+{
+    return slowdown.bytes == 1 && slowdown.latency == 1;
+}
+
+/* Rows that nobody measured are a model, too. */
+LhTimesSource
+lh_native_source(LhNative *native, LhCollectiveKind kind)
+{
+    const Filed *filed = filed_of(native, kind);
+
+    if (!filed->has_times || lh_collective_rows_provenance(&filed->times) != LH_PROVENANCE_MEASURED)
+        return LH_TIMES_MODELLED;
+    return is_as_measured(filed->fewer) && is_as_measured(filed->more) ? LH_TIMES_MEASURED
+                                                                       : LH_TIMES_SCALED;
+}
+
+/* Half of what the time would change by between all and none of what protocols take going with
+ * links, as a share of it. */
+static double
+protocols_error(const Filed *filed, double bytes)
+{
+    double seconds[2];
+
+    for (int all = 0; all < 2; all++) {
+        LhLinkSlowdown fewer = filed->fewer, more = filed->more;
+
+        fewer.protocols = more.protocols = all;
+        seconds[all] = lh_collective_rows_seconds(&filed->times, bytes, fewer, more);
+    }
+    return fabs(seconds[1] - seconds[0]) / (seconds[0] + seconds[1]);
+}
+
+static double
+scaled_error(const Filed *filed, double bytes)
+{
+    const double protocols = protocols_error(filed, bytes);
+    const double changed = fmax(fabs(log(filed->fewer.bytes)), fabs(log(filed->more.bytes)));
+    const double error = hypot(LH_COLLECTIVE_ERROR, protocols);
+
+    return bytes < FLOORS_BYTES ? fmax(error, FLOORS_ERROR * changed) : error;
+}
+
+double
+lh_native_error(LhNative *native, LhCollectiveKind kind, double shard_bytes)
+{
+    const double bytes = lh_collective_printed_bytes(kind, native->ranks, shard_bytes);
+
+    switch (lh_native_source(native, kind)) {
+    case LH_TIMES_MEASURED:
+        return LH_COLLECTIVE_ERROR;
+    case LH_TIMES_SCALED:
+        return scaled_error(filed_of(native, kind), bytes);
+    default:
+        return lh_modelled_error(bytes);
+    }
+}
+
+LhLinkAlgorithm
+lh_native_algorithm(LhNative *native, LhCollectiveKind kind)
+{
+    const Filed *filed = filed_of(native, kind);
+
+    return filed->has_times ? (LhLinkAlgorithm)filed->times.fewer->algorithm : LH_ALGORITHM_DEFAULT;
 }

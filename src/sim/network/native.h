@@ -4,7 +4,18 @@
  */
 #pragma once
 
+#include "sim/network/link_bound.h"
 #include "sim/network/nccl.h"
+
+/* Where a time comes from. */
+typedef enum {
+    LH_TIMES_MEASURED, /* on links as these are, at sizes nearby */
+    LH_TIMES_SCALED,   /* likewise, on other links */
+    LH_TIMES_MODELLED, /* by formula */
+} LhTimesSource;
+
+/* "measured", "scaled", "modelled"; NULL-terminated. */
+extern const char *const lh_times_source_names[];
 
 /* One communicator's; borrows what it was made of. */
 typedef struct _LhNative LhNative;
@@ -28,3 +39,12 @@ bool lh_native_is_known(LhNative *native, LhCollectiveKind kind);
  */
 double lh_native_seconds(LhNative *native, LhCollectiveKind kind, double shard_bytes,
                          int *provenance);
+
+/* Where times of @kind come from, and how good they are: four measured ones in five are between
+ * time / (1 + e) and time * (1 + e) for the error e of @shard_bytes. */
+LhTimesSource lh_native_source(LhNative *native, LhCollectiveKind kind);
+double lh_native_error(LhNative *native, LhCollectiveKind kind, double shard_bytes);
+
+/* What carries the bytes: that of the row that holds; of several nodes rings, of an all-to-all
+ * pairs. */
+LhLinkAlgorithm lh_native_algorithm(LhNative *native, LhCollectiveKind kind);
