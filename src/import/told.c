@@ -330,23 +330,35 @@ check_text(LhToldReader *r, const char *text, gsize length)
 }
 
 bool
+lh_told_begin(LhToldReader *r)
+{
+    const char *text = r->text.at;
+    gsize length = (gsize)(r->text.end - text);
+
+    if (length > LH_TOLD_BYTES_MAX) {
+        g_set_error(r->text.error, LH_ERROR, LH_ERROR_INPUT, "%s:1: error: larger than %u MiB",
+                    r->text.file, LH_TOLD_BYTES_MAX >> 20);
+        return false;
+    }
+    if (length >= strlen(MARK) && memcmp(text, MARK, strlen(MARK)) == 0)
+        text += strlen(MARK);
+    length = (gsize)(r->text.end - text);
+    rewind_text(r, text);
+    return check_text(r, text, length);
+}
+
+bool
 lh_told_parse(LhToldCluster *cluster, const char *file, const char *text, gsize length,
               GError **error)
 {
     g_autoptr(GArray) words = g_array_new(FALSE, FALSE, sizeof(LhToldWord));
     LhToldReader r = { { file, text, text + length, text, 0, error }, cluster, NULL, words };
-    const LhToldFormat *format;
+    const LhToldFormat *format = NULL;
 
-    if (length > LH_TOLD_BYTES_MAX) {
-        g_set_error(error, LH_ERROR, LH_ERROR_INPUT, "%s:1: error: larger than %u MiB", file,
-                    LH_TOLD_BYTES_MAX >> 20);
-        return false;
+    if (lh_told_begin(&r)) {
+        text = r.text.at;
+        format = find_format(&r);
     }
-    if (length >= strlen(MARK) && memcmp(text, MARK, strlen(MARK)) == 0)
-        text += strlen(MARK);
-    length = (gsize)(r.text.end - text);
-    rewind_text(&r, text);
-    format = check_text(&r, text, length) ? find_format(&r) : NULL;
     if (format == NULL)
         return false;
     rewind_text(&r, text);

@@ -5,6 +5,8 @@
  * has nothing under redop or root where its operation has none. Left out: what -I, -S and -C add.
  */
 #include "base/error.h"
+#include "base/input.h"
+#include "import/nccl_log.h"
 #include "import/told_private.h"
 
 #include <math.h>
@@ -46,11 +48,7 @@ static const struct {
     { "hypercube_perf", "hypercube", NO_PLACE, 0 },
 };
 
-typedef struct {
-    uint64_t bytes;
-    double us, busbw; /* busbw: GB/s; nocheck:unit: as nccl-tests calls it */
-    guint line;
-} Row;
+typedef LhNcclLogRow Row;
 
 typedef struct {
     guint program; /* index of nccl_programs; G_N_ELEMENTS(nccl_programs): not known yet */
@@ -453,12 +451,10 @@ add_rings(LhToldReader *r, const NcclRun *run, guint per_host)
                        (LhToldValue){ rate, LH_PROVENANCE_MEASURED, weight, per_host });
 }
 
+/* Whether the run can be told at all; where its ranks ran goes into @per_host. */
 static bool
-conclude_run(LhToldReader *r, NcclRun *run)
+check_run(LhToldReader *r, NcclRun *run, guint *per_host)
 {
-    const guint hosts = g_hash_table_size(run->hosts);
-    guint per_host;
-
     if (run->program == G_N_ELEMENTS(nccl_programs) && !find_program_of_name(r, run))
         return false;
     if (run->line == 0 || run->rows->len == 0)
@@ -474,16 +470,27 @@ conclude_run(LhToldReader *r, NcclRun *run)
         return fail_table(r, run->line,
                           "no lines \"#  Rank\", which say how many ranks ran on which host; give "
                           "all that the run printed");
+    *per_host = ranks_per_host(run);
+    if (*per_host == 0)
+        return fail_table(r, run->line, "not all hosts had as many ranks");
+    r->tool = nccl_programs[run->program].program;
+    join_sizes(run->rows);
+    return true;
+}
+
+static bool
+conclude_run(LhToldReader *r, NcclRun *run)
+{
+    const guint hosts = g_hash_table_size(run->hosts);
+    guint per_host = 0;
+
+    if (!check_run(r, run, &per_host))
+        return false;
     if (nccl_programs[run->program].op == NO_PLACE)
         return fail_table(r, run->line,
                           "a program for whose operation a topology file has no place; give "
                           "all_gather_perf, reduce_scatter_perf, all_reduce_perf, broadcast_perf, "
                           "alltoall_perf or sendrecv_perf");
-    per_host = ranks_per_host(run);
-    if (per_host == 0)
-        return fail_table(r, run->line, "not all hosts had as many ranks");
-    r->tool = nccl_programs[run->program].program;
-    join_sizes(run->rows);
     if (nccl_programs[run->program].op == SENDRECV)
         return add_sends(r, run, hosts > 1, per_host);
     return hosts > 1 ? add_rings(r, run, per_host) : add_times(r, run);
@@ -502,3 +509,63 @@ read_nccl_tests(LhToldReader *r)
 }
 
 const LhToldFormat lh_told_nccl_tests = { "nccl-tests", is_nccl_table, read_nccl_tests };
+
+/* --- as a log -----------------------------------------------------------------------------------
+ */
+
+/* Takes the rows and the version. */
+static LhNcclLog *
+log_of(LhToldReader *r, NcclRun *run)
+{
+    guint per_host;
+    LhNcclLog *log;
+
+    if (!read_run_lines(r, run) || !check_run(r, run, &per_host))
+        return NULL;
+    log = g_new0(LhNcclLog, 1);
+    log->file = g_strdup(r->text.file);
+    log->program = nccl_programs[run->program].program;
+    log->nccl = g_steal_pointer(&run->nccl);
+    log->line = run->line;
+    log->ranks = run->ranks;
+    log->hosts = g_hash_table_size(run->hosts);
+    log->rows = g_array_ref(run->rows);
+    return log;
+}
+
+LhNcclLog *
+lh_nccl_log_parse(const char *file, const char *text, gsize length, GError **error)
+{
+    g_autoptr(GArray) words = g_array_new(FALSE, FALSE, sizeof(LhToldWord));
+    g_autoptr(GHashTable) hosts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GArray) rows = g_array_new(FALSE, FALSE, sizeof(Row));
+    LhToldReader r = { { file, text, text + length, text, 0, error }, NULL, NULL, words };
+    NcclRun run = { .program = G_N_ELEMENTS(nccl_programs), .hosts = hosts, .rows = rows };
+    LhNcclLog *log = lh_told_begin(&r) ? log_of(&r, &run) : NULL;
+
+    g_free(run.nccl);
+    if (log != NULL)
+        log->sha256 = g_compute_checksum_for_data(G_CHECKSUM_SHA256, (const guchar *)text, length);
+    return log;
+}
+
+LhNcclLog *
+lh_nccl_log_load(const char *path, GError **error)
+{
+    gsize length;
+    g_autofree char *text = lh_input_read(path, LH_TOLD_BYTES_MAX, &length, error);
+
+    return text == NULL ? NULL : lh_nccl_log_parse(path, text, length, error);
+}
+
+void
+lh_nccl_log_free(LhNcclLog *log)
+{
+    if (log == NULL)
+        return;
+    g_free(log->file);
+    g_free(log->sha256);
+    g_free(log->nccl);
+    g_array_unref(log->rows);
+    g_free(log);
+}

@@ -39,6 +39,10 @@ extern const LhToldFormat lh_told_smi, lh_told_nccl_xml, lh_told_nccl_tests, lh_
 /* What tools of other makers' GPUs print, which is refused. */
 extern const LhToldFormat lh_told_foreign;
 
+/* Puts a reader, whose text is all of a file, before its first line; false with the error set if it
+ * is too long, or no text in UTF-8. */
+bool lh_told_begin(LhToldReader *r);
+
 /* Where the line from @begin to @end goes on behind what a launcher or a log put before it: the
  * rank or the host that printed it, or the time. @begin if there is nothing of the kind. */
 const char *lh_told_after_prefix(const char *begin, const char *end);
