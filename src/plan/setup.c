@@ -399,15 +399,22 @@ lh_setup_params(const LhScenario *s, const LhSources *from, uint32_t ranks, LhPr
 /* --- the cluster --------------------------------------------------------------------------------
  */
 
-/* Splits NAME:NODES. A name may be a path with colons in it: only digits after the last one count.
- */
+/* A name may be a path with colons in it: only digits after the last one count. */
+bool
+lh_setup_cluster_has_nodes(const char *text)
+{
+    const char *colon = strrchr(text, ':');
+
+    return colon != NULL && strchr(colon, '/') == NULL;
+}
+
 static bool
 split_cluster(const LhScenario *s, const char *text, char **name, uint64_t *nodes, GError **error)
 {
     const char *colon = strrchr(text, ':');
 
     *nodes = 0;
-    if (colon == NULL || strchr(colon, '/') != NULL) {
+    if (!lh_setup_cluster_has_nodes(text)) {
         *name = g_strdup(text);
         return true;
     }
@@ -763,6 +770,21 @@ lh_setup_new(const LhScenario *scenario, GError **error)
     setup->inputs = g_ptr_array_new_with_free_func(input_free);
     if (!fill_setup(setup, error))
         return NULL;
+    return g_steal_pointer(&setup);
+}
+
+LhSetup *
+lh_setup_new_cluster(const LhScenario *s, GError **error)
+{
+    g_autoptr(LhSetup) setup = g_new0(LhSetup, 1);
+    uint32_t ranks;
+
+    setup->scenario = s;
+    setup->inputs = g_ptr_array_new_with_free_func(input_free);
+    setup->network_model = s->network < 0 ? LH_NETWORK_FAIR : (LhNetworkModel)s->network;
+    if (!build_cluster(setup, &ranks, error))
+        return NULL;
+    setup->collectives = lh_setup_collectives(setup, setup->network_model, ranks);
     return g_steal_pointer(&setup);
 }
 

@@ -83,8 +83,13 @@ typedef struct {
  * words of the error; NULL: it can, or there is no such cluster. Caller frees. */
 char *lh_setup_refusal_of_cluster(const LhScenario *scenario, const char *text);
 
+/* Whether the cluster @text says how many nodes it has: "NAME:NODES". */
+bool lh_setup_cluster_has_nodes(const char *text);
+
 /* @scenario must outlive the setup. Caller frees. */
 LhSetup *lh_setup_new(const LhScenario *scenario, GError **error);
+/* Likewise of its cluster alone, with no model, program or schedule: all of its ranks. */
+LhSetup *lh_setup_new_cluster(const LhScenario *scenario, GError **error);
 void lh_setup_free(LhSetup *setup);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhSetup, lh_setup_free)
 
