@@ -66,6 +66,7 @@ struct _LhField {
     /* What a STRING or STRINGS names, for completion: "files", or as `longhaul list` calls it
      * ("models", which files stand for, too). NULL: nothing. */
     const char *names;
+    char letter; /* of its short form on a command line, 'b' for -b; 0: none */
     /* What it is if it is not given, as lh_setting_texts() has it, where that depends on nothing
      * else. NULL: nothing, or it does. */
     const char *absent;

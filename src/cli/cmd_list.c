@@ -9,6 +9,7 @@
 #include "plan/paper.h"
 #include "plan/scenario.h"
 #include "plan/setting.h"
+#include "plan/single.h"
 #include "sched/schedule.h"
 #include "sim/network/topology.h"
 
@@ -112,6 +113,15 @@ add_options(LhTable *table, bool of_schedules)
         if (((field->flags & LH_SCENARIO_OF_SCHEDULES) != 0) == of_schedules)
             add_option(table, NULL, field);
     }
+}
+
+static bool
+list_operations(LhTable *table, GError **error)
+{
+    (void)error;
+    for (const LhSingleOp *op = lh_single_ops; op->name != NULL; op++)
+        add_line(table, op->name, op->summary);
+    return true;
 }
 
 static bool
@@ -382,6 +392,7 @@ static const struct {
     { "scenarios", "cases that are ready to compare and simulate", list_scenarios, NULL },
     { "tables", "published measurements that can be reproduced", list_tables, NULL },
     { "kernels", "functions that compute ops call", list_kernels, NULL },
+    { "operations", "operations of NCCL, as nccl-tests calls them", list_operations, NULL },
     { "commands", "commands of longhaul", list_commands, NULL },
     { "command-options", "options that commands have beside those of scenarios",
       list_command_options, "commands" },

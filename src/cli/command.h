@@ -33,7 +33,9 @@ struct _LhCommand {
     bool scenario;          /* takes the scenario's options; the first argument is a scenario */
     bool sweeps;            /* takes scenarios that list values of fields */
     bool one_program;       /* takes one schedule or schedule file */
-    unsigned ignores;       /* scenario's options with these flags are none of the command's */
+    unsigned ignores;       /* scenario's options with these flags are none of the command's ... */
+    unsigned reads;         /* ... nor are those without any of these; 0: all may be */
+    bool no_file;           /* no argument is a scenario: its options alone are taken */
     unsigned config_parts;  /* LhConfigParts that a configuration gives its scenario */
     guint arguments_max;    /* arguments allowed, the scenario not counted */
     const char *names;      /* what these name, as `longhaul list` calls it; NULL: nothing */

@@ -52,9 +52,11 @@ choices_of(const LhField *field)
 static char *
 arguments_of(const LhCommand *command)
 {
+    const bool scenarios = command->scenario && !command->no_file;
+
     return g_strdup_printf("%s%s%s", command->names != NULL ? command->names : "",
-                           command->names != NULL && command->scenario ? " " : "",
-                           command->scenario ? "scenarios" : "");
+                           command->names != NULL && scenarios ? " " : "",
+                           scenarios ? "scenarios" : "");
 }
 
 /* --- bash ---------------------------------------------------------------------------------------
@@ -81,8 +83,8 @@ bash_values(const LhField *field, bool scenario, void *data)
     if (lh_setting_is_flag(field))
         return;
     g_string_append(w->out, "    ");
-    if (lh_options_is_output(field))
-        g_string_append_printf(w->out, "%s:-o | ", w->command->name);
+    if (lh_options_letter(field) != 0)
+        g_string_append_printf(w->out, "%s:-%c | ", w->command->name, lh_options_letter(field));
     g_string_append_printf(w->out, "%s:%s)", w->command->name, option);
     if (choices != NULL)
         g_string_append_printf(w->out, " words='%s'", choices);
@@ -102,7 +104,7 @@ bash_command(Script *w)
     g_string_append_printf(w->out, "    %s:*) options='--help", w->command->name);
     lh_options_each(w->command, bash_option_word, w);
     g_string_append_printf(w->out, "' kinds='%s'%s ;;\n", arguments,
-                           w->command->scenario ? " files=1" : "");
+                           w->command->scenario && !w->command->no_file ? " files=1" : "");
 }
 
 static void
@@ -188,8 +190,12 @@ zsh_option(const LhField *field, bool scenario, void *data)
         zsh_action(field, w->out);
     }
     g_string_append(w->out, "' \\\n");
-    if (lh_options_is_output(field))
-        g_string_append_printf(w->out, "        '-o[%s]:%s:_files' \\\n", description, value);
+    if (lh_options_letter(field) != 0) {
+        g_string_append_printf(w->out, "        '-%c[%s]:%s:", lh_options_letter(field),
+                               description, value);
+        zsh_action(field, w->out);
+        g_string_append(w->out, "' \\\n");
+    }
 }
 
 static void
@@ -265,9 +271,10 @@ fish_option(const LhField *field, bool scenario, void *data)
     g_autofree char *description = escape(text, "\\");
 
     (void)scenario;
-    g_string_append_printf(w->out, "complete -c longhaul -n '__longhaul_command %s' -l %s%s",
-                           w->command->name, option + strlen("--"),
-                           lh_options_is_output(field) ? " -s o" : "");
+    g_string_append_printf(w->out, "complete -c longhaul -n '__longhaul_command %s' -l %s",
+                           w->command->name, option + strlen("--"));
+    if (lh_options_letter(field) != 0)
+        g_string_append_printf(w->out, " -s %c", lh_options_letter(field));
     if (!lh_setting_is_flag(field))
         g_string_append(w->out, lh_options_use(field) != LH_USE_NONE ? " -r -F" : " -x");
     if (choices != NULL)
@@ -289,7 +296,7 @@ fish_command(Script *w)
         g_string_append_printf(
             w->out,
             "complete -c longhaul -n '__longhaul_command %s'%s -a '(__longhaul_names %s)'\n",
-            w->command->name, w->command->scenario ? " -F" : "", arguments);
+            w->command->name, w->command->scenario && !w->command->no_file ? " -F" : "", arguments);
     lh_options_each(w->command, fish_option, w);
 }
 

@@ -85,7 +85,8 @@ write_option(const LhField *field, bool scenario, void *data)
     g_autofree char *placeholder = lh_setting_placeholder(field);
     g_autofree char *description = lh_options_description(w->command, field);
     const bool flag = lh_setting_is_flag(field);
-    const char *dash = lh_options_is_output(field) ? "-o, " : "";
+    const char letter[] = { '-', lh_options_letter(field), ',', ' ', '\0' };
+    const char *dash = lh_options_letter(field) != 0 ? letter : "";
     const gsize width =
         strlen("  ") + strlen(dash) + strlen(option) + (flag ? 0 : 1 + strlen(placeholder));
 
@@ -167,6 +168,7 @@ list_option(const LhField *field, bool scenario, void *data)
     g_autofree char *option = lh_setting_option(field);
     g_autofree char *placeholder = lh_setting_placeholder(field);
     g_autofree char *description = lh_options_description(lister->command, field);
+    const char letter[] = { '-', lh_options_letter(field), '\0' };
     g_autofree char *bounds = field->type == LH_FIELD_STRING || field->type == LH_FIELD_STRINGS ||
                                       field->type == LH_FIELD_ARRAY
                                   ? NULL
@@ -174,8 +176,8 @@ list_option(const LhField *field, bool scenario, void *data)
 
     lh_jsonw_object_begin(w, NULL);
     lh_jsonw_string(w, "option", option);
-    if (lh_options_is_output(field))
-        lh_jsonw_string(w, "short", "-o");
+    if (letter[1] != '\0')
+        lh_jsonw_string(w, "short", letter);
     lh_jsonw_string(w, "section", lh_help_heading(field, scenario));
     lh_jsonw_string(w, "type", type_name(field));
     lh_jsonw_bool(w, "repeatable", list);

@@ -90,8 +90,8 @@ write_man_option(const LhField *field, bool scenario, void *data)
         append_macro(w->out, scenario ? "SS" : "SH", scenario ? heading : "OPTIONS");
     w->heading = heading;
     g_string_append(w->out, ".TP\n\\fB");
-    if (lh_options_is_output(field))
-        g_string_append(w->out, "\\-o\\fR, \\fB");
+    if (lh_options_letter(field) != 0)
+        g_string_append_printf(w->out, "\\-%c\\fR, \\fB", lh_options_letter(field));
     append_text(w->out, option);
     g_string_append(w->out, "\\fR");
     if (!lh_setting_is_flag(field)) {

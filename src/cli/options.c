@@ -28,6 +28,7 @@ takes(const LhCommand *command, const LhField *field)
     g_autofree char *option = lh_setting_option(field);
 
     return command->scenario && (field->flags & command->ignores) == 0 &&
+           (command->reads == 0 || (field->flags & command->reads) != 0) &&
            (command->options == NULL || lh_setting_find(command->options, option) == NULL);
 }
 
@@ -79,6 +80,12 @@ bool
 lh_options_is_output(const LhField *field)
 {
     return strcmp(field->name, "output") == 0;
+}
+
+char
+lh_options_letter(const LhField *field)
+{
+    return lh_options_is_output(field) ? 'o' : field->letter;
 }
 
 static bool
@@ -168,11 +175,23 @@ take_once(Parser *parser, const char *option, const char *value, GError **error)
     return false;
 }
 
+/* The long form of @name, which may be the short one ("-o") of an option of the command's own.
+ * Caller frees. */
+static char *
+long_form(const LhCommand *command, const char *name)
+{
+    for (const LhField *f = command->options; f != NULL && f->name != NULL; f++) {
+        if (name[1] != '-' && name[1] == lh_options_letter(f))
+            return lh_setting_option(f);
+    }
+    return g_strdup(name);
+}
+
 static gboolean
 on_option(const char *name, const char *value, gpointer data, GError **error)
 {
     Parser *parser = data;
-    const char *option = strcmp(name, "-o") == 0 ? "--output" : name;
+    g_autofree char *option = long_form(parser->command, name);
     const LhField *field;
     bool scenario;
 
@@ -204,7 +223,7 @@ add_entry(const LhField *field, bool scenario, void *data)
     (void)scenario;
     g_ptr_array_add(e->names, option);
     entry.long_name = option + strlen("--");
-    entry.short_name = lh_options_is_output(field) ? 'o' : 0;
+    entry.short_name = lh_options_letter(field);
     /* FILENAME keeps GLib from recoding the value by the locale. */
     entry.flags = lh_setting_is_flag(field) ? G_OPTION_FLAG_NO_ARG : G_OPTION_FLAG_FILENAME;
     entry.arg_data = (gpointer)(guintptr)on_option;
@@ -320,7 +339,7 @@ take_arguments(const LhCommand *command, char *const *words, LhCommandLine *line
     for (guint i = 1; words[i] != NULL; i++) {
         if (strcmp(words[i], "--") == 0)
             continue;
-        if (command->scenario && *scenario == NULL &&
+        if (command->scenario && !command->no_file && *scenario == NULL &&
             (command->arguments_max == 0 || is_scenario(words[i]))) {
             *scenario = words[i];
             continue;

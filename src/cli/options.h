@@ -30,8 +30,11 @@ LhUse lh_options_use(const LhField *field);
 /* Likewise, of words that name @names, as in `names` of a field or a command; NULL is allowed. */
 LhUse lh_options_use_of(const char *names);
 
-/* Whether it is the one option with a short form, -o. */
+/* Whether it is the file that the result goes to. */
 bool lh_options_is_output(const LhField *field);
+
+/* The letter of its short form, 'o' for -o; 0: it has none. */
+char lh_options_letter(const LhField *field);
 
 /* Whether @command takes it several times, each time with one more value. */
 bool lh_options_is_list(const LhCommand *command, const LhField *field);

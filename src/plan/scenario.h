@@ -119,6 +119,7 @@ const LhField *lh_scenario_lists(void);
 #define LH_SCENARIO_OF_ONE_CASE (1u << 21)    /* about one number of ranks, not many */
 #define LH_SCENARIO_OF_STEP (1u << 22)        /* about a whole training step */
 #define LH_SCENARIO_OF_COLLECTIVES (1u << 23) /* how they are made of messages */
+#define LH_SCENARIO_OF_CLUSTER (1u << 24)     /* what a cluster is, whatever runs there */
 
 /* What is made wider where the tensor-parallel size does not divide the heads. */
 typedef enum {
