@@ -185,11 +185,16 @@ check_place(const LhSingle *s, LhSinglePlace place, GError **error)
 static bool
 check_ranks(const LhSingle *s, GError **error)
 {
-    if (s->ranks >= 2 && s->ranks <= LH_SINGLE_MEMBERS_MAX)
+    const LhNetwork *n = &s->setup->network;
+
+    if (s->ranks >= 2 && s->ranks <= MIN(n->ranks, LH_SINGLE_MEMBERS_MAX))
         return true;
     return lh_scenario_error(s->setup->scenario, "cluster", error,
-                             "%" G_GUINT64_FORMAT " rank%s; allowed: 2 to %d", s->ranks,
-                             s->ranks == 1 ? "" : "s", LH_SINGLE_MEMBERS_MAX);
+                             "%" G_GUINT64_FORMAT " rank%s on %u node%s of %u GPU%s; allowed: 2 to "
+                             "all of them, and to %d",
+                             s->ranks, s->ranks == 1 ? "" : "s", n->nodes, n->nodes == 1 ? "" : "s",
+                             n->gpus_per_node, n->gpus_per_node == 1 ? "" : "s",
+                             LH_SINGLE_MEMBERS_MAX);
 }
 
 static bool

@@ -12,6 +12,8 @@
 #define FLOORS_BYTES (16U << 20)
 #define FLOORS_ERROR 0.4
 
+#define LONG_BYTES 1e9 /* of which latencies are no part to speak of */
+
 const char *const lh_times_source_names[] = { "measured", "scaled", "modelled", NULL };
 
 /* What the topology's file has of one kind for the group, and how the links of the group are beside
@@ -203,10 +205,21 @@ lh_native_error(LhNative *native, LhCollectiveKind kind, double shard_bytes)
     }
 }
 
+/* Whether lines of an all-reduce are faster than rings can be: a switch adds up, then. */
+static bool
+is_summed(const LhNative *n, const Filed *filed, LhCollectiveKind kind)
+{
+    return kind == LH_COLL_ALL_REDUCE && filed->lines != NULL &&
+           lh_collective_lines_seconds(filed->lines, n->ranks, LONG_BYTES, filed->fewer) <
+               LONG_BYTES * lh_link_bound_s_per_byte(n->network, n->group, kind, LH_ALGORITHM_RING);
+}
+
 LhLinkAlgorithm
 lh_native_algorithm(LhNative *native, LhCollectiveKind kind)
 {
     const Filed *filed = filed_of(native, kind);
 
-    return filed->has_times ? (LhLinkAlgorithm)filed->times.fewer->algorithm : LH_ALGORITHM_DEFAULT;
+    if (filed->has_times)
+        return (LhLinkAlgorithm)filed->times.fewer->algorithm;
+    return is_summed(native, filed, kind) ? LH_ALGORITHM_NVLS : LH_ALGORITHM_DEFAULT;
 }

@@ -1,0 +1,309 @@
+/*
+ * One operation alone takes what the topology's rows, NCCL's model and the simulator say, each of
+ * which is asked in its own way; its links are those of the bound; and every lever of a topology is
+ * a number of its file.
+ */
+#include "base/rng.h"
+#include "plan/paper_collective.h"
+#include "plan/single.h"
+#include "run_tests.h"
+#include "runtime/measure_collective.h"
+
+#include <math.h>
+#include <string.h>
+
+#define SIZES 5
+#define ROUNDED 1.1 /* of lines through times of several numbers of GPUs */
+
+static LhScenario *
+scenario_of(const char *cluster, uint32_t nodes, const char *collectives)
+{
+    LhScenario *s = lh_scenario_new();
+    g_autofree char *text = g_strdup_printf("%s:%u", cluster, nodes);
+
+    lh_scenario_replace(s, "cluster", text);
+    lh_scenario_replace(s, "collectives", collectives);
+    return s;
+}
+
+/* Names of topologies/, which the caller frees. */
+static GPtrArray *
+shipped(void)
+{
+    g_autofree char *folder = g_build_filename(g_getenv("LONGHAUL_DATA_DIR"), "topologies", NULL);
+    g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
+    GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
+
+    ck_assert(dir != NULL);
+    for (const char *name = g_dir_read_name(dir); name != NULL; name = g_dir_read_name(dir)) {
+        if (g_str_has_suffix(name, ".json"))
+            g_ptr_array_add(names, g_strndup(name, strlen(name) - strlen(".json")));
+    }
+    return names;
+}
+
+static uint64_t
+size_of(const LhSingle *s, int i)
+{
+    return (UINT64_C(1024) << (5 * i)) / s->ranks * s->ranks;
+}
+
+/* What `reproduce` says of it. */
+static void
+check_reproduced(const LhSingle *s, const char *cluster)
+{
+    for (int i = 0; i < SIZES; i++) {
+        g_autofree char *sized = g_strdup_printf("%s:%u", cluster, s->setup->network.nodes);
+        const LhPaperCollective c = { .cluster = sized,
+                                      .ranks = s->ranks,
+                                      .bytes = size_of(s, i),
+                                      .kind = (LhCollectiveKind)s->op->kind };
+        LhSingleTime time;
+        double seconds;
+
+        ck_assert(lh_single_time(s, NULL, c.bytes, &time, NULL));
+        if (!lh_paper_collective_seconds(&c, false, &seconds, NULL))
+            continue; /* several nodes' all-to-alls have no formula */
+        ck_assert_msg(fabs(time.seconds - seconds) < 1.5e-12, "%s on %s: %.15g and %.15g s",
+                      s->op->name, sized, time.seconds, seconds);
+    }
+}
+
+typedef struct {
+    GArray *records;
+} Sink;
+
+static void
+collect_single(void *data, const LhTimelineRecord *record)
+{
+    if (record->kind == LH_OP_COLLECTIVE)
+        g_array_append_vals(data, record, 1);
+}
+
+/* What a run of another program with it has, in which it is called several times. */
+static void
+check_simulated(const LhSingle *s)
+{
+    const uint64_t bytes = size_of(s, 3);
+    const LhCollectiveProbe probe = { .ranks = (uint32_t)s->ranks,
+                                      .kind = (LhCollectiveKind)s->op->kind,
+                                      .members = (uint32_t)s->ranks,
+                                      .shard_bytes = bytes / s->ranks };
+    g_autoptr(LhProgram) program = lh_collective_program(&probe);
+    g_autoptr(GArray) records = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
+    const LhHooks hooks = { .timeline = collect_single, .timeline_data = records };
+    g_autoptr(LhSimResult) result = lh_setup_simulate(s->setup, program, NULL, NULL, &hooks, NULL);
+    LhSingleTime time;
+
+    ck_assert(result != NULL && lh_single_time(s, NULL, bytes, &time, NULL));
+    g_array_sort(records, lh_timeline_by_rank_and_op);
+    ck_assert_msg(fabs(time.seconds - lh_collective_seconds(&probe, records)) < 2e-9 * time.seconds,
+                  "%s: %.15g and %.15g s", s->op->name, time.seconds,
+                  lh_collective_seconds(&probe, records));
+}
+
+static void
+check_everywhere(const char *cluster, uint32_t nodes, const char *collectives)
+{
+    g_autoptr(LhScenario) scenario = scenario_of(cluster, nodes, collectives);
+
+    for (const LhSingleOp *op = lh_single_ops; op->kind < LH_SINGLE_SENDS; op++) {
+        g_autoptr(LhSingle) s = lh_single_new(scenario, op, (LhSinglePlace){ 0, 0 }, NULL);
+
+        if (s == NULL || s->ranks > 72)
+            continue;
+        if (strcmp(collectives, "nccl") == 0)
+            check_reproduced(s, cluster);
+        if (op->kind != LH_COLL_BROADCAST) /* the probe's is of as many parts */
+            check_simulated(s);
+    }
+}
+
+START_TEST(times_are_those_of_others)
+{
+    static const char *const ways[] = { "nccl", "auto", "ring", "direct", NULL };
+    g_autoptr(GPtrArray) names = shipped();
+
+    for (guint i = 0; i < names->len; i++) {
+        for (int way = 0; ways[way] != NULL; way++) {
+            check_everywhere(g_ptr_array_index(names, i), 1, ways[way]);
+            check_everywhere(g_ptr_array_index(names, i), 2, ways[way]);
+        }
+    }
+}
+END_TEST
+
+/* @of_pair: what one pair of GPUs reaches is less than any link carries. */
+static double
+largest_load(GArray *loads, bool *of_pair)
+{
+    const double largest = g_array_index(loads, LhLinkLoad, 0).s_per_byte;
+
+    *of_pair = g_array_index(loads, LhLinkLoad, 0).link == LH_LINK_OF_PAIR;
+
+    for (guint i = 1; i < loads->len; i++)
+        ck_assert(g_array_index(loads, LhLinkLoad, i).s_per_byte <=
+                  g_array_index(loads, LhLinkLoad, i - 1).s_per_byte);
+    g_array_unref(loads);
+    return largest;
+}
+
+/* The most loaded link is the bound, and no prediction is faster than that allows, but for what
+ * rates and times are rounded to. */
+static void
+check_loads(const char *cluster, uint32_t nodes, LhSinglePlace place)
+{
+    g_autoptr(LhScenario) scenario = scenario_of(cluster, nodes, "nccl");
+
+    for (const LhSingleOp *op = lh_single_ops; op->name != NULL; op++) {
+        g_autoptr(LhSingle) s = lh_single_new(scenario, op, place, NULL);
+        const double bytes = 1e9;
+        LhSingleTime time;
+        double largest, bound;
+        bool of_pair;
+
+        if (s == NULL || s->ranks > 72)
+            continue;
+        largest = largest_load(lh_single_loads(s), &of_pair);
+        ck_assert(lh_single_time(s, NULL, (uint64_t)bytes, &time, NULL));
+        ck_assert_msg(time.seconds * ROUNDED > largest * bytes, "%s on %s takes %g s of %g", op->name,
+                      cluster, time.seconds, largest * bytes);
+        if (op->kind == LH_SINGLE_SENDS)
+            continue;
+        bound = lh_link_bound_s_per_byte(&s->setup->network, &s->group, (LhCollectiveKind)op->kind,
+                                         lh_single_is_nvls(s) ? LH_ALGORITHM_NVLS
+                                                              : LH_ALGORITHM_DEFAULT);
+        ck_assert(largest > bound * (1 - 1e-12));
+        ck_assert_msg(of_pair || fabs(largest / bound - 1) < 1e-12, "%s on %s: %g, not %g",
+                      op->name, cluster, largest, bound);
+    }
+}
+
+START_TEST(loads_are_the_bound)
+{
+    g_autoptr(GPtrArray) names = shipped();
+
+    for (guint i = 0; i < names->len; i++) {
+        for (uint32_t nodes = 1; nodes <= 4; nodes++) {
+            check_loads(g_ptr_array_index(names, i), nodes, (LhSinglePlace){ 0, 0 });
+            check_loads(g_ptr_array_index(names, i), nodes, (LhSinglePlace){ 0, 2 });
+            check_loads(g_ptr_array_index(names, i), nodes, (LhSinglePlace){ 3, 0 });
+        }
+    }
+}
+END_TEST
+
+/* The text of the file with @value at the lever's path; NULL: the path is not in it. @from is where
+ * an object begins. */
+static char *
+edit(const char *text, const char *path, const char *value)
+{
+    g_auto(GStrv) keys = g_strsplit(path, ".", -1);
+    const char *at = text, *end;
+    GString *edited;
+
+    for (guint i = 0; keys[i] != NULL; i++) {
+        g_autofree char *key = g_strdup_printf("\"%s\":", keys[i]);
+
+        at = strstr(at, key);
+        if (at == NULL)
+            return NULL;
+        at += strlen(key);
+    }
+    end = at + strcspn(at, ",}\n");
+    edited = g_string_new_len(text, at - text);
+    g_string_append_printf(edited, " %s%s", value, end);
+    return g_string_free(edited, FALSE);
+}
+
+static char *
+text_of(const LhLever *lever, double value)
+{
+    if (lever->kind == LH_LEVER_RATE)
+        return g_strdup_printf("\"%.0fB/s\"", value);
+    if (lever->kind == LH_LEVER_LATENCY)
+        return g_strdup_printf("\"%.0fps\"", value * (double)LH_PS_PER_S);
+    return g_strdup_printf("%.17g", value);
+}
+
+/* A lever that is turned is the file with its number typed in. Its pairs' limits are turned first
+ * where they may not be above it. */
+START_TEST(levers_are_numbers_of_the_file)
+{
+    g_autoptr(GPtrArray) names = shipped();
+    guint turned = 0;
+
+    for (guint i = 0; i < names->len; i++) {
+        g_autoptr(LhTopology) t = lh_topology_load(g_ptr_array_index(names, i), NULL);
+        g_autofree char *file =
+            g_strdup_printf("%s/topologies/%s.json", g_getenv("LONGHAUL_DATA_DIR"),
+                            (char *)g_ptr_array_index(names, i));
+        g_autoptr(GPtrArray) levers = lh_topology_levers(t);
+        g_autofree char *text = NULL;
+
+        ck_assert(g_file_get_contents(file, &text, NULL, NULL));
+        for (guint k = 0; k < levers->len; k++) {
+            const LhLever *lever = g_ptr_array_index(levers, k);
+            LhTopology changed = *t;
+            g_autofree char *value = NULL, *edited = NULL;
+            g_autoptr(LhTopology) typed = NULL;
+            g_autoptr(GError) error = NULL;
+
+            lh_lever_scale(&changed, lever, lever->kind == LH_LEVER_SHARE ? 0.5 : 1.5);
+            value = text_of(lever, lh_lever_value(&changed, lever));
+            edited = edit(text, lever->path, value);
+            ck_assert_msg(edited != NULL, "%s: no %s", file, lever->path);
+            typed = lh_topology_parse(file, edited, strlen(edited), &error);
+            if (typed == NULL) /* a limit above its link's rate, or rows of other links */
+                continue;
+            turned++;
+            ck_assert_msg(lh_lever_value(typed, lever) == lh_lever_value(&changed, lever),
+                          "%s: %s is %.17g, not %.17g", file, lever->path,
+                          lh_lever_value(typed, lever), lh_lever_value(&changed, lever));
+            for (const LhLever *other = lh_levers; other->path != NULL; other++)
+                ck_assert(other == lever ||
+                          lh_lever_value(typed, other) == lh_lever_value(t, other));
+        }
+    }
+    ck_assert_uint_gt(turned, 100);
+}
+END_TEST
+
+START_TEST(names_are_those_of_nccl_tests_and_longhaul)
+{
+    g_autoptr(GError) error = NULL;
+
+    for (const LhSingleOp *op = lh_single_ops; op->name != NULL; op++) {
+        g_autofree char *program = g_strconcat(op->name, "_perf", NULL);
+
+        ck_assert_ptr_eq(lh_single_op_find(op->name, NULL), op);
+        ck_assert_ptr_eq(lh_single_op_find(program, NULL), op);
+        if (op->own == NULL)
+            continue;
+        ck_assert_ptr_eq(lh_single_op_find(op->own, NULL), op);
+        ck_assert_str_eq(op->own, lh_collective_names[op->kind]);
+    }
+    ck_assert(lh_single_op_find("all_reduce_per", &error) == NULL);
+    ck_assert(strstr(error->message, "did you mean all_reduce?") != NULL);
+    g_clear_error(&error);
+    ck_assert(lh_single_op_find("", &error) == NULL);
+}
+END_TEST
+
+/* doc/PERFORMANCE.md of nccl-tests. */
+START_TEST(bus_shares_are_those_of_nccl_tests)
+{
+    static const double shares[] = { 2 * 7.0 / 8, 7.0 / 8, 7.0 / 8, 7.0 / 8, 1, 1 };
+
+    for (guint i = 0; lh_single_ops[i].name != NULL; i++)
+        ck_assert(lh_single_bus_share(&lh_single_ops[i], 8) == shares[i]);
+    ck_assert_uint_eq(lh_single_bytes(&lh_single_ops[0], 8, 1000), 1000);
+    ck_assert_uint_eq(lh_single_bytes(&lh_single_ops[1], 8, 1000), 896);
+    ck_assert_uint_eq(lh_single_bytes(&lh_single_ops[3], 8, 1000), 992);
+    ck_assert_uint_eq(lh_single_bytes(&lh_single_ops[1], 8, 127), 0);
+}
+END_TEST
+
+LH_TEST_MAIN("single", times_are_those_of_others, loads_are_the_bound,
+             levers_are_numbers_of_the_file, names_are_those_of_nccl_tests_and_longhaul,
+             bus_shares_are_those_of_nccl_tests)
