@@ -61,7 +61,7 @@ check_reproduced(const LhSingle *s, const char *cluster)
         LhSingleTime time;
         double seconds;
 
-        ck_assert(lh_single_time(s, NULL, c.bytes, &time, NULL));
+        ck_assert(lh_single_time(s, c.bytes, &time, NULL));
         if (!lh_paper_collective_seconds(&c, false, &seconds, NULL))
             continue; /* several nodes' all-to-alls have no formula */
         ck_assert_msg(fabs(time.seconds - seconds) < 1.5e-12, "%s on %s: %.15g and %.15g s",
@@ -95,7 +95,7 @@ check_simulated(const LhSingle *s)
     g_autoptr(LhSimResult) result = lh_setup_simulate(s->setup, program, NULL, NULL, &hooks, NULL);
     LhSingleTime time;
 
-    ck_assert(result != NULL && lh_single_time(s, NULL, bytes, &time, NULL));
+    ck_assert(result != NULL && lh_single_time(s, bytes, &time, NULL));
     g_array_sort(records, lh_timeline_by_rank_and_op);
     ck_assert_msg(fabs(time.seconds - lh_collective_seconds(&probe, records)) < 2e-9 * time.seconds,
                   "%s: %.15g and %.15g s", s->op->name, time.seconds,
@@ -165,9 +165,9 @@ check_loads(const char *cluster, uint32_t nodes, LhSinglePlace place)
         if (s == NULL || s->ranks > 72)
             continue;
         largest = largest_load(lh_single_loads(s), &of_pair);
-        ck_assert(lh_single_time(s, NULL, (uint64_t)bytes, &time, NULL));
-        ck_assert_msg(time.seconds * ROUNDED > largest * bytes, "%s on %s takes %g s of %g", op->name,
-                      cluster, time.seconds, largest * bytes);
+        ck_assert(lh_single_time(s, (uint64_t)bytes, &time, NULL));
+        ck_assert_msg(time.seconds * ROUNDED > largest * bytes, "%s on %s takes %g s of %g",
+                      op->name, cluster, time.seconds, largest * bytes);
         if (op->kind == LH_SINGLE_SENDS)
             continue;
         bound = lh_link_bound_s_per_byte(&s->setup->network, &s->group, (LhCollectiveKind)op->kind,

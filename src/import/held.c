@@ -81,7 +81,7 @@ check_log_hosts(const LhHeldRun *run, GError **error)
 static bool
 add_row(LhHeldRun *run, LhHeldRow row, GError **error)
 {
-    if (!lh_single_time(run->single, NULL, row.bytes, &row.time, error))
+    if (!lh_single_time(run->single, row.bytes, &row.time, error))
         return false;
     g_array_append_val(run->rows, row);
     return true;

@@ -41,14 +41,10 @@ static bool
 time_on(const LhSingle *s, const LhTopology *topology, uint64_t bytes, double *seconds)
 {
     const LhNetwork *own = &s->setup->network;
-    LhSingleTime time;
     LhNetwork network;
 
-    if (!lh_network_init(&network, topology, own->nodes, own->ranks, own->faults, NULL) ||
-        !lh_single_time(s, &network, bytes, &time, NULL))
-        return false;
-    *seconds = time.seconds;
-    return true;
+    return lh_network_init(&network, topology, own->nodes, own->ranks, own->faults, NULL) &&
+           lh_single_seconds(s, &network, bytes, seconds, NULL);
 }
 
 static bool
@@ -66,19 +62,20 @@ time_with_lever(const LhSingle *s, const LhLever *lever, double factor, uint64_t
 static bool
 time_without_nvls(const LhSingle *s, uint64_t bytes, double *seconds)
 {
+    const LhNetwork *network = &s->setup->network;
     LhSingle scatter = *s, gather = *s;
-    LhSingleTime own, scattered, gathered, least;
     const uint64_t grain = s->ranks * sizeof(float);
     const uint64_t whole = (bytes + grain - 1) / grain * grain;
+    double summed, scattered, gathered, least;
 
     scatter.op = lh_single_op_find("reduce_scatter", NULL);
     gather.op = lh_single_op_find("all_gather", NULL);
-    if (!lh_single_time(s, NULL, bytes, &own, NULL) ||
-        !lh_single_time(&scatter, NULL, whole, &scattered, NULL) ||
-        !lh_single_time(&gather, NULL, whole, &gathered, NULL) ||
-        !lh_single_time(&gather, NULL, grain, &least, NULL))
+    if (!lh_single_seconds(s, network, bytes, &summed, NULL) ||
+        !lh_single_seconds(&scatter, network, whole, &scattered, NULL) ||
+        !lh_single_seconds(&gather, network, whole, &gathered, NULL) ||
+        !lh_single_seconds(&gather, network, grain, &least, NULL))
         return false;
-    *seconds = fmax(own.seconds, scattered.seconds + gathered.seconds - least.seconds);
+    *seconds = fmax(summed, scattered + gathered - least);
     return true;
 }
 
@@ -210,21 +207,26 @@ refine(const LhHeld *held, Play play, double low, double high)
     return exp((a + b) / 2);
 }
 
+/* 1 for a lever that changes nothing. */
 static double
-best_factor(const LhHeld *held, const LhLever *lever, bool slow)
+best_factor(const LhHeld *held, const LhLever *lever, bool slow, double predicted)
 {
     double least = INFINITY, low, high;
+    bool changes = false;
     size_t best = 0;
 
     for (size_t i = 0; i < FACTORS; i++) {
         const Play play = { lever, directed(first_factors[i], slow), NULL };
         const double squares = squares_of(held, &play);
 
+        changes |= squares != predicted;
         if (squares < least) {
             least = squares;
             best = i;
         }
     }
+    if (!changes)
+        return 1;
     low = directed(best > 0 ? first_factors[best - 1] : LEAST_FACTOR, slow);
     high = directed(best + 1 < FACTORS ? first_factors[best + 1] : 1, slow);
     low = refine(held, (Play){ lever, 1, NULL }, fmin(low, high), fmax(low, high));
@@ -311,7 +313,7 @@ lh_held_explain(LhHeld *held)
         return;
     for (guint i = 0; i < levers->len; i++) {
         const LhLever *lever = g_ptr_array_index(levers, i);
-        const Play play = { lever, best_factor(held, lever, slow), NULL };
+        const Play play = { lever, best_factor(held, lever, slow, predicted.squares), NULL };
 
         try_play(held, &play, &predicted);
     }

@@ -271,7 +271,7 @@ native_error(LhNative *native, LhCollectiveKind kind, uint64_t ranks, uint64_t b
 }
 
 static void
-judge_single(const LhSingle *s, const LhNetwork *network, uint64_t bytes, LhSingleTime *time)
+judge_single(const LhSingle *s, uint64_t bytes, LhSingleTime *time)
 {
     LhNative *native;
 
@@ -279,20 +279,20 @@ judge_single(const LhSingle *s, const LhNetwork *network, uint64_t bytes, LhSing
     time->error = lh_modelled_error((double)bytes);
     if (!is_native(s))
         return;
-    native = lh_native_new(network, s->setup->device, &s->group);
+    native = lh_native_new(&s->setup->network, s->setup->device, &s->group);
     time->source = lh_native_source(native, (LhCollectiveKind)s->op->kind);
     time->error = native_error(native, (LhCollectiveKind)s->op->kind, s->ranks, bytes);
     lh_native_free(native);
 }
 
 bool
-lh_single_time(const LhSingle *s, const LhNetwork *network, uint64_t bytes, LhSingleTime *time,
-               GError **error)
+lh_single_seconds(const LhSingle *s, const LhNetwork *network, uint64_t bytes, double *seconds,
+                  GError **error)
 {
     g_autoptr(LhProgram) program = program_of_single(s, bytes);
     SingleSpan span = { 0, 0 };
     const LhSimParams params = { .program = program,
-                                 .network = network != NULL ? network : &s->setup->network,
+                                 .network = network,
                                  .device = s->setup->device,
                                  .network_model = s->setup->network_model,
                                  .collectives = s->setup->collectives,
@@ -302,8 +302,16 @@ lh_single_time(const LhSingle *s, const LhNetwork *network, uint64_t bytes, LhSi
 
     if (result == NULL)
         return false;
-    judge_single(s, params.network, bytes, time);
-    time->seconds = (double)(span.end_ps - span.start_ps) / (double)LH_PS_PER_S;
+    *seconds = (double)(span.end_ps - span.start_ps) / (double)LH_PS_PER_S;
+    return true;
+}
+
+bool
+lh_single_time(const LhSingle *s, uint64_t bytes, LhSingleTime *time, GError **error)
+{
+    if (!lh_single_seconds(s, &s->setup->network, bytes, &time->seconds, error))
+        return false;
+    judge_single(s, bytes, time);
     return true;
 }
 

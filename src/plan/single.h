@@ -62,9 +62,10 @@ typedef struct {
     LhTimesSource source;
 } LhSingleTime;
 
-/* What @bytes take on the cluster, or on one with links like those of @network (NULL: its own). */
-bool lh_single_time(const LhSingle *single, const LhNetwork *network, uint64_t bytes,
-                    LhSingleTime *time, GError **error);
+/* What @bytes take on the cluster; and on one with links like those of @network. */
+bool lh_single_time(const LhSingle *single, uint64_t bytes, LhSingleTime *time, GError **error);
+bool lh_single_seconds(const LhSingle *single, const LhNetwork *network, uint64_t bytes,
+                       double *seconds, GError **error);
 
 /* Of LhLinkLoad, the largest first (link_bound.h). Caller unrefs. */
 GArray *lh_single_loads(const LhSingle *single);
