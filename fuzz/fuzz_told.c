@@ -4,6 +4,7 @@
  */
 #include "fuzz.h"
 
+#include "import/nccl_log.h"
 #include "import/told_topology.h"
 
 #include <math.h>
@@ -41,6 +42,25 @@ check_topology(const LhToldCluster *cluster)
     fuzz_play_ring(topology, device);
 }
 
+/* The same text as a log, whose rows are by size, each there once. */
+static void
+check_log(const char *text, size_t size)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(LhNcclLog) log = lh_nccl_log_parse(FUZZ_NAME, text, size, &error);
+
+    fuzz_check_file(log != NULL, error);
+    if (log == NULL)
+        return;
+    g_assert(log->rows->len > 0 && log->ranks > 1 && log->ranks % log->hosts == 0);
+    for (guint i = 0; i < log->rows->len; i++) {
+        const LhNcclLogRow *row = &g_array_index(log->rows, LhNcclLogRow, i);
+
+        g_assert(row->us > 0 && row->line > log->line);
+        g_assert(i == 0 || row->bytes > g_array_index(log->rows, LhNcclLogRow, i - 1).bytes);
+    }
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -51,6 +71,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     fuzz_check_file(ok, error);
     check_cluster(cluster);
+    check_log(text, size);
     if (!ok)
         return 0;
     check_topology(cluster);

@@ -59,13 +59,14 @@ check_reproduced(const LhSingle *s, const char *cluster)
                                       .bytes = size_of(s, i),
                                       .kind = (LhCollectiveKind)s->op->kind };
         LhSingleTime time;
-        double seconds;
+        double seconds, bar;
 
         ck_assert(lh_single_time(s, c.bytes, &time, NULL));
-        if (!lh_paper_collective_seconds(&c, false, &seconds, NULL))
+        if (!lh_paper_collective_seconds(&c, false, &seconds, &bar, NULL))
             continue; /* several nodes' all-to-alls have no formula */
         ck_assert_msg(fabs(time.seconds - seconds) < 1.5e-12, "%s on %s: %.15g and %.15g s",
                       s->op->name, sized, time.seconds, seconds);
+        ck_assert(time.error == bar);
     }
 }
 

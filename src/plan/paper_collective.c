@@ -101,7 +101,7 @@ load_topology(const LhPaperCollective *c, uint64_t *nodes, GError **error)
 
 static bool
 native_seconds(const LhPaperCollective *c, const LhNetwork *network, const LhDevice *device,
-               double *seconds, GError **error)
+               double *seconds, double *bar, GError **error)
 {
     const LhGroup group = { .stride = 1, .count = (uint32_t)c->ranks, .outer_count = 1 };
     const double ranks = lh_collective_printed_bytes(c->kind, c->ranks, 1);
@@ -109,8 +109,10 @@ native_seconds(const LhPaperCollective *c, const LhNetwork *network, const LhDev
     const bool known = lh_native_is_known(native, c->kind);
     int provenance;
 
-    if (known)
+    if (known) {
         *seconds = lh_native_seconds(native, c->kind, (double)c->bytes / ranks, &provenance);
+        *bar = lh_native_error(native, c->kind, (double)c->bytes / ranks);
+    }
     lh_native_free(native);
     return known || fail(error, LH_ERROR_NO,
                          "%s has neither times nor lines for %s on %" G_GUINT64_FORMAT " ranks",
@@ -137,7 +139,7 @@ edit_links(const LhPaperCollective *c, const LhTopology *topology, GError **erro
 }
 
 bool
-lh_paper_collective_seconds(const LhPaperCollective *c, LhJudged judged, double *seconds,
+lh_paper_collective_seconds(const LhPaperCollective *c, bool left_out, double *seconds, double *bar,
                             GError **error)
 {
     uint64_t nodes = 1;
@@ -163,5 +165,5 @@ lh_paper_collective_seconds(const LhPaperCollective *c, LhJudged judged, double 
         !lh_collective_times_leave_out(topology->collective_times, c->kind, c->ranks, c->bytes))
         return fail(error, LH_ERROR_NO, "%s has no time of this size that could be left out",
                     topology->name);
-    return native_seconds(c, &network, device, seconds, error);
+    return native_seconds(c, &network, device, seconds, bar, error);
 }
