@@ -191,19 +191,18 @@ const LhCommand lh_command_collective = {
     .name = "collective",
     .arguments = "[OP] --cluster NAME[:NODES] [OPTIONS]",
     .summary = "Say what nccl-tests should print on a cluster, and whether a log is that.",
-    .details =
-        "OP is what nccl-tests calls an operation (longhaul list operations), or longhaul\n"
-        "itself: all_reduce, all_reduce_perf and all-reduce are one. Times, algbw and busbw\n"
-        "are its columns, each with the range in which four measured ones in five are.\n"
-        "Times are measured on such links, scaled from others, or modelled.\n\n"
-        "--log holds a log against that, which says which ranks ran and, without OP, what.\n"
-        "The exit status is 1 if a row is outside its range. Then every rate and latency\n"
-        "of the topology's file is tried in turn, NVLS off, and messages through memory:\n"
-        "if one of them explains the log, it is named.\n\n"
-        "  longhaul collective all_reduce --cluster hgx-h100:4\n"
-        "  longhaul collective alltoall --cluster hgx-h100:2 -b 1M -e 1G --links\n"
-        "  longhaul collective --cluster hgx-h100 --log all_reduce_perf.txt\n"
-        "  longhaul collective all_gather --cluster hgx-h100:2 --link-fault nic:0:0.5\n",
+    .details = "OP is what nccl-tests calls an operation (longhaul list operations) or longhaul\n"
+               "does: all_reduce, all_reduce_perf and all-reduce are one. Times, algbw and busbw\n"
+               "are its columns, each with the bar in which four measured ones in five are.\n"
+               "Times are measured on such links, scaled from others, or modelled.\n\n"
+               "--log holds a log against that; it says which ranks ran and, without OP, what.\n"
+               "The exit status is 1 if a row is outside its bar. Then every rate and latency of\n"
+               "the topology's file is tried in turn, NVLS off, and messages through memory: if\n"
+               "one of them explains the log, it is named.\n\n"
+               "  longhaul collective all_reduce --cluster hgx-h100:4\n"
+               "  longhaul collective alltoall --cluster hgx-h100:2 -b 1M -e 1G --links\n"
+               "  longhaul collective --cluster hgx-h100 --log all_reduce_perf.txt\n"
+               "  longhaul collective all_gather --cluster hgx-h100:2 --link-fault nic:0:0.5\n",
     .scenario = true,
     .reads = LH_SCENARIO_OF_CLUSTER,
     .no_file = true,

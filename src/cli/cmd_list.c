@@ -217,6 +217,8 @@ list_formats(LhTable *table, GError **error)
              "read and written: an explicit program (--schedule-file; show --format json)");
     add_line(table, "longhaul.result/3",
              "written: simulated times (compare and sim --format json)");
+    add_line(table, "longhaul.collective/1",
+             "written: what nccl-tests should print (collective --format json)");
     add_line(table, "longhaul.verdict/1", "written: proofs (verify --format json)");
     add_line(table, "longhaul.run/1", "written: an executed schedule (run --format json)");
     add_line(table, "longhaul.validation/2",

@@ -30,13 +30,14 @@ const char *const lh_help_purpose =
     "distributed over many GPUs.";
 
 const char *
-lh_help_heading(const LhField *field, bool scenario)
+lh_help_heading(const LhCommand *command, const LhField *field, bool scenario)
 {
     if (!scenario)
         return "Options";
     if ((field->flags & LH_SCENARIO_OF_SCHEDULES) != 0)
         return "Options of some schedules; at least one schedule in question must read them";
-    return "What to work on (these options replace what the scenario file says)";
+    return command->no_file ? "What to work on"
+                            : "What to work on (these options replace what the scenario file says)";
 }
 
 /* Appends the words of @text in lines of at most WIDTH columns; the first begins at @column, the
@@ -90,7 +91,7 @@ write_option(const LhField *field, bool scenario, void *data)
     const gsize width =
         strlen("  ") + strlen(dash) + strlen(option) + (flag ? 0 : 1 + strlen(placeholder));
 
-    write_heading(w, lh_help_heading(field, scenario));
+    write_heading(w, lh_help_heading(w->command, field, scenario));
     g_string_append_printf(w->out, "  %s%s%s%s%s%s", w->colours.option, dash, option,
                            w->colours.end, flag ? "" : " ", flag ? "" : placeholder);
     if (width > OPTION_WIDTH)
@@ -178,7 +179,7 @@ list_option(const LhField *field, bool scenario, void *data)
     lh_jsonw_string(w, "option", option);
     if (letter[1] != '\0')
         lh_jsonw_string(w, "short", letter);
-    lh_jsonw_string(w, "section", lh_help_heading(field, scenario));
+    lh_jsonw_string(w, "section", lh_help_heading(lister->command, field, scenario));
     lh_jsonw_string(w, "type", type_name(field));
     lh_jsonw_bool(w, "repeatable", list);
     if (!lh_setting_is_flag(field))

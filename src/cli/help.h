@@ -44,4 +44,4 @@ extern const char *const lh_exit_meanings[];
 extern const char *const lh_help_purpose;
 
 /* The heading above an option of a command; the same pointer for options of one section. */
-const char *lh_help_heading(const LhField *field, bool scenario);
+const char *lh_help_heading(const LhCommand *command, const LhField *field, bool scenario);

@@ -81,7 +81,7 @@ static void
 write_man_option(const LhField *field, bool scenario, void *data)
 {
     ManWriter *w = data;
-    const char *heading = lh_help_heading(field, scenario);
+    const char *heading = lh_help_heading(w->command, field, scenario);
     g_autofree char *option = lh_setting_option(field);
     g_autofree char *placeholder = lh_setting_placeholder(field);
     g_autofree char *description = lh_options_description(w->command, field);
