@@ -29,8 +29,11 @@ COLUMNS = ["table", "numbers", "judged", "mean off", "worst off", "bias", "withi
 @functools.cache
 def output_of(program, arguments):
     environment = dict(os.environ, LONGHAUL_DATA_DIR=str(ROOT), LC_ALL="C")
-    return subprocess.run([program, *shlex.split(arguments)], check=True, capture_output=True,
-                          text=True, env=environment).stdout
+    result = subprocess.run([program, *shlex.split(arguments)], check=False, capture_output=True,
+                            text=True, env=environment, cwd=ROOT)
+    if result.returncode not in (0, 1): # 1: the answer is no, and is printed
+        raise SystemExit(f"longhaul {arguments}: {result.stderr}")
+    return result.stdout
 
 
 def tables_of(text):
@@ -69,7 +72,7 @@ def with_all_schedules(program, text):
 
 
 def main():
-    program = sys.argv[1] if len(sys.argv) > 1 else sys.exit(__doc__)
+    program = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else sys.exit(__doc__)
     update = "--update" in sys.argv[2:]
     stale = 0
     texts = {path: path.read_text() for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]}
