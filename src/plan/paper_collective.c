@@ -139,7 +139,7 @@ edit_links(const LhPaperCollective *c, const LhTopology *topology, GError **erro
 }
 
 bool
-lh_paper_collective_seconds(const LhPaperCollective *c, bool left_out, double *seconds, double *bar,
+lh_paper_collective_seconds(const LhPaperCollective *c, LhJudged judged, double *seconds, double *bar,
                             GError **error)
 {
     uint64_t nodes = 1;

@@ -28,8 +28,7 @@ typedef struct {
 bool lh_paper_collective_read(const LhPaperOptions *options, LhPaperCollective *collective,
                               GError **error);
 
-/* Seconds, and their error bar (native.h); with @left_out as if the topology's file had no time of
- * this size. LH_ERROR_NO if nothing says how long it takes, or there is no such time to leave out.
- */
-bool lh_paper_collective_seconds(const LhPaperCollective *collective, bool left_out,
+/* Seconds, and their error bar (native.h). LH_ERROR_NO if nothing says how long it takes, there is
+ * no such time to leave out, or no other cluster. */
+bool lh_paper_collective_seconds(const LhPaperCollective *collective, LhJudged judged,
                                  double *seconds, double *bar, GError **error);

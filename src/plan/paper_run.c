@@ -182,15 +182,15 @@ time_collective(Work *work, GError **error)
                                        [WORK_LEFT_OUT] = LH_JUDGE_LEFT_OUT,
                                        [WORK_LINKS_EDITED] = LH_JUDGE_LINKS_EDITED };
     LhPaperCollective collective;
-    double seconds;
+    double seconds, bar;
 
     if (!lh_paper_collective_read(work->options, &collective, error) ||
-        !lh_paper_collective_seconds(&collective, work->kind == WORK_LEFT_OUT, &seconds,
-                                     &work->time_error, error))
+        !lh_paper_collective_seconds(&collective, judged[work->kind], &seconds, &bar, error))
         return false;
     work->fits = true;
-    work->value[LH_METRIC_COLLECTIVE] = 1e6 * seconds;
-    work->value[LH_METRIC_COLLECTIVE_LEFT_OUT] = 1e6 * seconds;
+    work->time_error = (LhTimeError){ bar, bar };
+    for (int metric = LH_METRIC_COLLECTIVE; metric <= LH_METRIC_COLLECTIVE_LINKS_EDITED; metric++)
+        work->value[metric] = 1e6 * seconds;
     return true;
 }
 

@@ -22,6 +22,16 @@
 /* Of the way from the line that joins two sizes to where those beside meet. */
 #define BEND (2.0 / 3)
 
+const char *const lh_times_op_names[] = {
+    [LH_COLL_ALL_GATHER] = "all-gather",
+    [LH_COLL_REDUCE_SCATTER] = "reduce-scatter",
+    [LH_COLL_ALL_REDUCE] = "all-reduce",
+    [LH_COLL_ALL_TO_ALL] = "all-to-all",
+    [LH_COLL_BROADCAST] = "broadcast",
+    [LH_TIMES_OF_SENDS] = "sendrecv",
+    NULL,
+};
+
 #define LINK_FIELDS(owner, member)                                                                 \
     { .name = "bandwidth",                                                                         \
       .type = LH_FIELD_UNIT,                                                                       \

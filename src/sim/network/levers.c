@@ -8,11 +8,25 @@
         .path = (name), .kind = (what), .tier = (of_tier), .offset = offsetof(LhTopology, member)  \
     }
 
+/* Of a level of a tree of PCIe. */
+#define TREE_LEVEL(level)                                                                          \
+    LEVER("node.pcie.levels[" #level "].up", LH_LEVER_RATE, LH_TIER_PCIE, tree.rates.up[level]),   \
+        LEVER("node.pcie.levels[" #level "].latency", LH_LEVER_LATENCY, LH_TIER_PCIE,              \
+              tree.rates.latency_ps[level])
+
+G_STATIC_ASSERT(LH_PCIE_LEVELS_MAX == 4); /* each has its rows */
+
 const LhLever lh_levers[] = {
     LEVER("node.scale_up.bandwidth", LH_LEVER_RATE, LH_TIER_NVLINK, nvlink.bandwidth),
     LEVER("node.scale_up.latency", LH_LEVER_LATENCY, LH_TIER_NVLINK, nvlink.latency_ps),
     LEVER("node.pcie.bandwidth", LH_LEVER_RATE, LH_TIER_PCIE, pcie.bandwidth),
     LEVER("node.pcie.latency", LH_LEVER_LATENCY, LH_TIER_PCIE, pcie.latency_ps),
+    TREE_LEVEL(0),
+    TREE_LEVEL(1),
+    TREE_LEVEL(2),
+    TREE_LEVEL(3),
+    LEVER("node.pcie.host.per_gpu", LH_LEVER_RATE, LH_TIER_PCIE, tree.rates.per_gpu),
+    LEVER("node.pcie.host.bandwidth", LH_LEVER_RATE, LH_TIER_PCIE, tree.rates.memory),
     LEVER("node.nics.bandwidth", LH_LEVER_RATE, LH_TIER_NIC, nic.bandwidth),
     LEVER("node.nics.pair_p2p", LH_LEVER_RATE, LH_TIER_NIC, nic.pair_p2p),
     LEVER("node.nics.pair_collective", LH_LEVER_RATE, LH_TIER_NIC, nic.pair_collective),

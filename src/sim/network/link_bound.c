@@ -82,7 +82,7 @@ nvls_bound(const LhNetwork *network, const LhGroup *group, const uint32_t *ranks
 
 /* Adds one to each link of the route. */
 static void
-count_crossings(const LhRoute *route, GHashTable *loads)
+load_route(const LhRoute *route, GHashTable *loads)
 {
     for (uint32_t k = 0; k < route->links_count; k++) {
         const gpointer link = GUINT_TO_POINTER(route->links[k]);
@@ -90,15 +90,6 @@ count_crossings(const LhRoute *route, GHashTable *loads)
 
         g_hash_table_insert(loads, link, GUINT_TO_POINTER(load + 1));
     }
-}
-
-static void
-load_route(const LhRoute *route, GHashTable *loads)
-{
-    LhRoute route;
-
-    lh_network_route(network, from, to, &route);
-    count_crossings(&route, loads);
 }
 
 /* Each member sends a part of its bytes to each other one. */
@@ -171,7 +162,7 @@ typedef struct {
 static void
 load_pair(Loads *loads, const LhRoute *route)
 {
-    count_crossings(route, loads->crossings);
+    load_route(route, loads->crossings);
     if (route->flow_bandwidth_bytes_per_s > 0)
         loads->slowest_pair_s_per_byte =
             fmax(loads->slowest_pair_s_per_byte, 1 / route->flow_bandwidth_bytes_per_s);
@@ -190,7 +181,7 @@ load_rings(Loads *loads, const LhGroup *group, LhCollectiveKind kind)
 
         load_pair(loads, &route);
     }
-    share = ring_share(kind, rings.size) / rings.count;
+    share = lh_ring_share(kind, rings.size) / rings.count;
     lh_rings_clear(&rings);
     return share;
 }
@@ -203,10 +194,10 @@ load_messages(Loads *loads, const LhGroup *group, bool to_all)
 
     for (uint64_t i = 0; i < members; i++) {
         for (uint64_t j = 1; j < (to_all ? members : 2); j++) {
-            LhRoute route;
+            const LhRoute route =
+                route_between(loads->network, group, (uint32_t)lh_group_member(group, i),
+                              (uint32_t)lh_group_member(group, (i + j) % members));
 
-            lh_network_route(loads->network, (uint32_t)lh_group_member(group, i),
-                             (uint32_t)lh_group_member(group, (i + j) % members), &route);
             load_pair(loads, &route);
         }
     }
