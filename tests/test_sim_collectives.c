@@ -7,6 +7,7 @@
 #include "program/collective.h"
 #include "run_tests.h"
 #include "sim/network/nccl.h"
+#include "sim/network/rings.h"
 #include "sim_single.h"
 
 #include <math.h>
@@ -282,6 +283,75 @@ START_TEST(rings_use_all_nics)
             for (int fabric = LH_FABRIC_IDEAL; fabric <= LH_FABRIC_RAIL; fabric++)
                 check_rings((LhCollectiveKind)kind, cases[i].group, cases[i].nics, (LhFabric)fabric,
                             cases[i].rings);
+}
+END_TEST
+
+/* Which members follow one another in the rings of @ranks of two nodes of 4 GPUs in pairs. */
+static void
+check_pairs(uint64_t nics, uint32_t ranks, const char *const *rings)
+{
+    g_autoptr(LhTopology) t = lh_topology_load("azure-nc96-a100", NULL);
+    const LhGroup group = first_ranks(ranks);
+    LhNetwork network;
+    LhRings found;
+
+    t->nics_per_node = nics;
+    ck_assert(lh_network_init(&network, t, 2, 8, NULL, NULL));
+    lh_rings_init(&found, &network, &group);
+    for (uint32_t ring = 0; rings[ring] != NULL; ring++) {
+        g_autoptr(GString) members = g_string_new(NULL);
+
+        ck_assert_uint_lt(ring, found.count);
+        for (uint32_t place = 0; place < ranks; place++) {
+            const uint32_t member = lh_rings_member(&found, ring, place);
+
+            g_string_append_printf(members, "%u", member);
+            ck_assert_uint_eq(lh_rings_place(&found, ring, member), place);
+        }
+        ck_assert_str_eq(members->str, rings[ring]);
+    }
+    lh_rings_clear(&found);
+}
+
+/* A ring goes through a whole pair before it leaves it, in any node that has whole pairs. */
+START_TEST(rings_keep_pairs_together)
+{
+    static const char *const four[] = { "01237654", "10326745", "23015476", "32104567", NULL };
+    static const char *const two[] = { "01237654", "23015476", NULL };
+    static const char *const one[] = { "01234567", NULL };
+    static const char *const uneven[] = { "0123654", "1032465", "2301546", NULL };
+
+    check_pairs(4, 8, four);
+    check_pairs(2, 8, two);
+    check_pairs(1, 8, one);
+    check_pairs(4, 7, uneven);
+}
+END_TEST
+
+/* Another NIC does not make a gather slower: rings that broke pairs crossed PCIe twice a node. */
+START_TEST(rings_gain_by_another_nic)
+{
+    LhTime before = LH_TIME_NEVER;
+
+    for (uint64_t nics = 1; nics <= 4; nics *= 2) {
+        g_autoptr(LhTopology) t = lh_topology_load("azure-nc96-a100", NULL);
+        g_autoptr(LhSimResult) result = NULL;
+        Single s;
+        World w;
+
+        single_init(&s, LH_COLL_ALL_GATHER, first_ranks(24), 1000000000, 0, 0);
+        script_init(&w, &s.script, 24);
+        t->nics_per_node = nics;
+        t->nic.bandwidth = t->pcie.bandwidth;
+        t->nic.pair_p2p = t->nic.pair_collective = 0;
+        w.topology = *t;
+        result = world_run(&w);
+        world_clear(&w);
+        ck_assert_int_le(result->makespan_ps, before + (nics == 2 ? 100 * US : 0));
+        if (nics == 4)
+            ck_assert_int_lt(result->makespan_ps, before / 10 * 6); /* half, and latencies */
+        before = result->makespan_ps;
+    }
 }
 END_TEST
 
@@ -1105,17 +1175,18 @@ END_TEST
 
 LH_TEST_MAIN("sim_collectives", collectives_alone_take_their_closed_forms,
              collectives_know_the_double_tree, collectives_keep_slow_links_busy,
-             collectives_keep_to_the_limit_of_a_pair, rings_use_all_nics, rings_carry_every_byte,
-             rings_take_the_time_of_nccl, collectives_of_one_rank_cost_nothing,
-             collectives_wait_for_stragglers, collectives_delay_only_who_depends,
-             collectives_keep_pairs_in_step, collectives_share_links,
-             collectives_share_links_with_messages, collectives_match_in_program_order,
-             collectives_hold_sms, collectives_count_by_the_hops_they_take,
-             collectives_follow_groups_with_outer_strides, collectives_differ_in_all_to_all,
-             direct_all_reduce_gathers_what_is_complete, collectives_send_to_64_at_once,
-             messages_to_other_nodes_delay_each_other, direct_sums_take_the_time_of_memory,
-             collectives_fail_with_their_links, collectives_name_the_ranks_of_a_failed_link,
-             collectives_need_groups_of_ranks, collectives_refuse_another_in_their_place,
-             collectives_of_many_ranks_are_played, collectives_are_deterministic,
-             nccl_times_are_its_formulas, nccl_is_near_what_was_measured,
-             nccl_knows_the_limit_of_a_pair, nccl_decides_in_runs, measured_times_decide_in_runs)
+             collectives_keep_to_the_limit_of_a_pair, rings_use_all_nics, rings_keep_pairs_together,
+             rings_gain_by_another_nic, rings_carry_every_byte, rings_take_the_time_of_nccl,
+             collectives_of_one_rank_cost_nothing, collectives_wait_for_stragglers,
+             collectives_delay_only_who_depends, collectives_keep_pairs_in_step,
+             collectives_share_links, collectives_share_links_with_messages,
+             collectives_match_in_program_order, collectives_hold_sms,
+             collectives_count_by_the_hops_they_take, collectives_follow_groups_with_outer_strides,
+             collectives_differ_in_all_to_all, direct_all_reduce_gathers_what_is_complete,
+             collectives_send_to_64_at_once, messages_to_other_nodes_delay_each_other,
+             direct_sums_take_the_time_of_memory, collectives_fail_with_their_links,
+             collectives_name_the_ranks_of_a_failed_link, collectives_need_groups_of_ranks,
+             collectives_refuse_another_in_their_place, collectives_of_many_ranks_are_played,
+             collectives_are_deterministic, nccl_times_are_its_formulas,
+             nccl_is_near_what_was_measured, nccl_knows_the_limit_of_a_pair, nccl_decides_in_runs,
+             measured_times_decide_in_runs)

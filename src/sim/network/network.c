@@ -222,6 +222,15 @@ lh_network_span(const LhNetwork *network, const LhGroup *group)
                                                                                  : LH_SPAN_NODES;
 }
 
+uint32_t
+lh_network_nests(const LhNetwork *network, uint32_t sizes[LH_NESTS_MAX])
+{
+    if (network->topology->scale_up != LH_SCALE_UP_PAIRS)
+        return 0;
+    sizes[0] = 2;
+    return 1;
+}
+
 /* The worst fault decides. */
 static double
 fault_factor(const GArray *faults, LhTier tier, uint32_t node)

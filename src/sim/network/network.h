@@ -8,6 +8,7 @@
 #include "sim/network/topology.h"
 
 #define LH_ROUTE_MAX 16
+#define LH_NESTS_MAX 4
 
 typedef enum {
     LH_NETWORK_FAIR,       /* flows share links max-min fairly */
@@ -127,6 +128,10 @@ bool lh_network_init(LhNetwork *network, const LhTopology *topology, uint32_t no
 
 /* Where the ranks of @group are. */
 LhSpan lh_network_span(const LhNetwork *network, const LhGroup *group);
+
+/* Sizes of the groups of GPUs in a row that reach each other faster than the rest of their node,
+ * outermost first: how many there are. Each size divides the one before. */
+uint32_t lh_network_nests(const LhNetwork *network, uint32_t sizes[LH_NESTS_MAX]);
 
 /* The properties of directed link @id < links_count. */
 LhLink lh_network_link(const LhNetwork *network, uint32_t id);

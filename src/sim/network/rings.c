@@ -6,6 +6,10 @@
  * reverse, so that a message leaves and arrives by NICs of the same index and stays on its rail
  * (NCCL: "alternate rings to avoid crossing rails", src/graph/connect.cc). No two rings leave a
  * node by the same NIC, nor enter it.
+ *
+ * Where some GPUs of a node reach each other faster than the rest (pairs on NVLink), it is these
+ * groups that are rotated, and then the members within each: a ring goes through a whole group
+ * before it leaves it, as NCCL's search, which tries the nearest GPU first (src/graph/search.cc).
  */
 #include "sim/network/rings.h"
 
@@ -84,6 +88,57 @@ find_entries(LhRings *rings, const LhNetwork *network, const uint32_t *ranks, ui
     rings->firsts[nodes] = rings->size;
 }
 
+/* How many members each group of @size GPUs has; UINT32_MAX if not all have as many. */
+static uint32_t
+members_of_groups(const uint32_t *ranks, uint32_t count, uint32_t size)
+{
+    uint32_t unit = 0, run = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        run++;
+        if (i + 1 < count && ranks[i + 1] / size == ranks[i] / size)
+            continue;
+        if (unit > 0 && run != unit)
+            return UINT32_MAX;
+        unit = run;
+        run = 0;
+    }
+    return unit;
+}
+
+static void
+find_units(LhRings *rings, const LhNetwork *network, const uint32_t *ranks, uint32_t nodes)
+{
+    uint32_t sizes[LH_NESTS_MAX];
+
+    rings->nests = lh_network_nests(network, sizes);
+    rings->units = g_new(uint32_t, (gsize)nodes * rings->nests);
+    for (uint32_t node = 0; node < nodes; node++) {
+        const uint32_t first = rings->firsts[node], count = rings->firsts[node + 1] - first;
+
+        for (uint32_t nest = 0; nest < rings->nests; nest++)
+            rings->units[(gsize)node * rings->nests + nest] =
+                members_of_groups(&ranks[first], count, sizes[nest]);
+    }
+}
+
+/* The place @offset of a node's @count members turned by @by, group by group of each nest. */
+static uint32_t
+turned(const LhRings *rings, uint32_t node, uint32_t offset, uint32_t by, bool forth)
+{
+    uint32_t span = rings->firsts[node + 1] - rings->firsts[node], place = 0;
+
+    for (uint32_t nest = 0; nest <= rings->nests; nest++) {
+        const uint32_t unit =
+            nest < rings->nests ? MIN(rings->units[(gsize)node * rings->nests + nest], span) : 1;
+        const uint32_t groups = span / unit, turn = by % span / unit;
+
+        place += (offset % span / unit + (forth ? groups - turn : turn)) % groups * unit;
+        span = unit;
+    }
+    return place;
+}
+
 /* A place in order of ranks to the one in a ring (@forth), or the reverse. */
 static uint32_t
 rotated(const LhRings *rings, uint32_t ring, uint32_t place, bool forth)
@@ -101,7 +156,7 @@ rotated(const LhRings *rings, uint32_t ring, uint32_t place, bool forth)
     offset = place - first;
     if (reverse && !forth)
         offset = count - 1 - offset;
-    offset = (offset + (forth ? count - entry : entry)) % count;
+    offset = turned(rings, node, offset, entry, forth);
     if (reverse && forth)
         offset = count - 1 - offset;
     return first + offset;
@@ -247,6 +302,7 @@ lh_rings_init(LhRings *rings, const LhNetwork *network, const LhGroup *group)
         choose_order(rings, network, group, ranks);
     if (rings->count > 1) {
         find_entries(rings, network, ranks, nodes);
+        find_units(rings, network, ranks, nodes);
         rings->nexts = find_nexts(rings);
     }
 }
@@ -259,5 +315,6 @@ lh_rings_clear(LhRings *rings)
     g_free(rings->nodes);
     g_free(rings->firsts);
     g_free(rings->entries);
+    g_free(rings->units);
     g_free(rings->nexts);
 }

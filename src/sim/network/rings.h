@@ -17,6 +17,9 @@ typedef struct {
     /* With several rings: the node of a place; of each node the first place (and the end), and how
      * far behind that the NIC of each ring begins. */
     uint32_t *nodes, *firsts, *entries;
+    /* Of each node, how many members the groups of each nest have;
+     * UINT32_MAX: unlike numbers. */
+    uint32_t nests, *units;
     uint32_t *nexts; /* by position and ring */
 } LhRings;
 
