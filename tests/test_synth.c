@@ -458,20 +458,29 @@ START_TEST(the_cut_is_that_of_all_sets)
     static const struct {
         double row, column;
     } costs[] = { { 2, 2 }, { 2, 0.5 }, { 1, 3 } };
+    static const uint32_t ones[] = { 1, 1, 1, 1 }, twos[] = { 2, 2, 2 }, unlike[] = { 3, 1 };
 
     for (gsize i = 0; i < G_N_ELEMENTS(costs); i++) {
         for (uint32_t nodes = 2; nodes <= 3; nodes++) {
-            const double cut =
-                lh_synth_cut(nodes, UINT64_C(1) << 40, true, costs[i].row, costs[i].column);
-            const double steps = cut_by_steps(nodes, costs[i].row, costs[i].column);
+            const uint64_t many = UINT64_C(1) << 40;
+            const double cut = lh_synth_cut(ones, nodes, many, true, costs[i].row, costs[i].column);
+            const double steps = nodes * cut_by_steps(nodes, costs[i].row, costs[i].column);
+            const double whole =
+                lh_synth_cut(twos, nodes, many, true, costs[i].row, costs[i].column);
 
             ck_assert_double_le(cut, steps * 1.02);
             ck_assert_double_ge(cut, steps * 0.9);
-            ck_assert_double_ge(lh_synth_cut(nodes, 4096, false, costs[i].row, costs[i].column),
-                                cut);
+            ck_assert_double_ge(
+                lh_synth_cut(ones, nodes, 4096, false, costs[i].row, costs[i].column), cut);
+            /* Pairs of nodes are nodes of twice the tokens. */
+            ck_assert_double_eq_tol(whole / cut, 2, 0.01);
         }
+        /* What leaves a node need not leave two of them; what leaves these, leaves a node. */
+        ck_assert_double_lt(lh_synth_cut(twos, 2, 4096, true, costs[i].row, costs[i].column),
+                            lh_synth_cut(ones, 4, 4096, true, costs[i].row, costs[i].column));
+        ck_assert_double_gt(lh_synth_cut(unlike, 2, 4096, true, costs[i].row, costs[i].column), 0);
     }
-    ck_assert_double_eq(lh_synth_cut(2, 4096, true, 0, 2), 0);
+    ck_assert_double_eq(lh_synth_cut(ones, 2, 4096, true, 0, 2), 0);
 }
 END_TEST
 
@@ -589,6 +598,41 @@ START_TEST(nothing_is_below_the_bound_of_a_random_problem)
     }
     ck_assert_uint_eq(held, wanted);
     ck_assert_uint_ge(crossing, wanted / 10); /* both bounds are held */
+}
+END_TEST
+
+/* Nodes behind oversubscribed trunks: whatever is found takes what the trunks take at least. */
+START_TEST(nothing_is_below_the_bound_of_trunks)
+{
+    const guint count = (guint)test_share(24);
+    guint bound_by_trunks = 0;
+
+    for (uint64_t seed = 0; seed < count; seed++) {
+        const uint32_t nodes = 5 + (uint32_t)(lh_rng_bits(seed, 0, 21) % 5);
+        const uint32_t over = 1U << lh_rng_bits(seed, 1, 21) % 6;
+        const bool causal = lh_rng_bits(seed, 2, 21) % 2 != 0;
+        const uint32_t sizes[] = { 4, MIN(nodes - 4, 4), nodes - MIN(nodes, 8) };
+        const uint32_t tokens = 64U << lh_rng_bits(seed, 3, 21) % 6;
+        g_autofree char *fields = g_strdup_printf(
+            "\"cluster\": \"fat-tree-a100:%u\", \"seq_length\": %u, \"num_attention_heads\": 16, "
+            "\"oversubscription\": %u, \"mask\": \"%s\", \"pass\": \"fwd\"",
+            nodes, 8 * nodes * tokens, over, causal ? "causal" : "full");
+        Case c = case_of(fields);
+        const LhAttention *a = &c.setup->params.attention;
+        const double trunk = 4.0 * (double)c.setup->topology->nics_per_node *
+                             c.setup->topology->nic.bandwidth / over;
+        const double rows = lh_synth_cut(sizes, nodes > 8 ? 3 : 2, 8 * tokens, causal, 4, 4);
+        const double bytes = rows * 8 * tokens * a->heads * a->head_dim;
+        const LhSynthBound bound = lh_synth_bound(c.setup);
+
+        ck_assert_double_eq_tol(
+            (double)bound.trunk_ps / (bytes / trunk / (nodes > 8 ? 3 : 2) * 1e12), 1, 1e-6);
+        ck_assert_int_ge(bound.bound_ps, bound.trunk_ps);
+        bound_by_trunks += bound.bound_ps == bound.trunk_ps;
+        hold_bound(&c, fields, seed);
+        case_clear(&c);
+    }
+    ck_assert_uint_ge(bound_by_trunks, count / 4);
 }
 END_TEST
 
@@ -1293,12 +1337,12 @@ END_TEST
 LH_TEST_MAIN("synth", counters_equal_a_recount, work_is_that_of_all_blocks,
              any_assignment_is_proven_and_runs, no_assignment_moves_less_than_the_cut,
              the_cut_is_that_of_all_sets, nothing_published_is_below_the_bound,
-             nothing_is_below_the_bound_of_a_random_problem, cells_are_what_runs,
-             threads_change_nothing, beats_the_published_and_runs, finds_what_is_known_to_be_there,
-             alone_the_best_candidate_is_the_answer, keeps_the_memory_limit,
-             an_interrupted_search_has_an_answer, programs_of_other_cases_are_refused,
-             what_holds_wins_under_every_judge, the_fastest_of_each_network_meet_jitter,
-             a_tie_is_no_win, what_does_not_hold_is_said, judges_differ_from_the_scenario,
-             the_chosen_one_wins_by_most_at_the_least, the_scenario_is_among_the_judges,
-             threads_change_no_judgement, interrupted_judges_leave_the_fastest,
-             judges_hear_what_is_gone_on_from)
+             nothing_is_below_the_bound_of_a_random_problem, nothing_is_below_the_bound_of_trunks,
+             cells_are_what_runs, threads_change_nothing, beats_the_published_and_runs,
+             finds_what_is_known_to_be_there, alone_the_best_candidate_is_the_answer,
+             keeps_the_memory_limit, an_interrupted_search_has_an_answer,
+             programs_of_other_cases_are_refused, what_holds_wins_under_every_judge,
+             the_fastest_of_each_network_meet_jitter, a_tie_is_no_win, what_does_not_hold_is_said,
+             judges_differ_from_the_scenario, the_chosen_one_wins_by_most_at_the_least,
+             the_scenario_is_among_the_judges, threads_change_no_judgement,
+             interrupted_judges_leave_the_fastest, judges_hear_what_is_gone_on_from)

@@ -120,6 +120,8 @@ table_of(const LhSetup *setup, const LhSynthesis *s)
     add_time(table, "bound: compute", s->bound.compute_ps, s->bound.bound_ps);
     if (s->bound.cut_ps > 0)
         add_time(table, "bound: bytes into nodes", s->bound.cut_ps, s->bound.bound_ps);
+    if (s->bound.trunk_ps > 0)
+        add_time(table, "bound: bytes over trunks", s->bound.trunk_ps, s->bound.bound_ps);
     if (s->published != NULL) {
         g_autofree char *what = g_strdup_printf("published: %s", s->published->name);
 

@@ -7,6 +7,10 @@
  * L pairs - g(L), where g is the largest L pairs - traffic of any A, B, x, y; so the mean over the
  * nodes is at least L (mean pairs) - g(L), for every L. Relays, multicast and any balance of the
  * work are within that; adding up results within the network is not.
+ *
+ * Nodes behind one trunk are a node of as many nodes' tokens: x and y are at most their number h,
+ * and what is in both is at least x + y - h. All that such groups take in and give goes through
+ * their trunks. Groups need not be equal: the sum of g(L) is over all of them.
  */
 #include "synth/bound.h"
 
@@ -25,7 +29,8 @@
  */
 
 typedef struct {
-    double nodes, diagonal; /* diagonal: pairs beyond t^2 / 2, for each t */
+    double nodes, home; /* of all, of the group */
+    double diagonal;    /* pairs beyond t^2 / 2, for each t */
     bool causal;
     double row, column, price;
 } Cut;
@@ -40,7 +45,7 @@ static double
 most(const Cut *c, Cell cell)
 {
     const double a = cell.low_a + cell.size, b = cell.low_b + cell.size;
-    const double x = fmin(a, 1), y = fmin(b, 1), cheap = fmin(c->row, c->column);
+    const double x = fmin(a, c->home), y = fmin(b, c->home), cheap = fmin(c->row, c->column);
     const double costs = fmax(cell.low_a - x, 0) * c->row + fmax(cell.low_b - y, 0) * c->column;
     const double least = fmax(cell.low_a + cell.low_b - c->nodes, 0);
     double home, t;
@@ -48,7 +53,7 @@ most(const Cut *c, Cell cell)
     if (!c->causal)
         return c->price * a * b - costs;
     /* What both homes share can be given up, the cheaper way: it is where that is worth it. */
-    home = fmax(fmin(cell.low_a, 1) + fmin(cell.low_b, 1) - 1, 0);
+    home = fmax(fmin(cell.low_a, c->home) + fmin(cell.low_b, c->home) - c->home, 0);
     t = fmax(least, fmin(home, cheap / c->price));
     return c->price * (a * b - t * t / 2 + c->diagonal * fmin(a, b)) - costs -
            cheap * fmax(home - t, 0);
@@ -84,25 +89,48 @@ largest(const Cut *c, double tolerance)
     return upper;
 }
 
+/* Of groups of so many nodes each. */
+typedef struct {
+    const uint32_t *sizes;
+    uint32_t count;
+} Groups;
+
+/* The sum over groups of what they take in and give at least; equal ones are worked out once. */
 static double
-at_price(Cut *c, double price, double pairs)
+at_price(Cut *c, const Groups *groups, double price, double pairs)
 {
+    double sum = 0, of_size = 0;
+
     c->price = price;
-    return price * pairs - largest(c, PRECISION * price * pairs);
+    for (uint32_t i = 0; i < groups->count; i++) {
+        const double mine = pairs * groups->sizes[i];
+
+        if (i == 0 || groups->sizes[i] != groups->sizes[i - 1]) {
+            c->home = groups->sizes[i];
+            of_size = price * mine - largest(c, PRECISION * price * mine);
+        }
+        sum += of_size;
+    }
+    return sum;
 }
 
 double
-lh_synth_cut(uint32_t nodes, uint64_t tokens, bool causal, double row, double column)
+lh_synth_cut(const uint32_t *sizes, uint32_t count, uint64_t tokens, bool causal, double row,
+             double column)
 {
+    const Groups groups = { sizes, count };
     const double one = 1 / (double)tokens;
-    const double pairs = causal ? ((double)nodes + one) / 2 : (double)nodes;
-    Cut c = { nodes, causal ? one / 2 : 0, causal, row, column, 0 };
-    double low = 0, high = 4 * (row + column), best = 0;
+    Cut c = { .diagonal = causal ? one / 2 : 0, .causal = causal, .row = row, .column = column };
+    double low = 0, high = 4 * (row + column), best = 0, pairs;
 
+    for (uint32_t i = 0; i < count; i++)
+        c.nodes += sizes[i];
+    pairs = causal ? (c.nodes + one) / 2 : c.nodes;
     /* The bound is concave in the price; each price that is tried gives a bound. */
     for (int i = 0; i < PRICES && high - low > PRECISION * high; i++) {
         const double first = low + (high - low) / 3, second = high - (high - low) / 3;
-        const double left = at_price(&c, first, pairs), right = at_price(&c, second, pairs);
+        const double left = at_price(&c, &groups, first, pairs);
+        const double right = at_price(&c, &groups, second, pairs);
 
         best = fmax(best, fmax(left, right));
         if (left < right)
@@ -137,25 +165,127 @@ has_links(const LhSetup *setup)
            setup->collectives != LH_COLLECTIVES_CLOSED_FORM;
 }
 
+/* What groups of nodes exchange at least, in bytes. */
+static double
+cut_bytes(const LhSetup *setup, const uint32_t *sizes, uint32_t count)
+{
+    const LhAttention *a = &setup->params.attention;
+    const uint64_t tokens = a->seq_length / lh_synth_places(setup).places;
+    const double row = 2.0 * lh_dtype_bytes(a->dtype); /* q comes, and a result of its size goes */
+    const double column = 2.0 * lh_dtype_bytes(a->dtype) * a->groups / a->heads;
+    /* The backward pass of a pair needs do and gives dq, dk and dv: as many bytes, if whoever
+     * computes it has q, k and v from before, and more, if not. */
+    const double passes = setup->params.pass == LH_PASS_BOTH ? 2 : 1;
+
+    return lh_synth_cut(sizes, count, tokens, setup->params.mask.causal, row, column) * passes *
+           (double)tokens * a->batch * a->heads * a->head_dim;
+}
+
+static LhTime
+time_of(double bytes, double rate)
+{
+    return lh_time_from_ps(bytes / rate * (double)LH_PS_PER_S);
+}
+
+/* --- trunks -------------------------------------------------------------------------------------
+ */
+
+/* The links of the fabric between a node and those farthest from it, from the node outwards. */
+typedef struct {
+    uint32_t links[LH_ROUTE_MAX], count;
+} WayOut;
+
+static WayOut
+way_on(const LhNetwork *n, uint32_t from, uint32_t to, bool up)
+{
+    WayOut way = { 0 };
+    LhRoute route;
+
+    lh_network_route(n, from, to, &route);
+    for (uint32_t i = 0; i < route.links_count; i++) {
+        const uint32_t link = route.links[up ? i : route.links_count - 1 - i];
+
+        if (lh_network_link(n, link).tier == LH_TIER_FABRIC && lh_network_link(n, link).up == up)
+            way.links[way.count++] = link;
+    }
+    return way;
+}
+
+static WayOut
+way_out(const LhNetwork *n, LhSynthPlaces at, uint32_t node, bool up)
+{
+    WayOut longest = { 0 };
+
+    for (uint32_t other = 0; other < at.places; other++) {
+        const uint32_t from = (up ? node : other) * at.gpus, to = (up ? other : node) * at.gpus;
+        const WayOut way = other == node ? longest : way_on(n, from, to, up);
+
+        if (way.count > longest.count)
+            longest = way;
+    }
+    return longest;
+}
+
+/* Nodes that leave by the same link are a group: how many each has. What all of these links take;
+ * 0: there is a node without one. */
+static double
+group_nodes(const LhSetup *setup, uint32_t level, bool up, uint32_t *sizes, uint32_t *count)
+{
+    const LhSynthPlaces at = lh_synth_places(setup);
+    uint32_t links[LH_SYNTH_PLACES_MAX];
+    double rate = 0;
+
+    *count = 0;
+    for (uint32_t node = 0; node < at.places; node++) {
+        const WayOut way = way_out(&setup->network, at, node, up);
+        uint32_t group = 0;
+
+        if (way.count <= level)
+            return 0;
+        while (group < *count && links[group] != way.links[level])
+            group++;
+        if (group == *count) {
+            links[*count] = way.links[level];
+            sizes[(*count)++] = 0;
+            rate += lh_network_link(&setup->network, way.links[level]).bandwidth_bytes_per_s;
+        }
+        sizes[group]++;
+    }
+    return rate;
+}
+
+static LhTime
+bound_trunks(const LhSetup *setup)
+{
+    uint32_t sizes[LH_SYNTH_PLACES_MAX], count;
+    LhTime longest_ps = 0;
+
+    for (uint32_t level = 0; level < LH_ROUTE_MAX; level++) {
+        const double down = group_nodes(setup, level, false, sizes, &count);
+        const double rate = fmin(down, group_nodes(setup, level, true, sizes, &count));
+
+        if (rate <= 0)
+            break;
+        longest_ps = MAX(longest_ps, time_of(cut_bytes(setup, sizes, count), rate));
+    }
+    return longest_ps;
+}
+
 static void
 bound_cut(const LhSetup *setup, LhSynthBound *bound)
 {
     const LhSynthPlaces at = lh_synth_places(setup);
-    const LhAttention *a = &setup->params.attention;
-    const uint64_t tokens = a->seq_length / at.places;
-    const double row = 2.0 * lh_dtype_bytes(a->dtype); /* q comes, and a result of its size goes */
-    const double column = 2.0 * lh_dtype_bytes(a->dtype) * a->groups / a->heads;
     const double rate = fmin(nics(&setup->network, true), nics(&setup->network, false));
+    uint32_t nodes[LH_SYNTH_PLACES_MAX];
 
-    if (at.gpus == 1 || !has_links(setup) || rate <= 0 || !lh_mask_is_plain(&setup->params.mask))
+    if (setup->network.ranks <= setup->network.gpus_per_node || !has_links(setup) || rate <= 0 ||
+        !lh_mask_is_plain(&setup->params.mask))
         return;
-    bound->cut_bytes = lh_synth_cut(at.places, tokens, setup->params.mask.causal, row, column) *
-                       (double)tokens * a->batch * a->heads * a->head_dim * at.places;
-    /* The backward pass of a pair needs do and gives dq, dk and dv: as many bytes, if whoever
-     * computes it has q, k and v from before, and more, if not. */
-    if (setup->params.pass == LH_PASS_BOTH)
-        bound->cut_bytes *= 2;
-    bound->cut_ps = lh_time_from_ps(bound->cut_bytes / rate * (double)LH_PS_PER_S);
+    for (uint32_t node = 0; node < at.places; node++)
+        nodes[node] = 1;
+    bound->cut_bytes = cut_bytes(setup, nodes, at.places);
+    bound->cut_ps = time_of(bound->cut_bytes, rate);
+    bound->trunk_ps = bound_trunks(setup);
 }
 
 /* --- compute ------------------------------------------------------------------------------------
@@ -224,6 +354,6 @@ lh_synth_bound(const LhSetup *setup)
     LhSynthBound bound = { .compute_ps = bound_compute(setup) };
 
     bound_cut(setup, &bound);
-    bound.bound_ps = MAX(bound.compute_ps, bound.cut_ps);
+    bound.bound_ps = MAX(bound.compute_ps, MAX(bound.cut_ps, bound.trunk_ps));
     return bound;
 }

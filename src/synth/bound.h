@@ -13,15 +13,18 @@ typedef struct {
      */
     LhTime cut_ps;
     double cut_bytes; /* of all nodes, per direction */
-    LhTime bound_ps;  /* the larger one */
+    /* Likewise into groups of nodes, over what the trunks of the fabric take; 0: there are none. */
+    LhTime trunk_ps;
+    LhTime bound_ps; /* the largest */
 } LhSynthBound;
 
 /* The setup passes lh_synth_check(). */
 LhSynthBound lh_synth_bound(const LhSetup *setup);
 
 /*
- * The least traffic of one of @nodes nodes, in the tokens of one node, if each has its share of the
- * pairs of a full or a @causal mask: a row that is not at home costs @row, a column @column.
- * @tokens: of one node.
+ * The least traffic of all of @count groups of nodes (@sizes: how many; equal ones one after
+ * another), in the tokens of one node, if each has its share of the pairs of a full or a @causal
+ * mask: a row that is not at home costs @row, a column @column. @tokens: of one node.
  */
-double lh_synth_cut(uint32_t nodes, uint64_t tokens, bool causal, double row, double column);
+double lh_synth_cut(const uint32_t *sizes, uint32_t count, uint64_t tokens, bool causal, double row,
+                    double column);
