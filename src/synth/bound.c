@@ -182,7 +182,7 @@ cut_bytes(const LhSetup *setup, const uint32_t *sizes, uint32_t count)
 }
 
 static LhTime
-time_of(double bytes, double rate)
+time_over(double bytes, double rate)
 {
     return lh_time_from_ps(bytes / rate * (double)LH_PS_PER_S);
 }
@@ -266,7 +266,7 @@ bound_trunks(const LhSetup *setup)
 
         if (rate <= 0)
             break;
-        longest_ps = MAX(longest_ps, time_of(cut_bytes(setup, sizes, count), rate));
+        longest_ps = MAX(longest_ps, time_over(cut_bytes(setup, sizes, count), rate));
     }
     return longest_ps;
 }
@@ -284,7 +284,7 @@ bound_cut(const LhSetup *setup, LhSynthBound *bound)
     for (uint32_t node = 0; node < at.places; node++)
         nodes[node] = 1;
     bound->cut_bytes = cut_bytes(setup, nodes, at.places);
-    bound->cut_ps = time_of(bound->cut_bytes, rate);
+    bound->cut_ps = time_over(bound->cut_bytes, rate);
     bound->trunk_ps = bound_trunks(setup);
 }
 
