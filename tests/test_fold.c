@@ -6,6 +6,8 @@
 #include "share.h"
 #include "step_results.h"
 
+#include <glib/gstdio.h>
+
 #define SHARING 8 /* one in so many is simulated on cores that ranks share, too */
 
 /* The critical path goes from the beginning to the end. */
@@ -121,4 +123,45 @@ START_TEST(folded_steps_are_whole_steps)
 }
 END_TEST
 
-LH_TEST_MAIN("fold", folded_steps_are_whole_steps)
+/* Nodes of PCIe trees are alike; GPUs of one node are not. */
+START_TEST(folded_trees_are_whole_trees)
+{
+    static const char box[] =
+        "{\"schema\": \"longhaul.topology/2\", \"name\": \"t\", \"source\": \"s\", \"device\": "
+        "\"l20\", "
+        "\"node\": {\"gpus\": 4, \"scale_up\": {\"kind\": \"none\"}, \"pcie\": {\"bandwidth\": "
+        "\"24GB/s\", \"latency\": \"1us\", \"ctas\": 2, \"provenance\": \"assumed\", \"source\": "
+        "\"s\", "
+        "\"levels\": [{\"name\": \"socket\", \"of_gpu\": [0, 1, 0, 1], \"up\": \"9GB/s\", "
+        "\"provenance\": \"assumed\", \"source\": \"s\"}], \"p2p\": \"none\", \"p2p_two\": true, "
+        "\"host\": {\"per_gpu\": \"16GB/s\", \"bandwidth\": \"30GB/s\", \"provenance\": "
+        "\"assumed\", "
+        "\"source\": \"s\"}}, \"nics\": {\"count\": 2, \"bandwidth\": \"10GB/s\", \"latency\": "
+        "\"5us\", "
+        "\"ctas\": 2, \"provenance\": \"assumed\", \"source\": \"s\"}}}";
+    static const char *const collectives[] = { "auto", "fluid", "ring", "closed-form", "nccl" };
+    g_autofree char *folder = g_dir_make_tmp("fold-XXXXXX", NULL);
+    g_autofree char *path = g_build_filename(folder, "t.json", NULL);
+    unsigned folded = 0;
+
+    ck_assert(g_file_set_contents(path, box, -1, NULL));
+    for (guint i = 0; i < 3 * G_N_ELEMENTS(collectives); i++) {
+        static const unsigned tensor[] = { 1, 2, 4 };
+        const unsigned t = tensor[i % 3];
+        g_autofree char *members = g_strdup_printf(
+            "\"model\": \"gpt3-125m\", \"cluster\": \"%s:4\", \"ranks\": 16, \"seq_length\": "
+            "\"4K\", "
+            "\"tensor_model_parallel_size\": \"%u\", \"context_parallel_size\": %u, "
+            "\"data_parallel_size\": 4, \"collectives\": \"%s\", \"schedule\": [\"%s\"]",
+            path, t, 4 / t, collectives[i / 3], i % 2 == 0 ? "zigzag" : "te-a2a");
+        const double share = check(members, false, 0);
+
+        folded += share > 0 && share < 1;
+    }
+    g_remove(path);
+    g_rmdir(folder);
+    ck_assert_uint_gt(folded, 5);
+}
+END_TEST
+
+LH_TEST_MAIN("fold", folded_steps_are_whole_steps, folded_trees_are_whole_trees)
