@@ -8,6 +8,7 @@
 #include "plan/setup_step.h"
 #include "run_tests.h"
 
+#include <math.h>
 #include <string.h>
 
 /* The step of a scenario with these members; NULL if it is refused. Both are the caller's. */
@@ -81,6 +82,15 @@ check_same(const char *text, const LhSimResult *shorter, const LhSimResult *whol
     for (int tier = 0; tier < LH_TIERS; tier++)
         ck_assert_msg(shorter->link_bytes[tier] == whole->link_bytes[tier], "%s: bytes over %s",
                       text, lh_tier_names[tier]);
+    for (int tier = 0; tier < LH_TIERS; tier++) {
+        const LhTierUse *use = &shorter->tier_use[tier], *all = &whole->tier_use[tier];
+
+        ck_assert_uint_eq(use->links, all->links);
+        ck_assert_uint_eq(use->busiest.link, all->busiest.link);
+        ck_assert_msg(fabs(use->used_sum - all->used_sum) <= 1e-9 * all->used_sum,
+                      "%s: use of %s %g, in short %g", text, lh_tier_names[tier], all->used_sum,
+                      use->used_sum);
+    }
     ck_assert_uint_eq(shorter->busiest_link, whole->busiest_link);
     ck_assert_double_eq(shorter->busiest_link_utilisation, whole->busiest_link_utilisation);
     ck_assert_int_eq(shorter->out_of_memory == NULL, whole->out_of_memory == NULL);

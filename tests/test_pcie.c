@@ -8,6 +8,7 @@
 #include "sim/network/flows.h"
 #include "sim/network/link_bound.h"
 #include "sim/network/measured.h"
+#include "sim/network/nccl.h"
 #include "sim/network/network.h"
 #include "sim/network/rings.h"
 #include "sim_single.h"
@@ -267,6 +268,66 @@ START_TEST(tree_joins_programs_of_two)
         ck_assert_int_eq(result->makespan_ps, (ranks == 2 ? MS : 2 * MS) + US);
         ck_assert_uint_eq((uint64_t)result->link_bytes[LH_TIER_PCIE], 48000000);
         world_clear(&w);
+    }
+}
+END_TEST
+
+/* And of a collective it is the collective's group, whoever else runs. */
+START_TEST(tree_joins_collectives_of_two)
+{
+    g_autoptr(LhTopology) t =
+        parse(BOX(SCALE_UP_NONE, "\"p2p\": \"none\", \"p2p_two\": true, "
+                                 "\"host\": {\"per_gpu\": \"12GB/s\"" SAID "}"));
+    static const LhCollectiveModel models[] = { LH_COLLECTIVES_RING, LH_COLLECTIVES_FLUID,
+                                                LH_COLLECTIVES_DIRECT };
+
+    for (uint32_t count = 2; count <= 3; count++) {
+        for (size_t m = 0; m < G_N_ELEMENTS(models); m++) {
+            g_autoptr(LhSimResult) result = NULL;
+            double rate;
+            Single s;
+            World w;
+
+            single_init(&s, LH_COLL_ALL_GATHER, first_ranks(count), 240000000, 0, 0);
+            script_init(&w, &s.script, 4);
+            w.topology = *t;
+            w.device.memory_bandwidth = INFINITY;
+            w.params.collectives = models[m];
+            result = world_run(&w);
+            rate = 240000000.0 * (count - 1) / ((double)result->makespan_ps * S_PER_PS) / GIGA;
+            ck_assert_double_eq_tol(rate, count == 2 ? 24 : 12, 0.01);
+            world_clear(&w);
+        }
+    }
+}
+END_TEST
+
+/* NCCL's model takes what its rings reach together with each other. */
+START_TEST(tree_limits_the_rings_of_nccl)
+{
+    static const struct {
+        const char *text;
+        uint32_t ranks;
+        double gbps;
+    } cases[] = {
+        { USUAL, 8, 16 },
+        { USUAL, 2, 24 },
+        { BOX(SCALE_UP_NONE, "\"p2p\": \"none\", " HOST), 8, 15 },
+        { BOX(SCALE_UP_NONE, CROSSED), 8, 20 },
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(LhTopology) t = parse(cases[i].text);
+        const LhDevice device = { .compute_capability = 89 };
+        const LhGroup group = first_ranks(cases[i].ranks);
+        LhNcclGroup *nccl;
+        LhNetwork n;
+
+        network_of(&n, t, 2);
+        nccl = lh_nccl_group_new(&n, &device, &group);
+        ck_assert_msg(fabs(nccl->bus_gbps / cases[i].gbps - 1) < 1e-12, "case %zu: %g", i,
+                      nccl->bus_gbps);
+        lh_nccl_group_free(nccl);
     }
 }
 END_TEST
@@ -654,7 +715,7 @@ START_TEST(random_trees_are_no_faster_than_they_allow)
 END_TEST
 
 LH_TEST_MAIN("pcie", tree_shares_links, tree_names_its_links, tree_bounds_collectives,
-             tree_joins_two_directly, tree_joins_programs_of_two, tree_fails_with_pcie,
-             tree_refuses_what_cannot_be, tree_needs_what_it_was_measured_on,
-             tree_keeps_what_it_was_measured_on, tree_explains_a_measured_box,
-             random_trees_are_no_faster_than_they_allow)
+             tree_joins_two_directly, tree_joins_programs_of_two, tree_joins_collectives_of_two,
+             tree_limits_the_rings_of_nccl, tree_fails_with_pcie, tree_refuses_what_cannot_be,
+             tree_needs_what_it_was_measured_on, tree_keeps_what_it_was_measured_on,
+             tree_explains_a_measured_box, random_trees_are_no_faster_than_they_allow)

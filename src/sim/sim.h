@@ -163,7 +163,7 @@ typedef struct {
     uint32_t busy_links_count;
     LhTierUse tier_use[LH_TIERS]; /* links that stand for others are left out */
     LhWide link_bytes[LH_TIERS];  /* bytes carried by the links of each tier, each link crossed
-                                     counted */
+                                     counted; of PCIe those of the GPUs' own links */
     LhOutOfMemory *out_of_memory; /* owned; NULL: everything fits, or there was no limit */
     GArray *path;                 /* of LhPathStep, from 0 to the makespan; NULL unless asked for */
     LhPrecedence *precedence;     /* owned; NULL unless asked for */
