@@ -303,7 +303,7 @@ check_nested(const LhJson *json, const LhPcieTree *tree, uint32_t level, uint64_
              GError **error)
 {
     g_autofree char *path = path_in(level, "");
-    g_autofree uint32_t *outer = g_new(uint32_t, gpus), *first = g_new(uint32_t, gpus);
+    g_autofree uint32_t *outer = g_new0(uint32_t, gpus), *first = g_new(uint32_t, gpus);
     const uint32_t below = lh_pcie_groups_count(tree, level - 1, (uint32_t)gpus);
 
     memset(first, 0xff, gpus * sizeof(*first));
@@ -311,6 +311,7 @@ check_nested(const LhJson *json, const LhPcieTree *tree, uint32_t level, uint64_
         const uint32_t inner = lh_pcie_group(tree, level - 1, gpu);
         const uint32_t group = lh_pcie_group(tree, level, gpu);
 
+        g_assert(inner < gpus);
         if (first[inner] == UINT32_MAX) {
             first[inner] = gpu;
             outer[inner] = group;
