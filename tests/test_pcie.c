@@ -213,6 +213,32 @@ START_TEST(tree_bounds_collectives)
 }
 END_TEST
 
+/* Bridges across sockets: a ring that closes is faster group by group, a chain in order of ranks.
+ */
+START_TEST(tree_bounds_chains_in_any_order)
+{
+    static const char text[] =
+        "{\"schema\": \"longhaul.topology/2\", \"name\": \"t\", \"source\": \"s\", \"device\": "
+        "\"l20\", "
+        "\"max_nodes\": 1, \"node\": {\"gpus\": 16, \"scale_up\": {\"kind\": \"pairs\", "
+        "\"bandwidth\": "
+        "\"100GB/s\", " LINK("2us") "}, \"pcie\": {\"bandwidth\": \"14GB/s\", " LINK(
+            "1us") ", \"levels\": ["
+                   "{\"name\": \"board\", \"of_gpu\": [0, 1, 0, 3, 2, 2, 3, 1, 2, 0, 0, 1, 3, 3, "
+                   "2, 1], "
+                   "\"up\": \"12GB/s\"" SAID "}, "
+                   "{\"name\": \"socket\", \"of_gpu\": [0, 0, 0, 1, 1, 1, 1, 0, 1, 0, 0, 0, 1, 1, "
+                   "1, 0], "
+                   "\"up\": \"9GB/s\"" SAID "}]}}}";
+    g_autoptr(LhTopology) t = parse(text);
+    LhNetwork n;
+
+    network_of(&n, t, 1);
+    /* 1 to 2, 3 to 4 and 5 to 6 go from board to board; the bridges do the rest. */
+    ck_assert_double_eq_tol(bound_s(&n, first_ranks(7), LH_COLL_BROADCAST, 1e9), 1 / 12.0, 1e-12);
+}
+END_TEST
+
 /* Exactly two GPUs of a node in the communicator: other nodes do not matter. */
 START_TEST(tree_joins_two_directly)
 {
@@ -715,7 +741,8 @@ START_TEST(random_trees_are_no_faster_than_they_allow)
 END_TEST
 
 LH_TEST_MAIN("pcie", tree_shares_links, tree_names_its_links, tree_bounds_collectives,
-             tree_joins_two_directly, tree_joins_programs_of_two, tree_joins_collectives_of_two,
-             tree_limits_the_rings_of_nccl, tree_fails_with_pcie, tree_refuses_what_cannot_be,
-             tree_needs_what_it_was_measured_on, tree_keeps_what_it_was_measured_on,
-             tree_explains_a_measured_box, random_trees_are_no_faster_than_they_allow)
+             tree_bounds_chains_in_any_order, tree_joins_two_directly, tree_joins_programs_of_two,
+             tree_joins_collectives_of_two, tree_limits_the_rings_of_nccl, tree_fails_with_pcie,
+             tree_refuses_what_cannot_be, tree_needs_what_it_was_measured_on,
+             tree_keeps_what_it_was_measured_on, tree_explains_a_measured_box,
+             random_trees_are_no_faster_than_they_allow)
