@@ -406,12 +406,13 @@ play(const LhSimParams *params, LhFold *fold, GError **error)
 
     lh_engine_init(&engine, params, fold);
     run(&engine);
-    if (engine.error == NULL) {
+    if (engine.error == NULL)
         result = lh_engine_summarise(&engine);
-    } else if (engine.differ) {
+    if (engine.differ) {
         *fold = lh_fold_less(fold, engine.row);
         g_clear_error(&engine.error);
-    } else {
+    } else if (engine.error != NULL) {
+        g_clear_pointer(&result, lh_sim_result_free);
         g_propagate_error(error, engine.error);
     }
     if (params->ended_ps != NULL)

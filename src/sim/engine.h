@@ -314,4 +314,5 @@ void lh_repeat_instant(LhEngine *e);
 /* result.c */
 void lh_engine_init(LhEngine *e, const LhSimParams *params, const LhFold *fold);
 void lh_engine_clear(LhEngine *e);
+/* e->error, if a link carried more than it can, which no message may do. */
 LhSimResult *lh_engine_summarise(LhEngine *e);

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "program/collective.h"
 #include "sim/network/sends.h"
+#include "sim/network/traffic.h"
 
 #include <math.h>
 
@@ -51,13 +52,20 @@ count_sent(LhEngine *e, uint32_t r, uint8_t tier, uint64_t bytes)
     e->results[r].bytes_by_tier[tier] += bytes;
 }
 
-/* What a member of a collective sends, whose likes in it may send as much by other ways. */
+/* Where bytes of members of a collective are counted whose likes in it may send as much by other
+ * ways. */
+static const LhApart *
+apart_of(const LhEngine *e, const LhLikes *likes)
+{
+    return &e->apart[!likes->rows        ? LH_APART_SHIFTS
+                     : likes->shifts > 1 ? LH_APART_BOTH
+                                         : LH_APART_ROWS];
+}
+
 static void
 count_apart(LhEngine *e, const LhLikes *likes, const LhRoute *route, uint64_t bytes)
 {
-    const LhApart *apart = &e->apart[!likes->rows        ? LH_APART_SHIFTS
-                                     : likes->shifts > 1 ? LH_APART_BOTH
-                                                         : LH_APART_ROWS];
+    const LhApart *apart = apart_of(e, likes);
 
     apart->sent_bytes[route->source * LH_TIERS + route->tier] += bytes;
     for (uint32_t i = 0; i < route->links_count; i++)
@@ -108,26 +116,31 @@ check_shared(LhEngine *e, const LhEnds *ends)
         differ(e, e->fold.of.row > 1);
 }
 
-/* Of its time it takes what its sender's op does: LhSimParams.time_share. */
+/* Of its time it takes @share. */
 static uint32_t
-begin_flow(LhEngine *e, const LhEnds *ends, const LhRoute *route, uint64_t bytes)
+begin_flow(LhEngine *e, const LhRoute *route, uint64_t bytes, double share)
 {
     LhRoute shorter = *route;
-    double share;
 
     if (e->params->time_share == NULL)
         return lh_flows_start(e->moving.flows, e->now, route, bytes);
-    share = lh_node(&e->ranks[ends->ranks[0]].nodes, ends->nodes[0])->share;
     shorter.latency_ps = lh_time_from_ps((double)route->latency_ps * share);
     return lh_flows_start(e->moving.flows, e->now, &shorter,
                           (uint64_t)llround((double)bytes * share));
 }
 
+/* What the op takes of its time: LhSimParams.time_share. */
+static double
+share_of_op(const LhEngine *e, uint32_t rank, uint32_t op)
+{
+    return e->params->time_share == NULL ? 1 : lh_node(&e->ranks[rank].nodes, op)->share;
+}
+
 static uint32_t
-start_flow(LhEngine *e, const LhEnds *ends, const LhRoute *route, uint64_t bytes)
+start_flow(LhEngine *e, const LhEnds *ends, const LhRoute *route, uint64_t bytes, double share)
 {
     LhMoving *moving = &e->moving;
-    const uint32_t flow = begin_flow(e, ends, route, bytes);
+    const uint32_t flow = begin_flow(e, route, bytes, share);
 
     if (flow >= moving->count) {
         moving->count = MAX(64, moving->count * 2);
@@ -205,7 +218,7 @@ start_message(LhEngine *e, const LhPost *sender, const LhPost *receiver, uint32_
     if (e->free_network)
         deliver(e, &ends, 1);
     else
-        start_flow(e, &ends, &route, sender->bytes);
+        start_flow(e, &ends, &route, sender->bytes, share_of_op(e, sender->rank, sender->node));
 }
 
 /* What a message counts for where it is known what all messages of a rank hold together. */
@@ -305,7 +318,7 @@ start_hop(LhEngine *e, LhCollective *c, const LhHop *hop, uint32_t late)
         count_sent(e, from->rank, route.tier, hop->bytes);
     set_moving(e, &ends, hop->bytes, late);
     route.latency_ps += hop->delay_ps;
-    flow = start_flow(e, &ends, &route, hop->bytes);
+    flow = start_flow(e, &ends, &route, hop->bytes, share_of_op(e, from->rank, from->op));
     e->moving.hops[flow] = (LhMovingHop){ c, *hop };
 }
 
@@ -360,6 +373,30 @@ end_together(LhEngine *e, LhCollective *c, uint32_t late)
     c->ends_left = 0;
 }
 
+/* One of the flows of a collective whose time is known has arrived. */
+static void
+measured_arrived(LhEngine *e, LhCollective *c, const LhEnds *ends)
+{
+    const uint8_t tier = c->neighbours->tier;
+
+    for (uint32_t i = 0; i < 2 && e->causes != NULL; i++)
+        lh_causes_delivered(e->causes, ends->ranks[i], ends->nodes[i]);
+    if (--c->flows_left > 0)
+        return;
+    for (uint32_t i = 0; i < c->size; i++) {
+        LhSimRank *rank = &e->ranks[c->members[i].rank];
+
+        if (!lh_engine_plays(e, rank->index))
+            continue;
+        e->events += lh_engine_weight(e, rank->index);
+        rank->moving[tier]--;
+        if (e->transits != NULL)
+            lh_transit_arrives(e, rank, lh_node(&rank->nodes, c->members[i].op)->stream);
+    }
+    end_together(e, c, ends->ranks[1]);
+    lh_collective_settle(c);
+}
+
 static void
 hop_arrived(LhEngine *e, uint32_t flow)
 {
@@ -368,6 +405,10 @@ hop_arrived(LhEngine *e, uint32_t flow)
     const uint32_t pieces = moving->hops[flow].hop.pieces;
     const uint32_t late = lh_engine_like(e, moving->ends[flow].ranks[1]);
 
+    if (c->algorithm == &lh_algorithm_measured) {
+        measured_arrived(e, c, &moving->ends[flow]);
+        return;
+    }
     lh_collective_arrived(c, &moving->hops[flow].hop);
     start_hops(e, c, late);
     deliver(e, &moving->ends[flow], pieces);
@@ -390,6 +431,126 @@ lh_flow_arrived(LhEngine *e, uint32_t flow)
     else
         deliver(e, &e->moving.ends[flow], 1);
 }
+
+/* ---- times that are known as a whole ---- */
+
+/* What the op of the collective takes of its time: the most that it may spare. */
+static double
+share_of_members(const LhEngine *e, const LhCollective *c)
+{
+    double share = 1;
+
+    for (uint32_t i = 0; i < c->size && e->params->time_share != NULL; i++)
+        share = MIN(share, share_of_op(e, c->members[i].rank, c->members[i].op));
+    return share;
+}
+
+/* The member at @position and all others have met: @late was the last. */
+static void
+set_meeting(LhEngine *e, const LhCollective *c, uint32_t position, uint32_t late)
+{
+    LhSimRank *rank = &e->ranks[c->members[position].rank];
+
+    if (!lh_engine_plays(e, rank->index))
+        return;
+    rank->moving[c->neighbours->tier]++;
+    if (e->transits != NULL)
+        lh_transit_leaves(e, rank, lh_node(&rank->nodes, c->members[position].op)->stream);
+    end_wait(e, rank, late);
+    lh_news_add(e, rank->index);
+}
+
+/* What the member at @position sends of a measured collective. */
+static void
+count_measured(LhEngine *e, const LhCollective *c, const LhTraffic *traffic,
+               const uint64_t *part_bytes, uint32_t position)
+{
+    const LhMember *m = &c->members[position];
+
+    for (uint8_t tier = 0; tier < LH_TIERS; tier++) {
+        const uint64_t bytes = lh_traffic_sent_bytes(traffic, part_bytes, position, tier);
+
+        if (bytes == 0)
+            continue;
+        e->tiers_used |= 1u << tier;
+        if (lh_engine_plays(e, m->rank))
+            lh_node(&e->ranks[m->rank].nodes, m->op)->bytes += bytes;
+        if (c->likes == NULL)
+            count_sent(e, m->rank, tier, bytes);
+        else
+            apart_of(e, c->likes)->sent_bytes[m->rank * LH_TIERS + tier] += bytes;
+    }
+}
+
+/* Everything of the collective that crosses @link, as one flow. */
+static void
+start_link(LhEngine *e, LhCollective *c, const LhTrafficLink *link, uint64_t bytes,
+           LhMeasuredTime time)
+{
+    const LhMember *from = &c->members[link->from], *to = &c->members[link->to];
+    const uint32_t like =
+        e->folded && !c->whole ? lh_fold_link(&e->fold, e->network, link->id) : link->id;
+    const LhEnds ends = { { lh_engine_like(e, from->rank), lh_engine_like(e, to->rank) },
+                          { from->op, to->op },
+                          c->neighbours->tier,
+                          true,
+                          c->whole };
+    const LhRoute route = { .links = { like },
+                            .links_count = 1,
+                            .latency_ps = time.floor_ps,
+                            .tier = ends.tier,
+                            .flow_bandwidth_bytes_per_s =
+                                (double)bytes / (double)MAX(time.links_ps, 1) * (double)LH_PS_PER_S,
+                            .source = ends.ranks[0],
+                            .destination = ends.ranks[1],
+                            .own_tiers = time.tiers };
+    uint32_t flow;
+
+    if (c->likes != NULL) {
+        apart_of(e, c->likes)->link_bytes[link->id] += bytes;
+        if (like != link->id)
+            return; /* another one's stands for it */
+        e->whole_bytes[like] += bytes;
+    }
+    flow = start_flow(e, &ends, &route, bytes, share_of_members(e, c));
+    e->moving.hops[flow] = (LhMovingHop){ .collective = c };
+    c->flows_left++;
+}
+
+/* All members are there, @late as the last one. */
+static void
+start_measured(LhEngine *e, LhCollective *c, uint32_t late)
+{
+    const LhTraffic *traffic = lh_collective_traffic(e->collectives, c);
+    uint64_t part_bytes[LH_RINGS_MAX];
+    LhMeasuredTime time;
+    int provenance;
+
+    lh_traffic_parts(traffic, c, part_bytes);
+    for (guint i = 0; i < traffic->links->len; i++) {
+        const LhTrafficLink *link = &g_array_index(traffic->links, LhTrafficLink, i);
+
+        if (link->bandwidth_bytes_per_s <= 0 && lh_traffic_link_bytes(traffic, part_bytes, i) > 0) {
+            route_failed(e, c->members[link->from].rank, c->members[link->to].rank, link->id);
+            return;
+        }
+    }
+    time = lh_collective_measured(e->collectives, c, part_bytes, &provenance);
+    e->cost.provenance = MAX(e->cost.provenance, (LhProvenance)provenance);
+    gather_members(e, c);
+    for (uint32_t i = 0; i < c->size; i++) {
+        count_measured(e, c, traffic, part_bytes, i);
+        set_meeting(e, c, i, late);
+    }
+    for (guint i = 0; i < traffic->links->len; i++) {
+        const uint64_t bytes = lh_traffic_link_bytes(traffic, part_bytes, i);
+
+        if (bytes > 0 || time.links_ps == 0)
+            start_link(e, c, &g_array_index(traffic->links, LhTrafficLink, i), bytes, time);
+    }
+}
+
+/* ---- closed forms ---- */
 
 /* What the member at @position sends by a closed form, and over which links: as the rings or the
  * pairs would. @node: the op of a rank that is simulated; NULL: it is none. */
@@ -470,28 +631,16 @@ record_meeting(LhEngine *e, const LhCollective *c, LhTime end)
                    lh_collective_duration(e->collectives, &empty, &provenance), end);
 }
 
-/* Of a closed form. */
-static LhTime
-duration_of(const LhEngine *e, const LhCollective *c, int *provenance)
-{
-    const LhTime takes_ps = lh_collective_duration(e->collectives, c, provenance);
-    double share = 1;
-
-    if (e->params->time_share == NULL)
-        return takes_ps;
-    for (uint32_t i = 0; i < c->size; i++)
-        share = MIN(share, lh_node(&e->ranks[c->members[i].rank].nodes, c->members[i].op)->share);
-    return lh_time_from_ps((double)takes_ps * share);
-}
-
 /* Closed form: @late was the last to arrive and decides when all are through. */
 static void
 finish_meeting(LhEngine *e, LhCollective *c, uint32_t late)
 {
     int provenance;
-    const LhTime takes_ps = duration_of(e, c, &provenance);
+    const LhTime alone_ps = lh_collective_duration(e->collectives, c, &provenance);
+    const LhTime takes_ps = e->params->time_share == NULL
+                                ? alone_ps
+                                : lh_time_from_ps((double)alone_ps * share_of_members(e, c));
     const LhTime end = e->now + (e->free_network ? 0 : takes_ps);
-    const uint8_t tier = c->neighbours->tier;
 
     if (!e->free_network)
         e->cost.provenance = MAX(e->cost.provenance, (LhProvenance)provenance);
@@ -507,13 +656,9 @@ finish_meeting(LhEngine *e, LhCollective *c, uint32_t late)
         node = lh_node(&rank->nodes, c->members[i].op);
         if (e->causes != NULL)
             lh_causes_join(e->causes, rank->index, c->members[i].op, node);
-        rank->moving[tier]++;
-        if (e->transits != NULL)
-            lh_transit_leaves(e, rank, node->stream);
-        end_wait(e, rank, late);
+        set_meeting(e, c, i, late);
         node->timed = true;
         lh_heap_set(&e->heap, lh_queue_index(e, rank, node->stream), end);
-        lh_news_add(e, c->members[i].rank);
     }
     lh_collective_settle(c);
 }
@@ -557,6 +702,12 @@ lh_collective_start(LhEngine *e, LhSimRank *rank, uint32_t id)
         return;
     }
     node->pending = c->algorithm->ends(c, position);
+    if (c->algorithm == &lh_algorithm_measured) {
+        node->tier = c->neighbours->tier;
+        if (c->joined == c->size && e->error == NULL)
+            start_measured(e, c, rank->index);
+        return;
+    }
     if (node->pending == 0)
         lh_engine_complete(e, rank, id);
     if (c->algorithm == &lh_algorithm_fluid && c->joined == c->size)

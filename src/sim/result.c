@@ -1,8 +1,11 @@
 /* Setting the engine up for a program, and what is said of a run. */
+#include "base/error.h"
 #include "sim/accuracy.h"
 #include "sim/engine.h"
 
 #include <string.h>
+
+#define OVERUSE_MAX 1e-9 /* of a link, by rounding of sums */
 
 static void
 init_ranks(LhEngine *e)
@@ -226,8 +229,33 @@ is_of_tree(const LhNetwork *n, uint32_t id)
     return id >= n->tree.first && id < n->nic_first;
 }
 
+/* Whether messages share links, so that none carries more than it can. Closed forms, which know
+ * nothing of each other, and messages that are alone by definition may overlap. */
+static bool
+shares_links(const LhEngine *e)
+{
+    return !e->free_network && e->params->network_model != LH_NETWORK_ALPHA_BETA &&
+           e->params->collectives != LH_COLLECTIVES_CLOSED_FORM;
+}
+
+/* More than 1 only by rounding: of sums, and of the end of every message to a picosecond. */
 static void
-summarise_links(const LhEngine *e, LhSimResult *result)
+check_use(LhEngine *e, const LhSimResult *result, LhLinkUse use)
+{
+    const double rounded = (double)(e->events + 1) / (double)MAX(result->makespan_ps, 1);
+    g_autofree char *name = NULL;
+
+    if (use.used <= 1 + OVERUSE_MAX + rounded || !shares_links(e) || e->error != NULL)
+        return;
+    name = lh_network_link_name(e->network, use.link);
+    g_set_error(&e->error, LH_ERROR, LH_ERROR_RUNTIME,
+                "internal: link %s was used %.4g times: it carried more than it can; please report "
+                "this command and its files",
+                name, use.used);
+}
+
+static void
+summarise_links(LhEngine *e, LhSimResult *result)
 {
     const double span_s = (double)result->makespan_ps / (double)LH_PS_PER_S;
 
@@ -235,10 +263,10 @@ summarise_links(const LhEngine *e, LhSimResult *result)
     for (uint32_t i = 0; i < e->network->links_count; i++) {
         const LhLink link = lh_network_link(e->network, i);
         const LhWide bytes = link_bytes(e, i);
-        const LhLinkUse use = { i, span_s > 0
-                                       ? (double)bytes / (link.bandwidth_bytes_per_s * span_s)
-                                       : 0 };
+        const double takes_s = bytes > 0 ? (double)bytes / link.bandwidth_bytes_per_s : 0;
+        const LhLinkUse use = { i, span_s > 0 ? takes_s / span_s : 0 };
 
+        check_use(e, result, use);
         if (i < e->network->collective_first) { /* the NICs count the others */
             if (!is_of_tree(e->network, i))
                 result->link_bytes[link.tier] += bytes;

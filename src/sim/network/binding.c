@@ -57,16 +57,18 @@ pair_tier_bit(const LhRoute *route)
     return (uint8_t)(1u << MIN(route->tier, LH_TIER_NIC));
 }
 
-/* Links beyond those of the network are limits of pairs. */
+/* Links beyond those of the network are limits of pairs, or of one flow. */
 static uint8_t
-bottleneck_bit(const LhBinding *b, uint32_t link)
+tiers_of(const LhBinding *b, uint32_t id)
 {
-    const LhFlowLink *pair = &b->flows->links[link];
+    const LhFlowLink *link = &b->flows->links[id];
     LhRoute route;
 
-    if (link < b->network->links_count)
-        return tier_bit(b->network, link);
-    lh_network_route(b->network, pair->pair.source, pair->pair.destination / 2, &route);
+    if (id < b->network->links_count)
+        return tier_bit(b->network, id);
+    if (link->pair.source == LH_OWN_LIMIT)
+        return (uint8_t)link->pair.destination;
+    lh_network_route(b->network, link->pair.source, link->pair.destination / 2, &route);
     return pair_tier_bit(&route);
 }
 
@@ -102,13 +104,13 @@ lh_binding_of_flow(LhBinding *b, uint32_t index)
 
     if (!b->shared || flow->links_count == 0 || flow->rate <= 0)
         return 0;
-    tiers = bottleneck_bit(b, flow->bottleneck);
+    tiers = tiers_of(b, flow->bottleneck);
     for (uint32_t i = 0; i < flow->links_count; i++) {
         const Load *load = load_of(b, flow->links[i]);
 
         if (load->load * LH_WHAT_IF_FACTOR > b->flows->links[flow->links[i]].capacity &&
             load->fastest < flow->rate * LH_WHAT_IF_FACTOR)
-            tiers |= bottleneck_bit(b, flow->links[i]);
+            tiers |= tiers_of(b, flow->links[i]);
     }
     return tiers;
 }
@@ -120,7 +122,7 @@ lh_binding_of_route(const LhNetwork *n, const LhRoute *route)
     uint8_t tiers = 0;
 
     if (route->flow_bandwidth_bytes_per_s > 0 && route->flow_bandwidth_bytes_per_s < limit)
-        tiers = pair_tier_bit(route);
+        tiers = route->own_tiers != 0 ? route->own_tiers : pair_tier_bit(route);
     for (uint32_t i = 0; i < route->links_count; i++)
         if (lh_network_link(n, route->links[i]).bandwidth_bytes_per_s < limit)
             tiers |= tier_bit(n, route->links[i]);

@@ -7,6 +7,7 @@
  */
 #include "program/collective.h"
 #include "sim/network/script.h"
+#include "sim/network/traffic.h"
 
 #include <math.h>
 #include <string.h>
@@ -29,12 +30,13 @@ struct _LhCommunicator {
     uint32_t number; /* from 0, as they are asked for */
     uint32_t size;
     LhSpan span;
-    uint32_t *turns;  /* by position: collectives issued so far */
-    Ways pairs;       /* one ring in group order: all-to-all */
-    Ways chain;       /* likewise: broadcast */
-    Ways rails;       /* a ring for each NIC of a node: the others */
-    LhNative *native; /* likewise NULL */
-    LhLikes *likes;   /* NULL: every member is simulated */
+    uint32_t *turns;                   /* by position: collectives issued so far */
+    Ways pairs;                        /* one ring in group order: all-to-all */
+    Ways chain;                        /* likewise: broadcast */
+    Ways rails;                        /* a ring for each NIC of a node: the others */
+    LhNative *native;                  /* likewise NULL */
+    LhTraffic *traffic[LH_COLL_KINDS]; /* of measured ones; likewise NULL */
+    LhLikes *likes;                    /* NULL: every member is simulated */
     LhCollective *open;
 };
 
@@ -112,6 +114,7 @@ collective_free(LhCollective *c)
     for (uint32_t i = 0; c->pieces != NULL && i < c->size; i++)
         g_free(c->pieces[i]);
     g_free(c->pieces);
+    lh_traffic_free(c->traffic);
     g_free(c->members);
     g_free(c->state);
     g_free(c->hops);
@@ -150,6 +153,8 @@ communicator_free(gpointer data)
         collective_free(c);
     }
     lh_native_free(communicator->native);
+    for (uint32_t kind = 0; kind < LH_COLL_KINDS; kind++)
+        lh_traffic_free(communicator->traffic[kind]);
     likes_free(communicator->likes);
     ways_clear(&communicator->pairs);
     ways_clear(&communicator->chain);
@@ -451,7 +456,7 @@ algorithm_of(const LhCollectives *cs, const LhCollective *c)
 {
     if (c->model == LH_COLLECTIVES_NCCL && c->size > 1 &&
         lh_native_is_known(native_of(cs, c->communicator), c->kind))
-        return NULL;
+        return &lh_algorithm_measured;
     return algorithms[c->model][c->kind];
 }
 
@@ -535,6 +540,10 @@ lh_collectives_differ(LhCollectives *cs, uint32_t ticket, bool *row)
     *row = likes->rows;
     if (likes->alien)
         return true;
+    if (c->algorithm == &lh_algorithm_measured) {
+        c->whole = c->pieces == NULL && !lh_collective_traffic(cs, c)->folds;
+        return c->pieces != NULL;
+    }
     if (c->algorithm == &lh_algorithm_fluid) {
         c->whole = !likes->rails_same;
         return false;
@@ -701,11 +710,11 @@ lh_script_join(LhScript *script)
     lh_script_add(script, LH_SCRIPT_JOIN, 0, 0, NULL, 0);
 }
 
-/* What a closed form stands for. */
+/* What a time stands for. */
 static const LhAlgorithm *
 scripted(const LhCollective *c)
 {
-    if (c->algorithm != NULL)
+    if (c->algorithm != NULL && c->algorithm != &lh_algorithm_measured)
         return c->algorithm;
     return algorithms[c->size > LH_RING_MEMBERS_MAX ? LH_COLLECTIVES_FLUID : LH_COLLECTIVES_RING]
                      [c->kind];
@@ -832,19 +841,42 @@ closed_form_seconds(const LhNetwork *network, const LhCollective *c)
     return (n - 1) * hop.latency_s + (n - 2 + pieces) / pieces * s * hop.s_per_byte;
 }
 
-LhTime
-lh_collective_duration(const LhCollectives *cs, const LhCollective *c, int *provenance)
+const LhTraffic *
+lh_collective_traffic(LhCollectives *cs, LhCollective *c)
 {
-    double seconds;
+    LhTraffic **traffic = c->pieces != NULL ? &c->traffic : &c->communicator->traffic[c->kind];
+
+    if (*traffic == NULL)
+        *traffic = lh_traffic_new(
+            cs->network, c, lh_native_algorithm(native_of(cs, c->communicator), c->kind), cs->fold);
+    return *traffic;
+}
+
+LhMeasuredTime
+lh_collective_measured(LhCollectives *cs, LhCollective *c, const uint64_t *part_bytes,
+                       int *provenance)
+{
+    double floor_s;
+    const double seconds = lh_native_parts(
+        native_of(cs, c->communicator), c->kind,
+        c->pieces != NULL ? busiest_bytes(c) : (double)c->shard_bytes, &floor_s, provenance);
+
+    return lh_measured_time(cs->network, lh_collective_traffic(cs, c), part_bytes, seconds,
+                            floor_s);
+}
+
+LhTime
+lh_collective_duration(LhCollectives *cs, LhCollective *c, int *provenance)
+{
+    uint64_t part_bytes[LH_RINGS_MAX];
+    LhMeasuredTime time;
 
     *provenance = LH_PROVENANCE_MEASURED; /* there is no constant beside those of links */
     if (c->size == 1)
         return 0;
-    if (c->model == LH_COLLECTIVES_NCCL)
-        seconds = lh_native_seconds(native_of(cs, c->communicator), c->kind,
-                                    c->pieces != NULL ? busiest_bytes(c) : (double)c->shard_bytes,
-                                    provenance);
-    else
-        seconds = closed_form_seconds(cs->network, c);
-    return lh_time_from_ps(seconds * (double)LH_PS_PER_S);
+    if (c->algorithm == NULL)
+        return lh_time_from_ps(closed_form_seconds(cs->network, c) * (double)LH_PS_PER_S);
+    lh_traffic_parts(lh_collective_traffic(cs, c), c, part_bytes);
+    time = lh_collective_measured(cs, c, part_bytes, provenance);
+    return time.links_ps + time.floor_ps;
 }

@@ -15,6 +15,7 @@ typedef struct _LhCollective LhCollective;
 typedef struct _LhCollectives LhCollectives;
 typedef struct _LhCommunicator LhCommunicator;
 typedef struct _LhScript LhScript;
+typedef struct _LhTraffic LhTraffic;
 
 /* Bytes on the way from one member to another, by position in the group. */
 typedef struct {
@@ -48,6 +49,7 @@ extern const LhAlgorithm lh_algorithm_chain;    /* broadcast */
 extern const LhAlgorithm lh_algorithm_tree;     /* all-reduce */
 extern const LhAlgorithm lh_algorithm_one_shot; /* all but broadcast */
 extern const LhAlgorithm lh_algorithm_pairwise; /* all-to-all */
+extern const LhAlgorithm lh_algorithm_measured; /* whose time is known as a whole: no hops */
 
 #define LH_ONE_SHOT_UNDER_WAY 64 /* messages of a member, at most */
 
@@ -98,7 +100,9 @@ struct _LhCollective {
     uint32_t node_ranks;            /* of every node */
     LhHop *hops;                    /* to start now */
     uint32_t hops_count, hops_capacity;
-    LhCollective *next; /* of the communicator's that are not through */
+    LhTraffic *traffic;  /* of its own: uneven ones, once it is asked for; else NULL */
+    uint32_t flows_left; /* measured: not yet arrived */
+    LhCollective *next;  /* of the communicator's that are not through */
 };
 
 /* @fold: who stands for whom; NULL: everyone for himself. All are borrowed. */
@@ -219,6 +223,25 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhRingDelays, lh_ring_delays_free)
 /* @hops as above; they are borrowed for as long as @delays live. */
 LhTime lh_ring_delays_get(LhRingDelays *delays, const LhCollective *c, const LhRingHop *hops);
 
-/* Closed forms: from the last arrival until all members are through. @provenance: of what the time
- * is made of, beside the links. */
-LhTime lh_collective_duration(const LhCollectives *cs, const LhCollective *c, int *provenance);
+/* A time that is known as a whole: what bytes take if nothing else is on their links, and the rest.
+ * @tiers: those whose links allow no less, a bit for each LhTier. */
+typedef struct {
+    LhTime links_ps, floor_ps;
+    uint8_t tiers;
+} LhMeasuredTime;
+
+/* Of @seconds, of which no byte takes @floor_s; at least what links allow the bytes. */
+LhMeasuredTime lh_measured_time(const LhNetwork *network, const LhTraffic *traffic,
+                                const uint64_t *part_bytes, double seconds, double floor_s);
+
+/* Measured: what it puts on which links, of parts (traffic.h); of uneven ones all members are
+ * there. Borrowed. */
+const LhTraffic *lh_collective_traffic(LhCollectives *cs, LhCollective *c);
+
+/* Measured: its time on an idle network. @provenance: of what that is made of, beside the links. */
+LhMeasuredTime lh_collective_measured(LhCollectives *cs, LhCollective *c,
+                                      const uint64_t *part_bytes, int *provenance);
+
+/* Closed forms: from the last arrival until all members are through; measured: on an idle network.
+ * @provenance: as above. */
+LhTime lh_collective_duration(LhCollectives *cs, LhCollective *c, int *provenance);

@@ -179,9 +179,10 @@ pairs_least(LhLinkLoads *loads, const LhCollective *c, uint32_t position)
     return take_longest(loads);
 }
 
-/* Of closed forms the time from the last member on; pieces that others send are not known. */
+/* Of a time that is known the time from the last member on; pieces that others send are not known.
+ */
 static LhTime
-meeting_least(const LhCollectives *cs, const LhCollective *c)
+meeting_least(LhCollectives *cs, LhCollective *c)
 {
     int provenance;
 
@@ -202,7 +203,7 @@ lh_collective_least(LhCollectives *cs, LhLinkLoads *loads, const LhProgram *prog
     c = lh_collectives_join(cs, ticket, op->id, &position);
     if (c == NULL)
         return 0;
-    if (c->algorithm == NULL)
+    if (c->algorithm == NULL || c->algorithm == &lh_algorithm_measured)
         least_ps = meeting_least(cs, c);
     else if (c->size > 1 && c->algorithm == &lh_algorithm_fluid)
         least_ps = fluid_least(cs, loads, c);

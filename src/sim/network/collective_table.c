@@ -744,9 +744,10 @@ efficiency_of(const LhCollectiveTimes *row)
     return fmin(1, fmax(last_piece_efficiency(row), lh_collective_times_efficiency(row, &bytes)));
 }
 
-/* On the links of the row, exactly what it says. */
+/* On the links of the row, exactly what it says. @floor_s: what of it no byte takes. */
 static double
-slowed_seconds(const LhCollectiveTimes *row, double bytes, double hop_s, LhLinkSlowdown slowdown)
+slowed_seconds(const LhCollectiveTimes *row, double bytes, double hop_s, LhLinkSlowdown slowdown,
+               double *floor_s)
 {
     const double whole = lh_collective_times_us(row, bytes) / G_USEC_PER_SEC;
     const double floor = fmin(us_at(row, 0) / G_USEC_PER_SEC, whole);
@@ -755,22 +756,41 @@ slowed_seconds(const LhCollectiveTimes *row, double bytes, double hop_s, LhLinkS
     const double links = fmin(row->bound_s_per_byte * bytes / efficiency_of(row), whole - floor);
     const double protocols = whole - floor - links;
 
+    *floor_s = floor + hops * (slowdown.latency - 1);
     return whole + hops * (slowdown.latency - 1) +
            (links + slowdown.protocols * protocols) * (slowdown.bytes - 1);
+}
+
+double
+lh_collective_rows_parts(const LhCollectiveRows *rows, double bytes, LhLinkSlowdown fewer,
+                         LhLinkSlowdown more, double *floor_s)
+{
+    const LhCollectiveKind kind = (LhCollectiveKind)rows->fewer->op;
+    double low_floor, high_floor;
+    const double low =
+        slowed_seconds(rows->fewer, same_of_a_rank(kind, bytes, rows->ranks, rows->fewer->ranks),
+                       rows->hop_s, fewer, &low_floor);
+    const double high =
+        slowed_seconds(rows->more, same_of_a_rank(kind, bytes, rows->ranks, rows->more->ranks),
+                       rows->hop_s, more, &high_floor);
+
+    *floor_s = (1 - rows->share) * low_floor + rows->share * high_floor;
+    return (1 - rows->share) * low + rows->share * high;
 }
 
 double
 lh_collective_rows_seconds(const LhCollectiveRows *rows, double bytes, LhLinkSlowdown fewer,
                            LhLinkSlowdown more)
 {
-    const LhCollectiveKind kind = (LhCollectiveKind)rows->fewer->op;
-    const double low =
-        slowed_seconds(rows->fewer, same_of_a_rank(kind, bytes, rows->ranks, rows->fewer->ranks),
-                       rows->hop_s, fewer);
-    const double high = slowed_seconds(
-        rows->more, same_of_a_rank(kind, bytes, rows->ranks, rows->more->ranks), rows->hop_s, more);
+    double floor_s;
 
-    return (1 - rows->share) * low + rows->share * high;
+    return lh_collective_rows_parts(rows, bytes, fewer, more, &floor_s);
+}
+
+int
+lh_collective_rows_algorithm(const LhCollectiveRows *rows)
+{
+    return rows->share < 0.5 ? rows->fewer->algorithm : rows->more->algorithm;
 }
 
 int
@@ -813,11 +833,12 @@ lh_collective_times_leave_out(GArray *times, LhCollectiveKind kind, uint64_t ran
 
 static double
 line_seconds(const LhCollectiveLine *line, double hops, double sent, double to_one,
-             LhLinkSlowdown slowdown)
+             LhLinkSlowdown slowdown, double *floor_s)
 {
     double seconds = ((double)line->base_ps + hops * (double)line->hop_ps * slowdown.latency) /
                      (double)LH_PS_PER_S;
 
+    *floor_s = seconds;
     if (line->bandwidth > 0)
         seconds += sent / line->bandwidth * slowdown.bytes;
     if (line->copy > 0)
@@ -836,8 +857,8 @@ lh_collective_lines_find(const GArray *lines, LhCollectiveKind kind)
 }
 
 double
-lh_collective_lines_seconds(const LhCollectiveLines *row, uint64_t ranks, double bytes,
-                            LhLinkSlowdown slowdown)
+lh_collective_lines_parts(const LhCollectiveLines *row, uint64_t ranks, double bytes,
+                          LhLinkSlowdown slowdown, double *floor_s)
 {
     const double n = (double)ranks;
     const double rounds = row->op == LH_COLL_ALL_REDUCE ? 2 : 1;
@@ -849,5 +870,14 @@ lh_collective_lines_seconds(const LhCollectiveLines *row, uint64_t ranks, double
 
     if (line == &row->ll) /* the GPU is its limit, and not a link */
         slowdown.bytes = 1;
-    return line_seconds(line, hops, sent, sent / (n - 1), slowdown);
+    return line_seconds(line, hops, sent, sent / (n - 1), slowdown, floor_s);
+}
+
+double
+lh_collective_lines_seconds(const LhCollectiveLines *row, uint64_t ranks, double bytes,
+                            LhLinkSlowdown slowdown)
+{
+    double floor_s;
+
+    return lh_collective_lines_parts(row, ranks, bytes, slowdown, &floor_s);
 }

@@ -141,6 +141,13 @@ bool lh_collective_times_find(const GArray *times, LhCollectiveKind kind, uint64
 double lh_collective_rows_seconds(const LhCollectiveRows *rows, double bytes, LhLinkSlowdown fewer,
                                   LhLinkSlowdown more);
 
+/* The same, and in @floor_s what of it no byte takes: the time of the first size. */
+double lh_collective_rows_parts(const LhCollectiveRows *rows, double bytes, LhLinkSlowdown fewer,
+                                LhLinkSlowdown more, double *floor_s);
+
+/* What carried the bytes: LhLinkAlgorithm of the row that counts for more. */
+int lh_collective_rows_algorithm(const LhCollectiveRows *rows);
+
 /* The weakest provenance of the rows. */
 int lh_collective_rows_provenance(const LhCollectiveRows *rows);
 
@@ -178,3 +185,7 @@ const LhCollectiveLines *lh_collective_lines_find(const GArray *lines, LhCollect
  * link. */
 double lh_collective_lines_seconds(const LhCollectiveLines *row, uint64_t ranks, double bytes,
                                    LhLinkSlowdown slowdown);
+
+/* The same, and in @floor_s what of it no byte takes: base and hops. */
+double lh_collective_lines_parts(const LhCollectiveLines *row, uint64_t ranks, double bytes,
+                                 LhLinkSlowdown slowdown, double *floor_s);

@@ -296,6 +296,25 @@ check_link(LhFlows *f, uint32_t id)
     }
 }
 
+#ifdef LH_CHECKED
+/* No link carries more than it can, now that the set has its rates. */
+static void
+check_loads(const LhFlows *f)
+{
+    for (uint32_t t = 0; t < f->touched.count; t++) {
+        const LhFlowLink *link = &f->links[f->touched.items[t]];
+        double load = 0;
+
+        for (uint32_t i = 0; i < link->entries_count; i++) {
+            const LhFlow *flow = &f->flows[link->entries[i] >> LH_HOP_BITS];
+
+            load += in_set(f, flow) ? flow->next_rate : flow->rate;
+        }
+        g_assert(load <= link->capacity * (1 + RELATIVE_SLACK));
+    }
+}
+#endif
+
 void
 lh_fair_solve(LhFlows *f)
 {
@@ -309,6 +328,9 @@ lh_fair_solve(LhFlows *f)
         for (uint32_t t = 0; t < touched; t++)
             check_link(f, f->touched.items[t]);
     }
+#ifdef LH_CHECKED
+    check_loads(f);
+#endif
 }
 
 void

@@ -3,7 +3,7 @@
  * its max-min fair share (fair.c), and whose latency is added when its last byte has been sent.
  *
  * What all messages of a pair of GPUs may reach together is a link like any other, which exists as
- * long as there are such messages.
+ * long as there are such messages; so is what a message may reach by itself.
  *
  * What is left out: packets, queues and protocols.
  */
@@ -93,6 +93,21 @@ is_of_pair(const LhFlows *f, uint32_t id, const LhRoute *route)
            link->pair.destination == pair_destination(route);
 }
 
+/* A link that is not of the network. */
+static uint32_t
+take_limit(LhFlows *f, const LhRoute *route, uint32_t source, uint32_t destination)
+{
+    uint32_t id;
+
+    if (f->pairs_free.count == 0 && f->links_count == f->links_capacity)
+        reserve_links(f, f->pairs_first + MAX(64, 2 * (f->links_count - f->pairs_first)));
+    id = f->pairs_free.count > 0 ? f->pairs_free.items[--f->pairs_free.count] : add_link(f);
+    f->links[id].capacity = route->flow_bandwidth_bytes_per_s;
+    f->links[id].pair.source = source;
+    f->links[id].pair.destination = destination;
+    return id;
+}
+
 /*
  * The link of the pair at the ends of @route. All messages of a pair cross the same links: if one
  * is under way, it is in the list of the first.
@@ -101,7 +116,6 @@ static uint32_t
 pair_link(LhFlows *f, const LhRoute *route)
 {
     const LhFlowLink *first = &f->links[route->links[0]];
-    uint32_t id;
 
     for (uint32_t i = 0; i < first->entries_count; i++) {
         const LhFlow *other = &f->flows[first->entries[i] >> LH_HOP_BITS];
@@ -109,13 +123,7 @@ pair_link(LhFlows *f, const LhRoute *route)
         if (is_of_pair(f, lh_flow_last_link(other), route))
             return lh_flow_last_link(other);
     }
-    if (f->pairs_free.count == 0 && f->links_count == f->links_capacity)
-        reserve_links(f, f->pairs_first + MAX(64, 2 * (f->links_count - f->pairs_first)));
-    id = f->pairs_free.count > 0 ? f->pairs_free.items[--f->pairs_free.count] : add_link(f);
-    f->links[id].capacity = route->flow_bandwidth_bytes_per_s;
-    f->links[id].pair.source = route->source;
-    f->links[id].pair.destination = pair_destination(route);
-    return id;
+    return take_limit(f, route, route->source, pair_destination(route));
 }
 
 static uint32_t
@@ -170,11 +178,13 @@ unshared_finish(LhFlows *f, LhTime now, const LhRoute *route, uint64_t bytes, Lh
     return start;
 }
 
-/* One more link for a new flow: that of its pair. */
+/* One more link for a new flow: that of its pair, or its own. */
 static void
-limit_pair(LhFlows *f, LhFlow *flow, const LhRoute *route)
+limit_flow(LhFlows *f, LhFlow *flow, const LhRoute *route)
 {
-    const uint32_t id = pair_link(f, route);
+    const uint32_t id = route->own_tiers == 0
+                            ? pair_link(f, route)
+                            : take_limit(f, route, LH_OWN_LIMIT, route->own_tiers);
 
     flow->links[flow->links_count++] = id;
     if (route->flow_bandwidth_bytes_per_s < flow->narrowest_rate) {
@@ -217,7 +227,7 @@ lh_flows_start(LhFlows *f, LhTime now, const LhRoute *route, uint64_t bytes)
         }
     }
     if (route->flow_bandwidth_bytes_per_s > 0)
-        limit_pair(f, flow, route);
+        limit_flow(f, flow, route);
     lh_fair_attach(f, index);
     if (!lh_fair_claim(f, index)) {
         flow->rate = flow->narrowest_rate;

@@ -8,6 +8,7 @@
 #include "sim/network/flows.h"
 
 #define LH_NO_LINK UINT32_MAX
+#define LH_OWN_LIMIT UINT32_MAX
 #define LH_HOP_BITS 4 /* a link's list holds flow << LH_HOP_BITS | hop */
 
 G_STATIC_ASSERT(LH_ROUTE_MAX <= 1 << LH_HOP_BITS);
@@ -43,7 +44,8 @@ typedef struct {
         uint64_t bytes; /* carried so far, modulo 2^64 */
         struct {
             uint32_t source, destination;
-        } pair; /* of a pair's link: the destination twice, and one more for collectives' */
+        } pair; /* of a pair's link: the destination twice, and one more for collectives'; of the
+                   limit of one flow: LH_OWN_LIMIT, and the tiers that it comes from */
     };
     uint32_t *entries; /* in_place until there are more than LH_ENTRIES_INLINE */
     uint32_t entries_count, entries_capacity;
@@ -99,7 +101,7 @@ lh_indices_push(LhIndices *a, uint32_t item)
     a->items[a->count++] = item;
 }
 
-/* Of a flow on the network: its pair's, if that has one. */
+/* Of a flow on the network: its pair's or its own, if there is one. */
 static inline uint32_t
 lh_flow_last_link(const LhFlow *flow)
 {

@@ -124,16 +124,27 @@ lh_native_is_known(LhNative *native, LhCollectiveKind kind)
 double
 lh_native_seconds(LhNative *native, LhCollectiveKind kind, double shard_bytes, int *provenance)
 {
+    double floor_s;
+
+    return lh_native_parts(native, kind, shard_bytes, &floor_s, provenance);
+}
+
+double
+lh_native_parts(LhNative *native, LhCollectiveKind kind, double shard_bytes, double *floor_s,
+                int *provenance)
+{
     const double bytes = lh_collective_printed_bytes(kind, native->ranks, shard_bytes);
     const Filed *filed = filed_of(native, kind);
+    LhNcclChoice choice = { LH_NCCL_RING, LH_NCCL_SIMPLE };
+    double seconds;
 
     if (filed->has_times) {
         *provenance = lh_collective_rows_provenance(&filed->times);
-        return lh_collective_rows_seconds(&filed->times, bytes, filed->fewer, filed->more);
+        return lh_collective_rows_parts(&filed->times, bytes, filed->fewer, filed->more, floor_s);
     }
     if (filed->lines != NULL) {
         *provenance = filed->lines->provenance;
-        return lh_collective_lines_seconds(filed->lines, native->ranks, bytes, filed->fewer);
+        return lh_collective_lines_parts(filed->lines, native->ranks, bytes, filed->fewer, floor_s);
     }
     if (native->nccl == NULL)
         native->nccl = lh_nccl_group_new(native->network, native->device, native->group);
@@ -141,7 +152,9 @@ lh_native_seconds(LhNative *native, LhCollectiveKind kind, double shard_bytes, i
     *provenance = native->nccl->nodes == 2 && kind == LH_COLL_ALL_REDUCE
                       ? LH_PROVENANCE_ASSUMED
                       : (int)lh_nccl_provenance(native->device);
-    return lh_nccl_seconds(native->nccl, kind, (uint64_t)shard_bytes, NULL);
+    seconds = lh_nccl_seconds(native->nccl, kind, (uint64_t)shard_bytes, &choice);
+    *floor_s = lh_nccl_latency_s(native->nccl, kind, (uint64_t)shard_bytes, choice);
+    return seconds;
 }
 
 /* ---- how good ---- */
@@ -220,6 +233,6 @@ lh_native_algorithm(LhNative *native, LhCollectiveKind kind)
     const Filed *filed = filed_of(native, kind);
 
     if (filed->has_times)
-        return (LhLinkAlgorithm)filed->times.fewer->algorithm;
+        return (LhLinkAlgorithm)lh_collective_rows_algorithm(&filed->times);
     return is_summed(native, filed, kind) ? LH_ALGORITHM_NVLS : LH_ALGORITHM_DEFAULT;
 }

@@ -40,6 +40,10 @@ bool lh_native_is_known(LhNative *native, LhCollectiveKind kind);
 double lh_native_seconds(LhNative *native, LhCollectiveKind kind, double shard_bytes,
                          int *provenance);
 
+/* The same, and in @floor_s what of it no byte takes. */
+double lh_native_parts(LhNative *native, LhCollectiveKind kind, double shard_bytes, double *floor_s,
+                       int *provenance);
+
 /* Where times of @kind come from, and how good they are: four measured ones in five are between
  * time / (1 + e) and time * (1 + e) for the error e of @shard_bytes. */
 LhTimesSource lh_native_source(LhNative *native, LhCollectiveKind kind);

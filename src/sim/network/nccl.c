@@ -285,29 +285,50 @@ is_allowed(const LhNcclGroup *g, LhNcclAlgorithm algorithm, LhCollectiveKind kin
     return protocol != LH_NCCL_LL128 || (g->nvlink && (c == 70 || c == 80 || c == 90 || c == 100));
 }
 
+/* Of the whole vector: @bytes. */
+static double
+latency_s(const LhNcclGroup *g, LhNcclChoice by, LhCollectiveKind kind, uint64_t bytes)
+{
+    const double latency_us = by.algorithm == LH_NCCL_RING
+                                  ? ring_latency_us(g, kind, by.protocol, bytes)
+                                  : tree_latency_us(g, by.protocol);
+
+    return latency_us / G_USEC_PER_SEC;
+}
+
 static double
 seconds_of(const LhNcclGroup *g, LhNcclChoice by, LhCollectiveKind kind, uint64_t bytes)
 {
     const uint64_t lines = MAX(bytes >> 6, 1);
     const int size = 63 - __builtin_clzll(lines);
-    double bandwidth, latency_us;
+    const double bandwidth =
+        by.algorithm == LH_NCCL_RING
+            ? ring_bandwidth(g, kind, by.protocol)
+            : tree_bandwidth(g, by.protocol) *
+                  (size < CORRECTIONS ? tree_correction[by.protocol][size] : 1);
 
-    if (by.algorithm == LH_NCCL_RING) {
-        bandwidth = ring_bandwidth(g, kind, by.protocol);
-        latency_us = ring_latency_us(g, kind, by.protocol, bytes);
-    } else {
-        bandwidth = tree_bandwidth(g, by.protocol) *
-                    (size < CORRECTIONS ? tree_correction[by.protocol][size] : 1);
-        latency_us = tree_latency_us(g, by.protocol);
-    }
-    return latency_us / G_USEC_PER_SEC + (double)bytes / (bandwidth * GIGA);
+    return latency_s(g, by, kind, bytes) + (double)bytes / (bandwidth * GIGA);
+}
+
+/* Of the vector of which each rank has so many bytes. */
+static uint64_t
+vector_bytes(const LhNcclGroup *g, LhCollectiveKind kind, uint64_t shard_bytes)
+{
+    return kind == LH_COLL_BROADCAST ? shard_bytes : shard_bytes * g->ranks;
+}
+
+double
+lh_nccl_latency_s(const LhNcclGroup *g, LhCollectiveKind kind, uint64_t shard_bytes,
+                  LhNcclChoice choice)
+{
+    return latency_s(g, choice, kind, vector_bytes(g, kind, shard_bytes));
 }
 
 double
 lh_nccl_seconds(const LhNcclGroup *g, LhCollectiveKind kind, uint64_t shard_bytes,
                 LhNcclChoice *choice)
 {
-    const uint64_t bytes = kind == LH_COLL_BROADCAST ? shard_bytes : shard_bytes * g->ranks;
+    const uint64_t bytes = vector_bytes(g, kind, shard_bytes);
     double least = INFINITY;
 
     g_assert(kind != LH_COLL_ALL_TO_ALL);

@@ -39,3 +39,7 @@ void lh_nccl_group_free(LhNcclGroup *group);
  */
 double lh_nccl_seconds(const LhNcclGroup *group, LhCollectiveKind kind, uint64_t shard_bytes,
                        LhNcclChoice *choice);
+
+/* What of the time of a choice no byte takes. */
+double lh_nccl_latency_s(const LhNcclGroup *group, LhCollectiveKind kind, uint64_t shard_bytes,
+                         LhNcclChoice choice);

@@ -421,6 +421,7 @@ lh_network_route(const LhNetwork *network, uint32_t src, uint32_t dst, LhRoute *
     route->source = src;
     route->destination = dst;
     route->of_collective = false;
+    route->own_tiers = 0;
     if (src_node == dst_node)
         route_within_node(network, src, dst, false, route);
     else

@@ -119,6 +119,9 @@ typedef struct {
     double flow_bandwidth_bytes_per_s;
     uint32_t source, destination;
     bool of_collective; /* a hop of a ring, tree or chain */
+    /* Not 0: the limit is not of the pair but of this message, which would go faster only if links
+     * of these tiers did, a bit for each LhTier. */
+    uint8_t own_tiers;
 } LhRoute;
 
 /* False (LH_ERROR_INPUT) if the ranks do not fit on the nodes or the topology cannot have so many.

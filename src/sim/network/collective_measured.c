@@ -1,0 +1,50 @@
+/*
+ * Collectives whose time is known as a whole: measured, or by a formula. When all members are
+ * there, each link that the collective loads has one flow, of all bytes that cross it, with a
+ * limit of its own: on an idle network all of them leave when the part of the time is over that
+ * goes to bytes. The rest of it, which no byte takes, delays their arrival, and all members are
+ * through when the last flow has arrived. So alone a collective takes the time that is known;
+ * beside other traffic it shares links, and no link carries more than it can.
+ *
+ * Left out: that messages of one collective that cross several links are as slow on each as on the
+ * slowest of them; the collective waits for the slowest link anyway. And members that start before
+ * the last one is there.
+ */
+#include "sim/network/traffic.h"
+
+#include <math.h>
+
+static uint32_t
+end_of_all(const LhCollective *c, uint32_t position)
+{
+    (void)c;
+    (void)position;
+    return 1;
+}
+
+static void
+no_hops(LhCollective *c, uint32_t position)
+{
+    (void)c;
+    (void)position;
+}
+
+/* Its script is that of the messages it stands for (script.h). */
+const LhAlgorithm lh_algorithm_measured = { .together = true,
+                                            .ends = end_of_all,
+                                            .joined = no_hops };
+
+LhMeasuredTime
+lh_measured_time(const LhNetwork *network, const LhTraffic *traffic, const uint64_t *part_bytes,
+                 double seconds, double floor_s)
+{
+    LhMeasuredTime time = { 0 };
+    const LhTime whole_ps = lh_time_from_ps(seconds * (double)LH_PS_PER_S);
+    const LhTime floor_ps = MIN(lh_time_from_ps(floor_s * (double)LH_PS_PER_S), whole_ps);
+    const double bound_s = lh_traffic_bound_s(network, traffic, part_bytes, &time.tiers);
+    const LhTime bound_ps = lh_time_from_ps(ceil(bound_s * (double)LH_PS_PER_S));
+
+    time.links_ps = bound_ps == 0 ? 0 : MAX(whole_ps - floor_ps, bound_ps);
+    time.floor_ps = MAX(whole_ps - time.links_ps, 0);
+    return time;
+}
