@@ -790,7 +790,7 @@ lh_collective_rows_seconds(const LhCollectiveRows *rows, double bytes, LhLinkSlo
 int
 lh_collective_rows_algorithm(const LhCollectiveRows *rows)
 {
-    return rows->share < 0.5 ? rows->fewer->algorithm : rows->more->algorithm;
+    return rows->share > 0 ? rows->more->algorithm : rows->fewer->algorithm;
 }
 
 int

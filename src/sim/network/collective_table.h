@@ -145,7 +145,8 @@ double lh_collective_rows_seconds(const LhCollectiveRows *rows, double bytes, Lh
 double lh_collective_rows_parts(const LhCollectiveRows *rows, double bytes, LhLinkSlowdown fewer,
                                 LhLinkSlowdown more, double *floor_s);
 
-/* What carried the bytes: LhLinkAlgorithm of the row that counts for more. */
+/* What carried the bytes, an LhLinkAlgorithm: of a number between two rows as of the larger one,
+ * which had more reason to let the switch sum. */
 int lh_collective_rows_algorithm(const LhCollectiveRows *rows);
 
 /* The weakest provenance of the rows. */

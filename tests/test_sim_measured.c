@@ -1,0 +1,441 @@
+/*
+ * Collectives whose time is known as a whole, as flows: alone they take that time to the
+ * picosecond, beside others they share, and no link ever carries more than it can; that this would
+ * be found; and what holds of every collective on every shipped cluster: links are never used more
+ * than once over, faster links make nothing slower, and times of bytes go with rates.
+ */
+#include "base/data.h"
+#include "base/rng.h"
+#include "run_tests.h"
+#include "share.h"
+#include "sim/engine.h"
+#include "sim/network/native.h"
+#include "sim_single.h"
+
+#include <math.h>
+
+#define ROUNDED 1e-9
+
+static const char *const measured[] = { "hgx-h100", "hgx-b200",  "dgx-a100-80g",
+                                        "hgx-a800", "pcie-l40s", "pcie-rtx-pro-6000",
+                                        NULL };
+
+/* The script on a shipped cluster, whose topology is a copy to change. */
+static void
+world_on(World *w, const char *topology, Script *script, uint32_t ranks)
+{
+    script_init(w, script, ranks);
+    lh_topology_free(w->loaded_topology);
+    w->loaded_topology = lh_topology_load(topology, NULL);
+    ck_assert_ptr_nonnull(w->loaded_topology);
+    w->topology = *w->loaded_topology;
+    w->params.collectives = LH_COLLECTIVES_AUTO;
+}
+
+/* ---- by their times ---- */
+
+typedef struct {
+    LhTime whole_ps, floor_ps, bound_ps;
+} Known;
+
+/* What the collective takes on the links of the world, in one node. */
+static Known
+known_of(World *w, LhCollectiveKind kind, LhGroup group, uint64_t bytes)
+{
+    const uint32_t ranks = lh_program_ranks(w->program);
+    LhNative *native;
+    double seconds, floor_s, bound_s;
+    int provenance;
+
+    ck_assert(lh_network_init(&w->network, &w->topology, 1, ranks, w->faults, NULL));
+    native = lh_native_new(&w->network, &w->device, &group);
+    ck_assert(lh_native_is_known(native, kind));
+    seconds = lh_native_parts(native, kind, (double)bytes, &floor_s, &provenance);
+    bound_s =
+        lh_link_bound_s_per_byte(&w->network, &group, kind, lh_native_algorithm(native, kind)) *
+        lh_collective_printed_bytes(kind, lh_group_size(&group), (double)bytes);
+    ck_assert_double_eq(seconds, lh_native_seconds(native, kind, (double)bytes, &provenance));
+    lh_native_free(native);
+    return (Known){ lh_time_from_ps(seconds * 1e12), lh_time_from_ps(floor_s * 1e12),
+                    (LhTime)ceil(bound_s * 1e12) };
+}
+
+static void
+check_alone(const char *topology, LhCollectiveKind kind, uint32_t ranks, uint64_t bytes,
+            double rate, LhNetworkModel network)
+{
+    g_autoptr(LhSimResult) result = NULL;
+    Known known;
+    Single one;
+    World w;
+
+    single_init(&one, kind, first_ranks(ranks), bytes, 1, 50 * US);
+    world_on(&w, topology, &one.script, ranks);
+    w.topology.nvlink.bandwidth *= rate;
+    w.topology.pcie.bandwidth *= rate;
+    w.params.network_model = network;
+    w.params.collectives = LH_COLLECTIVES_NCCL;
+    known = known_of(&w, kind, first_ranks(ranks), bytes);
+    result = world_run(&w);
+    ck_assert_msg(ABS(result->makespan_ps - 50 * US - MAX(known.whole_ps, known.bound_ps)) <= 1,
+                  "%s, %s of %" G_GUINT64_FORMAT " on %u: %" G_GINT64_FORMAT
+                  " ps, and %" G_GINT64_FORMAT " by its row, %" G_GINT64_FORMAT " by its links",
+                  topology, lh_collective_names[kind], bytes, ranks, result->makespan_ps - 50 * US,
+                  known.whole_ps, known.bound_ps);
+    /* The time of a file on its own links is never shorter than they allow. */
+    if (rate == 1)
+        ck_assert_int_ge(known.whole_ps, known.bound_ps);
+    world_clear(&w);
+}
+
+START_TEST(alone_they_take_their_times)
+{
+    static const uint64_t sizes[] = { 0, 8, 4096, 24000, 1 << 20, 3 << 20, 64 << 20, 1 << 29 };
+    static const double rates[] = { 1, 0.25, 3 };
+    static const LhCollectiveKind kinds[] = { LH_COLL_ALL_GATHER, LH_COLL_REDUCE_SCATTER,
+                                              LH_COLL_ALL_REDUCE, LH_COLL_ALL_TO_ALL };
+
+    for (gsize t = 0; measured[t] != NULL; t++)
+        for (gsize k = 0; k < G_N_ELEMENTS(kinds); k++)
+            for (gsize s = 0; s < G_N_ELEMENTS(sizes); s++)
+                for (uint32_t ranks = 2; ranks <= 8; ranks += 3)
+                    check_alone(measured[t], kinds[k], ranks, sizes[s], rates[(s + k) % 3],
+                                (LhNetworkModel)((t + k + s) % 3));
+}
+END_TEST
+
+/* Two collectives of the same ranks, in two streams. */
+static void
+two_lines(Line *lines, LhCollectiveKind first, LhCollectiveKind second, uint32_t ranks,
+          uint64_t bytes)
+{
+    for (uint32_t r = 0; r < ranks; r++) {
+        lines[2 * r] = (Line){
+            .rank = r, .kind = LH_OP_COLLECTIVE, .collective = first, .group = ranks, .bytes = bytes
+        };
+        lines[2 * r + 1] = lines[2 * r];
+        lines[2 * r + 1].collective = second;
+        lines[2 * r + 1].stream = COMM2;
+    }
+}
+
+START_TEST(two_at_once_share)
+{
+    static const LhCollectiveKind kinds[] = { LH_COLL_ALL_GATHER, LH_COLL_ALL_REDUCE,
+                                              LH_COLL_ALL_TO_ALL };
+    const uint64_t bytes = 64 << 20;
+
+    for (gsize t = 0; measured[t] != NULL; t++) {
+        for (gsize k = 0; k < G_N_ELEMENTS(kinds); k++) {
+            g_autoptr(LhSimResult) result = NULL;
+            Line lines[16];
+            Script script = { .lines = lines, .count = 16 };
+            Known known;
+            World w;
+
+            two_lines(lines, kinds[k], kinds[k], 8, bytes);
+            world_on(&w, measured[t], &script, 8);
+            known = known_of(&w, kinds[k], first_ranks(8), bytes);
+            result = world_run(&w);
+            /* Not both at their own pace, unless their links have room for twice as much. */
+            ck_assert_int_ge(result->makespan_ps, MAX(known.whole_ps, 2 * known.bound_ps) - 1);
+            ck_assert_int_le(result->makespan_ps,
+                             2 * (known.whole_ps - known.floor_ps) + known.floor_ps + 2);
+            ck_assert_double_le(result->busiest_link_utilisation, 1 + ROUNDED);
+            world_clear(&w);
+        }
+    }
+}
+END_TEST
+
+/* A message has its share beside a collective, which has the rest. */
+START_TEST(messages_share_with_them)
+{
+    const uint64_t bytes = 64 << 20;
+    g_autoptr(LhSimResult) both = NULL;
+    Line lines[10];
+    Script script = { .lines = lines, .count = 10 };
+    double seconds;
+    Known known;
+    World w;
+
+    for (uint32_t r = 0; r < 8; r++)
+        lines[r] = (Line){ .rank = r,
+                           .kind = LH_OP_COLLECTIVE,
+                           .collective = LH_COLL_ALL_GATHER,
+                           .group = 8,
+                           .bytes = bytes };
+    for (uint32_t r = 0; r < 2; r++)
+        lines[8 + r] = (Line){ .rank = r,
+                               .kind = LH_OP_EXCHANGE,
+                               .stream = COMM2,
+                               .notes = { { r == 0, 1 - r, 0, 7 * bytes } } };
+    world_on(&w, "hgx-h100", &script, 8);
+    known = known_of(&w, LH_COLL_ALL_GATHER, first_ranks(8), bytes);
+    both = world_run(&w);
+    /* The link out of rank 0 carries both, full until the first of them is through. */
+    seconds = 14 * (double)bytes / w.topology.nvlink.bandwidth;
+    ck_assert_double_ge((double)both->makespan_ps, seconds * 1e12);
+    ck_assert_double_le((double)both->makespan_ps, seconds * 1e12 + (double)known.floor_ps);
+    ck_assert_double_gt(both->busiest_link_utilisation, 0.98);
+    ck_assert_double_le(both->busiest_link_utilisation, 1 + ROUNDED);
+    world_clear(&w);
+}
+END_TEST
+
+/* What an NVSwitch sums goes up once and down once, and a slice of it again. */
+START_TEST(switches_sum)
+{
+    const uint64_t bytes = 64 << 20; /* of each rank's slice */
+    g_autoptr(LhSimResult) result = NULL;
+    Single one;
+    World w;
+
+    single_init(&one, LH_COLL_ALL_REDUCE, first_ranks(8), bytes, 0, 0);
+    world_on(&w, "hgx-h100", &one.script, 8);
+    result = world_run(&w);
+    for (uint32_t r = 0; r < 8; r++)
+        ck_assert_uint_eq(result->ranks[r].bytes_sent, 9 * bytes);
+    ck_assert_uint_eq((uint64_t)result->link_bytes[LH_TIER_NVLINK], 16 * 9 * bytes);
+    world_clear(&w);
+}
+END_TEST
+
+/* ---- a link that carries too much ---- */
+
+START_TEST(overuse_is_an_error)
+{
+    static const double uses[] = { 0.5, 1, 1 + 1e-7, 1.16 };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(uses); i++) {
+        const LhFold fold = { .of = { 1, 1, 1 }, .kept = 1, .ranks = 8 };
+        LhEngine engine = { 0 };
+        LhSimResult *result;
+        Single one;
+        World w;
+
+        single_init(&one, LH_COLL_ALL_GATHER, first_ranks(8), 1, 0, 0);
+        world_on(&w, "hgx-h100", &one.script, 8);
+        ck_assert(lh_network_init(&w.network, &w.topology, 1, 8, NULL, NULL));
+        lh_engine_init(&engine, &w.params, &fold);
+        engine.results[3].finish_ps = LH_PS_PER_S;
+        lh_flows_count_link(engine.moving.flows, 4,
+                            (LhWide)(uses[i] * w.topology.nvlink.bandwidth));
+        result = lh_engine_summarise(&engine);
+        if (uses[i] <= 1) {
+            ck_assert_ptr_null(engine.error);
+        } else {
+            ck_assert_ptr_nonnull(engine.error);
+            ck_assert_int_eq(engine.error->code, LH_ERROR_RUNTIME);
+            ck_assert_ptr_nonnull(strstr(engine.error->message, "internal: link "));
+        }
+        if (uses[i] > 1.1)
+            ck_assert_ptr_nonnull(strstr(engine.error->message, "was used 1.16 times"));
+        g_clear_error(&engine.error);
+        lh_sim_result_free(result);
+        lh_engine_clear(&engine);
+        world_clear(&w);
+    }
+}
+END_TEST
+
+/* ---- all clusters, collectives and networks ---- */
+
+static uint32_t
+below(uint64_t seed, uint64_t what, uint32_t bound)
+{
+    return (uint32_t)(lh_rng_bits(seed, what, 0) % bound);
+}
+
+static uint64_t
+bytes_of(uint64_t seed, uint64_t what)
+{
+    return (UINT64_C(1) << (4 + below(seed, what, 22))) + below(seed, what + 100, 3000);
+}
+
+/* What one random case is made of: a cluster, and models. */
+typedef struct {
+    const char *topology;
+    uint32_t ranks, nodes;
+    LhCollectiveModel model;
+    LhNetworkModel network;
+    LhCollectiveKind kind;
+    uint64_t bytes;
+} Case;
+
+static Case
+case_of(uint64_t seed)
+{
+    g_auto(GStrv) names = lh_data_list("topologies");
+    Case c = { .network = (LhNetworkModel)below(seed, 2, 3),
+               .model = (LhCollectiveModel)below(seed, 3, LH_COLLECTIVES_AUTO + 1),
+               .kind = (LhCollectiveKind)below(seed, 4, LH_COLL_KINDS),
+               .bytes = bytes_of(seed, 5) };
+    const char *name = names[below(seed, 1, g_strv_length(names))];
+    g_autoptr(LhTopology) t = lh_topology_load(name, NULL);
+    const uint32_t most =
+        t->nics_per_node == 0 || t->max_nodes == 1 ? (uint32_t)t->gpus_per_node : 24;
+
+    if (below(seed, 6, 2) == 0)
+        c.model = LH_COLLECTIVES_AUTO;
+    c.topology = g_intern_string(name);
+    c.ranks = most < 2 ? 1 : 2 + below(seed, 7, most - 1);
+    c.nodes = (c.ranks - 1) / (uint32_t)t->gpus_per_node + 1;
+    return c;
+}
+
+static LhSimResult *
+play_case(const Case *c, Script *script, void (*change)(LhTopology *, double), double by)
+{
+    LhSimResult *result;
+    World w;
+
+    world_on(&w, c->topology, script, c->ranks);
+    w.params.network_model = c->network;
+    w.params.collectives = c->model;
+    w.device.memory_bandwidth = INFINITY; /* sums of one-shot reductions are no bytes on links */
+    if (change != NULL)
+        change(&w.topology, by);
+    result = world_run(&w);
+    world_clear(&w);
+    return result;
+}
+
+/* Several collectives and messages at once. */
+START_TEST(no_link_carries_more_than_it_can)
+{
+    const uint64_t cases = test_share(500);
+
+    for (uint64_t seed = 1; seed <= cases; seed++) {
+        const Case c = case_of(seed);
+        g_autofree Line *lines = g_new0(Line, 3 * c.ranks);
+        Script script = { .lines = lines, .count = 3 * c.ranks };
+        g_autoptr(LhSimResult) result = NULL;
+
+        if (c.ranks < 2)
+            continue;
+        two_lines(lines, c.kind, (LhCollectiveKind)below(seed, 8, LH_COLL_KINDS), c.ranks, c.bytes);
+        for (uint32_t r = 0; r < c.ranks; r++)
+            lines[2 * c.ranks + r] =
+                (Line){ .rank = r,
+                        .kind = LH_OP_EXCHANGE,
+                        .stream = COMM,
+                        .notes = { { true, (r + 1) % c.ranks, 0, c.bytes },
+                                   { false, (r + c.ranks - 1) % c.ranks, 0, c.bytes } } };
+        result = play_case(&c, &script, NULL, 1);
+        if (c.network != LH_NETWORK_ALPHA_BETA && c.model != LH_COLLECTIVES_CLOSED_FORM)
+            ck_assert_double_le(result->busiest_link_utilisation,
+                                1 + ROUNDED + (double)result->events / (double)result->makespan_ps);
+    }
+}
+END_TEST
+
+static void
+scale_rates(LhTopology *t, double by)
+{
+    t->nvlink.bandwidth *= by;
+    t->pcie.bandwidth *= by;
+    t->nic.bandwidth *= by;
+    t->nic.pair_p2p *= by;
+    t->nic.pair_collective *= by;
+    t->collective_bandwidth *= by;
+}
+
+static void
+raise_nvlink(LhTopology *t, double by)
+{
+    t->nvlink.bandwidth *= by;
+}
+
+static void
+raise_pcie(LhTopology *t, double by)
+{
+    t->pcie.bandwidth *= by;
+}
+
+static void
+raise_nics(LhTopology *t, double by)
+{
+    t->nic.bandwidth *= by;
+}
+
+static void
+lower_latencies(LhTopology *t, double by)
+{
+    t->nvlink.latency_ps = (LhTime)((double)t->nvlink.latency_ps / by);
+    t->pcie.latency_ps = (LhTime)((double)t->pcie.latency_ps / by);
+    t->nic.latency_ps = (LhTime)((double)t->nic.latency_ps / by);
+}
+
+static void
+scale_rates_alone(LhTopology *t, double by)
+{
+    scale_rates(t, by);
+    t->nvlink.latency_ps = t->pcie.latency_ps = t->nic.latency_ps = 0;
+    t->switch_latency_ps = t->nic_overhead_ps = 0;
+}
+
+static void (*const raises[])(LhTopology *, double) = { scale_rates, raise_nvlink, raise_pcie,
+                                                        raise_nics, lower_latencies };
+
+START_TEST(faster_links_make_nothing_slower)
+{
+    const uint64_t cases = test_share(500);
+
+    for (uint64_t seed = 1; seed <= cases; seed++) {
+        const Case c = case_of(seed);
+        const uint32_t raise = below(seed, 9, G_N_ELEMENTS(raises));
+        g_autoptr(LhSimResult) before = NULL, after = NULL;
+        Single one;
+
+        single_init(&one, c.kind, first_ranks(c.ranks), c.bytes, 0, 0);
+        before = play_case(&c, &one.script, NULL, 1);
+        after = play_case(&c, &one.script, raises[raise], 1.1 + below(seed, 10, 30) / 10.0);
+        ck_assert_msg(after->makespan_ps <= before->makespan_ps + (LhTime)before->events,
+                      "%" G_GUINT64_FORMAT ": %s, %u ranks, %s, %s, %s of %" G_GUINT64_FORMAT
+                      ", raise %u: %" G_GINT64_FORMAT " and then %" G_GINT64_FORMAT " ps",
+                      seed, c.topology, c.ranks, lh_collective_model_names[c.model],
+                      lh_network_model_names[c.network], lh_collective_names[c.kind], c.bytes,
+                      raise, before->makespan_ps, after->makespan_ps);
+    }
+}
+END_TEST
+
+/* On latencies of nothing all time is that of bytes, or of what does not go with links: halving the
+ * first of them leaves the second. */
+START_TEST(times_of_bytes_go_with_rates)
+{
+    const uint64_t cases = test_share(500);
+
+    for (uint64_t seed = 1; seed <= cases; seed++) {
+        const Case c = case_of(seed);
+        uint64_t events = 0;
+        LhTime t[3];
+        Single one;
+
+        /* There a picosecond decides who is first; here rates decide on the protocol; and pieces of
+         * several rings that meet at a NIC in the same instant take turns. */
+        if (c.network == LH_NETWORK_FIFO || c.model == LH_COLLECTIVES_NCCL || c.nodes > 1)
+            continue;
+        single_init(&one, c.kind, first_ranks(c.ranks), c.bytes, 0, 0);
+        for (uint32_t i = 0; i < 3; i++) {
+            g_autoptr(LhSimResult) result =
+                play_case(&c, &one.script, scale_rates_alone, 1.0 / (double)(1 << i));
+
+            t[i] = result->makespan_ps;
+            events = result->events;
+        }
+        ck_assert_msg(ABS((t[2] - t[1]) - 2 * (t[1] - t[0])) <= 4 * (LhTime)events,
+                      "%" G_GUINT64_FORMAT ": %s, %u ranks, %s, %s, %s of %" G_GUINT64_FORMAT
+                      ": %" G_GINT64_FORMAT ", %" G_GINT64_FORMAT ", %" G_GINT64_FORMAT,
+                      seed, c.topology, c.ranks, lh_collective_model_names[c.model],
+                      lh_network_model_names[c.network], lh_collective_names[c.kind], c.bytes, t[0],
+                      t[1], t[2]);
+    }
+}
+END_TEST
+
+LH_TEST_MAIN("sim_measured", alone_they_take_their_times, two_at_once_share,
+             messages_share_with_them, switches_sum, overuse_is_an_error,
+             no_link_carries_more_than_it_can, faster_links_make_nothing_slower,
+             times_of_bytes_go_with_rates)
