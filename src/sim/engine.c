@@ -243,7 +243,7 @@ handle_flow_event(LhEngine *e, uint32_t flow)
         lh_causes_flow_left(e->causes, flow, e->now);
     if (e->repeat != NULL)
         lh_repeat_note_flow(e, LH_EVENT_FLOW_LEAVES, flow);
-    if (e->moving.ends[flow].hop)
+    if (e->moving.ends[flow].of == LH_ENDS_HOP)
         lh_hop_left(e, flow);
 }
 

@@ -59,12 +59,19 @@ typedef struct {
     uint32_t skipped_ops;      /* that were left out: the program's ids are so many more */
 } LhSimRank;
 
+/* What a flow on the network is. */
+enum {
+    LH_ENDS_MESSAGE,
+    LH_ENDS_HOP,      /* of a collective: LhMoving.hops says which */
+    LH_ENDS_MEASURED, /* what a collective whose time is known puts on a link: likewise */
+};
+
 /* Both ends of a message on the network. */
 typedef struct {
     uint32_t ranks[2], nodes[2]; /* sender, receiver */
     uint8_t tier;
-    bool hop;   /* of a collective: LhMoving.hops says which */
-    bool whole; /* ... all of whose hops are simulated */
+    uint8_t of; /* LH_ENDS_... */
+    bool whole; /* of a collective all of whose hops are simulated */
 } LhEnds;
 
 typedef struct {

@@ -152,7 +152,8 @@ start_flow(LhEngine *e, const LhEnds *ends, const LhRoute *route, uint64_t bytes
     if (e->repeat != NULL)
         lh_repeat_note_flow(e, LH_EVENT_FLOW_STARTS, flow);
     if (e->causes != NULL)
-        lh_causes_flow_starts(e->causes, flow, route, ends->nodes, ends->hop, e->now);
+        lh_causes_flow_starts(e->causes, flow, route, ends->nodes, ends->of != LH_ENDS_MESSAGE,
+                              e->now);
     return flow;
 }
 
@@ -201,9 +202,11 @@ route_of_message(const LhEngine *e, uint32_t from, uint32_t to, LhRoute *route)
 static void
 start_message(LhEngine *e, const LhPost *sender, const LhPost *receiver, uint32_t late)
 {
-    LhEnds ends = {
-        { sender->rank, receiver->rank }, { sender->node, receiver->node }, 0, false, false
-    };
+    LhEnds ends = { { sender->rank, receiver->rank },
+                    { sender->node, receiver->node },
+                    0,
+                    LH_ENDS_MESSAGE,
+                    false };
     LhRoute route;
 
     route_of_message(e, sender->rank, receiver->rank, &route);
@@ -302,7 +305,7 @@ static void
 start_hop(LhEngine *e, LhCollective *c, const LhHop *hop, uint32_t late)
 {
     const LhMember *from = &c->members[hop->from], *to = &c->members[hop->to];
-    LhEnds ends = { { from->rank, to->rank }, { from->op, to->op }, 0, true, c->whole };
+    LhEnds ends = { { from->rank, to->rank }, { from->op, to->op }, 0, LH_ENDS_HOP, c->whole };
     LhRoute route;
     uint32_t flow;
 
@@ -405,10 +408,6 @@ hop_arrived(LhEngine *e, uint32_t flow)
     const uint32_t pieces = moving->hops[flow].hop.pieces;
     const uint32_t late = lh_engine_like(e, moving->ends[flow].ranks[1]);
 
-    if (c->algorithm == &lh_algorithm_measured) {
-        measured_arrived(e, c, &moving->ends[flow]);
-        return;
-    }
     lh_collective_arrived(c, &moving->hops[flow].hop);
     start_hops(e, c, late);
     deliver(e, &moving->ends[flow], pieces);
@@ -426,8 +425,10 @@ lh_flow_arrived(LhEngine *e, uint32_t flow)
         lh_repeat_note_flow(e, LH_EVENT_FLOW_ARRIVES, flow);
     lh_flows_release(e->moving.flows, flow);
     e->moving.under_way[e->moving.ends[flow].whole]--;
-    if (e->moving.ends[flow].hop)
+    if (e->moving.ends[flow].of == LH_ENDS_HOP)
         hop_arrived(e, flow);
+    else if (e->moving.ends[flow].of == LH_ENDS_MEASURED)
+        measured_arrived(e, e->moving.hops[flow].collective, &e->moving.ends[flow]);
     else
         deliver(e, &e->moving.ends[flow], 1);
 }
@@ -468,7 +469,9 @@ count_measured(LhEngine *e, const LhCollective *c, const LhTraffic *traffic,
     const LhMember *m = &c->members[position];
 
     for (uint8_t tier = 0; tier < LH_TIERS; tier++) {
-        const uint64_t bytes = lh_traffic_sent_bytes(traffic, part_bytes, position, tier);
+        const uint64_t bytes = traffic->tiers & 1u << tier
+                                   ? lh_traffic_sent_bytes(traffic, part_bytes, position, tier)
+                                   : 0;
 
         if (bytes == 0)
             continue;
@@ -482,6 +485,21 @@ count_measured(LhEngine *e, const LhCollective *c, const LhTraffic *traffic,
     }
 }
 
+/* The route of a flow with a limit of its own over @link, and perhaps its other direction. */
+static LhRoute
+route_of_link(const LhCollective *c, const LhTrafficLink *link, uint32_t like, uint64_t bytes,
+              LhMeasuredTime time)
+{
+    const double takes_s = (double)MAX(time.links_ps, 1) / (double)LH_PS_PER_S;
+
+    return (LhRoute){ .links = { like, like ^ 1 },
+                      .links_count = link->leads ? 2 : 1,
+                      .latency_ps = time.floor_ps,
+                      .tier = c->neighbours->tier,
+                      .flow_bandwidth_bytes_per_s = (double)bytes / takes_s,
+                      .own_tiers = time.tiers };
+}
+
 /* Everything of the collective that crosses @link, as one flow. */
 static void
 start_link(LhEngine *e, LhCollective *c, const LhTrafficLink *link, uint64_t bytes,
@@ -493,17 +511,9 @@ start_link(LhEngine *e, LhCollective *c, const LhTrafficLink *link, uint64_t byt
     const LhEnds ends = { { lh_engine_like(e, from->rank), lh_engine_like(e, to->rank) },
                           { from->op, to->op },
                           c->neighbours->tier,
-                          true,
+                          LH_ENDS_MEASURED,
                           c->whole };
-    const LhRoute route = { .links = { like },
-                            .links_count = 1,
-                            .latency_ps = time.floor_ps,
-                            .tier = ends.tier,
-                            .flow_bandwidth_bytes_per_s =
-                                (double)bytes / (double)MAX(time.links_ps, 1) * (double)LH_PS_PER_S,
-                            .source = ends.ranks[0],
-                            .destination = ends.ranks[1],
-                            .own_tiers = time.tiers };
+    LhRoute route;
     uint32_t flow;
 
     if (c->likes != NULL) {
@@ -512,6 +522,11 @@ start_link(LhEngine *e, LhCollective *c, const LhTrafficLink *link, uint64_t byt
             return; /* another one's stands for it */
         e->whole_bytes[like] += bytes;
     }
+    if (link->follows)
+        return;
+    route = route_of_link(c, link, like, bytes, time);
+    route.source = ends.ranks[0];
+    route.destination = ends.ranks[1];
     flow = start_flow(e, &ends, &route, bytes, share_of_members(e, c));
     e->moving.hops[flow] = (LhMovingHop){ .collective = c };
     c->flows_left++;
@@ -543,10 +558,11 @@ start_measured(LhEngine *e, LhCollective *c, uint32_t late)
         set_meeting(e, c, i, late);
     }
     for (guint i = 0; i < traffic->links->len; i++) {
+        const LhTrafficLink *link = &g_array_index(traffic->links, LhTrafficLink, i);
         const uint64_t bytes = lh_traffic_link_bytes(traffic, part_bytes, i);
 
         if (bytes > 0 || time.links_ps == 0)
-            start_link(e, c, &g_array_index(traffic->links, LhTrafficLink, i), bytes, time);
+            start_link(e, c, link, bytes, time);
     }
 }
 

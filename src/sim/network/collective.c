@@ -861,8 +861,7 @@ lh_collective_measured(LhCollectives *cs, LhCollective *c, const uint64_t *part_
         native_of(cs, c->communicator), c->kind,
         c->pieces != NULL ? busiest_bytes(c) : (double)c->shard_bytes, &floor_s, provenance);
 
-    return lh_measured_time(cs->network, lh_collective_traffic(cs, c), part_bytes, seconds,
-                            floor_s);
+    return lh_measured_time(lh_collective_traffic(cs, c), part_bytes, seconds, floor_s);
 }
 
 LhTime

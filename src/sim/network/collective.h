@@ -231,8 +231,8 @@ typedef struct {
 } LhMeasuredTime;
 
 /* Of @seconds, of which no byte takes @floor_s; at least what links allow the bytes. */
-LhMeasuredTime lh_measured_time(const LhNetwork *network, const LhTraffic *traffic,
-                                const uint64_t *part_bytes, double seconds, double floor_s);
+LhMeasuredTime lh_measured_time(const LhTraffic *traffic, const uint64_t *part_bytes,
+                                double seconds, double floor_s);
 
 /* Measured: what it puts on which links, of parts (traffic.h); of uneven ones all members are
  * there. Borrowed. */

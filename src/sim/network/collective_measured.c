@@ -35,13 +35,13 @@ const LhAlgorithm lh_algorithm_measured = { .together = true,
                                             .joined = no_hops };
 
 LhMeasuredTime
-lh_measured_time(const LhNetwork *network, const LhTraffic *traffic, const uint64_t *part_bytes,
-                 double seconds, double floor_s)
+lh_measured_time(const LhTraffic *traffic, const uint64_t *part_bytes, double seconds,
+                 double floor_s)
 {
     LhMeasuredTime time = { 0 };
     const LhTime whole_ps = lh_time_from_ps(seconds * (double)LH_PS_PER_S);
     const LhTime floor_ps = MIN(lh_time_from_ps(floor_s * (double)LH_PS_PER_S), whole_ps);
-    const double bound_s = lh_traffic_bound_s(network, traffic, part_bytes, &time.tiers);
+    const double bound_s = lh_traffic_bound_s(traffic, part_bytes, &time.tiers);
     const LhTime bound_ps = lh_time_from_ps(ceil(bound_s * (double)LH_PS_PER_S));
 
     time.links_ps = bound_ps == 0 ? 0 : MAX(whole_ps - floor_ps, bound_ps);

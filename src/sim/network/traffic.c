@@ -22,25 +22,34 @@ rank_of(const LhCollective *c, uint32_t position)
 }
 
 static guint
-index_of_link(Sum *sum, uint32_t id, uint32_t from, uint32_t to)
+add_link_of(Sum *sum, uint32_t id, uint32_t from, uint32_t to)
 {
     LhTraffic *t = sum->traffic;
-    const guint known = GPOINTER_TO_UINT(g_hash_table_lookup(sum->indices, GUINT_TO_POINTER(id)));
-    const LhTrafficLink link = { id, from, to,
-                                 lh_network_link(sum->network, id).bandwidth_bytes_per_s };
+    const LhLink of = lh_network_link(sum->network, id);
+    const LhTrafficLink link = { .id = id,
+                                 .from = from,
+                                 .to = to,
+                                 .bandwidth_bytes_per_s = of.bandwidth_bytes_per_s,
+                                 .tier = of.tier };
 
-    if (known > 0)
-        return known - 1;
     g_array_append_val(t->links, link);
     g_array_set_size(t->loads, t->links->len * t->parts);
     g_hash_table_insert(sum->indices, GUINT_TO_POINTER(id), GUINT_TO_POINTER(t->links->len));
     return t->links->len - 1;
 }
 
+/* One more than its index; 0: it carries nothing so far. */
+static guint
+number_of(const Sum *sum, uint32_t id)
+{
+    return GPOINTER_TO_UINT(g_hash_table_lookup(sum->indices, GUINT_TO_POINTER(id)));
+}
+
 static void
 load_link(Sum *sum, uint32_t id, uint32_t from, uint32_t to, uint32_t part, uint64_t count)
 {
-    const guint i = index_of_link(sum, id, from, to);
+    const guint known = number_of(sum, id);
+    const guint i = known > 0 ? known - 1 : add_link_of(sum, id, from, to);
 
     g_array_index(sum->traffic->loads, uint64_t, i * sum->traffic->parts + part) += count;
 }
@@ -51,6 +60,7 @@ add_parts(Sum *sum, uint32_t from, uint32_t to, const LhRoute *route, uint32_t p
 {
     LhTraffic *t = sum->traffic;
 
+    t->tiers |= (uint8_t)(1u << route->tier);
     t->sent[((gsize)from * LH_TIERS + route->tier) * t->parts + part] += count;
     for (uint32_t i = 0; i < route->links_count; i++)
         load_link(sum, route->links[i], from, to, part, count);
@@ -110,32 +120,54 @@ add_nvls(Sum *sum)
         LhRoute route;
 
         lh_network_route(sum->network, rank_of(c, position), rank_of(c, to), &route);
+        t->tiers |= (uint8_t)(1u << route.tier);
         t->sent[((gsize)position * LH_TIERS + route.tier) * t->parts]++;
         load_link(sum, route.links[0], position, to, 0, 1);
         load_link(sum, route.links[route.links_count - 1], position, to, 0, 1);
     }
 }
 
-/* ---- folding ---- */
+/* ---- links that carry the same ---- */
+
+static bool
+is_equal(const LhTraffic *t, guint i, guint j)
+{
+    return memcmp(&g_array_index(t->loads, uint64_t, i * t->parts),
+                  &g_array_index(t->loads, uint64_t, j * t->parts),
+                  t->parts * sizeof(uint64_t)) == 0;
+}
 
 /* Each link carries what the one does that stands for it. */
 static bool
-is_alike(Sum *sum, const LhFold *fold)
+is_alike(const Sum *sum, const LhFold *fold)
 {
     const LhTraffic *t = sum->traffic;
 
     for (guint i = 0; i < t->links->len; i++) {
         const uint32_t id = g_array_index(t->links, LhTrafficLink, i).id;
-        const uint32_t stands = lh_fold_link(fold, sum->network, id);
-        const guint like =
-            GPOINTER_TO_UINT(g_hash_table_lookup(sum->indices, GUINT_TO_POINTER(stands)));
+        const guint like = number_of(sum, lh_fold_link(fold, sum->network, id));
 
-        if (like == 0 || memcmp(&g_array_index(t->loads, uint64_t, i * t->parts),
-                                &g_array_index(t->loads, uint64_t, (like - 1) * t->parts),
-                                t->parts * sizeof(uint64_t)) != 0)
+        if (like == 0 || !is_equal(t, i, like - 1))
             return false;
     }
     return true;
+}
+
+/* A place has a link up, of an even number, and one down, of the next one (network.c). */
+static void
+join_directions(const Sum *sum)
+{
+    LhTraffic *t = sum->traffic;
+
+    for (guint i = 0; i < t->links->len; i++) {
+        LhTrafficLink *link = &g_array_index(t->links, LhTrafficLink, i);
+        const guint other = number_of(sum, link->id ^ 1);
+
+        if (other == 0 || other - 1 < i || !is_equal(t, i, other - 1))
+            continue;
+        link->leads = true;
+        g_array_index(t->links, LhTrafficLink, other - 1).follows = true;
+    }
 }
 
 /* ---- the whole ---- */
@@ -156,6 +188,45 @@ resolve(LhCollectiveKind kind, LhLinkAlgorithm algorithm)
                                                                         : LH_ALGORITHM_RING;
 }
 
+static uint64_t
+bytes_of(const uint64_t *counts, const uint64_t *part_bytes, uint32_t parts)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t part = 0; part < parts; part++)
+        bytes += counts[part] * part_bytes[part];
+    return bytes;
+}
+
+uint64_t
+lh_traffic_link_bytes(const LhTraffic *t, const uint64_t *part_bytes, guint i)
+{
+    return bytes_of(&g_array_index(t->loads, uint64_t, i * t->parts), part_bytes, t->parts);
+}
+
+static double
+find_bound_s(const LhTraffic *t, const uint64_t *part_bytes, uint8_t *tiers)
+{
+    double slowest_s = 0;
+
+    *tiers = 0;
+    for (guint i = 0; i < t->links->len; i++) {
+        const LhTrafficLink *link = &g_array_index(t->links, LhTrafficLink, i);
+        const double bytes = (double)lh_traffic_link_bytes(t, part_bytes, i);
+
+        if (link->bandwidth_bytes_per_s > 0) /* one that has failed ends the run, not here */
+            slowest_s = fmax(slowest_s, bytes / link->bandwidth_bytes_per_s);
+    }
+    for (guint i = 0; i < t->links->len; i++) {
+        const LhTrafficLink *link = &g_array_index(t->links, LhTrafficLink, i);
+        const double bytes = (double)lh_traffic_link_bytes(t, part_bytes, i);
+
+        if (bytes * LH_WHAT_IF_FACTOR > slowest_s * link->bandwidth_bytes_per_s)
+            *tiers |= (uint8_t)(1u << link->tier);
+    }
+    return slowest_s;
+}
+
 LhTraffic *
 lh_traffic_new(const LhNetwork *network, const LhCollective *c, LhLinkAlgorithm algorithm,
                const LhFold *fold)
@@ -171,6 +242,9 @@ lh_traffic_new(const LhNetwork *network, const LhCollective *c, LhLinkAlgorithm 
     t->loads = g_array_new(FALSE, TRUE, sizeof(uint64_t));
     t->sent = g_new0(uint64_t, (gsize)c->size * LH_TIERS * t->parts);
     adders[t->algorithm](&sum);
+    join_directions(&sum);
+    if (t->parts == 1)
+        t->bound_s_per_byte = find_bound_s(t, &(uint64_t){ 1 }, &t->bound_tiers);
     t->folds = fold == NULL || is_alike(&sum, fold);
     return t;
 }
@@ -204,22 +278,6 @@ lh_traffic_parts(const LhTraffic *traffic, const LhCollective *c, uint64_t *part
             c->kind, group, rank_of(c, 0), lh_piece_bytes(c->shard_bytes, ring, traffic->parts));
 }
 
-static uint64_t
-bytes_of(const uint64_t *counts, const uint64_t *part_bytes, uint32_t parts)
-{
-    uint64_t bytes = 0;
-
-    for (uint32_t part = 0; part < parts; part++)
-        bytes += counts[part] * part_bytes[part];
-    return bytes;
-}
-
-uint64_t
-lh_traffic_link_bytes(const LhTraffic *t, const uint64_t *part_bytes, guint i)
-{
-    return bytes_of(&g_array_index(t->loads, uint64_t, i * t->parts), part_bytes, t->parts);
-}
-
 uint64_t
 lh_traffic_sent_bytes(const LhTraffic *t, const uint64_t *part_bytes, uint32_t position,
                       uint32_t tier)
@@ -228,25 +286,10 @@ lh_traffic_sent_bytes(const LhTraffic *t, const uint64_t *part_bytes, uint32_t p
 }
 
 double
-lh_traffic_bound_s(const LhNetwork *network, const LhTraffic *t, const uint64_t *part_bytes,
-                   uint8_t *tiers)
+lh_traffic_bound_s(const LhTraffic *t, const uint64_t *part_bytes, uint8_t *tiers)
 {
-    double slowest_s = 0;
-
-    *tiers = 0;
-    for (guint i = 0; i < t->links->len; i++) {
-        const LhTrafficLink *link = &g_array_index(t->links, LhTrafficLink, i);
-        const double bytes = (double)lh_traffic_link_bytes(t, part_bytes, i);
-
-        if (link->bandwidth_bytes_per_s > 0) /* one that has failed ends the run, not here */
-            slowest_s = fmax(slowest_s, bytes / link->bandwidth_bytes_per_s);
-    }
-    for (guint i = 0; i < t->links->len; i++) {
-        const LhTrafficLink *link = &g_array_index(t->links, LhTrafficLink, i);
-        const double bytes = (double)lh_traffic_link_bytes(t, part_bytes, i);
-
-        if (bytes * LH_WHAT_IF_FACTOR > slowest_s * link->bandwidth_bytes_per_s)
-            *tiers |= (uint8_t)(1u << lh_network_link(network, link->id).tier);
-    }
-    return slowest_s;
+    if (t->parts > 1)
+        return find_bound_s(t, part_bytes, tiers);
+    *tiers = t->bound_tiers;
+    return t->bound_s_per_byte * (double)part_bytes[0];
 }

@@ -14,6 +14,9 @@ typedef struct _LhTraffic LhTraffic;
 typedef struct {
     uint32_t id, from, to;
     double bandwidth_bytes_per_s;
+    uint8_t tier;
+    /* The other direction carries the same, as one flow with it: told first, or behind it. */
+    bool leads, follows;
 } LhTrafficLink;
 
 struct _LhTraffic {
@@ -21,9 +24,13 @@ struct _LhTraffic {
     uint32_t parts;            /* kinds of parts: pieces of each ring, equal pieces of pairs, ... */
     GArray *links;             /* of LhTrafficLink, each once, in the order of the messages */
     GArray *loads;             /* of uint64_t, by link and kind of part: how many cross it */
-    uint64_t *sent;            /* likewise by member, tier and kind of part */
+    /* If there is one kind of part: the bound of parts of one byte, and its tiers. */
+    double bound_s_per_byte;
+    uint8_t bound_tiers;
+    uint64_t *sent; /* likewise by member, tier and kind of part */
     uint32_t size;
-    bool folds; /* links that one link stands for carry the same */
+    uint8_t tiers; /* over which something is sent, a bit for each */
+    bool folds;    /* links that one link stands for carry the same */
 };
 
 /*
@@ -44,5 +51,4 @@ uint64_t lh_traffic_sent_bytes(const LhTraffic *traffic, const uint64_t *part_by
 
 /* Seconds that the most loaded link takes at least, and in @tiers, a bit for each LhTier, the tiers
  * that would all have to be faster for it to be less. 0 and none if nothing is sent. */
-double lh_traffic_bound_s(const LhNetwork *network, const LhTraffic *traffic,
-                          const uint64_t *part_bytes, uint8_t *tiers);
+double lh_traffic_bound_s(const LhTraffic *traffic, const uint64_t *part_bytes, uint8_t *tiers);
