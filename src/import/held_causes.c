@@ -107,8 +107,9 @@ static const struct Way ways[] = {
 static bool
 time_play(const LhSingle *s, const Play *play, uint64_t bytes, double *seconds)
 {
-    return play->lever != NULL ? time_with_lever(s, play->lever, play->factor, bytes, seconds)
-                               : play->way->time(s, bytes, seconds);
+    if (play->way != NULL)
+        return play->way->time(s, bytes, seconds);
+    return time_with_lever(s, play->lever, play->factor, bytes, seconds);
 }
 
 /* ---- judging ---- */

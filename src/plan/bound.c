@@ -31,7 +31,6 @@ pull(LhTopology *t, LhLeverKind kind, uint8_t tiers)
 static void
 raise_links(LhTopology *t, uint8_t tiers)
 {
-    tiers &= (1u << LH_TIERS) - 1;
     pull(t, LH_LEVER_RATE, tiers);
     if (tiers & 1u << LH_TIER_NIC)
         t->oversubscription *= LH_WHAT_IF_FACTOR;

@@ -12,8 +12,9 @@ typedef enum {
     LH_LEVER_SHARE,   /* oversubscription: what is below over what is above */
 } LhLeverKind;
 
-/* A lever that moves with no tier: what collectives reach, whatever the NICs are. */
-#define LH_LEVER_NO_TIER LH_TIERS
+/* A lever that moves with no tier, nor with a set of them in eight bits: what collectives reach,
+ * whatever the NICs are. */
+#define LH_LEVER_NO_TIER 8
 
 typedef struct {
     const char *path; /* "node.nics.bandwidth" */
