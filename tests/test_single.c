@@ -251,6 +251,8 @@ START_TEST(levers_are_numbers_of_the_file)
             g_autoptr(GError) error = NULL;
 
             lh_lever_scale(&changed, lever, lever->kind == LH_LEVER_SHARE ? 0.5 : 1.5);
+            ck_assert((lh_lever_value(&changed, lever) > lh_lever_value(t, lever)) ==
+                      (lever->kind != LH_LEVER_LATENCY));
             value = text_of(lever, lh_lever_value(&changed, lever));
             edited = edit(text, lever->path, value);
             ck_assert_msg(edited != NULL, "%s: no %s", file, lever->path);
