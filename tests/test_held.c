@@ -328,18 +328,20 @@ names_way(const LhHeld *held, const char *way)
            g_strcmp0(g_array_index(held->causes, LhHeldCause, 0).way, way) == 0;
 }
 
-/* Rings in place of NVLS: twice what a reduce-scatter takes, but for one floor. */
+/* Rings in place of NVLS: twice what a reduce-scatter takes, but for one floor. If that takes as
+ * long, there is no NVLS that could be off. */
 START_TEST(nvls_that_is_off_is_named)
 {
     Made m = make_single("hgx-h100", 1, "all_reduce");
     Made half = make_single("hgx-h100", 1, "reduce_scatter");
-    g_autoptr(GString) log = g_string_new(NULL);
-    g_autoptr(LhHeld) held = NULL;
+    g_autoptr(GString) log = g_string_new(NULL), twice = g_string_new(NULL);
+    g_autoptr(LhHeld) held = NULL, other = NULL;
     LhSingleTime least;
 
     ck_assert(lh_single_is_nvls(m.single) && !lh_single_is_nvls(half.single));
     ck_assert(lh_single_time(half.single, 1024, &least, NULL));
     begin_log(m.single, log);
+    begin_log(half.single, twice);
     for (int row = 0; row < ROWS; row++) {
         LhSingleTime time, whole;
 
@@ -347,10 +349,13 @@ START_TEST(nvls_that_is_off_is_named)
         ck_assert(lh_single_time(m.single, bytes_of(m.single, row), &whole, NULL));
         log_row(m.single, bytes_of(m.single, row),
                 fmax(whole.seconds, 2 * time.seconds - least.seconds), log);
+        log_row(half.single, bytes_of(m.single, row), 2 * time.seconds - least.seconds, twice);
     }
     held = hold(&m, log);
+    other = hold(&half, twice);
     ck_assert(held->inside < held->logged);
     ck_assert_msg(names_way(held, "NCCL_NVLS_ENABLE=0"), "%u causes", held->causes->len);
+    check_ways(other, half.single->op);
     made_clear(&m);
     made_clear(&half);
 }
