@@ -334,12 +334,14 @@ START_TEST(nvls_that_is_off_is_named)
 {
     Made m = make_single("hgx-h100", 1, "all_reduce");
     Made half = make_single("hgx-h100", 1, "reduce_scatter");
+    Made gather = make_single("hgx-h100", 1, "all_gather");
     g_autoptr(GString) log = g_string_new(NULL), twice = g_string_new(NULL);
     g_autoptr(LhHeld) held = NULL, other = NULL;
-    LhSingleTime least;
+    LhSingleTime least, first;
 
     ck_assert(lh_single_is_nvls(m.single) && !lh_single_is_nvls(half.single));
     ck_assert(lh_single_time(half.single, 1024, &least, NULL));
+    ck_assert(lh_single_time(gather.single, 1024, &first, NULL));
     begin_log(m.single, log);
     begin_log(half.single, twice);
     for (int row = 0; row < ROWS; row++) {
@@ -349,7 +351,9 @@ START_TEST(nvls_that_is_off_is_named)
         ck_assert(lh_single_time(m.single, bytes_of(m.single, row), &whole, NULL));
         log_row(m.single, bytes_of(m.single, row),
                 fmax(whole.seconds, 2 * time.seconds - least.seconds), log);
-        log_row(half.single, bytes_of(m.single, row), 2 * time.seconds - least.seconds, twice);
+        ck_assert(lh_single_time(gather.single, bytes_of(m.single, row), &whole, NULL));
+        log_row(half.single, bytes_of(m.single, row), time.seconds + whole.seconds - first.seconds,
+                twice);
     }
     held = hold(&m, log);
     other = hold(&half, twice);
@@ -358,6 +362,7 @@ START_TEST(nvls_that_is_off_is_named)
     check_ways(other, half.single->op);
     made_clear(&m);
     made_clear(&half);
+    made_clear(&gather);
 }
 END_TEST
 
