@@ -8,6 +8,7 @@
 #include "plan/single.h"
 #include "run_tests.h"
 #include "runtime/measure_collective.h"
+#include "share.h"
 
 #include <math.h>
 #include <string.h>
@@ -127,6 +128,8 @@ START_TEST(times_are_those_of_others)
 
     for (guint i = 0; i < names->len; i++) {
         for (int way = 0; ways[way] != NULL; way++) {
+            if (test_is_short() && (i + (guint)way) % 5 != 0)
+                continue;
             check_everywhere(g_ptr_array_index(names, i), 1, ways[way]);
             check_everywhere(g_ptr_array_index(names, i), 2, ways[way]);
         }
