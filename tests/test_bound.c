@@ -510,7 +510,72 @@ START_TEST(error_bars_are_of_what_takes_the_time)
 }
 END_TEST
 
+/* What protocols take of measured collectives may go with links or not: where links of a node carry
+ * them, a saving has an interval around it; where there are no such times, it has none. */
+START_TEST(savings_have_intervals)
+{
+    static const struct {
+        const char *cluster, *schedule;
+        bool has_interval;
+    } cases[] = { { "hgx-h100:1", "ulysses", true },
+                  { "hgx-h100:1", "te-p2p", false },
+                  { "dgx-a100-40g:1", "ulysses", false } };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        Case c = case_at(cases[i].cluster, "llama-3-8b", "16K");
+        g_autoptr(LhCompareRow) row =
+            lh_compare_run(c.setup, lh_schedule_find(cases[i].schedule, NULL), NULL);
+        g_autoptr(LhBound) bound = lh_bound_find(c.setup, row->program, 1, NULL);
+        bool has_interval = false;
+
+        for (guint k = 0; k < bound->what_ifs->len; k++) {
+            const LhWhatIf *what_if = &g_array_index(bound->what_ifs, LhWhatIf, k);
+            const double share = lh_what_if_share(bound, what_if);
+
+            ck_assert(what_if->least_share <= share && share <= what_if->most_share);
+            has_interval |= what_if->least_share < share && share < what_if->most_share;
+        }
+        ck_assert_msg(has_interval == cases[i].has_interval, "%s on %s", cases[i].schedule,
+                      cases[i].cluster);
+        case_clear(&c);
+    }
+}
+END_TEST
+
+/* What to type into a file: each path once, those of one value together, to the last digit. */
+START_TEST(savings_say_what_to_type_in)
+{
+    const uint8_t nvlink = 1u << LH_TIER_NVLINK, pcie = 1u << LH_TIER_PCIE, nic = 1u << LH_TIER_NIC;
+    const struct {
+        const char *topology;
+        LhWhatIf what_if;
+        const char *edit;
+    } cases[] = {
+        { "hgx-h100",
+          { .kind = LH_STEP_LINKS, .tiers = nvlink },
+          "`node.scale_up.bandwidth` to 408.1GB/s" },
+        { "dgx-a100-80g",
+          { .kind = LH_STEP_LINKS, .tiers = pcie | nic },
+          "`node.pcie.bandwidth` and `node.nics.bandwidth` to 26.4GB/s" },
+        { "pcie-rtx-pro-6000",
+          { .kind = LH_STEP_LINKS, .tiers = pcie },
+          "`node.pcie.bandwidth` to 52.8GB/s, `node.pcie.levels[0].up` to 46.2GB/s, "
+          "`node.pcie.host.per_gpu` to 28.27GB/s" },
+        { "pcie-l40s", { .kind = LH_STEP_LATENCY }, "`node.pcie.latency` to 2.727273us" },
+        { "pcie-l40s", { .kind = LH_STEP_COMPUTE }, NULL },
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(LhTopology) t = lh_topology_load(cases[i].topology, NULL);
+        g_autofree char *edit = lh_what_if_edit(t, &cases[i].what_if);
+
+        ck_assert_pstr_eq(edit, cases[i].edit);
+    }
+}
+END_TEST
+
 LH_TEST_MAIN("bound", path_follows_what_is_waited_for, path_leaves_the_run_alone,
              tails_are_the_longest_chains, bound_is_what_saves_most,
              bound_is_what_saves_most_on_random_clusters, rankings_hold_within_the_error,
-             close_times_are_not_told_apart, error_bars_are_of_what_takes_the_time)
+             close_times_are_not_told_apart, error_bars_are_of_what_takes_the_time,
+             savings_have_intervals, savings_say_what_to_type_in)

@@ -440,8 +440,9 @@ END_TEST
 static double
 line_us(const LhTopology *t, LhCollectiveKind kind, uint64_t ranks, double bytes, double slower)
 {
-    return 1e6 * lh_collective_lines_seconds(lh_collective_lines_find(t->collective_lines, kind),
-                                             ranks, bytes, (LhLinkSlowdown){ slower, 1 });
+    return 1e6 * lh_collective_lines_seconds(
+                     lh_collective_lines_find(t->collective_lines, kind), ranks, bytes,
+                     (LhLinkSlowdown){ slower, 1, LH_PROTOCOLS_ON_LINKS, 0 });
 }
 
 /* Times, then lines, then NCCL's own model, and none of the first two between nodes. */
@@ -559,10 +560,55 @@ START_TEST(profiles_measured_on_their_own_links)
 }
 END_TEST
 
+/* The row of an all-gather of 8 H100 at @bytes on links so much slower, at an end. */
+static double
+end_us(const LhTopology *t, double bytes, double slower, double protocols, int end)
+{
+    LhCollectiveRows rows;
+    const LhLinkSlowdown slowdown = { slower, 1, protocols, end };
+
+    ck_assert(lh_collective_times_find(t->collective_times, LH_COLL_ALL_GATHER, 8, &rows));
+    return 1e6 * lh_collective_rows_seconds(&rows, bytes, slowdown, slowdown);
+}
+
+/* On the links of a row nothing is uncertain. On others the middle lies between what it would be
+ * if all, or nothing, that protocols take went with links, and the ends are as far apart; of small
+ * sizes at least 0.4 of the logarithm of what links are slower. No end is less than links allow. */
+START_TEST(times_have_ends_on_other_links)
+{
+    static const double sizes[] = { 65536, 1048576, 4194304, 33554432, 268435456 };
+    static const double slower[] = { 0.02, 0.5, 1 / 1.1, 1.1, 2, 50 };
+    g_autoptr(LhTopology) t = lh_topology_load("hgx-h100", NULL);
+    const double least_us = 1e6 * 7.0 / 8 / 371e9;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(sizes); i++) {
+        const double bytes = sizes[i], whole = end_us(t, bytes, 1, 0.5, 0);
+
+        ck_assert(end_us(t, bytes, 1, 0, 0) == whole && end_us(t, bytes, 1, 1, 0) == whole);
+        ck_assert(end_us(t, bytes, 1, 0.5, -1) == whole && end_us(t, bytes, 1, 0.5, 1) == whole);
+        for (size_t k = 0; k < G_N_ELEMENTS(slower); k++) {
+            const double middle = end_us(t, bytes, slower[k], 0.5, 0);
+            const double none = end_us(t, bytes, slower[k], 0, 0);
+            const double all = end_us(t, bytes, slower[k], 1, 0);
+            const double edited = bytes < 16 << 20 ? 0.4 * fabs(log(slower[k])) : 0;
+            const double width = fmax(fabs(all - none) / 2 / middle, edited);
+            const double floor = least_us * bytes * slower[k];
+
+            ck_assert_double_eq_tol(middle, (none + all) / 2, 1e-9 * middle);
+            ck_assert(slower[k] > 1 ? all >= none : all <= none);
+            ck_assert_double_eq_tol(end_us(t, bytes, slower[k], 0.5, 1), middle * (1 + width),
+                                    1e-9 * middle);
+            ck_assert_double_eq_tol(end_us(t, bytes, slower[k], 0.5, -1),
+                                    fmax(middle / (1 + width), floor), 1e-6 * middle);
+        }
+    }
+}
+END_TEST
+
 LH_TEST_MAIN("collective_table", times_are_lines_in_bytes, times_bend_where_their_lines_do,
              versions_are_chosen, times_lie_between_numbers_of_ranks, sizes_can_be_left_out,
              lines_are_their_formula, shipped_times_are_exact_continuous_and_go_on,
              shipped_lines_are_near_times, native_times_follow_the_links,
              native_times_follow_what_is_known_of_links, native_times_between_rows_follow_the_links,
              native_times_come_in_order, profiles_replace_times,
-             profiles_measured_on_their_own_links)
+             profiles_measured_on_their_own_links, times_have_ends_on_other_links)

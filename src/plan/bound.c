@@ -8,9 +8,12 @@
 
 #include "plan/threads.h"
 #include "sim/network/levers.h"
+#include "sim/network/measured.h"
 
+#include <float.h>
 #include <math.h>
 #include <pthread.h>
+#include <string.h>
 
 /* Savings that differ by less are the same: the resource of fewer tiers is named. */
 #define SAME_SAVING 0.95
@@ -43,6 +46,14 @@ shorten(LhTime *time_ps)
     *time_ps = lh_time_from_ps((double)*time_ps / LH_WHAT_IF_FACTOR);
 }
 
+static void
+turn_levers(LhTopology *t, uint8_t kind, uint8_t tiers)
+{
+    if (kind == LH_STEP_LATENCY || tiers & LH_WITH_LATENCY)
+        pull(t, LH_LEVER_LATENCY, UINT8_MAX);
+    raise_links(t, tiers);
+}
+
 /* A copy of @rows, whose elements are @size bytes, with the double at @offset of each raised. */
 static GArray *
 raise_rows(GArray *rows, guint size, size_t offset)
@@ -68,13 +79,14 @@ makespan_of(const LhSetup *setup, const LhProgram *program, const LhNetwork *net
 
 static LhTime
 play_on_topology(const LhSetup *setup, const LhProgram *program, const LhTopology *topology,
-                 const LhHooks *hooks)
+                 double protocols, const LhHooks *hooks)
 {
     LhNetwork network;
 
     if (!lh_network_init(&network, topology, setup->network.nodes, setup->network.ranks,
                          setup->network.faults, NULL))
         return LH_TIME_NEVER;
+    network.protocols_on_links = protocols;
     return makespan_of(setup, program, &network, NULL, hooks);
 }
 
@@ -110,9 +122,10 @@ play_with_faster_host(const LhSetup *setup, const LhProgram *program, const LhHo
     return makespan_of(setup, program, NULL, &device, hooks);
 }
 
-LhTime
-lh_bound_play_faster(const LhSetup *setup, const LhProgram *program, const LhPathShare *resource,
-                     const LhHooks *hooks)
+/* Where @protocols of what protocols take of measured collectives goes with links. */
+static LhTime
+play_faster(const LhSetup *setup, const LhProgram *program, const LhPathShare *resource,
+            double protocols, const LhHooks *hooks)
 {
     LhTopology topology = *setup->topology; /* strings stay the setup's */
 
@@ -120,10 +133,92 @@ lh_bound_play_faster(const LhSetup *setup, const LhProgram *program, const LhPat
         return play_with_faster_compute(setup, program, hooks);
     if (resource->kind == LH_STEP_HOST)
         return play_with_faster_host(setup, program, hooks);
-    if (resource->kind == LH_STEP_LATENCY || resource->tiers & LH_WITH_LATENCY)
-        pull(&topology, LH_LEVER_LATENCY, UINT8_MAX);
-    raise_links(&topology, resource->tiers);
-    return play_on_topology(setup, program, &topology, hooks);
+    turn_levers(&topology, resource->kind, resource->tiers);
+    return play_on_topology(setup, program, &topology, protocols, hooks);
+}
+
+LhTime
+lh_bound_play_faster(const LhSetup *setup, const LhProgram *program, const LhPathShare *resource,
+                     const LhHooks *hooks)
+{
+    return play_faster(setup, program, resource, LH_PROTOCOLS_ON_LINKS, hooks);
+}
+
+/* --- what to type in ----------------------------------------------------------------------------
+ */
+
+/* The shortest that a file is read as, to the byte per second or the picosecond. */
+static char *
+lever_text(const LhTopology *t, const LhLever *lever)
+{
+    static const struct {
+        const char *unit;
+        double is, whole; /* and what it is read to */
+    } units[] = { [LH_LEVER_RATE] = { "GB/s", 1e9, 1 },
+                  [LH_LEVER_LATENCY] = { "us", 1e-6, 1e-12 },
+                  [LH_LEVER_SHARE] = { "", 1, 1e-12 } };
+    const double unit = units[lever->kind].is, whole = units[lever->kind].whole;
+    const double value = lh_lever_value(t, lever);
+    char text[G_ASCII_DTOSTR_BUF_SIZE], format[sizeof("%.15g")];
+
+    for (int digits = 3; digits <= DBL_DIG; digits++) {
+        g_snprintf(format, sizeof(format), "%%.%dg", digits);
+        g_ascii_formatd(text, sizeof(text), format, value / unit);
+        if (round(g_ascii_strtod(text, NULL) * unit / whole) == round(value / whole))
+            break;
+    }
+    return g_strconcat(text, units[lever->kind].unit, NULL);
+}
+
+/* "A to X, B and C to Y": paths of one value together, in order of the file. */
+static char *
+join_edits(const GPtrArray *paths, const GPtrArray *values)
+{
+    GString *out = g_string_new(NULL);
+
+    for (guint i = 0; i < paths->len; i++) {
+        const char *value = g_ptr_array_index(values, i);
+        guint from = 0, last = i;
+
+        while (strcmp(g_ptr_array_index(values, from), value) != 0)
+            from++;
+        if (from < i)
+            continue; /* said already */
+        for (guint k = i; k < paths->len; k++)
+            last = strcmp(g_ptr_array_index(values, k), value) == 0 ? k : last;
+        for (guint k = i; k <= last; k++) {
+            if (strcmp(g_ptr_array_index(values, k), value) == 0)
+                g_string_append_printf(out, "%s`%s`",
+                                       k == i      ? (out->len > 0 ? ", " : "")
+                                       : k == last ? " and "
+                                                   : ", ",
+                                       (const char *)g_ptr_array_index(paths, k));
+        }
+        g_string_append_printf(out, " to %s", value);
+    }
+    return g_string_free(out, FALSE);
+}
+
+char *
+lh_what_if_edit(const LhTopology *topology, const LhWhatIf *what_if)
+{
+    g_autoptr(GPtrArray) paths = g_ptr_array_new();
+    g_autoptr(GPtrArray) values = g_ptr_array_new_with_free_func(g_free);
+    LhTopology raised = *topology;
+    g_autoptr(GPtrArray) levers = lh_topology_levers(topology);
+
+    if (what_if->kind != LH_STEP_LINKS && what_if->kind != LH_STEP_LATENCY)
+        return NULL;
+    turn_levers(&raised, what_if->kind, what_if->tiers);
+    for (guint i = 0; i < levers->len; i++) {
+        const LhLever *lever = g_ptr_array_index(levers, i);
+
+        if (lh_lever_value(&raised, lever) == lh_lever_value(topology, lever))
+            continue;
+        g_ptr_array_add(paths, (gpointer)lever->path);
+        g_ptr_array_add(values, lever_text(&raised, lever));
+    }
+    return join_edits(paths, values);
 }
 
 /* --- the resources ------------------------------------------------------------------------------
@@ -260,6 +355,68 @@ forget_sums(LhBound *bound)
             g_array_append_val(kept, g_array_index(bound->what_ifs, LhWhatIf, i));
     g_array_unref(bound->what_ifs);
     bound->what_ifs = g_steal_pointer(&kept);
+}
+
+/* --- what is not known of it -------------------------------------------------------------------
+ */
+
+/* What is said of a run, at most so many answers. */
+#define SAID 2
+
+static bool
+may_be_scaled(const Question *q, const LhWhatIf *what_if)
+{
+    const uint8_t in_node = 1u << LH_TIER_NVLINK | 1u << LH_TIER_PCIE;
+
+    return q->setup->topology->collective_times != NULL && what_if->kind == LH_STEP_LINKS &&
+           (what_if->tiers & in_node) != 0 && lh_what_if_saved(q->bound, what_if) > 0;
+}
+
+/* At the end @protocols: what the run takes as it is, and with the resource. */
+static double
+saved_share_at(const Question *q, const LhWhatIf *what_if, double protocols)
+{
+    const LhPathShare resource = { .kind = what_if->kind, .tiers = what_if->tiers };
+    const LhTime faster_ps = play_faster(q->setup, q->program, &resource, protocols, q->hooks);
+    LhTime as_it_is_ps = q->bound->makespan_ps;
+
+    if (lh_measured_is_scaled(&q->setup->network))
+        as_it_is_ps =
+            play_on_topology(q->setup, q->program, q->setup->topology, protocols, q->hooks);
+    if (faster_ps == LH_TIME_NEVER || as_it_is_ps == LH_TIME_NEVER || as_it_is_ps == 0)
+        return lh_what_if_share(q->bound, what_if);
+    return 1 - (double)faster_ps / (double)as_it_is_ps;
+}
+
+static void
+play_ends(void *data, guint index)
+{
+    const Question *q = data;
+    LhWhatIf *what_if = &g_array_index(q->bound->what_ifs, LhWhatIf, index);
+    const double share = lh_what_if_share(q->bound, what_if);
+    double none, all;
+
+    what_if->least_share = what_if->most_share = share;
+    if (!may_be_scaled(q, what_if))
+        return;
+    none = saved_share_at(q, what_if, 0);
+    all = saved_share_at(q, what_if, 1);
+    what_if->least_share = MIN(share, MIN(none, all));
+    what_if->most_share = MAX(share, MAX(none, all));
+}
+
+/* Of the answers that are said. */
+static void
+ask_ends(Question *q)
+{
+    const guint count = q->bound->what_ifs->len;
+
+    lh_on_threads_each("bound", q->threads, MIN(count, SAID), play_ends, q);
+    for (guint i = SAID; i < count; i++) {
+        LhWhatIf *what_if = &g_array_index(q->bound->what_ifs, LhWhatIf, i);
+
+        what_if->least_share = what_if->most_share = lh_what_if_share(q->bound, what_if);
+    }
 }
 
 /* --- the order ----------------------------------------------------------------------------------
@@ -422,6 +579,7 @@ find_binding(Question *q)
     order(bound);
     if (computes_first(bound) && waits_for_messages(bound))
         look_beyond_compute(q, used);
+    ask_ends(q);
     return g_steal_pointer(&bound);
 }
 

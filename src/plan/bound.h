@@ -16,6 +16,9 @@ typedef struct {
         tiers; /* LINKS: links that are raised together, a bit for each LhTier, LH_WITH_LATENCY */
     LhTime path_ps; /* of the critical path: its steps that wait for nothing else */
     LhTime makespan_ps;
+    /* Of the makespan what is saved, at least and at most: it is not known how much of what
+     * protocols take of measured collectives goes with links. Asked of the first two only. */
+    double least_share, most_share;
 } LhWhatIf;
 
 typedef struct {
@@ -41,6 +44,18 @@ lh_what_if_saved(const LhBound *bound, const LhWhatIf *what_if)
 {
     return MAX(bound->makespan_ps - what_if->makespan_ps, 0);
 }
+
+/* The same as a share of the makespan; less than 0 if it takes longer. */
+static inline double
+lh_what_if_share(const LhBound *bound, const LhWhatIf *what_if)
+{
+    return (double)(bound->makespan_ps - what_if->makespan_ps) / (double)MAX(bound->makespan_ps, 1);
+}
+
+/* What to type into the topology's file for it: "`node.nics.bandwidth` and `node.pcie.bandwidth` to
+ * 52.8GB/s"; NULL if it is of no links or latencies. Caller
+ * frees. */
+char *lh_what_if_edit(const LhTopology *topology, const LhWhatIf *what_if);
 
 /* "compute", "latency", "host", "nic", "pcie+nic", "pcie+nic+latency"; caller frees. */
 char *lh_resource_name(uint8_t kind, uint8_t tiers);

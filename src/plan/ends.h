@@ -1,6 +1,8 @@
 /*
  * What a run takes at both ends of what is assumed of its links: where measured collectives
- * contradict them, messages may be as slow as these or as fast as the links (sim/network/sends.h).
+ * contradict them, messages may be as slow as these or as fast as the links (sim/network/sends.h);
+ * and collectives that were measured on other links than a node has now may take more or less of
+ * what these do (sim/network/collective_table.h).
  */
 #pragma once
 

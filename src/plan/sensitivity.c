@@ -143,7 +143,7 @@ add_sends(LhSensitivities *s, const LhSetup *setup, double moves)
     add_constant(s,
                  (LhSensitivity){ .kind = LH_CONSTANT_OF_SENDS,
                                   .provenance = LH_PROVENANCE_ASSUMED,
-                                  .error = error },
+                                  .error = MAX(error, moves) },
                  moves, 0);
 }
 

@@ -16,7 +16,8 @@ typedef enum {
     LH_CONSTANT_OF_PRODUCTS,    /* products with weights */
     LH_CONSTANT_OF_MEMORY,      /* whatever memory bounds */
     LH_CONSTANT_OF_HOST,        /* launches and waits */
-    LH_CONSTANT_OF_SENDS, /* what messages reach of links, where collectives contradict these */
+    LH_CONSTANT_OF_SENDS, /* what messages and collectives reach of links that nobody measured them
+                             on */
     LH_CONSTANT_KINDS
 } LhConstantKind;
 

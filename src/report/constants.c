@@ -38,7 +38,7 @@ append_constant(const LhSetup *setup, const LhSensitivity *c, GString *out)
         [LH_CONSTANT_OF_PRODUCTS] = "products with weights",
         [LH_CONSTANT_OF_MEMORY] = "kernels that memory bounds",
         [LH_CONSTANT_OF_HOST] = "launches and waits of hosts",
-        [LH_CONSTANT_OF_SENDS] = "what messages reach of links",
+        [LH_CONSTANT_OF_SENDS] = "what is reached of links",
     };
 
     if (c->kind == LH_CONSTANT_OF_LINK)
@@ -144,7 +144,7 @@ lh_describe_good_to(const LhSetup *setup, double error, int most, GString *out)
 {
     static const char *const words[] = { [LH_ERROR_KERNELS] = "kernels",
                                          [LH_ERROR_HOST] = "launches and waits of hosts",
-                                         [LH_ERROR_SLOWER] = "what messages reach of links" };
+                                         [LH_ERROR_SLOWER] = "what is reached of links" };
     char text[LH_TEXT_SIZE];
 
     lh_text_percent(error, text);

@@ -400,24 +400,42 @@ describe_raise(const LhSetup *setup, const LhWhatIf *what_if, GString *out)
         g_string_append(out, ", also from GPU to GPU,");
 }
 
+/* ", 1.4 % to 3.6 %", where that is wider than what is printed. */
+static void
+describe_interval_of(const LhWhatIf *what_if, GString *out)
+{
+    char least[LH_TEXT_SIZE], most[LH_TEXT_SIZE];
+
+    lh_text_percent(what_if->least_share, least);
+    lh_text_percent(what_if->most_share, most);
+    if (strcmp(least, most) != 0)
+        g_string_append_printf(out, ", %s to %s", least, most);
+}
+
 /* "PCIe and the NICs together (63 % of its critical path): 10 % more bandwidth would save ..." */
 static void
 describe_what_if(const LhSetup *setup, const LhBound *bound, const LhWhatIf *what_if, GString *out)
 {
     const double makespan_ps = (double)MAX(bound->makespan_ps, 1);
     const LhTime saved = lh_what_if_saved(bound, what_if);
-    g_autofree char *text = lh_format_time(saved);
+    g_autofree char *text = lh_format_time(saved), *edit = NULL;
     char share[LH_TEXT_SIZE];
 
     describe_resource(setup, what_if, out);
     g_string_append_printf(out, " (%s of its critical path): ",
                            lh_text_percent((double)what_if->path_ps / makespan_ps, share));
     describe_raise(setup, what_if, out);
-    if (saved == 0)
+    edit = lh_what_if_edit(setup->topology, what_if);
+    if (edit != NULL)
+        g_string_append_printf(out, " (%s)", edit);
+    if (saved == 0) {
         g_string_append(out, " would save nothing");
-    else
-        g_string_append_printf(out, " would save %s (%s)", text,
-                               lh_text_percent((double)saved / makespan_ps, share));
+        return;
+    }
+    g_string_append_printf(out, " would save %s (%s", text,
+                           lh_text_percent((double)saved / makespan_ps, share));
+    describe_interval_of(what_if, out);
+    g_string_append_c(out, ')');
 }
 
 void

@@ -69,7 +69,7 @@ write_misses(LhJsonWriter *w, const LhPlanCluster *cluster)
 
 /* What binds the fastest way first. */
 static void
-write_bound(LhJsonWriter *w, const LhBound *bound)
+write_bound(LhJsonWriter *w, const LhSetup *setup, const LhBound *bound)
 {
     lh_jsonw_array_begin(w, "best_with_10_percent_more");
     for (guint i = 0; bound != NULL && i < bound->what_ifs->len; i++) {
@@ -82,6 +82,7 @@ write_bound(LhJsonWriter *w, const LhBound *bound)
         lh_jsonw_double(w, "critical_path_fraction", (double)what_if->path_ps / makespan_ps);
         lh_jsonw_double(w, "saved_fraction",
                         (double)(bound->makespan_ps - what_if->makespan_ps) / makespan_ps);
+        lh_what_if_more_json(w, setup->topology, what_if);
         lh_jsonw_object_end(w);
     }
     lh_jsonw_array_end(w);
@@ -184,7 +185,7 @@ write_cluster(LhJsonWriter *w, const LhPlanQuery *query, const LhPlanAnswer *ans
                   lh_plan_way_values(answer, weights, index, way, place_of(cluster, way->point)));
     }
     lh_jsonw_array_end(w);
-    write_bound(w, cluster->bound);
+    write_bound(w, cluster->space->setup, cluster->bound);
     write_refusals(w, cluster);
     write_misses(w, cluster);
     lh_reliefs_json(w, cluster->reliefs);

@@ -408,9 +408,19 @@ write_path(LhJsonWriter *w, const LhBound *bound)
     lh_jsonw_array_end(w);
 }
 
+void
+lh_what_if_more_json(LhJsonWriter *w, const LhTopology *topology, const LhWhatIf *what_if)
+{
+    g_autofree char *edit = lh_what_if_edit(topology, what_if);
+
+    lh_jsonw_double(w, "saved_fraction_low", what_if->least_share);
+    lh_jsonw_double(w, "saved_fraction_high", what_if->most_share);
+    lh_jsonw_string(w, "edit", edit);
+}
+
 /* What binds the winner first. */
 static void
-write_what_ifs(LhJsonWriter *w, const LhBound *bound)
+write_what_ifs(LhJsonWriter *w, const LhSetup *setup, const LhBound *bound)
 {
     lh_jsonw_array_begin(w, "winner_with_10_percent_more");
     for (guint i = 0; bound != NULL && i < bound->what_ifs->len; i++) {
@@ -424,6 +434,7 @@ write_what_ifs(LhJsonWriter *w, const LhBound *bound)
         lh_jsonw_double(w, "critical_path_fraction", (double)what_if->path_ps / makespan_ps);
         lh_jsonw_seconds(w, "makespan_s", what_if->makespan_ps);
         lh_jsonw_double(w, "saved_fraction", (double)saved_ps / makespan_ps);
+        lh_what_if_more_json(w, setup->topology, what_if);
         lh_jsonw_object_end(w);
     }
     lh_jsonw_array_end(w);
@@ -457,7 +468,7 @@ lh_result_json(const LhSetup *setup, const LhComparison *c, const LhStamp *stamp
     write_tied(w, c);
     lh_jsonw_bool(w, "interrupted", c->interrupted);
     write_path(w, c->bound);
-    write_what_ifs(w, c->bound);
+    write_what_ifs(w, setup, c->bound);
     lh_reliefs_json(w, c->reliefs);
     write_constants(w, setup);
     lh_jsonw_array_begin(w, "results");

@@ -32,5 +32,8 @@ void lh_stamp_json(LhJsonWriter *w, const char *schema, const LhStamp *stamp, co
  * setup. */
 void lh_notes_json(LhJsonWriter *w, const LhModel *model);
 
+/* The members saved_fraction_low, saved_fraction_high and edit of the open object. */
+void lh_what_if_more_json(LhJsonWriter *w, const LhTopology *topology, const LhWhatIf *what_if);
+
 /* The members op, layer, micro_batch and phase of the open object; null before the first op. */
 void lh_memory_op_json(LhJsonWriter *w, const LhMemoryOp *op);

@@ -114,6 +114,24 @@ def edited(topology, tiers, factor, is_fault):
     return None if is_fat_tree and trunks != 1 and not scale_trunks(copy, trunks) else copy
 
 
+def typed_in(topology, edit):
+    """A copy of the file with what an answer says to type into it: "`A` and `B` to 52.8GB/s, `C` to 3us"."""
+    copy = json.loads(json.dumps(topology))
+    paths = []
+    for path, value in re.findall(r"`([^`]+)`|\bto ([^ ,]+)", edit):
+        if path:
+            paths.append(path)
+            continue
+        for words in (re.findall(r"[a-z_0-9]+", path) for path in paths):
+            place = copy
+            for word in words[:-1]:
+                place = place[int(word) if isinstance(place, list) else word]
+            check(words[-1] in place, "it is in no such file", edit)
+            place[words[-1]] = value if re.search("[a-z]", value) else float(value)
+        paths = []
+    return copy
+
+
 class Case:
     def __init__(self, program, folder, path, work, nodes):
         self.program, self.file = program, folder / "edited.json"
@@ -139,8 +157,14 @@ class Case:
         document = self.program.document(["compare", *self.named])
         for what_if in document["winner_with_10_percent_more"] if document else ():
             topology = edited(self.topology, what_if["of"].split("+"), FASTER, False)
-            if topology is not None:
-                yield f"+10 % {what_if['of']}", what_if["makespan_s"], topology
+            if topology is None:
+                continue
+            check(D(what_if["saved_fraction_low"]) <= D(what_if["saved_fraction"]) <=
+                  D(what_if["saved_fraction_high"]), "it is not within its interval", what_if)
+            yield f"+10 % {what_if['of']}", what_if["makespan_s"], topology
+            typed = typed_in(self.topology, what_if["edit"])
+            if typed != topology:
+                yield f"+10 % {what_if['of']}, typed in", what_if["makespan_s"], typed
 
     def faults_of(self, tier):
         fabric = self.topology.get("fabric", {})

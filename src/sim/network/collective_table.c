@@ -22,6 +22,11 @@
 /* Of the way from the line that joins two sizes to where those beside meet. */
 #define BEND (2.0 / 3)
 
+/* Below this size an edit of links is no change of GPU, whose floors differ: what times are off by
+ * at least, of the logarithm of what links are slower. */
+#define EDITED_BELOW_BYTES (16 << 20)
+#define EDITED_ERROR 0.4
+
 const char *const lh_times_op_names[] = {
     [LH_COLL_ALL_GATHER] = "all-gather",
     [LH_COLL_REDUCE_SCATTER] = "reduce-scatter",
@@ -744,6 +749,20 @@ efficiency_of(const LhCollectiveTimes *row)
     return fmin(1, fmax(last_piece_efficiency(row), lh_collective_times_efficiency(row, &bytes)));
 }
 
+/* How long it may take at the end that is asked for, of which the middle is @seconds: @protocols of
+ * it may go with links, or not. Never less than links allow. */
+static double
+at_end(double seconds, double protocols, double bytes, double least, LhLinkSlowdown slowdown)
+{
+    const double half = fabs(protocols * (slowdown.bytes - 1)) / 2;
+    const double edited = bytes < EDITED_BELOW_BYTES ? EDITED_ERROR * fabs(log(slowdown.bytes)) : 0;
+    const double width = fmax(half / seconds, edited);
+
+    if (slowdown.end == 0 || slowdown.bytes == 1)
+        return seconds;
+    return slowdown.end > 0 ? seconds * (1 + width) : fmax(seconds / (1 + width), least);
+}
+
 /* On the links of the row, exactly what it says. @floor_s: what of it no byte takes. */
 static double
 slowed_seconds(const LhCollectiveTimes *row, double bytes, double hop_s, LhLinkSlowdown slowdown,
@@ -755,10 +774,13 @@ slowed_seconds(const LhCollectiveTimes *row, double bytes, double hop_s, LhLinkS
         fmin(hops_of_time((LhCollectiveKind)row->op, row->ranks) * hop_s, floor / 2);
     const double links = fmin(row->bound_s_per_byte * bytes / efficiency_of(row), whole - floor);
     const double protocols = whole - floor - links;
+    const double middle = whole + hops * (slowdown.latency - 1) +
+                          (links + slowdown.protocols * protocols) * (slowdown.bytes - 1);
+    const double seconds =
+        at_end(middle, protocols, bytes, row->bound_s_per_byte * bytes * slowdown.bytes, slowdown);
 
-    *floor_s = floor + hops * (slowdown.latency - 1);
-    return whole + hops * (slowdown.latency - 1) +
-           (links + slowdown.protocols * protocols) * (slowdown.bytes - 1);
+    *floor_s = fmin(floor + hops * (slowdown.latency - 1), seconds);
+    return seconds;
 }
 
 double

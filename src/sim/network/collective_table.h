@@ -115,15 +115,21 @@ typedef struct {
     uint64_t ranks;
 } LhCollectiveRows;
 
+/* Of a time above that of the first size, beyond what links take at the efficiency of large sizes:
+ * how much goes with links. NCCL's LL is bound by the GPU, its other protocols by links, and which
+ * one ran cannot be told. */
+#define LH_PROTOCOLS_ON_LINKS 0.5
+
 /* How the links are beside those that a row was measured on: what bytes and latencies take now,
- * over what they took there. */
+ * over what they took there. And what of it is not known (docs/model.md, "How far apart is apart"):
+ * how much of what protocols take goes with links, from 0 to 1; and 1 or -1 for a time that is as
+ * long or as short as it may be. */
 typedef struct {
-    double bytes, latency;
-    double protocols; /* from 0 to 1: of what protocols take, the share that goes with bytes */
+    double bytes, latency, protocols;
+    int end;
 } LhLinkSlowdown;
 
-/* NCCL's LL is bound by the GPU, its other protocols by links, and which one ran cannot be told. */
-#define LH_LINK_AS_MEASURED ((LhLinkSlowdown){ 1, 1, 0.5 })
+#define LH_LINK_AS_MEASURED ((LhLinkSlowdown){ 1, 1, LH_PROTOCOLS_ON_LINKS, 0 })
 
 /*
  * False, and nothing set, if the rows (NULL: none) do not reach so far: a number of ranks that no

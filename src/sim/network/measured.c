@@ -387,3 +387,34 @@ lh_measured_follow(LhTopology *topology, const LhTopology *before)
         follow_measured(&lines_at(topology, i)->on, topology, before);
     lh_measured_bind(topology);
 }
+
+/* ---- other links ---- */
+
+static bool
+is_in_node(const LhLinkFault *fault)
+{
+    return fault->tier == LH_TIER_NVLINK || fault->tier == LH_TIER_PCIE;
+}
+
+bool
+lh_measured_is_scaled(const LhNetwork *network)
+{
+    const LhTopology *t = network->topology;
+
+    for (guint i = 0; i < times_count(t); i++) {
+        const LhCollectiveTimes *row = measured_row(t, i);
+        const LhGroup group = { 0, 1, (uint32_t)row->ranks, 0, 1 };
+
+        if (row->ranks > MIN(network->ranks, network->gpus_per_node))
+            continue;
+        if (lh_link_bound_s_per_byte(network, &group, (LhCollectiveKind)row->op,
+                                     (LhLinkAlgorithm)row->algorithm) != row->bound_s_per_byte)
+            return true;
+    }
+    for (guint i = 0; times_count(t) > 0 && network->faults != NULL && i < network->faults->len;
+         i++) {
+        if (is_in_node(&g_array_index(network->faults, LhLinkFault, i)))
+            return true;
+    }
+    return false;
+}

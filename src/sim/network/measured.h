@@ -6,6 +6,7 @@
 #pragma once
 
 #include "sim/network/collective_table.h"
+#include "sim/network/network.h"
 #include "sim/network/topology.h"
 
 /* Finds what @on, at @path in @json, says of levels and of memory of @topology; false if it says
@@ -47,3 +48,7 @@ void lh_measured_topology(const LhTopology *topology, const LhMeasuredOn *on,
  * that were measured on other links keep these.
  */
 void lh_measured_follow(LhTopology *topology, const LhTopology *before);
+
+/* Whether rows of @network's topology were measured on other links than a node has as it is, with
+ * its faults: what protocols take of them is then not known. */
+bool lh_measured_is_scaled(const LhNetwork *network);

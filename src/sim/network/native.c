@@ -7,11 +7,6 @@
 
 #include <math.h>
 
-/* Beside a row on other links below these bytes floors are other GPUs', of which nothing is known:
- * by so much of the logarithm of what links changed by. */
-#define FLOORS_BYTES (16U << 20)
-#define FLOORS_ERROR 0.4
-
 #define LONG_BYTES 1e9 /* of which latencies are no part to speak of */
 
 const char *const lh_times_source_names[] = { "measured", "scaled", "modelled", NULL };
@@ -66,7 +61,7 @@ slowdown_beside(const LhNative *n, LhCollectiveKind kind, int algorithm, const L
     LhTopology topology;
     LhNetwork measured = *n->network;
     LhTime latency_ps;
-    LhLinkSlowdown slowdown = LH_LINK_AS_MEASURED;
+    LhLinkSlowdown slowdown = { 1, 1, n->network->protocols_on_links, n->network->collectives_end };
     bool ok;
 
     lh_measured_topology(n->network->topology, on, &topology);
@@ -177,30 +172,20 @@ lh_native_source(LhNative *native, LhCollectiveKind kind)
                                                                        : LH_TIMES_SCALED;
 }
 
-/* Half of what the time would change by between all and none of what protocols take going with
- * links, as a share of it. */
-static double
-protocols_error(const Filed *filed, double bytes)
-{
-    double seconds[2];
-
-    for (int all = 0; all < 2; all++) {
-        LhLinkSlowdown fewer = filed->fewer, more = filed->more;
-
-        fewer.protocols = more.protocols = all;
-        seconds[all] = lh_collective_rows_seconds(&filed->times, bytes, fewer, more);
-    }
-    return fabs(seconds[1] - seconds[0]) / (seconds[0] + seconds[1]);
-}
-
+/* As a share of the time, how far the ends of what is not known are from it (LhLinkSlowdown). */
 static double
 scaled_error(const Filed *filed, double bytes)
 {
-    const double protocols = protocols_error(filed, bytes);
-    const double changed = fmax(fabs(log(filed->fewer.bytes)), fabs(log(filed->more.bytes)));
-    const double error = hypot(LH_COLLECTIVE_ERROR, protocols);
+    double seconds[3], error;
 
-    return bytes < FLOORS_BYTES ? fmax(error, FLOORS_ERROR * changed) : error;
+    for (int end = -1; end <= 1; end++) {
+        LhLinkSlowdown fewer = filed->fewer, more = filed->more;
+
+        fewer.end = more.end = end;
+        seconds[end + 1] = lh_collective_rows_seconds(&filed->times, bytes, fewer, more);
+    }
+    error = fmax(seconds[2] / seconds[1], seconds[1] / seconds[0]) - 1;
+    return hypot(LH_COLLECTIVE_ERROR, error);
 }
 
 double

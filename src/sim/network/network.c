@@ -204,6 +204,7 @@ lh_network_init(LhNetwork *network, const LhTopology *topology, uint32_t nodes, 
         n.pair_p2p_bytes_per_s = topology->nic.pair_p2p;
     if (topology->nic.pair_collective < topology->nic.bandwidth)
         n.pair_collective_bytes_per_s = topology->nic.pair_collective;
+    n.protocols_on_links = LH_PROTOCOLS_ON_LINKS;
     for (int tier = 0; tier <= LH_TIER_PCIE; tier++)
         n.sends[tier] = lh_sends_of(topology, (LhTier)tier, MIN(n.ranks, n.gpus_per_node)).share;
     set_classes(&n);

@@ -96,6 +96,9 @@ typedef struct {
     double pair_p2p_bytes_per_s, pair_collective_bytes_per_s;
     /* Of what links between GPUs of a node let through, what a message reaches (sends.h). */
     double sends[LH_TIER_PCIE + 1];
+    /* Of measured collectives on other links than those of their rows: LhLinkSlowdown. */
+    double protocols_on_links;
+    int collectives_end;
     LhRouteClass classes[LH_ROUTE_CLASSES];
 } LhNetwork;
 
