@@ -124,7 +124,7 @@ play_with_faster_host(const LhSetup *setup, const LhProgram *program, const LhHo
 
 /* Where @protocols of what protocols take of measured collectives goes with links. */
 static LhTime
-play_faster(const LhSetup *setup, const LhProgram *program, const LhPathShare *resource,
+play_raised(const LhSetup *setup, const LhProgram *program, const LhPathShare *resource,
             double protocols, const LhHooks *hooks)
 {
     LhTopology topology = *setup->topology; /* strings stay the setup's */
@@ -141,7 +141,7 @@ LhTime
 lh_bound_play_faster(const LhSetup *setup, const LhProgram *program, const LhPathShare *resource,
                      const LhHooks *hooks)
 {
-    return play_faster(setup, program, resource, LH_PROTOCOLS_ON_LINKS, hooks);
+    return play_raised(setup, program, resource, LH_PROTOCOLS_ON_LINKS, hooks);
 }
 
 /* --- what to type in ----------------------------------------------------------------------------
@@ -377,7 +377,7 @@ static double
 saved_share_at(const Question *q, const LhWhatIf *what_if, double protocols)
 {
     const LhPathShare resource = { .kind = what_if->kind, .tiers = what_if->tiers };
-    const LhTime faster_ps = play_faster(q->setup, q->program, &resource, protocols, q->hooks);
+    const LhTime faster_ps = play_raised(q->setup, q->program, &resource, protocols, q->hooks);
     LhTime as_it_is_ps = q->bound->makespan_ps;
 
     if (lh_measured_is_scaled(&q->setup->network))
