@@ -51,10 +51,10 @@ START_TEST(bounds_are_those_by_hand)
         { "azure-nc96-a100", four, LH_COLL_ALL_GATHER, LH_ALGORITHM_DEFAULT, 3.0 / 4 / 16 },
         { "azure-nc96-a100", four, LH_COLL_ALL_TO_ALL, LH_ALGORITHM_DEFAULT, 2.0 / 4 / 16 },
         /* Eight rings share what eight NICs, and eight PCIe links, carry. */
-        { "hgx-h100", sixteen, LH_COLL_ALL_GATHER, LH_ALGORITHM_DEFAULT, 15.0 / 16 / 8 / 48 },
+        { "hgx-h100", sixteen, LH_COLL_ALL_GATHER, LH_ALGORITHM_DEFAULT, 15.0 / 16 / 8 / 49 },
         /* Eight of fifteen others are in the other node. */
-        { "hgx-h100", sixteen, LH_COLL_ALL_TO_ALL, LH_ALGORITHM_DEFAULT, 8.0 / 16 / 48 },
-        { "hgx-h100", rail, LH_COLL_ALL_GATHER, LH_ALGORITHM_DEFAULT, 1.0 / 2 / 48 },
+        { "hgx-h100", sixteen, LH_COLL_ALL_TO_ALL, LH_ALGORITHM_DEFAULT, 8.0 / 16 / 49 },
+        { "hgx-h100", rail, LH_COLL_ALL_GATHER, LH_ALGORITHM_DEFAULT, 1.0 / 2 / 49 },
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
