@@ -872,14 +872,14 @@ START_TEST(takes_a_matrix_without_rows_of_nics)
 }
 END_TEST
 
-/* Of a wire transfers reach what those of the files of topologies/ reach of theirs. */
+/* Of a wire transfers reach what NCCL counts with, as those of files do that nobody measured. */
 START_TEST(takes_what_a_wire_lets_transfers_reach)
 {
     g_autoptr(LhToldCluster) cluster = load((const char *[]){ "nccl-h100.xml", NULL });
     g_autoptr(LhTopology) t = made_with(cluster, "hgx-h100", (LhTopologyChange){ 0 }, NULL);
-    g_autoptr(LhTopology) base = lh_topology_load("hgx-h100", NULL);
+    g_autoptr(LhTopology) other = lh_topology_load("hgx-h800", NULL);
 
-    ck_assert_double_eq(t->nic.bandwidth, base->nic.bandwidth);
+    ck_assert_double_eq(t->nic.bandwidth, other->nic.bandwidth);
     ck_assert_int_eq(t->nic.provenance, LH_PROVENANCE_DATASHEET);
 }
 END_TEST
