@@ -191,7 +191,7 @@ START_TEST(loads_are_the_bound)
         for (uint32_t nodes = 1; nodes <= 4; nodes++) {
             check_loads(g_ptr_array_index(names, i), nodes, (LhSinglePlace){ 0, 0 });
             check_loads(g_ptr_array_index(names, i), nodes, (LhSinglePlace){ 0, 2 });
-            check_loads(g_ptr_array_index(names, i), nodes, (LhSinglePlace){ 3, 0 });
+            check_loads(g_ptr_array_index(names, i), nodes, (LhSinglePlace){ 4, 0 });
         }
     }
 }
@@ -207,12 +207,18 @@ edit(const char *text, const char *path, const char *value)
     GString *edited;
 
     for (guint i = 0; keys[i] != NULL; i++) {
-        g_autofree char *key = g_strdup_printf("\"%s\":", keys[i]);
+        g_auto(GStrv) name = g_strsplit(keys[i], "[", 2);
+        g_autofree char *key = g_strdup_printf("\"%s\":", name[0]);
+        const guint64 element = name[1] != NULL ? g_ascii_strtoull(name[1], NULL, 10) + 1 : 0;
 
         at = strstr(at, key);
         if (at == NULL)
             return NULL;
         at += strlen(key);
+        for (guint64 k = 0; k < element && at != NULL; k++)
+            at = strchr(at + 1, '{');
+        if (at == NULL)
+            return NULL;
     }
     end = at + strcspn(at, ",}\n");
     edited = g_string_new_len(text, at - text);
