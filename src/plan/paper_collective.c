@@ -139,8 +139,8 @@ edit_links(const LhPaperCollective *c, const LhTopology *topology, GError **erro
 }
 
 bool
-lh_paper_collective_seconds(const LhPaperCollective *c, LhJudged judged, double *seconds, double *bar,
-                            GError **error)
+lh_paper_collective_seconds(const LhPaperCollective *c, LhJudged judged, double *seconds,
+                            double *bar, GError **error)
 {
     uint64_t nodes = 1;
     g_autoptr(LhTopology) topology = load_topology(c, &nodes, error);
