@@ -430,7 +430,68 @@ START_TEST(attention_takes_what_it_takes_alone)
 }
 END_TEST
 
+/* ---- kernels that are not fused ---- */
+
+/* What a rank holds at its peak, for its backward passes and in all, and what its norms move. */
+static void
+count_unfused(const LhModel *model, const LhStepParams *like, uint64_t *saved_bytes,
+              uint64_t *peak_bytes, uint64_t *moved_bytes)
+{
+    g_autoptr(LhProgram) program = step_of(model, like);
+    LhOpBuffer buffer = { 0 };
+    LhCursor cursor;
+    LhLive live;
+
+    lh_live_init(&live, program, 0);
+    lh_live_walk(&live, program, 0);
+    *saved_bytes = live.peak_by_category[LH_CATEGORY_SAVED];
+    *peak_bytes = live.peak_bytes;
+    *moved_bytes = 0;
+    lh_cursor_init(&cursor, program, 0);
+    while (lh_cursor_step(&cursor, &buffer)) {
+        for (uint32_t i = 0; i < buffer.ops_count; i++) {
+            const LhOp *op = &buffer.ops[i];
+            const LhKernelArgs *args = &op->compute.args;
+
+            if (op->kind == LH_OP_COMPUTE && (op->compute.kernel == LH_KERNEL_ID_rms_norm ||
+                                              op->compute.kernel == LH_KERNEL_ID_rms_norm_bwd))
+                *moved_bytes += args->rows.rows * args->rows.width * args->rows.traffic;
+        }
+    }
+    lh_op_buffer_clear(&buffer);
+}
+
+/* Ten bytes of each element of every layer are written, read, and held until the layer's backward
+ * pass, which reads them and moves as much of gradients; of a layer that is computed again, they
+ * are written and read again, and held for one layer at a time. */
+START_TEST(what_is_not_fused_is_kept)
+{
+    const uint64_t layers = 24, hidden = 1024, rows = 2048, written = 10 * rows * hidden;
+    g_autoptr(LhModel) model = load("tnl-385m");
+
+    for (unsigned again = 0; again < 2; again++) {
+        LhStepParams like = { .module = { .attention.seq_length = 2 * rows, .ranks = 2 },
+                              .tensor_parallel = 1,
+                              .data_parallel = 1,
+                              .micro_batches = 1,
+                              .checkpoint = again ? LH_CHECKPOINT_LAYER : LH_CHECKPOINT_NONE,
+                              .behaviour.norm_traffic = 4 };
+        uint64_t fused_saved, fused_peak, fused_moved, saved, peak, moved;
+
+        count_unfused(model, &like, &fused_saved, &fused_peak, &fused_moved);
+        like.behaviour.unfused_bytes = 10;
+        count_unfused(model, &like, &saved, &peak, &moved);
+        ck_assert_uint_eq(moved - fused_moved, layers * (again ? 8 : 6) * written);
+        if (!again)
+            ck_assert_uint_eq(saved - fused_saved, layers * written);
+        ck_assert_uint_ge(peak - fused_peak, written / 2);
+        ck_assert_uint_le(peak - fused_peak, (again ? 1 : layers) * written);
+    }
+}
+END_TEST
+
 LH_TEST_MAIN("step_formulas", flops_are_six_times_parameters_and_attention,
              experts_count_as_parameters_and_flops, layers_by_turns_are_summed,
              states_are_those_of_zero, one_rank_takes_the_sum_of_its_kernels,
-             twice_the_layers_take_twice_the_time, attention_takes_what_it_takes_alone)
+             twice_the_layers_take_twice_the_time, attention_takes_what_it_takes_alone,
+             what_is_not_fused_is_kept)

@@ -18,22 +18,22 @@ take_all(void)
 static char *
 tiny_text(const TinyStep *t)
 {
-    return g_strdup_printf("%s tp %u cp %u dp %u pp %u chunks %u ends count %d %d gpipe %d layers "
-                           "%u m %u batch %u groups %u shard %d "
-                           "checkpoint %d vocabulary %u unit %d halves %d reshard %d prefetch %u "
-                           "reduce %d each %d stay %d tensor %d clip %g step bytes %u logits %d "
-                           "again %d copies %u logits stay %d, "
-                           "%u of %u experts, %u shared, %u dense",
-                           t->schedule, t->tensor, t->context, t->data, t->stages, t->chunks,
-                           t->embedding_counts, t->loss_counts, t->order == LH_PIPELINE_GPIPE,
-                           t->layers, t->micro_batches, t->batch, t->groups, (int)t->shard,
-                           (int)t->checkpoint, (unsigned)t->vocabulary, t->behaviour.unit_is_model,
-                           t->behaviour.halves, t->behaviour.reshard, t->behaviour.prefetch,
-                           t->behaviour.overlap_reduce, t->behaviour.reduce_each,
-                           t->behaviour.gradients_stay, t->behaviour.overlap_tensor,
-                           t->behaviour.clip, t->behaviour.step_bytes, t->behaviour.logits_fp32,
-                           t->behaviour.gather_again, t->behaviour.copy_bytes,
-                           t->behaviour.logits_stay, t->choices, t->experts, t->shared, t->dense);
+    return g_strdup_printf(
+        "%s tp %u cp %u dp %u pp %u chunks %u ends count %d %d gpipe %d layers "
+        "%u m %u batch %u groups %u shard %d "
+        "checkpoint %d vocabulary %u unit %d halves %d reshard %d prefetch %u "
+        "reduce %d each %d stay %d tensor %d clip %g step bytes %u logits %d "
+        "again %d copies %u logits stay %d unfused %u, "
+        "%u of %u experts, %u shared, %u dense",
+        t->schedule, t->tensor, t->context, t->data, t->stages, t->chunks, t->embedding_counts,
+        t->loss_counts, t->order == LH_PIPELINE_GPIPE, t->layers, t->micro_batches, t->batch,
+        t->groups, (int)t->shard, (int)t->checkpoint, (unsigned)t->vocabulary,
+        t->behaviour.unit_is_model, t->behaviour.halves, t->behaviour.reshard,
+        t->behaviour.prefetch, t->behaviour.overlap_reduce, t->behaviour.reduce_each,
+        t->behaviour.gradients_stay, t->behaviour.overlap_tensor, t->behaviour.clip,
+        t->behaviour.step_bytes, t->behaviour.logits_fp32, t->behaviour.gather_again,
+        t->behaviour.copy_bytes, t->behaviour.logits_stay, t->behaviour.unfused_bytes, t->choices,
+        t->experts, t->shared, t->dense);
 }
 
 /* Proves @tiny; false if it is refused. */
@@ -76,6 +76,7 @@ behaviour_of(uint32_t number)
         .gather_again = (number & 4096) != 0,
         .copy_bytes = (number & 8192) != 0 ? 6 : 0,
         .logits_stay = (number & 16384) != 0,
+        .unfused_bytes = (number & 32768) != 0 ? 6 : 0,
         .gradients_fp32 = (number & 2048) != 0,
     };
 }

@@ -114,6 +114,10 @@ static const Row setting_rows[] = {
          "Bytes that an activation without gate moves forward for each element."),
     REAL("kernels", "residual", kernels_residual, BYTES_PER_MAX, 6,
          "Bytes that a residual sum moves forward for each element of the hidden state."),
+    REAL("kernels", "unfused", kernels_unfused, BYTES_PER_MAX, 0,
+         "Bytes that kernels of a layer which others fuse write and keep for backward for each "
+         "element of the hidden state; they are written and read forward, and move twice that "
+         "backward."),
     REAL("kernels", "loss", kernels_loss, BYTES_PER_MAX, 30,
          "Bytes that the loss moves for each logit, forward and backward."),
     REAL("kernels", "optimizer", kernels_optimizer, BYTES_PER_MAX, 28,

@@ -100,6 +100,8 @@ typedef struct {
     double kernels_glu;         /* of the inner width: act(gate) x up */
     double kernels_activation;  /* of the inner width, where the MLP is not gated */
     double kernels_residual;    /* of the hidden state: x + y */
+    double kernels_unfused;     /* of the hidden state, once a layer: what kernels beside all these
+                                   write for backward, and so hold till then (step/lives.c) */
     double kernels_loss;        /* of a logit */
     double kernels_optimizer;   /* of a parameter that the rank updates */
     double kernels_merge_slice; /* of a block's output that is added to a part of a sum */

@@ -147,6 +147,13 @@ is_kept(const LhStepList *list, const LhStepTensor *tensor)
     return forward && last->does != LH_STEP_CALL_EXCHANGE && last->phase != LH_PHASE_FORWARD;
 }
 
+/* What unfused kernels keep is there as long as what they work on, which stands before it. */
+static bool
+is_beside(const LhStepTensor *tensor)
+{
+    return tensor->family == LH_STEP_OF_UNFUSED;
+}
+
 static void
 find_lives(const LhStepPlan *plan, LhStepList *list)
 {
@@ -172,7 +179,11 @@ find_lives(const LhStepPlan *plan, LhStepList *list)
     for (guint i = 0; i < list->tensors->len; i++) {
         LhStepTensor *tensor = tensor_at(list, i);
 
-        if (tensor->family == LH_STEP_OF_ROLE)
+        if (is_beside(tensor)) {
+            tensor->first = tensor[-1].first;
+            tensor->last = tensor[-1].last;
+        }
+        if (tensor->family == LH_STEP_OF_ROLE || is_beside(tensor))
             tensor->kept = is_kept(list, tensor);
     }
 }

@@ -78,8 +78,12 @@ new_role(LhStepRecorder *r, LhStepRole role, uint32_t layer)
         .what = (uint8_t)lh_step_role(r->plan, role),
         .layer = (uint16_t)layer,
     };
+    const LhStepTensor unfused = { .family = LH_STEP_OF_UNFUSED, .layer = (uint16_t)layer };
 
-    return *place_of(r, role, layer) = lh_step_add_tensor(r, tensor);
+    *place_of(r, role, layer) = lh_step_add_tensor(r, tensor);
+    if (role == LH_STEP_X1 && r->plan->params.behaviour.unfused_bytes > 0)
+        lh_step_add_tensor(r, unfused); /* stands right behind it */
+    return *place_of(r, role, layer);
 }
 
 static bool
@@ -296,6 +300,19 @@ traffic_of(const LhStepPlan *plan, LhKernelId kernel)
     }
 }
 
+/* What unfused kernels of a layer move is counted with its second norm: they write what they keep,
+ * and read it, forward; backward they read it, too, and move as much again of gradients. */
+static uint32_t
+unfused_traffic(const LhStepPlan *plan, const LhStepNode *node)
+{
+    const uint32_t once = plan->params.behaviour.unfused_bytes;
+    const bool forward = IS_ONE_OF(node->kernel, LH_KERNEL_ID_rms_norm, LH_KERNEL_ID_layer_norm);
+
+    if (node->operands[1].kind != LH_STEP_WEIGHT || node->operands[1].what != LH_STEP_W_NORM2)
+        return 0;
+    return (forward ? 2 : 4) * once;
+}
+
 /* Whose rows a call by rows counts: the forward call's result. */
 static LhStepRole
 counted_role(const LhStepNode *node)
@@ -365,7 +382,7 @@ args_of(const LhStepRecorder *r, const LhStepNode *node, uint32_t layer)
         args.rows.tokens =
             a->batch * a->seq_length * plan->params.data_parallel * plan->params.micro_batches;
         args.rows.epsilon = LH_STEP_NORM_EPSILON;
-        args.rows.traffic = traffic;
+        args.rows.traffic = traffic + unfused_traffic(plan, node);
     }
     }
     return args;

@@ -52,6 +52,7 @@ lh_step_behaviour(const LhFramework *f, LhShard shard, LhDtype activation)
         .glu_traffic = (uint32_t)f->kernels_glu,
         .activation_traffic = (uint32_t)f->kernels_activation,
         .residual_traffic = (uint32_t)f->kernels_residual,
+        .unfused_bytes = (uint32_t)f->kernels_unfused,
         .loss_traffic = (uint32_t)f->kernels_loss,
         .optimizer_traffic = (uint32_t)f->kernels_optimizer,
     };
@@ -425,6 +426,7 @@ static const char *const family_names[LH_STEP_FAMILIES] = {
     [LH_STEP_OF_CLOCK] = "clock",
     [LH_STEP_OF_STEP_COPY] = "step_copy",
     [LH_STEP_OF_FLAT_GRADIENT] = "flat_gradient",
+    [LH_STEP_OF_UNFUSED] = "unfused",
     [LH_STEP_OF_GRADIENT_COPY] = "gradient_copy",
     [LH_STEP_OF_TOKENS] = "tokens",
     [LH_STEP_OF_TARGETS] = "targets",
@@ -444,7 +446,7 @@ slot_name(const LhStepClass *c)
         g_string_printf(name, "%s%s%s", c->kept ? "saved." : "",
                         lh_step_role_name((LhStepRole)c->what), c->name);
     else if (c->family >= LH_STEP_OF_STEP_COPY && c->family != LH_STEP_OF_CLOCK)
-        g_string_assign(name, family_names[c->family]);
+        g_string_printf(name, "%s%s", c->kept ? "saved." : "", family_names[c->family]);
     else
         g_string_printf(name, "%s.%s%s", family_names[c->family],
                         lh_step_weight_name((LhStepWeight)c->what), c->name);
