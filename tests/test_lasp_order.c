@@ -1,8 +1,8 @@
 /*
  * Linear attention on 64 A100 of the LASP paper's cluster (arXiv 2404.02882),
  * scenarios/lasp-64.json: which schedule is fastest at which length, in one module alone and in as
- * many modules as TNL-1B has layers. The paper's text has LASP's throughput 38 % above Ulysses' and
- * 136 % above Megatron's at 256K, of whole training steps. docs/accuracy.md shows the numbers.
+ * many modules as TNL-1B has layers. docs/accuracy.md shows the numbers; what the paper says of whole
+ * training steps is judged as the tables lasp_claims and lasp_figure4.
  */
 #include "plan/compare.h"
 #include "plan/setting.h"
@@ -188,8 +188,9 @@ START_TEST(lasp_sends_the_same_at_any_length)
 }
 END_TEST
 
-/* From 64K on LASP's family is ahead of what needs padded heads, and Ulysses ahead of Megatron;
- * below that, a chain of 126 hops is slower than four exchanges. */
+/* From 64K on LASP's family is ahead of what needs padded heads; below that, a chain of 126 hops is
+ * slower than four exchanges. Megatron, whose rings between servers are slow on this cluster, is
+ * behind both at all lengths. */
 START_TEST(one_module_is_in_the_order_of_the_paper)
 {
     for (unsigned i = 0; i < G_N_ELEMENTS(lengths); i++) {
@@ -200,7 +201,7 @@ START_TEST(one_module_is_in_the_order_of_the_paper)
         ck_assert((ms[LASP] < ms[ULYSSES]) == (i >= 2));
         ck_assert((MIN(ms[LASP2], ms[ZECO]) < ms[ULYSSES]) == (i >= 1));
         ck_assert_double_lt(ms[ULYSSES], ms[MEGATRON]);
-        ck_assert((ms[LASP] < ms[MEGATRON]) == (i >= 2));
+        ck_assert_double_lt(ms[LASP], ms[MEGATRON]);
         ck_assert_double_lt(MIN(ms[LASP2], ms[ZECO]), ms[LASP]);
     }
 }
@@ -218,7 +219,7 @@ START_TEST(one_module_of_heads_that_divide_is_a_tie)
 
         play(DIVIDED, lengths[i], ms, bytes);
         ck_assert((ms[LASP] < ms[ULYSSES]) == (i >= 4));
-        ck_assert((MIN(ms[LASP2], ms[ZECO]) < ms[ULYSSES]) == (i >= 1));
+        ck_assert((ms[ZECO] < ms[ULYSSES]) == (i >= 2));
         ck_assert_double_lt(ms[ULYSSES], ms[MEGATRON] / 5);
         if (i == 3)
             ck_assert_double_lt(ms[LASP], 1.1 * ms[ULYSSES]);

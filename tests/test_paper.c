@@ -507,7 +507,7 @@ START_TEST(constants_are_laid_over_files)
         { "\"cluster=dfa-2node:2\", \"seq_length=64K\", \"schedule=zigzag\"",
           "attention_s",
           { [LH_CONSTANT_ATTENTION_SLOWDOWN] = 0.98, [LH_CONSTANT_NIC_BANDWIDTH] = 1.5 } },
-        { "\"cluster=lasp-dgx-training:2\", \"model=tnl-1b-pile\", \"framework=fairscale\", "
+        { "\"cluster=lasp-dgx:2\", \"model=tnl-1b-pile\", \"framework=fairscale\", "
           "\"schedule=lasp\", \"seq_length=64K\", \"shard=fsdp\"",
           "iteration_s",
           { [LH_CONSTANT_PRODUCT_SLOWDOWN] = 1 / 1.2,

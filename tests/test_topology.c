@@ -1119,10 +1119,10 @@ static const struct {
       "3 NICs do not divide the 8 GPUs of a node; allowed: 1, 2" },
     { "pcie-l40s", { .nics = 2 }, "nics", "pcie-l40s has no NICs: its file describes a single" },
     { "pcie-l40s", { .nic_rate = 1e9 }, "nic_rate", "pcie-l40s has no NICs" },
-    { "lasp-dgx-training",
+    { "lasp-dgx",
       { .nic_rate = 1e9 },
       "nic_rate",
-      "collectives between nodes of lasp-dgx-training reach 3.86 GB/s whatever its NICs are" },
+      "collectives between nodes of lasp-dgx reach 3.9 GB/s whatever its NICs are" },
     { "pcie-l40s", { .nvlink_rate = 1e9 }, "nvlink_rate", "the GPUs of pcie-l40s have no NVLink" },
     { "this-machine", { .nvlink_rate = 1e9 }, "nvlink_rate", "the GPUs of this-machine have no" },
     { "hgx-h100",
@@ -1182,7 +1182,7 @@ END_TEST
 /* What collectives share at a node is crossed between nodes, by their hops alone. */
 START_TEST(collectives_share_a_link)
 {
-    g_autoptr(LhTopology) topology = lh_topology_load("lasp-dgx-training", NULL);
+    g_autoptr(LhTopology) topology = lh_topology_load("lasp-dgx", NULL);
     LhNetwork network;
     LhRoute plain, hop;
     g_autofree char *name = NULL;

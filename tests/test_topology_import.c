@@ -815,8 +815,7 @@ START_TEST(takes_options_before_files)
     ck_assert_msg(strstr(error->message, "--oversubscription: made has no leaf switches") != NULL,
                   "%s", error->message);
     g_clear_error(&error);
-    ck_assert_ptr_null(
-        made_with(cluster, "lasp-dgx-training", (LhTopologyChange){ .nics = 4 }, &error));
+    ck_assert_ptr_null(made_with(cluster, "lasp-dgx", (LhTopologyChange){ .nics = 4 }, &error));
     ck_assert_msg(strstr(error->message, "--nics: collectives between nodes of made reach") != NULL,
                   "%s", error->message);
     g_clear_error(&error);
