@@ -23,7 +23,7 @@ tiny_text(const TinyStep *t)
         "%u m %u batch %u groups %u shard %d "
         "checkpoint %d vocabulary %u unit %d halves %d reshard %d prefetch %u "
         "reduce %d each %d stay %d tensor %d clip %g step bytes %u logits %d "
-        "again %d copies %u logits stay %d unfused %u, "
+        "again %d copies %u logits stay %d unfused %u %u, "
         "%u of %u experts, %u shared, %u dense",
         t->schedule, t->tensor, t->context, t->data, t->stages, t->chunks, t->embedding_counts,
         t->loss_counts, t->order == LH_PIPELINE_GPIPE, t->layers, t->micro_batches, t->batch,
@@ -32,8 +32,8 @@ tiny_text(const TinyStep *t)
         t->behaviour.prefetch, t->behaviour.overlap_reduce, t->behaviour.reduce_each,
         t->behaviour.gradients_stay, t->behaviour.overlap_tensor, t->behaviour.clip,
         t->behaviour.step_bytes, t->behaviour.logits_fp32, t->behaviour.gather_again,
-        t->behaviour.copy_bytes, t->behaviour.logits_stay, t->behaviour.unfused_bytes, t->choices,
-        t->experts, t->shared, t->dense);
+        t->behaviour.copy_bytes, t->behaviour.logits_stay, t->behaviour.unfused_bytes,
+        t->behaviour.unfused_loss, t->choices, t->experts, t->shared, t->dense);
 }
 
 /* Proves @tiny; false if it is refused. */
@@ -77,6 +77,7 @@ behaviour_of(uint32_t number)
         .copy_bytes = (number & 8192) != 0 ? 6 : 0,
         .logits_stay = (number & 16384) != 0,
         .unfused_bytes = (number & 32768) != 0 ? 6 : 0,
+        .unfused_loss = (number & 65536) != 0 ? 2 : 0,
         .gradients_fp32 = (number & 2048) != 0,
     };
 }

@@ -224,7 +224,7 @@ typedef enum {
     LH_STEP_OF_MOMENTS,
     LH_STEP_OF_STEP_COPY,
     LH_STEP_OF_FLAT_GRADIENT, /* all gradients of the model put together, to be reduced as one */
-    LH_STEP_OF_UNFUSED,       /* what a layer keeps that no row of the tables names */
+    LH_STEP_OF_UNFUSED,       /* what a layer or the loss keeps that no row of the tables names */
     LH_STEP_OF_GRADIENT_COPY, /* of the whole model, beside its gradients */
     LH_STEP_OF_TOKENS,
     LH_STEP_OF_TARGETS,

@@ -78,10 +78,18 @@ new_role(LhStepRecorder *r, LhStepRole role, uint32_t layer)
         .what = (uint8_t)lh_step_role(r->plan, role),
         .layer = (uint16_t)layer,
     };
-    const LhStepTensor unfused = { .family = LH_STEP_OF_UNFUSED, .layer = (uint16_t)layer };
+    const LhStepBehaviour *b = &r->plan->params.behaviour;
+    const uint32_t unfused_bytes = role == LH_STEP_X1             ? b->unfused_bytes
+                                   : role == LH_STEP_DLOGITS_FP32 ? b->unfused_loss
+                                                                  : 0;
+    const LhStepTensor unfused = {
+        .family = LH_STEP_OF_UNFUSED,
+        .what = role == LH_STEP_X1 ? LH_STEP_W_NORM2 : LH_STEP_W_HEAD,
+        .layer = (uint16_t)layer,
+    };
 
     *place_of(r, role, layer) = lh_step_add_tensor(r, tensor);
-    if (role == LH_STEP_X1 && r->plan->params.behaviour.unfused_bytes > 0)
+    if (unfused_bytes > 0)
         lh_step_add_tensor(r, unfused); /* stands right behind it */
     return *place_of(r, role, layer);
 }

@@ -499,13 +499,16 @@ shape_of_rank(const LhStepPlan *plan, LhStepFamily family, uint32_t stage)
     }
 }
 
-/* As many bytes for each element of the rank's rows as the framework says. */
+/* As many bytes for each element of the rank's rows, or for each logit, as the framework says. */
 static LhStepShape
-shape_of_unfused(const LhStepPlan *plan, uint32_t layer)
+shape_of_unfused(const LhStepPlan *plan, const LhStepTensor *tensor)
 {
-    LhStepShape shape = lh_step_role_shape(plan, LH_STEP_X1, layer);
+    const LhStepBehaviour *b = &plan->params.behaviour;
+    const bool of_loss = tensor->what == LH_STEP_W_HEAD;
+    LhStepShape shape =
+        lh_step_role_shape(plan, of_loss ? LH_STEP_DLOGITS_FP32 : LH_STEP_X1, tensor->layer);
 
-    shape.part_bytes *= plan->params.behaviour.unfused_bytes;
+    shape.part_bytes *= of_loss ? b->unfused_loss : b->unfused_bytes;
     shape.part_bytes /= lh_dtype_bytes(shape.dtype);
     return shape;
 }
@@ -520,7 +523,7 @@ lh_step_tensor_shape(const LhStepPlan *plan, const LhStepTensor *tensor)
     if (tensor->family == LH_STEP_OF_ROLE)
         return lh_step_role_shape(plan, (LhStepRole)tensor->what, tensor->layer);
     if (tensor->family == LH_STEP_OF_UNFUSED)
-        return shape_of_unfused(plan, tensor->layer);
+        return shape_of_unfused(plan, tensor);
     if (tensor->family >= LH_STEP_OF_STEP_COPY)
         return shape_of_rank(plan, (LhStepFamily)tensor->family, tensor->stage);
     elements = lh_step_piece_elements(plan, (LhStepWeight)tensor->what, tensor->layer);

@@ -18,6 +18,16 @@ dtype_of(int type, LhDtype activation)
     return type == LH_TYPE_FP32 ? LH_DTYPE_FP32 : activation;
 }
 
+/* Bytes of a logit that the loss holds beside what the tables name: 16 bits, fp32, a gradient in
+ * fp32 and, where all stay until it is cast, that in 16 bits. */
+static uint32_t
+unfused_loss(const LhFramework *f)
+{
+    const double named = f->logits_gradient_bytes > 0 ? 12 : 10, held = lh_framework_logit_bytes(f);
+
+    return f->logits_fp32_bytes > 0 && held > named ? (uint32_t)(held - named) : 0;
+}
+
 LhStepBehaviour
 lh_step_behaviour(const LhFramework *f, LhShard shard, LhDtype activation)
 {
@@ -53,6 +63,7 @@ lh_step_behaviour(const LhFramework *f, LhShard shard, LhDtype activation)
         .activation_traffic = (uint32_t)f->kernels_activation,
         .residual_traffic = (uint32_t)f->kernels_residual,
         .unfused_bytes = (uint32_t)f->kernels_unfused,
+        .unfused_loss = unfused_loss(f),
         .loss_traffic = (uint32_t)f->kernels_loss,
         .optimizer_traffic = (uint32_t)f->kernels_optimizer,
     };
@@ -446,7 +457,8 @@ slot_name(const LhStepClass *c)
         g_string_printf(name, "%s%s%s", c->kept ? "saved." : "",
                         lh_step_role_name((LhStepRole)c->what), c->name);
     else if (c->family >= LH_STEP_OF_STEP_COPY && c->family != LH_STEP_OF_CLOCK)
-        g_string_printf(name, "%s%s", c->kept ? "saved." : "", family_names[c->family]);
+        g_string_printf(name, "%s%s%s", c->kept ? "saved." : "", family_names[c->family],
+                        c->what == LH_STEP_W_HEAD ? "_loss" : "");
     else
         g_string_printf(name, "%s.%s%s", family_names[c->family],
                         lh_step_weight_name((LhStepWeight)c->what), c->name);

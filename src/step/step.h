@@ -47,6 +47,7 @@ typedef struct {
     uint64_t other_bytes; /* held beside all this, on every rank */
     uint32_t norm_traffic, rotary_traffic, glu_traffic, activation_traffic, residual_traffic;
     uint32_t unfused_bytes;     /* of the hidden state, written and kept by each layer */
+    uint32_t unfused_loss;      /* of a logit, beside what the tables name */
     uint32_t loss_traffic;      /* for each logit */
     uint32_t optimizer_traffic; /* for each parameter */
     double clip;                /* the largest norm of the gradients; 0: any */
