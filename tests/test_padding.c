@@ -101,4 +101,28 @@ START_TEST(schedules_pad_for_themselves)
 }
 END_TEST
 
-LH_TEST_MAIN("padding", padded_step_is_the_wider_models, schedules_pad_for_themselves)
+/* What is tensor parallelism is the step that the option says, heads padded for it, too. */
+START_TEST(a_schedule_may_be_tensor_parallelism)
+{
+#define SAME "\"framework\": \"megatron-lm\", "
+#define MEGATRON SAME "\"ranks\": 8, \"seq_length\": 64, \"schedule\": [\"megatron-tp-sp\"]"
+#define TENSOR SAME "\"ranks\": 8, \"seq_length\": 64, \"schedule\": [\"ring\"], "
+    static const char *const pairs[][2] = {
+        { MEGATRON, TENSOR "\"tensor_model_parallel_size\": \"8\"" },
+        { MEGATRON PAD_HEADS, TENSOR "\"tensor_model_parallel_size\": \"8\"" PAD_HEADS },
+        { MEGATRON ", \"data_parallel_size\": 2",
+          TENSOR "\"data_parallel_size\": 2, \"tensor_model_parallel_size\": \"4\"" },
+    };
+    static const char *const heads[] = { "16 16", "9 9", "8 4" };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(pairs); i++) {
+        g_autofree char *schedule = digest_of(pairs[i][0], heads[i], 128);
+        g_autofree char *option = digest_of(pairs[i][1], heads[i], 128);
+
+        ck_assert_msg(strcmp(schedule, option) == 0, "%s", pairs[i][0]);
+    }
+}
+END_TEST
+
+LH_TEST_MAIN("padding", padded_step_is_the_wider_models, schedules_pad_for_themselves,
+             a_schedule_may_be_tensor_parallelism)

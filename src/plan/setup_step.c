@@ -317,6 +317,16 @@ lh_setup_step_pad(const LhSetup *setup, const LhSchedule *schedule, LhModel *mod
         pad_for_schedule(setup, schedule_of(setup, schedule, (LhLayerKind)kind), model);
 }
 
+/* Whether @schedule, which is tensor parallelism, takes the ranks that others share a sequence
+ * among: where the scenario says nothing of tensor parallelism. */
+static bool
+shares_weights(const LhSetup *setup, const LhSchedule *schedule)
+{
+    return schedule != NULL && schedule->placement == LH_PLACE_HEADS &&
+           setup->scenario->tensor_model_parallel_size == NULL &&
+           setup->step->params.module.ranks > 1;
+}
+
 LhStepParams
 lh_setup_step_params(const LhSetup *setup, const LhSchedule *schedule, LhModel *model)
 {
@@ -327,6 +337,12 @@ lh_setup_step_params(const LhSetup *setup, const LhSchedule *schedule, LhModel *
     for (int kind = 0; kind < LH_LAYER_KINDS; kind++)
         p.schedule[kind] = schedule_of(setup, schedule, (LhLayerKind)kind);
     lh_setup_step_pad(setup, schedule, model);
+    if (!shares_weights(setup, schedule))
+        return p;
+    for (int kind = 0; kind < LH_LAYER_KINDS; kind++)
+        p.schedule[kind] = lh_pairs_default(kind == LH_LAYER_LINEAR, NULL);
+    p.tensor_parallel *= p.module.ranks;
+    p.module.ranks = 1;
     return p;
 }
 

@@ -54,6 +54,21 @@ describe_shape(const LhSetup *setup, GString *out)
     g_string_append_printf(out, ", %s, %s\n", lh_dtype_names[a->dtype], mask);
 }
 
+/* A schedule that is tensor parallelism takes the ranks that others share a sequence among. */
+static void
+describe_shared_weights(const LhSetup *setup, GString *out)
+{
+    for (guint i = 0; i < setup->schedules->len; i++) {
+        const LhSchedule *schedule = g_ptr_array_index(setup->schedules, i);
+        LhModel model;
+        const LhStepParams p = lh_setup_step_params(setup, schedule, &model);
+
+        if (p.tensor_parallel != setup->step->params.tensor_parallel)
+            g_string_append_printf(out, " (%s: tensor parallel %u)", schedule->name,
+                                   p.tensor_parallel);
+    }
+}
+
 /* How a training step is cut and run. */
 static void
 describe_step(const LhSetup *setup, GString *out)
@@ -62,6 +77,7 @@ describe_step(const LhSetup *setup, GString *out)
 
     g_string_append_printf(out, "tensor parallel %u, context parallel %u, data parallel %u",
                            p->tensor_parallel, p->module.ranks, p->data_parallel);
+    describe_shared_weights(setup, out);
     if (lh_step_stages(p) > 1)
         g_string_append_printf(out, ", pipeline parallel %u (%s", lh_step_stages(p),
                                lh_pipeline_order_names[p->pipeline_order]);
