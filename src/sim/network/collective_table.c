@@ -763,7 +763,8 @@ at_end(double seconds, double protocols, double bytes, double least, LhLinkSlowd
     return slowdown.end > 0 ? seconds * (1 + width) : fmax(seconds / (1 + width), least);
 }
 
-/* On the links of the row, exactly what it says. @floor_s: what of it no byte takes. */
+/* On the links of the row, exactly what it says. @floor_s: what of it no
+ * byte takes. */
 static double
 slowed_seconds(const LhCollectiveTimes *row, double bytes, double hop_s, LhLinkSlowdown slowdown,
                double *floor_s)
@@ -774,10 +775,10 @@ slowed_seconds(const LhCollectiveTimes *row, double bytes, double hop_s, LhLinkS
         fmin(hops_of_time((LhCollectiveKind)row->op, row->ranks) * hop_s, floor / 2);
     const double links = fmin(row->bound_s_per_byte * bytes / efficiency_of(row), whole - floor);
     const double protocols = whole - floor - links;
+    const double least = row->bound_s_per_byte * bytes * slowdown.bytes;
     const double middle = whole + hops * (slowdown.latency - 1) +
                           (links + slowdown.protocols * protocols) * (slowdown.bytes - 1);
-    const double seconds =
-        at_end(middle, protocols, bytes, row->bound_s_per_byte * bytes * slowdown.bytes, slowdown);
+    const double seconds = at_end(middle, protocols, bytes, least, slowdown);
 
     *floor_s = fmin(floor + hops * (slowdown.latency - 1), seconds);
     return seconds;

@@ -19,6 +19,7 @@ typedef struct {
     LhCollectiveRows times;
     const LhCollectiveLines *lines;
     LhLinkSlowdown fewer, more; /* of the rows; of lines the first */
+    double bound_s_per_byte; /* what links allow; 0: one has failed, which ends a run elsewhere */
 } Filed;
 
 struct _LhNative {
@@ -77,6 +78,17 @@ slowdown_beside(const LhNative *n, LhCollectiveKind kind, int algorithm, const L
     return slowdown;
 }
 
+static double
+bound_of(const LhNative *n, LhCollectiveKind kind, const Filed *filed)
+{
+    const int algorithm =
+        filed->has_times ? lh_collective_rows_algorithm(&filed->times) : LH_ALGORITHM_DEFAULT;
+    const double bound =
+        lh_link_bound_s_per_byte(n->network, n->group, kind, (LhLinkAlgorithm)algorithm);
+
+    return isfinite(bound) ? bound : 0;
+}
+
 static const Filed *
 filed_of(LhNative *n, LhCollectiveKind kind)
 {
@@ -94,6 +106,7 @@ filed_of(LhNative *n, LhCollectiveKind kind)
 
         filed->fewer = slowdown_beside(n, kind, fewer->algorithm, &fewer->on);
         filed->more = slowdown_beside(n, kind, more->algorithm, &more->on);
+        filed->bound_s_per_byte = bound_of(n, kind, filed);
         return filed;
     }
     filed->lines = lh_collective_lines_find(t->collective_lines, kind);
@@ -135,7 +148,9 @@ lh_native_parts(LhNative *native, LhCollectiveKind kind, double shard_bytes, dou
 
     if (filed->has_times) {
         *provenance = lh_collective_rows_provenance(&filed->times);
-        return lh_collective_rows_parts(&filed->times, bytes, filed->fewer, filed->more, floor_s);
+        seconds =
+            lh_collective_rows_parts(&filed->times, bytes, filed->fewer, filed->more, floor_s);
+        return fmax(seconds, filed->bound_s_per_byte * bytes);
     }
     if (filed->lines != NULL) {
         *provenance = filed->lines->provenance;

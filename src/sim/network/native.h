@@ -32,9 +32,9 @@ bool lh_native_is_known(LhNative *native, LhCollectiveKind kind);
 
 /*
  * Seconds of @shard_bytes per rank; of an all-to-all, what a rank sends, its own part included. The
- * kind must be known. Where the links of the members are others than those that it was measured on
- * (of an edited file, with a fault, in a question of what if), what links and latencies took of a
- * time changes along.
+ * kind must be known. Rows hold as far as links allow; no bytes are faster than these. Where the
+ * links of the members are others than those that it was measured on (of an edited file, with a
+ * fault, in a question of what if), what links and latencies took of a time changes along.
  * @provenance: of the times, lines or constants.
  */
 double lh_native_seconds(LhNative *native, LhCollectiveKind kind, double shard_bytes,

@@ -54,14 +54,19 @@ load_link(Sum *sum, uint32_t id, uint32_t from, uint32_t to, uint32_t part, uint
     g_array_index(sum->traffic->loads, uint64_t, i * sum->traffic->parts + part) += count;
 }
 
-/* @count parts of one kind go from one member to another. */
 static void
-add_parts(Sum *sum, uint32_t from, uint32_t to, const LhRoute *route, uint32_t part, uint64_t count)
+count_sent(Sum *sum, uint32_t from, const LhRoute *route, uint32_t part, uint64_t count)
 {
     LhTraffic *t = sum->traffic;
 
     t->tiers |= (uint8_t)(1u << route->tier);
     t->sent[((gsize)from * LH_TIERS + route->tier) * t->parts + part] += count;
+}
+
+static void
+load_route(Sum *sum, uint32_t from, uint32_t to, const LhRoute *route, uint32_t part,
+           uint64_t count)
+{
     for (uint32_t i = 0; i < route->links_count; i++)
         load_link(sum, route->links[i], from, to, part, count);
 }
@@ -76,10 +81,13 @@ add_pairs(Sum *sum)
     for (uint32_t from = 0; from < c->size; from++) {
         for (uint32_t further = 1; further < c->size; further++) {
             const uint32_t to = (from + further) % c->size;
+            const uint64_t count = c->pieces != NULL ? c->pieces[from][to] : 1;
             LhRoute route;
 
             lh_network_route(sum->network, rank_of(c, from), rank_of(c, to), &route);
-            add_parts(sum, from, to, &route, 0, c->pieces != NULL ? c->pieces[from][to] : 1);
+            lh_network_route_in(sum->network, lh_collective_group(c), &route);
+            count_sent(sum, from, &route, 0, count);
+            load_route(sum, from, to, &route, 0, count);
         }
     }
 }
@@ -91,18 +99,24 @@ passes_on(const LhCollective *c, uint32_t position)
     return lh_collective_bytes_sent(c->kind, lh_collective_group(c), rank_of(c, position), 1) > 0;
 }
 
+/* A chain's root is the first member, to which nothing goes. Bytes are counted as the program has
+ * them, whose chain is in group order. */
 static void
 add_rings(Sum *sum)
 {
     const LhCollective *c = sum->c;
 
     for (uint32_t position = 0; position < c->size; position++) {
-        for (uint32_t ring = 0; ring < c->rings->count && passes_on(c, position); ring++) {
+        for (uint32_t ring = 0; ring < c->rings->count && c->size > 1; ring++) {
             const uint32_t to = lh_rings_next(c->rings, ring, position);
             LhRoute route;
 
             lh_network_collective_route(sum->network, rank_of(c, position), rank_of(c, to), &route);
-            add_parts(sum, position, to, &route, ring, 1);
+            lh_network_route_in(sum->network, lh_collective_group(c), &route);
+            if (passes_on(c, position))
+                count_sent(sum, position, &route, ring, 1);
+            if (c->kind != LH_COLL_BROADCAST || to != 0)
+                load_route(sum, position, to, &route, ring, 1);
         }
     }
 }
