@@ -499,7 +499,8 @@ shape_of_rank(const LhStepPlan *plan, LhStepFamily family, uint32_t stage)
     }
 }
 
-/* As many bytes for each element of the rank's rows, or for each logit, as the framework says. */
+/* As many bytes for each element of the rank's rows, or for each logit, as the framework says, in
+ * whole elements. */
 static LhStepShape
 shape_of_unfused(const LhStepPlan *plan, const LhStepTensor *tensor)
 {
@@ -507,9 +508,10 @@ shape_of_unfused(const LhStepPlan *plan, const LhStepTensor *tensor)
     const bool of_loss = tensor->what == LH_STEP_W_HEAD;
     LhStepShape shape =
         lh_step_role_shape(plan, of_loss ? LH_STEP_DLOGITS_FP32 : LH_STEP_X1, tensor->layer);
+    const uint64_t each = lh_dtype_bytes(shape.dtype), count = shape.part_bytes / each;
 
-    shape.part_bytes *= of_loss ? b->unfused_loss : b->unfused_bytes;
-    shape.part_bytes /= lh_dtype_bytes(shape.dtype);
+    shape.part_bytes = (count * (of_loss ? b->unfused_loss : b->unfused_bytes) + each - 1) / each;
+    shape.part_bytes *= each;
     return shape;
 }
 
