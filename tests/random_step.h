@@ -186,6 +186,8 @@ random_framework(Dice *dice)
     g_string_append(out, "}, \"states\": {");
     add_fact(out, "gradient", random_type(dice));
     add_number(out, "step_bytes_per_parameter", ROLL_OF(dice, 0, 2, 4));
+    g_string_append(out, "}, \"kernels\": {");
+    add_number(out, "unfused", ROLL_OF(dice, 0, 0, 5));
     g_string_append(out, "}, \"logits\": {");
     add_number(out, "fp32_bytes", ROLL_OF(dice, 0, 4));
     add_number(out, "gradient_bytes", ROLL_OF(dice, 0, 4));
