@@ -55,7 +55,7 @@ load_link(Sum *sum, uint32_t id, uint32_t from, uint32_t to, uint32_t part, uint
 }
 
 static void
-count_sent(Sum *sum, uint32_t from, const LhRoute *route, uint32_t part, uint64_t count)
+add_sent(Sum *sum, uint32_t from, const LhRoute *route, uint32_t part, uint64_t count)
 {
     LhTraffic *t = sum->traffic;
 
@@ -64,8 +64,8 @@ count_sent(Sum *sum, uint32_t from, const LhRoute *route, uint32_t part, uint64_
 }
 
 static void
-load_route(Sum *sum, uint32_t from, uint32_t to, const LhRoute *route, uint32_t part,
-           uint64_t count)
+load_links_of(Sum *sum, uint32_t from, uint32_t to, const LhRoute *route, uint32_t part,
+              uint64_t count)
 {
     for (uint32_t i = 0; i < route->links_count; i++)
         load_link(sum, route->links[i], from, to, part, count);
@@ -86,8 +86,8 @@ add_pairs(Sum *sum)
 
             lh_network_route(sum->network, rank_of(c, from), rank_of(c, to), &route);
             lh_network_route_in(sum->network, lh_collective_group(c), &route);
-            count_sent(sum, from, &route, 0, count);
-            load_route(sum, from, to, &route, 0, count);
+            add_sent(sum, from, &route, 0, count);
+            load_links_of(sum, from, to, &route, 0, count);
         }
     }
 }
@@ -114,9 +114,9 @@ add_rings(Sum *sum)
             lh_network_collective_route(sum->network, rank_of(c, position), rank_of(c, to), &route);
             lh_network_route_in(sum->network, lh_collective_group(c), &route);
             if (passes_on(c, position))
-                count_sent(sum, position, &route, ring, 1);
+                add_sent(sum, position, &route, ring, 1);
             if (c->kind != LH_COLL_BROADCAST || to != 0)
-                load_route(sum, position, to, &route, ring, 1);
+                load_links_of(sum, position, to, &route, ring, 1);
         }
     }
 }
