@@ -2,8 +2,7 @@
  * What messages of a node reach of its links where measured collectives contradict these, and what
  * is said of it (sim/network/sends.h, plan/ends.h, plan/apart.h).
  */
-#include "plan/apart.h"
-#include "plan/ends.h"
+#include "plan/compare.h"
 #include "run_tests.h"
 #include "sim/network/sends.h"
 
@@ -198,6 +197,52 @@ START_TEST(ends_tell_apart)
 }
 END_TEST
 
+/* A run is played at both ends of what is assumed, and only where something is: of sends beside
+ * slow rings, and of collectives on other links than they were measured on. */
+START_TEST(runs_have_ends)
+{
+    static const struct {
+        const char *members, *schedule;
+        bool has_ends;
+    } cases[] = {
+        { "\"cluster\": \"pcie-l40s:1\"", "te-p2p", true },
+        { "\"cluster\": \"pcie-l40s:1\"", "ulysses", false },
+        { "\"cluster\": \"hgx-h100:1\"", "te-p2p", false },
+        { "\"cluster\": \"hgx-h100:1\"", "ulysses", false },
+        { "\"cluster\": \"hgx-h100:1\", \"link_fault\": [{\"tier\": \"nvlink\", \"node\": 0, "
+          "\"factor\": 0.5}]",
+          "ulysses", true },
+        { "\"cluster\": \"hgx-h100:1\", \"link_fault\": [{\"tier\": \"nvlink\", \"node\": 0, "
+          "\"factor\": 0.5}]",
+          "te-p2p", false },
+        { "\"cluster\": \"hgx-h100:1\", \"nvlink_rate\": \"100GB/s\"", "ulysses", true },
+        { "\"cluster\": \"pcie-l40s:1\", \"ranks\": 2", "te-p2p", false },
+    };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *text = g_strdup_printf(
+            "{\"schema\": \"longhaul.scenario/1\", \"model\": \"llama-3-8b\", \"seq_length\": "
+            "\"32K\", %s}",
+            cases[i].members);
+        g_autoptr(LhScenario) scenario = lh_scenario_parse("s.json", text, strlen(text), &error);
+        g_autoptr(LhSetup) setup = scenario == NULL ? NULL : lh_setup_new(scenario, &error);
+        g_autoptr(LhCompareRow) row = NULL;
+        const LhSimResult *r;
+
+        ck_assert_msg(setup != NULL, "%s", error != NULL ? error->message : "");
+        row = lh_compare_run(setup, lh_schedule_find(cases[i].schedule, NULL), NULL);
+        r = row->result;
+
+        ck_assert_ptr_nonnull(r);
+        ck_assert(r->fastest_ps <= r->makespan_ps && r->makespan_ps <= r->slowest_ps);
+        ck_assert_msg((r->fastest_ps < r->slowest_ps) == cases[i].has_ends, "%s, %s",
+                      cases[i].members, cases[i].schedule);
+        ck_assert((row->time_error.above == row->time_error.below) == !cases[i].has_ends);
+    }
+}
+END_TEST
+
 LH_TEST_MAIN("sends", sends_are_between_links_and_rings, sends_of_two_are_their_own,
              sends_that_were_timed_hold, sends_go_with_their_links, sends_that_are_assumed_are_told,
-             times_that_fall_are_told, ends_tell_apart)
+             times_that_fall_are_told, ends_tell_apart, runs_have_ends)
