@@ -298,7 +298,7 @@ lh_measured_doubts(const LhTopology *topology, uint64_t gpus)
     for (int tier = 0; tier <= LH_TIER_PCIE && gpus > 1; tier++) {
         const LhSends sends = lh_sends_of(topology, (LhTier)tier, gpus);
 
-        if (sends.least < sends.most)
+        if (sends.row != NULL && sends.least < sends.most)
             add_ring_doubt(doubts, topology, (LhTier)tier, &sends);
     }
     for (guint i = 0; i < send_rows(topology) && gpus > 1; i++) {
