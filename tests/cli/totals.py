@@ -116,7 +116,9 @@ def check_sums(case, row):
         low, high = D(row["time_low_s"]), D(row["time_high_s"])
         time = D(row["makespan_s"])
         check(0 < low < time < high, "the time is not within its error bar", low, time, high)
-        check(abs(high * low / time**2 - 1) < D("1e-12"), "the error bar is not a factor", low, time, high)
+        # What is assumed of links has two ends, which need not be as far away.
+        if case["link_fault"] is None and case["link_notes"] is None:
+            check(abs(high * low / time**2 - 1) < D("1e-12"), "the error bar is not a factor", low, time, high)
     peak = row["peak_bytes_by_tensor"]
     check(D(row["peak_bytes_max"]) == total(peak.values()), "not the sum of the tensors", peak)
     held = row["peak"]["by_category"]
