@@ -151,4 +151,32 @@ START_TEST(profiles_that_differ_are_told)
 }
 END_TEST
 
-LH_TEST_MAIN("profile_links", profiles_are_beside_what_files_say, profiles_that_differ_are_told)
+/* Where sends of two GPUs are timed at half of what their links let through, a profile of a message
+ * at that rate changes nothing. */
+START_TEST(profiles_measure_what_sends_reach)
+{
+    static const char file[] =
+        "{\"schema\": \"longhaul.topology/2\", \"name\": \"box\", \"description\": \"A box.\", "
+        "\"source\": \"test\", \"device\": \"l40s\", \"node\": {\"gpus\": 8, \"scale_up\": "
+        "{\"kind\": \"none\"}, \"pcie\": {\"bandwidth\": \"24GB/s\", \"latency\": \"3us\", "
+        "\"ctas\": 2, \"provenance\": \"datasheet\", \"source\": \"test\"}, \"measured_on\": "
+        "{\"pcie\": {\"bandwidth\": \"24GB/s\", \"latency\": \"3us\"}}, \"collective_times\": "
+        "[{\"op\": \"sendrecv\", \"ranks\": 2, \"bytes\": [1000, 120000000], \"us\": [10, 10010], "
+        "\"provenance\": \"measured\", \"source\": \"test\"}]}, \"max_nodes\": 1}";
+    static const char text[] =
+        "{\"schema\": \"longhaul.profile/2\", \"name\": \"p\", \"source\": \"test\", \"pcie\": "
+        "{\"bandwidth\": \"12GB/s\", \"latency\": \"3us\", \"ctas\": 2, \"provenance\": "
+        "\"measured\", \"source\": \"test\"}}";
+    g_autoptr(LhTopology) t = lh_topology_parse("box.json", file, strlen(file), NULL);
+    g_autoptr(LhDevice) device = lh_device_load("l40s", NULL);
+    g_autoptr(LhProfile) p = lh_profile_parse("p.json", text, strlen(text), NULL);
+
+    ck_assert(t != NULL && p != NULL);
+    ck_assert(lh_profile_apply(p, device, t, NULL));
+    ck_assert_double_eq_tol(t->pcie.bandwidth, 24e9, 1);
+    ck_assert_double_eq_tol(t->found[LH_TIER_PCIE], 1, 1e-9);
+}
+END_TEST
+
+LH_TEST_MAIN("profile_links", profiles_are_beside_what_files_say, profiles_that_differ_are_told,
+             profiles_measure_what_sends_reach)

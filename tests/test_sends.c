@@ -107,6 +107,29 @@ START_TEST(sends_that_were_timed_hold)
 }
 END_TEST
 
+static char *
+of_version(const char *row, const char *version)
+{
+    return g_strdup_printf("{\"nccl\": \"%s\", %s", version, row + 1);
+}
+
+/* Of several versions the first row holds, and rings of more GPUs than take part say nothing. */
+START_TEST(sends_heed_the_rows_that_hold)
+{
+    g_autofree char *good = row_of("all-gather", 8, 0.9), *bad = row_of("all-gather", 8, 0.1);
+    g_autofree char *first = of_version(good, "2.1"), *second = of_version(bad, "2.2");
+    g_autofree char *four = row_of("all-gather", 4, 0.9);
+    g_autofree char *versions = g_strjoin(", ", first, second, NULL);
+    g_autofree char *numbers = g_strjoin(", ", bad, four, NULL);
+    g_autoptr(LhTopology) of_versions = box_with(versions);
+    g_autoptr(LhTopology) of_numbers = box_with(numbers);
+
+    ck_assert(lh_sends_of(of_versions, LH_TIER_PCIE, 8).share == 1);
+    ck_assert(lh_sends_of(of_numbers, LH_TIER_PCIE, 4).share == 1);
+    ck_assert_double_eq_tol(lh_sends_of(of_numbers, LH_TIER_PCIE, 8).least, 0.1, 1e-6);
+}
+END_TEST
+
 /* The limit of a route goes with its links, and not with what these were when times were taken. */
 START_TEST(sends_go_with_their_links)
 {
@@ -244,5 +267,6 @@ START_TEST(runs_have_ends)
 END_TEST
 
 LH_TEST_MAIN("sends", sends_are_between_links_and_rings, sends_of_two_are_their_own,
-             sends_that_were_timed_hold, sends_go_with_their_links, sends_that_are_assumed_are_told,
-             times_that_fall_are_told, ends_tell_apart, runs_have_ends)
+             sends_that_were_timed_hold, sends_heed_the_rows_that_hold, sends_go_with_their_links,
+             sends_that_are_assumed_are_told, times_that_fall_are_told, ends_tell_apart,
+             runs_have_ends)
