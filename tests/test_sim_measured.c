@@ -201,6 +201,81 @@ START_TEST(switches_sum)
 }
 END_TEST
 
+/* A part from each rank to each other one that is not a multiple of three further, and one more to
+ * rank 0; all of them 1 MiB. */
+static uint32_t
+unequal_piece(uint32_t from, uint32_t to)
+{
+    return (to + 8 - from) % 3 == 0 ? 0 : 1 + (to == 0);
+}
+
+static uint32_t
+one_step(const LhProgram *program, uint32_t rank)
+{
+    (void)program;
+    (void)rank;
+    return 1;
+}
+
+static void
+emit_unequal(LhEmitter *e, uint32_t step)
+{
+    uint32_t sent[8], received[8], all_sent = 0, all_received = 0;
+
+    (void)step;
+    for (uint32_t i = 0; i < 8; i++) {
+        sent[i] = unequal_piece(e->rank, i);
+        received[i] = unequal_piece(i, e->rank);
+        all_sent += sent[i];
+        all_received += received[i];
+    }
+    lh_emit_collective(e, COMM, LH_COLL_ALL_TO_ALL, first_ranks(8));
+    lh_emit_tensor_uneven(e, (LhRegion){ .slot = 0, .count = all_sent },
+                          (LhRegion){ .slot = 1, .count = all_received }, sent, received);
+}
+
+static LhSimResult *
+play_unequal(LhCollectiveModel model, Known *known)
+{
+    static const LhGenerator generator = { .steps = one_step, .emit = emit_unequal };
+    const LhProgramParams params = attention(8, 8, 1, 1, 1);
+    LhProgram *program = lh_program_create("unequal", &generator, &params, LH_PLACE_CONTIGUOUS);
+    LhSimResult *result;
+    World w;
+
+    lh_program_add_stream(program, "compute", LH_STREAM_COMPUTE);
+    lh_program_add_stream(program, "comm", LH_STREAM_COMM);
+    lh_pass_add_slot(program, "from", LH_TENSOR_Q, LH_SLOT_INPUT, 16, 1 << 20, 2);
+    lh_pass_add_slot(program, "to", LH_TENSOR_Q, LH_SLOT_TEMP, 16, 1 << 20, 2);
+    world_init(&w, "hgx-h100", program);
+    w.device.kernel_launch_ps = 0;
+    w.params.collectives = model;
+    /* Rank 0 receives most: two parts from each of five. */
+    *known = known_of(&w, LH_COLL_ALL_TO_ALL, first_ranks(8), 10 * (UINT64_C(1) << 20) * 8 / 7);
+    result = world_run(&w);
+    world_clear(&w);
+    return result;
+}
+
+START_TEST(unequal_pieces_are_carried)
+{
+    Known known;
+    g_autoptr(LhSimResult) measured_one = play_unequal(LH_COLLECTIVES_AUTO, &known);
+    g_autoptr(LhSimResult) messages = play_unequal(LH_COLLECTIVES_RING, &known);
+
+    ck_assert_int_le(ABS(measured_one->makespan_ps - known.whole_ps), 2);
+    ck_assert_int_ne(measured_one->makespan_ps, messages->makespan_ps);
+    ck_assert(measured_one->link_bytes[LH_TIER_NVLINK] == messages->link_bytes[LH_TIER_NVLINK]);
+    for (uint32_t r = 0; r < 8; r++)
+        ck_assert_uint_eq(measured_one->ranks[r].bytes_sent, messages->ranks[r].bytes_sent);
+    /* The link into rank 0. */
+    ck_assert_uint_eq(measured_one->busiest_link, messages->busiest_link);
+    ck_assert_double_eq_tol(measured_one->busiest_link_utilisation *
+                                (double)measured_one->makespan_ps,
+                            messages->busiest_link_utilisation * (double)messages->makespan_ps, 1);
+}
+END_TEST
+
 /* ---- a link that carries too much ---- */
 
 START_TEST(overuse_is_an_error)
@@ -436,6 +511,6 @@ START_TEST(times_of_bytes_go_with_rates)
 END_TEST
 
 LH_TEST_MAIN("sim_measured", alone_they_take_their_times, two_at_once_share,
-             messages_share_with_them, switches_sum, overuse_is_an_error,
-             no_link_carries_more_than_it_can, faster_links_make_nothing_slower,
-             times_of_bytes_go_with_rates)
+             messages_share_with_them, switches_sum, unequal_pieces_are_carried,
+             overuse_is_an_error, no_link_carries_more_than_it_can,
+             faster_links_make_nothing_slower, times_of_bytes_go_with_rates)
