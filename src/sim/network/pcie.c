@@ -377,12 +377,9 @@ allowed_p2p(const LhPcieTree *tree)
     return g_string_free(text, FALSE);
 }
 
-bool
-lh_pcie_read_p2p(const LhJson *json, const char *path, const LhPcieTree *tree, const char *word,
-                 uint32_t *reach, GError **error)
+static bool
+find_reach(const LhPcieTree *tree, const char *word, uint32_t *reach)
 {
-    g_autofree char *allowed = NULL;
-
     *reach = strcmp(word, P2P_NODE) == 0 ? LH_PCIE_NODE : LH_PCIE_NONE;
     if (*reach == LH_PCIE_NODE || strcmp(word, P2P_NONE) == 0)
         return true;
@@ -391,6 +388,17 @@ lh_pcie_read_p2p(const LhJson *json, const char *path, const LhPcieTree *tree, c
         if (strcmp(word, level_at(tree, i)->name) == 0)
             return true;
     }
+    return false;
+}
+
+bool
+lh_pcie_read_p2p(const LhJson *json, const char *path, const LhPcieTree *tree, const char *word,
+                 uint32_t *reach, GError **error)
+{
+    g_autofree char *allowed = NULL;
+
+    if (find_reach(tree, word, reach))
+        return true;
     allowed = allowed_p2p(tree);
     return lh_json_error(json, path, error, "\"%s\" is \"%s\"; allowed: %s", path, word, allowed);
 }
@@ -451,9 +459,8 @@ check_meaning(const LhJson *json, const LhPcieTree *tree, bool joined, GError **
     return true;
 }
 
-/* What the file's arrays and fields say, by value. */
-static void
-fill_rates(LhPcieTree *tree)
+void
+lh_pcie_fill_rates(LhPcieTree *tree)
 {
     LhPcieRates *rates = &tree->rates;
 
@@ -466,6 +473,7 @@ fill_rates(LhPcieTree *tree)
     rates->per_gpu = tree->per_gpu;
     rates->memory = tree->memory;
     rates->memory_gpus = tree->memory_gpus;
+    find_reach(tree, tree->p2p == NULL ? P2P_NODE : tree->p2p, &rates->reach);
 }
 
 bool
@@ -473,7 +481,7 @@ lh_pcie_tree_check(const LhJson *json, LhPcieTree *tree, uint64_t gpus, bool joi
 {
     const char *p2p = tree->p2p == NULL ? P2P_NODE : tree->p2p;
 
-    fill_rates(tree);
+    lh_pcie_fill_rates(tree);
     return lh_pcie_read_p2p(json, "node.pcie.p2p", tree, p2p, &tree->rates.reach, error) &&
            check_meaning(json, tree, joined, error) && check_levels(json, tree, gpus, error) &&
            lh_pcie_check_host(json, "node.pcie.host", &tree->rates, gpus, error);

@@ -73,6 +73,9 @@ bool lh_pcie_read_p2p(const LhJson *json, const char *path, const LhPcieTree *tr
 /* The word of @rates' reach; borrowed. */
 const char *lh_pcie_p2p_word(const LhPcieRates *rates);
 
+/* What follows from the fields of a tree that is right. */
+void lh_pcie_fill_rates(LhPcieTree *tree);
+
 uint32_t lh_pcie_levels_count(const LhPcieTree *tree);
 
 /* The group of @gpu of a node at @level, and how many groups there are of @gpus GPUs. */
