@@ -2,44 +2,13 @@
  * What a cluster's tools print, read: every value that is taken, what cannot be used, files that
  * contradict each other, and the topology file that is made of them.
  */
-#include "base/data.h"
-#include "base/error.h"
-#include "import/told_topology.h"
-
 #include "run_tests.h"
+#include "told_files.h"
 
-#include <string.h>
 #include <unistd.h>
 
 #define GB 1e9
 #define US 1e-6
-
-static char *
-path_of(const char *name)
-{
-    return g_build_filename(g_getenv("LONGHAUL_DATA_DIR"), "tests", "data", "topology", name, NULL);
-}
-
-/* Adds a file of tests/data/topology. */
-static void
-add(LhToldCluster *cluster, const char *name)
-{
-    g_autofree char *path = path_of(name);
-    g_autoptr(GError) error = NULL;
-
-    ck_assert_msg(lh_told_load(cluster, path, &error), "%s: %s", name,
-                  error != NULL ? error->message : "");
-}
-
-static LhToldCluster *
-load(const char *const *names)
-{
-    LhToldCluster *cluster = lh_told_new();
-
-    for (; *names != NULL; names++)
-        add(cluster, *names);
-    return cluster;
-}
 
 /* Both say the same, to the last digits that doubles lose. */
 static bool
@@ -134,7 +103,7 @@ static const Reading readings[] = {
 START_TEST(reads_every_value)
 {
     const Reading *reading = &readings[_i];
-    g_autoptr(LhToldCluster) cluster = load((const char *[]){ reading->file, NULL });
+    g_autoptr(LhToldCluster) cluster = told_load((const char *[]){ reading->file, NULL });
     guint known = 0, expected = 0;
 
     for (guint i = 0; i < G_N_ELEMENTS(reading->told) &&
@@ -162,7 +131,7 @@ START_TEST(reads_times_of_collectives)
 {
     static const uint64_t bytes[] = { 1048576, 16777216, 67108864, 1073741824 };
     static const double us[] = { 17.9, 67.81, 209.2, 2812.5 };
-    g_autoptr(LhToldCluster) cluster = load((const char *[]){ "all_gather.txt", NULL });
+    g_autoptr(LhToldCluster) cluster = told_load((const char *[]){ "all_gather.txt", NULL });
     const LhCollectiveTimes *row = &g_array_index(cluster->times, LhCollectiveTimes, 0);
 
     ck_assert_uint_eq(cluster->times->len, 1);
@@ -182,8 +151,8 @@ END_TEST
 /* Milliseconds; nothing under redop. */
 START_TEST(reads_times_of_old_tables)
 {
-    g_autoptr(LhToldCluster) old = load((const char *[]){ "all-reduce-2018.txt", NULL });
-    g_autoptr(LhToldCluster) blank = load((const char *[]){ "alltoall-2021.txt", NULL });
+    g_autoptr(LhToldCluster) old = told_load((const char *[]){ "all-reduce-2018.txt", NULL });
+    g_autoptr(LhToldCluster) blank = told_load((const char *[]){ "alltoall-2021.txt", NULL });
     const LhCollectiveTimes *reduce = &g_array_index(old->times, LhCollectiveTimes, 0);
     const LhCollectiveTimes *all = &g_array_index(blank->times, LhCollectiveTimes, 0);
 
@@ -507,36 +476,13 @@ END_TEST
 /* --- topologies ---------------------------------------------------------------------------------
  */
 
-static LhToldTopology *
-make(const LhToldCluster *cluster, const char *base_name, const char *device, GError **error)
-{
-    g_autoptr(LhTopology) base = base_name == NULL ? NULL : lh_topology_load(base_name, NULL);
-    const LhToldParams params = { .name = "made", .base = base, .device = device };
-
-    ck_assert(base_name == NULL || base != NULL);
-    return lh_told_topology(cluster, &params, error);
-}
-
-static LhTopology *
-made_of(const LhToldCluster *cluster, const char *base, const char *device)
-{
-    g_autoptr(GError) error = NULL;
-    g_autoptr(LhToldTopology) made = make(cluster, base, device, &error);
-    LhTopology *topology;
-
-    ck_assert_msg(made != NULL, "%s", error != NULL ? error->message : "");
-    topology = lh_topology_parse("made.json", made->document, made->length, &error);
-    ck_assert_msg(topology != NULL, "%s", error != NULL ? error->message : "");
-    return topology;
-}
-
 /* All that a node has was measured, and nothing is left to a base. */
 START_TEST(makes_a_topology_of_files_alone)
 {
-    g_autoptr(LhToldCluster) cluster = load(
+    g_autoptr(LhToldCluster) cluster = told_load(
         (const char *[]){ "smi-h100.txt", "nccl-h100.xml", "all_gather.txt", "sendrecv_perf.txt",
                           "ib_write_bw.txt", "ib_write_lat.txt", "topology.conf", NULL });
-    g_autoptr(LhTopology) t = made_of(cluster, NULL, "h100-sxm");
+    g_autoptr(LhTopology) t = told_made_of(cluster, NULL, "h100-sxm");
 
     ck_assert_str_eq(t->name, "made");
     ck_assert_str_eq(t->device_name, "h100-sxm");
@@ -553,7 +499,7 @@ START_TEST(makes_a_topology_of_files_alone)
     ck_assert_double_eq(t->nic.bandwidth, 49.07 * GB);
     ck_assert_int_eq(t->nic.latency_ps, 1270000);
     ck_assert_int_eq(t->nic.latency_provenance, LH_PROVENANCE_MEASURED);
-    ck_assert_uint_eq(t->collective_times->len, 1);
+    ck_assert_uint_eq(t->collective_times->len, 2);
     ck_assert_int_eq(t->fabric, LH_FABRIC_FAT_TREE);
     ck_assert_uint_eq(t->nodes_per_leaf, 6);
     ck_assert_uint_eq(t->max_nodes, 18);
@@ -564,10 +510,10 @@ END_TEST
 /* Rows of the base stay where none was measured; its provenances stay with what is kept. */
 START_TEST(keeps_what_the_base_has)
 {
-    g_autoptr(LhToldCluster) cluster = load(
+    g_autoptr(LhToldCluster) cluster = told_load(
         (const char *[]){ "smi-h100.txt", "all_gather.txt", "all-reduce-two-hosts.txt", NULL });
     g_autoptr(LhTopology) base = lh_topology_load("hgx-h100", NULL);
-    g_autoptr(LhTopology) t = made_of(cluster, "hgx-h100", NULL);
+    g_autoptr(LhTopology) t = told_made_of(cluster, "hgx-h100", NULL);
     const LhCollectiveTimes *first = &g_array_index(t->collective_times, LhCollectiveTimes, 0);
 
     ck_assert_double_eq(t->nvlink.bandwidth, 370.8 * GB);
@@ -618,9 +564,9 @@ START_TEST(tells_a_pair_from_a_nic)
 {
     g_autoptr(LhToldCluster) cluster =
         parsed((const char *[]){ WRITE_BW("392"), SENDS("b", "20.0", "30.5"), NULL });
-    g_autoptr(LhTopology) t = made_of(cluster, "hgx-h100", NULL);
+    g_autoptr(LhTopology) t = told_made_of(cluster, "hgx-h100", NULL);
     g_autoptr(LhToldCluster) alone = parsed((const char *[]){ SENDS("b", "1.0", "30.5"), NULL });
-    g_autoptr(LhTopology) same_rate = made_of(alone, "hgx-h100", NULL);
+    g_autoptr(LhTopology) same_rate = told_made_of(alone, "hgx-h100", NULL);
 
     ck_assert_double_eq(t->nic.bandwidth, 49 * GB);
     ck_assert_double_eq(t->nic.pair_p2p, 30.5 * GB);
@@ -638,8 +584,8 @@ START_TEST(tells_nvlink_from_pcie)
         "GPU0 GPU1 CPU\nGPU0 X SYS\nGPU1 SYS X\n", SENDS("a", "12.5", "20.25"), NULL });
     g_autoptr(LhToldCluster) nvlink = parsed((const char *[]){
         "GPU0 GPU1 CPU\nGPU0 X NV4\nGPU1 NV4 X\n", SENDS("a", "12.5", "20.25"), NULL });
-    g_autoptr(LhTopology) without = made_of(pcie, NULL, "l40s");
-    g_autoptr(LhTopology) with = made_of(nvlink, NULL, "a100-pcie-80g");
+    g_autoptr(LhTopology) without = told_made_of(pcie, NULL, "l40s");
+    g_autoptr(LhTopology) with = told_made_of(nvlink, NULL, "a100-pcie-80g");
 
     ck_assert_int_eq(without->scale_up, LH_SCALE_UP_NONE);
     ck_assert_double_eq(without->pcie.bandwidth, 20.25 * GB);
@@ -725,7 +671,7 @@ START_TEST(says_why_there_is_no_topology)
     g_autoptr(LhToldCluster) cluster = parsed(impossible[_i].texts);
     g_autoptr(GError) error = NULL;
     g_autoptr(LhToldTopology) made =
-        make(cluster, impossible[_i].base, impossible[_i].device, &error);
+        told_make(cluster, impossible[_i].base, impossible[_i].device, &error);
 
     ck_assert_msg(made == NULL, "%s", impossible[_i].message);
     ck_assert_int_eq(error->code, LH_ERROR_INPUT);
@@ -751,8 +697,8 @@ made_with(const LhToldCluster *cluster, const char *base_name, LhTopologyChange 
 /* They join what the base says; without NVLink there, nothing says what. */
 START_TEST(joins_lost_nvlinks_as_the_base_does)
 {
-    g_autoptr(LhToldCluster) cluster = load((const char *[]){ "nccl-lost.xml", NULL });
-    g_autoptr(LhTopology) t = made_of(cluster, "azure-nc96-a100", NULL);
+    g_autoptr(LhToldCluster) cluster = told_load((const char *[]){ "nccl-lost.xml", NULL });
+    g_autoptr(LhTopology) t = told_made_of(cluster, "azure-nc96-a100", NULL);
     g_autoptr(GError) error = NULL;
 
     ck_assert_int_eq(t->scale_up, LH_SCALE_UP_PAIRS);
@@ -769,7 +715,7 @@ START_TEST(refuses_lost_nvlinks_where_there_are_none)
 {
     static const char none[] = "GPU0 GPU1 GPU2 GPU3 CPU\nGPU0 X SYS SYS SYS\nGPU1 SYS X SYS SYS\n"
                                "GPU2 SYS SYS X SYS\nGPU3 SYS SYS SYS X\n";
-    g_autoptr(LhToldCluster) cluster = load((const char *[]){ "nccl-lost.xml", NULL });
+    g_autoptr(LhToldCluster) cluster = told_load((const char *[]){ "nccl-lost.xml", NULL });
     g_autoptr(GError) error = NULL;
 
     ck_assert(lh_told_parse(cluster, "smi", none, strlen(none), NULL));
@@ -782,10 +728,10 @@ END_TEST
 /* A host of four GPUs of a domain of 72. */
 START_TEST(makes_a_domain_of_trays)
 {
-    g_autoptr(LhToldCluster) cluster = load((const char *[]){ "smi-tray.txt", NULL });
+    g_autoptr(LhToldCluster) cluster = told_load((const char *[]){ "smi-tray.txt", NULL });
     g_autoptr(LhToldCluster) slurm =
-        load((const char *[]){ "smi-tray.txt", "topology.conf", NULL });
-    g_autoptr(LhTopology) t = made_of(cluster, "gb300-nvl72", NULL);
+        told_load((const char *[]){ "smi-tray.txt", "topology.conf", NULL });
+    g_autoptr(LhTopology) t = told_made_of(cluster, "gb300-nvl72", NULL);
     g_autoptr(GError) error = NULL;
 
     ck_assert_uint_eq(t->gpus_per_node, 72);
@@ -801,7 +747,7 @@ START_TEST(takes_options_before_files)
 {
     const LhTopologyChange change = { 2, 50 * GB, 400 * GB, 0 };
     g_autoptr(LhToldCluster) cluster =
-        load((const char *[]){ "smi-4of8.txt", "ib_write_bw-frequency.txt", NULL });
+        told_load((const char *[]){ "smi-4of8.txt", "ib_write_bw-frequency.txt", NULL });
     g_autoptr(GError) error = NULL;
     g_autoptr(LhTopology) t = made_with(cluster, "hgx-h100", change, &error);
 
@@ -830,9 +776,9 @@ END_TEST
 START_TEST(joins_several_nics_of_a_gpu)
 {
     g_autoptr(LhToldCluster) cluster =
-        load((const char *[]){ "smi-several-nics.txt", "ib_write_bw-frequency.txt", NULL });
-    g_autoptr(LhToldCluster) alone = load((const char *[]){ "smi-several-nics.txt", NULL });
-    g_autoptr(LhTopology) t = made_of(cluster, "hgx-h100", NULL);
+        told_load((const char *[]){ "smi-several-nics.txt", "ib_write_bw-frequency.txt", NULL });
+    g_autoptr(LhToldCluster) alone = told_load((const char *[]){ "smi-several-nics.txt", NULL });
+    g_autoptr(LhTopology) t = told_made_of(cluster, "hgx-h100", NULL);
     g_autoptr(LhTopology) given = NULL;
     g_autoptr(GError) error = NULL;
 
@@ -874,7 +820,7 @@ END_TEST
 /* Of a wire transfers reach what NCCL counts with, as those of files do that nobody measured. */
 START_TEST(takes_what_a_wire_lets_transfers_reach)
 {
-    g_autoptr(LhToldCluster) cluster = load((const char *[]){ "nccl-h100.xml", NULL });
+    g_autoptr(LhToldCluster) cluster = told_load((const char *[]){ "nccl-h100.xml", NULL });
     g_autoptr(LhTopology) t = made_with(cluster, "hgx-h100", (LhTopologyChange){ 0 }, NULL);
     g_autoptr(LhTopology) other = lh_topology_load("hgx-h800", NULL);
 
@@ -913,11 +859,11 @@ START_TEST(names_files_that_add_nothing)
     g_autoptr(LhToldTopology) made = lh_told_topology(cluster, &params, &error);
 
     ck_assert_msg(made != NULL, "%s", error != NULL ? error->message : "");
-    ck_assert_uint_eq(made->unused->len, 2);
-    ck_assert_str_eq(g_ptr_array_index(made->unused, 0),
+    ck_assert_uint_eq(made->notes->len, 2);
+    ck_assert_str_eq(g_ptr_array_index(made->notes, 0),
                      "all_reduce_perf (f0) adds nothing: the bandwidth of collectives at a node is "
                      "no less than what the NICs of a node reach together, which is taken");
-    ck_assert_str_eq(g_ptr_array_index(made->unused, 1),
+    ck_assert_str_eq(g_ptr_array_index(made->notes, 1),
                      "perftest (f2) adds nothing: the bandwidth of a NIC is that of perftest (f1)");
 }
 END_TEST
@@ -927,10 +873,10 @@ START_TEST(writes_no_names_of_hosts)
 {
     static const char *const hosts[] = { "ztan", "hosta", "rack1n", "leaf1", "mlx5" };
     g_autoptr(LhToldCluster) cluster =
-        load((const char *[]){ "smi-h100.txt", "nccl-h100.xml", "all-reduce-two-hosts.txt",
-                               "sendrecv_perf.txt", "ib_write_bw.txt", "scontrol.txt", NULL });
+        told_load((const char *[]){ "smi-h100.txt", "nccl-h100.xml", "all-reduce-two-hosts.txt",
+                                    "sendrecv_perf.txt", "ib_write_bw.txt", "scontrol.txt", NULL });
     g_autoptr(GError) error = NULL;
-    g_autoptr(LhToldTopology) made = make(cluster, "hgx-h100", NULL, &error);
+    g_autoptr(LhToldTopology) made = told_make(cluster, "hgx-h100", NULL, &error);
 
     ck_assert_msg(made != NULL, "%s", error != NULL ? error->message : "");
     for (guint i = 0; i < G_N_ELEMENTS(hosts); i++)
@@ -954,7 +900,7 @@ START_TEST(keeps_the_overhead_of_a_base)
     ck_assert_uint_eq(
         g_string_replace(with, "\"nics\": {", "\"nics\": { \"overhead\": \"350us\",", 0), 1);
     ck_assert(g_file_set_contents(path, with->str, -1, NULL));
-    t = made_of(cluster, path, NULL);
+    t = told_made_of(cluster, path, NULL);
     ck_assert_int_eq(unlink(path), 0);
     ck_assert_int_eq(t->nic_overhead_ps, 350000000);
 }
@@ -968,7 +914,7 @@ START_TEST(keeps_every_base_as_it_is)
     for (guint i = 0; names[i] != NULL; i++) {
         g_autoptr(LhToldCluster) cluster = lh_told_new();
         g_autoptr(LhTopology) base = lh_topology_load(names[i], NULL);
-        g_autoptr(LhTopology) t = made_of(cluster, names[i], NULL);
+        g_autoptr(LhTopology) t = told_made_of(cluster, names[i], NULL);
 
         ck_assert_uint_eq(t->gpus_per_node, base->gpus_per_node);
         ck_assert_int_eq(t->scale_up, base->scale_up);

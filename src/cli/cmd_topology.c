@@ -95,8 +95,8 @@ print_topology(const TopologyOptions *o, const LhToldTopology *topology, GError 
     g_autoptr(LhTable) table = NULL;
     g_autoptr(GString) out = NULL;
 
-    for (guint i = 0; i < topology->unused->len; i++) {
-        g_autofree char *line = lh_escaped_line(g_ptr_array_index(topology->unused, i));
+    for (guint i = 0; i < topology->notes->len; i++) {
+        g_autofree char *line = lh_escaped_line(g_ptr_array_index(topology->notes, i));
 
         fprintf(stderr, "%s\n", line);
     }

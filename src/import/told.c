@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "base/input.h"
-#include "import/told_private.h"
+#include "import/told_tree.h"
 
 #include <math.h>
 #include <string.h>
@@ -404,6 +404,7 @@ lh_told_new(void)
     g_array_set_clear_func(cluster->said, clear_said);
     cluster->places = g_ptr_array_new_with_free_func(g_free);
     cluster->sources = g_ptr_array_new_with_free_func(g_free);
+    cluster->notes = g_ptr_array_new_with_free_func(g_free);
     return cluster;
 }
 
@@ -420,6 +421,9 @@ lh_told_free(LhToldCluster *cluster)
     g_array_unref(cluster->said);
     g_ptr_array_unref(cluster->places);
     g_ptr_array_unref(cluster->sources);
+    lh_told_tree_clear(&cluster->tree);
+    g_clear_pointer(&cluster->nic_of_gpu, g_array_unref);
+    g_ptr_array_unref(cluster->notes);
     g_free(cluster->lost_nvlinks);
     g_free(cluster->unlike_nics);
     g_free(cluster);

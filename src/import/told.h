@@ -45,8 +45,33 @@ typedef struct {
     char *source; /* as of LhTold */
 } LhToldSaid;
 
+/* Groups of GPUs of a node, each behind one PCIe link that its GPUs share. */
+typedef struct {
+    const char *name; /* "switch", "socket"; static */
+    GArray *of_gpu;   /* of uint64_t: the group of each GPU, numbered as GPUs come */
+    double up;        /* bytes/s of the slowest such link; nocheck:unit: as in files; 0: not said */
+    char *source;     /* what says so; NULL */
+} LhToldLevel;
+
+/* PCIe of a node as one file has it. */
+typedef struct {
+    guint gpus; /* 0: no file tells */
+    uint32_t weight;
+    bool complete;    /* whether it tells of every two GPUs, also of those that NVLink joins */
+    GArray *levels;   /* of LhToldLevel, innermost first */
+    const char *p2p;  /* as in a topology file, and as NCCL goes about it; static */
+    bool p2p_two;     /* two GPUs that are alone reach each other, however far they are */
+    double by_memory; /* of its own link, what a GPU reaches through memory; nocheck:unit: a share
+                       */
+    char *asks;       /* what to give for what it does not tell of a link; NULL: nothing */
+    char *source, *place;
+} LhToldTree;
+
 typedef struct {
     LhTold told[LH_TOLD_KINDS];
+    LhToldTree tree;
+    GArray *nic_of_gpu; /* of uint64_t: of NICs that count, the one of each GPU; NULL: not told */
+    GPtrArray *notes;   /* of char *: what readers of files left out, a line each */
     GArray *times;      /* of LhCollectiveTimes, of GPUs of one node */
     GPtrArray *places;  /* of char *, for each of these */
     GPtrArray *sources; /* of char *: what was read, "nvidia-smi topo -m (topo.txt)" */

@@ -11,13 +11,15 @@ typedef struct {
     const LhToldParams *params;
     LhTopology t; /* strings are borrowed from @strings or the base */
     GStringChunk *strings;
-    GArray *times;  /* of const LhCollectiveTimes *, borrowed */
-    GArray *fields; /* of LhToldField */
-    uint64_t trays; /* of a node, which is an NVLink domain of several hosts; else 1 */
+    GArray *times;    /* of const LhCollectiveTimes *, borrowed */
+    GArray *fields;   /* of LhToldField */
+    GArray *levels;   /* of LhPcieLevel: those of @t.tree, if files tell them */
+    GPtrArray *notes; /* of char *: what to know of the topology, a line each */
+    uint64_t trays;   /* of a node, which is an NVLink domain of several hosts; else 1 */
 } LhToldDraft;
 
-/* Files of which no field has anything: a line for each, with the reason. Caller unrefs. */
-GPtrArray *lh_told_unused(const LhToldDraft *draft);
+/* Remarks on files of which no field has anything, with the reason. */
+void lh_told_note_unused(const LhToldDraft *draft);
 
 /* Appends the document. */
 void lh_told_write(const LhToldDraft *draft, GString *out);

@@ -36,6 +36,12 @@ lh_told_note(const LhToldDraft *d, const char *path, char *value, int provenance
     g_array_append_val(d->fields, field);
 }
 
+void
+lh_told_remark(const LhToldDraft *d, char *line)
+{
+    g_ptr_array_add(d->notes, line);
+}
+
 bool
 lh_told_missing(const char *path, const char *tool, GError **error)
 {
@@ -107,6 +113,17 @@ keep_base(const LhToldDraft *d, const LhLinkClass *base, double value, int prove
     return (LhToldFound){ value, provenance, from_base(d, base->source), d->params->base->name };
 }
 
+/* Those of one class of links differ little. */
+static LhToldFound
+assume_latency(const LhToldDraft *d, const LhToldLinkText *text)
+{
+    static const char *const source = "assumed, as of clusters that come with longhaul";
+
+    lh_told_remark(d, g_strdup_printf("%s: assumed, as of clusters that come with longhaul; %s",
+                                      text->latency_path, text->latency_tool));
+    return (LhToldFound){ text->latency_s, LH_PROVENANCE_ASSUMED, source, source };
+}
+
 bool
 lh_told_fill_link(LhToldDraft *d, LhLinkClass *link, const LhLinkClass *base,
                   const LhToldLinkText *text, LhToldFoundLink found, GError **error)
@@ -116,6 +133,8 @@ lh_told_fill_link(LhToldDraft *d, LhLinkClass *link, const LhLinkClass *base,
 
     if (!kept && rate.source == NULL)
         return lh_told_missing(text->bandwidth_path, text->bandwidth_tool, error);
+    if (!kept && latency.source == NULL && text->latency_s > 0)
+        latency = assume_latency(d, text);
     if (!kept && latency.source == NULL)
         return lh_told_missing(text->latency_path, text->latency_tool, error);
     if (kept && rate.source == NULL)

@@ -5,7 +5,10 @@
 
 #include "import/told_draft.h"
 
-#define LH_TOLD_OTHER_CTAS 2 /* of links but NVLink, as shipped clusters have them */
+/* Of links but NVLink, as shipped clusters have them. */
+#define LH_TOLD_OTHER_CTAS 2
+#define LH_TOLD_PCIE_LATENCY_S 3e-6
+#define LH_TOLD_NIC_LATENCY_S 13e-6
 
 /* What was told of a kind; NULL: nothing. */
 const LhTold *lh_told_of(const LhToldDraft *draft, LhToldKind kind);
@@ -43,6 +46,7 @@ typedef struct {
     const char *bandwidth_tool; /* nocheck:unit: which tool tells it */
     const char *latency_tool;   /* nocheck:unit: likewise */
     uint64_t ctas;              /* where the base says nothing */
+    double latency_s;           /* where nothing says one, assumed; 0: then it is missing */
 } LhToldLinkText;
 
 /* What was told, if anything was. */
@@ -57,6 +61,39 @@ LhToldFound lh_told_take_option(double value, const char *option);
  */
 bool lh_told_fill_link(LhToldDraft *draft, LhLinkClass *link, const LhLinkClass *base,
                        const LhToldLinkText *text, LhToldFoundLink found, GError **error);
+
+/* Whether the GPUs of a node never meet over PCIe. */
+bool lh_told_is_joined(const LhToldDraft *draft);
+
+/* Whether messages of a run on so many GPUs of a node went over NVLink: all of a ring's did. */
+bool lh_told_is_over_nvlink(const LhToldDraft *draft, uint64_t ranks);
+
+/* What was measured of messages between the GPUs of a node, if they went over NVLink, or did not.
+ */
+LhToldFound lh_told_take_peer(const LhToldDraft *draft, LhToldKind kind, bool nvlink);
+
+/* Adds a line to what is to be known of the topology; takes it over. */
+void lh_told_remark(const LhToldDraft *draft, char *line);
+
+/* PCIe: a GPU's own link, and the tree above. */
+bool lh_told_fill_pcie(LhToldDraft *draft, GError **error);
+
+/* Whether messages of rows that @base has went over a tree of the draft's form. */
+bool lh_told_keeps_tree(const LhToldDraft *draft);
+
+/* What was measured at once of all of some GPUs of a node: a collective, or sends in a ring. */
+typedef struct {
+    int op; /* as of LhCollectiveTimes */
+    uint64_t ranks;
+    double rate; /* bytes/s that each sends, at most: busbw; nocheck:unit: likewise */
+    const char *source;
+} LhToldRun;
+
+/* Of LhToldRun: all that files have of the GPUs of a node; caller unrefs. */
+GArray *lh_told_runs(const LhToldDraft *draft);
+
+/* Puts what the run that was fastest reached in place of a rate that would not have let it. */
+LhToldFound lh_told_at_least(const LhToldRun *fastest, LhToldFound rate);
 
 /* Whether anything tells that there is more than one node. */
 bool lh_told_has_nics(const LhToldDraft *draft);

@@ -1,6 +1,6 @@
 /*
  * What nccl-tests prints: times of a collective among GPUs of one node as they are, and of several
- * nodes the bandwidth that it reaches at a node; of sends and receives, bandwidth and latency.
+ * nodes the bandwidth that it reaches at a node; of sends and receives, bandwidth and latency too.
  * Times are those of the out-of-place half. Tables before 2019 have milliseconds; before 2022 a row
  * has nothing under redop or root where its operation has none. Left out: what -I, -S and -C add.
  */
@@ -22,7 +22,7 @@
 #define US_PER_S 1e6
 #define MAJOR 10000 /* NCCL_VERSION_CODE is MAJOR x major + MINOR x minor + patch */
 #define MINOR 100
-#define SENDRECV LH_COLL_KINDS
+#define SENDRECV LH_TIMES_OF_SENDS
 #define NO_PLACE (LH_COLL_KINDS + 1) /* in a topology file */
 #define BLANK_MAX 2   /* columns, redop and root, that a row may have nothing under */
 #define FAITHFUL 0.02 /* printed bandwidths are those of printed times but for rounding */
@@ -370,18 +370,34 @@ ranks_per_host(const NcclRun *run)
 }
 
 /* A time that does not grow would make larger sizes take no time: such sizes are left out. */
+static guint
+growing_sizes(const NcclRun *run)
+{
+    guint sizes = run->rows->len;
+
+    while (sizes > 1 && g_array_index(run->rows, Row, sizes - 1).us <=
+                            g_array_index(run->rows, Row, sizes - 2).us)
+        sizes--;
+    return sizes;
+}
+
+static bool
+has_times(const NcclRun *run)
+{
+    const guint sizes = growing_sizes(run);
+
+    return sizes >= 2 && sizes <= SIZES_MAX;
+}
+
 static bool
 add_times(LhToldReader *r, const NcclRun *run)
 {
     LhCollectiveTimes times = { .op = nccl_programs[run->program].op,
                                 .ranks = run->ranks,
                                 .provenance = LH_PROVENANCE_MEASURED };
-    guint sizes = run->rows->len;
+    const guint sizes = growing_sizes(run);
 
-    while (sizes > 1 && g_array_index(run->rows, Row, sizes - 1).us <=
-                            g_array_index(run->rows, Row, sizes - 2).us)
-        sizes--;
-    if (sizes < 2 || sizes > SIZES_MAX)
+    if (!has_times(run))
         return fail_table(r, run->line, "allowed: 2 to 256 sizes whose times grow");
     times.nccl = g_strdup(run->nccl);
     times.source = lh_told_source(r);
@@ -414,7 +430,7 @@ best_rate(const NcclRun *run, guint *line)
 
 /* What sends reach from a GPU to the next one, and what a short one takes. */
 static bool
-add_sends(LhToldReader *r, const NcclRun *run, bool nodes, guint per_host)
+add_link(LhToldReader *r, const NcclRun *run, bool nodes, guint per_host)
 {
     const Row *least = &g_array_index(run->rows, Row, 0);
     guint line = run->line;
@@ -429,6 +445,13 @@ add_sends(LhToldReader *r, const NcclRun *run, bool nodes, guint per_host)
            (least->bytes > LATENCY_BYTES ||
             lh_told_add(r, nodes ? LH_TOLD_ROUTE_LATENCY : LH_TOLD_PEER_LATENCY, least->line,
                         latency));
+}
+
+/* In a node, their times as well. */
+static bool
+add_sends(LhToldReader *r, const NcclRun *run, bool nodes, guint per_host)
+{
+    return add_link(r, run, nodes, per_host) && (nodes || !has_times(run) || add_times(r, run));
 }
 
 /* A ring passes each node once, so that what it carries is what passes a node. */

@@ -1,80 +1,60 @@
 /*
  * The topology of one node as NCCL writes it (NCCL_TOPO_DUMP_FILE), or of the hosts of one NVLink
- * domain, which NCCL writes as one: GPUs with their NVLinks and PCIe links, and NICs with the rates
- * of their wires. NICs count that are as near to some GPU as any, by what they have in common on
- * the way to the root. Left out: links between CPUs, C2C, NVLinks to CPUs.
+ * domain, which NCCL writes as one: GPUs with their NVLinks and PCIe links, the switches and CPUs
+ * around them, and NICs with the rates of their wires. NICs count that are as near to some GPU as
+ * any, by what they have in common on the way to the root. Left out: C2C, NVLinks to CPUs.
  */
+#include "import/told_nccl_xml.h"
 #include "base/error.h"
-#include "import/told_shape.h"
 
 #include <string.h>
 
-#define XML_DEPTH_MAX 32
 #define ATTRIBUTES_MAX 32
 #define ELEMENTS_MAX 100000
 #define LANES_MAX 32
-#define LINKS_MAX 64 /* of a GPU, to one target */
-#define LOST_NAMED 8 /* NVLinks that lead nowhere, in a message */
 #define MBIT 1.25e5
 #define MBITS_MAX 1e8
 /* Classes of PCIe devices at the other end of NVLinks. */
 #define GPU_CLASS "0x03" /* and more digits */
 #define SWITCH_CLASS "0x068000"
 #define CPU_CLASS "0x068001"
+/* Parts of these switches show themselves as switches inside each other, with no link between. */
+#define PARTED_VENDOR "0x1000"
+#define PARTED_4 "0xc010"
+#define PARTED_5 "0xc030"
+#define CPU_NUMBER_MAX 65535 /* family, model */
 /* Bytes/s of a PCIe link that NCCL counts with: GB x lanes x a speed in tenths of GT/s / 80, where
  * the third generation's is 60. */
 #define GB 1e9
 #define PER_LANE 80.0
 
-typedef struct {
-    char *bus;                    /* of its PCIe function */
-    guint host;                   /* by number */
-    uint32_t path[XML_DEPTH_MAX]; /* elements around it, by number, the outermost first */
-    guint depth;
-    guint line;
-    uint64_t switched;           /* NVLinks to a switch */
-    GArray *links;               /* of Link, to other GPUs */
-    uint64_t capability, number; /* as CUDA counts GPUs */
-    double pcie;                 /* nocheck:unit: bytes/s; 0: not said */
-    double wire;                 /* nocheck:unit: of a NIC, bytes/s */
-} Device;
-
-typedef struct {
-    char *target; /* bus of a GPU */
-    uint64_t count;
-    int line, column; /* where it is read to its end */
-} Link;
-
-typedef struct {
-    LhToldReader *r;
-    GMarkupParseContext *context;
-    uint32_t path[XML_DEPTH_MAX];
-    double speeds[XML_DEPTH_MAX]; /* nocheck:unit: of the PCIe links around, bytes/s */
-    char *bus;                    /* of the PCIe function that is being read */
-    guint depth;
-    uint32_t elements;
-    GArray *gpus, *nics; /* of Device */
-    GPtrArray *hosts;    /* of char *: host_hash, each once */
-    guint host;          /* of the CPU that is being read */
-    guint line;          /* of the system */
-} Xml;
-
 static void
 clear_link(gpointer link)
 {
-    g_free(((Link *)link)->target);
+    g_free(((LhXmlLink *)link)->target);
+}
+
+static void
+clear_cpu(gpointer data)
+{
+    LhXmlCpu *cpu = data;
+
+    g_free(cpu->numa);
+    g_free(cpu->arch);
+    g_free(cpu->vendor);
 }
 
 static void
 clear_device(gpointer data)
 {
-    Device *device = data;
+    LhXmlDevice *device = data;
 
     g_free(device->bus);
+    g_free(device->name);
     g_array_unref(device->links);
 }
 
-static bool G_GNUC_PRINTF(3, 4) fail(const Xml *x, GError **error, const char *format, ...)
+static bool G_GNUC_PRINTF(3, 4) fail(const LhXml *x, GError **error, const char *format, ...)
 {
     g_autofree char *message = NULL;
     va_list args;
@@ -90,7 +70,7 @@ static bool G_GNUC_PRINTF(3, 4) fail(const Xml *x, GError **error, const char *f
 }
 
 static guint
-line_of(const Xml *x)
+line_of(const LhXml *x)
 {
     int line, column;
 
@@ -118,7 +98,7 @@ attribute(const Attributes *a, const char *name)
 }
 
 static bool
-check_attributes(const Xml *x, const Attributes *a, GError **error)
+check_attributes(const LhXml *x, const Attributes *a, GError **error)
 {
     guint count = 0;
 
@@ -137,7 +117,7 @@ typedef struct {
 
 /* A number that the element must have. */
 static bool
-read_number(const Xml *x, const Attributes *a, const char *name, Range range, double *value,
+read_number(const LhXml *x, const Attributes *a, const char *name, Range range, double *value,
             GError **error)
 {
     const char *text = attribute(a, name);
@@ -153,7 +133,7 @@ read_number(const Xml *x, const Attributes *a, const char *name, Range range, do
 
 /* What NCCL takes a PCIe link for; 0 if nothing is said of it. */
 static bool
-read_pcie(const Xml *x, const Attributes *a, double *rate, GError **error)
+read_pcie(const LhXml *x, const Attributes *a, double *rate, GError **error)
 {
     static const struct {
         double transfers; /* GT/s */
@@ -182,28 +162,29 @@ read_pcie(const Xml *x, const Attributes *a, double *rate, GError **error)
  */
 
 static bool
-add_device(Xml *x, const Attributes *a, GArray *devices, GError **error)
+add_device(LhXml *x, const Attributes *a, GArray *devices, GError **error)
 {
-    Device device = { .depth = x->depth, .line = line_of(x) };
+    LhXmlDevice device = { .depth = x->depth, .line = line_of(x) };
 
     if (devices->len == LH_TOLD_GPUS_MAX)
         return fail(x, error, "more than %d <%s>", LH_TOLD_GPUS_MAX, a->element);
     if (x->depth > 0)
-        device.pcie = x->speeds[x->depth - 1];
+        device.pcie = g_array_index(x->elements, LhXmlElement, x->path[x->depth - 1]).rate;
     device.host = x->host;
+    device.cpu = x->cpu;
     memcpy(device.path, x->path, sizeof(device.path));
     device.bus = g_strdup(x->bus);
-    device.links = g_array_new(FALSE, FALSE, sizeof(Link));
+    device.links = g_array_new(FALSE, FALSE, sizeof(LhXmlLink));
     g_array_set_clear_func(device.links, clear_link);
     g_array_append_val(devices, device);
     return true;
 }
 
 static bool
-read_gpu(Xml *x, const Attributes *a, GError **error)
+read_gpu(LhXml *x, const Attributes *a, GError **error)
 {
     double capability = 0, number = 0;
-    Device *gpu;
+    LhXmlDevice *gpu;
 
     if (attribute(a, "gcn") != NULL)
         return fail(x, error,
@@ -215,28 +196,28 @@ read_gpu(Xml *x, const Attributes *a, GError **error)
          !read_number(x, a, "dev", (Range){ 0, LH_TOLD_GPUS_MAX }, &number, error)) ||
         !add_device(x, a, x->gpus, error))
         return false;
-    gpu = &g_array_index(x->gpus, Device, x->gpus->len - 1);
+    gpu = &g_array_index(x->gpus, LhXmlDevice, x->gpus->len - 1);
     gpu->capability = (uint64_t)capability;
     gpu->number = (uint64_t)number;
     return true;
 }
 
 static bool
-read_nvlink(Xml *x, const Attributes *a, GError **error)
+read_nvlink(LhXml *x, const Attributes *a, GError **error)
 {
     const char *class = attribute(a, "tclass"), *target = attribute(a, "target");
     double count = 0;
-    Device *gpu;
+    LhXmlDevice *gpu;
 
     if (x->gpus->len == 0 || target == NULL)
         return fail(x, error, "<nvlink> belongs in a <gpu>, and has a target");
-    if (!read_number(x, a, "count", (Range){ 1, LINKS_MAX }, &count, error))
+    if (!read_number(x, a, "count", (Range){ 1, LH_XML_LINKS_MAX }, &count, error))
         return false;
-    gpu = &g_array_index(x->gpus, Device, x->gpus->len - 1);
+    gpu = &g_array_index(x->gpus, LhXmlDevice, x->gpus->len - 1);
     if (class != NULL && strcmp(class, SWITCH_CLASS) == 0) {
         gpu->switched += (uint64_t)count;
     } else if (class == NULL || g_str_has_prefix(class, GPU_CLASS)) {
-        Link link = { .target = g_strdup(target), .count = (uint64_t)count };
+        LhXmlLink link = { .target = g_strdup(target), .count = (uint64_t)count };
 
         g_markup_parse_context_get_position(x->context, &link.line, &link.column);
         g_array_append_val(gpu->links, link);
@@ -251,19 +232,22 @@ read_nvlink(Xml *x, const Attributes *a, GError **error)
 }
 
 static bool
-read_net(Xml *x, const Attributes *a, GError **error)
+read_net(LhXml *x, const Attributes *a, GError **error)
 {
+    LhXmlDevice *nic;
     double mbits = 0;
 
     if (!read_number(x, a, "speed", (Range){ 1, MBITS_MAX }, &mbits, error) ||
         !add_device(x, a, x->nics, error))
         return false;
-    g_array_index(x->nics, Device, x->nics->len - 1).wire = mbits * MBIT;
+    nic = &g_array_index(x->nics, LhXmlDevice, x->nics->len - 1);
+    nic->wire = mbits * MBIT;
+    nic->name = g_strdup(attribute(a, "name"));
     return true;
 }
 
 static bool
-read_system(Xml *x, const Attributes *a, GError **error)
+read_system(LhXml *x, const Attributes *a, GError **error)
 {
     const char *version = attribute(a, "version");
 
@@ -281,28 +265,58 @@ read_system(Xml *x, const Attributes *a, GError **error)
 }
 
 /* Another hash is another host. */
-static bool
-read_cpu(Xml *x, const Attributes *a, GError **error)
+static guint
+find_host(LhXml *x, const char *hash)
 {
-    const char *host = attribute(a, "host_hash");
+    guint host = 0;
 
-    (void)error;
-    x->host = 0;
-    if (host == NULL)
-        return true;
-    while (x->host < x->hosts->len && strcmp(g_ptr_array_index(x->hosts, x->host), host) != 0)
-        x->host++;
-    if (x->host == x->hosts->len)
-        g_ptr_array_add(x->hosts, g_strdup(host));
+    while (hash != NULL && host < x->hosts->len &&
+           strcmp(g_ptr_array_index(x->hosts, host), hash) != 0)
+        host++;
+    if (hash != NULL && host == x->hosts->len)
+        g_ptr_array_add(x->hosts, g_strdup(hash));
+    return host;
+}
+
+/* What tells CPUs apart: those of one host and NUMA node are one. */
+static bool
+is_of_cpu(const LhXmlCpu *cpu, guint host, const char *numa)
+{
+    return numa != NULL && cpu->host == host && g_strcmp0(cpu->numa, numa) == 0;
+}
+
+static bool
+read_cpu(LhXml *x, const Attributes *a, GError **error)
+{
+    const char *numa = attribute(a, "numaid");
+    const bool family = attribute(a, "familyid") != NULL, model = attribute(a, "modelid") != NULL;
+    const Range range = { 0, CPU_NUMBER_MAX };
+    double numbers[2] = { 0, 0 };
+    LhXmlCpu cpu = { .line = line_of(x) };
+
+    if ((family && !read_number(x, a, "familyid", range, &numbers[0], error)) ||
+        (model && !read_number(x, a, "modelid", range, &numbers[1], error)))
+        return false;
+    cpu.host = x->host = find_host(x, attribute(a, "host_hash"));
+    for (x->cpu = 0; x->cpu < x->cpus->len; x->cpu++) {
+        if (is_of_cpu(&g_array_index(x->cpus, LhXmlCpu, x->cpu), x->host, numa))
+            return true;
+    }
+    cpu.numa = g_strdup(numa);
+    cpu.arch = g_strdup(attribute(a, "arch"));
+    cpu.vendor = g_strdup(attribute(a, "vendor"));
+    cpu.said = (LhToldCpu){ cpu.arch, cpu.vendor, family && model, (uint64_t)numbers[0],
+                            (uint64_t)numbers[1] };
+    g_array_append_val(x->cpus, cpu);
     return true;
 }
 
 static bool
-read_element(Xml *x, const Attributes *a, GError **error)
+read_element(LhXml *x, const Attributes *a, GError **error)
 {
     static const struct {
         const char *name;
-        bool (*read)(Xml *x, const Attributes *a, GError **error);
+        bool (*read)(LhXml *x, const Attributes *a, GError **error);
     } elements[] = {
         { "cpu", read_cpu },
         { "gpu", read_gpu },
@@ -319,36 +333,45 @@ read_element(Xml *x, const Attributes *a, GError **error)
     return true;
 }
 
+static bool
+is_parted(const Attributes *a)
+{
+    const char *device = attribute(a, "device");
+
+    return g_strcmp0(attribute(a, "vendor"), PARTED_VENDOR) == 0 &&
+           (g_strcmp0(device, PARTED_4) == 0 || g_strcmp0(device, PARTED_5) == 0);
+}
+
 static void
 start_element(GMarkupParseContext *context, const char *name, const char **names,
               const char **values, gpointer data, GError **error)
 {
-    Xml *x = data;
+    LhXml *x = data;
     const Attributes a = { name, names, values };
-    double speed = 0; /* nocheck:unit: bytes/s */
+    LhXmlElement element = { .is_pci = strcmp(name, "pci") == 0, .is_parted = is_parted(&a) };
 
     (void)context;
-    if (x->depth == XML_DEPTH_MAX || x->elements == ELEMENTS_MAX) {
+    if (x->depth == LH_XML_DEPTH_MAX || x->elements->len == ELEMENTS_MAX) {
         fail(x, error, "more than %d elements, or %d inside each other", ELEMENTS_MAX,
-             XML_DEPTH_MAX);
+             LH_XML_DEPTH_MAX);
         return;
     }
     if (!check_attributes(x, &a, error) || !read_element(x, &a, error))
         return;
-    if (strcmp(name, "pci") == 0) {
-        if (!read_pcie(x, &a, &speed, error))
+    if (element.is_pci) {
+        if (!read_pcie(x, &a, &element.rate, error))
             return;
         g_free(x->bus);
         x->bus = g_strdup(attribute(&a, "busid"));
     }
-    x->speeds[x->depth] = speed;
-    x->path[x->depth++] = x->elements++;
+    x->path[x->depth++] = x->elements->len;
+    g_array_append_val(x->elements, element);
 }
 
 static void
 end_element(GMarkupParseContext *context, const char *name, gpointer data, GError **error)
 {
-    Xml *x = data;
+    LhXml *x = data;
 
     (void)context;
     (void)name;
@@ -356,251 +379,12 @@ end_element(GMarkupParseContext *context, const char *name, gpointer data, GErro
     x->depth--;
 }
 
-/* --- what it says -------------------------------------------------------------------------------
+/* --- the whole ----------------------------------------------------------------------------------
  */
-
-/* By host, and there as CUDA counts them; else as they stand in the file. */
-static int
-by_number(gconstpointer a, gconstpointer b)
-{
-    const Device *x = a, *y = b;
-
-    if (x->host != y->host)
-        return x->host < y->host ? -1 : 1;
-    if (x->number != y->number)
-        return x->number < y->number ? -1 : 1;
-    for (guint i = 0; i < MIN(x->depth, y->depth); i++) {
-        if (x->path[i] != y->path[i])
-            return x->path[i] < y->path[i] ? -1 : 1;
-    }
-    return 0;
-}
-
-static guint
-common_depth(const Device *a, const Device *b)
-{
-    guint depth = 0;
-
-    while (depth < MIN(a->depth, b->depth) && a->path[depth] == b->path[depth])
-        depth++;
-    return depth;
-}
-
-/* The GPU that a link of @from leads to; NULL: none that is in the file. */
-static const Device *
-find_target(const Xml *x, const Device *from, const Link *link, guint *index)
-{
-    for (*index = 0; *index < x->gpus->len; ++*index) {
-        const Device *gpu = &g_array_index(x->gpus, Device, *index);
-
-        if (gpu != from && gpu->host == from->host && g_strcmp0(link->target, gpu->bus) == 0)
-            return gpu;
-    }
-    return NULL;
-}
-
-static void
-fill_links(const Xml *x, guint from, uint32_t *links)
-{
-    const Device *gpu = &g_array_index(x->gpus, Device, from);
-
-    for (guint i = 0; i < gpu->links->len; i++) {
-        const Link *link = &g_array_index(gpu->links, Link, i);
-        guint to;
-
-        if (find_target(x, gpu, link, &to) != NULL)
-            links[from * x->gpus->len + to] += (uint32_t)link->count;
-    }
-}
-
-/* Links that lead to no GPU of the file, or to their own: a virtual machine hides where. */
-typedef struct {
-    const Link *first;
-    GString *names;       /* "GPU 0001:00:00.0: 12 to itself, ..." */
-    guint named;          /* in these */
-    uint64_t least, most; /* of a GPU */
-    bool others;          /* whether there are links that lead somewhere */
-} Lost;
-
-static void
-name_lost(Lost *lost, const Device *gpu, const Link *link)
-{
-    if (lost->first == NULL)
-        lost->first = link;
-    if (lost->named++ < LOST_NAMED)
-        g_string_append_printf(lost->names, "%s%" G_GUINT64_FORMAT " of GPU %s to %s",
-                               lost->named > 1 ? ", " : "", link->count,
-                               gpu->bus != NULL ? gpu->bus : "?",
-                               g_strcmp0(link->target, gpu->bus) == 0 ? "itself" : link->target);
-}
-
-static void
-look_for_lost(const Xml *x, Lost *lost)
-{
-    lost->least = UINT64_MAX;
-    for (guint g = 0; g < x->gpus->len; g++) {
-        const Device *gpu = &g_array_index(x->gpus, Device, g);
-        uint64_t count = 0;
-        guint to;
-
-        for (guint i = 0; i < gpu->links->len; i++) {
-            const Link *link = &g_array_index(gpu->links, Link, i);
-
-            if (find_target(x, gpu, link, &to) != NULL) {
-                lost->others = true;
-                continue;
-            }
-            count += link->count;
-            name_lost(lost, gpu, link);
-        }
-        lost->others = lost->others || gpu->switched > 0;
-        lost->least = MIN(lost->least, count);
-        lost->most = MAX(lost->most, count);
-    }
-    if (lost->named > LOST_NAMED)
-        g_string_append_printf(lost->names, ", and %u more", lost->named - LOST_NAMED);
-}
-
-/* *@links of each GPU that lead nowhere: what joins them is left to other files and the base. */
-static bool
-find_lost(const Xml *x, uint32_t *links)
-{
-    g_autoptr(GString) names = g_string_new(NULL);
-    Lost lost = { .names = names };
-    g_autofree char *message = NULL;
-
-    look_for_lost(x, &lost);
-    *links = (uint32_t)MIN(lost.most, LINKS_MAX);
-    if (lost.first == NULL)
-        return true;
-    message = g_strdup_printf("%s:%d:%d: error: NVLinks that lead to no other GPU of the file: %s",
-                              x->r->text.file, lost.first->line, lost.first->column, names->str);
-    if (!lost.others && lost.least == lost.most) {
-        g_free(x->r->cluster->lost_nvlinks);
-        x->r->cluster->lost_nvlinks = g_steal_pointer(&message);
-        return true;
-    }
-    g_set_error(x->r->text.error, LH_ERROR, LH_ERROR_INPUT,
-                "%s; give what NCCL writes when it runs on all GPUs of a node", message);
-    return false;
-}
-
-/* The slowest PCIe link of a GPU, if all of them are known. */
-static double
-slowest_pcie(const Xml *x)
-{
-    double slowest = g_array_index(x->gpus, Device, 0).pcie; /* nocheck:unit: bytes/s */
-
-    for (guint i = 1; i < x->gpus->len; i++)
-        slowest = MIN(slowest, g_array_index(x->gpus, Device, i).pcie);
-    return slowest;
-}
-
-/* Adds the rate of the wires of NICs that count, if they are alike. */
-static bool
-add_wires(const Xml *x, const LhToldShape *shape)
-{
-    g_autofree bool *near = NULL;
-    const Device *first = NULL;
-
-    lh_told_near(shape, &near);
-    for (guint i = 0; i < x->nics->len; i++) {
-        const Device *nic = &g_array_index(x->nics, Device, i);
-
-        if (!near[i])
-            continue;
-        first = first == NULL ? nic : first;
-        if (nic->wire == first->wire)
-            continue;
-        g_free(x->r->cluster->unlike_nics);
-        x->r->cluster->unlike_nics = g_strdup_printf("%s:%u: error: this NIC and the one of line "
-                                                     "%u are next to GPUs and of different speeds",
-                                                     x->r->text.file, nic->line, first->line);
-        return true;
-    }
-    return first == NULL ||
-           lh_told_add(x->r, LH_TOLD_NIC_WIRE, first->line,
-                       (LhToldValue){ first->wire, LH_PROVENANCE_DATASHEET, 0, 0 });
-}
-
-static bool
-add_rates(const Xml *x, const LhToldShape *shape)
-{
-    const Device *gpu = &g_array_index(x->gpus, Device, 0);
-    const double pcie = slowest_pcie(x); /* nocheck:unit: bytes/s */
-
-    return (gpu->capability == 0 ||
-            lh_told_add(x->r, LH_TOLD_CAPABILITY, gpu->line,
-                        (LhToldValue){ (double)gpu->capability, LH_PROVENANCE_DATASHEET, 0, 0 })) &&
-           (pcie == 0 || lh_told_add(x->r, LH_TOLD_PCIE_RATE, gpu->line,
-                                     (LhToldValue){ pcie, LH_PROVENANCE_DATASHEET, 0, 0 })) &&
-           add_wires(x, shape);
-}
-
-/* Several hosts are one node only where a switch joins their GPUs. */
-static bool
-check_hosts(const Xml *x)
-{
-    g_autofree guint *gpus = g_new0(guint, x->hosts->len + 1);
-
-    for (guint g = 0; g < x->gpus->len; g++) {
-        const Device *gpu = &g_array_index(x->gpus, Device, g);
-
-        gpus[gpu->host]++;
-        if (x->hosts->len < 2 || gpu->switched > 0)
-            continue;
-        g_set_error(x->r->text.error, LH_ERROR, LH_ERROR_INPUT,
-                    "%s:%u: error: several hosts in one file, and a GPU without NVLinks to a "
-                    "switch that would join them; give what NCCL writes for one node",
-                    x->r->text.file, gpu->line);
-        return false;
-    }
-    for (guint h = 1; h < x->hosts->len; h++) {
-        if (gpus[h] == gpus[0])
-            continue;
-        g_set_error(x->r->text.error, LH_ERROR, LH_ERROR_INPUT,
-                    "%s:%u: error: hosts of %u and of %u GPUs in one file; give a run on all GPUs "
-                    "of all hosts of the NVLink domain",
-                    x->r->text.file, MAX(x->line, 1), gpus[0], gpus[h]);
-        return false;
-    }
-    return true;
-}
-
-static bool
-conclude_graph(const Xml *x)
-{
-    const guint gpus = x->gpus->len, nics = x->nics->len;
-    g_autofree uint32_t *links = g_new0(uint32_t, (gsize)gpus * gpus + 1);
-    g_autofree uint32_t *distance = g_new0(uint32_t, (gsize)gpus * nics + 1);
-    g_autofree uint32_t *switched = g_new0(uint32_t, gpus + 1);
-    LhToldShape shape = { gpus, nics, links, distance, XML_DEPTH_MAX - 1, true, switched, 0 };
-
-    if (gpus == 0) {
-        g_set_error(x->r->text.error, LH_ERROR, LH_ERROR_INPUT,
-                    "%s:%u: error: no <gpu> in it, as in files for virtual machines; give what "
-                    "NCCL writes when NCCL_TOPO_DUMP_FILE is set and it runs on all GPUs",
-                    x->r->text.file, MAX(x->line, 1));
-        return false;
-    }
-    g_array_sort(x->gpus, by_number);
-    if (!check_hosts(x) || !find_lost(x, &shape.lost))
-        return false;
-    for (guint g = 0; g < gpus; g++) {
-        const Device *gpu = &g_array_index(x->gpus, Device, g);
-
-        fill_links(x, g, links);
-        switched[g] = (uint32_t)MIN(gpu->switched, LINKS_MAX);
-        for (guint n = 0; n < nics; n++)
-            distance[g * nics + n] =
-                XML_DEPTH_MAX - common_depth(gpu, &g_array_index(x->nics, Device, n));
-    }
-    return lh_told_add_shape(x->r, &shape, MAX(x->line, 1)) && add_rates(x, &shape);
-}
 
 /* Whether GMarkup reads all of it. What it says itself depends on the language of the user. */
 static bool
-parse(Xml *x, const char *text, gsize length)
+parse(LhXml *x, const char *text, gsize length)
 {
     GError *failure = NULL;
 
@@ -622,17 +406,26 @@ read_xml(LhToldReader *r)
 {
     static const GMarkupParser parser = { .start_element = start_element,
                                           .end_element = end_element };
-    g_autoptr(GArray) gpus = g_array_new(FALSE, FALSE, sizeof(Device));
-    g_autoptr(GArray) nics = g_array_new(FALSE, FALSE, sizeof(Device));
+    g_autoptr(GArray) gpus = g_array_new(FALSE, FALSE, sizeof(LhXmlDevice));
+    g_autoptr(GArray) nics = g_array_new(FALSE, FALSE, sizeof(LhXmlDevice));
+    g_autoptr(GArray) elements = g_array_new(FALSE, FALSE, sizeof(LhXmlElement));
+    g_autoptr(GArray) cpus = g_array_new(FALSE, FALSE, sizeof(LhXmlCpu));
     g_autoptr(GPtrArray) hosts = g_ptr_array_new_with_free_func(g_free);
-    Xml x = { .r = r, .gpus = gpus, .nics = nics, .hosts = hosts };
+    LhXml x = { .r = r,
+                .gpus = gpus,
+                .nics = nics,
+                .hosts = hosts,
+                .elements = elements,
+                .cpus = cpus,
+                .cpu = G_MAXUINT };
     const char *const text = r->text.at;
     bool ok;
 
     g_array_set_clear_func(gpus, clear_device);
     g_array_set_clear_func(nics, clear_device);
+    g_array_set_clear_func(cpus, clear_cpu);
     x.context = g_markup_parse_context_new(&parser, 0, &x, NULL);
-    ok = parse(&x, text, (gsize)(r->text.end - text)) && conclude_graph(&x);
+    ok = parse(&x, text, (gsize)(r->text.end - text)) && lh_xml_conclude(&x);
     g_markup_parse_context_free(x.context);
     g_free(x.bus);
     return ok;

@@ -209,6 +209,7 @@ lh_told_fill_nics(LhToldDraft *d, GError **error)
         "ib_write_bw, sendrecv_perf on two hosts and NCCL's topology XML tell it, and --nic-rate",
         "sendrecv_perf -b 8 on two hosts tells it, and ib_write_lat",
         LH_TOLD_OTHER_CTAS,
+        LH_TOLD_NIC_LATENCY_S,
     };
     const LhTopology *base = d->params->base;
     const LhToldFound rate = find_nic_rate(d);

@@ -3,78 +3,12 @@
 
 #include "base/error.h"
 
-#include <string.h>
-
 #define DIRECT_NVLINKS_MAX 18 /* of a GPU, without a switch */
 
 static uint32_t
 links_of(const LhToldShape *s, guint a, guint b)
 {
     return s->links[a * s->gpus + b];
-}
-
-/* The least of @count distances, @step apart. */
-static uint32_t
-least_of(const uint32_t *distance, guint count, guint step)
-{
-    uint32_t least = LH_TOLD_FAR;
-
-    for (guint i = 0; i < count; i++)
-        least = MIN(least, distance[i * step]);
-    return least;
-}
-
-static void
-mark_nearest(const LhToldShape *s, guint gpu, bool *near)
-{
-    const uint32_t *const row = s->distance + (gsize)gpu * s->nics;
-    const uint32_t least = least_of(row, s->nics, 1);
-
-    if (least >= s->apart)
-        return;
-    for (guint n = 0; n < s->nics; n++) {
-        if (row[n] == least && least_of(s->distance + n, s->gpus, s->nics) < least)
-            return; /* another GPU's, which it shares */
-    }
-    for (guint n = 0; n < s->nics; n++)
-        near[n] = near[n] || row[n] == least;
-}
-
-static guint
-count_marked(const bool *near, guint count)
-{
-    guint marked = 0;
-
-    for (guint i = 0; i < count; i++)
-        marked += near[i];
-    return marked;
-}
-
-static bool
-is_tie(const LhToldShape *s)
-{
-    for (gsize i = 1; i < (gsize)s->gpus * s->nics; i++) {
-        if (s->distance[i] != s->distance[0])
-            return false;
-    }
-    return true;
-}
-
-guint
-lh_told_near(const LhToldShape *s, bool **near)
-{
-    bool *const marks = g_new0(bool, s->nics + 1);
-
-    *near = marks;
-    for (guint g = 0; g < s->gpus; g++)
-        mark_nearest(s, g, marks);
-    if (count_marked(marks, s->nics) == 0 && (s->used || s->nics == 1)) {
-        for (guint n = 0; n < s->nics; n++)
-            marks[n] = least_of(s->distance + n, s->gpus, s->nics) < LH_TOLD_FAR;
-    }
-    if (!s->used && s->nics > 1 && is_tie(s) && s->gpus % s->nics != 0)
-        memset(marks, 0, s->nics * sizeof(bool));
-    return count_marked(marks, s->nics);
 }
 
 /* Pairs in another order than a topology file has them: their order, "0,2,1,3"; NULL if these are
@@ -184,22 +118,6 @@ find_scale_up(const LhToldReader *r, const LhToldShape *s, guint line, LhScaleUp
                : fail_shape(r, line, "NVLink joins every two GPUs directly, without a switch");
 }
 
-/* NICs of which each GPU has several count as one: a topology file has at most one a GPU. */
-static bool
-add_nics(LhToldReader *r, const LhToldShape *s, guint line)
-{
-    g_autofree bool *near = NULL;
-    const guint nics = lh_told_near(s, &near);
-    const bool several = nics > s->gpus && nics % s->gpus == 0;
-    const guint each = several ? nics / s->gpus : 1;
-    const guint count = nics / each;
-
-    return nics == 0 || (lh_told_add(r, LH_TOLD_NICS, line,
-                                     (LhToldValue){ count, LH_PROVENANCE_DATASHEET, 0, 0 }) &&
-                         lh_told_add(r, LH_TOLD_NICS_JOINED, line,
-                                     (LhToldValue){ each, LH_PROVENANCE_DATASHEET, 0, 0 }));
-}
-
 bool
 lh_told_add_shape(LhToldReader *r, const LhToldShape *s, guint line)
 {
@@ -214,5 +132,5 @@ lh_told_add_shape(LhToldReader *r, const LhToldShape *s, guint line)
                                        (LhToldValue){ kind, LH_PROVENANCE_DATASHEET, 0, 0 })) &&
            (links == 0 || lh_told_add(r, LH_TOLD_NVLINKS, line,
                                       (LhToldValue){ links, LH_PROVENANCE_DATASHEET, 0, 0 })) &&
-           add_nics(r, s, line);
+           lh_told_add_nics(r, s, line);
 }

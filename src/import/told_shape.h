@@ -22,6 +22,7 @@ typedef struct {
     /* NVLinks of each GPU of which nothing says where they lead; 0: none. Nothing is said of what
      * joins the GPUs, then. */
     uint32_t lost;
+    char *const *names; /* [nics] */
 } LhToldShape;
 
 /* Adds GPUs, what joins them, NVLinks and NICs, as found in line @line. LH_ERROR_INPUT if a
@@ -34,3 +35,6 @@ bool lh_told_add_shape(LhToldReader *r, const LhToldShape *shape, guint line);
  * single one does. Returns their number; caller frees @near, [nics].
  */
 guint lh_told_near(const LhToldShape *shape, bool **near);
+
+/* Adds how many NICs there are for GPUs, which GPU has which, and which are left out. */
+bool lh_told_add_nics(LhToldReader *r, const LhToldShape *shape, guint line);

@@ -1,8 +1,12 @@
 /*
  * The matrix of nvidia-smi topo -m: which GPUs NVLink joins, with how many links, and how near NICs
- * are. On nodes with NVSwitch the links of two GPUs are those to the switch. Left out: affinities.
+ * are, and which are on one PCIe switch or socket. On nodes with NVSwitch the links of two GPUs are
+ * those to the switch. Affinities tell sockets of GPUs that NVLink joins.
  */
 #include "import/told_shape.h"
+#include "import/told_tree.h"
+
+#include <string.h>
 
 #define COLUMNS_MAX (2 * LH_TOLD_GPUS_MAX)
 #define SAME 0 /* cells: this, the distance of a path, or NVLINK + their number */
@@ -10,13 +14,17 @@
 
 /* From near to far. Drivers before 2018 have SOC for SYS. */
 static const char *const paths[] = { "X", "PIX", "PXB", "PHB", "NODE", "SYS", "SOC" };
-#define APART 5 /* SYS: of these */
+#define APART 5     /* SYS: of these */
+#define OF_SWITCH 2 /* PXB, the last one of those within switches */
+#define OF_SOCKET 4 /* NODE */
 
 typedef struct {
     GArray *labels; /* of LhToldWord: of the columns */
     GArray *gpus;   /* of guint: those that are GPUs */
     GArray *nics;   /* the others */
     uint32_t *cells;
+    GArray *nodes; /* of LhToldWord: of each row, what is said of CPUs; empty: nothing */
+    bool affinity; /* whether there is a column for that */
     guint rows;
     bool legend, legend_nvlink; /* whether there is one, and has NVLink */
 } Matrix;
@@ -95,7 +103,8 @@ read_header(LhToldReader *r, Matrix *m)
     for (guint i = 0; i < r->words->len; i++) {
         const LhToldWord label = lh_told_word(r, i);
 
-        if (lh_told_is(label, "CPU"))
+        m->affinity = lh_told_is(label, "CPU");
+        if (m->affinity)
             break;
         if (label.length > LH_TOLD_NAME_BYTES_MAX)
             return lh_text_fail(&r->text, label.at, "a name of more than %d bytes",
@@ -170,6 +179,11 @@ read_matrix_row(LhToldReader *r, Matrix *m)
                                 "the row of %s has X in another column than its own", wanted);
     }
     m->rows++;
+    {
+        const LhToldWord node = lh_told_word(r, columns + 1);
+
+        g_array_append_val(m->nodes, node);
+    }
     return true;
 }
 
@@ -223,13 +237,73 @@ check_symmetry(LhToldReader *r, const Matrix *m, guint line)
     return true;
 }
 
+static uint32_t
+reach_of_cell(uint32_t cell)
+{
+    return cell > APART        ? LH_TOLD_UNSAID
+           : cell <= OF_SWITCH ? LH_TOLD_ON_SWITCH
+           : cell <= OF_SOCKET ? LH_TOLD_ON_SOCKET
+                               : LH_TOLD_BEYOND;
+}
+
+/* The first GPU that has the CPUs of GPU @g; UINT32_MAX if nothing is said of these. */
+static uint32_t
+node_of(const Matrix *m, guint g)
+{
+    const LhToldWord *nodes = (const LhToldWord *)(const void *)m->nodes->data;
+    const LhToldWord node = nodes[g_array_index(m->gpus, guint, g)];
+    guint first = 0;
+
+    if (!m->affinity || node.length == 0 || lh_told_is(node, "N/A"))
+        return UINT32_MAX;
+    while (!lh_told_same(nodes[g_array_index(m->gpus, guint, first)], node))
+        first++;
+    return first;
+}
+
+/* What cells say of PCIe. */
+static bool
+add_reaches(LhToldReader *r, const Matrix *m, guint line)
+{
+    const guint gpus = m->gpus->len;
+    g_autofree uint32_t *reach = g_new(uint32_t, (gsize)gpus * gpus);
+    g_autofree uint32_t *node = g_new(uint32_t, gpus);
+
+    for (guint g = 0; g < gpus; g++) {
+        const uint32_t *row = &m->cells[g_array_index(m->gpus, guint, g) * m->labels->len];
+
+        for (guint h = 0; h < gpus; h++)
+            reach[g * gpus + h] = reach_of_cell(row[g_array_index(m->gpus, guint, h)]);
+        node[g] = node_of(m, g);
+    }
+    return lh_told_add_reaches(r, gpus, reach, node, line);
+}
+
+/* Caller frees. */
+static char **
+names_in_columns(const Matrix *m)
+{
+    char **names = g_new0(char *, m->nics->len + 1);
+
+    for (guint n = 0; n < m->nics->len; n++)
+        names[n] =
+            lh_told_text(g_array_index(m->labels, LhToldWord, g_array_index(m->nics, guint, n)));
+    return names;
+}
+
 static bool
 conclude_matrix(LhToldReader *r, const Matrix *m, guint line)
 {
     const guint gpus = m->gpus->len, nics = m->nics->len;
     g_autofree uint32_t *links = g_new0(uint32_t, (gsize)gpus * gpus);
     g_autofree uint32_t *distance = g_new0(uint32_t, (gsize)gpus * nics + 1);
-    const LhToldShape shape = { gpus, nics, links, distance, APART, false, NULL, 0 };
+    g_auto(GStrv) names = names_in_columns(m);
+    const LhToldShape shape = { .gpus = gpus,
+                                .nics = nics,
+                                .links = links,
+                                .distance = distance,
+                                .apart = APART,
+                                .names = names };
 
     g_assert(m->cells != NULL);
     for (guint g = 0; g < gpus; g++) {
@@ -243,7 +317,7 @@ conclude_matrix(LhToldReader *r, const Matrix *m, guint line)
         for (guint n = 0; n < nics; n++)
             distance[g * nics + n] = row[g_array_index(m->nics, guint, n)];
     }
-    return lh_told_add_shape(r, &shape, line);
+    return lh_told_add_shape(r, &shape, line) && add_reaches(r, m, line);
 }
 
 /* The rows below a header, and the legend below these. */
@@ -312,7 +386,8 @@ read_smi(LhToldReader *r)
     g_autoptr(GArray) labels = g_array_new(FALSE, FALSE, sizeof(LhToldWord));
     g_autoptr(GArray) gpus = g_array_new(FALSE, FALSE, sizeof(guint));
     g_autoptr(GArray) nics = g_array_new(FALSE, FALSE, sizeof(guint));
-    Matrix m = { .labels = labels, .gpus = gpus, .nics = nics };
+    g_autoptr(GArray) nodes = g_array_new(FALSE, FALSE, sizeof(LhToldWord));
+    Matrix m = { .labels = labels, .gpus = gpus, .nics = nics, .nodes = nodes };
     const bool ok = read_matrix(r, &m);
 
     g_free(m.cells);

@@ -8,13 +8,15 @@
 #include "base/error.h"
 #include "import/told_fields.h"
 
+#include <math.h>
 #include <string.h>
 
 #define TEXT_MAX 1000  /* characters of a field */
 #define NVLINK_CTAS 32 /* what shipped clusters have, where nothing is told */
 #define GB 1e9
 #define HOST_GPUS_MAX 16 /* on one NVSwitch */
-#define TRAY_GPUS_MAX 4  /* of an NVLink domain of several hosts */
+#define NVLS_CAPABILITY 90
+#define TRAY_GPUS_MAX 4 /* of an NVLink domain of several hosts */
 
 /* What NCCL counts with for one NVLink, by compute capability (NCCL's src/graph/topo.h), GB/s. */
 static const struct {
@@ -145,22 +147,6 @@ fill_device(LhToldDraft *d, LhDevice **device, GError **error)
     return false;
 }
 
-/* Whether messages between GPUs of a node, as measured, went over NVLink: all of a ring's did. */
-static bool
-over_nvlink(const LhToldDraft *d, const LhTold *peer)
-{
-    return d->t.scale_up == LH_SCALE_UP_SWITCH || d->t.scale_up == LH_SCALE_UP_MEMORY ||
-           (d->t.scale_up == LH_SCALE_UP_PAIRS && peer->ranks == 2);
-}
-
-static LhToldFound
-take_peer(const LhToldDraft *d, LhToldKind kind, bool nvlink)
-{
-    const LhTold *peer = lh_told_of(d, kind);
-
-    return lh_told_take(peer != NULL && over_nvlink(d, peer) == nvlink ? peer : NULL);
-}
-
 /* What the number of links implies. */
 static LhToldFound
 count_nvlinks(const LhToldDraft *d, const LhDevice *device)
@@ -182,6 +168,56 @@ count_nvlinks(const LhToldDraft *d, const LhDevice *device)
     return (LhToldFound){ 0 };
 }
 
+/* Bytes/s of a run on a GPU's NVLinks. An NVSwitch that sums has a vector once up, and once down.
+ */
+static double
+load_on_nvlink(const LhToldDraft *d, const LhDevice *device, const LhToldRun *run)
+{
+    const double n = (double)run->ranks;
+    const bool sums = run->op == LH_COLL_ALL_REDUCE && d->t.scale_up == LH_SCALE_UP_SWITCH &&
+                      device->compute_capability >= NVLS_CAPABILITY;
+
+    return sums ? run->rate * fmin(1, (n + 1) / (2 * (n - 1))) : run->rate;
+}
+
+/* The run with most of what GPUs of a node sent over NVLink; false if there is none. */
+static bool
+fastest_over_nvlink(const LhToldDraft *d, const LhDevice *device, LhToldRun *fastest)
+{
+    g_autoptr(GArray) runs = lh_told_runs(d);
+
+    *fastest = (LhToldRun){ .rate = 0 };
+    for (guint i = 0; i < runs->len; i++) {
+        LhToldRun run = g_array_index(runs, LhToldRun, i);
+
+        run.rate = load_on_nvlink(d, device, &run);
+        if (lh_told_is_over_nvlink(d, run.ranks) && run.rate > fastest->rate)
+            *fastest = run;
+    }
+    return fastest->rate > 0;
+}
+
+/* What messages reached, or what the links imply, and no less than went over them; an option holds
+ * whatever was measured. */
+static LhToldFound
+find_nvlink_rate(const LhToldDraft *d, const LhDevice *device)
+{
+    const LhTopology *base = d->params->base;
+    LhToldFound rate = lh_told_take_option(d->params->change.nvlink_rate, "--nvlink-rate");
+    LhToldRun fastest;
+
+    if (rate.source != NULL)
+        return rate;
+    rate = lh_told_take_peer(d, LH_TOLD_PEER_RATE, true);
+    if (rate.source == NULL)
+        rate = count_nvlinks(d, device);
+    if (rate.source == NULL && base != NULL)
+        rate.value = base->nvlink.bandwidth;
+    return rate.value > 0 && fastest_over_nvlink(d, device, &fastest)
+               ? lh_told_at_least(&fastest, rate)
+               : rate;
+}
+
 static bool
 fill_nvlink(LhToldDraft *d, const LhDevice *device, GError **error)
 {
@@ -193,85 +229,17 @@ fill_nvlink(LhToldDraft *d, const LhDevice *device, GError **error)
         "capability whose links are known, and --nvlink-rate",
         "sendrecv_perf -b 8 on one host tells it",
         NVLINK_CTAS,
+        0, /* generations differ by three times */
     };
-    LhToldFound rate = lh_told_take_option(d->params->change.nvlink_rate, "--nvlink-rate");
+    LhToldFoundLink found;
 
     if (d->t.scale_up == LH_SCALE_UP_NONE)
         return true;
-    if (rate.source == NULL)
-        rate = take_peer(d, LH_TOLD_PEER_RATE, true);
-    if (rate.source == NULL)
-        rate = count_nvlinks(d, device);
-    return lh_told_fill_link(
-        d, &d->t.nvlink, d->params->base != NULL ? &d->params->base->nvlink : NULL, &text,
-        (LhToldFoundLink){ rate, take_peer(d, LH_TOLD_PEER_LATENCY, true) }, error);
-}
-
-static bool
-is_joined(const LhToldDraft *d)
-{
-    return d->t.scale_up == LH_SCALE_UP_SWITCH || d->t.scale_up == LH_SCALE_UP_MEMORY ||
-           d->t.gpus_per_node == 1 ||
-           (d->t.scale_up == LH_SCALE_UP_PAIRS && d->t.gpus_per_node == 2);
-}
-
-/* Of a box that is like the base. */
-static void
-keep_tree(LhToldDraft *d)
-{
-    static const char *const paths[LH_PCIE_LEVELS_MAX] = {
-        "node.pcie.levels[0]", "node.pcie.levels[1]", "node.pcie.levels[2]", "node.pcie.levels[3]"
-    };
-    const LhTopology *base = d->params->base;
-    const LhPcieTree *tree = &base->tree;
-
-    if (base->gpus_per_node != d->t.gpus_per_node || base->scale_up != d->t.scale_up)
-        return;
-    d->t.tree = *tree;
-    for (uint32_t i = 0; i < lh_pcie_levels_count(tree); i++) {
-        const LhPcieLevel *level = &g_array_index(tree->levels, LhPcieLevel, i);
-
-        lh_told_note(d, paths[i], g_strdup(level->name),
-                     level->source == NULL ? -1 : level->provenance, base->name);
-    }
-    if (tree->p2p != NULL)
-        lh_told_note(d, "node.pcie.p2p", g_strdup(tree->p2p), -1, base->name);
-    if (tree->memory_source != NULL)
-        lh_told_note(d, "node.pcie.host",
-                     lh_format_bandwidth(tree->per_gpu > 0 ? tree->per_gpu : tree->memory),
-                     tree->memory_provenance, base->name);
-}
-
-static bool
-fill_pcie(LhToldDraft *d, GError **error)
-{
-    static const LhToldLinkText text = {
-        "node.pcie",
-        "node.pcie.bandwidth",
-        "node.pcie.latency",
-        "NCCL's topology XML tells it, and sendrecv_perf on one host where no NVLink joins all "
-        "GPUs",
-        "sendrecv_perf -b 8 on one host tells it, where no NVLink joins all GPUs",
-        LH_TOLD_OTHER_CTAS,
-    };
-    const LhTopology *base = d->params->base;
-    const bool kept = base != NULL && base->pcie.bandwidth > 0;
-    LhToldFound rate = take_peer(d, LH_TOLD_PEER_RATE, false);
-    LhToldFound latency = take_peer(d, LH_TOLD_PEER_LATENCY, false);
-
-    if (rate.source == NULL)
-        rate = lh_told_take(lh_told_of(d, LH_TOLD_PCIE_RATE));
-    /* Nothing crosses it, or the base has NICs on its NVLink. */
-    if (is_joined(d) && (!lh_told_has_nics(d) || (base != NULL && rate.source == NULL && !kept)))
-        return true;
-    /* Only routes between nodes cross it there, and what they take is measured as a whole. */
-    if (latency.source == NULL && !kept && is_joined(d))
-        latency = (LhToldFound){ 0, LH_PROVENANCE_MEASURED, "part of the latency of the NICs",
-                                 "part of the latency of the NICs" };
-    if (kept)
-        keep_tree(d);
-    return lh_told_fill_link(d, &d->t.pcie, kept ? &base->pcie : NULL, &text,
-                             (LhToldFoundLink){ rate, latency }, error);
+    found.rate = find_nvlink_rate(d, device);
+    found.latency = lh_told_take_peer(d, LH_TOLD_PEER_LATENCY, true);
+    return lh_told_fill_link(d, &d->t.nvlink,
+                             d->params->base != NULL ? &d->params->base->nvlink : NULL, &text,
+                             found, error);
 }
 
 /* --- collectives of a node -----------------------------------------------------------------------
@@ -319,10 +287,20 @@ is_replaced(const LhToldDraft *d, const LhCollectiveTimes *row)
     return row->ranks > d->t.gpus_per_node;
 }
 
+/* Rows of the base are of another machine if its GPUs are joined otherwise. */
+static bool
+is_joined_as_base(const LhToldDraft *d)
+{
+    return d->params->base->scale_up == d->t.scale_up &&
+           (lh_told_is_joined(d) || lh_told_keeps_tree(d));
+}
+
 static bool
 fill_times(LhToldDraft *d, GError **error)
 {
     const GArray *kept = d->params->base != NULL ? d->params->base->collective_times : NULL;
+    const bool other = kept != NULL && !is_joined_as_base(d);
+    guint dropped = 0;
 
     for (guint i = 0; i < d->told->times->len; i++) {
         const LhCollectiveTimes *row = &g_array_index(d->told->times, LhCollectiveTimes, i);
@@ -347,9 +325,18 @@ fill_times(LhToldDraft *d, GError **error)
     for (guint i = 0; kept != NULL && i < kept->len; i++) {
         const LhCollectiveTimes *row = &g_array_index(kept, LhCollectiveTimes, i);
 
-        if (!is_replaced(d, row))
+        if (is_replaced(d, row))
+            continue;
+        if (other)
+            dropped++;
+        else
             g_array_append_val(d->times, row);
     }
+    if (dropped > 0)
+        lh_told_remark(d,
+                       g_strdup_printf("node.collective_times: %u rows of %s are left out, since "
+                                       "its GPUs are joined otherwise",
+                                       dropped, d->params->base->name));
     return true;
 }
 
@@ -485,13 +472,13 @@ fill_draft(LhToldDraft *d, GError **error)
     bool ok;
 
     ok = fill_shape(d, error) && fill_device(d, &device, error) && fill_nvlink(d, device, error) &&
-         fill_pcie(d, error) && lh_told_fill_nics(d, error) && lh_told_fill_rings(d, error) &&
-         fill_times(d, error);
+         lh_told_fill_pcie(d, error) && lh_told_fill_nics(d, error) &&
+         lh_told_fill_rings(d, error) && fill_times(d, error);
     lh_device_free(device);
     if (!ok)
         return false;
     if (base != NULL) {
-        d->t.collective_lines = base->scale_up == d->t.scale_up ? base->collective_lines : NULL;
+        d->t.collective_lines = is_joined_as_base(d) ? base->collective_lines : NULL;
         d->t.product_slowdown = base->product_slowdown;
         d->t.attention_slowdown = base->attention_slowdown;
         d->t.slowdown_provenance = base->slowdown_provenance;
@@ -533,17 +520,25 @@ clear_field(gpointer data)
 LhToldTopology *
 lh_told_topology(const LhToldCluster *cluster, const LhToldParams *params, GError **error)
 {
-    g_autoptr(LhToldTopology) topology = g_new0(LhToldTopology, 1);
+    LhToldTopology *topology = g_new0(LhToldTopology, 1);
     g_autoptr(GStringChunk) strings = g_string_chunk_new(TEXT_MAX);
     g_autoptr(GArray) times = g_array_new(FALSE, FALSE, sizeof(const LhCollectiveTimes *));
-    LhToldDraft draft = { .told = cluster, .params = params, .strings = strings, .times = times };
+    g_autoptr(GArray) levels = g_array_new(FALSE, FALSE, sizeof(LhPcieLevel));
+    LhToldDraft draft = {
+        .told = cluster, .params = params, .strings = strings, .times = times, .levels = levels
+    };
 
     topology->fields = draft.fields = g_array_new(FALSE, FALSE, sizeof(LhToldField));
     g_array_set_clear_func(topology->fields, clear_field);
-    if (!fill_draft(&draft, error) || !write_checked(&draft, topology, error))
+    topology->notes = draft.notes = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; i < cluster->notes->len; i++)
+        lh_told_remark(&draft, g_strdup(g_ptr_array_index(cluster->notes, i)));
+    if (!fill_draft(&draft, error) || !write_checked(&draft, topology, error)) {
+        lh_told_topology_free(topology);
         return NULL;
-    topology->unused = lh_told_unused(&draft);
-    return g_steal_pointer(&topology);
+    }
+    lh_told_note_unused(&draft);
+    return topology;
 }
 
 void
@@ -552,7 +547,7 @@ lh_told_topology_free(LhToldTopology *topology)
     if (topology == NULL)
         return;
     g_array_unref(topology->fields);
-    g_clear_pointer(&topology->unused, g_ptr_array_unref);
+    g_ptr_array_unref(topology->notes);
     g_free(topology->document);
     g_free(topology);
 }

@@ -27,8 +27,9 @@ typedef struct {
     char *document;
     gsize length;
     GArray *fields; /* of LhToldField */
-    GPtrArray
-        *unused; /* of char *: for each file that added nothing a line that says so, and why */
+    /* Of char *, a line each: what was assumed or left out and what would tell it, and which files
+     * added nothing, and why. */
+    GPtrArray *notes;
 } LhToldTopology;
 
 /*

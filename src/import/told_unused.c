@@ -2,7 +2,7 @@
  * Which files added nothing to a topology that is made, and why: a reader of the file learns it
  * here and not from numbers that do not change.
  */
-#include "import/told_draft.h"
+#include "import/told_fields.h"
 
 #include <string.h>
 
@@ -60,16 +60,13 @@ explain(const LhToldDraft *d, const char *source)
     return g_string_free(line, FALSE);
 }
 
-GPtrArray *
-lh_told_unused(const LhToldDraft *d)
+void
+lh_told_note_unused(const LhToldDraft *d)
 {
-    GPtrArray *lines = g_ptr_array_new_with_free_func(g_free);
-
     for (guint i = 0; i < d->told->sources->len; i++) {
         const char *source = g_ptr_array_index(d->told->sources, i);
 
         if (!is_used(d, source))
-            g_ptr_array_add(lines, explain(d, source));
+            lh_told_remark(d, explain(d, source));
     }
-    return lines;
 }
