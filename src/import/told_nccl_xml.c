@@ -54,6 +54,16 @@ clear_device(gpointer data)
     g_array_unref(device->links);
 }
 
+/* Where the element ends that was read: GMarkup counts a line as soon as it is at its end, where its
+ * first column is. */
+static void
+find_position(const LhXml *x, int *line, int *column)
+{
+    g_markup_parse_context_get_position(x->context, line, column);
+    if (*column == 1 && *line > 1)
+        --*line;
+}
+
 static bool G_GNUC_PRINTF(3, 4) fail(const LhXml *x, GError **error, const char *format, ...)
 {
     g_autofree char *message = NULL;
@@ -63,7 +73,7 @@ static bool G_GNUC_PRINTF(3, 4) fail(const LhXml *x, GError **error, const char 
     va_start(args, format);
     message = g_strdup_vprintf(format, args);
     va_end(args);
-    g_markup_parse_context_get_position(x->context, &line, &column);
+    find_position(x, &line, &column);
     g_set_error(error, LH_ERROR, LH_ERROR_INPUT, "%s:%d:%d: error: %s", x->r->text.file, line,
                 column, message);
     return false;
@@ -74,7 +84,7 @@ line_of(const LhXml *x)
 {
     int line, column;
 
-    g_markup_parse_context_get_position(x->context, &line, &column);
+    find_position(x, &line, &column);
     return (guint)line;
 }
 
@@ -219,7 +229,7 @@ read_nvlink(LhXml *x, const Attributes *a, GError **error)
     } else if (class == NULL || g_str_has_prefix(class, GPU_CLASS)) {
         LhXmlLink link = { .target = g_strdup(target), .count = (uint64_t)count };
 
-        g_markup_parse_context_get_position(x->context, &link.line, &link.column);
+        find_position(x, &link.line, &link.column);
         g_array_append_val(gpu->links, link);
         return gpu->links->len <= LH_TOLD_GPUS_MAX || fail(x, error, "too many <nvlink>");
     } else if (strcmp(class, CPU_CLASS) != 0) {
