@@ -164,4 +164,72 @@ START_TEST(folded_trees_are_whole_trees)
 }
 END_TEST
 
-LH_TEST_MAIN("fold", folded_steps_are_whole_steps, folded_trees_are_whole_trees)
+/* ---- NICs and trunks ---- */
+
+/* Nodes of eight GPUs on NVSwitch with the NICs @nics and, behind them, @rest. */
+static char *
+cluster_text(const char *nics, const char *rest)
+{
+    static const char link[] =
+        "\"latency\": \"2us\", \"ctas\": 2, \"provenance\": \"assumed\", \"source\": \"s\"";
+
+    return g_strdup_printf(
+        "{\"schema\": \"longhaul.topology/2\", \"name\": \"t\", \"source\": \"s\", \"device\": "
+        "\"h100-sxm\", \"node\": {\"gpus\": 8, \"scale_up\": {\"kind\": \"nvswitch\", "
+        "\"bandwidth\": \"300GB/s\", %s}, \"pcie\": {\"bandwidth\": \"40GB/s\", %s}, \"nics\": "
+        "{%s, \"bandwidth\": \"20GB/s\", %s}}%s}",
+        link, link, nics, link, rest);
+}
+
+/* A step on @nodes nodes of a cluster; which tensor and context parallelism, @i says. */
+static double
+check_on(const char *path, guint i, uint32_t nodes)
+{
+    static const char *const collectives[] = { "auto", "fluid", "ring", "closed-form", "nccl" };
+    static const unsigned tensor[] = { 8, 4, 2, 1 };
+    const unsigned t = tensor[i % G_N_ELEMENTS(tensor)];
+    g_autofree char *members = g_strdup_printf(
+        "\"model\": \"gpt3-1.3b\", \"cluster\": \"%s:%u\", \"ranks\": %u, \"seq_length\": "
+        "\"4K\", \"tensor_model_parallel_size\": \"%u\", \"context_parallel_size\": %u, "
+        "\"data_parallel_size\": %u, \"collectives\": \"%s\", \"schedule\": [\"%s\"]",
+        path, nodes, 8 * nodes, t, 8 / t, nodes, collectives[i % G_N_ELEMENTS(collectives)],
+        i % 3 == 0 ? "te-a2a" : "zigzag");
+
+    return check(members, false, 0);
+}
+
+START_TEST(folded_networks_are_whole_networks)
+{
+    static const struct {
+        const char *nics, *rest;
+        uint32_t nodes;
+    } cases[] = {
+        { "\"count\": 8, \"of_gpu\": [7, 6, 5, 4, 0, 1, 2, 3]", "", 4 },
+        { "\"count\": 8, \"of_gpu\": [7, 6, 5, 4, 0, 1, 2, 3]",
+          ", \"fabric\": {\"kind\": \"rail\"}", 4 },
+        { "\"count\": 3", "", 4 },
+        { "\"count\": 4, \"of_gpu\": [0, 1, 2, 3, 0, 1, 2, 3]", "", 4 },
+        { "\"count\": 3, \"of_gpu\": [2, 0, 0, 1, 1, 0, 2, 0]",
+          ", \"fabric\": {\"kind\": \"rail\"}", 4 },
+    };
+    g_autofree char *folder = g_dir_make_tmp("fold-XXXXXX", NULL);
+    g_autofree char *path = g_build_filename(folder, "t.json", NULL);
+    unsigned folded = 0;
+
+    for (guint i = 0; i < 4 * G_N_ELEMENTS(cases); i++) {
+        const guint c = i % G_N_ELEMENTS(cases);
+        g_autofree char *text = cluster_text(cases[c].nics, cases[c].rest);
+        double share;
+
+        ck_assert(g_file_set_contents(path, text, -1, NULL));
+        share = check_on(path, i, cases[c].nodes);
+        folded += share > 0 && share < 1;
+    }
+    g_remove(path);
+    g_rmdir(folder);
+    ck_assert_uint_gt(folded, G_N_ELEMENTS(cases));
+}
+END_TEST
+
+LH_TEST_MAIN("fold", folded_steps_are_whole_steps, folded_trees_are_whole_trees,
+             folded_networks_are_whole_networks)

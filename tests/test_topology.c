@@ -806,10 +806,9 @@ START_TEST(topology_rejects_broken_values)
         { "\"ctas\": 32", "\"ctas\": -1",
           "dir/t.json:12:15: error: \"node.scale_up.ctas\" is out of range: found the number -1; "
           "allowed: 0 to 1024" },
-        { "\"count\": 8", "\"count\": 3",
-          "dir/t.json:17:16: error: \"node.nics.count\" is 3, which does not divide \"node.gpus\" "
-          "8; "
-          "allowed: 1, 2, 4, 8" },
+        { "\"count\": 8", "\"count\": 9",
+          "dir/t.json:17:16: error: \"node.nics.count\" is 9, more than \"node.gpus\" 8; allowed: "
+          "a NIC for each GPU at most" },
         { "\"24GB/s\"", "\"24GB\"",
           "dir/t.json:18:20: error: \"node.nics.bandwidth\": \"24GB\" is not a bandwidth such as "
           "100Gbps, 300GB/s or 12.5GiB/s: its unit is unknown; " BANDWIDTH_ALLOWED },
@@ -1114,9 +1113,9 @@ static const struct {
     const char *field, *reason;
 } refusals[] = {
     { "hgx-h100",
-      { .nics = 3 },
+      { .nics = 9 },
       "nics",
-      "3 NICs do not divide the 8 GPUs of a node; allowed: 1, 2" },
+      "9 NICs are more than the 8 GPUs of a node; allowed: up to one" },
     { "pcie-l40s", { .nics = 2 }, "nics", "pcie-l40s has no NICs: its file describes a single" },
     { "pcie-l40s", { .nic_rate = 1e9 }, "nic_rate", "pcie-l40s has no NICs" },
     { "lasp-dgx",

@@ -120,20 +120,34 @@ fill_pair(LhToldDraft *d)
         d->t.nic_overhead_ps = base->nic_overhead_ps;
 }
 
+/* Which NICs GPUs use is what a base with as many of both says; else --nics spreads them. Nothing
+ * tells which GPUs share others, if not in equal numbers. */
+static bool
+find_whose_nics(LhToldDraft *d)
+{
+    const LhTopology *base = d->params->base;
+    const bool is_base = base != NULL && base->nics_per_node == d->t.nics_per_node &&
+                         base->gpus_per_node == d->t.gpus_per_node;
+
+    if (is_base)
+        d->t.nic_of_gpu = base->nic_of_gpu;
+    return d->params->change.nics > 0 || is_base ||
+           (d->t.nics_per_node <= d->t.gpus_per_node &&
+            d->t.gpus_per_node % d->t.nics_per_node == 0);
+}
+
 static bool
 refuse_nic_count(const LhToldDraft *d, GError **error)
 {
     const LhTold *nics = lh_told_of(d, LH_TOLD_NICS), *gpus = lh_told_of(d, LH_TOLD_GPUS);
     g_autofree char *divisors = lh_topology_divisors(d->t.gpus_per_node);
-    const char *who = d->params->change.nics > 0 ? "--nics"
-                      : nics != NULL             ? nics->place
-                                                 : d->params->base->name;
+    const char *who = nics != NULL ? nics->place : d->params->base->name;
 
     g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
                 "%" G_GUINT64_FORMAT " NICs, as %s says, do not divide the %" G_GUINT64_FORMAT
-                " GPUs of a node, as %s says; a topology file shares NICs evenly: say how many "
-                "carry the traffic of GPUs with --nics N, and with --nic-rate what each reaches; "
-                "allowed: %s",
+                " GPUs of a node, as %s says, and nothing tells which GPUs share one: say how "
+                "many carry the traffic of GPUs with --nics N, and with --nic-rate what each "
+                "reaches; allowed without: %s",
                 d->t.nics_per_node, who, d->t.gpus_per_node,
                 gpus != NULL ? gpus->place : d->params->base->name, divisors);
     return false;
@@ -160,7 +174,7 @@ fill_nic_count(LhToldDraft *d, GError **error)
         d->t.nics_per_node = nics != NULL ? (uint64_t)nics->value * d->trays : base->nics_per_node;
         lh_told_note_count(d, "node.nics.count", d->t.nics_per_node, nics);
     }
-    return d->t.gpus_per_node % d->t.nics_per_node == 0 || refuse_nic_count(d, error);
+    return find_whose_nics(d) || refuse_nic_count(d, error);
 }
 
 /* NICs of one GPU, and NICs of different speeds, have no place in a topology file as they are. */

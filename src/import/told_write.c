@@ -33,6 +33,18 @@ write_link(LhJsonWriter *w, const LhLinkClass *link)
     lh_jsonw_string(w, "source", link->source);
 }
 
+/* @numbers: of uint64_t; NULL: left out. */
+static void
+write_numbers(LhJsonWriter *w, const char *key, const GArray *numbers)
+{
+    if (numbers == NULL)
+        return;
+    lh_jsonw_array_begin(w, key);
+    for (guint i = 0; i < numbers->len; i++)
+        lh_jsonw_uint(w, NULL, g_array_index(numbers, uint64_t, i));
+    lh_jsonw_array_end(w);
+}
+
 static void
 write_level(LhJsonWriter *w, const LhPcieLevel *level)
 {
@@ -40,12 +52,7 @@ write_level(LhJsonWriter *w, const LhPcieLevel *level)
     lh_jsonw_string(w, "name", level->name);
     if (level->of_gpu == NULL)
         lh_jsonw_uint(w, "gpus", level->gpus);
-    else
-        lh_jsonw_array_begin(w, "of_gpu");
-    for (guint i = 0; level->of_gpu != NULL && i < level->of_gpu->len; i++)
-        lh_jsonw_uint(w, NULL, g_array_index(level->of_gpu, uint64_t, i));
-    if (level->of_gpu != NULL)
-        lh_jsonw_array_end(w);
+    write_numbers(w, "of_gpu", level->of_gpu);
     if (level->up > 0)
         write_text(w, "up", lh_format_bandwidth(level->up));
     if (level->latency_ps > 0)
@@ -91,6 +98,7 @@ write_nics(LhJsonWriter *w, const LhTopology *t)
         return;
     lh_jsonw_object_begin(w, "nics");
     lh_jsonw_uint(w, "count", t->nics_per_node);
+    write_numbers(w, "of_gpu", t->nic_of_gpu);
     write_link(w, &t->nic);
     if (t->nic_overhead_ps > 0)
         write_text(w, "overhead", lh_format_time(t->nic_overhead_ps));

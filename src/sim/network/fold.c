@@ -12,7 +12,7 @@ has_rows(const LhNetwork *n, uint32_t row)
 
     if (n->gpus_per_node % row != 0 || !alike)
         return false;
-    return n->nodes == 1 || (n->gpus_per_nic == 1 && t->collective_bandwidth <= 0 &&
+    return n->nodes == 1 || (n->nics_per_node == n->gpus_per_node && t->collective_bandwidth <= 0 &&
                              n->nodes_per_leaf == UINT32_MAX);
 }
 
@@ -68,6 +68,20 @@ move(const LhFold *fold, uint32_t link, uint32_t first, uint32_t gpus)
     return first + 2 * (lh_fold_rank(fold, place * gpus) / gpus) + (link - first) % 2;
 }
 
+/* A NIC goes where the first of its GPUs goes: in a row each GPU has its own. */
+static uint32_t
+move_nic(const LhFold *fold, const LhNetwork *n, uint32_t link)
+{
+    const uint32_t place = (link - n->nic_first) / 2;
+    const uint32_t rank = place / n->nics_per_node * n->gpus_per_node +
+                          lh_network_gpu_at_nic(n, place % n->nics_per_node);
+
+    if (rank >= fold->ranks)
+        return link;
+    return n->nic_first + 2 * lh_network_nic(n, lh_fold_rank(fold, rank)) +
+           (link - n->nic_first) % 2;
+}
+
 /* Ranks of a row have no such links: they meet on a switch. */
 static uint32_t
 move_in_tree(const LhFold *fold, const LhNetwork *n, uint32_t link)
@@ -88,7 +102,7 @@ lh_fold_link(const LhFold *fold, const LhNetwork *n, uint32_t link)
     if (link >= n->fabric_first)
         return move(fold, link, n->fabric_first, n->nodes_per_leaf * n->gpus_per_node);
     if (link >= n->nic_first)
-        return move(fold, link, n->nic_first, n->gpus_per_nic);
+        return move_nic(fold, n, link);
     if (link >= n->tree.first)
         return move_in_tree(fold, n, link);
     if (link >= n->pcie_first)

@@ -166,6 +166,7 @@ lh_nccl_group_new(const LhNetwork *network, const LhDevice *device, const LhGrou
     LhNcclGroup *g = g_new0(LhNcclGroup, 1);
     Survey survey = { INFINITY, INFINITY, 1 };
     g_autofree uint32_t *ranks = lh_sorted_ranks(group);
+    g_autofree bool *first = lh_first_at_nics(network, ranks, lh_group_size(group));
 
     g->ranks = lh_group_size(group);
     g->nodes = 1;
@@ -174,7 +175,7 @@ lh_nccl_group_new(const LhNetwork *network, const LhDevice *device, const LhGrou
     for (uint64_t i = 1; i < g->ranks; i++) {
         survey_hop(network, group, &ranks[i - 1], g, &survey);
         g->nodes += ranks[i] / network->gpus_per_node != ranks[i - 1] / network->gpus_per_node;
-        survey.nics += ranks[i] / network->gpus_per_nic != ranks[i - 1] / network->gpus_per_nic;
+        survey.nics += first[i];
     }
     if (g->nodes > 1 && g->nvlink && g->ranks > g->nodes)
         survey.intra = measured_gbps(network->topology, survey.intra);

@@ -1,7 +1,7 @@
 /*
  * A topology with a number of nodes: which links there are, and which of them a message crosses.
- * Everything is arithmetic on rank numbers: rank r sits on GPU r of the cluster, its NIC is
- * r / gpus_per_nic of the cluster's NICs, its node r / gpus_per_node. Link ids, two per place (up
+ * Everything is arithmetic on rank numbers: rank r sits on GPU r of the cluster, its node is
+ * r / gpus_per_node, its NIC that of this GPU in a node. Link ids, two per place (up
  * is the first, down the second): scale-up links of all GPUs, PCIe links of all GPUs, those of the
  * nodes' PCIe trees (pcie_links.c, a memory has only one), NICs, trunks of the
  * leaf switches, and for each node what all of its collectives share. A leaf's uplinks are one
@@ -191,7 +191,8 @@ lh_network_init(LhNetwork *network, const LhTopology *topology, uint32_t nodes, 
         return false;
     n.gpus_per_node = (uint32_t)topology->gpus_per_node;
     n.nics_per_node = (uint32_t)topology->nics_per_node;
-    n.gpus_per_nic = n.nics_per_node == 0 ? n.gpus_per_node : n.gpus_per_node / n.nics_per_node;
+    if (topology->nic_of_gpu != NULL)
+        n.nic_of_gpu = (const uint64_t *)(const void *)topology->nic_of_gpu->data;
     /* Without trunks one leaf holds everything. */
     n.nodes_per_leaf =
         n.collective_first > n.fabric_first ? (uint32_t)topology->nodes_per_leaf : UINT32_MAX;
@@ -230,6 +231,33 @@ lh_network_nests(const LhNetwork *network, uint32_t sizes[LH_NESTS_MAX])
         return 0;
     sizes[0] = 2;
     return 1;
+}
+
+/* GPUs share NICs in a row, as evenly as their numbers go. */
+static inline uint32_t
+nic_of(const LhNetwork *n, uint32_t node, uint32_t gpu)
+{
+    return node * n->nics_per_node + (n->nic_of_gpu != NULL
+                                          ? (uint32_t)n->nic_of_gpu[gpu]
+                                          : gpu * n->nics_per_node / n->gpus_per_node);
+}
+
+uint32_t
+lh_network_nic(const LhNetwork *network, uint32_t rank)
+{
+    return nic_of(network, rank / network->gpus_per_node, rank % network->gpus_per_node);
+}
+
+uint32_t
+lh_network_gpu_at_nic(const LhNetwork *network, uint32_t nic)
+{
+    uint32_t gpu = 0;
+
+    if (network->nic_of_gpu == NULL)
+        return (nic * network->gpus_per_node + network->nics_per_node - 1) / network->nics_per_node;
+    while (network->nic_of_gpu[gpu] != nic)
+        gpu++;
+    return gpu;
 }
 
 /* The worst fault decides. */
@@ -379,8 +407,8 @@ static void
 route_between_nodes(const LhNetwork *n, uint32_t src, uint32_t dst, uint32_t src_node,
                     uint32_t dst_node, LhRoute *route)
 {
-    uint32_t src_nic = src / n->gpus_per_nic;
-    const uint32_t dst_nic = dst / n->gpus_per_nic;
+    uint32_t src_nic = nic_of(n, src_node, src - src_node * n->gpus_per_node);
+    const uint32_t dst_nic = nic_of(n, dst_node, dst - dst_node * n->gpus_per_node);
     const uint32_t dst_rail = dst_nic - dst_node * n->nics_per_node;
     const uint32_t src_leaf = src_node / n->nodes_per_leaf;
     const uint32_t dst_leaf = dst_node / n->nodes_per_leaf;

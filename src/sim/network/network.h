@@ -89,8 +89,9 @@ typedef struct {
     uint32_t pcie_first, nic_first, fabric_first, collective_first;
     LhPcieLinks tree; /* between those of PCIe and those of NICs */
     /* What lh_network_route needs, worked out once by lh_network_init. */
-    uint32_t gpus_per_node, nics_per_node, gpus_per_nic, nodes_per_leaf;
-    uint32_t access_first; /* links from a GPU towards its NIC; UINT32_MAX: none in between */
+    uint32_t gpus_per_node, nics_per_node, nodes_per_leaf;
+    const uint64_t *nic_of_gpu; /* of each GPU of a node; NULL: in a row */
+    uint32_t access_first;      /* links from a GPU towards its NIC; UINT32_MAX: none in between */
     /* Of a pair of GPUs in two nodes: for its messages, for its hops of collectives; 0: no limit.
      */
     double pair_p2p_bytes_per_s, pair_collective_bytes_per_s;
@@ -138,6 +139,11 @@ LhSpan lh_network_span(const LhNetwork *network, const LhGroup *group);
 /* Sizes of the groups of GPUs in a row that reach each other faster than the rest of their node,
  * outermost first: how many there are. Each size divides the one before. */
 uint32_t lh_network_nests(const LhNetwork *network, uint32_t sizes[LH_NESTS_MAX]);
+
+/* The NIC of @rank, counted through the cluster as NICs' links are; and of GPUs of a node, the
+ * first one that has its NIC @nic. */
+uint32_t lh_network_nic(const LhNetwork *network, uint32_t rank);
+uint32_t lh_network_gpu_at_nic(const LhNetwork *network, uint32_t nic);
 
 /* The properties of directed link @id < links_count. */
 LhLink lh_network_link(const LhNetwork *network, uint32_t id);

@@ -5,7 +5,8 @@
  * c-th of the NICs in use and the last stands at the NIC before; every other node is passed in
  * reverse, so that a message leaves and arrives by NICs of the same index and stays on its rail
  * (NCCL: "alternate rings to avoid crossing rails", src/graph/connect.cc). No two rings leave a
- * node by the same NIC, nor enter it.
+ * node by the same NIC, nor enter it. Where GPUs of a NIC are not in a row, that takes another
+ * order of members, NIC by NIC, which is taken if rings are faster so.
  *
  * Where some GPUs of a node reach each other faster than the rest (pairs on NVLink), it is these
  * groups that are rotated, and then the members within each: a ring goes through a whole group
@@ -42,27 +43,46 @@ lh_rings_init_plain(LhRings *rings, uint32_t size, bool pairs)
     *rings = (LhRings){ .count = 1, .size = size, .pairs = pairs };
 }
 
-/* The first of a block of ranks that share a node or a NIC, @per of them at most. */
+/* Whether a node begins at @place of @ranks. */
 static bool
-begins(const uint32_t *ranks, uint32_t place, uint32_t per)
+begins_node(const LhNetwork *n, const uint32_t *ranks, uint32_t place)
 {
-    return place == 0 || ranks[place] / per != ranks[place - 1] / per;
+    return place == 0 || ranks[place] / n->gpus_per_node != ranks[place - 1] / n->gpus_per_node;
+}
+
+bool *
+lh_first_at_nics(const LhNetwork *network, const uint32_t *ranks, uint64_t count)
+{
+    const uint32_t nics = MAX(network->nics_per_node, 1);
+    g_autofree uint32_t *node_seen = g_new(uint32_t, nics);
+    bool *first = g_new(bool, count);
+
+    memset(node_seen, 0xff, nics * sizeof(*node_seen));
+    for (uint64_t i = 0; i < count; i++) {
+        const uint32_t nic = lh_network_nic(network, ranks[i]) % nics;
+        const uint32_t node = ranks[i] / network->gpus_per_node;
+
+        first[i] = node_seen[nic] != node;
+        node_seen[nic] = node;
+    }
+    return first;
 }
 
 /* The least number of NICs that a node's members use; nodes are counted, too. */
 static uint32_t
 fewest_nics(const LhNetwork *network, const uint32_t *ranks, uint32_t size, uint32_t *nodes)
 {
+    g_autofree bool *first = lh_first_at_nics(network, ranks, size);
     uint32_t fewest = UINT32_MAX, nics = 0;
 
     *nodes = 0;
     for (uint32_t i = 0; i < size; i++) {
-        if (begins(ranks, i, network->gpus_per_node)) {
+        if (begins_node(network, ranks, i)) {
             fewest = i > 0 ? MIN(fewest, nics) : fewest;
             nics = 0;
             ++*nodes;
         }
-        nics += begins(ranks, i, network->gpus_per_nic);
+        nics += first[i];
     }
     return MIN(fewest, nics);
 }
@@ -70,18 +90,19 @@ fewest_nics(const LhNetwork *network, const uint32_t *ranks, uint32_t size, uint
 static void
 find_entries(LhRings *rings, const LhNetwork *network, const uint32_t *ranks, uint32_t nodes)
 {
+    g_autofree bool *first = lh_first_at_nics(network, ranks, rings->size);
     uint32_t node = 0, nics = 0;
 
     rings->nodes = g_new(uint32_t, rings->size);
     rings->firsts = g_new0(uint32_t, nodes + 1);
     rings->entries = g_new(uint32_t, (gsize)nodes * rings->count);
     for (uint32_t i = 0; i < rings->size; i++) {
-        if (begins(ranks, i, network->gpus_per_node)) {
+        if (begins_node(network, ranks, i)) {
             node += i > 0;
             rings->firsts[node] = i;
             nics = 0;
         }
-        if (begins(ranks, i, network->gpus_per_nic) && nics < rings->count)
+        if (first[i] && nics < rings->count)
             rings->entries[(gsize)node * rings->count + nics++] = i - rings->firsts[node];
         rings->nodes[i] = node;
     }
@@ -249,13 +270,31 @@ follow_tree(const LhNetwork *n, uint32_t *ranks, uint32_t size)
         ranks[i] = seats[i].rank;
 }
 
-/* Members stand in one ring in the order of @ranks. */
 static void
-set_order(LhRings *rings, const LhGroup *group, const uint32_t *ranks)
+forget_turns(LhRings *rings)
 {
+    g_clear_pointer(&rings->nodes, g_free);
+    g_clear_pointer(&rings->firsts, g_free);
+    g_clear_pointer(&rings->entries, g_free);
+    g_clear_pointer(&rings->units, g_free);
+    g_clear_pointer(&rings->nexts, g_free);
+}
+
+/* Members stand in the order of @ranks, which is node by node; rings are turned against each other.
+ */
+static void
+set_order(LhRings *rings, const LhNetwork *network, const LhGroup *group, const uint32_t *ranks,
+          uint32_t nodes)
+{
+    forget_turns(rings);
     for (uint32_t i = 0; i < rings->size; i++) {
         rings->members[i] = lh_group_position(group, ranks[i]);
         rings->places[rings->members[i]] = i;
+    }
+    if (rings->count > 1) {
+        find_entries(rings, network, ranks, nodes);
+        find_units(rings, network, ranks, nodes);
+        rings->nexts = find_nexts(rings);
     }
 }
 
@@ -270,19 +309,59 @@ slowest_of_order(const LhRings *rings, const LhNetwork *network, const LhGroup *
     return slowest_s_per_byte;
 }
 
-/* The order of ranks, which is set, or that of the tree if a ring is faster so: NVLink may join
- * GPUs of different groups. */
+/* A member of rings on several nodes: its NIC of the cluster. */
+typedef struct {
+    uint32_t nic, rank;
+} NicSeat;
+
+static int
+by_nic(gconstpointer x, gconstpointer y)
+{
+    const NicSeat *a = x, *b = y;
+
+    return a->nic != b->nic ? (a->nic < b->nic ? -1 : 1) : by_rank(&a->rank, &b->rank);
+}
+
+/* @ranks, NIC by NIC, which is node by node. */
 static void
-choose_order(LhRings *rings, const LhNetwork *network, const LhGroup *group, uint32_t *ranks)
+follow_nics(const LhNetwork *n, uint32_t *ranks, uint32_t size)
+{
+    g_autofree NicSeat *seats = g_new(NicSeat, size);
+
+    for (uint32_t i = 0; i < size; i++)
+        seats[i] = (NicSeat){ lh_network_nic(n, ranks[i]), ranks[i] };
+    qsort(seats, size, sizeof(*seats), by_nic);
+    for (uint32_t i = 0; i < size; i++)
+        ranks[i] = seats[i].rank;
+}
+
+static bool
+is_by_nic(const LhNetwork *n, const uint32_t *ranks, uint32_t size)
+{
+    for (uint32_t i = 1; i < size; i++) {
+        if (lh_network_nic(n, ranks[i]) < lh_network_nic(n, ranks[i - 1]))
+            return false;
+    }
+    return true;
+}
+
+/* The order of ranks, which is set, or that of the tree or of NICs if rings are faster so: NVLink
+ * may join GPUs of different groups. */
+static void
+choose_order(LhRings *rings, const LhNetwork *network, const LhGroup *group, uint32_t *ranks,
+             uint32_t nodes)
 {
     const double by_ranks = slowest_of_order(rings, network, group);
 
-    follow_tree(network, ranks, rings->size);
-    set_order(rings, group, ranks);
+    if (nodes == 1)
+        follow_tree(network, ranks, rings->size);
+    else
+        follow_nics(network, ranks, rings->size);
+    set_order(rings, network, group, ranks, nodes);
     if (slowest_of_order(rings, network, group) < by_ranks)
         return;
     qsort(ranks, rings->size, sizeof(*ranks), by_rank);
-    set_order(rings, group, ranks);
+    set_order(rings, network, group, ranks, nodes);
 }
 
 void
@@ -297,14 +376,10 @@ lh_rings_init(LhRings *rings, const LhNetwork *network, const LhGroup *group)
                         .size = size,
                         .members = g_new(uint32_t, size),
                         .places = g_new(uint32_t, size) };
-    set_order(rings, group, ranks);
-    if (nodes == 1 && lh_pcie_is_crossed(&network->topology->tree))
-        choose_order(rings, network, group, ranks);
-    if (rings->count > 1) {
-        find_entries(rings, network, ranks, nodes);
-        find_units(rings, network, ranks, nodes);
-        rings->nexts = find_nexts(rings);
-    }
+    set_order(rings, network, group, ranks, nodes);
+    if (nodes == 1 ? lh_pcie_is_crossed(&network->topology->tree)
+                   : rings->count > 1 && !is_by_nic(network, ranks, size))
+        choose_order(rings, network, group, ranks, nodes);
 }
 
 void
@@ -312,9 +387,5 @@ lh_rings_clear(LhRings *rings)
 {
     g_free(rings->members);
     g_free(rings->places);
-    g_free(rings->nodes);
-    g_free(rings->firsts);
-    g_free(rings->entries);
-    g_free(rings->units);
-    g_free(rings->nexts);
+    forget_turns(rings);
 }

@@ -29,7 +29,8 @@ void lh_rings_init_plain(LhRings *rings, uint32_t size, bool pairs);
 /*
  * In order of ranks, which is by node: as many rings as each of several nodes has NICs that its
  * members use, at most LH_RINGS_MAX; else one. On one node whose groups of PCIe are not in a row,
- * in the order of these if that is faster.
+ * in the order of these if that is faster; on several whose GPUs share NICs crosswise, in that of
+ * NICs likewise.
  */
 void lh_rings_init(LhRings *rings, const LhNetwork *network, const LhGroup *group);
 void lh_rings_clear(LhRings *rings);
@@ -56,6 +57,10 @@ LhRoute lh_ring_hop_route(const LhNetwork *network, const LhGroup *group, const 
 
 /* All hops of the rings of @group, by ring and place; caller frees. */
 LhRingHop *lh_ring_hops_new(const LhNetwork *network, const LhGroup *group, const LhRings *rings);
+
+/* Of each of @ranks, which are node by node, whether it is the first one of its node at its NIC;
+ * caller frees. */
+bool *lh_first_at_nics(const LhNetwork *network, const uint32_t *ranks, uint64_t count);
 
 /* The group's ranks in ascending order; caller frees. */
 uint32_t *lh_sorted_ranks(const LhGroup *group);

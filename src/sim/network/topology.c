@@ -1,7 +1,7 @@
 /*
  * Clusters from files. A file describes one node and the fabric between nodes; how many nodes there
- * are is said by whoever uses it. Left out: mixed nodes, NICs that are not shared evenly by the
- * GPUs, and anything inside the spine of a fat tree.
+ * are is said by whoever uses it. Left out: mixed nodes, GPUs of several NICs, and anything inside
+ * the spine of a fat tree.
  */
 #include "sim/network/topology.h"
 
@@ -154,7 +154,14 @@ static const LhField slower_fields[] = {
 
 static const LhField nics_fields[] = {
     COUNT("count", nics_per_node, LH_FIELD_REQUIRED, 1, LH_NICS_MAX,
-          "NICs per node; divides \"gpus\". GPU i uses NIC i * count / gpus."),
+          "NICs per node, at most as many as GPUs."),
+    { .name = "of_gpu",
+      .type = LH_FIELD_UINTS,
+      .offset = offsetof(LhTopology, nic_of_gpu),
+      .min = 1,
+      .max = LH_NICS_MAX,
+      .description = "The NIC that each GPU uses, from 0; if absent, GPU i uses NIC i * count / "
+                     "gpus, rounded down." },
     LINK_FIELDS(nic, LH_FIELD_REQUIRED),
     BANDWIDTH("pair_p2p", nic.pair_p2p, 0,
               "What all sends and all-to-alls from one GPU to another reach together in each "
@@ -388,11 +395,55 @@ check_collectives(const LhJson *json, const LhTopology *t, GError **error)
                          "given");
 }
 
+/* The first of the node's NICs that no GPU uses; their number if all are used. */
+static uint64_t
+unused_nic(const LhTopology *t)
+{
+    g_autofree bool *used = g_new0(bool, t->nics_per_node);
+    uint64_t nic = 0;
+
+    for (guint i = 0; i < t->nic_of_gpu->len; i++)
+        used[g_array_index(t->nic_of_gpu, uint64_t, i)] = true;
+    while (nic < t->nics_per_node && used[nic])
+        nic++;
+    return nic;
+}
+
+/* NICs that no GPU uses, such as those of storage, carry nothing. */
+static bool
+check_nic_of_gpu(const LhJson *json, const LhTopology *t, GError **error)
+{
+    static const char path[] = "node.nics.of_gpu";
+
+    if (t->nic_of_gpu == NULL)
+        return true;
+    if (t->nic_of_gpu->len != t->gpus_per_node)
+        return lh_json_error(json, path, error,
+                             "\"%s\" has %u numbers; allowed: one for each of the %" //
+                             G_GUINT64_FORMAT " GPUs",
+                             path, t->nic_of_gpu->len, t->gpus_per_node);
+    for (guint i = 0; i < t->nic_of_gpu->len; i++) {
+        const uint64_t nic = g_array_index(t->nic_of_gpu, uint64_t, i);
+        g_autofree char *place = g_strdup_printf("%s[%u]", path, i);
+
+        if (nic >= t->nics_per_node)
+            return lh_json_error(json, place, error,
+                                 "\"%s\" is %" G_GUINT64_FORMAT "; allowed: 0 to %"  //
+                                 G_GUINT64_FORMAT ", since \"node.nics.count\" is %" //
+                                 G_GUINT64_FORMAT,
+                                 place, nic, t->nics_per_node - 1, t->nics_per_node);
+    }
+    return unused_nic(t) == t->nics_per_node ||
+           lh_json_error(json, path, error,
+                         "\"%s\": NIC %" G_GUINT64_FORMAT " is no GPU's; allowed: each of the %" //
+                         G_GUINT64_FORMAT " NICs at least once; leave out of \"count\" what "
+                         "carries no traffic of GPUs",
+                         path, unused_nic(t), t->nics_per_node);
+}
+
 static bool
 check_nics(const LhJson *json, const LhTopology *t, GError **error)
 {
-    g_autofree char *divisors = NULL;
-
     if (t->nics_per_node == 0 && t->max_nodes == 1)
         return true;
     if (t->nics_per_node == 0)
@@ -400,15 +451,16 @@ check_nics(const LhJson *json, const LhTopology *t, GError **error)
             json, t->max_nodes == 0 ? "node" : "max_nodes", error,
             "without \"node.nics\" there can be only one node; give \"max_nodes\": "
             "1, or the NICs");
-    if (t->gpus_per_node % t->nics_per_node == 0)
-        return check_pair(json, &t->nic, "pair_p2p", t->nic.pair_p2p, error) &&
-               check_pair(json, &t->nic, "pair_collective", t->nic.pair_collective, error) &&
-               check_slower(json, t, error);
-    divisors = lh_topology_divisors(t->gpus_per_node);
-    return lh_json_error(json, "node.nics.count", error,
-                         "\"node.nics.count\" is %" G_GUINT64_FORMAT
-                         ", which does not divide \"node.gpus\" %" G_GUINT64_FORMAT "; allowed: %s",
-                         t->nics_per_node, t->gpus_per_node, divisors);
+    if (t->nics_per_node > t->gpus_per_node)
+        return lh_json_error(json, "node.nics.count", error,
+                             "\"node.nics.count\" is %" G_GUINT64_FORMAT
+                             ", more than \"node.gpus\" %" G_GUINT64_FORMAT
+                             "; allowed: a NIC for each GPU at most",
+                             t->nics_per_node, t->gpus_per_node);
+    return check_nic_of_gpu(json, t, error) &&
+           check_pair(json, &t->nic, "pair_p2p", t->nic.pair_p2p, error) &&
+           check_pair(json, &t->nic, "pair_collective", t->nic.pair_collective, error) &&
+           check_slower(json, t, error);
 }
 
 static bool
@@ -440,8 +492,10 @@ check_fabric(const LhJson *json, const LhTopology *t, GError **error)
 static bool
 check_version(const LhJson *json, const LhTopology *t, GError **error)
 {
-    static const char *const paths[] = { "node.measured_on", "node.pcie.levels", "node.pcie.p2p",
-                                         "node.pcie.p2p_two", "node.pcie.host" };
+    static const char *const paths[] = {
+        "node.measured_on",  "node.pcie.levels", "node.pcie.p2p",
+        "node.pcie.p2p_two", "node.pcie.host",   "node.nics.of_gpu"
+    };
 
     for (gsize i = 0; t->schema == 0 && i < G_N_ELEMENTS(paths); i++) {
         if (lh_json_has(json, paths[i]))

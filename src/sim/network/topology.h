@@ -68,7 +68,8 @@ typedef struct {
     LhLinkClass nvlink;     /* scale_up != none */
     LhLinkClass pcie;       /* bandwidth 0: GPUs reach their NIC through the scale-up link */
     LhPcieTree tree;        /* what is above the GPUs' own PCIe links */
-    uint64_t nics_per_node; /* divides gpus_per_node; 0 only for a single node */
+    uint64_t nics_per_node; /* at most gpus_per_node; 0 only for a single node */
+    GArray *nic_of_gpu;     /* of uint64_t: the NIC of each GPU; NULL: GPU i has i * NICs / GPUs */
     LhLinkClass nic;
     GArray *slower_nodes; /* of LhSlowerNode, by node; NULL: none */
     /* What each further message costs where a rank sends several at once to other nodes in a

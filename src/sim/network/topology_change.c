@@ -48,12 +48,10 @@ refuse_any_nics(const LhTopology *t)
 static char *
 refuse_nics(const LhTopologyChange *change, const LhTopology *t)
 {
-    g_autofree char *divisors = lh_topology_divisors(t->gpus_per_node);
-
-    if (t->gpus_per_node % change->nics != 0)
-        return g_strdup_printf("%" G_GUINT64_FORMAT " NICs do not divide the %" G_GUINT64_FORMAT
-                               " GPUs of a node; allowed: %s",
-                               change->nics, t->gpus_per_node, divisors);
+    if (change->nics > t->gpus_per_node)
+        return g_strdup_printf("%" G_GUINT64_FORMAT " NICs are more than the %" G_GUINT64_FORMAT
+                               " GPUs of a node; allowed: up to one for each",
+                               change->nics, t->gpus_per_node);
     if (change->nics > 1 && t->fabric == LH_FABRIC_RAIL && t->scale_up != LH_SCALE_UP_SWITCH)
         return g_strdup_printf("the fabric of %s is \"rail\", and only an NVSwitch crosses rails, "
                                "which its nodes have not; allowed: 1",
@@ -137,8 +135,10 @@ replace_rate(LhLinkClass *link, double rate, const char *option)
 void
 lh_topology_change(LhTopology *t, const LhTopologyChange *change)
 {
-    if (change->nics > 0)
+    if (change->nics > 0 && change->nics != t->nics_per_node) {
         t->nics_per_node = change->nics;
+        g_clear_pointer(&t->nic_of_gpu, g_array_unref); /* which says where as many NICs are */
+    }
     if (change->nic_rate > 0) {
         replace_rate(&t->nic, change->nic_rate, "--nic-rate");
         t->nic.pair_p2p = MIN(t->nic.pair_p2p, change->nic_rate);

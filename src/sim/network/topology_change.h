@@ -31,7 +31,7 @@ typedef struct {
       .flags = (marks),                                                                            \
       .min = 1,                                                                                    \
       .max = LH_NICS_MAX,                                                                          \
-      .description = "NICs of a node, which divide its GPUs; default: the topology's." },          \
+      .description = "NICs of a node, at most its GPUs; default: the topology's." },               \
         { .name = "nic_rate",                                                                      \
           .type = LH_FIELD_UNIT,                                                                   \
           .unit = LH_UNIT_PORT,                                                                    \

@@ -1,0 +1,315 @@
+/*
+ * What joins nodes: which NIC a GPU uses. Routes, shares and bounds by hand, files that cannot be,
+ * and random networks on which nothing that is played beats its bound.
+ */
+#include "base/rng.h"
+#include "data_files.h"
+#include "run_tests.h"
+#include "share.h"
+#include "sim/network/flows.h"
+#include "sim/network/link_bound.h"
+#include "sim/network/nccl.h"
+#include "sim/network/network.h"
+#include "sim/network/rings.h"
+#include "sim/network/topology_change.h"
+#include "sim_single.h"
+
+#include <math.h>
+
+#define GIGA 1e9
+#define S_PER_PS 1e-12
+
+#define LINK(latency)                                                                              \
+    "\"latency\": \"" latency "\", \"ctas\": 2, \"provenance\": \"assumed\", \"source\": \"s\"}"
+#define SWITCH                                                                                     \
+    "\"scale_up\": {\"kind\": \"nvswitch\", \"bandwidth\": \"400GB/s\", " LINK(                    \
+        "3us") ", \"pcie\": {\"bandwidth\": \"50GB/s\", " LINK("2us")
+#define NONE                                                                                       \
+    "\"scale_up\": {\"kind\": \"none\"}, \"pcie\": {\"bandwidth\": \"50GB/s\", " LINK("2us")
+#define CLUSTER(gpus, links, nics, rest)                                                           \
+    "{\"schema\": \"longhaul.topology/2\", \"name\": \"t\", \"source\": \"s\",\n"                  \
+    " \"device\": \"h100-sxm\",\n"                                                                 \
+    " \"node\": {\"gpus\": " gpus ", " links ",\n"                                                 \
+    "  \"nics\": {" nics ", \"bandwidth\": \"20GB/s\", " LINK("10us") "}" rest "}"
+#define RAIL ",\n \"fabric\": {\"kind\": \"rail\", \"switch_latency\": \"1us\"}"
+#define SIX(rest) CLUSTER("6", SWITCH, "\"count\": 4, \"of_gpu\": [0, 0, 1, 2, 2, 3]", rest)
+
+static LhTopology *
+parse(const char *text)
+{
+    g_autoptr(GError) error = NULL;
+    LhTopology *t = lh_topology_parse("t.json", text, strlen(text), &error);
+
+    ck_assert_msg(t != NULL, "%s", error != NULL ? error->message : text);
+    return t;
+}
+
+static void
+network_of(LhNetwork *n, const LhTopology *t, uint32_t nodes)
+{
+    ck_assert(lh_network_init(n, t, nodes, nodes * (uint32_t)t->gpus_per_node, NULL, NULL));
+}
+
+static LhGroup
+all_of(const LhNetwork *n)
+{
+    return (LhGroup){ 0, 1, n->ranks, 0, 1 };
+}
+
+/* ---- by hand ---- */
+
+typedef struct {
+    uint32_t from, to;
+} Pair;
+
+/* Bytes a second of the first of messages that are sent at the same time. */
+static double
+rate_of_first(const LhNetwork *n, const Pair *pairs, size_t count)
+{
+    LhHeap heap = { 0 };
+    LhFlows *flows = lh_flows_new(n, LH_NETWORK_FAIR, &heap, 0);
+    uint32_t first = 0;
+    double rate;
+
+    for (size_t i = 0; i < count; i++) {
+        LhRoute route;
+        uint32_t flow;
+
+        lh_network_route(n, pairs[i].from, pairs[i].to, &route);
+        flow = lh_flows_start(flows, 0, &route, 1000000);
+        first = i == 0 ? flow : first;
+    }
+    lh_flows_settle(flows, 0);
+    rate = lh_flows_rate(flows, first);
+    lh_flows_free(flows);
+    lh_heap_clear(&heap);
+    return rate;
+}
+
+/* "pcie up, node 0, index 0; nic up, node 0, index 0; ..: 12 us"; caller frees. */
+static char *
+describe(const LhNetwork *n, uint32_t from, uint32_t to)
+{
+    GString *text = g_string_new(NULL);
+    g_autofree char *latency = NULL;
+    LhRoute route;
+
+    lh_network_route(n, from, to, &route);
+    for (uint32_t i = 0; i < route.links_count; i++) {
+        g_autofree char *name = lh_network_link_name(n, route.links[i]);
+
+        g_string_append_printf(text, "%s%s", i > 0 ? "; " : "", name);
+    }
+    latency = lh_format_time(route.latency_ps);
+    g_string_append_printf(text, ": %s", latency);
+    return g_string_free(text, FALSE);
+}
+
+static void
+check_route(const LhNetwork *n, uint32_t from, uint32_t to, const char *expected)
+{
+    g_autofree char *found = describe(n, from, to);
+
+    ck_assert_str_eq(found, expected);
+}
+
+START_TEST(nics_are_shared_unevenly)
+{
+    g_autoptr(LhTopology) t = parse(SIX(""));
+    const Pair both[] = { { 0, 6 }, { 1, 8 } }, alone[] = { { 2, 8 }, { 0, 6 } };
+    LhNetwork n;
+    LhGroup all;
+
+    network_of(&n, t, 2);
+    all = all_of(&n);
+    ck_assert_double_eq(rate_of_first(&n, both, 2), 10 * GIGA);
+    ck_assert_double_eq(rate_of_first(&n, alone, 2), 20 * GIGA);
+    /* Rings leave by four NICs. */
+    ck_assert_double_eq_tol(
+        12e9 * lh_link_bound_s_per_byte(&n, &all, LH_COLL_ALL_GATHER, LH_ALGORITHM_DEFAULT),
+        11e9 / 4 / 20e9, 1e-9);
+    check_route(&n, 4, 8,
+                "pcie up, node 0, index 4; nic up, node 0, index 2; nic down, node 1, index 1; "
+                "pcie down, node 1, index 2: 12 us");
+}
+END_TEST
+
+/* Numbers that do not divide, in a row. */
+START_TEST(nics_are_spread_in_a_row)
+{
+    static const uint32_t counts[][8] = {
+        { 0, 0, 0, 1, 1, 1, 2, 2 }, /* 3 of 8 GPUs */
+        { 0, 0, 1, 1, 2, 3, 3, 4 }, /* 5 */
+        { 0, 0, 1, 2, 3, 4, 5, 6 }, /* 7 */
+    };
+    g_autoptr(LhTopology) t = lh_topology_load("hgx-h100", NULL);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(counts); i++) {
+        const uint32_t nics = 3 + 2 * (uint32_t)i;
+        LhNetwork n;
+
+        t->nics_per_node = nics;
+        network_of(&n, t, 2);
+        for (uint32_t gpu = 0; gpu < 8; gpu++) {
+            ck_assert_uint_eq(lh_network_nic(&n, gpu), counts[i][gpu]);
+            ck_assert_uint_eq(lh_network_nic(&n, 8 + gpu), nics + counts[i][gpu]);
+        }
+        for (uint32_t nic = 0; nic < nics; nic++) {
+            const uint32_t gpu = lh_network_gpu_at_nic(&n, nic);
+
+            ck_assert_uint_eq(counts[i][gpu], nic);
+            ck_assert(gpu == 0 || counts[i][gpu - 1] != nic);
+        }
+    }
+}
+END_TEST
+
+/* A rail is crossed by the GPU that stands where the destination does. */
+START_TEST(rails_go_by_nics)
+{
+    g_autoptr(LhTopology) t = parse(SIX(RAIL));
+    LhNetwork n;
+
+    network_of(&n, t, 2);
+    check_route(&n, 0, 7,
+                "pcie up, node 0, index 0; nic up, node 0, index 0; nic down, node 1, index 0; "
+                "pcie down, node 1, index 1: 13 us");
+    check_route(&n, 0, 10,
+                "nvlink up, node 0, index 0; nvlink down, node 0, index 4; pcie up, node 0, index "
+                "4; nic up, node 0, index 2; nic down, node 1, index 2; pcie down, node 1, index "
+                "4: 16 us");
+}
+END_TEST
+
+/* Each of @nics NICs is crossed by one ring out of each node, and one into it. */
+static void
+check_rings(const char *text, uint32_t nodes, uint32_t nics)
+{
+    g_autoptr(LhTopology) t = parse(text);
+    LhNetwork n;
+    LhGroup all;
+    LhRings rings = { 0 };
+    g_autofree uint32_t *crossings = NULL;
+
+    network_of(&n, t, nodes);
+    all = all_of(&n);
+    crossings = g_new0(uint32_t, n.links_count);
+    lh_rings_init(&rings, &n, &all);
+    ck_assert_uint_eq(rings.count, nics);
+    for (uint64_t hop = 0; hop < lh_ring_hops_count(&rings); hop++) {
+        const LhRoute route = lh_ring_hop_route(&n, &all, &rings, hop);
+
+        for (uint32_t i = 0; i < route.links_count; i++)
+            crossings[route.links[i]]++;
+    }
+    for (uint32_t id = n.nic_first; id < n.fabric_first; id++)
+        ck_assert_msg(crossings[id] == 1, "%s: %u rings over NIC link %u", text, crossings[id],
+                      id - n.nic_first);
+    lh_rings_clear(&rings);
+}
+
+START_TEST(rings_leave_by_each_nic_once)
+{
+    check_rings(SIX(""), 2, 4);
+    check_rings(SIX(""), 5, 4);
+    check_rings(CLUSTER("4", SWITCH, "\"count\": 2, \"of_gpu\": [0, 1, 1, 0]", ""), 3, 2);
+    check_rings(CLUSTER("4", SWITCH, "\"count\": 2, \"of_gpu\": [0, 1, 0, 1]", ""), 4, 2);
+    check_rings(CLUSTER("8", NONE, "\"count\": 3, \"of_gpu\": [2, 0, 1, 1, 0, 2, 2, 0]", ""), 2, 3);
+    check_rings(CLUSTER("8", SWITCH, "\"count\": 5", RAIL), 3, 5);
+}
+END_TEST
+
+/* NCCL counts the NICs that are near to its ranks, not how often they change along them. */
+START_TEST(nccl_counts_nics)
+{
+    static const char *const orders[] = { "[0, 0, 1, 1]", "[0, 1, 0, 1]", "[1, 0, 0, 1]" };
+    g_autoptr(LhDevice) device = lh_device_load("h100-sxm", NULL);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(orders); i++) {
+        g_autofree char *nics = g_strdup_printf("\"count\": 2, \"of_gpu\": %s", orders[i]);
+        g_autoptr(GString) text = g_string_new(CLUSTER("4", SWITCH, "NICS", ""));
+        g_autoptr(LhTopology) t = NULL;
+        LhNetwork n;
+        LhGroup all;
+        LhNcclGroup *g;
+
+        g_string_replace(text, "NICS", nics, 1);
+        t = parse(text->str);
+        network_of(&n, t, 3);
+        all = all_of(&n);
+        g = lh_nccl_group_new(&n, device, &all);
+        ck_assert_double_eq_tol(lh_nccl_seconds(g, LH_COLL_ALL_GATHER, UINT64_C(1) << 36, NULL),
+                                lh_nccl_latency_s(g, LH_COLL_ALL_GATHER, UINT64_C(1) << 36,
+                                                  (LhNcclChoice){ LH_NCCL_RING, LH_NCCL_SIMPLE }) +
+                                    11.0 * (double)(UINT64_C(1) << 36) / 40e9,
+                                1e-6);
+        lh_nccl_group_free(g);
+    }
+}
+END_TEST
+
+/* --nics says how many there are, and not where: those of the file's number are where it says. */
+START_TEST(other_nics_are_in_a_row)
+{
+    const LhTopologyChange same = { .nics = 4 }, other = { .nics = 5 }, many = { .nics = 7 };
+    g_autoptr(LhTopology) t = parse(SIX(""));
+    const char *field;
+    g_autofree char *reason = lh_topology_change_refusal(&many, t, &field);
+    LhNetwork n;
+
+    ck_assert_str_eq(field, "nics");
+    ck_assert_str_eq(reason,
+                     "7 NICs are more than the 6 GPUs of a node; allowed: up to one for each");
+    lh_topology_change(t, &same);
+    network_of(&n, t, 2);
+    ck_assert_uint_eq(lh_network_nic(&n, 1), 0);
+    ck_assert_uint_eq(lh_network_nic(&n, 3), 2);
+    ck_assert_ptr_null(lh_topology_change_refusal(&other, t, &field));
+    lh_topology_change(t, &other);
+    network_of(&n, t, 2);
+    ck_assert_uint_eq(lh_network_nic(&n, 1), 0);
+    ck_assert_uint_eq(lh_network_nic(&n, 5), 4);
+}
+END_TEST
+
+typedef struct {
+    const char *text, *message;
+} Refused;
+
+static void
+check_refused(const Refused *cases, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(LhTopology) t =
+            lh_topology_parse("t.json", cases[i].text, strlen(cases[i].text), &error);
+
+        ck_assert_ptr_null(t);
+        check_message(error, cases[i].message);
+    }
+}
+
+START_TEST(nics_that_cannot_be)
+{
+    static const Refused cases[] = {
+        { CLUSTER("4", SWITCH, "\"count\": 2, \"of_gpu\": [0, 1]", ""),
+          "t.json:4:34: error: \"node.nics.of_gpu\" has 2 numbers; allowed: one for each of the 4 "
+          "GPUs" },
+        { CLUSTER("4", SWITCH, "\"count\": 2, \"of_gpu\": [0, 1, 2, 0]", ""),
+          "t.json:4:41: error: \"node.nics.of_gpu[2]\" is 2; allowed: 0 to 1, since "
+          "\"node.nics.count\" is 2" },
+        { CLUSTER("4", SWITCH, "\"count\": 3, \"of_gpu\": [0, 0, 2, 0]", ""),
+          "t.json:4:34: error: \"node.nics.of_gpu\": NIC 1 is no GPU's; allowed: each of the 3 "
+          "NICs at least once; leave out of \"count\" what carries no traffic of GPUs" },
+        { CLUSTER("4", SWITCH, "\"count\": 5", ""),
+          "t.json:4:21: error: \"node.nics.count\" is 5, more than \"node.gpus\" 4; allowed: a "
+          "NIC for each GPU at most" },
+    };
+
+    check_refused(cases, G_N_ELEMENTS(cases));
+}
+END_TEST
+
+LH_TEST_MAIN("fabric", nics_are_shared_unevenly, nics_are_spread_in_a_row, rails_go_by_nics,
+             rings_leave_by_each_nic_once, nccl_counts_nics, other_nics_are_in_a_row,
+             nics_that_cannot_be)
