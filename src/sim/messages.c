@@ -468,7 +468,7 @@ count_measured(LhEngine *e, const LhCollective *c, const LhTraffic *traffic,
 {
     const LhMember *m = &c->members[position];
 
-    for (uint8_t tier = 0; tier < LH_TIERS; tier++) {
+    for (uint32_t tier = 0; tier < LH_TIERS; tier++) {
         const uint64_t bytes = traffic->tiers & 1u << tier
                                    ? lh_traffic_sent_bytes(traffic, part_bytes, position, tier)
                                    : 0;
@@ -479,7 +479,7 @@ count_measured(LhEngine *e, const LhCollective *c, const LhTraffic *traffic,
         if (lh_engine_plays(e, m->rank))
             lh_node(&e->ranks[m->rank].nodes, m->op)->bytes += bytes;
         if (c->likes == NULL)
-            count_sent(e, m->rank, tier, bytes);
+            count_sent(e, m->rank, (uint8_t)tier, bytes);
         else
             apart_of(e, c->likes)->sent_bytes[m->rank * LH_TIERS + tier] += bytes;
     }
