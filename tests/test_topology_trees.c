@@ -253,6 +253,45 @@ START_TEST(finds_the_nic_of_each_gpu)
 }
 END_TEST
 
+/* As a reader of the file has it; rows of GPUs that are as a file without it has them are left out.
+ */
+START_TEST(writes_the_nic_of_each_gpu)
+{
+    static const struct {
+        const char *file, *of_gpu;
+    } cases[] = { { "smi-uneven-nics.txt", "0,0,1,1,2,3,3,3" }, { "smi-4of8.txt", NULL } };
+    const char *const file = cases[_i].file;
+    g_autoptr(LhToldCluster) cluster = told_load((const char *[]){ file, NULL });
+    g_autoptr(LhTopology) t = told_made_of(cluster, "hgx-h100", NULL);
+    g_autoptr(GString) of_gpu = g_string_new(NULL);
+
+    ck_assert_uint_eq(t->nics_per_node, 4);
+    ck_assert_int_eq(t->nic_of_gpu != NULL, cases[_i].of_gpu != NULL);
+    if (t->nic_of_gpu != NULL)
+        append_numbers(of_gpu, t->nic_of_gpu);
+    ck_assert_str_eq(of_gpu->str, cases[_i].of_gpu != NULL ? cases[_i].of_gpu : "");
+}
+END_TEST
+
+#define TRAY                                                                                       \
+    "GPU0 GPU1 GPU2 GPU3 NIC0 NIC1 CPU\nGPU0 X NV18 NV18 NV18 PIX SYS\nGPU1 NV18 X NV18 NV18 SYS " \
+    "PIX\nGPU2 NV18 NV18 X NV18 SYS SYS\nGPU3 NV18 NV18 NV18 X SYS SYS\n"
+
+/* Of a host of an NVLink domain, for all of its hosts. */
+START_TEST(writes_the_nics_of_all_trays)
+{
+    g_autoptr(LhToldCluster) cluster = lh_told_new();
+    g_autoptr(LhTopology) t = NULL;
+
+    ck_assert(lh_told_parse(cluster, "a", TRAY, strlen(TRAY), NULL));
+    t = told_made_of(cluster, "nvl72", NULL);
+    ck_assert_uint_eq(t->nics_per_node, 36);
+    ck_assert_ptr_nonnull(t->nic_of_gpu);
+    for (uint64_t gpu = 0; gpu < 72; gpu++)
+        ck_assert_uint_eq(g_array_index(t->nic_of_gpu, uint64_t, gpu), gpu / 4 * 2 + (gpu % 4 > 0));
+}
+END_TEST
+
 /* --- what is said -------------------------------------------------------------------------------
  */
 
@@ -398,6 +437,8 @@ main(void)
     tcase_add_loop_test(cases, makes_a_tree, 0, G_N_ELEMENTS(trees));
     tcase_add_test(cases, knows_links_between_sockets);
     tcase_add_loop_test(cases, finds_the_nic_of_each_gpu, 0, G_N_ELEMENTS(nics));
+    tcase_add_loop_test(cases, writes_the_nic_of_each_gpu, 0, 2);
+    tcase_add_test(cases, writes_the_nics_of_all_trays);
     tcase_add_loop_test(cases, says_what_nobody_measured, 0, G_N_ELEMENTS(remarks));
     tcase_add_loop_test(cases, refuses_what_is_no_tree, 0, G_N_ELEMENTS(broken));
     tcase_add_loop_test(cases, makes_small_trees, 0, G_N_ELEMENTS(small));

@@ -11,11 +11,12 @@ typedef struct {
     const LhToldParams *params;
     LhTopology t; /* strings are borrowed from @strings or the base */
     GStringChunk *strings;
-    GArray *times;    /* of const LhCollectiveTimes *, borrowed */
-    GArray *fields;   /* of LhToldField */
-    GArray *levels;   /* of LhPcieLevel: those of @t.tree, if files tell them */
-    GPtrArray *notes; /* of char *: what to know of the topology, a line each */
-    uint64_t trays;   /* of a node, which is an NVLink domain of several hosts; else 1 */
+    GArray *times;      /* of const LhCollectiveTimes *, borrowed */
+    GArray *fields;     /* of LhToldField */
+    GArray *nic_of_gpu; /* of uint64_t: that of @t, if files tell it */
+    GArray *levels;     /* of LhPcieLevel: those of @t.tree, if files tell them */
+    GPtrArray *notes;   /* of char *: what to know of the topology, a line each */
+    uint64_t trays;     /* of a node, which is an NVLink domain of several hosts; else 1 */
 } LhToldDraft;
 
 /* Remarks on files of which no field has anything, with the reason. */

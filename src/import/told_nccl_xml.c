@@ -54,8 +54,8 @@ clear_device(gpointer data)
     g_array_unref(device->links);
 }
 
-/* Where the element ends that was read: GMarkup counts a line as soon as it is at its end, where its
- * first column is. */
+/* Where the element ends that was read: GMarkup counts a line as soon as it is at its end, where
+ * its first column is. */
 static void
 find_position(const LhXml *x, int *line, int *column)
 {

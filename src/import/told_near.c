@@ -222,7 +222,8 @@ find_nics_of_gpus(LhToldReader *r, const LhToldShape *s, const bool *near, guint
     return number(&h, numbers);
 }
 
-/* NICs of which each GPU has several count as one: a topology file has at most one a GPU. */
+/* NICs of which each GPU has several count as one: a topology file has at most one a GPU. Distances
+ * of a file in which all NICs are used are finer than those of another. */
 bool
 lh_told_add_nics(LhToldReader *r, const LhToldShape *s, guint line)
 {
@@ -237,8 +238,10 @@ lh_told_add_nics(LhToldReader *r, const LhToldShape *s, guint line)
         return true;
     if (nics <= s->gpus)
         count = find_nics_of_gpus(r, s, near, nics, numbers);
-    if (nics <= s->gpus && r->cluster->nic_of_gpu == NULL)
+    if (nics <= s->gpus && (r->cluster->nic_of_gpu == NULL || s->used)) {
+        g_clear_pointer(&r->cluster->nic_of_gpu, g_array_unref);
         r->cluster->nic_of_gpu = g_array_ref(numbers);
+    }
     return lh_told_add(r, LH_TOLD_NICS, line,
                        (LhToldValue){ count, LH_PROVENANCE_DATASHEET, 0, 0 }) &&
            lh_told_add(r, LH_TOLD_NICS_JOINED, line,

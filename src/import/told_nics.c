@@ -120,18 +120,55 @@ fill_pair(LhToldDraft *d)
         d->t.nic_overhead_ps = base->nic_overhead_ps;
 }
 
-/* Which NICs GPUs use is what a base with as many of both says; else --nics spreads them. Nothing
- * tells which GPUs share others, if not in equal numbers. */
+/* Whether each GPU has the NIC that it would have if nothing were said. */
 static bool
-find_whose_nics(LhToldDraft *d)
+is_spread(const GArray *of_gpu, uint64_t nics)
+{
+    for (guint g = 0; g < of_gpu->len; g++) {
+        if (g_array_index(of_gpu, uint64_t, g) != g * nics / of_gpu->len)
+            return false;
+    }
+    return true;
+}
+
+/* What files say of a host, of all hosts of the node. */
+static void
+take_nic_of_gpu(LhToldDraft *d, const LhTold *nics)
+{
+    const GArray *told = d->told->nic_of_gpu;
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    if (is_spread(told, (uint64_t)nics->value))
+        return;
+    for (uint64_t gpu = 0; gpu < d->t.gpus_per_node; gpu++) {
+        const uint64_t nic = g_array_index(told, uint64_t, gpu % told->len) +
+                             gpu / told->len * (uint64_t)nics->value;
+
+        g_array_append_val(d->nic_of_gpu, nic);
+        g_string_append_printf(text, "%s%" G_GUINT64_FORMAT, gpu > 0 ? "," : "", nic);
+    }
+    d->t.nic_of_gpu = d->nic_of_gpu;
+    lh_told_note(d, "node.nics.of_gpu", g_string_free(g_steal_pointer(&text), FALSE), -1,
+                 nics->source);
+}
+
+/* Which NICs GPUs use is what files say, or a base with as many of both; else --nics spreads them.
+ */
+static bool
+find_whose_nics(LhToldDraft *d, const LhTold *nics)
 {
     const LhTopology *base = d->params->base;
-    const bool is_base = base != NULL && base->nics_per_node == d->t.nics_per_node &&
+    const GArray *told = d->told->nic_of_gpu;
+    const bool is_told = d->params->change.nics == 0 && nics != NULL && told != NULL &&
+                         told->len * d->trays == d->t.gpus_per_node;
+    const bool is_base = !is_told && base != NULL && base->nics_per_node == d->t.nics_per_node &&
                          base->gpus_per_node == d->t.gpus_per_node;
 
-    if (is_base)
+    if (is_told)
+        take_nic_of_gpu(d, nics);
+    else if (is_base)
         d->t.nic_of_gpu = base->nic_of_gpu;
-    return d->params->change.nics > 0 || is_base ||
+    return d->params->change.nics > 0 || is_told || is_base ||
            (d->t.nics_per_node <= d->t.gpus_per_node &&
             d->t.gpus_per_node % d->t.nics_per_node == 0);
 }
@@ -174,7 +211,7 @@ fill_nic_count(LhToldDraft *d, GError **error)
         d->t.nics_per_node = nics != NULL ? (uint64_t)nics->value * d->trays : base->nics_per_node;
         lh_told_note_count(d, "node.nics.count", d->t.nics_per_node, nics);
     }
-    return find_whose_nics(d) || refuse_nic_count(d, error);
+    return find_whose_nics(d, nics) || refuse_nic_count(d, error);
 }
 
 /* NICs of one GPU, and NICs of different speeds, have no place in a topology file as they are. */

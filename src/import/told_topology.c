@@ -524,9 +524,13 @@ lh_told_topology(const LhToldCluster *cluster, const LhToldParams *params, GErro
     g_autoptr(GStringChunk) strings = g_string_chunk_new(TEXT_MAX);
     g_autoptr(GArray) times = g_array_new(FALSE, FALSE, sizeof(const LhCollectiveTimes *));
     g_autoptr(GArray) levels = g_array_new(FALSE, FALSE, sizeof(LhPcieLevel));
-    LhToldDraft draft = {
-        .told = cluster, .params = params, .strings = strings, .times = times, .levels = levels
-    };
+    g_autoptr(GArray) nic_of_gpu = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    LhToldDraft draft = { .told = cluster,
+                          .params = params,
+                          .strings = strings,
+                          .times = times,
+                          .levels = levels,
+                          .nic_of_gpu = nic_of_gpu };
 
     topology->fields = draft.fields = g_array_new(FALSE, FALSE, sizeof(LhToldField));
     g_array_set_clear_func(topology->fields, clear_field);
