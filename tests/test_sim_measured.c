@@ -141,9 +141,88 @@ START_TEST(two_at_once_share)
             ck_assert_int_ge(result->makespan_ps, MAX(known.whole_ps, 2 * known.bound_ps) - 1);
             ck_assert_int_le(result->makespan_ps,
                              2 * (known.whole_ps - known.floor_ps) + known.floor_ps + 2);
+            if (2 * known.bound_ps <= known.whole_ps - known.floor_ps) /* there is room for both */
+                ck_assert_int_le(ABS(result->makespan_ps - known.whole_ps), 1);
             ck_assert_double_le(result->busiest_link_utilisation, 1 + ROUNDED);
             world_clear(&w);
         }
+    }
+}
+END_TEST
+
+/* Latencies are no time of bytes, which is what is shared. */
+START_TEST(latencies_are_of_the_floor)
+{
+    Script script = { 0 };
+    Known once, thrice;
+    World w;
+
+    world_on(&w, "hgx-h100", &script, 8);
+    once = known_of(&w, LH_COLL_ALL_GATHER, first_ranks(8), 1 << 20);
+    w.topology.nvlink.latency_ps *= 3;
+    thrice = known_of(&w, LH_COLL_ALL_GATHER, first_ranks(8), 1 << 20);
+    ck_assert_int_gt(thrice.floor_ps, once.floor_ps);
+    ck_assert_int_le(ABS((thrice.whole_ps - thrice.floor_ps) - (once.whole_ps - once.floor_ps)), 1);
+    world_clear(&w);
+}
+END_TEST
+
+/* What holds the bytes back, at their own limit, are the links that they load most. */
+START_TEST(paths_name_the_links)
+{
+    g_autoptr(LhSimResult) result = NULL;
+    LhTime links_ps = 0;
+    Known known;
+    Single one;
+    World w;
+
+    single_init(&one, LH_COLL_ALL_GATHER, first_ranks(8), 1 << 20, 0, 0);
+    world_on(&w, "hgx-h100", &one.script, 8);
+    w.params.path = true;
+    known = known_of(&w, LH_COLL_ALL_GATHER, first_ranks(8), 1 << 20);
+    result = world_run(&w);
+    for (guint i = 0; i < result->path->len; i++) {
+        const LhPathStep *step = &g_array_index(result->path, LhPathStep, i);
+
+        if (step->kind != LH_STEP_LINKS)
+            continue;
+        ck_assert_uint_eq(step->tiers, 1u << LH_TIER_NVLINK);
+        links_ps += step->to_ps - step->from_ps;
+    }
+    ck_assert_int_le(ABS(links_ps - (known.whole_ps - known.floor_ps)), 1);
+    world_clear(&w);
+}
+END_TEST
+
+/* Two ranks of eight are simulated, and all eight have sent. */
+START_TEST(rows_are_folded)
+{
+    static const LhCollectiveKind kinds[] = { LH_COLL_ALL_GATHER, LH_COLL_ALL_REDUCE,
+                                              LH_COLL_ALL_TO_ALL, LH_COLL_BROADCAST };
+
+    for (gsize k = 0; k < G_N_ELEMENTS(kinds); k++) {
+        g_autoptr(LhSimResult) folded = NULL, all = NULL;
+        Line lines[16];
+        Script script = { .lines = lines, .count = 16 };
+        World w;
+
+        two_lines(lines, kinds[k], LH_COLL_ALL_GATHER, 8, 16 << 20);
+        world_on(&w, "hgx-h100", &script, 8);
+        w.params.compute_time = NULL;
+        w.params.collectives = LH_COLLECTIVES_NCCL;
+        w.program->symmetry = (LhSymmetry){ .row = 8, .shift = 1, .shifts = 1 };
+        folded = world_run(&w);
+        w.params.unfolded = true;
+        all = world_run(&w);
+        ck_assert_int_eq(folded->makespan_ps, all->makespan_ps);
+        ck_assert(folded->link_bytes[LH_TIER_NVLINK] == all->link_bytes[LH_TIER_NVLINK]);
+        ck_assert_double_eq_tol(folded->tier_use[LH_TIER_NVLINK].used_sum,
+                                all->tier_use[LH_TIER_NVLINK].used_sum, 1e-9);
+        for (uint32_t r = 0; r < 8; r++)
+            ck_assert_uint_eq(folded->ranks[r].bytes_sent, all->ranks[r].bytes_sent);
+        if (kinds[k] != LH_COLL_BROADCAST)
+            ck_assert_uint_eq(folded->simulated_ranks, 2);
+        world_clear(&w);
     }
 }
 END_TEST
@@ -511,6 +590,7 @@ START_TEST(times_of_bytes_go_with_rates)
 END_TEST
 
 LH_TEST_MAIN("sim_measured", alone_they_take_their_times, two_at_once_share,
+             latencies_are_of_the_floor, paths_name_the_links, rows_are_folded,
              messages_share_with_them, switches_sum, unequal_pieces_are_carried,
              overuse_is_an_error, no_link_carries_more_than_it_can,
              faster_links_make_nothing_slower, times_of_bytes_go_with_rates)
