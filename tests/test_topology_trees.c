@@ -121,6 +121,11 @@ static const struct {
       "pcie4-2socket",
       NULL,
       "pcie 20 GB/s datasheet | socket 0,1,1,1,1 | p2p none" },
+    /* NVLink hides the way between two GPUs, of which affinities tell. */
+    { { "smi-bridges.txt" },
+      "azure-nc96-a100",
+      NULL,
+      "pcie 16 GB/s assumed | socket 2 | p2p none | 1 NICs" },
     /* Both know the tree, and one its rates. */
     { { "smi-plx-8.txt", "nccl-plx-8.xml" },
       NULL,
@@ -399,6 +404,12 @@ static const struct {
       "pcie 24 GB/s datasheet | switch 0,0,1 3 GB/s datasheet | p2p switch, two" },
     /* Nothing is said of its link. */
     { AMD "<pci>" FAST("0") FAST("1") "</pci>" FAST("2") "</cpu>",
+      "pcie 24 GB/s datasheet | switch 0,0,1 | p2p switch, two" },
+    { AMD "<pci link_speed=\"Unknown\" link_width=\"63\">" FAST("0")
+          FAST("1") "</pci>" FAST("2") "</cpu>",
+      "pcie 24 GB/s datasheet | switch 0,0,1 | p2p switch, two" },
+    { AMD "<pci link_speed=\"16.0 GT/s\" link_width=\"\">" FAST("0")
+          FAST("1") "</pci>" FAST("2") "</cpu>",
       "pcie 24 GB/s datasheet | switch 0,0,1 | p2p switch, two" },
     /* NUMA nodes that are named twice are one. */
     { AMD FAST("0") "</cpu>" AMD FAST("1") "</cpu>", "pcie 24 GB/s datasheet | p2p none, two" },

@@ -141,6 +141,13 @@ read_number(const LhXml *x, const Attributes *a, const char *name, Range range, 
     return true;
 }
 
+/* As Linux has it of functions that show no link, as in virtual machines. */
+static bool
+is_width_unknown(const char *width)
+{
+    return *width == '\0' || strcmp(width, "63") == 0 || strcmp(width, "255") == 0;
+}
+
 /* What NCCL takes a PCIe link for; 0 if nothing is said of it. */
 static bool
 read_pcie(const LhXml *x, const Attributes *a, double *rate, GError **error)
@@ -149,12 +156,12 @@ read_pcie(const LhXml *x, const Attributes *a, double *rate, GError **error)
         double transfers; /* GT/s */
         double speed;     /* nocheck:unit: as NCCL counts */
     } generations[] = { { 2.5, 15 }, { 5, 30 }, { 8, 60 }, { 16, 120 }, { 32, 240 }, { 64, 480 } };
-    const char *text = attribute(a, "link_speed");
+    const char *text = attribute(a, "link_speed"), *width = attribute(a, "link_width");
     double transfers = 0, lanes = 0;
     gsize length;
 
     *rate = 0;
-    if (text == NULL || *text == '\0' || attribute(a, "link_width") == NULL)
+    if (text == NULL || *text == '\0' || width == NULL || is_width_unknown(width))
         return true;
     length = strcspn(text, " ");
     if (!read_number(x, a, "link_width", (Range){ 0, LANES_MAX }, &lanes, error))
