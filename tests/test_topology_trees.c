@@ -127,6 +127,11 @@ static const struct {
       NULL,
       "pcie 16 GB/s assumed | socket 2 | p2p none | 1 NICs" },
     /* Both know the tree, and one its rates. */
+    { { "nccl-plx-8.xml", "smi-plx-8.txt" },
+      NULL,
+      "l40s",
+      "pcie 12 GB/s datasheet | switch 2 12 GB/s datasheet | socket 4 10 GB/s datasheet | p2p "
+      "switch | host 10 GB/s datasheet | 4 NICs" },
     { { "smi-plx-8.txt", "nccl-plx-8.xml" },
       NULL,
       "l40s",
@@ -211,6 +216,157 @@ START_TEST(knows_links_between_sockets)
         ck_assert_int_eq(name != NULL, rate > 0);
         ck_assert_int_eq(missing != NULL, rate == 0);
     }
+}
+END_TEST
+
+/* --- runs ---------------------------------------------------------------------------------------
+ */
+
+/* What a program prints on so many GPUs that reach @gbps of busbw with 256 MiB and half with less.
+ */
+static char *
+print_run(const char *program, guint ranks, double gbps)
+{
+    const bool sends = strcmp(program, "sendrecv_perf") == 0;
+    const double rounds = strcmp(program, "all_reduce_perf") == 0 ? 2 : 1;
+    const double share = sends ? 1 : rounds * (ranks - 1) / ranks;
+    GString *text = g_string_new(NULL);
+
+    g_string_append_printf(text, "# %s\n", program);
+    for (guint i = 0; i < ranks; i++)
+        g_string_append_printf(text, "# Rank %u Group 0 Pid 1 on a device %u\n", i, i);
+    g_string_append(text, "# size count type redop root time algbw busbw #wrong\n");
+    for (guint i = 0; i < 2; i++) {
+        const double bytes = i == 0 ? 1048576 : 268435456, rate = i == 0 ? gbps / 2 : gbps;
+
+        g_string_append_printf(text, "%.0f 8 float none -1 %.3f %.3f %.3f 0\n", bytes,
+                               bytes * share / rate / 1e3, rate / share, rate);
+    }
+    return g_string_free(text, FALSE);
+}
+
+typedef struct {
+    const char *program; /* NULL: no more */
+    guint ranks;
+    double gbps;
+} TestRun;
+
+#define INTEL(numa, model)                                                                         \
+    "<cpu numaid=\"" numa "\" vendor=\"GenuineIntel\" familyid=\"6\" modelid=\"" model "\">"
+#define AMD_AT(numa) "<cpu numaid=\"" numa "\" vendor=\"AuthenticAMD\">"
+#define FAST(n)                                                                                    \
+    "<pci link_speed=\"16.0 GT/s\" link_width=\"16\"><gpu dev=\"" n "\" sm=\"89\"/></pci>"
+#define SWITCH(inside) "<pci link_speed=\"8.0 GT/s\" link_width=\"8\">" inside "</pci>"
+#define WIDE(inside) "<pci link_speed=\"16.0 GT/s\" link_width=\"16\">" inside "</pci>"
+#define ONE_AND_THREE                                                                              \
+    AMD_AT("0") FAST("0") "</cpu>" AMD_AT("1") FAST("1") FAST("2") FAST("3") "</cpu>"
+#define TWO_AND_TWO(cpu_0, cpu_1)                                                                  \
+    cpu_0 FAST("0") FAST("1") "</cpu>" cpu_1 FAST("2") FAST("3") "</cpu>"
+#define SWITCHED_TWO                                                                               \
+    INTEL("0", "207")                                                                              \
+    WIDE(FAST("0") FAST("1")) "</cpu>" INTEL("1", "207") FAST("2") FAST("3") "</cpu>"
+
+static const struct {
+    const char *xml;
+    TestRun runs[4];
+    const char *made;
+} measured[] = {
+    /* 1 x 3 of 4 x 3 / 4 pairs cross the link of the GPU that is alone. */
+    { ONE_AND_THREE,
+      { { "alltoall_perf", 4, 5 } },
+      "pcie 24 GB/s datasheet | socket 0,1,1,1 5 GB/s fitted | p2p none, two" },
+    /* A ring crosses it once, too. */
+    { ONE_AND_THREE,
+      { { "all_gather_perf", 4, 9 }, { "alltoall_perf", 4, 5 } },
+      "pcie 24 GB/s datasheet | socket 0,1,1,1 9 GB/s fitted | p2p none, two | host 9 GB/s "
+      "fitted" },
+    /* Nothing tells that the link between sockets was the limit. */
+    { TWO_AND_TWO(AMD_AT("0"), AMD_AT("1")),
+      { { "all_gather_perf", 4, 9 }, { "alltoall_perf", 4, 8.9 } },
+      "pcie 24 GB/s datasheet | socket 2 16 GB/s datasheet | p2p none, two | host 9 GB/s fitted" },
+    /* Two alone do without memory; NCCL on hosts of Intel does not, but something did. */
+    { TWO_AND_TWO(INTEL("0", "207"), INTEL("1", "207")),
+      { { "all_gather_perf", 2, 18 }, { "all_gather_perf", 4, 9 } },
+      "pcie 24 GB/s datasheet | socket 2 40 GB/s datasheet | p2p none, two | host 9 GB/s fitted" },
+    { TWO_AND_TWO(INTEL("0", "207"), INTEL("1", "207")),
+      { { "all_gather_perf", 2, 9.2 }, { "all_gather_perf", 4, 9 } },
+      "pcie 24 GB/s datasheet | socket 2 40 GB/s datasheet | p2p none | host 9 GB/s fitted" },
+    { TWO_AND_TWO(INTEL("0", "207"), INTEL("1", "207")),
+      { { "all_reduce_perf", 2, 7 } },
+      "pcie 24 GB/s datasheet | socket 2 40 GB/s datasheet | p2p none | host 7 GB/s fitted" },
+    /* No link lets less through than went over it. */
+    { TWO_AND_TWO(INTEL("0", "79"), INTEL("1", "79")),
+      { { "reduce_scatter_perf", 4, 9 } },
+      "pcie 24 GB/s datasheet | socket 2 9 GB/s fitted | p2p none | host 9 GB/s fitted" },
+    { TWO_AND_TWO(INTEL("0", "207"), INTEL("1", "207")),
+      { { "all_gather_perf", 4, 9 }, { "alltoall_perf", 4, 12 } },
+      "pcie 24 GB/s datasheet | socket 2 40 GB/s datasheet | p2p none | host 12 GB/s fitted" },
+    { TWO_AND_TWO(AMD_AT("0"), AMD_AT("1")),
+      { { "all_gather_perf", 2, 26 } },
+      "pcie 26 GB/s measured | socket 2 16 GB/s datasheet | p2p none, two" },
+    /* Sends that reach each other directly are of a GPU's own link, others of memory. */
+    { SWITCHED_TWO,
+      { { "sendrecv_perf", 2, 22 } },
+      "pcie 22 GB/s measured | switch 0,0,1,2 24 GB/s datasheet | socket 2 40 GB/s datasheet | p2p "
+      "switch | host 18.33 GB/s datasheet" },
+    { SWITCHED_TWO,
+      { { "sendrecv_perf", 4, 11 } },
+      "pcie 24 GB/s datasheet | switch 0,0,1,2 24 GB/s datasheet | socket 2 40 GB/s datasheet | "
+      "p2p "
+      "switch | host 11 GB/s fitted" },
+    { SWITCHED_TWO,
+      { { "sendrecv_perf", 4, 11 }, { "sendrecv_perf", 2, 22 } },
+      "pcie 22 GB/s measured | switch 0,0,1,2 24 GB/s datasheet | socket 2 40 GB/s datasheet | p2p "
+      "switch | host 11 GB/s fitted" },
+    /* A switch was full, so that the link between sockets need not have been. */
+    { AMD_AT("0") SWITCH(FAST("0") FAST("1")) FAST("2") "</cpu>" AMD_AT("1") FAST("3") "</cpu>",
+      { { "alltoall_perf", 4, 4.5 } },
+      "pcie 24 GB/s datasheet | switch 0,0,1,2 6 GB/s datasheet | socket 0,0,0,1 16 GB/s datasheet "
+      "| p2p switch, two" },
+};
+
+START_TEST(takes_rates_of_runs)
+{
+    g_autofree char *xml =
+        g_strconcat("<system version=\"1\">", measured[_i].xml, "</system>", NULL);
+    g_autoptr(LhToldCluster) cluster = lh_told_new();
+    g_autoptr(LhTopology) t = NULL;
+    g_autofree char *made = NULL;
+
+    ck_assert(lh_told_parse(cluster, "a", xml, strlen(xml), NULL));
+    for (const TestRun *run = measured[_i].runs; run->program != NULL; run++) {
+        g_autofree char *text = print_run(run->program, run->ranks, run->gbps);
+        g_autoptr(GError) error = NULL;
+
+        ck_assert_msg(lh_told_parse(cluster, run->program, text, strlen(text), &error), "%s",
+                      error != NULL ? error->message : "");
+    }
+    t = told_made_of(cluster, NULL, "l40s");
+    made = describe(t);
+    ck_assert_str_eq(made, measured[_i].made);
+    check_bounds(t);
+}
+END_TEST
+
+/* On NVSwitch, too; one that sums has a vector once on each GPU's links and once on all. */
+START_TEST(raises_nvlink_to_what_went_over_it)
+{
+    static const struct {
+        const char *program;
+        double gbps, link; /* GB/s */
+    } cases[] = { { "all_gather_perf", 310, 300 },
+                  { "all_gather_perf", 350, 350 },
+                  { "all_reduce_perf", 450, 300 },
+                  { "all_reduce_perf", 560, 360 } };
+    g_autoptr(LhToldCluster) cluster = told_load((const char *[]){ "smi-h100.txt", NULL });
+    g_autofree char *sends = print_run("sendrecv_perf", 8, 300);
+    g_autofree char *run = print_run(cases[_i].program, 8, cases[_i].gbps);
+    g_autoptr(LhTopology) t = NULL;
+
+    ck_assert(lh_told_parse(cluster, "a", sends, strlen(sends), NULL));
+    ck_assert(lh_told_parse(cluster, "b", run, strlen(run), NULL));
+    t = told_made_of(cluster, "hgx-h100", NULL);
+    ck_assert_double_eq_tol(t->nvlink.bandwidth, cases[_i].link * 1e9, 1e8);
 }
 END_TEST
 
@@ -384,9 +540,6 @@ END_TEST
  */
 
 #define AMD "<cpu numaid=\"0\" arch=\"x86_64\" vendor=\"AuthenticAMD\">"
-#define SWITCH(inside) "<pci link_speed=\"8.0 GT/s\" link_width=\"8\">" inside "</pci>"
-#define FAST(n)                                                                                    \
-    "<pci link_speed=\"16.0 GT/s\" link_width=\"16\"><gpu dev=\"" n "\" sm=\"89\"/></pci>"
 
 static const struct {
     const char *xml, *made;
@@ -402,6 +555,14 @@ static const struct {
     { AMD "<pci link_speed=\"2.5 GT/s\" link_width=\"16\">" SWITCH(
           FAST("0") FAST("1")) "</pci>" FAST("2") "</cpu>",
       "pcie 24 GB/s datasheet | switch 0,0,1 3 GB/s datasheet | p2p switch, two" },
+    /* The slowest of a level, and of a switch and a socket in a row. */
+    { AMD SWITCH(FAST("0") FAST("1")) WIDE(FAST("2") FAST("3")) "</cpu>",
+      "pcie 24 GB/s datasheet | switch 2 6 GB/s datasheet | p2p switch, two" },
+    { AMD WIDE(FAST("0") FAST("1")) SWITCH(FAST("2") FAST("3")) "</cpu>",
+      "pcie 24 GB/s datasheet | switch 2 6 GB/s datasheet | p2p switch, two" },
+    { AMD_AT("0") SWITCH(FAST("0") FAST("1")) "</cpu>" AMD_AT("1")
+          SWITCH(FAST("2") FAST("3")) "</cpu>",
+      "pcie 24 GB/s datasheet | switch 2 6 GB/s datasheet | p2p switch, two" },
     /* Nothing is said of its link. */
     { AMD "<pci>" FAST("0") FAST("1") "</pci>" FAST("2") "</cpu>",
       "pcie 24 GB/s datasheet | switch 0,0,1 | p2p switch, two" },
@@ -437,6 +598,42 @@ START_TEST(makes_small_trees)
 }
 END_TEST
 
+/* Where NVLink hides the way, affinities tell sockets if they fit the ways that are seen, and the
+ * XML of the same host does not contradict. */
+START_TEST(knows_what_nvlink_hides)
+{
+    static const char pairs[] = "GPU0 X NV4 SYS SYS%s\nGPU1 NV4 X SYS SYS%s\n"
+                                "GPU2 SYS SYS X NV4%s\nGPU3 SYS SYS NV4 X%s\n";
+    static const struct {
+        const char *head, *nodes[4];
+        guint groups; /* of sockets; 0: no such level */
+    } cases[] = { { " CPU Affinity", { " 0-7", " 0-7", " 8-9", " 8-9" }, 2 },
+                  { " CPU Affinity", { " 0-9", " 0-9", " 0-9", " 0-9" }, 4 },
+                  { " CPU Affinity", { " N/A", " N/A", " N/A", " N/A" }, 4 },
+                  { "", { "", "", "", "" }, 4 },
+                  { "", { " 0-7", " 0-7", " 8-9", " 8-9" }, 4 } };
+    static const char xml[] =
+        "<system version=\"1\">" TWO_AND_TWO(AMD_AT("0"), AMD_AT("1")) "</system>";
+    const char *const *n = cases[_i].nodes;
+    g_autofree char *rows = g_strdup_printf(pairs, n[0], n[1], n[2], n[3]);
+    g_autofree char *text = g_strconcat("GPU0 GPU1 GPU2 GPU3", cases[_i].head, "\n", rows, NULL);
+    g_autoptr(LhToldCluster) cluster = lh_told_new();
+    g_autoptr(LhToldCluster) both = lh_told_new();
+    g_autoptr(GError) error = NULL;
+    const LhToldLevel *level;
+
+    ck_assert_msg(lh_told_parse(cluster, "a", text, strlen(text), &error), "%s",
+                  error != NULL ? error->message : "");
+    ck_assert_uint_eq(cluster->tree.levels->len, 1);
+    level = &g_array_index(cluster->tree.levels, LhToldLevel, 0);
+    ck_assert_str_eq(level->name, "socket");
+    ck_assert_uint_eq(lh_told_groups_count(level->of_gpu), cases[_i].groups);
+    ck_assert(!cluster->tree.complete);
+    ck_assert(lh_told_parse(both, "b", xml, strlen(xml), NULL));
+    ck_assert_str_eq(both->tree.place, "b:1");
+}
+END_TEST
+
 int
 main(void)
 {
@@ -452,6 +649,9 @@ main(void)
     tcase_add_test(cases, writes_the_nics_of_all_trays);
     tcase_add_loop_test(cases, says_what_nobody_measured, 0, G_N_ELEMENTS(remarks));
     tcase_add_loop_test(cases, refuses_what_is_no_tree, 0, G_N_ELEMENTS(broken));
+    tcase_add_loop_test(cases, takes_rates_of_runs, 0, G_N_ELEMENTS(measured));
+    tcase_add_loop_test(cases, raises_nvlink_to_what_went_over_it, 0, 4);
+    tcase_add_loop_test(cases, knows_what_nvlink_hides, 0, 5);
     tcase_add_loop_test(cases, makes_small_trees, 0, G_N_ELEMENTS(small));
     suite_add_tcase(suite, cases);
     runner = srunner_create(suite);
