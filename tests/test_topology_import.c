@@ -223,7 +223,7 @@ static const struct {
     { SMI "GPU0 SYS X\n", "f:2:6: error: the row of GPU0 has X in another column than its own" },
     { SMI "GPU0 X NV4\nGPU1 NV2 X\n", "f:1:1: error: the path from GPU1 to GPU0 is another one" },
     { SMI "GPU0 X NV2\nGPU1 NV4 X\n", "f:1:1: error: the path from GPU1 to GPU0 is another one" },
-    { SMI "GPU0 X SYS\nGPU1 SYS X\nLegend:\nX = Self\n",
+    { SMI "GPU0 X SYS\nGPU1 SYS X\nLegend:\nX = Self\nPIX = at most one bridge\n",
       "f:1:1: error: the legend has no NVLink, so this is of nvidia-smi topo -mp" },
     { SMI "GPU0 X SYS\nGPU1 SYS X\n" SMI, "f:4:1: error: a second matrix" },
     { "GPU0 GPU1 GPU2 CPU\nGPU0 X NV4 NV4\nGPU1 NV4 X NV4\nGPU2 NV4 NV4 X\n",
@@ -800,7 +800,8 @@ START_TEST(takes_a_matrix_without_rows_of_nics)
 {
     static const char rows[] = "\tGPU0\tGPU1\tNIC0\tNIC1\nGPU0\t X \tNV18\tPIX\tSYS\n"
                                "GPU1\tNV18\t X \tSYS\tPIX\n";
-    static const char *const ends[] = { "", "\nLegend:\n\n  X    = Self\n  NV#  = NVLinks\n" };
+    static const char *const ends[] = { "", "\nLegend:\n\n  X    = Self\n",
+                                        "\nLegend:\n\n  X    = Self\n  NV#  = NVLinks\n" };
     g_autoptr(GError) error = NULL;
 
     for (gsize i = 0; i < G_N_ELEMENTS(ends); i++) {

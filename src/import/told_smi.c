@@ -26,7 +26,7 @@ typedef struct {
     GArray *nodes; /* of LhToldWord: of each row, what is said of CPUs; empty: nothing */
     bool affinity; /* whether there is a column for that */
     guint rows;
-    bool legend, legend_nvlink; /* whether there is one, and has NVLink */
+    bool legend_pix, legend_nvlink; /* whether a legend has these: NVLink comes last */
 } Matrix;
 
 static bool
@@ -350,7 +350,8 @@ read_matrix_lines(LhToldReader *r, Matrix *m, guint *line)
             else if (!read_matrix_row(r, m))
                 return false;
         }
-        m->legend = m->legend || lh_told_is(lh_told_word(r, 0), "Legend:");
+        m->legend_pix = m->legend_pix || (lh_told_is(lh_told_word(r, 0), "PIX") &&
+                                          lh_told_is(lh_told_word(r, 1), "="));
         m->legend_nvlink = m->legend_nvlink || lh_told_is(lh_told_word(r, 0), "NV#");
     }
 }
@@ -371,7 +372,7 @@ read_matrix(LhToldReader *r, Matrix *m)
 
         return lh_text_fail(&r->text, r->text.at, "the file ends before the row of %s", wanted);
     }
-    if (m->legend && !m->legend_nvlink) {
+    if (m->legend_pix && !m->legend_nvlink) {
         r->text.line = line;
         return lh_text_fail(&r->text, r->text.line_start,
                             "the legend has no NVLink, so this is of nvidia-smi topo -mp; give "
