@@ -489,6 +489,7 @@ scale_rates(LhTopology *t, double by)
 {
     t->nvlink.bandwidth *= by;
     t->pcie.bandwidth *= by;
+    lh_pcie_scale_rates(&t->tree.rates, by);
     t->nic.bandwidth *= by;
     t->nic.pair_p2p *= by;
     t->nic.pair_collective *= by;
@@ -505,6 +506,7 @@ static void
 raise_pcie(LhTopology *t, double by)
 {
     t->pcie.bandwidth *= by;
+    lh_pcie_scale_rates(&t->tree.rates, by);
 }
 
 static void
@@ -526,6 +528,7 @@ scale_rates_alone(LhTopology *t, double by)
 {
     scale_rates(t, by);
     t->nvlink.latency_ps = t->pcie.latency_ps = t->nic.latency_ps = 0;
+    lh_pcie_scale_latencies(&t->tree.rates, 0);
     t->switch_latency_ps = t->nic_overhead_ps = 0;
 }
 
