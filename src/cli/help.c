@@ -209,7 +209,7 @@ list_command(LhJsonWriter *w, const LhCommand *command)
     lh_jsonw_string(w, "name", command->name);
     lh_jsonw_string(w, "summary", command->summary);
     lh_jsonw_string(w, "arguments", command->arguments);
-    lh_jsonw_bool(w, "scenario", command->scenario);
+    lh_jsonw_bool(w, "scenario", command->scenario && !command->no_file);
     if (command->names != NULL)
         lh_jsonw_string(w, "names", command->names);
     if (lh_options_use_of(command->names) != LH_USE_NONE)

@@ -16,7 +16,7 @@ from random_lines import ROOT, SENSIBLE
 # Of options that random lines make in other ways.
 VALUES = {"--schedule": ["ring", "zigzag"], "--dtype": ["bf16"], "--cluster": ["dgx-a100-80g"],
           "--max-work": ["1s"], "--model": ["llama-7b"], "--nic-rate": ["400G"],
-          "--nvlink-rate": ["400GB/s"]}
+          "--nvlink-rate": ["400GB/s"], "--ranks": ["2"], "--stepfactor": ["2"]}
 REFUSED = ("takes one", "contradict each other")
 SEVERAL = "May be given several times"
 

@@ -449,7 +449,7 @@ def hold_links(tool):
             for name, points in trace.links.items():
                 tier, way = name.split(",")[0].split()
                 carried[tier, way] += hold_link(points, end)
-                limit = {"nic": 12, "nvlink": 240}.get(tier, 1000)
+                limit = {"nic": 24, "nvlink": 240}.get(tier, 1000)
                 assert "alpha-beta" in words or max(rate for _, rate in points) <= limit * 1.000001
             for way in ("up", "down"):
                 assert abs(carried["nic", way] / crossing - 1) < 1e-3, (carried, crossing)
