@@ -25,7 +25,7 @@ static void
 pull(LhTopology *t, LhLeverKind kind, uint8_t tiers)
 {
     for (const LhLever *lever = lh_levers; lever->path != NULL; lever++) {
-        if (lever->kind == kind && tiers >> lever->tier & 1u)
+        if (lever->kind == kind && (unsigned)tiers >> lever->tier & 1u)
             lh_lever_scale(t, lever, LH_WHAT_IF_FACTOR);
     }
 }
