@@ -414,6 +414,21 @@ START_TEST(finds_the_nic_of_each_gpu)
 }
 END_TEST
 
+/* GPU 2 is as near to the NIC of GPUs 0 and 1 as to that of GPU 3, which has fewer. */
+START_TEST(lets_gpus_of_one_nic_choose_first)
+{
+    static const char text[] = "GPU0 GPU1 GPU2 GPU3 NIC0 NIC1 CPU\nGPU0 X SYS SYS SYS PIX SYS\n"
+                               "GPU1 SYS X SYS SYS PIX SYS\nGPU2 SYS SYS X SYS SYS SYS\n"
+                               "GPU3 SYS SYS SYS X SYS PIX\n";
+    g_autoptr(LhToldCluster) cluster = lh_told_new();
+    g_autoptr(GString) of_gpu = g_string_new(NULL);
+
+    ck_assert(lh_told_parse(cluster, "a", text, strlen(text), NULL));
+    append_numbers(of_gpu, cluster->nic_of_gpu);
+    ck_assert_str_eq(of_gpu->str, "0,0,1,1");
+}
+END_TEST
+
 /* As a reader of the file has it; rows of GPUs that are as a file without it has them are left out.
  */
 START_TEST(writes_the_nic_of_each_gpu)
@@ -650,6 +665,7 @@ main(void)
     tcase_add_loop_test(cases, makes_a_tree, 0, G_N_ELEMENTS(trees));
     tcase_add_test(cases, knows_links_between_sockets);
     tcase_add_loop_test(cases, finds_the_nic_of_each_gpu, 0, G_N_ELEMENTS(nics));
+    tcase_add_test(cases, lets_gpus_of_one_nic_choose_first);
     tcase_add_loop_test(cases, writes_the_nic_of_each_gpu, 0, 2);
     tcase_add_test(cases, writes_the_nics_of_all_trays);
     tcase_add_loop_test(cases, says_what_nobody_measured, 0, G_N_ELEMENTS(remarks));
