@@ -348,6 +348,25 @@ START_TEST(takes_rates_of_runs)
 }
 END_TEST
 
+/* Of bridges two GPUs tell, and of PCIe more, whichever is given first. */
+START_TEST(tells_bridges_from_what_is_between)
+{
+    g_autoptr(LhToldCluster) cluster = told_load((const char *[]){ "smi-bridges.txt", NULL });
+    g_autofree char *two = print_run("sendrecv_perf", 2, 50);
+    g_autofree char *four = print_run("sendrecv_perf", 4, 11);
+    const char *texts[] = { two, four };
+    g_autoptr(LhTopology) t = NULL;
+
+    for (int i = 0; i < 2; i++)
+        ck_assert(
+            lh_told_parse(cluster, i == 0 ? "a" : "b", texts[i ^ _i], strlen(texts[i ^ _i]), NULL));
+    t = told_made_of(cluster, "azure-nc96-a100", NULL);
+    ck_assert_double_eq_tol(t->nvlink.bandwidth, 50e9, 1e8);
+    ck_assert_int_eq(t->nvlink.provenance, LH_PROVENANCE_MEASURED);
+    ck_assert_double_eq_tol(t->tree.per_gpu, 11e9, 1e8);
+}
+END_TEST
+
 /* On NVSwitch, too; one that sums has a vector once on each GPU's links and once on all. */
 START_TEST(raises_nvlink_to_what_went_over_it)
 {
@@ -671,6 +690,7 @@ main(void)
     tcase_add_loop_test(cases, says_what_nobody_measured, 0, G_N_ELEMENTS(remarks));
     tcase_add_loop_test(cases, refuses_what_is_no_tree, 0, G_N_ELEMENTS(broken));
     tcase_add_loop_test(cases, takes_rates_of_runs, 0, G_N_ELEMENTS(measured));
+    tcase_add_loop_test(cases, tells_bridges_from_what_is_between, 0, 2);
     tcase_add_loop_test(cases, raises_nvlink_to_what_went_over_it, 0, 4);
     tcase_add_loop_test(cases, knows_what_nvlink_hides, 0, 5);
     tcase_add_loop_test(cases, makes_small_trees, 0, G_N_ELEMENTS(small));

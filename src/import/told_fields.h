@@ -68,10 +68,6 @@ bool lh_told_is_joined(const LhToldDraft *draft);
 /* Whether messages of a run on so many GPUs of a node went over NVLink: all of a ring's did. */
 bool lh_told_is_over_nvlink(const LhToldDraft *draft, uint64_t ranks);
 
-/* What was measured of messages between the GPUs of a node, if they went over NVLink, or did not.
- */
-LhToldFound lh_told_take_peer(const LhToldDraft *draft, LhToldKind kind, bool nvlink);
-
 /* Adds a line to what is to be known of the topology; takes it over. */
 void lh_told_remark(const LhToldDraft *draft, char *line);
 
@@ -85,12 +81,17 @@ bool lh_told_keeps_tree(const LhToldDraft *draft);
 typedef struct {
     int op; /* as of LhCollectiveTimes */
     uint64_t ranks;
-    double rate; /* bytes/s that each sends, at most: busbw; nocheck:unit: likewise */
+    double rate;      /* bytes/s that each sends, at most: busbw; nocheck:unit: likewise */
+    double latency_s; /* of sends; 0: not said */
     const char *source;
 } LhToldRun;
 
 /* Of LhToldRun: all that files have of the GPUs of a node; caller unrefs. */
 GArray *lh_told_runs(const LhToldDraft *draft);
+
+/* What sends reached that went over NVLink, or did not, or what a short one took: of several runs
+ * the fastest, and the first one's latency. */
+LhToldFound lh_told_take_sends(const LhToldDraft *draft, bool latency, bool nvlink);
 
 /* Puts what the run that was fastest reached in place of a rate that would not have let it. */
 LhToldFound lh_told_at_least(const LhToldRun *fastest, LhToldFound rate);

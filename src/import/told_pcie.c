@@ -30,15 +30,6 @@ lh_told_is_over_nvlink(const LhToldDraft *d, uint64_t ranks)
            (d->t.scale_up == LH_SCALE_UP_PAIRS && ranks == 2);
 }
 
-LhToldFound
-lh_told_take_peer(const LhToldDraft *d, LhToldKind kind, bool nvlink)
-{
-    const LhTold *peer = lh_told_of(d, kind);
-
-    return lh_told_take(peer != NULL && lh_told_is_over_nvlink(d, peer->ranks) == nvlink ? peer
-                                                                                         : NULL);
-}
-
 /* --- the tree -----------------------------------------------------------------------------------
  */
 
@@ -273,7 +264,7 @@ find_own_rate(const LhToldDraft *d, const GArray *runs)
         rate.value = base->pcie.bandwidth;
         return lh_told_at_least(fastest, rate);
     }
-    return rate.source == NULL ? lh_told_take_peer(d, LH_TOLD_PEER_RATE, false)
+    return rate.source == NULL ? lh_told_take_sends(d, false, false)
                                : lh_told_at_least(fastest, rate);
 }
 
@@ -541,7 +532,7 @@ lh_told_fill_pcie(LhToldDraft *d, GError **error)
     g_autoptr(GArray) runs = lh_told_runs(d);
     const char *from = joined ? NULL : fill_tree_of_node(d);
     const LhToldFound rate = find_own_rate(d, runs);
-    LhToldFound latency = lh_told_take_peer(d, LH_TOLD_PEER_LATENCY, false);
+    LhToldFound latency = lh_told_take_sends(d, true, false);
 
     /* Nothing crosses it, or the base has NICs on its NVLink. */
     if (joined && (!lh_told_has_nics(d) || (base != NULL && rate.source == NULL && !known)))

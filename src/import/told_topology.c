@@ -208,7 +208,7 @@ find_nvlink_rate(const LhToldDraft *d, const LhDevice *device)
 
     if (rate.source != NULL)
         return rate;
-    rate = lh_told_take_peer(d, LH_TOLD_PEER_RATE, true);
+    rate = lh_told_take_sends(d, false, true);
     if (rate.source == NULL)
         rate = count_nvlinks(d, device);
     if (rate.source == NULL && base != NULL)
@@ -236,7 +236,7 @@ fill_nvlink(LhToldDraft *d, const LhDevice *device, GError **error)
     if (d->t.scale_up == LH_SCALE_UP_NONE)
         return true;
     found.rate = find_nvlink_rate(d, device);
-    found.latency = lh_told_take_peer(d, LH_TOLD_PEER_LATENCY, true);
+    found.latency = lh_told_take_sends(d, true, true);
     return lh_told_fill_link(d, &d->t.nvlink,
                              d->params->base != NULL ? &d->params->base->nvlink : NULL, &text,
                              found, error);
