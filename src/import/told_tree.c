@@ -168,7 +168,7 @@ lh_told_tree_add(LhToldTree *tree, const char *name, GArray *of_gpu, double up, 
         g_array_append_val(tree->levels, level);
         return;
     }
-    if (lh_told_groups_count(of_gpu) > 1)
+    if (last != NULL && lh_told_groups_count(of_gpu) > 1)
         lower(last, up, source);
     g_array_unref(of_gpu);
 }
