@@ -430,6 +430,18 @@ describe_level(const LhPcieLevel *level)
     return level->up > 0 ? g_strdup_printf("%s, %s", level->name, up) : g_strdup(level->name);
 }
 
+/* What is kept of the base is said to be of it, in short. */
+static const char *
+shown_source(const LhToldDraft *d, const char *source)
+{
+    const LhTopology *base = d->params->base;
+    bool kept_source = base != NULL && source == base->tree.memory_source;
+
+    for (uint32_t i = 0; base != NULL && i < lh_pcie_levels_count(&base->tree); i++)
+        kept_source |= source == g_array_index(base->tree.levels, LhPcieLevel, i).source;
+    return kept_source ? base->name : source;
+}
+
 static void
 note_tree(const LhToldDraft *d, const char *from)
 {
@@ -440,7 +452,7 @@ note_tree(const LhToldDraft *d, const char *from)
 
         lh_told_note(d, level_paths[i], describe_level(level),
                      level->source == NULL ? -1 : level->provenance,
-                     level->source == NULL ? from : level->source);
+                     level->source == NULL ? from : shown_source(d, level->source));
     }
     if (tree->p2p != NULL)
         lh_told_note(d, "node.pcie.p2p", g_strdup(tree->p2p), -1, from);
@@ -449,7 +461,7 @@ note_tree(const LhToldDraft *d, const char *from)
     if (tree->memory_source != NULL)
         lh_told_note(d, "node.pcie.host",
                      lh_format_bandwidth(tree->per_gpu > 0 ? tree->per_gpu : tree->memory),
-                     tree->memory_provenance, tree->memory_source);
+                     tree->memory_provenance, shown_source(d, tree->memory_source));
 }
 
 /* Rates that NCCL counts with, and that nobody measured. */
