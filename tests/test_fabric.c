@@ -1,12 +1,14 @@
 /*
- * What joins nodes: which NIC a GPU uses. Routes, shares and bounds by hand, files that cannot be,
- * and random networks on which nothing that is played beats its bound.
+ * What joins nodes: which NIC a GPU uses, and levels of trunks. Routes, shares and bounds by hand,
+ * files that cannot be, and random networks on which nothing that is played beats its bound.
  */
 #include "base/rng.h"
 #include "data_files.h"
 #include "run_tests.h"
 #include "share.h"
+#include "sim/network/fabric.h"
 #include "sim/network/flows.h"
+#include "sim/network/levers.h"
 #include "sim/network/link_bound.h"
 #include "sim/network/nccl.h"
 #include "sim/network/network.h"
@@ -310,6 +312,298 @@ START_TEST(nics_that_cannot_be)
 }
 END_TEST
 
+/* ---- levels ---- */
+
+#define SMALL(rest) CLUSTER("1", NONE, "\"count\": 1", rest)
+#define LEVELS(levels)                                                                             \
+    ",\n \"fabric\": {\"kind\": \"fat-tree\", \"levels\": [" levels                                \
+    "], \"switch_latency\": \"1us\"}"
+#define LEAF "{\"nodes\": 2, \"oversubscription\": 2}"
+#define POD "{\"nodes\": 4, \"oversubscription\": 3}"
+
+START_TEST(levels_multiply)
+{
+    g_autoptr(LhTopology) t = parse(SMALL(LEVELS(LEAF ", " POD)));
+    const Pair leaf[] = { { 0, 2 }, { 1, 3 } }, pod[] = { { 0, 4 }, { 1, 5 }, { 2, 6 }, { 3, 7 } };
+    LhNetwork n;
+
+    network_of(&n, t, 8);
+    ck_assert_double_eq(rate_of_first(&n, leaf, 2), 10e9);
+    ck_assert_double_eq_tol(rate_of_first(&n, pod, 4), 20e9 * 4 / 6 / 4, 1);
+    check_route(&n, 0, 1,
+                "pcie up, node 0, index 0; nic up, node 0, index 0; nic down, node 1, index 0; "
+                "pcie down, node 1, index 0: 13 us");
+    check_route(&n, 2, 1,
+                "pcie up, node 2, index 0; nic up, node 2, index 0; fabric up, leaf 1; fabric "
+                "down, leaf 0; nic down, node 1, index 0; pcie down, node 1, index 0: 15 us");
+    check_route(&n, 7, 1,
+                "pcie up, node 7, index 0; nic up, node 7, index 0; fabric up, leaf 3; fabric up, "
+                "group 1 of 4 nodes; fabric down, group 0 of 4 nodes; fabric down, leaf 0; nic "
+                "down, node 1, index 0; pcie down, node 1, index 0: 17 us");
+    ck_assert_uint_eq(n.collective_first - n.fabric_first, 2 * (4 + 2));
+    /* Groups beyond all nodes have no trunks. */
+    network_of(&n, t, 4);
+    ck_assert_uint_eq(n.collective_first - n.fabric_first, 2 * 2);
+    network_of(&n, t, 2);
+    ck_assert_uint_eq(n.collective_first, n.fabric_first);
+    /* The last group may have fewer nodes than its trunk would carry. */
+    network_of(&n, t, 5);
+    ck_assert_uint_eq(n.collective_first - n.fabric_first, 2 * (3 + 2));
+}
+END_TEST
+
+/* One level is what the older fields say. */
+START_TEST(one_level_is_leaves)
+{
+    g_autoptr(LhTopology) levels = parse(SMALL(LEVELS(LEAF)));
+    g_autoptr(LhTopology) leaves = parse(SMALL(",\n \"fabric\": {\"kind\": \"fat-tree\", "
+                                               "\"nodes_per_leaf\": 2, \"oversubscription\": 2, "
+                                               "\"switch_latency\": \"1us\"}"));
+    LhNetwork a, b;
+
+    network_of(&a, levels, 7);
+    network_of(&b, leaves, 7);
+    ck_assert_uint_eq(a.links_count, b.links_count);
+    for (uint32_t id = 0; id < a.links_count; id++)
+        ck_assert_double_eq(lh_network_link(&a, id).bandwidth_bytes_per_s,
+                            lh_network_link(&b, id).bandwidth_bytes_per_s);
+    for (uint32_t to = 1; to < 7; to++) {
+        g_autofree char *of_levels = describe(&a, 0, to), *of_leaves = describe(&b, 0, to);
+
+        ck_assert_str_eq(of_levels, of_leaves);
+    }
+}
+END_TEST
+
+START_TEST(levels_fail_one_by_one)
+{
+    const LhLinkFault given[] = { { LH_TIER_FABRIC, 1, 0.5, LH_FAULT_OF_ALL },
+                                  { LH_TIER_FABRIC, 1, 0.25, 1 } };
+    const LhLinkFault beyond = { LH_TIER_FABRIC, 2, 0.5, 1 }, above = { LH_TIER_FABRIC, 0, 1, 2 };
+    g_autoptr(LhTopology) t = parse(SMALL(LEVELS(LEAF ", " POD)));
+    g_autoptr(GArray) faults = g_array_new(FALSE, TRUE, sizeof(LhLinkFault));
+    g_autoptr(GError) error = NULL;
+    LhNetwork n;
+
+    g_array_append_vals(faults, given, 2);
+    ck_assert(lh_network_init(&n, t, 8, 8, faults, NULL));
+    for (uint32_t id = n.fabric_first; id < n.collective_first; id++) {
+        const LhLink link = lh_network_link(&n, id);
+        const double whole = link.index == 0 ? 20e9 : 80e9 / 6;
+        const double factor = link.node != 1 ? 1 : link.index == 0 ? 0.5 : 0.25;
+
+        ck_assert_double_eq_tol(link.bandwidth_bytes_per_s, whole * factor, 1e-3);
+    }
+    g_array_index(faults, LhLinkFault, 0) = beyond;
+    ck_assert(!lh_network_init(&n, t, 8, 8, faults, &error));
+    check_message(error, "link fault: group 2; allowed: 0 to 1");
+    g_clear_error(&error);
+    g_array_index(faults, LhLinkFault, 0) = above;
+    ck_assert(!lh_network_init(&n, t, 8, 8, faults, &error));
+    check_message(error, "link fault: level 2 of the fabric; allowed: 0 to 1, which have trunks "
+                         "among 8 nodes");
+}
+END_TEST
+
+/* The lever of the first level moves every trunk, those of others what is above them. */
+START_TEST(levels_are_levers)
+{
+    static const char *const paths[] = { "fabric.levels[0].oversubscription",
+                                         "fabric.levels[1].oversubscription" };
+    g_autoptr(LhTopology) t = parse(SMALL(LEVELS(LEAF ", " POD)));
+    g_autoptr(GPtrArray) levers = lh_topology_levers(t);
+    guint found = 0;
+
+    for (guint i = 0; i < levers->len; i++) {
+        const LhLever *lever = g_ptr_array_index(levers, i);
+        LhTopology changed = *t;
+
+        if (lever->kind != LH_LEVER_SHARE)
+            continue;
+        ck_assert_str_eq(lever->path, paths[found]);
+        lh_lever_scale(&changed, lever, 1.25);
+        for (uint32_t level = 0; level < 2; level++)
+            ck_assert_double_eq_tol(lh_fabric_trunk(&changed, level),
+                                    lh_fabric_trunk(t, level) * (level >= found ? 1.25 : 1), 1);
+        found++;
+    }
+    ck_assert_uint_eq(found, 2);
+}
+END_TEST
+
+START_TEST(levels_that_cannot_be)
+{
+    static const Refused cases[] = {
+        { SMALL(LEVELS(POD ", " LEAF)),
+          "t.json:5:91: error: \"fabric.levels[1].nodes\" is 2; allowed: several times the 4 nodes "
+          "of the level before" },
+        { SMALL(LEVELS("{\"nodes\": 2}, {\"nodes\": 2}")),
+          "t.json:5:68: error: \"fabric.levels[1].nodes\" is 2; allowed: several times the 2 nodes "
+          "of the level before" },
+        { SMALL(LEVELS("{\"nodes\": 2}, {\"nodes\": 5}")),
+          "t.json:5:68: error: \"fabric.levels[1].nodes\" is 5; allowed: several times the 2 nodes "
+          "of the level before" },
+        { SMALL(LEVELS("{\"nodes\": 2}, {\"nodes\": 4}") ", \"max_nodes\": 4"),
+          "t.json:5:68: error: \"fabric.levels[1].nodes\" is 4, and \"max_nodes\" 4: nothing is "
+          "beyond such a group; allowed: fewer nodes, or no such level" },
+        { SMALL(LEVELS("{\"nodes\": 2, \"oversubscription\": 0.5}")),
+          "t.json:5:77: error: \"fabric.levels[0].oversubscription\" is out of range: found the "
+          "number 0.5; allowed: 1 to 1000" },
+        { SMALL(",\n \"fabric\": {\"kind\": \"rail\", \"levels\": [{\"nodes\": 2}]}"),
+          "t.json:5:39: error: \"fabric.levels\" has no meaning for kind \"rail\"" },
+        { SMALL(",\n \"fabric\": {\"kind\": \"fat-tree\", \"nodes_per_leaf\": 2, \"levels\": "
+                "[{\"nodes\": 2}]}"),
+          "t.json:5:51: error: \"fabric.nodes_per_leaf\" and \"fabric.levels\" cannot both be "
+          "given: "
+          "the first of the levels says it" },
+        { SMALL(",\n \"fabric\": {\"kind\": \"fat-tree\", \"levels\": [{\"nodes\": 2}], "
+                "\"oversubscription\": 2}"),
+          "t.json:5:78: error: \"fabric.oversubscription\" and \"fabric.levels\" cannot both be "
+          "given: the first of the levels says it" },
+    };
+
+    check_refused(cases, G_N_ELEMENTS(cases));
+}
+END_TEST
+
+/* ---- random networks ---- */
+
+static uint64_t
+below(uint64_t *drawn, uint64_t limit)
+{
+    return lh_rng_bits(43, (*drawn)++, 0) % limit;
+}
+
+/* NICs in any order, each of some GPU. */
+static char *
+random_nics(uint32_t gpus, uint64_t *drawn)
+{
+    GString *text = g_string_new(NULL);
+    const uint32_t count = 1 + (uint32_t)below(drawn, gpus);
+    g_autofree uint32_t *of = g_new(uint32_t, gpus);
+
+    g_string_append_printf(text, "\"count\": %u", count);
+    if (below(drawn, 3) == 0)
+        return g_string_free(text, FALSE);
+    for (uint32_t i = 0; i < gpus; i++)
+        of[i] = i < count ? i : (uint32_t)below(drawn, count);
+    for (uint32_t i = gpus - 1; i > 0; i--) {
+        const uint32_t other = (uint32_t)below(drawn, i + 1), nic = of[i];
+
+        of[i] = of[other];
+        of[other] = nic;
+    }
+    for (uint32_t i = 0; i < gpus; i++)
+        g_string_append_printf(text, "%s%u", i == 0 ? ", \"of_gpu\": [" : ", ", of[i]);
+    g_string_append(text, "]");
+    return g_string_free(text, FALSE);
+}
+
+static LhTopology *
+random_cluster(uint64_t *drawn)
+{
+    const uint32_t gpus = 1 + (uint32_t)below(drawn, 6);
+    g_autoptr(GString) text = g_string_new(CLUSTER("GPUS", "LINKS", "NICS", "REST"));
+    g_autofree char *count = g_strdup_printf("%u", gpus);
+    g_autofree char *nics = random_nics(gpus, drawn);
+    g_autofree char *tree = NULL;
+    const uint64_t kind = below(drawn, 4);
+    uint64_t nodes = 1 + below(drawn, 2);
+
+    if (kind > 1) {
+        g_autoptr(GString) levels = g_string_new(NULL);
+
+        for (uint64_t i = 0; i <= below(drawn, 3); i++, nodes *= 2)
+            g_string_append_printf(levels, "%s{\"nodes\": %u, \"oversubscription\": %u.5}",
+                                   i > 0 ? ", " : "", (unsigned)nodes,
+                                   1 + (unsigned)below(drawn, 3));
+        tree = g_strdup_printf(LEVELS("%s"), levels->str);
+    }
+    g_string_replace(text, "GPUS", count, 1);
+    g_string_replace(text, "LINKS", kind == 1 || below(drawn, 2) == 0 ? SWITCH : NONE, 1);
+    g_string_replace(text, "NICS", nics, 1);
+    g_string_replace(text, "REST", kind > 1 ? tree : kind == 1 ? RAIL : "", 1);
+    return parse(text->str);
+}
+
+static void
+check_symmetric(const LhNetwork *n, uint64_t *drawn)
+{
+    const uint32_t from = (uint32_t)below(drawn, n->ranks);
+    const uint32_t to = (from + 1 + (uint32_t)below(drawn, n->ranks - 1)) % n->ranks;
+    LhRoute there, back;
+
+    lh_network_route(n, from, to, &there);
+    lh_network_route(n, to, from, &back);
+    ck_assert_uint_eq(there.links_count, back.links_count);
+    ck_assert_int_eq(there.latency_ps, back.latency_ps);
+    ck_assert_double_eq(lh_network_route_bandwidth(n, &there),
+                        lh_network_route_bandwidth(n, &back));
+    for (uint32_t i = 0; i < there.links_count; i++) {
+        ck_assert_uint_lt(there.links[i], n->links_count);
+        for (uint32_t k = 0; k < i; k++)
+            ck_assert_uint_ne(there.links[i], there.links[k]);
+    }
+}
+
+/* Played alone; its bound in *@bound. */
+static double
+play(const LhTopology *t, LhCollectiveKind kind, LhCollectiveModel model, uint32_t ranks,
+     uint64_t shard, double *bound)
+{
+    const LhGroup group = first_ranks(ranks);
+    g_autoptr(LhSimResult) result = NULL;
+    double played_s;
+    Single s;
+    World w;
+
+    single_init(&s, kind, group, shard, 0, 0);
+    script_init(&w, &s.script, ranks);
+    w.topology = *t;
+    w.device.memory_bandwidth = INFINITY;
+    w.params.collectives = model;
+    result = world_run(&w);
+    *bound = lh_link_bound_s_per_byte(&w.network, &group, kind, LH_ALGORITHM_DEFAULT) *
+             lh_collective_printed_bytes(kind, ranks, (double)shard);
+    played_s = (double)result->makespan_ps * S_PER_PS;
+    ck_assert_double_le(result->busiest_link_utilisation, 1 + 1e-9);
+    world_clear(&w);
+    return played_s;
+}
+
+START_TEST(random_networks_are_no_faster_than_they_allow)
+{
+    static const LhCollectiveModel of_pairs[] = { LH_COLLECTIVES_RING, LH_COLLECTIVES_PAIRWISE,
+                                                  LH_COLLECTIVES_DIRECT };
+    static const LhCollectiveModel of_rings[] = { LH_COLLECTIVES_RING, LH_COLLECTIVES_FLUID };
+    const uint64_t cases = MAX(test_share(400), 50);
+    uint64_t drawn = 0, near = 0;
+
+    for (uint64_t i = 0; i < cases; i++) {
+        g_autoptr(LhTopology) t = random_cluster(&drawn);
+        const LhCollectiveKind kind = (LhCollectiveKind)below(&drawn, LH_COLL_KINDS);
+        const LhCollectiveModel model = kind == LH_COLL_ALL_TO_ALL
+                                            ? of_pairs[below(&drawn, G_N_ELEMENTS(of_pairs))]
+                                            : of_rings[below(&drawn, G_N_ELEMENTS(of_rings))];
+        const uint32_t nodes = 2 + (uint32_t)below(&drawn, 8);
+        const uint32_t ranks = nodes * (uint32_t)t->gpus_per_node;
+        const uint64_t shard = 1000000 + below(&drawn, 100000000);
+        double bound, played;
+        LhNetwork n;
+
+        network_of(&n, t, nodes);
+        check_symmetric(&n, &drawn);
+        played = play(t, kind, model, ranks, shard, &bound);
+        ck_assert_msg(bound <= played * (1 + 1e-9), "case %u: %s on %u: %g s, bound %g s",
+                      (unsigned)i, lh_collective_names[kind], ranks, played, bound);
+        near += bound > 0.5 * played;
+    }
+    ck_assert_uint_gt(near, cases / 2);
+}
+END_TEST
+
 LH_TEST_MAIN("fabric", nics_are_shared_unevenly, nics_are_spread_in_a_row, rails_go_by_nics,
              rings_leave_by_each_nic_once, nccl_counts_nics, other_nics_are_in_a_row,
-             nics_that_cannot_be)
+             nics_that_cannot_be, levels_multiply, one_level_is_leaves, levels_fail_one_by_one,
+             levels_are_levers, levels_that_cannot_be,
+             random_networks_are_no_faster_than_they_allow)

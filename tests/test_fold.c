@@ -198,6 +198,11 @@ check_on(const char *path, guint i, uint32_t nodes)
     return check(members, false, 0);
 }
 
+#define TREE                                                                                       \
+    ", \"fabric\": {\"kind\": \"fat-tree\", \"levels\": [{\"nodes\": 2, \"oversubscription\": "    \
+    "2}, "                                                                                         \
+    "{\"nodes\": 4, \"oversubscription\": 3}], \"switch_latency\": \"1us\"}"
+
 START_TEST(folded_networks_are_whole_networks)
 {
     static const struct {
@@ -209,6 +214,8 @@ START_TEST(folded_networks_are_whole_networks)
           ", \"fabric\": {\"kind\": \"rail\"}", 4 },
         { "\"count\": 3", "", 4 },
         { "\"count\": 4, \"of_gpu\": [0, 1, 2, 3, 0, 1, 2, 3]", "", 4 },
+        { "\"count\": 8", TREE, 8 },
+        { "\"count\": 5", TREE, 16 },
         { "\"count\": 3, \"of_gpu\": [2, 0, 0, 1, 1, 0, 2, 0]",
           ", \"fabric\": {\"kind\": \"rail\"}", 4 },
     };

@@ -2,6 +2,7 @@
 #include "base/field.h"
 
 #include <math.h>
+#include <string.h>
 
 static bool
 has_bounds(const LhField *field)
@@ -93,4 +94,17 @@ lh_field_expected(const LhField *field)
     if ((field->flags & LH_FIELD_OR_ONE) != 0)
         return g_strdup("a string or an array of strings");
     return g_strdup(words[field->type]);
+}
+
+bool
+lh_field_is_absent(const LhField *array, const LhField *field, const void *element)
+{
+    g_autofree char *initial = g_malloc0(array->element_size);
+    const gsize size = field->type == LH_FIELD_CHOICE ? sizeof(int) : sizeof(uint64_t);
+
+    if ((field->flags & LH_FIELD_REQUIRED) != 0)
+        return false;
+    if (array->element_init != NULL)
+        array->element_init(initial);
+    return memcmp((const char *)element + field->offset, initial + field->offset, size) == 0;
 }

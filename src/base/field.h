@@ -81,3 +81,7 @@ char *lh_field_bounds(const LhField *field);
 
 /* What a field of this type takes from a file: "a number", "one of a, b". Caller frees. */
 char *lh_field_expected(const LhField *field);
+
+/* Whether @field of @element, a number or choice that may be left out, is as if it had been: then
+ * nothing need be written of it. */
+bool lh_field_is_absent(const LhField *array, const LhField *field, const void *element);

@@ -368,6 +368,8 @@ keep_fabric(LhToldDraft *d)
     d->t.fabric = base->fabric;
     d->t.nodes_per_leaf = base->nodes_per_leaf;
     d->t.oversubscription = base->oversubscription;
+    memcpy(d->t.above, base->above, sizeof(d->t.above));
+    d->t.fabric_levels = base->fabric_levels;
     d->t.switch_latency_ps = base->switch_latency_ps;
     d->t.max_nodes = base->nics_per_node > 0 ? base->max_nodes : 0;
 }
@@ -388,6 +390,22 @@ check_rail(const LhToldDraft *d, GError **error)
     return false;
 }
 
+/* Groups of the base's other levels are of its own leaves. */
+static bool
+check_leaves(const LhToldDraft *d, const LhTold *leaf, GError **error)
+{
+    const LhTopology *base = d->params->base;
+
+    if (d->t.fabric_levels == NULL || d->t.nodes_per_leaf == base->nodes_per_leaf)
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
+                "%s: error: leaves of %" G_GUINT64_FORMAT " nodes, and the fabric of %s has "
+                "\"levels\", the first of %" G_GUINT64_FORMAT
+                " nodes; give a base whose leaves are like these, or whose fabric has no levels",
+                leaf->place, d->t.nodes_per_leaf, base->name, base->nodes_per_leaf);
+    return false;
+}
+
 static bool
 fill_fabric(LhToldDraft *d, GError **error)
 {
@@ -399,7 +417,7 @@ fill_fabric(LhToldDraft *d, GError **error)
     keep_fabric(d);
     if (leaf != NULL) {
         d->t.fabric = LH_FABRIC_FAT_TREE;
-        if (!count_nodes(d, leaf, &d->t.nodes_per_leaf, error))
+        if (!count_nodes(d, leaf, &d->t.nodes_per_leaf, error) || !check_leaves(d, leaf, error))
             return false;
         lh_told_note(d, "fabric.nodes_per_leaf",
                      g_strdup_printf("%" G_GUINT64_FORMAT, d->t.nodes_per_leaf), -1, leaf->source);

@@ -2,6 +2,7 @@
 #include "import/told_draft.h"
 
 #include "base/jsonw.h"
+#include "sim/network/fabric.h"
 
 /* Takes @text over: a number with its unit. */
 static void
@@ -224,6 +225,21 @@ write_node(LhJsonWriter *w, const LhToldDraft *draft)
 }
 
 static void
+write_levels(LhJsonWriter *w, const LhTopology *t)
+{
+    lh_jsonw_array_begin(w, "levels");
+    for (uint32_t i = 0; i < lh_fabric_levels_count(t); i++) {
+        const LhFabricLevel level = lh_fabric_level(t, i);
+
+        lh_jsonw_object_begin(w, NULL);
+        lh_jsonw_uint(w, "nodes", level.nodes);
+        lh_jsonw_double(w, "oversubscription", level.oversubscription);
+        lh_jsonw_object_end(w);
+    }
+    lh_jsonw_array_end(w);
+}
+
+static void
 write_fabric(LhJsonWriter *w, const LhTopology *t)
 {
     static const char *const kinds[] = { "ideal", "rail", "fat-tree" };
@@ -232,7 +248,9 @@ write_fabric(LhJsonWriter *w, const LhTopology *t)
         return;
     lh_jsonw_object_begin(w, "fabric");
     lh_jsonw_string(w, "kind", kinds[t->fabric]);
-    if (t->fabric == LH_FABRIC_FAT_TREE) {
+    if (t->fabric_levels != NULL) {
+        write_levels(w, t);
+    } else if (t->fabric == LH_FABRIC_FAT_TREE) {
         lh_jsonw_uint(w, "nodes_per_leaf", t->nodes_per_leaf);
         lh_jsonw_double(w, "oversubscription", t->oversubscription);
     }

@@ -24,13 +24,18 @@
 static void
 pull(LhTopology *t, LhLeverKind kind, uint8_t tiers)
 {
-    for (const LhLever *lever = lh_levers; lever->path != NULL; lever++) {
+    g_autoptr(GPtrArray) levers = lh_topology_levers(t);
+
+    for (guint i = 0; i < levers->len; i++) {
+        const LhLever *lever = g_ptr_array_index(levers, i);
+
         if (lever->kind == kind && (unsigned)tiers >> lever->tier & 1u)
             lh_lever_scale(t, lever, LH_WHAT_IF_FACTOR);
     }
 }
 
-/* A trunk's rate is stated as a share of that of its NICs: it stays as it is when those change. */
+/* A trunk's rate is stated as a share of that of its NICs, through the leaves: it stays as it is
+ * when those change. */
 static void
 raise_links(LhTopology *t, uint8_t tiers)
 {

@@ -39,7 +39,7 @@ check_link_fault(const LhScenario *s, guint index, uint64_t nodes, GError **erro
     for (guint i = 0; i < index; i++) {
         const LhLinkFault *other = &g_array_index(s->link_fault, LhLinkFault, i);
 
-        if (other->tier == fault->tier && other->node == fault->node)
+        if (other->tier == fault->tier && other->node == fault->node && other->part == fault->part)
             return lh_scenario_error(s, "link_fault", error,
                                      "%s of node %" G_GUINT64_FORMAT
                                      " is named twice, with the factors %g and %g; leave one out",

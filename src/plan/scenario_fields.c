@@ -48,6 +48,12 @@ static const LhField straggler_fields[] = {
     { .name = NULL },
 };
 
+static void
+init_link_fault(void *fault)
+{
+    ((LhLinkFault *)fault)->part = LH_FAULT_OF_ALL;
+}
+
 static const LhField link_fault_fields[] = {
     { .name = "tier",
       .type = LH_FIELD_CHOICE,
@@ -61,7 +67,8 @@ static const LhField link_fault_fields[] = {
       .flags = LH_FIELD_REQUIRED,
       .min = 0,
       .max = NODES_MAX,
-      .description = "The node that the links belong to; for the tier fabric, the leaf." },
+      .description = "The node that the links belong to; for the tier fabric, the leaf, or the "
+                     "group of another level." },
     { .name = "factor",
       .type = LH_FIELD_DOUBLE,
       .offset = offsetof(LhLinkFault, factor),
@@ -70,6 +77,13 @@ static const LhField link_fault_fields[] = {
       .max = 1,
       .description =
           "The share of their bandwidth that the links still have; 0 if they have failed." },
+    { .name = "part",
+      .type = LH_FIELD_UINT,
+      .offset = offsetof(LhLinkFault, part),
+      .min = 0,
+      .max = NODES_MAX,
+      .description = "For the tier fabric, the level of the group, from 0; that of leaves if "
+                     "absent." },
     { .name = NULL },
 };
 
@@ -445,6 +459,7 @@ static const LhField own_fields[] = {
       .flags = LH_SCENARIO_OF_SIMULATION | LH_SCENARIO_OF_CLUSTER,
       .fields = link_fault_fields,
       .element_size = sizeof(LhLinkFault),
+      .element_init = init_link_fault,
       .description = "Run the links of TIER (nvlink, pcie, nic, fabric) on NODE at FACTOR of their "
                      "bandwidth; 0: they have failed." },
     { .name = "profile",

@@ -47,6 +47,14 @@ lh_setting_is_flag(const LhField *field)
     return field->type == LH_FIELD_BOOL;
 }
 
+/* Of a struct's fields, those that may be left out come last. */
+static bool
+is_needed(const LhField *field)
+{
+    return (field->flags & LH_FIELD_REQUIRED) != 0;
+}
+
+/* "RANK:FACTOR", "TIER:NODE:FACTOR[:PART]". */
 static char *
 struct_placeholder(const LhField *fields)
 {
@@ -55,7 +63,8 @@ struct_placeholder(const LhField *fields)
     for (const LhField *field = fields; field->name != NULL; field++) {
         g_autofree char *upper = g_ascii_strup(field->name, -1);
 
-        g_string_append_printf(text, "%s%s", text->len > 0 ? ":" : "", upper);
+        g_string_append_printf(text, is_needed(field) ? "%s%s" : "[%s%s]", text->len > 0 ? ":" : "",
+                               upper);
     }
     return g_string_free(g_steal_pointer(&text), FALSE);
 }
@@ -278,13 +287,16 @@ append_struct(const Reader *r, void *value)
     g_autofree char *form = struct_placeholder(r->field->fields);
     g_autofree char *valid = g_utf8_make_valid(r->text, -1);
     g_auto(GStrv) pieces = g_strsplit(r->text, ":", -1);
-    guint count = 0;
+    const guint given = g_strv_length(pieces);
+    guint count = 0, needed = 0;
 
-    while (r->field->fields[count].name != NULL)
-        count++;
-    if (g_strv_length(pieces) != count)
+    for (; r->field->fields[count].name != NULL; count++)
+        needed += is_needed(&r->field->fields[count]);
+    if (given < needed || given > count)
         return fail_field(r, form);
-    for (guint i = 0; i < count; i++) {
+    if (r->field->element_init != NULL)
+        r->field->element_init(element);
+    for (guint i = 0; i < given; i++) {
         const LhField *field = &r->field->fields[i];
         g_autofree char *option = g_strdup_printf("%s %s: %s", r->option, valid, field->name);
         const Reader piece = { option, field, pieces[i], r->error };
@@ -365,14 +377,15 @@ uints_text(const GArray *numbers)
 
 /* "RANK:FACTOR". */
 static char *
-struct_text(const LhField *fields, const char *element)
+struct_text(const LhField *array, const char *element)
 {
     g_autoptr(GString) text = g_string_new(NULL);
 
-    for (const LhField *field = fields; field->name != NULL; field++) {
+    for (const LhField *field = array->fields; field->name != NULL; field++) {
         g_autofree char *value = value_text(field, element + field->offset);
 
-        g_string_append_printf(text, "%s%s", text->len > 0 ? ":" : "", value);
+        if (!lh_field_is_absent(array, field, element))
+            g_string_append_printf(text, "%s%s", text->len > 0 ? ":" : "", value);
     }
     return g_string_free(g_steal_pointer(&text), FALSE);
 }
@@ -392,8 +405,7 @@ lh_setting_texts(const LhField *field, const void *in)
         const GArray *list = *(GArray *const *)value;
 
         for (guint i = 0; i < list->len; i++)
-            g_ptr_array_add(
-                texts, struct_text(field->fields, list->data + (gsize)i * field->element_size));
+            g_ptr_array_add(texts, struct_text(field, list->data + (gsize)i * field->element_size));
     } else if (field->type == LH_FIELD_UINTS) {
         g_ptr_array_add(texts, uints_text(*(GArray *const *)value));
     } else if (field->type != LH_FIELD_BOOL || *(const bool *)value) {

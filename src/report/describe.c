@@ -10,6 +10,7 @@
 #include "report/constants.h"
 #include "report/describe_options.h"
 #include "report/text.h"
+#include "sim/network/fabric.h"
 #include "sim/network/sends.h"
 
 void
@@ -422,11 +423,29 @@ describe_tree(const LhPcieRates *rates, GString *out)
                                rates->memory_gpus > 0 ? "each" : "all");
 }
 
+/* "; leaves oversubscribed 2 to 1; groups of 32 nodes oversubscribed 6 to 1 in all". */
+static void
+describe_trunks(const LhTopology *t, GString *out)
+{
+    char digits[G_ASCII_DTOSTR_BUF_SIZE];
+
+    for (uint32_t i = 0; i < lh_fabric_levels_count(t); i++) {
+        const double below_over_above = lh_fabric_oversubscription(t, i);
+        g_autofree char *groups = i == 0 ? g_strdup("leaves")
+                                         : g_strdup_printf("groups of %" G_GUINT64_FORMAT " nodes",
+                                                           lh_fabric_level(t, i).nodes);
+
+        if (below_over_above > 1)
+            g_string_append_printf(out, "; %s oversubscribed %s to 1%s", groups,
+                                   lh_double_to_text(below_over_above, digits),
+                                   i == 0 ? "" : " in all");
+    }
+}
+
 void
 lh_describe_links(const LhSetup *setup, GString *out)
 {
     const LhTopology *t = setup->topology;
-    char digits[G_ASCII_DTOSTR_BUF_SIZE];
 
     if (t->scale_up != LH_SCALE_UP_NONE) {
         g_autofree char *rate = lh_format_bandwidth(t->nvlink.bandwidth);
@@ -446,9 +465,7 @@ lh_describe_links(const LhSetup *setup, GString *out)
                                rate);
     }
     lh_describe_pair_limits(&t->nic, ", ", " from GPU to GPU", out);
-    if (t->fabric == LH_FABRIC_FAT_TREE && t->oversubscription > 1)
-        g_string_append_printf(out, "; leaves oversubscribed %s to 1",
-                               lh_double_to_text(t->oversubscription, digits));
+    describe_trunks(t, out);
     describe_change(&setup->scenario->change, out);
 }
 

@@ -179,7 +179,8 @@ write_list(LhJsonWriter *w, const Value *v)
     for (guint i = 0; i < elements_count(v); i++) {
         lh_jsonw_object_begin(w, NULL);
         for (const LhField *field = v->field->fields; field->name != NULL; field++)
-            write_member(w, field, element_at(v, i));
+            if (!lh_field_is_absent(v->field, field, element_at(v, i)))
+                write_member(w, field, element_at(v, i));
         lh_jsonw_object_end(w);
     }
     lh_jsonw_array_end(w);
@@ -214,6 +215,8 @@ list_text(const Value *v)
 
     for (guint i = 0; i < elements_count(v); i++)
         for (const LhField *field = v->field->fields; field->name != NULL; field++) {
+            if (lh_field_is_absent(v->field, field, element_at(v, i)))
+                continue;
             if (field > v->field->fields)
                 g_string_append_c(out, ':');
             else if (i > 0)

@@ -13,15 +13,17 @@ has_rows(const LhNetwork *n, uint32_t row)
     if (n->gpus_per_node % row != 0 || !alike)
         return false;
     return n->nodes == 1 || (n->nics_per_node == n->gpus_per_node && t->collective_bandwidth <= 0 &&
-                             n->nodes_per_leaf == UINT32_MAX);
+                             n->trunk_levels == 0);
 }
 
-/* Whole nodes may be swapped where leaves are whole, too. */
+/* Whole nodes may be swapped where groups of all levels are whole, too: each is of whole groups of
+ * the one before. */
 static bool
 has_shift(const LhNetwork *n, uint32_t shift)
 {
     return shift % n->gpus_per_node == 0 &&
-           (n->nodes_per_leaf == UINT32_MAX || shift / n->gpus_per_node % n->nodes_per_leaf == 0);
+           (n->trunk_levels == 0 ||
+            shift / n->gpus_per_node % n->trunks[n->trunk_levels - 1].nodes == 0);
 }
 
 LhFold
@@ -99,8 +101,10 @@ lh_fold_link(const LhFold *fold, const LhNetwork *n, uint32_t link)
 {
     if (link >= n->collective_first)
         return move(fold, link, n->collective_first, n->gpus_per_node);
-    if (link >= n->fabric_first)
-        return move(fold, link, n->fabric_first, n->nodes_per_leaf * n->gpus_per_node);
+    for (uint32_t level = n->trunk_levels; level-- > 0;)
+        if (link >= n->trunks[level].first)
+            return move(fold, link, n->trunks[level].first,
+                        n->trunks[level].nodes * n->gpus_per_node);
     if (link >= n->nic_first)
         return move_nic(fold, n, link);
     if (link >= n->tree.first)

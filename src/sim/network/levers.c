@@ -14,7 +14,15 @@
         LEVER("node.pcie.levels[" #level "].latency", LH_LEVER_LATENCY, LH_TIER_PCIE,              \
               tree.rates.latency_ps[level])
 
-G_STATIC_ASSERT(LH_PCIE_LEVELS_MAX == 4); /* each has its rows */
+/* Oversubscription of a level of the fabric: that of the first moves all trunks, in proportion. */
+#define FABRIC_LEVEL(name, of_tier, member)                                                        \
+    {                                                                                              \
+        .path = (name), .kind = LH_LEVER_SHARE, .tier = (of_tier), .of_levels = true,              \
+        .offset = offsetof(LhTopology, member)                                                     \
+    }
+
+/* Each has its rows. */
+G_STATIC_ASSERT(LH_PCIE_LEVELS_MAX == 4 && LH_FABRIC_LEVELS_MAX == 4);
 
 const LhLever lh_levers[] = {
     LEVER("node.scale_up.bandwidth", LH_LEVER_RATE, LH_TIER_NVLINK, nvlink.bandwidth),
@@ -34,6 +42,10 @@ const LhLever lh_levers[] = {
     LEVER("node.nics.overhead", LH_LEVER_LATENCY, LH_TIER_NIC, nic_overhead_ps),
     LEVER("node.collectives.bandwidth", LH_LEVER_RATE, LH_LEVER_NO_TIER, collective_bandwidth),
     LEVER("fabric.oversubscription", LH_LEVER_SHARE, LH_TIER_FABRIC, oversubscription),
+    FABRIC_LEVEL("fabric.levels[0].oversubscription", LH_TIER_FABRIC, oversubscription),
+    FABRIC_LEVEL("fabric.levels[1].oversubscription", LH_LEVER_NO_TIER, above[0].oversubscription),
+    FABRIC_LEVEL("fabric.levels[2].oversubscription", LH_LEVER_NO_TIER, above[1].oversubscription),
+    FABRIC_LEVEL("fabric.levels[3].oversubscription", LH_LEVER_NO_TIER, above[2].oversubscription),
     LEVER("fabric.switch_latency", LH_LEVER_LATENCY, LH_TIER_FABRIC, switch_latency_ps),
     { .path = NULL },
 };
@@ -47,7 +59,7 @@ has_links(const LhTopology *t, const LhLever *lever)
     if (lever->tier == LH_TIER_PCIE)
         return t->pcie.bandwidth > 0;
     if (lever->kind == LH_LEVER_SHARE)
-        return t->fabric == LH_FABRIC_FAT_TREE;
+        return t->fabric == LH_FABRIC_FAT_TREE && (t->fabric_levels != NULL) == lever->of_levels;
     return t->nics_per_node > 0;
 }
 

@@ -19,8 +19,9 @@ typedef enum {
 typedef struct {
     const char *path; /* "node.nics.bandwidth" */
     LhLeverKind kind;
-    int tier;      /* LhTier of its links, or LH_LEVER_NO_TIER */
-    size_t offset; /* of its value in LhTopology */
+    int tier;       /* LhTier of its links, or LH_LEVER_NO_TIER */
+    bool of_levels; /* of a fabric whose file has "levels"; other shares are of those without */
+    size_t offset;  /* of its value in LhTopology */
 } LhLever;
 
 /* Ended by an entry without a path. Left out: the rates of nodes whose NICs are slower than those

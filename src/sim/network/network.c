@@ -4,20 +4,21 @@
  * r / gpus_per_node, its NIC that of this GPU in a node. Link ids, two per place (up
  * is the first, down the second): scale-up links of all GPUs, PCIe links of all GPUs, those of the
  * nodes' PCIe trees (pcie_links.c, a memory has only one), NICs, trunks of the
- * leaf switches, and for each node what all of its collectives share. A leaf's uplinks are one
- * trunk, as if traffic were spread over them evenly; a rail switch and the spine are non-blocking.
+ * leaf switches, then of the next levels (fabric.h), and for each node what all of its collectives
+ * share. A rail switch and the spine are non-blocking.
  */
 #include "sim/network/network.h"
 #include "base/error.h"
+#include "sim/network/fabric.h"
 #include "sim/network/pcie_links.h"
 #include "sim/network/sends.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Switches on the way: a rail or leaf switch; leaf, spine, leaf. */
+/* Switches on the way: a rail or leaf switch; two more for each level of trunks that is crossed. */
 #define SWITCHES_NEAR 1
-#define SWITCHES_FAR 3
+#define SWITCHES_OF_LEVEL 2
 
 static bool fail(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
@@ -52,7 +53,28 @@ check_size(const LhTopology *t, uint32_t nodes, uint32_t ranks, GError **error)
     return true;
 }
 
-/* How many places have links of `tier`: GPUs, NICs or leaves of the cluster. */
+/* How many groups of nodes have a trunk at a level. */
+static uint64_t
+trunks_at(const LhTopology *t, uint64_t nodes, uint32_t level)
+{
+    const uint64_t group =
+        level < lh_fabric_levels_count(t) ? lh_fabric_level(t, level).nodes : nodes;
+
+    g_assert(group > 0);
+    return nodes <= group ? 0 : (nodes + group - 1) / group;
+}
+
+static uint64_t
+all_trunks(const LhTopology *t, uint64_t nodes)
+{
+    uint64_t count = 0;
+
+    for (uint32_t level = 0; level < LH_FABRIC_LEVELS_MAX; level++)
+        count += trunks_at(t, nodes, level);
+    return count;
+}
+
+/* How many places have links of `tier`: GPUs, NICs or groups of nodes of the cluster. */
 static uint64_t
 places(const LhTopology *t, uint64_t nodes, LhTier tier)
 {
@@ -64,14 +86,25 @@ places(const LhTopology *t, uint64_t nodes, LhTier tier)
     case LH_TIER_NIC:
         return nodes * t->nics_per_node;
     case LH_TIER_FABRIC:
-        if (t->fabric != LH_FABRIC_FAT_TREE || nodes <= t->nodes_per_leaf)
-            return 0;
-        g_assert(t->nodes_per_leaf > 0);
-        return (nodes + t->nodes_per_leaf - 1) / t->nodes_per_leaf;
+        return all_trunks(t, nodes);
     case LH_TIERS:
         break;
     }
     g_assert_not_reached();
+}
+
+static void
+lay_out_trunks(LhNetwork *n)
+{
+    const LhTopology *t = n->topology;
+    uint32_t first = n->fabric_first;
+
+    for (uint32_t level = 0; trunks_at(t, n->nodes, level) > 0; level++) {
+        n->trunks[level] = (LhTrunks){ first, (uint32_t)lh_fabric_level(t, level).nodes };
+        first += 2 * (uint32_t)trunks_at(t, n->nodes, level);
+        n->trunk_levels = level + 1;
+    }
+    n->level_latency_ps = SWITCHES_OF_LEVEL * t->switch_latency_ps;
 }
 
 static bool
@@ -97,7 +130,32 @@ lay_out(LhNetwork *n, GError **error)
     n->fabric_first = (uint32_t)first[LH_TIER_FABRIC];
     n->collective_first = (uint32_t)first[LH_TIERS];
     n->links_count = (uint32_t)links;
+    lay_out_trunks(n);
     return true;
+}
+
+/* The level of a fault of the fabric. */
+static uint32_t
+level_of_fault(const LhLinkFault *fault)
+{
+    return fault->part == LH_FAULT_OF_ALL ? 0 : (uint32_t)fault->part;
+}
+
+static bool
+check_part(const LhNetwork *n, const LhLinkFault *fault, GError **error)
+{
+    const bool fabric = fault->tier == LH_TIER_FABRIC;
+
+    if (fault->part == LH_FAULT_OF_ALL || fault->part < (fabric ? n->trunk_levels : 1))
+        return true;
+    return fabric ? fail(error,
+                         "link fault: level %" G_GUINT64_FORMAT
+                         " of the fabric; allowed: 0 to %u, which have trunks among %u nodes",
+                         fault->part, n->trunk_levels - 1, n->nodes)
+                  : fail(error,
+                         "link fault: part %" G_GUINT64_FORMAT
+                         " of a node; allowed with tier fabric, of which it is the level",
+                         fault->part);
 }
 
 static bool
@@ -111,11 +169,16 @@ check_fault(const LhNetwork *n, const LhLinkFault *fault, GError **error)
     if (places(t, n->nodes, (LhTier)fault->tier) == 0)
         return fail(error, "link fault: topology %s with %u nodes has no %s links", t->name,
                     n->nodes, lh_tier_names[fault->tier]);
+    if (!check_part(n, fault, error))
+        return false;
     if (fault->tier == LH_TIER_FABRIC)
-        limit = places(t, n->nodes, LH_TIER_FABRIC);
+        limit = trunks_at(t, n->nodes, level_of_fault(fault));
     if (fault->node >= limit)
         return fail(error, "link fault: %s %" G_GUINT64_FORMAT "; allowed: 0 to %" G_GUINT64_FORMAT,
-                    fault->tier == LH_TIER_FABRIC ? "leaf" : "node", fault->node, limit - 1);
+                    fault->tier != LH_TIER_FABRIC ? "node"
+                    : level_of_fault(fault) == 0  ? "leaf"
+                                                  : "group",
+                    fault->node, limit - 1);
     if (!(fault->factor >= 0 && fault->factor <= 1))
         return fail(error, "link fault: factor %g; allowed: 0 to 1", fault->factor);
     return true;
@@ -177,7 +240,7 @@ set_classes(LhNetwork *n)
     n->classes[LH_ROUTE_NETWORK] = network_class(n, near_ps, LH_TIER_NIC);
     n->classes[LH_ROUTE_CROSS_RAIL] = network_class(n, near_ps + relay_ps, LH_TIER_NIC);
     n->classes[LH_ROUTE_CROSS_LEAF] =
-        network_class(n, near_ps + (SWITCHES_FAR - SWITCHES_NEAR) * hop_ps, LH_TIER_FABRIC);
+        network_class(n, near_ps + SWITCHES_OF_LEVEL * hop_ps, LH_TIER_FABRIC);
 }
 
 bool
@@ -193,9 +256,6 @@ lh_network_init(LhNetwork *network, const LhTopology *topology, uint32_t nodes, 
     n.nics_per_node = (uint32_t)topology->nics_per_node;
     if (topology->nic_of_gpu != NULL)
         n.nic_of_gpu = (const uint64_t *)(const void *)topology->nic_of_gpu->data;
-    /* Without trunks one leaf holds everything. */
-    n.nodes_per_leaf =
-        n.collective_first > n.fabric_first ? (uint32_t)topology->nodes_per_leaf : UINT32_MAX;
     if (topology->pcie.bandwidth > 0)
         n.access_first = n.pcie_first;
     else
@@ -262,14 +322,15 @@ lh_network_gpu_at_nic(const LhNetwork *network, uint32_t nic)
 
 /* The worst fault decides. */
 static double
-fault_factor(const GArray *faults, LhTier tier, uint32_t node)
+fault_factor(const GArray *faults, LhTier tier, uint32_t node, uint32_t level)
 {
     double factor = 1;
 
     for (guint i = 0; faults != NULL && i < faults->len; i++) {
         const LhLinkFault *fault = &g_array_index(faults, LhLinkFault, i);
 
-        if (fault->tier == (int)tier && fault->node == node)
+        if (fault->tier == (int)tier && fault->node == node &&
+            (tier != LH_TIER_FABRIC || level_of_fault(fault) == level))
             factor = MIN(factor, fault->factor);
     }
     return factor;
@@ -295,7 +356,7 @@ collective_link(const LhNetwork *n, uint32_t id)
 
     return (LhLink){
         .bandwidth_bytes_per_s =
-            n->topology->collective_bandwidth * fault_factor(n->faults, LH_TIER_NIC, node),
+            n->topology->collective_bandwidth * fault_factor(n->faults, LH_TIER_NIC, node, 0),
         .tier = LH_TIER_NIC,
         .node = node,
         .index = n->nics_per_node,
@@ -303,32 +364,50 @@ collective_link(const LhNetwork *n, uint32_t id)
     };
 }
 
+static LhLink
+trunk_link(const LhNetwork *n, uint32_t id)
+{
+    uint32_t level = 0;
+    LhLink link;
+
+    while (level + 1 < n->trunk_levels && id >= n->trunks[level + 1].first)
+        level++;
+    link = (LhLink){
+        .bandwidth_bytes_per_s = lh_fabric_trunk(n->topology, level),
+        .tier = LH_TIER_FABRIC,
+        .node = (id - n->trunks[level].first) / 2,
+        .index = level,
+        .up = ((id - n->trunks[level].first) & 1) == 0,
+    };
+    link.bandwidth_bytes_per_s *= fault_factor(n->faults, LH_TIER_FABRIC, link.node, level);
+    return link;
+}
+
 LhLink
 lh_network_link(const LhNetwork *network, uint32_t id)
 {
     const LhTopology *t = network->topology;
-    const double trunk = (double)t->nodes_per_leaf * (double)t->nics_per_node * t->nic.bandwidth /
-                         t->oversubscription;
     const struct {
         uint32_t first;
         uint32_t per_node;
         double bandwidth;
-    } tiers[LH_TIERS] = {
+    } tiers[LH_TIER_FABRIC] = {
         [LH_TIER_NVLINK] = { 0, network->gpus_per_node, t->nvlink.bandwidth },
         [LH_TIER_PCIE] = { network->pcie_first, network->gpus_per_node, t->pcie.bandwidth },
         [LH_TIER_NIC] = { network->nic_first, network->nics_per_node, t->nic.bandwidth },
-        [LH_TIER_FABRIC] = { network->fabric_first, 1, trunk },
     };
-    unsigned tier = LH_TIER_FABRIC;
+    unsigned tier = LH_TIER_NIC;
     uint32_t place;
     LhLink link;
 
     g_assert(id < network->links_count);
     if (id >= network->collective_first)
         return collective_link(network, id);
+    if (id >= network->fabric_first)
+        return trunk_link(network, id);
     if (id >= network->tree.first && id < network->nic_first) {
         link = lh_pcie_link(network, id);
-        link.bandwidth_bytes_per_s *= fault_factor(network->faults, LH_TIER_PCIE, link.node);
+        link.bandwidth_bytes_per_s *= fault_factor(network->faults, LH_TIER_PCIE, link.node, 0);
         return link;
     }
     while (id < tiers[tier].first)
@@ -343,7 +422,7 @@ lh_network_link(const LhNetwork *network, uint32_t id)
     };
     if (tier == LH_TIER_NIC)
         link.bandwidth_bytes_per_s = nic_bandwidth(t, link.node);
-    link.bandwidth_bytes_per_s *= fault_factor(network->faults, (LhTier)tier, link.node);
+    link.bandwidth_bytes_per_s *= fault_factor(network->faults, (LhTier)tier, link.node, 0);
     return link;
 }
 
@@ -353,6 +432,9 @@ lh_network_link_name(const LhNetwork *network, uint32_t id)
     const LhLink link = lh_network_link(network, id);
     const char *direction = link.up ? "up" : "down";
 
+    if (link.tier == LH_TIER_FABRIC && link.index > 0)
+        return g_strdup_printf("%s %s, group %u of %u nodes", lh_tier_names[link.tier], direction,
+                               link.node, network->trunks[link.index].nodes);
     if (link.tier == LH_TIER_FABRIC)
         return g_strdup_printf("%s %s, leaf %u", lh_tier_names[link.tier], direction, link.node);
     if (id >= network->collective_first)
@@ -403,6 +485,34 @@ route_within_node(const LhNetwork *n, uint32_t src, uint32_t dst, bool directly,
         lh_pcie_route(n, directly, route);
 }
 
+/* How many levels of trunks are between two nodes: up to the innermost group that has both. */
+static inline uint32_t
+levels_between(const LhNetwork *n, uint32_t src_node, uint32_t dst_node)
+{
+    uint32_t level = 0;
+
+    while (level < n->trunk_levels &&
+           src_node / n->trunks[level].nodes != dst_node / n->trunks[level].nodes)
+        level++;
+    return level;
+}
+
+/* Returns how many links @links has then. */
+static uint32_t
+add_trunks(const LhNetwork *n, uint32_t levels, uint32_t src_node, uint32_t dst_node,
+           uint32_t *links, uint32_t count)
+{
+    for (uint32_t i = 0; i < levels; i++)
+        links[count++] = up(n->trunks[i].first, src_node / n->trunks[i].nodes);
+    for (uint32_t i = levels; i-- > 0;)
+        links[count++] = down(n->trunks[i].first, dst_node / n->trunks[i].nodes);
+    return count;
+}
+
+/* Links of GPUs and NICs, trunks, what collectives share, and still a limit of a pair; rails, on
+ * which other GPUs' links are crossed, have no trunks. */
+G_STATIC_ASSERT(4 + 2 * LH_FABRIC_LEVELS_MAX + 2 < LH_ROUTE_MAX);
+
 static void
 route_between_nodes(const LhNetwork *n, uint32_t src, uint32_t dst, uint32_t src_node,
                     uint32_t dst_node, LhRoute *route)
@@ -410,8 +520,7 @@ route_between_nodes(const LhNetwork *n, uint32_t src, uint32_t dst, uint32_t src
     uint32_t src_nic = nic_of(n, src_node, src - src_node * n->gpus_per_node);
     const uint32_t dst_nic = nic_of(n, dst_node, dst - dst_node * n->gpus_per_node);
     const uint32_t dst_rail = dst_nic - dst_node * n->nics_per_node;
-    const uint32_t src_leaf = src_node / n->nodes_per_leaf;
-    const uint32_t dst_leaf = dst_node / n->nodes_per_leaf;
+    const uint32_t levels = levels_between(n, src_node, dst_node);
     LhRouteKind kind = LH_ROUTE_NETWORK;
     uint32_t sender = src; /* the GPU whose NIC is used */
     uint32_t count = 0;
@@ -427,9 +536,8 @@ route_between_nodes(const LhNetwork *n, uint32_t src, uint32_t dst, uint32_t src
     if (n->access_first != UINT32_MAX)
         route->links[count++] = up(n->access_first, sender);
     route->links[count++] = up(n->nic_first, src_nic);
-    if (src_leaf != dst_leaf) {
-        route->links[count++] = up(n->fabric_first, src_leaf);
-        route->links[count++] = down(n->fabric_first, dst_leaf);
+    if (levels > 0) {
+        count = add_trunks(n, levels, src_node, dst_node, route->links, count);
         kind = LH_ROUTE_CROSS_LEAF;
     }
     route->links[count++] = down(n->nic_first, dst_nic);
@@ -438,6 +546,8 @@ route_between_nodes(const LhNetwork *n, uint32_t src, uint32_t dst, uint32_t src
     route->links_count = count;
     route->flow_bandwidth_bytes_per_s = n->pair_p2p_bytes_per_s;
     set_class(route, &n->classes[kind]);
+    if (levels > 1)
+        route->latency_ps += (levels - 1) * n->level_latency_ps;
 }
 
 void

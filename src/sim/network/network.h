@@ -36,13 +36,16 @@ typedef enum {
 extern const char *const lh_network_model_names[];
 extern const char *const lh_collective_model_names[];
 
-/* A slow or failed link, by scenario: every link of @tier on @node (LH_TIER_FABRIC: on leaf @node)
+/* A slow or failed link, by scenario: every link of @tier on @node (LH_TIER_FABRIC: of group @node)
  * runs at @factor. */
 typedef struct {
     int tier; /* LhTier */
     uint64_t node;
     double factor; /* (0, 1]: share of its bandwidth; 0: failed */
+    uint64_t part; /* LH_TIER_FABRIC: the level of the group; else LH_FAULT_OF_ALL */
 } LhLinkFault;
+
+#define LH_FAULT_OF_ALL UINT64_MAX /* of the fabric: of leaves */
 
 /* The kinds of route there are: what all routes of a kind have in common. */
 typedef enum {
@@ -50,7 +53,7 @@ typedef enum {
     LH_ROUTE_PCIE,       /* one node, over PCIe */
     LH_ROUTE_NETWORK,    /* two nodes, no fabric link in between */
     LH_ROUTE_CROSS_RAIL, /* two nodes, through the local GPU on the destination's rail */
-    LH_ROUTE_CROSS_LEAF, /* two nodes, through the spine */
+    LH_ROUTE_CROSS_LEAF, /* two nodes, through what is above leaves */
     LH_ROUTE_CLASSES
 } LhRouteKind;
 
@@ -60,6 +63,11 @@ typedef enum {
     LH_SPAN_NODES, /* in several */
     LH_SPANS
 } LhSpan;
+
+/* Trunks of a level: of each group of @nodes nodes, up and down. */
+typedef struct {
+    uint32_t first, nodes;
+} LhTrunks;
 
 typedef struct {
     LhTime latency_ps;
@@ -89,7 +97,10 @@ typedef struct {
     uint32_t pcie_first, nic_first, fabric_first, collective_first;
     LhPcieLinks tree; /* between those of PCIe and those of NICs */
     /* What lh_network_route needs, worked out once by lh_network_init. */
-    uint32_t gpus_per_node, nics_per_node, nodes_per_leaf;
+    uint32_t gpus_per_node, nics_per_node;
+    uint32_t trunk_levels; /* with more nodes than one group has */
+    LhTrunks trunks[LH_FABRIC_LEVELS_MAX];
+    LhTime level_latency_ps;    /* of a level of trunks beyond the first */
     const uint64_t *nic_of_gpu; /* of each GPU of a node; NULL: in a row */
     uint32_t access_first;      /* links from a GPU towards its NIC; UINT32_MAX: none in between */
     /* Of a pair of GPUs in two nodes: for its messages, for its hops of collectives; 0: no limit.
@@ -106,9 +117,9 @@ typedef struct {
 typedef struct {
     double bandwidth_bytes_per_s; /* 0: failed */
     uint8_t tier;                 /* LhTier */
-    uint32_t node;                /* or leaf */
+    uint32_t node;                /* or group of nodes */
     uint32_t index; /* GPU or NIC within the node; behind the NICs: what all collectives share;
-                       behind the GPUs: of the PCIe tree */
+                       behind the GPUs: of the PCIe tree; of the fabric: the level */
     bool up;        /* towards the fabric */
 } LhLink;
 

@@ -1,18 +1,17 @@
 /*
  * Clusters from files. A file describes one node and the fabric between nodes; how many nodes there
- * are is said by whoever uses it. Left out: mixed nodes, GPUs of several NICs, and anything inside
- * the spine of a fat tree.
+ * are is said by whoever uses it. Left out: mixed nodes and GPUs of several NICs.
  */
 #include "sim/network/topology.h"
 
 #include "base/data.h"
 #include "base/error.h"
+#include "sim/network/fabric.h"
 #include "sim/network/measured.h"
 #include "sim/network/topology_change.h"
 
 #include <string.h>
 
-#define NODES_MAX 1048576
 #define CTAS_MAX 1024
 #define SLOWDOWN_MAX 10
 #define ROWS_MAX 1000
@@ -139,7 +138,7 @@ static const LhField slower_fields[] = {
       .offset = offsetof(LhSlowerNode, node),
       .flags = LH_FIELD_REQUIRED,
       .min = 0,
-      .max = NODES_MAX,
+      .max = LH_NODES_MAX,
       .description = "Its number, from 0." },
     { .name = "bandwidth",
       .type = LH_FIELD_UNIT,
@@ -235,7 +234,7 @@ static const LhField fabric_fields[] = {
     CHOICE(
         "kind", fabric, LH_FIELD_REQUIRED, fabric_kinds,
         "What joins the nodes: full bisection, one switch per NIC index, or leaves and a spine."),
-    COUNT("nodes_per_leaf", nodes_per_leaf, 0, 1, NODES_MAX,
+    COUNT("nodes_per_leaf", nodes_per_leaf, 0, 1, LH_NODES_MAX,
           "Nodes under one leaf switch (fat-tree)."),
     { .name = "oversubscription",
       .type = LH_FIELD_DOUBLE,
@@ -244,6 +243,17 @@ static const LhField fabric_fields[] = {
       .max = LH_OVERSUBSCRIPTION_MAX,
       .description =
           "Bandwidth below a leaf switch over bandwidth above it (fat-tree); 1 if absent." },
+    { .name = "levels",
+      .type = LH_FIELD_ARRAY,
+      .offset = offsetof(LhTopology, fabric_levels),
+      .min = 1,
+      .max = LH_FABRIC_LEVELS_MAX,
+      .fields = lh_fabric_level_fields,
+      .element_size = sizeof(LhFabricLevel),
+      .element_init = lh_fabric_level_init,
+      .description = "Groups of nodes with links of their own to the rest (fat-tree), from the "
+                     "inside out, in place of \"nodes_per_leaf\" and \"oversubscription\", which "
+                     "say one level." },
     TIME("switch_latency", switch_latency_ps, 0,
          "What each switch on the way adds to the latency (rail, fat-tree); 0 if absent."),
     { .name = NULL },
@@ -258,7 +268,7 @@ const LhField lh_topology_fields[] = {
          "The GPU: a name of devices/, or a path, relative to this file."),
     OBJECT("node", LH_FIELD_REQUIRED, node_fields, "One node; all are alike."),
     OBJECT("fabric", 0, fabric_fields, "What joins the nodes; ideal if absent."),
-    COUNT("max_nodes", max_nodes, 0, 1, NODES_MAX, "Nodes at most; no limit if absent."),
+    COUNT("max_nodes", max_nodes, 0, 1, LH_NODES_MAX, "Nodes at most; no limit if absent."),
     { .name = NULL },
 };
 
@@ -464,10 +474,10 @@ check_nics(const LhJson *json, const LhTopology *t, GError **error)
 }
 
 static bool
-check_fabric(const LhJson *json, const LhTopology *t, GError **error)
+check_fabric(const LhJson *json, LhTopology *t, GError **error)
 {
     static const char *const tree_needs[] = { "nodes_per_leaf", NULL };
-    static const char *const tree_only[] = { "nodes_per_leaf", "oversubscription", NULL };
+    static const char *const tree_only[] = { "nodes_per_leaf", "oversubscription", "levels", NULL };
     static const char *const not_ideal[] = { "switch_latency", NULL };
     const char *kind = fabric_kinds[t->fabric];
 
@@ -475,7 +485,9 @@ check_fabric(const LhJson *json, const LhTopology *t, GError **error)
         return lh_json_error(json, "fabric", error,
                              "\"fabric\" has no meaning without \"node.nics\"");
     if (t->fabric == LH_FABRIC_FAT_TREE)
-        return check_fields_of_kind(json, "fabric", tree_needs, kind, true, error);
+        return t->fabric_levels != NULL
+                   ? lh_fabric_read_levels(json, t, error)
+                   : check_fields_of_kind(json, "fabric", tree_needs, kind, true, error);
     if (!check_fields_of_kind(json, "fabric", tree_only, kind, false, error))
         return false;
     if (t->fabric == LH_FABRIC_IDEAL)

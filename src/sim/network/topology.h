@@ -9,6 +9,8 @@
 #include "sim/network/collective_table.h"
 #include "sim/network/pcie.h"
 
+#define LH_FABRIC_LEVELS_MAX 4
+
 /* Where a link stands; the columns of "exposed communication" and "bytes per tier". */
 typedef enum {
     LH_TIER_NVLINK, /* GPU to GPU inside a node or NVLink domain */
@@ -48,8 +50,15 @@ typedef enum {
     LH_FABRIC_IDEAL, /* full bisection: only the NICs limit */
     LH_FABRIC_RAIL,  /* NIC i of every node on rail switch i; across rails through the local GPU of
                         that rail (PXN) */
-    LH_FABRIC_FAT_TREE, /* leaf switches of nodes_per_leaf nodes under a spine, oversubscribed */
+    LH_FABRIC_FAT_TREE, /* leaf switches of nodes_per_leaf nodes under a spine, oversubscribed;
+                           between both there may be further levels */
 } LhFabric;
+
+/* Groups of nodes whose links to the rest of a fat tree are oversubscribed. */
+typedef struct {
+    uint64_t nodes;
+    double oversubscription; /* below over above; >= 1 */
+} LhFabricLevel;
 
 /* A node whose NICs are slower than those of the others. */
 typedef struct {
@@ -77,7 +86,10 @@ typedef struct {
     LhTime nic_overhead_ps;
     int fabric; /* LhFabric */
     uint64_t nodes_per_leaf;
-    double oversubscription;  /* leaf downlink over uplink bandwidth; >= 1 */
+    double oversubscription;                       /* leaf downlink over uplink bandwidth; >= 1 */
+    LhFabricLevel above[LH_FABRIC_LEVELS_MAX - 1]; /* the next levels; 0 nodes: no more */
+    GArray *fabric_levels; /* of LhFabricLevel: all of these, as the file has them; NULL: the leaves
+                              are the only one */
     LhTime switch_latency_ps; /* per fabric switch crossed */
     /* What rings of several nodes reach at one of them together, in each direction, bytes/s; 0:
      * what its NICs give. */

@@ -11,6 +11,7 @@
 
 #define LH_NICS_MAX 4096 /* and GPUs, of a node */
 #define LH_OVERSUBSCRIPTION_MAX 1000
+#define LH_NODES_MAX 1048576
 
 /* 0: as in the file. */
 typedef struct {
