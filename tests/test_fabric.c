@@ -458,7 +458,7 @@ START_TEST(levels_that_cannot_be)
           "the first of the levels says it" },
         { SMALL(",\n \"fabric\": {\"kind\": \"fat-tree\", \"levels\": [{\"nodes\": 2}], "
                 "\"oversubscription\": 2}"),
-          "t.json:5:78: error: \"fabric.oversubscription\" and \"fabric.levels\" cannot both be "
+          "t.json:5:79: error: \"fabric.oversubscription\" and \"fabric.levels\" cannot both be "
           "given: the first of the levels says it" },
     };
 
