@@ -367,6 +367,34 @@ START_TEST(tells_bridges_from_what_is_between)
 }
 END_TEST
 
+#define SHORT_SENDS(ranks)                                                                         \
+    "# sendrecv_perf\n" ranks "# size count type redop root time algbw busbw #wrong\n"             \
+    "8 8 float none -1 7.5 0 0 0\n"
+#define RANK "# Rank 0 Group 0 Pid 1 on a device 0\n"
+#define NEXT_RANK "# Rank 1 Group 0 Pid 1 on a device 1\n"
+
+/* A run of short messages tells a latency and no rate; one of more ranks than GPUs is of another
+ * host. */
+START_TEST(takes_latencies_alone)
+{
+    static const char two[] = SHORT_SENDS(RANK NEXT_RANK),
+                      five[] = SHORT_SENDS(RANK NEXT_RANK NEXT_RANK NEXT_RANK NEXT_RANK);
+    g_autoptr(LhToldCluster) cluster = told_load((const char *[]){ "nccl-no-family.xml", NULL });
+    g_autoptr(LhToldCluster) other = told_load((const char *[]){ "nccl-no-family.xml", NULL });
+    g_autoptr(LhTopology) t = NULL;
+    g_autoptr(GError) error = NULL;
+
+    ck_assert(lh_told_parse(cluster, "a", two, strlen(two), NULL));
+    t = told_made_of(cluster, NULL, "l40s");
+    ck_assert_double_eq(t->pcie.bandwidth, 24e9);
+    ck_assert_int_eq(t->pcie.latency_ps, 7500000);
+    ck_assert(lh_told_parse(other, "a", five, strlen(five), NULL));
+    ck_assert_ptr_null(told_make(other, NULL, "l40s", &error));
+    ck_assert_str_eq(error->message, "a:8: error: 5 ranks ran on one host, and a node has 4 GPUs; "
+                                     "give files that agree");
+}
+END_TEST
+
 /* On NVSwitch, too; one that sums has a vector once on each GPU's links and once on all. */
 START_TEST(raises_nvlink_to_what_went_over_it)
 {
@@ -691,6 +719,7 @@ main(void)
     tcase_add_loop_test(cases, refuses_what_is_no_tree, 0, G_N_ELEMENTS(broken));
     tcase_add_loop_test(cases, takes_rates_of_runs, 0, G_N_ELEMENTS(measured));
     tcase_add_loop_test(cases, tells_bridges_from_what_is_between, 0, 2);
+    tcase_add_test(cases, takes_latencies_alone);
     tcase_add_loop_test(cases, raises_nvlink_to_what_went_over_it, 0, 4);
     tcase_add_loop_test(cases, knows_what_nvlink_hides, 0, 5);
     tcase_add_loop_test(cases, makes_small_trees, 0, G_N_ELEMENTS(small));

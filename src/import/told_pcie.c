@@ -240,7 +240,7 @@ fastest_run(const LhToldDraft *d, const GArray *runs, bool sends)
         if (lh_told_is_over_nvlink(d, run->ranks) ||
             (sends && (run->op != LH_TIMES_OF_SENDS || load_on_memory(d, run) > 0)))
             continue;
-        if (fastest == NULL || run->rate > fastest->rate)
+        if (run->rate > (fastest == NULL ? 0 : fastest->rate))
             fastest = run;
     }
     return fastest;

@@ -43,7 +43,7 @@ add_peer(const LhToldDraft *d, GArray *runs)
                  *latency = lh_told_of(d, LH_TOLD_PEER_LATENCY);
     const LhTold *peer = rate != NULL ? rate : latency;
 
-    if (peer != NULL) {
+    if (peer != NULL && peer->ranks <= d->t.gpus_per_node) {
         const bool same = latency != NULL && latency->ranks == peer->ranks;
         const LhToldRun run = { LH_TIMES_OF_SENDS, peer->ranks, rate != NULL ? rate->value : 0,
                                 same ? latency->value : 0, peer->source };

@@ -287,6 +287,34 @@ is_replaced(const LhToldDraft *d, const LhCollectiveTimes *row)
     return row->ranks > d->t.gpus_per_node;
 }
 
+/* @place: of a run on one host. */
+static bool
+check_ranks(const LhToldDraft *d, uint64_t ranks, const char *place, GError **error)
+{
+    if (ranks <= d->t.gpus_per_node)
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
+                "%s: error: %" G_GUINT64_FORMAT " ranks ran on one host, and a node has %" //
+                G_GUINT64_FORMAT " GPUs; give files that agree",
+                place, ranks, d->t.gpus_per_node);
+    return false;
+}
+
+/* Sends whose times make no row. */
+static bool
+check_peers(const LhToldDraft *d, GError **error)
+{
+    static const LhToldKind kinds[] = { LH_TOLD_PEER_RATE, LH_TOLD_PEER_LATENCY };
+
+    for (guint i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        const LhTold *peer = lh_told_of(d, kinds[i]);
+
+        if (peer != NULL && !check_ranks(d, peer->ranks, peer->place, error))
+            return false;
+    }
+    return true;
+}
+
 /* Rows of the base are of another machine if its GPUs are joined otherwise. */
 static bool
 is_joined_as_base(const LhToldDraft *d)
@@ -302,20 +330,16 @@ fill_times(LhToldDraft *d, GError **error)
     const bool other = kept != NULL && !is_joined_as_base(d);
     guint dropped = 0;
 
+    if (!check_peers(d, error))
+        return false;
+
     for (guint i = 0; i < d->told->times->len; i++) {
         const LhCollectiveTimes *row = &g_array_index(d->told->times, LhCollectiveTimes, i);
 
         if (!check_twice(d, i, error))
             return false;
-        if (row->ranks > d->t.gpus_per_node) {
-            g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
-                        "%s: error: %" G_GUINT64_FORMAT
-                        " ranks ran on one host, and a node has %" //
-                        G_GUINT64_FORMAT " GPUs; give files that agree",
-                        (const char *)g_ptr_array_index(d->told->places, i), row->ranks,
-                        d->t.gpus_per_node);
+        if (!check_ranks(d, row->ranks, g_ptr_array_index(d->told->places, i), error))
             return false;
-        }
         lh_told_note(d, "node.collective_times",
                      g_strdup_printf("%s, %" G_GUINT64_FORMAT " GPUs, %u sizes",
                                      lh_times_op_names[row->op], row->ranks, row->bytes->len),
