@@ -289,7 +289,7 @@ is_replaced(const LhToldDraft *d, const LhCollectiveTimes *row)
 
 /* @place: of a run on one host. */
 static bool
-check_ranks(const LhToldDraft *d, uint64_t ranks, const char *place, GError **error)
+check_ranks_fit(const LhToldDraft *d, uint64_t ranks, const char *place, GError **error)
 {
     if (ranks <= d->t.gpus_per_node)
         return true;
@@ -309,7 +309,7 @@ check_peers(const LhToldDraft *d, GError **error)
     for (guint i = 0; i < G_N_ELEMENTS(kinds); i++) {
         const LhTold *peer = lh_told_of(d, kinds[i]);
 
-        if (peer != NULL && !check_ranks(d, peer->ranks, peer->place, error))
+        if (peer != NULL && !check_ranks_fit(d, peer->ranks, peer->place, error))
             return false;
     }
     return true;
@@ -338,7 +338,7 @@ fill_times(LhToldDraft *d, GError **error)
 
         if (!check_twice(d, i, error))
             return false;
-        if (!check_ranks(d, row->ranks, g_ptr_array_index(d->told->places, i), error))
+        if (!check_ranks_fit(d, row->ranks, g_ptr_array_index(d->told->places, i), error))
             return false;
         lh_told_note(d, "node.collective_times",
                      g_strdup_printf("%s, %" G_GUINT64_FORMAT " GPUs, %u sizes",
