@@ -1,6 +1,6 @@
 /*
- * What joins nodes: which NIC a GPU uses, and levels of trunks. Routes, shares and bounds by hand,
- * files that cannot be, and random networks on which nothing that is played beats its bound.
+ * What joins nodes: which NIC a GPU uses, levels of trunks, and hosts. Routes, shares and bounds by
+ * hand, files that cannot be, and random networks on which nothing that is played beats its bound.
  */
 #include "base/rng.h"
 #include "data_files.h"
@@ -466,6 +466,91 @@ START_TEST(levels_that_cannot_be)
 }
 END_TEST
 
+/* ---- hosts ---- */
+
+/* Four hosts of two GPUs and a NIC each. */
+#define HOSTS(rest) CLUSTER("8, \"hosts\": 4", SWITCH, "\"count\": 4" rest, "")
+
+START_TEST(hosts_meet_on_nvlink)
+{
+    static const char *const names[] = { "nvl72", "gb300-nvl72" };
+    const Pair far[] = { { 0, 70 } };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autoptr(LhTopology) t = lh_topology_load(names[i], NULL);
+        LhNetwork n;
+
+        network_of(&n, t, 2);
+        ck_assert_uint_eq(n.hosts_per_node, 18);
+        ck_assert_uint_eq(n.gpus_per_host, 4);
+        ck_assert_double_eq(rate_of_first(&n, far, 1), t->nvlink.bandwidth);
+        check_route(&n, 0, 70, "nvlink up, node 0, index 0; nvlink down, node 0, index 70: 3 us");
+    }
+}
+END_TEST
+
+/* Of one host of a node, or of all. */
+START_TEST(hosts_fail_one_by_one)
+{
+    const LhLinkFault given[] = { { LH_TIER_NIC, 1, 0.5, 2 },
+                                  { LH_TIER_NVLINK, 0, 0.25, 3 },
+                                  { LH_TIER_PCIE, 1, 0, LH_FAULT_OF_ALL } };
+    const LhLinkFault beyond = { LH_TIER_NIC, 0, 0.5, 4 };
+    g_autoptr(LhTopology) t = parse(HOSTS(""));
+    g_autoptr(GArray) faults = g_array_new(FALSE, TRUE, sizeof(LhLinkFault));
+    g_autoptr(GError) error = NULL;
+    LhNetwork n;
+
+    g_array_append_vals(faults, given, G_N_ELEMENTS(given));
+    ck_assert(lh_network_init(&n, t, 2, 16, faults, NULL));
+    for (uint32_t id = 0; id < n.links_count; id++) {
+        const LhLink link = lh_network_link(&n, id);
+        const double whole = (const double[]){ 400e9, 50e9, 20e9 }[link.tier];
+        double factor = 1;
+
+        if (link.tier == LH_TIER_NIC && link.node == 1 && link.index == 2)
+            factor = 0.5;
+        if (link.tier == LH_TIER_NVLINK && link.node == 0 && link.index / 2 == 3)
+            factor = 0.25;
+        if (link.tier == LH_TIER_PCIE && link.node == 1)
+            factor = 0;
+        ck_assert_double_eq(link.bandwidth_bytes_per_s, whole * factor);
+    }
+    g_array_append_val(faults, beyond);
+    ck_assert(!lh_network_init(&n, t, 2, 16, faults, &error));
+    check_message(error, "link fault: host 4 of a node; allowed: 0 to 3, since a node of t has 4");
+}
+END_TEST
+
+START_TEST(hosts_that_cannot_be)
+{
+    static const Refused cases[] = {
+        { CLUSTER("8, \"hosts\": 3", SWITCH, "\"count\": 4", ""),
+          "t.json:3:31: error: \"node.hosts\" is 3, which does not divide \"node.gpus\" 8; "
+          "allowed: "
+          "1, 2, 4, 8" },
+        { CLUSTER("8, \"hosts\": 4", NONE, "\"count\": 4", ""),
+          "t.json:3:31: error: \"node.hosts\" is 4, and GPUs of several hosts meet on \"nvswitch\" "
+          "alone; \"node.scale_up.kind\" is \"none\"; allowed: 1" },
+        { CLUSTER("8, \"hosts\": 4", SWITCH, "\"count\": 6", ""),
+          "t.json:4:21: error: \"node.nics.count\" is 6, and each of the 4 hosts has as many; "
+          "allowed: a multiple of these" },
+        { HOSTS(", \"of_gpu\": [0, 0, 1, 1, 2, 3, 3, 3]"),
+          "t.json:4:50: error: \"node.nics.of_gpu[5]\" is 3, a NIC of host 3, and GPU 5 is on host "
+          "2; allowed: NICs of the GPU's host" },
+    };
+    const LhTopologyChange odd = { .nics = 6 };
+    g_autoptr(LhTopology) t = parse(HOSTS(", \"of_gpu\": [0, 0, 1, 1, 2, 2, 3, 3]"));
+    const char *field;
+    g_autofree char *reason = lh_topology_change_refusal(&odd, t, &field);
+
+    check_refused(cases, G_N_ELEMENTS(cases));
+    ck_assert_str_eq(reason,
+                     "6 NICs of a node do not divide among its 4 hosts; allowed: a multiple "
+                     "of these");
+}
+END_TEST
+
 /* ---- random networks ---- */
 
 static uint64_t
@@ -605,5 +690,5 @@ END_TEST
 LH_TEST_MAIN("fabric", nics_are_shared_unevenly, nics_are_spread_in_a_row, rails_go_by_nics,
              rings_leave_by_each_nic_once, nccl_counts_nics, other_nics_are_in_a_row,
              nics_that_cannot_be, levels_multiply, one_level_is_leaves, levels_fail_one_by_one,
-             levels_are_levers, levels_that_cannot_be,
-             random_networks_are_no_faster_than_they_allow)
+             levels_are_levers, levels_that_cannot_be, hosts_meet_on_nvlink, hosts_fail_one_by_one,
+             hosts_that_cannot_be, random_networks_are_no_faster_than_they_allow)

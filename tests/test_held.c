@@ -88,7 +88,7 @@ begin_log(const LhSingle *s, GString *log)
     for (uint64_t r = 0; r < s->ranks; r++)
         g_string_append_printf(log,
                                "#  Rank %2" G_GUINT64_FORMAT " Group  0 Pid 1 on host%u device 0\n",
-                               r, (unsigned)(r / n->gpus_per_node));
+                               r, (unsigned)(r / n->gpus_per_host));
     g_string_append(log, "# size count type redop root time algbw busbw #wrong\n");
 }
 

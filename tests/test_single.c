@@ -281,6 +281,50 @@ START_TEST(levers_are_numbers_of_the_file)
 }
 END_TEST
 
+/* Ranks on hosts of an NVLink domain meet on NVLink. */
+START_TEST(hosts_of_a_domain_are_one_node)
+{
+    static const struct {
+        const char *cluster;
+        LhSinglePlace place;
+        uint64_t nodes, second_host;
+    } cases[] = {
+        { "nvl72:1", { .ranks = 8, .per_host = 4 }, 1, 4 },
+        { "nvl72:1", { .ranks = 36, .per_host = 2 }, 1, 4 },
+        { "nvl72:2", { .ranks = 76, .per_host = 4 }, 2, 4 },
+        { "hgx-h100:2", { .ranks = 8, .per_host = 4 }, 2, 8 },
+    };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(LhScenario) scenario = lh_scenario_new();
+        g_autoptr(LhSingle) s = NULL;
+        g_autoptr(GError) error = NULL;
+
+        lh_scenario_replace(scenario, "cluster", cases[i].cluster);
+        s = lh_single_new(scenario, lh_single_op_find("all_reduce", NULL), cases[i].place, &error);
+        ck_assert_msg(s != NULL, "%s", error != NULL ? error->message : "");
+        ck_assert_uint_eq(s->nodes, cases[i].nodes);
+        ck_assert_uint_eq(lh_group_size(&s->group), cases[i].place.ranks);
+        ck_assert_uint_eq(lh_group_member(&s->group, cases[i].place.per_host),
+                          cases[i].second_host);
+    }
+}
+END_TEST
+
+START_TEST(hosts_have_so_many_gpus)
+{
+    const LhSinglePlace five = { .ranks = 10, .per_host = 5 };
+    g_autoptr(LhScenario) scenario = lh_scenario_new();
+    g_autoptr(GError) error = NULL;
+
+    lh_scenario_replace(scenario, "cluster", "nvl72:1");
+    ck_assert_ptr_null(
+        lh_single_new(scenario, lh_single_op_find("all_reduce", NULL), five, &error));
+    ck_assert_msg(strstr(error->message, "5 ranks on a host; nvl72 has 4 GPUs in each") != NULL,
+                  "%s", error->message);
+}
+END_TEST
+
 START_TEST(names_are_those_of_nccl_tests_and_longhaul)
 {
     g_autoptr(GError) error = NULL;
@@ -316,6 +360,6 @@ START_TEST(bus_shares_are_those_of_nccl_tests)
 }
 END_TEST
 
-LH_TEST_MAIN("single", times_are_those_of_others, loads_are_the_bound,
-             levers_are_numbers_of_the_file, names_are_those_of_nccl_tests_and_longhaul,
-             bus_shares_are_those_of_nccl_tests)
+LH_TEST_MAIN("single", hosts_of_a_domain_are_one_node, hosts_have_so_many_gpus,
+             times_are_those_of_others, loads_are_the_bound, levers_are_numbers_of_the_file,
+             names_are_those_of_nccl_tests_and_longhaul, bus_shares_are_those_of_nccl_tests)

@@ -91,7 +91,8 @@ static const LhField plan_options[] = {
       .type = LH_FIELD_BOOL,
       .offset = offsetof(PlanOptions, min_gpus),
       .description = "Find the smallest number of GPUs that a step fits on, and the fastest way to "
-                     "train on them: 1, 2, 4 and so on within a node, then whole nodes." },
+                     "train on them: 1, 2, 4 and so on within a host, then whole hosts of a node, "
+                     "then whole nodes." },
     { .name = "pareto",
       .type = LH_FIELD_BOOL,
       .offset = offsetof(PlanOptions, pareto),

@@ -33,18 +33,32 @@ set_field(LhScenario *scenario, const char *field, uint64_t value)
     lh_scenario_replace(scenario, field, text);
 }
 
+/* A log does not say which hosts are of one node: nodes are filled one after the other. */
+static uint64_t
+nodes_of_hosts(const char *cluster, uint64_t hosts)
+{
+    g_autoptr(LhTopology) t = lh_topology_load(cluster, NULL); /* the setup says what is wrong */
+    const uint64_t each = t == NULL ? 1 : lh_topology_hosts(t);
+
+    return (hosts + each - 1) / each;
+}
+
 /* A cluster that does not say how many nodes it has has those that the ranks need. */
 static void
 size_held_cluster(LhScenario *scenario, LhSinglePlace place)
 {
+    const uint64_t each = MAX(place.per_node, place.per_host);
     g_autofree char *sized = NULL;
+    uint64_t nodes;
 
-    if (place.ranks > 0 && place.per_node == 0)
+    if (place.ranks > 0 && each == 0)
         set_field(scenario, "ranks", place.ranks);
-    if (place.ranks == 0 || place.per_node == 0 || lh_setup_cluster_has_nodes(scenario->cluster))
+    if (place.ranks == 0 || each == 0 || lh_setup_cluster_has_nodes(scenario->cluster))
         return;
-    sized = g_strdup_printf("%s:%" G_GUINT64_FORMAT, scenario->cluster,
-                            (place.ranks + place.per_node - 1) / place.per_node);
+    nodes = (place.ranks + each - 1) / each;
+    if (place.per_host > 0)
+        nodes = nodes_of_hosts(scenario->cluster, nodes);
+    sized = g_strdup_printf("%s:%" G_GUINT64_FORMAT, scenario->cluster, nodes);
     lh_scenario_replace(scenario, "cluster", sized);
 }
 
@@ -52,15 +66,15 @@ size_held_cluster(LhScenario *scenario, LhSinglePlace place)
 static bool
 place_log(const LhHeldQuery *query, const LhNcclLog *log, LhSinglePlace *place, GError **error)
 {
-    *place = (LhSinglePlace){ log->ranks, log->ranks / log->hosts };
+    *place = (LhSinglePlace){ .ranks = log->ranks, .per_host = log->ranks / log->hosts };
     if (query->place.ranks > 0 && query->place.ranks != log->ranks)
         return fail_log(log, error, "%u ranks ran; --ranks says %" G_GUINT64_FORMAT, log->ranks,
                         query->place.ranks);
-    if (query->place.per_node > 0 && query->place.per_node != place->per_node)
+    if (query->place.per_node > 0 && query->place.per_node != place->per_host)
         return fail_log(log, error,
                         "%" G_GUINT64_FORMAT " ranks ran on each host; --per-node says "
                         "%" G_GUINT64_FORMAT,
-                        place->per_node, query->place.per_node);
+                        place->per_host, query->place.per_node);
     return true;
 }
 
@@ -69,7 +83,7 @@ check_log_hosts(const LhHeldRun *run, GError **error)
 {
     const LhNetwork *n = &run->single->setup->network;
 
-    return run->log->hosts == n->nodes ||
+    return (run->log->hosts + n->hosts_per_node - 1) / n->hosts_per_node == n->nodes ||
            fail_log(run->log, error,
                     "%u ranks ran on %u host%s; the cluster has %u node%s of %u GPUs",
                     run->log->ranks, run->log->hosts, run->log->hosts == 1 ? "" : "s", n->nodes,

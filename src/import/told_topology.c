@@ -14,9 +14,7 @@
 #define TEXT_MAX 1000  /* characters of a field */
 #define NVLINK_CTAS 32 /* what shipped clusters have, where nothing is told */
 #define GB 1e9
-#define HOST_GPUS_MAX 16 /* on one NVSwitch */
 #define NVLS_CAPABILITY 90
-#define TRAY_GPUS_MAX 4 /* of an NVLink domain of several hosts */
 
 /* What NCCL counts with for one NVLink, by compute capability (NCCL's src/graph/topo.h), GB/s. */
 static const struct {
@@ -27,8 +25,8 @@ static const struct {
 /* --- a node -------------------------------------------------------------------------------------
  */
 
-/* NVSwitch joins more GPUs than a host has where they are of several: a base of so many is an
- * NVLink domain, and what tools print on one of its hosts is of a tray of it. */
+/* NVSwitch may join GPUs of several hosts: of such a base, what tools print on one of its hosts is
+ * of a tray. */
 static bool
 find_trays(LhToldDraft *d, GError **error)
 {
@@ -37,7 +35,7 @@ find_trays(LhToldDraft *d, GError **error)
 
     d->trays = 1;
     if (base == NULL || gpus == NULL || base->scale_up != LH_SCALE_UP_SWITCH ||
-        base->gpus_per_node <= HOST_GPUS_MAX || gpus->value > TRAY_GPUS_MAX ||
+        lh_topology_hosts(base) == 1 || gpus->value > (double)lh_topology_gpus_per_host(base) ||
         (kind != NULL && kind->value != LH_SCALE_UP_SWITCH))
         return true;
     d->trays = base->gpus_per_node / (uint64_t)gpus->value;
@@ -95,6 +93,10 @@ fill_shape(LhToldDraft *d, GError **error)
         return lh_told_missing("node.scale_up.kind", tool, error);
     d->t.gpus_per_node = gpus != NULL ? (uint64_t)gpus->value * d->trays : base->gpus_per_node;
     d->t.scale_up = kind != NULL ? (int)kind->value : base->scale_up;
+    d->t.hosts = d->trays;
+    if (base != NULL && d->trays == 1 && d->t.gpus_per_node == base->gpus_per_node &&
+        d->t.scale_up == base->scale_up)
+        d->t.hosts = base->hosts;
     lh_told_note_count(d, "node.gpus", d->t.gpus_per_node, gpus);
     lh_told_note(d, "node.scale_up.kind", g_strdup(kinds[d->t.scale_up]), -1,
                  kind != NULL ? kind->source : base->name);

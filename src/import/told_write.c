@@ -203,6 +203,8 @@ write_node(LhJsonWriter *w, const LhToldDraft *draft)
 
     lh_jsonw_object_begin(w, "node");
     lh_jsonw_uint(w, "gpus", t->gpus_per_node);
+    if (lh_topology_hosts(t) > 1)
+        lh_jsonw_uint(w, "hosts", t->hosts);
     lh_jsonw_object_begin(w, "scale_up");
     lh_jsonw_string(w, "kind", kinds[t->scale_up]);
     if (t->scale_up != LH_SCALE_UP_NONE)

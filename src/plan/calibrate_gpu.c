@@ -471,24 +471,24 @@ machine_name(const LhRunDevice *device, GError **error)
                            found->len > 0 ? (char *)g_ptr_array_index(found, 0) : "no GPU", driver);
 }
 
-/* Nodes are what the topology says, so ranks of one must share a host. */
+/* Hosts are what the topology says, so ranks of one must share one. */
 static bool
 check_hosts(const GpuJob *job, GError **error)
 {
-    const uint32_t per_node = job->network.gpus_per_node;
+    const uint32_t per_host = job->network.gpus_per_host;
     g_auto(GStrv) hosts = lh_processes_texts(&job->processes, g_get_host_name(), error);
 
     if (hosts == NULL)
         return false;
     for (uint32_t r = 1; r < job->processes.count; r++) {
-        const uint32_t first = r / per_node * per_node;
+        const uint32_t first = r / per_host * per_host;
 
         if (strcmp(hosts[r], hosts[first]) == 0)
             continue;
         g_set_error(error, LH_ERROR, LH_ERROR_NO,
-                    "ranks %u and %u are on hosts %s and %s, but the cluster %s has %u GPUs in a "
-                    "node: start as many processes on each host",
-                    first, r, hosts[first], hosts[r], job->network.topology->name, per_node);
+                    "ranks %u and %u are on hosts %s and %s, but the cluster %s has %u GPUs on a "
+                    "host: start as many processes on each host",
+                    first, r, hosts[first], hosts[r], job->network.topology->name, per_host);
         return false;
     }
     return true;

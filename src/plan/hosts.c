@@ -24,13 +24,13 @@ lh_hosts_new(const LhProcesses *processes, const LhNetwork *network, GError **er
     if (names == NULL)
         return NULL;
     hosts = g_new0(LhHosts, 1);
-    hosts->nodes = (processes->count + network->gpus_per_node - 1) / network->gpus_per_node;
+    hosts->nodes = (processes->count + network->gpus_per_host - 1) / network->gpus_per_host;
     hosts->names = g_new0(char *, hosts->nodes + 1);
     hosts->times = g_array_new(FALSE, TRUE, sizeof(LhHostTimes));
     for (uint32_t n = 0; n < hosts->nodes; n++) {
         const LhHostTimes kernels = { .node = n, .peer = n };
 
-        hosts->names[n] = g_strdup(names[n * network->gpus_per_node]);
+        hosts->names[n] = g_strdup(names[n * network->gpus_per_host]);
         g_array_append_val(hosts->times, kernels);
     }
     return hosts;
@@ -53,12 +53,12 @@ lh_hosts_add_kernel(LhHosts *hosts, uint32_t node, double measured_s, double pre
     times_at(hosts, node)->predicted_s += predicted_s;
 }
 
-/* The first ranks of two nodes send each other a message at the same time. */
+/* The first ranks of two hosts send each other a message at the same time. */
 static bool
 measure_pair(LhHosts *hosts, LhHostTimes pair, const LhProcesses *processes,
              const LhBackend *backend, const LhNetwork *network, GError **error)
 {
-    const uint32_t a = pair.node * network->gpus_per_node, b = pair.peer * network->gpus_per_node;
+    const uint32_t a = pair.node * network->gpus_per_host, b = pair.peer * network->gpus_per_host;
     g_autofree uint32_t *to = g_new(uint32_t, processes->count);
     g_autofree double *seconds = g_new0(double, processes->count);
     const LhFlowsProbe probe = { .backend = backend,

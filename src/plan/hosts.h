@@ -14,7 +14,7 @@
 #define LH_HOSTS_SLOW 1.5
 
 typedef struct {
-    uint32_t node, peer;            /* the same: kernels of this host's ranks */
+    uint32_t node, peer;            /* hosts; the same: kernels of this one's ranks */
     double measured_s, predicted_s; /* kernels: sums; messages: of one, both ways at once */
     bool slow;
 } LhHostTimes;
@@ -26,13 +26,13 @@ typedef struct {
     double usual;  /* measured / predicted of the median host's kernels */
 } LhHosts;
 
-/* One for each node of @network that the processes are on: no times of messages yet, and none of
+/* One for each host of @network that the processes are on: no times of messages yet, and none of
  * kernels. NULL with @error; caller frees. */
 LhHosts *lh_hosts_new(const LhProcesses *processes, const LhNetwork *network, GError **error);
 void lh_hosts_free(LhHosts *hosts);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhHosts, lh_hosts_free)
 
-/* Counts a kernel of a rank on @node. */
+/* Counts a kernel of a rank on host @node. */
 void lh_hosts_add_kernel(LhHosts *hosts, uint32_t node, double measured_s, double predicted_s);
 
 /* Adds messages of pairs; all processes call it. LH_ERROR_RUNTIME. */

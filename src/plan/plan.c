@@ -210,11 +210,17 @@ new_space(const Plan *plan, const char *cluster, GError **error)
                              threads_of(plan->query), error);
 }
 
-/* The number of GPUs that comes after @gpus: 1, 2, 4, ... of a node, then whole nodes. */
+/* The number of GPUs that comes after @gpus: 1, 2, 4, ... of a host, then whole hosts of a node,
+ * then whole nodes. */
 static uint32_t
-next_size(uint32_t gpus, uint32_t node)
+next_size(uint32_t gpus, const LhTopology *topology)
 {
-    return gpus < node ? MIN(2 * gpus, node) : gpus + node;
+    const uint32_t node = (uint32_t)topology->gpus_per_node;
+    const uint32_t host = (uint32_t)lh_topology_gpus_per_host(topology);
+
+    if (gpus < host)
+        return MIN(2 * gpus, host);
+    return gpus + (gpus < node ? host : node);
 }
 
 /* The scenario on @gpus GPUs of the topology. */
@@ -266,7 +272,7 @@ smallest_space(Plan *plan, const char *name, guint *tried, GError **error)
     lh_scenario_replace(scenario, "step", NULL);
     node = (uint32_t)topology->gpus_per_node;
     most = (topology->max_nodes > 0 ? MIN(topology->max_nodes, NODES_SOUGHT) : NODES_SOUGHT) * node;
-    for (uint32_t gpus = 1; gpus <= most && cause == NULL; gpus = next_size(gpus, node)) {
+    for (uint32_t gpus = 1; gpus <= most && cause == NULL; gpus = next_size(gpus, topology)) {
         LhPlanSpace *space;
 
         if (!plan_goes_on(plan)) {

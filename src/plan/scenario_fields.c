@@ -83,7 +83,7 @@ static const LhField link_fault_fields[] = {
       .min = 0,
       .max = NODES_MAX,
       .description = "For the tier fabric, the level of the group, from 0; that of leaves if "
-                     "absent." },
+                     "absent. For other tiers, the host of a node of several; all if absent." },
     { .name = NULL },
 };
 
@@ -461,7 +461,8 @@ static const LhField own_fields[] = {
       .element_size = sizeof(LhLinkFault),
       .element_init = init_link_fault,
       .description = "Run the links of TIER (nvlink, pcie, nic, fabric) on NODE at FACTOR of their "
-                     "bandwidth; 0: they have failed." },
+                     "bandwidth; 0: they have failed. PART: one host of several, or the level of "
+                     "the fabric." },
     { .name = "profile",
       .type = LH_FIELD_STRING,
       .offset = AT(profile),

@@ -162,23 +162,38 @@ program_of_single(const LhSingle *s, uint64_t bytes)
 
 /* ---- the cluster ---- */
 
-/* Whether members are there so often in each node, and in whole nodes. */
-static bool
-check_place(const LhSingle *s, LhSinglePlace place, GError **error)
+/* Where so many ranks each stand: on nodes, or on hosts. */
+typedef struct {
+    const char *word;
+    uint64_t ranks;
+    uint32_t gpus, count;
+} Boxes;
+
+static Boxes
+boxes_of(const LhNetwork *n, LhSinglePlace place)
 {
-    const LhNetwork *n = &s->setup->network;
+    if (place.per_host > 0 && n->hosts_per_node > 1)
+        return (Boxes){ "host", place.per_host, n->gpus_per_host, n->nodes * n->hosts_per_node };
+    return (Boxes){ "node", MAX(place.per_node, place.per_host), n->gpus_per_node, n->nodes };
+}
+
+/* Whether members are there so often in each box, and in whole boxes. */
+static bool
+check_boxes(const LhSingle *s, Boxes boxes, GError **error)
+{
     const char *name = s->setup->topology->name;
 
-    if (place.per_node > n->gpus_per_node)
+    if (boxes.ranks > boxes.gpus)
         return lh_scenario_error(s->setup->scenario, "cluster", error,
-                                 "%" G_GUINT64_FORMAT " ranks on a node; %s has %u GPUs in each",
-                                 place.per_node, name, n->gpus_per_node);
-    if (s->ranks % place.per_node != 0 || s->ranks / place.per_node > n->nodes)
+                                 "%" G_GUINT64_FORMAT " ranks on a %s; %s has %u GPUs in each",
+                                 boxes.ranks, boxes.word, name, boxes.gpus);
+    if (s->ranks % boxes.ranks != 0 || s->ranks / boxes.ranks > boxes.count)
         return lh_scenario_error(s->setup->scenario, "cluster", error,
                                  "%" G_GUINT64_FORMAT " ranks, %" G_GUINT64_FORMAT
-                                 " on each node, on %u nodes; allowed: a multiple of these on each "
-                                 "node, up to %" G_GUINT64_FORMAT,
-                                 s->ranks, place.per_node, n->nodes, place.per_node * n->nodes);
+                                 " on each %s, on %u %ss; allowed: a multiple of these on each "
+                                 "%s, up to %" G_GUINT64_FORMAT,
+                                 s->ranks, boxes.ranks, boxes.word, boxes.count, boxes.word,
+                                 boxes.word, boxes.ranks * boxes.count);
     return true;
 }
 
@@ -201,20 +216,24 @@ static bool
 place_ranks(LhSingle *s, LhSinglePlace place, GError **error)
 {
     const LhNetwork *n = &s->setup->network;
+    const Boxes boxes = boxes_of(n, place);
 
     s->ranks = place.ranks;
-    if (place.per_node == 0) {
+    if (boxes.ranks == 0) {
         s->ranks = place.ranks > 0 ? place.ranks : n->ranks;
         s->nodes = (s->ranks + n->gpus_per_node - 1) / n->gpus_per_node;
         s->group = (LhGroup){ 0, 1, (uint32_t)s->ranks, 0, 1 };
         return check_ranks(s, error);
     }
     if (s->ranks == 0)
-        s->ranks = place.per_node * n->nodes;
-    if (!check_place(s, place, error) || !check_ranks(s, error))
+        s->ranks = boxes.ranks * boxes.count;
+    if (!check_boxes(s, boxes, error) || !check_ranks(s, error))
         return false;
-    s->nodes = s->ranks / place.per_node;
-    s->group = (LhGroup){ 0, 1, (uint32_t)place.per_node, n->gpus_per_node, (uint32_t)s->nodes };
+    s->group =
+        (LhGroup){ 0, 1, (uint32_t)boxes.ranks, boxes.gpus, (uint32_t)(s->ranks / boxes.ranks) };
+    if (boxes.ranks == boxes.gpus && n->hosts_per_node > 1)
+        s->group = (LhGroup){ 0, 1, (uint32_t)s->ranks, 0, 1 };
+    s->nodes = lh_group_member(&s->group, s->ranks - 1) / n->gpus_per_node + 1;
     return true;
 }
 

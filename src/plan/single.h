@@ -40,6 +40,7 @@ uint64_t lh_single_bytes(const LhSingleOp *op, uint64_t ranks, uint64_t bytes);
 typedef struct {
     uint64_t ranks;    /* 0: as many as there are GPUs */
     uint64_t per_node; /* 0: nodes are filled one after the other */
+    uint64_t per_host; /* likewise hosts, of which a node may have several */
 } LhSinglePlace;
 
 /* An operation on a cluster. */

@@ -282,7 +282,7 @@ compare_ops(LhValidation *v, Joined *j, const ValidateJob *job)
             continue;
         }
         if (job->validated->hosts != NULL)
-            lh_hosts_add_kernel(job->validated->hosts, p->rank / job->setup->network.gpus_per_node,
+            lh_hosts_add_kernel(job->validated->hosts, p->rank / job->setup->network.gpus_per_host,
                                 measured_s, predicted_s);
         add_to_bin(&bins[p->kernel], lh_kernels[p->kernel]->name, measured_s, predicted_s);
         g_array_append_val(all, off);

@@ -479,6 +479,16 @@ lh_describe_all_ranks(const LhSetup *setup)
     return lh_describe_groups(setup->step != NULL ? &all : &setup->params);
 }
 
+/* ", 16 of 18 hosts": how many a job has to ask for, where nodes have several. */
+static void
+describe_hosts(const LhNetwork *n, GString *out)
+{
+    if (n->hosts_per_node > 1)
+        g_string_append_printf(out, ", %u of %u hosts",
+                               (n->ranks + n->gpus_per_host - 1) / n->gpus_per_host,
+                               n->nodes * n->hosts_per_node);
+}
+
 static void
 describe_cluster(const LhSetup *setup, GString *out)
 {
@@ -487,10 +497,12 @@ describe_cluster(const LhSetup *setup, GString *out)
     g_autofree char *cluster = lh_escaped_line(t->name);
     g_autofree char *device = lh_escaped_line(setup->device->name);
 
-    g_string_append_printf(out, "%s on %s%s: %u node%s of %" G_GUINT64_FORMAT " x %s (", groups,
+    g_string_append_printf(out, "%s on %s%s: %u node%s of %" G_GUINT64_FORMAT " x %s", groups,
                            cluster, setup->cluster_defaulted ? " (the default; see --cluster)" : "",
                            setup->network.nodes, setup->network.nodes == 1 ? "" : "s",
                            t->gpus_per_node, device);
+    describe_hosts(&setup->network, out);
+    g_string_append(out, " (");
     lh_describe_links(setup, out);
     g_string_append(out, ")\n");
 }

@@ -146,16 +146,17 @@ check_part(const LhNetwork *n, const LhLinkFault *fault, GError **error)
 {
     const bool fabric = fault->tier == LH_TIER_FABRIC;
 
-    if (fault->part == LH_FAULT_OF_ALL || fault->part < (fabric ? n->trunk_levels : 1))
+    if (fault->part == LH_FAULT_OF_ALL ||
+        fault->part < (fabric ? n->trunk_levels : n->hosts_per_node))
         return true;
     return fabric ? fail(error,
                          "link fault: level %" G_GUINT64_FORMAT
                          " of the fabric; allowed: 0 to %u, which have trunks among %u nodes",
                          fault->part, n->trunk_levels - 1, n->nodes)
                   : fail(error,
-                         "link fault: part %" G_GUINT64_FORMAT
-                         " of a node; allowed with tier fabric, of which it is the level",
-                         fault->part);
+                         "link fault: host %" G_GUINT64_FORMAT
+                         " of a node; allowed: 0 to %u, since a node of %s has %u",
+                         fault->part, n->hosts_per_node - 1, n->topology->name, n->hosts_per_node);
 }
 
 static bool
@@ -249,6 +250,9 @@ lh_network_init(LhNetwork *network, const LhTopology *topology, uint32_t nodes, 
 {
     LhNetwork n = { .topology = topology, .nodes = nodes, .ranks = ranks, .faults = faults };
 
+    n.hosts_per_node = (uint32_t)lh_topology_hosts(topology);
+    n.gpus_per_host = (uint32_t)lh_topology_gpus_per_host(topology);
+
     if (!check_size(topology, nodes, ranks, error) || !lay_out(&n, error) ||
         !check_faults(&n, error))
         return false;
@@ -320,17 +324,23 @@ lh_network_gpu_at_nic(const LhNetwork *network, uint32_t nic)
     return gpu;
 }
 
-/* The worst fault decides. */
+/* Of what no single host has. */
+#define NO_HOST UINT32_MAX
+
+/* The worst fault decides; @part: as of a fault. */
 static double
-fault_factor(const GArray *faults, LhTier tier, uint32_t node, uint32_t level)
+fault_factor(const GArray *faults, LhTier tier, uint32_t node, uint32_t part)
 {
     double factor = 1;
 
     for (guint i = 0; faults != NULL && i < faults->len; i++) {
         const LhLinkFault *fault = &g_array_index(faults, LhLinkFault, i);
 
-        if (fault->tier == (int)tier && fault->node == node &&
-            (tier != LH_TIER_FABRIC || level_of_fault(fault) == level))
+        const bool of_part = tier == LH_TIER_FABRIC
+                                 ? level_of_fault(fault) == part
+                                 : fault->part == LH_FAULT_OF_ALL || fault->part == part;
+
+        if (fault->tier == (int)tier && fault->node == node && of_part)
             factor = MIN(factor, fault->factor);
     }
     return factor;
@@ -353,10 +363,11 @@ static LhLink
 collective_link(const LhNetwork *n, uint32_t id)
 {
     const uint32_t node = (id - n->collective_first) / 2;
+    const uint32_t part = n->hosts_per_node == 1 ? 0 : NO_HOST;
 
     return (LhLink){
         .bandwidth_bytes_per_s =
-            n->topology->collective_bandwidth * fault_factor(n->faults, LH_TIER_NIC, node, 0),
+            n->topology->collective_bandwidth * fault_factor(n->faults, LH_TIER_NIC, node, part),
         .tier = LH_TIER_NIC,
         .node = node,
         .index = n->nics_per_node,
@@ -422,7 +433,9 @@ lh_network_link(const LhNetwork *network, uint32_t id)
     };
     if (tier == LH_TIER_NIC)
         link.bandwidth_bytes_per_s = nic_bandwidth(t, link.node);
-    link.bandwidth_bytes_per_s *= fault_factor(network->faults, (LhTier)tier, link.node, 0);
+    link.bandwidth_bytes_per_s *=
+        fault_factor(network->faults, (LhTier)tier, link.node,
+                     link.index * network->hosts_per_node / tiers[tier].per_node);
     return link;
 }
 

@@ -42,10 +42,10 @@ typedef struct {
     int tier; /* LhTier */
     uint64_t node;
     double factor; /* (0, 1]: share of its bandwidth; 0: failed */
-    uint64_t part; /* LH_TIER_FABRIC: the level of the group; else LH_FAULT_OF_ALL */
+    uint64_t part; /* LH_TIER_FABRIC: the level of the group; else the host, of those of the node */
 } LhLinkFault;
 
-#define LH_FAULT_OF_ALL UINT64_MAX /* of the fabric: of leaves */
+#define LH_FAULT_OF_ALL UINT64_MAX /* hosts of the node; of the fabric: of leaves */
 
 /* The kinds of route there are: what all routes of a kind have in common. */
 typedef enum {
@@ -97,7 +97,7 @@ typedef struct {
     uint32_t pcie_first, nic_first, fabric_first, collective_first;
     LhPcieLinks tree; /* between those of PCIe and those of NICs */
     /* What lh_network_route needs, worked out once by lh_network_init. */
-    uint32_t gpus_per_node, nics_per_node;
+    uint32_t gpus_per_node, nics_per_node, hosts_per_node, gpus_per_host;
     uint32_t trunk_levels; /* with more nodes than one group has */
     LhTrunks trunks[LH_FABRIC_LEVELS_MAX];
     LhTime level_latency_ps;    /* of a level of trunks beyond the first */

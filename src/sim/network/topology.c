@@ -204,6 +204,10 @@ static const LhField slowdown_fields[] = {
 
 static const LhField node_fields[] = {
     COUNT("gpus", gpus_per_node, LH_FIELD_REQUIRED, 1, LH_NICS_MAX, "GPUs per node."),
+    COUNT(
+        "hosts", hosts, 0, 1, LH_NICS_MAX,
+        "Hosts of a node whose GPUs meet on one NVSwitch, each with as many of the GPUs and NICs; "
+        "1 if absent."),
     OBJECT("scale_up", LH_FIELD_REQUIRED, scale_up_fields, "Links between the GPUs of a node."),
     OBJECT(
         "pcie", 0, pcie_fields,
@@ -405,6 +409,34 @@ check_collectives(const LhJson *json, const LhTopology *t, GError **error)
                          "given");
 }
 
+/* GPUs of several hosts meet on NVSwitch alone. */
+static bool
+check_hosts(const LhJson *json, const LhTopology *t, GError **error)
+{
+    g_autofree char *divisors = lh_topology_divisors(t->gpus_per_node);
+
+    if (lh_topology_hosts(t) == 1)
+        return true;
+    if (t->scale_up != LH_SCALE_UP_SWITCH)
+        return lh_json_error(json, "node.hosts", error,
+                             "\"node.hosts\" is %" G_GUINT64_FORMAT
+                             ", and GPUs of several hosts meet on \"nvswitch\" alone; "
+                             "\"node.scale_up.kind\" is \"%s\"; allowed: 1",
+                             t->hosts, scale_up_kinds[t->scale_up]);
+    if (t->gpus_per_node % t->hosts != 0)
+        return lh_json_error(json, "node.hosts", error,
+                             "\"node.hosts\" is %" G_GUINT64_FORMAT
+                             ", which does not divide \"node.gpus\" %" G_GUINT64_FORMAT
+                             "; allowed: %s",
+                             t->hosts, t->gpus_per_node, divisors);
+    return t->nics_per_node % t->hosts == 0 ||
+           lh_json_error(json, "node.nics.count", error,
+                         "\"node.nics.count\" is %" G_GUINT64_FORMAT
+                         ", and each of the %" G_GUINT64_FORMAT
+                         " hosts has as many; allowed: a multiple of these",
+                         t->nics_per_node, t->hosts);
+}
+
 /* The first of the node's NICs that no GPU uses; their number if all are used. */
 static uint64_t
 unused_nic(const LhTopology *t)
@@ -442,6 +474,13 @@ check_nic_of_gpu(const LhJson *json, const LhTopology *t, GError **error)
                                  G_GUINT64_FORMAT ", since \"node.nics.count\" is %" //
                                  G_GUINT64_FORMAT,
                                  place, nic, t->nics_per_node - 1, t->nics_per_node);
+        if (nic * lh_topology_hosts(t) / t->nics_per_node != i / lh_topology_gpus_per_host(t))
+            return lh_json_error(json, place, error,
+                                 "\"%s\" is %" G_GUINT64_FORMAT ", a NIC of host %" G_GUINT64_FORMAT
+                                 ", and GPU %u is on host %" //
+                                 G_GUINT64_FORMAT "; allowed: NICs of the GPU's host",
+                                 place, nic, nic * t->hosts / t->nics_per_node, i,
+                                 i / lh_topology_gpus_per_host(t));
     }
     return unused_nic(t) == t->nics_per_node ||
            lh_json_error(json, path, error,
@@ -455,7 +494,7 @@ static bool
 check_nics(const LhJson *json, const LhTopology *t, GError **error)
 {
     if (t->nics_per_node == 0 && t->max_nodes == 1)
-        return true;
+        return check_hosts(json, t, error);
     if (t->nics_per_node == 0)
         return lh_json_error(
             json, t->max_nodes == 0 ? "node" : "max_nodes", error,
@@ -467,7 +506,7 @@ check_nics(const LhJson *json, const LhTopology *t, GError **error)
                              ", more than \"node.gpus\" %" G_GUINT64_FORMAT
                              "; allowed: a NIC for each GPU at most",
                              t->nics_per_node, t->gpus_per_node);
-    return check_nic_of_gpu(json, t, error) &&
+    return check_hosts(json, t, error) && check_nic_of_gpu(json, t, error) &&
            check_pair(json, &t->nic, "pair_p2p", t->nic.pair_p2p, error) &&
            check_pair(json, &t->nic, "pair_collective", t->nic.pair_collective, error) &&
            check_slower(json, t, error);
@@ -601,6 +640,18 @@ read_topology(const char *file, const LhJson *json, GError **error)
         return NULL;
     t->sha256 = g_strdup(lh_json_sha256(json));
     return g_steal_pointer(&t);
+}
+
+uint64_t
+lh_topology_hosts(const LhTopology *topology)
+{
+    return MAX(topology->hosts, 1);
+}
+
+uint64_t
+lh_topology_gpus_per_host(const LhTopology *topology)
+{
+    return topology->gpus_per_node / lh_topology_hosts(topology);
 }
 
 bool

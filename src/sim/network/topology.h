@@ -72,6 +72,7 @@ typedef struct {
     char *source;
     char *device_name; /* of devices/ */
     uint64_t gpus_per_node;
+    uint64_t hosts;         /* of a node, which its GPUs and NICs belong to in a row; 0: 1 */
     uint64_t max_nodes;     /* 0: no limit */
     int scale_up;           /* LhScaleUp */
     LhLinkClass nvlink;     /* scale_up != none */
@@ -123,6 +124,10 @@ bool lh_topology_assumes_own_links(const LhTopology *topology);
 
 /* The weakest of what a transfer over such a link takes its time from. */
 int lh_link_provenance(const LhLinkClass *link);
+
+/* Hosts of a node, and GPUs of a host. */
+uint64_t lh_topology_hosts(const LhTopology *topology);
+uint64_t lh_topology_gpus_per_host(const LhTopology *topology);
 
 /* What the links of @tier are called: "NVLink", "PCIe", "NIC", "fabric"; "memory" for
  * LH_SCALE_UP_MEMORY. */

@@ -52,6 +52,10 @@ refuse_nics(const LhTopologyChange *change, const LhTopology *t)
         return g_strdup_printf("%" G_GUINT64_FORMAT " NICs are more than the %" G_GUINT64_FORMAT
                                " GPUs of a node; allowed: up to one for each",
                                change->nics, t->gpus_per_node);
+    if (change->nics % lh_topology_hosts(t) != 0)
+        return g_strdup_printf("%" G_GUINT64_FORMAT " NICs of a node do not divide among its %" //
+                               G_GUINT64_FORMAT " hosts; allowed: a multiple of these",
+                               change->nics, lh_topology_hosts(t));
     if (change->nics > 1 && t->fabric == LH_FABRIC_RAIL && t->scale_up != LH_SCALE_UP_SWITCH)
         return g_strdup_printf("the fabric of %s is \"rail\", and only an NVSwitch crosses rails, "
                                "which its nodes have not; allowed: 1",
