@@ -23,7 +23,7 @@ typedef struct {
         LhToldKind kind;
         double value;
         LhProvenance provenance;
-    } told[7];
+    } told[8];
 } Reading;
 
 #define GPUS(n)                                                                                    \
@@ -72,8 +72,8 @@ static const Reading readings[] = {
       { GPUS(4), SAID(NVLINKS, 12), SAID(CAPABILITY, 80), SAID(NICS, 1),
         SAID(NIC_WIRE, 12.5 * GB) } },
     { "nccl-domain.xml",
-      { GPUS(8), SHAPE(SWITCH), SAID(NVLINKS, 18), SAID(CAPABILITY, 100), SAID(NICS, 8),
-        SAID(NIC_WIRE, 50 * GB) } },
+      { GPUS(8), SAID(HOSTS, 2), SHAPE(SWITCH), SAID(NVLINKS, 18), SAID(CAPABILITY, 100),
+        SAID(NICS, 8), SAID(NIC_WIRE, 50 * GB) } },
     { "all-reduce-tagged.txt", { SEEN(RINGS_RATE, 1.8 * GB) } },
     { "all-reduce-2018.txt", { { 0 } } },
     { "alltoall-2021.txt", { { 0 } } },

@@ -515,6 +515,18 @@ START_TEST(writes_the_nics_of_all_trays)
 }
 END_TEST
 
+/* NCCL writes an NVLink domain as one. */
+START_TEST(writes_hosts_of_a_domain)
+{
+    g_autoptr(LhToldCluster) cluster = told_load((const char *[]){ "nccl-domain.xml", NULL });
+    g_autoptr(LhTopology) t = told_made_of(cluster, "hgx-b200", NULL);
+
+    ck_assert_uint_eq(t->gpus_per_node, 8);
+    ck_assert_uint_eq(t->hosts, 2);
+    ck_assert_uint_eq(t->nics_per_node, 8);
+}
+END_TEST
+
 /* --- what is said -------------------------------------------------------------------------------
  */
 
@@ -715,6 +727,7 @@ main(void)
     tcase_add_test(cases, lets_gpus_of_one_nic_choose_first);
     tcase_add_loop_test(cases, writes_the_nic_of_each_gpu, 0, 2);
     tcase_add_test(cases, writes_the_nics_of_all_trays);
+    tcase_add_test(cases, writes_hosts_of_a_domain);
     tcase_add_loop_test(cases, says_what_nobody_measured, 0, G_N_ELEMENTS(remarks));
     tcase_add_loop_test(cases, refuses_what_is_no_tree, 0, G_N_ELEMENTS(broken));
     tcase_add_loop_test(cases, takes_rates_of_runs, 0, G_N_ELEMENTS(measured));

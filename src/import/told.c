@@ -20,6 +20,7 @@ typedef struct {
 
 static const Kind told_kinds[LH_TOLD_KINDS] = {
     [LH_TOLD_GPUS] = { "the number of GPUs of a node", PLAIN },
+    [LH_TOLD_HOSTS] = { "the number of hosts of a node", PLAIN },
     [LH_TOLD_SCALE_UP] = { "what joins the GPUs of a node", SHAPE },
     [LH_TOLD_NVLINKS] = { "the number of NVLinks of a GPU", PLAIN },
     [LH_TOLD_CAPABILITY] = { "the compute capability of the GPUs", PLAIN },

@@ -11,6 +11,7 @@
 /* What can be told, and the unit of its value. */
 typedef enum {
     LH_TOLD_GPUS,           /* of a node */
+    LH_TOLD_HOSTS,          /* of a node, if several: an NVLink domain */
     LH_TOLD_SCALE_UP,       /* LhScaleUp */
     LH_TOLD_NVLINKS,        /* of a GPU */
     LH_TOLD_CAPABILITY,     /* of the GPU, 90 for sm_90 */

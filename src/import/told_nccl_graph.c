@@ -209,6 +209,14 @@ check_hosts(const LhXml *x)
     return true;
 }
 
+static bool
+add_number_of_hosts(const LhXml *x)
+{
+    return x->hosts->len < 2 ||
+           lh_told_add(x->r, LH_TOLD_HOSTS, MAX(x->line, 1),
+                       (LhToldValue){ x->hosts->len, LH_PROVENANCE_DATASHEET, 0, 0 });
+}
+
 /* "mlx5_0", or what is at least known of it. Caller frees. */
 static char **
 names_of_nics(const LhXml *x)
@@ -260,5 +268,6 @@ lh_xml_conclude(const LhXml *x)
             distance[g * nics + n] =
                 LH_XML_DEPTH_MAX - common_depth(gpu, &g_array_index(x->nics, LhXmlDevice, n));
     }
-    return lh_told_add_shape(x->r, &shape, MAX(x->line, 1)) && add_rates(x, &shape);
+    return lh_told_add_shape(x->r, &shape, MAX(x->line, 1)) && add_number_of_hosts(x) &&
+           add_rates(x, &shape);
 }

@@ -77,6 +77,23 @@ check_lost(const LhToldDraft *d, GError **error)
     return false;
 }
 
+/* A file of several hosts says how many; else a base of as many GPUs does, or one of whose hosts
+ * the file is. */
+static void
+fill_hosts(LhToldDraft *d)
+{
+    const LhTold *hosts = lh_told_of(d, LH_TOLD_HOSTS);
+    const LhTopology *base = d->params->base;
+    const bool like_base = base != NULL && d->t.gpus_per_node == base->gpus_per_node &&
+                           d->t.scale_up == base->scale_up;
+
+    d->t.hosts = hosts != NULL                ? (uint64_t)hosts->value
+                 : like_base && d->trays == 1 ? base->hosts
+                                              : d->trays;
+    if (hosts != NULL)
+        lh_told_note_count(d, "node.hosts", d->t.hosts, hosts);
+}
+
 static bool
 fill_shape(LhToldDraft *d, GError **error)
 {
@@ -93,10 +110,7 @@ fill_shape(LhToldDraft *d, GError **error)
         return lh_told_missing("node.scale_up.kind", tool, error);
     d->t.gpus_per_node = gpus != NULL ? (uint64_t)gpus->value * d->trays : base->gpus_per_node;
     d->t.scale_up = kind != NULL ? (int)kind->value : base->scale_up;
-    d->t.hosts = d->trays;
-    if (base != NULL && d->trays == 1 && d->t.gpus_per_node == base->gpus_per_node &&
-        d->t.scale_up == base->scale_up)
-        d->t.hosts = base->hosts;
+    fill_hosts(d);
     lh_told_note_count(d, "node.gpus", d->t.gpus_per_node, gpus);
     lh_told_note(d, "node.scale_up.kind", g_strdup(kinds[d->t.scale_up]), -1,
                  kind != NULL ? kind->source : base->name);
