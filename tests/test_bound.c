@@ -340,7 +340,9 @@ change_topology(Case *c, uint32_t seed)
     t->nodes_per_leaf = 1 + pick(seed, 8, 2);
     t->oversubscription = 1 + pick(seed, 9, 4);
     t->gpus_per_node = 4;
-    t->nics_per_node = 1u << pick(seed, 10, 3);
+    t->nics_per_node = 1 + pick(seed, 10, 4);
+    if (pick(seed, 15, 2) == 0)
+        t->above[0] = (LhFabricLevel){ 2 * t->nodes_per_leaf, 1 + pick(seed, 16, 3) };
     ck_assert(lh_network_init(&setup->network, t, 4, setup->network.ranks, NULL, NULL));
     setup->params.gpus_per_node = 4;
     setup->network_model = pick(seed, 11, 4) == 0 ? LH_NETWORK_FIFO : LH_NETWORK_FAIR;
