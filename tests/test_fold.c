@@ -181,9 +181,10 @@ cluster_text(const char *nics, const char *rest)
         link, link, nics, link, rest);
 }
 
-/* A step on @nodes nodes of a cluster; which tensor and context parallelism, @i says. */
+/* A step on @nodes nodes of a cluster, of which @span are of one data-parallel rank; which tensor
+ * and context parallelism, @i says. */
 static double
-check_on(const char *path, guint i, uint32_t nodes)
+check_on(const char *path, guint i, uint32_t nodes, uint32_t span)
 {
     static const char *const collectives[] = { "auto", "fluid", "ring", "closed-form", "nccl" };
     static const unsigned tensor[] = { 8, 4, 2, 1 };
@@ -192,8 +193,8 @@ check_on(const char *path, guint i, uint32_t nodes)
         "\"model\": \"gpt3-1.3b\", \"cluster\": \"%s:%u\", \"ranks\": %u, \"seq_length\": "
         "\"4K\", \"tensor_model_parallel_size\": \"%u\", \"context_parallel_size\": %u, "
         "\"data_parallel_size\": %u, \"collectives\": \"%s\", \"schedule\": [\"%s\"]",
-        path, nodes, 8 * nodes, t, 8 / t, nodes, collectives[i % G_N_ELEMENTS(collectives)],
-        i % 3 == 0 ? "te-a2a" : "zigzag");
+        path, nodes, 8 * nodes, t, 8 * span / t, nodes / span,
+        collectives[i % G_N_ELEMENTS(collectives)], i % 3 == 0 ? "te-a2a" : "zigzag");
 
     return check(members, false, 0);
 }
@@ -207,17 +208,17 @@ START_TEST(folded_networks_are_whole_networks)
 {
     static const struct {
         const char *nics, *rest;
-        uint32_t nodes;
+        uint32_t nodes, span;
     } cases[] = {
-        { "\"count\": 8, \"of_gpu\": [7, 6, 5, 4, 0, 1, 2, 3]", "", 4 },
+        { "\"count\": 8, \"of_gpu\": [7, 6, 5, 4, 0, 1, 2, 3]", "", 4, 1 },
         { "\"count\": 8, \"of_gpu\": [7, 6, 5, 4, 0, 1, 2, 3]",
-          ", \"fabric\": {\"kind\": \"rail\"}", 4 },
-        { "\"count\": 3", "", 4 },
-        { "\"count\": 4, \"of_gpu\": [0, 1, 2, 3, 0, 1, 2, 3]", "", 4 },
-        { "\"count\": 8", TREE, 8 },
-        { "\"count\": 5", TREE, 16 },
+          ", \"fabric\": {\"kind\": \"rail\"}", 4, 1 },
+        { "\"count\": 3", "", 4, 1 },
+        { "\"count\": 4, \"of_gpu\": [0, 1, 2, 3, 0, 1, 2, 3]", "", 4, 1 },
+        { "\"count\": 8", TREE, 8, 2 },
+        { "\"count\": 5", TREE, 8, 4 },
         { "\"count\": 3, \"of_gpu\": [2, 0, 0, 1, 1, 0, 2, 0]",
-          ", \"fabric\": {\"kind\": \"rail\"}", 4 },
+          ", \"fabric\": {\"kind\": \"rail\"}", 4, 1 },
     };
     g_autofree char *folder = g_dir_make_tmp("fold-XXXXXX", NULL);
     g_autofree char *path = g_build_filename(folder, "t.json", NULL);
@@ -229,7 +230,7 @@ START_TEST(folded_networks_are_whole_networks)
         double share;
 
         ck_assert(g_file_set_contents(path, text, -1, NULL));
-        share = check_on(path, i, cases[c].nodes);
+        share = check_on(path, i, cases[c].nodes, cases[c].span);
         folded += share > 0 && share < 1;
     }
     g_remove(path);
