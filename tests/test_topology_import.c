@@ -736,9 +736,43 @@ START_TEST(makes_a_domain_of_trays)
 
     ck_assert_uint_eq(t->gpus_per_node, 72);
     ck_assert_uint_eq(t->nics_per_node, 72);
+    ck_assert_uint_eq(t->hosts, 18);
     ck_assert_ptr_null(made_with(slurm, "gb300-nvl72", (LhTopologyChange){ 0 }, &error));
     ck_assert_msg(strstr(error->message, "6 hosts are no whole number of NVLink domains of 18") !=
                       NULL,
+                  "%s", error->message);
+}
+END_TEST
+
+/* What no file says: which NIC a GPU uses, levels of the fabric, hosts. */
+START_TEST(keeps_what_joins_nodes_of_the_base)
+{
+    static const uint64_t order[] = { 1, 0, 3, 2, 5, 4, 7, 6 };
+    const LhFabricLevel levels[] = { { 4, 2 }, { 8, 3 } };
+    g_autoptr(LhToldCluster) cluster = load((const char *[]){ "ib_write_bw.txt", NULL });
+    g_autoptr(LhToldCluster) slurm =
+        load((const char *[]){ "ib_write_bw.txt", "topology.conf", NULL });
+    g_autoptr(LhTopology) base = lh_topology_load("fat-tree-a100", NULL);
+    const LhToldParams params = { .name = "made", .base = base };
+    g_autoptr(LhToldTopology) made = NULL;
+    g_autoptr(LhTopology) t = NULL, rack = made_of(cluster, "nvl72", NULL);
+    g_autoptr(GError) error = NULL;
+
+    base->nic_of_gpu = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    g_array_append_vals(base->nic_of_gpu, order, G_N_ELEMENTS(order));
+    base->fabric_levels = g_array_new(FALSE, FALSE, sizeof(LhFabricLevel));
+    g_array_append_vals(base->fabric_levels, levels, G_N_ELEMENTS(levels));
+    base->above[0] = levels[1];
+    made = lh_told_topology(cluster, &params, &error);
+    ck_assert_msg(made != NULL, "%s", error != NULL ? error->message : "");
+    t = lh_topology_parse("made.json", made->document, made->length, &error);
+    ck_assert_msg(t != NULL, "%s", error != NULL ? error->message : "");
+    ck_assert_mem_eq(t->nic_of_gpu->data, order, sizeof(order));
+    ck_assert_mem_eq(t->fabric_levels->data, levels, sizeof(levels));
+    ck_assert_uint_eq(rack->hosts, 18);
+    ck_assert_ptr_null(lh_told_topology(slurm, &params, &error));
+    ck_assert_msg(strstr(error->message, "leaves of 6 nodes, and the fabric of fat-tree-a100 has "
+                                         "\"levels\", the first of 4 nodes") != NULL,
                   "%s", error->message);
 }
 END_TEST
@@ -948,6 +982,7 @@ main(void)
     tcase_add_test(cases, joins_lost_nvlinks_as_the_base_does);
     tcase_add_test(cases, refuses_lost_nvlinks_where_there_are_none);
     tcase_add_test(cases, makes_a_domain_of_trays);
+    tcase_add_test(cases, keeps_what_joins_nodes_of_the_base);
     tcase_add_test(cases, takes_options_before_files);
     tcase_add_test(cases, joins_several_nics_of_a_gpu);
     tcase_add_test(cases, takes_options_for_nics_that_are_unlike);
