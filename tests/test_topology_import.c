@@ -749,13 +749,13 @@ START_TEST(keeps_what_joins_nodes_of_the_base)
 {
     static const uint64_t order[] = { 1, 0, 3, 2, 5, 4, 7, 6 };
     const LhFabricLevel levels[] = { { 4, 2 }, { 8, 3 } };
-    g_autoptr(LhToldCluster) cluster = load((const char *[]){ "ib_write_bw.txt", NULL });
+    g_autoptr(LhToldCluster) cluster = told_load((const char *[]){ "ib_write_bw.txt", NULL });
     g_autoptr(LhToldCluster) slurm =
-        load((const char *[]){ "ib_write_bw.txt", "topology.conf", NULL });
+        told_load((const char *[]){ "ib_write_bw.txt", "topology.conf", NULL });
     g_autoptr(LhTopology) base = lh_topology_load("fat-tree-a100", NULL);
     const LhToldParams params = { .name = "made", .base = base };
     g_autoptr(LhToldTopology) made = NULL;
-    g_autoptr(LhTopology) t = NULL, rack = made_of(cluster, "nvl72", NULL);
+    g_autoptr(LhTopology) t = NULL, rack = told_made_of(cluster, "nvl72", NULL);
     g_autoptr(GError) error = NULL;
 
     base->nic_of_gpu = g_array_new(FALSE, FALSE, sizeof(uint64_t));
