@@ -231,9 +231,7 @@ START_TEST(fluids_take_the_time_of_long_rings)
 }
 END_TEST
 
-/* Some pieces show the pace of all, nearly: how nearly hangs on which of them meet at a NIC, so it
- * is asked at rates of its own. */
-#define PACED_BYTES_PER_S 48e9
+/* Some pieces show the pace of all, nearly. */
 START_TEST(some_pieces_show_the_pace)
 {
     for (uint64_t seed = 0; seed < test_share(CASES_OF_MANY); seed++) {
@@ -246,7 +244,6 @@ START_TEST(some_pieces_show_the_pace)
         uint64_t hops;
         double all, half, quarter;
 
-        topology->nic.bandwidth = topology->pcie.bandwidth = PACED_BYTES_PER_S;
         apply(&c, topology);
         ck_assert(lh_network_init(&network, topology, RANKS_MAX / 8, RANKS_MAX, NULL, NULL));
         lh_rings_init(&rings, &network, &c.group);

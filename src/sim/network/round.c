@@ -6,7 +6,7 @@
 
 #include "sim/network/flows.h"
 
-/* Times come in turns, of a node or two. A pace is that of whole turns, without the first quarter
+/* Times come in turns, of a node or two. A pace is that of whole turns, of the second half
  * of those that are played. */
 #define TURN_PIECES 8
 
@@ -137,12 +137,12 @@ double
 lh_round_pieces_seconds(const LhRound *round, uint32_t steps, uint64_t hops_max)
 {
     const uint64_t turns_max = hops_max / lh_ring_hops_count(round->rings) / (4 * TURN_PIECES);
-    const uint64_t quarter = MAX(turns_max, 1) * TURN_PIECES, most = 4 * quarter;
+    const uint64_t half = 2 * MAX(turns_max, 1) * TURN_PIECES, most = 2 * half;
     double first, all;
 
     if (steps <= most)
         return lh_round_seconds(round, &lh_algorithm_ring, steps);
-    first = lh_round_seconds(round, &lh_algorithm_ring, (uint32_t)quarter);
+    first = lh_round_seconds(round, &lh_algorithm_ring, (uint32_t)half);
     all = lh_round_seconds(round, &lh_algorithm_ring, (uint32_t)most);
-    return all + (double)(steps - most) * (all - first) / (double)(most - quarter);
+    return all + (double)(steps - most) * (all - first) / (double)half;
 }
