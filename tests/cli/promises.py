@@ -5,8 +5,8 @@ Of every cluster that is shipped, on one node, on two and on two leaves, and of 
 in different ways, and a step: "10 % more bandwidth would take so long" is what the file takes with that
 bandwidth typed in, and a fault of all nodes what the file takes with links that are slower by as much;
 both to a picosecond.
-Twenty of the promises have their files in tests/data/promises; --update writes these anew. --share N:
-every N-th case of the others only.
+Twenty of the promises have their files in tests/data/promises: --update writes these anew, --choose
+first chooses twenty others. --share N: every N-th case of the others only.
 """
 
 import argparse
@@ -224,19 +224,21 @@ def choose_files(program, folder):
     return sorted(chosen)
 
 
+def write_choice(program, folder):
+    rows = [{"file": f"{i + 1:02}-{cluster}.json", "cluster": cluster, "schedule": work, "nodes": nodes,
+             "promise": what}
+            for i, (cluster, work, nodes, what) in enumerate(choose_files(program, folder))]
+    for old in FILES.glob("*.json"):
+        old.unlink()
+    with open(FILES / "promises.csv", "w", encoding="utf-8", newline="") as index:
+        writer = csv.DictWriter(index, rows[0], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
 def check_files(program, folder, update):
     """The promises of FILES, whose topologies are files: a file is the shipped one, edited, and a run of
     it takes what is promised of the shipped one."""
-    if update:
-        rows = [{"file": f"{i + 1:02}-{cluster}.json", "cluster": cluster, "schedule": work,
-                 "nodes": nodes, "promise": what}
-                for i, (cluster, work, nodes, what) in enumerate(choose_files(program, folder))]
-        for old in FILES.glob("*.json"):
-            old.unlink()
-        with open(FILES / "promises.csv", "w", encoding="utf-8", newline="") as index:
-            writer = csv.DictWriter(index, rows[0], lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
     with open(FILES / "promises.csv", encoding="utf-8", newline="") as index:
         rows = list(csv.DictReader(index))
     check(len(rows) == FILES_COUNT, "promises.csv has rows", len(rows))
@@ -260,10 +262,13 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--share", type=int, default=1)
     parser.add_argument("--update", action="store_true")
+    parser.add_argument("--choose", action="store_true")
     options = parser.parse_args()
     program = Program(str(pathlib.Path(options.program).resolve()))
     with tempfile.TemporaryDirectory() as folder:
-        check_files(program, pathlib.Path(folder), options.update)
+        if options.choose:
+            write_choice(program, pathlib.Path(folder))
+        check_files(program, pathlib.Path(folder), options.update or options.choose)
         check_cases(program, pathlib.Path(folder), options.share)
 
 
