@@ -442,7 +442,40 @@ START_TEST(logs_may_be_fast)
 }
 END_TEST
 
+/* Without a log sizes are asked for. Those of large steps end where there are no such numbers. */
+START_TEST(sizes_end)
+{
+    static const struct {
+        uint64_t least, most, factor;
+        guint rows;
+    } cases[] = {
+        { UINT64_C(1) << 44, LH_SINGLE_BYTES_MAX, 1 << 20, 1 },
+        { UINT64_C(1) << 30, LH_SINGLE_BYTES_MAX, 1 << 20, 2 },
+        { UINT64_C(1) << 50, LH_SINGLE_BYTES_MAX, 2, 1 },
+        { (UINT64_C(1) << 49) + 1, LH_SINGLE_BYTES_MAX, 2, 1 },
+        { 1, 8, 2, 4 },
+        { 7, 7, 3, 1 },
+        { 3, 9, 3, 2 },
+    };
+    Made m = make_single("hgx-h100", 1, "all_reduce");
+
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        const LhHeldQuery query = { .scenario = m.scenario,
+                                    .op = m.single->op,
+                                    .bytes_min = cases[i].least,
+                                    .bytes_max = cases[i].most,
+                                    .factor = cases[i].factor };
+        g_autoptr(LhHeld) held = lh_held_new(&query, NULL);
+        const LhHeldRun *run = g_ptr_array_index(held->runs, 0);
+
+        ck_assert_uint_eq(run->rows->len, cases[i].rows);
+        ck_assert_uint_eq(g_array_index(run->rows, LhHeldRow, 0).bytes, cases[i].least);
+    }
+    made_clear(&m);
+}
+END_TEST
+
 LH_TEST_MAIN("held", a_lever_that_was_turned_is_named, chance_is_not_named, sound_logs_are_inside,
              one_slow_row_is_seen, half_a_reason_is_none, nvls_that_is_off_is_named,
              messages_through_memory_are_named, what_explains_equally_well_is_named,
-             logs_may_be_fast)
+             logs_may_be_fast, sizes_end)

@@ -113,6 +113,8 @@ add_sizes(const LhHeldQuery *query, LhHeldRun *run, GError **error)
         if (row.bytes > last && !add_row(run, row, error))
             return false;
         last = row.bytes;
+        if (bytes > query->bytes_max / query->factor)
+            break; /* the next one may not be a number */
     }
     if (run->rows->len > 0)
         return true;
