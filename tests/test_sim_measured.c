@@ -9,6 +9,7 @@
 #include "run_tests.h"
 #include "share.h"
 #include "sim/engine.h"
+#include "sim/network/levers.h"
 #include "sim/network/native.h"
 #include "sim_single.h"
 
@@ -527,9 +528,7 @@ static void
 scale_rates_alone(LhTopology *t, double by)
 {
     scale_rates(t, by);
-    t->nvlink.latency_ps = t->pcie.latency_ps = t->nic.latency_ps = 0;
-    lh_pcie_scale_latencies(&t->tree.rates, 0);
-    t->switch_latency_ps = t->nic_overhead_ps = 0;
+    lh_levers_scale(t, LH_LEVER_LATENCY, LH_LEVERS_ALL, INFINITY);
 }
 
 static void (*const raises[])(LhTopology *, double) = { scale_rates, raise_nvlink, raise_pcie,

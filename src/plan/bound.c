@@ -21,28 +21,15 @@
 /* --- playing again ------------------------------------------------------------------------------
  */
 
-static void
-pull(LhTopology *t, LhLeverKind kind, uint8_t tiers)
-{
-    g_autoptr(GPtrArray) levers = lh_topology_levers(t);
-
-    for (guint i = 0; i < levers->len; i++) {
-        const LhLever *lever = g_ptr_array_index(levers, i);
-
-        if (lever->kind == kind && (unsigned)tiers >> lever->tier & 1u)
-            lh_lever_scale(t, lever, LH_WHAT_IF_FACTOR);
-    }
-}
-
 /* A trunk's rate is stated as a share of that of its NICs, through the leaves: it stays as it is
  * when those change. */
 static void
 raise_links(LhTopology *t, uint8_t tiers)
 {
-    pull(t, LH_LEVER_RATE, tiers);
+    lh_levers_scale(t, LH_LEVER_RATE, tiers, LH_WHAT_IF_FACTOR);
     if (tiers & 1u << LH_TIER_NIC)
         t->oversubscription *= LH_WHAT_IF_FACTOR;
-    pull(t, LH_LEVER_SHARE, tiers);
+    lh_levers_scale(t, LH_LEVER_SHARE, tiers, LH_WHAT_IF_FACTOR);
 }
 
 static void
@@ -55,7 +42,7 @@ static void
 turn_levers(LhTopology *t, uint8_t kind, uint8_t tiers)
 {
     if (kind == LH_STEP_LATENCY || tiers & LH_WITH_LATENCY)
-        pull(t, LH_LEVER_LATENCY, UINT8_MAX);
+        lh_levers_scale(t, LH_LEVER_LATENCY, LH_LEVERS_ALL, LH_WHAT_IF_FACTOR);
     raise_links(t, tiers);
 }
 

@@ -3,6 +3,7 @@
 #include "plan/explain.h"
 
 #include "plan/fit_call.h"
+#include "sim/network/levers.h"
 #include "sim/network/measured.h"
 
 #include <math.h>
@@ -58,36 +59,18 @@ scaled(LhTime time_ps, double scale)
 static void
 scale_latency(Machine *m, double scale)
 {
-    LhTopology *t = &m->topology;
-
-    t->nvlink.latency_ps = scaled(t->nvlink.latency_ps, scale);
-    t->pcie.latency_ps = scaled(t->pcie.latency_ps, scale);
-    lh_pcie_scale_latencies(&t->tree.rates, scale);
-    t->nic.latency_ps = scaled(t->nic.latency_ps, scale);
-    t->nic_overhead_ps = scaled(t->nic_overhead_ps, scale);
-    t->switch_latency_ps = scaled(t->switch_latency_ps, scale);
+    lh_levers_scale(&m->topology, LH_LEVER_LATENCY, LH_LEVERS_ALL, 1 / scale);
 }
 
-static void
-scale_link(LhLinkClass *link, double scale)
-{
-    link->bandwidth /= scale;
-    link->pair_p2p /= scale;
-    link->pair_collective /= scale;
-}
-
+/* Nodes whose NICs are slower are no lever; what is oversubscribed goes with what is below it. */
 static void
 scale_bandwidth(Machine *m, double scale)
 {
-    LhTopology *t = &m->topology;
+    GArray *slower = m->topology.slower_nodes;
 
-    scale_link(&t->nvlink, scale);
-    scale_link(&t->pcie, scale);
-    lh_pcie_scale_rates(&t->tree.rates, 1 / scale);
-    scale_link(&t->nic, scale);
-    t->collective_bandwidth /= scale;
-    for (guint i = 0; t->slower_nodes != NULL && i < t->slower_nodes->len; i++)
-        g_array_index(t->slower_nodes, LhSlowerNode, i).bandwidth /= scale;
+    lh_levers_scale(&m->topology, LH_LEVER_RATE, LH_LEVERS_ALL, 1 / scale);
+    for (guint i = 0; slower != NULL && i < slower->len; i++)
+        g_array_index(slower, LhSlowerNode, i).bandwidth /= scale;
 }
 
 static void

@@ -105,3 +105,16 @@ lh_lever_scale(LhTopology *topology, const LhLever *lever, double factor)
     else
         *value /= factor;
 }
+
+void
+lh_levers_scale(LhTopology *topology, LhLeverKind kind, unsigned tiers, double factor)
+{
+    g_autoptr(GPtrArray) levers = lh_topology_levers(topology);
+
+    for (guint i = 0; i < levers->len; i++) {
+        const LhLever *lever = g_ptr_array_index(levers, i);
+
+        if (lever->kind == kind && tiers >> lever->tier & 1u)
+            lh_lever_scale(topology, lever, factor);
+    }
+}

@@ -37,3 +37,7 @@ double lh_lever_value(const LhTopology *topology, const LhLever *lever);
 /* Makes it @factor times as fast: a rate that many times as high, a latency or an oversubscription
  * that many times as low. Rates are whole bytes per second, as a file would say them. */
 void lh_lever_scale(LhTopology *topology, const LhLever *lever, double factor);
+
+/* Likewise all that it has of @kind and of @tiers, bits of 1 << tier. */
+#define LH_LEVERS_ALL (~0u)
+void lh_levers_scale(LhTopology *topology, LhLeverKind kind, unsigned tiers, double factor);

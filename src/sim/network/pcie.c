@@ -184,13 +184,6 @@ lh_pcie_scale_rates(LhPcieRates *rates, double factor)
     rates->memory = round(rates->memory * factor);
 }
 
-void
-lh_pcie_scale_latencies(LhPcieRates *rates, double factor)
-{
-    for (uint32_t i = 0; i < LH_PCIE_LEVELS_MAX; i++)
-        rates->latency_ps[i] = lh_time_from_ps((double)rates->latency_ps[i] * factor);
-}
-
 /* --- rules --------------------------------------------------------------------------------------
  */
 

@@ -94,6 +94,5 @@ bool lh_pcie_is_through_memory(const LhPcieRates *rates, uint32_t common);
 /* The weakest of what is said of levels and memory; that of measured constants if nothing is. */
 int lh_pcie_provenance(const LhPcieTree *tree);
 
-/* All rates times @factor, to whole bytes per second, as a file has them; all latencies. */
+/* All rates times @factor, to whole bytes per second, as a file has them. */
 void lh_pcie_scale_rates(LhPcieRates *rates, double factor);
-void lh_pcie_scale_latencies(LhPcieRates *rates, double factor);
