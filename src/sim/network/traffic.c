@@ -248,6 +248,7 @@ lh_traffic_new(const LhNetwork *network, const LhCollective *c, LhLinkAlgorithm 
     LhTraffic *t = g_new0(LhTraffic, 1);
     g_autoptr(GHashTable) indices = g_hash_table_new(NULL, NULL);
     Sum sum = { t, network, c, indices };
+    const uint64_t a_byte = 1;
 
     t->size = c->size;
     t->algorithm = resolve(c->kind, algorithm);
@@ -258,7 +259,7 @@ lh_traffic_new(const LhNetwork *network, const LhCollective *c, LhLinkAlgorithm 
     adders[t->algorithm](&sum);
     join_directions(&sum);
     if (t->parts == 1)
-        t->bound_s_per_byte = find_bound_s(t, &(uint64_t){ 1 }, &t->bound_tiers);
+        t->bound_s_per_byte = find_bound_s(t, &a_byte, &t->bound_tiers);
     t->folds = fold == NULL || is_alike(&sum, fold);
     return t;
 }
