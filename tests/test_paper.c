@@ -1009,6 +1009,38 @@ START_TEST(constants_are_fitted_together)
 }
 END_TEST
 
+/* A constant whose best is beyond its range ends at its end, and the other is fitted beside it: of
+ * kernels faster than the device's, whose slowdown is 1, since files allow no less. */
+START_TEST(constants_stay_in_their_range)
+{
+    g_autofree char *folder = write_table(TWO_FITTED_PAPER, "n,a\n16K,1\n64K,1\n256K,1\n");
+    g_autoptr(GPtrArray) first = reproduce(folder, false);
+    const LhReproducedTable *table = g_ptr_array_index(first, 0);
+    g_autoptr(GString) rows = g_string_new("n,a\n");
+    static const char *const lengths[] = { "16K", "64K", "256K" };
+    LhConstants least = { 0 };
+    g_autoptr(GPtrArray) fitted = NULL;
+    g_autofree char *second_folder = NULL;
+
+    least.value[LH_CONSTANT_ATTENTION_SLOWDOWN] = 1;
+    least.value[LH_CONSTANT_PRODUCT_SLOWDOWN] = 1;
+    ck_assert(lh_paper_run(table->paper, table->cases, &least, 1, NULL));
+    for (guint i = 0; i < G_N_ELEMENTS(lengths); i++) {
+        const LhPaperCase *c = g_ptr_array_index(table->cases, i);
+
+        g_string_append_printf(rows, "%s,%.17g\n", lengths[i], c->predicted * 0.7);
+    }
+    second_folder = write_table(TWO_FITTED_PAPER, rows->str);
+    fitted = reproduce(second_folder, true);
+    table = g_ptr_array_index(fitted, 0);
+    ck_assert_uint_eq(table->constants->len, 2);
+    for (guint i = 0; i < table->constants->len; i++)
+        ck_assert_double_eq(g_array_index(table->constants, LhFittedConstant, i).fitted, 1);
+    remove_table(folder);
+    remove_table(second_folder);
+}
+END_TEST
+
 LH_TEST_MAIN("paper", memory_is_of_one_gpu_or_of_the_fullest, papers_fit_their_rows,
              paper_schema_is_the_table, paper_rows_become_options, paper_patterns_match,
              paper_rows_that_are_broken_are_named, paper_rejects_broken_files,
@@ -1017,4 +1049,5 @@ LH_TEST_MAIN("paper", memory_is_of_one_gpu_or_of_the_fullest, papers_fit_their_r
              rows_of_ones_own_are_judged, broken_rows_of_ones_own_are_named,
              collectives_that_are_broken_are_named, constants_are_laid_over_files,
              longest_sequences_are_found, summaries_are_right, groups_are_summed_up,
-             pairs_are_of_one_question, constants_are_fitted, constants_are_fitted_together)
+             pairs_are_of_one_question, constants_are_fitted, constants_are_fitted_together,
+             constants_stay_in_their_range)

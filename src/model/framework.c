@@ -11,7 +11,6 @@
 #define TEXT_MAX 1000
 #define PREFETCH_MAX 1024
 #define BYTES_PER_MAX 1000
-#define OVERHEAD_MAX_S 1000
 #define SLOWDOWN_MAX 100
 #define CALL_MAX_S 1
 #define SIZE_MAX_BYTES 1e15
@@ -79,7 +78,7 @@ static const Row setting_rows[] = {
            "The type in which FSDP's gradients travel."),
     FLAG("fsdp", "reduce_every_micro_batch", fsdp_reduce_every_micro_batch, 1,
          "Whether gradients are reduced behind every micro-batch, or behind the last one only."),
-    REAL("fsdp", "overhead_s", fsdp_overhead_s, OVERHEAD_MAX_S, 0,
+    REAL("fsdp", "overhead_s", fsdp_overhead_s, LH_OVERHEAD_MAX_S, 0,
          "Seconds of a step that go to FSDP's own host code."),
     FLAG("ddp", "overlap", ddp_overlap, 0,
          "Whether gradients of replicated weights are reduced beside the backward pass."),

@@ -8,6 +8,8 @@
 
 #include "base/json.h"
 
+#define LH_OVERHEAD_MAX_S 1000
+
 /* Where a value comes from, the most trustworthy first. */
 typedef enum {
     LH_ORIGIN_MEASURED,  /* of this very thing */

@@ -1,5 +1,6 @@
 /*
- * See the header. Efficiencies stay within (0, 1]: a fit that wants more has another reason.
+ * See the header. Efficiencies stay at most 1, and slowdowns at least: a fit that wants more has
+ * another reason.
  */
 #include "plan/constant.h"
 
@@ -14,6 +15,31 @@ const char *const lh_constant_names[] = {
 };
 
 G_STATIC_ASSERT(G_N_ELEMENTS(lh_constant_names) == LH_CONSTANTS + 1);
+
+#define EFFICIENCIES                                                                               \
+    {                                                                                              \
+        LH_EFFICIENCY_MIN, 1                                                                       \
+    }
+#define SLOWDOWNS                                                                                  \
+    {                                                                                              \
+        1, LH_SLOWDOWN_MAX                                                                         \
+    }
+#define BANDWIDTHS                                                                                 \
+    {                                                                                              \
+        LH_BANDWIDTH_MIN, LH_BANDWIDTH_MAX                                                         \
+    }
+
+const LhConstantRange lh_constant_ranges[LH_CONSTANTS] = {
+    [LH_CONSTANT_ATTENTION_SLOWDOWN] = SLOWDOWNS,
+    [LH_CONSTANT_PRODUCT_SLOWDOWN] = SLOWDOWNS,
+    [LH_CONSTANT_LINEAR_EFFICIENCY] = EFFICIENCIES,
+    [LH_CONSTANT_MATRIX_EFFICIENCY] = EFFICIENCIES,
+    [LH_CONSTANT_MEMORY_EFFICIENCY] = EFFICIENCIES,
+    [LH_CONSTANT_NVLINK_BANDWIDTH] = BANDWIDTHS,
+    [LH_CONSTANT_NIC_BANDWIDTH] = BANDWIDTHS,
+    [LH_CONSTANT_COLLECTIVE_BANDWIDTH] = BANDWIDTHS,
+    [LH_CONSTANT_FSDP_OVERHEAD] = { 0, LH_OVERHEAD_MAX_S },
+};
 
 LhConstant
 lh_constant_find(const char *name)
@@ -56,34 +82,34 @@ lh_slow_down(const LhTopology *topology, LhDevice *device)
     }
 }
 
+/* Nothing is laid over where it is 0. */
+static void
+lay(const LhConstants *c, LhConstant which, double *over)
+{
+    const LhConstantRange *range = &lh_constant_ranges[which];
+
+    if (c->value[which] > 0)
+        *over = CLAMP(c->value[which], range->least, range->most);
+}
+
 void
 lh_constants_apply(const LhConstants *c, LhDevice *device, LhTopology *topology)
 {
-    const double *value = c->value;
-
-    if (value[LH_CONSTANT_ATTENTION_SLOWDOWN] > 0)
-        topology->attention_slowdown = MAX(value[LH_CONSTANT_ATTENTION_SLOWDOWN], 1);
-    if (value[LH_CONSTANT_PRODUCT_SLOWDOWN] > 0)
-        topology->product_slowdown = MAX(value[LH_CONSTANT_PRODUCT_SLOWDOWN], 1);
-    if (value[LH_CONSTANT_LINEAR_EFFICIENCY] > 0)
-        device->linear_efficiency = MIN(value[LH_CONSTANT_LINEAR_EFFICIENCY], 1);
-    if (value[LH_CONSTANT_MATRIX_EFFICIENCY] > 0)
-        device->matrix_efficiency = MIN(value[LH_CONSTANT_MATRIX_EFFICIENCY], 1);
-    if (value[LH_CONSTANT_MEMORY_EFFICIENCY] > 0)
-        device->memory_efficiency = MIN(value[LH_CONSTANT_MEMORY_EFFICIENCY], 1);
-    if (value[LH_CONSTANT_NVLINK_BANDWIDTH] > 0)
-        topology->nvlink.bandwidth = value[LH_CONSTANT_NVLINK_BANDWIDTH];
-    if (value[LH_CONSTANT_NIC_BANDWIDTH] > 0)
-        topology->nic.bandwidth = value[LH_CONSTANT_NIC_BANDWIDTH];
-    if (value[LH_CONSTANT_COLLECTIVE_BANDWIDTH] > 0)
-        topology->collective_bandwidth = value[LH_CONSTANT_COLLECTIVE_BANDWIDTH];
+    lay(c, LH_CONSTANT_ATTENTION_SLOWDOWN, &topology->attention_slowdown);
+    lay(c, LH_CONSTANT_PRODUCT_SLOWDOWN, &topology->product_slowdown);
+    lay(c, LH_CONSTANT_LINEAR_EFFICIENCY, &device->linear_efficiency);
+    lay(c, LH_CONSTANT_MATRIX_EFFICIENCY, &device->matrix_efficiency);
+    lay(c, LH_CONSTANT_MEMORY_EFFICIENCY, &device->memory_efficiency);
+    lay(c, LH_CONSTANT_NVLINK_BANDWIDTH, &topology->nvlink.bandwidth);
+    lay(c, LH_CONSTANT_NIC_BANDWIDTH, &topology->nic.bandwidth);
+    lay(c, LH_CONSTANT_COLLECTIVE_BANDWIDTH, &topology->collective_bandwidth);
 }
 
 void
 lh_constants_apply_framework(const LhConstants *c, LhFramework *framework)
 {
-    if (c->value[LH_CONSTANT_FSDP_OVERHEAD] > 0 && framework->fsdp_overhead_s > 0)
-        framework->fsdp_overhead_s = c->value[LH_CONSTANT_FSDP_OVERHEAD];
+    if (framework->fsdp_overhead_s > 0)
+        lay(c, LH_CONSTANT_FSDP_OVERHEAD, &framework->fsdp_overhead_s);
 }
 
 double

@@ -26,12 +26,19 @@ extern const char *const lh_constant_names[];
 /* LH_CONSTANTS if there is none of this name. */
 LhConstant lh_constant_find(const char *name);
 
+/* What files may say of it. */
+typedef struct {
+    double least, most;
+} LhConstantRange;
+
+extern const LhConstantRange lh_constant_ranges[LH_CONSTANTS];
+
 /* Values to use; 0: the file's. */
 typedef struct {
     double value[LH_CONSTANTS];
 } LhConstants;
 
-/* Lays them over what files say; of a framework, over what its file has. */
+/* Lays them, within their ranges, over what files say; of a framework, over what its file has. */
 void lh_constants_apply(const LhConstants *constants, LhDevice *device, LhTopology *topology);
 void lh_constants_apply_framework(const LhConstants *constants, LhFramework *framework);
 

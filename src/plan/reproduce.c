@@ -1,7 +1,7 @@
 /*
  * See the header. Constants are fitted to the least squares of the logarithms of predicted over
  * published, over the logarithms of the constants, by the steps of Levenberg and Marquardt: slopes
- * are those of a small change of one constant.
+ * are those of a small change of one constant. Constants stay within what files may say of them.
  */
 #include "plan/reproduce.h"
 
@@ -174,20 +174,6 @@ slopes_clear(Slopes *s)
         g_free(s->slopes[k]);
 }
 
-static void
-find_slopes(Fit *fit, const LhConstants *at, Slopes *s)
-{
-    s->sum = residuals_of(fit, at, s->residuals);
-    for (guint k = 0; k < s->constants; k++) {
-        LhConstants near = *at;
-
-        near.value[s->constant[k]] *= 1 + FIT_SLOPE_STEP;
-        residuals_of(fit, &near, s->slopes[k]);
-        for (guint i = 0; i < fit->cases->len; i++)
-            s->slopes[k][i] = (s->slopes[k][i] - s->residuals[i]) / log1p(FIT_SLOPE_STEP);
-    }
-}
-
 static double
 dot_product(const double *a, const double *b, guint count)
 {
@@ -196,6 +182,36 @@ dot_product(const double *a, const double *b, guint count)
     for (guint i = 0; i < count; i++)
         sum += a[i] * b[i];
     return sum;
+}
+
+/* Whether the constant is at an end of its range, and would be better beyond it. */
+static bool
+leaves_range(const Slopes *s, guint k, guint cases, double value)
+{
+    const LhConstantRange *range = &lh_constant_ranges[s->constant[k]];
+    const double slope = dot_product(s->slopes[k], s->residuals, cases); /* of the squares, half */
+
+    return (value <= range->least && slope > 0) || (value >= range->most && slope < 0);
+}
+
+/* A constant that would leave its range stays where it is, as if nothing depended on it. */
+static void
+find_slopes(Fit *fit, const LhConstants *at, Slopes *s)
+{
+    s->sum = residuals_of(fit, at, s->residuals);
+    for (guint k = 0; k < s->constants; k++) {
+        const LhConstantRange *range = &lh_constant_ranges[s->constant[k]];
+        const double here = at->value[s->constant[k]], above = here * (1 + FIT_SLOPE_STEP);
+        const double there = above <= range->most ? above : here / (1 + FIT_SLOPE_STEP);
+        LhConstants near = *at;
+
+        near.value[s->constant[k]] = there;
+        residuals_of(fit, &near, s->slopes[k]);
+        for (guint i = 0; i < fit->cases->len; i++)
+            s->slopes[k][i] = (s->slopes[k][i] - s->residuals[i]) / log(there / here);
+        if (leaves_range(s, k, fit->cases->len, here))
+            memset(s->slopes[k], 0, fit->cases->len * sizeof(double));
+    }
 }
 
 /* Solves the normal equations, their diagonal raised by @damping: in @change what the logarithms of
@@ -240,8 +256,13 @@ improve(Fit *fit, LhConstants *constants, const Slopes *s, double *damping)
         LhConstants tried = *constants;
 
         solve_step(s, fit->cases->len, *damping, change);
-        for (guint k = 0; k < s->constants; k++)
-            tried.value[s->constant[k]] *= exp(CLAMP(change[k], -FIT_STEP_MAX, FIT_STEP_MAX));
+        for (guint k = 0; k < s->constants; k++) {
+            const LhConstantRange *range = &lh_constant_ranges[s->constant[k]];
+            double *value = &tried.value[s->constant[k]];
+
+            *value *= exp(CLAMP(change[k], -FIT_STEP_MAX, FIT_STEP_MAX));
+            *value = CLAMP(*value, range->least, range->most);
+        }
         if (residuals_of(fit, &tried, residuals) < s->sum * (1 - FIT_LAST_GAIN)) {
             *constants = tried;
             *damping /= FIT_DAMPING_FACTOR;

@@ -111,6 +111,9 @@ typedef struct {
 
 #define LH_MEMORY_CONTEXT_BYTES UINT64_C(1449551462) /* 1.35 GiB */
 
+/* The least share of a peak that kernels may reach; the most is 1. */
+#define LH_EFFICIENCY_MIN 0.01
+
 /* The share of the device's memory that the allocator's fragments are taken to need. */
 #define LH_MEMORY_MARGIN 0.02
 

@@ -13,7 +13,6 @@
 #include <string.h>
 
 #define CTAS_MAX 1024
-#define SLOWDOWN_MAX 10
 #define ROWS_MAX 1000
 
 const char *const lh_tier_names[] = { "nvlink", "pcie", "nic", "fabric", NULL };
@@ -190,7 +189,7 @@ static const LhField collective_fields[] = {
 #define SLOWDOWN(key, member, text)                                                                \
     {                                                                                              \
         .name = (key), .type = LH_FIELD_DOUBLE, .offset = offsetof(LhTopology, member),            \
-        .flags = LH_FIELD_REQUIRED, .min = 1, .max = SLOWDOWN_MAX, .description = (text)           \
+        .flags = LH_FIELD_REQUIRED, .min = 1, .max = LH_SLOWDOWN_MAX, .description = (text)        \
     }
 
 static const LhField slowdown_fields[] = {

@@ -10,6 +10,7 @@
 #include "sim/network/pcie.h"
 
 #define LH_FABRIC_LEVELS_MAX 4
+#define LH_SLOWDOWN_MAX 10 /* of a cluster's kernels */
 
 /* Where a link stands; the columns of "exposed communication" and "bytes per tier". */
 typedef enum {
