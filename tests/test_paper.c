@@ -28,14 +28,17 @@ is_option(const char *name)
     return g_strv_contains(awaited, name);
 }
 
-/* Whether somebody notices if predictions of this metric get worse. */
+/* Whether somebody notices if predictions of this metric get worse, or is told that they are bad.
+ */
 static bool
 is_bounded(const LhPaper *paper, guint metric)
 {
-    const LhPaperTolerance *own = &g_array_index(paper->metrics, LhPaperMetric, metric).tolerance;
+    const LhPaperMetric *m = &g_array_index(paper->metrics, LhPaperMetric, metric);
+    const LhPaperTolerance *own = &m->tolerance;
 
-    return own->mean > 0 || own->worst > 0 || paper->tolerance.mean > 0 ||
-           paper->tolerance.worst > 0 || paper->group_tolerance.mean > 0;
+    return m->not_explained != NULL || paper->not_explained != NULL || own->mean > 0 ||
+           own->worst > 0 || paper->tolerance.mean > 0 || paper->tolerance.worst > 0 ||
+           paper->group_tolerance.mean > 0;
 }
 
 /* Shipped descriptions can be read, fit their rows, and name options that there are. */
@@ -96,7 +99,7 @@ static const char paper_text[] =
     "    { \"column\": \"claim\", \"cell\": \"at least *x\", \"metric\": \"attention_s\",\n"
     "      \"at_least\": true, \"against\": [\"schedule=ring\"] } ],\n"
     "  \"fitted_on\": [ { \"where\": [\"how=x\", \"gpus=4\"], \"columns\": [\"ms\"] } ],\n"
-    "  \"tolerance\": { \"mean\": 0.5 }\n"
+    "  \"tolerance\": { \"mean\": 0.2 }\n"
     "}\n";
 
 static LhPaper *
@@ -277,10 +280,17 @@ START_TEST(paper_rejects_broken_files)
         { "\"base\"", "\"bases\"",
           "dir/p.json:3:3: error: unknown field \"bases\" at the top level; did you mean \"base\"? "
           "allowed: schema, name, description, source, caveat, serving, base, columns, metrics, "
-          "fitted_on, groups, group_tolerance, constants, tolerance" },
-        { "\"mean\": 0.5", "\"mean\": 2",
-          "dir/p.json:16:26: error: \"tolerance.mean\" is out of range: found the number 2; "
-          "allowed: 0 to 1" },
+          "fitted_on, groups, group_tolerance, constants, tolerance, not_explained" },
+        { "\"mean\": 0.2", "\"mean\": 0.21",
+          "dir/p.json:16:26: error: \"tolerance.mean\" is out of range: found the number 0.21; "
+          "allowed: 0 to 0.2" },
+        { "\"mean\": 0.2 }", "\"mean\": 0.2 }, \"not_explained\": \"n\"",
+          "dir/p.json:16:50: error: \"not_explained\" has bounds (\"tolerance\") and is "
+          "\"not_explained\"" },
+        { "\"scale\": 0.001",
+          "\"scale\": 0.001, \"not_explained\": \"n\", \"tolerance\": { \"worst\": 0.1 }",
+          "dir/p.json:12:16: error: \"metrics[0]\" has bounds (\"tolerance\") and is "
+          "\"not_explained\"" },
     };
 
     for (gsize i = 0; i < G_N_ELEMENTS(broken); i++) {
@@ -653,17 +663,29 @@ remove_table(const char *folder)
 }
 
 static GPtrArray *
-reproduce(const char *folder, bool fit)
+reproduce_with(const char *folder, LhReproduceParams params)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
-    const LhReproduceParams params = { .names = names, .fit = fit };
     GPtrArray *tables;
 
     g_ptr_array_add(names, g_build_filename(folder, "t.json", NULL));
+    params.names = names;
     tables = lh_reproduce(&params, &error);
     ck_assert_msg(tables != NULL, "%s", error != NULL ? error->message : "no message");
     return tables;
+}
+
+static GPtrArray *
+reproduce(const char *folder, bool fit)
+{
+    return reproduce_with(folder, (LhReproduceParams){ .fit = fit });
+}
+
+static GPtrArray *
+cross_fit(const char *folder)
+{
+    return reproduce_with(folder, (LhReproduceParams){ .cross_fit = true });
 }
 
 /* --- rows of one's own, in tables that longhaul knows -------------------------------------------
@@ -831,7 +853,7 @@ START_TEST(summaries_are_right)
     g_autoptr(GString) bars = g_string_new(NULL);
 
     table = g_ptr_array_index(second, 0);
-    ck_assert_uint_eq(table->rows, 3);
+    ck_assert_uint_eq(lh_csv_rows(table->csv), 3);
     ck_assert_uint_eq(table->all.cases, 3);
     ck_assert_uint_eq(table->all.judged, 2);
     ck_assert_uint_eq(table->all.fitted, 1);
@@ -1041,6 +1063,39 @@ START_TEST(constants_stay_in_their_range)
 }
 END_TEST
 
+/* Constants that are fitted to the rows that are judged, and what the others are off by them: rows
+ * of kernels 1.25 times as slow and, those that the files' constants are for, 1.1 times. */
+START_TEST(constants_are_fitted_the_other_way)
+{
+    g_autofree char *folder = write_table(FITTED_PAPER, "n,a\n16K,1\n64K,1\n");
+    g_autoptr(GPtrArray) first = reproduce(folder, false);
+    const LhReproducedTable *table = g_ptr_array_index(first, 0);
+    const LhPaperCase *cases[] = { g_ptr_array_index(table->cases, 0),
+                                   g_ptr_array_index(table->cases, 1) };
+    const bool first_is_fitted = cases[0]->state == LH_CASE_FITTED;
+    g_autofree char *rows = g_strdup_printf("n,a\n16K,%.17g\n64K,%.17g\n",
+                                            cases[0]->predicted * (first_is_fitted ? 1.1 : 1.25),
+                                            cases[1]->predicted * (first_is_fitted ? 1.25 : 1.1));
+    g_autofree char *second_folder = write_table(FITTED_PAPER, rows);
+    g_autoptr(GPtrArray) second = cross_fit(second_folder);
+    const LhFittedConstant *constant;
+
+    ck_assert_int_ne(cases[0]->state, cases[1]->state);
+    table = g_ptr_array_index(second, 0);
+    ck_assert_ptr_null(table->constants);
+    ck_assert_uint_eq(table->cross_constants->len, 1);
+    constant = &g_array_index(table->cross_constants, LhFittedConstant, 0);
+    ck_assert_double_eq_tol(constant->fitted, 1.043 * 1.25, 0.005);
+    ck_assert_uint_eq(table->cross.judged, 1);
+    ck_assert_double_eq_tol(table->cross.mean_abs_error, 1.25 / 1.1 - 1, 0.01);
+    /* The table itself is judged as ever. */
+    ck_assert_uint_eq(table->all.judged, 1);
+    ck_assert_double_eq_tol(table->all.mean_abs_error, 1 - 1 / 1.25, 0.01);
+    remove_table(folder);
+    remove_table(second_folder);
+}
+END_TEST
+
 LH_TEST_MAIN("paper", memory_is_of_one_gpu_or_of_the_fullest, papers_fit_their_rows,
              paper_schema_is_the_table, paper_rows_become_options, paper_patterns_match,
              paper_rows_that_are_broken_are_named, paper_rejects_broken_files,
@@ -1050,4 +1105,4 @@ LH_TEST_MAIN("paper", memory_is_of_one_gpu_or_of_the_fullest, papers_fit_their_r
              collectives_that_are_broken_are_named, constants_are_laid_over_files,
              longest_sequences_are_found, summaries_are_right, groups_are_summed_up,
              pairs_are_of_one_question, constants_are_fitted, constants_are_fitted_together,
-             constants_stay_in_their_range)
+             constants_stay_in_their_range, constants_are_fitted_the_other_way)

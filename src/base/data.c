@@ -22,6 +22,7 @@ static const struct {
     { "frameworks", "frameworks", "the framework's file" },
     { "scenarios", "scenarios", "the scenario" },
     { "tables", "scenarios/papers", "the table's file" },
+    { "checklists", "scenarios/checklists", "the checklist" },
 };
 
 const char *

@@ -6,7 +6,7 @@
 #include "cli/options.h"
 #include "model/framework.h"
 #include "model/model.h"
-#include "plan/paper.h"
+#include "plan/checklist.h"
 #include "plan/scenario.h"
 #include "plan/setting.h"
 #include "plan/single.h"
@@ -209,6 +209,8 @@ list_formats(LhTable *table, GError **error)
              "(--document-lengths)");
     add_line(table, "longhaul.framework/1",
              "read: how a training system runs a step (frameworks/)");
+    add_line(table, "longhaul.checklist/1",
+             "read: what papers state, by published tables (scenarios/checklists/)");
     add_line(table, "longhaul.paper/1", "read: what a published table means (scenarios/papers/)");
     add_line(table, "longhaul.profile/2",
              "read and written: measured constants (--profile; calibrate -o); also "
@@ -314,6 +316,21 @@ list_framework_values(LhTable *table, GError **error)
 }
 
 static bool
+list_checklists(LhTable *table, GError **error)
+{
+    g_auto(GStrv) names = lh_data_list("scenarios/checklists");
+
+    for (guint i = 0; names[i] != NULL; i++) {
+        g_autoptr(LhChecklist) checklist = lh_checklist_load(names[i], error);
+
+        if (checklist == NULL)
+            return false;
+        add_line(table, names[i], checklist->description);
+    }
+    return true;
+}
+
+static bool
 list_tables(LhTable *table, GError **error)
 {
     g_auto(GStrv) names = lh_paper_list();
@@ -393,6 +410,7 @@ static const struct {
     { "devices", "GPUs", list_devices, NULL },
     { "scenarios", "cases that are ready to compare and simulate", list_scenarios, NULL },
     { "tables", "published measurements that can be reproduced", list_tables, NULL },
+    { "checklists", "what papers state, line by line", list_checklists, NULL },
     { "kernels", "functions that compute ops call", list_kernels, NULL },
     { "operations", "operations of NCCL, as nccl-tests calls them", list_operations, NULL },
     { "commands", "commands of longhaul", list_commands, NULL },

@@ -5,16 +5,18 @@
 #include "cli/command.h"
 #include "plan/reproduce.h"
 #include "report/accuracy_figure.h"
+#include "report/describe_checklist.h"
 #include "report/reproduction.h"
 
 #include <stddef.h>
 
 #define TABLES_MAX 1000
+#define PAPERS "papers" /* the checklist */
 
 typedef struct {
     LhOutputOptions to;
-    char *rows, *figure;
-    bool fit;
+    char *rows, *figure, *checklist;
+    bool fit, cross_fit;
     uint64_t jobs;
 } ReproduceOptions;
 
@@ -35,6 +37,20 @@ static const LhField reproduce_options[] = {
       .offset = offsetof(ReproduceOptions, fit),
       .description = "Fit the constants of the tables anew, to the rows that each table names for "
                      "it, and use them." },
+    { .name = "cross-fit",
+      .type = LH_FIELD_BOOL,
+      .offset = offsetof(ReproduceOptions, cross_fit),
+      .description = "Also fit the constants to the rows that are judged, and say how far off the "
+                     "others are by them." },
+    { .name = "checklist",
+      .type = LH_FIELD_STRING,
+      .offset = offsetof(ReproduceOptions, checklist),
+      .min = 1,
+      .max = -1,
+      .placeholder = "NAME",
+      .names = "checklists",
+      .description = "Judge what a list states, line by line, by the tables that it names "
+                     "(`papers`, or a file in the format longhaul.checklist/1)." },
     LH_OPTION_JOBS(ReproduceOptions, jobs, "Cases to predict"),
     LH_OPTION_FIGURE(ReproduceOptions, figure,
                      "Also draw the published numbers that are judged beside the predictions, to "
@@ -63,28 +79,18 @@ is_of_all(const LhCommandLine *line)
 {
     const ReproduceOptions *o = line->options;
 
-    return line->arguments->len == 0 && o->rows == NULL;
+    return line->arguments->len == 0 && o->rows == NULL && o->checklist == NULL;
 }
 
-/* The summary; behind it, the numbers of tables that were named. */
+/* Behind summaries: the numbers of tables that were named, and what was fitted. */
 static void
-print_reproduce_text(const GPtrArray *tables, bool named, bool all, LhFormat format, GString *out)
+print_tables_text(const GPtrArray *tables, bool named, LhFormat format, GString *out)
 {
-    g_autoptr(LhTable) summary = lh_describe_reproduction(tables);
-
-    lh_table_print(summary, format, out);
-    if (all) {
-        const gsize from = out->len + 1;
-
-        g_string_append_c(out, '\n');
-        lh_describe_error_bars(tables, out);
-        lh_table_words(format, out, from);
-    }
     for (guint i = 0; i < tables->len; i++) {
         const LhReproducedTable *table = g_ptr_array_index(tables, i);
         g_autoptr(LhTable) cases = NULL;
 
-        if (!named && table->constants == NULL)
+        if (!named && table->constants == NULL && table->cross_constants == NULL)
             continue;
         print_words(lh_describe_reproduced, table, format, out);
         if (!named)
@@ -98,8 +104,29 @@ print_reproduce_text(const GPtrArray *tables, bool named, bool all, LhFormat for
     }
 }
 
+/* A line for each table, or for each of the checklist. */
 static void
-print_reproduce(const LhCommandLine *line, const GPtrArray *tables, GString *out)
+print_reproduce_text(const LhCommandLine *line, const GPtrArray *tables, const GArray *checked,
+                     LhFormat format, GString *out)
+{
+    g_autoptr(LhTable) summary =
+        checked != NULL ? lh_describe_checklist(checked) : lh_describe_reproduction(tables);
+
+    lh_table_print(summary, format, out);
+    if (is_of_all(line)) {
+        const gsize from = out->len + 1;
+
+        g_string_append_c(out, '\n');
+        lh_describe_error_bars(tables, out);
+        lh_table_words(format, out, from);
+    }
+    print_tables_text(tables, line->arguments->len > 0, format, out);
+}
+
+/* @checked: what was asked by a checklist; NULL: nothing was. */
+static void
+print_reproduce(const LhCommandLine *line, const GPtrArray *tables, const GArray *checked,
+                GString *out)
 {
     const ReproduceOptions *o = line->options;
     const LhFormat format = (LhFormat)o->to.format;
@@ -107,15 +134,15 @@ print_reproduce(const LhCommandLine *line, const GPtrArray *tables, GString *out
     g_autoptr(LhTable) all = NULL;
 
     if (format == LH_FORMAT_JSON) {
-        lh_reproduction_json(tables, &stamp, out);
+        lh_reproduction_json(tables, checked, &stamp, out);
         return;
     }
     if (format == LH_FORMAT_CSV) {
-        all = lh_reproduction_table(tables);
+        all = checked != NULL ? lh_describe_checklist(checked) : lh_reproduction_table(tables);
         lh_table_print(all, format, out);
         return;
     }
-    print_reproduce_text(tables, line->arguments->len > 0, is_of_all(line), format, out);
+    print_reproduce_text(line, tables, checked, format, out);
 }
 
 static bool
@@ -127,24 +154,90 @@ bars_hold(const LhCommandLine *line, const GPtrArray *tables)
     return !is_of_all(line) || lh_reproduced_bars_hold(within, judged);
 }
 
+/* What is to be printed. */
+typedef struct {
+    LhChecklist *checklist; /* NULL: none was asked for */
+    GPtrArray *tables;      /* of LhReproducedTable * */
+    GArray *checked;        /* the checklist's lines */
+} Reproduced;
+
+static void
+reproduced_clear(Reproduced *r)
+{
+    g_clear_pointer(&r->checked, g_array_unref);
+    g_clear_pointer(&r->tables, g_ptr_array_unref);
+    lh_checklist_free(r->checklist);
+}
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Reproduced, reproduced_clear)
+
+/* Of all tables those of the papers come first. */
+static bool
+sort_tables(GPtrArray *tables, GError **error)
+{
+    g_autoptr(LhChecklist) papers = lh_checklist_load(PAPERS, error);
+
+    if (papers == NULL)
+        return false;
+    lh_checklist_sort(papers, tables);
+    return true;
+}
+
+static bool
+reproduce_checklist(const ReproduceOptions *o, LhReproduceParams *params, Reproduced *r,
+                    GError **error)
+{
+    g_autoptr(GPtrArray) names = NULL;
+
+    if (params->names->len > 0) {
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                    "\"%s\" beside --checklist, which names its tables itself",
+                    (const char *)g_ptr_array_index(params->names, 0));
+        return false;
+    }
+    r->checklist = lh_checklist_load(o->checklist, error);
+    if (r->checklist == NULL)
+        return false;
+    params->names = names = lh_checklist_tables(r->checklist);
+    r->tables = lh_reproduce(params, error);
+    if (r->tables != NULL)
+        r->checked = lh_checklist_check(r->checklist, r->tables, error);
+    return r->checked != NULL;
+}
+
+static bool
+reproduce(const LhCommandLine *line, Reproduced *r, GError **error)
+{
+    const ReproduceOptions *o = line->options;
+    LhReproduceParams params = {
+        .names = line->arguments,
+        .folder = o->rows,
+        .fit = o->fit,
+        .cross_fit = o->cross_fit,
+        .jobs = (guint)o->jobs,
+    };
+
+    if (o->checklist != NULL)
+        return reproduce_checklist(o, &params, r, error);
+    r->tables = lh_reproduce(&params, error);
+    return r->tables != NULL && (!is_of_all(line) || sort_tables(r->tables, error));
+}
+
 static int
 run_reproduce(const LhCommandLine *line, GError **error)
 {
     const ReproduceOptions *o = line->options;
-    const LhReproduceParams params = {
-        .names = line->arguments, .folder = o->rows, .fit = o->fit, .jobs = (guint)o->jobs
-    };
-    g_autoptr(GPtrArray) tables = lh_reproduce(&params, error);
+    g_auto(Reproduced) r = { 0 };
     g_autoptr(GString) out = g_string_new(NULL);
 
-    if (tables == NULL)
+    if (!reproduce(line, &r, error))
         return LH_ERROR_INPUT;
-    print_reproduce(line, tables, out);
+    print_reproduce(line, r.tables, r.checked, out);
     if (!lh_command_write(&o->to, out, error))
         return LH_ERROR_RUNTIME;
-    if (o->figure != NULL && !lh_accuracy_figure_draw(tables, o->figure, error))
+    if (o->figure != NULL && !lh_accuracy_figure_draw(r.tables, o->figure, error))
         return LH_ERROR_RUNTIME;
-    return lh_reproduced_within(tables) && bars_hold(line, tables) ? 0 : LH_ERROR_NO;
+    return lh_reproduced_within(r.tables) && bars_hold(line, r.tables) ? 0 : LH_ERROR_NO;
 }
 
 const LhCommand lh_command_reproduce = {
@@ -158,6 +251,7 @@ const LhCommand lh_command_reproduce = {
                "its bounds allow, or says wrongly of a case that it fits in memory, and, of all\n"
                "tables, if not 70 to 90 % of the numbers are within their error bars.\n\n"
                "  longhaul reproduce\n"
+               "  longhaul reproduce --checklist papers\n"
                "  longhaul reproduce ring_flash_attention\n"
                "  longhaul reproduce lightseq_table1 --rows folder --format json\n",
     .options = reproduce_options,

@@ -83,16 +83,17 @@ static const LhField column_fields[] = {
     { .name = NULL },
 };
 
-#define TOLERANCE(key, text)                                                                       \
+#define TOLERANCE(key, most, text)                                                                 \
     {                                                                                              \
         .name = #key, .type = LH_FIELD_DOUBLE, .offset = offsetof(LhPaperTolerance, key),          \
-        .min = 0, .max = 1, .description = (text)                                                  \
+        .min = 0, .max = (most), .description = (text)                                             \
     }
 
 static const LhField tolerance_fields[] = {
-    TOLERANCE(mean, "Bound of the mean of the errors without their signs; 0.02 is 2 %."),
-    TOLERANCE(worst, "Bound of each of them."),
-    TOLERANCE(pairs, "Least share of the pairs that are in order."),
+    TOLERANCE(mean, LH_PAPER_BOUND_MAX,
+              "Bound of the mean of the errors without their signs; 0.02 is 2 %."),
+    TOLERANCE(worst, LH_PAPER_BOUND_MAX, "Bound of each of them."),
+    TOLERANCE(pairs, 1, "Least share of the pairs that are in order."),
     { .name = NULL },
 };
 
@@ -146,6 +147,8 @@ static const LhField metric_fields[] = {
       .offset = offsetof(LhPaperMetric, tolerance),
       .fields = tolerance_fields,
       .description = "How far judged values of this column may be off." },
+    TEXT(LhPaperMetric, not_explained, 0,
+         "Why values of this column are off by more than bounds may allow: they have none."),
     { .name = NULL },
 };
 
@@ -196,6 +199,8 @@ const LhField lh_paper_fields[] = {
       .offset = offsetof(LhPaper, tolerance),
       .fields = tolerance_fields,
       .description = "How far judged values may be off, over all metrics." },
+    TEXT(LhPaper, not_explained, 0,
+         "Why values are off by more than bounds may allow: the table has none."),
     { .name = NULL },
 };
 
@@ -229,9 +234,8 @@ check_options(const LhJson *json, const char *path, const GPtrArray *set, GError
     return true;
 }
 
-/* @path is that of the list. */
-static bool
-check_where(const LhJson *json, const char *path, const GPtrArray *where, GError **error)
+bool
+lh_paper_check_where(const LhJson *json, const char *path, const GPtrArray *where, GError **error)
 {
     for (guint i = 0; where != NULL && i < where->len; i++) {
         const char *text = g_ptr_array_index(where, i);
@@ -267,7 +271,7 @@ check_column(const LhJson *json, const LhPaperColumn *column, guint index, GErro
         g_autofree char *set = g_strconcat(at, ".set", NULL);
 
         if (!check_pattern(json, pattern, value->value, error) ||
-            !check_where(json, where, value->where, error) ||
+            !lh_paper_check_where(json, where, value->where, error) ||
             !check_options(json, set, value->set, error))
             return false;
         if (value->skip != NULL && value->set != NULL)
@@ -275,6 +279,14 @@ check_column(const LhJson *json, const LhPaperColumn *column, guint index, GErro
                                  "\"%s\" is left out (\"skip\") and has options (\"set\")", at);
     }
     return true;
+}
+
+#define BOUNDS_AND_REASON "\"%s\" has bounds (\"tolerance\") and is \"not_explained\""
+
+static bool
+has_bounds(const LhPaperTolerance *t)
+{
+    return t->mean > 0 || t->worst > 0 || t->pairs > 0;
 }
 
 static bool
@@ -292,11 +304,13 @@ check_metric(const LhJson *json, const LhPaperMetric *metric, guint index, GErro
     if (metric->granularity != 0 && metric->metric != LH_METRIC_LONGEST_TOKENS)
         return lh_json_error(json, at, error, "\"%s\": \"granularity\" is about %s alone", at,
                              lh_metric_names[LH_METRIC_LONGEST_TOKENS]);
+    if (metric->not_explained != NULL && has_bounds(&metric->tolerance))
+        return lh_json_error(json, at, error, BOUNDS_AND_REASON, at);
     if (metric->gpu != NULL && metric->metric != LH_METRIC_PEAK_GIB)
         return lh_json_error(json, at, error, "\"%s\": \"gpu\" is about %s alone", at,
                              lh_metric_names[LH_METRIC_PEAK_GIB]);
     return (metric->cell == NULL || check_pattern(json, cell, metric->cell, error)) &&
-           check_where(json, where, metric->where, error) &&
+           lh_paper_check_where(json, where, metric->where, error) &&
            check_options(json, set, metric->set, error) &&
            check_options(json, against, metric->against, error);
 }
@@ -330,7 +344,7 @@ check_fitted(const LhJson *json, const LhPaperFitted *fitted, guint index, GErro
         all = g_strjoinv(", ", (char **)lh_metric_names);
         return lh_json_error(json, at, error, "\"%s\" must be one of %s", at, all);
     }
-    return check_where(json, where, fitted->where, error);
+    return lh_paper_check_where(json, where, fitted->where, error);
 }
 
 static bool
@@ -339,6 +353,9 @@ check_paper(const LhJson *json, const LhPaper *paper, GError **error)
     if (lh_json_has(json, "group_tolerance") && paper->groups == NULL)
         return lh_json_error(json, "group_tolerance", error,
                              "\"group_tolerance\" bounds \"groups\", of which there are none");
+    if (paper->not_explained != NULL &&
+        (has_bounds(&paper->tolerance) || has_bounds(&paper->group_tolerance)))
+        return lh_json_error(json, "not_explained", error, BOUNDS_AND_REASON, "not_explained");
     if (!check_options(json, "base", paper->base, error) ||
         !check_constants(json, paper->constants, error))
         return false;

@@ -61,7 +61,10 @@ typedef struct {
     GArray *values; /* of LhPaperValue: the first one that matches holds */
 } LhPaperColumn;
 
-/* Relative: 0.02 is 2 %; 0: no bound. */
+/* Relative: 0.02 is 2 %; 0: no bound. Errors of a fifth are explained by no model: a bound beyond
+ * is none, and what is off by more has a reason instead. */
+#define LH_PAPER_BOUND_MAX 0.2
+
 typedef struct {
     double mean, worst;
     double pairs; /* least share of the pairs in order */
@@ -82,6 +85,7 @@ typedef struct {
     char *gpu; /* LH_METRIC_PEAK_GIB: of this one, counted from 1, as in `set`; NULL: of the one
                   that needs most */
     LhPaperTolerance tolerance;
+    char *not_explained; /* why it is off by more than bounds may allow; NULL: it is not */
 } LhPaperMetric;
 
 /* Rows that constants were fitted to: those for which every "column=value" holds. */
@@ -106,10 +110,16 @@ typedef struct {
     LhPaperTolerance group_tolerance; /* of each group */
     GPtrArray *constants;       /* of char *: names of LhConstant that --fit fits; NULL: none */
     LhPaperTolerance tolerance; /* over all metrics */
+    char *not_explained;        /* likewise of all; NULL: they are */
     char *path;
 } LhPaper;
 
 extern const LhField lh_paper_fields[];
+
+/* Whether every text of @where, at @path of @json, is "COLUMN=VALUE" or another condition; NULL is
+ * right, too. */
+bool lh_paper_check_where(const LhJson *json, const char *path, const GPtrArray *where,
+                          GError **error);
 
 /* The names of the tables that longhaul knows, sorted; caller frees with g_strfreev. */
 char **lh_paper_list(void);

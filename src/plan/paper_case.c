@@ -300,13 +300,13 @@ is_within(const char *cell, char which, const char *bound)
 /* Whether one condition holds, "COLUMN=VALUE", "COLUMN!=VALUE" or "COLUMN>=NUMBER"; none of a
  * column that is not there does. */
 static bool
-one_holds(const Builder *b, guint row, const char *text)
+one_holds(const LhCsv *rows, guint row, const char *text)
 {
     const char *equals = strchr(text, '=');
     const bool bound = equals[-1] == '>' || equals[-1] == '<', not_equal = equals[-1] == '!';
     g_autofree char *column = g_strndup(text, (gsize)(equals - text) - (bound || not_equal));
-    const int index = lh_csv_column(b->rows, column, NULL);
-    const char *cell = index < 0 ? NULL : lh_csv_cell(b->rows, row, (guint)index);
+    const int index = lh_csv_column(rows, column, NULL);
+    const char *cell = index < 0 ? NULL : lh_csv_cell(rows, row, (guint)index);
     g_autofree char *match = cell == NULL || bound ? NULL : lh_paper_match(equals + 1, cell);
 
     if (cell == NULL)
@@ -316,12 +316,11 @@ one_holds(const Builder *b, guint row, const char *text)
     return is_within(cell, equals[-1], equals + 1);
 }
 
-/* Whether all conditions of @where, which may be NULL, hold. */
-static bool
-all_hold(const Builder *b, guint row, const GPtrArray *where)
+bool
+lh_paper_row_matches(const LhCsv *rows, guint row, const GPtrArray *where)
 {
     for (guint i = 0; where != NULL && i < where->len; i++) {
-        if (!one_holds(b, row, g_ptr_array_index(where, i)))
+        if (!one_holds(rows, row, g_ptr_array_index(where, i)))
             return false;
     }
     return true;
@@ -343,7 +342,7 @@ apply_columns(const Builder *b, guint row, LhPaperOptions *options, char **reaso
             g_autofree char *captured = lh_paper_match(value->value, cell);
             const Source source = { b->rows, row, captured, b->error };
 
-            known = captured != NULL && all_hold(b, row, value->where);
+            known = captured != NULL && lh_paper_row_matches(b->rows, row, value->where);
             if (known && value->skip != NULL)
                 *reason = g_strdup(value->skip);
             else if (known && !apply_options(&source, value->set, options))
@@ -371,7 +370,7 @@ is_fitted(const Builder *b, guint row, const LhPaperMetric *metric)
     for (guint i = 0; fitted != NULL && i < fitted->len; i++) {
         const LhPaperFitted *f = &g_array_index(fitted, LhPaperFitted, i);
 
-        if (all_hold(b, row, f->where) && lists(f->columns, metric->column) &&
+        if (lh_paper_row_matches(b->rows, row, f->where) && lists(f->columns, metric->column) &&
             lists(f->metrics, lh_metric_names[metric->metric]))
             return true;
     }
@@ -523,7 +522,8 @@ static bool
 add_case(const Builder *b, guint row, guint index, const LhPaperOptions *shared, const char *reason)
 {
     const LhPaperMetric *metric = &g_array_index(b->paper->metrics, LhPaperMetric, index);
-    LhPaperCase *c = all_hold(b, row, metric->where) ? new_case(b, row, index, reason) : NULL;
+    LhPaperCase *c =
+        lh_paper_row_matches(b->rows, row, metric->where) ? new_case(b, row, index, reason) : NULL;
     const char *cell = cell_of(b, row, metric->column);
     g_autofree char *number = lh_paper_match(metric->cell != NULL ? metric->cell : "*", cell);
     bool present = number != NULL && *number != '\0';

@@ -58,6 +58,10 @@ typedef struct {
                          predicted * (1 + e) */
 } LhPaperCase;
 
+/* Whether all conditions of @where, which may be NULL, hold for @row. None of a column that is not
+ * there does. */
+bool lh_paper_row_matches(const LhCsv *rows, guint row, const GPtrArray *where);
+
 /* All of a table, row by row; cells without a number are no cases. Fails, with file and line, if a
  * number or an option is broken. Caller unrefs, elements are LhPaperCase *. */
 GPtrArray *lh_paper_cases(const LhPaper *paper, const LhCsv *rows, GError **error);

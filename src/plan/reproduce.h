@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "plan/paper_run.h"
+#include "plan/paper_fit.h"
 
 /* Of the cases of one table, or of one of its metrics. Errors are relative, of those that are
  * judged and on which both sides have a number. */
@@ -20,28 +20,27 @@ typedef struct {
     bool beyond; /* of the table's tolerance */
 } LhPaperSummary;
 
+/* Counts a case; behind the last one, sums become means. */
+void lh_paper_summary_add(LhPaperSummary *summary, const LhPaperCase *c);
+void lh_paper_summary_finish(LhPaperSummary *summary);
+
 /* Cases whose rows have the same cells in the columns that the paper groups by. */
 typedef struct {
     const char *name; /* "H100, fa3"; of the first case */
     LhPaperSummary summary;
 } LhPaperGroup;
 
-/* A constant before and after --fit. */
-typedef struct {
-    LhConstant constant;
-    double value, fitted;
-} LhFittedConstant;
-
 typedef struct {
     LhPaper *paper;
     char *rows_path;
-    char *rows_sha256;
-    guint rows;       /* of the table */
+    LhCsv *csv;       /* its rows */
     GPtrArray *cases; /* of LhPaperCase * */
     LhPaperSummary all;
     GArray *metrics;   /* of LhPaperSummary, as the paper's metrics */
     GArray *groups;    /* of LhPaperGroup, in the order of the rows; empty: the paper has none */
     GArray *constants; /* of LhFittedConstant; NULL: not fitted */
+    GArray *cross_constants; /* likewise, fitted to the rows that are judged; NULL: not fitted */
+    LhPaperSummary cross;    /* of the others by them */
 } LhReproducedTable;
 
 /* What to reproduce. */
@@ -49,6 +48,7 @@ typedef struct {
     const GPtrArray *names; /* of char *: tables; NULL or empty: all that there are rows of */
     const char *folder;     /* with the rows, or their file; NULL: those that come with longhaul */
     bool fit;               /* fit the constants of the tables anew */
+    bool cross_fit;         /* and to the rows that are judged, to judge the others */
     guint jobs;             /* threads; 0: as the cores and the memory allow */
 } LhReproduceParams;
 

@@ -3,6 +3,7 @@
 
 #include "report/text.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -89,4 +90,35 @@ lh_cell_peak_heading(const char *unit, double error, char *buffer)
     else
         snprintf(buffer, LH_CELL_HEADING, "%s", unit);
     return buffer;
+}
+
+const char *
+lh_share_signed(double share, char *buffer)
+{
+    char digits[G_ASCII_DTOSTR_BUF_SIZE];
+    const double rounded = round(1000 * share) / 10;
+
+    g_ascii_formatd(digits, sizeof(digits), "%.1f", rounded == 0 ? 0 : rounded);
+    snprintf(buffer, LH_SHARE_TEXT, "%s%s %%", rounded > 0 ? "+" : "", digits);
+    return buffer;
+}
+
+const char *
+lh_share_text(double share, char *buffer)
+{
+    char digits[G_ASCII_DTOSTR_BUF_SIZE];
+
+    snprintf(buffer, LH_SHARE_TEXT, "%s %%",
+             g_ascii_formatd(digits, sizeof(digits), "%.1f", 100 * share));
+    return buffer;
+}
+
+const char *
+lh_four_digits(double value, char *buffer)
+{
+    const int decimals = (int)CLAMP(3 - floor(log10(MAX(fabs(value), 1e-9))), 0, 9);
+    char format[8];
+
+    snprintf(format, sizeof(format), "%%.%df", decimals);
+    return g_ascii_formatd(buffer, LH_SHARE_TEXT, format, value);
 }

@@ -34,3 +34,10 @@ void lh_cell_error_bar(LhTable *table, double seconds, LhTimeError error);
  * written into @buffer (of LH_CELL_HEADING) and returned. */
 #define LH_CELL_HEADING 32
 const char *lh_cell_peak_heading(const char *unit, double error, char *buffer);
+
+/* Texts written into @buffer (of LH_SHARE_TEXT), which is returned: "3.4 %"; "-3.4 %", "0.0 %", of
+ * an error; "0.01234", four digits of a number. */
+#define LH_SHARE_TEXT 64
+const char *lh_share_text(double share, char *buffer);
+const char *lh_share_signed(double share, char *buffer);
+const char *lh_four_digits(double value, char *buffer);

@@ -3,11 +3,10 @@
  */
 #include "report/reproduction.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
+#include "report/cells.h"
+#include "report/describe_checklist.h"
 
-#define NUMBER_SIZE 64
+#include <string.h>
 
 static const LhPaperMetric *
 metric_at(const LhReproducedTable *table, guint index)
@@ -19,39 +18,6 @@ static const LhReproducedTable *
 table_at(const GPtrArray *tables, guint index)
 {
     return g_ptr_array_index(tables, index);
-}
-
-/* "-3.4 %", "0.0 %"; writes @buffer and returns it. */
-static const char *
-signed_percent(double share, char *buffer)
-{
-    char digits[G_ASCII_DTOSTR_BUF_SIZE];
-    const double rounded = round(1000 * share) / 10;
-
-    g_ascii_formatd(digits, sizeof(digits), "%.1f", rounded == 0 ? 0 : rounded);
-    snprintf(buffer, NUMBER_SIZE, "%s%s %%", rounded > 0 ? "+" : "", digits);
-    return buffer;
-}
-
-static const char *
-percent_text(double share, char *buffer)
-{
-    char digits[G_ASCII_DTOSTR_BUF_SIZE];
-
-    snprintf(buffer, NUMBER_SIZE, "%s %%",
-             g_ascii_formatd(digits, sizeof(digits), "%.1f", 100 * share));
-    return buffer;
-}
-
-/* Four digits; writes @buffer and returns it. */
-static const char *
-four_digits(double value, char *buffer)
-{
-    const int decimals = (int)CLAMP(3 - floor(log10(MAX(fabs(value), 1e-9))), 0, 9);
-    char format[8];
-
-    snprintf(format, sizeof(format), "%%.%df", decimals);
-    return g_ascii_formatd(buffer, NUMBER_SIZE, format, value);
 }
 
 /* --- one line a table ---------------------------------------------------------------------------
@@ -75,11 +41,24 @@ add_share(LhTable *t, guint count, guint of)
         lh_table_cell(t, "", NULL);
 }
 
-static void
-add_summary(LhTable *t, const char *name, const LhPaperSummary *s,
-            const LhPaperTolerance *tolerance)
+/* @in_part: some of the numbers have no bound, since they are not explained. */
+static const char *
+bounds_verdict(const LhPaperSummary *s, const LhPaperTolerance *bounds, bool in_part)
 {
-    char buffer[NUMBER_SIZE];
+    const bool bounded = bounds->mean > 0 || bounds->worst > 0 || bounds->pairs > 0;
+
+    if (s->judged + s->memory_judged == 0)
+        return "";
+    if (!bounded)
+        return in_part ? "not explained" : "";
+    return s->beyond ? "no" : in_part ? "in part" : "yes";
+}
+
+static void
+add_summary(LhTable *t, const char *name, const LhPaperSummary *s, const LhPaperTolerance *bounds,
+            bool in_part)
+{
+    char buffer[LH_SHARE_TEXT];
     const bool any = s->judged > 0;
 
     lh_table_row(t);
@@ -87,18 +66,15 @@ add_summary(LhTable *t, const char *name, const LhPaperSummary *s,
     lh_table_cell_printf(t, "%u", s->cases);
     add_count(t, s->fitted);
     add_count(t, s->judged);
-    lh_table_cell(t, any ? percent_text(s->mean_abs_error, buffer) : "", NULL);
-    lh_table_cell(t, any ? percent_text(s->worst_abs_error, buffer) : "", NULL);
-    lh_table_cell(t, any ? signed_percent(s->bias, buffer) : "", NULL);
+    lh_table_cell(t, any ? lh_share_text(s->mean_abs_error, buffer) : "", NULL);
+    lh_table_cell(t, any ? lh_share_text(s->worst_abs_error, buffer) : "", NULL);
+    lh_table_cell(t, any ? lh_share_signed(s->bias, buffer) : "", NULL);
     add_share(t, s->within_bars, s->judged);
     add_share(t, s->pairs_in_order, s->pairs);
     add_share(t, s->memory_right, s->memory_judged);
     add_count(t, s->left_out);
     add_count(t, s->unpredicted);
-    if (tolerance->mean == 0 && tolerance->worst == 0 && tolerance->pairs == 0)
-        lh_table_cell(t, "", NULL);
-    else
-        lh_table_cell(t, s->judged + s->memory_judged == 0 ? "" : s->beyond ? "no" : "yes", NULL);
+    lh_table_cell(t, bounds_verdict(s, bounds, in_part), NULL);
 }
 
 /* The bounds that a table's line answers for: its own, or else those of its metrics. */
@@ -113,6 +89,17 @@ bounds_of(const LhReproducedTable *table)
         bounds.pairs = MAX(bounds.pairs, metric_at(table, i)->tolerance.pairs);
     }
     return bounds;
+}
+
+/* Whether some of it is not explained. */
+static bool
+is_unexplained(const LhReproducedTable *table)
+{
+    bool any = table->paper->not_explained != NULL;
+
+    for (guint i = 0; i < table->metrics->len; i++)
+        any = any || metric_at(table, i)->not_explained != NULL;
+    return any;
 }
 
 LhTable *
@@ -137,20 +124,20 @@ lh_describe_reproduction(const GPtrArray *tables)
         const LhReproducedTable *table = table_at(tables, i);
         const LhPaperTolerance bounds = bounds_of(table);
 
-        add_summary(t, table->paper->name, &table->all, &bounds);
+        add_summary(t, table->paper->name, &table->all, &bounds, is_unexplained(table));
         for (guint j = 0; table->metrics->len > 1 && j < table->metrics->len; j++) {
             const LhPaperMetric *metric = metric_at(table, j);
             g_autofree char *name =
                 g_strconcat("- ", metric->name != NULL ? metric->name : metric->column, NULL);
 
             add_summary(t, name, &g_array_index(table->metrics, LhPaperSummary, j),
-                        &metric->tolerance);
+                        &metric->tolerance, metric->not_explained != NULL);
         }
         for (guint j = 0; j < table->groups->len; j++) {
             const LhPaperGroup *group = &g_array_index(table->groups, LhPaperGroup, j);
             g_autofree char *name = g_strconcat("- ", group->name, NULL);
 
-            add_summary(t, name, &group->summary, &table->paper->group_tolerance);
+            add_summary(t, name, &group->summary, &table->paper->group_tolerance, false);
         }
     }
     return t;
@@ -171,6 +158,30 @@ lh_describe_error_bars(const GPtrArray *tables, GString *out)
 /* --- one table ----------------------------------------------------------------------------------
  */
 
+/* What constants are that are fitted to the rows that are judged, and how far off the others are by
+ * them. */
+static void
+describe_cross_fit(const LhReproducedTable *table, GString *out)
+{
+    char mean[LH_SHARE_TEXT], judged[LH_SHARE_TEXT];
+
+    g_string_append(out, "Fitted to the rows that are judged:");
+    for (guint i = 0; i < table->cross_constants->len; i++) {
+        const LhFittedConstant *c = &g_array_index(table->cross_constants, LhFittedConstant, i);
+        char before[LH_SHARE_TEXT], after[LH_SHARE_TEXT];
+
+        g_string_append_printf(out, "%s %s %s (%s)", i > 0 ? "," : "",
+                               lh_constant_names[c->constant], lh_four_digits(c->fitted, after),
+                               lh_four_digits(c->value, before));
+    }
+    g_string_append_printf(
+        out,
+        ". By them the other %u numbers are %s off in the mean, as these %u are %s by the "
+        "files.\n",
+        table->cross.judged, lh_share_text(table->cross.mean_abs_error, mean), table->all.judged,
+        lh_share_text(table->all.mean_abs_error, judged));
+}
+
 void
 lh_describe_reproduced(const LhReproducedTable *table, GString *out)
 {
@@ -180,14 +191,26 @@ lh_describe_reproduced(const LhReproducedTable *table, GString *out)
                            paper->source);
     if (paper->caveat != NULL)
         g_string_append_printf(out, "%s\n", paper->caveat);
+    if (paper->not_explained != NULL)
+        g_string_append_printf(out, "Not explained: %s\n", paper->not_explained);
+    for (guint i = 0; i < table->metrics->len; i++) {
+        const LhPaperMetric *metric = metric_at(table, i);
+
+        if (metric->not_explained != NULL)
+            g_string_append_printf(out, "Not explained, %s: %s\n",
+                                   metric->name != NULL ? metric->name : metric->column,
+                                   metric->not_explained);
+    }
     for (guint i = 0; table->constants != NULL && i < table->constants->len; i++) {
         const LhFittedConstant *c = &g_array_index(table->constants, LhFittedConstant, i);
-        char before[NUMBER_SIZE], after[NUMBER_SIZE];
+        char before[LH_SHARE_TEXT], after[LH_SHARE_TEXT];
 
         g_string_append_printf(out, "Fitted: %s %s, in the files %s.\n",
-                               lh_constant_names[c->constant], four_digits(c->fitted, after),
-                               four_digits(c->value, before));
+                               lh_constant_names[c->constant], lh_four_digits(c->fitted, after),
+                               lh_four_digits(c->value, before));
     }
+    if (table->cross_constants != NULL)
+        describe_cross_fit(table, out);
 }
 
 /* "96 numbers are left out: longhaul has no such schedule." for each reason, in order of the rows.
@@ -264,9 +287,9 @@ own_options(const LhReproducedTable *table, const LhPaperCase *c, GHashTable *co
 static void
 add_value(LhTable *t, bool known, bool fits, double value)
 {
-    char buffer[NUMBER_SIZE];
+    char buffer[LH_SHARE_TEXT];
 
-    lh_table_cell(t, !known ? "" : fits ? four_digits(value, buffer) : "OOM", NULL);
+    lh_table_cell(t, !known ? "" : fits ? lh_four_digits(value, buffer) : "OOM", NULL);
 }
 
 static bool
@@ -280,7 +303,7 @@ lh_reproduced_cases(const LhReproducedTable *table)
 {
     LhTable *t = lh_table_new();
     g_autoptr(GHashTable) common = g_hash_table_new(g_str_hash, g_str_equal);
-    char buffer[NUMBER_SIZE];
+    char buffer[LH_SHARE_TEXT];
 
     lh_table_column(t, "line", "line", NULL, true);
     lh_table_column(t, "options", "options", NULL, false);
@@ -305,7 +328,7 @@ lh_reproduced_cases(const LhReproducedTable *table)
         add_value(t, is_predicted(c), c->predicted_fits, c->predicted);
         lh_table_cell(t,
                       is_predicted(c) && c->published_fits && c->predicted_fits
-                          ? signed_percent(c->error, buffer)
+                          ? lh_share_signed(c->error, buffer)
                           : "",
                       NULL);
         lh_table_cell(t, lh_case_state_names[c->state], NULL);
@@ -482,6 +505,7 @@ write_metrics(LhJsonWriter *w, const LhReproducedTable *table)
         lh_jsonw_string(w, "metric", lh_metric_names[metric->metric]);
         write_paper_summary(w, &g_array_index(table->metrics, LhPaperSummary, i),
                             &metric->tolerance);
+        lh_jsonw_string(w, "not_explained", metric->not_explained);
         lh_jsonw_object_end(w);
     }
     lh_jsonw_array_end(w);
@@ -503,11 +527,11 @@ write_groups(LhJsonWriter *w, const LhReproducedTable *table)
 }
 
 static void
-write_fitted_constants(LhJsonWriter *w, const LhReproducedTable *table)
+write_fitted_constants(LhJsonWriter *w, const char *key, const GArray *constants)
 {
-    lh_jsonw_array_begin(w, "constants");
-    for (guint i = 0; table->constants != NULL && i < table->constants->len; i++) {
-        const LhFittedConstant *c = &g_array_index(table->constants, LhFittedConstant, i);
+    lh_jsonw_array_begin(w, key);
+    for (guint i = 0; constants != NULL && i < constants->len; i++) {
+        const LhFittedConstant *c = &g_array_index(constants, LhFittedConstant, i);
 
         lh_jsonw_object_begin(w, NULL);
         lh_jsonw_string(w, "constant", lh_constant_names[c->constant]);
@@ -516,6 +540,21 @@ write_fitted_constants(LhJsonWriter *w, const LhReproducedTable *table)
         lh_jsonw_object_end(w);
     }
     lh_jsonw_array_end(w);
+}
+
+static void
+write_cross_fit(LhJsonWriter *w, const LhReproducedTable *table)
+{
+    if (table->cross_constants == NULL) {
+        write_null(w, "cross_fit");
+        return;
+    }
+    lh_jsonw_object_begin(w, "cross_fit");
+    write_fitted_constants(w, "constants", table->cross_constants);
+    lh_jsonw_uint(w, "judged", table->cross.judged);
+    write_real(w, "mean_abs_error", table->cross.judged > 0, table->cross.mean_abs_error);
+    write_real(w, "worst_abs_error", table->cross.judged > 0, table->cross.worst_abs_error);
+    lh_jsonw_object_end(w);
 }
 
 static void
@@ -528,12 +567,14 @@ write_table(LhJsonWriter *w, const LhReproducedTable *table)
     lh_jsonw_string(w, "description", paper->description);
     lh_jsonw_string(w, "source", paper->source);
     lh_jsonw_string(w, "caveat", paper->caveat);
-    lh_jsonw_string(w, "sha256", table->rows_sha256);
-    lh_jsonw_uint(w, "rows", table->rows);
+    lh_jsonw_string(w, "sha256", lh_csv_sha256(table->csv));
+    lh_jsonw_uint(w, "rows", lh_csv_rows(table->csv));
     write_paper_summary(w, &table->all, &paper->tolerance);
+    lh_jsonw_string(w, "not_explained", paper->not_explained);
     write_metrics(w, table);
     write_groups(w, table);
-    write_fitted_constants(w, table);
+    write_fitted_constants(w, "constants", table->constants);
+    write_cross_fit(w, table);
     lh_jsonw_array_begin(w, "cases");
     for (guint i = 0; i < table->cases->len; i++)
         write_paper_case(w, table, g_ptr_array_index(table->cases, i));
@@ -542,7 +583,8 @@ write_table(LhJsonWriter *w, const LhReproducedTable *table)
 }
 
 void
-lh_reproduction_json(const GPtrArray *tables, const LhStamp *stamp, GString *out)
+lh_reproduction_json(const GPtrArray *tables, const GArray *checklist, const LhStamp *stamp,
+                     GString *out)
 {
     g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
 
@@ -552,5 +594,6 @@ lh_reproduction_json(const GPtrArray *tables, const LhStamp *stamp, GString *out
     for (guint i = 0; i < tables->len; i++)
         write_table(w, table_at(tables, i));
     lh_jsonw_array_end(w);
+    lh_checklist_json(w, checklist);
     lh_jsonw_object_end(w);
 }

@@ -26,5 +26,6 @@ void lh_describe_left_out_cases(const LhReproducedTable *table, GString *out);
 /* All numbers of all tables, for CSV. Caller frees. */
 LhTable *lh_reproduction_table(const GPtrArray *tables);
 
-/* The document longhaul.reproduction/1. */
-void lh_reproduction_json(const GPtrArray *tables, const LhStamp *stamp, GString *out);
+/* The document longhaul.reproduction/1. @checklist: of LhCheckedLine; NULL: none was asked for. */
+void lh_reproduction_json(const GPtrArray *tables, const GArray *checklist, const LhStamp *stamp,
+                          GString *out);
