@@ -23,6 +23,8 @@ BLOCK = re.compile(r"^<!-- longhaul (?P<arguments>[^\n]*) -->\n(?P<text>.*?)^<!-
 
 
 TABLES = " | tables"
+INDEX = " | index"
+INTO = " > "
 COLUMNS = ["table", "numbers", "judged", "mean off", "worst off", "bias", "within error bars", "pairs in order"]
 
 
@@ -36,17 +38,31 @@ def output_of(program, arguments):
     return result.stdout
 
 
+def command_of(arguments):
+    """What longhaul is called with."""
+    return arguments.removesuffix(TABLES).removesuffix(INDEX).split(INTO)[0]
+
+
+def index_of(text):
+    rows = [line for line in text.split("\n") if line.startswith("|") and not line.startswith("| - ")]
+    return "\n".join(rows)
+
+
 def tables_of(text):
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.split("\n") if line.startswith("|")]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in index_of(text).split("\n")]
     kept = [i for i, name in enumerate(rows[0]) if name in COLUMNS]
     judged = rows[0].index("judged")
-    rows = [row for row in rows if len(row) == len(rows[0]) and not row[0].startswith("- ") and row[judged]]
+    rows = [row for row in rows if row[judged]]
     return "\n".join("| " + " | ".join(row[i] for i in kept) + " |" for row in rows)
 
 
 def block(program, arguments):
     """The lines of a block, without its ends."""
-    text = output_of(program, arguments.removesuffix(TABLES)).rstrip("\n")
+    text = output_of(program, command_of(arguments)).rstrip("\n")
+    if INTO in arguments:
+        return ""
+    if arguments.endswith(INDEX):
+        return f"\n{index_of(text)}\n\n"
     if arguments.endswith(TABLES):
         return f"\n{tables_of(text)}\n\n"
     if "--format md" in arguments:
@@ -71,6 +87,25 @@ def with_all_schedules(program, text):
     return text
 
 
+def written_files(program, texts):
+    """The files that blocks write, and what should be in them."""
+    return {ROOT / "docs" / match["arguments"].split(INTO)[1]: output_of(program, command_of(match["arguments"]))
+            for text in texts.values() for match in BLOCK.finditer(text) if INTO in match["arguments"]}
+
+
+def show_or_write(path, text, wanted, update):
+    """Whether the file is stale; it is then written, or the difference is shown."""
+    if wanted == text:
+        return False
+    if update:
+        path.write_text(wanted)
+    else:
+        name = str(path.relative_to(ROOT))
+        sys.stdout.writelines(difflib.unified_diff(text.splitlines(True), wanted.splitlines(True), name,
+                                                   name + ", as printed"))
+    return True
+
+
 def main():
     program = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else sys.exit(__doc__)
     update = "--update" in sys.argv[2:]
@@ -78,21 +113,14 @@ def main():
     texts = {path: path.read_text() for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]}
     # Side by side first; then each is at hand.
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        every = {match["arguments"].removesuffix(TABLES) for text in texts.values() for match in BLOCK.finditer(text)}
+        every = {command_of(match["arguments"]) for text in texts.values() for match in BLOCK.finditer(text)}
         list(pool.map(functools.partial(output_of, program), sorted(every)))
+    for path, wanted in written_files(program, texts).items():
+        stale += show_or_write(path, path.read_text() if path.exists() else "", wanted, update)
     for path, text in texts.items():
         wanted = with_all_schedules(program, text) if path.name == "schedules.md" else text
         wanted = updated(program, wanted)
-        if wanted == text:
-            continue
-        stale += 1
-        if update:
-            path.write_text(wanted)
-        else:
-            name = str(path.relative_to(ROOT))
-            sys.stdout.writelines(difflib.unified_diff(text.splitlines(True),
-                                                       wanted.splitlines(True), name,
-                                                       name + ", as printed"))
+        stale += show_or_write(path, text, wanted, update)
     return 1 if stale and not update else 0
 
 
