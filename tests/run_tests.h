@@ -9,17 +9,14 @@
 
 #include <stdlib.h>
 
+/* Of the tests of a case, all with its name. */
 static inline int
-lh_run_tests(const char *name, void (*before_each)(void), const TTest *const *tests, size_t count)
+lh_run_case(const char *name, TCase *cases)
 {
     Suite *suite = suite_create(name);
-    TCase *cases = tcase_create(name);
     SRunner *runner;
     int failed;
 
-    for (size_t i = 0; i < count; i++)
-        tcase_add_test(cases, tests[i]);
-    tcase_add_checked_fixture(cases, before_each, NULL);
     suite_add_tcase(suite, cases);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
@@ -27,6 +24,42 @@ lh_run_tests(const char *name, void (*before_each)(void), const TTest *const *te
     srunner_free(runner);
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
+
+static inline int
+lh_run_tests(const char *name, void (*before_each)(void), const TTest *const *tests, size_t count)
+{
+    TCase *cases = tcase_create(name);
+
+    for (size_t i = 0; i < count; i++)
+        tcase_add_test(cases, tests[i]);
+    tcase_add_checked_fixture(cases, before_each, NULL);
+    return lh_run_case(name, cases);
+}
+
+/* A test, and for how many values of _i it runs. */
+typedef struct {
+    const TTest *test;
+    size_t times;
+} LhTestLoop;
+
+static inline int
+lh_run_loops(const char *name, const LhTestLoop *loops, size_t count)
+{
+    TCase *cases = tcase_create(name);
+
+    for (size_t i = 0; i < count; i++)
+        tcase_add_loop_test(cases, loops[i].test, 0, (int)loops[i].times);
+    return lh_run_case(name, cases);
+}
+
+/* The main function of tests that are given as { TEST, TIMES }. */
+#define LH_TEST_MAIN_OF_LOOPS(name, ...)                                                           \
+    int main(void)                                                                                 \
+    {                                                                                              \
+        const LhTestLoop loops[] = { __VA_ARGS__ };                                                \
+                                                                                                   \
+        return lh_run_loops(name, loops, sizeof(loops) / sizeof(loops[0]));                        \
+    }
 
 #define LH_TEST_MAIN(name, ...) LH_TEST_MAIN_AFTER(NULL, name, __VA_ARGS__)
 

@@ -2,8 +2,8 @@
 #include "runtime/culprit.h"
 
 #include "base/error.h"
+#include "run_tests.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -187,19 +187,5 @@ START_TEST(names_are_not_said_twice)
 }
 END_TEST
 
-int
-main(void)
-{
-    Suite *suite = suite_create("culprit");
-    TCase *cases = tcase_create("culprit");
-    SRunner *runner = srunner_create(suite);
-    int failed;
-
-    tcase_add_loop_test(cases, culprits_are_found, 0, G_N_ELEMENTS(verdicts));
-    tcase_add_test(cases, names_are_not_said_twice);
-    suite_add_tcase(suite, cases);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+LH_TEST_MAIN_OF_LOOPS("culprit", { culprits_are_found, G_N_ELEMENTS(verdicts) },
+                      { names_are_not_said_twice, 1 })

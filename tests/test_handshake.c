@@ -327,30 +327,8 @@ START_TEST(secrets_are_read)
 }
 END_TEST
 
-int
-main(void)
-{
-    const struct {
-        const TTest *test;
-        int count;
-    } tests[] = {
-        { secrets_are_proven, G_N_ELEMENTS(meetings) },
-        { proofs_are_not_replayed, 1 },
-        { impostors_are_not_believed, 3 },
-        { proofs_are_of_one_call, 1 },
-        { rude_callers_are_refused, G_N_ELEMENTS(rude_words) },
-        { secrets_are_read, G_N_ELEMENTS(secrets) },
-    };
-    Suite *suite = suite_create("handshake");
-    TCase *cases = tcase_create("handshake");
-    SRunner *runner = srunner_create(suite);
-    int failed;
-
-    for (size_t i = 0; i < G_N_ELEMENTS(tests); i++)
-        tcase_add_loop_test(cases, tests[i].test, 0, tests[i].count);
-    suite_add_tcase(suite, cases);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+LH_TEST_MAIN_OF_LOOPS("handshake", { secrets_are_proven, G_N_ELEMENTS(meetings) },
+                      { proofs_are_not_replayed, 1 }, { impostors_are_not_believed, 3 },
+                      { proofs_are_of_one_call, 1 },
+                      { rude_callers_are_refused, G_N_ELEMENTS(rude_words) },
+                      { secrets_are_read, G_N_ELEMENTS(secrets) })

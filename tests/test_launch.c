@@ -556,24 +556,8 @@ START_TEST(ranks_that_fail_are_named)
 }
 END_TEST
 
-int
-main(void)
-{
-    const TTest *const tests[] = { torchrun_says_where,        torchrun_may_be_wrong,
-                                   slurm_says_where,           first_hosts_are_expanded,
-                                   environment_chooses,        frames_come_in_pieces,
-                                   hostile_frames_are_refused, ranks_tell_each_other };
-    Suite *suite = suite_create("launch");
-    TCase *cases = tcase_create("launch");
-    SRunner *runner = srunner_create(suite);
-    int failed;
-
-    for (size_t i = 0; i < G_N_ELEMENTS(tests); i++)
-        tcase_add_test(cases, tests[i]);
-    tcase_add_loop_test(cases, ranks_that_fail_are_named, 0, G_N_ELEMENTS(troubles));
-    suite_add_tcase(suite, cases);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+LH_TEST_MAIN_OF_LOOPS("launch", { torchrun_says_where, 1 }, { torchrun_may_be_wrong, 1 },
+                      { slurm_says_where, 1 }, { first_hosts_are_expanded, 1 },
+                      { environment_chooses, 1 }, { frames_come_in_pieces, 1 },
+                      { hostile_frames_are_refused, 1 }, { ranks_tell_each_other, 1 },
+                      { ranks_that_fail_are_named, G_N_ELEMENTS(troubles) })

@@ -256,21 +256,6 @@ END_TEST
 
 /* ---- all of them ---- */
 
-int
-main(void)
-{
-    Suite *suite = suite_create("one_number");
-    TCase *cases = tcase_create("one_number");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_loop_test(cases, one_number_of_plan_and_sim, 0, G_N_ELEMENTS(questions));
-    tcase_add_loop_test(cases, one_number_no_two_ways_alike, 0, G_N_ELEMENTS(questions));
-    tcase_add_test(cases, one_number_names_the_frameworks);
-    suite_add_tcase(suite, cases);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+LH_TEST_MAIN_OF_LOOPS("one_number", { one_number_of_plan_and_sim, G_N_ELEMENTS(questions) },
+                      { one_number_no_two_ways_alike, G_N_ELEMENTS(questions) },
+                      { one_number_names_the_frameworks, 1 })

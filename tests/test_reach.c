@@ -1,8 +1,8 @@
 /* Hosts answer that take a connection or refuse it; one that lets nobody in says nothing. */
+#include "run_tests.h"
 #include "runtime/reach.h"
 
 #include <arpa/inet.h>
-#include <check.h>
 #include <glib.h>
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -60,18 +60,4 @@ START_TEST(hosts_answer_or_do_not)
 }
 END_TEST
 
-int
-main(void)
-{
-    Suite *suite = suite_create("reach");
-    TCase *cases = tcase_create("reach");
-    SRunner *runner = srunner_create(suite);
-    int failed;
-
-    tcase_add_test(cases, hosts_answer_or_do_not);
-    suite_add_tcase(suite, cases);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+LH_TEST_MAIN("reach", hosts_answer_or_do_not)

@@ -2,9 +2,9 @@
  * The blocked fp64 reference against attention written out from its definition, on every level of
  * the processor; and whatever rows it is asked for, in whatever room, they are the same.
  */
-#include "checking.h"
 #include "kernels/cpu/cpu.h"
 #include "plain_reference.h"
+#include "run_tests.h"
 #include "runtime/numerics.h"
 #include "share.h"
 
@@ -326,21 +326,6 @@ START_TEST(processes_tell_all_that_keys_need)
 }
 END_TEST
 
-int
-main(void)
-{
-    Suite *suite = suite_create("reference");
-    TCase *tests = tcase_create("reference");
-    SRunner *runner = srunner_create(suite);
-    int failed;
-
-    tcase_add_loop_test(tests, reference_is_attention, 0, G_N_ELEMENTS(cases));
-    tcase_add_loop_test(tests, reference_is_the_same_however_it_is_computed, 0,
-                        G_N_ELEMENTS(cases));
-    tcase_add_test(tests, processes_tell_all_that_keys_need);
-    suite_add_tcase(suite, tests);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+LH_TEST_MAIN_OF_LOOPS("reference", { reference_is_attention, G_N_ELEMENTS(cases) },
+                      { reference_is_the_same_however_it_is_computed, G_N_ELEMENTS(cases) },
+                      { processes_tell_all_that_keys_need, 1 })

@@ -242,23 +242,7 @@ START_TEST(relief_of_points_is_that_of_their_scenarios)
 }
 END_TEST
 
-int
-main(void)
-{
-    Suite *suite = suite_create("relief");
-    TCase *tests = tcase_create("relief");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_loop_test(tests, relief_is_what_sim_finds, 0, G_N_ELEMENTS(cases));
-    tcase_add_loop_test(tests, relief_names_the_best, 0, G_N_ELEMENTS(cases));
-    tcase_add_test(tests, relief_is_of_what_does_not_fit);
-    tcase_add_test(tests, relief_is_told_by_compare);
-    tcase_add_test(tests, relief_of_points_is_that_of_their_scenarios);
-    suite_add_tcase(suite, tests);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+LH_TEST_MAIN_OF_LOOPS("relief", { relief_is_what_sim_finds, G_N_ELEMENTS(cases) },
+                      { relief_names_the_best, G_N_ELEMENTS(cases) },
+                      { relief_is_of_what_does_not_fit, 1 }, { relief_is_told_by_compare, 1 },
+                      { relief_of_points_is_that_of_their_scenarios, 1 })

@@ -967,47 +967,20 @@ START_TEST(keeps_every_base_as_it_is)
 }
 END_TEST
 
-int
-main(void)
-{
-    Suite *suite = suite_create("topology_import");
-    TCase *cases = tcase_create("topology_import");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_loop_test(cases, reads_every_value, 0, G_N_ELEMENTS(readings));
-    tcase_add_test(cases, reads_times_of_collectives);
-    tcase_add_test(cases, reads_times_of_old_tables);
-    tcase_add_loop_test(cases, leaves_prefixes_of_launchers_out, 0, G_N_ELEMENTS(prefixes));
-    tcase_add_test(cases, joins_lost_nvlinks_as_the_base_does);
-    tcase_add_test(cases, refuses_lost_nvlinks_where_there_are_none);
-    tcase_add_test(cases, makes_a_domain_of_trays);
-    tcase_add_test(cases, keeps_what_joins_nodes_of_the_base);
-    tcase_add_test(cases, takes_options_before_files);
-    tcase_add_test(cases, joins_several_nics_of_a_gpu);
-    tcase_add_test(cases, takes_options_for_nics_that_are_unlike);
-    tcase_add_test(cases, takes_what_a_wire_lets_transfers_reach);
-    tcase_add_test(cases, takes_a_matrix_without_rows_of_nics);
-    tcase_add_test(cases, names_files_that_add_nothing);
-    tcase_add_loop_test(cases, refuses_what_is_broken, 0, G_N_ELEMENTS(broken));
-    tcase_add_test(cases, refuses_what_is_too_long);
-    tcase_add_test(cases, says_which_file_is_missing);
-    tcase_add_loop_test(cases, names_both_files_of_a_contradiction, 0,
-                        G_N_ELEMENTS(contradictions));
-    tcase_add_test(cases, takes_the_first_of_two_that_agree);
-    tcase_add_test(cases, takes_the_lower_of_two_times);
-    tcase_add_test(cases, makes_a_topology_of_files_alone);
-    tcase_add_test(cases, keeps_what_the_base_has);
-    tcase_add_test(cases, tells_a_pair_from_a_nic);
-    tcase_add_test(cases, tells_nvlink_from_pcie);
-    tcase_add_loop_test(cases, says_why_there_is_no_topology, 0, G_N_ELEMENTS(impossible));
-    tcase_add_test(cases, writes_no_names_of_hosts);
-    tcase_add_test(cases, keeps_the_overhead_of_a_base);
-    tcase_add_test(cases, keeps_every_base_as_it_is);
-    suite_add_tcase(suite, cases);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+LH_TEST_MAIN_OF_LOOPS(
+    "topology_import", { reads_every_value, G_N_ELEMENTS(readings) },
+    { reads_times_of_collectives, 1 }, { reads_times_of_old_tables, 1 },
+    { leaves_prefixes_of_launchers_out, G_N_ELEMENTS(prefixes) },
+    { joins_lost_nvlinks_as_the_base_does, 1 }, { refuses_lost_nvlinks_where_there_are_none, 1 },
+    { makes_a_domain_of_trays, 1 }, { keeps_what_joins_nodes_of_the_base, 1 },
+    { takes_options_before_files, 1 }, { joins_several_nics_of_a_gpu, 1 },
+    { takes_options_for_nics_that_are_unlike, 1 }, { takes_what_a_wire_lets_transfers_reach, 1 },
+    { takes_a_matrix_without_rows_of_nics, 1 }, { names_files_that_add_nothing, 1 },
+    { refuses_what_is_broken, G_N_ELEMENTS(broken) }, { refuses_what_is_too_long, 1 },
+    { says_which_file_is_missing, 1 },
+    { names_both_files_of_a_contradiction, G_N_ELEMENTS(contradictions) },
+    { takes_the_first_of_two_that_agree, 1 }, { takes_the_lower_of_two_times, 1 },
+    { makes_a_topology_of_files_alone, 1 }, { keeps_what_the_base_has, 1 },
+    { tells_a_pair_from_a_nic, 1 }, { tells_nvlink_from_pcie, 1 },
+    { says_why_there_is_no_topology, G_N_ELEMENTS(impossible) }, { writes_no_names_of_hosts, 1 },
+    { keeps_the_overhead_of_a_base, 1 }, { keeps_every_base_as_it_is, 1 })

@@ -713,33 +713,14 @@ START_TEST(knows_what_nvlink_hides)
 }
 END_TEST
 
-int
-main(void)
-{
-    Suite *suite = suite_create("topology_trees");
-    TCase *cases = tcase_create("topology_trees");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_loop_test(cases, makes_a_tree, 0, G_N_ELEMENTS(trees));
-    tcase_add_test(cases, knows_links_between_sockets);
-    tcase_add_loop_test(cases, finds_the_nic_of_each_gpu, 0, G_N_ELEMENTS(nics));
-    tcase_add_test(cases, lets_gpus_of_one_nic_choose_first);
-    tcase_add_loop_test(cases, writes_the_nic_of_each_gpu, 0, 2);
-    tcase_add_test(cases, writes_the_nics_of_all_trays);
-    tcase_add_test(cases, writes_hosts_of_a_domain);
-    tcase_add_loop_test(cases, says_what_nobody_measured, 0, G_N_ELEMENTS(remarks));
-    tcase_add_loop_test(cases, refuses_what_is_no_tree, 0, G_N_ELEMENTS(broken));
-    tcase_add_loop_test(cases, takes_rates_of_runs, 0, G_N_ELEMENTS(measured));
-    tcase_add_loop_test(cases, tells_bridges_from_what_is_between, 0, 2);
-    tcase_add_test(cases, takes_latencies_alone);
-    tcase_add_loop_test(cases, raises_nvlink_to_what_went_over_it, 0, 4);
-    tcase_add_loop_test(cases, knows_what_nvlink_hides, 0, 5);
-    tcase_add_loop_test(cases, makes_small_trees, 0, G_N_ELEMENTS(small));
-    suite_add_tcase(suite, cases);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+LH_TEST_MAIN_OF_LOOPS("topology_trees", { makes_a_tree, G_N_ELEMENTS(trees) },
+                      { knows_links_between_sockets, 1 },
+                      { finds_the_nic_of_each_gpu, G_N_ELEMENTS(nics) },
+                      { lets_gpus_of_one_nic_choose_first, 1 }, { writes_the_nic_of_each_gpu, 2 },
+                      { writes_the_nics_of_all_trays, 1 }, { writes_hosts_of_a_domain, 1 },
+                      { says_what_nobody_measured, G_N_ELEMENTS(remarks) },
+                      { refuses_what_is_no_tree, G_N_ELEMENTS(broken) },
+                      { takes_rates_of_runs, G_N_ELEMENTS(measured) },
+                      { tells_bridges_from_what_is_between, 2 }, { takes_latencies_alone, 1 },
+                      { raises_nvlink_to_what_went_over_it, 4 }, { knows_what_nvlink_hides, 5 },
+                      { makes_small_trees, G_N_ELEMENTS(small) })

@@ -1027,19 +1027,5 @@ START_TEST(launches_in_another_order_are_found)
 END_TEST
 
 /* Each step in a process of its own: they are what takes long. */
-int
-main(void)
-{
-    Suite *suite = suite_create("verify_step_damage");
-    TCase *cases = tcase_create("verify_step_damage");
-    SRunner *runner = srunner_create(suite);
-    int failed;
-
-    tcase_add_test(cases, launches_in_another_order_are_found);
-    tcase_add_loop_test(cases, damage_is_found, 0, G_N_ELEMENTS(steps));
-    suite_add_tcase(suite, cases);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+LH_TEST_MAIN_OF_LOOPS("verify_step_damage", { launches_in_another_order_are_found, 1 },
+                      { damage_is_found, G_N_ELEMENTS(steps) })
