@@ -7,6 +7,7 @@
  */
 #include "import/tune.h"
 
+#include "base/dot.h"
 #include "base/error.h"
 #include "base/jsonw.h"
 #include "plan/profile.h"
@@ -244,16 +245,6 @@ differentiate(TuneJob *job, GError **error)
 /* --- what is determined -------------------------------------------------------------------------
  */
 
-static double
-dot(const double *a, const double *b, guint count)
-{
-    double sum = 0;
-
-    for (guint i = 0; i < count; i++)
-        sum += a[i] * b[i];
-    return sum;
-}
-
 static guint
 depends_on(const double *column, guint count, double least)
 {
@@ -268,8 +259,8 @@ depends_on(const double *column, guint count, double least)
 static bool
 tells(const LhTuned *c, const double *column, const double *rest, guint samples)
 {
-    const double norm = sqrt(dot(column, column, samples));
-    const double apart = sqrt(dot(rest, rest, samples));
+    const double norm = sqrt(lh_dot(column, column, samples));
+    const double apart = sqrt(lh_dot(rest, rest, samples));
     const guint on = depends_on(column, samples, APART_ELASTICITY / 3);
 
     if (on == 0 || apart < APART_MIN * norm)
@@ -297,7 +288,7 @@ find_determined(TuneJob *job)
                 continue;
             memcpy(rest, column, n * sizeof(double));
             for (guint b = 0; b < count; b++) {
-                const double part = dot(rest, basis + (gsize)b * n, n);
+                const double part = lh_dot(rest, basis + (gsize)b * n, n);
 
                 for (guint i = 0; i < n; i++)
                     rest[i] -= part * basis[(gsize)b * n + i];
@@ -305,7 +296,7 @@ find_determined(TuneJob *job)
             constant->determined = tells(constant, column, rest, n);
             if (!constant->determined)
                 continue;
-            norm = sqrt(dot(rest, rest, n));
+            norm = sqrt(lh_dot(rest, rest, n));
             for (guint i = 0; i < n; i++)
                 rest[i] /= norm;
             count++;

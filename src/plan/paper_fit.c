@@ -5,6 +5,7 @@
  */
 #include "plan/paper_fit.h"
 
+#include "base/dot.h"
 #include "plan/setup.h"
 
 #include <math.h>
@@ -74,22 +75,12 @@ slopes_clear(Slopes *s)
         g_free(s->slopes[k]);
 }
 
-static double
-dot_product(const double *a, const double *b, guint count)
-{
-    double sum = 0;
-
-    for (guint i = 0; i < count; i++)
-        sum += a[i] * b[i];
-    return sum;
-}
-
 /* Whether the constant is at an end of its range, and would be better beyond it. */
 static bool
 leaves_range(const Slopes *s, guint k, guint cases, double value)
 {
     const LhConstantRange *range = &lh_constant_ranges[s->constant[k]];
-    const double slope = dot_product(s->slopes[k], s->residuals, cases); /* of the squares, half */
+    const double slope = lh_dot(s->slopes[k], s->residuals, cases); /* of the squares, half */
 
     return (value <= range->least && slope > 0) || (value >= range->most && slope < 0);
 }
@@ -124,8 +115,8 @@ solve_step(const Slopes *s, guint cases, double damping, double *change)
 
     for (guint i = 0; i < n; i++) {
         for (guint k = 0; k < n; k++)
-            m[i][k] = dot_product(s->slopes[i], s->slopes[k], cases);
-        m[i][n] = -dot_product(s->slopes[i], s->residuals, cases);
+            m[i][k] = lh_dot(s->slopes[i], s->slopes[k], cases);
+        m[i][n] = -lh_dot(s->slopes[i], s->residuals, cases);
         m[i][i] = m[i][i] * (1 + damping) + FIT_LEAST_SLOPE;
     }
     for (guint i = 0; i < n; i++) {
