@@ -57,13 +57,6 @@ static const LhField measured_scale_up_fields[] = {
     { .name = NULL },
 };
 
-#define TREE_RATE(key, struct_name, member, text)                                                  \
-    {                                                                                              \
-        .name = (key), .type = LH_FIELD_UNIT, .unit = LH_UNIT_BANDWIDTH,                           \
-        .offset = offsetof(struct_name, member), .min = LH_BANDWIDTH_MIN, .max = LH_BANDWIDTH_MAX, \
-        .description = (text)                                                                      \
-    }
-
 static const LhField measured_level_fields[] = {
     { .name = "name",
       .type = LH_FIELD_STRING,
@@ -72,23 +65,17 @@ static const LhField measured_level_fields[] = {
       .min = 1,
       .max = LH_TOPOLOGY_TEXT_MAX,
       .description = "A level of \"node.pcie.levels\"." },
-    TREE_RATE("up", LhMeasuredLevel, up,
-              "What a group's link outwards carried there; never the limit if absent."),
-    { .name = "latency",
-      .type = LH_FIELD_UNIT,
-      .unit = LH_UNIT_TIME,
-      .offset = offsetof(LhMeasuredLevel, latency_ps),
-      .min = 0,
-      .max = LH_LATENCY_MAX_S,
-      .description = "Its latency there; 0 if absent." },
+    LH_PCIE_RATE("up", LhMeasuredLevel, up,
+                 "What a group's link outwards carried there; never the limit if absent."),
+    LH_PCIE_LATENCY(LhMeasuredLevel, "Its latency there; 0 if absent."),
     { .name = NULL },
 };
 
 static const LhField measured_host_fields[] = {
-    TREE_RATE("per_gpu", LhMeasuredOn, tree.per_gpu,
-              "What each GPU reached there through memory; its own link's rate if absent."),
-    TREE_RATE("bandwidth", LhMeasuredOn, tree.memory,
-              "What all messages reached there through one memory; never the limit if absent."),
+    LH_PCIE_RATE("per_gpu", LhMeasuredOn, tree.per_gpu,
+                 "What each GPU reached there through memory; its own link's rate if absent."),
+    LH_PCIE_RATE("bandwidth", LhMeasuredOn, tree.memory,
+                 "What all messages reached there through one memory; never the limit if absent."),
     { .name = "gpus",
       .type = LH_FIELD_UINT,
       .offset = offsetof(LhMeasuredOn, tree.memory_gpus),

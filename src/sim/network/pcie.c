@@ -13,6 +13,23 @@
 #define P2P_NONE "none"
 #define P2P_NODE "node"
 
+#define TREE_GPUS(key, place, what, text)                                                          \
+    {                                                                                              \
+        .name = (key), .type = (what), .offset = (place), .min = 1, .max = LH_NICS_MAX,            \
+        .description = (text)                                                                      \
+    }
+#define TREE_ORIGIN(provenance_place, source_place, needed, of)                                    \
+    { .name = "provenance",                                                                        \
+      .type = LH_FIELD_CHOICE,                                                                     \
+      .offset = (provenance_place),                                                                \
+      .flags = (needed),                                                                           \
+      .choices = lh_provenance_names,                                                              \
+      .description = "How far " of " can be trusted." },                                           \
+    {                                                                                              \
+        .name = "source", .type = LH_FIELD_STRING, .offset = (source_place), .flags = (needed),    \
+        .min = 1, .max = LH_TOPOLOGY_TEXT_MAX, .description = "Where " of " come from."            \
+    }
+
 const LhField lh_pcie_level_fields[] = {
     { .name = "name",
       .type = LH_FIELD_STRING,
@@ -22,86 +39,32 @@ const LhField lh_pcie_level_fields[] = {
       .max = NAME_LENGTH_MAX,
       .description =
           "What a group is called, \"switch\" or \"socket\": letters, digits, - and _." },
-    { .name = "gpus",
-      .type = LH_FIELD_UINT,
-      .offset = offsetof(LhPcieLevel, gpus),
-      .min = 1,
-      .max = LH_NICS_MAX,
-      .description = "GPUs of a group, if they are in a row; divides the GPUs of the node." },
-    { .name = "of_gpu",
-      .type = LH_FIELD_UINTS,
-      .offset = offsetof(LhPcieLevel, of_gpu),
-      .min = 1,
-      .max = LH_NICS_MAX,
-      .description = "The group of each GPU, from 0, if those of a group are not in a row." },
-    { .name = "up",
-      .type = LH_FIELD_UNIT,
-      .offset = offsetof(LhPcieLevel, up),
-      .unit = LH_UNIT_BANDWIDTH,
-      .min = LH_BANDWIDTH_MIN,
-      .max = LH_BANDWIDTH_MAX,
-      .description = "What a group's link outwards carries in each direction; never the limit if "
-                     "absent." },
-    { .name = "latency",
-      .type = LH_FIELD_UNIT,
-      .offset = offsetof(LhPcieLevel, latency_ps),
-      .unit = LH_UNIT_TIME,
-      .min = 0,
-      .max = LH_LATENCY_MAX_S,
-      .description = "What it adds to the latency of a message from one group to another; 0 if "
-                     "absent." },
-    { .name = "provenance",
-      .type = LH_FIELD_CHOICE,
-      .offset = offsetof(LhPcieLevel, provenance),
-      .choices = lh_provenance_names,
-      .description = "How far its numbers can be trusted." },
-    { .name = "source",
-      .type = LH_FIELD_STRING,
-      .offset = offsetof(LhPcieLevel, source),
-      .min = 1,
-      .max = LH_TOPOLOGY_TEXT_MAX,
-      .description = "Where its numbers come from." },
+    TREE_GPUS("gpus", offsetof(LhPcieLevel, gpus), LH_FIELD_UINT,
+              "GPUs of a group, if they are in a row; divides the GPUs of the node."),
+    TREE_GPUS("of_gpu", offsetof(LhPcieLevel, of_gpu), LH_FIELD_UINTS,
+              "The group of each GPU, from 0, if those of a group are not in a row."),
+    LH_PCIE_RATE(
+        "up", LhPcieLevel, up,
+        "What a group's link outwards carries in each direction; never the limit if absent."),
+    LH_PCIE_LATENCY(LhPcieLevel, "What it adds to the latency of a message from one group to "
+                                 "another; 0 if absent."),
+    TREE_ORIGIN(offsetof(LhPcieLevel, provenance), offsetof(LhPcieLevel, source), 0, "its numbers"),
     { .name = NULL },
 };
 
 const LhField lh_pcie_host_fields[] = {
-    { .name = "per_gpu",
-      .type = LH_FIELD_UNIT,
-      .offset = offsetof(LhPcieTree, per_gpu),
-      .unit = LH_UNIT_BANDWIDTH,
-      .min = LH_BANDWIDTH_MIN,
-      .max = LH_BANDWIDTH_MAX,
-      .description = "What each GPU reaches through memory in each direction; its own link's rate "
-                     "if absent." },
-    { .name = "bandwidth",
-      .type = LH_FIELD_UNIT,
-      .offset = offsetof(LhPcieTree, memory),
-      .unit = LH_UNIT_BANDWIDTH,
-      .min = LH_BANDWIDTH_MIN,
-      .max = LH_BANDWIDTH_MAX,
-      .description = "What all messages reach together that go through one memory, each counted "
-                     "once, as it was measured, and not what DIMMs add up to; never the limit if "
-                     "absent." },
-    { .name = "gpus",
-      .type = LH_FIELD_UINT,
-      .offset = offsetof(LhPcieTree, memory_gpus),
-      .min = 1,
-      .max = LH_NICS_MAX,
-      .description = "GPUs in a row that have one memory, the one that their messages go through; "
-                     "all of the node if absent." },
-    { .name = "provenance",
-      .type = LH_FIELD_CHOICE,
-      .offset = offsetof(LhPcieTree, memory_provenance),
-      .flags = LH_FIELD_REQUIRED,
-      .choices = lh_provenance_names,
-      .description = "How far the rates can be trusted." },
-    { .name = "source",
-      .type = LH_FIELD_STRING,
-      .offset = offsetof(LhPcieTree, memory_source),
-      .flags = LH_FIELD_REQUIRED,
-      .min = 1,
-      .max = LH_TOPOLOGY_TEXT_MAX,
-      .description = "Where the rates come from." },
+    LH_PCIE_RATE("per_gpu", LhPcieTree, per_gpu,
+                 "What each GPU reaches through memory in each direction; its own link's rate if "
+                 "absent."),
+    LH_PCIE_RATE(
+        "bandwidth", LhPcieTree, memory,
+        "What all messages reach together that go through one memory, each counted once, as "
+        "it was measured, and not what DIMMs add up to; never the limit if absent."),
+    TREE_GPUS("gpus", offsetof(LhPcieTree, memory_gpus), LH_FIELD_UINT,
+              "GPUs in a row that have one memory, the one that their messages go through; all of "
+              "the node if absent."),
+    TREE_ORIGIN(offsetof(LhPcieTree, memory_provenance), offsetof(LhPcieTree, memory_source),
+                LH_FIELD_REQUIRED, "the rates"),
     { .name = NULL },
 };
 

@@ -54,6 +54,20 @@ typedef struct {
     LhPcieRates rates;
 } LhPcieTree;
 
+/* Fields of a tree, as it is and as it was where something was measured. */
+#define LH_PCIE_RATE(key, owner, member, text)                                                     \
+    {                                                                                              \
+        .name = (key), .type = LH_FIELD_UNIT, .unit = LH_UNIT_BANDWIDTH,                           \
+        .offset = offsetof(owner, member), .min = LH_BANDWIDTH_MIN, .max = LH_BANDWIDTH_MAX,       \
+        .description = (text)                                                                      \
+    }
+#define LH_PCIE_LATENCY(owner, text)                                                               \
+    {                                                                                              \
+        .name = "latency", .type = LH_FIELD_UNIT, .unit = LH_UNIT_TIME,                            \
+        .offset = offsetof(owner, latency_ps), .min = 0, .max = LH_LATENCY_MAX_S,                  \
+        .description = (text)                                                                      \
+    }
+
 extern const LhField lh_pcie_level_fields[]; /* of an LhPcieLevel */
 extern const LhField lh_pcie_host_fields[];  /* of an LhPcieTree */
 
