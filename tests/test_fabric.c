@@ -2,24 +2,20 @@
  * What joins nodes: which NIC a GPU uses, levels of trunks, and hosts. Routes, shares and bounds by
  * hand, files that cannot be, and random networks on which nothing that is played beats its bound.
  */
-#include "base/rng.h"
 #include "data_files.h"
+#include "hand_networks.h"
 #include "run_tests.h"
 #include "share.h"
 #include "sim/network/fabric.h"
-#include "sim/network/flows.h"
 #include "sim/network/levers.h"
-#include "sim/network/link_bound.h"
 #include "sim/network/nccl.h"
 #include "sim/network/network.h"
 #include "sim/network/rings.h"
 #include "sim/network/topology_change.h"
-#include "sim_single.h"
 
 #include <math.h>
 
 #define GIGA 1e9
-#define S_PER_PS 1e-12
 
 #define LINK(latency)                                                                              \
     "\"latency\": \"" latency "\", \"ctas\": 2, \"provenance\": \"assumed\", \"source\": \"s\"}"
@@ -36,22 +32,6 @@
 #define RAIL ",\n \"fabric\": {\"kind\": \"rail\", \"switch_latency\": \"1us\"}"
 #define SIX(rest) CLUSTER("6", SWITCH, "\"count\": 4, \"of_gpu\": [0, 0, 1, 2, 2, 3]", rest)
 
-static LhTopology *
-parse(const char *text)
-{
-    g_autoptr(GError) error = NULL;
-    LhTopology *t = lh_topology_parse("t.json", text, strlen(text), &error);
-
-    ck_assert_msg(t != NULL, "%s", error != NULL ? error->message : text);
-    return t;
-}
-
-static void
-network_of(LhNetwork *n, const LhTopology *t, uint32_t nodes)
-{
-    ck_assert(lh_network_init(n, t, nodes, nodes * (uint32_t)t->gpus_per_node, NULL, NULL));
-}
-
 static LhGroup
 all_of(const LhNetwork *n)
 {
@@ -59,53 +39,6 @@ all_of(const LhNetwork *n)
 }
 
 /* ---- by hand ---- */
-
-typedef struct {
-    uint32_t from, to;
-} Pair;
-
-/* Bytes a second of the first of messages that are sent at the same time. */
-static double
-rate_of_first(const LhNetwork *n, const Pair *pairs, size_t count)
-{
-    LhHeap heap = { 0 };
-    LhFlows *flows = lh_flows_new(n, LH_NETWORK_FAIR, &heap, 0);
-    uint32_t first = 0;
-    double rate;
-
-    for (size_t i = 0; i < count; i++) {
-        LhRoute route;
-        uint32_t flow;
-
-        lh_network_route(n, pairs[i].from, pairs[i].to, &route);
-        flow = lh_flows_start(flows, 0, &route, 1000000);
-        first = i == 0 ? flow : first;
-    }
-    lh_flows_settle(flows, 0);
-    rate = lh_flows_rate(flows, first);
-    lh_flows_free(flows);
-    lh_heap_clear(&heap);
-    return rate;
-}
-
-/* "pcie up, node 0, index 0; nic up, node 0, index 0; ..: 12 us"; caller frees. */
-static char *
-describe(const LhNetwork *n, uint32_t from, uint32_t to)
-{
-    GString *text = g_string_new(NULL);
-    g_autofree char *latency = NULL;
-    LhRoute route;
-
-    lh_network_route(n, from, to, &route);
-    for (uint32_t i = 0; i < route.links_count; i++) {
-        g_autofree char *name = lh_network_link_name(n, route.links[i]);
-
-        g_string_append_printf(text, "%s%s", i > 0 ? "; " : "", name);
-    }
-    latency = lh_format_time(route.latency_ps);
-    g_string_append_printf(text, ": %s", latency);
-    return g_string_free(text, FALSE);
-}
 
 static void
 check_route(const LhNetwork *n, uint32_t from, uint32_t to, const char *expected)
@@ -466,6 +399,34 @@ START_TEST(levels_that_cannot_be)
 }
 END_TEST
 
+#define SHARED                                                                                     \
+    ", \"collectives\": {\"bandwidth\": \"3GB/s\", \"provenance\": \"assumed\", \"source\": "      \
+    "\"s\"}"
+
+/* The longest route that there is, with room for a limit: through the GPU's link, a NIC, trunks
+ * of all levels, and what collectives share. */
+START_TEST(longest_route_has_room_for_a_limit)
+{
+    g_autoptr(LhTopology) t =
+        parse(CLUSTER("1", NONE SHARED, "\"count\": 1, \"pair_p2p\": \"2GB/s\"",
+                      LEVELS("{\"nodes\": 1}, {\"nodes\": 2}, {\"nodes\": 4}, {\"nodes\": 8, "
+                             "\"oversubscription\": 64}")));
+    LhNetwork n;
+    LhRoute route;
+
+    network_of(&n, t, 16);
+    lh_network_route(&n, 0, 15, &route);
+    ck_assert_uint_eq(route.links_count, 4 + 2 * LH_FABRIC_LEVELS_MAX);
+    ck_assert_double_eq(rate_of_routes(&n, &route, 1), 2e9);
+    lh_network_collective_route(&n, 0, 15, &route);
+    ck_assert_uint_eq(route.links_count, 6 + 2 * LH_FABRIC_LEVELS_MAX);
+    ck_assert_uint_lt(route.links_count, LH_ROUTE_MAX);
+    ck_assert_double_eq(rate_of_routes(&n, &route, 1), 20e9 * 8 / 64);
+    route.flow_bandwidth_bytes_per_s = 1e9;
+    ck_assert_double_eq(rate_of_routes(&n, &route, 1), 1e9);
+}
+END_TEST
+
 /* ---- hosts ---- */
 
 /* Four hosts of two GPUs and a NIC each. */
@@ -553,12 +514,6 @@ END_TEST
 
 /* ---- random networks ---- */
 
-static uint64_t
-below(uint64_t *drawn, uint64_t limit)
-{
-    return lh_rng_bits(43, (*drawn)++, 0) % limit;
-}
-
 /* NICs in any order, each of some GPU. */
 static char *
 random_nics(uint32_t gpus, uint64_t *drawn)
@@ -611,76 +566,22 @@ random_cluster(uint64_t *drawn)
     return parse(text->str);
 }
 
-static void
-check_symmetric(const LhNetwork *n, uint64_t *drawn)
-{
-    const uint32_t from = (uint32_t)below(drawn, n->ranks);
-    const uint32_t to = (from + 1 + (uint32_t)below(drawn, n->ranks - 1)) % n->ranks;
-    LhRoute there, back;
-
-    lh_network_route(n, from, to, &there);
-    lh_network_route(n, to, from, &back);
-    ck_assert_uint_eq(there.links_count, back.links_count);
-    ck_assert_int_eq(there.latency_ps, back.latency_ps);
-    ck_assert_double_eq(lh_network_route_bandwidth(n, &there),
-                        lh_network_route_bandwidth(n, &back));
-    for (uint32_t i = 0; i < there.links_count; i++) {
-        ck_assert_uint_lt(there.links[i], n->links_count);
-        for (uint32_t k = 0; k < i; k++)
-            ck_assert_uint_ne(there.links[i], there.links[k]);
-    }
-}
-
-/* Played alone; its bound in *@bound. */
-static double
-play(const LhTopology *t, LhCollectiveKind kind, LhCollectiveModel model, uint32_t ranks,
-     uint64_t shard, double *bound)
-{
-    const LhGroup group = first_ranks(ranks);
-    g_autoptr(LhSimResult) result = NULL;
-    double played_s;
-    Single s;
-    World w;
-
-    single_init(&s, kind, group, shard, 0, 0);
-    script_init(&w, &s.script, ranks);
-    w.topology = *t;
-    w.device.memory_bandwidth = INFINITY;
-    w.params.collectives = model;
-    result = world_run(&w);
-    *bound = lh_link_bound_s_per_byte(&w.network, &group, kind, LH_ALGORITHM_DEFAULT) *
-             lh_collective_printed_bytes(kind, ranks, (double)shard);
-    played_s = (double)result->makespan_ps * S_PER_PS;
-    ck_assert_double_le(result->busiest_link_utilisation, 1 + 1e-9);
-    world_clear(&w);
-    return played_s;
-}
-
 START_TEST(random_networks_are_no_faster_than_they_allow)
 {
-    static const LhCollectiveModel of_pairs[] = { LH_COLLECTIVES_RING, LH_COLLECTIVES_PAIRWISE,
-                                                  LH_COLLECTIVES_DIRECT };
-    static const LhCollectiveModel of_rings[] = { LH_COLLECTIVES_RING, LH_COLLECTIVES_FLUID };
     const uint64_t cases = MAX(test_share(400), 50);
-    uint64_t drawn = 0, near = 0;
+    uint64_t drawn = UINT64_C(1) << 32, near = 0;
 
     for (uint64_t i = 0; i < cases; i++) {
         g_autoptr(LhTopology) t = random_cluster(&drawn);
-        const LhCollectiveKind kind = (LhCollectiveKind)below(&drawn, LH_COLL_KINDS);
-        const LhCollectiveModel model = kind == LH_COLL_ALL_TO_ALL
-                                            ? of_pairs[below(&drawn, G_N_ELEMENTS(of_pairs))]
-                                            : of_rings[below(&drawn, G_N_ELEMENTS(of_rings))];
         const uint32_t nodes = 2 + (uint32_t)below(&drawn, 8);
         const uint32_t ranks = nodes * (uint32_t)t->gpus_per_node;
-        const uint64_t shard = 1000000 + below(&drawn, 100000000);
+        const Played p = random_played(ranks, &drawn);
         double bound, played;
         LhNetwork n;
 
         network_of(&n, t, nodes);
         check_symmetric(&n, &drawn);
-        played = play(t, kind, model, ranks, shard, &bound);
-        ck_assert_msg(bound <= played * (1 + 1e-9), "case %u: %s on %u: %g s, bound %g s",
-                      (unsigned)i, lh_collective_names[kind], ranks, played, bound);
+        played = play(t, &p, &bound);
         near += bound > 0.5 * played;
     }
     ck_assert_uint_gt(near, cases / 2);
@@ -690,5 +591,6 @@ END_TEST
 LH_TEST_MAIN("fabric", nics_are_shared_unevenly, nics_are_spread_in_a_row, rails_go_by_nics,
              rings_leave_by_each_nic_once, nccl_counts_nics, other_nics_are_in_a_row,
              nics_that_cannot_be, levels_multiply, one_level_is_leaves, levels_fail_one_by_one,
-             levels_are_levers, levels_that_cannot_be, hosts_meet_on_nvlink, hosts_fail_one_by_one,
-             hosts_that_cannot_be, random_networks_are_no_faster_than_they_allow)
+             levels_are_levers, longest_route_has_room_for_a_limit, levels_that_cannot_be,
+             hosts_meet_on_nvlink, hosts_fail_one_by_one, hosts_that_cannot_be,
+             random_networks_are_no_faster_than_they_allow)

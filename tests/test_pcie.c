@@ -2,16 +2,14 @@
  * PCIe as a tree: routes, shares and bounds by hand, files that cannot be, what collectives were
  * measured on, and random trees on which nothing that is played beats its bound.
  */
-#include "base/rng.h"
+#include "hand_networks.h"
 #include "run_tests.h"
 #include "share.h"
-#include "sim/network/flows.h"
-#include "sim/network/link_bound.h"
 #include "sim/network/measured.h"
 #include "sim/network/nccl.h"
 #include "sim/network/network.h"
 #include "sim/network/rings.h"
-#include "sim_single.h"
+#include "sim/network/sends.h"
 
 #include <math.h>
 
@@ -37,51 +35,7 @@
     BOX("\"scale_up\": {\"kind\": \"pairs\", \"bandwidth\": \"100GB/s\", " LINK("9us") "}",        \
         LEVELS ", \"p2p\": \"switch\", " HOST)
 
-static LhTopology *
-parse(const char *text)
-{
-    g_autoptr(GError) error = NULL;
-    LhTopology *t = lh_topology_parse("t.json", text, strlen(text), &error);
-
-    ck_assert_msg(t != NULL, "%s", error != NULL ? error->message : text);
-    return t;
-}
-
-static void
-network_of(LhNetwork *n, const LhTopology *t, uint32_t nodes)
-{
-    ck_assert(lh_network_init(n, t, nodes, nodes * (uint32_t)t->gpus_per_node, NULL, NULL));
-}
-
 /* ---- by hand ---- */
-
-typedef struct {
-    uint32_t from, to;
-} Pair;
-
-/* Bytes a second of the first of messages that are sent at the same time. */
-static double
-rate_of_first(const LhNetwork *n, const Pair *pairs, size_t count)
-{
-    LhHeap heap = { 0 };
-    LhFlows *flows = lh_flows_new(n, LH_NETWORK_FAIR, &heap, 0);
-    uint32_t first = 0;
-    double rate;
-
-    for (size_t i = 0; i < count; i++) {
-        LhRoute route;
-        uint32_t flow;
-
-        lh_network_route(n, pairs[i].from, pairs[i].to, &route);
-        flow = lh_flows_start(flows, 0, &route, 1000000);
-        first = i == 0 ? flow : first;
-    }
-    lh_flows_settle(flows, 0);
-    rate = lh_flows_rate(flows, first);
-    lh_flows_free(flows);
-    lh_heap_clear(&heap);
-    return rate;
-}
 
 START_TEST(tree_shares_links)
 {
@@ -121,24 +75,31 @@ START_TEST(tree_shares_links)
 }
 END_TEST
 
-/* "pcie up, node 0, index 0; switch 0 up, node 0; ..: 1.5 us"; caller frees. */
-static char *
-describe(const LhNetwork *n, uint32_t from, uint32_t to)
+#define LEVEL(name, gpus) "{\"name\": \"" name "\", \"gpus\": " gpus ", \"up\": \"24GB/s\"" SAID "}"
+
+/* Through all levels and memory, and still a message has a limit of its own. */
+START_TEST(longest_route_of_a_tree_has_room_for_a_limit)
 {
-    GString *text = g_string_new(NULL);
-    g_autofree char *latency = NULL;
+    g_autoptr(GString) text = g_string_new(
+        BOX(SCALE_UP_NONE, "\"levels\": [" LEVEL("a", "1") ", " LEVEL("b", "2") ", " LEVEL(
+                               "c", "4") ", " LEVEL("d", "8") "], \"p2p\": \"none\", " HOST));
+    g_autoptr(LhTopology) t = NULL;
+    LhNetwork n;
     LhRoute route;
 
-    lh_network_route(n, from, to, &route);
-    for (uint32_t i = 0; i < route.links_count; i++) {
-        g_autofree char *name = lh_network_link_name(n, route.links[i]);
-
-        g_string_append_printf(text, "%s%s", i > 0 ? "; " : "", name);
-    }
-    latency = lh_format_time(route.latency_ps);
-    g_string_append_printf(text, ": %s", latency);
-    return g_string_free(text, FALSE);
+    ck_assert_uint_eq(
+        g_string_replace(text, "\"node\": {\"gpus\": 8", "\"node\": {\"gpus\": 16", 1), 1);
+    t = parse(text->str);
+    network_of(&n, t, 2);
+    lh_network_route(&n, 16, 31, &route);
+    ck_assert_uint_eq(route.links_count, 2 + 2 * LH_PCIE_LEVELS_MAX + 3);
+    ck_assert_uint_lt(route.links_count, LH_ROUTE_MAX);
+    ck_assert_double_eq(rate_of_routes(&n, &route, 1), 16e9);
+    n.sends[LH_TIER_PCIE] = 0.25;
+    lh_sends_limit(&n, &route);
+    ck_assert_double_eq(rate_of_routes(&n, &route, 1), 4e9);
 }
+END_TEST
 
 START_TEST(tree_names_its_links)
 {
@@ -570,12 +531,6 @@ END_TEST
 
 /* ---- random trees ---- */
 
-static uint64_t
-below(uint64_t *drawn, uint64_t limit)
-{
-    return lh_rng_bits(41, (*drawn)++, 0) % limit;
-}
-
 static void
 add_rate(GString *text, const char *name, uint64_t *drawn)
 {
@@ -655,84 +610,29 @@ random_box(uint64_t *drawn)
     return parse(text->str);
 }
 
-static void
-check_symmetric(const LhNetwork *n, uint64_t *drawn)
-{
-    const uint32_t from = (uint32_t)below(drawn, n->ranks);
-    const uint32_t to = (from + 1 + (uint32_t)below(drawn, n->ranks - 1)) % n->ranks;
-    LhRoute there, back;
-
-    lh_network_route(n, from, to, &there);
-    lh_network_route(n, to, from, &back);
-    ck_assert_uint_eq(there.links_count, back.links_count);
-    ck_assert_int_eq(there.latency_ps, back.latency_ps);
-    ck_assert_double_eq(lh_network_route_bandwidth(n, &there),
-                        lh_network_route_bandwidth(n, &back));
-    for (uint32_t i = 0; i < there.links_count; i++) {
-        ck_assert_uint_lt(there.links[i], n->links_count);
-        for (uint32_t k = 0; k < i; k++)
-            ck_assert_uint_ne(there.links[i], there.links[k]);
-    }
-}
-
-/* Played alone, of a random size and way, on @t; its bound in *@bound. */
-static double
-play(const LhTopology *t, LhCollectiveKind kind, LhCollectiveModel model, uint32_t ranks,
-     uint64_t shard, double *bound)
-{
-    const LhGroup group = first_ranks(ranks);
-    g_autoptr(LhSimResult) result = NULL;
-    double played_s;
-    Single s;
-    World w;
-
-    single_init(&s, kind, group, shard, 0, 0);
-    script_init(&w, &s.script, ranks);
-    w.topology = *t;
-    w.device.memory_bandwidth = INFINITY;
-    w.params.collectives = model;
-    result = world_run(&w);
-    *bound = lh_link_bound_s_per_byte(&w.network, &group, kind, LH_ALGORITHM_DEFAULT) *
-             lh_collective_printed_bytes(kind, ranks, (double)shard);
-    played_s = (double)result->makespan_ps * S_PER_PS;
-    ck_assert_double_le(result->busiest_link_utilisation, 1 + 1e-9);
-    world_clear(&w);
-    return played_s;
-}
-
 START_TEST(random_trees_are_no_faster_than_they_allow)
 {
-    static const LhCollectiveModel of_pairs[] = { LH_COLLECTIVES_RING, LH_COLLECTIVES_PAIRWISE,
-                                                  LH_COLLECTIVES_DIRECT };
-    static const LhCollectiveModel of_rings[] = { LH_COLLECTIVES_RING, LH_COLLECTIVES_FLUID };
     const uint64_t cases = MAX(test_share(400), 50);
     uint64_t drawn = 0, near = 0;
 
     for (uint64_t i = 0; i < cases; i++) {
         g_autoptr(LhTopology) t = random_box(&drawn);
-        const LhCollectiveKind kind = (LhCollectiveKind)below(&drawn, LH_COLL_KINDS);
-        const LhCollectiveModel model = kind == LH_COLL_ALL_TO_ALL
-                                            ? of_pairs[below(&drawn, G_N_ELEMENTS(of_pairs))]
-                                            : of_rings[below(&drawn, G_N_ELEMENTS(of_rings))];
         const uint32_t gpus = (uint32_t)t->gpus_per_node;
         const uint32_t ranks =
             below(&drawn, 3) > 0 ? 2 + (uint32_t)below(&drawn, gpus - 1) : 2 * gpus;
-        const uint64_t shard = 100000 + below(&drawn, 100000000);
+        const Played p = random_played(ranks, &drawn);
         LhTopology raised = *t;
         double bound, bound_raised, played;
         LhNetwork n;
 
         network_of(&n, t, ranks > gpus ? 2 : 1);
         check_symmetric(&n, &drawn);
-        played = play(t, kind, model, ranks, shard, &bound);
-        ck_assert_msg(bound <= played * (1 + 1e-9), "case %u: %s on %u: %g s, bound %g s",
-                      (unsigned)i, lh_collective_names[kind], ranks, played, bound);
+        played = play(t, &p, &bound);
         near += bound > 0.5 * played;
         /* More of everything that PCIe has: never slower, and bytes in proportion. */
         raised.pcie.bandwidth *= 2;
         lh_pcie_scale_rates(&raised.tree.rates, 2);
-        ck_assert_double_le(play(&raised, kind, model, ranks, shard, &bound_raised),
-                            played * (1 + 1e-9));
+        ck_assert_double_le(play(&raised, &p, &bound_raised), played * (1 + 1e-9));
         if (ranks <= gpus && t->scale_up == LH_SCALE_UP_NONE)
             ck_assert_double_eq_tol(bound_raised * 2, bound, bound * 1e-12);
     }
@@ -740,9 +640,9 @@ START_TEST(random_trees_are_no_faster_than_they_allow)
 }
 END_TEST
 
-LH_TEST_MAIN("pcie", tree_shares_links, tree_names_its_links, tree_bounds_collectives,
-             tree_bounds_chains_in_any_order, tree_joins_two_directly, tree_joins_programs_of_two,
-             tree_joins_collectives_of_two, tree_limits_the_rings_of_nccl, tree_fails_with_pcie,
-             tree_refuses_what_cannot_be, tree_needs_what_it_was_measured_on,
-             tree_keeps_what_it_was_measured_on, tree_explains_a_measured_box,
-             random_trees_are_no_faster_than_they_allow)
+LH_TEST_MAIN("pcie", tree_shares_links, longest_route_of_a_tree_has_room_for_a_limit,
+             tree_names_its_links, tree_bounds_collectives, tree_bounds_chains_in_any_order,
+             tree_joins_two_directly, tree_joins_programs_of_two, tree_joins_collectives_of_two,
+             tree_limits_the_rings_of_nccl, tree_fails_with_pcie, tree_refuses_what_cannot_be,
+             tree_needs_what_it_was_measured_on, tree_keeps_what_it_was_measured_on,
+             tree_explains_a_measured_box, random_trees_are_no_faster_than_they_allow)

@@ -186,6 +186,7 @@ limit_flow(LhFlows *f, LhFlow *flow, const LhRoute *route)
                             ? pair_link(f, route)
                             : take_limit(f, route, LH_OWN_LIMIT, route->own_tiers);
 
+    g_assert(flow->links_count < LH_ROUTE_MAX); /* as all routes of a network leave room for it */
     flow->links[flow->links_count++] = id;
     if (route->flow_bandwidth_bytes_per_s < flow->narrowest_rate) {
         flow->narrowest = id;
