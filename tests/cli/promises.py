@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Holds what is promised of faster links against files that have them: promises.py PROGRAM.
 
-Of every cluster that is shipped, on one node, on two and on two leaves, and of schedules that use links
-in different ways, and a step: "10 % more bandwidth would take so long" is what the file takes with that
+Of every cluster that is shipped, and of some that are not, on one node, on two and on two groups of every
+level of switches, and of schedules that use links in different ways, and a step: "10 % more bandwidth would take so long" is what the file takes with that
 bandwidth typed in, and a fault of all nodes what the file takes with links that are slower by as much;
 both to a picosecond.
 Twenty of the promises have their files in tests/data/promises: --update writes these anew, --choose
@@ -30,6 +30,7 @@ LATENCIES = (("node", "scale_up", "latency"), ("node", "pcie", "latency"), ("nod
              ("node", "nics", "overhead"), ("fabric", "switch_latency"))
 TIME_UNITS_PS = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
 FABRIC = "fabric"
+TOPOLOGIES = ROOT / "topologies"
 FILES, FILES_COUNT = ROOT / "tests/data/promises", 20
 LEAST_CHANGE = D("0.001")
 
@@ -88,14 +89,24 @@ def scale_tier(topology, tier, factor, is_fault):
     return True
 
 
-def scale_trunks(topology, factor):
-    """False if there are none, or if they would be faster than what is below them."""
+def levels_of(topology):
+    """Objects with the oversubscription of each level of switches, innermost first."""
     fabric = topology.get("fabric", {})
-    oversubscription = D(str(fabric.get("oversubscription", 0))) / factor
-    if fabric.get("kind") != "fat-tree" or oversubscription < 1:
+    return fabric.get("levels", [fabric]) if fabric.get("kind") == "fat-tree" else []
+
+
+def nodes_of(level):
+    return level.get("nodes", level.get("nodes_per_leaf"))
+
+
+def scale_trunks(topology, factor, level=0):
+    """Of a level and all above. False if there are none, or if they would be faster than what is below."""
+    levels = levels_of(topology)
+    if level >= len(levels):
         return False
-    fabric["oversubscription"] = float(oversubscription)
-    return True
+    oversubscription = D(str(levels[level].get("oversubscription", 1))) / factor
+    levels[level]["oversubscription"] = float(oversubscription)
+    return oversubscription >= 1
 
 
 def edited(topology, tiers, factor, is_fault):
@@ -138,9 +149,10 @@ class Case:
         self.topology = json.loads(path.read_text(encoding="utf-8"))
         self.nodes = nodes
         ranks = nodes * min(self.topology["node"]["gpus"], 8)
+        cluster = path.stem if path.parent == TOPOLOGIES else path
         self.arguments = ["--schedule", *work.split(), "--model", "llama-3-8b", "--seq-length", "64K",
                           "--ranks", str(ranks), "--cluster"]
-        self.named = [*self.arguments, f"{path.stem}:{nodes}"]
+        self.named = [*self.arguments, f"{cluster}:{nodes}"]
 
     def makespan_of(self, topology):
         self.file.write_text(json.dumps(topology), encoding="utf-8")
@@ -166,18 +178,37 @@ class Case:
             if typed != topology:
                 yield f"+10 % {what_if['of']}, typed in", what_if["makespan_s"], typed
 
-    def faults_of(self, tier):
-        fabric = self.topology.get("fabric", {})
-        places = -(-self.nodes // fabric.get("nodes_per_leaf", self.nodes)) if tier == FABRIC else self.nodes
-        return [word for place in range(places) for word in ("--link-fault", f"{tier}:{place}:{SLOWER}")]
+    def faults_of_level(self, level):
+        groups = -(-self.nodes // nodes_of(levels_of(self.topology)[level]))
+        return [f"{FABRIC}:{group}:{SLOWER}:{level}" for group in range(groups if groups > 1 else 0)]
+
+    def all_faults(self):
+        """Of each: what it is of, faults, the topology whose links are as slow; None: there is none."""
+        hosts, levels = self.topology["node"].get("hosts", 1), range(len(levels_of(self.topology)))
+        for tier in PLACES:
+            topology = edited(self.topology, [tier], SLOWER, True)
+            yield f"fault of {tier}", [f"{tier}:{node}:{SLOWER}" for node in range(self.nodes)], topology
+            if hosts > 1:
+                yield (f"fault of {tier}, host by host",
+                       [f"{tier}:{node}:{SLOWER}:{host}" for node in range(self.nodes)
+                        for host in range(hosts)], topology)
+        yield (f"fault of {FABRIC}", [fault for level in levels for fault in self.faults_of_level(level)],
+               edited(self.topology, [FABRIC], SLOWER, True))
+        for level in levels if len(levels) > 1 else ():
+            topology = json.loads(json.dumps(self.topology))
+            scale_trunks(topology, SLOWER, level)
+            is_file = level + 1 == len(levels) or scale_trunks(topology, 1 / SLOWER, level + 1)
+            yield f"fault of level {level}", self.faults_of_level(level), topology if is_file else None
 
     def faults(self):
         """Of each: what it is of, the makespan with it, the topology whose links are as slow."""
-        for tier in (*PLACES, FABRIC):
-            topology = edited(self.topology, [tier], SLOWER, True)
-            document = self.program.document(["compare", *self.named, *self.faults_of(tier)])
-            if topology and document and document["results"][0]["makespan_s"] is not None:
-                yield f"fault of {tier}", document["results"][0]["makespan_s"], topology
+        for what, faults, topology in self.all_faults():
+            if topology is None or not faults:
+                continue
+            words = [word for fault in faults for word in ("--link-fault", fault)]
+            document = self.program.document(["compare", *self.named, *words])
+            if document and document["results"][0]["makespan_s"] is not None:
+                yield what, document["results"][0]["makespan_s"], topology
 
     def promises(self):
         yield from self.what_ifs()
@@ -189,19 +220,49 @@ class Case:
               makespan_s, edited_s, " ".join(self.named))
 
 
-def cases():
-    for path in sorted((ROOT / "topologies").glob("*.json")):
+def with_levels(topology):
+    topology["fabric"] = {"kind": "fat-tree", "switch_latency": "300ns", "levels": [
+        {"nodes": 1, "oversubscription": 2}, {"nodes": 2, "oversubscription": 2.5},
+        {"nodes": 4, "oversubscription": 3}]}
+
+
+def with_hosts(topology):
+    topology["node"]["hosts"] = 4
+
+
+def with_latencies(topology):
+    levels = topology["node"]["pcie"]["levels"]
+    levels[0]["latency"] = "700ns"
+    levels.insert(0, {**levels[0], "name": "switch", "gpus": 2, "up": "23GB/s", "latency": "150ns"})
+
+
+# What no shipped file has: of which it is made, and how.
+MADE = (("fat-tree-a100", with_levels), ("hgx-h200", with_hosts), ("pcie4-2socket", with_latencies))
+
+
+def paths(folder):
+    yield from sorted(TOPOLOGIES.glob("*.json"))
+    for name, change in MADE:
+        topology = json.loads((TOPOLOGIES / f"{name}.json").read_text(encoding="utf-8"))
+        path = folder / f"{name}.json"
+        change(topology)
+        path.write_text(json.dumps(topology), encoding="utf-8")
+        yield path
+
+
+def cases(folder):
+    for path in paths(folder):
         topology = json.loads(path.read_text(encoding="utf-8"))
-        two_leaves = 2 * topology.get("fabric", {}).get("nodes_per_leaf", 1)
+        counts = {1, 2} | {2 * nodes_of(level) for level in levels_of(topology)}
         for work in WORKS:
-            for nodes in sorted({1, 2, two_leaves}):
+            for nodes in sorted(counts):
                 if nodes <= topology.get("max_nodes", nodes):
                     yield path, work, nodes
 
 
 def check_cases(program, folder, share):
     counts = collections.Counter()
-    for path, work, nodes in list(cases())[::share]:
+    for path, work, nodes in list(cases(folder))[::share]:
         case = Case(program, folder, path, work, nodes)
         for promise in case.promises():
             case.check_promise(*promise)
@@ -214,7 +275,9 @@ def check_cases(program, folder, share):
 def choose_files(program, folder):
     """FILES_COUNT promises of clusters and levers that are as different as can be, and that matter."""
     known, used, chosen = [], collections.Counter(), []
-    for path, work, nodes in cases():
+    for path, work, nodes in cases(folder):
+        if path.parent != TOPOLOGIES:
+            continue
         case = Case(program, folder, path, work, nodes)
         known += [(path.stem, work, nodes, what) for what, makespan_s, _ in case.promises()
                   if abs(D(makespan_s) / case.makespan_of(case.topology) - 1) > LEAST_CHANGE]
@@ -243,7 +306,7 @@ def check_files(program, folder, update):
         rows = list(csv.DictReader(index))
     check(len(rows) == FILES_COUNT, "promises.csv has rows", len(rows))
     for row in rows:
-        case = Case(program, folder, ROOT / f"topologies/{row['cluster']}.json", row["schedule"],
+        case = Case(program, folder, TOPOLOGIES / f"{row['cluster']}.json", row["schedule"],
                     int(row["nodes"]))
         promises = {what: (makespan_s, topology) for what, makespan_s, topology in case.promises()}
         check(row["promise"] in promises, "it is promised no more", row)
