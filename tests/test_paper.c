@@ -266,7 +266,8 @@ START_TEST(paper_rejects_broken_files)
         { "\"metric\": \"attention_s\"", "\"metric\": \"attention\"",
           "dir/p.json:12:44: error: \"metrics[0].metric\" must be one of iteration_s, "
           "tokens_per_s, tokens_per_s_per_gpu, model_tflops_per_gpu, peak_gib, longest_tokens, "
-          "attention_s, iterations_per_s, tflops_per_gpu, collective_us, "
+          "tensor_context_bytes, heads_ratio, attention_s, iterations_per_s, compute_s, "
+          "communication_s, time_over_compute, idle_share, tflops_per_gpu, collective_us, "
           "collective_left_out_us, collective_links_edited_us (did you mean \"attention_s\"?); "
           "found "
           "the string \"attention\"" },
@@ -503,6 +504,68 @@ START_TEST(modules_are_predicted)
     ck_assert_double_eq(value[4], value[7] / value[0]);
     check_case(cases, 5, LH_CASE_UNPREDICTED, NULL,
                "whether a run fits in memory is not told by one module");
+}
+END_TEST
+
+/* Eight workers at one second a block: 36 blocks in 5 steps of 8 places, without communication. */
+START_TEST(modules_are_taken_apart)
+{
+    static const char text[] =
+        "{ \"schema\": \"longhaul.paper/1\", \"name\": \"t\", \"description\": \"d\", \"source\": "
+        "\"s\", \"base\": [\"ranks=8\", \"pass=fwd\", \"schedule=dfa-balanced\"], "
+        "\"columns\": [ { \"column\": \"cost\", \"values\": [ { \"value\": \"unit\", \"set\": "
+        "[\"cost=unit\"] }, { \"value\": \"*\", \"set\": [\"cluster=*\", \"no_overlap\"] } ] } ], "
+        "\"metrics\": [ { \"column\": \"a\", \"metric\": \"attention_s\" }, { \"column\": \"a\", "
+        "\"metric\": \"compute_s\" }, { \"column\": \"a\", \"metric\": \"communication_s\" }, "
+        "{ \"column\": \"a\", \"metric\": \"time_over_compute\" }, { \"column\": \"a\", "
+        "\"metric\": \"idle_share\" } ] }";
+    static const double unit[] = { 5, 5, 0, 1, 0.1 };
+    g_autoptr(LhPaper) paper = parse_paper(text);
+    g_autoptr(GPtrArray) cases = cases_of(paper, "cost,a\nunit,1\ndgx-a100-80g:1,1\n");
+    double value[10];
+
+    ck_assert_uint_eq(cases->len, 10);
+    run(paper, cases, NULL);
+    for (guint i = 0; i < 10; i++) {
+        const LhPaperCase *c = g_ptr_array_index(cases, i);
+
+        ck_assert_int_eq(c->state, LH_CASE_JUDGED);
+        value[i] = c->predicted;
+    }
+    for (guint i = 0; i < 5; i++)
+        ck_assert_double_eq_tol(value[i], unit[i], 1e-12);
+    ck_assert_double_gt(value[7], 0);
+    ck_assert_double_eq_tol(value[6] + value[7], value[5], 1e-12);
+    ck_assert_double_eq_tol(value[8], value[5] / value[6], 1e-12);
+    ck_assert(value[9] > value[7] / value[5] && value[9] < 1);
+}
+END_TEST
+
+/* A layer whose activations are computed again gathers and scatters them 14 times, embedding, head
+ * and their gradients do four times in all; twelve layers of 768, and 12 heads padded to 16. */
+START_TEST(steps_are_counted)
+{
+    static const char text[] =
+        "{ \"schema\": \"longhaul.paper/1\", \"name\": \"t\", \"description\": \"d\", \"source\": "
+        "\"s\", \"base\": [\"cluster=dgx-a100-80g:1\", \"model=gpt3-125m\", \"seq_length=8K\", "
+        "\"tensor_model_parallel_size=all\", \"checkpoint=layer\", \"pad=heads\"], "
+        "\"metrics\": [ { \"column\": \"a\", \"metric\": \"tensor_context_bytes\" }, "
+        "{ \"column\": \"a\", \"metric\": \"heads_ratio\" }, { \"column\": \"b\", \"metric\": "
+        "\"heads_ratio\" } ] }";
+    const double tensor_bytes = 8192.0 * 768 * 2 * 7 / 8;
+    g_autoptr(LhPaper) paper = parse_paper(text);
+    g_autoptr(GPtrArray) cases = cases_of(paper, "a,b\n1,OOM\n");
+    const LhPaperCase *bytes, *heads;
+
+    run(paper, cases, NULL);
+    bytes = g_ptr_array_index(cases, 0);
+    heads = g_ptr_array_index(cases, 1);
+    ck_assert_double_eq_tol(bytes->predicted, (12 * 14 + 4) * tensor_bytes,
+                            0.01 * bytes->predicted);
+    ck_assert_double_eq_tol(heads->predicted, 16.0 / 12, 1e-12);
+    ck_assert_double_gt(heads->error_bar, 0);
+    check_case(cases, 2, LH_CASE_UNPREDICTED, NULL,
+               "whether a run fits in memory is not told by what is sent");
 }
 END_TEST
 
@@ -1099,10 +1162,11 @@ END_TEST
 LH_TEST_MAIN("paper", memory_is_of_one_gpu_or_of_the_fullest, papers_fit_their_rows,
              paper_schema_is_the_table, paper_rows_become_options, paper_patterns_match,
              paper_rows_that_are_broken_are_named, paper_rejects_broken_files,
-             modules_are_predicted, collectives_are_predicted,
-             collectives_are_predicted_by_edited_files, collectives_have_versions,
-             rows_of_ones_own_are_judged, broken_rows_of_ones_own_are_named,
-             collectives_that_are_broken_are_named, constants_are_laid_over_files,
-             longest_sequences_are_found, summaries_are_right, groups_are_summed_up,
-             pairs_are_of_one_question, constants_are_fitted, constants_are_fitted_together,
-             constants_stay_in_their_range, constants_are_fitted_the_other_way)
+             modules_are_predicted, modules_are_taken_apart, steps_are_counted,
+             collectives_are_predicted, collectives_are_predicted_by_edited_files,
+             collectives_have_versions, rows_of_ones_own_are_judged,
+             broken_rows_of_ones_own_are_named, collectives_that_are_broken_are_named,
+             constants_are_laid_over_files, longest_sequences_are_found, summaries_are_right,
+             groups_are_summed_up, pairs_are_of_one_question, constants_are_fitted,
+             constants_are_fitted_together, constants_stay_in_their_range,
+             constants_are_fitted_the_other_way)

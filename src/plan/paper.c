@@ -22,8 +22,14 @@ const char *const lh_metric_names[] = { "iteration_s",
                                         "model_tflops_per_gpu",
                                         "peak_gib",
                                         "longest_tokens",
+                                        "tensor_context_bytes",
+                                        "heads_ratio",
                                         "attention_s",
                                         "iterations_per_s",
+                                        "compute_s",
+                                        "communication_s",
+                                        "time_over_compute",
+                                        "idle_share",
                                         "tflops_per_gpu",
                                         "collective_us",
                                         "collective_left_out_us",
@@ -36,6 +42,12 @@ bool
 lh_metric_is_step(LhMetric metric)
 {
     return metric < LH_METRIC_ATTENTION;
+}
+
+bool
+lh_metric_is_count(LhMetric metric)
+{
+    return metric == LH_METRIC_TENSOR_CONTEXT_BYTES || metric == LH_METRIC_HEADS_RATIO;
 }
 
 bool

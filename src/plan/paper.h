@@ -24,9 +24,15 @@ typedef enum {
     LH_METRIC_MODEL_TFLOPS_PER_GPU, /* of the model, without recomputation */
     LH_METRIC_PEAK_GIB,             /* of the GPU that needs most */
     LH_METRIC_LONGEST_TOKENS,       /* the longest sequence that fits */
+    LH_METRIC_TENSOR_CONTEXT_BYTES, /* of these parallelisms, that a GPU sends, the mean */
+    LH_METRIC_HEADS_RATIO,          /* query heads of the model as padded, over the model's */
     /* Of one module of attention. */
     LH_METRIC_ATTENTION, /* seconds */
     LH_METRIC_ITERATIONS_PER_S,
+    LH_METRIC_COMPUTE,           /* seconds that the GPU computes which computes longest */
+    LH_METRIC_COMMUNICATION,     /* seconds that the module takes beside these */
+    LH_METRIC_TIME_OVER_COMPUTE, /* the module's time over these */
+    LH_METRIC_IDLE_SHARE,     /* of the module's time in which a GPU computes nothing, the mean */
     LH_METRIC_TFLOPS_PER_GPU, /* of the pairs that the mask allows: 4 d forward, 10 d backward */
     /* Of one collective alone, as NCCL runs it: options cluster, ranks, collective, bytes, nccl. */
     LH_METRIC_COLLECTIVE,              /* microseconds */
@@ -42,6 +48,9 @@ extern const char *const lh_metric_names[];
 
 /* Whether it is of a whole step. */
 bool lh_metric_is_step(LhMetric metric);
+
+/* Whether it is known of a step before it is simulated. */
+bool lh_metric_is_count(LhMetric metric);
 
 /* Whether it is of one collective. */
 bool lh_metric_is_collective(LhMetric metric);

@@ -13,17 +13,21 @@
 #include "plan/setup.h"
 #include "plan/step_plan.h"
 #include "plan/threads.h"
+#include "step/formulas.h"
 
 #include <math.h>
 #include <stdatomic.h>
 #include <string.h>
 
+/* Numbers that follow from a step's shape are published to two or three digits. */
+#define COUNT_ERROR 0.01
 #define RANKS_OF_A_PAPER 1024 /* a number for how much memory a simulation takes */
 #define SHORTEST_TOKENS UINT64_C(1024)
 #define LONGEST_TOKENS (UINT64_C(1) << 40)
 
 typedef enum {
     WORK_STEP,
+    WORK_COUNTS, /* what is known of a step before it is played */
     WORK_MODULE,
     WORK_LONGEST,
     WORK_COLLECTIVE,
@@ -66,13 +70,35 @@ model_flops(const LhProgramParams *p)
     return each * pairs * a->batch * a->heads * a->head_dim * p->data_parallel_size;
 }
 
+/* What follows from a module's time and how long its ranks compute. */
+static void
+set_module_values(const LhSetup *setup, const LhSimResult *result, double *value)
+{
+    const double seconds = (double)result->makespan_ps / (double)LH_PS_PER_S;
+    double busiest_s = 0, sum_s = 0;
+
+    for (uint32_t r = 0; r < result->ranks_count; r++) {
+        const double busy_s = (double)result->ranks[r].busy_ps / (double)LH_PS_PER_S;
+
+        busiest_s = MAX(busiest_s, busy_s);
+        sum_s += busy_s;
+    }
+    value[LH_METRIC_ATTENTION] = seconds;
+    value[LH_METRIC_ITERATIONS_PER_S] = 1 / seconds;
+    value[LH_METRIC_COMPUTE] = busiest_s;
+    value[LH_METRIC_COMMUNICATION] = seconds - busiest_s;
+    value[LH_METRIC_TIME_OVER_COMPUTE] = seconds / busiest_s;
+    value[LH_METRIC_IDLE_SHARE] = 1 - sum_s / result->ranks_count / seconds;
+    value[LH_METRIC_TFLOPS_PER_GPU] =
+        model_flops(&setup->params) / seconds / setup->network.ranks / 1e12;
+}
+
 static bool
 play_module(const LhScenario *scenario, Work *work, GError **error)
 {
     g_autoptr(LhSetup) setup = lh_setup_new(scenario, error);
     g_autoptr(LhProgram) program = NULL;
     g_autoptr(LhSimResult) result = NULL;
-    double seconds;
 
     if (setup == NULL)
         return false;
@@ -87,13 +113,9 @@ play_module(const LhScenario *scenario, Work *work, GError **error)
     result = lh_ends_simulate(setup, program, NULL, error);
     if (result == NULL)
         return false;
-    seconds = (double)result->makespan_ps / (double)LH_PS_PER_S;
     work->fits = true; /* what surrounds the module is not known */
     work->time_error = lh_time_error(setup, result);
-    work->value[LH_METRIC_ATTENTION] = seconds;
-    work->value[LH_METRIC_ITERATIONS_PER_S] = 1 / seconds;
-    work->value[LH_METRIC_TFLOPS_PER_GPU] =
-        model_flops(&setup->params) / seconds / setup->network.ranks / 1e12;
+    set_module_values(setup, result, work->value);
     return true;
 }
 
@@ -121,6 +143,37 @@ play_step(const LhScenario *scenario, Work *work, GError **error)
     work->value[LH_METRIC_TOKENS_PER_S_PER_GPU] = answer.tokens_per_s / answer.ranks;
     work->value[LH_METRIC_MODEL_TFLOPS_PER_GPU] = answer.model_flops_per_s_per_gpu / 1e12;
     work->value[LH_METRIC_PEAK_GIB] = gib(answer.peak_bytes);
+    return true;
+}
+
+static bool
+count_step(const LhScenario *scenario, Work *work, GError **error)
+{
+    static const LhDimension dimensions[] = { LH_DIMENSION_TENSOR, LH_DIMENSION_CONTEXT };
+    g_autoptr(LhSetup) setup = lh_setup_new(scenario, error);
+    g_autoptr(LhProgram) program = NULL;
+    double sum = 0;
+
+    if (setup == NULL || !lh_setup_check_one(setup, error))
+        return false;
+    program = lh_setup_program(setup, g_ptr_array_index(setup->schedules, 0), error);
+    if (program == NULL)
+        return false;
+    for (gsize i = 0; i < G_N_ELEMENTS(dimensions) * setup->network.ranks; i++) {
+        uint64_t bytes;
+
+        if (!lh_step_bytes_sent(program, dimensions[i % G_N_ELEMENTS(dimensions)],
+                                (uint32_t)(i / G_N_ELEMENTS(dimensions)), &bytes)) {
+            g_set_error(error, LH_ERROR, LH_ERROR_NO, "the schedule states no bytes");
+            return false;
+        }
+        sum += (double)bytes;
+    }
+    work->fits = true;
+    work->time_error = (LhTimeError){ COUNT_ERROR, COUNT_ERROR };
+    work->value[LH_METRIC_TENSOR_CONTEXT_BYTES] = sum / setup->network.ranks;
+    work->value[LH_METRIC_HEADS_RATIO] = (double)setup->step->params.model->num_attention_heads /
+                                         (double)setup->model->num_attention_heads;
     return true;
 }
 
@@ -210,6 +263,8 @@ play_work(Work *work, const WorkPool *pool)
     scenario->serving = pool->serving;
     if (work->kind == WORK_STEP)
         play_step(scenario, work, &work->error);
+    else if (work->kind == WORK_COUNTS)
+        count_step(scenario, work, &work->error);
     else if (work->kind == WORK_MODULE)
         play_module(scenario, work, &work->error);
     else
@@ -265,6 +320,8 @@ work_kind(LhMetric metric)
         return WORK_LINKS_EDITED;
     if (metric == LH_METRIC_LONGEST_TOKENS)
         return WORK_LONGEST;
+    if (lh_metric_is_count(metric))
+        return WORK_COUNTS;
     return lh_metric_is_step(metric) ? WORK_STEP : WORK_MODULE;
 }
 
@@ -315,6 +372,7 @@ static bool
 is_time(LhMetric metric)
 {
     return metric == LH_METRIC_ITERATION || metric == LH_METRIC_ATTENTION ||
+           (metric >= LH_METRIC_COMPUTE && metric <= LH_METRIC_IDLE_SHARE) ||
            lh_metric_is_collective(metric);
 }
 
@@ -344,16 +402,23 @@ leave(LhPaperCase *c, const char *reason)
 static void
 take_answer(const LhPaperMetric *metric, LhPaperCase *c, const Work *work, const Work *against)
 {
+    static const char *const of[] = { [WORK_COUNTS] = "what is sent",
+                                      [WORK_MODULE] = "one module",
+                                      [WORK_COLLECTIVE] = "one collective",
+                                      [WORK_LEFT_OUT] = "one collective",
+                                      [WORK_LINKS_EDITED] = "one collective" };
+    const char *of_what = of[work->kind]; /* NULL: it is told */
     const GError *error = work->error == NULL && against != NULL ? against->error : work->error;
 
     if (error != NULL) {
         leave(c, error->message);
         return;
     }
-    if (work->kind != WORK_STEP && work->kind != WORK_LONGEST && !c->published_fits) {
-        leave(c, work->kind == WORK_MODULE
-                     ? "whether a run fits in memory is not told by one module"
-                     : "whether a run fits in memory is not told by one collective");
+    if (of_what != NULL && !c->published_fits) {
+        g_autofree char *reason =
+            g_strdup_printf("whether a run fits in memory is not told by %s", of_what);
+
+        leave(c, reason);
         return;
     }
     c->predicted_fits = work->fits && (against == NULL || against->fits);

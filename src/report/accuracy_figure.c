@@ -28,7 +28,10 @@ typedef struct {
 #define BIT(metric) (1U << (metric))
 
 static const MetricPanel panels[] = {
-    { "time (s)", BIT(LH_METRIC_ITERATION) | BIT(LH_METRIC_ATTENTION), false },
+    { "time (s)",
+      BIT(LH_METRIC_ITERATION) | BIT(LH_METRIC_ATTENTION) | BIT(LH_METRIC_COMPUTE) |
+          BIT(LH_METRIC_COMMUNICATION),
+      false },
     { "throughput (tokens/s)", BIT(LH_METRIC_TOKENS_PER_S) | BIT(LH_METRIC_TOKENS_PER_S_PER_GPU),
       false },
     { "rate of a GPU (TFLOP/s)",
@@ -40,10 +43,14 @@ static const MetricPanel panels[] = {
       BIT(LH_METRIC_COLLECTIVE) | BIT(LH_METRIC_COLLECTIVE_LEFT_OUT) |
           BIT(LH_METRIC_COLLECTIVE_LINKS_EDITED),
       false },
+    { "sent by a GPU (bytes)", BIT(LH_METRIC_TENSOR_CONTEXT_BYTES), false },
+    { "share",
+      BIT(LH_METRIC_HEADS_RATIO) | BIT(LH_METRIC_TIME_OVER_COMPUTE) | BIT(LH_METRIC_IDLE_SHARE),
+      false },
     { "ratio of two", BIT(LH_METRICS) - 1, true },
 };
 
-G_STATIC_ASSERT(LH_METRICS == 12); /* each is in a panel */
+G_STATIC_ASSERT(LH_METRICS == 18); /* each is in a panel */
 
 /* Okabe and Ito's, without yellow, which is hard to see in a point. */
 static const char *const series_colours[] = { "#0072B2", "#D55E00", "#009E73", "#CC79A7",
