@@ -186,6 +186,34 @@ START_TEST(paper_rows_become_options)
 }
 END_TEST
 
+/* Other numbers of the source go with the rows and columns that they are of. */
+START_TEST(contradictions_are_of_rows)
+{
+    static const BrokenInput with = {
+        "\"fitted_on\"",
+        "\"contradictions\": [ { \"where\": [\"how=x\"], \"columns\": [\"ms\"], \"value\": \"2 "
+        "ms\", \"at\": \"text\" }, { \"where\": [\"gpus=4\"], \"value\": \"3\", \"at\": "
+        "\"figure\" } ], \"fitted_on\"",
+        NULL,
+    };
+    static const char *const expected[] = { "2 ms: text", NULL, "2 ms: text; 3: figure",
+                                            "3: figure", "3: figure" };
+    g_autofree char *text = break_text(paper_text, &with);
+    g_autoptr(LhPaper) paper = parse_paper(text);
+    g_autoptr(GPtrArray) cases = cases_of(paper, "gpus,per_gpu,how,ms,claim\n"
+                                                 "2,1024,x,1.5,at least 2x\n"
+                                                 "4,1024,x,1.5,at least 2x\n"
+                                                 "4,1024,no-x,1.5,\n");
+
+    ck_assert_uint_eq(cases->len, 5);
+    for (guint i = 0; i < cases->len; i++) {
+        const LhPaperCase *c = g_ptr_array_index(cases, i);
+
+        ck_assert_msg(g_strcmp0(c->contradicted, expected[i]) == 0, "%u: %s", i, c->contradicted);
+    }
+}
+END_TEST
+
 START_TEST(paper_patterns_match)
 {
     static const struct {
@@ -240,8 +268,7 @@ START_TEST(paper_rows_that_are_broken_are_named)
 }
 END_TEST
 
-START_TEST(paper_rejects_broken_files)
-{
+START_TEST(paper_rejects_broken_files){
     static const BrokenInput broken[] = {
         { "\"value\": \"no-*\"", "\"value\": \"*no-*\"",
           "dir/p.json:7:18: error: \"columns[1].values[0].value\" has more than one *; allowed: "
@@ -281,6 +308,7 @@ START_TEST(paper_rejects_broken_files)
         { "\"base\"", "\"bases\"",
           "dir/p.json:3:3: error: unknown field \"bases\" at the top level; did you mean \"base\"? "
           "allowed: schema, name, description, source, caveat, serving, base, columns, metrics, "
+<<<<<<< HEAD
           "fitted_on, groups, group_tolerance, constants, tolerance, not_explained" },
         { "\"mean\": 0.2", "\"mean\": 0.21",
           "dir/p.json:16:26: error: \"tolerance.mean\" is out of range: found the number 0.21; "
@@ -292,16 +320,30 @@ START_TEST(paper_rejects_broken_files)
           "\"scale\": 0.001, \"not_explained\": \"n\", \"tolerance\": { \"worst\": 0.1 }",
           "dir/p.json:12:16: error: \"metrics[0]\" has bounds (\"tolerance\") and is "
           "\"not_explained\"" },
+=======
+          "fitted_on, contradictions, groups, group_tolerance, constants, tolerance" },
+        { "\"fitted_on\"",
+          "\"contradictions\": [ { \"where\": [\"how\"], \"value\": \"2\", \"at\": \"a\" } "
+          "], \"fitted_on\"",
+          "dir/p.json:15:35: error: \"contradictions[0].where[0]\" must be COLUMN=VALUE" },
+        { "\"fitted_on\"",
+          "\"contradictions\": [ { \"where\": [\"how=x\"], \"value\": \"2\" } ], "
+          "\"fitted_on\"",
+          "dir/p.json:15:23: error: missing field \"at\" in \"contradictions[0]\"; it must be a "
+          "string" },
+        { "\"mean\": 0.5", "\"mean\": 2",
+          "dir/p.json:16:26: error: \"tolerance.mean\" is out of range: found the number 2; "
+          "allowed: 0 to 1" },
+>>>>>>> 0ed4104a (plan: where a source contradicts itself is shown)
     };
 
-    for (gsize i = 0; i < G_N_ELEMENTS(broken); i++) {
-        g_autoptr(GError) error = NULL;
-        g_autofree char *bad = break_text(paper_text, &broken[i]);
+for (gsize i = 0; i < G_N_ELEMENTS(broken); i++) {
+    g_autoptr(GError) error = NULL;
+    g_autofree char *bad = break_text(paper_text, &broken[i]);
 
-        ck_assert_msg(lh_paper_parse("dir/p.json", bad, strlen(bad), &error) == NULL, "case %zu",
-                      i);
-        check_message(error, broken[i].message);
-    }
+    ck_assert_msg(lh_paper_parse("dir/p.json", bad, strlen(bad), &error) == NULL, "case %zu", i);
+    check_message(error, broken[i].message);
+}
 }
 END_TEST
 
@@ -1160,8 +1202,8 @@ START_TEST(constants_are_fitted_the_other_way)
 END_TEST
 
 LH_TEST_MAIN("paper", memory_is_of_one_gpu_or_of_the_fullest, papers_fit_their_rows,
-             paper_schema_is_the_table, paper_rows_become_options, paper_patterns_match,
-             paper_rows_that_are_broken_are_named, paper_rejects_broken_files,
+             paper_schema_is_the_table, paper_rows_become_options, contradictions_are_of_rows,
+             paper_patterns_match, paper_rows_that_are_broken_are_named, paper_rejects_broken_files,
              modules_are_predicted, modules_are_taken_apart, steps_are_counted,
              collectives_are_predicted, collectives_are_predicted_by_edited_files,
              collectives_have_versions, rows_of_ones_own_are_judged,

@@ -173,6 +173,17 @@ static const LhField fitted_fields[] = {
     { .name = NULL },
 };
 
+static const LhField contradiction_fields[] = {
+    TEXTS(LhPaperContradiction, where, LH_FIELD_REQUIRED, 1, ENTRIES_MAX,
+          "Which rows: each \"COLUMN=VALUE\", with a * that matches any text."),
+    TEXTS(LhPaperContradiction, columns, 0, 1, ENTRIES_MAX,
+          "Which of their published values; default: all."),
+    TEXT(LhPaperContradiction, value, LH_FIELD_REQUIRED, "The other number."),
+    TEXT(LhPaperContradiction, at, LH_FIELD_REQUIRED,
+         "Where the source states it, or what it follows from."),
+    { .name = NULL },
+};
+
 const LhField lh_paper_fields[] = {
     { .name = "schema",
       .type = LH_FIELD_CHOICE,
@@ -197,6 +208,8 @@ const LhField lh_paper_fields[] = {
          "The columns that are predicted."),
     LIST(LhPaper, fitted_on, 0, LhPaperFitted, fitted_fields, NULL,
          "Rows that constants were fitted to, which are not judged."),
+    LIST(LhPaper, contradictions, 0, LhPaperContradiction, contradiction_fields, NULL,
+         "Rows for which the source states other numbers elsewhere, which are shown beside."),
     TEXTS(LhPaper, groups, 0, 1, ENTRIES_MAX,
           "Columns: rows that have the same cells in them are summed up together, too."),
     { .name = "group_tolerance",
@@ -381,6 +394,14 @@ check_paper(const LhJson *json, const LhPaper *paper, GError **error)
     }
     for (guint i = 0; paper->fitted_on != NULL && i < paper->fitted_on->len; i++) {
         if (!check_fitted(json, &g_array_index(paper->fitted_on, LhPaperFitted, i), i, error))
+            return false;
+    }
+    for (guint i = 0; paper->contradictions != NULL && i < paper->contradictions->len; i++) {
+        g_autofree char *where = g_strdup_printf("contradictions[%u].where", i);
+
+        if (!check_where(json, where,
+                         g_array_index(paper->contradictions, LhPaperContradiction, i).where,
+                         error))
             return false;
     }
     return true;

@@ -104,17 +104,26 @@ typedef struct {
     GPtrArray *metrics; /* of char *: names of LhMetric; NULL: all */
 } LhPaperFitted;
 
+/* Where the source states another number for what a row is about. */
+typedef struct {
+    GPtrArray *where;   /* of char *: those rows */
+    GPtrArray *columns; /* of char *: published values of these; NULL: all */
+    char *value;        /* the other number, as it stands there */
+    char *at;           /* where it stands, or what it follows from */
+} LhPaperContradiction;
+
 typedef struct {
     int schema;
     char *name; /* of the table, and of its files */
     char *description;
     char *source;
-    char *caveat;      /* what to know before judging; NULL: nothing */
-    bool serving;      /* rows time one kernel at a time, in a serving system */
-    GPtrArray *base;   /* of char *: options of all rows; NULL: none */
-    GArray *columns;   /* of LhPaperColumn; NULL: none */
-    GArray *metrics;   /* of LhPaperMetric */
-    GArray *fitted_on; /* of LhPaperFitted; NULL: no constant was fitted */
+    char *caveat;           /* what to know before judging; NULL: nothing */
+    bool serving;           /* rows time one kernel at a time, in a serving system */
+    GPtrArray *base;        /* of char *: options of all rows; NULL: none */
+    GArray *columns;        /* of LhPaperColumn; NULL: none */
+    GArray *metrics;        /* of LhPaperMetric */
+    GArray *fitted_on;      /* of LhPaperFitted; NULL: no constant was fitted */
+    GArray *contradictions; /* of LhPaperContradiction; NULL: none is known */
     GPtrArray *groups; /* of char *: columns whose cells group the rows in summaries; NULL: none */
     LhPaperTolerance group_tolerance; /* of each group */
     GPtrArray *constants;       /* of char *: names of LhConstant that --fit fits; NULL: none */

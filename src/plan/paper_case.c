@@ -377,6 +377,25 @@ is_fitted(const Builder *b, guint row, const LhPaperMetric *metric)
     return false;
 }
 
+/* "other: where" of the source's other numbers, joined by "; "; NULL: there are none. Caller frees.
+ */
+static char *
+contradictions_of(const Builder *b, guint row, const LhPaperMetric *metric)
+{
+    const GArray *all = b->paper->contradictions;
+    GString *text = NULL;
+
+    for (guint i = 0; all != NULL && i < all->len; i++) {
+        const LhPaperContradiction *c = &g_array_index(all, LhPaperContradiction, i);
+
+        if (!all_hold(b, row, c->where) || !lists(c->columns, metric->column))
+            continue;
+        text = text == NULL ? g_string_new(NULL) : g_string_append(text, "; ");
+        g_string_append_printf(text, "%s: %s", c->value, c->at);
+    }
+    return text == NULL ? NULL : g_string_free(text, FALSE);
+}
+
 /* The number of the metric's cell. @present: there is one, or it is out of memory. */
 static bool
 read_published(const Builder *b, guint row, const LhPaperMetric *metric, LhPaperCase *c,
@@ -437,6 +456,7 @@ paper_case_free(gpointer data)
 
     lh_paper_options_free(c->options);
     lh_paper_options_free(c->against);
+    g_free(c->contradicted);
     g_free(c->reason);
     g_free(c->group);
     g_free(c);
@@ -509,6 +529,7 @@ new_case(const Builder *b, guint row, guint index, const char *reason)
     c->row = row;
     c->line = lh_csv_line(b->rows, row);
     c->metric = index;
+    c->contradicted = contradictions_of(b, row, metric);
     c->reason = g_strdup(reason);
     c->group = row_group(b, row);
     c->state = reason != NULL              ? LH_CASE_LEFT_OUT

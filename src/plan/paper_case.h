@@ -44,8 +44,9 @@ typedef struct {
     guint row, line; /* of the table; of its file */
     guint metric;    /* index in the paper's */
     LhCaseState state;
-    char *group;  /* the cells of the paper's groups, "a, b"; NULL: it has none */
-    char *reason; /* of those that are left out or not predicted */
+    char *group;        /* the cells of the paper's groups, "a, b"; NULL: it has none */
+    char *contradicted; /* other numbers that the source states for it, and where; NULL: none */
+    char *reason;       /* of those that are left out or not predicted */
     LhPaperOptions *options;
     LhPaperOptions *against; /* NULL: the metric has no second case */
     uint32_t gpu;            /* whose memory it is, from 1; 0: of the one that needs most */

@@ -298,6 +298,16 @@ is_predicted(const LhPaperCase *c)
     return c->state == LH_CASE_JUDGED || c->state == LH_CASE_FITTED;
 }
 
+/* Why it is not predicted, and what else the source says; NULL: neither. Caller frees. */
+static char *
+remark_on(const LhPaperCase *c)
+{
+    if (c->contradicted == NULL)
+        return g_strdup(c->reason);
+    return g_strconcat(c->reason != NULL ? c->reason : "", c->reason != NULL ? "; " : "",
+                       "the source also says ", c->contradicted, NULL);
+}
+
 LhTable *
 lh_reproduced_cases(const LhReproducedTable *table)
 {
@@ -315,6 +325,7 @@ lh_reproduced_cases(const LhReproducedTable *table)
     for (guint i = 0; i < table->cases->len; i++) {
         const LhPaperCase *c = g_ptr_array_index(table->cases, i);
         g_autofree char *options = NULL;
+        g_autofree char *note = NULL;
 
         if (c->state == LH_CASE_LEFT_OUT)
             continue;
@@ -332,8 +343,9 @@ lh_reproduced_cases(const LhReproducedTable *table)
                           : "",
                       NULL);
         lh_table_cell(t, lh_case_state_names[c->state], NULL);
-        if (c->reason != NULL)
-            lh_table_note(t, c->reason);
+        note = remark_on(c);
+        if (note != NULL)
+            lh_table_note(t, note);
     }
     return t;
 }
@@ -371,6 +383,7 @@ add_case(LhTable *t, const LhReproducedTable *table, const LhPaperCase *c)
     lh_table_cell(t, !is_predicted(c) ? "" : c->predicted_fits ? "yes" : "no", NULL);
     lh_table_cell(t, options, NULL);
     lh_table_cell(t, c->reason != NULL ? c->reason : "", NULL);
+    lh_table_cell(t, c->contradicted != NULL ? c->contradicted : "", NULL);
 }
 
 LhTable *
@@ -386,7 +399,7 @@ lh_reproduction_table(const GPtrArray *tables)
         { "predicted", true },       { "error", true },
         { "error_bar", true },       { "published_fits", false },
         { "predicted_fits", false }, { "options", false },
-        { "reason", false },
+        { "reason", false },         { "contradicted", false },
     };
     LhTable *t = lh_table_new();
 
@@ -490,6 +503,7 @@ write_paper_case(LhJsonWriter *w, const LhReproducedTable *table, const LhPaperC
     else
         write_null(w, "against");
     lh_jsonw_string(w, "reason", c->reason);
+    lh_jsonw_string(w, "contradicted", c->contradicted);
     lh_jsonw_object_end(w);
 }
 
