@@ -399,9 +399,9 @@ check_paper(const LhJson *json, const LhPaper *paper, GError **error)
     for (guint i = 0; paper->contradictions != NULL && i < paper->contradictions->len; i++) {
         g_autofree char *where = g_strdup_printf("contradictions[%u].where", i);
 
-        if (!check_where(json, where,
-                         g_array_index(paper->contradictions, LhPaperContradiction, i).where,
-                         error))
+        if (!lh_paper_check_where(
+                json, where, g_array_index(paper->contradictions, LhPaperContradiction, i).where,
+                error))
             return false;
     }
     return true;

@@ -388,7 +388,7 @@ contradictions_of(const Builder *b, guint row, const LhPaperMetric *metric)
     for (guint i = 0; all != NULL && i < all->len; i++) {
         const LhPaperContradiction *c = &g_array_index(all, LhPaperContradiction, i);
 
-        if (!all_hold(b, row, c->where) || !lists(c->columns, metric->column))
+        if (!lh_paper_row_matches(b->rows, row, c->where) || !lists(c->columns, metric->column))
             continue;
         text = text == NULL ? g_string_new(NULL) : g_string_append(text, "; ");
         g_string_append_printf(text, "%s: %s", c->value, c->at);
