@@ -368,7 +368,8 @@ static bool
 write_chakra(const char *path, const LhSetup *setup, const LhProgram *program, GError **error)
 {
     g_auto(Chakra) chakra = {
-        .collectives = lh_collectives_new(&setup->network, setup->device, setup->collectives, NULL),
+        .collectives =
+            lh_collectives_new(&setup->network, setup->device, setup->collectives, true, NULL),
         .groups = g_array_new(FALSE, FALSE, sizeof(LhGroup)),
         .paths = g_ptr_array_new_with_free_func(g_free),
         .prefix = g_strndup(path, strlen(path) - strlen(ENDING)),

@@ -272,7 +272,8 @@ write_goal(const char *path, const LhSetup *setup, const LhProgram *program, GEr
     if (goal.stream == NULL)
         return false;
     lh_export_walk_init(&goal.walk, setup, program);
-    goal.collectives = lh_collectives_new(&setup->network, setup->device, setup->collectives, NULL);
+    goal.collectives =
+        lh_collectives_new(&setup->network, setup->device, setup->collectives, true, NULL);
     goal.text = g_string_sized_new(LH_EXPORT_PIECE_BYTES);
     goal.tags = lh_export_tags_new();
     put_heading(&goal);

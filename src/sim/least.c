@@ -64,8 +64,8 @@ lh_least_calls_new(const LhSimParams *params)
 {
     LhLeastCalls *calls = g_new(LhLeastCalls, 1);
 
-    calls->collectives =
-        lh_collectives_new(params->network, params->device, params->collectives, NULL);
+    calls->collectives = lh_collectives_new(params->network, params->device, params->collectives,
+                                            params->network_model == LH_NETWORK_FAIR, NULL);
     calls->loads = lh_link_loads_new(params->network, params->network_model);
     calls->known = g_hash_table_new_full(call_hash, call_equal, g_free, NULL);
     return calls;

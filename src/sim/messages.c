@@ -27,7 +27,9 @@ route_failed(LhEngine *e, uint32_t source, uint32_t destination, uint32_t link)
 static bool
 check_route(LhEngine *e, uint32_t source, uint32_t destination, const LhRoute *route)
 {
-    for (uint32_t i = 0; i < route->links_count && e->network->faults != NULL; i++)
+    if (e->network->faults == NULL)
+        return true;
+    for (uint32_t i = 0; i < route->links_count; i++)
         if (lh_network_link(e->network, route->links[i]).bandwidth_bytes_per_s <= 0) {
             route_failed(e, source, destination, route->links[i]);
             return false;
@@ -95,11 +97,10 @@ set_moving(LhEngine *e, const LhEnds *ends, uint64_t bytes, uint32_t late)
         node->tier = node->tier == LH_TIERS ? ends->tier : MAX(node->tier, ends->tier);
         if (i == 0)
             node->bytes += bytes;
-        rank->moving[ends->tier]++;
         if (e->transits != NULL)
             lh_transit_leaves(e, rank, node->stream);
         end_wait(e, rank, late);
-        if (rank->account.why != LH_BUSY)
+        if (rank->moving[ends->tier]++ == 0 && rank->account.why != LH_BUSY)
             lh_engine_classify(e, rank);
     }
 }
@@ -178,7 +179,7 @@ deliver(LhEngine *e, const LhEnds *ends, uint32_t pieces)
         if (node->pending == 0) {
             lh_engine_complete(e, rank, ends->nodes[i]);
             lh_news_add(e, ends->ranks[i]);
-        } else if (rank->account.why != LH_BUSY) {
+        } else if (rank->moving[ends->tier] == 0 && rank->account.why != LH_BUSY) {
             lh_engine_classify(e, rank);
         }
     }
@@ -321,6 +322,8 @@ start_hop(LhEngine *e, LhCollective *c, const LhHop *hop, uint32_t late)
         count_sent(e, from->rank, route.tier, hop->bytes);
     set_moving(e, &ends, hop->bytes, late);
     route.latency_ps += hop->delay_ps;
+    route.own_bytes_per_s = hop->share.bytes_per_s;
+    route.own_tiers = hop->share.tiers;
     flow = start_flow(e, &ends, &route, hop->bytes, share_of_op(e, from->rank, from->op));
     e->moving.hops[flow] = (LhMovingHop){ c, *hop };
 }
@@ -496,7 +499,7 @@ route_of_link(const LhCollective *c, const LhTrafficLink *link, uint32_t like, u
                       .links_count = link->leads ? 2 : 1,
                       .latency_ps = time.floor_ps,
                       .tier = c->neighbours->tier,
-                      .flow_bandwidth_bytes_per_s = (double)bytes / takes_s,
+                      .own_bytes_per_s = (double)bytes / takes_s,
                       .own_tiers = time.tiers };
 }
 

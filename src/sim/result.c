@@ -109,7 +109,7 @@ init_network(LhEngine *e)
     e->collectives =
         lh_collectives_new(e->network, params->device,
                            e->free_network ? LH_COLLECTIVES_CLOSED_FORM : params->collectives,
-                           e->folded ? &e->fold : NULL);
+                           params->network_model == LH_NETWORK_FAIR, e->folded ? &e->fold : NULL);
     if (params->links != NULL) {
         e->moving.load = lh_load_new(e->network->links_count, params->links, params->links_data);
         lh_flows_load(e->moving.flows, e->moving.load);

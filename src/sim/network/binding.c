@@ -50,14 +50,7 @@ tier_bit(const LhNetwork *n, uint32_t link)
     return (uint8_t)(1u << lh_network_link(n, link).tier);
 }
 
-/* Of GPUs of different nodes it is the NICs that a limit of a pair is of. */
-static uint8_t
-pair_tier_bit(const LhRoute *route)
-{
-    return (uint8_t)(1u << MIN(route->tier, LH_TIER_NIC));
-}
-
-/* Links beyond those of the network are limits of pairs, or of one flow. */
+/* Links beyond those of the network are limits of pairs. */
 static uint8_t
 tiers_of(const LhBinding *b, uint32_t id)
 {
@@ -66,10 +59,8 @@ tiers_of(const LhBinding *b, uint32_t id)
 
     if (id < b->network->links_count)
         return tier_bit(b->network, id);
-    if (link->pair.source == LH_OWN_LIMIT)
-        return (uint8_t)link->pair.destination;
     lh_network_route(b->network, link->pair.source, link->pair.destination / 2, &route);
-    return pair_tier_bit(&route);
+    return lh_pair_tier_bit(&route);
 }
 
 static const Load *
@@ -104,7 +95,10 @@ lh_binding_of_flow(LhBinding *b, uint32_t index)
 
     if (!b->shared || flow->links_count == 0 || flow->rate <= 0)
         return 0;
-    tiers = tiers_of(b, flow->bottleneck);
+    if (flow->rate * LH_WHAT_IF_FACTOR > flow->own_rate)
+        tiers = flow->own_tiers;
+    if (flow->bottleneck != LH_OWN_LIMIT)
+        tiers |= tiers_of(b, flow->bottleneck);
     for (uint32_t i = 0; i < flow->links_count; i++) {
         const Load *load = load_of(b, flow->links[i]);
 
@@ -122,7 +116,9 @@ lh_binding_of_route(const LhNetwork *n, const LhRoute *route)
     uint8_t tiers = 0;
 
     if (route->flow_bandwidth_bytes_per_s > 0 && route->flow_bandwidth_bytes_per_s < limit)
-        tiers = route->own_tiers != 0 ? route->own_tiers : pair_tier_bit(route);
+        tiers = lh_pair_tier_bit(route);
+    if (route->own_bytes_per_s > 0 && route->own_bytes_per_s < limit)
+        tiers |= route->own_tiers;
     for (uint32_t i = 0; i < route->links_count; i++)
         if (lh_network_link(n, route->links[i]).bandwidth_bytes_per_s < limit)
             tiers |= tier_bit(n, route->links[i]);

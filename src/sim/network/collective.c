@@ -16,13 +16,22 @@
 #define PIECE_BYTES (UINT64_C(512) << 10)
 #define PIECES_MAX 64
 
+/* LhCollective.delay_ps of what carries the same. */
+typedef struct {
+    uint32_t steps;
+    uint64_t shard_bytes;
+    LhTime ps;
+} Delay;
+
 /* The rings of a communicator, of one kind. */
 typedef struct {
     bool made;
     LhRings rings;
     LhNeighbours neighbours;
-    LhRingHop *hops;    /* by ring and place; NULL: not asked for yet */
-    LhRingHop *slowest; /* of them, by tier, per byte of a shard; NULL: not asked for yet */
+    LhRingHop *hops;     /* by ring and place; NULL: not asked for yet */
+    LhRingHop *slowest;  /* of them, by tier, per byte of a shard; NULL: not asked for yet */
+    LhRingShare *shares; /* by position and ring; likewise NULL */
+    GArray *delays;      /* of Delay; likewise NULL */
 } Ways;
 
 struct _LhCommunicator {
@@ -53,13 +62,13 @@ struct _LhCollectives {
     const LhNetwork *network;
     const LhDevice *device;
     LhCollectiveModel model;
+    bool shared;               /* links are, by the messages of an instant */
     const LhFold *fold;        /* NULL: none */
     GHashTable *communicators; /* a set */
     Ticket *tickets;
     uint32_t tickets_count, tickets_capacity;
     uint32_t *free; /* tickets */
     uint32_t free_count;
-    LhRingDelays *delays;
 };
 
 /* NULL: closed form. */
@@ -127,6 +136,8 @@ ways_clear(Ways *ways)
     lh_rings_clear(&ways->rings);
     g_free(ways->hops);
     g_free(ways->slowest);
+    g_free(ways->shares);
+    g_clear_pointer(&ways->delays, g_array_unref);
 }
 
 static void
@@ -165,15 +176,15 @@ communicator_free(gpointer data)
 
 LhCollectives *
 lh_collectives_new(const LhNetwork *network, const LhDevice *device, LhCollectiveModel model,
-                   const LhFold *fold)
+                   bool shared, const LhFold *fold)
 {
     LhCollectives *cs = g_new0(LhCollectives, 1);
 
     cs->network = network;
     cs->device = device;
     cs->model = model;
+    cs->shared = shared;
     cs->fold = fold;
-    cs->delays = lh_ring_delays_new(network);
     cs->communicators =
         g_hash_table_new_full(communicator_hash, communicator_equal, communicator_free, NULL);
     return cs;
@@ -184,7 +195,6 @@ lh_collectives_free(LhCollectives *cs)
 {
     if (cs == NULL)
         return;
-    lh_ring_delays_free(cs->delays);
     g_hash_table_unref(cs->communicators);
     for (uint32_t i = 0; i < cs->tickets_count; i++)
         g_free(cs->tickets[i].pieces);
@@ -343,6 +353,45 @@ hops_of(const LhNetwork *network, const LhCommunicator *c, Ways *ways)
     if (ways->hops == NULL)
         ways->hops = lh_ring_hops_new(network, &c->key.group, &ways->rings);
     return ways->hops;
+}
+
+static const LhRingShare *
+shares_of(const LhNetwork *network, const LhCommunicator *c, Ways *ways)
+{
+    const LhRings *rings = &ways->rings;
+    const LhRingHop *hops = hops_of(network, c, ways);
+
+    if (ways->shares != NULL)
+        return ways->shares;
+    ways->shares = g_new0(LhRingShare, (gsize)rings->size * rings->count);
+    for (uint32_t ring = 0; ring < rings->count && rings->size > 1; ring++)
+        for (uint32_t i = 0; i < rings->size; i++) {
+            const LhRingHop *hop =
+                &hops[(gsize)ring * rings->size + lh_rings_place(rings, ring, i)];
+
+            ways->shares[(gsize)i * rings->count + ring] =
+                (LhRingShare){ 1 / hop->s_per_byte, hop->tiers };
+        }
+    return ways->shares;
+}
+
+static LhTime
+fluid_delay_of(const LhNetwork *network, const LhCommunicator *communicator, Ways *ways,
+               const LhCollective *c)
+{
+    Delay delay = { c->steps, c->shard_bytes, 0 };
+
+    if (ways->delays == NULL)
+        ways->delays = g_array_new(FALSE, FALSE, sizeof(Delay));
+    for (guint i = 0; i < ways->delays->len; i++) {
+        const Delay *known = &g_array_index(ways->delays, Delay, i);
+
+        if (known->steps == c->steps && known->shard_bytes == c->shard_bytes)
+            return known->ps;
+    }
+    delay.ps = lh_fluid_delay(c, hops_of(network, communicator, ways));
+    g_array_append_val(ways->delays, delay);
+    return delay.ps;
 }
 
 /*
@@ -518,9 +567,10 @@ collective_of(LhCollectives *cs, const Ticket *ticket)
         return c;
     c = g_new(LhCollective, 1);
     *c = describe(cs, ticket);
+    if (cs->shared && (c->algorithm == &lh_algorithm_ring || c->algorithm == &lh_algorithm_fluid))
+        c->shares = shares_of(cs->network, communicator, &communicator->rails);
     if (c->algorithm == &lh_algorithm_fluid)
-        c->delay_ps = lh_ring_delays_get(cs->delays, c,
-                                         hops_of(cs->network, communicator, &communicator->rails));
+        c->delay_ps = fluid_delay_of(cs->network, communicator, &communicator->rails, c);
     c->overhead_ps = cs->network->topology->nic_overhead_ps;
     c->sum_ps = sum_of(cs->device, c);
     c->members = g_new0(LhMember, c->size);
@@ -606,31 +656,36 @@ likes_of_hop(const LhCollective *c)
     return c->likes != NULL && !c->whole ? c->likes->shifts : 1;
 }
 
+/* That something has happened to a hop, and to those that it stands for. */
+static void
+tell_likes(LhCollective *c, const LhHop *hop, uint32_t likes,
+           void (*happened)(LhCollective *c, const LhHop *hop))
+{
+    LhHop like;
+
+    happened(c, hop);
+    for (uint32_t i = 1; i < likes; i++) {
+        like = shifted_hop(c, hop);
+        hop = &like;
+        happened(c, hop);
+    }
+}
+
 void
 lh_collective_left(LhCollective *c, const LhHop *hop)
 {
-    const uint32_t likes = likes_of_hop(c);
-    LhHop like = *hop;
-
-    for (uint32_t i = 0; i < likes && c->algorithm->left != NULL; i++) {
-        c->algorithm->left(c, &like);
-        if (i + 1 < likes)
-            like = shifted_hop(c, &like);
-    }
+    if (c->algorithm->left != NULL)
+        tell_likes(c, hop, likes_of_hop(c), c->algorithm->left);
 }
 
 void
 lh_collective_arrived(LhCollective *c, const LhHop *hop)
 {
     const uint32_t likes = likes_of_hop(c);
-    LhHop like = *hop;
 
     c->ends_left -= UINT64_C(2) * hop->pieces * likes;
-    for (uint32_t i = 0; i < likes && c->algorithm->arrived != NULL; i++) {
-        c->algorithm->arrived(c, &like);
-        if (i + 1 < likes)
-            like = shifted_hop(c, &like);
-    }
+    if (c->algorithm->arrived != NULL)
+        tell_likes(c, hop, likes, c->algorithm->arrived);
 }
 
 void
@@ -661,7 +716,8 @@ lh_collective_send_hop(LhCollective *c, LhHop hop)
 void
 lh_collective_send(LhCollective *c, uint32_t from, uint32_t to, uint32_t lane, uint64_t bytes)
 {
-    lh_collective_send_hop(c, (LhHop){ from, to, lane, 1, bytes, 0 });
+    lh_collective_send_hop(
+        c, (LhHop){ .from = from, .to = to, .lane = lane, .pieces = 1, .bytes = bytes });
 }
 
 uint32_t

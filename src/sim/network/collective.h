@@ -17,13 +17,24 @@ typedef struct _LhCommunicator LhCommunicator;
 typedef struct _LhScript LhScript;
 typedef struct _LhTraffic LhTraffic;
 
+/*
+ * What a hop of a ring moves at, at most: what its links give it while all hops of all rings are
+ * under way. So rings of one collective never take from each other, and what one of them is late by
+ * does not change the others' times. @tiers: of the links that set it, a bit for each LhTier.
+ */
+typedef struct {
+    double bytes_per_s; /* 0: what its links give */
+    uint8_t tiers;
+} LhRingShare;
+
 /* Bytes on the way from one member to another, by position in the group. */
 typedef struct {
     uint32_t from, to;
-    uint64_t lane;   /* the algorithm's own */
+    uint32_t lane;   /* the algorithm's own */
     uint32_t pieces; /* that go as one */
     uint64_t bytes;
     LhTime delay_ps; /* of its arrival, beside the latency of its route */
+    LhRingShare share;
 } LhHop;
 
 /*
@@ -89,6 +100,7 @@ struct _LhCollective {
     const LhAlgorithm *algorithm;   /* NULL: closed form */
     const LhRings *rings;           /* all-to-all, broadcast: one in group order */
     const LhNeighbours *neighbours; /* of these rings */
+    const LhRingShare *shares;      /* in these rings, by position and ring; NULL: none */
     LhMember *members;              /* by position */
     void *state;                    /* the algorithm's, by position and ring */
     const LhLikes *likes;           /* NULL: every member is simulated */
@@ -105,9 +117,10 @@ struct _LhCollective {
     LhCollective *next;  /* of the communicator's that are not through */
 };
 
-/* @fold: who stands for whom; NULL: everyone for himself. All are borrowed. */
+/* @shared: links are, by the messages of an instant. @fold: who stands for whom; NULL: everyone for
+ * himself. All are borrowed. */
 LhCollectives *lh_collectives_new(const LhNetwork *network, const LhDevice *device,
-                                  LhCollectiveModel model, const LhFold *fold);
+                                  LhCollectiveModel model, bool shared, const LhFold *fold);
 void lh_collectives_free(LhCollectives *cs);
 
 /*
@@ -140,6 +153,14 @@ void lh_collective_settle(LhCollective *c);
 /* For algorithms: a hop that may start now, of one piece or as it is. */
 void lh_collective_send(LhCollective *c, uint32_t from, uint32_t to, uint32_t lane, uint64_t bytes);
 void lh_collective_send_hop(LhCollective *c, LhHop hop);
+
+/* For rings: that of the member's hops in @ring. */
+static inline LhRingShare
+lh_collective_share(const LhCollective *c, uint32_t position, uint32_t ring)
+{
+    return c->shares != NULL ? c->shares[(size_t)position * c->rings->count + ring]
+                             : (LhRingShare){ 0 };
+}
 
 /* For all-to-alls: what the member @from, which is there, sends to member @to. */
 static inline uint64_t
@@ -188,40 +209,9 @@ const LhGroup *lh_collective_group(const LhCollective *c);
 /* What the hops of its rings cost, by ring and place; of algorithms of rings. Borrowed. */
 const LhRingHop *lh_collective_hops(const LhCollectives *cs, const LhCollective *c);
 
-/* What rings take, of pieces and with flows in their place. */
-typedef struct {
-    double pieces_s, flows_s;
-} LhRingTimes;
-
-/* By formula: exact for one ring on a network that carries nothing else, at least this long for
- * several. @hops by ring and place. */
-LhRingTimes lh_fluid_times(const LhCollective *c, const LhRingHop *hops);
-
-/* Rings, and what they carry. */
-typedef struct {
-    const LhNetwork *network;
-    const LhGroup *group;
-    const LhRings *rings;
-    uint64_t shard_bytes;
-} LhRound;
-
-/* Seconds until all members are through if they start at once and the network carries nothing else,
- * by @algorithm, of @steps pieces in each ring. None of the links may have failed. */
-double lh_round_seconds(const LhRound *round, const LhAlgorithm *algorithm, uint32_t steps);
-
-/* The same of rings of pieces, of which about @hops_max hops are played, at least those of 32
- * pieces: more pieces follow at the pace of these. */
-double lh_round_pieces_seconds(const LhRound *round, uint32_t steps, uint64_t hops_max);
-
-/* By how much rings of pieces take longer than flows in their place, as far as is known so far. */
-typedef struct _LhRingDelays LhRingDelays;
-
-LhRingDelays *lh_ring_delays_new(const LhNetwork *network);
-void lh_ring_delays_free(LhRingDelays *delays);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhRingDelays, lh_ring_delays_free)
-
-/* @hops as above; they are borrowed for as long as @delays live. */
-LhTime lh_ring_delays_get(LhRingDelays *delays, const LhCollective *c, const LhRingHop *hops);
+/* By how much rings of pieces take longer than flows in their place, on a network that carries
+ * nothing else. @hops by ring and place. */
+LhTime lh_fluid_delay(const LhCollective *c, const LhRingHop *hops);
 
 /* A time that is known as a whole: what bytes take if nothing else is on their links, and the rest.
  * @tiers: those whose links allow no less, a bit for each LhTier. */

@@ -6,16 +6,15 @@
  *
  * A ring also pays the latency of hops, wherever the next piece is not there when the last one has
  * left. What that comes to on an idle network is a longest path: piece 0 starts at some hop at time
- * 0; the next piece starts T_j later at the same hop j (the piece before has left), or t_j + l_j
- * later at the hop behind it (the piece has arrived there). T_j is the time of a piece when the
- * hops of all rings are under way, t_j that of a piece alone, l_j the latency. A path over the hops
- * a .. b that stays where T_j is longest, T, takes
+ * 0; the next piece starts t_j later at the same hop j (the piece before has left), or t_j + l_j
+ * later at the hop behind it (the piece has arrived there). t_j is the time of a piece at the hop's
+ * share of its links, l_j the latency. A path over the hops a .. b that stays where t_j is longest,
+ * T, takes
  *
  *     p T + sum over a .. b of (t_j + l_j - T),    1 to p hops
  *
- * and the flows alone take max (p T_j + l_j). The difference delays the arrival of all flows. Where
- * there are several rings, their pieces also wait for one another on the way, which no formula
- * says: ring_delays.c plays them.
+ * and the flows alone take max (p t_j + l_j). The difference delays the arrival of all flows. Rings
+ * do not wait for one another (LhRingShare): the slowest of several counts.
  *
  * Left out: members far behind the slowest hop, which are through earlier in a ring of pieces; and
  * members that start sending before the last one is there.
@@ -29,6 +28,8 @@ static void
 send_flow(LhCollective *c, uint32_t ring, uint32_t position)
 {
     const uint32_t next = lh_rings_next(c->rings, ring, position);
+    const LhRingShare *shares =
+        c->shares == NULL ? NULL : &c->shares[(gsize)position * c->rings->count];
     LhHop hop = { .from = position, .to = next, .delay_ps = c->delay_ps };
 
     for (uint32_t r = 0; r < c->rings->count; r++) {
@@ -38,6 +39,8 @@ send_flow(LhCollective *c, uint32_t ring, uint32_t position)
             return; /* sent with that one */
         hop.pieces++;
         hop.bytes += c->steps * lh_piece_bytes(c->shard_bytes, r, c->rings->count);
+        hop.share.bytes_per_s += shares == NULL ? 0 : shares[r].bytes_per_s;
+        hop.share.tiers |= shares == NULL ? 0 : shares[r].tiers;
     }
     lh_collective_send_hop(c, hop);
 }
@@ -129,11 +132,28 @@ largest_sum(const double *hops, uint32_t size, uint32_t longest, double less)
     return largest;
 }
 
-LhRingTimes
-lh_fluid_times(const LhCollective *c, const LhRingHop *hops)
+/* A hop's share of its links, with those of the other rings where they follow the same way, which
+ * go as one flow. */
+static double
+flow_seconds(const LhCollective *c, const LhRingHop *hops, uint32_t ring, uint32_t place)
+{
+    const LhRings *rings = c->rings;
+    const uint32_t from = lh_rings_member(rings, ring, place);
+    const uint32_t to = lh_rings_next(rings, ring, from);
+    double bytes_per_s = 0;
+
+    for (uint32_t r = 0; r < rings->count; r++)
+        if (lh_rings_next(rings, r, from) == to)
+            bytes_per_s +=
+                1 / hops[(gsize)r * rings->size + lh_rings_place(rings, r, from)].s_per_byte;
+    return (double)flow_bytes(c, from, to) / bytes_per_s;
+}
+
+LhTime
+lh_fluid_delay(const LhCollective *c, const LhRingHop *hops)
 {
     g_autofree double *times = g_new(double, c->size);
-    LhRingTimes t = { 0 };
+    double pieces_s = 0, flows_s = 0;
 
     for (uint32_t ring = 0; ring < c->rings->count && c->size > 1; ring++) {
         const double bytes = (double)lh_piece_bytes(c->shard_bytes, ring, c->rings->count);
@@ -143,12 +163,14 @@ lh_fluid_times(const LhCollective *c, const LhRingHop *hops)
             const LhRingHop *hop = &hops[(gsize)ring * c->size + i];
             const double move_s = bytes * hop->s_per_byte;
 
-            times[i] = bytes * hop->alone_s_per_byte + hop->latency_s;
+            if (!isfinite(hop->s_per_byte))
+                return 0; /* it has failed, and the run says so when it starts */
+            times[i] = move_s + hop->latency_s;
             longest = fmax(longest, move_s);
-            t.flows_s = fmax(t.flows_s, c->steps * move_s + hop->latency_s);
+            flows_s = fmax(flows_s, flow_seconds(c, hops, ring, i) + hop->latency_s);
         }
-        t.pieces_s =
-            fmax(t.pieces_s, c->steps * longest + largest_sum(times, c->size, c->steps, longest));
+        pieces_s =
+            fmax(pieces_s, c->steps * longest + largest_sum(times, c->size, c->steps, longest));
     }
-    return t;
+    return lh_time_from_ps(fmax(pieces_s - flows_s, 0) * (double)LH_PS_PER_S);
 }

@@ -1,8 +1,9 @@
 /*
  * Rings and chain. Piece k goes from a member to the next one once both are there and the sender
- * has it; a member sends the pieces that go to one other member one after another, each as soon as
- * the last byte of the one before has left (its latency is not waited for: NCCL keeps up to eight
- * pieces under way). Pieces of several rings that are ready for the same member go as one.
+ * has it; a member sends the pieces of a ring one after another, each as soon as the last byte of
+ * the one before has left (its latency is not waited for: NCCL keeps up to eight pieces under way).
+ * Rings know nothing of each other, as NCCL's channels: they meet on links alone. If what is ready
+ * at one time went as one, a picosecond would decide what waits for what.
  *
  * Ring: piece 0 is the ring's part of the member's own shard, piece k what it received as piece
  * k - 1. All-gather and reduce-scatter take n - 1 pieces each, all-reduce is one after the other.
@@ -13,7 +14,7 @@
 
 typedef struct {
     uint32_t started, left, received; /* pieces */
-} RingMember;                         /* in one ring; a hop's lane is the set of its rings */
+} RingMember;                         /* in one ring, which is a hop's lane */
 
 static RingMember *
 member_of(const LhCollective *c, uint32_t ring, uint32_t position)
@@ -48,35 +49,25 @@ piece_bytes(const LhCollective *c, const RingMember *m, uint32_t ring)
                : lh_piece_bytes(c->shard_bytes, ring, c->rings->count);
 }
 
-/* Sends the member's next pieces to the one that follows in @ring, in all rings in which it
- * follows, if the last ones have left. */
+/* Sends the member's next piece of @ring if the last one has left. */
 static void
 pass_on(LhCollective *c, uint32_t ring, uint32_t position)
 {
-    const uint32_t next = lh_rings_next(c->rings, ring, position);
-    RingMember *members = member_of(c, 0, position);
-    LhHop hop = { .from = position, .to = next };
+    RingMember *m = member_of(c, ring, position);
+    uint32_t next;
 
+    if (m->started > m->left || !is_ready(c, m, position))
+        return;
+    next = lh_rings_next(c->rings, ring, position);
     if (!lh_collective_both(c, position, next) || (c->kind == LH_COLL_BROADCAST && next == 0))
         return;
-    for (uint32_t r = 0; r < c->rings->count; r++) {
-        const RingMember *m = &members[r];
-
-        if (lh_rings_next(c->rings, r, position) != next)
-            continue;
-        if (m->started > m->left)
-            return;
-        if (!is_ready(c, m, position))
-            continue;
-        hop.lane |= UINT64_C(1) << r;
-        hop.pieces++;
-        hop.bytes += piece_bytes(c, m, r);
-    }
-    if (hop.pieces == 0)
-        return;
-    for (uint64_t left = hop.lane; left != 0; left &= left - 1)
-        members[__builtin_ctzll(left)].started++;
-    lh_collective_send_hop(c, hop);
+    lh_collective_send_hop(c, (LhHop){ .from = position,
+                                       .to = next,
+                                       .lane = ring,
+                                       .pieces = 1,
+                                       .bytes = piece_bytes(c, m, ring),
+                                       .share = lh_collective_share(c, position, ring) });
+    m->started++;
 }
 
 static void
@@ -91,18 +82,19 @@ ring_joined(LhCollective *c, uint32_t position)
 static void
 ring_left(LhCollective *c, const LhHop *hop)
 {
-    for (uint64_t lane = hop->lane; lane != 0; lane &= lane - 1)
-        member_of(c, (uint32_t)__builtin_ctzll(lane), hop->from)->left++;
-    pass_on(c, (uint32_t)__builtin_ctzll(hop->lane), hop->from);
+    const uint32_t ring = hop->lane;
+
+    member_of(c, ring, hop->from)->left++;
+    pass_on(c, ring, hop->from);
 }
 
 static void
 ring_arrived(LhCollective *c, const LhHop *hop)
 {
-    for (uint64_t lane = hop->lane; lane != 0; lane &= lane - 1)
-        member_of(c, (uint32_t)__builtin_ctzll(lane), hop->to)->received++;
-    for (uint64_t lane = hop->lane; lane != 0; lane &= lane - 1)
-        pass_on(c, (uint32_t)__builtin_ctzll(lane), hop->to);
+    const uint32_t ring = hop->lane;
+
+    member_of(c, ring, hop->to)->received++;
+    pass_on(c, ring, hop->to);
 }
 
 static uint32_t

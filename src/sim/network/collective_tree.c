@@ -175,7 +175,7 @@ tree_joined(LhCollective *c, uint32_t position)
 static Edge *
 edge_of(LhCollective *c, const LhHop *hop)
 {
-    const uint32_t tree = (uint32_t)hop->lane / 2;
+    const uint32_t tree = hop->lane / 2;
 
     return hop->lane % 2 == 0 ? &place_of(c, tree, hop->from)->up
                               : &place_of(c, tree, hop->to)->down;
@@ -185,14 +185,14 @@ static void
 tree_left(LhCollective *c, const LhHop *hop)
 {
     edge_of(c, hop)->left++;
-    advance_tree(c, (uint32_t)hop->lane / 2, hop->from);
+    advance_tree(c, hop->lane / 2, hop->from);
 }
 
 static void
 tree_arrived(LhCollective *c, const LhHop *hop)
 {
     edge_of(c, hop)->arrived++;
-    advance_tree(c, (uint32_t)hop->lane / 2, hop->to);
+    advance_tree(c, hop->lane / 2, hop->to);
 }
 
 static uint32_t

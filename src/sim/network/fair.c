@@ -49,7 +49,8 @@ set_add(LhFlows *f, uint32_t index)
     flow->next_rate = flow->rate;
     flow->next_bottleneck = flow->bottleneck;
     lh_indices_push(&f->set, index);
-    touch_link(f, flow->narrowest);
+    if (flow->narrowest != LH_OWN_LIMIT)
+        touch_link(f, flow->narrowest);
     for (uint32_t hop = 0; hop < flow->links_count; hop++)
         if (is_tight(&f->links[flow->links[hop]]))
             touch_link(f, flow->links[hop]);
@@ -68,10 +69,11 @@ grow_entries(LhFlowLink *link)
     link->entries = entries;
 }
 
-void
+bool
 lh_fair_attach(LhFlows *f, uint32_t index)
 {
     LhFlow *flow = &f->flows[index];
+    bool tight = false;
 
     for (uint32_t hop = 0; hop < flow->links_count; hop++) {
         LhFlowLink *link = &f->links[flow->links[hop]];
@@ -81,21 +83,21 @@ lh_fair_attach(LhFlows *f, uint32_t index)
         flow->positions[hop] = link->entries_count;
         link->entries[link->entries_count++] = index << LH_HOP_BITS | hop;
         link->demand += flow->narrowest_rate;
+        tight |= is_tight(link);
     }
+    return tight;
 }
 
-bool
+void
 lh_fair_claim(LhFlows *f, uint32_t index)
 {
     const LhFlow *flow = &f->flows[index];
-    bool claimed = false;
 
     for (uint32_t hop = 0; hop < flow->links_count; hop++) {
         const LhFlowLink *link = &f->links[flow->links[hop]];
 
         if (!is_tight(link))
             continue;
-        claimed = true;
         for (uint32_t i = 0; i < link->entries_count; i++) {
             uint32_t other = link->entries[i] >> LH_HOP_BITS;
 
@@ -103,9 +105,7 @@ lh_fair_claim(LhFlows *f, uint32_t index)
                 set_add(f, other);
         }
     }
-    if (claimed)
-        set_add(f, index);
-    return claimed;
+    set_add(f, index);
 }
 
 void
@@ -120,9 +120,13 @@ lh_fair_detach(LhFlows *f, uint32_t index)
         uint32_t position = flow->positions[hop];
         bool tight = is_tight(link);
 
+        if (link->entries_count == 0) {
+            link->demand = 0;
+            continue;
+        }
         link->entries[position] = last;
         f->flows[last >> LH_HOP_BITS].positions[last & ((1 << LH_HOP_BITS) - 1)] = position;
-        link->demand = link->entries_count == 0 ? 0 : link->demand - flow->narrowest_rate;
+        link->demand -= flow->narrowest_rate;
         for (uint32_t i = 0; tight && i < link->entries_count; i++) {
             uint32_t other = link->entries[i] >> LH_HOP_BITS;
 
@@ -202,12 +206,32 @@ offer(LhFlows *f)
             shares_push(f, (LhFairShare){ share, f->touched.items[t], link->open });
         }
     }
-    for (uint32_t s = 0; s < f->set.count; s++)
-        f->flows[f->set.items[s]].next_rate = -1;
+    for (uint32_t s = 0; s < f->set.count; s++) {
+        LhFlow *flow = &f->flows[f->set.items[s]];
+
+        flow->next_rate = -1;
+        if (flow->narrowest == LH_OWN_LIMIT)
+            shares_push(f, (LhFairShare){ flow->own_rate, f->set.items[s] | LH_OF_FLOW, 1 });
+    }
 }
 
-/* Gives @share to every flow of the set that still waits on @id, and takes it off their other
- * links. */
+/* Gives @share to a flow of the set, because of @id, and takes it off the links. */
+static void
+fix_flow(LhFlows *f, LhFlow *flow, uint32_t id, double share)
+{
+    flow->next_rate = share;
+    flow->next_bottleneck = id;
+    for (uint32_t hop = 0; hop < flow->links_count; hop++) {
+        LhFlowLink *link = &f->links[flow->links[hop]];
+
+        if (link->epoch != f->epoch)
+            continue;
+        link->residual = MAX(link->residual - share, 0);
+        link->open--;
+    }
+}
+
+/* Gives @share to every flow of the set that still waits on @id. */
 static void
 fix_link(LhFlows *f, uint32_t id, double share)
 {
@@ -216,19 +240,18 @@ fix_link(LhFlows *f, uint32_t id, double share)
     for (uint32_t i = 0; i < link->entries_count; i++) {
         LhFlow *flow = &f->flows[link->entries[i] >> LH_HOP_BITS];
 
-        if (!in_set(f, flow) || flow->next_rate >= 0)
-            continue;
-        flow->next_rate = share;
-        flow->next_bottleneck = id;
-        for (uint32_t hop = 0; hop < flow->links_count; hop++) {
-            LhFlowLink *other = &f->links[flow->links[hop]];
-
-            if (other->epoch != f->epoch)
-                continue;
-            other->residual = MAX(other->residual - share, 0);
-            other->open--;
-        }
+        if (in_set(f, flow) && flow->next_rate < 0)
+            fix_flow(f, flow, id, share);
     }
+}
+
+static void
+fix_own(LhFlows *f, uint32_t index, double limit)
+{
+    LhFlow *flow = &f->flows[index];
+
+    if (flow->links_count > 0 && flow->next_rate < 0)
+        fix_flow(f, flow, LH_OWN_LIMIT, limit);
 }
 
 /* Progressive filling: the link with the least share is full first. Shares only grow, so a stale
@@ -239,8 +262,13 @@ fill(LhFlows *f)
     offer(f);
     while (f->shares_count > 0) {
         LhFairShare s = shares_pop(f);
-        const LhFlowLink *link = &f->links[s.link];
+        const LhFlowLink *link;
 
+        if ((s.link & LH_OF_FLOW) != 0) {
+            fix_own(f, s.link ^ LH_OF_FLOW, s.share);
+            continue;
+        }
+        link = &f->links[s.link];
         if (link->open == 0)
             continue;
         if (link->open != s.open)

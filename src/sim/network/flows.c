@@ -3,7 +3,7 @@
  * its max-min fair share (fair.c), and whose latency is added when its last byte has been sent.
  *
  * What all messages of a pair of GPUs may reach together is a link like any other, which exists as
- * long as there are such messages; so is what a message may reach by itself.
+ * long as there are such messages. What a message may reach by itself is one that it has alone.
  *
  * What is left out: packets, queues and protocols.
  */
@@ -93,9 +93,8 @@ is_of_pair(const LhFlows *f, uint32_t id, const LhRoute *route)
            link->pair.destination == pair_destination(route);
 }
 
-/* A link that is not of the network. */
 static uint32_t
-take_limit(LhFlows *f, const LhRoute *route, uint32_t source, uint32_t destination)
+take_pair_link(LhFlows *f, const LhRoute *route)
 {
     uint32_t id;
 
@@ -103,8 +102,8 @@ take_limit(LhFlows *f, const LhRoute *route, uint32_t source, uint32_t destinati
         reserve_links(f, f->pairs_first + MAX(64, 2 * (f->links_count - f->pairs_first)));
     id = f->pairs_free.count > 0 ? f->pairs_free.items[--f->pairs_free.count] : add_link(f);
     f->links[id].capacity = route->flow_bandwidth_bytes_per_s;
-    f->links[id].pair.source = source;
-    f->links[id].pair.destination = destination;
+    f->links[id].pair.source = route->source;
+    f->links[id].pair.destination = pair_destination(route);
     return id;
 }
 
@@ -123,7 +122,7 @@ pair_link(LhFlows *f, const LhRoute *route)
         if (is_of_pair(f, lh_flow_last_link(other), route))
             return lh_flow_last_link(other);
     }
-    return take_limit(f, route, route->source, pair_destination(route));
+    return take_pair_link(f, route);
 }
 
 static uint32_t
@@ -159,8 +158,7 @@ mean_rate(const LhFlow *flow, LhTime takes_ps)
 static LhTime
 unshared_finish(LhFlows *f, LhTime now, const LhRoute *route, uint64_t bytes, LhTime *begins_ps)
 {
-    double narrowest =
-        route->flow_bandwidth_bytes_per_s > 0 ? route->flow_bandwidth_bytes_per_s : INFINITY;
+    double narrowest = lh_route_limit(route);
     LhTime start = now;
 
     for (uint32_t i = 0; i < route->links_count; i++) {
@@ -178,20 +176,34 @@ unshared_finish(LhFlows *f, LhTime now, const LhRoute *route, uint64_t bytes, Lh
     return start;
 }
 
-/* One more link for a new flow: that of its pair, or its own. */
 static void
-limit_flow(LhFlows *f, LhFlow *flow, const LhRoute *route)
+narrow(LhFlow *flow, uint32_t id, double rate)
 {
-    const uint32_t id = route->own_tiers == 0
-                            ? pair_link(f, route)
-                            : take_limit(f, route, LH_OWN_LIMIT, route->own_tiers);
+    if (rate >= flow->narrowest_rate)
+        return;
+    flow->narrowest = id;
+    flow->narrowest_rate = rate;
+}
 
-    g_assert(flow->links_count < LH_ROUTE_MAX); /* as all routes of a network leave room for it */
-    flow->links[flow->links_count++] = id;
-    if (route->flow_bandwidth_bytes_per_s < flow->narrowest_rate) {
-        flow->narrowest = id;
-        flow->narrowest_rate = route->flow_bandwidth_bytes_per_s;
+/* The links of a new flow, and that of its pair. */
+static void
+take_links(LhFlows *f, LhFlow *flow, const LhRoute *route)
+{
+    flow->links_count = (uint8_t)route->links_count;
+    flow->narrowest_rate = INFINITY;
+    for (uint32_t i = 0; i < route->links_count; i++) {
+        flow->links[i] = route->links[i];
+        narrow(flow, flow->links[i], f->links[flow->links[i]].capacity);
     }
+    if (route->flow_bandwidth_bytes_per_s > 0) {
+        g_assert(flow->links_count <
+                 LH_ROUTE_MAX); /* as all routes of a network leave room for it */
+        flow->links[flow->links_count++] = pair_link(f, route);
+        narrow(flow, lh_flow_last_link(flow), route->flow_bandwidth_bytes_per_s);
+    }
+    flow->own_rate = route->own_bytes_per_s > 0 ? route->own_bytes_per_s : INFINITY;
+    flow->own_tiers = route->own_tiers;
+    narrow(flow, LH_OWN_LIMIT, flow->own_rate);
 }
 
 uint32_t
@@ -218,19 +230,10 @@ lh_flows_start(LhFlows *f, LhTime now, const LhRoute *route, uint64_t bytes)
         return index;
     }
     flow->finish_ps = LH_TIME_NEVER;
-    flow->links_count = (uint8_t)route->links_count;
-    flow->narrowest_rate = INFINITY;
-    for (uint32_t i = 0; i < route->links_count; i++) {
-        flow->links[i] = route->links[i];
-        if (f->links[flow->links[i]].capacity < flow->narrowest_rate) {
-            flow->narrowest = flow->links[i];
-            flow->narrowest_rate = f->links[flow->links[i]].capacity;
-        }
-    }
-    if (route->flow_bandwidth_bytes_per_s > 0)
-        limit_flow(f, flow, route);
-    lh_fair_attach(f, index);
-    if (!lh_fair_claim(f, index)) {
+    take_links(f, flow, route);
+    if (lh_fair_attach(f, index)) {
+        lh_fair_claim(f, index);
+    } else {
         flow->rate = flow->narrowest_rate;
         if (f->load != NULL)
             lh_load_rate(f->load, index, flow->rate);

@@ -8,20 +8,22 @@
 #include "sim/network/flows.h"
 
 #define LH_NO_LINK UINT32_MAX
-#define LH_OWN_LIMIT UINT32_MAX
-#define LH_HOP_BITS 4 /* a link's list holds flow << LH_HOP_BITS | hop */
+#define LH_OWN_LIMIT (UINT32_MAX - 1) /* in place of a link: what a flow reaches by itself */
+#define LH_HOP_BITS 4                 /* a link's list holds flow << LH_HOP_BITS | hop */
 
 G_STATIC_ASSERT(LH_ROUTE_MAX <= 1 << LH_HOP_BITS);
 
 typedef struct {
     double rate;           /* bytes/s */
     double next_rate;      /* while in the set; negative: not yet fixed */
-    double narrowest_rate; /* capacity of its narrowest link: it is never faster */
+    double narrowest_rate; /* capacity of its narrowest link, or its own limit: never faster */
+    double own_rate;       /* its own limit; INFINITY: none */
     uint32_t narrowest;
     uint32_t bottleneck; /* link that limits it */
     uint32_t next_bottleneck;
     uint32_t epoch;      /* in the set if equal to LhFlows.epoch */
     uint8_t links_count; /* 0: not on the network (sent, or free) */
+    uint8_t own_tiers;   /* LhRoute */
     uint32_t links[LH_ROUTE_MAX];
     uint32_t positions[LH_ROUTE_MAX]; /* in each link's list */
     double remaining_bytes;           /* at updated_ps */
@@ -44,8 +46,7 @@ typedef struct {
         uint64_t bytes; /* carried so far, modulo 2^64 */
         struct {
             uint32_t source, destination;
-        } pair; /* of a pair's link: the destination twice, and one more for collectives'; of the
-                   limit of one flow: LH_OWN_LIMIT, and the tiers that it comes from */
+        } pair; /* of a pair's link: the destination twice, and one more for collectives' */
     };
     uint32_t *entries; /* in_place until there are more than LH_ENTRIES_INLINE */
     uint32_t entries_count, entries_capacity;
@@ -56,10 +57,12 @@ typedef struct {
 
 G_STATIC_ASSERT(sizeof(LhFlowLink) == 64);
 
-/* A link's fair share, in the solver's heap. */
+#define LH_OF_FLOW (1u << 31)
+
+/* A link's fair share, in the solver's heap; or the limit of a flow of its own. */
 typedef struct {
     double share;
-    uint32_t link;
+    uint32_t link; /* or flow | LH_OF_FLOW */
     uint32_t open; /* when it was worked out: as long as that is so, the share still holds */
 } LhFairShare;
 
@@ -108,15 +111,14 @@ lh_flow_last_link(const LhFlow *flow)
     return flow->links[flow->links_count - 1];
 }
 
-/* Puts flow @index, whose route is set, into the lists of its links. */
-void lh_fair_attach(LhFlows *flows, uint32_t index);
+/* Puts flow @index, whose route is set, into the lists of its links; true if one is tight now. */
+bool lh_fair_attach(LhFlows *flows, uint32_t index);
 
 /*
  * A new flow wants its share of its tight links. Flows that are faster than an equal share will
  * hardly keep their rate: taking them along at once saves rounds (not needed for the result).
- * False: no link of its route is tight.
  */
-bool lh_fair_claim(LhFlows *flows, uint32_t index);
+void lh_fair_claim(LhFlows *flows, uint32_t index);
 
 /* Takes the flow off its links; the flows that those links held back join the set. */
 void lh_fair_detach(LhFlows *flows, uint32_t index);

@@ -573,6 +573,7 @@ lh_network_route(const LhNetwork *network, uint32_t src, uint32_t dst, LhRoute *
     route->source = src;
     route->destination = dst;
     route->of_collective = false;
+    route->own_bytes_per_s = 0;
     route->own_tiers = 0;
     if (src_node == dst_node)
         route_within_node(network, src, dst, false, route);
@@ -620,10 +621,18 @@ lh_network_route_in(const LhNetwork *network, const LhGroup *group, LhRoute *rou
 }
 
 double
+lh_route_limit(const LhRoute *route)
+{
+    const double pair =
+        route->flow_bandwidth_bytes_per_s > 0 ? route->flow_bandwidth_bytes_per_s : INFINITY;
+
+    return route->own_bytes_per_s > 0 ? fmin(pair, route->own_bytes_per_s) : pair;
+}
+
+double
 lh_network_route_bandwidth(const LhNetwork *network, const LhRoute *route)
 {
-    double narrowest =
-        route->flow_bandwidth_bytes_per_s > 0 ? route->flow_bandwidth_bytes_per_s : INFINITY;
+    double narrowest = lh_route_limit(route);
 
     for (uint32_t i = 0; i < route->links_count; i++)
         narrowest =

@@ -134,8 +134,9 @@ typedef struct {
     double flow_bandwidth_bytes_per_s;
     uint32_t source, destination;
     bool of_collective; /* a hop of a ring, tree or chain */
-    /* Not 0: the limit is not of the pair but of this message, which would go faster only if links
-     * of these tiers did, a bit for each LhTier. */
+    /* What this message reaches by itself, however idle its links are (0: what they give), and the
+     * tiers of the links that would have to be faster for that, a bit for each LhTier. */
+    double own_bytes_per_s;
     uint8_t own_tiers;
 } LhRoute;
 
@@ -176,6 +177,16 @@ void lh_network_collective_route(const LhNetwork *network, uint32_t src, uint32_
  * program's messages is the group of ranks that runs the program, as for their SMs.
  */
 void lh_network_route_in(const LhNetwork *network, const LhGroup *group, LhRoute *route);
+
+/* Of GPUs of different nodes it is the NICs that a limit of a pair is of: a bit for each LhTier. */
+static inline uint8_t
+lh_pair_tier_bit(const LhRoute *route)
+{
+    return (uint8_t)(1u << MIN(route->tier, LH_TIER_NIC));
+}
+
+/* What a message of the route reaches however fast its links are; INFINITY: no limit. */
+double lh_route_limit(const LhRoute *route);
 
 /* What a message reaches alone on @route: its narrowest link, or the limit of its pair. */
 double lh_network_route_bandwidth(const LhNetwork *network, const LhRoute *route);

@@ -3,6 +3,8 @@
  */
 #include "sim/network/rings.h"
 
+#include "sim/path.h"
+
 #include <math.h>
 
 uint64_t
@@ -49,23 +51,44 @@ link_loads(const LhNetwork *network, const LhGroup *group, const LhRings *rings)
     return loads;
 }
 
-/* Latencies are those of tiers, all but the GPU's on the way to another rail. */
+/* Latencies are those of tiers, all but the GPU's on the way to another rail. @pair: hops that
+ * share what messages of the pair reach together. */
 static LhRingHop
-hop_of(const LhNetwork *network, const LhRoute *route, GHashTable *loads)
+hop_of(const LhNetwork *network, const LhRoute *route, GHashTable *loads, uint32_t pair)
 {
     LhRingHop hop = { .latency_s = (double)route->latency_ps / (double)LH_PS_PER_S,
                       .alone_s_per_byte = 1 / lh_network_route_bandwidth(network, route),
                       .tier = route->tier };
+    double s_per_byte[LH_ROUTE_MAX];
+    uint8_t tiers[LH_ROUTE_MAX];
 
     if (route->flow_bandwidth_bytes_per_s > 0)
-        hop.s_per_byte = 1 / route->flow_bandwidth_bytes_per_s;
+        hop.s_per_byte = pair / route->flow_bandwidth_bytes_per_s;
     for (uint32_t k = 0; k < route->links_count; k++) {
         const LhLink link = lh_network_link(network, route->links[k]);
         const gpointer load = g_hash_table_lookup(loads, GUINT_TO_POINTER(route->links[k]));
 
-        hop.s_per_byte = fmax(hop.s_per_byte, GPOINTER_TO_UINT(load) / link.bandwidth_bytes_per_s);
+        s_per_byte[k] = GPOINTER_TO_UINT(load) / link.bandwidth_bytes_per_s;
+        tiers[k] = (uint8_t)(1u << link.tier);
+        hop.s_per_byte = fmax(hop.s_per_byte, s_per_byte[k]);
     }
+    for (uint32_t k = 0; k < route->links_count; k++)
+        if (s_per_byte[k] * LH_WHAT_IF_FACTOR > hop.s_per_byte)
+            hop.tiers |= tiers[k];
+    if (hop.tiers == 0)
+        hop.tiers = lh_pair_tier_bit(route);
     return hop;
+}
+
+/* How many rings go from one member to the other. */
+static uint32_t
+rings_between(const LhRings *rings, uint32_t position, uint32_t next)
+{
+    uint32_t count = 0;
+
+    for (uint32_t ring = 0; ring < rings->count; ring++)
+        count += lh_rings_next(rings, ring, position) == next;
+    return count;
 }
 
 LhRingHop *
@@ -77,9 +100,10 @@ lh_ring_hops_new(const LhNetwork *network, const LhGroup *group, const LhRings *
     for (uint64_t i = 0; i < lh_ring_hops_count(rings); i++) {
         const LhRoute route = lh_ring_hop_route(network, group, rings, i);
         const uint32_t ring = (uint32_t)(i / rings->size), position = (uint32_t)(i % rings->size);
+        const uint32_t next = lh_rings_next(rings, ring, position);
 
         hops[(gsize)ring * rings->size + lh_rings_place(rings, ring, position)] =
-            hop_of(network, &route, loads);
+            hop_of(network, &route, loads, rings_between(rings, position, next));
     }
     return hops;
 }

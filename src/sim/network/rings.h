@@ -48,6 +48,7 @@ uint32_t lh_rings_previous(const LhRings *rings, uint32_t ring, uint32_t positio
 typedef struct {
     double latency_s, s_per_byte, alone_s_per_byte;
     uint8_t tier;
+    uint8_t tiers; /* of the links that set its time beside the others, a bit for each LhTier */
 } LhRingHop;
 
 /* How many hops there are from one member to the next, in all rings; the route of one of them. */
