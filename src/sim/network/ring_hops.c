@@ -103,7 +103,8 @@ lh_ring_hops_new(const LhNetwork *network, const LhGroup *group, const LhRings *
         const uint32_t next = lh_rings_next(rings, ring, position);
 
         hops[(gsize)ring * rings->size + lh_rings_place(rings, ring, position)] =
-            hop_of(network, &route, loads, rings_between(rings, position, next));
+            hop_of(network, &route, loads,
+                   route.flow_bandwidth_bytes_per_s > 0 ? rings_between(rings, position, next) : 1);
     }
     return hops;
 }
