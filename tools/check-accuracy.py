@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""Holds what tables of published numbers promise: check-accuracy.py PROGRAM.
+
+Every bound is at most 1.3 times what is reached (the worst group's, of groups), or 1 %. The judged whole
+steps of the four papers are at most 4 % off in the mean, none more than 12 %. Constants that are fitted to
+the other half of a paper's rows move no mean by more than 1.5 points. Prints what it found.
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+LOOSE, TINY = 1.3, 0.01
+STEP_TABLES = {"lightseq_table1", "lightseq_table2_max_length", "lightseq_table3_checkpointing", "dfa_table3_rsa",
+               "lasp_table4"}
+STEP_METRICS = {"iteration_s", "tokens_per_s", "longest_tokens"}
+STEP_MEAN, STEP_WORST = 0.04, 0.12
+REFITTED = ["lightseq_table1", "lasp_table4"]
+REFIT_POINTS = 0.015
+
+
+def reproduce(program, *words):
+    done = subprocess.run([program, "reproduce", *words, "--format", "json"], check=False, capture_output=True,
+                          text=True, cwd=ROOT, env=dict(os.environ, LONGHAUL_DATA_DIR=str(ROOT)))
+    if done.returncode not in (0, 1):
+        raise SystemExit(done.stderr)
+    return json.loads(done.stdout)["tables"]
+
+
+def loose_bounds(table):
+    lines = [(table["table"], table)] + [(f"{table['table']}, {metric['column']}", metric)
+                                         for metric in table["metrics"]]
+    if table["groups"]:
+        worst = {key: max(group[key] or 0 for group in table["groups"]) for key in ("mean_abs_error", "worst_abs_error")}
+        lines.append((f"{table['table']}, groups", dict(table["groups"][0], **worst)))
+    for name, line in lines:
+        for what in ("mean", "worst"):
+            bound, reached = line[f"tolerance_{what}"], line[f"{what}_abs_error"] or 0
+            if bound is not None and bound > max(LOOSE * reached, TINY):
+                yield f"{name}: the bound of the {what} is {bound:g}, and {reached:.4f} is reached"
+
+
+def step_errors(tables):
+    return [abs(case["error"]) for table in tables if table["table"] in STEP_TABLES for case in table["cases"]
+            if case["state"] == "judged" and case["metric"] in STEP_METRICS and case["error"] is not None]
+
+
+def moved_means(tables):
+    for table in tables:
+        refit = table["cross_fit"]["mean_abs_error"]
+        print(f"{table['table']}: {100 * table['mean_abs_error']:.1f} % off in the mean, refitted {100 * refit:.1f} %")
+        if abs(refit - table["mean_abs_error"]) > REFIT_POINTS:
+            yield f"{table['table']}: refitting moves the mean"
+
+
+def main():
+    tables = reproduce(sys.argv[1])
+    errors = step_errors(tables)
+    mean, worst = sum(errors) / len(errors), max(errors)
+    print(f"{len(errors)} whole steps of the papers: {100 * mean:.1f} % off in the mean, {100 * worst:.1f} % at worst")
+    failures = [line for table in tables for line in loose_bounds(table)]
+    if mean > STEP_MEAN or worst > STEP_WORST:
+        failures.append("whole steps of the papers are further off")
+    failures += moved_means(reproduce(sys.argv[1], *REFITTED, "--cross-fit"))
+    print("\n".join(failures) or "bounds are tight")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
