@@ -214,6 +214,50 @@ START_TEST(contradictions_are_of_rows)
 }
 END_TEST
 
+/* A row is a case for each of those that its cells stand for, in every combination. */
+START_TEST(paper_rows_stand_for_several_cases)
+{
+    static const BrokenInput several[] = {
+        { "\"where\": [\"gpus=2\"], \"set\"",
+          "\"each\": [ { \"set\": [\"mask=full\", \"schedule=ulysses\"] }, { "
+          "\"set\": [\"mask=causal\"] } ], \"set\"",
+          NULL },
+        { "\"value\": \"*\", \"set\"",
+          "\"value\": \"*\", \"each\": [ { \"set\": [\"micro_batch_size=1\"] }, { \"set\": "
+          "[\"micro_batch_size=2\"] }, { \"set\": [\"micro_batch_size=3\"] } ], \"set\"",
+          NULL },
+    };
+    g_autofree char *text = g_strdup(paper_text);
+    g_autoptr(LhPaper) paper = NULL;
+    g_autoptr(GPtrArray) cases = NULL;
+
+    for (gsize i = 0; i < G_N_ELEMENTS(several); i++) {
+        char *next = break_text(text, &several[i]);
+
+        g_free(text);
+        text = next;
+    }
+    paper = parse_paper(text);
+    cases = cases_of(paper, "gpus,per_gpu,how,ms,claim\n2,1024,x,1.5,at least 2x\n"
+                            "2,1024,no-x,1.5,\n2,1024,pre-ring-post,1.5,\n");
+    ck_assert_uint_eq(cases->len, 12 + 1 + 3);
+    for (guint i = 0; i < 12; i++) {
+        g_autofree char *options = g_strdup_printf(
+            "cluster=dgx-a100-80g:1, mask=%s, ranks=2, seq_length=2048, micro_batch_size=%u, "
+            "schedule=%s",
+            i < 6 ? "full" : "causal", i / 2 % 3 + 1, i < 6 ? "ulysses" : "zigzag");
+
+        ck_assert_uint_eq(((const LhPaperCase *)g_ptr_array_index(cases, i))->metric, i % 2);
+        check_case(cases, i, LH_CASE_JUDGED, options, NULL);
+    }
+    check_case(cases, 12, LH_CASE_LEFT_OUT, NULL, "it is not known");
+    check_case(cases, 15, LH_CASE_JUDGED,
+               "cluster=dgx-a100-80g:1, dtype=fp16, mask=causal, ranks=2, seq_length=2048, "
+               "micro_batch_size=3, schedule=ring",
+               NULL);
+}
+END_TEST
+
 START_TEST(paper_patterns_match)
 {
     static const struct {
@@ -286,6 +330,30 @@ START_TEST(paper_rejects_broken_files)
           "dir/p.json:15:30: error: \"fitted_on[0].where[0]\" must be COLUMN=VALUE" },
         { "\"at least *x\"", "\"at least x\"",
           "dir/p.json:13:34: error: \"metrics[1].cell\" has no *, which stands for the number" },
+        { "\"at least *x\"", "\"at least *x\", \"number\": 2",
+          "dir/p.json:13:5: error: \"metrics[1]\" has \"number\" and a cell with a number; "
+          "allowed: "
+          "\"number\" beside a \"cell\" without *" },
+        { "\"scale\": 0.001", "\"number\": 2",
+          "dir/p.json:12:16: error: \"metrics[0]\" has \"number\" and a cell with a number; "
+          "allowed: \"number\" beside a \"cell\" without *" },
+        { "\"scale\": 0.001", "\"number\": -2",
+          "dir/p.json:12:69: error: \"metrics[0].number\" is out of range: found the number -2; "
+          "allowed: 1e-12 to 1000000000000" },
+        { "\"at_least\": true", "\"at_least\": true, \"up_to\": true",
+          "dir/p.json:13:5: error: \"metrics[1]\" is \"at_least\" and \"up_to\"; allowed: one of "
+          "them" },
+        { "\"skip\": \"it is not known\"",
+          "\"skip\": \"it is not known\", \"each\": [{ \"set\": [\"ranks=1\"] }]",
+          "dir/p.json:7:7: error: \"columns[1].values[0]\" is left out (\"skip\") and has options "
+          "(\"each\")" },
+        { "\"skip\": \"it is not known\"", "\"each\": [{ \"set\": [\"ranks=1\", \"=1\"] }]",
+          "dir/p.json:7:56: error: \"columns[1].values[0].each[0].set[1]\" names no option; "
+          "allowed: "
+          "OPTION, OPTION=VALUE, OPTION=" },
+        { "\"skip\": \"it is not known\"", "\"each\": []",
+          "dir/p.json:7:34: error: \"columns[1].values[0].each\" has 0 elements; allowed: 1 to "
+          "1000" },
         { "\"scale\": 0.001", "\"granularity\": 4096",
           "dir/p.json:12:16: error: \"metrics[0]\": \"granularity\" is about longest_tokens "
           "alone" },
@@ -974,6 +1042,121 @@ START_TEST(summaries_are_right)
 }
 END_TEST
 
+#define CLAIMS_PAPER                                                                               \
+    "{ \"schema\": \"longhaul.paper/1\", \"name\": \"t\", \"description\": \"d\", \"source\": "    \
+    "\"s\", \"base\": [\"cluster=dgx-a100-80g:1\", \"schedule=zigzag\"],\n"                        \
+    "\"columns\": [ { \"column\": \"n\", \"values\": [ { \"value\": \"*\", \"set\": "              \
+    "[\"seq_length=*\"] }, { \"value\": \"\" } ] }, { \"column\": \"s\", \"values\": [ { "         \
+    "\"value\": \"all\", \"each\": [ { \"set\": [\"seq_length=32K\"] }, { \"set\": "               \
+    "[\"seq_length=128K\"] }, { \"set\": [\"seq_length=64K\"] } ] } ] } ],\n"                      \
+    "\"metrics\": [ { \"column\": \"c\", \"cell\": \"at least *\", \"metric\": \"attention_s\", "  \
+    "\"at_least\": true, \"against\": [\"schedule=ring\"], \"tolerance\": { \"worst\": 0.1 } }, "  \
+    "{ \"column\": \"c\", \"cell\": \"up to *\", \"metric\": \"attention_s\", \"up_to\": true }, " \
+    "{ \"column\": \"c\", \"cell\": \"faster\", \"metric\": \"attention_s\", \"number\": 1, "      \
+    "\"at_least\": true, \"against\": [\"schedule=ring\"] } ]%s }"
+
+/* A claim's table; caller frees and removes the folder of it. */
+static GPtrArray *
+reproduce_claim(const char *claim, const char *more, bool fit)
+{
+    g_autofree char *paper = g_strdup_printf(CLAIMS_PAPER, more);
+    g_autofree char *rows = g_strdup_printf("n,s,c\n1K,all,%s\n", claim);
+    g_autofree char *folder = write_table(paper, rows);
+    GPtrArray *tables = reproduce(folder, fit);
+
+    remove_table(folder);
+    return tables;
+}
+
+static const LhReproducedTable *
+only_table(const GPtrArray *tables)
+{
+    return g_ptr_array_index(tables, 0);
+}
+
+/* A bound is held or not by each of its cases, and has no error; it may be missed as far as the
+ * tolerance says. */
+START_TEST(bounds_hold_or_do_not)
+{
+    g_autoptr(GPtrArray) words = reproduce_claim("faster", "", false);
+    const LhPaperSummary *all = &only_table(words)->all;
+    double least = INFINITY, most = 0;
+
+    ck_assert_uint_eq(all->cases, 3);
+    ck_assert(all->judged == 0 && all->bounds == 3 && all->bounds_held == 3 && !all->beyond);
+    ck_assert_double_eq(all->worst_missed, 0);
+    ck_assert_double_eq(all->worst_abs_error, 0);
+    for (guint i = 0; i < 3; i++) {
+        const LhPaperCase *c = g_ptr_array_index(only_table(words)->cases, i);
+
+        ck_assert_double_eq(c->published, 1);
+        ck_assert_double_eq(c->error, c->predicted - 1);
+        least = fmin(least, c->predicted);
+        most = fmax(most, c->predicted);
+    }
+    ck_assert_double_gt(least, 1);
+    ck_assert_double_lt(least, most);
+    for (int i = 0; i < 4; i++) {
+        const double claimed[] = { least, nextafter(least, 2 * least), least * 1.09, most * 1.2 };
+        const guint held[] = { 3, 2, most < least * 1.09 ? 0 : 1, 0 };
+        g_autofree char *claim = g_strdup_printf("at least %.17g", claimed[i]);
+        g_autoptr(GPtrArray) tables = reproduce_claim(claim, "", false);
+
+        all = &only_table(tables)->all;
+        ck_assert_uint_eq(all->bounds, 3);
+        ck_assert_msg(i == 2 ? all->bounds_held < 3 : all->bounds_held == held[i], "%d: %u", i,
+                      all->bounds_held);
+        ck_assert_double_eq_tol(all->worst_missed, fmax(0, 1 - least / claimed[i]), 1e-12);
+        ck_assert(all->judged == 0 && all->within_bars == 0 && all->pairs == 0);
+        ck_assert(all->beyond == (i == 3));
+    }
+}
+END_TEST
+
+/* Of the cases of "up to" the greatest is judged, wherever it is and however often they are played;
+ * bounds and numbers are told apart in what is printed. */
+START_TEST(up_to_is_the_greatest)
+{
+    static const char fitted[] =
+        ", \"fitted_on\": [ { \"where\": [\"s=all\"] } ], \"constants\": [\"attention_slowdown\"]";
+    g_autoptr(GPtrArray) tables = reproduce_claim("up to 0.5", "", false);
+    g_autoptr(GPtrArray) fit = reproduce_claim("up to 0.5", fitted, true);
+    const LhReproducedTable *table = only_table(tables);
+    const LhPaperCase *greatest = g_ptr_array_index(table->cases, 1);
+    g_autoptr(GString) csv = g_string_new(NULL);
+    g_autoptr(LhTable) text = lh_reproduced_cases(table);
+
+    ck_assert_uint_eq(table->all.cases, 3);
+    ck_assert(table->all.judged == 1 && table->all.bounds == 0);
+    ck_assert_double_eq(table->all.worst_abs_error, fabs(greatest->predicted / 0.5 - 1));
+    ck_assert(lh_paper_run(table->paper, table->cases, NULL, 1, NULL));
+    for (guint i = 0; i < 3; i++) {
+        const LhPaperCase *c = g_ptr_array_index(table->cases, i);
+
+        ck_assert_double_gt(c->predicted, 0);
+        ck_assert_int_eq(c->state, i == 1 ? LH_CASE_JUDGED : LH_CASE_LESS);
+        c = g_ptr_array_index(only_table(fit)->cases, i);
+        ck_assert_int_eq(c->state, i == 1 ? LH_CASE_FITTED : LH_CASE_LESS);
+    }
+    greatest = g_ptr_array_index(only_table(fit)->cases, 1);
+    ck_assert_double_eq_tol(greatest->predicted, 0.5, 0.02);
+    lh_table_print(text, LH_FORMAT_CSV, csv);
+    ck_assert_ptr_nonnull(strstr(csv->str, "not the greatest"));
+}
+END_TEST
+
+/* A bound that holds pulls at no constant; one that does not does. */
+START_TEST(bounds_are_fitted_until_they_hold)
+{
+    static const char fitted[] =
+        ", \"fitted_on\": [ { \"where\": [\"s=all\"] } ], \"constants\": [\"attention_slowdown\"]";
+    g_autoptr(GPtrArray) held = reproduce_claim("at least 0.01", fitted, true);
+    const LhFittedConstant *c = &g_array_index(only_table(held)->constants, LhFittedConstant, 0);
+
+    ck_assert_double_eq(c->fitted, c->value);
+}
+END_TEST
+
 #define PAIRS_PAPER                                                                                \
     "{ \"schema\": \"longhaul.paper/1\", \"name\": \"t\", \"description\": \"d\", \"source\": "    \
     "\"s\", \"base\": [\"cluster=dgx-a100-80g:1\"],\n"                                             \
@@ -1200,11 +1383,12 @@ END_TEST
 LH_TEST_MAIN("paper", memory_is_of_one_gpu_or_of_the_fullest, papers_fit_their_rows,
              paper_schema_is_the_table, paper_rows_become_options, contradictions_are_of_rows,
              paper_patterns_match, paper_rows_that_are_broken_are_named, paper_rejects_broken_files,
-             modules_are_predicted, modules_are_taken_apart, steps_are_counted,
-             collectives_are_predicted, collectives_are_predicted_by_edited_files,
-             collectives_have_versions, rows_of_ones_own_are_judged,
-             broken_rows_of_ones_own_are_named, collectives_that_are_broken_are_named,
-             constants_are_laid_over_files, longest_sequences_are_found, summaries_are_right,
-             groups_are_summed_up, pairs_are_of_one_question, constants_are_fitted,
-             constants_are_fitted_together, constants_stay_in_their_range,
-             constants_are_fitted_the_other_way)
+             paper_rows_stand_for_several_cases, bounds_hold_or_do_not, up_to_is_the_greatest,
+             bounds_are_fitted_until_they_hold, modules_are_predicted, modules_are_taken_apart,
+             steps_are_counted, collectives_are_predicted,
+             collectives_are_predicted_by_edited_files, collectives_have_versions,
+             rows_of_ones_own_are_judged, broken_rows_of_ones_own_are_named,
+             collectives_that_are_broken_are_named, constants_are_laid_over_files,
+             longest_sequences_are_found, summaries_are_right, groups_are_summed_up,
+             pairs_are_of_one_question, constants_are_fitted, constants_are_fitted_together,
+             constants_stay_in_their_range, constants_are_fitted_the_other_way)

@@ -73,6 +73,11 @@ lh_metric_is_collective(LhMetric metric)
         .element_init = (init), .description = (text)                                              \
     }
 
+static const LhField each_fields[] = {
+    TEXTS(LhPaperEach, set, LH_FIELD_REQUIRED, 1, ENTRIES_MAX, "Options of this case."),
+    { .name = NULL },
+};
+
 static const LhField value_fields[] = {
     { .name = "value",
       .type = LH_FIELD_STRING,
@@ -84,6 +89,8 @@ static const LhField value_fields[] = {
           "Each \"COLUMN=VALUE\", with a * that matches any text: what must hold beside."),
     TEXTS(LhPaperValue, set, 0, 0, ENTRIES_MAX,
           "Options that the cell means, such as \"seq_length=*\"."),
+    LIST(LhPaperValue, each, 0, LhPaperEach, each_fields, NULL,
+         "The cases that the row is, where it is several."),
     TEXT(LhPaperValue, skip, 0, "Why rows with this value are left out."),
     { .name = NULL },
 };
@@ -124,6 +131,12 @@ static const LhField metric_fields[] = {
     TEXT(LhPaperMetric, column, LH_FIELD_REQUIRED, "The column of the published values."),
     TEXT(LhPaperMetric, cell, 0,
          "What a cell of it must look like; * is the number. Other cells are left out."),
+    { .name = "number",
+      .type = LH_FIELD_DOUBLE,
+      .offset = offsetof(LhPaperMetric, number),
+      .min = METRIC_SCALE_MIN,
+      .max = METRIC_SCALE_MAX,
+      .description = "The published number, of cells that say it in words." },
     { .name = "metric",
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(LhPaperMetric, metric),
@@ -139,7 +152,13 @@ static const LhField metric_fields[] = {
     { .name = "at_least",
       .type = LH_FIELD_BOOL,
       .offset = offsetof(LhPaperMetric, at_least),
-      .description = "Whether the published number is a lower bound." },
+      .description = "Whether the published number is a lower bound, which holds or does not: "
+                     "such rows have no errors." },
+    { .name = "up_to",
+      .type = LH_FIELD_BOOL,
+      .offset = offsetof(LhPaperMetric, up_to),
+      .description = "Whether the published number is the greatest of the cases that a row is: it "
+                     "alone is judged." },
     TEXTS(LhPaperMetric, set, 0, 0, ENTRIES_MAX, "Options for this column alone."),
     TEXTS(LhPaperMetric, against, 0, 1, ENTRIES_MAX,
           "Options of a second case: predicted is its value over that of the first."),
@@ -285,6 +304,19 @@ lh_paper_check_where(const LhJson *json, const char *path, const GPtrArray *wher
     return true;
 }
 
+/* @path is that of the value. */
+static bool
+check_each(const LhJson *json, const char *path, const LhPaperValue *value, GError **error)
+{
+    for (guint i = 0; value->each != NULL && i < value->each->len; i++) {
+        g_autofree char *set = g_strdup_printf("%s.each[%u].set", path, i);
+
+        if (!check_options(json, set, g_array_index(value->each, LhPaperEach, i).set, error))
+            return false;
+    }
+    return true;
+}
+
 static bool
 check_column(const LhJson *json, const LhPaperColumn *column, guint index, GError **error)
 {
@@ -297,11 +329,12 @@ check_column(const LhJson *json, const LhPaperColumn *column, guint index, GErro
 
         if (!check_pattern(json, pattern, value->value, error) ||
             !lh_paper_check_where(json, where, value->where, error) ||
-            !check_options(json, set, value->set, error))
+            !check_options(json, set, value->set, error) || !check_each(json, at, value, error))
             return false;
-        if (value->skip != NULL && value->set != NULL)
+        if (value->skip != NULL && (value->set != NULL || value->each != NULL))
             return lh_json_error(json, at, error,
-                                 "\"%s\" is left out (\"skip\") and has options (\"set\")", at);
+                                 "\"%s\" is left out (\"skip\") and has options (\"%s\")", at,
+                                 value->set != NULL ? "set" : "each");
     }
     return true;
 }
@@ -314,6 +347,27 @@ has_bounds(const LhPaperTolerance *t)
     return t->mean > 0 || t->worst > 0 || t->pairs > 0;
 }
 
+/* The number of a cell is in the cell, or said here; what it is judged by is one thing. */
+static bool
+check_judgement(const LhJson *json, const LhPaperMetric *metric, const char *at, GError **error)
+{
+    g_autofree char *cell = g_strconcat(at, ".cell", NULL);
+    const bool in_cell = metric->cell == NULL || strchr(metric->cell, '*') != NULL;
+
+    if (metric->number == 0 && !in_cell)
+        return lh_json_error(json, cell, error, "\"%s\" has no *, which stands for the number",
+                             cell);
+    if (metric->number != 0 && in_cell)
+        return lh_json_error(json, at, error,
+                             "\"%s\" has \"number\" and a cell with a number; allowed: \"number\" "
+                             "beside a \"cell\" without *",
+                             at);
+    if (metric->at_least && metric->up_to)
+        return lh_json_error(json, at, error,
+                             "\"%s\" is \"at_least\" and \"up_to\"; allowed: one of them", at);
+    return true;
+}
+
 static bool
 check_metric(const LhJson *json, const LhPaperMetric *metric, guint index, GError **error)
 {
@@ -323,9 +377,8 @@ check_metric(const LhJson *json, const LhPaperMetric *metric, guint index, GErro
     g_autofree char *against = g_strconcat(at, ".against", NULL);
     g_autofree char *where = g_strconcat(at, ".where", NULL);
 
-    if (metric->cell != NULL && strchr(metric->cell, '*') == NULL)
-        return lh_json_error(json, cell, error, "\"%s\" has no *, which stands for the number",
-                             cell);
+    if (!check_judgement(json, metric, at, error))
+        return false;
     if (metric->granularity != 0 && metric->metric != LH_METRIC_LONGEST_TOKENS)
         return lh_json_error(json, at, error, "\"%s\": \"granularity\" is about %s alone", at,
                              lh_metric_names[LH_METRIC_LONGEST_TOKENS]);

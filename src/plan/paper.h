@@ -55,6 +55,11 @@ bool lh_metric_is_count(LhMetric metric);
 /* Whether it is of one collective. */
 bool lh_metric_is_collective(LhMetric metric);
 
+/* One of the cases that a cell stands for. */
+typedef struct {
+    GPtrArray *set; /* of char * */
+} LhPaperEach;
+
 /* What a cell means that matches @value, in which one '*' matches any text. */
 typedef struct {
     char *value;
@@ -62,6 +67,8 @@ typedef struct {
                          "column!=value", "column>=number" and "column<=number" here and wherever
                          there is a where */
     GPtrArray *set;   /* of char *; NULL: nothing */
+    GArray *each;     /* of LhPaperEach: the row is a case for each of them, with its options behind
+                         those of `set`; NULL: it is one case */
     char *skip;       /* why rows with this value are left out; NULL: they are not */
 } LhPaperValue;
 
@@ -85,9 +92,12 @@ typedef struct {
     char *column;     /* of the published values */
     char *cell; /* what a cell must look like; '*' is the number, other cells are none. NULL: "*" */
     int metric; /* LhMetric */
-    double scale;         /* the metric's unit over the column's: 0.001 for milliseconds */
-    bool at_least;        /* published is a lower bound: more is no error */
-    GPtrArray *set;       /* of char *, beside those of the columns; NULL: nothing */
+    double scale;   /* the metric's unit over the column's: 0.001 for milliseconds */
+    double number;  /* what is published, in the column's unit, where the cell says it in
+                       words; 0: the cell has the number */
+    bool at_least;  /* published is a lower bound, which holds or does not: never an error */
+    bool up_to;     /* published is the greatest of the row's cases; the others are not judged */
+    GPtrArray *set; /* of char *, beside those of the columns; NULL: nothing */
     GPtrArray *against;   /* likewise: the metric is that of the row with these over that without: a
                              speedup, for times. NULL: the metric itself */
     uint64_t granularity; /* LH_METRIC_LONGEST_TOKENS: multiples of so many; 0: powers of two */

@@ -12,7 +12,8 @@
 #include <math.h>
 #include <string.h>
 
-const char *const lh_case_state_names[] = { "judged", "fitted", "left out", "not predicted", NULL };
+const char *const lh_case_state_names[] = { "judged",        "fitted",           "left out",
+                                            "not predicted", "not the greatest", NULL };
 
 /* Whole numbers that a double has exactly. */
 #define WHOLE_MAX 9007199254740992.0
@@ -326,9 +327,32 @@ lh_paper_row_matches(const LhCsv *rows, guint row, const GPtrArray *where)
     return true;
 }
 
-/* The options of what all metrics of the row share. @reason is set if the row is left out. */
+/* Which of the cases of a row: one of those of each column that says several. */
+typedef struct {
+    guint index, of; /* of is what is found: how many there are */
+} Alternative;
+
+/* The options of a value, and those of one of its cases. */
 static bool
-apply_columns(const Builder *b, guint row, LhPaperOptions *options, char **reason)
+apply_value(const Source *source, const LhPaperValue *value, Alternative *which,
+            LhPaperOptions *options)
+{
+    const LhPaperEach *each;
+
+    if (!apply_options(source, value->set, options))
+        return false;
+    if (value->each == NULL)
+        return true;
+    each = &g_array_index(value->each, LhPaperEach, which->index / which->of % value->each->len);
+    which->of *= value->each->len;
+    return apply_options(source, each->set, options);
+}
+
+/* The options of what all metrics of one case of the row share. @reason is set if the row is left
+ * out. */
+static bool
+apply_columns(const Builder *b, guint row, Alternative *which, LhPaperOptions *options,
+              char **reason)
 {
     const GArray *columns = b->paper->columns;
 
@@ -345,7 +369,7 @@ apply_columns(const Builder *b, guint row, LhPaperOptions *options, char **reaso
             known = captured != NULL && lh_paper_row_matches(b->rows, row, value->where);
             if (known && value->skip != NULL)
                 *reason = g_strdup(value->skip);
-            else if (known && !apply_options(&source, value->set, options))
+            else if (known && !apply_value(&source, value, which, options))
                 return false;
         }
         if (!known)
@@ -396,13 +420,27 @@ contradictions_of(const Builder *b, guint row, const LhPaperMetric *metric)
     return text == NULL ? NULL : g_string_free(text, FALSE);
 }
 
+/* What stands in the cell for the number, which may be nothing; NULL if it is no cell of the
+ * metric. Caller frees. */
+static char *
+number_text(const Builder *b, guint row, const LhPaperMetric *metric)
+{
+    char buffer[G_ASCII_DTOSTR_BUF_SIZE];
+    char *number =
+        lh_paper_match(metric->cell != NULL ? metric->cell : "*", cell_of(b, row, metric->column));
+
+    if (number == NULL || metric->number == 0)
+        return number;
+    g_free(number);
+    return g_strdup(g_ascii_dtostr(buffer, sizeof(buffer), metric->number));
+}
+
 /* The number of the metric's cell. @present: there is one, or it is out of memory. */
 static bool
 read_published(const Builder *b, guint row, const LhPaperMetric *metric, LhPaperCase *c,
                bool *present)
 {
-    const char *cell = cell_of(b, row, metric->column);
-    g_autofree char *number = lh_paper_match(metric->cell != NULL ? metric->cell : "*", cell);
+    g_autofree char *number = number_text(b, row, metric);
     char *end;
 
     *present = number != NULL && *number != '\0';
@@ -447,6 +485,18 @@ check_collective(const Builder *b, guint row, const LhPaperCase *c)
 
     return lh_paper_collective_read(c->options, &collective, &cause) ||
            lh_csv_error(b->rows, row, b->error, "%s", cause->message);
+}
+
+const LhPaperMetric *
+lh_paper_case_metric(const LhPaper *paper, const LhPaperCase *c)
+{
+    return &g_array_index(paper->metrics, LhPaperMetric, c->metric);
+}
+
+bool
+lh_paper_case_is_asked(const LhPaperCase *c)
+{
+    return c->state != LH_CASE_LEFT_OUT && c->state != LH_CASE_UNPREDICTED;
 }
 
 static void
@@ -532,6 +582,7 @@ new_case(const Builder *b, guint row, guint index, const char *reason)
     c->contradicted = contradictions_of(b, row, metric);
     c->reason = g_strdup(reason);
     c->group = row_group(b, row);
+    c->bound = metric->at_least;
     c->state = reason != NULL              ? LH_CASE_LEFT_OUT
                : is_fitted(b, row, metric) ? LH_CASE_FITTED
                                            : LH_CASE_JUDGED;
@@ -545,8 +596,7 @@ add_case(const Builder *b, guint row, guint index, const LhPaperOptions *shared,
     const LhPaperMetric *metric = &g_array_index(b->paper->metrics, LhPaperMetric, index);
     LhPaperCase *c =
         lh_paper_row_matches(b->rows, row, metric->where) ? new_case(b, row, index, reason) : NULL;
-    const char *cell = cell_of(b, row, metric->column);
-    g_autofree char *number = lh_paper_match(metric->cell != NULL ? metric->cell : "*", cell);
+    g_autofree char *number = number_text(b, row, metric);
     bool present = number != NULL && *number != '\0';
 
     if (c == NULL)
@@ -560,19 +610,36 @@ add_case(const Builder *b, guint row, guint index, const LhPaperOptions *shared,
     return true;
 }
 
+/* One of the cases of a row, which has as many as @which says then. */
 static bool
-add_row(const Builder *b, guint row)
+add_alternative(const Builder *b, guint row, Alternative *which)
 {
     const Source source = { b->rows, row, NULL, b->error };
     g_autoptr(LhPaperOptions) shared = new_options();
     g_autofree char *reason = NULL;
 
-    if (!apply_options(&source, b->paper->base, shared) || !apply_columns(b, row, shared, &reason))
+    which->of = 1;
+    if (!apply_options(&source, b->paper->base, shared) ||
+        !apply_columns(b, row, which, shared, &reason))
         return false;
+    if (reason != NULL)
+        which->of = 1;
     for (guint i = 0; i < b->paper->metrics->len; i++) {
         if (!add_case(b, row, i, shared, reason))
             return false;
     }
+    return true;
+}
+
+static bool
+add_row(const Builder *b, guint row)
+{
+    Alternative which = { .index = 0 };
+
+    do {
+        if (!add_alternative(b, row, &which))
+            return false;
+    } while (++which.index < which.of);
     return true;
 }
 

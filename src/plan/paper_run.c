@@ -345,27 +345,10 @@ find_work(Works *works, const LhPaperMetric *metric, const LhPaperOptions *optio
     return work;
 }
 
-static bool
-is_asked(const LhPaperCase *c)
-{
-    return c->state == LH_CASE_JUDGED || c->state == LH_CASE_FITTED;
-}
-
-static const LhPaperMetric *
-metric_of(const LhPaper *paper, const LhPaperCase *c)
-{
-    return &g_array_index(paper->metrics, LhPaperMetric, c->metric);
-}
-
 static void
-compare_published(const LhPaperMetric *metric, LhPaperCase *c)
+compare_published(LhPaperCase *c)
 {
-    c->error = 0;
-    if (!c->published_fits || !c->predicted_fits)
-        return;
-    c->error = c->predicted / c->published - 1;
-    if (metric->at_least)
-        c->error = MIN(c->error, 0);
+    c->error = c->published_fits && c->predicted_fits ? c->predicted / c->published - 1 : 0;
 }
 
 static bool
@@ -430,10 +413,50 @@ take_answer(const LhPaperMetric *metric, LhPaperCase *c, const Work *work, const
                               : work->value[metric->metric];
     if (against != NULL)
         c->predicted = against->value[metric->metric] / c->predicted;
-    compare_published(metric, c);
+    compare_published(c);
     c->error_bar = error_bar(metric, work, c);
     if (against != NULL)
         c->error_bar = hypot(c->error_bar, error_bar(metric, against, c));
+}
+
+static bool
+is_greater(const LhPaperCase *c, const LhPaperCase *than)
+{
+    return c->predicted_fits && (!than->predicted_fits || c->predicted > than->predicted);
+}
+
+/* Of the cases that are one number, "up to", of the row that @of is of: all but the greatest are
+ * left. Those that do not fit in memory are less than any other. */
+static void
+leave_lesser(const GPtrArray *cases, const LhPaperCase *of)
+{
+    LhCaseState state = LH_CASE_JUDGED;
+    LhPaperCase *greatest = NULL;
+
+    for (guint i = 0; i < cases->len; i++) {
+        LhPaperCase *c = g_ptr_array_index(cases, i);
+
+        if (c->row != of->row || c->metric != of->metric || !lh_paper_case_is_asked(c))
+            continue;
+        if (c->state != LH_CASE_LESS)
+            state = c->state;
+        c->state = LH_CASE_LESS;
+        if (greatest == NULL || is_greater(c, greatest))
+            greatest = c;
+    }
+    greatest->state = state;
+}
+
+/* Which of the cases of a row is its number is known once all are predicted. */
+static void
+find_greatest(const LhPaper *paper, const GPtrArray *cases)
+{
+    for (guint i = 0; i < cases->len; i++) {
+        const LhPaperCase *c = g_ptr_array_index(cases, i);
+
+        if (lh_paper_case_metric(paper, c)->up_to && lh_paper_case_is_asked(c))
+            leave_lesser(cases, c);
+    }
 }
 
 /* What the table refuses is an answer; what fails here, memory that is not there above all, is
@@ -467,11 +490,11 @@ lh_paper_run(const LhPaper *paper, const GPtrArray *cases, const LhConstants *co
     for (guint i = 0; i < cases->len; i++) {
         const LhPaperCase *c = g_ptr_array_index(cases, i);
 
-        if (!is_asked(c))
+        if (!lh_paper_case_is_asked(c))
             continue;
-        own[i] = find_work(&works, metric_of(paper, c), c->options);
+        own[i] = find_work(&works, lh_paper_case_metric(paper, c), c->options);
         if (c->against != NULL)
-            against[i] = find_work(&works, metric_of(paper, c), c->against);
+            against[i] = find_work(&works, lh_paper_case_metric(paper, c), c->against);
     }
     play_all(works.works, constants != NULL ? constants : &of_files, paper->serving, jobs);
     ok = all_answered(works.works, error);
@@ -479,8 +502,10 @@ lh_paper_run(const LhPaper *paper, const GPtrArray *cases, const LhConstants *co
         LhPaperCase *c = g_ptr_array_index(cases, i);
 
         if (own[i] != NULL)
-            take_answer(metric_of(paper, c), c, own[i], against[i]);
+            take_answer(lh_paper_case_metric(paper, c), c, own[i], against[i]);
     }
+    if (ok)
+        find_greatest(paper, cases);
     g_hash_table_unref(works.known);
     g_ptr_array_unref(works.works);
     return ok;

@@ -17,6 +17,14 @@ is_within_bar(const LhPaperCase *c)
     return off <= 1 + c->error_bar && off * (1 + c->error_bar) >= 1;
 }
 
+static void
+add_bound(LhPaperSummary *s, const LhPaperCase *c)
+{
+    s->bounds++;
+    s->bounds_held += c->error >= 0;
+    s->worst_missed = MAX(s->worst_missed, -c->error);
+}
+
 void
 lh_paper_summary_add(LhPaperSummary *s, const LhPaperCase *c)
 {
@@ -29,6 +37,10 @@ lh_paper_summary_add(LhPaperSummary *s, const LhPaperCase *c)
     if (!c->published_fits || !c->predicted_fits) {
         s->memory_judged++;
         s->memory_right += c->published_fits == c->predicted_fits;
+        return;
+    }
+    if (c->bound) {
+        add_bound(s, c);
         return;
     }
     s->judged++;
@@ -53,10 +65,10 @@ judge_summary(LhPaperSummary *s, const LhPaperTolerance *tolerance)
     lh_paper_summary_finish(s);
     if (tolerance->mean == 0 && tolerance->worst == 0 && tolerance->pairs == 0)
         return;
-    s->beyond = (tolerance->mean > 0 && s->mean_abs_error > tolerance->mean) ||
-                (tolerance->worst > 0 && s->worst_abs_error > tolerance->worst) ||
-                s->pairs_in_order < tolerance->pairs * s->pairs ||
-                s->memory_right < s->memory_judged;
+    s->beyond =
+        (tolerance->mean > 0 && s->mean_abs_error > tolerance->mean) ||
+        (tolerance->worst > 0 && MAX(s->worst_abs_error, s->worst_missed) > tolerance->worst) ||
+        s->pairs_in_order < tolerance->pairs * s->pairs || s->memory_right < s->memory_judged;
 }
 
 /* The summary of the case's group, which is begun if it is the first one. */

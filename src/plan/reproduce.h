@@ -12,6 +12,10 @@ typedef struct {
     double mean_abs_error, worst_abs_error;
     double bias;       /* mean of the errors */
     guint within_bars; /* of the judged: so many are within the prediction's error bar */
+    /* Lower bounds, which are none of the judged: all, those that hold, and by how much the worst
+     * of the others is below. */
+    guint bounds, bounds_held;
+    double worst_missed;
     /* Cases in which one side at least does not fit in memory, and how many sides agree. */
     guint memory_judged, memory_right;
     /* Of pairs that answer one question in two ways: all, and those that are predicted in the

@@ -47,7 +47,7 @@ bounds_verdict(const LhPaperSummary *s, const LhPaperTolerance *bounds, bool in_
 {
     const bool bounded = bounds->mean > 0 || bounds->worst > 0 || bounds->pairs > 0;
 
-    if (s->judged + s->memory_judged == 0)
+    if (s->judged + s->bounds + s->memory_judged == 0)
         return "";
     if (!bounded)
         return in_part ? "not explained" : "";
@@ -71,6 +71,7 @@ add_summary(LhTable *t, const char *name, const LhPaperSummary *s, const LhPaper
     lh_table_cell(t, any ? lh_share_signed(s->bias, buffer) : "", NULL);
     add_share(t, s->within_bars, s->judged);
     add_share(t, s->pairs_in_order, s->pairs);
+    add_share(t, s->bounds_held, s->bounds);
     add_share(t, s->memory_right, s->memory_judged);
     add_count(t, s->left_out);
     add_count(t, s->unpredicted);
@@ -116,6 +117,7 @@ lh_describe_reproduction(const GPtrArray *tables)
     lh_table_column(t, "bias", "bias", NULL, true);
     lh_table_column(t, "within_bars", "within", "error bars", true);
     lh_table_column(t, "pairs", "pairs", "in order", true);
+    lh_table_column(t, "claims", "claims", "held", true);
     lh_table_column(t, "memory", "fits or not", "right", true);
     lh_table_column(t, "left_out", "left", "out", true);
     lh_table_column(t, "not_predicted", "not", "predicted", true);
@@ -292,10 +294,28 @@ add_value(LhTable *t, bool known, bool fits, double value)
     lh_table_cell(t, !known ? "" : fits ? lh_four_digits(value, buffer) : "OOM", NULL);
 }
 
+/* Whether there is something that the number may be off. */
 static bool
-is_predicted(const LhPaperCase *c)
+is_compared(const LhPaperCase *c)
 {
-    return c->state == LH_CASE_JUDGED || c->state == LH_CASE_FITTED;
+    return lh_paper_case_is_asked(c) && c->state != LH_CASE_LESS && c->published_fits &&
+           c->predicted_fits;
+}
+
+/* Of a bound, which has no error: whether it holds; NULL of others. */
+static const char *
+bound_text(const LhPaperCase *c)
+{
+    return !c->bound || !is_compared(c) ? NULL : c->error >= 0 ? "held" : "not held";
+}
+
+/* What a case is: its state, or what became of a bound that is judged. */
+static const char *
+state_text(const LhPaperCase *c)
+{
+    const char *bound = bound_text(c);
+
+    return c->state == LH_CASE_JUDGED && bound != NULL ? bound : lh_case_state_names[c->state];
 }
 
 /* Why it is not predicted, and what else the source says; NULL: neither. Caller frees. */
@@ -336,13 +356,9 @@ lh_reproduced_cases(const LhReproducedTable *table)
         lh_table_cell_printf(t, "%s%s", lh_metric_names[metric_at(table, c->metric)->metric],
                              c->against != NULL ? ", ratio" : "");
         add_value(t, true, c->published_fits, c->published);
-        add_value(t, is_predicted(c), c->predicted_fits, c->predicted);
-        lh_table_cell(t,
-                      is_predicted(c) && c->published_fits && c->predicted_fits
-                          ? lh_share_signed(c->error, buffer)
-                          : "",
-                      NULL);
-        lh_table_cell(t, lh_case_state_names[c->state], NULL);
+        add_value(t, lh_paper_case_is_asked(c), c->predicted_fits, c->predicted);
+        lh_table_cell(t, is_compared(c) ? lh_share_signed(c->error, buffer) : "", NULL);
+        lh_table_cell(t, state_text(c), NULL);
         note = remark_on(c);
         if (note != NULL)
             lh_table_note(t, note);
@@ -366,7 +382,7 @@ add_case(LhTable *t, const LhReproducedTable *table, const LhPaperCase *c)
 {
     const LhPaperMetric *metric = metric_at(table, c->metric);
     const bool published = c->state != LH_CASE_LEFT_OUT && c->published_fits;
-    const bool predicted = is_predicted(c) && c->predicted_fits;
+    const bool predicted = lh_paper_case_is_asked(c) && c->predicted_fits;
     g_autofree char *options = lh_paper_options_text(c->options);
 
     lh_table_row(t);
@@ -377,13 +393,15 @@ add_case(LhTable *t, const LhReproducedTable *table, const LhPaperCase *c)
     lh_table_cell(t, lh_case_state_names[c->state], NULL);
     add_exact(t, published, c->published);
     add_exact(t, predicted, c->predicted);
-    add_exact(t, published && predicted, c->error);
+    add_exact(t, is_compared(c) && !c->bound, c->error);
     add_exact(t, predicted, c->error_bar);
     lh_table_cell(t, c->state == LH_CASE_LEFT_OUT ? "" : c->published_fits ? "yes" : "no", NULL);
-    lh_table_cell(t, !is_predicted(c) ? "" : c->predicted_fits ? "yes" : "no", NULL);
+    lh_table_cell(t, !lh_paper_case_is_asked(c) ? "" : c->predicted_fits ? "yes" : "no", NULL);
     lh_table_cell(t, options, NULL);
     lh_table_cell(t, c->reason != NULL ? c->reason : "", NULL);
     lh_table_cell(t, c->contradicted != NULL ? c->contradicted : "", NULL);
+    lh_table_cell(t, bound_text(c) != NULL ? bound_text(c) : "", NULL);
+    add_exact(t, is_compared(c) && c->bound, c->error);
 }
 
 LhTable *
@@ -400,6 +418,7 @@ lh_reproduction_table(const GPtrArray *tables)
         { "error_bar", true },       { "published_fits", false },
         { "predicted_fits", false }, { "options", false },
         { "reason", false },         { "contradicted", false },
+        { "bound", false },          { "above_bound", true },
     };
     LhTable *t = lh_table_new();
 
@@ -451,6 +470,9 @@ write_paper_summary(LhJsonWriter *w, const LhPaperSummary *s, const LhPaperToler
     lh_jsonw_uint(w, "within_error_bars", s->within_bars);
     lh_jsonw_uint(w, "pairs", s->pairs);
     lh_jsonw_uint(w, "pairs_in_order", s->pairs_in_order);
+    lh_jsonw_uint(w, "bounds", s->bounds);
+    lh_jsonw_uint(w, "bounds_held", s->bounds_held);
+    write_real(w, "worst_below_bound", s->bounds > 0, s->worst_missed);
     lh_jsonw_uint(w, "memory_judged", s->memory_judged);
     lh_jsonw_uint(w, "memory_right", s->memory_right);
     write_tolerance(w, tolerance);
@@ -478,7 +500,7 @@ write_paper_case(LhJsonWriter *w, const LhReproducedTable *table, const LhPaperC
 {
     const LhPaperMetric *metric = metric_at(table, c->metric);
     const bool published = c->state != LH_CASE_LEFT_OUT;
-    const bool predicted = is_predicted(c);
+    const bool predicted = lh_paper_case_is_asked(c);
 
     lh_jsonw_object_begin(w, NULL);
     lh_jsonw_uint(w, "line", c->line);
@@ -487,7 +509,9 @@ write_paper_case(LhJsonWriter *w, const LhReproducedTable *table, const LhPaperC
     lh_jsonw_string(w, "state", lh_case_state_names[c->state]);
     write_real(w, "published", published && c->published_fits, c->published);
     write_real(w, "predicted", predicted && c->predicted_fits, c->predicted);
-    write_real(w, "error", predicted && c->published_fits && c->predicted_fits, c->error);
+    write_real(w, "error", is_compared(c) && !c->bound, c->error);
+    lh_jsonw_string(w, "bound", bound_text(c));
+    write_real(w, "above_bound", is_compared(c) && c->bound, c->error);
     write_real(w, "error_bar", predicted && c->predicted_fits, c->error_bar);
     if (published)
         lh_jsonw_bool(w, "published_fits", c->published_fits);
