@@ -233,11 +233,11 @@ START_TEST(report_names_the_limit_of_a_pair)
     LhTable *table = lh_describe_constants(run.setup);
 
     lh_describe_case(run.setup, out);
-    ck_assert_ptr_nonnull(strstr(out->str, "; 1 x 5 GB/s to the network, 1.6 GB/s in messages and "
+    ck_assert_ptr_nonnull(strstr(out->str, "; 1 x 5 GB/s to the network, 1.7 GB/s in messages and "
                                            "5 GB/s in collectives from GPU to GPU)"));
     lh_table_print(table, LH_FORMAT_MD, constants);
     ck_assert_ptr_nonnull(strstr(constants->str,
-                                 "| nic | 5 GB/s (GPU to GPU 1.6 GB/s in messages and 5 GB/s in "
+                                 "| nic | 5 GB/s (GPU to GPU 1.7 GB/s in messages and 5 GB/s in "
                                  "collectives) | assumed |"));
     ck_assert_ptr_nonnull(strstr(constants->str, "| nic latency | 40 us | assumed |"));
     ck_assert_ptr_nonnull(strstr(constants->str, "| nvlink SMs | 32 | assumed |"));
