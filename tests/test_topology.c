@@ -449,7 +449,7 @@ START_TEST(topology_limits_pairs_over_tcp)
         g_autoptr(LhTopology) topology = lh_topology_load(*name, NULL);
 
         ck_assert_double_eq(topology->nic.pair_p2p,
-                            g_str_has_prefix(*name, "azure-nc") ? 1.6e9 : 0);
+                            g_str_has_prefix(*name, "azure-nc") ? 1.7e9 : 0);
         ck_assert_double_eq(topology->nic.pair_collective,
                             g_str_has_prefix(*name, "azure-nc") ? topology->nic.bandwidth : 0);
     }
