@@ -17,7 +17,8 @@ typedef struct {
     double model_flops_per_s_per_gpu; /* without recomputation */
     /* What shows of communication (step_watch.h); 0 without a watch. */
     double exposed_s[LH_DIMENSIONS];
-    uint64_t peak_bytes; /* of the rank that needs most */
+    uint64_t peak_bytes;  /* of the rank that needs most */
+    uint64_t limit_bytes; /* what a GPU has for it */
     bool fits; /* every rank's peak is within its GPU; if not, the times are what they would
                   be with more memory */
 } LhStepAnswer;
@@ -29,7 +30,8 @@ typedef struct {
  */
 bool lh_step_answer(const LhScenario *scenario, LhStepAnswer *answer, GError **error);
 
-/* Likewise; @peak_bytes (of uint64_t) gets what each rank needs at its peak. */
+/* Likewise; @peak_bytes (of uint64_t) gets what each rank needs at its peak. Of many micro-batches
+ * without a pipeline a few are played, if these take equally long to a picosecond. */
 bool lh_step_answer_of_ranks(const LhScenario *scenario, LhStepAnswer *answer, GArray *peak_bytes,
                              GError **error);
 
