@@ -12,6 +12,16 @@
 
 #define GIGA 1e9
 
+/* What is printed link by link begins with the bound. */
+static void
+check_loads(const LhNetwork *network, LhGroup group, LhCollectiveKind kind,
+            LhLinkAlgorithm algorithm, double bound)
+{
+    g_autoptr(GArray) loads = lh_link_loads(network, &group, kind, algorithm);
+
+    ck_assert_double_eq_tol(g_array_index(loads, LhLinkLoad, 0).s_per_byte, bound, 1e-12 * bound);
+}
+
 static double
 bound_s_per_gb(const char *name, LhGroup group, LhCollectiveKind kind, LhLinkAlgorithm algorithm,
                const GArray *faults)
@@ -20,10 +30,14 @@ bound_s_per_gb(const char *name, LhGroup group, LhCollectiveKind kind, LhLinkAlg
     const uint64_t last = lh_group_member(&group, lh_group_size(&group) - 1);
     const uint32_t nodes = (uint32_t)(last / t->gpus_per_node + 1);
     LhNetwork network;
+    double bound;
 
     ck_assert(
         lh_network_init(&network, t, nodes, nodes * (uint32_t)t->gpus_per_node, faults, NULL));
-    return GIGA * lh_link_bound_s_per_byte(&network, &group, kind, algorithm);
+    bound = lh_link_bound_s_per_byte(&network, &group, kind, algorithm);
+    if (isfinite(bound))
+        check_loads(&network, group, kind, algorithm, bound);
+    return GIGA * bound;
 }
 
 START_TEST(bounds_are_those_by_hand)
@@ -45,6 +59,7 @@ START_TEST(bounds_are_those_by_hand)
         { "hgx-h100", eight, LH_COLL_BROADCAST, LH_ALGORITHM_DEFAULT, 1.0 / 371 },
         { "hgx-h100", eight, LH_COLL_ALL_REDUCE, LH_ALGORITHM_NVLS, 9.0 / 8 / 371 },
         { "hgx-h100", eight, LH_COLL_ALL_GATHER, LH_ALGORITHM_PAIRS, 7.0 / 8 / 371 },
+        { "hgx-h100", eight, LH_COLL_ALL_REDUCE, LH_ALGORITHM_PAIRS, 2 * 7.0 / 8 / 371 },
         { "pcie-l40s", eight, LH_COLL_ALL_GATHER, LH_ALGORITHM_DEFAULT, 7.0 / 8 / 24 },
         /* NVLink joins two of the four: the ring has two hops over PCIe, and each GPU two partners.
          */

@@ -14,14 +14,19 @@
 
 const char *const lh_link_algorithm_names[] = { "default", "ring", "nvls", "pairs", NULL };
 
+/* An all-reduce is a reduce-scatter and an all-gather. */
+static double
+rounds_of(LhCollectiveKind kind)
+{
+    return kind == LH_COLL_ALL_REDUCE ? 2 : 1;
+}
+
 double
 lh_ring_share(LhCollectiveKind kind, double members)
 {
-    const double rounds = kind == LH_COLL_ALL_REDUCE ? 2 : 1;
-
     return kind == LH_COLL_BROADCAST || kind == LH_TIMES_OF_SENDS
                ? 1
-               : rounds * (members - 1) / members;
+               : rounds_of(kind) * (members - 1) / members;
 }
 
 /* Takes what @rings has. */
@@ -92,9 +97,10 @@ load_route(const LhRoute *route, GHashTable *loads)
     }
 }
 
-/* Each member sends a part of its bytes to each other one. */
+/* In each round a member sends a part of its bytes to each other one. */
 static double
-pairs_bound(const LhNetwork *network, const LhGroup *group, const uint32_t *ranks, uint64_t members)
+pairs_bound(const LhNetwork *network, const LhGroup *group, LhCollectiveKind kind,
+            const uint32_t *ranks, uint64_t members)
 {
     g_autoptr(GHashTable) loads = g_hash_table_new(NULL, NULL);
     const uint64_t senders = members <= PAIRS_MEMBERS_MAX || !network->tree.is_plain ? members : 1;
@@ -118,7 +124,7 @@ pairs_bound(const LhNetwork *network, const LhGroup *group, const uint32_t *rank
 
         slowest = fmax(slowest, GPOINTER_TO_UINT(load) / link.bandwidth_bytes_per_s);
     }
-    return slowest / (double)members;
+    return rounds_of(kind) * slowest / (double)members;
 }
 
 double
@@ -133,7 +139,7 @@ lh_link_bound_s_per_byte(const LhNetwork *network, const LhGroup *group, LhColle
         return nvls_bound(network, group, ranks, members);
     if (algorithm == LH_ALGORITHM_PAIRS ||
         (algorithm == LH_ALGORITHM_DEFAULT && kind == LH_COLL_ALL_TO_ALL))
-        return pairs_bound(network, group, ranks, members);
+        return pairs_bound(network, group, kind, ranks, members);
     return ring_bound(network, group, kind);
 }
 
@@ -251,7 +257,7 @@ lh_link_loads(const LhNetwork *network, const LhGroup *group, LhCollectiveKind k
     } else if (algorithm == LH_ALGORITHM_PAIRS ||
                (algorithm == LH_ALGORITHM_DEFAULT && kind == LH_COLL_ALL_TO_ALL)) {
         load_messages(&loads, group, true);
-        share = 1 / members;
+        share = rounds_of(kind) / members;
     } else {
         share = load_rings(&loads, group, kind);
     }
