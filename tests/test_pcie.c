@@ -437,6 +437,61 @@ END_TEST
     "{\"per_gpu\": \"16GB/s\", \"bandwidth\": \"60GB/s\", \"gpus\": 4}"
 #define MEASURED_USUAL(on) BOX(MEASURED(on), LEVELS ", \"p2p\": \"switch\", " HOST)
 
+#define CARRIED(scale_up)                                                                          \
+    BOX("\"collective_times\": [{\"op\": \"%s\", \"ranks\": 2, \"bytes\": [1000, "                 \
+        "1000000000], \"us\": [10, 1000000], \"algorithm\": \"%s\"" SAID "}], \"measured_on\": "   \
+        "{\"pcie\": {\"bandwidth\": \"24GB/s\", \"latency\": \"1us\"}" scale_up,                   \
+        "\"latency_provenance\": \"assumed\"")
+#define ON_NVLINK(kind)                                                                            \
+    CARRIED(", \"scale_up\": {\"bandwidth\": \"100GB/s\", \"latency\": \"9us\"}}, "                \
+            "\"scale_up\": {\"kind\": \"" kind "\", \"bandwidth\": \"100GB/s\", " LINK("9us") "}")
+
+/* A row of @op that @algorithm is said to have carried, where others are allowed. */
+static void
+check_carried(const char *box, const char *op, const char *algorithm, const char *allowed)
+{
+    g_auto(GStrv) words = g_strsplit(allowed, ", ", -1);
+    g_autofree char *expected = g_strdup_printf(
+        "\"node.collective_times[0].algorithm\" is \"%s\"; allowed for %s%s: %s", algorithm, op,
+        strcmp(op, "all-reduce") == 0 ? " without an NVSwitch" : "", allowed);
+    g_autoptr(GString) text = g_string_new(box);
+    g_autoptr(LhTopology) t = NULL;
+    g_autoptr(GError) error = NULL;
+
+    g_string_replace(text, "%s", op, 1);
+    g_string_replace(text, "%s", algorithm, 1);
+    t = lh_topology_parse("t.json", text->str, text->len, &error);
+    if (g_strv_contains((const char *const *)words, algorithm))
+        ck_assert_msg(t != NULL, "%s", error == NULL ? "" : error->message);
+    else
+        ck_assert_msg(error != NULL && strstr(error->message, expected) != NULL, "%s",
+                      error == NULL ? expected : error->message);
+}
+
+START_TEST(rows_are_of_what_can_carry_them)
+{
+    static const char no_switch[] = "default, ring, pairs", no_rings[] = "default, pairs";
+    static const char no_pairs[] = "default, ring", all[] = "default, ring, nvls, pairs";
+    static const char *const without[] = { CARRIED("}, " SCALE_UP_NONE), ON_NVLINK("pairs") };
+    static const char on_switch[] = ON_NVLINK("nvswitch");
+    static const struct {
+        const char *op, *without, *with; /* a switch */
+    } cases[] = { { "all-gather", no_switch, no_switch },     { "all-reduce", no_switch, all },
+                  { "reduce-scatter", no_switch, no_switch }, { "broadcast", no_pairs, no_pairs },
+                  { "all-to-all", no_rings, no_rings },       { "sendrecv", no_pairs, no_pairs } };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        for (unsigned k = 0; lh_link_algorithm_names[k] != NULL; k++) {
+            const char *name = lh_link_algorithm_names[k];
+
+            for (size_t box = 0; box < G_N_ELEMENTS(without); box++)
+                check_carried(without[box], cases[i].op, name, cases[i].without);
+            check_carried(on_switch, cases[i].op, name, cases[i].with);
+        }
+    }
+}
+END_TEST
+
 /* Whatever the node's PCIe has, times need what it was where they were measured. */
 START_TEST(tree_needs_what_it_was_measured_on)
 {
@@ -644,5 +699,6 @@ LH_TEST_MAIN("pcie", tree_shares_links, longest_route_of_a_tree_has_room_for_a_l
              tree_names_its_links, tree_bounds_collectives, tree_bounds_chains_in_any_order,
              tree_joins_two_directly, tree_joins_programs_of_two, tree_joins_collectives_of_two,
              tree_limits_the_rings_of_nccl, tree_fails_with_pcie, tree_refuses_what_cannot_be,
-             tree_needs_what_it_was_measured_on, tree_keeps_what_it_was_measured_on,
-             tree_explains_a_measured_box, random_trees_are_no_faster_than_they_allow)
+             rows_are_of_what_can_carry_them, tree_needs_what_it_was_measured_on,
+             tree_keeps_what_it_was_measured_on, tree_explains_a_measured_box,
+             random_trees_are_no_faster_than_they_allow)

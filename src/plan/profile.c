@@ -549,7 +549,8 @@ lh_profile_apply(const LhProfile *p, LhDevice *device, LhTopology *topology, GEr
     lh_profile_apply_links(p, topology);
     if (p->collective_times != NULL) {
         if (!lh_collective_times_check(p->json, "collective_times", p->collective_times,
-                                       topology->gpus_per_node, error) ||
+                                       topology->gpus_per_node,
+                                       topology->scale_up == LH_SCALE_UP_SWITCH, error) ||
             !read_links(p, topology, error))
             return false;
         put_times(p, topology);

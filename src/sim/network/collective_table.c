@@ -344,14 +344,49 @@ check_times(const LhJson *json, const char *at, const GArray *times, guint index
     return check_sizes(json, at, row, error);
 }
 
+/* Whether it can be what carried @op. */
+static bool
+can_carry(LhLinkAlgorithm algorithm, int op, bool has_switch)
+{
+    switch (algorithm) {
+    case LH_ALGORITHM_RING:
+        return op != LH_COLL_ALL_TO_ALL;
+    case LH_ALGORITHM_NVLS:
+        return op == LH_COLL_ALL_REDUCE && has_switch;
+    case LH_ALGORITHM_PAIRS:
+        return op != LH_COLL_BROADCAST && op != LH_TIMES_OF_SENDS;
+    default:
+        return true;
+    }
+}
+
+static bool
+check_algorithm(const LhJson *json, const char *at, const LhCollectiveTimes *row, bool has_switch,
+                GError **error)
+{
+    g_autofree char *path = g_strconcat(at, ".algorithm", NULL);
+    g_autoptr(GString) allowed = g_string_new(NULL);
+
+    if (can_carry((LhLinkAlgorithm)row->algorithm, row->op, has_switch))
+        return true;
+    for (unsigned i = 0; lh_link_algorithm_names[i] != NULL; i++) {
+        if (can_carry((LhLinkAlgorithm)i, row->op, has_switch))
+            g_string_append_printf(allowed, "%s%s", i == 0 ? "" : ", ", lh_link_algorithm_names[i]);
+    }
+    return lh_json_error(json, path, error, "\"%s\" is \"%s\"; allowed for %s%s: %s", path,
+                         lh_link_algorithm_names[row->algorithm], lh_times_op_names[row->op],
+                         row->op == LH_COLL_ALL_REDUCE ? " without an NVSwitch" : "", allowed->str);
+}
+
 bool
 lh_collective_times_check(const LhJson *json, const char *path, const GArray *times, uint64_t gpus,
-                          GError **error)
+                          bool has_switch, GError **error)
 {
     for (guint i = 0; times != NULL && i < times->len; i++) {
         g_autofree char *at = g_strdup_printf("%s[%u]", path, i);
 
-        if (!check_times(json, at, times, i, gpus, error))
+        if (!check_times(json, at, times, i, gpus, error) ||
+            !check_algorithm(json, at, times_at(times, i), has_switch, error))
             return false;
     }
     return true;

@@ -87,9 +87,10 @@ extern const LhField lh_measured_on_fields[]; /* of an LhMeasuredOn */
 extern const LhField lh_collective_times_fields[];
 extern const LhField lh_collective_lines_fields[];
 
-/* Rules that fields do not say; arrays may be NULL. @path is that of the array in the file. */
+/* Rules that fields do not say; arrays may be NULL. @path is that of the array in the file, of
+ * nodes of @gpus GPUs; @has_switch: an NVSwitch joins them. */
 bool lh_collective_times_check(const LhJson *json, const char *path, const GArray *times,
-                               uint64_t gpus, GError **error);
+                               uint64_t gpus, bool has_switch, GError **error);
 bool lh_collective_lines_check(const LhJson *json, const char *path, const GArray *lines,
                                GError **error);
 

@@ -628,7 +628,7 @@ read_topology(const char *file, const LhJson *json, GError **error)
     place_device(file, t);
     if (!check_device(json, t, error) ||
         !lh_collective_times_check(json, "node.collective_times", t->collective_times,
-                                   t->gpus_per_node, error) ||
+                                   t->gpus_per_node, t->scale_up == LH_SCALE_UP_SWITCH, error) ||
         !lh_collective_lines_check(json, "node.collective_lines", t->collective_lines, error) ||
         !check_measured_on(json, t, error) || !lh_measured_read(json, t, error))
         return NULL;
