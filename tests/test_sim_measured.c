@@ -228,6 +228,48 @@ START_TEST(rows_are_folded)
 }
 END_TEST
 
+/* Rings leave nodes by all NICs, of pieces that are not equal; chains end before their root. Two
+ * ranks of a row stand for all of it where links carry the same, and else none. */
+START_TEST(rings_of_nodes_carry_their_bytes)
+{
+    static const struct {
+        LhCollectiveKind kind;
+        uint64_t hops, times; /* of each ring; how often a hop carries the bytes */
+    } cases[] = { { LH_COLL_ALL_GATHER, 16, 15 },
+                  { LH_COLL_REDUCE_SCATTER, 16, 15 },
+                  { LH_COLL_ALL_REDUCE, 16, 30 },
+                  { LH_COLL_BROADCAST, 15, 1 } };
+    const uint64_t bytes = (1 << 20) + 3; /* not so many in each of eight rings */
+
+    for (gsize i = 0; i < 2 * G_N_ELEMENTS(cases); i++) {
+        const LhCollectiveKind kind = cases[i / 2].kind;
+        const uint64_t carried = 2 * cases[i / 2].times * bytes;
+        g_autoptr(LhSimResult) result = NULL;
+        Single one;
+        World w;
+
+        single_init(&one, kind, first_ranks(16), bytes, 0, 0);
+        world_on(&w, "hgx-h100", &one.script, 16);
+        w.params.compute_time = NULL;
+        w.params.collectives = LH_COLLECTIVES_NCCL;
+        w.params.unfolded = i % 2 == 1;
+        w.program->symmetry = (LhSymmetry){ .row = 8, .shift = 1, .shifts = 1 };
+        result = world_run(&w);
+        ck_assert_uint_eq(
+            (uint64_t)(result->link_bytes[LH_TIER_NVLINK] + result->link_bytes[LH_TIER_NIC]),
+            carried * cases[i / 2].hops);
+        ck_assert(result->link_bytes[LH_TIER_PCIE] == result->link_bytes[LH_TIER_NIC]);
+        if (kind != LH_COLL_BROADCAST) /* from each node to the other one */
+            ck_assert_uint_eq((uint64_t)result->link_bytes[LH_TIER_NIC], 2 * carried);
+        for (uint32_t r = 0; r < 16; r++)
+            ck_assert_uint_eq(result->ranks[r].bytes_sent, kind == LH_COLL_BROADCAST && r == 15
+                                                               ? 0
+                                                               : cases[i / 2].times * bytes);
+        world_clear(&w);
+    }
+}
+END_TEST
+
 /* A message has its share beside a collective, which has the rest. */
 START_TEST(messages_share_with_them)
 {
@@ -593,6 +635,6 @@ END_TEST
 
 LH_TEST_MAIN("sim_measured", alone_they_take_their_times, two_at_once_share,
              latencies_are_of_the_floor, paths_name_the_links, rows_are_folded,
-             messages_share_with_them, switches_sum, unequal_pieces_are_carried,
-             overuse_is_an_error, no_link_carries_more_than_it_can,
+             rings_of_nodes_carry_their_bytes, messages_share_with_them, switches_sum,
+             unequal_pieces_are_carried, overuse_is_an_error, no_link_carries_more_than_it_can,
              faster_links_make_nothing_slower, times_of_bytes_go_with_rates)
