@@ -83,24 +83,30 @@ START_TEST(sends_of_two_are_their_own)
 }
 END_TEST
 
-/* What was timed holds, of as many GPUs or the next more, else of the most; there is nothing left
- * to assume. */
+/* What was timed holds, of as many GPUs or the next more, else of the most, whatever the order of
+ * the rows; there is nothing left to assume. */
 START_TEST(sends_that_were_timed_hold)
 {
+    static const unsigned orders[][3] = { { 0, 1, 2 }, { 0, 2, 1 }, { 1, 0, 2 },
+                                          { 1, 2, 0 }, { 2, 0, 1 }, { 2, 1, 0 } };
     g_autofree char *slow = row_of("all-gather", 8, 0.1), *two = row_of("sendrecv", 2, 0.9);
-    g_autofree char *four = row_of("sendrecv", 4, 0.5);
-    g_autofree char *rows = g_strjoin(", ", slow, two, four, NULL);
-    g_autoptr(LhTopology) topology = box_with(rows);
+    g_autofree char *four = row_of("sendrecv", 4, 0.5), *six = row_of("sendrecv", 6, 0.4);
+    const char *const rows[] = { two, four, six };
     const struct {
         uint64_t gpus;
         double share;
-    } cases[] = { { 2, 0.9 }, { 3, 0.5 }, { 4, 0.5 }, { 8, 0.5 } };
+    } cases[] = { { 2, 0.9 }, { 3, 0.5 }, { 4, 0.5 }, { 5, 0.4 }, { 6, 0.4 }, { 8, 0.4 } };
 
-    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
-        const LhSends sends = lh_sends_of(topology, LH_TIER_PCIE, cases[i].gpus);
-        g_autoptr(GPtrArray) doubts = lh_measured_doubts(topology, cases[i].gpus);
+    for (gsize i = 0; i < G_N_ELEMENTS(cases) * G_N_ELEMENTS(orders); i++) {
+        const unsigned *order = orders[i / G_N_ELEMENTS(cases)];
+        const uint64_t gpus = cases[i % G_N_ELEMENTS(cases)].gpus;
+        g_autofree char *text =
+            g_strjoin(", ", slow, rows[order[0]], rows[order[1]], rows[order[2]], NULL);
+        g_autoptr(LhTopology) topology = box_with(text);
+        const LhSends sends = lh_sends_of(topology, LH_TIER_PCIE, gpus);
+        g_autoptr(GPtrArray) doubts = lh_measured_doubts(topology, gpus);
 
-        ck_assert_double_eq_tol(sends.share, cases[i].share, 1e-6);
+        ck_assert_double_eq_tol(sends.share, cases[i % G_N_ELEMENTS(cases)].share, 1e-6);
         ck_assert(sends.least == sends.share && sends.most == sends.share);
         ck_assert_uint_eq(doubts->len, 0);
     }
