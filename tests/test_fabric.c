@@ -364,6 +364,77 @@ START_TEST(levels_are_levers)
 }
 END_TEST
 
+#define SHARED                                                                                     \
+    ", \"collectives\": {\"bandwidth\": \"3GB/s\", \"provenance\": \"assumed\", \"source\": "      \
+    "\"s\"}"
+#define SAID "\"provenance\": \"fitted\", \"source\": \"s\"}"
+#define STEP(gpus, up, latency)                                                                    \
+    "{\"name\": \"of-" gpus "\", \"gpus\": " gpus ", \"up\": \"" up "\", \"latency\": \"" latency  \
+    "\", " SAID
+
+/* Each lever is the field that it names. */
+START_TEST(levers_are_their_fields)
+{
+    static const char text[] = CLUSTER(
+        "16",
+        "\"scale_up\": {\"kind\": \"pairs\", \"bandwidth\": \"101GB/s\", " LINK(
+            "1us") ", \"pcie\": {\"bandwidth\": \"51GB/s\", "
+                   "\"levels\": [" STEP("1", "41GB/s", "11ns") ", " STEP(
+                       "2", "42GB/s",
+                       "12ns") ", " STEP("4", "43GB/s",
+                                         "13ns") ", " STEP("8", "44GB/s",
+                                                           "14ns") "], "
+                                                                   "\"p2p\": \"none\", \"host\": "
+                                                                   "{\"per_gpu\": \"31GB/s\", "
+                                                                   "\"bandwidth\": "
+                                                                   "\"61GB/s\", " SAID
+                                                                   ", " LINK("2us"),
+        "\"count\": 2, \"pair_p2p\": \"4GB/s\", \"pair_collective\": \"5GB/s\", \"overhead\": "
+        "\"3us\"",
+        LEVELS(
+            "{\"nodes\": 2, \"oversubscription\": 1.5}, {\"nodes\": 4, \"oversubscription\": 2.5}, "
+            "{\"nodes\": 8, \"oversubscription\": 3.5}, {\"nodes\": 16, \"oversubscription\": "
+            "4.5}"));
+    static const struct {
+        const char *path;
+        double value;
+    } fields[] = { { "node.scale_up.bandwidth", 101e9 },
+                   { "node.scale_up.latency", 1e-6 },
+                   { "node.pcie.bandwidth", 51e9 },
+                   { "node.pcie.latency", 2e-6 },
+                   { "node.pcie.levels[0].up", 41e9 },
+                   { "node.pcie.levels[0].latency", 11e-9 },
+                   { "node.pcie.levels[1].up", 42e9 },
+                   { "node.pcie.levels[1].latency", 12e-9 },
+                   { "node.pcie.levels[2].up", 43e9 },
+                   { "node.pcie.levels[2].latency", 13e-9 },
+                   { "node.pcie.levels[3].up", 44e9 },
+                   { "node.pcie.levels[3].latency", 14e-9 },
+                   { "node.pcie.host.per_gpu", 31e9 },
+                   { "node.pcie.host.bandwidth", 61e9 },
+                   { "node.nics.bandwidth", 20e9 },
+                   { "node.nics.pair_p2p", 4e9 },
+                   { "node.nics.pair_collective", 5e9 },
+                   { "node.nics.latency", 10e-6 },
+                   { "node.nics.overhead", 3e-6 },
+                   { "fabric.levels[0].oversubscription", 1.5 },
+                   { "fabric.levels[1].oversubscription", 2.5 },
+                   { "fabric.levels[2].oversubscription", 3.5 },
+                   { "fabric.levels[3].oversubscription", 4.5 },
+                   { "fabric.switch_latency", 1e-6 } };
+    g_autoptr(LhTopology) t = parse(text);
+    g_autoptr(GPtrArray) levers = lh_topology_levers(t);
+
+    ck_assert_uint_eq(levers->len, G_N_ELEMENTS(fields));
+    for (guint i = 0; i < levers->len; i++) {
+        const LhLever *lever = g_ptr_array_index(levers, i);
+
+        ck_assert_str_eq(lever->path, fields[i].path);
+        ck_assert_double_eq_tol(lh_lever_value(t, lever), fields[i].value, 1e-12 * fields[i].value);
+    }
+}
+END_TEST
+
 START_TEST(levels_that_cannot_be)
 {
     static const Refused cases[] = {
@@ -398,10 +469,6 @@ START_TEST(levels_that_cannot_be)
     check_refused(cases, G_N_ELEMENTS(cases));
 }
 END_TEST
-
-#define SHARED                                                                                     \
-    ", \"collectives\": {\"bandwidth\": \"3GB/s\", \"provenance\": \"assumed\", \"source\": "      \
-    "\"s\"}"
 
 /* The longest route that there is, with room for a limit: through the GPU's link, a NIC, trunks
  * of all levels, and what collectives share. */
@@ -591,6 +658,6 @@ END_TEST
 LH_TEST_MAIN("fabric", nics_are_shared_unevenly, nics_are_spread_in_a_row, rails_go_by_nics,
              rings_leave_by_each_nic_once, nccl_counts_nics, other_nics_are_in_a_row,
              nics_that_cannot_be, levels_multiply, one_level_is_leaves, levels_fail_one_by_one,
-             levels_are_levers, longest_route_has_room_for_a_limit, levels_that_cannot_be,
-             hosts_meet_on_nvlink, hosts_fail_one_by_one, hosts_that_cannot_be,
-             random_networks_are_no_faster_than_they_allow)
+             levels_are_levers, levers_are_their_fields, longest_route_has_room_for_a_limit,
+             levels_that_cannot_be, hosts_meet_on_nvlink, hosts_fail_one_by_one,
+             hosts_that_cannot_be, random_networks_are_no_faster_than_they_allow)
