@@ -57,7 +57,8 @@ END_TEST
     "{ \"schema\": \"longhaul.paper/1\", \"name\": \"t\", \"description\": \"d\", \"source\": "    \
     "\"s\", \"base\": [\"cluster=dgx-a100-80g:1\", \"schedule=ring\", \"ranks=8\"], "              \
     "\"columns\": [ { \"column\": \"n\", \"values\": [ { \"value\": \"*\", \"set\": "              \
-    "[\"seq_length=*\"] } ] } ],\n\"metrics\": [ { \"column\": \"a\", \"metric\": "                \
+    "[\"seq_length=*\"] } ] } ],\n\"metrics\": [ { \"name\": \"first\", \"column\": \"a\", "       \
+    "\"metric\": "                                                                                 \
     "\"attention_s\" }, { \"column\": \"b\", \"metric\": \"iterations_per_s\" } ],\n"              \
     "\"fitted_on\": [ { \"where\": [\"n=64K\"] } ] }"
 #define ROWS "n,a,b\n16K,1,1\n32K,1,1\n64K,1,1\n"
@@ -116,6 +117,7 @@ START_TEST(checklist_lines_select_numbers)
     } lines[] = {
         { "{ \"table\": \"t\" }", 6, 4, 2 },
         { "{ \"table\": \"t\", \"columns\": [\"a\"] }", 3, 2, 1 },
+        { "{ \"table\": \"t\", \"metrics\": [\"first\"] }", 3, 2, 1 },
         { "{ \"table\": \"t\", \"where\": [\"n=16K\"] }", 2, 2, 0 },
         { "{ \"table\": \"t\", \"where\": [\"n!=16K\"], \"columns\": [\"b\"] }", 2, 1, 1 },
         { "{ \"table\": \"t\", \"where\": [\"n=32K\"], \"columns\": [\"b\"] }", 1, 1, 0 },
@@ -139,7 +141,7 @@ START_TEST(checklist_lines_select_numbers)
         ck_assert_uint_eq(line->summary.cases, lines[i].cases);
         ck_assert_uint_eq(line->summary.judged, lines[i].judged);
         ck_assert_uint_eq(line->summary.fitted, lines[i].fitted);
-        ck_assert_int_eq(line->only != NULL, lines[i].cases == 1);
+        ck_assert_int_eq(line->shown != NULL, lines[i].cases == 1);
     }
     table_clear(&t);
 }
@@ -208,6 +210,8 @@ START_TEST(checklist_names_broken_lines)
         { LIST(LINE("\"rows\": [ { \"table\": \"t\", \"where\": [\"n=1K\"] } ]")),
           "l.json:2:40: error: \"lines[0].rows[0]\" selects no number of the table t" },
         { LIST(LINE("\"rows\": [ { \"table\": \"t\", \"columns\": [\"n\"] } ]")),
+          "l.json:2:40: error: \"lines[0].rows[0]\" selects no number of the table t" },
+        { LIST(LINE("\"rows\": [ { \"table\": \"t\", \"metrics\": [\"b\"] } ]")),
           "l.json:2:40: error: \"lines[0].rows[0]\" selects no number of the table t" },
         { LIST(LINE("\"reason\": \"r\"") ", " LINE("\"rows\": [ { \"table\": \"t\", \"where\": "
                                                    "[\"other=1\"] } ]")),

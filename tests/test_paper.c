@@ -1372,6 +1372,8 @@ START_TEST(constants_are_fitted_the_other_way)
     ck_assert_double_eq_tol(constant->fitted, 1.043 * 1.25, 0.005);
     ck_assert_uint_eq(table->cross.judged, 1);
     ck_assert_double_eq_tol(table->cross.mean_abs_error, 1.25 / 1.1 - 1, 0.01);
+    ck_assert_uint_eq(table->own.judged, 1);
+    ck_assert_double_eq_tol(table->own.mean_abs_error, 1 - 1 / 1.1, 0.001);
     /* The table itself is judged as ever. */
     ck_assert_uint_eq(table->all.judged, 1);
     ck_assert_double_eq_tol(table->all.mean_abs_error, 1 - 1 / 1.25, 0.01);

@@ -27,6 +27,8 @@ static const LhField checklist_rows_fields[] = {
                "Which of its rows: each \"COLUMN=VALUE\", \"COLUMN!=VALUE\", \"COLUMN>=NUMBER\" or "
                "\"COLUMN<=NUMBER\"; default: all."),
     LINE_TEXTS(LhChecklistRows, columns, "Which of its published columns; default: all."),
+    LINE_TEXTS(LhChecklistRows, metrics,
+               "Which of these, by the names that summaries have for them; default: all."),
     { .name = NULL },
 };
 
@@ -180,14 +182,35 @@ lh_checklist_sort(const LhChecklist *checklist, GPtrArray *tables)
     }
 }
 
+/* Whether @list, NULL is all, has @name; of one without a name no list has. */
+static bool
+is_listed(GPtrArray *list, const char *name)
+{
+    return list == NULL ||
+           (name != NULL && g_ptr_array_find_with_equal_func(list, name, g_str_equal, NULL));
+}
+
 static bool
 selects(const LhChecklistRows *rows, const LhReproducedTable *table, const LhPaperCase *c)
 {
-    const char *column = g_array_index(table->paper->metrics, LhPaperMetric, c->metric).column;
+    const LhPaperMetric *metric = &g_array_index(table->paper->metrics, LhPaperMetric, c->metric);
 
     return lh_paper_row_matches(table->csv, c->row, rows->where) &&
-           (rows->columns == NULL ||
-            g_ptr_array_find_with_equal_func(rows->columns, column, g_str_equal, NULL));
+           is_listed(rows->columns, metric->column) && is_listed(rows->metrics, metric->name);
+}
+
+static void
+show_case(LhCheckedLine *checked, const LhPaperCase *c, const LhPaperMetric *metric)
+{
+    const LhPaperCase *shown = checked->shown;
+    const bool bound = shown != NULL && metric->at_least && checked->metric->at_least &&
+                       c->published == shown->published;
+
+    if (c->state == LH_CASE_LESS || (bound && c->predicted >= shown->predicted))
+        return;
+    checked->several = checked->several || (shown != NULL && !bound);
+    checked->shown = checked->several ? NULL : c;
+    checked->metric = metric;
 }
 
 static void
@@ -198,8 +221,7 @@ add_rows(LhCheckedLine *checked, const LhChecklistRows *rows, const LhReproduced
 
         if (!selects(rows, table, c))
             continue;
-        checked->only = checked->summary.cases == 0 ? c : NULL;
-        checked->metric = &g_array_index(table->paper->metrics, LhPaperMetric, c->metric);
+        show_case(checked, c, &g_array_index(table->paper->metrics, LhPaperMetric, c->metric));
         lh_paper_summary_add(&checked->summary, c);
     }
 }

@@ -12,6 +12,7 @@ typedef struct {
     char *table;        /* its name, or the path of its description */
     GPtrArray *where;   /* of char *, as a table's: which of its rows; NULL: all */
     GPtrArray *columns; /* of char *: which of its published columns; NULL: all */
+    GPtrArray *metrics; /* likewise by what summaries call them; NULL: all */
 } LhChecklistRows;
 
 typedef struct {
@@ -48,9 +49,12 @@ void lh_checklist_sort(const LhChecklist *checklist, GPtrArray *tables);
 /* A line beside what is predicted. */
 typedef struct {
     const LhChecklistLine *line;
-    LhPaperSummary summary;      /* of its numbers */
-    const LhPaperCase *only;     /* the number, if it is about one; else NULL */
-    const LhPaperMetric *metric; /* of @only */
+    LhPaperSummary summary; /* of its numbers */
+    /* The number that it is about, or of several cases of one lower bound the least; NULL: several
+     * numbers. */
+    const LhPaperCase *shown;
+    const LhPaperMetric *metric; /* of @shown */
+    bool several;                /* numbers, so that none is shown */
 } LhCheckedLine;
 
 /* All lines, by the numbers of @tables (of LhReproducedTable *), those of lh_checklist_tables().

@@ -161,23 +161,35 @@ swap_fitted(const GPtrArray *cases)
     }
 }
 
+/* Predicts by @constants, NULL: the files', and sums up those that are judged. */
+static bool
+sum_up_by(LhReproducedTable *table, const LhConstants *constants, guint jobs,
+          LhPaperSummary *summary, GError **error)
+{
+    if (!lh_paper_run(table->paper, table->cases, constants, jobs, error))
+        return false;
+    for (guint i = 0; i < table->cases->len; i++)
+        lh_paper_summary_add(summary, g_ptr_array_index(table->cases, i));
+    lh_paper_summary_finish(summary);
+    return true;
+}
+
 /* Before the table is predicted, since it leaves other predictions behind. */
 static bool
 cross_fit(LhReproducedTable *table, guint jobs, GError **error)
 {
     LhConstants constants;
 
+    if (table->paper->constants == NULL)
+        return true;
     swap_fitted(table->cases);
     if (!lh_paper_fit(table->paper, table->cases, jobs, &table->cross_constants, error))
         return false;
     constants = lh_fitted_constants(table->cross_constants);
-    if (table->cross_constants != NULL) {
-        if (!lh_paper_run(table->paper, table->cases, &constants, jobs, error))
-            return false;
-        for (guint i = 0; i < table->cases->len; i++)
-            lh_paper_summary_add(&table->cross, g_ptr_array_index(table->cases, i));
-        lh_paper_summary_finish(&table->cross);
-    }
+    if (table->cross_constants != NULL &&
+        (!sum_up_by(table, NULL, jobs, &table->own, error) ||
+         !sum_up_by(table, &constants, jobs, &table->cross, error)))
+        return false;
     swap_fitted(table->cases);
     return true;
 }

@@ -43,8 +43,9 @@ typedef struct {
     GArray *metrics;   /* of LhPaperSummary, as the paper's metrics */
     GArray *groups;    /* of LhPaperGroup, in the order of the rows; empty: the paper has none */
     GArray *constants; /* of LhFittedConstant; NULL: not fitted */
-    GArray *cross_constants; /* likewise, fitted to the rows that are judged; NULL: not fitted */
-    LhPaperSummary cross;    /* of the others by them */
+    GArray *cross_constants;   /* likewise, fitted to the rows that are judged; NULL: not fitted */
+    LhPaperSummary own, cross; /* of the rows that files' constants were fitted to: by the files,
+                                  and by @cross_constants */
 } LhReproducedTable;
 
 /* What to reproduce. */

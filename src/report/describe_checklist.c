@@ -71,7 +71,7 @@ static void
 add_line(LhTable *t, const LhCheckedLine *checked)
 {
     const LhPaperSummary *s = &checked->summary;
-    const LhPaperCase *only = checked->only;
+    const LhPaperCase *shown = checked->shown;
     g_autofree char *command = command_of(checked->line), *tests = tests_of(checked->line);
 
     lh_table_row(t);
@@ -81,10 +81,14 @@ add_line(LhTable *t, const LhCheckedLine *checked)
     add_count_cell(t, s->fitted);
     add_error(t, s, s->mean_abs_error);
     add_error(t, s, s->worst_abs_error);
-    add_value_cell(t, only != NULL && only->state != LH_CASE_LEFT_OUT,
-                   only != NULL && only->published_fits, only != NULL ? only->published : 0);
-    add_value_cell(t, has_prediction(only), only != NULL && only->predicted_fits,
-                   only != NULL ? only->predicted : 0);
+    if (s->bounds > 0)
+        lh_table_cell_printf(t, "%u of %u", s->bounds_held, s->bounds);
+    else
+        lh_table_cell(t, "", NULL);
+    add_value_cell(t, shown != NULL && shown->state != LH_CASE_LEFT_OUT,
+                   shown != NULL && shown->published_fits, shown != NULL ? shown->published : 0);
+    add_value_cell(t, has_prediction(shown), shown != NULL && shown->predicted_fits,
+                   shown != NULL ? shown->predicted : 0);
     lh_table_cell(t, command != NULL ? command : "", NULL);
     lh_table_cell(t, tests, NULL);
     lh_table_cell(t, checked->line->reason != NULL ? checked->line->reason : "", NULL);
@@ -101,6 +105,7 @@ lh_describe_checklist(const GArray *lines)
     lh_table_column(t, "fitted", "fitted", NULL, true);
     lh_table_column(t, "mean_abs_error", "mean", "off", true);
     lh_table_column(t, "worst_abs_error", "worst", "off", true);
+    lh_table_column(t, "bounds_held", "claims", "held", true);
     lh_table_column(t, "published", "published", NULL, true);
     lh_table_column(t, "predicted", "predicted", NULL, true);
     lh_table_column(t, "command", "command", NULL, false);
@@ -121,7 +126,7 @@ static void
 write_line(LhJsonWriter *w, const LhCheckedLine *checked)
 {
     const LhPaperSummary *s = &checked->summary;
-    const LhPaperCase *only = checked->only;
+    const LhPaperCase *shown = checked->shown;
     g_autofree char *command = command_of(checked->line);
 
     lh_jsonw_object_begin(w, NULL);
@@ -134,9 +139,11 @@ write_line(LhJsonWriter *w, const LhCheckedLine *checked)
     lh_jsonw_uint(w, "not_predicted", s->unpredicted);
     lh_jsonw_double_or_null(w, "mean_abs_error", s->judged > 0 ? s->mean_abs_error : NAN);
     lh_jsonw_double_or_null(w, "worst_abs_error", s->judged > 0 ? s->worst_abs_error : NAN);
-    lh_jsonw_double_or_null(w, "published", is_published(only) ? only->published : NAN);
-    lh_jsonw_double_or_null(w, "predicted",
-                            has_prediction(only) && only->predicted_fits ? only->predicted : NAN);
+    lh_jsonw_uint(w, "bounds", s->bounds);
+    lh_jsonw_uint(w, "bounds_held", s->bounds_held);
+    lh_jsonw_double_or_null(w, "published", is_published(shown) ? shown->published : NAN);
+    lh_jsonw_double_or_null(
+        w, "predicted", has_prediction(shown) && shown->predicted_fits ? shown->predicted : NAN);
     lh_jsonw_string(w, "command", command);
     lh_jsonw_array_begin(w, "held_by");
     for (guint i = 0; checked->line->held != NULL && i < checked->line->held->len; i++)

@@ -165,7 +165,7 @@ lh_describe_error_bars(const GPtrArray *tables, GString *out)
 static void
 describe_cross_fit(const LhReproducedTable *table, GString *out)
 {
-    char mean[LH_SHARE_TEXT], judged[LH_SHARE_TEXT];
+    char refitted[LH_SHARE_TEXT], own[LH_SHARE_TEXT];
 
     g_string_append(out, "Fitted to the rows that are judged:");
     for (guint i = 0; i < table->cross_constants->len; i++) {
@@ -176,12 +176,12 @@ describe_cross_fit(const LhReproducedTable *table, GString *out)
                                lh_constant_names[c->constant], lh_four_digits(c->fitted, after),
                                lh_four_digits(c->value, before));
     }
-    g_string_append_printf(
-        out,
-        ". By them the other %u numbers are %s off in the mean, as these %u are %s by the "
-        "files.\n",
-        table->cross.judged, lh_share_text(table->cross.mean_abs_error, mean), table->all.judged,
-        lh_share_text(table->all.mean_abs_error, judged));
+    g_string_append_printf(out,
+                           ". By them the %u numbers that the files' were fitted to are %s off in "
+                           "the mean, and by the files' %s.\n",
+                           table->cross.judged,
+                           lh_share_text(table->cross.mean_abs_error, refitted),
+                           lh_share_text(table->own.mean_abs_error, own));
 }
 
 void
@@ -592,6 +592,7 @@ write_cross_fit(LhJsonWriter *w, const LhReproducedTable *table)
     lh_jsonw_uint(w, "judged", table->cross.judged);
     write_real(w, "mean_abs_error", table->cross.judged > 0, table->cross.mean_abs_error);
     write_real(w, "worst_abs_error", table->cross.judged > 0, table->cross.worst_abs_error);
+    write_real(w, "own_mean_abs_error", table->own.judged > 0, table->own.mean_abs_error);
     lh_jsonw_object_end(w);
 }
 
