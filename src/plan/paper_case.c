@@ -469,6 +469,7 @@ check_scenario(const Builder *b, guint row, LhPaperCase *c, const LhPaperOptions
 
     if (scenario != NULL || c->state == LH_CASE_UNPREDICTED)
         return true;
+    g_assert(cause != NULL);
     if (!g_error_matches(cause, LH_ERROR, LH_ERROR_NO))
         return lh_csv_error(b->rows, row, b->error, "%s", cause->message);
     c->state = LH_CASE_UNPREDICTED;

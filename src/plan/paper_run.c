@@ -431,7 +431,7 @@ static void
 leave_lesser(const GPtrArray *cases, const LhPaperCase *of)
 {
     LhCaseState state = LH_CASE_JUDGED;
-    LhPaperCase *greatest = NULL;
+    LhPaperCase *greatest = NULL; /* @of is asked */
 
     for (guint i = 0; i < cases->len; i++) {
         LhPaperCase *c = g_ptr_array_index(cases, i);
@@ -444,6 +444,7 @@ leave_lesser(const GPtrArray *cases, const LhPaperCase *of)
         if (greatest == NULL || is_greater(c, greatest))
             greatest = c;
     }
+    g_assert(greatest != NULL);
     greatest->state = state;
 }
 
