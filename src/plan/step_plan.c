@@ -144,7 +144,7 @@ typedef struct {
 } FewPlayed;
 
 static uint64_t
-peak_of(const FewPlayed *few, guint which, guint rank)
+few_peak(const FewPlayed *few, guint which, guint rank)
 {
     return g_array_index(few->peak_bytes[which], uint64_t, rank);
 }
@@ -158,7 +158,7 @@ are_alike(const FewPlayed *few)
     bool alike = fabs(further_s - before_s) < 0.5 / (double)LH_PS_PER_S;
 
     for (guint r = 0; r < few->peak_bytes[0]->len; r++)
-        alike = alike && peak_of(few, 2, r) + peak_of(few, 0, r) == 2 * peak_of(few, 1, r);
+        alike = alike && few_peak(few, 2, r) + few_peak(few, 0, r) == 2 * few_peak(few, 1, r);
     return alike;
 }
 
@@ -182,7 +182,7 @@ go_on(const FewPlayed *few, uint64_t further, LhStepAnswer *answer, GArray *peak
     g_array_set_size(peak_bytes, 0);
     for (guint r = 0; r < few->peak_bytes[2]->len; r++) {
         const uint64_t peak =
-            peak_of(few, 2, r) + further * (peak_of(few, 2, r) - peak_of(few, 1, r));
+            few_peak(few, 2, r) + further * (few_peak(few, 2, r) - few_peak(few, 1, r));
 
         g_array_append_val(peak_bytes, peak);
         answer->peak_bytes = MAX(answer->peak_bytes, peak);
