@@ -4,7 +4,8 @@
  * a faster link, a shorter latency or another NIC never makes it slower.
  *
  * Trees of several rings share links as any messages do, and do so nearly: whoever is late makes
- * another one early (docs/model.md, "Collectives").
+ * another one early (docs/model.md, "Collectives"). So do messages that are sent one after the
+ * other (fifo), of which a picosecond tells which one is first.
  */
 #include "base/rng.h"
 #include "run_tests.h"
@@ -17,6 +18,7 @@
 #define GIGA 1e9
 #define LEVERS 8
 #define RANKS_MAX 48
+#define NETWORKS 3
 
 /* Every time is rounded to a picosecond; there is no longer chain of them in one ring. */
 #define ROUNDED_PS 200
@@ -24,6 +26,10 @@
 
 /* Another NIC is another ring, which a byte more may fall to. */
 #define BYTE 3e-5
+
+/* Of messages one after the other. */
+#define QUEUED 0.02
+#define QUEUED_CASES 0.03
 
 /* Of trees, and of rings that a lever leads another way: the most, and of how many cases more than
  * rounding. */
@@ -36,6 +42,7 @@ typedef struct {
     LhTopology topology;
     LhCollectiveKind kind;
     LhCollectiveModel model;
+    LhNetworkModel network;
     LhGroup group;
     uint32_t ranks;
     uint64_t bytes;
@@ -111,6 +118,7 @@ play(const Case *c)
     script_init(&w, &s.script, c->ranks);
     w.topology = c->topology;
     w.params.collectives = c->model;
+    w.params.network_model = c->network;
     w.device.memory_bandwidth = INFINITY; /* to add up takes no time */
     result = world_run(&w);
     world_clear(&w);
@@ -141,11 +149,12 @@ name(const Case *c)
 {
     const LhTopology *t = &c->topology;
 
-    return g_strdup_printf("%s of %" G_GUINT64_FORMAT " B by %s among %u x %u of nodes of %d GPUs, "
-                           "%d NICs, scale-up %d, fabric %d",
-                           lh_collective_names[c->kind], c->bytes,
-                           lh_collective_model_names[c->model], c->group.count, c->group.stride,
-                           (int)t->gpus_per_node, (int)t->nics_per_node, t->scale_up, t->fabric);
+    return g_strdup_printf(
+        "%s, %s of %" G_GUINT64_FORMAT " B by %s among %u x %u of nodes of %d GPUs, "
+        "%d NICs, scale-up %d, fabric %d",
+        lh_network_model_names[c->network], lh_collective_names[c->kind], c->bytes,
+        lh_collective_model_names[c->model], c->group.count, c->group.stride, (int)t->gpus_per_node,
+        (int)t->nics_per_node, t->scale_up, t->fabric);
 }
 
 static bool
@@ -164,25 +173,40 @@ judge(const Case *c, bool may, double off, double most, unsigned *count)
     ++*count;
 }
 
+/* By how much the case is off if its cluster is @factor times as fast; 0: by rounding at most. */
+static double
+find_scaling_error(Case c, double factor)
+{
+    const double before = (double)play(&c);
+    double after;
+
+    scale(&c.topology, factor);
+    after = (double)play(&c) * factor;
+    return fabs(before - after) > ROUNDED_PS * fmax(factor, 1) ? fabs(after / before - 1) : 0;
+}
+
 START_TEST(faster_clusters_take_as_many_times_less)
 {
     static const double factors[] = { 2, 3, 0.7, 1.1, 1000 };
     g_autoptr(LhTopology) bench = lh_topology_load("bench-platform", NULL);
+    const double cases = (double)test_share(CASES);
     uint64_t drawn = 0;
-    unsigned off = 0;
+    unsigned off[NETWORKS] = { 0 };
 
     for (uint64_t i = 0; i < test_share(CASES); i++) {
-        const double factor = factors[i % G_N_ELEMENTS(factors)];
         Case c = some_case(&drawn, bench);
-        const double before = (double)play(&c);
-        double after;
+        bool queued;
+        double error;
 
-        scale(&c.topology, factor);
-        after = (double)play(&c) * factor;
-        if (fabs(before - after) > ROUNDED_PS * fmax(factor, 1))
-            judge(&c, is_tree(&c), fabs(after / before - 1), SCALED, &off);
+        c.network = (LhNetworkModel)(i % NETWORKS);
+        queued = c.network == LH_NETWORK_FIFO;
+        error = find_scaling_error(c, factors[i % G_N_ELEMENTS(factors)]);
+        if (error > 0)
+            judge(&c, queued || (is_tree(&c) && c.network == LH_NETWORK_FAIR), error,
+                  queued ? QUEUED : SCALED, &off[c.network]);
     }
-    ck_assert_uint_le(off, 1 + (unsigned)(SCALED_CASES * (double)test_share(CASES)));
+    ck_assert_uint_le(off[LH_NETWORK_FAIR], 1 + (unsigned)(SCALED_CASES * cases));
+    ck_assert_uint_le(off[LH_NETWORK_FIFO], 1 + (unsigned)(QUEUED_CASES * cases));
 }
 END_TEST
 

@@ -39,6 +39,8 @@ def loose_bounds(table):
     for name, line in lines:
         for what in ("mean", "worst"):
             bound, reached = line[f"tolerance_{what}"], line[f"{what}_abs_error"] or 0
+            if what == "worst":
+                reached = max(reached, line["worst_below_bound"] or 0)
             if bound is not None and bound > max(LOOSE * reached, TINY):
                 yield f"{name}: the bound of the {what} is {bound:g}, and {reached:.4f} is reached"
 
