@@ -69,7 +69,7 @@ typedef struct {
 } Table;
 
 static void
-table_init(Table *t)
+table_init_of(Table *t, const char *paper, const char *rows)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
@@ -80,10 +80,16 @@ table_init(Table *t)
     ck_assert_ptr_nonnull(t->folder);
     g_ptr_array_add(names, g_build_filename(t->folder, "t.json", NULL));
     csv = g_build_filename(t->folder, "t.csv", NULL);
-    ck_assert(g_file_set_contents(g_ptr_array_index(names, 0), PAPER, -1, NULL));
-    ck_assert(g_file_set_contents(csv, ROWS, -1, NULL));
+    ck_assert(g_file_set_contents(g_ptr_array_index(names, 0), paper, -1, NULL));
+    ck_assert(g_file_set_contents(csv, rows, -1, NULL));
     t->tables = lh_reproduce(&params, &error);
     ck_assert_msg(t->tables != NULL, "%s", error != NULL ? error->message : "no message");
+}
+
+static void
+table_init(Table *t)
+{
+    table_init_of(t, PAPER, ROWS);
 }
 
 static void
@@ -175,6 +181,48 @@ START_TEST(checklist_errors_are_of_the_line)
 }
 END_TEST
 
+#define BOUND_PAPER                                                                                \
+    "{ \"schema\": \"longhaul.paper/1\", \"name\": \"t\", \"description\": \"d\", \"source\": "    \
+    "\"s\", \"base\": [\"cluster=dgx-a100-80g:1\", \"schedule=ring\", \"ranks=8\"], "              \
+    "\"columns\": [ { \"column\": \"n\", \"values\": [ { \"value\": \"*\", \"set\": "              \
+    "[\"seq_length=*\"] } ] } ],\n\"metrics\": [ { \"column\": \"a\", \"metric\": "                \
+    "\"attention_s\", \"at_least\": true, \"tolerance\": { \"worst\": 0.01 } } ] }"
+
+/* Of one bound the least of its cases is shown, wherever it stands; of several none. */
+START_TEST(checklist_shows_the_least_of_a_bound)
+{
+    static const struct {
+        const char *rows;
+        int least; /* the case; -1: none is shown */
+    } tables[] = { { "n,a\n16K,1e-6\n32K,1e-6\n64K,1e-6\n", 0 },
+                   { "n,a\n64K,1e-6\n16K,1e-6\n32K,1e-6\n", 1 },
+                   { "n,a\n64K,1e-6\n32K,1e-6\n16K,1e-6\n", 2 },
+                   { "n,a\n16K,1e-6\n32K,2e-6\n64K,1e-6\n", -1 } };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(tables); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(LhChecklist) list = NULL;
+        g_autoptr(GArray) checked = NULL;
+        const LhCheckedLine *line;
+        Table t;
+
+        table_init_of(&t, BOUND_PAPER, tables[i].rows);
+        checked = check(LIST(LINE("\"rows\": [ { \"table\": \"t\" } ]")), t.tables, &list, &error);
+        ck_assert_ptr_nonnull(checked);
+        line = &g_array_index(checked, LhCheckedLine, 0);
+        ck_assert_uint_eq(line->summary.bounds_held, 3);
+        if (tables[i].least < 0)
+            ck_assert_ptr_null(line->shown);
+        else
+            ck_assert_ptr_eq(
+                line->shown,
+                g_ptr_array_index(((LhReproducedTable *)g_ptr_array_index(t.tables, 0))->cases,
+                                  (guint)tables[i].least));
+        table_clear(&t);
+    }
+}
+END_TEST
+
 START_TEST(checklist_sorts_tables)
 {
     g_autoptr(GError) error = NULL;
@@ -233,5 +281,5 @@ START_TEST(checklist_names_broken_lines)
 END_TEST
 
 LH_TEST_MAIN("checklist", checklist_schema_is_the_table, checklist_of_papers_is_whole,
-             checklist_lines_select_numbers, checklist_errors_are_of_the_line,
-             checklist_sorts_tables, checklist_names_broken_lines)
+             checklist_lines_select_numbers, checklist_shows_the_least_of_a_bound,
+             checklist_errors_are_of_the_line, checklist_sorts_tables, checklist_names_broken_lines)
