@@ -1243,21 +1243,33 @@ START_TEST(groups_are_summed_up)
 }
 END_TEST
 
+/* Rows of FITTED_PAPER, of which the first is fitted: predicted times that many times as long.
+ * Caller frees. */
+static char *
+slower_rows(double first, double second)
+{
+    g_autofree char *folder = write_table(FITTED_PAPER, "n,a\n16K,1\n64K,1\n");
+    g_autoptr(GPtrArray) tables = reproduce(folder, false);
+    const LhReproducedTable *table = g_ptr_array_index(tables, 0);
+    const LhPaperCase *cases[] = { g_ptr_array_index(table->cases, 0),
+                                   g_ptr_array_index(table->cases, 1) };
+
+    ck_assert_int_eq(cases[0]->state, LH_CASE_FITTED);
+    ck_assert_int_eq(cases[1]->state, LH_CASE_JUDGED);
+    remove_table(folder);
+    return g_strdup_printf("n,a\n16K,%.17g\n64K,%.17g\n", cases[0]->predicted * first,
+                           cases[1]->predicted * second);
+}
+
 /* Times of kernels that are 1.25 times as slow are found again. */
 START_TEST(constants_are_fitted)
 {
-    g_autofree char *folder = write_table(FITTED_PAPER, "n,a\n16K,1\n64K,1\n");
-    g_autoptr(GPtrArray) first = reproduce(folder, false);
-    const LhReproducedTable *table = g_ptr_array_index(first, 0);
-    const LhPaperCase *cases[] = { g_ptr_array_index(table->cases, 0),
-                                   g_ptr_array_index(table->cases, 1) };
-    g_autofree char *rows = g_strdup_printf("n,a\n16K,%.17g\n64K,%.17g\n",
-                                            cases[0]->predicted * 1.25, cases[1]->predicted * 1.25);
-    g_autofree char *second_folder = write_table(FITTED_PAPER, rows);
-    g_autoptr(GPtrArray) second = reproduce(second_folder, true);
+    g_autofree char *rows = slower_rows(1.25, 1.25);
+    g_autofree char *folder = write_table(FITTED_PAPER, rows);
+    g_autoptr(GPtrArray) tables = reproduce(folder, true);
+    const LhReproducedTable *table = g_ptr_array_index(tables, 0);
     const LhFittedConstant *constant;
 
-    table = g_ptr_array_index(second, 0);
     ck_assert_uint_eq(table->constants->len, 1);
     constant = &g_array_index(table->constants, LhFittedConstant, 0);
     ck_assert_int_eq(constant->constant, LH_CONSTANT_ATTENTION_SLOWDOWN);
@@ -1265,7 +1277,6 @@ START_TEST(constants_are_fitted)
     ck_assert_double_eq_tol(constant->fitted, 1.043 * 1.25, 0.005);
     ck_assert_double_lt(table->all.worst_abs_error, 0.005);
     remove_table(folder);
-    remove_table(second_folder);
 }
 END_TEST
 
@@ -1351,21 +1362,12 @@ END_TEST
  * of kernels 1.25 times as slow and, those that the files' constants are for, 1.1 times. */
 START_TEST(constants_are_fitted_the_other_way)
 {
-    g_autofree char *folder = write_table(FITTED_PAPER, "n,a\n16K,1\n64K,1\n");
-    g_autoptr(GPtrArray) first = reproduce(folder, false);
-    const LhReproducedTable *table = g_ptr_array_index(first, 0);
-    const LhPaperCase *cases[] = { g_ptr_array_index(table->cases, 0),
-                                   g_ptr_array_index(table->cases, 1) };
-    const bool first_is_fitted = cases[0]->state == LH_CASE_FITTED;
-    g_autofree char *rows = g_strdup_printf("n,a\n16K,%.17g\n64K,%.17g\n",
-                                            cases[0]->predicted * (first_is_fitted ? 1.1 : 1.25),
-                                            cases[1]->predicted * (first_is_fitted ? 1.25 : 1.1));
-    g_autofree char *second_folder = write_table(FITTED_PAPER, rows);
-    g_autoptr(GPtrArray) second = cross_fit(second_folder);
+    g_autofree char *rows = slower_rows(1.1, 1.25);
+    g_autofree char *folder = write_table(FITTED_PAPER, rows);
+    g_autoptr(GPtrArray) tables = cross_fit(folder);
+    const LhReproducedTable *table = g_ptr_array_index(tables, 0);
     const LhFittedConstant *constant;
 
-    ck_assert_int_ne(cases[0]->state, cases[1]->state);
-    table = g_ptr_array_index(second, 0);
     ck_assert_ptr_null(table->constants);
     ck_assert_uint_eq(table->cross_constants->len, 1);
     constant = &g_array_index(table->cross_constants, LhFittedConstant, 0);
@@ -1378,7 +1380,6 @@ START_TEST(constants_are_fitted_the_other_way)
     ck_assert_uint_eq(table->all.judged, 1);
     ck_assert_double_eq_tol(table->all.mean_abs_error, 1 - 1 / 1.25, 0.01);
     remove_table(folder);
-    remove_table(second_folder);
 }
 END_TEST
 
