@@ -8,7 +8,7 @@
 #include "run_tests.h"
 #include "setups.h"
 #include "share.h"
-#include "sim/accuracy.h"
+#include "sim/provenance.h"
 #include "sim/tails.h"
 #include "sim_world.h"
 

@@ -3,7 +3,7 @@
  * fitted to, interpolation, broken files.
  */
 #include "data_files.h"
-#include "sim/accuracy.h"
+#include "sim/provenance.h"
 #include "sim/device.h"
 
 #include <math.h>

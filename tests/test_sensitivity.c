@@ -7,7 +7,7 @@
 #include "plan/setting.h"
 #include "report/constants.h"
 #include "run_tests.h"
-#include "sim/accuracy.h"
+#include "sim/provenance.h"
 
 #include <math.h>
 #include <string.h>

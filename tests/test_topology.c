@@ -4,6 +4,7 @@
  */
 #include "data_files.h"
 #include "share.h"
+#include "sim/device.h"
 #include "sim/network/measured.h"
 #include "sim/network/network.h"
 #include "sim/network/topology_change.h"

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "import/told_fields.h"
+#include "sim/device.h"
 
 #include <math.h>
 #include <string.h>

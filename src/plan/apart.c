@@ -6,7 +6,7 @@
 #include "plan/apart.h"
 
 #include "plan/compare.h"
-#include "sim/accuracy.h"
+#include "sim/provenance.h"
 #include "sim/network/nccl.h"
 
 #include <math.h>

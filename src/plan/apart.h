@@ -46,6 +46,6 @@ int lh_error_between_most(const LhErrorParts *a, const LhErrorParts *b);
  * The error of the time of run @r, such that four measured times in five are within: what the
  * constants of kernels, links and hosts are good to, each weighed by its share of the run, and the
  * error of the model itself, added as squares. Their provenance, or the residuals of their fits,
- * say what they are good to: sim/accuracy.h.
+ * say what they are good to: sim/provenance.h.
  */
 LhTimeError lh_time_error(const LhSetup *setup, const LhSimResult *r);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "model/framework.h"
+#include "sim/device.h"
 #include "sim/network/topology.h"
 
 typedef enum {

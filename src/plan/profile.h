@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/json.h"
+#include "sim/device.h"
 #include "sim/network/topology.h"
 
 /* A time of messages between ranks of a cluster: for the record, the topology is made of them. */

@@ -2,7 +2,7 @@
 #include "plan/sensitivity.h"
 
 #include "program/cursor.h"
-#include "sim/accuracy.h"
+#include "sim/provenance.h"
 #include "sim/cost.h"
 #include "sim/network/nccl.h"
 #include "sim/network/sends.h"
@@ -55,7 +55,7 @@ time_kinds(const LhSetup *setup, const LhProgram *program, KindTime times[LH_CON
     LhCursor cursor;
     LhCost cost;
 
-    lh_cost_begin(&cost, &params);
+    lh_sim_begin_cost(&cost, &params);
     lh_cursor_init(&cursor, program, lh_program_ranks(program) / 2);
     while (lh_cursor_step(&cursor, &buffer)) {
         for (uint32_t i = 0; i < buffer.ops_count; i++) {

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "program/emit.h"
 #include "runtime/probe.h"
-#include "sim/accuracy.h"
+#include "sim/network/native.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
 #include "base/escape.h"
 #include "plan/apart.h"
 #include "report/text.h"
-#include "sim/accuracy.h"
+#include "sim/provenance.h"
 
 #define LONGEST_PS 9e18 /* of those that LhTime has */
 

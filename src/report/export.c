@@ -48,7 +48,7 @@ lh_export_walk_init(LhExportWalk *walk, const LhSetup *setup, const LhProgram *p
                             .program = program,
                             .params = lh_setup_sim_params(setup, program),
                             .streams = g_byte_array_new() };
-    lh_cost_begin(&walk->cost, &walk->params);
+    lh_sim_begin_cost(&walk->cost, &walk->params);
 }
 
 void
@@ -65,7 +65,7 @@ static void
 begin_rank(LhExportWalk *walk, uint32_t rank)
 {
     walk->rank = rank;
-    walk->slowdown = lh_cost_slowdown(&walk->params, rank);
+    walk->slowdown = lh_sim_slowdown(&walk->params, rank);
     walk->cost.calls = (LhCallHistory){ 0 };
     walk->gated = 0;
     g_byte_array_set_size(walk->streams, 0);
@@ -148,5 +148,5 @@ lh_export_kernel_ps(LhExportWalk *walk, const LhOp *op)
     const double ps = (double)lh_cost_compute(&walk->cost, walk->program, op, NULL);
 
     return lh_time_from_ps(ps * walk->slowdown *
-                           lh_cost_variation(&walk->params, walk->rank, op->id));
+                           lh_sim_variation(&walk->params, walk->rank, op->id));
 }

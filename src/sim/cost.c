@@ -9,16 +9,13 @@
  */
 #include "sim/cost.h"
 
-#include "base/rng.h"
 #include "program/work.h"
-#include "sim/accuracy.h"
 #include "sim/product_cost.h"
+#include "sim/provenance.h"
 
 #include <math.h>
 #include <string.h>
 
-/* A picosecond takes longer than a run may; keeps products finite. */
-#define RANK_SLOWDOWN_MAX 1e18
 #define FLOPS_MODE_RATE 1e15
 /* Share of the peak that large products reach which write their scores out: batched ones of a short
  * inner dimension, d or n. */
@@ -40,6 +37,21 @@ find_curve(const LhDevice *device, const LhKernel *kernel, bool causal, uint32_t
 #define CURVE_COLUMNS 64 /* a block of kernels that are known by curves */
 #define LOADS_MAX 65536  /* shapes that are kept */
 
+const char *const lh_cost_mode_names[] = { "device", "flops", "unit", NULL };
+
+void
+lh_extrapolation_join(LhExtrapolation *all, const LhExtrapolation *other)
+{
+    if (other->shortest > 0 && (all->shortest <= 0 || other->shortest < all->shortest)) {
+        all->shortest = other->shortest;
+        all->fitted_from = other->fitted_from;
+    }
+    if (other->longest > all->longest) {
+        all->longest = other->longest;
+        all->fitted_to = other->fitted_to;
+    }
+}
+
 void
 lh_cost_init(LhCost *cost, LhCostMode mode, const LhDevice *device)
 {
@@ -54,37 +66,6 @@ void
 lh_cost_clear(LhCost *cost)
 {
     g_clear_pointer(&cost->loads, g_hash_table_unref);
-}
-
-void
-lh_cost_begin(LhCost *cost, const LhSimParams *params)
-{
-    lh_cost_init(cost, params->cost, params->device);
-    cost->framework = params->framework;
-    cost->trust = lh_call_trust(params->framework);
-    cost->serving = params->serving;
-}
-
-double
-lh_cost_slowdown(const LhSimParams *params, uint32_t rank)
-{
-    double slowdown = 1;
-
-    for (guint i = 0; params->stragglers != NULL && i < params->stragglers->len; i++) {
-        const LhStraggler *s = &g_array_index(params->stragglers, LhStraggler, i);
-
-        if (s->rank == rank)
-            slowdown = MIN(slowdown * s->slowdown, RANK_SLOWDOWN_MAX);
-    }
-    return slowdown;
-}
-
-double
-lh_cost_variation(const LhSimParams *params, uint32_t rank, uint32_t op)
-{
-    return params->jitter > 0
-               ? 1 + params->jitter * (2 * lh_rng_uniform(params->seed, rank, op) - 1)
-               : 1;
 }
 
 static void

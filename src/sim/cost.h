@@ -6,7 +6,25 @@
 
 #include "sim/attention_cost.h"
 #include "sim/call_cost.h"
-#include "sim/sim.h"
+
+typedef enum {
+    LH_COST_DEVICE, /* the device's kernel curves */
+    LH_COST_FLOPS,  /* exact attention flops at 1 PFLOP/s; everything else, communication included,
+                       is free */
+    LH_COST_UNIT,   /* every attention block takes 1 s; everything else is free */
+} LhCostMode;
+
+/* "device", "flops", "unit"; NULL-terminated. */
+extern const char *const lh_cost_mode_names[];
+
+/* Blocks beyond those that the curves of attention were fitted to, in tokens; 0: none. */
+typedef struct {
+    double shortest, fitted_from; /* the shortest, and where its curve's points begin */
+    double longest, fitted_to;    /* the longest, and where they end */
+} LhExtrapolation;
+
+/* Makes @all reach as far as @other, too. */
+void lh_extrapolation_join(LhExtrapolation *all, const LhExtrapolation *other);
 
 /* The device's curve for each kernel and mask (0 full, 1 causal) at one head dimension; rate 0:
  * none, roofline instead. */
@@ -42,14 +60,6 @@ typedef struct {
  */
 void lh_cost_init(LhCost *cost, LhCostMode mode, const LhDevice *device);
 void lh_cost_clear(LhCost *cost);
-
-/* For a run with @params, whose device and framework are borrowed. */
-void lh_cost_begin(LhCost *cost, const LhSimParams *params);
-
-/* How many times as long as that its kernels take in such a run: those of @rank, if it is a
- * straggler; and one of them, by jitter. */
-double lh_cost_slowdown(const LhSimParams *params, uint32_t rank);
-double lh_cost_variation(const LhSimParams *params, uint32_t rank, uint32_t op);
 
 /* Whether an attention block takes the curve of triangles, and the length of its keys there. */
 bool lh_cost_is_triangle(const LhKernelArgs *args, double *keys);

@@ -23,8 +23,6 @@
 static const char *const device_schemas[] = { "longhaul.device/1", "longhaul.device/2", NULL };
 
 const char *const lh_device_masks[] = { "full", "causal", NULL };
-const char *const lh_provenance_names[] = { "measured", "fitted", "datasheet", "assumed", NULL };
-
 #define RESIDUAL(key, text)                                                                        \
     {                                                                                              \
         .name = #key, .type = LH_FIELD_DOUBLE, .offset = offsetof(LhFitResiduals, key), .min = 0,  \

@@ -7,24 +7,8 @@
 
 #include "base/json.h"
 #include "kernels/kernel.h"
+#include "sim/provenance.h"
 #include "sim/tiles.h"
-
-typedef enum {
-    LH_PROVENANCE_MEASURED,
-    LH_PROVENANCE_FITTED,
-    LH_PROVENANCE_DATASHEET,
-    LH_PROVENANCE_ASSUMED, /* from memory or by analogy: measure before you trust it */
-} LhProvenance;
-
-/* NULL-terminated, indexed by LhProvenance. */
-extern const char *const lh_provenance_names[];
-
-/* How far a fit is from what it was made of: |fitted / measured - 1|; 0: not known. */
-typedef struct {
-    double median, worst;
-    double holdout; /* worst of measurements that were not fitted */
-    double spread;  /* (slowest rank - fastest) / median, where ranks were measured at once */
-} LhFitResiduals;
 
 /* One fitted curve: kernel x mask x head dimension. */
 typedef struct {

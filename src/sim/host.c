@@ -42,7 +42,7 @@ issue_compute(LhEngine *e, LhSimRank *rank, LhNode *node, const LhOp *op)
     time = p->compute_time != NULL ? p->compute_time(p->compute_time_data, r, op)
                                    : lh_cost_compute(&e->cost, e->program, op, &node->occupancy);
     node->work_ps = (double)time;
-    node->work_ps *= lh_cost_variation(p, r, op->id);
+    node->work_ps *= lh_sim_variation(p, r, op->id);
     if (e->slowdown != NULL)
         node->work_ps *= e->slowdown[r];
     node->work_ps *= node->share;

@@ -1,7 +1,7 @@
 /* Setting the engine up for a program, and what is said of a run. */
 #include "base/error.h"
-#include "sim/accuracy.h"
 #include "sim/engine.h"
+#include "sim/provenance.h"
 
 #include <string.h>
 
@@ -89,7 +89,7 @@ init_stragglers(LhEngine *e)
         const LhStraggler *s = &g_array_index(stragglers, LhStraggler, i);
 
         if (s->rank < e->ranks_count)
-            e->slowdown[s->rank] = lh_cost_slowdown(e->params, (uint32_t)s->rank);
+            e->slowdown[s->rank] = lh_sim_slowdown(e->params, (uint32_t)s->rank);
     }
 }
 
@@ -137,7 +137,7 @@ lh_engine_init(LhEngine *e, const LhSimParams *params, const LhFold *fold)
     e->free_network = params->cost != LH_COST_DEVICE;
     e->launch_ps = e->free_network ? 0 : params->device->kernel_launch_ps;
     e->sync_ps = e->free_network ? 0 : params->device->stream_sync_ps;
-    lh_cost_begin(&e->cost, params);
+    lh_sim_begin_cost(&e->cost, params);
     init_ranks(e);
     init_aparts(e);
     init_news(e);

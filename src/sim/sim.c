@@ -1,7 +1,10 @@
 /* Names and results of the simulator; the work is in engine.c. */
 #include "sim/sim.h"
 
-const char *const lh_cost_mode_names[] = { "device", "flops", "unit", NULL };
+#include "base/rng.h"
+
+/* A picosecond takes longer than a run may; keeps products finite. */
+#define RANK_SLOWDOWN_MAX 1e18
 
 const char *const lh_idle_names[] = {
     "imbalance", "nvlink", "pcie", "nic", "fabric", "host", NULL,
@@ -21,19 +24,6 @@ lh_sim_result_free(LhSimResult *result)
     g_free(result);
 }
 
-void
-lh_extrapolation_join(LhExtrapolation *all, const LhExtrapolation *other)
-{
-    if (other->shortest > 0 && (all->shortest <= 0 || other->shortest < all->shortest)) {
-        all->shortest = other->shortest;
-        all->fitted_from = other->fitted_from;
-    }
-    if (other->longest > all->longest) {
-        all->longest = other->longest;
-        all->fitted_to = other->fitted_to;
-    }
-}
-
 double
 lh_sim_bubble_fraction(const LhSimResult *result)
 {
@@ -44,4 +34,35 @@ lh_sim_bubble_fraction(const LhSimResult *result)
     for (uint32_t r = 0; r < result->ranks_count; r++)
         idle_ps += result->makespan_ps - result->ranks[r].busy_ps;
     return (double)idle_ps / (double)((LhWide)result->ranks_count * result->makespan_ps);
+}
+
+void
+lh_sim_begin_cost(LhCost *cost, const LhSimParams *params)
+{
+    lh_cost_init(cost, params->cost, params->device);
+    cost->framework = params->framework;
+    cost->trust = lh_call_trust(params->framework);
+    cost->serving = params->serving;
+}
+
+double
+lh_sim_slowdown(const LhSimParams *params, uint32_t rank)
+{
+    double slowdown = 1;
+
+    for (guint i = 0; params->stragglers != NULL && i < params->stragglers->len; i++) {
+        const LhStraggler *s = &g_array_index(params->stragglers, LhStraggler, i);
+
+        if (s->rank == rank)
+            slowdown = MIN(slowdown * s->slowdown, RANK_SLOWDOWN_MAX);
+    }
+    return slowdown;
+}
+
+double
+lh_sim_variation(const LhSimParams *params, uint32_t rank, uint32_t op)
+{
+    return params->jitter > 0
+               ? 1 + params->jitter * (2 * lh_rng_uniform(params->seed, rank, op) - 1)
+               : 1;
 }

@@ -7,18 +7,9 @@
 #include "model/framework.h"
 #include "program/program.h"
 #include "program/timeline.h"
+#include "sim/cost.h"
 #include "sim/network/load.h"
 #include "sim/precedence.h"
-
-typedef enum {
-    LH_COST_DEVICE, /* the device's kernel curves */
-    LH_COST_FLOPS,  /* exact attention flops at 1 PFLOP/s; everything else, communication included,
-                       is free */
-    LH_COST_UNIT,   /* every attention block takes 1 s; everything else is free */
-} LhCostMode;
-
-/* "device", "flops", "unit"; NULL-terminated. */
-extern const char *const lh_cost_mode_names[];
 
 typedef struct {
     uint64_t rank;
@@ -124,12 +115,6 @@ typedef struct {
     uint64_t by_category[LH_CATEGORIES]; /* of needed_bytes */
 } LhOutOfMemory;
 
-/* Blocks beyond those that the curves of attention were fitted to, in tokens; 0: none. */
-typedef struct {
-    double shortest, fitted_from; /* the shortest, and where its curve's points begin */
-    double longest, fitted_to;    /* the longest, and where they end */
-} LhExtrapolation;
-
 #define LH_BUSY_LINKS 10
 
 /* How much of what a link could carry in the makespan it has carried. */
@@ -168,7 +153,7 @@ typedef struct {
     GArray *path;                 /* of LhPathStep, from 0 to the makespan; NULL unless asked for */
     LhPrecedence *precedence;     /* owned; NULL unless asked for */
     LhProvenance provenance;      /* the weakest of the constants that were used */
-    double compute_error;  /* what kernel times are good to, a mean by time: sim/accuracy.h */
+    double compute_error;  /* what kernel times are good to, a mean by time: sim/provenance.h */
     double compute_judged; /* share of their time for which that holds the model's error, too */
     LhExtrapolation beyond;
 } LhSimResult;
@@ -181,8 +166,13 @@ LhSimResult *lh_simulate(const LhSimParams *params, GError **error);
 void lh_sim_result_free(LhSimResult *result);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhSimResult, lh_sim_result_free)
 
-/* Makes @all reach as far as @other, too. */
-void lh_extrapolation_join(LhExtrapolation *all, const LhExtrapolation *other);
-
 /* sum(makespan - busy) / (ranks x makespan); 0 for an empty run. */
 double lh_sim_bubble_fraction(const LhSimResult *result);
+
+/* The cost of ops in a run with @params, whose device and framework are borrowed. */
+void lh_sim_begin_cost(LhCost *cost, const LhSimParams *params);
+
+/* How many times as long as that its kernels take in such a run: those of @rank, if it is a
+ * straggler; and one of them, by jitter. */
+double lh_sim_slowdown(const LhSimParams *params, uint32_t rank);
+double lh_sim_variation(const LhSimParams *params, uint32_t rank, uint32_t op);

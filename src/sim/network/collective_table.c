@@ -9,7 +9,7 @@
  */
 #include "sim/network/collective_table.h"
 
-#include "sim/device.h"
+#include "sim/provenance.h"
 #include "sim/network/link_bound.h"
 
 #include <math.h>

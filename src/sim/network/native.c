@@ -1,7 +1,6 @@
 /* See the header. */
 #include "sim/network/native.h"
 
-#include "sim/accuracy.h"
 #include "sim/network/measured.h"
 #include "sim/network/rings.h"
 
@@ -235,4 +234,18 @@ lh_native_algorithm(LhNative *native, LhCollectiveKind kind)
     if (filed->has_times)
         return (LhLinkAlgorithm)lh_collective_rows_algorithm(&filed->times);
     return is_summed(native, filed, kind) ? LH_ALGORITHM_NVLS : LH_ALGORITHM_DEFAULT;
+}
+
+double
+lh_modelled_error(double bytes)
+{
+    static const struct {
+        double below_bytes, error;
+    } rows[] = { { 1 << 20, 0.66 }, { 16 << 20, 0.32 }, { 128 << 20, 0.23 } };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
+        if (bytes < rows[i].below_bytes)
+            return rows[i].error;
+    }
+    return 0.17;
 }

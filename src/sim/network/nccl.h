@@ -5,6 +5,7 @@
 #pragma once
 
 #include "program/op.h"
+#include "sim/device.h"
 #include "sim/network/network.h"
 
 typedef enum { LH_NCCL_TREE, LH_NCCL_RING, LH_NCCL_ALGORITHMS } LhNcclAlgorithm;

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "base/json.h"
-#include "sim/device.h"
+#include "sim/provenance.h"
 #include "sim/network/collective_table.h"
 #include "sim/network/pcie.h"
 

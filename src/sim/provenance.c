@@ -1,5 +1,8 @@
-/* See the header. */
-#include "sim/accuracy.h"
+#include "sim/provenance.h"
+
+#include <glib.h>
+
+const char *const lh_provenance_names[] = { "measured", "fitted", "datasheet", "assumed", NULL };
 
 /*
  * measured: validate finds attention kernels within 4.1 % of what calibrate measured of them
@@ -27,18 +30,4 @@ lh_fit_error(int provenance, const LhFitResiduals *residuals)
 
     return provenance <= LH_PROVENANCE_FITTED && worst > 0 ? worst
                                                            : lh_provenance_error(provenance);
-}
-
-double
-lh_modelled_error(double bytes)
-{
-    static const struct {
-        double below_bytes, error;
-    } rows[] = { { 1 << 20, 0.66 }, { 16 << 20, 0.32 }, { 128 << 20, 0.23 } };
-
-    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
-        if (bytes < rows[i].below_bytes)
-            return rows[i].error;
-    }
-    return 0.17;
 }

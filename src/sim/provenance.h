@@ -1,0 +1,32 @@
+/*
+ * Where a constant comes from and how far off it may be: the one place that says so. The
+ * measurements behind these numbers are in docs/model.md, "How far apart is apart".
+ */
+#pragma once
+
+typedef enum {
+    LH_PROVENANCE_MEASURED,
+    LH_PROVENANCE_FITTED,
+    LH_PROVENANCE_DATASHEET,
+    LH_PROVENANCE_ASSUMED, /* from memory or by analogy: measure before you trust it */
+} LhProvenance;
+
+/* NULL-terminated, indexed by LhProvenance. */
+extern const char *const lh_provenance_names[];
+
+/* How far a fit is from what it was made of: |fitted / measured - 1|; 0: not known. */
+typedef struct {
+    double median, worst;
+    double holdout; /* worst of measurements that were not fitted */
+    double spread;  /* (slowest rank - fastest) / median, where ranks were measured at once */
+} LhFitResiduals;
+
+/* What predictions are off by even where every constant is known: of the ten times of
+ * docs/accuracy.md that nothing was fitted to, eight are within it. */
+#define LH_MODEL_ERROR 0.05
+
+/* A constant of @provenance (LhProvenance) is good to this share of itself, in (0, 1). */
+double lh_provenance_error(int provenance);
+
+/* The same of a fit: its worst residual, if it is known and @provenance is no guess. */
+double lh_fit_error(int provenance, const LhFitResiduals *residuals);
