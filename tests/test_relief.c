@@ -8,6 +8,7 @@
 #include "plan/setting.h"
 #include "report/describe_relief.h"
 #include "run_tests.h"
+#include "report/relief_json.h"
 
 #include <string.h>
 

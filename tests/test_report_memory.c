@@ -10,6 +10,7 @@
 #include "report/memory_figure.h"
 #include "report/memory_timeline.h"
 #include "run_tests.h"
+#include "report/memory_limit.h"
 
 #include <glib/gstdio.h>
 #include <string.h>

@@ -18,6 +18,7 @@
 #include "report/memory_timeline.h"
 #include "report/result_json.h"
 #include "report/result_values.h"
+#include "report/memory_limit.h"
 
 #include <stddef.h>
 

@@ -12,6 +12,7 @@
 #include "report/cells.h"
 #include "report/describe.h"
 #include "report/result_json.h"
+#include "report/notes.h"
 
 #include <stddef.h>
 

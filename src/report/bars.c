@@ -3,9 +3,10 @@
  */
 #include "report/bars.h"
 
-#include "report/describe.h"
 #include "report/describe_options.h"
 #include "report/figure.h"
+#include "report/labels.h"
+#include "report/memory_limit.h"
 #include "report/parts.h"
 #include "report/text.h"
 

@@ -9,6 +9,8 @@
 #include "plan/profile_links.h"
 #include "report/constants.h"
 #include "report/describe_options.h"
+#include "report/labels.h"
+#include "report/notes.h"
 #include "report/text.h"
 #include "sim/network/fabric.h"
 #include "sim/network/sends.h"
@@ -126,72 +128,6 @@ lh_describe_experts(const LhModel *m, uint32_t tensor, int shard, GString *out)
     g_string_append_c(out, '\n');
 }
 
-static guint
-count_notes(const LhModel *model)
-{
-    return model == NULL || model->notes == NULL ? 0 : model->notes->len;
-}
-
-void
-lh_describe_notes(const LhModel *model, GString *out)
-{
-    for (guint i = 0; i < count_notes(model); i++) {
-        g_string_append(out, "note: ");
-        lh_escape_line(out, g_ptr_array_index(model->notes, i));
-        g_string_append_c(out, '\n');
-    }
-}
-
-char *
-lh_notes_text(const LhModel *model)
-{
-    GString *text;
-
-    if (count_notes(model) == 0)
-        return NULL;
-    text = g_string_new(NULL);
-    for (guint i = 0; i < count_notes(model); i++) {
-        g_string_append(text, i > 0 ? "; " : "");
-        lh_escape_line(text, g_ptr_array_index(model->notes, i));
-    }
-    return g_string_free(text, FALSE);
-}
-
-GPtrArray *
-lh_link_notes(const LhSetup *setup)
-{
-    const LhNetwork *n = &setup->network;
-    GPtrArray *notes;
-
-    if (setup->cost != LH_COST_DEVICE)
-        return g_ptr_array_new();
-    notes = lh_measured_doubts(setup->topology, MIN(n->ranks, n->gpus_per_node));
-    g_ptr_array_extend_and_steal(notes, lh_profile_link_notes(setup->topology));
-    return notes;
-}
-
-void
-lh_describe_link_notes(const LhSetup *setup, GString *out)
-{
-    g_autoptr(GPtrArray) notes = lh_link_notes(setup);
-
-    for (guint i = 0; i < notes->len; i++)
-        g_string_append_printf(out, "note: %s\n", (const char *)g_ptr_array_index(notes, i));
-}
-
-char *
-lh_link_notes_text(const LhSetup *setup)
-{
-    g_autoptr(GPtrArray) notes = lh_link_notes(setup);
-    g_autofree char *text = NULL;
-
-    if (notes->len == 0)
-        return NULL;
-    g_ptr_array_add(notes, NULL);
-    text = g_strjoinv("; ", (char **)notes->pdata);
-    return g_steal_pointer(&text);
-}
-
 /* How its file was read, and a mask that is not the usual one. */
 static void
 describe_reading(const LhSetup *setup, GString *out)
@@ -234,130 +170,6 @@ describe_layers(const LhSetup *setup, GString *out)
                                "does, and %" G_GUINT64_FORMAT " have a sliding window; "
                                "--window-size %" G_GUINT64_FORMAT " asks for one of those\n",
                                softmax - windowed, windowed, model->sliding_window);
-}
-
-char *
-lh_describe_program(const LhSetup *setup, const char *name, const LhProgram *program)
-{
-    const LhProgramParams *p = &program->params;
-    const bool step = setup->step != NULL;
-    g_autofree char *tokens =
-        lh_format_count(step ? setup->params.attention.seq_length : p->attention.seq_length);
-    g_autofree char *groups = lh_describe_groups(p);
-
-    return g_strdup_printf("%s: %s%s%s, %s tokens on %s", name,
-                           step ? "training step" : "attention", setup->model != NULL ? " of " : "",
-                           setup->model != NULL ? setup->model->name : "", tokens, groups);
-}
-
-char *
-lh_describe_memory_op(const LhMemoryOp *op)
-{
-    if (op->op == LH_OP_NONE)
-        return g_strdup("before the first op");
-    return g_strdup_printf("op %u (%s, layer %u, micro-batch %u)", op->op,
-                           lh_phase_names[op->phase], op->layer, op->micro_batch);
-}
-
-/* What needs most stands first. */
-static void
-append_categories(GString *out, const uint64_t by_category[LH_CATEGORIES])
-{
-    bool listed[LH_CATEGORIES] = { false };
-
-    for (int n = 0; n < LH_CATEGORIES; n++) {
-        int most = -1;
-        g_autofree char *bytes = NULL;
-
-        for (int c = 0; c < LH_CATEGORIES; c++) {
-            if (!listed[c] && by_category[c] > 0 &&
-                (most < 0 || by_category[c] > by_category[most]))
-                most = c;
-        }
-        if (most < 0)
-            return;
-        listed[most] = true;
-        bytes = lh_format_bytes(by_category[most]);
-        g_string_append_printf(out, "%s%s %s", n > 0 ? ", " : ": ", lh_category_names[most], bytes);
-    }
-}
-
-void
-lh_describe_peak_interval(const LhSetup *setup, uint64_t bytes, GString *out)
-{
-    const double error = lh_memory_error(setup);
-    g_autofree char *low = lh_format_bytes((uint64_t)((double)bytes / (1 + error)));
-    g_autofree char *high = lh_format_bytes((uint64_t)((double)bytes * (1 + error)));
-
-    if (error > 0)
-        g_string_append_printf(out, " (%s to %s in four measurements of five)", low, high);
-}
-
-/* "; first exceeded at 1.2 s for gradients, at op 12 (...)"; its rank where it is not @peak_rank.
- */
-static void
-describe_first(const LhOutOfMemory *oom, uint32_t peak_rank, GString *out)
-{
-    g_autofree char *time = lh_format_time(oom->time_ps);
-    g_autofree char *op = lh_describe_memory_op(&oom->op);
-
-    g_string_append_printf(out, "; first exceeded at %s", time);
-    if (oom->rank != peak_rank)
-        g_string_append_printf(out, " on rank %u", oom->rank);
-    if (oom->op.op == LH_OP_NONE)
-        g_string_append_printf(out, ", %s", op);
-    else
-        g_string_append_printf(out, " for %s, at %s", lh_category_names[oom->op.category], op);
-}
-
-/* Of a program that accounts for everything. */
-static char *
-describe_peak(const LhSetup *setup, const LhSimResult *result)
-{
-    const LhOutOfMemory *oom = result->out_of_memory;
-    GString *out = g_string_new(NULL);
-    g_autofree char *needed = NULL;
-    g_autofree char *limit = lh_format_bytes(oom->limit_bytes);
-    LhTotals totals;
-
-    lh_totals(result, &totals);
-    needed = lh_format_bytes(totals.peak_bytes);
-    g_string_append_printf(out, "rank %u needs %s", totals.peak_rank, needed);
-    lh_describe_peak_interval(setup, totals.peak_bytes, out);
-    g_string_append_printf(out, " of %s", limit);
-    append_categories(out, result->ranks[totals.peak_rank].peak_by_category);
-    describe_first(oom, totals.peak_rank, out);
-    return g_string_free(out, FALSE);
-}
-
-/* Of attention alone, whose buffers and a share of the weights are the least there is. */
-static char *
-describe_least(const LhSetup *setup, const LhSimResult *result)
-{
-    const uint64_t share = lh_setup_weight_bytes_per_rank(setup);
-    g_autofree char *weights = lh_format_bytes(share);
-    g_autofree char *has = lh_format_bytes(setup->device->memory_capacity);
-    g_autofree char *buffers = NULL;
-    GString *out = g_string_new(NULL);
-    LhTotals totals;
-
-    lh_totals(result, &totals);
-    buffers = lh_format_bytes(totals.peak_bytes);
-    g_string_append_printf(out, "rank %u needs %s of attention buffers%s%s%s, a GPU has %s",
-                           totals.peak_rank, buffers, share > 0 ? " and at least " : "",
-                           share > 0 ? weights : "", share > 0 ? " of weights" : "", has);
-    describe_first(result->out_of_memory, totals.peak_rank, out);
-    return g_string_free(out, FALSE);
-}
-
-char *
-lh_describe_memory_limit(const LhSetup *setup, const LhSimResult *result)
-{
-    const LhOutOfMemory *oom = result->out_of_memory;
-
-    return oom->by_category[LH_CATEGORY_ATTENTION] != oom->needed_bytes
-               ? describe_peak(setup, result)
-               : describe_least(setup, result);
 }
 
 /* A model that the cluster cannot hold, however it is cut. */
@@ -467,16 +279,6 @@ lh_describe_links(const LhSetup *setup, GString *out)
     lh_describe_pair_limits(&t->nic, ", ", " from GPU to GPU", out);
     describe_trunks(t, out);
     describe_change(&setup->scenario->change, out);
-}
-
-char *
-lh_describe_all_ranks(const LhSetup *setup)
-{
-    const LhProgramParams all = {
-        .ranks = setup->step != NULL ? (uint32_t)lh_step_ranks(&setup->step->params) : 0,
-    };
-
-    return lh_describe_groups(setup->step != NULL ? &all : &setup->params);
 }
 
 /* ", 16 of 18 hosts": how many a job has to ask for, where nodes have several. */

@@ -11,6 +11,7 @@
 #include "report/describe.h"
 #include "report/describe_options.h"
 #include "report/describe_relief.h"
+#include "report/memory_limit.h"
 #include "report/parts.h"
 #include "report/text.h"
 

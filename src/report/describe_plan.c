@@ -9,6 +9,8 @@
 #include "report/describe_comparison.h"
 #include "report/describe_config.h"
 #include "report/describe_relief.h"
+#include "report/memory_limit.h"
+#include "report/notes.h"
 #include "report/text.h"
 
 #include <math.h>

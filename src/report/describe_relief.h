@@ -3,7 +3,6 @@
  */
 #pragma once
 
-#include "base/jsonw.h"
 #include "plan/relief.h"
 
 /* Appends "ring needs least: 103.2 GiB of 77.05 GiB, most of it logits (78 GiB). "; @what is what
@@ -13,6 +12,3 @@ void lh_describe_need(const LhReliefs *reliefs, const char *what, GString *out);
 /* Appends "It would fit with --tensor-model-parallel-size 2 (61.2 GiB) or ...", or what comes
  * nearest, and the end of line. */
 void lh_describe_reliefs(const LhReliefs *reliefs, GString *out);
-
-/* Writes them as the member "relief"; null if @reliefs is NULL. */
-void lh_reliefs_json(LhJsonWriter *w, const LhReliefs *reliefs);

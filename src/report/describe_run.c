@@ -7,6 +7,7 @@
 #include "report/describe.h"
 #include "report/describe_critical.h"
 #include "report/describe_options.h"
+#include "report/notes.h"
 #include "report/text.h"
 
 #include <math.h>

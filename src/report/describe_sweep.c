@@ -5,6 +5,7 @@
 #include "plan/apart.h"
 #include "report/cells.h"
 #include "report/describe.h"
+#include "report/notes.h"
 #include "report/text.h"
 
 #include <float.h>

@@ -6,8 +6,8 @@
  */
 #include "report/gantt.h"
 
-#include "report/describe.h"
 #include "report/figure.h"
+#include "report/labels.h"
 #include "report/lane_kinds.h"
 #include "report/text.h"
 

@@ -3,9 +3,9 @@
  */
 #include "report/memory_figure.h"
 
-#include "report/describe.h"
 #include "report/describe_options.h"
 #include "report/figure.h"
+#include "report/labels.h"
 #include "report/text.h"
 
 #include <string.h>

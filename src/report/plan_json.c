@@ -1,8 +1,8 @@
 /* longhaul.plan/1: schemas/plan.schema.json. */
 #include "plan/apart.h"
 #include "report/asked.h"
-#include "report/describe_relief.h"
 #include "report/plan_values.h"
+#include "report/relief_json.h"
 #include "report/result_values.h"
 
 #include <string.h>

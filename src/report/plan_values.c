@@ -2,7 +2,7 @@
 #include "report/plan_values.h"
 
 #include "plan/apart.h"
-#include "report/describe.h"
+#include "report/notes.h"
 #include "report/result_values.h"
 
 #define SECONDS_PER_HOUR 3600.0

@@ -6,10 +6,10 @@
 
 #include "report/asked.h"
 #include "report/constants.h"
-#include "report/describe.h"
-#include "report/describe_relief.h"
 
 #include "config.h"
+#include "report/notes.h"
+#include "report/relief_json.h"
 #include "report/result_values.h"
 
 #include <stdlib.h>

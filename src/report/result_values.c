@@ -4,7 +4,8 @@
 #include "plan/apart.h"
 #include "plan/prove.h"
 #include "plan/setting.h"
-#include "report/describe.h"
+#include "report/memory_limit.h"
+#include "report/notes.h"
 
 /* --- the case -----------------------------------------------------------------------------------
  */

@@ -5,7 +5,6 @@
  */
 #include "report/synth_figure.h"
 
-#include "report/describe.h"
 #include "report/figure.h"
 #include "report/text.h"
 
