@@ -10,6 +10,7 @@
 #include "recording.h"
 #include "run_tests.h"
 #include "verify/verify.h"
+#include "sched/common/single.h"
 
 #include <string.h>
 

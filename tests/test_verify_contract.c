@@ -6,6 +6,7 @@
 #include "recording.h"
 #include "run_tests.h"
 #include "verifying.h"
+#include "sched/common/single.h"
 
 #include <string.h>
 

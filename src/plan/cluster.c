@@ -34,8 +34,6 @@ static const MessageSize message_sizes[] = {
     { 2 << 20, true },    { 4 << 20, false },  { 16 << 20, false },
 };
 
-const char *const lh_flows_names[] = { "node", "one", "all", "cycle", "fan", NULL };
-
 typedef struct {
     const LhClusterParams *params;
     LhCluster *cluster;

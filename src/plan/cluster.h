@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/jsonw.h"
+#include "plan/profile.h"
 #include "sim/device.h"
 
 /* Messages that some ranks send at the same time; as LhFlowsProbe, whose fields these are. */
@@ -26,19 +27,6 @@ typedef struct {
     void (*progress)(void *data, const char *what);
     void *progress_data;
 } LhClusterParams;
-
-/* What some ranks were asked to send each other, and what one round took. */
-typedef enum {
-    LH_FLOWS_NODE,  /* every rank to the next one of its node, in all nodes */
-    LH_FLOWS_ONE,   /* one rank of a node and one of another exchange */
-    LH_FLOWS_ALL,   /* likewise all ranks of the two nodes */
-    LH_FLOWS_CYCLE, /* all ranks of every node to those of the next one */
-    LH_FLOWS_FAN,   /* every rank to all others, as an all-gather (calibrate_collectives.c) */
-    LH_FLOWS_KINDS
-} LhFlowsKind;
-
-/* "node", "one", "all", "cycle", "fan"; NULL-terminated. */
-extern const char *const lh_flows_names[];
 
 typedef struct {
     LhFlowsKind kind;

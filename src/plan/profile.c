@@ -5,7 +5,6 @@
 #include "plan/profile.h"
 
 #include "base/error.h"
-#include "plan/cluster.h"
 #include "plan/profile_links.h"
 #include "program/program.h"
 #include "sim/network/measured.h"
@@ -19,6 +18,8 @@
 #define TILE_ROWS_MAX 16777216
 #define BANDWIDTH_MAX 1e15
 #define CTAS_MAX 1024
+
+const char *const lh_flows_names[] = { "node", "one", "all", "cycle", "fan", NULL };
 
 static const char *const profile_schemas[] = { "longhaul.profile/1", "longhaul.profile/2", NULL };
 

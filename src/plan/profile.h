@@ -9,6 +9,19 @@
 #include "sim/device.h"
 #include "sim/network/topology.h"
 
+/* What some ranks were asked to send each other, and what one round took. */
+typedef enum {
+    LH_FLOWS_NODE,  /* every rank to the next one of its node, in all nodes */
+    LH_FLOWS_ONE,   /* one rank of a node and one of another exchange */
+    LH_FLOWS_ALL,   /* likewise all ranks of the two nodes */
+    LH_FLOWS_CYCLE, /* all ranks of every node to those of the next one */
+    LH_FLOWS_FAN,   /* every rank to all others, as an all-gather (calibrate_collectives.c) */
+    LH_FLOWS_KINDS
+} LhFlowsKind;
+
+/* "node", "one", "all", "cycle", "fan"; NULL-terminated. */
+extern const char *const lh_flows_names[];
+
 /* A time of messages between ranks of a cluster: for the record, the topology is made of them. */
 typedef struct {
     int flows; /* LhFlowsKind */

@@ -5,6 +5,7 @@
  * is computed while they are reduced.
  */
 #include "sched/common/pass.h"
+#include "sched/schedule.h"
 
 #include <inttypes.h>
 

@@ -4,6 +4,7 @@
  * are one collective (one NCCL group call).
  */
 #include "sched/common/grid.h"
+#include "sched/schedule.h"
 
 typedef struct {
     LhGridPlan base;

@@ -9,6 +9,7 @@
  * Some of the paper's algorithms need corrections; docs/schedules.md lists them.
  */
 #include "sched/common/grid_hops.h"
+#include "sched/schedule.h"
 
 typedef struct {
     LhGridPlan base;

@@ -6,6 +6,7 @@
  * stream here. Not modelled: the public code's double ring.
  */
 #include "sched/common/ring.h"
+#include "sched/schedule.h"
 
 enum {
     BURST_TAG_PACK,

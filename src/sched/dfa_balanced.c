@@ -8,6 +8,7 @@
  * code (RulinShao/LightSeq) are for even P.
  */
 #include "sched/common/pass.h"
+#include "sched/schedule.h"
 
 #include "base/error.h"
 

@@ -6,6 +6,7 @@
  * this project.
  */
 #include "sched/common/pass.h"
+#include "sched/schedule.h"
 
 enum {
     DFA_UNBALANCED_TAG_KV,

@@ -12,6 +12,7 @@
  * Each of the four rings has a process group in the public code, hence a stream here.
  */
 #include "sched/common/ring.h"
+#include "sched/schedule.h"
 
 #include <inttypes.h>
 

@@ -5,6 +5,7 @@
  * streams then makes ranks work one after another.
  */
 #include "sched/common/linear.h"
+#include "sched/schedule.h"
 
 #include "kernels/sizes.h"
 

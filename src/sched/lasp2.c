@@ -4,6 +4,7 @@
  * the rank, `behind` that of the gradients of the states behind it.
  */
 #include "sched/common/linear.h"
+#include "sched/schedule.h"
 
 typedef struct {
     LhLinearPass l;

@@ -3,6 +3,7 @@
  * the diagonal, all blocks below it, and none above it.
  */
 #include "sched/common/ring.h"
+#include "sched/schedule.h"
 
 enum {
     DIAGONAL,

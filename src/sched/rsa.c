@@ -5,6 +5,7 @@
  * dropout, and copies that make q, k, v contiguous by heads.
  */
 #include "sched/common/pass.h"
+#include "sched/schedule.h"
 
 /*
  * Bytes for each score that the published code moves between the products, a kernel for each line

@@ -4,6 +4,7 @@
 #include "sched/schedule.h"
 
 #include "base/error.h"
+#include "sched/common/single.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -109,12 +109,3 @@ bool lh_schedule_check(const LhSchedule *schedule, const LhProgramParams *params
 /* Makes the program of @schedule for @params. Refusals are LH_ERROR_NO. Caller frees. */
 LhProgram *lh_program_new(const LhSchedule *schedule, const LhProgramParams *params,
                           GError **error);
-
-/*
- * The program of one rank alone, the same for every schedule: one call of the library's kernel per
- * pass, no exchange, and nothing held besides inputs and outputs. @placement is how its tokens are
- * cut. The params have one rank and keep the common rules. Caller frees.
- */
-LhProgram *lh_program_new_single(const char *name, LhPlacementKind placement,
-                                 const LhProgramParams *params);
-extern const LhClosedForms lh_single_closed;

@@ -4,6 +4,7 @@
  * so that the work of two ranks in a step differs by at most n pairs.
  */
 #include "sched/common/ring.h"
+#include "sched/schedule.h"
 
 enum {
     WITH_DIAGONAL,

@@ -3,6 +3,7 @@
  * exchange is in common/heads.h. Not modelled: fp8.
  */
 #include "sched/common/heads.h"
+#include "sched/schedule.h"
 
 #include <inttypes.h>
 

@@ -5,6 +5,7 @@
  */
 #include "sched/common/heads.h"
 #include "sched/common/te_ring.h"
+#include "sched/schedule.h"
 
 typedef struct {
     LhHeads heads;

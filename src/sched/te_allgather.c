@@ -5,6 +5,7 @@
  * reversed. Not modelled: the copies of the two outputs into one tensor.
  */
 #include "sched/common/ring.h"
+#include "sched/schedule.h"
 
 enum {
     MARK_SECOND = LH_MARK_OWN, /* the op queued last on the second compute stream */

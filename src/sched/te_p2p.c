@@ -3,6 +3,7 @@
  * ranks.
  */
 #include "sched/common/te_ring.h"
+#include "sched/schedule.h"
 
 static void
 te_p2p_declare(LhProgram *program)

@@ -6,6 +6,7 @@
  * steps.
  */
 #include "sched/common/ring.h"
+#include "sched/schedule.h"
 
 enum {
     TOKENRING_TAG_PACK,

@@ -5,6 +5,7 @@
  * which DeepSpeed overlaps the projections.
  */
 #include "sched/common/heads.h"
+#include "sched/schedule.h"
 
 #include <inttypes.h>
 

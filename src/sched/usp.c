@@ -6,6 +6,7 @@
  */
 #include "sched/common/heads.h"
 #include "sched/common/ring.h"
+#include "sched/schedule.h"
 
 typedef struct {
     LhHeads heads;

@@ -4,6 +4,7 @@
  * which the rank has added its own state meanwhile. Additions run on a stream of their own (scan).
  */
 #include "sched/common/linear.h"
+#include "sched/schedule.h"
 
 #include <inttypes.h>
 

@@ -3,6 +3,7 @@
  * several schedules share; see lh_ring_set_zigzag.
  */
 #include "sched/common/ring.h"
+#include "sched/schedule.h"
 
 static void
 zigzag_declare(LhProgram *program)

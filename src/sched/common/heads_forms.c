@@ -6,6 +6,7 @@
 
 #include "kernels/sizes.h"
 #include "sched/common/ring.h"
+#include "sched/common/single.h"
 
 const LhOption lh_option_hierarchy = {
     .name = "hierarchical_context_parallel_sizes",

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "sched/schedule.h"
+#include "program/emit.h"
 
 /* Options that most schedules read. */
 extern const LhOption lh_option_no_overlap;

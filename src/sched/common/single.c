@@ -1,6 +1,5 @@
-/*
- * The program of one rank alone, the same for every schedule; see sched/schedule.h.
- */
+#include "sched/common/single.h"
+
 #include "sched/common/linear.h"
 
 typedef struct {
