@@ -3,7 +3,7 @@
  * time, the least ratio of some tries, so that other load matters little. Ends with status 1 if a
  * check costs more than 3 times its run.
  */
-#include "runtime/gates.h"
+#include "reference/tolerance.h"
 #include "sched/schedule.h"
 
 #include <stdio.h>

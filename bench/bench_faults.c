@@ -3,7 +3,7 @@
 
 #include "base/rng.h"
 #include "kernels/cpu/rows.h"
-#include "runtime/held.h"
+#include "reference/reference_slots.h"
 
 #include <string.h>
 

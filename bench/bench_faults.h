@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "runtime/gates.h"
+#include "reference/tolerance.h"
 #include "runtime/inject.h"
 
 /* NULL-terminated. */

@@ -2,8 +2,8 @@
  * What plans take: making a space, estimating all of its points, and searching it, in seconds of
  * processor time of one thread. Ends with status 1 if one takes longer than it may.
  */
-#include "plan/estimate_all.h"
-#include "plan/search.h"
+#include "planner/estimate_all.h"
+#include "planner/search.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -11,8 +11,8 @@
  * the non-negative weights with the least relative errors, their absolute values by reweighting.
  * Rows for which a --judge holds are not fitted to: they judge. Nothing is random.
  */
-#include "base/csv.h"
-#include "sim/attention_cost.h"
+#include "base/files/csv.h"
+#include "sim/cost/attention_cost.h"
 
 #include <math.h>
 #include <stdio.h>

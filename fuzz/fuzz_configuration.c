@@ -5,7 +5,7 @@
  */
 #include "fuzz.h"
 
-#include "plan/configuration.h"
+#include "framework_config/configuration.h"
 
 #include <string.h>
 

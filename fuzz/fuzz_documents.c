@@ -1,7 +1,7 @@
 /* Lengths of documents; what is accepted rises, and is a mask that can be asked. */
 #include "fuzz.h"
 #include "model/mask.h"
-#include "plan/documents.h"
+#include "scenario/documents.h"
 
 static void
 check_mask(const LhDocuments *documents)

@@ -6,7 +6,7 @@
 #include "fuzz.h"
 
 #include "base/escape.h"
-#include "base/jsonw.h"
+#include "base/json/json_writer.h"
 
 #include <cjson/cJSON.h>
 #include <string.h>

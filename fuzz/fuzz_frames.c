@@ -3,7 +3,7 @@
  * hosts in Slurm's environment. Nothing is taken that was not sent, and nothing that was is lost.
  */
 #include "fuzz.h"
-#include "runtime/handshake.h"
+#include "runtime/process/handshake.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Traces of profilers: what is read is the same however the file comes, and makes sense. */
 #include "fuzz.h"
-#include "import/events.h"
-#include "import/seen.h"
+#include "import/trace/events.h"
+#include "import/trace/gpu_trace.h"
 
 #include <string.h>
 

@@ -4,8 +4,8 @@
  */
 #include "fuzz.h"
 
-#include "base/json.h"
-#include "base/jsonw.h"
+#include "base/json/json.h"
+#include "base/json/json_writer.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Profiles, and laying them over a device and a topology. */
 #include "fuzz.h"
-#include "plan/profile.h"
+#include "scenario/profile.h"
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

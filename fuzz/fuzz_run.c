@@ -4,9 +4,9 @@
  * Larger ones than a fuzzer has time for are left out.
  */
 #include "base/error.h"
+#include "execute/execute.h"
 #include "fuzz.h"
-#include "plan/execute.h"
-#include "program/explicit.h"
+#include "program/explicit/explicit.h"
 #include "verify/verify.h"
 
 #include <math.h>

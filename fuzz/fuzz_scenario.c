@@ -3,8 +3,8 @@
  * the machine is no part of the input.
  */
 #include "fuzz.h"
-#include "plan/setup.h"
-#include "plan/work.h"
+#include "proof/run_time_estimate.h"
+#include "scenario/setup.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  */
 #include "fuzz.h"
 
-#include "program/explicit.h"
+#include "program/explicit/explicit.h"
 #include "verify/verify.h"
 
 #include <string.h>

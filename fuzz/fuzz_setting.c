@@ -1,8 +1,8 @@
 /* Options of a scenario as they stand on a command line: lines "--option=text", and lists of ranks.
  */
 #include "fuzz.h"
-#include "plan/scenario.h"
-#include "plan/setting.h"
+#include "scenario/scenario.h"
+#include "scenario/setting.h"
 
 #include <string.h>
 

@@ -4,8 +4,8 @@
  */
 #include "fuzz.h"
 
-#include "import/nccl_log.h"
-#include "import/told_topology.h"
+#include "import/cluster/nccl_log.h"
+#include "import/cluster/topology_from_tools.h"
 
 #include <math.h>
 #include <string.h>

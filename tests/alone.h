@@ -4,11 +4,11 @@
  */
 #pragma once
 
+#include "execute/single_rank.h"
+#include "measure/microbenchmarks.h"
 #include "over_links.h"
-#include "plan/alone.h"
 #include "program/emit.h"
 #include "running.h"
-#include "runtime/probe.h"
 
 static inline void
 collect_on_streams(void *data, const LhTimelineRecord *record)

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "program/emit.h"
-#include "program/explicit.h"
+#include "program/explicit/explicit.h"
 
 typedef struct {
     LhProgram *program;

@@ -4,10 +4,10 @@
  */
 #pragma once
 
-#include "base/data.h"
+#include "base/files/data_files.h"
 #include "base/error.h"
-#include "base/json.h"
-#include "base/jsonw.h"
+#include "base/json/json.h"
+#include "base/json/json_writer.h"
 #include "run_tests.h"
 
 #include <string.h>

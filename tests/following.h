@@ -7,7 +7,7 @@
 #pragma once
 
 #include "checking.h"
-#include "program/collective.h"
+#include "program/collective_semantics.h"
 #include "program/holding.h"
 #include "recording.h"
 

@@ -1,7 +1,7 @@
 /* Frames as they go over a connection. */
 #pragma once
 
-#include "runtime/frames.h"
+#include "runtime/process/frames.h"
 
 /* Header and content of one. Caller unrefs. */
 static inline GByteArray *

@@ -5,7 +5,7 @@
  */
 #include "grower.h"
 
-#include "program/collective.h"
+#include "program/collective_semantics.h"
 
 #define TENSORS_MAX 3
 #define PINS_MAX (2 * GROWN_RANKS_MAX * TENSORS_MAX)

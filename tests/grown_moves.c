@@ -5,7 +5,7 @@
  */
 #include "grower.h"
 
-#include "program/collective.h"
+#include "program/collective_semantics.h"
 #include "program/work.h"
 
 static void

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "checking.h"
-#include "sim/device.h"
+#include "sim/cost/device.h"
 #include "sim/network/topology.h"
 #include "sim/sim.h"
 

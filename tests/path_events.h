@@ -4,8 +4,8 @@
 #pragma once
 
 #include "run_tests.h"
-#include "sim/path.h"
-#include "sim/precedence.h"
+#include "sim/network/path.h"
+#include "sim/slack.h"
 
 /* Every event is as late as what it waits for, no more. */
 static inline void

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "runtime/reference.h"
+#include "reference/reference.h"
 
 /* Computes o, lse, delta, dq, dk, dv and the sizes of their rows from the inputs. The outputs are
  * zero. */

@@ -3,7 +3,7 @@
  * is written by hand; without arguments the names of those that are proven.
  */
 #include "hand_programs.h"
-#include "program/explicit.h"
+#include "program/explicit/explicit.h"
 #include "random_program.h"
 
 #include <stdio.h>

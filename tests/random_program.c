@@ -8,7 +8,7 @@
 
 #include "base/rng.h"
 #include "built.h"
-#include "program/collective.h"
+#include "program/collective_semantics.h"
 
 #define RANKS_MAX 5
 /* Of activations: ROWS x WIDTH elements a part, which 2 to 5 ranks can share, as can weights. */

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/rng.h"
-#include "plan/scenario.h"
+#include "scenario/scenario.h"
 
 #include <inttypes.h>
 #include <string.h>

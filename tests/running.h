@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "checking.h"
+#include "execute/execute.h"
 #include "fitting.h"
-#include "plan/execute.h"
 
 #include <stdlib.h>
 

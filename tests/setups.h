@@ -4,7 +4,7 @@
 #pragma once
 
 #include "checking.h"
-#include "plan/setup.h"
+#include "scenario/setup.h"
 
 #include <string.h>
 

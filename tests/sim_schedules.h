@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "sim/cost.h"
+#include "sim/cost/cost.h"
 #include "sim_world.h"
 
 static const char *const schedule_names[] = { "ring", "zigzag", "striped", "dfa-unbalanced",

@@ -5,8 +5,8 @@
 #pragma once
 
 #include "base/rng.h"
-#include "plan/setup_step.h"
 #include "run_tests.h"
+#include "scenario/setup_step.h"
 
 #include <math.h>
 #include <string.h>

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "program/collective.h"
+#include "program/collective_semantics.h"
 #include "recording.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
  */
 #include "data_files.h"
 
-#include "base/csv.h"
+#include "base/files/csv.h"
 
 static LhCsv *
 parse(const char *text, GError **error)

@@ -1,8 +1,8 @@
 /*
  * Finding data files, in a folder made for the test.
  */
-#include "base/data.h"
 #include "base/error.h"
+#include "base/files/data_files.h"
 #include "config.h"
 #include "run_tests.h"
 

@@ -3,7 +3,7 @@
  * tables with every message, clean-up on failure, and schemas.
  */
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/rng.h"
 #include "run_tests.h"
 

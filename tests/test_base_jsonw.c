@@ -1,8 +1,8 @@
 /*
  * The JSON writer: layout, escapes, numbers, and that misuse aborts.
  */
-#include "base/json.h"
-#include "base/jsonw.h"
+#include "base/json/json.h"
+#include "base/json/json_writer.h"
 #include "base/rng.h"
 #include "run_tests.h"
 

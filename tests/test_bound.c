@@ -3,13 +3,13 @@
  * random clusters, against playing the run again with every set of resources faster.
  */
 #include "base/rng.h"
+#include "compare/compare.h"
 #include "data_files.h"
-#include "plan/compare.h"
 #include "run_tests.h"
 #include "setups.h"
 #include "share.h"
-#include "sim/provenance.h"
-#include "sim/tails.h"
+#include "sim/cost/provenance.h"
+#include "sim/remaining_path.h"
 #include "sim_world.h"
 
 #include <math.h>

@@ -2,15 +2,15 @@
  * Fits recover what data were made of; a calibration survives its file; the simulator uses it.
  */
 #include "base/error.h"
-#include "plan/calibrate.h"
-#include "plan/calibrate_private.h"
-#include "plan/fit_call.h"
-#include "plan/interference.h"
+#include "calibrate/calibrate.h"
+#include "calibrate/calibrate_private.h"
+#include "calibrate/fit_call.h"
+#include "measure/fit.h"
+#include "measure/interference.h"
 #include "run_tests.h"
-#include "runtime/clocks.h"
-#include "runtime/fit.h"
-#include "runtime/pin.h"
-#include "sim/cost.h"
+#include "runtime/process/clocks.h"
+#include "runtime/thread_affinity.h"
+#include "sim/cost/cost.h"
 
 #include <glib/gstdio.h>
 #include <math.h>

@@ -3,7 +3,7 @@
  * broken; and the list that is shipped, whose tests are there.
  */
 #include "data_files.h"
-#include "plan/checklist.h"
+#include "papers/checklist.h"
 #include "run_tests.h"
 
 #include <stdio.h>

@@ -3,9 +3,9 @@
  */
 #include "data_files.h"
 #include "options.h"
-#include "plan/check.h"
-#include "plan/length.h"
-#include "plan/setting.h"
+#include "scenario/config_check.h"
+#include "scenario/seq_length_rounding.h"
+#include "scenario/setting.h"
 #include "share.h"
 
 static void

@@ -1,5 +1,5 @@
 /* When the processes of a run begin: from rounds with clocks that are made up, and with none. */
-#include "runtime/clocks.h"
+#include "runtime/process/clocks.h"
 
 #include "base/rng.h"
 #include "run_tests.h"

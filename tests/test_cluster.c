@@ -2,12 +2,12 @@
  * A cluster is found again from the times of messages that a model of it gives: groups, adapters,
  * rates, latencies; and what is found goes through its file into the network of the simulator.
  */
-#include "plan/cluster.h"
-#include "plan/hosts.h"
+#include "calibrate/cluster_shape.h"
 #include "program/program.h"
-#include "report/describe_machine.h"
+#include "report/text/cluster/describe_machine.h"
 #include "run_tests.h"
 #include "sim/network/network.h"
+#include "validate/slow_hosts.h"
 
 #include <math.h>
 #include <string.h>

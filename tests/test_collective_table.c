@@ -3,10 +3,10 @@
  * and on those of the shipped topologies.
  */
 #include "data_files.h"
-#include "plan/profile.h"
-#include "sim/network/collective_table.h"
-#include "sim/network/measured.h"
-#include "sim/network/native.h"
+#include "scenario/profile.h"
+#include "sim/network/collectives/collective_table.h"
+#include "sim/network/collectives/measured.h"
+#include "sim/network/collectives/nccl_measured.h"
 
 #include <math.h>
 

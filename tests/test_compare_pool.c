@@ -4,8 +4,8 @@
  */
 #include "cli/compare_live.h"
 #include "cli/interrupt.h"
-#include "plan/compare.h"
-#include "report/describe_comparison.h"
+#include "compare/compare.h"
+#include "report/text/describe_comparison.h"
 #include "run_tests.h"
 #include "setups.h"
 #include "sim_world.h"

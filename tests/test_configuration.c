@@ -2,11 +2,11 @@
  * Configurations of training systems: which scenario they are, what is warned of, and that a way of
  * training said in their words is read as that way.
  */
-#include "base/data.h"
 #include "base/error.h"
-#include "plan/configuration.h"
-#include "plan/setup.h"
+#include "base/files/data_files.h"
+#include "framework_config/configuration.h"
 #include "run_tests.h"
+#include "scenario/setup.h"
 #include "step/step.h"
 
 #include <glib/gstdio.h>

@@ -3,7 +3,7 @@
  * are or in what is said of them; and what nothing depends on is counted, and changes nothing.
  */
 #include "base/error.h"
-#include "plan/configuration_private.h"
+#include "framework_config/configuration_private.h"
 #include "run_tests.h"
 
 #include <stdarg.h>

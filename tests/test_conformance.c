@@ -5,9 +5,9 @@
  * proven.
  */
 #include "base/error.h"
+#include "execute/execute.h"
 #include "hand_programs.h"
-#include "plan/execute.h"
-#include "program/explicit.h"
+#include "program/explicit/explicit.h"
 #include "random_program.h"
 #include "run_tests.h"
 #include "share.h"

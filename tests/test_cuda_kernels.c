@@ -6,11 +6,11 @@
  */
 #include "kernel_compare.h"
 #include "kernel_shapes.h"
+#include "kernels/cuda/attention/mask.h"
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/mask.h"
 #include "kernels/layer.h"
+#include "reference/tolerance.h"
 #include "run_tests.h"
-#include "runtime/gates.h"
 #include "share.h"
 #include "skip.h"
 
@@ -392,7 +392,7 @@ START_TEST(cuda_kernels_attend_over_many_tiles)
 END_TEST
 
 /* lse of a row is a sum over hundreds of tiles, which must not drift from one to the next: it is as
- * exact as runs are asked to be (runtime/gates.h). */
+ * exact as runs are asked to be (reference/tolerance.h). */
 START_TEST(cuda_kernels_sum_over_hundreds_of_tiles)
 {
     const uint32_t dims[] = { 64, 128 };

@@ -6,8 +6,8 @@
  * test_cudnn_runs.c runs schedules.
  */
 #include "kernel_compare.h"
-#include "runtime/cudnn_attention.h"
-#include "runtime/device.h"
+#include "runtime/api/compute_device.h"
+#include "runtime/gpu/cudnn_attention.h"
 #include "skip.h"
 #ifdef STANDIN
 #include "standin.h"

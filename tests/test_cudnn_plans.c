@@ -6,7 +6,7 @@
  * table is printed. Exits with 77 where there is no cuDNN.
  */
 #include "checking.h"
-#include "runtime/cudnn_plan.h"
+#include "runtime/gpu/cudnn_plan.h"
 #include "skip.h"
 #include "standin/driver.h"
 

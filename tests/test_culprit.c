@@ -1,5 +1,5 @@
 /* Which rank ends a run, of what is known of each. */
-#include "runtime/culprit.h"
+#include "runtime/process/first_failure.h"
 
 #include "base/error.h"
 #include "run_tests.h"

@@ -2,8 +2,8 @@
  * Sequence-parallel groups within data parallelism: each rank does what its place in its group says
  * and no message leaves a group, while all share the cluster's links.
  */
+#include "execute/execute.h"
 #include "fitting.h"
-#include "plan/execute.h"
 #include "recording.h"
 #include "run_tests.h"
 #include "sim_world.h"

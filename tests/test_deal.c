@@ -3,7 +3,7 @@
  * tests put into it.
  */
 #include "base/error.h"
-#include "plan/deal.h"
+#include "planner/distributed_search.h"
 #include "run_tests.h"
 
 #include <string.h>

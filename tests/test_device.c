@@ -3,8 +3,8 @@
  * fitted to, interpolation, broken files.
  */
 #include "data_files.h"
-#include "sim/provenance.h"
-#include "sim/device.h"
+#include "sim/cost/device.h"
+#include "sim/cost/provenance.h"
 
 #include <math.h>
 

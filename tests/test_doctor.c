@@ -1,8 +1,8 @@
 /*
  * What is found on machines that are made up: files as Linux has them below /sys.
  */
+#include "doctor/doctor.h"
 #include "machine_files.h"
-#include "plan/doctor.h"
 #include "run_tests.h"
 
 #include <string.h>

@@ -3,10 +3,10 @@
  * setup makes of them.
  */
 #include "base/error.h"
-#include "plan/documents.h"
-#include "plan/setting.h"
-#include "plan/setup.h"
 #include "run_tests.h"
+#include "scenario/documents.h"
+#include "scenario/setting.h"
+#include "scenario/setup.h"
 
 #include <glib/gstdio.h>
 #include <string.h>

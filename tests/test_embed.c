@@ -5,9 +5,9 @@
  */
 #include "base/error.h"
 #include "built.h"
+#include "execute/execute.h"
 #include "fitting.h"
-#include "plan/execute.h"
-#include "program/embed.h"
+#include "program/subprogram.h"
 #include "running.h"
 #include "verify/verify.h"
 

@@ -1,8 +1,8 @@
 /*
  * Settings of other programs' files: what is read of each syntax, and where what is wrong stands.
  */
-#include "base/entries.h"
 #include "base/error.h"
+#include "base/settings/settings_file.h"
 #include "run_tests.h"
 
 #include <string.h>

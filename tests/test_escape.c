@@ -2,8 +2,8 @@
  * Escapes, by example. What they promise for any text is fuzz/fuzz_escape.c's.
  */
 #include "base/escape.h"
-#include "base/jsonw.h"
-#include "report/table.h"
+#include "base/json/json_writer.h"
+#include "report/base/table.h"
 #include "run_tests.h"
 
 START_TEST(escape_shows_what_terminals_obey)

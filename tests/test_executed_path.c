@@ -3,10 +3,10 @@
  * records of simulated runs, over schedules and steps; and of runs with real data.
  */
 #include "built.h"
+#include "compare/compare.h"
+#include "critical_path/executed_path.h"
+#include "execute/execute.h"
 #include "path_events.h"
-#include "plan/compare.h"
-#include "plan/execute.h"
-#include "plan/executed_path.h"
 #include "run_tests.h"
 #include "setups.h"
 #include "share.h"

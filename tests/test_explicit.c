@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "fitting.h"
-#include "program/explicit.h"
+#include "program/explicit/explicit.h"
 #include "run_tests.h"
 #include "share.h"
 #include "verify/verify.h"

@@ -6,11 +6,11 @@
 #include "hand_networks.h"
 #include "run_tests.h"
 #include "share.h"
+#include "sim/network/collectives/nccl_model.h"
+#include "sim/network/collectives/rings.h"
 #include "sim/network/fabric.h"
 #include "sim/network/levers.h"
-#include "sim/network/nccl.h"
 #include "sim/network/network.h"
-#include "sim/network/rings.h"
 #include "sim/network/topology_change.h"
 
 #include <math.h>

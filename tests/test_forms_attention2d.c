@@ -6,8 +6,8 @@
  */
 #include "base/error.h"
 #include "options.h"
+#include "reference/tolerance.h"
 #include "run_tests.h"
-#include "runtime/gates.h"
 #include "sched/common/grid.h"
 #include "share.h"
 #include "sim/sim.h"

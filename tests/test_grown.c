@@ -9,9 +9,9 @@
  */
 #include "checking.h"
 #include "grown_program.h"
-#include "program/explicit.h"
+#include "program/explicit/explicit.h"
+#include "reference/tolerance.h"
 #include "run_tests.h"
-#include "runtime/gates.h"
 #include "runtime/inject.h"
 #include "share.h"
 #include "toy_device.h"

@@ -2,7 +2,7 @@
  * How processes prove who they are: handshakes whose bytes a test carries from one end to the
  * other, changes, repeats or makes up; and where the secret is read.
  */
-#include "runtime/handshake.h"
+#include "runtime/process/handshake.h"
 
 #include "frame_of.h"
 #include "run_tests.h"

@@ -3,7 +3,7 @@
  * the lever must be found; where nothing single was turned, nothing may be named.
  */
 #include "base/rng.h"
-#include "import/held.h"
+#include "collective_check/log_check.h"
 #include "run_tests.h"
 #include "share.h"
 

@@ -2,10 +2,10 @@
  * What profilers write, read: names of kernels, times to the nanosecond, what collectives move, and
  * files that are broken. The whole way to constants is tests/cli/import.py.
  */
-#include "base/data.h"
 #include "base/error.h"
-#include "import/events.h"
-#include "import/seen.h"
+#include "base/files/data_files.h"
+#include "import/trace/events.h"
+#include "import/trace/gpu_trace.h"
 
 #include "run_tests.h"
 

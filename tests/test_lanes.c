@@ -2,8 +2,8 @@
  * The communicators of programs: every message and every collective of every schedule has one, the
  * same at both ends, on which order alone matches what tags match.
  */
-#include "program/digest.h"
-#include "runtime/lanes.h"
+#include "program/explicit/digest.h"
+#include "runtime/gpu/nccl_communicators.h"
 
 #include "base/error.h"
 #include "built.h"

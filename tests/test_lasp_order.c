@@ -4,10 +4,10 @@
  * many modules as TNL-1B has layers. docs/accuracy.md shows the numbers; what the paper says of
  * whole training steps is judged as the tables lasp_claims and lasp_figure4.
  */
-#include "plan/compare.h"
-#include "plan/setting.h"
+#include "compare/compare.h"
 #include "recording.h"
 #include "run_tests.h"
+#include "scenario/setting.h"
 #include "share.h"
 
 enum {

@@ -4,8 +4,8 @@
  */
 #include "base/error.h"
 #include "run_tests.h"
-#include "runtime/control.h"
-#include "runtime/handshake.h"
+#include "runtime/api/control.h"
+#include "runtime/process/handshake.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>

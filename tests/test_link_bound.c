@@ -4,7 +4,7 @@
  */
 #include "base/rng.h"
 #include "run_tests.h"
-#include "sim/network/collective_table.h"
+#include "sim/network/collectives/collective_table.h"
 #include "sim/network/link_bound.h"
 #include "sim_single.h"
 

@@ -3,7 +3,7 @@
  */
 #include "data_files.h"
 #include "model/families.h"
-#include "model/model_private.h"
+#include "model/model_rules.h"
 
 #include <math.h>
 

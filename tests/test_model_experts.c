@@ -3,9 +3,9 @@
  * differences, and what it is can be worked out where all experts are alike.
  */
 #include "base/rng.h"
+#include "reference/model_experts.h"
+#include "reference/model_math.h"
 #include "run_tests.h"
-#include "runtime/model_experts.h"
-#include "runtime/model_math.h"
 
 #include <glib.h>
 #include <math.h>

@@ -7,8 +7,8 @@
 #include "over_links.h"
 #include "recording.h"
 #include "running.h"
-#include "runtime/lanes.h"
-#include "runtime/nccl_api.h"
+#include "runtime/gpu/nccl_api.h"
+#include "runtime/gpu/nccl_communicators.h"
 #include "standin.h"
 #include "virtual_time.h"
 

@@ -4,9 +4,9 @@
  * one that refusal is gone.
  */
 #include "base/error.h"
-#include "plan/setting.h"
-#include "plan/setup.h"
 #include "run_tests.h"
+#include "scenario/setting.h"
+#include "scenario/setup.h"
 
 #include <string.h>
 

@@ -2,14 +2,14 @@
  * One number for one quantity: what plan finds of a way is what sim and compare find of it, asked
  * with options alone; and no two ways of a plan are described alike.
  */
-#include "plan/apart.h"
-#include "plan/compare.h"
-#include "plan/plan.h"
-#include "plan/setting.h"
-#include "report/describe_plan.h"
-#include "report/plan_values.h"
-#include "report/result_values.h"
+#include "compare/compare.h"
+#include "compare/error_bar.h"
+#include "planner/plan.h"
+#include "report/data/plan_values.h"
+#include "report/data/result_values.h"
+#include "report/text/describe_plan.h"
 #include "run_tests.h"
+#include "scenario/setting.h"
 
 #include <string.h>
 

@@ -2,13 +2,13 @@
  * Writing results: whole or not at all, in place of what was there, with reasons that say what is
  * wrong; children that end in time. (Full disks and the like: tests/cli/outputs.sh.)
  */
-#include "base/child.h"
-#include "base/draft.h"
 #include "base/error.h"
-#include "base/input.h"
-#include "base/journal.h"
-#include "base/output.h"
-#include "base/uses.h"
+#include "base/files/append_log.h"
+#include "base/files/atomic_file.h"
+#include "base/files/file_input.h"
+#include "base/files/file_uses.h"
+#include "base/files/output.h"
+#include "base/files/subprocess.h"
 #include "run_tests.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
  * Heads that ranks share evenly because they are padded: a step with so many more heads, and as
  * much wider, is that of a model that has them.
  */
-#include "program/digest.h"
+#include "program/explicit/digest.h"
 #include "run_tests.h"
 #include "setups.h"
 

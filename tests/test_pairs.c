@@ -2,10 +2,10 @@
  * Pairs of schedules, of models that have layers of linear and of softmax attention: how they are
  * named, and that no row depends on the order of names.
  */
+#include "compare/compare.h"
 #include "data_files.h"
-#include "plan/compare.h"
-#include "plan/pairs.h"
-#include "plan/setting.h"
+#include "scenario/schedule_pairs.h"
+#include "scenario/setting.h"
 
 #include "base/error.h"
 

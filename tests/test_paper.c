@@ -3,9 +3,9 @@
  * of broken ones.
  */
 #include "data_files.h"
-#include "plan/reproduce.h"
-#include "plan/setup.h"
-#include "report/reproduction.h"
+#include "papers/reproduce.h"
+#include "report/text/reproduction.h"
+#include "scenario/setup.h"
 
 #include <stdio.h>
 

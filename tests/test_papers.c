@@ -7,7 +7,7 @@
  */
 #include "run_tests.h"
 
-#include "base/data.h"
+#include "base/files/data_files.h"
 #include "options.h"
 #include "sim/sim.h"
 

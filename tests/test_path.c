@@ -4,9 +4,9 @@
  * picosecond more, by playing random programs again.
  */
 #include "base/rng.h"
+#include "critical_path/critical.h"
 #include "path_events.h"
-#include "plan/critical.h"
-#include "program/explicit.h"
+#include "program/explicit/explicit.h"
 #include "random_program.h"
 #include "run_tests.h"
 #include "setups.h"

@@ -5,10 +5,10 @@
 #include "hand_networks.h"
 #include "run_tests.h"
 #include "share.h"
-#include "sim/network/measured.h"
-#include "sim/network/nccl.h"
+#include "sim/network/collectives/measured.h"
+#include "sim/network/collectives/nccl_model.h"
+#include "sim/network/collectives/rings.h"
 #include "sim/network/network.h"
-#include "sim/network/rings.h"
 #include "sim/network/sends.h"
 
 #include <math.h>

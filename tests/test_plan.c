@@ -5,13 +5,13 @@
  * LONGHAUL_TEST_ALL makes all of the points; without it there is a share of them.
  */
 #include "base/error.h"
-#include "base/journal.h"
+#include "base/files/append_log.h"
 #include "base/rng.h"
-#include "plan/estimate_all.h"
-#include "plan/plan.h"
-#include "plan/points.h"
-#include "plan/step_plan.h"
-#include "plan/threads.h"
+#include "base/threads.h"
+#include "compare/step_plan.h"
+#include "planner/estimate_all.h"
+#include "planner/plan.h"
+#include "planner/search_log.h"
 #include "run_tests.h"
 #include "share.h"
 

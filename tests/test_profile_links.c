@@ -1,11 +1,11 @@
 /*
  * Profiles compare what they measured with what a topology's file says of the same measurement
- * (plan/profile_links.h): of every shipped file.
+ * (scenario/profile_links.h): of every shipped file.
  */
-#include "base/data.h"
-#include "plan/profile_links.h"
+#include "base/files/data_files.h"
 #include "run_tests.h"
-#include "sim/network/native.h"
+#include "scenario/profile_links.h"
+#include "sim/network/collectives/nccl_measured.h"
 #include "sim/network/sends.h"
 
 #include <string.h>

@@ -3,9 +3,9 @@
  * varied.
  */
 #include "options.h"
-#include "plan/prove.h"
-#include "plan/setting.h"
+#include "proof/proof_cases.h"
 #include "run_tests.h"
+#include "scenario/setting.h"
 #include "share.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Hosts answer that take a connection or refuse it; one that lets nobody in says nothing. */
 #include "run_tests.h"
-#include "runtime/reach.h"
+#include "runtime/process/reachability.h"
 
 #include <arpa/inet.h>
 #include <glib.h>

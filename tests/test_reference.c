@@ -4,8 +4,8 @@
  */
 #include "kernels/cpu/cpu.h"
 #include "plain_reference.h"
+#include "reference/numerics.h"
 #include "run_tests.h"
-#include "runtime/numerics.h"
 #include "share.h"
 
 #include <math.h>

@@ -2,13 +2,13 @@
  * What would help where nothing fits: every change that is told is one that sim takes, and its peak
  * is the one that sim finds.
  */
-#include "plan/compare.h"
-#include "plan/plan.h"
-#include "plan/relief.h"
-#include "plan/setting.h"
-#include "report/describe_relief.h"
+#include "compare/compare.h"
+#include "compare/memory_relief.h"
+#include "planner/plan.h"
+#include "report/data/relief_json.h"
+#include "report/text/describe_relief.h"
 #include "run_tests.h"
-#include "report/relief_json.h"
+#include "scenario/setting.h"
 
 #include <string.h>
 

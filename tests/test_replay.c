@@ -3,8 +3,8 @@
  * rank of every schedule runs by itself, whose messages are never over too early. That they are not
  * over too late, either, tests test_replay_gpu.c, in virtual time.
  */
+#include "measure/measure_collective.h"
 #include "alone.h"
-#include "runtime/measure_collective.h"
 
 #include <string.h>
 

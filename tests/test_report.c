@@ -2,15 +2,15 @@
  * Reports: numbers that add up as printed, tables in every form, figures.
  */
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/rng.h"
-#include "report/bars.h"
-#include "report/constants.h"
-#include "report/describe.h"
-#include "report/figure.h"
-#include "report/gantt.h"
-#include "report/result_json.h"
-#include "report/text.h"
+#include "report/base/text.h"
+#include "report/data/constants.h"
+#include "report/data/result_json.h"
+#include "report/draw/bars.h"
+#include "report/draw/figure.h"
+#include "report/draw/gantt.h"
+#include "report/text/describe.h"
 #include "run_tests.h"
 
 #include <glib/gstdio.h>

@@ -1,16 +1,16 @@
 /*
  * Reports of memory over time: of a step of a few layers by hand, whose bytes are known.
  */
-#include "base/json.h"
+#include "base/json/json.h"
 #include "options.h"
 #include "program/emit.h"
-#include "report/describe.h"
-#include "report/describe_sim.h"
-#include "report/figure.h"
-#include "report/memory_figure.h"
-#include "report/memory_timeline.h"
+#include "report/data/memory_limit.h"
+#include "report/draw/figure.h"
+#include "report/draw/memory_figure.h"
+#include "report/draw/memory_timeline.h"
+#include "report/text/describe.h"
+#include "report/text/describe_sim.h"
 #include "run_tests.h"
-#include "report/memory_limit.h"
 
 #include <glib/gstdio.h>
 #include <string.h>

@@ -2,14 +2,14 @@
  * What limits the memory of the process: each limit alone, then the smallest of all, from files as
  * Linux writes them and from setrlimit(2). And what a run needs of it.
  */
+#include "base/allocation.h"
+#include "base/available_memory.h"
 #include "base/error.h"
-#include "base/memory.h"
-#include "base/room.h"
 #include "base/saturate.h"
+#include "execute/memory_estimate.h"
 #include "machine_files.h"
-#include "plan/need.h"
+#include "reference/reference.h"
 #include "run_tests.h"
-#include "runtime/reference.h"
 #include "sched/schedule.h"
 
 #include <glib/gstdio.h>

@@ -4,8 +4,8 @@
  */
 #include "base/error.h"
 #include "checking.h"
+#include "reference/numerics.h"
 #include "runtime/executor.h"
-#include "runtime/numerics.h"
 #include "sched/common/pass.h"
 #include "verify/verify.h"
 

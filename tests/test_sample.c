@@ -1,6 +1,6 @@
 /*
- * Results checked at some tokens of each rank (runtime/sample.h): right runs pass, wrong ones do
- * not, and what is said of a row is what the check of all tokens says of it.
+ * Results checked at some tokens of each rank (reference/row_sampling.h): right runs pass, wrong
+ * ones do not, and what is said of a row is what the check of all tokens says of it.
  */
 #include "running.h"
 #include "share.h"

@@ -2,11 +2,11 @@
  * Scenarios: the table of fields and the options made from it, every shipped file, defaults,
  * profiles, comparisons.
  */
+#include "compare/compare.h"
 #include "data_files.h"
 #include "options.h"
-#include "plan/compare.h"
-#include "plan/profile.h"
-#include "plan/setting.h"
+#include "scenario/profile.h"
+#include "scenario/setting.h"
 
 #include <math.h>
 

@@ -5,7 +5,7 @@
  */
 #include "base/error.h"
 #include "fitting.h"
-#include "program/collective.h"
+#include "program/collective_semantics.h"
 #include "run_tests.h"
 #include "sched/schedule.h"
 

@@ -1,8 +1,8 @@
 /*
  * What messages of a node reach of its links where measured collectives contradict these, and what
- * is said of it (sim/network/sends.h, plan/ends.h, plan/apart.h).
+ * is said of it (sim/network/sends.h, compare/time_range.h, compare/error_bar.h).
  */
-#include "plan/compare.h"
+#include "compare/compare.h"
 #include "run_tests.h"
 #include "sim/network/sends.h"
 

@@ -2,12 +2,12 @@
  * What error bars are made of: the parts are the bar, and what a measured constant would make of it
  * is what it makes of it.
  */
-#include "plan/compare.h"
-#include "plan/sensitivity.h"
-#include "plan/setting.h"
-#include "report/constants.h"
+#include "compare/compare.h"
+#include "compare/sensitivity.h"
+#include "report/data/constants.h"
 #include "run_tests.h"
-#include "sim/provenance.h"
+#include "scenario/setting.h"
+#include "sim/cost/provenance.h"
 
 #include <math.h>
 #include <string.h>

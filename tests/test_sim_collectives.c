@@ -4,10 +4,10 @@
  * against its formulas by hand and against measurements.
  */
 #include "base/error.h"
-#include "program/collective.h"
+#include "program/collective_semantics.h"
 #include "run_tests.h"
-#include "sim/network/nccl.h"
-#include "sim/network/rings.h"
+#include "sim/network/collectives/nccl_model.h"
+#include "sim/network/collectives/rings.h"
 #include "sim_single.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
  */
 #include "program/work.h"
 #include "run_tests.h"
-#include "sim/product_cost.h"
+#include "sim/cost/product_cost.h"
 #include "sim_schedules.h"
 
 #include <math.h>

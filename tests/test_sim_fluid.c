@@ -3,11 +3,11 @@
  * cluster, the group, the kind and the bytes; and they share links with other messages.
  */
 #include "base/rng.h"
-#include "program/collective.h"
+#include "program/collective_semantics.h"
 #include "run_tests.h"
 #include "share.h"
-#include "sim/least.h"
-#include "sim/network/collective.h"
+#include "sim/lower_bound/lower_bound.h"
+#include "sim/network/collectives/collective.h"
 #include "sim_single.h"
 
 #include <math.h>

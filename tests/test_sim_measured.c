@@ -4,13 +4,13 @@
  * be found; and what holds of every collective on every shipped cluster: links are never used more
  * than once over, faster links make nothing slower, and times of bytes go with rates.
  */
-#include "base/data.h"
+#include "base/files/data_files.h"
 #include "base/rng.h"
 #include "run_tests.h"
 #include "share.h"
 #include "sim/engine.h"
+#include "sim/network/collectives/nccl_measured.h"
 #include "sim/network/levers.h"
-#include "sim/network/native.h"
 #include "sim_single.h"
 
 #include <math.h>

@@ -4,10 +4,10 @@
  * a number of its file.
  */
 #include "base/rng.h"
-#include "plan/paper_collective.h"
-#include "plan/single.h"
+#include "collective_check/collective_time.h"
+#include "measure/measure_collective.h"
+#include "papers/paper_collective.h"
 #include "run_tests.h"
-#include "runtime/measure_collective.h"
 #include "share.h"
 
 #include <math.h>

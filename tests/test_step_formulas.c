@@ -5,7 +5,7 @@
 #include "program/live.h"
 #include "program/work.h"
 #include "run_tests.h"
-#include "sim/cost.h"
+#include "sim/cost/cost.h"
 #include "sim_world.h"
 #include "step/formulas.h"
 #include "steps.h"

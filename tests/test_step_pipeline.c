@@ -3,10 +3,10 @@
  * the micro-batches that its order lets be in flight, and no other stage's weights; what cannot be
  * cut is refused.
  */
-#include "plan/setup.h"
 #include "program/cursor.h"
 #include "program/live.h"
 #include "run_tests.h"
+#include "scenario/setup.h"
 #include "step/formulas.h"
 #include "steps.h"
 

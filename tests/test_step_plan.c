@@ -2,10 +2,10 @@
  * What a step comes to where only a few of its micro-batches are played: the same as where all are,
  * to the picosecond and to the byte.
  */
-#include "plan/ends.h"
-#include "plan/setup.h"
-#include "plan/step_plan.h"
+#include "compare/step_plan.h"
+#include "compare/time_range.h"
 #include "run_tests.h"
+#include "scenario/setup.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * Random training steps (random_step.h), each made, proven, simulated and executed: all of them say
  * the same of it. What is refused is refused before anybody has said anything of it.
  */
-#include "plan/execute.h"
+#include "execute/execute.h"
 #include "random_step.h"
 #include "run_tests.h"
 #include "share.h"

@@ -4,8 +4,8 @@
  * and a tiny model learns, on one rank as on eight.
  */
 #include "base/rng.h"
-#include "plan/execute.h"
-#include "plan/step_numerics.h"
+#include "execute/execute.h"
+#include "execute/step_numerics.h"
 #include "run_tests.h"
 #include "share.h"
 #include "steps.h"

@@ -3,11 +3,11 @@
  * or a framework changes the program and the reference that it is held against alike. Each row
  * changes one thing; both have the same numbers before and after, within the gates.
  */
-#include "plan/execute.h"
-#include "plan/step_numerics.h"
-#include "program/digest.h"
+#include "execute/execute.h"
+#include "execute/step_numerics.h"
+#include "program/explicit/digest.h"
+#include "reference/numerics.h"
 #include "run_tests.h"
-#include "runtime/numerics.h"
 #include "setups.h"
 
 #include <glib/gstdio.h>

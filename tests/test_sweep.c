@@ -3,11 +3,11 @@
  * what is refused; files of points; flags and options; figures.
  */
 #include "base/error.h"
-#include "plan/setting.h"
-#include "report/describe_sweep.h"
-#include "report/result_values.h"
-#include "report/sweep_figure.h"
+#include "report/data/result_values.h"
+#include "report/draw/sweep_figure.h"
+#include "report/text/describe_sweep.h"
 #include "run_tests.h"
+#include "scenario/setting.h"
 
 #include <glib/gstdio.h>
 #include <string.h>

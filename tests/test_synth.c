@@ -4,13 +4,13 @@
  */
 #include "base/error.h"
 #include "base/rng.h"
-#include "plan/execute.h"
+#include "execute/execute.h"
 #include "run_tests.h"
 #include "setups.h"
 #include "share.h"
 #include "synth/anneal.h"
-#include "synth/bound.h"
-#include "synth/emit.h"
+#include "synth/generator.h"
+#include "synth/schedule_bound.h"
 #include "synth/synth.h"
 #include "verify/verify.h"
 

@@ -4,7 +4,7 @@
  */
 #include "base/rng.h"
 #include "run_tests.h"
-#include "sim/cost.h"
+#include "sim/cost/cost.h"
 
 #include <math.h>
 #include <string.h>

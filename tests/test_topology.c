@@ -4,8 +4,8 @@
  */
 #include "data_files.h"
 #include "share.h"
-#include "sim/device.h"
-#include "sim/network/measured.h"
+#include "sim/cost/device.h"
+#include "sim/network/collectives/measured.h"
 #include "sim/network/network.h"
 #include "sim/network/topology_change.h"
 

@@ -5,7 +5,7 @@
 #include "run_tests.h"
 #include "told_files.h"
 
-#include "import/told_tree.h"
+#include "import/cluster/pcie_tree.h"
 #include "sim/network/link_bound.h"
 
 /* "0,0,1,1"; @numbers of uint64_t. */

@@ -2,11 +2,11 @@
  * Messages over TCP: wires between two ends of one process, the addresses that processes tell each
  * other, and a transport of one rank that sends to itself, with strangers at its door.
  */
-#include "runtime/handshake.h"
-#include "runtime/socket.h"
-#include "runtime/transport.h"
-#include "runtime/whereabouts.h"
-#include "runtime/wire.h"
+#include "runtime/api/transport.h"
+#include "runtime/process/endpoint.h"
+#include "runtime/process/handshake.h"
+#include "runtime/process/socket.h"
+#include "runtime/process/tcp_channel.h"
 
 #include "frame_of.h"
 #include "run_tests.h"

@@ -2,12 +2,12 @@
  * Whether calibrate and validate find the truth, where it is known: the virtual clock of what
  * stands for GPUs has constants of its own. Nothing is computed, only time passes.
  */
-#include "plan/calibrate.h"
-#include "plan/validate.h"
+#include "calibrate/calibrate.h"
 #include "run_tests.h"
-#include "sim/attention_cost.h"
+#include "sim/cost/attention_cost.h"
 #include "standin.h"
 #include "standin_calls.h"
+#include "validate/validate.h"
 
 #include <glib/gstdio.h>
 #include <math.h>

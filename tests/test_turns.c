@@ -3,7 +3,7 @@
  * step by step, so that a limit that gets lower meets it somewhere. Whatever the threads, the
  * outcomes are those of one.
  */
-#include "plan/turns.h"
+#include "planner/lookahead_pool.h"
 
 #include "base/rng.h"
 #include "run_tests.h"

@@ -6,11 +6,11 @@
  * crash.
  */
 #include "base/rng.h"
-#include "program/explicit.h"
+#include "program/explicit/explicit.h"
 #include "recording.h"
 #include "run_tests.h"
-#include "verify/verify.h"
 #include "sched/common/single.h"
+#include "verify/verify.h"
 
 #include <string.h>
 

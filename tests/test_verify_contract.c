@@ -5,8 +5,8 @@
 #include "fitting.h"
 #include "recording.h"
 #include "run_tests.h"
-#include "verifying.h"
 #include "sched/common/single.h"
+#include "verifying.h"
 
 #include <string.h>
 

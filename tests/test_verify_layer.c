@@ -2,7 +2,7 @@
  * Programs of the layer outside attention: a small training step without attention is read, and
  * found to read only what has been written; one change after another is found or refused.
  */
-#include "program/explicit.h"
+#include "program/explicit/explicit.h"
 #include "run_tests.h"
 #include "verifying.h"
 

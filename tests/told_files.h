@@ -3,9 +3,9 @@
  */
 #pragma once
 
-#include "base/data.h"
 #include "base/error.h"
-#include "import/told_topology.h"
+#include "base/files/data_files.h"
+#include "import/cluster/topology_from_tools.h"
 
 #include <check.h>
 #include <string.h>

@@ -39,7 +39,8 @@ class Layers:
                 self.uses[name] = {name}.union(below, *(self.uses[folder] for folder in below))
             elif line:
                 fail(f"{path}:{number}: neither FOLDER: FOLDERS nor FOLDER = FOLDER")
-        for one, other in joined:
+        # Once for each pair: what the last one adds may be what the first one is about.
+        for one, other in joined * len(joined):
             both = self.uses[one] | self.uses[other]
             for name, below in self.uses.items():
                 if name in (one, other) or below & {one, other}:

@@ -26,10 +26,10 @@ CODE_RULES = [
      "only src/cli prints or exits: return a GError"),
     ("files", r"^src/(?!base/).*\.c$",
      r"\b(g_file_set_contents\w*|freopen|creat|mkstemp|(g_)?rename|popen|system|g_spawn_\w+|g_subprocess_\w+)\s*\(",
-     "files are written by base/output.h, and programs are run by base/child.h"),
+     "files are written by base/files/output.h, and programs are run by base/files/subprocess.h"),
     ("read", r"^src/(?!base/).*\.c$",
      r"(?<![>.\w])((g_)?f?open|openat|gzopen|g_file_get_contents|g_mapped_file_new|sqlite3_open\w*)\s*\(",
-     "files are read by base/input.h, so that nothing overwrites them; the system's own need not be"),
+     "files are read by base/files/file_input.h, so that nothing overwrites them; the system's own need not be"),
     # An LhTime needs no suffix: its type is its unit.
     ("unit", r"^src/.*\.h$",
      r"\b(double|u?int\d+_t|gsize|size_t|int|unsigned)\s+\*?(?!\w*_" + UNIT + r"(_\w+)?\s*[;,)\[])"
@@ -99,7 +99,7 @@ def shared_names(codes):
     """File-private names that two files of one library have: they could not compile as one (-Dunity=on)."""
     first = {}
     for path, code in sorted(codes.items()):
-        library = path.split("/")[1]
+        library = str(pathlib.PurePath(path).parent)
         # Fast kernels are compiled file by file: see src/meson.build.
         if re.match(r"src/kernels/(cpu|cuda)/", path):
             continue

@@ -100,7 +100,7 @@ def line(points, start, size):
 
 
 def interpolate(points, size):
-    """As src/sim/network/collective_table.c does."""
+    """As src/sim/network/collectives/collective_table.c does."""
     if size <= points[0][0]:
         return points[0][1]
     if size >= points[-1][0]:

@@ -1,5 +1,5 @@
 /*
- * Escapes for terminals, CSV, Markdown, HTML and gnuplot. (JSON is the writer's, jsonw.c.)
+ * Escapes for terminals, CSV, Markdown, HTML and gnuplot. (JSON is the writer's, json_writer.c.)
  */
 #include "base/escape.h"
 

@@ -5,10 +5,10 @@
 
 #include "base/error.h"
 #include "base/escape.h"
-#include "base/output.h"
+#include "base/files/output.h"
 #include "cli/saved.h"
-#include "plan/pairs.h"
-#include "report/describe_config.h"
+#include "report/text/describe_config.h"
+#include "scenario/schedule_pairs.h"
 
 #include <stdio.h>
 #include <string.h>

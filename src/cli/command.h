@@ -5,11 +5,11 @@
  */
 #pragma once
 
-#include "plan/configuration.h"
-#include "plan/scenario.h"
-#include "report/result_json.h"
-#include "report/table.h"
+#include "framework_config/configuration.h"
+#include "report/base/table.h"
+#include "report/data/result_json.h"
 #include "runtime/backend.h"
+#include "scenario/scenario.h"
 
 typedef struct _LhCommand LhCommand;
 typedef struct _LhSaved LhSaved; /* saved.h */

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "cli/progress.h"
-#include "plan/compare.h"
+#include "compare/compare.h"
 
 typedef struct {
     LhProgressLine line;

@@ -2,10 +2,10 @@
 #include "cli/compare_page.h"
 
 #include "base/error.h"
-#include "cli/look.h"
-#include "plan/work.h"
-#include "report/page_parts.h"
-#include "report/report.h"
+#include "cli/step_artifacts.h"
+#include "proof/run_time_estimate.h"
+#include "report/page/page_parts.h"
+#include "report/page/report.h"
 
 #define RUNS_MAX 2 /* schedules that are looked at closely */
 

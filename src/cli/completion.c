@@ -5,7 +5,7 @@
  */
 #include "cli/help.h"
 #include "cli/options.h"
-#include "plan/setting.h"
+#include "scenario/setting.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
 
 static volatile sig_atomic_t interrupted;
 
-/* Signals that interrupt, and who took care of them before (base/output.h, cli/job.c). */
+/* Signals that interrupt, and who took care of them before (base/files/output.h, cli/job.c). */
 static struct {
     int number;
     volatile sig_atomic_t taken;

@@ -3,15 +3,15 @@
 
 #include "base/error.h"
 #include "base/escape.h"
-#include "base/input.h"
+#include "base/files/file_input.h"
+#include "base/time_units.h"
 #include "base/units.h"
 #include "cli/fatal.h"
 #include "cli/options.h"
 #include "cli/outputs.h"
 #include "config.h"
-#include "plan/setting.h"
-#include "runtime/processes.h"
-#include "runtime/units.h"
+#include "runtime/process/processes.h"
+#include "scenario/setting.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -336,7 +336,7 @@ end_job(const LhControl *control, GError *failure, GError **error)
 /* The control plane of a job that this process is in. */
 static const LhControl *own_control;
 
-/* Signals that end this process, and who took care of them before (base/output.h). */
+/* Signals that end this process, and who took care of them before (base/files/output.h). */
 static struct {
     int number;
     const char *words;

@@ -4,8 +4,8 @@
  */
 #include "base/error.h"
 #include "base/escape.h"
-#include "base/output.h"
-#include "base/uses.h"
+#include "base/files/file_uses.h"
+#include "base/files/output.h"
 #include "cli/fatal.h"
 #include "cli/help.h"
 #include "cli/interrupt.h"

@@ -4,7 +4,7 @@
 #include "cli/help.h"
 #include "cli/options.h"
 #include "config.h"
-#include "plan/setting.h"
+#include "scenario/setting.h"
 
 #include <string.h>
 

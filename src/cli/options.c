@@ -3,9 +3,9 @@
  */
 #include "cli/options.h"
 
-#include "base/data.h"
 #include "base/error.h"
-#include "plan/setting.h"
+#include "base/files/data_files.h"
+#include "scenario/setting.h"
 #include "sched/schedule.h"
 
 #include <string.h>

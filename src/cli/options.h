@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "base/uses.h"
+#include "base/files/file_uses.h"
 #include "cli/command.h"
 
 /*

@@ -1,16 +1,16 @@
 /*
  * What a command line reads and writes, by its options. Which options name files, and what is done
  * with them, is in their fields (lh_options_use); files that are named within files are found when
- * they are opened (base/uses.h).
+ * they are opened (base/files/file_uses.h).
  */
 #include "cli/outputs.h"
 
-#include "base/data.h"
-#include "base/output.h"
-#include "base/uses.h"
+#include "base/files/data_files.h"
+#include "base/files/file_uses.h"
+#include "base/files/output.h"
 #include "cli/options.h"
-#include "plan/setting.h"
-#include "report/figure.h"
+#include "report/draw/figure.h"
+#include "scenario/setting.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* See the header. */
 #include "cli/plan_live.h"
 
-#include "base/output.h"
+#include "base/files/output.h"
 #include "cli/interrupt.h"
 
 void

@@ -6,7 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/progress.h"
-#include "report/describe_plan.h"
+#include "report/text/describe_plan.h"
 
 typedef struct {
     LhProgressLine line;

@@ -4,7 +4,7 @@
 #include "cli/progress.h"
 
 #include "base/escape.h"
-#include "plan/work.h"
+#include "proof/run_time_estimate.h"
 
 #include <stdio.h>
 #include <unistd.h>

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "plan/setup.h"
+#include "scenario/setup.h"
 
 typedef struct {
     bool terminal;
@@ -13,7 +13,7 @@ typedef struct {
     char *estimate;              /* owned: how long all of it takes, about */
 } LhProgressLine;
 
-/* @seconds: what all of it takes, about; see plan/work.h. */
+/* @seconds: what all of it takes, about; see proof/run_time_estimate.h. */
 void lh_progress_start(LhProgressLine *line, double seconds);
 /* An LhProgress; @data is the line. Draws when it is due. */
 bool lh_progress_draw(void *data, const char *what, uint64_t events, LhTime now_ps);

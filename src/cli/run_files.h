@@ -5,8 +5,8 @@
 #pragma once
 
 #include "cli/command.h"
-#include "report/gantt.h"
-#include "report/trace.h"
+#include "report/draw/gantt.h"
+#include "report/export/trace.h"
 
 /* A member of the command's options. */
 typedef struct {

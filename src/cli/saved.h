@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "cli/command.h"
 
 struct _LhSaved {

@@ -1,7 +1,7 @@
 /*
  * Families of models as Hugging Face's config.json files have them: what their keys mean, what
  * their classes take where a file is silent, and what about them cannot be predicted. This is data;
- * model_hf.c reads files by it.
+ * huggingface.c reads files by it.
  */
 #pragma once
 

@@ -4,7 +4,7 @@
  */
 #include "model/framework.h"
 
-#include "base/data.h"
+#include "base/files/data_files.h"
 
 #include <string.h>
 

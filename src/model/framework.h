@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "base/json.h"
+#include "base/json/json.h"
 
 #define LH_OVERHEAD_MAX_S 1000
 
@@ -103,14 +103,14 @@ typedef struct {
     double kernels_activation;  /* of the inner width, where the MLP is not gated */
     double kernels_residual;    /* of the hidden state: x + y */
     double kernels_unfused;     /* of the hidden state, once a layer: what kernels beside all these
-                                   write for backward, and so hold till then (step/lives.c) */
+                                   write for backward, and so hold till then (step/liveness.c) */
     double kernels_loss;        /* of a logit */
     double kernels_optimizer;   /* of a parameter that the rank updates */
     double kernels_merge_slice; /* of a block's output that is added to a part of a sum */
     bool kernels_fused_qkv;     /* q, k and v are one product */
     bool kernels_fused_gate;    /* gate and up are one product */
     /* What is done around every call of softmax attention's kernel, where the program has nothing
-     * of it (sim/call_cost.h). */
+     * of it (sim/cost/call_cost.h). */
     bool call_gather;     /* what the kernel reads is gathered by index first */
     bool call_pad;        /* what it writes is scattered by index into zeros */
     double call_slowdown; /* a copy by index takes so many times as long as one in order; >= 1 */

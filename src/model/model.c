@@ -1,13 +1,13 @@
 /*
  * Transformer shapes: longhaul's own model files. A shape is what attention, parameters and
  * activation memory are computed from; weights, tokenizers and training settings are left out.
- * Hugging Face files are read by model_hf.c; both end in the same rules (lh_model_check).
+ * Hugging Face files are read by huggingface.c; both end in the same rules (lh_model_check).
  */
 #include "model/model.h"
 
-#include "base/data.h"
 #include "base/error.h"
-#include "model/model_private.h"
+#include "base/files/data_files.h"
+#include "model/model_rules.h"
 
 static const char *const model_schemas[] = { "longhaul.model/1", NULL };
 

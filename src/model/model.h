@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "model/attention.h"
 
 typedef enum { LH_LAYER_SOFTMAX, LH_LAYER_LINEAR, LH_LAYER_KINDS } LhLayerKind;

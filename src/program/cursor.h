@@ -15,7 +15,7 @@ typedef struct {
     uint32_t marks[LH_CURSOR_MARKS]; /* op ids the generator remembers; LH_OP_NONE at the start */
 } LhCursorState;
 
-/* A program that is being emitted as a part of another one: embed.h. */
+/* A program that is being emitted as a part of another one: subprogram.h. */
 typedef struct {
     LhCursorState state;
     uint32_t first_id;     /* of its ops among those of the other program */

@@ -1,7 +1,7 @@
 /* See the header. */
 #include "program/work.h"
 
-#include "program/collective.h"
+#include "program/collective_semantics.h"
 
 LhDtype
 lh_op_activation(const LhProgram *program, const LhOp *op)

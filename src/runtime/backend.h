@@ -4,10 +4,10 @@
  */
 #pragma once
 
-#include "runtime/control.h"
-#include "runtime/device.h"
-#include "runtime/links.h"
-#include "runtime/transport.h"
+#include "runtime/api/compute_device.h"
+#include "runtime/api/control.h"
+#include "runtime/api/links.h"
+#include "runtime/api/transport.h"
 
 typedef struct {
     const char *name;

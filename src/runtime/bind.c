@@ -5,7 +5,7 @@
 #include "runtime/execution.h"
 
 #include "base/error.h"
-#include "program/text.h"
+#include "program/op_names.h"
 
 static LhRunCell *
 cells_of(const LhRunner *rank, const LhRegion *region)

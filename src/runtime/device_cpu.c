@@ -2,14 +2,14 @@
  * The processor as a device: its memory is the host's, and whatever is asked of a stream is done by
  * the thread that asks, so that every mark has passed when it is set.
  */
-#include "runtime/device.h"
+#include "runtime/api/compute_device.h"
 
+#include "base/allocation.h"
 #include "base/error.h"
-#include "base/memory.h"
+#include "base/time_units.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/kernels.h"
-#include "runtime/pin.h"
-#include "runtime/units.h"
+#include "runtime/thread_affinity.h"
 
 #include <stdlib.h>
 #include <string.h>

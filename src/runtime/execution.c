@@ -4,8 +4,8 @@
  */
 #include "runtime/execution.h"
 
+#include "base/allocation.h"
 #include "base/error.h"
-#include "base/memory.h"
 
 #include <string.h>
 

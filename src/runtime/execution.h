@@ -6,7 +6,7 @@
  *     bind.c            from the regions of an op to the memory that they have now
  *     submit.c          the other engine: a thread submits what ranks do
  *     run_op.c          what an op does; run_collective.c for collectives
- *     stuck.c           what a rank says when nothing moves
+ *     deadlock_report.c           what a rank says when nothing moves
  *
  * Locks: a rank's lock guards its op states, its queues and its counters of messages; the
  * execution's lock guards the first error and the records. No thread holds two locks. They are
@@ -14,13 +14,13 @@
  */
 #pragma once
 
-#include "program/collective.h"
+#include "program/collective_semantics.h"
 #include "program/cursor.h"
 #include "program/live.h"
-#include "runtime/channels.h"
+#include "runtime/api/channels.h"
+#include "runtime/api/links.h"
 #include "runtime/executor.h"
-#include "runtime/links.h"
-#include "runtime/memory.h"
+#include "runtime/slot_memory.h"
 
 #include <pthread.h>
 
@@ -152,7 +152,7 @@ void lh_runner_done(LhRunner *rank, uint32_t id, LhTime end_ps);
 /* An item for the op; NULL: the run has failed. */
 LhItem *lh_item_new(LhRunner *rank, const LhOp *op, const LhOpBuffer *buffer);
 
-/* ---- stuck.c ---- */
+/* ---- deadlock_report.c ---- */
 
 /* The other ranks whose messages this process's ranks wait for, each once: a GArray of uint32_t.
  * Caller unrefs. */
@@ -218,7 +218,7 @@ bool lh_collective_begin_round(LhRunStream *stream, LhItem *item);
 bool lh_collective_end_round(LhItem *item);
 bool lh_collective_has_round(const LhItem *item);
 
-/* ---- stuck.c ---- */
+/* ---- deadlock_report.c ---- */
 
 /* What the blocked ones wait for of @count ranks of this process from its rank @first on. Caller
  * frees. */

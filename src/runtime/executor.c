@@ -5,10 +5,10 @@
 #include "runtime/execution.h"
 
 #include "base/error.h"
-#include "program/text.h"
-#include "runtime/clocks.h"
-#include "runtime/pin.h"
-#include "runtime/units.h"
+#include "base/time_units.h"
+#include "program/op_names.h"
+#include "runtime/process/clocks.h"
+#include "runtime/thread_affinity.h"
 
 #include <string.h>
 

@@ -38,9 +38,9 @@ typedef struct {
     LhCollectiveWay collectives;
     uint32_t kernel_set; /* of the backend's device */
     int64_t deadline_us; /* the run is given up when nothing has completed for so long */
-    bool unguarded; /* memory has no guards (memory.h), which take time: for runs of which times are
-                       wanted and nothing else */
-    bool pin;       /* compute streams of rank r stay on core r, where the system allows it */
+    bool unguarded;      /* memory has no guards (slot_memory.h), which take time: for runs of which
+                            times are      wanted and nothing else */
+    bool pin;            /* compute streams of rank r stay on core r, where the system allows it */
     const LhReplay *replay; /* its rank runs alone; NULL: all ranks do */
     const LhRunHooks *hooks;
     /* Fills a part of an input slot, or of one that stays: part_bytes at @data, which are 0. */

@@ -5,7 +5,7 @@
  * process group in the public code (MayDomine/Burst-Attention, thunlp/BurstEngine), hence one
  * stream here. Not modelled: the public code's double ring.
  */
-#include "sched/common/ring.h"
+#include "sched/common/ring_shared.h"
 #include "sched/schedule.h"
 
 enum {

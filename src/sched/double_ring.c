@@ -11,7 +11,7 @@
  * they are complete: the messages are the same, but the whole sum is rounded only once a round.
  * Each of the four rings has a process group in the public code, hence a stream here.
  */
-#include "sched/common/ring.h"
+#include "sched/common/ring_shared.h"
 #include "sched/schedule.h"
 
 #include <inttypes.h>

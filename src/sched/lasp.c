@@ -4,7 +4,7 @@
  * without overlap, the receives of all chains move to the front of the first step; the order on the
  * streams then makes ranks work one after another.
  */
-#include "sched/common/linear.h"
+#include "sched/common/linear_shared.h"
 #include "sched/schedule.h"
 
 #include "kernels/sizes.h"

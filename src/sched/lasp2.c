@@ -3,7 +3,7 @@
  * (two if states are computed again), posted before intra. `before` is the sum of the states before
  * the rank, `behind` that of the gradients of the states behind it.
  */
-#include "sched/common/linear.h"
+#include "sched/common/linear_shared.h"
 #include "sched/schedule.h"
 
 typedef struct {

@@ -2,7 +2,7 @@
  * The schedule ring, described at the end of this file. The blocks of a ring on contiguous tokens:
  * the diagonal, all blocks below it, and none above it.
  */
-#include "sched/common/ring.h"
+#include "sched/common/ring_shared.h"
 #include "sched/schedule.h"
 
 enum {

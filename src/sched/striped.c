@@ -3,7 +3,7 @@
  * under a causal mask every block is a triangle, with its diagonal (s <= r) or without it (s > r),
  * so that the work of two ranks in a step differs by at most n pairs.
  */
-#include "sched/common/ring.h"
+#include "sched/common/ring_shared.h"
 #include "sched/schedule.h"
 
 enum {

@@ -4,7 +4,7 @@
  * half-chunks of rank 0, 1, ..., then second ones; in the order of tokens the second ones are
  * reversed. Not modelled: the copies of the two outputs into one tensor.
  */
-#include "sched/common/ring.h"
+#include "sched/common/ring_shared.h"
 #include "sched/schedule.h"
 
 enum {

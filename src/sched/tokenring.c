@@ -5,7 +5,7 @@
  * sent and received, and the sum of the rank's own results. Two buffers of each alternate with the
  * steps.
  */
-#include "sched/common/ring.h"
+#include "sched/common/ring_shared.h"
 #include "sched/schedule.h"
 
 enum {

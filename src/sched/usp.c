@@ -5,7 +5,7 @@
  * rank to itself that the public code sends for R = 1.
  */
 #include "sched/common/heads.h"
-#include "sched/common/ring.h"
+#include "sched/common/ring_shared.h"
 #include "sched/schedule.h"
 
 typedef struct {

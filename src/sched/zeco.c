@@ -3,7 +3,7 @@
  * is a chain of its own. The exchange with which a rank receives slice k also sends slice k-1, to
  * which the rank has added its own state meanwhile. Additions run on a stream of their own (scan).
  */
-#include "sched/common/linear.h"
+#include "sched/common/linear_shared.h"
 #include "sched/schedule.h"
 
 #include <inttypes.h>

@@ -2,7 +2,7 @@
  * The schedule zigzag, described at the end of this file. The ring with the zigzag blocks that
  * several schedules share; see lh_ring_set_zigzag.
  */
-#include "sched/common/ring.h"
+#include "sched/common/ring_shared.h"
 #include "sched/schedule.h"
 
 static void

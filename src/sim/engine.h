@@ -1,14 +1,15 @@
 /*
  * What the files of the simulator's engine share. A rank is made of owners that can be read alone:
- * its ops (nodes.h), its account of time (account.h), its memory (program/live.h); messages without
- * a partner are the matcher's (match.h), links the network's (network/flows.h). The files:
+ * its ops (inflight_ops.h), its account of time (idle_accounting.h), its memory (program/live.h);
+ * messages without a partner are the matcher's (message_matching.h), links the network's
+ * (network/flows.h). The files:
  *
  *     engine.c    the loop; streams: what starts when, and what follows from an end
  *     host.c      issue: from cursors to ops in queues
- *     memory.c    what ranks hold, over time
- *     repeat.c    layers and micro-batches that are left out, since they repeat
- *     causes.c    who caused what, for the critical path
- *     share.c     kernels that share the SMs of a device, and ranks the cores of a machine
+ *     memory_account.c    what ranks hold, over time
+ *     fast_forward.c    layers and micro-batches that are left out, since they repeat
+ *     critical_path_recorder.c    who caused what, for the critical path
+ *     sm_sharing.c     kernels that share the SMs of a device, and ranks the cores of a machine
  *     messages.c  messages and collectives, from posting to arrival
  *     transit.c   when the bytes of an op are on their way, for timelines
  *     result.c    setting up and summing up
@@ -18,15 +19,15 @@
 #include "base/heap.h"
 #include "program/cursor.h"
 #include "program/live.h"
-#include "sim/account.h"
-#include "sim/causes.h"
-#include "sim/cost.h"
-#include "sim/match.h"
-#include "sim/network/collective.h"
+#include "sim/cost/cost.h"
+#include "sim/critical_path_recorder.h"
+#include "sim/fast_forward.h"
+#include "sim/idle_accounting.h"
+#include "sim/inflight_ops.h"
+#include "sim/message_matching.h"
+#include "sim/network/collectives/collective.h"
 #include "sim/network/flows.h"
-#include "sim/network/fold.h"
-#include "sim/nodes.h"
-#include "sim/repeat.h"
+#include "sim/network/symmetry.h"
 #include "sim/sim.h"
 
 /* A stream's queue: ids of the op that is due and of the last one, or LH_NO_NODE. */
@@ -238,7 +239,7 @@ lh_host_pull(LhEngine *e, LhSimRank *rank)
 /* A sync whose earlier ops are all complete lets the host go on; ops issued after it learn when. */
 bool lh_host_pass_sync(LhEngine *e, LhSimRank *rank);
 
-/* memory.c */
+/* memory_account.c */
 
 /* What is there before the first op. */
 void lh_memory_begins(LhEngine *e);
@@ -248,7 +249,7 @@ void lh_memory_begins(LhEngine *e);
 void lh_memory_changes(LhEngine *e, const LhSimRank *rank, uint32_t id, const LhNode *node,
                        LhTime time_ps);
 
-/* share.c */
+/* sm_sharing.c */
 
 /* Sets the rates of all running kernels of the rank, and when they will end. */
 void lh_share_sms(LhEngine *e, LhSimRank *rank);
@@ -302,7 +303,7 @@ void lh_transit_arrives(LhEngine *e, const LhSimRank *rank, uint32_t stream);
 /* The op is done: sets what its record says of it. */
 void lh_transit_end(LhEngine *e, LhTimelineRecord *record);
 
-/* repeat.c */
+/* fast_forward.c */
 
 /* NULL if something asks for every op, or lets layers differ. */
 LhRepeat *lh_repeat_new(const LhEngine *e);

@@ -6,7 +6,7 @@
 #include "sim/engine.h"
 
 #include "base/error.h"
-#include "program/collective.h"
+#include "program/collective_semantics.h"
 #include "sim/network/sends.h"
 #include "sim/network/traffic.h"
 

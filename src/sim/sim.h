@@ -7,9 +7,9 @@
 #include "model/framework.h"
 #include "program/program.h"
 #include "program/timeline.h"
-#include "sim/cost.h"
-#include "sim/network/load.h"
-#include "sim/precedence.h"
+#include "sim/cost/cost.h"
+#include "sim/network/link_utilization.h"
+#include "sim/slack.h"
 
 typedef struct {
     uint64_t rank;
@@ -29,11 +29,11 @@ typedef struct {
     LhNetworkModel network_model;
     LhCollectiveModel collectives;
     LhCostMode cost;
-    /* The training system, for what it does around calls of attention (sim/call_cost.h); borrowed.
-     * NULL: nothing. */
+    /* The training system, for what it does around calls of attention (sim/cost/call_cost.h);
+     * borrowed. NULL: nothing. */
     const LhFramework *framework;
     bool serving;  /* attention kernels are those of serving systems, one at a time: for judging
-                      measurements of such (sim/attention_cost.h) */
+                      measurements of such (sim/cost/attention_cost.h) */
     double jitter; /* compute times vary by a factor 1 +- jitter, by (seed, rank, op); [0, 1) */
     uint64_t seed;
     const GArray *stragglers; /* of LhStraggler; may be NULL */
@@ -132,7 +132,7 @@ typedef struct {
 
 typedef struct {
     LhTime makespan_ps;
-    /* At both ends of what is assumed of the links (plan/ends.h); 0: not asked. */
+    /* At both ends of what is assumed of the links (compare/time_range.h); 0: not asked. */
     LhTime fastest_ps, slowest_ps;
     uint32_t ranks_count;
     LhRankResult *ranks;      /* owned */
@@ -153,7 +153,7 @@ typedef struct {
     GArray *path;                 /* of LhPathStep, from 0 to the makespan; NULL unless asked for */
     LhPrecedence *precedence;     /* owned; NULL unless asked for */
     LhProvenance provenance;      /* the weakest of the constants that were used */
-    double compute_error;  /* what kernel times are good to, a mean by time: sim/provenance.h */
+    double compute_error; /* what kernel times are good to, a mean by time: sim/cost/provenance.h */
     double compute_judged; /* share of their time for which that holds the model's error, too */
     LhExtrapolation beyond;
 } LhSimResult;

@@ -3,17 +3,15 @@
  * the schedules of attention embedded as they are. A step is an LhProgram like any other.
  *
  *     graph.c     a layer as a table: which kernel makes what of what, forward and backward
- *     facts.c     what can be asked about a step without its program (graph.h)
- *     sizes.c     rows, widths and bytes of everything that the table names
+ *     layer_info.c     what can be asked about a step without its program (graph.h)
+ *     tensor_sizes.c     rows, widths and bytes of everything that the table names
  *     modules.c   the attention of a layer as embedded programs, forward and backward
  *     pipeline.c  which stage works on what, and when stages exchange rows and gradients
- *     record.c    one micro-batch, written down call by call; what recomputation does follows from
- *                 what is kept
- *     shard.c     weights and gradients: who holds, gathers, reduces and updates them
- *     lives.c     when each tensor comes and goes, and which slot it lies in
- *     waits.c     what calls on different streams must wait for
- *     emit.c      the calls as ops of a rank
- *     peak.c      the most that is held at a time, without the ops
+ *     stage_calls.c    one micro-batch, written down call by call; what recomputation does follows
+ * from what is kept sharding.c     weights and gradients: who holds, gathers, reduces and updates
+ * them liveness.c     when each tensor comes and goes, and which slot it lies in sync_edges.c what
+ * calls on different streams must wait for generator.c      the calls as ops of a rank
+ *     peak_memory.c      the most that is held at a time, without the ops
  *     formulas.c  parameters, flops and bytes, computed from the model alone
  *
  * Ranks are numbered tensor parallel first, then context parallel, data parallel and pipeline

@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "program/embed.h"
+#include "program/subprogram.h"
 #include "step/graph.h"
 
 #define LH_STEP_NONE UINT32_MAX
@@ -225,15 +225,15 @@ void lh_step_take_attention(LhStepPlan *plan, LhStepAttention *attention);
 /* Declares the module's own slots and streams in @program. */
 void lh_step_declare_modules(LhStepPlan *plan, LhProgram *program);
 
-/* record.c: a micro-batch, @last with the optimizer; or all that a stage does in its turns. */
+/* stage_calls.c: a micro-batch, @last with the optimizer; or all that a stage does in its turns. */
 void lh_step_record(LhStepPlan *plan, LhStepList *list, bool last);
 void lh_step_record_turns(LhStepPlan *plan, uint32_t stage, const GArray *turns);
 
-/* sizes.c: of a tensor of any family */
+/* tensor_sizes.c: of a tensor of any family */
 LhStepShape lh_step_tensor_shape(const LhStepPlan *plan, const LhStepTensor *tensor);
 uint64_t lh_step_piece_elements(const LhStepPlan *plan, LhStepWeight weight, uint32_t layer);
 
-/* lives.c: layers may have a tensor in different shapes, or not all have it. */
+/* liveness.c: layers may have a tensor in different shapes, or not all have it. */
 typedef struct {
     uint8_t number;   /* equal of layers that have it in the same shape */
     const char *name; /* "_lin"; "" of the usual one */
@@ -241,11 +241,11 @@ typedef struct {
 LhStepVariant lh_step_variant(const LhStepPlan *plan, LhStepFamily family, uint8_t what,
                               uint32_t layer);
 
-/* lives.c: adds allocs and frees to all lists, and gives every tensor its place. */
+/* liveness.c: adds allocs and frees to all lists, and gives every tensor its place. */
 void lh_step_place(LhStepPlan *plan);
 
-/* waits.c: needs placed lists. */
+/* sync_edges.c: needs placed lists. */
 void lh_step_order(LhStepPlan *plan);
 
-/* emit.c */
+/* generator.c */
 extern const LhGenerator lh_step_generator;

@@ -1,10 +1,10 @@
 /*
- * Simulated annealing of an assignment (state.h): single blocks, parts of rows and columns that
- * one place has, and swaps move while the temperature falls.
+ * Simulated annealing of an assignment (assignment.h): single blocks, parts of rows and columns
+ * that one place has, and swaps move while the temperature falls.
  */
 #pragma once
 
-#include "synth/state.h"
+#include "synth/assignment.h"
 
 typedef struct {
     uint64_t moves; /* that are tried */

@@ -1,11 +1,11 @@
 /*
  * What each place does under an assignment: the chunks that it holds, the calls of attention that
  * its blocks are put together to, and when results are complete. From this the programs of its
- * ranks are written (emit.h).
+ * ranks are written (generator.h).
  */
 #pragma once
 
-#include "synth/state.h"
+#include "synth/assignment.h"
 
 #define LH_SYNTH_NONE UINT32_MAX
 #define LH_SYNTH_LOCAL (-1) /* the turn of what needs nothing from other places */

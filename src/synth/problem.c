@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "program/holding.h"
 #include "sched/common/pass.h"
-#include "sim/cost.h"
+#include "sim/cost/cost.h"
 
 #define CHUNKS_MAX 1024U
 #define BLOCKS_MAX (1U << 17)

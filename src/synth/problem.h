@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "plan/setup.h"
+#include "scenario/setup.h"
 
 #define LH_SYNTH_PLACES_MAX 64U
 

@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "base/rng.h"
-#include "plan/compare_pool.h"
-#include "plan/threads.h"
+#include "base/threads.h"
+#include "compare/compare_pool.h"
 #include "synth/anneal.h"
 #include "verify/verify.h"
 

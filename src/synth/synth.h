@@ -4,10 +4,10 @@
  */
 #pragma once
 
-#include "plan/compare.h"
-#include "synth/bound.h"
-#include "synth/emit.h"
-#include "synth/judge.h"
+#include "compare/compare.h"
+#include "synth/generator.h"
+#include "synth/robustness.h"
+#include "synth/schedule_bound.h"
 
 #define LH_SYNTH_BUDGET 64 /* candidates */
 

@@ -8,8 +8,8 @@
 #pragma once
 
 #include "program/emit.h"
-#include "synth/emit.h"
-#include "synth/returns.h"
+#include "synth/generator.h"
+#include "synth/result_routing.h"
 
 #define LH_SYNTH_DISTANCES 3U
 
@@ -177,7 +177,7 @@ void lh_synth_return(LhSynthWriter *w, LhSynthOutput *outputs, uint32_t count,
 uint16_t lh_synth_add_slot(LhProgram *program, const char *name, LhTensorKind kind, uint32_t parts,
                            uint64_t part_bytes, uint32_t element_bytes);
 
-/* --- the backward pass (emit_backward.c) --- */
+/* --- the backward pass (generator_backward.c) --- */
 
 /* Its slots; a layout has at most @q_parts and @kv_parts. */
 void lh_synth_declare_backward(LhSynthEmission *e, uint32_t q_parts, uint32_t kv_parts);

@@ -5,9 +5,9 @@
  */
 #pragma once
 
-#include "program/collective.h"
+#include "program/collective_semantics.h"
 #include "program/holding.h"
-#include "program/text.h"
+#include "program/op_names.h"
 #include "verify/verify.h"
 
 /* Beyond these a program is refused: a proof holds every op, and contents are sets. */
@@ -110,36 +110,37 @@ bool lh_proof_check_layer_args(LhProof *proof, uint32_t g);
 /* contract.c: the inputs and outputs are those of the pass. Needs declarations. */
 bool lh_proof_check_contract(LhProof *proof);
 
-/* order.c: clocks; does @earlier (an op on a stream) complete before @later starts, by the
+/* happens_before.c: clocks; does @earlier (an op on a stream) complete before @later starts, by the
  * order of their rank? Counts as an order checked. */
 void lh_proof_make_clocks(LhProof *proof);
 bool lh_proof_ordered(LhProof *proof, uint32_t earlier, uint32_t later);
 
-/* match.c: messages and collectives. */
+/* matching.c: messages and collectives. */
 void lh_proof_match(LhProof *proof);
 
-/* order.c: fills order, or finds a deadlock; and the verdict on one queue for each rank. */
+/* happens_before.c: fills order, or finds a deadlock; and the verdict on one queue for each rank.
+ */
 void lh_proof_check_deadlock(LhProof *proof);
-/* order.c: a step without a deadlock has none either if a device runs the communication of one
- * dimension of parallelism at a time. */
+/* happens_before.c: a step without a deadlock has none either if a device runs the communication of
+ * one dimension of parallelism at a time. */
 void lh_proof_check_launches(LhProof *proof);
 
-/* race.c, memory.c */
+/* race.c, lifetimes.c */
 void lh_proof_check_races(LhProof *proof);
 void lh_proof_check_memory(LhProof *proof);
 
-/* allocs.c: lists the allocs of every cell; the last one of a part of a slot before @op of its
+/* alloc_times.c: lists the allocs of every cell; the last one of a part of a slot before @op of its
  * rank, or LH_NONE. */
 void lh_proof_list_allocs(LhProof *proof);
 uint32_t lh_proof_last_alloc(const LhProof *proof, uint32_t op, uint32_t slot, uint32_t part);
 
-/* attend.c: whether two rules allow the same pairs. */
+/* effects_attention.c: whether two rules allow the same pairs. */
 bool lh_proof_rules_equal(const LhMaskRule *a, const LhMaskRule *b);
 
-/* step.c: what a training step does with its weights and tokens; needs order. */
+/* step_proof.c: what a training step does with its weights and tokens; needs order. */
 void lh_proof_check_step(LhProof *proof);
 /* step_forms.c: bytes by dimension, flops and states of a step; needs unrolled ops. */
 void lh_proof_check_step_forms(LhProof *proof);
 
-/* cover.c: needs order. */
+/* symbolic_exec.c: needs order. */
 void lh_proof_check_coverage(LhProof *proof);

@@ -2,7 +2,7 @@
 """Ports of this machine that are a test's own until standard input ends.
 
     ports.py COUNT             prints so many, one a line
-    ports.py COUNT --slurm     before them, the number of a job of Slurm whose port (src/runtime/launch.c) is one, too
+    ports.py COUNT --slurm     before them, the number of a job of Slurm whose port (src/runtime/process/launcher_env.c) is one, too
 
 Each is bound here, so that the system gives it to nobody, and nobody listens there but who asks for this very
 port and, as servers do, for one that is in use (SO_REUSEADDR).

@@ -8,13 +8,13 @@
  * Rank 1 stops before its second send of a program's message, and leaves its process id in a file,
  * which is there all at once: others may wait for it.
  * Other places: init, start (where the first process tells the others where it is), control (data
- * of the control plane, runtime/frames.h), finalize.
+ * of the control plane, runtime/process/frames.h), finalize.
  *
  *     STOP_AT=abort
  *
  * MPI_Abort does not return, on any rank, and ends nothing.
  */
-#include "runtime/frames.h"
+#include "runtime/process/frames.h"
 
 #include <limits.h>
 #include <mpi.h>

@@ -27,7 +27,7 @@ import tempfile
 import run
 
 HERE, ROOT = run.HERE, run.ROOT
-BASE = "src/kernels/cuda/"
+BASE = "src/"
 TEST = "tests/test_cuda_kernels"
 # One case in so many is taken first; a test of them that takes so long has hung.
 SHARE, SHARE_SECONDS = "5", "120"

@@ -29,7 +29,7 @@ import run
 run.SECONDS = 1200  # of a build on a busy machine, too
 CASE_SECONDS = "300"  # of a case of a test, there
 
-BASE = "src/runtime/"
+BASE = "src/"
 # Of each list, the tests that its mutants are given to, and what else these need.
 TARGETS = {
     "engine.list": ["tests/test_submit", "tests/test_toy_device"],

@@ -89,7 +89,7 @@ def parse(text):
     return mutants
 
 
-def apply(mutant, texts, base="src/sched/"):
+def apply(mutant, texts, base="src/"):
     """Returns the changed texts of the files, which are below `base`, by name."""
     changed = {}
     for hunk in mutant.hunks:

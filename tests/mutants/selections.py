@@ -74,21 +74,13 @@ Test = collections.namedtuple("Test", "name command env deep shipped shared alon
 
 # ---- lists ----
 
-def base_of(name):
-    if name.startswith("cuda-"):
-        return cuda.BASE
-    if name in engine.TARGETS:
-        return engine.BASE
-    return "src/" if name == "planted.list" else "src/sched/"
-
-
 def read_lists():
     mutants = []
     for path in sorted(HERE.glob("*.list")):
         if path.name == "cover.list":
             continue
         for mutant in run.parse(path.read_text()):
-            mutant.list, mutant.base = path.name, base_of(path.name)
+            mutant.list, mutant.base = path.name, "src/"
             mutant.files = sorted(map(os.path.normpath,
                                       run.apply(mutant, run.read_source, mutant.base)))
             text = json.dumps([mutant.base, mutant.hunks])

@@ -5,7 +5,7 @@
 #     accuracy.sh [--rates LIST] [--delays LIST] [--tokens N] [--heads N] [--kv-channels N] [--dtype TYPE]
 #                 [--attention softmax|linear] [--repeat N] PROGRAM WIRE FOLDER
 #
-# WIRE is the program made of wire.c. Rates are as 100mbit or 1gbit, delays one way in microseconds; a list is one
+# WIRE is the program made of tcp_channel.c. Rates are as 100mbit or 1gbit, delays one way in microseconds; a list is one
 # word. What is measured is the median of so many runs, by default 5. FOLDER, which is made, gets profiles, topologies,
 # validations and reports. Exit status 77 where the machine makes no hosts (cluster.sh), 1 if something did not run, or
 # a row is not within a median error of 5 %, a worst one of 12 % and a rank correlation of 0.95.

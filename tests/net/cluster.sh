@@ -1,12 +1,12 @@
 #!/bin/bash
 # A cluster of hosts on one machine, in network namespaces: each has a name and an address of its own and
-# one adapter, and all hang on one switch (wire.c), which gives them rates and delay. Nothing of it is seen from
+# one adapter, and all hang on one switch (tcp_channel.c), which gives them rates and delay. Nothing of it is seen from
 # outside, and nothing is left when COMMAND ends.
 #
 #     cluster.sh make NODES RATE DELAY [NODE=RATE...] -- COMMAND...   runs COMMAND beside the hosts
 #
 # RATE is as 100mbit or 1gbit, DELAY one way in microseconds, 0 for none; NODE=RATE gives one host
-# another adapter. COMMAND may call, with WIRE set to the program made of wire.c:
+# another adapter. COMMAND may call, with WIRE set to the program made of tcp_channel.c:
 #
 #     cluster.sh on NODE COMMAND...           COMMAND on a host (node0, node1, ..)
 #     cluster.sh mpirun PER_NODE COMMAND...   COMMAND with so many ranks on each host

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""longhaul run over hosts whose network or processes fail while it runs (hosts: cluster.sh, cables: wire.c).
+"""longhaul run over hosts whose network or processes fail while it runs (hosts: cluster.sh, cables: tcp_channel.c).
 
     faults.py PROGRAM WIRE HELD_CLOCK_LIBRARY [--seeds N] [--first SEED] [--jobs N] [--fault NAME]
               [--backend mpi|tcp]

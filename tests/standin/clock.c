@@ -102,7 +102,7 @@ standin_is_asked(const StandinOp *op)
     return op->asked_s <= now_s + ROUNDING_S;
 }
 
-/* What groups leave of the op's device, as the simulator has it (src/sim/share.c). */
+/* What groups leave of the op's device, as the simulator has it (src/sim/sm_sharing.c). */
 static double
 left_of(const StandinOp *op)
 {

@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "kernels/cuda/rows.h"
+#include "kernels/cuda/rows/rows.h"
 #include "kernels/status.h"
 
 #include <cstdint>

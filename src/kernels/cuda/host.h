@@ -4,7 +4,7 @@
 #pragma once
 
 #include "kernels/cpu/rows.h"
-#include "kernels/cuda/rows.h"
+#include "kernels/cuda/rows/rows.h"
 
 static inline LhCudaRows
 lh_cuda_rows(LhRows rows)

@@ -5,7 +5,7 @@
 #include "sched/common/heads.h"
 
 #include "kernels/sizes.h"
-#include "sched/common/ring.h"
+#include "sched/common/ring_shared.h"
 #include "sched/common/single.h"
 
 const LhOption lh_option_hierarchy = {

@@ -1,6 +1,6 @@
 #include "sched/common/single.h"
 
-#include "sched/common/linear.h"
+#include "sched/common/linear_shared.h"
 
 typedef struct {
     LhPassSlots io;

@@ -1,10 +1,11 @@
 /*
  * The ring of TransformerEngine's cp_comm_type p2p; `longhaul show te-p2p` describes it. As the
- * ring of ring.h it may be one of several side by side, between the all-to-alls of te-a2a-p2p.
+ * ring of ring_shared.h it may be one of several side by side, between the all-to-alls of
+ * te-a2a-p2p.
  */
 #pragma once
 
-#include "sched/common/ring.h"
+#include "sched/common/ring_shared.h"
 
 /* Marks of the cursor that belong to the ring. Schedules that use it have those from LH_TE_MARK_END
  * on. */

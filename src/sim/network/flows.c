@@ -1,6 +1,6 @@
 /*
  * Messages as flows: a flow is a fluid that crosses all links of its route at once, at the rate of
- * its max-min fair share (fair.c), and whose latency is added when its last byte has been sent.
+ * its max-min fair share (max_min.c), and whose latency is added when its last byte has been sent.
  *
  * What all messages of a pair of GPUs may reach together is a link like any other, which exists as
  * long as there are such messages. What a message may reach by itself is one that it has alone.

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/heap.h"
-#include "sim/network/load.h"
+#include "sim/network/link_utilization.h"
 
 typedef struct _LhFlows LhFlows;
 

@@ -1,11 +1,11 @@
 /*
- * What flows.c (messages: when each starts and ends) and fair.c (what share each has of its links)
- * work on together.
+ * What flows.c (messages: when each starts and ends) and max_min.c (what share each has of its
+ * links) work on together.
  */
 #pragma once
 
-#include "sim/network/delays.h"
 #include "sim/network/flows.h"
+#include "sim/network/latency_queues.h"
 
 #define LH_NO_LINK UINT32_MAX
 #define LH_OWN_LIMIT (UINT32_MAX - 1) /* in place of a link: what a flow reaches by itself */

@@ -3,7 +3,7 @@
 #include "sim/network/pcie.h"
 
 #include "base/error.h"
-#include "sim/provenance.h"
+#include "sim/cost/provenance.h"
 #include "sim/network/topology_change.h"
 
 #include <math.h>

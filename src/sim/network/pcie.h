@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/units.h"
 
 #define LH_PCIE_LEVELS_MAX 4

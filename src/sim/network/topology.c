@@ -4,10 +4,10 @@
  */
 #include "sim/network/topology.h"
 
-#include "base/data.h"
 #include "base/error.h"
+#include "base/files/data_files.h"
+#include "sim/network/collectives/measured.h"
 #include "sim/network/fabric.h"
-#include "sim/network/measured.h"
 #include "sim/network/topology_change.h"
 
 #include <string.h>

@@ -4,9 +4,9 @@
  */
 #pragma once
 
-#include "base/json.h"
-#include "sim/provenance.h"
-#include "sim/network/collective_table.h"
+#include "base/json/json.h"
+#include "sim/cost/provenance.h"
+#include "sim/network/collectives/collective_table.h"
 #include "sim/network/pcie.h"
 
 #define LH_FABRIC_LEVELS_MAX 4
@@ -109,7 +109,7 @@ typedef struct {
     char *sha256;
     int schema; /* version of longhaul.topology, less 1 */
     /* By class of links, what a profile found messages to reach over what the file says; 0: nothing
-     * (plan/profile_links.h). */
+     * (scenario/profile_links.h). */
     double found[LH_TIERS];
 } LhTopology;
 

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "sim/network/collective_table.h"
+#include "sim/network/collectives/collective_table.h"
 #include "sim/network/topology.h"
 
 #include <stddef.h>

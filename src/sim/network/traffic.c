@@ -1,8 +1,8 @@
 /* See the header. */
 #include "sim/network/traffic.h"
 
-#include "program/collective.h"
-#include "sim/path.h"
+#include "program/collective_semantics.h"
+#include "sim/network/path.h"
 
 #include <math.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "sim/network/collective.h"
+#include "sim/network/collectives/collective.h"
 #include "sim/network/link_bound.h"
 
 typedef struct _LhTraffic LhTraffic;

@@ -1,0 +1,40 @@
+/* Large memory; see the header. */
+#include "base/allocation.h"
+
+#include "base/error.h"
+#include "base/units.h"
+
+#include <limits.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
+void
+lh_memory_fail(uint64_t bytes, const char *what, GError **error)
+{
+    g_autofree char *text = lh_format_bytes(bytes);
+
+    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
+                "out of memory: %s needs %s, which the system does not give", what, text);
+}
+
+void *
+lh_memory_try(uint64_t bytes, const char *what, GError **error)
+{
+    void *memory = g_try_malloc(MAX(bytes, 1));
+
+    if (memory == NULL)
+        lh_memory_fail(bytes, what, error);
+    return memory;
+}
+
+void
+lh_memory_keep(void)
+{
+#ifdef __GLIBC__
+    /* One heap for all threads, since those of the next run are others. */
+    mallopt(M_ARENA_MAX, 1);
+    mallopt(M_MMAP_MAX, 0); /* what has a mapping of its own goes back with it */
+    mallopt(M_TRIM_THRESHOLD, INT_MAX);
+#endif
+}

@@ -1,0 +1,156 @@
+/* See the header; each syntax has a file of its own. */
+#include "base/settings/settings_file.h"
+
+#include "base/error.h"
+#include "base/files/file_input.h"
+
+#include <string.h>
+
+void
+lh_entry_free(gpointer data)
+{
+    LhFileEntry *entry = data;
+
+    g_free(entry->path);
+    g_free(entry->open_variable);
+    g_ptr_array_unref(entry->values);
+    g_free(entry);
+}
+
+static bool
+check_text(LhEntries *e, const char *text, gsize length, GError **error)
+{
+    const char *end = NULL;
+    guint line = 1;
+
+    if (length > LH_ENTRIES_BYTES_MAX)
+        return lh_entries_fail(e, 1, 1, error, "the file has more than %d bytes",
+                               LH_ENTRIES_BYTES_MAX);
+    if (g_utf8_validate(text, (gssize)length, &end))
+        return true;
+    for (const char *at = text; at < end; at++)
+        line += *at == '\n';
+    return lh_entries_fail(e, line, 1, error, "the line has a byte that is not UTF-8, or a NUL");
+}
+
+LhEntries *
+lh_entries_new(const char *file, const char *text, gsize length, bool again, GError **error)
+{
+    g_autoptr(LhEntries) e = g_new0(LhEntries, 1);
+
+    e->file = g_strdup(file);
+    e->entries = g_ptr_array_new_with_free_func(lh_entry_free);
+    e->unused = g_ptr_array_new_with_free_func(lh_entry_free);
+    if (!again)
+        e->taken = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    if (!check_text(e, text, length, error))
+        return NULL;
+    e->sha256 = g_compute_checksum_for_data(G_CHECKSUM_SHA256, (const guchar *)text, length);
+    return g_steal_pointer(&e);
+}
+
+void
+lh_entries_free(LhEntries *entries)
+{
+    if (entries == NULL)
+        return;
+    g_ptr_array_unref(entries->entries);
+    g_ptr_array_unref(entries->unused);
+    g_clear_pointer(&entries->taken, g_hash_table_unref);
+    g_clear_pointer(&entries->operands, g_ptr_array_unref);
+    g_clear_pointer(&entries->programs, g_ptr_array_unref);
+    g_clear_pointer(&entries->written, g_hash_table_unref);
+    g_free(entries->sha256);
+    g_free(entries->file);
+    g_free(entries);
+}
+
+bool
+lh_entries_take(LhEntries *entries, const char *path, guint line, guint column, GError **error)
+{
+    g_autofree char *shown = NULL;
+
+    if (strlen(path) > LH_ENTRY_PATH_MAX)
+        return lh_entries_fail(entries, line, column, error,
+                               "the name of a setting has more than %d bytes", LH_ENTRY_PATH_MAX);
+    if (entries->taken == NULL || g_hash_table_add(entries->taken, g_strdup(path)))
+        return true;
+    shown = g_strescape(path, NULL);
+    return lh_entries_fail(entries, line, column, error, "\"%.80s\" is set twice", shown);
+}
+
+LhFileEntry *
+lh_entries_add(LhEntries *entries, const char *path, LhEntryKind kind, guint line, guint column,
+               GError **error)
+{
+    LhFileEntry *entry;
+
+    if (!lh_entries_take(entries, path, line, column, error))
+        return NULL;
+    if (entries->entries->len >= LH_ENTRIES_MAX) {
+        lh_entries_fail(entries, line, column, error, "the file has more than %d settings",
+                        LH_ENTRIES_MAX);
+        return NULL;
+    }
+    entry = g_new0(LhFileEntry, 1);
+    *entry = (LhFileEntry){ .path = g_strdup(path),
+                            .kind = kind,
+                            .values = g_ptr_array_new_with_free_func(g_free),
+                            .line = line,
+                            .column = column };
+    g_ptr_array_add(entries->entries, entry);
+    return entry;
+}
+
+bool
+lh_entries_fail(const LhEntries *entries, guint line, guint column, GError **error,
+                const char *format, ...)
+{
+    g_autofree char *message = NULL;
+    va_list args;
+
+    va_start(args, format);
+    message = g_strdup_vprintf(format, args);
+    va_end(args);
+    g_set_error(error, LH_ERROR, LH_ERROR_INPUT, "%s:%u:%u: error: %s", entries->file, line, column,
+                message);
+    return false;
+}
+
+LhEntries *
+lh_entries_load(const char *path, LhEntriesReader *reader, GError **error)
+{
+    gsize length;
+    g_autofree char *text = lh_input_read(path, LH_ENTRIES_BYTES_MAX, &length, error);
+
+    return text != NULL ? reader(path, text, length, error) : NULL;
+}
+
+const LhFileEntry *
+lh_entries_find(const LhEntries *entries, const char *path)
+{
+    for (guint i = entries->entries->len; i-- > 0;) {
+        const LhFileEntry *entry = g_ptr_array_index(entries->entries, i);
+
+        if (strcmp(entry->path, path) == 0)
+            return entry;
+    }
+    return NULL;
+}
+
+const char *
+lh_entry_value(const LhFileEntry *entry)
+{
+    return entry->values->len == 1 ? g_ptr_array_index(entry->values, 0) : NULL;
+}
+
+char *
+lh_entry_text(const LhFileEntry *entry)
+{
+    GString *text = g_string_new(NULL);
+
+    for (guint i = 0; i < entry->values->len; i++)
+        g_string_append_printf(text, "%s%s", i > 0 ? " " : "",
+                               (const char *)g_ptr_array_index(entry->values, i));
+    return g_string_free(text, FALSE);
+}

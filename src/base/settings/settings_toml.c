@@ -1,0 +1,580 @@
+/*
+ * Settings in TOML 1.0. Everything of the language is read; dates stay text, integers are written
+ * in decimal without underscores. Tables may be opened in any order, but no table and no key twice.
+ */
+#include "base/settings/settings_file.h"
+
+#include "base/text_reader.h"
+
+#include <string.h>
+
+/* How a table came to be, by its path. What was said in full is closed: nothing is added to it. */
+typedef enum {
+    TABLE_IMPLIED = 1, /* [a.b] implies a */
+    TABLE_DOTTED,      /* a.b = 1 makes a */
+    TABLE_OPENED,      /* [a] */
+    TABLE_LIST,        /* [[a]] */
+    TABLE_CLOSED,      /* a = { ... }, a = [ ... ], and values */
+} TableState;
+
+typedef struct {
+    LhTextReader text;
+    LhEntries *entries;
+    GHashTable *tables; /* path -> TableState */
+    GHashTable *counts; /* path of a list of tables -> how many there are */
+    unsigned depth;
+} TomlReader;
+
+static bool take_value(TomlReader *r, const char *path, GPtrArray *values);
+
+/* ---- characters ---- */
+
+static bool
+fail_toml(TomlReader *r, const char *message)
+{
+    return lh_text_fail(&r->text, r->text.at, "%s", message);
+}
+
+/* NUL at the end. */
+static char
+toml_look(const TomlReader *r)
+{
+    return r->text.at < r->text.end ? *r->text.at : '\0';
+}
+
+static bool
+starts(const TomlReader *r, const char *word)
+{
+    const gsize length = strlen(word);
+
+    return (gsize)(r->text.end - r->text.at) >= length && strncmp(r->text.at, word, length) == 0;
+}
+
+static void
+end_line(TomlReader *r)
+{
+    r->text.at++;
+    r->text.line++;
+    r->text.line_start = r->text.at;
+}
+
+static void
+skip_blanks(TomlReader *r)
+{
+    while (toml_look(r) == ' ' || toml_look(r) == '\t')
+        r->text.at++;
+}
+
+/* Control characters stand nowhere, and a carriage return only before a line feed. */
+static bool
+is_control(char c)
+{
+    return ((unsigned char)c < ' ' && c != '\t') || c == '\x7f';
+}
+
+static bool
+skip_comment(TomlReader *r)
+{
+    if (toml_look(r) != '#')
+        return true;
+    while (r->text.at < r->text.end && *r->text.at != '\n' && !starts(r, "\r\n")) {
+        if (is_control(*r->text.at))
+            return fail_toml(r, "a control character");
+        r->text.at++;
+    }
+    return true;
+}
+
+/* Blanks, comments and line ends. */
+static bool
+skip_lines(TomlReader *r)
+{
+    for (;;) {
+        skip_blanks(r);
+        if (!skip_comment(r))
+            return false;
+        if (starts(r, "\r\n"))
+            r->text.at++;
+        if (toml_look(r) != '\n' || r->text.at >= r->text.end)
+            return true;
+        end_line(r);
+    }
+}
+
+/* Nothing but a comment may stand behind a value or a header. */
+static bool
+take_line_end(TomlReader *r)
+{
+    skip_blanks(r);
+    if (!skip_comment(r))
+        return false;
+    if (starts(r, "\r\n"))
+        r->text.at++;
+    if (r->text.at >= r->text.end)
+        return true;
+    if (*r->text.at != '\n')
+        return fail_toml(r, "the line should end here");
+    end_line(r);
+    return true;
+}
+
+/* ---- strings ---- */
+
+/* \uXXXX and \UXXXXXXXX. */
+static bool
+take_unicode(TomlReader *r, unsigned digits, GString *out)
+{
+    gunichar c = 0;
+
+    for (unsigned i = 0; i < digits; i++) {
+        const int digit = g_ascii_xdigit_value(toml_look(r));
+
+        if (digit < 0)
+            return fail_toml(r, "\\u takes four hexadecimal digits, and \\U eight");
+        c = c << 4 | (gunichar)digit;
+        r->text.at++;
+    }
+    if (c == 0 || !g_unichar_validate(c))
+        return fail_toml(r, "no character has this number");
+    g_string_append_unichar(out, c);
+    return true;
+}
+
+/* What stands behind a backslash. */
+static bool
+take_escape(TomlReader *r, GString *out)
+{
+    static const char letters[] = "btnfre\"\\", meanings[] = "\b\t\n\f\r\x1b\"\\";
+    const char c = toml_look(r);
+    const char *letter = c != '\0' ? strchr(letters, c) : NULL;
+
+    if (c == 'u' || c == 'U') {
+        r->text.at++;
+        return take_unicode(r, c == 'u' ? 4 : 8, out);
+    }
+    if (letter == NULL || c == 'e')
+        return fail_toml(
+            r, "no such escape; allowed: \\b \\t \\n \\f \\r \\\" \\\\ \\uXXXX \\UXXXXXXXX");
+    g_string_append_c(out, meanings[letter - letters]);
+    r->text.at++;
+    return true;
+}
+
+/* A backslash at the end of a line takes it away, and all space behind it. */
+static bool
+skip_fold(TomlReader *r)
+{
+    const char *at = r->text.at;
+
+    while (at < r->text.end && (*at == ' ' || *at == '\t'))
+        at++;
+    if (at < r->text.end && *at == '\r')
+        at++;
+    if (at >= r->text.end || *at != '\n')
+        return false;
+    while (r->text.at < r->text.end && strchr(" \t\r\n", *r->text.at) != NULL) {
+        if (*r->text.at == '\n')
+            end_line(r);
+        else
+            r->text.at++;
+    }
+    return true;
+}
+
+static bool
+take_short_string(TomlReader *r, char quote, GString *out)
+{
+    r->text.at++;
+    while (toml_look(r) != quote) {
+        if (r->text.at >= r->text.end || is_control(toml_look(r)))
+            return fail_toml(r, "the text should end in this line, with its quote");
+        if (quote == '"' && toml_look(r) == '\\') {
+            r->text.at++;
+            if (!take_escape(r, out))
+                return false;
+        } else {
+            g_string_append_c(out, *r->text.at++);
+        }
+    }
+    r->text.at++;
+    return true;
+}
+
+/* One character of a text of several lines. */
+static bool
+take_long_character(TomlReader *r, char quote, GString *out)
+{
+    if (quote == '"' && toml_look(r) == '\\') {
+        r->text.at++;
+        return skip_fold(r) || take_escape(r, out);
+    }
+    if (starts(r, "\r\n"))
+        r->text.at++;
+    if (toml_look(r) == '\n' && r->text.at < r->text.end) {
+        g_string_append_c(out, '\n');
+        end_line(r);
+        return true;
+    }
+    if (is_control(toml_look(r)))
+        return fail_toml(r, "a control character");
+    g_string_append_c(out, *r->text.at++);
+    return true;
+}
+
+static bool
+take_long_string(TomlReader *r, char quote, GString *out)
+{
+    const char three[] = { quote, quote, quote, '\0' };
+
+    r->text.at += strlen(three);
+    if (starts(r, "\r\n"))
+        r->text.at++;
+    if (toml_look(r) == '\n')
+        end_line(r);
+    while (!starts(r, three)) {
+        if (r->text.at >= r->text.end)
+            return fail_toml(r, "the text never ends: its three quotes are missing");
+        if (!take_long_character(r, quote, out))
+            return false;
+    }
+    r->text.at += strlen(three);
+    /* Quotes of the text before the last three. */
+    for (int i = 0; i < 2 && toml_look(r) == quote; i++)
+        g_string_append_c(out, *r->text.at++);
+    return true;
+}
+
+/* ---- keys ---- */
+
+static bool
+is_bare(char c)
+{
+    return g_ascii_isalnum(c) || c == '_' || c == '-';
+}
+
+/* One word of a key. */
+static bool
+take_bare_key(TomlReader *r, GString *out)
+{
+    const char c = toml_look(r);
+
+    if (c == '"' || c == '\'')
+        return take_short_string(r, c, out);
+    if (!is_bare(c))
+        return fail_toml(r, "here should be a key");
+    while (is_bare(toml_look(r)))
+        g_string_append_c(out, *r->text.at++);
+    return true;
+}
+
+/* A key of one word or several, appended to @path: "a.b.c". Each but the last word is a table,
+ * which @state makes. */
+static bool
+take_key(TomlReader *r, GString *path, TableState state)
+{
+    for (;;) {
+        g_autofree char *shown = NULL;
+        TableState found;
+
+        if (path->len > 0)
+            g_string_append_c(path, '.');
+        if (!take_bare_key(r, path))
+            return false;
+        if (path->len > LH_ENTRY_PATH_MAX)
+            return fail_toml(r, "the name of a setting is too long");
+        skip_blanks(r);
+        if (toml_look(r) != '.')
+            return true;
+        r->text.at++;
+        skip_blanks(r);
+        found = (TableState)GPOINTER_TO_INT(g_hash_table_lookup(r->tables, path->str));
+        if (found == 0) {
+            g_hash_table_insert(r->tables, g_strdup(path->str), GINT_TO_POINTER(state));
+        } else if (found == TABLE_CLOSED || (state == TABLE_DOTTED && found != TABLE_DOTTED)) {
+            shown = g_strescape(path->str, NULL);
+            return lh_text_fail(&r->text, r->text.at, "\"%.80s\" is complete, and takes no more",
+                                shown);
+        } else if (found == TABLE_LIST) {
+            g_string_append_printf(path, "[%d]",
+                                   GPOINTER_TO_INT(g_hash_table_lookup(r->counts, path->str)) - 1);
+        }
+    }
+}
+
+/* Marks @path, if it may become @state. */
+static bool
+make(TomlReader *r, const char *path, TableState state)
+{
+    const TableState found = (TableState)GPOINTER_TO_INT(g_hash_table_lookup(r->tables, path));
+    g_autofree char *shown = NULL;
+
+    if (found == 0 || (found == TABLE_IMPLIED && state == TABLE_OPENED) ||
+        (found == TABLE_LIST && state == TABLE_LIST)) {
+        g_hash_table_insert(r->tables, g_strdup(path), GINT_TO_POINTER(state));
+        return true;
+    }
+    shown = g_strescape(path, NULL);
+    return lh_text_fail(&r->text, r->text.at, "\"%.80s\" is set twice", shown);
+}
+
+/* ---- values ---- */
+
+/* A number in another base, or with underscores: as other syntaxes have it. Caller frees; NULL if
+ * it is none. */
+static char *
+plain_number(const char *word)
+{
+    const char *digits = word + (word[0] == '+' || word[0] == '-');
+    const guint base = g_str_has_prefix(word, "0x")   ? 16
+                       : g_str_has_prefix(word, "0o") ? 8
+                       : g_str_has_prefix(word, "0b") ? 2
+                                                      : 10;
+    g_autoptr(GString) text = g_string_new(word[0] == '-' ? "-" : "");
+    bool digit = false;
+    guint64 number;
+    char *end;
+
+    for (const char *at = base == 10 ? digits : word + 2; *at != '\0'; at++) {
+        if (*at == '_' && (!digit || !g_ascii_isxdigit(at[1])))
+            return NULL;
+        digit = g_ascii_isxdigit(*at);
+        if (*at != '_')
+            g_string_append_c(text, *at);
+    }
+    if (base != 10)
+        return g_ascii_string_to_unsigned(text->str, base, 0, G_MAXINT64, &number, NULL)
+                   ? g_strdup_printf("%" G_GUINT64_FORMAT, number)
+                   : NULL;
+    if (digits[0] == '0' && g_ascii_isdigit(digits[1]))
+        return NULL;
+    g_ascii_strtod(text->str, &end);
+    return g_ascii_isdigit(digits[0]) && *end == '\0' && end[-1] != '.' && !strpbrk(word, "xXpP")
+               ? g_string_free(g_steal_pointer(&text), FALSE)
+               : NULL;
+}
+
+/* 1979-05-27, 07:32:00, and both: as far as it looks like that. */
+static bool
+is_date(const char *word)
+{
+    const gsize length = strlen(word);
+    const bool day = length >= 10 && word[4] == '-' && word[7] == '-';
+    const bool time = length >= 8 && word[2] == ':' && word[5] == ':';
+
+    return (day || time) && g_ascii_isdigit(word[0]) &&
+           strspn(word, "0123456789-:.+TtZz ") == length;
+}
+
+static bool
+take_plain(TomlReader *r, GPtrArray *values)
+{
+    static const char *const words[] = { "true", "false", "inf",  "nan", "+inf",
+                                         "-inf", "+nan",  "-nan", NULL };
+    const char *start = r->text.at;
+    const char *at = start;
+    g_autofree char *word = NULL;
+    g_autofree char *shown = NULL;
+    char *number;
+
+    while (at < r->text.end && (is_bare(*at) || strchr("+.:", *at) != NULL))
+        at++;
+    if (at - start == 10 && at + 1 < r->text.end && *at == ' ' && g_ascii_isdigit(at[1]) &&
+        start[4] == '-') { /* a date, and the time behind it */
+        for (at++; at < r->text.end && (is_bare(*at) || strchr("+.:", *at) != NULL);)
+            at++;
+    }
+    word = g_strndup(start, (gsize)(at - start));
+    number = g_strv_contains(words, word) || is_date(word) ? g_strdup(word) : plain_number(word);
+    if (number == NULL) {
+        if (at == start && at < r->text.end) /* no word: the character that is there */
+            at++;
+        g_free(word);
+        word = g_strndup(start, (gsize)(at - start));
+        shown = at == start ? g_strdup("the end of the file") : g_strescape(word, NULL);
+        return lh_text_fail(&r->text, start,
+                            "found \"%.40s\"; allowed: text in quotes, a number, true, false, a "
+                            "date, [list] or {table}",
+                            shown);
+    }
+    g_ptr_array_add(values, number);
+    r->text.at = at;
+    return true;
+}
+
+static bool
+take_string(TomlReader *r, GPtrArray *values)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    const char quote = toml_look(r);
+    const char three[] = { quote, quote, quote, '\0' };
+
+    if (!(starts(r, three) ? take_long_string(r, quote, text) : take_short_string(r, quote, text)))
+        return false;
+    g_ptr_array_add(values, g_string_free(g_steal_pointer(&text), FALSE));
+    return true;
+}
+
+static LhFileEntry *
+add(TomlReader *r, const char *path, LhEntryKind kind)
+{
+    const guint column =
+        (guint)g_utf8_strlen(r->text.line_start, r->text.at - r->text.line_start) + 1;
+
+    return lh_entries_add(r->entries, path, kind, r->text.line, column, r->text.error);
+}
+
+/* NOLINTBEGIN(misc-no-recursion) */
+static bool
+take_array(TomlReader *r, const char *path)
+{
+    LhFileEntry *entry = add(r, path, LH_ENTRY_LIST);
+
+    if (entry == NULL)
+        return false;
+    r->text.at++;
+    for (guint index = 0;; index++) {
+        g_autofree char *inner = g_strdup_printf("%s[%u]", path, index);
+
+        if (!skip_lines(r))
+            return false;
+        if (toml_look(r) == ']')
+            break;
+        if (!take_value(r, inner, entry->values) || !skip_lines(r))
+            return false;
+        if (toml_look(r) == ']')
+            break;
+        if (toml_look(r) != ',')
+            return fail_toml(r, "a list goes on with \",\" or ends with \"]\"");
+        r->text.at++;
+    }
+    r->text.at++;
+    return true;
+}
+
+static bool
+take_table(TomlReader *r, const char *path)
+{
+    r->text.at++;
+    skip_blanks(r);
+    for (bool first = true; toml_look(r) != '}'; first = false) {
+        g_autoptr(GString) key = g_string_new(path);
+
+        if (!first && toml_look(r) != ',')
+            return fail_toml(r, "a table in a line goes on with \",\" or ends with \"}\"");
+        r->text.at += !first;
+        skip_blanks(r);
+        if (!take_key(r, key, TABLE_DOTTED))
+            return false;
+        if (toml_look(r) != '=')
+            return fail_toml(r, "a key is followed by \"=\"");
+        r->text.at++;
+        skip_blanks(r);
+        if (!make(r, key->str, TABLE_CLOSED) || !take_value(r, key->str, NULL))
+            return false;
+        skip_blanks(r);
+    }
+    r->text.at++;
+    return true;
+}
+
+/* A value: into @values if it is a scalar of a list, else a setting. */
+static bool
+take_value(TomlReader *r, const char *path, GPtrArray *values)
+{
+    const char c = toml_look(r);
+    LhFileEntry *entry = NULL;
+    bool ok;
+
+    if (c == '[' || c == '{') {
+        if (r->depth >= LH_ENTRIES_DEPTH_MAX)
+            return fail_toml(r, "lists and tables are nested too deeply");
+        r->depth++;
+        ok = c == '[' ? take_array(r, path) : take_table(r, path);
+        r->depth--;
+        return ok;
+    }
+    if (values == NULL) {
+        entry = add(r, path, c == '"' || c == '\'' ? LH_ENTRY_WORD : LH_ENTRY_PLAIN);
+        if (entry == NULL)
+            return false;
+        values = entry->values;
+    }
+    return c == '"' || c == '\'' ? take_string(r, values) : take_plain(r, values);
+}
+/* NOLINTEND(misc-no-recursion) */
+
+/* ---- lines ---- */
+
+/* [a.b] or [[a.b]]: sets @table to where the next keys belong. */
+static bool
+take_header(TomlReader *r, GString *table)
+{
+    const bool list = starts(r, "[[");
+    int count;
+
+    g_string_truncate(table, 0);
+    r->text.at += list ? 2 : 1;
+    skip_blanks(r);
+    if (!take_key(r, table, TABLE_IMPLIED))
+        return false;
+    if (!starts(r, list ? "]]" : "]"))
+        return fail_toml(r, list ? "the header ends with \"]]\"" : "the header ends with \"]\"");
+    r->text.at += list ? 2 : 1;
+    if (!make(r, table->str, list ? TABLE_LIST : TABLE_OPENED))
+        return false;
+    if (list) {
+        count = GPOINTER_TO_INT(g_hash_table_lookup(r->counts, table->str));
+        g_hash_table_insert(r->counts, g_strdup(table->str), GINT_TO_POINTER(count + 1));
+        g_string_append_printf(table, "[%d]", count);
+    }
+    return take_line_end(r);
+}
+
+static bool
+take_setting(TomlReader *r, const GString *table)
+{
+    g_autoptr(GString) key = g_string_new(table->str);
+
+    if (!take_key(r, key, TABLE_DOTTED))
+        return false;
+    if (toml_look(r) != '=')
+        return fail_toml(r, "a key is followed by \"=\"");
+    r->text.at++;
+    skip_blanks(r);
+    return make(r, key->str, TABLE_CLOSED) && take_value(r, key->str, NULL) && take_line_end(r);
+}
+
+static bool
+take_all(TomlReader *r)
+{
+    g_autoptr(GString) table = g_string_new(NULL);
+
+    while (skip_lines(r)) {
+        if (r->text.at >= r->text.end)
+            return true;
+        if (!(toml_look(r) == '[' ? take_header(r, table) : take_setting(r, table)))
+            return false;
+    }
+    return false;
+}
+
+LhEntries *
+lh_entries_toml(const char *file, const char *text, gsize length, GError **error)
+{
+    g_autoptr(LhEntries) e = lh_entries_new(file, text, length, false, error);
+    g_autoptr(GHashTable) tables = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GHashTable) counts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    TomlReader r = { .text = { .file = file,
+                               .at = text,
+                               .end = text + length,
+                               .line_start = text,
+                               .line = 1,
+                               .error = error },
+                     .entries = e,
+                     .tables = tables,
+                     .counts = counts };
+
+    if (e == NULL)
+        return NULL;
+    return take_all(&r) ? g_steal_pointer(&e) : NULL;
+}

@@ -1,0 +1,214 @@
+/*
+ * longhaul collective: what nccl-tests should print on a cluster, and whether what it printed is
+ * that.
+ */
+#include "base/error.h"
+#include "cli/command.h"
+#include "collective_check/log_check.h"
+#include "report/text/cluster/describe_log_check.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#define LOGS_MAX 256
+#define BYTES_MIN 8
+#define BYTES_MAX (UINT64_C(1) << 30)
+#define FACTOR 2
+#define FACTOR_MAX 1048576
+
+typedef struct {
+    LhOutputOptions to;
+    uint64_t bytes_min, bytes_max, factor;
+    uint64_t ranks, per_node;
+    GPtrArray *logs; /* of char * */
+    int how;         /* of ways_of_collectives */
+    bool links;
+} CollectiveOptions;
+
+/* Those of scenarios, NCCL's first: it is what nccl-tests times. */
+static const char *const ways_of_collectives[] = { "nccl",        "auto",     "ring",
+                                                   "tree",        "pairwise", "direct",
+                                                   "closed-form", "fluid",    NULL };
+
+static const LhField collective_options[] = {
+    { .name = "minbytes",
+      .letter = 'b',
+      .type = LH_FIELD_UNIT,
+      .unit = LH_UNIT_BYTES,
+      .offset = offsetof(CollectiveOptions, bytes_min),
+      .min = 1,
+      .max = LH_SINGLE_BYTES_MAX,
+      .description = "The smallest size, as nccl-tests has it; default 8, or that of the log." },
+    { .name = "maxbytes",
+      .letter = 'e',
+      .type = LH_FIELD_UNIT,
+      .unit = LH_UNIT_BYTES,
+      .offset = offsetof(CollectiveOptions, bytes_max),
+      .min = 1,
+      .max = LH_SINGLE_BYTES_MAX,
+      .description = "The largest one; default 1G, or that of the log." },
+    { .name = "stepfactor",
+      .letter = 'f',
+      .type = LH_FIELD_UINT,
+      .offset = offsetof(CollectiveOptions, factor),
+      .min = 2,
+      .max = FACTOR_MAX,
+      .description = "Each size is so many times the one before; default 2. Sizes of a log are its "
+                     "own." },
+    { .name = "ranks",
+      .letter = 'g',
+      .type = LH_FIELD_UINT,
+      .offset = offsetof(CollectiveOptions, ranks),
+      .min = 2,
+      .max = LH_SINGLE_MEMBERS_MAX,
+      .description =
+          "GPUs that take part; default: all of the cluster, or those that the log names." },
+    { .name = "per_node",
+      .type = LH_FIELD_UINT,
+      .offset = offsetof(CollectiveOptions, per_node),
+      .min = 1,
+      .max = LH_SINGLE_MEMBERS_MAX,
+      .description =
+          "How many of them each node has, the first ones; default: nodes are filled one "
+          "after the other." },
+    { .name = "log",
+      .type = LH_FIELD_STRINGS,
+      .offset = offsetof(CollectiveOptions, logs),
+      .min = 1,
+      .max = LOGS_MAX,
+      .placeholder = "FILE",
+      .names = "files",
+      .description =
+          "What a program of nccl-tests printed there, all of it: its out-of-place times "
+          "are held against what is predicted." },
+    { .name = "collectives",
+      .type = LH_FIELD_CHOICE,
+      .offset = offsetof(CollectiveOptions, how),
+      .choices = ways_of_collectives,
+      .description =
+          "How collectives run: by NCCL's measured times and time model (default), or as "
+          "sim and compare play them with the same option, whose default is auto." },
+    { .name = "links",
+      .type = LH_FIELD_BOOL,
+      .offset = offsetof(CollectiveOptions, links),
+      .flags = LH_COMMAND_SHOWN,
+      .description = "Also print the five most loaded links, and what busbw each allows." },
+    LH_OPTION_FORMAT(CollectiveOptions, to),
+    LH_OPTION_OUTPUT(CollectiveOptions, to),
+    { .name = NULL },
+};
+
+static bool
+refuse_line(GError **error, const char *text)
+{
+    g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "collective: %s", text);
+    return false;
+}
+
+static bool
+check_line(const LhCommandLine *line, LhHeldQuery *query, GError **error)
+{
+    const CollectiveOptions *o = line->options;
+    const bool logs = o->logs != NULL && o->logs->len > 0;
+
+    if (line->arguments->len > 0) {
+        query->op = lh_single_op_find(g_ptr_array_index(line->arguments, 0), error);
+        if (query->op == NULL)
+            return false;
+    }
+    if (query->op == NULL && !logs)
+        return refuse_line(error, "no operation: give its name, such as all_reduce, or --log FILE; "
+                                  "see longhaul list operations");
+    if (line->scenario->cluster == NULL)
+        return refuse_line(error, "no cluster: give --cluster NAME[:NODES]; see longhaul list "
+                                  "topologies");
+    if (logs && o->factor > 0)
+        return refuse_line(error, "--stepfactor would have no effect: sizes are those of the log");
+    if (query->bytes_min > query->bytes_max)
+        return refuse_line(error, "--minbytes is above --maxbytes");
+    return true;
+}
+
+static LhHeldQuery
+query_of(const LhCommandLine *line)
+{
+    const CollectiveOptions *o = line->options;
+    const bool logs = o->logs != NULL && o->logs->len > 0;
+
+    return (LhHeldQuery){
+        .scenario = line->scenario,
+        .logs = logs ? o->logs : NULL,
+        .bytes_min = o->bytes_min > 0 ? o->bytes_min
+                     : logs           ? 1
+                                      : BYTES_MIN,
+        .bytes_max = o->bytes_max > 0 ? o->bytes_max
+                     : logs           ? LH_SINGLE_BYTES_MAX
+                                      : BYTES_MAX,
+        .factor = o->factor > 0 ? o->factor : FACTOR,
+        .place = { o->ranks, o->per_node },
+    };
+}
+
+static void
+print_held(const LhCommandLine *line, const LhHeld *held, GString *out)
+{
+    const CollectiveOptions *o = line->options;
+    const LhFormat format = (LhFormat)o->to.format;
+    const LhStamp stamp = lh_command_stamp(line);
+    g_autoptr(LhTable) table = NULL;
+
+    if (format == LH_FORMAT_JSON) {
+        lh_held_json(held, &stamp, out);
+    } else if (format == LH_FORMAT_CSV) {
+        table = lh_held_table(held);
+        lh_table_print(table, format, out);
+    } else {
+        lh_describe_held(held, o->links, format, out);
+    }
+}
+
+static int
+run_collective(const LhCommandLine *line, GError **error)
+{
+    const CollectiveOptions *o = line->options;
+    LhHeldQuery query = query_of(line);
+    g_autoptr(GString) out = g_string_new(NULL);
+    g_autoptr(LhHeld) held = NULL;
+
+    if (!check_line(line, &query, error))
+        return LH_ERROR_USAGE;
+    lh_scenario_replace(line->scenario, "collectives", ways_of_collectives[o->how]);
+    held = lh_held_new(&query, error);
+    if (held == NULL)
+        return LH_ERROR_INPUT;
+    print_held(line, held, out);
+    if (!lh_command_write(&o->to, out, error))
+        return LH_ERROR_RUNTIME;
+    return held->inside < held->logged ? LH_ERROR_NO : 0;
+}
+
+const LhCommand lh_command_collective = {
+    .name = "collective",
+    .arguments = "[OP] --cluster NAME[:NODES] [OPTIONS]",
+    .summary = "Say what nccl-tests should print on a cluster, and whether a log is that.",
+    .details = "OP is what nccl-tests calls an operation (longhaul list operations) or longhaul\n"
+               "does: all_reduce, all_reduce_perf and all-reduce are one. Times, algbw and busbw\n"
+               "are its columns, each with the bar in which four measured ones in five are.\n"
+               "Times are measured on such links, scaled from others, or modelled.\n\n"
+               "--log holds a log against that; it says which ranks ran and, without OP, what.\n"
+               "The exit status is 1 if a row is outside its bar. Then every rate and latency of\n"
+               "the topology's file is tried in turn, NVLS off, and messages through memory: if\n"
+               "one of them explains the log, it is named.\n\n"
+               "  longhaul collective all_reduce --cluster hgx-h100:4\n"
+               "  longhaul collective alltoall --cluster hgx-h100:2 -b 1M -e 1G --links\n"
+               "  longhaul collective --cluster hgx-h100 --log all_reduce_perf.txt\n"
+               "  longhaul collective all_gather --cluster hgx-h100:2 --link-fault nic:0:0.5\n",
+    .scenario = true,
+    .reads = LH_SCENARIO_OF_CLUSTER,
+    .no_file = true,
+    .arguments_max = 1,
+    .names = "operations",
+    .options = collective_options,
+    .options_size = sizeof(CollectiveOptions),
+    .run = run_collective,
+};

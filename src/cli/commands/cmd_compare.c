@@ -1,0 +1,281 @@
+/*
+ * longhaul compare: simulates every schedule on one cluster and sorts them by time.
+ */
+#include "base/error.h"
+#include "cli/command.h"
+#include "cli/compare_live.h"
+#include "cli/compare_page.h"
+#include "cli/synth_live.h"
+#include "proof/run_time_estimate.h"
+#include "report/data/constants.h"
+#include "report/data/result_values.h"
+#include "report/draw/bars.h"
+#include "report/text/describe.h"
+#include "report/text/describe_comparison.h"
+#include "scenario/seq_length_rounding.h"
+
+#include <math.h>
+#include <stddef.h>
+
+typedef struct {
+    LhOutputOptions to;
+    char *from_config;
+    GPtrArray *set; /* of char * */
+    char *figure;
+    char *report, *ranks_shown;
+    char *within;
+    uint64_t jobs, budget;
+    bool synth;
+    bool provenance;
+    LhTime max_work_ps;
+} CompareOptions;
+
+static const LhField compare_options[] = {
+    LH_OPTION_FORMAT(CompareOptions, to),
+    LH_OPTION_OUTPUT(CompareOptions, to),
+    LH_OPTION_FROM_CONFIG(CompareOptions, from_config,
+                          "It says how a whole step is trained, but for the schedule."),
+    LH_OPTION_SET(CompareOptions, set),
+    LH_OPTION_FIGURE(
+        CompareOptions, figure,
+        "Draw where the time of each schedule goes, into this .svg, .png or .pdf file."),
+    LH_OPTION_WRITES(
+        CompareOptions, "report", report,
+        "Also write the comparison as a page to hand on, as longhaul report does, into "
+        "this .html or .pdf file."),
+    LH_OPTION_RANKS_SHOWN(CompareOptions, ranks_shown),
+    { .name = "within",
+      .type = LH_FIELD_STRING,
+      .offset = offsetof(CompareOptions, within),
+      .description =
+          "Leave out schedules that take more than so many times as long as the fastest, "
+          "such as 3x; they are not simulated to their end.",
+      .placeholder = "FACTOR" },
+    { .name = "synth",
+      .type = LH_FIELD_BOOL,
+      .offset = offsetof(CompareOptions, synth),
+      .description = "Also search for a schedule, as longhaul synth does, and compare the best one "
+                     "that was found: the row synth." },
+    { .name = "budget",
+      .type = LH_FIELD_UINT,
+      .offset = offsetof(CompareOptions, budget),
+      .min = 1,
+      .max = LH_SYNTH_BUDGET_MAX,
+      .placeholder = "CANDIDATES",
+      .absent = G_STRINGIFY(LH_SYNTH_BUDGET),
+      .description =
+          "With --synth, candidates to search through; default " G_STRINGIFY(LH_SYNTH_BUDGET) "." },
+    LH_OPTION_JOBS(CompareOptions, jobs, "Schedules to simulate"),
+    LH_OPTION_PROVENANCE(CompareOptions, provenance),
+    LH_OPTION_MAX_WORK(CompareOptions, max_work_ps),
+    { .name = NULL },
+};
+
+static void
+print_compare(const LhCommandLine *line, const LhSetup *setup, const LhComparison *comparison,
+              GString *out)
+{
+    const CompareOptions *o = line->options;
+    const LhFormat format = (LhFormat)o->to.format;
+    const LhStamp stamp = lh_command_stamp(line);
+    gsize from = out->len;
+    g_autoptr(LhTable) table = NULL;
+
+    if (format == LH_FORMAT_JSON) {
+        lh_result_json(setup, comparison, &stamp, out);
+        return;
+    }
+    if (format == LH_FORMAT_CSV) {
+        table = lh_result_table(setup, comparison);
+        lh_table_print(table, format, out);
+        return;
+    }
+    table = lh_describe_comparison(setup, comparison);
+    lh_describe_case(setup, out);
+    lh_table_words(format, out, from);
+    g_string_append_c(out, '\n');
+    lh_table_print(table, format, out);
+    g_string_append_c(out, '\n');
+    from = out->len;
+    lh_describe_answer(setup, comparison, "--provenance", out);
+    lh_table_words(format, out, from);
+    if (o->provenance && setup->cost == LH_COST_DEVICE) {
+        g_autoptr(LhTable) constants = lh_describe_constants(setup);
+
+        g_string_append_c(out, '\n');
+        lh_table_print(constants, format, out);
+    }
+}
+
+/* Machines read one result for each schedule in any case. */
+static bool
+is_for_people(LhFormat format)
+{
+    return format == LH_FORMAT_TABLE || format == LH_FORMAT_MD;
+}
+
+/* "3x" or "3": 0 where there is none. */
+static bool
+parse_within(const char *text, double *factor, GError **error)
+{
+    char *end;
+
+    *factor = 0;
+    if (text == NULL)
+        return true;
+    *factor = g_ascii_strtod(text, &end);
+    if (g_ascii_isdigit(text[0]) && *factor >= 1 && isfinite(*factor) &&
+        (g_str_equal(end, "") || g_str_equal(end, "x")))
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                "--within \"%s\" is not a factor; allowed: a number of at least 1, such as 3x",
+                text);
+    return false;
+}
+
+/* The best program that a search finds, if one was asked for. */
+static bool
+search(const LhSetup *setup, const CompareOptions *o, LhSynthesis **found, GError **error)
+{
+    g_autoptr(LhSynthesis) synthesis = NULL;
+
+    if (!o->synth)
+        return true;
+    synthesis = lh_synth_live(
+        setup,
+        (LhSynthOptions){ .budget = (uint32_t)o->budget, .threads = (guint)o->jobs, .alone = true },
+        error);
+    if (synthesis == NULL)
+        return false;
+    if (synthesis->interrupted) {
+        g_set_error(error, LH_ERROR, LH_ERROR_INTERRUPTED,
+                    "interrupted while a schedule was searched for: nothing is compared");
+        return false;
+    }
+    *found = g_steal_pointer(&synthesis);
+    return true;
+}
+
+static LhComparePage
+page_of(const CompareOptions *o)
+{
+    return (LhComparePage){ .path = o->report,
+                            .ranks_shown = o->ranks_shown,
+                            .max_work_ps = o->max_work_ps };
+}
+
+static bool
+check_page(const CompareOptions *o, const LhSetup *setup, GError **error)
+{
+    const LhComparePage page = page_of(o);
+
+    return o->report == NULL || lh_compare_page_check(&page, "--report", setup, error);
+}
+
+/* What can be said before anything runs. */
+static bool
+check_compare(const LhCommandLine *line, double *within, GError **error)
+{
+    const CompareOptions *o = line->options;
+
+    if (!lh_command_check_provenance(o->provenance, o->to.format, error) ||
+        !parse_within(o->within, within, error))
+        return false;
+    if (o->ranks_shown != NULL && o->report == NULL) {
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                    "--ranks-shown is about the page of --report, and that was not asked for");
+        return false;
+    }
+    if (o->budget == 0 || o->synth)
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                "--budget is about the search of --synth, and that was not asked for");
+    return false;
+}
+
+/* If one was asked for. */
+static bool
+write_compare_page(const LhCommandLine *line, const LhSetup *setup, const LhComparison *comparison,
+                   GError **error)
+{
+    const CompareOptions *o = line->options;
+    const LhComparePage page = page_of(o);
+
+    return o->report == NULL || lh_compare_page_write(line, setup, comparison, &page, error);
+}
+
+static int
+status_of(const LhComparison *comparison)
+{
+    if (comparison->interrupted)
+        return LH_ERROR_INTERRUPTED;
+    return comparison->fit_count > 0 ? 0 : LH_ERROR_NO;
+}
+
+static int
+run_compare(const LhCommandLine *line, GError **error)
+{
+    const CompareOptions *o = line->options;
+    const bool for_machines = o->to.format == LH_FORMAT_JSON || o->to.format == LH_FORMAT_CSV;
+    g_autoptr(LhSetup) setup = NULL;
+    g_autoptr(LhComparison) comparison = NULL;
+    g_autoptr(GString) out = g_string_new(NULL);
+    LhCompareOptions how = { .jobs = (guint)o->jobs };
+    g_autoptr(LhSynthesis) found = NULL;
+    double seconds;
+
+    if (!check_compare(line, &how.within, error))
+        return LH_ERROR_USAGE;
+    lh_command_warn_config(line);
+    setup = lh_setup_new(line->scenario, error);
+    if (setup == NULL || !check_page(o, setup, error) ||
+        !lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, error) ||
+        (is_for_people((LhFormat)o->to.format) && !lh_length_check(setup, error)) ||
+        (o->synth && !lh_synth_check(setup, error)))
+        return LH_ERROR_INPUT;
+    seconds = lh_work_compare(setup);
+    if (!lh_work_check(seconds, o->max_work_ps, error))
+        return LH_ERROR_NO;
+    if (!search(setup, o, &found, error))
+        return LH_ERROR_RUNTIME;
+    how.also = found != NULL ? found->best->program : NULL;
+    comparison = lh_compare_live(setup, &how, seconds, error);
+    if (comparison == NULL || (!for_machines && !lh_compare_live_check(comparison, error)))
+        return LH_ERROR_RUNTIME;
+    print_compare(line, setup, comparison, out);
+    if (!lh_command_finish(line, &o->to, out, error) || !lh_compare_live_check(comparison, error))
+        return LH_ERROR_RUNTIME;
+    if ((o->figure != NULL &&
+         !lh_bars_draw(setup, comparison, (LhFigureTo){ .path = o->figure }, error)) ||
+        !write_compare_page(line, setup, comparison, error))
+        return LH_ERROR_RUNTIME;
+    return status_of(comparison);
+}
+
+const LhCommand lh_command_compare = {
+    .name = "compare",
+    .arguments = "[SCENARIO] [OPTIONS]",
+    .summary = "Compare schedules on a cluster, and say what limits the fastest one.",
+    .details = "Simulates one attention module under each schedule, the fastest schedule first.\n"
+               "Compute, exposed communication by kind of link, imbalance (waiting for another\n"
+               "rank) and host are means over the ranks and add up to the time. Schedules that\n"
+               "cannot run stand at the end, with the reason. The fastest one is then simulated\n"
+               "again with the kernels, with latencies, and with each kind of link and each set\n"
+               "of them 10 % faster: it is bound by whichever of these saves most. Links of\n"
+               "several kinds are named together where raising one alone saves less than its\n"
+               "part.\n\n"
+               "With --synth a program of longhaul synth's search stands among the schedules,\n"
+               "proven like them: the fastest candidate, whether it wins or not. longhaul synth\n"
+               "writes it to a file.\n\n"
+               "Ctrl-C or SIGTERM ends the comparison with the schedules that are done (exit\n"
+               "status 130).\n\n"
+               "  longhaul compare dfa-2node\n"
+               "  longhaul compare --cluster hgx-h100:4 --model llama-3-8b --seq-length 512K\n"
+               "  longhaul compare --cluster hgx-h100:128 --seq-length 1M --within 3x\n"
+               "  longhaul compare --ranks 8 --cost unit --schedule ring --schedule zigzag\n",
+    .scenario = true,
+    .config_parts = LH_CONFIG_QUESTION | LH_CONFIG_WAY,
+    .options = compare_options,
+    .options_size = sizeof(CompareOptions),
+    .run = run_compare,
+};

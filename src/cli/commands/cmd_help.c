@@ -1,0 +1,102 @@
+/*
+ * longhaul help: prints the help of a command or of longhaul, or a completion script.
+ */
+#include "base/error.h"
+#include "base/files/output.h"
+#include "cli/help.h"
+
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct {
+    int format; /* LhHelpFormat */
+} HelpOptions;
+
+static const LhField help_options[] = {
+    { .name = "format",
+      .type = LH_FIELD_CHOICE,
+      .offset = offsetof(HelpOptions, format),
+      .choices = lh_help_format_names,
+      .description = "text (default); man: a page for man; json: every option of every command, "
+                     "for programs." },
+    { .name = NULL },
+};
+
+static const char *
+argument(const LhCommandLine *line, guint index)
+{
+    return index < line->arguments->len ? g_ptr_array_index(line->arguments, index) : NULL;
+}
+
+/* Appends the completion script of the shell that the second argument names; bash without one. */
+static bool
+append_completion(const LhCommandLine *line, GString *out, GError **error)
+{
+    const char *name = argument(line, 1);
+    g_autofree char *all = NULL;
+
+    for (int shell = 0; lh_shell_names[shell] != NULL; shell++) {
+        if (name != NULL && strcmp(lh_shell_names[shell], name) != 0)
+            continue;
+        lh_help_completion(shell, out);
+        return true;
+    }
+    all = g_strjoinv(", ", (char **)(void *)lh_shell_names);
+    g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                "help completion: \"%.60s\" is not allowed; allowed: %s", name, all);
+    return false;
+}
+
+static bool
+explain(const LhCommandLine *line, GString *out, GError **error)
+{
+    const HelpOptions *o = line->options;
+    const char *name = argument(line, 0);
+    const LhCommand *command = name == NULL ? NULL : lh_command_find(name, error);
+    const LhStamp stamp = lh_command_stamp(line);
+    g_autofree char *text = NULL;
+
+    if (name != NULL && command == NULL)
+        return false;
+    if (argument(line, 1) != NULL) {
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "help: unexpected argument \"%.60s\"",
+                    argument(line, 1));
+        return false;
+    }
+    if (o->format == LH_HELP_JSON) {
+        lh_help_json(command, &stamp, out);
+        return true;
+    }
+    text = o->format == LH_HELP_MAN ? lh_help_man(command)
+                                    : lh_help_text(command, lh_colours(STDOUT_FILENO));
+    g_string_append(out, text);
+    return true;
+}
+
+static int
+run_help(const LhCommandLine *line, GError **error)
+{
+    g_autoptr(GString) out = g_string_new(NULL);
+    const bool completion = g_strcmp0(argument(line, 0), "completion") == 0;
+
+    if (!(completion ? append_completion : explain)(line, out, error))
+        return LH_ERROR_USAGE;
+    return lh_output_stdout(out->str, out->len, error) ? 0 : LH_ERROR_RUNTIME;
+}
+
+const LhCommand lh_command_help = {
+    .name = "help",
+    .arguments = "[COMMAND | completion SHELL] [OPTIONS]",
+    .summary = "Explain a command and list its options.",
+    .details = "help completion prints a completion script for bash, zsh or fish. Meson installs\n"
+               "these scripts and the man pages, longhaul.1 and one for each command.\n\n"
+               "  longhaul help compare\n"
+               "  longhaul help compare --format man | man -l -\n"
+               "  source <(longhaul help completion bash)\n",
+    .options = help_options,
+    .options_size = sizeof(HelpOptions),
+    .arguments_max = 2,
+    .names = "commands",
+    .run = run_help,
+};

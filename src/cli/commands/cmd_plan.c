@@ -1,0 +1,530 @@
+/*
+ * longhaul plan: the fastest way to train a model on a cluster, and which cluster to buy.
+ */
+#include "base/error.h"
+#include "base/escape.h"
+#include "cli/command.h"
+#include "cli/plan_live.h"
+#include "cli/step_artifacts.h"
+#include "proof/run_time_estimate.h"
+#include "report/draw/plan_figure.h"
+#include "report/page/page_parts.h"
+#include "report/page/plan_page.h"
+#include "report/text/describe_plan.h"
+#include "scenario/setting.h"
+#include "scenario/setup.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TOP_MAX 1000
+#define TOP_DEFAULT 5
+#define BATCH_MAX 1048576
+#define TOKENS_MAX 1e18
+#define PRICE_MAX 1e9
+#define DEADLINE_DEFAULT_S 3600
+
+typedef struct {
+    LhOutputOptions to;
+    char *figure;
+    char *report;
+    char *points;
+    char *from_config;
+    GPtrArray *set;      /* of char * */
+    GPtrArray *clusters; /* of char * */
+    uint64_t global_batch_size;
+    bool max_seq_length, min_gpus, pareto;
+    uint64_t top, jobs;
+    int bootstrap; /* of lh_controls */
+    LhTime deadline_ps;
+    char *days_for;
+    GPtrArray *costs, *watts; /* of char *: numbers */
+} PlanOptions;
+
+static const LhField plan_options[] = {
+    LH_OPTION_FORMAT(PlanOptions, to),
+    LH_OPTION_OUTPUT(PlanOptions, to),
+    LH_OPTION_FROM_CONFIG(PlanOptions, from_config,
+                          "Ways that this system has are searched, its own is told how far it "
+                          "is from the fastest, and that is said in the file's words."),
+    LH_OPTION_SET(PlanOptions, set),
+    LH_OPTION_FIGURE(PlanOptions, figure,
+                     "With --pareto, draw the time and the memory of these ways, a line for each "
+                     "cluster, into this .svg, .png or .pdf file."),
+    LH_OPTION_WRITES(
+        PlanOptions, "report", report,
+        "Also write the plan as a page to hand on, into this .html or .pdf file: with the "
+        "timeline and the memory of the fastest way, what made its time and that of the next "
+        "one, and with --pareto the figure of these ways."),
+    { .name = "points",
+      .type = LH_FIELD_STRING,
+      .offset = offsetof(PlanOptions, points),
+      .flags = LH_FIELD_UPDATED,
+      .description = "File that remembers what was found, one JSON line for each estimate and each "
+                     "simulation; the same plan goes on from it, wherever it was killed.",
+      .placeholder = "FILE",
+      .names = "files" },
+    { .name = "cluster",
+      .type = LH_FIELD_STRINGS,
+      .offset = offsetof(PlanOptions, clusters),
+      .min = 1,
+      .max = -1,
+      .placeholder = "NAME[:NODES]",
+      .names = "topologies",
+      .description = "Topology and number of nodes (see `longhaul list topologies`); several are "
+                     "planned for one by one and compared." },
+    { .name = "global-batch-size",
+      .type = LH_FIELD_UNIT,
+      .unit = LH_UNIT_COUNT,
+      .offset = offsetof(PlanOptions, global_batch_size),
+      .min = 1,
+      .max = BATCH_MAX,
+      .description = "Sequences of a step, over all data-parallel ranks and micro-batches; default "
+                     "1." },
+    { .name = "max-seq-length",
+      .type = LH_FIELD_BOOL,
+      .offset = offsetof(PlanOptions, max_seq_length),
+      .description = "Find the longest sequence that fits in memory, and the fastest way to train "
+                     "with it." },
+    { .name = "min-gpus",
+      .type = LH_FIELD_BOOL,
+      .offset = offsetof(PlanOptions, min_gpus),
+      .description = "Find the smallest number of GPUs that a step fits on, and the fastest way to "
+                     "train on them: 1, 2, 4 and so on within a host, then whole hosts of a node, "
+                     "then whole nodes." },
+    { .name = "pareto",
+      .type = LH_FIELD_BOOL,
+      .offset = offsetof(PlanOptions, pareto),
+      .description = "Also find every way that no other one beats in both time and memory." },
+    { .name = "top",
+      .type = LH_FIELD_UINT,
+      .offset = offsetof(PlanOptions, top),
+      .absent = "5",
+      .min = 1,
+      .max = TOP_MAX,
+      .description = "How many of the fastest ways to find; default 5." },
+    LH_OPTION_JOBS(PlanOptions, jobs, "Simulations"),
+    LH_OPTION_BOOTSTRAP(
+        PlanOptions, bootstrap,
+        "How several processes that plan together find each other: this one is alone "
+        "(single), by MPI, or over TCP as the environment of torchrun or of a step of "
+        "Slurm says; default auto, the one whose environment is there."),
+    LH_OPTION_DEADLINE(PlanOptions, deadline_ps,
+                       "Give up when one of several processes has told nothing for this long; "
+                       "default 3600 s."),
+    { .name = "days-for",
+      .type = LH_FIELD_STRING,
+      .offset = offsetof(PlanOptions, days_for),
+      .placeholder = "TOKENS",
+      .description = "Also say how long so many tokens take, such as 1.4e12." },
+    { .name = "cost-per-gpu-hour",
+      .type = LH_FIELD_STRINGS,
+      .offset = offsetof(PlanOptions, costs),
+      .placeholder = "X",
+      .description = "Price of a GPU for an hour: also say what a billion tokens cost. Once for "
+                     "all clusters, or once for each, in their order." },
+    { .name = "watts",
+      .type = LH_FIELD_STRINGS,
+      .offset = offsetof(PlanOptions, watts),
+      .placeholder = "X",
+      .description = "Power of a GPU with its share of the rest: also say what energy a billion "
+                     "tokens take. Once for all clusters, or once for each, in their order." },
+    { .name = NULL },
+};
+
+/* ---- what is weighed ---- */
+
+/* A number of at most @most from the text of an option. */
+static bool
+read_number(const char *option, const char *text, double most, double *number, GError **error)
+{
+    const LhField field = { .name = option, .type = LH_FIELD_DOUBLE, .min = 0, .max = most };
+
+    return lh_setting_parse(&field, text, number, error);
+}
+
+/* Prices of @clusters clusters at @offset of each, from one text or as many as there are. */
+static bool
+read_prices(const char *option, const GPtrArray *texts, guint clusters, size_t offset,
+            LhPlanPrice *prices, GError **error)
+{
+    if (texts == NULL)
+        return true;
+    if (texts->len != 1 && texts->len != clusters) {
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                    "--%s is given %u times, and there are %u clusters; allowed: once for all, or "
+                    "once for each",
+                    option, texts->len, clusters);
+        return false;
+    }
+    for (guint i = 0; i < clusters; i++) {
+        double *price = (double *)(void *)((char *)&prices[i] + offset);
+
+        if (!read_number(option, g_ptr_array_index(texts, texts->len == 1 ? 0 : i), PRICE_MAX,
+                         price, error))
+            return false;
+    }
+    return true;
+}
+
+static guint
+count_clusters(const PlanOptions *o)
+{
+    return o->clusters != NULL ? o->clusters->len : 1;
+}
+
+static bool
+read_weights(const PlanOptions *o, LhPlanPrice *prices, LhPlanWeights *weights, GError **error)
+{
+    const guint clusters = count_clusters(o);
+
+    *weights = (LhPlanWeights){ .prices = prices };
+    return (o->days_for == NULL ||
+            read_number("days-for", o->days_for, TOKENS_MAX, &weights->tokens, error)) &&
+           read_prices("cost-per-gpu-hour", o->costs, clusters, offsetof(LhPlanPrice, per_gpu_hour),
+                       prices, error) &&
+           read_prices("watts", o->watts, clusters, offsetof(LhPlanPrice, watts), prices, error);
+}
+
+/* ---- what is asked ---- */
+
+static bool
+usage(GError **error, const char *text)
+{
+    g_set_error_literal(error, LH_ERROR, LH_ERROR_USAGE, text);
+    return false;
+}
+
+static bool
+check_question(const LhCommandLine *line, GError **error)
+{
+    const PlanOptions *o = line->options;
+    const LhScenario *s = line->scenario;
+
+    if (s->schedule_file != NULL)
+        return usage(error, "plan looks for a schedule, and --schedule-file is one already; leave "
+                            "it out, or see longhaul sim");
+    if (o->max_seq_length && (o->min_gpus || count_clusters(o) > 1))
+        return usage(error, "--max-seq-length is about one cluster of one size; leave out "
+                            "--min-gpus, and all clusters but one");
+    if (o->max_seq_length && line->config != NULL && !lh_scenario_has_option(s, "seq_length"))
+        lh_scenario_forget(line->scenario, "seq_length");
+    if (o->max_seq_length && s->seq_length != 0)
+        return usage(error, "--max-seq-length finds the length; leave out --seq-length");
+    if (!o->max_seq_length && s->seq_length == 0)
+        return usage(error, "how long is a sequence? Give --seq-length, or --max-seq-length to "
+                            "find the longest that fits");
+    if (o->figure != NULL && !o->pareto)
+        return usage(error, "--figure draws the ways that --pareto finds; give both");
+    if (o->min_gpus && s->ranks != 0)
+        return usage(error, "--min-gpus finds the number of GPUs; leave out --ranks");
+    return true;
+}
+
+/* --min-gpus finds the number of nodes, too. */
+static bool
+check_clusters(const PlanOptions *o, GError **error)
+{
+    for (guint i = 0; o->min_gpus && o->clusters != NULL && i < o->clusters->len; i++) {
+        const char *colon = strrchr(g_ptr_array_index(o->clusters, i), ':');
+
+        if (colon != NULL && strchr(colon, '/') == NULL)
+            return usage(error, "--min-gpus finds the number of nodes; give --cluster a name "
+                                "without it");
+    }
+    return !o->min_gpus || o->clusters != NULL ||
+           usage(error, "--min-gpus needs --cluster NAME: of which GPUs is the smallest number "
+                        "looked for?");
+}
+
+static uint64_t
+sequences_of(const LhCommandLine *line)
+{
+    const PlanOptions *o = line->options;
+
+    if (o->global_batch_size != 0 || line->config == NULL)
+        return MAX(o->global_batch_size, 1);
+    return line->config->global_batch_size;
+}
+
+/* A configuration says what is trained, or options do: defaults would be another question. */
+static bool
+check_config(const LhCommandLine *line, GError **error)
+{
+    const char *missing = NULL;
+
+    if (line->config == NULL)
+        return true;
+    if (sequences_of(line) == 0)
+        missing = "how many sequences a step has; give --global-batch-size";
+    else if (sequences_of(line) > BATCH_MAX)
+        missing = "a batch that is not too large; give --global-batch-size";
+    if (missing == NULL)
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_INPUT, "%s does not say %s", line->config->entries->file,
+                missing);
+    return false;
+}
+
+/* Of several clusters, those that can have what is said of NICs and links, with their prices; the
+ * others are named. If there are none, all, so that the first one is the error. */
+static GPtrArray *
+fitting_clusters(const LhCommandLine *line, LhPlanPrice *prices)
+{
+    const PlanOptions *o = line->options;
+    g_autoptr(GPtrArray) kept = g_ptr_array_new();
+    g_autoptr(GString) left = g_string_new(NULL);
+
+    if (o->clusters == NULL)
+        return NULL;
+    for (guint i = 0; i < o->clusters->len; i++) {
+        const char *name = g_ptr_array_index(o->clusters, i);
+        g_autofree char *reason =
+            o->clusters->len > 1 ? lh_setup_refusal_of_cluster(line->scenario, name) : NULL;
+
+        if (reason != NULL) {
+            g_autofree char *note =
+                g_strdup_printf("longhaul: --cluster %s is left out: %s", name, reason);
+            g_autofree char *shown = lh_escaped_line(note);
+
+            g_string_append_printf(left, "%s\n", shown);
+            continue;
+        }
+        prices[kept->len] = prices[i];
+        g_ptr_array_add(kept, (gpointer)name);
+    }
+    if (kept->len == 0)
+        return g_ptr_array_ref(o->clusters);
+    fputs(left->str, stderr);
+    return g_steal_pointer(&kept);
+}
+
+static LhPlanAnswer *
+plan(const LhCommandLine *line, const GPtrArray *clusters, const LhPlanWeights *weights,
+     LhPlanQuery *query, GError **error)
+{
+    const PlanOptions *o = line->options;
+    const LhControl *control = lh_control_resolve(lh_controls[o->bootstrap]);
+    const LhTime deadline_ps =
+        o->deadline_ps > 0 ? o->deadline_ps : DEADLINE_DEFAULT_S * LH_PS_PER_S;
+    LhPlanLive live;
+    g_autoptr(LhPlanAnswer) answer = NULL;
+
+    *query = (LhPlanQuery){ .scenario = line->scenario,
+                            .clusters = clusters,
+                            .config = line->config,
+                            .sequences = sequences_of(line),
+                            .longest = o->max_seq_length,
+                            .smallest = o->min_gpus,
+                            .top = o->top > 0 ? (guint)o->top : TOP_DEFAULT,
+                            .front = o->pareto,
+                            .jobs = (guint)o->jobs,
+                            .points_file = o->points,
+                            .control = control != &lh_control_single ? control : NULL,
+                            .deadline_us = deadline_ps / LH_PS_PER_US,
+                            .progress = lh_plan_live_progress,
+                            .progress_data = &live,
+                            .finished = lh_plan_live_finished,
+                            .finished_data = &live };
+    lh_plan_live_start(&live, query, weights, &o->to);
+    answer = lh_plan(query, error);
+    if (!lh_plan_live_end(&live, answer != NULL ? error : NULL))
+        return NULL;
+    return g_steal_pointer(&answer);
+}
+
+/* ---- the answer ---- */
+
+/* For people clusters are printed as they are finished, if that is where the answer goes. */
+static void
+print_plan_words(const LhCommandLine *line, const LhPlanQuery *query, const LhPlanAnswer *answer,
+                 const LhPlanWeights *weights, GString *out)
+{
+    const PlanOptions *o = line->options;
+    const LhFormat format = (LhFormat)o->to.format;
+
+    if (lh_command_is_file(o->to.file)) {
+        lh_describe_plan_head(query, answer, format, out);
+        for (guint i = 0; i < answer->clusters->len; i++)
+            lh_describe_plan_part(query, answer, weights, i, format, out);
+    }
+    lh_describe_plan_end(answer, weights, format, out);
+}
+
+static void
+print_plan(const LhCommandLine *line, const LhPlanQuery *query, const LhPlanAnswer *answer,
+           const LhPlanWeights *weights, GString *out)
+{
+    const PlanOptions *o = line->options;
+    const LhFormat format = (LhFormat)o->to.format;
+    const LhStamp stamp = lh_command_stamp(line);
+
+    if (format == LH_FORMAT_JSON) {
+        lh_plan_json(query, answer, weights, &stamp, out);
+    } else if (format == LH_FORMAT_CSV) {
+        g_autoptr(LhTable) table = lh_plan_table(answer, weights);
+
+        lh_table_print(table, format, out);
+    } else {
+        print_plan_words(line, query, answer, weights, out);
+    }
+}
+
+/* The ways that a page looks at closely: the fastest, and the one behind it. */
+#define LOOKS_MAX 2
+
+typedef struct {
+    LhPlanCase cases[LOOKS_MAX];
+    LhReportRun runs[LOOKS_MAX];
+    LhCritical *critical[LOOKS_MAX];
+    LhPlanLook looks[LOOKS_MAX];
+    guint count;
+} Looks;
+
+static void
+looks_clear(Looks *c)
+{
+    for (guint i = 0; i < c->count; i++) {
+        lh_report_run_clear(&c->runs[i]);
+        lh_critical_free(c->critical[i]);
+    }
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Looks, looks_clear)
+
+/* A way once more, for its result, and once again to be looked at closely. */
+static bool
+look(const LhPlanCase *c, LhReportRun *run, LhCritical **critical, GError **error)
+{
+    g_autoptr(LhCompareRow) row = lh_compare_run(&c->setup, c->schedule, NULL);
+    LhLook how = { .setup = &c->setup, .schedule = c->schedule, .result = row->result };
+
+    if (row->result == NULL) {
+        g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "%s: %s", row->name, row->reason);
+        return false;
+    }
+    how.seconds = lh_work_simulate(row->program);
+    how.critical = lh_look_has_critical(row->result);
+    if (!lh_look(&how, run, error))
+        return false;
+    if (how.critical)
+        *critical = lh_look_critical(&c->setup, run, error);
+    return *critical != NULL || !how.critical;
+}
+
+static bool
+look_at_ways(const LhPlanCluster *best, Looks *c, GError **error)
+{
+    for (guint i = 0; i < MIN(best->ways->len, LOOKS_MAX); i++) {
+        const LhPlanWay *way = g_ptr_array_index(best->ways, i);
+
+        c->count = i + 1;
+        if (!lh_plan_case_init(&c->cases[i], best->space, way->point, error) ||
+            !look(&c->cases[i], &c->runs[i], &c->critical[i], error))
+            return false;
+        c->looks[i] = (LhPlanLook){ .setup = &c->cases[i].setup,
+                                    .run = &c->runs[i],
+                                    .critical = c->critical[i],
+                                    .point = way->point };
+    }
+    return true;
+}
+
+static bool
+write_plan_page(const LhCommandLine *line, const LhPlanQuery *query, const LhPlanAnswer *answer,
+                const LhPlanWeights *weights, GError **error)
+{
+    const PlanOptions *o = line->options;
+    const LhStamp stamp = lh_command_stamp(line);
+    LhPlanPage page = { .query = query, .answer = answer, .weights = weights, .stamp = &stamp };
+    g_autoptr(GString) out = g_string_new(NULL);
+    g_auto(Looks) closely = { .count = 0 };
+
+    if (answer->interrupted) {
+        g_set_error_literal(error, LH_ERROR, LH_ERROR_INTERRUPTED,
+                            "interrupted before all ways were decided: no page is written");
+        return false;
+    }
+    if (answer->best != G_MAXUINT &&
+        !look_at_ways(g_ptr_array_index(answer->clusters, answer->best), &closely, error))
+        return false;
+    page.looks = closely.looks;
+    page.looks_count = closely.count;
+    return lh_plan_page(&page, out, error) && lh_page_write(o->report, out, error);
+}
+
+static const LhControl *
+plan_control(const LhCommandLine *line)
+{
+    const PlanOptions *o = line->options;
+
+    return lh_controls[o->bootstrap];
+}
+
+static int
+run_plan(const LhCommandLine *line, GError **error)
+{
+    const PlanOptions *o = line->options;
+    g_autofree LhPlanPrice *prices = g_new0(LhPlanPrice, count_clusters(o));
+    g_autoptr(GString) out = g_string_new(NULL);
+    g_autoptr(LhPlanAnswer) answer = NULL;
+    g_autoptr(GPtrArray) clusters = NULL;
+    LhPlanWeights weights;
+    LhPlanQuery query;
+
+    if (!check_question(line, error) || !check_config(line, error) || !check_clusters(o, error) ||
+        (o->report != NULL && !lh_page_check_path("--report", o->report, error)) ||
+        !read_weights(o, prices, &weights, error))
+        return LH_ERROR_USAGE;
+    clusters = fitting_clusters(line, prices);
+    answer = plan(line, clusters, &weights, &query, error);
+    if (answer == NULL)
+        return LH_ERROR_RUNTIME;
+    if (answer->first) {
+        print_plan(line, &query, answer, &weights, out);
+        if (!lh_command_finish(line, &o->to, out, error) ||
+            (o->figure != NULL &&
+             !lh_plan_figure(answer, (LhFigureTo){ .path = o->figure }, error)) ||
+            (o->report != NULL && !write_plan_page(line, &query, answer, &weights, error)))
+            return LH_ERROR_RUNTIME;
+    }
+    if (answer->interrupted)
+        return LH_ERROR_INTERRUPTED;
+    return answer->best != G_MAXUINT ? 0 : LH_ERROR_NO;
+}
+
+const LhCommand lh_command_plan = {
+    .name = "plan",
+    .arguments = "[SCENARIO] [OPTIONS]",
+    .summary = "Find the fastest way to train a model on a cluster, or the cluster to buy.",
+    .details = "Goes through every way to cut the GPUs into tensor-, context- and data-parallel\n"
+               "ranks and stages of a pipeline, every schedule of attention with each way to\n"
+               "arrange its ranks, what is recomputed, what is sharded, the micro-batch size and\n"
+               "the chunks and order of stages, and finds the fastest ways that fit in memory.\n"
+               "What is given as an option or in the scenario is as given; the rest of these is\n"
+               "searched, whatever its default is elsewhere. Ways that take longer at least than\n"
+               "those found take in fact are not simulated, so the answer is that of simulating\n"
+               "all of them. Without --framework steps follow the one that sim and compare take:\n"
+               "pytorch-fsdp, with tensor parallelism megatron-lm. Exit status 1 if nothing\n"
+               "fits.\n\n"
+               "A cluster is printed when it is finished. Ctrl-C or SIGTERM ends the plan with\n"
+               "what is found (exit status 130): what was not looked at is not decided.\n"
+               "Processes that are started together, by mpirun or srun, share the work; the\n"
+               "first one prints the answer, which is the same.\n\n"
+               "  longhaul plan --model llama-7b --cluster dfa-2node:2 --seq-length 512K\n"
+               "  longhaul plan --model llama-7b --cluster dfa-2node:2 --max-seq-length\n"
+               "  longhaul plan --from-config pretrain.sh --cluster hgx-h100:2\n"
+               "  longhaul plan --model llama-3-8b --cluster hgx-h100 --seq-length 1M --min-gpus\n"
+               "  longhaul plan --model llama-3-8b --seq-length 128K --cluster hgx-h100:2 \\\n"
+               "      --cluster hgx-b200:1 --cost-per-gpu-hour 2.5 --cost-per-gpu-hour 5\n"
+               "  srun --ntasks 8 longhaul plan --model llama-3.1-405b --cluster hgx-h100:64 \\\n"
+               "      --seq-length 128K --points plan.jsonl\n",
+    .scenario = true,
+    .ignores = LH_SCENARIO_OF_PROOF | LH_SCENARIO_OF_ONE_CASE,
+    .config_parts = LH_CONFIG_QUESTION | LH_CONFIG_LIMITS,
+    .options = plan_options,
+    .options_size = sizeof(PlanOptions),
+    .run = run_plan,
+    .control = plan_control,
+    .deadline_s = DEADLINE_DEFAULT_S,
+};

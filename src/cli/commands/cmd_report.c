@@ -1,0 +1,192 @@
+/*
+ * longhaul report: a comparison as a page to hand on, or a result that was saved.
+ */
+#include "base/error.h"
+#include "base/files/file_uses.h"
+#include "cli/compare_live.h"
+#include "cli/compare_page.h"
+#include "cli/options.h"
+#include "cli/outputs.h"
+#include "cli/saved.h"
+#include "proof/run_time_estimate.h"
+#include "scenario/seq_length_rounding.h"
+#include "scenario/setting.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+
+typedef struct {
+    char *output;
+    char *from_config;
+    GPtrArray *set; /* of char * */
+    char *from;
+    char *ranks_shown;
+    uint64_t jobs;
+    LhTime max_work_ps;
+} ReportOptions;
+
+static const LhField report_options[] = {
+    { .name = "output",
+      .type = LH_FIELD_STRING,
+      .offset = offsetof(ReportOptions, output),
+      .flags = LH_FIELD_WRITTEN,
+      .min = 1,
+      .max = -1,
+      .placeholder = "FILE",
+      .names = "files",
+      .description = "The .html or .pdf file to write." },
+    LH_OPTION_FROM_CONFIG(ReportOptions, from_config,
+                          "It says how a whole step is trained, but for the schedule."),
+    LH_OPTION_SET(ReportOptions, set),
+    { .name = "from",
+      .type = LH_FIELD_STRING,
+      .offset = offsetof(ReportOptions, from),
+      .min = 1,
+      .max = -1,
+      .placeholder = "RESULT",
+      .names = "files",
+      .description = "Show this result, a .json file that compare, plan, sweep or validate has "
+                     "written, in place of a comparison." },
+    LH_OPTION_RANKS_SHOWN(ReportOptions, ranks_shown),
+    LH_OPTION_JOBS(ReportOptions, jobs, "Schedules to simulate"),
+    LH_OPTION_MAX_WORK(ReportOptions, max_work_ps),
+    { .name = NULL },
+};
+
+static bool
+check_output(const ReportOptions *o, GError **error)
+{
+    if (o->output != NULL && !g_str_equal(o->output, "-"))
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                "longhaul report needs --output FILE, the .html or .pdf file to write");
+    return false;
+}
+
+/* --- a comparison -------------------------------------------------------------------------------
+ */
+
+static int
+compare(const LhCommandLine *line, GError **error)
+{
+    const ReportOptions *o = line->options;
+    const LhComparePage page = { .path = o->output,
+                                 .ranks_shown = o->ranks_shown,
+                                 .max_work_ps = o->max_work_ps };
+    g_autoptr(LhSetup) setup = lh_setup_new(line->scenario, error);
+    g_autoptr(LhComparison) comparison = NULL;
+    double seconds;
+
+    lh_command_warn_config(line);
+    if (setup == NULL || !lh_compare_page_check(&page, "--output", setup, error) ||
+        !lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, error) || !lh_length_check(setup, error))
+        return LH_ERROR_INPUT;
+    seconds = lh_work_compare(setup);
+    if (!lh_work_check(seconds, o->max_work_ps, error))
+        return LH_ERROR_NO;
+    comparison =
+        lh_compare_live(setup, &(LhCompareOptions){ .jobs = (guint)o->jobs }, seconds, error);
+    if (comparison == NULL || !lh_compare_live_check(comparison, error) ||
+        !lh_compare_page_write(line, setup, comparison, &page, error))
+        return LH_ERROR_RUNTIME;
+    return comparison->fit_count > 0 ? 0 : LH_ERROR_NO;
+}
+
+/* --- a result that was saved --------------------------------------------------------------------
+ */
+
+/* The option of the command that asked for the result gets @value (NULL: it stays as it is), if
+ * there is such an option. */
+static bool
+set(const LhCommandLine *again, const char *option, const char *value, GError **error)
+{
+    const LhField *field = lh_setting_find(again->command->options, option);
+
+    if (value == NULL)
+        return true;
+    if (field != NULL)
+        return lh_setting_parse(field, value, again->options, error);
+    g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "%s is not about a result of %s; leave it out",
+                option, again->command->name);
+    return false;
+}
+
+/* What @again writes is what @line does. */
+static bool
+ask_again(const LhCommandLine *line, const LhCommandLine *again, GError **error)
+{
+    const ReportOptions *o = line->options;
+    g_autofree char *jobs = o->jobs > 0 ? g_strdup_printf("%" PRIu64, o->jobs) : NULL;
+    g_autofree char *work =
+        o->max_work_ps > 0 ? g_strdup_printf("%" PRIi64 "ps", o->max_work_ps) : NULL;
+
+    return set(again, "--report", o->output, error) && set(again, "--format", "json", error) &&
+           set(again, "--ranks-shown", o->ranks_shown, error) &&
+           set(again, "--jobs", jobs, error) && set(again, "--max-work", work, error) &&
+           lh_outputs_check(line->command, line, error) &&
+           lh_inputs_check(again->command, again, error);
+}
+
+static int
+show(const LhCommandLine *line, GError **error)
+{
+    static const char *const writers[] = { "compare", "plan", "sweep", "validate", NULL };
+    const ReportOptions *o = line->options;
+    g_autoptr(LhSaved) saved = NULL;
+    LhCommandLine again;
+    int status = LH_ERROR_USAGE;
+
+    if (line->scenario->json != NULL || line->config != NULL ||
+        lh_scenario_has_options(line->scenario)) {
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                    "the result of --from says what was asked; leave out the scenario and its "
+                    "options");
+        return LH_ERROR_USAGE;
+    }
+    saved = lh_saved_load(o->from, writers, error);
+    if (saved == NULL)
+        return LH_ERROR_INPUT;
+    lh_uses_forget_outputs(); /* until it is known what is read */
+    if (lh_saved_line(saved, &again, error) && ask_again(line, &again, error))
+        status = again.command->run(&again, error);
+    lh_options_clear(again.command, &again);
+    return status;
+}
+
+static int
+run_report(const LhCommandLine *line, GError **error)
+{
+    const ReportOptions *o = line->options;
+
+    if (!check_output(o, error))
+        return LH_ERROR_USAGE;
+    return o->from != NULL ? show(line, error) : compare(line, error);
+}
+
+const LhCommand lh_command_report = {
+    .name = "report",
+    .arguments = "[SCENARIO] [OPTIONS] --output FILE",
+    .summary = "Write a comparison, or a saved result, as a page to hand on, with figures.",
+    .details = "Compares schedules as longhaul compare does and writes one .html file that needs\n"
+               "nothing else: the answer in a sentence, the table, where the time goes, the\n"
+               "timeline, the traffic and the memory of the fastest schedule and of the\n"
+               "runner-up, the critical path, where every constant comes from, and the command\n"
+               "that repeats it. It has no script and loads nothing. Figures are drawn by\n"
+               "gnuplot. A .pdf file is the page as chromium prints it, or else WeasyPrint.\n\n"
+               "With --from the page shows a result that was saved as JSON. The command line in\n"
+               "it is read again, without the files that it wrote, from the folder where\n"
+               "longhaul is called. Comparisons, plans and sweeps are made once more, and must\n"
+               "come out as they were saved: a file that has changed since is an error that says\n"
+               "where the first difference is. Validations are shown as they were measured.\n\n"
+               "Exit status 1 if no schedule can run; the page then says why. Ctrl-C or SIGTERM\n"
+               "ends the command without a page (exit status 130).\n\n"
+               "  longhaul report dfa-2node --output report.html\n"
+               "  longhaul report --cluster hgx-h100:4 --model llama-3-8b --seq-length 512K \\\n"
+               "      --output report.html\n"
+               "  longhaul report --from plan.json --output plan.html\n",
+    .scenario = true,
+    .config_parts = LH_CONFIG_QUESTION | LH_CONFIG_WAY,
+    .options = report_options,
+    .options_size = sizeof(ReportOptions),
+    .run = run_report,
+};

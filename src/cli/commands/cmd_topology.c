@@ -1,0 +1,154 @@
+/*
+ * longhaul topology: makes a topology file from what a cluster's tools print.
+ */
+#include "base/error.h"
+#include "base/escape.h"
+#include "base/files/output.h"
+#include "cli/command.h"
+#include "report/text/cluster/describe_tool_output.h"
+
+#include <stddef.h>
+#include <stdio.h>
+
+#define TOLD_FILES_MAX 256
+#define NAME_BYTES_MAX 4096
+
+typedef struct {
+    GPtrArray *from; /* of char * */
+    char *base;      /* NULL: none */
+    char *device;    /* NULL: the base's */
+    LhTopologyChange change;
+    char *output; /* NULL, "-": standard output */
+} TopologyOptions;
+
+static const LhField topology_options[] = {
+    LH_OPTION_FROM(TopologyOptions, from, TOLD_FILES_MAX,
+                   "What one tool printed: nvidia-smi topo -m, NCCL's topology XML, a program of "
+                   "nccl-tests or of perftest (ib_write_bw), or Slurm's topology.conf. The "
+                   "content tells which."),
+    { .name = "base",
+      .type = LH_FIELD_STRING,
+      .offset = offsetof(TopologyOptions, base),
+      .min = 1,
+      .max = NAME_BYTES_MAX,
+      .placeholder = "NAME",
+      .names = "topologies",
+      .description = "A word of longhaul list clusters, or a file: its fields are kept, with their "
+                     "provenance, where no file says them." },
+    { .name = "device",
+      .type = LH_FIELD_STRING,
+      .offset = offsetof(TopologyOptions, device),
+      .min = 1,
+      .max = NAME_BYTES_MAX,
+      .placeholder = "NAME",
+      .names = "devices",
+      .description =
+          "The GPU, a word of longhaul list devices, or a file; default: that of --base." },
+    LH_TOPOLOGY_CHANGE_FIELDS(offsetof(TopologyOptions, change), 0),
+    LH_OPTION_WRITES(TopologyOptions, "output", output,
+                     "File to write the topology to, and print a table of its fields; default -, "
+                     "standard output, without the table."),
+    { .name = NULL },
+};
+
+static bool
+check_from(const TopologyOptions *o, GError **error)
+{
+    if (o->from == NULL || o->from->len == 0) {
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                    "topology: no files: give --from FILE, which is what a tool printed");
+        return false;
+    }
+    return true;
+}
+
+/* What the topology is called. Caller frees. */
+static char *
+valid_base_name(const char *path)
+{
+    g_autofree char *base = lh_command_base_name(path, "cluster");
+
+    return g_utf8_make_valid(base, -1);
+}
+
+static LhToldTopology *
+make(const TopologyOptions *o, const LhToldCluster *cluster, GError **error)
+{
+    g_autofree char *name = valid_base_name(o->output);
+    g_autoptr(LhTopology) base = NULL;
+    g_autofree char *folder = lh_command_is_file(o->output) ? g_path_get_dirname(o->output) : NULL;
+    LhToldParams params = {
+        .name = name, .device = o->device, .folder = folder, .change = o->change
+    };
+
+    if (o->base != NULL) {
+        params.base = base = lh_topology_load(o->base, error);
+        if (base == NULL)
+            return NULL;
+    }
+    return lh_told_topology(cluster, &params, error);
+}
+
+static bool
+print_topology(const TopologyOptions *o, const LhToldTopology *topology, GError **error)
+{
+    g_autoptr(LhTable) table = NULL;
+    g_autoptr(GString) out = NULL;
+
+    for (guint i = 0; i < topology->notes->len; i++) {
+        g_autofree char *line = lh_escaped_line(g_ptr_array_index(topology->notes, i));
+
+        fprintf(stderr, "%s\n", line);
+    }
+    if (!lh_command_is_file(o->output))
+        return lh_output_stdout(topology->document, topology->length, error);
+    if (!lh_output_file(o->output, topology->document, topology->length, error))
+        return false;
+    table = lh_describe_told(topology);
+    out = g_string_new(NULL);
+    lh_table_print(table, LH_FORMAT_TABLE, out);
+    return lh_output_stdout(out->str, out->len, error);
+}
+
+static int
+run_topology(const LhCommandLine *line, GError **error)
+{
+    const TopologyOptions *o = line->options;
+    g_autoptr(LhToldCluster) cluster = lh_told_new();
+    g_autoptr(LhToldTopology) topology = NULL;
+
+    if (!check_from(o, error))
+        return LH_ERROR_USAGE;
+    for (guint i = 0; i < o->from->len; i++) {
+        if (!lh_told_load(cluster, g_ptr_array_index(o->from, i), error))
+            return LH_ERROR_INPUT;
+    }
+    topology = make(o, cluster, error);
+    if (topology == NULL)
+        return LH_ERROR_INPUT;
+    return print_topology(o, topology, error) ? 0 : LH_ERROR_RUNTIME;
+}
+
+const LhCommand lh_command_topology = {
+    .name = "topology",
+    .arguments = "[OPTIONS] --from FILE... [-o FILE]",
+    .summary = "Make a topology file from what a cluster's tools print.",
+    .details = "Reads what nvidia-smi topo -m, NCCL (NCCL_TOPO_DUMP_FILE), nccl-tests, perftest\n"
+               "and Slurm print of one cluster, and writes a file that --cluster takes. Each\n"
+               "file adds what it says; what was measured is taken before what links and wires\n"
+               "imply. Files that contradict each other are an error that names both. What no\n"
+               "file says is that of --base; without one, an error says which field is missing\n"
+               "and which tool tells it. --nics, --nic-rate, --nvlink-rate and\n"
+               "--oversubscription hold whatever files say. A file of which nothing is taken is\n"
+               "named, with the reason, as are NICs that are left out, and what was assumed or\n"
+               "never measured, with what would tell it. Names of hosts are not copied.\n"
+               "docs/clusters.md says what is taken from each tool.\n\n"
+               "  longhaul topology --from topo.txt --from all_gather_perf.txt --base hgx-h100 \\\n"
+               "      -o here.json\n"
+               "  longhaul topology --from nccl.xml --from ib_write_bw.txt \\\n"
+               "      --from topology.conf --base dgx-a100-80g -o here.json\n"
+               "  longhaul compare --cluster ./here.json:2\n",
+    .options = topology_options,
+    .options_size = sizeof(TopologyOptions),
+    .run = run_topology,
+};

@@ -1,0 +1,105 @@
+/* See the header. */
+#include "cli/step_artifacts.h"
+
+#include "base/error.h"
+#include "cli/interrupt.h"
+#include "cli/progress.h"
+#include "proof/run_time_estimate.h"
+
+#define CRITICAL_OPS_MAX 4000000 /* of runs whose critical path is looked for: 1.3 GB */
+
+static bool
+set_frame(const LhLook *look, LhReportRun *run, GError **error)
+{
+    const LhSimResult *result = look->result;
+    const uint32_t shown =
+        result->ranks_count <= LH_STRIPS_RANKS_MAX ? result->ranks_count : LH_STRIPS_RANKS_MAX - 1;
+
+    if (!lh_frame_init(&run->frame, look->ranks, NULL, lh_frame_ranks(look->setup), error))
+        return false;
+    /* Of too many there is room for the last one to finish. */
+    for (uint32_t rank = 0; look->ranks == NULL && rank < shown; rank++)
+        lh_frame_add(&run->frame, rank);
+    run->last_rank = lh_gantt_last_rank(result, &run->frame);
+    lh_frame_add(&run->frame, run->last_rank);
+    return lh_frame_fit(&run->frame, result->makespan_ps, error);
+}
+
+static bool
+look_on(void *data, const char *what, uint64_t events, LhTime now_ps)
+{
+    lh_progress_draw(data, what, events, now_ps);
+    return !lh_interrupted();
+}
+
+/* In place of what the end of the run was called. False. */
+static bool
+fail_interrupted(GError **error)
+{
+    g_clear_error(error);
+    g_set_error_literal(error, LH_ERROR, LH_ERROR_INTERRUPTED,
+                        "interrupted while the page was made: no page is written");
+    return false;
+}
+
+bool
+lh_look(const LhLook *look, LhReportRun *run, GError **error)
+{
+    LhProgressLine progress;
+    LhHooks hooks = { .progress = look_on, .progress_data = &progress };
+    LhTotals totals;
+
+    *run = (LhReportRun){ .row = NULL };
+    lh_totals(look->result, &totals);
+    if (!set_frame(look, run, error))
+        return false;
+    run->strips = lh_strips_new(look->setup, run->frame.ranks, look->result->makespan_ps);
+    run->envelope = lh_memory_envelope_new(totals.peak_rank, look->result->makespan_ps);
+    hooks.timeline = lh_strips_add;
+    hooks.timeline_data = run->strips;
+    hooks.memory = lh_memory_envelope_add;
+    hooks.memory_data = run->envelope;
+    if (look->critical)
+        lh_critical_hooks(&hooks);
+    lh_progress_start(&progress, look->seconds);
+    run->row = look->schedule != NULL ? lh_compare_run(look->setup, look->schedule, &hooks)
+                                      : lh_compare_run_program(look->setup, look->program, &hooks);
+    lh_progress_end(&progress);
+    lh_memory_envelope_finish(run->envelope);
+    if (lh_interrupted())
+        return fail_interrupted(error);
+    if (run->row->result != NULL)
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "%s: %s", run->row->name, run->row->reason);
+    return false;
+}
+
+bool
+lh_look_has_critical(const LhSimResult *result)
+{
+    return result->ops <= CRITICAL_OPS_MAX;
+}
+
+/* Each of what is faster is a run of its own. */
+int
+lh_look_plays(bool critical)
+{
+    return critical ? 1 + 2 * LH_CRITICAL_TOP : 1;
+}
+
+LhCritical *
+lh_look_critical(const LhSetup *setup, const LhReportRun *run, GError **error)
+{
+    LhProgressLine progress;
+    const LhHooks hooks = { .progress = look_on, .progress_data = &progress };
+    LhCritical *critical;
+
+    lh_progress_start(&progress, lh_work_simulate(run->row->program) * 2 * LH_CRITICAL_TOP);
+    critical = lh_critical_find(setup, run->row, &hooks, error);
+    lh_progress_end(&progress);
+    if (lh_interrupted()) {
+        g_clear_pointer(&critical, lh_critical_free);
+        fail_interrupted(error);
+    }
+    return critical;
+}

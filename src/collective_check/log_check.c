@@ -1,0 +1,259 @@
+/* See the header. */
+#include "collective_check/log_check.h"
+
+#include "base/error.h"
+#include "scenario/setup.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- where it runs ---- */
+
+static bool fail_log(const LhNcclLog *log, GError **error, const char *format, ...)
+    G_GNUC_PRINTF(3, 4);
+
+static bool
+fail_log(const LhNcclLog *log, GError **error, const char *format, ...)
+{
+    g_autofree char *text = NULL;
+    va_list args;
+
+    va_start(args, format);
+    text = g_strdup_vprintf(format, args);
+    va_end(args);
+    g_set_error(error, LH_ERROR, LH_ERROR_INPUT, "%s:%u: error: %s", log->file, log->line, text);
+    return false;
+}
+
+static void
+set_field(LhScenario *scenario, const char *field, uint64_t value)
+{
+    g_autofree char *text = g_strdup_printf("%" G_GUINT64_FORMAT, value);
+
+    lh_scenario_replace(scenario, field, text);
+}
+
+/* A log does not say which hosts are of one node: nodes are filled one after the other. */
+static uint64_t
+nodes_of_hosts(const char *cluster, uint64_t hosts)
+{
+    g_autoptr(LhTopology) t = lh_topology_load(cluster, NULL); /* the setup says what is wrong */
+    const uint64_t each = t == NULL ? 1 : lh_topology_hosts(t);
+
+    return (hosts + each - 1) / each;
+}
+
+/* A cluster that does not say how many nodes it has has those that the ranks need. */
+static void
+size_held_cluster(LhScenario *scenario, LhSinglePlace place)
+{
+    const uint64_t each = MAX(place.per_node, place.per_host);
+    g_autofree char *sized = NULL;
+    uint64_t nodes;
+
+    if (place.ranks > 0 && each == 0)
+        set_field(scenario, "ranks", place.ranks);
+    if (place.ranks == 0 || each == 0 || lh_setup_cluster_has_nodes(scenario->cluster))
+        return;
+    nodes = (place.ranks + each - 1) / each;
+    if (place.per_host > 0)
+        nodes = nodes_of_hosts(scenario->cluster, nodes);
+    sized = g_strdup_printf("%s:%" G_GUINT64_FORMAT, scenario->cluster, nodes);
+    lh_scenario_replace(scenario, "cluster", sized);
+}
+
+/* The log's own place, which what was asked must not contradict. */
+static bool
+place_log(const LhHeldQuery *query, const LhNcclLog *log, LhSinglePlace *place, GError **error)
+{
+    *place = (LhSinglePlace){ .ranks = log->ranks, .per_host = log->ranks / log->hosts };
+    if (query->place.ranks > 0 && query->place.ranks != log->ranks)
+        return fail_log(log, error, "%u ranks ran; --ranks says %" G_GUINT64_FORMAT, log->ranks,
+                        query->place.ranks);
+    if (query->place.per_node > 0 && query->place.per_node != place->per_host)
+        return fail_log(log, error,
+                        "%" G_GUINT64_FORMAT " ranks ran on each host; --per-node says "
+                        "%" G_GUINT64_FORMAT,
+                        place->per_host, query->place.per_node);
+    return true;
+}
+
+static bool
+check_log_hosts(const LhHeldRun *run, GError **error)
+{
+    const LhNetwork *n = &run->single->setup->network;
+
+    return (run->log->hosts + n->hosts_per_node - 1) / n->hosts_per_node == n->nodes ||
+           fail_log(run->log, error,
+                    "%u ranks ran on %u host%s; the cluster has %u node%s of %u GPUs",
+                    run->log->ranks, run->log->hosts, run->log->hosts == 1 ? "" : "s", n->nodes,
+                    n->nodes == 1 ? "" : "s", n->gpus_per_node);
+}
+
+/* ---- which rows ---- */
+
+static bool
+add_row(LhHeldRun *run, LhHeldRow row, GError **error)
+{
+    if (!lh_single_time(run->single, row.bytes, &row.time, error))
+        return false;
+    g_array_append_val(run->rows, row);
+    return true;
+}
+
+static bool
+add_sizes(const LhHeldQuery *query, LhHeldRun *run, GError **error)
+{
+    uint64_t last = 0;
+
+    for (uint64_t bytes = query->bytes_min; bytes <= query->bytes_max; bytes *= query->factor) {
+        const LhHeldRow row = { .bytes =
+                                    lh_single_bytes(run->single->op, run->single->ranks, bytes) };
+
+        if (row.bytes > last && !add_row(run, row, error))
+            return false;
+        last = row.bytes;
+        if (bytes > query->bytes_max / query->factor)
+            break; /* the next one may not be a number */
+    }
+    if (run->rows->len > 0)
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
+                "%s on %" G_GUINT64_FORMAT " ranks has sizes of a multiple of %" G_GUINT64_FORMAT
+                " bytes; there is none up to --maxbytes",
+                run->single->op->name, run->single->ranks,
+                run->single->ranks * run->single->op->grain_bytes);
+    return false;
+}
+
+static bool
+add_log_rows(const LhHeldQuery *query, LhHeldRun *run, GError **error)
+{
+    for (guint i = 0; i < run->log->rows->len; i++) {
+        const LhNcclLogRow *of_log = &g_array_index(run->log->rows, LhNcclLogRow, i);
+        const LhHeldRow row = { .bytes = of_log->bytes,
+                                .log_s = of_log->us / G_USEC_PER_SEC,
+                                .line = of_log->line };
+
+        if (row.bytes >= query->bytes_min && row.bytes <= query->bytes_max &&
+            !add_row(run, row, error))
+            return false;
+    }
+    return run->rows->len > 0 ||
+           fail_log(run->log, error, "no row of a size between --minbytes and --maxbytes");
+}
+
+/* ---- runs ---- */
+
+static void
+run_free(gpointer data)
+{
+    LhHeldRun *run = data;
+
+    lh_single_free(run->single);
+    lh_scenario_free(run->scenario);
+    lh_nccl_log_free(run->log);
+    g_array_unref(run->rows);
+    g_clear_pointer(&run->loads, g_array_unref);
+    g_free(run);
+}
+
+static const LhSingleOp *
+op_of_log(const LhHeldQuery *query, const LhNcclLog *log, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+    const LhSingleOp *op = lh_single_op_find(log->program, &cause);
+
+    if (op == NULL) {
+        fail_log(log, error, "%s", cause->message);
+        return NULL;
+    }
+    if (query->op == NULL || query->op == op)
+        return op;
+    fail_log(log, error, "the log is of %s; %s was asked for", log->program, query->op->name);
+    return NULL;
+}
+
+/* @log, which it takes, may be NULL. */
+static bool
+add_run(const LhHeldQuery *query, LhNcclLog *log, GPtrArray *runs, GError **error)
+{
+    LhHeldRun *run = g_new0(LhHeldRun, 1);
+    LhSinglePlace place = query->place;
+    const LhSingleOp *op = query->op;
+
+    g_ptr_array_add(runs, run);
+    run->log = log;
+    run->rows = g_array_new(FALSE, FALSE, sizeof(LhHeldRow));
+    run->scenario = lh_scenario_copy(query->scenario);
+    if (log != NULL) {
+        op = op_of_log(query, log, error);
+        if (op == NULL || !place_log(query, log, &place, error))
+            return false;
+    }
+    size_held_cluster(run->scenario, place);
+    run->single = lh_single_new(run->scenario, op, place, error);
+    if (run->single == NULL || (log != NULL && !check_log_hosts(run, error)))
+        return false;
+    run->loads = lh_single_loads(run->single);
+    return log != NULL ? add_log_rows(query, run, error) : add_sizes(query, run, error);
+}
+
+static bool
+add_logs(const LhHeldQuery *query, GPtrArray *runs, GError **error)
+{
+    for (guint i = 0; i < query->logs->len; i++) {
+        LhNcclLog *log = lh_nccl_log_load(g_ptr_array_index(query->logs, i), error);
+
+        if (log == NULL || !add_run(query, log, runs, error))
+            return false;
+    }
+    return true;
+}
+
+double
+lh_held_bars(const LhHeldRow *row, double predicted_s)
+{
+    return log(row->log_s / predicted_s) / log1p(row->time.error);
+}
+
+static void
+count_rows(LhHeld *held)
+{
+    for (guint i = 0; i < held->runs->len; i++) {
+        const LhHeldRun *run = g_ptr_array_index(held->runs, i);
+
+        for (guint k = 0; k < run->rows->len; k++) {
+            const LhHeldRow *row = &g_array_index(run->rows, LhHeldRow, k);
+
+            held->logged += row->log_s > 0;
+            held->inside += row->log_s > 0 && fabs(lh_held_bars(row, row->time.seconds)) <= 1;
+        }
+    }
+}
+
+LhHeld *
+lh_held_new(const LhHeldQuery *query, GError **error)
+{
+    g_autoptr(LhHeld) held = g_new0(LhHeld, 1);
+
+    held->runs = g_ptr_array_new_with_free_func(run_free);
+    held->causes = g_array_new(FALSE, FALSE, sizeof(LhHeldCause));
+    if (!(query->logs != NULL ? add_logs(query, held->runs, error)
+                              : add_run(query, NULL, held->runs, error)))
+        return NULL;
+    count_rows(held);
+    if (held->inside < held->logged)
+        lh_held_explain(held);
+    return g_steal_pointer(&held);
+}
+
+void
+lh_held_free(LhHeld *held)
+{
+    if (held == NULL)
+        return;
+    g_ptr_array_unref(held->runs);
+    g_array_unref(held->causes);
+    g_free(held);
+}

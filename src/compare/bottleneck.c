@@ -1,0 +1,600 @@
+/*
+ * See the header. Resources are compute, latency, hosts, and every set of the tiers of links that
+ * carry anything. Several tiers are one resource only if raising them together saves more than one
+ * by one: links in series that are as fast as each other, of which one alone could be as fast as it
+ * likes, and links of chains that take equally long. Else they merely add up.
+ */
+#include "compare/bottleneck.h"
+
+#include "base/threads.h"
+#include "sim/network/collectives/measured.h"
+#include "sim/network/levers.h"
+
+#include <float.h>
+#include <math.h>
+#include <pthread.h>
+#include <string.h>
+
+/* Savings that differ by less are the same: the resource of fewer tiers is named. */
+#define SAME_SAVING 0.95
+
+/* --- playing again ------------------------------------------------------------------------------
+ */
+
+/* A trunk's rate is stated as a share of that of its NICs, through the leaves: it stays as it is
+ * when those change. */
+static void
+raise_links(LhTopology *t, uint8_t tiers)
+{
+    lh_levers_scale(t, LH_LEVER_RATE, tiers, LH_WHAT_IF_FACTOR);
+    if (tiers & 1u << LH_TIER_NIC)
+        t->oversubscription *= LH_WHAT_IF_FACTOR;
+    lh_levers_scale(t, LH_LEVER_SHARE, tiers, LH_WHAT_IF_FACTOR);
+}
+
+static void
+shorten(LhTime *time_ps)
+{
+    *time_ps = lh_time_from_ps((double)*time_ps / LH_WHAT_IF_FACTOR);
+}
+
+static void
+turn_levers(LhTopology *t, uint8_t kind, uint8_t tiers)
+{
+    if (kind == LH_STEP_LATENCY || tiers & LH_WITH_LATENCY)
+        lh_levers_scale(t, LH_LEVER_LATENCY, LH_LEVERS_ALL, LH_WHAT_IF_FACTOR);
+    raise_links(t, tiers);
+}
+
+/* A copy of @rows, whose elements are @size bytes, with the double at @offset of each raised. */
+static GArray *
+raise_rows(GArray *rows, guint size, size_t offset)
+{
+    GArray *raised = rows == NULL ? NULL : g_array_new(FALSE, FALSE, size);
+
+    if (rows == NULL)
+        return NULL;
+    g_array_append_vals(raised, rows->data, rows->len);
+    for (guint i = 0; i < raised->len; i++)
+        *(double *)(void *)(raised->data + (size_t)i * size + offset) *= LH_WHAT_IF_FACTOR;
+    return raised;
+}
+
+static LhTime
+makespan_of(const LhSetup *setup, const LhProgram *program, const LhNetwork *network,
+            const LhDevice *device, const LhHooks *hooks)
+{
+    g_autoptr(LhSimResult) result = lh_setup_simulate(setup, program, network, device, hooks, NULL);
+
+    return result == NULL ? LH_TIME_NEVER : result->makespan_ps;
+}
+
+static LhTime
+play_on_topology(const LhSetup *setup, const LhProgram *program, const LhTopology *topology,
+                 double protocols, const LhHooks *hooks)
+{
+    LhNetwork network;
+
+    if (!lh_network_init(&network, topology, setup->network.nodes, setup->network.ranks,
+                         setup->network.faults, NULL))
+        return LH_TIME_NEVER;
+    network.protocols_on_links = protocols;
+    return makespan_of(setup, program, &network, NULL, hooks);
+}
+
+static LhTime
+play_with_faster_compute(const LhSetup *setup, const LhProgram *program, const LhHooks *hooks)
+{
+    LhDevice device = *setup->device; /* strings stay the setup's */
+    g_autoptr(GArray) kernels =
+        raise_rows(device.kernels, sizeof(LhKernelRate), offsetof(LhKernelRate, rate));
+    g_autoptr(GArray) elementwise = raise_rows(device.elementwise, sizeof(LhKernelTraffic),
+                                               offsetof(LhKernelTraffic, bandwidth));
+
+    g_autoptr(GArray) attention =
+        raise_rows(device.attention, sizeof(LhAttentionRow), offsetof(LhAttentionRow, rate));
+
+    for (guint i = 0; attention != NULL && i < attention->len; i++)
+        g_array_index(attention, LhAttentionRow, i).sustained_rate *= LH_WHAT_IF_FACTOR;
+    device.matrix_rate *= LH_WHAT_IF_FACTOR;
+    device.memory_bandwidth *= LH_WHAT_IF_FACTOR;
+    device.kernels = kernels;
+    device.attention = attention;
+    device.elementwise = elementwise;
+    return makespan_of(setup, program, NULL, &device, hooks);
+}
+
+static LhTime
+play_with_faster_host(const LhSetup *setup, const LhProgram *program, const LhHooks *hooks)
+{
+    LhDevice device = *setup->device;
+
+    shorten(&device.kernel_launch_ps);
+    shorten(&device.stream_sync_ps);
+    return makespan_of(setup, program, NULL, &device, hooks);
+}
+
+/* Where @protocols of what protocols take of measured collectives goes with links. */
+static LhTime
+play_raised(const LhSetup *setup, const LhProgram *program, const LhPathShare *resource,
+            double protocols, const LhHooks *hooks)
+{
+    LhTopology topology = *setup->topology; /* strings stay the setup's */
+
+    if (resource->kind == LH_STEP_COMPUTE)
+        return play_with_faster_compute(setup, program, hooks);
+    if (resource->kind == LH_STEP_HOST)
+        return play_with_faster_host(setup, program, hooks);
+    turn_levers(&topology, resource->kind, resource->tiers);
+    return play_on_topology(setup, program, &topology, protocols, hooks);
+}
+
+LhTime
+lh_bound_play_faster(const LhSetup *setup, const LhProgram *program, const LhPathShare *resource,
+                     const LhHooks *hooks)
+{
+    return play_raised(setup, program, resource, LH_PROTOCOLS_ON_LINKS, hooks);
+}
+
+/* --- what to type in ----------------------------------------------------------------------------
+ */
+
+/* The shortest that a file is read as, to the byte per second or the picosecond. */
+static char *
+lever_text(const LhTopology *t, const LhLever *lever)
+{
+    static const struct {
+        const char *unit;
+        double is, whole; /* and what it is read to */
+    } units[] = { [LH_LEVER_RATE] = { "GB/s", 1e9, 1 },
+                  [LH_LEVER_LATENCY] = { "us", 1e-6, 1e-12 },
+                  [LH_LEVER_SHARE] = { "", 1, 1e-12 } };
+    const double unit = units[lever->kind].is, whole = units[lever->kind].whole;
+    const double value = lh_lever_value(t, lever);
+    char text[G_ASCII_DTOSTR_BUF_SIZE], format[sizeof("%.15g")];
+
+    for (int digits = 3; digits <= DBL_DIG; digits++) {
+        g_snprintf(format, sizeof(format), "%%.%dg", digits);
+        g_ascii_formatd(text, sizeof(text), format, value / unit);
+        if (round(g_ascii_strtod(text, NULL) * unit / whole) == round(value / whole))
+            break;
+    }
+    return g_strconcat(text, units[lever->kind].unit, NULL);
+}
+
+/* "A to X, B and C to Y": paths of one value together, in order of the file. */
+static char *
+join_edits(const GPtrArray *paths, const GPtrArray *values)
+{
+    GString *out = g_string_new(NULL);
+
+    for (guint i = 0; i < paths->len; i++) {
+        const char *value = g_ptr_array_index(values, i);
+        guint from = 0, last = i;
+
+        while (strcmp(g_ptr_array_index(values, from), value) != 0)
+            from++;
+        if (from < i)
+            continue; /* said already */
+        for (guint k = i; k < paths->len; k++)
+            last = strcmp(g_ptr_array_index(values, k), value) == 0 ? k : last;
+        for (guint k = i; k <= last; k++) {
+            if (strcmp(g_ptr_array_index(values, k), value) == 0)
+                g_string_append_printf(out, "%s`%s`",
+                                       k == i      ? (out->len > 0 ? ", " : "")
+                                       : k == last ? " and "
+                                                   : ", ",
+                                       (const char *)g_ptr_array_index(paths, k));
+        }
+        g_string_append_printf(out, " to %s", value);
+    }
+    return g_string_free(out, FALSE);
+}
+
+char *
+lh_what_if_edit(const LhTopology *topology, const LhWhatIf *what_if)
+{
+    g_autoptr(GPtrArray) paths = g_ptr_array_new();
+    g_autoptr(GPtrArray) values = g_ptr_array_new_with_free_func(g_free);
+    LhTopology raised = *topology;
+    g_autoptr(GPtrArray) levers = lh_topology_levers(topology);
+
+    if (what_if->kind != LH_STEP_LINKS && what_if->kind != LH_STEP_LATENCY)
+        return NULL;
+    turn_levers(&raised, what_if->kind, what_if->tiers);
+    for (guint i = 0; i < levers->len; i++) {
+        const LhLever *lever = g_ptr_array_index(levers, i);
+
+        if (lh_lever_value(&raised, lever) == lh_lever_value(topology, lever))
+            continue;
+        g_ptr_array_add(paths, (gpointer)lever->path);
+        g_ptr_array_add(values, lever_text(&raised, lever));
+    }
+    return join_edits(paths, values);
+}
+
+/* --- the resources ------------------------------------------------------------------------------
+ */
+
+char *
+lh_resource_name(uint8_t kind, uint8_t tiers)
+{
+    g_autoptr(GString) name = g_string_new(NULL);
+
+    if (kind != LH_STEP_LINKS)
+        return g_strdup(lh_step_kind_names[kind]);
+    for (unsigned tier = 0; tier < LH_TIERS; tier++)
+        if (tiers & 1u << tier)
+            g_string_append_printf(name, "%s%s", name->len > 0 ? "+" : "", lh_tier_names[tier]);
+    if (tiers & LH_WITH_LATENCY)
+        g_string_append_printf(name, "+%s", lh_step_kind_names[LH_STEP_LATENCY]);
+    return g_string_free(g_steal_pointer(&name), FALSE);
+}
+
+/* Of the path, what gets faster with the resource. */
+static LhTime
+path_of(const LhBound *bound, uint8_t kind, uint8_t tiers)
+{
+    LhTime time_ps = 0;
+
+    for (guint i = 0; i < bound->shares->len; i++) {
+        const LhPathShare *share = &g_array_index(bound->shares, LhPathShare, i);
+
+        if ((share->kind == kind && (share->tiers & ~tiers) == 0) ||
+            (share->kind == LH_STEP_LATENCY && tiers & LH_WITH_LATENCY))
+            time_ps += share->time_ps;
+    }
+    return time_ps;
+}
+
+static const LhWhatIf *
+what_if_of(const LhBound *bound, uint8_t kind, uint8_t tiers)
+{
+    for (guint i = 0; i < bound->what_ifs->len; i++) {
+        const LhWhatIf *w = &g_array_index(bound->what_ifs, LhWhatIf, i);
+
+        if (w->kind == kind && w->tiers == tiers)
+            return w;
+    }
+    return NULL;
+}
+
+/* What the run is, and where the answer goes. */
+typedef struct {
+    const LhSetup *setup;
+    const LhProgram *program;
+    const LhHooks *hooks; /* of each run, whose thread calls them */
+    guint threads;
+    LhBound *bound;
+} Question;
+
+/* Asks what faster @kind and @tiers would save; play_asked() answers. */
+static void
+ask_what_if(const Question *q, uint8_t kind, uint8_t tiers)
+{
+    const LhWhatIf what_if = { .kind = kind,
+                               .tiers = tiers,
+                               .path_ps = path_of(q->bound, kind, tiers),
+                               .makespan_ps = LH_TIME_NEVER };
+
+    if (what_if_of(q->bound, kind, tiers) == NULL)
+        g_array_append_val(q->bound->what_ifs, what_if);
+}
+
+/* What has its answer is left alone. */
+static void
+play_one(void *data, guint index)
+{
+    const Question *q = data;
+    LhWhatIf *what_if = &g_array_index(q->bound->what_ifs, LhWhatIf, index);
+    const LhPathShare resource = { .kind = what_if->kind, .tiers = what_if->tiers };
+
+    if (what_if->makespan_ps == LH_TIME_NEVER)
+        what_if->makespan_ps = lh_bound_play_faster(q->setup, q->program, &resource, q->hooks);
+}
+
+/* Forgets what cannot end so, or was interrupted. */
+static void
+play_asked(Question *q)
+{
+    GArray *what_ifs = q->bound->what_ifs;
+
+    lh_on_threads_each("bound", q->threads, what_ifs->len, play_one, q);
+    for (guint i = what_ifs->len; i-- > 0;) {
+        if (g_array_index(what_ifs, LhWhatIf, i).makespan_ps == LH_TIME_NEVER)
+            g_array_remove_index(what_ifs, i);
+    }
+}
+
+/* What is known to be saved by raising all of @tiers, but not together. */
+static LhTime
+saved_apart(const LhBound *bound, uint8_t tiers)
+{
+    LhTime most = 0;
+
+    for (uint8_t part = (uint8_t)((tiers - 1) & tiers); part != 0;
+         part = (uint8_t)((part - 1) & tiers)) {
+        const LhWhatIf *known = what_if_of(bound, LH_STEP_LINKS, part);
+        const uint8_t rest = (uint8_t)(tiers & ~part);
+        const LhWhatIf *other = what_if_of(bound, LH_STEP_LINKS, rest);
+        LhTime saved = saved_apart(bound, rest);
+
+        if (other != NULL)
+            saved = MAX(saved, lh_what_if_saved(bound, other));
+        if (known != NULL)
+            most = MAX(most, saved + lh_what_if_saved(bound, known));
+    }
+    return most;
+}
+
+/* Together they save more than one by one. */
+static bool
+is_resource(const LhBound *bound, const LhWhatIf *what_if)
+{
+    const double saved = (double)lh_what_if_saved(bound, what_if);
+
+    return (what_if->tiers & (what_if->tiers - 1)) == 0 ||
+           (double)saved_apart(bound, what_if->tiers) < SAME_SAVING * saved;
+}
+
+static void
+forget_sums(LhBound *bound)
+{
+    g_autoptr(GArray) kept = g_array_new(FALSE, FALSE, sizeof(LhWhatIf));
+
+    for (guint i = 0; i < bound->what_ifs->len; i++)
+        if (is_resource(bound, &g_array_index(bound->what_ifs, LhWhatIf, i)))
+            g_array_append_val(kept, g_array_index(bound->what_ifs, LhWhatIf, i));
+    g_array_unref(bound->what_ifs);
+    bound->what_ifs = g_steal_pointer(&kept);
+}
+
+/* --- what is not known of it -------------------------------------------------------------------
+ */
+
+/* What is said of a run, at most so many answers. */
+#define SAID 2
+
+static bool
+may_be_scaled(const Question *q, const LhWhatIf *what_if)
+{
+    const uint8_t in_node = 1u << LH_TIER_NVLINK | 1u << LH_TIER_PCIE;
+
+    return q->setup->topology->collective_times != NULL && what_if->kind == LH_STEP_LINKS &&
+           (what_if->tiers & in_node) != 0 && lh_what_if_saved(q->bound, what_if) > 0;
+}
+
+/* At the end @protocols: what the run takes as it is, and with the resource. */
+static double
+saved_share_at(const Question *q, const LhWhatIf *what_if, double protocols)
+{
+    const LhPathShare resource = { .kind = what_if->kind, .tiers = what_if->tiers };
+    const LhTime faster_ps = play_raised(q->setup, q->program, &resource, protocols, q->hooks);
+    LhTime as_it_is_ps = q->bound->makespan_ps;
+
+    if (lh_measured_is_scaled(&q->setup->network))
+        as_it_is_ps =
+            play_on_topology(q->setup, q->program, q->setup->topology, protocols, q->hooks);
+    if (faster_ps == LH_TIME_NEVER || as_it_is_ps == LH_TIME_NEVER || as_it_is_ps == 0)
+        return lh_what_if_share(q->bound, what_if);
+    return 1 - (double)faster_ps / (double)as_it_is_ps;
+}
+
+static void
+play_ends(void *data, guint index)
+{
+    const Question *q = data;
+    LhWhatIf *what_if = &g_array_index(q->bound->what_ifs, LhWhatIf, index);
+    const double share = lh_what_if_share(q->bound, what_if);
+    double none, all;
+
+    what_if->least_share = what_if->most_share = share;
+    if (!may_be_scaled(q, what_if))
+        return;
+    none = saved_share_at(q, what_if, 0);
+    all = saved_share_at(q, what_if, 1);
+    what_if->least_share = MIN(share, MIN(none, all));
+    what_if->most_share = MAX(share, MAX(none, all));
+}
+
+/* Of the answers that are said. */
+static void
+ask_ends(Question *q)
+{
+    const guint count = q->bound->what_ifs->len;
+
+    lh_on_threads_each("bound", q->threads, MIN(count, SAID), play_ends, q);
+    for (guint i = SAID; i < count; i++) {
+        LhWhatIf *what_if = &g_array_index(q->bound->what_ifs, LhWhatIf, i);
+
+        what_if->least_share = what_if->most_share = lh_what_if_share(q->bound, what_if);
+    }
+}
+
+/* --- the order ----------------------------------------------------------------------------------
+ */
+
+static int
+bits(uint8_t tiers)
+{
+    return __builtin_popcount(tiers);
+}
+
+/* The greatest saving first. */
+static int
+by_makespan(gconstpointer a, gconstpointer b)
+{
+    const LhWhatIf *x = a, *y = b;
+
+    if (x->makespan_ps != y->makespan_ps)
+        return x->makespan_ps < y->makespan_ps ? -1 : 1;
+    if (x->path_ps != y->path_ps)
+        return x->path_ps > y->path_ps ? -1 : 1;
+    if (x->kind != y->kind)
+        return (int)x->kind - (int)y->kind;
+    return bits(x->tiers) != bits(y->tiers) ? bits(x->tiers) - bits(y->tiers)
+                                            : (int)x->tiers - (int)y->tiers;
+}
+
+static void
+move_to_front(GArray *what_ifs, guint index)
+{
+    const LhWhatIf moved = g_array_index(what_ifs, LhWhatIf, index);
+
+    g_array_remove_index(what_ifs, index);
+    g_array_prepend_val(what_ifs, moved);
+}
+
+/* Of links that save the same, those of the fewest tiers come first. */
+static void
+prefer_fewer(LhBound *bound)
+{
+    const LhWhatIf first = g_array_index(bound->what_ifs, LhWhatIf, 0);
+    guint best = 0;
+
+    for (guint i = 1; i < bound->what_ifs->len; i++) {
+        const LhWhatIf *w = &g_array_index(bound->what_ifs, LhWhatIf, i);
+
+        if (w->kind == first.kind && (w->tiers & ~first.tiers) == 0 &&
+            (double)lh_what_if_saved(bound, w) >=
+                SAME_SAVING * (double)lh_what_if_saved(bound, &first) &&
+            bits(w->tiers) < bits(g_array_index(bound->what_ifs, LhWhatIf, best).tiers))
+            best = i;
+    }
+    move_to_front(bound->what_ifs, best);
+}
+
+static void
+order(LhBound *bound)
+{
+    forget_sums(bound);
+    g_array_sort(bound->what_ifs, by_makespan);
+    prefer_fewer(bound);
+}
+
+static bool
+computes_first(const LhBound *bound)
+{
+    return g_array_index(bound->what_ifs, LhWhatIf, 0).kind == LH_STEP_COMPUTE;
+}
+
+/* More of the critical path waits for messages than for kernels. */
+static bool
+waits_for_messages(const LhBound *bound)
+{
+    return path_of(bound, LH_STEP_LINKS, UINT8_MAX) > path_of(bound, LH_STEP_COMPUTE, 0);
+}
+
+/*
+ * Faster kernels save most, and yet the run waits for messages most of the time, for their bytes
+ * and for their latency. Both together are asked about; and if they save less than kernels, because
+ * a chain of kernels takes as long, whatever helps messages most is named all the same.
+ */
+static void
+look_beyond_compute(Question *q, uint8_t used)
+{
+    GArray *what_ifs;
+    guint first = 0;
+
+    ask_what_if(q, LH_STEP_LINKS, used | LH_WITH_LATENCY);
+    play_asked(q);
+    order(q->bound);
+    what_ifs = q->bound->what_ifs;
+    while (first < what_ifs->len &&
+           g_array_index(what_ifs, LhWhatIf, first).kind != LH_STEP_LINKS &&
+           g_array_index(what_ifs, LhWhatIf, first).kind != LH_STEP_LATENCY)
+        first++;
+    if (first < what_ifs->len)
+        move_to_front(what_ifs, first);
+}
+
+/* Returns the tiers that carry anything. */
+static uint8_t
+ask_about_links(const Question *q, const LhSimResult *result)
+{
+    uint8_t used = 0;
+
+    for (unsigned tier = 0; tier < LH_TIERS; tier++)
+        if (result->link_bytes[tier] > 0)
+            used |= (uint8_t)(1u << tier);
+    for (uint8_t tiers = used; tiers != 0; tiers = (uint8_t)((tiers - 1) & used))
+        ask_what_if(q, LH_STEP_LINKS, tiers);
+    return used;
+}
+
+/* The caller's progress, one thread at a time. */
+typedef struct {
+    const LhHooks *hooks; /* NULL: nobody watches */
+    pthread_mutex_t lock;
+} Relay;
+
+static bool
+relay_progress(void *data, const char *what, uint64_t events, LhTime now_ps)
+{
+    Relay *relay = data;
+    bool go_on = true;
+
+    if (relay->hooks == NULL || relay->hooks->progress == NULL)
+        return true;
+    pthread_mutex_lock(&relay->lock);
+    go_on = relay->hooks->progress(relay->hooks->progress_data, what, events, now_ps);
+    pthread_mutex_unlock(&relay->lock);
+    return go_on;
+}
+
+static LhBound *
+find_binding(Question *q)
+{
+    LhHooks traced = *q->hooks;
+    g_autoptr(LhSimResult) result = NULL;
+    g_autoptr(LhBound) bound = g_new0(LhBound, 1);
+    uint8_t used;
+
+    q->bound = bound;
+    traced.path = true;
+    result = lh_setup_simulate(q->setup, q->program, NULL, NULL, &traced, NULL);
+    if (result == NULL)
+        return NULL;
+    bound->makespan_ps = result->makespan_ps;
+    bound->shares = lh_path_shares(result->path);
+    bound->what_ifs = g_array_new(FALSE, FALSE, sizeof(LhWhatIf));
+    ask_what_if(q, LH_STEP_COMPUTE, 0);
+    used = ask_about_links(q, result);
+    if (path_of(bound, LH_STEP_LATENCY, 0) > 0)
+        ask_what_if(q, LH_STEP_LATENCY, 0);
+    if (path_of(bound, LH_STEP_HOST, 0) > 0)
+        ask_what_if(q, LH_STEP_HOST, 0);
+    g_clear_pointer(&result, lh_sim_result_free);
+    play_asked(q);
+    if (bound->what_ifs->len == 0)
+        return NULL;
+    order(bound);
+    if (computes_first(bound) && waits_for_messages(bound))
+        look_beyond_compute(q, used);
+    ask_ends(q);
+    return g_steal_pointer(&bound);
+}
+
+LhBound *
+lh_bound_find(const LhSetup *setup, const LhProgram *program, guint threads, const LhHooks *hooks)
+{
+    Relay relay = { .hooks = hooks };
+    const LhHooks watched = { .progress = relay_progress, .progress_data = &relay };
+    Question q = { .setup = setup, .program = program, .hooks = &watched, .threads = threads };
+    LhBound *bound;
+
+    pthread_mutex_init(&relay.lock, NULL);
+    bound = find_binding(&q);
+    pthread_mutex_destroy(&relay.lock);
+    return bound;
+}
+
+void
+lh_bound_free(LhBound *bound)
+{
+    if (bound == NULL)
+        return;
+    g_clear_pointer(&bound->shares, g_array_unref);
+    g_clear_pointer(&bound->what_ifs, g_array_unref);
+    g_free(bound);
+}

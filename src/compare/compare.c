@@ -1,0 +1,266 @@
+/* Running schedules side by side, and what binds the winner. */
+#include "compare/compare.h"
+
+#include "compare/error_bar.h"
+
+#include "base/error.h"
+#include "compare/compare_pool.h"
+#include "compare/time_range.h"
+
+const char *const lh_row_state_names[] = { "ok",          "out of memory", "left out",
+                                           "interrupted", "failed",        "refused" };
+
+void
+lh_totals(const LhSimResult *result, LhTotals *totals)
+{
+    LhTotals t = { .span_ps = (LhWide)result->makespan_ps * result->ranks_count };
+
+    for (uint32_t r = 0; r < result->ranks_count; r++) {
+        const LhRankResult *rank = &result->ranks[r];
+
+        t.busy_ps += rank->busy_ps;
+        for (int part = 0; part < LH_IDLE_PARTS; part++)
+            t.idle_ps[part] += rank->idle_ps[part];
+        for (int tier = 0; tier < LH_TIERS; tier++) {
+            t.exposed_ps += rank->idle_ps[LH_IDLE_COMM + tier];
+            t.tier_bytes[tier] += rank->bytes_by_tier[tier];
+        }
+        t.sent_bytes += rank->bytes_sent;
+        t.sent_bytes_max = MAX(t.sent_bytes_max, rank->bytes_sent);
+        t.flops += rank->flops;
+        if (rank->peak_bytes > t.peak_bytes) {
+            t.peak_bytes = rank->peak_bytes;
+            t.peak_rank = r;
+        }
+    }
+    *totals = t;
+}
+
+void
+lh_compare_row_free(LhCompareRow *row)
+{
+    if (row == NULL)
+        return;
+    lh_program_free(row->made);
+    lh_sim_result_free(row->result);
+    g_free(row->reason);
+    g_free(row);
+}
+
+double
+lh_row_seconds(const LhSetup *setup, const LhCompareRow *row)
+{
+    if (row->result == NULL)
+        return 0;
+    return setup->step != NULL ? row->step.iteration_s
+                               : (double)row->result->makespan_ps / (double)LH_PS_PER_S;
+}
+
+static void
+give_reason(LhCompareRow *row, LhRowState state, const GError *error)
+{
+    row->state = state;
+    row->reason = g_strdup(error->message);
+}
+
+void
+lh_compare_play(LhCompareRow *row, const LhSetup *setup, const LhHooks *hooks)
+{
+    g_autoptr(GError) error = NULL;
+    LhHooks wanted = hooks != NULL ? *hooks : (LhHooks){ 0 };
+
+    g_autoptr(LhStepWatch) watch =
+        setup->step != NULL ? lh_step_watch_new(row->program, &wanted) : NULL;
+
+    row->result = lh_ends_simulate(setup, row->program, &wanted, &error);
+    if (row->result == NULL) {
+        give_reason(row,
+                    g_error_matches(error, LH_ERROR, LH_ERROR_NO) ? LH_ROW_REFUSED : LH_ROW_FAILED,
+                    error);
+        return;
+    }
+    if (setup->cost == LH_COST_DEVICE)
+        row->time_error = lh_time_error(setup, row->result);
+    if (setup->step != NULL)
+        row->step = lh_step_answer_of(setup, row->program, row->result, watch);
+    if (row->result->out_of_memory != NULL)
+        row->state = LH_ROW_NO_MEMORY;
+}
+
+static LhCompareRow *
+row_of_schedule(const LhSetup *setup, const LhSchedule *schedule)
+{
+    g_autoptr(GError) error = NULL;
+    LhCompareRow *row = g_new0(LhCompareRow, 1);
+
+    row->name = schedule->name;
+    row->made = lh_setup_program(setup, schedule, &error);
+    row->program = row->made;
+    if (row->program == NULL)
+        give_reason(row, LH_ROW_REFUSED, error);
+    return row;
+}
+
+static LhCompareRow *
+row_of_program(const LhProgram *program)
+{
+    LhCompareRow *row = g_new0(LhCompareRow, 1);
+
+    row->name = program->name;
+    row->program = program;
+    return row;
+}
+
+LhCompareRow *
+lh_compare_run(const LhSetup *setup, const LhSchedule *schedule, const LhHooks *hooks)
+{
+    LhCompareRow *row = row_of_schedule(setup, schedule);
+
+    if (row->program != NULL)
+        lh_compare_play(row, setup, hooks);
+    return row;
+}
+
+LhCompareRow *
+lh_compare_run_program(const LhSetup *setup, const LhProgram *program, const LhHooks *hooks)
+{
+    LhCompareRow *row = row_of_program(program);
+
+    lh_compare_play(row, setup, hooks);
+    return row;
+}
+
+/* --- the comparison -----------------------------------------------------------------------------
+ */
+
+static void
+row_free(gpointer data)
+{
+    lh_compare_row_free(data);
+}
+
+/* A stable order, whatever the sort: equal rows keep the order of the table. */
+static int
+rows_by_time(gconstpointer a, gconstpointer b)
+{
+    const LhCompareRow *x = *(LhCompareRow *const *)a;
+    const LhCompareRow *y = *(LhCompareRow *const *)b;
+
+    if (x->state != y->state)
+        return (int)x->state - (int)y->state;
+    if (x->result == NULL || x->result->makespan_ps == y->result->makespan_ps)
+        return 0;
+    return x->result->makespan_ps < y->result->makespan_ps ? -1 : 1;
+}
+
+typedef struct {
+    const LhHooks *hooks;
+    bool interrupted;
+} Watch;
+
+static bool
+watch_progress(void *data, const char *what, uint64_t events, LhTime now_ps)
+{
+    Watch *watch = data;
+
+    if (watch->hooks != NULL && watch->hooks->progress != NULL && !watch->interrupted)
+        watch->interrupted =
+            !watch->hooks->progress(watch->hooks->progress_data, what, events, now_ps);
+    return !watch->interrupted;
+}
+
+/* What was asked of some resources alone is no answer. */
+static void
+bound_winner(LhComparison *c, const LhSetup *setup, guint jobs, const LhHooks *hooks)
+{
+    const LhCompareRow *winner = g_ptr_array_index(c->rows, 0);
+    Watch watch = { .hooks = hooks };
+    const LhHooks watched = { .progress = watch_progress, .progress_data = &watch };
+
+    if (watch_progress(&watch, winner->name, 0, 0))
+        c->bound =
+            lh_bound_find(setup, winner->program,
+                          lh_compare_threads(jobs, UINT_MAX, setup->network.ranks), &watched);
+    c->interrupted = watch.interrupted;
+    if (c->interrupted)
+        g_clear_pointer(&c->bound, lh_bound_free);
+}
+
+const LhCompareRow *
+lh_compare_least(const LhComparison *c)
+{
+    const LhCompareRow *least = NULL;
+    uint64_t least_bytes = 0;
+
+    for (guint i = 0; i < c->rows->len; i++) {
+        const LhCompareRow *row = g_ptr_array_index(c->rows, i);
+        LhTotals totals;
+
+        if (row->state != LH_ROW_NO_MEMORY)
+            continue;
+        lh_totals(row->result, &totals);
+        if (least == NULL || totals.peak_bytes < least_bytes) {
+            least = row;
+            least_bytes = totals.peak_bytes;
+        }
+    }
+    return least;
+}
+
+/* Of programs that are no schedule's nothing can be changed. */
+static void
+relieve(LhComparison *c, const LhSetup *setup, const LhHooks *hooks)
+{
+    const LhCompareRow *least = lh_compare_least(c);
+
+    for (guint i = 0; least != NULL && least->made != NULL && i < setup->schedules->len; i++) {
+        const LhSchedule *schedule = g_ptr_array_index(setup->schedules, i);
+
+        if (schedule->name == least->name)
+            c->reliefs = lh_reliefs(setup, schedule, hooks);
+    }
+}
+
+LhComparison *
+lh_compare(const LhSetup *setup, const LhCompareOptions *options, const LhHooks *hooks,
+           GError **error)
+{
+    g_autoptr(LhComparison) c = g_new0(LhComparison, 1);
+
+    c->rows = g_ptr_array_new_with_free_func(row_free);
+    if (setup->program != NULL)
+        g_ptr_array_add(c->rows, row_of_program(setup->program));
+    if (options != NULL && options->also != NULL)
+        g_ptr_array_add(c->rows, row_of_program(options->also));
+    for (guint i = 0; i < setup->schedules->len; i++)
+        g_ptr_array_add(c->rows, row_of_schedule(setup, g_ptr_array_index(setup->schedules, i)));
+    if (c->rows->len == 0) {
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "there is no schedule to compare");
+        return NULL;
+    }
+    c->interrupted = !lh_compare_play_all(setup, c->rows, options, hooks);
+    g_ptr_array_sort(c->rows, rows_by_time); /* stable: GLib sorts by merging */
+    for (guint i = 0; i < c->rows->len; i++) {
+        const LhCompareRow *row = g_ptr_array_index(c->rows, i);
+
+        c->fit_count += row->state == LH_ROW_RAN;
+    }
+    lh_compare_tell_apart(setup, c);
+    if (c->fit_count > 0 && setup->cost == LH_COST_DEVICE && !c->interrupted &&
+        (options == NULL || !options->no_bound))
+        bound_winner(c, setup, options == NULL ? 0 : options->jobs, hooks);
+    if (c->fit_count == 0 && !c->interrupted && (options == NULL || !options->no_bound))
+        relieve(c, setup, hooks);
+    return g_steal_pointer(&c);
+}
+
+void
+lh_comparison_free(LhComparison *comparison)
+{
+    if (comparison == NULL)
+        return;
+    g_clear_pointer(&comparison->rows, g_ptr_array_unref);
+    lh_bound_free(comparison->bound);
+    lh_reliefs_free(comparison->reliefs);
+    g_free(comparison);
+}

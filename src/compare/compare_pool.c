@@ -1,0 +1,197 @@
+/*
+ * Each thread takes the next row that nobody has. They share what does not change (the setup and
+ * the programs), the limit of simulated time, and a lock for what the caller sees.
+ */
+#include "compare/compare_pool.h"
+
+#include "base/threads.h"
+#include "proof/run_time_estimate.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+/* More than any schedule takes: most stay below 25 KiB a rank, and double-ring, whose messages that
+ * nobody needs pile up, takes 313 KiB (512 ranks of hgx-h100). */
+#define SIMULATION_BYTES_PER_RANK (512.0 * 1024)
+#define MEMORY_SHARE 0.75 /* that simulations may take */
+
+typedef struct {
+    const LhSetup *setup;
+    GPtrArray *rows;
+    const guint *order; /* of the rows */
+    const LhCompareOptions *options;
+    const LhHooks *hooks;
+    atomic_uint taken;       /* of the order */
+    _Atomic LhTime limit_ps; /* runs that come this far are left out */
+    pthread_mutex_t lock;    /* for what follows, and the caller's functions */
+    LhTime best_ps;
+    bool interrupted;
+} Pool;
+
+/* One run of one thread. */
+typedef struct {
+    Pool *pool;
+    bool interrupted;
+} Turn;
+
+static LhTime
+pool_limit(const Pool *pool)
+{
+    const double limit = floor(pool->options->within * (double)pool->best_ps);
+
+    return pool->options->within > 0 && limit < (double)LH_TIME_LONGEST ? (LhTime)limit
+                                                                        : LH_TIME_NEVER;
+}
+
+static bool
+report_turn(void *data, const char *what, uint64_t events, LhTime now_ps)
+{
+    Turn *turn = data;
+    Pool *pool = turn->pool;
+
+    pthread_mutex_lock(&pool->lock);
+    if (!pool->interrupted && pool->hooks->progress != NULL)
+        pool->interrupted =
+            !pool->hooks->progress(pool->hooks->progress_data, what, events, now_ps);
+    turn->interrupted = pool->interrupted;
+    pthread_mutex_unlock(&pool->lock);
+    return !turn->interrupted;
+}
+
+static void
+interrupt(LhCompareRow *row)
+{
+    g_free(row->reason);
+    row->state = LH_ROW_INTERRUPTED;
+    row->reason = g_strdup("the comparison ended before it did");
+}
+
+/* The row is through; the caller learns of it, and runs that are too slow beside it end. */
+static void
+finish_row(Pool *pool, LhCompareRow *row)
+{
+    pthread_mutex_lock(&pool->lock);
+    if (row->state == LH_ROW_RAN && row->ended_ps < pool->best_ps) {
+        pool->best_ps = row->ended_ps;
+        atomic_store(&pool->limit_ps, pool_limit(pool));
+    }
+    if (pool->options->came != NULL && row->result != NULL)
+        pool->options->came(pool->options->came_data, row);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static void
+play_row(Pool *pool, LhCompareRow *row)
+{
+    Turn turn = { .pool = pool };
+    const LhHooks hooks = { .progress = report_turn,
+                            .progress_data = &turn,
+                            .limit_ps = &pool->limit_ps,
+                            .ended_ps = &row->ended_ps };
+
+    if (row->program == NULL)
+        return;
+    if (report_turn(&turn, row->name, 0, 0))
+        lh_compare_play(row, pool->setup, &hooks);
+    if (turn.interrupted && row->result == NULL)
+        interrupt(row);
+    else
+        finish_row(pool, row);
+}
+
+static void
+play_rows(void *data)
+{
+    Pool *pool = data;
+    guint next;
+
+    while ((next = atomic_fetch_add(&pool->taken, 1)) < pool->rows->len)
+        play_row(pool, g_ptr_array_index(pool->rows, pool->order[next]));
+}
+
+/* Whatever ended this late, by a failure too, would have been ended by a thread that was later. */
+static void
+leave_out_slow(const Pool *pool)
+{
+    const LhTime limit = pool_limit(pool);
+    char factor[G_ASCII_DTOSTR_BUF_SIZE];
+
+    for (guint i = 0; i < pool->rows->len; i++) {
+        LhCompareRow *row = g_ptr_array_index(pool->rows, i);
+
+        if (row->program == NULL || row->state == LH_ROW_INTERRUPTED || row->ended_ps <= limit)
+            continue;
+        g_clear_pointer(&row->result, lh_sim_result_free);
+        g_free(row->reason);
+        row->state = LH_ROW_LEFT_OUT;
+        row->reason = g_strdup_printf("it takes more than %s times as long as the fastest",
+                                      lh_double_to_text(pool->options->within, factor));
+    }
+}
+
+/* ---- who comes first ---- */
+
+static int
+by_work(gconstpointer a, gconstpointer b, gpointer data)
+{
+    const double *seconds = data;
+    const guint x = *(const guint *)a, y = *(const guint *)b;
+
+    if (seconds[x] != seconds[y])
+        return seconds[x] < seconds[y] ? -1 : 1;
+    return x < y ? -1 : x > y;
+}
+
+/* The rows with the least work first: they are through soon, and give the others a limit. Caller
+ * frees. */
+static guint *
+order_rows(const GPtrArray *rows)
+{
+    guint *order = g_new(guint, rows->len);
+    g_autofree double *seconds = g_new0(double, rows->len);
+
+    for (guint i = 0; i < rows->len; i++) {
+        const LhCompareRow *row = g_ptr_array_index(rows, i);
+
+        order[i] = i;
+        seconds[i] = row->program != NULL ? lh_work_simulate(row->program) : 0;
+    }
+    g_qsort_with_data(order, (int)rows->len, sizeof(*order), by_work, seconds);
+    return order;
+}
+
+guint
+lh_compare_threads(guint asked, guint simulations, uint32_t ranks)
+{
+    const double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    const double fit = floor(memory * MEMORY_SHARE / (SIMULATION_BYTES_PER_RANK * ranks));
+    const guint most = asked > 0 ? asked : MIN(g_get_num_processors(), (guint)CLAMP(fit, 1, 1e6));
+
+    return MAX(MIN(most, simulations), 1);
+}
+
+bool
+lh_compare_play_all(const LhSetup *setup, GPtrArray *rows, const LhCompareOptions *options,
+                    const LhHooks *hooks)
+{
+    static const LhCompareOptions no_options = { 0 };
+    static const LhHooks no_hooks = { 0 };
+    const LhCompareOptions *o = options != NULL ? options : &no_options;
+    g_autofree guint *order = order_rows(rows);
+    Pool pool = { .setup = setup,
+                  .rows = rows,
+                  .order = order,
+                  .options = o,
+                  .hooks = hooks != NULL ? hooks : &no_hooks,
+                  .limit_ps = LH_TIME_NEVER,
+                  .best_ps = LH_TIME_NEVER };
+
+    pthread_mutex_init(&pool.lock, NULL);
+    lh_on_threads("compare", lh_compare_threads(o->jobs, rows->len, setup->network.ranks),
+                  play_rows, &pool);
+    pthread_mutex_destroy(&pool.lock);
+    leave_out_slow(&pool);
+    return !pool.interrupted;
+}

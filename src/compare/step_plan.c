@@ -1,0 +1,226 @@
+/*
+ * What a training step comes to: its time, and what of the machine's peak that is.
+ */
+#include "compare/step_plan.h"
+
+#include "base/error.h"
+#include "compare/error_bar.h"
+#include "compare/time_range.h"
+
+#include <math.h>
+
+#define FEW_MICRO_BATCHES 2   /* behind them all are alike, if they ever are */
+#define MANY_MICRO_BATCHES 16 /* that three plays of few are worth it */
+
+/* ---- flops of the mathematics ---- */
+
+/* Parameters that products multiply for a token: all but those of the input embedding, and of
+ * experts that it does not go to. */
+static double
+multiplied_parameters(const LhModel *model)
+{
+    const double embedding = (double)model->vocab_size * (double)model->hidden_size;
+
+    return (double)lh_model_active_parameters(model) - (model->tied_embeddings ? 0 : embedding);
+}
+
+/* Attention's forward flops of one sequence in a layer: two products of d for each pair; of linear
+ * attention two of d^2 for each token. */
+static double
+attention_flops(const LhStepParams *p, const LhLayerRun *run)
+{
+    const LhModel *m = p->model;
+    const double heads = (double)m->num_attention_heads, d = (double)m->kv_channels;
+    const uint64_t n = p->module.attention.seq_length;
+    const LhSegment all = { .stride = 1, .count = n };
+    LhMaskRule mask = p->module.mask;
+
+    if (run->kind == LH_LAYER_LINEAR)
+        return 4 * heads * d * d * (double)n;
+    if (p->window > 0 && !run->whole)
+        mask.window = p->window;
+    return 4 * heads * d * (double)lh_mask_pairs(&mask, all, all);
+}
+
+double
+lh_step_model_flops(const LhStepParams *p, const LhModel *model)
+{
+    const double sequences =
+        (double)p->module.attention.batch * p->data_parallel * p->micro_batches;
+    double attention = 0;
+
+    for (uint64_t i = 0; i < model->num_layers; i++)
+        attention += attention_flops(p, lh_model_layer(model, i));
+    return sequences * (6 * multiplied_parameters(model) * (double)p->module.attention.seq_length +
+                        3 * attention);
+}
+
+/* ---- the answer ---- */
+
+LhTime
+lh_step_overhead_ps(const LhSetup *setup)
+{
+    const LhSetupStep *step = setup->step;
+
+    return step->params.shard == LH_SHARD_FSDP
+               ? lh_time_from_ps(step->framework->fsdp_overhead_s * (double)LH_PS_PER_S)
+               : 0;
+}
+
+LhStepAnswer
+lh_step_answer_of(const LhSetup *setup, const LhProgram *program, const LhSimResult *result,
+                  const LhStepWatch *watch)
+{
+    const LhStepParams *p = &setup->step->params;
+    const double ranks = (double)lh_step_ranks(p);
+    const double tokens = (double)p->module.attention.batch *
+                          (double)p->module.attention.seq_length * p->data_parallel *
+                          p->micro_batches;
+    const LhModel model = *setup->model; /* as published, not as padded */
+    LhStepParams unpadded = *p;
+    LhStepAnswer answer = { .ranks = (uint32_t)ranks };
+    double executed = 0;
+
+    unpadded.model = &model;
+    answer.iteration_s =
+        (double)(result->makespan_ps + lh_step_overhead_ps(setup)) / (double)LH_PS_PER_S;
+    answer.tokens_per_s = tokens / answer.iteration_s;
+    answer.model_flops_per_s_per_gpu =
+        lh_step_model_flops(&unpadded, &model) / answer.iteration_s / ranks;
+    answer.tokens_per_s_per_gpu = answer.tokens_per_s / ranks;
+    answer.mfu = answer.model_flops_per_s_per_gpu / setup->device->matrix_rate;
+    for (uint32_t r = 0; r < result->ranks_count; r++) {
+        answer.peak_bytes = MAX(answer.peak_bytes, result->ranks[r].peak_bytes);
+        executed += (double)result->ranks[r].flops + (double)result->ranks[r].dense_flops;
+    }
+    answer.hfu = executed / answer.iteration_s / ranks / setup->device->matrix_rate;
+    if (watch != NULL)
+        lh_step_watch_exposed(watch, answer.exposed_s);
+    answer.time_error = lh_time_error(setup, result);
+    answer.limit_bytes = lh_setup_memory_limit_bytes(setup, program);
+    answer.fits = answer.peak_bytes <= answer.limit_bytes;
+    return answer;
+}
+
+bool
+lh_step_answer(const LhScenario *scenario, LhStepAnswer *answer, GError **error)
+{
+    g_autoptr(GArray) peak_bytes = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+
+    return lh_step_answer_of_ranks(scenario, answer, peak_bytes, error);
+}
+
+/* A step of @micro_batches micro-batches, 0: as many as the scenario says. */
+static bool
+answer_step(const LhScenario *scenario, uint64_t micro_batches, LhStepAnswer *answer,
+            GArray *peak_bytes, GError **error)
+{
+    LhScenario own = *scenario;
+    g_autoptr(LhSetup) setup = NULL;
+    g_autoptr(LhProgram) program = NULL;
+    g_autoptr(LhSimResult) result = NULL;
+
+    if (micro_batches > 0)
+        own.num_micro_batches = micro_batches;
+    setup = lh_setup_new(&own, error);
+    if (setup == NULL || !lh_setup_check_one(setup, error))
+        return false;
+    program = lh_setup_program(setup, g_ptr_array_index(setup->schedules, 0), error);
+    if (program == NULL)
+        return false;
+    result = lh_ends_simulate(setup, program, NULL, error);
+    if (result == NULL)
+        return false;
+    *answer = lh_step_answer_of(setup, program, result, NULL);
+    for (uint32_t r = 0; r < result->ranks_count; r++)
+        g_array_append_val(peak_bytes, result->ranks[r].peak_bytes);
+    return true;
+}
+
+/* Steps of so many micro-batches as there are, from FEW_MICRO_BATCHES on. */
+typedef struct {
+    LhStepAnswer answer[3];
+    GArray *peak_bytes[3];
+} FewPlayed;
+
+static uint64_t
+few_peak(const FewPlayed *few, guint which, guint rank)
+{
+    return g_array_index(few->peak_bytes[which], uint64_t, rank);
+}
+
+/* Whether each micro-batch took as much longer, and needed as much more, as the one before it. */
+static bool
+are_alike(const FewPlayed *few)
+{
+    const double further_s = few->answer[2].iteration_s - few->answer[1].iteration_s;
+    const double before_s = few->answer[1].iteration_s - few->answer[0].iteration_s;
+    bool alike = fabs(further_s - before_s) < 0.5 / (double)LH_PS_PER_S;
+
+    for (guint r = 0; r < few->peak_bytes[0]->len; r++)
+        alike = alike && few_peak(few, 2, r) + few_peak(few, 0, r) == 2 * few_peak(few, 1, r);
+    return alike;
+}
+
+/* The answer to a step of @further more micro-batches than the last of @few. */
+static void
+go_on(const FewPlayed *few, uint64_t further, LhStepAnswer *answer, GArray *peak_bytes)
+{
+    const LhStepAnswer *last = &few->answer[2];
+    const double each_s = last->iteration_s - few->answer[1].iteration_s;
+    const double played = FEW_MICRO_BATCHES + 2;
+    double rate;
+
+    *answer = *last;
+    answer->iteration_s += (double)further * each_s;
+    rate = (played + (double)further) / played * last->iteration_s / answer->iteration_s;
+    answer->tokens_per_s *= rate;
+    answer->tokens_per_s_per_gpu *= rate;
+    answer->model_flops_per_s_per_gpu *= rate;
+    answer->mfu *= rate;
+    answer->hfu *= rate;
+    g_array_set_size(peak_bytes, 0);
+    for (guint r = 0; r < few->peak_bytes[2]->len; r++) {
+        const uint64_t peak =
+            few_peak(few, 2, r) + further * (few_peak(few, 2, r) - few_peak(few, 1, r));
+
+        g_array_append_val(peak_bytes, peak);
+        answer->peak_bytes = MAX(answer->peak_bytes, peak);
+    }
+    answer->fits = answer->peak_bytes <= answer->limit_bytes;
+}
+
+/* Of many micro-batches without a pipeline each takes what the one before it took, once the first
+ * ones have: three numbers of them tell. Otherwise @told is false, and nothing is said. */
+static bool
+answer_by_few(const LhScenario *scenario, LhStepAnswer *answer, GArray *peak_bytes, bool *told,
+              GError **error)
+{
+    FewPlayed few = { 0 };
+    bool played = true;
+
+    for (guint i = 0; i < G_N_ELEMENTS(few.answer); i++) {
+        few.peak_bytes[i] = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+        played = played && answer_step(scenario, FEW_MICRO_BATCHES + i, &few.answer[i],
+                                       few.peak_bytes[i], error);
+    }
+    *told = played && are_alike(&few);
+    if (*told)
+        go_on(&few, scenario->num_micro_batches - FEW_MICRO_BATCHES - 2, answer, peak_bytes);
+    for (guint i = 0; i < G_N_ELEMENTS(few.answer); i++)
+        g_array_unref(few.peak_bytes[i]);
+    return played;
+}
+
+bool
+lh_step_answer_of_ranks(const LhScenario *scenario, LhStepAnswer *answer, GArray *peak_bytes,
+                        GError **error)
+{
+    bool told = false;
+
+    if (scenario->num_micro_batches >= MANY_MICRO_BATCHES &&
+        scenario->pipeline_model_parallel_size <= 1 &&
+        !answer_by_few(scenario, answer, peak_bytes, &told, error))
+        return false;
+    return told || answer_step(scenario, 0, answer, peak_bytes, error);
+}

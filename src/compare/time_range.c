@@ -1,0 +1,49 @@
+/* See the header. Nothing else is asked of these runs, so that hooks only hear of their progress.
+ */
+#include "compare/time_range.h"
+
+#include "sim/network/collectives/measured.h"
+#include "sim/network/sends.h"
+
+/* Makes @network one at an end of what is assumed; false if nothing is. */
+static bool
+take_end(LhNetwork *network, bool fastest)
+{
+    const bool of_sends = lh_sends_assume(network, fastest);
+    const bool of_collectives = lh_measured_is_scaled(network);
+
+    if (of_collectives)
+        network->collectives_end = fastest ? -1 : 1;
+    return of_sends || of_collectives;
+}
+
+/* The makespan at one end; @otherwise if the run was interrupted. */
+static LhTime
+makespan_at(const LhSetup *setup, const LhProgram *program, const LhNetwork *network,
+            LhTime otherwise, const LhHooks *hooks)
+{
+    const LhHooks watched = { .progress = hooks != NULL ? hooks->progress : NULL,
+                              .progress_data = hooks != NULL ? hooks->progress_data : NULL };
+    g_autoptr(LhSimResult) end = lh_setup_simulate(setup, program, network, NULL, &watched, NULL);
+
+    return end != NULL ? end->makespan_ps : otherwise;
+}
+
+LhSimResult *
+lh_ends_simulate(const LhSetup *setup, const LhProgram *program, const LhHooks *hooks,
+                 GError **error)
+{
+    LhNetwork fastest = setup->network, slowest = setup->network;
+    LhSimResult *result = lh_setup_simulate(setup, program, NULL, NULL, hooks, error);
+    LhTime time_ps;
+
+    if (result == NULL)
+        return NULL;
+    time_ps = result->fastest_ps = result->slowest_ps = result->makespan_ps;
+    if (setup->cost != LH_COST_DEVICE || !take_end(&fastest, true))
+        return result;
+    take_end(&slowest, false);
+    result->fastest_ps = MIN(time_ps, makespan_at(setup, program, &fastest, time_ps, hooks));
+    result->slowest_ps = MAX(time_ps, makespan_at(setup, program, &slowest, time_ps, hooks));
+    return result;
+}

@@ -1,0 +1,490 @@
+/* See the header. Ops are told apart by walking every rank's program once more. */
+#include "critical_path/critical.h"
+
+#include "program/cursor.h"
+
+const char *const lh_saving_names[] = { "agrees", "another path takes over", "contention", NULL };
+
+/* What is said of an op. */
+typedef struct {
+    uint32_t group;
+    uint16_t layer, micro_batch;
+} Label;
+
+typedef struct {
+    LhCriticalOf of;
+    const LhHooks *hooks;
+    LhCritical *answer;
+    GArray **labels;   /* by rank: of Label, by op */
+    GHashTable *known; /* of groups: key to index + 1 */
+    GArray *ops;       /* of OnPath */
+} PathSearch;
+
+/* --- labels -------------------------------------------------------------------------------------
+ */
+
+static uint8_t
+tier_of(const PathSearch *s, uint32_t rank, const LhOp *op, const LhOpBuffer *buffer)
+{
+    uint8_t tier = LH_TIERS;
+
+    for (uint32_t i = 0; i < op->exchange.parts_count; i++) {
+        const LhPart *part = &buffer->parts[op->exchange.parts_first + i];
+        LhRoute route;
+
+        lh_network_route(&s->of.setup->network, rank, part->peer, &route);
+        tier = tier == LH_TIERS ? route.tier : MAX(tier, route.tier);
+    }
+    return tier;
+}
+
+/* The group of the op; a new one if none is like it. */
+static uint32_t
+call_group(PathSearch *s, uint32_t rank, const LhOp *op, const LhOpBuffer *buffer)
+{
+    LhCallGroup group = { .kind = op->kind, .phase = op->phase, .tier = LH_TIERS };
+    guint key;
+    gpointer index;
+
+    if (op->kind == LH_OP_COMPUTE)
+        group.kernel = (uint8_t)op->compute.kernel;
+    else if (op->kind == LH_OP_COLLECTIVE)
+        group.kernel = (uint8_t)op->collective.kind;
+    else if (op->kind == LH_OP_EXCHANGE)
+        group.tier = tier_of(s, rank, op, buffer);
+    key =
+        (guint)group.kind << 24 | (guint)group.phase << 16 | (guint)group.kernel << 8 | group.tier;
+    index = g_hash_table_lookup(s->known, GUINT_TO_POINTER(key));
+    if (index == NULL) {
+        g_array_append_val(s->answer->groups, group);
+        index = GUINT_TO_POINTER(s->answer->groups->len);
+        g_hash_table_insert(s->known, GUINT_TO_POINTER(key), index);
+    }
+    return GPOINTER_TO_UINT(index) - 1;
+}
+
+static void
+label_rank(PathSearch *s, uint32_t rank, LhOpBuffer *buffer)
+{
+    LhCursor cursor;
+
+    s->labels[rank] = g_array_new(FALSE, FALSE, sizeof(Label));
+    lh_cursor_init(&cursor, s->of.program, rank);
+    while (lh_cursor_step(&cursor, buffer))
+        for (uint32_t i = 0; i < buffer->ops_count; i++) {
+            const LhOp *op = &buffer->ops[i];
+            const Label label = { call_group(s, rank, op, buffer), op->layer, op->micro_batch };
+
+            g_array_append_val(s->labels[rank], label);
+        }
+}
+
+static void
+label_all(PathSearch *s)
+{
+    LhOpBuffer buffer = { 0 };
+
+    s->labels = g_new0(GArray *, s->of.precedence->ranks_count);
+    s->known = g_hash_table_new(NULL, NULL);
+    for (uint32_t r = 0; r < s->of.precedence->ranks_count; r++)
+        label_rank(s, r, &buffer);
+    lh_op_buffer_clear(&buffer);
+}
+
+static const Label *
+label_at(const PathSearch *s, uint32_t rank, uint32_t op)
+{
+    g_assert(s->labels[rank] != NULL && op < s->labels[rank]->len);
+    return &g_array_index(s->labels[rank], Label, op);
+}
+
+static LhCallGroup *
+group_at(const LhCritical *c, uint32_t index)
+{
+    return &g_array_index(c->groups, LhCallGroup, index);
+}
+
+/* --- sums ---------------------------------------------------------------------------------------
+ */
+
+/* An op's part of the path. */
+typedef struct {
+    uint32_t rank, op;
+    LhTime path_ps;
+} OnPath;
+
+static int
+by_rank_and_op(gconstpointer a, gconstpointer b)
+{
+    const OnPath *x = a, *y = b;
+
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    return x->op < y->op ? -1 : x->op > y->op;
+}
+
+/* Hosts take time for ops, too, but faster ops do not shorten it. */
+static GArray *
+ops_on_path(const PathSearch *s)
+{
+    g_autoptr(GArray) parts = g_array_new(FALSE, FALSE, sizeof(OnPath));
+    GArray *ops = g_array_new(FALSE, FALSE, sizeof(OnPath));
+
+    for (guint i = 0; i < s->of.path->len; i++) {
+        const LhPathStep *step = &g_array_index(s->of.path, LhPathStep, i);
+        const OnPath part = { step->rank, step->op, step->to_ps - step->from_ps };
+
+        if (step->kind != LH_STEP_HOST)
+            g_array_append_val(parts, part);
+    }
+    g_array_sort(parts, by_rank_and_op);
+    for (guint i = 0; i < parts->len; i++) {
+        const OnPath *part = &g_array_index(parts, OnPath, i);
+        OnPath *last = ops->len > 0 ? &g_array_index(ops, OnPath, ops->len - 1) : NULL;
+
+        if (last != NULL && by_rank_and_op(last, part) == 0)
+            last->path_ps += part->path_ps;
+        else
+            g_array_append_vals(ops, part, 1);
+    }
+    return ops;
+}
+
+static void
+sum_path(const PathSearch *s)
+{
+    LhCritical *c = s->answer;
+
+    for (guint i = 0; i < s->of.path->len; i++) {
+        const LhPathStep *step = &g_array_index(s->of.path, LhPathStep, i);
+        const LhTime time_ps = step->to_ps - step->from_ps;
+
+        c->phases_ps[group_at(c, label_at(s, step->rank, step->op)->group)->phase] += time_ps;
+        g_array_index(c->ranks_ps, LhTime, step->rank) += time_ps;
+    }
+    for (guint i = 0; i < s->ops->len; i++) {
+        const OnPath *op = &g_array_index(s->ops, OnPath, i);
+        LhCallGroup *group = group_at(c, label_at(s, op->rank, op->op)->group);
+
+        group->path_ps += op->path_ps;
+        group->path_calls++;
+    }
+}
+
+static void
+add_slack(LhCallGroup *group, LhTime slack_ps)
+{
+    if (slack_ps == 0) {
+        group->critical++;
+        return;
+    }
+    group->least_ps = group->least_ps == 0 ? slack_ps : MIN(group->least_ps, slack_ps);
+    group->most_ps = MAX(group->most_ps, slack_ps);
+}
+
+static void
+sum_ops(const PathSearch *s)
+{
+    const LhPrecedence *p = s->of.precedence;
+    g_autofree LhTime *slack = lh_precedence_slack(p);
+
+    for (uint32_t r = 0; r < p->ranks_count; r++)
+        for (uint32_t i = 0; i < p->ops[r]->len; i++) {
+            const LhOpEvents *op = &g_array_index(p->ops[r], LhOpEvents, i);
+            LhCallGroup *group = group_at(s->answer, label_at(s, r, i)->group);
+
+            if (op->done == LH_NO_EVENT)
+                continue;
+            group->calls++;
+            group->time_ps += g_array_index(p->events, LhEvent, op->done).time_ps -
+                              g_array_index(p->events, LhEvent, op->start).time_ps;
+            add_slack(group, slack[op->done]);
+        }
+}
+
+/* --- faster -------------------------------------------------------------------------------------
+ */
+
+/* Whose time is less: of an op, or of all ops of a group. */
+typedef struct {
+    const PathSearch *search;
+    const LhSpeedUp *what;
+} Faster;
+
+static double
+share_of_op(void *data, uint32_t rank, uint32_t op)
+{
+    const Faster *f = data;
+    const bool is = f->what->op != LH_OP_NONE
+                        ? f->what->rank == rank && f->what->op == op
+                        : label_at(f->search, rank, op)->group == f->what->group;
+
+    return is ? 1 / LH_WHAT_IF_FACTOR : 1;
+}
+
+static double
+share_of_event(void *data, const LhEvent *event)
+{
+    return event->kind == LH_STEP_HOST ? 1 : share_of_op(data, event->rank, event->op);
+}
+
+static bool
+near(LhTime a, LhTime b, LhTime of)
+{
+    return (double)ABS(a - b) <= LH_CRITICAL_AGREES * (double)of;
+}
+
+static bool
+play_faster(const PathSearch *s, LhSpeedUp *what, GError **error)
+{
+    const LhTime makespan_ps = s->answer->makespan_ps;
+    Faster faster = { s, what };
+    LhHooks hooks = { .time_share = share_of_op, .time_share_data = &faster };
+    g_autoptr(LhSimResult) result = NULL;
+    LhTime follows_ps;
+
+    if (s->hooks != NULL) {
+        hooks.progress = s->hooks->progress;
+        hooks.progress_data = s->hooks->progress_data;
+    }
+    result = lh_setup_simulate(s->of.setup, s->of.program, NULL, NULL, &hooks, error);
+    if (result == NULL)
+        return false;
+    what->saved_ps = makespan_ps - result->makespan_ps;
+    if (near(what->saved_ps, what->predicted_ps, what->predicted_ps)) {
+        what->state = LH_SAVING_AGREES;
+        return true;
+    }
+    follows_ps = makespan_ps - lh_precedence_replay(s->of.precedence, share_of_event, &faster);
+    what->state = near(what->saved_ps, follows_ps, what->predicted_ps) ? LH_SAVING_OTHER_PATH
+                                                                       : LH_SAVING_CONTENTION;
+    return true;
+}
+
+/* The most of the path first. */
+static int
+by_path(gconstpointer a, gconstpointer b)
+{
+    const LhSpeedUp *x = a, *y = b;
+
+    if (x->path_ps != y->path_ps)
+        return x->path_ps > y->path_ps ? -1 : 1;
+    if (x->group != y->group)
+        return x->group < y->group ? -1 : 1;
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    return x->op < y->op ? -1 : x->op > y->op;
+}
+
+static int
+by_saving(gconstpointer a, gconstpointer b)
+{
+    const LhSpeedUp *x = a, *y = b;
+
+    if (x->saved_ps != y->saved_ps)
+        return x->saved_ps > y->saved_ps ? -1 : 1;
+    return by_path(a, b);
+}
+
+/* Keeps those with most of the path. */
+static void
+keep_longest(GArray *all)
+{
+    g_array_sort(all, by_path);
+    g_array_set_size(all, MIN(all->len, LH_CRITICAL_TOP));
+    for (guint i = 0; i < all->len; i++) {
+        LhSpeedUp *what = &g_array_index(all, LhSpeedUp, i);
+
+        what->predicted_ps = lh_time_from_ps((double)what->path_ps * (1 - 1 / LH_WHAT_IF_FACTOR));
+    }
+}
+
+static bool
+play_speed_ups(const PathSearch *s, GArray *all, GError **error)
+{
+    for (guint i = 0; i < all->len; i++)
+        if (!play_faster(s, &g_array_index(all, LhSpeedUp, i), error))
+            return false;
+    g_array_sort(all, by_saving);
+    return true;
+}
+
+static void
+list_speed_ups(const PathSearch *s)
+{
+    LhCritical *c = s->answer;
+
+    for (uint32_t g = 0; g < c->groups->len; g++) {
+        const LhSpeedUp what = {
+            .group = g, .rank = LH_OP_NONE, .op = LH_OP_NONE, .path_ps = group_at(c, g)->path_ps
+        };
+
+        if (what.path_ps > 0)
+            g_array_append_val(c->by_group, what);
+    }
+    for (guint i = 0; i < s->ops->len; i++) {
+        const OnPath *op = &g_array_index(s->ops, OnPath, i);
+        const Label *label = label_at(s, op->rank, op->op);
+        const LhSpeedUp what = { .group = label->group,
+                                 .rank = op->rank,
+                                 .op = op->op,
+                                 .layer = label->layer,
+                                 .micro_batch = label->micro_batch,
+                                 .path_ps = op->path_ps };
+
+        g_array_append_val(c->by_op, what);
+    }
+    keep_longest(c->by_group);
+    keep_longest(c->by_op);
+}
+
+/* --- the answer ---------------------------------------------------------------------------------
+ */
+
+/* Syncs, allocs and frees are no calls. */
+static bool
+is_call(const LhCallGroup *group)
+{
+    return group->kind == LH_OP_COMPUTE || group->kind == LH_OP_EXCHANGE ||
+           group->kind == LH_OP_COLLECTIVE;
+}
+
+static int
+by_part(gconstpointer a, gconstpointer b, gpointer groups)
+{
+    const uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
+    const LhCallGroup *x = &g_array_index((GArray *)groups, LhCallGroup, i);
+    const LhCallGroup *y = &g_array_index((GArray *)groups, LhCallGroup, k);
+
+    if (x->path_ps != y->path_ps)
+        return x->path_ps > y->path_ps ? -1 : 1;
+    if (x->time_ps != y->time_ps)
+        return x->time_ps > y->time_ps ? -1 : 1;
+    return i < k ? -1 : i > k;
+}
+
+static void
+rename_groups(GArray *all, const uint32_t *place)
+{
+    for (guint i = 0; i < all->len; i++)
+        g_array_index(all, LhSpeedUp, i).group = place[g_array_index(all, LhSpeedUp, i).group];
+}
+
+/* Those with most of the path first, and only those that are calls. */
+static void
+order_groups(LhCritical *c)
+{
+    GArray *ordered = g_array_new(FALSE, FALSE, sizeof(LhCallGroup));
+    g_autoptr(GArray) order = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    g_autofree uint32_t *place = g_new0(uint32_t, MAX(c->groups->len, 1));
+
+    for (uint32_t g = 0; g < c->groups->len; g++)
+        if (is_call(group_at(c, g)))
+            g_array_append_val(order, g);
+    g_array_sort_with_data(order, by_part, c->groups);
+    for (uint32_t i = 0; i < order->len; i++) {
+        const uint32_t g = g_array_index(order, uint32_t, i);
+
+        g_array_append_vals(ordered, group_at(c, g), 1);
+        place[g] = i;
+    }
+    g_array_unref(c->groups);
+    c->groups = ordered;
+    rename_groups(c->by_group, place);
+    rename_groups(c->by_op, place);
+}
+
+static LhCritical *
+new_answer(const LhCriticalOf *of)
+{
+    LhCritical *c = g_new0(LhCritical, 1);
+
+    c->makespan_ps = of->makespan_ps;
+    c->resources = lh_path_shares(of->path);
+    c->ranks_ps = g_array_new(FALSE, TRUE, sizeof(LhTime));
+    g_array_set_size(c->ranks_ps, of->precedence->ranks_count);
+    c->groups = g_array_new(FALSE, FALSE, sizeof(LhCallGroup));
+    c->by_group = g_array_new(FALSE, FALSE, sizeof(LhSpeedUp));
+    c->by_op = g_array_new(FALSE, FALSE, sizeof(LhSpeedUp));
+    return c;
+}
+
+/* All that is known without playing anything. */
+static void
+search_begin(PathSearch *s)
+{
+    s->answer = new_answer(&s->of);
+    label_all(s);
+    s->ops = ops_on_path(s);
+    sum_path(s);
+    sum_ops(s);
+    list_speed_ups(s);
+}
+
+/* Frees all but the answer. */
+static void
+search_end(PathSearch *s)
+{
+    for (uint32_t r = 0; r < s->of.precedence->ranks_count; r++)
+        g_array_unref(s->labels[r]);
+    g_free(s->labels);
+    g_hash_table_unref(s->known);
+    g_array_unref(s->ops);
+    order_groups(s->answer);
+}
+
+LhCritical *
+lh_critical_find(const LhSetup *setup, const LhCompareRow *row, const LhHooks *hooks,
+                 GError **error)
+{
+    PathSearch s = { .of = { .setup = setup,
+                             .program = row->program,
+                             .makespan_ps = row->result->makespan_ps,
+                             .path = row->result->path,
+                             .precedence = row->result->precedence },
+                     .hooks = hooks };
+    g_autoptr(LhCritical) c = NULL;
+    bool found;
+
+    search_begin(&s);
+    c = s.answer;
+    found = play_speed_ups(&s, c->by_group, error) && play_speed_ups(&s, c->by_op, error);
+    c->played = found;
+    search_end(&s);
+    return found ? g_steal_pointer(&c) : NULL;
+}
+
+LhCritical *
+lh_critical_sum(const LhCriticalOf *of)
+{
+    PathSearch s = { .of = *of };
+
+    search_begin(&s);
+    search_end(&s);
+    return s.answer;
+}
+
+void
+lh_critical_free(LhCritical *c)
+{
+    if (c == NULL)
+        return;
+    g_array_unref(c->resources);
+    g_array_unref(c->ranks_ps);
+    g_array_unref(c->groups);
+    g_array_unref(c->by_group);
+    g_array_unref(c->by_op);
+    g_free(c);
+}
+
+char *
+lh_call_group_name(const LhCallGroup *group)
+{
+    if (group->kind == LH_OP_COMPUTE)
+        return g_strdup(lh_kernels[group->kernel]->name);
+    if (group->kind == LH_OP_COLLECTIVE)
+        return g_strdup(lh_collective_names[group->kernel]);
+    if (group->tier >= LH_TIERS)
+        return g_strdup("empty exchange");
+    return g_strdup_printf("messages over %s", lh_tier_names[group->tier]);
+}

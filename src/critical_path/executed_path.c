@@ -1,0 +1,384 @@
+/*
+ * See the header. A run is a graph of events as a simulated one is (sim/slack.h): of each op
+ * that it is issued, begins and ends. An event is as late as the last of what it waits for, and
+ * what it takes from there is what was measured. Left out is what lies between the ends of one
+ * message: how its bytes shared links with others is not recorded.
+ */
+#include "critical_path/executed_path.h"
+
+#include "program/cursor.h"
+#include "program/pairing.h"
+
+enum { ISSUED, BEGAN, ENDED, MOMENTS };
+
+/* An op on a stream, and the records of what it has to wait for on its rank. */
+typedef struct {
+    guint after[LH_OP_AFTER_MAX + 1]; /* the op before it on its stream, and those it names */
+    guint after_count;
+    guint before_host;          /* the op that the host issued before it; NONE: it is the first */
+    guint held_first, held_end; /* complete before it is issued: behind a sync, or the window */
+    uint8_t tier;               /* of its slowest message or hop; LH_TIERS: it has none */
+} Op;
+
+#define NONE G_MAXUINT
+
+/* When something happens. */
+typedef struct {
+    LhTime at_ps;
+    guint record;
+    uint8_t what; /* ISSUED, BEGAN, ENDED */
+} Moment;
+
+typedef struct {
+    const LhSetup *setup;
+    const LhProgram *program;
+    const GArray *records;
+    LhTime makespan_ps;
+    Op *ops;              /* by record */
+    LhMeetings *meetings; /* of the records */
+    LhPrecedence *precedence;
+    uint32_t *events; /* [record][MOMENTS] */
+    uint32_t begin;   /* the start of the run */
+    uint32_t last;    /* the latest end */
+} Graph;
+
+static const LhTimelineRecord *
+graph_record(const Graph *g, guint index)
+{
+    return &g_array_index(g->records, LhTimelineRecord, index);
+}
+
+/* ---- what ops wait for ---- */
+
+static uint8_t
+tier_of_exchange(const Graph *g, uint32_t rank, const LhOp *op, const LhOpBuffer *buffer)
+{
+    uint8_t tier = LH_TIERS;
+
+    for (uint32_t i = 0; i < op->exchange.parts_count; i++) {
+        LhRoute route;
+
+        lh_network_route(&g->setup->network, rank, buffer->parts[op->exchange.parts_first + i].peer,
+                         &route);
+        tier = tier == LH_TIERS ? route.tier : MAX(tier, route.tier);
+    }
+    return tier;
+}
+
+static uint8_t
+tier_of_collective(const Graph *g, uint32_t rank, const LhOp *op)
+{
+    const LhGroup *group = &op->collective.group;
+    const uint64_t size = lh_group_size(group);
+    uint8_t tier = LH_TIERS;
+
+    for (uint64_t i = 0; i < size; i++) {
+        const uint32_t other = (uint32_t)lh_group_member(group, i);
+        LhRoute route;
+
+        if (other == rank)
+            continue;
+        lh_network_route(&g->setup->network, rank, other, &route);
+        tier = tier == LH_TIERS ? route.tier : MAX(tier, route.tier);
+    }
+    return tier;
+}
+
+/* A rank while its program is read. */
+typedef struct {
+    uint32_t rank;
+    guint first, next;          /* its records: the first, and of the op that comes */
+    guint held, synced;         /* all before these are complete: of the last op; of the next */
+    guint last[LH_STREAMS_MAX]; /* record of the last op of each stream, or NONE */
+    GArray *by_id;              /* of guint: record of each op, or NONE */
+} RankReader;
+
+static void
+wait_for(Op *op, guint record)
+{
+    if (record != NONE)
+        op->after[op->after_count++] = record;
+}
+
+static void
+read_op(const Graph *g, RankReader *r, const LhOp *from, const LhOpBuffer *buffer)
+{
+    Op *op = &g->ops[r->next];
+
+    g_assert(graph_record(g, r->next)->rank == r->rank && graph_record(g, r->next)->op == from->id);
+    *op = (Op){ .before_host = r->next > r->first ? r->next - 1 : NONE, .tier = LH_TIERS };
+    wait_for(op, r->last[from->stream]);
+    for (uint32_t i = 0; i < from->after_count; i++)
+        wait_for(op, g_array_index(r->by_id, guint, from->after[i]));
+    op->held_first = op->held_end = r->held;
+    while (op->held_end < r->next &&
+           (guint64)graph_record(g, op->held_end)->op + LH_HOST_WINDOW < from->id)
+        op->held_end++;
+    op->held_end = MAX(op->held_end, r->synced);
+    r->held = op->held_end;
+    if (from->kind == LH_OP_EXCHANGE)
+        op->tier = tier_of_exchange(g, r->rank, from, buffer);
+    else if (from->kind == LH_OP_COLLECTIVE)
+        op->tier = tier_of_collective(g, r->rank, from);
+    r->last[from->stream] = r->next++;
+}
+
+/* Returns the first record of the next rank. */
+static guint
+read_rank(const Graph *g, uint32_t rank, guint first, LhOpBuffer *buffer)
+{
+    g_autoptr(GArray) by_id = g_array_new(FALSE, FALSE, sizeof(guint));
+    RankReader r = {
+        .rank = rank, .first = first, .next = first, .held = first, .synced = first, .by_id = by_id
+    };
+    LhCursor cursor;
+
+    for (int s = 0; s < LH_STREAMS_MAX; s++)
+        r.last[s] = NONE;
+    lh_cursor_init(&cursor, g->program, rank);
+    while (lh_cursor_step(&cursor, buffer)) {
+        for (uint32_t i = 0; i < buffer->ops_count; i++) {
+            const LhOp *op = &buffer->ops[i];
+            const guint record = lh_op_on_stream(op) ? r.next : NONE;
+
+            g_array_append_val(by_id, record);
+            if (record != NONE)
+                read_op(g, &r, op, buffer);
+            else if (op->kind == LH_OP_SYNC)
+                r.synced = r.next;
+        }
+    }
+    return r.next;
+}
+
+static void
+read_program(Graph *g)
+{
+    LhOpBuffer buffer = { 0 };
+    guint record = 0;
+
+    g->ops = g_new(Op, g->records->len);
+    for (uint32_t rank = 0; rank < lh_program_ranks(g->program); rank++)
+        record = read_rank(g, rank, record, &buffer);
+    g_assert(record == g->records->len);
+    lh_op_buffer_clear(&buffer);
+}
+
+/* ---- moments ---- */
+
+/* Within the run, and in order: clocks that differ may put one a little beside it, and times of a
+ * device may come before the host's. */
+static LhTime
+time_of(const Graph *g, guint record, uint8_t what)
+{
+    const LhTimelineRecord *r = graph_record(g, record);
+    const LhTime began_ps = CLAMP(r->start_ps, 0, g->makespan_ps);
+
+    if (what == ISSUED)
+        return CLAMP(r->issued_ps, 0, began_ps);
+    return what == BEGAN ? began_ps : CLAMP(r->end_ps, began_ps, g->makespan_ps);
+}
+
+/* Of equal times the earlier op of a rank comes first, as it has to where one waits for the other;
+ * what waits for another rank waits for something that is earlier. */
+static int
+moments_by_time(const void *a, const void *b)
+{
+    const Moment *x = a, *y = b;
+
+    if (x->at_ps != y->at_ps)
+        return x->at_ps < y->at_ps ? -1 : 1;
+    if (x->record != y->record)
+        return x->record < y->record ? -1 : 1;
+    return (int)x->what - (int)y->what;
+}
+
+static GArray *
+all_moments(const Graph *g)
+{
+    GArray *moments = g_array_sized_new(FALSE, FALSE, sizeof(Moment), g->records->len * MOMENTS);
+
+    for (guint i = 0; i < g->records->len; i++) {
+        for (int what = ISSUED; what < MOMENTS; what++) {
+            const Moment moment = { time_of(g, i, (uint8_t)what), i, (uint8_t)what };
+
+            g_array_append_val(moments, moment);
+        }
+    }
+    g_array_sort(moments, moments_by_time);
+    return moments;
+}
+
+/* ---- events ---- */
+
+/* LH_NO_EVENT if the clocks say that it has not happened yet. */
+static uint32_t
+event_of(const Graph *g, guint record, uint8_t what)
+{
+    return record == NONE ? LH_NO_EVENT : g->events[record * (gsize)MOMENTS + what];
+}
+
+static LhTime
+event_time(const Graph *g, uint32_t event)
+{
+    return g_array_index(g->precedence->events, LhEvent, event).time_ps;
+}
+
+/* What an event waits for, collected before what it takes from there is known. */
+static void
+collect_wait(const Graph *g, GArray *waits, uint32_t event, LhTime *latest_ps)
+{
+    if (event == LH_NO_EVENT)
+        return;
+    g_array_append_val(waits, event);
+    *latest_ps = MAX(*latest_ps, event_time(g, event));
+}
+
+static void
+issue_waits(const Graph *g, const Moment *m, GArray *waits, LhTime *latest_ps)
+{
+    const Op *op = &g->ops[m->record];
+
+    collect_wait(g, waits, event_of(g, op->before_host, ISSUED), latest_ps);
+    for (guint i = op->held_first; i < op->held_end; i++)
+        collect_wait(g, waits, event_of(g, i, ENDED), latest_ps);
+    if (waits->len == 0)
+        collect_wait(g, waits, g->begin, latest_ps);
+}
+
+static void
+begin_waits(const Graph *g, const Moment *m, GArray *waits, LhTime *latest_ps)
+{
+    const Op *op = &g->ops[m->record];
+
+    for (guint i = 0; i < op->after_count; i++)
+        collect_wait(g, waits, event_of(g, op->after[i], ENDED), latest_ps);
+    collect_wait(g, waits, event_of(g, m->record, ISSUED), latest_ps);
+}
+
+/* Others that seem to begin when this one is over did so by another clock, or had been sent to
+ * before they asked. */
+static void
+end_waits(const Graph *g, const Moment *m, GArray *waits, LhTime *latest_ps)
+{
+    guint count;
+    const guint *others = lh_meetings_with(g->meetings, m->record, &count);
+
+    collect_wait(g, waits, event_of(g, m->record, BEGAN), latest_ps);
+    for (guint i = 0; i < count; i++)
+        if (time_of(g, others[i], BEGAN) < m->at_ps)
+            collect_wait(g, waits, event_of(g, others[i], BEGAN), latest_ps);
+}
+
+static LhPathStepKind
+step_kind(const Graph *g, const Moment *m)
+{
+    if (m->what != ENDED)
+        return LH_STEP_HOST;
+    if (graph_record(g, m->record)->kind == LH_OP_COMPUTE)
+        return LH_STEP_COMPUTE;
+    return g->ops[m->record].tier < LH_TIERS ? LH_STEP_LINKS : LH_STEP_LATENCY;
+}
+
+static void
+add_event(Graph *g, const Moment *m, GArray *waits)
+{
+    static void (*const collect[MOMENTS])(const Graph *, const Moment *, GArray *,
+                                          LhTime *) = { issue_waits, begin_waits, end_waits };
+    const LhTimelineRecord *r = graph_record(g, m->record);
+    LhOpEvents *op = lh_precedence_op(g->precedence, r->rank, r->op);
+    const LhPathStepKind kind = step_kind(g, m);
+    LhTime latest_ps = 0;
+    uint32_t event;
+
+    g_array_set_size(waits, 0);
+    collect[m->what](g, m, waits, &latest_ps);
+    event = lh_precedence_event(g->precedence, m->at_ps, r->rank, r->op, kind);
+    if (kind == LH_STEP_LINKS)
+        lh_precedence_over(g->precedence, (uint8_t)(1u << g->ops[m->record].tier));
+    for (guint i = 0; i < waits->len; i++)
+        lh_precedence_wait(g->precedence, g_array_index(waits, uint32_t, i), m->at_ps - latest_ps);
+    g->events[m->record * (gsize)MOMENTS + m->what] = event;
+    if (m->what == BEGAN)
+        op->start = event;
+    if (m->what != ENDED)
+        return;
+    op->done = event;
+    if (g->last == LH_NO_EVENT || m->at_ps > event_time(g, g->last))
+        g->last = event;
+}
+
+static void
+add_events(Graph *g)
+{
+    g_autoptr(GArray) moments = all_moments(g);
+    g_autoptr(GArray) waits = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    const gsize count = g->records->len * (gsize)MOMENTS;
+
+    g->events = g_new(uint32_t, count);
+    for (gsize i = 0; i < count; i++)
+        g->events[i] = LH_NO_EVENT;
+    g->last = LH_NO_EVENT;
+    g->begin = lh_precedence_event(g->precedence, 0, 0, 0, LH_STEP_HOST);
+    for (guint i = 0; i < moments->len; i++)
+        add_event(g, &g_array_index(moments, Moment, i), waits);
+}
+
+/* ---- the path ---- */
+
+/* A rank finishes when its host knows that its last op has ended, a little later. */
+static GArray *
+find_path(const Graph *g)
+{
+    const LhEvent *last = &g_array_index(g->precedence->events, LhEvent, g->last);
+    GArray *path = lh_precedence_chain(g->precedence, g->last);
+    const LhPathStep rest = { .from_ps = last->time_ps,
+                              .to_ps = g->makespan_ps,
+                              .rank = last->rank,
+                              .op = last->op,
+                              .peer = last->rank,
+                              .kind = LH_STEP_HOST };
+
+    if (rest.to_ps > rest.from_ps)
+        g_array_append_val(path, rest);
+    return path;
+}
+
+LhExecutedPath *
+lh_executed_path_new(const LhSetup *setup, const LhProgram *program, const GArray *records,
+                     LhTime makespan_ps)
+{
+    LhExecutedPath *path = g_new0(LhExecutedPath, 1);
+    Graph g = { .setup = setup,
+                .program = program,
+                .records = records,
+                .makespan_ps = makespan_ps,
+                .meetings = lh_meetings_new(program, records),
+                .precedence = lh_precedence_new(lh_program_ranks(program)) };
+
+    g_assert(records->len > 0);
+    read_program(&g);
+    add_events(&g);
+    path->precedence = g.precedence;
+    path->path = find_path(&g);
+    path->critical = lh_critical_sum(&(LhCriticalOf){ .setup = setup,
+                                                      .program = program,
+                                                      .makespan_ps = makespan_ps,
+                                                      .path = path->path,
+                                                      .precedence = path->precedence });
+    lh_meetings_free(g.meetings);
+    g_free(g.ops);
+    g_free(g.events);
+    return path;
+}
+
+void
+lh_executed_path_free(LhExecutedPath *path)
+{
+    if (path == NULL)
+        return;
+    lh_precedence_free(path->precedence);
+    g_array_unref(path->path);
+    lh_critical_free(path->critical);
+    g_free(path);
+}

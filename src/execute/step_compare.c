@@ -1,0 +1,507 @@
+/* How far executed steps are from the reference; see step_numerics.h. */
+#include "execute/step_numerics.h"
+#include "kernels/cpu/rows.h"
+#include "step/step.h"
+
+#include <math.h>
+
+/* ---- comparing ---- */
+
+/* What is compared of a weight. */
+typedef enum { GRADIENT, MASTER, WEIGHTS, QUANTITIES } Quantity;
+
+/* Squares, of all parts of a tensor on all ranks: errors, what they are relative to, and the units
+ * that they are counted in. */
+typedef struct {
+    double error2, size2, unit2;
+    bool there;
+} SquareSums;
+
+/* The moments that the ranks hold of a whole weight; NaN where nobody does. */
+typedef struct {
+    double *first, *second;
+} Moments;
+
+/* What rounding did to a quantity in several disturbed steps: sums of squared errors, and of the
+ * squares of these. */
+typedef struct {
+    double error2, error4;
+} Spread;
+
+typedef struct {
+    const LhStepNumerics *n;
+    const LhProgram *program;
+    const LhRunResult *result;
+    uint32_t layers;
+    SquareSums *sums;  /* [layers][weights][quantities] */
+    Moments *moments;  /* [layers][weights] */
+    SquareSums update; /* of all weights, against the reference's */
+    double parameters;
+    double loss_error, squares_error; /* relative, the worst */
+    Spread *gradients;                /* [layers][weights]; NULL: nothing was disturbed */
+    Spread loss_spread, squares_spread, update_spread;
+} Comparison;
+
+static SquareSums *
+sums_of(const Comparison *c, LhStepWeight weight, uint32_t layer, Quantity quantity)
+{
+    return &c->sums[(layer * LH_STEP_WEIGHTS + weight) * QUANTITIES + quantity];
+}
+
+static Moments *
+moments_of(const Comparison *c, LhStepWeight weight, uint32_t layer)
+{
+    return &c->moments[layer * LH_STEP_WEIGHTS + weight];
+}
+
+static const LhModelTensor *
+reference_of(const Comparison *c, LhStepWeight weight, uint32_t layer)
+{
+    return lh_model_tensor(c->n->reference, (LhModelWeight)weight, layer);
+}
+
+/* NaN wins. */
+static double
+worse(double a, double b)
+{
+    return isnan(a) || a > b ? a : b;
+}
+
+static void
+compare_number(const unsigned char *data, double wanted, double *error)
+{
+    const double found = lh_element_get(data, LH_STORAGE_FP32, 0);
+
+    *error = worse(fabs(found - wanted) / fabs(wanted), *error);
+}
+
+/* ---- units ---- */
+
+#define FP32_ROUNDOFF 0x1p-24
+#define ROUNDINGS_OF_LAYER 32U /* on the way of a gradient */
+#define ADAM_ROUNDINGS 8.0     /* of fp32 numbers that an update is made of */
+#define FLIPS_PER_ERROR 1.3    /* 4 / pi: see update_unit() */
+#define FLIPS 2.0
+
+static double
+roundoff_of(LhDtype dtype)
+{
+    return dtype == LH_DTYPE_FP32 ? FP32_ROUNDOFF : dtype == LH_DTYPE_FP16 ? 0x1p-11 : 0x1p-8;
+}
+
+/* Terms of the longest sum that a product makes. */
+static double
+longest_sum(const LhStepNumerics *n)
+{
+    const LhModelShape *s = &n->reference->shape;
+    const uint64_t widths =
+        MAX(MAX(MAX(s->hidden, s->heads * s->head_dim), MAX(s->ffn, s->vocabulary)),
+            MAX(s->expert_ffn, s->shared_ffn));
+
+    return (double)MAX(widths, s->sequences * s->tokens);
+}
+
+static uint32_t
+roundings_of(const LhStepNumerics *n)
+{
+    return ROUNDINGS_OF_LAYER * (n->reference->shape.layers_count + 1);
+}
+
+/*
+ * What rounding does to a gradient, relative to its size: activations and gradients of each layer
+ * are rounded to the storage type, with unit roundoff u, one after another, and summed in fp32,
+ * where sums of K terms are off by sqrt(K) / 2 unit roundoffs at most.
+ */
+static double
+gradient_unit(const LhStepNumerics *n)
+{
+    const double u = roundoff_of(lh_step_params(n->program)->module.attention.dtype);
+    const double sums = longest_sum(n) / 4 * FP32_ROUNDOFF * FP32_ROUNDOFF;
+
+    return sqrt(roundings_of(n) * (u * u + sums));
+}
+
+/*
+ * What that does to the first update of all weights together, relative to its size: Adam's first
+ * step is the learning rate times the gradient's sign, and a gradient that is off by e of the size
+ * of its neighbours has the wrong sign with probability e / pi, if these are normal. A few signs
+ * may always be wrong.
+ */
+static double
+update_unit(const Comparison *c)
+{
+    return sqrt(FLIPS_PER_ERROR * gradient_unit(c->n) + 4 * FLIPS / c->parameters);
+}
+
+/*
+ * That holds where rounding errors of many numbers even out. In a narrow model they do not: a row
+ * of few numbers may nearly cancel out in a sum, and a norm then makes it, and its error, large
+ * again; a query that sees one key has no gradient at all, but that is a difference of rounded
+ * numbers. What rounding does to this very step is then measured: the reference takes it some times
+ * more, and moves every number that a step stores up or down by as much as rounding may. The unit
+ * is the larger one of the formula and of the measure.
+ *
+ * The square of an error is a mean of few squares, and varies from step to step as those measured
+ * do: as chi^2 of k degrees of freedom over k, whose variance is 2 / k. The measure is what one
+ * step in 10^6 is beyond, by Wilson and Hilferty: mean (1 - a + z sqrt(a))^3 with a = 2 / (9 k).
+ */
+#define DISTURBED_STEPS 16
+#define ONE_IN_A_MILLION 4.75 /* z, of the normal distribution */
+
+static double
+measured2(const Spread *s)
+{
+    const double mean = s->error2 / DISTURBED_STEPS;
+    const double variance = fmax(s->error4 / DISTURBED_STEPS - mean * mean, 0);
+    const double a = mean > 0 ? variance / (9 * mean * mean) : 0;
+
+    return mean * pow(1 - a + ONE_IN_A_MILLION * sqrt(a), 3);
+}
+
+static void
+add_to_spread(Spread *s, double error2)
+{
+    s->error2 += error2;
+    s->error4 += error2 * error2;
+}
+
+static double
+distance2(const double *a, const double *b, uint64_t count)
+{
+    double sum = 0;
+
+    for (uint64_t i = 0; i < count; i++)
+        sum += (a[i] - b[i]) * (a[i] - b[i]);
+    return sum;
+}
+
+static double
+square_of(double x)
+{
+    return x * x;
+}
+
+/* One disturbed step. */
+static void
+measure_step(Comparison *c, const LhModelNoise *noise)
+{
+    LhModelReference *r = lh_step_numerics_disturbed(c->n, noise);
+    double update2 = 0;
+
+    add_to_spread(&c->loss_spread, square_of(r->loss - c->n->reference->loss));
+    add_to_spread(&c->squares_spread, square_of(r->squares - c->n->reference->squares));
+    for (uint32_t layer = 0; layer < c->layers; layer++) {
+        for (unsigned w = 0; w < (layer == 0 ? LH_STEP_WEIGHTS : LH_STEP_W_LAYER); w++) {
+            const LhModelTensor *t = reference_of(c, (LhStepWeight)w, layer);
+            const LhModelTensor *moved = lh_model_tensor(r, (LhModelWeight)w, layer);
+            const uint64_t count = t->rows * t->columns;
+
+            add_to_spread(&c->gradients[layer * LH_STEP_WEIGHTS + w],
+                          distance2(moved->first, t->first, count));
+            update2 += distance2(moved->value, t->value, count);
+        }
+    }
+    add_to_spread(&c->update_spread, update2);
+    lh_model_reference_free(r);
+}
+
+static double
+underflow_of(LhDtype dtype)
+{
+    return dtype == LH_DTYPE_FP16 ? 0x1p-25 : 0;
+}
+
+static void
+measure_rounding(Comparison *c)
+{
+    const LhDtype dtype = lh_step_params(c->n->program)->module.attention.dtype;
+    LhModelNoise noise = { .of_number = roundoff_of(dtype),
+                           .of_row = sqrt(longest_sum(c->n)) / 2 * FP32_ROUNDOFF,
+                           .absolute = underflow_of(dtype) };
+
+    for (noise.seed = 1; noise.seed <= DISTURBED_STEPS; noise.seed++)
+        measure_step(c, &noise);
+}
+
+/* ---- parts ---- */
+
+static void
+compare_moments(const Comparison *c, const LhStepContents *at, const unsigned char *data)
+{
+    const LhModelTensor *t = reference_of(c, at->state.weight, at->state.layer);
+    const Moments *all = moments_of(c, at->state.weight, at->state.layer);
+    const double unit = gradient_unit(c->n);
+    SquareSums *sums = sums_of(c, at->state.weight, at->state.layer, GRADIENT);
+    uint64_t whole;
+
+    sums->there = true;
+    for (uint64_t i = 0; i < at->count; i++) {
+        double error;
+
+        if (!lh_step_whole_element(at, at->first + i, &whole))
+            continue;
+        all->first[whole] = lh_element_get(data, LH_STORAGE_FP32, i);
+        all->second[whole] = lh_element_get(data, LH_STORAGE_FP32, at->count + i);
+        error = all->first[whole] - t->first[whole];
+        sums->error2 += error * error;
+        sums->size2 += t->first[whole] * t->first[whole];
+        sums->unit2 += unit * unit * t->first[whole] * t->first[whole];
+    }
+}
+
+/* How far Adam's first step moves a weight with these moments. */
+static double
+first_update(const Comparison *c, const Moments *m, uint64_t whole)
+{
+    const LhModelShape *s = &c->n->reference->shape;
+
+    return -s->learning_rate * m->first[whole] / (1 - s->beta1) /
+           (sqrt(m->second[whole] / (1 - s->beta2)) + s->adam_epsilon);
+}
+
+/* Weights are what the moments that were found make of the initial ones; and, all together, nearly
+ * those of the reference. */
+static void
+compare_weights(Comparison *c, const LhSlot *slot, const LhStepContents *at,
+                const unsigned char *data)
+{
+    const Quantity quantity = at->state.family == LH_STEP_OF_MASTER ? MASTER : WEIGHTS;
+    const LhModelTensor *t = reference_of(c, at->state.weight, at->state.layer);
+    const double *initial = lh_step_initial(c->n, at->state.weight, at->state.layer);
+    const double u = roundoff_of(slot->dtype);
+    SquareSums *sums = sums_of(c, at->state.weight, at->state.layer, quantity);
+    uint64_t whole;
+
+    sums->there = true;
+    for (uint64_t i = 0; i < at->count; i++) {
+        double before, found, moved, error;
+
+        if (!lh_step_whole_element(at, at->first + i, &whole))
+            continue;
+        before = initial[whole];
+        found = lh_element_get(data, lh_dtype_storage(slot->dtype), i);
+        moved = first_update(c, moments_of(c, at->state.weight, at->state.layer), whole);
+        error = found - before - moved;
+        sums->error2 += error * error;
+        sums->size2 += moved * moved;
+        sums->unit2 += u * u * (before * before + ADAM_ROUNDINGS * moved * moved);
+        if (slot->dtype != LH_DTYPE_FP32)
+            continue;
+        error = found - t->value[whole];
+        c->update.error2 += error * error;
+        c->update.size2 += (t->value[whole] - before) * (t->value[whole] - before);
+    }
+}
+
+static void
+compare_part(Comparison *c, uint32_t rank, uint16_t slot, uint32_t part, bool weights)
+{
+    const unsigned char *data = lh_run_output(c->result, c->program, rank, slot, part);
+    LhStepContents at;
+
+    if (!lh_step_contents(c->program, rank, slot, part, &at))
+        return;
+    if (weights && (at.state.family == LH_STEP_OF_MASTER || at.state.family == LH_STEP_OF_WEIGHT ||
+                    at.state.family == LH_STEP_OF_WEIGHT_SHARD))
+        compare_weights(c, &c->program->slots[slot], &at, data);
+    else if (!weights && at.state.family == LH_STEP_OF_MOMENTS)
+        compare_moments(c, &at, data);
+    else if (!weights && at.state.family == LH_STEP_OF_LOSS)
+        compare_number(data, c->n->reference->loss, &c->loss_error);
+    else if (!weights && at.state.family == LH_STEP_OF_NORM && c->n->reference->shape.clip > 0)
+        compare_number(data, c->n->reference->squares, &c->squares_error);
+}
+
+static void
+compare_ranks(Comparison *c, bool weights)
+{
+    for (uint32_t rank = 0; rank < c->result->ranks_count; rank++) {
+        for (uint32_t slot = 0; slot < c->program->slots_count; slot++) {
+            if (!lh_slot_is_result(&c->program->slots[slot]))
+                continue;
+            for (uint32_t part = 0; part < c->program->slots[slot].parts; part++)
+                compare_part(c, rank, (uint16_t)slot, part, weights);
+        }
+    }
+}
+
+/* ---- reports ---- */
+
+#define NAMES(weight)                                                                              \
+    {                                                                                              \
+        weight " gradient", weight " master", weight " weights"                                    \
+    }
+
+static const char *const row_names[LH_STEP_WEIGHTS][QUANTITIES] = {
+    [LH_STEP_W_NORM1] = NAMES("norm1"),
+    [LH_STEP_W_Q] = NAMES("q"),
+    [LH_STEP_W_KV] = NAMES("kv"),
+    [LH_STEP_W_GATE] = NAMES("gate"),
+    [LH_STEP_W_O_NORM] = NAMES("o_norm"),
+    [LH_STEP_W_OUT] = NAMES("out"),
+    [LH_STEP_W_NORM2] = NAMES("norm2"),
+    [LH_STEP_W_UP] = NAMES("up"),
+    [LH_STEP_W_ROUTER] = NAMES("router"),
+    [LH_STEP_W_EXPERT_UP] = NAMES("expert_up"),
+    [LH_STEP_W_EXPERT_DOWN] = NAMES("expert_down"),
+    [LH_STEP_W_DOWN] = NAMES("down"),
+    [LH_STEP_W_EMBED] = NAMES("embed"),
+    [LH_STEP_W_NORM_F] = NAMES("norm_f"),
+    [LH_STEP_W_HEAD] = NAMES("head"),
+};
+
+static void
+add_error_row(LhErrorReport *report, LhErrorRow row)
+{
+    row.ok = row.mean <= LH_GATE_MEAN && row.row <= LH_GATE_ROW;
+    report->ok = report->ok && row.ok;
+    report->rows = g_renew(LhErrorRow, report->rows, report->rows_count + 1);
+    report->rows[report->rows_count++] = row;
+}
+
+/* One relative error. */
+static void
+add_one(LhErrorReport *report, const char *name, double error, double unit)
+{
+    add_error_row(report, (LhErrorRow){ .name = name,
+                                        .rel_l2 = error,
+                                        .mean = error / unit,
+                                        .row = error / unit,
+                                        .rounded = 1 });
+}
+
+static double
+quotient(double error2, double of2)
+{
+    return error2 > 0 || isnan(error2) ? sqrt(error2 / of2) : 0;
+}
+
+/* The square of a quantity's unit, of @size2, the square of its size. */
+static double
+unit2_of(double formula, const Spread *spread, double size2)
+{
+    return fmax(formula * formula * size2, measured2(spread));
+}
+
+static double
+gradient_unit2(const Comparison *c, LhStepWeight weight, uint32_t layer, const SquareSums *s)
+{
+    return c->gradients != NULL
+               ? fmax(s->unit2, measured2(&c->gradients[layer * LH_STEP_WEIGHTS + weight]))
+               : s->unit2;
+}
+
+static void
+add_weight(LhErrorReport *report, const Comparison *c, LhStepWeight weight, Quantity quantity)
+{
+    LhErrorRow row = { .name = row_names[weight][quantity],
+                       .rounded = quantity == GRADIENT ? roundings_of(c->n) : 1 };
+    double squares = 0;
+    uint32_t tensors = 0;
+
+    for (uint32_t layer = 0; layer < c->layers; layer++) {
+        const SquareSums *s = sums_of(c, weight, layer, quantity);
+        const double units = quotient(
+            s->error2, quantity == GRADIENT ? gradient_unit2(c, weight, layer, s) : s->unit2);
+
+        row.rel_l2 = worse(quotient(s->error2, s->size2), row.rel_l2);
+        row.row = worse(units, row.row);
+        squares += units * units;
+        tensors += s->there;
+    }
+    if (tensors == 0)
+        return;
+    row.mean = sqrt(squares / tensors);
+    add_error_row(report, row);
+}
+
+static void
+make_report(const Comparison *c, LhErrorReport *report)
+{
+    const LhModelReference *r = c->n->reference;
+    const double unit = gradient_unit(c->n);
+
+    report->ok = true;
+    add_one(report, "loss", c->loss_error,
+            sqrt(unit2_of(unit, &c->loss_spread, r->loss * r->loss)) / fabs(r->loss));
+    if (r->shape.clip > 0) /* that of the square is twice that of the norm */
+        add_one(report, "grad norm", c->squares_error / 2,
+                sqrt(unit2_of(2 * unit, &c->squares_spread, r->squares * r->squares)) / r->squares /
+                    2);
+    for (unsigned quantity = 0; quantity < QUANTITIES; quantity++) {
+        for (unsigned w = 0; w < LH_STEP_WEIGHTS; w++)
+            add_weight(report, c, (LhStepWeight)w, (Quantity)quantity);
+    }
+    add_one(report, "update", quotient(c->update.error2, c->update.size2),
+            sqrt(unit2_of(update_unit(c), &c->update_spread, c->update.size2) / c->update.size2));
+}
+
+/* ---- all of it ---- */
+
+static double *
+nobodys(uint64_t count)
+{
+    double *numbers = g_new(double, count);
+
+    for (uint64_t i = 0; i < count; i++)
+        numbers[i] = NAN;
+    return numbers;
+}
+
+static void
+make_moments(Comparison *c)
+{
+    for (uint32_t layer = 0; layer < c->layers; layer++) {
+        for (unsigned w = 0; w < LH_STEP_WEIGHTS; w++) {
+            const LhModelTensor *t = reference_of(c, (LhStepWeight)w, layer);
+            const uint64_t count = w < LH_STEP_W_LAYER || layer == 0 ? t->rows * t->columns : 0;
+
+            *moments_of(c, (LhStepWeight)w, layer) = (Moments){ nobodys(count), nobodys(count) };
+            c->parameters += (double)count;
+        }
+    }
+}
+
+void
+lh_step_numerics_compare(const LhStepNumerics *n, const LhRunResult *result, LhErrorReport *report)
+{
+    const uint32_t layers = n->reference->shape.layers_count;
+    const uint32_t tensors = layers * LH_STEP_WEIGHTS;
+    g_autofree SquareSums *sums = g_new0(SquareSums, (gsize)tensors * QUANTITIES);
+    g_autofree Moments *moments = g_new0(Moments, tensors);
+    g_autofree Spread *spreads = NULL;
+    Comparison c = { .n = n,
+                     .program = n->program,
+                     .result = result,
+                     .layers = layers,
+                     .sums = sums,
+                     .moments = moments };
+
+    g_assert(result->whole && n->reference->clock == 1);
+    make_moments(&c);
+    compare_ranks(&c, false);
+    compare_ranks(&c, true);
+    make_report(&c, report);
+    if (!report->ok) {
+        c.gradients = spreads = g_new0(Spread, tensors);
+        measure_rounding(&c);
+        lh_error_report_clear(report);
+        make_report(&c, report);
+    }
+    for (uint32_t i = 0; i < tensors; i++) {
+        g_free(moments[i].first);
+        g_free(moments[i].second);
+    }
+}
+
+void
+lh_step_numerics_compare_losses(const LhStepNumerics *n, const double *losses,
+                                const double *reference, uint64_t steps, LhErrorReport *report)
+{
+    double error = 0;
+
+    for (uint64_t i = 0; i < steps; i++)
+        error = worse(fabs(losses[i] - reference[i]) / fabs(reference[0]), error);
+    if (steps > 1)
+        add_one(report, "losses", error, gradient_unit(n));
+}

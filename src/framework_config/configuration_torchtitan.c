@@ -1,0 +1,597 @@
+/*
+ * torchtitan: the TOML files of its trainer, as of 2025. (Configurations in Python, which came
+ * later, are programs and are not read.) Names and defaults as of github:pytorch/torchtitan,
+ * torchtitan/config/job_config.py.
+ *
+ * Its ring of scaled_dot_product_attention on zigzag halves is played as `zigzag` (rotate method
+ * alltoall), and as `te-allgather` where keys are gathered (allgather, the default). Selective
+ * recomputation keeps products and attention there; here it recomputes attention.
+ */
+#include "framework_config/configuration_private.h"
+
+#include "model/framework.h"
+#include "step/step.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* clang-format off */
+static const LhConfigKey torchtitan_keys[] = {
+    { "training.seq-len", LH_KEY_QUESTION, "seq_length", NULL },
+    { "parallelism.tensor-parallel-degree", LH_KEY_WAY, "tensor_model_parallel_size", NULL },
+    { "parallelism.context-parallel-degree", LH_KEY_WAY, "context_parallel_size", NULL },
+    { "parallelism.pipeline-parallel-degree", LH_KEY_WAY, "pipeline_model_parallel_size", NULL },
+    LH_CONFIG_READ("model.name"),
+    LH_CONFIG_READ("model.flavor"),
+    LH_CONFIG_READ("training.local-batch-size"),
+    LH_CONFIG_READ("training.batch-size"),
+    LH_CONFIG_READ("training.global-batch-size"),
+    LH_CONFIG_READ("training.mixed-precision-param"),
+    LH_CONFIG_READ("parallelism.data-parallel-replicate-degree"),
+    LH_CONFIG_READ("parallelism.data-parallel-shard-degree"),
+    LH_CONFIG_READ("parallelism.context-parallel-rotate-method"),
+    LH_CONFIG_READ("parallelism.pipeline-parallel-schedule"),
+    LH_CONFIG_READ("parallelism.pipeline-parallel-microbatch-size"),
+    LH_CONFIG_READ("parallelism.pipeline-parallel-layers-per-stage"),
+    LH_CONFIG_READ("parallelism.expert-parallel-degree"),
+    LH_CONFIG_READ("parallelism.fsdp-reshard-after-forward"),
+    LH_CONFIG_READ("activation-checkpoint.mode"),
+    LH_CONFIG_READ("activation-checkpoint.selective-ac-option"),
+    LH_CONFIG_READ("model.converters"),
+    LH_CONFIG_READ("parallelism.context-parallel-load-balancer"),
+    LH_CONFIG_VALUE("training.dtype",
+                    "float32: "
+                    "bfloat16:states.master=no,states.moments=activation,"
+                    "states.gradient=activation,kernels.optimizer=14"),
+    LH_CONFIG_NOT("model.norm-type", "rmsnorm,fused_rmsnorm", "norms are RMSNorm, in one kernel"),
+    LH_CONFIG_NOT("float8.enable-float8-linear", "false",
+                  "products are in 16 bits (a later version: FP8, MXFP8, NVFP4)"),
+    LH_CONFIG_NOT("experimental.pipeline-parallel-microbatches", "",
+                  "micro-batches are as many as the size of one gives"),
+    LH_CONFIG_VALUE("training.mixed-precision-reduce",
+                    "float32: bfloat16:fsdp.gradient_reduce=activation"),
+    LH_CONFIG_NOT("float8.enable-fsdp-float8-all-gather", "false",
+                  "products are in 16 bits (a later version: FP8, MXFP8, NVFP4)"),
+    LH_CONFIG_NOT("float8.precompute-float8-dynamic-scale-for-fsdp", "false",
+                  "products are in 16 bits (a later version: FP8, MXFP8, NVFP4)"),
+    LH_CONFIG_NOT("float8.emulate", "false",
+                  "products are in 16 bits (a later version: FP8, MXFP8, NVFP4)"),
+    LH_CONFIG_NOT("float8.force-recompute-fp8-weight-in-bwd", "false",
+                  "products are in 16 bits (a later version: FP8, MXFP8, NVFP4)"),
+    LH_CONFIG_NOT("float8.recipe-name", "",
+                  "products are in 16 bits (a later version: FP8, MXFP8, NVFP4)"),
+    LH_CONFIG_NOT("float8.filter-fqns", "",
+                  "products are in 16 bits (a later version: FP8, MXFP8, NVFP4)"),
+    LH_CONFIG_NOT("float8.moe-fqns-prototype", "",
+                  "products are in 16 bits (a later version: FP8, MXFP8, NVFP4)"),
+    LH_CONFIG_NOT("mx.recipe-name", "",
+                  "products are in 16 bits (a later version: FP8, MXFP8, NVFP4)"),
+    LH_CONFIG_NOT("mx.filter-fqns", "",
+                  "products are in 16 bits (a later version: FP8, MXFP8, NVFP4)"),
+    LH_CONFIG_NOT("mx.moe-fqns-prototype", "",
+                  "products are in 16 bits (a later version: FP8, MXFP8, NVFP4)"),
+    LH_CONFIG_NOT("mx.mxfp8-dim1-cast-kernel-choice", "",
+                  "products are in 16 bits (a later version: FP8, MXFP8, NVFP4)"),
+    LH_CONFIG_NOT("quantize.linear.float8.recipe-name", "",
+                  "products are in 16 bits (a later version: FP8, MXFP8, NVFP4)"),
+    LH_CONFIG_NOT("quantize.linear.float8.filter-fqns", "",
+                  "products are in 16 bits (a later version: FP8, MXFP8, NVFP4)"),
+    LH_CONFIG_NOT("quantize.linear.float8.enable-fsdp-float8-all-gather", "",
+                  "products are in 16 bits (a later version: FP8, MXFP8, NVFP4)"),
+    LH_CONFIG_NOT("quantize.linear.float8.precompute-float8-dynamic-scale-for-fsdp", "",
+                  "products are in 16 bits (a later version: FP8, MXFP8, NVFP4)"),
+    LH_CONFIG_NOT("quantize.linear.mx.recipe-name", "",
+                  "products are in 16 bits (a later version: FP8, MXFP8, NVFP4)"),
+    LH_CONFIG_NOT("quantize.linear.mx.filter-fqns", "",
+                  "products are in 16 bits (a later version: FP8, MXFP8, NVFP4)"),
+    LH_CONFIG_NOT("quantize.grouped-mm.float8.fqns", "",
+                  "products are in 16 bits (a later version: FP8, MXFP8, NVFP4)"),
+    LH_CONFIG_NOT("quantize.grouped-mm.mx.fqns", "",
+                  "products are in 16 bits (a later version: FP8, MXFP8, NVFP4)"),
+    LH_CONFIG_NOT("compile.enable", "true",
+                  "blocks are compiled, as frameworks/torchtitan.json has it"),
+    LH_CONFIG_NOT("training.compile", "true",
+                  "blocks are compiled, as frameworks/torchtitan.json has it"),
+    LH_CONFIG_NOT("compile.components", "",
+                  "blocks are compiled, as frameworks/torchtitan.json has it"),
+    LH_CONFIG_NOT("compile.backend", "",
+                  "blocks are compiled, as frameworks/torchtitan.json has it"),
+    LH_CONFIG_NOT("compile.model-backend-override", "",
+                  "blocks are compiled, as frameworks/torchtitan.json has it"),
+    LH_CONFIG_NOT("parallelism.disable-loss-parallel", "false",
+                  "tensor-parallel ranks share the loss"),
+    LH_CONFIG_NOT("parallelism.enable-async-tensor-parallel", "false",
+                  "products and the exchange of tensor parallelism take turns"),
+    LH_CONFIG_NOT("parallelism.enable-compiled-autograd", "false",
+                  "backward is run by the eager engine"),
+    LH_CONFIG_NOT("parallelism.expert-tensor-parallel-degree", "1",
+                  "experts are not cut by a size of their own (a later version: Experts spread "
+                  "over ranks)"),
+    LH_CONFIG_NOT("parallelism.expert-parallel-comm-backend", "standard",
+                  "tokens are not sent to experts of other ranks (a later version: Experts "
+                  "spread over ranks)"),
+    LH_CONFIG_NOT("parallelism.pipeline-parallel-split-points", "",
+                  "stages have as many layers each, in the order of the schedule"),
+    LH_CONFIG_NOT("parallelism.module-fqns-per-model-part", "",
+                  "stages have as many layers each, in the order of the schedule"),
+    LH_CONFIG_NOT("parallelism.pipeline-parallel-schedule-csv", "",
+                  "stages have as many layers each, in the order of the schedule"),
+    LH_CONFIG_NOT("parallelism.pipeline-parallel-first-stage-less-layers", "0",
+                  "stages have as many layers each"),
+    LH_CONFIG_NOT("parallelism.pipeline-parallel-last-stage-less-layers", "0",
+                  "stages have as many layers each"),
+    LH_CONFIG_NOT("training.enable-cpu-offload", "false",
+                  "all stays on the GPU (a later version: What makes a long step fit)"),
+    LH_CONFIG_NOT("optimizer.name", "AdamW,Adam",
+                  "the optimizer has the states of Adam"),
+    LH_CONFIG_NOT("optimizer.implementation", "fused",
+                  "the optimizer is one fused kernel"),
+    LH_CONFIG_NOT("optimizer.early-step-in-backward", "false",
+                  "the optimizer runs behind backward"),
+    LH_CONFIG_NOT("optimizer.fused", "true",
+                  "the optimizer is one fused kernel"),
+    LH_CONFIG_NOT("activation-checkpoint.per-op-sac-force-recompute-mm-shapes-by-fqns", "",
+                  "attention alone is recomputed, or the whole layer"),
+    LH_CONFIG_NOT("activation-checkpoint.early-stop", "",
+                  "attention alone is recomputed, or the whole layer"),
+    LH_CONFIG_NOT("activation-checkpoint.preserve-rng-state", "",
+                  "attention alone is recomputed, or the whole layer"),
+    LH_CONFIG_NOT("activation-checkpoint.memory-budget", "",
+                  "attention alone is recomputed, or the whole layer"),
+    LH_CONFIG_NOT("model.use-flex-attn", "false",
+                  "attention is one kernel that keeps no scores, for the mask that is given"),
+    LH_CONFIG_NOT("model.attn-mask-type", "causal",
+                  "the mask is causal; see --document-lengths"),
+    LH_CONFIG_NOT("fault-tolerance.enable", "false",
+                  "no time goes to what survives faults"),
+    LH_CONFIG_NOT("fault-tolerance.semi-sync-method", "",
+                  "gradients are exchanged in every step"),
+    LH_CONFIG_NOT("fault-tolerance.sync-steps", "",
+                  "gradients are exchanged in every step"),
+    LH_CONFIG_NOT("fault-tolerance.group-size", "",
+                  "gradients are exchanged in every step"),
+    LH_CONFIG_NOT("experimental.custom-import", "",
+                  "code of one's own may do anything"),
+    LH_CONFIG_NOT("experimental.custom-args-module", "",
+                  "code of one's own may do anything"),
+    LH_CONFIG_NOT("experimental.custom-model-path", "",
+                  "code of one's own may do anything"),
+    LH_CONFIG_NOTHING("job.dump-folder"),
+    LH_CONFIG_NOTHING("job.description"),
+    LH_CONFIG_NOTHING("job.print-args"),
+    LH_CONFIG_NOTHING("job.print-config"),
+    LH_CONFIG_NOTHING("job.save-config-file"),
+    LH_CONFIG_NOTHING("job.config-file"),
+    LH_CONFIG_NOTHING("job.use-for-integration-test"),
+    LH_CONFIG_NOTHING("model.tokenizer-path"),
+    LH_CONFIG_NOTHING("model.hf-assets-path"),
+    LH_CONFIG_NOTHING("model.tokenizer-type"),
+    LH_CONFIG_NOTHING("model.print-after-conversion"),
+    LH_CONFIG_NOTHING("optimizer.lr"),
+    LH_CONFIG_NOTHING("optimizer.beta1"),
+    LH_CONFIG_NOTHING("optimizer.beta2"),
+    LH_CONFIG_NOTHING("optimizer.eps"),
+    LH_CONFIG_NOTHING("optimizer.weight-decay"),
+    LH_CONFIG_NOTHING("lr-scheduler.warmup-steps"),
+    LH_CONFIG_NOTHING("lr-scheduler.decay-ratio"),
+    LH_CONFIG_NOTHING("lr-scheduler.decay-type"),
+    LH_CONFIG_NOTHING("lr-scheduler.lr-min"),
+    LH_CONFIG_NOTHING("lr-scheduler.min-lr-factor"),
+    LH_CONFIG_NOTHING("training.max-norm"),
+    LH_CONFIG_NOTHING("training.steps"),
+    LH_CONFIG_NOTHING("training.warmup-steps"),
+    LH_CONFIG_NOTHING("training.dataset"),
+    LH_CONFIG_NOTHING("training.dataset-path"),
+    LH_CONFIG_NOTHING("training.seed"),
+    LH_CONFIG_NOTHING("training.deterministic"),
+    LH_CONFIG_NOTHING("training.gc-freq"),
+    LH_CONFIG_NOTHING("training.gc-debug"),
+    LH_CONFIG_NOTHING("checkpoint.enable"),
+    LH_CONFIG_NOTHING("checkpoint.enable-checkpoint"),
+    LH_CONFIG_NOTHING("checkpoint.folder"),
+    LH_CONFIG_NOTHING("checkpoint.interval"),
+    LH_CONFIG_NOTHING("checkpoint.interval-type"),
+    LH_CONFIG_NOTHING("checkpoint.model-weights-only"),
+    LH_CONFIG_NOTHING("checkpoint.initial-load-path"),
+    LH_CONFIG_NOTHING("checkpoint.initial-load-model-only"),
+    LH_CONFIG_NOTHING("checkpoint.initial-load-in-hf"),
+    LH_CONFIG_NOTHING("checkpoint.last-save-model-only"),
+    LH_CONFIG_NOTHING("checkpoint.last-save-model-weights-only"),
+    LH_CONFIG_NOTHING("checkpoint.last-save-in-hf"),
+    LH_CONFIG_NOTHING("checkpoint.export-dtype"),
+    LH_CONFIG_NOTHING("checkpoint.async-mode"),
+    LH_CONFIG_NOTHING("checkpoint.keep-latest-k"),
+    LH_CONFIG_NOTHING("checkpoint.load-step"),
+    LH_CONFIG_NOTHING("checkpoint.exclude-from-loading"),
+    LH_CONFIG_NOTHING("checkpoint.enable-first-step-checkpoint"),
+    LH_CONFIG_NOTHING("checkpoint.create-seed-checkpoint"),
+    LH_CONFIG_NOTHING("metrics.log-freq"),
+    LH_CONFIG_NOTHING("metrics.enable-tensorboard"),
+    LH_CONFIG_NOTHING("metrics.disable-color-printing"),
+    LH_CONFIG_NOTHING("metrics.save-tb-folder"),
+    LH_CONFIG_NOTHING("metrics.save-for-all-ranks"),
+    LH_CONFIG_NOTHING("metrics.rank-0-only"),
+    LH_CONFIG_NOTHING("metrics.enable-wandb"),
+    LH_CONFIG_NOTHING("profiling.enable-profiling"),
+    LH_CONFIG_NOTHING("profiling.save-traces-folder"),
+    LH_CONFIG_NOTHING("profiling.profile-freq"),
+    LH_CONFIG_NOTHING("profiling.enable-memory-snapshot"),
+    LH_CONFIG_NOTHING("profiling.save-memory-snapshot-folder"),
+    LH_CONFIG_NOTHING("validation.enable"),
+    LH_CONFIG_NOTHING("validation.dataset"),
+    LH_CONFIG_NOTHING("validation.dataset-path"),
+    LH_CONFIG_NOTHING("validation.local-batch-size"),
+    LH_CONFIG_NOTHING("validation.seq-len"),
+    LH_CONFIG_NOTHING("validation.freq"),
+    LH_CONFIG_NOTHING("validation.steps"),
+    LH_CONFIG_NOTHING("comm.init-timeout-seconds"),
+    LH_CONFIG_NOTHING("comm.train-timeout-seconds"),
+    LH_CONFIG_NOTHING("comm.trace-buf-size"),
+    LH_CONFIG_NOTHING("comm.save-traces-folder"),
+    LH_CONFIG_NOTHING("memory-estimation.enable"),
+    LH_CONFIG_NOTHING("memory-estimation.disable-fake-mode"),
+    LH_CONFIG_NOTHING("fault-tolerance.replica-id"),
+    LH_CONFIG_NOTHING("fault-tolerance.min-replica-size"),
+    LH_CONFIG_NOTHING("fault-tolerance.process-group"),
+    LH_CONFIG_NOTHING("fault-tolerance.process-group-timeout-ms"),
+    LH_CONFIG_NOTHING("debug.seed"),
+    LH_CONFIG_NOTHING("debug.deterministic"),
+    LH_CONFIG_NOTHING("debug.print-config"),
+    { NULL, LH_KEY_NOTHING, NULL, NULL },
+};
+/* clang-format on */
+
+/* Where older versions have what is now in [parallelism]. */
+static const LhConfigAlias torchtitan_names[] = {
+    { "training.data-parallel-replicate-degree", "parallelism.data-parallel-replicate-degree" },
+    { "training.data-parallel-shard-degree", "parallelism.data-parallel-shard-degree" },
+    { "training.data-parallel-degree", "parallelism.data-parallel-shard-degree" },
+    { "training.tensor-parallel-degree", "parallelism.tensor-parallel-degree" },
+    { "training.pipeline-parallel-degree", "parallelism.pipeline-parallel-degree" },
+    { "experimental.context-parallel-degree", "parallelism.context-parallel-degree" },
+    { "experimental.context-parallel-rotate-method", "parallelism.context-parallel-rotate-method" },
+    { "experimental.pipeline-parallel-degree", "parallelism.pipeline-parallel-degree" },
+    { "experimental.pipeline-parallel-schedule", "parallelism.pipeline-parallel-schedule" },
+    { "experimental.pipeline-parallel-split-points", "parallelism.pipeline-parallel-split-points" },
+    { "experimental.pipeline-parallel-schedule-csv", "parallelism.pipeline-parallel-schedule-csv" },
+    { "experimental.enable-async-tensor-parallel", "parallelism.enable-async-tensor-parallel" },
+    { "experimental.enable-compiled-autograd", "parallelism.enable-compiled-autograd" },
+    { NULL, NULL },
+};
+
+static const char *const torchtitan_schedules[] = { "te-allgather", "zigzag", NULL };
+
+/* context_parallel_rotate_method, by schedule. */
+static const char *const rotate_methods[] = { "allgather", "alltoall", NULL };
+
+/* Its names of models that models/ has. */
+static const struct {
+    const char *name, *flavor, *model;
+} models[] = {
+    { "llama3", "8B", "llama-3-8b" },       { "llama3", "70B", "llama-3-70b" },
+    { "llama3", "405B", "llama-3.1-405b" }, { "llama2", "7B", "llama-7b" },
+    { "llama2", "13B", "llama-13b" },       { "llama2", "70B", "llama-2-70b" },
+    { "qwen3", "8B", "qwen3-8b" },          { "qwen3", "32B", "qwen3-32b" },
+    { "qwen3", "235B-A22B", "qwen3-235b" }, { "deepseek_v3", "671B", "deepseek-v3" },
+};
+
+static bool
+refuse(const LhConfig *c, const char *name, const char *found, const char *allowed, GError **error)
+{
+    const LhFileEntry *entry = lh_config_entry(c, name);
+    g_autofree char *shown = g_strescape(found, NULL);
+
+    return lh_config_fail(c, entry, error, "\"%s\": found \"%.40s\"; allowed: %s", entry->path,
+                          shown, allowed);
+}
+
+static void
+lacks_flavor(LhConfig *c, const char *name, const char *flavor)
+{
+    const LhFileEntry *entry = lh_config_entry(c, "model.flavor");
+    g_autofree char *shown = g_strescape(name, NULL);
+    g_autofree char *shown_flavor = g_strescape(flavor, NULL);
+    g_autoptr(GString) known = g_string_new(NULL);
+
+    if (entry == NULL)
+        entry = lh_config_entry(c, "model.name");
+    for (guint i = 0; i < G_N_ELEMENTS(models); i++)
+        g_string_append_printf(known, "%s%s %s", i > 0 ? ", " : "", models[i].name,
+                               models[i].flavor);
+    if (name[0] == '\0' || flavor[0] == '\0')
+        lh_config_lacks_model(c, entry, "%s is not there; add it (known: %s)",
+                              name[0] != '\0'     ? "model.flavor"
+                              : flavor[0] != '\0' ? "model.name"
+                                                  : "model.name with model.flavor",
+                              known->str);
+    else
+        lh_config_lacks_model(c, entry,
+                              "\"%.40s\" of flavor \"%.40s\" is none that is known (%s); give "
+                              "one of these",
+                              shown, shown_flavor, known->str);
+}
+
+static bool
+take_torchtitan_model(LhConfig *c, GError **error)
+{
+    const char *name = "", *flavor = "";
+    const LhFileEntry *entry = lh_config_entry(c, "model.flavor");
+
+    if (!lh_config_word(c, "model.name", &name, error) ||
+        !lh_config_word(c, "model.flavor", &flavor, error))
+        return false;
+    for (guint i = 0; i < G_N_ELEMENTS(models); i++) {
+        if (strcmp(models[i].name, name) == 0 && strcmp(models[i].flavor, flavor) == 0) {
+            lh_config_set(c, entry, LH_CONFIG_QUESTION, "model", models[i].model);
+            return true;
+        }
+    }
+    lacks_flavor(c, name, flavor);
+    return true;
+}
+
+/* A degree of -1 is all ranks that are left. */
+static bool
+read_degree(LhConfig *c, const char *name, uint64_t *degree, bool *rest, GError **error)
+{
+    const char *text = "";
+
+    if (!lh_config_word(c, name, &text, error))
+        return false;
+    *rest = strcmp(text, "-1") == 0;
+    return *rest || lh_config_count(c, name, degree, error);
+}
+
+static bool
+take_data(LhConfig *c, GError **error)
+{
+    const char *shard_name = "parallelism.data-parallel-shard-degree";
+    const char *copies_name = "parallelism.data-parallel-replicate-degree";
+    const char *reshard = "default";
+    uint64_t shards = 1, copies = 1, context = 1;
+    bool rest = lh_config_entry(c, shard_name) == NULL, ignored;
+    bool sharded;
+
+    if ((!rest && !read_degree(c, shard_name, &shards, &rest, error)) ||
+        !read_degree(c, copies_name, &copies, &ignored, error) ||
+        !lh_config_count(c, "parallelism.context-parallel-degree", &context, error) ||
+        !lh_config_word(c, "parallelism.fsdp-reshard-after-forward", &reshard, error))
+        return false;
+    sharded = rest || shards > 1 || context > 1;
+    if (sharded && copies > 1)
+        lh_config_note(c, lh_config_entry(c, copies_name),
+                       "not modelled: %" PRIu64 " copies of groups that shard: all ranks shard",
+                       copies);
+    if (strcmp(reshard, "never") == 0)
+        lh_config_set_framework(c, "fsdp.reshard_after_forward", "no");
+    else if (strcmp(reshard, "always") == 0)
+        lh_config_note(c, lh_config_entry(c, "parallelism.fsdp-reshard-after-forward"),
+                       "not modelled: always: with one pipeline stage the last block's weights "
+                       "stay, as by default");
+    else if (strcmp(reshard, "default") != 0)
+        return refuse(c, "parallelism.fsdp-reshard-after-forward", reshard,
+                      "default, always, never", error);
+    if (!rest && shards > 0 && copies > 0 && shards < UINT16_MAX && copies < UINT16_MAX)
+        lh_config_set_count(c, lh_config_entry(c, shard_name), LH_CONFIG_WAY, "data_parallel_size",
+                            shards * copies);
+    lh_config_set(c, lh_config_entry(c, shard_name), LH_CONFIG_WAY, "shard",
+                  lh_shard_names[sharded ? LH_SHARD_FSDP : LH_SHARD_DDP]);
+    return true;
+}
+
+static bool
+take_torchtitan_context(LhConfig *c, GError **error)
+{
+    const char *name = "parallelism.context-parallel-rotate-method", *method = "allgather";
+    const char *balance = "parallelism.context-parallel-load-balancer", *balancer = "headtail";
+    const LhFileEntry *length = lh_config_entry(c, "training.seq-len");
+    uint64_t context = 1, tokens = 0;
+    int which;
+
+    if (!lh_config_word(c, name, &method, error) || !lh_config_word(c, balance, &balancer, error) ||
+        !lh_config_count(c, "training.seq-len", &tokens, error) ||
+        !lh_config_count(c, "parallelism.context-parallel-degree", &context, error))
+        return false;
+    which = lh_config_index(rotate_methods, method);
+    if (which < 0)
+        return refuse(c, name, method, "allgather, alltoall", error);
+    if (length == NULL) /* its default */
+        lh_config_set_count(c, NULL, LH_CONFIG_QUESTION, "seq_length", 2048);
+    if (lh_config_entry(c, "parallelism.context-parallel-degree") == NULL)
+        lh_config_set_count(c, NULL, LH_CONFIG_WAY, "context_parallel_size", 1);
+    if (strcmp(balancer, "headtail") != 0)
+        lh_config_note(c, lh_config_entry(c, balance),
+                       "not modelled: %.20s: headtail is predicted in its place", balancer);
+    if (context > 1 && tokens % (2 * context) != 0)
+        lh_config_note(c, length,
+                       "%" PRIu64 " tokens cannot be cut into the %" PRIu64
+                       " halves of chunks that %" PRIu64 " context-parallel ranks have",
+                       tokens, 2 * context, context);
+    lh_config_set(c, lh_config_entry(c, name), LH_CONFIG_SCHEDULE, "schedule",
+                  torchtitan_schedules[which]);
+    return true;
+}
+
+static bool
+take_batch(LhConfig *c, GError **error)
+{
+    const char *local_name = lh_config_entry(c, "training.local-batch-size") != NULL
+                                 ? "training.local-batch-size"
+                                 : "training.batch-size";
+    uint64_t local = 8, micro = 1, stages = 1; /* its default of sequences is 8 */
+    bool rest = false;
+
+    if (!lh_config_count(c, local_name, &local, error) ||
+        !lh_config_count(c, "parallelism.pipeline-parallel-degree", &stages, error) ||
+        !lh_config_count(c, "parallelism.pipeline-parallel-microbatch-size", &micro, error) ||
+        !read_degree(c, "training.global-batch-size", &c->global_batch_size, &rest, error))
+        return false;
+    if (local == 0 || micro == 0)
+        return refuse(c, local == 0 ? local_name : "parallelism.pipeline-parallel-microbatch-size",
+                      "0", "at least 1", error);
+    if (stages <= 1) {
+        lh_config_set_count(c, lh_config_entry(c, local_name), LH_CONFIG_WAY, "micro_batch_size",
+                            local);
+        return true;
+    }
+    lh_config_set_count(c, lh_config_entry(c, "parallelism.pipeline-parallel-microbatch-size"),
+                        LH_CONFIG_WAY, "micro_batch_size", micro);
+    if (c->global_batch_size == 0 && local % micro == 0)
+        lh_config_set_count(c, lh_config_entry(c, local_name), LH_CONFIG_WAY, "num_micro_batches",
+                            local / micro);
+    return true;
+}
+
+static bool
+take_torchtitan_pipeline(LhConfig *c, GError **error)
+{
+    const char *name = "parallelism.pipeline-parallel-schedule", *order = "1F1B";
+    uint64_t stages = 1, layers = 0;
+
+    if (!lh_config_word(c, name, &order, error) ||
+        !lh_config_count(c, "parallelism.pipeline-parallel-degree", &stages, error) ||
+        !lh_config_count(c, "parallelism.pipeline-parallel-layers-per-stage", &layers, error))
+        return false;
+    if (stages <= 1)
+        return true;
+    if (g_ascii_strcasecmp(order, "GPipe") == 0)
+        lh_config_set(c, lh_config_entry(c, name), LH_CONFIG_WAY, "pipeline_schedule",
+                      lh_pipeline_order_names[LH_PIPELINE_GPIPE]);
+    else if (g_ascii_strcasecmp(order, "Interleaved1F1B") == 0 && layers > 0)
+        lh_config_set_count(c, lh_config_entry(c, "parallelism.pipeline-parallel-layers-per-stage"),
+                            LH_CONFIG_WAY, "num_layers_per_virtual_pipeline_stage", layers);
+    else if (g_ascii_strcasecmp(order, "1F1B") != 0)
+        lh_config_note(c, lh_config_entry(c, name),
+                       "not modelled: %.30s: 1F1B is predicted in its place", order);
+    return true;
+}
+
+static bool
+take_policies(LhConfig *c, GError **error)
+{
+    static const char *const modes[] = { "none", "selective", "full", NULL };
+    static const int policies[] = { LH_CHECKPOINT_NONE, LH_CHECKPOINT_SELECTIVE,
+                                    LH_CHECKPOINT_LAYER };
+    const char *mode = "selective", *type = "bfloat16", *option = "";
+    int which;
+
+    if (!lh_config_word(c, "activation-checkpoint.mode", &mode, error) ||
+        !lh_config_word(c, "activation-checkpoint.selective-ac-option", &option, error) ||
+        !lh_config_word(c, "training.mixed-precision-param", &type, error))
+        return false;
+    which = lh_config_index(modes, mode);
+    if (which < 0)
+        return refuse(c, "activation-checkpoint.mode", mode, "none, selective, full", error);
+    if (which == 1 && g_ascii_isdigit(option[0])) /* every so manieth layer is recomputed */
+        which = strcmp(option, "1") == 0 ? 2 : 1;
+    if (which == 1)
+        lh_config_note(c, lh_config_entry(c, "activation-checkpoint.mode"),
+                       "not modelled: activation-checkpoint.mode selective %.20s: which layers or "
+                       "products it keeps; attention alone is recomputed, which takes more memory "
+                       "(a later version: What makes a long step fit)",
+                       option[0] != '\0' ? option : "2");
+    if (strcmp(type, "bfloat16") != 0)
+        lh_config_note(c, lh_config_entry(c, "training.mixed-precision-param"),
+                       "not modelled: %.20s: bf16 is predicted in its place", type);
+    lh_config_set(c, lh_config_entry(c, "activation-checkpoint.mode"), LH_CONFIG_WAY, "checkpoint",
+                  lh_checkpoint_names[policies[which]]);
+    lh_config_set(c, NULL, LH_CONFIG_QUESTION, "dtype", "bf16");
+    return true;
+}
+
+static bool
+take_rest(LhConfig *c, GError **error)
+{
+    const LhFileEntry *converters = lh_config_entry(c, "model.converters");
+    uint64_t experts = 1;
+
+    if (!lh_config_count(c, "parallelism.expert-parallel-degree", &experts, error))
+        return false;
+    if (experts > 1)
+        lh_config_note(c, lh_config_entry(c, "parallelism.expert-parallel-degree"),
+                       "not modelled: expert parallelism of %" PRIu64
+                       ": every rank has all experts "
+                       "(a later version: Experts spread over ranks)",
+                       experts);
+    if (converters != NULL && converters->values->len > 0) {
+        g_autofree char *text = lh_entry_text(converters);
+
+        lh_config_note(c, converters,
+                       "not modelled: model.converters %.60s: products are in 16 bits (a later "
+                       "version: FP8, MXFP8, NVFP4)",
+                       text);
+    }
+    return true;
+}
+
+static bool
+torchtitan_take(LhConfig *c, GError **error)
+{
+    return take_torchtitan_model(c, error) && take_data(c, error) &&
+           take_torchtitan_context(c, error) && take_batch(c, error) &&
+           take_torchtitan_pipeline(c, error) && take_policies(c, error) && take_rest(c, error);
+}
+
+/* ---- a way in its words ---- */
+
+static bool
+torchtitan_allows(const LhConfigWay *way)
+{
+    return way->checkpoint != LH_CHECKPOINT_REMAT &&
+           (way->shard == LH_SHARD_FSDP || (way->shard == LH_SHARD_DDP && way->context == 1));
+}
+
+static void
+say_torchtitan_pipeline(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
+{
+    lh_config_say_count(c, words, "parallelism.pipeline_parallel_degree", way->pipeline);
+    if (way->pipeline == 1)
+        return;
+    lh_config_say(c, words, "parallelism.pipeline_parallel_schedule", LH_ENTRY_WORD,
+                  way->order == LH_PIPELINE_GPIPE ? "GPipe"
+                  : way->chunks > 1               ? "Interleaved1F1B"
+                                                  : "1F1B");
+    lh_config_say_count(c, words, "parallelism.pipeline_parallel_microbatch_size",
+                        way->micro_batch_size);
+    lh_config_say_count(c, words, "parallelism.pipeline_parallel_layers_per_stage",
+                        way->layers_of_chunk);
+}
+
+static void
+torchtitan_say(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
+{
+    static const char *const modes[] = { [LH_CHECKPOINT_NONE] = "none",
+                                         [LH_CHECKPOINT_SELECTIVE] = "selective",
+                                         [LH_CHECKPOINT_LAYER] = "full" };
+    const uint64_t local =
+        (uint64_t)way->micro_batch_size * (way->pipeline > 1 ? way->micro_batches : 1);
+    const bool sharded = way->shard == LH_SHARD_FSDP;
+    const int method = way->context > 1 ? lh_config_index(torchtitan_schedules, way->schedule) : -1;
+
+    lh_config_say_count(c, words, "training.seq_len", way->seq_length);
+    lh_config_say_count(c, words, "training.local_batch_size", local);
+    lh_config_say_count(c, words, "training.global_batch_size",
+                        (uint64_t)way->micro_batch_size * way->micro_batches * way->data);
+    lh_config_say_count(c, words, "parallelism.data_parallel_replicate_degree",
+                        sharded ? 1 : way->data);
+    lh_config_say_count(c, words, "parallelism.data_parallel_shard_degree",
+                        sharded ? way->data : 1);
+    lh_config_say_count(c, words, "parallelism.tensor_parallel_degree", way->tensor);
+    lh_config_say_count(c, words, "parallelism.context_parallel_degree", way->context);
+    if (method >= 0)
+        lh_config_say(c, words, "parallelism.context_parallel_rotate_method", LH_ENTRY_WORD,
+                      rotate_methods[method]);
+    say_torchtitan_pipeline(c, way, words);
+    lh_config_say(c, words, "activation_checkpoint.mode", LH_ENTRY_WORD, modes[way->checkpoint]);
+}
+
+const LhConfigSystem lh_config_torchtitan = {
+    .name = "torchtitan",
+    .framework = "torchtitan",
+    .keys = torchtitan_keys,
+    .aliases = torchtitan_names,
+    .schedules = torchtitan_schedules,
+    .take = torchtitan_take,
+    .allows = torchtitan_allows,
+    .say = torchtitan_say,
+};

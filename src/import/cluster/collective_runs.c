@@ -1,0 +1,100 @@
+/*
+ * What collectives and sends of the GPUs of one node reached, as their logs have it: no link lets
+ * less through than was seen to go over it.
+ */
+#include "import/cluster/topology_fields.h"
+
+#include "sim/network/link_bound.h"
+
+#define US_PER_S 1e6
+#define SHORT_BYTES 1024 /* a message up to so long takes no time but latency */
+#define TOLERANCE 1.05   /* what a row may be faster than its links; see measured.c */
+
+/* The fastest of a row's sizes. */
+static double
+fastest_of(const LhCollectiveTimes *row)
+{
+    const double share = lh_ring_share((LhCollectiveKind)row->op, (double)row->ranks);
+    double fastest = 0;
+
+    for (guint i = 0; i < row->bytes->len; i++) {
+        const double rate = share * (double)g_array_index(row->bytes, uint64_t, i) * US_PER_S /
+                            g_array_index(row->us, double, i); /* nocheck:unit: bytes/s */
+
+        fastest = MAX(fastest, rate);
+    }
+    return fastest;
+}
+
+/* Of sends; 0: not said. */
+static double
+latency_of(const LhCollectiveTimes *row)
+{
+    return row->op == LH_TIMES_OF_SENDS && g_array_index(row->bytes, uint64_t, 0) <= SHORT_BYTES
+               ? g_array_index(row->us, double, 0) / US_PER_S
+               : 0;
+}
+
+/* What was told of sends whose times make no row. */
+static void
+add_peer(const LhToldDraft *d, GArray *runs)
+{
+    const LhTold *rate = lh_told_of(d, LH_TOLD_PEER_RATE),
+                 *latency = lh_told_of(d, LH_TOLD_PEER_LATENCY);
+    const LhTold *peer = rate != NULL ? rate : latency;
+
+    if (peer != NULL && peer->ranks <= d->t.gpus_per_node) {
+        const bool same = latency != NULL && latency->ranks == peer->ranks;
+        const LhToldRun run = { LH_TIMES_OF_SENDS, peer->ranks, rate != NULL ? rate->value : 0,
+                                same ? latency->value : 0, peer->source };
+
+        g_array_append_val(runs, run);
+    }
+}
+
+GArray *
+lh_told_runs(const LhToldDraft *d)
+{
+    GArray *runs = g_array_new(FALSE, FALSE, sizeof(LhToldRun));
+    bool sends = false;
+
+    for (guint i = 0; i < d->told->times->len; i++) {
+        const LhCollectiveTimes *row = &g_array_index(d->told->times, LhCollectiveTimes, i);
+        const LhToldRun run = { row->op, row->ranks, fastest_of(row), latency_of(row),
+                                row->source };
+
+        if (row->ranks > d->t.gpus_per_node)
+            continue;
+        sends = sends || row->op == LH_TIMES_OF_SENDS;
+        g_array_append_val(runs, run);
+    }
+    if (!sends)
+        add_peer(d, runs);
+    return runs;
+}
+
+LhToldFound
+lh_told_take_sends(const LhToldDraft *d, bool latency, bool nvlink)
+{
+    g_autoptr(GArray) runs = lh_told_runs(d);
+    LhToldFound found = { 0 };
+
+    for (guint i = 0; i < runs->len; i++) {
+        const LhToldRun *run = &g_array_index(runs, LhToldRun, i);
+        const double value = latency ? run->latency_s : run->rate; /* nocheck:unit: as asked for */
+
+        if (run->op != LH_TIMES_OF_SENDS || lh_told_is_over_nvlink(d, run->ranks) != nvlink ||
+            value == 0 || (found.source != NULL && (latency || value <= found.value)))
+            continue;
+        found = (LhToldFound){ value, LH_PROVENANCE_MEASURED, run->source, run->source };
+    }
+    return found;
+}
+
+LhToldFound
+lh_told_at_least(const LhToldRun *fastest, LhToldFound rate)
+{
+    if (fastest == NULL || fastest->rate <= TOLERANCE * rate.value)
+        return rate;
+    return (LhToldFound){ fastest->rate, LH_PROVENANCE_MEASURED, fastest->source, fastest->source };
+}

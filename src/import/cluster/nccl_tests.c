@@ -1,0 +1,594 @@
+/*
+ * What nccl-tests prints: times of a collective among GPUs of one node as they are, and of several
+ * nodes the bandwidth that it reaches at a node; of sends and receives, bandwidth and latency too.
+ * Times are those of the out-of-place half. Tables before 2019 have milliseconds; before 2022 a row
+ * has nothing under redop or root where its operation has none. Left out: what -I, -S and -C add.
+ */
+#include "base/error.h"
+#include "base/files/file_input.h"
+#include "import/cluster/nccl_log.h"
+#include "import/cluster/readers_private.h"
+
+#include <math.h>
+#include <string.h>
+
+#define SIZES_MAX 256   /* of a row of collective_times */
+#define HOSTS_MAX 65536 /* and ranks */
+#define US_MAX 1e9
+#define US_OF_MS 1e3
+#define LATENCY_BYTES 1024 /* a message up to so long takes no time but latency */
+#define RATE_BYTES 1048576 /* from here on bandwidths are those of long messages */
+#define GB 1e9
+#define US_PER_S 1e6
+#define MAJOR 10000 /* NCCL_VERSION_CODE is MAJOR x major + MINOR x minor + patch */
+#define MINOR 100
+#define SENDRECV LH_TIMES_OF_SENDS
+#define NO_PLACE (LH_COLL_KINDS + 1) /* in a topology file */
+#define BLANK_MAX 2   /* columns, redop and root, that a row may have nothing under */
+#define FAITHFUL 0.02 /* printed bandwidths are those of printed times but for rounding */
+#define FAITHFUL_GBPS 0.01
+#define NO_LONG_ROW "no row of 1 MiB or more with a bandwidth, for which shorter ones say nothing"
+
+/* The programs; an operation that its row of weight 0 has no place for between nodes. */
+static const struct {
+    const char *program;
+    const char *word; /* for it in names of files, without marks between words */
+    int op;           /* LhCollectiveKind, SENDRECV or NO_PLACE */
+    uint32_t weight;  /* as evidence of what rings of several nodes reach */
+} nccl_programs[] = {
+    { "all_gather_perf", "allgather", LH_COLL_ALL_GATHER, 4 },
+    { "reduce_scatter_perf", "reducescatter", LH_COLL_REDUCE_SCATTER, 3 },
+    { "all_reduce_perf", "allreduce", LH_COLL_ALL_REDUCE, 2 },
+    { "broadcast_perf", "broadcast", LH_COLL_BROADCAST, 1 },
+    { "alltoall_perf", "alltoall", LH_COLL_ALL_TO_ALL, 0 },
+    { "sendrecv_perf", "sendrecv", SENDRECV, 0 },
+    { "reduce_perf", "reduceperf", NO_PLACE, 0 },
+    { "gather_perf", "gatherperf", NO_PLACE, 0 },
+    { "scatter_perf", "scatterperf", NO_PLACE, 0 },
+    { "hypercube_perf", "hypercube", NO_PLACE, 0 },
+};
+
+typedef LhNcclLogRow Row;
+
+typedef struct {
+    guint program; /* index of nccl_programs; G_N_ELEMENTS(nccl_programs): not known yet */
+    char *nccl;    /* version; NULL: not printed */
+    GHashTable *hosts;
+    guint ranks;
+    guint line;                      /* of the table */
+    guint time, algbw, busbw, wrong; /* columns; nocheck:unit: not a time but its column */
+    guint columns;
+    double unit_us; /* of times */
+    GArray *rows;   /* of Row */
+} NcclRun;
+
+static bool
+is_nccl_table(const LhToldReader *r)
+{
+    const LhToldWord size = lh_told_word(r, 1), count = lh_told_word(r, 2);
+
+    return lh_told_is(lh_told_word(r, 0), "#") &&
+           ((lh_told_is(size, "size") && lh_told_is(count, "count")) ||
+            (lh_told_is(size, "bytes") && lh_told_is(count, "N")));
+}
+
+/* --- the head -----------------------------------------------------------------------------------
+ */
+
+/* Whether the text has this word, or a longer one that begins with it: "reduce_perf" is no part of
+ * "all_reduce_perf". */
+static bool
+has_program(const char *text, gsize length, const char *program)
+{
+    const char *const end = text + length;
+    const char *at = text;
+
+    while ((at = g_strstr_len(at, end - at, program)) != NULL) {
+        if (at == text || (!g_ascii_isalnum(at[-1]) && at[-1] != '_'))
+            return true;
+        at++;
+    }
+    return false;
+}
+
+/* A line or the name of the file tells which program ran. */
+static bool
+find_program(LhToldReader *r, NcclRun *run, const char *text, gsize length)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(nccl_programs); i++) {
+        if (!has_program(text, length, nccl_programs[i].program))
+            continue;
+        if (run->program != G_N_ELEMENTS(nccl_programs) && run->program != i)
+            return lh_text_fail(&r->text, r->text.line_start,
+                                "%s and %s in one file; give one file for each run",
+                                nccl_programs[run->program].program, nccl_programs[i].program);
+        run->program = i;
+    }
+    return true;
+}
+
+/* The name of the file tells it, too: "nccl-all-reduce.log". */
+static bool
+find_program_of_name(LhToldReader *r, NcclRun *run)
+{
+    g_autofree char *base = g_path_get_basename(r->text.file);
+    g_autoptr(GString) word = g_string_new(NULL);
+
+    if (!find_program(r, run, base, strlen(base)))
+        return false;
+    for (const char *at = base; *at != '\0'; at++) {
+        if (g_ascii_isalpha(*at))
+            g_string_append_c(word, g_ascii_tolower(*at));
+    }
+    for (guint i = 0; run->program == G_N_ELEMENTS(nccl_programs) && i < run->program; i++) {
+        if (strstr(word->str, nccl_programs[i].word) != NULL)
+            run->program = i;
+    }
+    return true;
+}
+
+/* "NCCL version 2.21.5+cuda12.4", "nccl-library=22703". */
+static void
+find_version(const LhToldReader *r, NcclRun *run)
+{
+    for (guint i = 0; run->nccl == NULL && i < r->words->len; i++) {
+        const LhToldWord word = lh_told_word(r, i), next = lh_told_word(r, i + 2);
+        uint64_t code;
+
+        if (lh_told_numbered(word, "nccl-library=", &code) && code < 1000 * MAJOR) {
+            run->nccl =
+                g_strdup_printf("%" G_GUINT64_FORMAT ".%" G_GUINT64_FORMAT ".%" G_GUINT64_FORMAT,
+                                code / MAJOR, code / MINOR % MINOR, code % MINOR);
+        } else if (lh_told_is(word, "NCCL") && lh_told_is(lh_told_word(r, i + 1), "version")) {
+            g_autofree char *text = lh_told_text(next);
+            const gsize length = strspn(text, "0123456789.");
+
+            if (length > 0)
+                run->nccl = g_strndup(text, length);
+        }
+    }
+}
+
+/* "#  Rank  3 Group  0 Pid   6902 on HOST device  3 [0x0c] NVIDIA H100". */
+static bool
+read_rank(LhToldReader *r, NcclRun *run)
+{
+    guint on = 0;
+    uint64_t group, rank;
+
+    if (lh_told_line_has(r, " AMD "))
+        return lh_text_fail(&r->text, r->text.line_start,
+                            "GPUs of AMD, of which nothing is read; allowed: runs on NVIDIA's");
+    if (run->ranks > 0 && lh_told_uint(lh_told_word(r, 2), &rank) && rank == 0)
+        return lh_text_fail(&r->text, lh_told_word(r, 2).at,
+                            "rank 0 twice: several runs, or processes that ran apart, as those of "
+                            "programs without MPI=1 do; give one file for each run");
+    while (on < r->words->len && !lh_told_is(lh_told_word(r, on), "on"))
+        on++;
+    if (on + 1 >= r->words->len || lh_told_word(r, on + 1).length > LH_TOLD_NAME_BYTES_MAX)
+        return lh_text_fail(&r->text, r->text.line_start, "a rank without the host that it is on");
+    if (lh_told_is(lh_told_word(r, 3), "Group") && lh_told_uint(lh_told_word(r, 4), &group) &&
+        group != 0)
+        return lh_text_fail(&r->text, lh_told_word(r, 4).at,
+                            "ranks of several groups; give a run without NCCL_TESTS_SPLIT");
+    if (run->ranks++ == HOSTS_MAX)
+        return lh_text_fail(&r->text, r->text.line_start, "more than %d ranks", HOSTS_MAX);
+    {
+        const LhToldWord host = lh_told_word(r, on + 1);
+        char *name = g_strndup(host.at, host.length);
+        const guint had = GPOINTER_TO_UINT(g_hash_table_lookup(run->hosts, name));
+
+        g_hash_table_insert(run->hosts, name, GUINT_TO_POINTER(had + 1));
+    }
+    return true;
+}
+
+/* --- the table ----------------------------------------------------------------------------------
+ */
+
+static bool
+read_columns(LhToldReader *r, NcclRun *run)
+{
+    if (run->line != 0)
+        return lh_text_fail(&r->text, r->text.line_start,
+                            "a second table; give one file for each run");
+    run->line = r->text.line;
+    run->columns = r->words->len - 1;
+    run->unit_us = lh_told_is(lh_told_word(r, 1), "bytes") ? US_OF_MS : 1;
+    for (guint i = 1; i < r->words->len; i++) {
+        const LhToldWord word = lh_told_word(r, i);
+
+        if (lh_told_is(word, "cputime"))
+            return lh_text_fail(&r->text, word.at,
+                                "times of the processor; give a run without -C 1");
+        if (run->time == 0 && lh_told_is(word, "time"))
+            run->time = i - 1;
+        if (run->algbw == 0 && lh_told_is(word, "algbw"))
+            run->algbw = i - 1;
+        if (run->busbw == 0 && lh_told_is(word, "busbw"))
+            run->busbw = i - 1;
+        if (run->wrong == 0 && lh_told_is(word, "#wrong"))
+            run->wrong = i - 1;
+    }
+    return (run->time > 0 && run->busbw > run->time) ||
+           lh_text_fail(&r->text, r->text.line_start, "a table without the columns time and busbw");
+}
+
+/* In a row that has nothing under some columns, the bandwidth must be that of size and time: then
+ * these are what they seem. */
+static bool
+check_faithful(LhToldReader *r, LhToldWord algbw, const Row *row)
+{
+    const double gbps = (double)row->bytes * US_PER_S / row->us / GB;
+    double found = 0;
+
+    return (lh_told_double(algbw, &found) &&
+            fabs(found - gbps) <= FAITHFUL * gbps + FAITHFUL_GBPS) ||
+           lh_text_fail(&r->text, algbw.at,
+                        "the bandwidth that should stand here is %.4g GB/s, by size and time; is "
+                        "the row cut?",
+                        gbps);
+}
+
+static bool
+read_numbers(LhToldReader *r, const NcclRun *run, Row *row)
+{
+    const guint blank = run->columns > r->words->len ? run->columns - r->words->len : 0;
+    const bool fits = blank <= BLANK_MAX && blank < run->time;
+    const LhToldWord time = lh_told_word(r, run->time - (fits ? blank : 0));
+    const LhToldWord busbw = lh_told_word(r, run->busbw - (fits ? blank : 0));
+    uint64_t wrong = 0;
+
+    if (!fits)
+        return lh_text_fail(
+            &r->text, r->text.line_start,
+            "%u columns; allowed: at least %u, as in the table's head without redop "
+            "and root",
+            r->words->len, run->columns - MIN(BLANK_MAX, run->columns));
+    if (!lh_told_double(time, &row->us) || !(row->us > 0 && row->us <= US_MAX))
+        return lh_text_fail(&r->text, time.at, "a time is a number of microseconds, up to %g",
+                            US_MAX);
+    row->us *= run->unit_us;
+    if (!lh_told_double(busbw, &row->busbw) || row->busbw < 0)
+        return lh_text_fail(&r->text, busbw.at, "a bus bandwidth is a number of GB/s");
+    if (run->wrong > 0 && lh_told_uint(lh_told_word(r, run->wrong - blank), &wrong) && wrong > 0)
+        return lh_text_fail(&r->text, lh_told_word(r, run->wrong - blank).at,
+                            "%" G_GUINT64_FORMAT " values of this run were wrong, so that its "
+                            "times say nothing",
+                            wrong);
+    return (blank == 0 && run->unit_us == 1) ||
+           check_faithful(r, lh_told_word(r, run->algbw - blank), row);
+}
+
+/* "# Out of bounds values : 4 FAILED": so tables without #wrong say it. */
+static bool
+check_bounds(LhToldReader *r)
+{
+    const LhToldWord count = lh_told_word(r, 6);
+    uint64_t wrong;
+
+    if (!lh_told_line_has(r, "Out of bounds values") || !lh_told_uint(count, &wrong) || wrong == 0)
+        return true;
+    return lh_text_fail(&r->text, count.at,
+                        "%" G_GUINT64_FORMAT " values of this run were wrong, so that its times "
+                        "say nothing",
+                        wrong);
+}
+
+/* A row begins with its size; others are of something else. Nothing is sent in those of size 0. */
+static bool
+read_size_row(LhToldReader *r, NcclRun *run)
+{
+    Row row = { .line = r->text.line };
+
+    if (run->line == 0 || !lh_told_uint(lh_told_word(r, 0), &row.bytes) || row.bytes == 0)
+        return true;
+    if (!read_numbers(r, run, &row))
+        return false;
+    g_array_append_val(run->rows, row);
+    return true;
+}
+
+static bool
+read_run_lines(LhToldReader *r, NcclRun *run)
+{
+    for (;;) {
+        bool more;
+
+        if (!lh_told_next(r, &more))
+            return false;
+        if (!more)
+            return true;
+        if (!find_program(r, run, r->text.line_start, (gsize)(r->text.at - r->text.line_start)))
+            return false;
+        find_version(r, run);
+        if (is_nccl_table(r)) {
+            if (!read_columns(r, run))
+                return false;
+        } else if (lh_told_is(lh_told_word(r, 0), "#") && lh_told_is(lh_told_word(r, 1), "Rank")) {
+            if (!read_rank(r, run))
+                return false;
+        } else if (!check_bounds(r)) {
+            return false;
+        } else if (!read_size_row(r, run)) {
+            return false;
+        }
+    }
+}
+
+/* --- what it says -------------------------------------------------------------------------------
+ */
+
+static int
+by_size(gconstpointer a, gconstpointer b)
+{
+    const Row *x = a, *y = b;
+
+    if (x->bytes != y->bytes)
+        return x->bytes < y->bytes ? -1 : 1;
+    return x->us < y->us ? -1 : x->us > y->us;
+}
+
+/* Of several rows of one size, as -N makes them, the median is kept. Rows are by size, then. */
+static void
+join_sizes(GArray *rows)
+{
+    guint kept = 0;
+
+    g_array_sort(rows, by_size);
+    for (guint from = 0, to; from < rows->len; from = to) {
+        for (to = from; to < rows->len &&
+                        g_array_index(rows, Row, to).bytes == g_array_index(rows, Row, from).bytes;)
+            to++;
+        g_array_index(rows, Row, kept++) = g_array_index(rows, Row, from + (to - from - 1) / 2);
+    }
+    g_array_set_size(rows, kept);
+}
+
+static bool
+fail_table(const LhToldReader *r, guint line, const char *what)
+{
+    g_set_error(r->text.error, LH_ERROR, LH_ERROR_INPUT, "%s:%u: error: %s", r->text.file, line,
+                what);
+    return false;
+}
+
+/* Ranks of a host, where all have as many; 0 if not. */
+static guint
+ranks_per_host(const NcclRun *run)
+{
+    const guint hosts = g_hash_table_size(run->hosts);
+    GHashTableIter iter;
+    gpointer count;
+
+    g_hash_table_iter_init(&iter, run->hosts);
+    while (g_hash_table_iter_next(&iter, NULL, &count)) {
+        if (GPOINTER_TO_UINT(count) * hosts != run->ranks)
+            return 0;
+    }
+    return run->ranks / hosts;
+}
+
+/* A time that does not grow would make larger sizes take no time: such sizes are left out. */
+static guint
+growing_sizes(const NcclRun *run)
+{
+    guint sizes = run->rows->len;
+
+    while (sizes > 1 && g_array_index(run->rows, Row, sizes - 1).us <=
+                            g_array_index(run->rows, Row, sizes - 2).us)
+        sizes--;
+    return sizes;
+}
+
+static bool
+has_times(const NcclRun *run)
+{
+    const guint sizes = growing_sizes(run);
+
+    return sizes >= 2 && sizes <= SIZES_MAX;
+}
+
+static bool
+add_times(LhToldReader *r, const NcclRun *run)
+{
+    LhCollectiveTimes times = { .op = nccl_programs[run->program].op,
+                                .ranks = run->ranks,
+                                .provenance = LH_PROVENANCE_MEASURED };
+    const guint sizes = growing_sizes(run);
+
+    if (!has_times(run))
+        return fail_table(r, run->line, "allowed: 2 to 256 sizes whose times grow");
+    times.nccl = g_strdup(run->nccl);
+    times.source = lh_told_source(r);
+    times.bytes = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    times.us = g_array_new(FALSE, FALSE, sizeof(double));
+    for (guint i = 0; i < sizes; i++) {
+        g_array_append_val(times.bytes, g_array_index(run->rows, Row, i).bytes);
+        g_array_append_val(times.us, g_array_index(run->rows, Row, i).us);
+    }
+    g_array_append_val(r->cluster->times, times);
+    g_ptr_array_add(r->cluster->places, lh_told_place(r, run->line));
+    return true;
+}
+
+static double
+best_rate(const NcclRun *run, guint *line)
+{
+    double best = 0;
+
+    for (guint i = 0; i < run->rows->len; i++) {
+        const Row *row = &g_array_index(run->rows, Row, i);
+
+        if (row->bytes >= RATE_BYTES && row->busbw > best) {
+            best = row->busbw;
+            *line = row->line;
+        }
+    }
+    return best * GB;
+}
+
+/* What sends reach from a GPU to the next one, and what a short one takes. */
+static bool
+add_link(LhToldReader *r, const NcclRun *run, bool nodes, guint per_host)
+{
+    const Row *least = &g_array_index(run->rows, Row, 0);
+    guint line = run->line;
+    const double rate = best_rate(run, &line); /* nocheck:unit: bytes/s */
+    const LhToldValue found = { rate, LH_PROVENANCE_MEASURED, 0, per_host };
+    const LhToldValue latency = { least->us / US_PER_S, LH_PROVENANCE_MEASURED, 0, per_host };
+
+    if (rate == 0 && least->bytes > LATENCY_BYTES)
+        return fail_table(r, run->line, NO_LONG_ROW);
+    return (rate == 0 ||
+            lh_told_add(r, nodes ? LH_TOLD_ROUTE_RATE : LH_TOLD_PEER_RATE, line, found)) &&
+           (least->bytes > LATENCY_BYTES ||
+            lh_told_add(r, nodes ? LH_TOLD_ROUTE_LATENCY : LH_TOLD_PEER_LATENCY, least->line,
+                        latency));
+}
+
+/* In a node, their times as well. */
+static bool
+add_sends(LhToldReader *r, const NcclRun *run, bool nodes, guint per_host)
+{
+    return add_link(r, run, nodes, per_host) && (nodes || !has_times(run) || add_times(r, run));
+}
+
+/* A ring passes each node once, so that what it carries is what passes a node. */
+static bool
+add_rings(LhToldReader *r, const NcclRun *run, guint per_host)
+{
+    const uint32_t weight = nccl_programs[run->program].weight;
+    guint line = run->line;
+    const double rate = best_rate(run, &line); /* nocheck:unit: bytes/s */
+
+    if (weight == 0)
+        return fail_table(
+            r, run->line,
+            "alltoall_perf on several hosts, for which a topology file has no place; give "
+            "all_gather_perf, reduce_scatter_perf, all_reduce_perf or broadcast_perf, or a "
+            "run on one host");
+    if (rate == 0)
+        return fail_table(r, run->line, NO_LONG_ROW);
+    return lh_told_add(r, LH_TOLD_RINGS_RATE, line,
+                       (LhToldValue){ rate, LH_PROVENANCE_MEASURED, weight, per_host });
+}
+
+/* Whether the run can be told at all; where its ranks ran goes into @per_host. */
+static bool
+check_run(LhToldReader *r, NcclRun *run, guint *per_host)
+{
+    if (run->program == G_N_ELEMENTS(nccl_programs) && !find_program_of_name(r, run))
+        return false;
+    if (run->line == 0 || run->rows->len == 0)
+        return fail_table(r, MAX(run->line, 1), "no table of nccl-tests with a row in it");
+    if (run->program == G_N_ELEMENTS(nccl_programs))
+        return fail_table(
+            r, run->line,
+            "neither a line nor the file's name says which program this is of; allowed: a "
+            "line with the command, or a name such as all_gather_perf.txt");
+    if (run->ranks == 1)
+        return fail_table(r, run->line, "one rank ran, which sends nothing; give a run of several");
+    if (run->ranks == 0)
+        return fail_table(r, run->line,
+                          "no lines \"#  Rank\", which say how many ranks ran on which host; give "
+                          "all that the run printed");
+    *per_host = ranks_per_host(run);
+    if (*per_host == 0)
+        return fail_table(r, run->line, "not all hosts had as many ranks");
+    r->tool = nccl_programs[run->program].program;
+    join_sizes(run->rows);
+    return true;
+}
+
+static bool
+conclude_run(LhToldReader *r, NcclRun *run)
+{
+    const guint hosts = g_hash_table_size(run->hosts);
+    guint per_host = 0;
+
+    if (!check_run(r, run, &per_host))
+        return false;
+    if (nccl_programs[run->program].op == NO_PLACE)
+        return fail_table(r, run->line,
+                          "a program for whose operation a topology file has no place; give "
+                          "all_gather_perf, reduce_scatter_perf, all_reduce_perf, broadcast_perf, "
+                          "alltoall_perf or sendrecv_perf");
+    if (nccl_programs[run->program].op == SENDRECV)
+        return add_sends(r, run, hosts > 1, per_host);
+    return hosts > 1 ? add_rings(r, run, per_host) : add_times(r, run);
+}
+
+static bool
+read_nccl_tests(LhToldReader *r)
+{
+    g_autoptr(GHashTable) hosts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GArray) rows = g_array_new(FALSE, FALSE, sizeof(Row));
+    NcclRun run = { .program = G_N_ELEMENTS(nccl_programs), .hosts = hosts, .rows = rows };
+    const bool ok = read_run_lines(r, &run) && conclude_run(r, &run);
+
+    g_free(run.nccl);
+    return ok;
+}
+
+const LhToldFormat lh_told_nccl_tests = { "nccl-tests", is_nccl_table, read_nccl_tests };
+
+/* --- as a log -----------------------------------------------------------------------------------
+ */
+
+/* Takes the rows and the version. */
+static LhNcclLog *
+log_of(LhToldReader *r, NcclRun *run)
+{
+    guint per_host;
+    LhNcclLog *log;
+
+    if (!read_run_lines(r, run) || !check_run(r, run, &per_host))
+        return NULL;
+    log = g_new0(LhNcclLog, 1);
+    log->file = g_strdup(r->text.file);
+    log->program = nccl_programs[run->program].program;
+    log->nccl = g_steal_pointer(&run->nccl);
+    log->line = run->line;
+    log->ranks = run->ranks;
+    log->hosts = g_hash_table_size(run->hosts);
+    log->rows = g_array_ref(run->rows);
+    return log;
+}
+
+LhNcclLog *
+lh_nccl_log_parse(const char *file, const char *text, gsize length, GError **error)
+{
+    g_autoptr(GArray) words = g_array_new(FALSE, FALSE, sizeof(LhToldWord));
+    g_autoptr(GHashTable) hosts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GArray) rows = g_array_new(FALSE, FALSE, sizeof(Row));
+    LhToldReader r = { { file, text, text + length, text, 0, error }, NULL, NULL, words };
+    NcclRun run = { .program = G_N_ELEMENTS(nccl_programs), .hosts = hosts, .rows = rows };
+    LhNcclLog *log = lh_told_begin(&r) ? log_of(&r, &run) : NULL;
+
+    g_free(run.nccl);
+    if (log != NULL)
+        log->sha256 = g_compute_checksum_for_data(G_CHECKSUM_SHA256, (const guchar *)text, length);
+    return log;
+}
+
+LhNcclLog *
+lh_nccl_log_load(const char *path, GError **error)
+{
+    gsize length;
+    g_autofree char *text = lh_input_read(path, LH_TOLD_BYTES_MAX, &length, error);
+
+    return text == NULL ? NULL : lh_nccl_log_parse(path, text, length, error);
+}
+
+void
+lh_nccl_log_free(LhNcclLog *log)
+{
+    if (log == NULL)
+        return;
+    g_free(log->file);
+    g_free(log->sha256);
+    g_free(log->nccl);
+    g_array_unref(log->rows);
+    g_free(log);
+}

@@ -1,0 +1,136 @@
+/* See node_shape.h. */
+#include "import/cluster/node_shape.h"
+
+#include "base/error.h"
+
+#define DIRECT_NVLINKS_MAX 18 /* of a GPU, without a switch */
+
+static uint32_t
+links_of(const LhToldShape *s, guint a, guint b)
+{
+    return s->links[a * s->gpus + b];
+}
+
+/* Pairs in another order than a topology file has them: their order, "0,2,1,3"; NULL if these are
+ * no pairs, or in the file's order. Caller frees. */
+static char *
+order_of_pairs(const LhToldShape *s)
+{
+    g_autoptr(GString) order = g_string_new(NULL);
+    bool moved = false;
+
+    for (guint a = 0; a < s->gpus; a++) {
+        guint mates = 0, mate = 0;
+
+        for (guint b = 0; b < s->gpus; b++) {
+            if (a == b || links_of(s, a, b) == 0)
+                continue;
+            mates++;
+            mate = b;
+        }
+        if (mates != 1)
+            return NULL;
+        moved = moved || mate != (a ^ 1U);
+        if (a < mate)
+            g_string_append_printf(order, "%s%u,%u", order->len > 0 ? "," : "", a, mate);
+    }
+    return moved ? g_string_free(g_steal_pointer(&order), FALSE) : NULL;
+}
+
+static bool
+fail_shape(const LhToldReader *r, guint line, const char *what)
+{
+    g_set_error(r->text.error, LH_ERROR, LH_ERROR_INPUT,
+                "%s:%u: error: %s; a topology file can only say that all GPUs are joined by "
+                "NVSwitch, that NVLink joins GPUs 0-1, 2-3 and so on, or that there is no NVLink",
+                r->text.file, line, what);
+    return false;
+}
+
+/* NVLinks of one GPU and whether all have as many; of switched ones those to the switch. */
+static bool
+count_links(const LhToldShape *s, const uint32_t *of, uint32_t *count)
+{
+    *count = of[0];
+    for (guint g = 1; g < s->gpus; g++) {
+        if (of[g] != *count)
+            return false;
+    }
+    return true;
+}
+
+/* The links between GPUs: *@every if all pairs have as many, *@pairs if 0-1, 2-3, ... alone. */
+static void
+look_at_pairs(const LhToldShape *s, bool *none, bool *every, bool *pairs)
+{
+    const uint32_t first = s->gpus > 1 ? links_of(s, 0, 1) : 0;
+
+    *none = *every = *pairs = true;
+    for (guint a = 0; a < s->gpus; a++) {
+        for (guint b = 0; b < s->gpus; b++) {
+            const uint32_t links = links_of(s, a, b);
+
+            if (a == b)
+                continue;
+            *none = *none && links == 0;
+            *every = *every && links == first;
+            *pairs = *pairs && links == (a / 2 == b / 2 ? first : 0);
+        }
+    }
+    *every = *every && !*none;
+    *pairs = *pairs && !*none && s->gpus % 2 == 0;
+}
+
+/* What joins the GPUs, and the NVLinks of each. */
+static bool
+find_scale_up(const LhToldReader *r, const LhToldShape *s, guint line, LhScaleUp *kind,
+              uint32_t *count)
+{
+    bool none, every, pairs;
+    g_autofree char *order = order_of_pairs(s);
+    g_autofree char *renumber = NULL;
+
+    look_at_pairs(s, &none, &every, &pairs);
+    if (s->switched != NULL && !count_links(s, s->switched, count))
+        return fail_shape(r, line, "not all GPUs have as many NVLinks to the switch");
+    if (s->switched != NULL && *count > 0) {
+        *kind = LH_SCALE_UP_SWITCH;
+        return true;
+    }
+    *count = s->gpus > 1 ? links_of(s, 0, 1) : 0;
+    if (none || pairs) {
+        *kind = none ? LH_SCALE_UP_NONE : LH_SCALE_UP_PAIRS;
+        return true;
+    }
+    if (!every && order != NULL) {
+        renumber = g_strdup_printf("NVLink joins pairs of GPUs that are no neighbours; they are in "
+                                   "the order CUDA_VISIBLE_DEVICES=%s",
+                                   order);
+        return fail_shape(r, line, renumber);
+    }
+    if (!every)
+        return fail_shape(r, line,
+                          "NVLink joins some pairs of GPUs and not others, or with more links");
+    /* As many links from each GPU to every other one as it has in all: they lead to a switch. */
+    *kind = LH_SCALE_UP_SWITCH;
+    return s->switched == NULL && *count * (s->gpus - 1) > DIRECT_NVLINKS_MAX
+               ? true
+               : fail_shape(r, line, "NVLink joins every two GPUs directly, without a switch");
+}
+
+bool
+lh_told_add_shape(LhToldReader *r, const LhToldShape *s, guint line)
+{
+    LhScaleUp kind = LH_SCALE_UP_NONE;
+    uint32_t links = s->lost;
+
+    if (s->lost == 0 && !find_scale_up(r, s, line, &kind, &links))
+        return false;
+    return lh_told_add(r, LH_TOLD_GPUS, line,
+                       (LhToldValue){ s->gpus, LH_PROVENANCE_DATASHEET, 0, 0 }) &&
+           (s->lost > 0 || lh_told_add(r, LH_TOLD_SCALE_UP, line,
+                                       (LhToldValue){ kind, LH_PROVENANCE_DATASHEET, 0, 0 })) &&
+           (links == 0 || lh_told_add(r, LH_TOLD_NVLINKS, line,
+                                      (LhToldValue){ links, LH_PROVENANCE_DATASHEET, 0, 0 })) &&
+           lh_told_add_nics(r, s, line);
+}

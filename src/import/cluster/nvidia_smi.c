@@ -1,0 +1,398 @@
+/*
+ * The matrix of nvidia-smi topo -m: which GPUs NVLink joins, with how many links, and how near NICs
+ * are, and which are on one PCIe switch or socket. On nodes with NVSwitch the links of two GPUs are
+ * those to the switch. Affinities tell sockets of GPUs that NVLink joins.
+ */
+#include "import/cluster/node_shape.h"
+#include "import/cluster/pcie_tree.h"
+
+#include <string.h>
+
+#define COLUMNS_MAX (2 * LH_TOLD_GPUS_MAX)
+#define SAME 0 /* cells: this, the distance of a path, or NVLINK + their number */
+#define NVLINK 100
+
+/* From near to far. Drivers before 2018 have SOC for SYS. */
+static const char *const paths[] = { "X", "PIX", "PXB", "PHB", "NODE", "SYS", "SOC" };
+#define APART 5     /* SYS: of these */
+#define OF_SWITCH 2 /* PXB, the last one of those within switches */
+#define OF_SOCKET 4 /* NODE */
+
+typedef struct {
+    GArray *labels; /* of LhToldWord: of the columns */
+    GArray *gpus;   /* of guint: those that are GPUs */
+    GArray *nics;   /* the others */
+    uint32_t *cells;
+    GArray *nodes; /* of LhToldWord: of each row, what is said of CPUs; empty: nothing */
+    bool affinity; /* whether there is a column for that */
+    guint rows;
+    bool legend_pix, legend_nvlink; /* whether a legend has these: NVLink comes last */
+} Matrix;
+
+static bool
+is_gpu(LhToldWord word)
+{
+    uint64_t number;
+
+    return lh_told_numbered(word, "GPU", &number);
+}
+
+/* The place of a path in the table of paths; their number if the word is none. */
+static guint
+find_path(LhToldWord word)
+{
+    guint i = 0;
+
+    while (i < G_N_ELEMENTS(paths) && !lh_told_is(word, paths[i]))
+        i++;
+    return i;
+}
+
+/* Words that the -p2p matrix has for paths. */
+static bool
+is_of_p2p(LhToldWord word)
+{
+    static const char *const states[] = { "OK", "NS", "CNS", "GNS", "TNS", "U" };
+
+    for (guint i = 0; i < G_N_ELEMENTS(states); i++) {
+        if (lh_told_is(word, states[i]))
+            return true;
+    }
+    return false;
+}
+
+/* Numbers, and names of other makers' links. */
+static bool
+is_of_others(LhToldWord word)
+{
+    uint64_t number;
+
+    return lh_told_uint(word, &number) || lh_told_is(word, "XGMI") || lh_told_is(word, "PCIE") ||
+           lh_told_is(word, "HCCS") || lh_told_is(word, "MX");
+}
+
+/* GPUs and NICs, whatever these are called (NIC0, mlx5_bond_0, roce0); rows have an "X" or another
+ * path behind their label. */
+static bool
+is_header(const LhToldReader *r)
+{
+    const LhToldWord second = lh_told_word(r, 1);
+    uint64_t number;
+
+    return lh_told_is(lh_told_word(r, 0), "GPU0") && second.length > 0 &&
+           find_path(second) == G_N_ELEMENTS(paths) && !lh_told_is(second, "N/A") &&
+           !lh_told_numbered(second, "NV", &number) && !is_of_p2p(second) && !is_of_others(second);
+}
+
+/* A row of the first GPU. */
+static bool
+is_first_row(const LhToldReader *r)
+{
+    return lh_told_is(lh_told_word(r, 0), "GPU0") && lh_told_is(lh_told_word(r, 1), "X");
+}
+
+static bool
+is_matrix(const LhToldReader *r)
+{
+    return is_header(r) || is_first_row(r);
+}
+
+static bool
+read_header(LhToldReader *r, Matrix *m)
+{
+    for (guint i = 0; i < r->words->len; i++) {
+        const LhToldWord label = lh_told_word(r, i);
+
+        m->affinity = lh_told_is(label, "CPU");
+        if (m->affinity)
+            break;
+        if (label.length > LH_TOLD_NAME_BYTES_MAX)
+            return lh_text_fail(&r->text, label.at, "a name of more than %d bytes",
+                                LH_TOLD_NAME_BYTES_MAX);
+        g_array_append_val(is_gpu(label) ? m->gpus : m->nics, i);
+        g_array_append_val(m->labels, label);
+    }
+    if (m->gpus->len > LH_TOLD_GPUS_MAX || m->nics->len > LH_TOLD_GPUS_MAX)
+        return lh_text_fail(&r->text, lh_told_word(r, 0).at, "%u GPUs and %u NICs; allowed: %d",
+                            m->gpus->len, m->nics->len, LH_TOLD_GPUS_MAX);
+    m->cells = g_new0(uint32_t, (gsize)m->labels->len * m->labels->len);
+    return true;
+}
+
+static bool
+read_cell(LhToldReader *r, LhToldWord word, uint32_t *cell)
+{
+    g_autofree char *text = lh_told_text(word);
+    uint64_t links;
+
+    *cell = MIN(find_path(word), APART);
+    if (find_path(word) < G_N_ELEMENTS(paths))
+        return true;
+    *cell = LH_TOLD_FAR;
+    if (lh_told_is(word, "N/A"))
+        return true;
+    if (lh_told_numbered(word, "NV", &links) && links > 0 && links <= LH_TOLD_NVLINKS_MAX) {
+        *cell = NVLINK + (uint32_t)links;
+        return true;
+    }
+    if (is_of_p2p(word))
+        return lh_text_fail(
+            &r->text, word.at,
+            "\"%s\" is of nvidia-smi topo -p2p; give what nvidia-smi topo -m prints", text);
+    if (is_of_others(word))
+        return lh_text_fail(&r->text, word.at,
+                            "\"%s\" is of a tool for other makers' GPUs, such as rocm-smi "
+                            "--showtopo, which is not read; allowed: what nvidia-smi topo -m "
+                            "prints",
+                            text);
+    return lh_text_fail(&r->text, word.at,
+                        "\"%s\" is no path; allowed: X, PIX, PXB, PHB, NODE, SYS, SOC, N/A, or "
+                        "NV1 to NV%d",
+                        text, LH_TOLD_NVLINKS_MAX);
+}
+
+static bool
+read_matrix_row(LhToldReader *r, Matrix *m)
+{
+    const guint columns = m->labels->len;
+    const LhToldWord label = g_array_index(m->labels, LhToldWord, m->rows);
+    const LhToldWord found = lh_told_word(r, 0);
+    g_autofree char *wanted = lh_told_text(label);
+    g_autofree char *text = lh_told_text(found);
+
+    g_assert(m->cells != NULL);
+    if (!lh_told_same(found, label))
+        return lh_text_fail(&r->text, found.at, "\"%s\" where the row of %s should be", text,
+                            wanted);
+    for (guint i = 0; i < columns; i++) {
+        const LhToldWord word = lh_told_word(r, i + 1);
+        uint32_t *cell = &m->cells[m->rows * columns + i];
+
+        if (i + 1 >= r->words->len)
+            return lh_text_fail(&r->text, r->text.line_start,
+                                "%u paths in the row of %s; allowed: %u, one for each column", i,
+                                wanted, columns);
+        if (!read_cell(r, word, cell))
+            return false;
+        if ((*cell == SAME) != (i == m->rows))
+            return lh_text_fail(&r->text, word.at,
+                                "the row of %s has X in another column than its own", wanted);
+    }
+    m->rows++;
+    {
+        const LhToldWord node = lh_told_word(r, columns + 1);
+
+        g_array_append_val(m->nodes, node);
+    }
+    return true;
+}
+
+/* Whether the matrix ends before the rows of its NICs, as people cut it: what stands there, if
+ * anything, is of none of its rows. */
+static bool
+has_gpu_rows_alone(const LhToldReader *r, const Matrix *m)
+{
+    const guint gpus = m->gpus->len;
+
+    if (m->rows == 0 || m->rows != gpus || g_array_index(m->gpus, guint, gpus - 1) != gpus - 1)
+        return false;
+    for (guint i = 0; r->words->len > 0 && i < m->labels->len; i++) {
+        if (lh_told_same(lh_told_word(r, 0), g_array_index(m->labels, LhToldWord, i)))
+            return false;
+    }
+    return true;
+}
+
+/* Rows of NICs are those of GPUs the other way round; of NICs among themselves nothing is taken. */
+static void
+fill_nic_rows(Matrix *m)
+{
+    const guint columns = m->labels->len;
+
+    for (; m->rows < columns; m->rows++) {
+        for (guint i = 0; i < columns; i++)
+            m->cells[m->rows * columns + i] =
+                i < m->gpus->len ? m->cells[i * columns + m->rows] : SAME;
+    }
+}
+
+static bool
+check_symmetry(LhToldReader *r, const Matrix *m, guint line)
+{
+    const guint columns = m->labels->len;
+
+    for (guint a = 0; a < columns; a++) {
+        for (guint b = 0; b < a; b++) {
+            g_autofree char *one = lh_told_text(g_array_index(m->labels, LhToldWord, a));
+            g_autofree char *other = lh_told_text(g_array_index(m->labels, LhToldWord, b));
+
+            if (m->cells[a * columns + b] == m->cells[b * columns + a])
+                continue;
+            r->text.line = line;
+            return lh_text_fail(&r->text, r->text.line_start,
+                                "the path from %s to %s is another one than the way back", one,
+                                other);
+        }
+    }
+    return true;
+}
+
+static uint32_t
+reach_of_cell(uint32_t cell)
+{
+    return cell > APART        ? LH_TOLD_UNSAID
+           : cell <= OF_SWITCH ? LH_TOLD_ON_SWITCH
+           : cell <= OF_SOCKET ? LH_TOLD_ON_SOCKET
+                               : LH_TOLD_BEYOND;
+}
+
+/* The first GPU that has the CPUs of GPU @g; UINT32_MAX if nothing is said of these. */
+static uint32_t
+node_of(const Matrix *m, guint g)
+{
+    const LhToldWord *nodes = (const LhToldWord *)(const void *)m->nodes->data;
+    const LhToldWord node = nodes[g_array_index(m->gpus, guint, g)];
+    guint first = 0;
+
+    if (!m->affinity || node.length == 0 || lh_told_is(node, "N/A"))
+        return UINT32_MAX;
+    while (!lh_told_same(nodes[g_array_index(m->gpus, guint, first)], node))
+        first++;
+    return first;
+}
+
+/* What cells say of PCIe. */
+static bool
+add_reaches(LhToldReader *r, const Matrix *m, guint line)
+{
+    const guint gpus = m->gpus->len;
+    g_autofree uint32_t *reach = g_new(uint32_t, (gsize)gpus * gpus);
+    g_autofree uint32_t *node = g_new(uint32_t, gpus);
+
+    for (guint g = 0; g < gpus; g++) {
+        const uint32_t *row = &m->cells[g_array_index(m->gpus, guint, g) * m->labels->len];
+
+        for (guint h = 0; h < gpus; h++)
+            reach[g * gpus + h] = reach_of_cell(row[g_array_index(m->gpus, guint, h)]);
+        node[g] = node_of(m, g);
+    }
+    return lh_told_add_reaches(r, gpus, reach, node, line);
+}
+
+/* Caller frees. */
+static char **
+names_in_columns(const Matrix *m)
+{
+    char **names = g_new0(char *, m->nics->len + 1);
+
+    for (guint n = 0; n < m->nics->len; n++)
+        names[n] =
+            lh_told_text(g_array_index(m->labels, LhToldWord, g_array_index(m->nics, guint, n)));
+    return names;
+}
+
+static bool
+conclude_matrix(LhToldReader *r, const Matrix *m, guint line)
+{
+    const guint gpus = m->gpus->len, nics = m->nics->len;
+    g_autofree uint32_t *links = g_new0(uint32_t, (gsize)gpus * gpus);
+    g_autofree uint32_t *distance = g_new0(uint32_t, (gsize)gpus * nics + 1);
+    g_auto(GStrv) names = names_in_columns(m);
+    const LhToldShape shape = { .gpus = gpus,
+                                .nics = nics,
+                                .links = links,
+                                .distance = distance,
+                                .apart = APART,
+                                .names = names };
+
+    g_assert(m->cells != NULL);
+    for (guint g = 0; g < gpus; g++) {
+        const uint32_t *row = &m->cells[g_array_index(m->gpus, guint, g) * m->labels->len];
+
+        for (guint h = 0; h < gpus; h++) {
+            const uint32_t cell = row[g_array_index(m->gpus, guint, h)];
+
+            links[g * gpus + h] = cell > NVLINK && cell < LH_TOLD_FAR ? cell - NVLINK : 0;
+        }
+        for (guint n = 0; n < nics; n++)
+            distance[g * nics + n] = row[g_array_index(m->nics, guint, n)];
+    }
+    return lh_told_add_shape(r, &shape, line) && add_reaches(r, m, line);
+}
+
+/* The rows below a header, and the legend below these. */
+static bool
+read_matrix_lines(LhToldReader *r, Matrix *m, guint *line)
+{
+    for (;;) {
+        bool more;
+
+        if (!lh_told_next(r, &more))
+            return false;
+        if (!more)
+            return true;
+        if (m->labels->len == 0) {
+            if (is_first_row(r))
+                return lh_text_fail(&r->text, r->text.line_start,
+                                    "a matrix without its head, which names the columns: GPU0, "
+                                    "GPU1, ..., NIC0, ..., CPU Affinity");
+            if (!is_header(r))
+                continue;
+            *line = r->text.line;
+            if (!read_header(r, m))
+                return false;
+        } else if (m->rows == m->labels->len && is_header(r)) {
+            return lh_text_fail(&r->text, r->text.line_start,
+                                "a second matrix; give one file for each node");
+        } else if (r->words->len > 0 && m->rows < m->labels->len) {
+            if (has_gpu_rows_alone(r, m))
+                fill_nic_rows(m);
+            else if (!read_matrix_row(r, m))
+                return false;
+        }
+        m->legend_pix = m->legend_pix || (lh_told_is(lh_told_word(r, 0), "PIX") &&
+                                          lh_told_is(lh_told_word(r, 1), "="));
+        m->legend_nvlink = m->legend_nvlink || lh_told_is(lh_told_word(r, 0), "NV#");
+    }
+}
+
+static bool
+read_matrix(LhToldReader *r, Matrix *m)
+{
+    guint line = 1;
+
+    if (!read_matrix_lines(r, m, &line))
+        return false;
+    r->text.line_start = r->text.at;
+    g_array_set_size(r->words, 0);
+    if (has_gpu_rows_alone(r, m))
+        fill_nic_rows(m);
+    if (m->rows < m->labels->len) {
+        g_autofree char *wanted = lh_told_text(g_array_index(m->labels, LhToldWord, m->rows));
+
+        return lh_text_fail(&r->text, r->text.at, "the file ends before the row of %s", wanted);
+    }
+    if (m->legend_pix && !m->legend_nvlink) {
+        r->text.line = line;
+        return lh_text_fail(&r->text, r->text.line_start,
+                            "the legend has no NVLink, so this is of nvidia-smi topo -mp; give "
+                            "what nvidia-smi topo -m prints");
+    }
+    return check_symmetry(r, m, line) && conclude_matrix(r, m, line);
+}
+
+static bool
+read_smi(LhToldReader *r)
+{
+    g_autoptr(GArray) labels = g_array_new(FALSE, FALSE, sizeof(LhToldWord));
+    g_autoptr(GArray) gpus = g_array_new(FALSE, FALSE, sizeof(guint));
+    g_autoptr(GArray) nics = g_array_new(FALSE, FALSE, sizeof(guint));
+    g_autoptr(GArray) nodes = g_array_new(FALSE, FALSE, sizeof(LhToldWord));
+    Matrix m = { .labels = labels, .gpus = gpus, .nics = nics, .nodes = nodes };
+    const bool ok = read_matrix(r, &m);
+
+    g_free(m.cells);
+    return ok;
+}
+
+const LhToldFormat lh_told_smi = { "nvidia-smi topo -m", is_matrix, read_smi };

@@ -1,0 +1,61 @@
+/*
+ * What tools of other makers' GPUs print of a node. There is nothing here to read them with, and
+ * the error says so: the matrix of rocm-smi looks like that of nvidia-smi.
+ */
+#include "import/cluster/readers_private.h"
+
+static const struct {
+    const char *line; /* text of a line that only this tool prints */
+    const char *tool, *maker;
+} foreign_tools[] = {
+    { "ROCm System Management Interface", "rocm-smi", "AMD" },
+    { "Weight between two GPUs", "rocm-smi", "AMD" },
+    { "Hops between two GPUs", "rocm-smi", "AMD" },
+    { "Link Type between two GPUs", "rocm-smi", "AMD" },
+    { "LINK TYPE TABLE", "amd-smi topology", "AMD" },
+    { "ACCESS TABLE:", "amd-smi topology", "AMD" },
+    { "rccl-tests", "rccl-tests", "AMD" },
+    { " NPU0", "npu-smi", "Huawei" },
+    { "\tNPU0", "npu-smi", "Huawei" },
+    { "mx-smi", "mx-smi", "MetaX" },
+    { "hy-smi", "hy-smi", "Hygon" },
+    { "Xelink", "xpu-smi", "Intel" },
+};
+
+/* Index of foreign_tools; their number if it is of none. */
+static gsize
+find_tool(const LhToldReader *r)
+{
+    gsize i = 0;
+
+    while (i < G_N_ELEMENTS(foreign_tools) && !lh_told_line_has(r, foreign_tools[i].line))
+        i++;
+    return i;
+}
+
+static bool
+is_foreign(const LhToldReader *r)
+{
+    return find_tool(r) < G_N_ELEMENTS(foreign_tools);
+}
+
+static bool
+refuse_foreign(LhToldReader *r)
+{
+    bool more;
+    gsize tool = G_N_ELEMENTS(foreign_tools);
+
+    do {
+        if (!lh_told_next(r, &more))
+            return false;
+        tool = find_tool(r);
+    } while (more && tool == G_N_ELEMENTS(foreign_tools));
+    g_assert(tool < G_N_ELEMENTS(foreign_tools));
+    return lh_text_fail(&r->text, r->text.line_start,
+                        "this is what %s prints, of GPUs of %s, which is not read; allowed: what "
+                        "tools of NVIDIA's GPUs print, or a topology file by hand "
+                        "(docs/clusters.md)",
+                        foreign_tools[tool].tool, foreign_tools[tool].maker);
+}
+
+const LhToldFormat lh_told_foreign = { "another maker's tool", is_foreign, refuse_foreign };

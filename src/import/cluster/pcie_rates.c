@@ -1,0 +1,570 @@
+/*
+ * PCIe of a node: a GPU's own link and the tree above it, of what files and the base say of both,
+ * and rates that only runs tell: what a GPU reaches through memory is what rings reached whose hops
+ * go there, and where an all-to-all was slower than any other link explains, that of the outermost
+ * groups was its limit. Left out: memory that all GPUs of a node share.
+ */
+#include "import/cluster/topology_fields.h"
+
+#include "sim/network/link_bound.h"
+
+#include <math.h>
+#include <string.h>
+
+#define FULL 0.95    /* of what a link carries: then it was the limit */
+#define FASTER 1.05  /* two GPUs alone, than more of them */
+#define RING_RANKS 3 /* from here on a ring has hops that differ from a pair's */
+
+bool
+lh_told_is_joined(const LhToldDraft *d)
+{
+    return d->t.scale_up == LH_SCALE_UP_SWITCH || d->t.scale_up == LH_SCALE_UP_MEMORY ||
+           d->t.gpus_per_node == 1 ||
+           (d->t.scale_up == LH_SCALE_UP_PAIRS && d->t.gpus_per_node == 2);
+}
+
+bool
+lh_told_is_over_nvlink(const LhToldDraft *d, uint64_t ranks)
+{
+    return d->t.scale_up == LH_SCALE_UP_SWITCH || d->t.scale_up == LH_SCALE_UP_MEMORY ||
+           (d->t.scale_up == LH_SCALE_UP_PAIRS && ranks == 2);
+}
+
+/* --- the tree -----------------------------------------------------------------------------------
+ */
+
+static char *
+kept(const LhToldDraft *d, const char *text)
+{
+    return text == NULL ? NULL : g_string_chunk_insert(d->strings, text);
+}
+
+static LhPcieLevel *
+draft_level(const LhToldDraft *d, guint level)
+{
+    return &g_array_index(d->levels, LhPcieLevel, level);
+}
+
+static bool
+is_base_like(const LhToldDraft *d)
+{
+    const LhTopology *base = d->params->base;
+
+    return base != NULL && base->pcie.bandwidth > 0 && base->gpus_per_node == d->t.gpus_per_node &&
+           base->scale_up == d->t.scale_up;
+}
+
+/* GPUs of a group, if groups are equal and in a row; else 0. */
+static uint64_t
+row_of(const GArray *of_gpu)
+{
+    const guint count = of_gpu->len / ((guint)g_array_index(of_gpu, uint64_t, of_gpu->len - 1) + 1);
+
+    for (guint g = 0; g < of_gpu->len; g++) {
+        if (g_array_index(of_gpu, uint64_t, g) != g / count)
+            return 0;
+    }
+    return of_gpu->len % count == 0 ? count : 0;
+}
+
+static bool
+is_of_groups(const LhPcieTree *tree, uint32_t level, const GArray *of_gpu)
+{
+    for (guint g = 0; g < of_gpu->len; g++) {
+        if (lh_pcie_group(tree, level, g) != g_array_index(of_gpu, uint64_t, g))
+            return false;
+    }
+    return true;
+}
+
+/* What the base says of the link of the same groups. */
+static void
+keep_level(const LhToldDraft *d, LhPcieLevel *level, const GArray *of_gpu)
+{
+    const LhPcieTree *tree = &d->params->base->tree;
+
+    for (uint32_t i = 0; i < lh_pcie_levels_count(tree); i++) {
+        const LhPcieLevel *before = &g_array_index(tree->levels, LhPcieLevel, i);
+
+        if (before->source == NULL || !is_of_groups(tree, i, of_gpu))
+            continue;
+        level->up = before->up;
+        level->latency_ps = before->latency_ps;
+        level->provenance = before->provenance;
+        level->source = before->source;
+    }
+}
+
+static void
+take_level(LhToldDraft *d, const LhToldLevel *told)
+{
+    LhPcieLevel level = { .name = kept(d, told->name),
+                          .gpus = row_of(told->of_gpu),
+                          .up = told->up,
+                          .provenance = LH_PROVENANCE_DATASHEET,
+                          .source = kept(d, told->source) };
+
+    if (level.gpus == 0)
+        level.of_gpu = told->of_gpu;
+    if (told->up == 0 && is_base_like(d))
+        keep_level(d, &level, told->of_gpu);
+    g_array_append_val(d->levels, level);
+}
+
+/* No file tells more of it than the base. */
+static void
+keep_memory(LhToldDraft *d)
+{
+    const LhPcieTree *tree = &d->params->base->tree;
+
+    if (d->told->tree.by_memory < 1)
+        return;
+    d->t.tree.per_gpu = tree->per_gpu;
+    d->t.tree.memory = tree->memory;
+    d->t.tree.memory_gpus = tree->memory_gpus;
+    d->t.tree.memory_provenance = tree->memory_provenance;
+    d->t.tree.memory_source = tree->memory_source;
+}
+
+/* As files have it. */
+static void
+take_tree(LhToldDraft *d)
+{
+    const LhToldTree *told = &d->told->tree;
+
+    for (guint i = 0; i < told->levels->len; i++)
+        take_level(d, &g_array_index(told->levels, LhToldLevel, i));
+    d->t.tree.p2p = strcmp(told->p2p, "node") == 0 ? NULL : kept(d, told->p2p);
+    d->t.tree.p2p_two = told->p2p_two;
+    if (is_base_like(d) && d->t.tree.p2p != NULL &&
+        g_strcmp0(d->t.tree.p2p, d->params->base->tree.p2p) == 0)
+        keep_memory(d);
+}
+
+/* Of a box that is like the base. */
+static void
+keep_tree(LhToldDraft *d)
+{
+    const LhPcieTree *tree = &d->params->base->tree;
+
+    d->t.tree = *tree;
+    for (uint32_t i = 0; i < lh_pcie_levels_count(tree); i++)
+        g_array_append_val(d->levels, g_array_index(tree->levels, LhPcieLevel, i));
+}
+
+static bool
+has_told_tree(const LhToldDraft *d)
+{
+    return d->told->tree.gpus > 0 && d->told->tree.gpus == d->t.gpus_per_node;
+}
+
+/* Where the tree is from; NULL: there is none. */
+static const char *
+fill_tree_of_node(LhToldDraft *d)
+{
+    const bool told = has_told_tree(d), base = !told && is_base_like(d);
+
+    if (told)
+        take_tree(d);
+    else if (base)
+        keep_tree(d);
+    d->t.tree.levels = d->levels->len > 0 ? d->levels : NULL;
+    lh_pcie_fill_rates(&d->t.tree);
+    return told ? d->told->tree.source : base ? d->params->base->name : NULL;
+}
+
+/* --- loads --------------------------------------------------------------------------------------
+ */
+
+/* GPUs of those of a run that are in the group of @gpu. */
+static uint32_t
+members(const LhToldDraft *d, uint32_t level, uint32_t gpu, uint64_t ranks)
+{
+    uint32_t count = 0;
+
+    for (uint32_t g = 0; g < ranks; g++)
+        count += lh_pcie_group(&d->t.tree, level, g) == lh_pcie_group(&d->t.tree, level, gpu);
+    return count;
+}
+
+/* Bytes/s on the most loaded link of a level. A ring crosses each once. */
+static double
+load_on_level(const LhToldDraft *d, uint32_t level, const LhToldRun *run)
+{
+    const double others = (double)run->ranks - 1;
+    double load = 0;
+
+    for (uint32_t g = 0; g < run->ranks; g++) {
+        const double in = members(d, level, g, run->ranks), out = (double)run->ranks - in;
+        const double pairs = run->op == LH_COLL_ALL_TO_ALL ? in * out / others : 1;
+
+        if (out > 0)
+            load = fmax(load, run->rate * pairs);
+    }
+    return load;
+}
+
+/* Bytes/s that the GPU of a run sends through memory that sends most there. */
+static double
+load_on_memory(const LhToldDraft *d, const LhToldRun *run)
+{
+    const LhPcieTree *tree = &d->t.tree;
+    double load = 0;
+
+    if (run->ranks == 2 && tree->p2p_two)
+        return 0;
+    for (uint32_t g = 0; g < run->ranks; g++) {
+        uint32_t far = 0;
+
+        for (uint32_t h = 0; h < run->ranks; h++)
+            far +=
+                h != g && lh_pcie_is_through_memory(&tree->rates, lh_pcie_common_level(tree, g, h));
+        if (far > 0)
+            load = fmax(load, run->op == LH_COLL_ALL_TO_ALL
+                                  ? run->rate * far / ((double)run->ranks - 1)
+                                  : run->rate);
+    }
+    return load;
+}
+
+/* The run of @runs that is the fastest of those that went over PCIe, and, of @sends, that sent in a
+ * ring directly from GPU to GPU; NULL: none. */
+static const LhToldRun *
+fastest_run(const LhToldDraft *d, const GArray *runs, bool sends)
+{
+    const LhToldRun *fastest = NULL;
+
+    for (guint i = 0; i < runs->len; i++) {
+        const LhToldRun *run = &g_array_index(runs, LhToldRun, i);
+
+        if (lh_told_is_over_nvlink(d, run->ranks) ||
+            (sends && (run->op != LH_TIMES_OF_SENDS || load_on_memory(d, run) > 0)))
+            continue;
+        if (run->rate > (fastest == NULL ? 0 : fastest->rate))
+            fastest = run;
+    }
+    return fastest;
+}
+
+/* --- rates --------------------------------------------------------------------------------------
+ */
+
+/* Of a GPU's own link: sends that go nowhere else are measured as such. */
+static LhToldFound
+find_own_rate(const LhToldDraft *d, const GArray *runs)
+{
+    const LhTopology *base = d->params->base;
+    const LhToldRun *direct = fastest_run(d, runs, true), *fastest = fastest_run(d, runs, false);
+    LhToldFound rate = lh_told_take(lh_told_of(d, LH_TOLD_PCIE_RATE));
+
+    if (direct != NULL)
+        rate =
+            (LhToldFound){ direct->rate, LH_PROVENANCE_MEASURED, direct->source, direct->source };
+    if (rate.source == NULL && base != NULL && base->pcie.bandwidth > 0) {
+        rate.value = base->pcie.bandwidth;
+        return lh_told_at_least(fastest, rate);
+    }
+    return rate.source == NULL ? lh_told_take_sends(d, false, false)
+                               : lh_told_at_least(fastest, rate);
+}
+
+/* The fastest ring through memory of two GPUs, or of more; its load in @load. */
+static const LhToldRun *
+fastest_through_memory(const LhToldDraft *d, const GArray *runs, bool of_two, double *load)
+{
+    const LhToldRun *fastest = NULL;
+
+    *load = 0;
+    for (guint i = 0; i < runs->len; i++) {
+        const LhToldRun *run = &g_array_index(runs, LhToldRun, i);
+        const double rate = load_on_memory(d, run); /* nocheck:unit: bytes/s */
+
+        if (lh_told_is_over_nvlink(d, run->ranks) || run->op == LH_COLL_ALL_TO_ALL ||
+            (run->ranks < RING_RANKS) != of_two || rate <= *load)
+            continue;
+        fastest = run;
+        *load = rate;
+    }
+    return fastest;
+}
+
+static void
+set_memory(LhToldDraft *d, double rate, int provenance, const char *source)
+{
+    d->t.tree.per_gpu = rate;
+    d->t.tree.memory_provenance = provenance;
+    d->t.tree.memory_source = kept(d, source);
+    lh_pcie_fill_rates(&d->t.tree);
+}
+
+/* "all_gather_perf (log.txt), 8 GPUs: what each of them reached". */
+static char *
+source_of_run(const LhToldRun *run, const char *what)
+{
+    return g_strdup_printf("%s, %" G_GUINT64_FORMAT " GPUs: %s", run->source, run->ranks, what);
+}
+
+/* What GPUs reach through memory, and whether two that are alone do without it. */
+static void
+fit_memory(LhToldDraft *d, const GArray *runs)
+{
+    double many, two;
+    const LhToldRun *of_many = fastest_through_memory(d, runs, false, &many);
+    const LhToldRun *of_two = fastest_through_memory(d, runs, true, &two);
+    const LhToldRun *run = of_many != NULL ? of_many : of_two;
+    g_autofree char *source = NULL;
+
+    if (of_many != NULL && two > FASTER * many) {
+        d->t.tree.p2p_two = true;
+        lh_told_remark(d, g_strdup_printf("node.pcie.p2p_two: two GPUs alone reached more than "
+                                          "several at once (%s), so that they are taken to reach "
+                                          "each other directly",
+                                          of_two->source));
+    }
+    if (run != NULL) {
+        source = source_of_run(run, "what each of them reached at once, through memory");
+        set_memory(d, MIN(of_many != NULL ? many : two, d->t.pcie.bandwidth), LH_PROVENANCE_FITTED,
+                   source);
+    } else if (has_told_tree(d) && d->told->tree.by_memory < 1 && d->t.tree.memory_source == NULL) {
+        source = g_strdup_printf("NCCL's src/graph/topo.h: of a GPU's link, messages between GPUs "
+                                 "that leave their switch on hosts of Intel reach 5/6; %s",
+                                 d->told->tree.source);
+        set_memory(d, d->told->tree.by_memory * d->t.pcie.bandwidth, LH_PROVENANCE_DATASHEET,
+                   source);
+    }
+}
+
+static void
+set_level(LhToldDraft *d, uint32_t level, double rate, const LhToldRun *run, const char *what)
+{
+    LhPcieLevel *const l = draft_level(d, level);
+    g_autofree char *source = source_of_run(run, what);
+
+    l->up = rate;
+    l->provenance = LH_PROVENANCE_FITTED;
+    l->source = kept(d, source);
+    lh_pcie_fill_rates(&d->t.tree);
+}
+
+/* No link lets less through than it did. */
+static void
+raise_to_run(LhToldDraft *d, const LhToldRun *run)
+{
+    const double memory = load_on_memory(d, run);
+
+    for (uint32_t i = 0; i < d->levels->len; i++) {
+        const double load = load_on_level(d, i, run);
+
+        if (draft_level(d, i)->up > 0 && load > FASTER * draft_level(d, i)->up)
+            set_level(d, i, load, run, "no less than what went over it");
+    }
+    if (d->t.tree.memory_source != NULL && d->t.tree.per_gpu > 0 &&
+        memory > FASTER * d->t.tree.per_gpu) {
+        g_autofree char *source = source_of_run(run, "no less than what went through it");
+
+        set_memory(d, memory, LH_PROVENANCE_FITTED, source);
+    }
+    if (d->t.tree.memory > 0)
+        d->t.tree.memory = fmax(d->t.tree.memory, memory * (double)run->ranks);
+}
+
+/* Whether any link but those of the outermost level was as full as it can be. */
+static bool
+is_explained(const LhToldDraft *d, const LhToldRun *run)
+{
+    bool full = run->rate >= FULL * d->t.pcie.bandwidth ||
+                (d->t.tree.per_gpu > 0 && load_on_memory(d, run) >= FULL * d->t.tree.per_gpu);
+
+    for (uint32_t i = 0; i + 1 < d->levels->len; i++)
+        full = full || (draft_level(d, i)->up > 0 &&
+                        load_on_level(d, i, run) >= FULL * draft_level(d, i)->up);
+    return full;
+}
+
+/* The all-to-all of the most GPUs, and of these the fastest; NULL: none over PCIe. */
+static const LhToldRun *
+largest_all_to_all(const LhToldDraft *d, const GArray *runs)
+{
+    const LhToldRun *largest = NULL;
+
+    for (guint i = 0; i < runs->len; i++) {
+        const LhToldRun *run = &g_array_index(runs, LhToldRun, i);
+
+        if (run->op == LH_COLL_ALL_TO_ALL && !lh_told_is_over_nvlink(d, run->ranks) &&
+            (largest == NULL || run->ranks > largest->ranks ||
+             (run->ranks == largest->ranks && run->rate > largest->rate)))
+            largest = run;
+    }
+    return largest;
+}
+
+static void
+fit_levels(LhToldDraft *d, const GArray *runs)
+{
+    const LhToldRun *all = largest_all_to_all(d, runs);
+    const uint32_t outermost = d->levels->len - 1;
+    const double load = all == NULL || d->levels->len == 0 ? 0 : load_on_level(d, outermost, all);
+
+    if (load > 0 && !is_explained(d, all))
+        set_level(d, outermost, load, all,
+                  "what went over it at once, slower than other links are");
+    for (guint i = 0; i < runs->len; i++) {
+        if (!lh_told_is_over_nvlink(d, g_array_index(runs, LhToldRun, i).ranks))
+            raise_to_run(d, &g_array_index(runs, LhToldRun, i));
+    }
+}
+
+/* --- what is said of it -------------------------------------------------------------------------
+ */
+
+static const char *const level_paths[LH_PCIE_LEVELS_MAX] = {
+    "node.pcie.levels[0]", "node.pcie.levels[1]", "node.pcie.levels[2]", "node.pcie.levels[3]"
+};
+
+/* "socket, 22 GB/s". Caller frees. */
+static char *
+describe_level(const LhPcieLevel *level)
+{
+    g_autofree char *up = lh_format_bandwidth(level->up);
+
+    return level->up > 0 ? g_strdup_printf("%s, %s", level->name, up) : g_strdup(level->name);
+}
+
+/* What is kept of the base is said to be of it, in short. */
+static const char *
+shown_source(const LhToldDraft *d, const char *source)
+{
+    const LhTopology *base = d->params->base;
+    bool kept_source = base != NULL && source == base->tree.memory_source;
+
+    for (uint32_t i = 0; base != NULL && i < lh_pcie_levels_count(&base->tree); i++)
+        kept_source |= source == g_array_index(base->tree.levels, LhPcieLevel, i).source;
+    return kept_source ? base->name : source;
+}
+
+static void
+note_tree(const LhToldDraft *d, const char *from)
+{
+    const LhPcieTree *tree = &d->t.tree;
+
+    for (guint i = 0; i < d->levels->len; i++) {
+        const LhPcieLevel *level = draft_level(d, i);
+
+        lh_told_note(d, level_paths[i], describe_level(level),
+                     level->source == NULL ? -1 : level->provenance,
+                     level->source == NULL ? from : shown_source(d, level->source));
+    }
+    if (tree->p2p != NULL)
+        lh_told_note(d, "node.pcie.p2p", g_strdup(tree->p2p), -1, from);
+    if (tree->p2p_two)
+        lh_told_note(d, "node.pcie.p2p_two", g_strdup("true"), -1, from);
+    if (tree->memory_source != NULL)
+        lh_told_note(d, "node.pcie.host",
+                     lh_format_bandwidth(tree->per_gpu > 0 ? tree->per_gpu : tree->memory),
+                     tree->memory_provenance, shown_source(d, tree->memory_source));
+}
+
+/* Rates that NCCL counts with, and that nobody measured. */
+static void
+remark_constants(const LhToldDraft *d)
+{
+    g_autoptr(GString) fields = g_string_new(NULL);
+
+    for (guint i = 0; i < d->levels->len; i++) {
+        if (draft_level(d, i)->up > 0 && draft_level(d, i)->provenance == LH_PROVENANCE_DATASHEET)
+            g_string_append_printf(fields, "%s%s.up", fields->len > 0 ? ", " : "", level_paths[i]);
+    }
+    if (d->t.tree.per_gpu > 0 && d->t.tree.memory_provenance == LH_PROVENANCE_DATASHEET)
+        g_string_append_printf(fields, "%snode.pcie.host.per_gpu", fields->len > 0 ? ", " : "");
+    if (fields->len > 0)
+        lh_told_remark(d, g_strdup_printf("%s: what NCCL counts with and nobody measured; such "
+                                          "boxes differ by ten times: all_gather_perf, "
+                                          "alltoall_perf and sendrecv_perf on all %" //
+                                          G_GUINT64_FORMAT " GPUs tell it",
+                                          fields->str, d->t.gpus_per_node));
+}
+
+/* Links of which nothing is told are never the limit. */
+static void
+remark_unknown(const LhToldDraft *d)
+{
+    const guint last = d->levels->len;
+
+    for (guint i = 0; i < last; i++) {
+        if (draft_level(d, i)->up > 0)
+            continue;
+        lh_told_remark(d, g_strdup_printf(
+                              "%s: nothing says what the link of a %s carries, so that it is never "
+                              "the limit; %s tells it, and alltoall_perf on all %" //
+                              G_GUINT64_FORMAT " GPUs%s%s",
+                              level_paths[i], draft_level(d, i)->name,
+                              "NCCL's topology XML (NCCL_TOPO_DUMP_FILE)", d->t.gpus_per_node,
+                              d->told->tree.asks != NULL ? ": " : "",
+                              d->told->tree.asks != NULL ? d->told->tree.asks : ""));
+    }
+    if (d->t.tree.p2p != NULL && d->t.tree.memory_source == NULL)
+        lh_told_remark(d, g_strdup_printf("node.pcie.host: GPUs are taken to reach as much through "
+                                          "memory as their links carry; all_gather_perf on all %" //
+                                          G_GUINT64_FORMAT " GPUs tells it",
+                                          d->t.gpus_per_node));
+}
+
+bool
+lh_told_keeps_tree(const LhToldDraft *d)
+{
+    const LhPcieTree *tree = &d->t.tree, *before = &d->params->base->tree;
+    bool same = (tree->memory_source == NULL) == (before->memory_source == NULL) &&
+                tree->rates.reach == before->rates.reach &&
+                (tree->memory > 0) == (before->memory > 0) &&
+                (tree->per_gpu > 0) == (before->per_gpu > 0) && tree->p2p_two == before->p2p_two &&
+                lh_pcie_levels_count(tree) == lh_pcie_levels_count(before);
+
+    for (uint32_t i = 0; same && i < lh_pcie_levels_count(tree); i++)
+        same = strcmp(tree->rates.names[i], before->rates.names[i]) == 0 &&
+               (tree->rates.up[i] > 0) == (before->rates.up[i] > 0) &&
+               (tree->rates.latency_ps[i] > 0) == (before->rates.latency_ps[i] > 0);
+    return same;
+}
+
+bool
+lh_told_fill_pcie(LhToldDraft *d, GError **error)
+{
+    static const LhToldLinkText text = {
+        "node.pcie",
+        "node.pcie.bandwidth",
+        "node.pcie.latency",
+        "NCCL's topology XML tells it, and sendrecv_perf on one host where no NVLink joins all "
+        "GPUs",
+        "sendrecv_perf -b 8 on one host tells it, where no NVLink joins all GPUs",
+        LH_TOLD_OTHER_CTAS,
+        LH_TOLD_PCIE_LATENCY_S,
+    };
+    const LhTopology *base = d->params->base;
+    const bool known = base != NULL && base->pcie.bandwidth > 0, joined = lh_told_is_joined(d);
+    g_autoptr(GArray) runs = lh_told_runs(d);
+    const char *from = joined ? NULL : fill_tree_of_node(d);
+    const LhToldFound rate = find_own_rate(d, runs);
+    LhToldFound latency = lh_told_take_sends(d, true, false);
+
+    /* Nothing crosses it, or the base has NICs on its NVLink. */
+    if (joined && (!lh_told_has_nics(d) || (base != NULL && rate.source == NULL && !known)))
+        return true;
+    /* Only routes between nodes cross it there, and what they take is measured as a whole. */
+    if (latency.source == NULL && !known && joined)
+        latency = (LhToldFound){ 0, LH_PROVENANCE_MEASURED, "part of the latency of the NICs",
+                                 "part of the latency of the NICs" };
+    if (!lh_told_fill_link(d, &d->t.pcie, known ? &base->pcie : NULL, &text,
+                           (LhToldFoundLink){ rate, latency }, error))
+        return false;
+    if (joined)
+        return true;
+    if (d->t.tree.rates.reach != LH_PCIE_NODE)
+        fit_memory(d, runs);
+    fit_levels(d, runs);
+    note_tree(d, from);
+    if (has_told_tree(d)) {
+        remark_constants(d);
+        remark_unknown(d);
+    }
+    return true;
+}

@@ -1,0 +1,294 @@
+/*
+ * Slurm's topology.conf, or what scontrol show topology prints of it: a tree of switches. Leaves
+ * are the switches that nodes are on; all above them are one spine. Left out: LinkSpeed, which has
+ * no unit, and blocks and rings, which are no tree.
+ */
+#include "base/error.h"
+#include "import/cluster/readers_private.h"
+
+#include <string.h>
+
+#define NODES_MAX 65536 /* that host lists name, and switches likewise */
+#define DIGITS_MAX 9    /* of a number in a host list */
+
+typedef struct {
+    char *name;
+    guint line;
+} Child;
+
+typedef struct {
+    GHashTable *switches; /* of name */
+    GHashTable *nodes;    /* of name, on a leaf */
+    GArray *children;     /* of Child: switches that others are above of */
+    guint leaves;
+    guint nodes_per_leaf; /* at most */
+    guint line;           /* of the first switch */
+} Tree;
+
+/* --- host lists ---------------------------------------------------------------------------------
+ */
+
+typedef struct {
+    LhToldReader *r;
+    LhToldWord list; /* all of it, for messages */
+    GPtrArray *names;
+} Hosts;
+
+static bool
+fail_list(const Hosts *h, const char *what)
+{
+    g_autofree char *text = lh_told_text(h->list);
+
+    return lh_text_fail(&h->r->text, h->list.at, "\"%s\" is no list of hosts: %s", text, what);
+}
+
+static bool expand(Hosts *h, const char *prefix, const char *at, const char *end);
+
+/* The names with one number of a bracket. */
+static bool
+expand_number(Hosts *h, const char *prefix, uint64_t number, int width, const char *rest,
+              const char *end)
+{
+    g_autofree char *name = g_strdup_printf("%s%0*" G_GUINT64_FORMAT, prefix, width, number);
+
+    return expand(h, name, rest, end);
+}
+
+/* "12" or "08-11", from @at to @end. */
+static bool
+read_number_range(const char *at, const char *end, uint64_t *first, uint64_t *last, int *width)
+{
+    const char *dash = memchr(at, '-', (gsize)(end - at));
+    const LhToldWord one = { at, (gsize)((dash != NULL ? dash : end) - at) };
+    const LhToldWord two = { dash != NULL ? dash + 1 : at,
+                             dash != NULL ? (gsize)(end - dash - 1) : one.length };
+
+    *width = (int)one.length;
+    return one.length <= DIGITS_MAX && two.length <= DIGITS_MAX && lh_told_uint(one, first) &&
+           lh_told_uint(two, last) && *first <= *last;
+}
+
+/* "[0-3,12]" begins at @at. */
+static bool
+expand_bracket(Hosts *h, const char *prefix, const char *at, const char *end)
+{
+    const char *close = memchr(at, ']', (gsize)(end - at));
+
+    if (close == NULL)
+        return fail_list(h, "a bracket is not closed; was it cut (SLURM_TOPO_LEN)?");
+    for (at++; at <= close; at++) {
+        const char *comma = memchr(at, ',', (gsize)(close - at));
+        const char *stop = comma != NULL ? comma : close;
+        uint64_t first, last;
+        int width;
+
+        if (!read_number_range(at, stop, &first, &last, &width))
+            return fail_list(h, "in brackets stand numbers and ranges of them, such as [0-3,12]");
+        for (uint64_t number = first; number <= last; number++) {
+            if (!expand_number(h, prefix, number, width, close + 1, end))
+                return false;
+        }
+        at = stop;
+    }
+    return true;
+}
+
+/* Adds all names that begin with @prefix and go on as from @at to @end, one element of a list. */
+static bool
+expand(Hosts *h, const char *prefix, const char *at, const char *end)
+{
+    const char *open = memchr(at, '[', (gsize)(end - at));
+    g_autofree char *plain = g_strndup(at, (gsize)((open != NULL ? open : end) - at));
+    g_autofree char *name = g_strconcat(prefix, plain, NULL);
+
+    if (strpbrk(plain, "]()=#") != NULL)
+        return fail_list(h, "names are letters, digits, - . and _, and numbers in brackets");
+    if (strlen(name) > LH_TOLD_NAME_BYTES_MAX)
+        return fail_list(h, "a name is too long");
+    if (open != NULL)
+        return expand_bracket(h, name, open, end);
+    if (*name == '\0')
+        return fail_list(h, "a name is missing");
+    if (h->names->len == NODES_MAX)
+        return fail_list(h, "more than " G_STRINGIFY(NODES_MAX) " names");
+    g_ptr_array_add(h->names, g_steal_pointer(&name));
+    return true;
+}
+
+/* The names of "tux[0-3,12],login1", in @names. */
+static bool
+read_hosts(LhToldReader *r, LhToldWord list, GPtrArray *names)
+{
+    Hosts hosts = { r, list, names };
+    const char *const end = list.at + list.length;
+    const char *from = list.at;
+    bool inside = false;
+
+    for (const char *at = list.at; at < end; at++) {
+        inside = *at == '[' || (inside && *at != ']');
+        if (*at != ',' || inside)
+            continue;
+        if (!expand(&hosts, "", from, at))
+            return false;
+        from = at + 1;
+    }
+    return expand(&hosts, "", from, end);
+}
+
+/* --- lines --------------------------------------------------------------------------------------
+ */
+
+/* The value of KEY=VALUE, whatever the case of KEY; empty if it is another key. */
+static LhToldWord
+value_of(LhToldWord word, const char *key)
+{
+    const gsize length = strlen(key);
+    const LhToldWord none = { word.at, 0 };
+
+    if (word.length <= length || g_ascii_strncasecmp(word.at, key, length) != 0)
+        return none;
+    return (LhToldWord){ word.at + length, word.length - length };
+}
+
+static bool
+has_key(LhToldWord word, const char *key)
+{
+    return word.length >= strlen(key) && g_ascii_strncasecmp(word.at, key, strlen(key)) == 0;
+}
+
+static bool
+is_switch_line(const LhToldReader *r)
+{
+    const LhToldWord first = lh_told_word(r, 0);
+
+    return has_key(first, "SwitchName=") || has_key(first, "BlockName=") ||
+           has_key(first, "BlockSizes=") || has_key(first, "RingName=");
+}
+
+static bool
+add_leaf(LhToldReader *r, Tree *tree, LhToldWord list)
+{
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+
+    if (!read_hosts(r, list, names))
+        return false;
+    for (guint i = 0; i < names->len; i++) {
+        char *name = g_strdup(g_ptr_array_index(names, i));
+
+        if (!g_hash_table_add(tree->nodes, name))
+            return lh_text_fail(&r->text, list.at,
+                                "a node of this switch is on it twice, or on another one, too");
+    }
+    if (g_hash_table_size(tree->nodes) > NODES_MAX)
+        return lh_text_fail(&r->text, list.at, "more than %d nodes", NODES_MAX);
+    tree->leaves++;
+    tree->nodes_per_leaf = MAX(tree->nodes_per_leaf, names->len);
+    return true;
+}
+
+static bool
+add_children(LhToldReader *r, Tree *tree, LhToldWord list)
+{
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+
+    if (!read_hosts(r, list, names))
+        return false;
+    for (guint i = 0; i < names->len; i++) {
+        const Child child = { g_strdup(g_ptr_array_index(names, i)), r->text.line };
+
+        g_array_append_val(tree->children, child);
+    }
+    return tree->children->len <= NODES_MAX ||
+           lh_text_fail(&r->text, list.at, "more than %d switches", NODES_MAX);
+}
+
+static bool
+read_switch(LhToldReader *r, Tree *tree)
+{
+    const LhToldWord name = value_of(lh_told_word(r, 0), "SwitchName=");
+    LhToldWord nodes = { NULL, 0 }, below = { NULL, 0 };
+
+    if (name.length == 0 || name.length > LH_TOLD_NAME_BYTES_MAX)
+        return lh_text_fail(&r->text, name.at,
+                            "a line of topology.conf begins with SwitchName=NAME; blocks and rings "
+                            "are not read, since a topology file has a tree of switches");
+    if (!g_hash_table_add(tree->switches, g_strndup(name.at, name.length)))
+        return lh_text_fail(&r->text, name.at, "this switch is there twice");
+    for (guint i = 1; i < r->words->len && *lh_told_word(r, i).at != '#'; i++) {
+        const LhToldWord word = lh_told_word(r, i);
+
+        if (memchr(word.at, '=', word.length) == NULL)
+            return lh_text_fail(&r->text, word.at, "a key and its value are written KEY=VALUE");
+        nodes = has_key(word, "Nodes=") ? value_of(word, "Nodes=") : nodes;
+        below = has_key(word, "Switches=") ? value_of(word, "Switches=") : below;
+    }
+    tree->line = tree->line == 0 ? r->text.line : tree->line;
+    /* scontrol lists all nodes below a switch that is above others. */
+    if (below.at != NULL)
+        return add_children(r, tree, below);
+    if (nodes.at != NULL)
+        return add_leaf(r, tree, nodes);
+    return lh_text_fail(&r->text, name.at, "a switch has Nodes= or Switches=");
+}
+
+static bool
+fail_child(const LhToldReader *r, const Child *child)
+{
+    g_set_error(r->text.error, LH_ERROR, LH_ERROR_INPUT,
+                "%s:%u: error: a switch is named in Switches= that has no line of its own",
+                r->text.file, child->line);
+    return false;
+}
+
+static bool
+conclude_tree(LhToldReader *r, const Tree *tree)
+{
+    const LhToldValue nodes = { g_hash_table_size(tree->nodes), LH_PROVENANCE_DATASHEET, 0, 0 };
+    const LhToldValue per_leaf = { tree->nodes_per_leaf, LH_PROVENANCE_DATASHEET, 0, 0 };
+
+    for (guint i = 0; i < tree->children->len; i++) {
+        const Child *child = &g_array_index(tree->children, Child, i);
+
+        if (!g_hash_table_contains(tree->switches, child->name))
+            return fail_child(r, child);
+    }
+    if (tree->leaves == 0)
+        return lh_text_fail(&r->text, r->text.line_start, "no switch has Nodes=");
+    return lh_told_add(r, LH_TOLD_NODES, tree->line, nodes) &&
+           lh_told_add(r, LH_TOLD_NODES_PER_LEAF, tree->line, per_leaf);
+}
+
+static bool
+read_tree_lines(LhToldReader *r, Tree *tree)
+{
+    for (;;) {
+        bool more;
+
+        if (!lh_told_next(r, &more))
+            return false;
+        if (!more)
+            return conclude_tree(r, tree);
+        if (r->words->len > 0 && *lh_told_word(r, 0).at != '#' && !read_switch(r, tree))
+            return false;
+    }
+}
+
+static void
+clear_child(gpointer child)
+{
+    g_free(((Child *)child)->name);
+}
+
+static bool
+read_slurm(LhToldReader *r)
+{
+    g_autoptr(GHashTable) switches = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GHashTable) nodes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GArray) children = g_array_new(FALSE, FALSE, sizeof(Child));
+    Tree tree = { .switches = switches, .nodes = nodes, .children = children };
+
+    g_array_set_clear_func(children, clear_child);
+    return read_tree_lines(r, &tree);
+}
+
+const LhToldFormat lh_told_slurm = { "Slurm topology.conf", is_switch_line, read_slurm };

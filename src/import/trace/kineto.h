@@ -1,0 +1,15 @@
+/* Traces of PyTorch's profiler, and longhaul's own in Chrome's format. */
+#pragma once
+
+#include "import/trace/gpu_trace.h"
+
+/* How long a packed trace may be when it is unpacked, unless a run says otherwise: the larger of
+ * both. */
+#define LH_KINETO_RATIO_MAX 100
+#define LH_KINETO_UNPACKED_MIB 64
+#define LH_KINETO_UNPACKED                                                                         \
+    G_STRINGIFY(LH_KINETO_RATIO_MAX)                                                               \
+    " times what is read of the file, or " G_STRINGIFY(LH_KINETO_UNPACKED_MIB) " MiB"
+
+/* As lh_seen_load, of JSON alone. */
+bool lh_kineto_load(LhSeenRun *run, const char *path, GError **error);

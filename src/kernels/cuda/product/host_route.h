@@ -1,0 +1,25 @@
+/*
+ * What the products of experts and the rows around them make of `route`.
+ */
+#pragma once
+
+#include "kernels/cuda/product/experts.h"
+#include "kernels/cuda/scratch.h"
+
+/* Memory for the order of @count numbers up to @most. */
+LhCudaOrder lh_cuda_take_order(LhCudaScratch *s, uint32_t count, uint32_t most);
+
+/* Enqueues what finds the firsts of experts, and with @places the place of each choice, in
+ * @scratch. */
+typedef struct {
+    uint64_t choices;
+    uint32_t experts;
+    bool places, firsts;
+} LhCudaRouteParams;
+enum lh_status lh_cuda_find_route(const LhCall *call, unsigned operand,
+                                  const LhCudaRouteParams *params, LhCudaScratch *scratch,
+                                  LhCudaRoute *route, void *stream);
+
+/* Counts what that takes. */
+void lh_cuda_take_route(const LhCudaRouteParams *params, LhCudaScratch *scratch,
+                        LhCudaRoute *route);

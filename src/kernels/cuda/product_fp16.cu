@@ -1,7 +1,0 @@
-#include "kernels/cuda/product_mma.cuh"
-
-enum lh_status
-lh_cuda_multiply_fp16(const LhCudaProduct *p, void *stream)
-{
-    return lh::multiply_mma<__half>(*p, stream);
-}

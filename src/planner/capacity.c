@@ -1,0 +1,344 @@
+/* See the header. */
+#include "planner/capacity.h"
+
+#include "base/error.h"
+#include "base/threads.h"
+#include "planner/estimate_all.h"
+
+#include <inttypes.h>
+
+#define UNIT_MIN 1024
+#define SHORT_UNITS 16  /* of the first of two lengths; the other is twice that */
+#define MOMENTS_BYTES 8 /* of a parameter: two of Adam's, in fp32 */
+
+/* ---- something that fits ---- */
+
+bool
+lh_plan_is_hopeless(const LhSetup *setup, uint32_t gpus)
+{
+    const LhModel *model = setup->model;
+    const double element = (double)lh_dtype_bytes(setup->params.attention.dtype);
+    const double states = (double)lh_model_parameters(model) * (element + MOMENTS_BYTES);
+    const double saved = (double)setup->params.attention.seq_length * (double)model->hidden_size *
+                         (double)model->num_layers * element;
+    const uint64_t limit_bytes = lh_plan_limit_bytes(setup);
+
+    return limit_bytes > 0 && (states + saved) / gpus > (double)limit_bytes;
+}
+
+/* Whether the program of a case needs no more than there is; @estimate is exact. */
+static bool
+program_fits(const LhPlanCase *c, const LhProgram *program, LhPlanEstimate *estimate)
+{
+    *estimate = (LhPlanEstimate){ 0 };
+    lh_plan_estimate_memory(c, program, estimate);
+    return estimate->limit_bytes == 0 || estimate->peak_bytes <= estimate->limit_bytes;
+}
+
+static bool
+fits_exactly(const LhPlanCase *c, LhPlanEstimate *estimate)
+{
+    g_autoptr(LhProgram) program = lh_plan_case_program(c, NULL);
+
+    *estimate = (LhPlanEstimate){ 0 };
+    return program != NULL && program_fits(c, program, estimate);
+}
+
+bool
+lh_plan_step_fits(const LhScenario *scenario, bool *fits, GError **error)
+{
+    g_autoptr(LhSetup) setup = lh_setup_new(scenario, error);
+    g_autoptr(LhProgram) program = NULL;
+    LhPlanEstimate estimate;
+    LhPlanCase c;
+
+    if (setup == NULL)
+        return false;
+    c = (LhPlanCase){ .setup = *setup,
+                      .step = *setup->step,
+                      .schedule = g_ptr_array_index(setup->schedules, 0) };
+    c.setup.step = &c.step;
+    program = lh_plan_case_program(&c, error);
+    if (program == NULL)
+        return false;
+    *fits = program_fits(&c, program, &estimate);
+    return true;
+}
+
+/* Sets what points need at least, by point; those that are refused stay as they are. */
+static void
+take_peak(void *data, guint point, const LhPlanEstimate *estimate, const char *reason)
+{
+    uint64_t *peaks_bytes = data;
+
+    (void)reason;
+    if (estimate != NULL)
+        peaks_bytes[point] = MAX(estimate->peak_bytes, 1);
+}
+
+/* Those that recompute and share most come first. */
+static int
+by_thrift(gconstpointer a, gconstpointer b, gpointer data)
+{
+    const LhPlanSpace *space = data;
+    const guint x = *(const guint *)a, y = *(const guint *)b;
+    const LhPlanPoint *p = lh_plan_point(space, x), *q = lh_plan_point(space, y);
+    const bool layer_p = p->checkpoint == LH_CHECKPOINT_LAYER;
+    const bool layer_q = q->checkpoint == LH_CHECKPOINT_LAYER;
+
+    if (layer_p != layer_q)
+        return layer_p ? -1 : 1;
+    if (p->shard != q->shard)
+        return p->shard > q->shard ? -1 : 1;
+    return x < y ? -1 : x > y;
+}
+
+/* All points, in that order; caller frees. */
+static guint *
+thrifty_order(const LhPlanSpace *space)
+{
+    guint *order = g_new(guint, space->points->len);
+
+    for (guint i = 0; i < space->points->len; i++)
+        order[i] = i;
+    g_qsort_with_data(order, (int)space->points->len, sizeof(*order), by_thrift, (gpointer)space);
+    return order;
+}
+
+guint
+lh_plan_find_fitting(const LhPlanSpace *space, guint threads)
+{
+    const uint64_t limit_bytes = lh_plan_limit_bytes(space->setup);
+    g_autofree guint *order = thrifty_order(space);
+    g_autofree uint64_t *peaks_bytes = g_new0(uint64_t, space->points->len); /* 0: refused */
+
+    lh_plan_estimate_all(&(LhPlanEstimates){
+        .space = space, .threads = threads, .found = take_peak, .data = peaks_bytes });
+    for (guint i = 0; i < space->points->len; i++) {
+        const uint64_t peak_bytes = peaks_bytes[order[i]];
+        LhPlanEstimate exact;
+        LhPlanCase c;
+
+        if (peak_bytes > 0 && (limit_bytes == 0 || peak_bytes <= limit_bytes) &&
+            lh_plan_case_init(&c, space, order[i], NULL) && fits_exactly(&c, &exact))
+            return order[i];
+    }
+    return G_MAXUINT;
+}
+
+/* ---- the longest sequence ---- */
+
+/* What is known of a point's end. */
+typedef struct {
+    uint64_t units_max; /* it fits with no more than so many; 0: it is refused, or fits with none */
+    guint point;
+} PointEnd;
+
+typedef struct {
+    const LhPlanSpace *space;
+    uint64_t unit;
+    bool (*go_on)(void *data);
+    void *data;
+    PointEnd *ends;
+    /* Of the lengths of SHORT_UNITS and twice that: setups by shape, NULL where it is refused, and
+     * what each point needs of them at least, 0 where it is. */
+    LhSetup **short_setups[2];
+    uint64_t *peaks_bytes[2];
+} CapacityQuestion;
+
+static bool
+goes_on(const CapacityQuestion *q)
+{
+    return q->go_on == NULL || q->go_on(q->data);
+}
+
+/* A setup of a shape with a sequence of another length; NULL if it is refused. Caller frees. */
+static LhSetup *
+setup_at(const CapacityQuestion *q, const LhPlanShape *shape, uint64_t units)
+{
+    g_autofree char *text = g_strdup_printf("%" PRIu64, units * q->unit);
+    g_autoptr(LhScenario) scenario = lh_scenario_copy(shape->scenario);
+    LhSetup *setup;
+
+    lh_scenario_replace(scenario, "seq_length", text);
+    setup = lh_setup_new(scenario, NULL);
+    if (setup != NULL)
+        setup->scenario = shape->scenario; /* differs in the length alone, and stays */
+    return setup;
+}
+
+static void
+make_short_setups(void *data, guint index)
+{
+    const CapacityQuestion *q = data;
+    const LhPlanShape *shape = g_ptr_array_index(q->space->shapes, index);
+
+    for (guint i = 0; i < 2; i++)
+        q->short_setups[i][index] = setup_at(q, shape, (uint64_t)SHORT_UNITS * (i + 1));
+}
+
+static bool
+goes_on_with(void *data)
+{
+    return goes_on(data);
+}
+
+static void
+take_short_peak(void *data, guint which, guint point, const LhPlanEstimate *estimate)
+{
+    const CapacityQuestion *q = data;
+
+    take_peak(q->peaks_bytes[which], point, estimate, NULL);
+}
+
+static void
+take_low(void *data, guint point, const LhPlanEstimate *estimate, const char *reason)
+{
+    (void)reason;
+    take_short_peak(data, 0, point, estimate);
+}
+
+static void
+take_high(void *data, guint point, const LhPlanEstimate *estimate, const char *reason)
+{
+    (void)reason;
+    take_short_peak(data, 1, point, estimate);
+}
+
+/* A straight line through two lengths stays below the peaks of all that are longer. */
+static PointEnd
+end_of(const CapacityQuestion *q, guint point)
+{
+    const uint64_t limit_bytes = lh_plan_limit_bytes(q->space->setup);
+    const uint64_t low = q->peaks_bytes[0][point], high = q->peaks_bytes[1][point];
+    PointEnd end = { .point = point };
+
+    if (low == 0 || high <= low)
+        return end;
+    end.units_max = SHORT_UNITS;
+    if (low <= limit_bytes)
+        end.units_max +=
+            (uint64_t)((double)(limit_bytes - low) * SHORT_UNITS / (double)(high - low)) + 1;
+    return end;
+}
+
+static void
+find_ends(CapacityQuestion *q, guint threads)
+{
+    const guint shapes = q->space->shapes->len, points = q->space->points->len;
+
+    for (guint i = 0; i < 2; i++) {
+        q->short_setups[i] = g_new0(LhSetup *, shapes);
+        q->peaks_bytes[i] = g_new0(uint64_t, points);
+    }
+    lh_on_threads_each("longest", threads, shapes, make_short_setups, q);
+    for (guint i = 0; i < 2; i++)
+        lh_plan_estimate_all(&(LhPlanEstimates){ .space = q->space,
+                                                 .setups = q->short_setups[i],
+                                                 .threads = threads,
+                                                 .go_on = goes_on_with,
+                                                 .found = i == 0 ? take_low : take_high,
+                                                 .data = q });
+    for (guint i = 0; i < points; i++)
+        q->ends[i] = end_of(q, i);
+    for (guint i = 0; i < 2; i++) {
+        for (guint k = 0; k < shapes; k++)
+            lh_setup_free(q->short_setups[i][k]);
+        g_free(q->short_setups[i]);
+        g_free(q->peaks_bytes[i]);
+    }
+}
+
+static int
+by_end(gconstpointer a, gconstpointer b)
+{
+    const PointEnd *x = a, *y = b;
+
+    if (x->units_max != y->units_max)
+        return x->units_max > y->units_max ? -1 : 1;
+    return x->point < y->point ? -1 : x->point > y->point;
+}
+
+static bool
+fits_with(const CapacityQuestion *q, guint point, uint64_t units, LhPlanEstimate *estimate)
+{
+    g_autoptr(LhSetup) setup =
+        setup_at(q, lh_plan_shape(q->space, lh_plan_point(q->space, point)), units);
+    LhPlanCase c;
+
+    *estimate = (LhPlanEstimate){ 0 };
+    if (setup == NULL)
+        return false;
+    lh_plan_case_of(&c, q->space, point, setup);
+    return fits_exactly(&c, estimate);
+}
+
+/* Where the point ends, if that is beyond what @longest has. */
+static void
+try_point(const CapacityQuestion *q, const PointEnd *end, LhPlanLongest *longest)
+{
+    uint64_t fits = longest->tokens / q->unit, fails = end->units_max + 1;
+    LhPlanEstimate estimate, beyond;
+
+    if (!fits_with(q, end->point, fits + 1, &estimate))
+        return;
+    fits++;
+    *longest = (LhPlanLongest){
+        .tokens = fits * q->unit, .unit = q->unit, .point = end->point, .fits = estimate
+    };
+    while (fails - fits > 1) {
+        const uint64_t middle = fits + (fails - fits) / 2;
+
+        if (fits_with(q, end->point, middle, &estimate)) {
+            fits = middle;
+            longest->tokens = fits * q->unit;
+            longest->fits = estimate;
+        } else {
+            fails = middle;
+        }
+    }
+    fits_with(q, end->point, fails, &beyond);
+    longest->beyond = beyond;
+}
+
+static void
+try_all(const CapacityQuestion *q, LhPlanLongest *longest)
+{
+    const guint points = q->space->points->len;
+
+    qsort(q->ends, points, sizeof(*q->ends), by_end);
+    *longest = (LhPlanLongest){ .unit = q->unit };
+    for (guint i = 0; i < points && q->ends[i].units_max * q->unit > longest->tokens && goes_on(q);
+         i++)
+        try_point(q, &q->ends[i], longest);
+}
+
+bool
+lh_plan_longest(const LhPlanSpace *space, guint threads, bool (*go_on)(void *data), void *data,
+                LhPlanLongest *longest, GError **error)
+{
+    const uint64_t cut = UINT64_C(2) * space->gpus; /* segments of every rank */
+    g_autofree PointEnd *ends = g_new0(PointEnd, space->points->len);
+    CapacityQuestion q = { .space = space,
+                           .unit = (UNIT_MIN + cut - 1) / cut * cut,
+                           .go_on = go_on,
+                           .data = data,
+                           .ends = ends };
+
+    if (lh_plan_limit_bytes(space->setup) == 0) {
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                    "the longest sequence is a matter of a device's memory, which --cost %s does "
+                    "not count",
+                    lh_cost_mode_names[space->setup->cost]);
+        return false;
+    }
+    find_ends(&q, threads);
+    try_all(&q, longest);
+    if (!goes_on(&q))
+        return false;
+    if (longest->tokens == 0)
+        g_set_error(error, LH_ERROR, LH_ERROR_NO,
+                    "on %s, not even a sequence of %" PRIu64 " tokens fits in memory",
+                    space->cluster, q.unit);
+    return longest->tokens > 0;
+}

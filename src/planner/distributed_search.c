@@ -1,0 +1,145 @@
+/* See the header. A process tells lines: the first one of its state, the others of outcomes. */
+#include "planner/distributed_search.h"
+
+#include "base/error.h"
+#include "base/json/json.h"
+#include "planner/search_record.h"
+
+#include <stddef.h>
+#include <string.h>
+
+static const LhField state_fields[] = {
+    { .name = "interrupted",
+      .type = LH_FIELD_BOOL,
+      .offset = offsetof(LhPlanDeal, interrupted),
+      .flags = LH_FIELD_REQUIRED },
+    { .name = "limit_bytes",
+      .type = LH_FIELD_UINT,
+      .offset = offsetof(LhPlanDeal, limit_bytes),
+      .flags = LH_FIELD_REQUIRED },
+    { .name = NULL },
+};
+
+GArray *
+lh_plan_deal(const LhProcesses *processes, guint turns)
+{
+    const guint first = processes != NULL ? processes->control.place.first : 0;
+    const guint step = processes != NULL ? processes->count : 1;
+    GArray *mine = g_array_new(FALSE, FALSE, sizeof(guint));
+
+    for (guint turn = first; turn < turns; turn += step)
+        g_array_append_val(mine, turn);
+    return mine;
+}
+
+/* ---- telling ---- */
+
+static void
+add_state(const LhPlanDeal *deal, GString *text)
+{
+    g_autoptr(LhJsonWriter) w = lh_jsonw_new(text, true);
+
+    lh_jsonw_object_begin(w, NULL);
+    lh_jsonw_bool(w, "interrupted", deal->interrupted);
+    lh_jsonw_uint(w, "limit_bytes", deal->limit_bytes);
+    lh_jsonw_object_end(w);
+}
+
+static void
+add_outcome(guint turn, const LhPlanOutcome *outcome, GString *text)
+{
+    g_autoptr(LhJsonWriter) w = lh_jsonw_new(text, true);
+
+    lh_plan_outcome_write(w, NULL, turn, NULL, outcome);
+}
+
+static char *
+tell_outcomes(const LhPlanOutcome *outcomes, const GArray *told, const LhPlanDeal *deal)
+{
+    GString *text = g_string_new(NULL);
+
+    add_state(deal, text);
+    for (guint i = 0; i < told->len; i++) {
+        const guint turn = g_array_index(told, guint, i);
+
+        add_outcome(turn, &outcomes[turn], text);
+    }
+    return g_string_free(text, FALSE);
+}
+
+/* ---- listening ---- */
+
+static bool
+hear_state(const char *name, const char *line, LhPlanDeal *deal, GError **error)
+{
+    g_autoptr(LhJson) json = lh_json_parse(name, line, strlen(line), error);
+    LhPlanDeal other = { .interrupted = false };
+
+    if (json == NULL || !lh_json_decode(json, state_fields, &other, false, error))
+        return false;
+    deal->interrupted = deal->interrupted || other.interrupted;
+    deal->limit_bytes = MAX(deal->limit_bytes, other.limit_bytes);
+    return true;
+}
+
+static bool
+hear_outcome(const char *name, const char *line, LhPlanOutcome *outcomes, guint turns,
+             GError **error)
+{
+    g_autofree char *cluster = NULL;
+    LhPlanOutcome outcome;
+    guint turn;
+
+    if (!lh_plan_outcome_read(name, line, &cluster, &turn, &outcome, error))
+        return false;
+    if (turn >= turns) {
+        g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "turn %u of %u", turn, turns);
+        g_free(outcome.reason);
+        return false;
+    }
+    g_free(outcomes[turn].reason);
+    outcomes[turn] = outcome;
+    return true;
+}
+
+static bool
+hear(const char *name, char *text, LhPlanOutcome *outcomes, guint turns, LhPlanDeal *deal,
+     GError **error)
+{
+    char *line = text;
+
+    for (guint number = 0; *line != '\0'; number++) {
+        char *end = strchr(line, '\n');
+
+        if (end != NULL)
+            *end = '\0';
+        if (!(number == 0 ? hear_state(name, line, deal, error)
+                          : hear_outcome(name, line, outcomes, turns, error)))
+            return false;
+        line = end != NULL ? end + 1 : line + strlen(line);
+    }
+    return true;
+}
+
+bool
+lh_plan_deal_share(const LhProcesses *processes, LhPlanOutcome *outcomes, guint turns,
+                   const GArray *told, LhPlanDeal *deal, GError **error)
+{
+    g_autofree char *mine = tell_outcomes(outcomes, told, deal);
+    g_auto(GStrv) texts = lh_processes_texts(processes, mine, error);
+
+    for (uint32_t r = 0; texts != NULL && r < processes->count; r++) {
+        g_autofree char *name = g_strdup_printf("process %u", r);
+        g_autoptr(GError) cause = NULL;
+
+        if (r == processes->control.place.first ||
+            hear(name, texts[r], outcomes, turns, deal, &cause))
+            continue;
+        g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
+                    "what %s found cannot be read: start all processes with the same options, "
+                    "files and version (%s)",
+                    name, cause->message);
+        return false;
+    }
+    return texts != NULL;
+}

@@ -1,0 +1,383 @@
+/*
+ * See the header. Ranks that differ in tensor- or data-parallel rank alone have the same program
+ * but for whom they talk to, and the first of them has as much to do as any: those of one
+ * context-parallel group stand for all, in a pipeline those of one group of each stage.
+ */
+#include "planner/estimate.h"
+
+#include "compare/step_plan.h"
+#include "sim/lower_bound/lower_bound.h"
+#include "step/formulas.h"
+
+/* Of the quick answer: enough layers that what is fetched ahead of a layer, or follows behind it,
+ * lies within them. */
+#define FEW_LAYERS 3
+#define FEW_MICRO_BATCHES 2
+#define WATCHED_RANKS 4 /* at most, whose chains are followed */
+
+uint64_t
+lh_plan_limit_bytes(const LhSetup *setup)
+{
+    return setup->cost == LH_COST_DEVICE
+               ? MAX(lh_device_usable_bytes(setup->device, LH_MEMORY_MARGIN), 1)
+               : 0;
+}
+
+/* ---- quick ---- */
+
+/* Sums that a stage of a pipeline has like a program without one, and attention like what is around
+ * it: stages may gather weights more rarely, and streams beside the first are anybody's. */
+static const int common_sums[] = { 0, LH_LEAST_HOST, LH_LEAST_SMS };
+
+/* What a program of so many layers and few micro-batches has. */
+typedef struct {
+    LhTime sums_ps[LH_LEAST_SUMS];
+    uint64_t peak_bytes;
+    LhLeastTimes few;                   /* of the few micro-batches alone */
+    uint64_t states_bytes, saved_bytes; /* there before the first op; the most that is saved */
+} ProgramSums;
+
+/* The times of a pass of attention as often as it is called; all that the first stream does from
+ * its coming there on, unless calls overlap. */
+static void
+add_calls(LhLeastTimes *few, const LhAttentionPart *attention, unsigned kind, unsigned pass,
+          const LhAttentionCalls *calls)
+{
+    const LhTime passes_ps = attention->passes_ps[kind][pass];
+    LhLeastTimes times = attention->times[kind][pass];
+
+    if (!calls->joined) {
+        times.sums_ps[0] = times.first_ps[0] = passes_ps;
+        times.forward_ps = pass == 0 ? passes_ps : 0;
+        times.backward_ps = pass == 0 ? 0 : passes_ps;
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(common_sums); i++) {
+        const int s = common_sums[i];
+
+        few->sums_ps[s] += (LhTime)calls->all * times.sums_ps[s];
+        few->first_ps[s] += (LhTime)calls->first * times.first_ps[s];
+    }
+    few->forward_ps += (LhTime)calls->timely * times.forward_ps;
+    few->backward_ps += (LhTime)calls->timely * times.backward_ps;
+}
+
+/* Both parts together; micro-batches beyond the few, @more of them, repeat the first. */
+static ProgramSums
+sum_parts(const LhAttentionPart *attention, const LhAroundPart *around, uint32_t more)
+{
+    ProgramSums sums = { .peak_bytes = around->peak_bytes,
+                         .few = around->times,
+                         .states_bytes = around->states_bytes,
+                         .saved_bytes = around->saved_bytes };
+
+    for (unsigned kind = 0; kind < LH_STEP_KINDS; kind++) {
+        for (unsigned pass = 0; pass < 2; pass++) {
+            const LhAttentionCalls *calls = &around->calls[kind][pass];
+
+            add_calls(&sums.few, attention, kind, pass, calls);
+            if (calls->all > 0)
+                sums.peak_bytes =
+                    MAX(sums.peak_bytes, calls->held_bytes + attention->peak_bytes[kind][pass]);
+        }
+    }
+    for (int s = 0; s < LH_LEAST_SUMS; s++)
+        sums.sums_ps[s] = sums.few.sums_ps[s] + (LhTime)more * sums.few.first_ps[s];
+    return sums;
+}
+
+/* All of a kind, and dense or with experts alike. */
+static bool
+has_equal_layers(const LhModel *m)
+{
+    return (m->layers == NULL || m->layers->len <= 1) &&
+           (m->num_experts == 0 || lh_model_dense(m) == 0);
+}
+
+/* Without a pipeline; @next: with a layer more than few, unless @sums are of all layers. */
+static void
+estimate_stage(const LhPlanCase *c, const ProgramSums *sums, const ProgramSums *next,
+               LhPlanEstimate *estimate)
+{
+    const LhTime more = next == NULL ? 0 : (LhTime)(c->step.model.num_layers - FEW_LAYERS);
+
+    for (int s = 0; s < LH_LEAST_SUMS; s++)
+        estimate->time_ps = MAX(
+            estimate->time_ps,
+            sums->sums_ps[s] + (next == NULL ? 0 : more * (next->sums_ps[s] - sums->sums_ps[s])));
+    estimate->peak_bytes = sums->peak_bytes;
+    if (next != NULL)
+        estimate->peak_bytes += (uint64_t)more * (next->peak_bytes - sums->peak_bytes);
+}
+
+/* ---- quick: pipelines ---- */
+
+/* What each layer of a stage adds for each micro-batch. */
+typedef struct {
+    LhTime times_ps[LH_LEAST_SUMS], forward_ps, backward_ps, accumulate_ps;
+    uint64_t states_bytes, saved_bytes; /* the states once */
+} OfLayer;
+
+/* Weights that go behind each pass of their layer are gathered for each, and gradients of layers
+ * are reduced where those of a program without a pipeline are. */
+static bool
+moves_alike(const LhStepParams *p)
+{
+    return p->behaviour.reshard && !p->behaviour.unit_is_model;
+}
+
+static OfLayer
+of_layer(const LhStepParams *p, const ProgramSums *sums, const ProgramSums *next)
+{
+    OfLayer of = { .forward_ps = next->few.forward_ps - sums->few.forward_ps,
+                   .backward_ps = next->few.backward_ps - sums->few.backward_ps,
+                   .accumulate_ps = next->few.accumulate_ps - sums->few.accumulate_ps,
+                   .states_bytes = next->states_bytes - sums->states_bytes,
+                   .saved_bytes = next->saved_bytes - sums->saved_bytes };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(common_sums); i++)
+        of.times_ps[common_sums[i]] =
+            next->few.first_ps[common_sums[i]] - sums->few.first_ps[common_sums[i]];
+    for (int s = LH_STEP_STREAM_GATHER; s <= LH_STEP_STREAM_SCATTER && moves_alike(p); s++)
+        of.times_ps[s] = next->few.first_ps[s] - sums->few.first_ps[s];
+    return of;
+}
+
+/* Of streams beside the first, sums alone. */
+static LhTime
+stages_time(const LhStepParams *p, const OfLayer *of)
+{
+    const LhStepLayerTimes times = { .forward_ps = of->forward_ps,
+                                     .recompute_ps =
+                                         of->times_ps[0] - of->forward_ps - of->backward_ps,
+                                     .backward_ps = of->backward_ps,
+                                     .accumulate_ps = of->accumulate_ps };
+    LhTime time_ps = lh_step_pipeline_least(p, &times), work;
+
+    for (uint32_t stage = 0; stage < lh_step_stages(p); stage++) {
+        work = (LhTime)p->micro_batches * lh_step_stage_layers(p, stage);
+        for (int s = 0; s < LH_LEAST_SUMS; s++)
+            time_ps = MAX(time_ps, work * of->times_ps[s]);
+    }
+    return time_ps;
+}
+
+/* States, and what is saved of the chunks that are in flight; each has at least so many layers as
+ * the smallest. */
+static uint64_t
+stage_peak(const LhStepParams *p, const OfLayer *of, uint32_t stage)
+{
+    const uint32_t stages = lh_step_stages(p);
+    uint64_t least = UINT64_MAX;
+
+    for (uint32_t chunk = 0; chunk < lh_step_chunks(p); chunk++) {
+        const uint32_t place = chunk * stages + stage;
+
+        least = MIN(least, lh_step_chunk_begins(p, place + 1) - lh_step_chunk_begins(p, place));
+    }
+    return lh_step_stage_layers(p, stage) * of->states_bytes +
+           lh_step_in_flight(p, stage) * least * of->saved_bytes;
+}
+
+/* Stages from what layers of a program without a pipeline add; of models whose layers differ, the
+ * mean of all stages, which none of them is above. */
+static void
+estimate_pipeline(const LhPlanCase *c, const ProgramSums *sums, const ProgramSums *next,
+                  LhPlanEstimate *estimate)
+{
+    LhStepParams p = c->step.params;
+    const uint32_t stages = lh_step_stages(&p);
+    OfLayer of;
+
+    p.model = &c->step.model;
+    if (next == NULL) {
+        for (size_t i = 0; i < G_N_ELEMENTS(common_sums); i++)
+            estimate->time_ps =
+                MAX(estimate->time_ps,
+                    (LhTime)p.micro_batches * sums->few.first_ps[common_sums[i]] / stages);
+        estimate->peak_bytes = sums->states_bytes / stages;
+        return;
+    }
+    of = of_layer(&p, sums, next);
+    estimate->time_ps = MAX(estimate->time_ps, stages_time(&p, &of));
+    for (uint32_t stage = 0; stage < stages; stage++) {
+        estimate->peak_bytes = MAX(estimate->peak_bytes, stage_peak(&p, &of, stage));
+    }
+}
+
+/* ---- quick: from parts ---- */
+
+/* The case as one stage that has all layers, and few micro-batches. */
+static LhPlanCase
+as_one_stage(const LhPlanCase *c)
+{
+    LhPlanCase one = *c;
+    LhStepParams *p = &one.step.params;
+
+    if (p->behaviour.unit_is_model && lh_step_chunks(p) > 1) /* which are never done together */
+        p->behaviour.reduce_each = false;
+    p->pipeline_parallel = p->chunks = 1;
+    p->pipeline_order = LH_PIPELINE_1F1B;
+    p->embedding_counts = p->loss_counts = false;
+    p->micro_batches = MIN(p->micro_batches, FEW_MICRO_BATCHES);
+    return one;
+}
+
+bool
+lh_plan_attention(const LhPlanCase *c, bool communication, LhAttentionPart *part, GError **error)
+{
+    const LhPlanCase one = as_one_stage(c);
+
+    return lh_attention_part(&one, communication, part, error);
+}
+
+bool
+lh_plan_around(const LhPlanCase *c, const LhStepAttention *hollow, bool communication,
+               LhPlanAround *around, GError **error)
+{
+    const LhPlanCase one = as_one_stage(c);
+    const uint64_t layers = c->step.model.num_layers;
+    const bool pipeline = lh_step_stages(&c->step.params) > 1;
+
+    around->continued = has_equal_layers(&c->step.model) && (pipeline || layers > FEW_LAYERS + 1);
+    return lh_around_part(&one, around->continued ? FEW_LAYERS : layers, hollow, communication,
+                          &around->few, error) &&
+           (!around->continued ||
+            lh_around_part(&one, FEW_LAYERS + 1, hollow, communication, &around->next, error));
+}
+
+LhPlanEstimate
+lh_plan_estimate_parts(const LhPlanCase *c, const LhAttentionPart *attention,
+                       const LhPlanAround *around)
+{
+    const LhStepParams *p = &c->step.params;
+    const uint32_t more = p->micro_batches - MIN(p->micro_batches, FEW_MICRO_BATCHES);
+    const ProgramSums few = sum_parts(attention, &around->few, more);
+    LhPlanEstimate estimate = { .limit_bytes = lh_plan_limit_bytes(&c->setup) };
+    ProgramSums next;
+
+    if (around->continued)
+        next = sum_parts(attention, &around->next, more);
+    (lh_step_stages(p) > 1 ? estimate_pipeline
+                           : estimate_stage)(c, &few, around->continued ? &next : NULL, &estimate);
+    estimate.time_ps += lh_step_overhead_ps(&c->setup);
+    return estimate;
+}
+
+static bool
+estimate_alone(const LhPlanCase *c, bool communication, LhPlanEstimate *found, GError **error)
+{
+    LhAttentionPart attention = { 0 };
+    LhPlanAround around;
+    bool estimated;
+
+    *found = (LhPlanEstimate){ 0 };
+    estimated = lh_plan_case_check(c, error) &&
+                lh_plan_attention(c, communication, &attention, error) &&
+                lh_plan_around(c, &attention.hollow, communication, &around, error);
+    if (estimated)
+        *found = lh_plan_estimate_parts(c, &attention, &around);
+    lh_attention_part_clear(&attention);
+    return estimated;
+}
+
+bool
+lh_plan_estimate_quick(const LhPlanCase *c, LhPlanEstimate *quick, GError **error)
+{
+    return estimate_alone(c, false, quick, error);
+}
+
+LhTime
+lh_plan_estimate_messages(const LhPlanCase *c)
+{
+    LhPlanEstimate with;
+
+    return estimate_alone(c, true, &with, NULL) ? with.time_ps : 0;
+}
+
+/* ---- close ---- */
+
+void
+lh_plan_estimate_memory(const LhPlanCase *c, const LhProgram *program, LhPlanEstimate *estimate)
+{
+    estimate->limit_bytes = lh_plan_limit_bytes(&c->setup);
+    estimate->peak_bytes = lh_step_peak(program, estimate->by_category);
+}
+
+/* The chains of @rank of the first stage and of the ranks at its place in the others. */
+static LhLeastTimes
+follow(LhLeast *least, const LhStepParams *p, uint32_t rank)
+{
+    const uint32_t stages = lh_step_stages(p);
+    g_autofree uint32_t *ranks = g_new(uint32_t, stages);
+
+    if (stages == 1)
+        return lh_least_of(least, rank, true);
+    for (uint32_t stage = 0; stage < stages; stage++)
+        ranks[stage] = stage * (uint32_t)lh_step_stage_ranks(p) + rank;
+    return lh_least_of_all(least, ranks, stages);
+}
+
+/* Follows the chains of a few ranks of every stage, until one takes @enough_ps. */
+static LhTime
+longest_chain(const LhPlanCase *c, const LhProgram *program, LhTime enough_ps)
+{
+    const LhStepParams *p = &c->step.params;
+    const uint32_t ranks = MIN(p->module.ranks, WATCHED_RANKS);
+    const LhSimParams params = lh_setup_sim_params(&c->setup, program);
+    LhLeastCalls *calls = lh_plan_calls_take(c->calls);
+    g_autoptr(LhLeast) least = lh_least_new(&params, calls);
+    LhTime time_ps = 0;
+
+    for (uint32_t i = ranks; i-- > 0 && time_ps < enough_ps;) {
+        const LhLeastTimes times = follow(least, p, lh_plan_group_rank(p, i, ranks));
+
+        time_ps = MAX(time_ps, times.path_ps);
+        for (int s = 0; s < LH_LEAST_SUMS; s++)
+            time_ps = MAX(time_ps, times.sums_ps[s]);
+    }
+    lh_plan_calls_give_back(c->calls, calls);
+    return time_ps;
+}
+
+bool
+lh_plan_estimate_close(const LhPlanCase *c, const LhProgram *program, LhTime enough_ps,
+                       LhPlanEstimate *estimate)
+{
+    const LhTime overhead_ps = lh_step_overhead_ps(&c->setup);
+
+    *estimate = (LhPlanEstimate){ 0 };
+    estimate->time_ps = longest_chain(c, program, enough_ps - overhead_ps) + overhead_ps;
+    if (estimate->time_ps >= enough_ps)
+        return false;
+    lh_plan_estimate_memory(c, program, estimate);
+    return true;
+}
+
+static void
+clear_tails(gpointer data)
+{
+    const LhRankTails *tails = data;
+
+    g_array_unref(tails->tails_ps);
+}
+
+GArray *
+lh_plan_estimate_tails(const LhPlanCase *c, const LhProgram *program)
+{
+    const LhStepParams *p = &c->step.params;
+    const LhSimParams params = lh_setup_sim_params(&c->setup, program);
+    LhLeastCalls *calls = lh_plan_calls_take(c->calls);
+    g_autoptr(LhLeast) least = lh_least_new(&params, calls);
+    GArray *all = g_array_new(FALSE, FALSE, sizeof(LhRankTails));
+
+    g_array_set_clear_func(all, clear_tails);
+    for (uint32_t stage = 0; stage < lh_step_stages(p); stage++) {
+        LhRankTails tails = { .rank = stage * (uint32_t)lh_step_stage_ranks(p) +
+                                      lh_plan_group_rank(p, 1, 2) };
+
+        tails.tails_ps = lh_least_tails(least, tails.rank);
+        g_array_append_val(all, tails);
+    }
+    lh_plan_calls_give_back(c->calls, calls);
+    return all;
+}

@@ -1,0 +1,306 @@
+/* See the header. */
+#include "planner/estimate_all.h"
+
+#include "base/threads.h"
+
+#define POLICIES (LH_CHECKPOINTS * LH_SHARDS)
+
+/* Consecutive points of one shape and one arrangement of a schedule. */
+typedef struct {
+    guint first, count;
+    guint attention; /* in Table.attentions */
+    guint arounds;   /* in Table.arounds: the first of POLICIES */
+} PointRun;
+
+/* What decides attention. */
+typedef struct {
+    const LhSchedule *schedule;
+    uint32_t variant, tensor, context, micro_batch_size;
+} AttentionKey;
+
+typedef struct {
+    guint point; /* one that has it */
+    LhAttentionPart part;
+    char *refusal;   /* owned; NULL: none */
+    char *signature; /* owned: what the part is given and gives back */
+} Attention;
+
+typedef struct {
+    bool wanted;
+    guint point; /* one that has it */
+    guint attention;
+    LhPlanAround around;
+    char *refusal; /* owned; NULL: none */
+} Around;
+
+typedef struct {
+    const LhPlanEstimates *query;
+    GArray *runs, *attentions, *arounds;
+} Table;
+
+static const LhPlanPoint *
+point_of(const Table *table, guint point)
+{
+    return lh_plan_point(table->query->space, point);
+}
+
+static const LhSetup *
+setup_of(const Table *table, guint point)
+{
+    const uint32_t shape = point_of(table, point)->shape;
+
+    if (table->query->setups != NULL)
+        return table->query->setups[shape];
+    return lh_plan_shape(table->query->space, point_of(table, point))->setup;
+}
+
+static bool
+estimate_goes_on(const Table *table)
+{
+    return table->query->go_on == NULL || table->query->go_on(table->query->data);
+}
+
+/* ---- which parts there are ---- */
+
+static guint
+key_hash(gconstpointer key)
+{
+    const AttentionKey *k = key;
+
+    return g_direct_hash(k->schedule) ^ (k->variant * UINT32_C(0x9E3779B1)) ^
+           (k->tensor * UINT32_C(0x85EBCA6B)) ^ (k->context * UINT32_C(0xC2B2AE35)) ^
+           (k->micro_batch_size * UINT32_C(0x27D4EB2F));
+}
+
+static gboolean
+key_equal(gconstpointer a, gconstpointer b)
+{
+    const AttentionKey *x = a, *y = b;
+
+    return x->schedule == y->schedule && x->variant == y->variant && x->tensor == y->tensor &&
+           x->context == y->context && x->micro_batch_size == y->micro_batch_size;
+}
+
+static guint
+attention_of(Table *table, GHashTable *known, guint point)
+{
+    const LhPlanPoint *p = point_of(table, point);
+    const LhPlanShape *shape = lh_plan_shape(table->query->space, p);
+    const AttentionKey key = { .schedule = p->schedule,
+                               .variant = p->variant,
+                               .tensor = shape->sizes.tensor,
+                               .context = shape->sizes.context,
+                               .micro_batch_size = shape->micro_batch_size };
+    const Attention new_one = { .point = point };
+    gpointer number;
+
+    if (g_hash_table_lookup_extended(known, &key, NULL, &number))
+        return GPOINTER_TO_UINT(number);
+    g_hash_table_insert(known, g_memdup2(&key, sizeof(key)),
+                        GUINT_TO_POINTER(table->attentions->len));
+    g_array_append_val(table->attentions, new_one);
+    return table->attentions->len - 1;
+}
+
+static void
+find_runs(Table *table)
+{
+    g_autoptr(GHashTable) known = g_hash_table_new_full(key_hash, key_equal, g_free, NULL);
+    const guint points = table->query->space->points->len;
+
+    for (guint i = 0; i < points;) {
+        const LhPlanPoint *first = point_of(table, i);
+        PointRun run = { .first = i };
+
+        while (i < points && point_of(table, i)->shape == first->shape &&
+               point_of(table, i)->schedule == first->schedule &&
+               point_of(table, i)->variant == first->variant)
+            i++;
+        run.count = i - run.first;
+        if (setup_of(table, run.first) != NULL)
+            run.attention = attention_of(table, known, run.first);
+        g_array_append_val(table->runs, run);
+    }
+}
+
+/* By shape and signature the first of its parts. */
+static void
+find_arounds(Table *table)
+{
+    g_autoptr(GHashTable) known = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+
+    for (guint i = 0; i < table->runs->len; i++) {
+        PointRun *run = &g_array_index(table->runs, PointRun, i);
+        const Attention *attention;
+        g_autofree char *key = NULL;
+        gpointer first;
+
+        if (setup_of(table, run->first) == NULL)
+            continue;
+        attention = &g_array_index(table->attentions, Attention, run->attention);
+        if (attention->signature == NULL)
+            continue;
+        key = g_strdup_printf("%u %s", point_of(table, run->first)->shape, attention->signature);
+        if (!g_hash_table_lookup_extended(known, key, NULL, &first)) {
+            first = GUINT_TO_POINTER(table->arounds->len);
+            g_hash_table_insert(known, g_steal_pointer(&key), first);
+            g_array_set_size(table->arounds, table->arounds->len + POLICIES);
+        }
+        run->arounds = GPOINTER_TO_UINT(first);
+        for (guint k = run->first; k < run->first + run->count; k++) {
+            const LhPlanPoint *p = point_of(table, k);
+
+            g_array_index(table->arounds, Around,
+                          run->arounds + p->checkpoint * LH_SHARDS + p->shard) =
+                (Around){ .wanted = true, .point = k, .attention = run->attention };
+        }
+    }
+}
+
+/* ---- the parts ---- */
+
+static void
+add_slots(GString *text, const LhProgram *hollow)
+{
+    g_string_append_printf(text, "%d/%u/%u:", (int)hollow->placement.kind, hollow->placement.split,
+                           hollow->saved_group);
+    for (uint32_t i = 0; i < hollow->slots_count; i++) {
+        const LhSlot *slot = &hollow->slots[i];
+
+        g_string_append_printf(text, "%d,%d,%d,%d,%u,%u,%" G_GUINT64_FORMAT ";", (int)slot->kind,
+                               (int)slot->role, (int)slot->dtype, slot->by_heads, slot->head_dim,
+                               slot->parts, slot->part_bytes);
+    }
+}
+
+static char *
+signature_of(const LhStepAttention *hollow)
+{
+    GString *text = g_string_new(NULL);
+
+    for (unsigned kind = 0; kind < LH_STEP_KINDS; kind++) {
+        for (unsigned pass = 0; pass < 2 && hollow->pass[kind][0] != NULL; pass++)
+            add_slots(text, hollow->pass[kind][pass]);
+        g_string_append_c(text, '|');
+    }
+    return g_string_free(text, FALSE);
+}
+
+static void
+look_at_attention(void *data, guint index)
+{
+    const Table *table = data;
+    Attention *attention = &g_array_index(table->attentions, Attention, index);
+    g_autoptr(GError) error = NULL;
+    LhPlanCase c;
+
+    if (!estimate_goes_on(table))
+        return;
+    lh_plan_case_of(&c, table->query->space, attention->point, setup_of(table, attention->point));
+    if (lh_plan_attention(&c, table->query->messages, &attention->part, &error))
+        attention->signature = signature_of(&attention->part.hollow);
+    else
+        attention->refusal = g_strdup(error->message);
+}
+
+static void
+look_around(void *data, guint index)
+{
+    const Table *table = data;
+    Around *around = &g_array_index(table->arounds, Around, index);
+    g_autoptr(GError) error = NULL;
+    LhPlanCase c;
+
+    if (!around->wanted || !estimate_goes_on(table))
+        return;
+    lh_plan_case_of(&c, table->query->space, around->point, setup_of(table, around->point));
+    if (!lh_plan_around(&c,
+                        &g_array_index(table->attentions, Attention, around->attention).part.hollow,
+                        table->query->messages, &around->around, &error))
+        around->refusal = g_strdup(error->message);
+}
+
+/* ---- the points ---- */
+
+static void
+put_together(const Table *table, const PointRun *run, const LhPlanCase *c, guint point)
+{
+    const LhPlanPoint *p = point_of(table, point);
+    const LhPlanEstimates *query = table->query;
+    const Attention *attention = &g_array_index(table->attentions, Attention, run->attention);
+    const Around *around = NULL;
+    const char *refusal = attention->refusal;
+    g_autoptr(GError) error = NULL;
+    LhPlanEstimate estimate;
+
+    if (!lh_plan_case_check(c, &error)) {
+        refusal = error->message;
+    } else if (refusal == NULL) {
+        around = &g_array_index(table->arounds, Around,
+                                run->arounds + p->checkpoint * LH_SHARDS + p->shard);
+        refusal = around->refusal;
+    }
+    if (refusal == NULL)
+        estimate = lh_plan_estimate_parts(c, &attention->part, &around->around);
+    query->found(query->data, point, refusal == NULL ? &estimate : NULL, refusal);
+}
+
+static void
+find_run(void *data, guint index)
+{
+    const Table *table = data;
+    const LhPlanEstimates *query = table->query;
+    const PointRun *run = &g_array_index(table->runs, PointRun, index);
+    const LhSetup *setup = setup_of(table, run->first);
+    LhPlanCase c;
+
+    if (!estimate_goes_on(table))
+        return;
+    if (setup != NULL)
+        lh_plan_case_of(&c, query->space, run->first, setup);
+    for (guint i = run->first; i < run->first + run->count; i++) {
+        if (setup == NULL) {
+            query->found(query->data, i, NULL,
+                         lh_plan_shape(query->space, point_of(table, i))->refusal);
+            continue;
+        }
+        lh_plan_case_policies(&c, point_of(table, i));
+        put_together(table, run, &c, i);
+    }
+}
+
+static void
+clear_table(Table *table)
+{
+    for (guint i = 0; i < table->attentions->len; i++) {
+        Attention *attention = &g_array_index(table->attentions, Attention, i);
+
+        lh_attention_part_clear(&attention->part);
+        g_free(attention->refusal);
+        g_free(attention->signature);
+    }
+    for (guint i = 0; i < table->arounds->len; i++)
+        g_free(g_array_index(table->arounds, Around, i).refusal);
+    g_array_unref(table->runs);
+    g_array_unref(table->attentions);
+    g_array_unref(table->arounds);
+}
+
+void
+lh_plan_estimate_all(const LhPlanEstimates *query)
+{
+    Table table = { .query = query,
+                    .runs = g_array_new(FALSE, FALSE, sizeof(PointRun)),
+                    .attentions = g_array_new(FALSE, TRUE, sizeof(Attention)),
+                    .arounds = g_array_new(FALSE, TRUE, sizeof(Around)) };
+
+    find_runs(&table);
+    lh_on_threads_each("attention", query->threads, table.attentions->len, look_at_attention,
+                       &table);
+    if (estimate_goes_on(&table))
+        find_arounds(&table);
+    lh_on_threads_each("around", query->threads, table.arounds->len, look_around, &table);
+    if (estimate_goes_on(&table))
+        lh_on_threads_each("estimate", query->threads, table.runs->len, find_run, &table);
+    clear_table(&table);
+}

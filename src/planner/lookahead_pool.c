@@ -1,0 +1,283 @@
+/*
+ * See the header. A run that was begun ahead has the cut of then, and is given later ones when they
+ * are known: never a lower one than that of its own round. So it was run far enough, and what would
+ * have been given up in its own round is so afterwards.
+ */
+#include "planner/lookahead_pool.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct _LhTurns {
+    void (*take)(void *data, LhTurn *turn);
+    void *data;
+    GPtrArray *threads; /* of GThread *; none: the caller takes turns */
+    pthread_mutex_t lock;
+    pthread_cond_t work, done;
+    GHashTable *turns;         /* of LhTurn *, owned, by point: of this round, and ahead of it */
+    GQueue own;                /* of LhTurn *: of this round, those that wait */
+    const LhTurnsRound *round; /* NULL: between rounds */
+    guint ahead;               /* of the round's next points */
+    LhTime cut_ps;             /* the last round's */
+    bool over;
+};
+
+static void
+turn_free(gpointer data)
+{
+    LhTurn *turn = data;
+
+    g_free(turn->outcome.reason);
+    g_free(turn);
+}
+
+/* ---- limits ---- */
+
+static LhTime
+turn_limit(const LhTurn *turn)
+{
+    return turn->cut_ps == LH_TIME_NEVER ? LH_TIME_NEVER : turn->cut_ps - turn->overhead_ps;
+}
+
+const _Atomic LhTime *
+lh_turn_limit(LhTurns *t, LhTurn *turn, LhTime overhead_ps)
+{
+    pthread_mutex_lock(&t->lock);
+    turn->overhead_ps = overhead_ps;
+    atomic_store(&turn->limit_ps, turn_limit(turn));
+    pthread_mutex_unlock(&t->lock);
+    return &turn->limit_ps;
+}
+
+/* Of all that are looked at. */
+static void
+set_turn_cuts(const LhTurns *t, LhTime cut_ps)
+{
+    GHashTableIter iter;
+    gpointer turn;
+
+    g_hash_table_iter_init(&iter, t->turns);
+    while (g_hash_table_iter_next(&iter, NULL, &turn)) {
+        ((LhTurn *)turn)->cut_ps = cut_ps;
+        atomic_store(&((LhTurn *)turn)->limit_ps, turn_limit(turn));
+    }
+}
+
+/* ---- who does what ---- */
+
+static LhTurn *
+add_turn(LhTurns *t, guint point, const LhPlanOutcome *known)
+{
+    LhTurn *turn = g_new0(LhTurn, 1);
+
+    turn->point = point;
+    turn->outcome = *known;
+    turn->outcome.reason = g_strdup(known->reason);
+    turn->cut_ps = t->cut_ps;
+    turn->limit_ps = t->cut_ps;
+    g_hash_table_insert(t->turns, GUINT_TO_POINTER(point), turn);
+    return turn;
+}
+
+static bool
+is_known(const LhTurns *t, guint point)
+{
+    return g_hash_table_contains(t->turns, GUINT_TO_POINTER(point));
+}
+
+/* Ahead of the round, while others are at it. */
+static LhTurn *
+look_ahead(LhTurns *t)
+{
+    const LhTurnsRound *round = t->round;
+
+    while (round != NULL && round->next != NULL && t->ahead < round->next->len) {
+        const guint point = g_array_index(round->next, guint, t->ahead++);
+        LhTurn *turn;
+
+        if (is_known(t, point))
+            continue;
+        turn = add_turn(t, point, &round->known[point]);
+        turn->ahead = true;
+        return turn;
+    }
+    return NULL;
+}
+
+/* Whether what came of it is the same with a lower cut, as far as it got: a failure may come before
+ * or after that. */
+static bool
+outlives_cut(const LhTurn *turn)
+{
+    return !turn->ahead || turn->outcome.state == LH_POINT_RAN ||
+           turn->outcome.state == LH_POINT_CUT;
+}
+
+/* Once more, in its own round. */
+static void
+take_back_turn(LhTurns *t, LhTurn *turn)
+{
+    turn->ahead = false;
+    turn->outcome.state = LH_POINT_OPEN;
+    g_clear_pointer(&turn->outcome.reason, g_free);
+    if (turn->wanted)
+        g_queue_push_tail(&t->own, turn);
+    else
+        g_hash_table_remove(t->turns, GUINT_TO_POINTER(turn->point));
+}
+
+/* Holds the lock, but not while it looks at the point. */
+static void
+look(LhTurns *t, LhTurn *turn)
+{
+    pthread_mutex_unlock(&t->lock);
+    t->take(t->data, turn);
+    pthread_mutex_lock(&t->lock);
+    turn->done = outlives_cut(turn);
+    if (!turn->done)
+        take_back_turn(t, turn);
+    pthread_cond_signal(&t->done);
+}
+
+static gpointer
+work_turns(gpointer data)
+{
+    LhTurns *t = data;
+
+    pthread_mutex_lock(&t->lock);
+    while (!t->over) {
+        LhTurn *turn = g_queue_pop_head(&t->own);
+
+        if (turn == NULL)
+            turn = look_ahead(t);
+        if (turn != NULL)
+            look(t, turn);
+        else
+            pthread_cond_wait(&t->work, &t->lock);
+    }
+    pthread_mutex_unlock(&t->lock);
+    return NULL;
+}
+
+LhTurns *
+lh_turns_new(guint threads, void (*take)(void *data, LhTurn *turn), void *data)
+{
+    LhTurns *t = g_new0(LhTurns, 1);
+
+    t->take = take;
+    t->data = data;
+    t->threads = g_ptr_array_new();
+    t->turns = g_hash_table_new_full(NULL, NULL, NULL, turn_free);
+    t->cut_ps = LH_TIME_NEVER;
+    g_queue_init(&t->own);
+    pthread_mutex_init(&t->lock, NULL);
+    pthread_cond_init(&t->work, NULL);
+    pthread_cond_init(&t->done, NULL);
+    for (guint i = 0; threads > 1 && i < threads; i++)
+        g_ptr_array_add(t->threads, g_thread_new("plan", work_turns, t));
+    return t;
+}
+
+void
+lh_turns_free(LhTurns *t)
+{
+    pthread_mutex_lock(&t->lock);
+    t->over = true;
+    set_turn_cuts(t, 0);
+    pthread_cond_broadcast(&t->work);
+    pthread_mutex_unlock(&t->lock);
+    for (guint i = 0; i < t->threads->len; i++)
+        g_thread_join(g_ptr_array_index(t->threads, i));
+    g_ptr_array_unref(t->threads);
+    g_hash_table_unref(t->turns);
+    g_queue_clear(&t->own);
+    pthread_mutex_destroy(&t->lock);
+    pthread_cond_destroy(&t->work);
+    pthread_cond_destroy(&t->done);
+    g_free(t);
+}
+
+/* ---- rounds ---- */
+
+static LhTurn *
+turn_of(const LhTurns *t, const LhTurnsRound *round, guint index)
+{
+    const guint place = g_array_index(round->places, guint, index);
+
+    return g_hash_table_lookup(t->turns, GUINT_TO_POINTER(round->points[place]));
+}
+
+static void
+begin(LhTurns *t, const LhTurnsRound *round)
+{
+    for (guint i = 0; i < round->places->len; i++) {
+        const guint place = g_array_index(round->places, guint, i);
+        LhTurn *turn = turn_of(t, round, i);
+
+        if (turn == NULL) {
+            turn = add_turn(t, round->points[place], &round->found[place]);
+            g_queue_push_tail(&t->own, turn);
+        }
+        turn->wanted = true;
+    }
+}
+
+static bool
+all_done(const LhTurns *t, const LhTurnsRound *round)
+{
+    for (guint i = 0; i < round->places->len; i++) {
+        if (!turn_of(t, round, i)->done)
+            return false;
+    }
+    return true;
+}
+
+/* What was begun ahead may have run beyond the cut of the round. */
+static LhPlanOutcome
+outcome_within(LhTurn *turn, LhTime cut_ps)
+{
+    LhPlanOutcome outcome = turn->outcome;
+
+    turn->outcome.reason = NULL;
+    if (outcome.state == LH_POINT_RAN && outcome.time_ps > cut_ps) {
+        outcome = (LhPlanOutcome){ .state = LH_POINT_CUT,
+                                   .close = outcome.close,
+                                   .peak_bytes = outcome.peak_bytes };
+    }
+    if (outcome.state == LH_POINT_CUT && outcome.close)
+        outcome.time_ps = cut_ps;
+    return outcome;
+}
+
+static void
+finish_round(LhTurns *t, const LhTurnsRound *round)
+{
+    for (guint i = 0; i < round->places->len; i++) {
+        const guint place = g_array_index(round->places, guint, i);
+
+        g_free(round->found[place].reason);
+        round->found[place] = outcome_within(turn_of(t, round, i), round->cut_ps);
+        g_hash_table_remove(t->turns, GUINT_TO_POINTER(round->points[place]));
+    }
+}
+
+void
+lh_turns_take(LhTurns *t, const LhTurnsRound *round)
+{
+    LhTurn *turn;
+
+    pthread_mutex_lock(&t->lock);
+    t->cut_ps = round->cut_ps;
+    set_turn_cuts(t, round->cut_ps);
+    begin(t, round);
+    t->round = round;
+    t->ahead = 0;
+    pthread_cond_broadcast(&t->work);
+    while (t->threads->len == 0 && (turn = g_queue_pop_head(&t->own)) != NULL)
+        look(t, turn);
+    while (!all_done(t, round))
+        pthread_cond_wait(&t->done, &t->lock);
+    t->round = NULL;
+    finish_round(t, round);
+    pthread_mutex_unlock(&t->lock);
+}

@@ -1,0 +1,168 @@
+/* See the header. */
+#include "planner/search_log.h"
+
+#include "base/error.h"
+#include "base/files/append_log.h"
+#include "planner/plan.h"
+#include "planner/search_record.h"
+
+#include "config.h"
+
+#include <string.h>
+
+struct _LhPlanPoints {
+    LhJournal *journal;
+    GHashTable *known; /* "cluster#point#state before" -> LhPlanOutcome *, owned */
+    LhPlanMemory memory;
+};
+
+/* A point has two lines at most: of its close estimate, and of its simulation. */
+static char *
+key_of(const char *cluster, guint point, bool estimated)
+{
+    return g_strdup_printf("%s#%u#%d", cluster, point, estimated);
+}
+
+static void
+outcome_free(gpointer data)
+{
+    LhPlanOutcome *outcome = data;
+
+    g_free(outcome->reason);
+    g_free(outcome);
+}
+
+/* ---- reading ---- */
+
+static bool
+is_simulation(const LhPlanOutcome *outcome)
+{
+    return outcome->state == LH_POINT_RAN || outcome->state == LH_POINT_FAILED ||
+           (outcome->state == LH_POINT_CUT && outcome->close);
+}
+
+/* Whether a search could have found this: something that it did not know before. */
+static bool
+is_possible(const LhPlanOutcome *outcome)
+{
+    return outcome->state != LH_POINT_REFUSED &&
+           (outcome->state != LH_POINT_OPEN || outcome->close);
+}
+
+static bool
+read_outcome(LhPlanPoints *points, const char *path, const char *text, guint number, GError **error)
+{
+    g_autofree LhPlanOutcome *outcome = g_new0(LhPlanOutcome, 1);
+    g_autofree char *cluster = NULL;
+    guint point = 0;
+    const bool read = lh_plan_outcome_read(path, text, &cluster, &point, outcome, NULL);
+
+    if (read && cluster != NULL && is_possible(outcome)) {
+        char *key = key_of(cluster, point, is_simulation(outcome));
+
+        g_hash_table_replace(points->known, key, g_steal_pointer(&outcome));
+        return true;
+    }
+    g_free(outcome->reason);
+    g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
+                "%s: line %u is none that a plan writes, so the file cannot be gone on from; "
+                "remove it, or give another name",
+                path, number);
+    return false;
+}
+
+static bool
+recall(void *data, const LhPlanSpace *space, guint index, LhPlanOutcome *outcome)
+{
+    const LhPlanPoints *points = data;
+    g_autofree char *key = key_of(space->cluster, index, outcome->close);
+    const LhPlanOutcome *known = g_hash_table_lookup(points->known, key);
+
+    if (known == NULL)
+        return false;
+    *outcome = *known;
+    outcome->reason = g_strdup(known->reason);
+    return true;
+}
+
+/* ---- writing ---- */
+
+static void
+remember(void *data, const LhPlanSpace *space, guint index, const LhPlanOutcome *outcome)
+{
+    LhPlanPoints *points = data;
+    g_autofree char *key = key_of(space->cluster, index, is_simulation(outcome));
+    g_autofree char *way = NULL;
+    g_autoptr(GString) line = g_string_new(NULL);
+    LhJsonWriter *w;
+
+    if (g_hash_table_contains(points->known, key))
+        return;
+    way = lh_plan_point_text(space, index);
+    w = lh_jsonw_new(line, true);
+    lh_plan_outcome_write(w, space->cluster, index, way, outcome);
+    lh_jsonw_free(w);
+    g_strchomp(line->str);
+    lh_journal_append(points->journal, line->str);
+}
+
+/* ---- the file ---- */
+
+static char *
+first_line(const char *query_sha256)
+{
+    g_autoptr(GString) line = g_string_new(NULL);
+    LhJsonWriter *w = lh_jsonw_new(line, true);
+
+    lh_jsonw_object_begin(w, NULL);
+    lh_jsonw_string(w, "schema", LH_POINTS_SCHEMA);
+    lh_jsonw_string(w, "version", LH_VERSION);
+    lh_jsonw_string(w, "query_sha256", query_sha256);
+    lh_jsonw_object_end(w);
+    lh_jsonw_free(w);
+    return g_strdup(g_strchomp(line->str));
+}
+
+LhPlanPoints *
+lh_plan_points_open(const char *path, const char *query_sha256, GError **error)
+{
+    g_autoptr(LhPlanPoints) points = g_new0(LhPlanPoints, 1);
+    g_autofree char *first = first_line(query_sha256);
+    g_autoptr(GPtrArray) lines = NULL;
+
+    points->known = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, outcome_free);
+    points->memory = (LhPlanMemory){ recall, remember, points };
+    points->journal = lh_journal_open(path, first, &lines, error);
+    if (points->journal == NULL)
+        return NULL;
+    for (guint i = 0; i < lines->len; i++) {
+        if (!read_outcome(points, path, g_ptr_array_index(lines, i), i + 2, error))
+            return NULL;
+    }
+    return g_steal_pointer(&points);
+}
+
+const LhPlanMemory *
+lh_plan_points_memory(LhPlanPoints *points)
+{
+    return points != NULL ? &points->memory : NULL;
+}
+
+bool
+lh_plan_points_close(LhPlanPoints *points, GError **error)
+{
+    const bool ok = points == NULL || lh_journal_close(g_steal_pointer(&points->journal), error);
+
+    lh_plan_points_free(points);
+    return ok;
+}
+
+void
+lh_plan_points_free(LhPlanPoints *points)
+{
+    if (points == NULL)
+        return;
+    lh_journal_free(points->journal);
+    g_hash_table_unref(points->known);
+    g_free(points);
+}

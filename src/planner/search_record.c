@@ -1,0 +1,123 @@
+/* See the header. */
+#include "planner/search_record.h"
+
+#include "base/json/json.h"
+
+#include <stddef.h>
+#include <string.h>
+
+typedef struct {
+    char *cluster;
+    uint64_t point;
+    char *way;
+    int state; /* LhPointState; open: its estimates are known */
+    bool close;
+    uint64_t time_ps, peak_bytes;
+    LhTimeError time_error;
+    GArray *error_parts; /* of double */
+    char *reason;
+} OutcomeLine;
+
+#define LINE_AT(member) offsetof(OutcomeLine, member)
+
+static const LhField outcome_fields[] = {
+    { .name = "cluster", .type = LH_FIELD_STRING, .offset = LINE_AT(cluster) },
+    { .name = "point",
+      .type = LH_FIELD_UINT,
+      .offset = LINE_AT(point),
+      .flags = LH_FIELD_REQUIRED,
+      .max = G_MAXUINT32 },
+    { .name = "way", .type = LH_FIELD_STRING, .offset = LINE_AT(way) },
+    { .name = "state",
+      .type = LH_FIELD_CHOICE,
+      .offset = LINE_AT(state),
+      .flags = LH_FIELD_REQUIRED,
+      .choices = lh_point_state_names },
+    { .name = "close",
+      .type = LH_FIELD_BOOL,
+      .offset = LINE_AT(close),
+      .flags = LH_FIELD_REQUIRED },
+    { .name = "time_ps",
+      .type = LH_FIELD_UINT,
+      .offset = LINE_AT(time_ps),
+      .flags = LH_FIELD_REQUIRED,
+      .max = (double)LH_TIME_LONGEST },
+    { .name = "peak_bytes",
+      .type = LH_FIELD_UINT,
+      .offset = LINE_AT(peak_bytes),
+      .flags = LH_FIELD_REQUIRED },
+    { .name = "time_error", .type = LH_FIELD_DOUBLE, .offset = LINE_AT(time_error.above) },
+    { .name = "time_error_below", .type = LH_FIELD_DOUBLE, .offset = LINE_AT(time_error.below) },
+    { .name = "error_parts",
+      .type = LH_FIELD_DOUBLES,
+      .offset = LINE_AT(error_parts),
+      .min = LH_ERROR_PARTS,
+      .max = LH_ERROR_PARTS },
+    { .name = "reason", .type = LH_FIELD_STRING, .offset = LINE_AT(reason) },
+    { .name = NULL },
+};
+
+void
+lh_plan_outcome_write(LhJsonWriter *w, const char *cluster, guint point, const char *way,
+                      const LhPlanOutcome *outcome)
+{
+    lh_jsonw_object_begin(w, NULL);
+    if (cluster != NULL)
+        lh_jsonw_string(w, "cluster", cluster);
+    lh_jsonw_uint(w, "point", point);
+    if (way != NULL)
+        lh_jsonw_string(w, "way", way);
+    lh_jsonw_string(w, "state", lh_point_state_names[outcome->state]);
+    lh_jsonw_bool(w, "close", outcome->close);
+    lh_jsonw_uint(w, "time_ps", (uint64_t)outcome->time_ps);
+    lh_jsonw_uint(w, "peak_bytes", outcome->peak_bytes);
+    if (outcome->state == LH_POINT_RAN) {
+        lh_jsonw_double(w, "time_error", outcome->time_error.above);
+        lh_jsonw_double(w, "time_error_below", outcome->time_error.below);
+        lh_jsonw_array_begin(w, "error_parts");
+        for (guint i = 0; i < LH_ERROR_PARTS; i++)
+            lh_jsonw_double(w, NULL, outcome->parts.part[i]);
+        lh_jsonw_array_end(w);
+    }
+    if (outcome->reason != NULL)
+        lh_jsonw_string(w, "reason", outcome->reason);
+    lh_jsonw_object_end(w);
+}
+
+/* A point that ran has the parts of its error, one that was refused says why. */
+static bool
+is_whole(const LhJson *json, const OutcomeLine *line, GError **error)
+{
+    if (line->state == LH_POINT_RAN && line->error_parts == NULL)
+        return lh_json_error(json, "state", error, "\"error_parts\" is missing of what ran");
+    if (line->state == LH_POINT_REFUSED && line->reason == NULL)
+        return lh_json_error(json, "state", error, "\"reason\" is missing of what was refused");
+    return true;
+}
+
+bool
+lh_plan_outcome_read(const char *name, const char *text, char **cluster, guint *point,
+                     LhPlanOutcome *outcome, GError **error)
+{
+    g_autoptr(LhJson) json = lh_json_parse(name, text, strlen(text), error);
+    OutcomeLine line = { 0 };
+    bool whole;
+
+    if (json == NULL || !lh_json_decode(json, outcome_fields, &line, false, error))
+        return false;
+    whole = is_whole(json, &line, error);
+    if (whole) {
+        *cluster = g_steal_pointer(&line.cluster);
+        *point = (guint)line.point;
+        *outcome = (LhPlanOutcome){ .state = line.state,
+                                    .close = line.close,
+                                    .time_ps = (LhTime)line.time_ps,
+                                    .peak_bytes = line.peak_bytes,
+                                    .time_error = line.time_error,
+                                    .reason = g_steal_pointer(&line.reason) };
+        for (guint i = 0; line.error_parts != NULL && i < LH_ERROR_PARTS; i++)
+            outcome->parts.part[i] = g_array_index(line.error_parts, double, i);
+    }
+    lh_json_clear(outcome_fields, &line);
+    return whole;
+}

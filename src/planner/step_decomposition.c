@@ -1,0 +1,142 @@
+/* See the header. */
+#include "planner/step_decomposition.h"
+
+#include "program/cursor.h"
+
+uint32_t
+lh_plan_group_rank(const LhStepParams *p, uint32_t index, uint32_t count)
+{
+    const uint32_t last = p->module.ranks - 1;
+
+    return p->tensor_parallel * (count > 1 ? (uint32_t)((uint64_t)last * index / (count - 1)) : 0);
+}
+
+/* ---- attention ---- */
+
+static void
+look_at_pass(const LhPlanCase *c, const LhProgram *program, bool communication,
+             LhAttentionPart *part, unsigned kind, unsigned pass)
+{
+    const LhSimParams params = lh_setup_sim_params(&c->setup, program);
+    const uint32_t rank = c->step.params.module.ranks - 1;
+    const LhRankMap map = { .stride = c->step.params.tensor_parallel };
+    LhLeastCalls *calls = lh_plan_calls_take(c->calls);
+    g_autoptr(LhLeast) least = lh_least_new(&params, calls);
+    uint64_t given_bytes;
+    LhLive live;
+
+    part->times[kind][pass] =
+        lh_least_embedded(least, rank, map, communication, &part->passes_ps[kind][pass]);
+    lh_plan_calls_give_back(c->calls, calls);
+    lh_live_init(&live, program, rank);
+    given_bytes = live.bytes;
+    lh_live_walk(&live, program, rank);
+    part->peak_bytes[kind][pass] = live.peak_bytes - given_bytes;
+}
+
+bool
+lh_attention_part(const LhPlanCase *of, bool communication, LhAttentionPart *part, GError **error)
+{
+    LhPlanCase c = *of;
+    LhStepAttention attention;
+    LhStepParams params;
+    LhModel model;
+
+    c.setup.step = &c.step;
+    params = lh_setup_step_params(&c.setup, c.schedule, &model);
+    *part = (LhAttentionPart){ 0 };
+    if (!lh_step_attention(&params, &attention, error))
+        return false;
+    for (unsigned kind = 0; kind < LH_STEP_KINDS; kind++) {
+        for (unsigned pass = 0; pass < 2 && attention.pass[kind][0] != NULL; pass++)
+            look_at_pass(&c, attention.pass[kind][pass], communication, part, kind, pass);
+    }
+    part->hollow = lh_step_hollow(&attention);
+    lh_step_attention_clear(&attention);
+    return true;
+}
+
+void
+lh_attention_part_clear(LhAttentionPart *part)
+{
+    lh_step_attention_clear(&part->hollow);
+}
+
+/* ---- around it ---- */
+
+static void
+count_call(LhAttentionCalls *calls, const LhOp *op, bool joined, uint64_t held_bytes)
+{
+    calls->all++;
+    calls->joined |= joined;
+    calls->first += op->micro_batch == 0;
+    calls->timely += op->micro_batch == 0 && op->phase != LH_PHASE_RECOMPUTE;
+    calls->held_bytes = MAX(calls->held_bytes, held_bytes);
+}
+
+/* Memory and calls; what stands for attention is all that belongs to a module. */
+static void
+walk_rank(const LhProgram *program, uint32_t rank, LhAroundPart *part)
+{
+    LhOpBuffer buffer = { 0 };
+    bool joined = false;
+    LhCursor cursor;
+    LhLive live;
+
+    lh_live_init(&live, program, rank);
+    part->states_bytes = live.bytes;
+    lh_cursor_init(&cursor, program, rank);
+    while (lh_cursor_step(&cursor, &buffer)) {
+        for (uint32_t i = 0; i < buffer.ops_count; i++) {
+            const LhOp *op = &buffer.ops[i];
+
+            if (op->kind == LH_OP_ALLOC || op->kind == LH_OP_FREE)
+                lh_live_change(&live, program, op->memory.region, op->kind == LH_OP_ALLOC);
+            if (op->module > 0)
+                count_call(&part->calls[(op->module - 1) / 2][(op->module - 1) % 2], op, joined,
+                           live.bytes);
+            if (op->kind == LH_OP_COMPUTE && op->stream == 0)
+                joined = op->module > 0;
+        }
+    }
+    lh_op_buffer_clear(&buffer);
+    part->peak_bytes = live.peak_bytes;
+    part->saved_bytes = live.most_saved;
+}
+
+/* Collectives that follow from their layer's products, and that the layer may wait for, in any
+ * stage: those of tensor-parallel ranks, and reductions of gradients. */
+static bool
+is_of_layer(const LhOp *op)
+{
+    return op->module == 0 &&
+           (op->stream == LH_STEP_STREAM_TENSOR || op->stream == LH_STEP_STREAM_SCATTER);
+}
+
+bool
+lh_around_part(const LhPlanCase *of, uint64_t layers, const LhStepAttention *hollow,
+               bool communication, LhAroundPart *part, GError **error)
+{
+    LhPlanCase c = *of;
+    const uint32_t rank = lh_plan_group_rank(&c.step.params, 1, 2);
+    g_autoptr(LhProgram) program = NULL;
+    g_autoptr(LhLeast) least = NULL;
+    LhLeastCalls *calls;
+    LhSimParams params;
+
+    *part = (LhAroundPart){ 0 };
+    c.setup.step = &c.step;
+    c.step.model.num_layers = layers;
+    c.step.params.attention = hollow;
+    program = lh_plan_case_program(&c, error);
+    if (program == NULL)
+        return false;
+    params = lh_setup_sim_params(&c.setup, program);
+    calls = lh_plan_calls_take(c.calls);
+    least = lh_least_new(&params, calls);
+    lh_least_await(least, is_of_layer);
+    part->times = lh_least_of(least, rank, communication);
+    lh_plan_calls_give_back(c.calls, calls);
+    walk_rank(program, rank, part);
+    return true;
+}

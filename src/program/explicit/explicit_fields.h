@@ -1,0 +1,124 @@
+/*
+ * What a file of the explicit JSON form says, field by field. Reading decodes it into these structs
+ * and then makes a program of them.
+ */
+#pragma once
+
+#include "base/json/json_writer.h"
+#include "program/explicit/explicit.h"
+
+/* Optional numbers and choices that were not given. */
+#define LH_FORM_ABSENT UINT64_MAX
+#define LH_FORM_NO_CHOICE (-1)
+#define LH_FORM_NO_SHIFT INT64_MIN
+#define LH_FORM_NO_POSITION INT64_MIN
+
+typedef struct {
+    uint64_t ranks, data_parallel_size, batch, seq_length, heads, groups, head_dim;
+    uint64_t hidden_size;
+    int dtype;
+    bool causal;
+    uint64_t window;
+    GArray *document_ends;
+    bool linear;
+    double scale, decay;
+    int pass; /* index into lh_pass_names */
+    GPtrArray *options;
+    bool keep_saved, overlap, published_code;
+    int gradient_wire;
+} LhFormParams;
+
+typedef struct {
+    char *name;
+    int kind, role, dtype; /* dtype: or LH_FORM_NO_CHOICE */
+    bool by_heads;
+    uint64_t parts, part_bytes, element_bytes;
+    uint64_t head_dim;
+} LhFormSlot;
+
+typedef struct {
+    char *name;
+    int kind;
+} LhFormStream;
+
+typedef struct {
+    uint64_t to, from, tag, wire_bytes;
+    GPtrArray *regions;
+} LhFormMessage;
+
+typedef struct {
+    uint64_t base, stride, count, outer_stride, outer_count;
+} LhFormGroup;
+
+/* Every op has a few of these; the others are as if they were absent. */
+typedef struct {
+    int op, phase;
+    uint64_t step, layer, micro_batch, module, communicator;
+    char *stream;
+    GArray *after;
+    char *slot;
+    char *kernel;
+    GPtrArray *regions;
+    int mask;
+    int64_t shift;
+    uint64_t nq, nk, pairs, batch, heads, groups, head_dim;
+    uint64_t m, n, k, elements; /* these and the next: 0 if absent */
+    uint64_t experts, choices, members, rows, width, vocabulary, first_row, count, tokens, start,
+        traffic;
+    double epsilon, base, learning_rate, beta1, beta2, weight_decay, clip;
+    bool adds;
+    int64_t q_start, q_part_step, k_start, k_part_step, stride;
+    bool first, reversed;
+    uint64_t states;
+    double scale, decay;
+    GArray *messages;
+    int collective, reduction;
+    LhFormGroup group;
+    GPtrArray *send, *receive;
+    GArray *counts;
+    uint64_t wire_bytes;
+} LhFormOp;
+
+typedef struct {
+    LhFieldLater ops; /* of LhFormOp */
+} LhFormRank;
+
+/* Of a rank: its ops, alone. */
+extern const LhField lh_form_rank_fields[];
+
+typedef struct {
+    GArray *bytes_sent, *flops, *peak_bytes;
+} LhFormStated;
+
+typedef struct {
+    char *schema;
+    LhFormParams params;
+    int placement;
+    uint64_t placement_split, head_slices, kv_slices, saved_group;
+    GPtrArray *saved;
+    LhFormStated stated;
+    GArray *slots, *streams, *ranks;
+} LhForm;
+
+/* What is known while a file is read. */
+typedef struct {
+    const LhJson *json;
+    LhProgram *program; /* its declarations are complete before ops are read */
+    GHashTable *slots;  /* name -> index + 1 */
+    uint32_t rank, op;  /* being read */
+    uint32_t ops_total, parts_total;
+    GError **error;
+} LhFormReader;
+
+/* Reads the ops of all ranks into the program's plan; false with the reader's error. */
+bool lh_form_read_ranks(LhFormReader *reader, const LhForm *form);
+
+/* Sets the error at a field of the op being read; false. */
+bool lh_form_fail(const LhFormReader *r, const char *field, const char *format, ...)
+    G_GNUC_PRINTF(3, 4);
+
+/* explicit_args.c: the arguments of a kernel. Whether an op has any; those of the kernel that a
+ * compute op has found already; and writing them. */
+bool lh_form_has_args(const LhFormOp *form);
+bool lh_form_read_args(const LhFormReader *r, const LhFormOp *form, LhOp *op);
+void lh_form_write_args(LhJsonWriter *w, const LhProgram *program, const LhOp *op);

@@ -1,0 +1,601 @@
+/*
+ * Which programs of a schedule are proven, and counting what came of it.
+ */
+#include "proof/proof_cases.h"
+
+#include "base/error.h"
+#include "proof/run_time_estimate.h"
+#include "verify/verify.h"
+
+#include <string.h>
+
+#define UNPROVEN " (NOT PROVEN)" /* behind the name of a program that is taken all the same */
+#define OPTIONS_RANKS_MAX 16     /* options are gone through up to here, grids everywhere */
+#define BOTH_RANKS_MAX 8         /* under each mask up to here, grids too */
+#define NARROW 3                 /* tokens of a window */
+#define DECAY 0.75
+#define PARALLEL_OPS_MIN 10000           /* fewer are verified sooner than a thread starts */
+#define OP_BYTES 512                     /* of a proof, about, for each op */
+#define PROOFS_BYTES (UINT64_C(8) << 30) /* of all proofs that are under way */
+#define DOCUMENTS_TOKENS_MIN 64          /* of a sequence that is cut into documents */
+
+/* --- results ------------------------------------------------------------------------------------
+ */
+
+static void
+finding_clear(gpointer data)
+{
+    LhProofFinding *finding = data;
+
+    g_free(finding->message);
+}
+
+static LhProven *
+proven_new(const char *name)
+{
+    LhProven *proven = g_new0(LhProven, 1);
+
+    proven->name = name;
+    proven->proven = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    proven->unproven = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    proven->refused = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    proven->findings = g_array_new(FALSE, FALSE, sizeof(LhProofFinding));
+    g_array_set_clear_func(proven->findings, finding_clear);
+    proven->unchecked = g_ptr_array_new();
+    return proven;
+}
+
+void
+lh_proven_free(LhProven *proven)
+{
+    if (proven == NULL)
+        return;
+    g_array_unref(proven->proven);
+    g_array_unref(proven->unproven);
+    g_array_unref(proven->refused);
+    g_array_unref(proven->findings);
+    g_ptr_array_unref(proven->unchecked);
+    g_free(proven->not_queued);
+    g_free(proven->refusal);
+    g_free(proven);
+}
+
+static void
+add_verdict(LhProven *proven, const LhProgram *program, const LhVerdict *verdict, const char *what)
+{
+    const uint32_t ranks = lh_program_ranks(program);
+
+    proven->programs++;
+    proven->ops += verdict->ops;
+    proven->messages += verdict->messages;
+    proven->orders += verdict->orders_checked;
+    proven->queued += verdict->one_queue;
+    if (proven->not_queued == NULL && verdict->queue_cycle != NULL)
+        proven->not_queued = g_strdup_printf("%u rank%s%s: %s", ranks, ranks == 1 ? "" : "s", what,
+                                             verdict->queue_cycle);
+    proven->pairs += verdict->pairs_checked;
+    for (uint32_t rank = 0; rank < verdict->ranks && verdict->bytes_sent != NULL; rank++)
+        proven->bytes += verdict->bytes_sent[rank];
+    for (uint32_t rank = 0; rank < verdict->ranks && verdict->flops != NULL; rank++)
+        proven->flops += verdict->flops[rank];
+    for (guint i = 0; i < verdict->unchecked->len; i++) {
+        if (!g_ptr_array_find(proven->unchecked, verdict->unchecked->pdata[i], NULL))
+            g_ptr_array_add(proven->unchecked, verdict->unchecked->pdata[i]);
+    }
+    for (guint i = 0; i < verdict->findings->len; i++) {
+        const LhFinding *found = &g_array_index(verdict->findings, LhFinding, i);
+        const LhProofFinding finding = {
+            program->params.pass,
+            g_strdup_printf("%u rank%s%s: %s", ranks, ranks == 1 ? "" : "s", what, found->message),
+        };
+
+        g_array_append_val(proven->findings, finding);
+    }
+}
+
+LhProven *
+lh_prove_program(const char *name, const LhProgram *program)
+{
+    LhProven *proven = proven_new(name);
+    const uint64_t ranks = lh_program_ranks(program);
+    g_autoptr(LhVerdict) verdict = lh_verify(program);
+
+    add_verdict(proven, program, verdict, "");
+    g_array_append_val(*(proven->findings->len == 0 ? &proven->proven : &proven->unproven), ranks);
+    return proven;
+}
+
+bool
+lh_prove_setup(const LhSetup *setup, LhProvePurpose purpose, GError **error)
+{
+    static const struct {
+        const char *done, *does;
+        unsigned refused; /* bit LhFindingKind: whatever was asked for */
+    } purposes[] = {
+        [LH_PROVE_TO_SIMULATE] = { "simulated", "simulates", 1u << LH_FINDING_MALFORMED },
+        [LH_PROVE_TO_RUN] = { "run", "runs",
+                              1u << LH_FINDING_MALFORMED | 1u << LH_FINDING_MEMORY |
+                                  1u << LH_FINDING_UNMATCHED },
+    };
+    LhProgram *program = setup->program;
+    g_autoptr(LhVerdict) verdict = program != NULL ? lh_verify(program) : NULL;
+    const LhFinding *first;
+    unsigned kinds = 0;
+    bool may_go_on;
+
+    if (program == NULL || verdict->findings->len == 0)
+        return true;
+    first = &g_array_index(verdict->findings, LhFinding, 0);
+    for (guint i = 0; i < verdict->findings->len; i++)
+        kinds |= 1u << g_array_index(verdict->findings, LhFinding, i).kind;
+    may_go_on = (kinds & purposes[purpose].refused) == 0;
+    if (may_go_on && setup->scenario->unproven) {
+        char *name = g_strconcat(program->name, UNPROVEN, NULL);
+
+        g_free(program->name);
+        program->name = name;
+        return true;
+    }
+    g_set_error(error, LH_ERROR, LH_ERROR_NO,
+                "%s is not proven, so it is not %s: %s (%" G_GUINT64_FORMAT
+                " finding%s; see longhaul verify)%s%s%s",
+                program->name, purposes[purpose].done, first->message, verdict->findings_total,
+                verdict->findings_total == 1 ? "" : "s", may_go_on ? "; --unproven " : "",
+                may_go_on ? purposes[purpose].does : "", may_go_on ? " it all the same" : "");
+    return false;
+}
+
+bool
+lh_prove_is_unproven(const LhProgram *program)
+{
+    return g_str_has_suffix(program->name, UNPROVEN);
+}
+
+/* --- many programs ------------------------------------------------------------------------------
+ */
+
+/* A program that waits for its verdict. */
+typedef struct {
+    LhProgram *program;
+    char *what;
+    LhVerdict *verdict; /* NULL: not yet */
+} ProofTask;
+
+static void
+task_free(gpointer data)
+{
+    ProofTask *task = data;
+
+    lh_program_free(task->program);
+    lh_verdict_free(task->verdict);
+    g_free(task->what);
+    g_free(task);
+}
+
+typedef struct {
+    const GPtrArray *tasks; /* of ProofTask */
+    gint next;
+} ProofWork;
+
+static gpointer
+verify_some(gpointer data)
+{
+    ProofWork *work = data;
+    gint i;
+
+    while ((i = g_atomic_int_add(&work->next, 1)) < (gint)work->tasks->len) {
+        ProofTask *task = g_ptr_array_index(work->tasks, (guint)i);
+
+        task->verdict = lh_verify(task->program);
+    }
+    return NULL;
+}
+
+/* How many proofs of so many ops, about, may be under way at once. */
+static guint
+threads_for(uint64_t ops)
+{
+    if (ops < PARALLEL_OPS_MIN)
+        return 1;
+    return (guint)CLAMP(PROOFS_BYTES / (ops * OP_BYTES), 1, g_get_num_processors());
+}
+
+/* Verifies what waits, the first program alone: the others are about as large. Verdicts are counted
+ * in the order of the programs. */
+static void
+verify_tasks(LhProven *proven, GPtrArray *tasks)
+{
+    ProofWork work = { .tasks = tasks };
+    g_autoptr(GPtrArray) threads = g_ptr_array_new();
+    ProofTask *first = tasks->len > 0 ? g_ptr_array_index(tasks, 0) : NULL;
+
+    if (first == NULL)
+        return;
+    first->verdict = lh_verify(first->program);
+    work.next = 1;
+    for (guint i = 1; i < MIN(threads_for(first->verdict->ops), tasks->len); i++) {
+        GThread *thread = g_thread_try_new("verify", verify_some, &work, NULL);
+
+        if (thread != NULL) /* else fewer do the work */
+            g_ptr_array_add(threads, thread);
+    }
+    verify_some(&work);
+    for (guint i = 0; i < threads->len; i++)
+        g_thread_join(g_ptr_array_index(threads, i));
+    for (guint i = 0; i < tasks->len; i++) {
+        const ProofTask *task = g_ptr_array_index(tasks, i);
+
+        add_verdict(proven, task->program, task->verdict, task->what);
+    }
+    g_ptr_array_set_size(tasks, 0);
+}
+
+/* --- what is varied -----------------------------------------------------------------------------
+ */
+
+typedef struct {
+    const LhProveParams *params;
+    const LhSchedule *schedule;
+    LhProven *proven;
+    GPtrArray *tasks;           /* of this number of ranks */
+    bool heads_free, mask_free; /* not told by the scenario */
+    bool kind_free;             /* of attention; then both are proven, if the schedule has both */
+    LhProgramParams base;
+    unsigned built;  /* programs of this number of ranks */
+    double *seconds; /* NULL, or programs are not proven, but what that takes is added up here */
+} Prover;
+
+/* Whether the scenario leaves all of @names (NULL-terminated) open. */
+static bool
+is_free(const Prover *v, const char *const *names)
+{
+    for (; *names != NULL; names++) {
+        if (lh_scenario_has(v->params->scenario, *names))
+            return false;
+    }
+    return true;
+}
+
+/* As many heads as it takes to give every rank the same number; grouped heads stay grouped. */
+static void
+fit_heads(LhProgramParams *p)
+{
+    const uint32_t share = p->attention.heads / p->attention.groups;
+
+    p->attention.groups = p->ranks;
+    p->attention.heads = p->ranks * share;
+    p->attention.hidden_size = 0;
+}
+
+static LhProgram *
+make_program(const Prover *v, const LhProgramParams *wanted, GError **error)
+{
+    g_autoptr(GError) first = NULL;
+    LhProgramParams p = *wanted;
+    LhProgram *program = lh_program_new(v->schedule, &p, &first);
+
+    if (program == NULL && v->heads_free) {
+        fit_heads(&p);
+        program = lh_program_new(v->schedule, &p, NULL);
+    }
+    if (program == NULL)
+        g_propagate_error(error, g_steal_pointer(&first));
+    return program;
+}
+
+/* Puts @program (taken over) among those that are proven, or counts what that takes. */
+static void
+take_program(Prover *v, LhProgram *program, const char *what)
+{
+    v->built++;
+    if (v->seconds != NULL) {
+        *v->seconds += lh_work_prove(program);
+        lh_program_free(program);
+    } else {
+        ProofTask *task = g_new0(ProofTask, 1);
+
+        task->program = program;
+        task->what = g_strdup(what);
+        g_ptr_array_add(v->tasks, task);
+    }
+}
+
+static void
+count_refusal(const Prover *v, uint32_t ranks, const char *what, const GError *refusal)
+{
+    v->proven->refusals++;
+    if (v->proven->refusal == NULL)
+        v->proven->refusal = g_strdup_printf("%u rank%s%s: %s", ranks, ranks == 1 ? "" : "s", what,
+                                             refusal->message);
+}
+
+/* Proves the schedule with @p in every pass; @what says how it differs from what was told. */
+static void
+prove_case(Prover *v, const LhProgramParams *p, const char *what)
+{
+    const uint32_t ranks = lh_params_ranks(p);
+
+    for (LhPass pass = LH_PASS_FWD; pass <= LH_PASS_BOTH; pass++) {
+        LhProgramParams wanted = *p;
+        g_autoptr(GError) refusal = NULL;
+        g_autoptr(LhProgram) program = NULL;
+
+        if ((v->params->passes & (1u << pass)) == 0)
+            continue;
+        wanted.pass = pass;
+        program = make_program(v, &wanted, &refusal);
+        if (program != NULL)
+            take_program(v, g_steal_pointer(&program), what);
+        else
+            count_refusal(v, ranks, what, refusal);
+    }
+}
+
+/* --- options ------------------------------------------------------------------------------------
+ */
+
+/* The options of the schedule that the scenario leaves open and that mean something for @base. */
+static bool
+is_open(const Prover *v, const LhOption *option, const LhProgramParams *base)
+{
+    return option != v->schedule->not_varied &&
+           !lh_scenario_has(v->params->scenario, option->name) &&
+           (base->attention.linear || !option->linear_only) &&
+           (v->heads_free || option->shape == NULL) &&
+           (base->ranks <= OPTIONS_RANKS_MAX || option->at_every_size);
+}
+
+/* The values of the open options, one at a time, beside @base, which @what describes. */
+static void
+prove_options(Prover *v, const LhProgramParams *base, const char *what)
+{
+    const LhOption *const *options = v->schedule->options;
+
+    for (; options != NULL && *options != NULL; options++) {
+        LhOptionValue value;
+
+        if (!is_open(v, *options, base))
+            continue;
+        for (uint32_t i = 0; lh_option_value(*options, base, i, &value); i++) {
+            LhProgramParams p = *base;
+            g_autofree char *option = lh_option_text(*options, value);
+            g_autofree char *both = g_strconcat(what, ", ", option, NULL);
+
+            if ((*options)->shape != NULL)
+                (*options)->shape(&p);
+            lh_option_set(&p, *options, value);
+            prove_case(v, &p, both);
+        }
+    }
+}
+
+/* A decay belongs to linear attention, not to a schedule. */
+static void
+prove_decay(Prover *v, const LhProgramParams *base, const char *what)
+{
+    LhProgramParams p = *base;
+    g_autofree char *both = g_strconcat(what, ", linear-decay", NULL);
+
+    if (!p.attention.linear || p.ranks > OPTIONS_RANKS_MAX ||
+        lh_scenario_has(v->params->scenario, "linear_decay"))
+        return;
+    p.attention.decay = DECAY;
+    prove_case(v, &p, both);
+}
+
+/* Key-value heads that query heads share, several sequences, elements of another size. */
+static void
+prove_shapes(Prover *v, const LhProgramParams *base, const char *what)
+{
+    const LhScenario *told = v->params->scenario;
+    const LhAttention *a = &base->attention;
+    LhProgramParams p = *base;
+
+    if (base->ranks > OPTIONS_RANKS_MAX)
+        return;
+    if (v->heads_free && a->groups == a->heads && a->heads % 2 == 0) {
+        g_autofree char *text = g_strconcat(what, ", grouped heads", NULL);
+
+        p.attention.groups = a->heads / 2;
+        prove_case(v, &p, text);
+    }
+    if (v->heads_free && base->ranks > 1) {
+        g_autofree char *text = g_strconcat(what, ", fewer key-value heads than ranks", NULL);
+
+        p.attention.heads = 2 * base->ranks;
+        p.attention.groups = base->ranks % 2 == 0 ? base->ranks / 2 : 1;
+        p.attention.hidden_size = 0;
+        prove_case(v, &p, text);
+    }
+    p = *base;
+    if (!lh_scenario_has(told, "micro_batch_size") && a->batch == 1) {
+        g_autofree char *text = g_strconcat(what, ", 2 sequences", NULL);
+
+        p.attention.batch = 2;
+        prove_case(v, &p, text);
+    }
+    p = *base;
+    if (!lh_scenario_has(told, "dtype") && a->dtype != LH_DTYPE_FP32) {
+        g_autofree char *text = g_strconcat(what, ", fp32", NULL);
+
+        p.attention.dtype = LH_DTYPE_FP32;
+        prove_case(v, &p, text);
+    }
+}
+
+/* --- masks --------------------------------------------------------------------------------------
+ */
+
+static void
+prove_mask(Prover *v, LhMaskRule mask, const char *what)
+{
+    LhProgramParams p = v->base;
+
+    p.mask = mask;
+    prove_case(v, &p, what);
+    if (p.ranks <= BOTH_RANKS_MAX)
+        prove_options(v, &p, what);
+}
+
+/* The full mask, windows that cut through segments and that leave most blocks empty, and documents
+ * of uneven lengths. */
+static void
+prove_masks(Prover *v)
+{
+    const uint64_t n = v->base.attention.seq_length;
+    const uint64_t ends[] = { n / 5 + 1, n / 2 + 1, n - n / 7, n };
+    const bool windows = (v->schedule->masks & LH_MASKS_WINDOW) != 0;
+    const bool documents = (v->schedule->masks & LH_MASKS_DOCUMENTS) != 0;
+
+    if (!v->mask_free || v->base.attention.linear)
+        return;
+    if (v->schedule->full_reason == NULL)
+        prove_mask(v, (LhMaskRule){ .causal = false }, ", full mask");
+    if (windows)
+        prove_mask(v, (LhMaskRule){ .causal = true, .window = n / 3 + 1 }, ", window");
+    if (windows)
+        prove_mask(v, (LhMaskRule){ .causal = true, .window = NARROW }, ", narrow window");
+    if (documents && n >= DOCUMENTS_TOKENS_MIN)
+        prove_mask(v,
+                   (LhMaskRule){ .causal = true,
+                                 .document_ends = ends,
+                                 .documents_count = G_N_ELEMENTS(ends) },
+                   ", documents");
+}
+
+/* --- a schedule ---------------------------------------------------------------------------------
+ */
+
+/* Not every number of ranks of a list can be cut into the groups that were asked for. */
+static bool
+has_groups(Prover *v, uint64_t ranks)
+{
+    const uint64_t groups = MAX(v->params->scenario->data_parallel_size, 1);
+
+    if (ranks % groups == 0)
+        return true;
+    if (v->proven->refusal == NULL)
+        v->proven->refusal =
+            g_strdup_printf("%" G_GUINT64_FORMAT " rank%s: not %" G_GUINT64_FORMAT " equal groups",
+                            ranks, ranks == 1 ? "" : "s", groups);
+    g_array_append_val(v->proven->refused, ranks);
+    return false;
+}
+
+static void
+prove_kind(Prover *v, const char *what)
+{
+    const unsigned built = v->built;
+
+    prove_case(v, &v->base, what);
+    if (v->built == built)
+        return;
+    prove_decay(v, &v->base, what);
+    prove_shapes(v, &v->base, what);
+    prove_options(v, &v->base, what);
+    prove_masks(v);
+}
+
+static void
+prove_kinds(Prover *v)
+{
+    const bool softmax = lh_schedule_takes(v->schedule, false);
+
+    for (int linear = 0; linear < 2; linear++) {
+        if (!lh_schedule_takes(v->schedule, linear != 0))
+            continue;
+        v->base.attention.linear = linear != 0;
+        prove_kind(v, linear != 0 && softmax ? ", linear attention" : "");
+    }
+}
+
+/* A training step is proven as it is described. */
+static void
+prove_step(Prover *v, uint32_t ranks)
+{
+    const LhProveParams *params = v->params;
+    g_autoptr(GError) refusal = NULL;
+    LhProgram *program =
+        lh_setup_step_program(params->scenario, &params->sources, v->schedule, ranks, &refusal);
+
+    if (program == NULL) {
+        count_refusal(v, ranks, "", refusal);
+        return;
+    }
+    take_program(v, program, "");
+}
+
+static bool
+prove_modules(Prover *v, uint32_t ranks, GError **error)
+{
+    if (!lh_setup_params(v->params->scenario, &v->params->sources, ranks, &v->base, error))
+        return false;
+    if (v->kind_free)
+        prove_kinds(v);
+    else
+        prove_kind(v, "");
+    return true;
+}
+
+static bool
+prove_ranks(Prover *v, uint64_t ranks, GError **error)
+{
+    const guint findings = v->proven->findings->len;
+    GArray *outcome;
+
+    if (!has_groups(v, ranks))
+        return true;
+    v->built = 0;
+    if (v->params->scenario->step)
+        prove_step(v, (uint32_t)ranks);
+    else if (!prove_modules(v, (uint32_t)ranks, error))
+        return false;
+    verify_tasks(v->proven, v->tasks);
+    if (v->params->progress != NULL && v->seconds == NULL)
+        v->params->progress(v->params->progress_data, v->schedule->name, v->proven->programs, 0);
+    outcome = v->built == 0                         ? v->proven->refused
+              : v->proven->findings->len > findings ? v->proven->unproven
+                                                    : v->proven->proven;
+    g_array_append_val(outcome, ranks);
+    return true;
+}
+
+/* Proves, or only counts if @seconds is not NULL. */
+static LhProven *
+prove(const LhProveParams *params, const LhSchedule *schedule, const GArray *ranks, double *seconds,
+      GError **error)
+{
+    static const char *const kind[] = { "attention", "model", NULL };
+    static const char *const heads[] = { "num_attention_heads", "num_query_groups", "model", NULL };
+    static const char *const mask[] = { "mask", "window_size", "document_lengths", NULL };
+    g_autoptr(LhProven) proven = proven_new(schedule->name);
+    g_autoptr(GPtrArray) tasks = g_ptr_array_new_with_free_func(task_free);
+    Prover v = {
+        .params = params, .schedule = schedule, .proven = proven, .tasks = tasks, .seconds = seconds
+    };
+
+    v.kind_free = is_free(&v, kind);
+    v.heads_free = is_free(&v, heads);
+    v.mask_free = is_free(&v, mask);
+    for (guint i = 0; i < ranks->len; i++) {
+        if (!prove_ranks(&v, g_array_index(ranks, uint64_t, i), error))
+            return NULL;
+    }
+    return g_steal_pointer(&proven);
+}
+
+LhProven *
+lh_prove(const LhProveParams *params, const LhSchedule *schedule, const GArray *ranks,
+         GError **error)
+{
+    return prove(params, schedule, ranks, NULL, error);
+}
+
+double
+lh_prove_work(const LhProveParams *params, const LhSchedule *schedule, const GArray *ranks)
+{
+    double seconds = 0;
+    g_autoptr(LhProven) counted = prove(params, schedule, ranks, &seconds, NULL);
+
+    return counted == NULL ? 0 : seconds;
+}

@@ -1,0 +1,244 @@
+/* Weights and their optimizer; the passes are in model_pass.c. See the header. */
+#include "reference/model_reference.h"
+
+#include "base/rng.h"
+
+#include <glib.h>
+#include <math.h>
+
+/* ---- weights ---- */
+
+LhModelTensor *
+lh_model_tensor(const LhModelReference *r, LhModelWeight weight, uint32_t layer)
+{
+    if (weight < LH_MODEL_OF_LAYER)
+        return &r->tensors[layer * LH_MODEL_OF_LAYER + weight];
+    return &r->tensors[r->shape.layers_count * LH_MODEL_OF_LAYER + weight - LH_MODEL_OF_LAYER];
+}
+
+static uint32_t
+tensors_count(const LhModelShape *s)
+{
+    return s->layers_count * LH_MODEL_OF_LAYER + LH_MODEL_WEIGHTS - LH_MODEL_OF_LAYER;
+}
+
+static LhModelTensor
+weight_shape(const LhModelShape *s, LhModelWeight weight, const LhModelLayer *layer)
+{
+    const uint64_t h = s->hidden, q = s->heads * s->head_dim, ffn = lh_model_ffn(s, layer);
+    const uint64_t experts = layer->experts ? s->experts : 0;
+
+    switch (weight) {
+    case LH_MODEL_NORM1:
+    case LH_MODEL_NORM2:
+    case LH_MODEL_NORM_F:
+        return (LhModelTensor){ .rows = 1, .columns = s->layer_norm ? 2 * h : h };
+    case LH_MODEL_Q:
+        return (LhModelTensor){ .rows = h, .columns = q };
+    case LH_MODEL_KV:
+        return (LhModelTensor){ .rows = h, .columns = 2 * layer->attention.groups * s->head_dim };
+    case LH_MODEL_GATE:
+        return (LhModelTensor){ .rows = layer->gate ? h : 0, .columns = q };
+    case LH_MODEL_O_NORM:
+        return (LhModelTensor){ .rows = layer->gate ? 1 : 0, .columns = q };
+    case LH_MODEL_OUT:
+        return (LhModelTensor){ .rows = q, .columns = h };
+    case LH_MODEL_UP:
+        return (LhModelTensor){ .rows = h, .columns = lh_model_up_width(s, ffn) };
+    case LH_MODEL_DOWN:
+        return (LhModelTensor){ .rows = ffn, .columns = h };
+    case LH_MODEL_ROUTER:
+        return (LhModelTensor){ .rows = h, .columns = experts };
+    case LH_MODEL_EXPERT_UP:
+        return (LhModelTensor){ .rows = experts * h,
+                                .columns = lh_model_up_width(s, s->expert_ffn) };
+    case LH_MODEL_EXPERT_DOWN:
+        return (LhModelTensor){ .rows = experts * s->expert_ffn, .columns = h };
+    case LH_MODEL_HEAD:
+        return (LhModelTensor){ .rows = s->tied ? 0 : s->vocabulary, .columns = h };
+    default:
+        return (LhModelTensor){ .rows = s->vocabulary, .columns = h };
+    }
+}
+
+static LhModelTensor
+new_tensor(const LhModelShape *s, LhModelWeight weight, uint32_t layer)
+{
+    LhModelTensor t = weight_shape(s, weight, &s->layers[layer]);
+    const uint64_t elements = t.rows * t.columns;
+
+    if (elements == 0)
+        return (LhModelTensor){ 0 };
+    t.value = g_new0(double, elements);
+    t.gradient = g_new0(double, elements);
+    t.first = g_new0(double, elements);
+    t.second = g_new0(double, elements);
+    return t;
+}
+
+LhModelReference *
+lh_model_reference_new(const LhModelShape *shape)
+{
+    LhModelReference *r = g_new0(LhModelReference, 1);
+
+    r->shape = *shape;
+    r->shape.layers =
+        g_memdup2(shape->layers, shape->layers_count * sizeof(*shape->layers)); /* ours */
+    r->tensors = g_new0(LhModelTensor, tensors_count(shape));
+    for (uint32_t layer = 0; layer < shape->layers_count; layer++) {
+        for (unsigned w = 0; w < LH_MODEL_OF_LAYER; w++)
+            *lh_model_tensor(r, (LhModelWeight)w, layer) =
+                new_tensor(shape, (LhModelWeight)w, layer);
+    }
+    for (unsigned w = LH_MODEL_OF_LAYER; w < LH_MODEL_WEIGHTS; w++)
+        *lh_model_tensor(r, (LhModelWeight)w, 0) = new_tensor(shape, (LhModelWeight)w, 0);
+    return r;
+}
+
+void
+lh_model_reference_free(LhModelReference *r)
+{
+    if (r == NULL)
+        return;
+    for (uint32_t i = 0; i < tensors_count(&r->shape); i++) {
+        g_free(r->tensors[i].value);
+        g_free(r->tensors[i].gradient);
+        g_free(r->tensors[i].first);
+        g_free(r->tensors[i].second);
+    }
+    g_free(r->tensors);
+    g_free((void *)r->shape.layers);
+    g_free(r);
+}
+
+/* ---- the optimizer ---- */
+
+static void
+add_squares(LhModelReference *r, const LhModelTensor *t)
+{
+    for (uint64_t i = 0; i < t->rows * t->columns; i++)
+        r->squares += t->gradient[i] * t->gradient[i];
+}
+
+static void
+update(const LhModelReference *r, const LhModelTensor *t, double scale)
+{
+    const LhModelShape *s = &r->shape;
+    const double clock = (double)r->clock;
+
+    for (uint64_t i = 0; i < t->rows * t->columns; i++) {
+        const double g = t->gradient[i] * scale;
+
+        t->first[i] = s->beta1 * t->first[i] + (1 - s->beta1) * g;
+        t->second[i] = s->beta2 * t->second[i] + (1 - s->beta2) * g * g;
+        t->value[i] -= s->learning_rate * (t->first[i] / (1 - pow(s->beta1, clock))) /
+                       (sqrt(t->second[i] / (1 - pow(s->beta2, clock))) + s->adam_epsilon);
+    }
+}
+
+static void
+optimize(LhModelReference *r)
+{
+    const uint32_t count = tensors_count(&r->shape);
+    double scale = 1;
+
+    r->clock++;
+    r->squares = 0;
+    for (uint32_t i = 0; i < count; i++)
+        add_squares(r, &r->tensors[i]);
+    if (r->shape.clip > 0 && sqrt(r->squares) > r->shape.clip)
+        scale = r->shape.clip / sqrt(r->squares);
+    for (uint32_t i = 0; i < count; i++)
+        update(r, &r->tensors[i], scale);
+}
+
+void
+lh_model_reference_step(LhModelReference *r, const uint32_t *tokens, const uint32_t *targets,
+                        unsigned threads)
+{
+    for (uint32_t i = 0; i < tensors_count(&r->shape); i++) {
+        for (uint64_t k = 0; k < r->tensors[i].rows * r->tensors[i].columns; k++)
+            r->tensors[i].gradient[k] = 0;
+    }
+    lh_model_reference_gradients(r, tokens, targets, threads);
+    optimize(r);
+}
+
+/* ---- noise ---- */
+
+void
+lh_model_disturb(LhModelReference *r, double *rows, uint64_t rows_count, uint64_t width)
+{
+    const LhModelNoise *noise = &r->noise;
+
+    for (uint64_t row = 0; noise->seed != 0 && row < rows_count; row++) {
+        double *x = rows + row * width, squares = 0, of_row;
+
+        for (uint64_t i = 0; i < width; i++)
+            squares += x[i] * x[i];
+        of_row = noise->of_row * sqrt(squares / (double)width);
+        for (uint64_t i = 0; i < width; i++) {
+            const double by = fabs(x[i]) * noise->of_number + of_row + noise->absolute;
+            const uint64_t bits = lh_rng_bits(noise->seed, r->disturbed, row * width + i);
+
+            if (x[i] < 0 || x[i] > 0) /* zeros are stored as they are */
+                x[i] += bits >> 63 != 0 ? by : -by;
+        }
+    }
+    r->disturbed++;
+}
+
+double
+lh_model_noise_of_sum(LhModelReference *r, double terms2)
+{
+    const double by = r->noise.of_row * sqrt(terms2);
+
+    return lh_rng_bits(r->noise.seed, r->disturbed++, 0) >> 63 != 0 ? by : -by;
+}
+
+void
+lh_model_product_dw(LhModelReference *r, const LhMathProduct *p, const double *x, const double *dy,
+                    double *dw)
+{
+    lh_math_product_dw(p, x, dy, dw);
+    for (uint64_t i = 0; r->noise.seed != 0 && i < p->k * p->n; i++) {
+        double terms2 = 0;
+
+        for (uint64_t row = 0; row < p->rows; row++) {
+            const double term = x[row * p->k + i / p->n] * dy[row * p->n + i % p->n];
+
+            terms2 += term * term;
+        }
+        dw[i] += lh_model_noise_of_sum(r, terms2);
+    }
+}
+
+/* ---- memory ---- */
+
+#define WEIGHT_NUMBERS 5 /* of each weight, with an initial one */
+#define RESIDUAL                                                                                   \
+    8 /* tensors as wide as the residual stream that a layer leaves, with temporary ones */
+#define HEADS 12 /* as wide as q or k and v, likewise */
+#define WIDE 4   /* as wide as the MLP */
+
+uint64_t
+lh_model_reference_bytes(const LhModelShape *s)
+{
+    const uint64_t rows = s->sequences * s->tokens, q = s->heads * s->head_dim;
+    const uint64_t layer =
+        RESIDUAL * s->hidden + HEADS * 3 * q + /* k and v have as many heads at most */
+        WIDE * lh_model_up_width(s, MAX(s->ffn, s->shared_ffn)) +
+        s->choices * (RESIDUAL * s->hidden + WIDE * lh_model_up_width(s, s->expert_ffn));
+    uint64_t weights = 0;
+
+    for (uint32_t i = 0; i < s->layers_count; i++) {
+        for (unsigned w = 0; w < LH_MODEL_WEIGHTS; w++) {
+            const LhModelTensor t = weight_shape(s, (LhModelWeight)w, &s->layers[i]);
+
+            if (i == 0 || w < LH_MODEL_OF_LAYER)
+                weights += t.rows * t.columns;
+        }
+    }
+    return sizeof(double) *
+           (WEIGHT_NUMBERS * weights + rows * (layer * s->layers_count + 2 * s->vocabulary));
+}

@@ -1,0 +1,52 @@
+/*
+ * What a plan says of each way of training, as fields for machines: the columns of CSV and the
+ * members of JSON.
+ */
+#pragma once
+
+#include "planner/plan.h"
+#include "report/data/record.h"
+#include "report/data/result_json.h"
+
+/* What the purchase is weighed by, of one cluster. 0: not given. */
+typedef struct {
+    double per_gpu_hour; /* money */
+    double watts;        /* of a GPU, with its share of the rest */
+} LhPlanPrice;
+
+/* The same for an answer. */
+typedef struct {
+    double tokens;             /* of the whole training; 0: not given */
+    const LhPlanPrice *prices; /* by cluster */
+} LhPlanWeights;
+
+/* What a way comes to by these; 0: not asked for. */
+typedef struct {
+    double days;                    /* of the whole training */
+    double gpu_hours;               /* likewise */
+    double cost;                    /* likewise */
+    double cost_per_billion_tokens; /* by the price of a GPU */
+    double kwh_per_billion_tokens;
+} LhPlanBill;
+
+/* By its place in the question. */
+const LhPlanCluster *lh_plan_cluster_at(const LhPlanAnswer *answer, guint index);
+
+LhPlanBill lh_plan_bill(const LhPlanWeights *weights, const LhPlanAnswer *answer, guint cluster,
+                        const LhPlanWay *way);
+
+/* One way of a cluster, of which @place is 1 for the fastest; 0: it is not among those that are
+ * wanted. Caller frees. */
+LhValues *lh_plan_way_values(const LhPlanAnswer *answer, const LhPlanWeights *weights,
+                             guint cluster, const LhPlanWay *way, guint place);
+
+/* All of them, a row each: for LH_FORMAT_CSV. Caller frees. */
+LhTable *lh_plan_table(const LhPlanAnswer *answer, const LhPlanWeights *weights);
+
+/* The ways of a cluster that no other one beats in both time and memory, the fastest first: of
+ * LhPlanWay; caller unrefs. */
+GArray *lh_plan_front(const LhPlanCluster *cluster);
+
+/* The document of a plan, longhaul.plan/1. */
+void lh_plan_json(const LhPlanQuery *query, const LhPlanAnswer *answer,
+                  const LhPlanWeights *weights, const LhStamp *stamp, GString *out);

@@ -1,0 +1,18 @@
+/*
+ * Validations for machines: longhaul.validation/2, written and read.
+ */
+#pragma once
+
+#include "base/json/json.h"
+#include "report/data/result_json.h"
+#include "validate/validate.h"
+
+/* Appends the document of `longhaul validate`: also before anything was measured. */
+void lh_validate_json(const LhSetup *setup, const LhValidated *validated,
+                      const LhValidateParams *params, double tolerance, const LhStamp *stamp,
+                      GString *out);
+
+/* What such a document says of the schedules of @setup, which it must be of. @alone: a rank of each
+ * ran alone. LH_ERROR_INPUT; caller frees. */
+LhValidated *lh_validate_from_json(const LhJson *json, const LhSetup *setup, bool alone,
+                                   GError **error);

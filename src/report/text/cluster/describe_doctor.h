@@ -1,0 +1,13 @@
+/* What is here to run on, reported. */
+#pragma once
+
+#include "doctor/doctor.h"
+#include "report/base/table.h"
+#include "report/data/result_json.h"
+
+/* Caller frees. */
+LhTable *lh_describe_machine_parts(const LhDoctor *doctor);
+LhTable *lh_describe_backends(const LhDoctor *doctor);
+
+/* Appends the document of `longhaul doctor`; @ok: whether what was asked for works. */
+void lh_doctor_json(const LhDoctor *doctor, bool ok, const LhStamp *stamp, GString *out);

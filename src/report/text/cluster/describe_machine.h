@@ -1,0 +1,32 @@
+/* What was measured of this machine, and how far predictions for it are off. */
+#pragma once
+
+#include "calibrate/calibrate.h"
+#include "report/base/table.h"
+#include "report/data/result_json.h"
+#include "validate/validate.h"
+
+/* Caller frees. */
+LhTable *lh_describe_rates(const LhCalibration *calibration);
+LhTable *lh_describe_elementwise(const LhCalibration *calibration);
+LhTable *lh_describe_executor(const LhCalibration *calibration);
+LhTable *lh_describe_cluster(const LhCluster *cluster);
+/* Of LhCollectiveCheck. */
+LhTable *lh_describe_collectives(const GArray *checks);
+
+/* One row for each schedule; of LhValidation *. */
+LhTable *lh_describe_makespans(const GPtrArray *validations, double tolerance);
+/* One row for each schedule and kernel. */
+LhTable *lh_describe_kernel_errors(const GPtrArray *validations, double tolerance);
+
+/* One row for each schedule and tier. */
+LhTable *lh_describe_tier_errors(const GPtrArray *validations);
+
+/* One row for each class of constants, and a sentence about which of them explains what is off. */
+LhTable *lh_describe_explained(const LhExplained *explained);
+void lh_describe_cause(const LhExplained *explained, GString *out);
+
+/* Kernels by host, and messages by pair of hosts. */
+LhTable *lh_describe_hosts(const LhHosts *hosts);
+/* Appends a line for each host and each link that is slow, or one that none is. */
+void lh_describe_slow(const LhHosts *hosts, GString *out);

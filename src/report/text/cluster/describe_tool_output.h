@@ -1,0 +1,8 @@
+/* What tools told of a cluster, reported. */
+#pragma once
+
+#include "import/cluster/topology_from_tools.h"
+#include "report/base/table.h"
+
+/* The fields of a topology file that was made, and where their values are from. Caller frees. */
+LhTable *lh_describe_told(const LhToldTopology *topology);

@@ -1,0 +1,506 @@
+/* See the header. */
+#include "report/text/describe_diff.h"
+
+#include "base/escape.h"
+#include "report/base/text.h"
+
+#include <math.h>
+#include <string.h>
+
+#define SECONDS_FROM 10.0 /* shorter times are in ms */
+
+/* --- numbers ------------------------------------------------------------------------------------
+ */
+
+/* How times are printed. */
+typedef struct {
+    const char *unit;
+    double per_s;
+} Scale;
+
+static Scale
+scale_of(const LhDiff *diff)
+{
+    const LhOutcome *const sides[] = { diff->a, diff->b };
+    double longest_s = 0;
+
+    for (int side = 0; side < 2; side++)
+        for (guint i = 0; i < sides[side]->entries->len; i++) {
+            const LhEntry *entry = g_ptr_array_index(sides[side]->entries, i);
+
+            if (entry->quantities->len > 0)
+                longest_s = fmax(longest_s, g_array_index(entry->quantities, LhQuantity, 0).value);
+        }
+    return longest_s < SECONDS_FROM ? (Scale){ "ms", 1e3 } : (Scale){ "s", 1 };
+}
+
+static double
+value_of(const LhEntry *entry, const LhQuantity *like)
+{
+    const LhQuantity *q = lh_entry_quantity(entry, like);
+
+    return q != NULL ? q->value : NAN;
+}
+
+/* Of what one side lacks, as of what is nothing there. */
+static double
+difference(double a, double b)
+{
+    return (isnan(b) ? 0 : b) - (isnan(a) ? 0 : a);
+}
+
+/* A share of @a; NAN if that is nothing. */
+static double
+change_of(double a, double b)
+{
+    return isnan(a) || isnan(b) || a <= 0 ? NAN : b / a - 1;
+}
+
+static void
+scaled_cell(LhTable *table, const char *format, double value, double per_unit)
+{
+    char text[G_ASCII_DTOSTR_BUF_SIZE], exact[G_ASCII_DTOSTR_BUF_SIZE];
+
+    if (isnan(value)) {
+        lh_table_cell(table, "-", "");
+        return;
+    }
+    g_ascii_formatd(text, sizeof(text), format, fabs(value) < 1e15 ? value * per_unit : value);
+    lh_table_cell(table, text, lh_double_to_text(value, exact));
+}
+
+static void
+value_cell(LhTable *table, Scale scale, bool bytes, const char *format, double value)
+{
+    scaled_cell(table, format, value, bytes ? 1.0 / LH_MIB : scale.per_s);
+}
+
+static void
+change_cell(LhTable *table, double change)
+{
+    scaled_cell(table, "%+.2f", change, 100);
+}
+
+/* --- for people ---------------------------------------------------------------------------------
+ */
+
+static void
+case_row(LhTable *table, const char *field, const char *a, const char *b)
+{
+    g_autofree char *safe_a = lh_escaped_line(a != NULL ? a : "-");
+    g_autofree char *safe_b = lh_escaped_line(b != NULL ? b : "-");
+
+    lh_table_row(table);
+    lh_table_cell(table, field, NULL);
+    lh_table_cell(table, safe_a, NULL);
+    lh_table_cell(table, safe_b, NULL);
+}
+
+#define DIGITS_SHOWN 12 /* of a SHA-256 */
+
+/* Digests in short. */
+static void
+otherwise_row(LhTable *table, const LhAskedOtherwise *d)
+{
+    const bool digest = g_str_has_prefix(d->name, LH_DIGEST_OF);
+    g_autofree char *a = digest && d->a != NULL ? g_strndup(d->a, DIGITS_SHOWN) : g_strdup(d->a);
+    g_autofree char *b = digest && d->b != NULL ? g_strndup(d->b, DIGITS_SHOWN) : g_strdup(d->b);
+    g_autofree char *name = lh_escaped_line(d->name);
+
+    case_row(table, name, a, b);
+}
+
+LhTable *
+lh_describe_diff_case(const LhDiff *diff)
+{
+    LhTable *table = lh_table_new();
+    bool any = strcmp(diff->a->version, diff->b->version) != 0;
+
+    lh_table_column(table, "field", "not asked alike", NULL, false);
+    lh_table_column(table, "a", "A", NULL, false);
+    lh_table_column(table, "b", "B", NULL, false);
+    if (any)
+        case_row(table, "version of longhaul", diff->a->version, diff->b->version);
+    for (guint i = 0; i < diff->otherwise->len; i++)
+        otherwise_row(table, &g_array_index(diff->otherwise, LhAskedOtherwise, i));
+    any = any || diff->otherwise->len > 0;
+    if (any)
+        return table;
+    lh_table_free(table);
+    return NULL;
+}
+
+/* The part of the time, or resource of the path, that changed most; NULL: none did. */
+static const LhQuantity *
+changed_most(const LhEntry *a, const LhEntry *b, double *by)
+{
+    g_autoptr(GPtrArray) all = lh_diff_quantities(a, b);
+    const LhQuantity *most = NULL;
+
+    *by = 0;
+    for (guint i = 0; i < all->len; i++) {
+        const LhQuantity *q = g_ptr_array_index(all, i);
+        const double change = difference(value_of(a, q), value_of(b, q));
+
+        if ((q->kind != LH_QUANTITY_PART && q->kind != LH_QUANTITY_RESOURCE) ||
+            fabs(change) <= fabs(*by))
+            continue;
+        most = q;
+        *by = change;
+    }
+    return most;
+}
+
+/* "exposed nic +10.2 ms"; caller frees. */
+static char *
+most_text(const LhEntry *a, const LhEntry *b, Scale scale)
+{
+    double by;
+    const LhQuantity *most = changed_most(a, b, &by);
+    g_autofree char *name = NULL;
+    char number[G_ASCII_DTOSTR_BUF_SIZE];
+
+    if (a == NULL || b == NULL || most == NULL)
+        return g_strdup("");
+    name = lh_escaped_line(most->name);
+    g_ascii_formatd(number, sizeof(number), "%+.3f", by * scale.per_s);
+    return g_strdup_printf("%s %s %s", name, number, scale.unit);
+}
+
+static void
+place_cell(LhTable *table, const LhEntry *entry)
+{
+    g_autofree char *state = NULL;
+
+    if (entry != NULL && entry->place > 0) {
+        lh_table_cell_printf(table, "%u", entry->place);
+        return;
+    }
+    state = lh_escaped_line(entry == NULL ? "absent" : entry->state);
+    lh_table_cell(table, state, NULL);
+}
+
+LhTable *
+lh_describe_diff_entries(const LhDiff *diff)
+{
+    const Scale scale = scale_of(diff);
+    g_autoptr(GPtrArray) names = lh_diff_names(diff);
+    LhTable *table = lh_table_new();
+
+    lh_table_column(table, "entry", "what", NULL, false);
+    lh_table_column(table, "place_a", "place", "A", true);
+    lh_table_column(table, "place_b", "place", "B", true);
+    lh_table_column(table, "a", "time A", scale.unit, true);
+    lh_table_column(table, "b", "time B", scale.unit, true);
+    lh_table_column(table, "change", "change", "%", true);
+    lh_table_column(table, "most", "most of it", NULL, false);
+    for (guint i = 0; i < names->len; i++) {
+        const char *name = g_ptr_array_index(names, i);
+        const LhEntry *a = lh_outcome_entry(diff->a, name), *b = lh_outcome_entry(diff->b, name);
+        g_autofree char *most = most_text(a, b, scale);
+        g_autofree char *safe = lh_escaped_line(name);
+
+        lh_table_row(table);
+        lh_table_cell(table, safe, NULL);
+        place_cell(table, a);
+        place_cell(table, b);
+        value_cell(table, scale, false, "%.3f", lh_entry_time(a));
+        value_cell(table, scale, false, "%.3f", lh_entry_time(b));
+        change_cell(table, change_of(lh_entry_time(a), lh_entry_time(b)));
+        lh_table_cell(table, most, NULL);
+    }
+    return table;
+}
+
+LhTable *
+lh_describe_diff_parts(const LhDiff *diff, const char *name)
+{
+    const LhEntry *a = lh_outcome_entry(diff->a, name), *b = lh_outcome_entry(diff->b, name);
+    const Scale scale = scale_of(diff);
+    g_autoptr(GPtrArray) all = lh_diff_quantities(a, b);
+    g_autofree char *safe = lh_escaped_line(name);
+    LhTable *table = lh_table_new();
+    bool any = false;
+
+    lh_table_column(table, "kind", safe, NULL, false);
+    lh_table_column(table, "quantity", "", NULL, false);
+    lh_table_column(table, "unit", "", NULL, false);
+    lh_table_column(table, "a", "A", NULL, true);
+    lh_table_column(table, "b", "B", NULL, true);
+    lh_table_column(table, "difference", "B - A", NULL, true);
+    lh_table_column(table, "change", "change", "%", true);
+    for (guint i = 0; i < all->len; i++) {
+        const LhQuantity *q = g_ptr_array_index(all, i);
+        const double before = value_of(a, q), after = value_of(b, q);
+        const double by = difference(before, after);
+        g_autofree char *quantity = lh_escaped_line(q->name);
+
+        if (fabs(by) <= 0)
+            continue;
+        any = true;
+        lh_table_row(table);
+        lh_table_cell(table, lh_quantity_names[q->kind], NULL);
+        lh_table_cell(table, quantity, NULL);
+        lh_table_cell(table, q->bytes ? "MiB" : scale.unit, NULL);
+        value_cell(table, scale, q->bytes, "%.3f", before);
+        value_cell(table, scale, q->bytes, "%.3f", after);
+        value_cell(table, scale, q->bytes, "%+.3f", by);
+        change_cell(table, change_of(before, after));
+    }
+    if (any)
+        return table;
+    lh_table_free(table);
+    return NULL;
+}
+
+static void
+append_percent(GString *out, double share)
+{
+    char number[G_ASCII_DTOSTR_BUF_SIZE];
+
+    g_ascii_formatd(number, sizeof(number), "%+.2f", 100 * share);
+    g_string_append_printf(out, "%s %%", number);
+}
+
+/* "zigzag takes +3.00 % (exposed nic +10.2 ms)". */
+static void
+append_change(const LhDiff *diff, const char *name, GString *out)
+{
+    const LhEntry *a = lh_outcome_entry(diff->a, name), *b = lh_outcome_entry(diff->b, name);
+    const double change = change_of(lh_entry_time(a), lh_entry_time(b));
+    g_autofree char *most = most_text(a, b, scale_of(diff));
+    g_autofree char *safe = lh_escaped_line(name);
+
+    if (a == NULL || b == NULL) {
+        g_string_append_printf(out, "%s is only in %s", safe, a == NULL ? "B" : "A");
+        return;
+    }
+    if (isnan(change)) {
+        g_string_append_printf(out, "%s does not run in %s", safe, a->place > 0 ? "B" : "A");
+        return;
+    }
+    g_string_append_printf(out, "%s takes ", safe);
+    append_percent(out, change);
+    if (most[0] != '\0')
+        g_string_append_printf(out, " (most of it: %s)", most);
+}
+
+static void
+append_winner(const LhDiff *diff, GString *out)
+{
+    const char *const a = diff->a->winner, *const b = diff->b->winner;
+    g_autofree char *safe_a = lh_escaped_line(a != NULL ? a : "nothing");
+    g_autofree char *safe_b = lh_escaped_line(b != NULL ? b : "nothing");
+    const char *as_far = diff->a->partial || diff->b->partial ? ", as far as was looked at" : "";
+
+    if (g_strcmp0(a, b) == 0) {
+        if (a != NULL && diff->a->entries->len > 1)
+            g_string_append_printf(out, "%s wins in both%s.\n", safe_a, as_far);
+        return;
+    }
+    g_string_append_printf(out, "%s wins in A, %s in B%s", safe_a, safe_b, as_far);
+    if (a != NULL && b != NULL) {
+        g_string_append(out, ": ");
+        append_change(diff, a, out);
+        g_string_append(out, ", ");
+        append_change(diff, b, out);
+    }
+    g_string_append(out, ".\n");
+}
+
+static void
+append_regression(const LhRegression *worse, GString *out)
+{
+    g_autofree char *safe = lh_escaped_line(worse->entry);
+
+    if (isnan(worse->b)) {
+        g_string_append_printf(out, "Worse: %s does not run any more.\n", safe);
+        return;
+    }
+    g_string_append_printf(out, "Worse: the %s of %s", worse->what, safe);
+    if (worse->a > 0) {
+        g_string_append(out, ", ");
+        append_percent(out, worse->b / worse->a - 1);
+    }
+    g_string_append(out, ".\n");
+}
+
+/* What a side does not say. */
+static void
+append_side(const LhOutcome *o, const char *side, GString *out)
+{
+    if (o->partial)
+        g_string_append_printf(out, "%s is partial: its command was interrupted.\n", side);
+    if (!o->question->told)
+        g_string_append_printf(out,
+                               "%s is of an earlier version, which did not say all that was asked: "
+                               "what neither its case nor its command line has is taken as not "
+                               "given.\n",
+                               side);
+}
+
+void
+lh_describe_diff_words(const LhDiff *diff, GString *out)
+{
+    char number[G_ASCII_DTOSTR_BUF_SIZE];
+
+    append_side(diff->a, "A", out);
+    append_side(diff->b, "B", out);
+    append_winner(diff, out);
+    for (guint i = 0; i < diff->regressions->len; i++)
+        append_regression(&g_array_index(diff->regressions, LhRegression, i), out);
+    if (diff->tolerance < 0 || diff->regressions->len > 0)
+        return;
+    g_ascii_formatd(number, sizeof(number), "%g", 100 * diff->tolerance);
+    g_string_append_printf(out, "Nothing is worse by more than %s %%.\n", number);
+}
+
+/* --- for machines -------------------------------------------------------------------------------
+ */
+
+static bool
+is_worse(const LhDiff *diff, const char *entry, const LhQuantity *q)
+{
+    for (guint i = 0; i < diff->regressions->len && q->gate; i++) {
+        const LhRegression *worse = &g_array_index(diff->regressions, LhRegression, i);
+
+        if (strcmp(worse->entry, entry) == 0 && strcmp(worse->what, q->name) == 0)
+            return true;
+    }
+    return false;
+}
+
+LhTable *
+lh_diff_table(const LhDiff *diff)
+{
+    static const char *const columns[] = { "entry", "kind", "quantity", "unit",
+                                           "a",     "b",    "change",   "verdict" };
+    g_autoptr(GPtrArray) names = lh_diff_names(diff);
+    LhTable *table = lh_table_new();
+
+    for (guint i = 0; i < G_N_ELEMENTS(columns); i++)
+        lh_table_column(table, columns[i], "", NULL, false);
+    for (guint n = 0; n < names->len; n++) {
+        const char *name = g_ptr_array_index(names, n);
+        const LhEntry *a = lh_outcome_entry(diff->a, name), *b = lh_outcome_entry(diff->b, name);
+        g_autoptr(GPtrArray) all = lh_diff_quantities(a, b);
+
+        for (guint i = 0; i < all->len; i++) {
+            const LhQuantity *q = g_ptr_array_index(all, i);
+
+            lh_table_row(table);
+            lh_table_cell(table, name, NULL);
+            lh_table_cell(table, lh_quantity_names[q->kind], NULL);
+            lh_table_cell(table, q->name, NULL);
+            lh_table_cell(table, q->bytes ? "bytes" : "s", NULL);
+            scaled_cell(table, "%g", value_of(a, q), 1);
+            scaled_cell(table, "%g", value_of(b, q), 1);
+            scaled_cell(table, "%g", change_of(value_of(a, q), value_of(b, q)), 1);
+            lh_table_cell(table, is_worse(diff, name, q) ? "worse" : "", NULL);
+        }
+    }
+    return table;
+}
+
+static void
+write_side(LhJsonWriter *w, const char *key, const LhOutcome *o)
+{
+    lh_jsonw_object_begin(w, key);
+    lh_jsonw_string(w, "path", o->path);
+    lh_jsonw_string(w, "sha256", o->sha256);
+    lh_jsonw_string(w, "schema", o->schema);
+    lh_jsonw_string(w, "version", o->version);
+    lh_jsonw_string(w, "winner", o->winner);
+    lh_jsonw_bool(w, "complete", !o->partial);
+    lh_jsonw_bool(w, "says_what_was_asked", o->question->told);
+    lh_jsonw_object_end(w);
+}
+
+static void
+write_case_changes(LhJsonWriter *w, const LhDiff *diff)
+{
+    lh_jsonw_array_begin(w, "not_asked_alike");
+    for (guint i = 0; i < diff->otherwise->len; i++) {
+        const LhAskedOtherwise *d = &g_array_index(diff->otherwise, LhAskedOtherwise, i);
+
+        lh_jsonw_object_begin(w, NULL);
+        lh_jsonw_string(w, "field", d->name);
+        lh_jsonw_string(w, "a", d->a);
+        lh_jsonw_string(w, "b", d->b);
+        lh_jsonw_object_end(w);
+    }
+    lh_jsonw_array_end(w);
+}
+
+static void
+write_regressions(LhJsonWriter *w, const LhDiff *diff)
+{
+    lh_jsonw_double_or_null(w, "tolerance", diff->tolerance < 0 ? NAN : diff->tolerance);
+    lh_jsonw_array_begin(w, "worse");
+    for (guint i = 0; i < diff->regressions->len; i++) {
+        const LhRegression *worse = &g_array_index(diff->regressions, LhRegression, i);
+
+        lh_jsonw_object_begin(w, NULL);
+        lh_jsonw_string(w, "entry", worse->entry);
+        lh_jsonw_string(w, "quantity", worse->what);
+        lh_jsonw_double_or_null(w, "a", worse->a);
+        lh_jsonw_double_or_null(w, "b", worse->b);
+        lh_jsonw_object_end(w);
+    }
+    lh_jsonw_array_end(w);
+}
+
+static void
+write_place(LhJsonWriter *w, const char *place, const char *state, const LhEntry *entry)
+{
+    if (entry != NULL && entry->place > 0)
+        lh_jsonw_uint(w, place, entry->place);
+    else
+        lh_jsonw_string(w, place, NULL);
+    lh_jsonw_string(w, state, entry != NULL ? entry->state : NULL);
+}
+
+static void
+write_entry(LhJsonWriter *w, const LhDiff *diff, const char *name)
+{
+    const LhEntry *a = lh_outcome_entry(diff->a, name), *b = lh_outcome_entry(diff->b, name);
+    g_autoptr(GPtrArray) all = lh_diff_quantities(a, b);
+
+    lh_jsonw_object_begin(w, NULL);
+    lh_jsonw_string(w, "entry", name);
+    write_place(w, "place_a", "state_a", a);
+    write_place(w, "place_b", "state_b", b);
+    lh_jsonw_array_begin(w, "quantities");
+    for (guint i = 0; i < all->len; i++) {
+        const LhQuantity *q = g_ptr_array_index(all, i);
+
+        lh_jsonw_object_begin(w, NULL);
+        lh_jsonw_string(w, "kind", lh_quantity_names[q->kind]);
+        lh_jsonw_string(w, "quantity", q->name);
+        lh_jsonw_string(w, "unit", q->bytes ? "bytes" : "s");
+        lh_jsonw_double_or_null(w, "a", value_of(a, q));
+        lh_jsonw_double_or_null(w, "b", value_of(b, q));
+        lh_jsonw_double_or_null(w, "change", change_of(value_of(a, q), value_of(b, q)));
+        lh_jsonw_object_end(w);
+    }
+    lh_jsonw_array_end(w);
+    lh_jsonw_object_end(w);
+}
+
+void
+lh_diff_json(const LhDiff *diff, const LhStamp *stamp, GString *out)
+{
+    g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
+    g_autoptr(GPtrArray) names = lh_diff_names(diff);
+
+    lh_stamp_json(w, "longhaul.diff/1", stamp, NULL);
+    write_side(w, "a", diff->a);
+    write_side(w, "b", diff->b);
+    write_case_changes(w, diff);
+    write_regressions(w, diff);
+    lh_jsonw_array_begin(w, "entries");
+    for (guint i = 0; i < names->len; i++)
+        write_entry(w, diff, g_ptr_array_index(names, i));
+    lh_jsonw_array_end(w);
+    lh_jsonw_object_end(w);
+}

@@ -1,0 +1,618 @@
+/* See the header. */
+#include "report/text/describe_plan.h"
+
+#include "base/escape.h"
+#include "compare/error_bar.h"
+#include "report/base/text.h"
+#include "report/data/constants.h"
+#include "report/data/memory_limit.h"
+#include "report/data/notes.h"
+#include "report/text/describe.h"
+#include "report/text/describe_comparison.h"
+#include "report/text/describe_config.h"
+#include "report/text/describe_relief.h"
+#include "report/text/number_cells.h"
+
+#include <math.h>
+
+#define FAMILIES_SHOWN 8
+#define MONEY_DECIMALS 2
+
+char *
+lh_describe_way(const LhPlanSpace *space, guint point)
+{
+    const LhPlanPoint *p = lh_plan_point(space, point);
+    const LhPlanShape *shape = lh_plan_shape(space, p);
+    g_autofree char *schedule = lh_plan_point_schedule(space, point);
+    g_autofree char *pipeline = lh_plan_point_pipeline(space, point);
+
+    GString *text = g_string_new(NULL);
+
+    g_string_printf(text, "tp %u, cp %u, dp %u", shape->sizes.tensor, shape->sizes.context,
+                    shape->sizes.data);
+    if (shape->sizes.pipeline > 1)
+        g_string_append_printf(text, ", pp %s", pipeline);
+    if (space->sequences > 1)
+        g_string_append_printf(text, ", micro-batches %u x %u", shape->micro_batches,
+                               shape->micro_batch_size);
+    if (shape->sizes.context > 1)
+        g_string_append_printf(text, ", %s", schedule);
+    g_string_append_printf(text, ", %s, recomputed: %s", lh_shard_names[p->shard],
+                           lh_checkpoint_names[p->checkpoint]);
+    return g_string_free(text, FALSE);
+}
+
+/* ---- the question ---- */
+
+void
+lh_describe_plan_question(const LhPlanQuery *query, const LhPlanSpace *space, GString *out)
+{
+    const LhSetup *setup = space->setup;
+    const LhAttention *a = &setup->params.attention;
+    g_autofree char *tokens = lh_format_count(a->seq_length);
+    g_autofree char *sequences = lh_format_count(query->sequences);
+
+    g_string_append(out, "one training step");
+    lh_describe_model(setup, out);
+    g_string_append_printf(out, ": %s sequence%s of %s tokens, %s; as %s does it\n", sequences,
+                           query->sequences == 1 ? "" : "s", tokens, lh_dtype_names[a->dtype],
+                           space->frameworks);
+    lh_describe_experts(setup->model, 0, -1, out);
+    lh_describe_notes(setup->model, out);
+}
+
+static void
+describe_space(const LhPlanSpace *space, GString *out)
+{
+    const LhSetup *setup = space->setup;
+    g_autofree char *usable = NULL;
+
+    g_string_append_printf(out, "%s: %u x %s", space->cluster, space->gpus, setup->device->name);
+    if (!lh_topology_change_is_empty(&setup->scenario->change)) {
+        g_string_append(out, " (");
+        lh_describe_links(setup, out);
+        g_string_append(out, ")");
+    }
+    usable = lh_format_bytes(lh_device_usable_bytes(setup->device, LH_MEMORY_MARGIN));
+    g_string_append_printf(out, ", of which a step may use %s each\n", usable);
+}
+
+static void
+describe_counts(const LhPlanSearch *search, GString *out)
+{
+    static const struct {
+        LhPointState state;
+        const char *words;
+    } said[] = {
+        { LH_POINT_RAN, "simulated" },
+        { LH_POINT_CUT, "cut, since they take longer at least" },
+        { LH_POINT_UNFIT, "more than memory holds" },
+        { LH_POINT_REFUSED, "refused" },
+        { LH_POINT_FAILED, "failed" },
+        { LH_POINT_OPEN, "not looked at" },
+    };
+    g_autofree char *points = lh_format_count(search->space->points->len);
+    const char *separator = ": ";
+
+    g_string_append_printf(out, "%s ways to train", points);
+    for (guint i = 0; i < G_N_ELEMENTS(said); i++) {
+        g_autofree char *count = lh_format_count(search->counts[said[i].state]);
+
+        if (search->counts[said[i].state] == 0)
+            continue;
+        g_string_append_printf(out, "%s%s %s", separator, count, said[i].words);
+        separator = ", ";
+    }
+    g_string_append_c(out, '\n');
+}
+
+/* ---- tables of ways ---- */
+
+/* Which columns there are beside the usual ones. */
+typedef struct {
+    bool pipeline, batches, days, cost, power;
+    bool bars;           /* times have error bars */
+    double memory_error; /* 0: peaks have none */
+} MoreColumns;
+
+static MoreColumns
+columns_of(const LhPlanWeights *weights, const LhPlanQuery *query, const LhPlanSpace *space,
+           guint cluster)
+{
+    return (MoreColumns){ .pipeline = space->pipelines,
+                          .batches = query->sequences > 1,
+                          .days = weights->tokens > 0,
+                          .cost = weights->prices[cluster].per_gpu_hour > 0,
+                          .power = weights->prices[cluster].watts > 0,
+                          .bars = space->setup->cost == LH_COST_DEVICE,
+                          .memory_error = lh_memory_error(space->setup) };
+}
+
+static LhTable *
+new_table(MoreColumns columns)
+{
+    LhTable *table = lh_table_new();
+    char heading[LH_CELL_HEADING];
+
+    lh_table_column(table, "time", "time", "s", true);
+    if (columns.bars)
+        lh_table_column(table, "error_bar", "error bar", NULL, true);
+    lh_table_column(table, "vs_best", "vs best", NULL, true);
+    lh_table_column(table, "tp", "tp", NULL, true);
+    lh_table_column(table, "cp", "cp", NULL, true);
+    lh_table_column(table, "dp", "dp", NULL, true);
+    if (columns.pipeline)
+        lh_table_column(table, "pp", "pp", NULL, false);
+    if (columns.batches)
+        lh_table_column(table, "micro_batches", "micro-batches", "number x size", true);
+    lh_table_column(table, "attention", "attention", NULL, false);
+    lh_table_column(table, "recomputed", "recomputed", NULL, false);
+    lh_table_column(table, "shard", "shard", NULL, false);
+    lh_table_column(table, "tokens_per_s", "tokens/s", NULL, true);
+    lh_table_column(table, "mfu", "MFU", "%", true);
+    lh_table_column(table, "peak", "memory",
+                    lh_cell_peak_heading("GiB", columns.memory_error, heading), true);
+    lh_table_column(table, "margin", "left", "GiB", true);
+    if (columns.days)
+        lh_table_column(table, "days", "days", NULL, true);
+    if (columns.cost)
+        lh_table_column(table, "cost", "cost of", "1e9 tokens", true);
+    if (columns.power)
+        lh_table_column(table, "kwh", "kWh of", "1e9 tokens", true);
+    return table;
+}
+
+static void
+add_bill_cells(LhTable *table, MoreColumns columns, const LhPlanBill *bill)
+{
+    if (columns.days)
+        lh_table_cell_printf(table, "%.4g", bill->days);
+    if (columns.cost)
+        lh_table_cell_printf(table, "%.*f", MONEY_DECIMALS, bill->cost_per_billion_tokens);
+    if (columns.power)
+        lh_table_cell_printf(table, "%.4g", bill->kwh_per_billion_tokens);
+}
+
+static void
+add_way_row(LhTable *table, MoreColumns columns, const LhPlanSpace *space, const LhPlanWay *way,
+            double best_s, const LhPlanBill *bill)
+{
+    const LhPlanPoint *p = lh_plan_point(space, way->point);
+    const LhPlanShape *shape = lh_plan_shape(space, p);
+    g_autofree char *schedule = lh_plan_point_schedule(space, way->point);
+    g_autofree char *pipeline = lh_plan_point_pipeline(space, way->point);
+
+    lh_table_row(table);
+    lh_table_cell_printf(table, "%.4g", way->iteration_s);
+    if (columns.bars)
+        lh_cell_error_bar(table, way->iteration_s, way->time_error);
+    lh_table_cell_printf(table, "%.2fx", way->iteration_s / best_s);
+    lh_table_cell_printf(table, "%u", shape->sizes.tensor);
+    lh_table_cell_printf(table, "%u", shape->sizes.context);
+    lh_table_cell_printf(table, "%u", shape->sizes.data);
+    if (columns.pipeline)
+        lh_table_cell(table, pipeline, NULL);
+    if (columns.batches)
+        lh_table_cell_printf(table, "%u x %u", shape->micro_batches, shape->micro_batch_size);
+    lh_table_cell(table, schedule, NULL);
+    lh_table_cell(table, lh_checkpoint_names[p->checkpoint], NULL);
+    lh_table_cell(table, lh_shard_names[p->shard], NULL);
+    lh_table_cell_printf(table, "%.0f", way->tokens_per_s);
+    lh_cell_percent(table, way->mfu);
+    lh_table_cell_printf(table, "%.1f", (double)way->peak_bytes / LH_GIB);
+    if (way->limit_bytes > 0)
+        lh_table_cell_printf(table, "%.1f",
+                             ((double)way->limit_bytes - (double)way->peak_bytes) / LH_GIB);
+    else
+        lh_table_cell(table, "-", "");
+    add_bill_cells(table, columns, bill);
+}
+
+LhTable *
+lh_describe_ways(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhPlanWeights *weights,
+                 guint index)
+{
+    const LhPlanCluster *cluster = lh_plan_cluster_at(answer, index);
+    const LhPlanWay *best = lh_plan_best_way(cluster);
+    const MoreColumns columns = columns_of(weights, query, cluster->space, index);
+    LhTable *table = new_table(columns);
+
+    for (guint i = 0; i < cluster->ways->len; i++) {
+        const LhPlanWay *way = g_ptr_array_index(cluster->ways, i);
+        const LhPlanBill bill = lh_plan_bill(weights, answer, index, way);
+
+        add_way_row(table, columns, cluster->space, way, best->iteration_s, &bill);
+    }
+    return table;
+}
+
+LhTable *
+lh_describe_front(const LhPlanQuery *query, const LhPlanAnswer *answer,
+                  const LhPlanWeights *weights, guint index)
+{
+    const LhPlanCluster *cluster = lh_plan_cluster_at(answer, index);
+    const LhPlanWay *best = lh_plan_best_way(cluster);
+    const MoreColumns columns = columns_of(weights, query, cluster->space, index);
+    g_autoptr(GArray) front = lh_plan_front(cluster);
+    LhTable *table = new_table(columns);
+
+    for (guint i = 0; i < front->len; i++) {
+        const LhPlanWay *way = &g_array_index(front, LhPlanWay, i);
+        const LhPlanBill bill = lh_plan_bill(weights, answer, index, way);
+
+        add_way_row(table, columns, cluster->space, way, best->iteration_s, &bill);
+    }
+    return table;
+}
+
+/* ---- what is to say of them ---- */
+
+static void
+describe_ties(const LhPlanCluster *cluster, GString *out)
+{
+    const LhPlanOutcome *outcomes = cluster->search->outcomes;
+    const LhPlanWay *best = lh_plan_best_way(cluster), *worst = NULL;
+    guint tied = 0;
+
+    for (guint i = 1; i < cluster->ways->len; i++) {
+        const LhPlanWay *way = g_ptr_array_index(cluster->ways, i);
+
+        tied += way->tied;
+        if (way->tied && (worst == NULL || way->error > worst->error))
+            worst = way;
+    }
+    if (worst == NULL)
+        return;
+    g_string_append_printf(out, "Of the ways shown, %u %s not told apart from it: ", tied,
+                           tied == 1 ? "is" : "are");
+    lh_describe_good_to(
+        cluster->space->setup, worst->error,
+        lh_error_between_most(&outcomes[best->point].parts, &outcomes[worst->point].parts), out);
+    g_string_append(out, ". ");
+}
+
+/* What the error bar of the fastest is made of. */
+static void
+describe_best_trust(const LhPlanCluster *cluster, GString *out)
+{
+    const LhPlanWay *best = lh_plan_best_way(cluster);
+    g_autoptr(LhProgram) program = NULL;
+    g_autoptr(LhSensitivities) s = NULL;
+    LhPlanCase c;
+
+    if (best->time_error.above <= 0 || !lh_plan_case_init(&c, cluster->space, best->point, NULL))
+        return;
+    program = lh_plan_case_program(&c, NULL);
+    s = lh_sensitivities(&c.setup, program, &cluster->search->outcomes[best->point].parts,
+                         best->time_error.above);
+    lh_describe_sensitivities(&c.setup, s, out);
+    g_string_append_c(out, '\n');
+}
+
+static void
+describe_best(const LhPlanCluster *cluster, GString *out)
+{
+    const LhPlanWay *best = lh_plan_best_way(cluster);
+    g_autofree char *way = lh_describe_way(cluster->space, best->point);
+    LhPlanCase c;
+
+    g_string_append_printf(out, "The fastest %s %s: %.4g s a step",
+                           cluster->interrupted ? "so far is" : "is", way, best->iteration_s);
+    if (best->time_error.above > 0)
+        g_string_append_printf(out, ", %.4g s to %.4g s in four measurements of five",
+                               best->iteration_s / (1 + best->time_error.below),
+                               best->iteration_s * (1 + best->time_error.above));
+    g_string_append(out, ". ");
+    describe_ties(cluster, out);
+    if (lh_plan_case_init(&c, cluster->space, best->point, NULL)) {
+        const gsize from = out->len;
+
+        lh_describe_bound(&c.setup, cluster->bound, "It", out);
+        if (out->len > from)
+            g_string_erase(out, (gssize)from, 1); /* its leading space */
+    }
+    while (out->len > 0 && out->str[out->len - 1] == ' ')
+        g_string_truncate(out, out->len - 1);
+    g_string_append_c(out, '\n');
+}
+
+static void
+describe_refusals(const LhPlanSearch *search, GString *out)
+{
+    g_autoptr(GPtrArray) families = lh_plan_refusals(search);
+
+    for (guint i = 0; i < MIN(families->len, FAMILIES_SHOWN); i++) {
+        const LhPlanFamily *family = g_ptr_array_index(families, i);
+        g_autofree char *count = lh_format_count(family->points);
+
+        g_string_append_printf(out, "refused, %s%s: ", count, family->points > 1 ? " such as" : "");
+        lh_escape_line(out, family->reason);
+        g_string_append_c(out, '\n');
+    }
+    if (families->len > FAMILIES_SHOWN)
+        g_string_append_printf(out, "refused for %u more reasons; see --format json\n",
+                               families->len - FAMILIES_SHOWN);
+}
+
+static void
+describe_misses(const LhPlanSearch *search, GString *out)
+{
+    for (guint i = 0; i < search->misses->len; i++) {
+        const guint point = g_array_index(search->misses, guint, i);
+        const uint64_t peak_bytes = search->outcomes[point].peak_bytes;
+        g_autofree char *way = lh_describe_way(search->space, point);
+        g_autofree char *needed = lh_format_bytes(peak_bytes);
+
+        g_string_append_printf(out, "%s%s needs %s",
+                               i == 0 ? "too large by least: " : "                    ", way,
+                               needed);
+        lh_describe_peak_interval(search->space->setup, peak_bytes, out);
+        g_string_append_c(out, '\n');
+    }
+}
+
+static void
+describe_longest(const LhPlanSpace *space, const LhPlanLongest *longest, GString *out)
+{
+    g_autofree char *tokens = lh_format_count(longest->tokens);
+    g_autofree char *unit = lh_format_count(longest->unit);
+    g_autofree char *way = lh_describe_way(space, longest->point);
+    int most = 0;
+
+    for (int c = 1; c < LH_CATEGORIES; c++) {
+        if (longest->fits.by_category[c] > longest->fits.by_category[most])
+            most = c;
+    }
+    g_string_append_printf(out,
+                           "The longest sequence that fits has %s tokens, with %s. It is bound by "
+                           "memory: %.4g GiB of %.4g GiB, %.4g GiB of it %s; %s tokens more need "
+                           "%.4g GiB.\n",
+                           tokens, way, (double)longest->fits.peak_bytes / LH_GIB,
+                           (double)longest->fits.limit_bytes / LH_GIB,
+                           (double)longest->fits.by_category[most] / LH_GIB,
+                           lh_category_names[most], unit,
+                           (double)longest->beyond.peak_bytes / LH_GIB);
+}
+
+static void
+describe_training(const LhPlanAnswer *answer, const LhPlanWeights *weights, guint index,
+                  GString *out)
+{
+    const LhPlanWay *best = lh_plan_best_way(lh_plan_cluster_at(answer, index));
+    const LhPlanBill bill = lh_plan_bill(weights, answer, index, best);
+    g_autofree char *tokens = lh_format_count((LhWide)weights->tokens);
+
+    if (weights->tokens <= 0)
+        return;
+    g_string_append_printf(out, "%s tokens take %.4g days, %.4g GPU hours", tokens, bill.days,
+                           bill.gpu_hours);
+    if (bill.cost > 0)
+        g_string_append_printf(out, ", and cost %.*f", MONEY_DECIMALS, bill.cost);
+    g_string_append(out, ".\n");
+}
+
+/* ---- one cluster ---- */
+
+void
+lh_describe_plan_cluster(const LhPlanCluster *cluster, GString *out)
+{
+    describe_space(cluster->space, out);
+    if (cluster->search != NULL)
+        describe_counts(cluster->search, out);
+}
+
+/* Points that no other one beats in both time and memory. */
+static void
+print_front(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhPlanWeights *weights,
+            guint index, LhFormat format, GString *out)
+{
+    g_autoptr(LhTable) table = lh_describe_front(query, answer, weights, index);
+
+    g_string_append(out, "\nno other way is as fast with as little memory as each of these:\n");
+    lh_table_print(table, format, out);
+}
+
+/* What is too large, and what would help. */
+static void
+describe_no_way(const LhPlanCluster *cluster, GString *out)
+{
+    g_autofree char *way = NULL, *what = NULL;
+
+    g_string_append(out, "None of them can run here.");
+    if (cluster->reliefs == NULL) {
+        g_string_append_c(out, '\n');
+        return;
+    }
+    way = lh_describe_way(cluster->space, cluster->relieved);
+    what = g_strdup_printf(" What %s needs", way);
+    lh_describe_need(cluster->reliefs, what, out);
+    lh_describe_reliefs(cluster->reliefs, out);
+}
+
+void
+lh_describe_plan_answer(const LhPlanQuery *query, const LhPlanAnswer *answer,
+                        const LhPlanWeights *weights, guint index, GString *out)
+{
+    const LhPlanCluster *cluster = lh_plan_cluster_at(answer, index);
+
+    if (cluster->sizes_tried > 0)
+        g_string_append_printf(out,
+                               "It is the smallest that the step fits on: %u smaller numbers of "
+                               "GPUs do not hold it.\n",
+                               cluster->sizes_tried);
+    if (cluster->ways->len > 0) {
+        describe_best(cluster, out);
+        describe_best_trust(cluster, out);
+        describe_training(answer, weights, index, out);
+    } else if (!cluster->interrupted) {
+        describe_no_way(cluster, out);
+    } else {
+        g_string_append(out,
+                        cluster->search == NULL
+                            ? "Not decided: none of its ways was looked at.\n"
+                            : "Not decided: none of the ways that were looked at can run here, "
+                              "and others were not.\n");
+    }
+    if (query->longest)
+        describe_longest(cluster->space, &answer->longest, out);
+}
+
+void
+lh_describe_plan_rest(const LhPlanCluster *cluster, GString *out)
+{
+    describe_misses(cluster->search, out);
+    describe_refusals(cluster->search, out);
+}
+
+/* The way of the configuration, and the fastest in its words. */
+static void
+print_start(const LhPlanQuery *query, const LhPlanCluster *cluster, LhFormat format, GString *out)
+{
+    const LhPlanWay *best = lh_plan_best_way(cluster);
+    const gsize from = out->len;
+
+    g_string_append_c(out, '\n');
+    lh_describe_start(query->config, cluster->start, cluster->space->gpus,
+                      best != NULL ? best->iteration_s : 0,
+                      lh_device_usable_bytes(cluster->space->setup->device, LH_MEMORY_MARGIN), out);
+    if (best != NULL)
+        g_string_append_printf(out, "The fastest in the words of %s:\n",
+                               lh_config_system_name(query->config));
+    lh_table_words(format, out, from);
+    if (best != NULL)
+        lh_describe_words(query->config, cluster->space, best->point, format, out);
+}
+
+void
+lh_describe_plan_part(const LhPlanQuery *query, const LhPlanAnswer *answer,
+                      const LhPlanWeights *weights, guint index, LhFormat format, GString *out)
+{
+    const LhPlanCluster *cluster = lh_plan_cluster_at(answer, index);
+    gsize from = out->len;
+
+    g_string_append_c(out, '\n');
+    lh_describe_plan_cluster(cluster, out);
+    lh_describe_link_notes(cluster->space->setup, out);
+    lh_table_words(format, out, from);
+    if (cluster->ways->len > 0) {
+        g_autoptr(LhTable) ways = lh_describe_ways(query, answer, weights, index);
+
+        g_string_append_c(out, '\n');
+        lh_table_print(ways, format, out);
+        if (query->front)
+            print_front(query, answer, weights, index, format, out);
+        g_string_append_c(out, '\n');
+    }
+    from = out->len;
+    lh_describe_plan_answer(query, answer, weights, index, out);
+    if (cluster->search != NULL)
+        lh_describe_plan_rest(cluster, out);
+    lh_table_words(format, out, from);
+    if (cluster->start != NULL)
+        print_start(query, cluster, format, out);
+}
+
+/* ---- clusters beside each other ---- */
+
+static void
+add_cluster_row(LhTable *table, const LhPlanAnswer *answer, const LhPlanWeights *weights,
+                guint index, double best_per_s)
+{
+    const LhPlanCluster *cluster = lh_plan_cluster_at(answer, index);
+    const LhPlanWay *way = lh_plan_best_way(cluster);
+    LhPlanBill bill;
+
+    lh_table_row(table);
+    lh_table_cell(table, cluster->space->cluster, NULL);
+    lh_table_cell_printf(table, "%u", cluster->space->gpus);
+    if (way == NULL) {
+        lh_table_cell(table, "-", "");
+        lh_table_note(table, cluster->interrupted ? "not decided" : "nothing fits or runs");
+        return;
+    }
+    bill = lh_plan_bill(weights, answer, index, way);
+    lh_table_cell_printf(table, "%.4g", way->iteration_s);
+    lh_cell_error_bar(table, way->iteration_s, way->time_error);
+    lh_table_cell_printf(table, "%.2fx", best_per_s / way->tokens_per_s);
+    lh_table_cell_printf(table, "%.0f", way->tokens_per_s);
+    lh_table_cell_printf(table, "%.1f", way->tokens_per_s / cluster->space->gpus);
+    lh_cell_percent(table, way->mfu);
+    lh_table_cell_printf(table, "%.1f", (double)way->peak_bytes / LH_GIB);
+    if (weights->tokens > 0)
+        lh_table_cell_printf(table, "%.4g", bill.days);
+    if (weights->prices[0].per_gpu_hour > 0)
+        lh_table_cell_printf(table, "%.*f", MONEY_DECIMALS, bill.cost_per_billion_tokens);
+    if (weights->prices[0].watts > 0)
+        lh_table_cell_printf(table, "%.4g", bill.kwh_per_billion_tokens);
+    if (cluster->interrupted)
+        lh_table_note(table, "so far");
+}
+
+static LhTable *
+new_clusters_table(const LhPlanWeights *weights)
+{
+    LhTable *table = lh_table_new();
+
+    lh_table_column(table, "cluster", "cluster", NULL, false);
+    lh_table_column(table, "gpus", "GPUs", NULL, true);
+    lh_table_column(table, "time", "time", "s", true);
+    lh_table_column(table, "error_bar", "error bar", NULL, true);
+    lh_table_column(table, "vs_best", "vs best", NULL, true);
+    lh_table_column(table, "tokens_per_s", "tokens/s", NULL, true);
+    lh_table_column(table, "tokens_per_s_per_gpu", "tokens/s", "a GPU", true);
+    lh_table_column(table, "mfu", "MFU", "%", true);
+    lh_table_column(table, "peak", "memory", "GiB", true);
+    if (weights->tokens > 0)
+        lh_table_column(table, "days", "days", NULL, true);
+    if (weights->prices[0].per_gpu_hour > 0)
+        lh_table_column(table, "cost", "cost of", "1e9 tokens", true);
+    if (weights->prices[0].watts > 0)
+        lh_table_column(table, "kwh", "kWh of", "1e9 tokens", true);
+    return table;
+}
+
+LhTable *
+lh_describe_clusters(const LhPlanAnswer *answer, const LhPlanWeights *weights)
+{
+    LhTable *table = new_clusters_table(weights);
+    const LhPlanWay *best = answer->best != G_MAXUINT
+                                ? lh_plan_best_way(lh_plan_cluster_at(answer, answer->best))
+                                : NULL;
+
+    for (guint i = 0; i < answer->clusters->len; i++)
+        add_cluster_row(table, answer, weights, i, best != NULL ? best->tokens_per_s : 0);
+    return table;
+}
+
+static void
+print_clusters(const LhPlanAnswer *answer, const LhPlanWeights *weights, LhFormat format,
+               GString *out)
+{
+    g_autoptr(LhTable) table = lh_describe_clusters(answer, weights);
+
+    g_string_append(out, "\nthe fastest way on each cluster:\n");
+    lh_table_print(table, format, out);
+}
+
+void
+lh_describe_plan_head(const LhPlanQuery *query, const LhPlanAnswer *answer, LhFormat format,
+                      GString *out)
+{
+    const gsize from = out->len;
+
+    lh_describe_plan_question(query, lh_plan_cluster_at(answer, 0)->space, out);
+    if (query->config != NULL)
+        lh_describe_config(query->config, out);
+    lh_table_words(format, out, from);
+}
+
+void
+lh_describe_plan_end(const LhPlanAnswer *answer, const LhPlanWeights *weights, LhFormat format,
+                     GString *out)
+{
+    if (answer->clusters->len > 1)
+        print_clusters(answer, weights, format, out);
+    if (answer->interrupted)
+        g_string_append(out, "\nInterrupted: this is what was found until then, and a way that was "
+                             "not looked at may be faster.\n");
+}

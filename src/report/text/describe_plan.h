@@ -1,0 +1,35 @@
+/* A plan for people. */
+#pragma once
+
+#include "report/data/plan_values.h"
+
+/* Appends a plan in @format, a table or Markdown: the question, for each cluster its fastest ways
+ * and what is to say of them, and the clusters beside each other. A part is whole when its cluster
+ * is finished. */
+void lh_describe_plan_head(const LhPlanQuery *query, const LhPlanAnswer *answer, LhFormat format,
+                           GString *out);
+void lh_describe_plan_part(const LhPlanQuery *query, const LhPlanAnswer *answer,
+                           const LhPlanWeights *weights, guint index, LhFormat format,
+                           GString *out);
+void lh_describe_plan_end(const LhPlanAnswer *answer, const LhPlanWeights *weights, LhFormat format,
+                          GString *out);
+
+/* "tp 2, cp 8, dp 1, usp ..., fsdp, recomputed: remat": a way in few words; caller frees. */
+char *lh_describe_way(const LhPlanSpace *space, guint point);
+
+/* The pieces of it, of which pages are made. Lines of words, which end in a newline each; tables,
+ * which the caller frees. @index is that of a cluster of the answer. */
+void lh_describe_plan_question(const LhPlanQuery *query, const LhPlanSpace *space, GString *out);
+void lh_describe_plan_cluster(const LhPlanCluster *cluster, GString *out);
+/* Of a cluster whose search has begun: what is fastest; and what is too large or refused. */
+void lh_describe_plan_answer(const LhPlanQuery *query, const LhPlanAnswer *answer,
+                             const LhPlanWeights *weights, guint index, GString *out);
+void lh_describe_plan_rest(const LhPlanCluster *cluster, GString *out);
+/* Of a cluster on which something runs: the fastest ways, and those that no other one beats in both
+ * time and memory. */
+LhTable *lh_describe_ways(const LhPlanQuery *query, const LhPlanAnswer *answer,
+                          const LhPlanWeights *weights, guint index);
+LhTable *lh_describe_front(const LhPlanQuery *query, const LhPlanAnswer *answer,
+                           const LhPlanWeights *weights, guint index);
+/* The fastest way on each cluster. */
+LhTable *lh_describe_clusters(const LhPlanAnswer *answer, const LhPlanWeights *weights);

@@ -1,0 +1,137 @@
+/*
+ * However the processes were started: what the environment says decides, and it says the same to
+ * all of them.
+ */
+#include "runtime/api/control.h"
+
+#include <string.h>
+
+const LhControl *const lh_controls[] = { &lh_control_auto,     &lh_control_single, &lh_control_mpi,
+                                         &lh_control_torchrun, &lh_control_slurm,  NULL };
+
+const char *const lh_control_names[] = { "auto", "single", "mpi", "torchrun", "slurm", NULL };
+
+G_STATIC_ASSERT(G_N_ELEMENTS(lh_controls) == G_N_ELEMENTS(lh_control_names));
+
+typedef struct {
+    const char *variable; /* set by who starts processes ... */
+    const char *count; /* ... and of how many; of one that is alone nothing is said. NULL: always */
+    const LhControl *control;
+} Sign;
+
+/* The first one that is there decides. MPI comes first: srun starts its processes, too. */
+static const Sign launcher_signs[] = {
+    { "OMPI_COMM_WORLD_SIZE", NULL, &lh_control_mpi },
+    { "PMIX_RANK", NULL, &lh_control_mpi },
+    { "PMI_RANK", NULL, &lh_control_mpi },
+    { "MASTER_ADDR", "WORLD_SIZE", &lh_control_torchrun },
+    { "SLURM_STEP_NODELIST", "SLURM_NTASKS", &lh_control_slurm },
+};
+
+static bool
+is_there(const Sign *sign)
+{
+    const char *count = sign->count == NULL ? "" : g_getenv(sign->count);
+
+    return g_getenv(sign->variable) != NULL && count != NULL && strcmp(count, "1") != 0;
+}
+
+const LhControl *
+lh_control_resolve(const LhControl *control)
+{
+    if (control != &lh_control_auto)
+        return control;
+    for (size_t i = 0; i < G_N_ELEMENTS(launcher_signs); i++) {
+        if (is_there(&launcher_signs[i]))
+            return launcher_signs[i].control;
+    }
+    return &lh_control_single;
+}
+
+char *
+lh_control_ranks_text(const GArray *ranks)
+{
+    GString *text = g_string_new(ranks->len == 1 ? "rank " : "ranks ");
+
+    for (guint i = 0; i < MIN(ranks->len, LH_CONTROL_NAMED_MAX); i++)
+        g_string_append_printf(text, "%s%u", i > 0 ? ", " : "", g_array_index(ranks, uint32_t, i));
+    if (ranks->len > LH_CONTROL_NAMED_MAX)
+        g_string_append_printf(text, " and %u more", ranks->len - LH_CONTROL_NAMED_MAX);
+    return g_string_free(text, FALSE);
+}
+
+uint32_t
+lh_control_local(void)
+{
+    static const char *const variables[] = { "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
+                                             "MPI_LOCALRANKID", "SLURM_LOCALID" };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(variables); i++) {
+        const char *text = g_getenv(variables[i]);
+        guint64 local;
+
+        if (text != NULL && g_ascii_string_to_unsigned(text, 10, 0, LH_LOCAL_MAX, &local, NULL))
+            return (uint32_t)local;
+    }
+    return 0;
+}
+
+static const LhControl *
+chosen(void)
+{
+    return lh_control_resolve(&lh_control_auto);
+}
+
+static void *
+auto_open(uint32_t ranks, int64_t deadline_us, LhControlPlace *place, GError **error)
+{
+    return chosen()->open(ranks, deadline_us, place, error);
+}
+
+static bool
+auto_barrier(void *control, GError **error)
+{
+    return chosen()->barrier(control, error);
+}
+
+static bool
+auto_gather(void *control, const GByteArray *bytes, gsize limit, GByteArray *all, GError **error)
+{
+    return chosen()->gather(control, bytes, limit, all, error);
+}
+
+static bool
+auto_share(void *control, const GByteArray *bytes, gsize limit, GByteArray *all, GError **error)
+{
+    return chosen()->share(control, bytes, limit, all, error);
+}
+
+static void
+auto_close(void *control)
+{
+    chosen()->close(control);
+}
+
+static bool
+auto_failed(void *control, GError **error)
+{
+    return chosen()->failed != NULL && chosen()->failed(control, error);
+}
+
+static void
+auto_standing(void *control, const char *text, const uint32_t *awaited, uint32_t count)
+{
+    if (chosen()->standing != NULL)
+        chosen()->standing(control, text, awaited, count);
+}
+
+const LhControl lh_control_auto = {
+    .name = "auto",
+    .open = auto_open,
+    .barrier = auto_barrier,
+    .gather = auto_gather,
+    .share = auto_share,
+    .failed = auto_failed,
+    .close = auto_close,
+    .standing = auto_standing,
+};

@@ -1,0 +1,112 @@
+/*
+ * Reading the lengths of packed documents.
+ */
+#include "scenario/documents.h"
+
+#include "base/error.h"
+#include "base/files/file_input.h"
+#include "base/text_reader.h"
+#include "base/units.h"
+
+#include <string.h>
+
+#define BYTES_MAX (16777216)
+#define TOKENS_MAX (UINT64_C(1) << 40)
+#define SHOWN_MAX 40 /* bytes of a word that a message quotes */
+
+/* Moves to the next word; false at the end. */
+static bool
+skip_space(LhTextReader *r)
+{
+    bool comment = false;
+
+    for (; r->at < r->end; r->at++) {
+        if (*r->at == '\n') {
+            r->line++;
+            r->line_start = r->at + 1;
+            comment = false;
+        } else if (*r->at == '#') {
+            comment = true;
+        } else if (!comment && !g_ascii_isspace(*r->at)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool
+read_length(LhTextReader *r, uint64_t *length)
+{
+    const char *start = r->at;
+    g_autofree char *word = NULL;
+    g_autofree char *valid = NULL;
+
+    while (r->at < r->end && !g_ascii_isspace(*r->at) && *r->at != '#')
+        r->at++;
+    word = g_strndup(start, (gsize)(r->at - start));
+    if (memchr(start, '\0', (gsize)(r->at - start)) == NULL &&
+        lh_unit_parse(word, LH_UNIT_COUNT, length, NULL) && *length > 0)
+        return true;
+    word[MIN(strlen(word), SHOWN_MAX)] = '\0';
+    valid = g_utf8_make_valid(word, -1);
+    return lh_text_fail(r, start, "\"%s\" is not the length of a document; allowed: %s, at least 1",
+                        valid, lh_unit_expected(LH_UNIT_COUNT));
+}
+
+static bool
+read_all(LhTextReader *r, GArray *ends)
+{
+    uint64_t tokens = 0;
+
+    while (skip_space(r)) {
+        const char *start = r->at;
+        uint64_t length = 0;
+
+        if (!read_length(r, &length))
+            return false;
+        if (length > TOKENS_MAX - tokens)
+            return lh_text_fail(
+                r, start, "the documents have more than %" G_GUINT64_FORMAT " tokens", TOKENS_MAX);
+        if (ends->len == LH_DOCUMENTS_MAX)
+            return lh_text_fail(r, start, "there are more than %u documents", LH_DOCUMENTS_MAX);
+        tokens += length;
+        g_array_append_val(ends, tokens);
+    }
+    return ends->len > 0 || lh_text_fail(r, r->line_start, "there is no document in this file");
+}
+
+LhDocuments *
+lh_documents_parse(const char *file, const char *text, gsize length, GError **error)
+{
+    g_autoptr(GArray) ends = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    LhTextReader reader = { file, text, text + length, text, 1, error };
+    LhDocuments *documents;
+
+    if (!read_all(&reader, ends))
+        return NULL;
+    documents = g_new0(LhDocuments, 1);
+    documents->count = ends->len;
+    documents->ends = (uint64_t *)(void *)g_array_free(g_steal_pointer(&ends), FALSE);
+    documents->sha256 =
+        g_compute_checksum_for_data(G_CHECKSUM_SHA256, (const guchar *)text, length);
+    return documents;
+}
+
+LhDocuments *
+lh_documents_load(const char *path, GError **error)
+{
+    gsize length;
+    g_autofree char *text = lh_input_read(path, BYTES_MAX, &length, error);
+
+    return text != NULL ? lh_documents_parse(path, text, length, error) : NULL;
+}
+
+void
+lh_documents_free(LhDocuments *documents)
+{
+    if (documents == NULL)
+        return;
+    g_free(documents->ends);
+    g_free(documents->sha256);
+    g_free(documents);
+}

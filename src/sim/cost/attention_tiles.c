@@ -1,0 +1,512 @@
+/*
+ * Tiles and their schedule. Which keys a row sees is an interval of token positions whose ends
+ * never go back from row to row (model/mask.h), so what a tile touches follows from its first and
+ * its last row in each part; no pair is looked at. What is left out: clusters of SMs that share a
+ * tile.
+ */
+#include "sim/cost/attention_tiles.h"
+
+#include <math.h>
+
+const char *const lh_tile_orders[] = { "linear", "longest_first", NULL };
+
+/* Beyond every sequence. */
+#define POSITION_END (UINT64_C(1) << 62)
+
+/* --- what a tile touches ------------------------------------------------------------------------
+ */
+
+/* One side's rows in the sequence. */
+typedef struct {
+    LhRowsPosition at;
+    uint64_t stride, part_rows;
+    uint32_t parts;
+} Rows;
+
+typedef struct {
+    const LhTiling *tiling;
+    const LhKernelArgs *args;
+    Rows tile, other; /* the sides of tiles and of blocks */
+    GArray *touched;  /* of LhInterval: columns, of the present tile */
+    uint64_t packed;  /* rows of the tile's side that are one token: query heads, or 1 */
+    uint64_t rows;    /* tokens of that side */
+    uint64_t columns; /* of the other */
+} Geometry;
+
+static uint64_t
+ceil_quotient(uint64_t a, uint64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static uint64_t
+position(const Rows *rows, uint32_t part, uint64_t row)
+{
+    return (uint64_t)(rows->at.start + (int64_t)part * rows->at.part_step) + row * rows->stride;
+}
+
+/* The first row of the part that stands at @at or behind it. */
+static uint64_t
+row_at(const Rows *rows, uint32_t part, uint64_t at)
+{
+    const uint64_t start = position(rows, part, 0);
+
+    if (at <= start)
+        return 0;
+    return MIN(ceil_quotient(at - start, MAX(rows->stride, 1)), rows->part_rows);
+}
+
+static void
+touch_columns(Geometry *g, uint32_t part, uint64_t first, uint64_t end)
+{
+    const uint64_t base = part * g->other.part_rows;
+    const LhInterval columns = { base + first, base + end };
+
+    if (first < end)
+        g_array_append_val(g->touched, columns);
+}
+
+/* Keys that the queries at positions [from, last] see. */
+static void
+touch_keys(Geometry *g, uint64_t from, uint64_t last)
+{
+    const LhMaskRule *rule = g->args->rule;
+    const uint64_t first = lh_mask_keys(rule, from, POSITION_END).first;
+    const uint64_t end = lh_mask_keys(rule, last, POSITION_END).end;
+
+    for (uint32_t p = 0; p < g->other.parts; p++)
+        touch_columns(g, p, row_at(&g->other, p, first), row_at(&g->other, p, end));
+}
+
+/* The first query of the part whose keys end behind @key; or, @begins, begin behind it. */
+static uint64_t
+query_behind(const Geometry *g, uint32_t part, uint64_t key, bool begins)
+{
+    uint64_t low = 0, high = g->other.part_rows;
+
+    while (low < high) {
+        const uint64_t middle = low + (high - low) / 2;
+        const LhInterval keys =
+            lh_mask_keys(g->args->rule, position(&g->other, part, middle), POSITION_END);
+
+        if ((begins ? keys.first : keys.end - 1) >= key + (begins ? 1 : 0))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+/* Queries that see a key at positions [from, last]. */
+static void
+touch_queries(Geometry *g, uint64_t from, uint64_t last)
+{
+    for (uint32_t p = 0; p < g->other.parts; p++)
+        touch_columns(g, p, query_behind(g, p, from, false), query_behind(g, p, last, true));
+}
+
+static int
+compare_intervals(gconstpointer a, gconstpointer b)
+{
+    const LhInterval *x = a, *y = b;
+
+    return x->first < y->first ? -1 : x->first > y->first;
+}
+
+/* The blocks that hold the touched columns, each once. */
+static uint64_t
+count_touched(Geometry *g)
+{
+    uint64_t blocks = 0, next = 0; /* block that is not counted yet */
+
+    g_array_sort(g->touched, compare_intervals);
+    for (guint i = 0; i < g->touched->len; i++) {
+        const LhInterval *columns = &g_array_index(g->touched, LhInterval, i);
+        const uint64_t first = MAX(columns->first / g->tiling->columns, next);
+        const uint64_t end = (columns->end - 1) / g->tiling->columns + 1;
+
+        if (end <= first)
+            continue;
+        blocks += end - first;
+        next = end;
+    }
+    return blocks;
+}
+
+/* Under LH_MASK_POSITIONS: of the tokens [first, end) of the tile's side. */
+static uint64_t
+blocks_by_position(Geometry *g, uint64_t first, uint64_t end)
+{
+    const uint64_t part_rows = g->tile.part_rows;
+
+    g_array_set_size(g->touched, 0);
+    for (uint64_t row = first; row < end;) {
+        const uint32_t part = (uint32_t)(row / part_rows);
+        const uint64_t next = MIN((part + 1) * part_rows, end);
+        const uint64_t from = position(&g->tile, part, row - part * part_rows);
+        const uint64_t last = position(&g->tile, part, next - 1 - part * part_rows);
+
+        if (g->tiling->of_keys)
+            touch_queries(g, from, last);
+        else
+            touch_keys(g, from, last);
+        row = next;
+    }
+    return count_touched(g);
+}
+
+/* Key j of query i: j <= i + shift. */
+static uint64_t
+blocks_of_triangle(const Geometry *g, uint64_t first, uint64_t end)
+{
+    const int64_t shift = (int)g->args->shift;
+
+    if (g->tiling->of_keys) {
+        const uint64_t from = (uint64_t)MAX((int64_t)first - shift, 0);
+
+        return from >= g->columns
+                   ? 0
+                   : ceil_quotient(g->columns, g->tiling->columns) - from / g->tiling->columns;
+    }
+    return ceil_quotient((uint64_t)CLAMP((int64_t)end + shift, 0, (int64_t)g->columns),
+                         g->tiling->columns);
+}
+
+static uint64_t
+blocks_of(Geometry *g, uint64_t first, uint64_t end)
+{
+    switch (g->args->mask) {
+    case LH_MASK_FULL:
+        return ceil_quotient(g->columns, g->tiling->columns);
+    case LH_MASK_CAUSAL:
+        return blocks_of_triangle(g, first, end);
+    case LH_MASK_POSITIONS:
+        return blocks_by_position(g, first, end);
+    default:
+        return 0;
+    }
+}
+
+static uint64_t
+packed_heads(const LhTiling *tiling, const LhKernelArgs *args)
+{
+    return tiling->pack_groups && !tiling->of_keys ? args->heads / args->groups : 1;
+}
+
+static void
+append(GArray *runs, uint64_t blocks, uint64_t tiles)
+{
+    LhTileRun *last = runs->len > 0 ? &g_array_index(runs, LhTileRun, runs->len - 1) : NULL;
+    const LhTileRun run = { blocks, tiles };
+
+    if (blocks == 0 || tiles == 0)
+        return;
+    if (last != NULL && last->blocks == blocks)
+        last->tiles += tiles;
+    else
+        g_array_append_val(runs, run);
+}
+
+GArray *
+lh_tiles_runs(const LhTiling *tiling, const LhKernelArgs *args, uint32_t q_parts, uint32_t k_parts)
+{
+    const Rows queries = { args->q_at, args->stride, args->nq / q_parts, q_parts };
+    const Rows keys = { args->k_at, args->stride, args->nk / k_parts, k_parts };
+    g_autoptr(GArray) touched = g_array_new(FALSE, FALSE, sizeof(LhInterval));
+    GArray *runs = g_array_new(FALSE, FALSE, sizeof(LhTileRun));
+    Geometry g = { .tiling = tiling,
+                   .args = args,
+                   .tile = tiling->of_keys ? keys : queries,
+                   .other = tiling->of_keys ? queries : keys,
+                   .touched = touched,
+                   .packed = packed_heads(tiling, args),
+                   .rows = tiling->of_keys ? args->nk : args->nq,
+                   .columns = tiling->of_keys ? args->nq : args->nk };
+    const uint64_t tiles = ceil_quotient(g.rows * g.packed, tiling->rows);
+
+    if (args->mask == LH_MASK_FULL) {
+        append(runs, blocks_of(&g, 0, g.rows), tiles);
+        return runs;
+    }
+    for (uint64_t i = 0; i < tiles; i++) {
+        const uint64_t first = i * tiling->rows / g.packed;
+        const uint64_t end = MIN(ceil_quotient((i + 1) * tiling->rows, g.packed), g.rows);
+
+        append(runs, blocks_of(&g, first, end), 1);
+    }
+    return runs;
+}
+
+uint64_t
+lh_tiles_copies(const LhTiling *tiling, const LhKernelArgs *args)
+{
+    return (uint64_t)args->batch * args->heads / packed_heads(tiling, args);
+}
+
+GArray *
+lh_tiles_split(const GArray *runs, uint64_t parts)
+{
+    GArray *split = g_array_new(FALSE, FALSE, sizeof(LhTileRun));
+
+    for (guint i = 0; i < runs->len; i++) {
+        const LhTileRun *run = &g_array_index(runs, LhTileRun, i);
+        const uint64_t share = ceil_quotient(run->blocks, parts);
+        const uint64_t whole = run->blocks / share;
+
+        append(split, share, whole * run->tiles);
+        append(split, run->blocks - whole * share, run->tiles);
+    }
+    return split;
+}
+
+/* --- schedules ----------------------------------------------------------------------------------
+ */
+
+/* When each SM is free; a heap, the earliest first. */
+typedef struct {
+    double *free_at;
+    uint64_t sms;
+    double end; /* of the last tile */
+} Machine;
+
+/* The SM that is free first takes a tile. */
+static void
+take_tile(Machine *m, double tile)
+{
+    const double done = m->free_at[0] + tile;
+    uint64_t at = 0;
+
+    m->end = fmax(m->end, done);
+    for (;;) {
+        uint64_t child = 2 * at + 1;
+
+        if (child + 1 < m->sms && m->free_at[child + 1] < m->free_at[child])
+            child++;
+        if (child >= m->sms || m->free_at[child] >= done)
+            break;
+        m->free_at[at] = m->free_at[child];
+        at = child;
+    }
+    m->free_at[at] = done;
+}
+
+static void
+take_runs(Machine *m, const GArray *runs, double prologue, uint64_t copies)
+{
+    for (guint i = 0; i < runs->len; i++) {
+        const LhTileRun *run = &g_array_index(runs, LhTileRun, i);
+
+        for (uint64_t k = 0; k < run->tiles * copies; k++)
+            take_tile(m, (double)run->blocks + prologue);
+    }
+}
+
+/* An SM whose thread blocks share its rate. */
+typedef struct {
+    double next;                    /* when it has room: now, or when a thread block is done */
+    double at;                      /* when `left` was counted */
+    double left[LH_TILES_RESIDENT]; /* of each, in blocks */
+    uint64_t count;
+    uint64_t staying; /* of these, at `next` */
+    uint64_t index;
+} Shared;
+
+typedef struct {
+    Shared *sms; /* a heap, the first to have room first; of these, the one with most of it; of
+                    these, in turn */
+    uint64_t count;
+    uint64_t resident;
+    double alone;
+    double end;
+} SharedMachine;
+
+/* What each of @count thread blocks of one SM gets of its rate. */
+static double
+share_of(const SharedMachine *m, uint64_t count)
+{
+    const double more = (double)(count - 1) / (double)(m->resident - 1);
+
+    return (m->alone + (1 - m->alone) * more) / (double)count;
+}
+
+static double
+least(const Shared *sm)
+{
+    double least = sm->left[0];
+
+    for (uint64_t i = 1; i < sm->count; i++)
+        least = fmin(least, sm->left[i]);
+    return least;
+}
+
+/* Goes on until a thread block of @sm is done; those that are done with it are, too. */
+static void
+finish_some(SharedMachine *m, Shared *sm)
+{
+    const double done = least(sm);
+    uint64_t kept = 0;
+
+    sm->at += done / share_of(m, sm->count);
+    m->end = fmax(m->end, sm->at);
+    for (uint64_t i = 0; i < sm->count; i++) {
+        if (sm->left[i] > done)
+            sm->left[kept++] = sm->left[i] - done;
+    }
+    sm->count = kept;
+    sm->staying = kept;
+    sm->next = sm->at;
+}
+
+/* Sets when the SM has room, and how much. */
+static void
+foresee(const SharedMachine *m, Shared *sm)
+{
+    const double done = least(sm);
+
+    sm->staying = sm->count;
+    sm->next = sm->at;
+    if (sm->count < m->resident)
+        return;
+    sm->next += done / share_of(m, sm->count);
+    for (uint64_t i = 0; i < sm->count; i++)
+        sm->staying -= sm->left[i] <= done;
+}
+
+static bool
+comes_before(const Shared *a, const Shared *b)
+{
+    if (a->next < b->next || a->next > b->next)
+        return a->next < b->next;
+    return a->staying != b->staying ? a->staying < b->staying : a->index < b->index;
+}
+
+static void
+sink_first(SharedMachine *m)
+{
+    const Shared sm = m->sms[0];
+    uint64_t at = 0;
+
+    for (;;) {
+        uint64_t child = 2 * at + 1;
+
+        if (child + 1 < m->count && comes_before(&m->sms[child + 1], &m->sms[child]))
+            child++;
+        if (child >= m->count || !comes_before(&m->sms[child], &sm))
+            break;
+        m->sms[at] = m->sms[child];
+        at = child;
+    }
+    m->sms[at] = sm;
+}
+
+static void
+take_shared(SharedMachine *m, double tile)
+{
+    Shared *first = &m->sms[0];
+
+    while (first->count == m->resident) {
+        finish_some(m, first);
+        sink_first(m);
+    }
+    first->left[first->count++] = tile;
+    foresee(m, first);
+    sink_first(m);
+}
+
+/* No tile is left: all end. */
+static double
+end_shared(SharedMachine *m)
+{
+    for (uint64_t i = 0; i < m->count; i++) {
+        while (m->sms[i].count > 0)
+            finish_some(m, &m->sms[i]);
+    }
+    return m->end;
+}
+
+static double
+linear_shared(const LhTiling *tiling, const GArray *runs, uint64_t copies, uint64_t sms)
+{
+    g_autofree Shared *shared = g_new0(Shared, sms);
+    SharedMachine m = {
+        .sms = shared, .count = sms, .resident = tiling->resident, .alone = tiling->alone
+    };
+
+    for (uint64_t i = 0; i < sms; i++)
+        shared[i].index = i;
+    for (uint64_t i = 0; i < copies; i++) {
+        for (guint k = 0; k < runs->len; k++) {
+            const LhTileRun *run = &g_array_index(runs, LhTileRun, k);
+
+            for (uint64_t t = 0; t < run->tiles; t++)
+                take_shared(&m, (double)run->blocks + tiling->prologue);
+        }
+    }
+    return end_shared(&m);
+}
+
+static int
+longer_first(gconstpointer a, gconstpointer b)
+{
+    const LhTileRun *x = a, *y = b;
+
+    return x->blocks > y->blocks ? -1 : x->blocks < y->blocks;
+}
+
+static double
+longest_first(const LhTiling *tiling, const GArray *runs, uint64_t copies, uint64_t sms)
+{
+    g_autoptr(GArray) sorted = g_array_copy((GArray *)runs);
+    g_autofree double *free_at = g_new0(double, sms);
+    Machine m = { free_at, sms, 0 };
+
+    g_array_sort(sorted, longer_first);
+    take_runs(&m, sorted, tiling->prologue, copies);
+    return m.end;
+}
+
+static double
+linear(const LhTiling *tiling, const GArray *runs, uint64_t copies, uint64_t sms)
+{
+    g_autofree double *free_at = g_new0(double, sms);
+    Machine m = { free_at, sms, 0 };
+
+    if (tiling->resident > 1)
+        return linear_shared(tiling, runs, copies, sms);
+    for (uint64_t i = 0; i < copies; i++)
+        take_runs(&m, runs, tiling->prologue, 1);
+    return m.end;
+}
+
+LhTileTimes
+lh_tiles_makespan(const LhTiling *tiling, const GArray *runs, uint64_t copies, uint64_t sms)
+{
+    uint64_t tiles = 0, shortest = UINT64_MAX;
+    double head = 0, mean;
+    LhTileTimes times = { 0 };
+
+    for (guint i = 0; i < runs->len; i++) {
+        const LhTileRun *run = &g_array_index(runs, LhTileRun, i);
+
+        tiles += run->tiles;
+        head += (double)run->tiles * ((double)run->blocks + tiling->prologue);
+        shortest = MIN(shortest, run->blocks);
+    }
+    if (tiles == 0 || copies == 0)
+        return times;
+    times.work_blocks = head * (double)copies;
+    mean = times.work_blocks / (double)sms;
+    if (tiling->order == LH_TILES_LINEAR) {
+        const uint64_t tail = tiles * copies < LH_TILES_EXACT * sms
+                                  ? copies
+                                  : MIN(ceil_quotient(LH_TILES_TAIL * sms, tiles), copies);
+
+        times.makespan_blocks =
+            head * (double)(copies - tail) / (double)sms + linear(tiling, runs, tail, sms);
+    } else if (tiles * copies < LH_TILES_EXACT * sms) {
+        times.makespan_blocks = longest_first(tiling, runs, copies, sms);
+    } else {
+        times.makespan_blocks = mean + ((double)shortest + tiling->prologue) / 2;
+    }
+    return times;
+}

@@ -1,0 +1,527 @@
+/*
+ * Kernel times. Attention: flops over a fitted rate R(s) = R_inf / (1 + s0/s), s the key length of
+ * the block (on processors also 1 + s0/s + s1/q, q its length of queries), times the rounding of
+ * the thread blocks to whole waves of SMs. Linear attention: flops at a share of the matrix units'
+ * peak, likewise rounded, and so products with scores that are written out; products outside
+ * attention by tiles (product_cost.h). Everything else: memory traffic at the rate that elementwise
+ * kernels reach. What a device file does not know falls back to the roofline. What is left out:
+ * caches, clocks and power.
+ */
+#include "sim/cost/cost.h"
+
+#include "program/work.h"
+#include "sim/cost/product_cost.h"
+#include "sim/cost/provenance.h"
+
+#include <math.h>
+#include <string.h>
+
+#define FLOPS_MODE_RATE 1e15
+/* Share of the peak that large products reach which write their scores out: batched ones of a short
+ * inner dimension, d or n. */
+#define GEMM_EFFICIENCY 0.6
+/* Part of the rectangle's pairs from which on a block counts as full: half way between a triangle
+ * and the rectangle. */
+#define FULL_SHARE 0.75
+
+/* Matrix products take a curve only if it is their own: attention's say nothing of them. */
+static bool
+find_curve(const LhDevice *device, const LhKernel *kernel, bool causal, uint32_t head_dim,
+           LhKernelRate *rate)
+{
+    return (kernel->cost == LH_COST_ATTENTION || kernel->cost == LH_COST_GEMM) &&
+           lh_device_rate(device, kernel->name, causal, head_dim, rate) &&
+           (kernel->cost == LH_COST_ATTENTION || strcmp(rate->kernel, kernel->name) == 0);
+}
+
+#define CURVE_COLUMNS 64 /* a block of kernels that are known by curves */
+#define LOADS_MAX 65536  /* shapes that are kept */
+
+const char *const lh_cost_mode_names[] = { "device", "flops", "unit", NULL };
+
+void
+lh_extrapolation_join(LhExtrapolation *all, const LhExtrapolation *other)
+{
+    if (other->shortest > 0 && (all->shortest <= 0 || other->shortest < all->shortest)) {
+        all->shortest = other->shortest;
+        all->fitted_from = other->fitted_from;
+    }
+    if (other->longest > all->longest) {
+        all->longest = other->longest;
+        all->fitted_to = other->fitted_to;
+    }
+}
+
+void
+lh_cost_init(LhCost *cost, LhCostMode mode, const LhDevice *device)
+{
+    *cost = (LhCost){ .mode = mode, .device = device, .provenance = LH_PROVENANCE_MEASURED };
+    if (mode != LH_COST_DEVICE)
+        return;
+    for (uint32_t k = 0; k < LH_KERNELS_COUNT; k++)
+        cost->traffic[k] = lh_device_traffic(device, lh_kernels[k]->name);
+}
+
+void
+lh_cost_clear(LhCost *cost)
+{
+    g_clear_pointer(&cost->loads, g_hash_table_unref);
+}
+
+static void
+fill_curves(LhCostCurves *curves, const LhDevice *device, uint32_t head_dim)
+{
+    curves->head_dim = head_dim;
+    for (uint32_t k = 0; k < LH_KERNELS_COUNT; k++) {
+        for (uint32_t causal = 0; causal < 2; causal++)
+            if (!find_curve(device, lh_kernels[k], causal != 0, head_dim, &curves->rate[k][causal]))
+                curves->rate[k][causal].rate = 0;
+    }
+}
+
+/* The curves of a head dimension; the last place is that of all that have no other. */
+static const LhCostCurves *
+curves_of(LhCost *cost, uint32_t head_dim)
+{
+    LhCostCurves *curves = cost->curves;
+
+    while (curves < &cost->curves[LH_COST_HEAD_DIMS - 1] && curves->head_dim != 0 &&
+           curves->head_dim != head_dim)
+        curves++;
+    if (curves->head_dim != head_dim)
+        fill_curves(curves, cost->device, head_dim);
+    return curves;
+}
+
+static void
+use_fit(LhCost *cost, int provenance, const LhFitResiduals *residuals)
+{
+    cost->provenance = MAX(cost->provenance, (LhProvenance)provenance);
+    cost->op_error = fmax(cost->op_error, lh_fit_error(provenance, residuals));
+}
+
+static void
+use(LhCost *cost, int provenance)
+{
+    use_fit(cost, provenance, &(const LhFitResiduals){ 0 });
+}
+
+/* Notes blocks that no point of the curve is as short or as long as: from @shortest to @longest. */
+static void
+note_extrapolation(LhCost *cost, const LhKernelRate *curve, double shortest, double longest)
+{
+    LhExtrapolation here = { 0 };
+
+    if (shortest >= (double)curve->length_min &&
+        (curve->length_max == 0 || longest <= (double)curve->length_max))
+        return;
+    if (shortest < (double)curve->length_min)
+        here = (LhExtrapolation){ .shortest = shortest, .fitted_from = (double)curve->length_min };
+    else
+        here = (LhExtrapolation){ .longest = longest, .fitted_to = (double)curve->length_max };
+    lh_extrapolation_join(&cost->beyond, &here);
+}
+
+/* Thread blocks come in waves of one per SM; the last wave costs as much as a full one. */
+static double
+wave_rounding(const LhDevice *device, const LhKernelArgs *args)
+{
+    uint64_t rows = args->nq > 0 ? args->nq : args->nk;
+    uint64_t tiles = (rows + device->tile_rows - 1) / device->tile_rows * args->batch * args->heads;
+    uint64_t waves = (tiles + device->sm_count - 1) / device->sm_count;
+
+    return tiles > 0 ? (double)(waves * device->sm_count) / (double)tiles : 1;
+}
+
+static double
+memory_seconds(LhCost *cost, uint64_t bytes)
+{
+    use(cost, cost->device->memory_provenance);
+    return (double)bytes / (cost->device->memory_bandwidth * cost->device->memory_efficiency);
+}
+
+static double
+elementwise_seconds(LhCost *cost, const LhOp *op, uint64_t bytes)
+{
+    const LhKernelTraffic *traffic = cost->traffic[op->compute.kernel];
+
+    if (traffic == NULL)
+        return memory_seconds(cost, bytes);
+    use_fit(cost, traffic->provenance, &traffic->residuals);
+    return (double)bytes / traffic->bandwidth;
+}
+
+/*
+ * Which curve a block of pairs by position takes, and the key length at which: full blocks that of
+ * the keys that a row sees on average; others, of which a triangle is the type, twice that, as in a
+ * triangle. So a window within a long block is timed by its own length, since kernels skip the
+ * tiles that it does not touch.
+ */
+bool
+lh_cost_is_triangle(const LhKernelArgs *args, double *keys)
+{
+    const double seen = fmax((double)args->pairs / (double)MAX(args->nq, 1), 1);
+
+    *keys = (double)(args->nk > 0 ? args->nk : args->nq); /* of products with states: one of them */
+    if (args->mask != LH_MASK_POSITIONS)
+        return args->mask == LH_MASK_CAUSAL;
+    if (seen > FULL_SHARE * (double)args->nk) {
+        *keys = seen;
+        return false;
+    }
+    *keys = fmin(2 * seen, *keys);
+    return true;
+}
+
+/* The length of queries of a block, by the same rule: of pairs by position, how many see a key. */
+static double
+queries_of(const LhKernelArgs *args, bool triangle)
+{
+    if (args->mask != LH_MASK_POSITIONS || args->nk == 0)
+        return (double)MAX(args->nq > 0 ? args->nq : args->nk, 1);
+    return fmax(fmin((triangle ? 2 : 1) * (double)args->pairs / (double)args->nk, (double)args->nq),
+                1);
+}
+
+/* By the formula of curves, without tiles. */
+static double
+formula_seconds(const LhDevice *device, const LhKernelRate *curve, LhKernelId kernel,
+                const LhKernelArgs *args, double *rounding)
+{
+    double keys;
+    const bool triangle = lh_cost_is_triangle(args, &keys);
+    const double short_of =
+        curve->half_length / keys + curve->query_half_length / queries_of(args, triangle);
+
+    *rounding = wave_rounding(device, args);
+    return (double)lh_kernels[kernel]->flops(args) / curve->rate * (1 + short_of) * *rounding;
+}
+
+static double
+curve_seconds(LhCost *cost, const LhKernelRate curves[2], const LhOp *op, double *rounding)
+{
+    const LhKernelArgs *args = &op->compute.args;
+    double keys, shortest;
+    const bool triangle = lh_cost_is_triangle(args, &keys);
+    const LhKernelRate *curve = &curves[triangle];
+
+    shortest = curve->query_half_length > 0 ? fmin(keys, queries_of(args, triangle)) : keys;
+    use_fit(cost, curve->provenance, &curve->residuals);
+    note_extrapolation(cost, curve, shortest, keys);
+    return formula_seconds(cost->device, curve, op->compute.kernel, args, rounding);
+}
+
+/* --- kernels by their tiles ---------------------------------------------------------------------
+ */
+
+/* All that a load depends on, in words without gaps. */
+typedef struct {
+    uint64_t rows, columns, how, prologue, alone; /* of the tiling; the last two in billionths */
+    guintptr rule;
+    uint64_t nq, nk, stride, heads, groups, batch, head_dim, parts, mask, l2;
+    int64_t q_start, q_step, k_start, k_step;
+} Shape;
+
+static guint
+shape_hash(gconstpointer shape)
+{
+    const uint64_t *words = shape;
+    uint64_t hash = UINT64_C(1469598103934665603); /* FNV-1a, by words */
+
+    for (gsize i = 0; i < sizeof(Shape) / sizeof(*words); i++)
+        hash = (hash ^ words[i]) * UINT64_C(1099511628211);
+    return (guint)(hash ^ hash >> 32);
+}
+
+static gboolean
+shape_equal(gconstpointer a, gconstpointer b)
+{
+    return memcmp(a, b, sizeof(Shape)) == 0;
+}
+
+/* Without documents only distances of positions matter. */
+static Shape
+shape_of(const LhAttentionRow *row, const LhKernelArgs *args, uint32_t q_parts, uint32_t k_parts)
+{
+    const LhTiling *t = &row->tiling;
+    Shape s = { .rows = t->rows,
+                .columns = t->columns,
+                .how = t->of_keys * 1u + t->pack_groups * 2u + (uint64_t)t->order * 4u +
+                       row->serving.split_keys * 8u + (uint64_t)row->direction * 16u +
+                       t->resident * 32u,
+                .prologue = (uint64_t)llround(t->prologue * 1e9),
+                .alone = (uint64_t)llround(t->alone * 1e9),
+                .head_dim = args->head_dim,
+                .l2 = row->serving.l2_bytes,
+                .nq = args->nq,
+                .nk = args->nk,
+                .heads = args->heads,
+                .groups = args->groups,
+                .batch = args->batch,
+                .mask = args->mask * UINT64_C(4) + (uint64_t)(args->shift + 2) };
+
+    if (args->mask != LH_MASK_POSITIONS)
+        return s;
+    s.rule = (guintptr)args->rule;
+    s.stride = args->stride;
+    s.parts = (uint64_t)q_parts << 32 | k_parts;
+    s.q_start = args->q_at.start - (args->rule->documents_count <= 1 ? args->k_at.start : 0);
+    s.k_start = args->rule->documents_count <= 1 ? 0 : args->k_at.start;
+    s.q_step = args->q_at.part_step;
+    s.k_step = args->k_at.part_step;
+    return s;
+}
+
+static const LhAttentionLoad *
+attention_load(LhCost *cost, const LhAttentionRow *row, const LhOp *op)
+{
+    const LhOperand *operands = lh_kernels[op->compute.kernel]->operands;
+    uint32_t q_parts = 1, k_parts = 1;
+    LhAttentionLoad *load;
+    Shape shape;
+
+    for (uint32_t i = 0; i < op->compute.regions_count; i++) {
+        if (operands[i].kind == LH_TENSOR_Q)
+            q_parts = (uint32_t)op->compute.regions[i].count;
+        else if (operands[i].kind == LH_TENSOR_KV)
+            k_parts = (uint32_t)op->compute.regions[i].count;
+    }
+    shape = shape_of(row, &op->compute.args, q_parts, k_parts);
+    if (cost->loads == NULL)
+        cost->loads = g_hash_table_new_full(shape_hash, shape_equal, g_free, g_free);
+    load = g_hash_table_lookup(cost->loads, &shape);
+    if (load != NULL)
+        return load;
+    if (g_hash_table_size(cost->loads) >= LOADS_MAX)
+        g_hash_table_remove_all(cost->loads);
+    load = g_new(LhAttentionLoad, 1);
+    *load = lh_attention_load(row, cost->device->sm_count, &op->compute.args, q_parts, k_parts,
+                              cost->serving);
+    g_hash_table_insert(cost->loads, g_memdup2(&shape, sizeof(shape)), load);
+    return load;
+}
+
+static const LhAttentionRow *
+find_row(const LhCost *cost, const LhOp *op, const LhKernelRate curves[2])
+{
+    const LhDevice *device = cost->device;
+    const LhKernel *kernel = lh_kernels[op->compute.kernel];
+    const LhKernelArgs *args = &op->compute.args;
+    const bool bwd = kernel->effect == LH_EFFECT_ATTEND_GRAD;
+    const LhAttentionRow *row = NULL;
+    double keys;
+    bool triangle;
+
+    if (device->attention == NULL || (!bwd && kernel->effect != LH_EFFECT_ATTEND))
+        return NULL;
+    triangle = lh_cost_is_triangle(args, &keys);
+    if (device->attention_kernel != NULL)
+        row = lh_attention_find(device, device->attention_kernel, bwd, args->head_dim, triangle);
+    if (row == NULL && (curves[0].rate <= 0 || curves[triangle].head_dim != args->head_dim))
+        row = lh_attention_find(device, NULL, bwd, args->head_dim, triangle);
+    return row;
+}
+
+static double
+tiles_seconds(LhCost *cost, const LhAttentionRow *row, const LhOp *op, double *rounding)
+{
+    const LhAttentionLoad *load = attention_load(cost, row, op);
+    const double seconds = lh_attention_seconds(row, load, cost->serving);
+    const double quantile = lh_attention_quantile(row, seconds);
+
+    use_fit(cost, row->provenance,
+            &(const LhFitResiduals){ .worst = quantile > 0 ? quantile : row->residuals.mean,
+                                     .holdout = quantile > 0 ? 0 : row->residuals.holdout_mean });
+    cost->op_judged = quantile > 0 && cost->serving; /* other boards and programs differ more */
+    if (load->busy > 0)
+        *rounding = 1 / load->busy;
+    return seconds;
+}
+
+/*
+ * What a curve of R(s) is in tiles: s0 tokens are its tiles' prologue. Of a triangle s0 is that of
+ * a rate over the pairs up to the diagonal; half a tile of what it has to explain are the pairs
+ * beyond it in the diagonal's blocks, which are counted as they are.
+ */
+static LhAttentionRow
+row_of_curve(const LhDevice *device, const LhKernelRate *curve, bool bwd, bool triangle)
+{
+    const uint64_t columns = MIN(device->tile_rows, CURVE_COLUMNS);
+    const double tokens =
+        triangle ? fmax(curve->half_length - (double)device->tile_rows, 0) / 2 : curve->half_length;
+
+    return (LhAttentionRow){ .direction = bwd ? LH_ATTENTION_BWD : LH_ATTENTION_FWD,
+                             .tiling = { .rows = device->tile_rows,
+                                         .columns = columns,
+                                         .of_keys = bwd,
+                                         .order = (LhTileOrder)device->tile_order,
+                                         .prologue = tokens / (double)columns },
+                             .rate = curve->rate,
+                             .sustained_rate = curve->rate };
+}
+
+static double
+curve_tiles_seconds(LhCost *cost, const LhKernelRate curves[2], const LhOp *op, double *rounding)
+{
+    const bool bwd = lh_kernels[op->compute.kernel]->effect == LH_EFFECT_ATTEND_GRAD;
+    double keys;
+    const bool triangle = lh_cost_is_triangle(&op->compute.args, &keys);
+    const LhKernelRate *curve = &curves[triangle];
+    const LhAttentionRow row = row_of_curve(cost->device, curve, bwd, triangle);
+    const LhAttentionLoad *load = attention_load(cost, &row, op);
+
+    use_fit(cost, curve->provenance, &curve->residuals);
+    note_extrapolation(cost, curve, keys, keys);
+    if (load->busy > 0)
+        *rounding = 1 / load->busy;
+    return lh_attention_tiles_seconds(&row, load->flops, false);
+}
+
+static double
+roofline_seconds(LhCost *cost, const LhOp *op, uint64_t bytes, double *rounding)
+{
+    const LhKernel *kernel = lh_kernels[op->compute.kernel];
+    const double memory_s = memory_seconds(cost, bytes);
+    double matrix_s = (double)kernel->flops(&op->compute.args) / cost->device->matrix_rate;
+
+    use(cost, LH_PROVENANCE_DATASHEET);
+    if (kernel->cost != LH_COST_GEMM)
+        return fmax(matrix_s, memory_s);
+    use(cost, kernel->linear && cost->device->linear_efficiency > 0
+                  ? cost->device->linear_provenance
+                  : LH_PROVENANCE_ASSUMED);
+    matrix_s *= wave_rounding(cost->device, &op->compute.args) /
+                (kernel->linear ? lh_device_linear_efficiency(cost->device) : GEMM_EFFICIENCY);
+    if (matrix_s < memory_s)
+        return memory_s;
+    *rounding = wave_rounding(cost->device, &op->compute.args);
+    return matrix_s;
+}
+
+static double
+product_seconds(LhCost *cost, const LhOp *op, uint64_t bytes, double *rounding)
+{
+    const LhProductShape shape =
+        lh_product_shape(lh_kernels[op->compute.kernel], &op->compute.args);
+    const double memory_s = memory_seconds(cost, bytes);
+    double waves;
+    const double matrix_s = lh_product_seconds(cost->device, &shape, &waves);
+
+    use(cost, cost->device->matrix_provenance);
+    if (matrix_s < memory_s)
+        return memory_s;
+    *rounding = waves;
+    return matrix_s;
+}
+
+/* A device with tiles of one row has none: a CPU. */
+static bool
+is_tiled(const LhDevice *device, const LhKernel *kernel)
+{
+    return device->tile_rows > 1 && kernel->cost == LH_COST_ATTENTION &&
+           (kernel->effect == LH_EFFECT_ATTEND || kernel->effect == LH_EFFECT_ATTEND_GRAD);
+}
+
+double
+lh_cost_curve_call(const LhDevice *device, const LhKernelRate *curve, LhKernelId kernel,
+                   const LhKernelArgs *args)
+{
+    const bool bwd = lh_kernels[kernel]->effect == LH_EFFECT_ATTEND_GRAD;
+    double keys, rounding;
+    const bool triangle = lh_cost_is_triangle(args, &keys);
+    LhAttentionRow row;
+
+    if (!is_tiled(device, lh_kernels[kernel]))
+        return formula_seconds(device, curve, kernel, args, &rounding);
+    row = row_of_curve(device, curve, bwd, triangle);
+    return lh_attention_tiles_seconds(
+        &row, lh_attention_load(&row, device->sm_count, args, 1, 1, false).flops, false);
+}
+
+/* @rounding is set where it is in the result. */
+static double
+device_seconds(LhCost *cost, const LhProgram *program, const LhOp *op, double *rounding)
+{
+    const LhKernel *kernel = lh_kernels[op->compute.kernel];
+    const LhKernelArgs *args = &op->compute.args;
+    const uint64_t bytes =
+        kernel->memory_bytes(args, lh_dtype_bytes(lh_op_activation(program, op)));
+    const LhAttentionRow *row = NULL;
+    const LhKernelRate *curves;
+
+    if (kernel->cost == LH_COST_OUTSIDE)
+        return 0;
+    if (kernel->cost == LH_COST_MEMORY)
+        return elementwise_seconds(cost, op, bytes);
+    if (kernel->cost == LH_COST_PRODUCT)
+        return product_seconds(cost, op, bytes, rounding);
+    curves = curves_of(cost, args->head_dim)->rate[op->compute.kernel];
+    if (kernel->cost == LH_COST_ATTENTION && args->nq > 0 && args->nk > 0)
+        row = find_row(cost, op, curves);
+    if (row != NULL)
+        return tiles_seconds(cost, row, op, rounding);
+    if (curves[0].rate > 0 && args->nq > 0 && args->nk > 0 && is_tiled(cost->device, kernel))
+        return curve_tiles_seconds(cost, curves, op, rounding);
+    if (curves[0].rate > 0 &&
+        (kernel->cost == LH_COST_GEMM ? args->nq + args->nk > 0 : args->nq > 0 && args->nk > 0))
+        return curve_seconds(cost, curves, op, rounding);
+    return roofline_seconds(cost, op, bytes, rounding);
+}
+
+/* What the training system does around the call, at the device's memory bandwidth. */
+static double
+around_seconds(LhCost *cost, const LhProgram *program, const LhOp *op)
+{
+    const double bytes = lh_call_bytes(cost->framework, program, op, &cost->calls);
+
+    if (bytes == 0)
+        return 0;
+    use(cost, (int)(op->compute.kernel == LH_KERNEL_ID_merge_lse ? cost->trust.slices
+                                                                 : cost->trust.copies));
+    use(cost, cost->device->memory_provenance);
+    return bytes / (cost->device->memory_bandwidth * cost->device->memory_efficiency);
+}
+
+/* The same, and notes how far it can be trusted. */
+static double
+judged_seconds(LhCost *cost, const LhProgram *program, const LhOp *op, double *rounding)
+{
+    double seconds, around;
+
+    cost->op_error = 0;
+    cost->op_judged = false;
+    seconds = device_seconds(cost, program, op, rounding);
+    cost->uncertain_s += seconds * cost->op_error;
+    cost->judged_s += cost->op_judged ? seconds : 0;
+    cost->op_error = 0;
+    around = around_seconds(cost, program, op);
+    cost->uncertain_s += around * cost->op_error;
+    cost->spent_s += seconds + around;
+    return seconds + around;
+}
+
+/* Whether a call is the one that computes a block's scores: attention itself, or, where they are
+ * written out, their product. */
+static bool
+is_block(LhEffect effect)
+{
+    return effect == LH_EFFECT_ATTEND || effect == LH_EFFECT_ATTEND_GRAD ||
+           effect == LH_EFFECT_SCORES;
+}
+
+LhTime
+lh_cost_compute(LhCost *cost, const LhProgram *program, const LhOp *op, double *occupancy)
+{
+    const LhKernel *kernel = lh_kernels[op->compute.kernel];
+    double seconds = 0, rounding = 1;
+
+    if (cost->mode == LH_COST_UNIT)
+        seconds = is_block(kernel->effect) ? 1 : 0;
+    else if (cost->mode == LH_COST_DEVICE)
+        seconds = judged_seconds(cost, program, op, &rounding);
+    else if (lh_kernel_counts_flops(kernel))
+        seconds = (double)kernel->flops(&op->compute.args) / FLOPS_MODE_RATE;
+    if (occupancy != NULL)
+        *occupancy = 1 / rounding;
+    return lh_time_from_ps(seconds * (double)LH_PS_PER_S);
+}

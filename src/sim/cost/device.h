@@ -1,0 +1,182 @@
+/*
+ * Devices: what one GPU does in a second. Attention rates follow R(s) = R_inf / (1 + s0 / s), s the
+ * key length of the block, on processors R(s, q) = R_inf / (1 + s0 / s + s1 / q), q that of
+ * queries; every number carries where it came from.
+ */
+#pragma once
+
+#include "base/json/json.h"
+#include "kernels/kernel.h"
+#include "sim/cost/attention_tiles.h"
+#include "sim/cost/provenance.h"
+
+/* One fitted curve: kernel x mask x head dimension. */
+typedef struct {
+    char *kernel; /* row of the kernel table, e.g. "attention_fwd" */
+    int mask;     /* 0 full, 1 causal */
+    uint64_t head_dim;
+    double rate;              /* R_inf, flop/s */
+    double half_length;       /* s0, tokens of keys: the length at which half of R_inf is reached */
+    double query_half_length; /* s1, tokens of queries, likewise; 0: how many there are does not
+                                 matter, as on GPUs, which count them by tiles */
+    /* Tokens: the shortest and the longest block that the curve was fitted to; 0: not stated.
+     * Beyond them it is extrapolated. */
+    uint64_t length_min, length_max;
+    int provenance; /* LhProvenance */
+    char *source;
+    LhFitResiduals residuals;
+} LhKernelRate;
+
+/* The memory traffic of one elementwise kernel, where it is known of that kernel alone. */
+typedef struct {
+    char *kernel;
+    double bandwidth; /* bytes/s; nocheck:unit: named as in the file */
+    int provenance;   /* LhProvenance */
+    char *source;
+    LhFitResiduals residuals;
+} LhKernelTraffic;
+
+typedef enum { LH_ATTENTION_FWD, LH_ATTENTION_BWD } LhAttentionDirection;
+
+/* What a serving system needs beside the tiles, for judging measurements of it; 0: nothing. */
+typedef struct {
+    LhTime launch_ps;       /* of all its kernels */
+    double append;          /* bytes/s; nocheck:unit: of keys and values into the cache */
+    double queries;         /* bytes/s; nocheck:unit: of queries, and as much output */
+    LhTime append_token_ps; /* of the append, for a token of LH_APPEND_ELEMENTS elements */
+    bool split_keys;        /* among SMs, by FlashAttention-3's rule */
+    double partials;        /* bytes/s; nocheck:unit: of outputs of split keys */
+    uint64_t l2_bytes;      /* the device's L2; 0: does not matter */
+    double beyond_l2;       /* bytes/s; nocheck:unit: of what half of it cannot hold */
+} LhServing;
+
+/* How far off calls of about one length are: four in five of those that were fitted to are within
+ * the share `error` of their predictions, either way. */
+typedef struct {
+    LhTime until_ps; /* of shorter calls; 0: of all others */
+    double error;
+} LhAttentionQuantile;
+
+/* Measurements beside predictions: relative errors. */
+typedef struct {
+    uint64_t rows;       /* that constants were fitted to */
+    double mean, worst;  /* of these */
+    double holdout_mean; /* of the half of them that a fit to the other half did not see */
+    double holdout;      /* the worst of these */
+    GArray *quantiles;   /* of LhAttentionQuantile, the shortest first; NULL: not known */
+} LhAttentionResiduals;
+
+/* The attention kernel of a library: library x direction x head dimension x masks. */
+typedef struct {
+    char *library; /* "fa3" */
+    int direction; /* LhAttentionDirection */
+    uint64_t head_dim;
+    GPtrArray *masks; /* of char *: "full", "causal" */
+    int tile_of;      /* 0 queries, 1 keys: tiling.of_keys */
+    int order;        /* LhTileOrder: tiling.order */
+    LhTiling tiling;
+    double rate;           /* R0, flop/s, of all SMs while cool */
+    double sustained_rate; /* Rs, likewise, in the long run */
+    LhTime knee_ps;        /* half of the way between them */
+    LhServing serving;
+    LhAttentionResiduals residuals;
+    int provenance; /* LhProvenance */
+    char *source;
+} LhAttentionRow;
+
+#define LH_ATTENTION_KNEE_PS (4 * LH_PS_PER_S / 1000)
+
+/* What is held beside the program's buffers: by the driver's context and by libraries. */
+typedef struct {
+    uint64_t bytes;
+    int provenance; /* LhProvenance */
+    char *source;   /* NULL: not stated, and LH_MEMORY_CONTEXT_BYTES assumed */
+} LhMemoryContext;
+
+#define LH_MEMORY_CONTEXT_BYTES UINT64_C(1449551462) /* 1.35 GiB */
+
+/* The least share of a peak that kernels may reach; the most is 1. */
+#define LH_EFFICIENCY_MIN 0.01
+
+/* The share of the device's memory that the allocator's fragments are taken to need. */
+#define LH_MEMORY_MARGIN 0.02
+
+typedef struct {
+    char *name;
+    char *description;
+    char *source;
+    double matrix_rate;       /* dense 16-bit tensor-core peak, flop/s */
+    double matrix_efficiency; /* share of the peak that large matrix products reach, (0, 1] */
+    int matrix_provenance;
+    double linear_efficiency; /* that kernels of linear attention reach; 0: not known */
+    int linear_provenance;
+    char *linear_source;
+    uint64_t memory_capacity; /* bytes */
+    double memory_bandwidth;  /* peak, bytes/s; nocheck:unit: named as in the file */
+    double memory_efficiency; /* share of the peak that elementwise kernels reach, (0, 1] */
+    int memory_provenance;
+    LhMemoryContext memory_context;
+    uint64_t sm_count;
+    uint64_t compute_capability; /* times 10: 80 is 8.0; 0: not an NVIDIA GPU, or not known */
+    int host_provenance;         /* LhProvenance: of the next two */
+    LhTime kernel_launch_ps;     /* host time to issue one op */
+    LhTime stream_sync_ps;       /* host time for a device synchronisation */
+    /* Share of its speed that a rank loses while it has messages, as measured on processors, whose
+     * cores move them; 0: what the links' ctas say. */
+    double messages_hold;
+    /* So many ranks in a row compute on so many cores, of one machine, fewer than they are: whoever
+     * computes at the same time has the same share of them. 0: each rank has what it computes on to
+     * itself. */
+    uint64_t machine_ranks, machine_cores;
+    uint64_t tile_rows;     /* query rows of one thread block of the attention kernels */
+    int tile_order;         /* LhTileOrder, of these */
+    GArray *kernels;        /* of LhKernelRate */
+    GArray *elementwise;    /* of LhKernelTraffic; NULL: none */
+    GArray *attention;      /* of LhAttentionRow; NULL: none */
+    char *attention_kernel; /* the library of these that is used; NULL: see lh_cost_init() */
+    char *sha256;
+    int schema; /* version of longhaul.device, from 0 */
+} LhDevice;
+
+/* Reads @name: a word (a file of devices/) or a path. */
+LhDevice *lh_device_load(const char *name, GError **error);
+LhDevice *lh_device_parse(const char *file, const char *text, gsize length, GError **error);
+void lh_device_free(LhDevice *device);
+/* Takes entry @curve out of the device's kernels. */
+void lh_device_drop_curve(LhDevice *device, guint curve);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhDevice, lh_device_free)
+
+extern const LhField lh_device_fields[];
+
+/* Refuse row @index of the lists "kernels" and "elementwise" of @json, a device or a profile, if an
+ * earlier row is about the same. */
+bool lh_device_check_curve(const LhJson *json, const GArray *kernels, guint index, GError **error);
+bool lh_device_check_traffic(const LhJson *json, const GArray *elementwise, guint index,
+                             GError **error);
+
+/*
+ * The curve for @kernel, mask and head dimension: exact, else linear between the two neighbouring
+ * head dimensions, else the nearest one. A kernel without curves of its own gets those of the first
+ * kernel in the file with the same effect (attention forward, attention backward); one with curves
+ * for the other mask only gets those. A nearest head dimension or another mask makes the provenance
+ * "assumed", another kernel at best "fitted". False if there is none (then: roofline). @rate is
+ * filled by value (its strings are borrowed from the device).
+ */
+bool lh_device_rate(const LhDevice *device, const char *kernel, bool causal, uint32_t head_dim,
+                    LhKernelRate *rate);
+
+/* The row of @kernel in the table of elementwise kernels, or NULL. Borrowed. */
+const LhKernelTraffic *lh_device_traffic(const LhDevice *device, const char *kernel);
+
+/* Has attention take the rows of @library, which it has some of; NULL: of none before curves. */
+void lh_device_use_library(LhDevice *device, const char *library);
+
+/* Share of the peak that kernels of linear attention reach, stated or assumed. */
+double lh_device_linear_efficiency(const LhDevice *device);
+
+/* What context and libraries hold, stated or assumed. */
+uint64_t lh_device_context_bytes(const LhDevice *device);
+
+/* What is left of the device's memory for a program: without what context and libraries hold, and
+ * without the share @margin of its capacity, [0, 1]. 0 if nothing is left. */
+uint64_t lh_device_usable_bytes(const LhDevice *device, double margin);

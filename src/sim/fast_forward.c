@@ -1,0 +1,652 @@
+/* See the header. */
+#include "sim/fast_forward.h"
+
+#include "sim/cost/op_hash.h"
+#include "sim/engine.h"
+
+#include <string.h>
+
+#define WINDOWS 1024   /* that are remembered */
+#define PERIOD_MAX 256 /* windows */
+#define REST_MAX 64    /* windows */
+#define PERIODS_MAX 4  /* that are recorded as one, until the state is what it was */
+#define AHEAD 16       /* periods to look ahead at first */
+#define KINDS_OF_EVENTS 8
+
+/* An alloc or a free as it was issued in the period. */
+typedef struct {
+    LhNode node;
+    uint32_t id;                    /* of the rank's nodes */
+    uint16_t layers, micro_batches; /* from one period to the next, modulo 2^16 */
+    LhTime at_ps, host_ps; /* when its host was asked for it, and got to it: the later counts */
+} Change;
+
+/* The ops of a rank that were issued in the period. */
+typedef struct {
+    GArray *hashes;   /* of uint64_t */
+    GArray *changes;  /* of Change */
+    uint32_t periods; /* that the program goes on to repeat them, as far as it was looked ahead */
+    LhCursor behind;  /* these */
+} Issued;
+
+/* All that is counted. */
+typedef struct {
+    uint64_t events, ops;
+    double spent_s, uncertain_s, judged_s;
+    LhTime *host_ps;
+    LhRankResult *ranks; /* with what is not accounted for yet */
+    LhWide *links;
+    LhApart apart[LH_APARTS]; /* without folds */
+    uint64_t *whole_bytes;
+} Counts;
+
+struct _LhRepeat {
+    uint32_t reference;          /* whose layers and micro-batches begin windows */
+    uint16_t layer, micro_batch; /* where its first stream is */
+    bool begun;                  /* it has got to the second */
+    bool due;                    /* a window ends in this instant */
+    uint64_t hash;               /* of the window so far, ... */
+    LhTime began_ps;             /* ... which began then, ... */
+    uint32_t *bases;             /* ... when so many ops of each rank had been issued */
+    uint64_t hashes[WINDOWS];    /* of the latest windows, by number modulo WINDOWS */
+    uint32_t windows;            /* that have ended since something was left out */
+    /* The period that is being recorded; 0 windows: none. */
+    uint32_t period, recorded;
+    /* Windows to wait before the next one is recorded: the more of them came to nothing, the more.
+     */
+    uint32_t rest, rests;
+    bool left_out; /* what repeats the period that is recorded */
+    LhTime since_ps;
+    uint64_t state; /* when it began */
+    bool sync;      /* a host waits in it */
+    Issued *issued; /* [ranks] */
+    Counts counts;  /* when it began */
+    LhOpBuffer buffer;
+};
+
+/* ---- what happens ---- */
+
+static void
+note_event(LhEngine *e, LhRepeatEvent event, uint64_t subject, uint64_t what)
+{
+    LhRepeat *p = e->repeat;
+
+    p->hash = lh_mix(p->hash, (uint64_t)(e->now - p->began_ps));
+    p->hash = lh_mix(p->hash, subject * KINDS_OF_EVENTS + (uint64_t)event);
+    p->hash = lh_mix(p->hash, what);
+}
+
+/* Op @id of rank @r, or of the one that stands for it, by its place among those that were issued in
+ * the window, or before it. */
+static uint64_t
+name_of(const LhEngine *e, uint32_t r, uint32_t id)
+{
+    return (uint64_t)r << 32 | (id - e->repeat->bases[lh_engine_like(e, r)]);
+}
+
+void
+lh_repeat_note_op(LhEngine *e, LhRepeatEvent event, const LhSimRank *rank, uint32_t id)
+{
+    LhRepeat *p = e->repeat;
+    const LhNode *node = lh_node(&rank->nodes, id);
+
+    if (p->begun)
+        note_event(e, event, name_of(e, rank->index, id), node->stream);
+    if (event != LH_EVENT_OP_ENDS || rank->index != p->reference || node->stream != 0 ||
+        (node->layer == p->layer && node->micro_batch == p->micro_batch))
+        return;
+    p->layer = node->layer;
+    p->micro_batch = node->micro_batch;
+    p->due = true;
+}
+
+void
+lh_repeat_note_flow(LhEngine *e, LhRepeatEvent event, uint32_t flow)
+{
+    const LhEnds *ends = &e->moving.ends[flow];
+
+    if (!e->repeat->begun)
+        return;
+    note_event(e, event, name_of(e, ends->ranks[0], ends->nodes[0]),
+               name_of(e, ends->ranks[1], ends->nodes[1]));
+}
+
+void
+lh_repeat_issue(LhEngine *e, const LhSimRank *rank, LhNode *node, const LhOp *op, bool first)
+{
+    LhRepeat *p = e->repeat;
+    Issued *issued = &p->issued[rank->index];
+
+    node->alike = p->begun ? lh_op_hash(e->program, op, &e->buffer, first) : 0;
+    if (!p->begun)
+        return;
+    p->hash = lh_mix(p->hash, name_of(e, rank->index, op->id));
+    p->hash = lh_mix(p->hash, node->alike);
+    p->hash = lh_mix(p->hash, (uint64_t)MAX(rank->host_ps - e->now, 0));
+    if (p->period == 0)
+        return;
+    p->sync |= rank->gate != LH_NO_NODE;
+    g_array_append_val(issued->hashes, node->alike);
+    if (op->kind == LH_OP_ALLOC || op->kind == LH_OP_FREE) {
+        const Change change = {
+            .node = *node, .id = op->id, .at_ps = e->now, .host_ps = rank->host_ps
+        };
+
+        g_array_append_val(issued->changes, change);
+    }
+}
+
+/* ---- states ---- */
+
+/* How far the rank's streams and host are, and what its account of time remembers of the window. */
+static uint64_t
+mix_rank(uint64_t hash, const LhEngine *e, const LhSimRank *rank)
+{
+    const LhAccount *a = &rank->account;
+
+    hash = lh_mix(hash, rank->nodes.issued - rank->nodes.first);
+    hash = lh_mix(hash, rank->gate == LH_NO_NODE ? 0 : 1 + rank->nodes.issued - rank->gate);
+    for (uint32_t s = 0; s < e->streams_count; s++) {
+        const LhQueue *queue = lh_queue(rank, s);
+
+        hash = lh_mix(hash, queue->head == LH_NO_NODE ? 0 : rank->nodes.issued - queue->head);
+    }
+    hash = lh_mix(hash, (uint64_t)rank->ended << 48 | (uint64_t)rank->ctas << 16 |
+                            (uint64_t)rank->computing << 8 | rank->communicating);
+    hash = lh_mix_bytes(hash, &rank->speed, sizeof(rank->speed));
+    for (uint32_t tier = 0; tier < LH_TIERS; tier++)
+        hash = lh_mix(hash, rank->moving[tier]);
+    hash = lh_mix(hash, a->why);
+    if (a->why != LH_BUSY)
+        hash = lh_mix(hash, (uint64_t)(e->now - a->accounted_ps));
+    for (uint32_t i = 0; i < MIN(a->spans_count, LH_SPANS_KEPT); i++) {
+        const LhPastSpan *span = &a->spans[(a->spans_count - 1 - i) % LH_SPANS_KEPT];
+
+        if (span->to_ps <= e->repeat->began_ps)
+            break;
+        hash = lh_mix(hash, span->why);
+        hash = lh_mix(hash, (uint64_t)(e->now - span->to_ps));
+        hash = lh_mix(hash, (uint64_t)(e->now - MAX(span->from_ps, e->repeat->began_ps)));
+    }
+    return hash;
+}
+
+/* An op that is not done: what it is, and how much of it is left. Of messages that is what has
+ * happened since it started. */
+static uint64_t
+mix_node(uint64_t hash, const LhEngine *e, const LhNode *node)
+{
+    hash = lh_mix(hash, node->alike);
+    hash = lh_mix(hash, (uint64_t)node->state << 48 | (uint64_t)node->timed << 40 |
+                            (uint64_t)node->after_count << 32 | node->pending);
+    hash = lh_mix(hash, (uint64_t)MAX(node->issued_ps - e->now, 0));
+    if (node->kind != LH_OP_COMPUTE)
+        return hash;
+    hash = lh_mix_bytes(hash, &node->work_ps, sizeof(node->work_ps));
+    if (node->state == LH_NODE_RUNNING) {
+        hash = lh_mix(hash, (uint64_t)(e->now - node->updated_ps));
+        hash = lh_mix_bytes(hash, &node->rate, sizeof(node->rate));
+    }
+    return hash;
+}
+
+static uint64_t
+state_now(const LhEngine *e)
+{
+    uint64_t hash = 0;
+
+    for (uint32_t r = 0; r < e->ranks_count; r++) {
+        const LhNodes *nodes = &e->ranks[r].nodes;
+
+        for (uint32_t id = nodes->first; lh_engine_plays(e, r) && id < nodes->issued; id++) {
+            const LhNode *node = lh_node(nodes, id);
+
+            hash = node->state == LH_NODE_DONE ? lh_mix(hash, 0) : mix_node(hash, e, node);
+        }
+    }
+    return hash;
+}
+
+static void
+end_window(LhEngine *e)
+{
+    LhRepeat *p = e->repeat;
+    uint64_t hash = lh_mix(p->hash, (uint64_t)(e->now - p->began_ps));
+
+    hash = lh_mix(hash, (uint64_t)e->moving.under_way[0] << 32 | e->moving.under_way[1]);
+    for (uint32_t r = 0; r < e->ranks_count; r++) {
+        if (!lh_engine_plays(e, r))
+            continue;
+        hash = mix_rank(hash, e, &e->ranks[r]);
+        p->bases[r] = e->ranks[r].nodes.issued;
+    }
+    p->hashes[p->windows++ % WINDOWS] = hash;
+    p->hash = 0;
+    p->began_ps = e->now;
+}
+
+/* ---- counts ---- */
+
+/* What the rank's results would be if everyone were asked now. */
+static LhRankResult
+result_so_far(const LhEngine *e, uint32_t r)
+{
+    const LhSimRank *rank = &e->ranks[r];
+    LhRankResult result = e->results[r];
+    const LhTime open_ps = e->now - rank->account.accounted_ps;
+
+    if (rank->account.why == LH_BUSY)
+        result.busy_ps += open_ps;
+    else
+        result.idle_ps[rank->account.why] += open_ps;
+    if (rank->communicating > 0)
+        result.comm_ps += e->now - rank->communicating_ps;
+    return result;
+}
+
+static void
+counts_clear(Counts *c)
+{
+    g_free(c->host_ps);
+    g_free(c->ranks);
+    g_free(c->links);
+    g_free(c->whole_bytes);
+    for (uint32_t i = 0; i < LH_APARTS; i++) {
+        g_free(c->apart[i].sent_bytes);
+        g_free(c->apart[i].link_bytes);
+    }
+    *c = (Counts){ 0 };
+}
+
+static void
+counts_take(Counts *c, const LhEngine *e)
+{
+    const gsize links = e->network->links_count;
+
+    counts_clear(c);
+    c->events = e->events;
+    c->ops = e->ops;
+    c->spent_s = e->cost.spent_s;
+    c->uncertain_s = e->cost.uncertain_s;
+    c->judged_s = e->cost.judged_s;
+    c->host_ps = g_new(LhTime, e->ranks_count);
+    c->ranks = g_new(LhRankResult, e->ranks_count);
+    for (uint32_t r = 0; r < e->ranks_count; r++) {
+        c->host_ps[r] = e->ranks[r].host_ps;
+        c->ranks[r] = result_so_far(e, r);
+    }
+    c->links = g_new(LhWide, links);
+    for (uint32_t i = 0; i < links; i++)
+        c->links[i] = lh_flows_link_bytes(e->moving.flows, i);
+    for (uint32_t i = 0; i < LH_APARTS && e->folded; i++) {
+        c->apart[i].sent_bytes =
+            g_memdup2(e->apart[i].sent_bytes, (gsize)e->ranks_count * LH_TIERS * sizeof(uint64_t));
+        c->apart[i].link_bytes = g_memdup2(e->apart[i].link_bytes, links * sizeof(uint64_t));
+    }
+    if (e->folded)
+        c->whole_bytes = g_memdup2(e->whole_bytes, links * sizeof(uint64_t));
+}
+
+/* Each number grows by @times what it has grown by since @before. */
+static void
+extrapolate(uint64_t *numbers, const uint64_t *before, gsize count, uint64_t times)
+{
+    for (gsize i = 0; i < count; i++)
+        numbers[i] += times * (numbers[i] - before[i]);
+}
+
+static void
+grow_rank(LhEngine *e, uint32_t r, const LhRankResult *before, uint64_t times)
+{
+    const LhRankResult now = result_so_far(e, r);
+    LhRankResult *result = &e->results[r];
+
+    result->busy_ps += (LhTime)times * (now.busy_ps - before->busy_ps);
+    for (int i = 0; i < LH_IDLE_PARTS; i++)
+        result->idle_ps[i] += (LhTime)times * (now.idle_ps[i] - before->idle_ps[i]);
+    result->comm_ps += (LhTime)times * (now.comm_ps - before->comm_ps);
+    extrapolate(&result->flops, &before->flops, 1, times);
+    extrapolate(&result->dense_flops, &before->dense_flops, 1, times);
+    extrapolate(&result->bytes_sent, &before->bytes_sent, 1, times);
+    extrapolate(result->bytes_by_tier, before->bytes_by_tier, LH_TIERS, times);
+}
+
+static void
+counts_grow(LhEngine *e, const Counts *before, uint64_t times)
+{
+    const gsize links = e->network->links_count;
+
+    extrapolate(&e->events, &before->events, 1, times);
+    extrapolate(&e->ops, &before->ops, 1, times);
+    e->cost.spent_s += (double)times * (e->cost.spent_s - before->spent_s);
+    e->cost.uncertain_s += (double)times * (e->cost.uncertain_s - before->uncertain_s);
+    e->cost.judged_s += (double)times * (e->cost.judged_s - before->judged_s);
+    for (uint32_t r = 0; r < e->ranks_count; r++)
+        grow_rank(e, r, &before->ranks[r], times);
+    for (uint32_t i = 0; i < links; i++) {
+        const LhWide grown = lh_flows_link_bytes(e->moving.flows, i) - before->links[i];
+
+        lh_flows_count_link(e->moving.flows, i, times * grown);
+    }
+    for (uint32_t i = 0; i < LH_APARTS && e->folded; i++) {
+        extrapolate(e->apart[i].sent_bytes, before->apart[i].sent_bytes,
+                    (gsize)e->ranks_count * LH_TIERS, times);
+        extrapolate(e->apart[i].link_bytes, before->apart[i].link_bytes, links, times);
+    }
+    if (e->folded)
+        extrapolate(e->whole_bytes, before->whole_bytes, links, times);
+}
+
+/* ---- what is left out ---- */
+
+/* The alloc or free of a period further on has the labels that follow from those of the first two.
+ */
+static bool
+has_labels(Change *change, const LhOp *op, uint32_t period)
+{
+    if (period == 1) {
+        change->layers = (uint16_t)(op->layer - change->node.layer);
+        change->micro_batches = (uint16_t)(op->micro_batch - change->node.micro_batch);
+    }
+    return op->layer == (uint16_t)(change->node.layer + period * change->layers) &&
+           op->micro_batch == (uint16_t)(change->node.micro_batch + period * change->micro_batches);
+}
+
+/* Looks whether rank @r goes on to repeat the period up to @limit times, from where it was looked
+ * ahead to. */
+static void
+look_ahead(const LhEngine *e, uint32_t r, uint32_t limit)
+{
+    LhRepeat *p = e->repeat;
+    Issued *issued = &p->issued[r];
+    LhCursor cursor = issued->behind; /* a copy, which goes its own way */
+    guint at = 0, changes = 0;
+
+    while (issued->periods < limit && lh_cursor_step(&cursor, &p->buffer)) {
+        for (uint32_t i = 0; i < p->buffer.ops_count; i++, at++) {
+            const LhOp *op = &p->buffer.ops[i];
+            const bool memory = op->kind == LH_OP_ALLOC || op->kind == LH_OP_FREE;
+
+            if (at == issued->hashes->len ||
+                lh_op_hash(e->program, op, &p->buffer, i == 0) !=
+                    g_array_index(issued->hashes, uint64_t, at) ||
+                (memory && !has_labels(&g_array_index(issued->changes, Change, changes++), op,
+                                       issued->periods + 1)))
+                return;
+        }
+        if (at == issued->hashes->len) {
+            issued->periods++;
+            issued->behind = cursor;
+            at = changes = 0;
+        }
+    }
+}
+
+/* How many periods all ranks go on to repeat, of the first @limit ones. */
+static uint32_t
+periods_within(const LhEngine *e, uint32_t limit)
+{
+    uint32_t periods = limit;
+
+    for (uint32_t r = 0; r < e->ranks_count && periods > 0; r++) {
+        if (!lh_engine_plays(e, r) || e->repeat->issued[r].hashes->len == 0)
+            continue;
+        look_ahead(e, r, periods);
+        periods = MIN(periods, e->repeat->issued[r].periods);
+    }
+    return periods;
+}
+
+/* How many periods all ranks go on to repeat. A little is looked ahead at first: one of them may
+ * be about to do something else. */
+static uint32_t
+periods_ahead(const LhEngine *e)
+{
+    uint32_t limit = AHEAD, periods;
+    bool any = false;
+
+    for (uint32_t r = 0; r < e->ranks_count; r++) {
+        if (!lh_engine_plays(e, r))
+            continue;
+        any |= e->repeat->issued[r].hashes->len > 0;
+        e->repeat->issued[r].periods = 0;
+        e->repeat->issued[r].behind = e->cursors[r];
+    }
+    if (!any)
+        return 0;
+    while ((periods = periods_within(e, limit)) == limit)
+        limit *= 2;
+    return periods;
+}
+
+/* What the rank's host has spent in the period. */
+static LhTime
+host_time(const LhEngine *e, const LhSimRank *rank)
+{
+    return rank->host_ps - e->repeat->counts.host_ps[rank->index];
+}
+
+/* The rank's memory in so many periods. */
+static void
+change_memory(LhEngine *e, const LhSimRank *rank, uint32_t periods)
+{
+    LhRepeat *p = e->repeat;
+    const Issued *issued = &p->issued[rank->index];
+    const LhTime period_ps = e->now - p->since_ps, host_ps = host_time(e, rank);
+
+    for (uint32_t k = 1; k <= periods; k++) {
+        for (guint i = 0; i < issued->changes->len; i++) {
+            const Change *change = &g_array_index(issued->changes, Change, i);
+            LhNode node = change->node;
+
+            node.layer = (uint16_t)(node.layer + k * change->layers);
+            node.micro_batch = (uint16_t)(node.micro_batch + k * change->micro_batches);
+            lh_memory_changes(
+                e, rank, change->id + rank->skipped_ops + k * issued->hashes->len, &node,
+                MAX(change->host_ps + k * host_ps, change->at_ps + k * period_ps) + e->skipped_ps);
+        }
+    }
+}
+
+/* The rank's program goes on behind so many periods. */
+static void
+pass_periods(LhEngine *e, LhSimRank *rank, uint32_t periods)
+{
+    LhRepeat *p = e->repeat;
+    const LhTime host_ps = host_time(e, rank);
+    const Issued *issued = &p->issued[rank->index];
+    const uint32_t ops = periods * issued->hashes->len;
+    LhCursor *cursor = &e->cursors[rank->index];
+    const uint32_t until = cursor->own.next_id + ops;
+
+    change_memory(e, rank, periods);
+    if (ops > 0 && issued->periods == periods)
+        *cursor = issued->behind;
+    while (cursor->own.next_id < until)
+        lh_cursor_step(cursor, &p->buffer);
+    rank->skipped_ops += ops;
+    rank->host_ps += periods * (host_ps - (e->now - p->since_ps));
+}
+
+/* Whether the period has all that the rank's state at its end depends on: its messages, and what it
+ * has been waiting for. Nor may its host lose ground to its device, which would have to wait for it
+ * in the end. */
+static bool
+is_whole(const LhEngine *e, const LhSimRank *rank)
+{
+    const LhTime since_ps = e->repeat->since_ps;
+
+    if (rank->gate != LH_NO_NODE || host_time(e, rank) > e->now - since_ps ||
+        (rank->account.why == LH_IDLE_IMBALANCE && rank->account.accounted_ps < since_ps))
+        return false;
+    for (uint32_t s = 0; s < e->streams_count; s++) {
+        const uint32_t head = lh_queue(rank, s)->head;
+        const LhNode *node = head != LH_NO_NODE ? lh_node(&rank->nodes, head) : NULL;
+
+        if (node != NULL && node->state == LH_NODE_RUNNING && node->kind != LH_OP_COMPUTE &&
+            node->start_ps < since_ps)
+            return false;
+    }
+    return true;
+}
+
+/* False: not yet, but perhaps with one period more. */
+static bool
+leave_out(LhEngine *e)
+{
+    LhRepeat *p = e->repeat;
+    const LhTime period_ps = e->now - p->since_ps;
+    uint32_t periods;
+
+    for (uint32_t r = 0; r < e->ranks_count; r++)
+        if (lh_engine_plays(e, r) && !is_whole(e, &e->ranks[r]))
+            return false;
+    if (state_now(e) != p->state)
+        return false;
+    periods = periods_ahead(e);
+    if (period_ps > 0) /* beyond the end of time the run is refused, as soon as it gets there */
+        periods = (uint32_t)MIN(periods,
+                                MAX(LH_TIME_LONGEST - e->skipped_ps - e->now, 0) / period_ps + 1);
+    if (periods == 0)
+        return true;
+    for (uint32_t r = 0; r < e->ranks_count; r++)
+        if (lh_engine_plays(e, r))
+            pass_periods(e, &e->ranks[r], periods);
+    counts_grow(e, &p->counts, periods);
+    e->skipped_ps += periods * period_ps;
+    p->left_out = true;
+    return true;
+}
+
+/* ---- periods ---- */
+
+/* The shortest period of which the last two are equal; 0: there is none. */
+static uint32_t
+find_period(const LhRepeat *p)
+{
+    const uint32_t known = MIN(p->windows, WINDOWS);
+
+    for (uint32_t period = 1; period <= MIN(known / 2, PERIOD_MAX); period++) {
+        uint32_t same = 0;
+
+        while (same < period && p->hashes[(p->windows - 1 - same) % WINDOWS] ==
+                                    p->hashes[(p->windows - 1 - same - period) % WINDOWS])
+            same++;
+        if (same == period)
+            return period;
+    }
+    return 0;
+}
+
+static void
+begin_period(LhEngine *e, uint32_t period)
+{
+    LhRepeat *p = e->repeat;
+
+    p->period = period;
+    p->recorded = 0;
+    p->sync = false;
+    p->left_out = false;
+    p->since_ps = e->now;
+    for (uint32_t r = 0; r < e->ranks_count; r++) {
+        if (!lh_engine_plays(e, r))
+            continue;
+        g_array_set_size(p->issued[r].hashes, 0);
+        g_array_set_size(p->issued[r].changes, 0);
+    }
+    p->state = state_now(e);
+    counts_take(&p->counts, e);
+}
+
+static void
+end_period(LhRepeat *p)
+{
+    p->rests = p->left_out ? 0 : MIN(2 * p->rests + 1, REST_MAX);
+    p->rest = p->rests;
+    p->period = 0;
+}
+
+/* A window of the period is over. */
+static void
+close_window(LhEngine *e)
+{
+    LhRepeat *p = e->repeat;
+
+    p->recorded++;
+    if (p->sync || p->hashes[(p->windows - 1) % WINDOWS] !=
+                       p->hashes[(p->windows - 1 - p->period) % WINDOWS]) {
+        end_period(p);
+    } else if (p->recorded % p->period == 0 &&
+               (leave_out(e) || p->recorded == PERIODS_MAX * p->period)) {
+        end_period(p);
+        p->windows = 0;
+    }
+}
+
+void
+lh_repeat_instant(LhEngine *e)
+{
+    LhRepeat *p = e->repeat;
+    uint32_t period;
+
+    if (!p->due)
+        return;
+    p->due = false;
+    p->begun = true;
+    end_window(e);
+    if (p->period > 0)
+        close_window(e);
+    if (p->rest > 0)
+        p->rest--;
+    if (p->period > 0 || p->rest > 0)
+        return;
+    period = find_period(p);
+    if (period > 0)
+        begin_period(e, period);
+}
+
+/* ---- the whole ---- */
+
+static bool
+may_skip(const LhSimParams *p)
+{
+    return !p->unskipped && p->timeline == NULL && p->memory == NULL && p->links == NULL &&
+           !p->path && !p->precedence && p->jitter <= 0 && p->compute_time == NULL &&
+           p->time_share == NULL && p->steps_max == 0;
+}
+
+LhRepeat *
+lh_repeat_new(const LhEngine *e)
+{
+    LhRepeat *p;
+
+    if (!may_skip(e->params))
+        return NULL;
+    p = g_new0(LhRepeat, 1);
+    p->bases = g_new0(uint32_t, e->ranks_count);
+    p->issued = g_new0(Issued, e->ranks_count);
+    for (uint32_t r = e->ranks_count; r-- > 0;) {
+        if (!lh_engine_plays(e, r))
+            continue;
+        p->issued[r].hashes = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+        p->issued[r].changes = g_array_new(FALSE, FALSE, sizeof(Change));
+        p->reference = r;
+    }
+    return p;
+}
+
+void
+lh_repeat_free(LhRepeat *p, uint32_t ranks)
+{
+    if (p == NULL)
+        return;
+    for (uint32_t r = 0; r < ranks; r++) {
+        g_clear_pointer(&p->issued[r].hashes, g_array_unref);
+        g_clear_pointer(&p->issued[r].changes, g_array_unref);
+    }
+    counts_clear(&p->counts);
+    lh_op_buffer_clear(&p->buffer);
+    g_free(p->issued);
+    g_free(p->bases);
+    g_free(p);
+}

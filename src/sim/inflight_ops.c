@@ -1,0 +1,27 @@
+/* See the header. */
+#include "sim/inflight_ops.h"
+
+#include <glib.h>
+
+#define NODES_MIN 4
+
+void
+lh_nodes_clear(LhNodes *nodes)
+{
+    g_free(nodes->nodes);
+    *nodes = (LhNodes){ 0 };
+}
+
+void
+lh_nodes_grow(LhNodes *nodes)
+{
+    const uint32_t capacity = MAX(NODES_MIN, 2 * nodes->capacity);
+    LhNode *larger = g_new(LhNode, capacity);
+
+    for (uint32_t id = nodes->first; id < nodes->issued; id++)
+        larger[id & (capacity - 1)] = *lh_node(nodes, id);
+    g_free(nodes->nodes);
+    nodes->nodes = larger;
+    nodes->capacity = capacity;
+    nodes->mask = capacity - 1;
+}

@@ -1,0 +1,110 @@
+/*
+ * The ops of one rank between their issue and their completion, by id, in a ring buffer. A rank
+ * holds only the ops that its host is ahead of its device, never the whole program.
+ */
+#pragma once
+
+#include "base/units.h"
+#include "program/op.h"
+
+#define LH_NO_NODE UINT32_MAX
+
+typedef enum {
+    LH_NODE_QUEUED,
+    LH_NODE_RUNNING,
+    LH_NODE_DONE,
+} LhNodeState;
+
+/* What every op needs comes first: a cache line. */
+typedef struct {
+    uint8_t state; /* LhNodeState */
+    uint8_t kind;  /* LhOpKind */
+    uint8_t stream;
+    uint8_t after_count;
+    uint32_t next;    /* id of the next op of its stream, or LH_NO_NODE */
+    uint32_t gate;    /* id of the sync that its host waits for before issuing it, or LH_NO_NODE */
+    uint32_t pending; /* messages not yet delivered */
+    uint32_t posts;   /* first message, or LH_NO_NODE; collectives: their ticket */
+    uint16_t ctas;
+    uint8_t tier; /* highest tier of its messages; LH_TIERS: none */
+    uint8_t kernel;
+    LhTime issued_ps; /* with a gate: relative to the end of that sync */
+    double work_ps;   /* compute: what is left, in time alone on the device, as of updated_ps */
+    union {
+        uint32_t after[LH_OP_AFTER_MAX];
+        LhRegion region; /* alloc, free: of what; nothing waits for these */
+    };
+    uint32_t step;
+    uint16_t layer, micro_batch;
+    uint8_t phase, module;
+    bool timed;        /* a collective whose end is in the queue */
+    uint8_t after_all; /* length of `after` at first */
+    uint32_t cause;    /* of its start: LhCauses */
+    LhTime start_ps, updated_ps;
+    double occupancy; /* compute: share of the SMs that it fills when alone, (0, 1] */
+    double rate;      /* compute: of work_ps, while it runs; 1: as if alone */
+    double share;     /* of its time that it takes */
+    uint64_t bytes, flops;
+    uint64_t alike; /* the same for ops that do the same: fast_forward.c */
+} LhNode;
+
+typedef struct {
+    LhNode *nodes;
+    uint32_t capacity, mask; /* a power of two, or 0; one less */
+    uint32_t first;          /* oldest op that is not done */
+    uint32_t issued;         /* id of the next op to come */
+} LhNodes;
+
+void lh_nodes_clear(LhNodes *nodes);
+
+/* Makes room for one more op. */
+void lh_nodes_grow(LhNodes *nodes);
+
+static inline LhNode *
+lh_node(const LhNodes *nodes, uint32_t id)
+{
+    return &nodes->nodes[id & nodes->mask];
+}
+
+/* Room for the next op, whose fields are those of before; its id is nodes->issued, which counts on.
+ */
+static inline LhNode *
+lh_nodes_add(LhNodes *nodes)
+{
+    if (nodes->issued - nodes->first == nodes->capacity)
+        lh_nodes_grow(nodes);
+    return lh_node(nodes, nodes->issued++);
+}
+
+static inline bool
+lh_node_is_done(const LhNodes *nodes, uint32_t id)
+{
+    return id < nodes->first || lh_node(nodes, id)->state == LH_NODE_DONE;
+}
+
+/* Forgets the oldest ops, as far as they are done. */
+static inline void
+lh_nodes_retire(LhNodes *nodes)
+{
+    while (nodes->first < nodes->issued && lh_node(nodes, nodes->first)->state == LH_NODE_DONE)
+        nodes->first++;
+}
+
+/* Whether the host may have issued op @id: LH_HOST_WINDOW. */
+static inline bool
+lh_nodes_in_window(const LhNodes *nodes, uint32_t id)
+{
+    return id <= nodes->first || id - nodes->first <= LH_HOST_WINDOW;
+}
+
+/* Every op named in `after` is complete. Those that are leave the list. */
+static inline bool
+lh_node_is_free(const LhNodes *nodes, LhNode *node)
+{
+    while (node->after_count > 0) {
+        if (!lh_node_is_done(nodes, node->after[node->after_count - 1]))
+            return false;
+        node->after_count--;
+    }
+    return true;
+}

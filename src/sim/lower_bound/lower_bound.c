@@ -1,0 +1,572 @@
+/*
+ * The walk: each op of the rank starts when its stream, the ops it comes after and its host let it,
+ * and takes the least time that it can. What the engine adds to that are delays.
+ */
+#include "sim/lower_bound/lower_bound.h"
+
+#include "program/cursor.h"
+#include "program/subprogram.h"
+#include "sim/cost/call_cost.h"
+#include "sim/cost/cost.h"
+#include "sim/lower_bound/stream_lower_bound.h"
+#include "sim/network/collectives/collective_least.h"
+#include "sim/remaining_path.h"
+
+#define PARTS_MAX 8 /* of an exchange that others are waited for in */
+
+struct _LhLeastCalls {
+    LhCollectives *collectives;
+    LhLinkLoads *loads;
+    GHashTable *known; /* of Call: collectives that were looked at */
+};
+
+struct _LhLeast {
+    const LhSimParams *params;
+    LhCost cost;
+    LhLeastCalls *calls; /* NULL: not asked for yet */
+    LhLeastCalls *own;   /* if they are */
+    bool free_network;
+    bool (*awaited)(const LhOp *op); /* NULL: none is */
+};
+
+/* A collective of one rank, and what it takes at least. */
+typedef struct {
+    uint32_t rank;
+    LhCollectiveKind kind;
+    LhGroup group;
+    uint64_t wire_bytes;
+    LhTime least_ps;
+} Call;
+
+static guint
+call_hash(gconstpointer key)
+{
+    const Call *c = key;
+    const uint64_t bits = c->wire_bytes * UINT64_C(0x9E3779B97F4A7C15);
+
+    return (guint)(bits >> 32) ^ (c->rank * UINT32_C(0x85EBCA6B)) ^
+           (c->group.count * UINT32_C(0xC2B2AE35)) ^ (c->group.stride << 8) ^ (guint)c->kind;
+}
+
+static gboolean
+call_equal(gconstpointer a, gconstpointer b)
+{
+    const Call *x = a, *y = b;
+
+    return x->rank == y->rank && x->kind == y->kind && x->wire_bytes == y->wire_bytes &&
+           x->group.base == y->group.base && x->group.stride == y->group.stride &&
+           x->group.count == y->group.count && x->group.outer_stride == y->group.outer_stride &&
+           x->group.outer_count == y->group.outer_count;
+}
+
+LhLeastCalls *
+lh_least_calls_new(const LhSimParams *params)
+{
+    LhLeastCalls *calls = g_new(LhLeastCalls, 1);
+
+    calls->collectives = lh_collectives_new(params->network, params->device, params->collectives,
+                                            params->network_model == LH_NETWORK_FAIR, NULL);
+    calls->loads = lh_link_loads_new(params->network, params->network_model);
+    calls->known = g_hash_table_new_full(call_hash, call_equal, g_free, NULL);
+    return calls;
+}
+
+void
+lh_least_calls_free(LhLeastCalls *calls)
+{
+    if (calls == NULL)
+        return;
+    lh_collectives_free(calls->collectives);
+    lh_link_loads_free(calls->loads);
+    g_hash_table_unref(calls->known);
+    g_free(calls);
+}
+
+LhLeast *
+lh_least_new(const LhSimParams *params, LhLeastCalls *calls)
+{
+    LhLeast *least = g_new0(LhLeast, 1);
+
+    least->params = params;
+    least->calls = calls;
+    least->free_network = params->cost != LH_COST_DEVICE;
+    lh_cost_init(&least->cost, params->cost, params->device);
+    least->cost.framework = params->framework;
+    least->cost.trust = lh_call_trust(params->framework);
+    least->cost.serving = params->serving;
+    return least;
+}
+
+void
+lh_least_await(LhLeast *least, bool (*awaited)(const LhOp *op))
+{
+    least->awaited = awaited;
+}
+
+void
+lh_least_free(LhLeast *least)
+{
+    if (least == NULL)
+        return;
+    lh_cost_clear(&least->cost);
+    lh_least_calls_free(least->own);
+    g_free(least);
+}
+
+/* When the two ends of messages from one rank to another were there, in order of posting. */
+typedef struct {
+    uint32_t from, to;
+    uint8_t communicator;
+    GArray *sent, *received; /* of LhTime */
+} Channel;
+
+/* One rank on its way. */
+typedef struct {
+    LhLeast *least;
+    uint32_t rank;
+    bool communication;
+    bool embedded;          /* its ops were issued long ago */
+    LhRankMap map;          /* of embedded programs: where their ranks are */
+    LhTime outside_ps;      /* likewise: when the last op of other streams than the first ends that
+                               touches inputs or outputs */
+    const uint32_t *others; /* those that it waits for, sorted or not; itself among them */
+    uint32_t others_count;
+    GHashTable *channels; /* of Channel, between these; NULL: there are none */
+    LhCursor cursor;
+    LhOpBuffer buffer;
+    uint32_t at;              /* op of the buffer that comes next */
+    bool posted;              /* it is an exchange whose start is known */
+    LhTime posted_ps;         /* which is this */
+    guint numbers[PARTS_MAX]; /* of its messages in their channels */
+    bool ended;
+    GArray *ends;                                  /* of LhTime, by op */
+    LhChains chains;                               /* if any op is awaited */
+    LhTailsMaker *tails;                           /* NULL: nobody asked */
+    LhTime host_ps, launch_ps, sync_ps, latest_ps; /* of all streams */
+    LhTime stream_ps[LH_STREAMS_MAX];              /* when the last op of each ends */
+    LhLeastTimes times;
+} Walk;
+
+/* Where jitter takes most off it. */
+static LhTime
+compute_ps(const Walk *walk, const LhOp *op, double *occupancy)
+{
+    const LhSimParams *p = walk->least->params;
+    const LhTime time_ps = p->compute_time != NULL
+                               ? p->compute_time(p->compute_time_data, walk->rank, op)
+                               : lh_cost_compute(&walk->least->cost, p->program, op, occupancy);
+
+    return p->jitter > 0 ? (LhTime)((double)time_ps * (1 - p->jitter)) : time_ps;
+}
+
+/* How much longer a kernel of the first micro-batch takes than that of a later one, which adds to
+ * what is there: the gradients of an embedding begin with zeros everywhere. */
+static LhTime
+only_first_ps(const Walk *walk, const LhOp *op, LhTime takes_ps)
+{
+    LhOp later = *op;
+    double occupancy;
+
+    if (op->micro_batch != 0 || !op->compute.args.first ||
+        lh_kernels[op->compute.kernel]->cost != LH_COST_MEMORY)
+        return 0;
+    later.compute.args.first = false;
+    return MAX(takes_ps - compute_ps(walk, &later, &occupancy), 0);
+}
+
+static LhTime
+collective_ps(const Walk *walk, const LhOp *op)
+{
+    const LhLeast *least = walk->least;
+    LhLeastCalls *calls = least->calls;
+    const Call key = { .rank = walk->rank,
+                       .kind = op->collective.kind,
+                       .group = op->collective.group,
+                       .wire_bytes = op->collective.wire_bytes };
+    Call *known = op->collective.uneven ? NULL : g_hash_table_lookup(calls->known, &key);
+    LhTime least_ps;
+
+    if (known != NULL)
+        return known->least_ps;
+    least_ps = lh_collective_least(calls->collectives, calls->loads, least->params->program,
+                                   walk->rank, op, walk->buffer.counts);
+    if (!op->collective.uneven) {
+        known = g_memdup2(&key, sizeof(key));
+        known->least_ps = least_ps;
+        g_hash_table_add(calls->known, known);
+    }
+    return least_ps;
+}
+
+static LhTime
+communication_ps(const Walk *walk, const LhOp *op)
+{
+    LhLeast *least = walk->least;
+
+    if (!walk->communication || least->free_network)
+        return 0;
+    if (least->calls == NULL)
+        least->calls = least->own = lh_least_calls_new(least->params);
+    if (op->kind == LH_OP_EXCHANGE)
+        return lh_exchange_least(least->calls->loads, walk->rank,
+                                 &walk->buffer.parts[op->exchange.parts_first],
+                                 op->exchange.parts_count);
+    return collective_ps(walk, op);
+}
+
+static LhTime
+end_of(const Walk *walk, uint32_t op)
+{
+    return op < walk->ends->len ? g_array_index(walk->ends, LhTime, op) : 0;
+}
+
+/* @once_ps of its time are of the first micro-batch alone. */
+static void
+add_busy(Walk *walk, const LhOp *op, uint32_t of, LhTime time_ps, LhTime once_ps)
+{
+    walk->times.sums_ps[of] += time_ps;
+    if (op->micro_batch != 0 || op->phase == LH_PHASE_OPTIMIZER)
+        return;
+    time_ps -= once_ps;
+    walk->times.first_ps[of] += time_ps;
+    if (of == 0 && op->phase == LH_PHASE_FORWARD)
+        walk->times.forward_ps += time_ps;
+    if (of == 0 && op->phase == LH_PHASE_BACKWARD)
+        walk->times.backward_ps += time_ps;
+    if (of == 0 && op->kind == LH_OP_COMPUTE && op->compute.kernel == LH_KERNEL_ID_accumulate)
+        walk->times.accumulate_ps += time_ps;
+}
+
+/* Returns when the op was issued. */
+static LhTime
+issue_op(Walk *walk, const LhOp *op)
+{
+    const LhLeast *least = walk->least;
+    const LhTime issued_ps = walk->host_ps;
+    LhTime takes_ps = walk->launch_ps;
+
+    if (!lh_op_on_stream(op) || lh_op_is_outside(op))
+        return issued_ps;
+    if (!least->free_network)
+        takes_ps += lh_call_host_ps(least->cost.framework, op);
+    if (!walk->embedded)
+        walk->host_ps += takes_ps;
+    add_busy(walk, op, LH_LEAST_HOST, takes_ps, 0);
+    return issued_ps;
+}
+
+/* ---- messages of those that wait for one another ---- */
+
+static guint
+channel_hash(gconstpointer key)
+{
+    const Channel *c = key;
+
+    return c->from * UINT32_C(0x9E3779B1) + c->to + c->communicator * UINT32_C(0x85EBCA6B);
+}
+
+static gboolean
+channel_equal(gconstpointer a, gconstpointer b)
+{
+    const Channel *x = a, *y = b;
+
+    return x->from == y->from && x->to == y->to && x->communicator == y->communicator;
+}
+
+static void
+channel_free(gpointer data)
+{
+    Channel *c = data;
+
+    g_array_unref(c->sent);
+    g_array_unref(c->received);
+    g_free(c);
+}
+
+/* NULL if nobody waits at the other end. */
+static Channel *
+channel_of(const Walk *walk, const LhOp *op, const LhPart *part)
+{
+    const Channel key = { .from = part->send ? walk->rank : part->peer,
+                          .to = part->send ? part->peer : walk->rank,
+                          .communicator = op->communicator };
+    Channel *c = NULL;
+
+    for (uint32_t i = 0; i < walk->others_count; i++) {
+        if (walk->others[i] != part->peer)
+            continue;
+        c = g_hash_table_lookup(walk->channels, &key);
+        if (c == NULL) {
+            c = g_memdup2(&key, sizeof(key));
+            c->sent = g_array_new(FALSE, FALSE, sizeof(LhTime));
+            c->received = g_array_new(FALSE, FALSE, sizeof(LhTime));
+            g_hash_table_add(walk->channels, c);
+        }
+    }
+    return c;
+}
+
+/* The exchange may start at @start_ps, as far as its own rank is concerned. */
+static void
+post_exchange(Walk *walk, const LhOp *op, LhTime start_ps)
+{
+    for (uint32_t i = 0; i < op->exchange.parts_count; i++) {
+        const LhPart *part = &walk->buffer.parts[op->exchange.parts_first + i];
+        Channel *c = channel_of(walk, op, part);
+        GArray *own = c == NULL ? NULL : part->send ? c->sent : c->received;
+
+        if (own == NULL)
+            continue;
+        walk->numbers[i] = own->len;
+        g_array_append_val(own, start_ps);
+    }
+    walk->posted = true;
+    walk->posted_ps = start_ps;
+}
+
+/* When the last of its messages is there at least; LH_TIME_NEVER: the other end of one is not known
+ * yet. */
+static LhTime
+meet(Walk *walk, const LhOp *op)
+{
+    LhTime end_ps = walk->posted_ps + communication_ps(walk, op);
+
+    for (uint32_t i = 0; i < op->exchange.parts_count; i++) {
+        const LhPart *part = &walk->buffer.parts[op->exchange.parts_first + i];
+        const Channel *c = channel_of(walk, op, part);
+        const GArray *other = c == NULL ? NULL : part->send ? c->received : c->sent;
+        LhTime start_ps;
+
+        if (other == NULL)
+            continue;
+        if (walk->numbers[i] >= other->len)
+            return LH_TIME_NEVER;
+        start_ps = MAX(walk->posted_ps, g_array_index(other, LhTime, walk->numbers[i]));
+        if (!walk->least->free_network)
+            start_ps += lh_exchange_least(walk->least->calls->loads, walk->rank, part, 1);
+        end_ps = MAX(end_ps, start_ps);
+    }
+    walk->posted = false;
+    return end_ps;
+}
+
+/* ---- ops ---- */
+
+static LhTime
+start_of(const Walk *walk, const LhOp *op, LhTime issued_ps)
+{
+    LhTime start_ps = MAX(issued_ps, walk->stream_ps[op->stream]);
+
+    for (uint32_t i = 0; i < op->after_count; i++)
+        start_ps = MAX(start_ps, end_of(walk, op->after[i]));
+    return start_ps;
+}
+
+/* An op that keeps its stream busy for so long, or what the first stream waits for until it ends.
+ */
+static void
+add_op(Walk *walk, const LhOp *op, LhTime takes_ps, LhTime once_ps)
+{
+    bool (*awaited)(const LhOp *) = walk->least->awaited;
+    LhTime busy_ps = takes_ps;
+
+    if (awaited != NULL) {
+        const LhTime grown_ps = lh_chains_add(&walk->chains, op, takes_ps, awaited(op));
+
+        if (op->stream == 0)
+            busy_ps = grown_ps;
+    }
+    add_busy(walk, op, op->stream, busy_ps, once_ps);
+    if (walk->tails != NULL)
+        lh_tails_add(walk->tails, op, takes_ps);
+}
+
+static LhTime
+run_on_stream(Walk *walk, const LhOp *op, LhTime issued_ps)
+{
+    const LhTime start_ps = start_of(walk, op, issued_ps);
+    double occupancy = 1;
+    LhTime takes_ps, once_ps;
+
+    if (op->kind == LH_OP_COMPUTE) {
+        takes_ps = compute_ps(walk, op, &occupancy);
+        once_ps = only_first_ps(walk, op, takes_ps);
+        add_op(walk, op, takes_ps, once_ps);
+        add_busy(walk, op, LH_LEAST_SMS, (LhTime)((double)takes_ps * occupancy),
+                 (LhTime)((double)once_ps * occupancy));
+    } else {
+        takes_ps = communication_ps(walk, op);
+        add_op(walk, op, takes_ps, 0);
+    }
+    return start_ps + takes_ps;
+}
+
+static void
+end(Walk *walk, const LhOp *op, LhTime end_ps)
+{
+    if (lh_op_on_stream(op)) {
+        walk->stream_ps[op->stream] = end_ps;
+        walk->latest_ps = MAX(walk->latest_ps, end_ps);
+        if (walk->embedded && op->stream != 0 &&
+            lh_embed_touches_outside(walk->least->params->program, op, walk->buffer.parts))
+            walk->outside_ps = MAX(walk->outside_ps, end_ps);
+    }
+    g_array_append_val(walk->ends, end_ps);
+}
+
+/* False if the op waits for others, and is to be called again. */
+static bool
+run_op(Walk *walk, const LhOp *op)
+{
+    LhTime issued_ps, end_ps = 0;
+
+    if (walk->posted) {
+        end_ps = meet(walk, op);
+        if (end_ps != LH_TIME_NEVER)
+            end(walk, op, end_ps);
+        return end_ps != LH_TIME_NEVER;
+    }
+    issued_ps = issue_op(walk, op);
+    if (op->kind == LH_OP_EXCHANGE && walk->channels != NULL &&
+        op->exchange.parts_count <= PARTS_MAX) {
+        post_exchange(walk, op, start_of(walk, op, issued_ps));
+        return run_op(walk, op);
+    }
+    if (op->kind == LH_OP_SYNC)
+        end_ps = walk->host_ps = MAX(walk->latest_ps, issued_ps) + walk->sync_ps;
+    else if (lh_op_on_stream(op))
+        end_ps = run_on_stream(walk, op, issued_ps);
+    if (walk->tails != NULL && !lh_op_on_stream(op))
+        lh_tails_add(walk->tails, op, op->kind == LH_OP_SYNC ? walk->sync_ps : 0);
+    end(walk, op, end_ps);
+    return true;
+}
+
+/* ---- walks ---- */
+
+static void
+walk_begin(Walk *walk, LhLeast *least, uint32_t rank, bool communication)
+{
+    const LhSimParams *p = least->params;
+
+    *walk = (Walk){ .least = least,
+                    .rank = rank,
+                    .communication = communication,
+                    .ends = g_array_new(FALSE, FALSE, sizeof(LhTime)),
+                    .launch_ps = least->free_network ? 0 : p->device->kernel_launch_ps,
+                    .sync_ps = least->free_network ? 0 : p->device->stream_sync_ps };
+    if (least->awaited != NULL)
+        lh_chains_init(&walk->chains);
+    lh_cursor_init(&walk->cursor, p->program, rank);
+}
+
+/* As far as the rank comes; false if it does not move. */
+static bool
+walk_on(Walk *walk)
+{
+    bool moved = false;
+
+    while (!walk->ended) {
+        if (walk->at == walk->buffer.ops_count) {
+            walk->at = 0;
+            walk->ended = !lh_cursor_step(&walk->cursor, &walk->buffer);
+            if (walk->embedded)
+                lh_ops_map_ranks(&walk->buffer, 0, 0, walk->map);
+            continue;
+        }
+        if (!run_op(walk, &walk->buffer.ops[walk->at]))
+            return moved;
+        walk->at++;
+        moved = true;
+    }
+    walk->times.path_ps = walk->latest_ps;
+    return moved;
+}
+
+static void
+walk_end(Walk *walk)
+{
+    g_array_unref(walk->ends);
+    if (walk->least->awaited != NULL)
+        lh_chains_clear(&walk->chains);
+    lh_op_buffer_clear(&walk->buffer);
+}
+
+LhLeastTimes
+lh_least_of(LhLeast *least, uint32_t rank, bool communication)
+{
+    Walk walk;
+
+    walk_begin(&walk, least, rank, communication);
+    walk_on(&walk);
+    walk_end(&walk);
+    return walk.times;
+}
+
+GArray *
+lh_least_tails(LhLeast *least, uint32_t rank)
+{
+    Walk walk;
+
+    walk_begin(&walk, least, rank, true);
+    walk.tails = lh_tails_new();
+    walk_on(&walk);
+    walk_end(&walk);
+    return lh_tails_end(walk.tails);
+}
+
+LhLeastTimes
+lh_least_embedded(LhLeast *least, uint32_t rank, LhRankMap map, bool communication,
+                  LhTime *passes_ps)
+{
+    Walk walk;
+
+    walk_begin(&walk, least, rank, communication);
+    walk.embedded = true;
+    walk.map = map;
+    walk.rank = lh_rank_map(map, rank);
+    walk_on(&walk);
+    walk_end(&walk);
+    *passes_ps = MAX(walk.stream_ps[0], walk.outside_ps);
+    return walk.times;
+}
+
+static void
+join_times(LhLeastTimes *all, const LhLeastTimes *one)
+{
+    all->path_ps = MAX(all->path_ps, one->path_ps);
+    all->forward_ps = MAX(all->forward_ps, one->forward_ps);
+    all->backward_ps = MAX(all->backward_ps, one->backward_ps);
+    for (int s = 0; s < LH_LEAST_SUMS; s++) {
+        all->sums_ps[s] = MAX(all->sums_ps[s], one->sums_ps[s]);
+        all->first_ps[s] = MAX(all->first_ps[s], one->first_ps[s]);
+    }
+}
+
+LhLeastTimes
+lh_least_of_all(LhLeast *least, const uint32_t *ranks, uint32_t count)
+{
+    g_autoptr(GHashTable) channels =
+        g_hash_table_new_full(channel_hash, channel_equal, channel_free, NULL);
+    g_autofree Walk *walks = g_new(Walk, count);
+    LhLeastTimes times = { 0 };
+    bool moved = true;
+
+    for (uint32_t i = 0; i < count; i++) {
+        walk_begin(&walks[i], least, ranks[i], true);
+        walks[i].others = ranks;
+        walks[i].others_count = count;
+        walks[i].channels = channels;
+    }
+    while (moved) {
+        moved = false;
+        for (uint32_t i = 0; i < count; i++)
+            moved |= walk_on(&walks[i]);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        walks[i].times.path_ps = walks[i].latest_ps; /* of those that never end, so far */
+        join_times(&times, &walks[i].times);
+        walk_end(&walks[i]);
+    }
+    return times;
+}

@@ -1,0 +1,81 @@
+/* See the header. A hash table of lists, each in order of posting. */
+#include "sim/message_matching.h"
+
+#include <glib.h>
+#include <string.h>
+
+#define POSTS_MIN 256
+
+void
+lh_matcher_init(LhMatcher *m, uint32_t ranks)
+{
+    *m = (LhMatcher){ .free = LH_NO_POST, .mask = 3 };
+    while (m->mask / 4 + 1 < ranks)
+        m->mask = 2 * m->mask + 1;
+    m->buckets = g_new(uint32_t, m->mask + 1);
+    memset(m->buckets, 0xff, sizeof(uint32_t) * (m->mask + 1)); /* LH_NO_POST */
+}
+
+void
+lh_matcher_clear(LhMatcher *m)
+{
+    g_free(m->posts);
+    g_free(m->buckets);
+}
+
+void
+lh_matcher_grow(LhMatcher *m)
+{
+    m->capacity = MAX(POSTS_MIN, m->capacity * 2);
+    m->posts = g_renew(LhPost, m->posts, m->capacity);
+}
+
+static inline void
+release(LhMatcher *m, uint32_t index)
+{
+    m->posts[index].next = m->free;
+    m->free = index;
+}
+
+/* Equal distances land in neighbouring buckets, so regular patterns neither collide nor miss the
+ * cache. */
+static inline uint32_t
+bucket_of(const LhMatcher *m, const LhPost *post)
+{
+    const uint32_t source = lh_post_source(post), destination = lh_post_destination(post);
+    const uint32_t mixed =
+        (destination - source) * UINT32_C(0x9E3779B1) + post->communicator * UINT32_C(0x85EBCA6B);
+
+    return (destination + (mixed ^ mixed >> 15)) & m->mask;
+}
+
+static inline bool
+belong_together(const LhPost *a, const LhPost *b)
+{
+    return a->send != b->send && a->communicator == b->communicator &&
+           lh_post_source(a) == lh_post_source(b) &&
+           lh_post_destination(a) == lh_post_destination(b);
+}
+
+const LhPost *
+lh_matcher_post(LhMatcher *m, uint32_t index)
+{
+    LhPost *own = &m->posts[index];
+    uint32_t *link = &m->buckets[bucket_of(m, own)];
+
+    while (*link != LH_NO_POST) {
+        const uint32_t found = *link;
+        LhPost *candidate = &m->posts[found];
+
+        if (belong_together(candidate, own)) {
+            *link = candidate->bucket_next;
+            release(m, found);
+            release(m, index);
+            return candidate;
+        }
+        link = &candidate->bucket_next;
+    }
+    own->bucket_next = LH_NO_POST;
+    *link = index;
+    return NULL;
+}

@@ -1,0 +1,289 @@
+/*
+ * All-reduce by a double binary tree (Sanders, Speck, Träff 2009; NCCL's trees, NVIDIA/nccl
+ * src/graph/trees.cc): two binary trees over the group, each of which reduces one half of the
+ * vector to its root and broadcasts it, in pieces. Inner members of one tree are leaves of the
+ * other, so that together they send what a ring sends. A piece goes up when the member has it from
+ * all of its children, down when it has it from its parent (the root: from its children), and on
+ * each edge one piece after another. There is such a pair of trees for every ring that the group
+ * has, over the members in that ring's order. Left out: trees of nodes with chains inside them; the
+ * trees here are over ranks.
+ */
+#include "sim/network/collectives/script.h"
+
+#define TREES 2 /* for each ring */
+#define CHILDREN 2
+#define NOBODY UINT32_MAX
+
+/* Pieces that went one way along one edge. */
+typedef struct {
+    uint32_t started, left, arrived;
+} Edge;
+
+/* A member's place in one tree: towards its parent, and from its parent. */
+typedef struct {
+    Edge up, down;
+} Place;
+
+static uint32_t
+trees_count(const LhCollective *c)
+{
+    return TREES * c->rings->count;
+}
+
+/* The second tree of a pair is the first mirrored (n even) or one further round (n odd): leaves
+ * become inner members. */
+static uint32_t
+swap(const LhCollective *c, uint32_t tree, uint32_t place, bool forth)
+{
+    const uint32_t n = c->size;
+
+    if (tree % TREES == 0)
+        return place;
+    if (n % 2 == 0)
+        return n - 1 - place;
+    return (place + (forth ? n - 1 : 1)) % n;
+}
+
+/* Where a member stands in a tree, and the reverse. */
+static uint32_t
+index_of(const LhCollective *c, uint32_t tree, uint32_t position)
+{
+    return swap(c, tree, lh_rings_place(c->rings, tree / TREES, position), true);
+}
+
+static uint32_t
+member_at(const LhCollective *c, uint32_t tree, uint32_t index)
+{
+    return lh_rings_member(c->rings, tree / TREES, swap(c, tree, index, false));
+}
+
+static uint32_t
+lowest_bit(uint32_t x)
+{
+    return x & (~x + 1);
+}
+
+/* Below inner member x, with lowest bit b, lie x - b/2 and x + b/2; 0 is the root. */
+static uint32_t
+parent_of(const LhCollective *c, uint32_t tree, uint32_t position)
+{
+    const uint32_t x = index_of(c, tree, position), bit = lowest_bit(x);
+    const uint32_t above = (x ^ bit) | bit << 1;
+
+    if (x == 0)
+        return NOBODY;
+    return member_at(c, tree, above < c->size ? above : x ^ bit);
+}
+
+static uint32_t
+child_of(const LhCollective *c, uint32_t tree, uint32_t position, uint32_t child)
+{
+    const uint32_t x = index_of(c, tree, position);
+    uint32_t half = lowest_bit(x) >> 1;
+
+    if (x == 0) {
+        for (half = 1; half < c->size; half <<= 1)
+            continue;
+        half >>= 1;
+        return child == 0 && half > 0 ? member_at(c, tree, half) : NOBODY;
+    }
+    if (child == 0)
+        return half > 0 ? member_at(c, tree, x - half) : NOBODY;
+    while (half > 0 && x + half >= c->size)
+        half >>= 1;
+    return half > 0 ? member_at(c, tree, x + half) : NOBODY;
+}
+
+static uint64_t
+tree_bytes(const LhCollective *c, uint32_t tree)
+{
+    return lh_piece_bytes(c->shard_bytes * c->size, tree, trees_count(c));
+}
+
+static Place *
+place_of(const LhCollective *c, uint32_t tree, uint32_t position)
+{
+    return (Place *)c->state + (size_t)position * trees_count(c) + tree;
+}
+
+/* Pieces that the member has from all of its children. */
+static uint32_t
+gathered(const LhCollective *c, uint32_t tree, uint32_t position)
+{
+    uint32_t count = lh_pipeline_pieces(tree_bytes(c, tree));
+
+    for (uint32_t i = 0; i < CHILDREN; i++) {
+        const uint32_t child = child_of(c, tree, position, i);
+
+        if (child != NOBODY)
+            count = MIN(count, place_of(c, tree, child)->up.arrived);
+    }
+    return count;
+}
+
+static void
+send_piece(LhCollective *c, Edge *edge, uint32_t from, uint32_t to, uint32_t lane,
+           uint32_t available)
+{
+    const uint64_t bytes = tree_bytes(c, lane / 2);
+
+    if (edge->started > edge->left || edge->started >= available ||
+        !lh_collective_both(c, from, to))
+        return;
+    lh_collective_send(c, from, to, lane,
+                       lh_piece_bytes(bytes, edge->started, lh_pipeline_pieces(bytes)));
+    edge->started++;
+}
+
+/* Lanes: 2 tree upwards, 2 tree + 1 downwards. */
+static void
+advance_tree(LhCollective *c, uint32_t tree, uint32_t position)
+{
+    const uint32_t parent = parent_of(c, tree, position);
+    Place *place = place_of(c, tree, position);
+    const uint32_t up = gathered(c, tree, position);
+    const uint32_t down = parent == NOBODY ? up : place->down.arrived;
+
+    if (parent != NOBODY)
+        send_piece(c, &place->up, position, parent, 2 * tree, up);
+    for (uint32_t i = 0; i < CHILDREN; i++) {
+        const uint32_t child = child_of(c, tree, position, i);
+
+        if (child != NOBODY)
+            send_piece(c, &place_of(c, tree, child)->down, position, child, 2 * tree + 1, down);
+    }
+}
+
+static void
+tree_joined(LhCollective *c, uint32_t position)
+{
+    for (uint32_t tree = 0; tree < trees_count(c); tree++) {
+        const uint32_t parent = parent_of(c, tree, position);
+
+        advance_tree(c, tree, position);
+        if (parent != NOBODY)
+            advance_tree(c, tree, parent);
+        for (uint32_t i = 0; i < CHILDREN; i++) {
+            const uint32_t child = child_of(c, tree, position, i);
+
+            if (child != NOBODY)
+                advance_tree(c, tree, child);
+        }
+    }
+}
+
+static Edge *
+edge_of(LhCollective *c, const LhHop *hop)
+{
+    const uint32_t tree = hop->lane / 2;
+
+    return hop->lane % 2 == 0 ? &place_of(c, tree, hop->from)->up
+                              : &place_of(c, tree, hop->to)->down;
+}
+
+static void
+tree_left(LhCollective *c, const LhHop *hop)
+{
+    edge_of(c, hop)->left++;
+    advance_tree(c, hop->lane / 2, hop->from);
+}
+
+static void
+tree_arrived(LhCollective *c, const LhHop *hop)
+{
+    edge_of(c, hop)->arrived++;
+    advance_tree(c, hop->lane / 2, hop->to);
+}
+
+static uint32_t
+tree_ends(const LhCollective *c, uint32_t position)
+{
+    uint32_t count = 0;
+
+    for (uint32_t tree = 0; tree < trees_count(c) && c->size > 1; tree++) {
+        const uint32_t pieces = lh_pipeline_pieces(tree_bytes(c, tree));
+
+        count += parent_of(c, tree, position) != NOBODY ? 2 * pieces : 0;
+        for (uint32_t i = 0; i < CHILDREN; i++)
+            count += child_of(c, tree, position, i) != NOBODY ? 2 * pieces : 0;
+    }
+    return count;
+}
+
+/* ---- scripts ---- */
+
+/* A member's neighbours in a tree, and the last message from and to each, by direction. */
+typedef struct {
+    uint32_t parent, children[CHILDREN];
+    uint32_t to_parent, from_parent, to_children[CHILDREN], from_children[CHILDREN];
+} Branch;
+
+static Branch
+branch_of(const LhCollective *c, uint32_t tree, uint32_t position)
+{
+    Branch b = { .parent = parent_of(c, tree, position),
+                 .to_parent = LH_SCRIPT_NONE,
+                 .from_parent = LH_SCRIPT_NONE };
+
+    for (uint32_t i = 0; i < CHILDREN; i++) {
+        b.children[i] = child_of(c, tree, position, i);
+        b.to_children[i] = b.from_children[i] = LH_SCRIPT_NONE;
+    }
+    return b;
+}
+
+static void
+script_children(LhScript *script, Branch *b, uint64_t bytes, bool send)
+{
+    for (uint32_t i = 0; i < CHILDREN; i++) {
+        /* The root sends on what it has from all of its children. */
+        const bool root = b->parent == NOBODY;
+        const uint32_t after[] = { b->to_children[i], root ? b->from_children[0] : b->from_parent,
+                                   root ? b->from_children[1] : LH_SCRIPT_NONE };
+
+        if (b->children[i] == NOBODY)
+            continue;
+        if (send)
+            b->to_children[i] = lh_script_add(script, LH_SCRIPT_SEND, b->children[i], bytes, after,
+                                              G_N_ELEMENTS(after));
+        else
+            b->from_children[i] = lh_script_add(script, LH_SCRIPT_RECEIVE, b->children[i], bytes,
+                                                &b->from_children[i], 1);
+    }
+}
+
+/* A piece comes from the children and goes to the parent, and back. */
+static void
+script_piece(LhScript *script, Branch *b, uint64_t bytes)
+{
+    script_children(script, b, bytes, false);
+    if (b->parent != NOBODY) {
+        const uint32_t after[] = { b->to_parent, b->from_children[0], b->from_children[1] };
+
+        b->to_parent =
+            lh_script_add(script, LH_SCRIPT_SEND, b->parent, bytes, after, G_N_ELEMENTS(after));
+        b->from_parent =
+            lh_script_add(script, LH_SCRIPT_RECEIVE, b->parent, bytes, &b->from_parent, 1);
+    }
+    script_children(script, b, bytes, true);
+}
+
+static void
+tree_script(const LhCollective *c, uint32_t position, LhScript *script)
+{
+    for (uint32_t tree = 0; tree < trees_count(c) && c->size > 1; tree++) {
+        const uint64_t bytes = tree_bytes(c, tree);
+        const uint32_t pieces = lh_pipeline_pieces(bytes);
+        Branch branch = branch_of(c, tree, position);
+
+        for (uint32_t piece = 0; piece < pieces; piece++)
+            script_piece(script, &branch, lh_piece_bytes(bytes, piece, pieces));
+    }
+}
+
+const LhAlgorithm lh_algorithm_tree = { .member_size = sizeof(Place[TREES]),
+                                        .ends = tree_ends,
+                                        .joined = tree_joined,
+                                        .left = tree_left,
+                                        .arrived = tree_arrived,
+                                        .script = tree_script };

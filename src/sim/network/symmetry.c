@@ -1,0 +1,115 @@
+/* See the header. */
+#include "sim/network/symmetry.h"
+
+#define ROW_MIN 3 /* two ranks are simulated of a row */
+
+/* Ranks of a row may be swapped on all nodes alike if each has links of its own. */
+static bool
+has_rows(const LhNetwork *n, uint32_t row)
+{
+    const LhTopology *t = n->topology;
+    const bool alike = t->scale_up == LH_SCALE_UP_SWITCH || t->scale_up == LH_SCALE_UP_MEMORY;
+
+    if (n->gpus_per_node % row != 0 || !alike)
+        return false;
+    return n->nodes == 1 || (n->nics_per_node == n->gpus_per_node && t->collective_bandwidth <= 0 &&
+                             n->trunk_levels == 0);
+}
+
+/* Whole nodes may be swapped where groups of all levels are whole, too: each is of whole groups of
+ * the one before. */
+static bool
+has_shift(const LhNetwork *n, uint32_t shift)
+{
+    return shift % n->gpus_per_node == 0 &&
+           (n->trunk_levels == 0 ||
+            shift / n->gpus_per_node % n->trunks[n->trunk_levels - 1].nodes == 0);
+}
+
+LhFold
+lh_fold_choose(const LhProgram *program, const LhNetwork *network, LhNetworkModel model)
+{
+    LhFold fold = { .of = { 1, 1, 1 }, .kept = 1, .ranks = lh_program_ranks(program) };
+    const LhSymmetry *of = &program->symmetry;
+
+    if (model == LH_NETWORK_FIFO) /* whose links carry messages in an order of ranks */
+        return fold;
+    if (of->row >= ROW_MIN && has_rows(network, of->row))
+        fold.of.row = of->row;
+    if (of->shifts > 1 && has_shift(network, of->shift)) {
+        fold.of.shift = of->shift;
+        fold.of.shifts = of->shifts;
+    }
+    return fold;
+}
+
+LhFold
+lh_fold_less(const LhFold *fold, bool row)
+{
+    LhFold less = *fold;
+
+    if (row && fold->of.row > 1)
+        less.of.row = 1;
+    else if (fold->kept == 1 && fold->of.shifts % 2 == 0 && fold->of.shifts > 2)
+        less.kept = 2;
+    else if (fold->of.shifts > 1)
+        less.of.shifts = less.of.shift = less.kept = 1;
+    else
+        less.of.row = 1;
+    return less;
+}
+
+/* @first: of links of one kind, two for each place; a place is that of @gpus GPUs in a row. */
+static uint32_t
+move(const LhFold *fold, uint32_t link, uint32_t first, uint32_t gpus)
+{
+    const uint32_t place = (link - first) / 2;
+
+    if ((uint64_t)place * gpus >= fold->ranks)
+        return link;
+    return first + 2 * (lh_fold_rank(fold, place * gpus) / gpus) + (link - first) % 2;
+}
+
+/* A NIC goes where the first of its GPUs goes: in a row each GPU has its own. */
+static uint32_t
+move_nic(const LhFold *fold, const LhNetwork *n, uint32_t link)
+{
+    const uint32_t place = (link - n->nic_first) / 2;
+    const uint32_t rank = place / n->nics_per_node * n->gpus_per_node +
+                          lh_network_gpu_at_nic(n, place % n->nics_per_node);
+
+    if (rank >= fold->ranks)
+        return link;
+    return n->nic_first + 2 * lh_network_nic(n, lh_fold_rank(fold, rank)) +
+           (link - n->nic_first) % 2;
+}
+
+/* Ranks of a row have no such links: they meet on a switch. */
+static uint32_t
+move_in_tree(const LhFold *fold, const LhNetwork *n, uint32_t link)
+{
+    const uint32_t place = (link - n->tree.first) % n->tree.per_node;
+    const uint32_t first = (link - n->tree.first) / n->tree.per_node * n->gpus_per_node;
+
+    if (first >= fold->ranks)
+        return link;
+    return n->tree.first + lh_fold_rank(fold, first) / n->gpus_per_node * n->tree.per_node + place;
+}
+
+uint32_t
+lh_fold_link(const LhFold *fold, const LhNetwork *n, uint32_t link)
+{
+    if (link >= n->collective_first)
+        return move(fold, link, n->collective_first, n->gpus_per_node);
+    for (uint32_t level = n->trunk_levels; level-- > 0;)
+        if (link >= n->trunks[level].first)
+            return move(fold, link, n->trunks[level].first,
+                        n->trunks[level].nodes * n->gpus_per_node);
+    if (link >= n->nic_first)
+        return move_nic(fold, n, link);
+    if (link >= n->tree.first)
+        return move_in_tree(fold, n, link);
+    if (link >= n->pcie_first)
+        return move(fold, link, n->pcie_first, 1);
+    return move(fold, link, 0, 1);
+}

@@ -1,0 +1,147 @@
+/* See the header. */
+#include "validate/slow_hosts.h"
+
+#include "calibrate/cluster_shape.h"
+#include "measure/fit.h"
+#include "measure/measure.h"
+#include "program/program.h"
+
+#define MESSAGE_BYTES (UINT64_C(512) << 10)
+#define ROUNDS 5
+
+static LhHostTimes *
+times_at(const LhHosts *hosts, guint index)
+{
+    return &g_array_index(hosts->times, LhHostTimes, index);
+}
+
+LhHosts *
+lh_hosts_new(const LhProcesses *processes, const LhNetwork *network, GError **error)
+{
+    g_auto(GStrv) names = lh_processes_texts(processes, g_get_host_name(), error);
+    LhHosts *hosts;
+
+    if (names == NULL)
+        return NULL;
+    hosts = g_new0(LhHosts, 1);
+    hosts->nodes = (processes->count + network->gpus_per_host - 1) / network->gpus_per_host;
+    hosts->names = g_new0(char *, hosts->nodes + 1);
+    hosts->times = g_array_new(FALSE, TRUE, sizeof(LhHostTimes));
+    for (uint32_t n = 0; n < hosts->nodes; n++) {
+        const LhHostTimes kernels = { .node = n, .peer = n };
+
+        hosts->names[n] = g_strdup(names[n * network->gpus_per_host]);
+        g_array_append_val(hosts->times, kernels);
+    }
+    return hosts;
+}
+
+void
+lh_hosts_free(LhHosts *hosts)
+{
+    if (hosts == NULL)
+        return;
+    g_strfreev(hosts->names);
+    g_array_unref(hosts->times);
+    g_free(hosts);
+}
+
+void
+lh_hosts_add_kernel(LhHosts *hosts, uint32_t node, double measured_s, double predicted_s)
+{
+    times_at(hosts, node)->measured_s += measured_s;
+    times_at(hosts, node)->predicted_s += predicted_s;
+}
+
+/* The first ranks of two hosts send each other a message at the same time. */
+static bool
+measure_pair(LhHosts *hosts, LhHostTimes pair, const LhProcesses *processes,
+             const LhBackend *backend, const LhNetwork *network, GError **error)
+{
+    const uint32_t a = pair.node * network->gpus_per_host, b = pair.peer * network->gpus_per_host;
+    g_autofree uint32_t *to = g_new(uint32_t, processes->count);
+    g_autofree double *seconds = g_new0(double, processes->count);
+    const LhFlowsProbe probe = { .backend = backend,
+                                 .ranks = processes->count,
+                                 .to = to,
+                                 .bytes = MESSAGE_BYTES,
+                                 .rounds = ROUNDS };
+    LhRoute route;
+
+    for (uint32_t r = 0; r < processes->count; r++)
+        to[r] = r == a ? b : r == b ? a : LH_RANKS_MAX;
+    if (!lh_measure_flows(&probe, seconds, error))
+        return false;
+    lh_network_route(network, a, b, &route);
+    pair.measured_s = (seconds[a] + seconds[b]) / 2;
+    pair.predicted_s = (double)route.latency_ps / (double)LH_PS_PER_S +
+                       (double)MESSAGE_BYTES / lh_network_route_bandwidth(network, &route);
+    g_array_append_val(hosts->times, pair);
+    return true;
+}
+
+bool
+lh_hosts_measure(LhHosts *hosts, const LhProcesses *processes, const LhBackend *backend,
+                 const LhNetwork *network, GError **error)
+{
+    for (uint32_t n = 0; n < hosts->nodes; n++) {
+        for (uint32_t m = n + 1; m < hosts->nodes; m++) {
+            const LhHostTimes pair = { .node = n, .peer = m };
+
+            if (lh_cluster_compares(hosts->nodes, n, m) &&
+                !measure_pair(hosts, pair, processes, backend, network, error))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* measured / predicted; 0 where nothing was predicted. */
+static double
+ratio_of(const LhHostTimes *t)
+{
+    return t->predicted_s > 0 ? t->measured_s / t->predicted_s : 0;
+}
+
+/* The median; of two hosts the faster one, because neither may be its own measure. */
+static double
+usual_ratio(const LhHosts *hosts)
+{
+    g_autofree double *ratios = g_new(double, hosts->nodes);
+    uint32_t count = 0;
+
+    for (uint32_t n = 0; n < hosts->nodes; n++)
+        ratios[count++] = ratio_of(times_at(hosts, n));
+    if (hosts->nodes == 2)
+        return MIN(ratios[0], ratios[1]);
+    return lh_median(ratios, count);
+}
+
+void
+lh_hosts_judge(LhHosts *hosts)
+{
+    hosts->usual = usual_ratio(hosts);
+    for (guint i = 0; i < hosts->times->len; i++) {
+        LhHostTimes *t = times_at(hosts, i);
+        const double standard = t->node == t->peer ? hosts->usual : 1;
+
+        t->slow = ratio_of(t) > LH_HOSTS_SLOW * standard;
+    }
+}
+
+bool
+lh_hosts_adapter_is_slow(const LhHosts *hosts, uint32_t node)
+{
+    bool others_are_well = false, measured = false;
+
+    for (guint i = hosts->nodes; i < hosts->times->len; i++) {
+        const LhHostTimes *t = times_at(hosts, i);
+        const bool its = t->node == node || t->peer == node;
+
+        if (its && !t->slow)
+            return false;
+        measured = measured || its;
+        others_are_well = others_are_well || (!its && !t->slow);
+    }
+    return measured && others_are_well;
+}

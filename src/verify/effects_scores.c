@@ -1,0 +1,324 @@
+/*
+ * The effects of attention whose scores are written out. A cell of scores holds the rows of one
+ * query segment, and its set is the one key segment that they are with; probabilities and
+ * gradients of scores likewise, and those are ended: only softmax makes them, of rows that are with
+ * every key segment that the mask allows. All scores are computed; the mask comes in with softmax.
+ */
+#include "verify/symbolic_exec.h"
+
+#include <string.h>
+
+/* What a part of scores is. */
+typedef struct {
+    LhHolding rows; /* of queries */
+    uint32_t keys;  /* segment */
+    bool ended;
+} Block;
+
+/* The only member of a set; LH_NONE: it has none, or several. */
+static uint32_t
+only_source(const LhCover *cover, const uint64_t *set)
+{
+    uint32_t found = LH_NONE, count = 0;
+
+    for (uint32_t w = 0; w < cover->words; w++) {
+        count += (uint32_t)__builtin_popcountll(set[w]);
+        if (set[w] != 0)
+            found = w * 64 + (uint32_t)__builtin_ctzll(set[w]);
+    }
+    return count == 1 ? found : LH_NONE;
+}
+
+static bool
+read_block(LhCover *cover, uint32_t g, const LhRegion *region, uint32_t i, Block *block)
+{
+    const LhCell *cell = lh_cover_read_rows(cover, g, region, i);
+
+    if (cell == NULL)
+        return false;
+    *block = (Block){ .rows = cell->rows,
+                      .keys = only_source(cover, lh_cover_set(cover, cell)),
+                      .ended = cell->ended };
+    if (block->keys != LH_NONE)
+        return true;
+    COVERAGE(g, region->slot, "takes a sum from slot %s for scores",
+             cover->slots[region->slot].name);
+    return false;
+}
+
+static void
+write_block(LhCover *cover, uint32_t g, const LhRegion *region, uint32_t i, const Block *block)
+{
+    LhCell *cell = lh_cover_write(cover, g, region, i, block->rows);
+
+    lh_set_add(lh_cover_set(cover, cell), block->keys);
+    cell->ended = block->ended;
+}
+
+static bool
+check_count(LhCover *cover, uint32_t g, const LhRegion *region, uint32_t count)
+{
+    if (region->count == count)
+        return true;
+    COVERAGE(g, region->slot, "takes %u parts of slot %s, where %u belong", region->count,
+             cover->slots[region->slot].name, count);
+    return false;
+}
+
+/* The arguments have the rows of one query segment and of @segments key segments. */
+static bool
+check_args(LhCover *cover, uint32_t g, uint32_t segments, uint64_t pairs)
+{
+    const LhOp *op = &cover->proof->ops[g];
+    const LhKernelArgs *args = &op->compute.args;
+
+    if (args->nq == cover->rows && args->nk == segments * cover->rows && args->pairs == pairs)
+        return true;
+    COVERAGE(g, op->compute.regions[0].slot,
+             "is called for %" G_GUINT64_FORMAT " queries, %" G_GUINT64_FORMAT
+             " keys and %" G_GUINT64_FORMAT " pairs, but its operands have %" G_GUINT64_FORMAT
+             ", %" G_GUINT64_FORMAT " and %" G_GUINT64_FORMAT,
+             args->nq, args->nk, args->pairs, cover->rows, segments * cover->rows, pairs);
+    return false;
+}
+
+/* Calls that compute every pair of one query segment with @segments key segments. */
+static bool
+check_all_pairs(LhCover *cover, uint32_t g, uint32_t segments)
+{
+    const LhOp *op = &cover->proof->ops[g];
+
+    if (op->compute.args.mask == LH_MASK_FULL)
+        return check_args(cover, g, segments, cover->rows * segments * cover->rows);
+    COVERAGE(g, op->compute.regions[0].slot, "has a mask, which comes in with softmax only");
+    return false;
+}
+
+/* The rows in part @i of @region are those of @wanted. */
+static bool
+check_part_rows(LhCover *cover, uint32_t g, const LhRegion *region, uint32_t i, LhHolding wanted)
+{
+    const LhCell *cell = lh_cover_read_rows(cover, g, region, i);
+    g_autofree char *text = NULL;
+    g_autofree char *found = NULL;
+
+    if (cell == NULL || lh_rows_equal(cell->rows, wanted))
+        return cell != NULL;
+    text = lh_cover_rows_text(cover, wanted);
+    found = lh_cover_rows_text(cover, cell->rows);
+    COVERAGE(g, region->slot, "needs the rows of %s, but slot %s has those of %s", text,
+             cover->slots[region->slot].name, found);
+    return false;
+}
+
+static LhHolding
+keys_of(const LhCover *cover, const Block *block)
+{
+    return (LhHolding){ block->keys, lh_cover_kv_slice(cover, block->rows.slice) };
+}
+
+bool
+lh_cover_scores(LhCover *cover, uint32_t g)
+{
+    const LhRegion *regions = cover->proof->ops[g].compute.regions;
+    const LhRegion *rows = &regions[0], *keys = &regions[1], *scores = &regions[2];
+    const LhCell *q;
+
+    if (!check_count(cover, g, rows, 1) || !check_count(cover, g, keys, scores->count) ||
+        !check_all_pairs(cover, g, scores->count))
+        return false;
+    q = lh_cover_read_rows(cover, g, rows, 0);
+    for (uint32_t i = 0; q != NULL && i < scores->count; i++) {
+        const LhCell *k = lh_cover_read_rows(cover, g, keys, i);
+        Block block = { .rows = q->rows };
+
+        if (k == NULL)
+            return false;
+        block.keys = k->rows.segment;
+        if (!check_part_rows(cover, g, keys, i, keys_of(cover, &block)))
+            return false;
+        write_block(cover, g, scores, i, &block);
+    }
+    return q != NULL;
+}
+
+/* The parts of @scores are one query segment with key segments of which none comes twice and none
+ * is missing that the mask allows. */
+static bool
+check_all_keys(LhCover *cover, uint32_t g, const LhRegion *scores, const Block *blocks)
+{
+    const uint64_t *want = lh_cover_complete(cover, LH_FAMILY_OUTPUT, blocks[0].rows.segment);
+    g_autofree uint64_t *seen = g_new0(uint64_t, cover->words);
+    const char *name = cover->slots[scores->slot].name;
+
+    for (uint32_t i = 0; i < scores->count; i++) {
+        if (!check_part_rows(cover, g, scores, i, blocks[0].rows))
+            return false;
+        if (lh_set_has(seen, blocks[i].keys)) {
+            COVERAGE(g, scores->slot, "takes key segment %u twice from slot %s", blocks[i].keys,
+                     name);
+            return false;
+        }
+        lh_set_add(seen, blocks[i].keys);
+    }
+    for (uint32_t k = 0; k < cover->segments; k++) {
+        if (!lh_set_has(want, k) || lh_set_has(seen, k))
+            continue;
+        COVERAGE(g, scores->slot, "takes rows of segment %u from slot %s that lack key segment %u",
+                 blocks[0].rows.segment, name, k);
+        return false;
+    }
+    return true;
+}
+
+/* Reads all parts of scores; caller frees. NULL, with a finding: they are not complete rows. */
+static Block *
+read_complete(LhCover *cover, uint32_t g, const LhRegion *scores)
+{
+    g_autofree Block *blocks = g_new(Block, scores->count);
+
+    for (uint32_t i = 0; i < scores->count; i++) {
+        if (!read_block(cover, g, scores, i, &blocks[i]))
+            return NULL;
+    }
+    return check_all_keys(cover, g, scores, blocks) ? g_steal_pointer(&blocks) : NULL;
+}
+
+/* The mask of softmax is the program's on these blocks. Counted pairs say that of a full one. */
+static bool
+check_softmax_mask(LhCover *cover, uint32_t g, const LhRegion *scores, const Block *blocks)
+{
+    const LhKernelArgs *args = &cover->proof->ops[g].compute.args;
+    uint64_t pairs = 0;
+
+    for (uint32_t i = 0; i < scores->count; i++)
+        pairs += lh_cover_block(cover, blocks[i].rows.segment, blocks[i].keys).pairs;
+    if (!check_args(cover, g, scores->count, pairs))
+        return false;
+    cover->proof->verdict->pairs_checked += pairs;
+    if (args->mask == LH_MASK_FULL && pairs == args->nq * args->nk)
+        return true;
+    if (args->mask != LH_MASK_POSITIONS) {
+        COVERAGE(g, scores->slot, "needs the program's mask, by positions");
+        return false;
+    }
+    if (!lh_cover_check_rule(cover, g, scores) ||
+        !lh_cover_check_position(cover, g, scores, blocks[0].rows.segment, args->q_at.start))
+        return false;
+    for (uint32_t i = 0; i < scores->count; i++) {
+        if (!lh_cover_check_position(cover, g, scores, blocks[i].keys,
+                                     args->k_at.start + i * args->k_at.part_step))
+            return false;
+    }
+    return true;
+}
+
+bool
+lh_cover_softmax(LhCover *cover, uint32_t g)
+{
+    const LhRegion *regions = cover->proof->ops[g].compute.regions;
+    const LhRegion *scores = &regions[0], *probs = &regions[1], *lse = &regions[2];
+    g_autofree Block *blocks = NULL;
+    LhCell *cell;
+
+    if (!check_count(cover, g, probs, scores->count) || !check_count(cover, g, lse, 1))
+        return false;
+    blocks = read_complete(cover, g, scores);
+    if (blocks == NULL || !check_softmax_mask(cover, g, scores, blocks))
+        return false;
+    for (uint32_t i = 0; i < scores->count; i++) {
+        blocks[i].ended = true;
+        write_block(cover, g, probs, i, &blocks[i]);
+    }
+    cell = lh_cover_write(cover, g, lse, 0, blocks[0].rows);
+    cell->ended = true;
+    memcpy(lh_cover_set(cover, cell),
+           lh_cover_complete(cover, LH_FAMILY_OUTPUT, blocks[0].rows.segment), cover->words * 8);
+    return true;
+}
+
+bool
+lh_cover_softmax_grad(LhCover *cover, uint32_t g)
+{
+    const LhRegion *regions = cover->proof->ops[g].compute.regions;
+    const LhRegion *probs = &regions[0], *before = &regions[1], *after = &regions[2];
+    g_autofree Block *blocks = NULL;
+
+    if (!check_count(cover, g, before, probs->count) ||
+        !check_count(cover, g, after, probs->count) || !check_all_pairs(cover, g, probs->count))
+        return false;
+    blocks = read_complete(cover, g, probs);
+    for (uint32_t i = 0; blocks != NULL && i < probs->count; i++) {
+        Block gradient;
+
+        if (!read_block(cover, g, before, i, &gradient))
+            return false;
+        if (gradient.ended || gradient.keys != blocks[i].keys ||
+            !lh_rows_equal(gradient.rows, blocks[i].rows)) {
+            COVERAGE(g, before->slot,
+                     "takes slot %s, which is not the gradient of the probabilities in slot %s",
+                     cover->slots[before->slot].name, cover->slots[probs->slot].name);
+            return false;
+        }
+    }
+    for (uint32_t i = 0; blocks != NULL && i < probs->count; i++)
+        write_block(cover, g, after, i, &blocks[i]);
+    return blocks != NULL;
+}
+
+/* Part @i of the scores in the product: with its keys into the sum of the rows, or, for a sum of
+ * keys, with the rows into that of the keys. */
+static bool
+apply_block(LhCover *cover, uint32_t g, uint32_t i, bool to_keys)
+{
+    const LhRegion *regions = cover->proof->ops[g].compute.regions;
+    const LhRegion *scores = &regions[0], *operand = &regions[1], *sum = &regions[2];
+    const LhAddend term = { sum, to_keys ? i : 0, LH_NORM_ROW };
+    LhHolding from, to;
+    LhCell *into;
+    Block block;
+    bool fresh;
+
+    if (!read_block(cover, g, scores, i, &block))
+        return false;
+    if (!block.ended) {
+        COVERAGE(g, scores->slot, "takes slot %s before it has gone through softmax",
+                 cover->slots[scores->slot].name);
+        return false;
+    }
+    from = to_keys ? block.rows : keys_of(cover, &block);
+    to = to_keys ? keys_of(cover, &block) : block.rows;
+    if (!check_part_rows(cover, g, operand, to_keys ? 0 : i, from))
+        return false;
+    into = lh_cover_cell(cover, cover->proof->op_rank[g], sum->slot, sum->part + (to_keys ? i : 0));
+    fresh = into->rows.segment == LH_ROW_ANY;
+    into = lh_cover_open_unended(cover, g, sum, to_keys ? i : 0, to);
+    /* Softmax has divided by the sum over the row. */
+    if (into == NULL ||
+        !lh_cover_join_norm(cover, g, &term, cover->slots[sum->slot].kind, fresh, into))
+        return false;
+    if (lh_cover_block(cover, block.rows.segment, block.keys).kind == LH_MASK_EMPTY)
+        return true;
+    return lh_cover_contribute(
+        cover, g, sum, into,
+        lh_cover_source(cover, to_keys ? LH_FAMILY_DKV : LH_FAMILY_OUTPUT, from));
+}
+
+bool
+lh_cover_scores_apply(LhCover *cover, uint32_t g)
+{
+    const LhRegion *regions = cover->proof->ops[g].compute.regions;
+    const bool to_keys = lh_tensor_is_kv(cover->slots[regions[2].slot].kind);
+    const uint32_t count = regions[0].count;
+
+    lh_cover_start(cover, g);
+    if (!check_count(cover, g, &regions[1], to_keys ? 1 : count) ||
+        !check_count(cover, g, &regions[2], to_keys ? count : 1) ||
+        !check_all_pairs(cover, g, count))
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!apply_block(cover, g, i, to_keys))
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,263 @@
+/*
+ * What the table of a layer does not have: sums of gradients of several micro-batches, the norm of
+ * all gradients, and the optimizer, which happens once for each piece of a weight, with all terms
+ * of its gradient.
+ */
+#include "verify/step/step_values.h"
+
+bool
+lh_values_is_optimizer(const LhOp *op)
+{
+    switch (op->compute.kernel) {
+    case LH_KERNEL_ID_accumulate:
+    case LH_KERNEL_ID_grad_norm:
+    case LH_KERNEL_ID_adam:
+    case LH_KERNEL_ID_adam_fp32:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static LhValue
+take_operand(LhValues *v, uint32_t g, uint32_t i)
+{
+    const LhRegion *region = &v->proof->ops[g].compute.regions[i];
+
+    return lh_values_take(v, g, region->slot, region->part);
+}
+
+static void
+put_operand(LhValues *v, uint32_t g, uint32_t i, LhValue value)
+{
+    const LhRegion *region = &v->proof->ops[g].compute.regions[i];
+
+    lh_values_put(v, g, region->slot, region->part, value);
+}
+
+/* An operand is not what is needed there. */
+static bool
+find_other(LhValues *v, uint32_t g, uint32_t i, const LhValue *have, const char *needed)
+{
+    const LhOp *op = &v->proof->ops[g];
+    const LhRegion *region = &op->compute.regions[i];
+    g_autofree char *slot = lh_cell_text(v->proof->program, region->slot, region->part);
+    g_autofree char *text = lh_proof_value_text(v, have);
+
+    if (have->kind != LH_VALUE_SUSPECT)
+        FIND_VALUE(g, region->slot, "finds %s in slot %s, its operand %s; needed: %s", text, slot,
+                   lh_proof_kernel(op)->operands[i].name, needed);
+    return false;
+}
+
+/* A gradient, with all of its terms if @complete. */
+static bool
+take_gradient(LhValues *v, uint32_t g, bool complete, LhValue *gradient)
+{
+    uint32_t terms;
+
+    *gradient = take_operand(v, g, 0);
+    if (gradient->kind != LH_VALUE_GRADIENT)
+        return find_other(v, g, 0, gradient, "the gradient of a weight");
+    terms = lh_values_weight_facts(v, (LhStepWeight)gradient->what, gradient->layer)->terms;
+    if (complete && lh_sets_size(&v->sets, gradient->set) != terms)
+        return find_other(v, g, 0, gradient, "all of its terms");
+    return true;
+}
+
+static bool
+check_label(LhValues *v, uint32_t g, const LhValue *gradient, LhPhase phase)
+{
+    const LhOp *op = &v->proof->ops[g];
+
+    if (op->layer != gradient->layer) {
+        FIND_VALUE(g, -1, "says that it belongs to layer %u, but it is about one of layer %u",
+                   op->layer, gradient->layer);
+        return false;
+    }
+    if (op->phase == phase)
+        return true;
+    FIND_VALUE(g, -1, "says that it belongs to phase %s, but it is of %s",
+               lh_phase_names[op->phase], lh_phase_names[phase]);
+    return false;
+}
+
+/* The call is for the elements of the piece that it is given. */
+static bool
+check_piece_count(LhValues *v, uint32_t g, const LhValue *gradient)
+{
+    const uint64_t count = v->proof->ops[g].compute.args.optimizer.count;
+    const uint64_t want = lh_values_piece_size(
+        lh_values_weight_facts(v, (LhStepWeight)gradient->what, gradient->layer), gradient->piece);
+
+    if (count == want)
+        return true;
+    FIND_VALUE(g, -1,
+               "is called for %" G_GUINT64_FORMAT
+               " elements of a piece that has %" G_GUINT64_FORMAT,
+               count, want);
+    return false;
+}
+
+/* y += x, of the same piece, without a term twice. */
+static bool
+apply_accumulate(LhValues *v, uint32_t g)
+{
+    const LhOp *op = &v->proof->ops[g];
+    LhValue sum, target;
+
+    if (!take_gradient(v, g, false, &sum) || !check_label(v, g, &sum, LH_PHASE_BACKWARD))
+        return false;
+    if (op->compute.args.elements.count <
+        lh_values_piece_size(lh_values_weight_facts(v, (LhStepWeight)sum.what, sum.layer),
+                             sum.piece)) {
+        FIND_VALUE(g, -1, "adds up fewer elements than the piece has");
+        return false;
+    }
+    if (!lh_proof_overwrites(op, 1)) {
+        target = take_operand(v, g, 1);
+        if (!lh_values_equal(&target, &sum))
+            return find_other(v, g, 1, &target, "the gradient of the same piece");
+        sum.set = lh_sets_unite(&v->sets, sum.set, target.set);
+        if (sum.set == LH_NONE)
+            return find_other(v, g, 1, &target, "terms that are not in the sum yet");
+    }
+    put_operand(v, g, 1, sum);
+    return true;
+}
+
+/* norm += squares of a piece, each piece once. */
+static bool
+apply_norm(LhValues *v, uint32_t g)
+{
+    const LhOp *op = &v->proof->ops[g];
+    LhValue gradient, norm = { .kind = LH_VALUE_NORM };
+    const LhWeightFacts *facts;
+    uint32_t term;
+
+    if (!take_gradient(v, g, true, &gradient) || !check_piece_count(v, g, &gradient) ||
+        !check_label(v, g, &gradient, LH_PHASE_OPTIMIZER))
+        return false;
+    facts = lh_values_weight_facts(v, (LhStepWeight)gradient.what, gradient.layer);
+    term = lh_sets_one(&v->sets, facts->first + gradient.slice * facts->held + gradient.piece);
+    if (!lh_proof_overwrites(op, 1)) {
+        norm = take_operand(v, g, 1);
+        if (norm.kind != LH_VALUE_NORM)
+            return find_other(v, g, 1, &norm, "the norm of other gradients");
+        term = lh_sets_unite(&v->sets, norm.set, term);
+        if (term == LH_NONE)
+            return find_other(v, g, 1, &norm, "a norm that does not have this piece yet");
+    }
+    norm.set = term;
+    put_operand(v, g, 1, norm);
+    return true;
+}
+
+/* Numbers of the optimizer: the user's, and the same in all calls. */
+static bool
+check_numbers(LhValues *v, uint32_t g)
+{
+    const LhKernelArgs *a = &v->proof->ops[g].compute.args, *b;
+    const LhStepParams *p = v->params;
+
+    if (v->adam == NULL)
+        v->adam = a;
+    b = v->adam;
+    if (!a->first && a->optimizer.learning_rate <= p->learning_rate &&
+        a->optimizer.learning_rate >= p->learning_rate && a->optimizer.clip <= p->behaviour.clip &&
+        a->optimizer.clip >= p->behaviour.clip && a->optimizer.beta1 <= b->optimizer.beta1 &&
+        a->optimizer.beta1 >= b->optimizer.beta1 && a->optimizer.beta2 <= b->optimizer.beta2 &&
+        a->optimizer.beta2 >= b->optimizer.beta2 && a->optimizer.epsilon <= b->optimizer.epsilon &&
+        a->optimizer.epsilon >= b->optimizer.epsilon &&
+        a->optimizer.weight_decay <= b->optimizer.weight_decay &&
+        a->optimizer.weight_decay >= b->optimizer.weight_decay)
+        return true;
+    FIND_VALUE(g, -1, "starts its moments anew, or goes by other numbers than the step's");
+    return false;
+}
+
+/* The norm that gradients are clipped by is that of all of them. Without clipping it means nothing.
+ */
+static bool
+check_norm(LhValues *v, uint32_t g, uint32_t operand)
+{
+    const LhValue norm = take_operand(v, g, operand);
+
+    if (v->params->behaviour.clip <= 0 ||
+        (norm.kind == LH_VALUE_NORM && lh_sets_size(&v->sets, norm.set) == v->norm_terms))
+        return true;
+    return find_other(v, g, operand, &norm, "the norm of all gradients");
+}
+
+/* Operand @i, which belongs to the weight of @gradient, goes from before the step to behind it. */
+static bool
+raise_state(LhValues *v, uint32_t g, uint32_t i, LhValueKind kind, const LhValue *gradient)
+{
+    const LhValue have = take_operand(v, g, i);
+    LhValue want = *gradient;
+
+    want.kind = (uint8_t)kind;
+    want.set = 0;
+    if (!lh_values_equal(&have, &want)) {
+        g_autofree char *text = lh_proof_value_text(v, &want);
+
+        return find_other(v, g, i, &have, text);
+    }
+    want.of = 1;
+    put_operand(v, g, i, want);
+    return true;
+}
+
+static bool
+apply_adam(LhValues *v, uint32_t g)
+{
+    enum { NORM = 1, CLOCK };
+    const bool fp32 = v->proof->ops[g].compute.kernel == LH_KERNEL_ID_adam_fp32;
+    uint32_t i = CLOCK;
+    LhValue gradient;
+
+    if (!take_gradient(v, g, true, &gradient) || !check_piece_count(v, g, &gradient) ||
+        !check_label(v, g, &gradient, LH_PHASE_OPTIMIZER) || !check_numbers(v, g) ||
+        !check_norm(v, g, NORM) || !raise_state(v, g, i++, LH_VALUE_CLOCK, &gradient))
+        return false;
+    return (fp32 || raise_state(v, g, i++, LH_VALUE_MASTER, &gradient)) &&
+           raise_state(v, g, i, LH_VALUE_MOMENTS, &gradient) &&
+           raise_state(v, g, i + 1, LH_VALUE_WEIGHT, &gradient);
+}
+
+/* A call works on one piece. */
+static bool
+check_parts(LhValues *v, uint32_t g)
+{
+    const LhOp *op = &v->proof->ops[g];
+
+    for (uint32_t i = 0; i < op->compute.regions_count; i++) {
+        if (op->compute.regions[i].count == 1)
+            continue;
+        FIND_VALUE(g, op->compute.regions[i].slot, "takes %u pieces as its operand %s; needed: 1",
+                   op->compute.regions[i].count, lh_proof_kernel(op)->operands[i].name);
+        return false;
+    }
+    return true;
+}
+
+void
+lh_values_apply_optimizer(LhValues *v, uint32_t op)
+{
+    bool applied = check_parts(v, op);
+
+    if (applied) {
+        switch (v->proof->ops[op].compute.kernel) {
+        case LH_KERNEL_ID_accumulate:
+            applied = apply_accumulate(v, op);
+            break;
+        case LH_KERNEL_ID_grad_norm:
+            applied = apply_norm(v, op);
+            break;
+        default:
+            applied = apply_adam(v, op);
+        }
+    }
+    if (!applied)
+        lh_values_write_suspect(v, op);
+}

@@ -1,0 +1,91 @@
+/*
+ * What a training step does, in symbols: ops are applied in a topological order of the whole
+ * program, which is enough, since the earlier stages have shown that every other legal order does
+ * the same to every cell. In the end every weight must have been updated once, by the complete
+ * gradient of all tokens. What a value is says step_values.h.
+ */
+#include "verify/step/step_values.h"
+
+static void
+apply(LhValues *v, uint32_t g)
+{
+    const LhOp *op = &v->proof->ops[g];
+
+    if (v->op_instance[g] != LH_NONE)
+        lh_values_apply_module(v, g);
+    else if (op->kind == LH_OP_COMPUTE && lh_values_is_optimizer(op))
+        lh_values_apply_optimizer(v, g);
+    else if (op->kind == LH_OP_COMPUTE)
+        lh_values_apply_row(v, g);
+    else if (op->kind == LH_OP_EXCHANGE)
+        lh_values_receive(v, g);
+}
+
+static void
+execute_step(LhValues *v)
+{
+    const LhProof *proof = v->proof;
+
+    for (uint32_t i = 0; i < proof->nodes_count; i++) {
+        const uint32_t node = proof->order[i];
+
+        if (node >= 2 * proof->ops_count + proof->meetings_count)
+            continue; /* a host's issue */
+        if (node >= 2 * proof->ops_count)
+            lh_values_hold_meeting(v, &proof->meetings[node - 2 * proof->ops_count]);
+        else if (node % 2 == 1)
+            apply(v, node / 2);
+        else if (proof->ops[node / 2].kind == LH_OP_EXCHANGE && v->op_instance[node / 2] == LH_NONE)
+            lh_values_send(v, node / 2);
+    }
+}
+
+static LhValues
+values_of(LhProof *proof)
+{
+    const LhProgram *program = proof->program;
+    const LhStepParams *params = lh_step_params(program);
+    LhValues v = {
+        .proof = proof,
+        .plan = program->step,
+        .params = params,
+        .tensor = params->tensor_parallel,
+        .context = params->module.ranks,
+        .data = params->data_parallel,
+        .stages = lh_step_stages(params),
+        .micro_batches = params->micro_batches,
+        .layers = lh_step_layers(program->step),
+        .segments = lh_step_segments(program->step),
+        .pieces = lh_step_pieces(program->step),
+        .data_ranks = params->module.ranks * params->data_parallel,
+    };
+
+    for (uint32_t i = 0; i < program->modules_count && v.placement == NULL; i++)
+        v.placement = program->modules[i] != NULL ? &program->modules[i]->placement : NULL;
+    return v;
+}
+
+void
+lh_proof_check_step(LhProof *proof)
+{
+    LhValues v = values_of(proof);
+
+    if (v.placement == NULL || proof->ranks != lh_step_ranks(v.params)) {
+        lh_proof_find(proof, LH_FINDING_MALFORMED, (LhPlace){ LH_NONE, LH_NONE, -1, LH_NONE },
+                      "has no attention, or other ranks than its step");
+        return;
+    }
+    lh_sets_init(&v.sets);
+    lh_proof_list_allocs(proof);
+    lh_values_begin(&v);
+    if (lh_values_check_modules(&v)) {
+        execute_step(&v);
+        lh_values_check_end(&v);
+    }
+    lh_values_clear_modules(&v);
+    lh_values_clear_messages(&v);
+    lh_sets_clear(&v.sets);
+    g_free(v.cells);
+    g_free(v.weights);
+    g_free(v.made);
+}

@@ -1,0 +1,156 @@
+/*
+ * See the header. Rows are those of src/step, which builds steps from them: what is asked here is
+ * how many there are, never which the builder has emitted.
+ */
+#include "verify/step/step_table.h"
+
+const LhStepNode *const lh_step_tables[LH_TABLES] = {
+    [LH_TABLE_EMBED] = lh_step_embed,     [LH_TABLE_FORWARD] = lh_step_forward,
+    [LH_TABLE_HEAD] = lh_step_head,       [LH_TABLE_POST_BWD] = lh_step_post_bwd,
+    [LH_TABLE_PRE_BWD] = lh_step_pre_bwd, [LH_TABLE_EMBED_BWD] = lh_step_embed_bwd,
+};
+
+bool
+lh_table_has_layer(const LhValues *v, LhTable table, uint32_t layer)
+{
+    if (table == LH_TABLE_EMBED || table == LH_TABLE_EMBED_BWD)
+        return layer == 0;
+    return table == LH_TABLE_HEAD ? layer == v->layers : layer < v->layers;
+}
+
+bool
+lh_table_has_row(const LhValues *v, const LhStepNode *node, uint32_t layer)
+{
+    const uint32_t features = lh_step_features(v->plan, layer);
+
+    return node->does == LH_STEP_KERNEL && (node->when & features) == node->when;
+}
+
+/* The operand of a row that is @kind of @what, which roles stand for without tensor parallelism. */
+static bool
+names(const LhStepNode *node, LhStepOperandKind kind, LhStepRole what)
+{
+    for (unsigned i = 0; i < LH_STEP_OPERANDS; i++) {
+        const LhStepOperand *o = &node->operands[i];
+
+        if (o->kind == kind && lh_step_rows((LhStepRole)o->what).alone == what)
+            return true;
+    }
+    return false;
+}
+
+static bool
+adds_to(const LhValues *v, const LhStepNode *node, LhStepWeight weight)
+{
+    for (unsigned i = 0; i < LH_STEP_OPERANDS; i++) {
+        const LhStepOperand *o = &node->operands[i];
+
+        if (o->kind == LH_STEP_GRADIENT &&
+            lh_step_held_weight(v->plan, (LhStepWeight)o->what) == weight)
+            return true;
+    }
+    return false;
+}
+
+uint32_t
+lh_table_gradient_rows_before(const LhValues *v, LhStepWeight weight, uint32_t layer,
+                              const LhStepNode *end)
+{
+    uint32_t count = 0;
+
+    for (unsigned table = 0; table < LH_TABLES; table++) {
+        for (const LhStepNode *node = lh_step_tables[table]; node->does != LH_STEP_END; node++) {
+            if (end != NULL && node == end)
+                return count;
+            count += lh_table_has_row(v, node, layer) && adds_to(v, node, weight);
+        }
+    }
+    return count;
+}
+
+uint32_t
+lh_values_gradient_rows(const LhValues *v, LhStepWeight weight, uint32_t layer)
+{
+    return lh_table_gradient_rows_before(v, weight, layer, NULL);
+}
+
+bool
+lh_table_is_sum(LhStepRole role)
+{
+    for (unsigned table = 0; table < LH_TABLES; table++) {
+        for (const LhStepNode *node = lh_step_tables[table]; node->does != LH_STEP_END; node++) {
+            if (node->does == LH_STEP_SCATTER && node->operands[0].what == role)
+                return true;
+        }
+    }
+    return false;
+}
+
+uint32_t
+lh_table_makers_before(const LhValues *v, LhStepRole alone, uint32_t layer, const LhStepNode *end)
+{
+    uint32_t count = 0;
+
+    for (unsigned table = 0; table < LH_TABLES; table++) {
+        if (!lh_table_has_layer(v, (LhTable)table, layer))
+            continue;
+        for (const LhStepNode *node = lh_step_tables[table]; node->does != LH_STEP_END; node++) {
+            if (end != NULL && node == end)
+                return count;
+            count += lh_table_has_row(v, node, layer) &&
+                     (names(node, LH_STEP_OUT, alone) || names(node, LH_STEP_UPDATE, alone));
+        }
+    }
+    return count;
+}
+
+/* Whether a row makes a term of a sum over tensor-parallel ranks. */
+static bool
+makes_term(const LhStepNode *node, LhStepRole alone)
+{
+    for (unsigned i = 0; i < LH_STEP_OPERANDS; i++) {
+        const LhStepOperand *o = &node->operands[i];
+
+        if ((o->kind == LH_STEP_OUT || o->kind == LH_STEP_UPDATE) &&
+            lh_step_rows((LhStepRole)o->what).alone == alone &&
+            lh_table_is_sum((LhStepRole)o->what))
+            return true;
+    }
+    return false;
+}
+
+uint32_t
+lh_values_role_terms(const LhValues *v, LhStepRole alone, uint32_t layer)
+{
+    uint32_t makers = 0;
+    bool sum = false;
+
+    for (unsigned table = 0; table < LH_TABLES; table++) {
+        if (alone == LH_STEP_DX || !lh_table_has_layer(v, (LhTable)table, layer))
+            continue;
+        for (const LhStepNode *node = lh_step_tables[table]; node->does != LH_STEP_END; node++) {
+            if (!lh_table_has_row(v, node, layer) ||
+                (!names(node, LH_STEP_OUT, alone) && !names(node, LH_STEP_UPDATE, alone)))
+                continue;
+            makers++;
+            sum |= makes_term(node, alone);
+        }
+    }
+    return MAX(makers, 1) * (sum ? v->tensor : 1);
+}
+
+uint32_t
+lh_table_sublayers_ahead(const LhValues *v, const LhTableRow *row)
+{
+    static const LhStepRole dx = LH_STEP_DX;
+    uint32_t ahead = row->table == LH_TABLE_HEAD       ? 2 * v->layers + 1
+                     : row->table == LH_TABLE_POST_BWD ? 2 * (row->layer + 1)
+                     : row->table == LH_TABLE_PRE_BWD  ? 2 * row->layer + 1
+                                                       : 0;
+
+    for (const LhStepNode *node = lh_step_tables[row->table]; node != row->node; node++) {
+        if (lh_table_has_row(v, node, row->layer) && names(node, LH_STEP_UPDATE, dx))
+            ahead--;
+    }
+    return ahead;
+}

@@ -1,0 +1,50 @@
+/*
+ * The rows of a layer's table outside attention, as proofs ask about them: which there are in a
+ * layer, and how many of them add to one sum.
+ */
+#pragma once
+
+#include "verify/step/step_values.h"
+
+typedef enum {
+    LH_TABLE_EMBED,
+    LH_TABLE_FORWARD,
+    LH_TABLE_HEAD,
+    LH_TABLE_POST_BWD,
+    LH_TABLE_PRE_BWD,
+    LH_TABLE_EMBED_BWD,
+    LH_TABLES
+} LhTable;
+
+/* The rows of each table, up to LH_STEP_END. */
+extern const LhStepNode *const lh_step_tables[LH_TABLES];
+
+#define LH_EMBED_ROW 63 /* its bit among those of forward rows */
+
+/* A row, for one layer and micro-batch; calls between rows and heads are of one segment. */
+typedef struct {
+    LhTable table;
+    uint32_t index;
+    const LhStepNode *node;
+    uint32_t rank, layer, micro_batch, segment;
+} LhTableRow;
+
+/* Whether a table is of @layer; the head's layer is the one behind the last. */
+bool lh_table_has_layer(const LhValues *v, LhTable table, uint32_t layer);
+
+/* Whether layers like @layer have the row, and it calls a kernel. */
+bool lh_table_has_row(const LhValues *v, const LhStepNode *node, uint32_t layer);
+
+/* Rows before @end (NULL: all) that add to the gradient of a weight. */
+uint32_t lh_table_gradient_rows_before(const LhValues *v, LhStepWeight weight, uint32_t layer,
+                                       const LhStepNode *end);
+
+/* Whether a role is a term of a sum over tensor-parallel ranks. */
+bool lh_table_is_sum(LhStepRole role);
+
+/* Rows before @end that make a term of a role of @layer; @alone: as it is called on one rank. */
+uint32_t lh_table_makers_before(const LhValues *v, LhStepRole alone, uint32_t layer,
+                                const LhStepNode *end);
+
+/* How many sublayers the gradient of the residual stream has to pass still when a row begins. */
+uint32_t lh_table_sublayers_ahead(const LhValues *v, const LhTableRow *row);

@@ -1,0 +1,481 @@
+/*
+ * Values of a step: what they are called, where they are at the start, and what must be there at
+ * the end. See step_values.h.
+ */
+#include "verify/step/step_values.h"
+
+#include <string.h>
+
+/* ---- facts ---- */
+
+uint32_t
+lh_values_weight_number(const LhValues *v, LhStepWeight weight, uint32_t layer)
+{
+    return weight < LH_STEP_W_LAYER ? layer * LH_STEP_W_LAYER + weight
+                                    : v->layers * LH_STEP_W_LAYER + weight - LH_STEP_W_LAYER;
+}
+
+const LhWeightFacts *
+lh_values_weight_facts(const LhValues *v, LhStepWeight weight, uint32_t layer)
+{
+    return &v->weights[lh_values_weight_number(v, weight, layer)];
+}
+
+uint64_t
+lh_values_piece_size(const LhWeightFacts *facts, uint32_t piece)
+{
+    const uint64_t before = MIN(piece * facts->piece, facts->elements);
+
+    return MIN(facts->piece, facts->elements - before);
+}
+
+static void
+fill_facts(LhValues *v, LhStepWeight weight, uint32_t layer)
+{
+    const LhStepMatrix matrix = lh_step_matrix(v->plan, weight, layer);
+    LhWeightFacts *facts = &v->weights[lh_values_weight_number(v, weight, layer)];
+    const uint64_t terms = (uint64_t)v->data * v->micro_batches * v->context;
+
+    facts->elements = matrix.rows * matrix.columns;
+    if (facts->elements == 0)
+        return;
+    facts->piece = (facts->elements + v->pieces - 1) / v->pieces;
+    facts->held = (uint32_t)((facts->elements + facts->piece - 1) / facts->piece);
+    facts->replicas = matrix.replicas;
+    facts->terms = (uint32_t)(terms * matrix.replicas * lh_values_gradient_rows(v, weight, layer));
+    facts->first = v->norm_terms;
+    v->norm_terms += facts->held * (v->tensor / matrix.replicas);
+}
+
+static void
+fill_all_facts(LhValues *v)
+{
+    v->weights_count = v->layers * LH_STEP_W_LAYER + LH_STEP_WEIGHTS - LH_STEP_W_LAYER;
+    v->weights = g_new0(LhWeightFacts, v->weights_count);
+    for (uint32_t layer = 0; layer < v->layers; layer++) {
+        for (unsigned weight = 0; weight < LH_STEP_W_LAYER; weight++)
+            fill_facts(v, (LhStepWeight)weight, layer);
+    }
+    for (unsigned weight = LH_STEP_W_LAYER; weight < LH_STEP_WEIGHTS; weight++)
+        fill_facts(v, (LhStepWeight)weight, 0);
+}
+
+/* ---- what values there are ---- */
+
+bool
+lh_values_equal(const LhValue *a, const LhValue *b)
+{
+    return a->kind == b->kind && a->what == b->what && a->of == b->of && a->layer == b->layer &&
+           a->micro_batch == b->micro_batch && a->replica == b->replica &&
+           a->segment == b->segment && a->piece == b->piece && a->slice == b->slice;
+}
+
+LhValue
+lh_values_of_weight(const LhValues *v, LhValueKind kind, LhStepWeight weight, uint32_t layer,
+                    uint32_t rank, uint32_t piece)
+{
+    const LhWeightFacts *facts = lh_values_weight_facts(v, weight, layer);
+
+    return (LhValue){
+        .kind = (uint8_t)kind,
+        .what = (uint8_t)weight,
+        .layer = (uint16_t)layer,
+        .piece = piece,
+        .slice = lh_values_place(v, rank).tensor / MAX(facts->replicas, 1),
+    };
+}
+
+/* The program of attention, and the slot in it, that has @role in layers of @kind. */
+static const LhProgram *
+attention_slot(const LhValues *v, LhStepRole role, LhStepKind kind, uint32_t *slot)
+{
+    for (unsigned pass = 0; pass < 2; pass++) {
+        const LhProgram *program = v->proof->program->modules[2 * kind + pass];
+
+        for (*slot = 0; program != NULL && *slot < program->slots_count; (*slot)++) {
+            if (lh_step_slot_role(&program->slots[*slot]) == role)
+                return program;
+        }
+    }
+    return NULL;
+}
+
+/* Without what a part adds. */
+static LhValue
+activation(const LhValues *v, LhStepRole role, uint32_t layer, uint32_t micro_batch, uint32_t rank)
+{
+    return (LhValue){
+        .kind = LH_VALUE_ROLE,
+        .what = (uint8_t)lh_step_rows(role).alone,
+        .layer = (uint16_t)layer,
+        .micro_batch = (uint16_t)micro_batch,
+        .replica = lh_values_place(v, rank).data,
+        .slice = LH_NONE,
+    };
+}
+
+LhValue
+lh_values_of_attention(const LhValues *v, const LhProgram *program, uint32_t slot, uint32_t rank,
+                       uint32_t part)
+{
+    const LhSlot *s = &program->slots[slot];
+    const LhValuePlace place = lh_values_place(v, rank);
+    const LhHolding holding = lh_slot_holding(program, s, place.context, part);
+    LhValue value = activation(v, lh_step_slot_role(s), 0, 0, rank);
+
+    value.of = (uint16_t)lh_program_slices(program, s->kind);
+    value.segment = holding.segment;
+    value.piece = holding.slice;
+    value.slice = place.tensor;
+    return value;
+}
+
+LhValue
+lh_values_of_role(const LhValues *v, LhStepRole role, uint32_t layer, uint32_t micro_batch,
+                  uint32_t rank, uint32_t part)
+{
+    const LhStepRows rows = lh_step_rows(role);
+    const LhValuePlace place = lh_values_place(v, rank);
+    LhValue value = activation(v, role, layer, micro_batch, rank);
+    uint32_t slot;
+
+    if (rows.of_attention) {
+        const LhProgram *program =
+            attention_slot(v, role, lh_step_layer_kind(v->plan, layer), &slot);
+
+        value = lh_values_of_attention(v, program, slot, rank, part);
+        value.layer = (uint16_t)layer;
+        value.micro_batch = (uint16_t)micro_batch;
+        return value;
+    }
+    if (rows.sliced)
+        value.slice = rows.undivided && rows.full ? part : place.tensor;
+    if (rows.undivided) {
+        value.segment = lh_placement_segment_id(v->placement, place.context, 0);
+    } else {
+        const uint32_t members = rows.full ? v->tensor : 1;
+
+        value.segment = lh_placement_segment_id(v->placement, place.context, part / members);
+        value.piece = rows.full ? part % members : place.tensor;
+    }
+    return value;
+}
+
+uint32_t
+lh_values_role_parts(const LhValues *v, LhStepRole role, uint32_t layer)
+{
+    const LhStepRows rows = lh_step_rows(role);
+    uint32_t slot;
+
+    if (rows.of_attention) {
+        const LhProgram *program =
+            attention_slot(v, role, lh_step_layer_kind(v->plan, layer), &slot);
+
+        return program != NULL ? program->slots[slot].parts : 0;
+    }
+    return (rows.undivided ? 1 : v->segments) * (rows.full ? v->tensor : 1);
+}
+
+LhValue
+lh_values_of_tokens(const LhValues *v, LhValueKind kind, uint32_t micro_batch, uint32_t rank,
+                    uint32_t part)
+{
+    const LhValuePlace place = lh_values_place(v, rank);
+
+    return (LhValue){
+        .kind = (uint8_t)kind,
+        .micro_batch = (uint16_t)micro_batch,
+        .replica = place.data,
+        .segment = lh_placement_segment_id(v->placement, place.context, part / v->tensor),
+        .piece = part % v->tensor,
+    };
+}
+
+/* ---- cells ---- */
+
+LhValue
+lh_values_at(const LhValues *v, uint32_t op, uint32_t slot, uint32_t part)
+{
+    const LhValueCell *cell = lh_values_cell(v, v->proof->op_rank[op], slot, part);
+
+    if (v->proof->program->slots[slot].role == LH_SLOT_TEMP) {
+        const uint32_t alloc = lh_proof_last_alloc(v->proof, op, slot, part);
+
+        if (cell->writer == LH_NONE || (alloc != LH_NONE && cell->writer < alloc))
+            return (LhValue){ .kind = LH_VALUE_NOTHING };
+    }
+    return cell->value;
+}
+
+LhValue
+lh_values_take(LhValues *v, uint32_t op, uint32_t slot, uint32_t part)
+{
+    LhValueCell *cell = lh_values_cell(v, v->proof->op_rank[op], slot, part);
+
+    if (cell->open_writes > 0) {
+        g_autofree char *name = lh_cell_text(v->proof->program, slot, part);
+
+        FIND_VALUE(op, slot, "reads slot %s between two calls of attention that write it", name);
+        return (LhValue){ .kind = LH_VALUE_SUSPECT };
+    }
+    return lh_values_at(v, op, slot, part);
+}
+
+void
+lh_values_put(LhValues *v, uint32_t op, uint32_t slot, uint32_t part, LhValue value)
+{
+    LhValueCell *cell = lh_values_cell(v, v->proof->op_rank[op], slot, part);
+
+    if (cell->open > 0) {
+        g_autofree char *name = lh_cell_text(v->proof->program, slot, part);
+
+        FIND_VALUE(op, slot, "writes slot %s between two calls of attention that use it", name);
+        value.kind = LH_VALUE_SUSPECT;
+    }
+    cell->value = value;
+    cell->writer = op;
+}
+
+/* ---- texts ---- */
+
+/* "a partial sum of ": what a value of a role lacks. */
+static const char *
+partial_text(const LhValue *value)
+{
+    return value->kind == LH_VALUE_ROLE && value->set != 0 ? "a partial sum of " : "";
+}
+
+static char *
+role_text(const LhValues *v, const LhValue *value)
+{
+    g_autoptr(GString) text = g_string_new(partial_text(value));
+
+    if (value->what == LH_STEP_DX)
+        g_string_append_printf(text, "the gradient of the residual stream %s layer %u",
+                               value->layer == 2 * v->layers ? "behind"
+                               : value->layer % 2 == 0       ? "before"
+                                                             : "within",
+                               value->layer == 2 * v->layers ? v->layers - 1 : value->layer / 2u);
+    else
+        g_string_append_printf(text, "%s of layer %u", lh_step_role_name((LhStepRole)value->what),
+                               value->layer);
+    g_string_append_printf(text, ", micro-batch %u, segment %u", value->micro_batch,
+                           value->segment);
+    if (v->data > 1)
+        g_string_append_printf(text, ", data-parallel rank %u", value->replica);
+    if (value->of > 1)
+        g_string_append_printf(text, ", slice %u of the heads", value->piece);
+    else if (v->tensor > 1 && value->of == 0)
+        g_string_append_printf(text, ", rows of tensor-parallel rank %u", value->piece);
+    if (v->tensor > 1 && value->slice != LH_NONE)
+        g_string_append_printf(text, ", columns of tensor-parallel rank %u", value->slice);
+    return g_strdup(text->str);
+}
+
+static char *
+weight_text(const LhValues *v, const LhValue *value)
+{
+    static const char *const what[] = {
+        [LH_VALUE_WEIGHT] = "the weight",       [LH_VALUE_GRADIENT] = "the gradient of",
+        [LH_VALUE_MASTER] = "the fp32 copy of", [LH_VALUE_MOMENTS] = "the moments of",
+        [LH_VALUE_CLOCK] = "the clock of",
+    };
+    const char *name = lh_step_weight_name((LhStepWeight)value->what);
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    g_string_printf(text, "%s %s", what[value->kind], name);
+    if (value->what < LH_STEP_W_LAYER)
+        g_string_append_printf(text, " of layer %u", value->layer);
+    if (v->tensor > 1)
+        g_string_append_printf(text, ", tensor-parallel slice %u", value->slice);
+    if (v->pieces > 1)
+        g_string_append_printf(text, ", piece %u", value->piece);
+    if (value->kind == LH_VALUE_GRADIENT)
+        g_string_append_printf(
+            text, " with %u of %u terms", lh_sets_size(&v->sets, value->set),
+            lh_values_weight_facts(v, (LhStepWeight)value->what, value->layer)->terms);
+    else
+        g_string_append(text, value->of > 0 ? " behind the optimizer" : " before the optimizer");
+    return g_strdup(text->str);
+}
+
+char *
+lh_proof_value_text(const LhValues *v, const LhValue *value)
+{
+    switch (value->kind) {
+    case LH_VALUE_NOTHING:
+        return g_strdup("nothing");
+    case LH_VALUE_OWN:
+        return g_strdup("something of attention's own");
+    case LH_VALUE_ROLE:
+        return role_text(v, value);
+    case LH_VALUE_TOKENS:
+    case LH_VALUE_TARGETS:
+        return g_strdup_printf("%s of micro-batch %u, segment %u, data-parallel rank %u, rows of "
+                               "tensor-parallel rank %u",
+                               value->kind == LH_VALUE_TOKENS ? "tokens" : "targets",
+                               value->micro_batch, value->segment, value->replica, value->piece);
+    case LH_VALUE_LOSS:
+        return g_strdup_printf("the loss of %u of %u batches of rows",
+                               lh_sets_size(&v->sets, value->set),
+                               v->data_ranks * v->micro_batches);
+    case LH_VALUE_NORM:
+        return g_strdup_printf("the norm of %u of %u pieces of gradients",
+                               lh_sets_size(&v->sets, value->set), v->norm_terms);
+    case LH_VALUE_SUSPECT:
+        return g_strdup("something that a finding is about");
+    default:
+        return weight_text(v, value);
+    }
+}
+
+/* ---- the start ---- */
+
+static LhValue
+state_value(const LhValues *v, const LhStepState *state, uint32_t rank)
+{
+    static const uint8_t kinds[LH_STEP_FAMILIES] = {
+        [LH_STEP_OF_WEIGHT] = LH_VALUE_WEIGHT, [LH_STEP_OF_WEIGHT_SHARD] = LH_VALUE_WEIGHT,
+        [LH_STEP_OF_MASTER] = LH_VALUE_MASTER, [LH_STEP_OF_MOMENTS] = LH_VALUE_MOMENTS,
+        [LH_STEP_OF_CLOCK] = LH_VALUE_CLOCK,
+    };
+    const bool whole = state->family == LH_STEP_OF_WEIGHT;
+    const uint32_t own = v->pieces > 1 ? lh_values_place(v, rank).shard : 0;
+
+    if (state->family == LH_STEP_OF_TOKENS || state->family == LH_STEP_OF_TARGETS)
+        return lh_values_of_tokens(
+            v, state->family == LH_STEP_OF_TOKENS ? LH_VALUE_TOKENS : LH_VALUE_TARGETS,
+            state->part / (v->segments * v->tensor), rank, state->part % (v->segments * v->tensor));
+    if (kinds[state->family] == LH_VALUE_NOTHING) /* left over from an earlier step */
+        return (LhValue){ .kind = LH_VALUE_NOTHING };
+    return lh_values_of_weight(v, (LhValueKind)kinds[state->family], state->weight, state->layer,
+                               rank, whole ? state->part : own);
+}
+
+static void
+fill_slot(LhValues *v, uint32_t slot)
+{
+    const LhSlot *s = &v->proof->program->slots[slot];
+    LhStepState state;
+
+    for (uint32_t rank = 0; rank < v->proof->ranks; rank++) {
+        for (uint32_t part = 0; part < s->parts; part++) {
+            if (lh_slot_is_on(s, rank) && lh_step_state_at(v->plan, rank, slot, part, &state))
+                lh_values_cell(v, rank, slot, part)->value = state_value(v, &state, rank);
+        }
+    }
+}
+
+void
+lh_values_begin(LhValues *v)
+{
+    const LhProof *proof = v->proof;
+    const size_t cells = (size_t)proof->ranks * proof->cells_count;
+
+    fill_all_facts(v);
+    v->cells = g_new0(LhValueCell, MAX(cells, 1));
+    for (size_t i = 0; i < cells; i++)
+        v->cells[i].writer = LH_NONE;
+    v->made =
+        g_new0(uint64_t, (size_t)proof->ranks * v->micro_batches * (v->layers + 1) * v->segments);
+    for (uint32_t slot = 0; slot < proof->program->slots_count; slot++) {
+        if (proof->program->slots[slot].role == LH_SLOT_STATE)
+            fill_slot(v, slot);
+    }
+}
+
+/* ---- the end ---- */
+
+#define STATE_AT_END(rank, slot, ...)                                                              \
+    lh_proof_find(v->proof, LH_FINDING_COVERAGE,                                                   \
+                  (LhPlace){ rank, LH_NONE, (int32_t)(slot), LH_NONE }, __VA_ARGS__)
+
+/* What a state must be behind the step; false: nothing is said of it. */
+static bool
+wanted_state(LhValues *v, const LhStepState *state, uint32_t rank, LhValue *want)
+{
+    *want = state_value(v, state, rank);
+    if (state->family == LH_STEP_OF_LOSS) {
+        *want = (LhValue){ .kind = LH_VALUE_LOSS };
+        want->set = lh_sets_all(&v->sets, v->data_ranks * v->micro_batches);
+        return true;
+    }
+    if (want->kind == LH_VALUE_NOTHING)
+        return false;
+    if (want->kind == LH_VALUE_TOKENS || want->kind == LH_VALUE_TARGETS)
+        return true;
+    want->of = 1;
+    return want->piece < lh_values_weight_facts(v, state->weight, state->layer)->held;
+}
+
+static void
+check_state(LhValues *v, uint32_t rank, uint32_t slot, uint32_t part, const LhStepState *state)
+{
+    const LhValue have = lh_values_cell(v, rank, slot, part)->value;
+    LhValue want;
+    g_autofree char *name = NULL, *wanted = NULL, *found = NULL;
+
+    if (!wanted_state(v, state, rank, &want) || have.kind == LH_VALUE_SUSPECT ||
+        (lh_values_equal(&have, &want) && have.set == want.set))
+        return;
+    name = lh_cell_text(v->proof->program, slot, part);
+    wanted = lh_proof_value_text(v, &want);
+    found = lh_proof_value_text(v, &have);
+    STATE_AT_END(rank, slot, "ends with %s in slot %s, where %s must be", found, name, wanted);
+}
+
+/* Pieces of weights that a rank of this stage holds from start to end. */
+static uint64_t
+weights_wanted(const LhValues *v, uint32_t stage)
+{
+    uint64_t count = 0;
+
+    for (uint32_t i = 0; i < v->weights_count; i++) {
+        const bool of_layer = i < v->layers * LH_STEP_W_LAYER;
+        const LhStepWeight weight =
+            (LhStepWeight)(of_layer ? i % LH_STEP_W_LAYER
+                                    : LH_STEP_W_LAYER + i - v->layers * LH_STEP_W_LAYER);
+
+        if (v->weights[i].elements > 0 &&
+            lh_step_stage_has(v->plan, stage, weight, i / LH_STEP_W_LAYER))
+            count += v->params->shard == LH_SHARD_FSDP ? 1 : v->pieces;
+    }
+    return count;
+}
+
+/* Checks what a rank has in a slot of states; returns how many pieces of weights these are. */
+static uint64_t
+check_slot(LhValues *v, uint32_t rank, uint32_t slot)
+{
+    const LhSlot *s = &v->proof->program->slots[slot];
+    uint64_t weights = 0;
+    LhStepState state;
+
+    if (s->role != LH_SLOT_STATE || !lh_slot_is_on(s, rank))
+        return 0;
+    for (uint32_t part = 0; part < s->parts; part++) {
+        if (!lh_step_state_at(v->plan, rank, slot, part, &state))
+            break;
+        weights +=
+            state.family == LH_STEP_OF_WEIGHT || state.family == LH_STEP_OF_WEIGHT_SHARD ? 1 : 0;
+        check_state(v, rank, slot, part, &state);
+    }
+    return weights;
+}
+
+void
+lh_values_check_end(LhValues *v)
+{
+    for (uint32_t rank = 0; rank < v->proof->ranks; rank++) {
+        const uint64_t wanted = weights_wanted(v, lh_values_place(v, rank).stage);
+        uint64_t weights = 0;
+
+        for (uint32_t slot = 0; slot < v->proof->program->slots_count; slot++)
+            weights += check_slot(v, rank, slot);
+        if (weights != wanted)
+            STATE_AT_END(rank, -1,
+                         "holds %" G_GUINT64_FORMAT
+                         " pieces of weights, but its share of the model has %" G_GUINT64_FORMAT,
+                         weights, wanted);
+    }
+}

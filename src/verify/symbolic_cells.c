@@ -1,0 +1,329 @@
+/*
+ * Reading and writing symbolic contents, and what the mask says that results must contain.
+ */
+#include "verify/symbolic_exec.h"
+
+const LhFamily lh_families[LH_TENSOR_KINDS] = {
+    [LH_TENSOR_ACC] = LH_FAMILY_OUTPUT,    [LH_TENSOR_OUT] = LH_FAMILY_OUTPUT,
+    [LH_TENSOR_O] = LH_FAMILY_OUTPUT,      [LH_TENSOR_LSE] = LH_FAMILY_OUTPUT,
+    [LH_TENSOR_DELTA] = LH_FAMILY_OUTPUT,  [LH_TENSOR_DQ] = LH_FAMILY_DQ,
+    [LH_TENSOR_DKV] = LH_FAMILY_DKV,       [LH_TENSOR_STATE] = LH_FAMILY_STATE,
+    [LH_TENSOR_DSTATE] = LH_FAMILY_DSTATE, [LH_TENSOR_DK] = LH_FAMILY_DKV,
+    [LH_TENSOR_DV] = LH_FAMILY_DKV,        [LH_TENSOR_SCORES] = LH_FAMILY_SCORES,
+    [LH_TENSOR_PROBS] = LH_FAMILY_SCORES,  [LH_TENSOR_DSCORES] = LH_FAMILY_SCORES,
+};
+
+char *
+lh_cover_rows_text(const LhCover *cover, LhHolding rows)
+{
+    if (rows.segment >= LH_ROW_NONE)
+        return g_strdup("no segment in particular");
+    if (cover->proof->program->head_slices <= 1)
+        return g_strdup_printf("segment %u", rows.segment);
+    return g_strdup_printf("slice %u of segment %u", rows.slice, rows.segment);
+}
+
+char *
+lh_cover_source_text(const LhCover *cover, LhFamily family, uint32_t source, uint32_t slice)
+{
+    const uint32_t replicas = cover->replicas;
+
+    if (family != LH_FAMILY_DKV || replicas == 1)
+        return g_strdup_printf("segment %u", source);
+    return g_strdup_printf("slice %u of segment %u", slice * replicas + source % replicas,
+                           source / replicas);
+}
+
+const uint64_t *
+lh_cover_complete(const LhCover *cover, LhFamily family, uint32_t segment)
+{
+    const bool of_queries = family == LH_FAMILY_DKV || family == LH_FAMILY_DSTATE;
+    const uint64_t *sets = of_queries                  ? cover->queries_of
+                           : family == LH_FAMILY_STATE ? cover->before
+                                                       : cover->keys_of;
+
+    return &sets[(size_t)segment * cover->words];
+}
+
+LhBlock
+lh_cover_normalise(LhMaskKind kind, int64_t shift, uint64_t rows)
+{
+    LhBlock block = { .kind = kind, .pairs = kind == LH_MASK_FULL ? rows * rows : 0 };
+
+    if (kind != LH_MASK_CAUSAL)
+        return block;
+    block.pairs = lh_causal_pairs(rows, rows, shift);
+    if (block.pairs == 0)
+        block.kind = LH_MASK_EMPTY;
+    else if (block.pairs == rows * rows)
+        block.kind = LH_MASK_FULL;
+    else
+        block.shift = shift;
+    return block;
+}
+
+LhBlock
+lh_cover_block(const LhCover *cover, uint32_t q, uint32_t k)
+{
+    LhBlock block;
+
+    if (cover->blocks != NULL)
+        return cover->blocks[(size_t)q * cover->segments + k];
+    block = lh_block(cover->segment[q], cover->segment[k], &cover->proof->program->params.mask);
+    if (block.kind == LH_MASK_POSITIONS)
+        return block;
+    return lh_cover_normalise(block.kind, block.shift, cover->rows);
+}
+
+/* Whether part @part of a slot holds nothing when @op begins. */
+static bool
+is_unwritten(const LhCover *cover, uint32_t op, uint32_t slot, uint32_t part)
+{
+    const LhCell *cell = lh_cover_cell(cover, cover->proof->op_rank[op], slot, part);
+    uint32_t alloc;
+
+    if (cell->state == LH_CELL_UNDEFINED || cover->slots[slot].role != LH_SLOT_TEMP)
+        return cell->state == LH_CELL_UNDEFINED;
+    alloc = lh_proof_last_alloc(cover->proof, op, slot, part);
+    return alloc != LH_NONE && cell->writer < alloc;
+}
+
+static bool
+lacks_half(const LhCell *cell, const LhRegion *region)
+{
+    return cell->half != LH_HALF_BOTH && cell->half != region->half;
+}
+
+/* What a region wants of a part is not there: nothing is, or only the other half. */
+static void
+find_unwritten(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t part, bool nothing)
+{
+    LhCell *cell = lh_cover_cell(cover, cover->proof->op_rank[op], region->slot, part);
+    const char *wanted = lh_half_suffixes[region->half];
+    g_autofree char *name = lh_cell_text(cover->proof->program, region->slot, part);
+
+    if (nothing)
+        COVERAGE(op, region->slot, "reads slot %s%s, into which nothing has been written", name,
+                 wanted);
+    else
+        COVERAGE(op, region->slot, "reads slot %s%s, of which only %s has been written", name,
+                 wanted, lh_half_suffixes[cell->half] + 1);
+    cell->state = LH_CELL_SUSPECT;
+    cell->writer = op;
+}
+
+LhCell *
+lh_cover_read(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i)
+{
+    const uint32_t part = region->part + i;
+    LhCell *cell = lh_cover_cell(cover, cover->proof->op_rank[op], region->slot, part);
+    const bool unwritten = is_unwritten(cover, op, region->slot, part);
+
+    if (unwritten || (cell->state == LH_CELL_DEFINED && lacks_half(cell, region)))
+        find_unwritten(cover, op, region, part, unwritten);
+    cell->unread = false;
+    return cell->state == LH_CELL_SUSPECT ? NULL : cell;
+}
+
+LhCell *
+lh_cover_read_rows(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i)
+{
+    LhCell *cell = lh_cover_read(cover, op, region, i);
+
+    if (cell == NULL || cell->rows.segment < LH_ROW_NONE)
+        return cell;
+    COVERAGE(op, region->slot,
+             "needs the rows of some segment in slot %s, which holds none in particular",
+             cover->slots[region->slot].name);
+    return NULL;
+}
+
+LhCell *
+lh_cover_write(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i, LhHolding rows)
+{
+    LhCell *cell = lh_cover_cell(cover, cover->proof->op_rank[op], region->slot, region->part + i);
+
+    *cell = (LhCell){ .rows = rows, .writer = op, .state = LH_CELL_DEFINED };
+    memset(lh_cover_set(cover, cell), 0, cover->words * 8);
+    return cell;
+}
+
+LhCell *
+lh_cover_write_none(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i, uint32_t row)
+{
+    return lh_cover_write(cover, op, region, i, (LhHolding){ .segment = row });
+}
+
+/* Whether a half of what @from holds goes with what @cell holds. */
+static bool
+go_together(const LhCover *cover, const LhCell *cell, const LhCell *from)
+{
+    return lh_rows_equal(cell->rows, from->rows) && cell->ended == from->ended &&
+           cell->norm == from->norm &&
+           memcmp(lh_cover_set(cover, cell), lh_cover_set(cover, from), cover->words * 8) == 0;
+}
+
+/* Adds a half to what is there already; false: it does not go with that. */
+static bool
+join_half(const LhCover *cover, uint32_t op, const LhRegion *region, LhCell *cell,
+          const LhCell *from)
+{
+    if (cell->state == LH_CELL_DEFINED) {
+        if (!go_together(cover, cell, from))
+            return false;
+        if (cell->half != region->half)
+            cell->half = LH_HALF_BOTH;
+    }
+    cell->writer = op;
+    return true;
+}
+
+void
+lh_cover_put(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i, const LhCell *from)
+{
+    const uint32_t part = region->part + i;
+    LhCell *cell = lh_cover_cell(cover, cover->proof->op_rank[op], region->slot, part);
+
+    lh_outside_overwrite(cover, op, region, cell);
+    if (from == NULL) {
+        lh_cover_write_none(cover, op, region, i, LH_ROW_NONE)->state = LH_CELL_SUSPECT;
+        return;
+    }
+    if (region->half != LH_HALF_BOTH && !is_unwritten(cover, op, region->slot, part) &&
+        join_half(cover, op, region, cell, from))
+        return;
+    *cell = *from;
+    cell->half = region->half;
+    cell->writer = op;
+    if (cell != from)
+        memmove(lh_cover_set(cover, cell), lh_cover_set(cover, from), cover->words * 8);
+    lh_outside_arrive(cover, region, cell);
+}
+
+static void
+find_twice(LhCover *cover, uint32_t op, const LhRegion *region, const LhCell *cell, uint32_t source)
+{
+    const LhSlot *slot = &cover->slots[region->slot];
+    g_autofree char *rows = lh_cover_rows_text(cover, cell->rows);
+    g_autofree char *what =
+        lh_cover_source_text(cover, lh_families[slot->kind], source, cell->rows.slice);
+
+    COVERAGE(op, region->slot, "adds %s to the rows of %s in slot %s a second time", what, rows,
+             slot->name);
+}
+
+bool
+lh_cover_contribute(LhCover *cover, uint32_t op, const LhRegion *region, const LhCell *cell,
+                    uint32_t source)
+{
+    uint64_t *set = lh_cover_set(cover, cell);
+
+    if (lh_set_has(set, source)) {
+        find_twice(cover, op, region, cell, source);
+        return false;
+    }
+    lh_set_add(set, source);
+    return true;
+}
+
+bool
+lh_cover_merge(LhCover *cover, uint32_t op, const LhRegion *target, const LhCell *into,
+               const LhCell *from)
+{
+    uint64_t *set = lh_cover_set(cover, into);
+    const uint64_t *other = lh_cover_set(cover, from);
+
+    for (uint32_t w = 0; w < cover->words; w++) {
+        const uint64_t twice = set[w] & other[w];
+
+        if (twice != 0) {
+            find_twice(cover, op, target, into, w * 64 + (uint32_t)__builtin_ctzll(twice));
+            return false;
+        }
+    }
+    for (uint32_t w = 0; w < cover->words; w++)
+        set[w] |= other[w];
+    return true;
+}
+
+static bool
+has_norm(LhTensorKind kind)
+{
+    return kind == LH_TENSOR_O || kind == LH_TENSOR_DELTA;
+}
+
+LhNorm
+lh_cover_norm(LhTensorKind kind, const LhCell *cell)
+{
+    return has_norm(kind) ? (LhNorm)cell->norm : LH_NORM_OWN;
+}
+
+bool
+lh_cover_join_norm(LhCover *cover, uint32_t op, const LhAddend *from, LhTensorKind kind, bool fresh,
+                   LhCell *into)
+{
+    g_autofree char *name = NULL;
+
+    if (!has_norm(kind) || cover->proof->program->params.attention.linear)
+        return true;
+    if (fresh)
+        into->norm = (uint8_t)from->norm;
+    if (fresh || (from->norm == LH_NORM_ROW && into->norm == LH_NORM_ROW))
+        return true;
+    name = lh_cell_text(cover->proof->program, from->region->slot, from->region->part + from->i);
+    COVERAGE(op, from->region->slot,
+             from->norm == LH_NORM_OWN
+                 ? "adds slot %s, which is normalised over its own keys: only terms that are "
+                   "divided by the sum over the whole row add up"
+                 : "adds slot %s to what is normalised over its own keys: only terms that are "
+                   "divided by the sum over the whole row add up",
+             name);
+    return false;
+}
+
+void
+lh_cover_start(LhCover *cover, uint32_t op)
+{
+    const LhOp *o = &cover->proof->ops[op];
+
+    for (uint32_t i = 0; i < o->compute.regions_count; i++) {
+        const LhRegion *region = &o->compute.regions[i];
+
+        for (uint32_t k = 0; lh_proof_overwrites(o, i) && k < region->count; k++)
+            lh_cover_write_none(cover, op, region, k, LH_ROW_ANY);
+    }
+}
+
+LhCell *
+lh_cover_open(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i, LhHolding rows)
+{
+    LhCell *cell = lh_cover_read(cover, op, region, i);
+
+    if (cell == NULL)
+        return NULL;
+    if (cell->rows.segment == LH_ROW_ANY)
+        cell->rows = rows;
+    if (!lh_rows_equal(cell->rows, rows)) {
+        g_autofree char *added = lh_cover_rows_text(cover, rows);
+        g_autofree char *held = lh_cover_rows_text(cover, cell->rows);
+
+        COVERAGE(op, region->slot, "adds rows of %s to slot %s, which holds rows of %s", added,
+                 cover->slots[region->slot].name, held);
+        return NULL;
+    }
+    cell->writer = op;
+    return cell;
+}
+
+LhCell *
+lh_cover_open_unended(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i,
+                      LhHolding rows)
+{
+    LhCell *cell = lh_cover_open(cover, op, region, i, rows);
+
+    if (cell == NULL || !cell->ended)
+        return cell;
+    COVERAGE(op, region->slot, "adds to slot %s, which already holds a finished result",
+             cover->slots[region->slot].name);
+    return NULL;
+}

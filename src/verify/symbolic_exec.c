@@ -1,0 +1,475 @@
+/*
+ * The verifier's symbolic execution. Ops are applied in a topological order of the whole program,
+ * which is enough: the earlier stages have shown that every other legal order does the same to
+ * every cell. In the end the results must hold what the mask says, nothing less and nothing twice.
+ */
+#include "verify/symbolic_exec.h"
+
+#include "verify/movement.h"
+
+#include <string.h>
+
+/* Attention asks for the same blocks again and again; 24 bytes each. */
+#define BLOCKS_KEPT (UINT32_C(1) << 20)
+
+static void
+keep_blocks(LhCover *cover)
+{
+    const uint32_t segments = cover->segments;
+    LhBlock *blocks;
+
+    if ((uint64_t)segments * segments > BLOCKS_KEPT)
+        return;
+    blocks = g_new(LhBlock, (size_t)segments * segments);
+    for (uint32_t q = 0; q < segments; q++) {
+        for (uint32_t k = 0; k < segments; k++)
+            blocks[(size_t)q * segments + k] = lh_cover_block(cover, q, k);
+    }
+    cover->blocks = blocks;
+}
+
+static void
+fill_complete_sets(LhCover *cover)
+{
+    for (uint32_t q = 0; q < cover->segments; q++) {
+        for (uint32_t k = 0; k < cover->segments; k++) {
+            const LhMaskKind kind = lh_cover_block(cover, q, k).kind;
+
+            if (kind == LH_MASK_EMPTY)
+                continue;
+            lh_set_add(&cover->keys_of[(size_t)q * cover->words], k);
+            if (kind == LH_MASK_FULL)
+                lh_set_add(&cover->all_of[(size_t)q * cover->words], k);
+            if (k < q)
+                lh_set_add(&cover->before[(size_t)q * cover->words], k);
+            for (uint32_t slice = 0; slice < cover->replicas; slice++)
+                lh_set_add(&cover->queries_of[(size_t)k * cover->words],
+                           lh_cover_source(cover, LH_FAMILY_DKV, (LhHolding){ q, slice }));
+        }
+    }
+}
+
+/* Inputs hold what the placement says; whatever among them is a result is complete. */
+void
+lh_cover_fill_input(LhCover *cover, uint32_t rank, uint32_t slot, uint32_t part)
+{
+    const LhTensorKind kind = cover->slots[slot].kind;
+    const LhFamily family = lh_families[kind];
+    LhCell *cell = lh_cover_cell(cover, rank, slot, part);
+
+    cell->rows.segment = LH_ROW_NONE;
+    if (!lh_tensor_is_of_model(kind))
+        cell->rows = lh_slot_holding(cover->proof->program, &cover->slots[slot], rank, part);
+    cell->state = LH_CELL_DEFINED;
+    cell->ended = true;
+    if (kind == LH_TENSOR_HIDDEN) {
+        cell->input = (uint16_t)(slot + 1);
+        cell->unread = cover->projects;
+    }
+    if (family != LH_FAMILY_PLAIN)
+        memcpy(lh_cover_set(cover, cell), lh_cover_complete(cover, family, cell->rows.segment),
+               cover->words * 8);
+}
+
+static void
+fill_inputs(LhCover *cover)
+{
+    const LhProof *proof = cover->proof;
+
+    for (uint32_t rank = 0; rank < proof->ranks; rank++) {
+        for (uint32_t slot = 0; slot < proof->program->slots_count; slot++) {
+            for (uint32_t part = 0; part < cover->slots[slot].parts; part++) {
+                if ((cover->slots[slot].role == LH_SLOT_INPUT ||
+                     cover->slots[slot].role == LH_SLOT_STATE) &&
+                    !lh_outside_gives(cover, &cover->slots[slot]))
+                    lh_cover_fill_input(cover, rank, slot, part);
+            }
+        }
+    }
+}
+
+/* Whether two ranks work on batches of their own: nothing that one holds in a slot of this kind is
+ * any use to the other. Weights are everyone's. */
+static bool
+are_apart(const LhProof *proof, LhTensorKind kind, uint32_t rank, uint32_t other)
+{
+    return !lh_tensor_is_of_model(kind) &&
+           rank / proof->program->params.ranks != other / proof->program->params.ranks;
+}
+
+/* Regions of both ends are cut differently, perhaps; cell by cell they agree. */
+static void
+transfer(LhCover *cover, uint32_t send, uint32_t receive)
+{
+    const LhPart *s = &cover->proof->parts[send];
+    const LhPart *r = &cover->proof->parts[receive];
+    const uint32_t from_op = cover->proof->part_op[send], to_op = cover->proof->part_op[receive];
+    const LhTensorKind kind = cover->slots[r->regions[0].slot].kind;
+    const bool apart = are_apart(cover->proof, kind, r->peer, s->peer);
+    const LhRegion *target = r->regions;
+    uint32_t offset = 0;
+
+    if (apart)
+        COVERAGE(to_op, target->slot, "receives from rank %u, whose group has another batch",
+                 r->peer);
+
+    for (uint32_t k = 0; k < s->regions_count; k++) {
+        for (uint32_t i = 0; i < s->regions[k].count; i++) {
+            const LhCell *from = lh_cover_read(cover, from_op, &s->regions[k], i);
+
+            lh_cover_put(cover, to_op, target, offset, apart ? NULL : from);
+            if (++offset == target->count) {
+                offset = 0;
+                target++;
+            }
+        }
+    }
+}
+
+/*
+ * Messages move when the second of their two ops starts: before that one end is not there, and
+ * until both have ended neither region changes.
+ */
+static void
+start_exchange(LhCover *cover, uint32_t g)
+{
+    const LhProof *proof = cover->proof;
+    const LhOp *op = &proof->ops[g];
+
+    cover->started[g] = 1;
+    for (uint32_t i = 0; i < op->exchange.parts_count; i++) {
+        const uint32_t part = op->exchange.parts_first + i;
+        const uint32_t match = proof->part_match[part];
+
+        if (!cover->started[proof->part_op[match]])
+            continue;
+        if (proof->parts[part].send)
+            transfer(cover, part, match);
+        else
+            transfer(cover, match, part);
+    }
+}
+
+/* With what it is to be done to. */
+typedef struct {
+    LhCover *cover;
+    LhMovement of;
+} Movement;
+
+static const LhCell *
+read_sent(const Movement *m, uint32_t position, uint32_t i)
+{
+    return lh_cover_read(m->cover, lh_movement_op(&m->of, position),
+                         lh_movement_send(&m->of, position), i);
+}
+
+static void
+put_received(const Movement *m, uint32_t position, uint32_t i, const LhCell *from)
+{
+    lh_cover_put(m->cover, lh_movement_op(&m->of, position), lh_movement_receive(&m->of, position),
+                 i, from);
+}
+
+/* Sums of attention are merged, and those of gradients added; of other activations nothing is known
+ * but their rows, and of weights not even those. */
+static bool
+check_reduction(const Movement *m)
+{
+    LhCover *cover = m->cover;
+    const uint32_t op = lh_movement_op(&m->of, 0);
+    const LhSlot *slot = &cover->slots[lh_movement_send(&m->of, 0)->slot];
+    const bool attention = slot->kind == LH_TENSOR_ACC || slot->kind == LH_TENSOR_OUT;
+
+    if (slot->kind == LH_TENSOR_LSE) {
+        COVERAGE(op, lh_movement_send(&m->of, 0)->slot,
+                 "adds up slot %s (lse): logarithms of sums do not add up", slot->name);
+        return false;
+    }
+    if ((lh_families[slot->kind] != LH_FAMILY_PLAIN || slot->kind == LH_TENSOR_HIDDEN ||
+         lh_tensor_is_of_model(slot->kind)) &&
+        attention == (cover->proof->ops[op].collective.reduction == LH_REDUCE_ATTENTION))
+        return true;
+    COVERAGE(op, lh_movement_send(&m->of, 0)->slot, "cannot reduce slot %s (%s) in this way",
+             slot->name, lh_tensor_names[slot->kind]);
+    return false;
+}
+
+/* Whether part @i of what member @position sends, @from, may be added to @sum. */
+static bool
+add_sent(const Movement *m, uint32_t position, uint32_t i, LhCell *sum, const LhCell *from)
+{
+    LhCover *cover = m->cover;
+    const uint32_t op = lh_movement_op(&m->of, position);
+    const LhRegion *region = lh_movement_send(&m->of, position);
+    const LhTensorKind kind = cover->slots[region->slot].kind;
+    const LhAddend addend = { region, i, lh_cover_norm(kind, from) };
+    const bool fresh = sum->rows.segment == LH_ROW_ANY;
+
+    if (fresh) {
+        sum->rows = from->rows;
+        sum->ended = from->ended;
+    }
+    if (kind == LH_TENSOR_HIDDEN)
+        return lh_outside_add(cover, op, region, position == 0, sum, from);
+    if (from->rows.segment == LH_ROW_ANY)
+        return true;
+    if (from->ended != sum->ended || !lh_rows_equal(from->rows, sum->rows)) {
+        COVERAGE(op, region->slot, "adds to a sum what does not belong in it (slot %s)",
+                 cover->slots[region->slot].name);
+        return false;
+    }
+    return lh_cover_join_norm(cover, op, &addend, kind, fresh, sum) &&
+           lh_cover_merge(cover, op, region, sum, from);
+}
+
+/* What lands in part @i of member @to's receive region is the sum of what all members send there,
+ * in the scratch cell; NULL if it is none. */
+static const LhCell *
+reduce(const Movement *m, uint32_t to, uint32_t i)
+{
+    LhCover *cover = m->cover;
+    LhCell *sum = &cover->cells[(size_t)cover->proof->ranks * cover->proof->cells_count];
+
+    if (!check_reduction(m))
+        return NULL;
+    *sum = (LhCell){ .rows.segment = LH_ROW_ANY, .state = LH_CELL_DEFINED };
+    memset(lh_cover_set(cover, sum), 0, cover->words * 8);
+    for (uint32_t j = 0; j < m->of.meeting->count; j++) {
+        const LhCollectiveCall sender = lh_movement_call(&m->of, j);
+        const uint32_t part = lh_collective_sends(&sender, m->of.tensor, to).first + i;
+        const LhCell *from = read_sent(m, j, part);
+
+        if (from == NULL || !add_sent(m, j, part, sum, from))
+            return NULL;
+    }
+    return sum;
+}
+
+static void
+receive_copies(const Movement *m, uint32_t to)
+{
+    const LhCollectiveCall receiver = lh_movement_call(&m->of, to);
+
+    for (uint32_t j = 0; j < m->of.meeting->count; j++) {
+        const LhCollectiveCall sender = lh_movement_call(&m->of, j);
+        const LhShare sent = lh_collective_sends(&sender, m->of.tensor, to);
+        const LhShare received = lh_collective_receives(&receiver, m->of.tensor, j);
+
+        for (uint32_t i = 0; i < sent.count; i++)
+            put_received(m, to, received.first + i, read_sent(m, j, sent.first + i));
+    }
+}
+
+/* Members that get the same sum get it at once: each may have sent from where it receives. */
+static void
+receive_sums(const Movement *m)
+{
+    const bool same = lh_movement_call(&m->of, 0).op->collective.kind == LH_COLL_ALL_REDUCE;
+
+    for (uint32_t i = 0; i < lh_movement_receive(&m->of, 0)->count; i++) {
+        const LhCell *sum = same ? reduce(m, 0, i) : NULL;
+
+        for (uint32_t to = 0; to < m->of.meeting->count; to++)
+            put_received(m, to, i, same ? sum : reduce(m, to, i));
+    }
+}
+
+static void
+hold_tensor(const Movement *m)
+{
+    if (lh_collective_reduces(lh_movement_call(&m->of, 0).op->collective.kind)) {
+        receive_sums(m);
+        return;
+    }
+    for (uint32_t to = 0; to < m->of.meeting->count; to++)
+        receive_copies(m, to);
+}
+
+/* Whether a tensor moves among members of one group of data parallelism only. Else what they get is
+ * suspect. */
+static bool
+check_batch(const Movement *m)
+{
+    LhCover *cover = m->cover;
+    const LhProof *proof = cover->proof;
+    const LhTensorKind kind = cover->slots[lh_movement_receive(&m->of, 0)->slot].kind;
+    const uint32_t rank = proof->op_rank[lh_movement_op(&m->of, 0)];
+    uint32_t other = 0;
+
+    while (other < m->of.meeting->count &&
+           !are_apart(proof, kind, rank, proof->op_rank[lh_movement_op(&m->of, other)]))
+        other++;
+    if (other == m->of.meeting->count)
+        return true;
+    COVERAGE(lh_movement_op(&m->of, 0), lh_movement_receive(&m->of, 0)->slot,
+             "meets rank %u, whose group has another batch",
+             proof->op_rank[lh_movement_op(&m->of, other)]);
+    for (uint32_t i = 0; i < m->of.meeting->count; i++) {
+        for (uint32_t k = 0; k < lh_movement_receive(&m->of, i)->count; k++)
+            lh_cover_put(cover, lh_movement_op(&m->of, i), lh_movement_receive(&m->of, i), k, NULL);
+    }
+    return false;
+}
+
+/* The tensors move apart: the race check has seen that none touches another one's regions. */
+static void
+hold_meeting(LhCover *cover, const LhMeeting *meeting)
+{
+    const LhOp *first = &cover->proof->ops[cover->proof->meeting_ops[meeting->first]];
+
+    for (uint32_t i = 0; i < first->collective.tensors_count; i++) {
+        const Movement movement = { cover, { cover->proof, meeting, i } };
+
+        if (check_batch(&movement))
+            hold_tensor(&movement);
+    }
+}
+
+#define AT_END(rank, slot, ...)                                                                    \
+    lh_proof_find(cover->proof, LH_FINDING_COVERAGE,                                               \
+                  (LhPlace){ rank, LH_NONE, (int32_t)(slot), LH_NONE }, __VA_ARGS__)
+
+/* Finds the least contribution that the rows of an output lack, and says whether there are more. */
+static void
+check_complete(LhCover *cover, uint32_t rank, uint32_t slot, uint32_t part, LhHolding rows)
+{
+    const LhFamily family = lh_families[cover->slots[slot].kind];
+    const uint64_t *want = lh_cover_complete(cover, family, rows.segment);
+    const uint64_t *set = lh_cover_set(cover, lh_cover_cell(cover, rank, slot, part));
+    uint32_t missing = 0, least = LH_NONE;
+    g_autofree char *name = NULL, *text = NULL, *lacks = NULL;
+
+    for (uint32_t w = cover->words; w > 0; w--) {
+        const uint64_t lacking = want[w - 1] & ~set[w - 1];
+
+        missing += (uint32_t)__builtin_popcountll(lacking);
+        if (lacking != 0)
+            least = (w - 1) * 64 + (uint32_t)__builtin_ctzll(lacking);
+    }
+    if (missing == 0)
+        return;
+    name = lh_cell_text(cover->proof->program, slot, part);
+    text = lh_cover_rows_text(cover, rows);
+    lacks = lh_cover_source_text(cover, family, least, rows.slice);
+    AT_END(rank, slot, "ends with an output %s for %s that lacks the contribution of %s%s", name,
+           text, lacks, missing > 1 ? " and others" : "");
+}
+
+static void
+check_result(LhCover *cover, uint32_t rank, uint32_t slot, uint32_t part)
+{
+    const LhTensorKind kind = cover->slots[slot].kind;
+    const LhCell *cell = lh_cover_cell(cover, rank, slot, part);
+    const LhHolding rows = lh_slot_holding(cover->proof->program, &cover->slots[slot], rank, part);
+    const bool plain = lh_families[kind] == LH_FAMILY_PLAIN;
+    g_autofree char *name = lh_cell_text(cover->proof->program, slot, part);
+
+    if (kind == LH_TENSOR_STATE && rows.segment == 0)
+        return; /* nothing lies before the first segment */
+    if (!lh_slot_holds(cover->proof->program, &cover->slots[slot], rank, part))
+        return;
+    if (cell->state == LH_CELL_UNDEFINED)
+        AT_END(rank, slot, "ends without having written its output %s", name);
+    if (cell->state != LH_CELL_DEFINED)
+        return;
+    if (plain && cell->rows.segment == LH_ROW_NONE) {
+        if (kind == LH_TENSOR_HIDDEN)
+            lh_outside_check_output(cover, rank, slot, cell);
+        return;
+    }
+    if (cell->half != LH_HALF_BOTH)
+        AT_END(rank, slot, "ends with only %s in its output %s", lh_half_suffixes[cell->half] + 1,
+               name);
+    if (cell->rows.segment != LH_ROW_ANY && !lh_rows_equal(cell->rows, rows)) {
+        g_autofree char *text = lh_cover_rows_text(cover, rows);
+
+        AT_END(rank, slot, "ends with other rows in its output %s than those of its %s", name,
+               text);
+        return;
+    }
+    if (!plain)
+        check_complete(cover, rank, slot, part, rows);
+    else if (kind == LH_TENSOR_HIDDEN)
+        lh_outside_check_output(cover, rank, slot, cell);
+}
+
+static void
+check_results(LhCover *cover)
+{
+    const LhProof *proof = cover->proof;
+
+    for (uint32_t rank = 0; rank < proof->ranks; rank++) {
+        for (uint32_t slot = 0; slot < proof->program->slots_count; slot++) {
+            for (uint32_t part = 0; part < cover->slots[slot].parts; part++) {
+                if (cover->slots[slot].role == LH_SLOT_OUTPUT)
+                    check_result(cover, rank, slot, part);
+            }
+        }
+    }
+}
+
+static void
+execute(LhCover *cover)
+{
+    const LhProof *proof = cover->proof;
+
+    for (uint32_t i = 0; i < proof->nodes_count; i++) {
+        const uint32_t node = proof->order[i];
+        const uint32_t g = node / 2;
+
+        if (node >= 2 * proof->ops_count + proof->meetings_count)
+            continue; /* a host's issue */
+        if (node >= 2 * proof->ops_count)
+            hold_meeting(cover, &proof->meetings[node - 2 * proof->ops_count]);
+        else if (node % 2 == 0 && proof->ops[g].kind == LH_OP_EXCHANGE)
+            start_exchange(cover, g);
+        else if (node % 2 == 1 && proof->ops[g].kind == LH_OP_COMPUTE)
+            lh_cover_apply(cover, g);
+    }
+}
+
+void
+lh_proof_check_coverage(LhProof *proof)
+{
+    const LhPlacement *placement = &proof->program->placement;
+    const uint32_t segments = lh_placement_segments(placement);
+    const uint32_t replicas = lh_proof_replicas(proof);
+    const uint32_t words = (segments * replicas + 63) / 64;
+    const size_t cells = (size_t)proof->ranks * proof->cells_count + 1; /* and one to add up in */
+    g_autofree LhSegment *segment = g_new(LhSegment, segments);
+    LhCover cover = { .proof = proof,
+                      .slots = proof->program->slots,
+                      .segments = segments,
+                      .replicas = replicas,
+                      .words = words };
+
+    for (uint32_t s = 0; s < segments; s++)
+        segment[s] = lh_placement_segment(placement, s);
+    cover.segment = segment;
+    cover.rows = segment[0].count;
+    cover.cells = g_new0(LhCell, cells);
+    for (size_t i = 0; i < cells; i++)
+        cover.cells[i].writer = LH_NONE;
+    cover.sets = g_new0(uint64_t, cells * words);
+    cover.keys_of = g_new0(uint64_t, (size_t)segments * words);
+    cover.all_of = g_new0(uint64_t, (size_t)segments * words);
+    cover.before = g_new0(uint64_t, (size_t)segments * words);
+    cover.queries_of = g_new0(uint64_t, (size_t)segments * words);
+    cover.started = g_new0(uint8_t, MAX(proof->ops_count, 1));
+    lh_outside_begin(&cover);
+    keep_blocks(&cover);
+    fill_complete_sets(&cover);
+    fill_inputs(&cover);
+    lh_proof_list_allocs(proof);
+    execute(&cover);
+    check_results(&cover);
+    lh_outside_end(&cover);
+    g_free(cover.blocks);
+    g_free(cover.cells);
+    g_free(cover.sets);
+    g_free(cover.keys_of);
+    g_free(cover.all_of);
+    g_free(cover.queries_of);
+    g_free(cover.before);
+    g_free(cover.started);
+}
