@@ -70,7 +70,7 @@ measure(const LhProgram *program)
     result = lh_execute(&run, NULL);
     g_assert_nonnull(result);
     ran_s = now_s();
-    lh_numerics_compare(n, program, result, &report);
+    lh_tolerance_compare(n, program, result, &report);
     g_assert(report.ok);
     return (Cost){ ran_s - referred_s, referred_s - at_s, now_s() - ran_s };
 }

@@ -23,7 +23,7 @@
 
 static gint runs_count = 200;
 static gint64 first_seed = 1;
-static gdouble above = LH_GATE_ROW;
+static gdouble above = LH_TOLERANCE_ROW;
 static gboolean wrong = FALSE;
 static char *only = NULL;
 
@@ -225,7 +225,7 @@ measure(const Case *c, const LhProgram *program, Fault *fault, Distance *distanc
         fault_in_result(fault, &n->reference, program, result);
     if (fault != NULL && are_same(result, right))
         return false;
-    lh_numerics_compare(n, program, result, &report);
+    lh_tolerance_compare(n, program, result, &report);
     *distance = (Distance){ 0 };
     for (uint32_t i = 0; i < report.rows_count; i++) {
         const LhErrorRow *row = &report.rows[i];
@@ -303,7 +303,7 @@ add_right(Right *right, const Case *c)
 
     if (program == NULL || !measure(&fitted, program, NULL, &d))
         return;
-    if (d.mean > LH_GATE_MEAN || d.row > above) {
+    if (d.mean > LH_TOLERANCE_MEAN || d.row > above) {
         describe(&fitted);
         printf("#   mean %g, worst row %g (%s)\n", d.mean, d.row, d.name);
     }
@@ -342,8 +342,8 @@ measure_right(const LhSchedule *const *schedules)
            "%-10s %-10s %7s  %6s  %6s  %6s  %6s  %6s  %6s\n",
            "type", "measure", "runs", "50 %", "99 %", "99.9 %", "most", "1e-6", "gate");
     for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
-        print_right(names[i], "mean", right.mean[i], LH_GATE_MEAN);
-        print_right(names[i], "worst row", right.row[i], LH_GATE_ROW);
+        print_right(names[i], "mean", right.mean[i], LH_TOLERANCE_MEAN);
+        print_right(names[i], "worst row", right.row[i], LH_TOLERANCE_ROW);
         g_array_unref(right.mean[i]);
         g_array_unref(right.row[i]);
     }
@@ -363,7 +363,7 @@ add_wrong(unsigned kind, const Case *c, GArray *distances)
 
     if (fault == NULL || !measure(&fitted, program, fault, &d))
         return;
-    gates = fmax(d.mean / LH_GATE_MEAN, d.row / LH_GATE_ROW);
+    gates = fmax(d.mean / LH_TOLERANCE_MEAN, d.row / LH_TOLERANCE_ROW);
     if (gates <= 1) {
         printf("# %s: %.2f of the gates: ", fault_names[kind], gates);
         describe(&fitted);

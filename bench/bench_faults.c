@@ -167,7 +167,7 @@ take_row(void *data, uint64_t row, uint64_t element)
 }
 
 static void
-change_row(const Fault *f, const LhHeld *held, unsigned char *data, const Rows *rows)
+change_row(const Fault *f, const LhReferenceSlots *held, unsigned char *data, const Rows *rows)
 {
     for (uint32_t i = 0; i < held->dim; i++) {
         const double a = lh_element_get(data, held->storage, rows->element[0] + i);
@@ -190,20 +190,20 @@ fault_in_result(Fault *f, const LhReference *r, const LhProgram *program, const 
 
     for (uint32_t i = 0; f->kind >= WRONG_ROW && !f->done && i < slots; i++) {
         const uint16_t slot = (uint16_t)((i + turn) % slots);
-        LhHeld held[2] = { 0 };
+        LhReferenceSlots held[2] = { 0 };
         Rows rows = { 0 };
-        LhHeldPart part;
+        LhReferencePart part;
 
         if (program->slots[slot].role != LH_SLOT_OUTPUT ||
             program->slots[slot].kind == LH_TENSOR_LSE ||
-            lh_held(r, &program->slots[slot], held) == 0 ||
+            lh_reference_slots(r, &program->slots[slot], held) == 0 ||
             !lh_slot_holds(program, &program->slots[slot], rank, 0))
             continue;
-        part = lh_held_part(program, rank, slot, 0);
+        part = lh_reference_slots_part(program, rank, slot, 0);
         /* Among its last rows: gradients of the first queries may be 0, as they are. */
         rows.skip = r->attention.batch * part.segment.count * (held[0].heads / part.slices) - 2 -
                     lh_rng_bits(f->seed, 1, 3) % 4;
-        lh_held_visit(r, &held[0], &part, take_row, &rows);
+        lh_reference_slots_visit(r, &held[0], &part, take_row, &rows);
         if (rows.count == 2) {
             /* The result is this program's own. */
             change_row(f, &held[0],

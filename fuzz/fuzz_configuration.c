@@ -12,17 +12,17 @@
 static const char *const files[] = { "input.json", "input.toml", "input.yaml", "input.sh" };
 
 static void
-check_entries(const LhEntries *entries)
+check_entries(const LhSettingsFile *entries)
 {
-    g_assert(entries->entries->len <= LH_ENTRIES_MAX && strlen(entries->sha256) == 64);
+    g_assert(entries->entries->len <= LH_SETTINGS_MAX && strlen(entries->sha256) == 64);
     for (guint i = 0; i < entries->entries->len; i++) {
-        const LhFileEntry *entry = g_ptr_array_index(entries->entries, i);
-        g_autofree char *text = lh_entry_text(entry);
+        const LhSettingsEntry *entry = g_ptr_array_index(entries->entries, i);
+        g_autofree char *text = lh_settings_entry_text(entry);
 
         g_assert(entry->line >= 1 && entry->column >= 1);
         g_assert(g_utf8_validate(entry->path, -1, NULL) && g_utf8_validate(text, -1, NULL));
-        g_assert(strlen(entry->path) <= LH_ENTRY_PATH_MAX);
-        g_assert(lh_entries_find(entries, entry->path) != NULL);
+        g_assert(strlen(entry->path) <= LH_SETTINGS_PATH_MAX);
+        g_assert(lh_settings_find(entries, entry->path) != NULL);
     }
 }
 

@@ -62,7 +62,7 @@ static void
 check_hosts(const uint8_t *data, size_t size)
 {
     g_autofree char *list = g_strndup((const char *)data, size);
-    g_autofree char *host = lh_launch_first_host(list);
+    g_autofree char *host = lh_launcher_env_first_host(list);
 
     g_assert(host == NULL || (host[0] != '\0' && strpbrk(host, "[],") == NULL));
 }

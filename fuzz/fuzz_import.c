@@ -57,7 +57,7 @@ ignore_member(void *data, LhExcerpt key, LhExcerpt value)
 }
 
 static void
-check_chunks(const uint8_t *data, size_t size, bool ok, const LhSeenRun *run)
+check_chunks(const uint8_t *data, size_t size, bool ok, const LhGpuTraceRun *run)
 {
     Rest rest = { data, size };
     uint64_t events = 0;
@@ -69,7 +69,7 @@ check_chunks(const uint8_t *data, size_t size, bool ok, const LhSeenRun *run)
     fuzz_check_file(ok, error);
     g_assert(result.events == events);
     if (ok) {
-        const LhSeenFile *file = &g_array_index(run->files, LhSeenFile, 0);
+        const LhGpuTraceFile *file = &g_array_index(run->files, LhGpuTraceFile, 0);
 
         g_assert(file->events == events && file->broken >= result.broken);
         g_assert_cmpstr(file->sha256, ==, result.sha256);
@@ -80,19 +80,19 @@ check_chunks(const uint8_t *data, size_t size, bool ok, const LhSeenRun *run)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    g_autoptr(LhSeenRun) run = lh_seen_new();
+    g_autoptr(LhGpuTraceRun) run = lh_gpu_trace_new();
     g_autoptr(GError) error = NULL;
-    const bool ok = lh_seen_parse(run, FUZZ_NAME, (const char *)data, size, &error);
+    const bool ok = lh_gpu_trace_parse(run, FUZZ_NAME, (const char *)data, size, &error);
 
     fuzz_check_file(ok, error);
     check_chunks(data, size, ok, run);
     for (guint i = 0; i < run->kernels->len; i++) {
-        const LhSeen *seen = &g_array_index(run->kernels, LhSeen, i);
+        const LhGpuTrace *seen = &g_array_index(run->kernels, LhGpuTrace, i);
 
-        g_assert(seen->end_ns >= seen->start_ns && seen->class < LH_SEEN_CLASSES);
-        g_assert(seen->transfer <= LH_SEEN_UNKNOWN && (!ok || seen->rank < LH_RANKS_MAX));
+        g_assert(seen->end_ns >= seen->start_ns && seen->class < LH_GPU_TRACE_CLASSES);
+        g_assert(seen->transfer <= LH_GPU_TRACE_UNKNOWN && (!ok || seen->rank < LH_RANKS_MAX));
     }
     if (ok)
-        g_assert(lh_seen_finish(run, NULL) == (run->kernels->len > 0));
+        g_assert(lh_gpu_trace_finish(run, NULL) == (run->kernels->len > 0));
     return 0;
 }

@@ -31,9 +31,9 @@ play(const LhSetup *setup)
         fuzz_check(program != NULL, refusal, NULL);
         if (program == NULL || lh_params_ranks(&setup->params) > RANKS_MAX)
             continue;
-        if (work_s + lh_work_simulate(program) > WORK_MAX_S)
+        if (work_s + lh_run_time_simulate(program) > WORK_MAX_S)
             continue;
-        work_s += lh_work_simulate(program);
+        work_s += lh_run_time_simulate(program);
         result = lh_setup_simulate(setup, program, NULL, NULL, NULL, &refusal);
         fuzz_check(result != NULL, refusal, NULL);
     }

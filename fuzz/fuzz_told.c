@@ -11,10 +11,10 @@
 #include <string.h>
 
 static void
-check_cluster(const LhToldCluster *cluster)
+check_cluster(const LhToolCluster *cluster)
 {
-    for (int kind = 0; kind < LH_TOLD_KINDS; kind++) {
-        const LhTold *told = &cluster->told[kind];
+    for (int kind = 0; kind < LH_TOOL_KINDS; kind++) {
+        const LhToolOutput *told = &cluster->told[kind];
 
         g_assert(!told->known || (isfinite(told->value) && told->value >= 0));
         g_assert(!told->known || g_str_has_prefix(told->place, FUZZ_NAME ":"));
@@ -24,13 +24,13 @@ check_cluster(const LhToldCluster *cluster)
 }
 
 static void
-check_topology(const LhToldCluster *cluster)
+check_topology(const LhToolCluster *cluster)
 {
     g_autoptr(LhTopology) base = fuzz_topology();
     g_autoptr(LhDevice) device = fuzz_device();
-    const LhToldParams params = { "made", base, NULL };
+    const LhToolParams params = { "made", base, NULL };
     g_autoptr(GError) error = NULL;
-    g_autoptr(LhToldTopology) made = lh_told_topology(cluster, &params, &error);
+    g_autoptr(LhToolTopology) made = lh_tool_topology(cluster, &params, &error);
     g_autoptr(LhTopology) topology = NULL;
 
     fuzz_check(made != NULL, error, NULL);
@@ -64,10 +64,10 @@ check_log(const char *text, size_t size)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    g_autoptr(LhToldCluster) cluster = lh_told_new();
+    g_autoptr(LhToolCluster) cluster = lh_tool_new();
     g_autoptr(GError) error = NULL;
     const char *const text = (const char *)data;
-    const bool ok = lh_told_parse(cluster, FUZZ_NAME, text, size, &error);
+    const bool ok = lh_tool_parse(cluster, FUZZ_NAME, text, size, &error);
 
     fuzz_check_file(ok, error);
     check_cluster(cluster);
@@ -75,6 +75,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!ok)
         return 0;
     check_topology(cluster);
-    g_assert(lh_told_parse(cluster, FUZZ_NAME, text, size, NULL));
+    g_assert(lh_tool_parse(cluster, FUZZ_NAME, text, size, NULL));
     return 0;
 }

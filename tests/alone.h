@@ -77,7 +77,7 @@ run_alone(const LhProgram *program, const LhBackend *on, LhCollectiveWay way,
 }
 
 /* What a test looks at: what was predicted of all ranks, and a rank. */
-typedef void (*RankCheck)(const LhProgram *program, const GArray *all, const LhMeetings *meetings,
+typedef void (*RankCheck)(const LhProgram *program, const GArray *all, const LhPairing *meetings,
                           uint32_t rank);
 
 /* Every rank of a schedule on @ranks ranks, if it can run on as many. */
@@ -87,12 +87,12 @@ for_all_ranks(const LhSchedule *schedule, uint32_t ranks, const Links *links, Ra
     const Case c = small_case(schedule, ranks);
     g_autoptr(LhProgram) program = program_of(&c);
     g_autoptr(GArray) all = NULL;
-    g_autoptr(LhMeetings) meetings = NULL;
+    g_autoptr(LhPairing) meetings = NULL;
 
     if (program == NULL)
         return;
     all = predicted_over(program, links);
-    meetings = lh_meetings_new(program, all);
+    meetings = lh_pairing_new(program, all);
     for (uint32_t rank = 0; rank < lh_program_ranks(program); rank++)
         check(program, all, meetings, rank);
 }
@@ -119,7 +119,7 @@ static inline GArray *
 run_without_messages(const LhBackend *on, LhTime others_ps, LhTime took_ps)
 {
     static const LhGenerator generator = { .steps = one_step, .emit = emit_nothing };
-    g_autoptr(LhProgram) program = lh_probe_new(&generator, 1, NULL);
+    g_autoptr(LhProgram) program = lh_microbenchmark_new(&generator, 1, NULL);
     g_autoptr(LhReplay) replay = lh_replay_new(0);
     GArray *ran;
 

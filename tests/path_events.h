@@ -9,7 +9,7 @@
 
 /* Every event is as late as what it waits for, no more. */
 static inline void
-check_events(const LhPrecedence *p, const char *what)
+check_events(const LhSlackGraph *p, const char *what)
 {
     for (guint i = 0; i < p->events->len; i++) {
         const LhEvent *event = &g_array_index(p->events, LhEvent, i);

@@ -138,12 +138,12 @@ START_TEST(tails_are_the_longest_chains)
     };
     const LhTime takes_ps[] = { 1, 20, 300, 4000, 0, 50000 };
     const LhTime expected_ps[] = { 54300, 54300, 54000, 50000, 50000, 0 };
-    LhTailsMaker *maker = lh_tails_new();
+    LhRemainingPath *maker = lh_remaining_path_new();
     g_autoptr(GArray) tails = NULL;
 
     for (uint32_t i = 0; i < G_N_ELEMENTS(ops); i++)
-        lh_tails_add(maker, &ops[i], takes_ps[i]);
-    tails = lh_tails_end(maker);
+        lh_remaining_path_add(maker, &ops[i], takes_ps[i]);
+    tails = lh_remaining_path_end(maker);
     for (uint32_t i = 0; i < G_N_ELEMENTS(ops); i++)
         ck_assert_int_eq(g_array_index(tails, LhTime, i), expected_ps[i]);
 }
@@ -173,7 +173,7 @@ saved_by(const Case *c, const LhProgram *program, LhTime makespan_ps, uint8_t ki
 {
     const LhPathShare resource = { .kind = kind, .tiers = tiers };
 
-    return makespan_ps - lh_bound_play_faster(c->setup, program, &resource, NULL);
+    return makespan_ps - lh_bottleneck_play_faster(c->setup, program, &resource, NULL);
 }
 
 static void
@@ -222,9 +222,9 @@ check_links(const Savings *s, LhTime saved, const char *what)
 
 /* Some threads find what one finds. */
 static void
-check_threads(const Case *c, const LhCompareRow *row, const LhBound *bound)
+check_threads(const Case *c, const LhCompareRow *row, const LhBottleneck *bound)
 {
-    g_autoptr(LhBound) others = lh_bound_find(c->setup, row->program, 3, NULL);
+    g_autoptr(LhBottleneck) others = lh_bottleneck_find(c->setup, row->program, 3, NULL);
 
     ck_assert_uint_eq(others->what_ifs->len, bound->what_ifs->len);
     for (guint i = 0; i < bound->what_ifs->len; i++) {
@@ -243,7 +243,7 @@ check_threads(const Case *c, const LhCompareRow *row, const LhBound *bound)
 static void
 check_bound(const Case *c, const LhCompareRow *row, const char *what)
 {
-    g_autoptr(LhBound) bound = lh_bound_find(c->setup, row->program, 1, NULL);
+    g_autoptr(LhBottleneck) bound = lh_bottleneck_find(c->setup, row->program, 1, NULL);
     const LhWhatIf *named = &g_array_index(bound->what_ifs, LhWhatIf, 0);
     const LhTime saved = bound->makespan_ps - named->makespan_ps;
     const LhTime computes_ps = share_of(bound->shares, LH_STEP_COMPUTE, 0);
@@ -527,7 +527,7 @@ START_TEST(savings_have_intervals)
         Case c = case_at(cases[i].cluster, "llama-3-8b", "16K");
         g_autoptr(LhCompareRow) row =
             lh_compare_run(c.setup, lh_schedule_find(cases[i].schedule, NULL), NULL);
-        g_autoptr(LhBound) bound = lh_bound_find(c.setup, row->program, 1, NULL);
+        g_autoptr(LhBottleneck) bound = lh_bottleneck_find(c.setup, row->program, 1, NULL);
         bool has_interval = false;
 
         for (guint k = 0; k < bound->what_ifs->len; k++) {

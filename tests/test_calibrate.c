@@ -335,7 +335,7 @@ START_TEST(calibrate_ranks_share_cores)
     const struct {
         char *const *texts;
         uint32_t count, mine, cores;
-        LhCores expected;
+        LhCoreSharing expected;
     } cases[] = {
         { together, 4, 3, 4, { 1, 0, 0, 0 } }, { together, 4, 0, 2, { 2, 0, 4, 2 } },
         { together, 4, 1, 2, { 2, 0, 4, 2 } }, { together, 4, 2, 2, { 2, 1, 4, 2 } },
@@ -346,8 +346,8 @@ START_TEST(calibrate_ranks_share_cores)
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
-        const LhCores found =
-            lh_cores_of(cases[i].texts, cases[i].count, cases[i].mine, cases[i].cores);
+        const LhCoreSharing found =
+            lh_core_sharing_of(cases[i].texts, cases[i].count, cases[i].mine, cases[i].cores);
 
         ck_assert_msg(
             found.turns == cases[i].expected.turns && found.turn == cases[i].expected.turn &&

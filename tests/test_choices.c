@@ -193,7 +193,7 @@ START_TEST(choices_length_suits_all)
     set(scenario, "--ranks", "128");
     set(scenario, "--seq-length", "1000000");
     odd = setup_of(scenario);
-    ck_assert(!lh_length_check(odd, &error));
+    ck_assert(!lh_seq_length_check(odd, &error));
     ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_NO));
     ck_assert_str_eq(error->message,
                      "no schedule in question can cut a sequence of 1000000 tokens for 128 ranks; "
@@ -201,7 +201,7 @@ START_TEST(choices_length_suits_all)
                      "nearest");
     set(scenario, "--round-seq-length", NULL);
     rounded = setup_of(scenario);
-    ck_assert(lh_length_check(rounded, NULL));
+    ck_assert(lh_seq_length_check(rounded, NULL));
     ck_assert_uint_eq(rounded->params.attention.seq_length, 999936);
     ck_assert_uint_eq(rounded->asked_length, 1000000);
 }

@@ -315,10 +315,10 @@ START_TEST(cluster_of_uneven_hosts)
 END_TEST
 
 /* What is measured / predicted: of the kernels of each node, then of messages of pairs in order. */
-static LhHosts *
+static LhSlowHosts *
 hosts_of(uint32_t nodes, const double *kernels, const double *messages)
 {
-    LhHosts *hosts = g_new0(LhHosts, 1);
+    LhSlowHosts *hosts = g_new0(LhSlowHosts, 1);
 
     hosts->nodes = nodes;
     hosts->names = g_new0(char *, nodes + 1);
@@ -328,8 +328,8 @@ hosts_of(uint32_t nodes, const double *kernels, const double *messages)
 
         hosts->names[n] = g_strdup_printf("h%u", n);
         g_array_append_val(hosts->times, own);
-        lh_hosts_add_kernel(hosts, n, kernels[n], 0.5);
-        lh_hosts_add_kernel(hosts, n, kernels[n], 1.5);
+        lh_slow_hosts_add_kernel(hosts, n, kernels[n], 0.5);
+        lh_slow_hosts_add_kernel(hosts, n, kernels[n], 1.5);
     }
     for (uint32_t n = 0; n < nodes; n++) {
         for (uint32_t m = n + 1; m < nodes; m++) {
@@ -340,13 +340,13 @@ hosts_of(uint32_t nodes, const double *kernels, const double *messages)
             g_array_append_val(hosts->times, pair);
         }
     }
-    lh_hosts_judge(hosts);
+    lh_slow_hosts_judge(hosts);
     return hosts;
 }
 
 /* What is slow: "host N" for kernels, "network N" for adapters, "N-M" for links of neither. */
 static char *
-slow_of(const LhHosts *hosts)
+slow_of(const LhSlowHosts *hosts)
 {
     GString *words = g_string_new(NULL);
 
@@ -355,7 +355,7 @@ slow_of(const LhHosts *hosts)
 
         if (t->node == t->peer && t->slow)
             g_string_append_printf(words, "host %u;", t->node);
-        if (t->node == t->peer && lh_hosts_adapter_is_slow(hosts, t->node))
+        if (t->node == t->peer && lh_slow_hosts_adapter_is_slow(hosts, t->node))
             g_string_append_printf(words, "network %u;", t->node);
         if (t->node != t->peer && t->slow)
             g_string_append_printf(words, "%u-%u;", t->node, t->peer);
@@ -384,7 +384,8 @@ START_TEST(cluster_slow_hosts_and_links)
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
-        g_autoptr(LhHosts) hosts = hosts_of(cases[i].nodes, cases[i].kernels, cases[i].messages);
+        g_autoptr(LhSlowHosts) hosts =
+            hosts_of(cases[i].nodes, cases[i].kernels, cases[i].messages);
         g_autofree char *slow = slow_of(hosts);
 
         ck_assert_str_eq(slow, cases[i].slow);
@@ -394,9 +395,9 @@ END_TEST
 
 START_TEST(cluster_words_of_slow_hosts)
 {
-    g_autoptr(LhHosts) hosts =
+    g_autoptr(LhSlowHosts) hosts =
         hosts_of(4, (double[]){ 1, 1, 1, 7 }, (double[]){ 1, 1.6, 4, 1, 5, 6 });
-    g_autoptr(LhHosts) quick = hosts_of(2, (double[]){ 1, 1 }, (double[]){ 1.4 });
+    g_autoptr(LhSlowHosts) quick = hosts_of(2, (double[]){ 1, 1 }, (double[]){ 1.4 });
     g_autoptr(LhTable) table = lh_describe_hosts(hosts);
     g_autoptr(GString) out = g_string_new(NULL);
 

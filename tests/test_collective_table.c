@@ -319,16 +319,16 @@ native_us(const LhTopology *t, LhGroup group, LhCollectiveKind kind, double shar
     g_autoptr(LhDevice) device = lh_device_load(t->device_name, NULL);
     const uint32_t nodes = 2;
     LhNetwork network;
-    LhNative *native;
+    LhNcclMeasured *native;
     int provenance;
     double us;
 
     ck_assert(
         lh_network_init(&network, t, nodes, nodes * (uint32_t)t->gpus_per_node, faults, NULL));
-    native = lh_native_new(&network, device, &group);
-    ck_assert(lh_native_is_known(native, kind));
-    us = 1e6 * lh_native_seconds(native, kind, shard, &provenance);
-    lh_native_free(native);
+    native = lh_nccl_measured_new(&network, device, &group);
+    ck_assert(lh_nccl_measured_is_known(native, kind));
+    us = 1e6 * lh_nccl_measured_seconds(native, kind, shard, &provenance);
+    lh_nccl_measured_free(native);
     return us;
 }
 
@@ -466,7 +466,7 @@ START_TEST(native_times_come_in_order)
     g_autoptr(LhDevice) device = lh_device_load("h100-sxm", NULL);
     int provenance;
     LhNetwork network;
-    LhNative *native;
+    LhNcclMeasured *native;
     LhNcclGroup *nccl;
 
     /* Lines of an H100 with all of its NVLinks. */
@@ -475,22 +475,23 @@ START_TEST(native_times_come_in_order)
     ck_assert_double_eq_tol(native_us(rack, sixteen, LH_COLL_ALL_TO_ALL, 1e6, NULL),
                             line_us(rack, LH_COLL_ALL_TO_ALL, 16, 1e6, 1), 1e-6);
     ck_assert(lh_network_init(&network, h100, 2, 16, NULL, NULL));
-    native = lh_native_new(&network, device, &both);
-    ck_assert(!lh_native_is_measured(native, LH_COLL_ALL_GATHER));
-    ck_assert(!lh_native_is_known(native, LH_COLL_ALL_TO_ALL));
+    native = lh_nccl_measured_new(&network, device, &both);
+    ck_assert(!lh_nccl_measured_is_measured(native, LH_COLL_ALL_GATHER));
+    ck_assert(!lh_nccl_measured_is_known(native, LH_COLL_ALL_TO_ALL));
     nccl = lh_nccl_group_new(&network, device, &both);
-    ck_assert_double_eq_tol(lh_native_seconds(native, LH_COLL_ALL_GATHER, 1048576, &provenance),
-                            lh_nccl_seconds(nccl, LH_COLL_ALL_GATHER, 1048576, NULL), 1e-12);
+    ck_assert_double_eq_tol(
+        lh_nccl_measured_seconds(native, LH_COLL_ALL_GATHER, 1048576, &provenance),
+        lh_nccl_seconds(nccl, LH_COLL_ALL_GATHER, 1048576, NULL), 1e-12);
     ck_assert_int_eq(provenance, LH_PROVENANCE_DATASHEET);
-    lh_native_seconds(native, LH_COLL_ALL_REDUCE, 1048576, &provenance);
+    lh_nccl_measured_seconds(native, LH_COLL_ALL_REDUCE, 1048576, &provenance);
     ck_assert_int_eq(provenance, LH_PROVENANCE_ASSUMED); /* trees over two nodes */
     lh_nccl_group_free(nccl);
-    lh_native_free(native);
+    lh_nccl_measured_free(native);
     ck_assert(lh_network_init(&network, bare, 1, 4, NULL, NULL));
-    native = lh_native_new(&network, device, &four);
-    ck_assert(!lh_native_is_measured(native, LH_COLL_ALL_GATHER));
-    ck_assert(!lh_native_is_known(native, LH_COLL_ALL_TO_ALL));
-    lh_native_free(native);
+    native = lh_nccl_measured_new(&network, device, &four);
+    ck_assert(!lh_nccl_measured_is_measured(native, LH_COLL_ALL_GATHER));
+    ck_assert(!lh_nccl_measured_is_known(native, LH_COLL_ALL_TO_ALL));
+    lh_nccl_measured_free(native);
 }
 END_TEST
 

@@ -659,7 +659,7 @@ START_TEST(what_is_not_understood_is_listed)
         parse("f.sh", "--bf16 --foo 1 --lr 2 --transformer-impl transformer_engine");
 
     ck_assert_uint_eq(config->unknown->len, 1);
-    ck_assert_str_eq(((const LhFileEntry *)g_ptr_array_index(config->unknown, 0))->path, "foo");
+    ck_assert_str_eq(((const LhSettingsEntry *)g_ptr_array_index(config->unknown, 0))->path, "foo");
     ck_assert_uint_eq(config->elsewhere->len, 1);
     ck_assert_uint_eq(config->without_effect, 1);
     ck_assert_uint_eq(config->read, 1);

@@ -422,7 +422,7 @@ START_TEST(cuda_kernels_sum_over_hundreds_of_tiles)
             const double lse = ((const float *)(const void *)got.call.operands[3].data)[row];
             const double exact = ((const float *)(const void *)want.call.operands[3].data)[row];
 
-            ck_assert_msg(fabs(lse - exact) <= LH_GATE_ROW * least, "d %u: lse %.9g, not %.9g",
+            ck_assert_msg(fabs(lse - exact) <= LH_TOLERANCE_ROW * least, "d %u: lse %.9g, not %.9g",
                           dims[i], lse, exact);
         }
         run_clear(&got);

@@ -149,11 +149,11 @@ clear_news(LhRankNews *news)
 START_TEST(culprits_are_found)
 {
     LhRankNews news[RANKS];
-    LhCulprit culprit;
+    LhFirstFailure culprit;
 
     for (uint32_t r = 0; r < RANKS; r++)
         learn(&news[r], &verdicts[_i].of[r]);
-    culprit = lh_culprit_find(news, RANKS, verdicts[_i].own, NOW_US, 4000000);
+    culprit = lh_first_failure_find(news, RANKS, verdicts[_i].own, NOW_US, 4000000);
     ck_assert_str_eq(culprit.text, verdicts[_i].text);
     ck_assert_uint_eq(culprit.rank, verdicts[_i].rank);
     ck_assert_int_eq(culprit.status,
@@ -179,7 +179,7 @@ START_TEST(names_are_not_said_twice)
             { .state = LH_RANK_ANSWERS, .host = (char *)"a" },
             { .state = LH_RANK_FAILED, .host = (char *)"b", .text = (char *)texts[i][0] }
         };
-        LhCulprit culprit = lh_culprit_find(news, 2, 0, NOW_US, 0);
+        LhFirstFailure culprit = lh_first_failure_find(news, 2, 0, NOW_US, 0);
 
         ck_assert_str_eq(culprit.text, texts[i][1]);
         g_free(culprit.text);

@@ -58,7 +58,7 @@ clear(LhPlanOutcome *outcomes)
 static void
 count_turns(const LhProcesses *processes, guint turns, guint *seen)
 {
-    g_autoptr(GArray) mine = lh_plan_deal(processes, turns);
+    g_autoptr(GArray) mine = lh_distributed_search(processes, turns);
 
     for (guint i = 0; i < mine->len; i++) {
         ck_assert_uint_lt(g_array_index(mine, guint, i), turns);
@@ -127,16 +127,16 @@ START_TEST(outcomes_travel_whole)
     static const guint turns[] = { 1, 4, 6 };
     g_autoptr(GArray) some = g_array_new(FALSE, FALSE, sizeof(guint));
     g_autoptr(GArray) none = g_array_new(FALSE, FALSE, sizeof(guint));
-    LhPlanDeal deal = { .limit_bytes = 80 };
+    LhDistributedSearch deal = { .limit_bytes = 80 };
 
     g_array_append_vals(some, turns, G_N_ELEMENTS(turns));
     fill(told);
-    ck_assert(lh_plan_deal_share(&telling, told, TURNS, some, &deal, NULL));
+    ck_assert(lh_distributed_search_share(&telling, told, TURNS, some, &deal, NULL));
     ck_assert(!deal.interrupted && deal.limit_bytes == 80);
     second.said[0] = first.spoken;
     second.said[2] = "{\"interrupted\":true,\"limit_bytes\":90}\n";
-    deal = (LhPlanDeal){ .limit_bytes = 5 };
-    ck_assert(lh_plan_deal_share(&hearing, heard, TURNS, none, &deal, NULL));
+    deal = (LhDistributedSearch){ .limit_bytes = 5 };
+    ck_assert(lh_distributed_search_share(&hearing, heard, TURNS, none, &deal, NULL));
     ck_assert(deal.interrupted && deal.limit_bytes == 90);
     for (guint i = 0; i < TURNS; i++)
         check_equal(&heard[i], &told[i]);
@@ -172,10 +172,10 @@ START_TEST(what_cannot_be_read_is_named)
         const LhProcesses p = processes_of(&table);
         g_autoptr(GArray) none = g_array_new(FALSE, FALSE, sizeof(guint));
         LhPlanOutcome outcomes[TURNS] = { { .state = LH_POINT_OPEN } };
-        LhPlanDeal deal = { .interrupted = false };
+        LhDistributedSearch deal = { .interrupted = false };
         GError *error = NULL;
 
-        ck_assert(!lh_plan_deal_share(&p, outcomes, TURNS, none, &deal, &error));
+        ck_assert(!lh_distributed_search_share(&p, outcomes, TURNS, none, &deal, &error));
         ck_assert_int_eq(error->code, LH_ERROR_RUNTIME);
         ck_assert_msg(hostile[i] == NULL || strstr(error->message, "process 2") != NULL, "%s",
                       error->message);

@@ -20,7 +20,7 @@
 /* The plan of a program that holds both. */
 typedef struct {
     LhProgram *passes[PASSES]; /* owned */
-    LhEmbedding embeddings[PASSES];
+    LhSubprogram embeddings[PASSES];
     uint16_t *slots[PASSES]; /* owned */
 } Both;
 
@@ -41,27 +41,27 @@ both_steps(const LhProgram *program, uint32_t rank)
 {
     const Both *both = program->plan;
 
-    return 1 + lh_embed_steps(&both->embeddings[0], rank) +
-           lh_embed_steps(&both->embeddings[1], rank);
+    return 1 + lh_subprogram_steps(&both->embeddings[0], rank) +
+           lh_subprogram_steps(&both->embeddings[1], rank);
 }
 
 static void
 both_emit(LhEmitter *e, uint32_t step)
 {
     const Both *both = e->program->plan;
-    const uint32_t forward = lh_embed_steps(&both->embeddings[0], e->rank);
+    const uint32_t forward = lh_subprogram_steps(&both->embeddings[0], e->rank);
 
     e->layer = 3;
     e->micro_batch = 1;
     if (step == 0)
-        lh_embed_begin(e, &both->embeddings[0], e->rank, LH_OP_NONE);
+        lh_subprogram_begin(e, &both->embeddings[0], e->rank, LH_OP_NONE);
     if (step == forward) { /* whatever forward has left is there */
         lh_emit_sync(e);
         return;
     }
     if (step == forward + 1)
-        lh_embed_begin(e, &both->embeddings[1], e->rank, LH_OP_NONE);
-    lh_embed_step(e, &both->embeddings[step > forward]);
+        lh_subprogram_begin(e, &both->embeddings[1], e->rank, LH_OP_NONE);
+    lh_subprogram_step(e, &both->embeddings[step > forward]);
 }
 
 static const LhGenerator both_generator = { .steps = both_steps, .emit = both_emit };
@@ -151,14 +151,14 @@ make_both(const LhSchedule *schedule, const LhProgramParams *wanted)
     whole->plan_free = both_free;
     for (unsigned pass = 0; pass < PASSES; pass++) {
         const LhProgram *part = both->passes[pass];
-        LhEmbedding *embedding = &both->embeddings[pass];
+        LhSubprogram *embedding = &both->embeddings[pass];
 
         add_slots(whole, both, pass);
-        *embedding = (LhEmbedding){ .program = part,
-                                    .slots = both->slots[pass],
-                                    .map = { .base = 0, .stride = 1 },
-                                    .communicator = (uint8_t)(16 * pass),
-                                    .module = (uint8_t)(pass + 1) };
+        *embedding = (LhSubprogram){ .program = part,
+                                     .slots = both->slots[pass],
+                                     .map = { .base = 0, .stride = 1 },
+                                     .communicator = (uint8_t)(16 * pass),
+                                     .module = (uint8_t)(pass + 1) };
         for (uint32_t s = 0; s < part->streams_count; s++) {
             if (s == whole->streams_count)
                 lh_program_add_stream(whole, part->streams[s].name, part->streams[s].kind);
@@ -308,15 +308,15 @@ static void
 strided_emit(LhEmitter *e, uint32_t step)
 {
     static const uint16_t slots[] = { X, Y, GATHERED };
-    const LhEmbedding embedding = { .program = e->program->plan,
-                                    .slots = slots,
-                                    .streams = { 0, 1 },
-                                    .map = { .base = e->rank % 2, .stride = 2 },
-                                    .module = 1 };
+    const LhSubprogram embedding = { .program = e->program->plan,
+                                     .slots = slots,
+                                     .streams = { 0, 1 },
+                                     .map = { .base = e->rank % 2, .stride = 2 },
+                                     .module = 1 };
 
     (void)step;
-    lh_embed_begin(e, &embedding, e->rank / 2, LH_OP_NONE);
-    lh_embed_step(e, &embedding);
+    lh_subprogram_begin(e, &embedding, e->rank / 2, LH_OP_NONE);
+    lh_subprogram_step(e, &embedding);
 }
 
 static const LhGenerator strided_generator = { .steps = one_step, .emit = strided_emit };

@@ -9,17 +9,17 @@
 
 /* "path=value" lines, lists with spaces, flags "path", null "path:". Caller frees. */
 static char *
-flatten(const LhEntries *e)
+flatten(const LhSettingsFile *e)
 {
     GString *out = g_string_new(NULL);
 
     for (guint i = 0; i < e->entries->len; i++) {
-        const LhFileEntry *entry = g_ptr_array_index(e->entries, i);
-        g_autofree char *text = lh_entry_text(entry);
+        const LhSettingsEntry *entry = g_ptr_array_index(e->entries, i);
+        g_autofree char *text = lh_settings_entry_text(entry);
 
-        if (entry->kind == LH_ENTRY_FLAG)
+        if (entry->kind == LH_SETTINGS_FLAG)
             g_string_append_printf(out, "%s\n", entry->path);
-        else if (entry->kind == LH_ENTRY_NONE)
+        else if (entry->kind == LH_SETTINGS_NONE)
             g_string_append_printf(out, "%s:\n", entry->path);
         else
             g_string_append_printf(out, "%s=%s\n", entry->path, text);
@@ -31,10 +31,10 @@ flatten(const LhEntries *e)
 }
 
 static void
-check_read(LhEntriesReader *reader, const char *text, const char *expected)
+check_read(LhSettingsFileReader *reader, const char *text, const char *expected)
 {
     g_autoptr(GError) error = NULL;
-    g_autoptr(LhEntries) e = reader("f", text, strlen(text), &error);
+    g_autoptr(LhSettingsFile) e = reader("f", text, strlen(text), &error);
     g_autofree char *found = NULL;
 
     ck_assert_msg(e != NULL, "%s in: %s", error != NULL ? error->message : "", text);
@@ -43,10 +43,10 @@ check_read(LhEntriesReader *reader, const char *text, const char *expected)
 }
 
 static void
-check_refused(LhEntriesReader *reader, const char *text, const char *message)
+check_refused(LhSettingsFileReader *reader, const char *text, const char *message)
 {
     g_autoptr(GError) error = NULL;
-    g_autoptr(LhEntries) e = reader("f", text, strlen(text), &error);
+    g_autoptr(LhSettingsFile) e = reader("f", text, strlen(text), &error);
 
     ck_assert_msg(e == NULL && error != NULL, "not refused: %s", text);
     ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_INPUT));
@@ -76,7 +76,7 @@ START_TEST(toml_is_read)
     };
 
     for (guint i = 0; i < G_N_ELEMENTS(rows); i++)
-        check_read(lh_entries_toml, rows[i].text, rows[i].expected);
+        check_read(lh_settings_toml, rows[i].text, rows[i].expected);
 }
 END_TEST
 
@@ -115,18 +115,18 @@ START_TEST(toml_says_where_it_is_wrong)
     };
 
     for (guint i = 0; i < G_N_ELEMENTS(rows); i++)
-        check_refused(lh_entries_toml, rows[i].text, rows[i].message);
+        check_refused(lh_settings_toml, rows[i].text, rows[i].message);
 }
 END_TEST
 
 START_TEST(json_is_read)
 {
-    check_read(lh_entries_json, "{\"a\": {\"b\": 1, \"c\": null}, \"d\": [1, \"x\"], \"e\": true}",
+    check_read(lh_settings_json, "{\"a\": {\"b\": 1, \"c\": null}, \"d\": [1, \"x\"], \"e\": true}",
                "a.b=1\na.c:\nd=1 x\ne=true\n");
-    check_read(lh_entries_json, " {\"a\": [{\"b\": 1}, [2]]}", "a[0].b=1\na[1]=2\n");
-    check_refused(lh_entries_json, "[1]", "f:1:1: error: settings are an object");
-    check_refused(lh_entries_json, "{\"a\": 1,\n \"a\": 2}", "f:2:2: error");
-    check_refused(lh_entries_json, "{\"a\": {\"b\": 1},\n \"a.b\": 2}",
+    check_read(lh_settings_json, " {\"a\": [{\"b\": 1}, [2]]}", "a[0].b=1\na[1]=2\n");
+    check_refused(lh_settings_json, "[1]", "f:1:1: error: settings are an object");
+    check_refused(lh_settings_json, "{\"a\": 1,\n \"a\": 2}", "f:2:2: error");
+    check_refused(lh_settings_json, "{\"a\": {\"b\": 1},\n \"a.b\": 2}",
                   "f:2:9: error: \"a.b\" is set twice");
 }
 END_TEST
@@ -136,7 +136,7 @@ static bool
 has_yaml(void)
 {
     g_autoptr(GError) error = NULL;
-    g_autoptr(LhEntries) e = lh_entries_yaml("f", "a: 1", 4, &error);
+    g_autoptr(LhSettingsFile) e = lh_settings_yaml("f", "a: 1", 4, &error);
 
     ck_assert(e != NULL || g_error_matches(error, LH_ERROR, LH_ERROR_RUNTIME));
     return e != NULL;
@@ -146,21 +146,21 @@ START_TEST(yaml_is_read)
 {
     if (!has_yaml())
         return;
-    check_read(lh_entries_yaml, "", "");
-    check_read(lh_entries_yaml, "# c\na: 1\nb:\n  c: 'yes'\n  d: yes\n  e: ~\n  f:\n",
+    check_read(lh_settings_yaml, "", "");
+    check_read(lh_settings_yaml, "# c\na: 1\nb:\n  c: 'yes'\n  d: yes\n  e: ~\n  f:\n",
                "a=1\nb.c=yes\nb.d=true\nb.e:\nb.f:\n");
-    check_read(lh_entries_yaml, "a: [1, x, No]\nb:\n- c: 1\n- [2]\n",
+    check_read(lh_settings_yaml, "a: [1, x, No]\nb:\n- c: 1\n- [2]\n",
                "a=1 x false\nb=\nb[0].c=1\nb[1]=2\n");
-    check_read(lh_entries_yaml, "--- {a: {b: \"x y\"}}\n", "a.b=x y\n");
-    check_refused(lh_entries_yaml, "a: 1\na: 2\n", "f:2:4: error: \"a\" is set twice");
-    check_refused(lh_entries_yaml, "a: {b: 1}\na: {c: 2}\n", "f:2:4: error: \"a\" is set twice");
-    check_refused(lh_entries_yaml, "a: &x 1\nb: *x\n", "f:2:4: error: anchors and aliases");
-    check_refused(lh_entries_yaml, "a: !!python/object x\n", "f:1:4: error: tags");
-    check_refused(lh_entries_yaml, "a: {<<: {b: 1}}\n", "f:1:5: error: merge keys");
-    check_refused(lh_entries_yaml, "- a\n", "f:1:1: error: settings are a mapping");
-    check_refused(lh_entries_yaml, "a: 1\n---\nb: 2\n", "f:2:1: error: a second document");
-    check_refused(lh_entries_yaml, "a: [1\n", "f:2:1: error: ");
-    check_refused(lh_entries_yaml, "a: \"x\\0y\"\n", "f:1:4: error: a NUL");
+    check_read(lh_settings_yaml, "--- {a: {b: \"x y\"}}\n", "a.b=x y\n");
+    check_refused(lh_settings_yaml, "a: 1\na: 2\n", "f:2:4: error: \"a\" is set twice");
+    check_refused(lh_settings_yaml, "a: {b: 1}\na: {c: 2}\n", "f:2:4: error: \"a\" is set twice");
+    check_refused(lh_settings_yaml, "a: &x 1\nb: *x\n", "f:2:4: error: anchors and aliases");
+    check_refused(lh_settings_yaml, "a: !!python/object x\n", "f:1:4: error: tags");
+    check_refused(lh_settings_yaml, "a: {<<: {b: 1}}\n", "f:1:5: error: merge keys");
+    check_refused(lh_settings_yaml, "- a\n", "f:1:1: error: settings are a mapping");
+    check_refused(lh_settings_yaml, "a: 1\n---\nb: 2\n", "f:2:1: error: a second document");
+    check_refused(lh_settings_yaml, "a: [1\n", "f:2:1: error: ");
+    check_refused(lh_settings_yaml, "a: \"x\\0y\"\n", "f:1:4: error: a NUL");
 }
 END_TEST
 
@@ -184,8 +184,8 @@ START_TEST(arguments_are_read)
     };
 
     for (guint i = 0; i < G_N_ELEMENTS(rows); i++)
-        check_read(lh_entries_arguments, rows[i].text, rows[i].expected);
-    check_refused(lh_entries_arguments, "--a 1\n --b 'x\n", "f:2:6: error: the quote has no end");
+        check_read(lh_settings_arguments, rows[i].text, rows[i].expected);
+    check_refused(lh_settings_arguments, "--a 1\n --b 'x\n", "f:2:6: error: the quote has no end");
 }
 END_TEST
 
@@ -233,7 +233,7 @@ START_TEST(scripts_are_followed)
     };
 
     for (guint i = 0; i < G_N_ELEMENTS(rows); i++)
-        check_read(lh_entries_arguments, rows[i].text, rows[i].expected);
+        check_read(lh_settings_arguments, rows[i].text, rows[i].expected);
 }
 END_TEST
 
@@ -263,9 +263,9 @@ START_TEST(what_a_script_leaves_open_is_told)
     };
 
     for (guint i = 0; i < G_N_ELEMENTS(rows); i++)
-        check_read(lh_entries_arguments, rows[i].text, rows[i].expected);
-    check_refused(lh_entries_arguments, "run ${A", "f:1:5: error: the \"${\" has no end");
-    check_refused(lh_entries_arguments, "if true; then run", "f:1:1: error: \"if\" has no \"fi\"");
+        check_read(lh_settings_arguments, rows[i].text, rows[i].expected);
+    check_refused(lh_settings_arguments, "run ${A", "f:1:5: error: the \"${\" has no end");
+    check_refused(lh_settings_arguments, "if true; then run", "f:1:1: error: \"if\" has no \"fi\"");
 }
 END_TEST
 
@@ -297,10 +297,10 @@ START_TEST(scripts_within_a_script_are_followed)
     };
 
     for (guint i = 0; i < G_N_ELEMENTS(rows); i++)
-        check_read(lh_entries_arguments, rows[i].text, rows[i].expected);
-    check_refused(lh_entries_arguments, "run\nbash <<'END'\nls\nrun ${A\nEND",
+        check_read(lh_settings_arguments, rows[i].text, rows[i].expected);
+    check_refused(lh_settings_arguments, "run\nbash <<'END'\nls\nrun ${A\nEND",
                   "f:4:5: error: the \"${\" has no end");
-    check_refused(lh_entries_arguments, "cat > j <<END\n${A\nEND",
+    check_refused(lh_settings_arguments, "cat > j <<END\n${A\nEND",
                   "f:2:1: error: the \"${\" has no end");
 }
 END_TEST
@@ -311,18 +311,18 @@ START_TEST(variables_are_given)
         "S=1\nif [ $S = 1 ]; then N=1; else N=2; fi\nrun --n $N --m $1 --k ${11}";
     g_autoptr(GPtrArray) given = g_ptr_array_new();
     g_autoptr(GError) error = NULL;
-    g_autoptr(LhEntries) e = NULL;
+    g_autoptr(LhSettingsFile) e = NULL;
     g_autofree char *found = NULL;
 
     g_ptr_array_add(given, (gpointer) "S=3");
     g_ptr_array_add(given, (gpointer) "1=x");
     g_ptr_array_add(given, (gpointer) "11=y");
-    e = lh_entries_script("f", text, strlen(text), given, &error);
+    e = lh_settings_script("f", text, strlen(text), given, &error);
     ck_assert_msg(e != NULL, "%s", error != NULL ? error->message : "");
     found = flatten(e);
     ck_assert_str_eq(found, "n=2\nm=x\nk=y\n");
     g_ptr_array_add(given, (gpointer) "T=3");
-    ck_assert_ptr_null(lh_entries_script("f", text, strlen(text), given, &error));
+    ck_assert_ptr_null(lh_settings_script("f", text, strlen(text), given, &error));
     ck_assert_str_eq(error->message, "--set: f has no variable T");
 }
 END_TEST
@@ -335,29 +335,30 @@ START_TEST(what_grows_is_refused)
     g_autoptr(GString) many = g_string_new(NULL);
     g_autoptr(GString) open = g_string_new("A=--a\n");
     g_autoptr(GString) wide = g_string_new("A=");
-    g_autofree char *big = g_strnfill(LH_ENTRIES_BYTES_MAX + 1, '#');
+    g_autofree char *big = g_strnfill(LH_SETTINGS_BYTES_MAX + 1, '#');
 
     for (int i = 1; i <= 30; i++)
         g_string_append_printf(doubling, "A%d=$A%d$A%d\n", i, i - 1, i - 1);
-    for (int i = 0; i <= LH_ENTRIES_DEPTH_MAX; i++)
+    for (int i = 0; i <= LH_SETTINGS_DEPTH_MAX; i++)
         g_string_append_c(deep, '[');
-    for (int i = 0; i <= LH_ENTRIES_MAX; i++)
+    for (int i = 0; i <= LH_SETTINGS_MAX; i++)
         g_string_append_printf(many, "k%d = 1\n", i);
     for (int i = 0; i < 60000; i++)
         g_string_append_c(wide, 'x');
     g_string_append(wide, "\np");
     for (int i = 0; i < 10; i++)
         g_string_append_printf(wide, "\n--a%d $A $A $A $A $A $A $A $A $A $A", i);
-    check_refused(lh_entries_arguments, wide->str,
+    check_refused(lh_settings_arguments, wide->str,
                   "f:9:30: error: up to here, words have more than 4 MiB");
     for (int i = 0; i < 40; i++)
         g_string_append_printf(open, "[ $Q%d ] && A=\"$A $A --x%d\"\n", i, i);
     g_string_append(open, "run $A");
-    check_refused(lh_entries_arguments, open->str, "f:42:");
-    check_refused(lh_entries_arguments, doubling->str, "f:14:5: error: a word has more than 65536");
-    check_refused(lh_entries_toml, deep->str, "f:1:37: error: lists and tables are nested");
-    check_refused(lh_entries_toml, many->str, "f:10001:10: error: the file has more than 10000");
-    check_refused(lh_entries_toml, big, "f:1:1: error: the file has more than 1048576 bytes");
+    check_refused(lh_settings_arguments, open->str, "f:42:");
+    check_refused(lh_settings_arguments, doubling->str,
+                  "f:14:5: error: a word has more than 65536");
+    check_refused(lh_settings_toml, deep->str, "f:1:37: error: lists and tables are nested");
+    check_refused(lh_settings_toml, many->str, "f:10001:10: error: the file has more than 10000");
+    check_refused(lh_settings_toml, big, "f:1:1: error: the file has more than 1048576 bytes");
 }
 END_TEST
 

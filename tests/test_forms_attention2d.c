@@ -613,7 +613,7 @@ execute(const char *name, const LhProgramParams *p)
     LhErrorReport report = { 0 };
 
     ck_assert_msg(result != NULL, "%s", error == NULL ? "" : error->message);
-    lh_numerics_compare(numerics, program, result, &report);
+    lh_tolerance_compare(numerics, program, result, &report);
     for (uint32_t rank = 0; rank < p->ranks; rank++) {
         ck_assert_uint_eq(result->ranks[rank].bytes_sent, forms(name)->bytes_sent(p, rank));
         ck_assert_uint_eq(result->ranks[rank].flops, forms(name)->flops(p, rank));

@@ -134,7 +134,7 @@ run(const LhProgram *program, const LhNumerics *numerics, LhErrorReport *report)
     ck_assert_msg(result != NULL, "%s, P %u, U %u, pass %d: %s", program->name,
                   program->params.ranks, lh_heads_size(&program->params), (int)program->params.pass,
                   error == NULL ? "" : error->message);
-    lh_numerics_compare(numerics, program, result, report);
+    lh_tolerance_compare(numerics, program, result, report);
     return result;
 }
 

@@ -685,7 +685,7 @@ check_run(const char *name, const LhProgramParams *p, KernelSet kernels, LhInput
     g_auto(LhErrorReport) report = { 0 };
 
     ck_assert_msg(result != NULL, "%s", error == NULL ? "" : error->message);
-    lh_numerics_compare(numerics, program, result, &report);
+    lh_tolerance_compare(numerics, program, result, &report);
     ck_assert_uint_eq(report.rows_count, p->pass == LH_PASS_FWD   ? 1
                                          : p->pass == LH_PASS_BWD ? 3
                                                                   : 4);

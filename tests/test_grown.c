@@ -104,7 +104,7 @@ runs_right(const LhProgram *program, const LhNumerics *numerics, const Way *way,
         g_string_append_printf(why, "%s: %s; ", way->backend->name, error->message);
         return false;
     }
-    lh_numerics_compare(numerics, program, result, &report);
+    lh_tolerance_compare(numerics, program, result, &report);
     for (uint32_t i = 0; i < report.rows_count; i++) {
         const LhErrorRow *row = &report.rows[i];
 

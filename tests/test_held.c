@@ -29,7 +29,7 @@ static const struct {
 
 typedef struct {
     LhScenario *scenario;
-    LhSingle *single;
+    LhNcclTest *single;
     char *cluster;
 } Made;
 
@@ -41,8 +41,8 @@ make_single(const char *cluster, uint32_t nodes, const char *op)
 
     lh_scenario_replace(m.scenario, "cluster", m.cluster);
     lh_scenario_replace(m.scenario, "collectives", "nccl");
-    m.single =
-        lh_single_new(m.scenario, lh_single_op_find(op, NULL), (LhSinglePlace){ 0, 0 }, &error);
+    m.single = lh_nccl_test_new(m.scenario, lh_nccl_test_op_find(op, NULL),
+                                (LhNcclTestPlace){ 0, 0 }, &error);
     ck_assert_msg(m.single != NULL, "%s: %s", m.cluster, error != NULL ? error->message : "");
     return m;
 }
@@ -50,21 +50,21 @@ make_single(const char *cluster, uint32_t nodes, const char *op)
 static void
 made_clear(Made *m)
 {
-    lh_single_free(m->single);
+    lh_nccl_test_free(m->single);
     lh_scenario_free(m->scenario);
     g_free(m->cluster);
 }
 
 /* What a size takes on another topology than the cluster's. */
 static double
-seconds_on(const LhSingle *s, const LhTopology *topology, uint64_t bytes)
+seconds_on(const LhNcclTest *s, const LhTopology *topology, uint64_t bytes)
 {
     LhNetwork network;
     double seconds;
 
     ck_assert(lh_network_init(&network, topology, s->setup->network.nodes, s->setup->network.ranks,
                               NULL, NULL));
-    ck_assert(lh_single_seconds(s, &network, bytes, &seconds, NULL));
+    ck_assert(lh_nccl_test_seconds(s, &network, bytes, &seconds, NULL));
     return seconds;
 }
 
@@ -80,7 +80,7 @@ noise(uint64_t seed, uint64_t a, double deviation)
 }
 
 static void
-begin_log(const LhSingle *s, GString *log)
+begin_log(const LhNcclTest *s, GString *log)
 {
     const LhNetwork *n = &s->setup->network;
 
@@ -93,38 +93,38 @@ begin_log(const LhSingle *s, GString *log)
 }
 
 static void
-log_row(const LhSingle *s, uint64_t bytes, double seconds, GString *log)
+log_row(const LhNcclTest *s, uint64_t bytes, double seconds, GString *log)
 {
     const double gbps = (double)bytes / seconds / 1e9;
 
     g_string_append_printf(log, "%" G_GUINT64_FORMAT " 1 float sum -1 %.3f %.4f %.4f 0\n", bytes,
-                           1e6 * seconds, gbps, gbps * lh_single_bus_share(s->op, s->ranks));
+                           1e6 * seconds, gbps, gbps * lh_nccl_test_bus_share(s->op, s->ranks));
 }
 
 /* Of sizes from @bytes_min on. */
-static LhHeld *
+static LhLogCheck *
 hold_from(const Made *m, const GString *log, uint64_t bytes_min)
 {
     g_autofree char *path = NULL;
     const int file = g_file_open_tmp("held-XXXXXX", &path, NULL);
     g_autoptr(GPtrArray) logs = g_ptr_array_new();
-    const LhHeldQuery query = { .scenario = m->scenario,
-                                .logs = logs,
-                                .bytes_min = bytes_min,
-                                .bytes_max = LH_SINGLE_BYTES_MAX };
-    LhHeld *held;
+    const LhLogCheckQuery query = { .scenario = m->scenario,
+                                    .logs = logs,
+                                    .bytes_min = bytes_min,
+                                    .bytes_max = LH_NCCL_TEST_BYTES_MAX };
+    LhLogCheck *held;
 
     ck_assert(file >= 0);
     close(file);
     ck_assert(g_file_set_contents(path, log->str, (gssize)log->len, NULL));
     g_ptr_array_add(logs, path);
-    held = lh_held_new(&query, NULL);
+    held = lh_log_check_new(&query, NULL);
     ck_assert(held != NULL);
     remove(path);
     return held;
 }
 
-static LhHeld *
+static LhLogCheck *
 hold(const Made *m, const GString *log)
 {
     return hold_from(m, log, 1);
@@ -134,17 +134,17 @@ hold(const Made *m, const GString *log)
 #define ROWS 11
 
 static uint64_t
-bytes_of(const LhSingle *s, int row)
+bytes_of(const LhNcclTest *s, int row)
 {
-    return lh_single_bytes(s->op, s->ranks, UINT64_C(1024) << (2 * row));
+    return lh_nccl_test_bytes(s->op, s->ranks, UINT64_C(1024) << (2 * row));
 }
 
 /* The cause that is the lever, about at this factor; NULL: it is not named. */
-static const LhHeldCause *
-named(const LhHeld *held, const LhLever *lever, double factor)
+static const LhLogCheckCause *
+named(const LhLogCheck *held, const LhLever *lever, double factor)
 {
     for (guint i = 0; i < held->causes->len; i++) {
-        const LhHeldCause *cause = &g_array_index(held->causes, LhHeldCause, i);
+        const LhLogCheckCause *cause = &g_array_index(held->causes, LhLogCheckCause, i);
 
         if (cause->lever == lever && fabs(log(cause->factor / factor)) < FACTOR_OFF)
             return cause;
@@ -154,10 +154,10 @@ named(const LhHeld *held, const LhLever *lever, double factor)
 
 /* NVLS has no part in what does not add up in it. */
 static void
-check_ways(const LhHeld *held, const LhSingleOp *op)
+check_ways(const LhLogCheck *held, const LhNcclTestOp *op)
 {
     for (guint i = 0; i < held->causes->len; i++) {
-        const LhHeldCause *cause = &g_array_index(held->causes, LhHeldCause, i);
+        const LhLogCheckCause *cause = &g_array_index(held->causes, LhLogCheckCause, i);
 
         ck_assert(op->kind == LH_COLL_ALL_REDUCE ||
                   g_strcmp0(cause->way, "NCCL_NVLS_ENABLE=0") != 0);
@@ -173,14 +173,14 @@ static void
 attack(uint64_t seed, Tally *tally)
 {
     const size_t where = (size_t)(lh_rng_bits(seed, 0, 0) % G_N_ELEMENTS(clusters));
-    const LhSingleOp *op = &lh_single_ops[lh_rng_bits(seed, 0, 1) % (LH_SINGLE_SENDS + 1)];
+    const LhNcclTestOp *op = &lh_nccl_test_ops[lh_rng_bits(seed, 0, 1) % (LH_NCCL_TEST_SENDS + 1)];
     Made m = make_single(clusters[where].cluster, clusters[where].nodes, op->name);
     g_autoptr(GPtrArray) levers = lh_topology_levers(m.single->setup->topology);
     const LhLever *lever = levers->pdata[lh_rng_bits(seed, 0, 2) % levers->len];
     const double factor = SLOWEST + (1 - SLOWEST) * lh_rng_uniform(seed, 0, 3);
     LhTopology turned = *m.single->setup->topology;
     g_autoptr(GString) log = g_string_new(NULL);
-    g_autoptr(LhHeld) held = NULL;
+    g_autoptr(LhLogCheck) held = NULL;
 
     lh_lever_scale(&turned, lever, factor);
     begin_log(m.single, log);
@@ -216,27 +216,27 @@ START_TEST(a_lever_that_was_turned_is_named)
 END_TEST
 
 /* A log of @m whose times are those of predictions times what @times says of each row. */
-static LhHeld *
+static LhLogCheck *
 hold_times_from(const Made *m, const double *times, uint64_t bytes_min)
 {
     g_autoptr(GString) log = g_string_new(NULL);
-    LhHeld *held;
+    LhLogCheck *held;
 
     begin_log(m->single, log);
     for (int row = 0; row < ROWS; row++) {
         const uint64_t bytes = bytes_of(m->single, row);
-        LhSingleTime time;
+        LhNcclTestTime time;
 
         if (bytes == 0)
             continue;
-        ck_assert(lh_single_time(m->single, bytes, &time, NULL));
+        ck_assert(lh_nccl_test_time(m->single, bytes, &time, NULL));
         log_row(m->single, bytes, time.seconds * times[row], log);
     }
     held = hold_from(m, log, bytes_min);
     return held;
 }
 
-static LhHeld *
+static LhLogCheck *
 hold_times(const Made *m, const double *times)
 {
     return hold_times_from(m, times, 1);
@@ -251,7 +251,7 @@ START_TEST(chance_is_not_named)
         const size_t where = (size_t)(seed % G_N_ELEMENTS(clusters));
         Made m = make_single(clusters[where].cluster, clusters[where].nodes, "all_reduce");
         double times[ROWS];
-        g_autoptr(LhHeld) held = NULL;
+        g_autoptr(LhLogCheck) held = NULL;
 
         for (int row = 0; row < ROWS; row++)
             times[row] = pow(3, 2 * lh_rng_uniform(seed, 7, (uint64_t)row) - 1);
@@ -268,7 +268,7 @@ START_TEST(sound_logs_are_inside)
     for (uint64_t seed = 0; seed < G_N_ELEMENTS(clusters); seed++) {
         Made m = make_single(clusters[seed].cluster, clusters[seed].nodes, "all_gather");
         double times[ROWS];
-        g_autoptr(LhHeld) held = NULL;
+        g_autoptr(LhLogCheck) held = NULL;
 
         for (int row = 0; row < ROWS; row++)
             times[row] = noise(seed, (uint64_t)row, NOISE);
@@ -286,7 +286,7 @@ START_TEST(one_slow_row_is_seen)
     for (int slow = 0; slow < ROWS; slow++) {
         Made m = make_single("hgx-h100", 1, "reduce_scatter");
         double times[ROWS];
-        g_autoptr(LhHeld) held = NULL;
+        g_autoptr(LhLogCheck) held = NULL;
 
         for (int row = 0; row < ROWS; row++)
             times[row] = row == slow ? 2 : 1;
@@ -304,7 +304,7 @@ START_TEST(half_a_reason_is_none)
 {
     Made m = make_single("hgx-h100", 1, "all_gather");
     double times[ROWS];
-    g_autoptr(LhHeld) held = NULL, few = NULL;
+    g_autoptr(LhLogCheck) held = NULL, few = NULL;
 
     for (int row = 0; row < ROWS; row++)
         times[row] = row % 2 == 0 ? 4 : 6;
@@ -322,10 +322,10 @@ START_TEST(half_a_reason_is_none)
 END_TEST
 
 static bool
-names_way(const LhHeld *held, const char *way)
+names_way(const LhLogCheck *held, const char *way)
 {
     return held->causes->len == 1 &&
-           g_strcmp0(g_array_index(held->causes, LhHeldCause, 0).way, way) == 0;
+           g_strcmp0(g_array_index(held->causes, LhLogCheckCause, 0).way, way) == 0;
 }
 
 /* Rings in place of NVLS: twice what a reduce-scatter takes, but for one floor. If that takes as
@@ -336,22 +336,22 @@ START_TEST(nvls_that_is_off_is_named)
     Made half = make_single("hgx-h100", 1, "reduce_scatter");
     Made gather = make_single("hgx-h100", 1, "all_gather");
     g_autoptr(GString) log = g_string_new(NULL), twice = g_string_new(NULL);
-    g_autoptr(LhHeld) held = NULL, other = NULL;
-    LhSingleTime least, first;
+    g_autoptr(LhLogCheck) held = NULL, other = NULL;
+    LhNcclTestTime least, first;
 
-    ck_assert(lh_single_is_nvls(m.single) && !lh_single_is_nvls(half.single));
-    ck_assert(lh_single_time(half.single, 1024, &least, NULL));
-    ck_assert(lh_single_time(gather.single, 1024, &first, NULL));
+    ck_assert(lh_nccl_test_is_nvls(m.single) && !lh_nccl_test_is_nvls(half.single));
+    ck_assert(lh_nccl_test_time(half.single, 1024, &least, NULL));
+    ck_assert(lh_nccl_test_time(gather.single, 1024, &first, NULL));
     begin_log(m.single, log);
     begin_log(half.single, twice);
     for (int row = 0; row < ROWS; row++) {
-        LhSingleTime time, whole;
+        LhNcclTestTime time, whole;
 
-        ck_assert(lh_single_time(half.single, bytes_of(m.single, row), &time, NULL));
-        ck_assert(lh_single_time(m.single, bytes_of(m.single, row), &whole, NULL));
+        ck_assert(lh_nccl_test_time(half.single, bytes_of(m.single, row), &time, NULL));
+        ck_assert(lh_nccl_test_time(m.single, bytes_of(m.single, row), &whole, NULL));
         log_row(m.single, bytes_of(m.single, row),
                 fmax(whole.seconds, 2 * time.seconds - least.seconds), log);
-        ck_assert(lh_single_time(gather.single, bytes_of(m.single, row), &whole, NULL));
+        ck_assert(lh_nccl_test_time(gather.single, bytes_of(m.single, row), &whole, NULL));
         log_row(half.single, bytes_of(m.single, row), time.seconds + whole.seconds - first.seconds,
                 twice);
     }
@@ -373,7 +373,7 @@ START_TEST(messages_through_memory_are_named)
     Made m = make_single("hgx-h100", 1, "all_gather");
     LhTopology t = *m.single->setup->topology;
     g_autoptr(GString) log = g_string_new(NULL);
-    g_autoptr(LhHeld) held = NULL;
+    g_autoptr(LhLogCheck) held = NULL;
     bool found = false;
 
     t.nvlink.bandwidth = t.pcie.bandwidth;
@@ -384,8 +384,8 @@ START_TEST(messages_through_memory_are_named)
                 seconds_on(m.single, &t, bytes_of(m.single, row)), log);
     held = hold(&m, log);
     for (guint i = 0; i < held->causes->len; i++)
-        found |=
-            g_strcmp0(g_array_index(held->causes, LhHeldCause, i).way, "NCCL_P2P_DISABLE=1") == 0;
+        found |= g_strcmp0(g_array_index(held->causes, LhLogCheckCause, i).way,
+                           "NCCL_P2P_DISABLE=1") == 0;
     ck_assert(found);
     made_clear(&m);
 }
@@ -400,19 +400,19 @@ START_TEST(what_explains_equally_well_is_named)
     Made m = make_single("hgx-h100", 4, "all_gather");
     double times[ROWS];
     LhTopology turned = *m.single->setup->topology;
-    g_autoptr(LhHeld) held = NULL;
+    g_autoptr(LhLogCheck) held = NULL;
 
     turned.nic.bandwidth /= 3;
     for (int row = 0; row < ROWS; row++) {
-        LhSingleTime time;
+        LhNcclTestTime time;
 
-        ck_assert(lh_single_time(m.single, bytes_of(m.single, row), &time, NULL));
+        ck_assert(lh_nccl_test_time(m.single, bytes_of(m.single, row), &time, NULL));
         times[row] = seconds_on(m.single, &turned, bytes_of(m.single, row)) / time.seconds;
     }
     held = hold_times(&m, times);
     ck_assert_uint_eq(held->causes->len, G_N_ELEMENTS(paths) - 1);
     for (guint i = 0; i < held->causes->len; i++) {
-        const LhHeldCause *cause = &g_array_index(held->causes, LhHeldCause, i);
+        const LhLogCheckCause *cause = &g_array_index(held->causes, LhLogCheckCause, i);
 
         ck_assert_msg(g_strv_contains(paths, cause->lever->path), "%s", cause->lever->path);
         ck_assert_msg(cause->factor > 0.31 && cause->factor < 0.4, "%g", cause->factor);
@@ -428,7 +428,7 @@ START_TEST(logs_may_be_fast)
     Made m = make_single("hgx-h100", 1, "alltoall");
     LhTopology turned = *m.single->setup->topology;
     g_autoptr(GString) log = g_string_new(NULL);
-    g_autoptr(LhHeld) held = NULL;
+    g_autoptr(LhLogCheck) held = NULL;
 
     turned.nvlink.bandwidth *= 3;
     begin_log(m.single, log);
@@ -437,7 +437,7 @@ START_TEST(logs_may_be_fast)
                 seconds_on(m.single, &turned, bytes_of(m.single, row)), log);
     held = hold(&m, log);
     ck_assert_uint_eq(held->causes->len, 1);
-    ck_assert(g_array_index(held->causes, LhHeldCause, 0).factor == 3);
+    ck_assert(g_array_index(held->causes, LhLogCheckCause, 0).factor == 3);
     made_clear(&m);
 }
 END_TEST
@@ -449,10 +449,10 @@ START_TEST(sizes_end)
         uint64_t least, most, factor;
         guint rows;
     } cases[] = {
-        { UINT64_C(1) << 44, LH_SINGLE_BYTES_MAX, 1 << 20, 1 },
-        { UINT64_C(1) << 30, LH_SINGLE_BYTES_MAX, 1 << 20, 2 },
-        { UINT64_C(1) << 50, LH_SINGLE_BYTES_MAX, 2, 1 },
-        { (UINT64_C(1) << 49) + 1, LH_SINGLE_BYTES_MAX, 2, 1 },
+        { UINT64_C(1) << 44, LH_NCCL_TEST_BYTES_MAX, 1 << 20, 1 },
+        { UINT64_C(1) << 30, LH_NCCL_TEST_BYTES_MAX, 1 << 20, 2 },
+        { UINT64_C(1) << 50, LH_NCCL_TEST_BYTES_MAX, 2, 1 },
+        { (UINT64_C(1) << 49) + 1, LH_NCCL_TEST_BYTES_MAX, 2, 1 },
         { 1, 8, 2, 4 },
         { 7, 7, 3, 1 },
         { 3, 9, 3, 2 },
@@ -460,16 +460,16 @@ START_TEST(sizes_end)
     Made m = make_single("hgx-h100", 1, "all_reduce");
 
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
-        const LhHeldQuery query = { .scenario = m.scenario,
-                                    .op = m.single->op,
-                                    .bytes_min = cases[i].least,
-                                    .bytes_max = cases[i].most,
-                                    .factor = cases[i].factor };
-        g_autoptr(LhHeld) held = lh_held_new(&query, NULL);
-        const LhHeldRun *run = g_ptr_array_index(held->runs, 0);
+        const LhLogCheckQuery query = { .scenario = m.scenario,
+                                        .op = m.single->op,
+                                        .bytes_min = cases[i].least,
+                                        .bytes_max = cases[i].most,
+                                        .factor = cases[i].factor };
+        g_autoptr(LhLogCheck) held = lh_log_check_new(&query, NULL);
+        const LhLogCheckRun *run = g_ptr_array_index(held->runs, 0);
 
         ck_assert_uint_eq(run->rows->len, cases[i].rows);
-        ck_assert_uint_eq(g_array_index(run->rows, LhHeldRow, 0).bytes, cases[i].least);
+        ck_assert_uint_eq(g_array_index(run->rows, LhLogCheckRow, 0).bytes, cases[i].least);
     }
     made_clear(&m);
 }

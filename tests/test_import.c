@@ -17,23 +17,23 @@ path_of(const char *name)
     return g_build_filename(g_getenv("LONGHAUL_DATA_DIR"), "tests", "data", "import", name, NULL);
 }
 
-static LhSeenRun *
+static LhGpuTraceRun *
 load(const char *name)
 {
     g_autofree char *path = path_of(name);
     g_autoptr(GError) error = NULL;
-    LhSeenRun *run = lh_seen_new();
+    LhGpuTraceRun *run = lh_gpu_trace_new();
 
-    ck_assert_msg(lh_seen_load(run, path, &error), "%s", error != NULL ? error->message : "");
-    ck_assert_msg(lh_seen_finish(run, &error), "%s", error != NULL ? error->message : "");
+    ck_assert_msg(lh_gpu_trace_load(run, path, &error), "%s", error != NULL ? error->message : "");
+    ck_assert_msg(lh_gpu_trace_finish(run, &error), "%s", error != NULL ? error->message : "");
     return run;
 }
 
-static const LhSeen *
-seen_at(const LhSeenRun *run, guint index)
+static const LhGpuTrace *
+seen_at(const LhGpuTraceRun *run, guint index)
 {
     ck_assert_uint_lt(index, run->kernels->len);
-    return &g_array_index(run->kernels, LhSeen, index);
+    return &g_array_index(run->kernels, LhGpuTrace, index);
 }
 
 START_TEST(reads_numbers_exactly)
@@ -84,65 +84,69 @@ START_TEST(knows_kernels_by_name)
 {
     static const struct {
         const char *name;
-        LhSeenClass class;
+        LhGpuTraceClass class;
         uint8_t transfer;
     } names[] = {
-        { "void flash_fwd_kernel<X>(Flash_fwd_params)", LH_SEEN_ATTEND, LH_SEEN_UNKNOWN },
-        { "void flash_fwd_splitkv_kernel<X>(P)", LH_SEEN_ATTEND, LH_SEEN_UNKNOWN },
-        { "void flash_fwd_splitkv_combine_kernel<X>(P)", LH_SEEN_HELPER, LH_SEEN_UNKNOWN },
+        { "void flash_fwd_kernel<X>(Flash_fwd_params)", LH_GPU_TRACE_ATTEND, LH_GPU_TRACE_UNKNOWN },
+        { "void flash_fwd_splitkv_kernel<X>(P)", LH_GPU_TRACE_ATTEND, LH_GPU_TRACE_UNKNOWN },
+        { "void flash_fwd_splitkv_combine_kernel<X>(P)", LH_GPU_TRACE_HELPER,
+          LH_GPU_TRACE_UNKNOWN },
         { "void cutlass::device_kernel<flash::enable_sm90<flash::FlashAttnFwdSm90<X> > >(P)",
-          LH_SEEN_ATTEND, LH_SEEN_UNKNOWN },
-        { "void cutlass::device_kernel<flash::FlashAttnBwdPreprocess<X> >(P)", LH_SEEN_HELPER,
-          LH_SEEN_UNKNOWN },
+          LH_GPU_TRACE_ATTEND, LH_GPU_TRACE_UNKNOWN },
+        { "void cutlass::device_kernel<flash::FlashAttnBwdPreprocess<X> >(P)", LH_GPU_TRACE_HELPER,
+          LH_GPU_TRACE_UNKNOWN },
         { "void cutlass::device_kernel<flash::enable_sm90<flash::FlashAttnBwdSm90<X> > >(P)",
-          LH_SEEN_ATTEND_GRAD, LH_SEEN_UNKNOWN },
+          LH_GPU_TRACE_ATTEND_GRAD, LH_GPU_TRACE_UNKNOWN },
         { "kernel_cutlass_kernel_flash_attncuteflash_fwd_sm100FlashAttentionForwardSm100_object",
-          LH_SEEN_ATTEND, LH_SEEN_UNKNOWN },
-        { "cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_7", LH_SEEN_ATTEND,
-          LH_SEEN_UNKNOWN },
-        { "cudnn_generated_fort_native_sdpa_sm90_flash_bprop_wgmma_f16", LH_SEEN_ATTEND_GRAD,
-          LH_SEEN_UNKNOWN },
-        { "fmha_cutlassF_bf16_aligned_64x128_rf_sm80(P)", LH_SEEN_ATTEND, LH_SEEN_UNKNOWN },
-        { "void thd_out_correction_kernel<X>(P)", LH_SEEN_MERGE, LH_SEEN_UNKNOWN },
-        { "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", LH_SEEN_COMM,
-          LH_SEEN_MESSAGES },
-        { "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(X)", LH_SEEN_COMM, LH_COLL_ALL_REDUCE },
-        { "ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL(X)", LH_SEEN_COMM, LH_COLL_REDUCE_SCATTER },
-        { "ncclKernel_AllGather_RING_LL_Sum_int8_t(X)", LH_SEEN_COMM, LH_COLL_ALL_GATHER },
-        { "ncclDevKernel_Generic(X)", LH_SEEN_COMM, LH_SEEN_UNKNOWN },
-        { "attention_bwd_o", LH_SEEN_ATTEND_GRAD, LH_SEEN_UNKNOWN },
-        { "void at::native::vectorized_elementwise_kernel<4, X>(int)", LH_SEEN_OTHER,
-          LH_SEEN_UNKNOWN },
-        { "", LH_SEEN_OTHER, LH_SEEN_UNKNOWN },
+          LH_GPU_TRACE_ATTEND, LH_GPU_TRACE_UNKNOWN },
+        { "cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_7", LH_GPU_TRACE_ATTEND,
+          LH_GPU_TRACE_UNKNOWN },
+        { "cudnn_generated_fort_native_sdpa_sm90_flash_bprop_wgmma_f16", LH_GPU_TRACE_ATTEND_GRAD,
+          LH_GPU_TRACE_UNKNOWN },
+        { "fmha_cutlassF_bf16_aligned_64x128_rf_sm80(P)", LH_GPU_TRACE_ATTEND,
+          LH_GPU_TRACE_UNKNOWN },
+        { "void thd_out_correction_kernel<X>(P)", LH_GPU_TRACE_MERGE, LH_GPU_TRACE_UNKNOWN },
+        { "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", LH_GPU_TRACE_COMM,
+          LH_GPU_TRACE_MESSAGES },
+        { "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(X)", LH_GPU_TRACE_COMM, LH_COLL_ALL_REDUCE },
+        { "ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL(X)", LH_GPU_TRACE_COMM,
+          LH_COLL_REDUCE_SCATTER },
+        { "ncclKernel_AllGather_RING_LL_Sum_int8_t(X)", LH_GPU_TRACE_COMM, LH_COLL_ALL_GATHER },
+        { "ncclDevKernel_Generic(X)", LH_GPU_TRACE_COMM, LH_GPU_TRACE_UNKNOWN },
+        { "attention_bwd_o", LH_GPU_TRACE_ATTEND_GRAD, LH_GPU_TRACE_UNKNOWN },
+        { "void at::native::vectorized_elementwise_kernel<4, X>(int)", LH_GPU_TRACE_OTHER,
+          LH_GPU_TRACE_UNKNOWN },
+        { "", LH_GPU_TRACE_OTHER, LH_GPU_TRACE_UNKNOWN },
     };
 
     for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
         uint8_t transfer;
 
-        ck_assert_msg(lh_seen_class(names[i].name, &transfer) == names[i].class, "%s",
+        ck_assert_msg(lh_gpu_trace_class(names[i].name, &transfer) == names[i].class, "%s",
                       names[i].name);
         ck_assert_msg(transfer == names[i].transfer, "%s", names[i].name);
     }
-    ck_assert_uint_eq(lh_seen_transfer("all_to_allv"), LH_COLL_ALL_TO_ALL);
-    ck_assert_uint_eq(lh_seen_transfer("_reduce_scatter_base"), LH_COLL_REDUCE_SCATTER);
-    ck_assert_uint_eq(lh_seen_transfer("nccl:coalesced"), LH_SEEN_MESSAGES);
-    ck_assert_uint_eq(lh_seen_transfer("barrier"), LH_SEEN_UNKNOWN);
+    ck_assert_uint_eq(lh_gpu_trace_transfer("all_to_allv"), LH_COLL_ALL_TO_ALL);
+    ck_assert_uint_eq(lh_gpu_trace_transfer("_reduce_scatter_base"), LH_COLL_REDUCE_SCATTER);
+    ck_assert_uint_eq(lh_gpu_trace_transfer("nccl:coalesced"), LH_GPU_TRACE_MESSAGES);
+    ck_assert_uint_eq(lh_gpu_trace_transfer("barrier"), LH_GPU_TRACE_UNKNOWN);
 }
 END_TEST
 
 START_TEST(reads_a_trace)
 {
-    g_autoptr(LhSeenRun) run = load("kineto.json");
-    const LhSeenFile *file = &g_array_index(run->files, LhSeenFile, 0);
-    const LhSeenStep *step = &g_array_index(run->steps, LhSeenStep, 0);
-    const LhSeen *attend = seen_at(run, 0), *gather = seen_at(run, 1), *message = seen_at(run, 2);
+    g_autoptr(LhGpuTraceRun) run = load("kineto.json");
+    const LhGpuTraceFile *file = &g_array_index(run->files, LhGpuTraceFile, 0);
+    const LhGpuTraceStep *step = &g_array_index(run->steps, LhGpuTraceStep, 0);
+    const LhGpuTrace *attend = seen_at(run, 0), *gather = seen_at(run, 1),
+                     *message = seen_at(run, 2);
 
     ck_assert_uint_eq(run->kernels->len, 3);
     ck_assert_uint_eq(file->rank, 5);
     ck_assert_uint_eq(file->events, 12);
     ck_assert_uint_eq(file->dropped, 1); /* of a negative duration */
     ck_assert_uint_eq(file->broken, 0);
-    ck_assert_uint_eq(attend->class, LH_SEEN_ATTEND);
+    ck_assert_uint_eq(attend->class, LH_GPU_TRACE_ATTEND);
     ck_assert_int_eq(attend->end_ns - attend->start_ns, 880120);
     ck_assert_uint_eq(attend->rank, 5);
     ck_assert_uint_eq(attend->stream, 7);
@@ -151,7 +155,7 @@ START_TEST(reads_a_trace)
     ck_assert_int_eq(gather->end_ns - gather->start_ns, 410000);
     ck_assert_uint_eq(gather->bytes, 16384);
     ck_assert_uint_eq(gather->group_size, 8);
-    ck_assert_uint_eq(message->transfer, LH_SEEN_MESSAGES);
+    ck_assert_uint_eq(message->transfer, LH_GPU_TRACE_MESSAGES);
     ck_assert_int_eq(message->start_ns, 511001);
     ck_assert_int_eq(message->end_ns - message->start_ns, 250);
     ck_assert_uint_eq(run->steps->len, 1); /* that of the GPU, joined over its streams */
@@ -164,19 +168,19 @@ END_TEST
 /* A real one. */
 START_TEST(reads_a_published_trace)
 {
-    g_autoptr(LhSeenRun) run = load("kineto-hta.json");
-    const LhSeen *first = seen_at(run, 1);
+    g_autoptr(LhGpuTraceRun) run = load("kineto-hta.json");
+    const LhGpuTrace *first = seen_at(run, 1);
 
     ck_assert_uint_eq(run->kernels->len, 3);
     ck_assert_uint_eq(run->steps->len, 2);
     ck_assert_uint_eq(seen_at(run, 0)->transfer, LH_COLL_BROADCAST);
-    ck_assert_uint_eq(first->class, LH_SEEN_COMM);
+    ck_assert_uint_eq(first->class, LH_GPU_TRACE_COMM);
     ck_assert_uint_eq(first->transfer, LH_COLL_ALL_REDUCE);
     ck_assert_uint_eq(first->group_size, 2);
     ck_assert_uint_eq(first->bytes, UINT64_C(6637568) * 4);
     ck_assert_int_eq(first->start_ns, INT64_C(4458677009853422));
     ck_assert_int_eq(first->end_ns - first->start_ns, 2636669);
-    ck_assert_uint_eq(g_array_index(run->steps, LhSeenStep, 0).number, 4);
+    ck_assert_uint_eq(g_array_index(run->steps, LhGpuTraceStep, 0).number, 4);
 }
 END_TEST
 
@@ -202,10 +206,10 @@ START_TEST(says_what_is_wrong)
     };
 
     for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
-        g_autoptr(LhSeenRun) run = lh_seen_new();
+        g_autoptr(LhGpuTraceRun) run = lh_gpu_trace_new();
         g_autoptr(GError) error = NULL;
 
-        ck_assert(!lh_seen_parse(run, "t.json", cases[i].text, strlen(cases[i].text), &error));
+        ck_assert(!lh_gpu_trace_parse(run, "t.json", cases[i].text, strlen(cases[i].text), &error));
         ck_assert_int_eq(error->code, LH_ERROR_INPUT);
         ck_assert_msg(g_str_has_prefix(error->message, cases[i].message), "%s", error->message);
     }
@@ -215,25 +219,25 @@ END_TEST
 /* More steps than a profiler writes are counted, and found by their numbers at once. */
 START_TEST(steps_are_bounded)
 {
-    g_autoptr(LhSeenRun) run = lh_seen_new();
+    g_autoptr(LhGpuTraceRun) run = lh_gpu_trace_new();
     g_autoptr(GString) text = g_string_new("[" KERNEL);
     g_autoptr(GError) error = NULL;
-    const LhSeenStep *last;
+    const LhGpuTraceStep *last;
 
     for (guint twice = 0; twice < 2; twice++) {
-        for (guint i = 0; i < LH_SEEN_STEPS_MAX + 2 * (1 - twice); i++)
+        for (guint i = 0; i < LH_GPU_TRACE_STEPS_MAX + 2 * (1 - twice); i++)
             g_string_append_printf(text,
                                    ",\n{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":"
                                    "\"ProfilerStep#%u\",\"ts\":%u,\"dur\":1}",
                                    i, i + twice);
     }
     g_string_append_c(text, ']');
-    ck_assert_msg(lh_seen_parse(run, "t.json", text->str, text->len, &error), "%s",
+    ck_assert_msg(lh_gpu_trace_parse(run, "t.json", text->str, text->len, &error), "%s",
                   error != NULL ? error->message : "");
-    ck_assert_uint_eq(run->steps->len, LH_SEEN_STEPS_MAX);
-    ck_assert_uint_eq(g_array_index(run->files, LhSeenFile, 0).dropped, 2);
-    last = &g_array_index(run->steps, LhSeenStep, LH_SEEN_STEPS_MAX - 1);
-    ck_assert_int_eq(last->start_ns, (int64_t)(LH_SEEN_STEPS_MAX - 1) * 1000);
+    ck_assert_uint_eq(run->steps->len, LH_GPU_TRACE_STEPS_MAX);
+    ck_assert_uint_eq(g_array_index(run->files, LhGpuTraceFile, 0).dropped, 2);
+    last = &g_array_index(run->steps, LhGpuTraceStep, LH_GPU_TRACE_STEPS_MAX - 1);
+    ck_assert_int_eq(last->start_ns, (int64_t)(LH_GPU_TRACE_STEPS_MAX - 1) * 1000);
     ck_assert_int_eq(last->end_ns, last->start_ns + 2000);
 }
 END_TEST
@@ -249,13 +253,13 @@ START_TEST(reads_past_broken_events)
         "  " KERNEL ",\n"
         "  {\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"flash_fwd_kernel\",\"ts\":\"x\",\"dur\":1}\n"
         "]}\n";
-    g_autoptr(LhSeenRun) run = lh_seen_new();
+    g_autoptr(LhGpuTraceRun) run = lh_gpu_trace_new();
     g_autoptr(GError) error = NULL;
-    const LhSeenFile *file;
+    const LhGpuTraceFile *file;
 
-    ck_assert_msg(lh_seen_parse(run, "t.json", text, strlen(text), &error), "%s",
+    ck_assert_msg(lh_gpu_trace_parse(run, "t.json", text, strlen(text), &error), "%s",
                   error != NULL ? error->message : "");
-    file = &g_array_index(run->files, LhSeenFile, 0);
+    file = &g_array_index(run->files, LhGpuTraceFile, 0);
     ck_assert_uint_eq(run->kernels->len, 2);
     ck_assert_uint_eq(file->broken, 2);
     ck_assert_uint_eq(file->dropped, 1);
@@ -265,12 +269,12 @@ END_TEST
 START_TEST(refuses_two_files_of_one_rank)
 {
     static const char text[] = "{\"distributedInfo\":{\"rank\":3},\"traceEvents\":[" KERNEL "]}";
-    g_autoptr(LhSeenRun) run = lh_seen_new();
+    g_autoptr(LhGpuTraceRun) run = lh_gpu_trace_new();
     g_autoptr(GError) error = NULL;
 
-    ck_assert(lh_seen_parse(run, "a.json", text, strlen(text), NULL));
-    ck_assert(lh_seen_parse(run, "b.json", text, strlen(text), NULL));
-    ck_assert(!lh_seen_finish(run, &error));
+    ck_assert(lh_gpu_trace_parse(run, "a.json", text, strlen(text), NULL));
+    ck_assert(lh_gpu_trace_parse(run, "b.json", text, strlen(text), NULL));
+    ck_assert(!lh_gpu_trace_finish(run, &error));
     ck_assert_str_eq(error->message, "b.json: error: a trace of rank 3, as a.json is; allowed: one "
                                      "file for each rank");
 }

@@ -26,7 +26,7 @@ typedef struct {
 
 typedef struct {
     const LhProgram *program;
-    const LhLanes *lanes;
+    const LhNcclComms *lanes;
     GArray **ends;     /* [ranks] of End */
     uint16_t *streams; /* [lanes] bits that were met */
     uint32_t messages, collectives;
@@ -35,10 +35,11 @@ typedef struct {
 static void
 check_message(Check *c, uint32_t rank, const LhOp *op, const LhPart *part)
 {
-    const uint32_t at = lh_lane_of_message(c->lanes, op, rank, part->peer);
-    const LhLane *lane = lh_lanes_at(c->lanes, at);
-    const uint32_t own = lh_lane_position(lane, rank), other = lh_lane_position(lane, part->peer);
-    const LhLanePair pair = { part->send ? own : other, part->send ? other : own };
+    const uint32_t at = lh_nccl_comm_of_message(c->lanes, op, rank, part->peer);
+    const LhNcclComm *lane = lh_nccl_comms_at(c->lanes, at);
+    const uint32_t own = lh_nccl_comm_position(lane, rank),
+                   other = lh_nccl_comm_position(lane, part->peer);
+    const LhNcclCommPair pair = { part->send ? own : other, part->send ? other : own };
     const End end = { at, part->peer, part->send, part->tag, part->wire_bytes };
     bool listed = false;
 
@@ -57,13 +58,14 @@ check_message(Check *c, uint32_t rank, const LhOp *op, const LhPart *part)
 static void
 check_collective(Check *c, uint32_t rank, const LhOp *op)
 {
-    const uint32_t at = lh_lane_of_collective(c->lanes, op);
-    const LhLane *lane = lh_lanes_at(c->lanes, at);
+    const uint32_t at = lh_nccl_comm_of_collective(c->lanes, op);
+    const LhNcclComm *lane = lh_nccl_comms_at(c->lanes, at);
 
     ck_assert(lane->collectives);
     ck_assert_uint_eq(lane->number, op->communicator);
     ck_assert_uint_eq(lane->count, lh_group_size(&op->collective.group));
-    ck_assert_uint_eq(lh_lane_position(lane, rank), lh_group_position(&op->collective.group, rank));
+    ck_assert_uint_eq(lh_nccl_comm_position(lane, rank),
+                      lh_group_position(&op->collective.group, rank));
     for (uint32_t i = 0; i < lane->count; i++)
         ck_assert_uint_eq(lane->members[i], lh_group_member(&op->collective.group, i));
     c->streams[at] |= (uint16_t)(1U << op->stream);
@@ -122,12 +124,12 @@ check_lanes(const Check *c)
 {
     const uint32_t ranks = lh_program_ranks(c->program);
 
-    for (uint32_t round = 0; round < lh_lanes_rounds(c->lanes); round++) {
+    for (uint32_t round = 0; round < lh_nccl_comms_rounds(c->lanes); round++) {
         g_autofree bool *taken = g_new0(bool, ranks);
         uint32_t members = 0;
 
-        for (uint32_t i = 0; i < lh_lanes_count(c->lanes); i++) {
-            const LhLane *lane = lh_lanes_at(c->lanes, i);
+        for (uint32_t i = 0; i < lh_nccl_comms_count(c->lanes); i++) {
+            const LhNcclComm *lane = lh_nccl_comms_at(c->lanes, i);
 
             for (uint32_t k = 0; lane->round == round && k < lane->count; k++) {
                 ck_assert(!taken[lane->members[k]]);
@@ -137,11 +139,11 @@ check_lanes(const Check *c)
         }
         ck_assert_uint_gt(members, 0);
     }
-    for (uint32_t i = 0; i < lh_lanes_count(c->lanes); i++) {
-        const LhLane *lane = lh_lanes_at(c->lanes, i);
+    for (uint32_t i = 0; i < lh_nccl_comms_count(c->lanes); i++) {
+        const LhNcclComm *lane = lh_nccl_comms_at(c->lanes, i);
         const bool several = (lane->streams & (lane->streams - 1)) != 0;
 
-        ck_assert_uint_lt(lane->round, lh_lanes_rounds(c->lanes));
+        ck_assert_uint_lt(lane->round, lh_nccl_comms_rounds(c->lanes));
         ck_assert_uint_eq(lane->streams, c->streams[i]);
         ck_assert(lane->collectives || !several || lane->count == 2);
         ck_assert_int_eq(lane->pairs_count == 0, lane->collectives);
@@ -152,13 +154,13 @@ check_lanes(const Check *c)
 
 /* Two lists of the same program are the same. */
 static void
-check_again(const LhProgram *program, const LhLanes *lanes)
+check_again(const LhProgram *program, const LhNcclComms *lanes)
 {
-    g_autoptr(LhLanes) again = lh_lanes_new(program, NULL);
+    g_autoptr(LhNcclComms) again = lh_nccl_comms_new(program, NULL);
 
-    ck_assert_uint_eq(lh_lanes_count(again), lh_lanes_count(lanes));
-    for (uint32_t i = 0; i < lh_lanes_count(lanes); i++) {
-        const LhLane *a = lh_lanes_at(lanes, i), *b = lh_lanes_at(again, i);
+    ck_assert_uint_eq(lh_nccl_comms_count(again), lh_nccl_comms_count(lanes));
+    for (uint32_t i = 0; i < lh_nccl_comms_count(lanes); i++) {
+        const LhNcclComm *a = lh_nccl_comms_at(lanes, i), *b = lh_nccl_comms_at(again, i);
 
         ck_assert_uint_eq(a->count, b->count);
         ck_assert_mem_eq(a->members, b->members, a->count * sizeof(*a->members));
@@ -173,13 +175,13 @@ check_program(const LhProgram *program, uint32_t *messages, uint32_t *collective
 {
     const uint32_t ranks = lh_program_ranks(program);
     g_autoptr(GError) error = NULL;
-    g_autoptr(LhLanes) lanes = lh_lanes_new(program, &error);
+    g_autoptr(LhNcclComms) lanes = lh_nccl_comms_new(program, &error);
     g_autofree GArray **ends = g_new0(GArray *, ranks);
     g_autofree uint16_t *streams = NULL;
     Check c = { .program = program, .lanes = lanes, .ends = ends };
 
     ck_assert_msg(lanes != NULL, "%s: %s", program->name, error != NULL ? error->message : "");
-    c.streams = streams = g_new0(uint16_t, MAX(lh_lanes_count(lanes), 1));
+    c.streams = streams = g_new0(uint16_t, MAX(lh_nccl_comms_count(lanes), 1));
     for (uint32_t rank = 0; rank < ranks; rank++) {
         ends[rank] = g_array_new(FALSE, FALSE, sizeof(End));
         check_rank(&c, rank);
@@ -266,15 +268,15 @@ START_TEST(lanes_are_few)
     for (uint32_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         LhProgramParams params = params_of(cases[i].ranks, LH_PASS_BOTH, true, true, false);
         g_autoptr(LhProgram) program = NULL;
-        g_autoptr(LhLanes) lanes = NULL;
+        g_autoptr(LhNcclComms) lanes = NULL;
 
         params.data_parallel_size = cases[i].groups;
         program = fitting_program(lh_schedule_find(cases[i].schedule, NULL), &params);
-        lanes = lh_lanes_new(program, NULL);
-        ck_assert_msg(lh_lanes_count(lanes) == cases[i].lanes &&
-                          lh_lanes_rounds(lanes) == cases[i].rounds,
+        lanes = lh_nccl_comms_new(program, NULL);
+        ck_assert_msg(lh_nccl_comms_count(lanes) == cases[i].lanes &&
+                          lh_nccl_comms_rounds(lanes) == cases[i].rounds,
                       "%s, %u ranks: %u lanes in %u rounds", cases[i].schedule, cases[i].ranks,
-                      lh_lanes_count(lanes), lh_lanes_rounds(lanes));
+                      lh_nccl_comms_count(lanes), lh_nccl_comms_rounds(lanes));
     }
 }
 END_TEST
@@ -349,7 +351,7 @@ expect_refusal(void (*change)(LhPart *part), const char *reason)
     g_autoptr(GError) error = NULL;
 
     change(&g_array_index(r->parts[0], LhPart, 0));
-    ck_assert_ptr_null(lh_lanes_new(&r->program, &error));
+    ck_assert_ptr_null(lh_nccl_comms_new(&r->program, &error));
     ck_assert_int_eq(error->code, LH_ERROR_NO);
     ck_assert_str_eq(error->message, reason);
     recording_free(r);

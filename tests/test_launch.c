@@ -36,24 +36,24 @@ set_torchrun(const char *rank, const char *size, const char *port)
 
 START_TEST(torchrun_says_where)
 {
-    LhLaunch launch, other;
+    LhLauncherEnv launch, other;
 
     set_torchrun("3", "8", "29500");
-    ck_assert(lh_launch_torchrun(&launch, NULL));
+    ck_assert(lh_launcher_env_torchrun(&launch, NULL));
     ck_assert_uint_eq(launch.rank, 3);
     ck_assert_uint_eq(launch.size, 8);
     ck_assert_uint_eq(launch.port, 29501);
     ck_assert_str_eq(launch.host, "127.0.0.1");
     /* All ranks of a job have one token, and no other job has it. */
     set("RANK", "4");
-    ck_assert(lh_launch_torchrun(&other, NULL));
+    ck_assert(lh_launcher_env_torchrun(&other, NULL));
     ck_assert_mem_eq(launch.token, other.token, LH_TOKEN_BYTES);
-    lh_launch_clear(&other);
+    lh_launcher_env_clear(&other);
     set("TORCHELASTIC_RUN_ID", "job-7");
-    ck_assert(lh_launch_torchrun(&other, NULL));
+    ck_assert(lh_launcher_env_torchrun(&other, NULL));
     ck_assert_mem_ne(launch.token, other.token, LH_TOKEN_BYTES);
-    lh_launch_clear(&other);
-    lh_launch_clear(&launch);
+    lh_launcher_env_clear(&other);
+    lh_launcher_env_clear(&launch);
 }
 END_TEST
 
@@ -61,11 +61,11 @@ static void
 refuses_torchrun(const char *name, const char *value, const char *words)
 {
     g_autoptr(GError) error = NULL;
-    LhLaunch launch;
+    LhLauncherEnv launch;
 
     set_torchrun("3", "8", "29500");
     set(name, value);
-    ck_assert(!lh_launch_torchrun(&launch, &error));
+    ck_assert(!lh_launcher_env_torchrun(&launch, &error));
     ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_USAGE));
     ck_assert_msg(g_str_has_prefix(error->message, name) && strstr(error->message, words) != NULL,
                   "%s", error->message);
@@ -87,14 +87,14 @@ END_TEST
 
 START_TEST(slurm_says_where)
 {
-    LhLaunch launch, step;
+    LhLauncherEnv launch, step;
 
     set("SLURM_PROCID", "1");
     set("SLURM_NTASKS", "4");
     set("SLURM_JOB_ID", "4000000000");
     set("SLURM_STEP_ID", "2");
     set("SLURM_STEP_NODELIST", "gpu[007-010,12],login");
-    ck_assert(lh_launch_slurm(&launch, NULL));
+    ck_assert(lh_launcher_env_slurm(&launch, NULL));
     ck_assert_str_eq(launch.host, "gpu007");
     ck_assert_uint_eq(launch.rank, 1);
     ck_assert_uint_eq(launch.size, 4);
@@ -102,13 +102,13 @@ START_TEST(slurm_says_where)
     ck_assert_uint_lt(launch.port, 30000);
     /* Steps of a job that run at a time do not meet. */
     set("SLURM_STEP_ID", "3");
-    ck_assert(lh_launch_slurm(&step, NULL));
+    ck_assert(lh_launcher_env_slurm(&step, NULL));
     ck_assert_uint_ne(launch.port, step.port);
     ck_assert_mem_ne(launch.token, step.token, LH_TOKEN_BYTES);
-    lh_launch_clear(&launch);
-    lh_launch_clear(&step);
+    lh_launcher_env_clear(&launch);
+    lh_launcher_env_clear(&step);
     set("SLURM_STEP_NODELIST", "gpu[");
-    ck_assert(!lh_launch_slurm(&launch, NULL));
+    ck_assert(!lh_launcher_env_slurm(&launch, NULL));
 }
 END_TEST
 
@@ -136,7 +136,7 @@ START_TEST(first_hosts_are_expanded)
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(lists); i++) {
-        g_autofree char *host = lh_launch_first_host(lists[i][0]);
+        g_autofree char *host = lh_launcher_env_first_host(lists[i][0]);
 
         ck_assert_msg(g_strcmp0(host, lists[i][1]) == 0, "\"%s\": \"%s\"", lists[i][0], host);
     }

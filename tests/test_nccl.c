@@ -161,11 +161,11 @@ END_TEST
 static bool
 has_collectives(const LhProgram *program)
 {
-    g_autoptr(LhLanes) lanes = lh_lanes_new(program, NULL);
+    g_autoptr(LhNcclComms) lanes = lh_nccl_comms_new(program, NULL);
     bool any = false;
 
-    for (uint32_t i = 0; i < lh_lanes_count(lanes); i++)
-        any = any || lh_lanes_at(lanes, i)->collectives;
+    for (uint32_t i = 0; i < lh_nccl_comms_count(lanes); i++)
+        any = any || lh_nccl_comms_at(lanes, i)->collectives;
     return any;
 }
 

@@ -134,12 +134,12 @@ asked_of_sim(const Case *c, guint point)
 }
 
 static void
-check_field(LhValues *plan, const char *key, LhValues *sim, const char *other)
+check_field(LhRecord *plan, const char *key, LhRecord *sim, const char *other)
 {
-    g_autofree const char **keys_of_plan = lh_values_keys(plan);
-    g_autofree const char **keys_of_sim = lh_values_keys(sim);
-    g_auto(GStrv) of_plan = lh_values_texts(plan);
-    g_auto(GStrv) of_sim = lh_values_texts(sim);
+    g_autofree const char **keys_of_plan = lh_record_keys(plan);
+    g_autofree const char **keys_of_sim = lh_record_keys(sim);
+    g_auto(GStrv) of_plan = lh_record_texts(plan);
+    g_auto(GStrv) of_sim = lh_record_texts(sim);
     guint at = 0, where = 0;
 
     while (strcmp(keys_of_plan[at], key) != 0)
@@ -171,8 +171,8 @@ check_way(const Case *c, const LhPlanAnswer *answer, const LhPlanWay *way)
     g_autoptr(GError) error = NULL;
     g_autoptr(LhSetup) setup = lh_setup_new(s, &error);
     g_autoptr(LhCompareRow) row = NULL;
-    g_autoptr(LhValues) plan = lh_plan_way_values(answer, &weights, 0, way, 1);
-    g_autoptr(LhValues) sim = NULL, sim_case = NULL;
+    g_autoptr(LhRecord) plan = lh_plan_way_values(answer, &weights, 0, way, 1);
+    g_autoptr(LhRecord) sim = NULL, sim_case = NULL;
 
     ck_assert_msg(setup != NULL, "%s", error != NULL ? error->message : "");
     ck_assert_uint_eq(setup->schedules->len, 1);

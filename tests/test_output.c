@@ -154,21 +154,21 @@ START_TEST(output_drafts_have_new_names)
 {
     g_autofree char *folder = new_folder();
     g_autofree char *target = g_build_filename(folder, "out", NULL);
-    LhDraft *a = lh_draft_new(target, 0600);
-    LhDraft *b = lh_draft_new(target, 0600);
+    LhAtomicFile *a = lh_atomic_file_new(target, 0600);
+    LhAtomicFile *b = lh_atomic_file_new(target, 0600);
     g_autofree char *a_path = g_strdup(a->path);
 
     ck_assert_str_ne(a->path, b->path);
     ck_assert(lh_write_all(a->fd, "a", 1) && lh_write_all(b->fd, "b", 1));
-    ck_assert(lh_draft_rename(a, target));
+    ck_assert(lh_atomic_file_rename(a, target));
     check_text(target, "a");
-    ck_assert(lh_draft_rename(b, target));
+    ck_assert(lh_atomic_file_rename(b, target));
     check_text(target, "b");
     ck_assert(!g_file_test(a_path, G_FILE_TEST_EXISTS));
-    a = lh_draft_new(target, 0600);
+    a = lh_atomic_file_new(target, 0600);
     lh_files_discard_unfinished();
     ck_assert(!g_file_test(a->path, G_FILE_TEST_EXISTS));
-    lh_draft_discard(a);
+    lh_atomic_file_discard(a);
     g_unlink(target);
     ck_assert_int_eq(g_rmdir(folder), 0);
 }
@@ -237,7 +237,7 @@ check_spared(const char *path, const char *expected)
         else if (way == 1)
             ck_assert_ptr_null(lh_output_open(path, &error));
         else
-            ck_assert_ptr_null(lh_journal_open(path, "first", &lines, &error));
+            ck_assert_ptr_null(lh_append_log_open(path, "first", &lines, &error));
         ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_USAGE));
         ck_assert_msg(strstr(error->message, expected) != NULL, "%s", error->message);
     }
@@ -261,14 +261,14 @@ START_TEST(output_spares_what_is_read)
     check_spared(path, "would overwrite a file that is read");
     check_spared(link, "would overwrite a file that is read");
     check_spared(hard, "would overwrite a file that is read");
-    lh_uses_name(hard, "--from");
+    lh_file_uses_name(hard, "--from");
     check_spared(link, "would overwrite the file of --from");
     write_text(other, "anything");
     check_text(path, "precious");
     /* What has been replaced under the same name is still what was named. */
     g_unlink(path);
     check_spared(path, "would overwrite the file of --from");
-    lh_uses_clear();
+    lh_file_uses_clear();
     write_text(path, "new");
     g_unlink(link);
     g_unlink(hard);
@@ -297,7 +297,7 @@ START_TEST(output_is_not_what_is_gone)
         write_text(path, "new again");
     write_text(path, "last");
     check_text(path, "last");
-    lh_uses_clear();
+    lh_file_uses_clear();
     g_unlink(path);
     ck_assert_int_eq(g_rmdir(folder), 0);
 }
@@ -321,7 +321,7 @@ START_TEST(output_spares_what_is_read_late)
     ck_assert(!lh_output_close(stream, &error));
     ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_USAGE));
     check_text(path, "precious");
-    lh_uses_clear();
+    lh_file_uses_clear();
     g_unlink(path);
     ck_assert_int_eq(g_rmdir(folder), 0); /* no draft is left */
 }
@@ -338,8 +338,8 @@ START_TEST(output_has_one_use)
     g_autoptr(GError) error = NULL;
 
     ck_assert_int_eq(symlink("new", link), 0);
-    ck_assert(lh_uses_take(new, LH_USE_WRITTEN, "--output", NULL));
-    ck_assert(!lh_uses_take(link, LH_USE_WRITTEN, "--timeline", &error));
+    ck_assert(lh_file_uses_take(new, LH_FILE_USE_WRITTEN, "--output", NULL));
+    ck_assert(!lh_file_uses_take(link, LH_FILE_USE_WRITTEN, "--timeline", &error));
     ck_assert_ptr_nonnull(strstr(error->message, "--timeline "));
     ck_assert_ptr_nonnull(strstr(error->message, "would overwrite the file of --output ("));
     g_clear_error(&error);
@@ -347,16 +347,17 @@ START_TEST(output_has_one_use)
     ck_assert_ptr_null(lh_input_open(link, &error));
     ck_assert_ptr_nonnull(strstr(error->message, "--output "));
     ck_assert_ptr_nonnull(strstr(error->message, "would overwrite a file that is read ("));
-    ck_assert(lh_uses_take(journal, LH_USE_UPDATED, "--points", NULL));
-    lh_journal_free(lh_journal_open(journal, "first", &lines, NULL));
+    ck_assert(lh_file_uses_take(journal, LH_FILE_USE_UPDATED, "--points", NULL));
+    lh_append_log_free(lh_append_log_open(journal, "first", &lines, NULL));
     ck_assert_ptr_nonnull(lines);
     ck_assert(!lh_output_file(journal, "x", 1, NULL));
     check_text(journal, "first\n");
-    lh_uses_forget_outputs();
+    lh_file_uses_forget_outputs();
     write_text(journal, "x");
     for (int i = 0; i < 2; i++)
-        ck_assert(lh_uses_take("/dev/null", i == 0 ? LH_USE_READ : LH_USE_WRITTEN, "-", NULL));
-    lh_uses_clear();
+        ck_assert(lh_file_uses_take("/dev/null", i == 0 ? LH_FILE_USE_READ : LH_FILE_USE_WRITTEN,
+                                    "-", NULL));
+    lh_file_uses_clear();
     g_unlink(link);
     g_unlink(new);
     g_unlink(journal);
@@ -428,11 +429,11 @@ static char *
 shell(const char *script, const char *input, unsigned deadline_s, GError **error)
 {
     const char *const argv[] = { "sh", "-c", script, NULL };
-    const LhChild child = { argv, input, strlen(input), deadline_s };
+    const LhSubprocess child = { argv, input, strlen(input), deadline_s };
     g_autoptr(GString) output = g_string_new(NULL);
 
-    return lh_child_run(&child, output, error) ? g_string_free(g_steal_pointer(&output), FALSE)
-                                               : NULL;
+    return lh_subprocess_run(&child, output, error) ? g_string_free(g_steal_pointer(&output), FALSE)
+                                                    : NULL;
 }
 
 static void
@@ -457,7 +458,7 @@ END_TEST
 START_TEST(output_children_fail_with_reasons)
 {
     static const char *const absent[] = { "no-such-program", NULL };
-    const LhChild child = { absent, "", 0, 10 };
+    const LhSubprocess child = { absent, "", 0, 10 };
     g_autoptr(GString) output = g_string_new(NULL);
     g_autoptr(GError) error = NULL;
 
@@ -467,7 +468,7 @@ START_TEST(output_children_fail_with_reasons)
     check_child_fails("kill -9 $$", 60, "sh was ended by signal 9 (Killed): it says nothing");
     check_child_fails("sleep 1000", 1, "sh did not end within 1 s and was killed");
     check_child_fails("exec >&- 2>&-; sleep 1000", 1, "sh did not end within 1 s and was killed");
-    ck_assert(!lh_child_run(&child, output, &error));
+    ck_assert(!lh_subprocess_run(&child, output, &error));
     ck_assert_str_eq(error->message, "no-such-program is not installed");
 }
 END_TEST
@@ -503,16 +504,16 @@ START_TEST(output_questions_are_answered_or_not)
         { "sleep", "asking did not end within 1 s and was killed" },
     };
     g_autofree char *text = g_strnfill(300000, 'x');
-    g_autofree char *answer = lh_child_ask("asking", answer_as_told, text, 60, NULL);
-    g_autofree char *empty = lh_child_ask("asking", answer_as_told, "", 60, NULL);
+    g_autofree char *answer = lh_subprocess_ask("asking", answer_as_told, text, 60, NULL);
+    g_autofree char *empty = lh_subprocess_ask("asking", answer_as_told, "", 60, NULL);
 
     ck_assert_str_eq(answer, text);
     ck_assert_str_eq(empty, "");
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(GError) error = NULL;
 
-        ck_assert_ptr_null(lh_child_ask("asking", answer_as_told, cases[i].told,
-                                        i + 1 < G_N_ELEMENTS(cases) ? 60 : 1, &error));
+        ck_assert_ptr_null(lh_subprocess_ask("asking", answer_as_told, cases[i].told,
+                                             i + 1 < G_N_ELEMENTS(cases) ? 60 : 1, &error));
         ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_RUNTIME));
         ck_assert_str_eq(error->message, cases[i].error);
     }

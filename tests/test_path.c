@@ -22,7 +22,7 @@
 static void
 check_result(const LhSimResult *r, const char *what)
 {
-    g_autofree LhTime *slack = lh_precedence_slack(r->precedence);
+    g_autofree LhTime *slack = lh_slack_of(r->precedence);
     LhTime at_ps = 0, slack_ps;
 
     check_events(r->precedence, what);
@@ -35,13 +35,13 @@ check_result(const LhSimResult *r, const char *what)
         at_ps = step->to_ps;
         if (step->kind != LH_STEP_COMPUTE)
             continue;
-        ck_assert(lh_precedence_op_slack(r->precedence, slack, step->rank, step->op, &slack_ps));
+        ck_assert(lh_slack_of_op(r->precedence, slack, step->rank, step->op, &slack_ps));
         ck_assert_msg(slack_ps == 0,
                       "%s: op %u of rank %u is on the path and has %" G_GINT64_FORMAT " ps", what,
                       step->op, step->rank, slack_ps);
     }
     ck_assert_msg(at_ps == r->makespan_ps, "%s", what);
-    ck_assert_msg(lh_precedence_replay(r->precedence, NULL, NULL) == r->makespan_ps, "%s", what);
+    ck_assert_msg(lh_slack_replay(r->precedence, NULL, NULL) == r->makespan_ps, "%s", what);
 }
 
 static const char *const clusters[] = { "hgx-h100:2", "dgx-a100-80g:2", "azure-nc96-a100:4",
@@ -196,7 +196,7 @@ late_makespan(World *w, Late *late, uint32_t rank, uint32_t op, LhTime more_ps)
 static uint32_t
 check_slack(World *w, Late *late, const LhSimResult *r, bool exact)
 {
-    g_autofree LhTime *slack = lh_precedence_slack(r->precedence);
+    g_autofree LhTime *slack = lh_slack_of(r->precedence);
     uint32_t checked = 0;
 
     for (uint32_t i = 0; i < r->precedence->events->len; i++) {
@@ -205,7 +205,7 @@ check_slack(World *w, Late *late, const LhSimResult *r, bool exact)
 
         if (e.kind != LH_STEP_COMPUTE || lh_rng_uniform(late->seed, i, 7) > 0.1)
             continue;
-        ck_assert(lh_precedence_op_slack(r->precedence, slack, e.rank, e.op, &slack_ps));
+        ck_assert(lh_slack_of_op(r->precedence, slack, e.rank, e.op, &slack_ps));
         ck_assert_msg(late_makespan(w, late, e.rank, e.op, slack_ps) == r->makespan_ps,
                       "program %u: op %u of rank %u is late by its slack of %" G_GINT64_FORMAT,
                       (unsigned)late->seed, e.op, e.rank, slack_ps);

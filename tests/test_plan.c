@@ -760,7 +760,7 @@ START_TEST(points_of_another_question_are_refused)
         g_autofree char *after = NULL;
 
         put(path, texts[i], strlen(texts[i]));
-        ck_assert_ptr_null(lh_plan_points_open(path, "0123", &error));
+        ck_assert_ptr_null(lh_search_log_open(path, "0123", &error));
         ck_assert_int_eq(error->code, LH_ERROR_INPUT);
         ck_assert(g_file_get_contents(path, &after, NULL, NULL));
         ck_assert_str_eq(after, texts[i]);
@@ -787,15 +787,15 @@ START_TEST(lines_that_no_plan_writes_are_refused)
 
     for (guint i = 0; i < G_N_ELEMENTS(lines); i++) {
         g_autoptr(GError) error = NULL;
-        g_autoptr(LhPlanPoints) points = lh_plan_points_open(path, "0123", &error);
+        g_autoptr(LhSearchLog) points = lh_search_log_open(path, "0123", &error);
         g_autofree char *begun = NULL, *text = NULL;
 
         ck_assert_ptr_nonnull(points);
-        ck_assert(lh_plan_points_close(g_steal_pointer(&points), &error));
+        ck_assert(lh_search_log_close(g_steal_pointer(&points), &error));
         ck_assert(g_file_get_contents(path, &begun, NULL, NULL));
         text = g_strconcat(begun, lines[i], "\n", NULL);
         put(path, text, strlen(text));
-        ck_assert_ptr_null(lh_plan_points_open(path, "0123", &error));
+        ck_assert_ptr_null(lh_search_log_open(path, "0123", &error));
         ck_assert_int_eq(error->code, LH_ERROR_INPUT);
         ck_assert_ptr_nonnull(strstr(error->message, "line 2"));
         put(path, "", 0);
@@ -819,7 +819,7 @@ START_TEST(journals_need_a_regular_file)
         g_autoptr(GPtrArray) lines = NULL;
         g_autoptr(GError) error = NULL;
 
-        ck_assert_ptr_null(lh_journal_open(wrong[i].path, "first", &lines, &error));
+        ck_assert_ptr_null(lh_append_log_open(wrong[i].path, "first", &lines, &error));
         ck_assert(g_error_matches(error, LH_ERROR, (int)wrong[i].code));
         ck_assert_msg(strstr(error->message, wrong[i].said) != NULL, "%s", error->message);
     }
@@ -831,18 +831,18 @@ START_TEST(journals_have_one_writer)
     g_autofree char *path = new_file();
     g_autoptr(GError) error = NULL;
     g_autoptr(GPtrArray) lines = NULL, none = NULL;
-    g_autoptr(LhJournal) first = lh_journal_open(path, "first", &lines, &error);
-    g_autoptr(LhJournal) second = lh_journal_open(path, "first", &none, &error);
+    g_autoptr(LhAppendLog) first = lh_append_log_open(path, "first", &lines, &error);
+    g_autoptr(LhAppendLog) second = lh_append_log_open(path, "first", &none, &error);
 
     ck_assert_ptr_nonnull(first);
     ck_assert_uint_eq(lines->len, 0);
     ck_assert_ptr_null(second);
     ck_assert_int_eq(error->code, LH_ERROR_RUNTIME);
-    lh_journal_append(first, "a");
-    lh_journal_append(first, "b");
-    ck_assert(lh_journal_close(g_steal_pointer(&first), NULL));
+    lh_append_log_append(first, "a");
+    lh_append_log_append(first, "b");
+    ck_assert(lh_append_log_close(g_steal_pointer(&first), NULL));
     g_clear_pointer(&lines, g_ptr_array_unref);
-    first = lh_journal_open(path, "first", &lines, NULL);
+    first = lh_append_log_open(path, "first", &lines, NULL);
     ck_assert_uint_eq(lines->len, 2);
     ck_assert_str_eq(g_ptr_array_index(lines, 1), "b");
     g_unlink(path);

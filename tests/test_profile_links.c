@@ -95,16 +95,16 @@ gather_seconds(const LhTopology *t)
     const LhGroup all = { .stride = 1, .count = (uint32_t)t->gpus_per_node, .outer_count = 1 };
     g_autoptr(LhDevice) device = lh_device_load(t->device_name, NULL);
     LhNetwork network;
-    LhNative *native;
+    LhNcclMeasured *native;
     double seconds;
     int provenance;
 
     ck_assert(lh_network_init(&network, t, 1, all.count, NULL, NULL));
-    native = lh_native_new(&network, device, &all);
-    seconds = lh_native_is_measured(native, LH_COLL_ALL_GATHER)
-                  ? lh_native_seconds(native, LH_COLL_ALL_GATHER, 1 << 27, &provenance)
+    native = lh_nccl_measured_new(&network, device, &all);
+    seconds = lh_nccl_measured_is_measured(native, LH_COLL_ALL_GATHER)
+                  ? lh_nccl_measured_seconds(native, LH_COLL_ALL_GATHER, 1 << 27, &provenance)
                   : 0;
-    lh_native_free(native);
+    lh_nccl_measured_free(native);
     return seconds;
 }
 

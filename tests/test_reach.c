@@ -44,14 +44,14 @@ START_TEST(hosts_answer_or_do_not)
     }
     addresses[3].ss_family = AF_UNSPEC; /* none at all */
     began_us = g_get_monotonic_time();
-    lh_reach(addresses, 4, WAIT_US, reached);
+    lh_hosts_reachable(addresses, 4, WAIT_US, reached);
     ck_assert(g_get_monotonic_time() - began_us >= WAIT_US);
     ck_assert(reached[0] && reached[1]);
     ck_assert(!reached[2] && !reached[3]);
     /* Where all answer, nothing is waited for; nor for nobody. */
-    lh_reach(addresses, 2, G_MAXINT32, reached);
+    lh_hosts_reachable(addresses, 2, G_MAXINT32, reached);
     ck_assert(reached[0] && reached[1]);
-    lh_reach(NULL, 0, G_MAXINT32, NULL);
+    lh_hosts_reachable(NULL, 0, G_MAXINT32, NULL);
     for (int i = 0; i < CALLERS; i++)
         close(callers[i]);
     close(taking);

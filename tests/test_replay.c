@@ -3,8 +3,8 @@
  * rank of every schedule runs by itself, whose messages are never over too early. That they are not
  * over too late, either, tests test_replay_gpu.c, in virtual time.
  */
-#include "measure/measure_collective.h"
 #include "alone.h"
+#include "measure/measure_collective.h"
 
 #include <string.h>
 
@@ -41,23 +41,23 @@ START_TEST(replay_chooses_a_rank)
                   { "4", "rank 4", 4 } };
     g_autoptr(GArray) records = records_of_ends(ends, G_N_ELEMENTS(ends));
     g_autoptr(GError) error = NULL;
-    LhAlone alone;
+    LhSingleRank alone;
     uint32_t rank;
 
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autofree char *text = NULL;
 
-        ck_assert(lh_alone_parse(cases[i].word, &alone, NULL));
-        text = lh_alone_text(&alone);
+        ck_assert(lh_single_rank_parse(cases[i].word, &alone, NULL));
+        text = lh_single_rank_text(&alone);
         ck_assert_str_eq(text, cases[i].text);
-        ck_assert(lh_alone_choose(&alone, records, &rank, NULL));
+        ck_assert(lh_single_rank_choose(&alone, records, &rank, NULL));
         ck_assert_uint_eq(rank, cases[i].rank);
     }
-    ck_assert(lh_alone_parse("5", &alone, NULL));
-    ck_assert(!lh_alone_choose(&alone, records, &rank, &error));
+    ck_assert(lh_single_rank_parse("5", &alone, NULL));
+    ck_assert(!lh_single_rank_choose(&alone, records, &rank, &error));
     g_array_set_size(records, 2 * 4); /* of four, the median is the second */
-    ck_assert(lh_alone_parse("median", &alone, NULL));
-    ck_assert(lh_alone_choose(&alone, records, &rank, NULL));
+    ck_assert(lh_single_rank_parse("median", &alone, NULL));
+    ck_assert(lh_single_rank_choose(&alone, records, &rank, NULL));
     ck_assert_uint_eq(rank, 0);
     ck_assert_str_eq(error->message, "--replay-rank: rank 5 has nothing to do; 5 ranks have");
 }
@@ -68,16 +68,16 @@ START_TEST(replay_refuses_other_words)
     static const char *const words[] = { "",   "slow",        "Slowest",
                                          "-1", "+1",          "1.5",
                                          "1 ", "99999999999", "18446744073709551616" };
-    LhAlone alone;
+    LhSingleRank alone;
 
     for (size_t i = 0; i < G_N_ELEMENTS(words); i++) {
         g_autoptr(GError) error = NULL;
 
-        ck_assert_msg(!lh_alone_parse(words[i], &alone, &error), "%s", words[i]);
+        ck_assert_msg(!lh_single_rank_parse(words[i], &alone, &error), "%s", words[i]);
         ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_USAGE));
     }
-    ck_assert(lh_alone_parse(NULL, &alone, NULL));
-    ck_assert_int_eq(alone.choice, LH_ALONE_NONE);
+    ck_assert(lh_single_rank_parse(NULL, &alone, NULL));
+    ck_assert_int_eq(alone.choice, LH_SINGLE_RANK_NONE);
 }
 END_TEST
 
@@ -197,10 +197,10 @@ short_time(void *data, uint32_t rank, const LhOp *op)
 }
 
 static void
-check_rank(const LhProgram *program, const GArray *all, const LhMeetings *meetings, uint32_t rank)
+check_rank(const LhProgram *program, const GArray *all, const LhPairing *meetings, uint32_t rank)
 {
     g_autoptr(GArray) predicted = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
-    g_autoptr(LhReplay) replay = lh_alone_replay(all, meetings, rank, predicted);
+    g_autoptr(LhReplay) replay = lh_single_rank_replay(all, meetings, rank, predicted);
     g_autoptr(GArray) ran = run_alone(program, &lh_backend_cpu, LH_WAY_DIRECT, replay, NULL);
     guint first = 0; /* of this rank's, among all */
 
@@ -212,7 +212,7 @@ check_rank(const LhProgram *program, const GArray *all, const LhMeetings *meetin
         const LhTime took_ps = lh_replay_op(replay, p->op).took_ps;
 
         ck_assert_int_eq(took_ps,
-                         p->kind == LH_OP_COMPUTE ? 0 : lh_meetings_took(meetings, all, first + i));
+                         p->kind == LH_OP_COMPUTE ? 0 : lh_pairing_took(meetings, all, first + i));
 
         ck_assert_int_eq(p->end_ps, p->kind == LH_OP_COMPUTE
                                         ? p->end_ps
@@ -247,7 +247,7 @@ START_TEST(replay_is_not_held_up_by_who_comes_later)
     };
     g_autoptr(LhProgram) program = lh_collective_program(&probe);
     g_autoptr(GArray) all = predicted_over(program, &links);
-    g_autoptr(LhMeetings) meetings = lh_meetings_new(program, all);
+    g_autoptr(LhPairing) meetings = lh_pairing_new(program, all);
     g_autoptr(GArray) own = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
     g_autoptr(LhReplay) replay = NULL;
 
@@ -259,7 +259,7 @@ START_TEST(replay_is_not_held_up_by_who_comes_later)
             r->end_ps += LH_PS_PER_S;
         }
     }
-    replay = lh_alone_replay(all, meetings, 0, own);
+    replay = lh_single_rank_replay(all, meetings, 0, own);
     ck_assert_uint_gt(own->len, 0);
     for (guint i = 0; i < own->len; i++) {
         const LhTimelineRecord *r = record_of(own, i);

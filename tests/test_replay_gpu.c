@@ -99,11 +99,11 @@ check_late(const LhProgram *program, const LhReplay *replay, const GArray *predi
 }
 
 static void
-check_rank(const LhProgram *program, const GArray *all, const LhMeetings *meetings, uint32_t rank)
+check_rank(const LhProgram *program, const GArray *all, const LhPairing *meetings, uint32_t rank)
 {
     static const LhCollectiveWay ways[] = { LH_WAY_NATIVE, LH_WAY_DIRECT, LH_WAY_RING };
     g_autoptr(GArray) predicted = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
-    g_autoptr(LhReplay) replay = lh_alone_replay(all, meetings, rank, predicted);
+    g_autoptr(LhReplay) replay = lh_single_rank_replay(all, meetings, rank, predicted);
 
     for (size_t i = 0; i < G_N_ELEMENTS(ways); i++) {
         g_autoptr(GArray) ran = run_in_time(program, replay, ways[i], 1);

@@ -293,7 +293,7 @@ draw_gantt(const Run *run, const char *path, const char *ranks, const char *wind
 {
     const LhSimResult *result = run->row->result;
     g_autoptr(GError) error = NULL;
-    g_auto(LhFrame) frame = { .ranks = NULL };
+    g_auto(LhTimeWindow) frame = { .ranks = NULL };
     LhGantt gantt = {
         .setup = run->setup,
         .name = run->row->name,
@@ -304,8 +304,8 @@ draw_gantt(const Run *run, const char *path, const char *ranks, const char *wind
         .bubble = lh_sim_bubble_fraction(result),
     };
 
-    ck_assert(lh_frame_init(&frame, ranks, window, lh_frame_ranks(run->setup), NULL));
-    ck_assert(lh_frame_fit(&frame, result->makespan_ps, NULL));
+    ck_assert(lh_time_window_init(&frame, ranks, window, lh_time_window_ranks(run->setup), NULL));
+    ck_assert(lh_time_window_fit(&frame, result->makespan_ps, NULL));
     ck_assert_msg(lh_gantt_draw(&gantt, (LhFigureTo){ .path = path }, &error), "%s",
                   error != NULL ? error->message : "");
 }
@@ -463,9 +463,9 @@ START_TEST(report_frames_are_read)
 
     for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
         g_autoptr(GError) error = NULL;
-        g_auto(LhFrame) frame = { .ranks = NULL };
-        const bool ok =
-            lh_frame_init(&frame, rows[i].ranks, rows[i].window, (LhFrameRanks){ 32, 1 }, &error);
+        g_auto(LhTimeWindow) frame = { .ranks = NULL };
+        const bool ok = lh_time_window_init(&frame, rows[i].ranks, rows[i].window,
+                                            (LhTimeWindowRanks){ 32, 1 }, &error);
 
         ck_assert_msg(ok == (rows[i].count > 0), "row %u", i);
         if (ok)
@@ -480,8 +480,8 @@ END_TEST
 START_TEST(report_frames_show_all_stages)
 {
     static const struct {
-        LhFrameRanks of;
-        uint32_t ranks[LH_FRAME_RANKS_DEFAULT + 1], count;
+        LhTimeWindowRanks of;
+        uint32_t ranks[LH_TIME_WINDOW_RANKS_DEFAULT + 1], count;
     } rows[] = {
         { { 8, 4 }, { 0, 1, 2, 3, 4, 5, 6, 7 }, 8 },
         { { 32, 8 }, { 0, 1, 4, 5, 8, 9, 12, 13, 16, 17, 20, 21, 24, 25, 28, 29 }, 16 },
@@ -492,12 +492,13 @@ START_TEST(report_frames_show_all_stages)
     };
 
     for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
-        g_auto(LhFrame) frame = { .ranks = NULL };
+        g_auto(LhTimeWindow) frame = { .ranks = NULL };
 
-        ck_assert(lh_frame_init(&frame, NULL, NULL, rows[i].of, NULL));
+        ck_assert(lh_time_window_init(&frame, NULL, NULL, rows[i].of, NULL));
         ck_assert_uint_eq(frame.ranks->len, rows[i].count);
         ck_assert_mem_eq(frame.ranks->data, rows[i].ranks, rows[i].count * sizeof(uint32_t));
-        ck_assert_uint_eq(lh_frame_stage(rows[i].of, rows[i].of.count - 1), rows[i].of.stages - 1);
+        ck_assert_uint_eq(lh_time_window_stage(rows[i].of, rows[i].of.count - 1),
+                          rows[i].of.stages - 1);
     }
 }
 END_TEST

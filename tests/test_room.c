@@ -21,7 +21,7 @@
 static void
 check_room(uint64_t bytes, const char *limit)
 {
-    const LhMemoryRoom room = lh_memory_room(root);
+    const LhAvailableMemory room = lh_available_memory(root);
 
     ck_assert_uint_eq(room.memory.bytes, bytes);
     ck_assert_str_eq(room.memory.limit, limit);
@@ -79,12 +79,12 @@ START_TEST(room_asks_for_ulimit)
 {
     const uint64_t limit = UINT64_C(1) << 50; /* so much that sanitizers stay below it */
     const struct rlimit most = { .rlim_cur = limit, .rlim_max = RLIM_INFINITY };
-    LhMemoryRoom room;
+    LhAvailableMemory room;
 
     begin_machine();
     put("/proc/self/statm", "65536 0 0 0 0 32768 0\n");
     ck_assert_int_eq(setrlimit(RLIMIT_DATA, &most), 0);
-    room = lh_memory_room(root);
+    room = lh_available_memory(root);
     ck_assert_str_eq(room.address.limit, "ulimit -d");
     ck_assert_uint_eq(room.address.bytes,
                       limit - UINT64_C(32768) * (uint64_t)sysconf(_SC_PAGESIZE));
@@ -122,8 +122,8 @@ START_TEST(need_counts_a_run)
     };
     g_autoptr(LhProgram) program = lh_program_new(lh_schedule_find("ring", NULL), &params, NULL);
     g_autoptr(LhVerdict) verdict = lh_verify(program);
-    const LhRunNeed threads = lh_run_need(program, verdict, &lh_backend_cpu);
-    const LhRunNeed processes = lh_run_need(program, verdict, &lh_backend_mpi);
+    const LhMemoryEstimate threads = lh_memory_estimate(program, verdict, &lh_backend_cpu);
+    const LhMemoryEstimate processes = lh_memory_estimate(program, verdict, &lh_backend_mpi);
     /* o, dq, dk, dv of 2 x 1024 tokens, 12 heads of 64 in bf16, and lse of 4 heads in fp32 */
     const uint64_t outputs = 2048 * (12 * 64 * 2 + 4 * 4);
     /* p and ds in fp64 of at least four tiles of 64 queries, two for each of at least two threads,
@@ -148,12 +148,12 @@ END_TEST
 /* More than can be counted is more than there is. */
 START_TEST(need_refuses_what_cannot_fit)
 {
-    const LhRunNeed small = { .ranks_bytes = 1 },
-                    large = { .reference_bytes = UINT64_MAX - 5, .ranks_bytes = 100 };
+    const LhMemoryEstimate small = { .ranks_bytes = 1 },
+                           large = { .reference_bytes = UINT64_MAX - 5, .ranks_bytes = 100 };
     g_autoptr(GError) error = NULL;
 
-    ck_assert(lh_run_need_check(&small, &error));
-    ck_assert(!lh_run_need_check(&large, &error));
+    ck_assert(lh_memory_estimate_check(&small, &error));
+    ck_assert(!lh_memory_estimate_check(&large, &error));
     ck_assert(g_error_matches(error, LH_ERROR, LH_ERROR_NO));
     ck_assert_ptr_nonnull(strstr(error->message, "fp64 reference"));
 }

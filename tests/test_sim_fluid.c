@@ -152,7 +152,7 @@ check_least(const Case *c, uint64_t seed)
 {
     g_autoptr(LhTopology) topology = lh_topology_load(c->cluster, NULL);
     g_autoptr(LhSimResult) result = NULL;
-    LhLeastCalls *known;
+    LhLowerBoundCalls *known;
     Single s;
     World w;
 
@@ -162,11 +162,11 @@ check_least(const Case *c, uint64_t seed)
     apply(c, &w.topology);
     w.params.collectives = LH_COLLECTIVES_FLUID;
     result = world_run(&w);
-    known = lh_least_calls_new(&w.params);
+    known = lh_lower_bound_calls_new(&w.params);
     for (uint32_t i = 0; i < c->group.count; i++) {
-        g_autoptr(LhLeast) least = lh_least_new(&w.params, i % 2 == 0 ? known : NULL);
+        g_autoptr(LhLowerBound) least = lh_lower_bound_new(&w.params, i % 2 == 0 ? known : NULL);
         const LhTime least_ps =
-            lh_least_of(least, (uint32_t)lh_group_member(&c->group, i), true).path_ps;
+            lh_lower_bound_of(least, (uint32_t)lh_group_member(&c->group, i), true).path_ps;
 
         ck_assert_msg(least_ps <= result->makespan_ps &&
                           (double)(result->makespan_ps - least_ps) <
@@ -175,7 +175,7 @@ check_least(const Case *c, uint64_t seed)
                       " ps, simulated %" G_GINT64_FORMAT,
                       (unsigned)seed, i, least_ps, result->makespan_ps);
     }
-    lh_least_calls_free(known);
+    lh_lower_bound_calls_free(known);
     world_clear(&w);
 }
 

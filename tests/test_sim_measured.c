@@ -44,19 +44,20 @@ static Known
 known_of(World *w, LhCollectiveKind kind, LhGroup group, uint64_t bytes)
 {
     const uint32_t ranks = lh_program_ranks(w->program);
-    LhNative *native;
+    LhNcclMeasured *native;
     double seconds, floor_s, bound_s;
     int provenance;
 
     ck_assert(lh_network_init(&w->network, &w->topology, 1, ranks, w->faults, NULL));
-    native = lh_native_new(&w->network, &w->device, &group);
-    ck_assert(lh_native_is_known(native, kind));
-    seconds = lh_native_parts(native, kind, (double)bytes, &floor_s, &provenance);
-    bound_s =
-        lh_link_bound_s_per_byte(&w->network, &group, kind, lh_native_algorithm(native, kind)) *
-        lh_collective_printed_bytes(kind, lh_group_size(&group), (double)bytes);
-    ck_assert_double_eq(seconds, lh_native_seconds(native, kind, (double)bytes, &provenance));
-    lh_native_free(native);
+    native = lh_nccl_measured_new(&w->network, &w->device, &group);
+    ck_assert(lh_nccl_measured_is_known(native, kind));
+    seconds = lh_nccl_measured_parts(native, kind, (double)bytes, &floor_s, &provenance);
+    bound_s = lh_link_bound_s_per_byte(&w->network, &group, kind,
+                                       lh_nccl_measured_algorithm(native, kind)) *
+              lh_collective_printed_bytes(kind, lh_group_size(&group), (double)bytes);
+    ck_assert_double_eq(seconds,
+                        lh_nccl_measured_seconds(native, kind, (double)bytes, &provenance));
+    lh_nccl_measured_free(native);
     return (Known){ lh_time_from_ps(seconds * 1e12), lh_time_from_ps(floor_s * 1e12),
                     (LhTime)ceil(bound_s * 1e12) };
 }
@@ -405,7 +406,7 @@ START_TEST(overuse_is_an_error)
     static const double uses[] = { 0.5, 1, 1 + 1e-7, 1.16 };
 
     for (gsize i = 0; i < G_N_ELEMENTS(uses); i++) {
-        const LhFold fold = { .of = { 1, 1, 1 }, .kept = 1, .ranks = 8 };
+        const LhSymmetryGroups fold = { .of = { 1, 1, 1 }, .kept = 1, .ranks = 8 };
         LhEngine engine = { 0 };
         LhSimResult *result;
         Single one;

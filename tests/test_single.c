@@ -44,14 +44,14 @@ shipped(void)
 }
 
 static uint64_t
-size_of(const LhSingle *s, int i)
+size_of(const LhNcclTest *s, int i)
 {
     return (UINT64_C(1024) << (5 * i)) / s->ranks * s->ranks;
 }
 
 /* What `reproduce` says of it. */
 static void
-check_reproduced(const LhSingle *s, const char *cluster)
+check_reproduced(const LhNcclTest *s, const char *cluster)
 {
     for (int i = 0; i < SIZES; i++) {
         g_autofree char *sized = g_strdup_printf("%s:%u", cluster, s->setup->network.nodes);
@@ -59,10 +59,10 @@ check_reproduced(const LhSingle *s, const char *cluster)
                                       .ranks = s->ranks,
                                       .bytes = size_of(s, i),
                                       .kind = (LhCollectiveKind)s->op->kind };
-        LhSingleTime time;
+        LhNcclTestTime time;
         double seconds, bar;
 
-        ck_assert(lh_single_time(s, c.bytes, &time, NULL));
+        ck_assert(lh_nccl_test_time(s, c.bytes, &time, NULL));
         if (!lh_paper_collective_seconds(&c, false, &seconds, &bar, NULL))
             continue; /* several nodes' all-to-alls have no formula */
         ck_assert_msg(fabs(time.seconds - seconds) < 1.5e-12, "%s on %s: %.15g and %.15g s",
@@ -84,7 +84,7 @@ collect_single(void *data, const LhTimelineRecord *record)
 
 /* What a run of another program with it has, in which it is called several times. */
 static void
-check_simulated(const LhSingle *s)
+check_simulated(const LhNcclTest *s)
 {
     const uint64_t bytes = size_of(s, 3);
     const LhCollectiveProbe probe = { .ranks = (uint32_t)s->ranks,
@@ -95,9 +95,9 @@ check_simulated(const LhSingle *s)
     g_autoptr(GArray) records = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
     const LhHooks hooks = { .timeline = collect_single, .timeline_data = records };
     g_autoptr(LhSimResult) result = lh_setup_simulate(s->setup, program, NULL, NULL, &hooks, NULL);
-    LhSingleTime time;
+    LhNcclTestTime time;
 
-    ck_assert(result != NULL && lh_single_time(s, bytes, &time, NULL));
+    ck_assert(result != NULL && lh_nccl_test_time(s, bytes, &time, NULL));
     g_array_sort(records, lh_timeline_by_rank_and_op);
     ck_assert_msg(fabs(time.seconds - lh_collective_seconds(&probe, records)) < 2e-9 * time.seconds,
                   "%s: %.15g and %.15g s", s->op->name, time.seconds,
@@ -109,8 +109,8 @@ check_everywhere(const char *cluster, uint32_t nodes, const char *collectives)
 {
     g_autoptr(LhScenario) scenario = scenario_of(cluster, nodes, collectives);
 
-    for (const LhSingleOp *op = lh_single_ops; op->kind < LH_SINGLE_SENDS; op++) {
-        g_autoptr(LhSingle) s = lh_single_new(scenario, op, (LhSinglePlace){ 0, 0 }, NULL);
+    for (const LhNcclTestOp *op = lh_nccl_test_ops; op->kind < LH_NCCL_TEST_SENDS; op++) {
+        g_autoptr(LhNcclTest) s = lh_nccl_test_new(scenario, op, (LhNcclTestPlace){ 0, 0 }, NULL);
 
         if (s == NULL || s->ranks > 72)
             continue;
@@ -155,28 +155,28 @@ largest_load(GArray *loads, bool *of_pair)
 /* The most loaded link is the bound, and no prediction is faster than that allows, but for what
  * rates and times are rounded to. */
 static void
-check_loads(const char *cluster, uint32_t nodes, LhSinglePlace place)
+check_loads(const char *cluster, uint32_t nodes, LhNcclTestPlace place)
 {
     g_autoptr(LhScenario) scenario = scenario_of(cluster, nodes, "nccl");
 
-    for (const LhSingleOp *op = lh_single_ops; op->name != NULL; op++) {
-        g_autoptr(LhSingle) s = lh_single_new(scenario, op, place, NULL);
+    for (const LhNcclTestOp *op = lh_nccl_test_ops; op->name != NULL; op++) {
+        g_autoptr(LhNcclTest) s = lh_nccl_test_new(scenario, op, place, NULL);
         const double bytes = 1e9;
-        LhSingleTime time;
+        LhNcclTestTime time;
         double largest, bound;
         bool of_pair;
 
         if (s == NULL || s->ranks > 72)
             continue;
-        largest = largest_load(lh_single_loads(s), &of_pair);
-        ck_assert(lh_single_time(s, (uint64_t)bytes, &time, NULL));
+        largest = largest_load(lh_nccl_test_loads(s), &of_pair);
+        ck_assert(lh_nccl_test_time(s, (uint64_t)bytes, &time, NULL));
         ck_assert_msg(time.seconds * ROUNDED > largest * bytes, "%s on %s takes %g s of %g",
                       op->name, cluster, time.seconds, largest * bytes);
-        if (op->kind == LH_SINGLE_SENDS)
+        if (op->kind == LH_NCCL_TEST_SENDS)
             continue;
         bound = lh_link_bound_s_per_byte(&s->setup->network, &s->group, (LhCollectiveKind)op->kind,
-                                         lh_single_is_nvls(s) ? LH_ALGORITHM_NVLS
-                                                              : LH_ALGORITHM_DEFAULT);
+                                         lh_nccl_test_is_nvls(s) ? LH_ALGORITHM_NVLS
+                                                                 : LH_ALGORITHM_DEFAULT);
         ck_assert(largest > bound * (1 - 1e-12));
         ck_assert_msg(of_pair || fabs(largest / bound - 1) < 1e-12, "%s on %s: %g, not %g",
                       op->name, cluster, largest, bound);
@@ -189,9 +189,9 @@ START_TEST(loads_are_the_bound)
 
     for (guint i = 0; i < names->len; i++) {
         for (uint32_t nodes = 1; nodes <= 4; nodes++) {
-            check_loads(g_ptr_array_index(names, i), nodes, (LhSinglePlace){ 0, 0 });
-            check_loads(g_ptr_array_index(names, i), nodes, (LhSinglePlace){ 0, 2 });
-            check_loads(g_ptr_array_index(names, i), nodes, (LhSinglePlace){ 4, 0 });
+            check_loads(g_ptr_array_index(names, i), nodes, (LhNcclTestPlace){ 0, 0 });
+            check_loads(g_ptr_array_index(names, i), nodes, (LhNcclTestPlace){ 0, 2 });
+            check_loads(g_ptr_array_index(names, i), nodes, (LhNcclTestPlace){ 4, 0 });
         }
     }
 }
@@ -286,7 +286,7 @@ START_TEST(hosts_of_a_domain_are_one_node)
 {
     static const struct {
         const char *cluster;
-        LhSinglePlace place;
+        LhNcclTestPlace place;
         uint64_t nodes, second_host;
     } cases[] = {
         { "nvl72:1", { .ranks = 8, .per_host = 4 }, 1, 4 },
@@ -297,11 +297,12 @@ START_TEST(hosts_of_a_domain_are_one_node)
 
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(LhScenario) scenario = lh_scenario_new();
-        g_autoptr(LhSingle) s = NULL;
+        g_autoptr(LhNcclTest) s = NULL;
         g_autoptr(GError) error = NULL;
 
         lh_scenario_replace(scenario, "cluster", cases[i].cluster);
-        s = lh_single_new(scenario, lh_single_op_find("all_reduce", NULL), cases[i].place, &error);
+        s = lh_nccl_test_new(scenario, lh_nccl_test_op_find("all_reduce", NULL), cases[i].place,
+                             &error);
         ck_assert_msg(s != NULL, "%s", error != NULL ? error->message : "");
         ck_assert_uint_eq(s->nodes, cases[i].nodes);
         ck_assert_uint_eq(lh_group_size(&s->group), cases[i].place.ranks);
@@ -313,13 +314,13 @@ END_TEST
 
 START_TEST(hosts_have_so_many_gpus)
 {
-    const LhSinglePlace five = { .ranks = 10, .per_host = 5 };
+    const LhNcclTestPlace five = { .ranks = 10, .per_host = 5 };
     g_autoptr(LhScenario) scenario = lh_scenario_new();
     g_autoptr(GError) error = NULL;
 
     lh_scenario_replace(scenario, "cluster", "nvl72:1");
     ck_assert_ptr_null(
-        lh_single_new(scenario, lh_single_op_find("all_reduce", NULL), five, &error));
+        lh_nccl_test_new(scenario, lh_nccl_test_op_find("all_reduce", NULL), five, &error));
     ck_assert_msg(strstr(error->message, "5 ranks on a host; nvl72 has 4 GPUs in each") != NULL,
                   "%s", error->message);
 }
@@ -329,20 +330,20 @@ START_TEST(names_are_those_of_nccl_tests_and_longhaul)
 {
     g_autoptr(GError) error = NULL;
 
-    for (const LhSingleOp *op = lh_single_ops; op->name != NULL; op++) {
+    for (const LhNcclTestOp *op = lh_nccl_test_ops; op->name != NULL; op++) {
         g_autofree char *program = g_strconcat(op->name, "_perf", NULL);
 
-        ck_assert_ptr_eq(lh_single_op_find(op->name, NULL), op);
-        ck_assert_ptr_eq(lh_single_op_find(program, NULL), op);
+        ck_assert_ptr_eq(lh_nccl_test_op_find(op->name, NULL), op);
+        ck_assert_ptr_eq(lh_nccl_test_op_find(program, NULL), op);
         if (op->own == NULL)
             continue;
-        ck_assert_ptr_eq(lh_single_op_find(op->own, NULL), op);
+        ck_assert_ptr_eq(lh_nccl_test_op_find(op->own, NULL), op);
         ck_assert_str_eq(op->own, lh_collective_names[op->kind]);
     }
-    ck_assert(lh_single_op_find("all_reduce_per", &error) == NULL);
+    ck_assert(lh_nccl_test_op_find("all_reduce_per", &error) == NULL);
     ck_assert(strstr(error->message, "did you mean all_reduce?") != NULL);
     g_clear_error(&error);
-    ck_assert(lh_single_op_find("", &error) == NULL);
+    ck_assert(lh_nccl_test_op_find("", &error) == NULL);
 }
 END_TEST
 
@@ -351,12 +352,12 @@ START_TEST(bus_shares_are_those_of_nccl_tests)
 {
     static const double shares[] = { 2 * 7.0 / 8, 7.0 / 8, 7.0 / 8, 7.0 / 8, 1, 1 };
 
-    for (guint i = 0; lh_single_ops[i].name != NULL; i++)
-        ck_assert(lh_single_bus_share(&lh_single_ops[i], 8) == shares[i]);
-    ck_assert_uint_eq(lh_single_bytes(&lh_single_ops[0], 8, 1000), 1000);
-    ck_assert_uint_eq(lh_single_bytes(&lh_single_ops[1], 8, 1000), 896);
-    ck_assert_uint_eq(lh_single_bytes(&lh_single_ops[3], 8, 1000), 992);
-    ck_assert_uint_eq(lh_single_bytes(&lh_single_ops[1], 8, 127), 0);
+    for (guint i = 0; lh_nccl_test_ops[i].name != NULL; i++)
+        ck_assert(lh_nccl_test_bus_share(&lh_nccl_test_ops[i], 8) == shares[i]);
+    ck_assert_uint_eq(lh_nccl_test_bytes(&lh_nccl_test_ops[0], 8, 1000), 1000);
+    ck_assert_uint_eq(lh_nccl_test_bytes(&lh_nccl_test_ops[1], 8, 1000), 896);
+    ck_assert_uint_eq(lh_nccl_test_bytes(&lh_nccl_test_ops[3], 8, 1000), 992);
+    ck_assert_uint_eq(lh_nccl_test_bytes(&lh_nccl_test_ops[1], 8, 127), 0);
 }
 END_TEST
 

@@ -56,7 +56,7 @@ START_TEST(few_micro_batches_tell_what_many_do)
     ck_assert_msg(setup != NULL, "%s", error != NULL ? error->message : "");
     program = lh_setup_program(setup, g_ptr_array_index(setup->schedules, 0), &error);
     ck_assert_msg(program != NULL, "%s", error != NULL ? error->message : "");
-    result = lh_ends_simulate(setup, program, NULL, &error);
+    result = lh_time_range_simulate(setup, program, NULL, &error);
     ck_assert_ptr_nonnull(result);
     whole = lh_step_answer_of(setup, program, result, NULL);
     ck_assert_msg(lh_step_answer_of_ranks(scenario, &answer, peaks, &error), "%s",

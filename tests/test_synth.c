@@ -103,39 +103,39 @@ random_problem(const Case *c, uint64_t seed)
 }
 
 static void
-move_randomly(LhSynthState *s, uint64_t moves, uint64_t seed)
+move_randomly(LhSynthAssignment *s, uint64_t moves, uint64_t seed)
 {
     const LhSynthProblem *p = s->problem;
 
     for (uint64_t i = 0; i < moves; i++)
-        lh_synth_state_move(s, (uint32_t)(lh_rng_bits(seed, i, 1) % p->blocks_count),
-                            (uint32_t)(lh_rng_bits(seed, i, 2) % p->places),
-                            (uint32_t)(lh_rng_bits(seed, i, 3) % s->rounds));
+        lh_synth_assignment_move(s, (uint32_t)(lh_rng_bits(seed, i, 1) % p->blocks_count),
+                                 (uint32_t)(lh_rng_bits(seed, i, 2) % p->places),
+                                 (uint32_t)(lh_rng_bits(seed, i, 3) % s->rounds));
 }
 
-static LhSynthState *
+static LhSynthAssignment *
 random_state(const LhSynthProblem *p, uint64_t seed)
 {
-    LhSynthState *s = lh_synth_state_new(p, 1 + (uint32_t)(lh_rng_bits(seed, 0, 9) % 4));
+    LhSynthAssignment *s = lh_synth_assignment_new(p, 1 + (uint32_t)(lh_rng_bits(seed, 0, 9) % 4));
 
     for (uint32_t b = 0; b < p->blocks_count; b++)
-        lh_synth_state_move(s, b, (uint32_t)(lh_rng_bits(seed, b, 10) % p->places),
-                            (uint32_t)(lh_rng_bits(seed, b, 11) % s->rounds));
+        lh_synth_assignment_move(s, b, (uint32_t)(lh_rng_bits(seed, b, 10) % p->places),
+                                 (uint32_t)(lh_rng_bits(seed, b, 11) % s->rounds));
     return s;
 }
 
 /* The same assignment, counted from the beginning. */
-static LhSynthState *
-recounted(const LhSynthState *s)
+static LhSynthAssignment *
+recounted(const LhSynthAssignment *s)
 {
-    LhSynthState *fresh = lh_synth_state_new(s->problem, s->rounds);
+    LhSynthAssignment *fresh = lh_synth_assignment_new(s->problem, s->rounds);
 
     for (uint32_t b = 0; b < s->problem->blocks_count; b++)
-        lh_synth_state_move(fresh, b, s->owners[b], s->turns[b]);
+        lh_synth_assignment_move(fresh, b, s->owners[b], s->turns[b]);
     return fresh;
 }
 
-/* Bytes by slot and place, as LhSynthState has them. */
+/* Bytes by slot and place, as LhSynthAssignment has them. */
 typedef struct {
     GArray *in, *out; /* of int64_t */
 } Traffic;
@@ -164,7 +164,8 @@ traffic_clear(Traffic *traffic)
 }
 
 static void
-ck_assert_traffic(const LhSynthState *s, const Traffic *traffic, const LhSynthCounters *counters)
+ck_assert_traffic(const LhSynthAssignment *s, const Traffic *traffic,
+                  const LhSynthCounters *counters)
 {
     const gsize bytes = (s->rounds + 2) * (gsize)s->problem->places * sizeof(int64_t);
 
@@ -173,7 +174,7 @@ ck_assert_traffic(const LhSynthState *s, const Traffic *traffic, const LhSynthCo
 }
 
 static void
-add_bytes(const LhSynthState *s, uint32_t slot, uint32_t from, uint32_t to, uint64_t bytes,
+add_bytes(const LhSynthAssignment *s, uint32_t slot, uint32_t from, uint32_t to, uint64_t bytes,
           Traffic *traffic)
 {
     g_array_index(traffic->out, int64_t, slot * s->problem->places + from) += (int64_t)bytes;
@@ -183,7 +184,7 @@ add_bytes(const LhSynthState *s, uint32_t slot, uint32_t from, uint32_t to, uint
 /* What place @place needs of row or column chunk @chunk, and in which rounds: all blocks are asked.
  */
 static void
-add_need(const LhSynthState *s, bool row, uint32_t place, uint32_t chunk, uint32_t slice,
+add_need(const LhSynthAssignment *s, bool row, uint32_t place, uint32_t chunk, uint32_t slice,
          Travel *travel)
 {
     const LhSynthProblem *p = s->problem;
@@ -216,7 +217,7 @@ add_need(const LhSynthState *s, bool row, uint32_t place, uint32_t chunk, uint32
 
 /* Bytes over the network, by what places need: a second way, without counters. */
 static Travel
-travel_needed(const LhSynthState *s)
+travel_needed(const LhSynthAssignment *s)
 {
     const LhSynthProblem *p = s->problem;
     const guint slots = (s->rounds + 2) * p->places;
@@ -234,7 +235,7 @@ travel_needed(const LhSynthState *s)
 }
 
 static void
-ck_assert_counters(const LhSynthState *s, const LhSynthCounters *a, const LhSynthCounters *b)
+ck_assert_counters(const LhSynthAssignment *s, const LhSynthCounters *a, const LhSynthCounters *b)
 {
     const gsize places = s->problem->places;
 
@@ -248,8 +249,8 @@ START_TEST(counters_equal_a_recount)
     for (guint i = 0; i < CASES; i++) {
         Case c = numbered_case(i);
         g_autoptr(LhSynthProblem) p = random_problem(&c, i);
-        g_autoptr(LhSynthState) s = lh_synth_state_new(p, 3);
-        g_autoptr(LhSynthState) fresh = NULL;
+        g_autoptr(LhSynthAssignment) s = lh_synth_assignment_new(p, 3);
+        g_autoptr(LhSynthAssignment) fresh = NULL;
         Travel travel;
 
         move_randomly(s, 10000, i);
@@ -283,7 +284,7 @@ START_TEST(work_is_that_of_all_blocks)
     for (guint i = 0; i < CASES; i++) {
         Case c = numbered_case(i);
         g_autoptr(LhSynthProblem) p = random_problem(&c, 50 + i);
-        g_autoptr(LhSynthState) s = random_state(p, i);
+        g_autoptr(LhSynthAssignment) s = random_state(p, i);
         const gsize entries = (s->rounds + 1) * (gsize)p->places;
         g_autofree int64_t *forward = g_new0(int64_t, entries);
         g_autofree int64_t *backward = g_new0(int64_t, entries);
@@ -322,7 +323,7 @@ prove(const LhProgram *program, guint number)
 
 /* What the messages of @program take into and out of each place is what the counters say. */
 static void
-check_traffic(const LhSynthState *s, const LhProgram *program)
+check_traffic(const LhSynthAssignment *s, const LhProgram *program)
 {
     const LhExplicit *all = program->plan;
     const uint32_t places = s->problem->places, gpus = s->problem->gpus;
@@ -339,7 +340,7 @@ check_traffic(const LhSynthState *s, const LhProgram *program)
             in[part->peer / gpus] += (int64_t)part->wire_bytes;
             sent += part->wire_bytes;
         }
-    ck_assert_uint_eq(sent, lh_synth_state_bytes(s));
+    ck_assert_uint_eq(sent, lh_synth_assignment_bytes(s));
     for (uint32_t place = 0; place < places; place++) {
         for (uint32_t slot = 0; slot < s->rounds + 2; slot++) {
             in[place] -= s->forward.in[slot * places + place];
@@ -369,7 +370,7 @@ START_TEST(any_assignment_is_proven_and_runs)
     for (guint i = 0; i < 100; i += (guint)MIN(test_every(), 37)) {
         Case c = numbered_case(i % CASES);
         g_autoptr(LhSynthProblem) p = random_problem(&c, 100 + i);
-        g_autoptr(LhSynthState) s = random_state(p, i);
+        g_autoptr(LhSynthAssignment) s = random_state(p, i);
 
         for (uint32_t style = 0; style < LH_SYNTH_STYLES; style++) {
             g_autoptr(LhProgram) program = lh_synth_emit(s, lh_synth_styles[style]);
@@ -397,8 +398,8 @@ START_TEST(no_assignment_moves_less_than_the_cut)
         g_autoptr(LhSynthProblem) p = random_problem(&c, 200 + i);
 
         for (int start = 0; start <= LH_SYNTH_STARTS; start++) {
-            g_autoptr(LhSynthState) s =
-                start < LH_SYNTH_STARTS ? lh_synth_state_new(p, 3) : random_state(p, i);
+            g_autoptr(LhSynthAssignment) s =
+                start < LH_SYNTH_STARTS ? lh_synth_assignment_new(p, 3) : random_state(p, i);
             const LhSynthCooling cooling = { .moves = 20000 / MIN(test_every(), 8),
                                              .seed = i,
                                              .weights = { 0.5, 0 },
@@ -406,10 +407,10 @@ START_TEST(no_assignment_moves_less_than_the_cut)
                                              .cold = 0.0002 };
 
             if (start < LH_SYNTH_STARTS)
-                lh_synth_state_start(s, (LhSynthStart)start);
-            ck_assert_double_ge((double)lh_synth_state_bytes(s), bound.cut_bytes);
+                lh_synth_assignment_start(s, (LhSynthStart)start);
+            ck_assert_double_ge((double)lh_synth_assignment_bytes(s), bound.cut_bytes);
             lh_synth_anneal(s, &cooling);
-            ck_assert_double_ge((double)lh_synth_state_bytes(s), bound.cut_bytes);
+            ck_assert_double_ge((double)lh_synth_assignment_bytes(s), bound.cut_bytes);
         }
         case_clear(&c);
     }
@@ -1119,7 +1120,7 @@ START_TEST(a_tie_is_no_win)
 
     ck_assert_ptr_nonnull(row->result);
     g_ptr_array_add(rows, row);
-    lh_synth_judge(&court, &answer);
+    lh_synth_test_robustness(&court, &answer);
     ck_assert(answer.asked && !answer.holds && !answer.fastest_holds);
     ck_assert_uint_eq(answer.chosen, 0);
     for (int j = 0; j < LH_SYNTH_JUDGES; j++) {
@@ -1245,7 +1246,7 @@ START_TEST(the_scenario_is_among_the_judges)
     first.result = &slow;
     g_ptr_array_add(contenders, &first);
     g_ptr_array_add(contenders, s->best);
-    lh_synth_judge(&court, &answer);
+    lh_synth_test_robustness(&court, &answer);
     ck_assert(answer.holds && answer.fastest_holds);
     ck_assert_uint_eq(answer.chosen, 1);
     case_clear(&c);

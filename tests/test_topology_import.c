@@ -20,7 +20,7 @@ same(double a, double b)
 typedef struct {
     const char *file;
     struct {
-        LhToldKind kind;
+        LhToolKind kind;
         double value;
         LhProvenance provenance;
     } told[8];
@@ -28,19 +28,19 @@ typedef struct {
 
 #define GPUS(n)                                                                                    \
     {                                                                                              \
-        LH_TOLD_GPUS, n, LH_PROVENANCE_DATASHEET                                                   \
+        LH_TOOL_GPUS, n, LH_PROVENANCE_DATASHEET                                                   \
     }
 #define SHAPE(kind)                                                                                \
     {                                                                                              \
-        LH_TOLD_SCALE_UP, LH_SCALE_UP_##kind, LH_PROVENANCE_DATASHEET                              \
+        LH_TOOL_SCALE_UP, LH_SCALE_UP_##kind, LH_PROVENANCE_DATASHEET                              \
     }
 #define SAID(kind, value)                                                                          \
     {                                                                                              \
-        LH_TOLD_##kind, value, LH_PROVENANCE_DATASHEET                                             \
+        LH_TOOL_##kind, value, LH_PROVENANCE_DATASHEET                                             \
     }
 #define SEEN(kind, value)                                                                          \
     {                                                                                              \
-        LH_TOLD_##kind, value, LH_PROVENANCE_MEASURED                                              \
+        LH_TOOL_##kind, value, LH_PROVENANCE_MEASURED                                              \
     }
 
 static const Reading readings[] = {
@@ -103,13 +103,13 @@ static const Reading readings[] = {
 START_TEST(reads_every_value)
 {
     const Reading *reading = &readings[_i];
-    g_autoptr(LhToldCluster) cluster = told_load((const char *[]){ reading->file, NULL });
+    g_autoptr(LhToolCluster) cluster = told_load((const char *[]){ reading->file, NULL });
     guint known = 0, expected = 0;
 
     for (guint i = 0; i < G_N_ELEMENTS(reading->told) &&
                       (reading->told[i].kind != 0 || reading->told[i].value > 0);
          i++) {
-        const LhTold *told = &cluster->told[reading->told[i].kind];
+        const LhToolOutput *told = &cluster->told[reading->told[i].kind];
 
         ck_assert_msg(told->known, "%s: kind %d", reading->file, reading->told[i].kind);
         ck_assert_msg(same(told->value, reading->told[i].value), "%s: kind %d is %.17g",
@@ -118,9 +118,9 @@ START_TEST(reads_every_value)
         ck_assert_ptr_nonnull(strstr(told->source, reading->file));
         expected++;
     }
-    for (guint i = 0; i < LH_TOLD_KINDS; i++)
+    for (guint i = 0; i < LH_TOOL_KINDS; i++)
         known += cluster->told[i].known &&
-                 (i != LH_TOLD_NICS_JOINED || cluster->told[i].value != 1); /* as nearly always */
+                 (i != LH_TOOL_NICS_JOINED || cluster->told[i].value != 1); /* as nearly always */
     ck_assert_uint_eq(known, expected);
     ck_assert_uint_eq(cluster->sources->len, 1);
 }
@@ -131,7 +131,7 @@ START_TEST(reads_times_of_collectives)
 {
     static const uint64_t bytes[] = { 1048576, 16777216, 67108864, 1073741824 };
     static const double us[] = { 17.9, 67.81, 209.2, 2812.5 };
-    g_autoptr(LhToldCluster) cluster = told_load((const char *[]){ "all_gather.txt", NULL });
+    g_autoptr(LhToolCluster) cluster = told_load((const char *[]){ "all_gather.txt", NULL });
     const LhCollectiveTimes *row = &g_array_index(cluster->times, LhCollectiveTimes, 0);
 
     ck_assert_uint_eq(cluster->times->len, 1);
@@ -151,8 +151,8 @@ END_TEST
 /* Milliseconds; nothing under redop. */
 START_TEST(reads_times_of_old_tables)
 {
-    g_autoptr(LhToldCluster) old = told_load((const char *[]){ "all-reduce-2018.txt", NULL });
-    g_autoptr(LhToldCluster) blank = told_load((const char *[]){ "alltoall-2021.txt", NULL });
+    g_autoptr(LhToolCluster) old = told_load((const char *[]){ "all-reduce-2018.txt", NULL });
+    g_autoptr(LhToolCluster) blank = told_load((const char *[]){ "alltoall-2021.txt", NULL });
     const LhCollectiveTimes *reduce = &g_array_index(old->times, LhCollectiveTimes, 0);
     const LhCollectiveTimes *all = &g_array_index(blank->times, LhCollectiveTimes, 0);
 
@@ -188,7 +188,7 @@ START_TEST(leaves_prefixes_of_launchers_out)
         g_strdup_printf("%s# Rank 0 Pid 1 on a device 0\n%s# Rank 1 Pid 1 on a device 1\n%s" SIZES
                         "%s" ROW "9.0 1 1 0\n%s2097152 8 float none -1 10.0 1 1 0\n",
                         prefix, prefix, prefix, prefix, prefix);
-    g_autoptr(LhToldCluster) cluster = lh_told_new();
+    g_autoptr(LhToolCluster) cluster = lh_tool_new();
     g_autoptr(GError) error = NULL;
 
     if (g_str_has_prefix(prefix, "\xef")) { /* of a file, once */
@@ -198,7 +198,7 @@ START_TEST(leaves_prefixes_of_launchers_out)
         g_free(text);
         text = g_strconcat(prefix, joined, NULL);
     }
-    ck_assert_msg(lh_told_parse(cluster, "nccl-AllGather.log", text, strlen(text), &error),
+    ck_assert_msg(lh_tool_parse(cluster, "nccl-AllGather.log", text, strlen(text), &error),
                   "%s: %s", prefix, error != NULL ? error->message : "");
     ck_assert_uint_eq(cluster->times->len, 1);
     ck_assert_int_eq(g_array_index(cluster->times, LhCollectiveTimes, 0).op, LH_COLL_ALL_GATHER);
@@ -342,11 +342,11 @@ static const struct {
 
 START_TEST(refuses_what_is_broken)
 {
-    g_autoptr(LhToldCluster) cluster = lh_told_new();
+    g_autoptr(LhToolCluster) cluster = lh_tool_new();
     g_autoptr(GError) error = NULL;
     const char *text = broken[_i].text;
 
-    ck_assert_msg(!lh_told_parse(cluster, "f", text, strlen(text), &error), "%s", text);
+    ck_assert_msg(!lh_tool_parse(cluster, "f", text, strlen(text), &error), "%s", text);
     ck_assert_int_eq(error->code, LH_ERROR_INPUT);
     ck_assert_msg(strstr(error->message, broken[_i].message) != NULL, "%s: %s", text,
                   error->message);
@@ -370,10 +370,10 @@ static void
 refuse_long(char *text, const char *message)
 {
     g_autofree char *owned = text;
-    g_autoptr(LhToldCluster) cluster = lh_told_new();
+    g_autoptr(LhToolCluster) cluster = lh_tool_new();
     g_autoptr(GError) error = NULL;
 
-    ck_assert(!lh_told_parse(cluster, "f", owned, strlen(owned), &error));
+    ck_assert(!lh_tool_parse(cluster, "f", owned, strlen(owned), &error));
     ck_assert_msg(strstr(error->message, message) != NULL, "%s", error->message);
 }
 
@@ -396,10 +396,10 @@ END_TEST
 
 START_TEST(says_which_file_is_missing)
 {
-    g_autoptr(LhToldCluster) cluster = lh_told_new();
+    g_autoptr(LhToolCluster) cluster = lh_tool_new();
     g_autoptr(GError) error = NULL;
 
-    ck_assert(!lh_told_load(cluster, "/no/such/file", &error));
+    ck_assert(!lh_tool_load(cluster, "/no/such/file", &error));
     ck_assert_int_eq(error->code, LH_ERROR_INPUT);
     ck_assert_ptr_nonnull(strstr(error->message, "/no/such/file"));
 }
@@ -436,11 +436,11 @@ static const struct {
 START_TEST(names_both_files_of_a_contradiction)
 {
     const char *first = contradictions[_i].first, *second = contradictions[_i].second;
-    g_autoptr(LhToldCluster) cluster = lh_told_new();
+    g_autoptr(LhToolCluster) cluster = lh_tool_new();
     g_autoptr(GError) error = NULL;
 
-    ck_assert(lh_told_parse(cluster, "a", first, strlen(first), &error));
-    ck_assert(!lh_told_parse(cluster, "b", second, strlen(second), &error));
+    ck_assert(lh_tool_parse(cluster, "a", first, strlen(first), &error));
+    ck_assert(!lh_tool_parse(cluster, "b", second, strlen(second), &error));
     ck_assert_str_eq(error->message, contradictions[_i].message);
 }
 END_TEST
@@ -448,12 +448,12 @@ END_TEST
 /* Two measurements of one thing differ a little: the first holds. */
 START_TEST(takes_the_first_of_two_that_agree)
 {
-    g_autoptr(LhToldCluster) cluster = lh_told_new();
+    g_autoptr(LhToolCluster) cluster = lh_tool_new();
 
-    ck_assert(lh_told_parse(cluster, "a", WRITE_BW("392"), strlen(WRITE_BW("392")), NULL));
-    ck_assert(lh_told_parse(cluster, "b", WRITE_BW("388"), strlen(WRITE_BW("388")), NULL));
-    ck_assert_double_eq(cluster->told[LH_TOLD_NIC_RATE].value, 49 * GB);
-    ck_assert_str_eq(cluster->told[LH_TOLD_NIC_RATE].place, "a:2");
+    ck_assert(lh_tool_parse(cluster, "a", WRITE_BW("392"), strlen(WRITE_BW("392")), NULL));
+    ck_assert(lh_tool_parse(cluster, "b", WRITE_BW("388"), strlen(WRITE_BW("388")), NULL));
+    ck_assert_double_eq(cluster->told[LH_TOOL_NIC_RATE].value, 49 * GB);
+    ck_assert_str_eq(cluster->told[LH_TOOL_NIC_RATE].place, "a:2");
 }
 END_TEST
 
@@ -462,10 +462,10 @@ START_TEST(takes_the_lower_of_two_times)
 {
     const char *text = RANKS SIZES ROW "18.1 57 50 0\n" ROW "17.9 58 51 0\n"
                                        "2097152 8 float none -1 20.5 99 87 0\n";
-    g_autoptr(LhToldCluster) cluster = lh_told_new();
+    g_autoptr(LhToolCluster) cluster = lh_tool_new();
     const LhCollectiveTimes *row;
 
-    ck_assert(lh_told_parse(cluster, "a", text, strlen(text), NULL));
+    ck_assert(lh_tool_parse(cluster, "a", text, strlen(text), NULL));
     ck_assert_uint_eq(cluster->times->len, 1);
     row = &g_array_index(cluster->times, LhCollectiveTimes, 0);
     ck_assert_uint_eq(row->us->len, 2);
@@ -479,7 +479,7 @@ END_TEST
 /* All that a node has was measured, and nothing is left to a base. */
 START_TEST(makes_a_topology_of_files_alone)
 {
-    g_autoptr(LhToldCluster) cluster = told_load(
+    g_autoptr(LhToolCluster) cluster = told_load(
         (const char *[]){ "smi-h100.txt", "nccl-h100.xml", "all_gather.txt", "sendrecv_perf.txt",
                           "ib_write_bw.txt", "ib_write_lat.txt", "topology.conf", NULL });
     g_autoptr(LhTopology) t = told_made_of(cluster, NULL, "h100-sxm");
@@ -510,7 +510,7 @@ END_TEST
 /* Rows of the base stay where none was measured; its provenances stay with what is kept. */
 START_TEST(keeps_what_the_base_has)
 {
-    g_autoptr(LhToldCluster) cluster = told_load(
+    g_autoptr(LhToolCluster) cluster = told_load(
         (const char *[]){ "smi-h100.txt", "all_gather.txt", "all-reduce-two-hosts.txt", NULL });
     g_autoptr(LhTopology) base = lh_topology_load("hgx-h100", NULL);
     g_autoptr(LhTopology) t = told_made_of(cluster, "hgx-h100", NULL);
@@ -544,16 +544,16 @@ END_TEST
     "# sendrecv_perf\n# Rank 0 Pid 1 on a device 0\n# Rank 1 Pid 1 on " hosts " device 0\n" SIZES  \
     "8 2 float sum -1 " small " 0 0 0\n1073741824 2 float sum -1 9.0 " large " " large " 0\n"
 
-static LhToldCluster *
+static LhToolCluster *
 parsed(const char *const *texts)
 {
-    LhToldCluster *cluster = lh_told_new();
+    LhToolCluster *cluster = lh_tool_new();
 
     for (guint i = 0; texts[i] != NULL; i++) {
         g_autofree char *name = g_strdup_printf("f%u", i);
         g_autoptr(GError) error = NULL;
 
-        ck_assert_msg(lh_told_parse(cluster, name, texts[i], strlen(texts[i]), &error), "%s",
+        ck_assert_msg(lh_tool_parse(cluster, name, texts[i], strlen(texts[i]), &error), "%s",
                       error != NULL ? error->message : "");
     }
     return cluster;
@@ -562,10 +562,10 @@ parsed(const char *const *texts)
 /* A NIC reaches more than one pair of GPUs does; a route's latency has that of PCIe in it. */
 START_TEST(tells_a_pair_from_a_nic)
 {
-    g_autoptr(LhToldCluster) cluster =
+    g_autoptr(LhToolCluster) cluster =
         parsed((const char *[]){ WRITE_BW("392"), SENDS("b", "20.0", "30.5"), NULL });
     g_autoptr(LhTopology) t = told_made_of(cluster, "hgx-h100", NULL);
-    g_autoptr(LhToldCluster) alone = parsed((const char *[]){ SENDS("b", "1.0", "30.5"), NULL });
+    g_autoptr(LhToolCluster) alone = parsed((const char *[]){ SENDS("b", "1.0", "30.5"), NULL });
     g_autoptr(LhTopology) same_rate = told_made_of(alone, "hgx-h100", NULL);
 
     ck_assert_double_eq(t->nic.bandwidth, 49 * GB);
@@ -580,9 +580,9 @@ END_TEST
 /* Sends between GPUs of a node cross NVLink where it joins all of them, else PCIe. */
 START_TEST(tells_nvlink_from_pcie)
 {
-    g_autoptr(LhToldCluster) pcie = parsed((const char *[]){
+    g_autoptr(LhToolCluster) pcie = parsed((const char *[]){
         "GPU0 GPU1 CPU\nGPU0 X SYS\nGPU1 SYS X\n", SENDS("a", "12.5", "20.25"), NULL });
-    g_autoptr(LhToldCluster) nvlink = parsed((const char *[]){
+    g_autoptr(LhToolCluster) nvlink = parsed((const char *[]){
         "GPU0 GPU1 CPU\nGPU0 X NV4\nGPU1 NV4 X\n", SENDS("a", "12.5", "20.25"), NULL });
     g_autoptr(LhTopology) without = told_made_of(pcie, NULL, "l40s");
     g_autoptr(LhTopology) with = told_made_of(nvlink, NULL, "a100-pcie-80g");
@@ -668,9 +668,9 @@ static const struct {
 
 START_TEST(says_why_there_is_no_topology)
 {
-    g_autoptr(LhToldCluster) cluster = parsed(impossible[_i].texts);
+    g_autoptr(LhToolCluster) cluster = parsed(impossible[_i].texts);
     g_autoptr(GError) error = NULL;
-    g_autoptr(LhToldTopology) made =
+    g_autoptr(LhToolTopology) made =
         told_make(cluster, impossible[_i].base, impossible[_i].device, &error);
 
     ck_assert_msg(made == NULL, "%s", impossible[_i].message);
@@ -683,12 +683,12 @@ END_TEST
  */
 
 static LhTopology *
-made_with(const LhToldCluster *cluster, const char *base_name, LhTopologyChange change,
+made_with(const LhToolCluster *cluster, const char *base_name, LhTopologyChange change,
           GError **error)
 {
     g_autoptr(LhTopology) base = lh_topology_load(base_name, NULL);
-    const LhToldParams params = { .name = "made", .base = base, .change = change };
-    g_autoptr(LhToldTopology) made = lh_told_topology(cluster, &params, error);
+    const LhToolParams params = { .name = "made", .base = base, .change = change };
+    g_autoptr(LhToolTopology) made = lh_tool_topology(cluster, &params, error);
 
     return made == NULL ? NULL
                         : lh_topology_parse("made.json", made->document, made->length, error);
@@ -697,7 +697,7 @@ made_with(const LhToldCluster *cluster, const char *base_name, LhTopologyChange 
 /* They join what the base says; without NVLink there, nothing says what. */
 START_TEST(joins_lost_nvlinks_as_the_base_does)
 {
-    g_autoptr(LhToldCluster) cluster = told_load((const char *[]){ "nccl-lost.xml", NULL });
+    g_autoptr(LhToolCluster) cluster = told_load((const char *[]){ "nccl-lost.xml", NULL });
     g_autoptr(LhTopology) t = told_made_of(cluster, "azure-nc96-a100", NULL);
     g_autoptr(GError) error = NULL;
 
@@ -715,10 +715,10 @@ START_TEST(refuses_lost_nvlinks_where_there_are_none)
 {
     static const char none[] = "GPU0 GPU1 GPU2 GPU3 CPU\nGPU0 X SYS SYS SYS\nGPU1 SYS X SYS SYS\n"
                                "GPU2 SYS SYS X SYS\nGPU3 SYS SYS SYS X\n";
-    g_autoptr(LhToldCluster) cluster = told_load((const char *[]){ "nccl-lost.xml", NULL });
+    g_autoptr(LhToolCluster) cluster = told_load((const char *[]){ "nccl-lost.xml", NULL });
     g_autoptr(GError) error = NULL;
 
-    ck_assert(lh_told_parse(cluster, "smi", none, strlen(none), NULL));
+    ck_assert(lh_tool_parse(cluster, "smi", none, strlen(none), NULL));
     ck_assert_ptr_null(made_with(cluster, "azure-nc96-a100", (LhTopologyChange){ 0 }, &error));
     ck_assert_msg(strstr(error->message, "; and there is no NVLink in smi:1") != NULL, "%s",
                   error->message);
@@ -728,8 +728,8 @@ END_TEST
 /* A host of four GPUs of a domain of 72. */
 START_TEST(makes_a_domain_of_trays)
 {
-    g_autoptr(LhToldCluster) cluster = told_load((const char *[]){ "smi-tray.txt", NULL });
-    g_autoptr(LhToldCluster) slurm =
+    g_autoptr(LhToolCluster) cluster = told_load((const char *[]){ "smi-tray.txt", NULL });
+    g_autoptr(LhToolCluster) slurm =
         told_load((const char *[]){ "smi-tray.txt", "topology.conf", NULL });
     g_autoptr(LhTopology) t = told_made_of(cluster, "gb300-nvl72", NULL);
     g_autoptr(GError) error = NULL;
@@ -749,12 +749,12 @@ START_TEST(keeps_what_joins_nodes_of_the_base)
 {
     static const uint64_t order[] = { 1, 0, 3, 2, 5, 4, 7, 6 };
     const LhFabricLevel levels[] = { { 4, 2 }, { 8, 3 } };
-    g_autoptr(LhToldCluster) cluster = told_load((const char *[]){ "ib_write_bw.txt", NULL });
-    g_autoptr(LhToldCluster) slurm =
+    g_autoptr(LhToolCluster) cluster = told_load((const char *[]){ "ib_write_bw.txt", NULL });
+    g_autoptr(LhToolCluster) slurm =
         told_load((const char *[]){ "ib_write_bw.txt", "topology.conf", NULL });
     g_autoptr(LhTopology) base = lh_topology_load("fat-tree-a100", NULL);
-    const LhToldParams params = { .name = "made", .base = base };
-    g_autoptr(LhToldTopology) made = NULL;
+    const LhToolParams params = { .name = "made", .base = base };
+    g_autoptr(LhToolTopology) made = NULL;
     g_autoptr(LhTopology) t = NULL, rack = told_made_of(cluster, "nvl72", NULL);
     g_autoptr(GError) error = NULL;
 
@@ -763,14 +763,14 @@ START_TEST(keeps_what_joins_nodes_of_the_base)
     base->fabric_levels = g_array_new(FALSE, FALSE, sizeof(LhFabricLevel));
     g_array_append_vals(base->fabric_levels, levels, G_N_ELEMENTS(levels));
     base->above[0] = levels[1];
-    made = lh_told_topology(cluster, &params, &error);
+    made = lh_tool_topology(cluster, &params, &error);
     ck_assert_msg(made != NULL, "%s", error != NULL ? error->message : "");
     t = lh_topology_parse("made.json", made->document, made->length, &error);
     ck_assert_msg(t != NULL, "%s", error != NULL ? error->message : "");
     ck_assert_mem_eq(t->nic_of_gpu->data, order, sizeof(order));
     ck_assert_mem_eq(t->fabric_levels->data, levels, sizeof(levels));
     ck_assert_uint_eq(rack->hosts, 18);
-    ck_assert_ptr_null(lh_told_topology(slurm, &params, &error));
+    ck_assert_ptr_null(lh_tool_topology(slurm, &params, &error));
     ck_assert_msg(strstr(error->message, "leaves of 6 nodes, and the fabric of fat-tree-a100 has "
                                          "\"levels\", the first of 4 nodes") != NULL,
                   "%s", error->message);
@@ -780,7 +780,7 @@ END_TEST
 START_TEST(takes_options_before_files)
 {
     const LhTopologyChange change = { 2, 50 * GB, 400 * GB, 0 };
-    g_autoptr(LhToldCluster) cluster =
+    g_autoptr(LhToolCluster) cluster =
         told_load((const char *[]){ "smi-4of8.txt", "ib_write_bw-frequency.txt", NULL });
     g_autoptr(GError) error = NULL;
     g_autoptr(LhTopology) t = made_with(cluster, "hgx-h100", change, &error);
@@ -808,9 +808,9 @@ END_TEST
 /* One that a GPU reaches with both of its NICs, as one run of ib_write_bw has them. */
 START_TEST(joins_several_nics_of_a_gpu)
 {
-    g_autoptr(LhToldCluster) cluster =
+    g_autoptr(LhToolCluster) cluster =
         told_load((const char *[]){ "smi-several-nics.txt", "ib_write_bw-frequency.txt", NULL });
-    g_autoptr(LhToldCluster) alone = told_load((const char *[]){ "smi-several-nics.txt", NULL });
+    g_autoptr(LhToolCluster) alone = told_load((const char *[]){ "smi-several-nics.txt", NULL });
     g_autoptr(LhTopology) t = told_made_of(cluster, "hgx-h100", NULL);
     g_autoptr(LhTopology) given = NULL;
     g_autoptr(GError) error = NULL;
@@ -840,7 +840,7 @@ START_TEST(takes_a_matrix_without_rows_of_nics)
 
     for (gsize i = 0; i < G_N_ELEMENTS(ends); i++) {
         g_autofree char *text = g_strconcat(rows, ends[i], NULL);
-        g_autoptr(LhToldCluster) cluster = parsed((const char *[]){ text, NULL });
+        g_autoptr(LhToolCluster) cluster = parsed((const char *[]){ text, NULL });
         g_autoptr(LhTopology) t =
             made_with(cluster, "fat-tree-a100", (LhTopologyChange){ 0 }, &error);
 
@@ -854,7 +854,7 @@ END_TEST
 /* Of a wire transfers reach what NCCL counts with, as those of files do that nobody measured. */
 START_TEST(takes_what_a_wire_lets_transfers_reach)
 {
-    g_autoptr(LhToldCluster) cluster = told_load((const char *[]){ "nccl-h100.xml", NULL });
+    g_autoptr(LhToolCluster) cluster = told_load((const char *[]){ "nccl-h100.xml", NULL });
     g_autoptr(LhTopology) t = made_with(cluster, "hgx-h100", (LhTopologyChange){ 0 }, NULL);
     g_autoptr(LhTopology) other = lh_topology_load("hgx-h800", NULL);
 
@@ -866,7 +866,7 @@ END_TEST
 START_TEST(takes_options_for_nics_that_are_unlike)
 {
     const LhTopologyChange change = { .nics = 1, .nic_rate = 25 * GB };
-    g_autoptr(LhToldCluster) cluster = parsed((const char *[]){ UNLIKE, NULL });
+    g_autoptr(LhToolCluster) cluster = parsed((const char *[]){ UNLIKE, NULL });
     g_autoptr(GError) error = NULL;
     g_autoptr(LhTopology) t = made_with(cluster, "azure-nc96-a100", change, &error);
 
@@ -885,12 +885,12 @@ START_TEST(names_files_that_add_nothing)
     static const char fast[] =
         "# all_reduce_perf\n# Rank 0 Pid 1 on a device 0\n# Rank 1 Pid 1 on b device 0\n" SIZES ROW
         "9.0 1 400 0\n";
-    g_autoptr(LhToldCluster) cluster =
+    g_autoptr(LhToolCluster) cluster =
         parsed((const char *[]){ fast, WRITE_BW("392"), WRITE_BW("390"), NULL });
     g_autoptr(LhTopology) base = lh_topology_load("azure-nc40-h100", NULL);
-    const LhToldParams params = { .name = "made", .base = base };
+    const LhToolParams params = { .name = "made", .base = base };
     g_autoptr(GError) error = NULL;
-    g_autoptr(LhToldTopology) made = lh_told_topology(cluster, &params, &error);
+    g_autoptr(LhToolTopology) made = lh_tool_topology(cluster, &params, &error);
 
     ck_assert_msg(made != NULL, "%s", error != NULL ? error->message : "");
     ck_assert_uint_eq(made->notes->len, 2);
@@ -906,11 +906,11 @@ END_TEST
 START_TEST(writes_no_names_of_hosts)
 {
     static const char *const hosts[] = { "ztan", "hosta", "rack1n", "leaf1", "mlx5" };
-    g_autoptr(LhToldCluster) cluster =
+    g_autoptr(LhToolCluster) cluster =
         told_load((const char *[]){ "smi-h100.txt", "nccl-h100.xml", "all-reduce-two-hosts.txt",
                                     "sendrecv_perf.txt", "ib_write_bw.txt", "scontrol.txt", NULL });
     g_autoptr(GError) error = NULL;
-    g_autoptr(LhToldTopology) made = told_make(cluster, "hgx-h100", NULL, &error);
+    g_autoptr(LhToolTopology) made = told_make(cluster, "hgx-h100", NULL, &error);
 
     ck_assert_msg(made != NULL, "%s", error != NULL ? error->message : "");
     for (guint i = 0; i < G_N_ELEMENTS(hosts); i++)
@@ -925,7 +925,7 @@ START_TEST(keeps_the_overhead_of_a_base)
     g_autofree char *file = g_build_filename(dir, "topologies", "hgx-h100.json", NULL);
     g_autofree char *path = g_strdup_printf("%s/overhead-%d.json", g_get_tmp_dir(), (int)getpid());
     g_autofree char *text = NULL;
-    g_autoptr(LhToldCluster) cluster = lh_told_new();
+    g_autoptr(LhToolCluster) cluster = lh_tool_new();
     g_autoptr(GString) with = NULL;
     g_autoptr(LhTopology) t = NULL;
 
@@ -946,7 +946,7 @@ START_TEST(keeps_every_base_as_it_is)
     g_auto(GStrv) names = lh_data_list("topologies");
 
     for (guint i = 0; names[i] != NULL; i++) {
-        g_autoptr(LhToldCluster) cluster = lh_told_new();
+        g_autoptr(LhToolCluster) cluster = lh_tool_new();
         g_autoptr(LhTopology) base = lh_topology_load(names[i], NULL);
         g_autoptr(LhTopology) t = told_made_of(cluster, names[i], NULL);
 

@@ -162,16 +162,16 @@ check_bounds(const LhTopology *t)
 
 /* Of matrices without a rate of NICs only the tree is compared. */
 static void
-leave_nics_out(LhToldCluster *cluster)
+leave_nics_out(LhToolCluster *cluster)
 {
-    if (cluster->told[LH_TOLD_NIC_WIRE].known)
+    if (cluster->told[LH_TOOL_NIC_WIRE].known)
         return;
-    cluster->told[LH_TOLD_NICS].known = cluster->told[LH_TOLD_NICS_JOINED].known = false;
+    cluster->told[LH_TOOL_NICS].known = cluster->told[LH_TOOL_NICS_JOINED].known = false;
 }
 
 START_TEST(makes_a_tree)
 {
-    g_autoptr(LhToldCluster) cluster = told_load(trees[_i].files);
+    g_autoptr(LhToolCluster) cluster = told_load(trees[_i].files);
     g_autofree char *made = NULL;
     g_autoptr(LhTopology) t = NULL;
 
@@ -185,7 +185,7 @@ END_TEST
 
 /* What NCCL counts on between sockets, by CPU. */
 static const struct {
-    LhToldCpu cpu;
+    LhToolCpu cpu;
     double gbps;
 } sockets[] = {
     { { "x86_64", "GenuineIntel", true, 6, 0xcf }, 40 },
@@ -210,7 +210,7 @@ START_TEST(knows_links_between_sockets)
 {
     for (gsize i = 0; i < G_N_ELEMENTS(sockets); i++) {
         const char *name = NULL, *missing = NULL;
-        const double rate = lh_told_socket_rate(&sockets[i].cpu, &name, &missing);
+        const double rate = lh_tool_socket_rate(&sockets[i].cpu, &name, &missing);
 
         ck_assert_double_eq(rate, sockets[i].gbps * 1e9);
         ck_assert_int_eq(name != NULL, rate > 0);
@@ -329,16 +329,16 @@ START_TEST(takes_rates_of_runs)
 {
     g_autofree char *xml =
         g_strconcat("<system version=\"1\">", measured[_i].xml, "</system>", NULL);
-    g_autoptr(LhToldCluster) cluster = lh_told_new();
+    g_autoptr(LhToolCluster) cluster = lh_tool_new();
     g_autoptr(LhTopology) t = NULL;
     g_autofree char *made = NULL;
 
-    ck_assert(lh_told_parse(cluster, "a", xml, strlen(xml), NULL));
+    ck_assert(lh_tool_parse(cluster, "a", xml, strlen(xml), NULL));
     for (const TestRun *run = measured[_i].runs; run->program != NULL; run++) {
         g_autofree char *text = print_run(run->program, run->ranks, run->gbps);
         g_autoptr(GError) error = NULL;
 
-        ck_assert_msg(lh_told_parse(cluster, run->program, text, strlen(text), &error), "%s",
+        ck_assert_msg(lh_tool_parse(cluster, run->program, text, strlen(text), &error), "%s",
                       error != NULL ? error->message : "");
     }
     t = told_made_of(cluster, NULL, "l40s");
@@ -351,7 +351,7 @@ END_TEST
 /* Of bridges two GPUs tell, and of PCIe more, whichever is given first. */
 START_TEST(tells_bridges_from_what_is_between)
 {
-    g_autoptr(LhToldCluster) cluster = told_load((const char *[]){ "smi-bridges.txt", NULL });
+    g_autoptr(LhToolCluster) cluster = told_load((const char *[]){ "smi-bridges.txt", NULL });
     g_autofree char *two = print_run("sendrecv_perf", 2, 50);
     g_autofree char *four = print_run("sendrecv_perf", 4, 11);
     const char *texts[] = { two, four };
@@ -359,7 +359,7 @@ START_TEST(tells_bridges_from_what_is_between)
 
     for (int i = 0; i < 2; i++)
         ck_assert(
-            lh_told_parse(cluster, i == 0 ? "a" : "b", texts[i ^ _i], strlen(texts[i ^ _i]), NULL));
+            lh_tool_parse(cluster, i == 0 ? "a" : "b", texts[i ^ _i], strlen(texts[i ^ _i]), NULL));
     t = told_made_of(cluster, "azure-nc96-a100", NULL);
     ck_assert_double_eq_tol(t->nvlink.bandwidth, 50e9, 1e8);
     ck_assert_int_eq(t->nvlink.provenance, LH_PROVENANCE_MEASURED);
@@ -379,16 +379,16 @@ START_TEST(takes_latencies_alone)
 {
     static const char two[] = SHORT_SENDS(RANK NEXT_RANK),
                       five[] = SHORT_SENDS(RANK NEXT_RANK NEXT_RANK NEXT_RANK NEXT_RANK);
-    g_autoptr(LhToldCluster) cluster = told_load((const char *[]){ "nccl-no-family.xml", NULL });
-    g_autoptr(LhToldCluster) other = told_load((const char *[]){ "nccl-no-family.xml", NULL });
+    g_autoptr(LhToolCluster) cluster = told_load((const char *[]){ "nccl-no-family.xml", NULL });
+    g_autoptr(LhToolCluster) other = told_load((const char *[]){ "nccl-no-family.xml", NULL });
     g_autoptr(LhTopology) t = NULL;
     g_autoptr(GError) error = NULL;
 
-    ck_assert(lh_told_parse(cluster, "a", two, strlen(two), NULL));
+    ck_assert(lh_tool_parse(cluster, "a", two, strlen(two), NULL));
     t = told_made_of(cluster, NULL, "l40s");
     ck_assert_double_eq(t->pcie.bandwidth, 24e9);
     ck_assert_int_eq(t->pcie.latency_ps, 7500000);
-    ck_assert(lh_told_parse(other, "a", five, strlen(five), NULL));
+    ck_assert(lh_tool_parse(other, "a", five, strlen(five), NULL));
     ck_assert_ptr_null(told_make(other, NULL, "l40s", &error));
     ck_assert_str_eq(error->message, "a:8: error: 5 ranks ran on one host, and a node has 4 GPUs; "
                                      "give files that agree");
@@ -405,13 +405,13 @@ START_TEST(raises_nvlink_to_what_went_over_it)
                   { "all_gather_perf", 350, 350 },
                   { "all_reduce_perf", 450, 300 },
                   { "all_reduce_perf", 560, 360 } };
-    g_autoptr(LhToldCluster) cluster = told_load((const char *[]){ "smi-h100.txt", NULL });
+    g_autoptr(LhToolCluster) cluster = told_load((const char *[]){ "smi-h100.txt", NULL });
     g_autofree char *sends = print_run("sendrecv_perf", 8, 300);
     g_autofree char *run = print_run(cases[_i].program, 8, cases[_i].gbps);
     g_autoptr(LhTopology) t = NULL;
 
-    ck_assert(lh_told_parse(cluster, "a", sends, strlen(sends), NULL));
-    ck_assert(lh_told_parse(cluster, "b", run, strlen(run), NULL));
+    ck_assert(lh_tool_parse(cluster, "a", sends, strlen(sends), NULL));
+    ck_assert(lh_tool_parse(cluster, "b", run, strlen(run), NULL));
     t = told_made_of(cluster, "hgx-h100", NULL);
     ck_assert_double_eq_tol(t->nvlink.bandwidth, cases[_i].link * 1e9, 1e8);
 }
@@ -447,10 +447,10 @@ static const struct {
 
 START_TEST(finds_the_nic_of_each_gpu)
 {
-    g_autoptr(LhToldCluster) cluster = told_load((const char *[]){ nics[_i].file, NULL });
+    g_autoptr(LhToolCluster) cluster = told_load((const char *[]){ nics[_i].file, NULL });
     g_autoptr(GString) of_gpu = g_string_new(NULL);
 
-    ck_assert_double_eq(cluster->told[LH_TOLD_NICS].value, nics[_i].nics);
+    ck_assert_double_eq(cluster->told[LH_TOOL_NICS].value, nics[_i].nics);
     ck_assert_ptr_nonnull(cluster->nic_of_gpu);
     append_numbers(of_gpu, cluster->nic_of_gpu);
     ck_assert_str_eq(of_gpu->str, nics[_i].of_gpu);
@@ -467,10 +467,10 @@ START_TEST(lets_gpus_of_one_nic_choose_first)
     static const char text[] = "GPU0 GPU1 GPU2 GPU3 NIC0 NIC1 CPU\nGPU0 X SYS SYS SYS PIX SYS\n"
                                "GPU1 SYS X SYS SYS PIX SYS\nGPU2 SYS SYS X SYS SYS SYS\n"
                                "GPU3 SYS SYS SYS X SYS PIX\n";
-    g_autoptr(LhToldCluster) cluster = lh_told_new();
+    g_autoptr(LhToolCluster) cluster = lh_tool_new();
     g_autoptr(GString) of_gpu = g_string_new(NULL);
 
-    ck_assert(lh_told_parse(cluster, "a", text, strlen(text), NULL));
+    ck_assert(lh_tool_parse(cluster, "a", text, strlen(text), NULL));
     append_numbers(of_gpu, cluster->nic_of_gpu);
     ck_assert_str_eq(of_gpu->str, "0,0,1,1");
 }
@@ -484,7 +484,7 @@ START_TEST(writes_the_nic_of_each_gpu)
         const char *file, *of_gpu;
     } cases[] = { { "smi-uneven-nics.txt", "0,0,1,1,2,3,3,3" }, { "smi-4of8.txt", NULL } };
     const char *const file = cases[_i].file;
-    g_autoptr(LhToldCluster) cluster = told_load((const char *[]){ file, NULL });
+    g_autoptr(LhToolCluster) cluster = told_load((const char *[]){ file, NULL });
     g_autoptr(LhTopology) t = told_made_of(cluster, "hgx-h100", NULL);
     g_autoptr(GString) of_gpu = g_string_new(NULL);
 
@@ -503,10 +503,10 @@ END_TEST
 /* Of a host of an NVLink domain, for all of its hosts. */
 START_TEST(writes_the_nics_of_all_trays)
 {
-    g_autoptr(LhToldCluster) cluster = lh_told_new();
+    g_autoptr(LhToolCluster) cluster = lh_tool_new();
     g_autoptr(LhTopology) t = NULL;
 
-    ck_assert(lh_told_parse(cluster, "a", TRAY, strlen(TRAY), NULL));
+    ck_assert(lh_tool_parse(cluster, "a", TRAY, strlen(TRAY), NULL));
     t = told_made_of(cluster, "nvl72", NULL);
     ck_assert_uint_eq(t->nics_per_node, 36);
     ck_assert_ptr_nonnull(t->nic_of_gpu);
@@ -518,7 +518,7 @@ END_TEST
 /* NCCL writes an NVLink domain as one. */
 START_TEST(writes_hosts_of_a_domain)
 {
-    g_autoptr(LhToldCluster) cluster = told_load((const char *[]){ "nccl-domain.xml", NULL });
+    g_autoptr(LhToolCluster) cluster = told_load((const char *[]){ "nccl-domain.xml", NULL });
     g_autoptr(LhTopology) t = told_made_of(cluster, "hgx-b200", NULL);
 
     ck_assert_uint_eq(t->gpus_per_node, 8);
@@ -552,10 +552,10 @@ static const struct {
 
 START_TEST(says_what_nobody_measured)
 {
-    g_autoptr(LhToldCluster) cluster = told_load((const char *[]){ remarks[_i].file, NULL });
+    g_autoptr(LhToolCluster) cluster = told_load((const char *[]){ remarks[_i].file, NULL });
     g_autoptr(GString) all = g_string_new(NULL);
     g_autoptr(GError) error = NULL;
-    g_autoptr(LhToldTopology) made = NULL;
+    g_autoptr(LhToolTopology) made = NULL;
 
     leave_nics_out(cluster);
     made = told_make(cluster, remarks[_i].base, remarks[_i].device, &error);
@@ -597,14 +597,14 @@ static const struct {
 
 START_TEST(refuses_what_is_no_tree)
 {
-    g_autoptr(LhToldCluster) cluster = lh_told_new();
+    g_autoptr(LhToolCluster) cluster = lh_tool_new();
     g_autoptr(GError) error = NULL;
     const char *first = broken[_i].first, *second = broken[_i].second;
-    const bool ok = lh_told_parse(cluster, "a", first, strlen(first), &error);
+    const bool ok = lh_tool_parse(cluster, "a", first, strlen(first), &error);
 
     ck_assert_msg(ok == (second != NULL), "%s", error != NULL ? error->message : first);
     if (second != NULL)
-        ck_assert(!lh_told_parse(cluster, "b", second, strlen(second), &error));
+        ck_assert(!lh_tool_parse(cluster, "b", second, strlen(second), &error));
     ck_assert_int_eq(error->code, LH_ERROR_INPUT);
     ck_assert_msg(strstr(error->message, broken[_i].message) != NULL, "%s", error->message);
 }
@@ -659,12 +659,12 @@ static const struct {
 START_TEST(makes_small_trees)
 {
     g_autofree char *xml = g_strconcat("<system version=\"1\">", small[_i].xml, "</system>", NULL);
-    g_autoptr(LhToldCluster) cluster = lh_told_new();
+    g_autoptr(LhToolCluster) cluster = lh_tool_new();
     g_autoptr(GError) error = NULL;
     g_autoptr(LhTopology) t = NULL;
     g_autofree char *made = NULL;
 
-    ck_assert_msg(lh_told_parse(cluster, "a", xml, strlen(xml), &error), "%s",
+    ck_assert_msg(lh_tool_parse(cluster, "a", xml, strlen(xml), &error), "%s",
                   error != NULL ? error->message : "");
     t = told_made_of(cluster, NULL, "l40s");
     made = describe(t);
@@ -696,18 +696,18 @@ START_TEST(knows_what_nvlink_hides)
     const char *const *n = cases[_i].nodes;
     g_autofree char *rows = g_strdup_printf(pairs, n[0], n[1], n[2], n[3]);
     g_autofree char *text = g_strconcat("GPU0 GPU1 GPU2 GPU3", cases[_i].head, "\n", rows, NULL);
-    g_autoptr(LhToldCluster) cluster = lh_told_new();
+    g_autoptr(LhToolCluster) cluster = lh_tool_new();
     g_autoptr(GError) error = NULL;
-    const LhToldLevel *level;
+    const LhToolLevel *level;
 
-    ck_assert_msg(lh_told_parse(cluster, "a", text, strlen(text), &error), "%s",
+    ck_assert_msg(lh_tool_parse(cluster, "a", text, strlen(text), &error), "%s",
                   error != NULL ? error->message : "");
     ck_assert_uint_eq(cluster->tree.levels->len, 1);
-    level = &g_array_index(cluster->tree.levels, LhToldLevel, 0);
+    level = &g_array_index(cluster->tree.levels, LhToolLevel, 0);
     ck_assert_str_eq(level->name, "socket");
-    ck_assert_uint_eq(lh_told_groups_count(level->of_gpu), cases[_i].groups);
+    ck_assert_uint_eq(lh_tool_groups_count(level->of_gpu), cases[_i].groups);
     ck_assert(!cluster->tree.complete);
-    ck_assert_msg(lh_told_parse(cluster, "b", xml, strlen(xml), &error), "%s",
+    ck_assert_msg(lh_tool_parse(cluster, "b", xml, strlen(xml), &error), "%s",
                   error != NULL ? error->message : "");
     ck_assert_str_eq(cluster->tree.place, "b:1");
 }

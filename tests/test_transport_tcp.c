@@ -139,7 +139,7 @@ random_bytes(GRand *chance)
 /* ---- a wire ---- */
 
 typedef struct {
-    LhWire sender, receiver;
+    LhTcpChannel sender, receiver;
 } Pair;
 
 static void
@@ -148,8 +148,8 @@ init_pair(Pair *p)
     int ends_of[2];
 
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends_of), 0);
-    lh_wire_init(&p->sender, true, 3, 5, 7);
-    lh_wire_init(&p->receiver, false, 5, 3, 7);
+    lh_tcp_channel_init(&p->sender, true, 3, 5, 7);
+    lh_tcp_channel_init(&p->receiver, false, 5, 3, 7);
     p->sender.socket = ends_of[0];
     p->receiver.socket = ends_of[1];
     ends = 0;
@@ -158,8 +158,8 @@ init_pair(Pair *p)
 static void
 clear_pair(Pair *p)
 {
-    lh_wire_clear(&p->sender);
-    lh_wire_clear(&p->receiver);
+    lh_tcp_channel_clear(&p->sender);
+    lh_tcp_channel_clear(&p->receiver);
 }
 
 /* Whatever is posted when, every message arrives whole, in order, and its sender hears of it last.
@@ -185,11 +185,12 @@ send_random_messages(guint32 seed)
         const int what = g_rand_int_range(chance, 0, 4);
 
         if (what == 0 && posted < MESSAGES)
-            lh_wire_post(&p.sender, &((Letter *)g_ptr_array_index(sent, posted++))->message);
+            lh_tcp_channel_post(&p.sender, &((Letter *)g_ptr_array_index(sent, posted++))->message);
         else if (what == 1 && awaited < MESSAGES)
-            lh_wire_post(&p.receiver, &((Letter *)g_ptr_array_index(got, awaited++))->message);
+            lh_tcp_channel_post(&p.receiver,
+                                &((Letter *)g_ptr_array_index(got, awaited++))->message);
         else
-            lh_wire_move(what == 2 ? &p.sender : &p.receiver);
+            lh_tcp_channel_move(what == 2 ? &p.sender : &p.receiver);
     }
     ck_assert_uint_eq(ends, 2 * MESSAGES);
     for (guint i = 0; i < MESSAGES; i++) {
@@ -201,7 +202,7 @@ send_random_messages(guint32 seed)
         ck_assert(i == 0 || b->ended > ((Letter *)g_ptr_array_index(got, i - 1))->ended);
         ck_assert(i == 0 || a->ended > ((Letter *)g_ptr_array_index(sent, i - 1))->ended);
     }
-    ck_assert(lh_wire_is_idle(&p.sender) && lh_wire_is_idle(&p.receiver));
+    ck_assert(lh_tcp_channel_is_idle(&p.sender) && lh_tcp_channel_is_idle(&p.receiver));
     clear_pair(&p);
 }
 
@@ -221,16 +222,16 @@ START_TEST(messages_wait_for_both_ends)
     Pair p;
 
     init_pair(&p);
-    lh_wire_post(&p.sender, &a->message);
+    lh_tcp_channel_post(&p.sender, &a->message);
     for (int i = 0; i < 10; i++)
-        lh_wire_move(&p.sender);
+        lh_tcp_channel_move(&p.sender);
     ck_assert_int_eq(recv(p.receiver.socket, &byte, 1, MSG_DONTWAIT | MSG_PEEK), -1);
-    lh_wire_post(&p.receiver, &b->message);
-    lh_wire_move(&p.receiver);
-    ck_assert(lh_wire_move(&p.sender) == false && ends == 0);
-    ck_assert(lh_wire_move(&p.receiver));
+    lh_tcp_channel_post(&p.receiver, &b->message);
+    lh_tcp_channel_move(&p.receiver);
+    ck_assert(lh_tcp_channel_move(&p.sender) == false && ends == 0);
+    ck_assert(lh_tcp_channel_move(&p.receiver));
     ck_assert(b->ended == 1 && a->ended == 0);
-    ck_assert(lh_wire_move(&p.sender));
+    ck_assert(lh_tcp_channel_move(&p.sender));
     ck_assert_uint_eq(a->ended, 2);
     free_letter(a);
     free_letter(b);
@@ -267,24 +268,24 @@ bring_about(const Trouble *trouble)
 {
     g_autoptr(GRand) chance = g_rand_new_with_seed(1);
     Letter *letters[3];
-    LhWire wire;
+    LhTcpChannel wire;
     int ends_of[2];
 
     ends = 0;
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends_of), 0);
-    lh_wire_init(&wire, trouble->sends, 4, 9, 0);
+    lh_tcp_channel_init(&wire, trouble->sends, 4, 9, 0);
     wire.socket = ends_of[0];
     for (guint i = 0; i < 3; i++)
         letters[i] = new_letter(chance, trouble->sends, 4, 9, 0, 10);
-    lh_wire_post(&wire, &letters[0]->message);
-    lh_wire_post(&wire, &letters[1]->message);
+    lh_tcp_channel_post(&wire, &letters[0]->message);
+    lh_tcp_channel_post(&wire, &letters[1]->message);
     ck_assert_int_eq(send(ends_of[1], trouble->bytes, trouble->count, MSG_NOSIGNAL),
                      (ssize_t)trouble->count);
     if (trouble->closes)
         close(ends_of[1]);
     for (int i = 0; i < 4 && wire.socket >= 0; i++)
-        lh_wire_move(&wire);
-    lh_wire_post(&wire, &letters[2]->message);
+        lh_tcp_channel_move(&wire);
+    lh_tcp_channel_post(&wire, &letters[2]->message);
     if (strstr(trouble->words, "are expected") != NULL) /* nothing is taken of it */
         ck_assert_uint_eq(letters[0]->data[0], 0);
     for (guint i = 0; i < 3; i++) {
@@ -295,7 +296,7 @@ bring_about(const Trouble *trouble)
     }
     if (!trouble->closes)
         close(ends_of[1]);
-    lh_wire_clear(&wire);
+    lh_tcp_channel_clear(&wire);
 }
 
 START_TEST(wires_end_with_words)
@@ -315,12 +316,12 @@ START_TEST(messages_end_with_their_last_byte)
     Pair p;
 
     init_pair(&p);
-    lh_wire_post(&p.receiver, &b->message);
+    lh_tcp_channel_post(&p.receiver, &b->message);
     for (gsize i = 0; i < sizeof(bytes); i++) {
         ck_assert_uint_eq(b->ended, 0);
-        lh_wire_move(&p.receiver);
+        lh_tcp_channel_move(&p.receiver);
         ck_assert_int_eq(send(p.sender.socket, &bytes[i], 1, 0), 1);
-        lh_wire_move(&p.receiver);
+        lh_tcp_channel_move(&p.receiver);
     }
     ck_assert(b->ended == 1 && b->error == NULL);
     ck_assert_int_eq(recv(p.sender.socket, answers, sizeof(answers), MSG_DONTWAIT), 2);
@@ -337,7 +338,7 @@ START_TEST(wires_expect_nothing_more)
 
     init_pair(&p);
     ck_assert_int_eq(send(p.sender.socket, "x", 1, 0), 1);
-    ck_assert(!lh_wire_move(&p.receiver));
+    ck_assert(!lh_tcp_channel_move(&p.receiver));
     ck_assert_str_eq(p.receiver.failure, "it sends what is not expected");
     clear_pair(&p);
 }
@@ -355,12 +356,12 @@ address(const char *text, uint32_t bits)
 }
 
 static char *
-order_of(const LhWhereabouts *here, const LhWhereabouts *there)
+order_of(const LhEndpoint *here, const LhEndpoint *there)
 {
     g_autoptr(GArray) order = g_array_new(FALSE, FALSE, sizeof(LhAddress));
     GString *text = g_string_new(NULL);
 
-    lh_whereabouts_order(here, there, order);
+    lh_endpoint_order(here, there, order);
     for (guint i = 0; i < order->len; i++) {
         g_autofree char *one = lh_address_text(&g_array_index(order, LhAddress, i));
 
@@ -371,8 +372,8 @@ order_of(const LhWhereabouts *here, const LhWhereabouts *there)
 
 START_TEST(near_addresses_come_first)
 {
-    LhWhereabouts here = { .machine = { 1 }, .port = 1, .count = 3 };
-    LhWhereabouts there = { .machine = { 2 }, .port = 2, .count = 5 };
+    LhEndpoint here = { .machine = { 1 }, .port = 1, .count = 3 };
+    LhEndpoint there = { .machine = { 2 }, .port = 2, .count = 5 };
     g_autofree char *far = NULL;
     g_autofree char *same = NULL;
 
@@ -396,33 +397,33 @@ START_TEST(whereabouts_are_packed_and_checked)
 {
     g_autoptr(GByteArray) bytes = g_byte_array_new();
     const gsize head = LH_MACHINE_BYTES + LH_KEY_BYTES;
-    LhWhereabouts here, read;
+    LhEndpoint here, read;
     GError *error = NULL;
 
-    ck_assert(lh_whereabouts_here(&here, &error));
+    ck_assert(lh_endpoint_here(&here, &error));
     here.port = 54321;
     here.count = 2;
     here.addresses[0] = address("10.1.2.3", 20);
     here.addresses[1] = address("fd00:1::3", 64);
-    lh_whereabouts_pack(&here, bytes);
-    ck_assert_uint_eq(bytes->len, lh_whereabouts_packed_bytes());
-    ck_assert(lh_whereabouts_unpack(bytes->data, &read));
+    lh_endpoint_pack(&here, bytes);
+    ck_assert_uint_eq(bytes->len, lh_endpoint_packed_bytes());
+    ck_assert(lh_endpoint_unpack(bytes->data, &read));
     ck_assert_mem_eq(read.machine, here.machine, sizeof(here.machine));
     ck_assert_mem_eq(read.key, here.key, sizeof(here.key));
     ck_assert(read.port == 54321 && read.count == 2);
     ck_assert(read.addresses[1].v6 && read.addresses[1].prefix_bits == 64);
     ck_assert_mem_eq(read.addresses[1].bytes, here.addresses[1].bytes, 16);
     bytes->data[head + 2] = LH_ADDRESSES_MAX + 1;
-    ck_assert(!lh_whereabouts_unpack(bytes->data, &read));
+    ck_assert(!lh_endpoint_unpack(bytes->data, &read));
     bytes->data[head + 2] = 2;
     bytes->data[head + 4] = 33; /* bits of an IPv4 network */
-    ck_assert(!lh_whereabouts_unpack(bytes->data, &read));
+    ck_assert(!lh_endpoint_unpack(bytes->data, &read));
     bytes->data[head + 4] = 20;
     bytes->data[head + 3] = 2; /* no such family */
-    ck_assert(!lh_whereabouts_unpack(bytes->data, &read));
+    ck_assert(!lh_endpoint_unpack(bytes->data, &read));
     bytes->data[head + 3] = 0;
     memset(bytes->data + head, 0, 2); /* no port */
-    ck_assert(!lh_whereabouts_unpack(bytes->data, &read));
+    ck_assert(!lh_endpoint_unpack(bytes->data, &read));
 }
 END_TEST
 
@@ -430,13 +431,13 @@ END_TEST
 START_TEST(interfaces_are_chosen)
 {
     g_autoptr(GError) error = NULL;
-    LhWhereabouts all, loopback, none;
+    LhEndpoint all, loopback, none;
 
-    ck_assert(lh_whereabouts_here(&all, NULL) && !all.chosen);
+    ck_assert(lh_endpoint_here(&all, NULL) && !all.chosen);
     g_setenv("LONGHAUL_SOCKET_IFNAME", "no-such-interface,lo", TRUE);
-    ck_assert(lh_whereabouts_here(&loopback, NULL) && loopback.chosen);
+    ck_assert(lh_endpoint_here(&loopback, NULL) && loopback.chosen);
     g_setenv("LONGHAUL_SOCKET_IFNAME", "no-such-interface,", TRUE);
-    ck_assert(!lh_whereabouts_here(&none, &error));
+    ck_assert(!lh_endpoint_here(&none, &error));
     g_unsetenv("LONGHAUL_SOCKET_IFNAME");
     ck_assert_uint_eq(loopback.count, 0); /* what leads nowhere is not told */
     ck_assert_mem_eq(all.machine, loopback.machine, sizeof(all.machine));
@@ -447,18 +448,18 @@ END_TEST
 
 /* ---- the transport ---- */
 
-static LhWhereabouts told;  /* by the one rank of these tests */
-static LhWhereabouts other; /* of a second one, if it has a port */
+static LhEndpoint told;  /* by the one rank of these tests */
+static LhEndpoint other; /* of a second one, if it has a port */
 
 static bool
 share(void *control, const GByteArray *bytes, gsize limit, GByteArray *all, GError **error)
 {
     (void)control;
     (void)error;
-    ck_assert(lh_whereabouts_unpack(bytes->data, &told));
+    ck_assert(lh_endpoint_unpack(bytes->data, &told));
     g_byte_array_append(all, bytes->data, bytes->len);
     if (other.port != 0)
-        lh_whereabouts_pack(&other, all);
+        lh_endpoint_pack(&other, all);
     ck_assert_uint_le(bytes->len, limit);
     return true;
 }

@@ -290,11 +290,11 @@ worst_error(const LhValidated *validated)
 /* What is said of a world in which one constant is a fifth larger or smaller than it was when the
  * profile was made. */
 static void
-check_changed(const char *profile, const World *changed, LhExplainClass class, double scale)
+check_changed(const char *profile, const World *changed, LhAttributionClass class, double scale)
 {
-    const char *name = lh_explain_names[class];
+    const char *name = lh_attribution_names[class];
     g_autoptr(LhValidated) v = NULL;
-    const LhExplained *e;
+    const LhAttributed *e;
 
     begin_world(changed);
     v = validate(profile);
@@ -302,7 +302,7 @@ check_changed(const char *profile, const World *changed, LhExplainClass class, d
     e = v->explained;
     ck_assert_msg(worst_error(v) > WITHIN, "%s: %.2f %% off", name, 100 * worst_error(v));
     ck_assert_msg(e->best == (int)class, "%s: %s is named (%.4f, with it %.4f; %.4f)", name,
-                  e->best < 0 ? "nothing" : lh_explain_names[e->best], e->error,
+                  e->best < 0 ? "nothing" : lh_attribution_names[e->best], e->error,
                   e->best < 0 ? 0 : e->classes[e->best].error, e->classes[class].error);
     ck_assert_msg(fabs(e->classes[class].scale / scale - 1) < 0.05, "%s: scale %g, planted %g",
                   name, e->classes[class].scale, scale);
@@ -313,7 +313,7 @@ START_TEST(what_is_off_is_named)
     g_autoptr(LhCalibration) c = NULL;
     g_autoptr(LhValidated) v = NULL;
     g_autofree char *profile = NULL;
-    World changed[LH_EXPLAIN_CLASSES];
+    World changed[LH_ATTRIBUTION_CLASSES];
 
     begin_world(&usual);
     c = calibrate(&lh_backend_nccl);
@@ -323,18 +323,18 @@ START_TEST(what_is_off_is_named)
     v = validate(profile);
     end_world();
     ck_assert_msg(worst_error(v) < WITHIN, "%.2f %% off", 100 * worst_error(v));
-    for (int i = 0; i < LH_EXPLAIN_CLASSES; i++)
+    for (int i = 0; i < LH_ATTRIBUTION_CLASSES; i++)
         changed[i] = usual;
-    changed[LH_EXPLAIN_KERNELS].fwd_rate /= 1.2;
-    changed[LH_EXPLAIN_KERNELS].bwd_rate /= 1.2;
-    changed[LH_EXPLAIN_KERNELS].traffic /= 1.2;
-    check_changed(profile, &changed[LH_EXPLAIN_KERNELS], LH_EXPLAIN_KERNELS, 1.2);
-    changed[LH_EXPLAIN_LATENCY].latency_s *= 1.2;
-    check_changed(profile, &changed[LH_EXPLAIN_LATENCY], LH_EXPLAIN_LATENCY, 1.2);
-    changed[LH_EXPLAIN_BANDWIDTH].bandwidth /= 1.2;
-    check_changed(profile, &changed[LH_EXPLAIN_BANDWIDTH], LH_EXPLAIN_BANDWIDTH, 1.2);
-    changed[LH_EXPLAIN_INTERFERENCE].held *= 1.2;
-    check_changed(profile, &changed[LH_EXPLAIN_INTERFERENCE], LH_EXPLAIN_INTERFERENCE, 1.2);
+    changed[LH_ATTRIBUTION_KERNELS].fwd_rate /= 1.2;
+    changed[LH_ATTRIBUTION_KERNELS].bwd_rate /= 1.2;
+    changed[LH_ATTRIBUTION_KERNELS].traffic /= 1.2;
+    check_changed(profile, &changed[LH_ATTRIBUTION_KERNELS], LH_ATTRIBUTION_KERNELS, 1.2);
+    changed[LH_ATTRIBUTION_LATENCY].latency_s *= 1.2;
+    check_changed(profile, &changed[LH_ATTRIBUTION_LATENCY], LH_ATTRIBUTION_LATENCY, 1.2);
+    changed[LH_ATTRIBUTION_BANDWIDTH].bandwidth /= 1.2;
+    check_changed(profile, &changed[LH_ATTRIBUTION_BANDWIDTH], LH_ATTRIBUTION_BANDWIDTH, 1.2);
+    changed[LH_ATTRIBUTION_INTERFERENCE].held *= 1.2;
+    check_changed(profile, &changed[LH_ATTRIBUTION_INTERFERENCE], LH_ATTRIBUTION_INTERFERENCE, 1.2);
     g_unlink(profile);
 }
 END_TEST

@@ -21,7 +21,7 @@ typedef struct {
 typedef struct {
     Point points[POINTS];
     LhPlanOutcome outcomes[POINTS];
-    LhTurns *turns;
+    LhLookaheadPool *turns;
     GArray *close; /* of guint, by least_ps */
     LhTime times_ps[POINTS];
     guint ran;
@@ -29,11 +29,11 @@ typedef struct {
 } World;
 
 static void
-take(void *data, LhTurn *turn)
+take(void *data, LhLookahead *turn)
 {
     World *w = data;
     const Point *p = &w->points[turn->point];
-    const _Atomic LhTime *limit_ps = lh_turn_limit(w->turns, turn, OVERHEAD);
+    const _Atomic LhTime *limit_ps = lh_lookahead_limit(w->turns, turn, OVERHEAD);
     LhPlanOutcome *outcome = &turn->outcome;
 
     ck_assert_int_eq(outcome->state, LH_POINT_OPEN);
@@ -118,7 +118,7 @@ play_round(World *w)
     guint points[ROUND];
     LhPlanOutcome found[ROUND];
     g_autoptr(GArray) places = g_array_new(FALSE, FALSE, sizeof(guint));
-    LhTurnsRound round = {
+    LhLookaheadRound round = {
         .points = points,
         .places = places,
         .found = found,
@@ -133,7 +133,7 @@ play_round(World *w)
         g_array_append_val(places, i);
     }
     g_array_remove_range(w->close, 0, count);
-    lh_turns_take(w->turns, &round);
+    lh_lookahead_pool_take(w->turns, &round);
     for (guint i = 0; i < count; i++) {
         w->outcomes[points[i]] = found[i];
         ck_assert_int_eq(found[i].state, expected(&w->points[points[i]], round.cut_ps));
@@ -151,10 +151,10 @@ play(uint64_t seed, guint threads)
     GString *text = g_string_new(NULL);
 
     make(w, seed);
-    w->turns = lh_turns_new(threads, take, w);
+    w->turns = lh_lookahead_pool_new(threads, take, w);
     while (w->close->len > 2 * ROUND)
         play_round(w);
-    lh_turns_free(w->turns);
+    lh_lookahead_pool_free(w->turns);
     for (guint i = 0; i < POINTS; i++) {
         const LhPlanOutcome *o = &w->outcomes[i];
 

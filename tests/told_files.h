@@ -12,21 +12,21 @@
 
 /* Adds a file of tests/data/topology. */
 static inline void
-told_add(LhToldCluster *cluster, const char *name)
+told_add(LhToolCluster *cluster, const char *name)
 {
     g_autofree char *path =
         g_build_filename(g_getenv("LONGHAUL_DATA_DIR"), "tests", "data", "topology", name, NULL);
     g_autoptr(GError) error = NULL;
 
-    ck_assert_msg(lh_told_load(cluster, path, &error), "%s: %s", name,
+    ck_assert_msg(lh_tool_load(cluster, path, &error), "%s: %s", name,
                   error != NULL ? error->message : "");
 }
 
 /* @names ends with NULL. */
-static inline LhToldCluster *
+static inline LhToolCluster *
 told_load(const char *const *names)
 {
-    LhToldCluster *cluster = lh_told_new();
+    LhToolCluster *cluster = lh_tool_new();
 
     for (; *names != NULL; names++)
         told_add(cluster, *names);
@@ -34,22 +34,22 @@ told_load(const char *const *names)
 }
 
 /* NULL with the error set if there is none. */
-static inline LhToldTopology *
-told_make(const LhToldCluster *cluster, const char *base_name, const char *device, GError **error)
+static inline LhToolTopology *
+told_make(const LhToolCluster *cluster, const char *base_name, const char *device, GError **error)
 {
     g_autoptr(LhTopology) base = base_name == NULL ? NULL : lh_topology_load(base_name, NULL);
-    const LhToldParams params = { .name = "made", .base = base, .device = device };
+    const LhToolParams params = { .name = "made", .base = base, .device = device };
 
     ck_assert(base_name == NULL || base != NULL);
-    return lh_told_topology(cluster, &params, error);
+    return lh_tool_topology(cluster, &params, error);
 }
 
 /* As a reader of the file has it. */
 static inline LhTopology *
-told_made_of(const LhToldCluster *cluster, const char *base, const char *device)
+told_made_of(const LhToolCluster *cluster, const char *base, const char *device)
 {
     g_autoptr(GError) error = NULL;
-    g_autoptr(LhToldTopology) made = told_make(cluster, base, device, &error);
+    g_autoptr(LhToolTopology) made = told_make(cluster, base, device, &error);
     LhTopology *topology;
 
     ck_assert_msg(made != NULL, "%s", error != NULL ? error->message : "");

@@ -151,10 +151,10 @@ limit_by_ulimit(LhRoom *room, const char *root)
         limit(room, most.rlim_cur, own_bytes(root, 5), "ulimit -d");
 }
 
-LhMemoryRoom
-lh_memory_room(const char *root)
+LhAvailableMemory
+lh_available_memory(const char *root)
 {
-    LhMemoryRoom room = { { UINT64_MAX, "nothing" }, { UINT64_MAX, "nothing" } };
+    LhAvailableMemory room = { { UINT64_MAX, "nothing" }, { UINT64_MAX, "nothing" } };
 
     limit_by_machine(&room.memory, root);
     limit_by_control_groups(&room.memory, root);

@@ -14,8 +14,8 @@ typedef struct {
 typedef struct {
     LhRoom memory;  /* that can be used */
     LhRoom address; /* that can be mapped, used or not: stacks of threads count whole */
-} LhMemoryRoom;
+} LhAvailableMemory;
 
 /* @root stands before the names below /proc and /sys: "" but for tests. What cannot be read there
  * does not limit. */
-LhMemoryRoom lh_memory_room(const char *root);
+LhAvailableMemory lh_available_memory(const char *root);

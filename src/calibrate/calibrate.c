@@ -614,7 +614,7 @@ measure_all(CpuJob *job, GError **error)
     if (c->first && (device = lh_device_load(DEVICE, error)) == NULL)
         return false;
     job->peak = device != NULL ? device->matrix_rate : INFINITY;
-    if (!lh_cores_find(&job->processes, &c->cores, error) || !measure_kernels(job, error))
+    if (!lh_core_sharing_find(&job->processes, &c->cores, error) || !measure_kernels(job, error))
         return false;
     take_memory(c);
     return measure_executor(job, error) &&
@@ -658,7 +658,7 @@ lh_calibrate(const LhCalibrateParams *params, GError **error)
 
     if (with.deadline_us == 0)
         with.deadline_us = gpus ? GPU_DEADLINE_DEFAULT_US : DEADLINE_DEFAULT_US;
-    lh_probe_set_deadline(with.deadline_us);
+    lh_microbenchmark_set_deadline(with.deadline_us);
     return gpus ? lh_calibrate_gpus(&with, error) : calibrate_processors(&with, error);
 }
 

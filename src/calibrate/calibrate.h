@@ -49,7 +49,7 @@ typedef struct {
     LhTime kernel_launch_ps, stream_sync_ps;
     double messages_hold; /* of processes: share of its speed that a rank loses to its messages; not
                              above 0: none, or not measured */
-    LhCores cores;        /* of processes */
+    LhCoreSharing cores;  /* of processes */
     LhLinkClass link; /* between threads, or between GPUs of a node; bandwidth 0: not measured */
     LhFitResiduals link_residuals;
     /* Of GPUs; bandwidth 0: not measured. */

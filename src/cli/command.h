@@ -175,7 +175,7 @@ enum {
     }
 #define LH_JOBS_MAX 1024
 
-/* An LhTime; 0 if it is not given: see lh_work_check. */
+/* An LhTime; 0 if it is not given: see lh_run_time_check. */
 #define LH_OPTION_MAX_WORK(Options, member)                                                        \
     {                                                                                              \
         .name = "max-work", .type = LH_FIELD_UNIT, .unit = LH_UNIT_TIME, .flags = LH_COMMAND_HOW,  \

@@ -29,7 +29,7 @@ has_critical(const LhComparison *comparison)
 {
     const LhCompareRow *first = g_ptr_array_index(comparison->rows, 0);
 
-    return comparison->fit_count > 0 && lh_look_has_critical(first->result);
+    return comparison->fit_count > 0 && lh_artifacts_has_critical(first->result);
 }
 
 /* The row's own schedule; NULL: its program is explicit. */
@@ -52,21 +52,21 @@ look_closely(const LhSetup *setup, const LhComparison *comparison, const LhCompa
 {
     for (guint i = 0; i < MIN(comparison->fit_count, RUNS_MAX); i++) {
         const LhCompareRow *row = g_ptr_array_index(comparison->rows, i);
-        const LhLook how = { .setup = setup,
-                             .schedule = schedule_of(setup, row),
-                             .program = row->program,
-                             .result = row->result,
-                             .seconds = lh_work_simulate(row->program),
-                             .ranks = page->ranks_shown,
-                             .critical = i == 0 && has_critical(comparison) };
+        const LhArtifacts how = { .setup = setup,
+                                  .schedule = schedule_of(setup, row),
+                                  .program = row->program,
+                                  .result = row->result,
+                                  .seconds = lh_run_time_simulate(row->program),
+                                  .ranks = page->ranks_shown,
+                                  .critical = i == 0 && has_critical(comparison) };
 
         c->count = i + 1;
-        if (!lh_look(&how, &c->runs[i], error))
+        if (!lh_artifacts_write(&how, &c->runs[i], error))
             return false;
     }
     if (!has_critical(comparison))
         return true;
-    c->critical = lh_look_critical(setup, &c->runs[0], error);
+    c->critical = lh_artifacts_critical(setup, &c->runs[0], error);
     return c->critical != NULL;
 }
 
@@ -79,8 +79,8 @@ seconds_closely(const LhComparison *comparison)
     for (guint i = 0; i < runs; i++) {
         const LhCompareRow *row = g_ptr_array_index(comparison->rows, i);
 
-        seconds +=
-            lh_work_simulate(row->program) * lh_look_plays(i == 0 && has_critical(comparison));
+        seconds += lh_run_time_simulate(row->program) *
+                   lh_artifacts_plays(i == 0 && has_critical(comparison));
     }
     return seconds;
 }
@@ -89,10 +89,10 @@ bool
 lh_compare_page_check(const LhComparePage *page, const char *option, const LhSetup *setup,
                       GError **error)
 {
-    g_auto(LhFrame) frame = { .ranks = NULL };
+    g_auto(LhTimeWindow) frame = { .ranks = NULL };
 
     return lh_page_check_path(option, page->path, error) &&
-           lh_frame_init(&frame, page->ranks_shown, NULL, lh_frame_ranks(setup), error);
+           lh_time_window_init(&frame, page->ranks_shown, NULL, lh_time_window_ranks(setup), error);
 }
 
 bool
@@ -109,7 +109,7 @@ lh_compare_page_write(const LhCommandLine *line, const LhSetup *setup,
                     "interrupted before all schedules were simulated: no page is written");
         return false;
     }
-    if (!lh_work_check(seconds_closely(comparison), page->max_work_ps, error) ||
+    if (!lh_run_time_check(seconds_closely(comparison), page->max_work_ps, error) ||
         !look_closely(setup, comparison, page, &closely, error))
         return false;
     report.runs = closely.runs;

@@ -90,7 +90,7 @@ bash_values(const LhField *field, bool scenario, void *data)
         g_string_append_printf(w->out, " words='%s'", choices);
     if (field->names != NULL && !names_files(field->names))
         g_string_append_printf(w->out, " kinds=%s", field->names);
-    if (lh_options_use(field) != LH_USE_NONE)
+    if (lh_options_use(field) != LH_FILE_USE_NONE)
         g_string_append(w->out, " files=1");
     g_string_append(w->out, " ;;\n");
 }
@@ -276,7 +276,7 @@ fish_option(const LhField *field, bool scenario, void *data)
     if (lh_options_letter(field) != 0)
         g_string_append_printf(w->out, " -s %c", lh_options_letter(field));
     if (!lh_setting_is_flag(field))
-        g_string_append(w->out, lh_options_use(field) != LH_USE_NONE ? " -r -F" : " -x");
+        g_string_append(w->out, lh_options_use(field) != LH_FILE_USE_NONE ? " -r -F" : " -x");
     if (choices != NULL)
         g_string_append_printf(w->out, " -a '%s'", choices);
     else if (field->names != NULL && !names_files(field->names))

@@ -188,8 +188,8 @@ list_option(const LhField *field, bool scenario, void *data)
         lh_jsonw_string(w, "bounds", bounds);
     if (field->names != NULL)
         lh_jsonw_string(w, "names", field->names);
-    if (lh_options_use(field) != LH_USE_NONE)
-        lh_jsonw_string(w, "file", lh_use_names[lh_options_use(field)]);
+    if (lh_options_use(field) != LH_FILE_USE_NONE)
+        lh_jsonw_string(w, "file", lh_file_use_names[lh_options_use(field)]);
     if (field->type == LH_FIELD_CHOICE) {
         lh_jsonw_array_begin(w, "choices");
         for (const char *const *choice = field->choices; *choice != NULL; choice++)
@@ -212,8 +212,8 @@ list_command(LhJsonWriter *w, const LhCommand *command)
     lh_jsonw_bool(w, "scenario", command->scenario && !command->no_file);
     if (command->names != NULL)
         lh_jsonw_string(w, "names", command->names);
-    if (lh_options_use_of(command->names) != LH_USE_NONE)
-        lh_jsonw_string(w, "file", lh_use_names[lh_options_use_of(command->names)]);
+    if (lh_options_use_of(command->names) != LH_FILE_USE_NONE)
+        lh_jsonw_string(w, "file", lh_file_use_names[lh_options_use_of(command->names)]);
     lh_jsonw_array_begin(w, "options");
     lh_options_each(command, list_option, &lister);
     lh_jsonw_array_end(w);

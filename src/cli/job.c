@@ -61,7 +61,7 @@ content_of(const LhField *field, const char *text)
     g_autofree char *content = NULL;
     gsize bytes;
 
-    if (lh_options_use(field) != LH_USE_READ || !g_file_test(text, G_FILE_TEST_IS_REGULAR))
+    if (lh_options_use(field) != LH_FILE_USE_READ || !g_file_test(text, G_FILE_TEST_IS_REGULAR))
         return g_strdup(text);
     content = lh_input_read(text, CONTENT_BYTES_MAX, &bytes, NULL);
     return content == NULL

@@ -60,7 +60,7 @@ run_command(const LhCommand *command, const char *const *argv, char *const *argu
     bool help = false;
     int status = 0;
 
-    lh_uses_clear();
+    lh_file_uses_clear();
     if (!lh_options_parse(command, arguments, &line, &help, &failure))
         lh_job_refuse(command, arguments, failure);
     else if (help)

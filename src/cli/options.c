@@ -58,21 +58,21 @@ lh_options_forget(const LhField *field, void *options)
         *(bool *)value = false;
 }
 
-LhUse
+LhFileUse
 lh_options_use_of(const char *names)
 {
     return names != NULL && (strcmp(names, "files") == 0 || lh_data_kind(names) != NULL)
-               ? LH_USE_READ
-               : LH_USE_NONE;
+               ? LH_FILE_USE_READ
+               : LH_FILE_USE_NONE;
 }
 
-LhUse
+LhFileUse
 lh_options_use(const LhField *field)
 {
     if ((field->flags & LH_FIELD_UPDATED) != 0)
-        return LH_USE_UPDATED;
+        return LH_FILE_USE_UPDATED;
     if ((field->flags & LH_FIELD_WRITTEN) != 0)
-        return LH_USE_WRITTEN;
+        return LH_FILE_USE_WRITTEN;
     return lh_options_use_of(field->names);
 }
 

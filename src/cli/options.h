@@ -25,10 +25,10 @@ typedef void (*LhOptionFunc)(const LhField *field, bool scenario, void *data);
 void lh_options_each(const LhCommand *command, LhOptionFunc call, void *data);
 
 /* What is done with the files that an option's values name. */
-LhUse lh_options_use(const LhField *field);
+LhFileUse lh_options_use(const LhField *field);
 
 /* Likewise, of words that name @names, as in `names` of a field or a command; NULL is allowed. */
-LhUse lh_options_use_of(const char *names);
+LhFileUse lh_options_use_of(const char *names);
 
 /* Whether it is the file that the result goes to. */
 bool lh_options_is_output(const LhField *field);

@@ -37,7 +37,7 @@ take_read(const char *names, const GPtrArray *texts, const char *word, GError **
     for (guint i = 0; i < texts->len; i++) {
         g_autofree char *path = find_file(names, g_ptr_array_index(texts, i));
 
-        if (path != NULL && !lh_uses_take(path, LH_USE_READ, word, error))
+        if (path != NULL && !lh_file_uses_take(path, LH_FILE_USE_READ, word, error))
             return false;
     }
     return true;
@@ -52,7 +52,7 @@ take_fields(const LhField *fields, const void *options, GError **error)
         g_autofree char *option = NULL;
         g_autoptr(GPtrArray) texts = NULL;
 
-        if (lh_options_use(f) != LH_USE_READ || *(const void *const *)value == NULL)
+        if (lh_options_use(f) != LH_FILE_USE_READ || *(const void *const *)value == NULL)
             continue;
         option = lh_setting_option(f);
         texts = lh_setting_texts(f, options);
@@ -66,13 +66,13 @@ take_fields(const LhField *fields, const void *options, GError **error)
 static bool
 take_scenario(const LhScenario *s, GError **error)
 {
-    if (s->path != NULL && !lh_uses_take(s->path, LH_USE_READ, "the scenario", error))
+    if (s->path != NULL && !lh_file_uses_take(s->path, LH_FILE_USE_READ, "the scenario", error))
         return false;
     for (guint i = 0; s->axes != NULL && i < s->axes->len; i++) {
         const LhScenarioAxis *axis = g_ptr_array_index(s->axes, i);
         g_autofree char *option = lh_setting_option(axis->field);
 
-        if (lh_options_use(axis->field) == LH_USE_READ &&
+        if (lh_options_use(axis->field) == LH_FILE_USE_READ &&
             !take_read(axis->field->names, axis->values, option, error))
             return false;
     }
@@ -84,7 +84,7 @@ lh_inputs_check(const LhCommand *command, const LhCommandLine *line, GError **er
 {
     return (line->scenario == NULL || take_scenario(line->scenario, error)) &&
            take_fields(command->options, line->options, error) &&
-           (line->arguments == NULL || lh_options_use_of(command->names) != LH_USE_READ ||
+           (line->arguments == NULL || lh_options_use_of(command->names) != LH_FILE_USE_READ ||
             take_read(command->names, line->arguments, "the argument", error));
 }
 
@@ -92,9 +92,9 @@ lh_inputs_check(const LhCommand *command, const LhCommandLine *line, GError **er
  */
 
 static bool
-take_written(const char *path, LhUse use, const char *word, GError **error)
+take_written(const char *path, LhFileUse use, const char *word, GError **error)
 {
-    return lh_uses_take(path, use, word, error) && lh_output_check(path, error);
+    return lh_file_uses_take(path, use, word, error) && lh_output_check(path, error);
 }
 
 static bool
@@ -107,7 +107,8 @@ take_output(const LhField *field, const char *path, GError **error)
 
     return ((field->flags & LH_COMMAND_FIGURE) == 0 || lh_figure_check_path(path, error)) &&
            take_written(path, lh_options_use(field), option, error) &&
-           (script == NULL || take_written(script, LH_USE_WRITTEN, "the figure's script", error));
+           (script == NULL ||
+            take_written(script, LH_FILE_USE_WRITTEN, "the figure's script", error));
 }
 
 /* The path that @field of @options writes to; NULL: to none, or to standard output. */
@@ -137,15 +138,15 @@ is_printed(const LhCommand *command, const void *options)
 static bool
 take_stdout(bool printed, GError **error)
 {
-    return printed
-               ? lh_uses_take(STDOUT_PATH, LH_USE_WRITTEN, "what goes to standard output", error)
-               : lh_uses_check_write(STDOUT_PATH, error);
+    return printed ? lh_file_uses_take(STDOUT_PATH, LH_FILE_USE_WRITTEN,
+                                       "what goes to standard output", error)
+                   : lh_file_uses_check_write(STDOUT_PATH, error);
 }
 
 bool
 lh_outputs_check(const LhCommand *command, const LhCommandLine *line, GError **error)
 {
-    lh_uses_forget_outputs();
+    lh_file_uses_forget_outputs();
     if (!lh_inputs_check(command, line, error) ||
         !take_stdout(is_printed(command, line->options), error))
         return false;

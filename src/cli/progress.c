@@ -20,7 +20,7 @@ lh_progress_start(LhProgressLine *line, double seconds)
     *line = (LhProgressLine){
         .terminal = isatty(STDERR_FILENO) != 0,
         .started_us = g_get_monotonic_time(),
-        .estimate = lh_work_text(seconds),
+        .estimate = lh_run_time_text(seconds),
     };
     if (!line->terminal || seconds * US_PER_S < PATIENCE_US)
         return;

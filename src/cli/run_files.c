@@ -31,8 +31,8 @@ lh_run_files_init(LhRunFiles *files, const LhRunFileOptions *options, const LhSe
     if ((options->timeline != NULL && !lh_timeline_check_path(options->timeline, error)) ||
         (options->trace != NULL && !lh_trace_check_path(options->trace, error)))
         return false;
-    if (!lh_frame_init(&files->frame, options->ranks_shown, options->time_window,
-                       lh_frame_ranks(setup), error))
+    if (!lh_time_window_init(&files->frame, options->ranks_shown, options->time_window,
+                             lh_time_window_ranks(setup), error))
         return false;
     if (options->timeline != NULL ||
         ((options->figure != NULL || options->trace != NULL) && keep_all))
@@ -45,7 +45,7 @@ lh_run_files_init(LhRunFiles *files, const LhRunFileOptions *options, const LhSe
 void
 lh_run_files_clear(LhRunFiles *files)
 {
-    lh_frame_clear(&files->frame);
+    lh_time_window_clear(&files->frame);
     g_clear_pointer(&files->trace, lh_trace_free);
     g_clear_pointer(&files->timeline, lh_timeline_free);
 }
@@ -55,7 +55,7 @@ lh_run_files_add_last(LhRunFiles *files, uint32_t last_rank)
 {
     if (files->options->figure == NULL)
         return true;
-    lh_frame_add(&files->frame, last_rank);
+    lh_time_window_add(&files->frame, last_rank);
     if (lh_timeline_keeps(files->timeline, last_rank))
         return true;
     lh_timeline_free(files->timeline);
@@ -104,7 +104,7 @@ write_trace(LhRunFiles *files, const LhGantt *gantt, GError **error)
             lh_trace_add(files->trace,
                          &g_array_index(files->timeline->records, LhTimelineRecord, i));
     }
-    return lh_frame_fit(&files->frame, gantt->makespan_ps, error) &&
+    return lh_time_window_fit(&files->frame, gantt->makespan_ps, error) &&
            lh_trace_finish(files->trace, error);
 }
 
@@ -114,7 +114,7 @@ draw_figure(LhRunFiles *files, LhGantt *gantt, GError **error)
     if (files->options->figure == NULL)
         return true;
     gantt->frame = &files->frame;
-    return lh_frame_fit(&files->frame, gantt->makespan_ps, error) &&
+    return lh_time_window_fit(&files->frame, gantt->makespan_ps, error) &&
            lh_gantt_draw(gantt, (LhFigureTo){ .path = files->options->figure }, error);
 }
 

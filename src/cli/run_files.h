@@ -58,7 +58,7 @@ typedef struct {
 typedef struct {
     const LhRunFileOptions *options;
     LhStamp stamp; /* set by the command */
-    LhFrame frame;
+    LhTimeWindow frame;
     LhTimeline *timeline; /* where the run's ops are to go; NULL: no file needs them */
     LhTrace *trace;       /* that is being written; NULL: none is wanted, or not yet begun */
 } LhRunFiles;

@@ -9,20 +9,22 @@
 #define CRITICAL_OPS_MAX 4000000 /* of runs whose critical path is looked for: 1.3 GB */
 
 static bool
-set_frame(const LhLook *look, LhReportRun *run, GError **error)
+set_frame(const LhArtifacts *look, LhReportRun *run, GError **error)
 {
     const LhSimResult *result = look->result;
-    const uint32_t shown =
-        result->ranks_count <= LH_STRIPS_RANKS_MAX ? result->ranks_count : LH_STRIPS_RANKS_MAX - 1;
+    const uint32_t shown = result->ranks_count <= LH_HTML_TIMELINE_RANKS_MAX
+                               ? result->ranks_count
+                               : LH_HTML_TIMELINE_RANKS_MAX - 1;
 
-    if (!lh_frame_init(&run->frame, look->ranks, NULL, lh_frame_ranks(look->setup), error))
+    if (!lh_time_window_init(&run->frame, look->ranks, NULL, lh_time_window_ranks(look->setup),
+                             error))
         return false;
     /* Of too many there is room for the last one to finish. */
     for (uint32_t rank = 0; look->ranks == NULL && rank < shown; rank++)
-        lh_frame_add(&run->frame, rank);
+        lh_time_window_add(&run->frame, rank);
     run->last_rank = lh_gantt_last_rank(result, &run->frame);
-    lh_frame_add(&run->frame, run->last_rank);
-    return lh_frame_fit(&run->frame, result->makespan_ps, error);
+    lh_time_window_add(&run->frame, run->last_rank);
+    return lh_time_window_fit(&run->frame, result->makespan_ps, error);
 }
 
 static bool
@@ -43,7 +45,7 @@ fail_interrupted(GError **error)
 }
 
 bool
-lh_look(const LhLook *look, LhReportRun *run, GError **error)
+lh_artifacts_write(const LhArtifacts *look, LhReportRun *run, GError **error)
 {
     LhProgressLine progress;
     LhHooks hooks = { .progress = look_on, .progress_data = &progress };
@@ -53,9 +55,9 @@ lh_look(const LhLook *look, LhReportRun *run, GError **error)
     lh_totals(look->result, &totals);
     if (!set_frame(look, run, error))
         return false;
-    run->strips = lh_strips_new(look->setup, run->frame.ranks, look->result->makespan_ps);
+    run->strips = lh_html_timeline_new(look->setup, run->frame.ranks, look->result->makespan_ps);
     run->envelope = lh_memory_envelope_new(totals.peak_rank, look->result->makespan_ps);
-    hooks.timeline = lh_strips_add;
+    hooks.timeline = lh_html_timeline_add;
     hooks.timeline_data = run->strips;
     hooks.memory = lh_memory_envelope_add;
     hooks.memory_data = run->envelope;
@@ -75,26 +77,26 @@ lh_look(const LhLook *look, LhReportRun *run, GError **error)
 }
 
 bool
-lh_look_has_critical(const LhSimResult *result)
+lh_artifacts_has_critical(const LhSimResult *result)
 {
     return result->ops <= CRITICAL_OPS_MAX;
 }
 
 /* Each of what is faster is a run of its own. */
 int
-lh_look_plays(bool critical)
+lh_artifacts_plays(bool critical)
 {
     return critical ? 1 + 2 * LH_CRITICAL_TOP : 1;
 }
 
 LhCritical *
-lh_look_critical(const LhSetup *setup, const LhReportRun *run, GError **error)
+lh_artifacts_critical(const LhSetup *setup, const LhReportRun *run, GError **error)
 {
     LhProgressLine progress;
     const LhHooks hooks = { .progress = look_on, .progress_data = &progress };
     LhCritical *critical;
 
-    lh_progress_start(&progress, lh_work_simulate(run->row->program) * 2 * LH_CRITICAL_TOP);
+    lh_progress_start(&progress, lh_run_time_simulate(run->row->program) * 2 * LH_CRITICAL_TOP);
     critical = lh_critical_find(setup, run->row, &hooks, error);
     lh_progress_end(&progress);
     if (lh_interrupted()) {

@@ -12,20 +12,20 @@ typedef struct {
     const LhSimResult *result;  /* how it came out; borrowed */
     double seconds;             /* that it takes, for the progress line */
     const char *ranks;          /* that the timeline shows, as of an option; NULL: all, or the first
-                                LH_STRIPS_RANKS_MAX */
+                                LH_HTML_TIMELINE_RANKS_MAX */
     bool critical;              /* with what its critical path takes */
-} LhLook;
+} LhArtifacts;
 
 /* Fills @run, which lh_report_run_clear() frees in either case. LH_ERROR_RUNTIME if it does not end
  * as before; LH_ERROR_USAGE for ranks that it does not have. */
-bool lh_look(const LhLook *look, LhReportRun *run, GError **error);
+bool lh_artifacts_write(const LhArtifacts *look, LhReportRun *run, GError **error);
 
 /* Whether the critical path of a run is worth its time and memory. */
-bool lh_look_has_critical(const LhSimResult *result);
+bool lh_artifacts_has_critical(const LhSimResult *result);
 
 /* How many times as long as the run itself it takes to look at it so. */
-int lh_look_plays(bool critical);
+int lh_artifacts_plays(bool critical);
 
 /* What made the time of a run that was looked at with its critical path. LH_ERROR_RUNTIME if it
  * fails or is interrupted. Caller frees. */
-LhCritical *lh_look_critical(const LhSetup *setup, const LhReportRun *run, GError **error);
+LhCritical *lh_artifacts_critical(const LhSetup *setup, const LhReportRun *run, GError **error);

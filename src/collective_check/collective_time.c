@@ -13,7 +13,7 @@
 
 /* NCCL's all-gathers and reduce-scatters are timed in pieces of 16 bytes, all-to-alls in elements
  * of 4: what is odd is left out. */
-const LhSingleOp lh_single_ops[] = {
+const LhNcclTestOp lh_nccl_test_ops[] = {
     { "all_reduce", "all-reduce", "All ranks have the sum of the vectors of all.",
       LH_COLL_ALL_REDUCE, 0 },
     { "all_gather", "all-gather", "All ranks have the parts of all.", LH_COLL_ALL_GATHER, 16 },
@@ -22,14 +22,14 @@ const LhSingleOp lh_single_ops[] = {
     { "alltoall", "all-to-all", "Each rank sends a part of its vector to each.", LH_COLL_ALL_TO_ALL,
       4 },
     { "broadcast", "broadcast", "All ranks have the vector of one.", LH_COLL_BROADCAST, 0 },
-    { "sendrecv", NULL, "Each rank sends its vector to the next one.", LH_SINGLE_SENDS, 0 },
+    { "sendrecv", NULL, "Each rank sends its vector to the next one.", LH_NCCL_TEST_SENDS, 0 },
     { .name = NULL },
 };
 
 /* ---- operations ---- */
 
 static bool
-is_called(const LhSingleOp *op, const char *name)
+is_called(const LhNcclTestOp *op, const char *name)
 {
     const gsize length = strlen(op->name);
 
@@ -38,16 +38,16 @@ is_called(const LhSingleOp *op, const char *name)
             (name[length] == '\0' || strcmp(name + length, "_perf") == 0));
 }
 
-const LhSingleOp *
-lh_single_op_find(const char *name, GError **error)
+const LhNcclTestOp *
+lh_nccl_test_op_find(const char *name, GError **error)
 {
-    const char *names[2 * G_N_ELEMENTS(lh_single_ops)];
+    const char *names[2 * G_N_ELEMENTS(lh_nccl_test_ops)];
     g_autoptr(GString) all = g_string_new(NULL);
     g_autofree char *shown = g_strescape(name, NULL);
     const char *near;
     guint count = 0;
 
-    for (const LhSingleOp *op = lh_single_ops; op->name != NULL; op++) {
+    for (const LhNcclTestOp *op = lh_nccl_test_ops; op->name != NULL; op++) {
         if (is_called(op, name))
             return op;
         g_string_append_printf(all, "%s%s", all->len > 0 ? ", " : "", op->name);
@@ -65,7 +65,7 @@ lh_single_op_find(const char *name, GError **error)
 }
 
 double
-lh_single_bus_share(const LhSingleOp *op, uint64_t ranks)
+lh_nccl_test_bus_share(const LhNcclTestOp *op, uint64_t ranks)
 {
     const double n = (double)ranks;
 
@@ -82,7 +82,7 @@ lh_single_bus_share(const LhSingleOp *op, uint64_t ranks)
 }
 
 uint64_t
-lh_single_bytes(const LhSingleOp *op, uint64_t ranks, uint64_t bytes)
+lh_nccl_test_bytes(const LhNcclTestOp *op, uint64_t ranks, uint64_t bytes)
 {
     return op->grain_bytes == 0 ? bytes
                                 : bytes / (op->grain_bytes * ranks) * op->grain_bytes * ranks;
@@ -90,13 +90,13 @@ lh_single_bytes(const LhSingleOp *op, uint64_t ranks, uint64_t bytes)
 
 /* What is whole goes to all, or to the next one; else each rank has its part. */
 static bool
-goes_whole(const LhSingleOp *op)
+goes_whole(const LhNcclTestOp *op)
 {
-    return op->kind == LH_SINGLE_SENDS || op->kind == LH_COLL_BROADCAST;
+    return op->kind == LH_NCCL_TEST_SENDS || op->kind == LH_COLL_BROADCAST;
 }
 
 static uint64_t
-part_bytes(const LhSingle *s, uint64_t bytes)
+part_bytes(const LhNcclTest *s, uint64_t bytes)
 {
     return goes_whole(s->op) ? bytes : (bytes + s->ranks - 1) / s->ranks;
 }
@@ -108,31 +108,31 @@ enum { GIVEN, GOTTEN }; /* slots */
 static uint32_t
 single_steps(const LhProgram *program, uint32_t rank)
 {
-    const LhSingle *s = program->plan;
+    const LhNcclTest *s = program->plan;
 
     return lh_group_position(&s->group, rank) == UINT32_MAX ? 0 : 1;
 }
 
 static void
-emit_sends(LhEmitter *e, const LhSingle *s)
+emit_sends(LhEmitter *e, const LhNcclTest *s)
 {
     const uint64_t at = lh_group_position(&s->group, e->rank);
 
     lh_emit_exchange(e, 0);
-    lh_probe_emit_message(e, true, (uint32_t)lh_group_member(&s->group, (at + 1) % s->ranks),
-                          GIVEN);
-    lh_probe_emit_message(
+    lh_microbenchmark_emit_message(
+        e, true, (uint32_t)lh_group_member(&s->group, (at + 1) % s->ranks), GIVEN);
+    lh_microbenchmark_emit_message(
         e, false, (uint32_t)lh_group_member(&s->group, (at + s->ranks - 1) % s->ranks), GOTTEN);
 }
 
 static void
 emit_single(LhEmitter *e, uint32_t step)
 {
-    const LhSingle *s = e->program->plan;
+    const LhNcclTest *s = e->program->plan;
     const LhSlot *slots = e->program->slots;
 
     (void)step;
-    if (s->op->kind == LH_SINGLE_SENDS) {
+    if (s->op->kind == LH_NCCL_TEST_SENDS) {
         emit_sends(e, s);
         return;
     }
@@ -144,19 +144,21 @@ emit_single(LhEmitter *e, uint32_t step)
 static const LhGenerator single_generator = { .steps = single_steps, .emit = emit_single };
 
 static LhProgram *
-program_of_single(const LhSingle *s, uint64_t bytes)
+program_of_single(const LhNcclTest *s, uint64_t bytes)
 {
     LhProgram *program =
-        lh_probe_new(&single_generator, s->setup->network.ranks, (void *)(uintptr_t)s);
+        lh_microbenchmark_new(&single_generator, s->setup->network.ranks, (void *)(uintptr_t)s);
     const uint32_t parts = (uint32_t)s->ranks;
     const int kind = s->op->kind;
     const bool whole = goes_whole(s->op);
 
     lh_program_add_stream(program, "comm", LH_STREAM_COMM);
-    lh_probe_add_slot(program, "given", LH_SLOT_INPUT,
-                      whole || kind == LH_COLL_ALL_GATHER ? 1 : parts, part_bytes(s, bytes));
-    lh_probe_add_slot(program, "gotten", LH_SLOT_OUTPUT,
-                      whole || kind == LH_COLL_REDUCE_SCATTER ? 1 : parts, part_bytes(s, bytes));
+    lh_microbenchmark_add_slot(program, "given", LH_SLOT_INPUT,
+                               whole || kind == LH_COLL_ALL_GATHER ? 1 : parts,
+                               part_bytes(s, bytes));
+    lh_microbenchmark_add_slot(program, "gotten", LH_SLOT_OUTPUT,
+                               whole || kind == LH_COLL_REDUCE_SCATTER ? 1 : parts,
+                               part_bytes(s, bytes));
     return program;
 }
 
@@ -170,7 +172,7 @@ typedef struct {
 } Boxes;
 
 static Boxes
-boxes_of(const LhNetwork *n, LhSinglePlace place)
+boxes_of(const LhNetwork *n, LhNcclTestPlace place)
 {
     if (place.per_host > 0 && n->hosts_per_node > 1)
         return (Boxes){ "host", place.per_host, n->gpus_per_host, n->nodes * n->hosts_per_node };
@@ -179,7 +181,7 @@ boxes_of(const LhNetwork *n, LhSinglePlace place)
 
 /* Whether members are there so often in each box, and in whole boxes. */
 static bool
-check_boxes(const LhSingle *s, Boxes boxes, GError **error)
+check_boxes(const LhNcclTest *s, Boxes boxes, GError **error)
 {
     const char *name = s->setup->topology->name;
 
@@ -198,22 +200,22 @@ check_boxes(const LhSingle *s, Boxes boxes, GError **error)
 }
 
 static bool
-check_ranks(const LhSingle *s, GError **error)
+check_ranks(const LhNcclTest *s, GError **error)
 {
     const LhNetwork *n = &s->setup->network;
 
-    if (s->ranks >= 2 && s->ranks <= MIN(n->ranks, LH_SINGLE_MEMBERS_MAX))
+    if (s->ranks >= 2 && s->ranks <= MIN(n->ranks, LH_NCCL_TEST_MEMBERS_MAX))
         return true;
     return lh_scenario_error(s->setup->scenario, "cluster", error,
                              "%" G_GUINT64_FORMAT " rank%s on %u node%s of %u GPU%s; allowed: 2 to "
                              "all of them, and to %d",
                              s->ranks, s->ranks == 1 ? "" : "s", n->nodes, n->nodes == 1 ? "" : "s",
                              n->gpus_per_node, n->gpus_per_node == 1 ? "" : "s",
-                             LH_SINGLE_MEMBERS_MAX);
+                             LH_NCCL_TEST_MEMBERS_MAX);
 }
 
 static bool
-place_ranks(LhSingle *s, LhSinglePlace place, GError **error)
+place_ranks(LhNcclTest *s, LhNcclTestPlace place, GError **error)
 {
     const LhNetwork *n = &s->setup->network;
     const Boxes boxes = boxes_of(n, place);
@@ -237,10 +239,11 @@ place_ranks(LhSingle *s, LhSinglePlace place, GError **error)
     return true;
 }
 
-LhSingle *
-lh_single_new(const LhScenario *scenario, const LhSingleOp *op, LhSinglePlace place, GError **error)
+LhNcclTest *
+lh_nccl_test_new(const LhScenario *scenario, const LhNcclTestOp *op, LhNcclTestPlace place,
+                 GError **error)
 {
-    g_autoptr(LhSingle) s = g_new0(LhSingle, 1);
+    g_autoptr(LhNcclTest) s = g_new0(LhNcclTest, 1);
 
     s->op = op;
     s->setup = lh_setup_new_cluster(scenario, error);
@@ -250,7 +253,7 @@ lh_single_new(const LhScenario *scenario, const LhSingleOp *op, LhSinglePlace pl
 }
 
 void
-lh_single_free(LhSingle *single)
+lh_nccl_test_free(LhNcclTest *single)
 {
     if (single == NULL)
         return;
@@ -262,37 +265,37 @@ lh_single_free(LhSingle *single)
 
 /* Whether the times are those of the topology's file, if it has any. */
 static bool
-is_native(const LhSingle *s)
+is_native(const LhNcclTest *s)
 {
-    return s->op->kind != LH_SINGLE_SENDS && (s->setup->collectives == LH_COLLECTIVES_NCCL ||
-                                              s->setup->collectives == LH_COLLECTIVES_AUTO);
+    return s->op->kind != LH_NCCL_TEST_SENDS && (s->setup->collectives == LH_COLLECTIVES_NCCL ||
+                                                 s->setup->collectives == LH_COLLECTIVES_AUTO);
 }
 
 static double
-native_error(LhNative *native, LhCollectiveKind kind, uint64_t ranks, uint64_t bytes)
+native_error(LhNcclMeasured *native, LhCollectiveKind kind, uint64_t ranks, uint64_t bytes)
 {
-    return lh_native_error(native, kind,
-                           (double)bytes / lh_collective_printed_bytes(kind, ranks, 1));
+    return lh_nccl_measured_error(native, kind,
+                                  (double)bytes / lh_collective_printed_bytes(kind, ranks, 1));
 }
 
 static void
-judge_single(const LhSingle *s, uint64_t bytes, LhSingleTime *time)
+judge_single(const LhNcclTest *s, uint64_t bytes, LhNcclTestTime *time)
 {
-    LhNative *native;
+    LhNcclMeasured *native;
 
     time->source = LH_TIMES_MODELLED;
     time->error = lh_modelled_error((double)bytes);
     if (!is_native(s))
         return;
-    native = lh_native_new(&s->setup->network, s->setup->device, &s->group);
-    time->source = lh_native_source(native, (LhCollectiveKind)s->op->kind);
+    native = lh_nccl_measured_new(&s->setup->network, s->setup->device, &s->group);
+    time->source = lh_nccl_measured_source(native, (LhCollectiveKind)s->op->kind);
     time->error = native_error(native, (LhCollectiveKind)s->op->kind, s->ranks, bytes);
-    lh_native_free(native);
+    lh_nccl_measured_free(native);
 }
 
 bool
-lh_single_seconds(const LhSingle *s, const LhNetwork *network, uint64_t bytes, double *seconds,
-                  GError **error)
+lh_nccl_test_seconds(const LhNcclTest *s, const LhNetwork *network, uint64_t bytes, double *seconds,
+                     GError **error)
 {
     g_autoptr(LhProgram) program = program_of_single(s, bytes);
     const LhSimParams params = { .program = program,
@@ -309,39 +312,39 @@ lh_single_seconds(const LhSingle *s, const LhNetwork *network, uint64_t bytes, d
 }
 
 bool
-lh_single_time(const LhSingle *s, uint64_t bytes, LhSingleTime *time, GError **error)
+lh_nccl_test_time(const LhNcclTest *s, uint64_t bytes, LhNcclTestTime *time, GError **error)
 {
-    if (!lh_single_seconds(s, &s->setup->network, bytes, &time->seconds, error))
+    if (!lh_nccl_test_seconds(s, &s->setup->network, bytes, &time->seconds, error))
         return false;
     judge_single(s, bytes, time);
     return true;
 }
 
 static LhLinkAlgorithm
-algorithm_of_single(const LhSingle *s)
+algorithm_of_single(const LhNcclTest *s)
 {
     LhLinkAlgorithm algorithm = LH_ALGORITHM_DEFAULT;
-    LhNative *native;
+    LhNcclMeasured *native;
 
     if (!is_native(s))
         return algorithm;
-    native = lh_native_new(&s->setup->network, s->setup->device, &s->group);
-    algorithm = lh_native_algorithm(native, (LhCollectiveKind)s->op->kind);
-    lh_native_free(native);
+    native = lh_nccl_measured_new(&s->setup->network, s->setup->device, &s->group);
+    algorithm = lh_nccl_measured_algorithm(native, (LhCollectiveKind)s->op->kind);
+    lh_nccl_measured_free(native);
     return algorithm;
 }
 
 GArray *
-lh_single_loads(const LhSingle *s)
+lh_nccl_test_loads(const LhNcclTest *s)
 {
-    return s->op->kind == LH_SINGLE_SENDS
+    return s->op->kind == LH_NCCL_TEST_SENDS
                ? lh_link_loads_of_sends(&s->setup->network, &s->group)
                : lh_link_loads(&s->setup->network, &s->group, (LhCollectiveKind)s->op->kind,
                                algorithm_of_single(s));
 }
 
 bool
-lh_single_is_nvls(const LhSingle *s)
+lh_nccl_test_is_nvls(const LhNcclTest *s)
 {
     return s->op->kind == LH_COLL_ALL_REDUCE && algorithm_of_single(s) == LH_ALGORITHM_NVLS;
 }

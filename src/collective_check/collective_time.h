@@ -9,67 +9,68 @@
 #include "sim/network/collectives/nccl_measured.h"
 #include "sim/network/levers.h"
 
-#define LH_SINGLE_BYTES_MAX (UINT64_C(1) << 50)
-#define LH_SINGLE_MEMBERS_MAX 8192
+#define LH_NCCL_TEST_BYTES_MAX (UINT64_C(1) << 50)
+#define LH_NCCL_TEST_MEMBERS_MAX 8192
 
-#define LH_SINGLE_SENDS LH_COLL_KINDS
+#define LH_NCCL_TEST_SENDS LH_COLL_KINDS
 
 /* An operation, under the name that nccl-tests has for it. */
 typedef struct {
     const char *name;     /* "all_reduce" */
     const char *own;      /* longhaul's: "all-reduce"; NULL: it is no collective */
     const char *summary;  /* one line */
-    int kind;             /* LhCollectiveKind, or LH_SINGLE_SENDS: each rank to the next one */
+    int kind;             /* LhCollectiveKind, or LH_NCCL_TEST_SENDS: each rank to the next one */
     uint64_t grain_bytes; /* sizes are multiples of so many for each rank, others are rounded down;
                              0: of any */
-} LhSingleOp;
+} LhNcclTestOp;
 
 /* Ended by an entry without a name. */
-extern const LhSingleOp lh_single_ops[];
+extern const LhNcclTestOp lh_nccl_test_ops[];
 
 /* By either name, perhaps with "_perf"; LH_ERROR_USAGE with the nearest one. */
-const LhSingleOp *lh_single_op_find(const char *name, GError **error);
+const LhNcclTestOp *lh_nccl_test_op_find(const char *name, GError **error);
 
 /* busbw over algbw, on so many ranks: nccl-tests' doc/PERFORMANCE.md. */
-double lh_single_bus_share(const LhSingleOp *op, uint64_t ranks);
+double lh_nccl_test_bus_share(const LhNcclTestOp *op, uint64_t ranks);
 
 /* The size that is run where @bytes are asked for; 0: there is none. */
-uint64_t lh_single_bytes(const LhSingleOp *op, uint64_t ranks, uint64_t bytes);
+uint64_t lh_nccl_test_bytes(const LhNcclTestOp *op, uint64_t ranks, uint64_t bytes);
 
 /* Ranks on the first GPUs of the first nodes. */
 typedef struct {
     uint64_t ranks;    /* 0: as many as there are GPUs */
     uint64_t per_node; /* 0: nodes are filled one after the other */
     uint64_t per_host; /* likewise hosts, of which a node may have several */
-} LhSinglePlace;
+} LhNcclTestPlace;
 
 /* An operation on a cluster. */
 typedef struct {
-    const LhSingleOp *op;
+    const LhNcclTestOp *op;
     LhSetup *setup; /* the cluster; owned */
     LhGroup group;
     uint64_t ranks, nodes; /* of the group, and how many these are on */
-} LhSingle;
+} LhNcclTest;
 
 /* @scenario must outlive it, and says which cluster, and how collectives run. LH_ERROR_INPUT if the
  * ranks do not fit. Caller frees. */
-LhSingle *lh_single_new(const LhScenario *scenario, const LhSingleOp *op, LhSinglePlace place,
-                        GError **error);
-void lh_single_free(LhSingle *single);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhSingle, lh_single_free)
+LhNcclTest *lh_nccl_test_new(const LhScenario *scenario, const LhNcclTestOp *op,
+                             LhNcclTestPlace place, GError **error);
+void lh_nccl_test_free(LhNcclTest *single);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhNcclTest, lh_nccl_test_free)
 
 typedef struct {
     double seconds, error; /* four measured ones in five are within seconds / and x (1 + error) */
     LhTimesSource source;
-} LhSingleTime;
+} LhNcclTestTime;
 
 /* What @bytes take on the cluster; and on one with links like those of @network. */
-bool lh_single_time(const LhSingle *single, uint64_t bytes, LhSingleTime *time, GError **error);
-bool lh_single_seconds(const LhSingle *single, const LhNetwork *network, uint64_t bytes,
-                       double *seconds, GError **error);
+bool lh_nccl_test_time(const LhNcclTest *single, uint64_t bytes, LhNcclTestTime *time,
+                       GError **error);
+bool lh_nccl_test_seconds(const LhNcclTest *single, const LhNetwork *network, uint64_t bytes,
+                          double *seconds, GError **error);
 
 /* Of LhLinkLoad, the largest first (link_bound.h). Caller unrefs. */
-GArray *lh_single_loads(const LhSingle *single);
+GArray *lh_nccl_test_loads(const LhNcclTest *single);
 
 /* Whether an NVSwitch adds up, which it does of an all-reduce that was measured so. */
-bool lh_single_is_nvls(const LhSingle *single);
+bool lh_nccl_test_is_nvls(const LhNcclTest *single);

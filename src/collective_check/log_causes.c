@@ -33,22 +33,22 @@ typedef struct {
 /* A way of NCCL's. */
 struct Way {
     const char *name;
-    bool (*is_there)(const LhSingle *single);
-    bool (*time)(const LhSingle *single, uint64_t bytes, double *seconds);
+    bool (*is_there)(const LhNcclTest *single);
+    bool (*time)(const LhNcclTest *single, uint64_t bytes, double *seconds);
 };
 
 static bool
-time_on(const LhSingle *s, const LhTopology *topology, uint64_t bytes, double *seconds)
+time_on(const LhNcclTest *s, const LhTopology *topology, uint64_t bytes, double *seconds)
 {
     const LhNetwork *own = &s->setup->network;
     LhNetwork network;
 
     return lh_network_init(&network, topology, own->nodes, own->ranks, own->faults, NULL) &&
-           lh_single_seconds(s, &network, bytes, seconds, NULL);
+           lh_nccl_test_seconds(s, &network, bytes, seconds, NULL);
 }
 
 static bool
-time_with_lever(const LhSingle *s, const LhLever *lever, double factor, uint64_t bytes,
+time_with_lever(const LhNcclTest *s, const LhLever *lever, double factor, uint64_t bytes,
                 double *seconds)
 {
     LhTopology topology = *s->setup->topology; /* strings stay the setup's */
@@ -60,27 +60,27 @@ time_with_lever(const LhSingle *s, const LhLever *lever, double factor, uint64_t
 /* Without NVLS an all-reduce is a ring's: a reduce-scatter and an all-gather, which start as one.
  */
 static bool
-time_without_nvls(const LhSingle *s, uint64_t bytes, double *seconds)
+time_without_nvls(const LhNcclTest *s, uint64_t bytes, double *seconds)
 {
     const LhNetwork *network = &s->setup->network;
-    LhSingle scatter = *s, gather = *s;
+    LhNcclTest scatter = *s, gather = *s;
     const uint64_t grain = s->ranks * sizeof(float);
     const uint64_t whole = (bytes + grain - 1) / grain * grain;
     double summed, scattered, gathered, least;
 
-    scatter.op = lh_single_op_find("reduce_scatter", NULL);
-    gather.op = lh_single_op_find("all_gather", NULL);
-    if (!lh_single_seconds(s, network, bytes, &summed, NULL) ||
-        !lh_single_seconds(&scatter, network, whole, &scattered, NULL) ||
-        !lh_single_seconds(&gather, network, whole, &gathered, NULL) ||
-        !lh_single_seconds(&gather, network, grain, &least, NULL))
+    scatter.op = lh_nccl_test_op_find("reduce_scatter", NULL);
+    gather.op = lh_nccl_test_op_find("all_gather", NULL);
+    if (!lh_nccl_test_seconds(s, network, bytes, &summed, NULL) ||
+        !lh_nccl_test_seconds(&scatter, network, whole, &scattered, NULL) ||
+        !lh_nccl_test_seconds(&gather, network, whole, &gathered, NULL) ||
+        !lh_nccl_test_seconds(&gather, network, grain, &least, NULL))
         return false;
     *seconds = fmax(summed, scattered + gathered - least);
     return true;
 }
 
 static bool
-has_way_around(const LhSingle *s)
+has_way_around(const LhNcclTest *s)
 {
     const LhTopology *t = s->setup->topology;
 
@@ -90,7 +90,7 @@ has_way_around(const LhSingle *s)
 
 /* GPUs that do not reach each other meet in the memory of the host, over PCIe. */
 static bool
-time_through_memory(const LhSingle *s, uint64_t bytes, double *seconds)
+time_through_memory(const LhNcclTest *s, uint64_t bytes, double *seconds)
 {
     LhTopology topology = *s->setup->topology;
 
@@ -100,12 +100,12 @@ time_through_memory(const LhSingle *s, uint64_t bytes, double *seconds)
 }
 
 static const struct Way ways[] = {
-    { "NCCL_NVLS_ENABLE=0", lh_single_is_nvls, time_without_nvls },
+    { "NCCL_NVLS_ENABLE=0", lh_nccl_test_is_nvls, time_without_nvls },
     { "NCCL_P2P_DISABLE=1", has_way_around, time_through_memory },
 };
 
 static bool
-time_play(const LhSingle *s, const Play *play, uint64_t bytes, double *seconds)
+time_play(const LhNcclTest *s, const Play *play, uint64_t bytes, double *seconds)
 {
     if (play->way != NULL)
         return play->way->time(s, bytes, seconds);
@@ -120,9 +120,9 @@ typedef struct {
 } Fit;
 
 static void
-add_fit(Fit *fit, const LhHeldRow *row, double seconds)
+add_fit(Fit *fit, const LhLogCheckRow *row, double seconds)
 {
-    const double bars = lh_held_bars(row, seconds);
+    const double bars = lh_log_check_bars(row, seconds);
 
     fit->inside += fabs(bars) <= 1;
     fit->squares += bars * bars;
@@ -130,16 +130,16 @@ add_fit(Fit *fit, const LhHeldRow *row, double seconds)
 
 /* Of all rows of logs; with @play NULL as predicted. False if it cannot be played. */
 static bool
-judge_play(const LhHeld *held, const Play *play, Fit *fit)
+judge_play(const LhLogCheck *held, const Play *play, Fit *fit)
 {
     *fit = (Fit){ 0, 0 };
     for (guint i = 0; i < held->runs->len; i++) {
-        const LhHeldRun *run = g_ptr_array_index(held->runs, i);
+        const LhLogCheckRun *run = g_ptr_array_index(held->runs, i);
         const bool as_it_is =
             play == NULL || (play->way != NULL && !play->way->is_there(run->single));
 
         for (guint k = 0; k < run->rows->len; k++) {
-            const LhHeldRow *row = &g_array_index(run->rows, LhHeldRow, k);
+            const LhLogCheckRow *row = &g_array_index(run->rows, LhLogCheckRow, k);
             double seconds = row->time.seconds;
 
             if (!as_it_is && !time_play(run->single, play, row->bytes, &seconds))
@@ -151,7 +151,7 @@ judge_play(const LhHeld *held, const Play *play, Fit *fit)
 }
 
 static double
-squares_of(const LhHeld *held, const Play *play)
+squares_of(const LhLogCheck *held, const Play *play)
 {
     Fit fit;
 
@@ -178,7 +178,7 @@ directed(double factor, bool slow)
 
 /* The golden section of [@low, @high], in logarithms. */
 static double
-refine(const LhHeld *held, Play play, double low, double high)
+refine(const LhLogCheck *held, Play play, double low, double high)
 {
     double a = log(low), b = log(high);
     double c = b - GOLDEN * (b - a), d = a + GOLDEN * (b - a);
@@ -210,7 +210,7 @@ refine(const LhHeld *held, Play play, double low, double high)
 
 /* 1 for a lever that changes nothing. */
 static double
-best_factor(const LhHeld *held, const LhLever *lever, bool slow, double predicted)
+best_factor(const LhLogCheck *held, const LhLever *lever, bool slow, double predicted)
 {
     double least = INFINITY, low, high;
     bool changes = false;
@@ -237,16 +237,16 @@ best_factor(const LhHeld *held, const LhLever *lever, bool slow, double predicte
 /* ---- all of them ---- */
 
 static guint
-logged_rows(const LhHeld *held)
+logged_rows(const LhLogCheck *held)
 {
     return MAX(held->logged, 1);
 }
 
 static void
-try_play(LhHeld *held, const Play *play, const Fit *predicted)
+try_play(LhLogCheck *held, const Play *play, const Fit *predicted)
 {
-    LhHeldCause cause = { play->lever, play->way != NULL ? play->way->name : NULL, play->factor, 0,
-                          0 };
+    LhLogCheckCause cause = { play->lever, play->way != NULL ? play->way->name : NULL, play->factor,
+                              0, 0 };
     Fit fit;
 
     if (!judge_play(held, play, &fit) || fit.inside <= predicted->inside ||
@@ -261,20 +261,20 @@ try_play(LhHeld *held, const Play *play, const Fit *predicted)
 static int
 by_fit(gconstpointer a, gconstpointer b)
 {
-    const LhHeldCause *x = a, *y = b;
+    const LhLogCheckCause *x = a, *y = b;
 
     return x->off != y->off ? (x->off < y->off ? -1 : 1) : 0;
 }
 
 /* Those that explain as much as the best one. */
 static void
-keep_best(LhHeld *held)
+keep_best(LhLogCheck *held)
 {
     double best = 0;
 
     g_array_sort(held->causes, by_fit);
     for (guint i = 0; i < held->causes->len; i++) {
-        const LhHeldCause *cause = &g_array_index(held->causes, LhHeldCause, i);
+        const LhLogCheckCause *cause = &g_array_index(held->causes, LhLogCheckCause, i);
 
         best = i == 0 ? cause->off : best;
         if (cause->off > best + ALIKE_BARS) {
@@ -286,26 +286,26 @@ keep_best(LhHeld *held)
 
 /* Whether rows are slow on the whole. */
 static bool
-is_slow(const LhHeld *held)
+is_slow(const LhLogCheck *held)
 {
     double sum = 0;
 
     for (guint i = 0; i < held->runs->len; i++) {
-        const LhHeldRun *run = g_ptr_array_index(held->runs, i);
+        const LhLogCheckRun *run = g_ptr_array_index(held->runs, i);
 
         for (guint k = 0; k < run->rows->len; k++) {
-            const LhHeldRow *row = &g_array_index(run->rows, LhHeldRow, k);
+            const LhLogCheckRow *row = &g_array_index(run->rows, LhLogCheckRow, k);
 
-            sum += lh_held_bars(row, row->time.seconds);
+            sum += lh_log_check_bars(row, row->time.seconds);
         }
     }
     return sum > 0;
 }
 
 void
-lh_held_explain(LhHeld *held)
+lh_log_causes_find(LhLogCheck *held)
 {
-    const LhHeldRun *first = g_ptr_array_index(held->runs, 0);
+    const LhLogCheckRun *first = g_ptr_array_index(held->runs, 0);
     g_autoptr(GPtrArray) levers = lh_topology_levers(first->single->setup->topology);
     const bool slow = is_slow(held);
     Fit predicted;

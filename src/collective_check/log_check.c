@@ -45,7 +45,7 @@ nodes_of_hosts(const char *cluster, uint64_t hosts)
 
 /* A cluster that does not say how many nodes it has has those that the ranks need. */
 static void
-size_held_cluster(LhScenario *scenario, LhSinglePlace place)
+size_held_cluster(LhScenario *scenario, LhNcclTestPlace place)
 {
     const uint64_t each = MAX(place.per_node, place.per_host);
     g_autofree char *sized = NULL;
@@ -64,9 +64,10 @@ size_held_cluster(LhScenario *scenario, LhSinglePlace place)
 
 /* The log's own place, which what was asked must not contradict. */
 static bool
-place_log(const LhHeldQuery *query, const LhNcclLog *log, LhSinglePlace *place, GError **error)
+place_log(const LhLogCheckQuery *query, const LhNcclLog *log, LhNcclTestPlace *place,
+          GError **error)
 {
-    *place = (LhSinglePlace){ .ranks = log->ranks, .per_host = log->ranks / log->hosts };
+    *place = (LhNcclTestPlace){ .ranks = log->ranks, .per_host = log->ranks / log->hosts };
     if (query->place.ranks > 0 && query->place.ranks != log->ranks)
         return fail_log(log, error, "%u ranks ran; --ranks says %" G_GUINT64_FORMAT, log->ranks,
                         query->place.ranks);
@@ -79,7 +80,7 @@ place_log(const LhHeldQuery *query, const LhNcclLog *log, LhSinglePlace *place, 
 }
 
 static bool
-check_log_hosts(const LhHeldRun *run, GError **error)
+check_log_hosts(const LhLogCheckRun *run, GError **error)
 {
     const LhNetwork *n = &run->single->setup->network;
 
@@ -93,22 +94,22 @@ check_log_hosts(const LhHeldRun *run, GError **error)
 /* ---- which rows ---- */
 
 static bool
-add_row(LhHeldRun *run, LhHeldRow row, GError **error)
+add_row(LhLogCheckRun *run, LhLogCheckRow row, GError **error)
 {
-    if (!lh_single_time(run->single, row.bytes, &row.time, error))
+    if (!lh_nccl_test_time(run->single, row.bytes, &row.time, error))
         return false;
     g_array_append_val(run->rows, row);
     return true;
 }
 
 static bool
-add_sizes(const LhHeldQuery *query, LhHeldRun *run, GError **error)
+add_sizes(const LhLogCheckQuery *query, LhLogCheckRun *run, GError **error)
 {
     uint64_t last = 0;
 
     for (uint64_t bytes = query->bytes_min; bytes <= query->bytes_max; bytes *= query->factor) {
-        const LhHeldRow row = { .bytes =
-                                    lh_single_bytes(run->single->op, run->single->ranks, bytes) };
+        const LhLogCheckRow row = { .bytes = lh_nccl_test_bytes(run->single->op, run->single->ranks,
+                                                                bytes) };
 
         if (row.bytes > last && !add_row(run, row, error))
             return false;
@@ -127,13 +128,13 @@ add_sizes(const LhHeldQuery *query, LhHeldRun *run, GError **error)
 }
 
 static bool
-add_log_rows(const LhHeldQuery *query, LhHeldRun *run, GError **error)
+add_log_rows(const LhLogCheckQuery *query, LhLogCheckRun *run, GError **error)
 {
     for (guint i = 0; i < run->log->rows->len; i++) {
         const LhNcclLogRow *of_log = &g_array_index(run->log->rows, LhNcclLogRow, i);
-        const LhHeldRow row = { .bytes = of_log->bytes,
-                                .log_s = of_log->us / G_USEC_PER_SEC,
-                                .line = of_log->line };
+        const LhLogCheckRow row = { .bytes = of_log->bytes,
+                                    .log_s = of_log->us / G_USEC_PER_SEC,
+                                    .line = of_log->line };
 
         if (row.bytes >= query->bytes_min && row.bytes <= query->bytes_max &&
             !add_row(run, row, error))
@@ -148,9 +149,9 @@ add_log_rows(const LhHeldQuery *query, LhHeldRun *run, GError **error)
 static void
 run_free(gpointer data)
 {
-    LhHeldRun *run = data;
+    LhLogCheckRun *run = data;
 
-    lh_single_free(run->single);
+    lh_nccl_test_free(run->single);
     lh_scenario_free(run->scenario);
     lh_nccl_log_free(run->log);
     g_array_unref(run->rows);
@@ -158,11 +159,11 @@ run_free(gpointer data)
     g_free(run);
 }
 
-static const LhSingleOp *
-op_of_log(const LhHeldQuery *query, const LhNcclLog *log, GError **error)
+static const LhNcclTestOp *
+op_of_log(const LhLogCheckQuery *query, const LhNcclLog *log, GError **error)
 {
     g_autoptr(GError) cause = NULL;
-    const LhSingleOp *op = lh_single_op_find(log->program, &cause);
+    const LhNcclTestOp *op = lh_nccl_test_op_find(log->program, &cause);
 
     if (op == NULL) {
         fail_log(log, error, "%s", cause->message);
@@ -176,15 +177,15 @@ op_of_log(const LhHeldQuery *query, const LhNcclLog *log, GError **error)
 
 /* @log, which it takes, may be NULL. */
 static bool
-add_run(const LhHeldQuery *query, LhNcclLog *log, GPtrArray *runs, GError **error)
+add_run(const LhLogCheckQuery *query, LhNcclLog *log, GPtrArray *runs, GError **error)
 {
-    LhHeldRun *run = g_new0(LhHeldRun, 1);
-    LhSinglePlace place = query->place;
-    const LhSingleOp *op = query->op;
+    LhLogCheckRun *run = g_new0(LhLogCheckRun, 1);
+    LhNcclTestPlace place = query->place;
+    const LhNcclTestOp *op = query->op;
 
     g_ptr_array_add(runs, run);
     run->log = log;
-    run->rows = g_array_new(FALSE, FALSE, sizeof(LhHeldRow));
+    run->rows = g_array_new(FALSE, FALSE, sizeof(LhLogCheckRow));
     run->scenario = lh_scenario_copy(query->scenario);
     if (log != NULL) {
         op = op_of_log(query, log, error);
@@ -192,15 +193,15 @@ add_run(const LhHeldQuery *query, LhNcclLog *log, GPtrArray *runs, GError **erro
             return false;
     }
     size_held_cluster(run->scenario, place);
-    run->single = lh_single_new(run->scenario, op, place, error);
+    run->single = lh_nccl_test_new(run->scenario, op, place, error);
     if (run->single == NULL || (log != NULL && !check_log_hosts(run, error)))
         return false;
-    run->loads = lh_single_loads(run->single);
+    run->loads = lh_nccl_test_loads(run->single);
     return log != NULL ? add_log_rows(query, run, error) : add_sizes(query, run, error);
 }
 
 static bool
-add_logs(const LhHeldQuery *query, GPtrArray *runs, GError **error)
+add_logs(const LhLogCheckQuery *query, GPtrArray *runs, GError **error)
 {
     for (guint i = 0; i < query->logs->len; i++) {
         LhNcclLog *log = lh_nccl_log_load(g_ptr_array_index(query->logs, i), error);
@@ -212,44 +213,44 @@ add_logs(const LhHeldQuery *query, GPtrArray *runs, GError **error)
 }
 
 double
-lh_held_bars(const LhHeldRow *row, double predicted_s)
+lh_log_check_bars(const LhLogCheckRow *row, double predicted_s)
 {
     return log(row->log_s / predicted_s) / log1p(row->time.error);
 }
 
 static void
-count_rows(LhHeld *held)
+count_rows(LhLogCheck *held)
 {
     for (guint i = 0; i < held->runs->len; i++) {
-        const LhHeldRun *run = g_ptr_array_index(held->runs, i);
+        const LhLogCheckRun *run = g_ptr_array_index(held->runs, i);
 
         for (guint k = 0; k < run->rows->len; k++) {
-            const LhHeldRow *row = &g_array_index(run->rows, LhHeldRow, k);
+            const LhLogCheckRow *row = &g_array_index(run->rows, LhLogCheckRow, k);
 
             held->logged += row->log_s > 0;
-            held->inside += row->log_s > 0 && fabs(lh_held_bars(row, row->time.seconds)) <= 1;
+            held->inside += row->log_s > 0 && fabs(lh_log_check_bars(row, row->time.seconds)) <= 1;
         }
     }
 }
 
-LhHeld *
-lh_held_new(const LhHeldQuery *query, GError **error)
+LhLogCheck *
+lh_log_check_new(const LhLogCheckQuery *query, GError **error)
 {
-    g_autoptr(LhHeld) held = g_new0(LhHeld, 1);
+    g_autoptr(LhLogCheck) held = g_new0(LhLogCheck, 1);
 
     held->runs = g_ptr_array_new_with_free_func(run_free);
-    held->causes = g_array_new(FALSE, FALSE, sizeof(LhHeldCause));
+    held->causes = g_array_new(FALSE, FALSE, sizeof(LhLogCheckCause));
     if (!(query->logs != NULL ? add_logs(query, held->runs, error)
                               : add_run(query, NULL, held->runs, error)))
         return NULL;
     count_rows(held);
     if (held->inside < held->logged)
-        lh_held_explain(held);
+        lh_log_causes_find(held);
     return g_steal_pointer(&held);
 }
 
 void
-lh_held_free(LhHeld *held)
+lh_log_check_free(LhLogCheck *held)
 {
     if (held == NULL)
         return;

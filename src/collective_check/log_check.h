@@ -10,18 +10,18 @@
 /* A size, predicted, and as a log has it. */
 typedef struct {
     uint64_t bytes;
-    LhSingleTime time;
+    LhNcclTestTime time;
     double log_s; /* 0: there is no log */
     guint line;   /* of the log */
-} LhHeldRow;
+} LhLogCheckRow;
 
 typedef struct {
     LhScenario *scenario; /* owned: its cluster has the nodes of the log */
-    LhSingle *single;     /* owned */
+    LhNcclTest *single;   /* owned */
     LhNcclLog *log;       /* owned; NULL: none */
-    GArray *rows;         /* of LhHeldRow, by size */
+    GArray *rows;         /* of LhLogCheckRow, by size */
     GArray *loads;        /* of LhLinkLoad, the largest first */
-} LhHeldRun;
+} LhLogCheckRun;
 
 /* One thing that is other than predicted. */
 typedef struct {
@@ -30,32 +30,32 @@ typedef struct {
     double factor;        /* ... that gives so much of what the file says */
     guint inside;         /* so many rows are within their bars then */
     double off;           /* root of the mean square of how many bars rows are off then */
-} LhHeldCause;
+} LhLogCheckCause;
 
 typedef struct {
-    GPtrArray *runs;      /* of LhHeldRun */
+    GPtrArray *runs;      /* of LhLogCheckRun */
     guint logged, inside; /* rows that logs have; those of them within their bars */
-    GArray *causes; /* of LhHeldCause: those that explain the rest, each alone, equally well */
-} LhHeld;
+    GArray *causes; /* of LhLogCheckCause: those that explain the rest, each alone, equally well */
+} LhLogCheck;
 
 typedef struct {
     const LhScenario *scenario; /* says which cluster */
-    const LhSingleOp *op;       /* NULL: that of each log */
+    const LhNcclTestOp *op;     /* NULL: that of each log */
     const GPtrArray *logs;      /* of char *: files; NULL: none */
     uint64_t bytes_min, bytes_max;
-    uint64_t factor;     /* between sizes; 0: those of the logs */
-    LhSinglePlace place; /* 0: that of each log */
-} LhHeldQuery;
+    uint64_t factor;       /* between sizes; 0: those of the logs */
+    LhNcclTestPlace place; /* 0: that of each log */
+} LhLogCheckQuery;
 
 /* LH_ERROR_INPUT if a log is of another operation or of other ranks, or has no row of such a size.
  * Caller frees. */
-LhHeld *lh_held_new(const LhHeldQuery *query, GError **error);
-void lh_held_free(LhHeld *held);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhHeld, lh_held_free)
+LhLogCheck *lh_log_check_new(const LhLogCheckQuery *query, GError **error);
+void lh_log_check_free(LhLogCheck *held);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhLogCheck, lh_log_check_free)
 
 /* How many bars the log's time is off, by the logarithms of both: within it from -1 (fast) to 1
  * (slow). */
-double lh_held_bars(const LhHeldRow *row, double predicted_s);
+double lh_log_check_bars(const LhLogCheckRow *row, double predicted_s);
 
-/* Finds causes; part of lh_held_new(). */
-void lh_held_explain(LhHeld *held);
+/* Finds causes; part of lh_log_check_new(). */
+void lh_log_causes_find(LhLogCheck *held);

@@ -130,8 +130,8 @@ play_raised(const LhSetup *setup, const LhProgram *program, const LhPathShare *r
 }
 
 LhTime
-lh_bound_play_faster(const LhSetup *setup, const LhProgram *program, const LhPathShare *resource,
-                     const LhHooks *hooks)
+lh_bottleneck_play_faster(const LhSetup *setup, const LhProgram *program,
+                          const LhPathShare *resource, const LhHooks *hooks)
 {
     return play_raised(setup, program, resource, LH_PROTOCOLS_ON_LINKS, hooks);
 }
@@ -233,7 +233,7 @@ lh_resource_name(uint8_t kind, uint8_t tiers)
 
 /* Of the path, what gets faster with the resource. */
 static LhTime
-path_of(const LhBound *bound, uint8_t kind, uint8_t tiers)
+path_of(const LhBottleneck *bound, uint8_t kind, uint8_t tiers)
 {
     LhTime time_ps = 0;
 
@@ -248,7 +248,7 @@ path_of(const LhBound *bound, uint8_t kind, uint8_t tiers)
 }
 
 static const LhWhatIf *
-what_if_of(const LhBound *bound, uint8_t kind, uint8_t tiers)
+what_if_of(const LhBottleneck *bound, uint8_t kind, uint8_t tiers)
 {
     for (guint i = 0; i < bound->what_ifs->len; i++) {
         const LhWhatIf *w = &g_array_index(bound->what_ifs, LhWhatIf, i);
@@ -265,7 +265,7 @@ typedef struct {
     const LhProgram *program;
     const LhHooks *hooks; /* of each run, whose thread calls them */
     guint threads;
-    LhBound *bound;
+    LhBottleneck *bound;
 } Question;
 
 /* Asks what faster @kind and @tiers would save; play_asked() answers. */
@@ -290,7 +290,7 @@ play_one(void *data, guint index)
     const LhPathShare resource = { .kind = what_if->kind, .tiers = what_if->tiers };
 
     if (what_if->makespan_ps == LH_TIME_NEVER)
-        what_if->makespan_ps = lh_bound_play_faster(q->setup, q->program, &resource, q->hooks);
+        what_if->makespan_ps = lh_bottleneck_play_faster(q->setup, q->program, &resource, q->hooks);
 }
 
 /* Forgets what cannot end so, or was interrupted. */
@@ -308,7 +308,7 @@ play_asked(Question *q)
 
 /* What is known to be saved by raising all of @tiers, but not together. */
 static LhTime
-saved_apart(const LhBound *bound, uint8_t tiers)
+saved_apart(const LhBottleneck *bound, uint8_t tiers)
 {
     LhTime most = 0;
 
@@ -329,7 +329,7 @@ saved_apart(const LhBound *bound, uint8_t tiers)
 
 /* Together they save more than one by one. */
 static bool
-is_resource(const LhBound *bound, const LhWhatIf *what_if)
+is_resource(const LhBottleneck *bound, const LhWhatIf *what_if)
 {
     const double saved = (double)lh_what_if_saved(bound, what_if);
 
@@ -338,7 +338,7 @@ is_resource(const LhBound *bound, const LhWhatIf *what_if)
 }
 
 static void
-forget_sums(LhBound *bound)
+forget_sums(LhBottleneck *bound)
 {
     g_autoptr(GArray) kept = g_array_new(FALSE, FALSE, sizeof(LhWhatIf));
 
@@ -447,7 +447,7 @@ move_to_front(GArray *what_ifs, guint index)
 
 /* Of links that save the same, those of the fewest tiers come first. */
 static void
-prefer_fewer(LhBound *bound)
+prefer_fewer(LhBottleneck *bound)
 {
     const LhWhatIf first = g_array_index(bound->what_ifs, LhWhatIf, 0);
     guint best = 0;
@@ -465,7 +465,7 @@ prefer_fewer(LhBound *bound)
 }
 
 static void
-order(LhBound *bound)
+order(LhBottleneck *bound)
 {
     forget_sums(bound);
     g_array_sort(bound->what_ifs, by_makespan);
@@ -473,14 +473,14 @@ order(LhBound *bound)
 }
 
 static bool
-computes_first(const LhBound *bound)
+computes_first(const LhBottleneck *bound)
 {
     return g_array_index(bound->what_ifs, LhWhatIf, 0).kind == LH_STEP_COMPUTE;
 }
 
 /* More of the critical path waits for messages than for kernels. */
 static bool
-waits_for_messages(const LhBound *bound)
+waits_for_messages(const LhBottleneck *bound)
 {
     return path_of(bound, LH_STEP_LINKS, UINT8_MAX) > path_of(bound, LH_STEP_COMPUTE, 0);
 }
@@ -542,12 +542,12 @@ relay_progress(void *data, const char *what, uint64_t events, LhTime now_ps)
     return go_on;
 }
 
-static LhBound *
+static LhBottleneck *
 find_binding(Question *q)
 {
     LhHooks traced = *q->hooks;
     g_autoptr(LhSimResult) result = NULL;
-    g_autoptr(LhBound) bound = g_new0(LhBound, 1);
+    g_autoptr(LhBottleneck) bound = g_new0(LhBottleneck, 1);
     uint8_t used;
 
     q->bound = bound;
@@ -575,13 +575,14 @@ find_binding(Question *q)
     return g_steal_pointer(&bound);
 }
 
-LhBound *
-lh_bound_find(const LhSetup *setup, const LhProgram *program, guint threads, const LhHooks *hooks)
+LhBottleneck *
+lh_bottleneck_find(const LhSetup *setup, const LhProgram *program, guint threads,
+                   const LhHooks *hooks)
 {
     Relay relay = { .hooks = hooks };
     const LhHooks watched = { .progress = relay_progress, .progress_data = &relay };
     Question q = { .setup = setup, .program = program, .hooks = &watched, .threads = threads };
-    LhBound *bound;
+    LhBottleneck *bound;
 
     pthread_mutex_init(&relay.lock, NULL);
     bound = find_binding(&q);
@@ -590,7 +591,7 @@ lh_bound_find(const LhSetup *setup, const LhProgram *program, guint threads, con
 }
 
 void
-lh_bound_free(LhBound *bound)
+lh_bottleneck_free(LhBottleneck *bound)
 {
     if (bound == NULL)
         return;

@@ -25,29 +25,29 @@ typedef struct {
     LhTime makespan_ps; /* of the run as it is */
     GArray *shares;     /* of LhPathShare: the critical path */
     GArray *what_ifs;   /* of LhWhatIf: what binds the run comes first, the runner-up second */
-} LhBound;
+} LhBottleneck;
 
 /* Of @program on the setup's cluster; up to @threads (at least 1) play it, and call @hooks'
  * progress one at a time. NULL if it cannot end or was interrupted. Caller frees. */
-LhBound *lh_bound_find(const LhSetup *setup, const LhProgram *program, guint threads,
-                       const LhHooks *hooks);
-void lh_bound_free(LhBound *bound);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhBound, lh_bound_free)
+LhBottleneck *lh_bottleneck_find(const LhSetup *setup, const LhProgram *program, guint threads,
+                                 const LhHooks *hooks);
+void lh_bottleneck_free(LhBottleneck *bound);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhBottleneck, lh_bottleneck_free)
 
 /* The run again: the makespan with @resource (kind and tiers) faster, LH_TIME_NEVER on failure. */
-LhTime lh_bound_play_faster(const LhSetup *setup, const LhProgram *program,
-                            const LhPathShare *resource, const LhHooks *hooks);
+LhTime lh_bottleneck_play_faster(const LhSetup *setup, const LhProgram *program,
+                                 const LhPathShare *resource, const LhHooks *hooks);
 
 /* What raising the resource saves; 0 if nothing. */
 static inline LhTime
-lh_what_if_saved(const LhBound *bound, const LhWhatIf *what_if)
+lh_what_if_saved(const LhBottleneck *bound, const LhWhatIf *what_if)
 {
     return MAX(bound->makespan_ps - what_if->makespan_ps, 0);
 }
 
 /* The same as a share of the makespan; less than 0 if it takes longer. */
 static inline double
-lh_what_if_share(const LhBound *bound, const LhWhatIf *what_if)
+lh_what_if_share(const LhBottleneck *bound, const LhWhatIf *what_if)
 {
     return (double)(bound->makespan_ps - what_if->makespan_ps) / (double)MAX(bound->makespan_ps, 1);
 }

@@ -72,7 +72,7 @@ lh_compare_play(LhCompareRow *row, const LhSetup *setup, const LhHooks *hooks)
     g_autoptr(LhStepWatch) watch =
         setup->step != NULL ? lh_step_watch_new(row->program, &wanted) : NULL;
 
-    row->result = lh_ends_simulate(setup, row->program, &wanted, &error);
+    row->result = lh_time_range_simulate(setup, row->program, &wanted, &error);
     if (row->result == NULL) {
         give_reason(row,
                     g_error_matches(error, LH_ERROR, LH_ERROR_NO) ? LH_ROW_REFUSED : LH_ROW_FAILED,
@@ -179,11 +179,11 @@ bound_winner(LhComparison *c, const LhSetup *setup, guint jobs, const LhHooks *h
 
     if (watch_progress(&watch, winner->name, 0, 0))
         c->bound =
-            lh_bound_find(setup, winner->program,
-                          lh_compare_threads(jobs, UINT_MAX, setup->network.ranks), &watched);
+            lh_bottleneck_find(setup, winner->program,
+                               lh_compare_threads(jobs, UINT_MAX, setup->network.ranks), &watched);
     c->interrupted = watch.interrupted;
     if (c->interrupted)
-        g_clear_pointer(&c->bound, lh_bound_free);
+        g_clear_pointer(&c->bound, lh_bottleneck_free);
 }
 
 const LhCompareRow *
@@ -260,7 +260,7 @@ lh_comparison_free(LhComparison *comparison)
     if (comparison == NULL)
         return;
     g_clear_pointer(&comparison->rows, g_ptr_array_unref);
-    lh_bound_free(comparison->bound);
+    lh_bottleneck_free(comparison->bound);
     lh_reliefs_free(comparison->reliefs);
     g_free(comparison);
 }

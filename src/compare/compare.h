@@ -56,10 +56,10 @@ typedef struct {
     GPtrArray *rows; /* of LhCompareRow *: those that ran by time, then the others in the order of
                         the table */
     guint fit_count; /* rows in state RAN; the first of them wins */
-    LhBound *bound;  /* what binds the winner; NULL without one or with free communication */
-    LhReliefs *reliefs; /* what would help the row that needs least, if none fits and some do not;
-                           else NULL */
-    bool interrupted;   /* by the hook's progress: some rows, or the bound, are missing */
+    LhBottleneck *bound; /* what binds the winner; NULL without one or with free communication */
+    LhReliefs *reliefs;  /* what would help the row that needs least, if none fits and some do not;
+                            else NULL */
+    bool interrupted;    /* by the hook's progress: some rows, or the bound, are missing */
 } LhComparison;
 
 /* Plays one schedule. Never fails for what the schedule cannot do: that is a state of the row.

@@ -156,7 +156,7 @@ order_rows(const GPtrArray *rows)
         const LhCompareRow *row = g_ptr_array_index(rows, i);
 
         order[i] = i;
-        seconds[i] = row->program != NULL ? lh_work_simulate(row->program) : 0;
+        seconds[i] = row->program != NULL ? lh_run_time_simulate(row->program) : 0;
     }
     g_qsort_with_data(order, (int)rows->len, sizeof(*order), by_work, seconds);
     return order;

@@ -128,7 +128,7 @@ answer_step(const LhScenario *scenario, uint64_t micro_batches, LhStepAnswer *an
     program = lh_setup_program(setup, g_ptr_array_index(setup->schedules, 0), error);
     if (program == NULL)
         return false;
-    result = lh_ends_simulate(setup, program, NULL, error);
+    result = lh_time_range_simulate(setup, program, NULL, error);
     if (result == NULL)
         return false;
     *answer = lh_step_answer_of(setup, program, result, NULL);

@@ -39,7 +39,7 @@ typedef struct {
     Ready *ready;         /* of each point */
     GArray *mine;         /* of guint: the points that are looked at, in their order */
     guint first;          /* place in it that is done next: all before it are */
-    LhJournal *journal;   /* NULL: none */
+    LhAppendLog *journal; /* NULL: none */
     guint written;        /* of them, those of which it has a line */
     pthread_mutex_t lock; /* for the rows of points, and what follows */
     guint done;
@@ -168,13 +168,13 @@ sweep_goes_on(Run *run)
 static double
 setup_seconds(const LhSetup *setup)
 {
-    double seconds = setup->program != NULL ? lh_work_simulate(setup->program) : 0;
+    double seconds = setup->program != NULL ? lh_run_time_simulate(setup->program) : 0;
 
     for (guint i = 0; i < setup->schedules->len; i++) {
         g_autoptr(LhProgram) program =
             lh_setup_program(setup, g_ptr_array_index(setup->schedules, i), NULL);
 
-        seconds += program != NULL ? lh_work_simulate(program) : 0;
+        seconds += program != NULL ? lh_run_time_simulate(program) : 0;
     }
     return seconds;
 }
@@ -415,7 +415,7 @@ open_file(Run *run, const char *path, guint shard, GError **error)
     g_autoptr(GPtrArray) lines = NULL;
 
     run->first = 0;
-    run->journal = lh_journal_open(path, first, &lines, error);
+    run->journal = lh_append_log_open(path, first, &lines, error);
     if (run->journal == NULL || !read_lines(run, path, lines, error))
         return false;
     run->written = run->first;
@@ -463,7 +463,7 @@ take_shard(Run *run, guint shard, GError **error)
     run->first = 0;
     if (found)
         ok = open_file(run, path, shard, error);
-    lh_journal_free(g_steal_pointer(&run->journal));
+    lh_append_log_free(g_steal_pointer(&run->journal));
     if (ok)
         note_lost(run, shard, path, found);
     return ok;
@@ -505,7 +505,7 @@ write_done(Run *run)
            sweep_point(run->sweep, mine_at(run, run->written))->rows != NULL) {
         g_autofree char *line = line_text(write_point, run, mine_at(run, run->written++));
 
-        lh_journal_append(run->journal, line);
+        lh_append_log_append(run->journal, line);
     }
 }
 
@@ -623,12 +623,13 @@ sweep_all(Run *run, GError **error)
     if (run->failure != NULL || run->interrupted || !keep_setup(run, error))
         return run->failure == NULL && run->interrupted;
     sweep->query_sha256 = sweep_sha256(run);
-    if (!open_files(run, error) || !lh_work_check(all_work(run), run->query->max_work_ps, error))
+    if (!open_files(run, error) ||
+        !lh_run_time_check(all_work(run), run->query->max_work_ps, error))
         return false;
     threads = lh_compare_threads(run->query->jobs, count, most_ranks(run));
     lh_on_threads_each("sweep", threads, run->mine->len - run->first, take_point, run);
     write_done(run); /* what shards had last */
-    return run->journal == NULL || lh_journal_close(g_steal_pointer(&run->journal), error);
+    return run->journal == NULL || lh_append_log_close(g_steal_pointer(&run->journal), error);
 }
 
 static void
@@ -640,7 +641,7 @@ run_clear(Run *run)
     }
     g_free(run->ready);
     g_array_unref(run->mine);
-    lh_journal_free(run->journal);
+    lh_append_log_free(run->journal);
     pthread_mutex_destroy(&run->lock);
 }
 

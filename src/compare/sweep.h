@@ -26,7 +26,7 @@ typedef struct {
     const LhScenario *scenario; /* with a list of values for some fields */
     const LhSweepCells *cells;  /* their columns have "state" and "reason" */
     guint jobs;                 /* points at once; 0: as the cores and the memory allow */
-    LhTime max_work_ps;         /* as lh_work_check() */
+    LhTime max_work_ps;         /* as lh_run_time_check() */
     const char *points_file;    /* remembers what was found, to go on from; NULL: none */
     /* Of a sweep that is cut into shards, each with a file of points of its own, named by
      * lh_sweep_shard_file(). @shards, 0: it is not. @shard from 1: only points of that one are

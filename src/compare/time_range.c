@@ -30,8 +30,8 @@ makespan_at(const LhSetup *setup, const LhProgram *program, const LhNetwork *net
 }
 
 LhSimResult *
-lh_ends_simulate(const LhSetup *setup, const LhProgram *program, const LhHooks *hooks,
-                 GError **error)
+lh_time_range_simulate(const LhSetup *setup, const LhProgram *program, const LhHooks *hooks,
+                       GError **error)
 {
     LhNetwork fastest = setup->network, slowest = setup->network;
     LhSimResult *result = lh_setup_simulate(setup, program, NULL, NULL, hooks, error);

@@ -10,5 +10,5 @@
 
 /* Plays @program as lh_setup_simulate() does on the setup's cluster; and, where something is
  * assumed, again at both ends of it, for the result's fastest_ps and slowest_ps. Caller frees. */
-LhSimResult *lh_ends_simulate(const LhSetup *setup, const LhProgram *program, const LhHooks *hooks,
-                              GError **error);
+LhSimResult *lh_time_range_simulate(const LhSetup *setup, const LhProgram *program,
+                                    const LhHooks *hooks, GError **error);

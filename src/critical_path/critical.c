@@ -185,8 +185,8 @@ add_slack(LhCallGroup *group, LhTime slack_ps)
 static void
 sum_ops(const PathSearch *s)
 {
-    const LhPrecedence *p = s->of.precedence;
-    g_autofree LhTime *slack = lh_precedence_slack(p);
+    const LhSlackGraph *p = s->of.precedence;
+    g_autofree LhTime *slack = lh_slack_of(p);
 
     for (uint32_t r = 0; r < p->ranks_count; r++)
         for (uint32_t i = 0; i < p->ops[r]->len; i++) {
@@ -255,7 +255,7 @@ play_faster(const PathSearch *s, LhSpeedUp *what, GError **error)
         what->state = LH_SAVING_AGREES;
         return true;
     }
-    follows_ps = makespan_ps - lh_precedence_replay(s->of.precedence, share_of_event, &faster);
+    follows_ps = makespan_ps - lh_slack_replay(s->of.precedence, share_of_event, &faster);
     what->state = near(what->saved_ps, follows_ps, what->predicted_ps) ? LH_SAVING_OTHER_PATH
                                                                        : LH_SAVING_CONTENTION;
     return true;

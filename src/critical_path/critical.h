@@ -70,7 +70,7 @@ typedef struct {
     const LhProgram *program;
     LhTime makespan_ps;
     GArray *path; /* of LhPathStep, end to end from 0 to the makespan */
-    const LhPrecedence *precedence;
+    const LhSlackGraph *precedence;
 } LhCriticalOf;
 
 /* The hooks with which a row has to be played for lh_critical_find. */

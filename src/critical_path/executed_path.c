@@ -34,9 +34,9 @@ typedef struct {
     const LhProgram *program;
     const GArray *records;
     LhTime makespan_ps;
-    Op *ops;              /* by record */
-    LhMeetings *meetings; /* of the records */
-    LhPrecedence *precedence;
+    Op *ops;             /* by record */
+    LhPairing *meetings; /* of the records */
+    LhSlackGraph *precedence;
     uint32_t *events; /* [record][MOMENTS] */
     uint32_t begin;   /* the start of the run */
     uint32_t last;    /* the latest end */
@@ -262,7 +262,7 @@ static void
 end_waits(const Graph *g, const Moment *m, GArray *waits, LhTime *latest_ps)
 {
     guint count;
-    const guint *others = lh_meetings_with(g->meetings, m->record, &count);
+    const guint *others = lh_pairing_with(g->meetings, m->record, &count);
 
     collect_wait(g, waits, event_of(g, m->record, BEGAN), latest_ps);
     for (guint i = 0; i < count; i++)
@@ -286,18 +286,18 @@ add_event(Graph *g, const Moment *m, GArray *waits)
     static void (*const collect[MOMENTS])(const Graph *, const Moment *, GArray *,
                                           LhTime *) = { issue_waits, begin_waits, end_waits };
     const LhTimelineRecord *r = graph_record(g, m->record);
-    LhOpEvents *op = lh_precedence_op(g->precedence, r->rank, r->op);
+    LhOpEvents *op = lh_slack_op(g->precedence, r->rank, r->op);
     const LhPathStepKind kind = step_kind(g, m);
     LhTime latest_ps = 0;
     uint32_t event;
 
     g_array_set_size(waits, 0);
     collect[m->what](g, m, waits, &latest_ps);
-    event = lh_precedence_event(g->precedence, m->at_ps, r->rank, r->op, kind);
+    event = lh_slack_event(g->precedence, m->at_ps, r->rank, r->op, kind);
     if (kind == LH_STEP_LINKS)
-        lh_precedence_over(g->precedence, (uint8_t)(1u << g->ops[m->record].tier));
+        lh_slack_over(g->precedence, (uint8_t)(1u << g->ops[m->record].tier));
     for (guint i = 0; i < waits->len; i++)
-        lh_precedence_wait(g->precedence, g_array_index(waits, uint32_t, i), m->at_ps - latest_ps);
+        lh_slack_wait(g->precedence, g_array_index(waits, uint32_t, i), m->at_ps - latest_ps);
     g->events[m->record * (gsize)MOMENTS + m->what] = event;
     if (m->what == BEGAN)
         op->start = event;
@@ -319,7 +319,7 @@ add_events(Graph *g)
     for (gsize i = 0; i < count; i++)
         g->events[i] = LH_NO_EVENT;
     g->last = LH_NO_EVENT;
-    g->begin = lh_precedence_event(g->precedence, 0, 0, 0, LH_STEP_HOST);
+    g->begin = lh_slack_event(g->precedence, 0, 0, 0, LH_STEP_HOST);
     for (guint i = 0; i < moments->len; i++)
         add_event(g, &g_array_index(moments, Moment, i), waits);
 }
@@ -331,7 +331,7 @@ static GArray *
 find_path(const Graph *g)
 {
     const LhEvent *last = &g_array_index(g->precedence->events, LhEvent, g->last);
-    GArray *path = lh_precedence_chain(g->precedence, g->last);
+    GArray *path = lh_slack_chain(g->precedence, g->last);
     const LhPathStep rest = { .from_ps = last->time_ps,
                               .to_ps = g->makespan_ps,
                               .rank = last->rank,
@@ -353,8 +353,8 @@ lh_executed_path_new(const LhSetup *setup, const LhProgram *program, const GArra
                 .program = program,
                 .records = records,
                 .makespan_ps = makespan_ps,
-                .meetings = lh_meetings_new(program, records),
-                .precedence = lh_precedence_new(lh_program_ranks(program)) };
+                .meetings = lh_pairing_new(program, records),
+                .precedence = lh_slack_new(lh_program_ranks(program)) };
 
     g_assert(records->len > 0);
     read_program(&g);
@@ -366,7 +366,7 @@ lh_executed_path_new(const LhSetup *setup, const LhProgram *program, const GArra
                                                       .makespan_ps = makespan_ps,
                                                       .path = path->path,
                                                       .precedence = path->precedence });
-    lh_meetings_free(g.meetings);
+    lh_pairing_free(g.meetings);
     g_free(g.ops);
     g_free(g.events);
     return path;
@@ -377,7 +377,7 @@ lh_executed_path_free(LhExecutedPath *path)
 {
     if (path == NULL)
         return;
-    lh_precedence_free(path->precedence);
+    lh_slack_free(path->precedence);
     g_array_unref(path->path);
     lh_critical_free(path->critical);
     g_free(path);

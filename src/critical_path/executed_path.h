@@ -10,7 +10,7 @@
 #include "program/timeline.h"
 
 typedef struct {
-    LhPrecedence *precedence; /* owned */
+    LhSlackGraph *precedence; /* owned */
     GArray *path;             /* of LhPathStep, end to end from 0 to the makespan; owned */
     LhCritical *critical;     /* owned; nothing in it is played again */
 } LhExecutedPath;

@@ -86,7 +86,7 @@ static void
 look_at_processor(LhDoctor *d, const char *root)
 {
     const uint32_t cores = lh_cores_count();
-    const LhMemoryRoom room = lh_memory_room(root);
+    const LhAvailableMemory room = lh_available_memory(root);
     g_autofree char *bytes = lh_format_bytes(room.memory.bytes);
     g_autofree char *clock =
         read_first_line(root, "/sys/devices/system/clocksource/clocksource0/current_clocksource");
@@ -181,7 +181,7 @@ ask_child(const char *what, LhQuestion question, const void *data, GError **erro
 {
     g_autofree char *name = g_strdup_printf("looking at %s", what);
 
-    return lh_child_ask(name, question, data, LOOK_S, error);
+    return lh_subprocess_ask(name, question, data, LOOK_S, error);
 }
 
 enum {
@@ -287,18 +287,19 @@ look_at_programs(LhDoctor *d)
 static char *
 describe_launch(const LhControl *control, GError **error)
 {
-    LhLaunch launch;
+    LhLauncherEnv launch;
     char *text;
 
     if (control == &lh_control_single)
         return g_strdup("single: one process has all ranks");
     if (control == &lh_control_mpi)
         return g_strdup("mpi: a launcher of MPI has started this process");
-    if (!(control == &lh_control_slurm ? lh_launch_slurm : lh_launch_torchrun)(&launch, error))
+    if (!(control == &lh_control_slurm ? lh_launcher_env_slurm : lh_launcher_env_torchrun)(&launch,
+                                                                                           error))
         return NULL;
     text = g_strdup_printf("%s: rank %u of %u, rank 0 at %s, port %u", control->name, launch.rank,
                            launch.size, launch.host, launch.port);
-    lh_launch_clear(&launch);
+    lh_launcher_env_clear(&launch);
     return text;
 }
 

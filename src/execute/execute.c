@@ -52,9 +52,9 @@ static bool
 check_memory(const LhProgram *program, const LhVerdict *verdict, const LhBackend *backend,
              GError **error)
 {
-    const LhRunNeed need = lh_run_need(program, verdict, backend);
+    const LhMemoryEstimate need = lh_memory_estimate(program, verdict, backend);
 
-    return lh_run_need_check(&need, error);
+    return lh_memory_estimate_check(&need, error);
 }
 
 /* ---- counts ---- */
@@ -177,11 +177,11 @@ check_run(LhExecuted *executed, LhNumerics *numerics, const LhExecuteJob *job, G
     gint64 started_us;
 
     if (job->params->check_tokens > 0 &&
-        !lh_sample_refer(numerics, executed->program, executed->run, job->control, error))
+        !lh_row_sample_refer(numerics, executed->program, executed->run, job->control, error))
         return false;
     started_us = g_get_monotonic_time();
-    if (!lh_numerics_compare_shared(numerics, executed->program, executed->run, job->control,
-                                    &executed->errors, error))
+    if (!lh_tolerance_compare_shared(numerics, executed->program, executed->run, job->control,
+                                     &executed->errors, error))
         return false;
     executed->check_s =
         numerics->seconds + (double)(g_get_monotonic_time() - started_us) / G_USEC_PER_SEC;
@@ -195,8 +195,8 @@ run_module(LhExecuted *executed, const LhExecuteJob *job, const LhRunParams *par
     const uint64_t seed = job->setup->scenario->seed;
     g_autoptr(LhNumerics) numerics =
         p->check_tokens > 0
-            ? lh_sample_new(executed->program, seed, p->inputs, p->check_tokens,
-                            &job->control->place)
+            ? lh_row_sample_new(executed->program, seed, p->inputs, p->check_tokens,
+                                &job->control->place)
             : lh_numerics_new_shared(executed->program, seed, p->inputs, job->control, error);
     LhNumericsLoad load = { .program = executed->program, .numerics = numerics };
     LhRunParams run = *params;

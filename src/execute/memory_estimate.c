@@ -55,8 +55,8 @@ reference_threads(const LhProgram *program, uint32_t ranks)
                : lh_numerics_threads(&program->params);
 }
 
-LhRunNeed
-lh_run_need(const LhProgram *program, const LhVerdict *verdict, const LhBackend *backend)
+LhMemoryEstimate
+lh_memory_estimate(const LhProgram *program, const LhVerdict *verdict, const LhBackend *backend)
 {
     const bool alone = lh_control_resolve(backend->control) == &lh_control_single;
     const uint32_t ranks = alone ? verdict->ranks : 1;
@@ -66,7 +66,7 @@ lh_run_need(const LhProgram *program, const LhVerdict *verdict, const LhBackend 
         sum = lh_plus(sum, verdict->peak_bytes[r]);
         largest = MAX(largest, verdict->peak_bytes[r]);
     }
-    return (LhRunNeed){
+    return (LhMemoryEstimate){
         .ranks_bytes = alone ? sum : largest,
         .results_bytes =
             lh_times(lh_times(output_bytes(program), verdict->ranks), COPIES_OF_RESULTS),
@@ -77,7 +77,7 @@ lh_run_need(const LhProgram *program, const LhVerdict *verdict, const LhBackend 
 
 /* Whether @room is enough for what is used and @stacks_bytes. */
 static bool
-fits(const LhRunNeed *need, uint64_t stacks_bytes, const LhRoom *room, GError **error)
+fits(const LhMemoryEstimate *need, uint64_t stacks_bytes, const LhRoom *room, GError **error)
 {
     const uint64_t bytes = lh_plus(lh_plus(need->ranks_bytes, need->results_bytes),
                                    lh_plus(need->reference_bytes, stacks_bytes));
@@ -99,9 +99,9 @@ fits(const LhRunNeed *need, uint64_t stacks_bytes, const LhRoom *room, GError **
 }
 
 bool
-lh_run_need_check(const LhRunNeed *need, GError **error)
+lh_memory_estimate_check(const LhMemoryEstimate *need, GError **error)
 {
-    const LhMemoryRoom room = lh_memory_room("");
+    const LhAvailableMemory room = lh_available_memory("");
 
     return fits(need, 0, &room.memory, error) &&
            fits(need, need->stacks_bytes, &room.address, error);

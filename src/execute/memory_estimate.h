@@ -12,11 +12,12 @@ typedef struct {
     uint64_t results_bytes;   /* outputs while they are collected */
     uint64_t reference_bytes; /* attention, or the whole step, in fp64 */
     uint64_t stacks_bytes;    /* of threads; address space, most of it never used */
-} LhRunNeed;
+} LhMemoryEstimate;
 
 /* @program on @backend, proven with @verdict. */
-LhRunNeed lh_run_need(const LhProgram *program, const LhVerdict *verdict, const LhBackend *backend);
+LhMemoryEstimate lh_memory_estimate(const LhProgram *program, const LhVerdict *verdict,
+                                    const LhBackend *backend);
 
 /* LH_ERROR_NO, with both numbers, if there is less room for the run than it needs; see
  * base/available_memory.h. */
-bool lh_run_need_check(const LhRunNeed *need, GError **error);
+bool lh_memory_estimate_check(const LhMemoryEstimate *need, GError **error);

@@ -5,21 +5,21 @@
 
 #include <string.h>
 
-static const char *const choice_names[] = {
-    [LH_ALONE_SLOWEST] = "slowest", [LH_ALONE_MEDIAN] = "median", [LH_ALONE_FASTEST] = "fastest"
-};
+static const char *const choice_names[] = { [LH_SINGLE_RANK_SLOWEST] = "slowest",
+                                            [LH_SINGLE_RANK_MEDIAN] = "median",
+                                            [LH_SINGLE_RANK_FASTEST] = "fastest" };
 
 bool
-lh_alone_parse(const char *text, LhAlone *alone, GError **error)
+lh_single_rank_parse(const char *text, LhSingleRank *alone, GError **error)
 {
     guint64 rank;
 
-    *alone = (LhAlone){ LH_ALONE_NONE, 0 };
+    *alone = (LhSingleRank){ LH_SINGLE_RANK_NONE, 0 };
     if (text == NULL)
         return true;
-    for (int choice = LH_ALONE_SLOWEST; choice <= LH_ALONE_FASTEST; choice++) {
+    for (int choice = LH_SINGLE_RANK_SLOWEST; choice <= LH_SINGLE_RANK_FASTEST; choice++) {
         if (strcmp(text, choice_names[choice]) == 0) {
-            alone->choice = (LhAloneChoice)choice;
+            alone->choice = (LhSingleRankChoice)choice;
             return true;
         }
     }
@@ -31,16 +31,16 @@ lh_alone_parse(const char *text, LhAlone *alone, GError **error)
             text, LH_RANKS_MAX - 1);
         return false;
     }
-    *alone = (LhAlone){ LH_ALONE_RANK, (uint32_t)rank };
+    *alone = (LhSingleRank){ LH_SINGLE_RANK_RANK, (uint32_t)rank };
     return true;
 }
 
 char *
-lh_alone_text(const LhAlone *alone)
+lh_single_rank_text(const LhSingleRank *alone)
 {
-    if (alone->choice == LH_ALONE_NONE)
+    if (alone->choice == LH_SINGLE_RANK_NONE)
         return g_strdup("no rank");
-    return alone->choice == LH_ALONE_RANK
+    return alone->choice == LH_SINGLE_RANK_RANK
                ? g_strdup_printf("rank %u", alone->rank)
                : g_strdup_printf("the %s rank", choice_names[alone->choice]);
 }
@@ -81,18 +81,19 @@ finishes(const GArray *records)
 }
 
 bool
-lh_alone_choose(const LhAlone *alone, const GArray *records, uint32_t *rank, GError **error)
+lh_single_rank_choose(const LhSingleRank *alone, const GArray *records, uint32_t *rank,
+                      GError **error)
 {
     g_autoptr(GArray) all = finishes(records);
     guint at = 0;
 
-    if (alone->choice == LH_ALONE_RANK) {
+    if (alone->choice == LH_SINGLE_RANK_RANK) {
         while (at < all->len && g_array_index(all, Finish, at).rank != alone->rank)
             at++;
     } else if (all->len > 0) {
-        at = alone->choice == LH_ALONE_SLOWEST  ? all->len - 1
-             : alone->choice == LH_ALONE_MEDIAN ? (all->len - 1) / 2
-                                                : 0;
+        at = alone->choice == LH_SINGLE_RANK_SLOWEST  ? all->len - 1
+             : alone->choice == LH_SINGLE_RANK_MEDIAN ? (all->len - 1) / 2
+                                                      : 0;
     }
     if (at == all->len) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
@@ -106,12 +107,12 @@ lh_alone_choose(const LhAlone *alone, const GArray *records, uint32_t *rank, GEr
 
 /* Of record @index. Who begins when it is over does not hold it up: a broadcast is a chain. */
 static LhReplayOp
-predicted_of(const GArray *records, const LhMeetings *meetings, guint index)
+predicted_of(const GArray *records, const LhPairing *meetings, guint index)
 {
     const LhTimelineRecord *own = &g_array_index(records, LhTimelineRecord, index);
     LhTime last_ps = 0;
     guint count;
-    const guint *others = lh_meetings_with(meetings, index, &count);
+    const guint *others = lh_pairing_with(meetings, index, &count);
 
     for (guint i = 0; i < count; i++)
         last_ps = MAX(last_ps, g_array_index(records, LhTimelineRecord, others[i]).start_ps);
@@ -121,7 +122,7 @@ predicted_of(const GArray *records, const LhMeetings *meetings, guint index)
 }
 
 LhReplay *
-lh_alone_replay(const GArray *records, const LhMeetings *meetings, uint32_t rank, GArray *own)
+lh_single_rank_replay(const GArray *records, const LhPairing *meetings, uint32_t rank, GArray *own)
 {
     LhReplay *replay = lh_replay_new(rank);
 

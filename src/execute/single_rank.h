@@ -8,31 +8,32 @@
 #include "runtime/api/replay.h"
 
 typedef enum {
-    LH_ALONE_NONE, /* all ranks run */
-    LH_ALONE_SLOWEST,
-    LH_ALONE_MEDIAN,
-    LH_ALONE_FASTEST, /* these three by the time when their last op was predicted to end */
-    LH_ALONE_RANK,
-} LhAloneChoice;
+    LH_SINGLE_RANK_NONE, /* all ranks run */
+    LH_SINGLE_RANK_SLOWEST,
+    LH_SINGLE_RANK_MEDIAN,
+    LH_SINGLE_RANK_FASTEST, /* these three by the time when their last op was predicted to end */
+    LH_SINGLE_RANK_RANK,
+} LhSingleRankChoice;
 
 typedef struct {
-    LhAloneChoice choice;
-    uint32_t rank; /* of LH_ALONE_RANK */
-} LhAlone;
+    LhSingleRankChoice choice;
+    uint32_t rank; /* of LH_SINGLE_RANK_RANK */
+} LhSingleRank;
 
 /* "slowest", "median", "fastest", or a rank. LH_ERROR_USAGE; NULL is none. */
-bool lh_alone_parse(const char *text, LhAlone *alone, GError **error);
+bool lh_single_rank_parse(const char *text, LhSingleRank *alone, GError **error);
 
 /* In words: "the slowest rank", "rank 12". Caller frees. */
-char *lh_alone_text(const LhAlone *alone);
+char *lh_single_rank_text(const LhSingleRank *alone);
 
 /* Of @records (of LhTimelineRecord, by rank and op; of every rank) the chosen rank. LH_ERROR_USAGE
  * if there is no such rank. */
-bool lh_alone_choose(const LhAlone *alone, const GArray *records, uint32_t *rank, GError **error);
+bool lh_single_rank_choose(const LhSingleRank *alone, const GArray *records, uint32_t *rank,
+                           GError **error);
 
 /*
  * What the others do with @rank, whose own records are appended to @own. @records and @meetings are
  * of the whole program. Caller frees.
  */
-LhReplay *lh_alone_replay(const GArray *records, const LhMeetings *meetings, uint32_t rank,
-                          GArray *own);
+LhReplay *lh_single_rank_replay(const GArray *records, const LhPairing *meetings, uint32_t rank,
+                                GArray *own);

@@ -353,7 +353,7 @@ static const char *const row_names[LH_STEP_WEIGHTS][QUANTITIES] = {
 static void
 add_error_row(LhErrorReport *report, LhErrorRow row)
 {
-    row.ok = row.mean <= LH_GATE_MEAN && row.row <= LH_GATE_ROW;
+    row.ok = row.mean <= LH_TOLERANCE_MEAN && row.row <= LH_TOLERANCE_ROW;
     report->ok = report->ok && row.ok;
     report->rows = g_renew(LhErrorRow, report->rows, report->rows_count + 1);
     report->rows[report->rows_count++] = row;

@@ -24,12 +24,12 @@ typedef struct {
     unsigned part; /* LhConfigParts */
     const char *field;
     char *value; /* NULL: a flag */
-    const LhFileEntry *entry;
+    const LhSettingsEntry *entry;
 } Setting;
 
 /* What of the way another file says. */
 typedef struct {
-    const LhFileEntry *entry;
+    const LhSettingsEntry *entry;
     unsigned part;     /* LhConfigParts */
     const char *field; /* of the scenario, that may say it */
     char *why;
@@ -38,14 +38,14 @@ typedef struct {
 /* How files are read and written, by their ending. */
 static const struct {
     const char *ending;
-    LhEntriesReader *reader;
+    LhSettingsFileReader *reader;
     const LhConfigSystem *system; /* NULL: what its settings say */
 } formats[] = {
-    { ".toml", lh_entries_toml, &lh_config_torchtitan },
-    { ".json", lh_entries_json, &lh_config_deepspeed },
-    { ".yaml", lh_entries_yaml, NULL },
-    { ".yml", lh_entries_yaml, NULL },
-    { "", lh_entries_arguments, NULL },
+    { ".toml", lh_settings_toml, &lh_config_torchtitan },
+    { ".json", lh_settings_json, &lh_config_deepspeed },
+    { ".yaml", lh_settings_yaml, NULL },
+    { ".yml", lh_settings_yaml, NULL },
+    { "", lh_settings_arguments, NULL },
 };
 
 const LhConfigSystem *const lh_config_systems[] = { &lh_config_megatron,  &lh_config_torchtitan,
@@ -160,14 +160,14 @@ find_launch_key(const char *name)
     return key->name != NULL ? key : NULL;
 }
 
-const LhFileEntry *
+const LhSettingsEntry *
 lh_config_entry(const LhConfig *config, const char *name)
 {
     for (guint i = config->names->len; i-- > 0;) {
-        const LhFileEntry *entry = g_ptr_array_index(config->entries->entries, i);
+        const LhSettingsEntry *entry = g_ptr_array_index(config->entries->entries, i);
 
         if (strcmp(g_ptr_array_index(config->names, i), name) == 0)
-            return entry->kind == LH_ENTRY_NONE ? NULL : entry;
+            return entry->kind == LH_SETTINGS_NONE ? NULL : entry;
     }
     return NULL;
 }
@@ -176,7 +176,7 @@ lh_config_entry(const LhConfig *config, const char *name)
 
 /* "file:line:column", of an entry or of the whole file; caller frees. */
 static char *
-place(const LhConfig *config, const LhFileEntry *entry)
+place(const LhConfig *config, const LhSettingsEntry *entry)
 {
     const char *file = entry != NULL && entry->file != NULL ? entry->file : config->entries->file;
 
@@ -185,7 +185,7 @@ place(const LhConfig *config, const LhFileEntry *entry)
 }
 
 void
-lh_config_note(LhConfig *config, const LhFileEntry *entry, const char *format, ...)
+lh_config_note(LhConfig *config, const LhSettingsEntry *entry, const char *format, ...)
 {
     g_autofree char *where = place(config, entry);
     g_autofree char *message = NULL;
@@ -198,8 +198,8 @@ lh_config_note(LhConfig *config, const LhFileEntry *entry, const char *format, .
 }
 
 bool
-lh_config_fail(const LhConfig *config, const LhFileEntry *entry, GError **error, const char *format,
-               ...)
+lh_config_fail(const LhConfig *config, const LhSettingsEntry *entry, GError **error,
+               const char *format, ...)
 {
     g_autofree char *where = place(config, entry);
     g_autofree char *message = NULL;
@@ -213,7 +213,7 @@ lh_config_fail(const LhConfig *config, const LhFileEntry *entry, GError **error,
 }
 
 void
-lh_config_lacks_model(LhConfig *config, const LhFileEntry *entry, const char *format, ...)
+lh_config_lacks_model(LhConfig *config, const LhSettingsEntry *entry, const char *format, ...)
 {
     va_list args;
 
@@ -246,8 +246,8 @@ lack_free(gpointer data)
 }
 
 void
-lh_config_lacks(LhConfig *config, const LhFileEntry *entry, const char *field, const char *format,
-                ...)
+lh_config_lacks(LhConfig *config, const LhSettingsEntry *entry, const char *field,
+                const char *format, ...)
 {
     Lack *lack = g_new(Lack, 1);
     va_list args;
@@ -271,9 +271,10 @@ lh_config_unsaid(LhConfig *config, unsigned part, const char *field, const char 
 }
 
 static bool
-refuse_entry(const LhConfig *config, const LhFileEntry *entry, const char *allowed, GError **error)
+refuse_entry(const LhConfig *config, const LhSettingsEntry *entry, const char *allowed,
+             GError **error)
 {
-    g_autofree char *text = lh_entry_text(entry);
+    g_autofree char *text = lh_settings_entry_text(entry);
     g_autofree char *shown = g_strescape(text, NULL);
     g_autofree char *path = g_strescape(entry->path, NULL);
 
@@ -287,12 +288,12 @@ refuse_entry(const LhConfig *config, const LhFileEntry *entry, const char *allow
 /* The value of an argument is its first word: behind the last one of a program stands its script.
  */
 static const char *
-entry_value(const LhConfig *config, const LhFileEntry *entry)
+entry_value(const LhConfig *config, const LhSettingsEntry *entry)
 {
     const bool arguments = config->arguments;
 
     return arguments && entry->values->len > 0 ? g_ptr_array_index(entry->values, 0)
-                                               : lh_entry_value(entry);
+                                               : lh_settings_entry_value(entry);
 }
 
 /* "500_000" as YAML and TOML have it: underscores stand between digits. Caller frees. */
@@ -311,7 +312,7 @@ without_underscores(const char *text)
 bool
 lh_config_count(const LhConfig *config, const char *name, uint64_t *value, GError **error)
 {
-    const LhFileEntry *entry = lh_config_entry(config, name);
+    const LhSettingsEntry *entry = lh_config_entry(config, name);
     const char *said = entry != NULL ? entry_value(config, entry) : NULL;
     g_autofree char *text =
         said != NULL && !config->arguments ? without_underscores(said) : g_strdup(said);
@@ -328,7 +329,7 @@ lh_config_count(const LhConfig *config, const char *name, uint64_t *value, GErro
 bool
 lh_config_flag(const LhConfig *config, const char *name, bool *value, GError **error)
 {
-    const LhFileEntry *entry = lh_config_entry(config, name);
+    const LhSettingsEntry *entry = lh_config_entry(config, name);
     const char *text = entry != NULL ? entry_value(config, entry) : NULL;
     const bool arguments = config->arguments;
 
@@ -346,7 +347,7 @@ lh_config_flag(const LhConfig *config, const char *name, bool *value, GError **e
 bool
 lh_config_word(const LhConfig *config, const char *name, const char **value, GError **error)
 {
-    const LhFileEntry *entry = lh_config_entry(config, name);
+    const LhSettingsEntry *entry = lh_config_entry(config, name);
 
     if (entry == NULL)
         return true;
@@ -414,7 +415,7 @@ setting_free(gpointer data)
 }
 
 void
-lh_config_set(LhConfig *config, const LhFileEntry *entry, unsigned part, const char *field,
+lh_config_set(LhConfig *config, const LhSettingsEntry *entry, unsigned part, const char *field,
               const char *value)
 {
     Setting *setting = g_new(Setting, 1);
@@ -424,8 +425,8 @@ lh_config_set(LhConfig *config, const LhFileEntry *entry, unsigned part, const c
 }
 
 void
-lh_config_set_count(LhConfig *config, const LhFileEntry *entry, unsigned part, const char *field,
-                    uint64_t value)
+lh_config_set_count(LhConfig *config, const LhSettingsEntry *entry, unsigned part,
+                    const char *field, uint64_t value)
 {
     g_autofree char *text = g_strdup_printf("%" PRIu64, value);
 
@@ -437,7 +438,7 @@ static bool
 take_key(LhConfig *config, const LhConfigKey *key, GError **error)
 {
     const unsigned part = key->kind == LH_KEY_WAY ? LH_CONFIG_WAY : LH_CONFIG_QUESTION;
-    const LhFileEntry *entry = lh_config_entry(config, key->name);
+    const LhSettingsEntry *entry = lh_config_entry(config, key->name);
     uint64_t number = 0;
 
     if (entry == NULL)
@@ -465,13 +466,13 @@ take_keys(LhConfig *config, const LhConfigSystem *system, GError **error)
 static bool
 check_twice(const LhConfig *config, guint index, GError **error)
 {
-    const LhFileEntry *entry = g_ptr_array_index(config->entries->entries, index);
+    const LhSettingsEntry *entry = g_ptr_array_index(config->entries->entries, index);
     const char *name = g_ptr_array_index(config->names, index);
-    const LhFileEntry *last = lh_config_entry(config, name);
-    g_autofree char *one = lh_entry_text(entry);
-    g_autofree char *other = last != NULL ? lh_entry_text(last) : NULL;
+    const LhSettingsEntry *last = lh_config_entry(config, name);
+    g_autofree char *one = lh_settings_entry_text(entry);
+    g_autofree char *other = last != NULL ? lh_settings_entry_text(last) : NULL;
 
-    if (config->entries->taken == NULL || last == NULL || entry->kind == LH_ENTRY_NONE ||
+    if (config->entries->taken == NULL || last == NULL || entry->kind == LH_SETTINGS_NONE ||
         strcmp(one, other) == 0)
         return true;
     return lh_config_fail(config, last, error,
@@ -500,18 +501,20 @@ lh_config_set_framework(LhConfig *config, const char *key, const char *text)
 
 /* What is set, as the tables have it: a flag is true. Caller frees. */
 static char *
-said_text(const LhConfig *config, const LhFileEntry *entry)
+said_text(const LhConfig *config, const LhSettingsEntry *entry)
 {
     const char *value = entry_value(config, entry);
 
-    if (entry->kind == LH_ENTRY_FLAG)
+    if (entry->kind == LH_SETTINGS_FLAG)
         return g_strdup("true");
-    return value != NULL && entry->values->len == 1 ? g_strdup(value) : lh_entry_text(entry);
+    return value != NULL && entry->values->len == 1 ? g_strdup(value)
+                                                    : lh_settings_entry_text(entry);
 }
 
 /* Lays the value over the framework's. */
 static bool
-take_framework(LhConfig *config, const LhFileEntry *entry, const LhConfigKey *key, GError **error)
+take_framework(LhConfig *config, const LhSettingsEntry *entry, const LhConfigKey *key,
+               GError **error)
 {
     g_autofree char *said = said_text(config, entry);
     g_auto(GStrv) rows = g_strsplit(key->field, " ", -1);
@@ -541,7 +544,7 @@ take_framework(LhConfig *config, const LhFileEntry *entry, const LhConfigKey *ke
 }
 
 static void
-take_not_modelled(LhConfig *config, const LhFileEntry *entry, const LhConfigKey *key)
+take_not_modelled(LhConfig *config, const LhSettingsEntry *entry, const LhConfigKey *key)
 {
     g_autofree char *said = said_text(config, entry);
     g_autofree char *shown = g_strescape(said, NULL);
@@ -565,7 +568,7 @@ take_not_modelled(LhConfig *config, const LhFileEntry *entry, const LhConfigKey 
 
 /* A setting that a condition decides which the script does not: who decides it is named. */
 static bool
-fail_open(const LhConfig *config, const LhFileEntry *entry, GError **error)
+fail_open(const LhConfig *config, const LhSettingsEntry *entry, GError **error)
 {
     g_autofree char *path = g_strescape(entry->path, NULL);
 
@@ -591,14 +594,14 @@ is_only_compared(const char *name)
 }
 
 static bool
-take_open(LhConfig *config, const char *name, LhFileEntry *entry, GError **error)
+take_open(LhConfig *config, const char *name, LhSettingsEntry *entry, GError **error)
 {
     if (!is_only_compared(name))
         return fail_open(config, entry, error);
     lh_config_note(config, entry,
                    "%s depends on the condition in line %u: how many processes start is not known",
                    name, entry->open_line);
-    entry->kind = LH_ENTRY_NONE;
+    entry->kind = LH_SETTINGS_NONE;
     return true;
 }
 
@@ -609,7 +612,7 @@ sort(LhConfig *config, GError **error)
     const GPtrArray *entries = config->entries->entries;
 
     for (guint i = 0; i < entries->len; i++) {
-        LhFileEntry *entry = g_ptr_array_index(entries, i);
+        LhSettingsEntry *entry = g_ptr_array_index(entries, i);
         const LhConfigKey *key = find_key(config->system, g_ptr_array_index(config->names, i));
 
         if (key == NULL)
@@ -620,7 +623,7 @@ sort(LhConfig *config, GError **error)
             config->without_effect++;
         else if (key == NULL)
             g_ptr_array_add(config->unknown, entry);
-        else if (entry->kind == LH_ENTRY_NONE || key->kind == LH_KEY_NOTHING)
+        else if (entry->kind == LH_SETTINGS_NONE || key->kind == LH_KEY_NOTHING)
             config->without_effect++;
         else if (lh_config_entry(config, g_ptr_array_index(config->names, i)) != entry &&
                  config->entries->taken == NULL)
@@ -643,10 +646,10 @@ sort(LhConfig *config, GError **error)
 
 /* Whether it is a command line, or a list of its arguments in YAML ("MODEL_ARGS:"). */
 static bool
-is_arguments(const LhEntries *entries)
+is_arguments(const LhSettingsFile *entries)
 {
     for (guint i = 0; entries->taken != NULL && i < entries->entries->len; i++) {
-        const LhFileEntry *entry = g_ptr_array_index(entries->entries, i);
+        const LhSettingsEntry *entry = g_ptr_array_index(entries->entries, i);
 
         if (g_str_has_prefix(entry->path, ARGUMENTS))
             return true;
@@ -656,10 +659,10 @@ is_arguments(const LhEntries *entries)
 
 /* Whether a command line has settings of a tree, "model.micro_batch_size=1". */
 static bool
-has_tree(const LhEntries *entries)
+has_tree(const LhSettingsFile *entries)
 {
     for (guint i = 0; i < entries->entries->len; i++) {
-        const LhFileEntry *entry = g_ptr_array_index(entries->entries, i);
+        const LhSettingsEntry *entry = g_ptr_array_index(entries->entries, i);
 
         if (strchr(entry->path, '.') != NULL)
             return true;
@@ -670,14 +673,14 @@ has_tree(const LhEntries *entries)
 /* Whose settings most of them are: of Megatron-LM, of NeMo, of torchtitan, or of what is built on
  * Hugging Face's Trainer. */
 static const LhConfigSystem *
-system_of(const LhEntries *entries)
+system_of(const LhSettingsFile *entries)
 {
     const LhConfigSystem *const systems[] = { &lh_config_megatron, &lh_config_trainer,
                                               &lh_config_nemo, &lh_config_torchtitan };
     guint known[] = { 0, 0, 0, 0 }, most = 0;
 
     for (guint i = 0; i < entries->entries->len; i++) {
-        const LhFileEntry *entry = g_ptr_array_index(entries->entries, i);
+        const LhSettingsEntry *entry = g_ptr_array_index(entries->entries, i);
 
         for (guint k = 0; k < G_N_ELEMENTS(systems); k++) {
             g_autofree char *name = name_of(systems[k], entry->path);
@@ -699,7 +702,7 @@ static void
 fail_without_settings(const LhConfig *config, GError **error)
 {
     const GPtrArray *unused = config->entries->unused;
-    const LhFileEntry *first = unused->len > 0 ? g_ptr_array_index(unused, 0) : NULL;
+    const LhSettingsEntry *first = unused->len > 0 ? g_ptr_array_index(unused, 0) : NULL;
 
     if (first != NULL)
         lh_config_fail(config, first, error,
@@ -725,7 +728,7 @@ note_operands(LhConfig *config)
     const GPtrArray *operands = config->entries->operands;
 
     for (guint i = 0; operands != NULL && i < operands->len; i++) {
-        const LhFileEntry *operand = g_ptr_array_index(operands, i);
+        const LhSettingsEntry *operand = g_ptr_array_index(operands, i);
         g_autofree char *shown = g_strescape(g_ptr_array_index(operand->values, 0), NULL);
 
         if (!operand->missing)
@@ -750,7 +753,7 @@ has_setting(const LhConfig *config, const char *field)
 }
 
 static LhConfig *
-decode_config(LhEntries *entries, const LhConfigSystem *system, GError **error)
+decode_config(LhSettingsFile *entries, const LhConfigSystem *system, GError **error)
 {
     g_autoptr(LhConfig) config = g_new0(LhConfig, 1);
 
@@ -771,7 +774,8 @@ decode_config(LhEntries *entries, const LhConfigSystem *system, GError **error)
     for (guint i = 0; i < entries->entries->len; i++)
         g_ptr_array_add(
             config->names,
-            name_of(system, ((const LhFileEntry *)g_ptr_array_index(entries->entries, i))->path));
+            name_of(system,
+                    ((const LhSettingsEntry *)g_ptr_array_index(entries->entries, i))->path));
     if (system->framework_of != NULL)
         config->framework_name = system->framework_of(config);
     config->framework = lh_framework_load(config->framework_name, NULL);
@@ -792,7 +796,7 @@ decode_config(LhEntries *entries, const LhConfigSystem *system, GError **error)
         lh_config_note(config, g_ptr_array_index(entries->unused, i),
                        "%s holds options, and no command of the file is given it: they are left "
                        "out",
-                       ((const LhFileEntry *)g_ptr_array_index(entries->unused, i))->path);
+                       ((const LhSettingsEntry *)g_ptr_array_index(entries->unused, i))->path);
     return g_steal_pointer(&config);
 }
 
@@ -801,8 +805,8 @@ lh_config_parse(const char *file, const char *text, gsize length, const GPtrArra
                 GError **error)
 {
     const guint format = format_of(file);
-    LhEntriesReader *reader = formats[format].reader;
-    LhEntries *entries;
+    LhSettingsFileReader *reader = formats[format].reader;
+    LhSettingsFile *entries;
 
     if (g_str_has_suffix(file, ".py") || g_str_has_suffix(file, ".ipynb")) {
         g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
@@ -813,17 +817,17 @@ lh_config_parse(const char *file, const char *text, gsize length, const GPtrArra
                     file);
         return NULL;
     }
-    if (variables != NULL && reader != lh_entries_arguments) {
+    if (variables != NULL && reader != lh_settings_arguments) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
                     "--set is about variables of a script, and %s is none", file);
         return NULL;
     }
-    entries = variables != NULL ? lh_entries_script(file, text, length, variables, error)
+    entries = variables != NULL ? lh_settings_script(file, text, length, variables, error)
                                 : reader(file, text, length, error);
     if (entries == NULL)
         return NULL;
     if (!lh_config_take_beside(entries, error)) {
-        lh_entries_free(entries);
+        lh_settings_free(entries);
         return NULL;
     }
     return decode_config(
@@ -835,7 +839,7 @@ LhConfig *
 lh_config_load(const char *path, const GPtrArray *variables, GError **error)
 {
     gsize length;
-    g_autofree char *text = lh_input_read(path, LH_ENTRIES_BYTES_MAX, &length, error);
+    g_autofree char *text = lh_input_read(path, LH_SETTINGS_BYTES_MAX, &length, error);
 
     return text == NULL ? NULL : lh_config_parse(path, text, length, variables, error);
 }
@@ -854,7 +858,7 @@ lh_config_free(LhConfig *config)
     g_ptr_array_unref(config->notes);
     g_ptr_array_unref(config->unknown);
     g_ptr_array_unref(config->elsewhere);
-    lh_entries_free(config->entries);
+    lh_settings_free(config->entries);
     g_free(config->model);
     g_free(config->no_model);
     g_free(config);
@@ -874,7 +878,7 @@ field_named(const char *name)
 
 /* An error of a value, which names the option, as one of the file. */
 static bool
-reword(const LhConfig *config, const LhFileEntry *entry, GError *cause, GError **error)
+reword(const LhConfig *config, const LhSettingsEntry *entry, GError *cause, GError **error)
 {
     const char *colon = strstr(cause->message, ": ");
     g_autofree char *path = g_strescape(entry != NULL ? entry->path : "", NULL);
@@ -997,12 +1001,12 @@ word_free(gpointer data)
 /* "--name value", "name: value", "name = value", "name": value. Paths of tables are opened by a
  * line of their own in TOML. Caller frees. */
 static char *
-line_of(const LhConfig *config, const char *path, LhEntryKind kind, const char *value)
+line_of(const LhConfig *config, const char *path, LhSettingsKind kind, const char *value)
 {
     const char *file = config->entries->file;
     const char *dot = strrchr(path, '.');
     const char *last = dot != NULL ? dot + 1 : path;
-    const bool word = kind == LH_ENTRY_WORD;
+    const bool word = kind == LH_SETTINGS_WORD;
     g_autofree char *list = NULL;
     g_autofree char *name = g_strdelimit(g_strdup(last), "-", '_');
     g_auto(GStrv) parts = NULL;
@@ -1012,7 +1016,7 @@ line_of(const LhConfig *config, const char *path, LhEntryKind kind, const char *
                              : g_strdup_printf("--%s %s", path, value);
     if (value == NULL)
         value = "true";
-    if (kind == LH_ENTRY_LIST) {
+    if (kind == LH_SETTINGS_LIST) {
         parts = g_strsplit(value, " ", -1);
         list = g_strjoinv(", ", parts);
         return g_strdup_printf("%s: [%s]", name, list);
@@ -1054,12 +1058,12 @@ open_table(const LhConfig *config, GPtrArray *words, const char *path)
 }
 
 void
-lh_config_say(const LhConfig *config, GPtrArray *words, const char *path, LhEntryKind kind,
+lh_config_say(const LhConfig *config, GPtrArray *words, const char *path, LhSettingsKind kind,
               const char *value)
 {
     g_autofree char *name = name_of(config->system, path);
-    const LhFileEntry *entry = lh_config_entry(config, name);
-    g_autofree char *was = entry != NULL ? lh_entry_text(entry) : NULL;
+    const LhSettingsEntry *entry = lh_config_entry(config, name);
+    g_autofree char *was = entry != NULL ? lh_settings_entry_text(entry) : NULL;
     LhConfigWord *word = g_new0(LhConfigWord, 1);
     const char *said = value != NULL ? value : "";
 
@@ -1079,15 +1083,15 @@ lh_config_say_count(const LhConfig *config, GPtrArray *words, const char *path, 
 {
     g_autofree char *text = g_strdup_printf("%" PRIu64, value);
 
-    lh_config_say(config, words, path, LH_ENTRY_PLAIN, text);
+    lh_config_say(config, words, path, LH_SETTINGS_PLAIN, text);
 }
 
 void
 lh_config_unsay(const LhConfig *config, GPtrArray *words, const char *path)
 {
     g_autofree char *name = name_of(config->system, path);
-    const LhFileEntry *entry = lh_config_entry(config, name);
-    g_autofree char *was = entry != NULL ? lh_entry_text(entry) : NULL;
+    const LhSettingsEntry *entry = lh_config_entry(config, name);
+    g_autofree char *was = entry != NULL ? lh_settings_entry_text(entry) : NULL;
     LhConfigWord *word;
 
     if (entry == NULL || g_strcmp0(was, "false") == 0)

@@ -19,7 +19,7 @@ typedef struct _LhConfigSystem LhConfigSystem;
 
 typedef struct {
     const LhConfigSystem *system;
-    LhEntries *entries;
+    LhSettingsFile *entries;
     GPtrArray *settings;         /* private */
     GPtrArray *framework_values; /* of char *: where it differs from the framework's file */
     const char *framework_name;  /* of frameworks/; static */
@@ -29,12 +29,12 @@ typedef struct {
     uint64_t processes;          /* that the file starts; 0: not said */
     char *model;                 /* longhaul.model/1, made of what the file says; NULL: nothing */
     char *no_model;              /* what is missing of a model; NULL: nothing */
-    const LhFileEntry *no_model_at; /* where; NULL: the file as a whole */
-    GPtrArray *lacks, *unsaid;      /* private: what another file says, and what none does */
-    GPtrArray *names;               /* private: of char *, by entry */
-    GPtrArray *notes;               /* of char *: "file:line:column: warning: ..." */
-    GPtrArray *unknown;             /* of const LhFileEntry *: not understood */
-    GPtrArray *elsewhere;           /* likewise: understood, and as the framework's file has it */
+    const LhSettingsEntry *no_model_at; /* where; NULL: the file as a whole */
+    GPtrArray *lacks, *unsaid;          /* private: what another file says, and what none does */
+    GPtrArray *names;                   /* private: of char *, by entry */
+    GPtrArray *notes;                   /* of char *: "file:line:column: warning: ..." */
+    GPtrArray *unknown;                 /* of const LhSettingsEntry *: not understood */
+    GPtrArray *elsewhere; /* likewise: understood, and as the framework's file has it */
     guint read, without_effect, not_modelled; /* settings */
 } LhConfig;
 

@@ -36,15 +36,15 @@ static const struct {
 
 static const struct {
     const char *ending;
-    LhEntriesReader *reader;
+    LhSettingsFileReader *reader;
 } readers[] = {
-    { ".toml", lh_entries_toml },
-    { ".json", lh_entries_json },
-    { ".yaml", lh_entries_yaml },
-    { ".yml", lh_entries_yaml },
+    { ".toml", lh_settings_toml },
+    { ".json", lh_settings_json },
+    { ".yaml", lh_settings_yaml },
+    { ".yml", lh_settings_yaml },
 };
 
-static LhEntriesReader *
+static LhSettingsFileReader *
 reader_of(const char *path)
 {
     for (guint i = 0; i < G_N_ELEMENTS(readers); i++) {
@@ -72,7 +72,7 @@ row_of(const char *path)
 
 /* The text of @path, and where it was found; NULL: nowhere. Caller frees both. */
 static char *
-find_text(const LhEntries *e, const char *path, char **found)
+find_text(const LhSettingsFile *e, const char *path, char **found)
 {
     const char *written = e->written != NULL ? g_hash_table_lookup(e->written, path) : NULL;
     g_autofree char *folder = g_path_get_dirname(e->file);
@@ -91,7 +91,7 @@ find_text(const LhEntries *e, const char *path, char **found)
 
         if (strchr(path, '$') == NULL && g_file_test(file, G_FILE_TEST_IS_REGULAR)) {
             *found = g_steal_pointer(&file);
-            return lh_input_read(*found, LH_ENTRIES_BYTES_MAX, &length, NULL);
+            return lh_input_read(*found, LH_SETTINGS_BYTES_MAX, &length, NULL);
         }
     }
     return NULL;
@@ -99,20 +99,21 @@ find_text(const LhEntries *e, const char *path, char **found)
 
 /* The settings of @from stand before those of @to: what a command line says comes later. */
 static bool
-lay_under(LhEntries *to, LhEntries *from, guint at, const char *prefix, GError **error)
+lay_under(LhSettingsFile *to, LhSettingsFile *from, guint at, const char *prefix, GError **error)
 {
-    if (to->entries->len + from->entries->len > LH_ENTRIES_MAX)
-        return lh_entries_fail(to, 1, 1, error, "the files have more than %d settings",
-                               LH_ENTRIES_MAX);
+    if (to->entries->len + from->entries->len > LH_SETTINGS_MAX)
+        return lh_settings_fail(to, 1, 1, error, "the files have more than %d settings",
+                                LH_SETTINGS_MAX);
     for (guint i = 0; i < from->entries->len; i++) {
-        const LhFileEntry *entry = g_ptr_array_index(from->entries, i);
+        const LhSettingsEntry *entry = g_ptr_array_index(from->entries, i);
 
-        if (strlen(prefix) + strlen(entry->path) > LH_ENTRY_PATH_MAX)
-            return lh_entries_fail(from, entry->line, entry->column, error,
-                                   "a setting's name has more than %d bytes", LH_ENTRY_PATH_MAX);
+        if (strlen(prefix) + strlen(entry->path) > LH_SETTINGS_PATH_MAX)
+            return lh_settings_fail(from, entry->line, entry->column, error,
+                                    "a setting's name has more than %d bytes",
+                                    LH_SETTINGS_PATH_MAX);
     }
     for (guint i = 0; i < from->entries->len; i++) {
-        LhFileEntry *entry = g_ptr_array_index(from->entries, i);
+        LhSettingsEntry *entry = g_ptr_array_index(from->entries, i);
         char *path = g_strconcat(prefix, entry->path, NULL);
 
         g_free(entry->path);
@@ -126,30 +127,31 @@ lay_under(LhEntries *to, LhEntries *from, guint at, const char *prefix, GError *
 }
 
 static bool
-refuse_missing(const LhEntries *e, const LhFileEntry *entry, const char *path, GError **error)
+refuse_missing(const LhSettingsFile *e, const LhSettingsEntry *entry, const char *path,
+               GError **error)
 {
     g_autofree char *shown = g_strescape(path, NULL);
     g_autofree char *setting = g_strescape(entry->path, NULL);
 
-    return lh_entries_fail(
+    return lh_settings_fail(
         e, entry->line, entry->column, error,
         "\"%.40s\": the settings are in %.80s, which is neither beside this file "
         "nor in the working folder: give --from-config that file",
         setting, shown);
 }
 
-static bool take_files(LhEntries *e, unsigned depth, GError **error);
+static bool take_files(LhSettingsFile *e, unsigned depth, GError **error);
 
 /* NOLINTBEGIN(misc-no-recursion): FILES_DEPTH_MAX */
 
 /* The file @path that @entry names. */
 static bool
-take_file(LhEntries *e, LhFileEntry *entry, const char *path, Role role, unsigned depth,
+take_file(LhSettingsFile *e, LhSettingsEntry *entry, const char *path, Role role, unsigned depth,
           GError **error)
 {
     g_autofree char *found = NULL;
     g_autofree char *text = find_text(e, path, &found);
-    g_autoptr(LhEntries) from = NULL;
+    g_autoptr(LhSettingsFile) from = NULL;
     const guint at = role == PART ? e->entries->len : 0;
 
     if (text == NULL && role == WHOLE)
@@ -162,17 +164,17 @@ take_file(LhEntries *e, LhFileEntry *entry, const char *path, Role role, unsigne
     if (from == NULL || !take_files(from, depth + 1, error) ||
         !lay_under(e, from, at, role == PART ? LH_CONFIG_BESIDE : "", error))
         return false;
-    entry->kind = LH_ENTRY_NONE; /* it has been read */
+    entry->kind = LH_SETTINGS_NONE; /* it has been read */
     return true;
 }
 
 static bool
-take_files(LhEntries *e, unsigned depth, GError **error)
+take_files(LhSettingsFile *e, unsigned depth, GError **error)
 {
     const guint count = e->entries->len;
 
     for (guint i = 0, left = count; depth < FILES_DEPTH_MAX && left > 0; i++, left--) {
-        LhFileEntry *entry = g_ptr_array_index(e->entries, i);
+        LhSettingsEntry *entry = g_ptr_array_index(e->entries, i);
         const int row = row_of(entry->path);
         const char *value = entry->values->len > 0 ? g_ptr_array_index(entry->values, 0) : "";
         g_autofree char *path = g_strdup(value);
@@ -190,10 +192,10 @@ take_files(LhEntries *e, unsigned depth, GError **error)
 /* YAML that a program is given without an option, as axolotl and LLaMA-Factory take it. One that is
  * not there may be anything. */
 static bool
-take_operands(LhEntries *e, GError **error)
+take_operands(LhSettingsFile *e, GError **error)
 {
     for (guint i = 0; e->operands != NULL && i < e->operands->len; i++) {
-        LhFileEntry *operand = g_ptr_array_index(e->operands, i);
+        LhSettingsEntry *operand = g_ptr_array_index(e->operands, i);
         g_autofree char *path = g_strdup(g_ptr_array_index(operand->values, 0));
 
         if (!take_file(e, operand, path, WAY, 0, error))
@@ -205,7 +207,7 @@ take_operands(LhEntries *e, GError **error)
 /* NOLINTEND(misc-no-recursion) */
 
 bool
-lh_config_take_beside(LhEntries *entries, GError **error)
+lh_config_take_beside(LhSettingsFile *entries, GError **error)
 {
     return take_operands(entries, error) && take_files(entries, 0, error);
 }

@@ -283,11 +283,11 @@ name_here(const LhConfig *c, const char *name)
 }
 
 /* "auto" says nothing. */
-static const LhFileEntry *
+static const LhSettingsEntry *
 find_setting(const LhConfig *c, const char *name)
 {
-    const LhFileEntry *entry = lh_config_entry(c, name_here(c, name));
-    const char *text = entry != NULL ? lh_entry_value(entry) : NULL;
+    const LhSettingsEntry *entry = lh_config_entry(c, name_here(c, name));
+    const char *text = entry != NULL ? lh_settings_entry_value(entry) : NULL;
 
     return g_strcmp0(text, AUTO) == 0 ? NULL : entry;
 }
@@ -307,7 +307,7 @@ read_flag(LhConfig *c, const char *name, bool *value, GError **error)
 static bool
 take_deepspeed_batch(LhConfig *c, GError **error)
 {
-    const LhFileEntry *entry = find_setting(c, "train-micro-batch-size-per-gpu");
+    const LhSettingsEntry *entry = find_setting(c, "train-micro-batch-size-per-gpu");
     uint64_t micro = 0, steps = 0;
 
     if (!read_count(c, "train-batch-size", &c->global_batch_size, error) ||
@@ -335,8 +335,8 @@ take_deepspeed_batch(LhConfig *c, GError **error)
 static bool
 take_deepspeed_ranks(LhConfig *c, GError **error)
 {
-    const LhFileEntry *sequence = find_setting(c, "sequence-parallel-size");
-    const LhFileEntry *tensor = find_setting(c, "tensor-parallel.autotp-size");
+    const LhSettingsEntry *sequence = find_setting(c, "sequence-parallel-size");
+    const LhSettingsEntry *tensor = find_setting(c, "tensor-parallel.autotp-size");
     uint64_t context = 1, size = 1;
 
     if (!read_count(c, "sequence-parallel-size", &context, error) ||
@@ -357,8 +357,8 @@ static bool
 take_bucket(LhConfig *c, GError **error)
 {
     const char *name = "zero-optimization.reduce-bucket-size";
-    const LhFileEntry *entry = find_setting(c, name);
-    const char *text = entry != NULL ? lh_entry_value(entry) : NULL;
+    const LhSettingsEntry *entry = find_setting(c, name);
+    const char *text = entry != NULL ? lh_settings_entry_value(entry) : NULL;
     double elements;
     char *end;
     g_autofree char *bytes = NULL;
@@ -381,7 +381,7 @@ lh_config_deepspeed_zero(LhConfig *c, int *shard, GError **error)
                                             "zero-optimization.offload-param.device" };
     static const char *const parts[] = { "zero-optimization.zero-hpz-partition-size",
                                          "zero-optimization.mics-shard-size" };
-    const LhFileEntry *entry = find_setting(c, "zero-optimization.stage");
+    const LhSettingsEntry *entry = find_setting(c, "zero-optimization.stage");
     uint64_t stage = 0, tensor = 1;
 
     if (!take_bucket(c, error) || !read_count(c, "zero-optimization.stage", &stage, error) ||
@@ -394,18 +394,19 @@ lh_config_deepspeed_zero(LhConfig *c, int *shard, GError **error)
     if (stage == LH_SHARD_FSDP && tensor > 1)
         lh_config_note(c, entry, "AutoTP is for stages 0 to 2");
     for (guint i = 0; i < G_N_ELEMENTS(offloads); i++) {
-        const LhFileEntry *offload = find_setting(c, offloads[i]);
+        const LhSettingsEntry *offload = find_setting(c, offloads[i]);
 
-        if (offload != NULL && g_strcmp0(lh_entry_value(offload), "none") != 0)
+        if (offload != NULL && g_strcmp0(lh_settings_entry_value(offload), "none") != 0)
             lh_config_note(
                 c, offload,
                 "not modelled: offload to %.20s: memory of hosts and disks is not predicted: all "
                 "stays on the GPU (a later version: What makes a long step fit)",
-                lh_entry_value(offload) != NULL ? lh_entry_value(offload) : "");
+                lh_settings_entry_value(offload) != NULL ? lh_settings_entry_value(offload) : "");
     }
     for (guint i = 0; i < G_N_ELEMENTS(parts); i++) {
-        const char *text =
-            find_setting(c, parts[i]) != NULL ? lh_entry_value(find_setting(c, parts[i])) : NULL;
+        const char *text = find_setting(c, parts[i]) != NULL
+                               ? lh_settings_entry_value(find_setting(c, parts[i]))
+                               : NULL;
 
         if (text != NULL && strcmp(text, "1") != 0 && strcmp(text, "-1") != 0)
             lh_config_note(c, find_setting(c, parts[i]),

@@ -35,8 +35,8 @@ typedef struct {
 static bool
 read_positions(LhConfig *c, Shape *s, GError **error)
 {
-    const LhFileEntry *entry = lh_config_entry(c, "position-embedding-type");
-    const LhFileEntry *most = lh_config_entry(c, "max-position-embeddings");
+    const LhSettingsEntry *entry = lh_config_entry(c, "position-embedding-type");
+    const LhSettingsEntry *most = lh_config_entry(c, "max-position-embeddings");
     const char *type = "learned_absolute";
     uint64_t count = 0, length = 0;
     bool rotary = false;
@@ -184,8 +184,8 @@ frequency_of(const char *text, uint64_t layers)
 static bool
 take_dense_layers(LhConfig *c, Shape *s, GError **error)
 {
-    const LhFileEntry *entry = lh_config_entry(c, "moe-layer-freq");
-    g_autofree char *text = entry != NULL ? lh_entry_text(entry) : NULL;
+    const LhSettingsEntry *entry = lh_config_entry(c, "moe-layer-freq");
+    g_autofree char *text = entry != NULL ? lh_settings_entry_text(entry) : NULL;
     g_autofree char *digits = text != NULL ? frequency_of(text, s->layers) : NULL;
     g_autofree char *shown = text != NULL ? g_strescape(text, NULL) : NULL;
 
@@ -246,8 +246,8 @@ refuse_layers(const LhConfig *c, GError **error)
     };
 
     for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
-        const LhFileEntry *entry = lh_config_entry(c, rows[i].name);
-        g_autofree char *text = entry != NULL ? lh_entry_text(entry) : NULL;
+        const LhSettingsEntry *entry = lh_config_entry(c, rows[i].name);
+        g_autofree char *text = entry != NULL ? lh_settings_entry_text(entry) : NULL;
 
         if (entry != NULL &&
             (strcmp(text, "false") != 0 || strcmp(rows[i].name, "bert-binary-head") == 0))
@@ -281,7 +281,7 @@ refuse_program(const LhConfig *c, GError **error)
     const GPtrArray *programs = c->entries->programs;
 
     for (guint i = 0; programs != NULL && i < programs->len; i++) {
-        const LhFileEntry *program = g_ptr_array_index(programs, i);
+        const LhSettingsEntry *program = g_ptr_array_index(programs, i);
         g_autofree char *base = g_path_get_basename(g_ptr_array_index(program->values, 0));
 
         for (guint k = 0; k < G_N_ELEMENTS(rows); k++) {
@@ -300,7 +300,7 @@ static bool
 refuse_stacks(const LhConfig *c, GError **error)
 {
     for (guint i = 0; i < c->entries->entries->len; i++) {
-        const LhFileEntry *entry = g_ptr_array_index(c->entries->entries, i);
+        const LhSettingsEntry *entry = g_ptr_array_index(c->entries->entries, i);
 
         if (strstr(entry->path, "model.encoder.") != NULL)
             return lh_config_fail(c, entry, error,
@@ -445,7 +445,7 @@ write_model(LhConfig *c, const Shape *s)
 static bool
 take_published(LhConfig *c, GError **error)
 {
-    const LhFileEntry *entry = lh_config_entry(c, "model");
+    const LhSettingsEntry *entry = lh_config_entry(c, "model");
     const char *published = "";
     g_autofree char *model = NULL;
     g_autofree char *shown = NULL;
@@ -473,10 +473,10 @@ lacks_sizes(LhConfig *c, const Shape *s)
                   { "hidden-size", s->hidden },
                   { "num-attention-heads", s->heads } };
     g_autoptr(GString) names = g_string_new(NULL);
-    const LhFileEntry *any = NULL, *recipe = lh_config_entry(c, "recipe");
+    const LhSettingsEntry *any = NULL, *recipe = lh_config_entry(c, "recipe");
 
     if (recipe != NULL) {
-        g_autofree char *text = lh_entry_text(recipe);
+        g_autofree char *text = lh_settings_entry_text(recipe);
         g_autofree char *shown = g_strescape(text, NULL);
 
         lh_config_lacks_model(
@@ -536,8 +536,8 @@ read_tokenizer(LhConfig *c, Shape *s)
     static const char *const names[] = { "tokenizer-type", "tokenizer-model" };
 
     for (guint i = 0; i < G_N_ELEMENTS(names) && s->vocab == 0; i++) {
-        const LhFileEntry *entry = lh_config_entry(c, names[i]);
-        g_autofree char *text = entry != NULL ? lh_entry_text(entry) : g_strdup("");
+        const LhSettingsEntry *entry = lh_config_entry(c, names[i]);
+        g_autofree char *text = entry != NULL ? lh_settings_entry_text(entry) : g_strdup("");
         g_autofree char *name = lh_config_model_of(text);
         g_autofree char *shown = g_strescape(text, NULL);
         g_autoptr(LhModel) m = name != NULL ? lh_model_load(name, NULL) : NULL;
@@ -636,7 +636,7 @@ take_model(LhConfig *c, GError **error)
 static bool
 read_comm_type(LhConfig *c, const char **type, GError **error)
 {
-    const LhFileEntry *entry = lh_config_entry(c, "cp-comm-type");
+    const LhSettingsEntry *entry = lh_config_entry(c, "cp-comm-type");
     g_autofree char *shown = NULL;
 
     *type = "p2p";
@@ -664,8 +664,8 @@ read_comm_type(LhConfig *c, const char **type, GError **error)
 static char *
 hierarchy_of(const LhConfig *c)
 {
-    const LhFileEntry *entry = lh_config_entry(c, "hierarchical-context-parallel-sizes");
-    g_autofree char *text = entry != NULL ? lh_entry_text(entry) : NULL;
+    const LhSettingsEntry *entry = lh_config_entry(c, "hierarchical-context-parallel-sizes");
+    g_autofree char *text = entry != NULL ? lh_settings_entry_text(entry) : NULL;
     g_auto(GStrv) words = text != NULL ? g_strsplit_set(text, " ,", -1) : NULL;
     g_autoptr(GString) sizes = g_string_new(NULL);
 
@@ -679,8 +679,8 @@ hierarchy_of(const LhConfig *c)
 static void
 warn_hierarchy(LhConfig *c, const char *type, const char *sizes, uint64_t context)
 {
-    const LhFileEntry *entry = lh_config_entry(c, "cp-comm-type");
-    const LhFileEntry *levels = lh_config_entry(c, "hierarchical-context-parallel-sizes");
+    const LhSettingsEntry *entry = lh_config_entry(c, "cp-comm-type");
+    const LhSettingsEntry *levels = lh_config_entry(c, "hierarchical-context-parallel-sizes");
     guint64 first, second;
     g_auto(GStrv) parts = sizes != NULL ? g_strsplit(sizes, ",", -1) : NULL;
 
@@ -704,7 +704,7 @@ warn_hierarchy(LhConfig *c, const char *type, const char *sizes, uint64_t contex
 static void
 warn_context(LhConfig *c, const char *type, uint64_t context)
 {
-    const LhFileEntry *window = lh_config_entry(c, "window-size");
+    const LhSettingsEntry *window = lh_config_entry(c, "window-size");
     uint64_t length = 0;
 
     lh_config_count(c, "seq-length", &length, NULL);
@@ -725,7 +725,7 @@ warn_context(LhConfig *c, const char *type, uint64_t context)
 static bool
 take_ulysses(LhConfig *c, GError **error)
 {
-    const LhFileEntry *entry = lh_config_entry(c, "ds-sequence-parallel-size");
+    const LhSettingsEntry *entry = lh_config_entry(c, "ds-sequence-parallel-size");
     uint64_t size = 1;
 
     if (!lh_config_count(c, "ds-sequence-parallel-size", &size, error))
@@ -738,7 +738,7 @@ take_ulysses(LhConfig *c, GError **error)
 static bool
 take_context(LhConfig *c, GError **error)
 {
-    const LhFileEntry *entry = lh_config_entry(c, "cp-comm-type");
+    const LhSettingsEntry *entry = lh_config_entry(c, "cp-comm-type");
     g_autofree char *sizes = hierarchy_of(c);
     const char *type;
     uint64_t context = 1;
@@ -766,8 +766,8 @@ take_context(LhConfig *c, GError **error)
 static bool
 take_window(LhConfig *c, GError **error)
 {
-    const LhFileEntry *entry = lh_config_entry(c, "window-size");
-    g_autofree char *text = entry != NULL ? lh_entry_text(entry) : NULL;
+    const LhSettingsEntry *entry = lh_config_entry(c, "window-size");
+    g_autofree char *text = entry != NULL ? lh_settings_entry_text(entry) : NULL;
     g_auto(GStrv) sides =
         text != NULL ? g_strsplit_set(g_strdelimit(text, "()[]", ' '), ", ", -1) : NULL;
     guint64 left;
@@ -792,16 +792,16 @@ take_window(LhConfig *c, GError **error)
 static void
 note_parts(LhConfig *c, int policy, const char *method)
 {
-    const LhFileEntry *modules = lh_config_entry(c, "recompute-modules");
+    const LhSettingsEntry *modules = lh_config_entry(c, "recompute-modules");
     static const char *const counts[] = { "recompute-num-layers", "checkpoint-num-layers",
                                           "activations-checkpoint-num-layers" };
-    const LhFileEntry *layers = NULL;
-    g_autofree char *text = modules != NULL ? lh_entry_text(modules) : NULL;
+    const LhSettingsEntry *layers = NULL;
+    g_autofree char *text = modules != NULL ? lh_settings_entry_text(modules) : NULL;
     g_autofree char *count = NULL;
 
     for (guint i = 0; i < G_N_ELEMENTS(counts) && layers == NULL; i++)
         layers = lh_config_entry(c, counts[i]);
-    count = layers != NULL ? lh_entry_text(layers) : NULL;
+    count = layers != NULL ? lh_settings_entry_text(layers) : NULL;
     if (text != NULL && strcmp(text, "core_attn") != 0)
         lh_config_note(c, modules,
                        "not modelled: recompute-modules %.60s: attention alone is recomputed (a "
@@ -828,9 +828,9 @@ is_swift(const LhConfig *c)
  * or a method. */
 static bool
 read_older_recomputation(const LhConfig *c, const char **granularity, const char **method,
-                         const LhFileEntry **entry, GError **error)
+                         const LhSettingsEntry **entry, GError **error)
 {
-    const LhFileEntry *flag = lh_config_entry(c, "checkpoint-activations");
+    const LhSettingsEntry *flag = lh_config_entry(c, "checkpoint-activations");
     const char *older = NULL;
     bool all = false;
 
@@ -848,7 +848,7 @@ read_older_recomputation(const LhConfig *c, const char **granularity, const char
 static bool
 take_recomputation(LhConfig *c, GError **error)
 {
-    const LhFileEntry *entry = lh_config_entry(c, "recompute-granularity");
+    const LhSettingsEntry *entry = lh_config_entry(c, "recompute-granularity");
     const char *granularity = NULL, *method = NULL;
     bool activations = false;
     int policy = LH_CHECKPOINT_NONE;
@@ -918,8 +918,8 @@ read_nemo_sharding(LhConfig *c, bool *distributed, bool *torch, GError **error)
 static bool
 read_stage(LhConfig *c, int *stage, GError **error)
 {
-    const LhFileEntry *entry = lh_config_entry(c, "zero-stage");
-    const LhFileEntry *file = lh_config_entry(c, "deepspeed-config");
+    const LhSettingsEntry *entry = lh_config_entry(c, "zero-stage");
+    const LhSettingsEntry *file = lh_config_entry(c, "deepspeed-config");
     bool engine = false;
     uint64_t number = 0;
 
@@ -942,7 +942,7 @@ read_stage(LhConfig *c, int *stage, GError **error)
                         "file nor in the working folder: put it there, add --zero-stage N, or give "
                         "--shard");
     if (file != NULL && file->missing && *stage >= 0) {
-        g_autofree char *text = lh_entry_text(file);
+        g_autofree char *text = lh_settings_entry_text(file);
         g_autofree char *shown = g_strescape(text, NULL);
 
         lh_config_note(c, file, "the file %.80s is not there, and has not been read", shown);
@@ -958,7 +958,7 @@ take_sharding(LhConfig *c, GError **error)
 {
     static const char *const strategies[] = { "no_shard", "optim", "optim_grads",
                                               "optim_grads_params", NULL };
-    const LhFileEntry *entry = lh_config_entry(c, "data-parallel-sharding-strategy");
+    const LhSettingsEntry *entry = lh_config_entry(c, "data-parallel-sharding-strategy");
     const char *strategy = "no_shard";
     bool distributed = is_swift(c), megatron = false, torch = false;
     int shard, stage = -1;
@@ -995,7 +995,7 @@ take_pipeline(LhConfig *c, GError **error)
 {
     uint64_t stages = 1, chunks = 0, layers = 0;
     bool embedding = false, loss = false;
-    const LhFileEntry *entry = lh_config_entry(c, "num-virtual-stages-per-pipeline-rank");
+    const LhSettingsEntry *entry = lh_config_entry(c, "num-virtual-stages-per-pipeline-rank");
 
     if (entry == NULL)
         entry = lh_config_entry(c, "virtual-pipeline-model-parallel-size");
@@ -1031,8 +1031,8 @@ take_pipeline(LhConfig *c, GError **error)
 static bool
 take_loss(LhConfig *c, GError **error)
 {
-    const LhFileEntry *entry = lh_config_entry(c, "cross-entropy-loss-fusion");
-    const LhFileEntry *which = lh_config_entry(c, "cross-entropy-fusion-impl");
+    const LhSettingsEntry *entry = lh_config_entry(c, "cross-entropy-loss-fusion");
+    const LhSettingsEntry *which = lh_config_entry(c, "cross-entropy-fusion-impl");
     const char *kind = "native";
     bool fused = false;
 
@@ -1074,7 +1074,7 @@ take_states(LhConfig *c, GError **error)
     if (!summed)
         lh_config_set_framework(c, "states.gradient", "activation");
     for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
-        const LhFileEntry *entry = lh_config_entry(c, names[i]);
+        const LhSettingsEntry *entry = lh_config_entry(c, names[i]);
 
         if (!lh_config_word(c, names[i], &types[i], error))
             return false;
@@ -1121,8 +1121,8 @@ take_precision(LhConfig *c, GError **error)
     lh_config_set(c, lh_config_entry(c, fp16 && !bf16 ? "fp16" : "bf16"), LH_CONFIG_QUESTION,
                   "dtype", fp16 && !bf16 ? "fp16" : "bf16");
     for (guint i = 0; i < G_N_ELEMENTS(fp8); i++) {
-        const LhFileEntry *entry = lh_config_entry(c, fp8[i]);
-        g_autofree char *text = entry != NULL ? lh_entry_text(entry) : NULL;
+        const LhSettingsEntry *entry = lh_config_entry(c, fp8[i]);
+        g_autofree char *text = entry != NULL ? lh_settings_entry_text(entry) : NULL;
 
         if (entry != NULL && strcmp(text, "false") != 0)
             lh_config_note(c, entry,
@@ -1163,7 +1163,7 @@ take_ranks(LhConfig *c, GError **error)
 static bool
 take_length(LhConfig *c, GError **error)
 {
-    const LhFileEntry *entry = lh_config_entry(c, "max-length");
+    const LhSettingsEntry *entry = lh_config_entry(c, "max-length");
     uint64_t length = 0;
 
     if (entry == NULL || lh_config_entry(c, "seq-length") != NULL)
@@ -1202,9 +1202,9 @@ say_context(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
 
     lh_config_say_count(c, words, "context-parallel-size", way->context);
     if (type >= 0)
-        lh_config_say(c, words, "cp-comm-type", LH_ENTRY_WORD, comm_types[type]);
+        lh_config_say(c, words, "cp-comm-type", LH_SETTINGS_WORD, comm_types[type]);
     if (type >= 0 && strcmp(way->schedule, "te-a2a-p2p") == 0)
-        lh_config_say(c, words, "hierarchical-context-parallel-sizes", LH_ENTRY_LIST, sizes);
+        lh_config_say(c, words, "hierarchical-context-parallel-sizes", LH_SETTINGS_LIST, sizes);
     else
         lh_config_unsay(c, words, "hierarchical-context-parallel-sizes");
 }
@@ -1224,11 +1224,11 @@ say_pipeline(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
     else
         lh_config_unsay(c, words, "num-layers-per-virtual-pipeline-stage");
     if (way->embedding_counts)
-        lh_config_say(c, words, "account-for-embedding-in-pipeline-split", LH_ENTRY_FLAG, NULL);
+        lh_config_say(c, words, "account-for-embedding-in-pipeline-split", LH_SETTINGS_FLAG, NULL);
     else
         lh_config_unsay(c, words, "account-for-embedding-in-pipeline-split");
     if (way->loss_counts)
-        lh_config_say(c, words, "account-for-loss-in-pipeline-split", LH_ENTRY_FLAG, NULL);
+        lh_config_say(c, words, "account-for-loss-in-pipeline-split", LH_SETTINGS_FLAG, NULL);
     else
         lh_config_unsay(c, words, "account-for-loss-in-pipeline-split");
 }
@@ -1243,10 +1243,10 @@ say_recomputation(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
     if (way->checkpoint == LH_CHECKPOINT_NONE)
         lh_config_unsay(c, words, "recompute-granularity");
     else
-        lh_config_say(c, words, "recompute-granularity", LH_ENTRY_WORD,
+        lh_config_say(c, words, "recompute-granularity", LH_SETTINGS_WORD,
                       way->checkpoint == LH_CHECKPOINT_LAYER ? "full" : "selective");
     if (way->checkpoint == LH_CHECKPOINT_LAYER) {
-        lh_config_say(c, words, "recompute-method", LH_ENTRY_WORD, "uniform");
+        lh_config_say(c, words, "recompute-method", LH_SETTINGS_WORD, "uniform");
         lh_config_say_count(c, words, "recompute-num-layers", 1);
     } else {
         lh_config_unsay(c, words, "recompute-method");
@@ -1262,10 +1262,10 @@ say_sharding(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
     if (way->shard == LH_SHARD_DDP)
         lh_config_unsay(c, words, "use-distributed-optimizer");
     else
-        lh_config_say(c, words, "use-distributed-optimizer", LH_ENTRY_FLAG, NULL);
+        lh_config_say(c, words, "use-distributed-optimizer", LH_SETTINGS_FLAG, NULL);
     if (way->shard == LH_SHARD_ZERO2 || way->shard == LH_SHARD_FSDP) {
-        lh_config_say(c, words, "use-megatron-fsdp", LH_ENTRY_FLAG, NULL);
-        lh_config_say(c, words, "data-parallel-sharding-strategy", LH_ENTRY_WORD,
+        lh_config_say(c, words, "use-megatron-fsdp", LH_SETTINGS_FLAG, NULL);
+        lh_config_say(c, words, "data-parallel-sharding-strategy", LH_SETTINGS_WORD,
                       way->shard == LH_SHARD_ZERO2 ? "optim_grads" : "optim_grads_params");
     } else {
         lh_config_unsay(c, words, "use-megatron-fsdp");
@@ -1282,7 +1282,7 @@ lh_config_megatron_say_sizes(const LhConfig *c, const LhConfigWay *way, GPtrArra
                         (uint64_t)way->micro_batch_size * way->micro_batches * way->data);
     lh_config_say_count(c, words, "tensor-model-parallel-size", way->tensor);
     if (way->tensor > 1)
-        lh_config_say(c, words, "sequence-parallel", LH_ENTRY_FLAG, NULL);
+        lh_config_say(c, words, "sequence-parallel", LH_SETTINGS_FLAG, NULL);
     else
         lh_config_unsay(c, words, "sequence-parallel");
     say_pipeline(c, way, words);

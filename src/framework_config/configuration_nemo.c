@@ -126,19 +126,19 @@ static const LhConfigKey nemo_keys[] = {
 #define STEPS_MAX 100000 /* of one file */
 
 typedef struct {
-    LhEntries *entries;
+    LhSettingsFile *entries;
     unsigned steps, depth;
 } Resolver;
 
 static char *resolve(Resolver *r, const char *path, const char *text);
 
 /* The setting that "a.b" is, or ".a" beside @path, or "..a" one further up. */
-static const LhFileEntry *
+static const LhSettingsEntry *
 find_named(const Resolver *r, const char *path, const char *name)
 {
     const gsize up = strspn(name, ".");
     g_autoptr(GString) whole = g_string_new(up > 0 ? path : "");
-    const LhFileEntry *entry;
+    const LhSettingsEntry *entry;
 
     for (gsize i = 0; i < up; i++) {
         const char *dot = strrchr(whole->str, '.');
@@ -146,9 +146,9 @@ find_named(const Resolver *r, const char *path, const char *name)
         g_string_truncate(whole, dot != NULL ? (gsize)(dot - whole->str) : 0);
     }
     g_string_append_printf(whole, "%s%s", whole->len > 0 ? "." : "", name + up);
-    entry = lh_entries_find(r->entries, whole->str);
+    entry = lh_settings_find(r->entries, whole->str);
     if (entry == NULL && g_str_has_prefix(whole->str, "training."))
-        entry = lh_entries_find(r->entries, whole->str + strlen("training."));
+        entry = lh_settings_find(r->entries, whole->str + strlen("training."));
     return entry;
 }
 
@@ -206,8 +206,8 @@ resolve(Resolver *r, const char *path, const char *text)
     if (g_str_has_prefix(inner, "multiply:")) {
         found = multiply(r, path, inner + strlen("multiply:"));
     } else if (strpbrk(inner, "${}:") == NULL) {
-        const LhFileEntry *entry = find_named(r, path, inner);
-        const char *value = entry != NULL ? lh_entry_value(entry) : NULL;
+        const LhSettingsEntry *entry = find_named(r, path, inner);
+        const char *value = entry != NULL ? lh_settings_entry_value(entry) : NULL;
 
         found = value != NULL ? resolve(r, entry->path, value) : NULL;
     }
@@ -218,13 +218,13 @@ resolve(Resolver *r, const char *path, const char *text)
 /* NOLINTEND(misc-no-recursion) */
 
 static void
-nemo_prepare(LhEntries *entries)
+nemo_prepare(LhSettingsFile *entries)
 {
     Resolver r = { .entries = entries };
 
     for (guint i = 0; i < entries->entries->len; i++) {
-        const LhFileEntry *entry = g_ptr_array_index(entries->entries, i);
-        const char *value = lh_entry_value(entry);
+        const LhSettingsEntry *entry = g_ptr_array_index(entries->entries, i);
+        const char *value = lh_settings_entry_value(entry);
         char *made = value != NULL ? resolve(&r, entry->path, value) : NULL;
 
         if (made == NULL)
@@ -254,10 +254,10 @@ say_nemo_sharding(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
     const bool fsdp = way->shard == LH_SHARD_FSDP;
 
     if (fsdp)
-        lh_config_say(c, words, "model.fsdp", LH_ENTRY_PLAIN, "true");
+        lh_config_say(c, words, "model.fsdp", LH_SETTINGS_PLAIN, "true");
     else
         lh_config_unsay(c, words, "model.fsdp");
-    lh_config_say(c, words, "model.optim.name", LH_ENTRY_WORD,
+    lh_config_say(c, words, "model.optim.name", LH_SETTINGS_WORD,
                   way->shard == LH_SHARD_ZERO1 ? "mcore_distributed_optim" : "fused_adam");
 }
 

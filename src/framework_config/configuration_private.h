@@ -52,9 +52,9 @@ struct _LhConfigSystem {
     const char *framework; /* of frameworks/ */
     bool last_word;        /* settings are known by the last word of their path */
     const LhConfigKey *keys;
-    const LhConfigSystem *base;          /* whose keys it has beside its own; NULL: none */
-    const LhConfigAlias *aliases;        /* up to one without a name; NULL: there are none */
-    void (*prepare)(LhEntries *entries); /* works out values, before they are read; or NULL */
+    const LhConfigSystem *base;               /* whose keys it has beside its own; NULL: none */
+    const LhConfigAlias *aliases;             /* up to one without a name; NULL: there are none */
+    void (*prepare)(LhSettingsFile *entries); /* works out values, before they are read; or NULL */
     const char *(*framework_of)(const LhConfig *config); /* another than `framework`; or NULL */
     const char *const *schedules;                        /* that it has */
     /* Reads what takes more than a table, adds notes. */
@@ -74,7 +74,7 @@ extern const char *const lh_config_megatron_schedules[];
 #define LH_CONFIG_BESIDE "deepspeed_config."
 
 /* Lays the files that settings name under them; refuses one without which nothing can be said. */
-bool lh_config_take_beside(LhEntries *entries, GError **error);
+bool lh_config_take_beside(LhSettingsFile *entries, GError **error);
 
 /* The stage of ZeRO, and what is not modelled of it; @shard stays if it is not said. */
 bool lh_config_deepspeed_zero(LhConfig *config, int *shard, GError **error);
@@ -89,7 +89,7 @@ void lh_config_megatron_say_sizes(const LhConfig *c, const LhConfigWay *way, GPt
 extern const LhConfigSystem *const lh_config_systems[];
 
 /* The last setting of this name, or NULL. Null counts as absent. */
-const LhFileEntry *lh_config_entry(const LhConfig *config, const char *name);
+const LhSettingsEntry *lh_config_entry(const LhConfig *config, const char *name);
 
 /* These read a setting, if it is there, and leave @value alone if it is not. */
 bool lh_config_count(const LhConfig *config, const char *name, uint64_t *value, GError **error);
@@ -100,9 +100,9 @@ bool lh_config_word(const LhConfig *config, const char *name, const char **value
 int lh_config_index(const char *const *words, const char *word);
 
 /* Sets field @field of the scenario to @value (NULL: a flag) for the sake of @entry. */
-void lh_config_set(LhConfig *config, const LhFileEntry *entry, unsigned part, const char *field,
+void lh_config_set(LhConfig *config, const LhSettingsEntry *entry, unsigned part, const char *field,
                    const char *value);
-void lh_config_set_count(LhConfig *config, const LhFileEntry *entry, unsigned part,
+void lh_config_set_count(LhConfig *config, const LhSettingsEntry *entry, unsigned part,
                          const char *field, uint64_t value);
 
 /* The model of models/ that a published name is ("org/Name-8B-Instruct"), without who published it
@@ -111,11 +111,11 @@ char *lh_config_model_of(const char *published);
 
 /* What is missing of a model, as a half-sentence: "its vocab-size is not said; add --vocab-size N".
  * It is an error if nothing else names a model. */
-void lh_config_lacks_model(LhConfig *config, const LhFileEntry *entry, const char *format, ...)
+void lh_config_lacks_model(LhConfig *config, const LhSettingsEntry *entry, const char *format, ...)
     G_GNUC_PRINTF(3, 4);
 
 /* Likewise of another field of the scenario, which is an error where nothing says that either. */
-void lh_config_lacks(LhConfig *config, const LhFileEntry *entry, const char *field,
+void lh_config_lacks(LhConfig *config, const LhSettingsEntry *entry, const char *field,
                      const char *format, ...) G_GNUC_PRINTF(4, 5);
 
 /* What is taken where nothing says it, which is noted then. */
@@ -126,15 +126,15 @@ void lh_config_unsaid(LhConfig *config, unsigned part, const char *field, const 
 bool lh_config_set_framework(LhConfig *config, const char *key, const char *text);
 
 /* A warning about @entry, or about the file as a whole (NULL). */
-void lh_config_note(LhConfig *config, const LhFileEntry *entry, const char *format, ...)
+void lh_config_note(LhConfig *config, const LhSettingsEntry *entry, const char *format, ...)
     G_GNUC_PRINTF(3, 4);
 
 /* Sets @error at @entry; returns false. */
-bool lh_config_fail(const LhConfig *config, const LhFileEntry *entry, GError **error,
+bool lh_config_fail(const LhConfig *config, const LhSettingsEntry *entry, GError **error,
                     const char *format, ...) G_GNUC_PRINTF(4, 5);
 
 /* A setting that the way needs: @value NULL for a flag. Words in quotes where syntax has them. */
-void lh_config_say(const LhConfig *config, GPtrArray *words, const char *path, LhEntryKind kind,
+void lh_config_say(const LhConfig *config, GPtrArray *words, const char *path, LhSettingsKind kind,
                    const char *value);
 void lh_config_say_count(const LhConfig *config, GPtrArray *words, const char *path,
                          uint64_t value);

@@ -278,7 +278,7 @@ static const struct {
 static bool
 refuse(const LhConfig *c, const char *name, const char *found, const char *allowed, GError **error)
 {
-    const LhFileEntry *entry = lh_config_entry(c, name);
+    const LhSettingsEntry *entry = lh_config_entry(c, name);
     g_autofree char *shown = g_strescape(found, NULL);
 
     return lh_config_fail(c, entry, error, "\"%s\": found \"%.40s\"; allowed: %s", entry->path,
@@ -288,7 +288,7 @@ refuse(const LhConfig *c, const char *name, const char *found, const char *allow
 static void
 lacks_flavor(LhConfig *c, const char *name, const char *flavor)
 {
-    const LhFileEntry *entry = lh_config_entry(c, "model.flavor");
+    const LhSettingsEntry *entry = lh_config_entry(c, "model.flavor");
     g_autofree char *shown = g_strescape(name, NULL);
     g_autofree char *shown_flavor = g_strescape(flavor, NULL);
     g_autoptr(GString) known = g_string_new(NULL);
@@ -315,7 +315,7 @@ static bool
 take_torchtitan_model(LhConfig *c, GError **error)
 {
     const char *name = "", *flavor = "";
-    const LhFileEntry *entry = lh_config_entry(c, "model.flavor");
+    const LhSettingsEntry *entry = lh_config_entry(c, "model.flavor");
 
     if (!lh_config_word(c, "model.name", &name, error) ||
         !lh_config_word(c, "model.flavor", &flavor, error))
@@ -384,7 +384,7 @@ take_torchtitan_context(LhConfig *c, GError **error)
 {
     const char *name = "parallelism.context-parallel-rotate-method", *method = "allgather";
     const char *balance = "parallelism.context-parallel-load-balancer", *balancer = "headtail";
-    const LhFileEntry *length = lh_config_entry(c, "training.seq-len");
+    const LhSettingsEntry *length = lh_config_entry(c, "training.seq-len");
     uint64_t context = 1, tokens = 0;
     int which;
 
@@ -502,7 +502,7 @@ take_policies(LhConfig *c, GError **error)
 static bool
 take_rest(LhConfig *c, GError **error)
 {
-    const LhFileEntry *converters = lh_config_entry(c, "model.converters");
+    const LhSettingsEntry *converters = lh_config_entry(c, "model.converters");
     uint64_t experts = 1;
 
     if (!lh_config_count(c, "parallelism.expert-parallel-degree", &experts, error))
@@ -514,7 +514,7 @@ take_rest(LhConfig *c, GError **error)
                        "(a later version: Experts spread over ranks)",
                        experts);
     if (converters != NULL && converters->values->len > 0) {
-        g_autofree char *text = lh_entry_text(converters);
+        g_autofree char *text = lh_settings_entry_text(converters);
 
         lh_config_note(c, converters,
                        "not modelled: model.converters %.60s: products are in 16 bits (a later "
@@ -547,7 +547,7 @@ say_torchtitan_pipeline(const LhConfig *c, const LhConfigWay *way, GPtrArray *wo
     lh_config_say_count(c, words, "parallelism.pipeline_parallel_degree", way->pipeline);
     if (way->pipeline == 1)
         return;
-    lh_config_say(c, words, "parallelism.pipeline_parallel_schedule", LH_ENTRY_WORD,
+    lh_config_say(c, words, "parallelism.pipeline_parallel_schedule", LH_SETTINGS_WORD,
                   way->order == LH_PIPELINE_GPIPE ? "GPipe"
                   : way->chunks > 1               ? "Interleaved1F1B"
                                                   : "1F1B");
@@ -579,10 +579,10 @@ torchtitan_say(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
     lh_config_say_count(c, words, "parallelism.tensor_parallel_degree", way->tensor);
     lh_config_say_count(c, words, "parallelism.context_parallel_degree", way->context);
     if (method >= 0)
-        lh_config_say(c, words, "parallelism.context_parallel_rotate_method", LH_ENTRY_WORD,
+        lh_config_say(c, words, "parallelism.context_parallel_rotate_method", LH_SETTINGS_WORD,
                       rotate_methods[method]);
     say_torchtitan_pipeline(c, way, words);
-    lh_config_say(c, words, "activation_checkpoint.mode", LH_ENTRY_WORD, modes[way->checkpoint]);
+    lh_config_say(c, words, "activation_checkpoint.mode", LH_SETTINGS_WORD, modes[way->checkpoint]);
 }
 
 const LhConfigSystem lh_config_torchtitan = {

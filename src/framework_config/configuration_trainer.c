@@ -420,9 +420,9 @@ static const char *
 find_name(const LhConfig *c, const char *const *names)
 {
     for (; *names != NULL; names++) {
-        const LhFileEntry *entry = lh_config_entry(c, *names);
+        const LhSettingsEntry *entry = lh_config_entry(c, *names);
 
-        if (entry != NULL && g_strcmp0(lh_entry_value(entry), "auto") != 0)
+        if (entry != NULL && g_strcmp0(lh_settings_entry_value(entry), "auto") != 0)
             return *names;
     }
     return NULL;
@@ -603,8 +603,8 @@ refuse_megatron(const LhConfig *c, GError **error)
                                          "pipeline-model-parallel-size" };
 
     for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
-        const LhFileEntry *entry = lh_config_entry(c, names[i]);
-        g_autofree char *text = entry != NULL ? lh_entry_text(entry) : NULL;
+        const LhSettingsEntry *entry = lh_config_entry(c, names[i]);
+        g_autofree char *text = entry != NULL ? lh_settings_entry_text(entry) : NULL;
         g_autofree char *shown = text != NULL ? g_strescape(text, NULL) : NULL;
 
         if (g_strcmp0(text, "1") != 0 && entry != NULL)
@@ -644,9 +644,9 @@ shard_of(LhConfig *c, int *shard, GError **error)
 
 /* "full_shard auto_wrap", as the Trainer's own option has it. */
 static int
-shard_of_words(LhConfig *c, const LhFileEntry *entry)
+shard_of_words(LhConfig *c, const LhSettingsEntry *entry)
 {
-    g_autofree char *text = lh_entry_text(entry);
+    g_autofree char *text = lh_settings_entry_text(entry);
 
     if (strstr(text, "offload") != NULL)
         lh_config_note(c, entry,
@@ -673,7 +673,7 @@ has_fsdp(const LhConfig *c)
 
 /* A file that is not there says how ranks shard. */
 static void
-lacks_way(LhConfig *c, const LhFileEntry *file)
+lacks_way(LhConfig *c, const LhSettingsEntry *file)
 {
     g_autofree char *shown = g_strescape(g_ptr_array_index(file->values, 0), NULL);
 
@@ -685,9 +685,9 @@ lacks_way(LhConfig *c, const LhFileEntry *file)
 
 /* "zero3_offload": the files that ms-swift has itself. */
 static bool
-shard_by_name(LhConfig *c, const LhFileEntry *file, int *shard, GError **error)
+shard_by_name(LhConfig *c, const LhSettingsEntry *file, int *shard, GError **error)
 {
-    g_autofree char *text = lh_entry_text(file);
+    g_autofree char *text = lh_settings_entry_text(file);
     g_autofree char *shown = g_strescape(text, NULL);
 
     if (g_str_has_prefix(text, "zero") && text[4] >= '0' && text[4] <= '3' &&
@@ -708,7 +708,7 @@ shard_by_name(LhConfig *c, const LhFileEntry *file, int *shard, GError **error)
 
 /* DeepSpeed's stage, as accelerate has it or as its own file does. */
 static bool
-shard_by_deepspeed(LhConfig *c, const LhFileEntry *file, int *shard, GError **error)
+shard_by_deepspeed(LhConfig *c, const LhSettingsEntry *file, int *shard, GError **error)
 {
     uint64_t stage = LH_SHARD_ZERO2; /* accelerate's */
 
@@ -740,7 +740,7 @@ has_deepspeed(const LhConfig *c)
 
 /* Who shards: by "distributed_type", by LLaMA-Factory's "dist_config.name", or by what is there. */
 static bool
-read_sharder(LhConfig *c, const LhFileEntry **deepspeed, bool *fsdp, bool *by_deepspeed,
+read_sharder(LhConfig *c, const LhSettingsEntry **deepspeed, bool *fsdp, bool *by_deepspeed,
              GError **error)
 {
     static const char *const kinds[] = { "NO", "MULTI_GPU", "FSDP", "DEEPSPEED", NULL };
@@ -772,8 +772,8 @@ take_trainer_sharding(LhConfig *c, GError **error)
     static const char *const reshards[] = { "fsdp-config.fsdp-reshard-after-forward",
                                             "fsdp-config.reshard-after-forward", NULL };
     const char *reshard = find_name(c, reshards);
-    const LhFileEntry *file = lh_config_entry(c, "config-file");
-    const LhFileEntry *deepspeed = NULL, *words = lh_config_entry(c, "fsdp");
+    const LhSettingsEntry *file = lh_config_entry(c, "config-file");
+    const LhSettingsEntry *deepspeed = NULL, *words = lh_config_entry(c, "fsdp");
     bool fsdp = false, by_deepspeed = false;
     int shard = LH_SHARD_DDP;
 
@@ -791,7 +791,7 @@ take_trainer_sharding(LhConfig *c, GError **error)
         lacks_way(c, file);
     }
     if (reshard != NULL) {
-        const char *value = lh_entry_value(lh_config_entry(c, reshard));
+        const char *value = lh_settings_entry_value(lh_config_entry(c, reshard));
 
         if (shard == LH_SHARD_FSDP &&
             (g_strcmp0(value, "false") == 0 || g_strcmp0(value, "SHARD_GRAD_OP") == 0))
@@ -832,7 +832,7 @@ take_trainer_policies(LhConfig *c, GError **error)
         return false;
     fp16 = fp16 || strcmp(mixed, "fp16") == 0 || strcmp(type, "float16") == 0;
     if (lh_config_entry(c, "bf16") != NULL && /* it is what the GPU can do */
-        g_strcmp0(lh_entry_value(lh_config_entry(c, "bf16")), "auto") == 0)
+        g_strcmp0(lh_settings_entry_value(lh_config_entry(c, "bf16")), "auto") == 0)
         bf16 = !fp16;
     bf16 = bf16 || strcmp(mixed, "bf16") == 0 || strcmp(type, "bfloat16") == 0;
     if (strcmp(mixed, "fp8") == 0)
@@ -851,14 +851,14 @@ take_trainer_policies(LhConfig *c, GError **error)
 static const char *
 framework_of(const LhConfig *c)
 {
-    const LhFileEntry *kind = lh_config_entry(c, "distributed-type");
-    const LhFileEntry *name = lh_config_entry(c, "dist-config.name");
+    const LhSettingsEntry *kind = lh_config_entry(c, "distributed-type");
+    const LhSettingsEntry *name = lh_config_entry(c, "dist-config.name");
 
     return lh_config_entry(c, "deepspeed") != NULL ||
-                   (kind != NULL
-                        ? g_strcmp0(lh_entry_value(kind), "DEEPSPEED") == 0
-                        : (name != NULL && g_strcmp0(lh_entry_value(name), "deepspeed") == 0) ||
-                              has_deepspeed(c))
+                   (kind != NULL ? g_strcmp0(lh_settings_entry_value(kind), "DEEPSPEED") == 0
+                                 : (name != NULL &&
+                                    g_strcmp0(lh_settings_entry_value(name), "deepspeed") == 0) ||
+                                       has_deepspeed(c))
                ? "deepspeed"
                : "pytorch-fsdp";
 }
@@ -889,7 +889,7 @@ trainer_say(const LhConfig *c, const LhConfigWay *way, GPtrArray *words)
 
     lh_config_say_count(c, words, "per_device_train_batch_size", way->micro_batch_size);
     lh_config_say_count(c, words, "gradient_accumulation_steps", way->micro_batches);
-    lh_config_say(c, words, "gradient_checkpointing", LH_ENTRY_PLAIN,
+    lh_config_say(c, words, "gradient_checkpointing", LH_SETTINGS_PLAIN,
                   way->checkpoint == LH_CHECKPOINT_LAYER ? "true" : "false");
     lh_config_remark(c, words, ranks);
 }

@@ -5,10 +5,10 @@
 
 #include <string.h>
 
-LhCores
-lh_cores_of(char *const *texts, uint32_t count, uint32_t mine, uint32_t cores)
+LhCoreSharing
+lh_core_sharing_of(char *const *texts, uint32_t count, uint32_t mine, uint32_t cores)
 {
-    LhCores found = { .turns = 1 };
+    LhCoreSharing found = { .turns = 1 };
     uint32_t sharing = 0, before = 0;
 
     g_assert(cores > 0);
@@ -35,7 +35,7 @@ lh_cores_of(char *const *texts, uint32_t count, uint32_t mine, uint32_t cores)
 }
 
 bool
-lh_cores_find(const LhProcesses *processes, LhCores *cores, GError **error)
+lh_core_sharing_find(const LhProcesses *processes, LhCoreSharing *cores, GError **error)
 {
     g_autofree char *mine = lh_cores_text();
     g_auto(GStrv) texts = lh_processes_texts(processes, mine, error);
@@ -43,13 +43,14 @@ lh_cores_find(const LhProcesses *processes, LhCores *cores, GError **error)
 
     if (texts == NULL)
         return false;
-    *cores = lh_cores_of(texts, processes->count, processes->control.place.first, lh_cores_count());
+    *cores = lh_core_sharing_of(texts, processes->count, processes->control.place.first,
+                                lh_cores_count());
     if (!lh_processes_gather(processes, cores->cores, counts, error))
         return false;
     /* Machines are not alike: all call at once, everywhere. */
     for (uint32_t r = 0; r < processes->count; r++) {
         if (counts[r] != cores->cores)
-            *cores = (LhCores){ .turns = 1 };
+            *cores = (LhCoreSharing){ .turns = 1 };
     }
     return true;
 }

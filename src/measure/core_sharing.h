@@ -11,11 +11,11 @@ typedef struct {
                               is in group @turn */
     uint32_t ranks, cores; /* so many in a row share so many, on every machine; 0: none are shared,
                               or not alike, and @turns is 1 */
-} LhCores;
+} LhCoreSharing;
 
 /* @texts is what lh_cores_text() says in each of @count > 0 processes, of which this is @mine; each
  * of the processes may use @cores > 0. */
-LhCores lh_cores_of(char *const *texts, uint32_t count, uint32_t mine, uint32_t cores);
+LhCoreSharing lh_core_sharing_of(char *const *texts, uint32_t count, uint32_t mine, uint32_t cores);
 
 /* The same of the processes there are, and the same turns in all of them. */
-bool lh_cores_find(const LhProcesses *processes, LhCores *cores, GError **error);
+bool lh_core_sharing_find(const LhProcesses *processes, LhCoreSharing *cores, GError **error);

@@ -37,14 +37,15 @@ static const LhGenerator collective_generator = { .steps = collective_steps,
 LhProgram *
 lh_collective_program(const LhCollectiveProbe *probe)
 {
-    LhProgram *program = lh_probe_new(&collective_generator, probe->ranks, (void *)probe);
+    LhProgram *program = lh_microbenchmark_new(&collective_generator, probe->ranks, (void *)probe);
 
     lh_program_add_stream(program, "comm", LH_STREAM_COMM);
-    lh_probe_add_slot(program, "given", LH_SLOT_INPUT,
-                      probe->kind == LH_COLL_ALL_GATHER ? 1 : probe->members, probe->shard_bytes);
-    lh_probe_add_slot(program, "gotten", LH_SLOT_OUTPUT,
-                      probe->kind == LH_COLL_REDUCE_SCATTER ? 1 : probe->members,
-                      probe->shard_bytes);
+    lh_microbenchmark_add_slot(program, "given", LH_SLOT_INPUT,
+                               probe->kind == LH_COLL_ALL_GATHER ? 1 : probe->members,
+                               probe->shard_bytes);
+    lh_microbenchmark_add_slot(program, "gotten", LH_SLOT_OUTPUT,
+                               probe->kind == LH_COLL_REDUCE_SCATTER ? 1 : probe->members,
+                               probe->shard_bytes);
     return program;
 }
 
@@ -55,7 +56,8 @@ round_seconds(const GArray *records, uint32_t members, guint round)
     LhTime start_ps = 0, end_ps = 0;
 
     for (uint32_t r = 0; r < members; r++) {
-        const LhTimelineRecord *m = lh_probe_record(records, r * (COLLECTIVE_ROUNDS + 1) + round);
+        const LhTimelineRecord *m =
+            lh_microbenchmark_record(records, r * (COLLECTIVE_ROUNDS + 1) + round);
 
         start_ps = MAX(start_ps, m->start_ps);
         end_ps = MAX(end_ps, m->end_ps);
@@ -78,7 +80,8 @@ bool
 lh_measure_collective(const LhCollectiveProbe *probe, double *seconds, GError **error)
 {
     g_autoptr(LhProgram) program = lh_collective_program(probe);
-    g_autoptr(GArray) records = lh_probe_run(program, probe->backend, probe->way, NULL, error);
+    g_autoptr(GArray) records =
+        lh_microbenchmark_run(program, probe->backend, probe->way, NULL, error);
 
     if (records == NULL)
         return false;

@@ -18,7 +18,7 @@
 static LhProgram *
 new_probe(const LhGenerator *generator, uint32_t ranks, void *plan)
 {
-    LhProgram *program = lh_probe_new(generator, ranks, plan);
+    LhProgram *program = lh_microbenchmark_new(generator, ranks, plan);
 
     lh_program_add_stream(program, "comm", LH_STREAM_COMM);
     return program;
@@ -50,7 +50,8 @@ bool
 lh_measure_host(double *issue_s, double *sync_s, GError **error)
 {
     g_autoptr(LhProgram) program = new_probe(&host_probe, 1, NULL);
-    g_autoptr(GArray) records = lh_probe_run(program, &lh_backend_cpu, LH_WAY_DIRECT, NULL, error);
+    g_autoptr(GArray) records =
+        lh_microbenchmark_run(program, &lh_backend_cpu, LH_WAY_DIRECT, NULL, error);
     double issues[PROBE_STEPS * (PROBE_OPS - 1)];
     double syncs[PROBE_STEPS - 1];
     size_t issues_count = 0, syncs_count = 0;
@@ -59,8 +60,8 @@ lh_measure_host(double *issue_s, double *sync_s, GError **error)
         return false;
     g_assert(records->len == PROBE_STEPS * PROBE_OPS);
     for (guint i = 1; i < records->len; i++) {
-        const LhTimelineRecord *before = lh_probe_record(records, i - 1);
-        const LhTimelineRecord *now = lh_probe_record(records, i);
+        const LhTimelineRecord *before = lh_microbenchmark_record(records, i - 1);
+        const LhTimelineRecord *now = lh_microbenchmark_record(records, i);
 
         if (i % PROBE_OPS != 0)
             issues[issues_count++] =
@@ -113,14 +114,15 @@ lh_measure_transfer(uint32_t repeats, const LhBackend *backend, uint64_t bytes, 
                                                  .parts = 1,
                                                  .part_bytes = bytes });
     for (uint32_t repeat = 0; repeat < repeats; repeat++) {
-        g_autoptr(GArray) records = lh_probe_run(program, backend, LH_WAY_DIRECT, &hooks, error);
+        g_autoptr(GArray) records =
+            lh_microbenchmark_run(program, backend, LH_WAY_DIRECT, &hooks, error);
 
         if (records == NULL)
             return false;
         g_assert(records->len == 2 * PROBE_STEPS);
         for (guint i = 1; i < PROBE_STEPS; i++) {
-            const LhTimelineRecord *sends = lh_probe_record(records, i);
-            const LhTimelineRecord *receives = lh_probe_record(records, PROBE_STEPS + i);
+            const LhTimelineRecord *sends = lh_microbenchmark_record(records, i);
+            const LhTimelineRecord *receives = lh_microbenchmark_record(records, PROBE_STEPS + i);
 
             times[count++] = (double)(receives->end_ps - MAX(sends->start_ps, receives->start_ps)) /
                              (double)LH_PS_PER_S;
@@ -146,20 +148,20 @@ emit_answered(LhEmitter *e, uint32_t to, uint32_t from)
 {
     if (to < LH_RANKS_MAX) {
         lh_emit_exchange(e, 0);
-        lh_probe_emit_message(e, true, to, SLOT_SENT);
+        lh_microbenchmark_emit_message(e, true, to, SLOT_SENT);
     }
     if (from < LH_RANKS_MAX) {
         lh_emit_exchange(e, 1);
-        lh_probe_emit_message(e, false, from, SLOT_RECEIVED);
+        lh_microbenchmark_emit_message(e, false, from, SLOT_RECEIVED);
     }
     e->communicator = 1;
     if (to < LH_RANKS_MAX) {
         lh_emit_exchange(e, 0);
-        lh_probe_emit_message(e, false, to, SLOT_ANSWER_RECEIVED);
+        lh_microbenchmark_emit_message(e, false, to, SLOT_ANSWER_RECEIVED);
     }
     if (from < LH_RANKS_MAX) {
         lh_emit_exchange(e, 1);
-        lh_probe_emit_message(e, true, from, SLOT_ANSWER_SENT);
+        lh_microbenchmark_emit_message(e, true, from, SLOT_ANSWER_SENT);
     }
 }
 
@@ -168,7 +170,7 @@ emit_flows(LhEmitter *e, uint32_t step)
 {
     const LhFlowsProbe *probe = e->program->plan;
     const uint32_t to = probe->to[e->rank],
-                   from = lh_probe_sender(probe->to, probe->ranks, e->rank);
+                   from = lh_microbenchmark_sender(probe->to, probe->ranks, e->rank);
 
     (void)step;
     if (probe->answered) {
@@ -177,9 +179,9 @@ emit_flows(LhEmitter *e, uint32_t step)
     }
     lh_emit_exchange(e, 0);
     if (to < LH_RANKS_MAX)
-        lh_probe_emit_message(e, true, to, SLOT_SENT);
+        lh_microbenchmark_emit_message(e, true, to, SLOT_SENT);
     if (from < LH_RANKS_MAX)
-        lh_probe_emit_message(e, false, from, SLOT_RECEIVED);
+        lh_microbenchmark_emit_message(e, false, from, SLOT_RECEIVED);
 }
 
 static uint32_t
@@ -214,7 +216,7 @@ flow_seconds(const LhFlowsProbe *probe, const GArray *records, uint32_t rank)
     uint32_t ops = 0, count = 0;
 
     for (guint i = 0; i < records->len; i++) {
-        const LhTimelineRecord *r = lh_probe_record(records, i);
+        const LhTimelineRecord *r = lh_microbenchmark_record(records, i);
 
         if (r->rank != rank || r->stream != 0)
             continue;
@@ -241,7 +243,7 @@ lh_measure_flows(const LhFlowsProbe *probe, double *seconds, GError **error)
     add_slot(program, "received", probe->bytes);
     add_slot(program, "answer sent", ANSWER_BYTES);
     add_slot(program, "answer received", ANSWER_BYTES);
-    records = lh_probe_run(program, probe->backend, LH_WAY_DIRECT, NULL, error);
+    records = lh_microbenchmark_run(program, probe->backend, LH_WAY_DIRECT, NULL, error);
     if (records == NULL)
         return false;
     for (uint32_t r = 0; r < probe->ranks; r++)

@@ -20,7 +20,8 @@ run_probe(const LhProgram *program, const LhBackend *backend, GError **error)
 {
     const bool native = backend->links->collectives != NULL;
 
-    return lh_probe_run(program, backend, native ? LH_WAY_NATIVE : LH_WAY_DIRECT, NULL, error);
+    return lh_microbenchmark_run(program, backend, native ? LH_WAY_NATIVE : LH_WAY_DIRECT, NULL,
+                                 error);
 }
 
 static double
@@ -106,10 +107,11 @@ look_at_clock(const GArray *records, guint first, guint of_step, double *between
         LhTime end_ps = 0;
 
         for (guint i = at - of_step; i < at; i++)
-            end_ps = MAX(end_ps, lh_probe_record(records, i)->end_ps);
-        sync[s - 1] = seconds_between(end_ps, lh_probe_record(records, at)->start_ps);
-        between[s - 1] = seconds_between(lh_probe_record(records, at)->start_ps,
-                                         lh_probe_record(records, at + of_step - 1)->start_ps);
+            end_ps = MAX(end_ps, lh_microbenchmark_record(records, i)->end_ps);
+        sync[s - 1] = seconds_between(end_ps, lh_microbenchmark_record(records, at)->start_ps);
+        between[s - 1] =
+            seconds_between(lh_microbenchmark_record(records, at)->start_ps,
+                            lh_microbenchmark_record(records, at + of_step - 1)->start_ps);
     }
     *between_s = lh_median(between, STEPS - 1);
     *sync_s = lh_median(sync, STEPS - 1);
@@ -121,7 +123,7 @@ measure_call(const LhBackend *backend, uint32_t ranks, CallKind kind, double *be
              double *sync_s, GError **error)
 {
     static const char *const streams[] = { "work", "other", "clock" };
-    g_autoptr(LhProgram) program = lh_probe_new(&calls_probe, ranks, &kind);
+    g_autoptr(LhProgram) program = lh_microbenchmark_new(&calls_probe, ranks, &kind);
     g_autoptr(GArray) records = NULL;
     g_autofree double *betweens = g_new0(double, ranks);
     g_autofree double *syncs = g_new0(double, ranks);
@@ -129,10 +131,10 @@ measure_call(const LhBackend *backend, uint32_t ranks, CallKind kind, double *be
 
     for (unsigned i = 0; i < G_N_ELEMENTS(streams); i++)
         lh_program_add_stream(program, streams[i], i == WORK ? LH_STREAM_COMPUTE : LH_STREAM_COMM);
-    lh_probe_add_slot(program, "x", LH_SLOT_INPUT, 1, 4 * sizeof(float));
-    lh_probe_add_slot(program, "y", LH_SLOT_INPUT, 1, 4 * sizeof(float));
-    lh_probe_add_slot(program, "sum", LH_SLOT_OUTPUT, 1, 4 * sizeof(float));
-    lh_probe_add_slot(program, "group", LH_SLOT_INPUT, 1, GROUP_BYTES);
+    lh_microbenchmark_add_slot(program, "x", LH_SLOT_INPUT, 1, 4 * sizeof(float));
+    lh_microbenchmark_add_slot(program, "y", LH_SLOT_INPUT, 1, 4 * sizeof(float));
+    lh_microbenchmark_add_slot(program, "sum", LH_SLOT_OUTPUT, 1, 4 * sizeof(float));
+    lh_microbenchmark_add_slot(program, "group", LH_SLOT_INPUT, 1, GROUP_BYTES);
     records = run_probe(program, backend, error);
     if (records == NULL)
         return false;
@@ -172,14 +174,14 @@ static void
 emit_messages(LhEmitter *e, uint32_t step)
 {
     const uint32_t *to = e->program->plan;
-    const uint32_t from = lh_probe_sender(to, lh_program_ranks(e->program), e->rank);
+    const uint32_t from = lh_microbenchmark_sender(to, lh_program_ranks(e->program), e->rank);
 
     (void)step;
     lh_emit_exchange(e, 0);
     if (to[e->rank] < LH_RANKS_MAX)
-        lh_probe_emit_message(e, true, to[e->rank], SENT);
+        lh_microbenchmark_emit_message(e, true, to[e->rank], SENT);
     if (from < LH_RANKS_MAX)
-        lh_probe_emit_message(e, false, from, RECEIVED);
+        lh_microbenchmark_emit_message(e, false, from, RECEIVED);
 }
 
 static uint32_t
@@ -196,15 +198,15 @@ bool
 lh_measure_messages(const LhBackend *backend, uint32_t ranks, const uint32_t *to, uint64_t bytes,
                     double *seconds, GError **error)
 {
-    g_autoptr(LhProgram) program = lh_probe_new(&messages_probe, ranks, (void *)to);
+    g_autoptr(LhProgram) program = lh_microbenchmark_new(&messages_probe, ranks, (void *)to);
     g_autoptr(GArray) records = NULL;
     g_autofree double *times = g_new(double, (gsize)ranks *MESSAGE_ROUNDS);
     size_t count = 0;
 
     *seconds = 0;
     lh_program_add_stream(program, "comm", LH_STREAM_COMM);
-    lh_probe_add_slot(program, "sent", LH_SLOT_INPUT, 1, bytes);
-    lh_probe_add_slot(program, "received", LH_SLOT_INPUT, 1, bytes);
+    lh_microbenchmark_add_slot(program, "sent", LH_SLOT_INPUT, 1, bytes);
+    lh_microbenchmark_add_slot(program, "received", LH_SLOT_INPUT, 1, bytes);
     records = run_probe(program, backend, error);
     if (records == NULL)
         return false;
@@ -213,9 +215,10 @@ lh_measure_messages(const LhBackend *backend, uint32_t ranks, const uint32_t *to
     g_assert(records->len == ranks * (MESSAGE_ROUNDS + 1));
     for (uint32_t r = 0; r < ranks; r++) {
         for (guint i = 1; to[r] < LH_RANKS_MAX && i <= MESSAGE_ROUNDS; i++) {
-            const LhTimelineRecord *sends = lh_probe_record(records, r * (MESSAGE_ROUNDS + 1) + i);
+            const LhTimelineRecord *sends =
+                lh_microbenchmark_record(records, r * (MESSAGE_ROUNDS + 1) + i);
             const LhTimelineRecord *receives =
-                lh_probe_record(records, to[r] * (MESSAGE_ROUNDS + 1) + i);
+                lh_microbenchmark_record(records, to[r] * (MESSAGE_ROUNDS + 1) + i);
 
             times[count++] =
                 seconds_between(MAX(sends->start_ps, receives->start_ps), receives->end_ps);

@@ -22,7 +22,7 @@ touch_slot(void *data, uint32_t rank, uint16_t slot, uint32_t part, unsigned cha
 }
 
 LhProgram *
-lh_probe_new(const LhGenerator *generator, uint32_t ranks, void *plan)
+lh_microbenchmark_new(const LhGenerator *generator, uint32_t ranks, void *plan)
 {
     const LhProgramParams params = {
         .attention = { .batch = 1,
@@ -42,8 +42,8 @@ lh_probe_new(const LhGenerator *generator, uint32_t ranks, void *plan)
 }
 
 void
-lh_probe_add_slot(LhProgram *program, const char *name, LhSlotRole role, uint32_t parts,
-                  uint64_t bytes)
+lh_microbenchmark_add_slot(LhProgram *program, const char *name, LhSlotRole role, uint32_t parts,
+                           uint64_t bytes)
 {
     lh_program_add_slot(program, (LhSlotParams){ .name = name,
                                                  .kind = LH_TENSOR_HIDDEN,
@@ -54,7 +54,7 @@ lh_probe_add_slot(LhProgram *program, const char *name, LhSlotRole role, uint32_
 }
 
 uint32_t
-lh_probe_sender(const uint32_t *to, uint32_t ranks, uint32_t rank)
+lh_microbenchmark_sender(const uint32_t *to, uint32_t ranks, uint32_t rank)
 {
     uint32_t from = 0;
 
@@ -64,7 +64,7 @@ lh_probe_sender(const uint32_t *to, uint32_t ranks, uint32_t rank)
 }
 
 void
-lh_probe_emit_message(LhEmitter *e, bool send, uint32_t peer, uint16_t slot)
+lh_microbenchmark_emit_message(LhEmitter *e, bool send, uint32_t peer, uint16_t slot)
 {
     lh_emit_part(e, send, peer, 0, e->program->slots[slot].part_bytes);
     lh_emit_region(e, slot, 0, 1);
@@ -73,14 +73,14 @@ lh_probe_emit_message(LhEmitter *e, bool send, uint32_t peer, uint16_t slot)
 static int64_t probe_deadline_us = DEADLINE_DEFAULT_US;
 
 void
-lh_probe_set_deadline(int64_t deadline_us)
+lh_microbenchmark_set_deadline(int64_t deadline_us)
 {
     probe_deadline_us = deadline_us > 0 ? deadline_us : DEADLINE_DEFAULT_US;
 }
 
 GArray *
-lh_probe_run(const LhProgram *program, const LhBackend *backend, LhCollectiveWay way,
-             const LhRunHooks *hooks, GError **error)
+lh_microbenchmark_run(const LhProgram *program, const LhBackend *backend, LhCollectiveWay way,
+                      const LhRunHooks *hooks, GError **error)
 {
     g_autoptr(GArray) records = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
     g_autoptr(LhRunResult) result = NULL;

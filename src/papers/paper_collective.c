@@ -105,15 +105,15 @@ native_seconds(const LhPaperCollective *c, const LhNetwork *network, const LhDev
 {
     const LhGroup group = { .stride = 1, .count = (uint32_t)c->ranks, .outer_count = 1 };
     const double ranks = lh_collective_printed_bytes(c->kind, c->ranks, 1);
-    LhNative *native = lh_native_new(network, device, &group);
-    const bool known = lh_native_is_known(native, c->kind);
+    LhNcclMeasured *native = lh_nccl_measured_new(network, device, &group);
+    const bool known = lh_nccl_measured_is_known(native, c->kind);
     int provenance;
 
     if (known) {
-        *seconds = lh_native_seconds(native, c->kind, (double)c->bytes / ranks, &provenance);
-        *bar = lh_native_error(native, c->kind, (double)c->bytes / ranks);
+        *seconds = lh_nccl_measured_seconds(native, c->kind, (double)c->bytes / ranks, &provenance);
+        *bar = lh_nccl_measured_error(native, c->kind, (double)c->bytes / ranks);
     }
-    lh_native_free(native);
+    lh_nccl_measured_free(native);
     return known || fail(error, LH_ERROR_NO,
                          "%s has neither times nor lines for %s on %" G_GUINT64_FORMAT " ranks",
                          network->topology->name, lh_collective_names[c->kind], c->ranks);

@@ -110,7 +110,7 @@ play_module(const LhScenario *scenario, Work *work, GError **error)
     program = lh_program_new(g_ptr_array_index(setup->schedules, 0), &setup->params, error);
     if (program == NULL)
         return false;
-    result = lh_ends_simulate(setup, program, NULL, error);
+    result = lh_time_range_simulate(setup, program, NULL, error);
     if (result == NULL)
         return false;
     work->fits = true; /* what surrounds the module is not known */

@@ -60,10 +60,10 @@ text_of(const LhScenario *s, uint32_t ranks)
     return g_string_free(g_steal_pointer(&text), FALSE);
 }
 
-LhPlanStart *
-lh_plan_start_new(const LhConfig *config, const LhPlanSpace *space)
+LhBaselineConfig *
+lh_baseline_config_new(const LhConfig *config, const LhPlanSpace *space)
 {
-    LhPlanStart *start = g_new0(LhPlanStart, 1);
+    LhBaselineConfig *start = g_new0(LhBaselineConfig, 1);
     g_autoptr(GError) error = NULL;
     g_autoptr(LhScenario) s = scenario_with_way(config, space, &error);
     LhStepAnswer answer;
@@ -80,7 +80,7 @@ lh_plan_start_new(const LhConfig *config, const LhPlanSpace *space)
 }
 
 void
-lh_plan_start_free(LhPlanStart *start)
+lh_baseline_config_free(LhBaselineConfig *start)
 {
     if (start == NULL)
         return;

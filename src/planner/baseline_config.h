@@ -14,11 +14,11 @@ typedef struct {
     double iteration_s; /* of a step, or what it would be with more memory */
     uint64_t peak_bytes;
     bool fits;
-} LhPlanStart;
+} LhBaselineConfig;
 
 /* Plays it. Caller frees. */
-LhPlanStart *lh_plan_start_new(const LhConfig *config, const LhPlanSpace *space);
-void lh_plan_start_free(LhPlanStart *start);
+LhBaselineConfig *lh_baseline_config_new(const LhConfig *config, const LhPlanSpace *space);
+void lh_baseline_config_free(LhBaselineConfig *start);
 
 /* What the file has to say for a point of the space: of LhConfigWord *. Caller unrefs. */
 GPtrArray *lh_plan_words(const LhConfig *config, const LhPlanSpace *space, guint point);

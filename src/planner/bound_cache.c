@@ -3,22 +3,22 @@
 
 #include <pthread.h>
 
-struct _LhPlanCalls {
+struct _LhBoundCache {
     const LhSetup *setup;
     pthread_mutex_t lock; /* for what follows */
-    GPtrArray *idle;      /* of LhLeastCalls * */
+    GPtrArray *idle;      /* of LhLowerBoundCalls * */
 };
 
 static void
 least_calls_free(gpointer calls)
 {
-    lh_least_calls_free(calls);
+    lh_lower_bound_calls_free(calls);
 }
 
-LhPlanCalls *
-lh_plan_calls_new(const LhSetup *setup)
+LhBoundCache *
+lh_bound_cache_new(const LhSetup *setup)
 {
-    LhPlanCalls *calls = g_new(LhPlanCalls, 1);
+    LhBoundCache *calls = g_new(LhBoundCache, 1);
 
     calls->setup = setup;
     calls->idle = g_ptr_array_new_with_free_func(least_calls_free);
@@ -27,7 +27,7 @@ lh_plan_calls_new(const LhSetup *setup)
 }
 
 void
-lh_plan_calls_free(LhPlanCalls *calls)
+lh_bound_cache_free(LhBoundCache *calls)
 {
     if (calls == NULL)
         return;
@@ -36,10 +36,10 @@ lh_plan_calls_free(LhPlanCalls *calls)
     g_free(calls);
 }
 
-LhLeastCalls *
-lh_plan_calls_take(LhPlanCalls *calls)
+LhLowerBoundCalls *
+lh_bound_cache_take(LhBoundCache *calls)
 {
-    LhLeastCalls *taken = NULL;
+    LhLowerBoundCalls *taken = NULL;
 
     pthread_mutex_lock(&calls->lock);
     if (calls->idle->len > 0)
@@ -51,13 +51,13 @@ lh_plan_calls_take(LhPlanCalls *calls)
                                      .network_model = calls->setup->network_model,
                                      .collectives = calls->setup->collectives };
 
-        taken = lh_least_calls_new(&params);
+        taken = lh_lower_bound_calls_new(&params);
     }
     return taken;
 }
 
 void
-lh_plan_calls_give_back(LhPlanCalls *calls, LhLeastCalls *taken)
+lh_bound_cache_give_back(LhBoundCache *calls, LhLowerBoundCalls *taken)
 {
     pthread_mutex_lock(&calls->lock);
     g_ptr_array_add(calls->idle, taken);

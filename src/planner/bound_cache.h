@@ -7,12 +7,12 @@
 #include "scenario/setup.h"
 #include "sim/lower_bound/lower_bound.h"
 
-typedef struct _LhPlanCalls LhPlanCalls;
+typedef struct _LhBoundCache LhBoundCache;
 
 /* On the network of @setup, which is borrowed. Caller frees. */
-LhPlanCalls *lh_plan_calls_new(const LhSetup *setup);
-void lh_plan_calls_free(LhPlanCalls *calls);
+LhBoundCache *lh_bound_cache_new(const LhSetup *setup);
+void lh_bound_cache_free(LhBoundCache *calls);
 
 /* For one thread, until it gives it back. */
-LhLeastCalls *lh_plan_calls_take(LhPlanCalls *calls);
-void lh_plan_calls_give_back(LhPlanCalls *calls, LhLeastCalls *taken);
+LhLowerBoundCalls *lh_bound_cache_take(LhBoundCache *calls);
+void lh_bound_cache_give_back(LhBoundCache *calls, LhLowerBoundCalls *taken);

@@ -432,7 +432,7 @@ lh_plan_space_new(const LhScenario *scenario, const char *cluster, uint64_t sequ
     for (uint32_t i = 0; i < space->shapes->len; i++)
         add_shape_points(space, i);
     name_frameworks(space);
-    space->calls = lh_plan_calls_new(space->setup);
+    space->calls = lh_bound_cache_new(space->setup);
     return g_steal_pointer(&space);
 }
 
@@ -443,7 +443,7 @@ lh_plan_space_free(LhPlanSpace *space)
         return;
     g_clear_pointer(&space->points, g_array_unref);
     g_clear_pointer(&space->shapes, g_ptr_array_unref);
-    lh_plan_calls_free(space->calls);
+    lh_bound_cache_free(space->calls);
     lh_setup_free(space->setup);
     lh_scenario_free(space->scenario);
     g_free(space->cluster);

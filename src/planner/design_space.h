@@ -42,11 +42,11 @@ typedef struct {
      * one, "pytorch-fsdp (with tensor parallelism megatron-lm)". */
     char *frameworks;
     uint32_t gpus;
-    uint64_t sequences; /* of a step */
-    bool pipelines;     /* some points have several stages */
-    GPtrArray *shapes;  /* of LhPlanShape * */
-    GArray *points;     /* of LhPlanPoint */
-    LhPlanCalls *calls; /* owned: of all points */
+    uint64_t sequences;  /* of a step */
+    bool pipelines;      /* some points have several stages */
+    GPtrArray *shapes;   /* of LhPlanShape * */
+    GArray *points;      /* of LhPlanPoint */
+    LhBoundCache *calls; /* owned: of all points */
 } LhPlanSpace;
 
 /*
@@ -76,7 +76,7 @@ typedef struct {
     LhSetup setup;
     LhSetupStep step;
     const LhSchedule *schedule;
-    LhPlanCalls *calls; /* the space's */
+    LhBoundCache *calls; /* the space's */
 } LhPlanCase;
 
 /* False, with the reason, if the point's shape is refused. */

@@ -11,17 +11,17 @@
 static const LhField state_fields[] = {
     { .name = "interrupted",
       .type = LH_FIELD_BOOL,
-      .offset = offsetof(LhPlanDeal, interrupted),
+      .offset = offsetof(LhDistributedSearch, interrupted),
       .flags = LH_FIELD_REQUIRED },
     { .name = "limit_bytes",
       .type = LH_FIELD_UINT,
-      .offset = offsetof(LhPlanDeal, limit_bytes),
+      .offset = offsetof(LhDistributedSearch, limit_bytes),
       .flags = LH_FIELD_REQUIRED },
     { .name = NULL },
 };
 
 GArray *
-lh_plan_deal(const LhProcesses *processes, guint turns)
+lh_distributed_search(const LhProcesses *processes, guint turns)
 {
     const guint first = processes != NULL ? processes->control.place.first : 0;
     const guint step = processes != NULL ? processes->count : 1;
@@ -35,7 +35,7 @@ lh_plan_deal(const LhProcesses *processes, guint turns)
 /* ---- telling ---- */
 
 static void
-add_state(const LhPlanDeal *deal, GString *text)
+add_state(const LhDistributedSearch *deal, GString *text)
 {
     g_autoptr(LhJsonWriter) w = lh_jsonw_new(text, true);
 
@@ -50,11 +50,11 @@ add_outcome(guint turn, const LhPlanOutcome *outcome, GString *text)
 {
     g_autoptr(LhJsonWriter) w = lh_jsonw_new(text, true);
 
-    lh_plan_outcome_write(w, NULL, turn, NULL, outcome);
+    lh_search_record_write(w, NULL, turn, NULL, outcome);
 }
 
 static char *
-tell_outcomes(const LhPlanOutcome *outcomes, const GArray *told, const LhPlanDeal *deal)
+tell_outcomes(const LhPlanOutcome *outcomes, const GArray *told, const LhDistributedSearch *deal)
 {
     GString *text = g_string_new(NULL);
 
@@ -70,10 +70,10 @@ tell_outcomes(const LhPlanOutcome *outcomes, const GArray *told, const LhPlanDea
 /* ---- listening ---- */
 
 static bool
-hear_state(const char *name, const char *line, LhPlanDeal *deal, GError **error)
+hear_state(const char *name, const char *line, LhDistributedSearch *deal, GError **error)
 {
     g_autoptr(LhJson) json = lh_json_parse(name, line, strlen(line), error);
-    LhPlanDeal other = { .interrupted = false };
+    LhDistributedSearch other = { .interrupted = false };
 
     if (json == NULL || !lh_json_decode(json, state_fields, &other, false, error))
         return false;
@@ -90,7 +90,7 @@ hear_outcome(const char *name, const char *line, LhPlanOutcome *outcomes, guint 
     LhPlanOutcome outcome;
     guint turn;
 
-    if (!lh_plan_outcome_read(name, line, &cluster, &turn, &outcome, error))
+    if (!lh_search_record_read(name, line, &cluster, &turn, &outcome, error))
         return false;
     if (turn >= turns) {
         g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "turn %u of %u", turn, turns);
@@ -103,7 +103,7 @@ hear_outcome(const char *name, const char *line, LhPlanOutcome *outcomes, guint 
 }
 
 static bool
-hear(const char *name, char *text, LhPlanOutcome *outcomes, guint turns, LhPlanDeal *deal,
+hear(const char *name, char *text, LhPlanOutcome *outcomes, guint turns, LhDistributedSearch *deal,
      GError **error)
 {
     char *line = text;
@@ -122,8 +122,8 @@ hear(const char *name, char *text, LhPlanOutcome *outcomes, guint turns, LhPlanD
 }
 
 bool
-lh_plan_deal_share(const LhProcesses *processes, LhPlanOutcome *outcomes, guint turns,
-                   const GArray *told, LhPlanDeal *deal, GError **error)
+lh_distributed_search_share(const LhProcesses *processes, LhPlanOutcome *outcomes, guint turns,
+                            const GArray *told, LhDistributedSearch *deal, GError **error)
 {
     g_autofree char *mine = tell_outcomes(outcomes, told, deal);
     g_auto(GStrv) texts = lh_processes_texts(processes, mine, error);

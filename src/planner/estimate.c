@@ -33,18 +33,18 @@ static const int common_sums[] = { 0, LH_LEAST_HOST, LH_LEAST_SMS };
 typedef struct {
     LhTime sums_ps[LH_LEAST_SUMS];
     uint64_t peak_bytes;
-    LhLeastTimes few;                   /* of the few micro-batches alone */
+    LhLowerBoundTimes few;              /* of the few micro-batches alone */
     uint64_t states_bytes, saved_bytes; /* there before the first op; the most that is saved */
 } ProgramSums;
 
 /* The times of a pass of attention as often as it is called; all that the first stream does from
  * its coming there on, unless calls overlap. */
 static void
-add_calls(LhLeastTimes *few, const LhAttentionPart *attention, unsigned kind, unsigned pass,
+add_calls(LhLowerBoundTimes *few, const LhAttentionPart *attention, unsigned kind, unsigned pass,
           const LhAttentionCalls *calls)
 {
     const LhTime passes_ps = attention->passes_ps[kind][pass];
-    LhLeastTimes times = attention->times[kind][pass];
+    LhLowerBoundTimes times = attention->times[kind][pass];
 
     if (!calls->joined) {
         times.sums_ps[0] = times.first_ps[0] = passes_ps;
@@ -304,17 +304,17 @@ lh_plan_estimate_memory(const LhPlanCase *c, const LhProgram *program, LhPlanEst
 }
 
 /* The chains of @rank of the first stage and of the ranks at its place in the others. */
-static LhLeastTimes
-follow(LhLeast *least, const LhStepParams *p, uint32_t rank)
+static LhLowerBoundTimes
+follow(LhLowerBound *least, const LhStepParams *p, uint32_t rank)
 {
     const uint32_t stages = lh_step_stages(p);
     g_autofree uint32_t *ranks = g_new(uint32_t, stages);
 
     if (stages == 1)
-        return lh_least_of(least, rank, true);
+        return lh_lower_bound_of(least, rank, true);
     for (uint32_t stage = 0; stage < stages; stage++)
         ranks[stage] = stage * (uint32_t)lh_step_stage_ranks(p) + rank;
-    return lh_least_of_all(least, ranks, stages);
+    return lh_lower_bound_of_all(least, ranks, stages);
 }
 
 /* Follows the chains of a few ranks of every stage, until one takes @enough_ps. */
@@ -324,18 +324,18 @@ longest_chain(const LhPlanCase *c, const LhProgram *program, LhTime enough_ps)
     const LhStepParams *p = &c->step.params;
     const uint32_t ranks = MIN(p->module.ranks, WATCHED_RANKS);
     const LhSimParams params = lh_setup_sim_params(&c->setup, program);
-    LhLeastCalls *calls = lh_plan_calls_take(c->calls);
-    g_autoptr(LhLeast) least = lh_least_new(&params, calls);
+    LhLowerBoundCalls *calls = lh_bound_cache_take(c->calls);
+    g_autoptr(LhLowerBound) least = lh_lower_bound_new(&params, calls);
     LhTime time_ps = 0;
 
     for (uint32_t i = ranks; i-- > 0 && time_ps < enough_ps;) {
-        const LhLeastTimes times = follow(least, p, lh_plan_group_rank(p, i, ranks));
+        const LhLowerBoundTimes times = follow(least, p, lh_plan_group_rank(p, i, ranks));
 
         time_ps = MAX(time_ps, times.path_ps);
         for (int s = 0; s < LH_LEAST_SUMS; s++)
             time_ps = MAX(time_ps, times.sums_ps[s]);
     }
-    lh_plan_calls_give_back(c->calls, calls);
+    lh_bound_cache_give_back(c->calls, calls);
     return time_ps;
 }
 
@@ -366,8 +366,8 @@ lh_plan_estimate_tails(const LhPlanCase *c, const LhProgram *program)
 {
     const LhStepParams *p = &c->step.params;
     const LhSimParams params = lh_setup_sim_params(&c->setup, program);
-    LhLeastCalls *calls = lh_plan_calls_take(c->calls);
-    g_autoptr(LhLeast) least = lh_least_new(&params, calls);
+    LhLowerBoundCalls *calls = lh_bound_cache_take(c->calls);
+    g_autoptr(LhLowerBound) least = lh_lower_bound_new(&params, calls);
     GArray *all = g_array_new(FALSE, FALSE, sizeof(LhRankTails));
 
     g_array_set_clear_func(all, clear_tails);
@@ -375,9 +375,9 @@ lh_plan_estimate_tails(const LhPlanCase *c, const LhProgram *program)
         LhRankTails tails = { .rank = stage * (uint32_t)lh_step_stage_ranks(p) +
                                       lh_plan_group_rank(p, 1, 2) };
 
-        tails.tails_ps = lh_least_tails(least, tails.rank);
+        tails.tails_ps = lh_lower_bound_tails(least, tails.rank);
         g_array_append_val(all, tails);
     }
-    lh_plan_calls_give_back(c->calls, calls);
+    lh_bound_cache_give_back(c->calls, calls);
     return all;
 }

@@ -8,24 +8,24 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-struct _LhTurns {
-    void (*take)(void *data, LhTurn *turn);
+struct _LhLookaheadPool {
+    void (*take)(void *data, LhLookahead *turn);
     void *data;
     GPtrArray *threads; /* of GThread *; none: the caller takes turns */
     pthread_mutex_t lock;
     pthread_cond_t work, done;
-    GHashTable *turns;         /* of LhTurn *, owned, by point: of this round, and ahead of it */
-    GQueue own;                /* of LhTurn *: of this round, those that wait */
-    const LhTurnsRound *round; /* NULL: between rounds */
-    guint ahead;               /* of the round's next points */
-    LhTime cut_ps;             /* the last round's */
+    GHashTable *turns; /* of LhLookahead *, owned, by point: of this round, and ahead of it */
+    GQueue own;        /* of LhLookahead *: of this round, those that wait */
+    const LhLookaheadRound *round; /* NULL: between rounds */
+    guint ahead;                   /* of the round's next points */
+    LhTime cut_ps;                 /* the last round's */
     bool over;
 };
 
 static void
 turn_free(gpointer data)
 {
-    LhTurn *turn = data;
+    LhLookahead *turn = data;
 
     g_free(turn->outcome.reason);
     g_free(turn);
@@ -34,13 +34,13 @@ turn_free(gpointer data)
 /* ---- limits ---- */
 
 static LhTime
-turn_limit(const LhTurn *turn)
+turn_limit(const LhLookahead *turn)
 {
     return turn->cut_ps == LH_TIME_NEVER ? LH_TIME_NEVER : turn->cut_ps - turn->overhead_ps;
 }
 
 const _Atomic LhTime *
-lh_turn_limit(LhTurns *t, LhTurn *turn, LhTime overhead_ps)
+lh_lookahead_limit(LhLookaheadPool *t, LhLookahead *turn, LhTime overhead_ps)
 {
     pthread_mutex_lock(&t->lock);
     turn->overhead_ps = overhead_ps;
@@ -51,24 +51,24 @@ lh_turn_limit(LhTurns *t, LhTurn *turn, LhTime overhead_ps)
 
 /* Of all that are looked at. */
 static void
-set_turn_cuts(const LhTurns *t, LhTime cut_ps)
+set_turn_cuts(const LhLookaheadPool *t, LhTime cut_ps)
 {
     GHashTableIter iter;
     gpointer turn;
 
     g_hash_table_iter_init(&iter, t->turns);
     while (g_hash_table_iter_next(&iter, NULL, &turn)) {
-        ((LhTurn *)turn)->cut_ps = cut_ps;
-        atomic_store(&((LhTurn *)turn)->limit_ps, turn_limit(turn));
+        ((LhLookahead *)turn)->cut_ps = cut_ps;
+        atomic_store(&((LhLookahead *)turn)->limit_ps, turn_limit(turn));
     }
 }
 
 /* ---- who does what ---- */
 
-static LhTurn *
-add_turn(LhTurns *t, guint point, const LhPlanOutcome *known)
+static LhLookahead *
+add_turn(LhLookaheadPool *t, guint point, const LhPlanOutcome *known)
 {
-    LhTurn *turn = g_new0(LhTurn, 1);
+    LhLookahead *turn = g_new0(LhLookahead, 1);
 
     turn->point = point;
     turn->outcome = *known;
@@ -80,20 +80,20 @@ add_turn(LhTurns *t, guint point, const LhPlanOutcome *known)
 }
 
 static bool
-is_known(const LhTurns *t, guint point)
+is_known(const LhLookaheadPool *t, guint point)
 {
     return g_hash_table_contains(t->turns, GUINT_TO_POINTER(point));
 }
 
 /* Ahead of the round, while others are at it. */
-static LhTurn *
-look_ahead(LhTurns *t)
+static LhLookahead *
+look_ahead(LhLookaheadPool *t)
 {
-    const LhTurnsRound *round = t->round;
+    const LhLookaheadRound *round = t->round;
 
     while (round != NULL && round->next != NULL && t->ahead < round->next->len) {
         const guint point = g_array_index(round->next, guint, t->ahead++);
-        LhTurn *turn;
+        LhLookahead *turn;
 
         if (is_known(t, point))
             continue;
@@ -107,7 +107,7 @@ look_ahead(LhTurns *t)
 /* Whether what came of it is the same with a lower cut, as far as it got: a failure may come before
  * or after that. */
 static bool
-outlives_cut(const LhTurn *turn)
+outlives_cut(const LhLookahead *turn)
 {
     return !turn->ahead || turn->outcome.state == LH_POINT_RAN ||
            turn->outcome.state == LH_POINT_CUT;
@@ -115,7 +115,7 @@ outlives_cut(const LhTurn *turn)
 
 /* Once more, in its own round. */
 static void
-take_back_turn(LhTurns *t, LhTurn *turn)
+take_back_turn(LhLookaheadPool *t, LhLookahead *turn)
 {
     turn->ahead = false;
     turn->outcome.state = LH_POINT_OPEN;
@@ -128,7 +128,7 @@ take_back_turn(LhTurns *t, LhTurn *turn)
 
 /* Holds the lock, but not while it looks at the point. */
 static void
-look(LhTurns *t, LhTurn *turn)
+look(LhLookaheadPool *t, LhLookahead *turn)
 {
     pthread_mutex_unlock(&t->lock);
     t->take(t->data, turn);
@@ -142,11 +142,11 @@ look(LhTurns *t, LhTurn *turn)
 static gpointer
 work_turns(gpointer data)
 {
-    LhTurns *t = data;
+    LhLookaheadPool *t = data;
 
     pthread_mutex_lock(&t->lock);
     while (!t->over) {
-        LhTurn *turn = g_queue_pop_head(&t->own);
+        LhLookahead *turn = g_queue_pop_head(&t->own);
 
         if (turn == NULL)
             turn = look_ahead(t);
@@ -159,10 +159,10 @@ work_turns(gpointer data)
     return NULL;
 }
 
-LhTurns *
-lh_turns_new(guint threads, void (*take)(void *data, LhTurn *turn), void *data)
+LhLookaheadPool *
+lh_lookahead_pool_new(guint threads, void (*take)(void *data, LhLookahead *turn), void *data)
 {
-    LhTurns *t = g_new0(LhTurns, 1);
+    LhLookaheadPool *t = g_new0(LhLookaheadPool, 1);
 
     t->take = take;
     t->data = data;
@@ -179,7 +179,7 @@ lh_turns_new(guint threads, void (*take)(void *data, LhTurn *turn), void *data)
 }
 
 void
-lh_turns_free(LhTurns *t)
+lh_lookahead_pool_free(LhLookaheadPool *t)
 {
     pthread_mutex_lock(&t->lock);
     t->over = true;
@@ -199,8 +199,8 @@ lh_turns_free(LhTurns *t)
 
 /* ---- rounds ---- */
 
-static LhTurn *
-turn_of(const LhTurns *t, const LhTurnsRound *round, guint index)
+static LhLookahead *
+turn_of(const LhLookaheadPool *t, const LhLookaheadRound *round, guint index)
 {
     const guint place = g_array_index(round->places, guint, index);
 
@@ -208,11 +208,11 @@ turn_of(const LhTurns *t, const LhTurnsRound *round, guint index)
 }
 
 static void
-begin(LhTurns *t, const LhTurnsRound *round)
+begin(LhLookaheadPool *t, const LhLookaheadRound *round)
 {
     for (guint i = 0; i < round->places->len; i++) {
         const guint place = g_array_index(round->places, guint, i);
-        LhTurn *turn = turn_of(t, round, i);
+        LhLookahead *turn = turn_of(t, round, i);
 
         if (turn == NULL) {
             turn = add_turn(t, round->points[place], &round->found[place]);
@@ -223,7 +223,7 @@ begin(LhTurns *t, const LhTurnsRound *round)
 }
 
 static bool
-all_done(const LhTurns *t, const LhTurnsRound *round)
+all_done(const LhLookaheadPool *t, const LhLookaheadRound *round)
 {
     for (guint i = 0; i < round->places->len; i++) {
         if (!turn_of(t, round, i)->done)
@@ -234,7 +234,7 @@ all_done(const LhTurns *t, const LhTurnsRound *round)
 
 /* What was begun ahead may have run beyond the cut of the round. */
 static LhPlanOutcome
-outcome_within(LhTurn *turn, LhTime cut_ps)
+outcome_within(LhLookahead *turn, LhTime cut_ps)
 {
     LhPlanOutcome outcome = turn->outcome;
 
@@ -250,7 +250,7 @@ outcome_within(LhTurn *turn, LhTime cut_ps)
 }
 
 static void
-finish_round(LhTurns *t, const LhTurnsRound *round)
+finish_round(LhLookaheadPool *t, const LhLookaheadRound *round)
 {
     for (guint i = 0; i < round->places->len; i++) {
         const guint place = g_array_index(round->places, guint, i);
@@ -262,9 +262,9 @@ finish_round(LhTurns *t, const LhTurnsRound *round)
 }
 
 void
-lh_turns_take(LhTurns *t, const LhTurnsRound *round)
+lh_lookahead_pool_take(LhLookaheadPool *t, const LhLookaheadRound *round)
 {
-    LhTurn *turn;
+    LhLookahead *turn;
 
     pthread_mutex_lock(&t->lock);
     t->cut_ps = round->cut_ps;

@@ -11,22 +11,24 @@
 typedef struct {
     guint point;
     LhPlanOutcome outcome; /* as it was known before; the thread changes it */
-    /* A simulation that takes longer is given up: lh_turn_limit(). It may get lower meanwhile. */
+    /* A simulation that takes longer is given up: lh_lookahead_limit(). It may get lower meanwhile.
+     */
     _Atomic LhTime limit_ps;
     /* What follows is not the thread's. */
     LhTime cut_ps, overhead_ps; /* of which the limit is made */
     bool ahead, wanted;         /* begun before its round; which has come */
     bool done;
-} LhTurn;
+} LhLookahead;
 
-typedef struct _LhTurns LhTurns;
+typedef struct _LhLookaheadPool LhLookaheadPool;
 
 /* @take is called from up to @threads threads at once. With one of them, that is the caller's.
  * Caller frees. */
-LhTurns *lh_turns_new(guint threads, void (*take)(void *data, LhTurn *turn), void *data);
+LhLookaheadPool *lh_lookahead_pool_new(guint threads, void (*take)(void *data, LhLookahead *turn),
+                                       void *data);
 
 /* Gives up what is still looked at ahead, and waits for the threads. */
-void lh_turns_free(LhTurns *turns);
+void lh_lookahead_pool_free(LhLookaheadPool *turns);
 
 /* A round. */
 typedef struct {
@@ -36,11 +38,12 @@ typedef struct {
     LhTime cut_ps;              /* a step that takes longer is not wanted */
     const GArray *next;         /* of guint: points to work ahead at, in this order; NULL: none */
     const LhPlanOutcome *known; /* by point */
-} LhTurnsRound;
+} LhLookaheadRound;
 
 /* Returns when all of the round have been looked at. */
-void lh_turns_take(LhTurns *turns, const LhTurnsRound *round);
+void lh_lookahead_pool_take(LhLookaheadPool *turns, const LhLookaheadRound *round);
 
 /* Sets the limit of a simulation of the turn's point, whose steps take so much longer than it, and
  * returns it. */
-const _Atomic LhTime *lh_turn_limit(LhTurns *turns, LhTurn *turn, LhTime overhead_ps);
+const _Atomic LhTime *lh_lookahead_limit(LhLookaheadPool *turns, LhLookahead *turn,
+                                         LhTime overhead_ps);

@@ -18,8 +18,8 @@
 typedef struct {
     const LhPlanQuery *query;
     LhPlanAnswer *answer;
-    LhPlanPoints *points; /* NULL: none */
-    LhScenario *longest;  /* the scenario with the longest sequence; NULL: not asked for */
+    LhSearchLog *points; /* NULL: none */
+    LhScenario *longest; /* the scenario with the longest sequence; NULL: not asked for */
     LhProcesses processes;
     bool interrupted;
 } Plan;
@@ -184,9 +184,9 @@ cluster_free(gpointer data)
     lh_plan_search_free(cluster->search);
     lh_plan_space_free(cluster->space);
     g_ptr_array_unref(cluster->ways);
-    lh_bound_free(cluster->bound);
+    lh_bottleneck_free(cluster->bound);
     lh_reliefs_free(cluster->reliefs);
-    lh_plan_start_free(cluster->start);
+    lh_baseline_config_free(cluster->start);
     g_free(cluster);
 }
 
@@ -402,10 +402,10 @@ find_bound(Plan *plan, LhPlanCluster *cluster)
     if (way == NULL || !lh_plan_case_init(&c, cluster->space, way->point, NULL))
         return;
     program = lh_plan_case_program(&c, NULL);
-    cluster->bound = lh_bound_find(&c.setup, program,
-                                   lh_plan_threads(plan->query->jobs, cluster->space), &hooks);
+    cluster->bound = lh_bottleneck_find(&c.setup, program,
+                                        lh_plan_threads(plan->query->jobs, cluster->space), &hooks);
     if (plan->interrupted)
-        g_clear_pointer(&cluster->bound, lh_bound_free);
+        g_clear_pointer(&cluster->bound, lh_bottleneck_free);
 }
 
 /* What would help, if nothing fits, of what needs least: rather of a schedule that has nothing to
@@ -438,7 +438,7 @@ search_cluster(Plan *plan, LhPlanCluster *cluster, GError **error)
     const LhPlanSearchOptions options = { .top = q->top,
                                           .front = q->front,
                                           .jobs = q->jobs,
-                                          .memory = lh_plan_points_memory(plan->points),
+                                          .memory = lh_search_log_memory(plan->points),
                                           .processes =
                                               plan->processes.count > 1 ? &plan->processes : NULL,
                                           .progress = report_plan,
@@ -469,7 +469,7 @@ finish_cluster(Plan *plan, guint index)
     if (!plan->interrupted)
         find_reliefs(plan, cluster);
     if (!plan->interrupted && plan->query->config != NULL)
-        cluster->start = lh_plan_start_new(plan->query->config, cluster->space);
+        cluster->start = lh_baseline_config_new(plan->query->config, cluster->space);
     if (plan->query->finished != NULL)
         plan->query->finished(plan->query->finished_data, a, index);
 }
@@ -529,7 +529,7 @@ answer(Plan *plan, GError **error)
     /* Searches must not wait for what one process alone adds. */
     together = plan->processes.count > 1;
     if (plan->query->points_file != NULL && a->first) {
-        plan->points = lh_plan_points_open(plan->query->points_file, a->query_sha256, error);
+        plan->points = lh_search_log_open(plan->query->points_file, a->query_sha256, error);
         if (plan->points == NULL)
             return false;
     }
@@ -542,7 +542,7 @@ answer(Plan *plan, GError **error)
     for (guint i = 0; i < a->clusters->len && together && a->first; i++)
         finish_cluster(plan, i);
     a->best = best_cluster(a->clusters);
-    return lh_plan_points_close(g_steal_pointer(&plan->points), error);
+    return lh_search_log_close(g_steal_pointer(&plan->points), error);
 }
 
 LhPlanAnswer *
@@ -557,7 +557,7 @@ lh_plan(const LhPlanQuery *query, GError **error)
     answered = answer(&plan, error);
     a->interrupted = plan.interrupted;
     lh_scenario_free(plan.longest);
-    lh_plan_points_free(plan.points);
+    lh_search_log_free(plan.points);
     lh_processes_close(&plan.processes);
     return answered ? g_steal_pointer(&a) : NULL;
 }

@@ -42,14 +42,14 @@ typedef struct {
 /* The answer for one cluster. */
 typedef struct {
     LhPlanSpace *space;
-    LhPlanSearch *search; /* NULL: interrupted before */
-    guint sizes_tried;    /* `smallest`: that are too small */
-    GPtrArray *ways;      /* of LhPlanWay *: the fastest ones, at most as many as are wanted */
-    LhBound *bound;       /* what binds the fastest; NULL: not known */
-    LhReliefs *reliefs;   /* where nothing fits: what would help; NULL: it is not known */
-    guint relieved;       /* of which point */
-    LhPlanStart *start;   /* how the configuration says to train; NULL: there is none */
-    bool interrupted;     /* there may be ways, or faster ones, that were not looked at */
+    LhPlanSearch *search;    /* NULL: interrupted before */
+    guint sizes_tried;       /* `smallest`: that are too small */
+    GPtrArray *ways;         /* of LhPlanWay *: the fastest ones, at most as many as are wanted */
+    LhBottleneck *bound;     /* what binds the fastest; NULL: not known */
+    LhReliefs *reliefs;      /* where nothing fits: what would help; NULL: it is not known */
+    guint relieved;          /* of which point */
+    LhBaselineConfig *start; /* how the configuration says to train; NULL: there is none */
+    bool interrupted;        /* there may be ways, or faster ones, that were not looked at */
 } LhPlanCluster;
 
 /* A point that ran, in numbers. */

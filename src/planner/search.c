@@ -32,7 +32,7 @@ typedef struct {
     GArray *queue, *close;
     guint queue_at;
     const guint *round; /* points */
-    LhTurns *turns;
+    LhLookaheadPool *turns;
     pthread_mutex_t lock; /* for what follows */
     LhPlanProgress progress;
     atomic_bool interrupted;
@@ -98,10 +98,11 @@ share_outcomes(SearchPool *pool, LhPlanOutcome *outcomes, guint turns, const GAr
 {
     const LhProcesses *processes = pool->options->processes;
     LhPlanSearch *search = pool->search;
-    LhPlanDeal deal = { .interrupted = pool->interrupted, .limit_bytes = search->limit_bytes };
+    LhDistributedSearch deal = { .interrupted = pool->interrupted,
+                                 .limit_bytes = search->limit_bytes };
 
     if (processes != NULL &&
-        !lh_plan_deal_share(processes, outcomes, turns, told, &deal, &search->failure))
+        !lh_distributed_search_share(processes, outcomes, turns, told, &deal, &search->failure))
         deal.interrupted = true;
     pool->interrupted = deal.interrupted;
     search->limit_bytes = deal.limit_bytes;
@@ -160,10 +161,10 @@ search_goes_on(void *data, const char *what, uint64_t events, LhTime now_ps)
 }
 
 static void
-simulate(SearchPool *pool, const LhPlanCase *c, const LhProgram *program, LhTurn *turn)
+simulate(SearchPool *pool, const LhPlanCase *c, const LhProgram *program, LhLookahead *turn)
 {
     const LhTime overhead_ps = lh_step_overhead_ps(&c->setup), cut_ps = pool->cut_ps;
-    const _Atomic LhTime *limit_ps = lh_turn_limit(pool->turns, turn, overhead_ps);
+    const _Atomic LhTime *limit_ps = lh_lookahead_limit(pool->turns, turn, overhead_ps);
     LhPlanOutcome *outcome = &turn->outcome;
     LhTime ended_ps = 0;
     g_autoptr(GArray) tails = cut_ps == LH_TIME_NEVER ? NULL : lh_plan_estimate_tails(c, program);
@@ -173,7 +174,7 @@ simulate(SearchPool *pool, const LhPlanCase *c, const LhProgram *program, LhTurn
                             .tails = tails,
                             .ended_ps = &ended_ps };
     g_autoptr(GError) error = NULL;
-    g_autoptr(LhSimResult) result = lh_ends_simulate(&c->setup, program, &hooks, &error);
+    g_autoptr(LhSimResult) result = lh_time_range_simulate(&c->setup, program, &hooks, &error);
 
     if (result != NULL) {
         outcome->state = LH_POINT_RAN;
@@ -189,7 +190,7 @@ simulate(SearchPool *pool, const LhPlanCase *c, const LhProgram *program, LhTurn
 }
 
 static void
-take_turn(void *data, LhTurn *turn)
+take_turn(void *data, LhLookahead *turn)
 {
     SearchPool *pool = data;
     g_autoptr(LhProgram) program = NULL;
@@ -453,20 +454,20 @@ static void
 take_turns(SearchPool *pool, LhPlanOutcome *found, guint count)
 {
     g_autoptr(GArray) open = recall_round(pool, found, count);
-    g_autoptr(GArray) mine = lh_plan_deal(pool->options->processes, open->len);
+    g_autoptr(GArray) mine = lh_distributed_search(pool->options->processes, open->len);
     g_autoptr(GArray) next = come_next(pool);
-    const LhTurnsRound round = { .points = pool->round,
-                                 .places = mine,
-                                 .found = found,
-                                 .cut_ps = pool->cut_ps,
-                                 .next = next,
-                                 .known = pool->search->outcomes };
+    const LhLookaheadRound round = { .points = pool->round,
+                                     .places = mine,
+                                     .found = found,
+                                     .cut_ps = pool->cut_ps,
+                                     .next = next,
+                                     .known = pool->search->outcomes };
 
     for (guint i = 0; i < mine->len; i++)
         g_array_index(mine, guint, i) = g_array_index(open, guint, g_array_index(mine, guint, i));
     if (pool->search->failure != NULL)
         return;
-    lh_turns_take(pool->turns, &round);
+    lh_lookahead_pool_take(pool->turns, &round);
     share_outcomes(pool, found, count, mine);
 }
 
@@ -598,10 +599,10 @@ lh_plan_search(const LhPlanSpace *space, const LhPlanSearchOptions *options)
     pthread_mutex_init(&pool.lock, NULL);
     estimate_all(&pool);
     fill_queue(&pool);
-    pool.turns = lh_turns_new(pool.threads, take_turn, &pool);
+    pool.turns = lh_lookahead_pool_new(pool.threads, take_turn, &pool);
     while (!pool.interrupted && next_round(&pool))
         ;
-    lh_turns_free(pool.turns);
+    lh_lookahead_pool_free(pool.turns);
     pthread_mutex_destroy(&pool.lock);
     g_array_unref(pool.queue);
     g_array_unref(pool.close);

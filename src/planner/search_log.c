@@ -10,8 +10,8 @@
 
 #include <string.h>
 
-struct _LhPlanPoints {
-    LhJournal *journal;
+struct _LhSearchLog {
+    LhAppendLog *journal;
     GHashTable *known; /* "cluster#point#state before" -> LhPlanOutcome *, owned */
     LhPlanMemory memory;
 };
@@ -50,12 +50,12 @@ is_possible(const LhPlanOutcome *outcome)
 }
 
 static bool
-read_outcome(LhPlanPoints *points, const char *path, const char *text, guint number, GError **error)
+read_outcome(LhSearchLog *points, const char *path, const char *text, guint number, GError **error)
 {
     g_autofree LhPlanOutcome *outcome = g_new0(LhPlanOutcome, 1);
     g_autofree char *cluster = NULL;
     guint point = 0;
-    const bool read = lh_plan_outcome_read(path, text, &cluster, &point, outcome, NULL);
+    const bool read = lh_search_record_read(path, text, &cluster, &point, outcome, NULL);
 
     if (read && cluster != NULL && is_possible(outcome)) {
         char *key = key_of(cluster, point, is_simulation(outcome));
@@ -74,7 +74,7 @@ read_outcome(LhPlanPoints *points, const char *path, const char *text, guint num
 static bool
 recall(void *data, const LhPlanSpace *space, guint index, LhPlanOutcome *outcome)
 {
-    const LhPlanPoints *points = data;
+    const LhSearchLog *points = data;
     g_autofree char *key = key_of(space->cluster, index, outcome->close);
     const LhPlanOutcome *known = g_hash_table_lookup(points->known, key);
 
@@ -90,7 +90,7 @@ recall(void *data, const LhPlanSpace *space, guint index, LhPlanOutcome *outcome
 static void
 remember(void *data, const LhPlanSpace *space, guint index, const LhPlanOutcome *outcome)
 {
-    LhPlanPoints *points = data;
+    LhSearchLog *points = data;
     g_autofree char *key = key_of(space->cluster, index, is_simulation(outcome));
     g_autofree char *way = NULL;
     g_autoptr(GString) line = g_string_new(NULL);
@@ -100,10 +100,10 @@ remember(void *data, const LhPlanSpace *space, guint index, const LhPlanOutcome 
         return;
     way = lh_plan_point_text(space, index);
     w = lh_jsonw_new(line, true);
-    lh_plan_outcome_write(w, space->cluster, index, way, outcome);
+    lh_search_record_write(w, space->cluster, index, way, outcome);
     lh_jsonw_free(w);
     g_strchomp(line->str);
-    lh_journal_append(points->journal, line->str);
+    lh_append_log_append(points->journal, line->str);
 }
 
 /* ---- the file ---- */
@@ -123,16 +123,16 @@ first_line(const char *query_sha256)
     return g_strdup(g_strchomp(line->str));
 }
 
-LhPlanPoints *
-lh_plan_points_open(const char *path, const char *query_sha256, GError **error)
+LhSearchLog *
+lh_search_log_open(const char *path, const char *query_sha256, GError **error)
 {
-    g_autoptr(LhPlanPoints) points = g_new0(LhPlanPoints, 1);
+    g_autoptr(LhSearchLog) points = g_new0(LhSearchLog, 1);
     g_autofree char *first = first_line(query_sha256);
     g_autoptr(GPtrArray) lines = NULL;
 
     points->known = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, outcome_free);
     points->memory = (LhPlanMemory){ recall, remember, points };
-    points->journal = lh_journal_open(path, first, &lines, error);
+    points->journal = lh_append_log_open(path, first, &lines, error);
     if (points->journal == NULL)
         return NULL;
     for (guint i = 0; i < lines->len; i++) {
@@ -143,26 +143,26 @@ lh_plan_points_open(const char *path, const char *query_sha256, GError **error)
 }
 
 const LhPlanMemory *
-lh_plan_points_memory(LhPlanPoints *points)
+lh_search_log_memory(LhSearchLog *points)
 {
     return points != NULL ? &points->memory : NULL;
 }
 
 bool
-lh_plan_points_close(LhPlanPoints *points, GError **error)
+lh_search_log_close(LhSearchLog *points, GError **error)
 {
-    const bool ok = points == NULL || lh_journal_close(g_steal_pointer(&points->journal), error);
+    const bool ok = points == NULL || lh_append_log_close(g_steal_pointer(&points->journal), error);
 
-    lh_plan_points_free(points);
+    lh_search_log_free(points);
     return ok;
 }
 
 void
-lh_plan_points_free(LhPlanPoints *points)
+lh_search_log_free(LhSearchLog *points)
 {
     if (points == NULL)
         return;
-    lh_journal_free(points->journal);
+    lh_append_log_free(points->journal);
     g_hash_table_unref(points->known);
     g_free(points);
 }

@@ -6,16 +6,16 @@
 
 #include "planner/search.h"
 
-typedef struct _LhPlanPoints LhPlanPoints;
+typedef struct _LhSearchLog LhSearchLog;
 
 /* Opens @path, or makes it, for the question of @query_sha256. LH_ERROR_INPUT if it is of another
  * one, or a line of it is none of ours. */
-LhPlanPoints *lh_plan_points_open(const char *path, const char *query_sha256, GError **error);
+LhSearchLog *lh_search_log_open(const char *path, const char *query_sha256, GError **error);
 
 /* For searches; borrowed. */
-const LhPlanMemory *lh_plan_points_memory(LhPlanPoints *points);
+const LhPlanMemory *lh_search_log_memory(LhSearchLog *points);
 
 /* Whether all was written. Frees them. */
-bool lh_plan_points_close(LhPlanPoints *points, GError **error);
-void lh_plan_points_free(LhPlanPoints *points);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhPlanPoints, lh_plan_points_free)
+bool lh_search_log_close(LhSearchLog *points, GError **error);
+void lh_search_log_free(LhSearchLog *points);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhSearchLog, lh_search_log_free)

@@ -58,8 +58,8 @@ static const LhField outcome_fields[] = {
 };
 
 void
-lh_plan_outcome_write(LhJsonWriter *w, const char *cluster, guint point, const char *way,
-                      const LhPlanOutcome *outcome)
+lh_search_record_write(LhJsonWriter *w, const char *cluster, guint point, const char *way,
+                       const LhPlanOutcome *outcome)
 {
     lh_jsonw_object_begin(w, NULL);
     if (cluster != NULL)
@@ -96,8 +96,8 @@ is_whole(const LhJson *json, const OutcomeLine *line, GError **error)
 }
 
 bool
-lh_plan_outcome_read(const char *name, const char *text, char **cluster, guint *point,
-                     LhPlanOutcome *outcome, GError **error)
+lh_search_record_read(const char *name, const char *text, char **cluster, guint *point,
+                      LhPlanOutcome *outcome, GError **error)
 {
     g_autoptr(LhJson) json = lh_json_parse(name, text, strlen(text), error);
     OutcomeLine line = { 0 };

@@ -7,12 +7,12 @@
 #include "planner/search.h"
 
 /* Writes an object. @cluster and @way (for people) may be NULL, which leaves them out. */
-void lh_plan_outcome_write(LhJsonWriter *w, const char *cluster, guint point, const char *way,
-                           const LhPlanOutcome *outcome);
+void lh_search_record_write(LhJsonWriter *w, const char *cluster, guint point, const char *way,
+                            const LhPlanOutcome *outcome);
 
 /*
  * Reads such an object from @text, which messages call @name. @cluster (caller frees; NULL where
  * the text has none) and the reason in @outcome (likewise) are new. LH_ERROR_INPUT.
  */
-bool lh_plan_outcome_read(const char *name, const char *text, char **cluster, guint *point,
-                          LhPlanOutcome *outcome, GError **error);
+bool lh_search_record_read(const char *name, const char *text, char **cluster, guint *point,
+                           LhPlanOutcome *outcome, GError **error);

@@ -20,14 +20,14 @@ look_at_pass(const LhPlanCase *c, const LhProgram *program, bool communication,
     const LhSimParams params = lh_setup_sim_params(&c->setup, program);
     const uint32_t rank = c->step.params.module.ranks - 1;
     const LhRankMap map = { .stride = c->step.params.tensor_parallel };
-    LhLeastCalls *calls = lh_plan_calls_take(c->calls);
-    g_autoptr(LhLeast) least = lh_least_new(&params, calls);
+    LhLowerBoundCalls *calls = lh_bound_cache_take(c->calls);
+    g_autoptr(LhLowerBound) least = lh_lower_bound_new(&params, calls);
     uint64_t given_bytes;
     LhLive live;
 
     part->times[kind][pass] =
-        lh_least_embedded(least, rank, map, communication, &part->passes_ps[kind][pass]);
-    lh_plan_calls_give_back(c->calls, calls);
+        lh_lower_bound_embedded(least, rank, map, communication, &part->passes_ps[kind][pass]);
+    lh_bound_cache_give_back(c->calls, calls);
     lh_live_init(&live, program, rank);
     given_bytes = live.bytes;
     lh_live_walk(&live, program, rank);
@@ -120,8 +120,8 @@ lh_around_part(const LhPlanCase *of, uint64_t layers, const LhStepAttention *hol
     LhPlanCase c = *of;
     const uint32_t rank = lh_plan_group_rank(&c.step.params, 1, 2);
     g_autoptr(LhProgram) program = NULL;
-    g_autoptr(LhLeast) least = NULL;
-    LhLeastCalls *calls;
+    g_autoptr(LhLowerBound) least = NULL;
+    LhLowerBoundCalls *calls;
     LhSimParams params;
 
     *part = (LhAroundPart){ 0 };
@@ -132,11 +132,11 @@ lh_around_part(const LhPlanCase *of, uint64_t layers, const LhStepAttention *hol
     if (program == NULL)
         return false;
     params = lh_setup_sim_params(&c.setup, program);
-    calls = lh_plan_calls_take(c.calls);
-    least = lh_least_new(&params, calls);
-    lh_least_await(least, is_of_layer);
-    part->times = lh_least_of(least, rank, communication);
-    lh_plan_calls_give_back(c.calls, calls);
+    calls = lh_bound_cache_take(c.calls);
+    least = lh_lower_bound_new(&params, calls);
+    lh_lower_bound_await(least, is_of_layer);
+    part->times = lh_lower_bound_of(least, rank, communication);
+    lh_bound_cache_give_back(c.calls, calls);
     walk_rank(program, rank, part);
     return true;
 }

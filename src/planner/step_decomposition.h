@@ -13,7 +13,7 @@
  * group, which sees most keys where work is not balanced. */
 typedef struct {
     LhStepAttention hollow; /* stands for it in a step; owned */
-    LhLeastTimes times[LH_STEP_KINDS][2];
+    LhLowerBoundTimes times[LH_STEP_KINDS][2];
     LhTime passes_ps[LH_STEP_KINDS][2]; /* from when the first stream comes to attention until it is
                                            through with it, messages and all */
     uint64_t peak_bytes[LH_STEP_KINDS][2]; /* beyond what it is given and gives back */
@@ -28,7 +28,7 @@ typedef struct {
 
 /* All else that a step of one stage does, on the same rank. */
 typedef struct {
-    LhLeastTimes times;
+    LhLowerBoundTimes times;
     uint64_t peak_bytes;                /* between calls of attention */
     uint64_t states_bytes, saved_bytes; /* there before the first op; the most that is saved */
     LhAttentionCalls calls[LH_STEP_KINDS][2];

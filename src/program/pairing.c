@@ -13,7 +13,7 @@ typedef struct {
     guint record;
 } End;
 
-struct _LhMeetings {
+struct _LhPairing {
     guint *first; /* [records + 1]: into others */
     guint *others;
 };
@@ -170,7 +170,7 @@ add_rank(Collector *c, const LhProgram *program, uint32_t rank, LhOpBuffer *buff
 
 /* Calls @with for every two ends that meet, both ways. */
 static void
-for_all(const GArray *ends, void (*with)(LhMeetings *m, guint record, guint other), LhMeetings *m)
+for_all(const GArray *ends, void (*with)(LhPairing *m, guint record, guint other), LhPairing *m)
 {
     for (guint i = 0, next; i < ends->len; i = next) {
         next = i + 1;
@@ -187,20 +187,20 @@ for_all(const GArray *ends, void (*with)(LhMeetings *m, guint record, guint othe
 }
 
 static void
-count_other(LhMeetings *m, guint record, guint other)
+count_other(LhPairing *m, guint record, guint other)
 {
     (void)other;
     m->first[record + 1]++;
 }
 
 static void
-add_other(LhMeetings *m, guint record, guint other)
+add_other(LhPairing *m, guint record, guint other)
 {
     m->others[m->first[record]++] = other;
 }
 
 static void
-fill_meetings(LhMeetings *m, const GArray *ends, guint records)
+fill_meetings(LhPairing *m, const GArray *ends, guint records)
 {
     for_all(ends, count_other, m);
     for (guint i = 0; i < records; i++)
@@ -212,15 +212,15 @@ fill_meetings(LhMeetings *m, const GArray *ends, guint records)
     m->first[0] = 0;
 }
 
-LhMeetings *
-lh_meetings_new(const LhProgram *program, const GArray *records)
+LhPairing *
+lh_pairing_new(const LhProgram *program, const GArray *records)
 {
     g_autoptr(GArray) ends = g_array_new(FALSE, FALSE, sizeof(End));
     g_autoptr(GHashTable) numbers =
         g_hash_table_new_full(hash_communicator, same_communicator, g_free, NULL);
     g_autoptr(GHashTable) counts = g_hash_table_new(NULL, NULL);
     Collector c = { .ends = ends, .numbers = numbers, .counts = counts };
-    LhMeetings *m = g_new0(LhMeetings, 1);
+    LhPairing *m = g_new0(LhPairing, 1);
     LhOpBuffer buffer = { 0 };
     guint record = 0;
 
@@ -235,7 +235,7 @@ lh_meetings_new(const LhProgram *program, const GArray *records)
 }
 
 void
-lh_meetings_free(LhMeetings *m)
+lh_pairing_free(LhPairing *m)
 {
     if (m == NULL)
         return;
@@ -247,7 +247,7 @@ lh_meetings_free(LhMeetings *m)
 /* Where clocks of ranks differ by more than a transfer, others may seem to begin when it is over:
  * then its own beginning counts. */
 LhTime
-lh_meetings_took(const LhMeetings *m, const GArray *records, guint index)
+lh_pairing_took(const LhPairing *m, const GArray *records, guint index)
 {
     const LhTimelineRecord *own = &g_array_index(records, LhTimelineRecord, index);
     LhTime start_ps = own->start_ps;
@@ -287,10 +287,10 @@ join_motions(GArray *motions, LhTime end_ps)
 }
 
 void
-lh_meetings_motions(const LhMeetings *m, const GArray *records, guint index, GArray *motions)
+lh_pairing_motions(const LhPairing *m, const GArray *records, guint index, GArray *motions)
 {
     const LhTimelineRecord *own = &g_array_index(records, LhTimelineRecord, index);
-    const LhMotion together = { own->end_ps - lh_meetings_took(m, records, index), own->end_ps };
+    const LhMotion together = { own->end_ps - lh_pairing_took(m, records, index), own->end_ps };
 
     g_array_set_size(motions, 0);
     if (m->first[index] == m->first[index + 1])
@@ -309,7 +309,7 @@ lh_meetings_motions(const LhMeetings *m, const GArray *records, guint index, GAr
 }
 
 const guint *
-lh_meetings_with(const LhMeetings *m, guint index, guint *count)
+lh_pairing_with(const LhPairing *m, guint index, guint *count)
 {
     *count = m->first[index + 1] - m->first[index];
     return m->others + m->first[index];

@@ -7,27 +7,27 @@
 
 #include "program/timeline.h"
 
-typedef struct _LhMeetings LhMeetings;
+typedef struct _LhPairing LhPairing;
 
 /*
  * Of @records (of LhTimelineRecord, by rank and op; borrowed), which are all ops of @program that
  * run on streams. Caller frees.
  */
-LhMeetings *lh_meetings_new(const LhProgram *program, const GArray *records);
-void lh_meetings_free(LhMeetings *meetings);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhMeetings, lh_meetings_free)
+LhPairing *lh_pairing_new(const LhProgram *program, const GArray *records);
+void lh_pairing_free(LhPairing *meetings);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhPairing, lh_pairing_free)
 
 /* What record @index of @records took once it and all that it meets had begun: of the same program
  * as those that the meetings were made of, perhaps from another run. */
-LhTime lh_meetings_took(const LhMeetings *meetings, const GArray *records, guint index);
+LhTime lh_pairing_took(const LhPairing *meetings, const GArray *records, guint index);
 
 /*
  * Sets @motions (of LhMotion, as LhTimelineRecord.motions) to the times in which bytes of record
  * @index can have been on their way: a message's once both ends had begun and until one of them
  * ended, a collective's once all members had begun. Nothing for what meets nobody.
  */
-void lh_meetings_motions(const LhMeetings *meetings, const GArray *records, guint index,
-                         GArray *motions);
+void lh_pairing_motions(const LhPairing *meetings, const GArray *records, guint index,
+                        GArray *motions);
 
 /* The records that record @index meets, @count of them, perhaps several times; borrowed. */
-const guint *lh_meetings_with(const LhMeetings *meetings, guint index, guint *count);
+const guint *lh_pairing_with(const LhPairing *meetings, guint index, guint *count);

@@ -2,7 +2,7 @@
 #include "program/subprogram.h"
 
 void
-lh_embed_begin(LhEmitter *e, const LhEmbedding *embedding, uint32_t rank, uint32_t entry)
+lh_subprogram_begin(LhEmitter *e, const LhSubprogram *embedding, uint32_t rank, uint32_t entry)
 {
     LhCursor inner;
 
@@ -18,7 +18,7 @@ lh_embed_begin(LhEmitter *e, const LhEmbedding *embedding, uint32_t rank, uint32
 }
 
 uint32_t
-lh_embed_steps(const LhEmbedding *embedding, uint32_t rank)
+lh_subprogram_steps(const LhSubprogram *embedding, uint32_t rank)
 {
     return embedding->program->generator->steps(embedding->program, rank);
 }
@@ -30,7 +30,7 @@ is_outside(const LhProgram *program, const LhRegion *region)
 }
 
 bool
-lh_embed_touches_outside(const LhProgram *program, const LhOp *op, const LhPart *parts)
+lh_subprogram_touches_outside(const LhProgram *program, const LhOp *op, const LhPart *parts)
 {
     bool outside = false;
 
@@ -53,7 +53,7 @@ lh_embed_touches_outside(const LhProgram *program, const LhOp *op, const LhPart 
 }
 
 static void
-rename_region(const LhEmbedding *embedding, LhRegion *region)
+rename_region(const LhSubprogram *embedding, LhRegion *region)
 {
     if (embedding->parts != NULL)
         region->part += embedding->parts[region->slot];
@@ -61,7 +61,7 @@ rename_region(const LhEmbedding *embedding, LhRegion *region)
 }
 
 static void
-rename_regions(const LhEmbedding *embedding, LhOp *op, LhPart *parts)
+rename_regions(const LhSubprogram *embedding, LhOp *op, LhPart *parts)
 {
     if (op->kind == LH_OP_COMPUTE) {
         for (uint32_t i = 0; i < op->compute.regions_count; i++)
@@ -99,7 +99,7 @@ enter(LhEmbeddedState *s, LhOp *op)
 }
 
 static void
-rename_op(LhEmitter *e, const LhEmbedding *embedding, LhOp *op)
+rename_op(LhEmitter *e, const LhSubprogram *embedding, LhOp *op)
 {
     LhEmbeddedState *s = e->embedded;
 
@@ -109,7 +109,8 @@ rename_op(LhEmitter *e, const LhEmbedding *embedding, LhOp *op)
     enter(s, op);
     if (lh_op_on_stream(op)) {
         s->last[op->stream] = op->id;
-        if (op->stream != 0 && lh_embed_touches_outside(embedding->program, op, e->buffer->parts))
+        if (op->stream != 0 &&
+            lh_subprogram_touches_outside(embedding->program, op, e->buffer->parts))
             s->last_outside[op->stream] = op->id;
     }
     rename_regions(embedding, op, e->buffer->parts);
@@ -123,7 +124,7 @@ rename_op(LhEmitter *e, const LhEmbedding *embedding, LhOp *op)
 }
 
 void
-lh_embed_step(LhEmitter *e, const LhEmbedding *embedding)
+lh_subprogram_step(LhEmitter *e, const LhSubprogram *embedding)
 {
     LhEmbeddedState *s = e->embedded;
     const uint32_t first = e->buffer->ops_count, first_part = e->buffer->parts_count;
@@ -146,7 +147,7 @@ lh_embed_step(LhEmitter *e, const LhEmbedding *embedding)
 }
 
 void
-lh_embed_after(LhEmitter *e, bool all)
+lh_subprogram_after(LhEmitter *e, bool all)
 {
     const uint32_t *last = all ? e->embedded->last : e->embedded->last_outside;
 

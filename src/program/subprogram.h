@@ -15,28 +15,29 @@ typedef struct {
     LhRankMap map;        /* its ranks, among those around it */
     uint8_t communicator; /* added to the numbers of its own */
     uint8_t module;       /* written into its ops; from 1 */
-} LhEmbedding;
+} LhSubprogram;
 
 /*
  * Begins the program of the rank that has place @rank in it. Its ops on streams other than its
  * first one come after op @entry, or LH_OP_NONE: it takes its inputs as given, so nothing in it
  * would wait for whoever makes them. (Order on the first stream is the stream's own.)
  */
-void lh_embed_begin(LhEmitter *e, const LhEmbedding *embedding, uint32_t rank, uint32_t entry);
+void lh_subprogram_begin(LhEmitter *e, const LhSubprogram *embedding, uint32_t rank,
+                         uint32_t entry);
 
 /* How many steps it has for that rank. */
-uint32_t lh_embed_steps(const LhEmbedding *embedding, uint32_t rank);
+uint32_t lh_subprogram_steps(const LhSubprogram *embedding, uint32_t rank);
 
 /* Emits its next step. No other ops may be emitted between its steps than its own. */
-void lh_embed_step(LhEmitter *e, const LhEmbedding *embedding);
+void lh_subprogram_step(LhEmitter *e, const LhSubprogram *embedding);
 
 /*
  * The last op emitted comes after what the embedded program has done on streams other than its
  * first: all that touched its inputs and outputs, or (@all) everything. Exchanges that nobody needs
  * may go on behind it unless @all.
  */
-void lh_embed_after(LhEmitter *e, bool all);
+void lh_subprogram_after(LhEmitter *e, bool all);
 
 /* Whether @op of @program, which is to be embedded and is not yet renamed, touches an input or an
  * output. */
-bool lh_embed_touches_outside(const LhProgram *program, const LhOp *op, const LhPart *parts);
+bool lh_subprogram_touches_outside(const LhProgram *program, const LhOp *op, const LhPart *parts);

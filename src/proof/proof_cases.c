@@ -289,7 +289,7 @@ take_program(Prover *v, LhProgram *program, const char *what)
 {
     v->built++;
     if (v->seconds != NULL) {
-        *v->seconds += lh_work_prove(program);
+        *v->seconds += lh_run_time_prove(program);
         lh_program_free(program);
     } else {
         ProofTask *task = g_new0(ProofTask, 1);

@@ -56,7 +56,7 @@ count_work(const LhProgram *program)
 }
 
 double
-lh_work_simulate(const LhProgram *program)
+lh_run_time_simulate(const LhProgram *program)
 {
     const Counts c = count_work(program);
 
@@ -64,15 +64,15 @@ lh_work_simulate(const LhProgram *program)
 }
 
 double
-lh_work_prove(const LhProgram *program)
+lh_run_time_prove(const LhProgram *program)
 {
     return count_work(program).ops * PROVE_OP_S;
 }
 
 double
-lh_work_compare(const LhSetup *setup)
+lh_run_time_compare(const LhSetup *setup)
 {
-    double sum = setup->program == NULL ? 0 : lh_work_simulate(setup->program);
+    double sum = setup->program == NULL ? 0 : lh_run_time_simulate(setup->program);
     guint programs = setup->program == NULL ? 0 : 1;
 
     for (guint i = 0; i < setup->schedules->len; i++) {
@@ -81,7 +81,7 @@ lh_work_compare(const LhSetup *setup)
 
         if (program == NULL)
             continue;
-        sum += lh_work_simulate(program);
+        sum += lh_run_time_simulate(program);
         programs++;
     }
     /* Which one is the fastest is not known: the mean stands for it. */
@@ -89,7 +89,7 @@ lh_work_compare(const LhSetup *setup)
 }
 
 char *
-lh_work_text(double seconds)
+lh_run_time_text(double seconds)
 {
     if (seconds < 10)
         return g_strdup_printf("about %.2g s", seconds);
@@ -105,11 +105,12 @@ lh_work_text(double seconds)
 }
 
 bool
-lh_work_check(double seconds, LhTime most_ps, GError **error)
+lh_run_time_check(double seconds, LhTime most_ps, GError **error)
 {
-    const double most = (double)(most_ps > 0 ? most_ps : LH_WORK_PS_DEFAULT) / (double)LH_PS_PER_S;
-    g_autofree char *needed = lh_work_text(seconds);
-    g_autofree char *allowed = lh_format_time(most_ps > 0 ? most_ps : LH_WORK_PS_DEFAULT);
+    const double most =
+        (double)(most_ps > 0 ? most_ps : LH_RUN_TIME_PS_DEFAULT) / (double)LH_PS_PER_S;
+    g_autofree char *needed = lh_run_time_text(seconds);
+    g_autofree char *allowed = lh_format_time(most_ps > 0 ? most_ps : LH_RUN_TIME_PS_DEFAULT);
 
     if (seconds <= most)
         return true;

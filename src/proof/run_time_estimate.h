@@ -8,18 +8,18 @@
 #include "proof/proof_cases.h"
 
 /* Where nothing else is said, work beyond this is refused. */
-#define LH_WORK_PS_DEFAULT (INT64_C(24) * 3600 * LH_PS_PER_S)
+#define LH_RUN_TIME_PS_DEFAULT (INT64_C(24) * 3600 * LH_PS_PER_S)
 
 /* Seconds to simulate @program, and to prove it. */
-double lh_work_simulate(const LhProgram *program);
-double lh_work_prove(const LhProgram *program);
+double lh_run_time_simulate(const LhProgram *program);
+double lh_run_time_prove(const LhProgram *program);
 
 /* Seconds to compare what is in @setup: its program and its schedules, and then the fastest of them
  * with each resource made faster. Schedules that refuse cost nothing. */
-double lh_work_compare(const LhSetup *setup);
+double lh_run_time_compare(const LhSetup *setup);
 
 /* "about 40 s", "about 3 h"; caller frees. */
-char *lh_work_text(double seconds);
+char *lh_run_time_text(double seconds);
 
 /* LH_ERROR_NO with both times if @seconds are more than @most_ps (0: the default). */
-bool lh_work_check(double seconds, LhTime most_ps, GError **error);
+bool lh_run_time_check(double seconds, LhTime most_ps, GError **error);

@@ -165,14 +165,16 @@ mark_rows(const LhReference *r, const LhProgram *program, const LhControlPlace *
     for (uint32_t rank = place->first; rank < place->first + place->count; rank++) {
         for (uint32_t slot = 0; slot < program->slots_count; slot++) {
             const LhSlot *s = &program->slots[slot];
-            LhHeld held[2] = { 0 };
-            const unsigned count = s->role == LH_SLOT_TEMP ? 0 : lh_held(r, s, held);
+            LhReferenceSlots held[2] = { 0 };
+            const unsigned count = s->role == LH_SLOT_TEMP ? 0 : lh_reference_slots(r, s, held);
 
             for (uint32_t part = 0; count > 0 && held[0].name != NULL && part < s->parts; part++) {
-                const LhHeldPart at = lh_held_part(program, rank, (uint16_t)slot, part);
+                const LhReferencePart at =
+                    lh_reference_slots_part(program, rank, (uint16_t)slot, part);
 
                 if (lh_slot_holds(program, s, rank, part))
-                    lh_held_visit(r, &held[0], &at, want_row, held[0].keys ? keys : queries);
+                    lh_reference_slots_visit(r, &held[0], &at, want_row,
+                                             held[0].keys ? keys : queries);
             }
         }
     }
@@ -283,7 +285,7 @@ load_others(const LhNumerics *n, const LhProgram *program, uint32_t rank, uint16
 
 /* The states of a slice of the heads before the segment, [B][h][d][d] in fp32. */
 static void
-load_state(const LhNumerics *n, const LhHeldPart *part, unsigned char *data)
+load_state(const LhNumerics *n, const LhReferencePart *part, unsigned char *data)
 {
     const LhAttention *a = &n->reference.attention;
     const uint64_t size = (uint64_t)a->head_dim * a->head_dim;
@@ -300,7 +302,7 @@ load_state(const LhNumerics *n, const LhHeldPart *part, unsigned char *data)
 
 typedef struct {
     const LhReference *r;
-    const LhHeld *held;
+    const LhReferenceSlots *held;
     unsigned char *data;
 } Load;
 
@@ -308,7 +310,7 @@ static void
 load_row(void *data, uint64_t row, uint64_t element)
 {
     const Load *load = data;
-    const double *from = lh_held_row(load->r, load->held, row);
+    const double *from = lh_reference_slots_row(load->r, load->held, row);
 
     for (uint32_t i = 0; i < load->held->dim; i++)
         lh_element_put(load->data, load->held->storage, element + i, from[i]);
@@ -319,9 +321,9 @@ lh_numerics_load(const LhNumerics *n, const LhProgram *program, uint32_t rank, u
                  uint32_t part, unsigned char *data)
 {
     const LhReference *r = &n->reference;
-    const LhHeldPart at = lh_held_part(program, rank, slot, part);
-    LhHeld held[2] = { 0 };
-    const unsigned count = lh_held(r, &program->slots[slot], held);
+    const LhReferencePart at = lh_reference_slots_part(program, rank, slot, part);
+    LhReferenceSlots held[2] = { 0 };
+    const unsigned count = lh_reference_slots(r, &program->slots[slot], held);
 
     if (program->slots[slot].kind == LH_TENSOR_STATE)
         load_state(n, &at, data);
@@ -330,7 +332,7 @@ lh_numerics_load(const LhNumerics *n, const LhProgram *program, uint32_t rank, u
     for (unsigned i = 0; i < count; i++) {
         Load load = { r, &held[i], data + held[i].offset_bytes };
 
-        lh_held_visit(r, &held[i], &at, load_row, &load);
+        lh_reference_slots_visit(r, &held[i], &at, load_row, &load);
     }
 }
 

@@ -1,32 +1,32 @@
 /* See the header. */
 #include "reference/reference_slots.h"
 
-static LhHeld
+static LhReferenceSlots
 held_of_queries(const LhReference *r, const LhSlot *slot, const char *name, const double *whole)
 {
-    return (LhHeld){ .name = name,
-                     .whole = whole,
-                     .heads = r->attention.heads,
-                     .dim = r->attention.head_dim,
-                     .storage = lh_dtype_storage(slot->dtype) };
+    return (LhReferenceSlots){ .name = name,
+                               .whole = whole,
+                               .heads = r->attention.heads,
+                               .dim = r->attention.head_dim,
+                               .storage = lh_dtype_storage(slot->dtype) };
 }
 
 /* @half of a slot with two tensors. */
-static LhHeld
+static LhReferenceSlots
 held_of_keys(const LhReference *r, const LhSlot *slot, const char *name, const double *whole,
              unsigned half)
 {
-    return (LhHeld){ .name = name,
-                     .whole = whole,
-                     .heads = r->attention.groups,
-                     .dim = r->attention.head_dim,
-                     .keys = true,
-                     .storage = lh_dtype_storage(slot->dtype),
-                     .offset_bytes = half * (slot->part_bytes / 2) };
+    return (LhReferenceSlots){ .name = name,
+                               .whole = whole,
+                               .heads = r->attention.groups,
+                               .dim = r->attention.head_dim,
+                               .keys = true,
+                               .storage = lh_dtype_storage(slot->dtype),
+                               .offset_bytes = half * (slot->part_bytes / 2) };
 }
 
 unsigned
-lh_held(const LhReference *r, const LhSlot *slot, LhHeld held[2])
+lh_reference_slots(const LhReference *r, const LhSlot *slot, LhReferenceSlots held[2])
 {
     switch (slot->kind) {
     case LH_TENSOR_Q:
@@ -59,20 +59,20 @@ lh_held(const LhReference *r, const LhSlot *slot, LhHeld held[2])
     }
 }
 
-LhHeldPart
-lh_held_part(const LhProgram *program, uint32_t rank, uint16_t slot, uint32_t part)
+LhReferencePart
+lh_reference_slots_part(const LhProgram *program, uint32_t rank, uint16_t slot, uint32_t part)
 {
     const LhTensorKind kind = program->slots[slot].kind;
     const LhHolding holding = lh_slot_holding(program, &program->slots[slot], rank, part);
 
-    return (LhHeldPart){ .segment = lh_placement_segment(&program->placement, holding.segment),
-                         .slice = holding.slice,
-                         .slices = lh_program_slices(program, kind) };
+    return (LhReferencePart){ .segment = lh_placement_segment(&program->placement, holding.segment),
+                              .slice = holding.slice,
+                              .slices = lh_program_slices(program, kind) };
 }
 
 void
-lh_held_visit(const LhReference *r, const LhHeld *held, const LhHeldPart *part, LhHeldVisit visit,
-              void *data)
+lh_reference_slots_visit(const LhReference *r, const LhReferenceSlots *held,
+                         const LhReferencePart *part, LhReferenceSlotsVisit visit, void *data)
 {
     const LhSegment *s = &part->segment;
     const uint32_t heads = held->heads / part->slices;

@@ -15,28 +15,30 @@ typedef struct {
     bool keys; /* else queries */
     enum lh_storage storage;
     uint64_t offset_bytes; /* in each part */
-} LhHeld;
+} LhReferenceSlots;
 
 /* What the slot holds of the reference's, into @held; how many: 0, 1 or 2. */
-unsigned lh_held(const LhReference *reference, const LhSlot *slot, LhHeld held[2]);
+unsigned lh_reference_slots(const LhReference *reference, const LhSlot *slot,
+                            LhReferenceSlots held[2]);
 
 /* A part: the tokens of a segment, and of each the heads of a slice. */
 typedef struct {
     LhSegment segment;
     uint32_t slice, slices;
-} LhHeldPart;
+} LhReferencePart;
 
-LhHeldPart lh_held_part(const LhProgram *program, uint32_t rank, uint16_t slot, uint32_t part);
+LhReferencePart lh_reference_slots_part(const LhProgram *program, uint32_t rank, uint16_t slot,
+                                        uint32_t part);
 
 /* Calls @visit for every row that the part holds of @held: its index in the whole tensor, and that
  * of its first element in the part. */
-typedef void (*LhHeldVisit)(void *data, uint64_t row, uint64_t element);
-void lh_held_visit(const LhReference *reference, const LhHeld *held, const LhHeldPart *part,
-                   LhHeldVisit visit, void *data);
+typedef void (*LhReferenceSlotsVisit)(void *data, uint64_t row, uint64_t element);
+void lh_reference_slots_visit(const LhReference *reference, const LhReferenceSlots *held,
+                              const LhReferencePart *part, LhReferenceSlotsVisit visit, void *data);
 
 /* The elements of row @row of the whole tensor. */
 static inline const double *
-lh_held_row(const LhReference *reference, const LhHeld *held, uint64_t row)
+lh_reference_slots_row(const LhReference *reference, const LhReferenceSlots *held, uint64_t row)
 {
     return held->whole + row * (held->whole == reference->lse ? 1 : (uint64_t)reference->stride);
 }

@@ -18,8 +18,8 @@ typedef struct {
     uint32_t rank;
     uint16_t slot;
     uint32_t part;
-    const LhHeld *held;
-    LhHeldPart at;
+    const LhReferenceSlots *held;
+    LhReferencePart at;
 } Output;
 
 typedef void (*OutputVisit)(void *data, const Output *output);
@@ -29,13 +29,13 @@ visit_slot(const LhReference *r, const LhProgram *program, uint32_t rank, uint16
            OutputVisit visit, void *data)
 {
     const LhSlot *s = &program->slots[slot];
-    LhHeld held[2] = { 0 };
-    const unsigned count = s->role == LH_SLOT_OUTPUT ? lh_held(r, s, held) : 0;
+    LhReferenceSlots held[2] = { 0 };
+    const unsigned count = s->role == LH_SLOT_OUTPUT ? lh_reference_slots(r, s, held) : 0;
 
     for (uint32_t part = 0; part < s->parts; part++) {
         for (unsigned i = 0; i < count && lh_slot_holds(program, s, rank, part); i++) {
             const Output output = { rank, slot, part, &held[i],
-                                    lh_held_part(program, rank, slot, part) };
+                                    lh_reference_slots_part(program, rank, slot, part) };
 
             if (held[i].name != NULL)
                 visit(data, &output);
@@ -98,7 +98,7 @@ note_output(void *data, const Output *output)
 
     c->heads = output->held->heads;
     if (output->held->keys == c->keys)
-        lh_held_visit(&c->n->reference, output->held, &output->at, note_row, c);
+        lh_reference_slots_visit(&c->n->reference, output->held, &output->at, note_row, c);
 }
 
 static void
@@ -108,7 +108,7 @@ mark_output(void *data, const Output *output)
 
     c->heads = output->held->heads;
     if (output->held->keys == c->keys)
-        lh_held_visit(&c->n->reference, output->held, &output->at, mark_drawn_row, c);
+        lh_reference_slots_visit(&c->n->reference, output->held, &output->at, mark_drawn_row, c);
 }
 
 /* The first and the last of the tokens that are held; of those between them every set of as many as
@@ -150,8 +150,8 @@ choose(Choice *c, const LhProgram *program, uint32_t rank, uint32_t wanted)
 }
 
 LhNumerics *
-lh_sample_new(const LhProgram *program, uint64_t seed, LhInputKind inputs, uint32_t tokens,
-              const LhControlPlace *place)
+lh_row_sample_new(const LhProgram *program, uint64_t seed, LhInputKind inputs, uint32_t tokens,
+                  const LhControlPlace *place)
 {
     const LhAttention *a = &program->params.attention;
     const bool alone = place->count == lh_program_ranks(program);
@@ -177,7 +177,7 @@ typedef struct {
     const uint8_t *exact; /* rows of queries that the reference knows better */
     uint8_t *known;       /* bits of each row of queries: numerics.h */
     const unsigned char *data;
-    const LhHeld *held;
+    const LhReferenceSlots *held;
 } Told;
 
 static void
@@ -214,14 +214,15 @@ static void
 take_output(void *data, const Output *output)
 {
     Told *t = data;
-    const LhHeld *held = output->held;
+    const LhReferenceSlots *held = output->held;
 
     if (held->whole != t->r->lse && held->whole != t->r->o)
         return;
     t->held = held;
     t->data = lh_run_output(t->result, t->program, output->rank, output->slot, output->part) +
               held->offset_bytes;
-    lh_held_visit(t->r, held, &output->at, held->whole == t->r->lse ? take_lse : take_delta, t);
+    lh_reference_slots_visit(t->r, held, &output->at,
+                             held->whole == t->r->lse ? take_lse : take_delta, t);
 }
 
 /* ---- the reference ---- */
@@ -302,8 +303,8 @@ refer_keys(Check *c, GError **error)
 }
 
 bool
-lh_sample_refer(LhNumerics *n, const LhProgram *program, const LhRunResult *result,
-                const LhOpenControl *control, GError **error)
+lh_row_sample_refer(LhNumerics *n, const LhProgram *program, const LhRunResult *result,
+                    const LhOpenControl *control, GError **error)
 {
     const bool alone = control->place.count == lh_program_ranks(program);
     g_autofree uint8_t *known = g_new0(uint8_t, lh_reference_q_rows(&n->reference.attention));

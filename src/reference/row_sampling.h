@@ -17,10 +17,10 @@
  * its first and its last one, and others by @seed, all of a rank if it has no more. The pass is not
  * LH_PASS_BWD, whose inputs are results of all tokens. Caller frees.
  */
-LhNumerics *lh_sample_new(const LhProgram *program, uint64_t seed, LhInputKind inputs,
-                          uint32_t tokens, const LhControlPlace *place);
+LhNumerics *lh_row_sample_new(const LhProgram *program, uint64_t seed, LhInputKind inputs,
+                              uint32_t tokens, const LhControlPlace *place);
 
 /* The reference of these tokens, after @result; every process of @control calls it. False with
  * @error (LH_ERROR_RUNTIME) if the processes cannot tell each other. */
-bool lh_sample_refer(LhNumerics *numerics, const LhProgram *program, const LhRunResult *result,
-                     const LhOpenControl *control, GError **error);
+bool lh_row_sample_refer(LhNumerics *numerics, const LhProgram *program, const LhRunResult *result,
+                         const LhOpenControl *control, GError **error);

@@ -176,7 +176,7 @@ underflow_of(LhDtype dtype)
 }
 
 static void
-set_sizes(const LhReference *r, const LhHeld *held, Units *u)
+set_sizes(const LhReference *r, const LhReferenceSlots *held, Units *u)
 {
     const struct {
         const double *whole, *size2, *delta2;
@@ -194,7 +194,8 @@ set_sizes(const LhReference *r, const LhHeld *held, Units *u)
 }
 
 static Units
-units_of(const LhReference *r, const LhHeld *held, LhTensorKind kind, const uint32_t *rounded)
+units_of(const LhReference *r, const LhReferenceSlots *held, LhTensorKind kind,
+         const uint32_t *rounded)
 {
     const LhAttention *a = &r->attention;
     const double u = roundoff_of(a->dtype), tiny = underflow_of(a->dtype);
@@ -222,7 +223,7 @@ typedef struct {
 
 typedef struct {
     const LhReference *r;
-    const LhHeld *held;
+    const LhReferenceSlots *held;
     const Units *units;
     const unsigned char *data;
     GateSums *sums;
@@ -241,7 +242,7 @@ compare_row(void *data, uint64_t row, uint64_t element)
 {
     const Comparison *c = data;
     const Units *u = c->units;
-    const double *want = lh_held_row(c->r, c->held, row);
+    const double *want = lh_reference_slots_row(c->r, c->held, row);
     double error2 = 0, norm2 = 0, size2, unit2;
 
     if (c->rows != NULL && !c->rows[row])
@@ -282,12 +283,12 @@ compare_slot(const LhReference *r, const LhProgram *program, const LhRunResult *
 
     for (uint32_t rank = place->first; rank < place->first + place->count; rank++) {
         for (uint32_t part = 0; part < s->parts; part++) {
-            const LhHeldPart at = lh_held_part(program, rank, slot, part);
+            const LhReferencePart at = lh_reference_slots_part(program, rank, slot, part);
 
             if (!lh_slot_holds(program, s, rank, part))
                 continue;
             c->data = lh_run_output(result, program, rank, slot, part) + c->held->offset_bytes;
-            lh_held_visit(r, c->held, &at, compare_row, c);
+            lh_reference_slots_visit(r, c->held, &at, compare_row, c);
         }
     }
 }
@@ -304,8 +305,9 @@ compare_place(const LhNumerics *n, const LhProgram *program, const LhRunResult *
     count_roundings(program, result->collectives, rounded);
     for (uint32_t slot = 0; slot < program->slots_count; slot++) {
         const LhSlot *s = &program->slots[slot];
-        LhHeld held[2] = { 0 };
-        const unsigned count = s->role == LH_SLOT_OUTPUT ? lh_held(&n->reference, s, held) : 0;
+        LhReferenceSlots held[2] = { 0 };
+        const unsigned count =
+            s->role == LH_SLOT_OUTPUT ? lh_reference_slots(&n->reference, s, held) : 0;
 
         for (unsigned i = 0; i < count && held[i].name != NULL; i++) {
             const Units units = units_of(&n->reference, &held[i], s->kind, rounded);
@@ -336,14 +338,14 @@ judge(LhErrorReport *report, const GateSums *sums)
         row->rel_l2 = sqrt(s->error2 / (s->size2 > 0 ? s->size2 : 1));
         row->mean = sqrt(s->units2 / fmax(s->rows, 1));
         row->row = s->worst;
-        row->ok = s->rows > 0 && row->mean <= LH_GATE_MEAN && row->row <= LH_GATE_ROW;
+        row->ok = s->rows > 0 && row->mean <= LH_TOLERANCE_MEAN && row->row <= LH_TOLERANCE_ROW;
         report->ok = report->ok && row->ok;
     }
 }
 
 void
-lh_numerics_compare(const LhNumerics *n, const LhProgram *program, const LhRunResult *result,
-                    LhErrorReport *report)
+lh_tolerance_compare(const LhNumerics *n, const LhProgram *program, const LhRunResult *result,
+                     LhErrorReport *report)
 {
     const LhControlPlace all = { 0, lh_program_ranks(program) };
     g_autoptr(GArray) sums = g_array_new(FALSE, FALSE, sizeof(GateSums));
@@ -353,8 +355,9 @@ lh_numerics_compare(const LhNumerics *n, const LhProgram *program, const LhRunRe
 }
 
 bool
-lh_numerics_compare_shared(const LhNumerics *n, const LhProgram *program, const LhRunResult *result,
-                           const LhOpenControl *control, LhErrorReport *report, GError **error)
+lh_tolerance_compare_shared(const LhNumerics *n, const LhProgram *program,
+                            const LhRunResult *result, const LhOpenControl *control,
+                            LhErrorReport *report, GError **error)
 {
     g_autoptr(GArray) sums = g_array_new(FALSE, FALSE, sizeof(GateSums));
     g_autoptr(GByteArray) mine = g_byte_array_new();

@@ -21,8 +21,8 @@
 
 #include "reference/numerics.h"
 
-#define LH_GATE_MEAN 1.0
-#define LH_GATE_ROW 3.0
+#define LH_TOLERANCE_MEAN 1.0
+#define LH_TOLERANCE_ROW 3.0
 
 typedef struct {
     const char *name; /* "o", "lse", "dq", "dk", "dv" */
@@ -43,13 +43,13 @@ void lh_error_report_clear(LhErrorReport *report);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(LhErrorReport, lh_error_report_clear)
 
 /* Fills in @report, which is empty, from the outputs of all ranks. */
-void lh_numerics_compare(const LhNumerics *numerics, const LhProgram *program,
-                         const LhRunResult *result, LhErrorReport *report);
+void lh_tolerance_compare(const LhNumerics *numerics, const LhProgram *program,
+                          const LhRunResult *result, LhErrorReport *report);
 
 /*
  * The same, where each process compares the rows of its ranks; @report is filled in the first one
  * only. False with @error (LH_ERROR_RUNTIME) if the processes cannot tell each other.
  */
-bool lh_numerics_compare_shared(const LhNumerics *numerics, const LhProgram *program,
-                                const LhRunResult *result, const LhOpenControl *control,
-                                LhErrorReport *report, GError **error);
+bool lh_tolerance_compare_shared(const LhNumerics *numerics, const LhProgram *program,
+                                 const LhRunResult *result, const LhOpenControl *control,
+                                 LhErrorReport *report, GError **error);

@@ -17,7 +17,7 @@ typedef LhCollectiveRun Collective;
 typedef struct {
     Collective *c;
     uint32_t index;
-    const LhBound *from, *to;
+    const LhBottleneck *from, *to;
     unsigned char *own;     /* a copy of what is sent; NULL: it is sent from where it lies */
     unsigned char **blocks; /* of reductions: what is added up, in order ... */
     uint32_t blocks_count;
@@ -60,20 +60,20 @@ fail_collective(const Collective *c, LhErrorCode code, const char *what)
 }
 
 static uint64_t
-region_bytes(const LhBound *bound)
+region_bytes(const LhBottleneck *bound)
 {
     return bound->region.count * bound->part_bytes;
 }
 
 static Range
-range_of(const LhBound *bound, LhShare share)
+range_of(const LhBottleneck *bound, LhShare share)
 {
     return (Range){ share.first * bound->part_bytes, share.count * bound->part_bytes };
 }
 
 /* The byte slice of a reduction that belongs to member @member, of a region or its sum. */
 static Range
-slice_of(const Tensor *t, const LhBound *bound, uint32_t member)
+slice_of(const Tensor *t, const LhBottleneck *bound, uint32_t member)
 {
     const Collective *c = t->c;
 
@@ -87,7 +87,7 @@ slice_of(const Tensor *t, const LhBound *bound, uint32_t member)
 
 /* The pieces of a range, each as long as it can be; @pieces has room for one of each part. */
 static uint32_t
-cut_range(const LhBound *bound, Range range, LhPiece *pieces)
+cut_range(const LhBottleneck *bound, Range range, LhPiece *pieces)
 {
     uint32_t count = 0;
 
@@ -127,7 +127,7 @@ temporary(const Tensor *t, uint64_t bytes)
 
 /* Memory for the pieces of a region. */
 static LhPiece *
-room_for_pieces(const Tensor *t, const LhBound *bound)
+room_for_pieces(const Tensor *t, const LhBottleneck *bound)
 {
     return lh_item_memory(t->c->item, MAX(bound->region.count, 1) * sizeof(LhPiece));
 }
@@ -156,7 +156,7 @@ are_apart(const Tensor *t)
 
 /* A range where it lies, if it lies in one piece, else NULL. */
 static unsigned char *
-in_place(const Tensor *t, const LhBound *bound, Range range)
+in_place(const Tensor *t, const LhBottleneck *bound, Range range)
 {
     LhPiece *pieces = room_for_pieces(t, bound);
 
@@ -220,7 +220,7 @@ add_message(const Tensor *t, bool send, uint32_t member)
 /* Adds the message that carries a range of a region to a member or from it; none if the range is
  * empty. */
 static void
-move_range(const Tensor *t, bool send, uint32_t member, const LhBound *bound, Range range)
+move_range(const Tensor *t, bool send, uint32_t member, const LhBottleneck *bound, Range range)
 {
     LhMessage *m;
 
@@ -597,19 +597,19 @@ call_library(Tensor *t)
     const Collective *c = t->c;
     const LhOp *op = c->call.op;
     const LhSlot *slot = &c->program->slots[t->from->region.slot];
-    LhNativeCall *call = &c->item->native[c->item->native_count++];
+    LhNcclMeasuredCall *call = &c->item->native[c->item->native_count++];
 
     t->own = own_copy(t, (Range){ 0, region_bytes(t->from) });
     t->sum = temporary(t, region_bytes(t->to));
     if (t->own == NULL || t->sum == NULL)
         return false;
-    *call = (LhNativeCall){ .kind = op->collective.kind,
-                            .storage = lh_dtype_storage(slot->dtype),
-                            .from = t->own,
-                            .to = t->sum,
-                            .from_bytes = region_bytes(t->from),
-                            .to_bytes = region_bytes(t->to),
-                            .stream = c->stream->at.stream };
+    *call = (LhNcclMeasuredCall){ .kind = op->collective.kind,
+                                  .storage = lh_dtype_storage(slot->dtype),
+                                  .from = t->own,
+                                  .to = t->sum,
+                                  .from_bytes = region_bytes(t->from),
+                                  .to_bytes = region_bytes(t->to),
+                                  .stream = c->stream->at.stream };
     return true;
 }
 
@@ -712,7 +712,7 @@ lh_collective_begin_round(LhRunStream *s, LhItem *item)
     if (item->run == NULL)
         start_collective(s, item);
     item->messages = g_new0(LhMessage, 2 * (gsize)item->run->call.members * count);
-    item->native = g_new0(LhNativeCall, count);
+    item->native = g_new0(LhNcclMeasuredCall, count);
     for (uint32_t i = 0; ok && i < count; i++)
         ok = phase_of(item->run)->make(&item->run->tensors[i]);
     return ok;

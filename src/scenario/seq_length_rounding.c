@@ -92,7 +92,7 @@ able(const LhSetup *setup)
 }
 
 bool
-lh_length_round(LhSetup *setup, GError **error)
+lh_seq_length_round(LhSetup *setup, GError **error)
 {
     const uint64_t asked = setup->params.attention.seq_length;
     g_autoptr(GPtrArray) schedules = NULL;
@@ -121,7 +121,7 @@ lh_length_round(LhSetup *setup, GError **error)
 }
 
 bool
-lh_length_check(const LhSetup *setup, GError **error)
+lh_seq_length_check(const LhSetup *setup, GError **error)
 {
     const uint64_t asked = setup->params.attention.seq_length;
     g_autoptr(GPtrArray) schedules = NULL;

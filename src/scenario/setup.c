@@ -717,7 +717,7 @@ fill_program(LhSetup *setup, uint32_t ranks, GError **error)
         add_input(setup, "framework", "frameworks",
                   s->framework != NULL ? s->framework : setup->framework->name,
                   setup->framework->sha256);
-    return choose_schedules(setup, error) && lh_length_round(setup, error);
+    return choose_schedules(setup, error) && lh_seq_length_round(setup, error);
 }
 
 /* What is not asked for, and `auto`, is rings where no group can be too large for them and nothing

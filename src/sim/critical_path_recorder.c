@@ -40,15 +40,15 @@ typedef struct {
     bool hop;
 } FlowCauses;
 
-struct _LhCauses {
+struct _LhPathRecorder {
     const LhNetwork *network;
-    LhBinding *binding;
+    LhSaturatedLinks *binding;
     Cause *pool;
     uint32_t pool_count, pool_capacity, pool_free;
     RankCauses *ranks;
     FlowCauses *flows;
     uint32_t flows_count;
-    LhPrecedence *events; /* NULL: not kept */
+    LhSlackGraph *events; /* NULL: not kept */
     uint32_t now;         /* why things happen */
     uint32_t event_now;   /* likewise */
     uint32_t last;        /* the latest end */
@@ -58,7 +58,7 @@ struct _LhCauses {
 
 /* Gives up @slot's step, and all that nobody else holds. */
 static void
-drop(LhCauses *c, uint32_t *slot)
+drop(LhPathRecorder *c, uint32_t *slot)
 {
     uint32_t step = *slot;
 
@@ -73,7 +73,7 @@ drop(LhCauses *c, uint32_t *slot)
 }
 
 static void
-hold(LhCauses *c, uint32_t *slot, uint32_t step)
+hold(LhPathRecorder *c, uint32_t *slot, uint32_t step)
 {
     if (step != LH_NO_STEP)
         c->pool[step].refs++;
@@ -82,7 +82,7 @@ hold(LhCauses *c, uint32_t *slot, uint32_t step)
 }
 
 static uint32_t
-take_link(LhCauses *c)
+take_link(LhPathRecorder *c)
 {
     const uint32_t index = c->pool_free;
 
@@ -99,7 +99,7 @@ take_link(LhCauses *c)
 
 /* @slot's step was followed by @step; nothing, if that took no time. */
 static void
-follow(LhCauses *c, uint32_t *slot, const LhPathStep *step)
+follow(LhPathRecorder *c, uint32_t *slot, const LhPathStep *step)
 {
     uint32_t index;
 
@@ -112,7 +112,7 @@ follow(LhCauses *c, uint32_t *slot, const LhPathStep *step)
 }
 
 static LhTime
-end_of_step(const LhCauses *c, uint32_t step)
+end_of_step(const LhPathRecorder *c, uint32_t step)
 {
     return step == LH_NO_STEP ? 0 : c->pool[step].step.to_ps;
 }
@@ -122,9 +122,9 @@ end_of_step(const LhCauses *c, uint32_t step)
 static void
 watch(void *data, uint32_t flow, LhTime now)
 {
-    LhCauses *c = data;
+    LhPathRecorder *c = data;
     FlowCauses *f = &c->flows[flow];
-    const uint8_t tiers = lh_binding_of_flow(c->binding, flow);
+    const uint8_t tiers = lh_saturated_links_of_flow(c->binding, flow);
 
     if (tiers == 0 || tiers == f->next.tiers)
         return;
@@ -137,15 +137,15 @@ watch(void *data, uint32_t flow, LhTime now)
 static void
 refresh(void *data)
 {
-    lh_binding_refresh(((LhCauses *)data)->binding);
+    lh_saturated_links_refresh(((LhPathRecorder *)data)->binding);
 }
 
 static void
-keep_events(LhCauses *c)
+keep_events(LhPathRecorder *c)
 {
-    c->events = lh_precedence_new(c->network->ranks);
+    c->events = lh_slack_new(c->network->ranks);
     /* The start of the run. */
-    c->event_now = lh_precedence_event(c->events, 0, 0, 0, LH_STEP_HOST);
+    c->event_now = lh_slack_event(c->events, 0, 0, 0, LH_STEP_HOST);
     for (uint32_t r = 0; r < c->network->ranks; r++) {
         RankCauses *rank = &c->ranks[r];
 
@@ -156,13 +156,13 @@ keep_events(LhCauses *c)
     }
 }
 
-LhCauses *
-lh_causes_new(const LhNetwork *network, LhFlows *flows, bool shared, bool precedence)
+LhPathRecorder *
+lh_path_recorder_new(const LhNetwork *network, LhFlows *flows, bool shared, bool precedence)
 {
-    LhCauses *c = g_new0(LhCauses, 1);
+    LhPathRecorder *c = g_new0(LhPathRecorder, 1);
 
     c->network = network;
-    c->binding = lh_binding_new(network, flows, shared);
+    c->binding = lh_saturated_links_new(network, flows, shared);
     c->pool_free = c->now = c->last = LH_NO_STEP;
     c->ranks = g_new0(RankCauses, network->ranks);
     for (uint32_t r = 0; r < network->ranks; r++)
@@ -174,14 +174,14 @@ lh_causes_new(const LhNetwork *network, LhFlows *flows, bool shared, bool preced
 }
 
 void
-lh_causes_free(LhCauses *c)
+lh_path_recorder_free(LhPathRecorder *c)
 {
     if (c == NULL)
         return;
     for (uint32_t r = 0; r < c->network->ranks; r++)
         g_free(c->ranks[r].ended);
-    lh_binding_free(c->binding);
-    lh_precedence_free(c->events);
+    lh_saturated_links_free(c->binding);
+    lh_slack_free(c->events);
     g_free(c->ranks);
     g_free(c->flows);
     g_free(c->pool);
@@ -192,105 +192,104 @@ lh_causes_free(LhCauses *c)
 
 /* 0 if there is none. */
 static LhTime
-event_time(const LhCauses *c, uint32_t event)
+event_time(const LhPathRecorder *c, uint32_t event)
 {
     return event == LH_NO_EVENT ? 0 : g_array_index(c->events->events, LhEvent, event).time_ps;
 }
 
 /* All ops of the rank before @id are complete: LH_HOST_WINDOW. */
 static uint32_t
-retired_before(LhCauses *c, uint32_t r, uint32_t id)
+retired_before(LhPathRecorder *c, uint32_t r, uint32_t id)
 {
     RankCauses *rank = &c->ranks[r];
 
     for (; rank->retired_ops < id; rank->retired_ops++) {
-        const uint32_t done = lh_precedence_op(c->events, r, rank->retired_ops)->done;
+        const uint32_t done = lh_slack_op(c->events, r, rank->retired_ops)->done;
         const uint32_t before = rank->retired;
 
         if (done == LH_NO_EVENT)
             continue; /* takes no time */
-        rank->retired =
-            lh_precedence_event(c->events, MAX(event_time(c, done), event_time(c, before)), r,
-                                rank->retired_ops, LH_STEP_HOST);
-        lh_precedence_wait(c->events, done, 0);
-        lh_precedence_wait(c->events, before, 0);
+        rank->retired = lh_slack_event(c->events, MAX(event_time(c, done), event_time(c, before)),
+                                       r, rank->retired_ops, LH_STEP_HOST);
+        lh_slack_wait(c->events, done, 0);
+        lh_slack_wait(c->events, before, 0);
     }
     return rank->retired;
 }
 
 static void
-event_op_starts(LhCauses *c, uint32_t r, uint32_t id, const LhNode *node, LhTime now)
+event_op_starts(LhPathRecorder *c, uint32_t r, uint32_t id, const LhNode *node, LhTime now)
 {
     RankCauses *rank = &c->ranks[r];
     const uint32_t window =
         id > LH_HOST_WINDOW ? retired_before(c, r, id - LH_HOST_WINDOW) : LH_NO_EVENT;
-    const uint32_t start = lh_precedence_event(c->events, now, r, id, LH_STEP_HOST);
+    const uint32_t start = lh_slack_event(c->events, now, r, id, LH_STEP_HOST);
 
-    lh_precedence_wait(c->events, rank->gate, node->issued_ps - event_time(c, rank->gate));
-    lh_precedence_wait(c->events, rank->ends[node->stream], 0);
-    lh_precedence_wait(c->events, window, 0);
+    lh_slack_wait(c->events, rank->gate, node->issued_ps - event_time(c, rank->gate));
+    lh_slack_wait(c->events, rank->ends[node->stream], 0);
+    lh_slack_wait(c->events, window, 0);
     for (uint32_t i = 0; i < node->after_all; i++)
-        lh_precedence_wait(c->events, lh_precedence_op(c->events, r, node->after[i])->done, 0);
-    lh_precedence_op(c->events, r, id)->start = start;
+        lh_slack_wait(c->events, lh_slack_op(c->events, r, node->after[i])->done, 0);
+    lh_slack_op(c->events, r, id)->start = start;
     c->event_now = start;
 }
 
 static void
-event_op_ends(LhCauses *c, uint32_t r, uint32_t id, const LhNode *node, LhTime now)
+event_op_ends(LhPathRecorder *c, uint32_t r, uint32_t id, const LhNode *node, LhTime now)
 {
-    const LhOpEvents op = *lh_precedence_op(c->events, r, id);
+    const LhOpEvents op = *lh_slack_op(c->events, r, id);
     const bool computes = node->kind == LH_OP_COMPUTE;
     const uint32_t end =
-        lh_precedence_event(c->events, now, r, id, computes ? LH_STEP_COMPUTE : LH_STEP_LATENCY);
+        lh_slack_event(c->events, now, r, id, computes ? LH_STEP_COMPUTE : LH_STEP_LATENCY);
 
-    lh_precedence_wait(c->events, op.start, computes ? now - node->start_ps : 0);
-    lh_precedence_wait(c->events, op.done, 0);
-    lh_precedence_op(c->events, r, id)->done = end;
+    lh_slack_wait(c->events, op.start, computes ? now - node->start_ps : 0);
+    lh_slack_wait(c->events, op.done, 0);
+    lh_slack_op(c->events, r, id)->done = end;
     c->ranks[r].ends[node->stream] = end;
 }
 
 static void
-event_sync_ends(LhCauses *c, uint32_t r, uint32_t id, const LhNode *sync, LhTime now, LhTime end_ps)
+event_sync_ends(LhPathRecorder *c, uint32_t r, uint32_t id, const LhNode *sync, LhTime now,
+                LhTime end_ps)
 {
     RankCauses *rank = &c->ranks[r];
     const LhTime sync_ps = end_ps - MAX(now, sync->issued_ps);
-    const uint32_t end = lh_precedence_event(c->events, end_ps, r, id, LH_STEP_HOST);
+    const uint32_t end = lh_slack_event(c->events, end_ps, r, id, LH_STEP_HOST);
 
-    lh_precedence_wait(c->events, rank->gate,
-                       sync->issued_ps - event_time(c, rank->gate) + sync_ps);
+    lh_slack_wait(c->events, rank->gate, sync->issued_ps - event_time(c, rank->gate) + sync_ps);
     for (uint32_t s = 0; s < LH_STREAMS_MAX; s++)
-        lh_precedence_wait(c->events, rank->ends[s], sync_ps);
+        lh_slack_wait(c->events, rank->ends[s], sync_ps);
     rank->gate = end;
 }
 
 /* @rank's op is where it is, and @before has happened. */
 static uint32_t
-event_of_op(LhCauses *c, uint32_t rank, uint32_t id, uint32_t before)
+event_of_op(LhPathRecorder *c, uint32_t rank, uint32_t id, uint32_t before)
 {
-    const LhOpEvents op = *lh_precedence_op(c->events, rank, id);
+    const LhOpEvents op = *lh_slack_op(c->events, rank, id);
     const LhTime of_op = MAX(event_time(c, op.start), event_time(c, op.done));
-    const uint32_t event = lh_precedence_event(c->events, MAX(of_op, event_time(c, before)), rank,
-                                               id, LH_STEP_LATENCY);
+    const uint32_t event =
+        lh_slack_event(c->events, MAX(of_op, event_time(c, before)), rank, id, LH_STEP_LATENCY);
 
-    lh_precedence_wait(c->events, op.start, 0);
-    lh_precedence_wait(c->events, op.done, 0);
-    lh_precedence_wait(c->events, before, 0);
+    lh_slack_wait(c->events, op.start, 0);
+    lh_slack_wait(c->events, op.done, 0);
+    lh_slack_wait(c->events, before, 0);
     return event;
 }
 
 void
-lh_causes_delivered(LhCauses *c, uint32_t rank, uint32_t id)
+lh_path_recorder_delivered(LhPathRecorder *c, uint32_t rank, uint32_t id)
 {
     uint32_t event;
 
     if (c->events == NULL)
         return;
     event = event_of_op(c, rank, id, c->event_now);
-    lh_precedence_op(c->events, rank, id)->done = event;
+    lh_slack_op(c->events, rank, id)->done = event;
 }
 
 void
-lh_causes_gather(LhCauses *c, uint32_t rank, uint32_t id, bool first)
+lh_path_recorder_gather(LhPathRecorder *c, uint32_t rank, uint32_t id, bool first)
 {
     if (c->events != NULL)
         c->event_now = event_of_op(c, rank, id, first ? LH_NO_EVENT : c->event_now);
@@ -299,31 +298,31 @@ lh_causes_gather(LhCauses *c, uint32_t rank, uint32_t id, bool first)
 /* A hop also waits for what its sender has sent and received so far: at least it did not have to be
  * later than that. */
 static void
-event_flow_starts(LhCauses *c, FlowCauses *f, const uint32_t ops[2], bool hop, LhTime now)
+event_flow_starts(LhPathRecorder *c, FlowCauses *f, const uint32_t ops[2], bool hop, LhTime now)
 {
-    const LhOpEvents from = *lh_precedence_op(c->events, f->next.rank, ops[0]);
-    const LhOpEvents to = *lh_precedence_op(c->events, f->next.peer, ops[1]);
+    const LhOpEvents from = *lh_slack_op(c->events, f->next.rank, ops[0]);
+    const LhOpEvents to = *lh_slack_op(c->events, f->next.peer, ops[1]);
 
-    f->event = lh_precedence_event(c->events, now, f->next.rank, ops[0], LH_STEP_LINKS);
-    lh_precedence_wait(c->events, from.start, 0);
-    lh_precedence_wait(c->events, to.start, 0);
+    f->event = lh_slack_event(c->events, now, f->next.rank, ops[0], LH_STEP_LINKS);
+    lh_slack_wait(c->events, from.start, 0);
+    lh_slack_wait(c->events, to.start, 0);
     f->hop = hop;
     if (!hop)
         return;
-    lh_precedence_wait(c->events, from.done, 0);
-    lh_precedence_wait(c->events, from.left, 0);
-    lh_precedence_wait(c->events, c->event_now, 0);
+    lh_slack_wait(c->events, from.done, 0);
+    lh_slack_wait(c->events, from.left, 0);
+    lh_slack_wait(c->events, c->event_now, 0);
 }
 
 static void
-event_flow_left(LhCauses *c, FlowCauses *f, LhTime now)
+event_flow_left(LhPathRecorder *c, FlowCauses *f, LhTime now)
 {
-    LhOpEvents *op = lh_precedence_op(c->events, f->next.rank, f->next.op);
+    LhOpEvents *op = lh_slack_op(c->events, f->next.rank, f->next.op);
     const uint32_t start = f->event;
     uint32_t all;
 
-    f->event = lh_precedence_event(c->events, now, f->next.rank, f->next.op, LH_STEP_LINKS);
-    lh_precedence_wait(c->events, start, now - event_time(c, start));
+    f->event = lh_slack_event(c->events, now, f->next.rank, f->next.op, LH_STEP_LINKS);
+    lh_slack_wait(c->events, start, now - event_time(c, start));
     c->event_now = f->event;
     if (!f->hop)
         return;
@@ -332,17 +331,17 @@ event_flow_left(LhCauses *c, FlowCauses *f, LhTime now)
         return;
     }
     /* Later hops wait for all that left before; this message did not. */
-    all = lh_precedence_event(c->events, now, f->next.rank, f->next.op, LH_STEP_LINKS);
-    lh_precedence_wait(c->events, f->event, 0);
-    lh_precedence_wait(c->events, op->left, 0);
+    all = lh_slack_event(c->events, now, f->next.rank, f->next.op, LH_STEP_LINKS);
+    lh_slack_wait(c->events, f->event, 0);
+    lh_slack_wait(c->events, op->left, 0);
     op->left = all;
 }
 
 static void
-event_flow_arrived(LhCauses *c, const FlowCauses *f, LhTime now)
+event_flow_arrived(LhPathRecorder *c, const FlowCauses *f, LhTime now)
 {
-    c->event_now = lh_precedence_event(c->events, now, f->next.rank, f->next.op, LH_STEP_LATENCY);
-    lh_precedence_wait(c->events, f->event, now - event_time(c, f->event));
+    c->event_now = lh_slack_event(c->events, now, f->next.rank, f->next.op, LH_STEP_LATENCY);
+    lh_slack_wait(c->events, f->event, now - event_time(c, f->event));
 }
 
 /* ---- ops ---- */
@@ -377,7 +376,7 @@ ended_before(const RankCauses *rank, const LhNode *node, LhTime now, bool *found
 }
 
 void
-lh_causes_op_starts(LhCauses *c, uint32_t r, uint32_t id, LhNode *node, LhTime now)
+lh_path_recorder_op_starts(LhPathRecorder *c, uint32_t r, uint32_t id, LhNode *node, LhTime now)
 {
     RankCauses *rank = &c->ranks[r];
     bool found;
@@ -392,19 +391,19 @@ lh_causes_op_starts(LhCauses *c, uint32_t r, uint32_t id, LhNode *node, LhTime n
                               .op = id,
                               .peer = r,
                               .kind = LH_STEP_HOST });
-    lh_causes_because(c, node);
+    lh_path_recorder_because(c, node);
     if (c->events != NULL)
         event_op_starts(c, r, id, node, now);
 }
 
 void
-lh_causes_because(LhCauses *c, const LhNode *node)
+lh_path_recorder_because(LhPathRecorder *c, const LhNode *node)
 {
     hold(c, &c->now, node->cause);
 }
 
 static void
-remember(LhCauses *c, RankCauses *rank, uint32_t id, const LhNode *node, LhTime now)
+remember(LhPathRecorder *c, RankCauses *rank, uint32_t id, const LhNode *node, LhTime now)
 {
     while (rank->at_ps != now && rank->count > 0)
         drop(c, &rank->ended[--rank->count].step);
@@ -418,10 +417,10 @@ remember(LhCauses *c, RankCauses *rank, uint32_t id, const LhNode *node, LhTime 
 }
 
 void
-lh_causes_op_ends(LhCauses *c, uint32_t r, uint32_t id, LhNode *node, LhTime now)
+lh_path_recorder_op_ends(LhPathRecorder *c, uint32_t r, uint32_t id, LhNode *node, LhTime now)
 {
     if (node->kind == LH_OP_COMPUTE) {
-        lh_causes_because(c, node);
+        lh_path_recorder_because(c, node);
         follow(c, &c->now,
                &(LhPathStep){ .from_ps = node->start_ps,
                               .to_ps = now,
@@ -439,8 +438,8 @@ lh_causes_op_ends(LhCauses *c, uint32_t r, uint32_t id, LhNode *node, LhTime now
 }
 
 void
-lh_causes_sync_ends(LhCauses *c, uint32_t r, uint32_t id, const LhNode *sync, LhTime now,
-                    LhTime end_ps)
+lh_path_recorder_sync_ends(LhPathRecorder *c, uint32_t r, uint32_t id, const LhNode *sync,
+                           LhTime now, LhTime end_ps)
 {
     RankCauses *rank = &c->ranks[r];
 
@@ -461,8 +460,8 @@ lh_causes_sync_ends(LhCauses *c, uint32_t r, uint32_t id, const LhNode *sync, Lh
 /* ---- messages ---- */
 
 void
-lh_causes_flow_starts(LhCauses *c, uint32_t flow, const LhRoute *route, const uint32_t ops[2],
-                      bool hop, LhTime now)
+lh_path_recorder_flow_starts(LhPathRecorder *c, uint32_t flow, const LhRoute *route,
+                             const uint32_t ops[2], bool hop, LhTime now)
 {
     uint8_t tiers;
 
@@ -474,7 +473,7 @@ lh_causes_flow_starts(LhCauses *c, uint32_t flow, const LhRoute *route, const ui
             c->flows[c->flows_count].last = LH_NO_STEP;
     }
     refresh(c);
-    tiers = lh_binding_of_flow(c->binding, flow);
+    tiers = lh_saturated_links_of_flow(c->binding, flow);
     hold(c, &c->flows[flow].last, c->now);
     c->flows[flow].next =
         (LhPathStep){ .from_ps = now,
@@ -482,13 +481,14 @@ lh_causes_flow_starts(LhCauses *c, uint32_t flow, const LhRoute *route, const ui
                       .peer = route->destination,
                       .op = ops[0],
                       .kind = LH_STEP_LINKS,
-                      .tiers = tiers != 0 ? tiers : lh_binding_of_route(c->network, route) };
+                      .tiers =
+                          tiers != 0 ? tiers : lh_saturated_links_of_route(c->network, route) };
     if (c->events != NULL)
         event_flow_starts(c, &c->flows[flow], ops, hop, now);
 }
 
 static void
-pass(LhCauses *c, uint32_t flow, LhPathStepKind next, LhTime now)
+pass(LhPathRecorder *c, uint32_t flow, LhPathStepKind next, LhTime now)
 {
     FlowCauses *f = &c->flows[flow];
 
@@ -501,7 +501,7 @@ pass(LhCauses *c, uint32_t flow, LhPathStepKind next, LhTime now)
 }
 
 void
-lh_causes_flow_left(LhCauses *c, uint32_t flow, LhTime now)
+lh_path_recorder_flow_left(LhPathRecorder *c, uint32_t flow, LhTime now)
 {
     pass(c, flow, LH_STEP_LATENCY, now);
     if (c->events != NULL)
@@ -509,7 +509,7 @@ lh_causes_flow_left(LhCauses *c, uint32_t flow, LhTime now)
 }
 
 void
-lh_causes_flow_arrived(LhCauses *c, uint32_t flow, LhTime now)
+lh_path_recorder_flow_arrived(LhPathRecorder *c, uint32_t flow, LhTime now)
 {
     pass(c, flow, LH_STEP_LATENCY, now);
     drop(c, &c->flows[flow].last);
@@ -520,8 +520,8 @@ lh_causes_flow_arrived(LhCauses *c, uint32_t flow, LhTime now)
 /* ---- closed forms ---- */
 
 void
-lh_causes_meet(LhCauses *c, const LhRoute *route, uint32_t op, LhTime now, LhTime latency_ps,
-               LhTime end_ps)
+lh_path_recorder_meet(LhPathRecorder *c, const LhRoute *route, uint32_t op, LhTime now,
+                      LhTime latency_ps, LhTime end_ps)
 {
     LhPathStep step = { .from_ps = now,
                         .to_ps = MIN(now + latency_ps, end_ps),
@@ -534,27 +534,27 @@ lh_causes_meet(LhCauses *c, const LhRoute *route, uint32_t op, LhTime now, LhTim
     step.from_ps = step.to_ps;
     step.to_ps = end_ps;
     step.kind = LH_STEP_LINKS;
-    step.tiers = lh_binding_of_route(c->network, route);
+    step.tiers = lh_saturated_links_of_route(c->network, route);
     follow(c, &c->now, &step);
     if (c->events != NULL) {
         const uint32_t all_there = c->event_now;
 
-        c->event_now = lh_precedence_event(c->events, end_ps, route->source, op, LH_STEP_LINKS);
-        lh_precedence_wait(c->events, all_there, end_ps - now);
+        c->event_now = lh_slack_event(c->events, end_ps, route->source, op, LH_STEP_LINKS);
+        lh_slack_wait(c->events, all_there, end_ps - now);
     }
 }
 
 void
-lh_causes_join(LhCauses *c, uint32_t rank, uint32_t id, LhNode *node)
+lh_path_recorder_join(LhPathRecorder *c, uint32_t rank, uint32_t id, LhNode *node)
 {
     hold(c, &node->cause, c->now);
-    lh_causes_delivered(c, rank, id);
+    lh_path_recorder_delivered(c, rank, id);
 }
 
 /* ---- the end ---- */
 
 GArray *
-lh_causes_path(const LhCauses *c)
+lh_path_recorder_path(const LhPathRecorder *c)
 {
     GArray *path;
     guint count = 0;
@@ -568,8 +568,8 @@ lh_causes_path(const LhCauses *c)
     return path;
 }
 
-LhPrecedence *
-lh_causes_take_precedence(LhCauses *c)
+LhSlackGraph *
+lh_path_recorder_take_slack(LhPathRecorder *c)
 {
     return g_steal_pointer(&c->events);
 }

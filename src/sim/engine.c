@@ -54,7 +54,7 @@ why_idle(const LhEngine *e, const LhSimRank *rank)
 void
 lh_engine_classify_idle(LhEngine *e, LhSimRank *rank)
 {
-    lh_account_change(&rank->account, e->now, why_idle(e, rank));
+    lh_idle_accounting_change(&rank->account, e->now, why_idle(e, rank));
 }
 
 /* ---- completion ---- */
@@ -109,9 +109,9 @@ lh_engine_complete(LhEngine *e, LhSimRank *rank, uint32_t id)
     LhRankResult *result = &e->results[rank->index];
 
     if (e->causes != NULL)
-        lh_causes_op_ends(e->causes, rank->index, id, node, e->now);
+        lh_path_recorder_op_ends(e->causes, rank->index, id, node, e->now);
     if (e->repeat != NULL)
-        lh_repeat_note_op(e, LH_EVENT_OP_ENDS, rank, id);
+        lh_fast_forward_note_op(e, LH_EVENT_OP_ENDS, rank, id);
     node->state = LH_NODE_DONE;
     result->finish_ps = e->now + e->skipped_ps;
     if (rank->tails_ps != NULL)
@@ -177,9 +177,9 @@ try_start(LhEngine *e, LhSimRank *rank, uint32_t stream)
     node->state = LH_NODE_RUNNING;
     node->start_ps = e->now;
     if (e->causes != NULL)
-        lh_causes_op_starts(e->causes, rank->index, id, node, e->now);
+        lh_path_recorder_op_starts(e->causes, rank->index, id, node, e->now);
     if (e->repeat != NULL)
-        lh_repeat_note_op(e, LH_EVENT_OP_STARTS, rank, id);
+        lh_fast_forward_note_op(e, LH_EVENT_OP_STARTS, rank, id);
     if (node->kind == LH_OP_COMPUTE) {
         start_compute(e, rank, node, id);
         return queue->head != id;
@@ -225,7 +225,7 @@ handle_stream_event(LhEngine *e, uint32_t item)
         rank->moving[node->tier]--;
         e->events += lh_engine_weight(e, r);
         if (e->causes != NULL)
-            lh_causes_because(e->causes, node);
+            lh_path_recorder_because(e->causes, node);
     }
     if (node->state == LH_NODE_RUNNING && (node->kind == LH_OP_COMPUTE || node->timed))
         lh_engine_complete(e, rank, id);
@@ -240,9 +240,9 @@ handle_flow_event(LhEngine *e, uint32_t flow)
     if (!lh_flows_event(e->moving.flows, flow, e->now))
         return;
     if (e->causes != NULL)
-        lh_causes_flow_left(e->causes, flow, e->now);
+        lh_path_recorder_flow_left(e->causes, flow, e->now);
     if (e->repeat != NULL)
-        lh_repeat_note_flow(e, LH_EVENT_FLOW_LEAVES, flow);
+        lh_fast_forward_note_flow(e, LH_EVENT_FLOW_LEAVES, flow);
     if (e->moving.ends[flow].of == LH_ENDS_HOP)
         lh_hop_left(e, flow);
 }
@@ -390,7 +390,7 @@ run(LhEngine *e)
         handle_instant(e);
         work_off_news(e);
         if (e->repeat != NULL && e->error == NULL)
-            lh_repeat_instant(e);
+            lh_fast_forward_instant(e);
         report_progress(e, &reported);
     }
     if (e->error == NULL && !all_finished(e))
@@ -399,7 +399,7 @@ run(LhEngine *e)
 
 /* Plays it with @fold. NULL without error if that stands in the way: then it becomes less. */
 static LhSimResult *
-play(const LhSimParams *params, LhFold *fold, GError **error)
+play(const LhSimParams *params, LhSymmetryGroups *fold, GError **error)
 {
     LhEngine engine = { 0 };
     LhSimResult *result = NULL;
@@ -409,7 +409,7 @@ play(const LhSimParams *params, LhFold *fold, GError **error)
     if (engine.error == NULL)
         result = lh_engine_summarise(&engine);
     if (engine.differ) {
-        *fold = lh_fold_less(fold, engine.row);
+        *fold = lh_symmetry_less(fold, engine.row);
         g_clear_error(&engine.error);
     } else if (engine.error != NULL) {
         g_clear_pointer(&result, lh_sim_result_free);
@@ -438,13 +438,13 @@ may_fold(const LhSimParams *p)
 LhSimResult *
 lh_simulate(const LhSimParams *params, GError **error)
 {
-    LhFold fold = { .of = { 1, 1, 1 }, .kept = 1, .ranks = params->network->ranks };
+    LhSymmetryGroups fold = { .of = { 1, 1, 1 }, .kept = 1, .ranks = params->network->ranks };
     GError *cause = NULL;
     LhSimResult *result = NULL;
 
     g_assert(params->network->ranks == lh_program_ranks(params->program));
     if (may_fold(params))
-        fold = lh_fold_choose(params->program, params->network, params->network_model);
+        fold = lh_symmetry_choose(params->program, params->network, params->network_model);
     while (result == NULL && cause == NULL)
         result = play(params, &fold, &cause);
     if (cause != NULL)

@@ -45,7 +45,7 @@ typedef struct {
     uint32_t index;
     LhQueue *queues; /* of its streams; borrowed */
     LhNodes nodes;
-    LhAccount account;
+    LhIdleAccounting account;
     uint32_t gate;  /* sync the host waits for, or LH_NO_NODE */
     LhTime host_ps; /* when the host has issued its last op; relative to the gate's end, if there is
                        one */
@@ -83,7 +83,7 @@ typedef struct {
 /* What is under way on the network, by flow. */
 typedef struct {
     LhFlows *flows;
-    LhLoad *load; /* NULL: nobody wants to know */
+    LhLinkUtilization *load; /* NULL: nobody wants to know */
     LhEnds *ends;
     LhMovingHop *hops;
     uint32_t count;        /* of both arrays */
@@ -107,9 +107,9 @@ typedef struct {
 enum { LH_APART_ROWS, LH_APART_SHIFTS, LH_APART_BOTH, LH_APARTS };
 
 typedef struct {
-    LhFold fold;          /* within which ranks do the same in them */
-    uint64_t *sent_bytes; /* [ranks x tiers] */
-    uint64_t *link_bytes; /* [links] */
+    LhSymmetryGroups fold; /* within which ranks do the same in them */
+    uint64_t *sent_bytes;  /* [ranks x tiers] */
+    uint64_t *link_bytes;  /* [links] */
 } LhApart;
 
 typedef struct {
@@ -117,11 +117,11 @@ typedef struct {
     const LhProgram *program;
     const LhNetwork *network;
     LhCost cost;
-    LhFold fold;       /* who stands for whom */
-    bool folded;       /* someone does */
-    bool differ, row;  /* but must not: because of a collective, over a row */
-    bool free_network; /* communication takes no time */
-    bool contention;   /* communication holds SMs */
+    LhSymmetryGroups fold; /* who stands for whom */
+    bool folded;           /* someone does */
+    bool differ, row;      /* but must not: because of a collective, over a row */
+    bool free_network;     /* communication takes no time */
+    bool contention;       /* communication holds SMs */
     uint32_t ranks_count, streams_count, streams_shift;
     LhTime now, launch_ps, sync_ps;
     LhTime skipped_ps;   /* by which `now` is behind, for what was left out */
@@ -142,8 +142,8 @@ typedef struct {
     LhMatcher matcher;
     LhMoving moving;
     LhCollectives *collectives;
-    LhCauses *causes; /* NULL: nobody asks for the critical path */
-    LhRepeat *repeat; /* NULL: nothing is left out */
+    LhPathRecorder *causes; /* NULL: nobody asks for the critical path */
+    LhFastForward *repeat;  /* NULL: nothing is left out */
     LhNews news;
     LhOpBuffer buffer;
     uint32_t tiers_used; /* bit set */
@@ -155,19 +155,19 @@ typedef struct {
 static inline bool
 lh_engine_plays(const LhEngine *e, uint32_t r)
 {
-    return !e->folded || lh_fold_plays(&e->fold, r);
+    return !e->folded || lh_symmetry_plays(&e->fold, r);
 }
 
 static inline uint32_t
 lh_engine_like(const LhEngine *e, uint32_t r)
 {
-    return e->folded ? lh_fold_rank(&e->fold, r) : r;
+    return e->folded ? lh_symmetry_rank(&e->fold, r) : r;
 }
 
 static inline uint32_t
 lh_engine_weight(const LhEngine *e, uint32_t r)
 {
-    return e->folded ? lh_fold_weight(&e->fold, r) : 1;
+    return e->folded ? lh_symmetry_weight(&e->fold, r) : 1;
 }
 
 /* The index of a stream's events in the heap. */
@@ -209,7 +209,7 @@ static inline void
 lh_engine_classify(LhEngine *e, LhSimRank *rank)
 {
     if (rank->computing > 0)
-        lh_account_change(&rank->account, e->now, LH_BUSY);
+        lh_idle_accounting_change(&rank->account, e->now, LH_BUSY);
     else
         lh_engine_classify_idle(e, rank);
 }
@@ -306,21 +306,23 @@ void lh_transit_end(LhEngine *e, LhTimelineRecord *record);
 /* fast_forward.c */
 
 /* NULL if something asks for every op, or lets layers differ. */
-LhRepeat *lh_repeat_new(const LhEngine *e);
-void lh_repeat_free(LhRepeat *repeat, uint32_t ranks);
+LhFastForward *lh_fast_forward_new(const LhEngine *e);
+void lh_fast_forward_free(LhFastForward *repeat, uint32_t ranks);
 
 /* @op of the rank, by the numbers of its nodes, has been issued: @node. @first: of its step. */
-void lh_repeat_issue(LhEngine *e, const LhSimRank *rank, LhNode *node, const LhOp *op, bool first);
+void lh_fast_forward_issue(LhEngine *e, const LhSimRank *rank, LhNode *node, const LhOp *op,
+                           bool first);
 
 /* Takes note of what happens to an op, as the rank's nodes count, or to a message. */
-void lh_repeat_note_flow(LhEngine *e, LhRepeatEvent event, uint32_t flow);
-void lh_repeat_note_op(LhEngine *e, LhRepeatEvent event, const LhSimRank *rank, uint32_t id);
+void lh_fast_forward_note_flow(LhEngine *e, LhFastForwardEvent event, uint32_t flow);
+void lh_fast_forward_note_op(LhEngine *e, LhFastForwardEvent event, const LhSimRank *rank,
+                             uint32_t id);
 
 /* All that happens in this instant has happened. */
-void lh_repeat_instant(LhEngine *e);
+void lh_fast_forward_instant(LhEngine *e);
 
 /* result.c */
-void lh_engine_init(LhEngine *e, const LhSimParams *params, const LhFold *fold);
+void lh_engine_init(LhEngine *e, const LhSimParams *params, const LhSymmetryGroups *fold);
 void lh_engine_clear(LhEngine *e);
 /* e->error, if a link carried more than it can, which no message may do. */
 LhSimResult *lh_engine_summarise(LhEngine *e);

@@ -40,7 +40,7 @@ typedef struct {
     uint64_t *whole_bytes;
 } Counts;
 
-struct _LhRepeat {
+struct _LhFastForward {
     uint32_t reference;          /* whose layers and micro-batches begin windows */
     uint16_t layer, micro_batch; /* where its first stream is */
     bool begun;                  /* it has got to the second */
@@ -67,9 +67,9 @@ struct _LhRepeat {
 /* ---- what happens ---- */
 
 static void
-note_event(LhEngine *e, LhRepeatEvent event, uint64_t subject, uint64_t what)
+note_event(LhEngine *e, LhFastForwardEvent event, uint64_t subject, uint64_t what)
 {
-    LhRepeat *p = e->repeat;
+    LhFastForward *p = e->repeat;
 
     p->hash = lh_mix(p->hash, (uint64_t)(e->now - p->began_ps));
     p->hash = lh_mix(p->hash, subject * KINDS_OF_EVENTS + (uint64_t)event);
@@ -85,9 +85,9 @@ name_of(const LhEngine *e, uint32_t r, uint32_t id)
 }
 
 void
-lh_repeat_note_op(LhEngine *e, LhRepeatEvent event, const LhSimRank *rank, uint32_t id)
+lh_fast_forward_note_op(LhEngine *e, LhFastForwardEvent event, const LhSimRank *rank, uint32_t id)
 {
-    LhRepeat *p = e->repeat;
+    LhFastForward *p = e->repeat;
     const LhNode *node = lh_node(&rank->nodes, id);
 
     if (p->begun)
@@ -101,7 +101,7 @@ lh_repeat_note_op(LhEngine *e, LhRepeatEvent event, const LhSimRank *rank, uint3
 }
 
 void
-lh_repeat_note_flow(LhEngine *e, LhRepeatEvent event, uint32_t flow)
+lh_fast_forward_note_flow(LhEngine *e, LhFastForwardEvent event, uint32_t flow)
 {
     const LhEnds *ends = &e->moving.ends[flow];
 
@@ -112,9 +112,9 @@ lh_repeat_note_flow(LhEngine *e, LhRepeatEvent event, uint32_t flow)
 }
 
 void
-lh_repeat_issue(LhEngine *e, const LhSimRank *rank, LhNode *node, const LhOp *op, bool first)
+lh_fast_forward_issue(LhEngine *e, const LhSimRank *rank, LhNode *node, const LhOp *op, bool first)
 {
-    LhRepeat *p = e->repeat;
+    LhFastForward *p = e->repeat;
     Issued *issued = &p->issued[rank->index];
 
     node->alike = p->begun ? lh_op_hash(e->program, op, &e->buffer, first) : 0;
@@ -142,7 +142,7 @@ lh_repeat_issue(LhEngine *e, const LhSimRank *rank, LhNode *node, const LhOp *op
 static uint64_t
 mix_rank(uint64_t hash, const LhEngine *e, const LhSimRank *rank)
 {
-    const LhAccount *a = &rank->account;
+    const LhIdleAccounting *a = &rank->account;
 
     hash = lh_mix(hash, rank->nodes.issued - rank->nodes.first);
     hash = lh_mix(hash, rank->gate == LH_NO_NODE ? 0 : 1 + rank->nodes.issued - rank->gate);
@@ -210,7 +210,7 @@ state_now(const LhEngine *e)
 static void
 end_window(LhEngine *e)
 {
-    LhRepeat *p = e->repeat;
+    LhFastForward *p = e->repeat;
     uint64_t hash = lh_mix(p->hash, (uint64_t)(e->now - p->began_ps));
 
     hash = lh_mix(hash, (uint64_t)e->moving.under_way[0] << 32 | e->moving.under_way[1]);
@@ -357,7 +357,7 @@ has_labels(Change *change, const LhOp *op, uint32_t period)
 static void
 look_ahead(const LhEngine *e, uint32_t r, uint32_t limit)
 {
-    LhRepeat *p = e->repeat;
+    LhFastForward *p = e->repeat;
     Issued *issued = &p->issued[r];
     LhCursor cursor = issued->behind; /* a copy, which goes its own way */
     guint at = 0, changes = 0;
@@ -430,7 +430,7 @@ host_time(const LhEngine *e, const LhSimRank *rank)
 static void
 change_memory(LhEngine *e, const LhSimRank *rank, uint32_t periods)
 {
-    LhRepeat *p = e->repeat;
+    LhFastForward *p = e->repeat;
     const Issued *issued = &p->issued[rank->index];
     const LhTime period_ps = e->now - p->since_ps, host_ps = host_time(e, rank);
 
@@ -452,7 +452,7 @@ change_memory(LhEngine *e, const LhSimRank *rank, uint32_t periods)
 static void
 pass_periods(LhEngine *e, LhSimRank *rank, uint32_t periods)
 {
-    LhRepeat *p = e->repeat;
+    LhFastForward *p = e->repeat;
     const LhTime host_ps = host_time(e, rank);
     const Issued *issued = &p->issued[rank->index];
     const uint32_t ops = periods * issued->hashes->len;
@@ -494,7 +494,7 @@ is_whole(const LhEngine *e, const LhSimRank *rank)
 static bool
 leave_out(LhEngine *e)
 {
-    LhRepeat *p = e->repeat;
+    LhFastForward *p = e->repeat;
     const LhTime period_ps = e->now - p->since_ps;
     uint32_t periods;
 
@@ -522,7 +522,7 @@ leave_out(LhEngine *e)
 
 /* The shortest period of which the last two are equal; 0: there is none. */
 static uint32_t
-find_period(const LhRepeat *p)
+find_period(const LhFastForward *p)
 {
     const uint32_t known = MIN(p->windows, WINDOWS);
 
@@ -541,7 +541,7 @@ find_period(const LhRepeat *p)
 static void
 begin_period(LhEngine *e, uint32_t period)
 {
-    LhRepeat *p = e->repeat;
+    LhFastForward *p = e->repeat;
 
     p->period = period;
     p->recorded = 0;
@@ -559,7 +559,7 @@ begin_period(LhEngine *e, uint32_t period)
 }
 
 static void
-end_period(LhRepeat *p)
+end_period(LhFastForward *p)
 {
     p->rests = p->left_out ? 0 : MIN(2 * p->rests + 1, REST_MAX);
     p->rest = p->rests;
@@ -570,7 +570,7 @@ end_period(LhRepeat *p)
 static void
 close_window(LhEngine *e)
 {
-    LhRepeat *p = e->repeat;
+    LhFastForward *p = e->repeat;
 
     p->recorded++;
     if (p->sync || p->hashes[(p->windows - 1) % WINDOWS] !=
@@ -584,9 +584,9 @@ close_window(LhEngine *e)
 }
 
 void
-lh_repeat_instant(LhEngine *e)
+lh_fast_forward_instant(LhEngine *e)
 {
-    LhRepeat *p = e->repeat;
+    LhFastForward *p = e->repeat;
     uint32_t period;
 
     if (!p->due)
@@ -615,14 +615,14 @@ may_skip(const LhSimParams *p)
            p->time_share == NULL && p->steps_max == 0;
 }
 
-LhRepeat *
-lh_repeat_new(const LhEngine *e)
+LhFastForward *
+lh_fast_forward_new(const LhEngine *e)
 {
-    LhRepeat *p;
+    LhFastForward *p;
 
     if (!may_skip(e->params))
         return NULL;
-    p = g_new0(LhRepeat, 1);
+    p = g_new0(LhFastForward, 1);
     p->bases = g_new0(uint32_t, e->ranks_count);
     p->issued = g_new0(Issued, e->ranks_count);
     for (uint32_t r = e->ranks_count; r-- > 0;) {
@@ -636,7 +636,7 @@ lh_repeat_new(const LhEngine *e)
 }
 
 void
-lh_repeat_free(LhRepeat *p, uint32_t ranks)
+lh_fast_forward_free(LhFastForward *p, uint32_t ranks)
 {
     if (p == NULL)
         return;

@@ -22,7 +22,7 @@
 
 #include <glib.h>
 
-typedef struct _LhRepeat LhRepeat;
+typedef struct _LhFastForward LhFastForward;
 
 /* What happens that is not an op's issue. */
 typedef enum {
@@ -31,4 +31,4 @@ typedef enum {
     LH_EVENT_FLOW_STARTS,
     LH_EVENT_FLOW_LEAVES,
     LH_EVENT_FLOW_ARRIVES,
-} LhRepeatEvent;
+} LhFastForwardEvent;

@@ -214,7 +214,7 @@ lh_host_pull_step(LhEngine *e, LhSimRank *rank)
             renumber(rank, op);
         issue(e, rank, op);
         if (e->repeat != NULL)
-            lh_repeat_issue(e, rank, lh_node(&rank->nodes, op->id), op, i == 0);
+            lh_fast_forward_issue(e, rank, lh_node(&rank->nodes, op->id), op, i == 0);
     }
     return true;
 }
@@ -233,7 +233,7 @@ lh_host_pass_sync(LhEngine *e, LhSimRank *rank)
     if (e->sync_ps > 0)
         e->host_provenance = MAX(e->host_provenance, e->params->device->host_provenance);
     if (e->causes != NULL)
-        lh_causes_sync_ends(e->causes, rank->index, id, sync, e->now, end);
+        lh_path_recorder_sync_ends(e->causes, rank->index, id, sync, e->now, end);
     sync->state = LH_NODE_DONE;
     for (uint32_t later = id + 1; later < nodes->issued; later++) {
         LhNode *node = lh_node(nodes, later);

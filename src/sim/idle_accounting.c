@@ -2,7 +2,7 @@
 #include "sim/idle_accounting.h"
 
 static inline void
-spend(LhAccount *a, uint8_t why, LhTime from, LhTime to)
+spend(LhIdleAccounting *a, uint8_t why, LhTime from, LhTime to)
 {
     if (why == LH_BUSY)
         a->result->busy_ps += to - from;
@@ -13,19 +13,19 @@ spend(LhAccount *a, uint8_t why, LhTime from, LhTime to)
 }
 
 void
-lh_account(LhAccount *a, LhTime now)
+lh_idle_accounting_take(LhIdleAccounting *a, LhTime now)
 {
     if (a->accounted_ps < now)
         spend(a, a->why, a->accounted_ps, now);
 }
 
 void
-lh_account_wait(LhAccount *a, LhAccount *other, LhTime now)
+lh_idle_accounting_wait(LhIdleAccounting *a, LhIdleAccounting *other, LhTime now)
 {
     LhTime from = a->accounted_ps;
     uint32_t oldest;
 
-    lh_account(other, now);
+    lh_idle_accounting_take(other, now);
     oldest = other->spans_count > LH_SPANS_KEPT ? other->spans_count - LH_SPANS_KEPT : 0;
     for (uint32_t i = oldest; i < other->spans_count; i++) {
         const LhPastSpan span = other->spans[i % LH_SPANS_KEPT];
@@ -37,5 +37,5 @@ lh_account_wait(LhAccount *a, LhAccount *other, LhTime now)
         spend(a, span.why == LH_BUSY ? LH_IDLE_IMBALANCE : span.why, a->accounted_ps, span.to_ps);
         from = span.to_ps;
     }
-    lh_account(a, now);
+    lh_idle_accounting_take(a, now);
 }

@@ -23,18 +23,18 @@ typedef struct {
     LhPastSpan spans[LH_SPANS_KEPT]; /* the latest ones; spans_count of all so far */
     uint32_t spans_count;
     LhRankResult *result; /* borrowed: what is added up */
-} LhAccount;
+} LhIdleAccounting;
 
 /* Accounts for the rank up to @now. */
-void lh_account(LhAccount *account, LhTime now);
+void lh_idle_accounting_take(LhIdleAccounting *account, LhTime now);
 
 /* From @now on the rank does something else. */
 static inline void
-lh_account_change(LhAccount *account, LhTime now, uint8_t why)
+lh_idle_accounting_change(LhIdleAccounting *account, LhTime now, uint8_t why)
 {
     if (account->why == why)
         return;
-    lh_account(account, now);
+    lh_idle_accounting_take(account, now);
     account->why = why;
 }
 
@@ -44,4 +44,4 @@ lh_account_change(LhAccount *account, LhTime now, uint8_t why)
  * is passed on, so that a slow link is charged to the link by everyone it holds up. Beyond what is
  * remembered of its past: imbalance.
  */
-void lh_account_wait(LhAccount *account, LhAccount *other, LhTime now);
+void lh_idle_accounting_wait(LhIdleAccounting *account, LhIdleAccounting *other, LhTime now);

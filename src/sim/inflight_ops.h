@@ -39,7 +39,7 @@ typedef struct {
     uint8_t phase, module;
     bool timed;        /* a collective whose end is in the queue */
     uint8_t after_all; /* length of `after` at first */
-    uint32_t cause;    /* of its start: LhCauses */
+    uint32_t cause;    /* of its start: LhPathRecorder */
     LhTime start_ps, updated_ps;
     double occupancy; /* compute: share of the SMs that it fills when alone, (0, 1] */
     double rate;      /* compute: of work_ps, while it runs; 1: as if alone */

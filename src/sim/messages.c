@@ -79,7 +79,7 @@ static inline void
 end_wait(LhEngine *e, LhSimRank *rank, uint32_t late)
 {
     if (rank->account.why == LH_IDLE_IMBALANCE && rank->index != late)
-        lh_account_wait(&rank->account, &e->ranks[late].account, e->now);
+        lh_idle_accounting_wait(&rank->account, &e->ranks[late].account, e->now);
 }
 
 /* Both ends learn that @bytes move from now on, for which they have waited for @late. */
@@ -151,10 +151,10 @@ start_flow(LhEngine *e, const LhEnds *ends, const LhRoute *route, uint64_t bytes
     moving->ends[flow] = *ends;
     check_shared(e, ends);
     if (e->repeat != NULL)
-        lh_repeat_note_flow(e, LH_EVENT_FLOW_STARTS, flow);
+        lh_fast_forward_note_flow(e, LH_EVENT_FLOW_STARTS, flow);
     if (e->causes != NULL)
-        lh_causes_flow_starts(e->causes, flow, route, ends->nodes, ends->of != LH_ENDS_MESSAGE,
-                              e->now);
+        lh_path_recorder_flow_starts(e->causes, flow, route, ends->nodes,
+                                     ends->of != LH_ENDS_MESSAGE, e->now);
     return flow;
 }
 
@@ -171,7 +171,7 @@ deliver(LhEngine *e, const LhEnds *ends, uint32_t pieces)
             continue;
         node = lh_node(&rank->nodes, ends->nodes[i]);
         if (e->causes != NULL)
-            lh_causes_delivered(e->causes, rank->index, ends->nodes[i]);
+            lh_path_recorder_delivered(e->causes, rank->index, ends->nodes[i]);
         rank->moving[ends->tier]--;
         if (e->transits != NULL)
             lh_transit_arrives(e, rank, node->stream);
@@ -218,7 +218,7 @@ start_message(LhEngine *e, const LhPost *sender, const LhPost *receiver, uint32_
     set_moving(e, &ends, sender->bytes, late);
     if (e->free_network && e->causes != NULL)
         for (uint32_t i = 0; i < 2; i++)
-            lh_causes_gather(e->causes, ends.ranks[i], ends.nodes[i], i == 0);
+            lh_path_recorder_gather(e->causes, ends.ranks[i], ends.nodes[i], i == 0);
     if (e->free_network)
         deliver(e, &ends, 1);
     else
@@ -290,7 +290,7 @@ fold_hop(const LhEngine *e, LhEnds *ends, LhRoute *route)
 {
     ends->ranks[1] = lh_engine_like(e, ends->ranks[1]);
     for (uint32_t i = 0; i < route->links_count; i++)
-        route->links[i] = lh_fold_link(&e->fold, e->network, route->links[i]);
+        route->links[i] = lh_symmetry_link(&e->fold, e->network, route->links[i]);
 }
 
 /* What a hop of a collective sends all of whose hops are simulated. */
@@ -355,7 +355,7 @@ gather_members(LhEngine *e, const LhCollective *c)
     for (uint32_t i = 0; i < c->size && e->causes != NULL; i++) {
         if (!lh_engine_plays(e, c->members[i].rank))
             continue;
-        lh_causes_gather(e->causes, c->members[i].rank, c->members[i].op, first);
+        lh_path_recorder_gather(e->causes, c->members[i].rank, c->members[i].op, first);
         first = false;
     }
 }
@@ -372,7 +372,7 @@ end_together(LhEngine *e, LhCollective *c, uint32_t late)
             continue;
         end_wait(e, rank, late);
         if (e->causes != NULL)
-            lh_causes_delivered(e->causes, rank->index, c->members[i].op);
+            lh_path_recorder_delivered(e->causes, rank->index, c->members[i].op);
         lh_engine_complete(e, rank, c->members[i].op);
         lh_news_add(e, rank->index);
     }
@@ -386,7 +386,7 @@ measured_arrived(LhEngine *e, LhCollective *c, const LhEnds *ends)
     const uint8_t tier = c->neighbours->tier;
 
     for (uint32_t i = 0; i < 2 && e->causes != NULL; i++)
-        lh_causes_delivered(e->causes, ends->ranks[i], ends->nodes[i]);
+        lh_path_recorder_delivered(e->causes, ends->ranks[i], ends->nodes[i]);
     if (--c->flows_left > 0)
         return;
     for (uint32_t i = 0; i < c->size; i++) {
@@ -423,9 +423,9 @@ void
 lh_flow_arrived(LhEngine *e, uint32_t flow)
 {
     if (e->causes != NULL)
-        lh_causes_flow_arrived(e->causes, flow, e->now);
+        lh_path_recorder_flow_arrived(e->causes, flow, e->now);
     if (e->repeat != NULL)
-        lh_repeat_note_flow(e, LH_EVENT_FLOW_ARRIVES, flow);
+        lh_fast_forward_note_flow(e, LH_EVENT_FLOW_ARRIVES, flow);
     lh_flows_release(e->moving.flows, flow);
     e->moving.under_way[e->moving.ends[flow].whole]--;
     if (e->moving.ends[flow].of == LH_ENDS_HOP)
@@ -510,7 +510,7 @@ start_link(LhEngine *e, LhCollective *c, const LhTrafficLink *link, uint64_t byt
 {
     const LhMember *from = &c->members[link->from], *to = &c->members[link->to];
     const uint32_t like =
-        e->folded && !c->whole ? lh_fold_link(&e->fold, e->network, link->id) : link->id;
+        e->folded && !c->whole ? lh_symmetry_link(&e->fold, e->network, link->id) : link->id;
     const LhEnds ends = { { lh_engine_like(e, from->rank), lh_engine_like(e, to->rank) },
                           { from->op, to->op },
                           c->neighbours->tier,
@@ -646,8 +646,8 @@ record_meeting(LhEngine *e, const LhCollective *c, LhTime end)
             op = c->members[i].there ? c->members[i].op : op;
         }
     }
-    lh_causes_meet(e->causes, &narrowest, op, e->now,
-                   lh_collective_duration(e->collectives, &empty, &provenance), end);
+    lh_path_recorder_meet(e->causes, &narrowest, op, e->now,
+                          lh_collective_duration(e->collectives, &empty, &provenance), end);
 }
 
 /* Closed form: @late was the last to arrive and decides when all are through. */
@@ -674,7 +674,7 @@ finish_meeting(LhEngine *e, LhCollective *c, uint32_t late)
             continue;
         node = lh_node(&rank->nodes, c->members[i].op);
         if (e->causes != NULL)
-            lh_causes_join(e->causes, rank->index, c->members[i].op, node);
+            lh_path_recorder_join(e->causes, rank->index, c->members[i].op, node);
         set_meeting(e, c, i, late);
         node->timed = true;
         lh_heap_set(&e->heap, lh_queue_index(e, rank, node->stream), end);

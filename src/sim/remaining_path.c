@@ -6,20 +6,20 @@
 
 typedef struct {
     LhTime takes_ps;
-    uint32_t befores, befores_count; /* in LhTailsMaker.befores: what the op waits for */
+    uint32_t befores, befores_count; /* in LhRemainingPath.befores: what the op waits for */
     bool sync;
 } ChainLink;
 
-struct _LhTailsMaker {
+struct _LhRemainingPath {
     GArray *links;   /* of ChainLink, by op */
     GArray *befores; /* of uint32_t: ops */
     uint32_t last[LH_STREAMS_MAX];
 };
 
-LhTailsMaker *
-lh_tails_new(void)
+LhRemainingPath *
+lh_remaining_path_new(void)
 {
-    LhTailsMaker *maker = g_new(LhTailsMaker, 1);
+    LhRemainingPath *maker = g_new(LhRemainingPath, 1);
 
     maker->links = g_array_new(FALSE, FALSE, sizeof(ChainLink));
     maker->befores = g_array_new(FALSE, FALSE, sizeof(uint32_t));
@@ -29,14 +29,14 @@ lh_tails_new(void)
 }
 
 static void
-add_before(LhTailsMaker *maker, uint32_t op)
+add_before(LhRemainingPath *maker, uint32_t op)
 {
     if (op != LH_OP_NONE)
         g_array_append_val(maker->befores, op);
 }
 
 void
-lh_tails_add(LhTailsMaker *maker, const LhOp *op, LhTime takes_ps)
+lh_remaining_path_add(LhRemainingPath *maker, const LhOp *op, LhTime takes_ps)
 {
     ChainLink link = { .takes_ps = takes_ps,
                        .befores = maker->befores->len,
@@ -56,7 +56,7 @@ lh_tails_add(LhTailsMaker *maker, const LhOp *op, LhTime takes_ps)
 }
 
 GArray *
-lh_tails_end(LhTailsMaker *maker)
+lh_remaining_path_end(LhRemainingPath *maker)
 {
     const guint ops = maker->links->len;
     GArray *tails = g_array_sized_new(FALSE, TRUE, sizeof(LhTime), ops);

@@ -10,13 +10,13 @@
 
 #include <glib.h>
 
-typedef struct _LhTailsMaker LhTailsMaker;
+typedef struct _LhRemainingPath LhRemainingPath;
 
 /* Ops are added in the order of the program. */
-LhTailsMaker *lh_tails_new(void);
+LhRemainingPath *lh_remaining_path_new(void);
 
 /* @op, which takes so long at least; of a sync, the host after all that was before it. */
-void lh_tails_add(LhTailsMaker *maker, const LhOp *op, LhTime takes_ps);
+void lh_remaining_path_add(LhRemainingPath *maker, const LhOp *op, LhTime takes_ps);
 
 /* Frees the maker. An LhTime for each op, which the caller unrefs. */
-GArray *lh_tails_end(LhTailsMaker *maker);
+GArray *lh_remaining_path_end(LhRemainingPath *maker);

@@ -111,23 +111,25 @@ init_network(LhEngine *e)
                            e->free_network ? LH_COLLECTIVES_CLOSED_FORM : params->collectives,
                            params->network_model == LH_NETWORK_FAIR, e->folded ? &e->fold : NULL);
     if (params->links != NULL) {
-        e->moving.load = lh_load_new(e->network->links_count, params->links, params->links_data);
+        e->moving.load =
+            lh_link_utilization_new(e->network->links_count, params->links, params->links_data);
         lh_flows_load(e->moving.flows, e->moving.load);
     }
     if (params->path)
-        e->causes = lh_causes_new(e->network, e->moving.flows,
-                                  params->network_model == LH_NETWORK_FAIR, params->precedence);
+        e->causes =
+            lh_path_recorder_new(e->network, e->moving.flows,
+                                 params->network_model == LH_NETWORK_FAIR, params->precedence);
     lh_matcher_init(&e->matcher, e->ranks_count);
 }
 
 void
-lh_engine_init(LhEngine *e, const LhSimParams *params, const LhFold *fold)
+lh_engine_init(LhEngine *e, const LhSimParams *params, const LhSymmetryGroups *fold)
 {
     const LhProgram *program = params->program;
 
     e->params = params;
     e->fold = *fold;
-    e->folded = lh_fold_is_any(fold);
+    e->folded = lh_symmetry_is_any(fold);
     e->program = program;
     e->network = params->network;
     e->ranks_count = lh_program_ranks(program);
@@ -146,7 +148,7 @@ lh_engine_init(LhEngine *e, const LhSimParams *params, const LhFold *fold)
     init_tails(e);
     lh_transit_init(e);
     lh_memory_begins(e);
-    e->repeat = lh_repeat_new(e);
+    e->repeat = lh_fast_forward_new(e);
 }
 
 void
@@ -171,11 +173,11 @@ lh_engine_clear(LhEngine *e)
     g_free(e->moving.ends);
     g_free(e->moving.hops);
     g_free(e->news.ranks);
-    lh_causes_free(e->causes);
-    lh_repeat_free(e->repeat, e->ranks_count);
+    lh_path_recorder_free(e->causes);
+    lh_fast_forward_free(e->repeat, e->ranks_count);
     lh_matcher_clear(&e->matcher);
     lh_flows_free(e->moving.flows);
-    lh_load_free(e->moving.load);
+    lh_link_utilization_free(e->moving.load);
     lh_collectives_free(e->collectives);
     lh_heap_clear(&e->heap);
     lh_cost_clear(&e->cost);
@@ -186,14 +188,14 @@ lh_engine_clear(LhEngine *e)
 static LhWide
 link_bytes(const LhEngine *e, uint32_t link)
 {
-    const uint32_t like = e->folded ? lh_fold_link(&e->fold, e->network, link) : link;
+    const uint32_t like = e->folded ? lh_symmetry_link(&e->fold, e->network, link) : link;
     LhWide bytes = lh_flows_link_bytes(e->moving.flows, like);
 
     if (!e->folded)
         return bytes;
     bytes -= e->whole_bytes[like];
     for (uint32_t i = 0; i < LH_APARTS; i++)
-        bytes += e->apart[i].link_bytes[lh_fold_link(&e->apart[i].fold, e->network, link)];
+        bytes += e->apart[i].link_bytes[lh_symmetry_link(&e->apart[i].fold, e->network, link)];
     return bytes;
 }
 
@@ -324,8 +326,8 @@ close_accounts(LhEngine *e, LhSimResult *result)
     e->now = result->makespan_ps - e->skipped_ps;
     for (uint32_t r = 0; r < e->ranks_count; r++)
         if (r != last && lh_engine_plays(e, r))
-            lh_account_wait(&e->ranks[r].account, &e->ranks[last].account, e->now);
-    lh_account(&e->ranks[last].account, e->now);
+            lh_idle_accounting_wait(&e->ranks[r].account, &e->ranks[last].account, e->now);
+    lh_idle_accounting_take(&e->ranks[last].account, e->now);
 }
 
 /* Of ranks that were not simulated, and what each rank has sent in its own way. */
@@ -342,7 +344,7 @@ summarise_likes(LhEngine *e)
         for (uint32_t i = 0; i < e->ranks_count * LH_TIERS; i++) {
             const uint32_t r = i / LH_TIERS, tier = i % LH_TIERS;
             const uint64_t bytes =
-                apart->sent_bytes[lh_fold_rank(&apart->fold, r) * LH_TIERS + tier];
+                apart->sent_bytes[lh_symmetry_rank(&apart->fold, r) * LH_TIERS + tier];
 
             e->results[r].bytes_sent += bytes;
             e->results[r].bytes_by_tier[tier] += bytes;
@@ -381,9 +383,9 @@ lh_engine_summarise(LhEngine *e)
     result->beyond = e->cost.beyond;
     result->provenance = MAX(result->provenance, outside_provenance(e));
     if (e->causes != NULL)
-        result->path = lh_causes_path(e->causes);
+        result->path = lh_path_recorder_path(e->causes);
     if (e->causes != NULL)
-        result->precedence = lh_causes_take_precedence(e->causes);
+        result->precedence = lh_path_recorder_take_slack(e->causes);
     summarise_links(e, result);
     return result;
 }

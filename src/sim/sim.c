@@ -20,7 +20,7 @@ lh_sim_result_free(LhSimResult *result)
     g_free(result->ranks);
     g_free(result->out_of_memory);
     g_clear_pointer(&result->path, g_array_unref);
-    lh_precedence_free(result->precedence);
+    lh_slack_free(result->precedence);
     g_free(result);
 }
 

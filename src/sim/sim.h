@@ -16,7 +16,7 @@ typedef struct {
     double slowdown; /* compute on this rank takes this many times as long; >= 1 */
 } LhStraggler;
 
-/* How long @rank takes at least from the end of each of its ops on: lh_least_tails(). */
+/* How long @rank takes at least from the end of each of its ops on: lh_lower_bound_tails(). */
 typedef struct {
     uint32_t rank;
     GArray *tails_ps; /* of LhTime, by op */
@@ -151,7 +151,7 @@ typedef struct {
                                      counted; of PCIe those of the GPUs' own links */
     LhOutOfMemory *out_of_memory; /* owned; NULL: everything fits, or there was no limit */
     GArray *path;                 /* of LhPathStep, from 0 to the makespan; NULL unless asked for */
-    LhPrecedence *precedence;     /* owned; NULL unless asked for */
+    LhSlackGraph *precedence;     /* owned; NULL unless asked for */
     LhProvenance provenance;      /* the weakest of the constants that were used */
     double compute_error; /* what kernel times are good to, a mean by time: sim/cost/provenance.h */
     double compute_judged; /* share of their time for which that holds the model's error, too */

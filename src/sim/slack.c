@@ -3,10 +3,10 @@
 
 #include <math.h>
 
-LhPrecedence *
-lh_precedence_new(uint32_t ranks)
+LhSlackGraph *
+lh_slack_new(uint32_t ranks)
 {
-    LhPrecedence *p = g_new0(LhPrecedence, 1);
+    LhSlackGraph *p = g_new0(LhSlackGraph, 1);
 
     p->events = g_array_new(FALSE, FALSE, sizeof(LhEvent));
     p->waits = g_array_new(FALSE, FALSE, sizeof(LhWait));
@@ -18,7 +18,7 @@ lh_precedence_new(uint32_t ranks)
 }
 
 void
-lh_precedence_free(LhPrecedence *p)
+lh_slack_free(LhSlackGraph *p)
 {
     if (p == NULL)
         return;
@@ -31,8 +31,7 @@ lh_precedence_free(LhPrecedence *p)
 }
 
 uint32_t
-lh_precedence_event(LhPrecedence *p, LhTime time_ps, uint32_t rank, uint32_t op,
-                    LhPathStepKind kind)
+lh_slack_event(LhSlackGraph *p, LhTime time_ps, uint32_t rank, uint32_t op, LhPathStepKind kind)
 {
     const LhEvent event = { .time_ps = time_ps,
                             .waits_first = p->waits->len,
@@ -45,7 +44,7 @@ lh_precedence_event(LhPrecedence *p, LhTime time_ps, uint32_t rank, uint32_t op,
 }
 
 void
-lh_precedence_wait(LhPrecedence *p, uint32_t event, LhTime takes_ps)
+lh_slack_wait(LhSlackGraph *p, uint32_t event, LhTime takes_ps)
 {
     const LhWait wait = { .takes_ps = takes_ps, .event = event };
 
@@ -54,13 +53,13 @@ lh_precedence_wait(LhPrecedence *p, uint32_t event, LhTime takes_ps)
 }
 
 void
-lh_precedence_over(LhPrecedence *p, uint8_t tiers)
+lh_slack_over(LhSlackGraph *p, uint8_t tiers)
 {
     g_array_index(p->events, LhEvent, p->events->len - 1).tiers = tiers;
 }
 
 LhOpEvents *
-lh_precedence_op(LhPrecedence *p, uint32_t rank, uint32_t op)
+lh_slack_op(LhSlackGraph *p, uint32_t rank, uint32_t op)
 {
     const LhOpEvents none = { LH_NO_EVENT, LH_NO_EVENT, LH_NO_EVENT };
     GArray *ops = p->ops[rank];
@@ -73,13 +72,13 @@ lh_precedence_op(LhPrecedence *p, uint32_t rank, uint32_t op)
 /* ---- reading ---- */
 
 static inline const LhEvent *
-event_at(const LhPrecedence *p, uint32_t index)
+event_at(const LhSlackGraph *p, uint32_t index)
 {
     return &g_array_index(p->events, LhEvent, index);
 }
 
 static inline uint32_t
-waits_end(const LhPrecedence *p, uint32_t index)
+waits_end(const LhSlackGraph *p, uint32_t index)
 {
     return index + 1 < p->events->len ? event_at(p, index + 1)->waits_first : p->waits->len;
 }
@@ -92,7 +91,7 @@ ends_run(const LhEvent *event)
 }
 
 static LhTime
-makespan_of(const LhPrecedence *p)
+makespan_of(const LhSlackGraph *p)
 {
     LhTime last_ps = 0;
 
@@ -103,7 +102,7 @@ makespan_of(const LhPrecedence *p)
 }
 
 LhTime *
-lh_precedence_slack(const LhPrecedence *p)
+lh_slack_of(const LhSlackGraph *p)
 {
     const uint32_t count = p->events->len;
     const LhTime makespan_ps = makespan_of(p);
@@ -127,8 +126,8 @@ lh_precedence_slack(const LhPrecedence *p)
 }
 
 bool
-lh_precedence_op_slack(const LhPrecedence *p, const LhTime *slack, uint32_t rank, uint32_t op,
-                       LhTime *slack_ps)
+lh_slack_of_op(const LhSlackGraph *p, const LhTime *slack, uint32_t rank, uint32_t op,
+               LhTime *slack_ps)
 {
     const GArray *ops = p->ops[rank];
 
@@ -139,7 +138,7 @@ lh_precedence_op_slack(const LhPrecedence *p, const LhTime *slack, uint32_t rank
 }
 
 LhTime
-lh_precedence_replay(const LhPrecedence *p, double (*share)(void *, const LhEvent *), void *data)
+lh_slack_replay(const LhSlackGraph *p, double (*share)(void *, const LhEvent *), void *data)
 {
     const uint32_t count = p->events->len;
     g_autofree LhTime *times = g_new(LhTime, MAX(count, 1));
@@ -168,7 +167,7 @@ lh_precedence_replay(const LhPrecedence *p, double (*share)(void *, const LhEven
 
 /* What came last of all that the event waits for; the first of those, if there are several. */
 static uint32_t
-last_before(const LhPrecedence *p, uint32_t index)
+last_before(const LhSlackGraph *p, uint32_t index)
 {
     const uint32_t end = waits_end(p, index);
     uint32_t last = LH_NO_EVENT;
@@ -200,7 +199,7 @@ reverse(GArray *path)
 }
 
 GArray *
-lh_precedence_chain(const LhPrecedence *p, uint32_t event)
+lh_slack_chain(const LhSlackGraph *p, uint32_t event)
 {
     GArray *path = g_array_new(FALSE, FALSE, sizeof(LhPathStep));
     uint32_t before;

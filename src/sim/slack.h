@@ -41,44 +41,43 @@ typedef struct {
     GArray *waits;  /* of LhWait */
     GArray **ops;   /* by rank: of LhOpEvents, by op */
     uint32_t ranks_count;
-} LhPrecedence;
+} LhSlackGraph;
 
-LhPrecedence *lh_precedence_new(uint32_t ranks);
-void lh_precedence_free(LhPrecedence *precedence);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhPrecedence, lh_precedence_free)
+LhSlackGraph *lh_slack_new(uint32_t ranks);
+void lh_slack_free(LhSlackGraph *precedence);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhSlackGraph, lh_slack_free)
 
 /* A new event of @rank's @op; returns its index. Its waits follow. */
-uint32_t lh_precedence_event(LhPrecedence *p, LhTime time_ps, uint32_t rank, uint32_t op,
-                             LhPathStepKind kind);
+uint32_t lh_slack_event(LhSlackGraph *p, LhTime time_ps, uint32_t rank, uint32_t op,
+                        LhPathStepKind kind);
 
 /* The latest event waits for @event (LH_NO_EVENT: nothing), @takes_ps before it. */
-void lh_precedence_wait(LhPrecedence *p, uint32_t event, LhTime takes_ps);
+void lh_slack_wait(LhSlackGraph *p, uint32_t event, LhTime takes_ps);
 
 /* The time of the latest event's waits goes to links of @tiers. */
-void lh_precedence_over(LhPrecedence *p, uint8_t tiers);
+void lh_slack_over(LhSlackGraph *p, uint8_t tiers);
 
 /* Of an op that is known or not; to change. Valid until the next call. */
-LhOpEvents *lh_precedence_op(LhPrecedence *p, uint32_t rank, uint32_t op);
+LhOpEvents *lh_slack_op(LhSlackGraph *p, uint32_t rank, uint32_t op);
 
 /*
  * The slack of every event, by index: how much later it may be without making the run longer, if
  * all that comes after takes as long as it did. 0 for all events of the critical path. Caller
  * frees.
  */
-LhTime *lh_precedence_slack(const LhPrecedence *p);
+LhTime *lh_slack_of(const LhSlackGraph *p);
 
 /* The slack of an op, which may take so much longer; of @slack. False if it never ended. */
-bool lh_precedence_op_slack(const LhPrecedence *p, const LhTime *slack, uint32_t rank, uint32_t op,
-                            LhTime *slack_ps);
+bool lh_slack_of_op(const LhSlackGraph *p, const LhTime *slack, uint32_t rank, uint32_t op,
+                    LhTime *slack_ps);
 
 /* The makespan if the times that lead to an event were @share(data, event) of what they were.
  * NULL: all of it. */
-LhTime lh_precedence_replay(const LhPrecedence *p, double (*share)(void *, const LhEvent *),
-                            void *data);
+LhTime lh_slack_replay(const LhSlackGraph *p, double (*share)(void *, const LhEvent *), void *data);
 
 /*
  * The chain of what came last before @event, from the start of the run on: of LhPathStep, without
  * those that take no time. Its steps lie end to end up to the event's time. A step is of the event
  * that it leads to; its peer is the rank of the one that it comes from. Caller unrefs.
  */
-GArray *lh_precedence_chain(const LhPrecedence *p, uint32_t event);
+GArray *lh_slack_chain(const LhSlackGraph *p, uint32_t event);

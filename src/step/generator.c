@@ -126,9 +126,9 @@ wait(LhEmitter *e, const LhStepCall *call)
             lh_emit_after(e, e->marks[MARK_HISTORY + s * LH_STEP_HISTORY + back - 1]);
     }
     if (call->after_module)
-        lh_embed_after(e, false);
+        lh_subprogram_after(e, false);
     if (call->after_all)
-        lh_embed_after(e, true);
+        lh_subprogram_after(e, true);
 }
 
 static void
@@ -308,7 +308,7 @@ emit_module(LhEmitter *e, const LhStepList *list, const LhStepCall *call)
     /* cppcheck-suppress allocaCalled */
     uint16_t *slots = g_newa(uint16_t, program->slots_count);
     uint32_t *parts = g_newa0(uint32_t, program->slots_count);
-    LhEmbedding embedding = {
+    LhSubprogram embedding = {
         .program = program,
         .slots = slots,
         .parts = parts,
@@ -331,8 +331,8 @@ emit_module(LhEmitter *e, const LhStepList *list, const LhStepCall *call)
     e->layer = call->layer;
     e->micro_batch = (uint16_t)(e->marks[MARK_MICRO_BATCH] + call->micro_batch);
     if (e->marks[MARK_STEP] == 0)
-        lh_embed_begin(e, &embedding, place.context, last_computed(e));
-    lh_embed_step(e, &embedding);
+        lh_subprogram_begin(e, &embedding, place.context, last_computed(e));
+    lh_subprogram_step(e, &embedding);
     return ++e->marks[MARK_STEP] == module_steps(plan, call->kind, call->backward, place.context);
 }
 

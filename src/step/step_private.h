@@ -58,7 +58,7 @@ LhStepPlace lh_step_place_of(const LhStepPlan *plan, uint32_t rank);
 
 typedef struct {
     LhProgram *forward, *backward; /* of one layer; owned; NULL: the model has none of the kind */
-    uint16_t *forward_slots, *backward_slots; /* LhEmbedding.slots; those of roles are filled in
+    uint16_t *forward_slots, *backward_slots; /* LhSubprogram.slots; those of roles are filled in
                                                  when a layer is known */
     uint8_t *forward_roles, *backward_roles;  /* [slots] LhStepRole, LH_STEP_ROLES: its own */
     uint8_t forward_streams[LH_STREAMS_MAX], backward_streams[LH_STREAMS_MAX]; /* those around it */

@@ -24,7 +24,7 @@ typedef struct {
 } Spot;
 
 typedef struct {
-    LhSynthState *state;
+    LhSynthAssignment *state;
     const LhSynthCooling *cooling;
     uint64_t drawn;
     /* What the present move has changed. */
@@ -48,7 +48,7 @@ below(Run *r, uint32_t count)
 }
 
 static Spot
-spot_of(const LhSynthState *s, uint32_t block)
+spot_of(const LhSynthAssignment *s, uint32_t block)
 {
     return (Spot){ s->owners[block], s->turns[block] };
 }
@@ -62,7 +62,7 @@ move(Run *r, uint32_t block, Spot to)
         return;
     r->moved[r->moved_count] = block;
     r->before[r->moved_count++] = from;
-    lh_synth_state_move(r->state, block, to.owner, to.turn);
+    lh_synth_assignment_move(r->state, block, to.owner, to.turn);
 }
 
 static void
@@ -70,8 +70,8 @@ undo(Run *r)
 {
     while (r->moved_count > 0) {
         r->moved_count--;
-        lh_synth_state_move(r->state, r->moved[r->moved_count], r->before[r->moved_count].owner,
-                            r->before[r->moved_count].turn);
+        lh_synth_assignment_move(r->state, r->moved[r->moved_count],
+                                 r->before[r->moved_count].owner, r->before[r->moved_count].turn);
     }
 }
 
@@ -159,7 +159,7 @@ cool(Run *r, double *best)
         try_move(r);
         if (r->moved_count == 0)
             continue;
-        next = lh_synth_state_objective(r->state, &c->weights);
+        next = lh_synth_assignment_objective(r->state, &c->weights);
         if (next > now && uniform(r) >= exp((now - next) / temperature)) {
             undo(r);
             continue;
@@ -173,7 +173,7 @@ cool(Run *r, double *best)
 }
 
 double
-lh_synth_anneal(LhSynthState *s, const LhSynthCooling *cooling)
+lh_synth_anneal(LhSynthAssignment *s, const LhSynthCooling *cooling)
 {
     const uint32_t blocks = s->problem->blocks_count;
     Run r = { .state = s,
@@ -182,13 +182,13 @@ lh_synth_anneal(LhSynthState *s, const LhSynthCooling *cooling)
               .before = g_new(Spot, blocks + 1),
               .best_owners = g_new(uint32_t, blocks + 1),
               .best_turns = g_new(uint8_t, blocks + 1) };
-    double best = lh_synth_state_objective(s, &cooling->weights);
+    double best = lh_synth_assignment_objective(s, &cooling->weights);
 
     keep_order(&r);
     if (blocks > 0)
         cool(&r, &best);
     for (uint32_t b = 0; b < blocks; b++)
-        lh_synth_state_move(s, b, r.best_owners[b], r.best_turns[b]);
+        lh_synth_assignment_move(s, b, r.best_owners[b], r.best_turns[b]);
     g_free(r.moved);
     g_free(r.before);
     g_free(r.best_owners);

@@ -16,4 +16,4 @@ typedef struct {
 
 /* Leaves @state at the best assignment on the way. Returns its objective; the same for the same
  * state and cooling. */
-double lh_synth_anneal(LhSynthState *state, const LhSynthCooling *cooling);
+double lh_synth_anneal(LhSynthAssignment *state, const LhSynthCooling *cooling);

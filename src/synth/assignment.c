@@ -18,8 +18,8 @@ typedef struct {
 } Need;
 
 static void
-carry(const LhSynthState *s, LhSynthCounters *counters, uint32_t slot, uint32_t from, uint32_t to,
-      int64_t bytes)
+carry(const LhSynthAssignment *s, LhSynthCounters *counters, uint32_t slot, uint32_t from,
+      uint32_t to, int64_t bytes)
 {
     counters->out[slot * s->problem->places + from] += bytes;
     counters->in[slot * s->problem->places + to] += bytes;
@@ -28,7 +28,7 @@ carry(const LhSynthState *s, LhSynthCounters *counters, uint32_t slot, uint32_t 
 /* What travels for a chunk that a place needs: to the place in the slot of the first round, and
  * results back two slots behind the last. */
 static void
-travel(LhSynthState *s, const Need *need, int64_t sign)
+travel(LhSynthAssignment *s, const Need *need, int64_t sign)
 {
     const LhSynthProblem *p = s->problem;
     const uint32_t home = p->homes[need->chunk], place = need->place;
@@ -59,7 +59,7 @@ travel(LhSynthState *s, const Need *need, int64_t sign)
 }
 
 static void
-count(LhSynthState *s, Need need, uint32_t turn, int sign)
+count(LhSynthAssignment *s, Need need, uint32_t turn, int sign)
 {
     travel(s, &need, -1);
     need.counts[turn] += (uint32_t)sign;
@@ -67,7 +67,7 @@ count(LhSynthState *s, Need need, uint32_t turn, int sign)
 }
 
 static void
-add(LhSynthState *s, uint32_t index, int sign)
+add(LhSynthAssignment *s, uint32_t index, int sign)
 {
     const LhSynthProblem *p = s->problem;
     const LhSynthBlock *block = &p->blocks[index];
@@ -89,7 +89,7 @@ add(LhSynthState *s, uint32_t index, int sign)
 }
 
 void
-lh_synth_state_move(LhSynthState *s, uint32_t block, uint32_t owner, uint32_t turn)
+lh_synth_assignment_move(LhSynthAssignment *s, uint32_t block, uint32_t owner, uint32_t turn)
 {
     g_assert(owner < s->problem->places && turn < s->rounds);
     add(s, block, -1);
@@ -99,7 +99,7 @@ lh_synth_state_move(LhSynthState *s, uint32_t block, uint32_t owner, uint32_t tu
 }
 
 static void
-init_counters(const LhSynthState *s, LhSynthCounters *counters)
+init_counters(const LhSynthAssignment *s, LhSynthCounters *counters)
 {
     const gsize places = s->problem->places;
 
@@ -116,10 +116,10 @@ clear_counters(LhSynthCounters *counters)
     g_free(counters->work_ps);
 }
 
-LhSynthState *
-lh_synth_state_new(const LhSynthProblem *p, uint32_t rounds)
+LhSynthAssignment *
+lh_synth_assignment_new(const LhSynthProblem *p, uint32_t rounds)
 {
-    LhSynthState *s = g_new0(LhSynthState, 1);
+    LhSynthAssignment *s = g_new0(LhSynthAssignment, 1);
     const gsize counters = (gsize)p->places * p->chunks * p->grain.slices * rounds;
 
     g_assert(rounds >= 1 && rounds <= LH_SYNTH_ROUNDS_MAX);
@@ -140,7 +140,7 @@ lh_synth_state_new(const LhSynthProblem *p, uint32_t rounds)
 }
 
 void
-lh_synth_state_free(LhSynthState *s)
+lh_synth_assignment_free(LhSynthAssignment *s)
 {
     if (s == NULL)
         return;
@@ -156,7 +156,7 @@ lh_synth_state_free(LhSynthState *s)
 
 /* The time of slot @slot of the network, in which all places send and receive at once. */
 static double
-slot_ps(const LhSynthState *s, const LhSynthCounters *c, uint32_t slot, double *sum)
+slot_ps(const LhSynthAssignment *s, const LhSynthCounters *c, uint32_t slot, double *sum)
 {
     const LhSynthProblem *p = s->problem;
     double longest = 0;
@@ -177,7 +177,7 @@ slot_ps(const LhSynthState *s, const LhSynthCounters *c, uint32_t slot, double *
  * of which C(n, -1) is the work of n that has all inputs at home. The result is when all is over.
  */
 static double
-pipeline_ps(const LhSynthState *s, const LhSynthCounters *c, double *sum)
+pipeline_ps(const LhSynthAssignment *s, const LhSynthCounters *c, double *sum)
 {
     const uint32_t places = s->problem->places;
     double computed[LH_SYNTH_PLACES_MAX];
@@ -206,7 +206,7 @@ pipeline_ps(const LhSynthState *s, const LhSynthCounters *c, double *sum)
 }
 
 double
-lh_synth_state_objective(const LhSynthState *s, const LhSynthWeights *weights)
+lh_synth_assignment_objective(const LhSynthAssignment *s, const LhSynthWeights *weights)
 {
     const uint32_t places = s->problem->places;
     double sum = 0, most = 0, all = 0, squares = 0;
@@ -226,7 +226,7 @@ lh_synth_state_objective(const LhSynthState *s, const LhSynthWeights *weights)
 }
 
 uint64_t
-lh_synth_state_bytes(const LhSynthState *s)
+lh_synth_assignment_bytes(const LhSynthAssignment *s)
 {
     uint64_t sum = 0;
 
@@ -247,7 +247,7 @@ place_of_slice(const LhSynthProblem *p, const LhSynthBlock *block)
 }
 
 void
-lh_synth_state_start(LhSynthState *s, LhSynthStart start)
+lh_synth_assignment_start(LhSynthAssignment *s, LhSynthStart start)
 {
     const LhSynthProblem *p = s->problem;
 
@@ -261,6 +261,6 @@ lh_synth_state_start(LhSynthState *s, LhSynthStart start)
         else if (start == LH_SYNTH_HEADS ||
                  (start == LH_SYNTH_DIAGONALS && !lh_synth_is_local(p, block, home)))
             owner = place_of_slice(p, block);
-        lh_synth_state_move(s, b, owner, 0);
+        lh_synth_assignment_move(s, b, owner, 0);
     }
 }

@@ -30,7 +30,7 @@ typedef struct {
     uint32_t *rows, *columns;
     LhSynthCounters forward, backward; /* the latter 0 where there is no such pass */
     int64_t *load_ps;                  /* [places]: the sum of all work */
-} LhSynthState;
+} LhSynthAssignment;
 
 /* What an assignment is judged by: its time, and beside it a little of what makes others good. */
 typedef struct {
@@ -40,18 +40,19 @@ typedef struct {
 
 /* Every block at the home of its row, in round 0. @rounds in [1, LH_SYNTH_ROUNDS_MAX]. Caller
  * frees. */
-LhSynthState *lh_synth_state_new(const LhSynthProblem *problem, uint32_t rounds);
-void lh_synth_state_free(LhSynthState *state);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhSynthState, lh_synth_state_free)
+LhSynthAssignment *lh_synth_assignment_new(const LhSynthProblem *problem, uint32_t rounds);
+void lh_synth_assignment_free(LhSynthAssignment *state);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhSynthAssignment, lh_synth_assignment_free)
 
 /* Moves block @block. */
-void lh_synth_state_move(LhSynthState *state, uint32_t block, uint32_t owner, uint32_t turn);
+void lh_synth_assignment_move(LhSynthAssignment *state, uint32_t block, uint32_t owner,
+                              uint32_t turn);
 
 /* Picoseconds, about: communication and compute as a pipeline, plus the weighted terms. */
-double lh_synth_state_objective(const LhSynthState *state, const LhSynthWeights *weights);
+double lh_synth_assignment_objective(const LhSynthAssignment *state, const LhSynthWeights *weights);
 
 /* Bytes that all places send to others. */
-uint64_t lh_synth_state_bytes(const LhSynthState *state);
+uint64_t lh_synth_assignment_bytes(const LhSynthAssignment *state);
 
 /* Constructed assignments, to begin from; all rounds are 0. */
 typedef enum {
@@ -65,4 +66,4 @@ typedef enum {
 /* "rows at home", "columns at home", "heads across places", ...; NULL-terminated. */
 extern const char *const lh_synth_start_names[];
 
-void lh_synth_state_start(LhSynthState *state, LhSynthStart start);
+void lh_synth_assignment_start(LhSynthAssignment *state, LhSynthStart start);

@@ -222,7 +222,7 @@ declare(LhSynthEmission *e)
         kv = MAX(kv, e->layout->sites[place].kv_parts);
         out = MAX(out, e->layout->sites[place].out_parts);
     }
-    e->returns[LH_SYNTH_O] = lh_synth_returns_new(e->layout, LH_SYNTH_O);
+    e->returns[LH_SYNTH_O] = lh_synth_routing_new(e->layout, LH_SYNTH_O);
     e->slots.rows = lh_synth_add_slot(program, "rows", LH_TENSOR_Q, q, q_bytes, width);
     e->slots.columns = lh_synth_add_slot(program, "columns", LH_TENSOR_KV, kv, kv_bytes, width);
     e->slots.block = lh_synth_add_slot(program, "block", kind, out, q_bytes + stats, width);
@@ -363,7 +363,7 @@ write_rank(const LhSynthEmission *e, uint32_t rank)
 }
 
 LhProgram *
-lh_synth_emit(const LhSynthState *state, LhSynthStyle style)
+lh_synth_emit(const LhSynthAssignment *state, LhSynthStyle style)
 {
     const uint32_t ranks = state->problem->places * state->problem->gpus;
     g_autoptr(LhSynthLayout) layout =
@@ -380,7 +380,7 @@ lh_synth_emit(const LhSynthState *state, LhSynthStyle style)
     for (uint32_t rank = 0; rank < ranks; rank++)
         all->ranks[rank] = write_rank(&e, rank);
     for (int kind = 0; kind < LH_SYNTH_RESULTS; kind++)
-        lh_synth_returns_free(e.returns[kind]);
+        lh_synth_routing_free(e.returns[kind]);
     e.program->plan = all;
     e.program->plan_free = lh_explicit_free;
     return e.program;

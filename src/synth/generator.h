@@ -23,4 +23,4 @@ typedef struct {
 extern const LhSynthStyle lh_synth_styles[LH_SYNTH_STYLES];
 
 /* The program of an assignment, an explicit one. Caller frees. */
-LhProgram *lh_synth_emit(const LhSynthState *state, LhSynthStyle style);
+LhProgram *lh_synth_emit(const LhSynthAssignment *state, LhSynthStyle style);

@@ -28,8 +28,8 @@ lh_synth_declare_backward(LhSynthEmission *e, uint32_t q_parts, uint32_t kv_part
     const uint32_t parts = slots[s->q].parts;
     uint32_t came, kv_came;
 
-    e->returns[LH_SYNTH_DQ] = lh_synth_returns_new(e->layout, LH_SYNTH_DQ);
-    e->returns[LH_SYNTH_DKV] = lh_synth_returns_new(e->layout, LH_SYNTH_DKV);
+    e->returns[LH_SYNTH_DQ] = lh_synth_routing_new(e->layout, LH_SYNTH_DQ);
+    e->returns[LH_SYNTH_DKV] = lh_synth_routing_new(e->layout, LH_SYNTH_DKV);
     came = e->returns[LH_SYNTH_DQ]->came;
     kv_came = e->returns[LH_SYNTH_DKV]->came;
     s->lse_rows = lh_synth_add_slot(program, "lse_rows", LH_TENSOR_LSE, q_parts, stat, 4);

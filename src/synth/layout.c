@@ -17,7 +17,7 @@ new_table(const LhSynthProblem *p)
 
 /* The rounds in which @place first needs chunks, as @counts say. */
 static void
-find_turns(const LhSynthState *s, const uint32_t *counts, uint32_t place, uint32_t *turns)
+find_turns(const LhSynthAssignment *s, const uint32_t *counts, uint32_t place, uint32_t *turns)
 {
     const LhSynthProblem *p = s->problem;
 
@@ -122,7 +122,7 @@ static void
 gather_row(Gather *g, uint32_t index)
 {
     const LhSynthProblem *p = g->layout->problem;
-    const LhSynthState *s = g->layout->state;
+    const LhSynthAssignment *s = g->layout->state;
     const uint32_t kv = lh_synth_kv_slice(p, g->slice);
     const uint32_t line = row_of(g, index) * p->grain.slices + g->slice;
     LhSynthCall run = { .slice = g->slice, .row = index, .rows = 1 };
@@ -328,7 +328,7 @@ lay_out(const LhSynthLayout *layout, uint32_t place)
 }
 
 LhSynthLayout *
-lh_synth_layout_new(const LhSynthState *state, LhSynthKernels kernels, uint32_t stages)
+lh_synth_layout_new(const LhSynthAssignment *state, LhSynthKernels kernels, uint32_t stages)
 {
     LhSynthLayout *layout = g_new0(LhSynthLayout, 1);
 

@@ -49,7 +49,7 @@ typedef struct {
 } LhSynthSite;
 
 typedef struct {
-    const LhSynthState *state; /* borrowed, as is ... */
+    const LhSynthAssignment *state; /* borrowed, as is ... */
     const LhSynthProblem *problem;
     LhSynthKernels kernels;
     uint32_t stages;    /* of a turn */
@@ -57,7 +57,7 @@ typedef struct {
 } LhSynthLayout;
 
 /* @stages at least 1. Caller frees. */
-LhSynthLayout *lh_synth_layout_new(const LhSynthState *state, LhSynthKernels kernels,
+LhSynthLayout *lh_synth_layout_new(const LhSynthAssignment *state, LhSynthKernels kernels,
                                    uint32_t stages);
 void lh_synth_layout_free(LhSynthLayout *layout);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhSynthLayout, lh_synth_layout_free)

@@ -146,7 +146,7 @@ by_rounding(gconstpointer a, gconstpointer b)
 
 /* The same of what rank @rank sends. */
 static uint32_t
-place_departures(LhSynthReturns *r, uint32_t rank)
+place_departures(LhSynthRouting *r, uint32_t rank)
 {
     GArray *departures = r->departures[rank];
     g_autoptr(GArray) leavers = g_array_new(FALSE, FALSE, sizeof(Leaver));
@@ -196,11 +196,11 @@ count_sums(const LhSynthProblem *p, LhSynthResult kind, const GArray *arrivals)
     return sums;
 }
 
-LhSynthReturns *
-lh_synth_returns_new(const LhSynthLayout *layout, LhSynthResult kind)
+LhSynthRouting *
+lh_synth_routing_new(const LhSynthLayout *layout, LhSynthResult kind)
 {
     const LhSynthProblem *p = layout->problem;
-    LhSynthReturns *r = g_new0(LhSynthReturns, 1);
+    LhSynthRouting *r = g_new0(LhSynthRouting, 1);
 
     r->ranks = p->places * p->gpus;
     r->arrivals = g_new(GArray *, r->ranks);
@@ -230,7 +230,7 @@ lh_synth_returns_new(const LhSynthLayout *layout, LhSynthResult kind)
 }
 
 void
-lh_synth_returns_free(LhSynthReturns *r)
+lh_synth_routing_free(LhSynthRouting *r)
 {
     if (r == NULL)
         return;

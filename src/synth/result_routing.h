@@ -41,11 +41,11 @@ typedef struct {
                             arrivals */
     uint32_t came, sent; /* parts that any rank needs for what comes and for what leaves */
     uint32_t sums;       /* outputs of a rank that come in several parts: the most of any rank */
-} LhSynthReturns;
+} LhSynthRouting;
 
 /* The returns of one kind of result. Caller frees. */
-LhSynthReturns *lh_synth_returns_new(const LhSynthLayout *layout, LhSynthResult kind);
-void lh_synth_returns_free(LhSynthReturns *returns);
+LhSynthRouting *lh_synth_routing_new(const LhSynthLayout *layout, LhSynthResult kind);
+void lh_synth_routing_free(LhSynthRouting *returns);
 
 /* Slices of a GPU that results of a kind have, and chunks x slices of all. */
 static inline uint32_t

@@ -322,7 +322,7 @@ tell(const Trial *t, uint32_t judge, const Heard *chosen, LhSynthTrial *told)
 }
 
 void
-lh_synth_judge(const LhSynthCourt *court, LhSynthRobust *answer)
+lh_synth_test_robustness(const LhSynthCourt *court, LhSynthRobust *answer)
 {
     Trial t = { .court = court, .tasks = g_array_new(FALSE, FALSE, sizeof(Task)) };
 

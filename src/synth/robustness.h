@@ -53,7 +53,7 @@ typedef struct {
  * chosen whose time, as a share of the fastest published one's, is least where it is largest, the
  * scenario among the runs. The same court gives the same answer, whatever the threads.
  */
-void lh_synth_judge(const LhSynthCourt *court, LhSynthRobust *answer);
+void lh_synth_test_robustness(const LhSynthCourt *court, LhSynthRobust *answer);
 
 /* Whether it was complete with the memory there is, of which @limit_bytes are allowed; 0: all. */
 bool lh_synth_result_fits(const LhSimResult *result, uint64_t limit_bytes);

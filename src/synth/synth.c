@@ -51,7 +51,7 @@ typedef struct {
     LhTime time_ps;                   /* the least of them */
     uint32_t simulated, too_large;
     uint64_t moves;
-    LhSynthState *state; /* owned */
+    LhSynthAssignment *state; /* owned */
 } Candidate;
 
 typedef struct {
@@ -274,14 +274,15 @@ draw_candidate(const Search *s, uint32_t number)
 static void
 start(const Search *s, Candidate *c)
 {
-    c->state = lh_synth_state_new(c->problem, c->recipe.rounds);
+    c->state = lh_synth_assignment_new(c->problem, c->recipe.rounds);
     if (!c->warm) {
-        lh_synth_state_start(c->state, c->recipe.start);
+        lh_synth_assignment_start(c->state, c->recipe.start);
         return;
     }
     c->recipe.start = LH_SYNTH_STARTS;
     for (uint32_t b = 0; b < c->problem->blocks_count; b++)
-        lh_synth_state_move(c->state, b, s->kept[0].state->owners[b], s->kept[0].state->turns[b]);
+        lh_synth_assignment_move(c->state, b, s->kept[0].state->owners[b],
+                                 s->kept[0].state->turns[b]);
 }
 
 /* The file of the program could be written. */
@@ -359,11 +360,11 @@ keep(Search *s, const Candidate *c)
         at++;
     if (at == s->kept_most || c->time_ps == LH_TIME_NEVER ||
         (at < s->kept_count && s->kept[at].time_ps == c->time_ps)) {
-        lh_synth_state_free(c->state);
+        lh_synth_assignment_free(c->state);
         return;
     }
     if (s->kept_count == s->kept_most)
-        lh_synth_state_free(s->kept[--s->kept_count].state);
+        lh_synth_assignment_free(s->kept[--s->kept_count].state);
     memmove(&s->kept[at + 1], &s->kept[at], (s->kept_count - at) * sizeof(Candidate));
     s->kept[at] = *c;
     s->kept_count++;
@@ -582,7 +583,7 @@ ask_judges(Search *s)
     for (guint i = 0; i < contenders->len; i++)
         g_ptr_array_add(rows, g_array_index(contenders, Contender, i).row);
     f->robust.fastest_ps = g_array_index(contenders, Contender, 0).row->result->makespan_ps;
-    lh_synth_judge(&court, &f->robust);
+    lh_synth_test_robustness(&court, &f->robust);
     chosen = &g_array_index(contenders, Contender, f->robust.chosen);
     f->best = g_steal_pointer(&chosen->row);
     f->origin = chosen->origin;
@@ -595,7 +596,7 @@ ask_judges(Search *s)
 
 /* Keeps how the candidate deals out its blocks. */
 static void
-tell_cells(LhSynthesis *f, const LhSynthState *state)
+tell_cells(LhSynthesis *f, const LhSynthAssignment *state)
 {
     const LhSynthProblem *p = state->problem;
 
@@ -674,7 +675,7 @@ lh_synth(const LhSetup *setup, const LhSynthOptions *options, GError **error)
     found->interrupted = s.interrupted;
     pthread_mutex_destroy(&s.lock);
     for (uint32_t i = 0; i < s.kept_count; i++)
-        lh_synth_state_free(s.kept[i].state);
+        lh_synth_assignment_free(s.kept[i].state);
     g_array_unref(s.portfolio);
     g_ptr_array_unref(s.problems);
     return ok ? g_steal_pointer(&found) : NULL;

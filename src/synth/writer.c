@@ -312,7 +312,7 @@ void
 lh_synth_output_init(const LhSynthWriter *w, LhSynthOutput *o)
 {
     const uint32_t parts = w->e->program->slots[o->outputs[0]].parts;
-    const LhSynthReturns *returns = w->e->returns[o->kind];
+    const LhSynthRouting *returns = w->e->returns[o->kind];
     const GArray *arrivals = arrivals_of(w, o), *departures = returns->departures[w->rank];
 
     o->missing = g_new0(uint32_t, parts);
@@ -484,7 +484,7 @@ result_label(const LhSynthOutput *o, const LhSynthArrival *a)
 static void
 send_results(Exchange *x, const LhSynthOutput *o, const LhSynthLeaving *leaving)
 {
-    const LhSynthReturns *returns = x->w->e->returns[o->kind];
+    const LhSynthRouting *returns = x->w->e->returns[o->kind];
     const GArray *departures = returns->departures[x->w->rank];
 
     for (guint i = 0; i < departures->len; i++) {

@@ -47,7 +47,7 @@ typedef struct {
     uint32_t attend_count;                     /* streams that attend ... */
     uint8_t attend[LH_SYNTH_ATTEND_MAX];       /* ... and which */
     bool early;                                /* slices come one by one within a place */
-    LhSynthReturns *returns[LH_SYNTH_RESULTS]; /* NULL: there are none */
+    LhSynthRouting *returns[LH_SYNTH_RESULTS]; /* NULL: there are none */
 } LhSynthEmission;
 
 /* The last ops of each stream that something waits for. */

@@ -14,9 +14,9 @@
 #define ALIKE 0.1 /* of the error as predicted, by which two explanations must differ */
 #define TIMES_LEAST_S 1e-12
 
-const char *const lh_explain_names[] = { "kernels",     "latency",      "bandwidth", "host",
-                                         "collectives", "interference", NULL };
-G_STATIC_ASSERT(G_N_ELEMENTS(lh_explain_names) == LH_EXPLAIN_CLASSES + 1);
+const char *const lh_attribution_names[] = { "kernels",     "latency",      "bandwidth", "host",
+                                             "collectives", "interference", NULL };
+G_STATIC_ASSERT(G_N_ELEMENTS(lh_attribution_names) == LH_ATTRIBUTION_CLASSES + 1);
 
 /* A machine whose constants may be scaled. */
 typedef struct {
@@ -27,7 +27,7 @@ typedef struct {
 
 typedef struct {
     const LhSetup *setup;
-    const LhExplainCase *cases;
+    const LhAttributionCase *cases;
     uint32_t count;
 } ExplainJob;
 
@@ -110,7 +110,7 @@ scale_interference(Machine *m, double scale)
     t->nic.ctas = scaled_ctas(t->nic.ctas, scale);
 }
 
-static void (*const scales[LH_EXPLAIN_CLASSES])(Machine *m, double scale) = {
+static void (*const scales[LH_ATTRIBUTION_CLASSES])(Machine *m, double scale) = {
     scale_kernels, scale_latency,     scale_bandwidth,
     scale_host,    scale_collectives, scale_interference,
 };
@@ -140,7 +140,7 @@ clear_machine(Machine *m)
 
 /* The setup's, one class of whose constants is scaled; texts are borrowed. */
 static bool
-prepare(Machine *m, const LhSetup *setup, LhExplainClass class, double scale, GError **error)
+prepare(Machine *m, const LhSetup *setup, LhAttributionClass class, double scale, GError **error)
 {
     const LhNetwork *n = &setup->network;
 
@@ -168,7 +168,7 @@ prepare(Machine *m, const LhSetup *setup, LhExplainClass class, double scale, GE
 /* ---- errors ---- */
 
 void
-lh_explain_collect(void *data, const LhTimelineRecord *record)
+lh_attribution_collect(void *data, const LhTimelineRecord *record)
 {
     if (record->kind == LH_OP_COMPUTE || record->kind == LH_OP_EXCHANGE ||
         record->kind == LH_OP_COLLECTIVE)
@@ -189,11 +189,11 @@ add_error(Mean *mean, double predicted_s, double measured_s)
 }
 
 static bool
-add_case_errors(const ExplainJob *job, const LhExplainCase *c, const Machine *m, Mean means[3],
+add_case_errors(const ExplainJob *job, const LhAttributionCase *c, const Machine *m, Mean means[3],
                 GError **error)
 {
     g_autoptr(GArray) records = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
-    const LhHooks hooks = { .timeline = lh_explain_collect, .timeline_data = records };
+    const LhHooks hooks = { .timeline = lh_attribution_collect, .timeline_data = records };
     g_autoptr(LhSimResult) sim =
         lh_setup_simulate(job->setup, c->program, &m->network, &m->device, &hooks, error);
 
@@ -204,7 +204,7 @@ add_case_errors(const ExplainJob *job, const LhExplainCase *c, const Machine *m,
         const bool compute = g_array_index(records, LhTimelineRecord, i).kind == LH_OP_COMPUTE;
 
         add_error(&means[compute ? 0 : 1],
-                  (double)lh_meetings_took(c->meetings, records, i) / (double)LH_PS_PER_S,
+                  (double)lh_pairing_took(c->meetings, records, i) / (double)LH_PS_PER_S,
                   c->took_s[i]);
     }
     add_error(&means[2], (double)sim->makespan_ps / (double)LH_PS_PER_S, c->makespan_s);
@@ -212,7 +212,8 @@ add_case_errors(const ExplainJob *job, const LhExplainCase *c, const Machine *m,
 }
 
 static bool
-error_with(const ExplainJob *job, LhExplainClass class, double scale, double *off, GError **error)
+error_with(const ExplainJob *job, LhAttributionClass class, double scale, double *off,
+           GError **error)
 {
     Machine m = { 0 };
     Mean means[3] = { { 0 } };
@@ -242,7 +243,7 @@ grid_scale(int step)
 }
 
 static bool
-search(const ExplainJob *job, LhExplainClass class, LhExplanation *found, GError **error)
+search(const ExplainJob *job, LhAttributionClass class, LhAttribution *found, GError **error)
 {
     double low, high, off, least = INFINITY, most = 0;
     int best = 0;
@@ -256,7 +257,7 @@ search(const ExplainJob *job, LhExplainClass class, LhExplanation *found, GError
             best = i;
         }
     }
-    *found = (LhExplanation){ .applies = most > least, .scale = grid_scale(best), .error = least };
+    *found = (LhAttribution){ .applies = most > least, .scale = grid_scale(best), .error = least };
     low = log(grid_scale(best - 1));
     high = log(grid_scale(best + 1));
     for (int i = 0; found->applies && i < SCALE_REFINEMENTS; i++) {
@@ -267,7 +268,7 @@ search(const ExplainJob *job, LhExplainClass class, LhExplanation *found, GError
             !error_with(job, class, exp(b), &off_b, error))
             return false;
         if (fmin(off_a, off_b) < found->error)
-            *found = (LhExplanation){ true, exp(off_a <= off_b ? a : b), fmin(off_a, off_b) };
+            *found = (LhAttribution){ true, exp(off_a <= off_b ? a : b), fmin(off_a, off_b) };
         if (off_a <= off_b)
             high = b;
         else
@@ -277,10 +278,10 @@ search(const ExplainJob *job, LhExplainClass class, LhExplanation *found, GError
 }
 
 static void
-choose_class(LhExplained *e)
+choose_class(LhAttributed *e)
 {
     e->best = e->second = -1;
-    for (int i = 0; i < LH_EXPLAIN_CLASSES; i++) {
+    for (int i = 0; i < LH_ATTRIBUTION_CLASSES; i++) {
         if (!e->classes[i].applies)
             continue;
         if (e->best < 0 || e->classes[i].error < e->classes[e->best].error) {
@@ -290,23 +291,23 @@ choose_class(LhExplained *e)
             e->second = i;
         }
     }
-    if (e->best >= 0 && e->classes[e->best].error > (1 - LH_EXPLAIN_SHARE) * e->error)
+    if (e->best >= 0 && e->classes[e->best].error > (1 - LH_ATTRIBUTION_SHARE) * e->error)
         e->best = -1;
     e->alike = e->best >= 0 && e->second >= 0 &&
                e->classes[e->second].error - e->classes[e->best].error < ALIKE * e->error;
 }
 
 bool
-lh_explain(const LhSetup *setup, const LhExplainCase *cases, uint32_t count, LhExplained *explained,
-           GError **error)
+lh_attribution(const LhSetup *setup, const LhAttributionCase *cases, uint32_t count,
+               LhAttributed *explained, GError **error)
 {
     const ExplainJob job = { setup, cases, count };
 
-    *explained = (LhExplained){ .best = -1, .second = -1 };
-    if (!error_with(&job, LH_EXPLAIN_KERNELS, 1, &explained->error, error))
+    *explained = (LhAttributed){ .best = -1, .second = -1 };
+    if (!error_with(&job, LH_ATTRIBUTION_KERNELS, 1, &explained->error, error))
         return false;
-    for (int i = 0; i < LH_EXPLAIN_CLASSES; i++) {
-        if (!search(&job, (LhExplainClass)i, &explained->classes[i], error))
+    for (int i = 0; i < LH_ATTRIBUTION_CLASSES; i++) {
+        if (!search(&job, (LhAttributionClass)i, &explained->classes[i], error))
             return false;
     }
     choose_class(explained);

@@ -10,20 +10,20 @@
 #define ROUNDS 5
 
 static LhHostTimes *
-times_at(const LhHosts *hosts, guint index)
+times_at(const LhSlowHosts *hosts, guint index)
 {
     return &g_array_index(hosts->times, LhHostTimes, index);
 }
 
-LhHosts *
-lh_hosts_new(const LhProcesses *processes, const LhNetwork *network, GError **error)
+LhSlowHosts *
+lh_slow_hosts_new(const LhProcesses *processes, const LhNetwork *network, GError **error)
 {
     g_auto(GStrv) names = lh_processes_texts(processes, g_get_host_name(), error);
-    LhHosts *hosts;
+    LhSlowHosts *hosts;
 
     if (names == NULL)
         return NULL;
-    hosts = g_new0(LhHosts, 1);
+    hosts = g_new0(LhSlowHosts, 1);
     hosts->nodes = (processes->count + network->gpus_per_host - 1) / network->gpus_per_host;
     hosts->names = g_new0(char *, hosts->nodes + 1);
     hosts->times = g_array_new(FALSE, TRUE, sizeof(LhHostTimes));
@@ -37,7 +37,7 @@ lh_hosts_new(const LhProcesses *processes, const LhNetwork *network, GError **er
 }
 
 void
-lh_hosts_free(LhHosts *hosts)
+lh_slow_hosts_free(LhSlowHosts *hosts)
 {
     if (hosts == NULL)
         return;
@@ -47,7 +47,7 @@ lh_hosts_free(LhHosts *hosts)
 }
 
 void
-lh_hosts_add_kernel(LhHosts *hosts, uint32_t node, double measured_s, double predicted_s)
+lh_slow_hosts_add_kernel(LhSlowHosts *hosts, uint32_t node, double measured_s, double predicted_s)
 {
     times_at(hosts, node)->measured_s += measured_s;
     times_at(hosts, node)->predicted_s += predicted_s;
@@ -55,7 +55,7 @@ lh_hosts_add_kernel(LhHosts *hosts, uint32_t node, double measured_s, double pre
 
 /* The first ranks of two hosts send each other a message at the same time. */
 static bool
-measure_pair(LhHosts *hosts, LhHostTimes pair, const LhProcesses *processes,
+measure_pair(LhSlowHosts *hosts, LhHostTimes pair, const LhProcesses *processes,
              const LhBackend *backend, const LhNetwork *network, GError **error)
 {
     const uint32_t a = pair.node * network->gpus_per_host, b = pair.peer * network->gpus_per_host;
@@ -81,8 +81,8 @@ measure_pair(LhHosts *hosts, LhHostTimes pair, const LhProcesses *processes,
 }
 
 bool
-lh_hosts_measure(LhHosts *hosts, const LhProcesses *processes, const LhBackend *backend,
-                 const LhNetwork *network, GError **error)
+lh_slow_hosts_measure(LhSlowHosts *hosts, const LhProcesses *processes, const LhBackend *backend,
+                      const LhNetwork *network, GError **error)
 {
     for (uint32_t n = 0; n < hosts->nodes; n++) {
         for (uint32_t m = n + 1; m < hosts->nodes; m++) {
@@ -105,7 +105,7 @@ ratio_of(const LhHostTimes *t)
 
 /* The median; of two hosts the faster one, because neither may be its own measure. */
 static double
-usual_ratio(const LhHosts *hosts)
+usual_ratio(const LhSlowHosts *hosts)
 {
     g_autofree double *ratios = g_new(double, hosts->nodes);
     uint32_t count = 0;
@@ -118,7 +118,7 @@ usual_ratio(const LhHosts *hosts)
 }
 
 void
-lh_hosts_judge(LhHosts *hosts)
+lh_slow_hosts_judge(LhSlowHosts *hosts)
 {
     hosts->usual = usual_ratio(hosts);
     for (guint i = 0; i < hosts->times->len; i++) {
@@ -130,7 +130,7 @@ lh_hosts_judge(LhHosts *hosts)
 }
 
 bool
-lh_hosts_adapter_is_slow(const LhHosts *hosts, uint32_t node)
+lh_slow_hosts_adapter_is_slow(const LhSlowHosts *hosts, uint32_t node)
 {
     bool others_are_well = false, measured = false;
 

@@ -24,24 +24,26 @@ typedef struct {
     char **names;  /* [nodes], NULL-terminated */
     GArray *times; /* of LhHostTimes: kernels of every node, then messages of pairs */
     double usual;  /* measured / predicted of the median host's kernels */
-} LhHosts;
+} LhSlowHosts;
 
 /* One for each host of @network that the processes are on: no times of messages yet, and none of
  * kernels. NULL with @error; caller frees. */
-LhHosts *lh_hosts_new(const LhProcesses *processes, const LhNetwork *network, GError **error);
-void lh_hosts_free(LhHosts *hosts);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhHosts, lh_hosts_free)
+LhSlowHosts *lh_slow_hosts_new(const LhProcesses *processes, const LhNetwork *network,
+                               GError **error);
+void lh_slow_hosts_free(LhSlowHosts *hosts);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhSlowHosts, lh_slow_hosts_free)
 
 /* Counts a kernel of a rank on host @node. */
-void lh_hosts_add_kernel(LhHosts *hosts, uint32_t node, double measured_s, double predicted_s);
+void lh_slow_hosts_add_kernel(LhSlowHosts *hosts, uint32_t node, double measured_s,
+                              double predicted_s);
 
 /* Adds messages of pairs; all processes call it. LH_ERROR_RUNTIME. */
-bool lh_hosts_measure(LhHosts *hosts, const LhProcesses *processes, const LhBackend *backend,
-                      const LhNetwork *network, GError **error);
+bool lh_slow_hosts_measure(LhSlowHosts *hosts, const LhProcesses *processes,
+                           const LhBackend *backend, const LhNetwork *network, GError **error);
 
 /* Says what is slow, once all has been added. */
-void lh_hosts_judge(LhHosts *hosts);
+void lh_slow_hosts_judge(LhSlowHosts *hosts);
 
 /* Whether all that was measured of messages of @node is slow, but not all there is: then it is the
  * host's adapter, and no single link. */
-bool lh_hosts_adapter_is_slow(const LhHosts *hosts, uint32_t node);
+bool lh_slow_hosts_adapter_is_slow(const LhSlowHosts *hosts, uint32_t node);

@@ -57,8 +57,8 @@ load_numbers(void *data, uint32_t rank, uint16_t index, uint32_t part, unsigned 
 /* All repeats of one program. */
 typedef struct {
     GArray *predicted;          /* of LhTimelineRecord, by rank and op */
-    LhMeetings *meetings;       /* of these; what they take is without waiting for others; NULL: of
-                                   a rank alone */
+    LhPairing *meetings;        /* of these; what they take is without waiting for others; NULL: of
+                                    a rank alone */
     LhReplay *replay;           /* of a rank alone, whose records are all there are; else NULL */
     GArray *times;              /* of double: [record][repeat], measured */
     GArray *makespans, *starts; /* of double: [repeat] */
@@ -70,7 +70,7 @@ static void
 clear_joined(Joined *j)
 {
     g_clear_pointer(&j->predicted, g_array_unref);
-    g_clear_pointer(&j->meetings, lh_meetings_free);
+    g_clear_pointer(&j->meetings, lh_pairing_free);
     g_clear_pointer(&j->replay, lh_replay_free);
     g_clear_pointer(&j->times, g_array_unref);
     g_clear_pointer(&j->makespans, g_array_unref);
@@ -85,7 +85,7 @@ took(const Joined *j, const GArray *records, guint i)
     LhTime start_ps = r->start_ps;
 
     if (j->replay == NULL)
-        return fmax(seconds(lh_meetings_took(j->meetings, records, i)), j->tick_s);
+        return fmax(seconds(lh_pairing_took(j->meetings, records, i)), j->tick_s);
     start_ps = MAX(start_ps, lh_replay_op(j->replay, r->op).others_ps);
     return fmax(seconds(r->end_ps - (start_ps < r->end_ps ? start_ps : r->start_ps)), j->tick_s);
 }
@@ -182,7 +182,7 @@ execute_case(const ValidateJob *job, Case *c, int64_t count, GError **error)
                               .replay = c->joined.replay,
                               .load = load_numbers,
                               .load_data = (void *)c->program,
-                              .timeline = lh_explain_collect,
+                              .timeline = lh_attribution_collect,
                               .timeline_data = measured };
 
     result = lh_execute(&run, error);
@@ -282,8 +282,9 @@ compare_ops(LhValidation *v, Joined *j, const ValidateJob *job)
             continue;
         }
         if (job->validated->hosts != NULL)
-            lh_hosts_add_kernel(job->validated->hosts, p->rank / job->setup->network.gpus_per_host,
-                                measured_s, predicted_s);
+            lh_slow_hosts_add_kernel(job->validated->hosts,
+                                     p->rank / job->setup->network.gpus_per_host, measured_s,
+                                     predicted_s);
         add_to_bin(&bins[p->kernel], lh_kernels[p->kernel]->name, measured_s, predicted_s);
         g_array_append_val(all, off);
     }
@@ -359,11 +360,11 @@ take_rank(const ValidateJob *job, Case *c, GError **error)
     GArray *own;
     uint32_t rank;
 
-    if (!lh_alone_choose(&job->params->alone, j->predicted, &rank, error))
+    if (!lh_single_rank_choose(&job->params->alone, j->predicted, &rank, error))
         return false;
     own = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
-    j->replay = lh_alone_replay(j->predicted, j->meetings, rank, own);
-    g_clear_pointer(&j->meetings, lh_meetings_free);
+    j->replay = lh_single_rank_replay(j->predicted, j->meetings, rank, own);
+    g_clear_pointer(&j->meetings, lh_pairing_free);
     g_array_unref(j->predicted);
     j->predicted = own;
     c->predicted_ps = 0;
@@ -402,7 +403,7 @@ fail_prediction(const ValidateJob *job, const Case *c, GError **error)
 static bool
 predict_case(const ValidateJob *job, Case *c, GError **error)
 {
-    const LhHooks hooks = { .timeline = lh_explain_collect,
+    const LhHooks hooks = { .timeline = lh_attribution_collect,
                             .timeline_data = c->joined.predicted,
                             .progress = predicts_on,
                             .progress_data = (void *)job };
@@ -412,10 +413,10 @@ predict_case(const ValidateJob *job, Case *c, GError **error)
     if (sim == NULL || !predicts_on((void *)job, NULL, 0, 0))
         return fail_prediction(job, c, error);
     g_array_sort(c->joined.predicted, lh_timeline_by_rank_and_op);
-    c->joined.meetings = lh_meetings_new(c->program, c->joined.predicted);
+    c->joined.meetings = lh_pairing_new(c->program, c->joined.predicted);
     c->predicted_ps = sim->makespan_ps;
     c->row->ranks = lh_program_ranks(c->program);
-    if (job->params->alone.choice != LH_ALONE_NONE && !take_rank(job, c, error))
+    if (job->params->alone.choice != LH_SINGLE_RANK_NONE && !take_rank(job, c, error))
         return false;
     c->row->predicted_s = seconds(c->predicted_ps);
     g_array_set_size(c->joined.times, (guint)(c->joined.predicted->len * c->joined.repeat));
@@ -500,7 +501,7 @@ choose_way(ValidateJob *job, GError **error)
 {
     const LhLinks *links = job->backend.links;
 
-    if (job->params->alone.choice == LH_ALONE_NONE)
+    if (job->params->alone.choice == LH_SINGLE_RANK_NONE)
         return lh_execute_way(job->setup, &job->backend, &job->way, error);
     job->way = links != NULL && links->collectives != NULL ? LH_WAY_NATIVE : LH_WAY_DIRECT;
     return true;
@@ -691,8 +692,8 @@ took_of(const ValidateJob *job, const Case *c)
 static bool
 explain(const ValidateJob *job, GError **error)
 {
-    g_autofree LhExplainCase *cases = g_new0(LhExplainCase, MAX(job->cases->len, 1));
-    LhExplained explained;
+    g_autofree LhAttributionCase *cases = g_new0(LhAttributionCase, MAX(job->cases->len, 1));
+    LhAttributed explained;
     uint32_t count = 0;
     uint64_t ops = 0;
     bool ok;
@@ -703,13 +704,13 @@ explain(const ValidateJob *job, GError **error)
         if (c->row->runs == 0)
             continue;
         ops += c->joined.predicted->len;
-        cases[count++] = (LhExplainCase){ .program = c->program,
-                                          .meetings = c->joined.meetings,
-                                          .makespan_s = c->row->measured_s,
-                                          .took_s = took_of(job, c) };
+        cases[count++] = (LhAttributionCase){ .program = c->program,
+                                              .meetings = c->joined.meetings,
+                                              .makespan_s = c->row->measured_s,
+                                              .took_s = took_of(job, c) };
     }
     ok = count == 0 || ops > EXPLAINED_OPS_MAX ||
-         lh_explain(job->setup, cases, count, &explained, error);
+         lh_attribution(job->setup, cases, count, &explained, error);
     if (ok && count > 0 && ops <= EXPLAINED_OPS_MAX)
         job->validated->explained = g_memdup2(&explained, sizeof(explained));
     for (uint32_t i = 0; i < count; i++)
@@ -724,9 +725,10 @@ measure_hosts(ValidateJob *job, GError **error)
 
     if (job->processes.count < 2)
         return true;
-    job->validated->hosts = lh_hosts_new(&job->processes, network, error);
-    return job->validated->hosts != NULL && lh_hosts_measure(job->validated->hosts, &job->processes,
-                                                             job->params->backend, network, error);
+    job->validated->hosts = lh_slow_hosts_new(&job->processes, network, error);
+    return job->validated->hosts != NULL &&
+           lh_slow_hosts_measure(job->validated->hosts, &job->processes, job->params->backend,
+                                 network, error);
 }
 
 static bool
@@ -743,10 +745,11 @@ validate(ValidateJob *job, GError **error)
         return false;
     if (job->validated->first)
         sum_up_errors(job);
-    if (job->validated->first && params->alone.choice == LH_ALONE_NONE && !explain(job, error))
+    if (job->validated->first && params->alone.choice == LH_SINGLE_RANK_NONE &&
+        !explain(job, error))
         return false;
     if (job->validated->first && job->validated->hosts != NULL)
-        lh_hosts_judge(job->validated->hosts);
+        lh_slow_hosts_judge(job->validated->hosts);
     return true;
 }
 
@@ -768,12 +771,12 @@ lh_validate(const LhSetup *setup, const LhValidateParams *params, GError **error
     bool ok;
 
     job.backend = *params->backend;
-    if (params->alone.choice != LH_ALONE_NONE &&
+    if (params->alone.choice != LH_SINGLE_RANK_NONE &&
         !lh_backend_replaying(params->backend, &job.backend, error))
         return NULL;
     validated->cores = lh_cores_count();
     lh_memory_keep();
-    lh_probe_set_deadline(validate_deadline_us(params));
+    lh_microbenchmark_set_deadline(validate_deadline_us(params));
     if (!lh_processes_open(&job.processes, params->backend->control, validate_deadline_us(params),
                            error))
         return NULL;
@@ -788,7 +791,7 @@ lh_validated_free(LhValidated *validated)
     if (validated == NULL)
         return;
     g_ptr_array_unref(validated->rows);
-    lh_hosts_free(validated->hosts);
+    lh_slow_hosts_free(validated->hosts);
     g_free(validated->explained);
     g_free(validated->prediction);
     g_free(validated->prediction_sha256);

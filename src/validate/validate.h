@@ -14,8 +14,8 @@ typedef struct _LhValidated LhValidated;
 
 typedef struct {
     const LhBackend *backend; /* with processes, all of them call lh_validate() */
-    LhAlone alone; /* a rank that runs alone, while the others are played from the prediction; the
-                      backend is one whose ranks are all in this process */
+    LhSingleRank alone;  /* a rank that runs alone, while the others are played from the prediction;
+                       the  backend is one whose ranks are all in this process */
     uint32_t kernel_set; /* of the backend's device */
     LhStatistic statistic;
     uint64_t repeat;     /* runs of each schedule after one that does not count; at least 1 */
@@ -69,13 +69,13 @@ struct _LhValidated {
     /* A line for each schedule that is run: its name, the SHA-256 of its program (digest.h) and the
      * makespan predicted, in ps; and the SHA-256 of these lines. */
     char *prediction, *prediction_sha256;
-    LhHosts *hosts;               /* NULL: one process, or nothing has been measured yet */
+    LhSlowHosts *hosts;           /* NULL: one process, or nothing has been measured yet */
     uint64_t runs, runs_left_out; /* that count; and those that the budget did not suffice for */
     /* Over the schedules that were measured: |predicted / measured - 1| of the makespan, and
      * Spearman's correlation of the two orders; NAN if it has no meaning. */
     double error_median, error_worst, rank_correlation;
-    LhExplained *explained; /* which constants are off; NULL: nothing was measured, or it would take
-                               too long */
+    LhAttributed *explained; /* which constants are off; NULL: nothing was measured, or it would
+                               take too long */
 };
 
 /* Predicts every schedule of the setup, then runs them: in rounds of one run each, whose order is

@@ -8,15 +8,15 @@
 #include <string.h>
 
 static void
-suspect(LhCover *cover, uint32_t op, const LhRegion *region)
+suspect(LhSymbolicExec *cover, uint32_t op, const LhRegion *region)
 {
     for (uint32_t i = 0; i < region->count; i++)
-        lh_cover_write_none(cover, op, region, i, LH_ROW_NONE)->state = LH_CELL_SUSPECT;
+        lh_symbolic_write_none(cover, op, region, i, LH_ROW_NONE)->state = LH_CELL_SUSPECT;
 }
 
 /* Whatever a compute op writes is suspect. */
 static void
-suspect_all(LhCover *cover, uint32_t g)
+suspect_all(LhSymbolicExec *cover, uint32_t g)
 {
     const LhOp *op = &cover->proof->ops[g];
 
@@ -39,14 +39,15 @@ source_part(const LhOp *op, const LhRegion *source, uint32_t i)
 /* Adds to part @i of the target what a source has for it: what is finished only to what is, too.
  * @weighed: divided by the sum over the whole row. */
 static bool
-add_part(LhCover *cover, uint32_t g, const LhRegion *source, const LhRegion *target, uint32_t i,
-         bool weighed)
+add_part(LhSymbolicExec *cover, uint32_t g, const LhRegion *source, const LhRegion *target,
+         uint32_t i, bool weighed)
 {
     const uint32_t part = source_part(&cover->proof->ops[g], source, i);
     const LhTensorKind kind = cover->slots[target->slot].kind;
-    const LhCell *from = lh_cover_read(cover, g, source, part);
+    const LhCell *from = lh_symbolic_read(cover, g, source, part);
     LhAddend addend = { .region = source, .i = part };
-    LhCell *into = lh_cover_cell(cover, cover->proof->op_rank[g], target->slot, target->part + i);
+    LhCell *into =
+        lh_symbolic_cell(cover, cover->proof->op_rank[g], target->slot, target->part + i);
     const bool fresh = into->rows.segment == LH_ROW_ANY;
 
     if (from == NULL)
@@ -58,17 +59,17 @@ add_part(LhCover *cover, uint32_t g, const LhRegion *source, const LhRegion *tar
                  cover->slots[source->slot].name, cover->slots[target->slot].name);
         return false;
     }
-    addend.norm = weighed ? LH_NORM_ROW : lh_cover_norm(cover->slots[source->slot].kind, from);
-    into = lh_cover_open(cover, g, target, i, from->rows);
-    if (into == NULL || !lh_cover_join_norm(cover, g, &addend, kind, fresh, into))
+    addend.norm = weighed ? LH_NORM_ROW : lh_symbolic_norm(cover->slots[source->slot].kind, from);
+    into = lh_symbolic_open(cover, g, target, i, from->rows);
+    if (into == NULL || !lh_symbolic_join_norm(cover, g, &addend, kind, fresh, into))
         return false;
     into->ended = from->ended;
-    return lh_cover_merge(cover, g, target, into, from);
+    return lh_symbolic_merge(cover, g, target, into, from);
 }
 
 /* Rows that a part of a tensor has; 0: it has none that anyone counts. */
 static uint64_t
-part_rows(const LhCover *cover, LhTensorKind kind)
+part_rows(const LhSymbolicExec *cover, LhTensorKind kind)
 {
     if (lh_tensor_is_outside(kind))
         return 0;
@@ -80,7 +81,7 @@ part_rows(const LhCover *cover, LhTensorKind kind)
 /* Elementwise kernels say how many rows they work on: key rows of k, v and their gradients, else
  * query rows. */
 static bool
-check_elementwise_rows(LhCover *cover, uint32_t g, uint32_t operand)
+check_elementwise_rows(LhSymbolicExec *cover, uint32_t g, uint32_t operand)
 {
     const LhOp *op = &cover->proof->ops[g];
     const LhRegion *region = &op->compute.regions[operand];
@@ -101,13 +102,13 @@ check_elementwise_rows(LhCover *cover, uint32_t g, uint32_t operand)
 
 /* Weights have parts of their own, which go with no rows. */
 static bool
-is_weight_slot(const LhCover *cover, const LhRegion *region)
+is_weight_slot(const LhSymbolicExec *cover, const LhRegion *region)
 {
     return cover->slots[region->slot].kind == LH_TENSOR_WEIGHT;
 }
 
 bool
-lh_cover_check_counts(LhCover *cover, uint32_t g)
+lh_symbolic_check_counts(LhSymbolicExec *cover, uint32_t g)
 {
     const LhOp *op = &cover->proof->ops[g];
     const LhRegion *target = &op->compute.regions[op->compute.regions_count - 1];
@@ -127,16 +128,17 @@ lh_cover_check_counts(LhCover *cover, uint32_t g)
 
 /* Part @i of a statistic that what was added to the target is weighed by: of all its keys. */
 static bool
-check_weight(LhCover *cover, uint32_t g, const LhRegion *weight, const LhRegion *target, uint32_t i)
+check_weight(LhSymbolicExec *cover, uint32_t g, const LhRegion *weight, const LhRegion *target,
+             uint32_t i)
 {
-    const LhCell *lse = lh_cover_read_rows(cover, g, weight, i);
-    const LhCell *sum = lh_cover_read_rows(cover, g, target, i);
+    const LhCell *lse = lh_symbolic_read_rows(cover, g, weight, i);
+    const LhCell *sum = lh_symbolic_read_rows(cover, g, target, i);
 
     if (lse == NULL || sum == NULL)
         return false;
     if (lh_rows_equal(lse->rows, sum->rows) &&
-        memcmp(lh_cover_set(cover, lse),
-               lh_cover_complete(cover, LH_FAMILY_OUTPUT, lse->rows.segment),
+        memcmp(lh_symbolic_set(cover, lse),
+               lh_symbolic_complete(cover, LH_FAMILY_OUTPUT, lse->rows.segment),
                cover->words * 8) == 0)
         return true;
     COVERAGE(g, weight->slot,
@@ -147,14 +149,14 @@ check_weight(LhCover *cover, uint32_t g, const LhRegion *weight, const LhRegion 
 
 /* Whether operand @source weighs the others and is not added itself. */
 static bool
-is_weight(const LhCover *cover, const LhOp *op, uint32_t source, LhTensorKind target)
+is_weight(const LhSymbolicExec *cover, const LhOp *op, uint32_t source, LhTensorKind target)
 {
     return target == LH_TENSOR_O &&
            cover->slots[op->compute.regions[source].slot].kind == LH_TENSOR_LSE;
 }
 
 static bool
-apply_add(LhCover *cover, uint32_t g)
+apply_add(LhSymbolicExec *cover, uint32_t g)
 {
     const LhOp *op = &cover->proof->ops[g];
     const uint32_t last = op->compute.regions_count - 1u;
@@ -162,13 +164,13 @@ apply_add(LhCover *cover, uint32_t g)
     const LhTensorKind kind = cover->slots[target->slot].kind;
     bool weighed = false;
 
-    lh_cover_start(cover, g);
+    lh_symbolic_start(cover, g);
     if (lh_families[kind] == LH_FAMILY_PLAIN) {
         COVERAGE(g, target->slot, "adds up slot %s (%s), which is no sum",
                  cover->slots[target->slot].name, lh_tensor_names[kind]);
         return false;
     }
-    if (!lh_cover_check_counts(cover, g))
+    if (!lh_symbolic_check_counts(cover, g))
         return false;
     for (uint32_t source = 0; source < last; source++)
         weighed |= is_weight(cover, op, source, kind);
@@ -194,15 +196,16 @@ typedef struct {
 } Origin;
 
 static bool
-join_rows(LhCover *cover, uint32_t g, const LhRegion *region, const LhCell *cell, Origin *origin)
+join_rows(LhSymbolicExec *cover, uint32_t g, const LhRegion *region, const LhCell *cell,
+          Origin *origin)
 {
     const bool any = cell->rows.segment == LH_ROW_ANY;
 
     if (origin->rows == NULL || origin->rows->rows.segment == LH_ROW_ANY) {
         origin->rows = cell;
     } else if (!any && !lh_rows_equal(origin->rows->rows, cell->rows)) {
-        g_autofree char *found = lh_cover_rows_text(cover, cell->rows);
-        g_autofree char *other = lh_cover_rows_text(cover, origin->rows->rows);
+        g_autofree char *found = lh_symbolic_rows_text(cover, cell->rows);
+        g_autofree char *other = lh_symbolic_rows_text(cover, origin->rows->rows);
 
         COVERAGE(g, region->slot, "takes rows of %s from slot %s beside rows of %s", found,
                  cover->slots[region->slot].name, other);
@@ -212,28 +215,28 @@ join_rows(LhCover *cover, uint32_t g, const LhRegion *region, const LhCell *cell
 }
 
 static bool
-join_origin(LhCover *cover, uint32_t g, const LhRegion *region, uint32_t i, Origin *origin)
+join_origin(LhSymbolicExec *cover, uint32_t g, const LhRegion *region, uint32_t i, Origin *origin)
 {
     const LhTensorKind kind = cover->slots[region->slot].kind;
     const LhFamily family = lh_families[kind];
-    const LhCell *cell = lh_cover_read(cover, g, region, i);
+    const LhCell *cell = lh_symbolic_read(cover, g, region, i);
 
     if (cell != NULL && cell->rows.segment != LH_ROW_ANY)
-        cell = lh_cover_read_rows(cover, g, region, i);
+        cell = lh_symbolic_read_rows(cover, g, region, i);
     if (cell == NULL || !join_rows(cover, g, region, cell, origin))
         return false;
     if (family == LH_FAMILY_PLAIN)
         return true;
     if (origin->coverage != NULL &&
-        (origin->family != family || memcmp(lh_cover_set(cover, origin->coverage),
-                                            lh_cover_set(cover, cell), cover->words * 8) != 0)) {
+        (origin->family != family || memcmp(lh_symbolic_set(cover, origin->coverage),
+                                            lh_symbolic_set(cover, cell), cover->words * 8) != 0)) {
         COVERAGE(g, region->slot,
                  "takes slot %s, which has other contributions than its other operands",
                  cover->slots[region->slot].name);
         return false;
     }
     origin->norm = origin->coverage == NULL || origin->norm == LH_NORM_ROW
-                       ? lh_cover_norm(kind, cell)
+                       ? lh_symbolic_norm(kind, cell)
                        : LH_NORM_OWN;
     origin->coverage = cell;
     origin->family = family;
@@ -242,10 +245,10 @@ join_origin(LhCover *cover, uint32_t g, const LhRegion *region, uint32_t i, Orig
 
 /* All parts of the weights that an op reads have been written. */
 static bool
-read_weights(LhCover *cover, uint32_t g, const LhRegion *region)
+read_weights(LhSymbolicExec *cover, uint32_t g, const LhRegion *region)
 {
     for (uint32_t i = 0; i < region->count; i++) {
-        if (lh_cover_read(cover, g, region, i) == NULL)
+        if (lh_symbolic_read(cover, g, region, i) == NULL)
             return false;
     }
     return true;
@@ -253,7 +256,7 @@ read_weights(LhCover *cover, uint32_t g, const LhRegion *region)
 
 /* Part @i of every target holds what the sources cover. */
 static bool
-derive_part(LhCover *cover, uint32_t g, uint32_t i)
+derive_part(LhSymbolicExec *cover, uint32_t g, uint32_t i)
 {
     const LhOp *op = &cover->proof->ops[g];
     const LhKernel *kernel = lh_proof_kernel(op);
@@ -279,25 +282,25 @@ derive_part(LhCover *cover, uint32_t g, uint32_t i)
         if (kernel->operands[k].access == LH_OPERAND_READ)
             continue;
         g_assert(family == origin.family); /* or the kernel's row makes no sense */
-        cell = lh_cover_write(cover, g, region, i, origin.rows->rows);
+        cell = lh_symbolic_write(cover, g, region, i, origin.rows->rows);
         cell->ended = origin.rows->ended;
         cell->norm = (uint8_t)origin.norm;
         if (origin.coverage != NULL)
-            memcpy(lh_cover_set(cover, cell), lh_cover_set(cover, origin.coverage),
+            memcpy(lh_symbolic_set(cover, cell), lh_symbolic_set(cover, origin.coverage),
                    cover->words * 8);
     }
     return true;
 }
 
 static bool
-apply_derive(LhCover *cover, uint32_t g)
+apply_derive(LhSymbolicExec *cover, uint32_t g)
 {
     const LhOp *op = &cover->proof->ops[g];
     const LhRegion *target = &op->compute.regions[op->compute.regions_count - 1];
 
     if (cover->computes_layer && lh_proof_kernel(op)->args != LH_ARGS_ATTENTION)
-        return lh_outside_compute(cover, g);
-    if (!lh_cover_check_counts(cover, g))
+        return lh_boundary_compute(cover, g);
+    if (!lh_symbolic_check_counts(cover, g))
         return false;
     for (uint32_t i = 0; i < target->count; i++) {
         if (!derive_part(cover, g, i))
@@ -307,20 +310,20 @@ apply_derive(LhCover *cover, uint32_t g)
 }
 
 static bool
-apply_zero(LhCover *cover, uint32_t g)
+apply_zero(LhSymbolicExec *cover, uint32_t g)
 {
     const LhOp *op = &cover->proof->ops[g];
 
     for (uint32_t i = 0; i < op->compute.regions_count; i++) {
         for (uint32_t k = 0; k < op->compute.regions[i].count; k++)
-            lh_cover_write_none(cover, g, &op->compute.regions[i], k, LH_ROW_ANY);
+            lh_symbolic_write_none(cover, g, &op->compute.regions[i], k, LH_ROW_ANY);
     }
-    return lh_cover_check_counts(cover, g);
+    return lh_symbolic_check_counts(cover, g);
 }
 
 /* Whether a call goes by the program's scale, if it is one that scales logits. */
 static bool
-check_scale(LhCover *cover, uint32_t g)
+check_scale(LhSymbolicExec *cover, uint32_t g)
 {
     const LhOp *op = &cover->proof->ops[g];
     const LhKernelArgs *args = &op->compute.args;
@@ -340,7 +343,7 @@ check_scale(LhCover *cover, uint32_t g)
 
 /* Whether a call is for the program's kind of attention, and goes by its decay or scale. */
 static bool
-check_attention(LhCover *cover, uint32_t g)
+check_attention(LhSymbolicExec *cover, uint32_t g)
 {
     const LhOp *op = &cover->proof->ops[g];
     const LhKernel *kernel = lh_proof_kernel(op);
@@ -351,30 +354,30 @@ check_attention(LhCover *cover, uint32_t g)
                  kernel->linear ? "linear" : "softmax", linear ? "linear" : "softmax");
         return false;
     }
-    return kernel->linear ? lh_cover_check_decay(cover, g) : check_scale(cover, g);
+    return kernel->linear ? lh_symbolic_check_decay(cover, g) : check_scale(cover, g);
 }
 
 void
-lh_cover_apply(LhCover *cover, uint32_t g)
+lh_symbolic_apply(LhSymbolicExec *cover, uint32_t g)
 {
-    static bool (*const apply[])(LhCover * cover, uint32_t g) = {
-        [LH_EFFECT_ATTEND] = lh_cover_attend,
-        [LH_EFFECT_ATTEND_GRAD] = lh_cover_attend_grad,
+    static bool (*const apply[])(LhSymbolicExec * cover, uint32_t g) = {
+        [LH_EFFECT_ATTEND] = lh_symbolic_attend,
+        [LH_EFFECT_ATTEND_GRAD] = lh_symbolic_attend_grad,
         [LH_EFFECT_ADD] = apply_add,
         [LH_EFFECT_DERIVE] = apply_derive,
         [LH_EFFECT_ZERO] = apply_zero,
-        [LH_EFFECT_STATE_SUM] = lh_cover_state_sum,
-        [LH_EFFECT_STATE_CARRY] = lh_cover_state_carry,
-        [LH_EFFECT_STATE_PREFIX] = lh_cover_state_prefix,
-        [LH_EFFECT_STATE_APPLY] = lh_cover_state_apply,
-        [LH_EFFECT_SCORES] = lh_cover_scores,
-        [LH_EFFECT_SOFTMAX] = lh_cover_softmax,
-        [LH_EFFECT_SOFTMAX_GRAD] = lh_cover_softmax_grad,
-        [LH_EFFECT_SCORES_APPLY] = lh_cover_scores_apply,
-        [LH_EFFECT_PROJECT_IN] = lh_outside_project_in,
-        [LH_EFFECT_PROJECT_OUT] = lh_outside_project_out,
-        [LH_EFFECT_OUTSIDE] = lh_outside_read,
-        [LH_EFFECT_LAYER] = lh_outside_compute,
+        [LH_EFFECT_STATE_SUM] = lh_symbolic_state_sum,
+        [LH_EFFECT_STATE_CARRY] = lh_symbolic_state_carry,
+        [LH_EFFECT_STATE_PREFIX] = lh_symbolic_state_prefix,
+        [LH_EFFECT_STATE_APPLY] = lh_symbolic_state_apply,
+        [LH_EFFECT_SCORES] = lh_symbolic_scores,
+        [LH_EFFECT_SOFTMAX] = lh_symbolic_softmax,
+        [LH_EFFECT_SOFTMAX_GRAD] = lh_symbolic_softmax_grad,
+        [LH_EFFECT_SCORES_APPLY] = lh_symbolic_scores_apply,
+        [LH_EFFECT_PROJECT_IN] = lh_boundary_project_in,
+        [LH_EFFECT_PROJECT_OUT] = lh_boundary_project_out,
+        [LH_EFFECT_OUTSIDE] = lh_boundary_read,
+        [LH_EFFECT_LAYER] = lh_boundary_compute,
     };
 
     if (!check_attention(cover, g) ||

@@ -9,7 +9,7 @@
 
 /* The operands of an attention op by what they are. */
 typedef struct {
-    LhCover *cover;
+    LhSymbolicExec *cover;
     uint32_t op;
     const LhKernelArgs *args;
     const LhRegion *q, *kv;
@@ -23,8 +23,8 @@ typedef struct {
 static LhCell *
 cell_of(const Attend *at, const LhRegion *region, uint32_t i)
 {
-    return lh_cover_cell(at->cover, at->cover->proof->op_rank[at->op], region->slot,
-                         region->part + i);
+    return lh_symbolic_cell(at->cover, at->cover->proof->op_rank[at->op], region->slot,
+                            region->part + i);
 }
 
 static const char *
@@ -36,7 +36,7 @@ name_of(const Attend *at, const LhRegion *region)
 static bool
 check_counts(const Attend *at)
 {
-    LhCover *cover = at->cover;
+    LhSymbolicExec *cover = at->cover;
     const LhOp *op = &cover->proof->ops[at->op];
 
     for (uint32_t i = 0; i < op->compute.regions_count; i++) {
@@ -69,7 +69,7 @@ lh_proof_rules_equal(const LhMaskRule *a, const LhMaskRule *b)
 }
 
 bool
-lh_cover_check_rule(LhCover *cover, uint32_t g, const LhRegion *region)
+lh_symbolic_check_rule(LhSymbolicExec *cover, uint32_t g, const LhRegion *region)
 {
     if (lh_proof_rules_equal(cover->proof->ops[g].compute.args.rule,
                              &cover->proof->program->params.mask))
@@ -79,8 +79,8 @@ lh_cover_check_rule(LhCover *cover, uint32_t g, const LhRegion *region)
 }
 
 bool
-lh_cover_check_position(LhCover *cover, uint32_t g, const LhRegion *region, uint32_t segment,
-                        int64_t start)
+lh_symbolic_check_position(LhSymbolicExec *cover, uint32_t g, const LhRegion *region,
+                           uint32_t segment, int64_t start)
 {
     const uint64_t stride = cover->proof->ops[g].compute.args.stride;
     const LhSegment *s = &cover->segment[segment];
@@ -101,10 +101,11 @@ static bool
 check_rows_position(const Attend *at, const LhRegion *region, const LhRowsPosition *claimed)
 {
     for (uint32_t i = 0; i < region->count; i++) {
-        const LhCell *cell = lh_cover_read_rows(at->cover, at->op, region, i);
+        const LhCell *cell = lh_symbolic_read_rows(at->cover, at->op, region, i);
 
-        if (cell == NULL || !lh_cover_check_position(at->cover, at->op, region, cell->rows.segment,
-                                                     claimed->start + i * claimed->part_step))
+        if (cell == NULL ||
+            !lh_symbolic_check_position(at->cover, at->op, region, cell->rows.segment,
+                                        claimed->start + i * claimed->part_step))
             return false;
     }
     return true;
@@ -116,7 +117,7 @@ check_positions(const Attend *at)
 {
     if (at->args->mask != LH_MASK_POSITIONS)
         return true;
-    return lh_cover_check_rule(at->cover, at->op, at->kv) &&
+    return lh_symbolic_check_rule(at->cover, at->op, at->kv) &&
            check_rows_position(at, at->q, &at->args->q_at) &&
            check_rows_position(at, at->kv, &at->args->k_at);
 }
@@ -129,8 +130,8 @@ static LhBlock
 claimed_block(const Attend *at, uint32_t a, uint32_t b)
 {
     if (at->args->mask == LH_MASK_POSITIONS)
-        return lh_cover_block(at->cover, cell_of(at, at->q, a)->rows.segment,
-                              cell_of(at, at->kv, b)->rows.segment);
+        return lh_symbolic_block(at->cover, cell_of(at, at->q, a)->rows.segment,
+                                 cell_of(at, at->kv, b)->rows.segment);
     return a < b ? at->before : a == b ? at->at : at->behind;
 }
 
@@ -139,13 +140,13 @@ claim_blocks(Attend *at)
 {
     const LhKernelArgs *args = at->args;
     const uint64_t rows = at->cover->rows;
-    const LhBlock empty = lh_cover_normalise(LH_MASK_EMPTY, 0, rows);
-    const LhBlock full = lh_cover_normalise(LH_MASK_FULL, 0, rows);
+    const LhBlock empty = lh_symbolic_normalise(LH_MASK_EMPTY, 0, rows);
+    const LhBlock full = lh_symbolic_normalise(LH_MASK_FULL, 0, rows);
 
     at->before = at->at = at->behind = args->mask == LH_MASK_FULL ? full : empty;
     if (args->mask != LH_MASK_CAUSAL)
         return;
-    at->at = lh_cover_normalise(LH_MASK_CAUSAL, args->shift, rows);
+    at->at = lh_symbolic_normalise(LH_MASK_CAUSAL, args->shift, rows);
     at->behind = full;
 }
 
@@ -169,7 +170,7 @@ claimed_pairs(const Attend *at)
 static bool
 check_pairs(const Attend *at)
 {
-    LhCover *cover = at->cover;
+    LhSymbolicExec *cover = at->cover;
     const LhKernelArgs *args = at->args;
     const uint64_t nq = at->q->count * cover->rows;
     const uint64_t nk = at->kv->count * cover->rows;
@@ -190,10 +191,10 @@ static bool
 open_all(const Attend *at, const LhRegion *accumulator, const LhRegion *like)
 {
     for (uint32_t i = 0; i < accumulator->count; i++) {
-        const LhCell *rows = lh_cover_read_rows(at->cover, at->op, like, i);
+        const LhCell *rows = lh_symbolic_read_rows(at->cover, at->op, like, i);
 
         if (rows == NULL ||
-            lh_cover_open_unended(at->cover, at->op, accumulator, i, rows->rows) == NULL)
+            lh_symbolic_open_unended(at->cover, at->op, accumulator, i, rows->rows) == NULL)
             return false;
     }
     return true;
@@ -213,26 +214,26 @@ open_accumulators(const Attend *at)
 static bool
 check_stats(const Attend *at, uint32_t a, LhHolding rows)
 {
-    LhCover *cover = at->cover;
+    LhSymbolicExec *cover = at->cover;
 
     for (const LhRegion *region = at->stats; region < at->stats_end; region++) {
-        const LhCell *cell = lh_cover_read_rows(cover, at->op, region, a);
+        const LhCell *cell = lh_symbolic_read_rows(cover, at->op, region, a);
         const LhFamily family = lh_families[cover->slots[region->slot].kind];
 
         if (cell == NULL)
             return false;
         if (!lh_rows_equal(cell->rows, rows)) {
-            g_autofree char *wanted = lh_cover_rows_text(cover, rows);
-            g_autofree char *found = lh_cover_rows_text(cover, cell->rows);
+            g_autofree char *wanted = lh_symbolic_rows_text(cover, rows);
+            g_autofree char *found = lh_symbolic_rows_text(cover, cell->rows);
 
             COVERAGE(at->op, region->slot, "takes query rows of %s, but those of %s from slot %s",
                      wanted, found, name_of(at, region));
             return false;
         }
         if (family != LH_FAMILY_PLAIN &&
-            memcmp(lh_cover_set(cover, cell), lh_cover_complete(cover, family, rows.segment),
+            memcmp(lh_symbolic_set(cover, cell), lh_symbolic_complete(cover, family, rows.segment),
                    cover->words * 8) != 0) {
-            g_autofree char *text = lh_cover_rows_text(cover, rows);
+            g_autofree char *text = lh_symbolic_rows_text(cover, rows);
 
             COVERAGE(at->op, region->slot, "takes slot %s for %s before it is complete",
                      name_of(at, region), text);
@@ -259,8 +260,8 @@ block_text(LhBlock block, char *buffer, size_t size)
 static bool
 check_block(const Attend *at, LhBlock claimed, uint32_t q, uint32_t k)
 {
-    LhCover *cover = at->cover;
-    const LhBlock truth = lh_cover_block(cover, q, k);
+    LhSymbolicExec *cover = at->cover;
+    const LhBlock truth = lh_symbolic_block(cover, q, k);
     char claimed_buffer[64], truth_buffer[64];
 
     if (claimed.kind == truth.kind &&
@@ -276,16 +277,16 @@ check_block(const Attend *at, LhBlock claimed, uint32_t q, uint32_t k)
 static bool
 attend_pair(const Attend *at, uint32_t a, uint32_t b)
 {
-    LhCover *cover = at->cover;
+    LhSymbolicExec *cover = at->cover;
     const LhHolding q = cell_of(at, at->q, a)->rows;
     const LhHolding k = cell_of(at, at->kv, b)->rows;
     const LhBlock claimed = claimed_block(at, a, b);
 
-    if (lh_cover_kv_slice(cover, q.slice) != k.slice) {
+    if (lh_symbolic_kv_slice(cover, q.slice) != k.slice) {
         COVERAGE(at->op, at->kv->slot,
                  "attends with slice %u of the query heads to slice %u of the key-value heads, "
                  "where it belongs to slice %u",
-                 q.slice, k.slice, lh_cover_kv_slice(cover, q.slice));
+                 q.slice, k.slice, lh_symbolic_kv_slice(cover, q.slice));
         return false;
     }
     if (claimed.kind == LH_MASK_EMPTY)
@@ -294,11 +295,12 @@ attend_pair(const Attend *at, uint32_t a, uint32_t b)
         return false;
     cover->proof->verdict->pairs_checked += claimed.pairs;
     for (const LhRegion *acc = at->acc; acc < at->acc_end; acc++) {
-        if (!lh_cover_contribute(cover, at->op, acc, cell_of(at, acc, a), k.segment))
+        if (!lh_symbolic_contribute(cover, at->op, acc, cell_of(at, acc, a), k.segment))
             return false;
     }
-    return at->dkv == NULL || lh_cover_contribute(cover, at->op, at->dkv, cell_of(at, at->dkv, b),
-                                                  lh_cover_source(cover, LH_FAMILY_DKV, q));
+    return at->dkv == NULL ||
+           lh_symbolic_contribute(cover, at->op, at->dkv, cell_of(at, at->dkv, b),
+                                  lh_symbolic_source(cover, LH_FAMILY_DKV, q));
 }
 
 /* ---- many pairs at once ---- */
@@ -309,15 +311,15 @@ static bool
 gather_sources(const Attend *at, const LhRegion *region, LhFamily family, uint32_t slice,
                uint64_t *set)
 {
-    LhCover *cover = at->cover;
+    LhSymbolicExec *cover = at->cover;
     const bool queries = region == at->q;
 
     memset(set, 0, cover->words * 8);
     for (uint32_t i = 0; i < region->count; i++) {
         const LhHolding rows = cell_of(at, region, i)->rows;
-        const uint32_t source = lh_cover_source(cover, family, rows);
+        const uint32_t source = lh_symbolic_source(cover, family, rows);
 
-        if ((queries ? lh_cover_kv_slice(cover, rows.slice) : rows.slice) != slice ||
+        if ((queries ? lh_symbolic_kv_slice(cover, rows.slice) : rows.slice) != slice ||
             lh_set_has(set, source))
             return false;
         lh_set_add(set, source);
@@ -327,7 +329,7 @@ gather_sources(const Attend *at, const LhRegion *region, LhFamily family, uint32
 
 /* Whether @a lies within @b; whether they share nothing. NULL: everything. */
 static bool
-lies_within(const LhCover *cover, const uint64_t *a, const uint64_t *b)
+lies_within(const LhSymbolicExec *cover, const uint64_t *a, const uint64_t *b)
 {
     for (uint32_t w = 0; w < cover->words; w++) {
         if ((a[w] & ~b[w]) != 0)
@@ -337,7 +339,7 @@ lies_within(const LhCover *cover, const uint64_t *a, const uint64_t *b)
 }
 
 static bool
-is_apart(const LhCover *cover, const uint64_t *a, const uint64_t *b)
+is_apart(const LhSymbolicExec *cover, const uint64_t *a, const uint64_t *b)
 {
     for (uint32_t w = 0; w < cover->words; w++) {
         if ((a[w] & b[w]) != 0)
@@ -352,7 +354,7 @@ static bool
 for_every_row(const Attend *at, bool of_queries, const uint64_t *all, uint64_t *claimed,
               bool (*use)(const Attend *at, uint32_t i, const uint64_t *claimed))
 {
-    const LhCover *cover = at->cover;
+    const LhSymbolicExec *cover = at->cover;
     const LhRegion *region = of_queries ? at->q : at->kv, *other = of_queries ? at->kv : at->q;
     const LhFamily family = of_queries ? LH_FAMILY_PLAIN : LH_FAMILY_DKV;
     const bool causal = at->args->mask == LH_MASK_CAUSAL;
@@ -363,7 +365,7 @@ for_every_row(const Attend *at, bool of_queries, const uint64_t *all, uint64_t *
     for (uint32_t i = 0; i < region->count; i++) {
         const LhHolding rows = cell_of(at, region, i)->rows;
         const uint32_t own =
-            causal ? lh_cover_source(cover, family, cell_of(at, other, i)->rows) : 0;
+            causal ? lh_symbolic_source(cover, family, cell_of(at, other, i)->rows) : 0;
         const uint64_t *want = of_queries ? &cover->keys_of[(size_t)rows.segment * cover->words]
                                           : &cover->queries_of[(size_t)rows.segment * cover->words];
 
@@ -388,7 +390,7 @@ for_every_row(const Attend *at, bool of_queries, const uint64_t *all, uint64_t *
 static bool
 row_is_right(const Attend *at, uint32_t i, const uint64_t *claimed)
 {
-    const LhCover *cover = at->cover;
+    const LhSymbolicExec *cover = at->cover;
     const uint32_t q = cell_of(at, at->q, i)->rows.segment;
     const uint64_t *all_of = &cover->all_of[(size_t)q * cover->words];
     const bool causal = at->args->mask == LH_MASK_CAUSAL && at->at.kind != LH_MASK_EMPTY;
@@ -396,14 +398,14 @@ row_is_right(const Attend *at, uint32_t i, const uint64_t *claimed)
     LhBlock truth;
 
     for (const LhRegion *acc = at->acc; acc < at->acc_end; acc++) {
-        if (!is_apart(cover, lh_cover_set(cover, cell_of(at, acc, i)), claimed))
+        if (!is_apart(cover, lh_symbolic_set(cover, cell_of(at, acc, i)), claimed))
             return false;
     }
     if (at->args->mask == LH_MASK_POSITIONS)
         return true;
     if (!causal)
         return lies_within(cover, claimed, all_of);
-    truth = lh_cover_block(cover, q, own);
+    truth = lh_symbolic_block(cover, q, own);
     if (truth.kind != at->at.kind || truth.shift != at->at.shift)
         return false;
     for (uint32_t w = 0; w < cover->words; w++) {
@@ -418,13 +420,13 @@ row_is_right(const Attend *at, uint32_t i, const uint64_t *claimed)
 static bool
 column_is_right(const Attend *at, uint32_t i, const uint64_t *claimed)
 {
-    return is_apart(at->cover, lh_cover_set(at->cover, cell_of(at, at->dkv, i)), claimed);
+    return is_apart(at->cover, lh_symbolic_set(at->cover, cell_of(at, at->dkv, i)), claimed);
 }
 
 static void
-add_set(const LhCover *cover, const LhCell *cell, const uint64_t *claimed)
+add_set(const LhSymbolicExec *cover, const LhCell *cell, const uint64_t *claimed)
 {
-    uint64_t *set = lh_cover_set(cover, cell);
+    uint64_t *set = lh_symbolic_set(cover, cell);
 
     for (uint32_t w = 0; w < cover->words; w++)
         set[w] |= claimed[w];
@@ -452,7 +454,7 @@ add_column(const Attend *at, uint32_t i, const uint64_t *claimed)
 static bool
 attend_at_once(const Attend *at)
 {
-    LhCover *cover = at->cover;
+    LhSymbolicExec *cover = at->cover;
     g_autofree uint64_t *keys = g_new(uint64_t, cover->words);
     g_autofree uint64_t *queries = g_new(uint64_t, cover->words);
     g_autofree uint64_t *claimed = g_new(uint64_t, cover->words);
@@ -473,18 +475,18 @@ attend_at_once(const Attend *at)
 static bool
 attend(Attend *at)
 {
-    lh_cover_start(at->cover, at->op);
+    lh_symbolic_start(at->cover, at->op);
     claim_blocks(at);
     if (!check_counts(at) || !check_positions(at) || !check_pairs(at) || !open_accumulators(at))
         return false;
     for (uint32_t a = 0; a < at->q->count; a++) {
-        const LhCell *q = lh_cover_read_rows(at->cover, at->op, at->q, a);
+        const LhCell *q = lh_symbolic_read_rows(at->cover, at->op, at->q, a);
 
         if (q == NULL || !check_stats(at, a, q->rows))
             return false;
     }
     for (uint32_t b = 0; b < at->kv->count; b++) {
-        if (lh_cover_read_rows(at->cover, at->op, at->kv, b) == NULL)
+        if (lh_symbolic_read_rows(at->cover, at->op, at->kv, b) == NULL)
             return false;
     }
     if (at->args->mask != LH_MASK_EMPTY && attend_at_once(at))
@@ -499,7 +501,7 @@ attend(Attend *at)
 }
 
 bool
-lh_cover_attend(LhCover *cover, uint32_t g)
+lh_symbolic_attend(LhSymbolicExec *cover, uint32_t g)
 {
     const LhOp *op = &cover->proof->ops[g];
     const LhRegion *regions = op->compute.regions;
@@ -525,7 +527,7 @@ lh_cover_attend(LhCover *cover, uint32_t g)
 }
 
 bool
-lh_cover_attend_grad(LhCover *cover, uint32_t g)
+lh_symbolic_attend_grad(LhSymbolicExec *cover, uint32_t g)
 {
     const LhOp *op = &cover->proof->ops[g];
     const LhRegion *regions = op->compute.regions;

@@ -19,19 +19,19 @@ decay_of(double decay)
  * part b of the keys, and its tokens are consecutive. Cells that hold no rows are found later.
  */
 static bool
-check_distances(LhCover *cover, uint32_t g)
+check_distances(LhSymbolicExec *cover, uint32_t g)
 {
     const LhOp *op = &cover->proof->ops[g];
     const LhKernel *kernel = lh_proof_kernel(op);
     const uint32_t rank = cover->proof->op_rank[g];
     const LhRegion *q = &op->compute.regions[0];
     const LhRegion *kv = &op->compute.regions[kernel->effect == LH_EFFECT_ATTEND ? 1 : 2];
-    const LhCell *first = lh_cover_cell(cover, rank, kv->slot, kv->part);
+    const LhCell *first = lh_symbolic_cell(cover, rank, kv->slot, kv->part);
 
     for (uint32_t i = 0; i < q->count + kv->count && first->rows.segment < cover->segments; i++) {
         const LhRegion *region = i < q->count ? q : kv;
         const uint32_t part = i < q->count ? i : i - q->count;
-        const LhCell *cell = lh_cover_cell(cover, rank, region->slot, region->part + part);
+        const LhCell *cell = lh_symbolic_cell(cover, rank, region->slot, region->part + part);
         const LhSegment *at;
 
         if (cell->rows.segment >= cover->segments)
@@ -49,7 +49,7 @@ check_distances(LhCover *cover, uint32_t g)
 }
 
 static bool
-check_pairs_decay(LhCover *cover, uint32_t g)
+check_pairs_decay(LhSymbolicExec *cover, uint32_t g)
 {
     const LhOp *op = &cover->proof->ops[g];
     const uint8_t mask = op->compute.args.mask;
@@ -65,7 +65,7 @@ check_pairs_decay(LhCover *cover, uint32_t g)
 }
 
 bool
-lh_cover_check_decay(LhCover *cover, uint32_t g)
+lh_symbolic_check_decay(LhSymbolicExec *cover, uint32_t g)
 {
     const LhOp *op = &cover->proof->ops[g];
     const LhKernel *kernel = lh_proof_kernel(op);
@@ -84,13 +84,13 @@ lh_cover_check_decay(LhCover *cover, uint32_t g)
 
 /* Which tensors a call works on: states take in keys, and their gradients queries. */
 static bool
-is_gradient(const LhCover *cover, const LhRegion *state)
+is_gradient(const LhSymbolicExec *cover, const LhRegion *state)
 {
     return cover->slots[state->slot].kind == LH_TENSOR_DSTATE;
 }
 
 static bool
-one_part(LhCover *cover, uint32_t g, const LhRegion *region)
+one_part(LhSymbolicExec *cover, uint32_t g, const LhRegion *region)
 {
     if (region->count == 1)
         return true;
@@ -101,7 +101,7 @@ one_part(LhCover *cover, uint32_t g, const LhRegion *region)
 
 /* The rows of a call are those of one segment, whose tokens are consecutive. NULL: they are not. */
 static const LhCell *
-read_segment(LhCover *cover, uint32_t g, uint32_t operand)
+read_segment(LhSymbolicExec *cover, uint32_t g, uint32_t operand)
 {
     const LhOp *op = &cover->proof->ops[g];
     const LhRegion *region = &op->compute.regions[operand];
@@ -111,7 +111,7 @@ read_segment(LhCover *cover, uint32_t g, uint32_t operand)
 
     if (!one_part(cover, g, region))
         return NULL;
-    cell = lh_cover_read_rows(cover, g, region, 0);
+    cell = lh_symbolic_read_rows(cover, g, region, 0);
     if (cell == NULL)
         return NULL;
     if (claimed != cover->rows) {
@@ -136,7 +136,7 @@ read_segment(LhCover *cover, uint32_t g, uint32_t operand)
 
 /* The state in @region stands at border @border and is of slice @slice. */
 static bool
-check_border(LhCover *cover, uint32_t g, const LhRegion *region, const LhCell *state,
+check_border(LhSymbolicExec *cover, uint32_t g, const LhRegion *region, const LhCell *state,
              LhHolding border)
 {
     if (lh_rows_equal(state->rows, border))
@@ -154,7 +154,7 @@ check_border(LhCover *cover, uint32_t g, const LhRegion *region, const LhCell *s
 }
 
 bool
-lh_cover_state_sum(LhCover *cover, uint32_t g)
+lh_symbolic_state_sum(LhSymbolicExec *cover, uint32_t g)
 {
     const LhOp *op = &cover->proof->ops[g];
     const uint32_t last = op->compute.regions_count - 1u;
@@ -164,7 +164,7 @@ lh_cover_state_sum(LhCover *cover, uint32_t g)
     LhHolding from, to;
     LhCell *state;
 
-    lh_cover_start(cover, g);
+    lh_symbolic_start(cover, g);
     if (rows == NULL || !one_part(cover, g, region))
         return false;
     for (uint32_t i = 1; i < last; i++) {
@@ -178,23 +178,23 @@ lh_cover_state_sum(LhCover *cover, uint32_t g)
     }
     from = to = rows->rows;
     *(gradient ? &from : &to) = (LhHolding){ rows->rows.segment + 1, rows->rows.slice };
-    state = lh_cover_read(cover, g, region, 0);
+    state = lh_symbolic_read(cover, g, region, 0);
     if (state == NULL)
         return false;
     if (state->rows.segment != LH_ROW_ANY && !check_border(cover, g, region, state, from))
         return false;
     state->rows = to;
     state->writer = g;
-    return lh_cover_contribute(cover, g, region, state, rows->rows.segment);
+    return lh_symbolic_contribute(cover, g, region, state, rows->rows.segment);
 }
 
 /* target += what part @i of @source has taken in, moved over @tokens tokens. */
 static bool
-move_state(LhCover *cover, uint32_t g, const LhRegion *source, uint32_t i, uint64_t tokens)
+move_state(LhSymbolicExec *cover, uint32_t g, const LhRegion *source, uint32_t i, uint64_t tokens)
 {
     const LhOp *op = &cover->proof->ops[g];
     const LhRegion *target = &op->compute.regions[1];
-    const LhCell *from = lh_cover_read_rows(cover, g, source, i);
+    const LhCell *from = lh_symbolic_read_rows(cover, g, source, i);
     const uint64_t segments = tokens / cover->rows;
     LhHolding border;
     LhCell *into;
@@ -213,18 +213,18 @@ move_state(LhCover *cover, uint32_t g, const LhRegion *source, uint32_t i, uint6
     }
     border.segment = (uint32_t)(is_gradient(cover, target) ? border.segment - segments
                                                            : border.segment + segments);
-    into = lh_cover_read(cover, g, target, 0);
+    into = lh_symbolic_read(cover, g, target, 0);
     if (into == NULL)
         return false;
     if (into->rows.segment == LH_ROW_ANY)
         into->rows = border;
     into->writer = g;
     return check_border(cover, g, target, into, border) &&
-           lh_cover_merge(cover, g, target, into, from);
+           lh_symbolic_merge(cover, g, target, into, from);
 }
 
 static bool
-check_linear_placement(LhCover *cover, uint32_t g)
+check_linear_placement(LhSymbolicExec *cover, uint32_t g)
 {
     const LhRegion *target = &cover->proof->ops[g].compute.regions[1];
 
@@ -235,26 +235,26 @@ check_linear_placement(LhCover *cover, uint32_t g)
 }
 
 bool
-lh_cover_state_carry(LhCover *cover, uint32_t g)
+lh_symbolic_state_carry(LhSymbolicExec *cover, uint32_t g)
 {
     const LhOp *op = &cover->proof->ops[g];
     const LhKernelArgs *args = &op->compute.args;
     const LhRegion *source = &op->compute.regions[0];
 
-    lh_cover_start(cover, g);
+    lh_symbolic_start(cover, g);
     return check_linear_placement(cover, g) && one_part(cover, g, source) &&
            move_state(cover, g, source, 0, args->nq + args->nk);
 }
 
 bool
-lh_cover_state_prefix(LhCover *cover, uint32_t g)
+lh_symbolic_state_prefix(LhSymbolicExec *cover, uint32_t g)
 {
     const LhOp *op = &cover->proof->ops[g];
     const LhKernelArgs *args = &op->compute.args;
     const LhRegion *sources = &op->compute.regions[0];
     const bool gradient = is_gradient(cover, sources);
 
-    lh_cover_start(cover, g);
+    lh_symbolic_start(cover, g);
     if (args->states != sources->count || (gradient ? args->nk : args->nq) != 0) {
         COVERAGE(g, sources->slot,
                  "is called for %u states over %" G_GUINT64_FORMAT " query and %" G_GUINT64_FORMAT
@@ -276,7 +276,7 @@ lh_cover_state_prefix(LhCover *cover, uint32_t g)
 
 /* Adds what the state has taken in to the rows of @target, pair of segments by pair. */
 static bool
-read_state(LhCover *cover, uint32_t g, const LhCell *state, const LhRegion *target,
+read_state(LhSymbolicExec *cover, uint32_t g, const LhCell *state, const LhRegion *target,
            const LhCell *into)
 {
     const LhFamily family = lh_families[cover->slots[target->slot].kind];
@@ -284,9 +284,10 @@ read_state(LhCover *cover, uint32_t g, const LhCell *state, const LhRegion *targ
     for (uint32_t s = 0; s < cover->segments; s++) {
         const LhHolding source = { s, state->rows.slice };
 
-        if (!lh_set_has(lh_cover_set(cover, state), s))
+        if (!lh_set_has(lh_symbolic_set(cover, state), s))
             continue;
-        if (!lh_cover_contribute(cover, g, target, into, lh_cover_source(cover, family, source)))
+        if (!lh_symbolic_contribute(cover, g, target, into,
+                                    lh_symbolic_source(cover, family, source)))
             return false;
         cover->proof->verdict->pairs_checked += (LhWide)cover->rows * cover->rows;
     }
@@ -294,7 +295,7 @@ read_state(LhCover *cover, uint32_t g, const LhCell *state, const LhRegion *targ
 }
 
 bool
-lh_cover_state_apply(LhCover *cover, uint32_t g)
+lh_symbolic_state_apply(LhSymbolicExec *cover, uint32_t g)
 {
     const LhOp *op = &cover->proof->ops[g];
     const uint32_t last = op->compute.regions_count - 1u;
@@ -303,16 +304,16 @@ lh_cover_state_apply(LhCover *cover, uint32_t g)
     const LhCell *state, *into;
     LhHolding border;
 
-    lh_cover_start(cover, g);
+    lh_symbolic_start(cover, g);
     if (rows == NULL || !one_part(cover, g, target) || !one_part(cover, g, region))
         return false;
-    state = lh_cover_read_rows(cover, g, region, 0);
+    state = lh_symbolic_read_rows(cover, g, region, 0);
     if (state == NULL)
         return false;
     border = rows->rows;
     border.segment += is_gradient(cover, region) ? 1 : 0;
     if (!check_border(cover, g, region, state, border))
         return false;
-    into = lh_cover_open_unended(cover, g, target, 0, rows->rows);
+    into = lh_symbolic_open_unended(cover, g, target, 0, rows->rows);
     return into != NULL && read_state(cover, g, state, target, into);
 }

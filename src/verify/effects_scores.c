@@ -17,7 +17,7 @@ typedef struct {
 
 /* The only member of a set; LH_NONE: it has none, or several. */
 static uint32_t
-only_source(const LhCover *cover, const uint64_t *set)
+only_source(const LhSymbolicExec *cover, const uint64_t *set)
 {
     uint32_t found = LH_NONE, count = 0;
 
@@ -30,14 +30,14 @@ only_source(const LhCover *cover, const uint64_t *set)
 }
 
 static bool
-read_block(LhCover *cover, uint32_t g, const LhRegion *region, uint32_t i, Block *block)
+read_block(LhSymbolicExec *cover, uint32_t g, const LhRegion *region, uint32_t i, Block *block)
 {
-    const LhCell *cell = lh_cover_read_rows(cover, g, region, i);
+    const LhCell *cell = lh_symbolic_read_rows(cover, g, region, i);
 
     if (cell == NULL)
         return false;
     *block = (Block){ .rows = cell->rows,
-                      .keys = only_source(cover, lh_cover_set(cover, cell)),
+                      .keys = only_source(cover, lh_symbolic_set(cover, cell)),
                       .ended = cell->ended };
     if (block->keys != LH_NONE)
         return true;
@@ -47,16 +47,17 @@ read_block(LhCover *cover, uint32_t g, const LhRegion *region, uint32_t i, Block
 }
 
 static void
-write_block(LhCover *cover, uint32_t g, const LhRegion *region, uint32_t i, const Block *block)
+write_block(LhSymbolicExec *cover, uint32_t g, const LhRegion *region, uint32_t i,
+            const Block *block)
 {
-    LhCell *cell = lh_cover_write(cover, g, region, i, block->rows);
+    LhCell *cell = lh_symbolic_write(cover, g, region, i, block->rows);
 
-    lh_set_add(lh_cover_set(cover, cell), block->keys);
+    lh_set_add(lh_symbolic_set(cover, cell), block->keys);
     cell->ended = block->ended;
 }
 
 static bool
-check_count(LhCover *cover, uint32_t g, const LhRegion *region, uint32_t count)
+check_count(LhSymbolicExec *cover, uint32_t g, const LhRegion *region, uint32_t count)
 {
     if (region->count == count)
         return true;
@@ -67,7 +68,7 @@ check_count(LhCover *cover, uint32_t g, const LhRegion *region, uint32_t count)
 
 /* The arguments have the rows of one query segment and of @segments key segments. */
 static bool
-check_args(LhCover *cover, uint32_t g, uint32_t segments, uint64_t pairs)
+check_args(LhSymbolicExec *cover, uint32_t g, uint32_t segments, uint64_t pairs)
 {
     const LhOp *op = &cover->proof->ops[g];
     const LhKernelArgs *args = &op->compute.args;
@@ -84,7 +85,7 @@ check_args(LhCover *cover, uint32_t g, uint32_t segments, uint64_t pairs)
 
 /* Calls that compute every pair of one query segment with @segments key segments. */
 static bool
-check_all_pairs(LhCover *cover, uint32_t g, uint32_t segments)
+check_all_pairs(LhSymbolicExec *cover, uint32_t g, uint32_t segments)
 {
     const LhOp *op = &cover->proof->ops[g];
 
@@ -96,29 +97,30 @@ check_all_pairs(LhCover *cover, uint32_t g, uint32_t segments)
 
 /* The rows in part @i of @region are those of @wanted. */
 static bool
-check_part_rows(LhCover *cover, uint32_t g, const LhRegion *region, uint32_t i, LhHolding wanted)
+check_part_rows(LhSymbolicExec *cover, uint32_t g, const LhRegion *region, uint32_t i,
+                LhHolding wanted)
 {
-    const LhCell *cell = lh_cover_read_rows(cover, g, region, i);
+    const LhCell *cell = lh_symbolic_read_rows(cover, g, region, i);
     g_autofree char *text = NULL;
     g_autofree char *found = NULL;
 
     if (cell == NULL || lh_rows_equal(cell->rows, wanted))
         return cell != NULL;
-    text = lh_cover_rows_text(cover, wanted);
-    found = lh_cover_rows_text(cover, cell->rows);
+    text = lh_symbolic_rows_text(cover, wanted);
+    found = lh_symbolic_rows_text(cover, cell->rows);
     COVERAGE(g, region->slot, "needs the rows of %s, but slot %s has those of %s", text,
              cover->slots[region->slot].name, found);
     return false;
 }
 
 static LhHolding
-keys_of(const LhCover *cover, const Block *block)
+keys_of(const LhSymbolicExec *cover, const Block *block)
 {
-    return (LhHolding){ block->keys, lh_cover_kv_slice(cover, block->rows.slice) };
+    return (LhHolding){ block->keys, lh_symbolic_kv_slice(cover, block->rows.slice) };
 }
 
 bool
-lh_cover_scores(LhCover *cover, uint32_t g)
+lh_symbolic_scores(LhSymbolicExec *cover, uint32_t g)
 {
     const LhRegion *regions = cover->proof->ops[g].compute.regions;
     const LhRegion *rows = &regions[0], *keys = &regions[1], *scores = &regions[2];
@@ -127,9 +129,9 @@ lh_cover_scores(LhCover *cover, uint32_t g)
     if (!check_count(cover, g, rows, 1) || !check_count(cover, g, keys, scores->count) ||
         !check_all_pairs(cover, g, scores->count))
         return false;
-    q = lh_cover_read_rows(cover, g, rows, 0);
+    q = lh_symbolic_read_rows(cover, g, rows, 0);
     for (uint32_t i = 0; q != NULL && i < scores->count; i++) {
-        const LhCell *k = lh_cover_read_rows(cover, g, keys, i);
+        const LhCell *k = lh_symbolic_read_rows(cover, g, keys, i);
         Block block = { .rows = q->rows };
 
         if (k == NULL)
@@ -145,9 +147,9 @@ lh_cover_scores(LhCover *cover, uint32_t g)
 /* The parts of @scores are one query segment with key segments of which none comes twice and none
  * is missing that the mask allows. */
 static bool
-check_all_keys(LhCover *cover, uint32_t g, const LhRegion *scores, const Block *blocks)
+check_all_keys(LhSymbolicExec *cover, uint32_t g, const LhRegion *scores, const Block *blocks)
 {
-    const uint64_t *want = lh_cover_complete(cover, LH_FAMILY_OUTPUT, blocks[0].rows.segment);
+    const uint64_t *want = lh_symbolic_complete(cover, LH_FAMILY_OUTPUT, blocks[0].rows.segment);
     g_autofree uint64_t *seen = g_new0(uint64_t, cover->words);
     const char *name = cover->slots[scores->slot].name;
 
@@ -173,7 +175,7 @@ check_all_keys(LhCover *cover, uint32_t g, const LhRegion *scores, const Block *
 
 /* Reads all parts of scores; caller frees. NULL, with a finding: they are not complete rows. */
 static Block *
-read_complete(LhCover *cover, uint32_t g, const LhRegion *scores)
+read_complete(LhSymbolicExec *cover, uint32_t g, const LhRegion *scores)
 {
     g_autofree Block *blocks = g_new(Block, scores->count);
 
@@ -186,13 +188,13 @@ read_complete(LhCover *cover, uint32_t g, const LhRegion *scores)
 
 /* The mask of softmax is the program's on these blocks. Counted pairs say that of a full one. */
 static bool
-check_softmax_mask(LhCover *cover, uint32_t g, const LhRegion *scores, const Block *blocks)
+check_softmax_mask(LhSymbolicExec *cover, uint32_t g, const LhRegion *scores, const Block *blocks)
 {
     const LhKernelArgs *args = &cover->proof->ops[g].compute.args;
     uint64_t pairs = 0;
 
     for (uint32_t i = 0; i < scores->count; i++)
-        pairs += lh_cover_block(cover, blocks[i].rows.segment, blocks[i].keys).pairs;
+        pairs += lh_symbolic_block(cover, blocks[i].rows.segment, blocks[i].keys).pairs;
     if (!check_args(cover, g, scores->count, pairs))
         return false;
     cover->proof->verdict->pairs_checked += pairs;
@@ -202,19 +204,19 @@ check_softmax_mask(LhCover *cover, uint32_t g, const LhRegion *scores, const Blo
         COVERAGE(g, scores->slot, "needs the program's mask, by positions");
         return false;
     }
-    if (!lh_cover_check_rule(cover, g, scores) ||
-        !lh_cover_check_position(cover, g, scores, blocks[0].rows.segment, args->q_at.start))
+    if (!lh_symbolic_check_rule(cover, g, scores) ||
+        !lh_symbolic_check_position(cover, g, scores, blocks[0].rows.segment, args->q_at.start))
         return false;
     for (uint32_t i = 0; i < scores->count; i++) {
-        if (!lh_cover_check_position(cover, g, scores, blocks[i].keys,
-                                     args->k_at.start + i * args->k_at.part_step))
+        if (!lh_symbolic_check_position(cover, g, scores, blocks[i].keys,
+                                        args->k_at.start + i * args->k_at.part_step))
             return false;
     }
     return true;
 }
 
 bool
-lh_cover_softmax(LhCover *cover, uint32_t g)
+lh_symbolic_softmax(LhSymbolicExec *cover, uint32_t g)
 {
     const LhRegion *regions = cover->proof->ops[g].compute.regions;
     const LhRegion *scores = &regions[0], *probs = &regions[1], *lse = &regions[2];
@@ -230,15 +232,15 @@ lh_cover_softmax(LhCover *cover, uint32_t g)
         blocks[i].ended = true;
         write_block(cover, g, probs, i, &blocks[i]);
     }
-    cell = lh_cover_write(cover, g, lse, 0, blocks[0].rows);
+    cell = lh_symbolic_write(cover, g, lse, 0, blocks[0].rows);
     cell->ended = true;
-    memcpy(lh_cover_set(cover, cell),
-           lh_cover_complete(cover, LH_FAMILY_OUTPUT, blocks[0].rows.segment), cover->words * 8);
+    memcpy(lh_symbolic_set(cover, cell),
+           lh_symbolic_complete(cover, LH_FAMILY_OUTPUT, blocks[0].rows.segment), cover->words * 8);
     return true;
 }
 
 bool
-lh_cover_softmax_grad(LhCover *cover, uint32_t g)
+lh_symbolic_softmax_grad(LhSymbolicExec *cover, uint32_t g)
 {
     const LhRegion *regions = cover->proof->ops[g].compute.regions;
     const LhRegion *probs = &regions[0], *before = &regions[1], *after = &regions[2];
@@ -269,7 +271,7 @@ lh_cover_softmax_grad(LhCover *cover, uint32_t g)
 /* Part @i of the scores in the product: with its keys into the sum of the rows, or, for a sum of
  * keys, with the rows into that of the keys. */
 static bool
-apply_block(LhCover *cover, uint32_t g, uint32_t i, bool to_keys)
+apply_block(LhSymbolicExec *cover, uint32_t g, uint32_t i, bool to_keys)
 {
     const LhRegion *regions = cover->proof->ops[g].compute.regions;
     const LhRegion *scores = &regions[0], *operand = &regions[1], *sum = &regions[2];
@@ -290,28 +292,29 @@ apply_block(LhCover *cover, uint32_t g, uint32_t i, bool to_keys)
     to = to_keys ? keys_of(cover, &block) : block.rows;
     if (!check_part_rows(cover, g, operand, to_keys ? 0 : i, from))
         return false;
-    into = lh_cover_cell(cover, cover->proof->op_rank[g], sum->slot, sum->part + (to_keys ? i : 0));
+    into =
+        lh_symbolic_cell(cover, cover->proof->op_rank[g], sum->slot, sum->part + (to_keys ? i : 0));
     fresh = into->rows.segment == LH_ROW_ANY;
-    into = lh_cover_open_unended(cover, g, sum, to_keys ? i : 0, to);
+    into = lh_symbolic_open_unended(cover, g, sum, to_keys ? i : 0, to);
     /* Softmax has divided by the sum over the row. */
     if (into == NULL ||
-        !lh_cover_join_norm(cover, g, &term, cover->slots[sum->slot].kind, fresh, into))
+        !lh_symbolic_join_norm(cover, g, &term, cover->slots[sum->slot].kind, fresh, into))
         return false;
-    if (lh_cover_block(cover, block.rows.segment, block.keys).kind == LH_MASK_EMPTY)
+    if (lh_symbolic_block(cover, block.rows.segment, block.keys).kind == LH_MASK_EMPTY)
         return true;
-    return lh_cover_contribute(
+    return lh_symbolic_contribute(
         cover, g, sum, into,
-        lh_cover_source(cover, to_keys ? LH_FAMILY_DKV : LH_FAMILY_OUTPUT, from));
+        lh_symbolic_source(cover, to_keys ? LH_FAMILY_DKV : LH_FAMILY_OUTPUT, from));
 }
 
 bool
-lh_cover_scores_apply(LhCover *cover, uint32_t g)
+lh_symbolic_scores_apply(LhSymbolicExec *cover, uint32_t g)
 {
     const LhRegion *regions = cover->proof->ops[g].compute.regions;
     const bool to_keys = lh_tensor_is_kv(cover->slots[regions[2].slot].kind);
     const uint32_t count = regions[0].count;
 
-    lh_cover_start(cover, g);
+    lh_symbolic_start(cover, g);
     if (!check_count(cover, g, &regions[1], to_keys ? 1 : count) ||
         !check_count(cover, g, &regions[2], to_keys ? count : 1) ||
         !check_all_pairs(cover, g, count))

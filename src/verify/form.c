@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define DECLARATION(...)                                                                           \
-    (lh_proof_find(proof, LH_FINDING_MALFORMED, (LhPlace){ LH_NONE, LH_NONE, -1, LH_NONE },        \
+    (lh_proof_find(proof, LH_FINDING_MALFORMED, (LhRealPath){ LH_NONE, LH_NONE, -1, LH_NONE },     \
                    __VA_ARGS__),                                                                   \
      false)
 
@@ -241,7 +241,7 @@ lh_proof_check_declarations(LhProof *proof)
 
 #define MALFORMED(op, slot, ...)                                                                   \
     (lh_proof_find(proof, LH_FINDING_MALFORMED,                                                    \
-                   (LhPlace){ proof->op_rank[op], op, slot, LH_NONE }, __VA_ARGS__),               \
+                   (LhRealPath){ proof->op_rank[op], op, slot, LH_NONE }, __VA_ARGS__),            \
      false)
 
 static bool

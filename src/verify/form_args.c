@@ -8,7 +8,7 @@
 
 #define MALFORMED(op, slot, ...)                                                                   \
     (lh_proof_find(proof, LH_FINDING_MALFORMED,                                                    \
-                   (LhPlace){ proof->op_rank[op], op, slot, LH_NONE }, __VA_ARGS__),               \
+                   (LhRealPath){ proof->op_rank[op], op, slot, LH_NONE }, __VA_ARGS__),            \
      false)
 
 /* A part of every operand holds whole elements. */

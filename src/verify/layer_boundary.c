@@ -14,16 +14,16 @@
 
 #define ANYWHERE(rank, slot, ...)                                                                  \
     lh_proof_find(cover->proof, LH_FINDING_COVERAGE,                                               \
-                  (LhPlace){ rank, LH_NONE, (int32_t)(slot), LH_NONE }, __VA_ARGS__)
+                  (LhRealPath){ rank, LH_NONE, (int32_t)(slot), LH_NONE }, __VA_ARGS__)
 
 static uint32_t
-shares(const LhCover *cover)
+shares(const LhSymbolicExec *cover)
 {
     return cover->proof->program->params.ranks;
 }
 
 void
-lh_outside_begin(LhCover *cover)
+lh_boundary_begin(LhSymbolicExec *cover)
 {
     const LhProof *proof = cover->proof;
 
@@ -42,7 +42,7 @@ lh_outside_begin(LhCover *cover)
 
 /* A backward pass alone is given q, k and v as the forward pass has left them. */
 bool
-lh_outside_gives(const LhCover *cover, const LhSlot *slot)
+lh_boundary_gives(const LhSymbolicExec *cover, const LhSlot *slot)
 {
     const LhProgramParams *p = &cover->proof->program->params;
 
@@ -54,7 +54,8 @@ lh_outside_gives(const LhCover *cover, const LhSlot *slot)
 }
 
 void
-lh_outside_overwrite(LhCover *cover, uint32_t op, const LhRegion *region, const LhCell *cell)
+lh_boundary_overwrite(LhSymbolicExec *cover, uint32_t op, const LhRegion *region,
+                      const LhCell *cell)
 {
     if (cell->unread && cell->state == LH_CELL_DEFINED)
         COVERAGE(op, region->slot, "overwrites what has come into slot %s and nothing has used",
@@ -62,7 +63,7 @@ lh_outside_overwrite(LhCover *cover, uint32_t op, const LhRegion *region, const 
 }
 
 void
-lh_outside_arrive(const LhCover *cover, const LhRegion *region, LhCell *cell)
+lh_boundary_arrive(const LhSymbolicExec *cover, const LhRegion *region, LhCell *cell)
 {
     const LhSlot *slot = &cover->slots[region->slot];
 
@@ -83,8 +84,8 @@ join_slices(LhCell *sum, const LhCell *from)
 }
 
 bool
-lh_outside_add(LhCover *cover, uint32_t op, const LhRegion *region, bool first, LhCell *sum,
-               const LhCell *from)
+lh_boundary_add(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, bool first, LhCell *sum,
+                const LhCell *from)
 {
     const char *name = cover->slots[region->slot].name;
     const bool same = lh_rows_equal(from->rows, sum->rows);
@@ -119,12 +120,12 @@ lh_outside_add(LhCover *cover, uint32_t op, const LhRegion *region, bool first, 
 }
 
 static void
-check_used(LhCover *cover, uint32_t rank, uint32_t slot)
+check_used(LhSymbolicExec *cover, uint32_t rank, uint32_t slot)
 {
     const char *name = cover->slots[slot].name;
 
     for (uint32_t part = 0; part < cover->slots[slot].parts; part++) {
-        const LhCell *cell = lh_cover_cell(cover, rank, slot, part);
+        const LhCell *cell = lh_symbolic_cell(cover, rank, slot, part);
 
         if (!cell->unread || cell->state != LH_CELL_DEFINED)
             continue;
@@ -137,7 +138,7 @@ check_used(LhCover *cover, uint32_t rank, uint32_t slot)
 }
 
 void
-lh_outside_end(LhCover *cover)
+lh_boundary_end(LhSymbolicExec *cover)
 {
     const LhProof *proof = cover->proof;
 
@@ -151,7 +152,7 @@ lh_outside_end(LhCover *cover)
 }
 
 void
-lh_outside_check_output(LhCover *cover, uint32_t rank, uint32_t slot, const LhCell *cell)
+lh_boundary_check_output(LhSymbolicExec *cover, uint32_t rank, uint32_t slot, const LhCell *cell)
 {
     const uint32_t slices = lh_program_slices(cover->proof->program, LH_TENSOR_Q);
     const char *name = cover->slots[slot].name;
@@ -169,7 +170,7 @@ lh_outside_check_output(LhCover *cover, uint32_t rank, uint32_t slot, const LhCe
 /* A projection takes or leaves the shares of all ranks, and is called where each has some heads of
  * all tokens. */
 static bool
-check_call(LhCover *cover, uint32_t g, const LhRegion *hidden)
+check_call(LhSymbolicExec *cover, uint32_t g, const LhRegion *hidden)
 {
     if (cover->proof->program->placement.kind != LH_PLACE_HEADS) {
         COVERAGE(g, hidden->slot, "is for programs whose ranks have some heads of all tokens");
@@ -184,12 +185,12 @@ check_call(LhCover *cover, uint32_t g, const LhRegion *hidden)
 
 /* The input slot of which @region holds all shares, in order; LH_NONE, with a finding, for none. */
 static uint32_t
-input_of(LhCover *cover, uint32_t g, const LhRegion *region)
+input_of(LhSymbolicExec *cover, uint32_t g, const LhRegion *region)
 {
     uint16_t input = 0;
 
     for (uint32_t i = 0; i < region->count; i++) {
-        const LhCell *cell = lh_cover_read(cover, g, region, i);
+        const LhCell *cell = lh_symbolic_read(cover, g, region, i);
 
         if (cell == NULL)
             return LH_NONE;
@@ -205,7 +206,7 @@ input_of(LhCover *cover, uint32_t g, const LhRegion *region)
 
 /* Not two given tensors come from one input, but those of one projection. */
 static bool
-take(LhCover *cover, uint32_t g, uint32_t input, LhTensorKind given)
+take(LhSymbolicExec *cover, uint32_t g, uint32_t input, LhTensorKind given)
 {
     const uint8_t now = (uint8_t)(given + 1), before = cover->taken[input];
 
@@ -218,7 +219,7 @@ take(LhCover *cover, uint32_t g, uint32_t input, LhTensorKind given)
 }
 
 bool
-lh_outside_project_in(LhCover *cover, uint32_t g)
+lh_boundary_project_in(LhSymbolicExec *cover, uint32_t g)
 {
     const LhOp *op = &cover->proof->ops[g];
     const LhRegion *given = &op->compute.regions[1];
@@ -231,26 +232,27 @@ lh_outside_project_in(LhCover *cover, uint32_t g)
         return false;
     for (uint32_t i = 1; i < op->compute.regions_count; i++, given++) {
         for (uint32_t part = 0; part < given->count; part++)
-            lh_cover_fill_input(cover, cover->proof->op_rank[g], given->slot, part);
+            lh_symbolic_fill_input(cover, cover->proof->op_rank[g], given->slot, part);
     }
     return true;
 }
 
 /* The slice of the heads that a result is of, complete; LH_NONE, with a finding, if it is not. */
 static uint32_t
-slice_of(LhCover *cover, uint32_t g, const LhRegion *region)
+slice_of(LhSymbolicExec *cover, uint32_t g, const LhRegion *region)
 {
     const LhSlot *slot = &cover->slots[region->slot];
     const LhFamily family = lh_families[slot->kind];
     uint32_t slice = 0;
 
     for (uint32_t i = 0; i < region->count; i++) {
-        const LhCell *cell = lh_cover_read_rows(cover, g, region, i);
+        const LhCell *cell = lh_symbolic_read_rows(cover, g, region, i);
 
         if (cell == NULL)
             return LH_NONE;
         slice = cell->rows.slice;
-        if (memcmp(lh_cover_set(cover, cell), lh_cover_complete(cover, family, cell->rows.segment),
+        if (memcmp(lh_symbolic_set(cover, cell),
+                   lh_symbolic_complete(cover, family, cell->rows.segment),
                    cover->words * 8) != 0) {
             COVERAGE(g, region->slot, "takes slot %s, which is not complete yet", slot->name);
             return LH_NONE;
@@ -260,7 +262,7 @@ slice_of(LhCover *cover, uint32_t g, const LhRegion *region)
 }
 
 bool
-lh_outside_project_out(LhCover *cover, uint32_t g)
+lh_boundary_project_out(LhSymbolicExec *cover, uint32_t g)
 {
     const LhOp *op = &cover->proof->ops[g];
     const LhRegion *results = op->compute.regions;
@@ -275,10 +277,10 @@ lh_outside_project_out(LhCover *cover, uint32_t g)
     }
     for (uint32_t i = 0; i < hidden->count; i++) {
         LhCell *cell =
-            lh_cover_cell(cover, cover->proof->op_rank[g], hidden->slot, hidden->part + i);
+            lh_symbolic_cell(cover, cover->proof->op_rank[g], hidden->slot, hidden->part + i);
 
-        lh_outside_overwrite(cover, g, hidden, cell);
-        lh_cover_write(cover, g, hidden, i, (LhHolding){ 0, i });
+        lh_boundary_overwrite(cover, g, hidden, cell);
+        lh_symbolic_write(cover, g, hidden, i, (LhHolding){ 0, i });
         cell->unread = true;
         cell->result = (uint8_t)(cover->slots[results[0].slot].kind + 1);
         cell->first = (uint16_t)slice;
@@ -288,12 +290,12 @@ lh_outside_project_out(LhCover *cover, uint32_t g)
 }
 
 bool
-lh_outside_read(LhCover *cover, uint32_t g)
+lh_boundary_read(LhSymbolicExec *cover, uint32_t g)
 {
     const LhRegion *region = &cover->proof->ops[g].compute.regions[0];
 
     for (uint32_t i = 0; i < region->count; i++) {
-        if (lh_cover_read(cover, g, region, i) == NULL)
+        if (lh_symbolic_read(cover, g, region, i) == NULL)
             return false;
     }
     return true;
@@ -301,17 +303,17 @@ lh_outside_read(LhCover *cover, uint32_t g)
 
 /* Every part that a call reads has been written. */
 static bool
-read_operand(LhCover *cover, uint32_t g, const LhRegion *region)
+read_operand(LhSymbolicExec *cover, uint32_t g, const LhRegion *region)
 {
     bool read = true;
 
     for (uint32_t i = 0; i < region->count; i++)
-        read &= lh_cover_read(cover, g, region, i) != NULL;
+        read &= lh_symbolic_read(cover, g, region, i) != NULL;
     return read;
 }
 
 bool
-lh_outside_compute(LhCover *cover, uint32_t g)
+lh_boundary_compute(LhSymbolicExec *cover, uint32_t g)
 {
     const LhOp *op = &cover->proof->ops[g];
     const LhKernel *kernel = lh_proof_kernel(op);
@@ -330,7 +332,7 @@ lh_outside_compute(LhCover *cover, uint32_t g)
 
         for (uint32_t part = 0;
              kernel->operands[i].access != LH_OPERAND_READ && part < region->count; part++)
-            lh_cover_write_none(cover, g, region, part, LH_ROW_NONE);
+            lh_symbolic_write_none(cover, g, region, part, LH_ROW_NONE);
     }
     return read;
 }

@@ -38,8 +38,8 @@ find(const MemoryCheck *check, uint32_t g, const LhRegion *region, uint32_t i, u
     g_string_replace(message, "CELL", cell, 0);
     if (text != NULL)
         g_string_replace(message, "OTHER", text, 0);
-    lh_proof_find(proof, LH_FINDING_MEMORY, (LhPlace){ proof->op_rank[g], g, region->slot, other },
-                  "%s", message->str);
+    lh_proof_find(proof, LH_FINDING_MEMORY,
+                  (LhRealPath){ proof->op_rank[g], g, region->slot, other }, "%s", message->str);
 }
 
 /* True if all parts of a region are there. */
@@ -160,7 +160,7 @@ check_leaks(const MemoryCheck *check, uint32_t rank)
         other = lh_op_text(proof->program, &proof->ops[check->cells[s->first_cell + part].alloc]);
         lh_proof_find(
             proof, LH_FINDING_MEMORY,
-            (LhPlace){ rank, LH_NONE, (int32_t)slot, check->cells[s->first_cell + part].alloc },
+            (LhRealPath){ rank, LH_NONE, (int32_t)slot, check->cells[s->first_cell + part].alloc },
             "ends with slot %s still allocated by %s", cell, other);
     }
 }

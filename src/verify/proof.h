@@ -67,10 +67,10 @@ typedef struct {
     uint32_t rank, op;
     int32_t slot;
     uint32_t other;
-} LhPlace;
+} LhRealPath;
 
 /* Records a finding. The message goes on after the rank and op, which are put in front. */
-void lh_proof_find(LhProof *proof, LhFindingKind kind, LhPlace place, const char *format, ...)
+void lh_proof_find(LhProof *proof, LhFindingKind kind, LhRealPath place, const char *format, ...)
     G_GNUC_PRINTF(4, 5);
 
 /* "rank 3, op 12 (exchange, stream comm)"; caller frees. @op is a global index. */

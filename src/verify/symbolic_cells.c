@@ -14,7 +14,7 @@ const LhFamily lh_families[LH_TENSOR_KINDS] = {
 };
 
 char *
-lh_cover_rows_text(const LhCover *cover, LhHolding rows)
+lh_symbolic_rows_text(const LhSymbolicExec *cover, LhHolding rows)
 {
     if (rows.segment >= LH_ROW_NONE)
         return g_strdup("no segment in particular");
@@ -24,7 +24,8 @@ lh_cover_rows_text(const LhCover *cover, LhHolding rows)
 }
 
 char *
-lh_cover_source_text(const LhCover *cover, LhFamily family, uint32_t source, uint32_t slice)
+lh_symbolic_source_text(const LhSymbolicExec *cover, LhFamily family, uint32_t source,
+                        uint32_t slice)
 {
     const uint32_t replicas = cover->replicas;
 
@@ -35,7 +36,7 @@ lh_cover_source_text(const LhCover *cover, LhFamily family, uint32_t source, uin
 }
 
 const uint64_t *
-lh_cover_complete(const LhCover *cover, LhFamily family, uint32_t segment)
+lh_symbolic_complete(const LhSymbolicExec *cover, LhFamily family, uint32_t segment)
 {
     const bool of_queries = family == LH_FAMILY_DKV || family == LH_FAMILY_DSTATE;
     const uint64_t *sets = of_queries                  ? cover->queries_of
@@ -46,7 +47,7 @@ lh_cover_complete(const LhCover *cover, LhFamily family, uint32_t segment)
 }
 
 LhBlock
-lh_cover_normalise(LhMaskKind kind, int64_t shift, uint64_t rows)
+lh_symbolic_normalise(LhMaskKind kind, int64_t shift, uint64_t rows)
 {
     LhBlock block = { .kind = kind, .pairs = kind == LH_MASK_FULL ? rows * rows : 0 };
 
@@ -63,7 +64,7 @@ lh_cover_normalise(LhMaskKind kind, int64_t shift, uint64_t rows)
 }
 
 LhBlock
-lh_cover_block(const LhCover *cover, uint32_t q, uint32_t k)
+lh_symbolic_block(const LhSymbolicExec *cover, uint32_t q, uint32_t k)
 {
     LhBlock block;
 
@@ -72,14 +73,14 @@ lh_cover_block(const LhCover *cover, uint32_t q, uint32_t k)
     block = lh_block(cover->segment[q], cover->segment[k], &cover->proof->program->params.mask);
     if (block.kind == LH_MASK_POSITIONS)
         return block;
-    return lh_cover_normalise(block.kind, block.shift, cover->rows);
+    return lh_symbolic_normalise(block.kind, block.shift, cover->rows);
 }
 
 /* Whether part @part of a slot holds nothing when @op begins. */
 static bool
-is_unwritten(const LhCover *cover, uint32_t op, uint32_t slot, uint32_t part)
+is_unwritten(const LhSymbolicExec *cover, uint32_t op, uint32_t slot, uint32_t part)
 {
-    const LhCell *cell = lh_cover_cell(cover, cover->proof->op_rank[op], slot, part);
+    const LhCell *cell = lh_symbolic_cell(cover, cover->proof->op_rank[op], slot, part);
     uint32_t alloc;
 
     if (cell->state == LH_CELL_UNDEFINED || cover->slots[slot].role != LH_SLOT_TEMP)
@@ -96,9 +97,10 @@ lacks_half(const LhCell *cell, const LhRegion *region)
 
 /* What a region wants of a part is not there: nothing is, or only the other half. */
 static void
-find_unwritten(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t part, bool nothing)
+find_unwritten(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, uint32_t part,
+               bool nothing)
 {
-    LhCell *cell = lh_cover_cell(cover, cover->proof->op_rank[op], region->slot, part);
+    LhCell *cell = lh_symbolic_cell(cover, cover->proof->op_rank[op], region->slot, part);
     const char *wanted = lh_half_suffixes[region->half];
     g_autofree char *name = lh_cell_text(cover->proof->program, region->slot, part);
 
@@ -113,10 +115,10 @@ find_unwritten(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t par
 }
 
 LhCell *
-lh_cover_read(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i)
+lh_symbolic_read(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, uint32_t i)
 {
     const uint32_t part = region->part + i;
-    LhCell *cell = lh_cover_cell(cover, cover->proof->op_rank[op], region->slot, part);
+    LhCell *cell = lh_symbolic_cell(cover, cover->proof->op_rank[op], region->slot, part);
     const bool unwritten = is_unwritten(cover, op, region->slot, part);
 
     if (unwritten || (cell->state == LH_CELL_DEFINED && lacks_half(cell, region)))
@@ -126,9 +128,9 @@ lh_cover_read(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i)
 }
 
 LhCell *
-lh_cover_read_rows(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i)
+lh_symbolic_read_rows(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, uint32_t i)
 {
-    LhCell *cell = lh_cover_read(cover, op, region, i);
+    LhCell *cell = lh_symbolic_read(cover, op, region, i);
 
     if (cell == NULL || cell->rows.segment < LH_ROW_NONE)
         return cell;
@@ -139,33 +141,37 @@ lh_cover_read_rows(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t
 }
 
 LhCell *
-lh_cover_write(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i, LhHolding rows)
+lh_symbolic_write(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, uint32_t i,
+                  LhHolding rows)
 {
-    LhCell *cell = lh_cover_cell(cover, cover->proof->op_rank[op], region->slot, region->part + i);
+    LhCell *cell =
+        lh_symbolic_cell(cover, cover->proof->op_rank[op], region->slot, region->part + i);
 
     *cell = (LhCell){ .rows = rows, .writer = op, .state = LH_CELL_DEFINED };
-    memset(lh_cover_set(cover, cell), 0, cover->words * 8);
+    memset(lh_symbolic_set(cover, cell), 0, cover->words * 8);
     return cell;
 }
 
 LhCell *
-lh_cover_write_none(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i, uint32_t row)
+lh_symbolic_write_none(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, uint32_t i,
+                       uint32_t row)
 {
-    return lh_cover_write(cover, op, region, i, (LhHolding){ .segment = row });
+    return lh_symbolic_write(cover, op, region, i, (LhHolding){ .segment = row });
 }
 
 /* Whether a half of what @from holds goes with what @cell holds. */
 static bool
-go_together(const LhCover *cover, const LhCell *cell, const LhCell *from)
+go_together(const LhSymbolicExec *cover, const LhCell *cell, const LhCell *from)
 {
     return lh_rows_equal(cell->rows, from->rows) && cell->ended == from->ended &&
            cell->norm == from->norm &&
-           memcmp(lh_cover_set(cover, cell), lh_cover_set(cover, from), cover->words * 8) == 0;
+           memcmp(lh_symbolic_set(cover, cell), lh_symbolic_set(cover, from), cover->words * 8) ==
+               0;
 }
 
 /* Adds a half to what is there already; false: it does not go with that. */
 static bool
-join_half(const LhCover *cover, uint32_t op, const LhRegion *region, LhCell *cell,
+join_half(const LhSymbolicExec *cover, uint32_t op, const LhRegion *region, LhCell *cell,
           const LhCell *from)
 {
     if (cell->state == LH_CELL_DEFINED) {
@@ -179,14 +185,15 @@ join_half(const LhCover *cover, uint32_t op, const LhRegion *region, LhCell *cel
 }
 
 void
-lh_cover_put(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i, const LhCell *from)
+lh_symbolic_put(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, uint32_t i,
+                const LhCell *from)
 {
     const uint32_t part = region->part + i;
-    LhCell *cell = lh_cover_cell(cover, cover->proof->op_rank[op], region->slot, part);
+    LhCell *cell = lh_symbolic_cell(cover, cover->proof->op_rank[op], region->slot, part);
 
-    lh_outside_overwrite(cover, op, region, cell);
+    lh_boundary_overwrite(cover, op, region, cell);
     if (from == NULL) {
-        lh_cover_write_none(cover, op, region, i, LH_ROW_NONE)->state = LH_CELL_SUSPECT;
+        lh_symbolic_write_none(cover, op, region, i, LH_ROW_NONE)->state = LH_CELL_SUSPECT;
         return;
     }
     if (region->half != LH_HALF_BOTH && !is_unwritten(cover, op, region->slot, part) &&
@@ -196,27 +203,28 @@ lh_cover_put(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i, co
     cell->half = region->half;
     cell->writer = op;
     if (cell != from)
-        memmove(lh_cover_set(cover, cell), lh_cover_set(cover, from), cover->words * 8);
-    lh_outside_arrive(cover, region, cell);
+        memmove(lh_symbolic_set(cover, cell), lh_symbolic_set(cover, from), cover->words * 8);
+    lh_boundary_arrive(cover, region, cell);
 }
 
 static void
-find_twice(LhCover *cover, uint32_t op, const LhRegion *region, const LhCell *cell, uint32_t source)
+find_twice(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, const LhCell *cell,
+           uint32_t source)
 {
     const LhSlot *slot = &cover->slots[region->slot];
-    g_autofree char *rows = lh_cover_rows_text(cover, cell->rows);
+    g_autofree char *rows = lh_symbolic_rows_text(cover, cell->rows);
     g_autofree char *what =
-        lh_cover_source_text(cover, lh_families[slot->kind], source, cell->rows.slice);
+        lh_symbolic_source_text(cover, lh_families[slot->kind], source, cell->rows.slice);
 
     COVERAGE(op, region->slot, "adds %s to the rows of %s in slot %s a second time", what, rows,
              slot->name);
 }
 
 bool
-lh_cover_contribute(LhCover *cover, uint32_t op, const LhRegion *region, const LhCell *cell,
-                    uint32_t source)
+lh_symbolic_contribute(LhSymbolicExec *cover, uint32_t op, const LhRegion *region,
+                       const LhCell *cell, uint32_t source)
 {
-    uint64_t *set = lh_cover_set(cover, cell);
+    uint64_t *set = lh_symbolic_set(cover, cell);
 
     if (lh_set_has(set, source)) {
         find_twice(cover, op, region, cell, source);
@@ -227,11 +235,11 @@ lh_cover_contribute(LhCover *cover, uint32_t op, const LhRegion *region, const L
 }
 
 bool
-lh_cover_merge(LhCover *cover, uint32_t op, const LhRegion *target, const LhCell *into,
-               const LhCell *from)
+lh_symbolic_merge(LhSymbolicExec *cover, uint32_t op, const LhRegion *target, const LhCell *into,
+                  const LhCell *from)
 {
-    uint64_t *set = lh_cover_set(cover, into);
-    const uint64_t *other = lh_cover_set(cover, from);
+    uint64_t *set = lh_symbolic_set(cover, into);
+    const uint64_t *other = lh_symbolic_set(cover, from);
 
     for (uint32_t w = 0; w < cover->words; w++) {
         const uint64_t twice = set[w] & other[w];
@@ -253,14 +261,14 @@ has_norm(LhTensorKind kind)
 }
 
 LhNorm
-lh_cover_norm(LhTensorKind kind, const LhCell *cell)
+lh_symbolic_norm(LhTensorKind kind, const LhCell *cell)
 {
     return has_norm(kind) ? (LhNorm)cell->norm : LH_NORM_OWN;
 }
 
 bool
-lh_cover_join_norm(LhCover *cover, uint32_t op, const LhAddend *from, LhTensorKind kind, bool fresh,
-                   LhCell *into)
+lh_symbolic_join_norm(LhSymbolicExec *cover, uint32_t op, const LhAddend *from, LhTensorKind kind,
+                      bool fresh, LhCell *into)
 {
     g_autofree char *name = NULL;
 
@@ -282,7 +290,7 @@ lh_cover_join_norm(LhCover *cover, uint32_t op, const LhAddend *from, LhTensorKi
 }
 
 void
-lh_cover_start(LhCover *cover, uint32_t op)
+lh_symbolic_start(LhSymbolicExec *cover, uint32_t op)
 {
     const LhOp *o = &cover->proof->ops[op];
 
@@ -290,22 +298,23 @@ lh_cover_start(LhCover *cover, uint32_t op)
         const LhRegion *region = &o->compute.regions[i];
 
         for (uint32_t k = 0; lh_proof_overwrites(o, i) && k < region->count; k++)
-            lh_cover_write_none(cover, op, region, k, LH_ROW_ANY);
+            lh_symbolic_write_none(cover, op, region, k, LH_ROW_ANY);
     }
 }
 
 LhCell *
-lh_cover_open(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i, LhHolding rows)
+lh_symbolic_open(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, uint32_t i,
+                 LhHolding rows)
 {
-    LhCell *cell = lh_cover_read(cover, op, region, i);
+    LhCell *cell = lh_symbolic_read(cover, op, region, i);
 
     if (cell == NULL)
         return NULL;
     if (cell->rows.segment == LH_ROW_ANY)
         cell->rows = rows;
     if (!lh_rows_equal(cell->rows, rows)) {
-        g_autofree char *added = lh_cover_rows_text(cover, rows);
-        g_autofree char *held = lh_cover_rows_text(cover, cell->rows);
+        g_autofree char *added = lh_symbolic_rows_text(cover, rows);
+        g_autofree char *held = lh_symbolic_rows_text(cover, cell->rows);
 
         COVERAGE(op, region->slot, "adds rows of %s to slot %s, which holds rows of %s", added,
                  cover->slots[region->slot].name, held);
@@ -316,10 +325,10 @@ lh_cover_open(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i, L
 }
 
 LhCell *
-lh_cover_open_unended(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i,
-                      LhHolding rows)
+lh_symbolic_open_unended(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, uint32_t i,
+                         LhHolding rows)
 {
-    LhCell *cell = lh_cover_open(cover, op, region, i, rows);
+    LhCell *cell = lh_symbolic_open(cover, op, region, i, rows);
 
     if (cell == NULL || !cell->ended)
         return cell;

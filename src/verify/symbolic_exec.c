@@ -13,7 +13,7 @@
 #define BLOCKS_KEPT (UINT32_C(1) << 20)
 
 static void
-keep_blocks(LhCover *cover)
+keep_blocks(LhSymbolicExec *cover)
 {
     const uint32_t segments = cover->segments;
     LhBlock *blocks;
@@ -23,17 +23,17 @@ keep_blocks(LhCover *cover)
     blocks = g_new(LhBlock, (size_t)segments * segments);
     for (uint32_t q = 0; q < segments; q++) {
         for (uint32_t k = 0; k < segments; k++)
-            blocks[(size_t)q * segments + k] = lh_cover_block(cover, q, k);
+            blocks[(size_t)q * segments + k] = lh_symbolic_block(cover, q, k);
     }
     cover->blocks = blocks;
 }
 
 static void
-fill_complete_sets(LhCover *cover)
+fill_complete_sets(LhSymbolicExec *cover)
 {
     for (uint32_t q = 0; q < cover->segments; q++) {
         for (uint32_t k = 0; k < cover->segments; k++) {
-            const LhMaskKind kind = lh_cover_block(cover, q, k).kind;
+            const LhMaskKind kind = lh_symbolic_block(cover, q, k).kind;
 
             if (kind == LH_MASK_EMPTY)
                 continue;
@@ -44,18 +44,18 @@ fill_complete_sets(LhCover *cover)
                 lh_set_add(&cover->before[(size_t)q * cover->words], k);
             for (uint32_t slice = 0; slice < cover->replicas; slice++)
                 lh_set_add(&cover->queries_of[(size_t)k * cover->words],
-                           lh_cover_source(cover, LH_FAMILY_DKV, (LhHolding){ q, slice }));
+                           lh_symbolic_source(cover, LH_FAMILY_DKV, (LhHolding){ q, slice }));
         }
     }
 }
 
 /* Inputs hold what the placement says; whatever among them is a result is complete. */
 void
-lh_cover_fill_input(LhCover *cover, uint32_t rank, uint32_t slot, uint32_t part)
+lh_symbolic_fill_input(LhSymbolicExec *cover, uint32_t rank, uint32_t slot, uint32_t part)
 {
     const LhTensorKind kind = cover->slots[slot].kind;
     const LhFamily family = lh_families[kind];
-    LhCell *cell = lh_cover_cell(cover, rank, slot, part);
+    LhCell *cell = lh_symbolic_cell(cover, rank, slot, part);
 
     cell->rows.segment = LH_ROW_NONE;
     if (!lh_tensor_is_of_model(kind))
@@ -67,12 +67,12 @@ lh_cover_fill_input(LhCover *cover, uint32_t rank, uint32_t slot, uint32_t part)
         cell->unread = cover->projects;
     }
     if (family != LH_FAMILY_PLAIN)
-        memcpy(lh_cover_set(cover, cell), lh_cover_complete(cover, family, cell->rows.segment),
-               cover->words * 8);
+        memcpy(lh_symbolic_set(cover, cell),
+               lh_symbolic_complete(cover, family, cell->rows.segment), cover->words * 8);
 }
 
 static void
-fill_inputs(LhCover *cover)
+fill_inputs(LhSymbolicExec *cover)
 {
     const LhProof *proof = cover->proof;
 
@@ -81,8 +81,8 @@ fill_inputs(LhCover *cover)
             for (uint32_t part = 0; part < cover->slots[slot].parts; part++) {
                 if ((cover->slots[slot].role == LH_SLOT_INPUT ||
                      cover->slots[slot].role == LH_SLOT_STATE) &&
-                    !lh_outside_gives(cover, &cover->slots[slot]))
-                    lh_cover_fill_input(cover, rank, slot, part);
+                    !lh_boundary_gives(cover, &cover->slots[slot]))
+                    lh_symbolic_fill_input(cover, rank, slot, part);
             }
         }
     }
@@ -99,7 +99,7 @@ are_apart(const LhProof *proof, LhTensorKind kind, uint32_t rank, uint32_t other
 
 /* Regions of both ends are cut differently, perhaps; cell by cell they agree. */
 static void
-transfer(LhCover *cover, uint32_t send, uint32_t receive)
+transfer(LhSymbolicExec *cover, uint32_t send, uint32_t receive)
 {
     const LhPart *s = &cover->proof->parts[send];
     const LhPart *r = &cover->proof->parts[receive];
@@ -115,9 +115,9 @@ transfer(LhCover *cover, uint32_t send, uint32_t receive)
 
     for (uint32_t k = 0; k < s->regions_count; k++) {
         for (uint32_t i = 0; i < s->regions[k].count; i++) {
-            const LhCell *from = lh_cover_read(cover, from_op, &s->regions[k], i);
+            const LhCell *from = lh_symbolic_read(cover, from_op, &s->regions[k], i);
 
-            lh_cover_put(cover, to_op, target, offset, apart ? NULL : from);
+            lh_symbolic_put(cover, to_op, target, offset, apart ? NULL : from);
             if (++offset == target->count) {
                 offset = 0;
                 target++;
@@ -131,7 +131,7 @@ transfer(LhCover *cover, uint32_t send, uint32_t receive)
  * until both have ended neither region changes.
  */
 static void
-start_exchange(LhCover *cover, uint32_t g)
+start_exchange(LhSymbolicExec *cover, uint32_t g)
 {
     const LhProof *proof = cover->proof;
     const LhOp *op = &proof->ops[g];
@@ -152,22 +152,22 @@ start_exchange(LhCover *cover, uint32_t g)
 
 /* With what it is to be done to. */
 typedef struct {
-    LhCover *cover;
+    LhSymbolicExec *cover;
     LhMovement of;
 } Movement;
 
 static const LhCell *
 read_sent(const Movement *m, uint32_t position, uint32_t i)
 {
-    return lh_cover_read(m->cover, lh_movement_op(&m->of, position),
-                         lh_movement_send(&m->of, position), i);
+    return lh_symbolic_read(m->cover, lh_movement_op(&m->of, position),
+                            lh_movement_send(&m->of, position), i);
 }
 
 static void
 put_received(const Movement *m, uint32_t position, uint32_t i, const LhCell *from)
 {
-    lh_cover_put(m->cover, lh_movement_op(&m->of, position), lh_movement_receive(&m->of, position),
-                 i, from);
+    lh_symbolic_put(m->cover, lh_movement_op(&m->of, position),
+                    lh_movement_receive(&m->of, position), i, from);
 }
 
 /* Sums of attention are merged, and those of gradients added; of other activations nothing is known
@@ -175,7 +175,7 @@ put_received(const Movement *m, uint32_t position, uint32_t i, const LhCell *fro
 static bool
 check_reduction(const Movement *m)
 {
-    LhCover *cover = m->cover;
+    LhSymbolicExec *cover = m->cover;
     const uint32_t op = lh_movement_op(&m->of, 0);
     const LhSlot *slot = &cover->slots[lh_movement_send(&m->of, 0)->slot];
     const bool attention = slot->kind == LH_TENSOR_ACC || slot->kind == LH_TENSOR_OUT;
@@ -198,11 +198,11 @@ check_reduction(const Movement *m)
 static bool
 add_sent(const Movement *m, uint32_t position, uint32_t i, LhCell *sum, const LhCell *from)
 {
-    LhCover *cover = m->cover;
+    LhSymbolicExec *cover = m->cover;
     const uint32_t op = lh_movement_op(&m->of, position);
     const LhRegion *region = lh_movement_send(&m->of, position);
     const LhTensorKind kind = cover->slots[region->slot].kind;
-    const LhAddend addend = { region, i, lh_cover_norm(kind, from) };
+    const LhAddend addend = { region, i, lh_symbolic_norm(kind, from) };
     const bool fresh = sum->rows.segment == LH_ROW_ANY;
 
     if (fresh) {
@@ -210,7 +210,7 @@ add_sent(const Movement *m, uint32_t position, uint32_t i, LhCell *sum, const Lh
         sum->ended = from->ended;
     }
     if (kind == LH_TENSOR_HIDDEN)
-        return lh_outside_add(cover, op, region, position == 0, sum, from);
+        return lh_boundary_add(cover, op, region, position == 0, sum, from);
     if (from->rows.segment == LH_ROW_ANY)
         return true;
     if (from->ended != sum->ended || !lh_rows_equal(from->rows, sum->rows)) {
@@ -218,8 +218,8 @@ add_sent(const Movement *m, uint32_t position, uint32_t i, LhCell *sum, const Lh
                  cover->slots[region->slot].name);
         return false;
     }
-    return lh_cover_join_norm(cover, op, &addend, kind, fresh, sum) &&
-           lh_cover_merge(cover, op, region, sum, from);
+    return lh_symbolic_join_norm(cover, op, &addend, kind, fresh, sum) &&
+           lh_symbolic_merge(cover, op, region, sum, from);
 }
 
 /* What lands in part @i of member @to's receive region is the sum of what all members send there,
@@ -227,13 +227,13 @@ add_sent(const Movement *m, uint32_t position, uint32_t i, LhCell *sum, const Lh
 static const LhCell *
 reduce(const Movement *m, uint32_t to, uint32_t i)
 {
-    LhCover *cover = m->cover;
+    LhSymbolicExec *cover = m->cover;
     LhCell *sum = &cover->cells[(size_t)cover->proof->ranks * cover->proof->cells_count];
 
     if (!check_reduction(m))
         return NULL;
     *sum = (LhCell){ .rows.segment = LH_ROW_ANY, .state = LH_CELL_DEFINED };
-    memset(lh_cover_set(cover, sum), 0, cover->words * 8);
+    memset(lh_symbolic_set(cover, sum), 0, cover->words * 8);
     for (uint32_t j = 0; j < m->of.meeting->count; j++) {
         const LhCollectiveCall sender = lh_movement_call(&m->of, j);
         const uint32_t part = lh_collective_sends(&sender, m->of.tensor, to).first + i;
@@ -290,7 +290,7 @@ hold_tensor(const Movement *m)
 static bool
 check_batch(const Movement *m)
 {
-    LhCover *cover = m->cover;
+    LhSymbolicExec *cover = m->cover;
     const LhProof *proof = cover->proof;
     const LhTensorKind kind = cover->slots[lh_movement_receive(&m->of, 0)->slot].kind;
     const uint32_t rank = proof->op_rank[lh_movement_op(&m->of, 0)];
@@ -306,14 +306,15 @@ check_batch(const Movement *m)
              proof->op_rank[lh_movement_op(&m->of, other)]);
     for (uint32_t i = 0; i < m->of.meeting->count; i++) {
         for (uint32_t k = 0; k < lh_movement_receive(&m->of, i)->count; k++)
-            lh_cover_put(cover, lh_movement_op(&m->of, i), lh_movement_receive(&m->of, i), k, NULL);
+            lh_symbolic_put(cover, lh_movement_op(&m->of, i), lh_movement_receive(&m->of, i), k,
+                            NULL);
     }
     return false;
 }
 
 /* The tensors move apart: the race check has seen that none touches another one's regions. */
 static void
-hold_meeting(LhCover *cover, const LhMeeting *meeting)
+hold_meeting(LhSymbolicExec *cover, const LhMeeting *meeting)
 {
     const LhOp *first = &cover->proof->ops[cover->proof->meeting_ops[meeting->first]];
 
@@ -327,15 +328,15 @@ hold_meeting(LhCover *cover, const LhMeeting *meeting)
 
 #define AT_END(rank, slot, ...)                                                                    \
     lh_proof_find(cover->proof, LH_FINDING_COVERAGE,                                               \
-                  (LhPlace){ rank, LH_NONE, (int32_t)(slot), LH_NONE }, __VA_ARGS__)
+                  (LhRealPath){ rank, LH_NONE, (int32_t)(slot), LH_NONE }, __VA_ARGS__)
 
 /* Finds the least contribution that the rows of an output lack, and says whether there are more. */
 static void
-check_complete(LhCover *cover, uint32_t rank, uint32_t slot, uint32_t part, LhHolding rows)
+check_complete(LhSymbolicExec *cover, uint32_t rank, uint32_t slot, uint32_t part, LhHolding rows)
 {
     const LhFamily family = lh_families[cover->slots[slot].kind];
-    const uint64_t *want = lh_cover_complete(cover, family, rows.segment);
-    const uint64_t *set = lh_cover_set(cover, lh_cover_cell(cover, rank, slot, part));
+    const uint64_t *want = lh_symbolic_complete(cover, family, rows.segment);
+    const uint64_t *set = lh_symbolic_set(cover, lh_symbolic_cell(cover, rank, slot, part));
     uint32_t missing = 0, least = LH_NONE;
     g_autofree char *name = NULL, *text = NULL, *lacks = NULL;
 
@@ -349,17 +350,17 @@ check_complete(LhCover *cover, uint32_t rank, uint32_t slot, uint32_t part, LhHo
     if (missing == 0)
         return;
     name = lh_cell_text(cover->proof->program, slot, part);
-    text = lh_cover_rows_text(cover, rows);
-    lacks = lh_cover_source_text(cover, family, least, rows.slice);
+    text = lh_symbolic_rows_text(cover, rows);
+    lacks = lh_symbolic_source_text(cover, family, least, rows.slice);
     AT_END(rank, slot, "ends with an output %s for %s that lacks the contribution of %s%s", name,
            text, lacks, missing > 1 ? " and others" : "");
 }
 
 static void
-check_result(LhCover *cover, uint32_t rank, uint32_t slot, uint32_t part)
+check_result(LhSymbolicExec *cover, uint32_t rank, uint32_t slot, uint32_t part)
 {
     const LhTensorKind kind = cover->slots[slot].kind;
-    const LhCell *cell = lh_cover_cell(cover, rank, slot, part);
+    const LhCell *cell = lh_symbolic_cell(cover, rank, slot, part);
     const LhHolding rows = lh_slot_holding(cover->proof->program, &cover->slots[slot], rank, part);
     const bool plain = lh_families[kind] == LH_FAMILY_PLAIN;
     g_autofree char *name = lh_cell_text(cover->proof->program, slot, part);
@@ -374,14 +375,14 @@ check_result(LhCover *cover, uint32_t rank, uint32_t slot, uint32_t part)
         return;
     if (plain && cell->rows.segment == LH_ROW_NONE) {
         if (kind == LH_TENSOR_HIDDEN)
-            lh_outside_check_output(cover, rank, slot, cell);
+            lh_boundary_check_output(cover, rank, slot, cell);
         return;
     }
     if (cell->half != LH_HALF_BOTH)
         AT_END(rank, slot, "ends with only %s in its output %s", lh_half_suffixes[cell->half] + 1,
                name);
     if (cell->rows.segment != LH_ROW_ANY && !lh_rows_equal(cell->rows, rows)) {
-        g_autofree char *text = lh_cover_rows_text(cover, rows);
+        g_autofree char *text = lh_symbolic_rows_text(cover, rows);
 
         AT_END(rank, slot, "ends with other rows in its output %s than those of its %s", name,
                text);
@@ -390,11 +391,11 @@ check_result(LhCover *cover, uint32_t rank, uint32_t slot, uint32_t part)
     if (!plain)
         check_complete(cover, rank, slot, part, rows);
     else if (kind == LH_TENSOR_HIDDEN)
-        lh_outside_check_output(cover, rank, slot, cell);
+        lh_boundary_check_output(cover, rank, slot, cell);
 }
 
 static void
-check_results(LhCover *cover)
+check_results(LhSymbolicExec *cover)
 {
     const LhProof *proof = cover->proof;
 
@@ -409,7 +410,7 @@ check_results(LhCover *cover)
 }
 
 static void
-execute(LhCover *cover)
+execute(LhSymbolicExec *cover)
 {
     const LhProof *proof = cover->proof;
 
@@ -424,7 +425,7 @@ execute(LhCover *cover)
         else if (node % 2 == 0 && proof->ops[g].kind == LH_OP_EXCHANGE)
             start_exchange(cover, g);
         else if (node % 2 == 1 && proof->ops[g].kind == LH_OP_COMPUTE)
-            lh_cover_apply(cover, g);
+            lh_symbolic_apply(cover, g);
     }
 }
 
@@ -437,11 +438,11 @@ lh_proof_check_coverage(LhProof *proof)
     const uint32_t words = (segments * replicas + 63) / 64;
     const size_t cells = (size_t)proof->ranks * proof->cells_count + 1; /* and one to add up in */
     g_autofree LhSegment *segment = g_new(LhSegment, segments);
-    LhCover cover = { .proof = proof,
-                      .slots = proof->program->slots,
-                      .segments = segments,
-                      .replicas = replicas,
-                      .words = words };
+    LhSymbolicExec cover = { .proof = proof,
+                             .slots = proof->program->slots,
+                             .segments = segments,
+                             .replicas = replicas,
+                             .words = words };
 
     for (uint32_t s = 0; s < segments; s++)
         segment[s] = lh_placement_segment(placement, s);
@@ -456,14 +457,14 @@ lh_proof_check_coverage(LhProof *proof)
     cover.before = g_new0(uint64_t, (size_t)segments * words);
     cover.queries_of = g_new0(uint64_t, (size_t)segments * words);
     cover.started = g_new0(uint8_t, MAX(proof->ops_count, 1));
-    lh_outside_begin(&cover);
+    lh_boundary_begin(&cover);
     keep_blocks(&cover);
     fill_complete_sets(&cover);
     fill_inputs(&cover);
     lh_proof_list_allocs(proof);
     execute(&cover);
     check_results(&cover);
-    lh_outside_end(&cover);
+    lh_boundary_end(&cover);
     g_free(cover.blocks);
     g_free(cover.cells);
     g_free(cover.sets);

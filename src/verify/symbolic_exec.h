@@ -1,7 +1,7 @@
 /*
  * Symbolic contents, for the files of the coverage proof. Every cell (one part of one slot on one
  * rank) holds the rows of one segment for one slice of the heads; a result also holds the set of
- * what has contributed to those rows (lh_cover_source).
+ * what has contributed to those rows (lh_symbolic_source).
  */
 #pragma once
 
@@ -56,7 +56,7 @@ typedef struct {
     bool projects;        /* the program says how activations outside attention go with it */
     bool computes_layer;  /* it computes the layer outside attention itself */
     uint8_t *taken; /* [slots] if so: which given tensor, + 1, comes from an input slot; 0: none */
-} LhCover;
+} LhSymbolicExec;
 
 /* What a tensor's rows and contributions are. Tensors of one family derive from each other. */
 typedef enum {
@@ -72,14 +72,14 @@ typedef enum {
 extern const LhFamily lh_families[LH_TENSOR_KINDS];
 
 static inline LhCell *
-lh_cover_cell(const LhCover *cover, uint32_t rank, uint32_t slot, uint32_t part)
+lh_symbolic_cell(const LhSymbolicExec *cover, uint32_t rank, uint32_t slot, uint32_t part)
 {
     return &cover->cells[(size_t)rank * cover->proof->cells_count +
                          cover->proof->program->slots[slot].first_cell + part];
 }
 
 static inline uint64_t *
-lh_cover_set(const LhCover *cover, const LhCell *cell)
+lh_symbolic_set(const LhSymbolicExec *cover, const LhCell *cell)
 {
     return &cover->sets[(size_t)(cell - cover->cells) * cover->words];
 }
@@ -113,7 +113,7 @@ lh_rows_equal(LhHolding a, LhHolding b)
  * the rows of a key-value slice take query segments, of each slice that shares its heads.
  */
 static inline uint32_t
-lh_cover_source(const LhCover *cover, LhFamily family, LhHolding rows)
+lh_symbolic_source(const LhSymbolicExec *cover, LhFamily family, LhHolding rows)
 {
     if (family != LH_FAMILY_DKV)
         return rows.segment;
@@ -122,25 +122,27 @@ lh_cover_source(const LhCover *cover, LhFamily family, LhHolding rows)
 
 /* The slice of the key-value heads that belongs to a slice of the query heads. */
 static inline uint32_t
-lh_cover_kv_slice(const LhCover *cover, uint32_t slice)
+lh_symbolic_kv_slice(const LhSymbolicExec *cover, uint32_t slice)
 {
     return slice / cover->replicas;
 }
 
 /* "segment 3", or "slice 1 of segment 3" of a program whose heads are cut; caller frees. */
-char *lh_cover_rows_text(const LhCover *cover, LhHolding rows);
+char *lh_symbolic_rows_text(const LhSymbolicExec *cover, LhHolding rows);
 /* The same of a contribution to the sets of @family in rows of slice @slice. */
-char *lh_cover_source_text(const LhCover *cover, LhFamily family, uint32_t source, uint32_t slice);
+char *lh_symbolic_source_text(const LhSymbolicExec *cover, LhFamily family, uint32_t source,
+                              uint32_t slice);
 
 /* The contributions that the mask wants for the rows of segment @segment. */
-const uint64_t *lh_cover_complete(const LhCover *cover, LhFamily family, uint32_t segment);
+const uint64_t *lh_symbolic_complete(const LhSymbolicExec *cover, LhFamily family,
+                                     uint32_t segment);
 
 /* The same set of pairs of two segments of @rows rows, written in one way only. */
-LhBlock lh_cover_normalise(LhMaskKind kind, int64_t shift, uint64_t rows);
+LhBlock lh_symbolic_normalise(LhMaskKind kind, int64_t shift, uint64_t rows);
 
 /* What the program's mask says about query segment @q and key segment @k. LH_MASK_POSITIONS: some
  * pairs, which no mask in local indices says. */
-LhBlock lh_cover_block(const LhCover *cover, uint32_t q, uint32_t k);
+LhBlock lh_symbolic_block(const LhSymbolicExec *cover, uint32_t q, uint32_t k);
 
 /*
  * The cell of part @i of @region as @op finds it: NULL, with a finding, if nothing has been written
@@ -148,11 +150,12 @@ LhBlock lh_cover_block(const LhCover *cover, uint32_t q, uint32_t k);
  * it names both; NULL without one if it is suspect. The second wants the rows of some segment in
  * it.
  */
-LhCell *lh_cover_read(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i);
-LhCell *lh_cover_read_rows(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i);
+LhCell *lh_symbolic_read(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, uint32_t i);
+LhCell *lh_symbolic_read_rows(LhSymbolicExec *cover, uint32_t op, const LhRegion *region,
+                              uint32_t i);
 
 /* What a cell of a tensor of this kind is normalised by. */
-LhNorm lh_cover_norm(LhTensorKind kind, const LhCell *cell);
+LhNorm lh_symbolic_norm(LhTensorKind kind, const LhCell *cell);
 
 /* Part @i of a region, and what it is normalised by. */
 typedef struct {
@@ -166,72 +169,72 @@ typedef struct {
  * accumulator, which then is normalised alike; else both must be terms of the row. Other kinds than
  * o and delta, and linear attention, have no normaliser. False, with a finding, if not.
  */
-bool lh_cover_join_norm(LhCover *cover, uint32_t op, const LhAddend *from, LhTensorKind kind,
-                        bool fresh, LhCell *into);
+bool lh_symbolic_join_norm(LhSymbolicExec *cover, uint32_t op, const LhAddend *from,
+                           LhTensorKind kind, bool fresh, LhCell *into);
 
 /* Makes it an empty cell of @rows, written by @op; the second, of no rows in particular:
  * LH_ROW_ANY or LH_ROW_NONE. */
-LhCell *lh_cover_write(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i,
-                       LhHolding rows);
-LhCell *lh_cover_write_none(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i,
-                            uint32_t row);
+LhCell *lh_symbolic_write(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, uint32_t i,
+                          LhHolding rows);
+LhCell *lh_symbolic_write_none(LhSymbolicExec *cover, uint32_t op, const LhRegion *region,
+                               uint32_t i, uint32_t row);
 
 /*
  * Puts what @from holds (NULL: something suspect) into part @i of @region, written by @op. One half
  * joins the other one if that belongs to the same rows and contributions; else it is there alone.
  */
-void lh_cover_put(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i,
-                  const LhCell *from);
+void lh_symbolic_put(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, uint32_t i,
+                     const LhCell *from);
 
 /* into += from. False, with a finding about @target, if they share a contribution. */
-bool lh_cover_merge(LhCover *cover, uint32_t op, const LhRegion *target, const LhCell *into,
-                    const LhCell *from);
+bool lh_symbolic_merge(LhSymbolicExec *cover, uint32_t op, const LhRegion *target,
+                       const LhCell *into, const LhCell *from);
 
 /* What effects are made of. All that may be wrong is false or NULL, with a finding or because of an
  * earlier one. */
 
 /* Accumulators that @op starts anew are empty before it does anything else. */
-void lh_cover_start(LhCover *cover, uint32_t op);
+void lh_symbolic_start(LhSymbolicExec *cover, uint32_t op);
 
 /* Part @i of an accumulator about to take contributions to @rows; the second refuses a finished
  * result. */
-LhCell *lh_cover_open(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i,
-                      LhHolding rows);
-LhCell *lh_cover_open_unended(LhCover *cover, uint32_t op, const LhRegion *region, uint32_t i,
-                              LhHolding rows);
+LhCell *lh_symbolic_open(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, uint32_t i,
+                         LhHolding rows);
+LhCell *lh_symbolic_open_unended(LhSymbolicExec *cover, uint32_t op, const LhRegion *region,
+                                 uint32_t i, LhHolding rows);
 
 /* Adds contribution @source to a cell of @region. */
-bool lh_cover_contribute(LhCover *cover, uint32_t op, const LhRegion *region, const LhCell *cell,
-                         uint32_t source);
+bool lh_symbolic_contribute(LhSymbolicExec *cover, uint32_t op, const LhRegion *region,
+                            const LhCell *cell, uint32_t source);
 
 /* All operands have as many parts as the last one, and the arguments as many rows as that. */
-bool lh_cover_check_counts(LhCover *cover, uint32_t op);
+bool lh_symbolic_check_counts(LhSymbolicExec *cover, uint32_t op);
 
 /* effects_attention.c: effects of attention, forward and backward. */
-bool lh_cover_attend(LhCover *cover, uint32_t g);
-bool lh_cover_attend_grad(LhCover *cover, uint32_t g);
+bool lh_symbolic_attend(LhSymbolicExec *cover, uint32_t g);
+bool lh_symbolic_attend_grad(LhSymbolicExec *cover, uint32_t g);
 
 /* effects_linear.c: effects of linear attention; and whether a call decays as the program says. */
-bool lh_cover_check_decay(LhCover *cover, uint32_t g);
-bool lh_cover_state_sum(LhCover *cover, uint32_t g);
-bool lh_cover_state_carry(LhCover *cover, uint32_t g);
-bool lh_cover_state_prefix(LhCover *cover, uint32_t g);
-bool lh_cover_state_apply(LhCover *cover, uint32_t g);
+bool lh_symbolic_check_decay(LhSymbolicExec *cover, uint32_t g);
+bool lh_symbolic_state_sum(LhSymbolicExec *cover, uint32_t g);
+bool lh_symbolic_state_carry(LhSymbolicExec *cover, uint32_t g);
+bool lh_symbolic_state_prefix(LhSymbolicExec *cover, uint32_t g);
+bool lh_symbolic_state_apply(LhSymbolicExec *cover, uint32_t g);
 
 /* effects_attention.c: for masks by positions, about @region of the call: its rule is the
  * program's, and the rows of @segment stand where it says, from token @start on. */
-bool lh_cover_check_rule(LhCover *cover, uint32_t g, const LhRegion *region);
-bool lh_cover_check_position(LhCover *cover, uint32_t g, const LhRegion *region, uint32_t segment,
-                             int64_t start);
+bool lh_symbolic_check_rule(LhSymbolicExec *cover, uint32_t g, const LhRegion *region);
+bool lh_symbolic_check_position(LhSymbolicExec *cover, uint32_t g, const LhRegion *region,
+                                uint32_t segment, int64_t start);
 
 /* effects_scores.c: effects of attention whose scores are written out. */
-bool lh_cover_scores(LhCover *cover, uint32_t g);
-bool lh_cover_softmax(LhCover *cover, uint32_t g);
-bool lh_cover_softmax_grad(LhCover *cover, uint32_t g);
-bool lh_cover_scores_apply(LhCover *cover, uint32_t g);
+bool lh_symbolic_scores(LhSymbolicExec *cover, uint32_t g);
+bool lh_symbolic_softmax(LhSymbolicExec *cover, uint32_t g);
+bool lh_symbolic_softmax_grad(LhSymbolicExec *cover, uint32_t g);
+bool lh_symbolic_scores_apply(LhSymbolicExec *cover, uint32_t g);
 
 /* Makes part @part of an input what the placement says. */
-void lh_cover_fill_input(LhCover *cover, uint32_t rank, uint32_t slot, uint32_t part);
+void lh_symbolic_fill_input(LhSymbolicExec *cover, uint32_t rank, uint32_t slot, uint32_t part);
 
 /*
  * layer_boundary.c: activations outside attention, in a program that says how they go with it. Then
@@ -240,25 +243,27 @@ void lh_cover_fill_input(LhCover *cover, uint32_t rank, uint32_t slot, uint32_t 
  * what has been written, and nothing is claimed of what they write; a program of attention has
  * none.
  */
-void lh_outside_begin(LhCover *cover);
-bool lh_outside_gives(const LhCover *cover, const LhSlot *slot);
+void lh_boundary_begin(LhSymbolicExec *cover);
+bool lh_boundary_gives(const LhSymbolicExec *cover, const LhSlot *slot);
 /* Something is about to be written to @cell of @region, and something has been. */
-void lh_outside_overwrite(LhCover *cover, uint32_t op, const LhRegion *region, const LhCell *cell);
-void lh_outside_arrive(const LhCover *cover, const LhRegion *region, LhCell *cell);
+void lh_boundary_overwrite(LhSymbolicExec *cover, uint32_t op, const LhRegion *region,
+                           const LhCell *cell);
+void lh_boundary_arrive(const LhSymbolicExec *cover, const LhRegion *region, LhCell *cell);
 /* Adds what @op sends to @sum; @first: that starts it. */
-bool lh_outside_add(LhCover *cover, uint32_t op, const LhRegion *region, bool first, LhCell *sum,
-                    const LhCell *from);
-void lh_outside_end(LhCover *cover);
-void lh_outside_check_output(LhCover *cover, uint32_t rank, uint32_t slot, const LhCell *cell);
-bool lh_outside_project_in(LhCover *cover, uint32_t g);
-bool lh_outside_project_out(LhCover *cover, uint32_t g);
-bool lh_outside_read(LhCover *cover, uint32_t g);
-bool lh_outside_compute(LhCover *cover, uint32_t g);
+bool lh_boundary_add(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, bool first,
+                     LhCell *sum, const LhCell *from);
+void lh_boundary_end(LhSymbolicExec *cover);
+void lh_boundary_check_output(LhSymbolicExec *cover, uint32_t rank, uint32_t slot,
+                              const LhCell *cell);
+bool lh_boundary_project_in(LhSymbolicExec *cover, uint32_t g);
+bool lh_boundary_project_out(LhSymbolicExec *cover, uint32_t g);
+bool lh_boundary_read(LhSymbolicExec *cover, uint32_t g);
+bool lh_boundary_compute(LhSymbolicExec *cover, uint32_t g);
 
 /* effects.c: the effect of a compute op, whichever it is. */
-void lh_cover_apply(LhCover *cover, uint32_t g);
+void lh_symbolic_apply(LhSymbolicExec *cover, uint32_t g);
 
 #define COVERAGE(op, slot, ...)                                                                    \
     lh_proof_find(cover->proof, LH_FINDING_COVERAGE,                                               \
-                  (LhPlace){ cover->proof->op_rank[op], op, (int32_t)(slot), LH_NONE },            \
+                  (LhRealPath){ cover->proof->op_rank[op], op, (int32_t)(slot), LH_NONE },         \
                   __VA_ARGS__)

@@ -15,7 +15,7 @@
 #define JOURNAL_BYTES_MAX (G_GINT64_CONSTANT(1) << 30)
 #define MODE 0666 /* less the umask */
 
-struct _LhJournal {
+struct _LhAppendLog {
     char *path;
     int fd;
     int cause; /* errno of the first write that failed; 0: none */
@@ -31,7 +31,7 @@ fail_journal(const char *path, const char *what, int cause, GError **error)
 
 /* The whole file, which nobody else writes to. */
 static bool
-read_journal(const LhJournal *journal, GString *text, GError **error)
+read_journal(const LhAppendLog *journal, GString *text, GError **error)
 {
     struct stat info;
     char piece[1 << 16];
@@ -73,7 +73,7 @@ split(const GString *text, GPtrArray *lines)
 /* Takes what is there: the lines behind the first, if that is @first. A file without a complete
  * line must be the beginning of one that has it. */
 static bool
-take_lines(LhJournal *journal, const char *first, GPtrArray *lines, GError **error)
+take_lines(LhAppendLog *journal, const char *first, GPtrArray *lines, GError **error)
 {
     g_autoptr(GString) text = g_string_new(NULL);
     gsize kept;
@@ -92,21 +92,21 @@ take_lines(LhJournal *journal, const char *first, GPtrArray *lines, GError **err
     if (ftruncate(journal->fd, (off_t)kept) != 0 || lseek(journal->fd, (off_t)kept, SEEK_SET) < 0)
         return fail_journal(journal->path, "be cut to its complete lines", errno, error);
     if (lines->len == 0)
-        lh_journal_append(journal, first);
+        lh_append_log_append(journal, first);
     else
         g_ptr_array_remove_index(lines, 0);
     return true;
 }
 
-LhJournal *
-lh_journal_open(const char *path, const char *first, GPtrArray **lines, GError **error)
+LhAppendLog *
+lh_append_log_open(const char *path, const char *first, GPtrArray **lines, GError **error)
 {
-    g_autoptr(LhJournal) journal = NULL;
+    g_autoptr(LhAppendLog) journal = NULL;
     g_autoptr(GPtrArray) found = g_ptr_array_new_with_free_func(g_free);
 
-    if (!lh_uses_take(path, LH_USE_UPDATED, NULL, error))
+    if (!lh_file_uses_take(path, LH_FILE_USE_UPDATED, NULL, error))
         return NULL;
-    journal = g_new0(LhJournal, 1);
+    journal = g_new0(LhAppendLog, 1);
     journal->path = g_strdup(path);
     journal->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, MODE);
     if (journal->fd < 0) {
@@ -120,7 +120,7 @@ lh_journal_open(const char *path, const char *first, GPtrArray **lines, GError *
 }
 
 void
-lh_journal_append(LhJournal *journal, const char *line)
+lh_append_log_append(LhAppendLog *journal, const char *line)
 {
     g_autofree char *text = g_strconcat(line, "\n", NULL);
 
@@ -129,7 +129,7 @@ lh_journal_append(LhJournal *journal, const char *line)
 }
 
 bool
-lh_journal_close(LhJournal *journal, GError **error)
+lh_append_log_close(LhAppendLog *journal, GError **error)
 {
     bool ok = true;
 
@@ -137,12 +137,12 @@ lh_journal_close(LhJournal *journal, GError **error)
         journal->cause = errno;
     if (journal->cause != 0)
         ok = fail_journal(journal->path, "be written", journal->cause, error);
-    lh_journal_free(journal);
+    lh_append_log_free(journal);
     return ok;
 }
 
 void
-lh_journal_free(LhJournal *journal)
+lh_append_log_free(LhAppendLog *journal)
 {
     if (journal == NULL)
         return;

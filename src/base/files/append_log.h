@@ -11,23 +11,24 @@
 #include <glib.h>
 #include <stdbool.h>
 
-typedef struct _LhJournal LhJournal;
+typedef struct _LhAppendLog LhAppendLog;
 
 /*
  * Opens the file @path, which is made if it is not there, for the work that @first describes: one
  * line, without its end. LH_ERROR_INPUT if the file begins with another one, or is not a regular
  * file. @lines is set to the complete lines behind the first (of char *, without ends); the caller
- * unrefs them. Ends with lh_journal_close().
+ * unrefs them. Ends with lh_append_log_close().
  */
-LhJournal *lh_journal_open(const char *path, const char *first, GPtrArray **lines, GError **error);
+LhAppendLog *lh_append_log_open(const char *path, const char *first, GPtrArray **lines,
+                                GError **error);
 
 /* Appends a line, given without its end. What fails is said at the end; until then, further lines
  * are dropped. */
-void lh_journal_append(LhJournal *journal, const char *line);
+void lh_append_log_append(LhAppendLog *journal, const char *line);
 
 /* Whether all of it was written. Frees the journal. */
-bool lh_journal_close(LhJournal *journal, GError **error);
+bool lh_append_log_close(LhAppendLog *journal, GError **error);
 
 /* The same, where nobody asks. NULL is allowed. */
-void lh_journal_free(LhJournal *journal);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhJournal, lh_journal_free)
+void lh_append_log_free(LhAppendLog *journal);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhAppendLog, lh_append_log_free)

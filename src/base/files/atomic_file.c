@@ -44,7 +44,7 @@ strike(char *path)
 }
 
 void
-lh_drafts_unlink(void)
+lh_atomic_files_unlink(void)
 {
     const int cause = errno;
 
@@ -72,11 +72,11 @@ random_name(const char *target)
 }
 
 /* One attempt: errno is EEXIST if the name is taken. */
-static LhDraft *
+static LhAtomicFile *
 try(const char *target, mode_t mode)
 {
     g_autofree char *path = random_name(target);
-    LhDraft *draft;
+    LhAtomicFile *draft;
     int fd;
 
     if (path == NULL || !enlist(path))
@@ -86,16 +86,16 @@ try(const char *target, mode_t mode)
         strike(path);
         return NULL;
     }
-    draft = g_new(LhDraft, 1);
-    *draft = (LhDraft){ .fd = fd, .path = g_steal_pointer(&path) };
+    draft = g_new(LhAtomicFile, 1);
+    *draft = (LhAtomicFile){ .fd = fd, .path = g_steal_pointer(&path) };
     return draft;
 }
 
-LhDraft *
-lh_draft_new(const char *target, mode_t mode)
+LhAtomicFile *
+lh_atomic_file_new(const char *target, mode_t mode)
 {
     for (int i = 0; i < TRIES_MAX; i++) {
-        LhDraft *draft = try(target, mode);
+        LhAtomicFile *draft = try(target, mode);
 
         if (draft != NULL || errno != EEXIST)
             return draft;
@@ -104,7 +104,7 @@ lh_draft_new(const char *target, mode_t mode)
 }
 
 static void
-draft_free(LhDraft *draft)
+draft_free(LhAtomicFile *draft)
 {
     strike(draft->path);
     g_free(draft->path);
@@ -112,7 +112,7 @@ draft_free(LhDraft *draft)
 }
 
 void
-lh_draft_discard(LhDraft *draft)
+lh_atomic_file_discard(LhAtomicFile *draft)
 {
     const int cause = errno;
 
@@ -124,7 +124,7 @@ lh_draft_discard(LhDraft *draft)
 }
 
 bool
-lh_draft_rename(LhDraft *draft, const char *target)
+lh_atomic_file_rename(LhAtomicFile *draft, const char *target)
 {
     bool ok = lh_sync(draft->fd);
     const int fd = draft->fd;
@@ -135,7 +135,7 @@ lh_draft_rename(LhDraft *draft, const char *target)
     else
         close(fd);
     if (!ok || rename(draft->path, target) != 0) {
-        lh_draft_discard(draft);
+        lh_atomic_file_discard(draft);
         return false;
     }
     draft_free(draft);

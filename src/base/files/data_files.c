@@ -130,7 +130,7 @@ lh_data_find(const char *kind, const char *name, GError **error)
 
     for (guint i = 0; path != NULL && i < G_N_ELEMENTS(kinds); i++) {
         if (strcmp(kinds[i].kind, kind) == 0)
-            lh_uses_name(path, kinds[i].word);
+            lh_file_uses_name(path, kinds[i].word);
     }
     return path;
 }

@@ -15,7 +15,7 @@ lh_input_open(const char *path, GError **error)
 {
     FILE *file;
 
-    if (!lh_uses_take(path, LH_USE_READ, NULL, error))
+    if (!lh_file_uses_take(path, LH_FILE_USE_READ, NULL, error))
         return NULL;
     file = fopen(path, "rb");
     if (file == NULL)

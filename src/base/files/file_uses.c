@@ -11,12 +11,12 @@
 
 #define STDOUT_PATH "/dev/stdout" /* that no message needs */
 
-const char *const lh_use_names[] = {
-    [LH_USE_READ] = "read", [LH_USE_WRITTEN] = "written", [LH_USE_UPDATED] = "updated"
-};
+const char *const lh_file_use_names[] = { [LH_FILE_USE_READ] = "read",
+                                          [LH_FILE_USE_WRITTEN] = "written",
+                                          [LH_FILE_USE_UPDATED] = "updated" };
 
 typedef struct {
-    LhUse use;
+    LhFileUse use;
     char *word; /* that it was taken by; NULL: none */
     char *name; /* what it is called without such a word; NULL: nothing */
     char *path; /* as it was taken */
@@ -78,13 +78,13 @@ inode_key(const char *path, const struct stat *info)
 static bool
 find_keys(const char *path, Keys *keys)
 {
-    g_auto(LhPlace) place = { .path = NULL };
+    g_auto(LhRealPath) place = { .path = NULL };
     g_autofree char *folder = NULL;
     g_autofree char *name = NULL;
 
-    if (!lh_place_find(&place, path))
+    if (!lh_real_path_find(&place, path))
         return false;
-    if (lh_place_is_special(&place)) {
+    if (lh_real_path_is_special(&place)) {
         keys->file = S_ISDIR(place.info.st_mode) ? file_key(&place.info, NULL) : NULL;
         return keys->file != NULL;
     }
@@ -121,9 +121,9 @@ find_used(const Keys *keys)
 {
     Used *used = lookup(keys->file);
 
-    return used != NULL && used->use != LH_USE_NONE ? used
-           : lookup(keys->place) != NULL            ? lookup(keys->place)
-                                                    : used;
+    return used != NULL && used->use != LH_FILE_USE_NONE ? used
+           : lookup(keys->place) != NULL                 ? lookup(keys->place)
+                                                         : used;
 }
 
 static Used *
@@ -206,13 +206,13 @@ fail_overwrite(const Used *writer, const Used *victim, GError **error)
 
 /* Whether a file that has the use @has may have @wanted, too. */
 static bool
-agrees(LhUse has, LhUse wanted, const char *word)
+agrees(LhFileUse has, LhFileUse wanted, const char *word)
 {
-    return has == LH_USE_NONE || (has == wanted && (has == LH_USE_READ || word == NULL));
+    return has == LH_FILE_USE_NONE || (has == wanted && (has == LH_FILE_USE_READ || word == NULL));
 }
 
 static bool
-take_used(const char *path, LhUse use, const char *word, GError **error)
+take_used(const char *path, LhFileUse use, const char *word, GError **error)
 {
     g_auto(Keys) keys = { NULL };
     Used *used;
@@ -223,8 +223,8 @@ take_used(const char *path, LhUse use, const char *word, GError **error)
     if (used != NULL && !agrees(used->use, use, word)) {
         const Used taken = { use, (char *)word, used->name, (char *)path };
 
-        return use == LH_USE_READ ? fail_overwrite(used, &taken, error)
-                                  : fail_overwrite(&taken, used, error);
+        return use == LH_FILE_USE_READ ? fail_overwrite(used, &taken, error)
+                                       : fail_overwrite(&taken, used, error);
     }
     used = enter(path, &keys);
     used->use = use;
@@ -234,7 +234,7 @@ take_used(const char *path, LhUse use, const char *word, GError **error)
 }
 
 bool
-lh_uses_take(const char *path, LhUse use, const char *word, GError **error)
+lh_file_uses_take(const char *path, LhFileUse use, const char *word, GError **error)
 {
     bool ok;
 
@@ -245,7 +245,7 @@ lh_uses_take(const char *path, LhUse use, const char *word, GError **error)
 }
 
 void
-lh_uses_name(const char *path, const char *name)
+lh_file_uses_name(const char *path, const char *name)
 {
     g_auto(Keys) keys = { NULL };
 
@@ -260,7 +260,7 @@ lh_uses_name(const char *path, const char *name)
 }
 
 bool
-lh_uses_check_write(const char *path, GError **error)
+lh_file_uses_check_write(const char *path, GError **error)
 {
     g_auto(Keys) keys = { NULL };
     bool ok = true;
@@ -268,9 +268,9 @@ lh_uses_check_write(const char *path, GError **error)
     G_LOCK(uses);
     if (find_keys(path, &keys)) {
         const Used *used = find_used(&keys);
-        const Used taken = { LH_USE_WRITTEN, NULL, NULL, (char *)path };
+        const Used taken = { LH_FILE_USE_WRITTEN, NULL, NULL, (char *)path };
 
-        ok = used == NULL || agrees(used->use, LH_USE_WRITTEN, NULL) ||
+        ok = used == NULL || agrees(used->use, LH_FILE_USE_WRITTEN, NULL) ||
              fail_overwrite(&taken, used, error);
     }
     G_UNLOCK(uses);
@@ -278,22 +278,22 @@ lh_uses_check_write(const char *path, GError **error)
 }
 
 void
-lh_uses_forget_outputs(void)
+lh_file_uses_forget_outputs(void)
 {
     G_LOCK(uses);
     for (guint i = 0; all != NULL && i < all->len; i++) {
         Used *used = g_ptr_array_index(all, i);
 
-        if (used->use == LH_USE_READ || used->use == LH_USE_NONE)
+        if (used->use == LH_FILE_USE_READ || used->use == LH_FILE_USE_NONE)
             continue;
-        used->use = LH_USE_NONE;
+        used->use = LH_FILE_USE_NONE;
         g_clear_pointer(&used->word, g_free);
     }
     G_UNLOCK(uses);
 }
 
 void
-lh_uses_clear(void)
+lh_file_uses_clear(void)
 {
     G_LOCK(uses);
     g_clear_pointer(&by_keys, g_hash_table_unref);

@@ -17,14 +17,14 @@
 #include <stdbool.h>
 
 typedef enum {
-    LH_USE_NONE,
-    LH_USE_READ,
-    LH_USE_WRITTEN, /* anew */
-    LH_USE_UPDATED, /* gone on with, if it is there */
-} LhUse;
+    LH_FILE_USE_NONE,
+    LH_FILE_USE_READ,
+    LH_FILE_USE_WRITTEN, /* anew */
+    LH_FILE_USE_UPDATED, /* gone on with, if it is there */
+} LhFileUse;
 
 /* By use: "read", ...; NULL for none. */
-extern const char *const lh_use_names[];
+extern const char *const lh_file_use_names[];
 
 /*
  * The command uses @path. @word is what messages call it: an option ("--output"), or "the
@@ -32,16 +32,16 @@ extern const char *const lh_use_names[];
  * have no word of their own, go by the folder's. What is written has no other use yet; nor has what
  * is updated, if there is a @word: without one, it may be updated already.
  */
-bool lh_uses_take(const char *path, LhUse use, const char *word, GError **error);
+bool lh_file_uses_take(const char *path, LhFileUse use, const char *word, GError **error);
 
 /* If @path is used without a word, messages call it @name. */
-void lh_uses_name(const char *path, const char *name);
+void lh_file_uses_name(const char *path, const char *name);
 
 /* Whether @path may be written now: nobody has taken it to read or update it. */
-bool lh_uses_check_write(const char *path, GError **error);
+bool lh_file_uses_check_write(const char *path, GError **error);
 
 /* Forgets what is written and updated. */
-void lh_uses_forget_outputs(void);
+void lh_file_uses_forget_outputs(void);
 
 /* Forgets all: for the beginning of a command. */
-void lh_uses_clear(void);
+void lh_file_uses_clear(void);

@@ -51,7 +51,7 @@ fail_path(const char *path, int cause, GError **error)
 
 /* False with errno. */
 static bool
-target_allows(const LhPlace *target)
+target_allows(const LhRealPath *target)
 {
     if (!target->exists)
         return true;
@@ -104,7 +104,7 @@ finish(int fd, bool ok)
 
 /* Standard output by another name need not be one that can be opened: a socket is none. */
 static int
-open_special(const LhPlace *target)
+open_special(const LhRealPath *target)
 {
     struct stat info;
 
@@ -114,7 +114,7 @@ open_special(const LhPlace *target)
 }
 
 static bool
-write_special(const LhPlace *target, const char *text, gsize length)
+write_special(const LhRealPath *target, const char *text, gsize length)
 {
     const int fd = open_special(target);
 
@@ -153,7 +153,7 @@ overwrite(const char *path, const char *text, gsize length)
 /* Gives the draft owner and mode of the file that it replaces; false with errno, EPERM if we may
  * not. */
 static bool
-inherit(const LhDraft *draft, const struct stat *before)
+inherit(const LhAtomicFile *draft, const struct stat *before)
 {
     struct stat info;
 
@@ -165,39 +165,39 @@ inherit(const LhDraft *draft, const struct stat *before)
     return fchmod(draft->fd, before->st_mode & MODE_MASK) == 0;
 }
 
-static LhDraft *
-new_draft(const LhPlace *target)
+static LhAtomicFile *
+new_draft(const LhRealPath *target)
 {
-    LhDraft *draft;
+    LhAtomicFile *draft;
 
     if (target->exists && target->info.st_nlink > 1) {
         errno = EMLINK;
         return NULL;
     }
-    draft = lh_draft_new(target->path, target->exists ? MODE_PRIVATE : MODE_NEW);
+    draft = lh_atomic_file_new(target->path, target->exists ? MODE_PRIVATE : MODE_NEW);
     if (draft == NULL || !target->exists || inherit(draft, &target->info))
         return draft;
-    lh_draft_discard(draft);
+    lh_atomic_file_discard(draft);
     return NULL;
 }
 
 static bool
-replace(const LhPlace *target, const char *text, gsize length)
+replace(const LhRealPath *target, const char *text, gsize length)
 {
-    LhDraft *draft = new_draft(target);
+    LhAtomicFile *draft = new_draft(target);
 
     if (draft == NULL)
         return false;
     if (!lh_write_all(draft->fd, text, length)) {
-        lh_draft_discard(draft);
+        lh_atomic_file_discard(draft);
         return false;
     }
-    return lh_draft_rename(draft, target->path);
+    return lh_atomic_file_rename(draft, target->path);
 }
 
 /* Whether, after replacing a file failed with errno, overwriting it is another way. */
 static bool
-may_overwrite(const LhPlace *target)
+may_overwrite(const LhRealPath *target)
 {
     return target->exists && (errno == EMLINK || errno == EACCES || errno == EPERM ||
                               errno == EROFS || errno == EBUSY);
@@ -206,29 +206,29 @@ may_overwrite(const LhPlace *target)
 bool
 lh_output_check(const char *path, GError **error)
 {
-    g_auto(LhPlace) target = { .path = NULL };
-    LhDraft *draft = NULL;
+    g_auto(LhRealPath) target = { .path = NULL };
+    LhAtomicFile *draft = NULL;
 
-    if (!lh_place_find(&target, path) || !target_allows(&target))
+    if (!lh_real_path_find(&target, path) || !target_allows(&target))
         return fail_path(path, errno, error);
-    if (lh_place_is_special(&target))
+    if (lh_real_path_is_special(&target))
         return true;
     draft = new_draft(&target);
     if (draft != NULL)
-        lh_draft_discard(draft);
+        lh_atomic_file_discard(draft);
     return draft != NULL || may_overwrite(&target) || fail_path(path, errno, error);
 }
 
 bool
 lh_output_file(const char *path, const char *text, gsize length, GError **error)
 {
-    g_auto(LhPlace) target = { .path = NULL };
+    g_auto(LhRealPath) target = { .path = NULL };
     bool ok;
 
-    if (!lh_uses_check_write(path, error))
+    if (!lh_file_uses_check_write(path, error))
         return false;
-    ok = lh_place_find(&target, path) && target_allows(&target);
-    if (ok && lh_place_is_special(&target))
+    ok = lh_real_path_find(&target, path) && target_allows(&target);
+    if (ok && lh_real_path_is_special(&target))
         ok = write_special(&target, text, length);
     else if (ok)
         ok = replace(&target, text, length) ||
@@ -241,9 +241,9 @@ lh_output_file(const char *path, const char *text, gsize length, GError **error)
 
 struct _LhOutputStream {
     char *path;
-    LhPlace target;
-    LhDraft *draft; /* of what is replaced; else NULL */
-    int fd;         /* that is written to: the draft's, the special file's, or one aside */
+    LhRealPath target;
+    LhAtomicFile *draft; /* of what is replaced; else NULL */
+    int fd;              /* that is written to: the draft's, the special file's, or one aside */
     bool aside;
     int cause; /* errno of the first failure; 0: none */
 };
@@ -266,9 +266,9 @@ open_aside(void)
 static bool
 open_stream(LhOutputStream *stream)
 {
-    if (!lh_place_find(&stream->target, stream->path) || !target_allows(&stream->target))
+    if (!lh_real_path_find(&stream->target, stream->path) || !target_allows(&stream->target))
         return false;
-    if (lh_place_is_special(&stream->target)) {
+    if (lh_real_path_is_special(&stream->target)) {
         stream->fd = open(stream->target.path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
         return stream->fd >= 0;
     }
@@ -287,7 +287,7 @@ open_stream(LhOutputStream *stream)
 static void
 stream_free(LhOutputStream *stream)
 {
-    lh_place_clear(&stream->target);
+    lh_real_path_clear(&stream->target);
     g_free(stream->path);
     g_free(stream);
 }
@@ -297,7 +297,7 @@ lh_output_open(const char *path, GError **error)
 {
     LhOutputStream *stream;
 
-    if (!lh_uses_check_write(path, error))
+    if (!lh_file_uses_check_write(path, error))
         return NULL;
     stream = g_new0(LhOutputStream, 1);
     stream->path = g_strdup(path);
@@ -335,7 +335,7 @@ lh_output_discard(LhOutputStream *stream)
     if (stream == NULL)
         return;
     if (stream->draft != NULL)
-        lh_draft_discard(stream->draft);
+        lh_atomic_file_discard(stream->draft);
     else
         close(stream->fd);
     stream_free(stream);
@@ -347,16 +347,16 @@ lh_output_close(LhOutputStream *stream, GError **error)
     bool ok;
 
     /* It may have been opened to be read since. */
-    if (!lh_uses_check_write(stream->path, error)) {
+    if (!lh_file_uses_check_write(stream->path, error)) {
         lh_output_discard(stream);
         return false;
     }
     ok = stream->cause == 0;
     errno = stream->cause;
     if (ok && stream->draft != NULL)
-        ok = lh_draft_rename(g_steal_pointer(&stream->draft), stream->target.path);
+        ok = lh_atomic_file_rename(g_steal_pointer(&stream->draft), stream->target.path);
     else if (stream->draft != NULL)
-        lh_draft_discard(g_steal_pointer(&stream->draft));
+        lh_atomic_file_discard(g_steal_pointer(&stream->draft));
     else
         ok = finish(stream->fd, ok && (!stream->aside || copy_aside(stream)));
     if (!ok)
@@ -383,14 +383,14 @@ lh_output_stdout(const char *text, gsize length, GError **error)
 void
 lh_files_discard_unfinished(void)
 {
-    lh_drafts_unlink();
+    lh_atomic_files_unlink();
 }
 
 static void
 on_signal(int number)
 {
     lh_files_discard_unfinished();
-    lh_child_kill();
+    lh_subprocess_kill();
     signal(number, SIG_DFL);
     raise(number);
 }

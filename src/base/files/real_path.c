@@ -8,7 +8,7 @@
 #define LINK_BYTES_MAX 4096
 
 void
-lh_place_clear(LhPlace *place)
+lh_real_path_clear(LhRealPath *place)
 {
     g_clear_pointer(&place->path, g_free);
 }
@@ -48,7 +48,7 @@ follow(const char *path)
 }
 
 bool
-lh_place_is_special(const LhPlace *place)
+lh_real_path_is_special(const LhRealPath *place)
 {
     return place->exists && !S_ISREG(place->info.st_mode);
 }
@@ -56,12 +56,12 @@ lh_place_is_special(const LhPlace *place)
 /* stat() comes first: it knows which links the system does not let us follow, and those that end
  * nowhere by name, as /dev/stdout at a pipe does. */
 bool
-lh_place_find(LhPlace *place, const char *path)
+lh_real_path_find(LhRealPath *place, const char *path)
 {
     place->path = NULL;
     place->exists = stat(path, &place->info) == 0;
     if (!place->exists && (errno != ENOENT || *path == '\0'))
         return false;
-    place->path = lh_place_is_special(place) ? g_strdup(path) : follow(path);
+    place->path = lh_real_path_is_special(place) ? g_strdup(path) : follow(path);
     return place->path != NULL;
 }

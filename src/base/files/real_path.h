@@ -12,12 +12,12 @@ typedef struct {
     char *path; /* of regular files and new ones with symbolic links followed; owned */
     bool exists;
     struct stat info; /* if it exists */
-} LhPlace;
+} LhRealPath;
 
-/* False with errno. Ends with lh_place_clear() in either case. */
-bool lh_place_find(LhPlace *place, const char *path);
-void lh_place_clear(LhPlace *place);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(LhPlace, lh_place_clear)
+/* False with errno. Ends with lh_real_path_clear() in either case. */
+bool lh_real_path_find(LhRealPath *place, const char *path);
+void lh_real_path_clear(LhRealPath *place);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(LhRealPath, lh_real_path_clear)
 
 /* Whether it is there and no regular file: a pipe, a terminal, a folder. */
-bool lh_place_is_special(const LhPlace *place);
+bool lh_real_path_is_special(const LhRealPath *place);

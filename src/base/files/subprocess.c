@@ -28,7 +28,7 @@ static _Atomic(pid_t) running; /* the leader of its process group; 0: none */
 
 /* A child at work. */
 typedef struct {
-    const LhChild *child;
+    const LhSubprocess *child;
     pid_t pid;
     int fds[2];        /* its standard output and error; -1 after their end */
     GString *texts[2]; /* what came of them */
@@ -36,7 +36,7 @@ typedef struct {
 } Work;
 
 void
-lh_child_kill(void)
+lh_subprocess_kill(void)
 {
     const pid_t pid = atomic_exchange(&running, 0);
 
@@ -58,7 +58,7 @@ prepare_child(gpointer parent)
 
 /* A file of no folder that holds @child's input, to be read from its beginning. -1 with errno. */
 static int
-open_input(const LhChild *child)
+open_input(const LhSubprocess *child)
 {
     const int fd = memfd_create("input", MFD_CLOEXEC);
 
@@ -73,7 +73,7 @@ open_input(const LhChild *child)
 static bool
 start(Work *work, GError **error)
 {
-    const LhChild *child = work->child;
+    const LhSubprocess *child = work->child;
     const int input = open_input(child);
     g_autoptr(GError) cause = NULL;
 
@@ -189,7 +189,7 @@ run(Work *work, GError **error)
         atomic_store(&running, 0);
         return judge(work, status, error);
     }
-    lh_child_kill();
+    lh_subprocess_kill();
     waitpid(work->pid, &status, 0);
     g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "%s did not end within %u s and was killed",
                 work->child->argv[0], work->child->deadline_s);
@@ -266,11 +266,11 @@ start_question(Work *work, LhQuestion question, const void *data, GError **error
 }
 
 char *
-lh_child_ask(const char *name, LhQuestion question, const void *data, unsigned deadline_s,
-             GError **error)
+lh_subprocess_ask(const char *name, LhQuestion question, const void *data, unsigned deadline_s,
+                  GError **error)
 {
     const char *const argv[] = { name, NULL };
-    const LhChild child = { .argv = argv, .deadline_s = deadline_s };
+    const LhSubprocess child = { .argv = argv, .deadline_s = deadline_s };
     g_autoptr(GString) said = g_string_new(NULL);
     g_autoptr(GString) errors = g_string_new(NULL);
     Work work = { .child = &child,
@@ -288,7 +288,7 @@ lh_child_ask(const char *name, LhQuestion question, const void *data, unsigned d
 /* ---- programs ---- */
 
 bool
-lh_child_run(const LhChild *child, GString *output, GError **error)
+lh_subprocess_run(const LhSubprocess *child, GString *output, GError **error)
 {
     g_autoptr(GString) errors = g_string_new(NULL);
     Work work = { .child = child,

@@ -12,14 +12,14 @@ typedef struct {
     const char *input;       /* its standard input */
     gsize input_length;
     unsigned deadline_s;
-} LhChild;
+} LhSubprocess;
 
 /*
  * Runs the program until it ends, and appends what it prints to @output. LH_ERROR_RUNTIME if it
  * cannot be run, takes too long or fails: the message then quotes the end of its standard error.
  * One at a time.
  */
-bool lh_child_run(const LhChild *child, GString *output, GError **error);
+bool lh_subprocess_run(const LhSubprocess *child, GString *output, GError **error);
 
 /* The answer, or NULL with @error. Caller frees. */
 typedef char *(*LhQuestion)(const void *data, GError **error);
@@ -30,8 +30,8 @@ typedef char *(*LhQuestion)(const void *data, GError **error);
  * Nothing of what the question does stays. No other thread may be running, and no file may be in
  * the making (atomic_file.h). One at a time. Caller frees.
  */
-char *lh_child_ask(const char *name, LhQuestion question, const void *data, unsigned deadline_s,
-                   GError **error);
+char *lh_subprocess_ask(const char *name, LhQuestion question, const void *data,
+                        unsigned deadline_s, GError **error);
 
 /* Kills the child that is running, if one is. Async-signal-safe. */
-void lh_child_kill(void);
+void lh_subprocess_kill(void);

@@ -8,10 +8,10 @@
 #include <string.h>
 
 typedef struct {
-    LhEntries *entries;
-    LhFileEntry *entry; /* the argument that values are added to; NULL: none */
-    LhFileEntry *last;  /* the last one; NULL: the command has none yet */
-    bool overrides;     /* of a file that it was given: "name=value" */
+    LhSettingsFile *entries;
+    LhSettingsEntry *entry; /* the argument that values are added to; NULL: none */
+    LhSettingsEntry *last;  /* the last one; NULL: the command has none yet */
+    bool overrides;         /* of a file that it was given: "name=value" */
 } ArgumentReader;
 
 /* Commands whose arguments are no settings: they serve files, folders, text and machines. */
@@ -62,14 +62,15 @@ take_argument(ArgumentReader *r, const LhShellWord *word, GError **error)
     g_autofree char *path =
         equals != NULL ? g_strndup(name, (gsize)(equals - name)) : g_strdup(name);
 
-    r->entry = lh_entries_add(r->entries, path, equals != NULL ? LH_ENTRY_WORD : LH_ENTRY_FLAG,
-                              word->line, word->column, error);
+    r->entry =
+        lh_settings_add(r->entries, path, equals != NULL ? LH_SETTINGS_WORD : LH_SETTINGS_FLAG,
+                        word->line, word->column, error);
     if (r->entry == NULL)
         return false;
     r->last = r->entry;
     if (equals != NULL && is_override(text, r->overrides) &&
         (strcmp(equals, "=null") == 0 || strcmp(equals, "=None") == 0)) {
-        r->entry->kind = LH_ENTRY_NONE;
+        r->entry->kind = LH_SETTINGS_NONE;
         r->entry = NULL;
     } else if (equals != NULL) {
         g_ptr_array_add(r->entry->values, g_strdup(equals + 1));
@@ -94,16 +95,16 @@ take_openness(ArgumentReader *r, const LhShellWord *word, LhShellOpen open)
 static void
 keep_word(GPtrArray **words, const char *name, const LhShellWord *word)
 {
-    LhFileEntry *entry = g_new0(LhFileEntry, 1);
+    LhSettingsEntry *entry = g_new0(LhSettingsEntry, 1);
 
     entry->path = g_strdup(name);
-    entry->kind = LH_ENTRY_WORD;
+    entry->kind = LH_SETTINGS_WORD;
     entry->values = g_ptr_array_new_with_free_func(g_free);
     g_ptr_array_add(entry->values, g_strdup(word->text->str));
     entry->line = word->line;
     entry->column = word->column;
     if (*words == NULL)
-        *words = g_ptr_array_new_with_free_func(lh_entry_free);
+        *words = g_ptr_array_new_with_free_func(lh_settings_entry_free);
     g_ptr_array_add(*words, entry);
 }
 
@@ -122,11 +123,11 @@ take_operand_of(ArgumentReader *r, const LhShellWord *word, GError **error)
         keep_word(&r->entries->programs, "program", word);
     if (r->entry == NULL)
         return true;
-    if (r->entry->values->len >= LH_ENTRIES_MAX)
-        return lh_entries_fail(r->entries, word->line, word->column, error,
-                               "an argument has more than %d values", LH_ENTRIES_MAX);
+    if (r->entry->values->len >= LH_SETTINGS_MAX)
+        return lh_settings_fail(r->entries, word->line, word->column, error,
+                                "an argument has more than %d values", LH_SETTINGS_MAX);
     g_ptr_array_add(r->entry->values, g_strdup(word->text->str));
-    r->entry->kind = r->entry->values->len == 1 ? LH_ENTRY_WORD : LH_ENTRY_LIST;
+    r->entry->kind = r->entry->values->len == 1 ? LH_SETTINGS_WORD : LH_SETTINGS_LIST;
     return true;
 }
 
@@ -197,10 +198,10 @@ static void
 take_unused(void *data, const char *name, const LhShellWord *word)
 {
     const ArgumentReader *r = data;
-    LhFileEntry *entry = g_new0(LhFileEntry, 1);
+    LhSettingsEntry *entry = g_new0(LhSettingsEntry, 1);
 
     entry->path = g_strdup(name);
-    entry->kind = LH_ENTRY_FLAG;
+    entry->kind = LH_SETTINGS_FLAG;
     entry->values = g_ptr_array_new_with_free_func(g_free);
     entry->line = word->line;
     entry->column = word->column;
@@ -225,11 +226,11 @@ take_end(void *data, guint line)
     r->entries->ended_line = line;
 }
 
-LhEntries *
-lh_entries_script(const char *file, const char *text, gsize length, const GPtrArray *variables,
-                  GError **error)
+LhSettingsFile *
+lh_settings_script(const char *file, const char *text, gsize length, const GPtrArray *variables,
+                   GError **error)
 {
-    g_autoptr(LhEntries) e = lh_entries_new(file, text, length, true, error);
+    g_autoptr(LhSettingsFile) e = lh_settings_new(file, text, length, true, error);
     ArgumentReader r = { .entries = e };
     const LhShellAsked asked = { .variables = variables,
                                  .call = take_command,
@@ -243,8 +244,8 @@ lh_entries_script(const char *file, const char *text, gsize length, const GPtrAr
     return g_steal_pointer(&e);
 }
 
-LhEntries *
-lh_entries_arguments(const char *file, const char *text, gsize length, GError **error)
+LhSettingsFile *
+lh_settings_arguments(const char *file, const char *text, gsize length, GError **error)
 {
-    return lh_entries_script(file, text, length, NULL, error);
+    return lh_settings_script(file, text, length, NULL, error);
 }

@@ -7,9 +7,9 @@
 #include <string.h>
 
 void
-lh_entry_free(gpointer data)
+lh_settings_entry_free(gpointer data)
 {
-    LhFileEntry *entry = data;
+    LhSettingsEntry *entry = data;
 
     g_free(entry->path);
     g_free(entry->open_variable);
@@ -18,29 +18,29 @@ lh_entry_free(gpointer data)
 }
 
 static bool
-check_text(LhEntries *e, const char *text, gsize length, GError **error)
+check_text(LhSettingsFile *e, const char *text, gsize length, GError **error)
 {
     const char *end = NULL;
     guint line = 1;
 
-    if (length > LH_ENTRIES_BYTES_MAX)
-        return lh_entries_fail(e, 1, 1, error, "the file has more than %d bytes",
-                               LH_ENTRIES_BYTES_MAX);
+    if (length > LH_SETTINGS_BYTES_MAX)
+        return lh_settings_fail(e, 1, 1, error, "the file has more than %d bytes",
+                                LH_SETTINGS_BYTES_MAX);
     if (g_utf8_validate(text, (gssize)length, &end))
         return true;
     for (const char *at = text; at < end; at++)
         line += *at == '\n';
-    return lh_entries_fail(e, line, 1, error, "the line has a byte that is not UTF-8, or a NUL");
+    return lh_settings_fail(e, line, 1, error, "the line has a byte that is not UTF-8, or a NUL");
 }
 
-LhEntries *
-lh_entries_new(const char *file, const char *text, gsize length, bool again, GError **error)
+LhSettingsFile *
+lh_settings_new(const char *file, const char *text, gsize length, bool again, GError **error)
 {
-    g_autoptr(LhEntries) e = g_new0(LhEntries, 1);
+    g_autoptr(LhSettingsFile) e = g_new0(LhSettingsFile, 1);
 
     e->file = g_strdup(file);
-    e->entries = g_ptr_array_new_with_free_func(lh_entry_free);
-    e->unused = g_ptr_array_new_with_free_func(lh_entry_free);
+    e->entries = g_ptr_array_new_with_free_func(lh_settings_entry_free);
+    e->unused = g_ptr_array_new_with_free_func(lh_settings_entry_free);
     if (!again)
         e->taken = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     if (!check_text(e, text, length, error))
@@ -50,7 +50,7 @@ lh_entries_new(const char *file, const char *text, gsize length, bool again, GEr
 }
 
 void
-lh_entries_free(LhEntries *entries)
+lh_settings_free(LhSettingsFile *entries)
 {
     if (entries == NULL)
         return;
@@ -66,45 +66,47 @@ lh_entries_free(LhEntries *entries)
 }
 
 bool
-lh_entries_take(LhEntries *entries, const char *path, guint line, guint column, GError **error)
+lh_settings_take(LhSettingsFile *entries, const char *path, guint line, guint column,
+                 GError **error)
 {
     g_autofree char *shown = NULL;
 
-    if (strlen(path) > LH_ENTRY_PATH_MAX)
-        return lh_entries_fail(entries, line, column, error,
-                               "the name of a setting has more than %d bytes", LH_ENTRY_PATH_MAX);
+    if (strlen(path) > LH_SETTINGS_PATH_MAX)
+        return lh_settings_fail(entries, line, column, error,
+                                "the name of a setting has more than %d bytes",
+                                LH_SETTINGS_PATH_MAX);
     if (entries->taken == NULL || g_hash_table_add(entries->taken, g_strdup(path)))
         return true;
     shown = g_strescape(path, NULL);
-    return lh_entries_fail(entries, line, column, error, "\"%.80s\" is set twice", shown);
+    return lh_settings_fail(entries, line, column, error, "\"%.80s\" is set twice", shown);
 }
 
-LhFileEntry *
-lh_entries_add(LhEntries *entries, const char *path, LhEntryKind kind, guint line, guint column,
-               GError **error)
+LhSettingsEntry *
+lh_settings_add(LhSettingsFile *entries, const char *path, LhSettingsKind kind, guint line,
+                guint column, GError **error)
 {
-    LhFileEntry *entry;
+    LhSettingsEntry *entry;
 
-    if (!lh_entries_take(entries, path, line, column, error))
+    if (!lh_settings_take(entries, path, line, column, error))
         return NULL;
-    if (entries->entries->len >= LH_ENTRIES_MAX) {
-        lh_entries_fail(entries, line, column, error, "the file has more than %d settings",
-                        LH_ENTRIES_MAX);
+    if (entries->entries->len >= LH_SETTINGS_MAX) {
+        lh_settings_fail(entries, line, column, error, "the file has more than %d settings",
+                         LH_SETTINGS_MAX);
         return NULL;
     }
-    entry = g_new0(LhFileEntry, 1);
-    *entry = (LhFileEntry){ .path = g_strdup(path),
-                            .kind = kind,
-                            .values = g_ptr_array_new_with_free_func(g_free),
-                            .line = line,
-                            .column = column };
+    entry = g_new0(LhSettingsEntry, 1);
+    *entry = (LhSettingsEntry){ .path = g_strdup(path),
+                                .kind = kind,
+                                .values = g_ptr_array_new_with_free_func(g_free),
+                                .line = line,
+                                .column = column };
     g_ptr_array_add(entries->entries, entry);
     return entry;
 }
 
 bool
-lh_entries_fail(const LhEntries *entries, guint line, guint column, GError **error,
-                const char *format, ...)
+lh_settings_fail(const LhSettingsFile *entries, guint line, guint column, GError **error,
+                 const char *format, ...)
 {
     g_autofree char *message = NULL;
     va_list args;
@@ -117,20 +119,20 @@ lh_entries_fail(const LhEntries *entries, guint line, guint column, GError **err
     return false;
 }
 
-LhEntries *
-lh_entries_load(const char *path, LhEntriesReader *reader, GError **error)
+LhSettingsFile *
+lh_settings_load(const char *path, LhSettingsFileReader *reader, GError **error)
 {
     gsize length;
-    g_autofree char *text = lh_input_read(path, LH_ENTRIES_BYTES_MAX, &length, error);
+    g_autofree char *text = lh_input_read(path, LH_SETTINGS_BYTES_MAX, &length, error);
 
     return text != NULL ? reader(path, text, length, error) : NULL;
 }
 
-const LhFileEntry *
-lh_entries_find(const LhEntries *entries, const char *path)
+const LhSettingsEntry *
+lh_settings_find(const LhSettingsFile *entries, const char *path)
 {
     for (guint i = entries->entries->len; i-- > 0;) {
-        const LhFileEntry *entry = g_ptr_array_index(entries->entries, i);
+        const LhSettingsEntry *entry = g_ptr_array_index(entries->entries, i);
 
         if (strcmp(entry->path, path) == 0)
             return entry;
@@ -139,13 +141,13 @@ lh_entries_find(const LhEntries *entries, const char *path)
 }
 
 const char *
-lh_entry_value(const LhFileEntry *entry)
+lh_settings_entry_value(const LhSettingsEntry *entry)
 {
     return entry->values->len == 1 ? g_ptr_array_index(entry->values, 0) : NULL;
 }
 
 char *
-lh_entry_text(const LhFileEntry *entry)
+lh_settings_entry_text(const LhSettingsEntry *entry)
 {
     GString *text = g_string_new(NULL);
 

@@ -11,23 +11,23 @@
 #include <glib.h>
 #include <stdbool.h>
 
-#define LH_ENTRIES_BYTES_MAX (1 << 20)
-#define LH_ENTRIES_DEPTH_MAX 32
-#define LH_ENTRIES_MAX 10000
-#define LH_ENTRY_PATH_MAX 512 /* bytes */
+#define LH_SETTINGS_BYTES_MAX (1 << 20)
+#define LH_SETTINGS_DEPTH_MAX 32
+#define LH_SETTINGS_MAX 10000
+#define LH_SETTINGS_PATH_MAX 512 /* bytes */
 
 typedef enum {
-    LH_ENTRY_WORD,  /* text in quotes, or an argument */
-    LH_ENTRY_PLAIN, /* a number, a boolean, a date: not in quotes where that matters */
-    LH_ENTRY_LIST,  /* of words and plain values */
-    LH_ENTRY_FLAG,  /* an argument without a value: `values` is empty */
-    LH_ENTRY_NONE,  /* null: `values` is empty */
-} LhEntryKind;
+    LH_SETTINGS_WORD,  /* text in quotes, or an argument */
+    LH_SETTINGS_PLAIN, /* a number, a boolean, a date: not in quotes where that matters */
+    LH_SETTINGS_LIST,  /* of words and plain values */
+    LH_SETTINGS_FLAG,  /* an argument without a value: `values` is empty */
+    LH_SETTINGS_NONE,  /* null: `values` is empty */
+} LhSettingsKind;
 
 /* One setting. */
 typedef struct {
     char *path; /* "parallelism.context_parallel_degree"; of arguments the name without "--" */
-    LhEntryKind kind;
+    LhSettingsKind kind;
     GPtrArray *values; /* of char *: one, or those of a list */
     guint line, column;
     guint open_line; /* of the condition of a script that leaves open whether it is set, or to what;
@@ -35,13 +35,13 @@ typedef struct {
     const char *file;    /* where it stands, if another file than the whole's; interned */
     bool missing;        /* it names a file that is not there */
     char *open_variable; /* that would decide it; "": only a shell can; NULL: nothing is open */
-} LhFileEntry;
+} LhSettingsEntry;
 
 typedef struct {
     char *file;         /* as messages name it */
     char *sha256;       /* of its text */
-    GPtrArray *entries; /* of LhFileEntry *; no two have the same path, but for arguments: there the
-                           last one counts */
+    GPtrArray *entries; /* of LhSettingsEntry *; no two have the same path, but for arguments: there
+                           the last one counts */
     GPtrArray *unused;  /* likewise: variables of a script that hold options, and that nothing
                            reads, by their names and without values */
     GPtrArray *operands; /* likewise: YAML that a program is given without an option, the one value;
@@ -50,66 +50,66 @@ typedef struct {
     guint ended_line;    /* of a script: where "exit" ends it in want of something; 0: nowhere */
     GHashTable *written; /* of a script: path -> text of a file that it writes; NULL: none */
     GHashTable *taken;   /* paths of settings and of what holds them; NULL: any may come again */
-} LhEntries;
+} LhSettingsFile;
 
-typedef LhEntries *LhEntriesReader(const char *file, const char *text, gsize length,
-                                   GError **error);
+typedef LhSettingsFile *LhSettingsFileReader(const char *file, const char *text, gsize length,
+                                             GError **error);
 
 /* TOML 1.0. Tables in lists are "list[0].key". */
-LhEntriesReader lh_entries_toml;
+LhSettingsFileReader lh_settings_toml;
 
 /* YAML 1.1 without aliases, tags and merge keys; one document. LH_ERROR_RUNTIME in a program that
  * was built without libyaml. */
-LhEntriesReader lh_entries_yaml;
+LhSettingsFileReader lh_settings_yaml;
 
-LhEntriesReader lh_entries_json;
+LhSettingsFileReader lh_settings_json;
 
 /*
  * "--name value ...", "--name=value", "--flag" and "-name" as the commands of a shell script have
  * them, or a list of arguments: what base/shell/shell.h says of scripts. Commands that only serve
  * files and folders (mkdir, cp) have no settings.
  */
-LhEntriesReader lh_entries_arguments;
+LhSettingsFileReader lh_settings_arguments;
 
 /* The same, with @variables ("NAME=VALUE") that have these values whatever the script sets; one
  * that the script never names is refused. */
-LhEntries *lh_entries_script(const char *file, const char *text, gsize length,
-                             const GPtrArray *variables, GError **error);
+LhSettingsFile *lh_settings_script(const char *file, const char *text, gsize length,
+                                   const GPtrArray *variables, GError **error);
 
 /* Reads the file by @reader. Caller frees. */
-LhEntries *lh_entries_load(const char *path, LhEntriesReader *reader, GError **error);
+LhSettingsFile *lh_settings_load(const char *path, LhSettingsFileReader *reader, GError **error);
 
-void lh_entries_free(LhEntries *entries);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhEntries, lh_entries_free)
+void lh_settings_free(LhSettingsFile *entries);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhSettingsFile, lh_settings_free)
 
 /* The last setting of @path, or NULL. */
-const LhFileEntry *lh_entries_find(const LhEntries *entries, const char *path);
+const LhSettingsEntry *lh_settings_find(const LhSettingsFile *entries, const char *path);
 
 /* The one value of a setting; NULL for lists of another length than 1, flags and null. */
-const char *lh_entry_value(const LhFileEntry *entry);
+const char *lh_settings_entry_value(const LhSettingsEntry *entry);
 
 /* All of its values, with spaces between them. Caller frees. */
-char *lh_entry_text(const LhFileEntry *entry);
+char *lh_settings_entry_text(const LhSettingsEntry *entry);
 
 /* --- for readers --------------------------------------------------------------------------------
  */
 
 /* Nothing but what is known of any file: it is UTF-8, without NUL, and not too long. Paths may come
  * again only if @again. Caller frees. */
-LhEntries *lh_entries_new(const char *file, const char *text, gsize length, bool again,
-                          GError **error);
+LhSettingsFile *lh_settings_new(const char *file, const char *text, gsize length, bool again,
+                                GError **error);
 
-void lh_entry_free(gpointer entry);
+void lh_settings_entry_free(gpointer entry);
 
 /* Refuses a path that is too long, or has been taken. */
-bool lh_entries_take(LhEntries *entries, const char *path, guint line, guint column,
-                     GError **error);
+bool lh_settings_take(LhSettingsFile *entries, const char *path, guint line, guint column,
+                      GError **error);
 
 /* Appends a setting without values; NULL, with @error, if its path is refused or there are too
  * many. */
-LhFileEntry *lh_entries_add(LhEntries *entries, const char *path, LhEntryKind kind, guint line,
-                            guint column, GError **error);
+LhSettingsEntry *lh_settings_add(LhSettingsFile *entries, const char *path, LhSettingsKind kind,
+                                 guint line, guint column, GError **error);
 
 /* Sets @error at a place of the file; returns false. */
-bool lh_entries_fail(const LhEntries *entries, guint line, guint column, GError **error,
-                     const char *format, ...) G_GNUC_PRINTF(5, 6);
+bool lh_settings_fail(const LhSettingsFile *entries, guint line, guint column, GError **error,
+                      const char *format, ...) G_GNUC_PRINTF(5, 6);

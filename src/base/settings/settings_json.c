@@ -8,7 +8,7 @@
 #include <string.h>
 
 typedef struct {
-    LhEntries *entries;
+    LhSettingsFile *entries;
     const char *text;
     gsize at, line_start; /* of the place that was asked for last, and of its line */
     guint line;
@@ -61,19 +61,19 @@ is_flat(const char *text, gsize value)
 }
 
 static bool
-add_json_value(JsonReader *r, const char *path, LhEntryKind kind, gsize value)
+add_json_value(JsonReader *r, const char *path, LhSettingsKind kind, gsize value)
 {
     const guint column = move_to(r, value);
-    LhFileEntry *entry = lh_entries_add(r->entries, path, kind, r->line, column, r->error);
+    LhSettingsEntry *entry = lh_settings_add(r->entries, path, kind, r->line, column, r->error);
     LhJsonItem item;
 
     if (entry == NULL)
         return false;
-    if (kind == LH_ENTRY_LIST) {
+    if (kind == LH_SETTINGS_LIST) {
         for (bool more = lh_json_first(r->text, value, &item); more;
              more = lh_json_next(r->text, &item))
             g_ptr_array_add(entry->values, scalar(r->text, item.value));
-    } else if (kind != LH_ENTRY_NONE) {
+    } else if (kind != LH_SETTINGS_NONE) {
         g_ptr_array_add(entry->values, scalar(r->text, value));
     }
     return true;
@@ -106,20 +106,20 @@ take_json_value(JsonReader *r, const char *path, gsize value)
     const char first = r->text[value];
 
     if (is_flat(r->text, value))
-        return add_json_value(r, path, LH_ENTRY_LIST, value);
+        return add_json_value(r, path, LH_SETTINGS_LIST, value);
     if (is_container(r->text, value))
-        return lh_entries_take(r->entries, path, r->line, move_to(r, value), r->error) &&
+        return lh_settings_take(r->entries, path, r->line, move_to(r, value), r->error) &&
                take_members(r, path, value);
     if (first == 'n')
-        return add_json_value(r, path, LH_ENTRY_NONE, value);
-    return add_json_value(r, path, first == '"' ? LH_ENTRY_WORD : LH_ENTRY_PLAIN, value);
+        return add_json_value(r, path, LH_SETTINGS_NONE, value);
+    return add_json_value(r, path, first == '"' ? LH_SETTINGS_WORD : LH_SETTINGS_PLAIN, value);
 }
 /* NOLINTEND(misc-no-recursion) */
 
-LhEntries *
-lh_entries_json(const char *file, const char *text, gsize length, GError **error)
+LhSettingsFile *
+lh_settings_json(const char *file, const char *text, gsize length, GError **error)
 {
-    g_autoptr(LhEntries) e = lh_entries_new(file, text, length, false, error);
+    g_autoptr(LhSettingsFile) e = lh_settings_new(file, text, length, false, error);
     g_autoptr(LhJson) json = e == NULL ? NULL : lh_json_parse(file, text, length, error);
     JsonReader r = { .entries = e, .line = 1, .error = error };
     gsize root;
@@ -129,7 +129,7 @@ lh_entries_json(const char *file, const char *text, gsize length, GError **error
     r.text = json->text;
     root = strspn(r.text, " \t\r\n");
     if (r.text[root] != '{') {
-        lh_entries_fail(e, 1, 1, error, "settings are an object, { ... }");
+        lh_settings_fail(e, 1, 1, error, "settings are an object, { ... }");
         return NULL;
     }
     return take_members(&r, "", root) ? g_steal_pointer(&e) : NULL;

@@ -19,7 +19,7 @@ typedef enum {
 
 typedef struct {
     LhTextReader text;
-    LhEntries *entries;
+    LhSettingsFile *entries;
     GHashTable *tables; /* path -> TableState */
     GHashTable *counts; /* path of a list of tables -> how many there are */
     unsigned depth;
@@ -280,7 +280,7 @@ take_key(TomlReader *r, GString *path, TableState state)
             g_string_append_c(path, '.');
         if (!take_bare_key(r, path))
             return false;
-        if (path->len > LH_ENTRY_PATH_MAX)
+        if (path->len > LH_SETTINGS_PATH_MAX)
             return fail_toml(r, "the name of a setting is too long");
         skip_blanks(r);
         if (toml_look(r) != '.')
@@ -414,20 +414,20 @@ take_string(TomlReader *r, GPtrArray *values)
     return true;
 }
 
-static LhFileEntry *
-add(TomlReader *r, const char *path, LhEntryKind kind)
+static LhSettingsEntry *
+add(TomlReader *r, const char *path, LhSettingsKind kind)
 {
     const guint column =
         (guint)g_utf8_strlen(r->text.line_start, r->text.at - r->text.line_start) + 1;
 
-    return lh_entries_add(r->entries, path, kind, r->text.line, column, r->text.error);
+    return lh_settings_add(r->entries, path, kind, r->text.line, column, r->text.error);
 }
 
 /* NOLINTBEGIN(misc-no-recursion) */
 static bool
 take_array(TomlReader *r, const char *path)
 {
-    LhFileEntry *entry = add(r, path, LH_ENTRY_LIST);
+    LhSettingsEntry *entry = add(r, path, LH_SETTINGS_LIST);
 
     if (entry == NULL)
         return false;
@@ -482,11 +482,11 @@ static bool
 take_value(TomlReader *r, const char *path, GPtrArray *values)
 {
     const char c = toml_look(r);
-    LhFileEntry *entry = NULL;
+    LhSettingsEntry *entry = NULL;
     bool ok;
 
     if (c == '[' || c == '{') {
-        if (r->depth >= LH_ENTRIES_DEPTH_MAX)
+        if (r->depth >= LH_SETTINGS_DEPTH_MAX)
             return fail_toml(r, "lists and tables are nested too deeply");
         r->depth++;
         ok = c == '[' ? take_array(r, path) : take_table(r, path);
@@ -494,7 +494,7 @@ take_value(TomlReader *r, const char *path, GPtrArray *values)
         return ok;
     }
     if (values == NULL) {
-        entry = add(r, path, c == '"' || c == '\'' ? LH_ENTRY_WORD : LH_ENTRY_PLAIN);
+        entry = add(r, path, c == '"' || c == '\'' ? LH_SETTINGS_WORD : LH_SETTINGS_PLAIN);
         if (entry == NULL)
             return false;
         values = entry->values;
@@ -558,10 +558,10 @@ take_all(TomlReader *r)
     return false;
 }
 
-LhEntries *
-lh_entries_toml(const char *file, const char *text, gsize length, GError **error)
+LhSettingsFile *
+lh_settings_toml(const char *file, const char *text, gsize length, GError **error)
 {
-    g_autoptr(LhEntries) e = lh_entries_new(file, text, length, false, error);
+    g_autoptr(LhSettingsFile) e = lh_settings_new(file, text, length, false, error);
     g_autoptr(GHashTable) tables = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_autoptr(GHashTable) counts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     TomlReader r = { .text = { .file = file,

@@ -17,7 +17,7 @@ static const char *const no[] = { "false", "False", "FALSE", "no",  "No",
 static const char *const nothing[] = { "", "~", "null", "Null", "NULL", NULL };
 
 typedef struct {
-    LhEntries *entries;
+    LhSettingsFile *entries;
     yaml_parser_t parser;
     GError **error;
     unsigned depth;
@@ -28,8 +28,8 @@ static bool take_node(YamlReader *r, const char *path, yaml_event_t *event);
 static bool
 fail_yaml(const YamlReader *r, const yaml_mark_t *mark, const char *message)
 {
-    return lh_entries_fail(r->entries, (guint)mark->line + 1, (guint)mark->column + 1, r->error,
-                           "%s", message);
+    return lh_settings_fail(r->entries, (guint)mark->line + 1, (guint)mark->column + 1, r->error,
+                            "%s", message);
 }
 
 /* The next event, which the caller deletes. */
@@ -91,13 +91,15 @@ add_scalar(YamlReader *r, const char *path, const yaml_event_t *event)
 {
     bool plain;
     g_autofree char *text = scalar_text(event, &plain);
-    const LhEntryKind kind = text == NULL ? LH_ENTRY_NONE : plain ? LH_ENTRY_PLAIN : LH_ENTRY_WORD;
-    LhFileEntry *entry;
+    const LhSettingsKind kind = text == NULL ? LH_SETTINGS_NONE
+                                : plain      ? LH_SETTINGS_PLAIN
+                                             : LH_SETTINGS_WORD;
+    LhSettingsEntry *entry;
 
     if (!check_scalar(r, event))
         return false;
-    entry = lh_entries_add(r->entries, path, kind, (guint)event->start_mark.line + 1,
-                           (guint)event->start_mark.column + 1, r->error);
+    entry = lh_settings_add(r->entries, path, kind, (guint)event->start_mark.line + 1,
+                            (guint)event->start_mark.column + 1, r->error);
     if (entry != NULL && text != NULL)
         g_ptr_array_add(entry->values, g_steal_pointer(&text));
     return entry != NULL;
@@ -108,9 +110,9 @@ add_scalar(YamlReader *r, const char *path, const yaml_event_t *event)
 static bool
 take_list(YamlReader *r, const char *path, const yaml_event_t *start)
 {
-    LhFileEntry *entry =
-        lh_entries_add(r->entries, path, LH_ENTRY_LIST, (guint)start->start_mark.line + 1,
-                       (guint)start->start_mark.column + 1, r->error);
+    LhSettingsEntry *entry =
+        lh_settings_add(r->entries, path, LH_SETTINGS_LIST, (guint)start->start_mark.line + 1,
+                        (guint)start->start_mark.column + 1, r->error);
     bool more = entry != NULL, ok = more;
 
     for (guint index = 0; more; index++) {
@@ -186,7 +188,7 @@ take_node(YamlReader *r, const char *path, yaml_event_t *event)
         return false;
     if (event->type == YAML_SCALAR_EVENT)
         return add_scalar(r, path, event);
-    if (r->depth >= LH_ENTRIES_DEPTH_MAX)
+    if (r->depth >= LH_SETTINGS_DEPTH_MAX)
         return fail_yaml(r, &event->start_mark, "lists and mappings are nested too deeply");
     if (event->type == YAML_SEQUENCE_START_EVENT) {
         r->depth++;
@@ -194,8 +196,8 @@ take_node(YamlReader *r, const char *path, yaml_event_t *event)
         r->depth--;
         return ok;
     }
-    if (!lh_entries_take(r->entries, path, (guint)event->start_mark.line + 1,
-                         (guint)event->start_mark.column + 1, r->error))
+    if (!lh_settings_take(r->entries, path, (guint)event->start_mark.line + 1,
+                          (guint)event->start_mark.column + 1, r->error))
         return false;
     r->depth++;
     ok = take_mapping(r, path);
@@ -230,10 +232,10 @@ take_document(YamlReader *r)
     return ok;
 }
 
-LhEntries *
-lh_entries_yaml(const char *file, const char *text, gsize length, GError **error)
+LhSettingsFile *
+lh_settings_yaml(const char *file, const char *text, gsize length, GError **error)
 {
-    g_autoptr(LhEntries) e = lh_entries_new(file, text, length, false, error);
+    g_autoptr(LhSettingsFile) e = lh_settings_new(file, text, length, false, error);
     YamlReader r = { .entries = e, .error = error };
     bool ok;
 

@@ -3,8 +3,8 @@
 
 #include "base/error.h"
 
-LhEntries *
-lh_entries_yaml(const char *file, const char *text, gsize length, GError **error)
+LhSettingsFile *
+lh_settings_yaml(const char *file, const char *text, gsize length, GError **error)
 {
     (void)text;
     (void)length;

@@ -37,7 +37,7 @@ static const LhField collective_options[] = {
       .unit = LH_UNIT_BYTES,
       .offset = offsetof(CollectiveOptions, bytes_min),
       .min = 1,
-      .max = LH_SINGLE_BYTES_MAX,
+      .max = LH_NCCL_TEST_BYTES_MAX,
       .description = "The smallest size, as nccl-tests has it; default 8, or that of the log." },
     { .name = "maxbytes",
       .letter = 'e',
@@ -45,7 +45,7 @@ static const LhField collective_options[] = {
       .unit = LH_UNIT_BYTES,
       .offset = offsetof(CollectiveOptions, bytes_max),
       .min = 1,
-      .max = LH_SINGLE_BYTES_MAX,
+      .max = LH_NCCL_TEST_BYTES_MAX,
       .description = "The largest one; default 1G, or that of the log." },
     { .name = "stepfactor",
       .letter = 'f',
@@ -60,14 +60,14 @@ static const LhField collective_options[] = {
       .type = LH_FIELD_UINT,
       .offset = offsetof(CollectiveOptions, ranks),
       .min = 2,
-      .max = LH_SINGLE_MEMBERS_MAX,
+      .max = LH_NCCL_TEST_MEMBERS_MAX,
       .description =
           "GPUs that take part; default: all of the cluster, or those that the log names." },
     { .name = "per_node",
       .type = LH_FIELD_UINT,
       .offset = offsetof(CollectiveOptions, per_node),
       .min = 1,
-      .max = LH_SINGLE_MEMBERS_MAX,
+      .max = LH_NCCL_TEST_MEMBERS_MAX,
       .description =
           "How many of them each node has, the first ones; default: nodes are filled one "
           "after the other." },
@@ -106,13 +106,13 @@ refuse_line(GError **error, const char *text)
 }
 
 static bool
-check_line(const LhCommandLine *line, LhHeldQuery *query, GError **error)
+check_line(const LhCommandLine *line, LhLogCheckQuery *query, GError **error)
 {
     const CollectiveOptions *o = line->options;
     const bool logs = o->logs != NULL && o->logs->len > 0;
 
     if (line->arguments->len > 0) {
-        query->op = lh_single_op_find(g_ptr_array_index(line->arguments, 0), error);
+        query->op = lh_nccl_test_op_find(g_ptr_array_index(line->arguments, 0), error);
         if (query->op == NULL)
             return false;
     }
@@ -129,20 +129,20 @@ check_line(const LhCommandLine *line, LhHeldQuery *query, GError **error)
     return true;
 }
 
-static LhHeldQuery
+static LhLogCheckQuery
 query_of(const LhCommandLine *line)
 {
     const CollectiveOptions *o = line->options;
     const bool logs = o->logs != NULL && o->logs->len > 0;
 
-    return (LhHeldQuery){
+    return (LhLogCheckQuery){
         .scenario = line->scenario,
         .logs = logs ? o->logs : NULL,
         .bytes_min = o->bytes_min > 0 ? o->bytes_min
                      : logs           ? 1
                                       : BYTES_MIN,
         .bytes_max = o->bytes_max > 0 ? o->bytes_max
-                     : logs           ? LH_SINGLE_BYTES_MAX
+                     : logs           ? LH_NCCL_TEST_BYTES_MAX
                                       : BYTES_MAX,
         .factor = o->factor > 0 ? o->factor : FACTOR,
         .place = { o->ranks, o->per_node },
@@ -150,7 +150,7 @@ query_of(const LhCommandLine *line)
 }
 
 static void
-print_held(const LhCommandLine *line, const LhHeld *held, GString *out)
+print_held(const LhCommandLine *line, const LhLogCheck *held, GString *out)
 {
     const CollectiveOptions *o = line->options;
     const LhFormat format = (LhFormat)o->to.format;
@@ -158,12 +158,12 @@ print_held(const LhCommandLine *line, const LhHeld *held, GString *out)
     g_autoptr(LhTable) table = NULL;
 
     if (format == LH_FORMAT_JSON) {
-        lh_held_json(held, &stamp, out);
+        lh_log_check_json(held, &stamp, out);
     } else if (format == LH_FORMAT_CSV) {
-        table = lh_held_table(held);
+        table = lh_log_check_table(held);
         lh_table_print(table, format, out);
     } else {
-        lh_describe_held(held, o->links, format, out);
+        lh_describe_log_check(held, o->links, format, out);
     }
 }
 
@@ -171,14 +171,14 @@ static int
 run_collective(const LhCommandLine *line, GError **error)
 {
     const CollectiveOptions *o = line->options;
-    LhHeldQuery query = query_of(line);
+    LhLogCheckQuery query = query_of(line);
     g_autoptr(GString) out = g_string_new(NULL);
-    g_autoptr(LhHeld) held = NULL;
+    g_autoptr(LhLogCheck) held = NULL;
 
     if (!check_line(line, &query, error))
         return LH_ERROR_USAGE;
     lh_scenario_replace(line->scenario, "collectives", ways_of_collectives[o->how]);
-    held = lh_held_new(&query, error);
+    held = lh_log_check_new(&query, error);
     if (held == NULL)
         return LH_ERROR_INPUT;
     print_held(line, held, out);

@@ -230,11 +230,11 @@ run_compare(const LhCommandLine *line, GError **error)
     setup = lh_setup_new(line->scenario, error);
     if (setup == NULL || !check_page(o, setup, error) ||
         !lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, error) ||
-        (is_for_people((LhFormat)o->to.format) && !lh_length_check(setup, error)) ||
+        (is_for_people((LhFormat)o->to.format) && !lh_seq_length_check(setup, error)) ||
         (o->synth && !lh_synth_check(setup, error)))
         return LH_ERROR_INPUT;
-    seconds = lh_work_compare(setup);
-    if (!lh_work_check(seconds, o->max_work_ps, error))
+    seconds = lh_run_time_compare(setup);
+    if (!lh_run_time_check(seconds, o->max_work_ps, error))
         return LH_ERROR_NO;
     if (!search(setup, o, &found, error))
         return LH_ERROR_RUNTIME;

@@ -103,17 +103,17 @@ find_paths(const ImportOptions *o, GError **error)
     return g_steal_pointer(&paths);
 }
 
-static LhSeenRun *
+static LhGpuTraceRun *
 read_traces(const GPtrArray *paths, uint64_t unpacked_bytes_max, GError **error)
 {
-    g_autoptr(LhSeenRun) run = lh_seen_new();
+    g_autoptr(LhGpuTraceRun) run = lh_gpu_trace_new();
 
     run->unpacked_bytes_max = unpacked_bytes_max;
     for (guint i = 0; i < paths->len; i++) {
-        if (!lh_seen_load(run, g_ptr_array_index(paths, i), error))
+        if (!lh_gpu_trace_load(run, g_ptr_array_index(paths, i), error))
             return NULL;
     }
-    return lh_seen_finish(run, error) ? g_steal_pointer(&run) : NULL;
+    return lh_gpu_trace_finish(run, error) ? g_steal_pointer(&run) : NULL;
 }
 
 /* --- output -------------------------------------------------------------------------------------
@@ -123,8 +123,8 @@ read_traces(const GPtrArray *paths, uint64_t unpacked_bytes_max, GError **error)
 static char *
 source_of(const LhImported *imported)
 {
-    const LhMatch *m = imported->match;
-    const char *first = g_array_index(imported->run->files, LhSeenFile, 0).path;
+    const LhTraceAlignment *m = imported->match;
+    const char *first = g_array_index(imported->run->files, LhGpuTraceFile, 0).path;
     g_autofree char *base = g_path_get_basename(first);
     g_autofree char *valid = g_utf8_make_valid(base, -1);
 
@@ -145,7 +145,7 @@ print_table(LhTable *table, LhFormat format, GString *out)
 static void
 print_import_text(const LhImported *imported, const char *title, LhFormat format, GString *out)
 {
-    const LhTuning *t = imported->tuning;
+    const LhTraceFit *t = imported->tuning;
     g_autofree char *before = lh_format_time(t->before_ps);
     g_autofree char *after = lh_format_time(t->makespan_ps);
     const gsize from = out->len;
@@ -195,7 +195,7 @@ print_import(const LhCommandLine *line, const LhImported *imported, const char *
     g_autofree char *name = lh_command_base_name(o->to.file, "imported");
     g_autofree char *source = source_of(imported);
 
-    lh_tuning_write(imported->tuning, imported->setup, name, source, profile);
+    lh_trace_fit_write(imported->tuning, imported->setup, name, source, profile);
     if (lh_command_is_file(o->to.file) &&
         !lh_output_file(o->to.file, profile->str, profile->len, error))
         return false;
@@ -240,9 +240,9 @@ run_import(const LhCommandLine *line, GError **error)
     g_autoptr(GPtrArray) paths = NULL;
     g_autoptr(LhSetup) setup = NULL;
     g_autoptr(LhProgram) made = NULL;
-    g_autoptr(LhSeenRun) seen = NULL;
-    g_autoptr(LhMatch) match = NULL;
-    g_autoptr(LhTuning) tuning = NULL;
+    g_autoptr(LhGpuTraceRun) seen = NULL;
+    g_autoptr(LhTraceAlignment) match = NULL;
+    g_autoptr(LhTraceFit) tuning = NULL;
     g_autofree char *title = NULL;
     LhImported imported;
 
@@ -261,11 +261,11 @@ run_import(const LhCommandLine *line, GError **error)
     imported = (LhImported){ .run = seen,
                              .setup = setup,
                              .program = made != NULL ? made : setup->program };
-    imported.match = match = lh_match_new(seen, setup, imported.program, error);
+    imported.match = match = lh_trace_alignment_new(seen, setup, imported.program, error);
     if (match == NULL)
         return LH_ERROR_INPUT;
     title = title_of(&imported);
-    imported.tuning = tuning = lh_tune(setup, imported.program, match, error);
+    imported.tuning = tuning = lh_trace_fit(setup, imported.program, match, error);
     if (tuning == NULL)
         return LH_ERROR_NO;
     return print_import(line, &imported, title, error) ? 0 : LH_ERROR_RUNTIME;

@@ -119,7 +119,7 @@ static bool
 list_operations(LhTable *table, GError **error)
 {
     (void)error;
-    for (const LhSingleOp *op = lh_single_ops; op->name != NULL; op++)
+    for (const LhNcclTestOp *op = lh_nccl_test_ops; op->name != NULL; op++)
         add_line(table, op->name, op->summary);
     return true;
 }

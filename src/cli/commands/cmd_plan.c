@@ -397,18 +397,18 @@ static bool
 look(const LhPlanCase *c, LhReportRun *run, LhCritical **critical, GError **error)
 {
     g_autoptr(LhCompareRow) row = lh_compare_run(&c->setup, c->schedule, NULL);
-    LhLook how = { .setup = &c->setup, .schedule = c->schedule, .result = row->result };
+    LhArtifacts how = { .setup = &c->setup, .schedule = c->schedule, .result = row->result };
 
     if (row->result == NULL) {
         g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "%s: %s", row->name, row->reason);
         return false;
     }
-    how.seconds = lh_work_simulate(row->program);
-    how.critical = lh_look_has_critical(row->result);
-    if (!lh_look(&how, run, error))
+    how.seconds = lh_run_time_simulate(row->program);
+    how.critical = lh_artifacts_has_critical(row->result);
+    if (!lh_artifacts_write(&how, run, error))
         return false;
     if (how.critical)
-        *critical = lh_look_critical(&c->setup, run, error);
+        *critical = lh_artifacts_critical(&c->setup, run, error);
     return *critical != NULL || !how.critical;
 }
 

@@ -79,10 +79,10 @@ compare(const LhCommandLine *line, GError **error)
 
     lh_command_warn_config(line);
     if (setup == NULL || !lh_compare_page_check(&page, "--output", setup, error) ||
-        !lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, error) || !lh_length_check(setup, error))
+        !lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, error) || !lh_seq_length_check(setup, error))
         return LH_ERROR_INPUT;
-    seconds = lh_work_compare(setup);
-    if (!lh_work_check(seconds, o->max_work_ps, error))
+    seconds = lh_run_time_compare(setup);
+    if (!lh_run_time_check(seconds, o->max_work_ps, error))
         return LH_ERROR_NO;
     comparison =
         lh_compare_live(setup, &(LhCompareOptions){ .jobs = (guint)o->jobs }, seconds, error);
@@ -146,7 +146,7 @@ show(const LhCommandLine *line, GError **error)
     saved = lh_saved_load(o->from, writers, error);
     if (saved == NULL)
         return LH_ERROR_INPUT;
-    lh_uses_forget_outputs(); /* until it is known what is read */
+    lh_file_uses_forget_outputs(); /* until it is known what is read */
     if (lh_saved_line(saved, &again, error) && ask_again(line, &again, error))
         status = again.command->run(&again, error);
     lh_options_clear(again.command, &again);

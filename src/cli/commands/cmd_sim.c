@@ -228,7 +228,7 @@ seconds_to_simulate(const LhSetup *setup)
     g_autoptr(LhProgram) made = NULL;
     const LhProgram *program = program_of(setup, &made);
 
-    return program == NULL ? 0 : lh_work_simulate(program);
+    return program == NULL ? 0 : lh_run_time_simulate(program);
 }
 
 /* Who is told of a simulation; NULL: nobody. */
@@ -473,7 +473,7 @@ run_sim(const LhCommandLine *line, GError **error)
         !files_init(&files, line, setup, error) ||
         !lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, error))
         return LH_ERROR_INPUT;
-    if (!lh_work_check(work_of(o, setup), o->max_work_ps, error))
+    if (!lh_run_time_check(work_of(o, setup), o->max_work_ps, error))
         return LH_ERROR_NO;
     to = (Watchers){ .timeline = files.run.timeline,
                      .trace = files.run.trace,

@@ -71,13 +71,13 @@ valid_base_name(const char *path)
     return g_utf8_make_valid(base, -1);
 }
 
-static LhToldTopology *
-make(const TopologyOptions *o, const LhToldCluster *cluster, GError **error)
+static LhToolTopology *
+make(const TopologyOptions *o, const LhToolCluster *cluster, GError **error)
 {
     g_autofree char *name = valid_base_name(o->output);
     g_autoptr(LhTopology) base = NULL;
     g_autofree char *folder = lh_command_is_file(o->output) ? g_path_get_dirname(o->output) : NULL;
-    LhToldParams params = {
+    LhToolParams params = {
         .name = name, .device = o->device, .folder = folder, .change = o->change
     };
 
@@ -86,11 +86,11 @@ make(const TopologyOptions *o, const LhToldCluster *cluster, GError **error)
         if (base == NULL)
             return NULL;
     }
-    return lh_told_topology(cluster, &params, error);
+    return lh_tool_topology(cluster, &params, error);
 }
 
 static bool
-print_topology(const TopologyOptions *o, const LhToldTopology *topology, GError **error)
+print_topology(const TopologyOptions *o, const LhToolTopology *topology, GError **error)
 {
     g_autoptr(LhTable) table = NULL;
     g_autoptr(GString) out = NULL;
@@ -104,7 +104,7 @@ print_topology(const TopologyOptions *o, const LhToldTopology *topology, GError 
         return lh_output_stdout(topology->document, topology->length, error);
     if (!lh_output_file(o->output, topology->document, topology->length, error))
         return false;
-    table = lh_describe_told(topology);
+    table = lh_describe_tool_output(topology);
     out = g_string_new(NULL);
     lh_table_print(table, LH_FORMAT_TABLE, out);
     return lh_output_stdout(out->str, out->len, error);
@@ -114,13 +114,13 @@ static int
 run_topology(const LhCommandLine *line, GError **error)
 {
     const TopologyOptions *o = line->options;
-    g_autoptr(LhToldCluster) cluster = lh_told_new();
-    g_autoptr(LhToldTopology) topology = NULL;
+    g_autoptr(LhToolCluster) cluster = lh_tool_new();
+    g_autoptr(LhToolTopology) topology = NULL;
 
     if (!check_from(o, error))
         return LH_ERROR_USAGE;
     for (guint i = 0; i < o->from->len; i++) {
-        if (!lh_told_load(cluster, g_ptr_array_index(o->from, i), error))
+        if (!lh_tool_load(cluster, g_ptr_array_index(o->from, i), error))
             return LH_ERROR_INPUT;
     }
     topology = make(o, cluster, error);

@@ -214,10 +214,10 @@ print_case(const LhSetup *setup, const LhValidateParams *params, uint32_t cores,
     g_autofree char *mask = lh_describe_mask(&p->mask);
     g_autofree char *with = lh_describe_options(p, &plain);
     g_autofree char *groups = lh_describe_groups(p);
-    g_autofree char *alone = lh_alone_text(&params->alone);
+    g_autofree char *alone = lh_single_rank_text(&params->alone);
     const gsize from = out->len;
 
-    if (params->alone.choice != LH_ALONE_NONE)
+    if (params->alone.choice != LH_SINGLE_RANK_NONE)
         g_string_append_printf(out,
                                "Of each schedule %s runs alone; what the others do is played as it "
                                "was predicted.\n\n",
@@ -272,7 +272,7 @@ print_summary(const LhValidated *validated, GString *out)
 }
 
 static void
-print_hosts(const LhHosts *hosts, LhFormat format, GString *out)
+print_hosts(const LhSlowHosts *hosts, LhFormat format, GString *out)
 {
     g_autoptr(LhTable) table = NULL;
 
@@ -286,7 +286,7 @@ print_hosts(const LhHosts *hosts, LhFormat format, GString *out)
 }
 
 static void
-print_explained(const LhExplained *explained, LhFormat format, GString *out)
+print_explained(const LhAttributed *explained, LhFormat format, GString *out)
 {
     g_autoptr(LhTable) table = NULL;
 
@@ -439,8 +439,9 @@ write_all(const Job *job, const LhValidated *validated, GError **error)
 static int
 show_saved(const Job *job, GError **error)
 {
-    g_autoptr(LhValidated) validated = lh_validate_from_json(
-        job->line->saved->json, job->setup, job->params->alone.choice != LH_ALONE_NONE, error);
+    g_autoptr(LhValidated) validated =
+        lh_validate_from_json(job->line->saved->json, job->setup,
+                              job->params->alone.choice != LH_SINGLE_RANK_NONE, error);
 
     return validated != NULL && write_all(job, validated, error) ? 0 : LH_ERROR_RUNTIME;
 }
@@ -485,7 +486,7 @@ run_validate(const LhCommandLine *line, GError **error)
     Job job = { .line = line, .params = &params };
 
     if (!prepare(line, &job.tolerance, error) ||
-        !lh_alone_parse(o->replay_rank, &params.alone, error) ||
+        !lh_single_rank_parse(o->replay_rank, &params.alone, error) ||
         !lh_command_kernels(o->kernels, params.backend->device, &params.kernel_set, error))
         return LH_ERROR_USAGE;
     job.setup = setup = lh_setup_new(line->scenario, error);

@@ -487,7 +487,7 @@ prove_all(const LhCommandLine *line, LhProveParams *params, const GArray *ranks,
     if (schedules == NULL)
         return false;
     seconds = seconds_to_prove(params, ranks, schedules);
-    if (!lh_work_check(seconds, o->max_work_ps, error))
+    if (!lh_run_time_check(seconds, o->max_work_ps, error))
         return false;
     lh_progress_start(&progress, seconds);
     params->progress = lh_progress_draw_proof;

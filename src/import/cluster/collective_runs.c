@@ -37,15 +37,15 @@ latency_of(const LhCollectiveTimes *row)
 
 /* What was told of sends whose times make no row. */
 static void
-add_peer(const LhToldDraft *d, GArray *runs)
+add_peer(const LhToolDraft *d, GArray *runs)
 {
-    const LhTold *rate = lh_told_of(d, LH_TOLD_PEER_RATE),
-                 *latency = lh_told_of(d, LH_TOLD_PEER_LATENCY);
-    const LhTold *peer = rate != NULL ? rate : latency;
+    const LhToolOutput *rate = lh_tool_of(d, LH_TOOL_PEER_RATE),
+                       *latency = lh_tool_of(d, LH_TOOL_PEER_LATENCY);
+    const LhToolOutput *peer = rate != NULL ? rate : latency;
 
     if (peer != NULL && peer->ranks <= d->t.gpus_per_node) {
         const bool same = latency != NULL && latency->ranks == peer->ranks;
-        const LhToldRun run = { LH_TIMES_OF_SENDS, peer->ranks, rate != NULL ? rate->value : 0,
+        const LhToolRun run = { LH_TIMES_OF_SENDS, peer->ranks, rate != NULL ? rate->value : 0,
                                 same ? latency->value : 0, peer->source };
 
         g_array_append_val(runs, run);
@@ -53,14 +53,14 @@ add_peer(const LhToldDraft *d, GArray *runs)
 }
 
 GArray *
-lh_told_runs(const LhToldDraft *d)
+lh_tool_runs(const LhToolDraft *d)
 {
-    GArray *runs = g_array_new(FALSE, FALSE, sizeof(LhToldRun));
+    GArray *runs = g_array_new(FALSE, FALSE, sizeof(LhToolRun));
     bool sends = false;
 
     for (guint i = 0; i < d->told->times->len; i++) {
         const LhCollectiveTimes *row = &g_array_index(d->told->times, LhCollectiveTimes, i);
-        const LhToldRun run = { row->op, row->ranks, fastest_of(row), latency_of(row),
+        const LhToolRun run = { row->op, row->ranks, fastest_of(row), latency_of(row),
                                 row->source };
 
         if (row->ranks > d->t.gpus_per_node)
@@ -73,28 +73,28 @@ lh_told_runs(const LhToldDraft *d)
     return runs;
 }
 
-LhToldFound
-lh_told_take_sends(const LhToldDraft *d, bool latency, bool nvlink)
+LhToolFound
+lh_tool_take_sends(const LhToolDraft *d, bool latency, bool nvlink)
 {
-    g_autoptr(GArray) runs = lh_told_runs(d);
-    LhToldFound found = { 0 };
+    g_autoptr(GArray) runs = lh_tool_runs(d);
+    LhToolFound found = { 0 };
 
     for (guint i = 0; i < runs->len; i++) {
-        const LhToldRun *run = &g_array_index(runs, LhToldRun, i);
+        const LhToolRun *run = &g_array_index(runs, LhToolRun, i);
         const double value = latency ? run->latency_s : run->rate; /* nocheck:unit: as asked for */
 
-        if (run->op != LH_TIMES_OF_SENDS || lh_told_is_over_nvlink(d, run->ranks) != nvlink ||
+        if (run->op != LH_TIMES_OF_SENDS || lh_tool_is_over_nvlink(d, run->ranks) != nvlink ||
             value == 0 || (found.source != NULL && (latency || value <= found.value)))
             continue;
-        found = (LhToldFound){ value, LH_PROVENANCE_MEASURED, run->source, run->source };
+        found = (LhToolFound){ value, LH_PROVENANCE_MEASURED, run->source, run->source };
     }
     return found;
 }
 
-LhToldFound
-lh_told_at_least(const LhToldRun *fastest, LhToldFound rate)
+LhToolFound
+lh_tool_at_least(const LhToolRun *fastest, LhToolFound rate)
 {
     if (fastest == NULL || fastest->rate <= TOLERANCE * rate.value)
         return rate;
-    return (LhToldFound){ fastest->rate, LH_PROVENANCE_MEASURED, fastest->source, fastest->source };
+    return (LhToolFound){ fastest->rate, LH_PROVENANCE_MEASURED, fastest->source, fastest->source };
 }

@@ -94,7 +94,7 @@ skip_time(const char *at, const char *end)
 }
 
 const char *
-lh_told_after_prefix(const char *begin, const char *end)
+lh_tool_after_prefix(const char *begin, const char *end)
 {
     static const char *(*const skips[])(const char *, const char *) = { skip_time, skip_bracket,
                                                                         skip_label };

@@ -139,12 +139,12 @@ find_lost(const LhXml *x, uint32_t *links)
 
 /* Adds the rate of the wires of NICs that count, if they are alike. */
 static bool
-add_wires(const LhXml *x, const LhToldShape *shape)
+add_wires(const LhXml *x, const LhToolShape *shape)
 {
     g_autofree bool *near = NULL;
     const LhXmlDevice *first = NULL;
 
-    lh_told_near(shape, &near);
+    lh_tool_near(shape, &near);
     for (guint i = 0; i < x->nics->len; i++) {
         const LhXmlDevice *nic = &g_array_index(x->nics, LhXmlDevice, i);
 
@@ -160,22 +160,22 @@ add_wires(const LhXml *x, const LhToldShape *shape)
         return true;
     }
     return first == NULL ||
-           lh_told_add(x->r, LH_TOLD_NIC_WIRE, first->line,
-                       (LhToldValue){ first->wire, LH_PROVENANCE_DATASHEET, 0, 0 });
+           lh_tool_add(x->r, LH_TOOL_NIC_WIRE, first->line,
+                       (LhToolValue){ first->wire, LH_PROVENANCE_DATASHEET, 0, 0 });
 }
 
 static bool
-add_rates(const LhXml *x, const LhToldShape *shape)
+add_rates(const LhXml *x, const LhToolShape *shape)
 {
     const LhXmlDevice *gpu = &g_array_index(x->gpus, LhXmlDevice, 0);
     double pcie; /* nocheck:unit: bytes/s */
 
     return lh_xml_add_tree(x, &pcie) &&
            (gpu->capability == 0 ||
-            lh_told_add(x->r, LH_TOLD_CAPABILITY, gpu->line,
-                        (LhToldValue){ (double)gpu->capability, LH_PROVENANCE_DATASHEET, 0, 0 })) &&
-           (pcie == 0 || lh_told_add(x->r, LH_TOLD_PCIE_RATE, gpu->line,
-                                     (LhToldValue){ pcie, LH_PROVENANCE_DATASHEET, 0, 0 })) &&
+            lh_tool_add(x->r, LH_TOOL_CAPABILITY, gpu->line,
+                        (LhToolValue){ (double)gpu->capability, LH_PROVENANCE_DATASHEET, 0, 0 })) &&
+           (pcie == 0 || lh_tool_add(x->r, LH_TOOL_PCIE_RATE, gpu->line,
+                                     (LhToolValue){ pcie, LH_PROVENANCE_DATASHEET, 0, 0 })) &&
            add_wires(x, shape);
 }
 
@@ -213,8 +213,8 @@ static bool
 add_number_of_hosts(const LhXml *x)
 {
     return x->hosts->len < 2 ||
-           lh_told_add(x->r, LH_TOLD_HOSTS, MAX(x->line, 1),
-                       (LhToldValue){ x->hosts->len, LH_PROVENANCE_DATASHEET, 0, 0 });
+           lh_tool_add(x->r, LH_TOOL_HOSTS, MAX(x->line, 1),
+                       (LhToolValue){ x->hosts->len, LH_PROVENANCE_DATASHEET, 0, 0 });
 }
 
 /* "mlx5_0", or what is at least known of it. Caller frees. */
@@ -240,7 +240,7 @@ lh_xml_conclude(const LhXml *x)
     g_autofree uint32_t *distance = g_new0(uint32_t, (gsize)gpus * nics + 1);
     g_autofree uint32_t *switched = g_new0(uint32_t, gpus + 1);
     g_auto(GStrv) names = names_of_nics(x);
-    LhToldShape shape = { .gpus = gpus,
+    LhToolShape shape = { .gpus = gpus,
                           .nics = nics,
                           .links = links,
                           .distance = distance,
@@ -268,6 +268,6 @@ lh_xml_conclude(const LhXml *x)
             distance[g * nics + n] =
                 LH_XML_DEPTH_MAX - common_depth(gpu, &g_array_index(x->nics, LhXmlDevice, n));
     }
-    return lh_told_add_shape(x->r, &shape, MAX(x->line, 1)) && add_number_of_hosts(x) &&
+    return lh_tool_add_shape(x->r, &shape, MAX(x->line, 1)) && add_number_of_hosts(x) &&
            add_rates(x, &shape);
 }

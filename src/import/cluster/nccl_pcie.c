@@ -18,7 +18,7 @@ typedef struct {
 typedef struct {
     const LhXml *x;
     Chain *chains; /* of each GPU */
-    LhToldTree tree;
+    LhToolTree tree;
     char *source;
 } TreeOfXml;
 
@@ -102,7 +102,7 @@ add_switches(TreeOfXml *t, guint depth)
         }
     }
     if (any)
-        lh_told_tree_add(&t->tree, NULL, lh_told_groups(group, gpus), up, t->source);
+        lh_tool_tree_add(&t->tree, NULL, lh_tool_groups(group, gpus), up, t->source);
 }
 
 /* The slowest of the links between sockets, and what is to be given where none is told. */
@@ -115,7 +115,7 @@ slowest_socket(TreeOfXml *t, GString *source)
     for (guint g = 0; g < x->gpus->len; g++) {
         const LhXmlCpu *cpu = &g_array_index(x->cpus, LhXmlCpu, gpu_at(x, g)->cpu);
         const char *name = NULL, *missing = NULL;
-        const double rate = lh_told_socket_rate(&cpu->said, &name, &missing); /* nocheck:unit */
+        const double rate = lh_tool_socket_rate(&cpu->said, &name, &missing); /* nocheck:unit */
 
         if (rate == 0) {
             g_free(t->tree.asks);
@@ -152,7 +152,7 @@ add_sockets(TreeOfXml *t)
     if (several) {
         const double up = slowest_socket(t, source); /* nocheck:unit: bytes/s */
 
-        lh_told_tree_add(&t->tree, "socket", lh_told_groups(group, gpus), up, source->str);
+        lh_tool_tree_add(&t->tree, "socket", lh_tool_groups(group, gpus), up, source->str);
     }
 }
 
@@ -169,13 +169,13 @@ is_one_switch(const TreeOfXml *t)
 
 /* From the outermost level of switches inwards. */
 static void
-name_switches(LhToldTree *tree, guint count)
+name_switches(LhToolTree *tree, guint count)
 {
-    static const char *const names[LH_TOLD_SWITCHES_MAX] = { "switch", "inner-switch",
+    static const char *const names[LH_TOOL_SWITCHES_MAX] = { "switch", "inner-switch",
                                                              "innermost-switch" };
 
     for (guint i = 0; i < count; i++)
-        g_array_index(tree->levels, LhToldLevel, i).name = names[count - 1 - i];
+        g_array_index(tree->levels, LhToolLevel, i).name = names[count - 1 - i];
 }
 
 /* What NCCL does, and hosts of some CPUs more than others. */
@@ -184,14 +184,14 @@ find_ways(TreeOfXml *t, bool is_switched)
 {
     const guint cpu = gpu_at(t->x, 0)->cpu;
     const bool known = cpu < t->x->cpus->len;
-    const LhToldCpu *said = known ? &g_array_index(t->x->cpus, LhXmlCpu, cpu).said : NULL;
+    const LhToolCpu *said = known ? &g_array_index(t->x->cpus, LhXmlCpu, cpu).said : NULL;
 
     t->tree.weight = 1;
     t->tree.p2p = is_one_switch(t) ? "node" : is_switched ? "switch" : "none";
     if (!known || is_one_switch(t))
         return;
-    t->tree.p2p_two = lh_told_is_direct_for_two(said);
-    t->tree.by_memory = lh_told_share_by_memory(said);
+    t->tree.p2p_two = lh_tool_is_direct_for_two(said);
+    t->tree.by_memory = lh_tool_share_by_memory(said);
 }
 
 static bool
@@ -208,12 +208,12 @@ fill_tree(TreeOfXml *t, double *slowest)
     while (depth-- > 0)
         add_switches(t, depth);
     switches = t->tree.levels->len;
-    if (switches > LH_TOLD_SWITCHES_MAX) {
+    if (switches > LH_TOOL_SWITCHES_MAX) {
         g_set_error(
             t->x->r->text.error, LH_ERROR, LH_ERROR_INPUT,
             "%s:%u: error: switches inside each other, %u levels of them; allowed: %d, as a "
             "topology file has them",
-            t->x->r->text.file, MAX(t->x->line, 1), switches, LH_TOLD_SWITCHES_MAX);
+            t->x->r->text.file, MAX(t->x->line, 1), switches, LH_TOOL_SWITCHES_MAX);
         return false;
     }
     name_switches(&t->tree, switches);
@@ -231,13 +231,13 @@ lh_xml_add_tree(const LhXml *x, double *slowest)
     t.chains = g_new(Chain, x->gpus->len);
     for (guint g = 0; g < x->gpus->len; g++)
         t.chains[g] = find_chain(x, gpu_at(x, g));
-    lh_told_tree_init(&t.tree, x->gpus->len);
-    t.source = lh_told_source(x->r);
+    lh_tool_tree_init(&t.tree, x->gpus->len);
+    t.source = lh_tool_source(x->r);
     ok = fill_tree(&t, slowest);
     if (ok && x->hosts->len < 2)
-        ok = lh_told_add_tree(x->r, &t.tree, MAX(x->line, 1));
+        ok = lh_tool_add_tree(x->r, &t.tree, MAX(x->line, 1));
     else
-        lh_told_tree_clear(&t.tree);
+        lh_tool_tree_clear(&t.tree);
     g_free(t.source);
     g_free(t.chains);
     return ok;

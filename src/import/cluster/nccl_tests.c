@@ -63,13 +63,13 @@ typedef struct {
 } NcclRun;
 
 static bool
-is_nccl_table(const LhToldReader *r)
+is_nccl_table(const LhToolReader *r)
 {
-    const LhToldWord size = lh_told_word(r, 1), count = lh_told_word(r, 2);
+    const LhToolWord size = lh_tool_word(r, 1), count = lh_tool_word(r, 2);
 
-    return lh_told_is(lh_told_word(r, 0), "#") &&
-           ((lh_told_is(size, "size") && lh_told_is(count, "count")) ||
-            (lh_told_is(size, "bytes") && lh_told_is(count, "N")));
+    return lh_tool_is(lh_tool_word(r, 0), "#") &&
+           ((lh_tool_is(size, "size") && lh_tool_is(count, "count")) ||
+            (lh_tool_is(size, "bytes") && lh_tool_is(count, "N")));
 }
 
 /* --- the head -----------------------------------------------------------------------------------
@@ -93,7 +93,7 @@ has_program(const char *text, gsize length, const char *program)
 
 /* A line or the name of the file tells which program ran. */
 static bool
-find_program(LhToldReader *r, NcclRun *run, const char *text, gsize length)
+find_program(LhToolReader *r, NcclRun *run, const char *text, gsize length)
 {
     for (guint i = 0; i < G_N_ELEMENTS(nccl_programs); i++) {
         if (!has_program(text, length, nccl_programs[i].program))
@@ -109,7 +109,7 @@ find_program(LhToldReader *r, NcclRun *run, const char *text, gsize length)
 
 /* The name of the file tells it, too: "nccl-all-reduce.log". */
 static bool
-find_program_of_name(LhToldReader *r, NcclRun *run)
+find_program_of_name(LhToolReader *r, NcclRun *run)
 {
     g_autofree char *base = g_path_get_basename(r->text.file);
     g_autoptr(GString) word = g_string_new(NULL);
@@ -129,18 +129,18 @@ find_program_of_name(LhToldReader *r, NcclRun *run)
 
 /* "NCCL version 2.21.5+cuda12.4", "nccl-library=22703". */
 static void
-find_version(const LhToldReader *r, NcclRun *run)
+find_version(const LhToolReader *r, NcclRun *run)
 {
     for (guint i = 0; run->nccl == NULL && i < r->words->len; i++) {
-        const LhToldWord word = lh_told_word(r, i), next = lh_told_word(r, i + 2);
+        const LhToolWord word = lh_tool_word(r, i), next = lh_tool_word(r, i + 2);
         uint64_t code;
 
-        if (lh_told_numbered(word, "nccl-library=", &code) && code < 1000 * MAJOR) {
+        if (lh_tool_numbered(word, "nccl-library=", &code) && code < 1000 * MAJOR) {
             run->nccl =
                 g_strdup_printf("%" G_GUINT64_FORMAT ".%" G_GUINT64_FORMAT ".%" G_GUINT64_FORMAT,
                                 code / MAJOR, code / MINOR % MINOR, code % MINOR);
-        } else if (lh_told_is(word, "NCCL") && lh_told_is(lh_told_word(r, i + 1), "version")) {
-            g_autofree char *text = lh_told_text(next);
+        } else if (lh_tool_is(word, "NCCL") && lh_tool_is(lh_tool_word(r, i + 1), "version")) {
+            g_autofree char *text = lh_tool_text(next);
             const gsize length = strspn(text, "0123456789.");
 
             if (length > 0)
@@ -151,30 +151,30 @@ find_version(const LhToldReader *r, NcclRun *run)
 
 /* "#  Rank  3 Group  0 Pid   6902 on HOST device  3 [0x0c] NVIDIA H100". */
 static bool
-read_rank(LhToldReader *r, NcclRun *run)
+read_rank(LhToolReader *r, NcclRun *run)
 {
     guint on = 0;
     uint64_t group, rank;
 
-    if (lh_told_line_has(r, " AMD "))
+    if (lh_tool_line_has(r, " AMD "))
         return lh_text_fail(&r->text, r->text.line_start,
                             "GPUs of AMD, of which nothing is read; allowed: runs on NVIDIA's");
-    if (run->ranks > 0 && lh_told_uint(lh_told_word(r, 2), &rank) && rank == 0)
-        return lh_text_fail(&r->text, lh_told_word(r, 2).at,
+    if (run->ranks > 0 && lh_tool_uint(lh_tool_word(r, 2), &rank) && rank == 0)
+        return lh_text_fail(&r->text, lh_tool_word(r, 2).at,
                             "rank 0 twice: several runs, or processes that ran apart, as those of "
                             "programs without MPI=1 do; give one file for each run");
-    while (on < r->words->len && !lh_told_is(lh_told_word(r, on), "on"))
+    while (on < r->words->len && !lh_tool_is(lh_tool_word(r, on), "on"))
         on++;
-    if (on + 1 >= r->words->len || lh_told_word(r, on + 1).length > LH_TOLD_NAME_BYTES_MAX)
+    if (on + 1 >= r->words->len || lh_tool_word(r, on + 1).length > LH_TOOL_NAME_BYTES_MAX)
         return lh_text_fail(&r->text, r->text.line_start, "a rank without the host that it is on");
-    if (lh_told_is(lh_told_word(r, 3), "Group") && lh_told_uint(lh_told_word(r, 4), &group) &&
+    if (lh_tool_is(lh_tool_word(r, 3), "Group") && lh_tool_uint(lh_tool_word(r, 4), &group) &&
         group != 0)
-        return lh_text_fail(&r->text, lh_told_word(r, 4).at,
+        return lh_text_fail(&r->text, lh_tool_word(r, 4).at,
                             "ranks of several groups; give a run without NCCL_TESTS_SPLIT");
     if (run->ranks++ == HOSTS_MAX)
         return lh_text_fail(&r->text, r->text.line_start, "more than %d ranks", HOSTS_MAX);
     {
-        const LhToldWord host = lh_told_word(r, on + 1);
+        const LhToolWord host = lh_tool_word(r, on + 1);
         char *name = g_strndup(host.at, host.length);
         const guint had = GPOINTER_TO_UINT(g_hash_table_lookup(run->hosts, name));
 
@@ -187,27 +187,27 @@ read_rank(LhToldReader *r, NcclRun *run)
  */
 
 static bool
-read_columns(LhToldReader *r, NcclRun *run)
+read_columns(LhToolReader *r, NcclRun *run)
 {
     if (run->line != 0)
         return lh_text_fail(&r->text, r->text.line_start,
                             "a second table; give one file for each run");
     run->line = r->text.line;
     run->columns = r->words->len - 1;
-    run->unit_us = lh_told_is(lh_told_word(r, 1), "bytes") ? US_OF_MS : 1;
+    run->unit_us = lh_tool_is(lh_tool_word(r, 1), "bytes") ? US_OF_MS : 1;
     for (guint i = 1; i < r->words->len; i++) {
-        const LhToldWord word = lh_told_word(r, i);
+        const LhToolWord word = lh_tool_word(r, i);
 
-        if (lh_told_is(word, "cputime"))
+        if (lh_tool_is(word, "cputime"))
             return lh_text_fail(&r->text, word.at,
                                 "times of the processor; give a run without -C 1");
-        if (run->time == 0 && lh_told_is(word, "time"))
+        if (run->time == 0 && lh_tool_is(word, "time"))
             run->time = i - 1;
-        if (run->algbw == 0 && lh_told_is(word, "algbw"))
+        if (run->algbw == 0 && lh_tool_is(word, "algbw"))
             run->algbw = i - 1;
-        if (run->busbw == 0 && lh_told_is(word, "busbw"))
+        if (run->busbw == 0 && lh_tool_is(word, "busbw"))
             run->busbw = i - 1;
-        if (run->wrong == 0 && lh_told_is(word, "#wrong"))
+        if (run->wrong == 0 && lh_tool_is(word, "#wrong"))
             run->wrong = i - 1;
     }
     return (run->time > 0 && run->busbw > run->time) ||
@@ -217,12 +217,12 @@ read_columns(LhToldReader *r, NcclRun *run)
 /* In a row that has nothing under some columns, the bandwidth must be that of size and time: then
  * these are what they seem. */
 static bool
-check_faithful(LhToldReader *r, LhToldWord algbw, const Row *row)
+check_faithful(LhToolReader *r, LhToolWord algbw, const Row *row)
 {
     const double gbps = (double)row->bytes * US_PER_S / row->us / GB;
     double found = 0;
 
-    return (lh_told_double(algbw, &found) &&
+    return (lh_tool_double(algbw, &found) &&
             fabs(found - gbps) <= FAITHFUL * gbps + FAITHFUL_GBPS) ||
            lh_text_fail(&r->text, algbw.at,
                         "the bandwidth that should stand here is %.4g GB/s, by size and time; is "
@@ -231,12 +231,12 @@ check_faithful(LhToldReader *r, LhToldWord algbw, const Row *row)
 }
 
 static bool
-read_numbers(LhToldReader *r, const NcclRun *run, Row *row)
+read_numbers(LhToolReader *r, const NcclRun *run, Row *row)
 {
     const guint blank = run->columns > r->words->len ? run->columns - r->words->len : 0;
     const bool fits = blank <= BLANK_MAX && blank < run->time;
-    const LhToldWord time = lh_told_word(r, run->time - (fits ? blank : 0));
-    const LhToldWord busbw = lh_told_word(r, run->busbw - (fits ? blank : 0));
+    const LhToolWord time = lh_tool_word(r, run->time - (fits ? blank : 0));
+    const LhToolWord busbw = lh_tool_word(r, run->busbw - (fits ? blank : 0));
     uint64_t wrong = 0;
 
     if (!fits)
@@ -245,29 +245,29 @@ read_numbers(LhToldReader *r, const NcclRun *run, Row *row)
             "%u columns; allowed: at least %u, as in the table's head without redop "
             "and root",
             r->words->len, run->columns - MIN(BLANK_MAX, run->columns));
-    if (!lh_told_double(time, &row->us) || !(row->us > 0 && row->us <= US_MAX))
+    if (!lh_tool_double(time, &row->us) || !(row->us > 0 && row->us <= US_MAX))
         return lh_text_fail(&r->text, time.at, "a time is a number of microseconds, up to %g",
                             US_MAX);
     row->us *= run->unit_us;
-    if (!lh_told_double(busbw, &row->busbw) || row->busbw < 0)
+    if (!lh_tool_double(busbw, &row->busbw) || row->busbw < 0)
         return lh_text_fail(&r->text, busbw.at, "a bus bandwidth is a number of GB/s");
-    if (run->wrong > 0 && lh_told_uint(lh_told_word(r, run->wrong - blank), &wrong) && wrong > 0)
-        return lh_text_fail(&r->text, lh_told_word(r, run->wrong - blank).at,
+    if (run->wrong > 0 && lh_tool_uint(lh_tool_word(r, run->wrong - blank), &wrong) && wrong > 0)
+        return lh_text_fail(&r->text, lh_tool_word(r, run->wrong - blank).at,
                             "%" G_GUINT64_FORMAT " values of this run were wrong, so that its "
                             "times say nothing",
                             wrong);
     return (blank == 0 && run->unit_us == 1) ||
-           check_faithful(r, lh_told_word(r, run->algbw - blank), row);
+           check_faithful(r, lh_tool_word(r, run->algbw - blank), row);
 }
 
 /* "# Out of bounds values : 4 FAILED": so tables without #wrong say it. */
 static bool
-check_bounds(LhToldReader *r)
+check_bounds(LhToolReader *r)
 {
-    const LhToldWord count = lh_told_word(r, 6);
+    const LhToolWord count = lh_tool_word(r, 6);
     uint64_t wrong;
 
-    if (!lh_told_line_has(r, "Out of bounds values") || !lh_told_uint(count, &wrong) || wrong == 0)
+    if (!lh_tool_line_has(r, "Out of bounds values") || !lh_tool_uint(count, &wrong) || wrong == 0)
         return true;
     return lh_text_fail(&r->text, count.at,
                         "%" G_GUINT64_FORMAT " values of this run were wrong, so that its times "
@@ -277,11 +277,11 @@ check_bounds(LhToldReader *r)
 
 /* A row begins with its size; others are of something else. Nothing is sent in those of size 0. */
 static bool
-read_size_row(LhToldReader *r, NcclRun *run)
+read_size_row(LhToolReader *r, NcclRun *run)
 {
     Row row = { .line = r->text.line };
 
-    if (run->line == 0 || !lh_told_uint(lh_told_word(r, 0), &row.bytes) || row.bytes == 0)
+    if (run->line == 0 || !lh_tool_uint(lh_tool_word(r, 0), &row.bytes) || row.bytes == 0)
         return true;
     if (!read_numbers(r, run, &row))
         return false;
@@ -290,12 +290,12 @@ read_size_row(LhToldReader *r, NcclRun *run)
 }
 
 static bool
-read_run_lines(LhToldReader *r, NcclRun *run)
+read_run_lines(LhToolReader *r, NcclRun *run)
 {
     for (;;) {
         bool more;
 
-        if (!lh_told_next(r, &more))
+        if (!lh_tool_next(r, &more))
             return false;
         if (!more)
             return true;
@@ -305,7 +305,7 @@ read_run_lines(LhToldReader *r, NcclRun *run)
         if (is_nccl_table(r)) {
             if (!read_columns(r, run))
                 return false;
-        } else if (lh_told_is(lh_told_word(r, 0), "#") && lh_told_is(lh_told_word(r, 1), "Rank")) {
+        } else if (lh_tool_is(lh_tool_word(r, 0), "#") && lh_tool_is(lh_tool_word(r, 1), "Rank")) {
             if (!read_rank(r, run))
                 return false;
         } else if (!check_bounds(r)) {
@@ -346,7 +346,7 @@ join_sizes(GArray *rows)
 }
 
 static bool
-fail_table(const LhToldReader *r, guint line, const char *what)
+fail_table(const LhToolReader *r, guint line, const char *what)
 {
     g_set_error(r->text.error, LH_ERROR, LH_ERROR_INPUT, "%s:%u: error: %s", r->text.file, line,
                 what);
@@ -390,7 +390,7 @@ has_times(const NcclRun *run)
 }
 
 static bool
-add_times(LhToldReader *r, const NcclRun *run)
+add_times(LhToolReader *r, const NcclRun *run)
 {
     LhCollectiveTimes times = { .op = nccl_programs[run->program].op,
                                 .ranks = run->ranks,
@@ -400,7 +400,7 @@ add_times(LhToldReader *r, const NcclRun *run)
     if (!has_times(run))
         return fail_table(r, run->line, "allowed: 2 to 256 sizes whose times grow");
     times.nccl = g_strdup(run->nccl);
-    times.source = lh_told_source(r);
+    times.source = lh_tool_source(r);
     times.bytes = g_array_new(FALSE, FALSE, sizeof(uint64_t));
     times.us = g_array_new(FALSE, FALSE, sizeof(double));
     for (guint i = 0; i < sizes; i++) {
@@ -408,7 +408,7 @@ add_times(LhToldReader *r, const NcclRun *run)
         g_array_append_val(times.us, g_array_index(run->rows, Row, i).us);
     }
     g_array_append_val(r->cluster->times, times);
-    g_ptr_array_add(r->cluster->places, lh_told_place(r, run->line));
+    g_ptr_array_add(r->cluster->places, lh_tool_place(r, run->line));
     return true;
 }
 
@@ -430,33 +430,33 @@ best_rate(const NcclRun *run, guint *line)
 
 /* What sends reach from a GPU to the next one, and what a short one takes. */
 static bool
-add_link(LhToldReader *r, const NcclRun *run, bool nodes, guint per_host)
+add_link(LhToolReader *r, const NcclRun *run, bool nodes, guint per_host)
 {
     const Row *least = &g_array_index(run->rows, Row, 0);
     guint line = run->line;
     const double rate = best_rate(run, &line); /* nocheck:unit: bytes/s */
-    const LhToldValue found = { rate, LH_PROVENANCE_MEASURED, 0, per_host };
-    const LhToldValue latency = { least->us / US_PER_S, LH_PROVENANCE_MEASURED, 0, per_host };
+    const LhToolValue found = { rate, LH_PROVENANCE_MEASURED, 0, per_host };
+    const LhToolValue latency = { least->us / US_PER_S, LH_PROVENANCE_MEASURED, 0, per_host };
 
     if (rate == 0 && least->bytes > LATENCY_BYTES)
         return fail_table(r, run->line, NO_LONG_ROW);
     return (rate == 0 ||
-            lh_told_add(r, nodes ? LH_TOLD_ROUTE_RATE : LH_TOLD_PEER_RATE, line, found)) &&
+            lh_tool_add(r, nodes ? LH_TOOL_ROUTE_RATE : LH_TOOL_PEER_RATE, line, found)) &&
            (least->bytes > LATENCY_BYTES ||
-            lh_told_add(r, nodes ? LH_TOLD_ROUTE_LATENCY : LH_TOLD_PEER_LATENCY, least->line,
+            lh_tool_add(r, nodes ? LH_TOOL_ROUTE_LATENCY : LH_TOOL_PEER_LATENCY, least->line,
                         latency));
 }
 
 /* In a node, their times as well. */
 static bool
-add_sends(LhToldReader *r, const NcclRun *run, bool nodes, guint per_host)
+add_sends(LhToolReader *r, const NcclRun *run, bool nodes, guint per_host)
 {
     return add_link(r, run, nodes, per_host) && (nodes || !has_times(run) || add_times(r, run));
 }
 
 /* A ring passes each node once, so that what it carries is what passes a node. */
 static bool
-add_rings(LhToldReader *r, const NcclRun *run, guint per_host)
+add_rings(LhToolReader *r, const NcclRun *run, guint per_host)
 {
     const uint32_t weight = nccl_programs[run->program].weight;
     guint line = run->line;
@@ -470,13 +470,13 @@ add_rings(LhToldReader *r, const NcclRun *run, guint per_host)
             "run on one host");
     if (rate == 0)
         return fail_table(r, run->line, NO_LONG_ROW);
-    return lh_told_add(r, LH_TOLD_RINGS_RATE, line,
-                       (LhToldValue){ rate, LH_PROVENANCE_MEASURED, weight, per_host });
+    return lh_tool_add(r, LH_TOOL_RINGS_RATE, line,
+                       (LhToolValue){ rate, LH_PROVENANCE_MEASURED, weight, per_host });
 }
 
 /* Whether the run can be told at all; where its ranks ran goes into @per_host. */
 static bool
-check_run(LhToldReader *r, NcclRun *run, guint *per_host)
+check_run(LhToolReader *r, NcclRun *run, guint *per_host)
 {
     if (run->program == G_N_ELEMENTS(nccl_programs) && !find_program_of_name(r, run))
         return false;
@@ -502,7 +502,7 @@ check_run(LhToldReader *r, NcclRun *run, guint *per_host)
 }
 
 static bool
-conclude_run(LhToldReader *r, NcclRun *run)
+conclude_run(LhToolReader *r, NcclRun *run)
 {
     const guint hosts = g_hash_table_size(run->hosts);
     guint per_host = 0;
@@ -520,7 +520,7 @@ conclude_run(LhToldReader *r, NcclRun *run)
 }
 
 static bool
-read_nccl_tests(LhToldReader *r)
+read_nccl_tests(LhToolReader *r)
 {
     g_autoptr(GHashTable) hosts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_autoptr(GArray) rows = g_array_new(FALSE, FALSE, sizeof(Row));
@@ -531,14 +531,14 @@ read_nccl_tests(LhToldReader *r)
     return ok;
 }
 
-const LhToldFormat lh_told_nccl_tests = { "nccl-tests", is_nccl_table, read_nccl_tests };
+const LhToolFormat lh_tool_nccl_tests = { "nccl-tests", is_nccl_table, read_nccl_tests };
 
 /* --- as a log -----------------------------------------------------------------------------------
  */
 
 /* Takes the rows and the version. */
 static LhNcclLog *
-log_of(LhToldReader *r, NcclRun *run)
+log_of(LhToolReader *r, NcclRun *run)
 {
     guint per_host;
     LhNcclLog *log;
@@ -559,12 +559,12 @@ log_of(LhToldReader *r, NcclRun *run)
 LhNcclLog *
 lh_nccl_log_parse(const char *file, const char *text, gsize length, GError **error)
 {
-    g_autoptr(GArray) words = g_array_new(FALSE, FALSE, sizeof(LhToldWord));
+    g_autoptr(GArray) words = g_array_new(FALSE, FALSE, sizeof(LhToolWord));
     g_autoptr(GHashTable) hosts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_autoptr(GArray) rows = g_array_new(FALSE, FALSE, sizeof(Row));
-    LhToldReader r = { { file, text, text + length, text, 0, error }, NULL, NULL, words };
+    LhToolReader r = { { file, text, text + length, text, 0, error }, NULL, NULL, words };
     NcclRun run = { .program = G_N_ELEMENTS(nccl_programs), .hosts = hosts, .rows = rows };
-    LhNcclLog *log = lh_told_begin(&r) ? log_of(&r, &run) : NULL;
+    LhNcclLog *log = lh_tool_begin(&r) ? log_of(&r, &run) : NULL;
 
     g_free(run.nccl);
     if (log != NULL)
@@ -576,7 +576,7 @@ LhNcclLog *
 lh_nccl_log_load(const char *path, GError **error)
 {
     gsize length;
-    g_autofree char *text = lh_input_read(path, LH_TOLD_BYTES_MAX, &length, error);
+    g_autofree char *text = lh_input_read(path, LH_TOOL_BYTES_MAX, &length, error);
 
     return text == NULL ? NULL : lh_nccl_log_parse(path, text, length, error);
 }

@@ -113,10 +113,10 @@ check_attributes(const LhXml *x, const Attributes *a, GError **error)
     guint count = 0;
 
     for (; a->names[count] != NULL; count++) {
-        if (count == ATTRIBUTES_MAX || strlen(a->names[count]) > LH_TOLD_NAME_BYTES_MAX ||
-            strlen(a->values[count]) > LH_TOLD_NAME_BYTES_MAX)
+        if (count == ATTRIBUTES_MAX || strlen(a->names[count]) > LH_TOOL_NAME_BYTES_MAX ||
+            strlen(a->values[count]) > LH_TOOL_NAME_BYTES_MAX)
             return fail(x, error, "more than %d attributes, or one of more than %d bytes",
-                        ATTRIBUTES_MAX, LH_TOLD_NAME_BYTES_MAX);
+                        ATTRIBUTES_MAX, LH_TOOL_NAME_BYTES_MAX);
     }
     return true;
 }
@@ -134,7 +134,7 @@ read_number(const LhXml *x, const Attributes *a, const char *name, Range range, 
 
     if (text == NULL)
         return fail(x, error, "<%s> without the attribute %s", a->element, name);
-    if (!lh_told_double((LhToldWord){ text, strlen(text) }, value) ||
+    if (!lh_tool_double((LhToolWord){ text, strlen(text) }, value) ||
         !(*value >= range.min && *value <= range.max))
         return fail(x, error, "%s=\"%s\" of <%s>; allowed: a number from %g to %g", name, text,
                     a->element, range.min, range.max);
@@ -167,7 +167,7 @@ read_pcie(const LhXml *x, const Attributes *a, double *rate, GError **error)
     if (!read_number(x, a, "link_width", (Range){ 0, LANES_MAX }, &lanes, error))
         return false;
     for (guint i = 0;
-         lh_told_double((LhToldWord){ text, length }, &transfers) && i < G_N_ELEMENTS(generations);
+         lh_tool_double((LhToolWord){ text, length }, &transfers) && i < G_N_ELEMENTS(generations);
          i++) {
         if (transfers == generations[i].transfers && g_str_has_prefix(text + length, " GT/s"))
             *rate = GB * lanes * generations[i].speed / PER_LANE;
@@ -183,8 +183,8 @@ add_device(LhXml *x, const Attributes *a, GArray *devices, GError **error)
 {
     LhXmlDevice device = { .depth = x->depth, .line = line_of(x) };
 
-    if (devices->len == LH_TOLD_GPUS_MAX)
-        return fail(x, error, "more than %d <%s>", LH_TOLD_GPUS_MAX, a->element);
+    if (devices->len == LH_TOOL_GPUS_MAX)
+        return fail(x, error, "more than %d <%s>", LH_TOOL_GPUS_MAX, a->element);
     if (x->depth > 0)
         device.pcie = g_array_index(x->elements, LhXmlElement, x->path[x->depth - 1]).rate;
     device.host = x->host;
@@ -210,7 +210,7 @@ read_gpu(LhXml *x, const Attributes *a, GError **error)
     if ((attribute(a, "sm") != NULL &&
          !read_number(x, a, "sm", (Range){ 1, 1000 }, &capability, error)) ||
         (attribute(a, "dev") != NULL &&
-         !read_number(x, a, "dev", (Range){ 0, LH_TOLD_GPUS_MAX }, &number, error)) ||
+         !read_number(x, a, "dev", (Range){ 0, LH_TOOL_GPUS_MAX }, &number, error)) ||
         !add_device(x, a, x->gpus, error))
         return false;
     gpu = &g_array_index(x->gpus, LhXmlDevice, x->gpus->len - 1);
@@ -238,7 +238,7 @@ read_nvlink(LhXml *x, const Attributes *a, GError **error)
 
         find_position(x, &link.line, &link.column);
         g_array_append_val(gpu->links, link);
-        return gpu->links->len <= LH_TOLD_GPUS_MAX || fail(x, error, "too many <nvlink>");
+        return gpu->links->len <= LH_TOOL_GPUS_MAX || fail(x, error, "too many <nvlink>");
     } else if (strcmp(class, CPU_CLASS) != 0) {
         return fail(x, error,
                     "tclass=\"%s\" of <nvlink>; allowed: " GPU_CLASS "0200, a GPU, " SWITCH_CLASS
@@ -322,7 +322,7 @@ read_cpu(LhXml *x, const Attributes *a, GError **error)
     cpu.numa = g_strdup(numa);
     cpu.arch = g_strdup(attribute(a, "arch"));
     cpu.vendor = g_strdup(attribute(a, "vendor"));
-    cpu.said = (LhToldCpu){ cpu.arch, cpu.vendor, family && model, (uint64_t)numbers[0],
+    cpu.said = (LhToolCpu){ cpu.arch, cpu.vendor, family && model, (uint64_t)numbers[0],
                             (uint64_t)numbers[1] };
     g_array_append_val(x->cpus, cpu);
     return true;
@@ -419,7 +419,7 @@ parse(LhXml *x, const char *text, gsize length)
 }
 
 static bool
-read_xml(LhToldReader *r)
+read_xml(LhToolReader *r)
 {
     static const GMarkupParser parser = { .start_element = start_element,
                                           .end_element = end_element };
@@ -449,11 +449,11 @@ read_xml(LhToldReader *r)
 }
 
 static bool
-is_xml(const LhToldReader *r)
+is_xml(const LhToolReader *r)
 {
-    const LhToldWord first = lh_told_word(r, 0);
+    const LhToolWord first = lh_tool_word(r, 0);
 
-    return lh_told_begins(first, "<system") || (r->text.line == 1 && lh_told_begins(first, "<"));
+    return lh_tool_begins(first, "<system") || (r->text.line == 1 && lh_tool_begins(first, "<"));
 }
 
-const LhToldFormat lh_told_nccl_xml = { "NCCL topology XML", is_xml, read_xml };
+const LhToolFormat lh_tool_nccl_xml = { "NCCL topology XML", is_xml, read_xml };

@@ -40,12 +40,12 @@ typedef struct {
     guint host;
     char *numa; /* NULL: not said */
     char *arch, *vendor;
-    LhToldCpu said;
+    LhToolCpu said;
     guint line;
 } LhXmlCpu;
 
 typedef struct {
-    LhToldReader *r;
+    LhToolReader *r;
     GMarkupParseContext *context;
     uint32_t path[LH_XML_DEPTH_MAX];
     char *bus; /* of the PCIe function that is being read */

@@ -10,7 +10,7 @@
 static uint32_t
 least_of(const uint32_t *distance, guint count, guint step)
 {
-    uint32_t least = LH_TOLD_FAR;
+    uint32_t least = LH_TOOL_FAR;
 
     for (guint i = 0; i < count; i++)
         least = MIN(least, distance[i * step]);
@@ -18,7 +18,7 @@ least_of(const uint32_t *distance, guint count, guint step)
 }
 
 static void
-mark_nearest(const LhToldShape *s, guint gpu, bool *near)
+mark_nearest(const LhToolShape *s, guint gpu, bool *near)
 {
     const uint32_t *const row = s->distance + (gsize)gpu * s->nics;
     const uint32_t least = least_of(row, s->nics, 1);
@@ -44,7 +44,7 @@ count_marked(const bool *near, guint count)
 }
 
 static bool
-is_tie(const LhToldShape *s)
+is_tie(const LhToolShape *s)
 {
     for (gsize i = 1; i < (gsize)s->gpus * s->nics; i++) {
         if (s->distance[i] != s->distance[0])
@@ -54,7 +54,7 @@ is_tie(const LhToldShape *s)
 }
 
 guint
-lh_told_near(const LhToldShape *s, bool **near)
+lh_tool_near(const LhToolShape *s, bool **near)
 {
     bool *const marks = g_new0(bool, s->nics + 1);
 
@@ -63,7 +63,7 @@ lh_told_near(const LhToldShape *s, bool **near)
         mark_nearest(s, g, marks);
     if (count_marked(marks, s->nics) == 0 && (s->used || s->nics == 1)) {
         for (guint n = 0; n < s->nics; n++)
-            marks[n] = least_of(s->distance + n, s->gpus, s->nics) < LH_TOLD_FAR;
+            marks[n] = least_of(s->distance + n, s->gpus, s->nics) < LH_TOOL_FAR;
     }
     if (!s->used && s->nics > 1 && is_tie(s) && s->gpus % s->nics != 0)
         memset(marks, 0, s->nics * sizeof(bool));
@@ -76,7 +76,7 @@ lh_told_near(const LhToldShape *s, bool **near)
 #define NO_NIC UINT32_MAX
 
 typedef struct {
-    const LhToldShape *shape;
+    const LhToolShape *shape;
     const bool *near;
     uint32_t *of_gpu; /* the NIC of each GPU, NO_NIC: not decided */
     guint *used;      /* by how many GPUs, of each NIC */
@@ -84,14 +84,14 @@ typedef struct {
 } Sharing;
 
 static uint32_t
-distance_of(const LhToldShape *s, guint gpu, guint nic)
+distance_of(const LhToolShape *s, guint gpu, guint nic)
 {
     return s->distance[(gsize)gpu * s->nics + nic];
 }
 
 /* How far, in the order of GPUs, the nearest of those is that no other one is nearer to the NIC. */
 static guint
-steps_to_home(const LhToldShape *s, guint gpu, guint nic)
+steps_to_home(const LhToolShape *s, guint gpu, guint nic)
 {
     const uint32_t least = least_of(s->distance + nic, s->gpus, s->nics);
     guint steps = s->gpus;
@@ -105,7 +105,7 @@ steps_to_home(const LhToldShape *s, guint gpu, guint nic)
 
 /* Whether the NIC @a is better for the GPU than @b: nearer to it, else to its neighbours. */
 static int
-compare_nics(const LhToldShape *s, guint gpu, guint a, guint b)
+compare_nics(const LhToolShape *s, guint gpu, guint a, guint b)
 {
     const uint32_t x = distance_of(s, gpu, a), y = distance_of(s, gpu, b);
     const guint p = steps_to_home(s, gpu, a), q = steps_to_home(s, gpu, b);
@@ -117,7 +117,7 @@ compare_nics(const LhToldShape *s, guint gpu, guint a, guint b)
 static guint
 find_best(const Sharing *h, guint gpu, bool *best)
 {
-    const LhToldShape *s = h->shape;
+    const LhToolShape *s = h->shape;
     guint first = s->nics;
 
     memset(best, 0, s->nics * sizeof(*best));
@@ -190,10 +190,10 @@ number(Sharing *h, GArray *numbers)
 
 /* What carries nothing of GPUs is named: it may be what somebody thinks of. */
 static void
-note_left_out(LhToldReader *r, const LhToldShape *s, const guint *used)
+note_left_out(LhToolReader *r, const LhToolShape *s, const guint *used)
 {
     g_autoptr(GString) names = g_string_new(NULL);
-    g_autofree char *source = lh_told_source(r);
+    g_autofree char *source = lh_tool_source(r);
 
     for (guint n = 0; n < s->nics; n++) {
         if (used[n] == 0)
@@ -208,7 +208,7 @@ note_left_out(LhToldReader *r, const LhToldShape *s, const guint *used)
 
 /* The NIC of each GPU; returns how many NICs GPUs have then. */
 static guint
-find_nics_of_gpus(LhToldReader *r, const LhToldShape *s, const bool *near, guint nics,
+find_nics_of_gpus(LhToolReader *r, const LhToolShape *s, const bool *near, guint nics,
                   GArray *numbers)
 {
     g_autofree uint32_t *of_gpu = g_new(uint32_t, s->gpus);
@@ -225,10 +225,10 @@ find_nics_of_gpus(LhToldReader *r, const LhToldShape *s, const bool *near, guint
 /* NICs of which each GPU has several count as one: a topology file has at most one a GPU. Distances
  * of a file in which all NICs are used are finer than those of another. */
 bool
-lh_told_add_nics(LhToldReader *r, const LhToldShape *s, guint line)
+lh_tool_add_nics(LhToolReader *r, const LhToolShape *s, guint line)
 {
     g_autofree bool *near = NULL;
-    const guint nics = lh_told_near(s, &near);
+    const guint nics = lh_tool_near(s, &near);
     const bool several = nics > s->gpus && nics % s->gpus == 0;
     const guint each = several ? nics / s->gpus : 1;
     g_autoptr(GArray) numbers = g_array_new(FALSE, FALSE, sizeof(uint64_t));
@@ -242,8 +242,8 @@ lh_told_add_nics(LhToldReader *r, const LhToldShape *s, guint line)
         g_clear_pointer(&r->cluster->nic_of_gpu, g_array_unref);
         r->cluster->nic_of_gpu = g_array_ref(numbers);
     }
-    return lh_told_add(r, LH_TOLD_NICS, line,
-                       (LhToldValue){ count, LH_PROVENANCE_DATASHEET, 0, 0 }) &&
-           lh_told_add(r, LH_TOLD_NICS_JOINED, line,
-                       (LhToldValue){ each, LH_PROVENANCE_DATASHEET, 0, 0 });
+    return lh_tool_add(r, LH_TOOL_NICS, line,
+                       (LhToolValue){ count, LH_PROVENANCE_DATASHEET, 0, 0 }) &&
+           lh_tool_add(r, LH_TOOL_NICS_JOINED, line,
+                       (LhToolValue){ each, LH_PROVENANCE_DATASHEET, 0, 0 });
 }

@@ -12,13 +12,13 @@
 #define PAIR_SHARE 0.9  /* one pair of GPUs reaches less than a NIC, if less than this share */
 
 bool
-lh_told_has_nics(const LhToldDraft *d)
+lh_tool_has_nics(const LhToolDraft *d)
 {
-    static const LhToldKind kinds[] = { LH_TOLD_NICS,       LH_TOLD_NIC_RATE,   LH_TOLD_NIC_LATENCY,
-                                        LH_TOLD_ROUTE_RATE, LH_TOLD_RINGS_RATE, LH_TOLD_NODES };
+    static const LhToolKind kinds[] = { LH_TOOL_NICS,       LH_TOOL_NIC_RATE,   LH_TOOL_NIC_LATENCY,
+                                        LH_TOOL_ROUTE_RATE, LH_TOOL_RINGS_RATE, LH_TOOL_NODES };
 
     for (guint i = 0; i < G_N_ELEMENTS(kinds); i++) {
-        if (lh_told_of(d, kinds[i]) != NULL)
+        if (lh_tool_of(d, kinds[i]) != NULL)
             return true;
     }
     return d->params->change.nics > 0 || d->params->change.nic_rate > 0 ||
@@ -29,9 +29,10 @@ lh_told_has_nics(const LhToldDraft *d)
  */
 
 static bool
-check_wire(const LhToldDraft *d, GError **error)
+check_wire(const LhToolDraft *d, GError **error)
 {
-    const LhTold *wire = lh_told_of(d, LH_TOLD_NIC_WIRE), *rate = lh_told_of(d, LH_TOLD_NIC_RATE);
+    const LhToolOutput *wire = lh_tool_of(d, LH_TOOL_NIC_WIRE),
+                       *rate = lh_tool_of(d, LH_TOOL_NIC_RATE);
     g_autofree char *more = NULL;
     g_autofree char *limit = NULL;
 
@@ -48,12 +49,12 @@ check_wire(const LhToldDraft *d, GError **error)
 }
 
 /* The latency of a route, less that of PCIe or NVLink, which every route has as well. */
-static LhToldFound
-find_nic_latency(const LhToldDraft *d)
+static LhToolFound
+find_nic_latency(const LhToolDraft *d)
 {
-    const LhTold *route = lh_told_of(d, LH_TOLD_ROUTE_LATENCY);
+    const LhToolOutput *route = lh_tool_of(d, LH_TOOL_ROUTE_LATENCY);
     const LhLinkClass *via = d->t.pcie.bandwidth > 0 ? &d->t.pcie : &d->t.nvlink;
-    LhToldFound latency = lh_told_take(route != NULL ? route : lh_told_of(d, LH_TOLD_NIC_LATENCY));
+    LhToolFound latency = lh_tool_take(route != NULL ? route : lh_tool_of(d, LH_TOOL_NIC_LATENCY));
 
     if (route == NULL && latency.source != NULL) {
         g_autofree char *text = g_strconcat(latency.source, ", without what NCCL adds", NULL);
@@ -66,13 +67,13 @@ find_nic_latency(const LhToldDraft *d)
 }
 
 /* What the NICs of one GPU reach, where it has several: they count as one. */
-static LhToldFound
-join_nics(const LhToldDraft *d, const LhTold *one)
+static LhToolFound
+join_nics(const LhToolDraft *d, const LhToolOutput *one)
 {
-    const LhTold *joined = lh_told_of(d, LH_TOLD_NICS_JOINED);
-    LhToldFound found = lh_told_take(one);
+    const LhToolOutput *joined = lh_tool_of(d, LH_TOOL_NICS_JOINED);
+    LhToolFound found = lh_tool_take(one);
 
-    if (joined != NULL && joined->value > 1 && one != lh_told_of(d, LH_TOLD_ROUTE_RATE)) {
+    if (joined != NULL && joined->value > 1 && one != lh_tool_of(d, LH_TOOL_ROUTE_RATE)) {
         g_autofree char *source =
             g_strdup_printf("%.0f NICs of each GPU as one, of %s", joined->value, one->source);
 
@@ -82,17 +83,17 @@ join_nics(const LhToldDraft *d, const LhTold *one)
     return found;
 }
 
-static LhToldFound
-find_nic_rate(const LhToldDraft *d)
+static LhToolFound
+find_nic_rate(const LhToolDraft *d)
 {
-    static const LhToldKind kinds[] = { LH_TOLD_NIC_RATE, LH_TOLD_ROUTE_RATE, LH_TOLD_NIC_WIRE };
-    const LhToldFound given = lh_told_take_option(d->params->change.nic_rate, "--nic-rate");
+    static const LhToolKind kinds[] = { LH_TOOL_NIC_RATE, LH_TOOL_ROUTE_RATE, LH_TOOL_NIC_WIRE };
+    const LhToolFound given = lh_tool_take_option(d->params->change.nic_rate, "--nic-rate");
 
     for (guint i = 0; given.source == NULL && i < G_N_ELEMENTS(kinds); i++) {
-        if (lh_told_of(d, kinds[i]) != NULL) {
-            LhToldFound found = join_nics(d, lh_told_of(d, kinds[i]));
+        if (lh_tool_of(d, kinds[i]) != NULL) {
+            LhToolFound found = join_nics(d, lh_tool_of(d, kinds[i]));
 
-            if (kinds[i] == LH_TOLD_NIC_WIRE)
+            if (kinds[i] == LH_TOOL_NIC_WIRE)
                 found.value *= LH_PORT_REACHED_PERCENT / 100.0;
             return found;
         }
@@ -102,14 +103,14 @@ find_nic_rate(const LhToldDraft *d)
 
 /* What one pair of GPUs reaches, where a NIC reaches more. */
 static void
-fill_pair(LhToldDraft *d)
+fill_pair(LhToolDraft *d)
 {
-    const LhTold *route = lh_told_of(d, LH_TOLD_ROUTE_RATE);
+    const LhToolOutput *route = lh_tool_of(d, LH_TOOL_ROUTE_RATE);
     const LhTopology *base = d->params->base;
 
     if (route != NULL && route->value < PAIR_SHARE * d->t.nic.bandwidth) {
         d->t.nic.pair_p2p = route->value;
-        lh_told_note(d, "node.nics.pair_p2p", lh_format_bandwidth(route->value),
+        lh_tool_note(d, "node.nics.pair_p2p", lh_format_bandwidth(route->value),
                      (int)route->provenance, route->source);
     } else if (route == NULL && base != NULL && base->nic.pair_p2p <= d->t.nic.bandwidth) {
         d->t.nic.pair_p2p = base->nic.pair_p2p;
@@ -133,7 +134,7 @@ is_spread(const GArray *of_gpu, uint64_t nics)
 
 /* What files say of a host, of all hosts of the node. */
 static void
-take_nic_of_gpu(LhToldDraft *d, const LhTold *nics)
+take_nic_of_gpu(LhToolDraft *d, const LhToolOutput *nics)
 {
     const GArray *told = d->told->nic_of_gpu;
     g_autoptr(GString) text = g_string_new(NULL);
@@ -148,14 +149,14 @@ take_nic_of_gpu(LhToldDraft *d, const LhTold *nics)
         g_string_append_printf(text, "%s%" G_GUINT64_FORMAT, gpu > 0 ? "," : "", nic);
     }
     d->t.nic_of_gpu = d->nic_of_gpu;
-    lh_told_note(d, "node.nics.of_gpu", g_string_free(g_steal_pointer(&text), FALSE), -1,
+    lh_tool_note(d, "node.nics.of_gpu", g_string_free(g_steal_pointer(&text), FALSE), -1,
                  nics->source);
 }
 
 /* Which NICs GPUs use is what files say, or a base with as many of both; else --nics spreads them.
  */
 static bool
-find_whose_nics(LhToldDraft *d, const LhTold *nics)
+find_whose_nics(LhToolDraft *d, const LhToolOutput *nics)
 {
     const LhTopology *base = d->params->base;
     const GArray *told = d->told->nic_of_gpu;
@@ -174,9 +175,9 @@ find_whose_nics(LhToldDraft *d, const LhTold *nics)
 }
 
 static bool
-refuse_nic_count(const LhToldDraft *d, GError **error)
+refuse_nic_count(const LhToolDraft *d, GError **error)
 {
-    const LhTold *nics = lh_told_of(d, LH_TOLD_NICS), *gpus = lh_told_of(d, LH_TOLD_GPUS);
+    const LhToolOutput *nics = lh_tool_of(d, LH_TOOL_NICS), *gpus = lh_tool_of(d, LH_TOOL_GPUS);
     g_autofree char *divisors = lh_topology_divisors(d->t.gpus_per_node);
     const char *who = nics != NULL ? nics->place : d->params->base->name;
 
@@ -191,34 +192,34 @@ refuse_nic_count(const LhToldDraft *d, GError **error)
 }
 
 static bool
-fill_nic_count(LhToldDraft *d, GError **error)
+fill_nic_count(LhToolDraft *d, GError **error)
 {
-    const LhTold *nics = lh_told_of(d, LH_TOLD_NICS);
+    const LhToolOutput *nics = lh_tool_of(d, LH_TOOL_NICS);
     const LhTopology *base = d->params->base;
     const uint64_t given = d->params->change.nics;
 
     if (given == 0 && nics == NULL && (base == NULL || base->nics_per_node == 0))
-        return lh_told_missing(
+        return lh_tool_missing(
             "node.nics.count",
             "nvidia-smi topo -m and NCCL's topology XML tell it, where some NICs are "
             "nearer to GPUs than others, and --nics N",
             error);
     if (given > 0) {
         d->t.nics_per_node = given;
-        lh_told_note(d, "node.nics.count", g_strdup_printf("%" G_GUINT64_FORMAT, given), -1,
+        lh_tool_note(d, "node.nics.count", g_strdup_printf("%" G_GUINT64_FORMAT, given), -1,
                      "--nics");
     } else {
         d->t.nics_per_node = nics != NULL ? (uint64_t)nics->value * d->trays : base->nics_per_node;
-        lh_told_note_count(d, "node.nics.count", d->t.nics_per_node, nics);
+        lh_tool_note_count(d, "node.nics.count", d->t.nics_per_node, nics);
     }
     return find_whose_nics(d, nics) || refuse_nic_count(d, error);
 }
 
 /* NICs of one GPU, and NICs of different speeds, have no place in a topology file as they are. */
 static bool
-check_alike(const LhToldDraft *d, const LhToldFound *rate, GError **error)
+check_alike(const LhToolDraft *d, const LhToolFound *rate, GError **error)
 {
-    const LhTold *joined = lh_told_of(d, LH_TOLD_NICS_JOINED);
+    const LhToolOutput *joined = lh_tool_of(d, LH_TOOL_NICS_JOINED);
     const LhTopologyChange *change = &d->params->change;
 
     if (d->told->unlike_nics != NULL && (change->nics == 0 || rate->source == NULL)) {
@@ -240,7 +241,7 @@ check_alike(const LhToldDraft *d, const LhToldFound *rate, GError **error)
 
 /* Hosts of one NVLink domain send over NVLink, and those of two over NICs. */
 static bool
-refuse_trays(const LhTold *measured, GError **error)
+refuse_trays(const LhToolOutput *measured, GError **error)
 {
     g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
                 "%s: error: a run on several hosts, and nothing in it says whether they are trays "
@@ -251,31 +252,31 @@ refuse_trays(const LhTold *measured, GError **error)
 }
 
 bool
-lh_told_fill_nics(LhToldDraft *d, GError **error)
+lh_tool_fill_nics(LhToolDraft *d, GError **error)
 {
-    static const LhToldLinkText text = {
+    static const LhToolLinkText text = {
         "node.nics",
         "node.nics.bandwidth",
         "node.nics.latency",
         "ib_write_bw, sendrecv_perf on two hosts and NCCL's topology XML tell it, and --nic-rate",
         "sendrecv_perf -b 8 on two hosts tells it, and ib_write_lat",
-        LH_TOLD_OTHER_CTAS,
-        LH_TOLD_NIC_LATENCY_S,
+        LH_TOOL_OTHER_CTAS,
+        LH_TOOL_NIC_LATENCY_S,
     };
     const LhTopology *base = d->params->base;
-    const LhToldFound rate = find_nic_rate(d);
+    const LhToolFound rate = find_nic_rate(d);
 
-    if (!lh_told_has_nics(d))
+    if (!lh_tool_has_nics(d))
         return true;
     if (d->trays > 1 &&
-        (lh_told_of(d, LH_TOLD_ROUTE_RATE) != NULL || lh_told_of(d, LH_TOLD_ROUTE_LATENCY) != NULL))
-        return refuse_trays(lh_told_of(d, LH_TOLD_ROUTE_RATE) != NULL
-                                ? lh_told_of(d, LH_TOLD_ROUTE_RATE)
-                                : lh_told_of(d, LH_TOLD_ROUTE_LATENCY),
+        (lh_tool_of(d, LH_TOOL_ROUTE_RATE) != NULL || lh_tool_of(d, LH_TOOL_ROUTE_LATENCY) != NULL))
+        return refuse_trays(lh_tool_of(d, LH_TOOL_ROUTE_RATE) != NULL
+                                ? lh_tool_of(d, LH_TOOL_ROUTE_RATE)
+                                : lh_tool_of(d, LH_TOOL_ROUTE_LATENCY),
                             error);
     if (!check_wire(d, error) || !check_alike(d, &rate, error) || !fill_nic_count(d, error) ||
-        !lh_told_fill_link(d, &d->t.nic, base != NULL ? &base->nic : NULL, &text,
-                           (LhToldFoundLink){ rate, find_nic_latency(d) }, error))
+        !lh_tool_fill_link(d, &d->t.nic, base != NULL ? &base->nic : NULL, &text,
+                           (LhToolFoundLink){ rate, find_nic_latency(d) }, error))
         return false;
     fill_pair(d);
     if (base != NULL && rate.source == NULL && d->params->change.nics == 0)
@@ -287,9 +288,9 @@ lh_told_fill_nics(LhToldDraft *d, GError **error)
  */
 
 bool
-lh_told_fill_rings(LhToldDraft *d, GError **error)
+lh_tool_fill_rings(LhToolDraft *d, GError **error)
 {
-    const LhTold *rings = lh_told_of(d, LH_TOLD_RINGS_RATE);
+    const LhToolOutput *rings = lh_tool_of(d, LH_TOOL_RINGS_RATE);
     const LhTopology *base = d->params->base;
     const double nics = (double)d->t.nics_per_node * d->t.nic.bandwidth; /* nocheck:unit: bytes/s */
 
@@ -314,7 +315,7 @@ lh_told_fill_rings(LhToldDraft *d, GError **error)
     d->t.collective_bandwidth = rings->value;
     d->t.collective_provenance = (int)rings->provenance;
     d->t.collective_source = rings->source;
-    lh_told_note(d, "node.collectives.bandwidth", lh_format_bandwidth(rings->value),
+    lh_tool_note(d, "node.collectives.bandwidth", lh_format_bandwidth(rings->value),
                  (int)rings->provenance, rings->source);
     return true;
 }

@@ -6,7 +6,7 @@
 #define DIRECT_NVLINKS_MAX 18 /* of a GPU, without a switch */
 
 static uint32_t
-links_of(const LhToldShape *s, guint a, guint b)
+links_of(const LhToolShape *s, guint a, guint b)
 {
     return s->links[a * s->gpus + b];
 }
@@ -14,7 +14,7 @@ links_of(const LhToldShape *s, guint a, guint b)
 /* Pairs in another order than a topology file has them: their order, "0,2,1,3"; NULL if these are
  * no pairs, or in the file's order. Caller frees. */
 static char *
-order_of_pairs(const LhToldShape *s)
+order_of_pairs(const LhToolShape *s)
 {
     g_autoptr(GString) order = g_string_new(NULL);
     bool moved = false;
@@ -38,7 +38,7 @@ order_of_pairs(const LhToldShape *s)
 }
 
 static bool
-fail_shape(const LhToldReader *r, guint line, const char *what)
+fail_shape(const LhToolReader *r, guint line, const char *what)
 {
     g_set_error(r->text.error, LH_ERROR, LH_ERROR_INPUT,
                 "%s:%u: error: %s; a topology file can only say that all GPUs are joined by "
@@ -49,7 +49,7 @@ fail_shape(const LhToldReader *r, guint line, const char *what)
 
 /* NVLinks of one GPU and whether all have as many; of switched ones those to the switch. */
 static bool
-count_links(const LhToldShape *s, const uint32_t *of, uint32_t *count)
+count_links(const LhToolShape *s, const uint32_t *of, uint32_t *count)
 {
     *count = of[0];
     for (guint g = 1; g < s->gpus; g++) {
@@ -61,7 +61,7 @@ count_links(const LhToldShape *s, const uint32_t *of, uint32_t *count)
 
 /* The links between GPUs: *@every if all pairs have as many, *@pairs if 0-1, 2-3, ... alone. */
 static void
-look_at_pairs(const LhToldShape *s, bool *none, bool *every, bool *pairs)
+look_at_pairs(const LhToolShape *s, bool *none, bool *every, bool *pairs)
 {
     const uint32_t first = s->gpus > 1 ? links_of(s, 0, 1) : 0;
 
@@ -83,7 +83,7 @@ look_at_pairs(const LhToldShape *s, bool *none, bool *every, bool *pairs)
 
 /* What joins the GPUs, and the NVLinks of each. */
 static bool
-find_scale_up(const LhToldReader *r, const LhToldShape *s, guint line, LhScaleUp *kind,
+find_scale_up(const LhToolReader *r, const LhToolShape *s, guint line, LhScaleUp *kind,
               uint32_t *count)
 {
     bool none, every, pairs;
@@ -119,18 +119,18 @@ find_scale_up(const LhToldReader *r, const LhToldShape *s, guint line, LhScaleUp
 }
 
 bool
-lh_told_add_shape(LhToldReader *r, const LhToldShape *s, guint line)
+lh_tool_add_shape(LhToolReader *r, const LhToolShape *s, guint line)
 {
     LhScaleUp kind = LH_SCALE_UP_NONE;
     uint32_t links = s->lost;
 
     if (s->lost == 0 && !find_scale_up(r, s, line, &kind, &links))
         return false;
-    return lh_told_add(r, LH_TOLD_GPUS, line,
-                       (LhToldValue){ s->gpus, LH_PROVENANCE_DATASHEET, 0, 0 }) &&
-           (s->lost > 0 || lh_told_add(r, LH_TOLD_SCALE_UP, line,
-                                       (LhToldValue){ kind, LH_PROVENANCE_DATASHEET, 0, 0 })) &&
-           (links == 0 || lh_told_add(r, LH_TOLD_NVLINKS, line,
-                                      (LhToldValue){ links, LH_PROVENANCE_DATASHEET, 0, 0 })) &&
-           lh_told_add_nics(r, s, line);
+    return lh_tool_add(r, LH_TOOL_GPUS, line,
+                       (LhToolValue){ s->gpus, LH_PROVENANCE_DATASHEET, 0, 0 }) &&
+           (s->lost > 0 || lh_tool_add(r, LH_TOOL_SCALE_UP, line,
+                                       (LhToolValue){ kind, LH_PROVENANCE_DATASHEET, 0, 0 })) &&
+           (links == 0 || lh_tool_add(r, LH_TOOL_NVLINKS, line,
+                                      (LhToolValue){ links, LH_PROVENANCE_DATASHEET, 0, 0 })) &&
+           lh_tool_add_nics(r, s, line);
 }

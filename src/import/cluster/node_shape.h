@@ -6,10 +6,10 @@
 
 #include "import/cluster/readers_private.h"
 
-#define LH_TOLD_NVLINKS_MAX 36 /* that a GPU has: 18 up to Blackwell */
+#define LH_TOOL_NVLINKS_MAX 36 /* that a GPU has: 18 up to Blackwell */
 
 /* How far a NIC is from a GPU: less is nearer. */
-#define LH_TOLD_FAR UINT32_MAX /* not reached at all */
+#define LH_TOOL_FAR UINT32_MAX /* not reached at all */
 
 typedef struct {
     guint gpus, nics;
@@ -23,18 +23,18 @@ typedef struct {
      * joins the GPUs, then. */
     uint32_t lost;
     char *const *names; /* [nics] */
-} LhToldShape;
+} LhToolShape;
 
 /* Adds GPUs, what joins them, NVLinks and NICs, as found in line @line. LH_ERROR_INPUT if a
  * topology file cannot say so. */
-bool lh_told_add_shape(LhToldReader *r, const LhToldShape *shape, guint line);
+bool lh_tool_add_shape(LhToolReader *r, const LhToolShape *shape, guint line);
 
 /* Which NICs are as near to some GPU as any: the others carry no traffic of GPUs. A GPU whose
  * nearest ones are nearer to another GPU shares these. Where all NICs are as far from all GPUs, and
  * only somewhere in the machine or too many to share them evenly, nothing tells which count; a
  * single one does. Returns their number; caller frees @near, [nics].
  */
-guint lh_told_near(const LhToldShape *shape, bool **near);
+guint lh_tool_near(const LhToolShape *shape, bool **near);
 
 /* Adds how many NICs there are for GPUs, which GPU has which, and which are left out. */
-bool lh_told_add_nics(LhToldReader *r, const LhToldShape *shape, guint line);
+bool lh_tool_add_nics(LhToolReader *r, const LhToolShape *shape, guint line);

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#define COLUMNS_MAX (2 * LH_TOLD_GPUS_MAX)
+#define COLUMNS_MAX (2 * LH_TOOL_GPUS_MAX)
 #define SAME 0 /* cells: this, the distance of a path, or NVLINK + their number */
 #define NVLINK 100
 
@@ -19,43 +19,43 @@ static const char *const paths[] = { "X", "PIX", "PXB", "PHB", "NODE", "SYS", "S
 #define OF_SOCKET 4 /* NODE */
 
 typedef struct {
-    GArray *labels; /* of LhToldWord: of the columns */
+    GArray *labels; /* of LhToolWord: of the columns */
     GArray *gpus;   /* of guint: those that are GPUs */
     GArray *nics;   /* the others */
     uint32_t *cells;
-    GArray *nodes; /* of LhToldWord: of each row, what is said of CPUs; empty: nothing */
+    GArray *nodes; /* of LhToolWord: of each row, what is said of CPUs; empty: nothing */
     bool affinity; /* whether there is a column for that */
     guint rows;
     bool legend_pix, legend_nvlink; /* whether a legend has these: NVLink comes last */
 } Matrix;
 
 static bool
-is_gpu(LhToldWord word)
+is_gpu(LhToolWord word)
 {
     uint64_t number;
 
-    return lh_told_numbered(word, "GPU", &number);
+    return lh_tool_numbered(word, "GPU", &number);
 }
 
 /* The place of a path in the table of paths; their number if the word is none. */
 static guint
-find_path(LhToldWord word)
+find_path(LhToolWord word)
 {
     guint i = 0;
 
-    while (i < G_N_ELEMENTS(paths) && !lh_told_is(word, paths[i]))
+    while (i < G_N_ELEMENTS(paths) && !lh_tool_is(word, paths[i]))
         i++;
     return i;
 }
 
 /* Words that the -p2p matrix has for paths. */
 static bool
-is_of_p2p(LhToldWord word)
+is_of_p2p(LhToolWord word)
 {
     static const char *const states[] = { "OK", "NS", "CNS", "GNS", "TNS", "U" };
 
     for (guint i = 0; i < G_N_ELEMENTS(states); i++) {
-        if (lh_told_is(word, states[i]))
+        if (lh_tool_is(word, states[i]))
             return true;
     }
     return false;
@@ -63,75 +63,75 @@ is_of_p2p(LhToldWord word)
 
 /* Numbers, and names of other makers' links. */
 static bool
-is_of_others(LhToldWord word)
+is_of_others(LhToolWord word)
 {
     uint64_t number;
 
-    return lh_told_uint(word, &number) || lh_told_is(word, "XGMI") || lh_told_is(word, "PCIE") ||
-           lh_told_is(word, "HCCS") || lh_told_is(word, "MX");
+    return lh_tool_uint(word, &number) || lh_tool_is(word, "XGMI") || lh_tool_is(word, "PCIE") ||
+           lh_tool_is(word, "HCCS") || lh_tool_is(word, "MX");
 }
 
 /* GPUs and NICs, whatever these are called (NIC0, mlx5_bond_0, roce0); rows have an "X" or another
  * path behind their label. */
 static bool
-is_header(const LhToldReader *r)
+is_header(const LhToolReader *r)
 {
-    const LhToldWord second = lh_told_word(r, 1);
+    const LhToolWord second = lh_tool_word(r, 1);
     uint64_t number;
 
-    return lh_told_is(lh_told_word(r, 0), "GPU0") && second.length > 0 &&
-           find_path(second) == G_N_ELEMENTS(paths) && !lh_told_is(second, "N/A") &&
-           !lh_told_numbered(second, "NV", &number) && !is_of_p2p(second) && !is_of_others(second);
+    return lh_tool_is(lh_tool_word(r, 0), "GPU0") && second.length > 0 &&
+           find_path(second) == G_N_ELEMENTS(paths) && !lh_tool_is(second, "N/A") &&
+           !lh_tool_numbered(second, "NV", &number) && !is_of_p2p(second) && !is_of_others(second);
 }
 
 /* A row of the first GPU. */
 static bool
-is_first_row(const LhToldReader *r)
+is_first_row(const LhToolReader *r)
 {
-    return lh_told_is(lh_told_word(r, 0), "GPU0") && lh_told_is(lh_told_word(r, 1), "X");
+    return lh_tool_is(lh_tool_word(r, 0), "GPU0") && lh_tool_is(lh_tool_word(r, 1), "X");
 }
 
 static bool
-is_matrix(const LhToldReader *r)
+is_matrix(const LhToolReader *r)
 {
     return is_header(r) || is_first_row(r);
 }
 
 static bool
-read_header(LhToldReader *r, Matrix *m)
+read_header(LhToolReader *r, Matrix *m)
 {
     for (guint i = 0; i < r->words->len; i++) {
-        const LhToldWord label = lh_told_word(r, i);
+        const LhToolWord label = lh_tool_word(r, i);
 
-        m->affinity = lh_told_is(label, "CPU");
+        m->affinity = lh_tool_is(label, "CPU");
         if (m->affinity)
             break;
-        if (label.length > LH_TOLD_NAME_BYTES_MAX)
+        if (label.length > LH_TOOL_NAME_BYTES_MAX)
             return lh_text_fail(&r->text, label.at, "a name of more than %d bytes",
-                                LH_TOLD_NAME_BYTES_MAX);
+                                LH_TOOL_NAME_BYTES_MAX);
         g_array_append_val(is_gpu(label) ? m->gpus : m->nics, i);
         g_array_append_val(m->labels, label);
     }
-    if (m->gpus->len > LH_TOLD_GPUS_MAX || m->nics->len > LH_TOLD_GPUS_MAX)
-        return lh_text_fail(&r->text, lh_told_word(r, 0).at, "%u GPUs and %u NICs; allowed: %d",
-                            m->gpus->len, m->nics->len, LH_TOLD_GPUS_MAX);
+    if (m->gpus->len > LH_TOOL_GPUS_MAX || m->nics->len > LH_TOOL_GPUS_MAX)
+        return lh_text_fail(&r->text, lh_tool_word(r, 0).at, "%u GPUs and %u NICs; allowed: %d",
+                            m->gpus->len, m->nics->len, LH_TOOL_GPUS_MAX);
     m->cells = g_new0(uint32_t, (gsize)m->labels->len * m->labels->len);
     return true;
 }
 
 static bool
-read_cell(LhToldReader *r, LhToldWord word, uint32_t *cell)
+read_cell(LhToolReader *r, LhToolWord word, uint32_t *cell)
 {
-    g_autofree char *text = lh_told_text(word);
+    g_autofree char *text = lh_tool_text(word);
     uint64_t links;
 
     *cell = MIN(find_path(word), APART);
     if (find_path(word) < G_N_ELEMENTS(paths))
         return true;
-    *cell = LH_TOLD_FAR;
-    if (lh_told_is(word, "N/A"))
+    *cell = LH_TOOL_FAR;
+    if (lh_tool_is(word, "N/A"))
         return true;
-    if (lh_told_numbered(word, "NV", &links) && links > 0 && links <= LH_TOLD_NVLINKS_MAX) {
+    if (lh_tool_numbered(word, "NV", &links) && links > 0 && links <= LH_TOOL_NVLINKS_MAX) {
         *cell = NVLINK + (uint32_t)links;
         return true;
     }
@@ -148,24 +148,24 @@ read_cell(LhToldReader *r, LhToldWord word, uint32_t *cell)
     return lh_text_fail(&r->text, word.at,
                         "\"%s\" is no path; allowed: X, PIX, PXB, PHB, NODE, SYS, SOC, N/A, or "
                         "NV1 to NV%d",
-                        text, LH_TOLD_NVLINKS_MAX);
+                        text, LH_TOOL_NVLINKS_MAX);
 }
 
 static bool
-read_matrix_row(LhToldReader *r, Matrix *m)
+read_matrix_row(LhToolReader *r, Matrix *m)
 {
     const guint columns = m->labels->len;
-    const LhToldWord label = g_array_index(m->labels, LhToldWord, m->rows);
-    const LhToldWord found = lh_told_word(r, 0);
-    g_autofree char *wanted = lh_told_text(label);
-    g_autofree char *text = lh_told_text(found);
+    const LhToolWord label = g_array_index(m->labels, LhToolWord, m->rows);
+    const LhToolWord found = lh_tool_word(r, 0);
+    g_autofree char *wanted = lh_tool_text(label);
+    g_autofree char *text = lh_tool_text(found);
 
     g_assert(m->cells != NULL);
-    if (!lh_told_same(found, label))
+    if (!lh_tool_same(found, label))
         return lh_text_fail(&r->text, found.at, "\"%s\" where the row of %s should be", text,
                             wanted);
     for (guint i = 0; i < columns; i++) {
-        const LhToldWord word = lh_told_word(r, i + 1);
+        const LhToolWord word = lh_tool_word(r, i + 1);
         uint32_t *cell = &m->cells[m->rows * columns + i];
 
         if (i + 1 >= r->words->len)
@@ -180,7 +180,7 @@ read_matrix_row(LhToldReader *r, Matrix *m)
     }
     m->rows++;
     {
-        const LhToldWord node = lh_told_word(r, columns + 1);
+        const LhToolWord node = lh_tool_word(r, columns + 1);
 
         g_array_append_val(m->nodes, node);
     }
@@ -190,14 +190,14 @@ read_matrix_row(LhToldReader *r, Matrix *m)
 /* Whether the matrix ends before the rows of its NICs, as people cut it: what stands there, if
  * anything, is of none of its rows. */
 static bool
-has_gpu_rows_alone(const LhToldReader *r, const Matrix *m)
+has_gpu_rows_alone(const LhToolReader *r, const Matrix *m)
 {
     const guint gpus = m->gpus->len;
 
     if (m->rows == 0 || m->rows != gpus || g_array_index(m->gpus, guint, gpus - 1) != gpus - 1)
         return false;
     for (guint i = 0; r->words->len > 0 && i < m->labels->len; i++) {
-        if (lh_told_same(lh_told_word(r, 0), g_array_index(m->labels, LhToldWord, i)))
+        if (lh_tool_same(lh_tool_word(r, 0), g_array_index(m->labels, LhToolWord, i)))
             return false;
     }
     return true;
@@ -217,14 +217,14 @@ fill_nic_rows(Matrix *m)
 }
 
 static bool
-check_symmetry(LhToldReader *r, const Matrix *m, guint line)
+check_symmetry(LhToolReader *r, const Matrix *m, guint line)
 {
     const guint columns = m->labels->len;
 
     for (guint a = 0; a < columns; a++) {
         for (guint b = 0; b < a; b++) {
-            g_autofree char *one = lh_told_text(g_array_index(m->labels, LhToldWord, a));
-            g_autofree char *other = lh_told_text(g_array_index(m->labels, LhToldWord, b));
+            g_autofree char *one = lh_tool_text(g_array_index(m->labels, LhToolWord, a));
+            g_autofree char *other = lh_tool_text(g_array_index(m->labels, LhToolWord, b));
 
             if (m->cells[a * columns + b] == m->cells[b * columns + a])
                 continue;
@@ -240,30 +240,30 @@ check_symmetry(LhToldReader *r, const Matrix *m, guint line)
 static uint32_t
 reach_of_cell(uint32_t cell)
 {
-    return cell > APART        ? LH_TOLD_UNSAID
-           : cell <= OF_SWITCH ? LH_TOLD_ON_SWITCH
-           : cell <= OF_SOCKET ? LH_TOLD_ON_SOCKET
-                               : LH_TOLD_BEYOND;
+    return cell > APART        ? LH_TOOL_UNSAID
+           : cell <= OF_SWITCH ? LH_TOOL_ON_SWITCH
+           : cell <= OF_SOCKET ? LH_TOOL_ON_SOCKET
+                               : LH_TOOL_BEYOND;
 }
 
 /* The first GPU that has the CPUs of GPU @g; UINT32_MAX if nothing is said of these. */
 static uint32_t
 node_of(const Matrix *m, guint g)
 {
-    const LhToldWord *nodes = (const LhToldWord *)(const void *)m->nodes->data;
-    const LhToldWord node = nodes[g_array_index(m->gpus, guint, g)];
+    const LhToolWord *nodes = (const LhToolWord *)(const void *)m->nodes->data;
+    const LhToolWord node = nodes[g_array_index(m->gpus, guint, g)];
     guint first = 0;
 
-    if (!m->affinity || node.length == 0 || lh_told_is(node, "N/A"))
+    if (!m->affinity || node.length == 0 || lh_tool_is(node, "N/A"))
         return UINT32_MAX;
-    while (!lh_told_same(nodes[g_array_index(m->gpus, guint, first)], node))
+    while (!lh_tool_same(nodes[g_array_index(m->gpus, guint, first)], node))
         first++;
     return first;
 }
 
 /* What cells say of PCIe. */
 static bool
-add_reaches(LhToldReader *r, const Matrix *m, guint line)
+add_reaches(LhToolReader *r, const Matrix *m, guint line)
 {
     const guint gpus = m->gpus->len;
     g_autofree uint32_t *reach = g_new(uint32_t, (gsize)gpus * gpus);
@@ -276,7 +276,7 @@ add_reaches(LhToldReader *r, const Matrix *m, guint line)
             reach[g * gpus + h] = reach_of_cell(row[g_array_index(m->gpus, guint, h)]);
         node[g] = node_of(m, g);
     }
-    return lh_told_add_reaches(r, gpus, reach, node, line);
+    return lh_tool_add_reaches(r, gpus, reach, node, line);
 }
 
 /* Caller frees. */
@@ -287,18 +287,18 @@ names_in_columns(const Matrix *m)
 
     for (guint n = 0; n < m->nics->len; n++)
         names[n] =
-            lh_told_text(g_array_index(m->labels, LhToldWord, g_array_index(m->nics, guint, n)));
+            lh_tool_text(g_array_index(m->labels, LhToolWord, g_array_index(m->nics, guint, n)));
     return names;
 }
 
 static bool
-conclude_matrix(LhToldReader *r, const Matrix *m, guint line)
+conclude_matrix(LhToolReader *r, const Matrix *m, guint line)
 {
     const guint gpus = m->gpus->len, nics = m->nics->len;
     g_autofree uint32_t *links = g_new0(uint32_t, (gsize)gpus * gpus);
     g_autofree uint32_t *distance = g_new0(uint32_t, (gsize)gpus * nics + 1);
     g_auto(GStrv) names = names_in_columns(m);
-    const LhToldShape shape = { .gpus = gpus,
+    const LhToolShape shape = { .gpus = gpus,
                                 .nics = nics,
                                 .links = links,
                                 .distance = distance,
@@ -312,22 +312,22 @@ conclude_matrix(LhToldReader *r, const Matrix *m, guint line)
         for (guint h = 0; h < gpus; h++) {
             const uint32_t cell = row[g_array_index(m->gpus, guint, h)];
 
-            links[g * gpus + h] = cell > NVLINK && cell < LH_TOLD_FAR ? cell - NVLINK : 0;
+            links[g * gpus + h] = cell > NVLINK && cell < LH_TOOL_FAR ? cell - NVLINK : 0;
         }
         for (guint n = 0; n < nics; n++)
             distance[g * nics + n] = row[g_array_index(m->nics, guint, n)];
     }
-    return lh_told_add_shape(r, &shape, line) && add_reaches(r, m, line);
+    return lh_tool_add_shape(r, &shape, line) && add_reaches(r, m, line);
 }
 
 /* The rows below a header, and the legend below these. */
 static bool
-read_matrix_lines(LhToldReader *r, Matrix *m, guint *line)
+read_matrix_lines(LhToolReader *r, Matrix *m, guint *line)
 {
     for (;;) {
         bool more;
 
-        if (!lh_told_next(r, &more))
+        if (!lh_tool_next(r, &more))
             return false;
         if (!more)
             return true;
@@ -350,14 +350,14 @@ read_matrix_lines(LhToldReader *r, Matrix *m, guint *line)
             else if (!read_matrix_row(r, m))
                 return false;
         }
-        m->legend_pix = m->legend_pix || (lh_told_is(lh_told_word(r, 0), "PIX") &&
-                                          lh_told_is(lh_told_word(r, 1), "="));
-        m->legend_nvlink = m->legend_nvlink || lh_told_is(lh_told_word(r, 0), "NV#");
+        m->legend_pix = m->legend_pix || (lh_tool_is(lh_tool_word(r, 0), "PIX") &&
+                                          lh_tool_is(lh_tool_word(r, 1), "="));
+        m->legend_nvlink = m->legend_nvlink || lh_tool_is(lh_tool_word(r, 0), "NV#");
     }
 }
 
 static bool
-read_matrix(LhToldReader *r, Matrix *m)
+read_matrix(LhToolReader *r, Matrix *m)
 {
     guint line = 1;
 
@@ -368,7 +368,7 @@ read_matrix(LhToldReader *r, Matrix *m)
     if (has_gpu_rows_alone(r, m))
         fill_nic_rows(m);
     if (m->rows < m->labels->len) {
-        g_autofree char *wanted = lh_told_text(g_array_index(m->labels, LhToldWord, m->rows));
+        g_autofree char *wanted = lh_tool_text(g_array_index(m->labels, LhToolWord, m->rows));
 
         return lh_text_fail(&r->text, r->text.at, "the file ends before the row of %s", wanted);
     }
@@ -382,12 +382,12 @@ read_matrix(LhToldReader *r, Matrix *m)
 }
 
 static bool
-read_smi(LhToldReader *r)
+read_smi(LhToolReader *r)
 {
-    g_autoptr(GArray) labels = g_array_new(FALSE, FALSE, sizeof(LhToldWord));
+    g_autoptr(GArray) labels = g_array_new(FALSE, FALSE, sizeof(LhToolWord));
     g_autoptr(GArray) gpus = g_array_new(FALSE, FALSE, sizeof(guint));
     g_autoptr(GArray) nics = g_array_new(FALSE, FALSE, sizeof(guint));
-    g_autoptr(GArray) nodes = g_array_new(FALSE, FALSE, sizeof(LhToldWord));
+    g_autoptr(GArray) nodes = g_array_new(FALSE, FALSE, sizeof(LhToolWord));
     Matrix m = { .labels = labels, .gpus = gpus, .nics = nics, .nodes = nodes };
     const bool ok = read_matrix(r, &m);
 
@@ -395,4 +395,4 @@ read_smi(LhToldReader *r)
     return ok;
 }
 
-const LhToldFormat lh_told_smi = { "nvidia-smi topo -m", is_matrix, read_smi };
+const LhToolFormat lh_tool_smi = { "nvidia-smi topo -m", is_matrix, read_smi };

@@ -24,29 +24,29 @@ static const struct {
 
 /* Index of foreign_tools; their number if it is of none. */
 static gsize
-find_tool(const LhToldReader *r)
+find_tool(const LhToolReader *r)
 {
     gsize i = 0;
 
-    while (i < G_N_ELEMENTS(foreign_tools) && !lh_told_line_has(r, foreign_tools[i].line))
+    while (i < G_N_ELEMENTS(foreign_tools) && !lh_tool_line_has(r, foreign_tools[i].line))
         i++;
     return i;
 }
 
 static bool
-is_foreign(const LhToldReader *r)
+is_foreign(const LhToolReader *r)
 {
     return find_tool(r) < G_N_ELEMENTS(foreign_tools);
 }
 
 static bool
-refuse_foreign(LhToldReader *r)
+refuse_foreign(LhToolReader *r)
 {
     bool more;
     gsize tool = G_N_ELEMENTS(foreign_tools);
 
     do {
-        if (!lh_told_next(r, &more))
+        if (!lh_tool_next(r, &more))
             return false;
         tool = find_tool(r);
     } while (more && tool == G_N_ELEMENTS(foreign_tools));
@@ -58,4 +58,4 @@ refuse_foreign(LhToldReader *r)
                         foreign_tools[tool].tool, foreign_tools[tool].maker);
 }
 
-const LhToldFormat lh_told_foreign = { "another maker's tool", is_foreign, refuse_foreign };
+const LhToolFormat lh_tool_foreign = { "another maker's tool", is_foreign, refuse_foreign };

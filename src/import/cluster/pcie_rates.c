@@ -16,7 +16,7 @@
 #define RING_RANKS 3 /* from here on a ring has hops that differ from a pair's */
 
 bool
-lh_told_is_joined(const LhToldDraft *d)
+lh_tool_is_joined(const LhToolDraft *d)
 {
     return d->t.scale_up == LH_SCALE_UP_SWITCH || d->t.scale_up == LH_SCALE_UP_MEMORY ||
            d->t.gpus_per_node == 1 ||
@@ -24,7 +24,7 @@ lh_told_is_joined(const LhToldDraft *d)
 }
 
 bool
-lh_told_is_over_nvlink(const LhToldDraft *d, uint64_t ranks)
+lh_tool_is_over_nvlink(const LhToolDraft *d, uint64_t ranks)
 {
     return d->t.scale_up == LH_SCALE_UP_SWITCH || d->t.scale_up == LH_SCALE_UP_MEMORY ||
            (d->t.scale_up == LH_SCALE_UP_PAIRS && ranks == 2);
@@ -34,19 +34,19 @@ lh_told_is_over_nvlink(const LhToldDraft *d, uint64_t ranks)
  */
 
 static char *
-kept(const LhToldDraft *d, const char *text)
+kept(const LhToolDraft *d, const char *text)
 {
     return text == NULL ? NULL : g_string_chunk_insert(d->strings, text);
 }
 
 static LhPcieLevel *
-draft_level(const LhToldDraft *d, guint level)
+draft_level(const LhToolDraft *d, guint level)
 {
     return &g_array_index(d->levels, LhPcieLevel, level);
 }
 
 static bool
-is_base_like(const LhToldDraft *d)
+is_base_like(const LhToolDraft *d)
 {
     const LhTopology *base = d->params->base;
 
@@ -79,7 +79,7 @@ is_of_groups(const LhPcieTree *tree, uint32_t level, const GArray *of_gpu)
 
 /* What the base says of the link of the same groups. */
 static void
-keep_level(const LhToldDraft *d, LhPcieLevel *level, const GArray *of_gpu)
+keep_level(const LhToolDraft *d, LhPcieLevel *level, const GArray *of_gpu)
 {
     const LhPcieTree *tree = &d->params->base->tree;
 
@@ -96,7 +96,7 @@ keep_level(const LhToldDraft *d, LhPcieLevel *level, const GArray *of_gpu)
 }
 
 static void
-take_level(LhToldDraft *d, const LhToldLevel *told)
+take_level(LhToolDraft *d, const LhToolLevel *told)
 {
     LhPcieLevel level = { .name = kept(d, told->name),
                           .gpus = row_of(told->of_gpu),
@@ -113,7 +113,7 @@ take_level(LhToldDraft *d, const LhToldLevel *told)
 
 /* No file tells more of it than the base. */
 static void
-keep_memory(LhToldDraft *d)
+keep_memory(LhToolDraft *d)
 {
     const LhPcieTree *tree = &d->params->base->tree;
 
@@ -128,12 +128,12 @@ keep_memory(LhToldDraft *d)
 
 /* As files have it. */
 static void
-take_tree(LhToldDraft *d)
+take_tree(LhToolDraft *d)
 {
-    const LhToldTree *told = &d->told->tree;
+    const LhToolTree *told = &d->told->tree;
 
     for (guint i = 0; i < told->levels->len; i++)
-        take_level(d, &g_array_index(told->levels, LhToldLevel, i));
+        take_level(d, &g_array_index(told->levels, LhToolLevel, i));
     d->t.tree.p2p = strcmp(told->p2p, "node") == 0 ? NULL : kept(d, told->p2p);
     d->t.tree.p2p_two = told->p2p_two;
     if (is_base_like(d) && d->t.tree.p2p != NULL &&
@@ -143,7 +143,7 @@ take_tree(LhToldDraft *d)
 
 /* Of a box that is like the base. */
 static void
-keep_tree(LhToldDraft *d)
+keep_tree(LhToolDraft *d)
 {
     const LhPcieTree *tree = &d->params->base->tree;
 
@@ -153,14 +153,14 @@ keep_tree(LhToldDraft *d)
 }
 
 static bool
-has_told_tree(const LhToldDraft *d)
+has_told_tree(const LhToolDraft *d)
 {
     return d->told->tree.gpus > 0 && d->told->tree.gpus == d->t.gpus_per_node;
 }
 
 /* Where the tree is from; NULL: there is none. */
 static const char *
-fill_tree_of_node(LhToldDraft *d)
+fill_tree_of_node(LhToolDraft *d)
 {
     const bool told = has_told_tree(d), base = !told && is_base_like(d);
 
@@ -178,7 +178,7 @@ fill_tree_of_node(LhToldDraft *d)
 
 /* GPUs of those of a run that are in the group of @gpu. */
 static uint32_t
-members(const LhToldDraft *d, uint32_t level, uint32_t gpu, uint64_t ranks)
+members(const LhToolDraft *d, uint32_t level, uint32_t gpu, uint64_t ranks)
 {
     uint32_t count = 0;
 
@@ -189,7 +189,7 @@ members(const LhToldDraft *d, uint32_t level, uint32_t gpu, uint64_t ranks)
 
 /* Bytes/s on the most loaded link of a level. A ring crosses each once. */
 static double
-load_on_level(const LhToldDraft *d, uint32_t level, const LhToldRun *run)
+load_on_level(const LhToolDraft *d, uint32_t level, const LhToolRun *run)
 {
     const double others = (double)run->ranks - 1;
     double load = 0;
@@ -206,7 +206,7 @@ load_on_level(const LhToldDraft *d, uint32_t level, const LhToldRun *run)
 
 /* Bytes/s that the GPU of a run sends through memory that sends most there. */
 static double
-load_on_memory(const LhToldDraft *d, const LhToldRun *run)
+load_on_memory(const LhToolDraft *d, const LhToolRun *run)
 {
     const LhPcieTree *tree = &d->t.tree;
     double load = 0;
@@ -229,15 +229,15 @@ load_on_memory(const LhToldDraft *d, const LhToldRun *run)
 
 /* The run of @runs that is the fastest of those that went over PCIe, and, of @sends, that sent in a
  * ring directly from GPU to GPU; NULL: none. */
-static const LhToldRun *
-fastest_run(const LhToldDraft *d, const GArray *runs, bool sends)
+static const LhToolRun *
+fastest_run(const LhToolDraft *d, const GArray *runs, bool sends)
 {
-    const LhToldRun *fastest = NULL;
+    const LhToolRun *fastest = NULL;
 
     for (guint i = 0; i < runs->len; i++) {
-        const LhToldRun *run = &g_array_index(runs, LhToldRun, i);
+        const LhToolRun *run = &g_array_index(runs, LhToolRun, i);
 
-        if (lh_told_is_over_nvlink(d, run->ranks) ||
+        if (lh_tool_is_over_nvlink(d, run->ranks) ||
             (sends && (run->op != LH_TIMES_OF_SENDS || load_on_memory(d, run) > 0)))
             continue;
         if (run->rate > (fastest == NULL ? 0 : fastest->rate))
@@ -250,36 +250,36 @@ fastest_run(const LhToldDraft *d, const GArray *runs, bool sends)
  */
 
 /* Of a GPU's own link: sends that go nowhere else are measured as such. */
-static LhToldFound
-find_own_rate(const LhToldDraft *d, const GArray *runs)
+static LhToolFound
+find_own_rate(const LhToolDraft *d, const GArray *runs)
 {
     const LhTopology *base = d->params->base;
-    const LhToldRun *direct = fastest_run(d, runs, true), *fastest = fastest_run(d, runs, false);
-    LhToldFound rate = lh_told_take(lh_told_of(d, LH_TOLD_PCIE_RATE));
+    const LhToolRun *direct = fastest_run(d, runs, true), *fastest = fastest_run(d, runs, false);
+    LhToolFound rate = lh_tool_take(lh_tool_of(d, LH_TOOL_PCIE_RATE));
 
     if (direct != NULL)
         rate =
-            (LhToldFound){ direct->rate, LH_PROVENANCE_MEASURED, direct->source, direct->source };
+            (LhToolFound){ direct->rate, LH_PROVENANCE_MEASURED, direct->source, direct->source };
     if (rate.source == NULL && base != NULL && base->pcie.bandwidth > 0) {
         rate.value = base->pcie.bandwidth;
-        return lh_told_at_least(fastest, rate);
+        return lh_tool_at_least(fastest, rate);
     }
-    return rate.source == NULL ? lh_told_take_sends(d, false, false)
-                               : lh_told_at_least(fastest, rate);
+    return rate.source == NULL ? lh_tool_take_sends(d, false, false)
+                               : lh_tool_at_least(fastest, rate);
 }
 
 /* The fastest ring through memory of two GPUs, or of more; its load in @load. */
-static const LhToldRun *
-fastest_through_memory(const LhToldDraft *d, const GArray *runs, bool of_two, double *load)
+static const LhToolRun *
+fastest_through_memory(const LhToolDraft *d, const GArray *runs, bool of_two, double *load)
 {
-    const LhToldRun *fastest = NULL;
+    const LhToolRun *fastest = NULL;
 
     *load = 0;
     for (guint i = 0; i < runs->len; i++) {
-        const LhToldRun *run = &g_array_index(runs, LhToldRun, i);
+        const LhToolRun *run = &g_array_index(runs, LhToolRun, i);
         const double rate = load_on_memory(d, run); /* nocheck:unit: bytes/s */
 
-        if (lh_told_is_over_nvlink(d, run->ranks) || run->op == LH_COLL_ALL_TO_ALL ||
+        if (lh_tool_is_over_nvlink(d, run->ranks) || run->op == LH_COLL_ALL_TO_ALL ||
             (run->ranks < RING_RANKS) != of_two || rate <= *load)
             continue;
         fastest = run;
@@ -289,7 +289,7 @@ fastest_through_memory(const LhToldDraft *d, const GArray *runs, bool of_two, do
 }
 
 static void
-set_memory(LhToldDraft *d, double rate, int provenance, const char *source)
+set_memory(LhToolDraft *d, double rate, int provenance, const char *source)
 {
     d->t.tree.per_gpu = rate;
     d->t.tree.memory_provenance = provenance;
@@ -299,24 +299,24 @@ set_memory(LhToldDraft *d, double rate, int provenance, const char *source)
 
 /* "all_gather_perf (log.txt), 8 GPUs: what each of them reached". */
 static char *
-source_of_run(const LhToldRun *run, const char *what)
+source_of_run(const LhToolRun *run, const char *what)
 {
     return g_strdup_printf("%s, %" G_GUINT64_FORMAT " GPUs: %s", run->source, run->ranks, what);
 }
 
 /* What GPUs reach through memory, and whether two that are alone do without it. */
 static void
-fit_memory(LhToldDraft *d, const GArray *runs)
+fit_memory(LhToolDraft *d, const GArray *runs)
 {
     double many, two;
-    const LhToldRun *of_many = fastest_through_memory(d, runs, false, &many);
-    const LhToldRun *of_two = fastest_through_memory(d, runs, true, &two);
-    const LhToldRun *run = of_many != NULL ? of_many : of_two;
+    const LhToolRun *of_many = fastest_through_memory(d, runs, false, &many);
+    const LhToolRun *of_two = fastest_through_memory(d, runs, true, &two);
+    const LhToolRun *run = of_many != NULL ? of_many : of_two;
     g_autofree char *source = NULL;
 
     if (of_many != NULL && two > FASTER * many) {
         d->t.tree.p2p_two = true;
-        lh_told_remark(d, g_strdup_printf("node.pcie.p2p_two: two GPUs alone reached more than "
+        lh_tool_remark(d, g_strdup_printf("node.pcie.p2p_two: two GPUs alone reached more than "
                                           "several at once (%s), so that they are taken to reach "
                                           "each other directly",
                                           of_two->source));
@@ -335,7 +335,7 @@ fit_memory(LhToldDraft *d, const GArray *runs)
 }
 
 static void
-set_level(LhToldDraft *d, uint32_t level, double rate, const LhToldRun *run, const char *what)
+set_level(LhToolDraft *d, uint32_t level, double rate, const LhToolRun *run, const char *what)
 {
     LhPcieLevel *const l = draft_level(d, level);
     g_autofree char *source = source_of_run(run, what);
@@ -348,7 +348,7 @@ set_level(LhToldDraft *d, uint32_t level, double rate, const LhToldRun *run, con
 
 /* No link lets less through than it did. */
 static void
-raise_to_run(LhToldDraft *d, const LhToldRun *run)
+raise_to_run(LhToolDraft *d, const LhToolRun *run)
 {
     const double memory = load_on_memory(d, run);
 
@@ -370,7 +370,7 @@ raise_to_run(LhToldDraft *d, const LhToldRun *run)
 
 /* Whether any link but those of the outermost level was as full as it can be. */
 static bool
-is_explained(const LhToldDraft *d, const LhToldRun *run)
+is_explained(const LhToolDraft *d, const LhToolRun *run)
 {
     bool full = run->rate >= FULL * d->t.pcie.bandwidth ||
                 (d->t.tree.per_gpu > 0 && load_on_memory(d, run) >= FULL * d->t.tree.per_gpu);
@@ -382,15 +382,15 @@ is_explained(const LhToldDraft *d, const LhToldRun *run)
 }
 
 /* The all-to-all of the most GPUs, and of these the fastest; NULL: none over PCIe. */
-static const LhToldRun *
-largest_all_to_all(const LhToldDraft *d, const GArray *runs)
+static const LhToolRun *
+largest_all_to_all(const LhToolDraft *d, const GArray *runs)
 {
-    const LhToldRun *largest = NULL;
+    const LhToolRun *largest = NULL;
 
     for (guint i = 0; i < runs->len; i++) {
-        const LhToldRun *run = &g_array_index(runs, LhToldRun, i);
+        const LhToolRun *run = &g_array_index(runs, LhToolRun, i);
 
-        if (run->op == LH_COLL_ALL_TO_ALL && !lh_told_is_over_nvlink(d, run->ranks) &&
+        if (run->op == LH_COLL_ALL_TO_ALL && !lh_tool_is_over_nvlink(d, run->ranks) &&
             (largest == NULL || run->ranks > largest->ranks ||
              (run->ranks == largest->ranks && run->rate > largest->rate)))
             largest = run;
@@ -399,9 +399,9 @@ largest_all_to_all(const LhToldDraft *d, const GArray *runs)
 }
 
 static void
-fit_levels(LhToldDraft *d, const GArray *runs)
+fit_levels(LhToolDraft *d, const GArray *runs)
 {
-    const LhToldRun *all = largest_all_to_all(d, runs);
+    const LhToolRun *all = largest_all_to_all(d, runs);
     const uint32_t outermost = d->levels->len - 1;
     const double load = all == NULL || d->levels->len == 0 ? 0 : load_on_level(d, outermost, all);
 
@@ -409,8 +409,8 @@ fit_levels(LhToldDraft *d, const GArray *runs)
         set_level(d, outermost, load, all,
                   "what went over it at once, slower than other links are");
     for (guint i = 0; i < runs->len; i++) {
-        if (!lh_told_is_over_nvlink(d, g_array_index(runs, LhToldRun, i).ranks))
-            raise_to_run(d, &g_array_index(runs, LhToldRun, i));
+        if (!lh_tool_is_over_nvlink(d, g_array_index(runs, LhToolRun, i).ranks))
+            raise_to_run(d, &g_array_index(runs, LhToolRun, i));
     }
 }
 
@@ -432,7 +432,7 @@ describe_level(const LhPcieLevel *level)
 
 /* What is kept of the base is said to be of it, in short. */
 static const char *
-shown_source(const LhToldDraft *d, const char *source)
+shown_source(const LhToolDraft *d, const char *source)
 {
     const LhTopology *base = d->params->base;
     bool kept_source = base != NULL && source == base->tree.memory_source;
@@ -443,30 +443,30 @@ shown_source(const LhToldDraft *d, const char *source)
 }
 
 static void
-note_tree(const LhToldDraft *d, const char *from)
+note_tree(const LhToolDraft *d, const char *from)
 {
     const LhPcieTree *tree = &d->t.tree;
 
     for (guint i = 0; i < d->levels->len; i++) {
         const LhPcieLevel *level = draft_level(d, i);
 
-        lh_told_note(d, level_paths[i], describe_level(level),
+        lh_tool_note(d, level_paths[i], describe_level(level),
                      level->source == NULL ? -1 : level->provenance,
                      level->source == NULL ? from : shown_source(d, level->source));
     }
     if (tree->p2p != NULL)
-        lh_told_note(d, "node.pcie.p2p", g_strdup(tree->p2p), -1, from);
+        lh_tool_note(d, "node.pcie.p2p", g_strdup(tree->p2p), -1, from);
     if (tree->p2p_two)
-        lh_told_note(d, "node.pcie.p2p_two", g_strdup("true"), -1, from);
+        lh_tool_note(d, "node.pcie.p2p_two", g_strdup("true"), -1, from);
     if (tree->memory_source != NULL)
-        lh_told_note(d, "node.pcie.host",
+        lh_tool_note(d, "node.pcie.host",
                      lh_format_bandwidth(tree->per_gpu > 0 ? tree->per_gpu : tree->memory),
                      tree->memory_provenance, shown_source(d, tree->memory_source));
 }
 
 /* Rates that NCCL counts with, and that nobody measured. */
 static void
-remark_constants(const LhToldDraft *d)
+remark_constants(const LhToolDraft *d)
 {
     g_autoptr(GString) fields = g_string_new(NULL);
 
@@ -477,7 +477,7 @@ remark_constants(const LhToldDraft *d)
     if (d->t.tree.per_gpu > 0 && d->t.tree.memory_provenance == LH_PROVENANCE_DATASHEET)
         g_string_append_printf(fields, "%snode.pcie.host.per_gpu", fields->len > 0 ? ", " : "");
     if (fields->len > 0)
-        lh_told_remark(d, g_strdup_printf("%s: what NCCL counts with and nobody measured; such "
+        lh_tool_remark(d, g_strdup_printf("%s: what NCCL counts with and nobody measured; such "
                                           "boxes differ by ten times: all_gather_perf, "
                                           "alltoall_perf and sendrecv_perf on all %" //
                                           G_GUINT64_FORMAT " GPUs tell it",
@@ -486,14 +486,14 @@ remark_constants(const LhToldDraft *d)
 
 /* Links of which nothing is told are never the limit. */
 static void
-remark_unknown(const LhToldDraft *d)
+remark_unknown(const LhToolDraft *d)
 {
     const guint last = d->levels->len;
 
     for (guint i = 0; i < last; i++) {
         if (draft_level(d, i)->up > 0)
             continue;
-        lh_told_remark(d, g_strdup_printf(
+        lh_tool_remark(d, g_strdup_printf(
                               "%s: nothing says what the link of a %s carries, so that it is never "
                               "the limit; %s tells it, and alltoall_perf on all %" //
                               G_GUINT64_FORMAT " GPUs%s%s",
@@ -503,14 +503,14 @@ remark_unknown(const LhToldDraft *d)
                               d->told->tree.asks != NULL ? d->told->tree.asks : ""));
     }
     if (d->t.tree.p2p != NULL && d->t.tree.memory_source == NULL)
-        lh_told_remark(d, g_strdup_printf("node.pcie.host: GPUs are taken to reach as much through "
+        lh_tool_remark(d, g_strdup_printf("node.pcie.host: GPUs are taken to reach as much through "
                                           "memory as their links carry; all_gather_perf on all %" //
                                           G_GUINT64_FORMAT " GPUs tells it",
                                           d->t.gpus_per_node));
 }
 
 bool
-lh_told_keeps_tree(const LhToldDraft *d)
+lh_tool_keeps_tree(const LhToolDraft *d)
 {
     const LhPcieTree *tree = &d->t.tree, *before = &d->params->base->tree;
     bool same = (tree->memory_source == NULL) == (before->memory_source == NULL) &&
@@ -527,34 +527,34 @@ lh_told_keeps_tree(const LhToldDraft *d)
 }
 
 bool
-lh_told_fill_pcie(LhToldDraft *d, GError **error)
+lh_tool_fill_pcie(LhToolDraft *d, GError **error)
 {
-    static const LhToldLinkText text = {
+    static const LhToolLinkText text = {
         "node.pcie",
         "node.pcie.bandwidth",
         "node.pcie.latency",
         "NCCL's topology XML tells it, and sendrecv_perf on one host where no NVLink joins all "
         "GPUs",
         "sendrecv_perf -b 8 on one host tells it, where no NVLink joins all GPUs",
-        LH_TOLD_OTHER_CTAS,
-        LH_TOLD_PCIE_LATENCY_S,
+        LH_TOOL_OTHER_CTAS,
+        LH_TOOL_PCIE_LATENCY_S,
     };
     const LhTopology *base = d->params->base;
-    const bool known = base != NULL && base->pcie.bandwidth > 0, joined = lh_told_is_joined(d);
-    g_autoptr(GArray) runs = lh_told_runs(d);
+    const bool known = base != NULL && base->pcie.bandwidth > 0, joined = lh_tool_is_joined(d);
+    g_autoptr(GArray) runs = lh_tool_runs(d);
     const char *from = joined ? NULL : fill_tree_of_node(d);
-    const LhToldFound rate = find_own_rate(d, runs);
-    LhToldFound latency = lh_told_take_sends(d, true, false);
+    const LhToolFound rate = find_own_rate(d, runs);
+    LhToolFound latency = lh_tool_take_sends(d, true, false);
 
     /* Nothing crosses it, or the base has NICs on its NVLink. */
-    if (joined && (!lh_told_has_nics(d) || (base != NULL && rate.source == NULL && !known)))
+    if (joined && (!lh_tool_has_nics(d) || (base != NULL && rate.source == NULL && !known)))
         return true;
     /* Only routes between nodes cross it there, and what they take is measured as a whole. */
     if (latency.source == NULL && !known && joined)
-        latency = (LhToldFound){ 0, LH_PROVENANCE_MEASURED, "part of the latency of the NICs",
+        latency = (LhToolFound){ 0, LH_PROVENANCE_MEASURED, "part of the latency of the NICs",
                                  "part of the latency of the NICs" };
-    if (!lh_told_fill_link(d, &d->t.pcie, known ? &base->pcie : NULL, &text,
-                           (LhToldFoundLink){ rate, latency }, error))
+    if (!lh_tool_fill_link(d, &d->t.pcie, known ? &base->pcie : NULL, &text,
+                           (LhToolFoundLink){ rate, latency }, error))
         return false;
     if (joined)
         return true;

@@ -36,13 +36,13 @@ static const struct {
 };
 
 static bool
-is_vendor(const LhToldCpu *cpu, const char *vendor)
+is_vendor(const LhToolCpu *cpu, const char *vendor)
 {
     return g_strcmp0(cpu->vendor, vendor) == 0;
 }
 
 double
-lh_told_socket_rate(const LhToldCpu *cpu, const char **name, const char **missing)
+lh_tool_socket_rate(const LhToolCpu *cpu, const char **name, const char **missing)
 {
     if (is_vendor(cpu, INTEL) && !cpu->modelled) {
         *missing = "familyid and modelid";
@@ -62,13 +62,13 @@ lh_told_socket_rate(const LhToldCpu *cpu, const char **name, const char **missin
 }
 
 double
-lh_told_share_by_memory(const LhToldCpu *cpu)
+lh_tool_share_by_memory(const LhToolCpu *cpu)
 {
     return is_vendor(cpu, INTEL) ? INTEL_BY_MEMORY : 1;
 }
 
 bool
-lh_told_is_direct_for_two(const LhToldCpu *cpu)
+lh_tool_is_direct_for_two(const LhToolCpu *cpu)
 {
     return is_vendor(cpu, AMD);
 }
@@ -79,33 +79,33 @@ lh_told_is_direct_for_two(const LhToldCpu *cpu)
 static void
 clear_level(gpointer data)
 {
-    LhToldLevel *level = data;
+    LhToolLevel *level = data;
 
     g_array_unref(level->of_gpu);
     g_free(level->source);
 }
 
 void
-lh_told_tree_init(LhToldTree *tree, guint gpus)
+lh_tool_tree_init(LhToolTree *tree, guint gpus)
 {
-    *tree = (LhToldTree){ .gpus = gpus, .by_memory = 1, .complete = true };
-    tree->levels = g_array_new(FALSE, FALSE, sizeof(LhToldLevel));
+    *tree = (LhToolTree){ .gpus = gpus, .by_memory = 1, .complete = true };
+    tree->levels = g_array_new(FALSE, FALSE, sizeof(LhToolLevel));
     g_array_set_clear_func(tree->levels, clear_level);
 }
 
 void
-lh_told_tree_clear(LhToldTree *tree)
+lh_tool_tree_clear(LhToolTree *tree)
 {
     if (tree->levels != NULL)
         g_array_unref(tree->levels);
     g_free(tree->asks);
     g_free(tree->source);
     g_free(tree->place);
-    *tree = (LhToldTree){ 0 };
+    *tree = (LhToolTree){ 0 };
 }
 
 GArray *
-lh_told_groups(const uint32_t *group, guint gpus)
+lh_tool_groups(const uint32_t *group, guint gpus)
 {
     GArray *of_gpu = g_array_sized_new(FALSE, FALSE, sizeof(uint64_t), gpus);
     uint64_t next = 0;
@@ -124,7 +124,7 @@ lh_told_groups(const uint32_t *group, guint gpus)
 }
 
 guint
-lh_told_groups_count(const GArray *of_gpu)
+lh_tool_groups_count(const GArray *of_gpu)
 {
     uint64_t last = 0;
 
@@ -133,10 +133,10 @@ lh_told_groups_count(const GArray *of_gpu)
     return (guint)last + 1;
 }
 
-static LhToldLevel *
-level_of(const LhToldTree *tree, guint level)
+static LhToolLevel *
+level_of(const LhToolTree *tree, guint level)
 {
-    return &g_array_index(tree->levels, LhToldLevel, level);
+    return &g_array_index(tree->levels, LhToolLevel, level);
 }
 
 static bool
@@ -147,7 +147,7 @@ is_same_groups(const GArray *a, const GArray *b)
 
 /* A message that leaves a group crosses this link as well. */
 static void
-lower(LhToldLevel *level, double up, const char *source)
+lower(LhToolLevel *level, double up, const char *source)
 {
     if (up == 0 || (level->up > 0 && level->up <= up))
         return;
@@ -157,18 +157,18 @@ lower(LhToldLevel *level, double up, const char *source)
 }
 
 void
-lh_told_tree_add(LhToldTree *tree, const char *name, GArray *of_gpu, double up, const char *source)
+lh_tool_tree_add(LhToolTree *tree, const char *name, GArray *of_gpu, double up, const char *source)
 {
-    LhToldLevel level = { name, of_gpu, up, NULL };
-    LhToldLevel *const last = tree->levels->len == 0 ? NULL : level_of(tree, tree->levels->len - 1);
+    LhToolLevel level = { name, of_gpu, up, NULL };
+    LhToolLevel *const last = tree->levels->len == 0 ? NULL : level_of(tree, tree->levels->len - 1);
 
-    if (lh_told_groups_count(of_gpu) > 1 &&
+    if (lh_tool_groups_count(of_gpu) > 1 &&
         (last == NULL || !is_same_groups(last->of_gpu, of_gpu))) {
         level.source = up > 0 ? g_strdup(source) : NULL;
         g_array_append_val(tree->levels, level);
         return;
     }
-    if (last != NULL && lh_told_groups_count(of_gpu) > 1)
+    if (last != NULL && lh_tool_groups_count(of_gpu) > 1)
         lower(last, up, source);
     g_array_unref(of_gpu);
 }
@@ -176,11 +176,11 @@ lh_told_tree_add(LhToldTree *tree, const char *name, GArray *of_gpu, double up, 
 /* --- of several files ---------------------------------------------------------------------------
  */
 
-static const LhToldLevel *
-find_level(const LhToldTree *tree, const char *name)
+static const LhToolLevel *
+find_level(const LhToolTree *tree, const char *name)
 {
     for (guint i = 0; i < tree->levels->len; i++) {
-        const LhToldLevel *level = level_of(tree, i);
+        const LhToolLevel *level = level_of(tree, i);
 
         if (strcmp(level->name, name) == 0)
             return level;
@@ -190,11 +190,11 @@ find_level(const LhToldTree *tree, const char *name)
 
 /* Whether levels that both have are the same. Where NVLink joins GPUs, a file may not tell. */
 static bool
-agree_on(const LhToldTree *a, const LhToldTree *b, const char **name)
+agree_on(const LhToolTree *a, const LhToolTree *b, const char **name)
 {
     for (guint i = 0; a->complete && b->complete && i < a->levels->len; i++) {
-        const LhToldLevel *level = level_of(a, i);
-        const LhToldLevel *other = find_level(b, level->name);
+        const LhToolLevel *level = level_of(a, i);
+        const LhToolLevel *other = find_level(b, level->name);
 
         *name = level->name;
         if (other != NULL && !is_same_groups(level->of_gpu, other->of_gpu))
@@ -204,26 +204,26 @@ agree_on(const LhToldTree *a, const LhToldTree *b, const char **name)
 }
 
 bool
-lh_told_add_tree(LhToldReader *r, LhToldTree *tree, guint line)
+lh_tool_add_tree(LhToolReader *r, LhToolTree *tree, guint line)
 {
-    LhToldTree *const before = &r->cluster->tree;
+    LhToolTree *const before = &r->cluster->tree;
     const char *name = NULL;
 
-    tree->place = lh_told_place(r, line);
-    tree->source = lh_told_source(r);
+    tree->place = lh_tool_place(r, line);
+    tree->source = lh_tool_source(r);
     if (before->gpus == tree->gpus && !agree_on(tree, before, &name)) {
         g_set_error(r->text.error, LH_ERROR, LH_ERROR_INPUT,
                     "%s: error: other GPUs share a %s here than in %s; give files that agree",
                     tree->place, name, before->place);
-        lh_told_tree_clear(tree);
+        lh_tool_tree_clear(tree);
         return false;
     }
     if (before->gpus == 0 || tree->weight > before->weight) {
-        lh_told_tree_clear(before);
+        lh_tool_tree_clear(before);
         *before = *tree;
         return true;
     }
-    lh_told_tree_clear(tree);
+    lh_tool_tree_clear(tree);
     return true;
 }
 
@@ -255,7 +255,7 @@ do_nodes_hold(const Reaches *t)
         for (guint b = 0; b < a; b++) {
             const uint32_t reach = reach_of(t, a, b);
 
-            if (reach != LH_TOLD_UNSAID && is_of_node(t, a, b) != (reach <= LH_TOLD_ON_SOCKET))
+            if (reach != LH_TOOL_UNSAID && is_of_node(t, a, b) != (reach <= LH_TOOL_ON_SOCKET))
                 return false;
         }
     }
@@ -264,18 +264,18 @@ do_nodes_hold(const Reaches *t)
 
 /* Whether @a and @b are on one switch, or socket, for themselves. */
 static bool
-are_joined(const Reaches *t, guint a, guint b, LhToldReach within)
+are_joined(const Reaches *t, guint a, guint b, LhToolReach within)
 {
     const uint32_t reach = reach_of(t, a, b);
 
-    return reach == LH_TOLD_UNSAID
-               ? within == LH_TOLD_ON_SOCKET && t->nodes_hold && is_of_node(t, a, b)
+    return reach == LH_TOOL_UNSAID
+               ? within == LH_TOOL_ON_SOCKET && t->nodes_hold && is_of_node(t, a, b)
                : reach <= within;
 }
 
 /* Whoever is joined, and those that are joined with them. Caller frees. */
 static uint32_t *
-join_all(const Reaches *t, LhToldReach within)
+join_all(const Reaches *t, LhToolReach within)
 {
     uint32_t *group = g_new(uint32_t, t->gpus);
 
@@ -292,14 +292,14 @@ join_all(const Reaches *t, LhToldReach within)
 }
 
 static bool
-check_group(LhToldReader *r, const Reaches *t, const uint32_t *group, LhToldReach within,
+check_group(LhToolReader *r, const Reaches *t, const uint32_t *group, LhToolReach within,
             guint line)
 {
     for (guint a = 0; a < t->gpus; a++) {
         for (guint b = 0; b < a; b++) {
             const uint32_t reach = reach_of(t, a, b);
 
-            if (group[a] != group[b] || reach == LH_TOLD_UNSAID || reach <= within)
+            if (group[a] != group[b] || reach == LH_TOOL_UNSAID || reach <= within)
                 continue;
             g_set_error(r->text.error, LH_ERROR, LH_ERROR_INPUT,
                         "%s:%u: error: GPU%u and GPU%u are near other GPUs that are near each "
@@ -313,7 +313,7 @@ check_group(LhToldReader *r, const Reaches *t, const uint32_t *group, LhToldReac
 
 /* Adds the level of groups that lie @within, if any has two GPUs. */
 static bool
-add_groups(LhToldReader *r, const Reaches *t, LhToldTree *tree, LhToldReach within, guint line)
+add_groups(LhToolReader *r, const Reaches *t, LhToolTree *tree, LhToolReach within, guint line)
 {
     static const char *const names[] = { "switch", "socket" };
     g_autofree uint32_t *group = join_all(t, within);
@@ -321,34 +321,34 @@ add_groups(LhToldReader *r, const Reaches *t, LhToldTree *tree, LhToldReach with
 
     if (!check_group(r, t, group, within, line))
         return false;
-    of_gpu = lh_told_groups(group, t->gpus);
-    if (within == LH_TOLD_ON_SWITCH && t->gpus > 1 && lh_told_groups_count(of_gpu) == 1)
+    of_gpu = lh_tool_groups(group, t->gpus);
+    if (within == LH_TOOL_ON_SWITCH && t->gpus > 1 && lh_tool_groups_count(of_gpu) == 1)
         tree->p2p = "node";
-    if (within == LH_TOLD_ON_SWITCH && lh_told_groups_count(of_gpu) == t->gpus)
+    if (within == LH_TOOL_ON_SWITCH && lh_tool_groups_count(of_gpu) == t->gpus)
         g_array_unref(of_gpu);
     else
-        lh_told_tree_add(tree, names[within], of_gpu, 0, NULL);
+        lh_tool_tree_add(tree, names[within], of_gpu, 0, NULL);
     return true;
 }
 
 bool
-lh_told_add_reaches(LhToldReader *r, guint gpus, const uint32_t *reach, const uint32_t *node,
+lh_tool_add_reaches(LhToolReader *r, guint gpus, const uint32_t *reach, const uint32_t *node,
                     guint line)
 {
     Reaches t = { gpus, reach, node, false };
-    LhToldTree tree;
+    LhToolTree tree;
 
-    lh_told_tree_init(&tree, gpus);
+    lh_tool_tree_init(&tree, gpus);
     t.nodes_hold = do_nodes_hold(&t);
     tree.p2p = "none";
     for (gsize i = 0; i < (gsize)gpus * gpus; i++)
-        tree.complete = tree.complete && reach[i] != LH_TOLD_UNSAID;
-    if (!add_groups(r, &t, &tree, LH_TOLD_ON_SWITCH, line) ||
-        !add_groups(r, &t, &tree, LH_TOLD_ON_SOCKET, line)) {
-        lh_told_tree_clear(&tree);
+        tree.complete = tree.complete && reach[i] != LH_TOOL_UNSAID;
+    if (!add_groups(r, &t, &tree, LH_TOOL_ON_SWITCH, line) ||
+        !add_groups(r, &t, &tree, LH_TOOL_ON_SOCKET, line)) {
+        lh_tool_tree_clear(&tree);
         return false;
     }
     if (tree.levels->len > 0 && strcmp(level_of(&tree, 0)->name, "switch") == 0)
         tree.p2p = "switch";
-    return lh_told_add_tree(r, &tree, line);
+    return lh_tool_add_tree(r, &tree, line);
 }

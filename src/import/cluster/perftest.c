@@ -31,50 +31,50 @@ typedef struct {
 } PerftestRun;
 
 static bool
-is_perftest_table(const LhToldReader *r)
+is_perftest_table(const LhToolReader *r)
 {
-    return lh_told_is(lh_told_word(r, 0), "#bytes");
+    return lh_tool_is(lh_tool_word(r, 0), "#bytes");
 }
 
 /* "RDMA_Write Bidirectional BW Test". */
 static void
-find_title(LhToldReader *r, PerftestRun *run)
+find_title(LhToolReader *r, PerftestRun *run)
 {
     static const char *const programs[][3] = {
         { "RDMA_Write", "ib_write_bw", "ib_write_lat" },
         { "Send", "ib_send_bw", "ib_send_lat" },
         { "RDMA_Read", "ib_read_bw", "ib_read_lat" },
     };
-    const bool latency = lh_told_line_has(r, "Latency Test");
+    const bool latency = lh_tool_line_has(r, "Latency Test");
 
-    if (!latency && !lh_told_line_has(r, "BW Test"))
+    if (!latency && !lh_tool_line_has(r, "BW Test"))
         return;
-    run->both = lh_told_line_has(r, "Bidirectional");
-    run->two_ways = latency && lh_told_is(lh_told_word(r, 0), "RDMA_Read");
+    run->both = lh_tool_line_has(r, "Bidirectional");
+    run->two_ways = latency && lh_tool_is(lh_tool_word(r, 0), "RDMA_Read");
     for (gsize i = 0; i < G_N_ELEMENTS(programs); i++) {
-        if (lh_told_is(lh_told_word(r, 0), programs[i][0]))
+        if (lh_tool_is(lh_tool_word(r, 0), programs[i][0]))
             r->tool = programs[i][latency ? 2 : 1];
     }
 }
 
 /* What one of the average is: "average[Gb/sec]"; releases before 2024 called MiB MB. */
 static bool
-find_unit(LhToldReader *r, PerftestRun *run)
+find_unit(LhToolReader *r, PerftestRun *run)
 {
     guint columns = 0;
 
     for (guint i = 0; i < r->words->len; i++) {
-        const LhToldWord word = lh_told_word(r, i);
+        const LhToolWord word = lh_tool_word(r, i);
 
-        columns += !lh_told_is(word, "BW"); /* "BW average[Gb/sec]" is one */
+        columns += !lh_tool_is(word, "BW"); /* "BW average[Gb/sec]" is one */
         run->columns = columns;
-        if (!lh_told_begins(word, "average["))
+        if (!lh_tool_begins(word, "average["))
             continue;
         run->what = BANDWIDTH;
         run->column = columns - 1;
-        run->unit = lh_told_is(word, "average[Gb/sec]") ? GBIT : MIB;
-        if (run->unit != GBIT && !lh_told_is(word, "average[MB/sec]") &&
-            !lh_told_is(word, "average[MiB/sec]"))
+        run->unit = lh_tool_is(word, "average[Gb/sec]") ? GBIT : MIB;
+        if (run->unit != GBIT && !lh_tool_is(word, "average[MB/sec]") &&
+            !lh_tool_is(word, "average[MiB/sec]"))
             return lh_text_fail(
                 &r->text, word.at,
                 "a unit that is not known; allowed: [Gb/sec], [MB/sec] or [MiB/sec]");
@@ -83,13 +83,13 @@ find_unit(LhToldReader *r, PerftestRun *run)
 }
 
 static bool
-read_head(LhToldReader *r, PerftestRun *run)
+read_head(LhToolReader *r, PerftestRun *run)
 {
-    const LhToldWord second = lh_told_word(r, 1);
+    const LhToolWord second = lh_tool_word(r, 1);
 
     run->what = NOTHING;
     run->column = 0;
-    if (!lh_told_is(second, "#iterations"))
+    if (!lh_tool_is(second, "#iterations"))
         return lh_text_fail(&r->text, r->text.line_start,
                             "a table with another column than #iterations after #bytes; give a run "
                             "without service levels");
@@ -98,10 +98,10 @@ read_head(LhToldReader *r, PerftestRun *run)
     if (run->what == BANDWIDTH)
         return true;
     for (guint i = 0; i < r->words->len; i++) {
-        const LhToldWord word = lh_told_word(r, i);
+        const LhToolWord word = lh_tool_word(r, i);
 
-        if (lh_told_is(word, "t_typical[usec]") ||
-            (run->column == 0 && lh_told_is(word, "t_avg[usec]")))
+        if (lh_tool_is(word, "t_typical[usec]") ||
+            (run->column == 0 && lh_tool_is(word, "t_avg[usec]")))
             run->column = i;
     }
     if (run->column == 0)
@@ -117,7 +117,7 @@ read_head(LhToldReader *r, PerftestRun *run)
 
 /* Some leave the name of the last column out. */
 static bool
-read_bandwidth(LhToldReader *r, PerftestRun *run, LhToldWord word, uint64_t bytes)
+read_bandwidth(LhToolReader *r, PerftestRun *run, LhToolWord word, uint64_t bytes)
 {
     double found;
 
@@ -125,7 +125,7 @@ read_bandwidth(LhToldReader *r, PerftestRun *run, LhToldWord word, uint64_t byte
         return lh_text_fail(&r->text, r->text.line_start,
                             "%u columns; allowed: %u, of a run over one port of one NIC",
                             r->words->len, run->columns);
-    if (!lh_told_double(word, &found) || !(found >= 0 && found <= US_MAX))
+    if (!lh_tool_double(word, &found) || !(found >= 0 && found <= US_MAX))
         return lh_text_fail(&r->text, word.at, "BW average is a number from 0 to %g", US_MAX);
     found *= run->unit / (run->both ? 2 : 1);
     if (bytes >= LONG_MESSAGE_BYTES && found > run->rate) {
@@ -136,11 +136,11 @@ read_bandwidth(LhToldReader *r, PerftestRun *run, LhToldWord word, uint64_t byte
 }
 
 static bool
-read_latency(LhToldReader *r, PerftestRun *run, LhToldWord word, uint64_t bytes)
+read_latency(LhToolReader *r, PerftestRun *run, LhToolWord word, uint64_t bytes)
 {
     double found;
 
-    if (!lh_told_double(word, &found) || !(found > 0 && found <= US_MAX))
+    if (!lh_tool_double(word, &found) || !(found > 0 && found <= US_MAX))
         return lh_text_fail(&r->text, word.at,
                             "a latency is a number of microseconds, more than 0 and up to %g",
                             US_MAX);
@@ -153,13 +153,13 @@ read_latency(LhToldReader *r, PerftestRun *run, LhToldWord word, uint64_t bytes)
 }
 
 static bool
-read_perftest_lines(LhToldReader *r, PerftestRun *run)
+read_perftest_lines(LhToolReader *r, PerftestRun *run)
 {
     for (;;) {
         bool more;
         uint64_t bytes;
 
-        if (!lh_told_next(r, &more))
+        if (!lh_tool_next(r, &more))
             return false;
         if (!more)
             return true;
@@ -167,8 +167,8 @@ read_perftest_lines(LhToldReader *r, PerftestRun *run)
         if (is_perftest_table(r)) {
             if (!read_head(r, run))
                 return false;
-        } else if (run->what != NOTHING && lh_told_uint(lh_told_word(r, 0), &bytes)) {
-            const LhToldWord word = lh_told_word(r, run->column);
+        } else if (run->what != NOTHING && lh_tool_uint(lh_tool_word(r, 0), &bytes)) {
+            const LhToolWord word = lh_tool_word(r, run->column);
 
             if (!(run->what == BANDWIDTH ? read_bandwidth(r, run, word, bytes)
                                          : read_latency(r, run, word, bytes)))
@@ -178,7 +178,7 @@ read_perftest_lines(LhToldReader *r, PerftestRun *run)
 }
 
 static bool
-read_perftest(LhToldReader *r)
+read_perftest(LhToolReader *r)
 {
     PerftestRun run = { .what = NOTHING };
 
@@ -194,11 +194,11 @@ read_perftest(LhToldReader *r)
                             " bytes on; give a run with one of up to %d bytes",
                             run.least_bytes, LATENCY_BYTES);
     return (run.rate == 0 ||
-            lh_told_add(r, LH_TOLD_NIC_RATE, run.rate_line,
-                        (LhToldValue){ run.rate, LH_PROVENANCE_MEASURED, 0, 0 })) &&
+            lh_tool_add(r, LH_TOOL_NIC_RATE, run.rate_line,
+                        (LhToolValue){ run.rate, LH_PROVENANCE_MEASURED, 0, 0 })) &&
            (run.latency_line == 0 ||
-            lh_told_add(r, LH_TOLD_NIC_LATENCY, run.latency_line,
-                        (LhToldValue){ run.latency_us / US_PER_S, LH_PROVENANCE_MEASURED, 0, 0 }));
+            lh_tool_add(r, LH_TOOL_NIC_LATENCY, run.latency_line,
+                        (LhToolValue){ run.latency_us / US_PER_S, LH_PROVENANCE_MEASURED, 0, 0 }));
 }
 
-const LhToldFormat lh_told_perftest = { "perftest", is_perftest_table, read_perftest };
+const LhToolFormat lh_tool_perftest = { "perftest", is_perftest_table, read_perftest };

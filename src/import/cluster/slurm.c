@@ -29,15 +29,15 @@ typedef struct {
  */
 
 typedef struct {
-    LhToldReader *r;
-    LhToldWord list; /* all of it, for messages */
+    LhToolReader *r;
+    LhToolWord list; /* all of it, for messages */
     GPtrArray *names;
 } Hosts;
 
 static bool
 fail_list(const Hosts *h, const char *what)
 {
-    g_autofree char *text = lh_told_text(h->list);
+    g_autofree char *text = lh_tool_text(h->list);
 
     return lh_text_fail(&h->r->text, h->list.at, "\"%s\" is no list of hosts: %s", text, what);
 }
@@ -59,13 +59,13 @@ static bool
 read_number_range(const char *at, const char *end, uint64_t *first, uint64_t *last, int *width)
 {
     const char *dash = memchr(at, '-', (gsize)(end - at));
-    const LhToldWord one = { at, (gsize)((dash != NULL ? dash : end) - at) };
-    const LhToldWord two = { dash != NULL ? dash + 1 : at,
+    const LhToolWord one = { at, (gsize)((dash != NULL ? dash : end) - at) };
+    const LhToolWord two = { dash != NULL ? dash + 1 : at,
                              dash != NULL ? (gsize)(end - dash - 1) : one.length };
 
     *width = (int)one.length;
-    return one.length <= DIGITS_MAX && two.length <= DIGITS_MAX && lh_told_uint(one, first) &&
-           lh_told_uint(two, last) && *first <= *last;
+    return one.length <= DIGITS_MAX && two.length <= DIGITS_MAX && lh_tool_uint(one, first) &&
+           lh_tool_uint(two, last) && *first <= *last;
 }
 
 /* "[0-3,12]" begins at @at. */
@@ -103,7 +103,7 @@ expand(Hosts *h, const char *prefix, const char *at, const char *end)
 
     if (strpbrk(plain, "]()=#") != NULL)
         return fail_list(h, "names are letters, digits, - . and _, and numbers in brackets");
-    if (strlen(name) > LH_TOLD_NAME_BYTES_MAX)
+    if (strlen(name) > LH_TOOL_NAME_BYTES_MAX)
         return fail_list(h, "a name is too long");
     if (open != NULL)
         return expand_bracket(h, name, open, end);
@@ -117,7 +117,7 @@ expand(Hosts *h, const char *prefix, const char *at, const char *end)
 
 /* The names of "tux[0-3,12],login1", in @names. */
 static bool
-read_hosts(LhToldReader *r, LhToldWord list, GPtrArray *names)
+read_hosts(LhToolReader *r, LhToolWord list, GPtrArray *names)
 {
     Hosts hosts = { r, list, names };
     const char *const end = list.at + list.length;
@@ -139,34 +139,34 @@ read_hosts(LhToldReader *r, LhToldWord list, GPtrArray *names)
  */
 
 /* The value of KEY=VALUE, whatever the case of KEY; empty if it is another key. */
-static LhToldWord
-value_of(LhToldWord word, const char *key)
+static LhToolWord
+value_of(LhToolWord word, const char *key)
 {
     const gsize length = strlen(key);
-    const LhToldWord none = { word.at, 0 };
+    const LhToolWord none = { word.at, 0 };
 
     if (word.length <= length || g_ascii_strncasecmp(word.at, key, length) != 0)
         return none;
-    return (LhToldWord){ word.at + length, word.length - length };
+    return (LhToolWord){ word.at + length, word.length - length };
 }
 
 static bool
-has_key(LhToldWord word, const char *key)
+has_key(LhToolWord word, const char *key)
 {
     return word.length >= strlen(key) && g_ascii_strncasecmp(word.at, key, strlen(key)) == 0;
 }
 
 static bool
-is_switch_line(const LhToldReader *r)
+is_switch_line(const LhToolReader *r)
 {
-    const LhToldWord first = lh_told_word(r, 0);
+    const LhToolWord first = lh_tool_word(r, 0);
 
     return has_key(first, "SwitchName=") || has_key(first, "BlockName=") ||
            has_key(first, "BlockSizes=") || has_key(first, "RingName=");
 }
 
 static bool
-add_leaf(LhToldReader *r, Tree *tree, LhToldWord list)
+add_leaf(LhToolReader *r, Tree *tree, LhToolWord list)
 {
     g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
 
@@ -187,7 +187,7 @@ add_leaf(LhToldReader *r, Tree *tree, LhToldWord list)
 }
 
 static bool
-add_children(LhToldReader *r, Tree *tree, LhToldWord list)
+add_children(LhToolReader *r, Tree *tree, LhToolWord list)
 {
     g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
 
@@ -203,19 +203,19 @@ add_children(LhToldReader *r, Tree *tree, LhToldWord list)
 }
 
 static bool
-read_switch(LhToldReader *r, Tree *tree)
+read_switch(LhToolReader *r, Tree *tree)
 {
-    const LhToldWord name = value_of(lh_told_word(r, 0), "SwitchName=");
-    LhToldWord nodes = { NULL, 0 }, below = { NULL, 0 };
+    const LhToolWord name = value_of(lh_tool_word(r, 0), "SwitchName=");
+    LhToolWord nodes = { NULL, 0 }, below = { NULL, 0 };
 
-    if (name.length == 0 || name.length > LH_TOLD_NAME_BYTES_MAX)
+    if (name.length == 0 || name.length > LH_TOOL_NAME_BYTES_MAX)
         return lh_text_fail(&r->text, name.at,
                             "a line of topology.conf begins with SwitchName=NAME; blocks and rings "
                             "are not read, since a topology file has a tree of switches");
     if (!g_hash_table_add(tree->switches, g_strndup(name.at, name.length)))
         return lh_text_fail(&r->text, name.at, "this switch is there twice");
-    for (guint i = 1; i < r->words->len && *lh_told_word(r, i).at != '#'; i++) {
-        const LhToldWord word = lh_told_word(r, i);
+    for (guint i = 1; i < r->words->len && *lh_tool_word(r, i).at != '#'; i++) {
+        const LhToolWord word = lh_tool_word(r, i);
 
         if (memchr(word.at, '=', word.length) == NULL)
             return lh_text_fail(&r->text, word.at, "a key and its value are written KEY=VALUE");
@@ -232,7 +232,7 @@ read_switch(LhToldReader *r, Tree *tree)
 }
 
 static bool
-fail_child(const LhToldReader *r, const Child *child)
+fail_child(const LhToolReader *r, const Child *child)
 {
     g_set_error(r->text.error, LH_ERROR, LH_ERROR_INPUT,
                 "%s:%u: error: a switch is named in Switches= that has no line of its own",
@@ -241,10 +241,10 @@ fail_child(const LhToldReader *r, const Child *child)
 }
 
 static bool
-conclude_tree(LhToldReader *r, const Tree *tree)
+conclude_tree(LhToolReader *r, const Tree *tree)
 {
-    const LhToldValue nodes = { g_hash_table_size(tree->nodes), LH_PROVENANCE_DATASHEET, 0, 0 };
-    const LhToldValue per_leaf = { tree->nodes_per_leaf, LH_PROVENANCE_DATASHEET, 0, 0 };
+    const LhToolValue nodes = { g_hash_table_size(tree->nodes), LH_PROVENANCE_DATASHEET, 0, 0 };
+    const LhToolValue per_leaf = { tree->nodes_per_leaf, LH_PROVENANCE_DATASHEET, 0, 0 };
 
     for (guint i = 0; i < tree->children->len; i++) {
         const Child *child = &g_array_index(tree->children, Child, i);
@@ -254,21 +254,21 @@ conclude_tree(LhToldReader *r, const Tree *tree)
     }
     if (tree->leaves == 0)
         return lh_text_fail(&r->text, r->text.line_start, "no switch has Nodes=");
-    return lh_told_add(r, LH_TOLD_NODES, tree->line, nodes) &&
-           lh_told_add(r, LH_TOLD_NODES_PER_LEAF, tree->line, per_leaf);
+    return lh_tool_add(r, LH_TOOL_NODES, tree->line, nodes) &&
+           lh_tool_add(r, LH_TOOL_NODES_PER_LEAF, tree->line, per_leaf);
 }
 
 static bool
-read_tree_lines(LhToldReader *r, Tree *tree)
+read_tree_lines(LhToolReader *r, Tree *tree)
 {
     for (;;) {
         bool more;
 
-        if (!lh_told_next(r, &more))
+        if (!lh_tool_next(r, &more))
             return false;
         if (!more)
             return conclude_tree(r, tree);
-        if (r->words->len > 0 && *lh_told_word(r, 0).at != '#' && !read_switch(r, tree))
+        if (r->words->len > 0 && *lh_tool_word(r, 0).at != '#' && !read_switch(r, tree))
             return false;
     }
 }
@@ -280,7 +280,7 @@ clear_child(gpointer child)
 }
 
 static bool
-read_slurm(LhToldReader *r)
+read_slurm(LhToolReader *r)
 {
     g_autoptr(GHashTable) switches = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_autoptr(GHashTable) nodes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
@@ -291,4 +291,4 @@ read_slurm(LhToldReader *r)
     return read_tree_lines(r, &tree);
 }
 
-const LhToldFormat lh_told_slurm = { "Slurm topology.conf", is_switch_line, read_slurm };
+const LhToolFormat lh_tool_slurm = { "Slurm topology.conf", is_switch_line, read_slurm };

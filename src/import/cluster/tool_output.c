@@ -18,46 +18,46 @@ typedef struct {
     enum { PLAIN, RATE, TIME, SHAPE } form;
 } Kind;
 
-static const Kind told_kinds[LH_TOLD_KINDS] = {
-    [LH_TOLD_GPUS] = { "the number of GPUs of a node", PLAIN },
-    [LH_TOLD_HOSTS] = { "the number of hosts of a node", PLAIN },
-    [LH_TOLD_SCALE_UP] = { "what joins the GPUs of a node", SHAPE },
-    [LH_TOLD_NVLINKS] = { "the number of NVLinks of a GPU", PLAIN },
-    [LH_TOLD_CAPABILITY] = { "the compute capability of the GPUs", PLAIN },
-    [LH_TOLD_PEER_RATE] = { "the bandwidth between GPUs of a node", RATE },
-    [LH_TOLD_PEER_LATENCY] = { "the latency between GPUs of a node", TIME },
-    [LH_TOLD_PCIE_RATE] = { "the bandwidth of a GPU's PCIe link", RATE },
-    [LH_TOLD_NICS] = { "the number of NICs next to the GPUs of a node", PLAIN },
-    [LH_TOLD_NICS_JOINED] = { "the number of NICs of each GPU", PLAIN },
-    [LH_TOLD_NIC_WIRE] = { "the wire's rate of a NIC", RATE },
-    [LH_TOLD_NIC_RATE] = { "the bandwidth of a NIC", RATE },
-    [LH_TOLD_NIC_LATENCY] = { "the latency of a NIC", TIME },
-    [LH_TOLD_ROUTE_RATE] = { "the bandwidth between GPUs of two nodes", RATE },
-    [LH_TOLD_ROUTE_LATENCY] = { "the latency between GPUs of two nodes", TIME },
-    [LH_TOLD_RINGS_RATE] = { "the bandwidth of collectives at a node", RATE },
-    [LH_TOLD_NODES] = { "the number of nodes", PLAIN },
-    [LH_TOLD_NODES_PER_LEAF] = { "the number of nodes of a leaf switch", PLAIN },
+static const Kind told_kinds[LH_TOOL_KINDS] = {
+    [LH_TOOL_GPUS] = { "the number of GPUs of a node", PLAIN },
+    [LH_TOOL_HOSTS] = { "the number of hosts of a node", PLAIN },
+    [LH_TOOL_SCALE_UP] = { "what joins the GPUs of a node", SHAPE },
+    [LH_TOOL_NVLINKS] = { "the number of NVLinks of a GPU", PLAIN },
+    [LH_TOOL_CAPABILITY] = { "the compute capability of the GPUs", PLAIN },
+    [LH_TOOL_PEER_RATE] = { "the bandwidth between GPUs of a node", RATE },
+    [LH_TOOL_PEER_LATENCY] = { "the latency between GPUs of a node", TIME },
+    [LH_TOOL_PCIE_RATE] = { "the bandwidth of a GPU's PCIe link", RATE },
+    [LH_TOOL_NICS] = { "the number of NICs next to the GPUs of a node", PLAIN },
+    [LH_TOOL_NICS_JOINED] = { "the number of NICs of each GPU", PLAIN },
+    [LH_TOOL_NIC_WIRE] = { "the wire's rate of a NIC", RATE },
+    [LH_TOOL_NIC_RATE] = { "the bandwidth of a NIC", RATE },
+    [LH_TOOL_NIC_LATENCY] = { "the latency of a NIC", TIME },
+    [LH_TOOL_ROUTE_RATE] = { "the bandwidth between GPUs of two nodes", RATE },
+    [LH_TOOL_ROUTE_LATENCY] = { "the latency between GPUs of two nodes", TIME },
+    [LH_TOOL_RINGS_RATE] = { "the bandwidth of collectives at a node", RATE },
+    [LH_TOOL_NODES] = { "the number of nodes", PLAIN },
+    [LH_TOOL_NODES_PER_LEAF] = { "the number of nodes of a leaf switch", PLAIN },
 };
 
 /* --- words --------------------------------------------------------------------------------------
  */
 
-LhToldWord
-lh_told_word(const LhToldReader *r, guint index)
+LhToolWord
+lh_tool_word(const LhToolReader *r, guint index)
 {
-    const LhToldWord none = { r->text.at, 0 };
+    const LhToolWord none = { r->text.at, 0 };
 
-    return index < r->words->len ? g_array_index(r->words, LhToldWord, index) : none;
+    return index < r->words->len ? g_array_index(r->words, LhToolWord, index) : none;
 }
 
 bool
-lh_told_is(LhToldWord word, const char *text)
+lh_tool_is(LhToolWord word, const char *text)
 {
     return word.length == strlen(text) && memcmp(word.at, text, word.length) == 0;
 }
 
 bool
-lh_told_begins(LhToldWord word, const char *text)
+lh_tool_begins(LhToolWord word, const char *text)
 {
     const gsize length = strlen(text);
 
@@ -65,13 +65,13 @@ lh_told_begins(LhToldWord word, const char *text)
 }
 
 bool
-lh_told_same(LhToldWord a, LhToldWord b)
+lh_tool_same(LhToolWord a, LhToolWord b)
 {
     return a.length == b.length && memcmp(a.at, b.at, a.length) == 0;
 }
 
 bool
-lh_told_line_has(const LhToldReader *r, const char *text)
+lh_tool_line_has(const LhToolReader *r, const char *text)
 {
     const char *const begin = r->text.line_start;
 
@@ -79,24 +79,24 @@ lh_told_line_has(const LhToldReader *r, const char *text)
 }
 
 char *
-lh_told_text(LhToldWord word)
+lh_tool_text(LhToolWord word)
 {
-    return g_utf8_make_valid(word.at, (gssize)MIN(word.length, LH_TOLD_NAME_BYTES_MAX));
+    return g_utf8_make_valid(word.at, (gssize)MIN(word.length, LH_TOOL_NAME_BYTES_MAX));
 }
 
 bool
-lh_told_uint(LhToldWord word, uint64_t *value)
+lh_tool_uint(LhToolWord word, uint64_t *value)
 {
-    return lh_told_numbered(word, "", value);
+    return lh_tool_numbered(word, "", value);
 }
 
 bool
-lh_told_numbered(LhToldWord word, const char *prefix, uint64_t *value)
+lh_tool_numbered(LhToolWord word, const char *prefix, uint64_t *value)
 {
     const gsize from = strlen(prefix);
     uint64_t number = 0;
 
-    if (!lh_told_begins(word, prefix) || word.length == from)
+    if (!lh_tool_begins(word, prefix) || word.length == from)
         return false;
     for (gsize i = from; i < word.length; i++) {
         const char c = word.at[i];
@@ -110,7 +110,7 @@ lh_told_numbered(LhToldWord word, const char *prefix, uint64_t *value)
 }
 
 bool
-lh_told_double(LhToldWord word, double *value)
+lh_tool_double(LhToolWord word, double *value)
 {
     char text[40];
     char *end;
@@ -149,14 +149,14 @@ skip_escape(const char *at, const char *end)
 /* Words are what white space and escape sequences leave, without what a launcher put before them.
  */
 static bool
-cut_words(LhToldReader *r, const char *end)
+cut_words(LhToolReader *r, const char *end)
 {
-    const char *at = lh_told_after_prefix(r->text.line_start, end);
+    const char *at = lh_tool_after_prefix(r->text.line_start, end);
 
     g_array_set_size(r->words, 0);
     while (at < end) {
         const char *const after = skip_escape(at, end);
-        LhToldWord word = { after, 0 };
+        LhToolWord word = { after, 0 };
 
         if (after != at || g_ascii_isspace(*at)) {
             at = after != at ? after : at + 1;
@@ -165,16 +165,16 @@ cut_words(LhToldReader *r, const char *end)
         while (at < end && !g_ascii_isspace(*at) && skip_escape(at, end) == at)
             at++;
         word.length = (gsize)(at - word.at);
-        if (r->words->len == LH_TOLD_WORDS_MAX)
+        if (r->words->len == LH_TOOL_WORDS_MAX)
             return lh_text_fail(&r->text, word.at, "a line of more than %d words",
-                                LH_TOLD_WORDS_MAX);
+                                LH_TOOL_WORDS_MAX);
         g_array_append_val(r->words, word);
     }
     return true;
 }
 
 bool
-lh_told_next(LhToldReader *r, bool *more)
+lh_tool_next(LhToolReader *r, bool *more)
 {
     LhTextReader *t = &r->text;
     const char *end;
@@ -182,16 +182,16 @@ lh_told_next(LhToldReader *r, bool *more)
     *more = t->at < t->end;
     if (!*more)
         return true;
-    if (t->line == LH_TOLD_LINES_MAX)
-        return lh_text_fail(t, t->at, "more than %d lines", LH_TOLD_LINES_MAX);
+    if (t->line == LH_TOOL_LINES_MAX)
+        return lh_text_fail(t, t->at, "more than %d lines", LH_TOOL_LINES_MAX);
     t->line++;
     t->line_start = t->at;
     end = memchr(t->at, '\n', (gsize)(t->end - t->at));
     end = end == NULL ? t->end : end;
     t->at = MIN(end + 1, t->end);
-    if (end - t->line_start > LH_TOLD_LINE_BYTES_MAX)
+    if (end - t->line_start > LH_TOOL_LINE_BYTES_MAX)
         return lh_text_fail(t, t->line_start, "a line of more than %d bytes",
-                            LH_TOLD_LINE_BYTES_MAX);
+                            LH_TOOL_LINE_BYTES_MAX);
     return cut_words(r, end);
 }
 
@@ -199,7 +199,7 @@ lh_told_next(LhToldReader *r, bool *more)
  */
 
 char *
-lh_told_source(const LhToldReader *r)
+lh_tool_source(const LhToolReader *r)
 {
     g_autofree char *base = g_path_get_basename(r->text.file);
     g_autofree char *valid = g_utf8_make_valid(base, -1);
@@ -210,14 +210,14 @@ lh_told_source(const LhToldReader *r)
 }
 
 char *
-lh_told_place(const LhToldReader *r, guint line)
+lh_tool_place(const LhToolReader *r, guint line)
 {
     return g_strdup_printf("%s:%u", r->text.file, line);
 }
 
 /* "24.5 GB/s"; caller frees. */
 static char *
-write_value(LhToldKind kind, double value)
+write_value(LhToolKind kind, double value)
 {
     static const char *const shapes[] = { "no NVLink", "NVSwitch", "NVLink in pairs", "memory" };
 
@@ -231,7 +231,7 @@ write_value(LhToldKind kind, double value)
 }
 
 static bool
-agree(LhToldKind kind, double a, double b)
+agree(LhToolKind kind, double a, double b)
 {
     const bool measured = told_kinds[kind].form == RATE || told_kinds[kind].form == TIME;
 
@@ -239,16 +239,16 @@ agree(LhToldKind kind, double a, double b)
 }
 
 const char *
-lh_told_kind_name(LhToldKind kind)
+lh_tool_kind_name(LhToolKind kind)
 {
     return told_kinds[kind].name;
 }
 
 bool
-lh_told_add(LhToldReader *r, LhToldKind kind, guint line, LhToldValue value)
+lh_tool_add(LhToolReader *r, LhToolKind kind, guint line, LhToolValue value)
 {
-    LhTold *told = &r->cluster->told[kind];
-    const LhToldSaid said = { kind, lh_told_source(r) };
+    LhToolOutput *told = &r->cluster->told[kind];
+    const LhToolSaid said = { kind, lh_tool_source(r) };
 
     g_array_append_val(r->cluster->said, said);
     if (told->known && told->weight == value.weight && told->ranks == value.ranks &&
@@ -265,31 +265,31 @@ lh_told_add(LhToldReader *r, LhToldKind kind, guint line, LhToldValue value)
         return true;
     g_free(told->source);
     g_free(told->place);
-    *told = (LhTold){ true,
-                      value.value,
-                      value.weight,
-                      value.ranks,
-                      value.provenance,
-                      lh_told_source(r),
-                      lh_told_place(r, line) };
+    *told = (LhToolOutput){ true,
+                            value.value,
+                            value.weight,
+                            value.ranks,
+                            value.provenance,
+                            lh_tool_source(r),
+                            lh_tool_place(r, line) };
     return true;
 }
 
 /* --- files --------------------------------------------------------------------------------------
  */
 
-static const LhToldFormat *const formats[] = {
-    &lh_told_foreign,    &lh_told_nccl_xml, &lh_told_smi,
-    &lh_told_nccl_tests, &lh_told_perftest, &lh_told_slurm,
+static const LhToolFormat *const formats[] = {
+    &lh_tool_foreign,    &lh_tool_nccl_xml, &lh_tool_smi,
+    &lh_tool_nccl_tests, &lh_tool_perftest, &lh_tool_slurm,
 };
 
 /* The first line that one format has decides. NULL with the error set if there is none. */
-static const LhToldFormat *
-find_format(LhToldReader *r)
+static const LhToolFormat *
+find_format(LhToolReader *r)
 {
     bool more;
 
-    while (lh_told_next(r, &more)) {
+    while (lh_tool_next(r, &more)) {
         for (gsize i = 0; more && i < G_N_ELEMENTS(formats); i++) {
             if (formats[i]->has_line(r))
                 return formats[i];
@@ -307,14 +307,14 @@ find_format(LhToldReader *r)
 }
 
 static void
-rewind_text(LhToldReader *r, const char *text)
+rewind_text(LhToolReader *r, const char *text)
 {
     r->text.at = r->text.line_start = text;
     r->text.line = 0;
 }
 
 static bool
-check_text(LhToldReader *r, const char *text, gsize length)
+check_text(LhToolReader *r, const char *text, gsize length)
 {
     const char *bad;
 
@@ -331,14 +331,14 @@ check_text(LhToldReader *r, const char *text, gsize length)
 }
 
 bool
-lh_told_begin(LhToldReader *r)
+lh_tool_begin(LhToolReader *r)
 {
     const char *text = r->text.at;
     gsize length = (gsize)(r->text.end - text);
 
-    if (length > LH_TOLD_BYTES_MAX) {
+    if (length > LH_TOOL_BYTES_MAX) {
         g_set_error(r->text.error, LH_ERROR, LH_ERROR_INPUT, "%s:1: error: larger than %u MiB",
-                    r->text.file, LH_TOLD_BYTES_MAX >> 20);
+                    r->text.file, LH_TOOL_BYTES_MAX >> 20);
         return false;
     }
     if (length >= strlen(MARK) && memcmp(text, MARK, strlen(MARK)) == 0)
@@ -349,14 +349,14 @@ lh_told_begin(LhToldReader *r)
 }
 
 bool
-lh_told_parse(LhToldCluster *cluster, const char *file, const char *text, gsize length,
+lh_tool_parse(LhToolCluster *cluster, const char *file, const char *text, gsize length,
               GError **error)
 {
-    g_autoptr(GArray) words = g_array_new(FALSE, FALSE, sizeof(LhToldWord));
-    LhToldReader r = { { file, text, text + length, text, 0, error }, cluster, NULL, words };
-    const LhToldFormat *format = NULL;
+    g_autoptr(GArray) words = g_array_new(FALSE, FALSE, sizeof(LhToolWord));
+    LhToolReader r = { { file, text, text + length, text, 0, error }, cluster, NULL, words };
+    const LhToolFormat *format = NULL;
 
-    if (lh_told_begin(&r)) {
+    if (lh_tool_begin(&r)) {
         text = r.text.at;
         format = find_format(&r);
     }
@@ -366,24 +366,24 @@ lh_told_parse(LhToldCluster *cluster, const char *file, const char *text, gsize 
     r.tool = format->name;
     if (!format->read(&r))
         return false;
-    g_ptr_array_add(cluster->sources, lh_told_source(&r));
+    g_ptr_array_add(cluster->sources, lh_tool_source(&r));
     return true;
 }
 
 bool
-lh_told_load(LhToldCluster *cluster, const char *path, GError **error)
+lh_tool_load(LhToolCluster *cluster, const char *path, GError **error)
 {
     gsize length;
-    g_autofree char *text = lh_input_read(path, LH_TOLD_BYTES_MAX, &length, error);
+    g_autofree char *text = lh_input_read(path, LH_TOOL_BYTES_MAX, &length, error);
 
-    return text != NULL && lh_told_parse(cluster, path, text, length, error);
+    return text != NULL && lh_tool_parse(cluster, path, text, length, error);
 }
 
 /* --- the whole ----------------------------------------------------------------------------------
  */
 
 void
-lh_told_times_clear(LhCollectiveTimes *row)
+lh_tool_times_clear(LhCollectiveTimes *row)
 {
     lh_json_clear(lh_collective_times_fields, row);
 }
@@ -391,17 +391,17 @@ lh_told_times_clear(LhCollectiveTimes *row)
 static void
 clear_said(gpointer said)
 {
-    g_free(((LhToldSaid *)said)->source);
+    g_free(((LhToolSaid *)said)->source);
 }
 
-LhToldCluster *
-lh_told_new(void)
+LhToolCluster *
+lh_tool_new(void)
 {
-    LhToldCluster *cluster = g_new0(LhToldCluster, 1);
+    LhToolCluster *cluster = g_new0(LhToolCluster, 1);
 
     cluster->times = g_array_new(FALSE, TRUE, sizeof(LhCollectiveTimes));
-    g_array_set_clear_func(cluster->times, (GDestroyNotify)lh_told_times_clear);
-    cluster->said = g_array_new(FALSE, FALSE, sizeof(LhToldSaid));
+    g_array_set_clear_func(cluster->times, (GDestroyNotify)lh_tool_times_clear);
+    cluster->said = g_array_new(FALSE, FALSE, sizeof(LhToolSaid));
     g_array_set_clear_func(cluster->said, clear_said);
     cluster->places = g_ptr_array_new_with_free_func(g_free);
     cluster->sources = g_ptr_array_new_with_free_func(g_free);
@@ -410,11 +410,11 @@ lh_told_new(void)
 }
 
 void
-lh_told_free(LhToldCluster *cluster)
+lh_tool_free(LhToolCluster *cluster)
 {
     if (cluster == NULL)
         return;
-    for (int kind = 0; kind < LH_TOLD_KINDS; kind++) {
+    for (int kind = 0; kind < LH_TOOL_KINDS; kind++) {
         g_free(cluster->told[kind].source);
         g_free(cluster->told[kind].place);
     }
@@ -422,7 +422,7 @@ lh_told_free(LhToldCluster *cluster)
     g_array_unref(cluster->said);
     g_ptr_array_unref(cluster->places);
     g_ptr_array_unref(cluster->sources);
-    lh_told_tree_clear(&cluster->tree);
+    lh_tool_tree_clear(&cluster->tree);
     g_clear_pointer(&cluster->nic_of_gpu, g_array_unref);
     g_ptr_array_unref(cluster->notes);
     g_free(cluster->lost_nvlinks);

@@ -9,16 +9,16 @@
 #define TEXT_MAX 1000     /* characters of a field */
 #define BASE_TEXT_MAX 600 /* of what the base says of a link */
 
-const LhTold *
-lh_told_of(const LhToldDraft *d, LhToldKind kind)
+const LhToolOutput *
+lh_tool_of(const LhToolDraft *d, LhToolKind kind)
 {
-    const LhTold *found = &d->told->told[kind];
+    const LhToolOutput *found = &d->told->told[kind];
 
     return found->known ? found : NULL;
 }
 
 char *
-lh_told_cut(const LhToldDraft *d, const char *text, glong max)
+lh_tool_cut(const LhToolDraft *d, const char *text, glong max)
 {
     g_autofree char *piece = g_utf8_substring(text, 0, MIN(g_utf8_strlen(text, -1), max));
 
@@ -29,22 +29,22 @@ lh_told_cut(const LhToldDraft *d, const char *text, glong max)
  */
 
 void
-lh_told_note(const LhToldDraft *d, const char *path, char *value, int provenance,
+lh_tool_note(const LhToolDraft *d, const char *path, char *value, int provenance,
              const char *source)
 {
-    const LhToldField field = { path, value, provenance, g_strdup(source) };
+    const LhToolField field = { path, value, provenance, g_strdup(source) };
 
     g_array_append_val(d->fields, field);
 }
 
 void
-lh_told_remark(const LhToldDraft *d, char *line)
+lh_tool_remark(const LhToolDraft *d, char *line)
 {
     g_ptr_array_add(d->notes, line);
 }
 
 bool
-lh_told_missing(const char *path, const char *tool, GError **error)
+lh_tool_missing(const char *path, const char *tool, GError **error)
 {
     g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
                 "no file says \"%s\": %s; or give --base NAME, a cluster whose fields are kept "
@@ -55,38 +55,38 @@ lh_told_missing(const char *path, const char *tool, GError **error)
 
 /* Where the base has a field from. */
 static const char *
-from_base(const LhToldDraft *d, const char *source)
+from_base(const LhToolDraft *d, const char *source)
 {
     g_autofree char *text = g_strdup_printf("%s: %s", d->params->base->name, source);
 
-    return lh_told_cut(d, text, BASE_TEXT_MAX);
+    return lh_tool_cut(d, text, BASE_TEXT_MAX);
 }
 
 /* --- links --------------------------------------------------------------------------------------
  */
 
-LhToldFound
-lh_told_take(const LhTold *from)
+LhToolFound
+lh_tool_take(const LhToolOutput *from)
 {
-    LhToldFound found = { 0 };
+    LhToolFound found = { 0 };
 
     if (from != NULL)
-        found = (LhToldFound){ from->value, (int)from->provenance, from->source, from->source };
+        found = (LhToolFound){ from->value, (int)from->provenance, from->source, from->source };
     return found;
 }
 
-LhToldFound
-lh_told_take_option(double value, const char *option)
+LhToolFound
+lh_tool_take_option(double value, const char *option)
 {
-    LhToldFound found = { 0 };
+    LhToolFound found = { 0 };
 
     if (value > 0)
-        found = (LhToldFound){ value, LH_PROVENANCE_ASSUMED, option, option };
+        found = (LhToolFound){ value, LH_PROVENANCE_ASSUMED, option, option };
     return found;
 }
 
 static void
-fill_ctas(LhLinkClass *link, const LhLinkClass *base, const LhToldLinkText *text)
+fill_ctas(LhLinkClass *link, const LhLinkClass *base, const LhToolLinkText *text)
 {
     link->ctas = base != NULL ? base->ctas : text->ctas;
     link->ctas_provenance = base != NULL ? base->ctas_provenance : LH_PROVENANCE_ASSUMED;
@@ -94,7 +94,7 @@ fill_ctas(LhLinkClass *link, const LhLinkClass *base, const LhToldLinkText *text
 
 /* "bandwidth: ib_write_bw (nic.txt); latency: hgx-h100: ...". */
 static char *
-link_source(const LhToldDraft *d, const char *bandwidth, const char *latency, bool base)
+link_source(const LhToolDraft *d, const char *bandwidth, const char *latency, bool base)
 {
     g_autoptr(GString) text = g_string_new(NULL);
 
@@ -104,40 +104,40 @@ link_source(const LhToldDraft *d, const char *bandwidth, const char *latency, bo
         g_string_append_printf(text, "bandwidth: %s; latency: %s", bandwidth, latency);
     if (!base)
         g_string_append(text, "; ctas: assumed, as of clusters that come with longhaul");
-    return lh_told_cut(d, text->str, TEXT_MAX);
+    return lh_tool_cut(d, text->str, TEXT_MAX);
 }
 
 /* What the base has. */
-static LhToldFound
-keep_base(const LhToldDraft *d, const LhLinkClass *base, double value, int provenance)
+static LhToolFound
+keep_base(const LhToolDraft *d, const LhLinkClass *base, double value, int provenance)
 {
-    return (LhToldFound){ value, provenance, from_base(d, base->source), d->params->base->name };
+    return (LhToolFound){ value, provenance, from_base(d, base->source), d->params->base->name };
 }
 
 /* Those of one class of links differ little. */
-static LhToldFound
-assume_latency(const LhToldDraft *d, const LhToldLinkText *text)
+static LhToolFound
+assume_latency(const LhToolDraft *d, const LhToolLinkText *text)
 {
     static const char *const source = "assumed, as of clusters that come with longhaul";
 
-    lh_told_remark(d, g_strdup_printf("%s: assumed, as of clusters that come with longhaul; %s",
+    lh_tool_remark(d, g_strdup_printf("%s: assumed, as of clusters that come with longhaul; %s",
                                       text->latency_path, text->latency_tool));
-    return (LhToldFound){ text->latency_s, LH_PROVENANCE_ASSUMED, source, source };
+    return (LhToolFound){ text->latency_s, LH_PROVENANCE_ASSUMED, source, source };
 }
 
 bool
-lh_told_fill_link(LhToldDraft *d, LhLinkClass *link, const LhLinkClass *base,
-                  const LhToldLinkText *text, LhToldFoundLink found, GError **error)
+lh_tool_fill_link(LhToolDraft *d, LhLinkClass *link, const LhLinkClass *base,
+                  const LhToolLinkText *text, LhToolFoundLink found, GError **error)
 {
-    LhToldFound rate = found.rate, latency = found.latency;
+    LhToolFound rate = found.rate, latency = found.latency;
     const bool kept = base != NULL && base->bandwidth > 0;
 
     if (!kept && rate.source == NULL)
-        return lh_told_missing(text->bandwidth_path, text->bandwidth_tool, error);
+        return lh_tool_missing(text->bandwidth_path, text->bandwidth_tool, error);
     if (!kept && latency.source == NULL && text->latency_s > 0)
         latency = assume_latency(d, text);
     if (!kept && latency.source == NULL)
-        return lh_told_missing(text->latency_path, text->latency_tool, error);
+        return lh_tool_missing(text->latency_path, text->latency_tool, error);
     if (kept && rate.source == NULL)
         rate = keep_base(d, base, base->bandwidth, base->provenance);
     if (kept && latency.source == NULL)
@@ -149,22 +149,22 @@ lh_told_fill_link(LhToldDraft *d, LhLinkClass *link, const LhLinkClass *base,
     link->latency_provenance = latency.provenance;
     fill_ctas(link, kept ? base : NULL, text);
     link->source = link_source(d, rate.source, latency.source, kept);
-    lh_told_note(d, text->bandwidth_path, lh_format_bandwidth(link->bandwidth), link->provenance,
+    lh_tool_note(d, text->bandwidth_path, lh_format_bandwidth(link->bandwidth), link->provenance,
                  rate.shown);
-    lh_told_note(d, text->latency_path, lh_format_time(link->latency_ps), link->latency_provenance,
+    lh_tool_note(d, text->latency_path, lh_format_time(link->latency_ps), link->latency_provenance,
                  latency.shown);
     return true;
 }
 
 void
-lh_told_note_count(const LhToldDraft *d, const char *path, uint64_t count, const LhTold *from)
+lh_tool_note_count(const LhToolDraft *d, const char *path, uint64_t count, const LhToolOutput *from)
 {
     g_autofree char *source = NULL;
 
     if (from != NULL && d->trays > 1)
         source = g_strdup_printf("%" G_GUINT64_FORMAT " trays of %.0f, %s", d->trays, from->value,
                                  from->source);
-    lh_told_note(d, path, g_strdup_printf("%" G_GUINT64_FORMAT, count), -1,
+    lh_tool_note(d, path, g_strdup_printf("%" G_GUINT64_FORMAT, count), -1,
                  source != NULL ? source
                  : from != NULL ? from->source
                                 : d->params->base->name);

@@ -29,9 +29,9 @@ static const struct {
 /* NVSwitch may join GPUs of several hosts: of such a base, what tools print on one of its hosts is
  * of a tray. */
 static bool
-find_trays(LhToldDraft *d, GError **error)
+find_trays(LhToolDraft *d, GError **error)
 {
-    const LhTold *gpus = lh_told_of(d, LH_TOLD_GPUS), *kind = lh_told_of(d, LH_TOLD_SCALE_UP);
+    const LhToolOutput *gpus = lh_tool_of(d, LH_TOOL_GPUS), *kind = lh_tool_of(d, LH_TOOL_SCALE_UP);
     const LhTopology *base = d->params->base;
 
     d->trays = 1;
@@ -58,9 +58,9 @@ has_nvlink(const LhTopology *base)
 
 /* NVLinks that lead nowhere join what the base or another file says; they cannot be none. */
 static bool
-check_lost(const LhToldDraft *d, GError **error)
+check_lost(const LhToolDraft *d, GError **error)
 {
-    const LhTold *kind = lh_told_of(d, LH_TOLD_SCALE_UP);
+    const LhToolOutput *kind = lh_tool_of(d, LH_TOOL_SCALE_UP);
 
     if (d->told->lost_nvlinks == NULL ||
         (kind != NULL ? kind->value != LH_SCALE_UP_NONE : has_nvlink(d->params->base)))
@@ -81,9 +81,9 @@ check_lost(const LhToldDraft *d, GError **error)
 /* A file of several hosts says how many; else a base of as many GPUs does, or one of whose hosts
  * the file is. */
 static void
-fill_hosts(LhToldDraft *d)
+fill_hosts(LhToolDraft *d)
 {
-    const LhTold *hosts = lh_told_of(d, LH_TOLD_HOSTS);
+    const LhToolOutput *hosts = lh_tool_of(d, LH_TOOL_HOSTS);
     const LhTopology *base = d->params->base;
     const bool like_base = base != NULL && d->t.gpus_per_node == base->gpus_per_node &&
                            d->t.scale_up == base->scale_up;
@@ -92,35 +92,35 @@ fill_hosts(LhToldDraft *d)
                  : like_base && d->trays == 1 ? base->hosts
                                               : d->trays;
     if (hosts != NULL)
-        lh_told_note_count(d, "node.hosts", d->t.hosts, hosts);
+        lh_tool_note_count(d, "node.hosts", d->t.hosts, hosts);
 }
 
 static bool
-fill_shape(LhToldDraft *d, GError **error)
+fill_shape(LhToolDraft *d, GError **error)
 {
     static const char *const tool = "nvidia-smi topo -m and NCCL's topology XML tell it";
     static const char *const kinds[] = { "none", "nvswitch", "pairs", "memory" };
-    const LhTold *gpus = lh_told_of(d, LH_TOLD_GPUS), *kind = lh_told_of(d, LH_TOLD_SCALE_UP);
+    const LhToolOutput *gpus = lh_tool_of(d, LH_TOOL_GPUS), *kind = lh_tool_of(d, LH_TOOL_SCALE_UP);
     const LhTopology *base = d->params->base;
 
     if (gpus == NULL && base == NULL)
-        return lh_told_missing("node.gpus", tool, error);
+        return lh_tool_missing("node.gpus", tool, error);
     if (!find_trays(d, error) || !check_lost(d, error))
         return false;
     if (kind == NULL && base == NULL)
-        return lh_told_missing("node.scale_up.kind", tool, error);
+        return lh_tool_missing("node.scale_up.kind", tool, error);
     d->t.gpus_per_node = gpus != NULL ? (uint64_t)gpus->value * d->trays : base->gpus_per_node;
     d->t.scale_up = kind != NULL ? (int)kind->value : base->scale_up;
     fill_hosts(d);
-    lh_told_note_count(d, "node.gpus", d->t.gpus_per_node, gpus);
-    lh_told_note(d, "node.scale_up.kind", g_strdup(kinds[d->t.scale_up]), -1,
+    lh_tool_note_count(d, "node.gpus", d->t.gpus_per_node, gpus);
+    lh_tool_note(d, "node.scale_up.kind", g_strdup(kinds[d->t.scale_up]), -1,
                  kind != NULL ? kind->source : base->name);
     return true;
 }
 
 /* The path of a device that stands in the file is relative to the file. */
 static void
-place_device(LhToldDraft *d)
+place_device(LhToolDraft *d)
 {
     const char *name = d->t.device_name, *folder = d->params->folder;
     g_autofree char *path = NULL;
@@ -133,10 +133,10 @@ place_device(LhToldDraft *d)
 }
 
 static bool
-fill_device(LhToldDraft *d, LhDevice **device, GError **error)
+fill_device(LhToolDraft *d, LhDevice **device, GError **error)
 {
     const LhTopology *base = d->params->base;
-    const LhTold *capability = lh_told_of(d, LH_TOLD_CAPABILITY);
+    const LhToolOutput *capability = lh_tool_of(d, LH_TOOL_CAPABILITY);
 
     if (d->params->device == NULL && base == NULL) {
         g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
@@ -151,7 +151,7 @@ fill_device(LhToldDraft *d, LhDevice **device, GError **error)
     if (*device == NULL)
         return false;
     place_device(d);
-    lh_told_note(d, "device", g_strdup(d->t.device_name), -1,
+    lh_tool_note(d, "device", g_strdup(d->t.device_name), -1,
                  d->params->device != NULL ? "--device" : base->name);
     if (capability == NULL || (*device)->compute_capability == 0 ||
         capability->value == (double)(*device)->compute_capability)
@@ -165,10 +165,10 @@ fill_device(LhToldDraft *d, LhDevice **device, GError **error)
 }
 
 /* What the number of links implies. */
-static LhToldFound
-count_nvlinks(const LhToldDraft *d, const LhDevice *device)
+static LhToolFound
+count_nvlinks(const LhToolDraft *d, const LhDevice *device)
 {
-    const LhTold *links = lh_told_of(d, LH_TOLD_NVLINKS);
+    const LhToolOutput *links = lh_tool_of(d, LH_TOOL_NVLINKS);
 
     for (guint i = 0; links != NULL && i < G_N_ELEMENTS(nvlink_rates); i++) {
         if (nvlink_rates[i].capability == device->compute_capability) {
@@ -178,17 +178,17 @@ count_nvlinks(const LhToldDraft *d, const LhDevice *device)
 
             const char *kept = g_string_chunk_insert(d->strings, source);
 
-            return (LhToldFound){ links->value * nvlink_rates[i].rate * GB, LH_PROVENANCE_DATASHEET,
+            return (LhToolFound){ links->value * nvlink_rates[i].rate * GB, LH_PROVENANCE_DATASHEET,
                                   kept, kept };
         }
     }
-    return (LhToldFound){ 0 };
+    return (LhToolFound){ 0 };
 }
 
 /* Bytes/s of a run on a GPU's NVLinks. An NVSwitch that sums has a vector once up, and once down.
  */
 static double
-load_on_nvlink(const LhToldDraft *d, const LhDevice *device, const LhToldRun *run)
+load_on_nvlink(const LhToolDraft *d, const LhDevice *device, const LhToolRun *run)
 {
     const double n = (double)run->ranks;
     const bool sums = run->op == LH_COLL_ALL_REDUCE && d->t.scale_up == LH_SCALE_UP_SWITCH &&
@@ -199,16 +199,16 @@ load_on_nvlink(const LhToldDraft *d, const LhDevice *device, const LhToldRun *ru
 
 /* The run with most of what GPUs of a node sent over NVLink; false if there is none. */
 static bool
-fastest_over_nvlink(const LhToldDraft *d, const LhDevice *device, LhToldRun *fastest)
+fastest_over_nvlink(const LhToolDraft *d, const LhDevice *device, LhToolRun *fastest)
 {
-    g_autoptr(GArray) runs = lh_told_runs(d);
+    g_autoptr(GArray) runs = lh_tool_runs(d);
 
-    *fastest = (LhToldRun){ .rate = 0 };
+    *fastest = (LhToolRun){ .rate = 0 };
     for (guint i = 0; i < runs->len; i++) {
-        LhToldRun run = g_array_index(runs, LhToldRun, i);
+        LhToolRun run = g_array_index(runs, LhToolRun, i);
 
         run.rate = load_on_nvlink(d, device, &run);
-        if (lh_told_is_over_nvlink(d, run.ranks) && run.rate > fastest->rate)
+        if (lh_tool_is_over_nvlink(d, run.ranks) && run.rate > fastest->rate)
             *fastest = run;
     }
     return fastest->rate > 0;
@@ -216,29 +216,29 @@ fastest_over_nvlink(const LhToldDraft *d, const LhDevice *device, LhToldRun *fas
 
 /* What messages reached, or what the links imply, and no less than went over them; an option holds
  * whatever was measured. */
-static LhToldFound
-find_nvlink_rate(const LhToldDraft *d, const LhDevice *device)
+static LhToolFound
+find_nvlink_rate(const LhToolDraft *d, const LhDevice *device)
 {
     const LhTopology *base = d->params->base;
-    LhToldFound rate = lh_told_take_option(d->params->change.nvlink_rate, "--nvlink-rate");
-    LhToldRun fastest;
+    LhToolFound rate = lh_tool_take_option(d->params->change.nvlink_rate, "--nvlink-rate");
+    LhToolRun fastest;
 
     if (rate.source != NULL)
         return rate;
-    rate = lh_told_take_sends(d, false, true);
+    rate = lh_tool_take_sends(d, false, true);
     if (rate.source == NULL)
         rate = count_nvlinks(d, device);
     if (rate.source == NULL && base != NULL)
         rate.value = base->nvlink.bandwidth;
     return rate.value > 0 && fastest_over_nvlink(d, device, &fastest)
-               ? lh_told_at_least(&fastest, rate)
+               ? lh_tool_at_least(&fastest, rate)
                : rate;
 }
 
 static bool
-fill_nvlink(LhToldDraft *d, const LhDevice *device, GError **error)
+fill_nvlink(LhToolDraft *d, const LhDevice *device, GError **error)
 {
-    static const LhToldLinkText text = {
+    static const LhToolLinkText text = {
         "node.scale_up",
         "node.scale_up.bandwidth",
         "node.scale_up.latency",
@@ -248,13 +248,13 @@ fill_nvlink(LhToldDraft *d, const LhDevice *device, GError **error)
         NVLINK_CTAS,
         0, /* generations differ by three times */
     };
-    LhToldFoundLink found;
+    LhToolFoundLink found;
 
     if (d->t.scale_up == LH_SCALE_UP_NONE)
         return true;
     found.rate = find_nvlink_rate(d, device);
-    found.latency = lh_told_take_sends(d, true, true);
-    return lh_told_fill_link(d, &d->t.nvlink,
+    found.latency = lh_tool_take_sends(d, true, true);
+    return lh_tool_fill_link(d, &d->t.nvlink,
                              d->params->base != NULL ? &d->params->base->nvlink : NULL, &text,
                              found, error);
 }
@@ -271,7 +271,7 @@ is_of_case(const LhCollectiveTimes *a, const LhCollectiveTimes *b)
 /* Two runs of one operation, on as many GPUs, with one version of NCCL, or with one that is not
  * known. */
 static bool
-check_twice(const LhToldDraft *d, guint index, GError **error)
+check_twice(const LhToolDraft *d, guint index, GError **error)
 {
     const GArray *rows = d->told->times;
     const LhCollectiveTimes *row = &g_array_index(rows, LhCollectiveTimes, index);
@@ -295,7 +295,7 @@ check_twice(const LhToldDraft *d, guint index, GError **error)
 }
 
 static bool
-is_replaced(const LhToldDraft *d, const LhCollectiveTimes *row)
+is_replaced(const LhToolDraft *d, const LhCollectiveTimes *row)
 {
     for (guint i = 0; i < d->told->times->len; i++) {
         if (is_of_case(&g_array_index(d->told->times, LhCollectiveTimes, i), row))
@@ -306,7 +306,7 @@ is_replaced(const LhToldDraft *d, const LhCollectiveTimes *row)
 
 /* @place: of a run on one host. */
 static bool
-check_ranks_fit(const LhToldDraft *d, uint64_t ranks, const char *place, GError **error)
+check_ranks_fit(const LhToolDraft *d, uint64_t ranks, const char *place, GError **error)
 {
     if (ranks <= d->t.gpus_per_node)
         return true;
@@ -319,12 +319,12 @@ check_ranks_fit(const LhToldDraft *d, uint64_t ranks, const char *place, GError 
 
 /* Sends whose times make no row. */
 static bool
-check_peers(const LhToldDraft *d, GError **error)
+check_peers(const LhToolDraft *d, GError **error)
 {
-    static const LhToldKind kinds[] = { LH_TOLD_PEER_RATE, LH_TOLD_PEER_LATENCY };
+    static const LhToolKind kinds[] = { LH_TOOL_PEER_RATE, LH_TOOL_PEER_LATENCY };
 
     for (guint i = 0; i < G_N_ELEMENTS(kinds); i++) {
-        const LhTold *peer = lh_told_of(d, kinds[i]);
+        const LhToolOutput *peer = lh_tool_of(d, kinds[i]);
 
         if (peer != NULL && !check_ranks_fit(d, peer->ranks, peer->place, error))
             return false;
@@ -334,14 +334,14 @@ check_peers(const LhToldDraft *d, GError **error)
 
 /* Rows of the base are of another machine if its GPUs are joined otherwise. */
 static bool
-is_joined_as_base(const LhToldDraft *d)
+is_joined_as_base(const LhToolDraft *d)
 {
     return d->params->base->scale_up == d->t.scale_up &&
-           (lh_told_is_joined(d) || lh_told_keeps_tree(d));
+           (lh_tool_is_joined(d) || lh_tool_keeps_tree(d));
 }
 
 static bool
-fill_times(LhToldDraft *d, GError **error)
+fill_times(LhToolDraft *d, GError **error)
 {
     const GArray *kept = d->params->base != NULL ? d->params->base->collective_times : NULL;
     const bool other = kept != NULL && !is_joined_as_base(d);
@@ -357,7 +357,7 @@ fill_times(LhToldDraft *d, GError **error)
             return false;
         if (!check_ranks_fit(d, row->ranks, g_ptr_array_index(d->told->places, i), error))
             return false;
-        lh_told_note(d, "node.collective_times",
+        lh_tool_note(d, "node.collective_times",
                      g_strdup_printf("%s, %" G_GUINT64_FORMAT " GPUs, %u sizes",
                                      lh_times_op_names[row->op], row->ranks, row->bytes->len),
                      row->provenance, row->source);
@@ -374,7 +374,7 @@ fill_times(LhToldDraft *d, GError **error)
             g_array_append_val(d->times, row);
     }
     if (dropped > 0)
-        lh_told_remark(d,
+        lh_tool_remark(d,
                        g_strdup_printf("node.collective_times: %u rows of %s are left out, since "
                                        "its GPUs are joined otherwise",
                                        dropped, d->params->base->name));
@@ -386,7 +386,7 @@ fill_times(LhToldDraft *d, GError **error)
 
 /* What Slurm counts are hosts: of an NVLink domain, trays. */
 static bool
-count_nodes(const LhToldDraft *d, const LhTold *hosts, uint64_t *nodes, GError **error)
+count_nodes(const LhToolDraft *d, const LhToolOutput *hosts, uint64_t *nodes, GError **error)
 {
     *nodes = (uint64_t)hosts->value / d->trays;
     if (*nodes * d->trays == (uint64_t)hosts->value)
@@ -399,7 +399,7 @@ count_nodes(const LhToldDraft *d, const LhTold *hosts, uint64_t *nodes, GError *
 }
 
 static void
-keep_fabric(LhToldDraft *d)
+keep_fabric(LhToolDraft *d)
 {
     const LhTopology *base = d->params->base;
 
@@ -417,9 +417,9 @@ keep_fabric(LhToldDraft *d)
 
 /* Rails are crossed inside a node. */
 static bool
-check_rail(const LhToldDraft *d, GError **error)
+check_rail(const LhToolDraft *d, GError **error)
 {
-    const LhTold *kind = lh_told_of(d, LH_TOLD_SCALE_UP);
+    const LhToolOutput *kind = lh_tool_of(d, LH_TOOL_SCALE_UP);
 
     if (d->t.fabric != LH_FABRIC_RAIL || d->t.nics_per_node < 2 ||
         d->t.scale_up == LH_SCALE_UP_SWITCH || kind == NULL)
@@ -433,7 +433,7 @@ check_rail(const LhToldDraft *d, GError **error)
 
 /* Groups of the base's other levels are of its own leaves. */
 static bool
-check_leaves(const LhToldDraft *d, const LhTold *leaf, GError **error)
+check_leaves(const LhToolDraft *d, const LhToolOutput *leaf, GError **error)
 {
     const LhTopology *base = d->params->base;
 
@@ -448,10 +448,10 @@ check_leaves(const LhToldDraft *d, const LhTold *leaf, GError **error)
 }
 
 static bool
-fill_fabric(LhToldDraft *d, GError **error)
+fill_fabric(LhToolDraft *d, GError **error)
 {
-    const LhTold *leaf = lh_told_of(d, LH_TOLD_NODES_PER_LEAF),
-                 *nodes = lh_told_of(d, LH_TOLD_NODES);
+    const LhToolOutput *leaf = lh_tool_of(d, LH_TOOL_NODES_PER_LEAF),
+                       *nodes = lh_tool_of(d, LH_TOOL_NODES);
     const double given = d->params->change.oversubscription;
     char digits[G_ASCII_DTOSTR_BUF_SIZE];
 
@@ -460,18 +460,18 @@ fill_fabric(LhToldDraft *d, GError **error)
         d->t.fabric = LH_FABRIC_FAT_TREE;
         if (!count_nodes(d, leaf, &d->t.nodes_per_leaf, error) || !check_leaves(d, leaf, error))
             return false;
-        lh_told_note(d, "fabric.nodes_per_leaf",
+        lh_tool_note(d, "fabric.nodes_per_leaf",
                      g_strdup_printf("%" G_GUINT64_FORMAT, d->t.nodes_per_leaf), -1, leaf->source);
     }
     if (nodes != NULL) {
         if (!count_nodes(d, nodes, &d->t.max_nodes, error))
             return false;
-        lh_told_note(d, "max_nodes", g_strdup_printf("%" G_GUINT64_FORMAT, d->t.max_nodes), -1,
+        lh_tool_note(d, "max_nodes", g_strdup_printf("%" G_GUINT64_FORMAT, d->t.max_nodes), -1,
                      nodes->source);
     }
     if (given > 0) {
         d->t.oversubscription = given;
-        lh_told_note(d, "fabric.oversubscription", g_strdup(lh_double_to_text(given, digits)), -1,
+        lh_tool_note(d, "fabric.oversubscription", g_strdup(lh_double_to_text(given, digits)), -1,
                      "--oversubscription");
     }
     if (d->t.nics_per_node == 0)
@@ -481,7 +481,7 @@ fill_fabric(LhToldDraft *d, GError **error)
 
 /* Options that the topology has no place for. */
 static bool
-check_options(const LhToldDraft *d, GError **error)
+check_options(const LhToolDraft *d, GError **error)
 {
     LhTopology t = d->t;
     const char *field;
@@ -489,7 +489,7 @@ check_options(const LhToldDraft *d, GError **error)
     g_autofree char *option = NULL;
 
     t.name = (char *)(guintptr)d->params->name;
-    if (lh_told_of(d, LH_TOLD_RINGS_RATE) != NULL)
+    if (lh_tool_of(d, LH_TOOL_RINGS_RATE) != NULL)
         t.collective_bandwidth = 0; /* what was measured was so with these NICs */
     reason = lh_topology_change_refusal(&d->params->change, &t, &field);
     if (reason == NULL)
@@ -502,7 +502,7 @@ check_options(const LhToldDraft *d, GError **error)
 
 /* The names of the files that were read, as many as there is room for. */
 static void
-fill_texts(LhToldDraft *d)
+fill_texts(LhToolDraft *d)
 {
     static const char *const shapes[] = { "without NVLink", "on NVSwitch", "with NVLink in pairs",
                                           "that share memory" };
@@ -518,21 +518,21 @@ fill_texts(LhToldDraft *d)
                                   " NICs, as a cluster's own tools print it.",
                                   d->t.gpus_per_node, d->t.device_name, shapes[d->t.scale_up],
                                   d->t.nics_per_node);
-    d->t.source = lh_told_cut(d, source->str, TEXT_MAX);
-    d->t.description = lh_told_cut(d, description, TEXT_MAX);
-    d->t.name = lh_told_cut(d, d->params->name, TEXT_MAX);
+    d->t.source = lh_tool_cut(d, source->str, TEXT_MAX);
+    d->t.description = lh_tool_cut(d, description, TEXT_MAX);
+    d->t.name = lh_tool_cut(d, d->params->name, TEXT_MAX);
 }
 
 static bool
-fill_draft(LhToldDraft *d, GError **error)
+fill_draft(LhToolDraft *d, GError **error)
 {
     const LhTopology *base = d->params->base;
     LhDevice *device = NULL;
     bool ok;
 
     ok = fill_shape(d, error) && fill_device(d, &device, error) && fill_nvlink(d, device, error) &&
-         lh_told_fill_pcie(d, error) && lh_told_fill_nics(d, error) &&
-         lh_told_fill_rings(d, error) && fill_times(d, error);
+         lh_tool_fill_pcie(d, error) && lh_tool_fill_nics(d, error) &&
+         lh_tool_fill_rings(d, error) && fill_times(d, error);
     lh_device_free(device);
     if (!ok)
         return false;
@@ -551,13 +551,13 @@ fill_draft(LhToldDraft *d, GError **error)
 
 /* What is written must be readable: rules that no field's value tells are held there. */
 static bool
-write_checked(const LhToldDraft *d, LhToldTopology *topology, GError **error)
+write_checked(const LhToolDraft *d, LhToolTopology *topology, GError **error)
 {
     GString *out = g_string_new(NULL);
     g_autofree char *file = g_strdup_printf("%s.json", d->params->name);
     g_autoptr(LhTopology) again = NULL;
 
-    lh_told_write(d, out);
+    lh_tool_write(d, out);
     topology->length = out->len;
     topology->document = g_string_free(out, FALSE);
     again = lh_topology_parse(file, topology->document, topology->length, error);
@@ -570,42 +570,42 @@ write_checked(const LhToldDraft *d, LhToldTopology *topology, GError **error)
 static void
 clear_field(gpointer data)
 {
-    LhToldField *field = data;
+    LhToolField *field = data;
 
     g_free(field->value);
     g_free(field->source);
 }
 
-LhToldTopology *
-lh_told_topology(const LhToldCluster *cluster, const LhToldParams *params, GError **error)
+LhToolTopology *
+lh_tool_topology(const LhToolCluster *cluster, const LhToolParams *params, GError **error)
 {
-    LhToldTopology *topology = g_new0(LhToldTopology, 1);
+    LhToolTopology *topology = g_new0(LhToolTopology, 1);
     g_autoptr(GStringChunk) strings = g_string_chunk_new(TEXT_MAX);
     g_autoptr(GArray) times = g_array_new(FALSE, FALSE, sizeof(const LhCollectiveTimes *));
     g_autoptr(GArray) levels = g_array_new(FALSE, FALSE, sizeof(LhPcieLevel));
     g_autoptr(GArray) nic_of_gpu = g_array_new(FALSE, FALSE, sizeof(uint64_t));
-    LhToldDraft draft = { .told = cluster,
+    LhToolDraft draft = { .told = cluster,
                           .params = params,
                           .strings = strings,
                           .times = times,
                           .levels = levels,
                           .nic_of_gpu = nic_of_gpu };
 
-    topology->fields = draft.fields = g_array_new(FALSE, FALSE, sizeof(LhToldField));
+    topology->fields = draft.fields = g_array_new(FALSE, FALSE, sizeof(LhToolField));
     g_array_set_clear_func(topology->fields, clear_field);
     topology->notes = draft.notes = g_ptr_array_new_with_free_func(g_free);
     for (guint i = 0; i < cluster->notes->len; i++)
-        lh_told_remark(&draft, g_strdup(g_ptr_array_index(cluster->notes, i)));
+        lh_tool_remark(&draft, g_strdup(g_ptr_array_index(cluster->notes, i)));
     if (!fill_draft(&draft, error) || !write_checked(&draft, topology, error)) {
-        lh_told_topology_free(topology);
+        lh_tool_topology_free(topology);
         return NULL;
     }
-    lh_told_note_unused(&draft);
+    lh_tool_note_unused(&draft);
     return topology;
 }
 
 void
-lh_told_topology_free(LhToldTopology *topology)
+lh_tool_topology_free(LhToolTopology *topology)
 {
     if (topology == NULL)
         return;

@@ -13,7 +13,7 @@ typedef struct {
     const char *device;      /* its GPU, a name of devices/ or a path; NULL: that of @base */
     const char *folder;      /* where the file will be, for paths in it; NULL: here */
     LhTopologyChange change; /* what holds whatever files and base say */
-} LhToldParams;
+} LhToolParams;
 
 /* A field of the file, and where its value is from. */
 typedef struct {
@@ -21,22 +21,22 @@ typedef struct {
     char *value;
     int provenance; /* LhProvenance; -1: the field has none */
     char *source;
-} LhToldField;
+} LhToolField;
 
 typedef struct {
     char *document;
     gsize length;
-    GArray *fields; /* of LhToldField */
+    GArray *fields; /* of LhToolField */
     /* Of char *, a line each: what was assumed or left out and what would tell it, and which files
      * added nothing, and why. */
     GPtrArray *notes;
-} LhToldTopology;
+} LhToolTopology;
 
 /*
  * LH_ERROR_INPUT if a field is missing (and which tool tells it), or if what was told cannot be
  * true of one cluster. What is returned can be read as a topology file. Caller frees.
  */
-LhToldTopology *lh_told_topology(const LhToldCluster *cluster, const LhToldParams *params,
+LhToolTopology *lh_tool_topology(const LhToolCluster *cluster, const LhToolParams *params,
                                  GError **error);
-void lh_told_topology_free(LhToldTopology *topology);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhToldTopology, lh_told_topology_free)
+void lh_tool_topology_free(LhToolTopology *topology);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhToolTopology, lh_tool_topology_free)

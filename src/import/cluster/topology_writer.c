@@ -192,7 +192,7 @@ write_slowdown(LhJsonWriter *w, const LhTopology *t)
 }
 
 static void
-write_node(LhJsonWriter *w, const LhToldDraft *draft)
+write_node(LhJsonWriter *w, const LhToolDraft *draft)
 {
     static const char *const kinds[] = { "none", "nvswitch", "pairs", "memory" };
     const LhTopology *t = &draft->t;
@@ -261,7 +261,7 @@ write_fabric(LhJsonWriter *w, const LhTopology *t)
 }
 
 void
-lh_told_write(const LhToldDraft *draft, GString *out)
+lh_tool_write(const LhToolDraft *draft, GString *out)
 {
     g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
     const LhTopology *t = &draft->t;

@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-const char *const lh_seen_class_names[] = {
+const char *const lh_gpu_trace_class_names[] = {
     "attention forward",
     "attention backward",
     "helper of attention",
@@ -21,43 +21,43 @@ const char *const lh_seen_class_names[] = {
     NULL,
 };
 
-G_STATIC_ASSERT(G_N_ELEMENTS(lh_seen_class_names) == LH_SEEN_CLASSES + 1);
+G_STATIC_ASSERT(G_N_ELEMENTS(lh_gpu_trace_class_names) == LH_GPU_TRACE_CLASSES + 1);
 
 /* A name has all of `words`, in this order. */
 typedef struct {
-    LhSeenClass class;
+    LhGpuTraceClass class;
     const char *words[2];
 } Pattern;
 
 /* The first that fits counts: helpers have parts of the names of those that they help. */
 static const Pattern patterns[] = {
-    { LH_SEEN_HELPER, { "flash_bwd_dot_do_o", NULL } },
-    { LH_SEEN_HELPER, { "flash_bwd_convert_d", NULL } },
-    { LH_SEEN_HELPER, { "flash_bwd_clear_dkvaccum", NULL } },
-    { LH_SEEN_HELPER, { "FlashAttnBwdPreprocess", NULL } },
-    { LH_SEEN_HELPER, { "FlashAttnBwdPostprocess", NULL } },
-    { LH_SEEN_HELPER, { "FlashAttentionBackwardPreprocess", NULL } },
-    { LH_SEEN_HELPER, { "FlashAttentionBackwardPostprocess", NULL } },
-    { LH_SEEN_HELPER, { "splitkv_combine_kernel", NULL } },
-    { LH_SEEN_HELPER, { "FlashAttnFwdCombine", NULL } },
-    { LH_SEEN_HELPER, { "FlashAttentionForwardCombine", NULL } },
-    { LH_SEEN_ATTEND, { "flash_fwd_kernel", NULL } },
-    { LH_SEEN_ATTEND, { "flash_fwd_splitkv_kernel", NULL } },
-    { LH_SEEN_ATTEND, { "FlashAttnFwdSm", NULL } },
-    { LH_SEEN_ATTEND, { "FlashAttentionForwardSm", NULL } },
-    { LH_SEEN_ATTEND, { "sdpa_sm", "_flash_fprop" } },
-    { LH_SEEN_ATTEND, { "fmha_cutlassF_", NULL } },
-    { LH_SEEN_ATTEND_GRAD, { "flash_bwd_dq_dk_dv_loop_", NULL } },
-    { LH_SEEN_ATTEND_GRAD, { "FlashAttnBwdSm", NULL } },
-    { LH_SEEN_ATTEND_GRAD, { "FlashAttentionBackwardSm", NULL } },
-    { LH_SEEN_ATTEND_GRAD, { "sdpa_sm", "_flash_bprop" } },
-    { LH_SEEN_ATTEND_GRAD, { "fmha_cutlassB_", NULL } },
-    { LH_SEEN_MERGE, { "thd_lse_kernel", NULL } },
-    { LH_SEEN_MERGE, { "thd_out_correction_kernel", NULL } },
-    { LH_SEEN_MERGE, { "thd_grad_correction_kernel", NULL } },
-    { LH_SEEN_COMM, { "ncclDevKernel_", NULL } },
-    { LH_SEEN_COMM, { "ncclSymkDevKernel_", NULL } },
-    { LH_SEEN_COMM, { "ncclKernel_", NULL } },
+    { LH_GPU_TRACE_HELPER, { "flash_bwd_dot_do_o", NULL } },
+    { LH_GPU_TRACE_HELPER, { "flash_bwd_convert_d", NULL } },
+    { LH_GPU_TRACE_HELPER, { "flash_bwd_clear_dkvaccum", NULL } },
+    { LH_GPU_TRACE_HELPER, { "FlashAttnBwdPreprocess", NULL } },
+    { LH_GPU_TRACE_HELPER, { "FlashAttnBwdPostprocess", NULL } },
+    { LH_GPU_TRACE_HELPER, { "FlashAttentionBackwardPreprocess", NULL } },
+    { LH_GPU_TRACE_HELPER, { "FlashAttentionBackwardPostprocess", NULL } },
+    { LH_GPU_TRACE_HELPER, { "splitkv_combine_kernel", NULL } },
+    { LH_GPU_TRACE_HELPER, { "FlashAttnFwdCombine", NULL } },
+    { LH_GPU_TRACE_HELPER, { "FlashAttentionForwardCombine", NULL } },
+    { LH_GPU_TRACE_ATTEND, { "flash_fwd_kernel", NULL } },
+    { LH_GPU_TRACE_ATTEND, { "flash_fwd_splitkv_kernel", NULL } },
+    { LH_GPU_TRACE_ATTEND, { "FlashAttnFwdSm", NULL } },
+    { LH_GPU_TRACE_ATTEND, { "FlashAttentionForwardSm", NULL } },
+    { LH_GPU_TRACE_ATTEND, { "sdpa_sm", "_flash_fprop" } },
+    { LH_GPU_TRACE_ATTEND, { "fmha_cutlassF_", NULL } },
+    { LH_GPU_TRACE_ATTEND_GRAD, { "flash_bwd_dq_dk_dv_loop_", NULL } },
+    { LH_GPU_TRACE_ATTEND_GRAD, { "FlashAttnBwdSm", NULL } },
+    { LH_GPU_TRACE_ATTEND_GRAD, { "FlashAttentionBackwardSm", NULL } },
+    { LH_GPU_TRACE_ATTEND_GRAD, { "sdpa_sm", "_flash_bprop" } },
+    { LH_GPU_TRACE_ATTEND_GRAD, { "fmha_cutlassB_", NULL } },
+    { LH_GPU_TRACE_MERGE, { "thd_lse_kernel", NULL } },
+    { LH_GPU_TRACE_MERGE, { "thd_out_correction_kernel", NULL } },
+    { LH_GPU_TRACE_MERGE, { "thd_grad_correction_kernel", NULL } },
+    { LH_GPU_TRACE_COMM, { "ncclDevKernel_", NULL } },
+    { LH_GPU_TRACE_COMM, { "ncclSymkDevKernel_", NULL } },
+    { LH_GPU_TRACE_COMM, { "ncclKernel_", NULL } },
 };
 
 /* What is moved: of NCCL's kernels behind "Kernel_", and of what PyTorch calls collectives. */
@@ -65,16 +65,16 @@ static const struct {
     const char *prefix; /* lower case, without underscores and dashes */
     uint8_t transfer;
 } transfer_prefixes[] = {
-    { "allgather", LH_COLL_ALL_GATHER },   { "reducescatter", LH_COLL_REDUCE_SCATTER },
-    { "allreduce", LH_COLL_ALL_REDUCE },   { "alltoall", LH_COLL_ALL_TO_ALL },
-    { "broadcast", LH_COLL_BROADCAST },    { "sendrecv", LH_SEEN_MESSAGES },
-    { "exchange", LH_SEEN_MESSAGES },      { "send", LH_SEEN_MESSAGES },
-    { "receive", LH_SEEN_MESSAGES },       { "recv", LH_SEEN_MESSAGES },
-    { "ncclcoalesced", LH_SEEN_MESSAGES }, { "coalesced", LH_SEEN_MESSAGES },
+    { "allgather", LH_COLL_ALL_GATHER },        { "reducescatter", LH_COLL_REDUCE_SCATTER },
+    { "allreduce", LH_COLL_ALL_REDUCE },        { "alltoall", LH_COLL_ALL_TO_ALL },
+    { "broadcast", LH_COLL_BROADCAST },         { "sendrecv", LH_GPU_TRACE_MESSAGES },
+    { "exchange", LH_GPU_TRACE_MESSAGES },      { "send", LH_GPU_TRACE_MESSAGES },
+    { "receive", LH_GPU_TRACE_MESSAGES },       { "recv", LH_GPU_TRACE_MESSAGES },
+    { "ncclcoalesced", LH_GPU_TRACE_MESSAGES }, { "coalesced", LH_GPU_TRACE_MESSAGES },
 };
 
 uint8_t
-lh_seen_transfer(const char *name)
+lh_gpu_trace_transfer(const char *name)
 {
     char plain[32];
     gsize n = 0;
@@ -88,7 +88,7 @@ lh_seen_transfer(const char *name)
         if (g_str_has_prefix(plain, transfer_prefixes[i].prefix))
             return transfer_prefixes[i].transfer;
     }
-    return LH_SEEN_UNKNOWN;
+    return LH_GPU_TRACE_UNKNOWN;
 }
 
 static bool
@@ -106,55 +106,55 @@ fits(const Pattern *pattern, const char *name)
 }
 
 /* longhaul's own kernels. */
-static LhSeenClass
+static LhGpuTraceClass
 own_class(const char *name)
 {
     const LhKernelId id = lh_kernel_find(name);
 
     if (id == LH_KERNELS_COUNT)
-        return LH_SEEN_OTHER;
-    return lh_kernels[id]->effect == LH_EFFECT_ATTEND        ? LH_SEEN_ATTEND
-           : lh_kernels[id]->effect == LH_EFFECT_ATTEND_GRAD ? LH_SEEN_ATTEND_GRAD
-                                                             : LH_SEEN_OTHER;
+        return LH_GPU_TRACE_OTHER;
+    return lh_kernels[id]->effect == LH_EFFECT_ATTEND        ? LH_GPU_TRACE_ATTEND
+           : lh_kernels[id]->effect == LH_EFFECT_ATTEND_GRAD ? LH_GPU_TRACE_ATTEND_GRAD
+                                                             : LH_GPU_TRACE_OTHER;
 }
 
-LhSeenClass
-lh_seen_class(const char *name, uint8_t *transfer)
+LhGpuTraceClass
+lh_gpu_trace_class(const char *name, uint8_t *transfer)
 {
     const char *kernel;
 
-    *transfer = LH_SEEN_UNKNOWN;
+    *transfer = LH_GPU_TRACE_UNKNOWN;
     for (guint i = 0; i < G_N_ELEMENTS(patterns); i++) {
         if (!fits(&patterns[i], name))
             continue;
-        if (patterns[i].class == LH_SEEN_COMM) {
+        if (patterns[i].class == LH_GPU_TRACE_COMM) {
             kernel = strstr(name, "Kernel_");
-            *transfer = lh_seen_transfer(kernel + strlen("Kernel_"));
+            *transfer = lh_gpu_trace_transfer(kernel + strlen("Kernel_"));
         }
         return patterns[i].class;
     }
     return own_class(name);
 }
 
-LhSeenRun *
-lh_seen_new(void)
+LhGpuTraceRun *
+lh_gpu_trace_new(void)
 {
-    LhSeenRun *run = g_new(LhSeenRun, 1);
+    LhGpuTraceRun *run = g_new(LhGpuTraceRun, 1);
 
-    run->kernels = g_array_new(FALSE, FALSE, sizeof(LhSeen));
-    run->steps = g_array_new(FALSE, FALSE, sizeof(LhSeenStep));
-    run->files = g_array_new(FALSE, FALSE, sizeof(LhSeenFile));
+    run->kernels = g_array_new(FALSE, FALSE, sizeof(LhGpuTrace));
+    run->steps = g_array_new(FALSE, FALSE, sizeof(LhGpuTraceStep));
+    run->files = g_array_new(FALSE, FALSE, sizeof(LhGpuTraceFile));
     return run;
 }
 
 void
-lh_seen_free(LhSeenRun *run)
+lh_gpu_trace_free(LhGpuTraceRun *run)
 {
     if (run == NULL)
         return;
     for (guint i = 0; i < run->files->len; i++) {
-        g_free(g_array_index(run->files, LhSeenFile, i).path);
-        g_free(g_array_index(run->files, LhSeenFile, i).sha256);
+        g_free(g_array_index(run->files, LhGpuTraceFile, i).path);
+        g_free(g_array_index(run->files, LhGpuTraceFile, i).sha256);
     }
     g_array_unref(run->kernels);
     g_array_unref(run->steps);
@@ -177,7 +177,7 @@ lh_nsys_is(const char *path)
 }
 
 bool
-lh_seen_load(LhSeenRun *run, const char *path, GError **error)
+lh_gpu_trace_load(LhGpuTraceRun *run, const char *path, GError **error)
 {
     return lh_nsys_is(path) ? lh_nsys_load(run, path, error) : lh_kineto_load(run, path, error);
 }
@@ -185,7 +185,7 @@ lh_seen_load(LhSeenRun *run, const char *path, GError **error)
 static int
 by_rank_and_start(const void *a, const void *b)
 {
-    const LhSeen *x = a, *y = b;
+    const LhGpuTrace *x = a, *y = b;
 
     if (x->rank != y->rank)
         return x->rank < y->rank ? -1 : 1;
@@ -197,7 +197,7 @@ by_rank_and_start(const void *a, const void *b)
 static int
 steps_by_rank_and_start(const void *a, const void *b)
 {
-    const LhSeenStep *x = a, *y = b;
+    const LhGpuTraceStep *x = a, *y = b;
 
     if (x->rank != y->rank)
         return x->rank < y->rank ? -1 : 1;
@@ -205,13 +205,13 @@ steps_by_rank_and_start(const void *a, const void *b)
 }
 
 static bool
-check_files(const LhSeenRun *run, GError **error)
+check_files(const LhGpuTraceRun *run, GError **error)
 {
     for (guint i = 0; i < run->files->len; i++) {
-        const LhSeenFile *a = &g_array_index(run->files, LhSeenFile, i);
+        const LhGpuTraceFile *a = &g_array_index(run->files, LhGpuTraceFile, i);
 
         for (guint k = 0; k < i; k++) {
-            const LhSeenFile *b = &g_array_index(run->files, LhSeenFile, k);
+            const LhGpuTraceFile *b = &g_array_index(run->files, LhGpuTraceFile, k);
 
             if (a->rank != b->rank)
                 continue;
@@ -225,7 +225,7 @@ check_files(const LhSeenRun *run, GError **error)
 }
 
 bool
-lh_seen_finish(LhSeenRun *run, GError **error)
+lh_gpu_trace_finish(LhGpuTraceRun *run, GError **error)
 {
     if (!check_files(run, error))
         return false;
@@ -233,7 +233,8 @@ lh_seen_finish(LhSeenRun *run, GError **error)
         g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
                     "%s: error: no attention kernel and no communication was found among its "
                     "events; docs/traces.md lists the names that are known",
-                    run->files->len > 0 ? g_array_index(run->files, LhSeenFile, 0).path : "trace");
+                    run->files->len > 0 ? g_array_index(run->files, LhGpuTraceFile, 0).path
+                                        : "trace");
         return false;
     }
     g_array_sort(run->kernels, by_rank_and_start);

@@ -9,22 +9,22 @@
 #include "program/program.h"
 
 typedef enum {
-    LH_SEEN_ATTEND,      /* attention forward */
-    LH_SEEN_ATTEND_GRAD, /* attention backward */
-    LH_SEEN_HELPER,      /* what comes before or after these: row sums, conversions, splits */
-    LH_SEEN_MERGE,       /* joins partial results of context parallelism */
-    LH_SEEN_COMM,        /* NCCL and others */
-    LH_SEEN_OTHER,
-    LH_SEEN_CLASSES
-} LhSeenClass;
+    LH_GPU_TRACE_ATTEND,      /* attention forward */
+    LH_GPU_TRACE_ATTEND_GRAD, /* attention backward */
+    LH_GPU_TRACE_HELPER,      /* what comes before or after these: row sums, conversions, splits */
+    LH_GPU_TRACE_MERGE,       /* joins partial results of context parallelism */
+    LH_GPU_TRACE_COMM,        /* NCCL and others */
+    LH_GPU_TRACE_OTHER,
+    LH_GPU_TRACE_CLASSES
+} LhGpuTraceClass;
 
 /* "attention forward", ...; NULL-terminated. */
-extern const char *const lh_seen_class_names[];
+extern const char *const lh_gpu_trace_class_names[];
 
-/* What a LH_SEEN_COMM does: an LhCollectiveKind, or one of these. */
+/* What a LH_GPU_TRACE_COMM does: an LhCollectiveKind, or one of these. */
 enum {
-    LH_SEEN_MESSAGES = LH_COLL_KINDS, /* sends and receives */
-    LH_SEEN_UNKNOWN,
+    LH_GPU_TRACE_MESSAGES = LH_COLL_KINDS, /* sends and receives */
+    LH_GPU_TRACE_UNKNOWN,
 };
 
 typedef struct {
@@ -34,15 +34,15 @@ typedef struct {
     uint32_t rank;       /* of the run */
     uint32_t stream;     /* as the profiler numbers it */
     uint32_t group_size; /* of a collective; 0: not said */
-    uint8_t class;       /* LhSeenClass */
-    uint8_t transfer;    /* of a LH_SEEN_COMM */
-} LhSeen;
+    uint8_t class;       /* LhGpuTraceClass */
+    uint8_t transfer;    /* of a LH_GPU_TRACE_COMM */
+} LhGpuTrace;
 
 typedef struct {
     int64_t start_ns, end_ns;
     uint64_t number;
     uint32_t rank;
-} LhSeenStep;
+} LhGpuTraceStep;
 
 /* A file that was read. */
 typedef struct {
@@ -54,41 +54,41 @@ typedef struct {
     uint64_t broken;      /* that could not be read */
     uint64_t dropped;     /* that were read and make no sense: no time, a negative duration */
     guint kernels, steps; /* that were kept */
-} LhSeenFile;
+} LhGpuTraceFile;
 
 /* More than any profiler writes of a run; the rest is counted as dropped. */
-#define LH_SEEN_KERNELS_MAX 33554432u
-#define LH_SEEN_STEPS_MAX 100000u /* of a file */
+#define LH_GPU_TRACE_KERNELS_MAX 33554432u
+#define LH_GPU_TRACE_STEPS_MAX 100000u /* of a file */
 
 typedef struct {
     uint64_t unpacked_bytes_max; /* of a file that is packed; 0: LH_KINETO_UNPACKED */
-    GArray
-        *kernels;  /* of LhSeen: by rank, then as they started, once lh_seen_finish() is through */
-    GArray *steps; /* of LhSeenStep, likewise */
-    GArray *files; /* of LhSeenFile */
-} LhSeenRun;
+    GArray *kernels; /* of LhGpuTrace: by rank, then as they started, once lh_gpu_trace_finish() is
+                        through */
+    GArray *steps;   /* of LhGpuTraceStep, likewise */
+    GArray *files;   /* of LhGpuTraceFile */
+} LhGpuTraceRun;
 
-LhSeenRun *lh_seen_new(void);
-void lh_seen_free(LhSeenRun *run);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhSeenRun, lh_seen_free)
+LhGpuTraceRun *lh_gpu_trace_new(void);
+void lh_gpu_trace_free(LhGpuTraceRun *run);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhGpuTraceRun, lh_gpu_trace_free)
 
-/* What a kernel called @name is; sets @transfer (LH_SEEN_UNKNOWN if it does not communicate, or the
- * name does not say what). */
-LhSeenClass lh_seen_class(const char *name, uint8_t *transfer);
+/* What a kernel called @name is; sets @transfer (LH_GPU_TRACE_UNKNOWN if it does not communicate,
+ * or the name does not say what). */
+LhGpuTraceClass lh_gpu_trace_class(const char *name, uint8_t *transfer);
 
-/* What profilers call a collective ("_allgather_base", "all_to_allv"): LH_SEEN_UNKNOWN if it is
- * none that is known. */
-uint8_t lh_seen_transfer(const char *name);
+/* What profilers call a collective ("_allgather_base", "all_to_allv"): LH_GPU_TRACE_UNKNOWN if it
+ * is none that is known. */
+uint8_t lh_gpu_trace_transfer(const char *name);
 
 /*
  * Reads a trace, JSON of Kineto or of `longhaul --trace`, or a database of Nsight Systems (nsys.h),
  * and adds what it has. LH_ERROR_INPUT with file and line. Of a file that does not say its rank,
- * that is the number of files read before. lh_seen_parse() takes JSON alone.
+ * that is the number of files read before. lh_gpu_trace_parse() takes JSON alone.
  */
-bool lh_seen_load(LhSeenRun *run, const char *path, GError **error);
-bool lh_seen_parse(LhSeenRun *run, const char *file, const char *text, gsize length,
-                   GError **error);
+bool lh_gpu_trace_load(LhGpuTraceRun *run, const char *path, GError **error);
+bool lh_gpu_trace_parse(LhGpuTraceRun *run, const char *file, const char *text, gsize length,
+                        GError **error);
 
 /* After the last file: puts all in order. LH_ERROR_INPUT if two files are of one rank, or nothing
  * was seen. */
-bool lh_seen_finish(LhSeenRun *run, GError **error);
+bool lh_gpu_trace_finish(LhGpuTraceRun *run, GError **error);

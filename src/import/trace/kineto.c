@@ -22,14 +22,14 @@
 #define STEP_PREFIX "ProfilerStep#"
 
 typedef struct {
-    GArray *list;           /* of LhSeenStep */
+    GArray *list;           /* of LhGpuTraceStep */
     GHashTable *by_numbers; /* places in the list, plus one; keys are owned */
 } Steps;
 
 /* A file on its way. */
 typedef struct {
-    LhSeenRun *run;
-    LhSeenFile file;
+    LhGpuTraceRun *run;
+    LhGpuTraceFile file;
     LhEventsResult result;
     bool own;          /* longhaul wrote it: the process of an event is its rank */
     uint32_t rank;     /* that it says */
@@ -117,7 +117,7 @@ element_bytes(LhExcerpt dtype)
 /* The arguments that PyTorch gives the kernel of a collective. An all-gather is counted by what
  * comes together, all others by what a rank puts in. */
 static void
-read_collective(LhExcerpt args, LhSeen *seen)
+read_collective(LhExcerpt args, LhGpuTrace *seen)
 {
     const LhExcerpt name = member(args, "Collective name");
     uint64_t elements = 0, group_size = 0;
@@ -126,8 +126,8 @@ read_collective(LhExcerpt args, LhSeen *seen)
     if (name.length == 0)
         return;
     text = lh_excerpt_text(name);
-    if (lh_seen_transfer(text) != LH_SEEN_UNKNOWN)
-        seen->transfer = lh_seen_transfer(text);
+    if (lh_gpu_trace_transfer(text) != LH_GPU_TRACE_UNKNOWN)
+        seen->transfer = lh_gpu_trace_transfer(text);
     if (lh_excerpt_uint(member(args, "Group size"), &group_size) && group_size < LH_RANKS_MAX)
         seen->group_size = (uint32_t)group_size;
     if (lh_excerpt_uint(
@@ -142,14 +142,14 @@ read_collective(LhExcerpt args, LhSeen *seen)
 
 /* Names come again thousands of times; a file whose names are all others does not grow the table
  * without end. */
-static LhSeenClass
+static LhGpuTraceClass
 class_of(KinetoReader *r, LhExcerpt name, uint8_t *transfer)
 {
     g_autofree char *text = lh_excerpt_text(name);
     guint known = GPOINTER_TO_UINT(g_hash_table_lookup(r->names, text));
 
     if (known == 0) {
-        known = 1 + (guint)lh_seen_class(text, transfer);
+        known = 1 + (guint)lh_gpu_trace_class(text, transfer);
         known |= (guint)*transfer << 8;
         if (r->names_bytes + name.length <= NAMES_BYTES_MAX) {
             r->names_bytes += name.length;
@@ -157,25 +157,26 @@ class_of(KinetoReader *r, LhExcerpt name, uint8_t *transfer)
         }
     }
     *transfer = (uint8_t)(known >> 8);
-    return (LhSeenClass)((known & 0xff) - 1);
+    return (LhGpuTraceClass)((known & 0xff) - 1);
 }
 
 /* Of an op that communicates longhaul writes slices for what moves and for what it waits for, one
  * after another: together they are the op, which a profiler sees as one kernel. */
 static bool
-joins_last(const KinetoReader *r, const LhSeen *piece)
+joins_last(const KinetoReader *r, const LhGpuTrace *piece)
 {
     GArray *kernels = r->run->kernels;
-    LhSeen *last;
+    LhGpuTrace *last;
 
     if (kernels->len == r->first || piece->order == 0)
         return false;
-    last = &g_array_index(kernels, LhSeen, kernels->len - 1);
-    if (last->class != LH_SEEN_COMM || last->rank != piece->rank || last->order != piece->order)
+    last = &g_array_index(kernels, LhGpuTrace, kernels->len - 1);
+    if (last->class != LH_GPU_TRACE_COMM || last->rank != piece->rank ||
+        last->order != piece->order)
         return false;
     last->start_ns = MIN(last->start_ns, piece->start_ns);
     last->end_ns = MAX(last->end_ns, piece->end_ns);
-    if (last->transfer == LH_SEEN_UNKNOWN)
+    if (last->transfer == LH_GPU_TRACE_UNKNOWN)
         last->transfer = piece->transfer;
     return true;
 }
@@ -183,18 +184,18 @@ joins_last(const KinetoReader *r, const LhSeen *piece)
 static void
 add_kernel(KinetoReader *r, const Event *e)
 {
-    LhSeen seen = { .rank = RANK_NONE };
+    LhGpuTrace seen = { .rank = RANK_NONE };
     uint64_t number;
 
     seen.class = (uint8_t)class_of(r, e->name, &seen.transfer);
     if (r->own && !lh_excerpt_is(e->cat, "compute")) {
-        seen.class = LH_SEEN_COMM;
-        seen.transfer = LH_SEEN_UNKNOWN;
+        seen.class = LH_GPU_TRACE_COMM;
+        seen.transfer = LH_GPU_TRACE_UNKNOWN;
     }
-    if (seen.class == LH_SEEN_OTHER || seen.class == LH_SEEN_HELPER)
+    if (seen.class == LH_GPU_TRACE_OTHER || seen.class == LH_GPU_TRACE_HELPER)
         return;
     if (!read_times(e, &seen.start_ns, &seen.end_ns) ||
-        r->run->kernels->len >= LH_SEEN_KERNELS_MAX) {
+        r->run->kernels->len >= LH_GPU_TRACE_KERNELS_MAX) {
         r->file.dropped++;
         return;
     }
@@ -204,25 +205,25 @@ add_kernel(KinetoReader *r, const Event *e)
         seen.order = number + (r->own ? 1 : 0);
     if (r->own && lh_excerpt_uint(e->pid, &number) && number < LH_RANKS_MAX)
         seen.rank = (uint32_t)number;
-    if (r->own && seen.class == LH_SEEN_COMM) {
+    if (r->own && seen.class == LH_GPU_TRACE_COMM) {
         g_autofree char *name = lh_excerpt_text(e->name);
 
-        seen.transfer = lh_seen_transfer(name);
+        seen.transfer = lh_gpu_trace_transfer(name);
     }
-    if (seen.class == LH_SEEN_COMM && !r->own)
+    if (seen.class == LH_GPU_TRACE_COMM && !r->own)
         read_collective(e->args, &seen);
-    if (!r->own || seen.class != LH_SEEN_COMM || !joins_last(r, &seen))
+    if (!r->own || seen.class != LH_GPU_TRACE_COMM || !joins_last(r, &seen))
         g_array_append_val(r->run->kernels, seen);
 }
 
 /* NULL if there is none yet. */
-static LhSeenStep *
+static LhGpuTraceStep *
 find_step(const Steps *steps, uint64_t number)
 {
     const gint64 key = (gint64)number;
     const guint place = GPOINTER_TO_UINT(g_hash_table_lookup(steps->by_numbers, &key));
 
-    return place == 0 ? NULL : &g_array_index(steps->list, LhSeenStep, place - 1);
+    return place == 0 ? NULL : &g_array_index(steps->list, LhGpuTraceStep, place - 1);
 }
 
 /* An annotation comes once for each stream that has work of it. */
@@ -230,15 +231,15 @@ static void
 add_step(KinetoReader *r, const Event *e, Steps *steps)
 {
     g_autofree char *name = lh_excerpt_text(e->name);
-    LhSeenStep step = { .rank = RANK_NONE };
-    LhSeenStep *known;
+    LhGpuTraceStep step = { .rank = RANK_NONE };
+    LhGpuTraceStep *known;
 
     if (!g_str_has_prefix(name, STEP_PREFIX))
         return;
     step.number = g_ascii_strtoull(name + strlen(STEP_PREFIX), NULL, 10);
     known = find_step(steps, step.number);
     if (!read_times(e, &step.start_ns, &step.end_ns) ||
-        (known == NULL && steps->list->len >= LH_SEEN_STEPS_MAX)) {
+        (known == NULL && steps->list->len >= LH_GPU_TRACE_STEPS_MAX)) {
         r->file.dropped++;
     } else if (known == NULL) {
         g_array_append_val(steps->list, step);
@@ -300,14 +301,14 @@ take_rank(KinetoReader *r)
     r->file.kind = r->own ? "longhaul trace" : "Kineto trace";
     r->file.rank = rank;
     for (guint i = r->first; i < r->run->kernels->len; i++) {
-        LhSeen *seen = &g_array_index(r->run->kernels, LhSeen, i);
+        LhGpuTrace *seen = &g_array_index(r->run->kernels, LhGpuTrace, i);
 
         if (seen->rank == RANK_NONE)
             seen->rank = rank;
     }
     for (guint i = 0; i < steps->len; i++) {
-        g_array_index(steps, LhSeenStep, i).rank = rank;
-        g_array_append_val(r->run->steps, g_array_index(steps, LhSeenStep, i));
+        g_array_index(steps, LhGpuTraceStep, i).rank = rank;
+        g_array_append_val(r->run->steps, g_array_index(steps, LhGpuTraceStep, i));
     }
     r->file.kernels = r->run->kernels->len - r->first;
     r->file.steps = steps->len;
@@ -318,7 +319,7 @@ take_rank(KinetoReader *r)
 }
 
 static bool
-read_all(LhSeenRun *run, const char *path, LhEventsRead read, void *read_data, GError **error)
+read_all(LhGpuTraceRun *run, const char *path, LhEventsRead read, void *read_data, GError **error)
 {
     KinetoReader r = { .run = run, .rank = RANK_NONE, .first = run->kernels->len };
     const LhEventsSink sink = { .event = add_event, .member = add_member, .data = &r };
@@ -327,7 +328,7 @@ read_all(LhSeenRun *run, const char *path, LhEventsRead read, void *read_data, G
     r.file.path = g_strdup(path);
     r.names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     for (int i = 0; i < 2; i++) {
-        r.steps[i].list = g_array_new(FALSE, FALSE, sizeof(LhSeenStep));
+        r.steps[i].list = g_array_new(FALSE, FALSE, sizeof(LhGpuTraceStep));
         r.steps[i].by_numbers = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
     }
     ok = lh_events_read(path, read, read_data, &sink, &r.result, error);
@@ -360,7 +361,8 @@ read_text(void *data, char *into, gsize size, GError **error)
 }
 
 bool
-lh_seen_parse(LhSeenRun *run, const char *file, const char *text, gsize length, GError **error)
+lh_gpu_trace_parse(LhGpuTraceRun *run, const char *file, const char *text, gsize length,
+                   GError **error)
 {
     LhExcerpt left = { text, length };
 
@@ -420,7 +422,7 @@ read_unpacked(void *data, char *into, gsize size, GError **error)
 }
 
 bool
-lh_kineto_load(LhSeenRun *run, const char *path, GError **error)
+lh_kineto_load(LhGpuTraceRun *run, const char *path, GError **error)
 {
     FILE *file = lh_input_open(path, error);
     Source source = { .path = path, .bytes_max = run->unpacked_bytes_max };
@@ -469,7 +471,7 @@ read_unpacked(void *data, char *into, gsize size, GError **error)
 }
 
 bool
-lh_kineto_load(LhSeenRun *run, const char *path, GError **error)
+lh_kineto_load(LhGpuTraceRun *run, const char *path, GError **error)
 {
     Source source = { .path = path, .file = lh_input_open(path, error) };
     bool ok;

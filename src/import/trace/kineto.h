@@ -11,5 +11,5 @@
     G_STRINGIFY(LH_KINETO_RATIO_MAX)                                                               \
     " times what is read of the file, or " G_STRINGIFY(LH_KINETO_UNPACKED_MIB) " MiB"
 
-/* As lh_seen_load, of JSON alone. */
-bool lh_kineto_load(LhSeenRun *run, const char *path, GError **error);
+/* As lh_gpu_trace_load, of JSON alone. */
+bool lh_kineto_load(LhGpuTraceRun *run, const char *path, GError **error);

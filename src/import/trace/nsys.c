@@ -52,8 +52,8 @@ typedef struct {
 } Process;
 
 typedef struct {
-    LhSeenRun *run;
-    LhSeenFile file;
+    LhGpuTraceRun *run;
+    LhGpuTraceFile file;
     sqlite3 *db;
     guint first;          /* of its kernels in the run */
     GArray *pids;         /* of uint64_t: by kernel of this file */
@@ -205,13 +205,13 @@ read_string_row(NsysReader *r, sqlite3_stmt *row)
 {
     const char *value = (const char *)sqlite3_column_text(row, 1);
     uint8_t transfer;
-    LhSeenClass class;
+    LhGpuTraceClass class;
     int64_t id;
 
     if (value == NULL || !read_int(row, 0, &id) || id < 0 || id > INT32_MAX)
         return;
-    class = lh_seen_class(value, &transfer);
-    if (class != LH_SEEN_OTHER && class != LH_SEEN_HELPER)
+    class = lh_gpu_trace_class(value, &transfer);
+    if (class != LH_GPU_TRACE_OTHER && class != LH_GPU_TRACE_HELPER)
         g_hash_table_insert(r->classes, GUINT_TO_POINTER((guint)id),
                             GUINT_TO_POINTER(1 + (guint) class + ((guint)transfer << 8)));
 }
@@ -221,7 +221,7 @@ static void
 read_kernel(NsysReader *r, sqlite3_stmt *row)
 {
     int64_t start, end, stream, correlation, name, global;
-    LhSeen seen = { .rank = 0 };
+    LhGpuTrace seen = { .rank = 0 };
     uint64_t pid;
     guint known;
 
@@ -232,7 +232,7 @@ read_kernel(NsysReader *r, sqlite3_stmt *row)
         return;
     /* Of what ran before the profiler started, times are negative. */
     if (!read_int(row, 0, &start) || !read_int(row, 1, &end) || start < 0 || end < start ||
-        r->run->kernels->len >= LH_SEEN_KERNELS_MAX) {
+        r->run->kernels->len >= LH_GPU_TRACE_KERNELS_MAX) {
         r->file.dropped++;
         return;
     }
@@ -342,7 +342,7 @@ read_range_row(NsysReader *r, sqlite3_stmt *row)
     if (text == NULL)
         text = (const char *)sqlite3_column_text(row, 3);
     if (text == NULL || !step_number(text, &step.number) || !read_int(row, 0, &step.start_ns) ||
-        !read_int(row, 1, &step.end_ns) || r->steps->len >= LH_SEEN_STEPS_MAX)
+        !read_int(row, 1, &step.end_ns) || r->steps->len >= LH_GPU_TRACE_STEPS_MAX)
         return;
     g_array_append_val(r->steps, step);
 }
@@ -513,7 +513,7 @@ number_processes(NsysReader *r, uint32_t ranks_before, GError **error)
 static void
 take_kernel_time(Step *step, const void *data)
 {
-    const LhSeen *seen = data;
+    const LhGpuTrace *seen = data;
 
     step->gpu_start_ns = MIN(step->gpu_start_ns, seen->start_ns);
     step->gpu_end_ns = MAX(step->gpu_end_ns, seen->end_ns);
@@ -527,7 +527,7 @@ time_steps(NsysReader *r)
     for (guint i = 0; i < r->pids->len; i++)
         each_step(r, g_array_index(r->pids, uint64_t, i),
                   g_array_index(r->correlations, int64_t, i), take_kernel_time,
-                  &g_array_index(r->run->kernels, LhSeen, r->first + i));
+                  &g_array_index(r->run->kernels, LhGpuTrace, r->first + i));
 }
 
 /* A step lasts until the next one of its process begins. */
@@ -538,9 +538,9 @@ take_steps(NsysReader *r)
     for (guint i = 0; i < r->steps->len; i++) {
         const Step *step = &g_array_index(r->steps, Step, i);
         const Step *next = i + 1 < r->steps->len ? step + 1 : NULL;
-        LhSeenStep taken = { .start_ns = step->gpu_start_ns,
-                             .end_ns = step->gpu_end_ns,
-                             .number = step->number };
+        LhGpuTraceStep taken = { .start_ns = step->gpu_start_ns,
+                                 .end_ns = step->gpu_end_ns,
+                                 .number = step->number };
 
         if (step->gpu_end_ns < step->gpu_start_ns)
             continue;
@@ -577,7 +577,7 @@ read_database(NsysReader *r, GError **error)
     if (!number_processes(r, r->run->files->len, error))
         return false;
     for (guint i = 0; i < r->pids->len; i++)
-        g_array_index(r->run->kernels, LhSeen, r->first + i).rank =
+        g_array_index(r->run->kernels, LhGpuTrace, r->first + i).rank =
             process_of(r, g_array_index(r->pids, uint64_t, i))->rank;
     take_steps(r);
     if (!check_visits(r, error))
@@ -597,7 +597,7 @@ open_database(NsysReader *r, GError **error)
     const int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI;
     int status;
 
-    if (!lh_uses_take(r->file.path, LH_USE_READ, NULL, error))
+    if (!lh_file_uses_take(r->file.path, LH_FILE_USE_READ, NULL, error))
         return false;
     status = sqlite3_open_v2(uri, &r->db, flags, NULL); /* nocheck:read: taken */
     if (status != SQLITE_OK)
@@ -626,7 +626,7 @@ checksum_of(const char *path)
 }
 
 bool
-lh_nsys_load(LhSeenRun *run, const char *path, GError **error)
+lh_nsys_load(LhGpuTraceRun *run, const char *path, GError **error)
 {
     NsysReader r = { .run = run, .first = run->kernels->len };
     bool ok;

@@ -11,4 +11,4 @@ bool lh_nsys_is(const char *path);
  * of ranks before it. LH_ERROR_INPUT, with file, table and column, if it is none of nsys, or
  * longhaul was built without SQLite.
  */
-bool lh_nsys_load(LhSeenRun *run, const char *path, GError **error);
+bool lh_nsys_load(LhGpuTraceRun *run, const char *path, GError **error);

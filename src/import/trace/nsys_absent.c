@@ -3,7 +3,7 @@
 #include "import/trace/nsys.h"
 
 bool
-lh_nsys_load(LhSeenRun *run, const char *path, GError **error)
+lh_nsys_load(LhGpuTraceRun *run, const char *path, GError **error)
 {
     (void)run;
     g_set_error(error, LH_ERROR, LH_ERROR_INPUT,

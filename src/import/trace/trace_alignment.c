@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Kinds of calls that are counted on their own: attention, and what is moved. */
-enum { KEY_ATTEND, KEY_ATTEND_GRAD, KEY_TRANSFERS, KEYS = KEY_TRANSFERS + LH_SEEN_UNKNOWN };
+enum { KEY_ATTEND, KEY_ATTEND_GRAD, KEY_TRANSFERS, KEYS = KEY_TRANSFERS + LH_GPU_TRACE_UNKNOWN };
 
 /* A communicating op's place among those that meet. */
 typedef struct {
@@ -21,10 +21,10 @@ typedef struct {
 } Meeting;
 
 typedef struct {
-    const LhSeenRun *run;
+    const LhGpuTraceRun *run;
     const LhSetup *setup;
     const LhProgram *program;
-    LhMatch *match;
+    LhTraceAlignment *match;
     GPtrArray *durations; /* by record: of double, a GArray; NULL: not seen */
     uint32_t *first;      /* [ranks + 1]: of a rank's records */
     GHashTable *meetings; /* of Meeting: of members, a GArray of guint */
@@ -56,8 +56,9 @@ collect(void *data, const LhTimelineRecord *record)
 }
 
 bool
-lh_match_simulate(const LhSetup *setup, const LhProgram *program, const LhNetwork *network,
-                  GArray *records, LhTime *makespan_ps, GError **error)
+lh_trace_alignment_simulate(const LhSetup *setup, const LhProgram *program,
+                            const LhNetwork *network, GArray *records, LhTime *makespan_ps,
+                            GError **error)
 {
     const LhHooks hooks = { .timeline = collect, .timeline_data = records };
     LhSimResult *result;
@@ -73,7 +74,7 @@ lh_match_simulate(const LhSetup *setup, const LhProgram *program, const LhNetwor
 }
 
 double
-lh_sample_seconds(const LhMatch *match, const LhSample *sample, const GArray *records)
+lh_sample_seconds(const LhTraceAlignment *match, const LhSample *sample, const GArray *records)
 {
     double least = INFINITY;
 
@@ -89,15 +90,15 @@ lh_sample_seconds(const LhMatch *match, const LhSample *sample, const GArray *re
  */
 
 static int
-key_of_seen(const LhSeen *seen)
+key_of_seen(const LhGpuTrace *seen)
 {
     switch (seen->class) {
-    case LH_SEEN_ATTEND:
+    case LH_GPU_TRACE_ATTEND:
         return KEY_ATTEND;
-    case LH_SEEN_ATTEND_GRAD:
+    case LH_GPU_TRACE_ATTEND_GRAD:
         return KEY_ATTEND_GRAD;
-    case LH_SEEN_COMM:
-        return seen->transfer < LH_SEEN_UNKNOWN ? KEY_TRANSFERS + seen->transfer : -1;
+    case LH_GPU_TRACE_COMM:
+        return seen->transfer < LH_GPU_TRACE_UNKNOWN ? KEY_TRANSFERS + seen->transfer : -1;
     default:
         return -1;
     }
@@ -120,9 +121,10 @@ static const char *
 key_name(int key)
 {
     if (key < KEY_TRANSFERS)
-        return lh_seen_class_names[key == KEY_ATTEND ? LH_SEEN_ATTEND : LH_SEEN_ATTEND_GRAD];
-    return key - KEY_TRANSFERS == LH_SEEN_MESSAGES ? "exchange"
-                                                   : lh_collective_names[key - KEY_TRANSFERS];
+        return lh_gpu_trace_class_names[key == KEY_ATTEND ? LH_GPU_TRACE_ATTEND
+                                                          : LH_GPU_TRACE_ATTEND_GRAD];
+    return key - KEY_TRANSFERS == LH_GPU_TRACE_MESSAGES ? "exchange"
+                                                        : lh_collective_names[key - KEY_TRANSFERS];
 }
 
 /* Of the ops of a rank, those of each key. */
@@ -246,7 +248,7 @@ read_op(MatchJob *job, uint32_t rank, const LhOp *op, const LhOpBuffer *buffer, 
     if (kind == LH_OP_COMPUTE)
         key = key_of_compute(op->compute.kernel);
     else if (kind == LH_OP_EXCHANGE)
-        key = KEY_TRANSFERS + LH_SEEN_MESSAGES;
+        key = KEY_TRANSFERS + LH_GPU_TRACE_MESSAGES;
     else if (kind == LH_OP_COLLECTIVE)
         key = KEY_TRANSFERS + (int)op->collective.kind;
     if (key < 0)
@@ -254,7 +256,7 @@ read_op(MatchJob *job, uint32_t rank, const LhOp *op, const LhOpBuffer *buffer, 
     record = find_record(job, rank, op->id);
     g_array_append_val(ops->of[key], record);
     if (kind == LH_OP_COMPUTE) {
-        LhMatchBlock *block = &g_array_index(job->match->blocks, LhMatchBlock, record);
+        LhTraceBlock *block = &g_array_index(job->match->blocks, LhTraceBlock, record);
 
         block->triangle = lh_cost_is_triangle(&op->compute.args, &block->keys);
     }
@@ -294,13 +296,13 @@ read_program(MatchJob *job, uint32_t rank, Ops *ops)
 /* The steps that count: without the first and the last, which a profiler often cuts, where there
  * are more; where none is marked, all of the time is one. Caller unrefs. */
 static GArray *
-steps_of(const LhSeenRun *run, uint32_t rank)
+steps_of(const LhGpuTraceRun *run, uint32_t rank)
 {
-    GArray *steps = g_array_new(FALSE, FALSE, sizeof(LhSeenStep));
-    const LhSeenStep all = { .start_ns = INT64_MIN, .end_ns = INT64_MAX, .rank = rank };
+    GArray *steps = g_array_new(FALSE, FALSE, sizeof(LhGpuTraceStep));
+    const LhGpuTraceStep all = { .start_ns = INT64_MIN, .end_ns = INT64_MAX, .rank = rank };
 
     for (guint i = 0; i < run->steps->len; i++) {
-        const LhSeenStep *step = &g_array_index(run->steps, LhSeenStep, i);
+        const LhGpuTraceStep *step = &g_array_index(run->steps, LhGpuTraceStep, i);
 
         if (step->rank == rank)
             g_array_append_vals(steps, step, 1);
@@ -316,21 +318,21 @@ steps_of(const LhSeenRun *run, uint32_t rank)
 
 /* Whether it may be one of the ops of its key. */
 static bool
-may_be(const LhSeen *seen, int key, const Ops *ops)
+may_be(const LhGpuTrace *seen, int key, const Ops *ops)
 {
-    return key < KEY_TRANSFERS || key == KEY_TRANSFERS + LH_SEEN_MESSAGES ||
+    return key < KEY_TRANSFERS || key == KEY_TRANSFERS + LH_GPU_TRACE_MESSAGES ||
            seen->group_size == 0 || seen->group_size == ops->group_sizes[key];
 }
 
 /* The first kernel of @rank that starts at @start_ns or later, or that of a later rank. */
 static guint
-find_seen(const LhSeenRun *run, uint32_t rank, int64_t start_ns)
+find_seen(const LhGpuTraceRun *run, uint32_t rank, int64_t start_ns)
 {
     guint low = 0, high = run->kernels->len;
 
     while (low < high) {
         const guint middle = low + (high - low) / 2;
-        const LhSeen *seen = &g_array_index(run->kernels, LhSeen, middle);
+        const LhGpuTrace *seen = &g_array_index(run->kernels, LhGpuTrace, middle);
 
         if (seen->rank < rank || (seen->rank == rank && seen->start_ns < start_ns))
             low = middle + 1;
@@ -343,17 +345,17 @@ find_seen(const LhSeenRun *run, uint32_t rank, int64_t start_ns)
 static int
 by_launch(const void *a, const void *b)
 {
-    const LhSeen *x = *(const LhSeen *const *)a, *y = *(const LhSeen *const *)b;
+    const LhGpuTrace *x = *(const LhGpuTrace *const *)a, *y = *(const LhGpuTrace *const *)b;
 
     if (x->order != y->order)
         return x->order < y->order ? -1 : 1;
     return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
 }
 
-/* The kernels of @key of @rank that start in @step: of const LhSeen *, as they were launched, if
- * that is said of all (*@ordered), else as they started. Caller unrefs. */
+/* The kernels of @key of @rank that start in @step: of const LhGpuTrace *, as they were launched,
+ * if that is said of all (*@ordered), else as they started. Caller unrefs. */
 static GPtrArray *
-seen_in(const MatchJob *job, uint32_t rank, const LhSeenStep *step, int key, const Ops *ops,
+seen_in(const MatchJob *job, uint32_t rank, const LhGpuTraceStep *step, int key, const Ops *ops,
         bool *ordered)
 {
     GPtrArray *kernels = g_ptr_array_new();
@@ -361,7 +363,7 @@ seen_in(const MatchJob *job, uint32_t rank, const LhSeenStep *step, int key, con
 
     *ordered = true;
     for (guint i = find_seen(job->run, rank, step->start_ns); i < end; i++) {
-        LhSeen *seen = &g_array_index(job->run->kernels, LhSeen, i);
+        LhGpuTrace *seen = &g_array_index(job->run->kernels, LhGpuTrace, i);
 
         if (key_of_seen(seen) != key || !may_be(seen, key, ops))
             continue;
@@ -374,17 +376,17 @@ seen_in(const MatchJob *job, uint32_t rank, const LhSeenStep *step, int key, con
 }
 
 static const char *
-path_of(const LhSeenRun *run, uint32_t rank)
+path_of(const LhGpuTraceRun *run, uint32_t rank)
 {
     for (guint i = 0; i < run->files->len; i++) {
-        if (g_array_index(run->files, LhSeenFile, i).rank == rank)
-            return g_array_index(run->files, LhSeenFile, i).path;
+        if (g_array_index(run->files, LhGpuTraceFile, i).rank == rank)
+            return g_array_index(run->files, LhGpuTraceFile, i).path;
     }
-    return g_array_index(run->files, LhSeenFile, 0).path;
+    return g_array_index(run->files, LhGpuTraceFile, 0).path;
 }
 
 static char *
-step_name(const LhSeenStep *step)
+step_name(const LhGpuTraceStep *step)
 {
     return step->start_ns == INT64_MIN ? g_strdup("the trace")
                                        : g_strdup_printf("step %" G_GUINT64_FORMAT, step->number);
@@ -392,7 +394,7 @@ step_name(const LhSeenStep *step)
 
 /* What is wrong with the number of kernels. Caller frees. */
 static char *
-say_mismatch(const MatchJob *job, uint32_t rank, const LhSeenStep *step, int key, guint found,
+say_mismatch(const MatchJob *job, uint32_t rank, const LhGpuTraceStep *step, int key, guint found,
              guint expected)
 {
     g_autofree char *where = step_name(step);
@@ -415,7 +417,7 @@ add_duration(MatchJob *job, guint record, double seconds)
 
 /* Gives the kernels of a step to the ops in turn. False, with a note, if their number is wrong. */
 static bool
-match_step(MatchJob *job, uint32_t rank, const LhSeenStep *step, int key, const Ops *ops,
+match_step(MatchJob *job, uint32_t rank, const LhGpuTraceStep *step, int key, const Ops *ops,
            char **wrong)
 {
     bool ordered;
@@ -427,7 +429,7 @@ match_step(MatchJob *job, uint32_t rank, const LhSeenStep *step, int key, const 
         return false;
     }
     for (guint i = 0; i < kernels->len; i++) {
-        const LhSeen *seen = g_ptr_array_index(kernels, i);
+        const LhGpuTrace *seen = g_ptr_array_index(kernels, i);
 
         add_duration(job, g_array_index(expected, guint, i % expected->len),
                      (double)(seen->end_ns - seen->start_ns) / 1e9);
@@ -457,7 +459,7 @@ match_key(MatchJob *job, uint32_t rank, const GArray *steps, int key, const Ops 
     if (ops->of[key]->len == 0)
         return true;
     for (guint i = 0; i < steps->len && wrong == NULL; i++)
-        match_step(job, rank, &g_array_index(steps, LhSeenStep, i), key, ops, &wrong);
+        match_step(job, rank, &g_array_index(steps, LhGpuTraceStep, i), key, ops, &wrong);
     if (wrong == NULL)
         return true;
     if (key < KEY_TRANSFERS) {
@@ -472,7 +474,7 @@ match_key(MatchJob *job, uint32_t rank, const GArray *steps, int key, const Ops 
 }
 
 static bool
-has_kernels(const LhSeenRun *run, uint32_t rank)
+has_kernels(const LhGpuTraceRun *run, uint32_t rank)
 {
     return find_seen(run, rank, INT64_MIN) < find_seen(run, rank, INT64_MAX);
 }
@@ -480,9 +482,9 @@ has_kernels(const LhSeenRun *run, uint32_t rank)
 static bool
 match_rank(MatchJob *job, uint32_t rank, GError **error)
 {
-    LhMatch *m = job->match;
+    LhTraceAlignment *m = job->match;
     g_autoptr(GArray) steps = steps_of(job->run, rank);
-    const bool marked = g_array_index(steps, LhSeenStep, 0).start_ns != INT64_MIN;
+    const bool marked = g_array_index(steps, LhGpuTraceStep, 0).start_ns != INT64_MIN;
     Ops ops;
     bool ok = true;
 
@@ -542,15 +544,15 @@ measure(const MatchJob *job, const guint *members, guint count, LhSample *sample
 static void
 add_sample(MatchJob *job, const guint *members, guint count)
 {
-    LhMatch *m = job->match;
+    LhTraceAlignment *m = job->match;
     const LhTimelineRecord *r = record_at(m->records, members[0]);
-    const LhMatchBlock *block = &g_array_index(m->blocks, LhMatchBlock, members[0]);
+    const LhTraceBlock *block = &g_array_index(m->blocks, LhTraceBlock, members[0]);
     LhSample sample = { .kind = r->kind,
                         .kernel = r->kernel,
                         .triangle = block->triangle,
                         .keys = block->keys,
                         .tier = LH_TIMELINE_NO_TIER,
-                        .transfer = LH_SEEN_MESSAGES,
+                        .transfer = LH_GPU_TRACE_MESSAGES,
                         .first = m->members->len };
 
     if (!measure(job, members, count, &sample))
@@ -616,7 +618,7 @@ median_of(const GArray *seconds)
 static void
 make_samples(MatchJob *job)
 {
-    LhMatch *m = job->match;
+    LhTraceAlignment *m = job->match;
 
     for (guint i = 0; i < m->records->len; i++) {
         const double median = median_of(durations_of(job, i));
@@ -656,7 +658,7 @@ static bool
 check_ranks(const MatchJob *job, uint32_t ranks, GError **error)
 {
     for (guint i = 0; i < job->run->kernels->len; i++) {
-        const uint32_t rank = g_array_index(job->run->kernels, LhSeen, i).rank;
+        const uint32_t rank = g_array_index(job->run->kernels, LhGpuTrace, i).rank;
 
         if (rank < ranks)
             continue;
@@ -675,8 +677,8 @@ match_all(MatchJob *job, GError **error)
     LhTime makespan_ps;
 
     if (!check_ranks(job, ranks, error) ||
-        !lh_match_simulate(job->setup, job->program, NULL, job->match->records, &makespan_ps,
-                           error))
+        !lh_trace_alignment_simulate(job->setup, job->program, NULL, job->match->records,
+                                     &makespan_ps, error))
         return false;
     g_ptr_array_set_size(job->durations, (gint)job->match->records->len);
     g_array_set_size(job->match->blocks, job->match->records->len);
@@ -689,17 +691,18 @@ match_all(MatchJob *job, GError **error)
     return true;
 }
 
-LhMatch *
-lh_match_new(const LhSeenRun *run, const LhSetup *setup, const LhProgram *program, GError **error)
+LhTraceAlignment *
+lh_trace_alignment_new(const LhGpuTraceRun *run, const LhSetup *setup, const LhProgram *program,
+                       GError **error)
 {
-    g_autoptr(LhMatch) match = g_new0(LhMatch, 1);
+    g_autoptr(LhTraceAlignment) match = g_new0(LhTraceAlignment, 1);
     MatchJob job = { .run = run, .setup = setup, .program = program, .match = match };
     bool ok;
 
     match->records = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
     match->samples = g_array_new(FALSE, FALSE, sizeof(LhSample));
     match->members = g_array_new(FALSE, FALSE, sizeof(guint));
-    match->blocks = g_array_new(FALSE, TRUE, sizeof(LhMatchBlock));
+    match->blocks = g_array_new(FALSE, TRUE, sizeof(LhTraceBlock));
     match->measured = g_array_new(FALSE, FALSE, sizeof(double));
     match->notes = g_ptr_array_new_with_free_func(g_free);
     job.durations = g_ptr_array_new_with_free_func(array_unref);
@@ -716,7 +719,7 @@ lh_match_new(const LhSeenRun *run, const LhSetup *setup, const LhProgram *progra
 }
 
 void
-lh_match_free(LhMatch *match)
+lh_trace_alignment_free(LhTraceAlignment *match)
 {
     if (match == NULL)
         return;

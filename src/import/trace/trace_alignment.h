@@ -17,7 +17,7 @@ typedef struct {
     LhKernelId kernel;  /* compute */
     bool triangle;      /* likewise: which curve of the kernel it takes ... */
     double keys;        /* ... and at which length, in tokens */
-    uint8_t transfer;   /* exchange, collective: as LhSeen has it */
+    uint8_t transfer;   /* exchange, collective: as LhGpuTrace has it */
     uint8_t tier;       /* LhTier; LH_TIMELINE_NO_TIER: none */
     guint first, count; /* of its ops that were seen, among the match's members */
     uint32_t repeats;   /* how often it was seen */
@@ -29,34 +29,36 @@ typedef struct {
 typedef struct {
     bool triangle;
     double keys;
-} LhMatchBlock;
+} LhTraceBlock;
 
 typedef struct {
     GArray *records;  /* of LhTimelineRecord: the ops as simulated, by rank and op */
     GArray *samples;  /* of LhSample */
     GArray *members;  /* of guint: indices of records */
     GPtrArray *notes; /* of char *: what could not be matched, in sentences */
-    GArray *blocks;   /* of LhMatchBlock: by record; of ops that compute attention */
+    GArray *blocks;   /* of LhTraceBlock: by record; of ops that compute attention */
     GArray *measured; /* of double: by record, the median of what was seen of it; 0: nothing */
     uint32_t ranks;   /* that traces are of */
     uint32_t steps;   /* of the rank that has the fewest; 0: none are marked */
     uint32_t calls;   /* of the attention module in each step */
-} LhMatch;
+} LhTraceAlignment;
 
 /*
  * @program is what was run, as @setup simulates it. LH_ERROR_INPUT if the kernels of attention are
  * not those of the program: then it is another one. Communication that does not fit is a note.
  * Caller frees.
  */
-LhMatch *lh_match_new(const LhSeenRun *run, const LhSetup *setup, const LhProgram *program,
-                      GError **error);
-void lh_match_free(LhMatch *match);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhMatch, lh_match_free)
+LhTraceAlignment *lh_trace_alignment_new(const LhGpuTraceRun *run, const LhSetup *setup,
+                                         const LhProgram *program, GError **error);
+void lh_trace_alignment_free(LhTraceAlignment *match);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhTraceAlignment, lh_trace_alignment_free)
 
 /* Simulates @program into @records (of LhTimelineRecord, by rank and op), on @network if it is not
  * NULL. */
-bool lh_match_simulate(const LhSetup *setup, const LhProgram *program, const LhNetwork *network,
-                       GArray *records, LhTime *makespan_ps, GError **error);
+bool lh_trace_alignment_simulate(const LhSetup *setup, const LhProgram *program,
+                                 const LhNetwork *network, GArray *records, LhTime *makespan_ps,
+                                 GError **error);
 
 /* What a sample takes by @records: the shortest of its members. */
-double lh_sample_seconds(const LhMatch *match, const LhSample *sample, const GArray *records);
+double lh_sample_seconds(const LhTraceAlignment *match, const LhSample *sample,
+                         const GArray *records);

@@ -29,23 +29,23 @@
 #define ROOFLINE_SHARE 0.6    /* of the peak: a first guess where there is no curve */
 #define ROOFLINE_TOKENS 200
 
-const char *const lh_tuned_names[] = { "rate", "bandwidth", "half length", "latency", NULL };
+const char *const lh_trace_fit_names[] = { "rate", "bandwidth", "half length", "latency", NULL };
 
 typedef struct {
     LhSetup *setup;
     const LhProgram *program;
-    const LhMatch *match;
-    LhTuning *tuning;
+    const LhTraceAlignment *match;
+    LhTraceFit *tuning;
     guint constants, samples;
     double *measured;  /* [samples]: logarithms */
     double *simulated; /* [samples], likewise: with the present values */
     double *slopes;    /* [constants][samples] */
 } TuneJob;
 
-static LhTuned *
-constant_at(const LhTuning *t, guint index)
+static LhTraceFitted *
+constant_at(const LhTraceFit *t, guint index)
 {
-    return &g_array_index(t->constants, LhTuned, index);
+    return &g_array_index(t->constants, LhTraceFitted, index);
 }
 
 static const LhSample *
@@ -58,7 +58,7 @@ sample_at(const TuneJob *job, guint index)
  */
 
 static LhKernelRate *
-curve_of(const LhSetup *setup, const LhTuned *c)
+curve_of(const LhSetup *setup, const LhTraceFitted *c)
 {
     const GArray *curves = setup->device->kernels;
     const uint64_t head_dim = setup->params.attention.head_dim;
@@ -82,14 +82,14 @@ link_of(LhTopology *topology, int tier)
 }
 
 static double
-get_value(const LhSetup *setup, const LhTuned *c)
+get_value(const LhSetup *setup, const LhTraceFitted *c)
 {
     switch (c->kind) {
-    case LH_TUNED_RATE:
+    case LH_TRACE_FIT_RATE:
         return curve_of(setup, c)->rate;
-    case LH_TUNED_HALF_LENGTH:
+    case LH_TRACE_FIT_HALF_LENGTH:
         return curve_of(setup, c)->half_length;
-    case LH_TUNED_BANDWIDTH:
+    case LH_TRACE_FIT_BANDWIDTH:
         return link_of(setup->topology, c->tier)->bandwidth;
     default:
         return (double)link_of(setup->topology, c->tier)->latency_ps / (double)LH_PS_PER_S;
@@ -98,12 +98,12 @@ get_value(const LhSetup *setup, const LhTuned *c)
 
 /* Of links that collectives were measured on, too, if they are these: their times stay. */
 static void
-set_link(LhTopology *topology, const LhTuned *c, double value)
+set_link(LhTopology *topology, const LhTraceFitted *c, double value)
 {
     const LhTopology before = *topology;
     LhLinkClass *link = link_of(topology, c->tier);
 
-    if (c->kind == LH_TUNED_BANDWIDTH)
+    if (c->kind == LH_TRACE_FIT_BANDWIDTH)
         link->bandwidth = value;
     else
         link->latency_ps = lh_time_from_ps(value * (double)LH_PS_PER_S);
@@ -111,11 +111,11 @@ set_link(LhTopology *topology, const LhTuned *c, double value)
 }
 
 static void
-set_value(LhSetup *setup, const LhTuned *c, double value)
+set_value(LhSetup *setup, const LhTraceFitted *c, double value)
 {
-    if (c->kind == LH_TUNED_RATE)
+    if (c->kind == LH_TRACE_FIT_RATE)
         curve_of(setup, c)->rate = value;
-    else if (c->kind == LH_TUNED_HALF_LENGTH)
+    else if (c->kind == LH_TRACE_FIT_HALF_LENGTH)
         curve_of(setup, c)->half_length = value;
     else
         set_link(setup->topology, c, value);
@@ -125,9 +125,9 @@ set_value(LhSetup *setup, const LhTuned *c, double value)
  */
 
 static void
-add_constant(LhTuning *t, LhTunedKind kind, LhKernelId kernel, int mask, int tier)
+add_constant(LhTraceFit *t, LhTraceFitKind kind, LhKernelId kernel, int mask, int tier)
 {
-    const LhTuned c = { .kind = kind, .kernel = kernel, .mask = mask, .tier = tier };
+    const LhTraceFitted c = { .kind = kind, .kernel = kernel, .mask = mask, .tier = tier };
 
     g_array_append_val(t->constants, c);
 }
@@ -158,7 +158,7 @@ seed_curve(LhSetup *setup, LhKernelId kernel, int mask)
 static void
 find_constants(TuneJob *job)
 {
-    LhTuning *t = job->tuning;
+    LhTraceFit *t = job->tuning;
     bool curves[LH_KERNELS_COUNT][2] = { { false } };
     bool attends = false;
 
@@ -173,8 +173,8 @@ find_constants(TuneJob *job)
             if (!curves[k][mask])
                 continue;
             seed_curve(job->setup, (LhKernelId)k, mask);
-            add_constant(t, LH_TUNED_RATE, (LhKernelId)k, mask, 0);
-            add_constant(t, LH_TUNED_HALF_LENGTH, (LhKernelId)k, mask, 0);
+            add_constant(t, LH_TRACE_FIT_RATE, (LhKernelId)k, mask, 0);
+            add_constant(t, LH_TRACE_FIT_HALF_LENGTH, (LhKernelId)k, mask, 0);
         }
     }
     if (attends) /* as when a profile is laid over the device */
@@ -182,12 +182,12 @@ find_constants(TuneJob *job)
     for (int tier = LH_TIER_NVLINK; tier <= LH_TIER_NIC; tier++) {
         if (link_of(job->setup->topology, tier)->bandwidth <= 0)
             continue;
-        add_constant(t, LH_TUNED_BANDWIDTH, (LhKernelId)0, 0, tier);
-        add_constant(t, LH_TUNED_LATENCY, (LhKernelId)0, 0, tier);
+        add_constant(t, LH_TRACE_FIT_BANDWIDTH, (LhKernelId)0, 0, tier);
+        add_constant(t, LH_TRACE_FIT_LATENCY, (LhKernelId)0, 0, tier);
     }
     job->constants = t->constants->len;
     for (guint i = 0; i < job->constants; i++) {
-        LhTuned *c = constant_at(t, i);
+        LhTraceFitted *c = constant_at(t, i);
 
         c->before = c->value = get_value(job->setup, c);
     }
@@ -205,8 +205,8 @@ simulate(TuneJob *job, double *logs, LhTime *makespan_ps, GError **error)
 
     if (!lh_network_init(&network, job->setup->topology, had->nodes, had->ranks, had->faults,
                          error) ||
-        !lh_match_simulate(job->setup, job->program, &network, job->tuning->records, makespan_ps,
-                           error))
+        !lh_trace_alignment_simulate(job->setup, job->program, &network, job->tuning->records,
+                                     makespan_ps, error))
         return false;
     for (guint i = 0; i < job->samples; i++) {
         const double seconds =
@@ -224,7 +224,7 @@ differentiate(TuneJob *job, GError **error)
     LhTime makespan_ps;
 
     for (guint c = 0; c < job->constants; c++) {
-        const LhTuned *constant = constant_at(job->tuning, c);
+        const LhTraceFitted *constant = constant_at(job->tuning, c);
         double *column = job->slopes + (gsize)c * job->samples;
         bool ok;
 
@@ -257,7 +257,7 @@ depends_on(const double *column, guint count, double least)
 
 /* Whether @rest, what of @column is not explained by other constants, is enough to tell. */
 static bool
-tells(const LhTuned *c, const double *column, const double *rest, guint samples)
+tells(const LhTraceFitted *c, const double *column, const double *rest, guint samples)
 {
     const double norm = sqrt(lh_dot(column, column, samples));
     const double apart = sqrt(lh_dot(rest, rest, samples));
@@ -265,8 +265,8 @@ tells(const LhTuned *c, const double *column, const double *rest, guint samples)
 
     if (on == 0 || apart < APART_MIN * norm)
         return false;
-    return c->kind <= LH_TUNED_BANDWIDTH ? depends_on(column, samples, DEPENDS_MIN) > 0
-                                         : apart / sqrt(on) >= APART_ELASTICITY;
+    return c->kind <= LH_TRACE_FIT_BANDWIDTH ? depends_on(column, samples, DEPENDS_MIN) > 0
+                                             : apart / sqrt(on) >= APART_ELASTICITY;
 }
 
 /* Rates and bandwidths first: Gram and Schmidt's method. */
@@ -277,9 +277,9 @@ find_determined(TuneJob *job)
     g_autofree double *basis = g_new(double, (gsize)job->constants *n);
     guint count = 0;
 
-    for (int kind = 0; kind < LH_TUNED_KINDS; kind++) {
+    for (int kind = 0; kind < LH_TRACE_FIT_KINDS; kind++) {
         for (guint c = 0; c < job->constants; c++) {
-            LhTuned *constant = constant_at(job->tuning, c);
+            LhTraceFitted *constant = constant_at(job->tuning, c);
             const double *column = job->slopes + (gsize)c * n;
             double *rest = basis + (gsize)count * n;
             double norm;
@@ -399,7 +399,7 @@ move_constants(TuneJob *job)
     make_equations(job, which, count, rows);
     solve(rows, count);
     for (guint a = 0; a < count; a++) {
-        LhTuned *c = constant_at(job->tuning, which[a]);
+        LhTraceFitted *c = constant_at(job->tuning, which[a]);
         const double change = fmax(fmin(rows[a * (count + 1) + count], CHANGE_MAX), -CHANGE_MAX);
 
         largest = fmax(largest, fabs(change));
@@ -412,7 +412,7 @@ move_constants(TuneJob *job)
 static bool
 fit(TuneJob *job, GError **error)
 {
-    LhTuning *t = job->tuning;
+    LhTraceFit *t = job->tuning;
     double change = INFINITY;
 
     if (!simulate(job, job->simulated, &t->before_ps, error))
@@ -435,11 +435,11 @@ fit(TuneJob *job, GError **error)
 static void
 judge(TuneJob *job, guint index, const double *before)
 {
-    LhTuned *c = constant_at(job->tuning, index);
+    LhTraceFitted *c = constant_at(job->tuning, index);
     const double *column = job->slopes + (gsize)index * job->samples;
     g_autofree double *off = g_new(double, job->samples);
     g_autofree double *off_before = g_new(double, job->samples);
-    const double least = c->kind <= LH_TUNED_BANDWIDTH ? DEPENDS_MIN : APART_ELASTICITY;
+    const double least = c->kind <= LH_TRACE_FIT_BANDWIDTH ? DEPENDS_MIN : APART_ELASTICITY;
 
     c->samples = 0;
     for (guint i = 0; i < job->samples; i++) {
@@ -467,10 +467,10 @@ check(const TuneJob *job, GError **error)
     bool any = false;
 
     for (guint i = 0; i < job->constants; i++) {
-        const LhTuned *c = constant_at(job->tuning, i);
+        const LhTraceFitted *c = constant_at(job->tuning, i);
 
         any = any || c->determined;
-        if (c->kind == LH_TUNED_RATE && c->determined && c->value > device->matrix_rate) {
+        if (c->kind == LH_TRACE_FIT_RATE && c->determined && c->value > device->matrix_rate) {
             g_autofree char *found = lh_format_flops(c->value);
             g_autofree char *peak = lh_format_flops(device->matrix_rate);
 
@@ -489,17 +489,18 @@ check(const TuneJob *job, GError **error)
     return any;
 }
 
-LhTuning *
-lh_tune(LhSetup *setup, const LhProgram *program, const LhMatch *match, GError **error)
+LhTraceFit *
+lh_trace_fit(LhSetup *setup, const LhProgram *program, const LhTraceAlignment *match,
+             GError **error)
 {
-    g_autoptr(LhTuning) t = g_new0(LhTuning, 1);
+    g_autoptr(LhTraceFit) t = g_new0(LhTraceFit, 1);
     TuneJob job = { .setup = setup, .program = program, .match = match, .tuning = t };
     g_autofree double *measured = NULL;
     g_autofree double *simulated = NULL;
     g_autofree double *before = NULL;
     g_autofree double *slopes = NULL;
 
-    t->constants = g_array_new(FALSE, FALSE, sizeof(LhTuned));
+    t->constants = g_array_new(FALSE, FALSE, sizeof(LhTraceFitted));
     t->records = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
     t->head_dim = setup->params.attention.head_dim;
     job.samples = match->samples->len;
@@ -518,7 +519,7 @@ lh_tune(LhSetup *setup, const LhProgram *program, const LhMatch *match, GError *
 }
 
 void
-lh_tuning_free(LhTuning *t)
+lh_trace_fit_free(LhTraceFit *t)
 {
     if (t == NULL)
         return;
@@ -542,11 +543,11 @@ write_scaled(LhJsonWriter *w, const char *key, double value, const char *unit)
     lh_jsonw_string(w, key, text);
 }
 
-static const LhTuned *
-find_constant(const LhTuning *t, const LhTuned *like, LhTunedKind kind)
+static const LhTraceFitted *
+find_constant(const LhTraceFit *t, const LhTraceFitted *like, LhTraceFitKind kind)
 {
     for (guint i = 0; i < t->constants->len; i++) {
-        const LhTuned *c = constant_at(t, i);
+        const LhTraceFitted *c = constant_at(t, i);
 
         if (c->kind == kind && c->kernel == like->kernel && c->mask == like->mask &&
             c->tier == like->tier)
@@ -556,10 +557,10 @@ find_constant(const LhTuning *t, const LhTuned *like, LhTunedKind kind)
 }
 
 static void
-write_curve(const LhTuning *t, const LhSetup *setup, const LhTuned *c, const char *source,
+write_curve(const LhTraceFit *t, const LhSetup *setup, const LhTraceFitted *c, const char *source,
             LhJsonWriter *w)
 {
-    const LhTuned *half = find_constant(t, c, LH_TUNED_HALF_LENGTH);
+    const LhTraceFitted *half = find_constant(t, c, LH_TRACE_FIT_HALF_LENGTH);
     const double of_queries = curve_of(setup, c)->query_half_length; /* as it was while tuning */
 
     lh_jsonw_object_begin(w, NULL);
@@ -585,10 +586,10 @@ write_curve(const LhTuning *t, const LhSetup *setup, const LhTuned *c, const cha
 }
 
 static void
-write_tuned_link(const LhTuning *t, const LhTuned *c, const LhSetup *setup, const char *source,
-                 LhJsonWriter *w)
+write_tuned_link(const LhTraceFit *t, const LhTraceFitted *c, const LhSetup *setup,
+                 const char *source, LhJsonWriter *w)
 {
-    const LhTuned *latency = find_constant(t, c, LH_TUNED_LATENCY);
+    const LhTraceFitted *latency = find_constant(t, c, LH_TRACE_FIT_LATENCY);
     g_autofree char *text =
         g_strdup_printf("%s; latency %s; residuals: median %.1f %%, worst %.1f %%", source,
                         latency->determined ? "likewise" : "as in the topology, not determined",
@@ -604,8 +605,8 @@ write_tuned_link(const LhTuning *t, const LhTuned *c, const LhSetup *setup, cons
 }
 
 void
-lh_tuning_write(const LhTuning *t, const LhSetup *setup, const char *name, const char *source,
-                GString *out)
+lh_trace_fit_write(const LhTraceFit *t, const LhSetup *setup, const char *name, const char *source,
+                   GString *out)
 {
     LhJsonWriter *w = lh_jsonw_new(out, false);
     g_autofree char *description =
@@ -619,16 +620,16 @@ lh_tuning_write(const LhTuning *t, const LhSetup *setup, const char *name, const
     lh_jsonw_string(w, "source", source);
     lh_jsonw_array_begin(w, "kernels");
     for (guint i = 0; i < t->constants->len; i++) {
-        const LhTuned *c = constant_at(t, i);
+        const LhTraceFitted *c = constant_at(t, i);
 
-        if (c->kind == LH_TUNED_RATE && c->determined)
+        if (c->kind == LH_TRACE_FIT_RATE && c->determined)
             write_curve(t, setup, c, source, w);
     }
     lh_jsonw_array_end(w);
     for (guint i = 0; i < t->constants->len; i++) {
-        const LhTuned *c = constant_at(t, i);
+        const LhTraceFitted *c = constant_at(t, i);
 
-        if (c->kind == LH_TUNED_BANDWIDTH && c->determined)
+        if (c->kind == LH_TRACE_FIT_BANDWIDTH && c->determined)
             write_tuned_link(t, c, setup, source, w);
     }
     lh_jsonw_object_end(w);

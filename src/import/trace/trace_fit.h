@@ -9,18 +9,18 @@
 #include "import/trace/trace_alignment.h"
 
 typedef enum {
-    LH_TUNED_RATE,        /* flop/s */
-    LH_TUNED_BANDWIDTH,   /* bytes/s */
-    LH_TUNED_HALF_LENGTH, /* tokens */
-    LH_TUNED_LATENCY,     /* seconds */
-    LH_TUNED_KINDS
-} LhTunedKind;
+    LH_TRACE_FIT_RATE,        /* flop/s */
+    LH_TRACE_FIT_BANDWIDTH,   /* bytes/s */
+    LH_TRACE_FIT_HALF_LENGTH, /* tokens */
+    LH_TRACE_FIT_LATENCY,     /* seconds */
+    LH_TRACE_FIT_KINDS
+} LhTraceFitKind;
 
 /* "rate", "bandwidth", "half length", "latency"; NULL-terminated. */
-extern const char *const lh_tuned_names[];
+extern const char *const lh_trace_fit_names[];
 
 typedef struct {
-    LhTunedKind kind;
+    LhTraceFitKind kind;
     LhKernelId kernel; /* of curves */
     int mask;          /* likewise: 0 full, 1 causal */
     int tier;          /* LhTier, of links */
@@ -30,25 +30,26 @@ typedef struct {
     double length_min, length_max; /* of these: blocks of a curve, in tokens */
     /* Of these: |simulated / measured - 1| with the values found; and before. */
     double off_median, off_worst, off_before;
-} LhTuned;
+} LhTraceFitted;
 
 typedef struct {
-    GArray *constants;             /* of LhTuned: curves in the order of kernels, then links */
-    GArray *records;               /* of LhTimelineRecord: as simulated with the values found */
+    GArray *constants; /* of LhTraceFitted: curves in the order of kernels, then links */
+    GArray *records;   /* of LhTimelineRecord: as simulated with the values found */
     LhTime before_ps, makespan_ps; /* of the module, or step, with the constants before and found */
     uint64_t head_dim;
     guint rounds; /* of fitting */
-} LhTuning;
+} LhTraceFit;
 
 /*
  * Fits @setup, whose device and topology have the values found afterwards. LH_ERROR_NO if nothing
  * is determined, or a rate is found above the device's peak: then program and trace are of two
  * cases. Caller frees.
  */
-LhTuning *lh_tune(LhSetup *setup, const LhProgram *program, const LhMatch *match, GError **error);
-void lh_tuning_free(LhTuning *tuning);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhTuning, lh_tuning_free)
+LhTraceFit *lh_trace_fit(LhSetup *setup, const LhProgram *program, const LhTraceAlignment *match,
+                         GError **error);
+void lh_trace_fit_free(LhTraceFit *tuning);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhTraceFit, lh_trace_fit_free)
 
 /* Appends the longhaul.profile/2 document called @name, of what is determined. */
-void lh_tuning_write(const LhTuning *tuning, const LhSetup *setup, const char *name,
-                     const char *source, GString *out);
+void lh_trace_fit_write(const LhTraceFit *tuning, const LhSetup *setup, const char *name,
+                        const char *source, GString *out);

@@ -44,7 +44,7 @@ typedef struct {
     const char *path; /* borrowed */
     char *schema, *version, *sha256;
     char *winner; /* NULL: none */
-    LhAskedWhole *question;
+    LhQueryStampWhole *question;
     bool partial;       /* of a command that was interrupted */
     GPtrArray *entries; /* of LhEntry * */
 } LhOutcome;
@@ -64,7 +64,7 @@ typedef struct {
 typedef struct {
     const LhOutcome *a, *b; /* borrowed */
     double tolerance;       /* a share; < 0: everything is tolerated */
-    GArray *otherwise;      /* of LhAskedOtherwise: what was not asked alike */
+    GArray *otherwise;      /* of LhQueryStampOtherwise: what was not asked alike */
     GArray *regressions;    /* of LhRegression */
 } LhDiff;
 

@@ -10,12 +10,12 @@
 #define PLAN_SCHEMA "longhaul.plan/1"
 
 static void
-write_way(LhJsonWriter *w, LhValues *values)
+write_way(LhJsonWriter *w, LhRecord *values)
 {
     lh_jsonw_object_begin(w, NULL);
-    lh_values_json(values, w);
+    lh_record_json(values, w);
     lh_jsonw_object_end(w);
-    lh_values_free(values);
+    lh_record_free(values);
 }
 
 static void
@@ -56,12 +56,12 @@ write_misses(LhJsonWriter *w, const LhPlanCluster *cluster)
         const guint point = g_array_index(search->misses, guint, i);
         const uint64_t peak_bytes = search->outcomes[point].peak_bytes;
         g_autofree char *way = lh_plan_point_text(search->space, point);
-        LhValues *values = lh_values_new();
+        LhRecord *values = lh_record_new();
 
-        lh_values_text(values, "way", way);
-        lh_values_integer(values, "peak_bytes", peak_bytes);
+        lh_record_text(values, "way", way);
+        lh_record_integer(values, "peak_bytes", peak_bytes);
         lh_add_peak_bar(values, peak_bytes, lh_memory_error(search->space->setup));
-        lh_values_integer(values, "usable_bytes", search->limit_bytes);
+        lh_record_integer(values, "usable_bytes", search->limit_bytes);
         write_way(w, values);
     }
     lh_jsonw_array_end(w);
@@ -69,7 +69,7 @@ write_misses(LhJsonWriter *w, const LhPlanCluster *cluster)
 
 /* What binds the fastest way first. */
 static void
-write_bound(LhJsonWriter *w, const LhSetup *setup, const LhBound *bound)
+write_bound(LhJsonWriter *w, const LhSetup *setup, const LhBottleneck *bound)
 {
     lh_jsonw_array_begin(w, "best_with_10_percent_more");
     for (guint i = 0; bound != NULL && i < bound->what_ifs->len; i++) {
@@ -103,7 +103,7 @@ place_of(const LhPlanCluster *cluster, guint point)
 static void
 write_start(LhJsonWriter *w, const LhPlanQuery *query, const LhPlanCluster *cluster)
 {
-    const LhPlanStart *start = cluster->start;
+    const LhBaselineConfig *start = cluster->start;
     const LhPlanWay *best = lh_plan_best_way(cluster);
     g_autoptr(GPtrArray) words =
         best != NULL ? lh_plan_words(query->config, cluster->space, best->point) : NULL;
@@ -134,7 +134,7 @@ write_names(LhJsonWriter *w, const char *key, const GPtrArray *entries)
 {
     lh_jsonw_array_begin(w, key);
     for (guint i = 0; i < entries->len; i++)
-        lh_jsonw_string(w, NULL, ((const LhFileEntry *)g_ptr_array_index(entries, i))->path);
+        lh_jsonw_string(w, NULL, ((const LhSettingsEntry *)g_ptr_array_index(entries, i))->path);
     lh_jsonw_array_end(w);
 }
 
@@ -162,13 +162,13 @@ write_cluster(LhJsonWriter *w, const LhPlanQuery *query, const LhPlanAnswer *ans
 {
     const LhPlanCluster *cluster = g_ptr_array_index(answer->clusters, index);
     g_autoptr(GArray) front = lh_plan_front(cluster);
-    g_autoptr(LhValues) links = lh_values_new();
+    g_autoptr(LhRecord) links = lh_record_new();
 
     lh_jsonw_object_begin(w, NULL);
     lh_jsonw_string(w, "cluster", cluster->space->cluster);
     lh_jsonw_string(w, "device", cluster->space->setup->device->name);
     lh_add_links(links, cluster->space->setup->topology);
-    lh_values_json(links, w);
+    lh_record_json(links, w);
     lh_jsonw_uint(w, "gpus", cluster->space->gpus);
     lh_jsonw_bool(w, "interrupted", cluster->interrupted);
     write_counts(w, cluster);
@@ -269,7 +269,7 @@ lh_plan_json(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhPlanW
 
     of_all.inputs = inputs;
     lh_stamp_json(w, PLAN_SCHEMA, &of_all, first->space->setup);
-    lh_asked_json(w, stamp);
+    lh_query_stamp_json(w, stamp);
     lh_jsonw_string(w, "query_sha256", answer->query_sha256);
     lh_jsonw_string(w, "model", first->space->setup->model->name);
     lh_jsonw_string(w, "framework", first->space->frameworks);

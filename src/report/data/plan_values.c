@@ -37,37 +37,37 @@ lh_plan_bill(const LhPlanWeights *weights, const LhPlanAnswer *answer, guint clu
 /* ---- fields ---- */
 
 static void
-add_asked(LhValues *v, const char *key, double value)
+add_asked(LhRecord *v, const char *key, double value)
 {
     if (value > 0)
-        lh_values_real(v, key, value);
+        lh_record_real(v, key, value);
     else
-        lh_values_none(v, key);
+        lh_record_none(v, key);
 }
 
 static void
-add_sizes(LhValues *v, const LhPlanSpace *space, guint point)
+add_sizes(LhRecord *v, const LhPlanSpace *space, guint point)
 {
     const LhPlanPoint *p = lh_plan_point(space, point);
     const LhPlanShape *shape = lh_plan_shape(space, p);
     g_autofree char *schedule = lh_plan_point_schedule(space, point);
 
-    lh_values_integer(v, "tensor_model_parallel_size", shape->sizes.tensor);
-    lh_values_integer(v, "context_parallel_size", shape->sizes.context);
-    lh_values_integer(v, "data_parallel_size", shape->sizes.data);
-    lh_values_integer(v, "pipeline_model_parallel_size", shape->sizes.pipeline);
-    lh_values_integer(v, "virtual_pipeline_model_parallel_size", p->chunks);
-    lh_values_text(v, "pipeline_schedule", lh_pipeline_order_names[p->order]);
-    lh_values_integer(v, "micro_batch_size", shape->micro_batch_size);
-    lh_values_integer(v, "num_micro_batches", shape->micro_batches);
-    lh_values_text(v, "schedule", schedule);
-    lh_values_text(v, "checkpoint", lh_checkpoint_names[p->checkpoint]);
-    lh_values_text(v, "shard", lh_shard_names[p->shard]);
-    lh_values_text(v, "framework", shape->setup != NULL ? shape->setup->framework->name : NULL);
+    lh_record_integer(v, "tensor_model_parallel_size", shape->sizes.tensor);
+    lh_record_integer(v, "context_parallel_size", shape->sizes.context);
+    lh_record_integer(v, "data_parallel_size", shape->sizes.data);
+    lh_record_integer(v, "pipeline_model_parallel_size", shape->sizes.pipeline);
+    lh_record_integer(v, "virtual_pipeline_model_parallel_size", p->chunks);
+    lh_record_text(v, "pipeline_schedule", lh_pipeline_order_names[p->order]);
+    lh_record_integer(v, "micro_batch_size", shape->micro_batch_size);
+    lh_record_integer(v, "num_micro_batches", shape->micro_batches);
+    lh_record_text(v, "schedule", schedule);
+    lh_record_text(v, "checkpoint", lh_checkpoint_names[p->checkpoint]);
+    lh_record_text(v, "shard", lh_shard_names[p->shard]);
+    lh_record_text(v, "framework", shape->setup != NULL ? shape->setup->framework->name : NULL);
 }
 
 static void
-add_bill(LhValues *v, const LhPlanBill *bill)
+add_bill(LhRecord *v, const LhPlanBill *bill)
 {
     add_asked(v, "days", bill->days);
     add_asked(v, "gpu_hours", bill->gpu_hours);
@@ -76,7 +76,7 @@ add_bill(LhValues *v, const LhPlanBill *bill)
     add_asked(v, "kwh_per_billion_tokens", bill->kwh_per_billion_tokens);
 }
 
-LhValues *
+LhRecord *
 lh_plan_way_values(const LhPlanAnswer *answer, const LhPlanWeights *weights, guint cluster,
                    const LhPlanWay *way, guint place)
 {
@@ -84,31 +84,31 @@ lh_plan_way_values(const LhPlanAnswer *answer, const LhPlanWeights *weights, gui
     const LhPlanBill bill = lh_plan_bill(weights, answer, cluster, way);
     g_autofree char *notes = lh_notes_text(space->setup->model);
     g_autofree char *of_links = lh_link_notes_text(space->setup);
-    LhValues *v = lh_values_new();
+    LhRecord *v = lh_record_new();
 
-    lh_values_text(v, "cluster", space->cluster);
-    lh_values_integer(v, "gpus", space->gpus);
-    lh_values_text(v, "decided", lh_plan_cluster_at(answer, cluster)->interrupted ? "no" : "yes");
+    lh_record_text(v, "cluster", space->cluster);
+    lh_record_integer(v, "gpus", space->gpus);
+    lh_record_text(v, "decided", lh_plan_cluster_at(answer, cluster)->interrupted ? "no" : "yes");
     if (place > 0)
-        lh_values_integer(v, "place", place);
+        lh_record_integer(v, "place", place);
     else
-        lh_values_none(v, "place");
+        lh_record_none(v, "place");
     add_sizes(v, space, way->point);
-    lh_values_real(v, "iteration_s", way->iteration_s);
+    lh_record_real(v, "iteration_s", way->iteration_s);
     add_asked(v, "time_error", way->time_error.above);
     lh_add_time_bar(v, way->iteration_s, way->time_error);
-    lh_values_text(v, "told_apart_from_best", place == 1 ? NULL : way->tied ? "no" : "yes");
-    lh_values_real(v, "tokens_per_s", way->tokens_per_s);
-    lh_values_real(v, "mfu", way->mfu);
-    lh_values_integer(v, "peak_bytes", way->peak_bytes);
+    lh_record_text(v, "told_apart_from_best", place == 1 ? NULL : way->tied ? "no" : "yes");
+    lh_record_real(v, "tokens_per_s", way->tokens_per_s);
+    lh_record_real(v, "mfu", way->mfu);
+    lh_record_integer(v, "peak_bytes", way->peak_bytes);
     lh_add_peak_bar(v, way->peak_bytes, lh_memory_error(space->setup));
     if (way->limit_bytes > 0)
-        lh_values_integer(v, "usable_bytes", way->limit_bytes);
+        lh_record_integer(v, "usable_bytes", way->limit_bytes);
     else
-        lh_values_none(v, "usable_bytes");
+        lh_record_none(v, "usable_bytes");
     add_bill(v, &bill);
-    lh_values_text(v, "model_notes", notes);
-    lh_values_text(v, "link_notes", of_links);
+    lh_record_text(v, "model_notes", notes);
+    lh_record_text(v, "link_notes", of_links);
     return v;
 }
 
@@ -133,26 +133,26 @@ lh_plan_front(const LhPlanCluster *cluster)
 /* ---- CSV ---- */
 
 static void
-add_row(LhTable *table, bool *columns, LhValues *values)
+add_row(LhTable *table, bool *columns, LhRecord *values)
 {
     if (!*columns)
-        lh_values_columns(values, table);
+        lh_record_columns(values, table);
     *columns = true;
     lh_table_row(table);
-    lh_values_cells(values, table);
-    lh_values_free(values);
+    lh_record_cells(values, table);
+    lh_record_free(values);
 }
 
 #define VALUES_OF_CLUSTER 3 /* cluster, gpus, decided */
 
 /* Of a cluster without any way what is the cluster's. Its space has points. Caller frees. */
-static LhValues *
+static LhRecord *
 values_without_way(const LhPlanAnswer *answer, const LhPlanWeights *weights, guint cluster)
 {
     const LhPlanWay none = { .iteration_s = 1, .tokens_per_s = 1 };
-    LhValues *values = lh_plan_way_values(answer, weights, cluster, &none, 1);
+    LhRecord *values = lh_plan_way_values(answer, weights, cluster, &none, 1);
 
-    lh_values_blank(values, VALUES_OF_CLUSTER);
+    lh_record_blank(values, VALUES_OF_CLUSTER);
     return values;
 }
 
@@ -160,9 +160,9 @@ values_without_way(const LhPlanAnswer *answer, const LhPlanWeights *weights, gui
 static void
 add_way_columns(LhTable *table, const LhPlanAnswer *answer, const LhPlanWeights *weights)
 {
-    g_autoptr(LhValues) values = values_without_way(answer, weights, 0);
+    g_autoptr(LhRecord) values = values_without_way(answer, weights, 0);
 
-    lh_values_columns(values, table);
+    lh_record_columns(values, table);
 }
 
 LhTable *

@@ -37,7 +37,7 @@ LhPlanBill lh_plan_bill(const LhPlanWeights *weights, const LhPlanAnswer *answer
 
 /* One way of a cluster, of which @place is 1 for the fastest; 0: it is not among those that are
  * wanted. Caller frees. */
-LhValues *lh_plan_way_values(const LhPlanAnswer *answer, const LhPlanWeights *weights,
+LhRecord *lh_plan_way_values(const LhPlanAnswer *answer, const LhPlanWeights *weights,
                              guint cluster, const LhPlanWay *way, guint place);
 
 /* All of them, a row each: for LH_FORMAT_CSV. Caller frees. */

@@ -87,7 +87,7 @@ write_asked_option(LhJsonWriter *w, const LhField *field, const void *options)
 }
 
 void
-lh_asked_json(LhJsonWriter *w, const LhStamp *stamp)
+lh_query_stamp_json(LhJsonWriter *w, const LhStamp *stamp)
 {
     if (stamp->scenario == NULL)
         return;
@@ -133,7 +133,7 @@ lh_inputs_json(LhJsonWriter *w, const LhStamp *stamp, const GPtrArray *inputs)
 static void
 asked_free(gpointer data)
 {
-    LhAsked *asked = data;
+    LhQueryStamp *asked = data;
 
     g_free(asked->name);
     g_free(asked->is);
@@ -142,7 +142,7 @@ asked_free(gpointer data)
 }
 
 void
-lh_question_free(LhAskedWhole *question)
+lh_question_free(LhQueryStampWhole *question)
 {
     if (question == NULL)
         return;
@@ -150,11 +150,11 @@ lh_question_free(LhAskedWhole *question)
     g_free(question);
 }
 
-static LhAsked *
-find_asked(const LhAskedWhole *q, const char *name)
+static LhQueryStamp *
+find_asked(const LhQueryStampWhole *q, const char *name)
 {
     for (guint i = 0; i < q->all->len; i++) {
-        LhAsked *asked = g_ptr_array_index(q->all, i);
+        LhQueryStamp *asked = g_ptr_array_index(q->all, i);
 
         if (strcmp(asked->name, name) == 0)
             return asked;
@@ -163,10 +163,10 @@ find_asked(const LhAskedWhole *q, const char *name)
 }
 
 /* @name is taken over. */
-static LhAsked *
-new_asked(LhAskedWhole *q, char *name)
+static LhQueryStamp *
+new_asked(LhQueryStampWhole *q, char *name)
 {
-    LhAsked *asked = g_new0(LhAsked, 1);
+    LhQueryStamp *asked = g_new0(LhQueryStamp, 1);
 
     asked->name = name;
     g_ptr_array_add(q->all, asked);
@@ -174,18 +174,18 @@ new_asked(LhAskedWhole *q, char *name)
 }
 
 void
-lh_question_give(LhAskedWhole *question, const char *field, const char *given)
+lh_question_give(LhQueryStampWhole *question, const char *field, const char *given)
 {
-    LhAsked *asked = find_asked(question, field);
+    LhQueryStamp *asked = find_asked(question, field);
 
     g_free(asked->given);
     asked->given = g_strdup(given);
 }
 
 void
-lh_question_add(LhAskedWhole *question, char *name, char *is)
+lh_question_add(LhQueryStampWhole *question, char *name, char *is)
 {
-    LhAsked *asked = find_asked(question, name);
+    LhQueryStamp *asked = find_asked(question, name);
 
     if (asked == NULL)
         asked = new_asked(question, name);
@@ -342,7 +342,7 @@ given_text(const LhField *field, const LhScenario *scratch)
 }
 
 static bool
-add_fields(LhAskedWhole *q, const LhJson *json, GError **error)
+add_fields(LhQueryStampWhole *q, const LhJson *json, GError **error)
 {
     g_autoptr(LhScenario) scratch = lh_scenario_new();
 
@@ -351,7 +351,7 @@ add_fields(LhAskedWhole *q, const LhJson *json, GError **error)
     else if (!read_scenario(json, scratch, error))
         return false;
     for (const LhField *field = lh_scenario_options(); field->name != NULL; field++) {
-        LhAsked *asked = new_asked(q, g_strdup(field->name));
+        LhQueryStamp *asked = new_asked(q, g_strdup(field->name));
 
         asked->given = given_text(field, scratch);
     }
@@ -371,7 +371,7 @@ is_on_line(const GPtrArray *words, const char *name)
 }
 
 static void
-add_told_options(LhAskedWhole *q, const LhJson *json)
+add_told_options(LhQueryStampWhole *q, const LhJson *json)
 {
     g_autoptr(GPtrArray) keys = lh_json_keys(json, "asked.options");
     g_autoptr(GPtrArray) words = texts_at(json, "argv");
@@ -379,7 +379,7 @@ add_told_options(LhAskedWhole *q, const LhJson *json)
     for (guint i = 0; i < keys->len; i++) {
         g_autofree char *path = g_strdup_printf("asked.options.%s", (char *)keys->pdata[i]);
         char *name = g_strdup_printf("--%s", (char *)keys->pdata[i]);
-        LhAsked *asked = new_asked(q, g_strdelimit(name, "_", '-'));
+        LhQueryStamp *asked = new_asked(q, g_strdelimit(name, "_", '-'));
 
         asked->given = text_at(json, path);
         asked->on_line = is_on_line(words, name);
@@ -390,7 +390,7 @@ add_told_options(LhAskedWhole *q, const LhJson *json)
 
 /* Options of a command line that is all that a document says, outputs among them. */
 static void
-add_argv_options(LhAskedWhole *q, const LhJson *json)
+add_argv_options(LhQueryStampWhole *q, const LhJson *json)
 {
     g_autoptr(GPtrArray) words = texts_at(json, "argv");
 
@@ -399,7 +399,7 @@ add_argv_options(LhAskedWhole *q, const LhJson *json)
         const char *equals = strchr(word, '=');
         const char *next = i + 1 < words->len ? words->pdata[i + 1] : "-";
         char *name = option_name(word);
-        LhAsked *asked;
+        LhQueryStamp *asked;
 
         if (name == NULL || lh_setting_find(lh_scenario_options(), name) != NULL ||
             find_asked(q, name) != NULL) {
@@ -432,7 +432,7 @@ of_path(const char *path)
 
 /* Several files of one thing are those of several clusters. */
 static void
-add_digests(LhAskedWhole *q, const LhJson *json)
+add_digests(LhQueryStampWhole *q, const LhJson *json)
 {
     for (guint i = 0;; i++) {
         g_autofree char *at = g_strdup_printf("inputs[%u]", i);
@@ -443,7 +443,7 @@ add_digests(LhAskedWhole *q, const LhJson *json)
         g_autofree char *path = text_at(json, path_at);
         g_autofree char *sha256 = text_at(json, sha256_at);
         g_autofree char *name = NULL;
-        LhAsked *before;
+        LhQueryStamp *before;
 
         if (path == NULL || sha256 == NULL)
             break;
@@ -459,7 +459,8 @@ add_digests(LhAskedWhole *q, const LhJson *json)
  */
 
 static void
-add_worked_out(LhAskedWhole *q, const LhJson *json, const char *of_case, const char *const *members)
+add_worked_out(LhQueryStampWhole *q, const LhJson *json, const char *of_case,
+               const char *const *members)
 {
     g_autoptr(GPtrArray) keys = lh_json_keys(json, of_case);
 
@@ -473,11 +474,11 @@ add_worked_out(LhAskedWhole *q, const LhJson *json, const char *of_case, const c
     }
 }
 
-LhAskedWhole *
+LhQueryStampWhole *
 lh_question_read(const LhJson *json, const char *of_case, const char *const *members,
                  GError **error)
 {
-    g_autoptr(LhAskedWhole) q = g_new0(LhAskedWhole, 1);
+    g_autoptr(LhQueryStampWhole) q = g_new0(LhQueryStampWhole, 1);
 
     q->all = g_ptr_array_new_with_free_func(asked_free);
     q->told = lh_json_has(json, "asked");
@@ -507,7 +508,7 @@ is_file_name(const char *name)
 
 /* A file is what it has, wherever it is. */
 static bool
-is_known_by_digest(const LhAskedWhole *a, const LhAskedWhole *b, const char *name)
+is_known_by_digest(const LhQueryStampWhole *a, const LhQueryStampWhole *b, const char *name)
 {
     g_autofree char *digest = g_strconcat(LH_DIGEST_OF, name, NULL);
 
@@ -517,9 +518,10 @@ is_known_by_digest(const LhAskedWhole *a, const LhAskedWhole *b, const char *nam
 /* Both say which options their command has, or one of them has its command line alone: then what is
  * not on either line is the default of both. */
 static bool
-option_differs(const LhAskedWhole *a, const LhAskedWhole *b, const LhAsked *x, const LhAsked *y)
+option_differs(const LhQueryStampWhole *a, const LhQueryStampWhole *b, const LhQueryStamp *x,
+               const LhQueryStamp *y)
 {
-    const LhAsked *told = a->told ? x : y, *line = a->told ? y : x;
+    const LhQueryStamp *told = a->told ? x : y, *line = a->told ? y : x;
 
     if ((!a->told && !b->told) || told == NULL || (a->told && b->told && line == NULL))
         return false;
@@ -529,11 +531,12 @@ option_differs(const LhAskedWhole *a, const LhAskedWhole *b, const LhAsked *x, c
 }
 
 static bool
-find_difference(const LhAskedWhole *a, const LhAskedWhole *b, const char *name, LhAskedOtherwise *d)
+find_difference(const LhQueryStampWhole *a, const LhQueryStampWhole *b, const char *name,
+                LhQueryStampOtherwise *d)
 {
-    const LhAsked *x = find_asked(a, name), *y = find_asked(b, name);
+    const LhQueryStamp *x = find_asked(a, name), *y = find_asked(b, name);
 
-    *d = (LhAskedOtherwise){ .name = name };
+    *d = (LhQueryStampOtherwise){ .name = name };
     if (g_str_has_prefix(name, "--")) {
         d->a = x != NULL ? x->given : NULL;
         d->b = y != NULL ? y->given : NULL;
@@ -550,7 +553,7 @@ static bool
 has_difference(const GArray *all, const char *name)
 {
     for (guint i = 0; i < all->len; i++) {
-        if (strcmp(g_array_index(all, LhAskedOtherwise, i).name, name) == 0)
+        if (strcmp(g_array_index(all, LhQueryStampOtherwise, i).name, name) == 0)
             return true;
     }
     return false;
@@ -559,11 +562,12 @@ has_difference(const GArray *all, const char *name)
 /* A file that only one has is a difference if no field says so; and a scenario's is none of its
  * own, since its fields are compared. */
 static void
-add_differing_file(GArray *all, const LhAskedWhole *a, const LhAskedWhole *b, const char *name)
+add_differing_file(GArray *all, const LhQueryStampWhole *a, const LhQueryStampWhole *b,
+                   const char *name)
 {
-    const LhAsked *x = find_asked(a, name), *y = find_asked(b, name);
+    const LhQueryStamp *x = find_asked(a, name), *y = find_asked(b, name);
     const char *of = name + strlen(LH_DIGEST_OF);
-    const LhAskedOtherwise d = { name, x != NULL ? x->is : NULL, y != NULL ? y->is : NULL };
+    const LhQueryStampOtherwise d = { name, x != NULL ? x->is : NULL, y != NULL ? y->is : NULL };
     const bool scenario = strcmp(of, "scenario") == 0;
 
     if (has_difference(all, name) || has_difference(all, of) || g_strcmp0(d.a, d.b) == 0 ||
@@ -574,12 +578,12 @@ add_differing_file(GArray *all, const LhAskedWhole *a, const LhAskedWhole *b, co
 }
 
 static void
-add_differences(GArray *all, const LhAskedWhole *of, const LhAskedWhole *a, const LhAskedWhole *b,
-                bool files)
+add_differences(GArray *all, const LhQueryStampWhole *of, const LhQueryStampWhole *a,
+                const LhQueryStampWhole *b, bool files)
 {
     for (guint i = 0; i < of->all->len; i++) {
-        const char *name = ((const LhAsked *)g_ptr_array_index(of->all, i))->name;
-        LhAskedOtherwise d;
+        const char *name = ((const LhQueryStamp *)g_ptr_array_index(of->all, i))->name;
+        LhQueryStampOtherwise d;
 
         if (g_str_has_prefix(name, LH_DIGEST_OF) != files)
             continue;
@@ -591,9 +595,9 @@ add_differences(GArray *all, const LhAskedWhole *of, const LhAskedWhole *a, cons
 }
 
 GArray *
-lh_question_compare(const LhAskedWhole *a, const LhAskedWhole *b)
+lh_question_compare(const LhQueryStampWhole *a, const LhQueryStampWhole *b)
 {
-    GArray *all = g_array_new(FALSE, FALSE, sizeof(LhAskedOtherwise));
+    GArray *all = g_array_new(FALSE, FALSE, sizeof(LhQueryStampOtherwise));
 
     add_differences(all, a, a, b, false);
     add_differences(all, b, a, b, false);

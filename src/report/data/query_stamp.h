@@ -9,7 +9,7 @@
 
 /* Writes "asked" into the open object; nothing if the stamp has no scenario. Of scenarios it has
  * what was given, of options all: what was given, else what they are then, else null. */
-void lh_asked_json(LhJsonWriter *w, const LhStamp *stamp);
+void lh_query_stamp_json(LhJsonWriter *w, const LhStamp *stamp);
 
 /* Writes "inputs": those of @inputs (of LhInput *; may be NULL), and the configuration. */
 void lh_inputs_json(LhJsonWriter *w, const LhStamp *stamp, const GPtrArray *inputs);
@@ -24,34 +24,34 @@ typedef struct {
     char *given;   /* owned: what was given, or what it is if nothing is; NULL: nothing */
     bool is_known; /* whether the document says what it came to */
     bool on_line;  /* of options: given */
-} LhAsked;
+} LhQueryStamp;
 
 /* What a document says of one question; and one that is older than that member. */
 typedef struct {
-    GPtrArray *all; /* of LhAsked * */
+    GPtrArray *all; /* of LhQueryStamp * */
     bool told;      /* the document has "asked"; else that is what its "argv" has */
-} LhAskedWhole;
+} LhQueryStampWhole;
 
 /*
  * The question of @json, whose object at @of_case ("case"; "": the document itself) has what fields
  * came to, of which only those in @members count (NULL: all). LH_ERROR_INPUT for what "asked"
  * cannot have. Caller frees.
  */
-LhAskedWhole *lh_question_read(const LhJson *json, const char *of_case, const char *const *members,
-                               GError **error);
-void lh_question_free(LhAskedWhole *question);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhAskedWhole, lh_question_free)
+LhQueryStampWhole *lh_question_read(const LhJson *json, const char *of_case,
+                                    const char *const *members, GError **error);
+void lh_question_free(LhQueryStampWhole *question);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhQueryStampWhole, lh_question_free)
 
 /* Adds what something came to: both are taken over. */
-void lh_question_add(LhAskedWhole *question, char *name, char *is);
+void lh_question_add(LhQueryStampWhole *question, char *name, char *is);
 
 /* What was given of a field, as a document that is not `told` shows otherwise. */
-void lh_question_give(LhAskedWhole *question, const char *field, const char *given);
+void lh_question_give(LhQueryStampWhole *question, const char *field, const char *given);
 
 /* Something that two questions have otherwise, and the values: borrowed, NULL: none. */
 typedef struct {
     const char *name, *a, *b;
-} LhAskedOtherwise;
+} LhQueryStampOtherwise;
 
-/* All of it: of LhAskedOtherwise. Both must outlive it. Caller unrefs. */
-GArray *lh_question_compare(const LhAskedWhole *a, const LhAskedWhole *b);
+/* All of it: of LhQueryStampOtherwise. Both must outlive it. Caller unrefs. */
+GArray *lh_question_compare(const LhQueryStampWhole *a, const LhQueryStampWhole *b);

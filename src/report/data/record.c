@@ -26,7 +26,7 @@ typedef struct {
     const GArray *list;
 } Value;
 
-struct _LhValues {
+struct _LhRecord {
     GArray *list; /* of Value */
 };
 
@@ -36,10 +36,10 @@ value_clear(gpointer data)
     g_free(((Value *)data)->text);
 }
 
-LhValues *
-lh_values_new(void)
+LhRecord *
+lh_record_new(void)
 {
-    LhValues *values = g_new0(LhValues, 1);
+    LhRecord *values = g_new0(LhRecord, 1);
 
     values->list = g_array_new(FALSE, TRUE, sizeof(Value));
     g_array_set_clear_func(values->list, value_clear);
@@ -47,7 +47,7 @@ lh_values_new(void)
 }
 
 void
-lh_values_free(LhValues *values)
+lh_record_free(LhRecord *values)
 {
     if (values == NULL)
         return;
@@ -56,13 +56,13 @@ lh_values_free(LhValues *values)
 }
 
 static void
-add(LhValues *values, Value value)
+add(LhRecord *values, Value value)
 {
     g_array_append_val(values->list, value);
 }
 
 void
-lh_values_text(LhValues *values, const char *key, const char *text)
+lh_record_text(LhRecord *values, const char *key, const char *text)
 {
     add(values, (Value){ .key = key,
                          .kind = text == NULL ? VALUE_NONE : VALUE_TEXT,
@@ -71,31 +71,31 @@ lh_values_text(LhValues *values, const char *key, const char *text)
 }
 
 void
-lh_values_integer(LhValues *values, const char *key, LhWide value)
+lh_record_integer(LhRecord *values, const char *key, LhWide value)
 {
     add(values, (Value){ .key = key, .kind = VALUE_INTEGER, .number = value });
 }
 
 void
-lh_values_seconds(LhValues *values, const char *key, LhWide time_ps)
+lh_record_seconds(LhRecord *values, const char *key, LhWide time_ps)
 {
     add(values, (Value){ .key = key, .kind = VALUE_SECONDS, .number = time_ps });
 }
 
 void
-lh_values_real(LhValues *values, const char *key, double value)
+lh_record_real(LhRecord *values, const char *key, double value)
 {
     add(values, (Value){ .key = key, .kind = VALUE_REAL, .real = value });
 }
 
 void
-lh_values_none(LhValues *values, const char *key)
+lh_record_none(LhRecord *values, const char *key)
 {
     add(values, (Value){ .key = key });
 }
 
 void
-lh_values_options(LhValues *values, const char *key, const LhProgramParams *p,
+lh_record_options(LhRecord *values, const char *key, const LhProgramParams *p,
                   const LhAttention *attention)
 {
     add(values, (Value){ .key = key,
@@ -106,7 +106,7 @@ lh_values_options(LhValues *values, const char *key, const LhProgramParams *p,
 }
 
 void
-lh_values_list(LhValues *values, const LhField *field, const GArray *list)
+lh_record_list(LhRecord *values, const LhField *field, const GArray *list)
 {
     add(values, (Value){ .key = field->name,
                          .kind = VALUE_LIST,
@@ -116,13 +116,13 @@ lh_values_list(LhValues *values, const LhField *field, const GArray *list)
 }
 
 guint
-lh_values_count(const LhValues *values)
+lh_record_count(const LhRecord *values)
 {
     return values->list->len;
 }
 
 void
-lh_values_blank(LhValues *values, guint first)
+lh_record_blank(LhRecord *values, guint first)
 {
     for (guint i = first; i < values->list->len; i++) {
         Value *value = &g_array_index(values->list, Value, i);
@@ -133,7 +133,7 @@ lh_values_blank(LhValues *values, guint first)
 }
 
 static const Value *
-value_at(const LhValues *values, guint index)
+value_at(const LhRecord *values, guint index)
 {
     return &g_array_index(values->list, Value, index);
 }
@@ -257,14 +257,14 @@ write_value(LhJsonWriter *w, const Value *v)
 }
 
 void
-lh_values_json(const LhValues *values, LhJsonWriter *w)
+lh_record_json(const LhRecord *values, LhJsonWriter *w)
 {
     for (guint i = 0; i < values->list->len; i++)
         write_value(w, value_at(values, i));
 }
 
 void
-lh_values_columns(const LhValues *values, LhTable *table)
+lh_record_columns(const LhRecord *values, LhTable *table)
 {
     for (guint i = 0; i < values->list->len; i++)
         lh_table_column(table, value_at(values, i)->key, "", NULL, false);
@@ -295,7 +295,7 @@ cell_text(const Value *v)
 }
 
 void
-lh_values_cells(const LhValues *values, LhTable *table)
+lh_record_cells(const LhRecord *values, LhTable *table)
 {
     for (guint i = 0; i < values->list->len; i++) {
         g_autofree char *text = cell_text(value_at(values, i));
@@ -305,7 +305,7 @@ lh_values_cells(const LhValues *values, LhTable *table)
 }
 
 const char **
-lh_values_keys(const LhValues *values)
+lh_record_keys(const LhRecord *values)
 {
     const char **keys = g_new0(const char *, values->list->len + 1);
 
@@ -315,7 +315,7 @@ lh_values_keys(const LhValues *values)
 }
 
 char **
-lh_values_texts(const LhValues *values)
+lh_record_texts(const LhRecord *values)
 {
     char **texts = g_new0(char *, values->list->len + 1);
 
@@ -325,7 +325,7 @@ lh_values_texts(const LhValues *values)
 }
 
 bool
-lh_values_is_text(const LhValues *values, guint index)
+lh_record_is_text(const LhRecord *values, guint index)
 {
     return value_at(values, index)->is_text;
 }

@@ -93,10 +93,10 @@ lh_stamp_json(LhJsonWriter *w, const char *schema, const LhStamp *stamp, const L
 static void
 write_case(LhJsonWriter *w, const LhSetup *setup)
 {
-    g_autoptr(LhValues) values = lh_case_values(setup);
+    g_autoptr(LhRecord) values = lh_case_values(setup);
 
     lh_jsonw_object_begin(w, "case");
-    lh_values_json(values, w);
+    lh_record_json(values, w);
     lh_jsonw_object_end(w);
 }
 
@@ -370,10 +370,10 @@ write_out_of_memory(LhJsonWriter *w, const LhSimResult *r)
 static void
 write_row(LhJsonWriter *w, const LhSetup *setup, const LhCompareRow *row, LhTime best_ps)
 {
-    g_autoptr(LhValues) values = lh_row_values(setup, row, best_ps);
+    g_autoptr(LhRecord) values = lh_row_values(setup, row, best_ps);
 
     lh_jsonw_object_begin(w, NULL);
-    lh_values_json(values, w);
+    lh_record_json(values, w);
     if (row->result == NULL) {
         lh_jsonw_string(w, "per_rank", NULL);
         lh_jsonw_string(w, "peak_bytes_by_tensor", NULL);
@@ -392,7 +392,7 @@ write_row(LhJsonWriter *w, const LhSetup *setup, const LhCompareRow *row, LhTime
  */
 
 static void
-write_path(LhJsonWriter *w, const LhBound *bound)
+write_path(LhJsonWriter *w, const LhBottleneck *bound)
 {
     lh_jsonw_array_begin(w, "winner_critical_path");
     for (guint i = 0; bound != NULL && i < bound->shares->len; i++) {
@@ -420,7 +420,7 @@ lh_what_if_more_json(LhJsonWriter *w, const LhTopology *topology, const LhWhatIf
 
 /* What binds the winner first. */
 static void
-write_what_ifs(LhJsonWriter *w, const LhSetup *setup, const LhBound *bound)
+write_what_ifs(LhJsonWriter *w, const LhSetup *setup, const LhBottleneck *bound)
 {
     lh_jsonw_array_begin(w, "winner_with_10_percent_more");
     for (guint i = 0; bound != NULL && i < bound->what_ifs->len; i++) {
@@ -461,7 +461,7 @@ lh_result_json(const LhSetup *setup, const LhComparison *c, const LhStamp *stamp
     const LhCompareRow *first = g_ptr_array_index(c->rows, 0);
 
     lh_stamp_json(w, LH_RESULT_SCHEMA, stamp, setup);
-    lh_asked_json(w, stamp);
+    lh_query_stamp_json(w, stamp);
     write_case(w, setup);
     lh_jsonw_string(w, "winner", c->fit_count > 0 ? first->name : NULL);
     lh_jsonw_uint(w, "left_out", setup->left_out);

@@ -7,21 +7,21 @@
 #include "report/data/record.h"
 
 /* What was simulated: cluster, model, shape, mask, pass, and how it was timed. Caller frees. */
-LhValues *lh_case_values(const LhSetup *setup);
+LhRecord *lh_case_values(const LhSetup *setup);
 
 /* Adds the numbers of links that a scenario may change: NICs of a node, rates, oversubscription;
  * none where the topology has no such link. */
-void lh_add_links(LhValues *values, const LhTopology *topology);
+void lh_add_links(LhRecord *values, const LhTopology *topology);
 
 /* Adds error bars, of a time and of a peak that are good to @error; none where it is 0. */
-void lh_add_time_bar(LhValues *values, double seconds, LhTimeError error);
-void lh_add_peak_bar(LhValues *values, uint64_t bytes, double error);
+void lh_add_time_bar(LhRecord *values, double seconds, LhTimeError error);
+void lh_add_peak_bar(LhRecord *values, uint64_t bytes, double error);
 
 /*
  * One schedule: its state, and if it ran, times, bytes, flops and memory. @best_ps is the makespan
  * of the fastest one that fits, 0 if there is none. Caller frees.
  */
-LhValues *lh_row_values(const LhSetup *setup, const LhCompareRow *row, LhTime best_ps);
+LhRecord *lh_row_values(const LhSetup *setup, const LhCompareRow *row, LhTime best_ps);
 
 /* The makespan of the winner; 0 if there is none. */
 LhTime lh_best_ps(const LhComparison *comparison);

@@ -22,23 +22,23 @@ told_apart(const LhComparison *c, guint index)
 }
 
 /* The row's fields; caller frees. */
-static LhValues *
+static LhRecord *
 values_of(const LhSetup *setup, const LhComparison *c, guint index)
 {
-    LhValues *values = lh_row_values(setup, g_ptr_array_index(c->rows, index), lh_best_ps(c));
+    LhRecord *values = lh_row_values(setup, g_ptr_array_index(c->rows, index), lh_best_ps(c));
 
-    lh_values_text(values, "told_apart_from_best", told_apart(c, index));
+    lh_record_text(values, "told_apart_from_best", told_apart(c, index));
     return values;
 }
 
 /* Fields of a row that says nothing; caller frees. */
-static LhValues *
+static LhRecord *
 empty_values(const LhSetup *setup)
 {
     const LhCompareRow none = { .name = "", .state = LH_ROW_REFUSED };
-    LhValues *values = lh_row_values(setup, &none, 0);
+    LhRecord *values = lh_row_values(setup, &none, 0);
 
-    lh_values_text(values, "told_apart_from_best", NULL);
+    lh_record_text(values, "told_apart_from_best", NULL);
     return values;
 }
 
@@ -46,10 +46,10 @@ static char **
 columns(const LhSetup *setup)
 {
     g_autoptr(GStrvBuilder) keys = g_strv_builder_new();
-    g_autoptr(LhValues) of_case = lh_case_values(setup);
-    g_autoptr(LhValues) of_row = empty_values(setup);
-    g_autofree const char **first = lh_values_keys(of_case);
-    g_autofree const char **then = lh_values_keys(of_row);
+    g_autoptr(LhRecord) of_case = lh_case_values(setup);
+    g_autoptr(LhRecord) of_row = empty_values(setup);
+    g_autofree const char **first = lh_record_keys(of_case);
+    g_autofree const char **then = lh_record_keys(of_row);
 
     g_strv_builder_addv(keys, first);
     g_strv_builder_addv(keys, then);
@@ -60,13 +60,13 @@ static GPtrArray *
 rows(const LhSetup *setup, const LhComparison *comparison)
 {
     GPtrArray *rows = g_ptr_array_new_with_free_func((GDestroyNotify)g_strfreev);
-    g_autoptr(LhValues) of_case = lh_case_values(setup);
-    g_auto(GStrv) first = lh_values_texts(of_case);
+    g_autoptr(LhRecord) of_case = lh_case_values(setup);
+    g_auto(GStrv) first = lh_record_texts(of_case);
 
     for (guint i = 0; i < comparison->rows->len; i++) {
         g_autoptr(GStrvBuilder) cells = g_strv_builder_new();
-        g_autoptr(LhValues) of_row = values_of(setup, comparison, i);
-        g_auto(GStrv) then = lh_values_texts(of_row);
+        g_autoptr(LhRecord) of_row = values_of(setup, comparison, i);
+        g_auto(GStrv) then = lh_record_texts(of_row);
 
         g_strv_builder_addv(cells, (const char **)(void *)first);
         g_strv_builder_addv(cells, (const char **)(void *)then);
@@ -304,13 +304,13 @@ write_axes(LhJsonWriter *w, const LhSweep *sweep)
 static void
 find_texts(const LhSweep *sweep, bool *is_text)
 {
-    g_autoptr(LhValues) of_case = lh_case_values(sweep->setup);
-    g_autoptr(LhValues) of_row = empty_values(sweep->setup);
-    const guint count = lh_values_count(of_case);
+    g_autoptr(LhRecord) of_case = lh_case_values(sweep->setup);
+    g_autoptr(LhRecord) of_row = empty_values(sweep->setup);
+    const guint count = lh_record_count(of_case);
 
     for (guint i = 0; sweep->columns[i] != NULL; i++)
         is_text[i] =
-            i < count ? lh_values_is_text(of_case, i) : lh_values_is_text(of_row, i - count);
+            i < count ? lh_record_is_text(of_case, i) : lh_record_is_text(of_row, i - count);
 }
 
 void
@@ -322,7 +322,7 @@ lh_sweep_json(const LhSweep *sweep, const LhStamp *stamp, GString *out)
 
     find_texts(sweep, is_text);
     lh_stamp_json(w, LH_SWEEP_SCHEMA, stamp, sweep->setup);
-    lh_asked_json(w, stamp);
+    lh_query_stamp_json(w, stamp);
     lh_jsonw_string(w, "query_sha256", sweep->query_sha256);
     lh_jsonw_bool(w, "interrupted", sweep->interrupted);
     write_axes(w, sweep);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 void
-lh_parts(const LhTotals *totals, LhWide parts[LH_PARTS])
+lh_time_breakdown(const LhTotals *totals, LhWide parts[LH_TIME_PARTS])
 {
     parts[0] = totals->busy_ps;
     memcpy(parts + 1, totals->idle_ps, sizeof(totals->idle_ps));

@@ -6,10 +6,10 @@
 
 #include "compare/compare.h"
 
-#define LH_PARTS (1 + LH_IDLE_PARTS)
+#define LH_TIME_PARTS (1 + LH_IDLE_PARTS)
 
 /* Sums over ranks; they add up to ranks x makespan. */
-void lh_parts(const LhTotals *totals, LhWide parts[LH_PARTS]);
+void lh_time_breakdown(const LhTotals *totals, LhWide parts[LH_TIME_PARTS]);
 
 /* "compute", or the cause of idle time: "imbalance", "nvlink", ... */
 const char *lh_part_name(int part);

@@ -10,7 +10,7 @@
 #include <string.h>
 
 bool
-lh_frame_has(const LhFrame *frame, uint32_t rank)
+lh_time_window_has(const LhTimeWindow *frame, uint32_t rank)
 {
     for (guint i = 0; i < frame->ranks->len; i++) {
         if (g_array_index(frame->ranks, uint32_t, i) == rank)
@@ -20,7 +20,7 @@ lh_frame_has(const LhFrame *frame, uint32_t rank)
 }
 
 void
-lh_frame_add(LhFrame *frame, uint32_t rank)
+lh_time_window_add(LhTimeWindow *frame, uint32_t rank)
 {
     guint i = 0;
 
@@ -42,7 +42,7 @@ refuse_option(const char *option, const char *found, const char *allowed, GError
 
 /* Adds the ranks of one item, "3" or "0-7". */
 static bool
-add_item(LhFrame *frame, const char *item, uint32_t ranks_count)
+add_item(LhTimeWindow *frame, const char *item, uint32_t ranks_count)
 {
     g_auto(GStrv) ends = g_strsplit(item, "-", 2);
     guint64 first, last;
@@ -54,15 +54,15 @@ add_item(LhFrame *frame, const char *item, uint32_t ranks_count)
     if (ends[1] != NULL &&
         !g_ascii_string_to_unsigned(ends[1], 10, first, ranks_count - 1, &last, NULL))
         return false;
-    if (last - first >= LH_FRAME_RANKS_MAX)
+    if (last - first >= LH_TIME_WINDOW_RANKS_MAX)
         return false;
     for (guint64 rank = first; rank <= last; rank++)
-        lh_frame_add(frame, (uint32_t)rank);
-    return frame->ranks->len <= LH_FRAME_RANKS_MAX;
+        lh_time_window_add(frame, (uint32_t)rank);
+    return frame->ranks->len <= LH_TIME_WINDOW_RANKS_MAX;
 }
 
 static bool
-read_ranks(LhFrame *frame, const char *text, uint32_t ranks_count, GError **error)
+read_ranks(LhTimeWindow *frame, const char *text, uint32_t ranks_count, GError **error)
 {
     g_auto(GStrv) items = g_strsplit(text, ",", -1);
     bool ok = items[0] != NULL;
@@ -72,7 +72,7 @@ read_ranks(LhFrame *frame, const char *text, uint32_t ranks_count, GError **erro
     if (!ok) {
         g_autofree char *allowed =
             g_strdup_printf("a list of ranks from 0 to %u, such as 0-3,6; at most %u of them",
-                            ranks_count - 1, LH_FRAME_RANKS_MAX);
+                            ranks_count - 1, LH_TIME_WINDOW_RANKS_MAX);
 
         return refuse_option("ranks-shown", text, allowed, error);
     }
@@ -87,7 +87,7 @@ read_time(const char *text, LhTime *time)
 }
 
 static bool
-read_window(LhFrame *frame, const char *text, GError **error)
+read_window(LhTimeWindow *frame, const char *text, GError **error)
 {
     g_auto(GStrv) ends = g_strsplit(text, ":", -1);
 
@@ -103,42 +103,43 @@ read_window(LhFrame *frame, const char *text, GError **error)
 
 /* Of all stages, or of the first, the last, and some in between. */
 static void
-choose_ranks(LhFrame *frame, LhFrameRanks of)
+choose_ranks(LhTimeWindow *frame, LhTimeWindowRanks of)
 {
-    const uint32_t stages = MIN(of.stages, LH_FRAME_RANKS_DEFAULT);
+    const uint32_t stages = MIN(of.stages, LH_TIME_WINDOW_RANKS_DEFAULT);
     const uint32_t of_stage = of.count / of.stages;
     const uint32_t shown =
-        of.count <= LH_FRAME_RANKS_DEFAULT ? of_stage : LH_FRAME_RANKS_DEFAULT / stages;
+        of.count <= LH_TIME_WINDOW_RANKS_DEFAULT ? of_stage : LH_TIME_WINDOW_RANKS_DEFAULT / stages;
 
     for (uint32_t i = 0; i < stages; i++) {
         const uint32_t stage = stages == 1 ? 0 : i * (of.stages - 1) / (stages - 1);
 
         for (uint32_t k = 0; k < MIN(shown, of_stage); k++)
-            lh_frame_add(frame, stage * of_stage + k);
+            lh_time_window_add(frame, stage * of_stage + k);
     }
 }
 
-LhFrameRanks
-lh_frame_ranks(const LhSetup *setup)
+LhTimeWindowRanks
+lh_time_window_ranks(const LhSetup *setup)
 {
-    return (LhFrameRanks){ setup->network.ranks,
-                           setup->step != NULL ? lh_step_stages(&setup->step->params) : 1 };
+    return (LhTimeWindowRanks){ setup->network.ranks,
+                                setup->step != NULL ? lh_step_stages(&setup->step->params) : 1 };
 }
 
-LhFrameRanks
-lh_frame_ranks_of(const LhProgram *program)
+LhTimeWindowRanks
+lh_time_window_ranks_of(const LhProgram *program)
 {
     const LhStepParams *step = lh_step_params(program);
 
-    return (LhFrameRanks){ lh_program_ranks(program), step != NULL ? lh_step_stages(step) : 1 };
+    return (LhTimeWindowRanks){ lh_program_ranks(program),
+                                step != NULL ? lh_step_stages(step) : 1 };
 }
 
 bool
-lh_frame_init(LhFrame *frame, const char *ranks, const char *window, LhFrameRanks of,
-              GError **error)
+lh_time_window_init(LhTimeWindow *frame, const char *ranks, const char *window,
+                    LhTimeWindowRanks of, GError **error)
 {
-    *frame =
-        (LhFrame){ .ranks = g_array_new(FALSE, FALSE, sizeof(uint32_t)), .to_ps = LH_TIME_NEVER };
+    *frame = (LhTimeWindow){ .ranks = g_array_new(FALSE, FALSE, sizeof(uint32_t)),
+                             .to_ps = LH_TIME_NEVER };
     if (ranks == NULL)
         choose_ranks(frame, of);
     return (ranks == NULL || read_ranks(frame, ranks, of.count, error)) &&
@@ -146,13 +147,13 @@ lh_frame_init(LhFrame *frame, const char *ranks, const char *window, LhFrameRank
 }
 
 void
-lh_frame_clear(LhFrame *frame)
+lh_time_window_clear(LhTimeWindow *frame)
 {
     g_clear_pointer(&frame->ranks, g_array_unref);
 }
 
 bool
-lh_frame_fit(LhFrame *frame, LhTime makespan_ps, GError **error)
+lh_time_window_fit(LhTimeWindow *frame, LhTime makespan_ps, GError **error)
 {
     g_autofree char *from = lh_format_time(frame->from_ps);
     g_autofree char *end = lh_format_time(makespan_ps);

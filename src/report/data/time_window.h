@@ -5,46 +5,46 @@
 
 #include "scenario/setup.h"
 
-#define LH_FRAME_RANKS_DEFAULT 16
-#define LH_FRAME_RANKS_MAX 256U
+#define LH_TIME_WINDOW_RANKS_DEFAULT 16
+#define LH_TIME_WINDOW_RANKS_MAX 256U
 
 typedef struct {
     GArray *ranks; /* of uint32_t, ascending, each once; owned */
     LhTime from_ps, to_ps;
-} LhFrame;
+} LhTimeWindow;
 
 /* How many ranks a run has, and stages of a pipeline: each has as many ranks, which follow one
  * another. */
 typedef struct {
     uint32_t count, stages;
-} LhFrameRanks;
+} LhTimeWindowRanks;
 
 /* Those of a case; of a program. */
-LhFrameRanks lh_frame_ranks(const LhSetup *setup);
-LhFrameRanks lh_frame_ranks_of(const LhProgram *program);
+LhTimeWindowRanks lh_time_window_ranks(const LhSetup *setup);
+LhTimeWindowRanks lh_time_window_ranks_of(const LhProgram *program);
 
 /* Of a rank, from 0. */
 static inline uint32_t
-lh_frame_stage(LhFrameRanks of, uint32_t rank)
+lh_time_window_stage(LhTimeWindowRanks of, uint32_t rank)
 {
     return rank / (of.count / of.stages);
 }
 
 /*
- * @ranks is a list such as "0-3,12", NULL for LH_FRAME_RANKS_DEFAULT of @of, as many of each stage,
- * or, of more stages than that, one of every so many; @window is "FROM:TO", two times of which
- * either may be missing, NULL for the whole run (to_ps is then LH_TIME_NEVER). LH_ERROR_USAGE names
- * the option. Ends with lh_frame_clear() in either case.
+ * @ranks is a list such as "0-3,12", NULL for LH_TIME_WINDOW_RANKS_DEFAULT of @of, as many of each
+ * stage, or, of more stages than that, one of every so many; @window is "FROM:TO", two times of
+ * which either may be missing, NULL for the whole run (to_ps is then LH_TIME_NEVER). LH_ERROR_USAGE
+ * names the option. Ends with lh_time_window_clear() in either case.
  */
-bool lh_frame_init(LhFrame *frame, const char *ranks, const char *window, LhFrameRanks of,
-                   GError **error);
-void lh_frame_clear(LhFrame *frame);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(LhFrame, lh_frame_clear)
+bool lh_time_window_init(LhTimeWindow *frame, const char *ranks, const char *window,
+                         LhTimeWindowRanks of, GError **error);
+void lh_time_window_clear(LhTimeWindow *frame);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(LhTimeWindow, lh_time_window_clear)
 
-bool lh_frame_has(const LhFrame *frame, uint32_t rank);
+bool lh_time_window_has(const LhTimeWindow *frame, uint32_t rank);
 
 /* Adds a rank, if it is not there yet. */
-void lh_frame_add(LhFrame *frame, uint32_t rank);
+void lh_time_window_add(LhTimeWindow *frame, uint32_t rank);
 
 /* Fits the window to a run of @makespan_ps; LH_ERROR_INPUT if it begins after the run's end. */
-bool lh_frame_fit(LhFrame *frame, LhTime makespan_ps, GError **error);
+bool lh_time_window_fit(LhTimeWindow *frame, LhTime makespan_ps, GError **error);

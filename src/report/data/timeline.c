@@ -87,13 +87,13 @@ lh_timeline_collect(void *data, const LhTimelineRecord *record)
 void
 lh_timeline_meet(LhTimeline *timeline, const LhProgram *program)
 {
-    g_autoptr(LhMeetings) meetings = lh_meetings_new(program, timeline->records);
+    g_autoptr(LhPairing) meetings = lh_pairing_new(program, timeline->records);
     g_autoptr(GArray) motions = g_array_sized_new(FALSE, FALSE, sizeof(LhMotion), 1);
 
     for (guint i = 0; i < timeline->records->len; i++) {
         LhTimelineRecord *r = &g_array_index(timeline->records, LhTimelineRecord, i);
 
-        lh_meetings_motions(meetings, timeline->records, i, motions);
+        lh_pairing_motions(meetings, timeline->records, i, motions);
         if (motions->len == 0)
             continue;
         r->motions_count = motions->len;

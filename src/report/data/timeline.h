@@ -25,7 +25,7 @@ bool lh_timeline_keeps(const LhTimeline *timeline, uint32_t rank);
 void lh_timeline_collect(void *data, const LhTimelineRecord *record);
 
 /* Of a run that took place, of all ranks, sorted: when bytes of its ops can have moved
- * (lh_meetings_motions), which their records do not say. */
+ * (lh_pairing_motions), which their records do not say. */
 void lh_timeline_meet(LhTimeline *timeline, const LhProgram *program);
 
 /* A piece of an op's time, in which it works, or waits for others (LhTimelineRecord.motions). */

@@ -16,7 +16,7 @@
 
 /* Kernels of hosts and messages of pairs, as rows of numbers of nodes. */
 static void
-write_hosts(LhJsonWriter *w, const LhHosts *hosts)
+write_hosts(LhJsonWriter *w, const LhSlowHosts *hosts)
 {
     lh_jsonw_array_begin(w, "hosts");
     for (guint i = 0; hosts != NULL && i < hosts->times->len; i++) {
@@ -121,22 +121,22 @@ write_summary(LhJsonWriter *w, const LhValidated *validated)
 }
 
 static void
-write_explained(LhJsonWriter *w, const LhExplained *e)
+write_explained(LhJsonWriter *w, const LhAttributed *e)
 {
     if (e == NULL)
         return;
     lh_jsonw_object_begin(w, "explanation");
     lh_jsonw_double(w, "error", e->error);
-    lh_jsonw_string(w, "best", e->best < 0 ? NULL : lh_explain_names[e->best]);
-    lh_jsonw_string(w, "alike", e->alike ? lh_explain_names[e->second] : NULL);
+    lh_jsonw_string(w, "best", e->best < 0 ? NULL : lh_attribution_names[e->best]);
+    lh_jsonw_string(w, "alike", e->alike ? lh_attribution_names[e->second] : NULL);
     lh_jsonw_array_begin(w, "constants");
-    for (int i = 0; i < LH_EXPLAIN_CLASSES; i++) {
-        const LhExplanation *x = &e->classes[i];
+    for (int i = 0; i < LH_ATTRIBUTION_CLASSES; i++) {
+        const LhAttribution *x = &e->classes[i];
 
         if (!x->applies)
             continue;
         lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_string(w, "class", lh_explain_names[i]);
+        lh_jsonw_string(w, "class", lh_attribution_names[i]);
         lh_jsonw_double(w, "scale", x->scale);
         lh_jsonw_double(w, "error", x->error);
         lh_jsonw_object_end(w);
@@ -183,7 +183,7 @@ lh_validate_json(const LhSetup *setup, const LhValidated *validated, const LhVal
     g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
 
     lh_stamp_json(w, VALIDATION_SCHEMA, stamp, setup);
-    lh_asked_json(w, stamp);
+    lh_query_stamp_json(w, stamp);
     lh_jsonw_string(w, "provenance", "measured");
     lh_jsonw_double(w, "tolerance", tolerance);
     lh_jsonw_string(w, "backend", params->backend->name);
@@ -436,10 +436,10 @@ take_row(const ValidatedRow *row, uint32_t ranks, bool alone)
 }
 
 /* Kernels of every host come first, then messages of pairs. */
-static LhHosts *
+static LhSlowHosts *
 take_hosts(const LhJson *json, const GArray *read, GError **error)
 {
-    g_autoptr(LhHosts) hosts = g_new0(LhHosts, 1);
+    g_autoptr(LhSlowHosts) hosts = g_new0(LhSlowHosts, 1);
 
     while (hosts->nodes < read->len && g_array_index(read, Host, hosts->nodes).peer_host == NULL)
         hosts->nodes++;
@@ -465,7 +465,7 @@ take_hosts(const LhJson *json, const GArray *read, GError **error)
             hosts->names[i] = g_strdup(h->host);
         g_array_append_val(hosts->times, times);
     }
-    lh_hosts_judge(hosts);
+    lh_slow_hosts_judge(hosts);
     return g_steal_pointer(&hosts);
 }
 
@@ -473,17 +473,17 @@ take_hosts(const LhJson *json, const GArray *read, GError **error)
 static int
 class_of(const char *name)
 {
-    for (int i = 0; name != NULL && i < LH_EXPLAIN_CLASSES; i++) {
-        if (g_str_equal(lh_explain_names[i], name))
+    for (int i = 0; name != NULL && i < LH_ATTRIBUTION_CLASSES; i++) {
+        if (g_str_equal(lh_attribution_names[i], name))
             return i;
     }
     return -1;
 }
 
-static LhExplained *
+static LhAttributed *
 take_explained(const Explanation *read)
 {
-    LhExplained *e = g_new0(LhExplained, 1);
+    LhAttributed *e = g_new0(LhAttributed, 1);
 
     e->error = read->error;
     e->best = class_of(read->best);
@@ -494,7 +494,7 @@ take_explained(const Explanation *read)
         const int class = class_of(c->name);
 
         if (class >= 0)
-            e->classes[class] = (LhExplanation){ true, c->scale, c->error };
+            e->classes[class] = (LhAttribution){ true, c->scale, c->error };
     }
     return e;
 }

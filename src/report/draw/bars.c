@@ -44,7 +44,7 @@ part_colour(int part)
 }
 
 /* The order in a bar: compute, exposed communication, host, imbalance. */
-static const int drawing_order[LH_PARTS] = { 0, 2, 3, 4, 5, 6, 1 };
+static const int drawing_order[LH_TIME_PARTS] = { 0, 2, 3, 4, 5, 6, 1 };
 
 static LhWide
 part_of(const LhTotals *totals, int part)
@@ -235,7 +235,7 @@ append_part_plots(GString *script, GString *data, const Bars *bars)
 {
     guint index = 0;
 
-    for (int position = 0; position < LH_PARTS; position++) {
+    for (int position = 0; position < LH_TIME_PARTS; position++) {
         const int part = drawing_order[position];
         g_autofree char *title = part_title(bars->setup, part);
 

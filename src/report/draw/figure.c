@@ -249,12 +249,12 @@ static bool
 draw(const LhFigure *figure, const GString *script, GString *picture, GError **error)
 {
     static const char *const argv[] = { "gnuplot", "-d", "-e", "print_picture = 1", "-", NULL };
-    const LhChild gnuplot = {
+    const LhSubprocess gnuplot = {
         .argv = argv, .input = script->str, .input_length = script->len, .deadline_s = deadline_s()
     };
     g_autoptr(GError) cause = NULL;
 
-    if (!lh_child_run(&gnuplot, picture, &cause)) {
+    if (!lh_subprocess_run(&gnuplot, picture, &cause)) {
         g_autofree char *advice = g_strconcat(cause->message,
                                               g_str_has_suffix(cause->message, "is not installed")
                                                   ? " (Debian: apt install gnuplot-nox)"

@@ -50,10 +50,10 @@ typedef struct {
 } Chart;
 
 static bool
-is_drawn(const LhTimelineRecord *r, const LhFrame *frame)
+is_drawn(const LhTimelineRecord *r, const LhTimeWindow *frame)
 {
     return lh_lane_has(r) && r->end_ps > frame->from_ps && r->start_ps < frame->to_ps &&
-           lh_frame_has(frame, r->rank);
+           lh_time_window_has(frame, r->rank);
 }
 
 /* --- boxes --------------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ join_boxes(const Chart *chart, GArray *boxes)
 static void
 add_pieces(Chart *chart, uint32_t row, const LhTimelineRecord *r)
 {
-    const LhFrame *frame = chart->gantt->frame;
+    const LhTimeWindow *frame = chart->gantt->frame;
     const int kind = lh_lane_kind(r, chart->gantt->setup);
     LhTimelinePiece piece = { .motion = 0 };
 
@@ -115,7 +115,7 @@ add_pieces(Chart *chart, uint32_t row, const LhTimelineRecord *r)
 static void
 collect_boxes(Chart *chart)
 {
-    const LhFrame *frame = chart->gantt->frame;
+    const LhTimeWindow *frame = chart->gantt->frame;
     const GArray *records = chart->gantt->timeline->records;
     uint32_t row = 0;
 
@@ -179,7 +179,7 @@ append_lane_boxes(GString *data, const Chart *chart, int kind)
 static void
 append_program_title(GString *script, const LhGantt *gantt)
 {
-    const LhFrame *frame = gantt->frame;
+    const LhTimeWindow *frame = gantt->frame;
     char bubble[LH_TEXT_SIZE];
     g_autofree char *line = lh_describe_program(gantt->setup, gantt->name, gantt->program);
     g_autofree char *makespan = lh_format_time(gantt->makespan_ps);
@@ -200,11 +200,11 @@ append_program_title(GString *script, const LhGantt *gantt)
 static char *
 row_name(const LhGantt *gantt, uint32_t rank)
 {
-    const LhFrameRanks of = lh_frame_ranks_of(gantt->program);
+    const LhTimeWindowRanks of = lh_time_window_ranks_of(gantt->program);
     const char *last = rank == gantt->last_rank ? ", ends last" : "";
 
     if (of.stages > 1)
-        return g_strdup_printf("stage %u, rank %u%s", lh_frame_stage(of, rank), rank, last);
+        return g_strdup_printf("stage %u, rank %u%s", lh_time_window_stage(of, rank), rank, last);
     return g_strdup_printf("rank %u%s", rank, last);
 }
 
@@ -212,12 +212,12 @@ row_name(const LhGantt *gantt, uint32_t rank)
 static void
 append_stage_lines(GString *script, const LhGantt *gantt)
 {
-    const LhFrameRanks of = lh_frame_ranks_of(gantt->program);
+    const LhTimeWindowRanks of = lh_time_window_ranks_of(gantt->program);
     const GArray *ranks = gantt->frame->ranks;
 
     for (guint i = 0; i + 1 < ranks->len; i++) {
-        if (lh_frame_stage(of, g_array_index(ranks, uint32_t, i)) !=
-            lh_frame_stage(of, g_array_index(ranks, uint32_t, i + 1)))
+        if (lh_time_window_stage(of, g_array_index(ranks, uint32_t, i)) !=
+            lh_time_window_stage(of, g_array_index(ranks, uint32_t, i + 1)))
             g_string_append_printf(script,
                                    "set arrow from graph 0, first %u.49 to graph 1, first %u.49 "
                                    "nohead lw 0.5 lc rgb '" LH_COLOUR_HOST "' front\n",
@@ -276,7 +276,7 @@ append_lane_plots(GString *script, const Chart *chart)
 bool
 lh_gantt_draw(const LhGantt *gantt, LhFigureTo to, GError **error)
 {
-    const LhFrame *frame = gantt->frame;
+    const LhTimeWindow *frame = gantt->frame;
     Chart chart = { .gantt = gantt,
                     .scale = lh_text_scale(gantt->makespan_ps),
                     .pixel_ps = (frame->to_ps - frame->from_ps) / PIXELS };
@@ -303,7 +303,7 @@ lh_gantt_draw(const LhGantt *gantt, LhFigureTo to, GError **error)
 }
 
 uint32_t
-lh_gantt_last_rank(const LhSimResult *result, const LhFrame *frame)
+lh_gantt_last_rank(const LhSimResult *result, const LhTimeWindow *frame)
 {
     uint32_t last = 0;
 
@@ -311,7 +311,7 @@ lh_gantt_last_rank(const LhSimResult *result, const LhFrame *frame)
         const LhTime finish = result->ranks[r].finish_ps, latest = result->ranks[last].finish_ps;
 
         if (finish > latest ||
-            (finish == latest && !lh_frame_has(frame, last) && lh_frame_has(frame, r)))
+            (finish == latest && !lh_time_window_has(frame, last) && lh_time_window_has(frame, r)))
             last = r;
     }
     return last;

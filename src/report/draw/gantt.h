@@ -13,13 +13,13 @@ typedef struct {
     const char *name; /* of the row; borrowed */
     const LhProgram *program;
     const LhTimeline *timeline; /* sorted; of the ranks of the frame at least */
-    LhFrame *frame;             /* fitted to the run */
+    LhTimeWindow *frame;        /* fitted to the run */
     LhTime makespan_ps;
     uint32_t last_rank; /* the one to finish last */
     double bubble;      /* the share of the time in which the mean rank does not compute */
 } LhGantt;
 
 /* The rank of a simulation that finishes last; of several, one that the frame has. */
-uint32_t lh_gantt_last_rank(const LhSimResult *result, const LhFrame *frame);
+uint32_t lh_gantt_last_rank(const LhSimResult *result, const LhTimeWindow *frame);
 
 bool lh_gantt_draw(const LhGantt *gantt, LhFigureTo to, GError **error);

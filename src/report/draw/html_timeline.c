@@ -41,7 +41,7 @@ typedef struct {
     float share[LH_LANE_KINDS];
 } Cell;
 
-struct _LhStrips {
+struct _LhHtmlTimeline {
     const LhSetup *setup;
     GArray *ranks;
     uint32_t *rows;    /* by rank: its row + 1; 0: none */
@@ -51,12 +51,12 @@ struct _LhStrips {
     Cell *cells; /* ranks x columns */
 };
 
-LhStrips *
-lh_strips_new(const LhSetup *setup, const GArray *ranks, LhTime makespan_ps)
+LhHtmlTimeline *
+lh_html_timeline_new(const LhSetup *setup, const GArray *ranks, LhTime makespan_ps)
 {
-    LhStrips *s = g_new0(LhStrips, 1);
+    LhHtmlTimeline *s = g_new0(LhHtmlTimeline, 1);
 
-    g_assert(ranks->len > 0 && ranks->len <= LH_STRIPS_RANKS_MAX);
+    g_assert(ranks->len > 0 && ranks->len <= LH_HTML_TIMELINE_RANKS_MAX);
     s->setup = setup;
     s->ranks = g_array_copy((GArray *)ranks);
     s->makespan_ps = MAX(makespan_ps, 1);
@@ -72,7 +72,7 @@ lh_strips_new(const LhSetup *setup, const GArray *ranks, LhTime makespan_ps)
 }
 
 void
-lh_strips_free(LhStrips *s)
+lh_html_timeline_free(LhHtmlTimeline *s)
 {
     if (s == NULL)
         return;
@@ -83,7 +83,7 @@ lh_strips_free(LhStrips *s)
 }
 
 static void
-add_time(LhStrips *s, Cell *row, int kind, LhTime start_ps, LhTime end_ps)
+add_time(LhHtmlTimeline *s, Cell *row, int kind, LhTime start_ps, LhTime end_ps)
 {
     const double width_ps = (double)s->makespan_ps / s->columns;
     const uint32_t first = MIN((uint32_t)((double)start_ps / width_ps), s->columns - 1);
@@ -98,9 +98,9 @@ add_time(LhStrips *s, Cell *row, int kind, LhTime start_ps, LhTime end_ps)
 }
 
 void
-lh_strips_add(void *data, const LhTimelineRecord *r)
+lh_html_timeline_add(void *data, const LhTimelineRecord *r)
 {
-    LhStrips *s = data;
+    LhHtmlTimeline *s = data;
     LhTimelinePiece piece = { .motion = 0 };
     int kind;
 
@@ -211,7 +211,7 @@ append_path(GString *out, const Look *looks, uint32_t count, Look wanted, int la
 
 /* The paths of one strip. Caller frees. */
 static char *
-draw_strip(const LhStrips *s, uint32_t row, uint32_t joined)
+draw_strip(const LhHtmlTimeline *s, uint32_t row, uint32_t joined)
 {
     const uint32_t count = s->columns / joined;
     g_autofree Look *looks = g_new(Look, count);
@@ -232,7 +232,7 @@ draw_strip(const LhStrips *s, uint32_t row, uint32_t joined)
 
 /* All strips, in rows; one that looks as another before it names that. */
 static GString *
-draw_strips(const LhStrips *s, const char *name, uint32_t joined)
+draw_strips(const LhHtmlTimeline *s, const char *name, uint32_t joined)
 {
     g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     GString *out = g_string_new(NULL);
@@ -290,7 +290,7 @@ tick_step(LhTime makespan_ps, unsigned ticks)
 
 /* Times and lines at them, of one length. */
 static void
-append_time_ticks(GString *out, const LhStrips *s, guint length, unsigned height)
+append_time_ticks(GString *out, const LhHtmlTimeline *s, guint length, unsigned height)
 {
     const LhTime step = tick_step(s->makespan_ps, lengths[length].ticks);
 
@@ -312,11 +312,11 @@ append_time_ticks(GString *out, const LhStrips *s, guint length, unsigned height
 }
 
 static void
-append_rank_labels(GString *out, const LhStrips *s, uint32_t last_rank, unsigned height)
+append_rank_labels(GString *out, const LhHtmlTimeline *s, uint32_t last_rank, unsigned height)
 {
     const unsigned pixels = strip_pixels(s->ranks->len);
     const uint32_t every = MAX((LABEL_PIXELS + pixels - 1) / pixels, 1);
-    const LhFrameRanks of = lh_frame_ranks(s->setup);
+    const LhTimeWindowRanks of = lh_time_window_ranks(s->setup);
     const unsigned width = of.stages > 1 ? NAMES_STAGES : NAMES_RANKS;
 
     g_string_append_printf(out,
@@ -331,7 +331,7 @@ append_rank_labels(GString *out, const LhStrips *s, uint32_t last_rank, unsigned
             continue;
         g_string_append_printf(out, "<text x=\"0\" y=\"%u\">", y);
         if (of.stages > 1)
-            g_string_append_printf(out, "stage %u, ", lh_frame_stage(of, rank));
+            g_string_append_printf(out, "stage %u, ", lh_time_window_stage(of, rank));
         g_string_append_printf(out, "rank %u%s</text>", rank,
                                rank == last_rank ? ", ends last" : "");
     }
@@ -339,7 +339,7 @@ append_rank_labels(GString *out, const LhStrips *s, uint32_t last_rank, unsigned
 }
 
 static bool
-has_kind(const LhStrips *s, int kind)
+has_kind(const LhHtmlTimeline *s, int kind)
 {
     for (gsize i = 0; i < (gsize)s->columns * s->ranks->len; i++) {
         if (s->cells[i].share[kind] > 0)
@@ -349,7 +349,7 @@ has_kind(const LhStrips *s, int kind)
 }
 
 static void
-append_key(GString *out, const LhStrips *s)
+append_key(GString *out, const LhHtmlTimeline *s)
 {
     g_string_append(out, "<p class=\"key\">");
     for (int kind = LH_LANE_FORWARD; kind < LH_LANE_KINDS; kind++) {
@@ -381,7 +381,7 @@ append_choice(GString *out, const char *name)
 
 /* As fine as BYTES_MAX allows. Caller frees. */
 static GString *
-draw_within_bound(const LhStrips *s, const char *name, uint32_t *joined)
+draw_within_bound(const LhHtmlTimeline *s, const char *name, uint32_t *joined)
 {
     for (*joined = 1;; *joined *= 2) {
         GString *out = draw_strips(s, name, *joined);
@@ -393,8 +393,8 @@ draw_within_bound(const LhStrips *s, const char *name, uint32_t *joined)
 }
 
 void
-lh_strips_html(const LhStrips *s, const char *name, uint32_t last_rank, const char *words,
-               GString *out)
+lh_html_timeline_html(const LhHtmlTimeline *s, const char *name, uint32_t last_rank,
+                      const char *words, GString *out)
 {
     const unsigned rows_height = s->ranks->len * strip_pixels(s->ranks->len);
     const unsigned height = AXIS_HEIGHT + rows_height;
@@ -424,7 +424,7 @@ lh_strips_html(const LhStrips *s, const char *name, uint32_t last_rank, const ch
 }
 
 void
-lh_strips_style(GString *out)
+lh_html_timeline_style(GString *out)
 {
     g_string_append(out, "\n.strips{overflow:visible}"
                          "\n.strips input{margin:0 .3em 0 0}.strips label{margin-right:1em}"

@@ -8,26 +8,26 @@
 
 #include "report/draw/lane_kinds.h"
 
-#define LH_STRIPS_RANKS_MAX 1024
+#define LH_HTML_TIMELINE_RANKS_MAX 1024
 
-typedef struct _LhStrips LhStrips;
+typedef struct _LhHtmlTimeline LhHtmlTimeline;
 
 /* For a run of @makespan_ps, of @ranks (of uint32_t, ascending, each once; at most
- * LH_STRIPS_RANKS_MAX). @setup is borrowed. Caller frees. */
-LhStrips *lh_strips_new(const LhSetup *setup, const GArray *ranks, LhTime makespan_ps);
-void lh_strips_free(LhStrips *strips);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhStrips, lh_strips_free)
+ * LH_HTML_TIMELINE_RANKS_MAX). @setup is borrowed. Caller frees. */
+LhHtmlTimeline *lh_html_timeline_new(const LhSetup *setup, const GArray *ranks, LhTime makespan_ps);
+void lh_html_timeline_free(LhHtmlTimeline *strips);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhHtmlTimeline, lh_html_timeline_free)
 
-/* An LhTimelineSink; @data is the LhStrips. Ops of other ranks are left out. */
-void lh_strips_add(void *data, const LhTimelineRecord *record);
+/* An LhTimelineSink; @data is the LhHtmlTimeline. Ops of other ranks are left out. */
+void lh_html_timeline_add(void *data, const LhTimelineRecord *record);
 
 /*
  * Appends the timeline as a piece of a page that can be looked at in two greater lengths, without a
  * script. @name is that of the page's parts (letters, digits); @last_rank is marked as the last to
  * finish, unless it is G_MAXUINT32; @words say what it shows to those who do not see it.
  */
-void lh_strips_html(const LhStrips *strips, const char *name, uint32_t last_rank, const char *words,
-                    GString *out);
+void lh_html_timeline_html(const LhHtmlTimeline *strips, const char *name, uint32_t last_rank,
+                           const char *words, GString *out);
 
 /* The rules of style that it needs, for the page's. */
-void lh_strips_style(GString *out);
+void lh_html_timeline_style(GString *out);

@@ -303,10 +303,10 @@ take_files(const Chakra *chakra, uint32_t ranks, GError **error)
     for (uint32_t r = 0; r < ranks; r++) {
         g_autofree char *path = rank_file(chakra, r);
 
-        if (!lh_uses_take(path, LH_USE_WRITTEN, WORD, error))
+        if (!lh_file_uses_take(path, LH_FILE_USE_WRITTEN, WORD, error))
             return false;
     }
-    return lh_uses_take(groups, LH_USE_WRITTEN, WORD, error);
+    return lh_file_uses_take(groups, LH_FILE_USE_WRITTEN, WORD, error);
 }
 
 static bool

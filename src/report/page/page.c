@@ -61,7 +61,7 @@ lh_page_begin(GString *out, const char *title, const char *below)
     g_autoptr(GString) style = g_string_new(plain_style);
     g_autofree char *hash = NULL;
 
-    lh_strips_style(style);
+    lh_html_timeline_style(style);
     g_string_append_c(style, '\n');
     hash = hash_of(style->str);
     g_string_append_printf(out,

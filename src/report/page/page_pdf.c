@@ -81,10 +81,10 @@ run_browser(const char *name, const char *folder, const char *page, GError **err
                                  from,
                                  geteuid() == 0 ? "--no-sandbox" : NULL,
                                  NULL };
-    const LhChild child = { .argv = argv, .input = "", .deadline_s = DEADLINE_S };
+    const LhSubprocess child = { .argv = argv, .input = "", .deadline_s = DEADLINE_S };
     g_autoptr(GString) said = g_string_new(NULL);
 
-    return lh_child_run(&child, said, error);
+    return lh_subprocess_run(&child, said, error);
 }
 
 static bool
@@ -115,11 +115,11 @@ static bool
 print_by_weasyprint(const char *name, const GString *html, GString *pdf, GError **error)
 {
     const char *const argv[] = { name, "-", "-", NULL };
-    const LhChild child = {
+    const LhSubprocess child = {
         .argv = argv, .input = html->str, .input_length = html->len, .deadline_s = DEADLINE_S
     };
 
-    return lh_child_run(&child, pdf, error);
+    return lh_subprocess_run(&child, pdf, error);
 }
 
 bool

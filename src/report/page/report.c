@@ -56,7 +56,7 @@ append_timeline(const LhReportRun *run, const char *name, GString *out)
                         "they take the time, where a column has more than one. %s, %s of it not "
                         "computing.",
                         run->frame.ranks->len, all ? "" : " of the", makespan, bubble);
-    lh_strips_html(run->strips, name, run->last_rank, words, out);
+    lh_html_timeline_html(run->strips, name, run->last_rank, words, out);
 }
 
 static bool
@@ -93,8 +93,8 @@ void
 lh_report_run_clear(LhReportRun *run)
 {
     lh_compare_row_free(run->row);
-    lh_strips_free(run->strips);
-    lh_frame_clear(&run->frame);
+    lh_html_timeline_free(run->strips);
+    lh_time_window_clear(&run->frame);
     g_free(run->envelope);
 }
 

@@ -12,8 +12,8 @@
 /* A row that was played again, to be looked at closely. */
 typedef struct {
     LhCompareRow *row;
-    LhStrips *strips;
-    LhFrame frame;
+    LhHtmlTimeline *strips;
+    LhTimeWindow frame;
     LhMemoryEnvelope *envelope;
     uint32_t last_rank;
 } LhReportRun;

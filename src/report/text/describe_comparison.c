@@ -21,11 +21,11 @@
 /* What the columns of a comparison depend on. */
 typedef struct {
     LhTimeScale scale;
-    bool part[LH_PARTS]; /* occurs in some row; busy always */
-    bool uneven;         /* some rank sends more than another */
-    bool step;           /* training steps, not attention modules */
-    bool bars;           /* times have error bars */
-    double memory_error; /* 0: peaks have none */
+    bool part[LH_TIME_PARTS]; /* occurs in some row; busy always */
+    bool uneven;              /* some rank sends more than another */
+    bool step;                /* training steps, not attention modules */
+    bool bars;                /* times have error bars */
+    double memory_error;      /* 0: peaks have none */
 } Columns;
 
 static LhCompareRow *
@@ -46,15 +46,15 @@ plan_columns(const LhSetup *setup, const LhComparison *c)
     columns.part[1 + LH_IDLE_IMBALANCE] = columns.part[1 + LH_IDLE_HOST] = true;
     for (guint i = 0; i < c->rows->len; i++) {
         const LhSimResult *r = row_at(c, i)->result;
-        LhWide parts[LH_PARTS];
+        LhWide parts[LH_TIME_PARTS];
         LhTotals totals;
 
         if (r == NULL)
             continue;
         lh_totals(r, &totals);
-        lh_parts(&totals, parts);
+        lh_time_breakdown(&totals, parts);
         longest = MAX(longest, r->makespan_ps);
-        for (int part = 0; part < LH_PARTS; part++)
+        for (int part = 0; part < LH_TIME_PARTS; part++)
             columns.part[part] = columns.part[part] || parts[part] != 0;
         columns.uneven =
             columns.uneven || totals.sent_bytes != (LhWide)totals.sent_bytes_max * r->ranks_count;
@@ -89,7 +89,7 @@ new_comparison_table(const Columns *columns)
         lh_table_column(table, "tokens_per_s", "tokens/s", NULL, true);
         lh_table_column(table, "mfu", "MFU", "%", true);
     }
-    for (int part = 0; part < LH_PARTS; part++) {
+    for (int part = 0; part < LH_TIME_PARTS; part++) {
         if (columns->part[part])
             add_part_column(table, part, columns->scale.unit);
     }
@@ -119,13 +119,13 @@ add_time_cells(LhTable *table, const Columns *columns, const LhCompareRow *row,
 {
     const LhSimResult *r = row->result;
     const double seconds = (double)r->makespan_ps / (double)LH_PS_PER_S;
-    LhWide parts[LH_PARTS];
-    int64_t quanta[LH_PARTS];
+    LhWide parts[LH_TIME_PARTS];
+    int64_t quanta[LH_TIME_PARTS];
     int64_t whole;
     char text[LH_TEXT_SIZE];
 
-    lh_parts(totals, parts);
-    lh_text_round_parts(columns->scale, parts, LH_PARTS, r->ranks_count, quanta, &whole);
+    lh_time_breakdown(totals, parts);
+    lh_text_round_parts(columns->scale, parts, LH_TIME_PARTS, r->ranks_count, quanta, &whole);
     lh_table_cell(table, lh_text_scaled(columns->scale, whole, text), NULL);
     if (columns->bars)
         lh_cell_error_bar(table, columns->step ? row->step.iteration_s : seconds, row->time_error);
@@ -137,7 +137,7 @@ add_time_cells(LhTable *table, const Columns *columns, const LhCompareRow *row,
         add_ratio_cell(table, row->step.tokens_per_s, 0, "");
         lh_cell_percent(table, row->step.mfu);
     }
-    for (int part = 0; part < LH_PARTS; part++) {
+    for (int part = 0; part < LH_TIME_PARTS; part++) {
         if (columns->part[part])
             lh_table_cell(table, lh_text_scaled(columns->scale, quanta[part], text), NULL);
     }
@@ -415,7 +415,8 @@ describe_interval_of(const LhWhatIf *what_if, GString *out)
 
 /* "PCIe and the NICs together (63 % of its critical path): 10 % more bandwidth would save ..." */
 static void
-describe_what_if(const LhSetup *setup, const LhBound *bound, const LhWhatIf *what_if, GString *out)
+describe_what_if(const LhSetup *setup, const LhBottleneck *bound, const LhWhatIf *what_if,
+                 GString *out)
 {
     const double makespan_ps = (double)MAX(bound->makespan_ps, 1);
     const LhTime saved = lh_what_if_saved(bound, what_if);
@@ -440,7 +441,7 @@ describe_what_if(const LhSetup *setup, const LhBound *bound, const LhWhatIf *wha
 }
 
 void
-lh_describe_bound(const LhSetup *setup, const LhBound *bound, const char *name, GString *out)
+lh_describe_bound(const LhSetup *setup, const LhBottleneck *bound, const char *name, GString *out)
 {
     const LhWhatIf *first, *second;
 

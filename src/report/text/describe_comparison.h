@@ -19,4 +19,5 @@ void lh_describe_answer(const LhSetup *setup, const LhComparison *comparison, co
 
 /* Appends " @name is bound by the NICs (63 % of its critical path): 10 % more bandwidth would save
  * ...": one sentence or two, nothing if @bound is NULL. */
-void lh_describe_bound(const LhSetup *setup, const LhBound *bound, const char *name, GString *out);
+void lh_describe_bound(const LhSetup *setup, const LhBottleneck *bound, const char *name,
+                       GString *out);

@@ -19,7 +19,7 @@ lh_describe_entries(const LhConfig *config, const GPtrArray *entries, const char
     lh_escape_line(out, config->entries->file);
     g_string_append_printf(out, ": %s: ", what);
     for (guint i = 0; i < MIN(entries->len, NAMES_SHOWN); i++) {
-        const LhFileEntry *entry = g_ptr_array_index(entries, i);
+        const LhSettingsEntry *entry = g_ptr_array_index(entries, i);
 
         g_string_append(out, i > 0 ? ", " : "");
         lh_escape_line(out, entry->path);
@@ -73,8 +73,8 @@ describe_processes(const LhConfig *config, uint32_t gpus, GString *out)
 }
 
 void
-lh_describe_start(const LhConfig *config, const LhPlanStart *start, uint32_t gpus, double best_s,
-                  uint64_t limit_bytes, GString *out)
+lh_describe_start(const LhConfig *config, const LhBaselineConfig *start, uint32_t gpus,
+                  double best_s, uint64_t limit_bytes, GString *out)
 {
     describe_processes(config, gpus, out);
     lh_escape_line(out, config->entries->file);

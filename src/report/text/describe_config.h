@@ -15,7 +15,7 @@ void lh_describe_config(const LhConfig *config, GString *out);
 
 /* Appends how far the configuration's own way is, on @gpus GPUs, from the fastest, which takes
  * @best_s (0: there is none), in lines. */
-void lh_describe_start(const LhConfig *config, const LhPlanStart *start, uint32_t gpus,
+void lh_describe_start(const LhConfig *config, const LhBaselineConfig *start, uint32_t gpus,
                        double best_s, uint64_t limit_bytes, GString *out);
 
 /* Appends what the file has to say for point @point, as a block of lines. */

@@ -504,12 +504,12 @@ lh_critical_json(const LhSetup *setup, const LhCompareRow *row, const LhCritical
                  const LhStamp *stamp, GString *out)
 {
     g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
-    g_autoptr(LhValues) values = lh_case_values(setup);
+    g_autoptr(LhRecord) values = lh_case_values(setup);
 
     lh_stamp_json(w, "longhaul.path/1", stamp, setup);
-    lh_asked_json(w, stamp);
+    lh_query_stamp_json(w, stamp);
     lh_jsonw_object_begin(w, "case");
-    lh_values_json(values, w);
+    lh_record_json(values, w);
     lh_jsonw_object_end(w);
     lh_jsonw_string(w, "schedule", row->name);
     lh_critical_members(w, c, row->result->path);

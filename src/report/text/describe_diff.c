@@ -100,7 +100,7 @@ case_row(LhTable *table, const char *field, const char *a, const char *b)
 
 /* Digests in short. */
 static void
-otherwise_row(LhTable *table, const LhAskedOtherwise *d)
+otherwise_row(LhTable *table, const LhQueryStampOtherwise *d)
 {
     const bool digest = g_str_has_prefix(d->name, LH_DIGEST_OF);
     g_autofree char *a = digest && d->a != NULL ? g_strndup(d->a, DIGITS_SHOWN) : g_strdup(d->a);
@@ -122,7 +122,7 @@ lh_describe_diff_case(const LhDiff *diff)
     if (any)
         case_row(table, "version of longhaul", diff->a->version, diff->b->version);
     for (guint i = 0; i < diff->otherwise->len; i++)
-        otherwise_row(table, &g_array_index(diff->otherwise, LhAskedOtherwise, i));
+        otherwise_row(table, &g_array_index(diff->otherwise, LhQueryStampOtherwise, i));
     any = any || diff->otherwise->len > 0;
     if (any)
         return table;
@@ -421,7 +421,7 @@ write_case_changes(LhJsonWriter *w, const LhDiff *diff)
 {
     lh_jsonw_array_begin(w, "not_asked_alike");
     for (guint i = 0; i < diff->otherwise->len; i++) {
-        const LhAskedOtherwise *d = &g_array_index(diff->otherwise, LhAskedOtherwise, i);
+        const LhQueryStampOtherwise *d = &g_array_index(diff->otherwise, LhQueryStampOtherwise, i);
 
         lh_jsonw_object_begin(w, NULL);
         lh_jsonw_string(w, "field", d->name);

@@ -50,9 +50,9 @@ lh_describe_errors(const LhExecuted *executed)
         number_cell(table, row->rel_l2, "%.2e");
         lh_cell_count(table, row->rounded);
         number_cell(table, row->mean, "%.3f");
-        number_cell(table, LH_GATE_MEAN, "%g");
+        number_cell(table, LH_TOLERANCE_MEAN, "%g");
         number_cell(table, row->row, "%.3f");
-        number_cell(table, LH_GATE_ROW, "%g");
+        number_cell(table, LH_TOLERANCE_ROW, "%g");
         lh_table_cell(table, row->ok ? "yes" : "NO", NULL);
     }
     return table;
@@ -247,9 +247,9 @@ write_tensor_errors(LhJsonWriter *w, const LhExecuted *executed)
         lh_jsonw_double_or_null(w, "rel_l2", row->rel_l2);
         lh_jsonw_uint(w, "rounded", row->rounded);
         lh_jsonw_double_or_null(w, "mean", row->mean);
-        lh_jsonw_double(w, "mean_gate", LH_GATE_MEAN);
+        lh_jsonw_double(w, "mean_gate", LH_TOLERANCE_MEAN);
         lh_jsonw_double_or_null(w, "row", row->row);
-        lh_jsonw_double(w, "row_gate", LH_GATE_ROW);
+        lh_jsonw_double(w, "row_gate", LH_TOLERANCE_ROW);
         lh_jsonw_bool(w, "within", row->ok);
         lh_jsonw_object_end(w);
     }
@@ -302,7 +302,7 @@ lh_run_json(const LhSetup *setup, const LhExecuted *executed, const LhExecutePar
     g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
 
     lh_stamp_json(w, "longhaul.run/1", stamp, setup);
-    lh_asked_json(w, stamp);
+    lh_query_stamp_json(w, stamp);
     lh_jsonw_string(w, "provenance", "measured");
     lh_jsonw_string(w, "schedule", executed->program->name);
     lh_jsonw_string(w, "backend", params->backend->name);

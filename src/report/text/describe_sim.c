@@ -17,28 +17,28 @@ lh_describe_parts(const LhSimResult *r)
     LhTable *table = lh_table_new();
     const LhTimeScale scale = lh_text_scale(r->makespan_ps);
     LhTotals totals;
-    LhWide parts[LH_PARTS];
-    int64_t quanta[LH_PARTS];
+    LhWide parts[LH_TIME_PARTS];
+    int64_t quanta[LH_TIME_PARTS];
     int64_t whole;
     char text[LH_TEXT_SIZE];
 
     lh_totals(r, &totals);
-    lh_parts(&totals, parts);
-    lh_text_round_parts(scale, parts, LH_PARTS, r->ranks_count, quanta, &whole);
+    lh_time_breakdown(&totals, parts);
+    lh_text_round_parts(scale, parts, LH_TIME_PARTS, r->ranks_count, quanta, &whole);
     lh_table_column(table, "part", "where the time goes", NULL, false);
     lh_table_column(table, "mean", "mean", scale.unit, true);
     lh_table_column(table, "fraction", "share", "%", true);
-    for (int part = 0; part <= LH_PARTS; part++) {
-        const LhWide time_ps = part < LH_PARTS ? parts[part] : totals.span_ps;
+    for (int part = 0; part <= LH_TIME_PARTS; part++) {
+        const LhWide time_ps = part < LH_TIME_PARTS ? parts[part] : totals.span_ps;
 
-        if (part > 0 && part < LH_PARTS && time_ps == 0)
+        if (part > 0 && part < LH_TIME_PARTS && time_ps == 0)
             continue;
         lh_table_row(table);
         lh_table_cell_printf(table, "%s%s",
-                             part < LH_PARTS && lh_part_is_exposed(part) ? "exposed " : "",
-                             part < LH_PARTS ? lh_part_name(part) : "makespan");
-        lh_table_cell(table, lh_text_scaled(scale, part < LH_PARTS ? quanta[part] : whole, text),
-                      NULL);
+                             part < LH_TIME_PARTS && lh_part_is_exposed(part) ? "exposed " : "",
+                             part < LH_TIME_PARTS ? lh_part_name(part) : "makespan");
+        lh_table_cell(
+            table, lh_text_scaled(scale, part < LH_TIME_PARTS ? quanta[part] : whole, text), NULL);
         lh_cell_percent(table, totals.span_ps == 0 ? 0 : (double)time_ps / (double)totals.span_ps);
     }
     return table;

@@ -38,7 +38,7 @@ typedef enum {
 typedef struct {
     const LhLinksParams *params;
     const LhNccl *nccl;
-    LhLanes *lanes;
+    LhNcclComms *lanes;
     ncclUniqueId id;
     uint32_t ranks;
     atomic_int *stages; /* [place.count] of Stage */
@@ -79,7 +79,7 @@ fail_nccl(const Joined *j, const char *what, ncclResult_t result, GError **error
 
 /* "communicator 1 of ranks 0, 4"; caller frees. */
 static char *
-lane_text(const LhLane *lane)
+lane_text(const LhNcclComm *lane)
 {
     GString *text = g_string_new(NULL);
 
@@ -258,13 +258,13 @@ fill_card(Links *links, Card *card, GError **error)
     links->nccl = lh_nccl_load(error);
     if (links->nccl == NULL)
         return;
-    links->lanes = lh_lanes_new(links->params->program, error);
+    links->lanes = lh_nccl_comms_new(links->params->program, error);
     if (links->lanes == NULL)
         return;
     card->version = links->nccl->version;
     /* Without it kernels of two communicators might be launched in different orders on two ranks.
      */
-    if (lh_lanes_count(links->lanes) > 1)
+    if (lh_nccl_comms_count(links->lanes) > 1)
         g_setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", FALSE);
     if (links->params->control->place.first == 0 &&
         links->nccl->GetUniqueId(&card->id) != ncclSuccess)
@@ -308,7 +308,7 @@ nccl_close(void *data)
 {
     Links *links = data;
 
-    lh_lanes_free(links->lanes);
+    lh_nccl_comms_free(links->lanes);
     g_free(links->stages);
     g_free(links);
 }
@@ -351,9 +351,9 @@ split_round(Joined *j, uint32_t round, GError **error)
     int color = NCCL_SPLIT_NOCOLOR, key = 0;
     ncclComm_t none = NULL, *made = &none;
 
-    for (uint32_t i = 0; i < lh_lanes_count(links->lanes); i++) {
-        const LhLane *lane = lh_lanes_at(links->lanes, i);
-        const uint32_t position = lh_lane_position(lane, j->rank.rank);
+    for (uint32_t i = 0; i < lh_nccl_comms_count(links->lanes); i++) {
+        const LhNcclComm *lane = lh_nccl_comms_at(links->lanes, i);
+        const uint32_t position = lh_nccl_comm_position(lane, j->rank.rank);
 
         if (lane->round != round || position == UINT32_MAX)
             continue;
@@ -370,15 +370,15 @@ split_round(Joined *j, uint32_t round, GError **error)
 
 /* The bytes that go over every connection of a lane. Each has a place of its own. */
 static ncclResult_t
-send_bytes(const Joined *j, const LhLane *lane, ncclComm_t comm, unsigned char *memory)
+send_bytes(const Joined *j, const LhNcclComm *lane, ncclComm_t comm, unsigned char *memory)
 {
     const LhNccl *nccl = j->links->nccl;
-    const uint32_t own = lh_lane_position(lane, j->rank.rank);
+    const uint32_t own = lh_nccl_comm_position(lane, j->rank.rank);
     unsigned char *to = memory + BYTE_STRIDE;
     ncclResult_t result = ncclSuccess;
 
     for (uint32_t i = 0; result == ncclSuccess && i < lane->pairs_count; i++) {
-        const LhLanePair *pair = &lane->pairs[i];
+        const LhNcclCommPair *pair = &lane->pairs[i];
 
         if (pair->from == own)
             result = nccl->Send(memory, 1, ncclUint8, (int)pair->to, comm, j->rank.host);
@@ -418,7 +418,7 @@ add_number(const Joined *j, ncclComm_t comm, unsigned char *memory, const char *
 static bool
 connect_lane(Joined *j, uint32_t index, GError **error)
 {
-    const LhLane *lane = lh_lanes_at(j->links->lanes, index);
+    const LhNcclComm *lane = lh_nccl_comms_at(j->links->lanes, index);
     const LhRunDevice *device = j->links->params->device;
     const uint64_t bytes = (UINT64_C(1) + lane->pairs_count + lane->count) * BYTE_STRIDE;
     g_autofree char *name = lane_text(lane);
@@ -464,11 +464,11 @@ join_lanes(Joined *j, GError **error)
 {
     const Links *links = j->links;
 
-    for (uint32_t i = 0; i < lh_lanes_rounds(links->lanes); i++) {
+    for (uint32_t i = 0; i < lh_nccl_comms_rounds(links->lanes); i++) {
         if (!split_round(j, i, error))
             return false;
     }
-    for (uint32_t i = 0; i < lh_lanes_count(links->lanes); i++) {
+    for (uint32_t i = 0; i < lh_nccl_comms_count(links->lanes); i++) {
         if (j->comms[i] != NULL && !connect_lane(j, i, error))
             return false;
     }
@@ -491,7 +491,7 @@ nccl_abort(void *joined)
     if (j->aborted)
         return;
     j->aborted = true;
-    for (uint32_t i = 0; i < lh_lanes_count(j->links->lanes); i++) {
+    for (uint32_t i = 0; i < lh_nccl_comms_count(j->links->lanes); i++) {
         if (j->comms[i] != NULL)
             nccl->CommAbort(j->comms[i]);
     }
@@ -541,7 +541,7 @@ nccl_join(void *data, const LhLinksRank *rank, GError **error)
 
     j->links = links;
     j->rank = *rank;
-    j->comms = g_new0(ncclComm_t, MAX(lh_lanes_count(links->lanes), 1));
+    j->comms = g_new0(ncclComm_t, MAX(lh_nccl_comms_count(links->lanes), 1));
     j->staging = g_array_new(FALSE, FALSE, sizeof(Staging));
     j->outgrown = g_ptr_array_new();
     if (join_world(j, error) && join_lanes(j, error)) {
@@ -640,15 +640,15 @@ static uint32_t
 lane_of(const Joined *j, const LhOp *op, const LhMessage *m)
 {
     return op->kind == LH_OP_COLLECTIVE
-               ? lh_lane_of_collective(j->links->lanes, op)
-               : lh_lane_of_message(j->links->lanes, op, j->rank.rank, m->peer);
+               ? lh_nccl_comm_of_collective(j->links->lanes, op)
+               : lh_nccl_comm_of_message(j->links->lanes, op, j->rank.rank, m->peer);
 }
 
 static ncclResult_t
 post_bytes(const Joined *j, const LhMessage *m, LhPiece piece, uint32_t lane)
 {
     const LhNccl *nccl = j->links->nccl;
-    const int peer = (int)lh_lane_position(lh_lanes_at(j->links->lanes, lane), m->peer);
+    const int peer = (int)lh_nccl_comm_position(lh_nccl_comms_at(j->links->lanes, lane), m->peer);
     const ncclComm_t comm = j->comms[lane];
 
     if (piece.bytes == 0)
@@ -679,7 +679,7 @@ group_text(const Joined *j, const LhOp *op, LhMessage *const *messages, uint32_t
 
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t lane = lane_of(j, op, messages[i]);
-        g_autofree char *name = lane_text(lh_lanes_at(j->links->lanes, lane));
+        g_autofree char *name = lane_text(lh_nccl_comms_at(j->links->lanes, lane));
 
         if (lane != last)
             g_string_append_printf(text, "%s%s", last == UINT32_MAX ? "" : ", ", name);
@@ -770,7 +770,7 @@ type_of(enum lh_storage storage)
 }
 
 static ncclResult_t
-call_collective(const Joined *j, const LhNativeCall *call, ncclComm_t comm)
+call_collective(const Joined *j, const LhNcclMeasuredCall *call, ncclComm_t comm)
 {
     const LhNccl *nccl = j->links->nccl;
     const ncclDataType_t type = type_of(call->storage);
@@ -793,12 +793,12 @@ call_collective(const Joined *j, const LhNativeCall *call, ncclComm_t comm)
 }
 
 static bool
-nccl_collectives(void *joined, const LhOp *op, const LhNativeCall *calls, uint32_t count,
+nccl_collectives(void *joined, const LhOp *op, const LhNcclMeasuredCall *calls, uint32_t count,
                  GError **error)
 {
     const Joined *j = joined;
     const LhNccl *nccl = j->links->nccl;
-    const uint32_t lane = lh_lane_of_collective(j->links->lanes, op);
+    const uint32_t lane = lh_nccl_comm_of_collective(j->links->lanes, op);
     const char *what = lh_collective_names[op->collective.kind];
     ncclResult_t result = nccl->GroupStart(), end;
 
@@ -809,7 +809,7 @@ nccl_collectives(void *joined, const LhOp *op, const LhNativeCall *calls, uint32
         settle_comm(j, j->comms[lane], what, error))
         return true;
     {
-        g_autofree char *name = lane_text(lh_lanes_at(j->links->lanes, lane));
+        g_autofree char *name = lane_text(lh_nccl_comms_at(j->links->lanes, lane));
 
         g_prefix_error(error, "%s: ", name);
     }
@@ -823,8 +823,8 @@ nccl_failed(void *joined, GError **error)
 {
     const Joined *j = joined;
 
-    for (uint32_t i = 0; i <= lh_lanes_count(j->links->lanes); i++) {
-        const bool world = i == lh_lanes_count(j->links->lanes);
+    for (uint32_t i = 0; i <= lh_nccl_comms_count(j->links->lanes); i++) {
+        const bool world = i == lh_nccl_comms_count(j->links->lanes);
         const ncclComm_t comm = world ? j->world : j->comms[i];
         ncclResult_t state = ncclSuccess;
         g_autofree char *name = NULL;
@@ -833,7 +833,7 @@ nccl_failed(void *joined, GError **error)
                              (state == ncclSuccess || state == ncclInProgress)))
             continue;
         name = world ? g_strdup("the communicator of all ranks")
-                     : lane_text(lh_lanes_at(j->links->lanes, i));
+                     : lane_text(lh_nccl_comms_at(j->links->lanes, i));
         fail_nccl(j, name, state, error);
         return true;
     }
@@ -855,7 +855,7 @@ finalize_comm(const Joined *j, ncclComm_t comm)
 static void
 leave_comms(Joined *j)
 {
-    for (uint32_t i = 0; i < lh_lanes_count(j->links->lanes); i++) {
+    for (uint32_t i = 0; i < lh_nccl_comms_count(j->links->lanes); i++) {
         if (j->comms[i] != NULL && !finalize_comm(j, j->comms[i]))
             return;
         j->comms[i] = NULL;

@@ -23,8 +23,8 @@ typedef struct {
     uint32_t root, first, second;
 } Key;
 
-struct _LhLanes {
-    GArray *lanes; /* of LhLane */
+struct _LhNcclComms {
+    GArray *lanes; /* of LhNcclComm */
     uint32_t rounds;
     uint16_t root[STREAMS];
     bool several[STREAMS];      /* by root: more than one stream */
@@ -69,7 +69,7 @@ stream_of(const LhOp *op)
 /* The key of messages between two ranks; @first stands for all that it is joined with, unless the
  * two have a lane of their own. */
 static Key
-lane_key(const LhLanes *lanes, uint16_t stream, uint32_t rank, uint32_t peer)
+lane_key(const LhNcclComms *lanes, uint16_t stream, uint32_t rank, uint32_t peer)
 {
     const uint16_t root = lanes->root[stream];
 
@@ -81,7 +81,7 @@ lane_key(const LhLanes *lanes, uint16_t stream, uint32_t rank, uint32_t peer)
 /* ---- what the program says ---- */
 
 typedef struct {
-    LhLanes *lanes;
+    LhNcclComms *lanes;
     uint32_t ranks;
     GArray *sends, *receives; /* of End */
     bool used[STREAMS];
@@ -110,16 +110,16 @@ add_exchange(LaneWalk *w, uint32_t rank, const LhOp *op, const LhPart *parts, GE
     return true;
 }
 
-static LhLane *
-add_lane(LhLanes *lanes, uint8_t number, bool collectives, uint32_t count)
+static LhNcclComm *
+add_lane(LhNcclComms *lanes, uint8_t number, bool collectives, uint32_t count)
 {
-    const LhLane lane = { .number = number,
-                          .collectives = collectives,
-                          .members = g_new0(uint32_t, count),
-                          .count = count };
+    const LhNcclComm lane = { .number = number,
+                              .collectives = collectives,
+                              .members = g_new0(uint32_t, count),
+                              .count = count };
 
     g_array_append_val(lanes->lanes, lane);
-    return &g_array_index(lanes->lanes, LhLane, lanes->lanes->len - 1);
+    return &g_array_index(lanes->lanes, LhNcclComm, lanes->lanes->len - 1);
 }
 
 static void
@@ -127,10 +127,11 @@ add_collective(LaneWalk *w, const LhOp *op)
 {
     const LhCommunicatorKey key = lh_op_communicator(op);
     const uint32_t known = GPOINTER_TO_UINT(g_hash_table_lookup(w->lanes->of_collectives, &key));
-    LhLane *lane;
+    LhNcclComm *lane;
 
     if (known > 0) {
-        g_array_index(w->lanes->lanes, LhLane, known - 1).streams |= (uint16_t)(1U << op->stream);
+        g_array_index(w->lanes->lanes, LhNcclComm, known - 1).streams |=
+            (uint16_t)(1U << op->stream);
         return;
     }
     lane = add_lane(w->lanes, op->communicator, true, (uint32_t)lh_group_size(&key.group));
@@ -194,7 +195,7 @@ compare_ends(const void *a, const void *b)
 }
 
 static uint16_t
-root_of(LhLanes *lanes, uint16_t stream)
+root_of(LhNcclComms *lanes, uint16_t stream)
 {
     while (lanes->root[stream] != stream)
         stream = lanes->root[stream] = lanes->root[lanes->root[stream]];
@@ -206,7 +207,7 @@ root_of(LhLanes *lanes, uint16_t stream)
 static bool
 join_streams(LaneWalk *w, GError **error)
 {
-    LhLanes *lanes = w->lanes;
+    LhNcclComms *lanes = w->lanes;
 
     for (uint32_t i = 0; i < STREAMS; i++)
         lanes->root[i] = (uint16_t)i;
@@ -252,7 +253,7 @@ tree_of(uint32_t *parents, uint32_t rank)
 static void
 add_joined(LaneWalk *w, uint16_t root)
 {
-    LhLanes *lanes = w->lanes;
+    LhNcclComms *lanes = w->lanes;
     g_autofree uint32_t *parents = g_new(uint32_t, w->ranks);
     g_autofree uint32_t *sizes = g_new0(uint32_t, w->ranks);
     g_autofree uint32_t *lane_of = g_new0(uint32_t, w->ranks); /* by root */
@@ -273,7 +274,7 @@ add_joined(LaneWalk *w, uint16_t root)
         sizes[tree_of(parents, rank)]++;
     for (uint32_t rank = 0; rank < w->ranks; rank++) {
         const uint32_t first = tree_of(parents, rank);
-        LhLane *lane;
+        LhNcclComm *lane;
 
         if (sizes[first] == 1)
             continue;
@@ -282,7 +283,7 @@ add_joined(LaneWalk *w, uint16_t root)
             lane->count = 0;
             lane_of[first] = lanes->lanes->len;
         }
-        lane = &g_array_index(lanes->lanes, LhLane, lane_of[first] - 1);
+        lane = &g_array_index(lanes->lanes, LhNcclComm, lane_of[first] - 1);
         lane->members[lane->count++] = rank;
         g_hash_table_insert(lanes->of_messages, g_memdup2(&(Key){ root, rank, NONE }, sizeof(Key)),
                             GUINT_TO_POINTER(lane_of[first]));
@@ -293,13 +294,13 @@ add_joined(LaneWalk *w, uint16_t root)
 static void
 add_twos(LaneWalk *w, uint16_t root)
 {
-    LhLanes *lanes = w->lanes;
+    LhNcclComms *lanes = w->lanes;
 
     for (guint i = 0; i < w->sends->len; i++) {
         const LaneEnd *end = &g_array_index(w->sends, LaneEnd, i);
         const Key key = { root, MIN(end->source, end->destination),
                           MAX(end->source, end->destination) };
-        LhLane *lane;
+        LhNcclComm *lane;
 
         if (lanes->root[end->stream] != root || g_hash_table_contains(lanes->of_messages, &key))
             continue;
@@ -312,7 +313,7 @@ add_twos(LaneWalk *w, uint16_t root)
 }
 
 static uint32_t
-lane_of_ends(const LhLanes *lanes, uint16_t stream, uint32_t rank, uint32_t peer)
+lane_of_ends(const LhNcclComms *lanes, uint16_t stream, uint32_t rank, uint32_t peer)
 {
     const Key key = lane_key(lanes, stream, rank, peer);
     const guint lane = GPOINTER_TO_UINT(g_hash_table_lookup(lanes->of_messages, &key));
@@ -324,7 +325,7 @@ lane_of_ends(const LhLanes *lanes, uint16_t stream, uint32_t rank, uint32_t peer
 static int
 compare_pairs(const void *a, const void *b)
 {
-    const LhLanePair *x = a, *y = b;
+    const LhNcclCommPair *x = a, *y = b;
     const int order = compare_u32(x->from, y->from);
 
     return order != 0 ? order : compare_u32(x->to, y->to);
@@ -332,13 +333,13 @@ compare_pairs(const void *a, const void *b)
 
 /* Every pair once. */
 static void
-set_pairs(LhLane *lane, GArray *pairs)
+set_pairs(LhNcclComm *lane, GArray *pairs)
 {
     if (pairs->len > 1)
-        qsort(pairs->data, pairs->len, sizeof(LhLanePair), compare_pairs);
-    lane->pairs = g_new(LhLanePair, MAX(pairs->len, 1));
+        qsort(pairs->data, pairs->len, sizeof(LhNcclCommPair), compare_pairs);
+    lane->pairs = g_new(LhNcclCommPair, MAX(pairs->len, 1));
     for (guint i = 0; i < pairs->len; i++) {
-        const LhLanePair *pair = &g_array_index(pairs, LhLanePair, i);
+        const LhNcclCommPair *pair = &g_array_index(pairs, LhNcclCommPair, i);
 
         if (i == 0 || compare_pairs(pair - 1, pair) != 0)
             lane->pairs[lane->pairs_count++] = *pair;
@@ -349,38 +350,38 @@ set_pairs(LhLane *lane, GArray *pairs)
 static void
 list_pairs(LaneWalk *w)
 {
-    LhLanes *lanes = w->lanes;
+    LhNcclComms *lanes = w->lanes;
     g_autoptr(GPtrArray) pairs = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
 
     for (guint i = 0; i < lanes->lanes->len; i++)
-        g_ptr_array_add(pairs, g_array_new(FALSE, FALSE, sizeof(LhLanePair)));
+        g_ptr_array_add(pairs, g_array_new(FALSE, FALSE, sizeof(LhNcclCommPair)));
     for (guint i = 0; i < w->sends->len; i++) {
         const LaneEnd *send = &g_array_index(w->sends, LaneEnd, i);
         const LaneEnd *receive = &g_array_index(w->receives, LaneEnd, i);
         const uint32_t at = lane_of_ends(lanes, send->stream, send->source, send->destination);
-        LhLane *lane = &g_array_index(lanes->lanes, LhLane, at);
-        const LhLanePair pair = { lh_lane_position(lane, send->source),
-                                  lh_lane_position(lane, send->destination) };
+        LhNcclComm *lane = &g_array_index(lanes->lanes, LhNcclComm, at);
+        const LhNcclCommPair pair = { lh_nccl_comm_position(lane, send->source),
+                                      lh_nccl_comm_position(lane, send->destination) };
         GArray *list = g_ptr_array_index(pairs, at);
 
         lane->streams |= (uint16_t)(1U << send->stream % LH_STREAMS_MAX |
                                     1U << receive->stream % LH_STREAMS_MAX);
         if (list->len == 0 ||
-            compare_pairs(&g_array_index(list, LhLanePair, list->len - 1), &pair) != 0)
+            compare_pairs(&g_array_index(list, LhNcclCommPair, list->len - 1), &pair) != 0)
             g_array_append_val(list, pair);
     }
     for (guint i = 0; i < lanes->lanes->len; i++)
-        set_pairs(&g_array_index(lanes->lanes, LhLane, i), g_ptr_array_index(pairs, i));
+        set_pairs(&g_array_index(lanes->lanes, LhNcclComm, i), g_ptr_array_index(pairs, i));
 }
 
 /* Each lane's round is the first one without any of its members. */
 static void
-choose_rounds(LhLanes *lanes, uint32_t ranks)
+choose_rounds(LhNcclComms *lanes, uint32_t ranks)
 {
     g_autoptr(GPtrArray) rounds = g_ptr_array_new_with_free_func(g_free);
 
     for (guint i = 0; i < lanes->lanes->len; i++) {
-        LhLane *lane = &g_array_index(lanes->lanes, LhLane, i);
+        LhNcclComm *lane = &g_array_index(lanes->lanes, LhNcclComm, i);
         bool free = false;
 
         for (lane->round = 0; !free; lane->round++) {
@@ -402,10 +403,10 @@ choose_rounds(LhLanes *lanes, uint32_t ranks)
 
 /* ---- the interface ---- */
 
-LhLanes *
-lh_lanes_new(const LhProgram *program, GError **error)
+LhNcclComms *
+lh_nccl_comms_new(const LhProgram *program, GError **error)
 {
-    g_autoptr(LhLanes) lanes = g_new0(LhLanes, 1);
+    g_autoptr(LhNcclComms) lanes = g_new0(LhNcclComms, 1);
     g_autoptr(GArray) sends = g_array_new(FALSE, FALSE, sizeof(LaneEnd));
     g_autoptr(GArray) receives = g_array_new(FALSE, FALSE, sizeof(LaneEnd));
     g_autofree LaneWalk *w = g_new0(LaneWalk, 1);
@@ -413,7 +414,7 @@ lh_lanes_new(const LhProgram *program, GError **error)
     *w = (LaneWalk){
         .lanes = lanes, .ranks = lh_program_ranks(program), .sends = sends, .receives = receives
     };
-    lanes->lanes = g_array_new(FALSE, FALSE, sizeof(LhLane));
+    lanes->lanes = g_array_new(FALSE, FALSE, sizeof(LhNcclComm));
     lanes->of_messages = g_hash_table_new_full(hash_key, equal_keys, g_free, NULL);
     lanes->of_collectives =
         g_hash_table_new_full(hash_communicator, equal_communicators, g_free, NULL);
@@ -433,13 +434,13 @@ lh_lanes_new(const LhProgram *program, GError **error)
 }
 
 void
-lh_lanes_free(LhLanes *lanes)
+lh_nccl_comms_free(LhNcclComms *lanes)
 {
     if (lanes == NULL)
         return;
     for (guint i = 0; i < lanes->lanes->len; i++) {
-        g_free(g_array_index(lanes->lanes, LhLane, i).members);
-        g_free(g_array_index(lanes->lanes, LhLane, i).pairs);
+        g_free(g_array_index(lanes->lanes, LhNcclComm, i).members);
+        g_free(g_array_index(lanes->lanes, LhNcclComm, i).pairs);
     }
     g_array_unref(lanes->lanes);
     g_hash_table_unref(lanes->of_messages);
@@ -448,31 +449,31 @@ lh_lanes_free(LhLanes *lanes)
 }
 
 uint32_t
-lh_lanes_count(const LhLanes *lanes)
+lh_nccl_comms_count(const LhNcclComms *lanes)
 {
     return lanes->lanes->len;
 }
 
-const LhLane *
-lh_lanes_at(const LhLanes *lanes, uint32_t lane)
+const LhNcclComm *
+lh_nccl_comms_at(const LhNcclComms *lanes, uint32_t lane)
 {
-    return &g_array_index(lanes->lanes, LhLane, lane);
+    return &g_array_index(lanes->lanes, LhNcclComm, lane);
 }
 
 uint32_t
-lh_lanes_rounds(const LhLanes *lanes)
+lh_nccl_comms_rounds(const LhNcclComms *lanes)
 {
     return lanes->rounds;
 }
 
 uint32_t
-lh_lane_of_message(const LhLanes *lanes, const LhOp *op, uint32_t rank, uint32_t peer)
+lh_nccl_comm_of_message(const LhNcclComms *lanes, const LhOp *op, uint32_t rank, uint32_t peer)
 {
     return lane_of_ends(lanes, stream_of(op), rank, peer);
 }
 
 uint32_t
-lh_lane_of_collective(const LhLanes *lanes, const LhOp *op)
+lh_nccl_comm_of_collective(const LhNcclComms *lanes, const LhOp *op)
 {
     const LhCommunicatorKey key = lh_op_communicator(op);
     const guint lane = GPOINTER_TO_UINT(g_hash_table_lookup(lanes->of_collectives, &key));
@@ -482,7 +483,7 @@ lh_lane_of_collective(const LhLanes *lanes, const LhOp *op)
 }
 
 uint32_t
-lh_lane_position(const LhLane *lane, uint32_t rank)
+lh_nccl_comm_position(const LhNcclComm *lane, uint32_t rank)
 {
     for (uint32_t i = 0; i < lane->count; i++) {
         if (lane->members[i] == rank)

@@ -40,7 +40,7 @@ conclude_within_mpi(const char *text)
 }
 
 static bool
-place_in_mpi(LhLaunch *launch, GError **error)
+place_in_mpi(LhLauncherEnv *launch, GError **error)
 {
     int rank = 0, size = 0;
     bool ok;
@@ -80,19 +80,19 @@ tell_first(GByteArray *bytes)
 /* NOLINTEND(clang-analyzer-optin.mpi.MPI-Checker) */
 
 static bool
-announce_by_mpi(LhWhereabouts *first, GError **error)
+announce_by_mpi(LhEndpoint *first, GError **error)
 {
     static GByteArray *bytes; /* stays: MPI reads it later */
     int code;
 
     bytes = g_byte_array_new();
-    lh_whereabouts_pack(first, bytes);
+    lh_endpoint_pack(first, bytes);
     lh_mpi_enter("the start (where the first process is)");
     code = tell_first(bytes);
     lh_mpi_leave();
     if (!lh_mpi_ok(code, "the first process cannot tell the others where it is", error))
         return false;
-    if (!lh_whereabouts_unpack(bytes->data, first))
+    if (!lh_endpoint_unpack(bytes->data, first))
         first->port = 0; /* it listens nowhere */
     return true;
 }

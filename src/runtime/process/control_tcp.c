@@ -122,12 +122,12 @@ lh_star_move(LhStar *w, int timeout_ms)
     g_autoptr(GArray) polled = g_array_new(FALSE, FALSE, sizeof(struct pollfd));
 
     if (w->door != NULL)
-        add_socket(polled, lh_door_events(w->door), POLLIN);
+        add_socket(polled, lh_listener_events(w->door), POLLIN);
     for (uint32_t i = 0; i < w->members_count; i++)
         add_socket(polled, w->members[i].peer.socket, lh_peer_events(&w->members[i].peer));
     (void)poll((struct pollfd *)(void *)polled->data, polled->len, timeout_ms);
     if (w->door != NULL)
-        lh_door_move(w->door);
+        lh_listener_move(w->door);
     for (uint32_t i = 0; i < w->members_count; i++)
         look_at_member(w, &w->members[i]);
     lh_star_say_standing(w);
@@ -171,7 +171,7 @@ static bool
 give_up_members(const LhStar *w, ReadyFunc is_ready, const char *phase, int64_t waited_us,
                 GError **error)
 {
-    g_autofree char *strangers = w->door == NULL ? NULL : lh_door_strangers(w->door);
+    g_autofree char *strangers = w->door == NULL ? NULL : lh_listener_strangers(w->door);
     g_autoptr(GArray) missing = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     g_autofree char *names = NULL;
 
@@ -265,7 +265,7 @@ lh_star_last_words(int status, const char *text)
 /* ---- the interface ---- */
 
 static LhStar *
-world_new(const LhLaunch *launch)
+world_new(const LhLauncherEnv *launch)
 {
     LhStar *w = g_new0(LhStar, 1);
 
@@ -295,7 +295,7 @@ lh_star_wait_for_all(LhStar *w, GError **error)
 static bool
 make_world(const LhStarter *starter, uint32_t ranks, int64_t deadline_us, GError **error)
 {
-    LhLaunch launch = { 0 };
+    LhLauncherEnv launch = { 0 };
 
     if (!starter->place(&launch, error))
         return false;
@@ -303,7 +303,7 @@ make_world(const LhStarter *starter, uint32_t ranks, int64_t deadline_us, GError
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
                     "there are %u processes for %u ranks; start as many as there are ranks",
                     launch.size, ranks);
-        lh_launch_clear(&launch);
+        lh_launcher_env_clear(&launch);
         return false;
     }
     own_world = world_new(&launch);
@@ -482,7 +482,7 @@ lh_star_close(void *control)
 static void *
 torchrun_open(uint32_t ranks, int64_t deadline_us, LhControlPlace *place, GError **error)
 {
-    static const LhStarter starter = { .place = lh_launch_torchrun };
+    static const LhStarter starter = { .place = lh_launcher_env_torchrun };
 
     return lh_star_open(&starter, ranks, deadline_us, place, error);
 }
@@ -490,7 +490,7 @@ torchrun_open(uint32_t ranks, int64_t deadline_us, LhControlPlace *place, GError
 static void *
 slurm_open(uint32_t ranks, int64_t deadline_us, LhControlPlace *place, GError **error)
 {
-    static const LhStarter starter = { .place = lh_launch_slurm };
+    static const LhStarter starter = { .place = lh_launcher_env_slurm };
 
     return lh_star_open(&starter, ranks, deadline_us, place, error);
 }

@@ -37,36 +37,36 @@ typedef struct {
 /* How the processes of a job find each other. */
 typedef struct {
     /* Which of them this is. Where the first one listens, too, if there is no announce(). */
-    bool (*place)(LhLaunch *launch, GError **error);
+    bool (*place)(LhLauncherEnv *launch, GError **error);
     /* Tells all of @first, which the first process has filled in, with port 0 if it does not
      * listen; all call it at once. NULL: they know. */
-    bool (*announce)(LhWhereabouts *first, GError **error);
+    bool (*announce)(LhEndpoint *first, GError **error);
     /* What moves no further by itself while processes wait for each other. NULL: nothing. */
     void (*progress)(void);
 } LhStarter;
 
 typedef struct {
-    LhLaunch launch;
+    LhLauncherEnv launch;
     LhSecret secret;
     const char *host; /* the name of this computer; borrowed */
     int64_t deadline_us;
     const LhStarter *starter;
-    LhDoor *door;    /* of the first process, until all are there; NULL: none */
-    char *strangers; /* who was not let in; NULL: nobody, or all have come */
+    LhListener *door; /* of the first process, until all are there; NULL: none */
+    char *strangers;  /* who was not let in; NULL: nobody, or all have come */
     LhStarMember *members;
     uint32_t members_count;
-    gsize expected_bytes; /* that a member may tell now; 0: nothing is asked for */
-    bool ending;          /* nobody takes data any more */
-    char *at;             /* what this process is at; NULL: nothing that it says */
-    GArray *awaited;      /* of uint32_t: the ranks that it waits for */
-    int64_t said_us;      /* when it last said so */
-    int64_t waited_us;    /* how long it has waited for others to come */
-    GArray *hosts;        /* of struct sockaddr_storage: where other members' hosts are */
-    uint32_t failures;    /* that have been noted: their order */
-    char *trouble;        /* why this process cannot go on waiting for others; NULL: it can */
-    bool was_told;        /* of trouble elsewhere, before it found any itself */
-    LhCulprit verdict;    /* text NULL: there is none yet */
-    bool told;            /* of the end, or of a failure */
+    gsize expected_bytes;   /* that a member may tell now; 0: nothing is asked for */
+    bool ending;            /* nobody takes data any more */
+    char *at;               /* what this process is at; NULL: nothing that it says */
+    GArray *awaited;        /* of uint32_t: the ranks that it waits for */
+    int64_t said_us;        /* when it last said so */
+    int64_t waited_us;      /* how long it has waited for others to come */
+    GArray *hosts;          /* of struct sockaddr_storage: where other members' hosts are */
+    uint32_t failures;      /* that have been noted: their order */
+    char *trouble;          /* why this process cannot go on waiting for others; NULL: it can */
+    bool was_told;          /* of trouble elsewhere, before it found any itself */
+    LhFirstFailure verdict; /* text NULL: there is none yet */
+    bool told;              /* of the end, or of a failure */
 } LhStar;
 
 /* Of LhControl, for a table of those that stand on a star; the star is made by the first open(). */

@@ -153,7 +153,7 @@ take_verdict(LhStar *w, LhStarMember *m, GBytes *content)
     }
     note_trouble(w, "%s", text);
     if (w->verdict.text == NULL)
-        w->verdict = (LhCulprit){ .rank = rank, .status = status, .text = text };
+        w->verdict = (LhFirstFailure){ .rank = rank, .status = status, .text = text };
     else
         g_free(text);
 }
@@ -299,7 +299,7 @@ reach_silent(LhStar *w)
         (void)lh_address_socket(&m->address, w->launch.port, &addresses[count]);
         of[count++] = m;
     }
-    lh_reach(addresses, count, REACH_US, reached);
+    lh_hosts_reachable(addresses, count, REACH_US, reached);
     for (uint32_t i = 0; i < count; i++)
         of[i]->news.host_answers = reached[i];
 }
@@ -341,17 +341,17 @@ hear_all(LhStar *w, const GError *failure)
     reach_silent(w);
 }
 
-static LhCulprit
+static LhFirstFailure
 judge_all(const LhStar *w, const GError *failure)
 {
     const LhRankNews own = own_news(w, failure);
     g_autofree LhRankNews *news = g_new0(LhRankNews, w->launch.size);
-    LhCulprit culprit;
+    LhFirstFailure culprit;
 
     news[0] = own;
     for (uint32_t i = 0; i < w->members_count; i++)
         news[w->members[i].rank] = w->members[i].news;
-    culprit = lh_culprit_find(news, w->launch.size, 0, g_get_monotonic_time(), w->waited_us);
+    culprit = lh_first_failure_find(news, w->launch.size, 0, g_get_monotonic_time(), w->waited_us);
     /* The one that has not come may be one of those. */
     if (w->strangers != NULL) {
         char *text = g_strdup_printf("%s; %s", culprit.text, w->strangers);
@@ -365,7 +365,7 @@ judge_all(const LhStar *w, const GError *failure)
 /* ---- the end of the others ---- */
 
 /* The first process has said nothing: it is that one, or this one is cut off. */
-static LhCulprit
+static LhFirstFailure
 judge_alone(const LhStar *w, const GError *failure)
 {
     const LhStarMember *first = &w->members[0];
@@ -376,8 +376,9 @@ judge_alone(const LhStar *w, const GError *failure)
     bool reaches = false;
 
     if (first->news.state == LH_RANK_MISSING)
-        return (
-            LhCulprit){ .rank = 0, .status = failure->code, .text = g_strdup(failure->message) };
+        return (LhFirstFailure){ .rank = 0,
+                                 .status = failure->code,
+                                 .text = g_strdup(failure->message) };
     for (uint32_t i = 0; i < others; i++)
         addresses[i] = g_array_index(w->hosts, struct sockaddr_storage, i);
     for (uint32_t r = 0; r < w->launch.size; r++)
@@ -389,18 +390,18 @@ judge_alone(const LhStar *w, const GError *failure)
     if (news[0].state == LH_RANK_SILENT) {
         if (first->elsewhere)
             (void)lh_address_socket(&first->address, w->launch.port, &addresses[others]);
-        lh_reach(addresses, others + (first->elsewhere ? 1 : 0), REACH_US, reached);
+        lh_hosts_reachable(addresses, others + (first->elsewhere ? 1 : 0), REACH_US, reached);
         news[0].host_answers = !first->elsewhere || reached[others];
         for (uint32_t i = 0; i < others; i++)
             reaches = reaches || reached[i];
     }
     if (news[0].state == LH_RANK_SILENT && !news[0].host_answers && !reaches && others > 1) {
-        return (LhCulprit){ .rank = w->launch.rank,
-                            .status = LH_ERROR_RUNTIME,
-                            .text = g_strdup_printf("rank %u on host %s reaches no other host",
-                                                    w->launch.rank, w->host) };
+        return (LhFirstFailure){ .rank = w->launch.rank,
+                                 .status = LH_ERROR_RUNTIME,
+                                 .text = g_strdup_printf("rank %u on host %s reaches no other host",
+                                                         w->launch.rank, w->host) };
     }
-    return lh_culprit_find(news, w->launch.size, w->launch.rank, g_get_monotonic_time(), 0);
+    return lh_first_failure_find(news, w->launch.size, w->launch.rank, g_get_monotonic_time(), 0);
 }
 
 /* Tells the first process what this one has to say, and waits for its verdict. */

@@ -66,7 +66,7 @@ is_local(const char *host)
 
 /* The addresses of the first process; to listen, those of this computer. The caller frees. */
 static struct addrinfo *
-find_addresses(const LhLaunch *launch, bool listen, GError **error)
+find_addresses(const LhLauncherEnv *launch, bool listen, GError **error)
 {
     const struct addrinfo hints = { .ai_family = AF_UNSPEC,
                                     .ai_socktype = SOCK_STREAM,
@@ -86,12 +86,12 @@ find_addresses(const LhLaunch *launch, bool listen, GError **error)
 
 /* At one of the addresses: IPv6 first, which IPv4 comes through to. */
 static bool
-listen_at_one(LhDoor *door, const struct addrinfo *found)
+listen_at_one(LhListener *door, const struct addrinfo *found)
 {
     for (int pass = 0; pass < 2; pass++) {
         for (const struct addrinfo *at = found; at != NULL; at = at->ai_next) {
             if ((at->ai_family == AF_INET6) == (pass == 0) &&
-                lh_door_listen(door, at->ai_addr, at->ai_addrlen, true))
+                lh_listener_listen(door, at->ai_addr, at->ai_addrlen, true))
                 return true;
         }
     }
@@ -100,7 +100,7 @@ listen_at_one(LhDoor *door, const struct addrinfo *found)
 
 /* At the interfaces that were chosen, and where those of this computer look for its name. */
 static bool
-listen_at_interfaces(const LhStar *w, const LhWhereabouts *here, const struct addrinfo *named)
+listen_at_interfaces(const LhStar *w, const LhEndpoint *here, const struct addrinfo *named)
 {
     bool listens = false;
 
@@ -108,19 +108,19 @@ listen_at_interfaces(const LhStar *w, const LhWhereabouts *here, const struct ad
         struct sockaddr_storage address;
         const socklen_t length = lh_address_socket(&here->addresses[i], w->launch.port, &address);
 
-        if (lh_door_listen(w->door, (const struct sockaddr *)&address, length, true))
+        if (lh_listener_listen(w->door, (const struct sockaddr *)&address, length, true))
             listens = true;
     }
     for (const struct addrinfo *at = named; at != NULL; at = at->ai_next) {
         if (lh_socket_is_loopback(at->ai_addr) &&
-            lh_door_listen(w->door, at->ai_addr, at->ai_addrlen, true))
+            lh_listener_listen(w->door, at->ai_addr, at->ai_addrlen, true))
             listens = true;
     }
     return listens;
 }
 
 static bool
-listen_at_port(const LhStar *w, const LhWhereabouts *here, GError **error)
+listen_at_port(const LhStar *w, const LhEndpoint *here, GError **error)
 {
     struct addrinfo *found = find_addresses(&w->launch, !here->chosen, error);
     bool listens;
@@ -139,9 +139,9 @@ listen_at_port(const LhStar *w, const LhWhereabouts *here, GError **error)
 
 /* At a port that is free, of which the others are told in @here. */
 static bool
-listen_here(const LhStar *w, LhWhereabouts *here, GError **error)
+listen_here(const LhStar *w, LhEndpoint *here, GError **error)
 {
-    if (lh_door_listen_here(w->door, here))
+    if (lh_listener_listen_here(w->door, here))
         return true;
     here->port = 0;
     g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "rank 0 cannot listen for the others: %s",
@@ -176,12 +176,12 @@ find_first(const LhStar *w, GError **error)
  * what answers at loopback does not know the token.
  */
 static GArray *
-order_first(LhStar *w, const LhWhereabouts *here, const LhWhereabouts *first)
+order_first(LhStar *w, const LhEndpoint *here, const LhEndpoint *first)
 {
     g_autoptr(GArray) order = g_array_new(FALSE, FALSE, sizeof(LhAddress));
     GArray *at = g_array_new(FALSE, TRUE, sizeof(struct sockaddr_storage));
 
-    lh_whereabouts_order(here, first, order);
+    lh_endpoint_order(here, first, order);
     if (order->len == 0)
         g_array_append_val(order, lh_address_loopback);
     for (guint i = 0; i < order->len; i++) {
@@ -321,7 +321,7 @@ join_first(LhStar *w, const GArray *addresses, GError **error)
 /* Who has been told where the first process is knows its key, and nobody else does: it is the
  * secret, unless there is another one, and the token is made of it. */
 static void
-take_key(LhStar *w, const LhWhereabouts *first)
+take_key(LhStar *w, const LhEndpoint *first)
 {
     g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
     gsize bytes = LH_TOKEN_BYTES;
@@ -351,7 +351,7 @@ let_late_ones_in(LhStar *w, int64_t for_us)
 
 /* All are told, also of a first process that does not listen. */
 static bool
-listen_and_announce(LhStar *w, LhWhereabouts *here, GError **error)
+listen_and_announce(LhStar *w, LhEndpoint *here, GError **error)
 {
     const bool listens = listen_here(w, here, error);
 
@@ -368,12 +368,12 @@ listen_and_announce(LhStar *w, LhWhereabouts *here, GError **error)
 static bool
 receive_members(LhStar *w, GError **error)
 {
-    const LhDoorParams params = { .answer = { &w->secret, judge_member, w },
-                                  .let_in = let_member_in };
-    LhWhereabouts here;
+    const LhListenerParams params = { .answer = { &w->secret, judge_member, w },
+                                      .let_in = let_member_in };
+    LhEndpoint here;
     bool ok;
 
-    if (!lh_whereabouts_here(&here, error) || (w->door = lh_door_open(&params, error)) == NULL)
+    if (!lh_endpoint_here(&here, error) || (w->door = lh_listener_open(&params, error)) == NULL)
         return false;
     ok = (w->starter->announce == NULL ? listen_at_port(w, &here, error)
                                        : listen_and_announce(w, &here, error)) &&
@@ -383,8 +383,8 @@ receive_members(LhStar *w, GError **error)
     if (ok)
         lh_star_tell_hosts(w);
     else
-        w->strangers = lh_door_strangers(w->door);
-    g_clear_pointer(&w->door, lh_door_close);
+        w->strangers = lh_listener_strangers(w->door);
+    g_clear_pointer(&w->door, lh_listener_close);
     return ok;
 }
 
@@ -393,9 +393,9 @@ static bool
 join_announced(LhStar *w, GError **error)
 {
     g_autoptr(GArray) addresses = NULL;
-    LhWhereabouts here, first = { 0 };
+    LhEndpoint here, first = { 0 };
 
-    if (!lh_whereabouts_here(&here, error) || !w->starter->announce(&first, error))
+    if (!lh_endpoint_here(&here, error) || !w->starter->announce(&first, error))
         return false;
     if (first.port == 0) {
         g_set_error(error, LH_WAITED, LH_ERROR_RUNTIME,

@@ -36,7 +36,7 @@ same_address(const LhAddress *a, const LhAddress *b)
 /* ---- what is here ---- */
 
 static void
-identify_machine(LhWhereabouts *here)
+identify_machine(LhEndpoint *here)
 {
     g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
     g_autofree char *boot = NULL;
@@ -117,14 +117,14 @@ refuse_names(const char *names, GError **error)
 }
 
 bool
-lh_whereabouts_here(LhWhereabouts *here, GError **error)
+lh_endpoint_here(LhEndpoint *here, GError **error)
 {
     const char *names = g_getenv("LONGHAUL_SOCKET_IFNAME");
     g_auto(GStrv) wanted = names == NULL ? NULL : g_strsplit(names, ",", -1);
     struct ifaddrs *interfaces = NULL;
     bool found = wanted == NULL;
 
-    *here = (LhWhereabouts){ .chosen = wanted != NULL };
+    *here = (LhEndpoint){ .chosen = wanted != NULL };
     identify_machine(here);
     if (getrandom(here->key, sizeof(here->key), 0) != (ssize_t)sizeof(here->key) ||
         getifaddrs(&interfaces) != 0) {
@@ -149,13 +149,13 @@ lh_whereabouts_here(LhWhereabouts *here, GError **error)
 /* ---- as bytes ---- */
 
 gsize
-lh_whereabouts_packed_bytes(void)
+lh_endpoint_packed_bytes(void)
 {
     return PACKED_BYTES;
 }
 
 void
-lh_whereabouts_pack(const LhWhereabouts *of, GByteArray *bytes)
+lh_endpoint_pack(const LhEndpoint *of, GByteArray *bytes)
 {
     const unsigned char port[] = { (unsigned char)(of->port >> BITS), (unsigned char)of->port };
     const unsigned char count = (unsigned char)of->count;
@@ -174,9 +174,9 @@ lh_whereabouts_pack(const LhWhereabouts *of, GByteArray *bytes)
 }
 
 bool
-lh_whereabouts_unpack(const unsigned char *bytes, LhWhereabouts *into)
+lh_endpoint_unpack(const unsigned char *bytes, LhEndpoint *into)
 {
-    *into = (LhWhereabouts){ .count = 0 };
+    *into = (LhEndpoint){ .count = 0 };
     memcpy(into->machine, bytes, LH_MACHINE_BYTES);
     bytes += LH_MACHINE_BYTES;
     memcpy(into->key, bytes, LH_KEY_BYTES);
@@ -213,7 +213,7 @@ same_network(const LhAddress *a, const LhAddress *b)
 }
 
 static bool
-is_near(const LhWhereabouts *here, const LhAddress *a)
+is_near(const LhEndpoint *here, const LhAddress *a)
 {
     for (uint32_t i = 0; i < here->count; i++) {
         if (same_network(&here->addresses[i], a))
@@ -223,7 +223,7 @@ is_near(const LhWhereabouts *here, const LhAddress *a)
 }
 
 static bool
-has(const LhWhereabouts *of, const LhAddress *a)
+has(const LhEndpoint *of, const LhAddress *a)
 {
     for (uint32_t i = 0; i < of->count; i++) {
         if (same_address(&of->addresses[i], a))
@@ -233,7 +233,7 @@ has(const LhWhereabouts *of, const LhAddress *a)
 }
 
 void
-lh_whereabouts_order(const LhWhereabouts *here, const LhWhereabouts *there, GArray *order)
+lh_endpoint_order(const LhEndpoint *here, const LhEndpoint *there, GArray *order)
 {
     if (memcmp(here->machine, there->machine, LH_MACHINE_BYTES) == 0) {
         g_array_append_val(order, lh_address_loopback);

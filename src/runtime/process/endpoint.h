@@ -29,7 +29,7 @@ typedef struct {
     uint32_t count;
     LhAddress addresses[LH_ADDRESSES_MAX];
     bool chosen; /* addresses are those of interfaces that somebody has named; not told to others */
-} LhWhereabouts;
+} LhEndpoint;
 
 /*
  * What this machine is and has, with a random key and no port. Loopback and link-local addresses
@@ -37,20 +37,20 @@ typedef struct {
  * LONGHAUL_SOCKET_IFNAME, words separated by commas, if that is in the environment. False with
  * @error: LH_ERROR_USAGE if no interface is named so, else LH_ERROR_RUNTIME.
  */
-bool lh_whereabouts_here(LhWhereabouts *here, GError **error);
+bool lh_endpoint_here(LhEndpoint *here, GError **error);
 
 /* Appends them to @bytes, as many bytes whatever they are. */
-void lh_whereabouts_pack(const LhWhereabouts *of, GByteArray *bytes);
-gsize lh_whereabouts_packed_bytes(void);
+void lh_endpoint_pack(const LhEndpoint *of, GByteArray *bytes);
+gsize lh_endpoint_packed_bytes(void);
 /* False if the bytes, that many, are no whereabouts. */
-bool lh_whereabouts_unpack(const unsigned char *bytes, LhWhereabouts *into);
+bool lh_endpoint_unpack(const unsigned char *bytes, LhEndpoint *into);
 
 /*
  * Appends to @order, of LhAddress, where @here should try to reach @there, best first: on the same
  * machine over loopback; else by addresses of networks that @here is on, too, then by the others.
  * Addresses that both have (bridges of containers) lead nowhere and are left out.
  */
-void lh_whereabouts_order(const LhWhereabouts *here, const LhWhereabouts *there, GArray *order);
+void lh_endpoint_order(const LhEndpoint *here, const LhEndpoint *there, GArray *order);
 
 /* Of every machine itself. */
 extern const LhAddress lh_address_loopback;

@@ -238,9 +238,9 @@ tell_awaited(const Case *c, GString *out)
     return found;
 }
 
-LhCulprit
-lh_culprit_find(const LhRankNews *news, uint32_t count, uint32_t own, int64_t now_us,
-                int64_t waited_us)
+LhFirstFailure
+lh_first_failure_find(const LhRankNews *news, uint32_t count, uint32_t own, int64_t now_us,
+                      int64_t waited_us)
 {
     const Case c = { news, count, own, now_us, waited_us };
     const uint32_t failed = earliest(&c, LH_RANK_FAILED, LH_RANK_FAILED);
@@ -260,7 +260,8 @@ lh_culprit_find(const LhRankNews *news, uint32_t count, uint32_t own, int64_t no
         rank = tell_awaited(&c, text);
     if (g_str_has_suffix(text->str, "; "))
         g_string_truncate(text, text->len - 2);
-    return (LhCulprit){ .rank = rank,
-                        .status = failed != UINT32_MAX ? news[failed].status : LH_ERROR_RUNTIME,
-                        .text = g_string_free(text, FALSE) };
+    return (LhFirstFailure){ .rank = rank,
+                             .status =
+                                 failed != UINT32_MAX ? news[failed].status : LH_ERROR_RUNTIME,
+                             .text = g_string_free(text, FALSE) };
 }

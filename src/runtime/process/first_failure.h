@@ -34,7 +34,7 @@ typedef struct {
     uint32_t rank;
     int status;
     char *text; /* names the rank and its host; owned */
-} LhCulprit;
+} LhFirstFailure;
 
 /*
  * The verdict over ranks [0, count), by rank @own at @now_us. In this order: who failed first; who
@@ -42,5 +42,5 @@ typedef struct {
  * the others wait for, while that one waits for nobody. @waited_us: how long it has been waited for
  * those that are missing.
  */
-LhCulprit lh_culprit_find(const LhRankNews *news, uint32_t count, uint32_t own, int64_t now_us,
-                          int64_t waited_us);
+LhFirstFailure lh_first_failure_find(const LhRankNews *news, uint32_t count, uint32_t own,
+                                     int64_t now_us, int64_t waited_us);

@@ -55,7 +55,7 @@ is_host(const char *text)
 
 /* The rank in @rank_name, and how many there are in @size_name. */
 static bool
-read_place(LhLaunch *launch, const char *rank_name, const char *size_name, GError **error)
+read_place(LhLauncherEnv *launch, const char *rank_name, const char *size_name, GError **error)
 {
     uint64_t rank, size;
 
@@ -71,7 +71,7 @@ read_place(LhLaunch *launch, const char *rank_name, const char *size_name, GErro
 
 /* Of what @names say, and of the number of ranks; a variable that is not set says nothing. */
 static void
-make_token(LhLaunch *launch, const char *const *names)
+make_token(LhLauncherEnv *launch, const char *const *names)
 {
     g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
     g_autofree char *size = g_strdup_printf("longhaul %u", launch->size);
@@ -91,12 +91,12 @@ make_token(LhLaunch *launch, const char *const *names)
 /* ---- torchrun ---- */
 
 bool
-lh_launch_torchrun(LhLaunch *launch, GError **error)
+lh_launcher_env_torchrun(LhLauncherEnv *launch, GError **error)
 {
     static const char *const known[] = { "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT",
                                          "MASTER_ADDR", "MASTER_PORT", NULL };
     const char *host = g_getenv("MASTER_ADDR");
-    LhLaunch found = { 0 };
+    LhLauncherEnv found = { 0 };
     uint64_t port;
 
     /* torchrun itself listens at MASTER_PORT. */
@@ -134,7 +134,7 @@ first_item(const char *list)
 }
 
 char *
-lh_launch_first_host(const char *list)
+lh_launcher_env_first_host(const char *list)
 {
     g_autofree char *item = g_strndup(list, first_item(list));
     g_autoptr(GString) host = g_string_new(NULL);
@@ -160,19 +160,19 @@ lh_launch_first_host(const char *list)
 }
 
 bool
-lh_launch_slurm(LhLaunch *launch, GError **error)
+lh_launcher_env_slurm(LhLauncherEnv *launch, GError **error)
 {
     static const char *const known[] = { "SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_STEP_NODELIST",
                                          NULL };
     const char *list = g_getenv("SLURM_STEP_NODELIST");
-    LhLaunch found = { 0 };
+    LhLauncherEnv found = { 0 };
     uint64_t job, step;
 
     if (!read_place(&found, "SLURM_PROCID", "SLURM_NTASKS", error) ||
         !read_variable("SLURM_JOB_ID", 0, JOB_MAX, &job, error) ||
         !read_variable("SLURM_STEP_ID", 0, JOB_MAX, &step, error))
         return false;
-    found.host = list == NULL ? NULL : lh_launch_first_host(list);
+    found.host = list == NULL ? NULL : lh_launcher_env_first_host(list);
     if (found.host == NULL) {
         refuse_variable("SLURM_STEP_NODELIST", "a list of computers, such as node[01-04]", error);
         return false;
@@ -184,8 +184,8 @@ lh_launch_slurm(LhLaunch *launch, GError **error)
 }
 
 void
-lh_launch_clear(LhLaunch *launch)
+lh_launcher_env_clear(LhLauncherEnv *launch)
 {
     g_free(launch->host);
-    *launch = (LhLaunch){ 0 };
+    *launch = (LhLauncherEnv){ 0 };
 }

@@ -19,14 +19,14 @@ typedef struct {
     /* Of what the processes of one job know alike: it keeps jobs apart that meet at one port. It
      * is sent as it is, and so keeps out no one who listens: a secret does (secret.h). */
     unsigned char token[LH_TOKEN_BYTES];
-} LhLaunch;
+} LhLauncherEnv;
 
 /* Reads the environment. False with @error (LH_ERROR_USAGE), which names the variable that is
- * missing or wrong, and what it says. Call lh_launch_clear() after success. */
-bool lh_launch_torchrun(LhLaunch *launch, GError **error);
-bool lh_launch_slurm(LhLaunch *launch, GError **error);
-void lh_launch_clear(LhLaunch *launch);
+ * missing or wrong, and what it says. Call lh_launcher_env_clear() after success. */
+bool lh_launcher_env_torchrun(LhLauncherEnv *launch, GError **error);
+bool lh_launcher_env_slurm(LhLauncherEnv *launch, GError **error);
+void lh_launcher_env_clear(LhLauncherEnv *launch);
 
 /* The first host of a list as Slurm writes it: "gpu003" of "gpu[003-010,12],login1"; NULL if it is
  * none. Caller frees. */
-char *lh_launch_first_host(const char *list);
+char *lh_launcher_env_first_host(const char *list);

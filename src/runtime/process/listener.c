@@ -45,8 +45,8 @@ typedef struct {
     bool presented; /* one of them said who it is */
 } Origin;
 
-struct _LhDoor {
-    LhDoorParams params;
+struct _LhListener {
+    LhListenerParams params;
     GArray *listeners; /* of int */
     int epoll;
     guint room;                /* in each line */
@@ -90,7 +90,7 @@ clear_origin(void *data)
 /* The one of the address; a new one if there is room, also in the place of one of whom nobody said
  * who it is. NULL: there is no room. */
 static Origin *
-find_origin(LhDoor *door, const char *address, bool presented)
+find_origin(LhListener *door, const char *address, bool presented)
 {
     const Origin new_one = { .address = g_strdup(address) };
     Origin *dull = NULL;
@@ -120,7 +120,7 @@ find_origin(LhDoor *door, const char *address, bool presented)
 
 /* Those who say who they are matter more than those who say nothing. */
 static void
-note_stranger(LhDoor *door, const Stranger *s, const char *why)
+note_stranger(LhListener *door, const Stranger *s, const char *why)
 {
     const bool presented = s->handshake.hello.port != 0;
     g_autofree char *address = address_text(&s->from);
@@ -140,7 +140,7 @@ note_stranger(LhDoor *door, const Stranger *s, const char *why)
 }
 
 static void
-free_stranger(LhDoor *door, Stranger *s)
+free_stranger(LhListener *door, Stranger *s)
 {
     lh_handshake_clear(&s->handshake);
     g_queue_unlink(&door->lines[s->line], &s->link);
@@ -148,7 +148,7 @@ free_stranger(LhDoor *door, Stranger *s)
 }
 
 static void
-send_away(LhDoor *door, Stranger *s)
+send_away(LhListener *door, Stranger *s)
 {
     note_stranger(door, s,
                   s->line == SPEAKING               ? "it does not prove who it is"
@@ -158,7 +158,7 @@ send_away(LhDoor *door, Stranger *s)
 }
 
 char *
-lh_door_strangers(const LhDoor *door)
+lh_listener_strangers(const LhListener *door)
 {
     GString *text;
 
@@ -185,7 +185,7 @@ lh_door_strangers(const LhDoor *door)
 /* ---- those who call ---- */
 
 static void
-put_in_line(LhDoor *door, Stranger *s, DoorLine line)
+put_in_line(LhListener *door, Stranger *s, DoorLine line)
 {
     s->line = line;
     g_queue_push_tail_link(&door->lines[line], &s->link);
@@ -193,7 +193,7 @@ put_in_line(LhDoor *door, Stranger *s, DoorLine line)
 
 /* False: the system has no room for that. */
 static bool
-watch_stranger(LhDoor *door, Stranger *s)
+watch_stranger(LhListener *door, Stranger *s)
 {
     struct epoll_event event = { .events = EPOLLIN, .data.ptr = s };
 
@@ -204,7 +204,7 @@ watch_stranger(LhDoor *door, Stranger *s)
 
 /* Takes what has come from the stranger. False: it is one no longer, or in the other line now. */
 static bool
-hear_stranger(LhDoor *door, Stranger *s)
+hear_stranger(LhListener *door, Stranger *s)
 {
     g_autoptr(GError) error = NULL;
 
@@ -237,7 +237,7 @@ hear_stranger(LhDoor *door, Stranger *s)
 
 /* The oldest in a line goes, unless what it has said by now gets it out of the line. */
 static void
-push_out(LhDoor *door, DoorLine line)
+push_out(LhListener *door, DoorLine line)
 {
     Stranger *oldest = g_queue_peek_head(&door->lines[line]);
 
@@ -248,7 +248,7 @@ push_out(LhDoor *door, DoorLine line)
 }
 
 bool
-lh_door_make_room(LhDoor *door)
+lh_listener_make_room(LhListener *door)
 {
     for (DoorLine line = SILENT; line < DOOR_LINES; line++) {
         if (g_queue_is_empty(&door->lines[line]))
@@ -260,7 +260,7 @@ lh_door_make_room(LhDoor *door)
 }
 
 static void
-keep_to_room(LhDoor *door)
+keep_to_room(LhListener *door)
 {
     for (DoorLine line = SILENT; line < DOOR_LINES; line++) {
         while (door->lines[line].length > door->room)
@@ -269,7 +269,7 @@ keep_to_room(LhDoor *door)
 }
 
 static void
-receive_stranger(LhDoor *door, int socket, const struct sockaddr_storage *from)
+receive_stranger(LhListener *door, int socket, const struct sockaddr_storage *from)
 {
     Stranger *s = g_new0(Stranger, 1);
 
@@ -284,7 +284,7 @@ receive_stranger(LhDoor *door, int socket, const struct sockaddr_storage *from)
 /* Those who have been received, and are still there, are heard from now on: at once, since members
  * say hello as soon as they are connected. */
 static void
-watch_received(LhDoor *door)
+watch_received(LhListener *door)
 {
     GList *link = door->lines[SILENT].tail, *next;
 
@@ -306,7 +306,7 @@ watch_received(LhDoor *door)
 
 /* Listeners are those events that have no stranger. */
 static void
-watch_listeners(LhDoor *door, uint32_t events)
+watch_listeners(LhListener *door, uint32_t events)
 {
     struct epoll_event event = { .events = events, .data.ptr = NULL };
 
@@ -326,7 +326,7 @@ somebody_waits(int listener)
 /* Nobody could be accepted, for @cause: false if it is no use to try again now. Without descriptors
  * accept() fails also where nobody waits. */
 static bool
-go_on(LhDoor *door, int listener, int cause)
+go_on(LhListener *door, int listener, int cause)
 {
     if (cause == EAGAIN || cause == EWOULDBLOCK)
         return false;
@@ -334,7 +334,7 @@ go_on(LhDoor *door, int listener, int cause)
         return true;
     if (!somebody_waits(listener))
         return false;
-    if (lh_door_make_room(door))
+    if (lh_listener_make_room(door))
         return true;
     door->cause = cause;
     door->starved_us = g_get_monotonic_time();
@@ -343,7 +343,7 @@ go_on(LhDoor *door, int listener, int cause)
 }
 
 static void
-accept_from(LhDoor *door, int listener)
+accept_from(LhListener *door, int listener)
 {
     for (guint i = 0; i < ACCEPTS_MAX; i++) {
         struct sockaddr_storage from = { .ss_family = AF_UNSPEC };
@@ -359,7 +359,7 @@ accept_from(LhDoor *door, int listener)
 }
 
 void
-lh_door_move(LhDoor *door)
+lh_listener_move(LhListener *door)
 {
     struct epoll_event events[EVENTS] = { { 0 } };
     const int count = epoll_wait(door->epoll, events, EVENTS, 0);
@@ -376,20 +376,20 @@ lh_door_move(LhDoor *door)
     for (guint i = 0; called && i < door->listeners->len; i++)
         accept_from(door, g_array_index(door->listeners, int, i));
     watch_received(door);
-    lh_door_look(door);
+    lh_listener_look(door);
 }
 
 void
-lh_door_catch_up(LhDoor *door)
+lh_listener_catch_up(LhListener *door)
 {
     struct pollfd one = { .fd = door->epoll, .events = POLLIN };
 
     for (guint i = 0; i < TURNS_MAX && poll(&one, 1, 0) > 0; i++)
-        lh_door_move(door);
+        lh_listener_move(door);
 }
 
 void
-lh_door_look(LhDoor *door)
+lh_listener_look(LhListener *door)
 {
     int64_t now_us;
 
@@ -422,18 +422,18 @@ room_of_line(void)
     return (guint)CLAMP(limit.rlim_cur / ROOM_SHARE, ROOM_MIN, ROOM_MAX);
 }
 
-LhDoor *
-lh_door_open(const LhDoorParams *params, GError **error)
+LhListener *
+lh_listener_open(const LhListenerParams *params, GError **error)
 {
     const int epoll = epoll_create1(EPOLL_CLOEXEC);
-    LhDoor *door;
+    LhListener *door;
 
     if (epoll < 0) {
         g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "cannot wait for connections: %s",
                     g_strerror(errno));
         return NULL;
     }
-    door = g_new0(LhDoor, 1);
+    door = g_new0(LhListener, 1);
     door->params = *params;
     door->epoll = epoll;
     door->room = room_of_line();
@@ -446,7 +446,7 @@ lh_door_open(const LhDoorParams *params, GError **error)
 }
 
 bool
-lh_door_listen(LhDoor *door, const struct sockaddr *address, socklen_t length, bool reused)
+lh_listener_listen(LhListener *door, const struct sockaddr *address, socklen_t length, bool reused)
 {
     struct epoll_event event = { .events = EPOLLIN, .data.ptr = NULL };
     const int listener = lh_socket_listen(address, length, reused);
@@ -465,7 +465,7 @@ lh_door_listen(LhDoor *door, const struct sockaddr *address, socklen_t length, b
 }
 
 uint16_t
-lh_door_port(const LhDoor *door)
+lh_listener_port(const LhListener *door)
 {
     struct sockaddr_in6 bound = { .sin6_family = AF_UNSPEC }; /* room for both kinds */
     socklen_t length = sizeof(bound);
@@ -477,7 +477,7 @@ lh_door_port(const LhDoor *door)
 }
 
 static void
-forget_addresses(LhDoor *door)
+forget_addresses(LhListener *door)
 {
     for (guint i = 0; i < door->listeners->len; i++)
         close(g_array_index(door->listeners, int, i));
@@ -485,16 +485,16 @@ forget_addresses(LhDoor *door)
 }
 
 static bool
-listen_at(LhDoor *door, const LhAddress *a, uint16_t port)
+listen_at(LhListener *door, const LhAddress *a, uint16_t port)
 {
     struct sockaddr_storage address;
     const socklen_t length = lh_address_socket(a, port, &address);
 
-    return lh_door_listen(door, (const struct sockaddr *)&address, length, false);
+    return lh_listener_listen(door, (const struct sockaddr *)&address, length, false);
 }
 
 static bool
-listen_anywhere(LhDoor *door)
+listen_anywhere(LhListener *door)
 {
     const LhAddress v6 = { .v6 = true }, v4 = { .v6 = false };
 
@@ -503,7 +503,7 @@ listen_anywhere(LhDoor *door)
 
 /* One port must be free at each of them. */
 static bool
-listen_at_chosen(LhDoor *door, const LhWhereabouts *here)
+listen_at_chosen(LhListener *door, const LhEndpoint *here)
 {
     for (unsigned i = 0; i < PORTS_TRIED; i++) {
         uint32_t listens = 0;
@@ -512,7 +512,7 @@ listen_at_chosen(LhDoor *door, const LhWhereabouts *here)
         if (!listen_at(door, &lh_address_loopback, 0))
             return false;
         while (listens < here->count &&
-               listen_at(door, &here->addresses[listens], lh_door_port(door)))
+               listen_at(door, &here->addresses[listens], lh_listener_port(door)))
             listens++;
         if (listens == here->count || errno != EADDRINUSE)
             return listens == here->count;
@@ -521,22 +521,22 @@ listen_at_chosen(LhDoor *door, const LhWhereabouts *here)
 }
 
 bool
-lh_door_listen_here(LhDoor *door, LhWhereabouts *here)
+lh_listener_listen_here(LhListener *door, LhEndpoint *here)
 {
     if (!(here->chosen ? listen_at_chosen(door, here) : listen_anywhere(door)))
         return false;
-    here->port = lh_door_port(door);
+    here->port = lh_listener_port(door);
     return true;
 }
 
 int
-lh_door_events(const LhDoor *door)
+lh_listener_events(const LhListener *door)
 {
     return door->epoll;
 }
 
 void
-lh_door_close(LhDoor *door)
+lh_listener_close(LhListener *door)
 {
     if (door == NULL)
         return;

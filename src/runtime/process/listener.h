@@ -13,40 +13,41 @@
 
 #include <sys/socket.h>
 
-typedef struct _LhDoor LhDoor;
+typedef struct _LhListener LhListener;
 
 typedef struct {
     LhAnswer answer;
     /* Takes the socket over, for lh_socket_set(); @owner is that of @answer. */
     void (*let_in)(void *owner, const LhHello *hello, int socket);
-} LhDoorParams;
+} LhListenerParams;
 
 /* Listens nowhere yet. NULL with @error (LH_ERROR_RUNTIME). */
-LhDoor *lh_door_open(const LhDoorParams *params, GError **error);
-void lh_door_close(LhDoor *door); /* NULL: nothing */
+LhListener *lh_listener_open(const LhListenerParams *params, GError **error);
+void lh_listener_close(LhListener *door); /* NULL: nothing */
 
 /* Listens at the address, too, as lh_socket_listen(). False with errno. */
-bool lh_door_listen(LhDoor *door, const struct sockaddr *address, socklen_t length, bool reused);
+bool lh_listener_listen(LhListener *door, const struct sockaddr *address, socklen_t length,
+                        bool reused);
 /*
  * Listens at one port that is free: at the interfaces that somebody has chosen, and for processes
  * of this machine, or else at all addresses, of both kinds where the machine has both. Sets the
  * port of @here. False with errno.
  */
-bool lh_door_listen_here(LhDoor *door, LhWhereabouts *here);
+bool lh_listener_listen_here(LhListener *door, LhEndpoint *here);
 /* The port of the first address; 0 if there is none. */
-uint16_t lh_door_port(const LhDoor *door);
+uint16_t lh_listener_port(const LhListener *door);
 
-/* A descriptor that can be read when lh_door_move() has something to do. */
-int lh_door_events(const LhDoor *door);
+/* A descriptor that can be read when lh_listener_move() has something to do. */
+int lh_listener_events(const LhListener *door);
 /* Hears those that have called. */
-void lh_door_move(LhDoor *door);
+void lh_listener_move(LhListener *door);
 /* Hears all that have called while nobody did: until then the system lets nobody else call. */
-void lh_door_catch_up(LhDoor *door);
+void lh_listener_catch_up(LhListener *door);
 /* Sends those away whose time is over; asks the system nothing if there are none. */
-void lh_door_look(LhDoor *door);
+void lh_listener_look(LhListener *door);
 /* Sends one away that has not been let in, so that there is a descriptor; false: there is none. */
-bool lh_door_make_room(LhDoor *door);
+bool lh_listener_make_room(LhListener *door);
 
 /* Who has come and was not let in: how many, from where, and why not; NULL: nobody. Caller frees.
  */
-char *lh_door_strangers(const LhDoor *door);
+char *lh_listener_strangers(const LhListener *door);

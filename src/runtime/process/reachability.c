@@ -47,7 +47,8 @@ hang_up(struct pollfd *call)
 }
 
 void
-lh_reach(const struct sockaddr_storage *addresses, size_t count, int64_t wait_us, bool *reached)
+lh_hosts_reachable(const struct sockaddr_storage *addresses, size_t count, int64_t wait_us,
+                   bool *reached)
 {
     const int64_t end_us = g_get_monotonic_time() + wait_us;
     g_autofree struct pollfd *calls = g_new0(struct pollfd, MAX(count, 1));

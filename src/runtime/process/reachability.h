@@ -10,5 +10,5 @@
  * Calls all [count] addresses at once, each at its port, and waits for @wait_us at most: a host
  * that takes a connection or refuses it answers, reached[i].
  */
-void lh_reach(const struct sockaddr_storage *addresses, size_t count, int64_t wait_us,
-              bool *reached);
+void lh_hosts_reachable(const struct sockaddr_storage *addresses, size_t count, int64_t wait_us,
+                        bool *reached);

@@ -39,7 +39,7 @@ read_file(const char *path, char *text, gsize room, GError **error)
     gssize count = -1;
     int file;
 
-    if (!lh_uses_take(path, LH_USE_READ, "the file of " IN_FILE, error))
+    if (!lh_file_uses_take(path, LH_FILE_USE_READ, "the file of " IN_FILE, error))
         return -1;
     /* What is no file must not keep us waiting, and no buffer a copy. */
     file = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK); /* nocheck:read */

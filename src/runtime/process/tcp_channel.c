@@ -20,15 +20,15 @@
 #define LOW_WATER (INT32_C(64) << 10)
 
 void
-lh_wire_init(LhWire *wire, bool sends, uint32_t rank, uint32_t peer, uint32_t channel)
+lh_tcp_channel_init(LhTcpChannel *wire, bool sends, uint32_t rank, uint32_t peer, uint32_t channel)
 {
-    *wire = (LhWire){
+    *wire = (LhTcpChannel){
         .sends = sends, .rank = rank, .peer = peer, .channel = channel, .socket = -1, .low_water = 1
     };
 }
 
 void
-lh_wire_clear(LhWire *wire)
+lh_tcp_channel_clear(LhTcpChannel *wire)
 {
     if (wire->socket >= 0)
         close(wire->socket);
@@ -36,13 +36,13 @@ lh_wire_clear(LhWire *wire)
 }
 
 bool
-lh_wire_is_idle(const LhWire *wire)
+lh_tcp_channel_is_idle(const LhTcpChannel *wire)
 {
     return wire->first == NULL;
 }
 
 uint32_t
-lh_wire_events(const LhWire *wire)
+lh_tcp_channel_events(const LhTcpChannel *wire)
 {
     const bool writes = wire->sends ? wire->moving != NULL && (wire->moved > 0 || wire->credits > 0)
                                     : wire->due_credits + wire->due_receipts > 0;
@@ -53,7 +53,7 @@ lh_wire_events(const LhWire *wire)
 /* ---- the end of messages ---- */
 
 static void
-complete_first(LhWire *wire, GError *error)
+complete_first(LhTcpChannel *wire, GError *error)
 {
     LhMessage *message = wire->first;
 
@@ -66,7 +66,7 @@ complete_first(LhWire *wire, GError *error)
 }
 
 void
-lh_wire_fail(LhWire *wire, const char *why)
+lh_tcp_channel_fail(LhTcpChannel *wire, const char *why)
 {
     if (wire->failure == NULL)
         wire->failure = g_strdup(why);
@@ -80,20 +80,20 @@ lh_wire_fail(LhWire *wire, const char *why)
 }
 
 static void
-fail_by_error(LhWire *wire, int cause)
+fail_by_error(LhTcpChannel *wire, int cause)
 {
     g_autofree char *why =
         cause == 0 ? g_strdup("its process is gone")
                    : g_strdup_printf("its process is gone, or cannot be reached any more: %s",
                                      g_strerror(cause));
 
-    lh_wire_fail(wire, why);
+    lh_tcp_channel_fail(wire, why);
 }
 
 /* ---- a message on its way ---- */
 
 static void
-begin_message(LhWire *wire)
+begin_message(LhTcpChannel *wire)
 {
     wire->moved = 0;
     wire->piece = 0;
@@ -103,7 +103,7 @@ begin_message(LhWire *wire)
 }
 
 void
-lh_wire_post(LhWire *wire, LhMessage *message)
+lh_tcp_channel_post(LhTcpChannel *wire, LhMessage *message)
 {
     message->next = NULL;
     if (wire->last != NULL)
@@ -112,7 +112,7 @@ lh_wire_post(LhWire *wire, LhMessage *message)
         wire->first = message;
     wire->last = message;
     if (wire->failure != NULL) {
-        lh_wire_fail(wire, NULL);
+        lh_tcp_channel_fail(wire, NULL);
         return;
     }
     if (!wire->sends)
@@ -125,7 +125,7 @@ lh_wire_post(LhWire *wire, LhMessage *message)
 
 /* What of the message has not been moved, as far as the vectors reach. */
 static int
-remaining(LhWire *wire, struct iovec vectors[IOVECS])
+remaining(LhTcpChannel *wire, struct iovec vectors[IOVECS])
 {
     const LhMessage *m = wire->moving;
     uint64_t begin = wire->piece_moved;
@@ -144,7 +144,7 @@ remaining(LhWire *wire, struct iovec vectors[IOVECS])
 
 /* @bytes more of it have been moved. Returns whether that is all. */
 static bool
-advance(LhWire *wire, uint64_t bytes)
+advance(LhTcpChannel *wire, uint64_t bytes)
 {
     const LhMessage *m = wire->moving;
     const uint64_t of_length = MIN(bytes, LENGTH_BYTES - MIN(wire->moved, LENGTH_BYTES));
@@ -160,7 +160,7 @@ advance(LhWire *wire, uint64_t bytes)
 
 /* Whether a call that did not move anything may be made again later; else the wire fails. */
 static bool
-is_later(LhWire *wire, ssize_t result)
+is_later(LhTcpChannel *wire, ssize_t result)
 {
     const int cause = result == 0 ? 0 : errno;
 
@@ -173,7 +173,7 @@ is_later(LhWire *wire, ssize_t result)
 /* ---- the sender ---- */
 
 static void
-send_messages(LhWire *wire)
+send_messages(LhTcpChannel *wire)
 {
     while (wire->moving != NULL && (wire->moved > 0 || wire->credits > 0)) {
         struct iovec vectors[IOVECS];
@@ -196,7 +196,7 @@ send_messages(LhWire *wire)
 }
 
 static bool
-take_signs(LhWire *wire, const unsigned char *signs, ssize_t count)
+take_signs(LhTcpChannel *wire, const unsigned char *signs, ssize_t count)
 {
     for (ssize_t i = 0; i < count; i++) {
         if (signs[i] == CREDIT) {
@@ -204,7 +204,7 @@ take_signs(LhWire *wire, const unsigned char *signs, ssize_t count)
         } else if (signs[i] == RECEIPT && wire->first != wire->moving) {
             complete_first(wire, NULL);
         } else {
-            lh_wire_fail(wire, "what it answers is not expected here");
+            lh_tcp_channel_fail(wire, "what it answers is not expected here");
             return false;
         }
     }
@@ -212,7 +212,7 @@ take_signs(LhWire *wire, const unsigned char *signs, ssize_t count)
 }
 
 static void
-read_signs(LhWire *wire)
+read_signs(LhTcpChannel *wire)
 {
     unsigned char signs[SIGNS];
     ssize_t count;
@@ -230,7 +230,7 @@ read_signs(LhWire *wire)
 
 /* What is due goes out as soon as the socket takes it: receipts first. */
 static void
-write_signs(LhWire *wire)
+write_signs(LhTcpChannel *wire)
 {
     while (wire->due_receipts + wire->due_credits > 0) {
         const uint64_t receipts = MIN(wire->due_receipts, SIGNS);
@@ -254,7 +254,7 @@ write_signs(LhWire *wire)
 
 /* The socket wakes us when so much is there that it is worth it. */
 static void
-set_low_water(LhWire *wire)
+set_low_water(LhTcpChannel *wire)
 {
     const uint64_t rest =
         wire->moving == NULL ? 1 : LENGTH_BYTES + wire->moving->bytes - wire->moved;
@@ -266,7 +266,7 @@ set_low_water(LhWire *wire)
 }
 
 static uint64_t
-told_length(const LhWire *wire)
+told_length(const LhTcpChannel *wire)
 {
     uint64_t bytes = 0;
 
@@ -277,7 +277,7 @@ told_length(const LhWire *wire)
 
 /* False: it is not the message that was posted. */
 static bool
-check_length(LhWire *wire)
+check_length(LhTcpChannel *wire)
 {
     g_autofree char *why = NULL;
 
@@ -286,25 +286,25 @@ check_length(LhWire *wire)
     why = g_strdup_printf("it sends %" G_GUINT64_FORMAT " bytes where %" G_GUINT64_FORMAT
                           " are expected",
                           told_length(wire), wire->moving->bytes);
-    lh_wire_fail(wire, why);
+    lh_tcp_channel_fail(wire, why);
     return false;
 }
 
 /* Nothing is expected: what can come is the end. */
 static void
-look_for_end(LhWire *wire)
+look_for_end(LhTcpChannel *wire)
 {
     unsigned char byte;
     const ssize_t count = recv(wire->socket, &byte, 1, MSG_DONTWAIT);
 
     if (count > 0)
-        lh_wire_fail(wire, "it sends what is not expected");
+        lh_tcp_channel_fail(wire, "it sends what is not expected");
     else
         (void)is_later(wire, count);
 }
 
 static void
-receive_messages(LhWire *wire)
+receive_messages(LhTcpChannel *wire)
 {
     while (wire->moving != NULL) {
         struct iovec vectors[IOVECS];
@@ -333,7 +333,7 @@ receive_messages(LhWire *wire)
 }
 
 bool
-lh_wire_move(LhWire *wire)
+lh_tcp_channel_move(LhTcpChannel *wire)
 {
     const LhMessage *before = wire->first;
 

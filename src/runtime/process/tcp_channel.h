@@ -28,24 +28,25 @@ typedef struct {
     uint64_t due_credits, due_receipts; /* to be sent; the receiver's */
     int low_water;                      /* bytes that the socket waits for before it wakes us */
     char *failure;                      /* why nothing moves any more; owned; NULL: it may */
-} LhWire;
+} LhTcpChannel;
 
-void lh_wire_init(LhWire *wire, bool sends, uint32_t rank, uint32_t peer, uint32_t channel);
+void lh_tcp_channel_init(LhTcpChannel *wire, bool sends, uint32_t rank, uint32_t peer,
+                         uint32_t channel);
 /* Closes the socket; messages are forgotten. */
-void lh_wire_clear(LhWire *wire);
+void lh_tcp_channel_clear(LhTcpChannel *wire);
 
 /* Appends a message. */
-void lh_wire_post(LhWire *wire, LhMessage *message);
+void lh_tcp_channel_post(LhTcpChannel *wire, LhMessage *message);
 
 /*
  * Sends and receives what the connected socket takes and has now. Returns whether a message was
  * completed; one that fails completes with an error, and so do all others, now and later.
  */
-bool lh_wire_move(LhWire *wire);
+bool lh_tcp_channel_move(LhTcpChannel *wire);
 /* Completes all messages with an error, which says @why, as will all that are posted later. */
-void lh_wire_fail(LhWire *wire, const char *why);
+void lh_tcp_channel_fail(LhTcpChannel *wire, const char *why);
 
 /* What to ask epoll for. */
-uint32_t lh_wire_events(const LhWire *wire);
+uint32_t lh_tcp_channel_events(const LhTcpChannel *wire);
 /* Whether every message that was posted is complete. */
-bool lh_wire_is_idle(const LhWire *wire);
+bool lh_tcp_channel_is_idle(const LhTcpChannel *wire);

@@ -43,7 +43,7 @@ typedef enum { IDLE, CONNECTING, GREETING, PUT_OFF, OPEN } LineStage;
 
 typedef struct {
     Watched watched;
-    LhWire wire;
+    LhTcpChannel wire;
     LineStage stage;
     LhHandshake call;  /* before it is open; the sender's */
     int64_t since_us;  /* of an attempt */
@@ -55,11 +55,11 @@ typedef struct {
 
 typedef struct {
     uint32_t rank, ranks;
-    LhWhereabouts here;
-    GArray *there; /* of LhWhereabouts, by rank */
+    LhEndpoint here;
+    GArray *there; /* of LhEndpoint, by rank */
     unsigned char key[LH_KEY_BYTES];
     LhSecret secret;
-    LhDoor *door;
+    LhListener *door;
     int epoll, waker;
     Watched is_door, is_waker;
     GHashTable *lines;   /* of Line, by name_of() */
@@ -79,7 +79,7 @@ free_line(void *data)
     Line *line = data;
 
     lh_handshake_clear(&line->call);
-    lh_wire_clear(&line->wire);
+    lh_tcp_channel_clear(&line->wire);
     if (line->addresses != NULL)
         g_array_unref(line->addresses);
     if (line->refusals != NULL)
@@ -106,7 +106,7 @@ find_line(Tcp *t, bool sends, uint32_t peer, uint32_t channel)
     line = g_new0(Line, 1);
     line->watched.kind = LINE;
     line->call.socket = -1;
-    lh_wire_init(&line->wire, sends, t->rank, peer, channel);
+    lh_tcp_channel_init(&line->wire, sends, t->rank, peer, channel);
     key = g_new(int64_t, 1);
     *key = name;
     g_hash_table_insert(t->lines, key, line);
@@ -128,13 +128,13 @@ watch_line(Tcp *t, Line *line)
 {
     const uint32_t events = line->stage == CONNECTING ? (uint32_t)EPOLLOUT
                             : line->stage == GREETING ? (uint32_t)EPOLLIN
-                                                      : lh_wire_events(&line->wire);
+                                                      : lh_tcp_channel_events(&line->wire);
     const int socket = line->stage == OPEN ? line->wire.socket : line->call.socket;
 
     if (socket < 0 || events == line->events)
         return;
     if (!watch_socket(t, socket, &line->watched, events))
-        lh_wire_fail(&line->wire, g_strerror(errno));
+        lh_tcp_channel_fail(&line->wire, g_strerror(errno));
     line->events = events;
 }
 
@@ -172,7 +172,7 @@ new_socket(Tcp *t, int family)
     do {
         one = socket(family, SOCK_STREAM, 0);
     } while (one < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS) &&
-             lh_door_make_room(t->door));
+             lh_listener_make_room(t->door));
     return one;
 }
 
@@ -180,7 +180,7 @@ static void
 try_address(Tcp *t, Line *line)
 {
     const LhAddress *a = &g_array_index(line->addresses, LhAddress, line->address);
-    const uint16_t port = g_array_index(t->there, LhWhereabouts, line->wire.peer).port;
+    const uint16_t port = g_array_index(t->there, LhEndpoint, line->wire.peer).port;
     struct sockaddr_storage address;
     const socklen_t length = lh_address_socket(a, port, &address);
 
@@ -207,9 +207,10 @@ try_next_address(Tcp *t, Line *line)
         return;
     }
     end_attempt(t, line, OPEN);
-    lh_wire_fail(&line->wire, line->refusals->len > 0
-                                  ? line->refusals->str
-                                  : "it has no address that this machine does not have, too");
+    lh_tcp_channel_fail(&line->wire,
+                        line->refusals->len > 0
+                            ? line->refusals->str
+                            : "it has no address that this machine does not have, too");
 }
 
 static void
@@ -217,8 +218,8 @@ start_connecting(Tcp *t, Line *line)
 {
     line->addresses = g_array_new(FALSE, FALSE, sizeof(LhAddress));
     line->refusals = g_string_new(NULL);
-    lh_whereabouts_order(&t->here, &g_array_index(t->there, LhWhereabouts, line->wire.peer),
-                         line->addresses);
+    lh_endpoint_order(&t->here, &g_array_index(t->there, LhEndpoint, line->wire.peer),
+                      line->addresses);
     g_ptr_array_add(t->attempts, line);
     try_next_address(t, line);
 }
@@ -326,7 +327,7 @@ let_sender_in(void *data, const LhHello *hello, int socket)
     line->stage = OPEN;
     line->wire.socket = socket;
     line->events = 0;
-    lh_wire_move(&line->wire);
+    lh_tcp_channel_move(&line->wire);
     watch_line(t, line);
 }
 
@@ -335,15 +336,15 @@ let_sender_in(void *data, const LhHello *hello, int socket)
 static bool
 listen_for_lines(Tcp *t, GError **error)
 {
-    const LhDoorParams params = { .answer = { &t->secret, judge_sender, t },
-                                  .let_in = let_sender_in };
+    const LhListenerParams params = { .answer = { &t->secret, judge_sender, t },
+                                      .let_in = let_sender_in };
 
-    if ((t->door = lh_door_open(&params, error)) == NULL)
+    if ((t->door = lh_listener_open(&params, error)) == NULL)
         return false;
     t->epoll = epoll_create1(EPOLL_CLOEXEC);
     t->waker = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (t->epoll < 0 || t->waker < 0 || !lh_door_listen_here(t->door, &t->here) ||
-        !watch_socket(t, lh_door_events(t->door), &t->is_door, EPOLLIN) ||
+    if (t->epoll < 0 || t->waker < 0 || !lh_listener_listen_here(t->door, &t->here) ||
+        !watch_socket(t, lh_listener_events(t->door), &t->is_door, EPOLLIN) ||
         !watch_socket(t, t->waker, &t->is_waker, EPOLLIN)) {
         g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME, "cannot listen for other ranks: %s",
                     g_strerror(errno));
@@ -358,22 +359,22 @@ tell_whereabouts(Tcp *t, const LhOpenControl *control, GError **error)
 {
     g_autoptr(GByteArray) own = g_byte_array_new();
     g_autoptr(GByteArray) all = g_byte_array_new();
-    const gsize each = lh_whereabouts_packed_bytes();
+    const gsize each = lh_endpoint_packed_bytes();
 
-    lh_whereabouts_pack(&t->here, own);
+    lh_endpoint_pack(&t->here, own);
     if (!control->table->share(control->state, own, each, all, error))
         return false;
     g_array_set_size(t->there, t->ranks);
     for (uint32_t r = 0; r < t->ranks; r++) {
-        LhWhereabouts *there = &g_array_index(t->there, LhWhereabouts, r);
+        LhEndpoint *there = &g_array_index(t->there, LhEndpoint, r);
 
-        if (all->len != each * t->ranks || !lh_whereabouts_unpack(all->data + r * each, there)) {
+        if (all->len != each * t->ranks || !lh_endpoint_unpack(all->data + r * each, there)) {
             g_set_error(error, LH_ERROR, LH_ERROR_RUNTIME,
                         "rank %u does not say where it can be reached", r);
             return false;
         }
     }
-    memcpy(t->key, g_array_index(t->there, LhWhereabouts, 0).key, LH_KEY_BYTES);
+    memcpy(t->key, g_array_index(t->there, LhEndpoint, 0).key, LH_KEY_BYTES);
     return true;
 }
 
@@ -383,7 +384,7 @@ free_tcp(Tcp *t)
     const int files[] = { t->epoll, t->waker };
 
     g_hash_table_unref(t->lines);
-    lh_door_close(t->door);
+    lh_listener_close(t->door);
     lh_secret_clear(&t->secret);
     g_ptr_array_unref(t->attempts);
     g_array_unref(t->there);
@@ -408,7 +409,7 @@ tcp_open(const LhTransportParams *params, GError **error)
         return NULL;
     }
     if (shared != NULL) {
-        lh_door_catch_up(shared->door);
+        lh_listener_catch_up(shared->door);
         return shared;
     }
     t = g_new0(Tcp, 1);
@@ -419,14 +420,14 @@ tcp_open(const LhTransportParams *params, GError **error)
     t->is_waker.kind = WAKER;
     t->lines = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, free_line);
     t->attempts = g_ptr_array_new();
-    t->there = g_array_new(FALSE, TRUE, sizeof(LhWhereabouts));
+    t->there = g_array_new(FALSE, TRUE, sizeof(LhEndpoint));
     pthread_mutex_init(&t->lock, NULL);
-    if (!lh_secret_read(&t->secret, error) || !lh_whereabouts_here(&t->here, error) ||
+    if (!lh_secret_read(&t->secret, error) || !lh_endpoint_here(&t->here, error) ||
         !listen_for_lines(t, error) || !tell_whereabouts(t, params->control, error)) {
         free_tcp(t);
         return NULL;
     }
-    lh_door_catch_up(t->door);
+    lh_listener_catch_up(t->door);
     shared = t;
     return t;
 }
@@ -470,11 +471,11 @@ tcp_start_posted(Tcp *t)
         LhMessage *next = message->next;
         Line *line = find_line(t, message->send, message->peer, message->channel);
 
-        lh_wire_post(&line->wire, message);
+        lh_tcp_channel_post(&line->wire, message);
         if (line->stage == IDLE && message->send)
             start_connecting(t, line);
         else if (line->stage == OPEN && line->wire.socket >= 0)
-            lh_wire_move(&line->wire);
+            lh_tcp_channel_move(&line->wire);
         watch_line(t, line);
         message = next;
     }
@@ -490,7 +491,7 @@ look_at_line(Tcp *t, Line *line)
     if (line->stage == CONNECTING)
         greet(t, line);
     else if (line->stage == OPEN || take_welcome(t, line))
-        moved = line->wire.socket >= 0 && lh_wire_move(&line->wire);
+        moved = line->wire.socket >= 0 && lh_tcp_channel_move(&line->wire);
     watch_line(t, line);
     return moved;
 }
@@ -502,7 +503,7 @@ look_at(Tcp *t, Watched *what)
 
     switch (what->kind) {
     case DOOR:
-        lh_door_move(t->door);
+        lh_listener_move(t->door);
         return false;
     case WAKER:
         return read(t->waker, &posts, sizeof(posts)) > 0 && tcp_start_posted(t);
@@ -523,7 +524,7 @@ tcp_poll(void *state, int64_t wait_us)
     for (int i = 0; i < count; i++)
         moved = look_at(t, events[i].data.ptr) || moved;
     look_at_attempts(t);
-    lh_door_look(t->door);
+    lh_listener_look(t->door);
     return moved;
 }
 
@@ -533,7 +534,7 @@ is_left_behind(void *name, void *value, void *data)
 {
     (void)name;
     (void)data;
-    return !lh_wire_is_idle(&((Line *)value)->wire);
+    return !lh_tcp_channel_is_idle(&((Line *)value)->wire);
 }
 
 static void
@@ -552,7 +553,7 @@ tcp_strangers(void *state)
 {
     const Tcp *t = state;
 
-    return lh_door_strangers(t->door);
+    return lh_listener_strangers(t->door);
 }
 
 const LhTransport lh_transport_tcp = {

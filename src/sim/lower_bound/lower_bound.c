@@ -14,17 +14,17 @@
 
 #define PARTS_MAX 8 /* of an exchange that others are waited for in */
 
-struct _LhLeastCalls {
+struct _LhLowerBoundCalls {
     LhCollectives *collectives;
     LhLinkLoads *loads;
     GHashTable *known; /* of Call: collectives that were looked at */
 };
 
-struct _LhLeast {
+struct _LhLowerBound {
     const LhSimParams *params;
     LhCost cost;
-    LhLeastCalls *calls; /* NULL: not asked for yet */
-    LhLeastCalls *own;   /* if they are */
+    LhLowerBoundCalls *calls; /* NULL: not asked for yet */
+    LhLowerBoundCalls *own;   /* if they are */
     bool free_network;
     bool (*awaited)(const LhOp *op); /* NULL: none is */
 };
@@ -59,10 +59,10 @@ call_equal(gconstpointer a, gconstpointer b)
            x->group.outer_count == y->group.outer_count;
 }
 
-LhLeastCalls *
-lh_least_calls_new(const LhSimParams *params)
+LhLowerBoundCalls *
+lh_lower_bound_calls_new(const LhSimParams *params)
 {
-    LhLeastCalls *calls = g_new(LhLeastCalls, 1);
+    LhLowerBoundCalls *calls = g_new(LhLowerBoundCalls, 1);
 
     calls->collectives = lh_collectives_new(params->network, params->device, params->collectives,
                                             params->network_model == LH_NETWORK_FAIR, NULL);
@@ -72,7 +72,7 @@ lh_least_calls_new(const LhSimParams *params)
 }
 
 void
-lh_least_calls_free(LhLeastCalls *calls)
+lh_lower_bound_calls_free(LhLowerBoundCalls *calls)
 {
     if (calls == NULL)
         return;
@@ -82,10 +82,10 @@ lh_least_calls_free(LhLeastCalls *calls)
     g_free(calls);
 }
 
-LhLeast *
-lh_least_new(const LhSimParams *params, LhLeastCalls *calls)
+LhLowerBound *
+lh_lower_bound_new(const LhSimParams *params, LhLowerBoundCalls *calls)
 {
-    LhLeast *least = g_new0(LhLeast, 1);
+    LhLowerBound *least = g_new0(LhLowerBound, 1);
 
     least->params = params;
     least->calls = calls;
@@ -98,18 +98,18 @@ lh_least_new(const LhSimParams *params, LhLeastCalls *calls)
 }
 
 void
-lh_least_await(LhLeast *least, bool (*awaited)(const LhOp *op))
+lh_lower_bound_await(LhLowerBound *least, bool (*awaited)(const LhOp *op))
 {
     least->awaited = awaited;
 }
 
 void
-lh_least_free(LhLeast *least)
+lh_lower_bound_free(LhLowerBound *least)
 {
     if (least == NULL)
         return;
     lh_cost_clear(&least->cost);
-    lh_least_calls_free(least->own);
+    lh_lower_bound_calls_free(least->own);
     g_free(least);
 }
 
@@ -122,7 +122,7 @@ typedef struct {
 
 /* One rank on its way. */
 typedef struct {
-    LhLeast *least;
+    LhLowerBound *least;
     uint32_t rank;
     bool communication;
     bool embedded;          /* its ops were issued long ago */
@@ -140,11 +140,11 @@ typedef struct {
     guint numbers[PARTS_MAX]; /* of its messages in their channels */
     bool ended;
     GArray *ends;                                  /* of LhTime, by op */
-    LhChains chains;                               /* if any op is awaited */
-    LhTailsMaker *tails;                           /* NULL: nobody asked */
+    LhStreamBound chains;                          /* if any op is awaited */
+    LhRemainingPath *tails;                        /* NULL: nobody asked */
     LhTime host_ps, launch_ps, sync_ps, latest_ps; /* of all streams */
     LhTime stream_ps[LH_STREAMS_MAX];              /* when the last op of each ends */
-    LhLeastTimes times;
+    LhLowerBoundTimes times;
 } Walk;
 
 /* Where jitter takes most off it. */
@@ -177,8 +177,8 @@ only_first_ps(const Walk *walk, const LhOp *op, LhTime takes_ps)
 static LhTime
 collective_ps(const Walk *walk, const LhOp *op)
 {
-    const LhLeast *least = walk->least;
-    LhLeastCalls *calls = least->calls;
+    const LhLowerBound *least = walk->least;
+    LhLowerBoundCalls *calls = least->calls;
     const Call key = { .rank = walk->rank,
                        .kind = op->collective.kind,
                        .group = op->collective.group,
@@ -201,12 +201,12 @@ collective_ps(const Walk *walk, const LhOp *op)
 static LhTime
 communication_ps(const Walk *walk, const LhOp *op)
 {
-    LhLeast *least = walk->least;
+    LhLowerBound *least = walk->least;
 
     if (!walk->communication || least->free_network)
         return 0;
     if (least->calls == NULL)
-        least->calls = least->own = lh_least_calls_new(least->params);
+        least->calls = least->own = lh_lower_bound_calls_new(least->params);
     if (op->kind == LH_OP_EXCHANGE)
         return lh_exchange_least(least->calls->loads, walk->rank,
                                  &walk->buffer.parts[op->exchange.parts_first],
@@ -241,7 +241,7 @@ add_busy(Walk *walk, const LhOp *op, uint32_t of, LhTime time_ps, LhTime once_ps
 static LhTime
 issue_op(Walk *walk, const LhOp *op)
 {
-    const LhLeast *least = walk->least;
+    const LhLowerBound *least = walk->least;
     const LhTime issued_ps = walk->host_ps;
     LhTime takes_ps = walk->launch_ps;
 
@@ -371,14 +371,14 @@ add_op(Walk *walk, const LhOp *op, LhTime takes_ps, LhTime once_ps)
     LhTime busy_ps = takes_ps;
 
     if (awaited != NULL) {
-        const LhTime grown_ps = lh_chains_add(&walk->chains, op, takes_ps, awaited(op));
+        const LhTime grown_ps = lh_stream_bound_add(&walk->chains, op, takes_ps, awaited(op));
 
         if (op->stream == 0)
             busy_ps = grown_ps;
     }
     add_busy(walk, op, op->stream, busy_ps, once_ps);
     if (walk->tails != NULL)
-        lh_tails_add(walk->tails, op, takes_ps);
+        lh_remaining_path_add(walk->tails, op, takes_ps);
 }
 
 static LhTime
@@ -408,7 +408,7 @@ end(Walk *walk, const LhOp *op, LhTime end_ps)
         walk->stream_ps[op->stream] = end_ps;
         walk->latest_ps = MAX(walk->latest_ps, end_ps);
         if (walk->embedded && op->stream != 0 &&
-            lh_embed_touches_outside(walk->least->params->program, op, walk->buffer.parts))
+            lh_subprogram_touches_outside(walk->least->params->program, op, walk->buffer.parts))
             walk->outside_ps = MAX(walk->outside_ps, end_ps);
     }
     g_array_append_val(walk->ends, end_ps);
@@ -437,7 +437,7 @@ run_op(Walk *walk, const LhOp *op)
     else if (lh_op_on_stream(op))
         end_ps = run_on_stream(walk, op, issued_ps);
     if (walk->tails != NULL && !lh_op_on_stream(op))
-        lh_tails_add(walk->tails, op, op->kind == LH_OP_SYNC ? walk->sync_ps : 0);
+        lh_remaining_path_add(walk->tails, op, op->kind == LH_OP_SYNC ? walk->sync_ps : 0);
     end(walk, op, end_ps);
     return true;
 }
@@ -445,7 +445,7 @@ run_op(Walk *walk, const LhOp *op)
 /* ---- walks ---- */
 
 static void
-walk_begin(Walk *walk, LhLeast *least, uint32_t rank, bool communication)
+walk_begin(Walk *walk, LhLowerBound *least, uint32_t rank, bool communication)
 {
     const LhSimParams *p = least->params;
 
@@ -456,7 +456,7 @@ walk_begin(Walk *walk, LhLeast *least, uint32_t rank, bool communication)
                     .launch_ps = least->free_network ? 0 : p->device->kernel_launch_ps,
                     .sync_ps = least->free_network ? 0 : p->device->stream_sync_ps };
     if (least->awaited != NULL)
-        lh_chains_init(&walk->chains);
+        lh_stream_bound_init(&walk->chains);
     lh_cursor_init(&walk->cursor, p->program, rank);
 }
 
@@ -488,12 +488,12 @@ walk_end(Walk *walk)
 {
     g_array_unref(walk->ends);
     if (walk->least->awaited != NULL)
-        lh_chains_clear(&walk->chains);
+        lh_stream_bound_clear(&walk->chains);
     lh_op_buffer_clear(&walk->buffer);
 }
 
-LhLeastTimes
-lh_least_of(LhLeast *least, uint32_t rank, bool communication)
+LhLowerBoundTimes
+lh_lower_bound_of(LhLowerBound *least, uint32_t rank, bool communication)
 {
     Walk walk;
 
@@ -504,20 +504,20 @@ lh_least_of(LhLeast *least, uint32_t rank, bool communication)
 }
 
 GArray *
-lh_least_tails(LhLeast *least, uint32_t rank)
+lh_lower_bound_tails(LhLowerBound *least, uint32_t rank)
 {
     Walk walk;
 
     walk_begin(&walk, least, rank, true);
-    walk.tails = lh_tails_new();
+    walk.tails = lh_remaining_path_new();
     walk_on(&walk);
     walk_end(&walk);
-    return lh_tails_end(walk.tails);
+    return lh_remaining_path_end(walk.tails);
 }
 
-LhLeastTimes
-lh_least_embedded(LhLeast *least, uint32_t rank, LhRankMap map, bool communication,
-                  LhTime *passes_ps)
+LhLowerBoundTimes
+lh_lower_bound_embedded(LhLowerBound *least, uint32_t rank, LhRankMap map, bool communication,
+                        LhTime *passes_ps)
 {
     Walk walk;
 
@@ -532,7 +532,7 @@ lh_least_embedded(LhLeast *least, uint32_t rank, LhRankMap map, bool communicati
 }
 
 static void
-join_times(LhLeastTimes *all, const LhLeastTimes *one)
+join_times(LhLowerBoundTimes *all, const LhLowerBoundTimes *one)
 {
     all->path_ps = MAX(all->path_ps, one->path_ps);
     all->forward_ps = MAX(all->forward_ps, one->forward_ps);
@@ -543,13 +543,13 @@ join_times(LhLeastTimes *all, const LhLeastTimes *one)
     }
 }
 
-LhLeastTimes
-lh_least_of_all(LhLeast *least, const uint32_t *ranks, uint32_t count)
+LhLowerBoundTimes
+lh_lower_bound_of_all(LhLowerBound *least, const uint32_t *ranks, uint32_t count)
 {
     g_autoptr(GHashTable) channels =
         g_hash_table_new_full(channel_hash, channel_equal, channel_free, NULL);
     g_autofree Walk *walks = g_new(Walk, count);
-    LhLeastTimes times = { 0 };
+    LhLowerBoundTimes times = { 0 };
     bool moved = true;
 
     for (uint32_t i = 0; i < count; i++) {

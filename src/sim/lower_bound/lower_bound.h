@@ -9,15 +9,15 @@
 
 #include "sim/sim.h"
 
-typedef struct _LhLeast LhLeast;
+typedef struct _LhLowerBound LhLowerBound;
 
 /* What collectives and messages take at least on one network, whatever the program: those that were
  * looked at once are known. For one thread at a time. */
-typedef struct _LhLeastCalls LhLeastCalls;
+typedef struct _LhLowerBoundCalls LhLowerBoundCalls;
 
 /* Sums by stream, and of two more: the host, and all kernels together, each as if it left the SMs
  * that it does not fill to others. Messages that several walks wait for are in none. That of the
- * first stream has what it waits for, too, as far as lh_least_await() says. */
+ * first stream has what it waits for, too, as far as lh_lower_bound_await() says. */
 enum { LH_LEAST_HOST = LH_STREAMS_MAX, LH_LEAST_SMS, LH_LEAST_SUMS };
 
 typedef struct {
@@ -29,28 +29,28 @@ typedef struct {
     /* Of first_ps of stream 0: the forward pass, and the backward pass without recomputation. */
     LhTime forward_ps, backward_ps;
     LhTime accumulate_ps; /* of backward_ps: adding up gradients that were reduced */
-} LhLeastTimes;
+} LhLowerBoundTimes;
 
 /* On the network of @params, with its models and its device, which are borrowed. Caller frees. */
-LhLeastCalls *lh_least_calls_new(const LhSimParams *params);
-void lh_least_calls_free(LhLeastCalls *calls);
+LhLowerBoundCalls *lh_lower_bound_calls_new(const LhSimParams *params);
+void lh_lower_bound_calls_free(LhLowerBoundCalls *calls);
 
 /* @params as lh_simulate() takes them, and borrowed; sinks and limits are not looked at. @calls:
  * what is known of such a network, borrowed, and added to; NULL: nothing is. Caller frees. */
-LhLeast *lh_least_new(const LhSimParams *params, LhLeastCalls *calls);
-void lh_least_free(LhLeast *least);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhLeast, lh_least_free)
+LhLowerBound *lh_lower_bound_new(const LhSimParams *params, LhLowerBoundCalls *calls);
+void lh_lower_bound_free(LhLowerBound *least);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhLowerBound, lh_lower_bound_free)
 
 /* From now on the first stream's sums have what it waits for of the ops that are @awaited
  * (sim/lower_bound/stream_lower_bound.h). */
-void lh_least_await(LhLeast *least, bool (*awaited)(const LhOp *op));
+void lh_lower_bound_await(LhLowerBound *least, bool (*awaited)(const LhOp *op));
 
 /* The times of @rank. Without @communication, messages and collectives take none. */
-LhLeastTimes lh_least_of(LhLeast *least, uint32_t rank, bool communication);
+LhLowerBoundTimes lh_lower_bound_of(LhLowerBound *least, uint32_t rank, bool communication);
 
 /* How long @rank takes at least from the end of each of its ops on (sim/remaining_path.h): an
  * LhTime for each op. Caller unrefs. */
-GArray *lh_least_tails(LhLeast *least, uint32_t rank);
+GArray *lh_lower_bound_tails(LhLowerBound *least, uint32_t rank);
 
 /*
  * The times of @rank of a program that is embedded in another one (program/subprogram.h), whose
@@ -58,9 +58,9 @@ GArray *lh_least_tails(LhLeast *least, uint32_t rank);
  * what the first stream did before it, and *@passes_ps later at least what follows on this stream
  * may begin: that comes after all ops that touch inputs or outputs.
  */
-LhLeastTimes lh_least_embedded(LhLeast *least, uint32_t rank, LhRankMap map, bool communication,
-                               LhTime *passes_ps);
+LhLowerBoundTimes lh_lower_bound_embedded(LhLowerBound *least, uint32_t rank, LhRankMap map,
+                                          bool communication, LhTime *passes_ps);
 
 /* The times of @count ranks that wait for the messages of one another, such as one rank of each
  * stage of a pipeline: of each sum the largest, of their paths the longest. */
-LhLeastTimes lh_least_of_all(LhLeast *least, const uint32_t *ranks, uint32_t count);
+LhLowerBoundTimes lh_lower_bound_of_all(LhLowerBound *least, const uint32_t *ranks, uint32_t count);

@@ -4,22 +4,22 @@
 #define NONE ((LhTime)-1)
 
 void
-lh_chains_init(LhChains *chains)
+lh_stream_bound_init(LhStreamBound *chains)
 {
-    *chains = (LhChains){ .to = g_array_new(FALSE, FALSE, sizeof(LhTime)) };
+    *chains = (LhStreamBound){ .to = g_array_new(FALSE, FALSE, sizeof(LhTime)) };
     for (int i = 1; i < LH_STREAMS_MAX; i++)
         chains->stream_ps[i] = NONE;
 }
 
 void
-lh_chains_clear(LhChains *chains)
+lh_stream_bound_clear(LhStreamBound *chains)
 {
     g_array_unref(chains->to);
 }
 
 /* Before @op: what came before it on the first stream has ended. */
 static void
-cut(LhChains *chains, const LhOp *op)
+cut(LhStreamBound *chains, const LhOp *op)
 {
     if (op->layer == chains->layer && op->phase == chains->phase &&
         op->micro_batch == chains->micro_batch && op->module == chains->module)
@@ -36,7 +36,7 @@ cut(LhChains *chains, const LhOp *op)
 }
 
 static LhTime
-chain_to(const LhChains *chains, uint32_t op)
+chain_to(const LhStreamBound *chains, uint32_t op)
 {
     return op < chains->from || op - chains->from >= chains->to->len
                ? NONE
@@ -45,7 +45,7 @@ chain_to(const LhChains *chains, uint32_t op)
 
 /* Ops that are on no stream, and those that are not awaited, are on no chain. */
 static void
-note_end(LhChains *chains, uint32_t op, LhTime end_ps)
+note_end(LhStreamBound *chains, uint32_t op, LhTime end_ps)
 {
     const LhTime none = NONE;
 
@@ -55,7 +55,7 @@ note_end(LhChains *chains, uint32_t op, LhTime end_ps)
 }
 
 LhTime
-lh_chains_add(LhChains *chains, const LhOp *op, LhTime takes_ps, bool awaited)
+lh_stream_bound_add(LhStreamBound *chains, const LhOp *op, LhTime takes_ps, bool awaited)
 {
     LhTime *stream_ps = &chains->stream_ps[op->stream], end_ps, before_ps;
 

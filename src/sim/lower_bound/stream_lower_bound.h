@@ -20,14 +20,14 @@ typedef struct {
     LhTime stream_ps[LH_STREAMS_MAX]; /* likewise to the last op of each stream */
     uint16_t layer, micro_batch;      /* since the cut */
     uint8_t phase, module;
-} LhChains;
+} LhStreamBound;
 
-void lh_chains_init(LhChains *chains);
-void lh_chains_clear(LhChains *chains);
+void lh_stream_bound_init(LhStreamBound *chains);
+void lh_stream_bound_clear(LhStreamBound *chains);
 
 /*
  * The next op on a stream, which takes so long at least. Chains go through ops of other streams
  * than the first one if they are @awaited. Returns by how much the first stream's time has grown: 0
  * for ops of other streams.
  */
-LhTime lh_chains_add(LhChains *chains, const LhOp *op, LhTime takes_ps, bool awaited);
+LhTime lh_stream_bound_add(LhStreamBound *chains, const LhOp *op, LhTime takes_ps, bool awaited);

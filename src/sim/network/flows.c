@@ -34,7 +34,7 @@ add_link(LhFlows *f)
     LhFlowLink *link = &f->links[f->links_count];
 
     link->entries = link->in_place;
-    link->entries_capacity = LH_ENTRIES_INLINE;
+    link->entries_capacity = LH_SETTINGS_INLINE;
     return f->links_count++;
 }
 
@@ -47,7 +47,7 @@ lh_flows_new(const LhNetwork *network, LhNetworkModel model, LhHeap *heap, uint3
     f->heap = heap;
     f->heap_first = heap_first;
     f->epoch = 1;
-    lh_delays_init(&f->delays);
+    lh_latency_queues_init(&f->delays);
     f->pairs_first = network->links_count;
     reserve_links(f, network->links_count);
     for (uint32_t i = 0; i < network->links_count; i++)
@@ -63,7 +63,7 @@ lh_flows_free(LhFlows *f)
     for (uint32_t i = 0; i < f->links_count; i++)
         if (f->links[i].entries != f->links[i].in_place)
             g_free(f->links[i].entries);
-    lh_delays_clear(&f->delays);
+    lh_latency_queues_clear(&f->delays);
     g_aligned_free(f->links);
     g_free(f->flows);
     g_free(f->set.items);
@@ -220,23 +220,23 @@ lh_flows_start(LhFlows *f, LhTime now, const LhRoute *route, uint64_t bytes)
     flow->links_count = 0;
     lh_flows_count(f, route, bytes);
     if (f->load != NULL)
-        lh_load_start(f->load, index, route);
+        lh_link_utilization_start(f->load, index, route);
     if (f->model != LH_NETWORK_FAIR || bytes == 0) {
         flow->finish_ps =
             bytes == 0 ? now : unshared_finish(f, now, route, bytes, &flow->updated_ps);
         if (f->load != NULL && f->model == LH_NETWORK_ALPHA_BETA && flow->finish_ps > now)
-            lh_load_rate(f->load, index, mean_rate(flow, flow->finish_ps - now));
+            lh_link_utilization_rate(f->load, index, mean_rate(flow, flow->finish_ps - now));
         lh_heap_set(f->heap, f->heap_first + index, flow->finish_ps);
         return index;
     }
     flow->finish_ps = LH_TIME_NEVER;
     take_links(f, flow, route);
-    if (lh_fair_attach(f, index)) {
-        lh_fair_claim(f, index);
+    if (lh_max_min_attach(f, index)) {
+        lh_max_min_claim(f, index);
     } else {
         flow->rate = flow->narrowest_rate;
         if (f->load != NULL)
-            lh_load_rate(f->load, index, flow->rate);
+            lh_link_utilization_rate(f->load, index, flow->rate);
         flow->bottleneck = flow->narrowest;
         flow->finish_ps = now + transfer_ps((double)bytes, flow->rate);
         lh_heap_set(f->heap, f->heap_first + index, flow->finish_ps);
@@ -265,7 +265,7 @@ set_rate(LhFlows *f, uint32_t index, LhTime now)
     flow->updated_ps = now;
     flow->rate = flow->next_rate;
     if (f->load != NULL)
-        lh_load_rate(f->load, index, flow->rate);
+        lh_link_utilization_rate(f->load, index, flow->rate);
     flow->finish_ps = now + transfer_ps(flow->remaining_bytes, flow->rate);
     /* A flow that slows down keeps its early key: its event finds that it is not due and re-keys.
      */
@@ -274,7 +274,7 @@ set_rate(LhFlows *f, uint32_t index, LhTime now)
 }
 
 void
-lh_flows_load(LhFlows *f, LhLoad *load)
+lh_flows_load(LhFlows *f, LhLinkUtilization *load)
 {
     f->load = load;
 }
@@ -298,17 +298,17 @@ void
 lh_flows_settle(LhFlows *f, LhTime now)
 {
     if (f->set.count > 0) {
-        lh_fair_solve(f);
+        lh_max_min_solve(f);
         for (uint32_t i = 0; i < f->set.count; i++) {
             if (f->flows[f->set.items[i]].links_count > 0)
                 set_rate(f, f->set.items[i], now);
         }
         if (f->watch.changed != NULL)
             tell_changes(f, now);
-        lh_fair_end(f);
+        lh_max_min_end(f);
     }
     if (f->load != NULL)
-        lh_load_tell(f->load, now);
+        lh_link_utilization_tell(f->load, now);
     while (f->retired.count > 0)
         lh_indices_push(&f->free, f->retired.items[--f->retired.count]);
 }
@@ -320,10 +320,10 @@ unload(LhFlows *f, uint32_t index, LhTime now)
     const LhFlow *flow = &f->flows[index];
 
     if (f->model == LH_NETWORK_FIFO)
-        lh_load_end_alone(f->load, index, flow->updated_ps, now,
-                          mean_rate(flow, now - flow->updated_ps));
+        lh_link_utilization_end_alone(f->load, index, flow->updated_ps, now,
+                                      mean_rate(flow, now - flow->updated_ps));
     else
-        lh_load_end(f->load, index);
+        lh_link_utilization_end(f->load, index);
 }
 
 bool
@@ -338,8 +338,8 @@ lh_flows_event(LhFlows *f, uint32_t index, LhTime now)
     if (f->load != NULL)
         unload(f, index, now);
     if (flow->links_count > 0)
-        lh_fair_detach(f, index);
-    lh_delays_add(&f->delays, now, flow->latency_ps, index);
+        lh_max_min_detach(f, index);
+    lh_latency_queues_add(&f->delays, now, flow->latency_ps, index);
     return true;
 }
 
@@ -352,7 +352,7 @@ lh_flows_next_arrival(const LhFlows *f)
 bool
 lh_flows_arrive(LhFlows *f, LhTime now, uint32_t *index)
 {
-    return lh_delays_take(&f->delays, now, index);
+    return lh_latency_queues_take(&f->delays, now, index);
 }
 
 /* What a link shared by many ranks carries may not fit 64 bits. */

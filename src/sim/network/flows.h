@@ -39,7 +39,7 @@ void lh_flows_watch(LhFlows *flows, const LhFlowsWatch *watch);
 
 /* From now on @load, which is borrowed, follows all messages; rates are told by lh_flows_settle().
  */
-void lh_flows_load(LhFlows *flows, LhLoad *load);
+void lh_flows_load(LhFlows *flows, LhLinkUtilization *load);
 
 /* Handles the heap event of flow @index: true if its last byte has been sent, so that only its
  * latency is left. */

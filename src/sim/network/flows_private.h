@@ -32,7 +32,7 @@ typedef struct {
     LhTime latency_ps;
 } LhFlow;
 
-#define LH_ENTRIES_INLINE 2
+#define LH_SETTINGS_INLINE 2
 
 /* One cache line: links are what a large network has most of. */
 typedef struct {
@@ -48,9 +48,9 @@ typedef struct {
             uint32_t source, destination;
         } pair; /* of a pair's link: the destination twice, and one more for collectives' */
     };
-    uint32_t *entries; /* in_place until there are more than LH_ENTRIES_INLINE */
+    uint32_t *entries; /* in_place until there are more than LH_SETTINGS_INLINE */
     uint32_t entries_count, entries_capacity;
-    uint32_t in_place[LH_ENTRIES_INLINE];
+    uint32_t in_place[LH_SETTINGS_INLINE];
     uint32_t open;  /* while solving: unfixed flows of the set */
     uint32_t epoch; /* touched if equal to LhFlows.epoch */
 } LhFlowLink;
@@ -64,7 +64,7 @@ typedef struct {
     double share;
     uint32_t link; /* or flow | LH_OF_FLOW */
     uint32_t open; /* when it was worked out: as long as that is so, the share still holds */
-} LhFairShare;
+} LhMaxMinShare;
 
 typedef struct {
     uint32_t *items;
@@ -87,11 +87,11 @@ struct _LhFlows {
     LhIndices touched; /* links they cross */
     LhIndices free;    /* flow indices to reuse ... */
     LhIndices retired; /* ... after the next settle */
-    LhFairShare *shares;
+    LhMaxMinShare *shares;
     uint32_t shares_count, shares_capacity;
-    LhDelays delays;    /* of flows that have been sent */
-    LhFlowsWatch watch; /* all NULL: nobody's */
-    LhLoad *load;       /* NULL: nobody wants to know */
+    LhLatencyQueues delays;  /* of flows that have been sent */
+    LhFlowsWatch watch;      /* all NULL: nobody's */
+    LhLinkUtilization *load; /* NULL: nobody wants to know */
 };
 
 static inline void
@@ -112,19 +112,19 @@ lh_flow_last_link(const LhFlow *flow)
 }
 
 /* Puts flow @index, whose route is set, into the lists of its links; true if one is tight now. */
-bool lh_fair_attach(LhFlows *flows, uint32_t index);
+bool lh_max_min_attach(LhFlows *flows, uint32_t index);
 
 /*
  * A new flow wants its share of its tight links. Flows that are faster than an equal share will
  * hardly keep their rate: taking them along at once saves rounds (not needed for the result).
  */
-void lh_fair_claim(LhFlows *flows, uint32_t index);
+void lh_max_min_claim(LhFlows *flows, uint32_t index);
 
 /* Takes the flow off its links; the flows that those links held back join the set. */
-void lh_fair_detach(LhFlows *flows, uint32_t index);
+void lh_max_min_detach(LhFlows *flows, uint32_t index);
 
 /* Gives every flow of the set, which may grow for it, its next_rate and next_bottleneck. */
-void lh_fair_solve(LhFlows *flows);
+void lh_max_min_solve(LhFlows *flows);
 
 /* Ends what the solve has been for: the set is empty. */
-void lh_fair_end(LhFlows *flows);
+void lh_max_min_end(LhFlows *flows);

@@ -5,7 +5,7 @@
 
 #define LINE_MIN 64 /* a power of two */
 
-struct _LhDelayLine {
+struct _LhLatencyQueue {
     LhTime latency_ps;
     LhTime *times_ps; /* ring buffers */
     uint32_t *items;
@@ -13,13 +13,13 @@ struct _LhDelayLine {
 };
 
 void
-lh_delays_init(LhDelays *delays)
+lh_latency_queues_init(LhLatencyQueues *delays)
 {
-    *delays = (LhDelays){ .next_ps = LH_TIME_NEVER };
+    *delays = (LhLatencyQueues){ .next_ps = LH_TIME_NEVER };
 }
 
 void
-lh_delays_clear(LhDelays *delays)
+lh_latency_queues_clear(LhLatencyQueues *delays)
 {
     for (uint32_t i = 0; i < delays->lines_count; i++) {
         g_free(delays->lines[i].times_ps);
@@ -28,26 +28,26 @@ lh_delays_clear(LhDelays *delays)
     g_free(delays->lines);
 }
 
-static LhDelayLine *
-line_of(LhDelays *delays, LhTime latency_ps)
+static LhLatencyQueue *
+line_of(LhLatencyQueues *delays, LhTime latency_ps)
 {
-    LhDelayLine *line;
+    LhLatencyQueue *line;
 
     for (uint32_t i = 0; i < delays->lines_count; i++) {
         if (delays->lines[i].latency_ps == latency_ps)
             return &delays->lines[i];
     }
-    delays->lines = g_renew(LhDelayLine, delays->lines, delays->lines_count + 1);
+    delays->lines = g_renew(LhLatencyQueue, delays->lines, delays->lines_count + 1);
     line = &delays->lines[delays->lines_count++];
-    *line = (LhDelayLine){ .latency_ps = latency_ps,
-                           .times_ps = g_new(LhTime, LINE_MIN),
-                           .items = g_new(uint32_t, LINE_MIN),
-                           .mask = LINE_MIN - 1 };
+    *line = (LhLatencyQueue){ .latency_ps = latency_ps,
+                              .times_ps = g_new(LhTime, LINE_MIN),
+                              .items = g_new(uint32_t, LINE_MIN),
+                              .mask = LINE_MIN - 1 };
     return line;
 }
 
 static void
-grow_line(LhDelayLine *line)
+grow_line(LhLatencyQueue *line)
 {
     const uint32_t capacity = 2 * (line->mask + 1);
     LhTime *times_ps = g_new(LhTime, capacity);
@@ -66,9 +66,9 @@ grow_line(LhDelayLine *line)
 }
 
 void
-lh_delays_add(LhDelays *delays, LhTime now, LhTime latency_ps, uint32_t item)
+lh_latency_queues_add(LhLatencyQueues *delays, LhTime now, LhTime latency_ps, uint32_t item)
 {
-    LhDelayLine *line = line_of(delays, latency_ps);
+    LhLatencyQueue *line = line_of(delays, latency_ps);
     uint32_t at;
 
     if (line->count > line->mask)
@@ -81,12 +81,12 @@ lh_delays_add(LhDelays *delays, LhTime now, LhTime latency_ps, uint32_t item)
 
 /* The earliest of the lines' first items. */
 static LhTime
-next_of(const LhDelays *delays)
+next_of(const LhLatencyQueues *delays)
 {
     LhTime next_ps = LH_TIME_NEVER;
 
     for (uint32_t i = 0; i < delays->lines_count; i++) {
-        const LhDelayLine *line = &delays->lines[i];
+        const LhLatencyQueue *line = &delays->lines[i];
 
         if (line->count > 0)
             next_ps = MIN(next_ps, line->times_ps[line->first & line->mask]);
@@ -95,10 +95,10 @@ next_of(const LhDelays *delays)
 }
 
 bool
-lh_delays_take(LhDelays *delays, LhTime now, uint32_t *item)
+lh_latency_queues_take(LhLatencyQueues *delays, LhTime now, uint32_t *item)
 {
     for (uint32_t i = 0; now == delays->next_ps && i < delays->lines_count; i++) {
-        LhDelayLine *line = &delays->lines[i];
+        LhLatencyQueue *line = &delays->lines[i];
 
         if (line->count == 0 || line->times_ps[line->first & line->mask] != now)
             continue;

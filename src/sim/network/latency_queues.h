@@ -8,20 +8,20 @@
 
 #include <stdbool.h>
 
-typedef struct _LhDelayLine LhDelayLine;
+typedef struct _LhLatencyQueue LhLatencyQueue;
 
-/* All zero but next_ps is valid and empty: lh_delays_init(). */
+/* All zero but next_ps is valid and empty: lh_latency_queues_init(). */
 typedef struct {
-    LhDelayLine *lines;
+    LhLatencyQueue *lines;
     uint32_t lines_count;
     LhTime next_ps; /* when the next item arrives; LH_TIME_NEVER: there is none */
-} LhDelays;
+} LhLatencyQueues;
 
-void lh_delays_init(LhDelays *delays);
-void lh_delays_clear(LhDelays *delays);
+void lh_latency_queues_init(LhLatencyQueues *delays);
+void lh_latency_queues_clear(LhLatencyQueues *delays);
 
 /* @item leaves at @now, which is no earlier than what left before. */
-void lh_delays_add(LhDelays *delays, LhTime now, LhTime latency_ps, uint32_t item);
+void lh_latency_queues_add(LhLatencyQueues *delays, LhTime now, LhTime latency_ps, uint32_t item);
 
 /* Takes one item that arrives at @now; false when there is none left. */
-bool lh_delays_take(LhDelays *delays, LhTime now, uint32_t *item);
+bool lh_latency_queues_take(LhLatencyQueues *delays, LhTime now, uint32_t *item);

@@ -18,7 +18,7 @@ typedef struct {
     uint32_t links_count;
 } Message;
 
-struct _LhLoad {
+struct _LhLinkUtilization {
     LhLinkSink sink;
     void *data;
     Link *links;
@@ -26,21 +26,21 @@ struct _LhLoad {
     GArray *touched;  /* of uint32_t: links that may have another rate than was told */
 };
 
-LhLoad *
-lh_load_new(uint32_t links_count, LhLinkSink sink, void *data)
+LhLinkUtilization *
+lh_link_utilization_new(uint32_t links_count, LhLinkSink sink, void *data)
 {
-    LhLoad *load = g_new(LhLoad, 1);
+    LhLinkUtilization *load = g_new(LhLinkUtilization, 1);
 
-    *load = (LhLoad){ .sink = sink,
-                      .data = data,
-                      .links = g_new0(Link, links_count),
-                      .messages = g_array_new(FALSE, TRUE, sizeof(Message)),
-                      .touched = g_array_new(FALSE, FALSE, sizeof(uint32_t)) };
+    *load = (LhLinkUtilization){ .sink = sink,
+                                 .data = data,
+                                 .links = g_new0(Link, links_count),
+                                 .messages = g_array_new(FALSE, TRUE, sizeof(Message)),
+                                 .touched = g_array_new(FALSE, FALSE, sizeof(uint32_t)) };
     return load;
 }
 
 void
-lh_load_free(LhLoad *load)
+lh_link_utilization_free(LhLinkUtilization *load)
 {
     if (load == NULL)
         return;
@@ -51,7 +51,7 @@ lh_load_free(LhLoad *load)
 }
 
 static Message *
-message_of(LhLoad *load, uint32_t flow)
+message_of(LhLinkUtilization *load, uint32_t flow)
 {
     if (flow >= load->messages->len)
         g_array_set_size(load->messages, flow + 1);
@@ -59,7 +59,7 @@ message_of(LhLoad *load, uint32_t flow)
 }
 
 static Link *
-touched_link(LhLoad *load, uint32_t id)
+touched_link(LhLinkUtilization *load, uint32_t id)
 {
     Link *link = &load->links[id];
 
@@ -70,7 +70,7 @@ touched_link(LhLoad *load, uint32_t id)
 }
 
 void
-lh_load_start(LhLoad *load, uint32_t flow, const LhRoute *route)
+lh_link_utilization_start(LhLinkUtilization *load, uint32_t flow, const LhRoute *route)
 {
     Message *message = message_of(load, flow);
 
@@ -83,7 +83,7 @@ lh_load_start(LhLoad *load, uint32_t flow, const LhRoute *route)
 }
 
 void
-lh_load_rate(LhLoad *load, uint32_t flow, double bytes_per_s)
+lh_link_utilization_rate(LhLinkUtilization *load, uint32_t flow, double bytes_per_s)
 {
     Message *message = message_of(load, flow);
 
@@ -94,7 +94,7 @@ lh_load_rate(LhLoad *load, uint32_t flow, double bytes_per_s)
 
 /* Of a link without messages the rate is exactly 0. */
 static void
-leave(LhLoad *load, const Message *message)
+leave(LhLinkUtilization *load, const Message *message)
 {
     for (uint32_t i = 0; i < message->links_count; i++) {
         Link *link = touched_link(load, message->links[i]);
@@ -105,14 +105,15 @@ leave(LhLoad *load, const Message *message)
 }
 
 void
-lh_load_end(LhLoad *load, uint32_t flow)
+lh_link_utilization_end(LhLinkUtilization *load, uint32_t flow)
 {
-    lh_load_rate(load, flow, 0);
+    lh_link_utilization_rate(load, flow, 0);
     leave(load, message_of(load, flow));
 }
 
 void
-lh_load_end_alone(LhLoad *load, uint32_t flow, LhTime from_ps, LhTime now, double bytes_per_s)
+lh_link_utilization_end_alone(LhLinkUtilization *load, uint32_t flow, LhTime from_ps, LhTime now,
+                              double bytes_per_s)
 {
     const Message *message = message_of(load, flow);
 
@@ -124,7 +125,7 @@ lh_load_end_alone(LhLoad *load, uint32_t flow, LhTime from_ps, LhTime now, doubl
 }
 
 void
-lh_load_tell(LhLoad *load, LhTime now)
+lh_link_utilization_tell(LhLinkUtilization *load, LhTime now)
 {
     for (guint i = 0; i < load->touched->len; i++) {
         const uint32_t id = g_array_index(load->touched, uint32_t, i);

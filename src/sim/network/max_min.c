@@ -70,7 +70,7 @@ grow_entries(LhFlowLink *link)
 }
 
 bool
-lh_fair_attach(LhFlows *f, uint32_t index)
+lh_max_min_attach(LhFlows *f, uint32_t index)
 {
     LhFlow *flow = &f->flows[index];
     bool tight = false;
@@ -89,7 +89,7 @@ lh_fair_attach(LhFlows *f, uint32_t index)
 }
 
 void
-lh_fair_claim(LhFlows *f, uint32_t index)
+lh_max_min_claim(LhFlows *f, uint32_t index)
 {
     const LhFlow *flow = &f->flows[index];
 
@@ -109,7 +109,7 @@ lh_fair_claim(LhFlows *f, uint32_t index)
 }
 
 void
-lh_fair_detach(LhFlows *f, uint32_t index)
+lh_max_min_detach(LhFlows *f, uint32_t index)
 {
     LhFlow *flow = &f->flows[index];
 
@@ -141,29 +141,29 @@ lh_fair_detach(LhFlows *f, uint32_t index)
 }
 
 static bool
-share_before(LhFairShare a, LhFairShare b)
+share_before(LhMaxMinShare a, LhMaxMinShare b)
 {
     return a.share < b.share || (a.share == b.share && a.link < b.link);
 }
 
 static void
-shares_push(LhFlows *f, LhFairShare s)
+shares_push(LhFlows *f, LhMaxMinShare s)
 {
     uint32_t i = f->shares_count++;
 
     if (f->shares_count > f->shares_capacity) {
         f->shares_capacity = MAX(64, f->shares_capacity * 2);
-        f->shares = g_renew(LhFairShare, f->shares, f->shares_capacity);
+        f->shares = g_renew(LhMaxMinShare, f->shares, f->shares_capacity);
     }
     for (; i > 0 && share_before(s, f->shares[(i - 1) / 2]); i = (i - 1) / 2)
         f->shares[i] = f->shares[(i - 1) / 2];
     f->shares[i] = s;
 }
 
-static LhFairShare
+static LhMaxMinShare
 shares_pop(LhFlows *f)
 {
-    LhFairShare least = f->shares[0], last = f->shares[--f->shares_count];
+    LhMaxMinShare least = f->shares[0], last = f->shares[--f->shares_count];
     uint32_t i = 0;
 
     for (;;) {
@@ -203,7 +203,7 @@ offer(LhFlows *f)
         if (link->open > 0) {
             const double share = link->residual / link->open;
 
-            shares_push(f, (LhFairShare){ share, f->touched.items[t], link->open });
+            shares_push(f, (LhMaxMinShare){ share, f->touched.items[t], link->open });
         }
     }
     for (uint32_t s = 0; s < f->set.count; s++) {
@@ -211,7 +211,7 @@ offer(LhFlows *f)
 
         flow->next_rate = -1;
         if (flow->narrowest == LH_OWN_LIMIT)
-            shares_push(f, (LhFairShare){ flow->own_rate, f->set.items[s] | LH_OF_FLOW, 1 });
+            shares_push(f, (LhMaxMinShare){ flow->own_rate, f->set.items[s] | LH_OF_FLOW, 1 });
     }
 }
 
@@ -261,7 +261,7 @@ fill(LhFlows *f)
 {
     offer(f);
     while (f->shares_count > 0) {
-        LhFairShare s = shares_pop(f);
+        LhMaxMinShare s = shares_pop(f);
         const LhFlowLink *link;
 
         if ((s.link & LH_OF_FLOW) != 0) {
@@ -272,7 +272,7 @@ fill(LhFlows *f)
         if (link->open == 0)
             continue;
         if (link->open != s.open)
-            shares_push(f, (LhFairShare){ link->residual / link->open, s.link, link->open });
+            shares_push(f, (LhMaxMinShare){ link->residual / link->open, s.link, link->open });
         else
             fix_link(f, s.link, s.share);
     }
@@ -344,7 +344,7 @@ check_loads(const LhFlows *f)
 #endif
 
 void
-lh_fair_solve(LhFlows *f)
+lh_max_min_solve(LhFlows *f)
 {
     uint32_t solved = 0;
 
@@ -362,7 +362,7 @@ lh_fair_solve(LhFlows *f)
 }
 
 void
-lh_fair_end(LhFlows *f)
+lh_max_min_end(LhFlows *f)
 {
     f->set.count = 0;
     f->touched.count = 0;

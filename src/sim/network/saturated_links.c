@@ -10,7 +10,7 @@ typedef struct {
     uint64_t round;       /* known in */
 } Load;
 
-struct _LhBinding {
+struct _LhSaturatedLinks {
     const LhNetwork *network;
     const LhFlows *flows;
     bool shared;
@@ -19,10 +19,10 @@ struct _LhBinding {
     uint64_t round;
 };
 
-LhBinding *
-lh_binding_new(const LhNetwork *network, const LhFlows *flows, bool shared)
+LhSaturatedLinks *
+lh_saturated_links_new(const LhNetwork *network, const LhFlows *flows, bool shared)
 {
-    LhBinding *b = g_new0(LhBinding, 1);
+    LhSaturatedLinks *b = g_new0(LhSaturatedLinks, 1);
 
     b->network = network;
     b->flows = flows;
@@ -32,14 +32,14 @@ lh_binding_new(const LhNetwork *network, const LhFlows *flows, bool shared)
 }
 
 void
-lh_binding_free(LhBinding *b)
+lh_saturated_links_free(LhSaturatedLinks *b)
 {
     g_free(b->loads);
     g_free(b);
 }
 
 void
-lh_binding_refresh(LhBinding *b)
+lh_saturated_links_refresh(LhSaturatedLinks *b)
 {
     b->round++;
 }
@@ -52,7 +52,7 @@ tier_bit(const LhNetwork *n, uint32_t link)
 
 /* Links beyond those of the network are limits of pairs. */
 static uint8_t
-tiers_of(const LhBinding *b, uint32_t id)
+tiers_of(const LhSaturatedLinks *b, uint32_t id)
 {
     const LhFlowLink *link = &b->flows->links[id];
     LhRoute route;
@@ -64,7 +64,7 @@ tiers_of(const LhBinding *b, uint32_t id)
 }
 
 static const Load *
-load_of(LhBinding *b, uint32_t id)
+load_of(LhSaturatedLinks *b, uint32_t id)
 {
     const LhFlowLink *link = &b->flows->links[id];
     Load *load;
@@ -88,7 +88,7 @@ load_of(LhBinding *b, uint32_t id)
 }
 
 uint8_t
-lh_binding_of_flow(LhBinding *b, uint32_t index)
+lh_saturated_links_of_flow(LhSaturatedLinks *b, uint32_t index)
 {
     const LhFlow *flow = &b->flows->flows[index];
     uint8_t tiers = 0;
@@ -110,7 +110,7 @@ lh_binding_of_flow(LhBinding *b, uint32_t index)
 }
 
 uint8_t
-lh_binding_of_route(const LhNetwork *n, const LhRoute *route)
+lh_saturated_links_of_route(const LhNetwork *n, const LhRoute *route)
 {
     const double limit = lh_network_route_bandwidth(n, route) * LH_WHAT_IF_FACTOR;
     uint8_t tiers = 0;

@@ -7,17 +7,18 @@
 
 #include "sim/network/flows.h"
 
-typedef struct _LhBinding LhBinding;
+typedef struct _LhSaturatedLinks LhSaturatedLinks;
 
 /* Both are borrowed. @shared: links are shared fairly. Caller frees. */
-LhBinding *lh_binding_new(const LhNetwork *network, const LhFlows *flows, bool shared);
-void lh_binding_free(LhBinding *binding);
+LhSaturatedLinks *lh_saturated_links_new(const LhNetwork *network, const LhFlows *flows,
+                                         bool shared);
+void lh_saturated_links_free(LhSaturatedLinks *binding);
 
 /* Rates have changed since the last question. */
-void lh_binding_refresh(LhBinding *binding);
+void lh_saturated_links_refresh(LhSaturatedLinks *binding);
 
 /* Of flow @index, which moves: a bit for each LhTier. 0: it has no rate yet. */
-uint8_t lh_binding_of_flow(LhBinding *binding, uint32_t index);
+uint8_t lh_saturated_links_of_flow(LhSaturatedLinks *binding, uint32_t index);
 
 /* Of a message that is alone on @route. */
-uint8_t lh_binding_of_route(const LhNetwork *network, const LhRoute *route);
+uint8_t lh_saturated_links_of_route(const LhNetwork *network, const LhRoute *route);

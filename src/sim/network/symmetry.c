@@ -26,10 +26,10 @@ has_shift(const LhNetwork *n, uint32_t shift)
             shift / n->gpus_per_node % n->trunks[n->trunk_levels - 1].nodes == 0);
 }
 
-LhFold
-lh_fold_choose(const LhProgram *program, const LhNetwork *network, LhNetworkModel model)
+LhSymmetryGroups
+lh_symmetry_choose(const LhProgram *program, const LhNetwork *network, LhNetworkModel model)
 {
-    LhFold fold = { .of = { 1, 1, 1 }, .kept = 1, .ranks = lh_program_ranks(program) };
+    LhSymmetryGroups fold = { .of = { 1, 1, 1 }, .kept = 1, .ranks = lh_program_ranks(program) };
     const LhSymmetry *of = &program->symmetry;
 
     if (model == LH_NETWORK_FIFO) /* whose links carry messages in an order of ranks */
@@ -43,10 +43,10 @@ lh_fold_choose(const LhProgram *program, const LhNetwork *network, LhNetworkMode
     return fold;
 }
 
-LhFold
-lh_fold_less(const LhFold *fold, bool row)
+LhSymmetryGroups
+lh_symmetry_less(const LhSymmetryGroups *fold, bool row)
 {
-    LhFold less = *fold;
+    LhSymmetryGroups less = *fold;
 
     if (row && fold->of.row > 1)
         less.of.row = 1;
@@ -61,18 +61,18 @@ lh_fold_less(const LhFold *fold, bool row)
 
 /* @first: of links of one kind, two for each place; a place is that of @gpus GPUs in a row. */
 static uint32_t
-move(const LhFold *fold, uint32_t link, uint32_t first, uint32_t gpus)
+move(const LhSymmetryGroups *fold, uint32_t link, uint32_t first, uint32_t gpus)
 {
     const uint32_t place = (link - first) / 2;
 
     if ((uint64_t)place * gpus >= fold->ranks)
         return link;
-    return first + 2 * (lh_fold_rank(fold, place * gpus) / gpus) + (link - first) % 2;
+    return first + 2 * (lh_symmetry_rank(fold, place * gpus) / gpus) + (link - first) % 2;
 }
 
 /* A NIC goes where the first of its GPUs goes: in a row each GPU has its own. */
 static uint32_t
-move_nic(const LhFold *fold, const LhNetwork *n, uint32_t link)
+move_nic(const LhSymmetryGroups *fold, const LhNetwork *n, uint32_t link)
 {
     const uint32_t place = (link - n->nic_first) / 2;
     const uint32_t rank = place / n->nics_per_node * n->gpus_per_node +
@@ -80,24 +80,25 @@ move_nic(const LhFold *fold, const LhNetwork *n, uint32_t link)
 
     if (rank >= fold->ranks)
         return link;
-    return n->nic_first + 2 * lh_network_nic(n, lh_fold_rank(fold, rank)) +
+    return n->nic_first + 2 * lh_network_nic(n, lh_symmetry_rank(fold, rank)) +
            (link - n->nic_first) % 2;
 }
 
 /* Ranks of a row have no such links: they meet on a switch. */
 static uint32_t
-move_in_tree(const LhFold *fold, const LhNetwork *n, uint32_t link)
+move_in_tree(const LhSymmetryGroups *fold, const LhNetwork *n, uint32_t link)
 {
     const uint32_t place = (link - n->tree.first) % n->tree.per_node;
     const uint32_t first = (link - n->tree.first) / n->tree.per_node * n->gpus_per_node;
 
     if (first >= fold->ranks)
         return link;
-    return n->tree.first + lh_fold_rank(fold, first) / n->gpus_per_node * n->tree.per_node + place;
+    return n->tree.first + lh_symmetry_rank(fold, first) / n->gpus_per_node * n->tree.per_node +
+           place;
 }
 
 uint32_t
-lh_fold_link(const LhFold *fold, const LhNetwork *n, uint32_t link)
+lh_symmetry_link(const LhSymmetryGroups *fold, const LhNetwork *n, uint32_t link)
 {
     if (link >= n->collective_first)
         return move(fold, link, n->collective_first, n->gpus_per_node);

@@ -153,13 +153,13 @@ is_equal(const LhTraffic *t, guint i, guint j)
 
 /* Each link carries what the one does that stands for it. */
 static bool
-is_alike(const Sum *sum, const LhFold *fold)
+is_alike(const Sum *sum, const LhSymmetryGroups *fold)
 {
     const LhTraffic *t = sum->traffic;
 
     for (guint i = 0; i < t->links->len; i++) {
         const uint32_t id = g_array_index(t->links, LhTrafficLink, i).id;
-        const guint like = number_of(sum, lh_fold_link(fold, sum->network, id));
+        const guint like = number_of(sum, lh_symmetry_link(fold, sum->network, id));
 
         if (like == 0 || !is_equal(t, i, like - 1))
             return false;
@@ -243,7 +243,7 @@ find_bound_s(const LhTraffic *t, const uint64_t *part_bytes, uint8_t *tiers)
 
 LhTraffic *
 lh_traffic_new(const LhNetwork *network, const LhCollective *c, LhLinkAlgorithm algorithm,
-               const LhFold *fold)
+               const LhSymmetryGroups *fold)
 {
     LhTraffic *t = g_new0(LhTraffic, 1);
     g_autoptr(GHashTable) indices = g_hash_table_new(NULL, NULL);

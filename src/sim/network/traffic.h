@@ -38,7 +38,7 @@ struct _LhTraffic {
  * nobody). Parts of uneven all-to-alls are single bytes. Caller frees.
  */
 LhTraffic *lh_traffic_new(const LhNetwork *network, const LhCollective *c,
-                          LhLinkAlgorithm algorithm, const LhFold *fold);
+                          LhLinkAlgorithm algorithm, const LhSymmetryGroups *fold);
 void lh_traffic_free(LhTraffic *traffic);
 
 /* The bytes of each kind of part, into @part_bytes (LH_RINGS_MAX of them). */

@@ -5,7 +5,7 @@
 
 /* An op of the step and the op of the program that it should be. */
 typedef struct {
-    LhValues *v;
+    LhStepValues *v;
     LhInstance *instance;
     const LhOp *own, *op;
     uint32_t g;
@@ -94,9 +94,9 @@ compute_agrees(const Pair *p)
 }
 
 LhRankMap
-lh_instance_map(const LhValues *v, uint32_t rank)
+lh_instance_map(const LhStepValues *v, uint32_t rank)
 {
-    return (LhRankMap){ rank - v->tensor * lh_values_place(v, rank).context, v->tensor };
+    return (LhRankMap){ rank - v->tensor * lh_step_values_place(v, rank).context, v->tensor };
 }
 
 static bool
@@ -241,7 +241,7 @@ body_agrees(const Pair *p)
 }
 
 const char *
-lh_instance_difference(LhValues *v, LhInstance *instance, const LhOp *own, const LhOp *op,
+lh_instance_difference(LhStepValues *v, LhInstance *instance, const LhOp *own, const LhOp *op,
                        uint32_t g)
 {
     const Pair pair = { v, instance, own, op, g };

@@ -32,12 +32,12 @@ typedef struct _LhInstance {
 
 /* Where rank 0 of the embedded program stands of which @rank runs a part, and how far apart its
  * ranks are. */
-LhRankMap lh_instance_map(const LhValues *v, uint32_t rank);
+LhRankMap lh_instance_map(const LhStepValues *v, uint32_t rank);
 
 /*
  * Holds op @g of a step, @op, against @own, the op of the embedded program that it should be. What
  * the first ops name stands from then on for the slots, streams and communicator of the program.
  * What differs, in words; NULL: nothing.
  */
-const char *lh_instance_difference(LhValues *v, LhInstance *instance, const LhOp *own,
+const char *lh_instance_difference(LhStepValues *v, LhInstance *instance, const LhOp *own,
                                    const LhOp *op, uint32_t g);

@@ -116,9 +116,9 @@ count_touches(LhModuleRank *m)
 
 /* The program of @module, which exists, for the place of @rank in its group. */
 static const LhModuleRank *
-module_rank(LhValues *v, uint32_t module, uint32_t rank)
+module_rank(LhStepValues *v, uint32_t module, uint32_t rank)
 {
-    const uint32_t context = lh_values_place(v, rank).context;
+    const uint32_t context = lh_step_values_place(v, rank).context;
     LhModuleRank *m = &v->parts_of[module * v->context + context];
     LhOpBuffer buffer = { 0 };
     LhCursor cursor;
@@ -138,7 +138,7 @@ module_rank(LhValues *v, uint32_t module, uint32_t rank)
 }
 
 #define FIND_MODULE(...)                                                                           \
-    (lh_proof_find(v->proof, LH_FINDING_COVERAGE, (LhPlace){ LH_NONE, LH_NONE, -1, LH_NONE },      \
+    (lh_proof_find(v->proof, LH_FINDING_COVERAGE, (LhRealPath){ LH_NONE, LH_NONE, -1, LH_NONE },   \
                    __VA_ARGS__),                                                                   \
      false)
 
@@ -149,7 +149,7 @@ static const char *const kind_names[LH_STEP_KINDS] = {
 };
 
 static bool
-check_attention_module(LhValues *v, uint32_t module, const char *name)
+check_attention_module(LhStepValues *v, uint32_t module, const char *name)
 {
     const LhProgram *program = v->proof->program->modules[module];
     const LhStepKind kind = (LhStepKind)(module / 2);
@@ -169,7 +169,7 @@ check_attention_module(LhValues *v, uint32_t module, const char *name)
 }
 
 static bool
-check_rule(LhValues *v, uint32_t module, const char *name)
+check_rule(LhStepValues *v, uint32_t module, const char *name)
 {
     const LhProgramParams *p = &v->proof->program->modules[module]->params;
     const LhStepKind kind = (LhStepKind)(module / 2);
@@ -185,7 +185,7 @@ check_rule(LhValues *v, uint32_t module, const char *name)
 
 /* Findings about an embedded program are findings about the step. */
 static bool
-check_alone(LhValues *v, uint32_t module, const char *name)
+check_alone(LhStepValues *v, uint32_t module, const char *name)
 {
     const LhProgram *program = v->proof->program->modules[module];
     g_autoptr(LhVerdict) verdict = lh_verify(program);
@@ -193,7 +193,7 @@ check_alone(LhValues *v, uint32_t module, const char *name)
     for (guint i = 0; i < verdict->findings->len; i++) {
         const LhFinding *f = &g_array_index(verdict->findings, LhFinding, i);
 
-        lh_proof_find(v->proof, f->kind, (LhPlace){ LH_NONE, LH_NONE, -1, LH_NONE },
+        lh_proof_find(v->proof, f->kind, (LhRealPath){ LH_NONE, LH_NONE, -1, LH_NONE },
                       "computes %s by %s, which alone has this finding: %s", name, program->name,
                       f->message);
     }
@@ -202,7 +202,7 @@ check_alone(LhValues *v, uint32_t module, const char *name)
 }
 
 static bool
-check_programs(LhValues *v)
+check_programs(LhStepValues *v)
 {
     const LhProgram *program = v->proof->program;
     bool needed[LH_STEP_KINDS] = { false };
@@ -231,7 +231,7 @@ check_programs(LhValues *v)
 
 /* No two slots of the program are in one place. */
 static bool
-check_apart(LhValues *v, const LhInstance *instance)
+check_apart(LhStepValues *v, const LhInstance *instance)
 {
     const LhProgram *program = instance->of->program;
 
@@ -252,7 +252,7 @@ check_apart(LhValues *v, const LhInstance *instance)
 }
 
 static LhInstance *
-new_instance(LhValues *v, uint32_t g, uint32_t number)
+new_instance(LhStepValues *v, uint32_t g, uint32_t number)
 {
     const LhOp *op = &v->proof->ops[g];
     const uint32_t rank = v->proof->op_rank[g];
@@ -267,7 +267,7 @@ new_instance(LhValues *v, uint32_t g, uint32_t number)
     instance->layer = op->layer;
     instance->micro_batch = op->micro_batch;
     instance->again =
-        !is_backward(instance->module) && !lh_values_note_forward(v, g, ATTENTION_ROW, 0);
+        !is_backward(instance->module) && !lh_step_values_note_forward(v, g, ATTENTION_ROW, 0);
     slots = instance->of->program->slots_count;
     cells = lh_program_cells(instance->of->program);
     instance->slots = g_new(uint32_t, slots);
@@ -284,7 +284,7 @@ new_instance(LhValues *v, uint32_t g, uint32_t number)
 
 /* Whether attention of some kind may begin at op @g. */
 static bool
-check_begin(LhValues *v, uint32_t g)
+check_begin(LhStepValues *v, uint32_t g)
 {
     const LhOp *op = &v->proof->ops[g];
 
@@ -299,7 +299,7 @@ check_begin(LhValues *v, uint32_t g)
 
 /* The instance that begins at op @g; false, with a finding, if there is none. */
 static bool
-check_instance(LhValues *v, uint32_t g, uint32_t number)
+check_instance(LhStepValues *v, uint32_t g, uint32_t number)
 {
     const LhProof *proof = v->proof;
     LhInstance *instance;
@@ -328,7 +328,7 @@ check_instance(LhValues *v, uint32_t g, uint32_t number)
 }
 
 static bool
-find_instances(LhValues *v)
+find_instances(LhStepValues *v)
 {
     const LhProof *proof = v->proof;
 
@@ -350,14 +350,14 @@ find_instances(LhValues *v)
 }
 
 static const LhInstance *
-instance_of(const LhValues *v, uint32_t g)
+instance_of(const LhStepValues *v, uint32_t g)
 {
     return v->op_instance[g] == LH_NONE ? NULL : g_ptr_array_index(v->instances, v->op_instance[g]);
 }
 
 /* Whether two ops, of ranks that meet, are of one call of attention, or both of none. */
 static bool
-are_together(const LhValues *v, uint32_t g, uint32_t h)
+are_together(const LhStepValues *v, uint32_t g, uint32_t h)
 {
     const LhInstance *a = instance_of(v, g), *b = instance_of(v, h);
 
@@ -368,7 +368,7 @@ are_together(const LhValues *v, uint32_t g, uint32_t h)
 }
 
 static bool
-check_messages(LhValues *v)
+check_messages(LhStepValues *v)
 {
     const LhProof *proof = v->proof;
 
@@ -393,7 +393,7 @@ check_messages(LhValues *v)
 
 /* All ranks of a group make the same calls, in one order. */
 static bool
-check_groups(LhValues *v)
+check_groups(LhStepValues *v)
 {
     const LhProof *proof = v->proof;
     g_autofree uint32_t *first = g_new0(uint32_t, proof->ranks + 1);
@@ -422,7 +422,7 @@ check_groups(LhValues *v)
 }
 
 bool
-lh_values_check_modules(LhValues *v)
+lh_step_values_check_modules(LhStepValues *v)
 {
     const uint32_t ops = v->proof->ops_count;
 
@@ -435,7 +435,7 @@ lh_values_check_modules(LhValues *v)
 }
 
 void
-lh_values_clear_modules(LhValues *v)
+lh_step_values_clear_modules(LhStepValues *v)
 {
     for (uint32_t i = 0; i < 2 * LH_STEP_KINDS * v->context; i++) {
         LhModuleRank *m = &v->parts_of[i];
@@ -455,7 +455,7 @@ lh_values_clear_modules(LhValues *v)
 
 /* One part that an op of attention touches. */
 typedef struct {
-    LhValues *v;
+    LhStepValues *v;
     LhInstance *instance;
     uint32_t g;
     const LhSlot *slot;   /* of the program */
@@ -469,8 +469,8 @@ typedef struct {
 static LhValue
 outside_value(const Place *p)
 {
-    LhValue value = lh_values_of_attention(p->v, p->instance->of->program, p->index,
-                                           p->instance->rank, p->part);
+    LhValue value = lh_step_values_of_attention(p->v, p->instance->of->program, p->index,
+                                                p->instance->rank, p->part);
 
     value.layer = p->instance->layer;
     value.micro_batch = p->instance->micro_batch;
@@ -480,7 +480,7 @@ outside_value(const Place *p)
 static bool
 holds(const Place *p)
 {
-    const uint32_t context = lh_values_place(p->v, p->instance->rank).context;
+    const uint32_t context = lh_step_values_place(p->v, p->instance->rank).context;
 
     return lh_step_slot_role(p->slot) != LH_STEP_ROLES &&
            lh_slot_holds(p->instance->of->program, p->slot, context, p->part);
@@ -489,13 +489,13 @@ holds(const Place *p)
 static void
 check_input(const Place *p)
 {
-    LhValues *v = p->v;
+    LhStepValues *v = p->v;
     const LhValue want = outside_value(p);
-    const LhValue have = lh_values_at(v, p->g, p->around, p->at);
-    LhValueCell *cell = lh_values_cell(v, p->instance->rank, p->around, p->at);
+    const LhValue have = lh_step_values_at(v, p->g, p->around, p->at);
+    LhValueCell *cell = lh_step_values_cell(v, p->instance->rank, p->around, p->at);
     g_autofree char *wanted = NULL, *found = NULL, *name = NULL;
 
-    if (have.kind == LH_VALUE_SUSPECT || (lh_values_equal(&have, &want) && have.set == 0))
+    if (have.kind == LH_VALUE_SUSPECT || (lh_step_values_equal(&have, &want) && have.set == 0))
         return;
     name = lh_cell_text(v->proof->program, p->around, p->at);
     wanted = lh_proof_value_text(v, &want);
@@ -510,8 +510,8 @@ check_input(const Place *p)
 static bool
 check_alone_there(const Place *p, const Touch *touch)
 {
-    LhValues *v = p->v;
-    const LhValueCell *cell = lh_values_cell(v, p->instance->rank, p->around, p->at);
+    LhStepValues *v = p->v;
+    const LhValueCell *cell = lh_step_values_cell(v, p->instance->rank, p->around, p->at);
     const bool begun = *p->touched > 0 && *p->touched < p->touches;
     const bool writing = *p->written > 0 && *p->written < p->writes;
     g_autofree char *name = NULL;
@@ -525,7 +525,7 @@ check_alone_there(const Place *p, const Touch *touch)
 static void
 count_touch(const Place *p, const Touch *touch)
 {
-    LhValueCell *cell = lh_values_cell(p->v, p->instance->rank, p->around, p->at);
+    LhValueCell *cell = lh_step_values_cell(p->v, p->instance->rank, p->around, p->at);
 
     if ((*p->touched)++ == 0)
         cell->open++;
@@ -542,7 +542,7 @@ count_touch(const Place *p, const Touch *touch)
 static void
 touch_part(const Place *p, const Touch *touch)
 {
-    LhValueCell *cell = lh_values_cell(p->v, p->instance->rank, p->around, p->at);
+    LhValueCell *cell = lh_step_values_cell(p->v, p->instance->rank, p->around, p->at);
 
     check_alone_there(p, touch);
     if (touch->reads && p->slot->role == LH_SLOT_INPUT && holds(p))
@@ -557,7 +557,7 @@ touch_part(const Place *p, const Touch *touch)
 }
 
 void
-lh_values_apply_module(LhValues *v, uint32_t op)
+lh_step_values_apply_module(LhStepValues *v, uint32_t op)
 {
     LhInstance *instance = g_ptr_array_index(v->instances, v->op_instance[op]);
     const LhModuleRank *of = instance->of;

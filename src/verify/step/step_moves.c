@@ -7,7 +7,7 @@
 
 /* With what it is to be done to. */
 typedef struct {
-    LhValues *v;
+    LhStepValues *v;
     LhMovement of;
 } StepMovement;
 
@@ -22,7 +22,8 @@ take_sent(const StepMovement *m, uint32_t position, uint32_t i)
                       "moves half of a tensor outside attention");
         return (LhValue){ .kind = LH_VALUE_SUSPECT };
     }
-    return lh_values_take(m->v, lh_movement_op(&m->of, position), region->slot, region->part + i);
+    return lh_step_values_take(m->v, lh_movement_op(&m->of, position), region->slot,
+                               region->part + i);
 }
 
 static void
@@ -30,7 +31,8 @@ put_received_value(const StepMovement *m, uint32_t position, uint32_t i, LhValue
 {
     const LhRegion *region = lh_movement_receive(&m->of, position);
 
-    lh_values_put(m->v, lh_movement_op(&m->of, position), region->slot, region->part + i, value);
+    lh_step_values_put(m->v, lh_movement_op(&m->of, position), region->slot, region->part + i,
+                       value);
 }
 
 static bool
@@ -44,10 +46,10 @@ is_sum(const LhValue *value)
 static bool
 add_sent_value(const StepMovement *m, uint32_t position, const LhValue *from, LhValue *sum)
 {
-    LhValues *v = m->v;
+    LhStepValues *v = m->v;
     const uint32_t g = lh_movement_op(&m->of, position);
     const LhSlot *slot = &v->proof->program->slots[lh_movement_send(&m->of, position)->slot];
-    const bool equal = is_sum(from) && (position == 0 || lh_values_equal(from, sum));
+    const bool equal = is_sum(from) && (position == 0 || lh_step_values_equal(from, sum));
     const uint32_t set =
         equal && position > 0 ? lh_sets_unite(&v->sets, sum->set, from->set) : from->set;
 
@@ -71,7 +73,7 @@ add_sent_value(const StepMovement *m, uint32_t position, const LhValue *from, Lh
 static LhValue
 reduce_values(const StepMovement *m, uint32_t to, uint32_t i)
 {
-    LhValues *v = m->v;
+    LhStepValues *v = m->v;
     const LhValue suspect = { .kind = LH_VALUE_SUSPECT };
     LhValue sum = suspect;
 
@@ -84,7 +86,8 @@ reduce_values(const StepMovement *m, uint32_t to, uint32_t i)
             return suspect;
     }
     if (sum.kind == LH_VALUE_ROLE &&
-        lh_sets_size(&v->sets, sum.set) == lh_values_role_terms(v, (LhStepRole)sum.what, sum.layer))
+        lh_sets_size(&v->sets, sum.set) ==
+            lh_step_values_role_terms(v, (LhStepRole)sum.what, sum.layer))
         sum.set = 0;
     return sum;
 }
@@ -119,7 +122,7 @@ receive_summed_values(const StepMovement *m)
 }
 
 void
-lh_values_hold_meeting(LhValues *v, const LhMeeting *meeting)
+lh_step_values_hold_meeting(LhStepValues *v, const LhMeeting *meeting)
 {
     const uint32_t g = v->proof->meeting_ops[meeting->first];
     const LhOp *first = &v->proof->ops[g];
@@ -145,7 +148,7 @@ lh_values_hold_meeting(LhValues *v, const LhMeeting *meeting)
 /* What is there is sent as it is when the exchange starts: who changes it before it has gone races,
  * which is found elsewhere. */
 static void
-send_part(LhValues *v, uint32_t g, uint32_t i)
+send_part(LhStepValues *v, uint32_t g, uint32_t i)
 {
     const LhPart *part = &v->proof->parts[i];
 
@@ -159,14 +162,14 @@ send_part(LhValues *v, uint32_t g, uint32_t i)
             LhValue value = { .kind = LH_VALUE_SUSPECT };
 
             if (region->half == LH_HALF_BOTH)
-                value = lh_values_take(v, g, region->slot, region->part + c);
+                value = lh_step_values_take(v, g, region->slot, region->part + c);
             g_array_append_val(v->sent, value);
         }
     }
 }
 
 void
-lh_values_send(LhValues *v, uint32_t g)
+lh_step_values_send(LhStepValues *v, uint32_t g)
 {
     const LhOp *op = &v->proof->ops[g];
 
@@ -182,20 +185,20 @@ lh_values_send(LhValues *v, uint32_t g)
 
 /* Both ends of a message name as many parts of a slot. */
 static void
-receive_part(LhValues *v, uint32_t g, uint32_t i)
+receive_part(LhStepValues *v, uint32_t g, uint32_t i)
 {
     const LhPart *part = &v->proof->parts[i];
     uint32_t next = v->sent_first[v->proof->part_match[i]];
 
     for (uint32_t k = 0; k < part->regions_count; k++) {
         for (uint32_t c = 0; c < part->regions[k].count; c++)
-            lh_values_put(v, g, part->regions[k].slot, part->regions[k].part + c,
-                          g_array_index(v->sent, LhValue, next++));
+            lh_step_values_put(v, g, part->regions[k].slot, part->regions[k].part + c,
+                               g_array_index(v->sent, LhValue, next++));
     }
 }
 
 void
-lh_values_receive(LhValues *v, uint32_t g)
+lh_step_values_receive(LhStepValues *v, uint32_t g)
 {
     const LhOp *op = &v->proof->ops[g];
 
@@ -206,7 +209,7 @@ lh_values_receive(LhValues *v, uint32_t g)
 }
 
 void
-lh_values_clear_messages(LhValues *v)
+lh_step_values_clear_messages(LhStepValues *v)
 {
     g_clear_pointer(&v->sent, g_array_unref);
     g_free(v->sent_first);

@@ -6,7 +6,7 @@
 #include "verify/step/step_values.h"
 
 bool
-lh_values_is_optimizer(const LhOp *op)
+lh_step_values_is_optimizer(const LhOp *op)
 {
     switch (op->compute.kernel) {
     case LH_KERNEL_ID_accumulate:
@@ -20,24 +20,24 @@ lh_values_is_optimizer(const LhOp *op)
 }
 
 static LhValue
-take_operand(LhValues *v, uint32_t g, uint32_t i)
+take_operand(LhStepValues *v, uint32_t g, uint32_t i)
 {
     const LhRegion *region = &v->proof->ops[g].compute.regions[i];
 
-    return lh_values_take(v, g, region->slot, region->part);
+    return lh_step_values_take(v, g, region->slot, region->part);
 }
 
 static void
-put_operand(LhValues *v, uint32_t g, uint32_t i, LhValue value)
+put_operand(LhStepValues *v, uint32_t g, uint32_t i, LhValue value)
 {
     const LhRegion *region = &v->proof->ops[g].compute.regions[i];
 
-    lh_values_put(v, g, region->slot, region->part, value);
+    lh_step_values_put(v, g, region->slot, region->part, value);
 }
 
 /* An operand is not what is needed there. */
 static bool
-find_other(LhValues *v, uint32_t g, uint32_t i, const LhValue *have, const char *needed)
+find_other(LhStepValues *v, uint32_t g, uint32_t i, const LhValue *have, const char *needed)
 {
     const LhOp *op = &v->proof->ops[g];
     const LhRegion *region = &op->compute.regions[i];
@@ -52,21 +52,21 @@ find_other(LhValues *v, uint32_t g, uint32_t i, const LhValue *have, const char 
 
 /* A gradient, with all of its terms if @complete. */
 static bool
-take_gradient(LhValues *v, uint32_t g, bool complete, LhValue *gradient)
+take_gradient(LhStepValues *v, uint32_t g, bool complete, LhValue *gradient)
 {
     uint32_t terms;
 
     *gradient = take_operand(v, g, 0);
     if (gradient->kind != LH_VALUE_GRADIENT)
         return find_other(v, g, 0, gradient, "the gradient of a weight");
-    terms = lh_values_weight_facts(v, (LhStepWeight)gradient->what, gradient->layer)->terms;
+    terms = lh_step_values_weight_facts(v, (LhStepWeight)gradient->what, gradient->layer)->terms;
     if (complete && lh_sets_size(&v->sets, gradient->set) != terms)
         return find_other(v, g, 0, gradient, "all of its terms");
     return true;
 }
 
 static bool
-check_label(LhValues *v, uint32_t g, const LhValue *gradient, LhPhase phase)
+check_label(LhStepValues *v, uint32_t g, const LhValue *gradient, LhPhase phase)
 {
     const LhOp *op = &v->proof->ops[g];
 
@@ -84,11 +84,12 @@ check_label(LhValues *v, uint32_t g, const LhValue *gradient, LhPhase phase)
 
 /* The call is for the elements of the piece that it is given. */
 static bool
-check_piece_count(LhValues *v, uint32_t g, const LhValue *gradient)
+check_piece_count(LhStepValues *v, uint32_t g, const LhValue *gradient)
 {
     const uint64_t count = v->proof->ops[g].compute.args.optimizer.count;
-    const uint64_t want = lh_values_piece_size(
-        lh_values_weight_facts(v, (LhStepWeight)gradient->what, gradient->layer), gradient->piece);
+    const uint64_t want = lh_step_values_piece_size(
+        lh_step_values_weight_facts(v, (LhStepWeight)gradient->what, gradient->layer),
+        gradient->piece);
 
     if (count == want)
         return true;
@@ -101,7 +102,7 @@ check_piece_count(LhValues *v, uint32_t g, const LhValue *gradient)
 
 /* y += x, of the same piece, without a term twice. */
 static bool
-apply_accumulate(LhValues *v, uint32_t g)
+apply_accumulate(LhStepValues *v, uint32_t g)
 {
     const LhOp *op = &v->proof->ops[g];
     LhValue sum, target;
@@ -109,14 +110,14 @@ apply_accumulate(LhValues *v, uint32_t g)
     if (!take_gradient(v, g, false, &sum) || !check_label(v, g, &sum, LH_PHASE_BACKWARD))
         return false;
     if (op->compute.args.elements.count <
-        lh_values_piece_size(lh_values_weight_facts(v, (LhStepWeight)sum.what, sum.layer),
-                             sum.piece)) {
+        lh_step_values_piece_size(lh_step_values_weight_facts(v, (LhStepWeight)sum.what, sum.layer),
+                                  sum.piece)) {
         FIND_VALUE(g, -1, "adds up fewer elements than the piece has");
         return false;
     }
     if (!lh_proof_overwrites(op, 1)) {
         target = take_operand(v, g, 1);
-        if (!lh_values_equal(&target, &sum))
+        if (!lh_step_values_equal(&target, &sum))
             return find_other(v, g, 1, &target, "the gradient of the same piece");
         sum.set = lh_sets_unite(&v->sets, sum.set, target.set);
         if (sum.set == LH_NONE)
@@ -128,7 +129,7 @@ apply_accumulate(LhValues *v, uint32_t g)
 
 /* norm += squares of a piece, each piece once. */
 static bool
-apply_norm(LhValues *v, uint32_t g)
+apply_norm(LhStepValues *v, uint32_t g)
 {
     const LhOp *op = &v->proof->ops[g];
     LhValue gradient, norm = { .kind = LH_VALUE_NORM };
@@ -138,7 +139,7 @@ apply_norm(LhValues *v, uint32_t g)
     if (!take_gradient(v, g, true, &gradient) || !check_piece_count(v, g, &gradient) ||
         !check_label(v, g, &gradient, LH_PHASE_OPTIMIZER))
         return false;
-    facts = lh_values_weight_facts(v, (LhStepWeight)gradient.what, gradient.layer);
+    facts = lh_step_values_weight_facts(v, (LhStepWeight)gradient.what, gradient.layer);
     term = lh_sets_one(&v->sets, facts->first + gradient.slice * facts->held + gradient.piece);
     if (!lh_proof_overwrites(op, 1)) {
         norm = take_operand(v, g, 1);
@@ -155,7 +156,7 @@ apply_norm(LhValues *v, uint32_t g)
 
 /* Numbers of the optimizer: the user's, and the same in all calls. */
 static bool
-check_numbers(LhValues *v, uint32_t g)
+check_numbers(LhStepValues *v, uint32_t g)
 {
     const LhKernelArgs *a = &v->proof->ops[g].compute.args, *b;
     const LhStepParams *p = v->params;
@@ -179,7 +180,7 @@ check_numbers(LhValues *v, uint32_t g)
 /* The norm that gradients are clipped by is that of all of them. Without clipping it means nothing.
  */
 static bool
-check_norm(LhValues *v, uint32_t g, uint32_t operand)
+check_norm(LhStepValues *v, uint32_t g, uint32_t operand)
 {
     const LhValue norm = take_operand(v, g, operand);
 
@@ -191,14 +192,14 @@ check_norm(LhValues *v, uint32_t g, uint32_t operand)
 
 /* Operand @i, which belongs to the weight of @gradient, goes from before the step to behind it. */
 static bool
-raise_state(LhValues *v, uint32_t g, uint32_t i, LhValueKind kind, const LhValue *gradient)
+raise_state(LhStepValues *v, uint32_t g, uint32_t i, LhValueKind kind, const LhValue *gradient)
 {
     const LhValue have = take_operand(v, g, i);
     LhValue want = *gradient;
 
     want.kind = (uint8_t)kind;
     want.set = 0;
-    if (!lh_values_equal(&have, &want)) {
+    if (!lh_step_values_equal(&have, &want)) {
         g_autofree char *text = lh_proof_value_text(v, &want);
 
         return find_other(v, g, i, &have, text);
@@ -209,7 +210,7 @@ raise_state(LhValues *v, uint32_t g, uint32_t i, LhValueKind kind, const LhValue
 }
 
 static bool
-apply_adam(LhValues *v, uint32_t g)
+apply_adam(LhStepValues *v, uint32_t g)
 {
     enum { NORM = 1, CLOCK };
     const bool fp32 = v->proof->ops[g].compute.kernel == LH_KERNEL_ID_adam_fp32;
@@ -227,7 +228,7 @@ apply_adam(LhValues *v, uint32_t g)
 
 /* A call works on one piece. */
 static bool
-check_parts(LhValues *v, uint32_t g)
+check_parts(LhStepValues *v, uint32_t g)
 {
     const LhOp *op = &v->proof->ops[g];
 
@@ -242,7 +243,7 @@ check_parts(LhValues *v, uint32_t g)
 }
 
 void
-lh_values_apply_optimizer(LhValues *v, uint32_t op)
+lh_step_values_apply_optimizer(LhStepValues *v, uint32_t op)
 {
     bool applied = check_parts(v, op);
 
@@ -259,5 +260,5 @@ lh_values_apply_optimizer(LhValues *v, uint32_t op)
         }
     }
     if (!applied)
-        lh_values_write_suspect(v, op);
+        lh_step_values_write_suspect(v, op);
 }

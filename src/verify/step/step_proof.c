@@ -7,22 +7,22 @@
 #include "verify/step/step_values.h"
 
 static void
-apply(LhValues *v, uint32_t g)
+apply(LhStepValues *v, uint32_t g)
 {
     const LhOp *op = &v->proof->ops[g];
 
     if (v->op_instance[g] != LH_NONE)
-        lh_values_apply_module(v, g);
-    else if (op->kind == LH_OP_COMPUTE && lh_values_is_optimizer(op))
-        lh_values_apply_optimizer(v, g);
+        lh_step_values_apply_module(v, g);
+    else if (op->kind == LH_OP_COMPUTE && lh_step_values_is_optimizer(op))
+        lh_step_values_apply_optimizer(v, g);
     else if (op->kind == LH_OP_COMPUTE)
-        lh_values_apply_row(v, g);
+        lh_step_values_apply_row(v, g);
     else if (op->kind == LH_OP_EXCHANGE)
-        lh_values_receive(v, g);
+        lh_step_values_receive(v, g);
 }
 
 static void
-execute_step(LhValues *v)
+execute_step(LhStepValues *v)
 {
     const LhProof *proof = v->proof;
 
@@ -32,20 +32,20 @@ execute_step(LhValues *v)
         if (node >= 2 * proof->ops_count + proof->meetings_count)
             continue; /* a host's issue */
         if (node >= 2 * proof->ops_count)
-            lh_values_hold_meeting(v, &proof->meetings[node - 2 * proof->ops_count]);
+            lh_step_values_hold_meeting(v, &proof->meetings[node - 2 * proof->ops_count]);
         else if (node % 2 == 1)
             apply(v, node / 2);
         else if (proof->ops[node / 2].kind == LH_OP_EXCHANGE && v->op_instance[node / 2] == LH_NONE)
-            lh_values_send(v, node / 2);
+            lh_step_values_send(v, node / 2);
     }
 }
 
-static LhValues
+static LhStepValues
 values_of(LhProof *proof)
 {
     const LhProgram *program = proof->program;
     const LhStepParams *params = lh_step_params(program);
-    LhValues v = {
+    LhStepValues v = {
         .proof = proof,
         .plan = program->step,
         .params = params,
@@ -68,22 +68,22 @@ values_of(LhProof *proof)
 void
 lh_proof_check_step(LhProof *proof)
 {
-    LhValues v = values_of(proof);
+    LhStepValues v = values_of(proof);
 
     if (v.placement == NULL || proof->ranks != lh_step_ranks(v.params)) {
-        lh_proof_find(proof, LH_FINDING_MALFORMED, (LhPlace){ LH_NONE, LH_NONE, -1, LH_NONE },
+        lh_proof_find(proof, LH_FINDING_MALFORMED, (LhRealPath){ LH_NONE, LH_NONE, -1, LH_NONE },
                       "has no attention, or other ranks than its step");
         return;
     }
     lh_sets_init(&v.sets);
     lh_proof_list_allocs(proof);
-    lh_values_begin(&v);
-    if (lh_values_check_modules(&v)) {
+    lh_step_values_begin(&v);
+    if (lh_step_values_check_modules(&v)) {
         execute_step(&v);
-        lh_values_check_end(&v);
+        lh_step_values_check_end(&v);
     }
-    lh_values_clear_modules(&v);
-    lh_values_clear_messages(&v);
+    lh_step_values_clear_modules(&v);
+    lh_step_values_clear_messages(&v);
     lh_sets_clear(&v.sets);
     g_free(v.cells);
     g_free(v.weights);

@@ -14,7 +14,7 @@ is_of_heads(const LhStepNode *node)
 }
 
 static LhStepWeight
-held(const LhValues *v, const LhStepOperand *o)
+held(const LhStepValues *v, const LhStepOperand *o)
 {
     return lh_step_held_weight(v->plan, (LhStepWeight)o->what);
 }
@@ -26,7 +26,7 @@ layer_of_weight(const LhTableRow *row, LhStepWeight weight)
 }
 
 static uint32_t
-parts_wanted(const LhValues *v, const LhTableRow *row, const LhStepOperand *o)
+parts_wanted(const LhStepValues *v, const LhTableRow *row, const LhStepOperand *o)
 {
     switch (o->kind) {
     case LH_STEP_WEIGHT:
@@ -38,14 +38,15 @@ parts_wanted(const LhValues *v, const LhTableRow *row, const LhStepOperand *o)
     case LH_STEP_LOSS:
         return 1;
     default:
-        return lh_values_role_parts(v, (LhStepRole)o->what, row->layer) /
+        return lh_step_values_role_parts(v, (LhStepRole)o->what, row->layer) /
                (is_of_heads(row->node) ? v->segments : 1);
     }
 }
 
 /* Part @part of an operand, as the row begins (@after: as it ends). */
 static LhValue
-wanted(const LhValues *v, const LhTableRow *row, const LhStepOperand *o, uint32_t part, bool after)
+wanted(const LhStepValues *v, const LhTableRow *row, const LhStepOperand *o, uint32_t part,
+       bool after)
 {
     const LhStepRole role = (LhStepRole)o->what;
     uint32_t layer = row->layer + (o->kind == LH_STEP_OUT_NEXT ? 1 : 0);
@@ -53,14 +54,14 @@ wanted(const LhValues *v, const LhTableRow *row, const LhStepOperand *o, uint32_
     switch (o->kind) {
     case LH_STEP_WEIGHT:
     case LH_STEP_GRADIENT:
-        return lh_values_of_weight(v,
-                                   o->kind == LH_STEP_WEIGHT ? LH_VALUE_WEIGHT : LH_VALUE_GRADIENT,
-                                   held(v, o), layer_of_weight(row, held(v, o)), row->rank, part);
+        return lh_step_values_of_weight(
+            v, o->kind == LH_STEP_WEIGHT ? LH_VALUE_WEIGHT : LH_VALUE_GRADIENT, held(v, o),
+            layer_of_weight(row, held(v, o)), row->rank, part);
     case LH_STEP_TOKENS:
     case LH_STEP_TARGETS:
-        return lh_values_of_tokens(v,
-                                   o->kind == LH_STEP_TOKENS ? LH_VALUE_TOKENS : LH_VALUE_TARGETS,
-                                   row->micro_batch, row->rank, part);
+        return lh_step_values_of_tokens(
+            v, o->kind == LH_STEP_TOKENS ? LH_VALUE_TOKENS : LH_VALUE_TARGETS, row->micro_batch,
+            row->rank, part);
     case LH_STEP_LOSS:
         return (LhValue){ .kind = LH_VALUE_LOSS };
     default:
@@ -68,7 +69,7 @@ wanted(const LhValues *v, const LhTableRow *row, const LhStepOperand *o, uint32_
             layer = lh_table_sublayers_ahead(v, row) - (o->kind == LH_STEP_UPDATE && after ? 1 : 0);
         if (is_of_heads(row->node))
             part += row->segment * parts_wanted(v, row, o);
-        return lh_values_of_role(v, role, layer, row->micro_batch, row->rank, part);
+        return lh_step_values_of_role(v, role, layer, row->micro_batch, row->rank, part);
     }
 }
 
@@ -108,7 +109,7 @@ must_add(const LhTableRow *row, const LhStepOperand *o)
 }
 
 static bool
-match_operand(LhValues *v, uint32_t g, const LhTableRow *row, uint32_t i, Difference *d)
+match_operand(LhStepValues *v, uint32_t g, const LhTableRow *row, uint32_t i, Difference *d)
 {
     const LhOp *op = &v->proof->ops[g];
     const LhStepOperand *o = &row->node->operands[i];
@@ -124,16 +125,16 @@ match_operand(LhValues *v, uint32_t g, const LhTableRow *row, uint32_t i, Differ
     for (uint32_t part = 0; reads(op, o, i) && part < region->count; part++) {
         d->part = part;
         d->want = wanted(v, row, o, part, false);
-        d->have = lh_values_take(v, g, region->slot, region->part + part);
+        d->have = lh_step_values_take(v, g, region->slot, region->part + part);
         d->suspect = d->have.kind == LH_VALUE_SUSPECT;
-        if (!lh_values_equal(&d->have, &d->want) || (!sum && d->have.set != 0))
+        if (!lh_step_values_equal(&d->have, &d->want) || (!sum && d->have.set != 0))
             return false;
     }
     return true;
 }
 
 static bool
-match_row(LhValues *v, uint32_t g, const LhTableRow *row, Difference *d)
+match_row(LhStepValues *v, uint32_t g, const LhTableRow *row, Difference *d)
 {
     const LhStepOperand *operands = row->node->operands;
     bool equal = true;
@@ -154,7 +155,7 @@ match_row(LhValues *v, uint32_t g, const LhTableRow *row, Difference *d)
 }
 
 static void
-find_no_row(LhValues *v, uint32_t g, const LhTableRow *row, const Difference *d)
+find_no_row(LhStepValues *v, uint32_t g, const LhTableRow *row, const Difference *d)
 {
     const LhOp *op = &v->proof->ops[g];
     const LhKernel *kernel = lh_proof_kernel(op);
@@ -186,7 +187,7 @@ find_no_row(LhValues *v, uint32_t g, const LhTableRow *row, const Difference *d)
 
 /* Tries @row for every segment that it could be of; true: it is, with @row's segment set. */
 static bool
-match_segments(LhValues *v, uint32_t g, LhTableRow *row, Difference *best, LhTableRow *closest)
+match_segments(LhStepValues *v, uint32_t g, LhTableRow *row, Difference *best, LhTableRow *closest)
 {
     const uint32_t segments = is_of_heads(row->node) ? v->segments : 1;
 
@@ -205,7 +206,7 @@ match_segments(LhValues *v, uint32_t g, LhTableRow *row, Difference *best, LhTab
 
 /* The row that the call is; false, with a finding or because of an earlier one, if it is none. */
 static bool
-find_row(LhValues *v, uint32_t g, LhTableRow *row)
+find_row(LhStepValues *v, uint32_t g, LhTableRow *row)
 {
     const LhOp *op = &v->proof->ops[g];
     Difference best = { 0 };
@@ -240,7 +241,7 @@ typedef struct {
 } Argument;
 
 static bool
-check_arguments(LhValues *v, uint32_t g, const Argument *arguments, uint32_t count)
+check_arguments(LhStepValues *v, uint32_t g, const Argument *arguments, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         if (arguments[i].have == arguments[i].want)
@@ -253,7 +254,7 @@ check_arguments(LhValues *v, uint32_t g, const Argument *arguments, uint32_t cou
 }
 
 static bool
-check_product_rows(LhValues *v, uint32_t g, const LhTableRow *row)
+check_product_rows(LhStepValues *v, uint32_t g, const LhTableRow *row)
 {
     const LhKernelArgs *a = &v->proof->ops[g].compute.args;
     const LhStepMatrix matrix = lh_step_matrix(
@@ -272,7 +273,7 @@ check_product_rows(LhValues *v, uint32_t g, const LhTableRow *row)
 }
 
 static bool
-check_experts(LhValues *v, uint32_t g)
+check_experts(LhStepValues *v, uint32_t g)
 {
     const LhKernelArgs *a = &v->proof->ops[g].compute.args;
     const Argument arguments[] = {
@@ -287,14 +288,14 @@ check_experts(LhValues *v, uint32_t g)
 
 /* The base is a number of the model's, copied or 0. */
 static bool
-check_heads(LhValues *v, uint32_t g, const LhTableRow *row)
+check_heads(LhStepValues *v, uint32_t g, const LhTableRow *row)
 {
     const LhKernelArgs *a = &v->proof->ops[g].compute.args;
     const bool linear = lh_step_layer_kind(v->plan, row->layer) == LH_STEP_LINEAR;
     const double base = linear ? 0 : v->params->model->rotary_base;
     const LhSegment segment = lh_placement_segment(
-        v->placement,
-        lh_placement_segment_id(v->placement, lh_values_place(v, row->rank).context, row->segment));
+        v->placement, lh_placement_segment_id(
+                          v->placement, lh_step_values_place(v, row->rank).context, row->segment));
     const Argument arguments[] = {
         { "rows", a->to_heads.rows, segment.count },
         { "start", a->to_heads.start, segment.start },
@@ -311,7 +312,7 @@ check_heads(LhValues *v, uint32_t g, const LhTableRow *row)
 }
 
 static bool
-check_epsilon(LhValues *v, uint32_t g)
+check_epsilon(LhStepValues *v, uint32_t g)
 {
     const double epsilon = v->proof->ops[g].compute.args.rows.epsilon;
 
@@ -324,7 +325,7 @@ check_epsilon(LhValues *v, uint32_t g)
 }
 
 static bool
-check_rows(LhValues *v, uint32_t g, const LhTableRow *row)
+check_rows(LhStepValues *v, uint32_t g, const LhTableRow *row)
 {
     const LhKernelArgs *a = &v->proof->ops[g].compute.args;
     const LhAttention *attention = &v->params->module.attention;
@@ -334,7 +335,7 @@ check_rows(LhValues *v, uint32_t g, const LhTableRow *row)
                           row->node->operands[1].kind == LH_STEP_TARGETS;
     const Argument arguments[] = {
         { "vocabulary", a->rows.vocabulary, v->params->model->vocab_size },
-        { "first", a->rows.first, lh_values_place(v, row->rank).tensor * columns },
+        { "first", a->rows.first, lh_step_values_place(v, row->rank).tensor * columns },
         { "count", embeds ? a->rows.count : a->rows.width, columns },
         { "tokens", a->rows.tokens,
           attention->batch * attention->seq_length * v->data * v->micro_batches },
@@ -351,7 +352,7 @@ check_rows(LhValues *v, uint32_t g, const LhTableRow *row)
 }
 
 static bool
-check_row_args(LhValues *v, uint32_t g, const LhTableRow *row)
+check_row_args(LhStepValues *v, uint32_t g, const LhTableRow *row)
 {
     switch (lh_kernels[row->node->kernel]->args) {
     case LH_ARGS_PRODUCT:
@@ -370,7 +371,7 @@ check_row_args(LhValues *v, uint32_t g, const LhTableRow *row)
 /* ---- phases ---- */
 
 bool
-lh_values_note_forward(LhValues *v, uint32_t op, uint32_t row, uint32_t segment)
+lh_step_values_note_forward(LhStepValues *v, uint32_t op, uint32_t row, uint32_t segment)
 {
     const LhOp *o = &v->proof->ops[op];
     const size_t index =
@@ -395,13 +396,13 @@ is_behind_loss(const LhTableRow *row)
 }
 
 static bool
-check_phase(LhValues *v, uint32_t g, const LhTableRow *row)
+check_phase(LhStepValues *v, uint32_t g, const LhTableRow *row)
 {
     const LhOp *op = &v->proof->ops[g];
     LhPhase phase = LH_PHASE_BACKWARD;
 
     if (row->table == LH_TABLE_EMBED || row->table == LH_TABLE_FORWARD)
-        phase = lh_values_note_forward(
+        phase = lh_step_values_note_forward(
                     v, g, row->table == LH_TABLE_EMBED ? LH_EMBED_ROW : row->index, row->segment)
                     ? LH_PHASE_FORWARD
                     : LH_PHASE_RECOMPUTE;
@@ -418,9 +419,9 @@ check_phase(LhValues *v, uint32_t g, const LhTableRow *row)
 
 /* The term that a row adds to a sum, and how many terms that sum has. */
 static uint32_t
-term_of(const LhValues *v, const LhTableRow *row, const LhStepOperand *o, uint32_t *terms)
+term_of(const LhStepValues *v, const LhTableRow *row, const LhStepOperand *o, uint32_t *terms)
 {
-    const LhValuePlace place = lh_values_place(v, row->rank);
+    const LhValuePlace place = lh_step_values_place(v, row->rank);
     const uint32_t batch =
         (place.data * v->micro_batches + row->micro_batch) * v->context + place.context;
     const LhStepRows rows = lh_step_rows((LhStepRole)o->what);
@@ -432,7 +433,7 @@ term_of(const LhValues *v, const LhTableRow *row, const LhStepOperand *o, uint32
     if (o->kind == LH_STEP_GRADIENT) {
         const LhStepWeight weight = held(v, o);
         const LhWeightFacts *facts =
-            lh_values_weight_facts(v, weight, layer_of_weight(row, weight));
+            lh_step_values_weight_facts(v, weight, layer_of_weight(row, weight));
         const uint32_t use = lh_table_gradient_rows_before(v, weight, row->layer, row->node);
 
         *terms = facts->terms;
@@ -443,7 +444,7 @@ term_of(const LhValues *v, const LhTableRow *row, const LhStepOperand *o, uint32
         *terms = 1;
         return 0;
     }
-    *terms = lh_values_role_terms(v, rows.alone, row->layer);
+    *terms = lh_step_values_role_terms(v, rows.alone, row->layer);
     if (lh_table_is_sum((LhStepRole)o->what))
         return lh_table_makers_before(v, rows.alone, row->layer, row->node) * v->tensor +
                place.tensor;
@@ -459,7 +460,7 @@ keeps_set(const LhValue *value)
 
 /* Adds the row's term to what is there; false, with a finding, if it is in it already. */
 static bool
-add_term(LhValues *v, uint32_t g, const LhTableRow *row, uint32_t i, const LhValue *before,
+add_term(LhStepValues *v, uint32_t g, const LhTableRow *row, uint32_t i, const LhValue *before,
          LhValue *value)
 {
     const LhStepOperand *o = &row->node->operands[i];
@@ -483,7 +484,7 @@ add_term(LhValues *v, uint32_t g, const LhTableRow *row, uint32_t i, const LhVal
 }
 
 static void
-write_operand(LhValues *v, uint32_t g, const LhTableRow *row, uint32_t i)
+write_operand(LhStepValues *v, uint32_t g, const LhTableRow *row, uint32_t i)
 {
     const LhOp *op = &v->proof->ops[g];
     const LhStepOperand *o = &row->node->operands[i];
@@ -491,16 +492,16 @@ write_operand(LhValues *v, uint32_t g, const LhTableRow *row, uint32_t i)
 
     for (uint32_t part = 0; part < region->count; part++) {
         LhValue value = wanted(v, row, o, part, true);
-        const LhValue before = lh_values_at(v, g, region->slot, region->part + part);
+        const LhValue before = lh_step_values_at(v, g, region->slot, region->part + part);
 
         if (!add_term(v, g, row, i, reads(op, o, i) ? &before : NULL, &value))
             value.kind = LH_VALUE_SUSPECT;
-        lh_values_put(v, g, region->slot, region->part + part, value);
+        lh_step_values_put(v, g, region->slot, region->part + part, value);
     }
 }
 
 void
-lh_values_write_suspect(LhValues *v, uint32_t g)
+lh_step_values_write_suspect(LhStepValues *v, uint32_t g)
 {
     const LhOp *op = &v->proof->ops[g];
     const LhKernel *kernel = lh_proof_kernel(op);
@@ -510,13 +511,13 @@ lh_values_write_suspect(LhValues *v, uint32_t g)
 
         for (uint32_t part = 0;
              kernel->operands[i].access != LH_OPERAND_READ && part < region->count; part++)
-            lh_values_put(v, g, region->slot, region->part + part,
-                          (LhValue){ .kind = LH_VALUE_SUSPECT });
+            lh_step_values_put(v, g, region->slot, region->part + part,
+                               (LhValue){ .kind = LH_VALUE_SUSPECT });
     }
 }
 
 void
-lh_values_apply_row(LhValues *v, uint32_t op)
+lh_step_values_apply_row(LhStepValues *v, uint32_t op)
 {
     LhTableRow row;
 
@@ -526,7 +527,7 @@ lh_values_apply_row(LhValues *v, uint32_t op)
         return;
     }
     if (!find_row(v, op, &row) || !check_row_args(v, op, &row) || !check_phase(v, op, &row)) {
-        lh_values_write_suspect(v, op);
+        lh_step_values_write_suspect(v, op);
         return;
     }
     for (uint32_t i = 0; i < LH_STEP_OPERANDS; i++) {

@@ -11,7 +11,7 @@ const LhStepNode *const lh_step_tables[LH_TABLES] = {
 };
 
 bool
-lh_table_has_layer(const LhValues *v, LhTable table, uint32_t layer)
+lh_table_has_layer(const LhStepValues *v, LhTable table, uint32_t layer)
 {
     if (table == LH_TABLE_EMBED || table == LH_TABLE_EMBED_BWD)
         return layer == 0;
@@ -19,7 +19,7 @@ lh_table_has_layer(const LhValues *v, LhTable table, uint32_t layer)
 }
 
 bool
-lh_table_has_row(const LhValues *v, const LhStepNode *node, uint32_t layer)
+lh_table_has_row(const LhStepValues *v, const LhStepNode *node, uint32_t layer)
 {
     const uint32_t features = lh_step_features(v->plan, layer);
 
@@ -40,7 +40,7 @@ names(const LhStepNode *node, LhStepOperandKind kind, LhStepRole what)
 }
 
 static bool
-adds_to(const LhValues *v, const LhStepNode *node, LhStepWeight weight)
+adds_to(const LhStepValues *v, const LhStepNode *node, LhStepWeight weight)
 {
     for (unsigned i = 0; i < LH_STEP_OPERANDS; i++) {
         const LhStepOperand *o = &node->operands[i];
@@ -53,7 +53,7 @@ adds_to(const LhValues *v, const LhStepNode *node, LhStepWeight weight)
 }
 
 uint32_t
-lh_table_gradient_rows_before(const LhValues *v, LhStepWeight weight, uint32_t layer,
+lh_table_gradient_rows_before(const LhStepValues *v, LhStepWeight weight, uint32_t layer,
                               const LhStepNode *end)
 {
     uint32_t count = 0;
@@ -69,7 +69,7 @@ lh_table_gradient_rows_before(const LhValues *v, LhStepWeight weight, uint32_t l
 }
 
 uint32_t
-lh_values_gradient_rows(const LhValues *v, LhStepWeight weight, uint32_t layer)
+lh_step_values_gradient_rows(const LhStepValues *v, LhStepWeight weight, uint32_t layer)
 {
     return lh_table_gradient_rows_before(v, weight, layer, NULL);
 }
@@ -87,7 +87,8 @@ lh_table_is_sum(LhStepRole role)
 }
 
 uint32_t
-lh_table_makers_before(const LhValues *v, LhStepRole alone, uint32_t layer, const LhStepNode *end)
+lh_table_makers_before(const LhStepValues *v, LhStepRole alone, uint32_t layer,
+                       const LhStepNode *end)
 {
     uint32_t count = 0;
 
@@ -120,7 +121,7 @@ makes_term(const LhStepNode *node, LhStepRole alone)
 }
 
 uint32_t
-lh_values_role_terms(const LhValues *v, LhStepRole alone, uint32_t layer)
+lh_step_values_role_terms(const LhStepValues *v, LhStepRole alone, uint32_t layer)
 {
     uint32_t makers = 0;
     bool sum = false;
@@ -140,7 +141,7 @@ lh_values_role_terms(const LhValues *v, LhStepRole alone, uint32_t layer)
 }
 
 uint32_t
-lh_table_sublayers_ahead(const LhValues *v, const LhTableRow *row)
+lh_table_sublayers_ahead(const LhStepValues *v, const LhTableRow *row)
 {
     static const LhStepRole dx = LH_STEP_DX;
     uint32_t ahead = row->table == LH_TABLE_HEAD       ? 2 * v->layers + 1

@@ -30,21 +30,21 @@ typedef struct {
 } LhTableRow;
 
 /* Whether a table is of @layer; the head's layer is the one behind the last. */
-bool lh_table_has_layer(const LhValues *v, LhTable table, uint32_t layer);
+bool lh_table_has_layer(const LhStepValues *v, LhTable table, uint32_t layer);
 
 /* Whether layers like @layer have the row, and it calls a kernel. */
-bool lh_table_has_row(const LhValues *v, const LhStepNode *node, uint32_t layer);
+bool lh_table_has_row(const LhStepValues *v, const LhStepNode *node, uint32_t layer);
 
 /* Rows before @end (NULL: all) that add to the gradient of a weight. */
-uint32_t lh_table_gradient_rows_before(const LhValues *v, LhStepWeight weight, uint32_t layer,
+uint32_t lh_table_gradient_rows_before(const LhStepValues *v, LhStepWeight weight, uint32_t layer,
                                        const LhStepNode *end);
 
 /* Whether a role is a term of a sum over tensor-parallel ranks. */
 bool lh_table_is_sum(LhStepRole role);
 
 /* Rows before @end that make a term of a role of @layer; @alone: as it is called on one rank. */
-uint32_t lh_table_makers_before(const LhValues *v, LhStepRole alone, uint32_t layer,
+uint32_t lh_table_makers_before(const LhStepValues *v, LhStepRole alone, uint32_t layer,
                                 const LhStepNode *end);
 
 /* How many sublayers the gradient of the residual stream has to pass still when a row begins. */
-uint32_t lh_table_sublayers_ahead(const LhValues *v, const LhTableRow *row);
+uint32_t lh_table_sublayers_ahead(const LhStepValues *v, const LhTableRow *row);

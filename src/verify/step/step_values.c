@@ -9,20 +9,20 @@
 /* ---- facts ---- */
 
 uint32_t
-lh_values_weight_number(const LhValues *v, LhStepWeight weight, uint32_t layer)
+lh_step_values_weight_number(const LhStepValues *v, LhStepWeight weight, uint32_t layer)
 {
     return weight < LH_STEP_W_LAYER ? layer * LH_STEP_W_LAYER + weight
                                     : v->layers * LH_STEP_W_LAYER + weight - LH_STEP_W_LAYER;
 }
 
 const LhWeightFacts *
-lh_values_weight_facts(const LhValues *v, LhStepWeight weight, uint32_t layer)
+lh_step_values_weight_facts(const LhStepValues *v, LhStepWeight weight, uint32_t layer)
 {
-    return &v->weights[lh_values_weight_number(v, weight, layer)];
+    return &v->weights[lh_step_values_weight_number(v, weight, layer)];
 }
 
 uint64_t
-lh_values_piece_size(const LhWeightFacts *facts, uint32_t piece)
+lh_step_values_piece_size(const LhWeightFacts *facts, uint32_t piece)
 {
     const uint64_t before = MIN(piece * facts->piece, facts->elements);
 
@@ -30,10 +30,10 @@ lh_values_piece_size(const LhWeightFacts *facts, uint32_t piece)
 }
 
 static void
-fill_facts(LhValues *v, LhStepWeight weight, uint32_t layer)
+fill_facts(LhStepValues *v, LhStepWeight weight, uint32_t layer)
 {
     const LhStepMatrix matrix = lh_step_matrix(v->plan, weight, layer);
-    LhWeightFacts *facts = &v->weights[lh_values_weight_number(v, weight, layer)];
+    LhWeightFacts *facts = &v->weights[lh_step_values_weight_number(v, weight, layer)];
     const uint64_t terms = (uint64_t)v->data * v->micro_batches * v->context;
 
     facts->elements = matrix.rows * matrix.columns;
@@ -42,13 +42,14 @@ fill_facts(LhValues *v, LhStepWeight weight, uint32_t layer)
     facts->piece = (facts->elements + v->pieces - 1) / v->pieces;
     facts->held = (uint32_t)((facts->elements + facts->piece - 1) / facts->piece);
     facts->replicas = matrix.replicas;
-    facts->terms = (uint32_t)(terms * matrix.replicas * lh_values_gradient_rows(v, weight, layer));
+    facts->terms =
+        (uint32_t)(terms * matrix.replicas * lh_step_values_gradient_rows(v, weight, layer));
     facts->first = v->norm_terms;
     v->norm_terms += facts->held * (v->tensor / matrix.replicas);
 }
 
 static void
-fill_all_facts(LhValues *v)
+fill_all_facts(LhStepValues *v)
 {
     v->weights_count = v->layers * LH_STEP_W_LAYER + LH_STEP_WEIGHTS - LH_STEP_W_LAYER;
     v->weights = g_new0(LhWeightFacts, v->weights_count);
@@ -63,7 +64,7 @@ fill_all_facts(LhValues *v)
 /* ---- what values there are ---- */
 
 bool
-lh_values_equal(const LhValue *a, const LhValue *b)
+lh_step_values_equal(const LhValue *a, const LhValue *b)
 {
     return a->kind == b->kind && a->what == b->what && a->of == b->of && a->layer == b->layer &&
            a->micro_batch == b->micro_batch && a->replica == b->replica &&
@@ -71,23 +72,23 @@ lh_values_equal(const LhValue *a, const LhValue *b)
 }
 
 LhValue
-lh_values_of_weight(const LhValues *v, LhValueKind kind, LhStepWeight weight, uint32_t layer,
-                    uint32_t rank, uint32_t piece)
+lh_step_values_of_weight(const LhStepValues *v, LhValueKind kind, LhStepWeight weight,
+                         uint32_t layer, uint32_t rank, uint32_t piece)
 {
-    const LhWeightFacts *facts = lh_values_weight_facts(v, weight, layer);
+    const LhWeightFacts *facts = lh_step_values_weight_facts(v, weight, layer);
 
     return (LhValue){
         .kind = (uint8_t)kind,
         .what = (uint8_t)weight,
         .layer = (uint16_t)layer,
         .piece = piece,
-        .slice = lh_values_place(v, rank).tensor / MAX(facts->replicas, 1),
+        .slice = lh_step_values_place(v, rank).tensor / MAX(facts->replicas, 1),
     };
 }
 
 /* The program of attention, and the slot in it, that has @role in layers of @kind. */
 static const LhProgram *
-attention_slot(const LhValues *v, LhStepRole role, LhStepKind kind, uint32_t *slot)
+attention_slot(const LhStepValues *v, LhStepRole role, LhStepKind kind, uint32_t *slot)
 {
     for (unsigned pass = 0; pass < 2; pass++) {
         const LhProgram *program = v->proof->program->modules[2 * kind + pass];
@@ -102,24 +103,25 @@ attention_slot(const LhValues *v, LhStepRole role, LhStepKind kind, uint32_t *sl
 
 /* Without what a part adds. */
 static LhValue
-activation(const LhValues *v, LhStepRole role, uint32_t layer, uint32_t micro_batch, uint32_t rank)
+activation(const LhStepValues *v, LhStepRole role, uint32_t layer, uint32_t micro_batch,
+           uint32_t rank)
 {
     return (LhValue){
         .kind = LH_VALUE_ROLE,
         .what = (uint8_t)lh_step_rows(role).alone,
         .layer = (uint16_t)layer,
         .micro_batch = (uint16_t)micro_batch,
-        .replica = lh_values_place(v, rank).data,
+        .replica = lh_step_values_place(v, rank).data,
         .slice = LH_NONE,
     };
 }
 
 LhValue
-lh_values_of_attention(const LhValues *v, const LhProgram *program, uint32_t slot, uint32_t rank,
-                       uint32_t part)
+lh_step_values_of_attention(const LhStepValues *v, const LhProgram *program, uint32_t slot,
+                            uint32_t rank, uint32_t part)
 {
     const LhSlot *s = &program->slots[slot];
-    const LhValuePlace place = lh_values_place(v, rank);
+    const LhValuePlace place = lh_step_values_place(v, rank);
     const LhHolding holding = lh_slot_holding(program, s, place.context, part);
     LhValue value = activation(v, lh_step_slot_role(s), 0, 0, rank);
 
@@ -131,11 +133,11 @@ lh_values_of_attention(const LhValues *v, const LhProgram *program, uint32_t slo
 }
 
 LhValue
-lh_values_of_role(const LhValues *v, LhStepRole role, uint32_t layer, uint32_t micro_batch,
-                  uint32_t rank, uint32_t part)
+lh_step_values_of_role(const LhStepValues *v, LhStepRole role, uint32_t layer, uint32_t micro_batch,
+                       uint32_t rank, uint32_t part)
 {
     const LhStepRows rows = lh_step_rows(role);
-    const LhValuePlace place = lh_values_place(v, rank);
+    const LhValuePlace place = lh_step_values_place(v, rank);
     LhValue value = activation(v, role, layer, micro_batch, rank);
     uint32_t slot;
 
@@ -143,7 +145,7 @@ lh_values_of_role(const LhValues *v, LhStepRole role, uint32_t layer, uint32_t m
         const LhProgram *program =
             attention_slot(v, role, lh_step_layer_kind(v->plan, layer), &slot);
 
-        value = lh_values_of_attention(v, program, slot, rank, part);
+        value = lh_step_values_of_attention(v, program, slot, rank, part);
         value.layer = (uint16_t)layer;
         value.micro_batch = (uint16_t)micro_batch;
         return value;
@@ -162,7 +164,7 @@ lh_values_of_role(const LhValues *v, LhStepRole role, uint32_t layer, uint32_t m
 }
 
 uint32_t
-lh_values_role_parts(const LhValues *v, LhStepRole role, uint32_t layer)
+lh_step_values_role_parts(const LhStepValues *v, LhStepRole role, uint32_t layer)
 {
     const LhStepRows rows = lh_step_rows(role);
     uint32_t slot;
@@ -177,10 +179,10 @@ lh_values_role_parts(const LhValues *v, LhStepRole role, uint32_t layer)
 }
 
 LhValue
-lh_values_of_tokens(const LhValues *v, LhValueKind kind, uint32_t micro_batch, uint32_t rank,
-                    uint32_t part)
+lh_step_values_of_tokens(const LhStepValues *v, LhValueKind kind, uint32_t micro_batch,
+                         uint32_t rank, uint32_t part)
 {
-    const LhValuePlace place = lh_values_place(v, rank);
+    const LhValuePlace place = lh_step_values_place(v, rank);
 
     return (LhValue){
         .kind = (uint8_t)kind,
@@ -194,9 +196,9 @@ lh_values_of_tokens(const LhValues *v, LhValueKind kind, uint32_t micro_batch, u
 /* ---- cells ---- */
 
 LhValue
-lh_values_at(const LhValues *v, uint32_t op, uint32_t slot, uint32_t part)
+lh_step_values_at(const LhStepValues *v, uint32_t op, uint32_t slot, uint32_t part)
 {
-    const LhValueCell *cell = lh_values_cell(v, v->proof->op_rank[op], slot, part);
+    const LhValueCell *cell = lh_step_values_cell(v, v->proof->op_rank[op], slot, part);
 
     if (v->proof->program->slots[slot].role == LH_SLOT_TEMP) {
         const uint32_t alloc = lh_proof_last_alloc(v->proof, op, slot, part);
@@ -208,9 +210,9 @@ lh_values_at(const LhValues *v, uint32_t op, uint32_t slot, uint32_t part)
 }
 
 LhValue
-lh_values_take(LhValues *v, uint32_t op, uint32_t slot, uint32_t part)
+lh_step_values_take(LhStepValues *v, uint32_t op, uint32_t slot, uint32_t part)
 {
-    LhValueCell *cell = lh_values_cell(v, v->proof->op_rank[op], slot, part);
+    LhValueCell *cell = lh_step_values_cell(v, v->proof->op_rank[op], slot, part);
 
     if (cell->open_writes > 0) {
         g_autofree char *name = lh_cell_text(v->proof->program, slot, part);
@@ -218,13 +220,13 @@ lh_values_take(LhValues *v, uint32_t op, uint32_t slot, uint32_t part)
         FIND_VALUE(op, slot, "reads slot %s between two calls of attention that write it", name);
         return (LhValue){ .kind = LH_VALUE_SUSPECT };
     }
-    return lh_values_at(v, op, slot, part);
+    return lh_step_values_at(v, op, slot, part);
 }
 
 void
-lh_values_put(LhValues *v, uint32_t op, uint32_t slot, uint32_t part, LhValue value)
+lh_step_values_put(LhStepValues *v, uint32_t op, uint32_t slot, uint32_t part, LhValue value)
 {
-    LhValueCell *cell = lh_values_cell(v, v->proof->op_rank[op], slot, part);
+    LhValueCell *cell = lh_step_values_cell(v, v->proof->op_rank[op], slot, part);
 
     if (cell->open > 0) {
         g_autofree char *name = lh_cell_text(v->proof->program, slot, part);
@@ -246,7 +248,7 @@ partial_text(const LhValue *value)
 }
 
 static char *
-role_text(const LhValues *v, const LhValue *value)
+role_text(const LhStepValues *v, const LhValue *value)
 {
     g_autoptr(GString) text = g_string_new(partial_text(value));
 
@@ -273,7 +275,7 @@ role_text(const LhValues *v, const LhValue *value)
 }
 
 static char *
-weight_text(const LhValues *v, const LhValue *value)
+weight_text(const LhStepValues *v, const LhValue *value)
 {
     static const char *const what[] = {
         [LH_VALUE_WEIGHT] = "the weight",       [LH_VALUE_GRADIENT] = "the gradient of",
@@ -293,14 +295,14 @@ weight_text(const LhValues *v, const LhValue *value)
     if (value->kind == LH_VALUE_GRADIENT)
         g_string_append_printf(
             text, " with %u of %u terms", lh_sets_size(&v->sets, value->set),
-            lh_values_weight_facts(v, (LhStepWeight)value->what, value->layer)->terms);
+            lh_step_values_weight_facts(v, (LhStepWeight)value->what, value->layer)->terms);
     else
         g_string_append(text, value->of > 0 ? " behind the optimizer" : " before the optimizer");
     return g_strdup(text->str);
 }
 
 char *
-lh_proof_value_text(const LhValues *v, const LhValue *value)
+lh_proof_value_text(const LhStepValues *v, const LhValue *value)
 {
     switch (value->kind) {
     case LH_VALUE_NOTHING:
@@ -332,7 +334,7 @@ lh_proof_value_text(const LhValues *v, const LhValue *value)
 /* ---- the start ---- */
 
 static LhValue
-state_value(const LhValues *v, const LhStepState *state, uint32_t rank)
+state_value(const LhStepValues *v, const LhStepState *state, uint32_t rank)
 {
     static const uint8_t kinds[LH_STEP_FAMILIES] = {
         [LH_STEP_OF_WEIGHT] = LH_VALUE_WEIGHT, [LH_STEP_OF_WEIGHT_SHARD] = LH_VALUE_WEIGHT,
@@ -340,20 +342,20 @@ state_value(const LhValues *v, const LhStepState *state, uint32_t rank)
         [LH_STEP_OF_CLOCK] = LH_VALUE_CLOCK,
     };
     const bool whole = state->family == LH_STEP_OF_WEIGHT;
-    const uint32_t own = v->pieces > 1 ? lh_values_place(v, rank).shard : 0;
+    const uint32_t own = v->pieces > 1 ? lh_step_values_place(v, rank).shard : 0;
 
     if (state->family == LH_STEP_OF_TOKENS || state->family == LH_STEP_OF_TARGETS)
-        return lh_values_of_tokens(
+        return lh_step_values_of_tokens(
             v, state->family == LH_STEP_OF_TOKENS ? LH_VALUE_TOKENS : LH_VALUE_TARGETS,
             state->part / (v->segments * v->tensor), rank, state->part % (v->segments * v->tensor));
     if (kinds[state->family] == LH_VALUE_NOTHING) /* left over from an earlier step */
         return (LhValue){ .kind = LH_VALUE_NOTHING };
-    return lh_values_of_weight(v, (LhValueKind)kinds[state->family], state->weight, state->layer,
-                               rank, whole ? state->part : own);
+    return lh_step_values_of_weight(v, (LhValueKind)kinds[state->family], state->weight,
+                                    state->layer, rank, whole ? state->part : own);
 }
 
 static void
-fill_slot(LhValues *v, uint32_t slot)
+fill_slot(LhStepValues *v, uint32_t slot)
 {
     const LhSlot *s = &v->proof->program->slots[slot];
     LhStepState state;
@@ -361,13 +363,13 @@ fill_slot(LhValues *v, uint32_t slot)
     for (uint32_t rank = 0; rank < v->proof->ranks; rank++) {
         for (uint32_t part = 0; part < s->parts; part++) {
             if (lh_slot_is_on(s, rank) && lh_step_state_at(v->plan, rank, slot, part, &state))
-                lh_values_cell(v, rank, slot, part)->value = state_value(v, &state, rank);
+                lh_step_values_cell(v, rank, slot, part)->value = state_value(v, &state, rank);
         }
     }
 }
 
 void
-lh_values_begin(LhValues *v)
+lh_step_values_begin(LhStepValues *v)
 {
     const LhProof *proof = v->proof;
     const size_t cells = (size_t)proof->ranks * proof->cells_count;
@@ -388,11 +390,11 @@ lh_values_begin(LhValues *v)
 
 #define STATE_AT_END(rank, slot, ...)                                                              \
     lh_proof_find(v->proof, LH_FINDING_COVERAGE,                                                   \
-                  (LhPlace){ rank, LH_NONE, (int32_t)(slot), LH_NONE }, __VA_ARGS__)
+                  (LhRealPath){ rank, LH_NONE, (int32_t)(slot), LH_NONE }, __VA_ARGS__)
 
 /* What a state must be behind the step; false: nothing is said of it. */
 static bool
-wanted_state(LhValues *v, const LhStepState *state, uint32_t rank, LhValue *want)
+wanted_state(LhStepValues *v, const LhStepState *state, uint32_t rank, LhValue *want)
 {
     *want = state_value(v, state, rank);
     if (state->family == LH_STEP_OF_LOSS) {
@@ -405,18 +407,18 @@ wanted_state(LhValues *v, const LhStepState *state, uint32_t rank, LhValue *want
     if (want->kind == LH_VALUE_TOKENS || want->kind == LH_VALUE_TARGETS)
         return true;
     want->of = 1;
-    return want->piece < lh_values_weight_facts(v, state->weight, state->layer)->held;
+    return want->piece < lh_step_values_weight_facts(v, state->weight, state->layer)->held;
 }
 
 static void
-check_state(LhValues *v, uint32_t rank, uint32_t slot, uint32_t part, const LhStepState *state)
+check_state(LhStepValues *v, uint32_t rank, uint32_t slot, uint32_t part, const LhStepState *state)
 {
-    const LhValue have = lh_values_cell(v, rank, slot, part)->value;
+    const LhValue have = lh_step_values_cell(v, rank, slot, part)->value;
     LhValue want;
     g_autofree char *name = NULL, *wanted = NULL, *found = NULL;
 
     if (!wanted_state(v, state, rank, &want) || have.kind == LH_VALUE_SUSPECT ||
-        (lh_values_equal(&have, &want) && have.set == want.set))
+        (lh_step_values_equal(&have, &want) && have.set == want.set))
         return;
     name = lh_cell_text(v->proof->program, slot, part);
     wanted = lh_proof_value_text(v, &want);
@@ -426,7 +428,7 @@ check_state(LhValues *v, uint32_t rank, uint32_t slot, uint32_t part, const LhSt
 
 /* Pieces of weights that a rank of this stage holds from start to end. */
 static uint64_t
-weights_wanted(const LhValues *v, uint32_t stage)
+weights_wanted(const LhStepValues *v, uint32_t stage)
 {
     uint64_t count = 0;
 
@@ -445,7 +447,7 @@ weights_wanted(const LhValues *v, uint32_t stage)
 
 /* Checks what a rank has in a slot of states; returns how many pieces of weights these are. */
 static uint64_t
-check_slot(LhValues *v, uint32_t rank, uint32_t slot)
+check_slot(LhStepValues *v, uint32_t rank, uint32_t slot)
 {
     const LhSlot *s = &v->proof->program->slots[slot];
     uint64_t weights = 0;
@@ -464,10 +466,10 @@ check_slot(LhValues *v, uint32_t rank, uint32_t slot)
 }
 
 void
-lh_values_check_end(LhValues *v)
+lh_step_values_check_end(LhStepValues *v)
 {
     for (uint32_t rank = 0; rank < v->proof->ranks; rank++) {
-        const uint64_t wanted = weights_wanted(v, lh_values_place(v, rank).stage);
+        const uint64_t wanted = weights_wanted(v, lh_step_values_place(v, rank).stage);
         uint64_t weights = 0;
 
         for (uint32_t slot = 0; slot < v->proof->program->slots_count; slot++)

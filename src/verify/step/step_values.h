@@ -107,7 +107,7 @@ typedef struct {
     /* step_moves.c: what messages of the step have on their way. */
     GArray *sent;         /* of LhValue */
     uint32_t *sent_first; /* [parts_count] of a message that is sent */
-} LhValues;
+} LhStepValues;
 
 /* Where a rank stands. */
 typedef struct {
@@ -116,7 +116,7 @@ typedef struct {
 } LhValuePlace;
 
 static inline LhValuePlace
-lh_values_place(const LhValues *v, uint32_t rank)
+lh_step_values_place(const LhStepValues *v, uint32_t rank)
 {
     const uint32_t shard = rank / v->tensor % v->data_ranks;
 
@@ -128,7 +128,7 @@ lh_values_place(const LhValues *v, uint32_t rank)
 }
 
 static inline LhValueCell *
-lh_values_cell(const LhValues *v, uint32_t rank, uint32_t slot, uint32_t part)
+lh_step_values_cell(const LhStepValues *v, uint32_t rank, uint32_t slot, uint32_t part)
 {
     return &v->cells[(size_t)rank * v->proof->cells_count +
                      v->proof->program->slots[slot].first_cell + part];
@@ -136,77 +136,78 @@ lh_values_cell(const LhValues *v, uint32_t rank, uint32_t slot, uint32_t part)
 
 #define FIND_VALUE_OF(values, op, slot, ...)                                                       \
     lh_proof_find((values)->proof, LH_FINDING_COVERAGE,                                            \
-                  (LhPlace){ (values)->proof->op_rank[op], op, (int32_t)(slot), LH_NONE },         \
+                  (LhRealPath){ (values)->proof->op_rank[op], op, (int32_t)(slot), LH_NONE },      \
                   __VA_ARGS__)
 #define FIND_VALUE(op, slot, ...) FIND_VALUE_OF(v, op, slot, __VA_ARGS__)
 
 /* Fills in facts and the values that are there before the step. */
-void lh_values_begin(LhValues *v);
+void lh_step_values_begin(LhStepValues *v);
 /* What must be there behind it. */
-void lh_values_check_end(LhValues *v);
+void lh_step_values_check_end(LhStepValues *v);
 
-bool lh_values_equal(const LhValue *a, const LhValue *b); /* but for the set */
+bool lh_step_values_equal(const LhValue *a, const LhValue *b); /* but for the set */
 /* "q_rows of layer 1, micro-batch 0, ..."; caller frees. */
-char *lh_proof_value_text(const LhValues *v, const LhValue *value);
+char *lh_proof_value_text(const LhStepValues *v, const LhValue *value);
 
 /* What the step's own op @op finds in a part, and puts there. Findings about attention that is
  * still at work there. */
-LhValue lh_values_take(LhValues *v, uint32_t op, uint32_t slot, uint32_t part);
-void lh_values_put(LhValues *v, uint32_t op, uint32_t slot, uint32_t part, LhValue value);
+LhValue lh_step_values_take(LhStepValues *v, uint32_t op, uint32_t slot, uint32_t part);
+void lh_step_values_put(LhStepValues *v, uint32_t op, uint32_t slot, uint32_t part, LhValue value);
 /* What is there for @op, of the step or of attention. */
-LhValue lh_values_at(const LhValues *v, uint32_t op, uint32_t slot, uint32_t part);
+LhValue lh_step_values_at(const LhStepValues *v, uint32_t op, uint32_t slot, uint32_t part);
 
-uint32_t lh_values_weight_number(const LhValues *v, LhStepWeight weight, uint32_t layer);
-const LhWeightFacts *lh_values_weight_facts(const LhValues *v, LhStepWeight weight, uint32_t layer);
+uint32_t lh_step_values_weight_number(const LhStepValues *v, LhStepWeight weight, uint32_t layer);
+const LhWeightFacts *lh_step_values_weight_facts(const LhStepValues *v, LhStepWeight weight,
+                                                 uint32_t layer);
 /* Elements of piece @piece. */
-uint64_t lh_values_piece_size(const LhWeightFacts *facts, uint32_t piece);
+uint64_t lh_step_values_piece_size(const LhWeightFacts *facts, uint32_t piece);
 
 /* A weight, or what belongs to one, on @rank. */
-LhValue lh_values_of_weight(const LhValues *v, LhValueKind kind, LhStepWeight weight,
-                            uint32_t layer, uint32_t rank, uint32_t piece);
+LhValue lh_step_values_of_weight(const LhStepValues *v, LhValueKind kind, LhStepWeight weight,
+                                 uint32_t layer, uint32_t rank, uint32_t piece);
 
 /* Part @part of @role on @rank, whole; @layer as LhValue.layer has it. And how many parts. */
-LhValue lh_values_of_role(const LhValues *v, LhStepRole role, uint32_t layer, uint32_t micro_batch,
-                          uint32_t rank, uint32_t part);
-uint32_t lh_values_role_parts(const LhValues *v, LhStepRole role, uint32_t layer);
+LhValue lh_step_values_of_role(const LhStepValues *v, LhStepRole role, uint32_t layer,
+                               uint32_t micro_batch, uint32_t rank, uint32_t part);
+uint32_t lh_step_values_role_parts(const LhStepValues *v, LhStepRole role, uint32_t layer);
 /* The same of tokens and targets. */
-LhValue lh_values_of_tokens(const LhValues *v, LhValueKind kind, uint32_t micro_batch,
-                            uint32_t rank, uint32_t part);
+LhValue lh_step_values_of_tokens(const LhStepValues *v, LhValueKind kind, uint32_t micro_batch,
+                                 uint32_t rank, uint32_t part);
 /* Part @part of slot @slot of attention's program @program on @rank, as @role. */
-LhValue lh_values_of_attention(const LhValues *v, const LhProgram *program, uint32_t slot,
-                               uint32_t rank, uint32_t part);
+LhValue lh_step_values_of_attention(const LhStepValues *v, const LhProgram *program, uint32_t slot,
+                                    uint32_t rank, uint32_t part);
 
 /* ---- step_rows.c: the table ---- */
 
 /* Rows of the table that the layers of the model have, and that add to the gradient of @weight. */
-uint32_t lh_values_gradient_rows(const LhValues *v, LhStepWeight weight, uint32_t layer);
+uint32_t lh_step_values_gradient_rows(const LhStepValues *v, LhStepWeight weight, uint32_t layer);
 /* Terms that a role of @layer, as without tensor parallelism, is the sum of; 1: it is no sum. */
-uint32_t lh_values_role_terms(const LhValues *v, LhStepRole alone, uint32_t layer);
+uint32_t lh_step_values_role_terms(const LhStepValues *v, LhStepRole alone, uint32_t layer);
 /* The effect of a compute op that the table has. */
-void lh_values_apply_row(LhValues *v, uint32_t op);
+void lh_step_values_apply_row(LhStepValues *v, uint32_t op);
 /* All that a compute op writes is not what it should be. */
-void lh_values_write_suspect(LhValues *v, uint32_t op);
+void lh_step_values_write_suspect(LhStepValues *v, uint32_t op);
 /* Notes that a forward row, or (@row LH_NONE) attention, runs for @segment; false: it has before.
  */
-bool lh_values_note_forward(LhValues *v, uint32_t op, uint32_t row, uint32_t segment);
+bool lh_step_values_note_forward(LhStepValues *v, uint32_t op, uint32_t row, uint32_t segment);
 
 /* ---- step_optimizer.c: what the table does not have ---- */
 
-bool lh_values_is_optimizer(const LhOp *op);
-void lh_values_apply_optimizer(LhValues *v, uint32_t op);
+bool lh_step_values_is_optimizer(const LhOp *op);
+void lh_step_values_apply_optimizer(LhStepValues *v, uint32_t op);
 
 /* ---- step_moves.c: collectives, and messages between stages ---- */
 
-void lh_values_hold_meeting(LhValues *v, const LhMeeting *meeting);
+void lh_step_values_hold_meeting(LhStepValues *v, const LhMeeting *meeting);
 /* What an exchange of the step does when it starts, and when it is done. */
-void lh_values_send(LhValues *v, uint32_t op);
-void lh_values_receive(LhValues *v, uint32_t op);
-void lh_values_clear_messages(LhValues *v);
+void lh_step_values_send(LhStepValues *v, uint32_t op);
+void lh_step_values_receive(LhStepValues *v, uint32_t op);
+void lh_step_values_clear_messages(LhStepValues *v);
 
 /* ---- step_modules.c: attention ---- */
 
 /* Proves the embedded programs alone, and that each instance is one of them. False: findings. */
-bool lh_values_check_modules(LhValues *v);
+bool lh_step_values_check_modules(LhStepValues *v);
 /* What an op of an instance does to cells, once it is done. */
-void lh_values_apply_module(LhValues *v, uint32_t op);
-void lh_values_clear_modules(LhValues *v);
+void lh_step_values_apply_module(LhStepValues *v, uint32_t op);
+void lh_step_values_clear_modules(LhStepValues *v);

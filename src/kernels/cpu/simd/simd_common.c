@@ -146,12 +146,12 @@ LH_SIMD(hide)(float *weights, const LhTileQueries *q, const LhTileKeys *k, size_
               float hidden)
 {
     for (size_t r = 0; r < rows; r += LH_VL) {
-        const LhLanes first = lh_load_lanes(q->first + r), last = lh_load_lanes(q->last + r);
+        const LhNcclComms first = lh_load_lanes(q->first + r), last = lh_load_lanes(q->last + r);
 
         for (size_t j = 0; j < keys; j++) {
             float *at = weights + j * LH_TILE + r;
-            const LhLanes position = k->at[j] - (LhLanes){ 0 };
-            const LhLanes seen = (position >= first) & (position <= last);
+            const LhNcclComms position = k->at[j] - (LhNcclComms){ 0 };
+            const LhNcclComms seen = (position >= first) & (position <= last);
 
             lh_store(at, lh_select(seen, lh_load(at), lh_splat(hidden)));
         }

@@ -25,18 +25,18 @@ find_matrix(LhCudaMatrix *to, const LhCall *call, unsigned operand, uint64_t row
 
 /* ---- orders ---- */
 
-LhCudaOrder
+LhCudaSort
 lh_cuda_take_order(LhCudaScratch *s, uint32_t count, uint32_t most)
 {
-    const uint64_t chunks = ((uint64_t)count + LH_CUDA_ORDER_CHUNK - 1) / LH_CUDA_ORDER_CHUNK;
+    const uint64_t chunks = ((uint64_t)count + LH_CUDA_SORT_CHUNK - 1) / LH_CUDA_SORT_CHUNK;
     const uint64_t bytes = count * sizeof(uint32_t);
-    LhCudaOrder o = { .count = count, .most = most };
+    LhCudaSort o = { .count = count, .most = most };
 
     o.keys = lh_cuda_take(s, bytes);
     o.order = lh_cuda_take(s, bytes);
     o.spare = lh_cuda_take(s, bytes);
     o.ranks = lh_cuda_take(s, bytes);
-    o.counts = lh_cuda_take(s, (chunks + 1) * LH_CUDA_ORDER_BINS * sizeof(uint32_t));
+    o.counts = lh_cuda_take(s, (chunks + 1) * LH_CUDA_SORT_BINS * sizeof(uint32_t));
     return o;
 }
 

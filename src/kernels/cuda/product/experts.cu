@@ -31,7 +31,7 @@ token_of(const LhCudaMatrix &m, uint32_t row)
 
 // The first place of an order whose key is not less.
 __device__ inline uint32_t
-find_first(const LhCudaOrder &o, uint32_t key)
+find_first(const LhCudaSort &o, uint32_t key)
 {
     uint32_t first = 0, end = o.count;
 
@@ -322,7 +322,7 @@ lh_cuda_route(const LhCudaRoute *r, void *stream)
     enum lh_status status = launch(read_experts, blocks_for(r->order.count), *r, stream);
 
     if (status == LH_STATUS_OK)
-        status = lh_cuda_order(&r->order, stream);
+        status = lh_cuda_sort(&r->order, stream);
     return status != LH_STATUS_OK ? status : launch(find_places, blocks_for(most), *r, stream);
 }
 
@@ -376,7 +376,7 @@ lh_cuda_embed_bwd(const LhCudaEmbedding *e, void *stream)
     enum lh_status status = launch(read_tokens, blocks_for(e->rows_count), *e, stream);
 
     if (status == LH_STATUS_OK)
-        status = lh_cuda_order(&e->order, stream);
+        status = lh_cuda_sort(&e->order, stream);
     if (status != LH_STATUS_OK)
         return status;
     return with_group(any_fp32(*e), [=](auto group) {

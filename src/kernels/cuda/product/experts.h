@@ -9,7 +9,7 @@
 /* What is made of route: the order of choices by expert, and from it the place of each. */
 typedef struct {
     LhCudaMatrix route; /* an expert and a weight for each choice */
-    LhCudaOrder order;
+    LhCudaSort order;
     uint32_t *keys;   /* of the order: the expert of each choice */
     uint32_t *places; /* of each choice; NULL: not asked for */
     uint64_t *firsts; /* of each expert, and of one more; NULL: not asked for */
@@ -30,7 +30,7 @@ typedef struct {
 
 typedef struct {
     LhCudaMatrix tokens, table, rows;
-    LhCudaOrder order; /* of the gradient: rows by token */
+    LhCudaSort order; /* of the gradient: rows by token */
     uint32_t *keys;
     uint64_t first, vocabulary;
     uint32_t count, rows_count, width;

@@ -7,7 +7,7 @@
 #include "kernels/cuda/scratch.h"
 
 /* Memory for the order of @count numbers up to @most. */
-LhCudaOrder lh_cuda_take_order(LhCudaScratch *s, uint32_t count, uint32_t most);
+LhCudaSort lh_cuda_take_order(LhCudaScratch *s, uint32_t count, uint32_t most);
 
 /* Enqueues what finds the firsts of experts, and with @places the place of each choice, in
  * @scratch. */

@@ -7,12 +7,12 @@ namespace
 {
 using namespace lh;
 
-constexpr uint32_t BINS = LH_CUDA_ORDER_BINS, CHUNK = LH_CUDA_ORDER_CHUNK;
+constexpr uint32_t BINS = LH_CUDA_SORT_BINS, CHUNK = LH_CUDA_SORT_CHUNK;
 constexpr uint32_t NOBODY = UINT32_MAX;
 
 // A pass over one digit. Without a source, numbers are in their first order.
 struct Pass {
-    LhCudaOrder o;
+    LhCudaSort o;
     const uint32_t *from;
     uint32_t *to;
     uint32_t shift, chunks;
@@ -104,7 +104,7 @@ passes_of(uint32_t most)
 } // namespace
 
 enum lh_status
-lh_cuda_order(const LhCudaOrder *o, void *stream)
+lh_cuda_sort(const LhCudaSort *o, void *stream)
 {
     const cudaStream_t s = static_cast<cudaStream_t>(stream);
     const uint32_t passes = passes_of(o->most);

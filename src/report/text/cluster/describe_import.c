@@ -44,7 +44,7 @@ lh_describe_traces(const LhImported *imported)
     lh_table_column(table, "broken", "broken", NULL, true);
     lh_table_column(table, "dropped", "dropped", NULL, true);
     for (guint i = 0; i < files->len; i++) {
-        const LhSeenFile *f = &g_array_index(files, LhSeenFile, i);
+        const LhGpuTraceFile *f = &g_array_index(files, LhGpuTraceFile, i);
 
         lh_table_row(table);
         lh_table_cell(table, f->path, NULL);
@@ -61,16 +61,16 @@ lh_describe_traces(const LhImported *imported)
 
 /* "12.5 GB/s". Caller frees. */
 static char *
-value_text(const LhTuned *c, double value)
+value_text(const LhTraceFitted *c, double value)
 {
     char number[G_ASCII_DTOSTR_BUF_SIZE];
 
     switch (c->kind) {
-    case LH_TUNED_RATE:
+    case LH_TRACE_FIT_RATE:
         return lh_format_flops(value);
-    case LH_TUNED_BANDWIDTH:
+    case LH_TRACE_FIT_BANDWIDTH:
         return lh_format_bandwidth(value);
-    case LH_TUNED_LATENCY:
+    case LH_TRACE_FIT_LATENCY:
         return time_text(value);
     default:
         g_ascii_formatd(number, sizeof(number), "%.1f", value);
@@ -80,9 +80,9 @@ value_text(const LhTuned *c, double value)
 
 /* What it is a constant of: "attention_fwd, causal", "NIC". Caller frees. */
 static char *
-owner_text(const LhImported *imported, const LhTuned *c)
+owner_text(const LhImported *imported, const LhTraceFitted *c)
 {
-    if (c->kind == LH_TUNED_RATE || c->kind == LH_TUNED_HALF_LENGTH)
+    if (c->kind == LH_TRACE_FIT_RATE || c->kind == LH_TRACE_FIT_HALF_LENGTH)
         return g_strdup_printf("%s, %s", lh_kernels[c->kernel]->name,
                                c->mask == 1 ? "causal" : "full");
     return g_strdup(lh_topology_link_name(imported->setup->topology, (LhTier)c->tier));
@@ -103,13 +103,13 @@ lh_describe_tuned(const LhImported *imported)
     lh_table_column(table, "off_median", "median", "% off", true);
     lh_table_column(table, "off_worst", "worst", "% off", true);
     for (guint i = 0; i < constants->len; i++) {
-        const LhTuned *c = &g_array_index(constants, LhTuned, i);
+        const LhTraceFitted *c = &g_array_index(constants, LhTraceFitted, i);
         g_autofree char *owner = owner_text(imported, c);
 
-        if (!c->determined && c->kind > LH_TUNED_BANDWIDTH)
+        if (!c->determined && c->kind > LH_TRACE_FIT_BANDWIDTH)
             continue;
         lh_table_row(table);
-        lh_table_cell(table, lh_tuned_names[c->kind], NULL);
+        lh_table_cell(table, lh_trace_fit_names[c->kind], NULL);
         lh_table_cell(table, owner, NULL);
         lh_cell_unit(table, value_text(c, c->before), c->before);
         if (!c->determined) {
@@ -179,7 +179,7 @@ group_of(GArray *groups, char *name)
 static GArray *
 group_samples(const LhImported *imported)
 {
-    const LhMatch *m = imported->match;
+    const LhTraceAlignment *m = imported->match;
     GArray *groups = g_array_new(FALSE, FALSE, sizeof(Group));
 
     g_array_set_clear_func(groups, group_clear);
@@ -243,7 +243,7 @@ lh_describe_unmatched(const LhImported *imported, GString *out)
 LhTable *
 lh_imported_timeline(const LhImported *imported)
 {
-    const LhMatch *m = imported->match;
+    const LhTraceAlignment *m = imported->match;
     LhTable *table = lh_table_new();
 
     lh_table_column(table, "rank", "rank", NULL, true);
@@ -278,7 +278,7 @@ write_traces(const LhImported *imported, LhJsonWriter *w)
 {
     lh_jsonw_array_begin(w, "traces");
     for (guint i = 0; i < imported->run->files->len; i++) {
-        const LhSeenFile *f = &g_array_index(imported->run->files, LhSeenFile, i);
+        const LhGpuTraceFile *f = &g_array_index(imported->run->files, LhGpuTraceFile, i);
 
         lh_jsonw_object_begin(w, NULL);
         lh_jsonw_string(w, "path", f->path);
@@ -300,11 +300,11 @@ write_tuned_constants(const LhImported *imported, LhJsonWriter *w)
 {
     lh_jsonw_array_begin(w, "constants");
     for (guint i = 0; i < imported->tuning->constants->len; i++) {
-        const LhTuned *c = &g_array_index(imported->tuning->constants, LhTuned, i);
+        const LhTraceFitted *c = &g_array_index(imported->tuning->constants, LhTraceFitted, i);
 
         lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_string(w, "constant", lh_tuned_names[c->kind]);
-        if (c->kind == LH_TUNED_RATE || c->kind == LH_TUNED_HALF_LENGTH) {
+        lh_jsonw_string(w, "constant", lh_trace_fit_names[c->kind]);
+        if (c->kind == LH_TRACE_FIT_RATE || c->kind == LH_TRACE_FIT_HALF_LENGTH) {
             lh_jsonw_string(w, "kernel", lh_kernels[c->kernel]->name);
             lh_jsonw_string(w, "mask", c->mask == 1 ? "causal" : "full");
         } else {

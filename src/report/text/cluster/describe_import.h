@@ -7,11 +7,11 @@
 
 /* All that an import found. */
 typedef struct {
-    const LhSeenRun *run;
+    const LhGpuTraceRun *run;
     const LhSetup *setup;
     const LhProgram *program;
-    const LhMatch *match;
-    const LhTuning *tuning;
+    const LhTraceAlignment *match;
+    const LhTraceFit *tuning;
 } LhImported;
 
 /* Tables: caller frees. The files; constants before and after; times of kernels, messages and

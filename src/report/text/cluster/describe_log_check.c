@@ -16,55 +16,55 @@
 #define GIGABYTE 1e9
 #define US_PER_S 1e6
 
-static const LhHeldRun *
-run_at(const LhHeld *held, guint index)
+static const LhLogCheckRun *
+run_at(const LhLogCheck *held, guint index)
 {
     return g_ptr_array_index(held->runs, index);
 }
 
-static const LhHeldRow *
-row_of(const LhHeldRun *run, guint index)
+static const LhLogCheckRow *
+row_of(const LhLogCheckRun *run, guint index)
 {
-    return &g_array_index(run->rows, LhHeldRow, index);
+    return &g_array_index(run->rows, LhLogCheckRow, index);
 }
 
 /* GB/s. */
 static double
-algbw_of(const LhHeldRow *row, double seconds)
+algbw_of(const LhLogCheckRow *row, double seconds)
 {
     return (double)row->bytes / seconds / GIGABYTE;
 }
 
 static double
-share_of_bus(const LhHeldRun *run)
+share_of_bus(const LhLogCheckRun *run)
 {
-    return lh_single_bus_share(run->single->op, run->single->ranks);
+    return lh_nccl_test_bus_share(run->single->op, run->single->ranks);
 }
 
 /* What busbw a link allows that is loaded so: GB/s. */
 static double
-busbw_allowed(const LhHeldRun *run, const LhLinkLoad *load)
+busbw_allowed(const LhLogCheckRun *run, const LhLinkLoad *load)
 {
     return share_of_bus(run) / load->s_per_byte / GIGABYTE;
 }
 
 static const LhLinkLoad *
-load_at(const LhHeldRun *run, guint index)
+load_at(const LhLogCheckRun *run, guint index)
 {
     return &g_array_index(run->loads, LhLinkLoad, index);
 }
 
 /* NULL: within its bar, or there is no log. */
 static const char *
-verdict_of(const LhHeldRow *row)
+verdict_of(const LhLogCheckRow *row)
 {
-    const double bars = row->log_s > 0 ? lh_held_bars(row, row->time.seconds) : 0;
+    const double bars = row->log_s > 0 ? lh_log_check_bars(row, row->time.seconds) : 0;
 
     return bars > 1 ? "slow" : bars < -1 ? "fast" : NULL;
 }
 
 static char *
-load_name(const LhHeldRun *run, const LhLinkLoad *load)
+load_name(const LhLogCheckRun *run, const LhLinkLoad *load)
 {
     return load->link == LH_LINK_OF_PAIR
                ? g_strdup("what one GPU of a node reaches to one of another")
@@ -73,7 +73,7 @@ load_name(const LhHeldRun *run, const LhLinkLoad *load)
 
 /* Links that are loaded as the first one is. */
 static guint
-equal_loads(const LhHeldRun *run)
+equal_loads(const LhLogCheckRun *run)
 {
     guint count = 0;
 
@@ -113,7 +113,7 @@ add_range(LhTable *t, const char *low, const char *high)
 }
 
 static void
-add_held_times(LhTable *t, const LhHeldRun *run, const LhHeldRow *row)
+add_held_times(LhTable *t, const LhLogCheckRun *run, const LhLogCheckRow *row)
 {
     const double s = row->time.seconds, wide = 1 + row->time.error, bus = share_of_bus(run);
     char a[LH_TEXT_SIZE], b[LH_TEXT_SIZE];
@@ -129,7 +129,7 @@ add_held_times(LhTable *t, const LhHeldRun *run, const LhHeldRow *row)
 }
 
 static LhTable *
-table_of_run(const LhHeldRun *run)
+table_of_run(const LhLogCheckRun *run)
 {
     LhTable *t = lh_table_new();
     char buffer[LH_TEXT_SIZE];
@@ -147,7 +147,7 @@ table_of_run(const LhHeldRun *run)
         lh_table_column(t, "verdict", "verdict", NULL, false);
     }
     for (guint i = 0; i < run->rows->len; i++) {
-        const LhHeldRow *row = row_of(run, i);
+        const LhLogCheckRow *row = row_of(run, i);
 
         lh_table_row(t);
         add_held_times(t, run, row);
@@ -161,14 +161,14 @@ table_of_run(const LhHeldRun *run)
 }
 
 static LhTable *
-table_of_links(const LhHeldRun *run)
+table_of_links(const LhLogCheckRun *run)
 {
     LhTable *t = lh_table_new();
     char buffer[LH_TEXT_SIZE];
 
     lh_table_column(t, "link", "most loaded links", NULL, false);
     lh_table_column(t, "allows", "allows", "GB/s of busbw", true);
-    for (guint i = 0; i < MIN(run->loads->len, LH_HELD_LINKS); i++) {
+    for (guint i = 0; i < MIN(run->loads->len, LH_LOG_CHECK_LINKS); i++) {
         g_autofree char *name = load_name(run, load_at(run, i));
 
         lh_table_row(t);
@@ -188,7 +188,7 @@ plural(uint64_t count)
 
 /* "pcie up, node 0, index 0 (of 64 PCIe, 64 NIC links that carry as much)". */
 static void
-describe_limit(const LhHeldRun *run, GString *out)
+describe_limit(const LhLogCheckRun *run, GString *out)
 {
     const LhSetup *setup = run->single->setup;
     const guint equal = equal_loads(run);
@@ -214,9 +214,9 @@ describe_limit(const LhHeldRun *run, GString *out)
 }
 
 static void
-describe_run(const LhHeldRun *run, GString *out)
+describe_run(const LhLogCheckRun *run, GString *out)
 {
-    const LhSingle *s = run->single;
+    const LhNcclTest *s = run->single;
     char buffer[LH_TEXT_SIZE];
 
     g_string_append_printf(out,
@@ -235,7 +235,7 @@ describe_run(const LhHeldRun *run, GString *out)
 
 /* "as if node.nics.bandwidth were 0.5 of what it is (24 GB/s in place of 48 GB/s)". */
 static void
-describe_lever(const LhTopology *t, const LhHeldCause *cause, GString *out)
+describe_lever(const LhTopology *t, const LhLogCheckCause *cause, GString *out)
 {
     const double now = lh_lever_value(t, cause->lever);
     LhTopology changed = *t;
@@ -260,12 +260,12 @@ describe_lever(const LhTopology *t, const LhHeldCause *cause, GString *out)
 }
 
 static void
-describe_causes(const LhHeld *held, GString *out)
+describe_causes(const LhLogCheck *held, GString *out)
 {
     const LhTopology *t = run_at(held, 0)->single->setup->topology;
 
     for (guint i = 0; i < held->causes->len; i++) {
-        const LhHeldCause *cause = &g_array_index(held->causes, LhHeldCause, i);
+        const LhLogCheckCause *cause = &g_array_index(held->causes, LhLogCheckCause, i);
 
         g_string_append(out, i == 0 ? "It is " : "Or it is ");
         if (cause->lever != NULL)
@@ -280,7 +280,7 @@ describe_causes(const LhHeld *held, GString *out)
 }
 
 static void
-describe_logs(const LhHeld *held, GString *out)
+describe_logs(const LhLogCheck *held, GString *out)
 {
     if (held->logged == 0)
         return;
@@ -293,7 +293,7 @@ describe_logs(const LhHeld *held, GString *out)
 }
 
 void
-lh_describe_held(const LhHeld *held, bool links, LhFormat format, GString *out)
+lh_describe_log_check(const LhLogCheck *held, bool links, LhFormat format, GString *out)
 {
     gsize from;
 
@@ -330,7 +330,7 @@ add_number(LhTable *t, double value)
 }
 
 static void
-add_exact_row(LhTable *t, const LhHeldRun *run, const LhHeldRow *row)
+add_exact_row(LhTable *t, const LhLogCheckRun *run, const LhLogCheckRow *row)
 {
     const double s = row->time.seconds, wide = 1 + row->time.error;
 
@@ -356,7 +356,7 @@ add_exact_row(LhTable *t, const LhHeldRun *run, const LhHeldRow *row)
 }
 
 LhTable *
-lh_held_table(const LhHeld *held)
+lh_log_check_table(const LhLogCheck *held)
 {
     static const char *const columns[] = {
         "op",      "ranks",      "nodes",         "bytes",      "time_us", "low_us",
@@ -368,7 +368,7 @@ lh_held_table(const LhHeld *held)
     for (gsize i = 0; i < G_N_ELEMENTS(columns); i++)
         lh_table_column(t, columns[i], columns[i], NULL, false);
     for (guint i = 0; i < held->runs->len; i++) {
-        const LhHeldRun *run = run_at(held, i);
+        const LhLogCheckRun *run = run_at(held, i);
 
         for (guint k = 0; k < run->rows->len; k++)
             add_exact_row(t, run, row_of(run, k));
@@ -377,7 +377,7 @@ lh_held_table(const LhHeld *held)
 }
 
 static void
-write_held_row(LhJsonWriter *w, const LhHeldRun *run, const LhHeldRow *row)
+write_held_row(LhJsonWriter *w, const LhLogCheckRun *run, const LhLogCheckRow *row)
 {
     const double s = row->time.seconds, wide = 1 + row->time.error;
 
@@ -398,10 +398,10 @@ write_held_row(LhJsonWriter *w, const LhHeldRun *run, const LhHeldRow *row)
 }
 
 static void
-write_links(LhJsonWriter *w, const LhHeldRun *run)
+write_links(LhJsonWriter *w, const LhLogCheckRun *run)
 {
     lh_jsonw_array_begin(w, "links");
-    for (guint i = 0; i < MIN(run->loads->len, LH_HELD_LINKS); i++) {
+    for (guint i = 0; i < MIN(run->loads->len, LH_LOG_CHECK_LINKS); i++) {
         g_autofree char *name = load_name(run, load_at(run, i));
 
         lh_jsonw_object_begin(w, NULL);
@@ -413,7 +413,7 @@ write_links(LhJsonWriter *w, const LhHeldRun *run)
 }
 
 static void
-write_held_run(LhJsonWriter *w, const LhHeldRun *run)
+write_held_run(LhJsonWriter *w, const LhLogCheckRun *run)
 {
     lh_jsonw_object_begin(w, NULL);
     lh_jsonw_string(w, "op", run->single->op->name);
@@ -431,11 +431,11 @@ write_held_run(LhJsonWriter *w, const LhHeldRun *run)
 }
 
 static void
-write_causes(LhJsonWriter *w, const LhHeld *held)
+write_causes(LhJsonWriter *w, const LhLogCheck *held)
 {
     lh_jsonw_array_begin(w, "causes");
     for (guint i = 0; i < held->causes->len; i++) {
-        const LhHeldCause *cause = &g_array_index(held->causes, LhHeldCause, i);
+        const LhLogCheckCause *cause = &g_array_index(held->causes, LhLogCheckCause, i);
 
         lh_jsonw_object_begin(w, NULL);
         lh_jsonw_string(w, "as_if", cause->lever != NULL ? cause->lever->path : cause->way);
@@ -449,7 +449,7 @@ write_causes(LhJsonWriter *w, const LhHeld *held)
 
 /* Files of the first run, and all logs. */
 static GPtrArray *
-inputs_of(const LhHeld *held)
+inputs_of(const LhLogCheck *held)
 {
     const GPtrArray *own = run_at(held, 0)->single->setup->inputs;
     GPtrArray *inputs = g_ptr_array_new_with_free_func(g_free);
@@ -473,7 +473,7 @@ inputs_of(const LhHeld *held)
 }
 
 void
-lh_held_json(const LhHeld *held, const LhStamp *stamp, GString *out)
+lh_log_check_json(const LhLogCheck *held, const LhStamp *stamp, GString *out)
 {
     g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
     g_autoptr(GPtrArray) inputs = inputs_of(held);
@@ -481,7 +481,7 @@ lh_held_json(const LhHeld *held, const LhStamp *stamp, GString *out)
 
     with_logs.inputs = inputs;
     lh_stamp_json(w, "longhaul.collective/1", &with_logs, NULL);
-    lh_asked_json(w, stamp);
+    lh_query_stamp_json(w, stamp);
     lh_jsonw_array_begin(w, "runs");
     for (guint i = 0; i < held->runs->len; i++)
         write_held_run(w, run_at(held, i));

@@ -5,14 +5,14 @@
 #include "report/base/table.h"
 #include "report/data/result_json.h"
 
-#define LH_HELD_LINKS 5 /* the most loaded ones that are shown */
+#define LH_LOG_CHECK_LINKS 5 /* the most loaded ones that are shown */
 
 /* A paragraph and a table for each run, with @links a table of its most loaded links, and what logs
  * come to. */
-void lh_describe_held(const LhHeld *held, bool links, LhFormat format, GString *out);
+void lh_describe_log_check(const LhLogCheck *held, bool links, LhFormat format, GString *out);
 
 /* All rows of all runs. Caller frees. */
-LhTable *lh_held_table(const LhHeld *held);
+LhTable *lh_log_check_table(const LhLogCheck *held);
 
 /* longhaul.collective/1. */
-void lh_held_json(const LhHeld *held, const LhStamp *stamp, GString *out);
+void lh_log_check_json(const LhLogCheck *held, const LhStamp *stamp, GString *out);

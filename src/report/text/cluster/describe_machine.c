@@ -369,7 +369,7 @@ lh_describe_tier_errors(const GPtrArray *validations)
 }
 
 LhTable *
-lh_describe_explained(const LhExplained *e)
+lh_describe_explained(const LhAttributed *e)
 {
     LhTable *table = lh_table_new();
 
@@ -378,11 +378,11 @@ lh_describe_explained(const LhExplained *e)
     lh_table_column(table, "error", "off", "%", true);
     lh_table_column(table, "left", "left with it", "%", true);
     lh_table_column(table, "gone", "gone", "%", true);
-    for (int i = 0; i < LH_EXPLAIN_CLASSES; i++) {
-        const LhExplanation *x = &e->classes[i];
+    for (int i = 0; i < LH_ATTRIBUTION_CLASSES; i++) {
+        const LhAttribution *x = &e->classes[i];
 
         lh_table_row(table);
-        lh_table_cell(table, lh_explain_names[i], NULL);
+        lh_table_cell(table, lh_attribution_names[i], NULL);
         if (!x->applies) {
             lh_table_note(table, "nothing that was run depends on them");
             continue;
@@ -396,7 +396,7 @@ lh_describe_explained(const LhExplained *e)
 }
 
 void
-lh_describe_cause(const LhExplained *e, GString *out)
+lh_describe_cause(const LhAttributed *e, GString *out)
 {
     if (e->best < 0) {
         g_string_append(out, "No class of constants, scaled as a whole, makes what is off a fifth "
@@ -406,23 +406,23 @@ lh_describe_cause(const LhExplained *e, GString *out)
     g_string_append_printf(out,
                            "%s explain most of what is off: with %.3f times what was "
                            "predicted, %.1f of %.1f %% is left.\n",
-                           lh_explain_names[e->best], e->classes[e->best].scale,
+                           lh_attribution_names[e->best], e->classes[e->best].scale,
                            100 * e->classes[e->best].error, 100 * e->error);
     if (e->alike)
         g_string_append_printf(out,
                                "%s would do nearly as well: what was run does not tell them "
                                "apart.\n",
-                               lh_explain_names[e->second]);
+                               lh_attribution_names[e->second]);
 }
 
 static const LhHostTimes *
-host_times(const LhHosts *hosts, guint index)
+host_times(const LhSlowHosts *hosts, guint index)
 {
     return &g_array_index(hosts->times, LhHostTimes, index);
 }
 
 LhTable *
-lh_describe_hosts(const LhHosts *hosts)
+lh_describe_hosts(const LhSlowHosts *hosts)
 {
     LhTable *table = lh_table_new();
 
@@ -452,7 +452,7 @@ lh_describe_hosts(const LhHosts *hosts)
 
 /* Messages of @node, from the least slow one: "take 3.1 to 9.8 times as long". */
 static void
-describe_adapter(const LhHosts *hosts, uint32_t node, GString *out)
+describe_adapter(const LhSlowHosts *hosts, uint32_t node, GString *out)
 {
     double least = INFINITY, most = 0;
 
@@ -471,7 +471,7 @@ describe_adapter(const LhHosts *hosts, uint32_t node, GString *out)
 }
 
 void
-lh_describe_slow(const LhHosts *hosts, GString *out)
+lh_describe_slow(const LhSlowHosts *hosts, GString *out)
 {
     const gsize before = out->len;
 
@@ -483,14 +483,14 @@ lh_describe_slow(const LhHosts *hosts, GString *out)
                                    "Slow: host %s: its kernels take %.3g times as long as "
                                    "predicted, those of the median host %.3g times.\n",
                                    hosts->names[n], t->measured_s / t->predicted_s, hosts->usual);
-        if (lh_hosts_adapter_is_slow(hosts, n))
+        if (lh_slow_hosts_adapter_is_slow(hosts, n))
             describe_adapter(hosts, n, out);
     }
     for (guint i = hosts->nodes; i < hosts->times->len; i++) {
         const LhHostTimes *t = host_times(hosts, i);
 
-        if (t->slow && !lh_hosts_adapter_is_slow(hosts, t->node) &&
-            !lh_hosts_adapter_is_slow(hosts, t->peer))
+        if (t->slow && !lh_slow_hosts_adapter_is_slow(hosts, t->node) &&
+            !lh_slow_hosts_adapter_is_slow(hosts, t->peer))
             g_string_append_printf(out,
                                    "Slow: the link between hosts %s and %s: a message takes %.3g "
                                    "times as long as predicted.\n",

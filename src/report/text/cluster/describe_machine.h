@@ -23,10 +23,10 @@ LhTable *lh_describe_kernel_errors(const GPtrArray *validations, double toleranc
 LhTable *lh_describe_tier_errors(const GPtrArray *validations);
 
 /* One row for each class of constants, and a sentence about which of them explains what is off. */
-LhTable *lh_describe_explained(const LhExplained *explained);
-void lh_describe_cause(const LhExplained *explained, GString *out);
+LhTable *lh_describe_explained(const LhAttributed *explained);
+void lh_describe_cause(const LhAttributed *explained, GString *out);
 
 /* Kernels by host, and messages by pair of hosts. */
-LhTable *lh_describe_hosts(const LhHosts *hosts);
+LhTable *lh_describe_hosts(const LhSlowHosts *hosts);
 /* Appends a line for each host and each link that is slow, or one that none is. */
-void lh_describe_slow(const LhHosts *hosts, GString *out);
+void lh_describe_slow(const LhSlowHosts *hosts, GString *out);

@@ -2,7 +2,7 @@
 #include "report/text/cluster/describe_tool_output.h"
 
 LhTable *
-lh_describe_told(const LhToldTopology *topology)
+lh_describe_tool_output(const LhToolTopology *topology)
 {
     LhTable *table = lh_table_new();
 
@@ -11,7 +11,7 @@ lh_describe_told(const LhToldTopology *topology)
     lh_table_column(table, "provenance", "provenance", NULL, false);
     lh_table_column(table, "source", "from", NULL, false);
     for (guint i = 0; i < topology->fields->len; i++) {
-        const LhToldField *field = &g_array_index(topology->fields, LhToldField, i);
+        const LhToolField *field = &g_array_index(topology->fields, LhToolField, i);
 
         lh_table_row(table);
         lh_table_cell(table, field->path, NULL);

@@ -5,4 +5,4 @@
 #include "report/base/table.h"
 
 /* The fields of a topology file that was made, and where their values are from. Caller frees. */
-LhTable *lh_describe_told(const LhToldTopology *topology);
+LhTable *lh_describe_tool_output(const LhToolTopology *topology);

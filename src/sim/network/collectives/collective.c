@@ -43,7 +43,7 @@ struct _LhCommunicator {
     Ways pairs;                        /* one ring in group order: all-to-all */
     Ways chain;                        /* likewise: broadcast */
     Ways rails;                        /* a ring for each NIC of a node: the others */
-    LhNative *native;                  /* likewise NULL */
+    LhNcclMeasured *native;            /* likewise NULL */
     LhTraffic *traffic[LH_COLL_KINDS]; /* of measured ones; likewise NULL */
     LhLikes *likes;                    /* NULL: every member is simulated */
     LhCollective *open;
@@ -62,9 +62,9 @@ struct _LhCollectives {
     const LhNetwork *network;
     const LhDevice *device;
     LhCollectiveModel model;
-    bool shared;               /* links are, by the messages of an instant */
-    const LhFold *fold;        /* NULL: none */
-    GHashTable *communicators; /* a set */
+    bool shared;                  /* links are, by the messages of an instant */
+    const LhSymmetryGroups *fold; /* NULL: none */
+    GHashTable *communicators;    /* a set */
     Ticket *tickets;
     uint32_t tickets_count, tickets_capacity;
     uint32_t *free; /* tickets */
@@ -163,7 +163,7 @@ communicator_free(gpointer data)
         communicator->open = c->next;
         collective_free(c);
     }
-    lh_native_free(communicator->native);
+    lh_nccl_measured_free(communicator->native);
     for (uint32_t kind = 0; kind < LH_COLL_KINDS; kind++)
         lh_traffic_free(communicator->traffic[kind]);
     likes_free(communicator->likes);
@@ -176,7 +176,7 @@ communicator_free(gpointer data)
 
 LhCollectives *
 lh_collectives_new(const LhNetwork *network, const LhDevice *device, LhCollectiveModel model,
-                   bool shared, const LhFold *fold)
+                   bool shared, const LhSymmetryGroups *fold)
 {
     LhCollectives *cs = g_new0(LhCollectives, 1);
 
@@ -233,7 +233,7 @@ list_likes(LhLikes *likes, uint32_t size)
 /* The position of the next of those that are a shift apart, in turn; UINT32_MAX: it is no member.
  */
 static uint32_t
-shifted(const LhFold *fold, const LhCommunicator *c, uint32_t position)
+shifted(const LhSymmetryGroups *fold, const LhCommunicator *c, uint32_t position)
 {
     const uint32_t rank = member(c, position);
     const uint32_t shift = rank / fold->of.shift % fold->of.shifts;
@@ -244,7 +244,7 @@ shifted(const LhFold *fold, const LhCommunicator *c, uint32_t position)
 
 /* What the members' likes are; false if there are none. */
 static bool
-find_likes(const LhFold *fold, const LhCommunicator *c, LhLikes *likes)
+find_likes(const LhSymmetryGroups *fold, const LhCommunicator *c, LhLikes *likes)
 {
     bool any = false;
 
@@ -252,7 +252,7 @@ find_likes(const LhFold *fold, const LhCommunicator *c, LhLikes *likes)
     likes->shifted = g_new0(uint32_t, c->size);
     likes->shifts = fold->of.shifts / fold->kept;
     for (uint32_t i = 0; i < c->size; i++) {
-        const uint32_t rank = member(c, i), stands = lh_fold_rank(fold, rank);
+        const uint32_t rank = member(c, i), stands = lh_symmetry_rank(fold, rank);
 
         likes->stands[i] = lh_group_position(&c->key.group, stands);
         likes->shifted[i] = shifted(fold, c, i);
@@ -480,11 +480,11 @@ lh_collectives_issue(LhCollectives *cs, const LhProgram *program, uint32_t rank,
     return ticket;
 }
 
-static LhNative *
+static LhNcclMeasured *
 native_of(const LhCollectives *cs, LhCommunicator *c)
 {
     if (c->native == NULL)
-        c->native = lh_native_new(cs->network, cs->device, &c->key.group);
+        c->native = lh_nccl_measured_new(cs->network, cs->device, &c->key.group);
     return c->native;
 }
 
@@ -494,7 +494,7 @@ model_of(const LhCollectives *cs, const LhCollective *c)
 {
     if (cs->model != LH_COLLECTIVES_AUTO)
         return cs->model;
-    if (c->size > 1 && lh_native_is_measured(native_of(cs, c->communicator), c->kind))
+    if (c->size > 1 && lh_nccl_measured_is_measured(native_of(cs, c->communicator), c->kind))
         return LH_COLLECTIVES_NCCL;
     return c->size > LH_RING_MEMBERS_MAX ? LH_COLLECTIVES_FLUID : LH_COLLECTIVES_RING;
 }
@@ -504,7 +504,7 @@ static const LhAlgorithm *
 algorithm_of(const LhCollectives *cs, const LhCollective *c)
 {
     if (c->model == LH_COLLECTIVES_NCCL && c->size > 1 &&
-        lh_native_is_known(native_of(cs, c->communicator), c->kind))
+        lh_nccl_measured_is_known(native_of(cs, c->communicator), c->kind))
         return &lh_algorithm_measured;
     return algorithms[c->model][c->kind];
 }
@@ -908,7 +908,8 @@ lh_collective_traffic(LhCollectives *cs, LhCollective *c)
 
     if (*traffic == NULL)
         *traffic = lh_traffic_new(
-            cs->network, c, lh_native_algorithm(native_of(cs, c->communicator), c->kind), cs->fold);
+            cs->network, c, lh_nccl_measured_algorithm(native_of(cs, c->communicator), c->kind),
+            cs->fold);
     return *traffic;
 }
 
@@ -917,7 +918,7 @@ lh_collective_measured(LhCollectives *cs, LhCollective *c, const uint64_t *part_
                        int *provenance)
 {
     double floor_s;
-    const double seconds = lh_native_parts(
+    const double seconds = lh_nccl_measured_parts(
         native_of(cs, c->communicator), c->kind,
         c->pieces != NULL ? busiest_bytes(c) : (double)c->shard_bytes, &floor_s, provenance);
 

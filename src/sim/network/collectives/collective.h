@@ -120,7 +120,8 @@ struct _LhCollective {
 /* @shared: links are, by the messages of an instant. @fold: who stands for whom; NULL: everyone for
  * himself. All are borrowed. */
 LhCollectives *lh_collectives_new(const LhNetwork *network, const LhDevice *device,
-                                  LhCollectiveModel model, bool shared, const LhFold *fold);
+                                  LhCollectiveModel model, bool shared,
+                                  const LhSymmetryGroups *fold);
 void lh_collectives_free(LhCollectives *cs);
 
 /*

@@ -21,7 +21,7 @@ typedef struct {
     double bound_s_per_byte; /* what links allow; 0: one has failed, which ends a run elsewhere */
 } Filed;
 
-struct _LhNative {
+struct _LhNcclMeasured {
     const LhNetwork *network;
     const LhDevice *device;
     const LhGroup *group;
@@ -31,10 +31,10 @@ struct _LhNative {
     LhNcclGroup *nccl;          /* NULL: not asked for yet */
 };
 
-LhNative *
-lh_native_new(const LhNetwork *network, const LhDevice *device, const LhGroup *group)
+LhNcclMeasured *
+lh_nccl_measured_new(const LhNetwork *network, const LhDevice *device, const LhGroup *group)
 {
-    LhNative *n = g_new0(LhNative, 1);
+    LhNcclMeasured *n = g_new0(LhNcclMeasured, 1);
 
     n->network = network;
     n->device = device;
@@ -45,7 +45,7 @@ lh_native_new(const LhNetwork *network, const LhDevice *device, const LhGroup *g
 }
 
 void
-lh_native_free(LhNative *native)
+lh_nccl_measured_free(LhNcclMeasured *native)
 {
     if (native == NULL)
         return;
@@ -56,7 +56,8 @@ lh_native_free(LhNative *native)
 /* The links between members beside those that were measured: what the most loaded one takes for the
  * bytes of the collective, and the longest latency. */
 static LhLinkSlowdown
-slowdown_beside(const LhNative *n, LhCollectiveKind kind, int algorithm, const LhMeasuredOn *on)
+slowdown_beside(const LhNcclMeasured *n, LhCollectiveKind kind, int algorithm,
+                const LhMeasuredOn *on)
 {
     LhTopology topology;
     LhNetwork measured = *n->network;
@@ -78,7 +79,7 @@ slowdown_beside(const LhNative *n, LhCollectiveKind kind, int algorithm, const L
 }
 
 static double
-bound_of(const LhNative *n, LhCollectiveKind kind, const Filed *filed)
+bound_of(const LhNcclMeasured *n, LhCollectiveKind kind, const Filed *filed)
 {
     const int algorithm =
         filed->has_times ? lh_collective_rows_algorithm(&filed->times) : LH_ALGORITHM_DEFAULT;
@@ -89,7 +90,7 @@ bound_of(const LhNative *n, LhCollectiveKind kind, const Filed *filed)
 }
 
 static const Filed *
-filed_of(LhNative *n, LhCollectiveKind kind)
+filed_of(LhNcclMeasured *n, LhCollectiveKind kind)
 {
     const LhTopology *t = n->network->topology;
     Filed *filed = &n->filed[kind];
@@ -115,13 +116,13 @@ filed_of(LhNative *n, LhCollectiveKind kind)
 }
 
 bool
-lh_native_is_measured(LhNative *native, LhCollectiveKind kind)
+lh_nccl_measured_is_measured(LhNcclMeasured *native, LhCollectiveKind kind)
 {
     return filed_of(native, kind)->has_times;
 }
 
 bool
-lh_native_is_known(LhNative *native, LhCollectiveKind kind)
+lh_nccl_measured_is_known(LhNcclMeasured *native, LhCollectiveKind kind)
 {
     const Filed *filed = filed_of(native, kind);
 
@@ -129,16 +130,17 @@ lh_native_is_known(LhNative *native, LhCollectiveKind kind)
 }
 
 double
-lh_native_seconds(LhNative *native, LhCollectiveKind kind, double shard_bytes, int *provenance)
+lh_nccl_measured_seconds(LhNcclMeasured *native, LhCollectiveKind kind, double shard_bytes,
+                         int *provenance)
 {
     double floor_s;
 
-    return lh_native_parts(native, kind, shard_bytes, &floor_s, provenance);
+    return lh_nccl_measured_parts(native, kind, shard_bytes, &floor_s, provenance);
 }
 
 double
-lh_native_parts(LhNative *native, LhCollectiveKind kind, double shard_bytes, double *floor_s,
-                int *provenance)
+lh_nccl_measured_parts(LhNcclMeasured *native, LhCollectiveKind kind, double shard_bytes,
+                       double *floor_s, int *provenance)
 {
     const double bytes = lh_collective_printed_bytes(kind, native->ranks, shard_bytes);
     const Filed *filed = filed_of(native, kind);
@@ -176,7 +178,7 @@ is_as_measured(LhLinkSlowdown slowdown)
 
 /* Rows that nobody measured are a model, too. */
 LhTimesSource
-lh_native_source(LhNative *native, LhCollectiveKind kind)
+lh_nccl_measured_source(LhNcclMeasured *native, LhCollectiveKind kind)
 {
     const Filed *filed = filed_of(native, kind);
 
@@ -203,11 +205,11 @@ scaled_error(const Filed *filed, double bytes)
 }
 
 double
-lh_native_error(LhNative *native, LhCollectiveKind kind, double shard_bytes)
+lh_nccl_measured_error(LhNcclMeasured *native, LhCollectiveKind kind, double shard_bytes)
 {
     const double bytes = lh_collective_printed_bytes(kind, native->ranks, shard_bytes);
 
-    switch (lh_native_source(native, kind)) {
+    switch (lh_nccl_measured_source(native, kind)) {
     case LH_TIMES_MEASURED:
         return LH_COLLECTIVE_ERROR;
     case LH_TIMES_SCALED:
@@ -219,7 +221,7 @@ lh_native_error(LhNative *native, LhCollectiveKind kind, double shard_bytes)
 
 /* Whether lines of an all-reduce are faster than rings can be: a switch adds up, then. */
 static bool
-is_summed(const LhNative *n, const Filed *filed, LhCollectiveKind kind)
+is_summed(const LhNcclMeasured *n, const Filed *filed, LhCollectiveKind kind)
 {
     return kind == LH_COLL_ALL_REDUCE && filed->lines != NULL &&
            lh_collective_lines_seconds(filed->lines, n->ranks, LONG_BYTES, filed->fewer) <
@@ -227,7 +229,7 @@ is_summed(const LhNative *n, const Filed *filed, LhCollectiveKind kind)
 }
 
 LhLinkAlgorithm
-lh_native_algorithm(LhNative *native, LhCollectiveKind kind)
+lh_nccl_measured_algorithm(LhNcclMeasured *native, LhCollectiveKind kind)
 {
     const Filed *filed = filed_of(native, kind);
 

@@ -26,17 +26,18 @@ typedef enum {
 extern const char *const lh_times_source_names[];
 
 /* One communicator's; borrows what it was made of. */
-typedef struct _LhNative LhNative;
+typedef struct _LhNcclMeasured LhNcclMeasured;
 
-LhNative *lh_native_new(const LhNetwork *network, const LhDevice *device, const LhGroup *group);
-void lh_native_free(LhNative *native);
+LhNcclMeasured *lh_nccl_measured_new(const LhNetwork *network, const LhDevice *device,
+                                     const LhGroup *group);
+void lh_nccl_measured_free(LhNcclMeasured *native);
 
 /* Whether the topology has measured times for @kind on the ranks of the group, which are in one
  * node. */
-bool lh_native_is_measured(LhNative *native, LhCollectiveKind kind);
+bool lh_nccl_measured_is_measured(LhNcclMeasured *native, LhCollectiveKind kind);
 
 /* Whether there is a time at all: of all-to-alls there may be none. */
-bool lh_native_is_known(LhNative *native, LhCollectiveKind kind);
+bool lh_nccl_measured_is_known(LhNcclMeasured *native, LhCollectiveKind kind);
 
 /*
  * Seconds of @shard_bytes per rank; of an all-to-all, what a rank sends, its own part included. The
@@ -45,18 +46,18 @@ bool lh_native_is_known(LhNative *native, LhCollectiveKind kind);
  * fault, in a question of what if), what links and latencies took of a time changes along.
  * @provenance: of the times, lines or constants.
  */
-double lh_native_seconds(LhNative *native, LhCollectiveKind kind, double shard_bytes,
-                         int *provenance);
+double lh_nccl_measured_seconds(LhNcclMeasured *native, LhCollectiveKind kind, double shard_bytes,
+                                int *provenance);
 
 /* The same, and in @floor_s what of it no byte takes. */
-double lh_native_parts(LhNative *native, LhCollectiveKind kind, double shard_bytes, double *floor_s,
-                       int *provenance);
+double lh_nccl_measured_parts(LhNcclMeasured *native, LhCollectiveKind kind, double shard_bytes,
+                              double *floor_s, int *provenance);
 
 /* Where times of @kind come from, and how good they are: four measured ones in five are between
  * time / (1 + e) and time * (1 + e) for the error e of @shard_bytes. */
-LhTimesSource lh_native_source(LhNative *native, LhCollectiveKind kind);
-double lh_native_error(LhNative *native, LhCollectiveKind kind, double shard_bytes);
+LhTimesSource lh_nccl_measured_source(LhNcclMeasured *native, LhCollectiveKind kind);
+double lh_nccl_measured_error(LhNcclMeasured *native, LhCollectiveKind kind, double shard_bytes);
 
 /* What carries the bytes: that of the row that holds; of several nodes rings, of an all-to-all
  * pairs. */
-LhLinkAlgorithm lh_native_algorithm(LhNative *native, LhCollectiveKind kind);
+LhLinkAlgorithm lh_nccl_measured_algorithm(LhNcclMeasured *native, LhCollectiveKind kind);
