@@ -3,7 +3,10 @@
 
 An include or a call upwards is an error, and so is a circle of includes. Calls are looked for in the
 objects of BUILD, a build folder of Meson's that is up to date: what an object needs and another one
-defines is a call, however it was declared.
+defines is a call, however it was declared. Within a room (a folder), more than CIRCLE_MAX files that call
+each other in a circle are an error, and so is a function or an object that is declared in another header
+than its file's own or the room's <room>_private.h. A room has a README.md that says what it may use as
+layers.txt does, and names only files that are there.
 
 Prints one line for each error and fails if there is any.
 """
@@ -14,6 +17,11 @@ import re
 import subprocess
 import sys
 
+CIRCLE_MAX = 3
+# Entries of tables: they are declared beside the table, and each is defined in a file of its own.
+ENTRIES = re.compile(r"lh_((cpu_|cuda_)?kernel|schedule|command|transport|control|links|device)_\w+")
+COMMENT = re.compile(r"/\*.*?\*/", re.S)
+DECLARED = re.compile(r"\b(lh_\w+)\s*\(|\bextern\b[^;]*?\b(lh_\w+)\s*[\[;]")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.M)
 
 
@@ -25,7 +33,7 @@ class Layers:
     """Which folder may use which."""
 
     def __init__(self, path):
-        self.uses = {}
+        self.uses, self.below = {}, {}
         joined = []
         for number, line in enumerate(path.read_text().split("\n"), 1):
             line = line.split("#")[0].strip()
@@ -36,6 +44,7 @@ class Layers:
                 for folder in below:
                     if folder not in self.uses:
                         fail(f"{path}:{number}: {name} stands on {folder}, which is not above it")
+                self.below[name] = below
                 self.uses[name] = {name}.union(below, *(self.uses[folder] for folder in below))
             elif line:
                 fail(f"{path}:{number}: neither FOLDER: FOLDERS nor FOLDER = FOLDER")
@@ -123,8 +132,7 @@ def read_symbols(objects):
     return defined, needed
 
 
-def check_calls(layers, objects):
-    defined, needed = read_symbols(objects)
+def check_calls(layers, defined, needed):
     definers = {name: path for path, names in defined.items() for name in names}
     for path, names in needed.items():
         folder = folder_of(path)
@@ -135,6 +143,79 @@ def check_calls(layers, objects):
                 yield f"src/{path}:1: {folder} may not use {name}, which is src/{used}'s"
 
 
+def strip(path):
+    return path.rsplit(".", 1)[0]
+
+
+def find_rings(edges):
+    """The strongly connected parts of a graph, by Tarjan's algorithm."""
+    index, low, stack, rings = {}, {}, [], []
+
+    def visit(node):
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for other in edges.get(node, ()):
+            if other not in index:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in stack:
+                low[node] = min(low[node], index[other])
+        if low[node] == index[node]:
+            at = stack.index(node)
+            rings.append(stack[at:])
+            del stack[at:]
+
+    for node in sorted(edges):
+        if node not in index:
+            visit(node)
+    return rings
+
+
+def check_rings(defined, needed):
+    """Files of a room that call each other; a source and its header count as one."""
+    definers = {name: path for path, names in defined.items() for name in names}
+    edges = {}
+    for path, names in needed.items():
+        used = {definers[name] for name in names if name in definers and not ENTRIES.fullmatch(name)}
+        edges[strip(path)] = {strip(other) for other in used
+                              if folder_of(other) == folder_of(path) and other != path}
+    for ring in find_rings(edges):
+        if len(ring) > CIRCLE_MAX:
+            yield f"src/{ring[0]}.c:1: {len(ring)} files call each other: {' '.join(sorted(ring))}"
+
+
+def read_declarations(source):
+    """Of every name: the headers that declare it."""
+    declared = {}
+    for path in source.rglob("*.h"):
+        for match in DECLARED.finditer(COMMENT.sub("", path.read_text())):
+            declared.setdefault(match.group(1) or match.group(2), set()).add(str(path.relative_to(source)))
+    return declared
+
+
+def check_declarations(source, defined):
+    declared = read_declarations(source)
+    for path, names in sorted(defined.items()):
+        own = {strip(path) + ".h", f"{folder_of(path)}/{folder_of(path).rsplit('/', 1)[-1]}_private.h"}
+        for name in sorted(names):
+            headers = declared.get(name, own)
+            if not (headers & own or ENTRIES.fullmatch(name) or path.endswith("_absent.c")):
+                yield f"src/{path}:1: {name} is declared in {min(headers)}: declare it in {strip(path)}.h"
+
+
+def check_readmes(source, layers):
+    for room, below in layers.below.items():
+        path = source / room / "README.md"
+        text = path.read_text() if path.is_file() else ""
+        uses = ", ".join(f"`{one}`" for one in below) or "nothing else"
+        if f"May use: {uses}" not in " ".join(text.split()):
+            yield f"src/{room}/README.md:1: says not 'May use: {uses}', as layers.txt does"
+        for name in sorted(set(re.findall(r"(?<![\w/<*.-])(\w[\w/]*\.(?:c|h|cu|cuh))\b", text))):
+            if not (any((source / room).rglob(pathlib.PurePath(name).name)) or (source / name).is_file() or
+                    (source.parent / name).is_file()):
+                yield f"src/{room}/README.md:1: there is no {name} here"
+
+
 def main():
     if len(sys.argv) != 3:
         fail("usage: check-layers.py ROOT BUILD")
@@ -142,8 +223,10 @@ def main():
     build = pathlib.Path(sys.argv[2]).resolve()
     layers = Layers(source / "layers.txt")
     includes = read_includes(source)
+    defined, needed = read_symbols(read_objects(source, build))
     errors = [*check_includes(layers, includes), *find_circles(includes),
-              *check_calls(layers, read_objects(source, build))]
+              *check_calls(layers, defined, needed), *check_rings(defined, needed),
+              *check_declarations(source, defined), *check_readmes(source, layers)]
     for error in errors:
         print(error)
     return 1 if errors else 0
