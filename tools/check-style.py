@@ -11,6 +11,9 @@ import subprocess
 import sys
 
 COLUMNS_MAX = 100
+LINES_MAX = 600  # of a file of src/
+FILES_MAX = 40  # of a folder of src/
+NAMES = pathlib.Path("tools/names.tsv")
 UNIT = r"(ps|ns|us|ms|s|seconds|bytes|per_s)"
 
 # Rule, files it holds for, pattern on the code without comments and strings, what to say.
@@ -109,6 +112,40 @@ def shared_names(codes):
                 yield path, 1, f"{other} has a file-private '{name}', too [own]"
 
 
+def is_source(path):
+    return re.search(r"^src/.*\.([ch]|cuh?)$", path) is not None
+
+
+def outgrown(texts):
+    """Files that are too long to be read, and folders in which nothing is found."""
+    folders = {}
+    for path, text in texts.items():
+        if is_source(path):
+            folders.setdefault(str(pathlib.PurePath(path).parent), []).append(path)
+            if text.count("\n") > LINES_MAX:
+                yield path, LINES_MAX + 1, f"{text.count(chr(10))} lines (at most {LINES_MAX}) [long]"
+    for folder, paths in folders.items():
+        if len(paths) > FILES_MAX:
+            yield folder, 1, f"{len(paths)} files (at most {FILES_MAX}) [folder]"
+
+
+def old_names(texts):
+    """Names of tools/names.tsv that something was called before, and is again."""
+    rows = [line.split("\t") for line in NAMES.read_text().splitlines() if not line.startswith("#")][1:]
+    new = {row[2] for row in rows}
+    old = {row[1]: row[2] for row in rows if row[1] not in new and " " not in row[1]}
+    files = {name: other for name, other in old.items() if "." in name}
+    words = re.compile(r"\b_?((?:lh_|Lh|LH_)\w+)\b")
+    for path, text in texts.items():
+        if path.removeprefix("src/") in files:
+            yield path, 1, f"is called {files[path.removeprefix('src/')]} [name]"
+        if re.search(r"\.([ch]|cuh?)$", path):
+            for number, line in enumerate(text.split("\n"), 1):
+                for word in words.findall(line):
+                    if word in old:
+                        yield path, number, f"{word} is called {old[word]} [name]"
+
+
 def reached_headers(path, seen):
     """All names in #include lines that are reachable from a header of src/."""
     for name in re.findall(r'^#include\s+["<]([^">]+)', path.read_text(), flags=re.M):
@@ -120,7 +157,7 @@ def reached_headers(path, seen):
 
 
 def main():
-    findings, codes = [], {}
+    findings, codes, texts = [], {}, {}
     for path in tracked_files():
         try:
             text = pathlib.Path(path).read_text(encoding="utf-8")
@@ -128,9 +165,10 @@ def main():
             continue
         if not path.startswith("fuzz/corpus/"):
             findings += findings_in(path, text)
+            texts[path] = text
         if re.search(r"^src/.*\.c$", path):
             codes[path] = without_comments_and_strings(text)
-    findings += shared_names(codes)
+    findings += [*shared_names(codes), *outgrown(texts), *old_names(texts)]
     # Device compilers read these; GLib's headers are not made for them.
     for header in pathlib.Path("src/kernels").glob("*.h"):
         if "shared with device code" in header.read_text() and any(

@@ -1,7 +1,7 @@
 /*
  * Collectives made of messages, the same over every transport and all links, as the simulator's
- * algorithms of the same names have them (sim/network/collective_*.c). A rank sends as many bytes
- * by each of them, and bits do not depend on timing: sent straight to where they belong, terms are
+ * algorithms of the same names have them (sim/network/collectives). A rank sends as many bytes by
+ * each of them, and bits do not depend on timing: sent straight to where they belong, terms are
  * added up by the receiver in the order of the group; in a ring each member adds its own to what
  * has come so far, rounded to the type of the tensor. A region counts as its parts laid end to end.
  * Tensors of one collective travel together.
