@@ -1,57 +1,63 @@
-/* See the header. */
 #include "base/threads.h"
 
 #include <stdatomic.h>
 
 typedef struct {
-    void (*work)(void *data);
+    void (*each)(void *data, guint thread, guint index);
     void *data;
-} Task;
+    guint count;
+    atomic_uint taken, threads; /* the next index, the next thread's number */
+} Indices;
 
 static gpointer
-run(gpointer data)
+take_indices(gpointer data)
 {
-    const Task *task = data;
+    Indices *indices = data;
+    const guint thread = atomic_fetch_add(&indices->threads, 1);
+    guint next;
 
-    task->work(task->data);
+    while ((next = atomic_fetch_add(&indices->taken, 1)) < indices->count)
+        indices->each(indices->data, thread, next);
     return NULL;
 }
 
 void
-lh_on_threads(const char *name, guint threads, void (*work)(void *data), void *data)
+lh_on_numbered_threads_each(const char *name, guint threads, guint count,
+                            void (*each)(void *data, guint thread, guint index), void *data)
 {
-    g_autofree GThread **others = g_new(GThread *, threads);
-    Task task = { work, data };
+    Indices indices = { .each = each, .data = data, .count = count };
+    g_autoptr(GPtrArray) others = g_ptr_array_new();
 
-    for (guint i = 1; i < threads; i++)
-        others[i] = g_thread_new(name, run, &task);
-    work(data);
-    for (guint i = 1; i < threads; i++)
-        g_thread_join(others[i]);
+    for (guint i = 1; i < MIN(threads, count); i++) {
+        GThread *thread = g_thread_try_new(name, take_indices, &indices, NULL);
+
+        if (thread != NULL)
+            g_ptr_array_add(others, thread);
+    }
+    take_indices(&indices);
+    for (guint i = 0; i < others->len; i++)
+        g_thread_join(g_ptr_array_index(others, i));
 }
 
 typedef struct {
     void (*each)(void *data, guint index);
     void *data;
-    guint count;
-    atomic_uint taken;
-} Numbers;
+} Unnumbered;
 
 static void
-take_numbers(void *data)
+call_unnumbered(void *data, guint thread, guint index)
 {
-    Numbers *numbers = data;
-    guint next;
+    const Unnumbered *unnumbered = data;
 
-    while ((next = atomic_fetch_add(&numbers->taken, 1)) < numbers->count)
-        numbers->each(numbers->data, next);
+    (void)thread;
+    unnumbered->each(unnumbered->data, index);
 }
 
 void
 lh_on_threads_each(const char *name, guint threads, guint count,
                    void (*each)(void *data, guint index), void *data)
 {
-    Numbers numbers = { .each = each, .data = data, .count = count };
+    Unnumbered unnumbered = { each, data };
 
-    lh_on_threads(name, MAX(MIN(threads, count), 1), take_numbers, &numbers);
+    lh_on_numbered_threads_each(name, threads, count, call_unnumbered, &unnumbered);
 }

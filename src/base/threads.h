@@ -1,15 +1,16 @@
 /*
- * The same work on several threads, of which the caller's is one. What is to be done next they find
- * out among themselves.
+ * The same work for many indices, on several threads, of which the caller's is one.
  */
 #pragma once
 
 #include <glib.h>
 
-/* Returns when @work has returned on all @threads (at least 1). @name is that of the threads. */
-void lh_on_threads(const char *name, guint threads, void (*work)(void *data), void *data);
-
-/* Calls @each with every number below @count once, on up to @threads threads, in rising order of
- * beginning. */
+/* Calls @each with every index below @count once, on up to @threads threads, in rising order of
+ * beginning, and returns when all calls have. Where a thread cannot be made, the others do its
+ * work. @name is that of the threads. */
 void lh_on_threads_each(const char *name, guint threads, guint count,
                         void (*each)(void *data, guint index), void *data);
+
+/* The same; @each is also told which thread calls it, a number below @threads. */
+void lh_on_numbered_threads_each(const char *name, guint threads, guint count,
+                                 void (*each)(void *data, guint thread, guint index), void *data);

@@ -23,7 +23,6 @@ typedef struct {
     const guint *order; /* of the rows */
     const LhCompareOptions *options;
     const LhHooks *hooks;
-    atomic_uint taken;       /* of the order */
     _Atomic LhTime limit_ps; /* runs that come this far are left out */
     pthread_mutex_t lock;    /* for what follows, and the caller's functions */
     LhTime best_ps;
@@ -102,13 +101,11 @@ play_row(Pool *pool, LhCompareRow *row)
 }
 
 static void
-play_rows(void *data)
+play_row_at(void *data, guint index)
 {
     Pool *pool = data;
-    guint next;
 
-    while ((next = atomic_fetch_add(&pool->taken, 1)) < pool->rows->len)
-        play_row(pool, g_ptr_array_index(pool->rows, pool->order[next]));
+    play_row(pool, g_ptr_array_index(pool->rows, pool->order[index]));
 }
 
 /* Whatever ended this late, by a failure too, would have been ended by a thread that was later. */
@@ -189,8 +186,8 @@ lh_compare_play_all(const LhSetup *setup, GPtrArray *rows, const LhCompareOption
                   .best_ps = LH_TIME_NEVER };
 
     pthread_mutex_init(&pool.lock, NULL);
-    lh_on_threads("compare", lh_compare_threads(o->jobs, rows->len, setup->network.ranks),
-                  play_rows, &pool);
+    lh_on_threads_each("compare", lh_compare_threads(o->jobs, rows->len, setup->network.ranks),
+                       rows->len, play_row_at, &pool);
     pthread_mutex_destroy(&pool.lock);
     leave_out_slow(&pool);
     return !pool.interrupted;

@@ -16,7 +16,6 @@
 #include "step/formulas.h"
 
 #include <math.h>
-#include <stdatomic.h>
 #include <string.h>
 
 /* Numbers that follow from a step's shape are published to two or three digits. */
@@ -51,7 +50,6 @@ typedef struct {
     GPtrArray *works; /* of Work * */
     const LhConstants *constants;
     bool serving;
-    atomic_uint taken;
 } WorkPool;
 
 /* --- one module ---------------------------------------------------------------------------------
@@ -272,13 +270,11 @@ play_work(Work *work, const WorkPool *pool)
 }
 
 static void
-play_works(void *data)
+play_work_at(void *data, guint index)
 {
-    WorkPool *pool = data;
-    guint next;
+    const WorkPool *pool = data;
 
-    while ((next = atomic_fetch_add(&pool->taken, 1)) < pool->works->len)
-        play_work(g_ptr_array_index(pool->works, next), pool);
+    play_work(g_ptr_array_index(pool->works, index), pool);
 }
 
 static void
@@ -286,8 +282,8 @@ play_all(GPtrArray *works, const LhConstants *constants, bool serving, guint job
 {
     WorkPool pool = { .works = works, .constants = constants, .serving = serving };
 
-    lh_on_threads("reproduce", lh_compare_threads(jobs, works->len, RANKS_OF_A_PAPER), play_works,
-                  &pool);
+    lh_on_threads_each("reproduce", lh_compare_threads(jobs, works->len, RANKS_OF_A_PAPER),
+                       works->len, play_work_at, &pool);
 }
 
 /* --- from cases to works ------------------------------------------------------------------------

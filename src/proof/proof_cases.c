@@ -4,6 +4,7 @@
 #include "proof/proof_cases.h"
 
 #include "base/error.h"
+#include "base/threads.h"
 #include "proof/run_time_estimate.h"
 #include "verify/verify.h"
 
@@ -172,23 +173,14 @@ task_free(gpointer data)
     g_free(task);
 }
 
-typedef struct {
-    const GPtrArray *tasks; /* of ProofTask */
-    gint next;
-} ProofWork;
-
-static gpointer
-verify_some(gpointer data)
+/* The first task is verified by itself: @index counts the others. */
+static void
+verify_task(void *data, guint index)
 {
-    ProofWork *work = data;
-    gint i;
+    const GPtrArray *tasks = data;
+    ProofTask *task = g_ptr_array_index(tasks, index + 1);
 
-    while ((i = g_atomic_int_add(&work->next, 1)) < (gint)work->tasks->len) {
-        ProofTask *task = g_ptr_array_index(work->tasks, (guint)i);
-
-        task->verdict = lh_verify(task->program);
-    }
-    return NULL;
+    task->verdict = lh_verify(task->program);
 }
 
 /* How many proofs of so many ops, about, may be under way at once. */
@@ -205,23 +197,13 @@ threads_for(uint64_t ops)
 static void
 verify_tasks(LhProven *proven, GPtrArray *tasks)
 {
-    ProofWork work = { .tasks = tasks };
-    g_autoptr(GPtrArray) threads = g_ptr_array_new();
     ProofTask *first = tasks->len > 0 ? g_ptr_array_index(tasks, 0) : NULL;
 
     if (first == NULL)
         return;
     first->verdict = lh_verify(first->program);
-    work.next = 1;
-    for (guint i = 1; i < MIN(threads_for(first->verdict->ops), tasks->len); i++) {
-        GThread *thread = g_thread_try_new("verify", verify_some, &work, NULL);
-
-        if (thread != NULL) /* else fewer do the work */
-            g_ptr_array_add(threads, thread);
-    }
-    verify_some(&work);
-    for (guint i = 0; i < threads->len; i++)
-        g_thread_join(g_ptr_array_index(threads, i));
+    lh_on_threads_each("verify", threads_for(first->verdict->ops), tasks->len - 1, verify_task,
+                       tasks);
     for (guint i = 0; i < tasks->len; i++) {
         const ProofTask *task = g_ptr_array_index(tasks, i);
 

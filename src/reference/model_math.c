@@ -1,7 +1,7 @@
 /* See the header. */
 #include "reference/model_math.h"
 
-#include "base/parallel.h"
+#include "base/threads.h"
 
 #include <math.h>
 
@@ -14,13 +14,12 @@ typedef struct {
 } MathProduct;
 
 static void
-y_row(void *data, unsigned thread, uint32_t row)
+y_row(void *data, guint row)
 {
     const MathProduct *of = data;
     const uint64_t k = of->p->k, n = of->p->n;
     double *y = of->c + row * n;
 
-    (void)thread;
     for (uint64_t j = 0; j < n; j++)
         y[j] = 0;
     for (uint64_t i = 0; i < k; i++) {
@@ -32,12 +31,11 @@ y_row(void *data, unsigned thread, uint32_t row)
 }
 
 static void
-dx_row(void *data, unsigned thread, uint32_t row)
+dx_row(void *data, guint row)
 {
     const MathProduct *of = data;
     const uint64_t k = of->p->k, n = of->p->n;
 
-    (void)thread;
     for (uint64_t i = 0; i < k; i++) {
         double sum = 0;
 
@@ -49,12 +47,11 @@ dx_row(void *data, unsigned thread, uint32_t row)
 
 /* Of dw, not of the tokens. */
 static void
-dw_row(void *data, unsigned thread, uint32_t i)
+dw_row(void *data, guint i)
 {
     const MathProduct *of = data;
     const uint64_t k = of->p->k, n = of->p->n;
 
-    (void)thread;
     for (uint64_t row = 0; row < of->p->rows; row++) {
         const double x = of->a[row * k + i];
 
@@ -66,19 +63,20 @@ dw_row(void *data, unsigned thread, uint32_t i)
 void
 lh_math_product(const LhMathProduct *p, const double *x, const double *w, double *y)
 {
-    lh_parallel(p->threads, (uint32_t)p->rows, y_row, &(MathProduct){ p, x, w, y });
+    lh_on_threads_each("product", p->threads, (guint)p->rows, y_row, &(MathProduct){ p, x, w, y });
 }
 
 void
 lh_math_product_dx(const LhMathProduct *p, const double *dy, const double *w, double *dx)
 {
-    lh_parallel(p->threads, (uint32_t)p->rows, dx_row, &(MathProduct){ p, dy, w, dx });
+    lh_on_threads_each("product", p->threads, (guint)p->rows, dx_row,
+                       &(MathProduct){ p, dy, w, dx });
 }
 
 void
 lh_math_product_dw(const LhMathProduct *p, const double *x, const double *dy, double *dw)
 {
-    lh_parallel(p->threads, (uint32_t)p->k, dw_row, &(MathProduct){ p, x, dy, dw });
+    lh_on_threads_each("product", p->threads, (guint)p->k, dw_row, &(MathProduct){ p, x, dy, dw });
 }
 
 /* ---- norms ---- */

@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 
-#include "base/parallel.h"
 #include "base/rng.h"
+#include "base/threads.h"
 #include "base/time_units.h"
 #include "kernels/cpu/rows.h"
 #include "reference/reference_slots.h"
@@ -83,14 +83,13 @@ input_number(const Input *in, uint64_t sequence, uint64_t token, uint32_t head, 
 
 /* All heads of one token. */
 static void
-fill_token(void *data, unsigned thread, uint32_t index)
+fill_token(void *data, guint index)
 {
     const Input *in = data;
     const LhReference *r = &in->n->reference;
     const LhAttention *a = &r->attention;
     const uint64_t sequence = index / a->seq_length, token = index % a->seq_length;
 
-    (void)thread;
     for (uint32_t head = 0; head < in->heads; head++) {
         double *row = in->rows + lh_reference_row(r, sequence, head, in->heads, token) * r->stride;
 
@@ -111,7 +110,8 @@ fill_inputs(LhNumerics *n, unsigned threads)
                        { n, STREAM_V, r->v, a->groups } };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(inputs); i++)
-        lh_parallel(threads, (uint32_t)(a->batch * a->seq_length), fill_token, &inputs[i]);
+        lh_on_threads_each("inputs", threads, (guint)(a->batch * a->seq_length), fill_token,
+                           &inputs[i]);
 }
 
 LhNumerics *

@@ -1,8 +1,8 @@
 /* Attention in fp64, tile by tile and on several threads; see the header. */
 #include "reference/reference_tiles.h"
 
-#include "base/parallel.h"
 #include "base/saturate.h"
+#include "base/threads.h"
 #include "kernels/cpu/cpu.h"
 #include "runtime/thread_affinity.h"
 
@@ -292,7 +292,7 @@ typedef struct {
 } Tasks;
 
 static void
-run_task(void *data, unsigned thread, uint32_t index)
+run_task(void *data, guint thread, guint index)
 {
     const Tasks *work = data;
     LhReferenceTask task = work->tasks[work->backwards ? work->count - 1 - index : index];
@@ -306,7 +306,7 @@ run_tasks(Tasks work, unsigned threads)
 {
     threads = MIN(MAX(threads, 1), MAX(work.count, 1));
     work.scratch = g_aligned_alloc(threads * work.scratch_numbers, sizeof(double), ROW_ALIGNMENT);
-    lh_parallel(threads, work.count, run_task, &work);
+    lh_on_numbered_threads_each("reference", threads, work.count, run_task, &work);
     g_aligned_free(work.scratch);
 }
 
