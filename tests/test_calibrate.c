@@ -3,7 +3,8 @@
  */
 #include "base/error.h"
 #include "calibrate/calibrate.h"
-#include "calibrate/calibrate_private.h"
+#include "calibrate/calibration_profile.h"
+#include "calibrate/kernel_curves.h"
 #include "calibrate/fit_call.h"
 #include "measure/fit.h"
 #include "measure/interference.h"

@@ -3,6 +3,7 @@
  * rates, latencies; and what is found goes through its file into the network of the simulator.
  */
 #include "calibrate/cluster_shape.h"
+#include "calibrate/cluster_topology.h"
 #include "program/program.h"
 #include "report/text/cluster/describe_machine.h"
 #include "run_tests.h"

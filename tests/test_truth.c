@@ -3,6 +3,7 @@
  * stands for GPUs has constants of its own. Nothing is computed, only time passes.
  */
 #include "calibrate/calibrate.h"
+#include "calibrate/calibration_profile.h"
 #include "run_tests.h"
 #include "sim/cost/attention_cost.h"
 #include "standin.h"

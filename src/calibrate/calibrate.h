@@ -69,11 +69,3 @@ typedef struct {
 LhCalibration *lh_calibrate(const LhCalibrateParams *params, GError **error);
 void lh_calibration_free(LhCalibration *calibration);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhCalibration, lh_calibration_free)
-
-/* Appends the longhaul.profile/2 document called @name. @date: of the measurement, "2026-01-31". */
-void lh_calibration_write(const LhCalibration *calibration, const char *name, const char *date,
-                          GString *out);
-
-/* Appends the longhaul.topology/2 document of its cluster, called @name. */
-void lh_calibration_write_topology(const LhCalibration *calibration, const char *name,
-                                   const char *date, GString *out);

@@ -5,6 +5,7 @@
  */
 #include "calibrate/calibrate_private.h"
 
+#include "calibrate/calibration_profile.h"
 #include "sim/cost/device.h"
 #include "sim/sim.h"
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "calibrate/fit_call.h"
+#include "calibrate/kernel_curves.h"
 #include "measure/fit.h"
 #include "measure/interference.h"
 #include "measure/measure_device.h"

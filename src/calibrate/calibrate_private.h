@@ -19,16 +19,6 @@ bool lh_calibrate_median(const LhProcesses *processes, double *seconds, double *
 /* @r as a profile has them, with @spread. */
 LhFitResiduals lh_calibrate_residuals(const LhResiduals *r, double spread);
 
-/* A block of its own: most schedules add blocks up afterwards. */
-LhKernelArgs lh_calibrate_attention_args(uint64_t n, bool causal, uint32_t heads,
-                                         uint32_t head_dim);
-
-/* On so many rows of queries, or of keys where the kernel works on those: of 32 heads each. */
-LhKernelArgs lh_calibrate_traffic_args(const LhKernel *kernel, uint64_t rows, uint32_t head_dim);
-
-/* Whether the kernel's time is what its memory traffic takes. */
-bool lh_calibrate_is_elementwise(const LhKernel *kernel);
-
 /* Collectives of the cluster that has been found, whose ranks are such devices: @device, which the
  * first process has and others need not, gets what was measured of hosts, memory and cores. All
  * processes call it. */

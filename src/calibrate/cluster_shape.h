@@ -5,7 +5,6 @@
  */
 #pragma once
 
-#include "base/json/json_writer.h"
 #include "scenario/profile.h"
 #include "sim/cost/device.h"
 
@@ -79,9 +78,3 @@ uint32_t lh_cluster_further(const LhCluster *cluster);
  * and a further message.
  */
 void lh_cluster_take_overhead(LhCluster *cluster, const LhClusterPoint *points, size_t count);
-
-/* Appends the longhaul.topology/2 document called @name; @source says how it was measured. */
-void lh_cluster_write(const LhCluster *cluster, const char *name, const char *source, GString *out);
-
-/* Writes a number with its unit, @text, which it takes over. */
-void lh_cluster_write_unit(LhJsonWriter *w, const char *key, char *text);

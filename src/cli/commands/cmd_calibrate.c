@@ -4,6 +4,7 @@
  */
 #include "base/error.h"
 #include "base/files/output.h"
+#include "calibrate/calibration_profile.h"
 #include "cli/command.h"
 #include "report/text/cluster/describe_machine.h"
 #include "runtime/thread_affinity.h"
