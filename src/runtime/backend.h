@@ -12,7 +12,7 @@
 typedef struct {
     const char *name;
     const LhControl *control;
-    const LhTransport *transport; /* with it threads run the ops (executor.c) ... */
+    const LhTransport *transport; /* with it threads run the ops (thread_engine.c) ... */
     const LhLinks *links; /* ... and with these, in its place, they submit them (submit.c) */
     const LhRunDevice *device;
     bool packed; /* the parts of a slot lie end to end where they can, with no canaries around them

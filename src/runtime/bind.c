@@ -2,7 +2,7 @@
  * From the regions of an op to memory. The host binds an op when it issues it, so that an alloc or
  * a free behind it changes nothing for it.
  */
-#include "runtime/execution.h"
+#include "runtime/bind.h"
 
 #include "base/error.h"
 #include "program/op_names.h"
@@ -280,4 +280,37 @@ lh_item_free(LhRunner *rank, const LhPlaceOfWork *at, LhItem *item)
     g_free(item->parts);
     g_free(item->counts);
     g_free(item);
+}
+
+/* ---- an item ---- */
+
+/* Copies the op's messages or counts, which are in the buffer only until the next step. */
+static void
+copy_lists(LhItem *item, const LhOpBuffer *buffer)
+{
+    const LhOp *op = &item->op;
+
+    if (op->kind == LH_OP_EXCHANGE) {
+        item->parts = g_memdup2(buffer->parts + op->exchange.parts_first,
+                                op->exchange.parts_count * sizeof(LhPart));
+    } else if (op->kind == LH_OP_COLLECTIVE && op->collective.uneven) {
+        item->counts = g_memdup2(buffer->counts + op->collective.counts_first,
+                                 2 * lh_group_size(&op->collective.group) *
+                                     op->collective.tensors_count * sizeof(uint32_t));
+        item->op.collective.counts_first = 0;
+    }
+}
+
+LhItem *
+lh_item_new(LhRunner *rank, const LhOp *op, const LhOpBuffer *buffer)
+{
+    LhItem *item = g_new0(LhItem, 1);
+
+    item->op = *op;
+    item->issued_ps = lh_execution_now(rank->execution);
+    copy_lists(item, buffer);
+    if (lh_item_bind(rank, item))
+        return item;
+    lh_item_free(rank, &rank->at, item);
+    return NULL;
 }

@@ -1,5 +1,5 @@
 /* Describes what the ranks of a run wait for when nothing completes any more. */
-#include "runtime/execution.h"
+#include "runtime/deadlock_report.h"
 
 #include "program/op_names.h"
 

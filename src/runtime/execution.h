@@ -1,12 +1,14 @@
 /*
- * What the files of the executor share: a run, its ranks, and ops between issue and completion.
+ * A run, its ranks, and ops between issue and completion: what the files of the executor share.
  *
- *     executor.c        threads: hosts, streams, and the one that watches over them
- *     execution.c       what a run has before its threads and after them: memory, results
- *     bind.c            from the regions of an op to the memory that they have now
- *     submit.c          the other engine: a thread submits what ranks do
- *     run_op.c          what an op does; run_collective.c for collectives
- *     deadlock_report.c           what a rank says when nothing moves
+ *     executor.c           a run from its beginning to its results
+ *     execution_open.c     what it has before its threads: processes, devices, memory
+ *     thread_engine.c      threads: hosts, streams, and the one that watches over them
+ *     submit.c             the other engine: a thread submits what ranks do
+ *     bind.c               from the regions of an op to the memory that they have now
+ *     run_op.c             what an op does; run_collective.c for collectives
+ *     deadlock_report.c    what a rank says when nothing moves
+ *     execution_results.c  what ranks leave, brought together
  *
  * Locks: a rank's lock guards its op states, its queues and its counters of messages; the
  * execution's lock guards the first error and the records. No thread holds two locks. They are
@@ -129,8 +131,6 @@ struct _LhExecution {
     GArray *records; /* of LhTimelineRecord */
 };
 
-/* ---- executor.c ---- */
-
 /* The run starts now. */
 void lh_execution_begin(LhExecution *x);
 /* Since then. */
@@ -149,77 +149,3 @@ void lh_runner_pause_at(const LhRunner *rank, uint32_t op, uint32_t where);
 /* Op @id is there from now on; it was done at @end_ps. */
 void lh_runner_issued(LhRunner *rank, uint32_t id);
 void lh_runner_done(LhRunner *rank, uint32_t id, LhTime end_ps);
-/* An item for the op; NULL: the run has failed. */
-LhItem *lh_item_new(LhRunner *rank, const LhOp *op, const LhOpBuffer *buffer);
-
-/* ---- deadlock_report.c ---- */
-
-/* The other ranks whose messages this process's ranks wait for, each once: a GArray of uint32_t.
- * Caller unrefs. */
-GArray *lh_execution_awaited(LhExecution *x);
-/* Says by the control plane what the ranks of this process are at, once a second or @now: before a
- * run is stopped, after which they wait for nobody. The thread that opened it calls it. */
-void lh_execution_say_standing(LhExecution *x, bool now);
-
-/* ---- submit.c ---- */
-
-/* Runs the program by submitting it, over the backend's links. */
-void lh_execution_submit(LhExecution *x);
-
-/* ---- execution.c ---- */
-
-/* Opens control plane, transport and devices, and fills the inputs. */
-bool lh_execution_open(LhExecution *x, GError **error);
-/* The results of all ranks, in the first process. Every process waits here until all have ended:
- * results go over the network that the messages of the others have. */
-LhRunResult *lh_execution_collect(LhExecution *x, GError **error);
-void lh_execution_close(LhExecution *x);
-
-/* ---- bind.c ---- */
-
-/* Binds the op to the memory that its slots have now; false, and the run has failed, if it cannot.
- */
-bool lh_item_bind(LhRunner *rank, LhItem *item);
-/* Allocates or frees a region. If there is no memory, @later is set, so that it may be tried again;
- * NULL: the run fails. */
-bool lh_runner_alloc(LhRunner *rank, const LhOp *op, bool *later);
-bool lh_runner_free(LhRunner *rank, const LhOp *op);
-/* Takes care of the oldest buffer that has been given up; false: there is nothing to do. */
-bool lh_runner_look_at_ending(LhRunner *rank);
-/* Host memory that lives as long as the item; device memory likewise, NULL if the run has failed.
- * Never freed by the caller. */
-void *lh_item_memory(LhItem *item, uint64_t bytes);
-unsigned char *lh_item_temporary(LhRunStream *stream, LhItem *item, uint64_t bytes);
-/* The device memory @memory goes with the item. */
-void lh_item_keep(LhItem *item, unsigned char *memory);
-/* Gives everything back that the item holds. */
-void lh_item_free(LhRunner *rank, const LhPlaceOfWork *at, LhItem *item);
-
-/* ---- run_op.c, run_collective.c ---- */
-
-/*
- * An op is done in rounds: the device is asked for something, then messages travel, then it is
- * asked for what is left. A compute op has one round and no messages, an exchange one round with
- * nothing else, a collective one or two. Each function only enqueues; false: the run has failed.
- */
-bool lh_run_begin_round(LhRunStream *stream, LhItem *item); /* makes item->messages */
-bool lh_run_end_round(LhItem *item);                        /* they have arrived */
-bool lh_run_has_round(const LhItem *item);
-
-/* How a message is posted: what is behind it is made ready; @post is set to false if a hook does
- * not let it be posted. */
-bool lh_run_ready_message(LhRunStream *stream, LhItem *item, LhMessage *message, bool *post);
-
-/* Asks for a kernel. */
-bool lh_run_kernel(LhRunStream *stream, LhItem *item, LhKernelId kernel, LhCall *call);
-
-/* Those of collectives. */
-bool lh_collective_begin_round(LhRunStream *stream, LhItem *item);
-bool lh_collective_end_round(LhItem *item);
-bool lh_collective_has_round(const LhItem *item);
-
-/* ---- deadlock_report.c ---- */
-
-/* What the blocked ones wait for of @count ranks of this process from its rank @first on. Caller
- * frees. */
-char *lh_execution_describe_blocked(LhExecution *x, uint32_t first, uint32_t count);

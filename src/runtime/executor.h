@@ -9,6 +9,7 @@
 #include "program/program.h"
 #include "program/timeline.h"
 #include "runtime/backend.h"
+#include "runtime/run_result.h"
 
 /* Hooks that disturb a run on purpose; each may be NULL. Called from many threads at once. */
 typedef struct {
@@ -23,14 +24,6 @@ typedef struct {
     /* Before an op is issued or started: may sleep. */
     void (*pause)(void *data, uint32_t rank, uint32_t op, uint32_t where);
 } LhRunHooks;
-
-/* How collectives are made of messages; run_collective.c has them. */
-typedef enum {
-    LH_WAY_DIRECT, /* straight to every destination; broadcasts in a chain */
-    LH_WAY_RING, /* gathers and reductions in a ring, in the order of the group; the rest direct */
-    LH_WAY_PAIRWISE, /* all-to-alls step by step, with a partner each; the rest as in a ring */
-    LH_WAY_NATIVE,   /* by the library of the links; all-to-alls and merges of attention direct */
-} LhCollectiveWay;
 
 typedef struct {
     const LhProgram *program; /* borrowed; one that lh_verify has proven */
@@ -50,29 +43,6 @@ typedef struct {
     void *timeline_data;
 } LhRunParams;
 
-/* What was counted while a rank ran. */
-typedef struct {
-    uint64_t bytes_sent; /* of messages that arrived */
-    uint64_t messages;   /* sent */
-    uint64_t flops;      /* of attention kernels that were called */
-    uint64_t peak_bytes; /* of its slots, in host order */
-    uint64_t ops;
-    LhTime busy_ps;   /* some kernel was running */
-    LhTime finish_ps; /* when its last op was complete */
-} LhRunRank;
-
-typedef struct {
-    bool whole; /* false in processes other than the first: they have their own ranks' alone */
-    uint32_t ranks_count;
-    LhRunRank *ranks;        /* owned */
-    unsigned char **outputs; /* [ranks], owned: the output slots, and those that stay, in the order
-                                of declaration; NULL of ranks that this process does not have,
-                                unless it is the first */
-    uint64_t output_bytes;   /* of one rank */
-    LhTime makespan_ps;
-    LhCollectiveWay collectives; /* as they were made */
-} LhRunResult;
-
 /*
  * Runs the program. LH_ERROR_RUNTIME if no op and no message completed for the deadline (naming for
  * every blocked rank the op, the peer and the slot that it waits for), or if a kernel failed or
@@ -80,9 +50,3 @@ typedef struct {
  * frees.
  */
 LhRunResult *lh_execute(const LhRunParams *params, GError **error);
-void lh_run_result_free(LhRunResult *result);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhRunResult, lh_run_result_free)
-
-/* Part @part of @slot of @rank, an output slot or one that stays; borrowed. */
-const unsigned char *lh_run_output(const LhRunResult *result, const LhProgram *program,
-                                   uint32_t rank, uint16_t slot, uint32_t part);

@@ -1,0 +1,210 @@
+#include "runtime/run_tensor.h"
+
+#include "runtime/bind.h"
+
+uint64_t
+lh_bound_bytes(const LhBottleneck *bound)
+{
+    return bound->region.count * bound->part_bytes;
+}
+
+LhByteRange
+lh_bound_range(const LhBottleneck *bound, LhShare share)
+{
+    return (LhByteRange){ share.first * bound->part_bytes, share.count * bound->part_bytes };
+}
+
+/* The byte slice of a reduction that belongs to member @member, of a region or its sum. */
+LhByteRange
+lh_run_tensor_slice(const LhRunTensor *t, const LhBottleneck *bound, uint32_t member)
+{
+    const LhCollectiveRun *c = t->c;
+
+    if (c->call.op->collective.kind == LH_COLL_REDUCE_SCATTER)
+        return lh_bound_range(bound, lh_collective_sends(&c->call, t->index, member));
+    return (LhByteRange){ member * (lh_bound_bytes(bound) / c->call.members),
+                          lh_bound_bytes(bound) / c->call.members };
+}
+
+/* The pieces of a range, each as long as it can be; @pieces has room for one of each part. */
+static uint32_t
+cut_range(const LhBottleneck *bound, LhByteRange range, LhPiece *pieces)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < bound->region.count && range.count > 0; i++) {
+        const uint64_t skipped = MIN(range.from, bound->part_bytes);
+        const uint64_t here = MIN(range.count, bound->part_bytes - skipped);
+        unsigned char *data = bound->parts[i] + skipped;
+
+        if (here > 0 && count > 0 && pieces[count - 1].data + pieces[count - 1].bytes == data)
+            pieces[count - 1].bytes += here;
+        else if (here > 0)
+            pieces[count++] = (LhPiece){ data, here };
+        range.from -= skipped;
+        range.count -= here;
+    }
+    g_assert(range.count == 0);
+    return count;
+}
+
+static bool
+copy_bytes(const LhRunTensor *t, unsigned char *to, const unsigned char *from, uint64_t bytes)
+{
+    const LhPlaceOfWork *at = &t->c->stream->at;
+    GError *error = NULL;
+
+    if (at->device->copy(at->state, to, from, bytes, at->stream, &error))
+        return true;
+    lh_execution_fail(t->c->stream->rank->execution, error);
+    return false;
+}
+
+unsigned char *
+lh_run_tensor_temporary(const LhRunTensor *t, uint64_t bytes)
+{
+    return lh_item_temporary(t->c->stream, t->c->item, bytes);
+}
+
+/* Memory for the pieces of a region. */
+static LhPiece *
+room_for_pieces(const LhRunTensor *t, const LhBottleneck *bound)
+{
+    return lh_item_memory(t->c->item, MAX(bound->region.count, 1) * sizeof(LhPiece));
+}
+
+/* Copies a range of the send region. */
+bool
+lh_run_tensor_take(const LhRunTensor *t, LhByteRange range, unsigned char *memory)
+{
+    LhPiece *pieces = room_for_pieces(t, t->from);
+    const uint32_t count = cut_range(t->from, range, pieces);
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (!copy_bytes(t, memory, pieces[i].data, pieces[i].bytes))
+            return false;
+        memory += pieces[i].bytes;
+    }
+    return true;
+}
+
+/* Whether nothing that is received can land on what is sent. */
+bool
+lh_run_tensor_are_apart(const LhRunTensor *t)
+{
+    return t->from->region.slot != t->to->region.slot;
+}
+
+/* A range where it lies, if it lies in one piece, else NULL. */
+unsigned char *
+lh_run_tensor_in_place(const LhRunTensor *t, const LhBottleneck *bound, LhByteRange range)
+{
+    LhPiece *pieces = room_for_pieces(t, bound);
+
+    return cut_range(bound, range, pieces) == 1 ? pieces[0].data : NULL;
+}
+
+/* A copy of a range of the send region, which the receive region may overlap; NULL: failed. */
+unsigned char *
+lh_run_tensor_copy(const LhRunTensor *t, LhByteRange range)
+{
+    unsigned char *memory = lh_run_tensor_temporary(t, range.count);
+
+    return memory != NULL && lh_run_tensor_take(t, range, memory) ? memory : NULL;
+}
+
+/* Puts memory into a range of the receive region. */
+bool
+lh_run_tensor_keep(const LhRunTensor *t, LhByteRange range, const unsigned char *memory)
+{
+    LhPiece *pieces = room_for_pieces(t, t->to);
+    const uint32_t count = cut_range(t->to, range, pieces);
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (!copy_bytes(t, pieces[i].data, memory, pieces[i].bytes))
+            return false;
+        memory += pieces[i].bytes;
+    }
+    return true;
+}
+
+/* Puts a range of the send region into one of the receive region that is as long. */
+bool
+lh_run_tensor_lay(const LhRunTensor *t, LhByteRange to, LhByteRange from)
+{
+    LhPiece *pieces = room_for_pieces(t, t->from);
+    const uint32_t count = cut_range(t->from, from, pieces);
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (!lh_run_tensor_keep(t, (LhByteRange){ to.from, pieces[i].bytes }, pieces[i].data))
+            return false;
+        to.from += pieces[i].bytes;
+    }
+    return true;
+}
+
+static LhMessage *
+add_message(const LhRunTensor *t, bool send, uint32_t member)
+{
+    LhCollectiveRun *c = t->c;
+    LhMessage *m = &c->item->messages[c->item->messages_count++];
+
+    m->send = send;
+    m->peer = (uint32_t)lh_group_member(&c->call.op->collective.group, member);
+    m->channel = c->channel;
+    m->slot = send ? t->from->region.slot : t->to->region.slot;
+    return m;
+}
+
+/* Adds the message that carries a range of a region to a member or from it; none if the range is
+ * empty. */
+void
+lh_run_tensor_move(const LhRunTensor *t, bool send, uint32_t member, const LhBottleneck *bound,
+                   LhByteRange range)
+{
+    LhMessage *m;
+
+    if (range.count == 0)
+        return;
+    m = add_message(t, send, member);
+    m->pieces = room_for_pieces(t, bound);
+    m->pieces_count = cut_range(bound, range, m->pieces);
+    m->bytes = range.count;
+}
+
+void
+lh_run_tensor_move_memory(const LhRunTensor *t, bool send, uint32_t member, unsigned char *memory,
+                          uint64_t bytes)
+{
+    LhMessage *m;
+
+    if (bytes == 0)
+        return;
+    m = add_message(t, send, member);
+    m->pieces = lh_item_memory(t->c->item, sizeof(LhPiece));
+    m->pieces[0] = (LhPiece){ memory, bytes };
+    m->pieces_count = 1;
+    m->bytes = bytes;
+}
+
+/* The member @distance behind this one, in the order of the group; less than all members. */
+uint32_t
+lh_collective_further(const LhCollectiveRun *c, uint32_t distance)
+{
+    return (c->call.position + distance) % c->call.members;
+}
+
+uint32_t
+lh_collective_before(const LhCollectiveRun *c, uint32_t distance)
+{
+    return lh_collective_further(c, c->call.members - distance);
+}
+
+/* What lands of member @member, of an all-gather or of the second half of an all-reduce. */
+LhByteRange
+lh_run_tensor_block(const LhRunTensor *t, uint32_t member)
+{
+    if (t->c->call.op->collective.kind == LH_COLL_ALL_REDUCE)
+        return lh_run_tensor_slice(t, t->to, member);
+    return lh_bound_range(t->to, lh_collective_receives(&t->c->call, t->index, member));
+}
