@@ -7,7 +7,7 @@
 #include "run_tests.h"
 #include "share.h"
 #include "sim/network/collectives/nccl_model.h"
-#include "sim/network/collectives/rings.h"
+#include "sim/network/collectives/ring_hops.h"
 #include "sim/network/fabric.h"
 #include "sim/network/levers.h"
 #include "sim/network/network.h"

@@ -25,7 +25,7 @@
 #include "sim/idle_accounting.h"
 #include "sim/inflight_ops.h"
 #include "sim/message_matching.h"
-#include "sim/network/collectives/collective.h"
+#include "sim/network/collectives/collectives.h"
 #include "sim/network/flows.h"
 #include "sim/network/symmetry.h"
 #include "sim/sim.h"

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "program/collective_semantics.h"
+#include "sim/network/collectives/collective_measured.h"
 #include "sim/network/sends.h"
 #include "sim/network/traffic.h"
 
@@ -57,7 +58,7 @@ count_sent(LhEngine *e, uint32_t r, uint8_t tier, uint64_t bytes)
 /* Where bytes of members of a collective are counted whose likes in it may send as much by other
  * ways. */
 static const LhApart *
-apart_of(const LhEngine *e, const LhLikes *likes)
+apart_of(const LhEngine *e, const LhSymmetricMembers *likes)
 {
     return &e->apart[!likes->rows        ? LH_APART_SHIFTS
                      : likes->shifts > 1 ? LH_APART_BOTH
@@ -65,7 +66,7 @@ apart_of(const LhEngine *e, const LhLikes *likes)
 }
 
 static void
-count_apart(LhEngine *e, const LhLikes *likes, const LhRoute *route, uint64_t bytes)
+count_apart(LhEngine *e, const LhSymmetricMembers *likes, const LhRoute *route, uint64_t bytes)
 {
     const LhApart *apart = apart_of(e, likes);
 
@@ -295,7 +296,7 @@ fold_hop(const LhEngine *e, LhEnds *ends, LhRoute *route)
 
 /* What a hop of a collective sends all of whose hops are simulated. */
 static void
-count_whole(LhEngine *e, const LhLikes *likes, const LhRoute *route, uint64_t bytes)
+count_whole(LhEngine *e, const LhSymmetricMembers *likes, const LhRoute *route, uint64_t bytes)
 {
     count_apart(e, likes, route, bytes);
     for (uint32_t i = 0; i < route->links_count; i++)
@@ -612,7 +613,7 @@ count_member(LhEngine *e, LhNode *node, const LhCollective *c, uint32_t position
 static void
 count_closed_form(LhEngine *e, LhNode *node, const LhCollective *c, uint32_t position)
 {
-    const LhLikes *likes = c->likes;
+    const LhSymmetricMembers *likes = c->likes;
 
     node->tier = c->neighbours->tier;
     count_member(e, node, c, position);
@@ -647,7 +648,7 @@ record_meeting(LhEngine *e, const LhCollective *c, LhTime end)
         }
     }
     lh_path_recorder_meet(e->causes, &narrowest, op, e->now,
-                          lh_collective_duration(e->collectives, &empty, &provenance), end);
+                          lh_collectives_duration(e->collectives, &empty, &provenance), end);
 }
 
 /* Closed form: @late was the last to arrive and decides when all are through. */
@@ -655,7 +656,7 @@ static void
 finish_meeting(LhEngine *e, LhCollective *c, uint32_t late)
 {
     int provenance;
-    const LhTime alone_ps = lh_collective_duration(e->collectives, c, &provenance);
+    const LhTime alone_ps = lh_collectives_duration(e->collectives, c, &provenance);
     const LhTime takes_ps = e->params->time_share == NULL
                                 ? alone_ps
                                 : lh_time_from_ps((double)alone_ps * share_of_members(e, c));
@@ -729,7 +730,7 @@ lh_collective_start(LhEngine *e, LhSimRank *rank, uint32_t id)
     }
     if (node->pending == 0)
         lh_engine_complete(e, rank, id);
-    if (c->algorithm == &lh_algorithm_fluid && c->joined == c->size)
+    if (c->algorithm->together && c->joined == c->size)
         gather_members(e, c);
     start_hops(e, c, rank->index);
     lh_collective_settle(c);

@@ -11,7 +11,7 @@
 #include "report/export/export_format.h"
 #include "report/export/export_tags.h"
 #include "report/export/protobuf.h"
-#include "sim/network/collectives/script.h"
+#include "sim/network/collectives/collectives.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -9,7 +9,7 @@
 #include "base/files/output.h"
 #include "report/export/export_format.h"
 #include "report/export/export_tags.h"
-#include "sim/network/collectives/script.h"
+#include "sim/network/collectives/collectives.h"
 
 #define NO_PART UINT32_MAX
 

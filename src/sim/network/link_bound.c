@@ -4,7 +4,7 @@
  */
 #include "sim/network/link_bound.h"
 
-#include "sim/network/collectives/rings.h"
+#include "sim/network/collectives/ring_hops.h"
 
 #include <math.h>
 

@@ -7,12 +7,10 @@
 #pragma once
 
 #include "program/program.h"
-#include "sim/network/collectives/nccl_measured.h"
 #include "sim/network/collectives/rings.h"
-#include "sim/network/symmetry.h"
+#include "sim/network/collectives/symmetric_members.h"
 
 typedef struct _LhCollective LhCollective;
-typedef struct _LhCollectives LhCollectives;
 typedef struct _LhCommunicator LhCommunicator;
 typedef struct _LhScript LhScript;
 typedef struct _LhTraffic LhTraffic;
@@ -54,32 +52,12 @@ typedef struct {
     void (*script)(const LhCollective *c, uint32_t position, LhScript *script);
 } LhAlgorithm;
 
-extern const LhAlgorithm lh_algorithm_ring;     /* all-gather, reduce-scatter, all-reduce */
-extern const LhAlgorithm lh_algorithm_fluid;    /* likewise */
-extern const LhAlgorithm lh_algorithm_chain;    /* broadcast */
-extern const LhAlgorithm lh_algorithm_tree;     /* all-reduce */
-extern const LhAlgorithm lh_algorithm_one_shot; /* all but broadcast */
-extern const LhAlgorithm lh_algorithm_pairwise; /* all-to-all */
-extern const LhAlgorithm lh_algorithm_measured; /* whose time is known as a whole: no hops */
-
 #define LH_ONE_SHOT_UNDER_WAY 64 /* messages of a member, at most */
 
 typedef struct {
     uint32_t rank, op;
     bool there; /* has started the op */
 } LhMember;
-
-/* Members of a communicator that others stand for, by position. */
-typedef struct {
-    uint32_t *stands; /* who is simulated for a member */
-    uint32_t *first,
-        *likes;        /* whom a member stands for: of the likes, up to the next one's first */
-    uint32_t *shifted; /* the next one of those that are a shift apart, in turn ... */
-    uint32_t shifts;   /* ... and how many these are */
-    bool rows;         /* there are likes within rows */
-    bool alien;        /* who stands for one of them is no member */
-    bool rails_same;   /* what a member does in the rings, its likes do to the likes of the other */
-} LhLikes;
 
 /* The hops from one member of a communicator to the next, all of them, in all rings. */
 typedef struct {
@@ -103,52 +81,26 @@ struct _LhCollective {
     const LhRingShare *shares;      /* in these rings, by position and ring; NULL: none */
     LhMember *members;              /* by position */
     void *state;                    /* the algorithm's, by position and ring */
-    const LhLikes *likes;           /* NULL: every member is simulated */
-    bool whole;                     /* all of their hops are simulated */
-    uint64_t ends_left;             /* of the members that are there */
-    LhTime delay_ps;                /* of flows in place of pieces */
-    LhTime overhead_ps;             /* one-shot: of each further message to another node */
-    LhTime sum_ps;                  /* one-shot reductions: what a member takes to add up */
-    uint32_t node_ranks;            /* of every node */
-    LhHop *hops;                    /* to start now */
+    const LhSymmetricMembers *likes; /* NULL: every member is simulated */
+    bool whole;                      /* all of their hops are simulated */
+    uint64_t ends_left;              /* of the members that are there */
+    LhTime delay_ps;                 /* of flows in place of pieces */
+    LhTime overhead_ps;              /* one-shot: of each further message to another node */
+    LhTime sum_ps;                   /* one-shot reductions: what a member takes to add up */
+    uint32_t node_ranks;             /* of every node */
+    LhHop *hops;                     /* to start now */
     uint32_t hops_count, hops_capacity;
     LhTraffic *traffic;  /* of its own: uneven ones, once it is asked for; else NULL */
     uint32_t flows_left; /* measured: not yet arrived */
     LhCollective *next;  /* of the communicator's that are not through */
 };
 
-/* @shared: links are, by the messages of an instant. @fold: who stands for whom; NULL: everyone for
- * himself. All are borrowed. */
-LhCollectives *lh_collectives_new(const LhNetwork *network, const LhDevice *device,
-                                  LhCollectiveModel model, bool shared,
-                                  const LhSymmetryGroups *fold);
-void lh_collectives_free(LhCollectives *cs);
-
-/*
- * Takes note, in program order, of collective @op of @rank of @program, with the lists of its
- * buffer; returns a ticket for lh_collectives_join, or UINT32_MAX if the group lacks the rank or
- * holds ranks that do not exist.
- */
-uint32_t lh_collectives_issue(LhCollectives *cs, const LhProgram *program, uint32_t rank,
-                              const LhOp *op, const uint32_t *counts);
-
-/*
- * The rank of @ticket, which is spent, has started its op: it joins its collective. The hops that
- * may start now are in its list. @position is the rank's. NULL if another member's call of this
- * turn is another collective. Valid until lh_collective_settle().
- */
-LhCollective *lh_collectives_join(LhCollectives *cs, uint32_t ticket, uint32_t op,
-                                  uint32_t *position);
-
 /* A hop has left or arrived: the hops that may start now are in the collective's list. */
 void lh_collective_left(LhCollective *c, const LhHop *hop);
 void lh_collective_arrived(LhCollective *c, const LhHop *hop);
 
-/* The collective that the rank of @ticket is about to join is not the same for all that are
- * folded: it is one over a row (@row), or else over shifts. */
-bool lh_collectives_differ(LhCollectives *cs, uint32_t ticket, bool *row);
-
-/* Frees the collective if all of its members are through. */
+/* Frees it, whoever has joined; or only if all of its members are through. */
+void lh_collective_free(LhCollective *c);
 void lh_collective_settle(LhCollective *c);
 
 /* For algorithms: a hop that may start now, of one piece or as it is. */
@@ -206,33 +158,3 @@ uint32_t lh_pipeline_pieces(uint64_t bytes);
 uint64_t lh_piece_bytes(uint64_t bytes, uint32_t piece, uint32_t count);
 
 const LhGroup *lh_collective_group(const LhCollective *c);
-
-/* What the hops of its rings cost, by ring and place; of algorithms of rings. Borrowed. */
-const LhRingHop *lh_collective_hops(const LhCollectives *cs, const LhCollective *c);
-
-/* By how much rings of pieces take longer than flows in their place, on a network that carries
- * nothing else. @hops by ring and place. */
-LhTime lh_fluid_delay(const LhCollective *c, const LhRingHop *hops);
-
-/* A time that is known as a whole: what bytes take if nothing else is on their links, and the rest.
- * @tiers: those whose links allow no less, a bit for each LhTier. */
-typedef struct {
-    LhTime links_ps, floor_ps;
-    uint8_t tiers;
-} LhMeasuredTime;
-
-/* Of @seconds, of which no byte takes @floor_s; at least what links allow the bytes. */
-LhMeasuredTime lh_measured_time(const LhTraffic *traffic, const uint64_t *part_bytes,
-                                double seconds, double floor_s);
-
-/* Measured: what it puts on which links, of parts (traffic.h); of uneven ones all members are
- * there. Borrowed. */
-const LhTraffic *lh_collective_traffic(LhCollectives *cs, LhCollective *c);
-
-/* Measured: its time on an idle network. @provenance: of what that is made of, beside the links. */
-LhMeasuredTime lh_collective_measured(LhCollectives *cs, LhCollective *c,
-                                      const uint64_t *part_bytes, int *provenance);
-
-/* Closed forms: from the last arrival until all members are through; measured: on an idle network.
- * @provenance: as above. */
-LhTime lh_collective_duration(LhCollectives *cs, LhCollective *c, int *provenance);

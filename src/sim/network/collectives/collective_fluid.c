@@ -19,6 +19,7 @@
  * Left out: members far behind the slowest hop, which are through earlier in a ring of pieces; and
  * members that start sending before the last one is there.
  */
+#include "sim/network/collectives/collectives_private.h"
 #include "sim/network/collectives/script.h"
 
 #include <math.h>

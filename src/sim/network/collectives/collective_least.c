@@ -5,6 +5,9 @@
  */
 #include "sim/network/collectives/collective_least.h"
 
+#include "sim/network/collectives/collective_measured.h"
+#include "sim/network/collectives/collectives_private.h"
+
 #include <math.h>
 
 /* Times are rounded to picoseconds as messages come and go: so much may be lost by that. */
@@ -136,7 +139,7 @@ rings_least(LhLinkLoads *loads, const LhCollective *c, uint32_t position)
 static LhTime
 fluid_least(const LhCollectives *cs, const LhLinkLoads *loads, const LhCollective *c)
 {
-    const LhRingHop *hops = lh_collective_hops(cs, c);
+    const LhRingHop *hops = lh_collectives_hops(cs, c);
     const uint64_t piece_bytes = c->shard_bytes / c->rings->count;
     const double bytes = (double)c->steps * (double)piece_bytes;
     const uint64_t count = lh_ring_hops_count(c->rings);
@@ -186,7 +189,7 @@ meeting_least(LhCollectives *cs, LhCollective *c)
 {
     int provenance;
 
-    return c->pieces != NULL ? 0 : lh_collective_duration(cs, c, &provenance);
+    return c->pieces != NULL ? 0 : lh_collectives_duration(cs, c, &provenance);
 }
 
 LhTime

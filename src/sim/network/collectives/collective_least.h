@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "sim/network/collectives/collective.h"
+#include "sim/network/collectives/collectives.h"
 
 /* What the messages of one op put on links; reused from op to op. */
 typedef struct _LhLinkLoads LhLinkLoads;

@@ -10,6 +10,9 @@
  * slowest of them; the collective waits for the slowest link anyway. And members that start before
  * the last one is there.
  */
+#include "sim/network/collectives/collective_measured.h"
+
+#include "sim/network/collectives/collectives_private.h"
 #include "sim/network/traffic.h"
 
 #include <math.h>
@@ -47,4 +50,49 @@ lh_measured_time(const LhTraffic *traffic, const uint64_t *part_bytes, double se
     time.links_ps = bound_ps == 0 ? 0 : MAX(whole_ps - floor_ps, bound_ps);
     time.floor_ps = MAX(whole_ps - time.links_ps, 0);
     return time;
+}
+
+/* What a rank would send, its own part included, in an all-to-all of equal pieces that keeps it as
+ * busy as the busiest one is here: it sends and receives at once. */
+static double
+busiest_bytes(const LhCollective *c)
+{
+    uint64_t busiest = 0;
+
+    for (uint32_t a = 0; a < c->size; a++) {
+        uint64_t sent = 0, received = 0;
+
+        for (uint32_t b = 0; b < c->size; b++) {
+            sent += a == b ? 0 : lh_collective_piece(c, a, b);
+            received += a == b ? 0 : lh_collective_piece(c, b, a);
+        }
+        busiest = MAX(busiest, MAX(sent, received));
+    }
+    return (double)busiest * c->size / (c->size - 1);
+}
+
+const LhTraffic *
+lh_collective_traffic(LhCollectives *cs, LhCollective *c)
+{
+    LhTraffic **traffic = c->pieces != NULL ? &c->traffic : &c->communicator->traffic[c->kind];
+
+    if (*traffic == NULL)
+        *traffic = lh_traffic_new(
+            cs->network, c,
+            lh_nccl_measured_algorithm(
+                lh_communicator_native(cs->network, cs->device, c->communicator), c->kind),
+            cs->fold);
+    return *traffic;
+}
+
+LhMeasuredTime
+lh_collective_measured(LhCollectives *cs, LhCollective *c, const uint64_t *part_bytes,
+                       int *provenance)
+{
+    double floor_s;
+    const double seconds = lh_nccl_measured_parts(
+        lh_communicator_native(cs->network, cs->device, c->communicator), c->kind,
+        c->pieces != NULL ? busiest_bytes(c) : (double)c->shard_bytes, &floor_s, provenance);
+
+    return lh_measured_time(lh_collective_traffic(cs, c), part_bytes, seconds, floor_s);
 }

@@ -12,6 +12,7 @@
  * and all slices of a sum by what it takes to add them up.
  * Left out: what NCCL gives each peer of channels, and its splitting of messages.
  */
+#include "sim/network/collectives/collectives_private.h"
 #include "sim/network/collectives/script.h"
 
 typedef struct {

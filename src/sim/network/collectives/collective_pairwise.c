@@ -3,6 +3,7 @@
  * k further and receives from k back; both ends must be through with step k - 1. A piece is 1/n of
  * the member's tensor unless the call says otherwise; an empty one is a message of no bytes.
  */
+#include "sim/network/collectives/collectives_private.h"
 #include "sim/network/collectives/script.h"
 
 typedef struct {

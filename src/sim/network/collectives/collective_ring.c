@@ -10,6 +10,7 @@
  * Chain, in group order: the root sends all pieces, the others pass on what they receive; the last
  * keeps it. By `direct` it is one piece.
  */
+#include "sim/network/collectives/collectives_private.h"
 #include "sim/network/collectives/script.h"
 
 typedef struct {

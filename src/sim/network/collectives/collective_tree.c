@@ -8,6 +8,7 @@
  * has, over the members in that ring's order. Left out: trees of nodes with chains inside them; the
  * trees here are over ranks.
  */
+#include "sim/network/collectives/collectives_private.h"
 #include "sim/network/collectives/script.h"
 
 #define TREES 2 /* for each ring */

@@ -13,7 +13,7 @@
 #include "sim/network/collectives/nccl_model.h"
 
 #include "sim/network/collectives/collective_table.h"
-#include "sim/network/collectives/rings.h"
+#include "sim/network/collectives/ring_hops.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,4 @@
-/*
- * What the hops of a group's rings cost: latencies, and the time of a byte where hops share links.
- */
-#include "sim/network/collectives/rings.h"
+#include "sim/network/collectives/ring_hops.h"
 
 #include "sim/network/path.h"
 

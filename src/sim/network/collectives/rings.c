@@ -14,6 +14,8 @@
  */
 #include "sim/network/collectives/rings.h"
 
+#include "sim/network/collectives/ring_hops.h"
+
 #include <math.h>
 #include <string.h>
 

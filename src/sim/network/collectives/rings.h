@@ -43,22 +43,6 @@ uint32_t lh_rings_member(const LhRings *rings, uint32_t ring, uint32_t place);
 uint32_t lh_rings_next(const LhRings *rings, uint32_t ring, uint32_t position);
 uint32_t lh_rings_previous(const LhRings *rings, uint32_t ring, uint32_t position);
 
-/* What a hop of a ring costs on a network that carries nothing else, by byte of what the ring
- * carries: beside the hops of all rings, and by itself. */
-typedef struct {
-    double latency_s, s_per_byte, alone_s_per_byte;
-    uint8_t tier;
-    uint8_t tiers; /* of the links that set its time beside the others, a bit for each LhTier */
-} LhRingHop;
-
-/* How many hops there are from one member to the next, in all rings; the route of one of them. */
-uint64_t lh_ring_hops_count(const LhRings *rings);
-LhRoute lh_ring_hop_route(const LhNetwork *network, const LhGroup *group, const LhRings *rings,
-                          uint64_t hop);
-
-/* All hops of the rings of @group, by ring and place; caller frees. */
-LhRingHop *lh_ring_hops_new(const LhNetwork *network, const LhGroup *group, const LhRings *rings);
-
 /* Of each of @ranks, which are node by node, whether it is the first one of its node at its NIC;
  * caller frees. */
 bool *lh_first_at_nics(const LhNetwork *network, const uint32_t *ranks, uint64_t count);

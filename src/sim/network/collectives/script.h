@@ -36,20 +36,3 @@ struct _LhScript {
 uint32_t lh_script_add(LhScript *script, LhScriptKind kind, uint32_t peer, uint64_t bytes,
                        const uint32_t *after, uint32_t after_count);
 void lh_script_join(LhScript *script);
-
-/* A rank's collective: what it is an op of. */
-typedef struct {
-    const LhProgram *program;
-    uint32_t rank;
-    const LhOp *op;
-    const uint32_t *counts; /* of the op's buffer */
-} LhScriptCall;
-
-/* The number of the communicator of such an op, from 0 in the order in which they are asked for;
- * UINT32_MAX if its group lacks the rank or holds ranks that do not exist. */
-uint32_t lh_collectives_number(LhCollectives *cs, const LhScriptCall *call);
-
-/* Tells @tell the script of an op that has such a number. Times of a closed form are told as the
- * messages that it stands for. */
-void lh_collectives_script(LhCollectives *cs, const LhScriptCall *call,
-                           void (*tell)(void *data, const LhScriptMessage *message), void *data);

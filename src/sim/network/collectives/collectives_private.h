@@ -1,0 +1,43 @@
+/*
+ * What the files of collectives share: the algorithms, and all collectives of a run.
+ */
+#pragma once
+
+#include "sim/network/collectives/collectives.h"
+#include "sim/network/collectives/communicator.h"
+
+extern const LhAlgorithm lh_algorithm_ring;     /* all-gather, reduce-scatter, all-reduce */
+extern const LhAlgorithm lh_algorithm_fluid;    /* likewise */
+extern const LhAlgorithm lh_algorithm_chain;    /* broadcast */
+extern const LhAlgorithm lh_algorithm_tree;     /* all-reduce */
+extern const LhAlgorithm lh_algorithm_one_shot; /* all but broadcast */
+extern const LhAlgorithm lh_algorithm_pairwise; /* all-to-all */
+
+/* By how much rings of pieces take longer than flows in their place, on a network that carries
+ * nothing else. @hops by ring and place. */
+LhTime lh_fluid_delay(const LhCollective *c, const LhRingHop *hops);
+
+/* Seconds from the last arrival until all members are through. */
+double lh_closed_form_seconds(const LhNetwork *network, const LhCollective *c);
+
+/* An op between its issue and its start. */
+typedef struct {
+    LhCommunicator *communicator;
+    LhCollectiveKind kind;
+    uint32_t turn, position;
+    uint64_t bytes;
+    uint64_t *pieces; /* of an uneven all-to-all, owned: bytes to each member */
+} LhTicket;
+
+struct _LhCollectives {
+    const LhNetwork *network;
+    const LhDevice *device;
+    LhCollectiveModel model;
+    bool shared;                  /* links are, by the messages of an instant */
+    const LhSymmetryGroups *fold; /* NULL: none */
+    GHashTable *communicators;    /* a set */
+    LhTicket *tickets;
+    uint32_t tickets_count, tickets_capacity;
+    uint32_t *free; /* tickets */
+    uint32_t free_count;
+};

@@ -1,0 +1,58 @@
+/*
+ * The communicator of collectives: its members, the rings in which their bytes go round, and which
+ * collectives are open on it.
+ */
+#pragma once
+
+#include "sim/network/collectives/collective.h"
+#include "sim/network/collectives/nccl_measured.h"
+#include "sim/network/collectives/ring_hops.h"
+
+/* The rings of a communicator, of one kind. */
+typedef struct {
+    bool made;
+    LhRings rings;
+    LhNeighbours neighbours;
+    LhRingHop *hops;     /* by ring and place; NULL: not asked for yet */
+    LhRingHop *slowest;  /* of them, by tier, per byte of a shard; NULL: not asked for yet */
+    LhRingShare *shares; /* by position and ring; likewise NULL */
+    GArray *delays;      /* of what carries the same, in communicator.c; likewise NULL */
+} LhWays;
+
+struct _LhCommunicator {
+    LhCommunicatorKey key;
+    uint32_t number; /* from 0, as they are asked for */
+    uint32_t size;
+    LhSpan span;
+    uint32_t *turns;                   /* by position: collectives issued so far */
+    LhWays pairs;                      /* one ring in group order: all-to-all */
+    LhWays chain;                      /* likewise: broadcast */
+    LhWays rails;                      /* a ring for each NIC of a node: the others */
+    LhNcclMeasured *native;            /* likewise NULL */
+    LhTraffic *traffic[LH_COLL_KINDS]; /* of measured ones; likewise NULL */
+    LhSymmetricMembers *likes;         /* NULL: every member is simulated */
+    LhCollective *open;
+};
+
+/* Of @key, whose channels are those of a communicator over @whole: see lh_collectives_issue().
+ * @fold: who stands for whom; NULL: everyone for himself. Caller frees. */
+LhCommunicator *lh_communicator_new(const LhNetwork *network, const LhSymmetryGroups *fold,
+                                    const LhCommunicatorKey *key, const LhGroup *whole);
+void lh_communicator_free(LhCommunicator *communicator);
+
+/* How the collectives of a kind go round. */
+LhWays *lh_communicator_ways(const LhNetwork *network, LhCommunicator *c, LhCollectiveKind kind);
+
+/* What its hops cost, by ring and place; what they move at, by position and ring. Borrowed. */
+const LhRingHop *lh_communicator_hops(const LhNetwork *network, const LhCommunicator *c,
+                                      LhWays *ways);
+const LhRingShare *lh_communicator_shares(const LhNetwork *network, const LhCommunicator *c,
+                                          LhWays *ways);
+
+/* By how much the rings of @of take longer than flows in their place (lh_fluid_delay()). */
+LhTime lh_communicator_fluid_delay(const LhNetwork *network, const LhCommunicator *c, LhWays *ways,
+                                   const LhCollective *of);
+
+/* What is known of NCCL's times on it. Borrowed. */
+LhNcclMeasured *lh_communicator_native(const LhNetwork *network, const LhDevice *device,
+                                       LhCommunicator *c);
