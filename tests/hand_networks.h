@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/rng.h"
+#include "sim/network/collectives/collective_times.h"
 #include "sim/network/flows.h"
 #include "sim/network/link_bound.h"
 #include "sim_single.h"

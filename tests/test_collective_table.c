@@ -4,7 +4,9 @@
  */
 #include "data_files.h"
 #include "scenario/profile.h"
+#include "sim/network/collectives/collective_lines.h"
 #include "sim/network/collectives/collective_table.h"
+#include "sim/network/collectives/collective_times.h"
 #include "sim/network/collectives/measured.h"
 #include "sim/network/collectives/nccl_measured.h"
 

@@ -5,6 +5,7 @@
 #include "base/rng.h"
 #include "run_tests.h"
 #include "sim/network/collectives/collective_table.h"
+#include "sim/network/collectives/collective_times.h"
 #include "sim/network/link_bound.h"
 #include "sim_single.h"
 

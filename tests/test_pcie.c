@@ -5,6 +5,7 @@
 #include "hand_networks.h"
 #include "run_tests.h"
 #include "share.h"
+#include "sim/network/collectives/collective_times.h"
 #include "sim/network/collectives/measured.h"
 #include "sim/network/collectives/nccl_model.h"
 #include "sim/network/collectives/rings.h"

@@ -9,6 +9,7 @@
 #include "run_tests.h"
 #include "share.h"
 #include "sim/engine.h"
+#include "sim/network/collectives/collective_times.h"
 #include "sim/network/collectives/nccl_measured.h"
 #include "sim/network/levers.h"
 #include "sim_single.h"

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "measure/microbenchmarks.h"
 #include "program/emit.h"
+#include "sim/network/collectives/collective_times.h"
 #include "sim/network/collectives/nccl_measured.h"
 
 #include <string.h>

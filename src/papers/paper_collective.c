@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "sim/network/collectives/collective_table.h"
+#include "sim/network/collectives/collective_times.h"
 #include "sim/network/collectives/nccl_measured.h"
 
 #include <string.h>

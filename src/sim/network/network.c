@@ -9,6 +9,7 @@
  */
 #include "sim/network/network.h"
 #include "base/error.h"
+#include "sim/network/collectives/collective_table.h"
 #include "sim/network/fabric.h"
 #include "sim/network/pcie_links.h"
 #include "sim/network/sends.h"

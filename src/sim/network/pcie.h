@@ -8,6 +8,12 @@
 #include "base/json/json.h"
 #include "base/units.h"
 
+/* Limits of topology files. */
+#define LH_TOPOLOGY_TEXT_MAX 1000
+#define LH_BANDWIDTH_MIN 1.0
+#define LH_BANDWIDTH_MAX 1e15
+#define LH_LATENCY_MAX_S 1.0
+
 #define LH_PCIE_LEVELS_MAX 4
 
 /* How far GPUs reach each other directly. */

@@ -6,6 +6,7 @@
  */
 #include "sim/network/sends.h"
 
+#include "sim/network/collectives/collective_times.h"
 #include "sim/network/link_bound.h"
 
 #include <math.h>

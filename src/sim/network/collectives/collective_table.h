@@ -9,9 +9,10 @@
 #include "base/json/json.h"
 #include "base/json/json_writer.h"
 #include "program/op.h"
-#include "sim/network/pcie.h"
+#include "sim/network/collectives/measured_on.h"
 
 #define LH_COLLECTIVE_PROTOCOLS 3
+#define LH_COLLECTIVE_SIZES_MIN 2 /* of a row of times */
 
 /* Beside collectives, what tables have times of: each GPU sends to the next one, and the last one
  * to the first, all at once, as sendrecv_perf of nccl-tests does. Sizes are those of a message. */
@@ -19,34 +20,6 @@
 
 /* Names of collectives, and "sendrecv"; NULL-terminated. */
 extern const char *const lh_times_op_names[];
-
-/* Limits of topology files. */
-#define LH_TOPOLOGY_TEXT_MAX 1000
-#define LH_BANDWIDTH_MIN 1.0
-#define LH_BANDWIDTH_MAX 1e15
-#define LH_LATENCY_MAX_S 1.0
-
-/* A link of a node as it was where a collective was timed; bandwidth 0: not said, or there is none.
- */
-typedef struct {
-    double bandwidth; /* nocheck:unit: bytes/s, named as in the file */
-    LhTime latency_ps;
-} LhMeasuredLink;
-
-/* A level of PCIe as it was there. */
-typedef struct {
-    char *name;
-    double up; /* nocheck:unit: bytes/s, named as in the file; 0: never the limit */
-    LhTime latency_ps;
-} LhMeasuredLevel;
-
-/* The links that a collective was timed on. */
-typedef struct {
-    LhMeasuredLink scale_up, pcie;
-    GArray *levels;   /* of LhMeasuredLevel: those of "pcie" as a file has them; NULL: none */
-    char *p2p;        /* likewise */
-    LhPcieRates tree; /* goes with @pcie; levels and reach follow from what a file has */
-} LhMeasuredOn;
 
 /* Times of one operation on so many GPUs of a node, as a topology file states them. Of rows of one
  * operation and number for different versions of NCCL the first holds. */
@@ -83,7 +56,28 @@ typedef struct {
     char *source;
 } LhCollectiveLines;
 
-extern const LhField lh_measured_on_fields[]; /* of an LhMeasuredOn */
+/* Its row @index; of a row, size @index, printed, and its microseconds. */
+static inline const LhCollectiveTimes *
+lh_collective_times_at(const GArray *times, guint index)
+{
+    return &g_array_index(times, LhCollectiveTimes, index);
+}
+
+static inline uint64_t
+lh_times_bytes_at(const LhCollectiveTimes *row, guint index)
+{
+    return g_array_index(row->bytes, uint64_t, index);
+}
+
+static inline double
+lh_times_us_at(const LhCollectiveTimes *row, guint index)
+{
+    return g_array_index(row->us, double, index);
+}
+
+/* Whether the row is of that version of NCCL. */
+bool lh_collective_times_has_version(const LhCollectiveTimes *row, const char *version);
+
 extern const LhField lh_collective_times_fields[];
 extern const LhField lh_collective_lines_fields[];
 
@@ -94,27 +88,9 @@ bool lh_collective_times_check(const LhJson *json, const char *path, const GArra
 bool lh_collective_lines_check(const LhJson *json, const char *path, const GArray *lines,
                                GError **error);
 
-/* What a row was measured on, as files have it: nothing, if nothing is said of it, or if it is what
- * the node's "measured_on" says (NULL: the node has none). */
-void lh_measured_on_write(LhJsonWriter *w, const LhMeasuredOn *on, const LhMeasuredOn *of_node);
-
-/* A row of times as files have them; @of_node likewise. */
+/* A row of times as files have them; @of_node: see lh_measured_on_write(). */
 void lh_collective_times_write(LhJsonWriter *w, const LhCollectiveTimes *row,
                                const LhMeasuredOn *of_node);
-
-/* The size of a collective as nccl-tests would print it, of @shard_bytes per rank. */
-double lh_collective_printed_bytes(LhCollectiveKind kind, uint64_t ranks, double shard_bytes);
-
-/* From now on rows of this version of NCCL hold, where there are any; false if there are none. */
-bool lh_collective_times_choose(GArray *times, const char *version);
-
-/* The rows that tell of a kind on so many GPUs: two, for a number that no row has. */
-typedef struct {
-    const LhCollectiveTimes *fewer, *more; /* borrowed; may be the same */
-    double share;                          /* of the second one: from 0 to 1 */
-    double hop_s; /* what a hop adds, as rows of other numbers of GPUs tell */
-    uint64_t ranks;
-} LhCollectiveRows;
 
 /* Of a time above that of the first size, beyond what links take at the efficiency of large sizes:
  * how much goes with links. NCCL's LL is bound by the GPU, its other protocols by links, and which
@@ -131,69 +107,3 @@ typedef struct {
 } LhLinkSlowdown;
 
 #define LH_LINK_AS_MEASURED ((LhLinkSlowdown){ 1, 1, LH_PROTOCOLS_ON_LINKS, 0 })
-
-/*
- * False, and nothing set, if the rows (NULL: none) do not reach so far: a number of ranks that no
- * row has must lie between two that rows have. Of several versions of NCCL the first row holds.
- */
-bool lh_collective_times_find(const GArray *times, LhCollectiveKind kind, uint64_t ranks,
-                              LhCollectiveRows *rows);
-
-/*
- * Seconds of @bytes, printed. Below the first size its time holds, beyond the last one the last
- * piece goes on; in between times rise and fall as those of the sizes next to them do. Of a time,
- * hops go with latencies; what links took, with bytes; of the rest above the time of the first
- * size, half (docs/model.md). @fewer and @more: the links beside those of each row.
- */
-double lh_collective_rows_seconds(const LhCollectiveRows *rows, double bytes, LhLinkSlowdown fewer,
-                                  LhLinkSlowdown more);
-
-/* The same, and in @floor_s what of it no byte takes: the time of the first size. */
-double lh_collective_rows_parts(const LhCollectiveRows *rows, double bytes, LhLinkSlowdown fewer,
-                                LhLinkSlowdown more, double *floor_s);
-
-/* What carried the bytes, an LhLinkAlgorithm: of a number between two rows as of the larger one,
- * which had more reason to let the switch sum. */
-int lh_collective_rows_algorithm(const LhCollectiveRows *rows);
-
-/* The weakest provenance of the rows. */
-int lh_collective_rows_provenance(const LhCollectiveRows *rows);
-
-/* Of what links allow, the share that the row reached where it reached most: more than 1 if it was
- * faster than they are; and its size there. */
-double lh_collective_times_efficiency(const LhCollectiveTimes *row, uint64_t *bytes);
-
-/* Of what links allow, the share that the row reached at its largest size, at most 1: of its time,
- * without that of the first size. */
-double lh_collective_times_reached(const LhCollectiveTimes *row);
-
-/* Microseconds of @bytes, printed, as lh_collective_rows_seconds() has it. */
-double lh_collective_times_us(const LhCollectiveTimes *row, double bytes);
-
-/* The size at which as many bytes of a rank are moved on @ranks GPUs as @bytes of the row are. */
-double lh_collective_times_same_of_a_rank(const LhCollectiveTimes *row, double bytes,
-                                          uint64_t ranks);
-
-/* Whether an all-reduce went faster in the end than rings of such links go: then it was NVLS. */
-bool lh_collective_times_is_faster(const LhCollectiveTimes *row);
-
-/* lh_collective_times_find() and lh_collective_rows_seconds() on the links of the rows. */
-bool lh_collective_times_seconds(const GArray *times, LhCollectiveKind kind, uint64_t ranks,
-                                 double bytes, double *seconds, int *provenance);
-
-/* Takes the time at @bytes of @kind on @ranks GPUs out of its row, to see what the others say of
- * this size; false if there is none, or only two sizes are there. */
-bool lh_collective_times_leave_out(GArray *times, LhCollectiveKind kind, uint64_t ranks,
-                                   uint64_t bytes);
-
-/* The row for @kind; NULL if there is none. */
-const LhCollectiveLines *lh_collective_lines_find(const GArray *lines, LhCollectiveKind kind);
-
-/* Seconds by formula, for any number of ranks from two on. Copies and short messages go with no
- * link. */
-double lh_collective_lines_seconds(const LhCollectiveLines *row, uint64_t ranks, double bytes,
-                                   LhLinkSlowdown slowdown);
-
-/* The same, and in @floor_s what of it no byte takes: base and hops. */
-double lh_collective_lines_parts(const LhCollectiveLines *row, uint64_t ranks, double bytes,
-                                 LhLinkSlowdown slowdown, double *floor_s);

@@ -1,6 +1,7 @@
 /* See the header. */
 #include "sim/network/collectives/measured.h"
 
+#include "sim/network/collectives/collective_times.h"
 #include "sim/network/link_bound.h"
 
 #include <string.h>

@@ -1,6 +1,8 @@
 /* See the header. */
 #include "sim/network/collectives/nccl_measured.h"
 
+#include "sim/network/collectives/collective_lines.h"
+#include "sim/network/collectives/collective_times.h"
 #include "sim/network/collectives/measured.h"
 #include "sim/network/collectives/rings.h"
 
