@@ -1,7 +1,7 @@
 /*
  * When the parts of slots were allocated, so that contents can be seen to have died in between.
  */
-#include "verify/proof.h"
+#include "verify/alloc_times.h"
 
 /* The cells that alloc @g is about: the first, among those of all ranks. */
 static size_t

@@ -2,7 +2,7 @@
  * What a program is given and gives back. That is fixed by its pass, not by the program: otherwise
  * one that declares the results as its inputs, or none of them as outputs, would be proven.
  */
-#include "verify/proof.h"
+#include "verify/verify_private.h"
 
 typedef enum {
     IN,

@@ -3,7 +3,9 @@
  * something wrong leaves what it writes suspect, so that one mistake is reported once and not again
  * by every op after it.
  */
-#include "verify/symbolic_exec.h"
+#include "verify/verify_private.h"
+
+#include "verify/layer_boundary.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * its mask must be the program's, and it adds the keys to the rows of the queries and, backward,
  * the queries to the rows of the keys.
  */
-#include "verify/symbolic_exec.h"
+#include "verify/verify_private.h"
 
 #include <string.h>
 
@@ -55,17 +55,6 @@ check_counts(const Attend *at)
         return false;
     }
     return true;
-}
-
-bool
-lh_proof_rules_equal(const LhMaskRule *a, const LhMaskRule *b)
-{
-    const uint32_t documents = MAX(a->documents_count, 1);
-
-    if (a->causal != b->causal || a->window != b->window || documents != MAX(b->documents_count, 1))
-        return false;
-    return documents == 1 ||
-           memcmp(a->document_ends, b->document_ends, documents * sizeof(uint64_t)) == 0;
 }
 
 bool

@@ -5,7 +5,7 @@
  * borders and rows to meet, so that all that a state has taken in is decayed by its distance to the
  * border.
  */
-#include "verify/symbolic_exec.h"
+#include "verify/verify_private.h"
 
 /* Decays that mean none are one. */
 static double

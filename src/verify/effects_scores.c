@@ -4,7 +4,7 @@
  * gradients of scores likewise, and those are ended: only softmax makes them, of rows that are with
  * every key segment that the mask allows. All scores are computed; the mask comes in with softmax.
  */
-#include "verify/symbolic_exec.h"
+#include "verify/verify_private.h"
 
 #include <string.h>
 

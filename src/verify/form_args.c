@@ -2,14 +2,9 @@
  * Form of calls outside attention beyond the sizes of their operands: how they are cut. Whatever
  * passes here, every machine's kernel can find its rows.
  */
-#include "verify/proof.h"
+#include "verify/verify_private.h"
 
 #include "kernels/layer.h"
-
-#define MALFORMED(op, slot, ...)                                                                   \
-    (lh_proof_find(proof, LH_FINDING_MALFORMED,                                                    \
-                   (LhRealPath){ proof->op_rank[op], op, slot, LH_NONE }, __VA_ARGS__),            \
-     false)
 
 /* A part of every operand holds whole elements. */
 static bool
@@ -181,7 +176,7 @@ check_moments(LhProof *proof, uint32_t g)
 }
 
 bool
-lh_proof_check_layer_args(LhProof *proof, uint32_t g)
+lh_form_check_layer_args(LhProof *proof, uint32_t g)
 {
     const LhKernel *kernel = lh_proof_kernel(&proof->ops[g]);
 

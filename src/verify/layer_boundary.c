@@ -8,7 +8,7 @@
  * Where a program does not say so, only the rows of these activations are followed; and where it
  * computes the layer itself, only whether they have been written.
  */
-#include "verify/symbolic_exec.h"
+#include "verify/layer_boundary.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * Buffers come and go: no part of a slot is used outside its life, none is left at the end, and
  * what is there at the peak is counted. In program order, since that is the host's.
  */
-#include "verify/proof.h"
+#include "verify/verify_private.h"
 
 #include "program/live.h"
 

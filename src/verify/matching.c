@@ -2,7 +2,7 @@
  * The verifier's matching: every send has its receive, every collective its members. Partners are
  * found by sorting, so that the cost is n log n in the messages of the whole program.
  */
-#include "verify/proof.h"
+#include "verify/verify_private.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,6 @@
 /*
- * What the files of the verifier share: the whole program unrolled, and what the stages have found
- * out about it. Stages run in the order of this header; each may rely on the ones before it having
- * found nothing.
+ * A proof under way: the whole program unrolled, and what the stages have found out about it. Each
+ * stage may rely on the ones before it having found nothing.
  */
 #pragma once
 
@@ -76,6 +75,9 @@ void lh_proof_find(LhProof *proof, LhFindingKind kind, LhRealPath place, const c
 /* "rank 3, op 12 (exchange, stream comm)"; caller frees. @op is a global index. */
 char *lh_proof_rank_op_text(const LhProof *proof, uint32_t op);
 
+/* Whether two rules allow the same pairs. */
+bool lh_proof_rules_equal(const LhMaskRule *a, const LhMaskRule *b);
+
 static inline const LhKernel *
 lh_proof_kernel(const LhOp *op)
 {
@@ -95,52 +97,3 @@ lh_proof_replicas(const LhProof *proof)
 {
     return MAX(proof->program->head_slices, 1) / MAX(proof->program->kv_slices, 1);
 }
-
-/* form.c: everything that is named exists. False: the declarations themselves cannot be
- * used. */
-bool lh_proof_check_declarations(LhProof *proof);
-void lh_proof_check_form(LhProof *proof);
-/* The same of ops that are part of a program, however large that is: of slots and of what ops do,
- * not of their ids and waits. */
-void lh_proof_check_loose_form(LhProof *proof);
-
-/* form_args.c: a call outside attention, whose operands exist, is cut as its kernel can take it. */
-bool lh_proof_check_layer_args(LhProof *proof, uint32_t g);
-
-/* contract.c: the inputs and outputs are those of the pass. Needs declarations. */
-bool lh_proof_check_contract(LhProof *proof);
-
-/* happens_before.c: clocks; does @earlier (an op on a stream) complete before @later starts, by the
- * order of their rank? Counts as an order checked. */
-void lh_proof_make_clocks(LhProof *proof);
-bool lh_proof_ordered(LhProof *proof, uint32_t earlier, uint32_t later);
-
-/* matching.c: messages and collectives. */
-void lh_proof_match(LhProof *proof);
-
-/* happens_before.c: fills order, or finds a deadlock; and the verdict on one queue for each rank.
- */
-void lh_proof_check_deadlock(LhProof *proof);
-/* happens_before.c: a step without a deadlock has none either if a device runs the communication of
- * one dimension of parallelism at a time. */
-void lh_proof_check_launches(LhProof *proof);
-
-/* race.c, lifetimes.c */
-void lh_proof_check_races(LhProof *proof);
-void lh_proof_check_memory(LhProof *proof);
-
-/* alloc_times.c: lists the allocs of every cell; the last one of a part of a slot before @op of its
- * rank, or LH_NONE. */
-void lh_proof_list_allocs(LhProof *proof);
-uint32_t lh_proof_last_alloc(const LhProof *proof, uint32_t op, uint32_t slot, uint32_t part);
-
-/* effects_attention.c: whether two rules allow the same pairs. */
-bool lh_proof_rules_equal(const LhMaskRule *a, const LhMaskRule *b);
-
-/* step_proof.c: what a training step does with its weights and tokens; needs order. */
-void lh_proof_check_step(LhProof *proof);
-/* step_forms.c: bytes by dimension, flops and states of a step; needs unrolled ops. */
-void lh_proof_check_step_forms(LhProof *proof);
-
-/* symbolic_exec.c: needs order. */
-void lh_proof_check_coverage(LhProof *proof);

@@ -3,7 +3,7 @@
  * rank's own order counts (streams, `after`, sync): an order that exists merely because of what
  * another rank does, or because a host can run ahead only so far, is not relied on.
  */
-#include "verify/proof.h"
+#include "verify/verify_private.h"
 
 #include <string.h>
 

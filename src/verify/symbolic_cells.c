@@ -1,7 +1,12 @@
 /*
  * Reading and writing symbolic contents, and what the mask says that results must contain.
  */
-#include "verify/symbolic_exec.h"
+#include "verify/symbolic_cells.h"
+
+#include "verify/alloc_times.h"
+#include "verify/layer_boundary.h"
+
+#include <string.h>
 
 const LhFamily lh_families[LH_TENSOR_KINDS] = {
     [LH_TENSOR_ACC] = LH_FAMILY_OUTPUT,    [LH_TENSOR_OUT] = LH_FAMILY_OUTPUT,
@@ -335,4 +340,26 @@ lh_symbolic_open_unended(LhSymbolicExec *cover, uint32_t op, const LhRegion *reg
     COVERAGE(op, region->slot, "adds to slot %s, which already holds a finished result",
              cover->slots[region->slot].name);
     return NULL;
+}
+
+/* Inputs hold what the placement says; whatever among them is a result is complete. */
+void
+lh_symbolic_fill_input(LhSymbolicExec *cover, uint32_t rank, uint32_t slot, uint32_t part)
+{
+    const LhTensorKind kind = cover->slots[slot].kind;
+    const LhFamily family = lh_families[kind];
+    LhCell *cell = lh_symbolic_cell(cover, rank, slot, part);
+
+    cell->rows.segment = LH_ROW_NONE;
+    if (!lh_tensor_is_of_model(kind))
+        cell->rows = lh_slot_holding(cover->proof->program, &cover->slots[slot], rank, part);
+    cell->state = LH_CELL_DEFINED;
+    cell->ended = true;
+    if (kind == LH_TENSOR_HIDDEN) {
+        cell->input = (uint16_t)(slot + 1);
+        cell->unread = cover->projects;
+    }
+    if (family != LH_FAMILY_PLAIN)
+        memcpy(lh_symbolic_set(cover, cell),
+               lh_symbolic_complete(cover, family, cell->rows.segment), cover->words * 8);
 }

@@ -3,8 +3,10 @@
  * which is enough: the earlier stages have shown that every other legal order does the same to
  * every cell. In the end the results must hold what the mask says, nothing less and nothing twice.
  */
-#include "verify/symbolic_exec.h"
+#include "verify/verify_private.h"
 
+#include "verify/alloc_times.h"
+#include "verify/layer_boundary.h"
 #include "verify/movement.h"
 
 #include <string.h>
@@ -47,28 +49,6 @@ fill_complete_sets(LhSymbolicExec *cover)
                            lh_symbolic_source(cover, LH_FAMILY_DKV, (LhHolding){ q, slice }));
         }
     }
-}
-
-/* Inputs hold what the placement says; whatever among them is a result is complete. */
-void
-lh_symbolic_fill_input(LhSymbolicExec *cover, uint32_t rank, uint32_t slot, uint32_t part)
-{
-    const LhTensorKind kind = cover->slots[slot].kind;
-    const LhFamily family = lh_families[kind];
-    LhCell *cell = lh_symbolic_cell(cover, rank, slot, part);
-
-    cell->rows.segment = LH_ROW_NONE;
-    if (!lh_tensor_is_of_model(kind))
-        cell->rows = lh_slot_holding(cover->proof->program, &cover->slots[slot], rank, part);
-    cell->state = LH_CELL_DEFINED;
-    cell->ended = true;
-    if (kind == LH_TENSOR_HIDDEN) {
-        cell->input = (uint16_t)(slot + 1);
-        cell->unread = cover->projects;
-    }
-    if (family != LH_FAMILY_PLAIN)
-        memcpy(lh_symbolic_set(cover, cell),
-               lh_symbolic_complete(cover, family, cell->rows.segment), cover->words * 8);
 }
 
 static void

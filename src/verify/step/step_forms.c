@@ -2,10 +2,11 @@
  * A step held against its closed forms: bytes by dimension, flops of products, bytes of states. The
  * sums of all bytes and of attention's flops are claims of the program, as every program has them.
  */
-#include "verify/step/step_values.h"
+#include "verify/step/step_forms.h"
 
 #include "program/work.h"
 #include "step/formulas.h"
+#include "verify/step/step_values.h"
 
 #define FIND_FORM(rank, ...)                                                                       \
     lh_proof_find(proof, LH_FINDING_CLOSED_FORM, (LhRealPath){ rank, LH_NONE, -1, LH_NONE },       \

@@ -1,6 +1,3 @@
-/*
- * See the header.
- */
 #include "verify/step/step_instance.h"
 
 /* An op of the step and the op of the program that it should be. */

@@ -4,9 +4,11 @@
  * and micro-batch have on every rank of its group; and to be left alone by everything else. Then
  * what it leaves is what the proof of the program says.
  */
-#include "verify/step/step_instance.h"
+#include "verify/step/step_modules.h"
 
 #include "program/cursor.h"
+#include "verify/step/step_instance.h"
+#include "verify/step/step_rows.h"
 
 #include <string.h>
 
@@ -267,7 +269,7 @@ new_instance(LhStepValues *v, uint32_t g, uint32_t number)
     instance->layer = op->layer;
     instance->micro_batch = op->micro_batch;
     instance->again =
-        !is_backward(instance->module) && !lh_step_values_note_forward(v, g, ATTENTION_ROW, 0);
+        !is_backward(instance->module) && !lh_step_rows_note_forward(v, g, ATTENTION_ROW, 0);
     slots = instance->of->program->slots_count;
     cells = lh_program_cells(instance->of->program);
     instance->slots = g_new(uint32_t, slots);
@@ -422,7 +424,7 @@ check_groups(LhStepValues *v)
 }
 
 bool
-lh_step_values_check_modules(LhStepValues *v)
+lh_step_modules_check(LhStepValues *v)
 {
     const uint32_t ops = v->proof->ops_count;
 
@@ -435,7 +437,7 @@ lh_step_values_check_modules(LhStepValues *v)
 }
 
 void
-lh_step_values_clear_modules(LhStepValues *v)
+lh_step_modules_clear(LhStepValues *v)
 {
     for (uint32_t i = 0; i < 2 * LH_STEP_KINDS * v->context; i++) {
         LhModuleRank *m = &v->parts_of[i];
@@ -557,7 +559,7 @@ touch_part(const Place *p, const Touch *touch)
 }
 
 void
-lh_step_values_apply_module(LhStepValues *v, uint32_t op)
+lh_step_modules_apply(LhStepValues *v, uint32_t op)
 {
     LhInstance *instance = g_ptr_array_index(v->instances, v->op_instance[op]);
     const LhModuleRank *of = instance->of;

@@ -2,8 +2,10 @@
  * Collectives of a step: they copy values, or add up sums whose terms are disjoint. Messages
  * between stages copy. Whether the right ranks meet shows in what their results are used for.
  */
+#include "verify/step/step_moves.h"
+
 #include "verify/movement.h"
-#include "verify/step/step_values.h"
+#include "verify/step/step_table.h"
 
 /* With what it is to be done to. */
 typedef struct {
@@ -86,8 +88,7 @@ reduce_values(const StepMovement *m, uint32_t to, uint32_t i)
             return suspect;
     }
     if (sum.kind == LH_VALUE_ROLE &&
-        lh_sets_size(&v->sets, sum.set) ==
-            lh_step_values_role_terms(v, (LhStepRole)sum.what, sum.layer))
+        lh_sets_size(&v->sets, sum.set) == lh_table_role_terms(v, (LhStepRole)sum.what, sum.layer))
         sum.set = 0;
     return sum;
 }
@@ -122,7 +123,7 @@ receive_summed_values(const StepMovement *m)
 }
 
 void
-lh_step_values_hold_meeting(LhStepValues *v, const LhMeeting *meeting)
+lh_step_moves_meet(LhStepValues *v, const LhMeeting *meeting)
 {
     const uint32_t g = v->proof->meeting_ops[meeting->first];
     const LhOp *first = &v->proof->ops[g];
@@ -169,7 +170,7 @@ send_part(LhStepValues *v, uint32_t g, uint32_t i)
 }
 
 void
-lh_step_values_send(LhStepValues *v, uint32_t g)
+lh_step_moves_send(LhStepValues *v, uint32_t g)
 {
     const LhOp *op = &v->proof->ops[g];
 
@@ -198,7 +199,7 @@ receive_part(LhStepValues *v, uint32_t g, uint32_t i)
 }
 
 void
-lh_step_values_receive(LhStepValues *v, uint32_t g)
+lh_step_moves_receive(LhStepValues *v, uint32_t g)
 {
     const LhOp *op = &v->proof->ops[g];
 
@@ -209,7 +210,7 @@ lh_step_values_receive(LhStepValues *v, uint32_t g)
 }
 
 void
-lh_step_values_clear_messages(LhStepValues *v)
+lh_step_moves_clear(LhStepValues *v)
 {
     g_clear_pointer(&v->sent, g_array_unref);
     g_free(v->sent_first);

@@ -3,10 +3,13 @@
  * all gradients, and the optimizer, which happens once for each piece of a weight, with all terms
  * of its gradient.
  */
+#include "verify/step/step_optimizer.h"
+
+#include "verify/step/step_rows.h"
 #include "verify/step/step_values.h"
 
 bool
-lh_step_values_is_optimizer(const LhOp *op)
+lh_step_optimizer_has(const LhOp *op)
 {
     switch (op->compute.kernel) {
     case LH_KERNEL_ID_accumulate:
@@ -243,7 +246,7 @@ check_parts(LhStepValues *v, uint32_t g)
 }
 
 void
-lh_step_values_apply_optimizer(LhStepValues *v, uint32_t op)
+lh_step_optimizer_apply(LhStepValues *v, uint32_t op)
 {
     bool applied = check_parts(v, op);
 
@@ -260,5 +263,5 @@ lh_step_values_apply_optimizer(LhStepValues *v, uint32_t op)
         }
     }
     if (!applied)
-        lh_step_values_write_suspect(v, op);
+        lh_step_rows_write_suspect(v, op);
 }

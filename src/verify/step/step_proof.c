@@ -4,6 +4,13 @@
  * the same to every cell. In the end every weight must have been updated once, by the complete
  * gradient of all tokens. What a value is says step_values.h.
  */
+#include "verify/step/step_proof.h"
+
+#include "verify/alloc_times.h"
+#include "verify/step/step_modules.h"
+#include "verify/step/step_moves.h"
+#include "verify/step/step_optimizer.h"
+#include "verify/step/step_rows.h"
 #include "verify/step/step_values.h"
 
 static void
@@ -12,13 +19,13 @@ apply(LhStepValues *v, uint32_t g)
     const LhOp *op = &v->proof->ops[g];
 
     if (v->op_instance[g] != LH_NONE)
-        lh_step_values_apply_module(v, g);
-    else if (op->kind == LH_OP_COMPUTE && lh_step_values_is_optimizer(op))
-        lh_step_values_apply_optimizer(v, g);
+        lh_step_modules_apply(v, g);
+    else if (op->kind == LH_OP_COMPUTE && lh_step_optimizer_has(op))
+        lh_step_optimizer_apply(v, g);
     else if (op->kind == LH_OP_COMPUTE)
-        lh_step_values_apply_row(v, g);
+        lh_step_rows_apply(v, g);
     else if (op->kind == LH_OP_EXCHANGE)
-        lh_step_values_receive(v, g);
+        lh_step_moves_receive(v, g);
 }
 
 static void
@@ -32,11 +39,11 @@ execute_step(LhStepValues *v)
         if (node >= 2 * proof->ops_count + proof->meetings_count)
             continue; /* a host's issue */
         if (node >= 2 * proof->ops_count)
-            lh_step_values_hold_meeting(v, &proof->meetings[node - 2 * proof->ops_count]);
+            lh_step_moves_meet(v, &proof->meetings[node - 2 * proof->ops_count]);
         else if (node % 2 == 1)
             apply(v, node / 2);
         else if (proof->ops[node / 2].kind == LH_OP_EXCHANGE && v->op_instance[node / 2] == LH_NONE)
-            lh_step_values_send(v, node / 2);
+            lh_step_moves_send(v, node / 2);
     }
 }
 
@@ -78,12 +85,12 @@ lh_proof_check_step(LhProof *proof)
     lh_sets_init(&v.sets);
     lh_proof_list_allocs(proof);
     lh_step_values_begin(&v);
-    if (lh_step_values_check_modules(&v)) {
+    if (lh_step_modules_check(&v)) {
         execute_step(&v);
         lh_step_values_check_end(&v);
     }
-    lh_step_values_clear_modules(&v);
-    lh_step_values_clear_messages(&v);
+    lh_step_modules_clear(&v);
+    lh_step_moves_clear(&v);
     lh_sets_clear(&v.sets);
     g_free(v.cells);
     g_free(v.weights);

@@ -3,6 +3,8 @@
  * of it, with exactly the values that the row names, of the layer and micro-batch that the call
  * says it belongs to. Then it leaves the row's results.
  */
+#include "verify/step/step_rows.h"
+
 #include "verify/step/step_table.h"
 
 /* ---- values that a row names ---- */
@@ -371,7 +373,7 @@ check_row_args(LhStepValues *v, uint32_t g, const LhTableRow *row)
 /* ---- phases ---- */
 
 bool
-lh_step_values_note_forward(LhStepValues *v, uint32_t op, uint32_t row, uint32_t segment)
+lh_step_rows_note_forward(LhStepValues *v, uint32_t op, uint32_t row, uint32_t segment)
 {
     const LhOp *o = &v->proof->ops[op];
     const size_t index =
@@ -402,7 +404,7 @@ check_phase(LhStepValues *v, uint32_t g, const LhTableRow *row)
     LhPhase phase = LH_PHASE_BACKWARD;
 
     if (row->table == LH_TABLE_EMBED || row->table == LH_TABLE_FORWARD)
-        phase = lh_step_values_note_forward(
+        phase = lh_step_rows_note_forward(
                     v, g, row->table == LH_TABLE_EMBED ? LH_EMBED_ROW : row->index, row->segment)
                     ? LH_PHASE_FORWARD
                     : LH_PHASE_RECOMPUTE;
@@ -444,7 +446,7 @@ term_of(const LhStepValues *v, const LhTableRow *row, const LhStepOperand *o, ui
         *terms = 1;
         return 0;
     }
-    *terms = lh_step_values_role_terms(v, rows.alone, row->layer);
+    *terms = lh_table_role_terms(v, rows.alone, row->layer);
     if (lh_table_is_sum((LhStepRole)o->what))
         return lh_table_makers_before(v, rows.alone, row->layer, row->node) * v->tensor +
                place.tensor;
@@ -501,7 +503,7 @@ write_operand(LhStepValues *v, uint32_t g, const LhTableRow *row, uint32_t i)
 }
 
 void
-lh_step_values_write_suspect(LhStepValues *v, uint32_t g)
+lh_step_rows_write_suspect(LhStepValues *v, uint32_t g)
 {
     const LhOp *op = &v->proof->ops[g];
     const LhKernel *kernel = lh_proof_kernel(op);
@@ -517,7 +519,7 @@ lh_step_values_write_suspect(LhStepValues *v, uint32_t g)
 }
 
 void
-lh_step_values_apply_row(LhStepValues *v, uint32_t op)
+lh_step_rows_apply(LhStepValues *v, uint32_t op)
 {
     LhTableRow row;
 
@@ -527,7 +529,7 @@ lh_step_values_apply_row(LhStepValues *v, uint32_t op)
         return;
     }
     if (!find_row(v, op, &row) || !check_row_args(v, op, &row) || !check_phase(v, op, &row)) {
-        lh_step_values_write_suspect(v, op);
+        lh_step_rows_write_suspect(v, op);
         return;
     }
     for (uint32_t i = 0; i < LH_STEP_OPERANDS; i++) {

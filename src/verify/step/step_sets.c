@@ -1,5 +1,4 @@
-/* See step_values.h: sets of terms, each kept once. */
-#include "verify/step/step_values.h"
+#include "verify/step/step_sets.h"
 
 #include <string.h>
 

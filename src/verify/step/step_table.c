@@ -1,5 +1,5 @@
 /*
- * See the header. Rows are those of src/step, which builds steps from them: what is asked here is
+ * Rows are those of src/step, which builds steps from them: what is asked here is
  * how many there are, never which the builder has emitted.
  */
 #include "verify/step/step_table.h"
@@ -69,7 +69,7 @@ lh_table_gradient_rows_before(const LhStepValues *v, LhStepWeight weight, uint32
 }
 
 uint32_t
-lh_step_values_gradient_rows(const LhStepValues *v, LhStepWeight weight, uint32_t layer)
+lh_table_gradient_rows(const LhStepValues *v, LhStepWeight weight, uint32_t layer)
 {
     return lh_table_gradient_rows_before(v, weight, layer, NULL);
 }
@@ -121,7 +121,7 @@ makes_term(const LhStepNode *node, LhStepRole alone)
 }
 
 uint32_t
-lh_step_values_role_terms(const LhStepValues *v, LhStepRole alone, uint32_t layer)
+lh_table_role_terms(const LhStepValues *v, LhStepRole alone, uint32_t layer)
 {
     uint32_t makers = 0;
     bool sum = false;

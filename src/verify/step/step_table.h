@@ -48,3 +48,8 @@ uint32_t lh_table_makers_before(const LhStepValues *v, LhStepRole alone, uint32_
 
 /* How many sublayers the gradient of the residual stream has to pass still when a row begins. */
 uint32_t lh_table_sublayers_ahead(const LhStepValues *v, const LhTableRow *row);
+
+/* Rows of the table that the layers of the model have, and that add to the gradient of @weight. */
+uint32_t lh_table_gradient_rows(const LhStepValues *v, LhStepWeight weight, uint32_t layer);
+/* Terms that a role of @layer, as without tensor parallelism, is the sum of; 1: it is no sum. */
+uint32_t lh_table_role_terms(const LhStepValues *v, LhStepRole alone, uint32_t layer);

@@ -1,8 +1,11 @@
 /*
  * Values of a step: what they are called, where they are at the start, and what must be there at
- * the end. See step_values.h.
+ * the end.
  */
 #include "verify/step/step_values.h"
+
+#include "verify/alloc_times.h"
+#include "verify/step/step_table.h"
 
 #include <string.h>
 
@@ -42,8 +45,7 @@ fill_facts(LhStepValues *v, LhStepWeight weight, uint32_t layer)
     facts->piece = (facts->elements + v->pieces - 1) / v->pieces;
     facts->held = (uint32_t)((facts->elements + facts->piece - 1) / facts->piece);
     facts->replicas = matrix.replicas;
-    facts->terms =
-        (uint32_t)(terms * matrix.replicas * lh_step_values_gradient_rows(v, weight, layer));
+    facts->terms = (uint32_t)(terms * matrix.replicas * lh_table_gradient_rows(v, weight, layer));
     facts->first = v->norm_terms;
     v->norm_terms += facts->held * (v->tensor / matrix.replicas);
 }

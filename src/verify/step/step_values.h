@@ -1,5 +1,5 @@
 /*
- * What the files of the proof of a training step share: symbolic values of all cells. A cell is one
+ * The symbolic values of all cells in a training step. A cell is one
  * part of one slot on one rank. What a value may be is said by the model, its sizes and the table
  * of a layer (step/graph.h) alone; how the builder came to its calls plays no part.
  */
@@ -7,27 +7,7 @@
 
 #include "step/graph.h"
 #include "verify/proof.h"
-
-/* ---- step_sets.c: sets of terms ---- */
-
-/* Sets are kept once each: equal sets have equal numbers. 0 is the empty one. */
-typedef struct {
-    GPtrArray *sets; /* of Set */
-    GHashTable *numbers;
-} LhSets;
-
-void lh_sets_init(LhSets *sets);
-void lh_sets_clear(LhSets *sets);
-/* The set {0, ..., @count - 1}; or of @term alone. */
-uint32_t lh_sets_all(LhSets *sets, uint32_t count);
-uint32_t lh_sets_one(LhSets *sets, uint32_t term);
-/* Both together; LH_NONE if they share a term. */
-uint32_t lh_sets_unite(LhSets *sets, uint32_t a, uint32_t b);
-/* How many terms a set has; the first of 0, 1, 2, ... that it lacks. */
-uint32_t lh_sets_size(const LhSets *sets, uint32_t set);
-uint32_t lh_sets_lacks(const LhSets *sets, uint32_t set);
-
-/* ---- step_values.c: values ---- */
+#include "verify/step/step_sets.h"
 
 typedef enum {
     LH_VALUE_NOTHING, /* nothing has been written */
@@ -176,38 +156,3 @@ LhValue lh_step_values_of_tokens(const LhStepValues *v, LhValueKind kind, uint32
 /* Part @part of slot @slot of attention's program @program on @rank, as @role. */
 LhValue lh_step_values_of_attention(const LhStepValues *v, const LhProgram *program, uint32_t slot,
                                     uint32_t rank, uint32_t part);
-
-/* ---- step_rows.c: the table ---- */
-
-/* Rows of the table that the layers of the model have, and that add to the gradient of @weight. */
-uint32_t lh_step_values_gradient_rows(const LhStepValues *v, LhStepWeight weight, uint32_t layer);
-/* Terms that a role of @layer, as without tensor parallelism, is the sum of; 1: it is no sum. */
-uint32_t lh_step_values_role_terms(const LhStepValues *v, LhStepRole alone, uint32_t layer);
-/* The effect of a compute op that the table has. */
-void lh_step_values_apply_row(LhStepValues *v, uint32_t op);
-/* All that a compute op writes is not what it should be. */
-void lh_step_values_write_suspect(LhStepValues *v, uint32_t op);
-/* Notes that a forward row, or (@row LH_NONE) attention, runs for @segment; false: it has before.
- */
-bool lh_step_values_note_forward(LhStepValues *v, uint32_t op, uint32_t row, uint32_t segment);
-
-/* ---- step_optimizer.c: what the table does not have ---- */
-
-bool lh_step_values_is_optimizer(const LhOp *op);
-void lh_step_values_apply_optimizer(LhStepValues *v, uint32_t op);
-
-/* ---- step_moves.c: collectives, and messages between stages ---- */
-
-void lh_step_values_hold_meeting(LhStepValues *v, const LhMeeting *meeting);
-/* What an exchange of the step does when it starts, and when it is done. */
-void lh_step_values_send(LhStepValues *v, uint32_t op);
-void lh_step_values_receive(LhStepValues *v, uint32_t op);
-void lh_step_values_clear_messages(LhStepValues *v);
-
-/* ---- step_modules.c: attention ---- */
-
-/* Proves the embedded programs alone, and that each instance is one of them. False: findings. */
-bool lh_step_values_check_modules(LhStepValues *v);
-/* What an op of an instance does to cells, once it is done. */
-void lh_step_values_apply_module(LhStepValues *v, uint32_t op);
-void lh_step_values_clear_modules(LhStepValues *v);

@@ -207,61 +207,8 @@ LhCell *lh_symbolic_open_unended(LhSymbolicExec *cover, uint32_t op, const LhReg
 bool lh_symbolic_contribute(LhSymbolicExec *cover, uint32_t op, const LhRegion *region,
                             const LhCell *cell, uint32_t source);
 
-/* All operands have as many parts as the last one, and the arguments as many rows as that. */
-bool lh_symbolic_check_counts(LhSymbolicExec *cover, uint32_t op);
-
-/* effects_attention.c: effects of attention, forward and backward. */
-bool lh_symbolic_attend(LhSymbolicExec *cover, uint32_t g);
-bool lh_symbolic_attend_grad(LhSymbolicExec *cover, uint32_t g);
-
-/* effects_linear.c: effects of linear attention; and whether a call decays as the program says. */
-bool lh_symbolic_check_decay(LhSymbolicExec *cover, uint32_t g);
-bool lh_symbolic_state_sum(LhSymbolicExec *cover, uint32_t g);
-bool lh_symbolic_state_carry(LhSymbolicExec *cover, uint32_t g);
-bool lh_symbolic_state_prefix(LhSymbolicExec *cover, uint32_t g);
-bool lh_symbolic_state_apply(LhSymbolicExec *cover, uint32_t g);
-
-/* effects_attention.c: for masks by positions, about @region of the call: its rule is the
- * program's, and the rows of @segment stand where it says, from token @start on. */
-bool lh_symbolic_check_rule(LhSymbolicExec *cover, uint32_t g, const LhRegion *region);
-bool lh_symbolic_check_position(LhSymbolicExec *cover, uint32_t g, const LhRegion *region,
-                                uint32_t segment, int64_t start);
-
-/* effects_scores.c: effects of attention whose scores are written out. */
-bool lh_symbolic_scores(LhSymbolicExec *cover, uint32_t g);
-bool lh_symbolic_softmax(LhSymbolicExec *cover, uint32_t g);
-bool lh_symbolic_softmax_grad(LhSymbolicExec *cover, uint32_t g);
-bool lh_symbolic_scores_apply(LhSymbolicExec *cover, uint32_t g);
-
 /* Makes part @part of an input what the placement says. */
 void lh_symbolic_fill_input(LhSymbolicExec *cover, uint32_t rank, uint32_t slot, uint32_t part);
-
-/*
- * layer_boundary.c: activations outside attention, in a program that says how they go with it. Then
- * its given tensors come from projections only, every hidden output is a sum over all heads, and
- * what is received is used. And calls that compute the layer itself (LH_EFFECT_LAYER): they read
- * what has been written, and nothing is claimed of what they write; a program of attention has
- * none.
- */
-void lh_boundary_begin(LhSymbolicExec *cover);
-bool lh_boundary_gives(const LhSymbolicExec *cover, const LhSlot *slot);
-/* Something is about to be written to @cell of @region, and something has been. */
-void lh_boundary_overwrite(LhSymbolicExec *cover, uint32_t op, const LhRegion *region,
-                           const LhCell *cell);
-void lh_boundary_arrive(const LhSymbolicExec *cover, const LhRegion *region, LhCell *cell);
-/* Adds what @op sends to @sum; @first: that starts it. */
-bool lh_boundary_add(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, bool first,
-                     LhCell *sum, const LhCell *from);
-void lh_boundary_end(LhSymbolicExec *cover);
-void lh_boundary_check_output(LhSymbolicExec *cover, uint32_t rank, uint32_t slot,
-                              const LhCell *cell);
-bool lh_boundary_project_in(LhSymbolicExec *cover, uint32_t g);
-bool lh_boundary_project_out(LhSymbolicExec *cover, uint32_t g);
-bool lh_boundary_read(LhSymbolicExec *cover, uint32_t g);
-bool lh_boundary_compute(LhSymbolicExec *cover, uint32_t g);
-
-/* effects.c: the effect of a compute op, whichever it is. */
-void lh_symbolic_apply(LhSymbolicExec *cover, uint32_t g);
 
 #define COVERAGE(op, slot, ...)                                                                    \
     lh_proof_find(cover->proof, LH_FINDING_COVERAGE,                                               \

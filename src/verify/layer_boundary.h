@@ -1,0 +1,26 @@
+/*
+ * Activations outside attention, in a program that says how they go with it. Then its given tensors
+ * come from projections only, every hidden output is a sum over all heads, and what is received is
+ * used. And calls that compute the layer itself (LH_EFFECT_LAYER): they read what has been written,
+ * and nothing is claimed of what they write; a program of attention has none.
+ */
+#pragma once
+
+#include "verify/symbolic_cells.h"
+
+void lh_boundary_begin(LhSymbolicExec *cover);
+bool lh_boundary_gives(const LhSymbolicExec *cover, const LhSlot *slot);
+/* Something is about to be written to @cell of @region, and something has been. */
+void lh_boundary_overwrite(LhSymbolicExec *cover, uint32_t op, const LhRegion *region,
+                           const LhCell *cell);
+void lh_boundary_arrive(const LhSymbolicExec *cover, const LhRegion *region, LhCell *cell);
+/* Adds what @op sends to @sum; @first: that starts it. */
+bool lh_boundary_add(LhSymbolicExec *cover, uint32_t op, const LhRegion *region, bool first,
+                     LhCell *sum, const LhCell *from);
+void lh_boundary_end(LhSymbolicExec *cover);
+void lh_boundary_check_output(LhSymbolicExec *cover, uint32_t rank, uint32_t slot,
+                              const LhCell *cell);
+bool lh_boundary_project_in(LhSymbolicExec *cover, uint32_t g);
+bool lh_boundary_project_out(LhSymbolicExec *cover, uint32_t g);
+bool lh_boundary_read(LhSymbolicExec *cover, uint32_t g);
+bool lh_boundary_compute(LhSymbolicExec *cover, uint32_t g);

@@ -1,0 +1,12 @@
+/*
+ * Collectives of a step, and its messages between stages.
+ */
+#pragma once
+
+#include "verify/step/step_values.h"
+
+void lh_step_moves_meet(LhStepValues *v, const LhMeeting *meeting);
+/* What an exchange of the step does when it starts, and when it is done. */
+void lh_step_moves_send(LhStepValues *v, uint32_t op);
+void lh_step_moves_receive(LhStepValues *v, uint32_t op);
+void lh_step_moves_clear(LhStepValues *v);

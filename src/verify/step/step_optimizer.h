@@ -1,0 +1,9 @@
+/*
+ * Effects of the optimizer, which the table does not have.
+ */
+#pragma once
+
+#include "verify/step/step_values.h"
+
+bool lh_step_optimizer_has(const LhOp *op);
+void lh_step_optimizer_apply(LhStepValues *v, uint32_t op);

@@ -1,0 +1,9 @@
+/*
+ * The proof of a training step.
+ */
+#pragma once
+
+#include "verify/proof.h"
+
+/* What a training step does with its weights and tokens; needs order. */
+void lh_proof_check_step(LhProof *proof);
