@@ -1,7 +1,6 @@
 /*
  * What commands run as a script: the text behind "bash -c", a document that a shell or a queue
- * reads, a file that the script has written itself, and what is given to another host. See the
- * header.
+ * reads, a file that the script has written itself, and what is given to another host.
  */
 #include "base/shell/shell_private.h"
 
