@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/files/data_files.h"
 #include "framework_config/configuration.h"
+#include "model/parameters.h"
 #include "run_tests.h"
 #include "scenario/setup.h"
 #include "step/step.h"

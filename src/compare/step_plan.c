@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "compare/error_bar.h"
 #include "compare/time_range.h"
+#include "model/parameters.h"
 
 #include <math.h>
 

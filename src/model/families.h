@@ -140,8 +140,8 @@ typedef struct {
     const char *refused_by; /* words: the keys that say so, where a file has them */
 } LhHfFamily;
 
-/* Ends with a row without model_types. */
-extern const LhHfFamily lh_hf_families[];
+/* The rows, by kin, up to NULL; those of a kin end with a row without model_types. */
+extern const LhHfFamily *const lh_hf_families[];
 
 /* Names of a language model's part of a file that also says what the model sees or hears. */
 extern const char *const lh_hf_text_parts[];
@@ -160,16 +160,5 @@ const LhHfFamily *lh_hf_family_of_architecture(const char *architecture);
 /* Keys that mean the same in every family, and what stands against a model in any. */
 extern const LhHfKey lh_hf_common_keys[];
 
-/* Parts of a model that are left out, by the keys that say that there are any. */
-typedef struct {
-    const char *keys;   /* words */
-    const char *reason; /* a sentence's end */
-} LhHfLeftOut;
-
-extern const LhHfLeftOut lh_hf_left_out[];
-
 /* Whether the words @words have @word; NULL has none. */
 bool lh_hf_has_word(const char *words, const char *word);
-
-/* Whether @key has no influence on the shape of a language model, in whatever family. */
-bool lh_hf_is_harmless(const char *key);

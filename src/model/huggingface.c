@@ -7,6 +7,7 @@
 #include "model/huggingface.h"
 
 #include "base/error.h"
+#include "model/huggingface_layers.h"
 
 #include <string.h>
 
@@ -57,6 +58,15 @@ find_type(LhHfReader *r)
     return type;
 }
 
+static void
+add_words(GPtrArray *all, const char *text)
+{
+    g_auto(GStrv) words = g_strsplit(text, " ", -1);
+
+    for (char **word = words; *word != NULL; word++)
+        g_ptr_array_add(all, g_strdup(*word));
+}
+
 static bool
 fail_type(LhHfReader *r, GError **error)
 {
@@ -75,11 +85,9 @@ fail_type(LhHfReader *r, GError **error)
                              "known model, and without \"schema\": \"longhaul.model/1\" no model "
                              "of longhaul's own either; --assume llama reads it as one of Llama",
                              path);
-    for (const LhHfFamily *f = lh_hf_families; f->model_types != NULL; f++) {
-        g_auto(GStrv) words = g_strsplit(f->model_types, " ", -1);
-
-        for (char **word = words; *word != NULL; word++)
-            g_ptr_array_add(names, g_strdup(*word));
+    for (const LhHfFamily *const *kin = lh_hf_families; *kin != NULL; kin++) {
+        for (const LhHfFamily *f = *kin; f->model_types != NULL; f++)
+            add_words(names, f->model_types);
     }
     g_ptr_array_add(names, NULL);
     nearest = lh_nearest_word(r->model_type, (const char *const *)names->pdata);

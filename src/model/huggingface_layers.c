@@ -4,7 +4,7 @@
  */
 #include "base/error.h"
 #include "base/saturate.h"
-#include "model/huggingface.h"
+#include "model/huggingface_layers.h"
 
 #include <string.h>
 

@@ -2,8 +2,9 @@
  * The keys of a config.json, by the row of its family: each is decoded, is harmless, or is an error
  * that names it.
  */
+#include "model/huggingface_values.h"
 #include "base/error.h"
-#include "model/huggingface.h"
+#include "model/families_harmless.h"
 
 #include <string.h>
 

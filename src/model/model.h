@@ -101,11 +101,5 @@ uint64_t lh_model_windowed(const LhModel *model);
 /* How many layers have one MLP and no experts. */
 uint64_t lh_model_dense(const LhModel *model);
 
-/* How many parameters the model has; UINT64_MAX: at least so many. */
-uint64_t lh_model_parameters(const LhModel *model);
-
-/* Those that a token meets: of the experts, its own. */
-uint64_t lh_model_active_parameters(const LhModel *model);
-
 /* The field table of longhaul.model/1, for its schema. */
 extern const LhField lh_model_fields[];

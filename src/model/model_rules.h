@@ -40,7 +40,3 @@ void lh_model_default_rotary(LhModel *model);
 /* Sets the layers from a list of all of them (LhLayerRun of one layer each): the shortest pattern
  * that they repeat. */
 void lh_model_fold_layers(LhModel *model, const GArray *each);
-
-/* Fills @model (zeroed by the caller) from a Hugging Face config.json called @file. */
-bool lh_model_read_hf(const LhJson *json, const char *file, const LhModelReading *how,
-                      LhModel *model, GError **error);

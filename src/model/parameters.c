@@ -3,8 +3,9 @@
  * norms and biases. Vision and audio towers, heads for several tokens at once and quantisation
  * scales are left out.
  */
+#include "model/parameters.h"
+
 #include "base/saturate.h"
-#include "model/model.h"
 
 /* Sums and products that stop at the largest number. */
 /* q, k, v, o and what else a run says. Linear attention has a key-value head for each query head.

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/threads.h"
+#include "model/parameters.h"
 #include "planner/estimate_all.h"
 
 #include <inttypes.h>

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/files/data_files.h"
 #include "base/files/file_input.h"
+#include "model/parameters.h"
 #include "scenario/config_check.h"
 #include "scenario/profile.h"
 #include "scenario/schedule_pairs.h"

@@ -5,6 +5,7 @@
 
 #include "base/escape.h"
 #include "compare/error_bar.h"
+#include "model/parameters.h"
 #include "report/base/text.h"
 #include "report/data/constants.h"
 #include "report/data/describe_options.h"

@@ -1,6 +1,7 @@
 /* See the header. */
 #include "report/text/describe_model.h"
 
+#include "model/parameters.h"
 #include "report/base/text.h"
 
 #include <inttypes.h>

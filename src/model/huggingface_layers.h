@@ -1,0 +1,13 @@
+/*
+ * From the values of a Hugging Face config.json to a model's layers, MLPs and parameters.
+ */
+#pragma once
+
+#include "model/huggingface_values.h"
+
+/* Sets the model's layers: kinds, windows, and which have experts. */
+bool lh_hf_read_layers(LhHfReader *r, GError **error);
+
+/* Sets the model's MLPs and what else has parameters. */
+bool lh_hf_read_mlp(LhHfReader *r, GError **error);
+void lh_hf_read_weights(LhHfReader *r);
