@@ -5,7 +5,9 @@
  */
 #include "fuzz.h"
 
+#include "framework_config/common/config_words.h"
 #include "framework_config/configuration.h"
+#include "framework_config/configuration_scenario.h"
 
 #include <string.h>
 

@@ -4,7 +4,9 @@
  */
 #include "base/error.h"
 #include "base/files/data_files.h"
+#include "framework_config/common/config_words.h"
 #include "framework_config/configuration.h"
+#include "framework_config/configuration_scenario.h"
 #include "model/parameters.h"
 #include "run_tests.h"
 #include "scenario/setup.h"

@@ -3,7 +3,14 @@
  * are or in what is said of them; and what nothing depends on is counted, and changes nothing.
  */
 #include "base/error.h"
-#include "framework_config/configuration_private.h"
+#include "framework_config/configuration.h"
+#include "framework_config/configuration_scenario.h"
+#include "framework_config/configuration_systems.h"
+#include "framework_config/deepspeed/deepspeed.h"
+#include "framework_config/megatron/megatron.h"
+#include "framework_config/nemo/nemo.h"
+#include "framework_config/torchtitan/torchtitan.h"
+#include "framework_config/trainer/trainer.h"
 #include "run_tests.h"
 
 #include <stdarg.h>

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/files/data_files.h"
+#include "framework_config/configuration_scenario.h"
 #include "scenario/setting.h"
 #include "sched/schedule.h"
 

@@ -4,7 +4,7 @@
  * DeepSpeed's JSON. They are looked for in what the script itself writes, beside the file, and in
  * the working folder. One that is nowhere is not guessed.
  */
-#include "framework_config/configuration_private.h"
+#include "framework_config/configuration_beside.h"
 
 #include "base/files/file_input.h"
 

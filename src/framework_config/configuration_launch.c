@@ -3,7 +3,10 @@
  * it only how many processes start says something, which is compared with the cluster; an option of
  * the program of the same name is the program's.
  */
-#include "framework_config/configuration_private.h"
+#include "framework_config/configuration_launch.h"
+
+#include "framework_config/common/config_messages.h"
+#include "framework_config/common/config_values.h"
 
 #include <inttypes.h>
 #include <string.h>

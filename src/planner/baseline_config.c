@@ -2,6 +2,8 @@
 #include "planner/baseline_config.h"
 
 #include "compare/step_plan.h"
+#include "framework_config/common/config_words.h"
+#include "framework_config/configuration_scenario.h"
 
 #include <inttypes.h>
 #include <string.h>

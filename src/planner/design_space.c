@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/threads.h"
-#include "framework_config/configuration.h"
+#include "framework_config/common/config_words.h"
 #include "scenario/setup_step.h"
 
 #include <inttypes.h>

@@ -7,9 +7,12 @@
  * alltoall), and as `te-allgather` where keys are gathered (allgather, the default). Selective
  * recomputation keeps products and attention there; here it recomputes attention.
  */
-#include "framework_config/configuration_private.h"
+#include "framework_config/torchtitan/torchtitan.h"
 
-#include "model/framework.h"
+#include "framework_config/common/config_messages.h"
+#include "framework_config/common/config_settings.h"
+#include "framework_config/common/config_values.h"
+#include "framework_config/common/config_words.h"
 #include "step/step.h"
 
 #include <inttypes.h>

@@ -4,11 +4,13 @@
  * makes options of, and those of torchrun. Reasons that end in "(a later version: ...)" name what
  * will predict it.
  */
-#include "framework_config/configuration_private.h"
+#include "framework_config/megatron/megatron_keys.h"
 
 /* clang-format off */
 #define READ LH_CONFIG_READ
 #define NOTHING LH_CONFIG_NOTHING
+#define UNCUT                                                                                      \
+    "products are not cut into pieces that overlap with the exchange of tensor parallelism"
 
 const LhConfigKey lh_config_megatron_keys[] = {
     { "seq-length", LH_KEY_QUESTION, "seq_length", NULL },
@@ -85,42 +87,18 @@ const LhConfigKey lh_config_megatron_keys[] = {
     LH_CONFIG_VALUE("async-tensor-model-parallel-allreduce",
                     "true:tp.overlap_gather_with_dgrad=yes "
                     "false:tp.overlap_gather_with_dgrad=no"),
-    LH_CONFIG_NOT("tp-comm-overlap", "false",
-                  "products are not cut into pieces that overlap with the exchange of tensor "
-                  "parallelism"),
-    LH_CONFIG_NOT("tp-comm-overlap-ag", "false",
-                  "products are not cut into pieces that overlap with the exchange of tensor "
-                  "parallelism"),
-    LH_CONFIG_NOT("tp-comm-overlap-rs", "false",
-                  "products are not cut into pieces that overlap with the exchange of tensor "
-                  "parallelism"),
-    LH_CONFIG_NOT("tp-comm-overlap-rs-dgrad", "false",
-                  "products are not cut into pieces that overlap with the exchange of tensor "
-                  "parallelism"),
-    LH_CONFIG_NOT("tp-comm-split-ag", "false",
-                  "products are not cut into pieces that overlap with the exchange of tensor "
-                  "parallelism"),
-    LH_CONFIG_NOT("tp-comm-split-rs", "false",
-                  "products are not cut into pieces that overlap with the exchange of tensor "
-                  "parallelism"),
-    LH_CONFIG_NOT("tp-comm-bulk-dgrad", "false",
-                  "products are not cut into pieces that overlap with the exchange of tensor "
-                  "parallelism"),
-    LH_CONFIG_NOT("tp-comm-bulk-wgrad", "false",
-                  "products are not cut into pieces that overlap with the exchange of tensor "
-                  "parallelism"),
-    LH_CONFIG_NOT("tp-comm-atomic-ag", "false",
-                  "products are not cut into pieces that overlap with the exchange of tensor "
-                  "parallelism"),
-    LH_CONFIG_NOT("tp-comm-atomic-rs", "false",
-                  "products are not cut into pieces that overlap with the exchange of tensor "
-                  "parallelism"),
-    LH_CONFIG_NOT("tp-comm-overlap-cfg", "",
-                  "products are not cut into pieces that overlap with the exchange of tensor "
-                  "parallelism"),
-    LH_CONFIG_NOT("tp-comm-bootstrap-backend", "",
-                  "products are not cut into pieces that overlap with the exchange of tensor "
-                  "parallelism"),
+    LH_CONFIG_NOT("tp-comm-overlap", "false", UNCUT),
+    LH_CONFIG_NOT("tp-comm-overlap-ag", "false", UNCUT),
+    LH_CONFIG_NOT("tp-comm-overlap-rs", "false", UNCUT),
+    LH_CONFIG_NOT("tp-comm-overlap-rs-dgrad", "false", UNCUT),
+    LH_CONFIG_NOT("tp-comm-split-ag", "false", UNCUT),
+    LH_CONFIG_NOT("tp-comm-split-rs", "false", UNCUT),
+    LH_CONFIG_NOT("tp-comm-bulk-dgrad", "false", UNCUT),
+    LH_CONFIG_NOT("tp-comm-bulk-wgrad", "false", UNCUT),
+    LH_CONFIG_NOT("tp-comm-atomic-ag", "false", UNCUT),
+    LH_CONFIG_NOT("tp-comm-atomic-rs", "false", UNCUT),
+    LH_CONFIG_NOT("tp-comm-overlap-cfg", "", UNCUT),
+    LH_CONFIG_NOT("tp-comm-bootstrap-backend", "", UNCUT),
     LH_CONFIG_NOT("attention-backend",
                   "auto,flash,fused,AttnBackend.auto,AttnBackend.flash,AttnBackend.fused",
                   "attention is one kernel that keeps no scores"),

@@ -3,7 +3,12 @@
  * its ways are Megatron-LM's by other names; values may be made of others (${multiply:4, ${.a}}).
  * Names as of github:NVIDIA/NeMo-Framework-Launcher, launcher_scripts/conf/training.
  */
-#include "framework_config/configuration_private.h"
+#include "framework_config/nemo/nemo.h"
+
+#include "framework_config/common/config_words.h"
+#include "framework_config/megatron/megatron.h"
+#include "framework_config/megatron/megatron_context.h"
+#include "framework_config/megatron/megatron_words.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -3,9 +3,12 @@
  * length of a sequence and recomputation are in the program that is trained with it, and must be
  * given beside the file. Names as of www.deepspeed.ai/docs/config-json.
  */
-#include "framework_config/configuration_private.h"
+#include "framework_config/deepspeed/deepspeed.h"
 
-#include "model/framework.h"
+#include "framework_config/common/config_messages.h"
+#include "framework_config/common/config_settings.h"
+#include "framework_config/common/config_values.h"
+#include "framework_config/common/config_words.h"
 #include "step/step.h"
 
 #include <inttypes.h>

@@ -1,0 +1,203 @@
+/*
+ * Megatron-LM: arguments of its training scripts, and YAML of its --yaml-cfg and of Megatron
+ * Bridge, whose fields have the same names. Names as of github:NVIDIA/Megatron-LM,
+ * megatron/training/arguments.py; defaults likewise.
+ *
+ * Expert parallelism, FP8 and recomputation of single modules are not predicted, and it says so.
+ */
+#include "framework_config/megatron/megatron.h"
+
+#include "framework_config/common/config_messages.h"
+#include "framework_config/common/config_settings.h"
+#include "framework_config/common/config_values.h"
+#include "framework_config/megatron/megatron_context.h"
+#include "framework_config/megatron/megatron_keys.h"
+#include "framework_config/megatron/megatron_model.h"
+#include "framework_config/megatron/megatron_policies.h"
+#include "framework_config/megatron/megatron_words.h"
+#include "step/step.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- the loss, and the states of the optimizer ---- */
+
+/* TransformerEngine's fused loss puts the gradients into the place of the logits, which it reads
+ * twice and writes once; Megatron-LM's own keeps what it kept. */
+static bool
+take_loss(LhConfig *c, GError **error)
+{
+    const LhSettingsEntry *entry = lh_config_entry(c, "cross-entropy-loss-fusion");
+    const LhSettingsEntry *which = lh_config_entry(c, "cross-entropy-fusion-impl");
+    const char *kind = "native";
+    bool fused = false;
+
+    if (!lh_config_flag(c, "cross-entropy-loss-fusion", &fused, error) ||
+        !lh_config_word(c, "cross-entropy-fusion-impl", &kind, error))
+        return false;
+    if (which != NULL && !fused)
+        lh_config_note(c, which,
+                       "only --cross-entropy-loss-fusion reads it, and that is not given");
+    if (!fused)
+        return true;
+    if (strcmp(kind, "te") != 0) {
+        lh_config_note(c, entry,
+                       "not modelled: cross-entropy-loss-fusion by %.20s: the loss moves and keeps "
+                       "what it does without (a later version: What makes a long step fit)",
+                       kind);
+        return true;
+    }
+    lh_config_set_framework(c, "logits.fp32_bytes", "0");
+    lh_config_set_framework(c, "logits.softmax_bytes", "0");
+    lh_config_set_framework(c, "logits.gradient_bytes", "0");
+    lh_config_set_framework(c, "kernels.loss", "6");
+    return true;
+}
+
+static bool
+take_states(LhConfig *c, GError **error)
+{
+    static const char *const names[] = { "exp-avg-dtype", "exp-avg-sq-dtype" };
+    const char *types[] = { "fp32", "fp32" };
+    bool aware = false, summed = true;
+
+    if (!lh_config_flag(c, "use-precision-aware-optimizer", &aware, error) ||
+        !lh_config_flag(c, "accumulate-allreduce-grads-in-fp32", &summed, error))
+        return false;
+    if (aware && lh_config_entry(c, names[0]) == NULL && lh_config_entry(c, names[1]) == NULL)
+        lh_config_note(c, lh_config_entry(c, "use-precision-aware-optimizer"),
+                       "moments stay fp32 without --exp-avg-dtype and --exp-avg-sq-dtype");
+    if (!summed)
+        lh_config_set_framework(c, "states.gradient", "activation");
+    for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
+        const LhSettingsEntry *entry = lh_config_entry(c, names[i]);
+
+        if (!lh_config_word(c, names[i], &types[i], error))
+            return false;
+        if (entry != NULL && !aware)
+            lh_config_note(c, entry,
+                           "only --use-precision-aware-optimizer reads it, and that is not given");
+        else if (strcmp(types[i], "fp32") != 0 &&
+                 (strcmp(types[i], "fp8") == 0 || strcmp(types[0], types[1]) != 0) && i == 1)
+            lh_config_note(c, entry,
+                           "not modelled: %s %.20s: both moments have one type, fp32 or 16 bits "
+                           "(a later version: FP8, MXFP8, NVFP4)",
+                           names[i], types[i]);
+    }
+    if (aware && (strcmp(types[0], "bf16") == 0 || strcmp(types[0], "fp16") == 0) &&
+        strcmp(types[0], types[1]) == 0)
+        lh_config_set_framework(c, "states.moments", "activation");
+    else if (aware && strcmp(types[0], "fp32") != 0)
+        lh_config_note(c, lh_config_entry(c, names[0]),
+                       "not modelled: %s %.20s: both moments have one type, fp32 or 16 bits (a "
+                       "later version: FP8, MXFP8, NVFP4)",
+                       names[0], types[0]);
+    return true;
+}
+
+/* ---- the rest ---- */
+
+static bool
+take_precision(LhConfig *c, GError **error)
+{
+    bool bf16 = false, fp16 = false;
+    const char *fp8[] = { "fp8-format", "fp8" }, *precision = "";
+
+    if (!lh_config_flag(c, "bf16", &bf16, error) || !lh_config_flag(c, "fp16", &fp16, error) ||
+        (c->system->base != NULL && !lh_config_word(c, "precision", &precision, error)))
+        return false;
+    bf16 = bf16 || g_str_has_prefix(precision, "bf16");
+    fp16 = fp16 || g_str_has_prefix(precision, "16");
+    if (!bf16 && !fp16 && !lh_config_megatron_is_swift(c))
+        lh_config_note(c, lh_config_entry(c, "precision"),
+                       "%s, and %s trains in fp32 then; bf16 is predicted",
+                       c->system->base != NULL ? "trainer.precision is neither bf16 nor 16"
+                                               : "neither --bf16 nor --fp16 is given",
+                       c->system->name);
+    lh_config_set(c, lh_config_entry(c, fp16 && !bf16 ? "fp16" : "bf16"), LH_CONFIG_QUESTION,
+                  "dtype", fp16 && !bf16 ? "fp16" : "bf16");
+    for (guint i = 0; i < G_N_ELEMENTS(fp8); i++) {
+        const LhSettingsEntry *entry = lh_config_entry(c, fp8[i]);
+        g_autofree char *text = entry != NULL ? lh_settings_entry_text(entry) : NULL;
+
+        if (entry != NULL && strcmp(text, "false") != 0)
+            lh_config_note(c, entry,
+                           "not modelled: %s %.20s: products are in 16 bits (a later version: FP8, "
+                           "MXFP8, NVFP4)",
+                           fp8[i], text);
+    }
+    return true;
+}
+
+static bool
+take_ranks(LhConfig *c, GError **error)
+{
+    uint64_t tensor = 1, experts = 1;
+    bool sequence = false;
+
+    if (!lh_config_count(c, "global-batch-size", &c->global_batch_size, error) ||
+        !lh_config_count(c, "world-size", &c->processes, error))
+        return false;
+    if (!lh_config_count(c, "tensor-model-parallel-size", &tensor, error) ||
+        !lh_config_count(c, "expert-model-parallel-size", &experts, error) ||
+        !lh_config_flag(c, "sequence-parallel", &sequence, error))
+        return false;
+    if (tensor > 1 && !sequence)
+        lh_config_note(c, lh_config_entry(c, "tensor-model-parallel-size"),
+                       "without --sequence-parallel every tensor-parallel rank keeps whole norms; "
+                       "here they are predicted as shared");
+    if (experts > 1)
+        lh_config_note(c, lh_config_entry(c, "expert-model-parallel-size"),
+                       "not modelled: expert parallelism of %" PRIu64
+                       ": every rank has all experts "
+                       "(a later version: Experts spread over ranks)",
+                       experts);
+    return true;
+}
+
+/* ms-swift's name of the longest sequence, as long as which all are. */
+static bool
+take_length(LhConfig *c, GError **error)
+{
+    const LhSettingsEntry *entry = lh_config_entry(c, "max-length");
+    uint64_t length = 0;
+
+    if (entry == NULL || lh_config_entry(c, "seq-length") != NULL)
+        return true;
+    if (!lh_config_count(c, "max-length", &length, error))
+        return false;
+    if (length == 0)
+        return lh_config_fail(c, entry, error, "\"max-length\": found \"0\"; allowed: at least 1");
+    lh_config_set_count(c, entry, LH_CONFIG_QUESTION, "seq_length", length);
+    return true;
+}
+
+static bool
+megatron_take(LhConfig *c, GError **error)
+{
+    return lh_config_megatron_take_model(c, error) && take_length(c, error) &&
+           lh_config_megatron_take_context(c, error) && lh_config_megatron_take_window(c, error) &&
+           lh_config_megatron_take_recomputation(c, error) &&
+           lh_config_megatron_take_sharding(c, error) &&
+           lh_config_megatron_take_pipeline(c, error) && take_precision(c, error) &&
+           take_loss(c, error) && take_states(c, error) && take_ranks(c, error);
+}
+
+/* ---- a way in its words ---- */
+
+static bool
+megatron_allows(const LhConfigWay *way)
+{
+    return way->checkpoint != LH_CHECKPOINT_REMAT && way->order != LH_PIPELINE_GPIPE;
+}
+
+const LhConfigSystem lh_config_megatron = {
+    .name = "Megatron-LM",
+    .framework = "megatron-lm",
+    .last_word = true,
+    .keys = lh_config_megatron_keys,
+    .schedules = lh_config_megatron_schedules,
+    .take = megatron_take,
+    .allows = megatron_allows,
+    .say = lh_config_megatron_say,
+};

@@ -1,0 +1,243 @@
+#include "framework_config/megatron/megatron_policies.h"
+
+#include "framework_config/common/config_messages.h"
+#include "framework_config/common/config_settings.h"
+#include "framework_config/common/config_values.h"
+#include "framework_config/deepspeed/deepspeed.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* What is recomputed of a layer, or of some layers, that is no policy of a step. */
+static void
+note_parts(LhConfig *c, int policy, const char *method)
+{
+    const LhSettingsEntry *modules = lh_config_entry(c, "recompute-modules");
+    static const char *const counts[] = { "recompute-num-layers", "checkpoint-num-layers",
+                                          "activations-checkpoint-num-layers" };
+    const LhSettingsEntry *layers = NULL;
+    g_autofree char *text = modules != NULL ? lh_settings_entry_text(modules) : NULL;
+    g_autofree char *count = NULL;
+
+    for (guint i = 0; i < G_N_ELEMENTS(counts) && layers == NULL; i++)
+        layers = lh_config_entry(c, counts[i]);
+    count = layers != NULL ? lh_settings_entry_text(layers) : NULL;
+    if (text != NULL && strcmp(text, "core_attn") != 0)
+        lh_config_note(c, modules,
+                       "not modelled: recompute-modules %.60s: attention alone is recomputed (a "
+                       "later version: What makes a long step fit)",
+                       text);
+    if (count != NULL && policy == LH_CHECKPOINT_LAYER &&
+        (g_strcmp0(method, "block") == 0 || strcmp(count, "1") != 0))
+        lh_config_note(c, layers,
+                       "not modelled: recompute-num-layers %.20s: every layer is recomputed, and "
+                       "the input of each is kept (a later version: What makes a long step fit)",
+                       count);
+}
+
+bool
+lh_config_megatron_is_swift(const LhConfig *c)
+{
+    return c->arguments && lh_config_entry(c, "model") != NULL &&
+           lh_config_entry(c, "num-layers") == NULL;
+}
+
+/* Names that older versions, and what was made of them, have for recomputing whole layers: a flag,
+ * or a method. */
+static bool
+read_older_recomputation(const LhConfig *c, const char **granularity, const char **method,
+                         const LhSettingsEntry **entry, GError **error)
+{
+    const LhSettingsEntry *flag = lh_config_entry(c, "checkpoint-activations");
+    const char *older = NULL;
+    bool all = false;
+
+    if (!lh_config_flag(c, "checkpoint-activations", &all, error) ||
+        !lh_config_word(c, "activations-checkpoint-method", &older, error))
+        return false;
+    if (*granularity != NULL || (!all && older == NULL))
+        return true;
+    *granularity = "full";
+    *method = older != NULL ? older : "uniform";
+    *entry = all ? flag : lh_config_entry(c, "activations-checkpoint-method");
+    return true;
+}
+
+bool
+lh_config_megatron_take_recomputation(LhConfig *c, GError **error)
+{
+    const LhSettingsEntry *entry = lh_config_entry(c, "recompute-granularity");
+    const char *granularity = NULL, *method = NULL;
+    bool activations = false;
+    int policy = LH_CHECKPOINT_NONE;
+
+    if (!lh_config_word(c, "recompute-granularity", &granularity, error) ||
+        !lh_config_word(c, "recompute-method", &method, error) ||
+        !lh_config_flag(c, "recompute-activations", &activations, error) ||
+        !read_older_recomputation(c, &granularity, &method, &entry, error))
+        return false;
+    if (granularity == NULL && activations) {
+        granularity = "selective";
+        entry = lh_config_entry(c, "recompute-activations");
+    }
+    if (granularity == NULL && lh_config_megatron_is_swift(c))
+        granularity = "selective";
+    if (granularity != NULL && strcmp(granularity, "full") == 0)
+        policy = LH_CHECKPOINT_LAYER;
+    else if (granularity != NULL && strcmp(granularity, "selective") == 0)
+        policy = LH_CHECKPOINT_SELECTIVE;
+    else if (granularity != NULL)
+        return lh_config_fail(
+            c, entry, error, "\"recompute-granularity\": found \"%.40s\"; allowed: full, selective",
+            granularity);
+    if (policy == LH_CHECKPOINT_LAYER && method == NULL)
+        lh_config_note(c, entry, "full needs --recompute-method; uniform is taken");
+    if (policy == LH_CHECKPOINT_LAYER && g_strcmp0(method, "block") == 0)
+        lh_config_note(c, entry,
+                       "block recomputes some of a stage's layers; all of them are taken");
+    note_parts(c, policy, method);
+    lh_config_set(c, entry, LH_CONFIG_WAY, "checkpoint", lh_checkpoint_names[policy]);
+    return true;
+}
+
+/* NeMo's: by the optimizer's name, or "fsdp" with a strategy. */
+static bool
+read_nemo_sharding(LhConfig *c, bool *distributed, bool *torch, GError **error)
+{
+    static const char *const optimizers[] = { "mcore_distributed_optim", "distributed_fused_adam",
+                                              NULL };
+    static const char *const others[] = { "fused_adam", "adam", "adamw", "adamw_optim", NULL };
+    const char *optimizer = others[0], *strategy = "full";
+
+    if (c->system->base == NULL)
+        return true;
+    if (!lh_config_word(c, "optim-name", &optimizer, error) ||
+        !lh_config_flag(c, "fsdp", torch, error) ||
+        !lh_config_word(c, "fsdp-sharding-strategy", &strategy, error))
+        return false;
+    *distributed = *distributed || lh_config_index(optimizers, optimizer) >= 0;
+    if (!*distributed && lh_config_index(others, optimizer) < 0)
+        lh_config_note(c, lh_config_entry(c, "optim-name"),
+                       "not modelled: model.optim.name %.40s: the optimizer has the states of Adam",
+                       optimizer);
+    if (*torch && strcmp(strategy, "full") != 0)
+        lh_config_note(c, lh_config_entry(c, "fsdp-sharding-strategy"),
+                       "not modelled: fsdp_sharding_strategy %.20s: full is predicted in its place",
+                       strategy);
+    else if (!*torch && lh_config_entry(c, "fsdp-sharding-strategy") != NULL &&
+             strcmp(strategy, "full") != 0)
+        lh_config_note(c, lh_config_entry(c, "fsdp-sharding-strategy"),
+                       "only model.fsdp reads it, and that is not set");
+    return true;
+}
+
+/* Of Megatron-DeepSpeed: the stage of ZeRO, with DeepSpeed's engine. *@stage stays if it is not
+ * asked for. */
+static bool
+read_stage(LhConfig *c, int *stage, GError **error)
+{
+    const LhSettingsEntry *entry = lh_config_entry(c, "zero-stage");
+    const LhSettingsEntry *file = lh_config_entry(c, "deepspeed-config");
+    bool engine = false;
+    uint64_t number = 0;
+
+    if (!lh_config_flag(c, "deepspeed", &engine, error) ||
+        !lh_config_count(c, "zero-stage", &number, error))
+        return false;
+    if (entry != NULL && number > LH_SHARD_FSDP)
+        return lh_config_fail(c, entry, error,
+                              "\"zero-stage\": found \"%" PRIu64 "\"; allowed: 0 to 3", number);
+    if (!engine && entry != NULL)
+        lh_config_note(c, entry, "only --deepspeed reads it, and that is not given");
+    if (!engine)
+        return true;
+    *stage = entry != NULL ? (int)number : -1;
+    if (!lh_config_deepspeed_zero(c, stage, error))
+        return false;
+    if (*stage < 0)
+        lh_config_lacks(c, lh_config_entry(c, "deepspeed"), "shard",
+                        "the stage of ZeRO is in DeepSpeed's file, which is neither beside this "
+                        "file nor in the working folder: put it there, add --zero-stage N, or give "
+                        "--shard");
+    if (file != NULL && file->missing && *stage >= 0) {
+        g_autofree char *text = lh_settings_entry_text(file);
+        g_autofree char *shown = g_strescape(text, NULL);
+
+        lh_config_note(c, file, "the file %.80s is not there, and has not been read", shown);
+    }
+    lh_config_note(c, lh_config_entry(c, "deepspeed"),
+                   "not modelled: deepspeed: ranks exchange gradients and weights as Megatron-LM "
+                   "does for the same shards");
+    return true;
+}
+
+bool
+lh_config_megatron_take_sharding(LhConfig *c, GError **error)
+{
+    static const char *const strategies[] = { "no_shard", "optim", "optim_grads",
+                                              "optim_grads_params", NULL };
+    const LhSettingsEntry *entry = lh_config_entry(c, "data-parallel-sharding-strategy");
+    const char *strategy = "no_shard";
+    bool distributed = lh_config_megatron_is_swift(c), megatron = false, torch = false;
+    int shard, stage = -1;
+
+    if (!lh_config_flag(c, "use-distributed-optimizer", &distributed, error) ||
+        !lh_config_flag(c, "use-megatron-fsdp", &megatron, error) ||
+        !lh_config_flag(c, "use-custom-fsdp", &megatron, error) ||
+        !lh_config_flag(c, "use-torch-fsdp2", &torch, error) ||
+        !read_nemo_sharding(c, &distributed, &torch, error) ||
+        !lh_config_word(c, "data-parallel-sharding-strategy", &strategy, error))
+        return false;
+    shard = lh_config_index(strategies, strategy);
+    if (shard < 0)
+        return lh_config_fail(c, entry, error,
+                              "\"data-parallel-sharding-strategy\": found \"%.40s\"; allowed: "
+                              "no_shard, optim, optim_grads, optim_grads_params",
+                              strategy);
+    if (entry != NULL && !megatron)
+        lh_config_note(c, entry, "only --use-megatron-fsdp reads it, and that is not given");
+    if (torch)
+        shard = LH_SHARD_FSDP;
+    else if (!megatron)
+        shard = distributed ? LH_SHARD_ZERO1 : LH_SHARD_DDP;
+    if (!read_stage(c, &stage, error))
+        return false;
+    if (stage >= 0)
+        shard = stage;
+    lh_config_set(c, entry, LH_CONFIG_WAY, "shard", lh_shard_names[shard]);
+    return true;
+}
+
+bool
+lh_config_megatron_take_pipeline(LhConfig *c, GError **error)
+{
+    uint64_t stages = 1, chunks = 0, layers = 0;
+    bool embedding = false, loss = false;
+    const LhSettingsEntry *entry = lh_config_entry(c, "num-virtual-stages-per-pipeline-rank");
+
+    if (entry == NULL)
+        entry = lh_config_entry(c, "virtual-pipeline-model-parallel-size");
+    if (!lh_config_count(c, "pipeline-model-parallel-size", &stages, error) ||
+        !lh_config_count(c, "num-layers", &layers, error) ||
+        !lh_config_count(c, "virtual-pipeline-model-parallel-size", &chunks, error) ||
+        !lh_config_count(c, "num-virtual-stages-per-pipeline-rank", &chunks, error) ||
+        !lh_config_flag(c, "account-for-embedding-in-pipeline-split", &embedding, error) ||
+        !lh_config_flag(c, "account-for-loss-in-pipeline-split", &loss, error))
+        return false;
+    if (embedding)
+        lh_config_set(c, lh_config_entry(c, "account-for-embedding-in-pipeline-split"),
+                      LH_CONFIG_WAY, "account_for_embedding_in_pipeline_split", NULL);
+    if (loss)
+        lh_config_set(c, lh_config_entry(c, "account-for-loss-in-pipeline-split"), LH_CONFIG_WAY,
+                      "account_for_loss_in_pipeline_split", NULL);
+    layers += (embedding ? 1U : 0U) + (loss ? 1U : 0U);
+    if (chunks > 1 && stages > 1 && layers % (stages * chunks) == 0 && layers > 0)
+        lh_config_set_count(c, entry, LH_CONFIG_WAY, "num_layers_per_virtual_pipeline_stage",
+                            layers / (stages * chunks));
+    else if (chunks > 1)
+        lh_config_note(c, entry,
+                       "%" PRIu64 " layers on %" PRIu64 " stages cannot be cut into %" PRIu64
+                       " chunks each; one chunk is taken",
+                       layers, stages, chunks);
+    return true;
+}

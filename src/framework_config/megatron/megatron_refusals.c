@@ -1,0 +1,96 @@
+#include "framework_config/megatron/megatron_refusals.h"
+
+#include "framework_config/common/config_messages.h"
+#include "framework_config/common/config_values.h"
+
+#include <string.h>
+
+bool
+lh_config_megatron_refuse_layers(const LhConfig *c, GError **error)
+{
+    static const struct {
+        const char *name, *why;
+        bool never;
+    } rows[] = {
+        { "multi-latent-attention", "its attention is not that of heads as wide for q and k as "
+                                    "for v" },
+        { "hybrid-layer-pattern", "its layers are of kinds that are not predicted" },
+        { "hybrid-override-pattern", "its layers are of kinds that are not predicted" },
+        { "is-hybrid-model", "its layers are of kinds that are not predicted" },
+        { "experimental-attention-variant", "its attention is none that is predicted" },
+        { "heterogeneous-layers-config-path", "its layers differ" },
+        { "hybrid-attention-ratio", "its layers are of kinds that are not predicted" },
+        { "hybrid-mlp-ratio", "its layers are of kinds that are not predicted" },
+        { "encoder-num-layers", "it is an encoder with a decoder", true },
+        { "decoder-num-layers", "it is an encoder with a decoder", true },
+        { "bert-no-binary-head", "it is an encoder", true },
+        { "bert-binary-head", "it is an encoder", true },
+        { "language-model-type", "it sees images, too", true },
+        { "vision-model-type", "it sees images, too", true },
+        { "vision-pretraining", "it sees images", true },
+        { "retro-project-dir", "it has cross-attention to what is retrieved", true },
+    };
+
+    for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
+        const LhSettingsEntry *entry = lh_config_entry(c, rows[i].name);
+        g_autofree char *text = entry != NULL ? lh_settings_entry_text(entry) : NULL;
+
+        if (entry != NULL &&
+            (strcmp(text, "false") != 0 || strcmp(rows[i].name, "bert-binary-head") == 0))
+            return lh_config_fail(c, entry, error,
+                                  "\"%s\": %s, which %s; take the option out and name a model "
+                                  "that comes close with --model",
+                                  rows[i].name, rows[i].why,
+                                  rows[i].never ? "is not predicted"
+                                                : "a later version will predict");
+    }
+    return true;
+}
+
+bool
+lh_config_megatron_refuse_program(const LhConfig *c, GError **error)
+{
+    static const struct {
+        const char *name, *why;
+    } rows[] = {
+        { "pretrain_bert.py", "an encoder" },
+        { "pretrain_t5.py", "an encoder with a decoder" },
+        { "pretrain_ict.py", "an encoder" },
+        { "pretrain_retro.py", "a decoder with cross-attention" },
+        { "pretrain_mamba.py", "layers of other kinds" },
+        { "pretrain_vlm.py", "a model that sees images, too" },
+        { "pretrain_vision_classify.py", "a model of images" },
+        { "pretrain_vision_dino.py", "a model of images" },
+        { "pretrain_vision_inpaint.py", "a model of images" },
+    };
+    const GPtrArray *programs = c->entries->programs;
+
+    for (guint i = 0; programs != NULL && i < programs->len; i++) {
+        const LhSettingsEntry *program = g_ptr_array_index(programs, i);
+        g_autofree char *base = g_path_get_basename(g_ptr_array_index(program->values, 0));
+
+        for (guint k = 0; k < G_N_ELEMENTS(rows); k++) {
+            if (strcmp(base, rows[k].name) == 0)
+                return lh_config_fail(c, program, error,
+                                      "%s trains %s, which is not predicted; only decoders of text "
+                                      "are",
+                                      base, rows[k].why);
+        }
+    }
+    return true;
+}
+
+bool
+lh_config_megatron_refuse_stacks(const LhConfig *c, GError **error)
+{
+    for (guint i = 0; i < c->entries->entries->len; i++) {
+        const LhSettingsEntry *entry = g_ptr_array_index(c->entries->entries, i);
+
+        if (strstr(entry->path, "model.encoder.") != NULL)
+            return lh_config_fail(c, entry, error,
+                                  "\"%.60s\": it is an encoder with a decoder, which is not "
+                                  "predicted; only decoders of text are",
+                                  entry->path);
+    }
+    return true;
+}

@@ -1,0 +1,8 @@
+/*
+ * Configurations of Hugging Face's Trainer, and what is built on it.
+ */
+#pragma once
+
+#include "framework_config/common/system_config.h"
+
+extern const LhConfigSystem lh_config_trainer;
