@@ -5,6 +5,7 @@
 #include "fuzz.h"
 #include "proof/run_time_estimate.h"
 #include "scenario/setup.h"
+#include "scenario/setup_simulate.h"
 
 #include <string.h>
 

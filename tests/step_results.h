@@ -6,6 +6,7 @@
 
 #include "base/rng.h"
 #include "run_tests.h"
+#include "scenario/setup_simulate.h"
 #include "scenario/setup_step.h"
 
 #include <math.h>

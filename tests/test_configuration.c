@@ -9,7 +9,7 @@
 #include "framework_config/configuration_scenario.h"
 #include "model/parameters.h"
 #include "run_tests.h"
-#include "scenario/setup.h"
+#include "scenario/setup_model.h"
 #include "step/step.h"
 
 #include <glib/gstdio.h>

@@ -10,6 +10,7 @@
 #include "program/explicit/explicit.h"
 #include "random_program.h"
 #include "run_tests.h"
+#include "scenario/setup_simulate.h"
 #include "share.h"
 #include "toy_device.h"
 #include "verify/verify.h"

@@ -3,6 +3,7 @@
  * rank by rank, to the picosecond, on every network that it may be folded on; and it is not folded
  * where something makes ranks differ.
  */
+#include "scenario/setup_step.h"
 #include "share.h"
 #include "step_results.h"
 

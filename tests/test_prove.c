@@ -6,6 +6,7 @@
 #include "proof/proof_cases.h"
 #include "run_tests.h"
 #include "scenario/setting.h"
+#include "scenario/setup_model.h"
 #include "share.h"
 
 #include <string.h>

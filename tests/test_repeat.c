@@ -3,6 +3,7 @@
  * same step simulated op by op, to the picosecond.
  */
 #include "program/emit.h"
+#include "scenario/setup_step.h"
 #include "share.h"
 #include "step_results.h"
 

@@ -7,6 +7,9 @@
 #include "options.h"
 #include "scenario/profile.h"
 #include "scenario/setting.h"
+#include "scenario/setup_model.h"
+#include "scenario/setup_params.h"
+#include "scenario/setup_weights.h"
 
 #include <math.h>
 

@@ -8,6 +8,7 @@
 #include "measure/measure_collective.h"
 #include "papers/paper_collective.h"
 #include "run_tests.h"
+#include "scenario/setup_simulate.h"
 #include "share.h"
 
 #include <math.h>

@@ -7,6 +7,8 @@
 #include "program/live.h"
 #include "run_tests.h"
 #include "scenario/setup.h"
+#include "scenario/setup_simulate.h"
+#include "scenario/setup_step.h"
 #include "step/formulas.h"
 #include "steps.h"
 

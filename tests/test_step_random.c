@@ -5,6 +5,7 @@
 #include "execute/execute.h"
 #include "random_step.h"
 #include "run_tests.h"
+#include "scenario/setup_step.h"
 #include "share.h"
 
 #include <glib/gstdio.h>

@@ -6,6 +6,7 @@
 #include "base/rng.h"
 #include "execute/execute.h"
 #include "run_tests.h"
+#include "scenario/setup_step.h"
 #include "setups.h"
 #include "share.h"
 #include "synth/anneal.h"

@@ -2,7 +2,7 @@
 #include "collective_check/log_check.h"
 
 #include "base/error.h"
-#include "scenario/setup.h"
+#include "scenario/setup_cluster.h"
 
 #include <math.h>
 #include <string.h>

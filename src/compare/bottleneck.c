@@ -7,6 +7,7 @@
 #include "compare/bottleneck.h"
 
 #include "base/threads.h"
+#include "scenario/setup_simulate.h"
 #include "sim/network/collectives/measured.h"
 #include "sim/network/levers.h"
 

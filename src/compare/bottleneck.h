@@ -5,6 +5,7 @@
 #pragma once
 
 #include "scenario/setup.h"
+#include "scenario/setup_simulate.h"
 
 /* Beside the tiers of a what-if: latencies are shortened, too. */
 #define LH_WITH_LATENCY (1u << LH_TIERS)

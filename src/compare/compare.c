@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "compare/compare_pool.h"
 #include "compare/time_range.h"
+#include "scenario/setup_step.h"
 
 const char *const lh_row_state_names[] = { "ok",          "out of memory", "left out",
                                            "interrupted", "failed",        "refused" };

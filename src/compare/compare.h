@@ -7,6 +7,7 @@
 #include "compare/error_bar.h"
 #include "compare/memory_relief.h"
 #include "compare/step_plan.h"
+#include "scenario/setup_simulate.h"
 
 typedef enum {
     LH_ROW_RAN,

@@ -3,6 +3,9 @@
 
 #include "program/live.h"
 #include "scenario/setting.h"
+#include "scenario/setup_simulate.h"
+#include "scenario/setup_step.h"
+#include "scenario/setup_weights.h"
 
 #include <inttypes.h>
 #include <string.h>

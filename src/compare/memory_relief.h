@@ -5,6 +5,7 @@
 #pragma once
 
 #include "scenario/setup.h"
+#include "scenario/setup_simulate.h"
 
 typedef enum {
     LH_RELIEF_RECOMPUTE,

@@ -2,6 +2,7 @@
 #include "compare/sensitivity.h"
 
 #include "program/cursor.h"
+#include "scenario/setup_simulate.h"
 #include "sim/cost/cost.h"
 #include "sim/cost/provenance.h"
 #include "sim/network/collectives/nccl_model.h"

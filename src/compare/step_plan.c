@@ -7,6 +7,8 @@
 #include "compare/error_bar.h"
 #include "compare/time_range.h"
 #include "model/parameters.h"
+#include "scenario/setup_step.h"
+#include "scenario/setup_weights.h"
 
 #include <math.h>
 

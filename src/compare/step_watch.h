@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "scenario/setup.h"
+#include "scenario/setup_simulate.h"
 
 #define LH_STEP_WATCHED_RANKS 8 /* at most, evenly spaced */
 

@@ -19,6 +19,7 @@
 #include "proof/run_time_estimate.h"
 
 #include "config.h"
+#include "scenario/setup_step.h"
 
 #include <pthread.h>
 #include <stddef.h>

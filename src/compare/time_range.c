@@ -2,6 +2,7 @@
  */
 #include "compare/time_range.h"
 
+#include "scenario/setup_simulate.h"
 #include "sim/network/collectives/measured.h"
 #include "sim/network/sends.h"
 

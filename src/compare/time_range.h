@@ -7,6 +7,7 @@
 #pragma once
 
 #include "scenario/setup.h"
+#include "scenario/setup_simulate.h"
 
 /* Plays @program as lh_setup_simulate() does on the setup's cluster; and, where something is
  * assumed, again at both ends of it, for the result's fastest_ps and slowest_ps. Caller frees. */

@@ -2,6 +2,7 @@
 #include "critical_path/critical.h"
 
 #include "program/cursor.h"
+#include "scenario/setup_simulate.h"
 
 const char *const lh_saving_names[] = { "agrees", "another path takes over", "contention", NULL };
 

@@ -8,6 +8,7 @@
 
 #include "compare/bottleneck.h"
 #include "compare/compare.h"
+#include "scenario/setup_simulate.h"
 
 /* How many of each the answer names at most. */
 #define LH_CRITICAL_TOP 10

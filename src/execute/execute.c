@@ -6,6 +6,8 @@
 #include "program/explicit/digest.h"
 #include "reference/row_sampling.h"
 #include "runtime/process/processes.h"
+#include "scenario/setup_simulate.h"
+#include "scenario/setup_step.h"
 
 #include <string.h>
 

@@ -13,6 +13,7 @@
 #include "papers/paper_collective.h"
 #include "planner/capacity.h"
 #include "scenario/setup.h"
+#include "scenario/setup_step.h"
 #include "step/formulas.h"
 
 #include <math.h>

@@ -6,6 +6,7 @@
 #include "planner/estimate.h"
 
 #include "compare/step_plan.h"
+#include "scenario/setup_simulate.h"
 #include "sim/lower_bound/lower_bound.h"
 #include "step/formulas.h"
 

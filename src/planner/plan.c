@@ -7,6 +7,7 @@
 #include "step/formulas.h"
 
 #include "config.h"
+#include "scenario/setup_simulate.h"
 
 #include <inttypes.h>
 #include <string.h>

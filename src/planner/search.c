@@ -12,6 +12,7 @@
 #include "planner/distributed_search.h"
 #include "planner/estimate_all.h"
 #include "planner/lookahead_pool.h"
+#include "scenario/setup_simulate.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/threads.h"
 #include "proof/run_time_estimate.h"
+#include "scenario/setup_step.h"
 #include "verify/verify.h"
 
 #include <string.h>

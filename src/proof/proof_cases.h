@@ -6,6 +6,8 @@
 #pragma once
 
 #include "scenario/setup.h"
+#include "scenario/setup_params.h"
+#include "scenario/setup_simulate.h"
 
 typedef struct {
     LhPass pass;

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "program/cursor.h"
+#include "scenario/setup_step.h"
 
 /*
  * User time of a release build on one core, divided by what is counted here:

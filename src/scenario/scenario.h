@@ -7,6 +7,7 @@
 
 #include "base/json/json.h"
 #include "scenario/constant.h"
+#include "scenario/scenario_fields.h"
 #include "sched/schedule.h"
 #include "sim/network/topology_change.h"
 #include "sim/sim.h"
@@ -102,25 +103,6 @@ typedef struct {
                                              it begin with, "file:line:column: error: ..." */
 } LhScenario;
 
-/* The field table of longhaul.scenario/1: what stands below and the options of all schedules. Every
- * field of lh_scenario_options() is also an option of the command line. */
-const LhField *lh_scenario_fields(void);
-const LhField *lh_scenario_options(void);
-
-/* Fields of "sweep", a list of values for each field that takes one value, in the same order. */
-const LhField *lh_scenario_lists(void);
-
-/* Flags of these fields, beside those of base/json/field.h. */
-#define LH_SCENARIO_OF_PROGRAM (1u << 16)     /* a program from a file says it itself */
-#define LH_SCENARIO_OF_SCHEDULES (1u << 17)   /* only some schedules read it */
-#define LH_SCENARIO_OF_SIMULATION (1u << 18)  /* how long kernels and transfers take */
-#define LH_SCENARIO_OF_CHANCE (1u << 19)      /* random numbers, of the jitter or of inputs */
-#define LH_SCENARIO_OF_PROOF (1u << 20)       /* what is done with a program that is not proven */
-#define LH_SCENARIO_OF_ONE_CASE (1u << 21)    /* about one number of ranks, not many */
-#define LH_SCENARIO_OF_STEP (1u << 22)        /* about a whole training step */
-#define LH_SCENARIO_OF_COLLECTIVES (1u << 23) /* how they are made of messages */
-#define LH_SCENARIO_OF_CLUSTER (1u << 24)     /* what a cluster is, whatever runs there */
-
 /* What is made wider where the tensor-parallel size does not divide the heads. */
 typedef enum {
     LH_PAD_HEADS, /* the projections of attention */
@@ -178,10 +160,6 @@ bool lh_scenario_has_options(const LhScenario *scenario);
 /* The name of a field that was given though a program of one's own says it itself; NULL: none was.
  */
 const char *lh_scenario_program_field(const LhScenario *scenario);
-
-/* Sets @error at an option's value if it is none (grids: "4x8"); sizes as they are. */
-bool lh_scenario_option(const LhScenario *scenario, const LhOption *option, LhOptionValue *value,
-                        GError **error);
 
 /*
  * Sets @error (LH_ERROR_INPUT) at the place where field @name was given: "file:line:column: error:

@@ -1,14 +1,11 @@
-/*
- * The fields of scenarios: those that every scenario may have, and the options of all schedules,
- * made from the objects that define them (program/option.h).
- */
-#include "scenario/scenario.h"
+#include "scenario/scenario_fields.h"
 
 #include "model/framework.h"
+#include "scenario/scenario.h"
+#include "scenario/scenario_options.h"
 #include "step/step.h"
 
 #include <stddef.h>
-#include <string.h>
 
 #define AT(member) offsetof(LhScenario, member)
 /* Bounds of the numbers. RANKS_MAX is the largest cluster that op ids and tags are tested with. */
@@ -19,10 +16,9 @@
 #define JITTER_MAX 0.999
 #define NODES_MAX 65535
 #define DECAY_MIN 1e-6
-#define OWN_FIRST 3       /* past "schema", "description" and "sweep", which are no options */
-#define SWEEP 2           /* its place in the table */
-#define LIST_MAX 1000     /* values of a field in a sweep */
-#define SCHEDULES_NAMED 5 /* at most, in the help of an option */
+#define OWN_FIRST 3   /* past "schema", "description" and "sweep", which are no options */
+#define SWEEP 2       /* its place in the table */
+#define LIST_MAX 1000 /* values of a field in a sweep */
 
 static const char *const mask_names[] = { "causal", "full", NULL };
 static const char *const pad_names[] = { [LH_PAD_HEADS] = "heads", [LH_PAD_WIDTH] = "width", NULL };
@@ -479,78 +475,6 @@ static const LhField own_fields[] = {
 /* --- options of schedules -----------------------------------------------------------------------
  */
 
-static LhFieldType
-field_type(LhOptionType type)
-{
-    switch (type) {
-    case LH_OPTION_FLAG:
-        return LH_FIELD_BOOL;
-    case LH_OPTION_COUNT:
-        return LH_FIELD_UNIT;
-    case LH_OPTION_CHOICE:
-        return LH_FIELD_CHOICE;
-    case LH_OPTION_GRID:
-        return LH_FIELD_STRING;
-    case LH_OPTION_SIZES:
-        return LH_FIELD_UINTS;
-    }
-    g_assert_not_reached();
-}
-
-/* The option's help and, if only a few schedules read it, their names. Never freed. */
-static char *
-describe_option(const LhOption *option)
-{
-    g_autoptr(GString) readers = g_string_new(NULL);
-    unsigned count = 0;
-
-    for (unsigned i = 0; lh_schedules[i] != NULL; i++) {
-        if (!lh_schedule_reads(lh_schedules[i], option))
-            continue;
-        g_string_append_printf(readers, "%s%s", count > 0 ? ", " : "", lh_schedules[i]->name);
-        count++;
-    }
-    g_assert(g_str_has_suffix(option->help, "."));
-    if (count > SCHEDULES_NAMED)
-        return g_strdup(option->help);
-    return g_strdup_printf("%.*s (%s).", (int)strlen(option->help) - 1, option->help, readers->str);
-}
-
-static LhField
-field_of(const LhOption *option, unsigned index)
-{
-    LhField field = {
-        .name = option->name,
-        .type = field_type(option->type),
-        .offset = AT(options) + index * sizeof(LhOptionInput),
-        .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_SCHEDULES,
-        .choices = option->choices,
-        .description = describe_option(option),
-    };
-
-    switch (option->type) {
-    case LH_OPTION_COUNT:
-        field.unit = LH_UNIT_COUNT;
-        field.min = 1;
-        field.max = LH_OPTION_COUNT_MAX;
-        break;
-    case LH_OPTION_CHOICE:
-        field.absent = option->choices[0];
-        break;
-    case LH_OPTION_GRID:
-        field.min = 1;
-        field.max = -1;
-        field.placeholder = "ROWSxCOLUMNS";
-        break;
-    case LH_OPTION_SIZES:
-        field.min = field.max = 2;
-        break;
-    default:
-        break;
-    }
-    return field;
-}
-
 /* Whether it has one value, and says what is simulated. */
 static bool
 has_list(const LhField *field)
@@ -593,7 +517,7 @@ make_fields(void)
 
     g_array_append_vals(fields, own_fields, G_N_ELEMENTS(own_fields) - 1);
     for (unsigned i = 0; options[i] != NULL; i++) {
-        const LhField field = field_of(options[i], i);
+        const LhField field = lh_scenario_option_field(options[i], i);
 
         g_assert(i < LH_SCENARIO_OPTIONS_MAX);
         g_array_append_val(fields, field);
@@ -624,77 +548,4 @@ const LhField *
 lh_scenario_lists(void)
 {
     return lh_scenario_fields()[SWEEP].fields;
-}
-
-static unsigned
-option_index(const LhOption *option)
-{
-    unsigned i = 0;
-
-    while (lh_schedule_options()[i] != option)
-        i++;
-    return i;
-}
-
-/* "4x8". */
-static bool
-read_grid(const LhScenario *s, const LhOption *option, const char *text, LhOptionValue *value,
-          GError **error)
-{
-    g_auto(GStrv) sides = g_strsplit(text, "x", -1);
-    g_autofree char *escaped = NULL;
-    guint64 rows, columns;
-
-    if (g_strv_length(sides) == 2 &&
-        g_ascii_string_to_unsigned(sides[0], 10, 1, UINT16_MAX, &rows, NULL) &&
-        g_ascii_string_to_unsigned(sides[1], 10, 1, UINT16_MAX, &columns, NULL)) {
-        *value = (LhOptionValue){ (uint32_t)rows, (uint32_t)columns };
-        return true;
-    }
-    escaped = g_strescape(text, NULL);
-    return lh_scenario_error(s, option->name, error,
-                             "\"%.40s\" is not a grid; allowed: ROWSxCOLUMNS, such as 4x8",
-                             escaped);
-}
-
-/* Takes two sizes of at least 1, whose product is a number of ranks. */
-static bool
-read_sizes(const LhScenario *s, const LhOption *option, const GArray *sizes, LhOptionValue *value,
-           GError **error)
-{
-    const uint64_t first = g_array_index(sizes, uint64_t, 0);
-    const uint64_t second = g_array_index(sizes, uint64_t, 1);
-
-    *value = (LhOptionValue){ (uint32_t)first, (uint32_t)second };
-    if (first > 0 && second > 0 && first <= RANKS_MAX && second <= RANKS_MAX)
-        return true;
-    return lh_scenario_error(
-        s, option->name, error,
-        "both sizes must be at least 1, and their product must be the number of "
-        "ranks");
-}
-
-bool
-lh_scenario_option(const LhScenario *s, const LhOption *option, LhOptionValue *value,
-                   GError **error)
-{
-    const LhOptionInput *input = &s->options[option_index(option)];
-
-    *value = (LhOptionValue){ 0 };
-    switch (option->type) {
-    case LH_OPTION_FLAG:
-        value->first = input->flag ? 1 : 0;
-        return true;
-    case LH_OPTION_COUNT:
-        value->first = (uint32_t)input->count;
-        return true;
-    case LH_OPTION_CHOICE:
-        value->first = (uint32_t)MAX(input->choice, 0);
-        return true;
-    case LH_OPTION_GRID:
-        return input->grid == NULL || read_grid(s, option, input->grid, value, error);
-    case LH_OPTION_SIZES:
-        return input->sizes == NULL || read_sizes(s, option, input->sizes, value, error);
-    }
-    g_assert_not_reached();
 }

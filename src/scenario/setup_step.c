@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "scenario/schedule_pairs.h"
+#include "scenario/setup_params.h"
 #include "sched/common/heads.h"
 #include "verify/verify.h"
 

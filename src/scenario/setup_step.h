@@ -4,6 +4,7 @@
 #pragma once
 
 #include "scenario/setup.h"
+#include "scenario/setup_params.h"
 
 /* How many ranks each dimension of a step has. */
 typedef struct {
@@ -32,3 +33,20 @@ bool lh_setup_step_check_frameworks(const LhScenario *scenario, GError **error);
 
 /* Makes it a step of this shard and checkpoint, as its framework does them. */
 void lh_setup_step_policy(LhSetupStep *step, LhShard shard, LhCheckpoint checkpoint);
+
+/*
+ * The program of the setup with @schedule: one attention module, or a whole step with it. A step of
+ * a model that has layers of softmax and of linear attention takes the other kind's from the
+ * scenario. Refusals are LH_ERROR_NO. Caller frees.
+ */
+LhProgram *lh_setup_program(const LhSetup *setup, const LhSchedule *schedule, GError **error);
+
+/* What the program of a step is made with. In *@model, which must live as long as the parameters,
+ * the model as it is run with @schedule; all but its heads and width are the setup's. */
+LhStepParams lh_setup_step_params(const LhSetup *setup, const LhSchedule *schedule, LhModel *model);
+
+/* The same of a scenario that describes a step, of which files are loaded already, for @ranks
+ * ranks.
+ */
+LhProgram *lh_setup_step_program(const LhScenario *scenario, const LhSources *from,
+                                 const LhSchedule *schedule, uint32_t ranks, GError **error);

@@ -8,6 +8,7 @@
 
 #include "base/threads.h"
 #include "compare/compare_pool.h"
+#include "scenario/setup_cluster.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -3,6 +3,7 @@
 #include "validate/constant_attribution.h"
 
 #include "calibrate/fit_call.h"
+#include "scenario/setup_simulate.h"
 #include "sim/network/collectives/measured.h"
 #include "sim/network/levers.h"
 

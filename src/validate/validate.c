@@ -12,7 +12,9 @@
 #include "kernels/cpu/rows.h"
 #include "measure/microbenchmarks.h"
 #include "runtime/thread_affinity.h"
+#include "scenario/setup_simulate.h"
 #include "validate/validate_private.h"
+#include "verify/verify.h"
 
 #include <math.h>
 

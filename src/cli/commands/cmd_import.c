@@ -9,6 +9,7 @@
 #include "proof/proof_cases.h"
 #include "report/text/cluster/describe_import.h"
 #include "report/text/describe.h"
+#include "scenario/setup_step.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -12,7 +12,7 @@
 #include "report/page/plan_page.h"
 #include "report/text/describe_plan.h"
 #include "scenario/setting.h"
-#include "scenario/setup.h"
+#include "scenario/setup_cluster.h"
 
 #include <stddef.h>
 #include <stdio.h>

@@ -9,6 +9,9 @@
 #include "report/text/describe_model.h"
 #include "report/text/describe_step.h"
 #include "scenario/setting.h"
+#include "scenario/setup_model.h"
+#include "scenario/setup_params.h"
+#include "scenario/setup_step.h"
 
 #include <stddef.h>
 

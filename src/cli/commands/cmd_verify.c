@@ -13,6 +13,8 @@
 #include "scenario/config_check.h"
 #include "scenario/schedule_pairs.h"
 #include "scenario/setting.h"
+#include "scenario/setup_model.h"
+#include "scenario/setup_params.h"
 
 #include <stddef.h>
 

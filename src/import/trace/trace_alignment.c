@@ -5,6 +5,7 @@
 #include "measure/fit.h"
 #include "program/cursor.h"
 #include "program/timeline.h"
+#include "scenario/setup_simulate.h"
 #include "sim/cost/cost.h"
 
 #include <math.h>

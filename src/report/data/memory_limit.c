@@ -3,6 +3,7 @@
 #include "compare/compare.h"
 #include "compare/error_bar.h"
 #include "report/data/labels.h"
+#include "scenario/setup_weights.h"
 
 /* What needs most stands first. */
 static void

@@ -6,6 +6,7 @@
 #include "report/data/memory_limit.h"
 #include "report/data/notes.h"
 #include "scenario/setting.h"
+#include "scenario/setup_weights.h"
 
 /* --- the case -----------------------------------------------------------------------------------
  */

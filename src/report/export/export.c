@@ -3,6 +3,7 @@
 
 #include "base/files/output.h"
 #include "report/export/export_format.h"
+#include "scenario/setup_simulate.h"
 
 #include <string.h>
 

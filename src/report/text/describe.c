@@ -13,6 +13,8 @@
 #include "report/data/notes.h"
 #include "scenario/profile_links.h"
 #include "scenario/schedule_pairs.h"
+#include "scenario/setup_step.h"
+#include "scenario/setup_weights.h"
 #include "sim/network/fabric.h"
 #include "sim/network/sends.h"
 

@@ -1,0 +1,67 @@
+#include "scenario/setup_simulate.h"
+
+#include "scenario/setup_weights.h"
+
+typedef struct {
+    const LhHooks *hooks;
+    const char *what;
+} Progress;
+
+static bool
+report_progress(void *data, uint64_t events, LhTime now_ps)
+{
+    const Progress *p = data;
+
+    return p->hooks->progress(p->hooks->progress_data, p->what, events, now_ps);
+}
+
+LhSimParams
+lh_setup_sim_params(const LhSetup *setup, const LhProgram *program)
+{
+    return (LhSimParams){
+        .program = program,
+        .network = &setup->network,
+        .device = setup->device,
+        .network_model = setup->network_model,
+        .collectives = setup->collectives,
+        .cost = setup->cost,
+        .framework = setup->framework,
+        .serving = setup->scenario->serving,
+        .jitter = setup->scenario->jitter,
+        .seed = setup->scenario->seed,
+        .stragglers = setup->scenario->straggler,
+        .memory_limit_bytes = lh_setup_memory_limit_bytes(setup, program),
+    };
+}
+
+LhSimResult *
+lh_setup_simulate(const LhSetup *setup, const LhProgram *program, const LhNetwork *network,
+                  const LhDevice *device, const LhHooks *hooks, GError **error)
+{
+    Progress progress = { hooks, program->name };
+    LhSimParams params = lh_setup_sim_params(setup, program);
+
+    if (network != NULL)
+        params.network = network;
+    if (device != NULL)
+        params.device = device;
+    if (hooks != NULL) {
+        params.timeline = hooks->timeline;
+        params.timeline_data = hooks->timeline_data;
+        params.timeline_stride = hooks->timeline_stride;
+        params.memory = hooks->memory;
+        params.memory_data = hooks->memory_data;
+        params.links = hooks->links;
+        params.links_data = hooks->links_data;
+        params.path = hooks->path;
+        params.precedence = hooks->precedence;
+        params.time_share = hooks->time_share;
+        params.time_share_data = hooks->time_share_data;
+        params.limit_ps = hooks->limit_ps;
+        params.tails = hooks->tails;
+        params.ended_ps = hooks->ended_ps;
+        params.progress = hooks->progress != NULL ? report_progress : NULL;
+        params.progress_data = &progress;
+    }
+    return lh_simulate(&params, error);
+}

@@ -1,0 +1,38 @@
+/*
+ * Simulating a program on the cluster of a setup.
+ */
+#pragma once
+
+#include "scenario/setup.h"
+
+/* Called now and then by long runs: false aborts. */
+typedef bool (*LhProgress)(void *data, const char *what, uint64_t events, LhTime now_ps);
+
+typedef struct {
+    LhProgress progress; /* may be NULL */
+    void *progress_data;
+    LhTimelineSink timeline; /* may be NULL */
+    void *timeline_data;
+    uint32_t timeline_stride; /* as LhSimParams has it */
+    LhMemorySink memory;      /* may be NULL */
+    void *memory_data;
+    LhLinkSink links; /* may be NULL */
+    void *links_data;
+    bool path;       /* find the critical path */
+    bool precedence; /* and keep what waits for what, as LhSimParams says */
+    /* How much of its time an op takes, likewise; may be NULL. */
+    double (*time_share)(void *data, uint32_t rank, uint32_t op);
+    void *time_share_data;
+    const _Atomic LhTime *limit_ps; /* of simulated time, as LhSimParams says; may be NULL */
+    const GArray *tails;            /* likewise */
+    LhTime *ended_ps;               /* likewise */
+} LhHooks;
+
+/* What @program is simulated with on the setup's cluster, without hooks; all of it is borrowed. */
+LhSimParams lh_setup_sim_params(const LhSetup *setup, const LhProgram *program);
+
+/* Plays @program on the setup's cluster, or on @network and @device where they are not NULL. Caller
+ * frees. */
+LhSimResult *lh_setup_simulate(const LhSetup *setup, const LhProgram *program,
+                               const LhNetwork *network, const LhDevice *device,
+                               const LhHooks *hooks, GError **error);
