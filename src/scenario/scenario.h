@@ -12,7 +12,8 @@
 #include "sim/network/topology_change.h"
 #include "sim/sim.h"
 
-/* Of the table of fields, which is made at the start: both are asserted there. */
+/* Of the table of fields, which is made at the start: that options fit is asserted there, that all
+ * fields do by the compiler. */
 #define LH_SCENARIO_OPTIONS_MAX 64    /* of schedules */
 #define LH_SCENARIO_FIELDS_MAX 256    /* these included */
 #define LH_TOKENS_MAX 1099511627776.0 /* of a sequence: 2^40 */

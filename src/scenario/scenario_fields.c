@@ -475,6 +475,8 @@ static const LhField own_fields[] = {
 /* --- options of schedules -----------------------------------------------------------------------
  */
 
+G_STATIC_ASSERT(G_N_ELEMENTS(own_fields) - 1 + LH_SCENARIO_OPTIONS_MAX <= LH_SCENARIO_FIELDS_MAX);
+
 /* Whether it has one value, and says what is simulated. */
 static bool
 has_list(const LhField *field)
@@ -522,7 +524,6 @@ make_fields(void)
         g_assert(i < LH_SCENARIO_OPTIONS_MAX);
         g_array_append_val(fields, field);
     }
-    g_assert(fields->len <= LH_SCENARIO_FIELDS_MAX);
     table = (LhField *)(void *)g_array_free(g_steal_pointer(&fields), FALSE);
     table[SWEEP].fields = make_lists(table);
     return table;
