@@ -3,22 +3,26 @@
  * are as many times as fast, and all latencies as many times as short, it takes as many times less;
  * a faster link, a shorter latency or another NIC never makes it slower.
  *
- * Trees of several rings share links as any messages do, and do so nearly: whoever is late makes
- * another one early (docs/model.md, "Collectives"). So do messages that are sent one after the
- * other (fifo), of which a picosecond tells which one is first.
+ * Trees on several nodes share links as any messages do, and do so nearly: whoever is late makes
+ * another one early, by up to twice as much with every piece (docs/model.md, "Collectives").
+ *
+ * Messages that are sent one after the other (fifo) do so as long as every queue has them in the
+ * same order. The order may change alone where two reach a queue within what times are rounded by:
+ * of these a picosecond tells which one is first, and the other one waits for all of it.
  */
 #include "base/rng.h"
+#include "posts.h"
 #include "run_tests.h"
 #include "share.h"
 #include "sim_single.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #define CASES 4000
 #define GIGA 1e9
 #define LEVERS 8
 #define RANKS_MAX 48
-#define NETWORKS 3
 
 /* Every time is rounded to a picosecond; there is no longer chain of them in one ring. */
 #define ROUNDED_PS 200
@@ -27,16 +31,18 @@
 /* Another NIC is another ring, which a byte more may fall to. */
 #define BYTE 3e-5
 
-/* Of messages one after the other. */
-#define QUEUED 0.02
-#define QUEUED_CASES 0.03
+/* Of how many cases the order in a queue may change. */
+#define QUEUED_CASES 0.02
 
-/* Of trees, and of rings that a lever leads another way: the most, and of how many cases more than
- * rounding. */
-#define SCALED 1e-3
+/* Of trees of many pieces of 512 KiB, and of rings that a lever leads another way: the most, and of
+ * how many cases more than rounding. Trees are off by about the time of a piece, at most. */
+#define GROWING_BYTES (UINT64_C(4) << 20)
+#define SCALED 5e-3
 #define SCALED_CASES 0.001
 #define MOVED 0.02
 #define MOVED_CASES 0.01
+
+static const double factors[] = { 2, 3, 0.7, 1.1, 1000 };
 
 typedef struct {
     LhTopology topology;
@@ -107,6 +113,17 @@ some_case(uint64_t *drawn, const LhTopology *bench)
     return c;
 }
 
+static void
+set_up(World *w, Single *s, const Case *c)
+{
+    single_init(s, c->kind, c->group, c->bytes, 0, 0);
+    script_init(w, &s->script, c->ranks);
+    w->topology = c->topology;
+    w->params.collectives = c->model;
+    w->params.network_model = c->network;
+    w->device.memory_bandwidth = INFINITY; /* to add up takes no time */
+}
+
 static LhTime
 play(const Case *c)
 {
@@ -114,12 +131,7 @@ play(const Case *c)
     Single s;
     World w;
 
-    single_init(&s, c->kind, c->group, c->bytes, 0, 0);
-    script_init(&w, &s.script, c->ranks);
-    w.topology = c->topology;
-    w.params.collectives = c->model;
-    w.params.network_model = c->network;
-    w.device.memory_bandwidth = INFINITY; /* to add up takes no time */
+    set_up(&w, &s, c);
     result = world_run(&w);
     world_clear(&w);
     return result->makespan_ps;
@@ -157,10 +169,15 @@ name(const Case *c)
         (int)t->nics_per_node, t->scale_up, t->fabric);
 }
 
+/* Trees on several nodes share links; what is off by a picosecond grows from piece to piece. */
 static bool
-is_tree(const Case *c)
+grows(const Case *c)
 {
-    return c->kind == LH_COLL_ALL_REDUCE && c->model == LH_COLLECTIVES_TREE;
+    const uint32_t last = c->group.stride * (c->group.count - 1);
+
+    return c->kind == LH_COLL_ALL_REDUCE && c->model == LH_COLLECTIVES_TREE &&
+           c->network == LH_NETWORK_FAIR && last >= c->topology.gpus_per_node &&
+           c->bytes * c->group.count > GROWING_BYTES;
 }
 
 /* Counts a case that is off by more than rounding, if it @may be. */
@@ -187,26 +204,142 @@ find_scaling_error(Case c, double factor)
 
 START_TEST(faster_clusters_take_as_many_times_less)
 {
-    static const double factors[] = { 2, 3, 0.7, 1.1, 1000 };
     g_autoptr(LhTopology) bench = lh_topology_load("bench-platform", NULL);
-    const double cases = (double)test_share(CASES);
     uint64_t drawn = 0;
-    unsigned off[NETWORKS] = { 0 };
+    unsigned off = 0;
 
     for (uint64_t i = 0; i < test_share(CASES); i++) {
         Case c = some_case(&drawn, bench);
-        bool queued;
         double error;
 
-        c.network = (LhNetworkModel)(i % NETWORKS);
-        queued = c.network == LH_NETWORK_FIFO;
+        c.network = i % 2 == 0 ? LH_NETWORK_FAIR : LH_NETWORK_ALPHA_BETA;
         error = find_scaling_error(c, factors[i % G_N_ELEMENTS(factors)]);
         if (error > 0)
-            judge(&c, queued || (is_tree(&c) && c.network == LH_NETWORK_FAIR), error,
-                  queued ? QUEUED : SCALED, &off[c.network]);
+            judge(&c, grows(&c), error, SCALED, &off);
     }
-    ck_assert_uint_le(off[LH_NETWORK_FAIR], 1 + (unsigned)(SCALED_CASES * cases));
-    ck_assert_uint_le(off[LH_NETWORK_FIFO], 1 + (unsigned)(QUEUED_CASES * cases));
+    ck_assert_uint_le(off, 1 + (unsigned)(SCALED_CASES * (double)test_share(CASES)));
+}
+END_TEST
+
+/* ---- messages one after the other ---- */
+
+/* All messages of the case, as they are posted. Caller unrefs. */
+static GArray *
+play_queues(const Case *c, LhTime *makespan_ps)
+{
+    g_autoptr(LhSimResult) result = NULL;
+    GArray *posts;
+    Single s;
+    World w;
+
+    set_up(&w, &s, c);
+    w.params.path = w.params.precedence = true;
+    result = world_run(&w);
+    *makespan_ps = result->makespan_ps;
+    posts = posts_of(result->precedence, &w.network, &c->group, c->kind != LH_COLL_ALL_TO_ALL);
+    world_clear(&w);
+    return posts;
+}
+
+/* Each message is rounded, and one may wait for all others. */
+static double
+rounded_ps(const GArray *posts, double factor)
+{
+    return fmax(ROUNDED_PS, posts->len) * fmax(factor, 1);
+}
+
+/* Whether those that change places are there at one time but for rounding; or, before them, two
+ * that cannot be told apart. */
+static bool
+is_of_rounding(const GArray *posts, const Swap *swap, double factor)
+{
+    const double most_ps = rounded_ps(posts, factor);
+
+    return ((double)swap->apart_ps <= most_ps &&
+            (double)swap->others_apart_ps * factor <= most_ps) ||
+           first_alike_ps(posts, most_ps) <= swap->at_ps;
+}
+
+/* Whether all queues have the same order. Then the time is exact; else a picosecond has put the
+ * first messages that change places in order. */
+static bool
+queues_scale(const Case *c, double factor)
+{
+    g_autofree char *what = name(c);
+    Case scaled = *c;
+    g_autoptr(GArray) posts = NULL;
+    g_autoptr(GArray) others = NULL;
+    LhTime before_ps, after_ps;
+    Swap swap;
+
+    scale(&scaled.topology, factor);
+    posts = play_queues(c, &before_ps);
+    others = play_queues(&scaled, &after_ps);
+    if (find_swap(posts, others, &swap)) {
+        ck_assert_msg(is_of_rounding(posts, &swap, factor), "%d and %d ps apart: %s",
+                      (int)swap.apart_ps, (int)swap.others_apart_ps, what);
+        return false;
+    }
+    ck_assert_msg(fabs((double)before_ps - (double)after_ps * factor) <= rounded_ps(posts, factor),
+                  "%g off: %s", (double)after_ps * factor / (double)before_ps - 1, what);
+    return true;
+}
+
+START_TEST(queues_of_one_order_take_as_many_times_less)
+{
+    g_autoptr(LhTopology) bench = lh_topology_load("bench-platform", NULL);
+    const unsigned cases = (unsigned)test_share(CASES);
+    uint64_t drawn = 0;
+    unsigned swapped = 0;
+
+    for (uint64_t i = 0; i < cases; i++) {
+        Case c = some_case(&drawn, bench);
+
+        c.network = LH_NETWORK_FIFO;
+        swapped += !queues_scale(&c, factors[i % G_N_ELEMENTS(factors)]);
+    }
+    printf("of %u cases, %u have messages that a picosecond puts in order\n", cases, swapped);
+    ck_assert_uint_le(swapped, 1 + (unsigned)(QUEUED_CASES * cases));
+}
+END_TEST
+
+/* A short message and one of 1 ms to one receiver, which computes when it has the short one. The
+ * short one's sender is ready at @ready_ps, the other one at 1 us. */
+static LhTime
+play_two(LhNetworkModel network, LhTime ready_ps)
+{
+    const Line lines[] = {
+        { .rank = 0, .kind = LH_OP_EXCHANGE, .notes = { { false, 1, 0, 3000000 } } },
+        { .rank = 0,
+          .kind = LH_OP_EXCHANGE,
+          .stream = COMM2,
+          .notes = { { false, 2, 0, 300000000 } } },
+        { .rank = 0, .kind = LH_OP_COMPUTE, .time_ps = 5 * MS, .after = { 1 } },
+        { .rank = 1, .kind = LH_OP_COMPUTE, .time_ps = ready_ps },
+        { .rank = 1, .kind = LH_OP_EXCHANGE, .notes = { { true, 0, 0, 3000000 } }, .after = { 1 } },
+        { .rank = 2, .kind = LH_OP_COMPUTE, .time_ps = US },
+        { .rank = 2,
+          .kind = LH_OP_EXCHANGE,
+          .notes = { { true, 0, 0, 300000000 } },
+          .after = { 1 } },
+    };
+    Script script = { .lines = lines, .count = G_N_ELEMENTS(lines) };
+    g_autoptr(LhSimResult) result = NULL;
+    World w;
+
+    script_init(&w, &script, 3);
+    w.params.network_model = network;
+    result = world_run(&w);
+    world_clear(&w);
+    return result->makespan_ps;
+}
+
+/* Whichever of two goes first when they are there at one time: a little earlier or later the other
+ * one does, and what waits for it waits for all of the first. No rule for ties takes that away. */
+START_TEST(a_picosecond_decides_who_waits)
+{
+    ck_assert_int_eq(play_two(LH_NETWORK_FIFO, US + 1) - play_two(LH_NETWORK_FIFO, US - 1), MS + 1);
+    ck_assert_int_le(play_two(LH_NETWORK_FAIR, US + 1) - play_two(LH_NETWORK_FAIR, US - 1), 4);
 }
 END_TEST
 
@@ -259,4 +392,6 @@ START_TEST(no_lever_makes_a_collective_slower)
 }
 END_TEST
 
-LH_TEST_MAIN("scaling", faster_clusters_take_as_many_times_less, no_lever_makes_a_collective_slower)
+LH_TEST_MAIN("scaling", faster_clusters_take_as_many_times_less,
+             queues_of_one_order_take_as_many_times_less, a_picosecond_decides_who_waits,
+             no_lever_makes_a_collective_slower)

@@ -1,0 +1,163 @@
+/*
+ * The messages of a run of collectives in the order in which they are posted, from what waits for
+ * what; and where the queues of two such runs have them in another order.
+ */
+#pragma once
+
+#include "sim/network/network.h"
+#include "sim/precedence.h"
+
+#include <glib.h>
+
+typedef struct {
+    uint32_t from, to;
+    uint32_t nth; /* of those from the one to the other */
+    LhTime posted_ps;
+    LhRoute route;
+} Post;
+
+/* How far apart two messages are posted that change places. */
+typedef struct {
+    LhTime at_ps; /* the first of them, in the first run */
+    LhTime apart_ps, others_apart_ps;
+} Swap;
+
+/* The rank whose op starts with the event that @wait is for; false: it is not such an event. */
+static inline bool
+find_started(LhPrecedence *p, uint32_t wait, uint32_t *rank)
+{
+    const uint32_t at = g_array_index(p->waits, LhWait, wait).event;
+    const LhEvent *event = &g_array_index(p->events, LhEvent, at);
+
+    *rank = event->rank;
+    return lh_precedence_op(p, event->rank, event->op)->start == at;
+}
+
+/* A message is posted: it waits for its sender's op and for its receiver's, in this order. */
+static inline bool
+is_post(LhPrecedence *p, uint32_t index, Post *post)
+{
+    const LhEvent *event = &g_array_index(p->events, LhEvent, index);
+    const uint32_t first = event->waits_first;
+    const uint32_t end = index + 1 < p->events->len ? event[1].waits_first : p->waits->len;
+
+    post->posted_ps = event->time_ps;
+    return event->kind == LH_STEP_LINKS && end - first >= 2 &&
+           find_started(p, first, &post->from) && find_started(p, first + 1, &post->to);
+}
+
+static inline gpointer
+ends_of_post(const Post *post)
+{
+    return GSIZE_TO_POINTER((gsize)post->from << 32 | post->to);
+}
+
+/* Of Post, of collectives of @group, with @of_rings or without routes of their own. Caller unrefs.
+ */
+static inline GArray *
+posts_of(LhPrecedence *p, const LhNetwork *network, const LhGroup *group, bool of_rings)
+{
+    g_autoptr(GHashTable) counts = g_hash_table_new(NULL, NULL);
+    GArray *posts = g_array_new(FALSE, TRUE, sizeof(Post));
+    Post post = { 0 };
+
+    for (uint32_t i = 0; i < p->events->len; i++) {
+        if (!is_post(p, i, &post))
+            continue;
+        if (of_rings)
+            lh_network_collective_route(network, post.from, post.to, &post.route);
+        else
+            lh_network_route(network, post.from, post.to, &post.route);
+        lh_network_route_in(network, group, &post.route);
+        post.nth = GPOINTER_TO_UINT(g_hash_table_lookup(counts, ends_of_post(&post)));
+        g_hash_table_insert(counts, ends_of_post(&post), GUINT_TO_POINTER(post.nth + 1));
+        g_array_append_val(posts, post);
+    }
+    return posts;
+}
+
+static inline gint
+by_ends(gconstpointer x, gconstpointer y)
+{
+    const Post *const a = *(const Post *const *)x, *const b = *(const Post *const *)y;
+
+    if (a->from != b->from)
+        return a->from < b->from ? -1 : 1;
+    if (a->to != b->to)
+        return a->to < b->to ? -1 : 1;
+    return a->nth < b->nth ? -1 : a->nth > b->nth;
+}
+
+static inline GPtrArray *
+sorted_posts(const GArray *posts)
+{
+    GPtrArray *sorted = g_ptr_array_new();
+
+    for (guint i = 0; i < posts->len; i++)
+        g_ptr_array_add(sorted, &g_array_index(posts, Post, i));
+    g_ptr_array_sort(sorted, by_ends);
+    return sorted;
+}
+
+/* Of each message of @posts, by index, the same one of @others, which are as many. Caller frees. */
+static inline const Post **
+same_posts(const GArray *posts, const GArray *others)
+{
+    const Post **same = g_new(const Post *, MAX(posts->len, 1));
+    g_autoptr(GPtrArray) a = sorted_posts(posts);
+    g_autoptr(GPtrArray) b = sorted_posts(others);
+
+    for (guint i = 0; i < posts->len; i++) {
+        const Post *post = g_ptr_array_index(a, i);
+
+        g_assert(by_ends(&g_ptr_array_index(a, i), &g_ptr_array_index(b, i)) == 0);
+        same[post - (const Post *)(const void *)posts->data] = g_ptr_array_index(b, i);
+    }
+    return same;
+}
+
+/* The first two messages in one queue, one behind the other, that have changed places in @others;
+ * false: there are none, and all queues have one order. */
+static inline bool
+find_swap(const GArray *posts, const GArray *others, Swap *swap)
+{
+    g_autofree const Post **same = same_posts(posts, others);
+    g_autoptr(GHashTable) last = g_hash_table_new(NULL, NULL); /* by link: 1 + index */
+
+    *swap = (Swap){ .at_ps = LH_TIME_NEVER };
+    for (guint i = 0; i < posts->len; i++) {
+        const Post *post = &g_array_index(posts, Post, i);
+
+        for (uint32_t k = 0; k < post->route.links_count; k++) {
+            const gpointer link = GUINT_TO_POINTER(post->route.links[k]);
+            const guint before = GPOINTER_TO_UINT(g_hash_table_lookup(last, link));
+
+            g_hash_table_insert(last, link, GUINT_TO_POINTER(i + 1));
+            if (before == 0 || same[before - 1] < same[i] ||
+                g_array_index(posts, Post, before - 1).posted_ps >= swap->at_ps)
+                continue;
+            swap->at_ps = g_array_index(posts, Post, before - 1).posted_ps;
+            swap->apart_ps = post->posted_ps - swap->at_ps;
+            swap->others_apart_ps = same[before - 1]->posted_ps - same[i]->posted_ps;
+        }
+    }
+    return swap->at_ps != LH_TIME_NEVER;
+}
+
+/* When two messages between the same ends are posted within @within_ps of each other, first: they
+ * may change places and look the same. LH_TIME_NEVER: none are. */
+static inline LhTime
+first_alike_ps(const GArray *posts, double within_ps)
+{
+    g_autoptr(GHashTable) last = g_hash_table_new(NULL, NULL); /* of Post, by ends */
+
+    for (guint i = 0; i < posts->len; i++) {
+        Post *post = &g_array_index(posts, Post, i);
+        const Post *before = g_hash_table_lookup(last, ends_of_post(post));
+
+        if (before != NULL && (double)(post->posted_ps - before->posted_ps) <= within_ps)
+            return before->posted_ps;
+        g_hash_table_insert(last, ends_of_post(post), post);
+    }
+    return LH_TIME_NEVER;
+}
