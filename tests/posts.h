@@ -5,7 +5,7 @@
 #pragma once
 
 #include "sim/network/network.h"
-#include "sim/precedence.h"
+#include "sim/slack.h"
 
 #include <glib.h>
 
@@ -24,18 +24,18 @@ typedef struct {
 
 /* The rank whose op starts with the event that @wait is for; false: it is not such an event. */
 static inline bool
-find_started(LhPrecedence *p, uint32_t wait, uint32_t *rank)
+find_started(LhSlackGraph *p, uint32_t wait, uint32_t *rank)
 {
     const uint32_t at = g_array_index(p->waits, LhWait, wait).event;
     const LhEvent *event = &g_array_index(p->events, LhEvent, at);
 
     *rank = event->rank;
-    return lh_precedence_op(p, event->rank, event->op)->start == at;
+    return lh_slack_op(p, event->rank, event->op)->start == at;
 }
 
 /* A message is posted: it waits for its sender's op and for its receiver's, in this order. */
 static inline bool
-is_post(LhPrecedence *p, uint32_t index, Post *post)
+is_post(LhSlackGraph *p, uint32_t index, Post *post)
 {
     const LhEvent *event = &g_array_index(p->events, LhEvent, index);
     const uint32_t first = event->waits_first;
@@ -55,7 +55,7 @@ ends_of_post(const Post *post)
 /* Of Post, of collectives of @group, with @of_rings or without routes of their own. Caller unrefs.
  */
 static inline GArray *
-posts_of(LhPrecedence *p, const LhNetwork *network, const LhGroup *group, bool of_rings)
+posts_of(LhSlackGraph *p, const LhNetwork *network, const LhGroup *group, bool of_rings)
 {
     g_autoptr(GHashTable) counts = g_hash_table_new(NULL, NULL);
     GArray *posts = g_array_new(FALSE, TRUE, sizeof(Post));
