@@ -1,5 +1,6 @@
 #include "scenario/setup_weights.h"
 
+#include "model/parameters.h"
 #include "scenario/setup_model.h"
 
 uint64_t

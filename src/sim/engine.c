@@ -339,7 +339,7 @@ work_off_news(LhEngine *e)
         advance(e, rank);
     }
     if (!e->free_network)
-        lh_flows_settle(e->moving.flows, e->now);
+        lh_hops_settle(e);
 }
 
 static void

@@ -284,6 +284,9 @@ void lh_collective_start(LhEngine *e, LhSimRank *rank, uint32_t id);
 /* The last byte of @flow, a hop of a collective, has been sent. */
 void lh_hop_left(LhEngine *e, uint32_t flow);
 
+/* All that happens in this instant has happened: what is under way moves at new rates. */
+void lh_hops_settle(LhEngine *e);
+
 /* What @flow brings is there. */
 void lh_flow_arrived(LhEngine *e, uint32_t flow);
 

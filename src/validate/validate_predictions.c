@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "execute/execute.h"
 #include "program/explicit/digest.h"
+#include "scenario/setup_simulate.h"
 #include "verify/verify.h"
 
 static LhValidateCase *

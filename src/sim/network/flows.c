@@ -185,25 +185,31 @@ narrow(LhFlow *flow, uint32_t id, double rate)
     flow->narrowest_rate = rate;
 }
 
+/* The least of its links and of its own limit. */
+static void
+find_narrowest(const LhFlows *f, LhFlow *flow)
+{
+    flow->narrowest_rate = INFINITY;
+    for (uint32_t i = 0; i < flow->links_count; i++)
+        narrow(flow, flow->links[i], f->links[flow->links[i]].capacity);
+    narrow(flow, LH_OWN_LIMIT, flow->own_rate);
+}
+
 /* The links of a new flow, and that of its pair. */
 static void
 take_links(LhFlows *f, LhFlow *flow, const LhRoute *route)
 {
     flow->links_count = (uint8_t)route->links_count;
-    flow->narrowest_rate = INFINITY;
-    for (uint32_t i = 0; i < route->links_count; i++) {
+    for (uint32_t i = 0; i < route->links_count; i++)
         flow->links[i] = route->links[i];
-        narrow(flow, flow->links[i], f->links[flow->links[i]].capacity);
-    }
     if (route->flow_bandwidth_bytes_per_s > 0) {
         g_assert(flow->links_count <
                  LH_ROUTE_MAX); /* as all routes of a network leave room for it */
         flow->links[flow->links_count++] = pair_link(f, route);
-        narrow(flow, lh_flow_last_link(flow), route->flow_bandwidth_bytes_per_s);
     }
     flow->own_rate = route->own_bytes_per_s > 0 ? route->own_bytes_per_s : INFINITY;
     flow->own_tiers = route->own_tiers;
-    narrow(flow, LH_OWN_LIMIT, flow->own_rate);
+    find_narrowest(f, flow);
 }
 
 uint32_t
@@ -242,6 +248,20 @@ lh_flows_start(LhFlows *f, LhTime now, const LhRoute *route, uint64_t bytes)
         lh_heap_set(f->heap, f->heap_first + index, flow->finish_ps);
     }
     return index;
+}
+
+void
+lh_flows_limit(LhFlows *f, uint32_t index, double bytes_per_s, uint8_t tiers)
+{
+    LhFlow *flow = &f->flows[index];
+    const double before = flow->narrowest_rate;
+
+    flow->own_tiers = tiers;
+    if (flow->links_count == 0 || flow->own_rate == bytes_per_s)
+        return;
+    flow->own_rate = bytes_per_s;
+    find_narrowest(f, flow);
+    lh_max_min_renew(f, index, before);
 }
 
 void

@@ -108,6 +108,35 @@ lh_max_min_claim(LhFlows *f, uint32_t index)
     set_add(f, index);
 }
 
+/* The flows that @id holds back. */
+static void
+add_held(LhFlows *f, uint32_t id)
+{
+    const LhFlowLink *link = &f->links[id];
+
+    for (uint32_t i = 0; i < link->entries_count; i++) {
+        const uint32_t index = link->entries[i] >> LH_HOP_BITS;
+
+        if (f->flows[index].bottleneck == id)
+            set_add(f, index);
+    }
+}
+
+void
+lh_max_min_renew(LhFlows *f, uint32_t index, double before)
+{
+    const LhFlow *flow = &f->flows[index];
+
+    for (uint32_t hop = 0; hop < flow->links_count; hop++) {
+        LhFlowLink *link = &f->links[flow->links[hop]];
+
+        if (is_tight(link))
+            add_held(f, flow->links[hop]);
+        link->demand += flow->narrowest_rate - before;
+    }
+    lh_max_min_claim(f, index);
+}
+
 void
 lh_max_min_detach(LhFlows *f, uint32_t index)
 {
@@ -127,12 +156,8 @@ lh_max_min_detach(LhFlows *f, uint32_t index)
         link->entries[position] = last;
         f->flows[last >> LH_HOP_BITS].positions[last & ((1 << LH_HOP_BITS) - 1)] = position;
         link->demand -= flow->narrowest_rate;
-        for (uint32_t i = 0; tight && i < link->entries_count; i++) {
-            uint32_t other = link->entries[i] >> LH_HOP_BITS;
-
-            if (f->flows[other].bottleneck == id)
-                set_add(f, other);
-        }
+        if (tight)
+            add_held(f, id);
     }
     if (lh_flow_last_link(flow) >= f->pairs_first &&
         f->links[lh_flow_last_link(flow)].entries_count == 0)

@@ -7,23 +7,15 @@
 #pragma once
 
 #include "program/program.h"
+#include "sim/network/collectives/ring_hops.h"
 #include "sim/network/collectives/rings.h"
 #include "sim/network/collectives/symmetric_members.h"
+#include "sim/network/collectives/tree_shares.h"
 
 typedef struct _LhCollective LhCollective;
 typedef struct _LhCommunicator LhCommunicator;
 typedef struct _LhScript LhScript;
 typedef struct _LhTraffic LhTraffic;
-
-/*
- * What a hop of a ring moves at, at most: what its links give it while all hops of all rings are
- * under way. So rings of one collective never take from each other, and what one of them is late by
- * does not change the others' times. @tiers: of the links that set it, a bit for each LhTier.
- */
-typedef struct {
-    double bytes_per_s; /* 0: what its links give */
-    uint8_t tiers;
-} LhRingShare;
 
 /* Bytes on the way from one member to another, by position in the group. */
 typedef struct {
@@ -46,6 +38,8 @@ typedef struct {
     /* Pieces that the member sends and receives in all; it is through when they have arrived. */
     uint32_t (*ends)(const LhCollective *c, uint32_t position);
     void (*joined)(LhCollective *c, uint32_t position);
+    /* @flow moves it; NULL: no matter. */
+    void (*started)(LhCollective *c, const LhHop *hop, uint32_t flow);
     void (*left)(LhCollective *c, const LhHop *hop); /* its last byte was sent; NULL: no matter */
     void (*arrived)(LhCollective *c, const LhHop *hop); /* NULL: no matter */
     /* All that the member at @position sends and receives (script.h). */
@@ -79,6 +73,7 @@ struct _LhCollective {
     const LhRings *rings;           /* all-to-all, broadcast: one in group order */
     const LhNeighbours *neighbours; /* of these rings */
     const LhRingShare *shares;      /* in these rings, by position and ring; NULL: none */
+    LhTreeShares *tree_shares;      /* owned; NULL: none */
     LhMember *members;              /* by position */
     void *state;                    /* the algorithm's, by position and ring */
     const LhSymmetricMembers *likes; /* NULL: every member is simulated */
@@ -94,6 +89,9 @@ struct _LhCollective {
     uint32_t flows_left; /* measured: not yet arrived */
     LhCollective *next;  /* of the communicator's that are not through */
 };
+
+/* @flow moves a hop of the list. */
+void lh_collective_started(LhCollective *c, const LhHop *hop, uint32_t flow);
 
 /* A hop has left or arrived: the hops that may start now are in the collective's list. */
 void lh_collective_left(LhCollective *c, const LhHop *hop);

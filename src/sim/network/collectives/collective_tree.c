@@ -122,6 +122,57 @@ gathered(const LhCollective *c, uint32_t tree, uint32_t position)
     return count;
 }
 
+/* ---- shares ---- */
+
+uint32_t
+lh_tree_edges_count(const LhCollective *c)
+{
+    return c->size * 2 * trees_count(c);
+}
+
+/* The number of the edge that a hop goes along: every member has one to its parent and one from it,
+ * in each tree. */
+static uint32_t
+number_of_edge(const LhCollective *c, uint32_t from, uint32_t to, uint32_t lane)
+{
+    return (lane % 2 == 0 ? from : to) * 2 * trees_count(c) + lane;
+}
+
+/* What the edge's next piece moves at: its first one opens it. */
+static LhRingShare
+share_of(const LhCollective *c, const Edge *edge, uint32_t from, uint32_t to, uint32_t lane)
+{
+    const uint32_t number = number_of_edge(c, from, to, lane);
+
+    if (c->tree_shares == NULL)
+        return (LhRingShare){ 0 };
+    if (edge->started == 0)
+        lh_tree_shares_open(c->tree_shares, number, lh_collective_group(c), from, to);
+    return lh_tree_shares_of(c->tree_shares, number);
+}
+
+static void
+tree_started(LhCollective *c, const LhHop *hop, uint32_t flow)
+{
+    if (c->tree_shares != NULL)
+        lh_tree_shares_move(c->tree_shares, number_of_edge(c, hop->from, hop->to, hop->lane), flow);
+}
+
+/* A piece has left; so have all before it. */
+static void
+end_share(const LhCollective *c, const Edge *edge, const LhHop *hop)
+{
+    const uint32_t number = number_of_edge(c, hop->from, hop->to, hop->lane);
+
+    if (c->tree_shares == NULL)
+        return;
+    lh_tree_shares_move(c->tree_shares, number, LH_TREE_NO_FLOW);
+    if (edge->left == lh_pipeline_pieces(tree_bytes(c, hop->lane / 2)))
+        lh_tree_shares_close(c->tree_shares, number);
+}
+
+/* ---- pieces ---- */
+
 static void
 send_piece(LhCollective *c, Edge *edge, uint32_t from, uint32_t to, uint32_t lane,
            uint32_t available)
@@ -131,8 +182,13 @@ send_piece(LhCollective *c, Edge *edge, uint32_t from, uint32_t to, uint32_t lan
     if (edge->started > edge->left || edge->started >= available ||
         !lh_collective_both(c, from, to))
         return;
-    lh_collective_send(c, from, to, lane,
-                       lh_piece_bytes(bytes, edge->started, lh_pipeline_pieces(bytes)));
+    lh_collective_send_hop(
+        c, (LhHop){ .from = from,
+                    .to = to,
+                    .lane = lane,
+                    .pieces = 1,
+                    .bytes = lh_piece_bytes(bytes, edge->started, lh_pipeline_pieces(bytes)),
+                    .share = share_of(c, edge, from, to, lane) });
     edge->started++;
 }
 
@@ -185,7 +241,10 @@ edge_of(LhCollective *c, const LhHop *hop)
 static void
 tree_left(LhCollective *c, const LhHop *hop)
 {
-    edge_of(c, hop)->left++;
+    Edge *edge = edge_of(c, hop);
+
+    edge->left++;
+    end_share(c, edge, hop);
     advance_tree(c, hop->lane / 2, hop->from);
 }
 
@@ -285,6 +344,7 @@ tree_script(const LhCollective *c, uint32_t position, LhScript *script)
 const LhAlgorithm lh_algorithm_tree = { .member_size = sizeof(Place[TREES]),
                                         .ends = tree_ends,
                                         .joined = tree_joined,
+                                        .started = tree_started,
                                         .left = tree_left,
                                         .arrived = tree_arrived,
                                         .script = tree_script };

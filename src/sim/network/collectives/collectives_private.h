@@ -17,6 +17,9 @@ extern const LhAlgorithm lh_algorithm_pairwise; /* all-to-all */
  * nothing else. @hops by ring and place. */
 LhTime lh_fluid_delay(const LhCollective *c, const LhRingHop *hops);
 
+/* Edges of all trees that such a collective has, each way. */
+uint32_t lh_tree_edges_count(const LhCollective *c);
+
 /* Seconds from the last arrival until all members are through. */
 double lh_closed_form_seconds(const LhNetwork *network, const LhCollective *c);
 
@@ -38,6 +41,7 @@ struct _LhCollectives {
     GHashTable *communicators;    /* a set */
     LhTicket *tickets;
     uint32_t tickets_count, tickets_capacity;
-    uint32_t *free; /* tickets */
+    GPtrArray *unsettled; /* LhTreeShares */
+    uint32_t *free;       /* tickets */
     uint32_t free_count;
 };

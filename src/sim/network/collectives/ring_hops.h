@@ -13,6 +13,16 @@ typedef struct {
     uint8_t tiers; /* of the links that set its time beside the others, a bit for each LhTier */
 } LhRingHop;
 
+/*
+ * What a hop of a ring moves at, at most: what its links give it while all hops of all rings are
+ * under way. So rings of one collective never take from each other, and what one of them is late by
+ * does not change the others' times. @tiers: of the links that set it, a bit for each LhTier.
+ */
+typedef struct {
+    double bytes_per_s; /* 0: what its links give */
+    uint8_t tiers;
+} LhRingShare;
+
 /* How many hops there are from one member to the next, in all rings; the route of one of them. */
 uint64_t lh_ring_hops_count(const LhRings *rings);
 LhRoute lh_ring_hop_route(const LhNetwork *network, const LhGroup *group, const LhRings *rings,
