@@ -3,7 +3,8 @@
  * the time of the slowest hop from one member to the next, which is the latency + what its busiest
  * link carries in one step, 1/k of x for each of the k rings that cross it: all-gather and
  * reduce-scatter (n-1) t(s); all-reduce 2 (n-1) t(s); all-to-all (n-1) t(s/n); broadcast in c
- * pieces (n-1) latency + (n-2+c)/c s / bandwidth. Links are not shared with anything else.
+ * pieces (n-1) latency + (n-2+c)/c s / bandwidth, of the tier of links by which that is longest.
+ * Links are not shared with anything else.
  */
 #include "sim/network/collectives/collective.h"
 
@@ -154,23 +155,15 @@ slowest_by_tier(const LhNetwork *network, const LhCommunicator *c, LhWays *ways)
     return slowest;
 }
 
-/* The hop from one member to the next that takes longest for @bytes. */
-static LhRingHop
-slowest_hop(const LhNetwork *network, const LhCollective *c, double bytes)
+/* The slowest hop of every tier. Borrowed. */
+static const LhRingHop *
+tiers_of(const LhNetwork *network, const LhCollective *c)
 {
-    LhCommunicator *communicator = c->communicator;
-    LhWays *ways = lh_communicator_ways(network, communicator, c->kind);
-    LhRingHop slowest = { 0 };
+    LhWays *ways = lh_communicator_ways(network, c->communicator, c->kind);
 
     if (ways->slowest == NULL)
-        ways->slowest = slowest_by_tier(network, communicator, ways);
-    for (uint32_t tier = 0; tier < LH_TIERS; tier++) {
-        const LhRingHop hop = ways->slowest[tier];
-
-        if (hop.latency_s + bytes * hop.s_per_byte > slowest.latency_s + bytes * slowest.s_per_byte)
-            slowest = hop;
-    }
-    return slowest;
+        ways->slowest = slowest_by_tier(network, c->communicator, ways);
+    return ways->slowest;
 }
 
 /* The largest piece of an all-to-all. */
@@ -186,15 +179,12 @@ largest_piece(const LhCollective *c)
     return (double)largest;
 }
 
-double
-lh_closed_form_seconds(const LhNetwork *network, const LhCollective *c)
+/* If all hops were like @hop. */
+static double
+seconds_by_hop(const LhCollective *c, const LhRingHop *hop, double bytes)
 {
     const double n = c->size, s = (double)c->shard_bytes;
-    const double bytes = c->kind != LH_COLL_ALL_TO_ALL ? s
-                         : c->pieces != NULL           ? largest_piece(c)
-                                                       : s / n;
-    const LhRingHop hop = slowest_hop(network, c, bytes);
-    const double step = hop.latency_s + bytes * hop.s_per_byte;
+    const double step = hop->latency_s + bytes * hop->s_per_byte;
     double pieces;
 
     if (c->kind == LH_COLL_ALL_REDUCE)
@@ -202,5 +192,22 @@ lh_closed_form_seconds(const LhNetwork *network, const LhCollective *c)
     if (c->kind != LH_COLL_BROADCAST)
         return (n - 1) * step;
     pieces = lh_pipeline_pieces(c->shard_bytes);
-    return (n - 1) * hop.latency_s + (n - 2 + pieces) / pieces * s * hop.s_per_byte;
+    return (n - 1) * hop->latency_s + (n - 2 + pieces) / pieces * s * hop->s_per_byte;
+}
+
+/* The longest of all tiers: that of which a single piece takes longest may be another one than that
+ * of a whole broadcast, and a faster link that hands over to it would make it slower. */
+double
+lh_closed_form_seconds(const LhNetwork *network, const LhCollective *c)
+{
+    const LhRingHop *hops = tiers_of(network, c);
+    const double s = (double)c->shard_bytes;
+    const double bytes = c->kind != LH_COLL_ALL_TO_ALL ? s
+                         : c->pieces != NULL           ? largest_piece(c)
+                                                       : s / c->size;
+    double longest = 0;
+
+    for (uint32_t tier = 0; tier < LH_TIERS; tier++)
+        longest = fmax(longest, seconds_by_hop(c, &hops[tier], bytes));
+    return longest;
 }
