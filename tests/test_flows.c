@@ -136,57 +136,84 @@ pair_share(const Bench *b, const double *rates, uint32_t i)
     return fmax(left, 0) / open;
 }
 
-/* The link whose equal share is least, and that share; or the pair: the message's @pair then. */
-static uint32_t
-tightest(const Bench *b, const double *residual, const double *rates, double *share,
-         const LhRoute **pair)
-{
-    uint32_t best = UINT32_MAX;
+/* What limits messages most, in progressive filling. */
+typedef struct {
+    double share;
+    uint32_t link;
+    const LhRoute *pair; /* that it is the limit of, or NULL */
+    const Message *own;  /* likewise */
+} Tightest;
 
-    *share = INFINITY;
-    *pair = NULL;
+/* The message that has least by itself, if that is less. */
+static void
+find_own(const Bench *b, const double *rates, Tightest *t)
+{
+    for (uint32_t i = 0; i < b->messages_count; i++) {
+        const Message *m = &b->messages[i];
+
+        if (!is_flowing(m) || rates[i] >= 0 || m->route.own_bytes_per_s <= 0 ||
+            m->route.own_bytes_per_s >= t->share)
+            continue;
+        t->share = m->route.own_bytes_per_s;
+        t->own = m;
+    }
+}
+
+/* The link whose equal share is least, and that share; or the pair; or the message itself. */
+static Tightest
+tightest(const Bench *b, const double *residual, const double *rates)
+{
+    Tightest t = { INFINITY, UINT32_MAX, NULL, NULL };
+
     for (uint32_t link = 0; link < b->network.links_count; link++) {
         uint32_t open = 0;
 
         for (uint32_t i = 0; i < b->messages_count; i++)
             open += is_flowing(&b->messages[i]) && rates[i] < 0 && crosses(&b->messages[i], link);
-        if (open > 0 && residual[link] / open < *share) {
-            *share = residual[link] / open;
-            best = link;
+        if (open > 0 && residual[link] / open < t.share) {
+            t.share = residual[link] / open;
+            t.link = link;
         }
     }
     for (uint32_t i = 0; i < b->messages_count; i++) {
         const Message *m = &b->messages[i];
 
-        if (!is_flowing(m) || rates[i] >= 0 || pair_share(b, rates, i) >= *share)
+        if (!is_flowing(m) || rates[i] >= 0 || pair_share(b, rates, i) >= t.share)
             continue;
-        *share = pair_share(b, rates, i);
-        *pair = &m->route;
+        t.share = pair_share(b, rates, i);
+        t.pair = &m->route;
     }
-    return best;
+    find_own(b, rates, &t);
+    return t;
+}
+
+static bool
+is_limited(const Message *m, const Tightest *t)
+{
+    if (t->own != NULL)
+        return m == t->own;
+    return t->pair != NULL ? is_of_pair(m, t->pair) : crosses(m, t->link);
 }
 
 static void
 reference_rates(const Bench *b, double *rates)
 {
-    double residual[LINKS_MAX] = { 0 }, share;
-    const LhRoute *pair;
-    uint32_t link;
+    double residual[LINKS_MAX] = { 0 };
+    Tightest t;
 
     for (uint32_t i = 0; i < b->network.links_count; i++)
         residual[i] = capacity(b, i);
     for (uint32_t i = 0; i <= b->messages_count; i++)
         rates[i] = -1;
-    while ((link = tightest(b, residual, rates, &share, &pair)) != UINT32_MAX)
+    while ((t = tightest(b, residual, rates)).link != UINT32_MAX)
         for (uint32_t i = 0; i < b->messages_count; i++) {
             const Message *m = &b->messages[i];
 
-            if (!is_flowing(m) || rates[i] >= 0 ||
-                !(pair != NULL ? is_of_pair(m, pair) : crosses(m, link)))
+            if (!is_flowing(m) || rates[i] >= 0 || !is_limited(m, &t))
                 continue;
-            rates[i] = share;
+            rates[i] = t.share;
             for (uint32_t hop = 0; hop < m->route.links_count; hop++)
-                residual[m->route.links[hop]] = fmax(residual[m->route.links[hop]] - share, 0);
+                residual[m->route.links[hop]] = fmax(residual[m->route.links[hop]] - t.share, 0);
         }
 }
 
@@ -391,6 +418,40 @@ random_starts(Bench *b, RandomRoute random_route, uint64_t *state)
     }
 }
 
+/* What a message may have by itself. */
+static double
+random_limit(uint64_t *state)
+{
+    return FASTEST / (double)(1 + draw(state, 40));
+}
+
+/* A pair's message with a limit of its own. */
+static LhRoute
+random_own_limit(const Bench *b, uint64_t *state)
+{
+    LhRoute route = random_limited_pair(b, state);
+
+    if (draw(state, 4) > 0)
+        route.own_bytes_per_s = random_limit(state);
+    return route;
+}
+
+/* Some of those that have a limit of their own get another one, and some of these twice. */
+static void
+random_limits(Bench *b, uint64_t *state)
+{
+    for (uint32_t i = 0; i < b->messages_count; i++) {
+        Message *m = &b->messages[i];
+
+        if (!is_flowing(m) || m->route.own_bytes_per_s <= 0)
+            continue;
+        for (uint64_t times = draw(state, 3); times > 0; times--) {
+            m->route.own_bytes_per_s = random_limit(state);
+            lh_flows_limit(b->flows, i, m->route.own_bytes_per_s, 0);
+        }
+    }
+}
+
 /* Starts and ends in any mixture, also in one instant, and the rates compared after each. */
 static void
 play_randomly(Bench *b, RandomRoute random_route, uint64_t seed, uint32_t steps)
@@ -409,6 +470,7 @@ play_randomly(Bench *b, RandomRoute random_route, uint64_t seed, uint32_t steps)
             play_instant(b);
         if (what == 5)
             random_starts(b, random_route, &state);
+        random_limits(b, &state);
         settle(b);
         compare_rates(b);
     }
@@ -441,7 +503,7 @@ START_TEST(flows_are_max_min_fair_on_any_links)
 }
 END_TEST
 
-START_TEST(flows_are_max_min_fair_with_limits_of_pairs)
+START_TEST(flows_are_max_min_fair_with_limits)
 {
     uint32_t compared = 0;
 
@@ -455,7 +517,7 @@ START_TEST(flows_are_max_min_fair_with_limits_of_pairs)
             factors[i] = seed % 2 == 0 ? 1 : (double)(1 + draw(&state, 1000)) / 1000;
         b = bench_plain(nodes, factors, LH_NETWORK_FAIR);
         draw_pairs(b, &state);
-        play_randomly(b, random_limited_pair, seed, 250);
+        play_randomly(b, seed % 4 < 2 ? random_limited_pair : random_own_limit, seed, 250);
         compared += b->compared;
         bench_free(b);
     }
@@ -793,10 +855,10 @@ START_TEST(flows_are_deterministic)
 }
 END_TEST
 
-LH_TEST_MAIN("flows", flows_are_max_min_fair_on_any_links,
-             flows_are_max_min_fair_with_limits_of_pairs, flows_are_max_min_fair_on_clusters,
-             flows_of_a_pair_keep_to_its_limit, flows_of_all_models_keep_to_the_limit,
-             flows_know_the_parking_lot, flows_alone_take_latency_and_bytes_over_bandwidth,
-             flows_share_one_link_equally, flows_of_alpha_beta_do_not_meet, flows_of_fifo_queue_up,
+LH_TEST_MAIN("flows", flows_are_max_min_fair_on_any_links, flows_are_max_min_fair_with_limits,
+             flows_are_max_min_fair_on_clusters, flows_of_a_pair_keep_to_its_limit,
+             flows_of_all_models_keep_to_the_limit, flows_know_the_parking_lot,
+             flows_alone_take_latency_and_bytes_over_bandwidth, flows_share_one_link_equally,
+             flows_of_alpha_beta_do_not_meet, flows_of_fifo_queue_up,
              flows_without_bytes_take_their_latency, flows_count_beyond_64_bits,
              flows_are_deterministic)

@@ -38,6 +38,17 @@ touch_link(LhFlows *f, uint32_t id)
     lh_indices_push(&f->touched, id);
 }
 
+/* Those that may limit the flow. */
+static void
+touch_links(LhFlows *f, const LhFlow *flow)
+{
+    if (flow->narrowest != LH_OWN_LIMIT)
+        touch_link(f, flow->narrowest);
+    for (uint32_t hop = 0; hop < flow->links_count; hop++)
+        if (is_tight(&f->links[flow->links[hop]]))
+            touch_link(f, flow->links[hop]);
+}
+
 static void
 set_add(LhFlows *f, uint32_t index)
 {
@@ -49,11 +60,7 @@ set_add(LhFlows *f, uint32_t index)
     flow->next_rate = flow->rate;
     flow->next_bottleneck = flow->bottleneck;
     lh_indices_push(&f->set, index);
-    if (flow->narrowest != LH_OWN_LIMIT)
-        touch_link(f, flow->narrowest);
-    for (uint32_t hop = 0; hop < flow->links_count; hop++)
-        if (is_tight(&f->links[flow->links[hop]]))
-            touch_link(f, flow->links[hop]);
+    touch_links(f, flow);
 }
 
 static void
@@ -135,6 +142,7 @@ lh_max_min_renew(LhFlows *f, uint32_t index, double before)
         link->demand += flow->narrowest_rate - before;
     }
     lh_max_min_claim(f, index);
+    touch_links(f, flow); /* if it was in the set before, by other links */
 }
 
 void
