@@ -1,0 +1,12 @@
+/*
+ * Groups of messages over NCCL, and its own collectives.
+ */
+#pragma once
+
+#include "runtime/gpu/nccl_rank.h"
+
+/* As LhLinks has them. */
+bool lh_nccl_exchange(void *joined, const LhOp *op, LhMessage *const *messages, uint32_t count,
+                      GError **error);
+bool lh_nccl_collectives(void *joined, const LhOp *op, const LhNcclMeasuredCall *calls,
+                         uint32_t count, GError **error);
