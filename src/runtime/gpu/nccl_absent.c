@@ -6,10 +6,9 @@
 static char *
 absent_library(GError **error)
 {
-    g_set_error_literal(
-        error, LH_ERROR, LH_ERROR_RUNTIME,
-        "NCCL: this longhaul was built without it: install NCCL with nccl.h, then "
-        "meson setup --reconfigure -Dnccl=enabled");
+    g_set_error_literal(error, LH_ERROR, LH_ERROR_RUNTIME,
+                        "NCCL: this longhaul was built without it: install NCCL with nccl.h, then "
+                        "meson setup --reconfigure -Dnccl=enabled");
     return NULL;
 }
 
