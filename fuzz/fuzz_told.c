@@ -4,7 +4,7 @@
  */
 #include "fuzz.h"
 
-#include "import/cluster/nccl_log.h"
+#include "import/cluster/nccl_tests.h"
 #include "import/cluster/topology_from_tools.h"
 
 #include <math.h>

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "collective_check/collective_time.h"
-#include "import/cluster/nccl_log.h"
+#include "import/cluster/nccl_tests.h"
 
 /* A size, predicted, and as a log has it. */
 typedef struct {

@@ -2,7 +2,7 @@
  * What collectives and sends of the GPUs of one node reached, as their logs have it: no link lets
  * less through than was seen to go over it.
  */
-#include "import/cluster/topology_fields.h"
+#include "import/cluster/topology_private.h"
 
 #include "sim/network/link_bound.h"
 

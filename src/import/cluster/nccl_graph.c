@@ -1,13 +1,12 @@
 /*
- * What NCCL's topology XML says of a node (nccl_xml.h): how its GPUs are joined, which NICs
+ * What NCCL's topology XML says of a node (nccl_xml.c): how its GPUs are joined, which NICs
  * are theirs.
  */
-#include "import/cluster/nccl_xml.h"
+#include "import/cluster/nccl_xml_private.h"
 
 #include "base/error.h"
+#include "import/cluster/near_nics.h"
 #include "import/cluster/node_shape.h"
-
-#include <string.h>
 
 #define LOST_NAMED 8 /* NVLinks that lead nowhere, in a message */
 

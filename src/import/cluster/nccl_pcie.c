@@ -3,7 +3,7 @@
  * switches, NUMA nodes are sockets, as NCCL has them. Left out: which ports of a switch are slower
  * than others, since a level has one rate.
  */
-#include "import/cluster/nccl_xml.h"
+#include "import/cluster/nccl_xml_private.h"
 
 #include "base/error.h"
 

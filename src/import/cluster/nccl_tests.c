@@ -4,9 +4,10 @@
  * Times are those of the out-of-place half. Tables before 2019 have milliseconds; before 2022 a row
  * has nothing under redop or root where its operation has none. Left out: what -I, -S and -C add.
  */
+#include "import/cluster/nccl_tests.h"
+
 #include "base/error.h"
 #include "base/files/file_input.h"
-#include "import/cluster/nccl_log.h"
 #include "import/cluster/readers_private.h"
 
 #include <math.h>

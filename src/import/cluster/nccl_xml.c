@@ -4,8 +4,8 @@
  * around them, and NICs with the rates of their wires. NICs count that are as near to some GPU as
  * any, by what they have in common on the way to the root. Left out: C2C, NVLinks to CPUs.
  */
-#include "import/cluster/nccl_xml.h"
 #include "base/error.h"
+#include "import/cluster/nccl_xml_private.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * NICs of a node: which carry the traffic of GPUs, and of which GPUs each. Left out: two ports of
  * one NIC, which count as two.
  */
-#include "import/cluster/node_shape.h"
+#include "import/cluster/near_nics.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * NICs of a node: how many carry the traffic of GPUs, what each reaches and how long a message
  * takes, and what collectives reach over all of them. Left out: NICs that are not alike.
  */
-#include "import/cluster/topology_fields.h"
+#include "import/cluster/topology_private.h"
 
 #include "base/error.h"
 

@@ -2,6 +2,7 @@
 #include "import/cluster/node_shape.h"
 
 #include "base/error.h"
+#include "import/cluster/near_nics.h"
 
 #define DIRECT_NVLINKS_MAX 18 /* of a GPU, without a switch */
 

@@ -4,7 +4,7 @@
  * go there, and where an all-to-all was slower than any other link explains, that of the outermost
  * groups was its limit. Left out: memory that all GPUs of a node share.
  */
-#include "import/cluster/topology_fields.h"
+#include "import/cluster/topology_private.h"
 
 #include "sim/network/link_bound.h"
 

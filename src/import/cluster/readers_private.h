@@ -44,6 +44,9 @@ extern const LhToolFormat lh_tool_foreign;
  * is too long, or no text in UTF-8. */
 bool lh_tool_begin(LhToolReader *r);
 
+/* Puts it before the first line, at @text. */
+void lh_tool_rewind(LhToolReader *r, const char *text);
+
 /* Where the line from @begin to @end goes on behind what a launcher or a log put before it: the
  * rank or the host that printed it, or the time. @begin if there is nothing of the kind. */
 const char *lh_tool_after_prefix(const char *begin, const char *end);
@@ -77,6 +80,9 @@ typedef struct {
     uint32_t weight;
     uint64_t ranks;
 } LhToolValue;
+
+/* "the bandwidth of a NIC". */
+const char *lh_tool_kind_name(LhToolKind kind);
 
 /* Adds what was found in line @line. False with the error set if another file says otherwise. */
 bool lh_tool_add(LhToolReader *r, LhToolKind kind, guint line, LhToolValue value);

@@ -87,12 +87,6 @@ LhToolCluster *lh_tool_new(void);
 void lh_tool_free(LhToolCluster *cluster);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhToolCluster, lh_tool_free)
 
-/* "the bandwidth of a NIC". */
-const char *lh_tool_kind_name(LhToolKind kind);
-
-/* Frees what a row of LhToolCluster.times owns. */
-void lh_tool_times_clear(LhCollectiveTimes *row);
-
 /*
  * Reads what one tool printed, which its content tells, and adds what it says. LH_ERROR_INPUT with
  * file and line if it is of no tool that is known, is broken, or contradicts what was told before.

@@ -1,6 +1,6 @@
-/* See topology_fields.h: what a field has from files, options and the base, and how that is said.
+/* What a field has from files, options and the base, and how that is said.
  */
-#include "import/cluster/topology_fields.h"
+#include "import/cluster/topology_private.h"
 
 #include "base/error.h"
 

@@ -1,5 +1,5 @@
-/* The topology file; see topology_draft.h. Fields that have their default are left out. */
-#include "import/cluster/topology_draft.h"
+/* The topology file. Fields that have their default are left out. */
+#include "import/cluster/topology_private.h"
 
 #include "base/json/json_writer.h"
 #include "sim/network/fabric.h"

@@ -2,7 +2,9 @@
  * Which files added nothing to a topology that is made, and why: a reader of the file learns it
  * here and not from numbers that do not change.
  */
-#include "import/cluster/topology_fields.h"
+#include "import/cluster/topology_private.h"
+
+#include "import/cluster/readers_private.h"
 
 #include <string.h>
 

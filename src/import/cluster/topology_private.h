@@ -1,10 +1,24 @@
 /*
- * What the parts of topology_from_tools.c share: fields that are filled, and where their values are
- * from.
+ * A topology that is being made of what was told, and what the files share that fill its fields:
+ * where values are from, and how that is said.
  */
 #pragma once
 
-#include "import/cluster/topology_draft.h"
+#include "import/cluster/topology_from_tools.h"
+#include "sim/cost/device.h"
+
+typedef struct {
+    const LhToolCluster *told;
+    const LhToolParams *params;
+    LhTopology t; /* strings are borrowed from @strings or the base */
+    GStringChunk *strings;
+    GArray *times;      /* of const LhCollectiveTimes *, borrowed */
+    GArray *fields;     /* of LhToolField */
+    GArray *nic_of_gpu; /* of uint64_t: that of @t, if files tell it */
+    GArray *levels;     /* of LhPcieLevel: those of @t.tree, if files tell them */
+    GPtrArray *notes;   /* of char *: what to know of the topology, a line each */
+    uint64_t trays;     /* of a node, which is an NVLink domain of several hosts; else 1 */
+} LhToolDraft;
 
 /* Of links but NVLink, as shipped clusters have them. */
 #define LH_TOOL_OTHER_CTAS 2
@@ -63,20 +77,10 @@ LhToolFound lh_tool_take_option(double value, const char *option);
 bool lh_tool_fill_link(LhToolDraft *draft, LhLinkClass *link, const LhLinkClass *base,
                        const LhToolLinkText *text, LhToolFoundLink found, GError **error);
 
-/* Whether the GPUs of a node never meet over PCIe. */
-bool lh_tool_is_joined(const LhToolDraft *draft);
-
-/* Whether messages of a run on so many GPUs of a node went over NVLink: all of a ring's did. */
-bool lh_tool_is_over_nvlink(const LhToolDraft *draft, uint64_t ranks);
-
 /* Adds a line to what is to be known of the topology; takes it over. */
 void lh_tool_remark(const LhToolDraft *draft, char *line);
 
-/* PCIe: a GPU's own link, and the tree above. */
-bool lh_tool_fill_pcie(LhToolDraft *draft, GError **error);
-
-/* Whether messages of rows that @base has went over a tree of the draft's form. */
-bool lh_tool_keeps_tree(const LhToolDraft *draft);
+/* ---- collective_runs.c ---- */
 
 /* What was measured at once of all of some GPUs of a node: a collective, or sends in a ring. */
 typedef struct {
@@ -97,9 +101,54 @@ LhToolFound lh_tool_take_sends(const LhToolDraft *draft, bool latency, bool nvli
 /* Puts what the run that was fastest reached in place of a rate that would not have let it. */
 LhToolFound lh_tool_at_least(const LhToolRun *fastest, LhToolFound rate);
 
+/* ---- node_fields.c ---- */
+
+/* How many GPUs a node has, and what joins them; the device, which the caller frees; and NVLink. */
+bool lh_tool_fill_shape(LhToolDraft *d, GError **error);
+bool lh_tool_fill_device(LhToolDraft *d, LhDevice **device, GError **error);
+bool lh_tool_fill_nvlink(LhToolDraft *d, const LhDevice *device, GError **error);
+
+/* ---- pcie_rates.c ---- */
+
+/* Whether the GPUs of a node never meet over PCIe. */
+bool lh_tool_is_joined(const LhToolDraft *draft);
+
+/* Whether messages of a run on so many GPUs of a node went over NVLink: all of a ring's did. */
+bool lh_tool_is_over_nvlink(const LhToolDraft *draft, uint64_t ranks);
+
+/* PCIe: a GPU's own link, and the tree above. */
+bool lh_tool_fill_pcie(LhToolDraft *draft, GError **error);
+
+/* Whether messages of rows that @base has went over a tree of the draft's form. */
+bool lh_tool_keeps_tree(const LhToolDraft *draft);
+
+/* ---- nics.c ---- */
+
 /* Whether anything tells that there is more than one node. */
 bool lh_tool_has_nics(const LhToolDraft *draft);
 
 /* The NICs of a node, and what rings of several nodes reach over them. */
 bool lh_tool_fill_nics(LhToolDraft *draft, GError **error);
 bool lh_tool_fill_rings(LhToolDraft *draft, GError **error);
+
+/* ---- node_collectives.c ---- */
+
+/* Rows of the base are of another machine if its GPUs are joined otherwise. */
+bool lh_tool_is_joined_as_base(const LhToolDraft *d);
+
+/* What was measured of collectives, or kept of the base. */
+bool lh_tool_fill_times(LhToolDraft *d, GError **error);
+
+/* ---- topology_fabric.c ---- */
+
+bool lh_tool_fill_fabric(LhToolDraft *d, GError **error);
+
+/* ---- topology_writer.c ---- */
+
+/* Appends the document. */
+void lh_tool_write(const LhToolDraft *draft, GString *out);
+
+/* ---- unused_files.c ---- */
+
+/* Remarks on files of which no field has anything, with the reason. */
+void lh_tool_note_unused(const LhToolDraft *draft);
