@@ -4,6 +4,7 @@
  */
 #include "base/rng.h"
 #include "compare/compare.h"
+#include "compare/totals.h"
 #include "data_files.h"
 #include "run_tests.h"
 #include "setups.h"

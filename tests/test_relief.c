@@ -4,6 +4,7 @@
  */
 #include "compare/compare.h"
 #include "compare/memory_relief.h"
+#include "compare/totals.h"
 #include "planner/plan.h"
 #include "report/data/relief_json.h"
 #include "report/text/describe_relief.h"

@@ -3,6 +3,7 @@
  * profiles, comparisons.
  */
 #include "compare/compare.h"
+#include "compare/totals.h"
 #include "data_files.h"
 #include "options.h"
 #include "scenario/profile.h"

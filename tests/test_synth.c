@@ -4,6 +4,7 @@
  */
 #include "base/error.h"
 #include "base/rng.h"
+#include "compare/totals.h"
 #include "execute/execute.h"
 #include "run_tests.h"
 #include "scenario/setup_step.h"

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "cli/interrupt.h"
 #include "cli/progress.h"
+#include "compare/totals.h"
 #include "proof/run_time_estimate.h"
 
 #define CRITICAL_OPS_MAX 4000000 /* of runs whose critical path is looked for: 1.3 GB */

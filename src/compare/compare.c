@@ -1,135 +1,10 @@
-/* Running schedules side by side, and what binds the winner. */
+/* Playing schedules side by side, and what binds the winner. */
 #include "compare/compare.h"
-
-#include "compare/error_bar.h"
 
 #include "base/error.h"
 #include "compare/compare_pool.h"
-#include "compare/time_range.h"
-#include "scenario/setup_step.h"
-
-const char *const lh_row_state_names[] = { "ok",          "out of memory", "left out",
-                                           "interrupted", "failed",        "refused" };
-
-void
-lh_totals(const LhSimResult *result, LhTotals *totals)
-{
-    LhTotals t = { .span_ps = (LhWide)result->makespan_ps * result->ranks_count };
-
-    for (uint32_t r = 0; r < result->ranks_count; r++) {
-        const LhRankResult *rank = &result->ranks[r];
-
-        t.busy_ps += rank->busy_ps;
-        for (int part = 0; part < LH_IDLE_PARTS; part++)
-            t.idle_ps[part] += rank->idle_ps[part];
-        for (int tier = 0; tier < LH_TIERS; tier++) {
-            t.exposed_ps += rank->idle_ps[LH_IDLE_COMM + tier];
-            t.tier_bytes[tier] += rank->bytes_by_tier[tier];
-        }
-        t.sent_bytes += rank->bytes_sent;
-        t.sent_bytes_max = MAX(t.sent_bytes_max, rank->bytes_sent);
-        t.flops += rank->flops;
-        if (rank->peak_bytes > t.peak_bytes) {
-            t.peak_bytes = rank->peak_bytes;
-            t.peak_rank = r;
-        }
-    }
-    *totals = t;
-}
-
-void
-lh_compare_row_free(LhCompareRow *row)
-{
-    if (row == NULL)
-        return;
-    lh_program_free(row->made);
-    lh_sim_result_free(row->result);
-    g_free(row->reason);
-    g_free(row);
-}
-
-double
-lh_row_seconds(const LhSetup *setup, const LhCompareRow *row)
-{
-    if (row->result == NULL)
-        return 0;
-    return setup->step != NULL ? row->step.iteration_s
-                               : (double)row->result->makespan_ps / (double)LH_PS_PER_S;
-}
-
-static void
-give_reason(LhCompareRow *row, LhRowState state, const GError *error)
-{
-    row->state = state;
-    row->reason = g_strdup(error->message);
-}
-
-void
-lh_compare_play(LhCompareRow *row, const LhSetup *setup, const LhHooks *hooks)
-{
-    g_autoptr(GError) error = NULL;
-    LhHooks wanted = hooks != NULL ? *hooks : (LhHooks){ 0 };
-
-    g_autoptr(LhStepWatch) watch =
-        setup->step != NULL ? lh_step_watch_new(row->program, &wanted) : NULL;
-
-    row->result = lh_time_range_simulate(setup, row->program, &wanted, &error);
-    if (row->result == NULL) {
-        give_reason(row,
-                    g_error_matches(error, LH_ERROR, LH_ERROR_NO) ? LH_ROW_REFUSED : LH_ROW_FAILED,
-                    error);
-        return;
-    }
-    if (setup->cost == LH_COST_DEVICE)
-        row->time_error = lh_time_error(setup, row->result);
-    if (setup->step != NULL)
-        row->step = lh_step_answer_of(setup, row->program, row->result, watch);
-    if (row->result->out_of_memory != NULL)
-        row->state = LH_ROW_NO_MEMORY;
-}
-
-static LhCompareRow *
-row_of_schedule(const LhSetup *setup, const LhSchedule *schedule)
-{
-    g_autoptr(GError) error = NULL;
-    LhCompareRow *row = g_new0(LhCompareRow, 1);
-
-    row->name = schedule->name;
-    row->made = lh_setup_program(setup, schedule, &error);
-    row->program = row->made;
-    if (row->program == NULL)
-        give_reason(row, LH_ROW_REFUSED, error);
-    return row;
-}
-
-static LhCompareRow *
-row_of_program(const LhProgram *program)
-{
-    LhCompareRow *row = g_new0(LhCompareRow, 1);
-
-    row->name = program->name;
-    row->program = program;
-    return row;
-}
-
-LhCompareRow *
-lh_compare_run(const LhSetup *setup, const LhSchedule *schedule, const LhHooks *hooks)
-{
-    LhCompareRow *row = row_of_schedule(setup, schedule);
-
-    if (row->program != NULL)
-        lh_compare_play(row, setup, hooks);
-    return row;
-}
-
-LhCompareRow *
-lh_compare_run_program(const LhSetup *setup, const LhProgram *program, const LhHooks *hooks)
-{
-    LhCompareRow *row = row_of_program(program);
-
-    lh_compare_play(row, setup, hooks);
-    return row;
-}
+#include "compare/compare_row.h"
+#include "compare/totals.h"
 
 /* --- the comparison -----------------------------------------------------------------------------
  */
@@ -222,6 +97,25 @@ relieve(LhComparison *c, const LhSetup *setup, const LhHooks *hooks)
     }
 }
 
+void
+lh_compare_tell_apart(const LhSetup *setup, const LhComparison *c)
+{
+    const LhCompareRow *first = c->fit_count > 0 ? g_ptr_array_index(c->rows, 0) : NULL;
+    LhErrorParts of_first, of_row;
+
+    if (c->fit_count < 2 || setup->cost != LH_COST_DEVICE)
+        return;
+    of_first = lh_error_parts(setup, first->result);
+    for (guint i = 1; i < c->fit_count; i++) {
+        LhCompareRow *row = g_ptr_array_index(c->rows, i);
+
+        of_row = lh_error_parts(setup, row->result);
+        row->error = lh_error_between(&of_first, &of_row);
+        row->tied = (double)row->result->makespan_ps <=
+                    (double)first->result->makespan_ps * (1 + row->error);
+    }
+}
+
 LhComparison *
 lh_compare(const LhSetup *setup, const LhCompareOptions *options, const LhHooks *hooks,
            GError **error)
@@ -230,11 +124,12 @@ lh_compare(const LhSetup *setup, const LhCompareOptions *options, const LhHooks 
 
     c->rows = g_ptr_array_new_with_free_func(row_free);
     if (setup->program != NULL)
-        g_ptr_array_add(c->rows, row_of_program(setup->program));
+        g_ptr_array_add(c->rows, lh_compare_row_of_program(setup->program));
     if (options != NULL && options->also != NULL)
-        g_ptr_array_add(c->rows, row_of_program(options->also));
+        g_ptr_array_add(c->rows, lh_compare_row_of_program(options->also));
     for (guint i = 0; i < setup->schedules->len; i++)
-        g_ptr_array_add(c->rows, row_of_schedule(setup, g_ptr_array_index(setup->schedules, i)));
+        g_ptr_array_add(c->rows,
+                        lh_compare_row_of_schedule(setup, g_ptr_array_index(setup->schedules, i)));
     if (c->rows->len == 0) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "there is no schedule to compare");
         return NULL;

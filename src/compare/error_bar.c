@@ -1,11 +1,11 @@
 /*
- * Which schedules a comparison does not tell apart. To first order an error e of a constant moves
+ * What two times are good to beside each other: to first order an error e of a constant moves
  * a time by e times the share of it that the constant makes, and two times by as much if it makes
  * the same share of both: only the difference of shares counts.
  */
 #include "compare/error_bar.h"
 
-#include "compare/compare.h"
+#include "compare/totals.h"
 #include "sim/cost/provenance.h"
 #include "sim/network/collectives/nccl_model.h"
 
@@ -131,23 +131,4 @@ lh_error_between_most(const LhErrorParts *a, const LhErrorParts *b)
         }
     }
     return sum > LH_MODEL_ERROR ? found : LH_ERROR_PARTS;
-}
-
-void
-lh_compare_tell_apart(const LhSetup *setup, const LhComparison *c)
-{
-    const LhCompareRow *first = c->fit_count > 0 ? g_ptr_array_index(c->rows, 0) : NULL;
-    LhErrorParts of_first, of_row;
-
-    if (c->fit_count < 2 || setup->cost != LH_COST_DEVICE)
-        return;
-    of_first = lh_error_parts(setup, first->result);
-    for (guint i = 1; i < c->fit_count; i++) {
-        LhCompareRow *row = g_ptr_array_index(c->rows, i);
-
-        of_row = lh_error_parts(setup, row->result);
-        row->error = lh_error_between(&of_first, &of_row);
-        row->tied = (double)row->result->makespan_ps <=
-                    (double)first->result->makespan_ps * (1 + row->error);
-    }
 }

@@ -63,8 +63,5 @@ LhSweep *lh_sweep(const LhSweepQuery *query, GError **error);
 void lh_sweep_free(LhSweep *sweep);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhSweep, lh_sweep_free)
 
-/* "points.jsonl.3-of-8". Caller frees. */
-char *lh_sweep_shard_file(const char *points_file, guint shard, guint shards);
-
 /* Which column is @key; it is one. */
 guint lh_sweep_column(const LhSweep *sweep, const char *key);

@@ -1,217 +1,19 @@
 /*
- * Which programs of a schedule are proven, and counting what came of it.
+ * Which programs of a schedule are proven.
  */
 #include "proof/proof_cases.h"
 
-#include "base/error.h"
-#include "base/threads.h"
+#include "proof/proof_tasks.h"
+#include "proof/proven.h"
 #include "proof/run_time_estimate.h"
 #include "scenario/setup_step.h"
-#include "verify/verify.h"
 
-#include <string.h>
-
-#define UNPROVEN " (NOT PROVEN)" /* behind the name of a program that is taken all the same */
-#define OPTIONS_RANKS_MAX 16     /* options are gone through up to here, grids everywhere */
-#define BOTH_RANKS_MAX 8         /* under each mask up to here, grids too */
-#define NARROW 3                 /* tokens of a window */
+#define OPTIONS_RANKS_MAX 16 /* options are gone through up to here, grids everywhere */
+#define BOTH_RANKS_MAX 8     /* under each mask up to here, grids too */
+#define NARROW 3             /* tokens of a window */
 #define DECAY 0.75
-#define PARALLEL_OPS_MIN 10000           /* fewer are verified sooner than a thread starts */
-#define OP_BYTES 512                     /* of a proof, about, for each op */
-#define PROOFS_BYTES (UINT64_C(8) << 30) /* of all proofs that are under way */
-#define DOCUMENTS_TOKENS_MIN 64          /* of a sequence that is cut into documents */
 
-/* --- results ------------------------------------------------------------------------------------
- */
-
-static void
-finding_clear(gpointer data)
-{
-    LhProofFinding *finding = data;
-
-    g_free(finding->message);
-}
-
-static LhProven *
-proven_new(const char *name)
-{
-    LhProven *proven = g_new0(LhProven, 1);
-
-    proven->name = name;
-    proven->proven = g_array_new(FALSE, FALSE, sizeof(uint64_t));
-    proven->unproven = g_array_new(FALSE, FALSE, sizeof(uint64_t));
-    proven->refused = g_array_new(FALSE, FALSE, sizeof(uint64_t));
-    proven->findings = g_array_new(FALSE, FALSE, sizeof(LhProofFinding));
-    g_array_set_clear_func(proven->findings, finding_clear);
-    proven->unchecked = g_ptr_array_new();
-    return proven;
-}
-
-void
-lh_proven_free(LhProven *proven)
-{
-    if (proven == NULL)
-        return;
-    g_array_unref(proven->proven);
-    g_array_unref(proven->unproven);
-    g_array_unref(proven->refused);
-    g_array_unref(proven->findings);
-    g_ptr_array_unref(proven->unchecked);
-    g_free(proven->not_queued);
-    g_free(proven->refusal);
-    g_free(proven);
-}
-
-static void
-add_verdict(LhProven *proven, const LhProgram *program, const LhVerdict *verdict, const char *what)
-{
-    const uint32_t ranks = lh_program_ranks(program);
-
-    proven->programs++;
-    proven->ops += verdict->ops;
-    proven->messages += verdict->messages;
-    proven->orders += verdict->orders_checked;
-    proven->queued += verdict->one_queue;
-    if (proven->not_queued == NULL && verdict->queue_cycle != NULL)
-        proven->not_queued = g_strdup_printf("%u rank%s%s: %s", ranks, ranks == 1 ? "" : "s", what,
-                                             verdict->queue_cycle);
-    proven->pairs += verdict->pairs_checked;
-    for (uint32_t rank = 0; rank < verdict->ranks && verdict->bytes_sent != NULL; rank++)
-        proven->bytes += verdict->bytes_sent[rank];
-    for (uint32_t rank = 0; rank < verdict->ranks && verdict->flops != NULL; rank++)
-        proven->flops += verdict->flops[rank];
-    for (guint i = 0; i < verdict->unchecked->len; i++) {
-        if (!g_ptr_array_find(proven->unchecked, verdict->unchecked->pdata[i], NULL))
-            g_ptr_array_add(proven->unchecked, verdict->unchecked->pdata[i]);
-    }
-    for (guint i = 0; i < verdict->findings->len; i++) {
-        const LhFinding *found = &g_array_index(verdict->findings, LhFinding, i);
-        const LhProofFinding finding = {
-            program->params.pass,
-            g_strdup_printf("%u rank%s%s: %s", ranks, ranks == 1 ? "" : "s", what, found->message),
-        };
-
-        g_array_append_val(proven->findings, finding);
-    }
-}
-
-LhProven *
-lh_prove_program(const char *name, const LhProgram *program)
-{
-    LhProven *proven = proven_new(name);
-    const uint64_t ranks = lh_program_ranks(program);
-    g_autoptr(LhVerdict) verdict = lh_verify(program);
-
-    add_verdict(proven, program, verdict, "");
-    g_array_append_val(*(proven->findings->len == 0 ? &proven->proven : &proven->unproven), ranks);
-    return proven;
-}
-
-bool
-lh_prove_setup(const LhSetup *setup, LhProvePurpose purpose, GError **error)
-{
-    static const struct {
-        const char *done, *does;
-        unsigned refused; /* bit LhFindingKind: whatever was asked for */
-    } purposes[] = {
-        [LH_PROVE_TO_SIMULATE] = { "simulated", "simulates", 1u << LH_FINDING_MALFORMED },
-        [LH_PROVE_TO_RUN] = { "run", "runs",
-                              1u << LH_FINDING_MALFORMED | 1u << LH_FINDING_MEMORY |
-                                  1u << LH_FINDING_UNMATCHED },
-    };
-    LhProgram *program = setup->program;
-    g_autoptr(LhVerdict) verdict = program != NULL ? lh_verify(program) : NULL;
-    const LhFinding *first;
-    unsigned kinds = 0;
-    bool may_go_on;
-
-    if (program == NULL || verdict->findings->len == 0)
-        return true;
-    first = &g_array_index(verdict->findings, LhFinding, 0);
-    for (guint i = 0; i < verdict->findings->len; i++)
-        kinds |= 1u << g_array_index(verdict->findings, LhFinding, i).kind;
-    may_go_on = (kinds & purposes[purpose].refused) == 0;
-    if (may_go_on && setup->scenario->unproven) {
-        char *name = g_strconcat(program->name, UNPROVEN, NULL);
-
-        g_free(program->name);
-        program->name = name;
-        return true;
-    }
-    g_set_error(error, LH_ERROR, LH_ERROR_NO,
-                "%s is not proven, so it is not %s: %s (%" G_GUINT64_FORMAT
-                " finding%s; see longhaul verify)%s%s%s",
-                program->name, purposes[purpose].done, first->message, verdict->findings_total,
-                verdict->findings_total == 1 ? "" : "s", may_go_on ? "; --unproven " : "",
-                may_go_on ? purposes[purpose].does : "", may_go_on ? " it all the same" : "");
-    return false;
-}
-
-bool
-lh_prove_is_unproven(const LhProgram *program)
-{
-    return g_str_has_suffix(program->name, UNPROVEN);
-}
-
-/* --- many programs ------------------------------------------------------------------------------
- */
-
-/* A program that waits for its verdict. */
-typedef struct {
-    LhProgram *program;
-    char *what;
-    LhVerdict *verdict; /* NULL: not yet */
-} ProofTask;
-
-static void
-task_free(gpointer data)
-{
-    ProofTask *task = data;
-
-    lh_program_free(task->program);
-    lh_verdict_free(task->verdict);
-    g_free(task->what);
-    g_free(task);
-}
-
-/* The first task is verified by itself: @index counts the others. */
-static void
-verify_task(void *data, guint index)
-{
-    const GPtrArray *tasks = data;
-    ProofTask *task = g_ptr_array_index(tasks, index + 1);
-
-    task->verdict = lh_verify(task->program);
-}
-
-/* How many proofs of so many ops, about, may be under way at once. */
-static guint
-threads_for(uint64_t ops)
-{
-    if (ops < PARALLEL_OPS_MIN)
-        return 1;
-    return (guint)CLAMP(PROOFS_BYTES / (ops * OP_BYTES), 1, g_get_num_processors());
-}
-
-/* Verifies what waits, the first program alone: the others are about as large. Verdicts are counted
- * in the order of the programs. */
-static void
-verify_tasks(LhProven *proven, GPtrArray *tasks)
-{
-    ProofTask *first = tasks->len > 0 ? g_ptr_array_index(tasks, 0) : NULL;
-
-    if (first == NULL)
-        return;
-    first->verdict = lh_verify(first->program);
-    lh_on_threads_each("verify", threads_for(first->verdict->ops), tasks->len - 1, verify_task,
-                       tasks);
-    for (guint i = 0; i < tasks->len; i++) {
-        const ProofTask *task = g_ptr_array_index(tasks, i);
-
-        add_verdict(proven, task->program, task->verdict, task->what);
-    }
-    g_ptr_array_set_size(tasks, 0);
-}
+#define DOCUMENTS_TOKENS_MIN 64 /* of a sequence that is cut into documents */
 
 /* --- what is varied -----------------------------------------------------------------------------
  */
@@ -275,7 +77,7 @@ take_program(Prover *v, LhProgram *program, const char *what)
         *v->seconds += lh_run_time_prove(program);
         lh_program_free(program);
     } else {
-        ProofTask *task = g_new0(ProofTask, 1);
+        LhProofTask *task = g_new0(LhProofTask, 1);
 
         task->program = program;
         task->what = g_strdup(what);
@@ -533,7 +335,7 @@ prove_ranks(Prover *v, uint64_t ranks, GError **error)
         prove_step(v, (uint32_t)ranks);
     else if (!prove_modules(v, (uint32_t)ranks, error))
         return false;
-    verify_tasks(v->proven, v->tasks);
+    lh_proof_tasks_verify(v->proven, v->tasks);
     if (v->params->progress != NULL && v->seconds == NULL)
         v->params->progress(v->params->progress_data, v->schedule->name, v->proven->programs, 0);
     outcome = v->built == 0                         ? v->proven->refused
@@ -551,8 +353,8 @@ prove(const LhProveParams *params, const LhSchedule *schedule, const GArray *ran
     static const char *const kind[] = { "attention", "model", NULL };
     static const char *const heads[] = { "num_attention_heads", "num_query_groups", "model", NULL };
     static const char *const mask[] = { "mask", "window_size", "document_lengths", NULL };
-    g_autoptr(LhProven) proven = proven_new(schedule->name);
-    g_autoptr(GPtrArray) tasks = g_ptr_array_new_with_free_func(task_free);
+    g_autoptr(LhProven) proven = lh_proven_new(schedule->name);
+    g_autoptr(GPtrArray) tasks = g_ptr_array_new_with_free_func(lh_proof_task_free);
     Prover v = {
         .params = params, .schedule = schedule, .proven = proven, .tasks = tasks, .seconds = seconds
     };

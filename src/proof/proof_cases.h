@@ -5,31 +5,9 @@
  */
 #pragma once
 
-#include "scenario/setup.h"
+#include "proof/proven.h"
 #include "scenario/setup_params.h"
 #include "scenario/setup_simulate.h"
-
-typedef struct {
-    LhPass pass;
-    char *message; /* of what, and where */
-} LhProofFinding;
-
-/* One schedule, over all numbers of ranks. */
-typedef struct {
-    const char *name;     /* borrowed */
-    GArray *proven;       /* of uint64_t: numbers of ranks for which every program was proven ... */
-    GArray *unproven;     /* ... for which one was not ... */
-    GArray *refused;      /* ... and that the schedule refuses altogether */
-    uint64_t programs;    /* proven or not */
-    uint64_t refusals;    /* programs refused */
-    char *refusal;        /* the first, and its reason; NULL: none */
-    uint64_t queued;      /* programs that end in one queue a rank (LhVerdict.one_queue) */
-    char *not_queued;     /* why the first of the others does not; NULL: all do */
-    GArray *findings;     /* of LhProofFinding */
-    GPtrArray *unchecked; /* LhVerdict's, each once */
-    uint64_t ops, messages, orders; /* that were checked, as were ... */
-    LhWide pairs, bytes, flops;
-} LhProven;
 
 typedef struct {
     const LhScenario *scenario;
@@ -47,26 +25,3 @@ LhProven *lh_prove(const LhProveParams *params, const LhSchedule *schedule, cons
 /* About how many seconds that takes: what it would prove is made and counted. 0 for a scenario that
  * contradicts itself. */
 double lh_prove_work(const LhProveParams *params, const LhSchedule *schedule, const GArray *ranks);
-
-/* Proves one program, called @name (borrowed). Caller frees. */
-LhProven *lh_prove_program(const char *name, const LhProgram *program);
-
-/* What is about to be done with a program. */
-typedef enum {
-    LH_PROVE_TO_SIMULATE,
-    LH_PROVE_TO_RUN,
-} LhProvePurpose;
-
-/*
- * Refuses a program of the setup's (LH_ERROR_NO) that comes from a file and is not proven. With
- * --unproven it is taken all the same, and its name says so from then on; but not if it names what
- * does not exist, nor, to be run, if it might touch memory that is not its own or other ranks'
- * messages.
- */
-bool lh_prove_setup(const LhSetup *setup, LhProvePurpose purpose, GError **error);
-
-/* Whether @program was taken unproven. */
-bool lh_prove_is_unproven(const LhProgram *program);
-
-void lh_proven_free(LhProven *proven);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhProven, lh_proven_free)

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "proof/run_time_estimate.h"
 
 #include "base/error.h"

@@ -6,7 +6,7 @@
 #include "base/files/output.h"
 #include "cli/command.h"
 #include "import/trace/kineto.h"
-#include "proof/proof_cases.h"
+#include "proof/proven.h"
 #include "report/text/cluster/describe_import.h"
 #include "report/text/describe.h"
 #include "scenario/setup_step.h"

@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/run_files.h"
-#include "proof/proof_cases.h"
+#include "proof/proven.h"
 #include "report/text/describe_critical.h"
 #include "report/text/describe_run.h"
 

@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/progress.h"
 #include "cli/run_files.h"
+#include "compare/totals.h"
 #include "proof/run_time_estimate.h"
 #include "report/data/constants.h"
 #include "report/data/memory_limit.h"

@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/progress.h"
+#include "compare/sweep_file.h"
 #include "report/draw/sweep_figure.h"
 #include "report/page/page_parts.h"
 #include "report/page/sweep_page.h"

@@ -6,7 +6,8 @@
 #include "base/files/output.h"
 #include "cli/command.h"
 #include "cli/synth_live.h"
-#include "proof/proof_cases.h"
+#include "compare/totals.h"
+#include "proof/proven.h"
 #include "report/draw/synth_figure.h"
 #include "report/text/describe.h"
 

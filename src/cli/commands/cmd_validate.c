@@ -6,7 +6,7 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/saved.h"
-#include "proof/proof_cases.h"
+#include "proof/proven.h"
 #include "report/data/describe_options.h"
 #include "report/data/validation_json.h"
 #include "report/page/page_parts.h"

@@ -7,6 +7,7 @@
 
 #include "base/escape.h"
 #include "compare/error_bar.h"
+#include "compare/totals.h"
 #include "report/base/text.h"
 #include "sim/cost/provenance.h"
 

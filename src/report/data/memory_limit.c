@@ -1,7 +1,7 @@
 #include "report/data/memory_limit.h"
 
-#include "compare/compare.h"
 #include "compare/error_bar.h"
+#include "compare/totals.h"
 #include "report/data/labels.h"
 #include "scenario/setup_weights.h"
 

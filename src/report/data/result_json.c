@@ -7,6 +7,7 @@
 #include "report/data/constants.h"
 #include "report/data/query_stamp.h"
 
+#include "compare/totals.h"
 #include "config.h"
 #include "report/data/notes.h"
 #include "report/data/relief_json.h"

@@ -2,7 +2,8 @@
 #include "report/data/result_values.h"
 
 #include "compare/error_bar.h"
-#include "proof/proof_cases.h"
+#include "compare/totals.h"
+#include "proof/proven.h"
 #include "report/data/memory_limit.h"
 #include "report/data/notes.h"
 #include "scenario/setting.h"

@@ -1,6 +1,8 @@
 /* See the header. */
 #include "report/data/time_breakdown.h"
 
+#include "compare/totals.h"
+
 #include <string.h>
 
 void

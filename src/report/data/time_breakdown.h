@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "compare/compare.h"
+#include "compare/totals.h"
 
 #define LH_TIME_PARTS (1 + LH_IDLE_PARTS)
 

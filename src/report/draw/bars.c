@@ -3,6 +3,7 @@
  */
 #include "report/draw/bars.h"
 
+#include "compare/totals.h"
 #include "report/base/text.h"
 #include "report/data/describe_options.h"
 #include "report/data/labels.h"

@@ -7,6 +7,7 @@
 #include "compare/error_bar.h"
 #include "report/data/constants.h"
 
+#include "compare/totals.h"
 #include "report/base/text.h"
 #include "report/data/describe_options.h"
 #include "report/data/memory_limit.h"

@@ -4,6 +4,7 @@
  */
 #include "report/text/describe_sim.h"
 
+#include "compare/totals.h"
 #include "report/base/text.h"
 #include "report/data/time_breakdown.h"
 #include "report/text/number_cells.h"

@@ -1,0 +1,251 @@
+#include "compare/sweep_file.h"
+
+#include "base/error.h"
+#include "base/files/append_log.h"
+#include "base/json/json.h"
+#include "base/json/json_writer.h"
+#include "config.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* A row in a line. */
+typedef struct {
+    GPtrArray *cells; /* of char * */
+} Row;
+
+typedef struct {
+    uint64_t point;
+    GArray *rows; /* of Row */
+} Line;
+
+static const LhField row_fields[] = {
+    { .name = "cells",
+      .type = LH_FIELD_STRINGS,
+      .offset = offsetof(Row, cells),
+      .flags = LH_FIELD_REQUIRED },
+    { .name = NULL },
+};
+
+static const LhField line_fields[] = {
+    { .name = "point",
+      .type = LH_FIELD_UINT,
+      .offset = offsetof(Line, point),
+      .flags = LH_FIELD_REQUIRED },
+    { .name = "rows",
+      .type = LH_FIELD_ARRAY,
+      .offset = offsetof(Line, rows),
+      .flags = LH_FIELD_REQUIRED,
+      .min = 1,
+      .max = -1,
+      .fields = row_fields,
+      .element_size = sizeof(Row) },
+    { .name = NULL },
+};
+
+/* A copy of the row's cells, if they are as many as there are columns. Caller frees. */
+static char **
+cells_of(const Row *row, guint columns)
+{
+    g_autoptr(GStrvBuilder) cells = g_strv_builder_new();
+
+    if (row->cells->len != columns)
+        return NULL;
+    for (guint i = 0; i < columns; i++)
+        g_strv_builder_add(cells, g_ptr_array_index(row->cells, i));
+    return g_strv_builder_end(cells);
+}
+
+/* Whether the line is what this sweep writes of its next point; takes it then. */
+static bool
+take_line(LhSweepRun *run, const Line *line)
+{
+    g_autoptr(GPtrArray) rows = lh_sweep_new_rows();
+    const guint columns = g_strv_length(run->sweep->columns);
+
+    if (run->first == run->mine->len || line->point != lh_sweep_mine_at(run, run->first))
+        return false;
+    for (guint i = 0; i < line->rows->len; i++) {
+        char **cells = cells_of(&g_array_index(line->rows, Row, i), columns);
+
+        if (cells == NULL)
+            return false;
+        g_ptr_array_add(rows, cells);
+    }
+    lh_sweep_point(run->sweep, lh_sweep_mine_at(run, run->first++))->rows = g_steal_pointer(&rows);
+    return true;
+}
+
+static bool
+read_sweep_line(LhSweepRun *run, const char *path, const char *text, guint number, GError **error)
+{
+    g_autoptr(LhJson) json = lh_json_parse(path, text, strlen(text), NULL);
+    Line line = { 0 };
+    const bool read = json != NULL && lh_json_decode(json, line_fields, &line, false, NULL);
+    const bool taken = read && take_line(run, &line);
+
+    if (read)
+        lh_json_clear(line_fields, &line);
+    if (!taken)
+        g_set_error(error, LH_ERROR, LH_ERROR_INPUT,
+                    "%s: line %u is none that this sweep writes there, so the file cannot be gone "
+                    "on from; remove it, or give another name",
+                    path, number);
+    return taken;
+}
+
+/* On one line, without its end; caller frees. */
+static char *
+line_text(void (*write)(LhJsonWriter *w, const LhSweepRun *run, guint index), const LhSweepRun *run,
+          guint index)
+{
+    GString *line = g_string_new(NULL);
+    LhJsonWriter *w = lh_jsonw_new(line, true);
+
+    lh_jsonw_object_begin(w, NULL);
+    write(w, run, index);
+    lh_jsonw_object_end(w);
+    lh_jsonw_free(w);
+    return g_strchomp(g_string_free(line, FALSE));
+}
+
+static void
+write_first(LhJsonWriter *w, const LhSweepRun *run, guint index)
+{
+    lh_jsonw_string(w, "schema", LH_SWEEP_LINES_SCHEMA);
+    lh_jsonw_string(w, "version", LH_VERSION);
+    lh_jsonw_string(w, "query_sha256", run->sweep->query_sha256);
+    if (index > 0) {
+        lh_jsonw_uint(w, "shard", index);
+        lh_jsonw_uint(w, "shards", run->query->shards);
+    }
+}
+
+static void
+write_point(LhJsonWriter *w, const LhSweepRun *run, guint index)
+{
+    const GPtrArray *rows = lh_sweep_point(run->sweep, index)->rows;
+
+    lh_jsonw_uint(w, "point", index);
+    lh_jsonw_array_begin(w, "rows");
+    for (guint i = 0; i < rows->len; i++) {
+        lh_jsonw_object_begin(w, NULL);
+        lh_jsonw_array_begin(w, "cells");
+        for (char **cell = g_ptr_array_index(rows, i); *cell != NULL; cell++)
+            lh_jsonw_string(w, NULL, *cell);
+        lh_jsonw_array_end(w);
+        lh_jsonw_object_end(w);
+    }
+    lh_jsonw_array_end(w);
+}
+
+static bool
+read_lines(LhSweepRun *run, const char *path, const GPtrArray *lines, GError **error)
+{
+    for (guint i = 0; i < lines->len; i++) {
+        if (!read_sweep_line(run, path, g_ptr_array_index(lines, i), i + 2, error))
+            return false;
+    }
+    return true;
+}
+
+/* Takes the points that the file has, of which @shard is: from 1, or 0 for that of the whole sweep.
+ * Leaves the file open, to be gone on with. */
+static bool
+open_file(LhSweepRun *run, const char *path, guint shard, GError **error)
+{
+    g_autofree char *first = line_text(write_first, run, shard);
+    g_autoptr(GPtrArray) lines = NULL;
+
+    run->first = 0;
+    run->journal = lh_append_log_open(path, first, &lines, error);
+    if (run->journal == NULL || !read_lines(run, path, lines, error))
+        return false;
+    run->written = run->first;
+    return true;
+}
+
+/* The points of a shard, from 1, or all. */
+static void
+choose_mine(LhSweepRun *run, guint shard)
+{
+    const guint step = shard > 0 ? run->query->shards : 1;
+
+    g_array_set_size(run->mine, 0);
+    for (guint i = shard > 0 ? shard - 1 : 0; i < run->sweep->points->len; i += step)
+        g_array_append_val(run->mine, i);
+}
+
+/* Says what a shard's file does not have. */
+static void
+note_lost(LhSweepRun *run, guint shard, const char *path, bool found)
+{
+    g_autofree char *name = g_path_get_basename(path);
+
+    if (run->first == run->mine->len)
+        return;
+    g_ptr_array_add(run->sweep->lost,
+                    found ? g_strdup_printf("shard %u of %u did not end: %s has %u of its %u "
+                                            "points, and the others are looked at now",
+                                            shard, run->query->shards, name, run->first,
+                                            run->mine->len)
+                          : g_strdup_printf("shard %u of %u is lost: there is no %s, and its %u "
+                                            "points are looked at now",
+                                            shard, run->query->shards, name, run->mine->len));
+}
+
+/* Takes what the file of a shard has. */
+static bool
+take_shard(LhSweepRun *run, guint shard, GError **error)
+{
+    g_autofree char *path = lh_sweep_shard_file(run->query->points_file, shard, run->query->shards);
+    const bool found = g_file_test(path, G_FILE_TEST_EXISTS);
+    bool ok = true;
+
+    choose_mine(run, shard);
+    run->first = 0;
+    if (found)
+        ok = open_file(run, path, shard, error);
+    lh_append_log_free(g_steal_pointer(&run->journal));
+    if (ok)
+        note_lost(run, shard, path, found);
+    return ok;
+}
+
+bool
+lh_sweep_open_files(LhSweepRun *run, GError **error)
+{
+    const LhSweepQuery *q = run->query;
+    g_autofree char *path = q->shard > 0 ? lh_sweep_shard_file(q->points_file, q->shard, q->shards)
+                                         : g_strdup(q->points_file);
+
+    for (guint shard = 1; q->shard == 0 && shard <= q->shards; shard++) {
+        if (!take_shard(run, shard, error))
+            return false;
+    }
+    choose_mine(run, q->shard);
+    run->sweep->in_shard = run->mine->len;
+    run->first = 0;
+    if (path != NULL && !open_file(run, path, q->shard, error))
+        return false;
+    for (guint i = 0; i < run->mine->len; i++)
+        run->done += lh_sweep_point(run->sweep, lh_sweep_mine_at(run, i))->rows != NULL;
+    return true;
+}
+
+char *
+lh_sweep_shard_file(const char *points_file, guint shard, guint shards)
+{
+    return g_strdup_printf("%s.%u-of-%u", points_file, shard, shards);
+}
+
+void
+lh_sweep_write_done(LhSweepRun *run)
+{
+    while (run->journal != NULL && run->written < run->mine->len &&
+           lh_sweep_point(run->sweep, lh_sweep_mine_at(run, run->written))->rows != NULL) {
+        g_autofree char *line = line_text(write_point, run, lh_sweep_mine_at(run, run->written++));
+
+        lh_append_log_append(run->journal, line);
+    }
+}
