@@ -1,4 +1,3 @@
-/* See the header. */
 #include "cli/compare_page.h"
 
 #include "base/error.h"

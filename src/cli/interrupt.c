@@ -1,4 +1,3 @@
-/* See the header. */
 #include "cli/interrupt.h"
 
 #include <glib.h>

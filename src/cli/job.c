@@ -1,4 +1,3 @@
-/* See the header. */
 #include "cli/job.h"
 
 #include "base/error.h"

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "cli/plan_live.h"
 
 #include "base/files/output.h"

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "cli/saved.h"
 
 #include "base/error.h"

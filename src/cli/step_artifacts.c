@@ -1,4 +1,3 @@
-/* See the header. */
 #include "cli/step_artifacts.h"
 
 #include "base/error.h"

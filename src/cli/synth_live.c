@@ -1,4 +1,3 @@
-/* See the header. */
 #include "cli/synth_live.h"
 
 #include "base/units.h"

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "cli/terminal.h"
 
 #include <glib.h>

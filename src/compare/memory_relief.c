@@ -1,4 +1,3 @@
-/* See the header. */
 #include "compare/memory_relief.h"
 
 #include "program/live.h"

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "compare/sensitivity.h"
 
 #include "program/cursor.h"

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "compare/step_watch.h"
 
 #include "program/cursor.h"

@@ -1,4 +1,4 @@
-/* See the header. Nothing else is asked of these runs, so that hooks only hear of their progress.
+/* Nothing else is asked of these runs, so that hooks only hear of their progress.
  */
 #include "compare/time_range.h"
 

@@ -1,4 +1,4 @@
-/* See the header. Ops are told apart by walking every rank's program once more. */
+/* Ops are told apart by walking every rank's program once more. */
 #include "critical_path/critical.h"
 
 #include "program/cursor.h"

@@ -1,5 +1,5 @@
 /*
- * See the header. A run is a graph of events as a simulated one is (sim/slack.h): of each op
+ * A run is a graph of events as a simulated one is (sim/slack.h): of each op
  * that it is issued, begins and ends. An event is as late as the last of what it waits for, and
  * what it takes from there is what was measured. Left out is what lies between the ends of one
  * message: how its bytes shared links with others is not recorded.

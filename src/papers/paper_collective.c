@@ -1,5 +1,5 @@
 /*
- * See the header. A collective that starts on all ranks at once and alone takes in a run what the
+ * A collective that starts on all ranks at once and alone takes in a run what the
  * closed form says; so none is played.
  */
 #include "papers/paper_collective.h"

@@ -1,5 +1,5 @@
 /*
- * See the header. Constants are fitted to the least squares of the logarithms of predicted over
+ * Constants are fitted to the least squares of the logarithms of predicted over
  * published, over the logarithms of the constants, by the steps of Levenberg and Marquardt: slopes
  * are those of a small change of one constant. Constants stay within what files may say of them.
  */

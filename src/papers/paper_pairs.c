@@ -1,4 +1,3 @@
-/* See the header. */
 #include "papers/paper_pairs.h"
 
 #include <math.h>

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "planner/baseline_config.h"
 
 #include "compare/step_plan.h"

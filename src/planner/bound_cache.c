@@ -1,4 +1,4 @@
-/* See the header. There are as many of what is taken as threads have had at a time. */
+/* There are as many of what is taken as threads have had at a time. */
 #include "planner/bound_cache.h"
 
 #include <pthread.h>

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "planner/capacity.h"
 
 #include "base/error.h"

@@ -1,4 +1,4 @@
-/* See the header. A process tells lines: the first one of its state, the others of outcomes. */
+/* A process tells lines: the first one of its state, the others of outcomes. */
 #include "planner/distributed_search.h"
 
 #include "base/error.h"

@@ -1,5 +1,5 @@
 /*
- * See the header. Ranks that differ in tensor- or data-parallel rank alone have the same program
+ * Ranks that differ in tensor- or data-parallel rank alone have the same program
  * but for whom they talk to, and the first of them has as much to do as any: those of one
  * context-parallel group stand for all, in a pipeline those of one group of each stage.
  */

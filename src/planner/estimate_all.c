@@ -1,4 +1,3 @@
-/* See the header. */
 #include "planner/estimate_all.h"
 
 #include "base/threads.h"

@@ -1,5 +1,5 @@
 /*
- * See the header. A run that was begun ahead has the cut of then, and is given later ones when they
+ * A run that was begun ahead has the cut of then, and is given later ones when they
  * are known: never a lower one than that of its own round. So it was run far enough, and what would
  * have been given up in its own round is so afterwards.
  */

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "planner/plan.h"
 
 #include "base/error.h"

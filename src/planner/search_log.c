@@ -1,4 +1,3 @@
-/* See the header. */
 #include "planner/search_log.h"
 
 #include "base/error.h"

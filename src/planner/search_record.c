@@ -1,4 +1,3 @@
-/* See the header. */
 #include "planner/search_record.h"
 
 #include "base/json/json.h"

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "planner/step_decomposition.h"
 
 #include "program/cursor.h"

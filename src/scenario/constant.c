@@ -1,5 +1,5 @@
 /*
- * See the header. Efficiencies stay at most 1, and slowdowns at least: a fit that wants more has
+ * Efficiencies stay at most 1, and slowdowns at least: a fit that wants more has
  * another reason.
  */
 #include "scenario/constant.h"

@@ -1,5 +1,5 @@
 /*
- * See the header. A class is measured by two ranks alone (calibrate/calibrate_gpu.c): the first
+ * A class is measured by two ranks alone (calibrate/calibrate_gpu.c): the first
  * one, and the first that it meets over such links, in another node those of the NICs.
  */
 #include "scenario/profile_links.h"

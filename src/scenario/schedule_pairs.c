@@ -1,4 +1,3 @@
-/* See the header. */
 #include "scenario/schedule_pairs.h"
 
 #include "base/error.h"

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "scenario/setup_step.h"
 
 #include "base/error.h"

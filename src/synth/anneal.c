@@ -1,4 +1,4 @@
-/* See the header. Moves are undone if they are not taken: nothing is copied but the best. */
+/* Moves are undone if they are not taken: nothing is copied but the best. */
 #include "synth/anneal.h"
 
 #include "base/rng.h"

@@ -1,4 +1,4 @@
-/* See the header. All counters are integers, so that moves leave nothing behind. */
+/* All counters are integers, so that moves leave nothing behind. */
 #include "synth/assignment.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /*
- * See the header. The forward pass, and what all ranks have in common; the rest is writer.c's.
+ * The forward pass, and what all ranks have in common; the rest is writer.c's.
  */
 #include "synth/generator.h"
 

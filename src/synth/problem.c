@@ -1,4 +1,4 @@
-/* See the header. Chunks are equal, and whole segments of ranks. */
+/* Chunks are equal, and whole segments of ranks. */
 #include "synth/problem.h"
 
 #include "base/error.h"

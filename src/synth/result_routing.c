@@ -1,4 +1,3 @@
-/* See the header. */
 #include "synth/result_routing.h"
 
 uint32_t

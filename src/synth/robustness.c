@@ -1,5 +1,5 @@
 /*
- * See the header. A judge is the setup with another network, another jitter and other seeds. What
+ * A judge is the setup with another network, another jitter and other seeds. What
  * is played is a list of tasks, each of which writes one time, so that threads change nothing; a
  * contender that has lost a run is not played on, since it cannot be chosen, except the first,
  * whose times are the answer if none holds.

@@ -1,5 +1,5 @@
 /*
- * See the header. Candidates come in batches: those of a batch are independent, and the next batch
+ * Candidates come in batches: those of a batch are independent, and the next batch
  * knows the best of all before it, so the number of threads changes nothing. The first part of the
  * budget goes through the portfolio, the rest stays near the best.
  */

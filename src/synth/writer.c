@@ -1,4 +1,3 @@
-/* See the header. */
 #include "synth/writer.h"
 
 #include "program/work.h"

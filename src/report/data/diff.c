@@ -1,4 +1,3 @@
-/* See the header. */
 #include "report/data/diff.h"
 
 #include "base/error.h"

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "report/data/plan_values.h"
 
 #include "compare/error_bar.h"

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "report/data/record.h"
 
 #include "report/data/describe_options.h"

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "report/data/result_values.h"
 
 #include "compare/error_bar.h"

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "report/data/sweep_values.h"
 
 #include "report/data/query_stamp.h"

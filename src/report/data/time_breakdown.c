@@ -1,4 +1,3 @@
-/* See the header. */
 #include "report/data/time_breakdown.h"
 
 #include "compare/totals.h"

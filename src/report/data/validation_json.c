@@ -1,4 +1,3 @@
-/* See the header. */
 #include "report/data/validation_json.h"
 
 #include "base/files/data_files.h"

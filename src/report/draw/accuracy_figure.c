@@ -1,5 +1,5 @@
 /*
- * See the header. Both axes of a panel are logarithmic and equally long, so that what is predicted
+ * Both axes of a panel are logarithmic and equally long, so that what is predicted
  * right lies on the diagonal, and equal shares off are equally far from it.
  */
 #include "report/draw/accuracy_figure.h"

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "report/draw/html_timeline.h"
 
 #include "base/escape.h"

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "report/draw/lane_kinds.h"
 
 #include "report/draw/figure.h"

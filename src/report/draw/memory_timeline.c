@@ -1,4 +1,3 @@
-/* See the header. */
 #include "report/draw/memory_timeline.h"
 
 #include "base/files/output.h"

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "report/draw/plan_figure.h"
 
 #include "report/base/text.h"

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "report/draw/sweep_figure.h"
 
 #include "base/error.h"

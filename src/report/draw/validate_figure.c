@@ -1,4 +1,3 @@
-/* See the header. */
 #include "report/draw/validate_figure.h"
 
 #include "report/base/text.h"

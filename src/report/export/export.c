@@ -1,4 +1,3 @@
-/* See the headers. */
 #include "report/export/export.h"
 
 #include "base/files/output.h"

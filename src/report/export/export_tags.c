@@ -1,4 +1,3 @@
-/* See the header. */
 #include "report/export/export_tags.h"
 
 #include "program/program.h"

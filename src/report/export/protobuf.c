@@ -1,4 +1,3 @@
-/* See the header. */
 #include "report/export/protobuf.h"
 
 #include <string.h>

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "report/export/trace.h"
 
 #include "base/files/output.h"

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "report/page/page.h"
 
 #include "base/escape.h"

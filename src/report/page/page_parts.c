@@ -1,4 +1,3 @@
-/* See the header. */
 #include "report/page/page_parts.h"
 
 #include "base/files/output.h"

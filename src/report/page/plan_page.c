@@ -1,4 +1,3 @@
-/* See the header. */
 #include "report/page/plan_page.h"
 
 #include "report/base/text.h"

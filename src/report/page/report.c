@@ -1,4 +1,3 @@
-/* See the header. */
 #include "report/page/report.h"
 
 #include "report/base/text.h"

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "report/page/sweep_page.h"
 
 #include "report/draw/sweep_figure.h"

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "report/page/validate_page.h"
 
 #include "report/draw/validate_figure.h"

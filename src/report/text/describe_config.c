@@ -1,4 +1,3 @@
-/* See the header. */
 #include "report/text/describe_config.h"
 
 #include "base/escape.h"

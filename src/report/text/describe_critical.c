@@ -1,4 +1,3 @@
-/* See the header. */
 #include "report/text/describe_critical.h"
 
 #include "report/base/text.h"

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "report/text/describe_diff.h"
 
 #include "base/escape.h"

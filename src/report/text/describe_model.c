@@ -1,4 +1,3 @@
-/* See the header. */
 #include "report/text/describe_model.h"
 
 #include "model/parameters.h"

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "report/text/describe_relief.h"
 
 #define SHOWN 3

@@ -1,4 +1,4 @@
-/* See the header. What is rounded for people stays exact for machines. */
+/* What is rounded for people stays exact for machines. */
 #include "report/text/number_cells.h"
 
 #include "report/base/text.h"

@@ -1,5 +1,5 @@
 /*
- * See the header. Errors are shares in JSON and CSV, and per cent for people.
+ * Errors are shares in JSON and CSV, and per cent for people.
  */
 #include "report/text/reproduction.h"
 

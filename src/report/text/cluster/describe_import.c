@@ -1,4 +1,3 @@
-/* See the header. */
 #include "report/text/cluster/describe_import.h"
 
 #include "measure/fit.h"

@@ -1,5 +1,5 @@
 /*
- * See the header. Bandwidths are GB/s of 10^9 bytes, as nccl-tests has them: algbw is size over
+ * Bandwidths are GB/s of 10^9 bytes, as nccl-tests has them: algbw is size over
  * time, busbw what that stands for on the busiest link of rings.
  */
 #include "report/text/cluster/describe_log_check.h"
