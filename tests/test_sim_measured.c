@@ -8,10 +8,10 @@
 #include "base/rng.h"
 #include "run_tests.h"
 #include "share.h"
-#include "sim/engine.h"
 #include "sim/network/collectives/collective_times.h"
 #include "sim/network/collectives/nccl_measured.h"
 #include "sim/network/levers.h"
+#include "sim/sim_private.h"
 #include "sim_single.h"
 
 #include <math.h>

@@ -5,7 +5,7 @@
  *
  * All events of one instant are handled before the network is solved again.
  */
-#include "sim/engine.h"
+#include "sim/sim_private.h"
 
 #include "base/error.h"
 
@@ -13,130 +13,6 @@
 
 #define PROGRESS_EVENTS (1u << 16)
 #define REPORTED_RANKS 4
-
-/* ---- why a rank is idle ---- */
-
-/* The op that is due next on the stream could run, had its host issued it. */
-static inline bool
-waits_for_host(const LhEngine *e, const LhSimRank *rank, uint32_t stream)
-{
-    const uint32_t head = lh_queue(rank, stream)->head;
-    LhNode *node;
-
-    if (head == LH_NO_NODE)
-        return false;
-    node = lh_node(&rank->nodes, head);
-    return node->state == LH_NODE_QUEUED && node->gate == LH_NO_NODE && node->issued_ps > e->now &&
-           lh_node_is_free(&rank->nodes, node);
-}
-
-/*
- * Why the rank computes nothing right now: its host is late with the op that is due; or data for it
- * is on the way (the highest tier that moves); or it waits for another rank to get there.
- */
-static uint8_t
-why_idle(const LhEngine *e, const LhSimRank *rank)
-{
-    for (uint32_t s = 0; s < e->streams_count; s++)
-        if (lh_stream_computes(e, s) && waits_for_host(e, rank, s))
-            return LH_IDLE_HOST;
-    for (uint32_t tier = LH_TIERS; tier-- > 0;)
-        if (rank->moving[tier] > 0)
-            return (uint8_t)(LH_IDLE_COMM + tier);
-    if (rank->communicating > 0)
-        return LH_IDLE_IMBALANCE;
-    for (uint32_t s = 0; s < e->streams_count; s++)
-        if (waits_for_host(e, rank, s))
-            return LH_IDLE_HOST;
-    return LH_IDLE_IMBALANCE;
-}
-
-void
-lh_engine_classify_idle(LhEngine *e, LhSimRank *rank)
-{
-    lh_idle_accounting_change(&rank->account, e->now, why_idle(e, rank));
-}
-
-/* ---- completion ---- */
-
-/* Tells of the op as of every rank that is asked about and that this one stands for. */
-static void
-tell_op(const LhEngine *e, const LhTimelineRecord *record)
-{
-    const uint32_t stride = e->params->timeline_stride;
-
-    if (stride == 0)
-        e->params->timeline(e->params->timeline_data, record);
-    for (uint32_t r = 0; stride > 0 && r < e->ranks_count; r += stride) {
-        LhTimelineRecord like = *record;
-
-        like.rank = r;
-        if (lh_engine_like(e, r) == record->rank)
-            e->params->timeline(e->params->timeline_data, &like);
-    }
-}
-
-static void
-record(LhEngine *e, const LhSimRank *rank, uint32_t id)
-{
-    const LhNode *node = lh_node(&rank->nodes, id);
-    LhTimelineRecord record = { .rank = rank->index,
-                                .op = id,
-                                .kind = node->kind,
-                                .stream = node->stream,
-                                .phase = node->phase,
-                                .tier = node->tier,
-                                .step = node->step,
-                                .layer = node->layer,
-                                .micro_batch = node->micro_batch,
-                                .module = node->module,
-                                .kernel = (LhKernelId)node->kernel,
-                                .issued_ps = node->issued_ps,
-                                .start_ps = node->start_ps,
-                                .end_ps = e->now,
-                                .bytes = node->bytes,
-                                .flops = node->flops };
-
-    lh_transit_end(e, &record);
-    tell_op(e, &record);
-}
-
-void
-lh_engine_complete(LhEngine *e, LhSimRank *rank, uint32_t id)
-{
-    LhNode *node = lh_node(&rank->nodes, id);
-    LhQueue *queue = lh_queue(rank, node->stream);
-    LhRankResult *result = &e->results[rank->index];
-
-    if (e->causes != NULL)
-        lh_path_recorder_op_ends(e->causes, rank->index, id, node, e->now);
-    if (e->repeat != NULL)
-        lh_fast_forward_note_op(e, LH_EVENT_OP_ENDS, rank, id);
-    node->state = LH_NODE_DONE;
-    result->finish_ps = e->now + e->skipped_ps;
-    if (rank->tails_ps != NULL)
-        e->least_ps = MAX(e->least_ps, result->finish_ps + g_array_index(rank->tails_ps, LhTime,
-                                                                         id + rank->skipped_ops));
-    queue->head = node->next;
-    if (node->next == LH_NO_NODE)
-        queue->tail = LH_NO_NODE;
-    if (node->kind == LH_OP_COMPUTE) {
-        if (--rank->computing > 0) {
-            lh_share_sms(e, rank);
-        } else if (e->machines != NULL) {
-            lh_engine_machine(e, rank)->computing--;
-            lh_share_cores(e, rank);
-        }
-        e->events += lh_engine_weight(e, rank->index);
-    } else {
-        if (--rank->communicating == 0)
-            result->comm_ps += e->now - rank->communicating_ps;
-        lh_share_hold(e, rank, -(int32_t)node->ctas);
-    }
-    if (e->params->timeline != NULL)
-        record(e, rank, id);
-    lh_nodes_retire(&rank->nodes);
-}
 
 /* ---- streams ---- */
 
@@ -361,8 +237,8 @@ takes_too_long(const LhEngine *e, LhTime next)
            !all_finished(e);
 }
 
-static void
-run(LhEngine *e)
+void
+lh_engine_run(LhEngine *e)
 {
     uint64_t reported = 0;
 
@@ -395,59 +271,4 @@ run(LhEngine *e)
     }
     if (e->error == NULL && !all_finished(e))
         deadlock(e);
-}
-
-/* Plays it with @fold. NULL without error if that stands in the way: then it becomes less. */
-static LhSimResult *
-play(const LhSimParams *params, LhSymmetryGroups *fold, GError **error)
-{
-    LhEngine engine = { 0 };
-    LhSimResult *result = NULL;
-
-    lh_engine_init(&engine, params, fold);
-    run(&engine);
-    if (engine.error == NULL)
-        result = lh_engine_summarise(&engine);
-    if (engine.differ) {
-        *fold = lh_symmetry_less(fold, engine.row);
-        g_clear_error(&engine.error);
-    } else if (engine.error != NULL) {
-        g_clear_pointer(&result, lh_sim_result_free);
-        g_propagate_error(error, engine.error);
-    }
-    if (params->ended_ps != NULL)
-        *params->ended_ps = engine.now + engine.skipped_ps;
-    lh_engine_clear(&engine);
-    return result;
-}
-
-/* Whether what is asked treats all ranks alike. */
-static bool
-may_fold(const LhSimParams *p)
-{
-    const bool stragglers = p->stragglers != NULL && p->stragglers->len > 0;
-    const bool faults = p->network->faults != NULL && p->network->faults->len > 0;
-    const bool watched =
-        (p->timeline != NULL && p->timeline_stride == 0) || p->memory != NULL || p->links != NULL;
-
-    return !p->unfolded && p->device->machine_ranks == 0 && !stragglers && !faults && !watched &&
-           p->jitter <= 0 && p->compute_time == NULL && p->steps_max == 0 && !p->precedence &&
-           p->time_share == NULL;
-}
-
-LhSimResult *
-lh_simulate(const LhSimParams *params, GError **error)
-{
-    LhSymmetryGroups fold = { .of = { 1, 1, 1 }, .kept = 1, .ranks = params->network->ranks };
-    GError *cause = NULL;
-    LhSimResult *result = NULL;
-
-    g_assert(params->network->ranks == lh_program_ranks(params->program));
-    if (may_fold(params))
-        fold = lh_symmetry_choose(params->program, params->network, params->network_model);
-    while (result == NULL && cause == NULL)
-        result = play(params, &fold, &cause);
-    if (cause != NULL)
-        g_propagate_error(error, cause);
-    return result;
 }

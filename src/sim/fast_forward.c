@@ -1,8 +1,9 @@
-/* See the header. */
 #include "sim/fast_forward.h"
 
 #include "sim/cost/op_hash.h"
-#include "sim/engine.h"
+#include "sim/run_counts.h"
+#include "sim/sim_private.h"
+#include "sim/state_hash.h"
 
 #include <string.h>
 
@@ -29,17 +30,6 @@ typedef struct {
     LhCursor behind;  /* these */
 } Issued;
 
-/* All that is counted. */
-typedef struct {
-    uint64_t events, ops;
-    double spent_s, uncertain_s, judged_s;
-    LhTime *host_ps;
-    LhRankResult *ranks; /* with what is not accounted for yet */
-    LhWide *links;
-    LhApart apart[LH_APARTS]; /* without folds */
-    uint64_t *whole_bytes;
-} Counts;
-
 struct _LhFastForward {
     uint32_t reference;          /* whose layers and micro-batches begin windows */
     uint16_t layer, micro_batch; /* where its first stream is */
@@ -57,10 +47,10 @@ struct _LhFastForward {
     uint32_t rest, rests;
     bool left_out; /* what repeats the period that is recorded */
     LhTime since_ps;
-    uint64_t state; /* when it began */
-    bool sync;      /* a host waits in it */
-    Issued *issued; /* [ranks] */
-    Counts counts;  /* when it began */
+    uint64_t state;     /* when it began */
+    bool sync;          /* a host waits in it */
+    Issued *issued;     /* [ranks] */
+    LhRunCounts counts; /* when it began */
     LhOpBuffer buffer;
 };
 
@@ -136,77 +126,6 @@ lh_fast_forward_issue(LhEngine *e, const LhSimRank *rank, LhNode *node, const Lh
     }
 }
 
-/* ---- states ---- */
-
-/* How far the rank's streams and host are, and what its account of time remembers of the window. */
-static uint64_t
-mix_rank(uint64_t hash, const LhEngine *e, const LhSimRank *rank)
-{
-    const LhIdleAccounting *a = &rank->account;
-
-    hash = lh_mix(hash, rank->nodes.issued - rank->nodes.first);
-    hash = lh_mix(hash, rank->gate == LH_NO_NODE ? 0 : 1 + rank->nodes.issued - rank->gate);
-    for (uint32_t s = 0; s < e->streams_count; s++) {
-        const LhQueue *queue = lh_queue(rank, s);
-
-        hash = lh_mix(hash, queue->head == LH_NO_NODE ? 0 : rank->nodes.issued - queue->head);
-    }
-    hash = lh_mix(hash, (uint64_t)rank->ended << 48 | (uint64_t)rank->ctas << 16 |
-                            (uint64_t)rank->computing << 8 | rank->communicating);
-    hash = lh_mix_bytes(hash, &rank->speed, sizeof(rank->speed));
-    for (uint32_t tier = 0; tier < LH_TIERS; tier++)
-        hash = lh_mix(hash, rank->moving[tier]);
-    hash = lh_mix(hash, a->why);
-    if (a->why != LH_BUSY)
-        hash = lh_mix(hash, (uint64_t)(e->now - a->accounted_ps));
-    for (uint32_t i = 0; i < MIN(a->spans_count, LH_SPANS_KEPT); i++) {
-        const LhPastSpan *span = &a->spans[(a->spans_count - 1 - i) % LH_SPANS_KEPT];
-
-        if (span->to_ps <= e->repeat->began_ps)
-            break;
-        hash = lh_mix(hash, span->why);
-        hash = lh_mix(hash, (uint64_t)(e->now - span->to_ps));
-        hash = lh_mix(hash, (uint64_t)(e->now - MAX(span->from_ps, e->repeat->began_ps)));
-    }
-    return hash;
-}
-
-/* An op that is not done: what it is, and how much of it is left. Of messages that is what has
- * happened since it started. */
-static uint64_t
-mix_node(uint64_t hash, const LhEngine *e, const LhNode *node)
-{
-    hash = lh_mix(hash, node->alike);
-    hash = lh_mix(hash, (uint64_t)node->state << 48 | (uint64_t)node->timed << 40 |
-                            (uint64_t)node->after_count << 32 | node->pending);
-    hash = lh_mix(hash, (uint64_t)MAX(node->issued_ps - e->now, 0));
-    if (node->kind != LH_OP_COMPUTE)
-        return hash;
-    hash = lh_mix_bytes(hash, &node->work_ps, sizeof(node->work_ps));
-    if (node->state == LH_NODE_RUNNING) {
-        hash = lh_mix(hash, (uint64_t)(e->now - node->updated_ps));
-        hash = lh_mix_bytes(hash, &node->rate, sizeof(node->rate));
-    }
-    return hash;
-}
-
-static uint64_t
-state_now(const LhEngine *e)
-{
-    uint64_t hash = 0;
-
-    for (uint32_t r = 0; r < e->ranks_count; r++) {
-        const LhNodes *nodes = &e->ranks[r].nodes;
-
-        for (uint32_t id = nodes->first; lh_engine_plays(e, r) && id < nodes->issued; id++) {
-            const LhNode *node = lh_node(nodes, id);
-
-            hash = node->state == LH_NODE_DONE ? lh_mix(hash, 0) : mix_node(hash, e, node);
-        }
-    }
-    return hash;
-}
-
 static void
 end_window(LhEngine *e)
 {
@@ -217,124 +136,12 @@ end_window(LhEngine *e)
     for (uint32_t r = 0; r < e->ranks_count; r++) {
         if (!lh_engine_plays(e, r))
             continue;
-        hash = mix_rank(hash, e, &e->ranks[r]);
+        hash = lh_state_hash_rank(hash, e, &e->ranks[r], p->began_ps);
         p->bases[r] = e->ranks[r].nodes.issued;
     }
     p->hashes[p->windows++ % WINDOWS] = hash;
     p->hash = 0;
     p->began_ps = e->now;
-}
-
-/* ---- counts ---- */
-
-/* What the rank's results would be if everyone were asked now. */
-static LhRankResult
-result_so_far(const LhEngine *e, uint32_t r)
-{
-    const LhSimRank *rank = &e->ranks[r];
-    LhRankResult result = e->results[r];
-    const LhTime open_ps = e->now - rank->account.accounted_ps;
-
-    if (rank->account.why == LH_BUSY)
-        result.busy_ps += open_ps;
-    else
-        result.idle_ps[rank->account.why] += open_ps;
-    if (rank->communicating > 0)
-        result.comm_ps += e->now - rank->communicating_ps;
-    return result;
-}
-
-static void
-counts_clear(Counts *c)
-{
-    g_free(c->host_ps);
-    g_free(c->ranks);
-    g_free(c->links);
-    g_free(c->whole_bytes);
-    for (uint32_t i = 0; i < LH_APARTS; i++) {
-        g_free(c->apart[i].sent_bytes);
-        g_free(c->apart[i].link_bytes);
-    }
-    *c = (Counts){ 0 };
-}
-
-static void
-counts_take(Counts *c, const LhEngine *e)
-{
-    const gsize links = e->network->links_count;
-
-    counts_clear(c);
-    c->events = e->events;
-    c->ops = e->ops;
-    c->spent_s = e->cost.spent_s;
-    c->uncertain_s = e->cost.uncertain_s;
-    c->judged_s = e->cost.judged_s;
-    c->host_ps = g_new(LhTime, e->ranks_count);
-    c->ranks = g_new(LhRankResult, e->ranks_count);
-    for (uint32_t r = 0; r < e->ranks_count; r++) {
-        c->host_ps[r] = e->ranks[r].host_ps;
-        c->ranks[r] = result_so_far(e, r);
-    }
-    c->links = g_new(LhWide, links);
-    for (uint32_t i = 0; i < links; i++)
-        c->links[i] = lh_flows_link_bytes(e->moving.flows, i);
-    for (uint32_t i = 0; i < LH_APARTS && e->folded; i++) {
-        c->apart[i].sent_bytes =
-            g_memdup2(e->apart[i].sent_bytes, (gsize)e->ranks_count * LH_TIERS * sizeof(uint64_t));
-        c->apart[i].link_bytes = g_memdup2(e->apart[i].link_bytes, links * sizeof(uint64_t));
-    }
-    if (e->folded)
-        c->whole_bytes = g_memdup2(e->whole_bytes, links * sizeof(uint64_t));
-}
-
-/* Each number grows by @times what it has grown by since @before. */
-static void
-extrapolate(uint64_t *numbers, const uint64_t *before, gsize count, uint64_t times)
-{
-    for (gsize i = 0; i < count; i++)
-        numbers[i] += times * (numbers[i] - before[i]);
-}
-
-static void
-grow_rank(LhEngine *e, uint32_t r, const LhRankResult *before, uint64_t times)
-{
-    const LhRankResult now = result_so_far(e, r);
-    LhRankResult *result = &e->results[r];
-
-    result->busy_ps += (LhTime)times * (now.busy_ps - before->busy_ps);
-    for (int i = 0; i < LH_IDLE_PARTS; i++)
-        result->idle_ps[i] += (LhTime)times * (now.idle_ps[i] - before->idle_ps[i]);
-    result->comm_ps += (LhTime)times * (now.comm_ps - before->comm_ps);
-    extrapolate(&result->flops, &before->flops, 1, times);
-    extrapolate(&result->dense_flops, &before->dense_flops, 1, times);
-    extrapolate(&result->bytes_sent, &before->bytes_sent, 1, times);
-    extrapolate(result->bytes_by_tier, before->bytes_by_tier, LH_TIERS, times);
-}
-
-static void
-counts_grow(LhEngine *e, const Counts *before, uint64_t times)
-{
-    const gsize links = e->network->links_count;
-
-    extrapolate(&e->events, &before->events, 1, times);
-    extrapolate(&e->ops, &before->ops, 1, times);
-    e->cost.spent_s += (double)times * (e->cost.spent_s - before->spent_s);
-    e->cost.uncertain_s += (double)times * (e->cost.uncertain_s - before->uncertain_s);
-    e->cost.judged_s += (double)times * (e->cost.judged_s - before->judged_s);
-    for (uint32_t r = 0; r < e->ranks_count; r++)
-        grow_rank(e, r, &before->ranks[r], times);
-    for (uint32_t i = 0; i < links; i++) {
-        const LhWide grown = lh_flows_link_bytes(e->moving.flows, i) - before->links[i];
-
-        lh_flows_count_link(e->moving.flows, i, times * grown);
-    }
-    for (uint32_t i = 0; i < LH_APARTS && e->folded; i++) {
-        extrapolate(e->apart[i].sent_bytes, before->apart[i].sent_bytes,
-                    (gsize)e->ranks_count * LH_TIERS, times);
-        extrapolate(e->apart[i].link_bytes, before->apart[i].link_bytes, links, times);
-    }
-    if (e->folded)
-        extrapolate(e->whole_bytes, before->whole_bytes, links, times);
 }
 
 /* ---- what is left out ---- */
@@ -501,7 +308,7 @@ leave_out(LhEngine *e)
     for (uint32_t r = 0; r < e->ranks_count; r++)
         if (lh_engine_plays(e, r) && !is_whole(e, &e->ranks[r]))
             return false;
-    if (state_now(e) != p->state)
+    if (lh_state_hash(e) != p->state)
         return false;
     periods = periods_ahead(e);
     if (period_ps > 0) /* beyond the end of time the run is refused, as soon as it gets there */
@@ -512,7 +319,7 @@ leave_out(LhEngine *e)
     for (uint32_t r = 0; r < e->ranks_count; r++)
         if (lh_engine_plays(e, r))
             pass_periods(e, &e->ranks[r], periods);
-    counts_grow(e, &p->counts, periods);
+    lh_run_counts_grow(e, &p->counts, periods);
     e->skipped_ps += periods * period_ps;
     p->left_out = true;
     return true;
@@ -554,8 +361,8 @@ begin_period(LhEngine *e, uint32_t period)
         g_array_set_size(p->issued[r].hashes, 0);
         g_array_set_size(p->issued[r].changes, 0);
     }
-    p->state = state_now(e);
-    counts_take(&p->counts, e);
+    p->state = lh_state_hash(e);
+    lh_run_counts_take(&p->counts, e);
 }
 
 static void
@@ -644,7 +451,7 @@ lh_fast_forward_free(LhFastForward *p, uint32_t ranks)
         g_clear_pointer(&p->issued[r].hashes, g_array_unref);
         g_clear_pointer(&p->issued[r].changes, g_array_unref);
     }
-    counts_clear(&p->counts);
+    lh_run_counts_clear(&p->counts);
     lh_op_buffer_clear(&p->buffer);
     g_free(p->issued);
     g_free(p->bases);

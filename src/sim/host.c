@@ -4,7 +4,7 @@
  * of its device, and here it is only as far ahead as it must be: it looks at the next step when
  * some stream has nothing left to do.
  */
-#include "sim/engine.h"
+#include "sim/sim_private.h"
 
 #include "base/error.h"
 #include "program/work.h"

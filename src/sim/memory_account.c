@@ -2,7 +2,7 @@
  * What ranks hold over time. Memory is counted in the order of the host, as an allocator sees it,
  * and changes when the host gets to the op: behind a sync, when the sync has ended.
  */
-#include "sim/engine.h"
+#include "sim/sim_private.h"
 
 #include <string.h>
 

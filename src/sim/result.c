@@ -1,7 +1,7 @@
 /* Setting the engine up for a program, and what is said of a run. */
 #include "base/error.h"
 #include "sim/cost/provenance.h"
-#include "sim/engine.h"
+#include "sim/sim_private.h"
 
 #include <string.h>
 

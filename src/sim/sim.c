@@ -1,10 +1,6 @@
-/* Names and results of the simulator; the work is in engine.c. */
 #include "sim/sim.h"
 
-#include "base/rng.h"
-
-/* A picosecond takes longer than a run may; keeps products finite. */
-#define RANK_SLOWDOWN_MAX 1e18
+#include "sim/sim_private.h"
 
 const char *const lh_idle_names[] = {
     "imbalance", "nvlink", "pcie", "nic", "fabric", "host", NULL,
@@ -36,33 +32,57 @@ lh_sim_bubble_fraction(const LhSimResult *result)
     return (double)idle_ps / (double)((LhWide)result->ranks_count * result->makespan_ps);
 }
 
-void
-lh_sim_begin_cost(LhCost *cost, const LhSimParams *params)
+/* Plays it with @fold. NULL without error if that stands in the way: then it becomes less. */
+static LhSimResult *
+play(const LhSimParams *params, LhSymmetryGroups *fold, GError **error)
 {
-    lh_cost_init(cost, params->cost, params->device);
-    cost->framework = params->framework;
-    cost->trust = lh_call_trust(params->framework);
-    cost->serving = params->serving;
-}
+    LhEngine engine = { 0 };
+    LhSimResult *result = NULL;
 
-double
-lh_sim_slowdown(const LhSimParams *params, uint32_t rank)
-{
-    double slowdown = 1;
-
-    for (guint i = 0; params->stragglers != NULL && i < params->stragglers->len; i++) {
-        const LhStraggler *s = &g_array_index(params->stragglers, LhStraggler, i);
-
-        if (s->rank == rank)
-            slowdown = MIN(slowdown * s->slowdown, RANK_SLOWDOWN_MAX);
+    lh_engine_init(&engine, params, fold);
+    lh_engine_run(&engine);
+    if (engine.error == NULL)
+        result = lh_engine_summarise(&engine);
+    if (engine.differ) {
+        *fold = lh_symmetry_less(fold, engine.row);
+        g_clear_error(&engine.error);
+    } else if (engine.error != NULL) {
+        g_clear_pointer(&result, lh_sim_result_free);
+        g_propagate_error(error, engine.error);
     }
-    return slowdown;
+    if (params->ended_ps != NULL)
+        *params->ended_ps = engine.now + engine.skipped_ps;
+    lh_engine_clear(&engine);
+    return result;
 }
 
-double
-lh_sim_variation(const LhSimParams *params, uint32_t rank, uint32_t op)
+/* Whether what is asked treats all ranks alike. */
+static bool
+may_fold(const LhSimParams *p)
 {
-    return params->jitter > 0
-               ? 1 + params->jitter * (2 * lh_rng_uniform(params->seed, rank, op) - 1)
-               : 1;
+    const bool stragglers = p->stragglers != NULL && p->stragglers->len > 0;
+    const bool faults = p->network->faults != NULL && p->network->faults->len > 0;
+    const bool watched =
+        (p->timeline != NULL && p->timeline_stride == 0) || p->memory != NULL || p->links != NULL;
+
+    return !p->unfolded && p->device->machine_ranks == 0 && !stragglers && !faults && !watched &&
+           p->jitter <= 0 && p->compute_time == NULL && p->steps_max == 0 && !p->precedence &&
+           p->time_share == NULL;
+}
+
+LhSimResult *
+lh_simulate(const LhSimParams *params, GError **error)
+{
+    LhSymmetryGroups fold = { .of = { 1, 1, 1 }, .kept = 1, .ranks = params->network->ranks };
+    GError *cause = NULL;
+    LhSimResult *result = NULL;
+
+    g_assert(params->network->ranks == lh_program_ranks(params->program));
+    if (may_fold(params))
+        fold = lh_symmetry_choose(params->program, params->network, params->network_model);
+    while (result == NULL && cause == NULL)
+        result = play(params, &fold, &cause);
+    if (cause != NULL)
+        g_propagate_error(error, cause);
+    return result;
 }

@@ -2,7 +2,7 @@
  * Kernels of several compute streams share the SMs that communication leaves, max-min fairly: none
  * gets more than it fills when alone, and what one cannot fill goes to the others.
  */
-#include "sim/engine.h"
+#include "sim/sim_private.h"
 
 #define HELD_MAX 0.9 /* share of the SMs that communication holds at most */
 

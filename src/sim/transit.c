@@ -3,7 +3,7 @@
  * there to its arrival; of a collective by a closed form, from when all members are there to its
  * end. A stream runs one op at a time, so what is known is the stream's.
  */
-#include "sim/engine.h"
+#include "sim/sim_private.h"
 
 void
 lh_transit_init(LhEngine *e)

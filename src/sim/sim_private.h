@@ -4,13 +4,19 @@
  * messages without a partner are the matcher's (message_matching.h), links the network's
  * (network/flows.h). The files:
  *
- *     engine.c    the loop; streams: what starts when, and what follows from an end
+ *     engine.c    the loop; streams: what starts when
+ *     completion.c    what follows from an end
  *     host.c      issue: from cursors to ops in queues
  *     memory_account.c    what ranks hold, over time
- *     fast_forward.c    layers and micro-batches that are left out, since they repeat
+ *     fast_forward.c    layers and micro-batches that are left out, since they repeat:
+ *     run_counts.c, state_hash.c
  *     critical_path_recorder.c    who caused what, for the critical path
  *     sm_sharing.c     kernels that share the SMs of a device, and ranks the cores of a machine
- *     messages.c  messages and collectives, from posting to arrival
+ *     messages.c  messages of exchanges, from posting to arrival
+ *     collective_ops.c    collectives: those that are hops, and which others there are:
+ *     measured_collectives.c, closed_form_collectives.c
+ *     collective_members.c    members of a collective that have met
+ *     transfers.c    what messages and hops have in common
  *     transit.c   when the bytes of an op are on their way, for timelines
  *     result.c    setting up and summing up
  */
@@ -201,6 +207,11 @@ lh_news_add(LhEngine *e, uint32_t r)
 
 /* engine.c */
 
+/* Plays all of it, to its end or to e->error. */
+void lh_engine_run(LhEngine *e);
+
+/* completion.c */
+
 /* Looks why the rank computes nothing, from now on. */
 void lh_engine_classify_idle(LhEngine *e, LhSimRank *rank);
 
@@ -276,13 +287,131 @@ lh_share_hold(LhEngine *e, LhSimRank *rank, int32_t ctas)
         lh_share_change(e, rank, ctas);
 }
 
+/* transfers.c: what messages of exchanges and hops of collectives have in common */
+
+/* The run is over: a link of the way has failed. */
+void lh_transfer_refuse(LhEngine *e, uint32_t source, uint32_t destination, uint32_t link);
+
+/* False, and the run is over, if a link on the way has failed. The first one looks at each of them.
+ */
+bool lh_transfer_is_open(LhEngine *e, uint32_t source, uint32_t destination, const LhRoute *route);
+
+static inline bool
+lh_transfer_check_route(LhEngine *e, uint32_t source, uint32_t destination, const LhRoute *route)
+{
+    return e->network->faults == NULL || lh_transfer_is_open(e, source, destination, route);
+}
+
+/* Of a hop of the collective from one rank to another. */
+static inline void
+lh_transfer_hop_route(const LhEngine *e, const LhCollective *c, uint32_t from, uint32_t to,
+                      LhRoute *route)
+{
+    if (c->kind == LH_COLL_ALL_TO_ALL)
+        lh_network_route(e->network, from, to, route);
+    else
+        lh_network_collective_route(e->network, from, to, route);
+    lh_network_route_in(e->network, lh_collective_group(c), route);
+}
+
+/* The run is to be played again, with less of it folded. */
+void lh_transfer_differ(LhEngine *e, bool row);
+
+/* Rank @r sends @bytes over a route of @tier. */
+static inline void
+lh_transfer_count_sent(LhEngine *e, uint32_t r, uint8_t tier, uint64_t bytes)
+{
+    e->results[r].bytes_sent += bytes;
+    e->results[r].bytes_by_tier[tier] += bytes;
+}
+
+/* Where bytes of members of a collective are counted whose likes in it may send as much by other
+ * ways. */
+static inline const LhApart *
+lh_transfer_apart(const LhEngine *e, const LhSymmetricMembers *likes)
+{
+    return &e->apart[!likes->rows        ? LH_APART_SHIFTS
+                     : likes->shifts > 1 ? LH_APART_BOTH
+                                         : LH_APART_ROWS];
+}
+
+/* Counts what such a member sends. */
+void lh_transfer_count_apart(LhEngine *e, const LhSymmetricMembers *likes, const LhRoute *route,
+                             uint64_t bytes);
+
+/* Nothing moved for the rank until @late came: what has it been idle for? */
+static inline void
+lh_transfer_end_wait(LhEngine *e, LhSimRank *rank, uint32_t late)
+{
+    if (rank->account.why == LH_IDLE_IMBALANCE && rank->index != late)
+        lh_idle_accounting_wait(&rank->account, &e->ranks[late].account, e->now);
+}
+
+/* What the op takes of its time: LhSimParams.time_share. */
+static inline double
+lh_transfer_share(const LhEngine *e, uint32_t rank, uint32_t op)
+{
+    return e->params->time_share == NULL ? 1 : lh_node(&e->ranks[rank].nodes, op)->share;
+}
+
+/* What a message counts for where it is known what all messages of a rank hold together. */
+static inline uint16_t
+lh_transfer_ctas_min(const LhEngine *e)
+{
+    return e->params->device->messages_hold > 0 ? 1 : 0;
+}
+
+/* Both ends learn that @bytes move from now on, for which they have waited for @late. */
+void lh_transfer_begin(LhEngine *e, const LhEnds *ends, uint64_t bytes, uint32_t late);
+
+/* Puts them on the network: the flow. Of its time it takes @share. */
+uint32_t lh_transfer_start(LhEngine *e, const LhEnds *ends, const LhRoute *route, uint64_t bytes,
+                           double share);
+
+/* The message has arrived: so many less to wait for at both ends. */
+void lh_transfer_deliver(LhEngine *e, const LhEnds *ends, uint32_t pieces);
+
+/* collective_members.c */
+
+/* What happens next to the collective waits for all of its members. */
+void lh_members_gather(LhEngine *e, const LhCollective *c);
+
+/* All members of the collective are through, because of the last message, to rank @late. */
+void lh_members_end(LhEngine *e, LhCollective *c, uint32_t late);
+
+/* What the op of the collective takes of its time: the most that it may spare. */
+double lh_members_share(const LhEngine *e, const LhCollective *c);
+
+/* The member at @position and all others have met: @late was the last. */
+void lh_members_meet(LhEngine *e, const LhCollective *c, uint32_t position, uint32_t late);
+
+/* measured_collectives.c */
+
+/* All members are there, @late as the last one. */
+void lh_measured_start(LhEngine *e, LhCollective *c, uint32_t late);
+
+/* One of the flows of a collective whose time is known has arrived. */
+void lh_measured_arrived(LhEngine *e, LhCollective *c, const LhEnds *ends);
+
+/* closed_form_collectives.c */
+
+/* What the member at @position, and those that it stands for, send by a closed form. */
+void lh_closed_form_count(LhEngine *e, LhNode *node, const LhCollective *c, uint32_t position);
+
+/* @late was the last to arrive and decides when all are through. */
+void lh_closed_form_finish(LhEngine *e, LhCollective *c, uint32_t late);
+
+/* collective_ops.c */
+
+void lh_collective_start(LhEngine *e, LhSimRank *rank, uint32_t id);
+
+/* The last byte of @flow, a hop of a collective, has been sent; what it brings is there. */
+void lh_hop_left(LhEngine *e, uint32_t flow);
+void lh_hop_arrived(LhEngine *e, uint32_t flow);
+
 /* messages.c */
 
 void lh_exchange_start(LhEngine *e, LhSimRank *rank, uint32_t id);
-void lh_collective_start(LhEngine *e, LhSimRank *rank, uint32_t id);
-
-/* The last byte of @flow, a hop of a collective, has been sent. */
-void lh_hop_left(LhEngine *e, uint32_t flow);
 
 /* All that happens in this instant has happened: what is under way moves at new rates. */
 void lh_hops_settle(LhEngine *e);

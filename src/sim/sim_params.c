@@ -1,0 +1,37 @@
+#include "sim/sim_params.h"
+
+#include "base/rng.h"
+
+/* A picosecond takes longer than a run may; keeps products finite. */
+#define RANK_SLOWDOWN_MAX 1e18
+
+void
+lh_sim_begin_cost(LhCost *cost, const LhSimParams *params)
+{
+    lh_cost_init(cost, params->cost, params->device);
+    cost->framework = params->framework;
+    cost->trust = lh_call_trust(params->framework);
+    cost->serving = params->serving;
+}
+
+double
+lh_sim_slowdown(const LhSimParams *params, uint32_t rank)
+{
+    double slowdown = 1;
+
+    for (guint i = 0; params->stragglers != NULL && i < params->stragglers->len; i++) {
+        const LhStraggler *s = &g_array_index(params->stragglers, LhStraggler, i);
+
+        if (s->rank == rank)
+            slowdown = MIN(slowdown * s->slowdown, RANK_SLOWDOWN_MAX);
+    }
+    return slowdown;
+}
+
+double
+lh_sim_variation(const LhSimParams *params, uint32_t rank, uint32_t op)
+{
+    return params->jitter > 0
+               ? 1 + params->jitter * (2 * lh_rng_uniform(params->seed, rank, op) - 1)
+               : 1;
+}
