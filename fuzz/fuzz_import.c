@@ -1,7 +1,7 @@
 /* Traces of profilers: what is read is the same however the file comes, and makes sense. */
 #include "fuzz.h"
 #include "import/trace/events.h"
-#include "import/trace/gpu_trace.h"
+#include "import/trace/kineto.h"
 
 #include <string.h>
 
@@ -82,7 +82,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     g_autoptr(LhGpuTraceRun) run = lh_gpu_trace_new();
     g_autoptr(GError) error = NULL;
-    const bool ok = lh_gpu_trace_parse(run, FUZZ_NAME, (const char *)data, size, &error);
+    const bool ok = lh_kineto_parse(run, FUZZ_NAME, (const char *)data, size, &error);
 
     fuzz_check_file(ok, error);
     check_chunks(data, size, ok, run);

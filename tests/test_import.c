@@ -5,7 +5,8 @@
 #include "base/error.h"
 #include "base/files/data_files.h"
 #include "import/trace/events.h"
-#include "import/trace/gpu_trace.h"
+#include "import/trace/gpu_kernel_names.h"
+#include "import/trace/kineto.h"
 
 #include "run_tests.h"
 
@@ -209,7 +210,7 @@ START_TEST(says_what_is_wrong)
         g_autoptr(LhGpuTraceRun) run = lh_gpu_trace_new();
         g_autoptr(GError) error = NULL;
 
-        ck_assert(!lh_gpu_trace_parse(run, "t.json", cases[i].text, strlen(cases[i].text), &error));
+        ck_assert(!lh_kineto_parse(run, "t.json", cases[i].text, strlen(cases[i].text), &error));
         ck_assert_int_eq(error->code, LH_ERROR_INPUT);
         ck_assert_msg(g_str_has_prefix(error->message, cases[i].message), "%s", error->message);
     }
@@ -232,7 +233,7 @@ START_TEST(steps_are_bounded)
                                    i, i + twice);
     }
     g_string_append_c(text, ']');
-    ck_assert_msg(lh_gpu_trace_parse(run, "t.json", text->str, text->len, &error), "%s",
+    ck_assert_msg(lh_kineto_parse(run, "t.json", text->str, text->len, &error), "%s",
                   error != NULL ? error->message : "");
     ck_assert_uint_eq(run->steps->len, LH_GPU_TRACE_STEPS_MAX);
     ck_assert_uint_eq(g_array_index(run->files, LhGpuTraceFile, 0).dropped, 2);
@@ -257,7 +258,7 @@ START_TEST(reads_past_broken_events)
     g_autoptr(GError) error = NULL;
     const LhGpuTraceFile *file;
 
-    ck_assert_msg(lh_gpu_trace_parse(run, "t.json", text, strlen(text), &error), "%s",
+    ck_assert_msg(lh_kineto_parse(run, "t.json", text, strlen(text), &error), "%s",
                   error != NULL ? error->message : "");
     file = &g_array_index(run->files, LhGpuTraceFile, 0);
     ck_assert_uint_eq(run->kernels->len, 2);
@@ -272,8 +273,8 @@ START_TEST(refuses_two_files_of_one_rank)
     g_autoptr(LhGpuTraceRun) run = lh_gpu_trace_new();
     g_autoptr(GError) error = NULL;
 
-    ck_assert(lh_gpu_trace_parse(run, "a.json", text, strlen(text), NULL));
-    ck_assert(lh_gpu_trace_parse(run, "b.json", text, strlen(text), NULL));
+    ck_assert(lh_kineto_parse(run, "a.json", text, strlen(text), NULL));
+    ck_assert(lh_kineto_parse(run, "b.json", text, strlen(text), NULL));
     ck_assert(!lh_gpu_trace_finish(run, &error));
     ck_assert_str_eq(error->message, "b.json: error: a trace of rank 3, as a.json is; allowed: one "
                                      "file for each rank");

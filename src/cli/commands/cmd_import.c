@@ -6,6 +6,8 @@
 #include "base/files/output.h"
 #include "cli/command.h"
 #include "import/trace/kineto.h"
+#include "import/trace/trace_fit_profile.h"
+#include "proof/proof_cases.h"
 #include "proof/proven.h"
 #include "report/text/cluster/describe_import.h"
 #include "report/text/describe.h"

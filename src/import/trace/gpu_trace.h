@@ -18,9 +18,6 @@ typedef enum {
     LH_GPU_TRACE_CLASSES
 } LhGpuTraceClass;
 
-/* "attention forward", ...; NULL-terminated. */
-extern const char *const lh_gpu_trace_class_names[];
-
 /* What a LH_GPU_TRACE_COMM does: an LhCollectiveKind, or one of these. */
 enum {
     LH_GPU_TRACE_MESSAGES = LH_COLL_KINDS, /* sends and receives */
@@ -72,22 +69,12 @@ LhGpuTraceRun *lh_gpu_trace_new(void);
 void lh_gpu_trace_free(LhGpuTraceRun *run);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhGpuTraceRun, lh_gpu_trace_free)
 
-/* What a kernel called @name is; sets @transfer (LH_GPU_TRACE_UNKNOWN if it does not communicate,
- * or the name does not say what). */
-LhGpuTraceClass lh_gpu_trace_class(const char *name, uint8_t *transfer);
-
-/* What profilers call a collective ("_allgather_base", "all_to_allv"): LH_GPU_TRACE_UNKNOWN if it
- * is none that is known. */
-uint8_t lh_gpu_trace_transfer(const char *name);
-
 /*
  * Reads a trace, JSON of Kineto or of `longhaul --trace`, or a database of Nsight Systems (nsys.h),
  * and adds what it has. LH_ERROR_INPUT with file and line. Of a file that does not say its rank,
- * that is the number of files read before. lh_gpu_trace_parse() takes JSON alone.
+ * that is the number of files read before.
  */
 bool lh_gpu_trace_load(LhGpuTraceRun *run, const char *path, GError **error);
-bool lh_gpu_trace_parse(LhGpuTraceRun *run, const char *file, const char *text, gsize length,
-                        GError **error);
 
 /* After the last file: puts all in order. LH_ERROR_INPUT if two files are of one rank, or nothing
  * was seen. */

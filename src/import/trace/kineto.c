@@ -3,6 +3,7 @@
  * events of GPUs that fitting needs. Python functions, CPU operators and calls of CUDA, nine tenths
  * of a file, are read past.
  */
+#include "import/trace/gpu_kernel_names.h"
 #include "import/trace/kineto.h"
 #include "base/error.h"
 #include "base/files/file_input.h"
@@ -361,8 +362,8 @@ read_text(void *data, char *into, gsize size, GError **error)
 }
 
 bool
-lh_gpu_trace_parse(LhGpuTraceRun *run, const char *file, const char *text, gsize length,
-                   GError **error)
+lh_kineto_parse(LhGpuTraceRun *run, const char *file, const char *text, gsize length,
+                GError **error)
 {
     LhExcerpt left = { text, length };
 

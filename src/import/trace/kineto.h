@@ -11,5 +11,7 @@
     G_STRINGIFY(LH_KINETO_RATIO_MAX)                                                               \
     " times what is read of the file, or " G_STRINGIFY(LH_KINETO_UNPACKED_MIB) " MiB"
 
-/* As lh_gpu_trace_load, of JSON alone. */
+/* As lh_gpu_trace_load, of JSON alone: of a file, or of what is there of one. */
 bool lh_kineto_load(LhGpuTraceRun *run, const char *path, GError **error);
+bool lh_kineto_parse(LhGpuTraceRun *run, const char *file, const char *text, gsize length,
+                     GError **error);

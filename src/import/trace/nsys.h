@@ -3,9 +3,6 @@
 
 #include "import/trace/gpu_trace.h"
 
-/* Whether the file begins as a database of SQLite does; false, too, if it cannot be read. */
-bool lh_nsys_is(const char *path);
-
 /*
  * Adds what the database has. Each process is a rank: that which NCCL's ranges say, else the number
  * of ranks before it. LH_ERROR_INPUT, with file, table and column, if it is none of nsys, or

@@ -9,11 +9,9 @@
 
 #include "base/dot.h"
 #include "base/error.h"
-#include "base/json/json_writer.h"
+#include "import/trace/trace_fit_constants.h"
 #include "measure/fit.h"
 #include "program/timeline.h"
-#include "scenario/profile.h"
-#include "sim/network/collectives/measured.h"
 
 #include <math.h>
 #include <string.h>
@@ -26,8 +24,6 @@
 #define DEPENDS_MIN 0.3       /* elasticity from which on a sample is one of a constant's */
 #define APART_MIN 0.1         /* share of a column that is not explained by those before it */
 #define APART_ELASTICITY 0.03 /* what that must be, at least, per sample */
-#define ROOFLINE_SHARE 0.6    /* of the peak: a first guess where there is no curve */
-#define ROOFLINE_TOKENS 200
 
 const char *const lh_trace_fit_names[] = { "rate", "bandwidth", "half length", "latency", NULL };
 
@@ -42,155 +38,10 @@ typedef struct {
     double *slopes;    /* [constants][samples] */
 } TuneJob;
 
-static LhTraceFitted *
-constant_at(const LhTraceFit *t, guint index)
-{
-    return &g_array_index(t->constants, LhTraceFitted, index);
-}
-
 static const LhSample *
 sample_at(const TuneJob *job, guint index)
 {
     return &g_array_index(job->match->samples, LhSample, index);
-}
-
-/* --- where constants are ------------------------------------------------------------------------
- */
-
-static LhKernelRate *
-curve_of(const LhSetup *setup, const LhTraceFitted *c)
-{
-    const GArray *curves = setup->device->kernels;
-    const uint64_t head_dim = setup->params.attention.head_dim;
-
-    for (guint i = 0; i < curves->len; i++) {
-        LhKernelRate *curve = &g_array_index(curves, LhKernelRate, i);
-
-        if (strcmp(curve->kernel, lh_kernels[c->kernel]->name) == 0 && curve->mask == c->mask &&
-            curve->head_dim == head_dim)
-            return curve;
-    }
-    g_assert_not_reached();
-}
-
-static LhLinkClass *
-link_of(LhTopology *topology, int tier)
-{
-    return tier == LH_TIER_NVLINK ? &topology->nvlink
-           : tier == LH_TIER_PCIE ? &topology->pcie
-                                  : &topology->nic;
-}
-
-static double
-get_value(const LhSetup *setup, const LhTraceFitted *c)
-{
-    switch (c->kind) {
-    case LH_TRACE_FIT_RATE:
-        return curve_of(setup, c)->rate;
-    case LH_TRACE_FIT_HALF_LENGTH:
-        return curve_of(setup, c)->half_length;
-    case LH_TRACE_FIT_BANDWIDTH:
-        return link_of(setup->topology, c->tier)->bandwidth;
-    default:
-        return (double)link_of(setup->topology, c->tier)->latency_ps / (double)LH_PS_PER_S;
-    }
-}
-
-/* Of links that collectives were measured on, too, if they are these: their times stay. */
-static void
-set_link(LhTopology *topology, const LhTraceFitted *c, double value)
-{
-    const LhTopology before = *topology;
-    LhLinkClass *link = link_of(topology, c->tier);
-
-    if (c->kind == LH_TRACE_FIT_BANDWIDTH)
-        link->bandwidth = value;
-    else
-        link->latency_ps = lh_time_from_ps(value * (double)LH_PS_PER_S);
-    lh_measured_follow(topology, &before);
-}
-
-static void
-set_value(LhSetup *setup, const LhTraceFitted *c, double value)
-{
-    if (c->kind == LH_TRACE_FIT_RATE)
-        curve_of(setup, c)->rate = value;
-    else if (c->kind == LH_TRACE_FIT_HALF_LENGTH)
-        curve_of(setup, c)->half_length = value;
-    else
-        set_link(setup->topology, c, value);
-}
-
-/* --- which constants there are ------------------------------------------------------------------
- */
-
-static void
-add_constant(LhTraceFit *t, LhTraceFitKind kind, LhKernelId kernel, int mask, int tier)
-{
-    const LhTraceFitted c = { .kind = kind, .kernel = kernel, .mask = mask, .tier = tier };
-
-    g_array_append_val(t->constants, c);
-}
-
-/* A curve of its own for a kernel: that which the device has, or a guess. */
-static void
-seed_curve(LhSetup *setup, LhKernelId kernel, int mask)
-{
-    const char *name = lh_kernels[kernel]->name;
-    const uint32_t head_dim = setup->params.attention.head_dim;
-    LhDevice *device = setup->device;
-    LhKernelRate curve;
-
-    if (!lh_device_rate(device, name, mask == 1, head_dim, &curve))
-        curve = (LhKernelRate){ .rate = ROOFLINE_SHARE * device->matrix_rate,
-                                .half_length = ROOFLINE_TOKENS,
-                                .provenance = LH_PROVENANCE_ASSUMED };
-    else if (strcmp(curve.kernel, name) == 0 && curve.mask == mask && curve.head_dim == head_dim)
-        return;
-    curve.kernel = g_strdup(name);
-    curve.source = g_strdup(curve.source != NULL ? curve.source : "a first guess");
-    curve.mask = mask;
-    curve.head_dim = head_dim;
-    g_array_append_val(device->kernels, curve);
-}
-
-/* The curves of kernels that were seen, and the links of tiers that messages crossed. */
-static void
-find_constants(TuneJob *job)
-{
-    LhTraceFit *t = job->tuning;
-    bool curves[LH_KERNELS_COUNT][2] = { { false } };
-    bool attends = false;
-
-    for (guint i = 0; i < job->samples; i++) {
-        const LhSample *s = sample_at(job, i);
-
-        if (s->kind == LH_OP_COMPUTE)
-            curves[s->kernel][s->triangle] = attends = true;
-    }
-    for (uint32_t k = 0; k < LH_KERNELS_COUNT; k++) {
-        for (int mask = 0; mask < 2; mask++) {
-            if (!curves[k][mask])
-                continue;
-            seed_curve(job->setup, (LhKernelId)k, mask);
-            add_constant(t, LH_TRACE_FIT_RATE, (LhKernelId)k, mask, 0);
-            add_constant(t, LH_TRACE_FIT_HALF_LENGTH, (LhKernelId)k, mask, 0);
-        }
-    }
-    if (attends) /* as when a profile is laid over the device */
-        lh_device_use_library(job->setup->device, NULL);
-    for (int tier = LH_TIER_NVLINK; tier <= LH_TIER_NIC; tier++) {
-        if (link_of(job->setup->topology, tier)->bandwidth <= 0)
-            continue;
-        add_constant(t, LH_TRACE_FIT_BANDWIDTH, (LhKernelId)0, 0, tier);
-        add_constant(t, LH_TRACE_FIT_LATENCY, (LhKernelId)0, 0, tier);
-    }
-    job->constants = t->constants->len;
-    for (guint i = 0; i < job->constants; i++) {
-        LhTraceFitted *c = constant_at(t, i);
-
-        c->before = c->value = get_value(job->setup, c);
-    }
 }
 
 /* --- simulating ---------------------------------------------------------------------------------
@@ -224,13 +75,13 @@ differentiate(TuneJob *job, GError **error)
     LhTime makespan_ps;
 
     for (guint c = 0; c < job->constants; c++) {
-        const LhTraceFitted *constant = constant_at(job->tuning, c);
+        const LhTraceFitted *constant = lh_trace_fit_constant(job->tuning, c);
         double *column = job->slopes + (gsize)c * job->samples;
         bool ok;
 
-        set_value(job->setup, constant, constant->value * (1 + STEP));
+        lh_trace_fit_set(job->setup, constant, constant->value * (1 + STEP));
         ok = simulate(job, column, &makespan_ps, error);
-        set_value(job->setup, constant, constant->value);
+        lh_trace_fit_set(job->setup, constant, constant->value);
         if (!ok)
             return false;
         for (guint i = 0; i < job->samples; i++) {
@@ -279,7 +130,7 @@ find_determined(TuneJob *job)
 
     for (int kind = 0; kind < LH_TRACE_FIT_KINDS; kind++) {
         for (guint c = 0; c < job->constants; c++) {
-            LhTraceFitted *constant = constant_at(job->tuning, c);
+            LhTraceFitted *constant = lh_trace_fit_constant(job->tuning, c);
             const double *column = job->slopes + (gsize)c * n;
             double *rest = basis + (gsize)count * n;
             double norm;
@@ -393,18 +244,18 @@ move_constants(TuneJob *job)
     guint count = 0;
 
     for (guint c = 0; c < job->constants; c++) {
-        if (constant_at(job->tuning, c)->determined)
+        if (lh_trace_fit_constant(job->tuning, c)->determined)
             which[count++] = c;
     }
     make_equations(job, which, count, rows);
     solve(rows, count);
     for (guint a = 0; a < count; a++) {
-        LhTraceFitted *c = constant_at(job->tuning, which[a]);
+        LhTraceFitted *c = lh_trace_fit_constant(job->tuning, which[a]);
         const double change = fmax(fmin(rows[a * (count + 1) + count], CHANGE_MAX), -CHANGE_MAX);
 
         largest = fmax(largest, fabs(change));
         c->value *= exp(change);
-        set_value(job->setup, c, c->value);
+        lh_trace_fit_set(job->setup, c, c->value);
     }
     return largest;
 }
@@ -435,7 +286,7 @@ fit(TuneJob *job, GError **error)
 static void
 judge(TuneJob *job, guint index, const double *before)
 {
-    LhTraceFitted *c = constant_at(job->tuning, index);
+    LhTraceFitted *c = lh_trace_fit_constant(job->tuning, index);
     const double *column = job->slopes + (gsize)index * job->samples;
     g_autofree double *off = g_new(double, job->samples);
     g_autofree double *off_before = g_new(double, job->samples);
@@ -467,7 +318,7 @@ check(const TuneJob *job, GError **error)
     bool any = false;
 
     for (guint i = 0; i < job->constants; i++) {
-        const LhTraceFitted *c = constant_at(job->tuning, i);
+        const LhTraceFitted *c = lh_trace_fit_constant(job->tuning, i);
 
         any = any || c->determined;
         if (c->kind == LH_TRACE_FIT_RATE && c->determined && c->value > device->matrix_rate) {
@@ -504,7 +355,8 @@ lh_trace_fit(LhSetup *setup, const LhProgram *program, const LhTraceAlignment *m
     t->records = g_array_new(FALSE, FALSE, sizeof(LhTimelineRecord));
     t->head_dim = setup->params.attention.head_dim;
     job.samples = match->samples->len;
-    find_constants(&job);
+    lh_trace_fit_find(t, setup, match);
+    job.constants = t->constants->len;
     job.measured = measured = g_new(double, job.samples + 1);
     job.simulated = simulated = g_new(double, job.samples + 1);
     before = g_new(double, job.samples + 1);
@@ -526,112 +378,4 @@ lh_trace_fit_free(LhTraceFit *t)
     g_array_unref(t->constants);
     g_array_unref(t->records);
     g_free(t);
-}
-
-/* --- the profile --------------------------------------------------------------------------------
- */
-
-/* With more digits than people read, so that what is read back is what was found. */
-static void
-write_scaled(LhJsonWriter *w, const char *key, double value, const char *unit)
-{
-    char number[G_ASCII_DTOSTR_BUF_SIZE];
-    g_autofree char *text = NULL;
-
-    g_ascii_formatd(number, sizeof(number), "%.6f", value);
-    text = g_strconcat(number, unit, NULL);
-    lh_jsonw_string(w, key, text);
-}
-
-static const LhTraceFitted *
-find_constant(const LhTraceFit *t, const LhTraceFitted *like, LhTraceFitKind kind)
-{
-    for (guint i = 0; i < t->constants->len; i++) {
-        const LhTraceFitted *c = constant_at(t, i);
-
-        if (c->kind == kind && c->kernel == like->kernel && c->mask == like->mask &&
-            c->tier == like->tier)
-            return c;
-    }
-    g_assert_not_reached();
-}
-
-static void
-write_curve(const LhTraceFit *t, const LhSetup *setup, const LhTraceFitted *c, const char *source,
-            LhJsonWriter *w)
-{
-    const LhTraceFitted *half = find_constant(t, c, LH_TRACE_FIT_HALF_LENGTH);
-    const double of_queries = curve_of(setup, c)->query_half_length; /* as it was while tuning */
-
-    lh_jsonw_object_begin(w, NULL);
-    lh_jsonw_string(w, "kernel", lh_kernels[c->kernel]->name);
-    lh_jsonw_string(w, "mask", c->mask == 1 ? "causal" : "full");
-    lh_jsonw_uint(w, "head_dim", t->head_dim);
-    if (c->value >= 1e12)
-        write_scaled(w, "rate", c->value / 1e12, "TFLOP/s");
-    else
-        write_scaled(w, "rate", c->value / 1e9, "GFLOP/s");
-    lh_jsonw_double(w, "half_length", half->value);
-    if (of_queries > 0)
-        lh_jsonw_double(w, "query_half_length", of_queries);
-    lh_jsonw_uint(w, "length_min", (uint64_t)fmax(floor(c->length_min), 1));
-    lh_jsonw_uint(w, "length_max", (uint64_t)fmax(ceil(c->length_max), 1));
-    lh_jsonw_string(w, "provenance", lh_provenance_names[LH_PROVENANCE_FITTED]);
-    lh_jsonw_string(w, "source", source);
-    lh_jsonw_object_begin(w, "residuals");
-    lh_jsonw_double(w, "median", c->off_median);
-    lh_jsonw_double(w, "worst", c->off_worst);
-    lh_jsonw_object_end(w);
-    lh_jsonw_object_end(w);
-}
-
-static void
-write_tuned_link(const LhTraceFit *t, const LhTraceFitted *c, const LhSetup *setup,
-                 const char *source, LhJsonWriter *w)
-{
-    const LhTraceFitted *latency = find_constant(t, c, LH_TRACE_FIT_LATENCY);
-    g_autofree char *text =
-        g_strdup_printf("%s; latency %s; residuals: median %.1f %%, worst %.1f %%", source,
-                        latency->determined ? "likewise" : "as in the topology, not determined",
-                        100 * c->off_median, 100 * c->off_worst);
-
-    lh_jsonw_object_begin(w, lh_tier_names[c->tier]);
-    write_scaled(w, "bandwidth", c->value / 1e9, "GB/s");
-    write_scaled(w, "latency", latency->value * 1e6, "us");
-    lh_jsonw_uint(w, "ctas", link_of(setup->topology, c->tier)->ctas);
-    lh_jsonw_string(w, "provenance", lh_provenance_names[LH_PROVENANCE_FITTED]);
-    lh_jsonw_string(w, "source", text);
-    lh_jsonw_object_end(w);
-}
-
-void
-lh_trace_fit_write(const LhTraceFit *t, const LhSetup *setup, const char *name, const char *source,
-                   GString *out)
-{
-    LhJsonWriter *w = lh_jsonw_new(out, false);
-    g_autofree char *description =
-        g_strdup_printf("Constants of %s on %s, fitted to traces of a run.", setup->device->name,
-                        setup->topology->name);
-
-    lh_jsonw_object_begin(w, NULL);
-    lh_jsonw_string(w, "schema", "longhaul.profile/2");
-    lh_jsonw_string(w, "name", name);
-    lh_jsonw_string(w, "description", description);
-    lh_jsonw_string(w, "source", source);
-    lh_jsonw_array_begin(w, "kernels");
-    for (guint i = 0; i < t->constants->len; i++) {
-        const LhTraceFitted *c = constant_at(t, i);
-
-        if (c->kind == LH_TRACE_FIT_RATE && c->determined)
-            write_curve(t, setup, c, source, w);
-    }
-    lh_jsonw_array_end(w);
-    for (guint i = 0; i < t->constants->len; i++) {
-        const LhTraceFitted *c = constant_at(t, i);
-
-        if (c->kind == LH_TRACE_FIT_BANDWIDTH && c->determined)
-            write_tuned_link(t, c, setup, source, w);
-    }
-    lh_jsonw_object_end(w);
-    lh_jsonw_free(w);
 }

@@ -49,7 +49,3 @@ LhTraceFit *lh_trace_fit(LhSetup *setup, const LhProgram *program, const LhTrace
                          GError **error);
 void lh_trace_fit_free(LhTraceFit *tuning);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhTraceFit, lh_trace_fit_free)
-
-/* Appends the longhaul.profile/2 document called @name, of what is determined. */
-void lh_trace_fit_write(const LhTraceFit *tuning, const LhSetup *setup, const char *name,
-                        const char *source, GString *out);

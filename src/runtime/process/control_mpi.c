@@ -1,10 +1,10 @@
 /*
  * One rank a process, started by mpirun or srun with MPI. MPI says which rank a process is and
- * tells all where the first one listens; from then on they have a star (control_tcp.h), which says
- * more than MPI does of a process that fails: who it is, and to all.
+ * tells all where the first one listens; from then on they have a star (control_tcp_private.h),
+ * which says more than MPI does of a process that fails: who it is, and to all.
  */
 #include "runtime/api/control.h"
-#include "runtime/process/control_tcp.h"
+#include "runtime/process/control_tcp_private.h"
 #include "runtime/process/mpi_world.h"
 
 #include "base/error.h"

@@ -7,13 +7,13 @@
  * A connection that is closed before its process has said that it ends is a process that is gone.
  * Whoever fails tells the first process, which tells all.
  */
-#include "runtime/process/control_tcp.h"
+#include "runtime/process/control_tcp_private.h"
+
+#include "base/error.h"
 #include "base/time_units.h"
 #include "runtime/api/control.h"
 #include "runtime/process/endpoint.h"
 #include "runtime/process/socket.h"
-
-#include "base/error.h"
 
 #include <errno.h>
 #include <stdlib.h>

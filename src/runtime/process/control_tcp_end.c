@@ -9,7 +9,7 @@
  * that is cut off.
  */
 #include "base/time_units.h"
-#include "runtime/process/control_tcp.h"
+#include "runtime/process/control_tcp_private.h"
 #include "runtime/process/endpoint.h"
 #include "runtime/process/reachability.h"
 #include "runtime/process/socket.h"

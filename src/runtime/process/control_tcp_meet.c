@@ -4,7 +4,7 @@
  * others in (listener.h), who call it wherever it may be until it answers.
  */
 #include "base/time_units.h"
-#include "runtime/process/control_tcp.h"
+#include "runtime/process/control_tcp_private.h"
 #include "runtime/process/socket.h"
 
 #include "base/error.h"
