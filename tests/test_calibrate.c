@@ -8,6 +8,7 @@
 #include "calibrate/fit_call.h"
 #include "measure/fit.h"
 #include "measure/interference.h"
+#include "measure/measure_executor.h"
 #include "run_tests.h"
 #include "runtime/process/clocks.h"
 #include "runtime/thread_affinity.h"

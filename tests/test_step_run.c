@@ -5,6 +5,7 @@
  */
 #include "base/rng.h"
 #include "execute/execute.h"
+#include "execute/step_compare.h"
 #include "execute/step_numerics.h"
 #include "run_tests.h"
 #include "share.h"
@@ -73,7 +74,7 @@ compare(const TinyStep *tiny, const LhRunHooks *hooks, LhErrorReport *report)
     g_autoptr(LhRunResult) result = run(program, &load, hooks);
 
     lh_step_numerics_advance(numerics, 1);
-    lh_step_numerics_compare(numerics, result, report);
+    lh_step_compare(numerics, result, report);
 }
 
 static void

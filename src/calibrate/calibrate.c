@@ -8,6 +8,7 @@
 #include "measure/core_sharing.h"
 #include "measure/fit.h"
 #include "measure/interference.h"
+#include "measure/measure_executor.h"
 #include "measure/microbenchmarks.h"
 #include "runtime/process/processes.h"
 #include "runtime/thread_affinity.h"

@@ -4,7 +4,7 @@
  * as logarithms, so that twice and half are alike. What explains no more than what was predicted is
  * not named, and of what explains equally well all is.
  */
-#include "collective_check/log_check.h"
+#include "collective_check/log_causes.h"
 
 #include <math.h>
 

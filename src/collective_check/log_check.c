@@ -2,6 +2,8 @@
 #include "collective_check/log_check.h"
 
 #include "base/error.h"
+#include "collective_check/log_causes.h"
+#include "scenario/setup.h"
 #include "scenario/setup_cluster.h"
 
 #include <math.h>

@@ -56,6 +56,3 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhLogCheck, lh_log_check_free)
 /* How many bars the log's time is off, by the logarithms of both: within it from -1 (fast) to 1
  * (slow). */
 double lh_log_check_bars(const LhLogCheckRow *row, double predicted_s);
-
-/* Finds causes; part of lh_log_check_new(). */
-void lh_log_causes_find(LhLogCheck *held);

@@ -38,7 +38,7 @@ typedef struct {
     LhProgram *made;          /* owned: of the setup's schedule; else NULL */
     bool whole;               /* false in processes other than the first: nothing below is set */
     LhRunResult *run;         /* of the last run; of training, its last step */
-    LhErrorReport errors;     /* of training: of the first step (step_numerics.h), and the worst
+    LhErrorReport errors;     /* of training: of the first step (step_compare.h), and the worst
                                  loss of all */
     double *losses, *reference_losses; /* [steps], owned: of training; the reference's in fp64 */
     uint64_t steps;

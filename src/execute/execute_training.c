@@ -4,6 +4,7 @@
  * loss, since rounding decides the sign of small updates and so takes weights apart in time.
  */
 #include "execute/execute_private.h"
+#include "execute/step_compare.h"
 #include "execute/step_numerics.h"
 
 #include <math.h>
@@ -31,7 +32,7 @@ check_step(Training *t, const LhRunResult *result, uint64_t step)
     if (result->whole)
         executed->losses[step] = lh_step_loss(executed->program, result);
     if (result->whole && step == 0)
-        lh_step_numerics_compare(t->numerics, result, &executed->errors);
+        lh_step_compare(t->numerics, result, &executed->errors);
     executed->check_s += (double)(g_get_monotonic_time() - started_us) / G_USEC_PER_SEC;
 }
 
@@ -83,7 +84,7 @@ lh_execute_training(LhExecuted *executed, const LhExecuteJob *job, const LhRunPa
             return false;
     }
     if (executed->whole)
-        lh_step_numerics_compare_losses(numerics, executed->losses, executed->reference_losses,
-                                        executed->steps, &executed->errors);
+        lh_step_compare_losses(numerics, executed->losses, executed->reference_losses,
+                               executed->steps, &executed->errors);
     return true;
 }

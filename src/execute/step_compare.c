@@ -1,5 +1,5 @@
-/* How far executed steps are from the reference; see step_numerics.h. */
-#include "execute/step_numerics.h"
+#include "execute/step_compare.h"
+
 #include "kernels/cpu/rows.h"
 #include "step/step.h"
 
@@ -463,7 +463,7 @@ make_moments(Comparison *c)
 }
 
 void
-lh_step_numerics_compare(const LhStepNumerics *n, const LhRunResult *result, LhErrorReport *report)
+lh_step_compare(const LhStepNumerics *n, const LhRunResult *result, LhErrorReport *report)
 {
     const uint32_t layers = n->reference->shape.layers_count;
     const uint32_t tensors = layers * LH_STEP_WEIGHTS;
@@ -495,8 +495,8 @@ lh_step_numerics_compare(const LhStepNumerics *n, const LhRunResult *result, LhE
 }
 
 void
-lh_step_numerics_compare_losses(const LhStepNumerics *n, const double *losses,
-                                const double *reference, uint64_t steps, LhErrorReport *report)
+lh_step_compare_losses(const LhStepNumerics *n, const double *losses, const double *reference,
+                       uint64_t steps, LhErrorReport *report)
 {
     double error = 0;
 

@@ -4,6 +4,7 @@
 #include "base/rng.h"
 #include "base/saturate.h"
 #include "kernels/cpu/rows.h"
+#include "reference/reference.h"
 #include "step/step.h"
 
 #include <math.h>

@@ -7,7 +7,6 @@
 #pragma once
 
 #include "reference/model_reference.h"
-#include "reference/tolerance.h"
 #include "runtime/executor.h"
 #include "step/state_contents.h"
 
@@ -54,28 +53,3 @@ void lh_step_load(void *load_data, uint32_t rank, uint16_t slot, uint32_t part,
 
 /* The loss of a step that was run: of its first rank. */
 double lh_step_loss(const LhProgram *program, const LhRunResult *result);
-
-/*
- * How far the first step, which was run, is from the reference, which has come one step far;
- * @result is whole. The rows of @report, which is empty:
- *
- *     loss, grad norm  relative errors, of the worst rank; the norm if gradients are clipped
- *     X gradient       of the weights X of all layers, from the first moments, which after the
- * first step are a tenth of it: against the reference's X master         fp32 weights of the
- * optimizer: against what the moments found make of the initial ones; relative to how far these
- * have moved X weights        weights as kernels use them, likewise update           fp32 weights
- * of all tensors together, likewise, against the reference's
- *
- * rel_l2 is the error of the worst layer's tensor, of all ranks that hold a part of it; mean (over
- * layers) and row (the worst) count it in units of what rounding may do (step_compare.c), with the
- * gates of tolerance.h. What no rank holds has no row. An element that no rank has the moments of,
- * and a NaN anywhere, are beyond all gates.
- */
-void lh_step_numerics_compare(const LhStepNumerics *numerics, const LhRunResult *result,
-                              LhErrorReport *report);
-
-/* The same of the losses of several steps in a row, as one more row of the report, if there is more
- * than one: "losses", the worst of their errors, relative to the first loss. */
-void lh_step_numerics_compare_losses(const LhStepNumerics *numerics, const double *losses,
-                                     const double *reference, uint64_t steps,
-                                     LhErrorReport *report);

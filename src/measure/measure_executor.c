@@ -2,7 +2,7 @@
  * Measuring the executor, by programs that are made for it: an op without messages is one that does
  * nothing, so what is left is the executor; and messages with nothing beside them.
  */
-#include "measure/measure.h"
+#include "measure/measure_executor.h"
 
 #include "measure/fit.h"
 #include "measure/microbenchmarks.h"

@@ -1,8 +1,8 @@
-/* Forward and backward pass; see the header. */
+#include "reference/model_pass.h"
+
 #include "base/rng.h"
 #include "reference/model_experts.h"
 #include "reference/model_math.h"
-#include "reference/model_reference.h"
 #include "reference/reference.h"
 
 #include <glib.h>

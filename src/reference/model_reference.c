@@ -2,6 +2,7 @@
 #include "reference/model_reference.h"
 
 #include "base/rng.h"
+#include "reference/model_pass.h"
 
 #include <glib.h>
 #include <math.h>

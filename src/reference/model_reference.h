@@ -111,11 +111,6 @@ LhModelTensor *lh_model_tensor(const LhModelReference *reference, LhModelWeight 
 /* Bytes that a step of @shape takes, at most, with all activations, weights and a copy of these. */
 uint64_t lh_model_reference_bytes(const LhModelShape *shape);
 
-/* Of [sequences][tokens] @tokens and their @targets, the loss; gradients are added to. On @threads
- * threads. */
-void lh_model_reference_gradients(LhModelReference *reference, const uint32_t *tokens,
-                                  const uint32_t *targets, unsigned threads);
-
 /* What storing rows does to them by the reference's noise. */
 void lh_model_disturb(LhModelReference *reference, double *rows, uint64_t rows_count,
                       uint64_t width);

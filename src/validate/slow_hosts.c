@@ -3,7 +3,7 @@
 
 #include "calibrate/cluster_shape.h"
 #include "measure/fit.h"
-#include "measure/measure.h"
+#include "measure/measure_executor.h"
 #include "program/program.h"
 
 #define MESSAGE_BYTES (UINT64_C(512) << 10)

@@ -1,0 +1,9 @@
+/*
+ * Which single thing explains a log of nccl-tests.
+ */
+#pragma once
+
+#include "collective_check/log_check.h"
+
+/* Finds causes; part of lh_log_check_new(). */
+void lh_log_causes_find(LhLogCheck *held);
