@@ -1,6 +1,7 @@
 /* Model files, ours and Hugging Face's. */
 #include "fuzz.h"
 #include "model/model.h"
+#include "model/model_file.h"
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

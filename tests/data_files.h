@@ -4,9 +4,10 @@
  */
 #pragma once
 
-#include "base/files/data_files.h"
 #include "base/error.h"
+#include "base/files/data_files.h"
 #include "base/json/json.h"
+#include "base/json/json_schema.h"
 #include "base/json/json_writer.h"
 #include "run_tests.h"
 

@@ -4,6 +4,8 @@
  */
 #include "base/error.h"
 #include "base/json/json.h"
+#include "base/json/json_same.h"
+#include "base/json/json_schema.h"
 #include "base/rng.h"
 #include "run_tests.h"
 

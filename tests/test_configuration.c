@@ -7,6 +7,7 @@
 #include "framework_config/common/config_words.h"
 #include "framework_config/configuration.h"
 #include "framework_config/configuration_scenario.h"
+#include "model/model_file.h"
 #include "model/parameters.h"
 #include "run_tests.h"
 #include "scenario/setup_model.h"

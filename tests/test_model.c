@@ -3,6 +3,7 @@
  */
 #include "data_files.h"
 #include "model/families.h"
+#include "model/model_file.h"
 #include "model/model_rules.h"
 #include "model/parameters.h"
 

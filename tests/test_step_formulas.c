@@ -2,6 +2,7 @@
  * Hand checks of a step: figures that anybody can work out on paper, against programs, closed forms
  * and the simulator.
  */
+#include "model/model_file.h"
 #include "model/parameters.h"
 #include "program/live.h"
 #include "program/work.h"

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/escape.h"
+#include "base/json/json_same.h"
 #include "cli/options.h"
 
 #include <string.h>

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "model/families.h"
+#include "model/huggingface.h"
 #include "model/model_rules.h"
 
 /* What a file states under one of the names of a slot. */

@@ -1,5 +1,6 @@
 /*
- * Transformer shapes: longhaul's own model files and Hugging Face config.json.
+ * Transformer shapes: what attention, parameters and activation memory are computed from. Weights,
+ * tokenizers and training settings are left out.
  */
 #pragma once
 
@@ -70,26 +71,11 @@ typedef struct {
     int schema;   /* version of longhaul.model, from 0 */
 } LhModel;
 
-/* What was asked of the reading of a Hugging Face file. */
-typedef struct {
-    const char *assume;       /* the model type that it is read as; NULL: its own */
-    const GPtrArray *ignored; /* of char *: keys that are not read; NULL: none */
-} LhModelReading;
-
-/*
- * Reads @name: a word (a file of models/) or a path. A file with "schema": "longhaul.model/1" is
- * read strictly; any other is taken for a Hugging Face config.json, of a family that families.c
- * has, all of whose keys are known. A folder stands for the config.json in it. Impossible shapes
- * are LH_ERROR_INPUT with file, line and field. @how may be NULL.
- */
-LhModel *lh_model_load_as(const char *name, const LhModelReading *how, GError **error);
-LhModel *lh_model_load(const char *name, GError **error);
-LhModel *lh_model_parse(const char *file, const char *text, gsize length, GError **error);
 void lh_model_free(LhModel *model);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhModel, lh_model_free)
 
-/* Whether @name is a folder with a config.json rather than a file; names of models go first. */
-bool lh_model_is_folder(const char *name);
+/* How many layers the pattern has that @model repeats. */
+uint64_t lh_model_period(const LhModel *model);
 
 /* What layer @index, from 0, is; borrowed. And how many layers are of @kind. */
 const LhLayerRun *lh_model_layer(const LhModel *model, uint64_t index);

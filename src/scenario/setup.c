@@ -4,6 +4,7 @@
 #include "scenario/setup.h"
 
 #include "base/files/file_input.h"
+#include "model/model_file.h"
 #include "model/parameters.h"
 #include "scenario/config_check.h"
 #include "scenario/schedule_pairs.h"

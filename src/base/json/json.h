@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "base/json/field.h"
+#include "base/json/json_decode.h"
 
 typedef struct _LhJson LhJson;
 
@@ -34,29 +34,6 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhJson, lh_json_free)
 /* SHA-256 of the text as read, in lower-case hex; borrowed until free. */
 const char *lh_json_sha256(const LhJson *json);
 
-/*
- * Decodes the root object into @out by @fields. Absent optional fields leave @out as the caller
- * preset it (presets must not own memory; strings and arrays start NULL). With @allow_unknown,
- * unknown keys are skipped (formats that are not ours); otherwise they are errors with a
- * suggestion. On failure everything allocated is released and @out is zeroed from the caller's
- * point of view: call nothing.
- */
-bool lh_json_decode(const LhJson *json, const LhField *fields, void *out, bool allow_unknown,
-                    GError **error);
-
-/* As lh_json_decode, for the object at @path ("text_config"); false with no error set if absent. */
-bool lh_json_decode_at(const LhJson *json, const char *path, const LhField *fields, void *out,
-                       bool allow_unknown, GError **error);
-
-/*
- * Decodes the next element of an array of the field @field (LH_FIELD_LATER or LH_FIELD_VALUES),
- * which must have one, and moves @later behind it. @path is that of the array, for messages. The
- * caller clears @element with lh_json_clear(field->fields, element); on failure there is nothing in
- * it to clear.
- */
-bool lh_json_decode_next(const LhJson *json, const LhField *field, const char *path,
-                         LhFieldLater *later, void *element, GError **error);
-
 /* True if a value (not null) stands at @path, e.g. "node.nics.count", "ranks[3].ops[17].after". */
 bool lh_json_has(const LhJson *json, const char *path);
 
@@ -81,24 +58,3 @@ GPtrArray *lh_json_keys(const LhJson *json, const char *path);
  */
 bool lh_json_error(const LhJson *json, const char *path, GError **error, const char *format, ...)
     G_GNUC_PRINTF(4, 5);
-
-/* Where two documents differ, and the values there as texts, the first bytes of them. Owned. */
-typedef struct {
-    char *path, *a, *b;
-} LhJsonDifference;
-
-/*
- * Whether two documents have the same values under the same keys in the same order; white space
- * does not count, nor how a number is written, nor what @counts says so of. If not, the first
- * @difference, by path.
- */
-bool lh_json_same(const LhJson *a, const LhJson *b, bool (*counts)(const char *path),
-                  LhJsonDifference *difference);
-void lh_json_difference_clear(LhJsonDifference *difference);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(LhJsonDifference, lh_json_difference_clear)
-
-/* Frees what lh_json_decode allocated inside @out (not @out itself) and zeroes those pointers. */
-void lh_json_clear(const LhField *fields, void *out);
-
-/* JSON Schema (draft 2020-12) of @fields; caller frees. @id is e.g. "longhaul.device/1". */
-char *lh_json_schema(const char *id, const char *title, const LhField *fields);

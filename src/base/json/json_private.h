@@ -1,7 +1,7 @@
 /*
- * Private to base/json*.c: the document, the strict scan of it, and walking its text. A document is
- * its text and nothing else: a value is the offset of its first byte. After the scan the text is
- * known to be well formed, so that walking checks nothing.
+ * Private to base/json*.c: the document, the strict scan of it, walking its text, and decoding
+ * values. A document is its text and nothing else: a value is the offset of its first byte. After
+ * the scan the text is known to be well formed, so that walking checks nothing.
  */
 #pragma once
 
@@ -64,3 +64,58 @@ int lh_json_compare(const char *text, gsize a, gsize b);
 
 /* Whether a value stands at @path, and where: the value, or else the last one on the way. */
 bool lh_json_find(const LhJson *json, const char *path, gsize *value);
+
+/* --- decoding -----------------------------------------------------------------------------------
+ */
+
+/* One call of lh_json_decode() and its like. */
+typedef struct {
+    const LhJson *json;
+    GString *path; /* of the value being decoded, for messages */
+    bool allow_unknown;
+    GError **error;
+} LhJsonDecoder;
+
+/* The text of the value at @value; it goes on behind it. */
+static inline const char *
+lh_json_text_of(const LhJsonDecoder *d, gsize value)
+{
+    return d->json->text + value;
+}
+
+/* What kinds of values begin with. */
+static inline bool
+lh_json_is_string(const LhJsonDecoder *d, gsize value)
+{
+    return *lh_json_text_of(d, value) == '"';
+}
+
+static inline bool
+lh_json_is_null(const LhJsonDecoder *d, gsize value)
+{
+    return *lh_json_text_of(d, value) == 'n';
+}
+
+/* Sets the error at the value; returns false. */
+bool lh_json_fail_value(LhJsonDecoder *d, gsize value, const char *format, ...) G_GNUC_PRINTF(3, 4);
+
+/* What stands at @item, for messages: "the number 12", "an object". Caller frees. */
+char *lh_json_describe_found(const LhJsonDecoder *d, gsize item);
+
+/* The error of a value of another type than @expected, or than the field has; return false. */
+bool lh_json_fail_type(LhJsonDecoder *d, gsize item, const char *expected);
+bool lh_json_fail_field_type(LhJsonDecoder *d, gsize item, const LhField *field);
+
+/* Whether the field allows @value; @measure is what is bounded ("elements"), or NULL for the value
+ * itself. */
+bool lh_json_check_range(LhJsonDecoder *d, gsize item, const LhField *field, double value,
+                         const char *measure);
+
+/* Store the value at @item into @value, whose type is the field's. */
+bool lh_json_decode_uint(LhJsonDecoder *d, gsize item, const LhField *field, void *value);
+bool lh_json_decode_int(LhJsonDecoder *d, gsize item, const LhField *field, void *value);
+bool lh_json_decode_double(LhJsonDecoder *d, gsize item, const LhField *field, void *value);
+bool lh_json_decode_bool(LhJsonDecoder *d, gsize item, const LhField *field, void *value);
+bool lh_json_decode_string(LhJsonDecoder *d, gsize item, const LhField *field, void *value);
+bool lh_json_decode_unit(LhJsonDecoder *d, gsize item, const LhField *field, void *value);
+bool lh_json_decode_choice(LhJsonDecoder *d, gsize item, const LhField *field, void *value);

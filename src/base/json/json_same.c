@@ -1,7 +1,8 @@
 /* Two documents beside each other, value by value in their order. */
-#include "base/json/json_private.h"
+#include "base/json/json_same.h"
 
 #include "base/escape.h"
+#include "base/json/json_private.h"
 
 #include <string.h>
 

@@ -2,7 +2,8 @@
  * JSON Schema (draft 2020-12) from a table of fields. Bounds of values with a unit are told in the
  * description: a schema cannot compare "64MiB" with a number.
  */
-#include "base/json/json.h"
+#include "base/json/json_schema.h"
+
 #include "base/json/json_writer.h"
 
 #include <math.h>

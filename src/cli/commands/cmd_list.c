@@ -7,6 +7,7 @@
 #include "collective_check/collective_time.h"
 #include "model/framework.h"
 #include "model/model.h"
+#include "model/model_file.h"
 #include "papers/checklist.h"
 #include "scenario/scenario.h"
 #include "scenario/setting.h"
