@@ -10,6 +10,7 @@
 #include "report/text/describe_plan.h"
 #include "run_tests.h"
 #include "scenario/setting.h"
+#include "step/pipeline.h"
 
 #include <string.h>
 

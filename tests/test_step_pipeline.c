@@ -10,6 +10,7 @@
 #include "scenario/setup_simulate.h"
 #include "scenario/setup_step.h"
 #include "step/formulas.h"
+#include "step/pipeline.h"
 #include "steps.h"
 
 #include <string.h>

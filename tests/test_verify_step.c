@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "run_tests.h"
 #include "share.h"
+#include "step/legality.h"
 #include "steps.h"
 #include "verify/verify.h"
 

@@ -5,6 +5,7 @@
 #include "scenario/setup_simulate.h"
 #include "scenario/setup_step.h"
 #include "scenario/setup_weights.h"
+#include "step/peak_memory.h"
 
 #include <inttypes.h>
 #include <string.h>

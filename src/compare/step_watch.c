@@ -1,6 +1,7 @@
 #include "compare/step_watch.h"
 
 #include "program/cursor.h"
+#include "step/call_ops.h"
 
 #include <string.h>
 

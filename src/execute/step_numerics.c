@@ -5,7 +5,10 @@
 #include "base/saturate.h"
 #include "kernels/cpu/rows.h"
 #include "reference/reference.h"
+#include "step/layer_info.h"
+#include "step/modules.h"
 #include "step/step.h"
+#include "step/tensor_sizes.h"
 
 #include <math.h>
 #include <string.h>

@@ -8,6 +8,9 @@
 #include "base/threads.h"
 #include "framework_config/common/config_words.h"
 #include "scenario/setup_step.h"
+#include "step/legality.h"
+#include "step/modules.h"
+#include "step/pipeline.h"
 
 #include <inttypes.h>
 #include <string.h>

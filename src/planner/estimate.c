@@ -9,6 +9,8 @@
 #include "scenario/setup_simulate.h"
 #include "sim/lower_bound/lower_bound.h"
 #include "step/formulas.h"
+#include "step/peak_memory.h"
+#include "step/pipeline.h"
 
 /* Of the quick answer: enough layers that what is fetched ahead of a layer, or follows behind it,
  * lies within them. */

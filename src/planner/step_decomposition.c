@@ -2,6 +2,7 @@
 
 #include "program/cursor.h"
 #include "scenario/setup_simulate.h"
+#include "step/modules.h"
 
 uint32_t
 lh_plan_group_rank(const LhStepParams *p, uint32_t index, uint32_t count)

@@ -1,5 +1,7 @@
 #include "scenario/setup_model.h"
 
+#include "model/huggingface.h"
+#include "model/model_file.h"
 #include "scenario/setup.h"
 #include "scenario/setup_inputs.h"
 

@@ -181,37 +181,6 @@ extern const LhStepNode lh_step_embed[], lh_step_forward[], lh_step_head[], lh_s
 
 typedef struct _LhStepPlan LhStepPlan;
 
-/* A weight's matrix on a tensor-parallel rank, rows x columns; vectors have one row. 0 x 0: the
- * layer (ignored for weights that belong to none) has none. */
-typedef struct {
-    uint64_t rows, columns;
-    uint32_t replicas; /* so many tensor-parallel ranks in a row have the same; 1: nobody else */
-    uint32_t experts; /* so many matrices of equal rows, one below the other; 0: one, of all rows */
-} LhStepMatrix;
-LhStepMatrix lh_step_matrix(const LhStepPlan *plan, LhStepWeight weight, uint32_t layer);
-
-/* The arguments of a product of all rows of the rank with a matrix: m, n, k and experts. */
-LhKernelArgs lh_step_product(const LhStepPlan *plan, const LhStepMatrix *matrix);
-
-/* The weight that holds the matrix of @weight: the embedding's, for a tied head. */
-LhStepWeight lh_step_held_weight(const LhStepPlan *plan, LhStepWeight weight);
-
-/* Columns of the vocabulary on a tensor-parallel rank; the last one's may go beyond its end. */
-uint64_t lh_step_vocabulary(const LhStepPlan *plan);
-
-/* Features of a layer. */
-uint32_t lh_step_features(const LhStepPlan *plan, uint32_t layer);
-
-/* Whether a layer has no experts. */
-bool lh_step_is_dense(const LhStepPlan *plan, uint32_t layer);
-
-/* Experts that a router chooses among, and how many it chooses for each row; 0: there are none. */
-uint32_t lh_step_experts(const LhStepPlan *plan);
-uint32_t lh_step_choices(const LhStepPlan *plan);
-
-/* In which gradients of weights are kept and reduced. */
-LhDtype lh_step_gradient_dtype(const LhStepPlan *plan);
-
 /* What a tensor is: the key of its slot. */
 typedef enum {
     LH_STEP_OF_ROLE,
@@ -234,64 +203,3 @@ typedef enum {
     LH_STEP_OF_OTHER,
     LH_STEP_FAMILIES
 } LhStepFamily;
-
-/* Pieces that a weight, or its gradient, is cut into. */
-uint32_t lh_step_pieces(const LhStepPlan *plan);
-
-/* How a role's rows lie: which parts of a slot are whose rows. */
-typedef struct {
-    LhStepRole alone;  /* what it is without tensor parallelism: the sum, or the rank's own rows */
-    bool of_attention; /* parts are as attention's programs say; else by segments ... */
-    bool full;         /* ... and, of rows of the tensor-parallel group, by its members */
-    bool sliced;       /* they are those of the tensor-parallel rank alone: columns, or a term */
-    bool undivided;    /* one part for all rows, or (`full`) one for the columns of each member */
-} LhStepRows;
-LhStepRows lh_step_rows(LhStepRole role);
-
-const char *lh_step_role_name(LhStepRole role);
-const char *lh_step_weight_name(LhStepWeight weight);
-
-uint32_t lh_step_layers(const LhStepPlan *plan);
-
-/* The place among all chunks of that with a layer. */
-uint32_t lh_step_chunk_of(const LhStepPlan *plan, uint32_t layer);
-
-/* The pipeline stage that has a layer; the head is on that of the layer behind the last. */
-uint32_t lh_step_stage_of(const LhStepPlan *plan, uint32_t layer);
-/* Whether a stage has a weight: that of one of its layers; the first one the embedding, the last
- * one the head with its norm, or the embedding once more, where they are one matrix. */
-bool lh_step_stage_has(const LhStepPlan *plan, uint32_t stage, LhStepWeight weight, uint32_t layer);
-/* Whether several stages have it. */
-bool lh_step_is_shared(const LhStepPlan *plan, LhStepWeight weight);
-LhStepKind lh_step_layer_kind(const LhStepPlan *plan, uint32_t layer);
-
-/* Attention of a layer of @kind in one micro-batch, with all of the model's heads: a
- * tensor-parallel rank's programs have its share of these, and are the same in all else. */
-typedef struct {
-    LhAttention attention;
-    LhMaskRule mask; /* its documents are borrowed */
-} LhStepKindAttention;
-LhStepKindAttention lh_step_kind_attention(const LhStepPlan *plan, LhStepKind kind);
-
-/* Segments of a context-parallel rank, and tokens of it in a micro-batch, of all sequences. */
-uint32_t lh_step_segments(const LhStepPlan *plan);
-uint64_t lh_step_rank_rows(const LhStepPlan *plan);
-
-/* Calls @visit with ops of the first and of the last rank of each stage: those of each call that
- * differs from all calls before it in more than which of several equal tensors it touches. Their
- * ids and waits mean nothing. */
-typedef void LhStepVisit(void *data, uint32_t rank, const LhOpBuffer *ops);
-void lh_step_visit_forms(const LhProgram *program, LhStepVisit *visit, void *data);
-
-/* What input or output slot @slot of attention is to the step; LH_STEP_ROLES: nothing. */
-LhStepRole lh_step_slot_role(const LhSlot *slot);
-
-/* What part @part of a slot that stays is; false: @slot is none of a step, or @rank has it not. */
-typedef struct {
-    LhStepFamily family;
-    LhStepWeight weight; /* of those that belong to one */
-    uint32_t layer;
-    uint32_t part; /* of the tensor */
-} LhStepState;
-bool lh_step_state_at(const LhStepPlan *plan, uint32_t rank, uint32_t slot, uint32_t part,
-                      LhStepState *state);

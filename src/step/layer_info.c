@@ -1,6 +1,8 @@
 /*
  * What can be asked about a step without looking at its program: see graph.h.
  */
+#include "step/layer_info.h"
+
 #include "step/step_private.h"
 
 static const char *const weight_names[LH_STEP_WEIGHTS] = {

@@ -3,6 +3,8 @@
  * schedule, which are embedded as they are. What they are given and give back are roles of the
  * step; what they use in between are slots of their own, shared by all layers.
  */
+#include "step/modules.h"
+
 #include "program/emit.h"
 #include "step/step_private.h"
 

@@ -3,6 +3,8 @@
  * of its ranks holds beside what it is given and gives back comes on top. Tensor- and data-parallel
  * ranks hold the same.
  */
+#include "step/peak_memory.h"
+
 #include "program/live.h"
 #include "step/step_private.h"
 

@@ -7,6 +7,8 @@
  * the same tick, so exchanges end even if nothing else goes on beside them; and a stage receives
  * no earlier than it has to, as Megatron-LM does without overlap.
  */
+#include "step/pipeline.h"
+
 #include "step/step_private.h"
 
 const char *const lh_pipeline_order_names[] = {

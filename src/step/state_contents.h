@@ -5,6 +5,8 @@
 #pragma once
 
 #include "step/graph.h"
+#include "step/layer_info.h"
+#include "step/tensor_sizes.h"
 
 /* A matrix, row by row; vectors have one row. */
 typedef struct {

@@ -2,17 +2,23 @@
  * Training steps: programs that hold everything a step does, from the tokens to the optimizer, with
  * the schedules of attention embedded as they are. A step is an LhProgram like any other.
  *
- *     graph.c     a layer as a table: which kernel makes what of what, forward and backward
- *     layer_info.c     what can be asked about a step without its program (graph.h)
+ *     graph.c            a layer as a table: which kernel makes what of what, forward and backward
+ *     layer_info.c       what can be asked about a step without its program
  *     tensor_sizes.c     rows, widths and bytes of everything that the table names
- *     modules.c   the attention of a layer as embedded programs, forward and backward
- *     pipeline.c  which stage works on what, and when stages exchange rows and gradients
- *     stage_calls.c    one micro-batch, written down call by call; what recomputation does follows
- * from what is kept sharding.c     weights and gradients: who holds, gathers, reduces and updates
- * them liveness.c     when each tensor comes and goes, and which slot it lies in sync_edges.c what
- * calls on different streams must wait for generator.c      the calls as ops of a rank
+ *     modules.c          the attention of a layer as embedded programs, forward and backward
+ *     pipeline.c         which stage works on what, and when stages exchange rows and gradients
+ *     stage_calls.c      one micro-batch, written down call by call (recorder.c) ...
+ *     table_rows.c       ... row by row; what recomputation does follows from what is kept
+ *     kernel_args.c      the arguments of the kernel that a row calls
+ *     sharding.c         weights and gradients: who holds, gathers and reduces them
+ *     optimizer_calls.c  who updates them
+ *     liveness.c         when each tensor comes and goes, and which slot it lies in
+ *     sync_edges.c       what calls on different streams must wait for
+ *     call_ops.c         the calls as ops of a rank
  *     peak_memory.c      the most that is held at a time, without the ops
- *     formulas.c  parameters, flops and bytes, computed from the model alone
+ *     formulas.c         parameters, flops and bytes, computed from the model alone
+ *     behaviour.c        what frameworks do
+ *     legality.c         which steps there are
  *
  * Ranks are numbered tensor parallel first, then context parallel, data parallel and pipeline
  * stages: rank = t + tensor_parallel (c + context_parallel (d + data_parallel s)).
@@ -63,9 +69,6 @@ typedef enum {
     LH_PIPELINE_GPIPE, /* all forward, then all backward */
     LH_PIPELINE_ORDERS
 } LhPipelineOrder;
-
-/* Indexed by LhPipelineOrder, NULL-terminated: "1f1b", "gpipe". */
-extern const char *const lh_pipeline_order_names[];
 
 /* Programs of attention, forward and backward, by kind of layer (graph.h). NULL: the model has none
  * of the kind. */
@@ -119,27 +122,6 @@ lh_step_chunks(const LhStepParams *p)
     return MAX(p->chunks, 1);
 }
 
-/* The @place-th chunk of all has layers from this one up to that of the next place; there are
- * stages x chunks places, and behind them comes the number of layers. */
-uint32_t lh_step_chunk_begins(const LhStepParams *params, uint32_t place);
-
-/* Layers of a stage. */
-uint32_t lh_step_stage_layers(const LhStepParams *params, uint32_t stage);
-
-/* What each layer adds, for each micro-batch, to the time that the first stream of its stage works
- * or waits for collectives of the layer's own. */
-typedef struct {
-    LhTime forward_ps, recompute_ps, backward_ps;
-    LhTime accumulate_ps; /* of backward_ps: adding up gradients of weights that were reduced */
-} LhStepLayerTimes;
-
-/*
- * What the stages of a pipeline take at least: each does its works one after another, and rows and
- * gradients take no time on their way. Both are the last that the first stream of a stage makes for
- * a chunk, forward and backward, but for what it accumulates.
- */
-LhTime lh_step_pipeline_least(const LhStepParams *params, const LhStepLayerTimes *of);
-
 /* The ranks of one stage, which follow one another; all ranks. */
 static inline uint64_t
 lh_step_stage_ranks(const LhStepParams *p)
@@ -153,12 +135,6 @@ lh_step_ranks(const LhStepParams *p)
     return lh_step_stage_ranks(p) * lh_step_stages(p);
 }
 
-/* How @framework does it, with weights cut as @shard says and activations of @dtype. */
-LhStepBehaviour lh_step_behaviour(const LhFramework *framework, LhShard shard, LhDtype dtype);
-
-/* Whether there is such a step; refusals are LH_ERROR_NO. */
-bool lh_step_check(const LhStepParams *params, GError **error);
-
 /* Makes its program. Refusals are LH_ERROR_NO. Caller frees. */
 LhProgram *lh_step_new(const LhStepParams *params, GError **error);
 
@@ -168,18 +144,6 @@ LhProgram *lh_step_new(const LhStepParams *params, GError **error);
  * are LH_ERROR_NO. Caller clears.
  */
 bool lh_step_attention(const LhStepParams *params, LhStepAttention *attention, GError **error);
-
-/*
- * Programs that take the place of @attention in a step of which only what is around attention
- * matters: with the same inputs and outputs, and with one op, which takes no time and touches
- * nothing (LH_KERNEL_ID_outside). Caller clears.
- */
-LhStepAttention lh_step_hollow(const LhStepAttention *attention);
-void lh_step_attention_clear(LhStepAttention *attention);
-
-/* What the rank of @program, a step's, that needs most holds at its peak, to the byte; sets what of
- * it is what. */
-uint64_t lh_step_peak(const LhProgram *program, uint64_t by_category[LH_CATEGORIES]);
 
 /* What a program of a step was made with, or NULL for any other program. Its model is a copy of
  * what the builder needs of it: strings are NULL. */
@@ -195,7 +159,7 @@ typedef enum {
     LH_STEP_STREAMS,         /* the module's own come behind */
 } LhStepStream;
 
-/* The dimension of parallelism that an op of a step communicates for. */
+/* The dimension of parallelism that an op of a step communicates for (lh_step_dimension()). */
 typedef enum {
     LH_DIMENSION_TENSOR,
     LH_DIMENSION_CONTEXT,  /* attention */
@@ -203,4 +167,3 @@ typedef enum {
     LH_DIMENSION_PIPELINE, /* rows and their gradients, between stages; those of a shared matrix */
     LH_DIMENSIONS          /* none: it computes */
 } LhDimension;
-LhDimension lh_step_dimension(const LhOp *op);

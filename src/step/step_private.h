@@ -4,7 +4,10 @@
 #pragma once
 
 #include "program/subprogram.h"
-#include "step/graph.h"
+#include "step/layer_info.h"
+#include "step/modules.h"
+#include "step/pipeline.h"
+#include "step/tensor_sizes.h"
 
 #define LH_STEP_NONE UINT32_MAX
 
@@ -247,5 +250,5 @@ void lh_step_place(LhStepPlan *plan);
 /* sync_edges.c: needs placed lists. */
 void lh_step_order(LhStepPlan *plan);
 
-/* generator.c */
+/* call_ops.c */
 extern const LhGenerator lh_step_generator;

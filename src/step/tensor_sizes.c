@@ -1,6 +1,8 @@
 /*
  * Rows, widths and bytes of what the tables name.
  */
+#include "step/tensor_sizes.h"
+
 #include "step/step_private.h"
 
 #include "kernels/layer.h"

@@ -5,6 +5,8 @@
  * same graph with all streams of a rank in one queue says whether the program needs a device to run
  * its streams at the same time.
  */
+#include "step/call_ops.h"
+#include "verify/proof.h"
 #include "verify/verify_private.h"
 
 #include "step/step.h"

@@ -3,6 +3,8 @@
  * forms. A stage that cannot trust the ones before it does not run, so that one mistake gives one
  * kind of finding. What is proven, and what is not, is written down in docs/verifier.md.
  */
+#include "step/call_ops.h"
+#include "verify/proof.h"
 #include "verify/verify_private.h"
 
 #include "program/cursor.h"

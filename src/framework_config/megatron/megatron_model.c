@@ -10,6 +10,7 @@
 #include "framework_config/megatron/megatron_shape.h"
 #include "framework_config/megatron/megatron_vocabulary.h"
 #include "model/model.h"
+#include "model/model_file.h"
 
 #include <string.h>
 

@@ -4,6 +4,7 @@
 #include "framework_config/common/config_values.h"
 #include "framework_config/common/published_model.h"
 #include "model/model.h"
+#include "model/model_file.h"
 #include "step/step.h"
 
 #include <inttypes.h>

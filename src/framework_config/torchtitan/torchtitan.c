@@ -13,6 +13,8 @@
 #include "framework_config/common/config_settings.h"
 #include "framework_config/common/config_values.h"
 #include "framework_config/common/config_words.h"
+#include "model/framework.h"
+#include "step/pipeline.h"
 #include "step/step.h"
 
 #include <inttypes.h>

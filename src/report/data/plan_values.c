@@ -3,6 +3,7 @@
 #include "compare/error_bar.h"
 #include "report/data/notes.h"
 #include "report/data/result_values.h"
+#include "step/pipeline.h"
 
 #define SECONDS_PER_HOUR 3600.0
 #define HOURS_PER_DAY 24.0

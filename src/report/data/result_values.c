@@ -7,6 +7,7 @@
 #include "report/data/notes.h"
 #include "scenario/setting.h"
 #include "scenario/setup_weights.h"
+#include "step/pipeline.h"
 
 /* --- the case -----------------------------------------------------------------------------------
  */

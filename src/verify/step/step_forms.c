@@ -3,6 +3,9 @@
  * sums of all bytes and of attention's flops are claims of the program, as every program has them.
  */
 #include "verify/step/step_forms.h"
+#include "step/call_ops.h"
+#include "step/layer_info.h"
+#include "verify/step/step_values.h"
 
 #include "program/work.h"
 #include "step/formulas.h"

@@ -5,6 +5,9 @@
  * what it leaves is what the proof of the program says.
  */
 #include "verify/step/step_modules.h"
+#include "step/layer_info.h"
+#include "step/modules.h"
+#include "verify/step/step_instance.h"
 
 #include "program/cursor.h"
 #include "verify/step/step_instance.h"

@@ -5,7 +5,8 @@
  * gradient of all tokens. What a value is says step_values.h.
  */
 #include "verify/step/step_proof.h"
-
+#include "step/layer_info.h"
+#include "step/tensor_sizes.h"
 #include "verify/alloc_times.h"
 #include "verify/step/step_modules.h"
 #include "verify/step/step_moves.h"

@@ -4,7 +4,8 @@
  * says it belongs to. Then it leaves the row's results.
  */
 #include "verify/step/step_rows.h"
-
+#include "step/layer_info.h"
+#include "step/tensor_sizes.h"
 #include "verify/step/step_table.h"
 
 /* ---- values that a row names ---- */

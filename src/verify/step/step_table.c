@@ -3,6 +3,7 @@
  * how many there are, never which the builder has emitted.
  */
 #include "verify/step/step_table.h"
+#include "step/tensor_sizes.h"
 
 const LhStepNode *const lh_step_tables[LH_TABLES] = {
     [LH_TABLE_EMBED] = lh_step_embed,     [LH_TABLE_FORWARD] = lh_step_forward,

@@ -3,6 +3,9 @@
  * the end.
  */
 #include "verify/step/step_values.h"
+#include "step/layer_info.h"
+#include "step/modules.h"
+#include "step/tensor_sizes.h"
 
 #include "verify/alloc_times.h"
 #include "verify/step/step_table.h"

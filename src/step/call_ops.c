@@ -2,6 +2,8 @@
  * The calls as ops of a rank. What differs between ranks is added here: members of groups, the
  * rank's own piece of a tensor, token positions, columns of the vocabulary.
  */
+#include "step/call_ops.h"
+
 #include "base/mix.h"
 #include "step/step_private.h"
 

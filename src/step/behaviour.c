@@ -1,0 +1,58 @@
+#include "step/behaviour.h"
+
+static LhDtype
+dtype_of(int type, LhDtype activation)
+{
+    return type == LH_TYPE_FP32 ? LH_DTYPE_FP32 : activation;
+}
+
+/* Bytes of a logit that the loss holds beside what the tables name: 16 bits, fp32, a gradient in
+ * fp32 and, where all stay until it is cast, that in 16 bits. */
+static uint32_t
+unfused_loss(const LhFramework *f)
+{
+    const double named = f->logits_gradient_bytes > 0 ? 12 : 10, held = lh_framework_logit_bytes(f);
+
+    return f->logits_fp32_bytes > 0 && held > named ? (uint32_t)(held - named) : 0;
+}
+
+LhStepBehaviour
+lh_step_behaviour(const LhFramework *f, LhShard shard, LhDtype activation)
+{
+    const LhDtype kept = dtype_of(f->states_gradient, activation);
+    const LhDtype bucket = dtype_of(f->ddp_gradient_reduce, activation);
+    const LhDtype gradient = shard == LH_SHARD_FSDP  ? dtype_of(f->fsdp_gradient_reduce, activation)
+                             : shard == LH_SHARD_DDP ? bucket
+                                                     : kept;
+    /* Copies are buckets that are no gradients themselves, and what the optimizer reads if that is
+     * another type than was reduced. */
+    const bool ddp = shard == LH_SHARD_DDP, copied = ddp && gradient != kept;
+
+    return (LhStepBehaviour){
+        .unit_is_model = shard == LH_SHARD_FSDP && f->fsdp_unit == LH_FSDP_MODEL,
+        .halves = f->fsdp_halves,
+        .reshard = f->fsdp_reshard,
+        .prefetch = (uint32_t)f->fsdp_prefetch,
+        .overlap_reduce = shard == LH_SHARD_FSDP || f->ddp_overlap,
+        .reduce_each = f->fsdp_reduce_every_micro_batch,
+        .gradients_stay = shard < LH_SHARD_ZERO2 && !copied,
+        .copy_bytes = (ddp && f->ddp_bucket_copies ? lh_dtype_bytes(bucket) : 0) +
+                      (copied ? lh_dtype_bytes(kept) : 0),
+        .overlap_tensor = f->tp_overlap_gather || f->tp_overlap_scatter,
+        .gather_again = f->tp_overlap_gather,
+        .gradients_fp32 = gradient == LH_DTYPE_FP32,
+        .logits_fp32 = f->logits_fp32_bytes > 0,
+        .logits_stay = f->logits_gradient_bytes > 0,
+        .step_bytes = (uint32_t)f->states_step_bytes,
+        .other_bytes = f->memory_other_bytes,
+        .norm_traffic = (uint32_t)f->kernels_norm,
+        .rotary_traffic = (uint32_t)f->kernels_rotary,
+        .glu_traffic = (uint32_t)f->kernels_glu,
+        .activation_traffic = (uint32_t)f->kernels_activation,
+        .residual_traffic = (uint32_t)f->kernels_residual,
+        .unfused_bytes = (uint32_t)f->kernels_unfused,
+        .unfused_loss = unfused_loss(f),
+        .loss_traffic = (uint32_t)f->kernels_loss,
+        .optimizer_traffic = (uint32_t)f->kernels_optimizer,
+    };
+}

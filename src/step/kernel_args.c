@@ -1,0 +1,150 @@
+#include "step/kernel_args.h"
+
+#define IS_ONE_OF(kernel, ...)                                                                     \
+    is_kernel(kernel, (const LhKernelId[]){ __VA_ARGS__ },                                         \
+              G_N_ELEMENTS(((const LhKernelId[]){ __VA_ARGS__ })))
+
+static bool
+is_kernel(LhKernelId kernel, const LhKernelId *list, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        if (list[i] == kernel)
+            return true;
+    }
+    return false;
+}
+#define IS_ONE_OF(kernel, ...)                                                                     \
+    is_kernel(kernel, (const LhKernelId[]){ __VA_ARGS__ },                                         \
+              G_N_ELEMENTS(((const LhKernelId[]){ __VA_ARGS__ })))
+
+/* The traffic that the framework says of a kernel; a gradient's is twice that. */
+static uint32_t
+traffic_of(const LhStepPlan *plan, LhKernelId kernel)
+{
+    const LhStepBehaviour *b = &plan->params.behaviour;
+
+    switch (kernel) {
+    case LH_KERNEL_ID_rms_norm:
+    case LH_KERNEL_ID_layer_norm:
+        return b->norm_traffic;
+    case LH_KERNEL_ID_rms_norm_bwd:
+    case LH_KERNEL_ID_layer_norm_bwd:
+        return 2 * b->norm_traffic;
+    case LH_KERNEL_ID_rotary_q:
+    case LH_KERNEL_ID_rotary_kv:
+    case LH_KERNEL_ID_silu_q:
+    case LH_KERNEL_ID_silu_kv:
+        return b->rotary_traffic;
+    case LH_KERNEL_ID_rotary_q_bwd:
+    case LH_KERNEL_ID_rotary_kv_bwd:
+    case LH_KERNEL_ID_silu_q_bwd:
+    case LH_KERNEL_ID_silu_kv_bwd:
+        return 2 * b->rotary_traffic;
+    case LH_KERNEL_ID_glu:
+    case LH_KERNEL_ID_gate:
+        return b->glu_traffic;
+    case LH_KERNEL_ID_glu_bwd:
+    case LH_KERNEL_ID_gate_bwd:
+        return 2 * b->glu_traffic;
+    case LH_KERNEL_ID_gelu:
+        return b->activation_traffic;
+    case LH_KERNEL_ID_gelu_bwd:
+        return 2 * b->activation_traffic;
+    case LH_KERNEL_ID_residual:
+        return b->residual_traffic;
+    case LH_KERNEL_ID_loss:
+        return b->loss_traffic;
+    case LH_KERNEL_ID_loss_stats:
+    case LH_KERNEL_ID_cast_hidden: /* counted with the loss */
+        return b->loss_traffic > 0 ? 1 : 0;
+    default:
+        return 0;
+    }
+}
+
+/* What unfused kernels of a layer move is counted with its second norm: they write what they keep,
+ * and read it, forward; backward they read it, too, and move as much again of gradients. */
+static uint32_t
+unfused_traffic(const LhStepPlan *plan, const LhStepNode *node)
+{
+    const uint32_t once = plan->params.behaviour.unfused_bytes;
+    const bool forward = IS_ONE_OF(node->kernel, LH_KERNEL_ID_rms_norm, LH_KERNEL_ID_layer_norm);
+
+    if (node->operands[1].kind != LH_STEP_WEIGHT || node->operands[1].what != LH_STEP_W_NORM2)
+        return 0;
+    return (forward ? 2 : 4) * once;
+}
+
+/* Whose rows a call by rows counts: the forward call's result. */
+static LhStepRole
+counted_role(const LhStepNode *node)
+{
+    if (IS_ONE_OF(node->kernel, LH_KERNEL_ID_glu, LH_KERNEL_ID_glu_bwd, LH_KERNEL_ID_gelu,
+                  LH_KERNEL_ID_gelu_bwd))
+        return node->operands[0].what == LH_STEP_EXPERT_UP ? LH_STEP_EXPERT_P : LH_STEP_P;
+    for (unsigned i = 0; i < LH_STEP_OPERANDS; i++) {
+        if (node->operands[i].kind == LH_STEP_IN)
+            return (LhStepRole)node->operands[i].what;
+    }
+    return (LhStepRole)node->operands[2].what; /* embed: its result */
+}
+
+LhKernelArgs
+lh_step_kernel_args(const LhStepPlan *plan, const LhStepNode *node, uint32_t layer)
+{
+    const LhAttention *a = &plan->params.module.attention;
+    const LhStepKind kind = lh_step_layer_kind(plan, layer);
+    const LhHeadsLayout layout = { .batch = a->batch, .members = plan->params.tensor_parallel };
+    const uint32_t traffic = traffic_of(plan, node->kernel);
+    const LhStepMatrix matrix =
+        lh_step_matrix(plan, lh_step_held_weight(plan, (LhStepWeight)node->matrix), layer);
+    LhKernelArgs args = { 0 };
+
+    switch (lh_kernels[node->kernel]->args) {
+    case LH_ARGS_PRODUCT:
+        return lh_step_product(plan, &matrix);
+    case LH_ARGS_EXPERTS:
+        args.experts.rows = plan->rows;
+        args.experts.width = plan->model.hidden_size;
+        args.experts.experts = lh_step_experts(plan);
+        args.experts.choices = lh_step_choices(plan);
+        break;
+    case LH_ARGS_ELEMENTS: {
+        const LhStepOperand *out =
+            &node->operands[node->operands[2].kind == LH_STEP_OPERAND_END ? 1 : 2];
+        const LhStepShape shape =
+            lh_step_role_shape(plan, lh_step_role(plan, (LhStepRole)out->what), layer);
+
+        args.elements.count = shape.rows * shape.width;
+        args.elements.traffic = traffic;
+        break;
+    }
+    case LH_ARGS_HEADS: {
+        const LhProgramParams *module = &plan->modules[kind].forward->params;
+
+        args.to_heads.rows = plan->rows / a->batch / plan->segments;
+        args.to_heads.base = kind == LH_STEP_LINEAR ? 0 : plan->model.rotary_base;
+        args.to_heads.layout = layout;
+        args.to_heads.heads = module->attention.heads;
+        args.to_heads.groups = module->attention.groups;
+        args.to_heads.head_dim = module->attention.head_dim;
+        args.to_heads.traffic = traffic;
+        break;
+    }
+    case LH_ARGS_ROWS:
+    default: {
+        const LhStepShape shape =
+            lh_step_role_shape(plan, lh_step_role(plan, counted_role(node)), layer);
+
+        args.rows.rows = shape.rows;
+        args.rows.width = shape.width;
+        args.rows.vocabulary = plan->model.vocab_size;
+        args.rows.count = lh_step_vocabulary(plan);
+        args.rows.tokens =
+            a->batch * a->seq_length * plan->params.data_parallel * plan->params.micro_batches;
+        args.rows.epsilon = LH_STEP_NORM_EPSILON;
+        args.rows.traffic = traffic + unfused_traffic(plan, node);
+    }
+    }
+    return args;
+}

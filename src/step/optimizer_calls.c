@@ -1,0 +1,232 @@
+/*
+ * The optimizer: the norm of all gradients, the update of every piece of a weight that the rank
+ * has, and what it passes on of them.
+ */
+#include "step/optimizer_calls.h"
+
+#include "step/sharding.h"
+
+/* Where the gradient of a weight is when all are reduced. */
+static LhStepUse
+final_gradient(LhStepRecorder *r, LhStepHeld w)
+{
+    const LhStepPlan *plan = r->plan;
+    const bool apart = plan->params.shard >= LH_SHARD_ZERO2;
+    const LhStepFamily family = apart ? LH_STEP_OF_GRADIENT_SHARD : LH_STEP_OF_GRADIENT;
+
+    return (LhStepUse){ .tensor = *lh_step_weight_place(r, family, w),
+                        .count = 1,
+                        .reads = true,
+                        .own_piece = plan->params.shard == LH_SHARD_ZERO1 };
+}
+
+/* Of the whole weight; a rank that has a piece does not go beyond the end. */
+static uint64_t
+elements_of(const LhStepPlan *plan, LhStepHeld w)
+{
+    const LhStepMatrix matrix = lh_step_matrix(plan, w.weight, w.layer);
+
+    return matrix.rows * matrix.columns;
+}
+
+static LhKernelArgs
+optimizer_args(const LhStepPlan *plan, LhStepHeld w)
+{
+    const LhStepBehaviour *b = &plan->params.behaviour;
+
+    return (LhKernelArgs){
+        .optimizer = {
+            .count = elements_of(plan, w),
+            .learning_rate = plan->params.learning_rate,
+            .beta1 = LH_STEP_BETA1,
+            .beta2 = LH_STEP_BETA2,
+            .epsilon = LH_STEP_ADAM_EPSILON,
+            .clip = b->clip,
+            .traffic = b->optimizer_traffic,
+        },
+    };
+}
+
+static void
+add_norm(LhStepRecorder *r, LhStepHeld w, bool first)
+{
+    const uint32_t norm = lh_step_staying(r, LH_STEP_OF_NORM);
+    const LhStepMatrix matrix = lh_step_matrix(r->plan, w.weight, w.layer);
+    LhKernelArgs args = optimizer_args(r->plan, w);
+    LhStepCall *call = lh_step_add_call(r, LH_STEP_CALL_COMPUTE, LH_STEP_STREAM_COMPUTE, w.layer);
+
+    args.optimizer.traffic = 0;
+    args.first = first;
+    call->kernel = LH_KERNEL_ID_grad_norm;
+    call->replicas = matrix.replicas;
+    lh_step_set_args(r, call, &args);
+    lh_step_add_use(r, call, final_gradient(r, w));
+    lh_step_add_use(r, call,
+                    (LhStepUse){ .tensor = norm, .count = 1, .reads = !first, .writes = true });
+}
+
+/* Sums over a group of ranks, in place. */
+static void
+add_all_reduce(LhStepRecorder *r, LhStepStream stream, LhStepGroup group, LhStepUse use)
+{
+    LhStepCall *call = lh_step_add_call(r, LH_STEP_CALL_COLLECTIVE, stream, 0);
+
+    use.reads = use.writes = true;
+    call->collective = LH_COLL_ALL_REDUCE;
+    call->group = (uint8_t)group;
+    lh_step_add_use(r, call, use);
+    lh_step_add_use(r, call, use);
+}
+
+/* One number, added up over a group. */
+static void
+add_up(LhStepRecorder *r, LhStepFamily family, LhStepGroup group)
+{
+    add_all_reduce(r, LH_STEP_STREAM_SCATTER, group,
+                   (LhStepUse){ .tensor = lh_step_staying(r, family), .count = 1 });
+}
+
+/* The first stage has the gradient of the embedding, the last one that of the head: where these are
+ * one matrix, of the same elements. */
+static void
+add_up_shared(LhStepRecorder *r)
+{
+    const LhStepHeld embed = { LH_STEP_W_EMBED, 0 };
+
+    if (lh_step_is_shared(r->plan, LH_STEP_W_EMBED) && lh_step_is_here(r, embed))
+        add_all_reduce(r, LH_STEP_STREAM_PIPELINE, LH_STEP_GROUP_ENDS, final_gradient(r, embed));
+}
+
+/* The weight whose squares come first: every rank of the stage has a part of it. */
+static LhStepHeld
+first_of_norm(const LhStepRecorder *r)
+{
+    if (r->stage == 0)
+        return (LhStepHeld){ LH_STEP_W_EMBED, 0 };
+    return (LhStepHeld){ LH_STEP_W_Q, lh_step_chunk_begins(&r->plan->params, r->stage) };
+}
+
+/* The squares of all gradients; of those that several ranks have, by the first of them. */
+static void
+clip(LhStepRecorder *r)
+{
+    const LhStepPlan *plan = r->plan;
+    const bool sharded = plan->params.shard != LH_SHARD_DDP;
+    const LhStepHeld first = first_of_norm(r);
+
+    add_norm(r, first, true);
+    for (uint32_t unit = 0; unit < lh_step_units(plan); unit++) {
+        g_autoptr(GArray) weights = lh_step_unit_weights(r, unit);
+
+        for (guint i = 0; i < weights->len; i++) {
+            const LhStepHeld w = g_array_index(weights, LhStepHeld, i);
+
+            if (w.weight != LH_STEP_W_EMBED && (w.weight != first.weight || w.layer != first.layer))
+                add_norm(r, w, false);
+        }
+    }
+    if (sharded)
+        add_up(r, LH_STEP_OF_NORM, LH_STEP_GROUP_ALL);
+    else if (lh_step_stages(&plan->params) > 1)
+        add_up(r, LH_STEP_OF_NORM, LH_STEP_GROUP_MODEL);
+    else if (plan->params.tensor_parallel > 1)
+        add_up(r, LH_STEP_OF_NORM, LH_STEP_GROUP_TENSOR);
+    lh_step_add_call(r, LH_STEP_CALL_SYNC, LH_STEP_STREAM_COMPUTE, 0);
+}
+
+static void
+add_adam(LhStepRecorder *r, LhStepHeld w)
+{
+    const LhStepPlan *plan = r->plan;
+    const bool fp32 = plan->params.module.attention.dtype == LH_DTYPE_FP32;
+    const bool sharded = lh_step_is_sharded(plan);
+    const LhStepFamily family = sharded ? LH_STEP_OF_WEIGHT_SHARD : LH_STEP_OF_WEIGHT;
+    const bool piece = !sharded && plan->params.shard != LH_SHARD_DDP;
+    const LhKernelArgs args = optimizer_args(plan, w);
+    const LhStepUse gradient = final_gradient(r, w);
+    const LhStepUse norm = { .tensor = lh_step_staying(r, LH_STEP_OF_NORM),
+                             .count = 1,
+                             .reads = true };
+    const LhStepUse clock = { .tensor = lh_step_weight_tensor(r, LH_STEP_OF_CLOCK, w, true),
+                              .count = 1,
+                              .reads = true,
+                              .writes = true };
+    const LhStepUse moments = { .tensor = lh_step_weight_tensor(r, LH_STEP_OF_MOMENTS, w, true),
+                                .count = 1,
+                                .reads = true,
+                                .writes = true };
+    const LhStepUse weight = { .tensor = lh_step_weight_tensor(r, family, w, true),
+                               .count = 1,
+                               .reads = fp32,
+                               .writes = true,
+                               .own_piece = piece };
+    LhStepUse master = { 0 };
+    LhStepCall *call;
+
+    if (!fp32)
+        master = (LhStepUse){ .tensor = lh_step_weight_tensor(r, LH_STEP_OF_MASTER, w, true),
+                              .count = 1,
+                              .reads = true,
+                              .writes = true };
+    call = lh_step_add_call(r, LH_STEP_CALL_COMPUTE, LH_STEP_STREAM_COMPUTE, w.layer);
+    call->kernel = fp32 ? LH_KERNEL_ID_adam_fp32 : LH_KERNEL_ID_adam;
+    lh_step_set_args(r, call, &args);
+    lh_step_add_use(r, call, gradient);
+    lh_step_add_use(r, call, norm);
+    lh_step_add_use(r, call, clock);
+    if (!fp32)
+        lh_step_add_use(r, call, master);
+    lh_step_add_use(r, call, moments);
+    lh_step_add_use(r, call, weight);
+}
+
+/* Each rank has updated its piece of the weights: all get all of them. */
+static void
+gather_updated(LhStepRecorder *r, uint32_t unit)
+{
+    g_autoptr(GArray) weights = lh_step_unit_weights(r, unit);
+    const LhStepCollective c = { LH_STEP_STREAM_GATHER, lh_step_unit_layer(r->plan, unit),
+                                 LH_COLL_ALL_GATHER, LH_STEP_GROUP_DATA, 0 };
+
+    for (guint i = 0; i < weights->len; i++) {
+        const uint32_t tensor =
+            *lh_step_weight_place(r, LH_STEP_OF_WEIGHT, g_array_index(weights, LhStepHeld, i));
+        const LhStepUse send = { .tensor = tensor, .count = 1, .reads = true, .own_piece = true };
+        const LhStepUse receive = { .tensor = tensor,
+                                    .count = lh_step_pieces(r->plan),
+                                    .writes = true };
+
+        lh_step_add_collective(r, &c, &send, &receive);
+    }
+    lh_step_close_collective(r);
+}
+
+void
+lh_step_record_optimizer(LhStepRecorder *r)
+{
+    const LhStepPlan *plan = r->plan;
+    const bool gathers = plan->data_ranks > 1 && (plan->params.shard == LH_SHARD_ZERO1 ||
+                                                  plan->params.shard == LH_SHARD_ZERO2);
+    uint32_t copy = LH_STEP_NONE;
+
+    r->phase = LH_PHASE_OPTIMIZER;
+    if (plan->data_ranks > 1 && r->stage + 1 == lh_step_stages(&plan->params))
+        add_up(r, LH_STEP_OF_LOSS, LH_STEP_GROUP_DATA);
+    add_up_shared(r);
+    if (plan->params.behaviour.clip > 0)
+        clip(r);
+    if (plan->params.behaviour.step_bytes > 0) {
+        copy = lh_step_add_tensor(
+            r, (LhStepTensor){ .family = LH_STEP_OF_STEP_COPY, .first = r->list->calls->len });
+    }
+    for (uint32_t unit = 0; unit < lh_step_units(plan); unit++) {
+        g_autoptr(GArray) weights = lh_step_unit_weights(r, unit);
+
+        for (guint i = 0; i < weights->len; i++)
+            add_adam(r, g_array_index(weights, LhStepHeld, i));
+        if (gathers)
+            gather_updated(r, unit);
+    }
+    if (copy != LH_STEP_NONE)
+        g_array_index(r->list->tensors, LhStepTensor, copy).last = r->list->calls->len - 1;
+}

@@ -1,0 +1,8 @@
+/*
+ * The calls of the optimizer.
+ */
+#pragma once
+
+#include "step/recorder.h"
+
+void lh_step_record_optimizer(LhStepRecorder *r);

@@ -1,0 +1,333 @@
+/*
+ * A row of the tables is written down when its turn comes; what it reads is made first if it is not
+ * there, by the row that makes it, and so on back to what was kept. Nothing else is known here of
+ * recomputation.
+ */
+#include "step/table_rows.h"
+
+#include "step/kernel_args.h"
+#include "step/sharding.h"
+
+uint32_t *
+lh_step_role_place(LhStepRecorder *r, LhStepRole role, uint32_t layer)
+{
+    role = lh_step_role(r->plan, role);
+    return &r->roles[role == LH_STEP_DX ? 0 : layer][role];
+}
+
+uint32_t
+lh_step_new_role(LhStepRecorder *r, LhStepRole role, uint32_t layer)
+{
+    const LhStepTensor tensor = {
+        .family = LH_STEP_OF_ROLE,
+        .what = (uint8_t)lh_step_role(r->plan, role),
+        .layer = (uint16_t)layer,
+    };
+    const LhStepBehaviour *b = &r->plan->params.behaviour;
+    const uint32_t unfused_bytes = role == LH_STEP_X1             ? b->unfused_bytes
+                                   : role == LH_STEP_DLOGITS_FP32 ? b->unfused_loss
+                                                                  : 0;
+    const LhStepTensor unfused = {
+        .family = LH_STEP_OF_UNFUSED,
+        .what = role == LH_STEP_X1 ? LH_STEP_W_NORM2 : LH_STEP_W_HEAD,
+        .layer = (uint16_t)layer,
+    };
+
+    *lh_step_role_place(r, role, layer) = lh_step_add_tensor(r, tensor);
+    if (unfused_bytes > 0)
+        lh_step_add_tensor(r, unfused); /* stands right behind it */
+    return *lh_step_role_place(r, role, layer);
+}
+
+bool
+lh_step_has_row(const LhStepRecorder *r, const LhStepNode *node, uint32_t layer)
+{
+    if ((node->does == LH_STEP_GATHER || node->does == LH_STEP_SCATTER ||
+         node->does == LH_STEP_STATS) &&
+        r->plan->params.tensor_parallel == 1)
+        return false;
+    return (node->when & lh_step_features(r->plan, layer)) == node->when;
+}
+
+static bool
+attention_makes(const LhStepRecorder *r, LhStepRole role, uint32_t layer)
+{
+    const LhStepModule *module = &r->plan->modules[lh_step_layer_kind(r->plan, layer)];
+
+    for (uint32_t i = 0; i < module->forward->slots_count; i++) {
+        if (module->forward_roles[i] == role && module->forward->slots[i].role == LH_SLOT_OUTPUT)
+            return true;
+    }
+    return false;
+}
+
+/* Whether @node makes @role of its layer (@next: of the one behind). */
+static bool
+makes(const LhStepRecorder *r, const LhStepNode *node, uint32_t layer, LhStepRole role, bool next)
+{
+    if (!lh_step_has_row(r, node, layer))
+        return false;
+    if (node->does == LH_STEP_ATTENTION)
+        return !next && attention_makes(r, role, layer);
+    for (unsigned i = 0; i < LH_STEP_OPERANDS; i++) {
+        const LhStepOperand *o = &node->operands[i];
+        const bool out = next ? o->kind == LH_STEP_OUT_NEXT
+                              : o->kind == LH_STEP_OUT || o->kind == LH_STEP_UPDATE;
+
+        if (out && lh_step_role(r->plan, (LhStepRole)o->what) == role)
+            return true;
+    }
+    return false;
+}
+
+static const LhStepNode *
+find_maker(const LhStepRecorder *r, const LhStepNode *table, uint32_t layer, LhStepRole role,
+           bool next)
+{
+    while (table->does != LH_STEP_END && !makes(r, table, layer, role, next))
+        table++;
+    return table->does == LH_STEP_END ? NULL : table;
+}
+
+uint32_t
+lh_step_need(LhStepRecorder *r, LhStepRole role, uint32_t layer)
+{
+    const LhStepNode *maker;
+    const uint8_t phase = r->phase;
+    uint32_t of = layer;
+
+    if (*lh_step_role_place(r, role, layer) != LH_STEP_NONE)
+        return *lh_step_role_place(r, role, layer);
+    if (phase == LH_PHASE_BACKWARD)
+        r->phase = LH_PHASE_RECOMPUTE;
+    role = lh_step_role(r->plan, role);
+    if (role == LH_STEP_X && layer == 0)
+        maker = find_maker(r, lh_step_embed, layer, role, false);
+    else if (role == LH_STEP_X)
+        maker = find_maker(r, lh_step_forward, of = layer - 1, role, true);
+    else
+        maker = find_maker(r, layer == r->plan->layers ? lh_step_head : lh_step_forward, layer,
+                           role, false);
+    g_assert(maker != NULL);
+    lh_step_run_row(r, maker, of);
+    r->phase = phase;
+    g_assert(*lh_step_role_place(r, role, layer) != LH_STEP_NONE);
+    return *lh_step_role_place(r, role, layer);
+}
+
+LhStepUse
+lh_step_whole_role(const LhStepRecorder *r, LhStepRole role, uint32_t layer, uint32_t tensor)
+{
+    const LhStepShape shape = lh_step_role_shape(r->plan, lh_step_role(r->plan, role), layer);
+
+    return (LhStepUse){ .tensor = tensor, .count = shape.parts };
+}
+
+/* Gathers or scatters, segment by segment in one call, so that the rows of a segment stay together.
+ */
+static void
+run_tensor_collective(LhStepRecorder *r, const LhStepNode *node, uint32_t layer)
+{
+    const LhStepPlan *plan = r->plan;
+    const LhStepRole from = (LhStepRole)node->operands[0].what;
+    const LhStepRole to = (LhStepRole)node->operands[1].what;
+    const bool gathers = node->does != LH_STEP_SCATTER;
+    const uint32_t t = plan->params.tensor_parallel;
+    const uint32_t segments = node->does == LH_STEP_STATS ? 1 : plan->segments;
+    const uint32_t source = lh_step_need(r, from, layer), target = lh_step_new_role(r, to, layer);
+    LhStepCall *call = lh_step_add_call(
+        r, LH_STEP_CALL_COLLECTIVE,
+        plan->params.behaviour.overlap_tensor ? LH_STEP_STREAM_TENSOR : LH_STEP_STREAM_COMPUTE,
+        layer);
+
+    call->collective = gathers ? LH_COLL_ALL_GATHER : LH_COLL_REDUCE_SCATTER;
+    call->group = LH_STEP_GROUP_TENSOR;
+    for (uint32_t s = 0; s < segments; s++) {
+        const LhStepUse one = { .part = s, .count = 1 }, all = { .part = s * t, .count = t };
+        LhStepUse send = gathers ? one : all, receive = gathers ? all : one;
+
+        send.tensor = source;
+        send.reads = true;
+        receive.tensor = target;
+        receive.writes = true;
+        lh_step_add_use(r, call, send);
+        lh_step_add_use(r, call, receive);
+    }
+}
+
+void
+lh_step_run_attention(LhStepRecorder *r, uint32_t layer, bool backward)
+{
+    const LhStepKind kind = lh_step_layer_kind(r->plan, layer);
+    const LhStepModule *module = &r->plan->modules[kind];
+    const LhProgram *program = backward ? module->backward : module->forward;
+    const uint8_t *roles = backward ? module->backward_roles : module->forward_roles;
+    LhStepCall *call;
+
+    for (uint32_t i = 0; i < program->slots_count; i++) {
+        if (roles[i] != LH_STEP_ROLES && program->slots[i].role == LH_SLOT_INPUT)
+            lh_step_need(r, (LhStepRole)roles[i], layer);
+    }
+    call = lh_step_add_call(r, LH_STEP_CALL_MODULE, LH_STEP_STREAM_COMPUTE, layer);
+    call->kind = (uint8_t)kind;
+    call->backward = backward;
+    r->list->modules[kind][backward]++;
+    for (uint32_t i = 0; i < program->slots_count; i++) {
+        const LhStepRole role = (LhStepRole)roles[i];
+        const bool reads = program->slots[i].role == LH_SLOT_INPUT;
+
+        if (role == LH_STEP_ROLES)
+            continue;
+        lh_step_add_use(r, call,
+                        (LhStepUse){
+                            .tensor = reads ? *lh_step_role_place(r, role, layer)
+                                            : lh_step_new_role(r, role, layer),
+                            .part = i,
+                            .count = program->slots[i].parts,
+                            .reads = reads,
+                            .writes = !reads,
+                        });
+    }
+}
+
+/* The part of @use that belongs to segment @segment. */
+static LhStepUse
+of_segment(const LhStepRecorder *r, LhStepUse use, uint32_t segment)
+{
+    use.count /= r->plan->segments;
+    use.part = segment * use.count;
+    return use;
+}
+
+/* What a kernel's operands are, now. */
+typedef struct {
+    LhStepUse uses[LH_STEP_OPERANDS];
+    unsigned count;
+    bool overwrites; /* a role that is updated was not there */
+    bool starts, fresh;
+} Operands;
+
+static void
+bind_operand(LhStepRecorder *r, const LhStepOperand *o, uint32_t layer, Operands *bound)
+{
+    const LhStepRole role = (LhStepRole)o->what;
+    LhStepUse use = { .count = 1 };
+
+    switch (o->kind) {
+    case LH_STEP_IN:
+        use = lh_step_whole_role(r, role, layer, lh_step_need(r, role, layer));
+        use.reads = true;
+        break;
+    case LH_STEP_OUT:
+        use = lh_step_whole_role(r, role, layer, lh_step_new_role(r, role, layer));
+        use.writes = true;
+        break;
+    case LH_STEP_OUT_NEXT:
+        use = lh_step_whole_role(r, role, layer + 1, lh_step_new_role(r, role, layer + 1));
+        use.writes = true;
+        break;
+    case LH_STEP_UPDATE:
+        bound->overwrites = *lh_step_role_place(r, role, layer) == LH_STEP_NONE;
+        use = lh_step_whole_role(r, role, layer,
+                                 bound->overwrites ? lh_step_new_role(r, role, layer)
+                                                   : *lh_step_role_place(r, role, layer));
+        use.reads = !bound->overwrites;
+        use.writes = true;
+        break;
+    case LH_STEP_WEIGHT:
+        use.tensor = lh_step_weight(r, (LhStepWeight)o->what, layer);
+        use.count = lh_step_pieces(r->plan);
+        use.reads = true;
+        break;
+    case LH_STEP_GRADIENT:
+        use.tensor =
+            lh_step_gradient(r, (LhStepWeight)o->what, layer, &bound->starts, &bound->fresh);
+        use.count = lh_step_pieces(r->plan);
+        use.reads = use.writes = true;
+        break;
+    case LH_STEP_LOSS:
+        use.tensor = lh_step_staying(r, LH_STEP_OF_LOSS);
+        use.reads = use.writes = true;
+        bound->starts = true;
+        break;
+    default:
+        use.tensor =
+            lh_step_staying(r, o->kind == LH_STEP_TOKENS ? LH_STEP_OF_TOKENS : LH_STEP_OF_TARGETS);
+        use.count = r->plan->segments * r->plan->params.tensor_parallel;
+        use.reads = true;
+        use.of_micro_batch = true;
+    }
+    bound->uses[bound->count++] = use;
+}
+
+/* Inputs first: they may have to be made. */
+static Operands
+bind_operands(LhStepRecorder *r, const LhStepNode *node, uint32_t layer)
+{
+    Operands bound = { 0 };
+
+    for (unsigned i = 0; i < LH_STEP_OPERANDS; i++) {
+        if (node->operands[i].kind == LH_STEP_IN)
+            lh_step_need(r, (LhStepRole)node->operands[i].what, layer);
+        else if (node->operands[i].kind == LH_STEP_WEIGHT)
+            lh_step_weight(r, (LhStepWeight)node->operands[i].what, layer);
+    }
+    for (unsigned i = 0; i < LH_STEP_OPERANDS && node->operands[i].kind != LH_STEP_OPERAND_END; i++)
+        bind_operand(r, &node->operands[i], layer, &bound);
+    return bound;
+}
+
+static void
+run_kernel(LhStepRecorder *r, const LhStepNode *node, uint32_t layer)
+{
+    const LhArgsKind kind = lh_kernels[node->kernel]->args;
+    const uint32_t calls = kind == LH_ARGS_HEADS ? r->plan->segments : 1;
+    const Operands bound = bind_operands(r, node, layer);
+    LhKernelArgs args = lh_step_kernel_args(r->plan, node, layer);
+
+    if (kind == LH_ARGS_ROWS)
+        args.rows.adds = !bound.overwrites;
+    args.first = bound.overwrites && !bound.starts && kind != LH_ARGS_ROWS;
+    for (uint32_t c = 0; c < calls; c++) {
+        LhStepCall *call = lh_step_add_call(r, LH_STEP_CALL_COMPUTE, LH_STEP_STREAM_COMPUTE, layer);
+
+        call->kernel = node->kernel;
+        call->starts = bound.starts;
+        call->fresh = bound.fresh;
+        call->segment = (uint8_t)c;
+        lh_step_set_args(r, call, &args);
+        for (unsigned i = 0; i < bound.count; i++)
+            lh_step_add_use(r, call, calls > 1 ? of_segment(r, bound.uses[i], c) : bound.uses[i]);
+    }
+}
+
+void
+lh_step_run_row(LhStepRecorder *r, const LhStepNode *node, uint32_t layer)
+{
+    if (!lh_step_has_row(r, node, layer))
+        return;
+    switch (node->does) {
+    case LH_STEP_GATHER:
+    case LH_STEP_SCATTER:
+    case LH_STEP_STATS:
+        run_tensor_collective(r, node, layer);
+        break;
+    case LH_STEP_ATTENTION:
+        lh_step_run_attention(r, layer, false);
+        break;
+    case LH_STEP_NEED:
+        if (r->plan->params.behaviour.gather_again && r->plan->params.tensor_parallel > 1)
+            *lh_step_role_place(r, (LhStepRole)node->operands[0].what, layer) = LH_STEP_NONE;
+        lh_step_need(r, (LhStepRole)node->operands[0].what, layer);
+        break;
+    default:
+        run_kernel(r, node, layer);
+    }
+}
+
+void
+lh_step_run_table(LhStepRecorder *r, const LhStepNode *table, uint32_t layer)
+{
+    for (; table->does != LH_STEP_END; table++)
+        lh_step_run_row(r, table, layer);
+}
