@@ -7,6 +7,7 @@
 #include "execute/execute.h"
 #include "fuzz.h"
 #include "program/explicit/explicit.h"
+#include "program/explicit/explicit_read.h"
 #include "verify/verify.h"
 
 #include <math.h>

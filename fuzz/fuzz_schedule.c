@@ -3,6 +3,8 @@
  * verifier proves, the simulator plays to its end with the same bytes, flops and memory.
  */
 #include "fuzz.h"
+#include "program/explicit/explicit_read.h"
+#include "program/explicit/explicit_write.h"
 
 #include "program/explicit/explicit.h"
 #include "verify/verify.h"

@@ -4,6 +4,7 @@
  */
 #include "hand_programs.h"
 #include "program/explicit/explicit.h"
+#include "program/explicit/explicit_write.h"
 #include "random_program.h"
 
 #include <stdio.h>

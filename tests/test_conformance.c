@@ -8,6 +8,8 @@
 #include "execute/execute.h"
 #include "hand_programs.h"
 #include "program/explicit/explicit.h"
+#include "program/explicit/explicit_read.h"
+#include "program/explicit/explicit_write.h"
 #include "random_program.h"
 #include "run_tests.h"
 #include "scenario/setup_simulate.h"

@@ -2,6 +2,7 @@
  * Settings of other programs' files: what is read of each syntax, and where what is wrong stands.
  */
 #include "base/error.h"
+#include "base/settings/settings_arguments.h"
 #include "base/settings/settings_file.h"
 #include "run_tests.h"
 

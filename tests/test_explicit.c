@@ -6,6 +6,8 @@
 #include "base/rng.h"
 #include "fitting.h"
 #include "program/explicit/explicit.h"
+#include "program/explicit/explicit_read.h"
+#include "program/explicit/explicit_write.h"
 #include "run_tests.h"
 #include "share.h"
 #include "verify/verify.h"

@@ -7,6 +7,8 @@
 #include "kernels/cpu/kernels.h"
 #include "options.h"
 #include "program/explicit/explicit.h"
+#include "program/explicit/explicit_read.h"
+#include "program/explicit/explicit_write.h"
 #include "reference/tolerance.h"
 #include "run_tests.h"
 #include "runtime/executor.h"

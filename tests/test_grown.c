@@ -10,6 +10,7 @@
 #include "checking.h"
 #include "grown_program.h"
 #include "program/explicit/explicit.h"
+#include "program/explicit/explicit_write.h"
 #include "reference/tolerance.h"
 #include "run_tests.h"
 #include "runtime/inject.h"

@@ -3,6 +3,7 @@
  * varied.
  */
 #include "options.h"
+#include "program/explicit/explicit_write.h"
 #include "proof/proof_cases.h"
 #include "run_tests.h"
 #include "scenario/setting.h"

@@ -6,6 +6,7 @@
 #include "compare/totals.h"
 #include "data_files.h"
 #include "options.h"
+#include "program/explicit/explicit_fields.h"
 #include "scenario/profile.h"
 #include "scenario/setting.h"
 #include "scenario/setup_model.h"

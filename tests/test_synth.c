@@ -6,6 +6,8 @@
 #include "base/rng.h"
 #include "compare/totals.h"
 #include "execute/execute.h"
+#include "program/explicit/explicit_read.h"
+#include "program/explicit/explicit_write.h"
 #include "run_tests.h"
 #include "scenario/setup_step.h"
 #include "setups.h"

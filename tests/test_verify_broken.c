@@ -7,6 +7,7 @@
  */
 #include "base/rng.h"
 #include "program/explicit/explicit.h"
+#include "program/explicit/explicit_read.h"
 #include "recording.h"
 #include "run_tests.h"
 #include "sched/common/single.h"

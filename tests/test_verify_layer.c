@@ -3,6 +3,7 @@
  * found to read only what has been written; one change after another is found or refused.
  */
 #include "program/explicit/explicit.h"
+#include "program/explicit/explicit_read.h"
 #include "run_tests.h"
 #include "verifying.h"
 

@@ -2,11 +2,13 @@
 
 #include "base/error.h"
 #include "base/files/file_input.h"
+#include "base/settings/settings_arguments.h"
 #include "framework_config/common/config_messages.h"
 #include "framework_config/common/config_names.h"
 #include "framework_config/common/config_settings.h"
 #include "framework_config/configuration_beside.h"
 #include "framework_config/configuration_launch.h"
+#include "framework_config/configuration_private.h"
 #include "framework_config/configuration_sort.h"
 #include "framework_config/configuration_systems.h"
 #include "framework_config/deepspeed/deepspeed.h"

@@ -6,6 +6,7 @@
 #include "base/files/file_input.h"
 #include "model/model_file.h"
 #include "model/parameters.h"
+#include "program/explicit/explicit_read.h"
 #include "scenario/config_check.h"
 #include "scenario/schedule_pairs.h"
 #include "scenario/seq_length_rounding.h"

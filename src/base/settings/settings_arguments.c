@@ -2,7 +2,8 @@
  * Settings as arguments of the commands of a shell script, or as a list of them: words that begin
  * with "-" are names, and those behind them values. What a script is, base/shell/shell.h says.
  */
-#include "base/settings/settings_file.h"
+#include "base/settings/settings_arguments.h"
+
 #include "base/shell/shell.h"
 
 #include <string.h>

@@ -71,11 +71,6 @@ LhSettingsFileReader lh_settings_json;
  */
 LhSettingsFileReader lh_settings_arguments;
 
-/* The same, with @variables ("NAME=VALUE") that have these values whatever the script sets; one
- * that the script never names is refused. */
-LhSettingsFile *lh_settings_script(const char *file, const char *text, gsize length,
-                                   const GPtrArray *variables, GError **error);
-
 /* Reads the file by @reader. Caller frees. */
 LhSettingsFile *lh_settings_load(const char *path, LhSettingsFileReader *reader, GError **error);
 

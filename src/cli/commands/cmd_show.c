@@ -3,6 +3,7 @@
  */
 #include "base/error.h"
 #include "cli/command.h"
+#include "program/explicit/explicit_write.h"
 #include "report/base/text.h"
 #include "report/data/describe_options.h"
 #include "report/text/describe.h"

@@ -2,6 +2,7 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/linear_run.h"
+#include "kernels/cpu/linear_tiles.h"
 #include "kernels/sizes.h"
 
 #include <stddef.h>

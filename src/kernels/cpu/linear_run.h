@@ -46,12 +46,3 @@ const float *lh_decay_table(const LhKernelArgs *args, float *table);
 /* Scratch in bytes: of the two products, of the weights of @rows rows before it. */
 uint64_t lh_state_scratch(const LhKernelArgs *args);
 uint64_t lh_weights_scratch(uint64_t rows);
-
-/*
- * The fast version among the tokens of a causal call, in tiles (sizes.h). Scratch in bytes is that
- * of the reference, too.
- */
-void lh_linear_forward_tiles(const LhForward *f);
-void lh_linear_backward_tiles(const LhBackward *b);
-uint64_t lh_linear_forward_scratch(const LhKernelArgs *args);
-uint64_t lh_linear_backward_scratch(const LhKernelArgs *args);

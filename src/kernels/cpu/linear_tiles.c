@@ -3,6 +3,7 @@
  * of a tile by the level's attention, all earlier tiles by their state. Time is linear in the
  * tokens. Results of a tile are summed up in fp32 and rounded once.
  */
+#include "kernels/cpu/linear_tiles.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/sizes.h"
 

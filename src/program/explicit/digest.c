@@ -2,6 +2,7 @@
 #include "program/explicit/digest.h"
 
 #include "program/cursor.h"
+#include "program/explicit/explicit_args.h"
 #include "program/explicit/explicit_fields.h"
 
 static void

@@ -15,17 +15,6 @@
 #define LH_EXPLICIT_OPS_MAX (UINT32_C(1) << 20)
 #define LH_EXPLICIT_PARTS_MAX (UINT32_C(1) << 21)
 
-/* Reads the explicit JSON form. Caller frees. */
-LhProgram *lh_program_load(const char *path, GError **error);
-LhProgram *lh_program_parse(const char *name, const char *text, gsize length, GError **error);
-
-/* Appends the explicit JSON form of @program to @out. At most LH_EXPLICIT_OPS_MAX ops: LH_ERROR_NO
- * beyond. */
-bool lh_program_write(const LhProgram *program, GString *out, GError **error);
-
-/* The field table of the form, for its schema. */
-extern const LhField lh_program_fields[];
-
 /* --- for the files of the form ------------------------------------------------------------------
  */
 

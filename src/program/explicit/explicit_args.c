@@ -3,11 +3,12 @@
  * defaults that the program decides; all others are a table: where a kernel's kind of arguments has
  * a field of the form, what is absent is 0, which the field cannot be where it is needed.
  */
-#include "program/explicit/explicit_fields.h"
+#include "program/explicit/explicit_args.h"
 
 #include "base/error.h"
 #include "base/json/json_writer.h"
 #include "kernels/layer.h"
+#include "program/explicit/explicit_ops.h"
 
 #include <math.h>
 #include <string.h>

@@ -110,15 +110,5 @@ typedef struct {
     GError **error;
 } LhFormReader;
 
-/* Reads the ops of all ranks into the program's plan; false with the reader's error. */
-bool lh_form_read_ranks(LhFormReader *reader, const LhForm *form);
-
-/* Sets the error at a field of the op being read; false. */
-bool lh_form_fail(const LhFormReader *r, const char *field, const char *format, ...)
-    G_GNUC_PRINTF(3, 4);
-
-/* explicit_args.c: the arguments of a kernel. Whether an op has any; those of the kernel that a
- * compute op has found already; and writing them. */
-bool lh_form_has_args(const LhFormOp *form);
-bool lh_form_read_args(const LhFormReader *r, const LhFormOp *form, LhOp *op);
-void lh_form_write_args(LhJsonWriter *w, const LhProgram *program, const LhOp *op);
+/* The field table of the form, for its schema. */
+extern const LhField lh_program_fields[];

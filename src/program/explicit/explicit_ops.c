@@ -3,9 +3,10 @@
  * read can be walked without looking again. Slots, parts, streams, kernels and peers exist,
  * operands are as many as the kernel takes, and an op comes after earlier ops only.
  */
-#include "program/explicit/explicit_fields.h"
+#include "program/explicit/explicit_ops.h"
 
 #include "base/error.h"
+#include "program/explicit/explicit_args.h"
 #include "program/op_names.h"
 
 #include <string.h>

@@ -3,10 +3,12 @@
  * tables (explicit_fields.c) decode and check what stands in one field; the code here checks what
  * ties fields together. Whether the program is right is the verifier's question.
  */
-#include "program/explicit/explicit_fields.h"
+#include "program/explicit/explicit_read.h"
 
 #include "base/error.h"
 #include "base/wide.h"
+#include "program/explicit/explicit_fields.h"
+#include "program/explicit/explicit_ops.h"
 #include "program/work.h"
 
 #include <string.h>

@@ -3,11 +3,12 @@
  * attention, the pairs of a mask, defaults) are left out, so that a file is readable; reading puts
  * back the same program.
  */
-#include "program/explicit/explicit.h"
+#include "program/explicit/explicit_write.h"
 
 #include "base/error.h"
 #include "base/json/json_writer.h"
 #include "program/cursor.h"
+#include "program/explicit/explicit_args.h"
 #include "program/explicit/explicit_fields.h"
 #include "program/op_names.h"
 

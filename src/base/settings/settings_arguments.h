@@ -1,0 +1,11 @@
+/*
+ * Settings as arguments of the commands of a shell script.
+ */
+#pragma once
+
+#include "base/settings/settings_file.h"
+
+/* lh_settings_arguments() with @variables ("NAME=VALUE") that have these values whatever the script
+ * sets; one that the script never names is refused. */
+LhSettingsFile *lh_settings_script(const char *file, const char *text, gsize length,
+                                   const GPtrArray *variables, GError **error);
