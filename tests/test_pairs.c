@@ -6,6 +6,7 @@
 #include "data_files.h"
 #include "scenario/schedule_pairs.h"
 #include "scenario/setting.h"
+#include "sched/pair.h"
 
 #include "base/error.h"
 

@@ -1,6 +1,7 @@
 #include "scenario/schedule_pairs.h"
 
 #include "base/error.h"
+#include "sched/pair.h"
 
 bool
 lh_pairs_wanted(const LhScenario *s, const LhModel *model)

@@ -4,6 +4,7 @@
 #include "scenario/schedule_pairs.h"
 #include "scenario/setup_params.h"
 #include "sched/common/heads.h"
+#include "sched/pair.h"
 #include "step/behaviour.h"
 #include "verify/verify.h"
 

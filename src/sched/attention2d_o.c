@@ -8,8 +8,11 @@
  *
  * Some of the paper's algorithms need corrections; docs/schedules.md lists them.
  */
+#include "sched/attention2d_o_forms.h"
 #include "sched/common/grid_hops.h"
 #include "sched/schedule.h"
+
+#define ROW_TENSORS 4
 
 typedef struct {
     LhGridPlan base;
@@ -26,19 +29,6 @@ typedef struct {
 } Attention2dOPlan;
 
 /* ---- declarations ---- */
-
-static uint32_t
-buffers_of(LhGrid grid)
-{
-    return MIN(grid.columns - 1, 2);
-}
-
-/* The kernel of the paper is called once for each block of keys that a column has. */
-static bool
-is_apart(const LhProgramParams *p, LhGrid grid)
-{
-    return lh_pass_published(p) && grid.rows > 1 && grid.columns > 1;
-}
 
 static uint16_t
 add_double_buffer(LhProgram *program, const char *name, LhTensorKind kind, uint64_t bytes,
@@ -135,8 +125,8 @@ attention2d_o_declare(LhProgram *program)
     row = &program->streams[LH_GRID_STREAM_ROW];
     g_strlcpy(row->name, "row", sizeof(row->name));
     lh_program_add_stream(program, "column", LH_STREAM_COMM);
-    plan->buffers = buffers_of(plan->base.grid);
-    plan->apart = is_apart(p, plan->base.grid);
+    plan->buffers = lh_attention2d_o_buffers(plan->base.grid);
+    plan->apart = lh_attention2d_o_apart(p, plan->base.grid);
     if (lh_pass_has(p, LH_PASS_FWD))
         attention2d_o_declare_forward(program, plan);
     if (lh_pass_has(p, LH_PASS_BWD))
@@ -283,8 +273,6 @@ attention2d_o_forward(LhEmitter *e, const Attention2dOPlan *plan, uint32_t step)
 }
 
 /* ---- backward ---- */
-
-#define ROW_TENSORS 4
 
 /* The tensors that move along the row: the slots of the rank's own, and those of visitors. */
 typedef struct {
@@ -519,48 +507,6 @@ attention2d_o_emit(LhEmitter *e, uint32_t step)
         attention2d_o_backward(e, plan, step);
 }
 
-/* The fp32 sum of o, the results of one or two blocks, the keys of the column, and b = min(2, Pc-1)
- * buffers of queries and of partial results. */
-static uint64_t
-attention2d_o_forward_buffers(const LhProgramParams *p, const LhPassSizes *z, LhGrid grid)
-{
-    const uint64_t block = z->q + z->s, blocks = is_apart(p, grid) ? 2 : 1;
-    const uint64_t keys = grid.rows > 1 ? grid.rows * z->kv : 0;
-
-    return z->q / z->e * 4 + z->s + blocks * block + buffers_of(grid) * (z->q + block) + keys;
-}
-
-/* The fp32 sums of dq and of dk, dv of the column, the keys of the column, and buffers of what
- * travels. */
-static uint64_t
-attention2d_o_backward_buffers(const LhPassSizes *z, LhGrid grid, bool gather_delta)
-{
-    const uint64_t buffers = buffers_of(grid),
-                   wire = lh_grid_rounds(z) ? 2 : 1; /* sent, received */
-    const uint64_t dq_sum = z->q / z->e * 4;
-    const uint64_t third = gather_delta ? z->s : z->q;
-    uint64_t bytes = dq_sum + grid.rows * (z->kv / z->e * 4);
-
-    if (grid.rows > 1)
-        bytes += grid.rows * z->kv + wire * z->dkv;
-    if (grid.columns > 1)
-        bytes += buffers * (2 * z->q + third + z->s) + (lh_grid_rounds(z) ? 1 : buffers) * dq_sum +
-                 wire * z->dq + (gather_delta ? z->s : 0);
-    return bytes;
-}
-
-static uint64_t
-attention2d_o_peak_bytes(const LhProgramParams *p, uint32_t rank)
-{
-    const LhPassSizes z = lh_pass_sizes(p, 0);
-    const LhGrid grid = lh_grid_of(p);
-    const uint64_t kt = lh_grid_moves(p, grid, rank) ? z.kv : 0;
-
-    return lh_pass_peak_bytes(
-        p, kt + attention2d_o_forward_buffers(p, &z, grid),
-        kt + attention2d_o_backward_buffers(&z, grid, lh_grid_gather_delta(p)));
-}
-
 const LhSchedule lh_schedule_attention2d_o = {
     .name = "attention2d-o",
     .summary = "Attention2D with overlap: q moves along rows while k and v move along columns",
@@ -610,7 +556,7 @@ const LhSchedule lh_schedule_attention2d_o = {
     .closed = {
         .bytes_sent = lh_grid_bytes_sent,
         .flops = lh_grid_flops,
-        .peak_bytes = attention2d_o_peak_bytes,
+        .peak_bytes = lh_attention2d_o_peak_bytes,
         .idle_unit = lh_grid_idle_unit,
         .idle_flops = lh_grid_idle_flops,
     },

@@ -8,6 +8,7 @@
  * code (RulinShao/LightSeq) are for even P.
  */
 #include "sched/common/pass.h"
+#include "sched/dfa_balanced_forms.h"
 #include "sched/schedule.h"
 
 #include "base/error.h"
@@ -49,37 +50,15 @@ declare_pair(LhProgram *program, uint16_t slots[2], const char *name, LhTensorKi
     }
 }
 
-/* The public code keeps o in the activation's type between steps. In fp32 the error does not grow
- * with P. */
-static uint64_t
-accumulator_bytes(const LhPassSizes *z, bool published)
-{
-    return z->q / z->e * (published ? z->e : 4) + 2 * z->s;
-}
-
-/* maybe_repeat_kv_fwd() of the public code writes k and v with h heads before every call of its
- * forward kernel. The backward pass calls FlashAttention, which takes g heads. */
-static bool
-expands(const LhProgramParams *p)
-{
-    return lh_pass_published(p) && p->attention.heads > p->attention.groups;
-}
-
-static uint64_t
-expanded_bytes(const LhProgramParams *p, const LhPassSizes *z)
-{
-    return expands(p) ? 2 * z->q : 0;
-}
-
 static void
 dfa_balanced_declare_forward(LhProgram *program, DfaBalancedPlan *plan)
 {
     const LhPassSizes *z = &plan->sizes;
 
     plan->fwd_first = (uint16_t)program->slots_count;
-    plan->fwd_acc =
-        lh_pass_add_buffer(program, "fwd_acc", LH_TENSOR_ACC, accumulator_bytes(z, plan->published),
-                           plan->published ? z->e : 4);
+    plan->fwd_acc = lh_pass_add_buffer(program, "fwd_acc", LH_TENSOR_ACC,
+                                       lh_dfa_balanced_accumulator_bytes(z, plan->published),
+                                       plan->published ? z->e : 4);
     declare_pair(program, plan->fwd_kv, "fwd_kv", LH_TENSOR_KV, z->kv, z->e);
     declare_pair(program, plan->fwd_q, "fwd_q", LH_TENSOR_Q, z->q, z->e);
     declare_pair(program, plan->fwd_peer_acc, "fwd_peer_acc", LH_TENSOR_ACC, z->q + 2 * z->s, z->e);
@@ -137,7 +116,7 @@ dfa_balanced_declare(LhProgram *program)
     plan->half = p->ranks / 2;
     plan->overlap = lh_pass_overlaps(p);
     plan->published = lh_pass_published(p);
-    plan->expands = expands(p);
+    plan->expands = lh_dfa_balanced_expands(p);
     plan_steps(plan);
     plan->add = LH_KERNEL_ID_add_to_fp32;
     if (plan->published)
@@ -462,101 +441,6 @@ dfa_balanced_emit(LhEmitter *e, uint32_t step)
         dfa_balanced_backward(e, plan, t);
 }
 
-/* How many messages of each kind a rank sends, by the formulas of docs/schedules.md. */
-typedef struct {
-    uint64_t kv, q, result_q, result_kv;
-} Counts;
-
-static uint64_t
-difference(uint64_t a, uint64_t b)
-{
-    return a > b ? a - b : 0;
-}
-
-static Counts
-count_messages(const LhProgramParams *p, uint64_t rank)
-{
-    const uint64_t ranks = p->ranks, half = ranks / 2;
-    Counts c = { .kv = MIN(half, ranks - 1 - rank), .result_kv = MIN(rank, half) };
-
-    if (ranks % 2 == 1 && !lh_pass_published(p)) {
-        c.q = difference(rank, half);
-        c.result_q = difference(half, rank);
-        return c;
-    }
-    c.q = difference(rank, ranks - half);
-    c.result_q = difference(half, rank + 1);
-    /* k, v that are sent in step H and never used */
-    if (lh_pass_published(p) && rank + half + 1 < ranks)
-        c.kv++;
-    return c;
-}
-
-static uint64_t
-dfa_balanced_bytes_sent(const LhProgramParams *p, uint32_t rank)
-{
-    const LhPassSizes z = lh_pass_sizes(p, 0);
-    const Counts c = count_messages(p, rank);
-    uint64_t bytes = 0;
-
-    if (lh_pass_has(p, LH_PASS_FWD))
-        bytes += c.kv * z.kv + c.q * z.q + c.result_q * (z.q + 2 * z.s);
-    if (lh_pass_has(p, LH_PASS_BWD))
-        bytes += c.kv * z.kv + c.q * (3 * z.q + z.s) + c.result_q * z.dq + c.result_kv * z.dkv;
-    return bytes;
-}
-
-/* H full blocks and the diagonal. For even P, and always in the public code, the ranks r < H have
- * one block less. */
-static uint64_t
-dfa_balanced_flops(const LhProgramParams *p, uint32_t rank)
-{
-    const uint64_t n = p->attention.seq_length / p->ranks;
-    const uint64_t half = p->ranks / 2;
-    const bool one_less = rank < half && (p->ranks % 2 == 0 || lh_pass_published(p));
-
-    return lh_pass_flops(p, (half - (one_less ? 1 : 0)) * n * n + n * (n + 1) / 2);
-}
-
-/* Forward the accumulator + 2 (2Q + KV + 2S), and k, v with h heads; backward, with gradients in e
- * bytes, 2 (4Q + 2KV + S) + KV + the fp32 sums. */
-static uint64_t
-dfa_balanced_peak_bytes(const LhProgramParams *p, uint32_t rank)
-{
-    const LhPassSizes z = lh_pass_sizes(p, 0);
-    const uint64_t sums = lh_pass_published(p) ? 0 : lh_pass_sums_bytes(&z);
-
-    (void)rank;
-    return lh_pass_peak_bytes(p,
-                              accumulator_bytes(&z, lh_pass_published(p)) +
-                                  2 * (2 * z.q + z.kv + 2 * z.s) + expanded_bytes(p, &z),
-                              2 * (3 * z.q + z.dq + z.kv + z.dkv + z.s) + z.dkv + sums);
-}
-
-/* H of P ranks are idle in one of H+1 steps, which is 1/(P+2) for even P. */
-static double
-dfa_balanced_idle_unit(const LhProgramParams *p)
-{
-    const uint32_t half = p->ranks / 2;
-
-    if (p->ranks % 2 == 1 && !lh_pass_published(p))
-        return 0;
-    return half / (p->ranks * (half + 1.0));
-}
-
-/* H ranks compute one full block less than the others, whose work is H n^2 + n (n+1) / 2 pairs: H
- * n^2 / (P (H n^2 + n (n+1) / 2)). */
-static double
-dfa_balanced_idle_flops(const LhProgramParams *p)
-{
-    const uint32_t half = p->ranks / 2;
-    const double n = (double)p->attention.seq_length / p->ranks;
-
-    if (p->ranks % 2 == 1 && !lh_pass_published(p))
-        return 0;
-    return 2.0 * half * n / (p->ranks * ((2.0 * half + 1) * n + 1));
-}
-
 const LhSchedule lh_schedule_dfa_balanced = {
     .name = "dfa-balanced",
     .summary = "DistFlashAttention: ranks without work of their own help others; contiguous tokens",
@@ -602,10 +486,10 @@ const LhSchedule lh_schedule_dfa_balanced = {
     .declare = dfa_balanced_declare,
     .generator = { .steps = dfa_balanced_steps, .emit = dfa_balanced_emit },
     .closed = {
-        .bytes_sent = dfa_balanced_bytes_sent,
-        .flops = dfa_balanced_flops,
-        .peak_bytes = dfa_balanced_peak_bytes,
-        .idle_unit = dfa_balanced_idle_unit,
-        .idle_flops = dfa_balanced_idle_flops,
+        .bytes_sent = lh_dfa_balanced_bytes_sent,
+        .flops = lh_dfa_balanced_flops,
+        .peak_bytes = lh_dfa_balanced_peak_bytes,
+        .idle_unit = lh_dfa_balanced_idle_unit,
+        .idle_flops = lh_dfa_balanced_idle_flops,
     },
 };

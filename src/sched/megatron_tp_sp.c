@@ -5,6 +5,7 @@
  * sum that the output projection leaves for the reduce-scatter.
  */
 #include "sched/common/heads.h"
+#include "sched/common/heads_forms.h"
 #include "sched/schedule.h"
 
 #include <inttypes.h>

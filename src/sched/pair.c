@@ -2,7 +2,7 @@
  * Pairs of schedules, for models whose layers differ: what those of linear attention have, and
  * what those of softmax attention have. A pair has no program of its own, and is made once.
  */
-#include "sched/schedule.h"
+#include "sched/pair.h"
 
 #include "base/error.h"
 

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "sched/common/single.h"
+#include "sched/pair.h"
 
 #include <inttypes.h>
 #include <string.h>

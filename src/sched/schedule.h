@@ -72,17 +72,8 @@ extern const LhSchedule *const lh_schedules[];
 #define LH_SCHEDULE_PAIRS "+"
 
 /* NULL with @error (LH_ERROR_INPUT, listing the names and the nearest one) if there is no such
- * schedule. "lasp2 + ring", in either order and with or without the spaces, is a pair. */
+ * schedule. Pairs have names, too: pair.h. */
 const LhSchedule *lh_schedule_find(const char *name, GError **error);
-const LhSchedule *lh_schedule_find_pair(const char *name, GError **error);
-
-/* "lasp2 + ring": of a model with both kinds of attention, what its layers of linear and what those
- * of softmax attention have. Two that are the same are this one. The same two are always the same
- * pair, which is never freed. */
-const LhSchedule *lh_schedule_pair(const LhSchedule *linear, const LhSchedule *softmax);
-
-/* What computes this kind of attention: a side of a pair, or @schedule; NULL: nothing does. */
-const LhSchedule *lh_schedule_side(const LhSchedule *schedule, bool linear);
 
 /* Every option that some schedule reads, each once, in the order of the table; NULL-terminated. */
 const LhOption *const *lh_schedule_options(void);

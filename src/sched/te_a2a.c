@@ -3,6 +3,8 @@
  * exchange is in common/heads.h. Not modelled: fp8.
  */
 #include "sched/common/heads.h"
+#include "sched/common/heads_forms.h"
+#include "sched/common/heads_moves.h"
 #include "sched/schedule.h"
 
 #include <inttypes.h>

@@ -4,6 +4,8 @@
  * stream of the ring is also the one on which tensors that have arrived are put in order.
  */
 #include "sched/common/heads.h"
+#include "sched/common/heads_forms.h"
+#include "sched/common/heads_moves.h"
 #include "sched/common/te_ring.h"
 #include "sched/schedule.h"
 

@@ -5,6 +5,8 @@
  * which DeepSpeed overlaps the projections.
  */
 #include "sched/common/heads.h"
+#include "sched/common/heads_forms.h"
+#include "sched/common/heads_moves.h"
 #include "sched/schedule.h"
 
 #include <inttypes.h>

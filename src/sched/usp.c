@@ -5,6 +5,8 @@
  * rank to itself that the public code sends for R = 1.
  */
 #include "sched/common/heads.h"
+#include "sched/common/heads_forms.h"
+#include "sched/common/heads_moves.h"
 #include "sched/common/ring_shared.h"
 #include "sched/schedule.h"
 

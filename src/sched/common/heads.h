@@ -60,6 +60,13 @@ typedef enum {
     LH_HEADS_TENSORS,
 } LhHeadsTensor;
 
+/* Whether it is k and v, or their gradients. */
+static inline bool
+lh_heads_is_kv(LhHeadsTensor t)
+{
+    return t == LH_HEADS_KV || t == LH_HEADS_DKV;
+}
+
 /*
  * How heads are cut into slices for a group. If slices do not divide evenly, every rank has room
  * for as many as any rank has. If there are fewer key-value slices than ranks, several ranks have
@@ -87,7 +94,7 @@ typedef void (*LhHeadsMove)(LhEmitter *e, const LhHeads *heads, const LhHeadsTen
  * slot. */
 struct _LhHeads {
     LhHeadsCut cut;
-    LhHeadsMove move; /* one of the two below */
+    LhHeadsMove move; /* one of those of heads_moves.h */
     bool two_stages;  /* what arrives has a buffer of its own, `arrived`, too */
     LhHeadsOutput o;
     bool apart;        /* k and v, and dk and dv, each travel in a call of their own */
@@ -114,12 +121,6 @@ void lh_heads_declare(LhProgram *program, LhHeads *heads);
 /* The slots by heads, on which attention works. */
 LhPassSlots lh_heads_slots(const LhHeads *heads);
 
-/* The number of slices of query heads that @rank has by heads. */
-uint32_t lh_heads_own(const LhHeadsCut *cut, uint32_t rank);
-
-/* Sizes of a rank's tensors by tokens, with gradients as they are exchanged. */
-LhPassSizes lh_heads_sizes(const LhProgramParams *p, const LhHeads *heads);
-
 static inline bool
 lh_heads_replicated(const LhHeadsCut *cut)
 {
@@ -139,20 +140,6 @@ lh_heads_gathered(const LhHeads *heads)
     return heads->o == LH_HEADS_O_GATHERED ? 2 : 1;
 }
 
-/* Lays out each tensor, sends it, and waits for it before the next one. */
-void lh_heads_move_one_by_one(LhEmitter *e, const LhHeads *heads, const LhHeadsTensor *tensors,
-                              unsigned count, bool to_heads);
-
-/*
- * As TransformerEngine does: while a tensor is sent, the next one is laid out, and the one before
- * is put into the order of its tokens on a second compute stream, which the caller declares as the
- * stream after those of lh_pass_declare. For zigzag half-chunks without a split, and without
- * replicas.
- */
-#define LH_HEADS_STREAM_CP 2
-void lh_heads_move_pipelined(LhEmitter *e, const LhHeads *heads, const LhHeadsTensor *tensors,
-                             unsigned count, bool to_heads);
-
 /* Arguments of attention over all tokens of the sequence, in @parts parts, for one slice. */
 LhKernelArgs lh_heads_attention_args(const LhProgram *program, uint32_t parts);
 
@@ -168,64 +155,3 @@ void lh_heads_declare_whole(LhProgram *program, const LhHeads *heads);
  * dq and dkv) are allocated by heads. */
 uint32_t lh_heads_steps(const LhProgram *program, uint32_t rank);
 void lh_heads_emit(LhEmitter *e, uint32_t step);
-
-/* Flops of attention if all ranks are one group, and if groups form zigzag rings. */
-uint64_t lh_heads_whole_flops(const LhProgramParams *p, const LhHeads *heads, uint32_t rank);
-uint64_t lh_heads_ring_flops(const LhProgramParams *p, uint32_t rank);
-
-/* The flops of attention of @heads query heads among all tokens, softmax or linear, in the passes
- * that are run. */
-uint64_t lh_heads_flops(const LhProgramParams *p, uint32_t heads);
-
-/* Bytes that a rank sends in all-to-alls. */
-uint64_t lh_heads_bytes_sent(const LhProgramParams *p, const LhHeads *heads, uint32_t rank);
-
-/* Bytes of the buffers that attention has in each pass; `kept` are those of them that stay between
- * the passes. */
-typedef struct {
-    uint64_t forward, backward, kept;
-} LhHeadsBuffers;
-
-/* Peak memory of a rank. @buffers NULL: attention has no buffers. */
-uint64_t lh_heads_peak_bytes(const LhProgramParams *p, const LhHeads *heads,
-                             const LhHeadsBuffers *buffers);
-
-/* Defines the closed forms WORD_bytes_sent, WORD_flops and WORD_peak_bytes of a schedule of one
- * group of all ranks, whose LhHeads are HEADS_OF(params). */
-#define LH_HEADS_WHOLE_FORMS(WORD, HEADS_OF)                                                       \
-    static uint64_t WORD##_bytes_sent(const LhProgramParams *p, uint32_t rank)                     \
-    {                                                                                              \
-        const LhHeads heads = HEADS_OF(p);                                                         \
-                                                                                                   \
-        return lh_heads_bytes_sent(p, &heads, rank);                                               \
-    }                                                                                              \
-                                                                                                   \
-    static uint64_t WORD##_flops(const LhProgramParams *p, uint32_t rank)                          \
-    {                                                                                              \
-        const LhHeads heads = HEADS_OF(p);                                                         \
-                                                                                                   \
-        return lh_heads_whole_flops(p, &heads, rank);                                              \
-    }                                                                                              \
-                                                                                                   \
-    static uint64_t WORD##_peak_bytes(const LhProgramParams *p, uint32_t rank)                     \
-    {                                                                                              \
-        const LhHeads heads = HEADS_OF(p);                                                         \
-                                                                                                   \
-        (void)rank;                                                                                \
-        return lh_heads_peak_bytes(p, &heads, NULL);                                               \
-    }
-
-/* Pads heads and groups so that @ranks ranks can share them; the hidden size stays the same. With
- * @replicate several ranks may share a key-value head. */
-void lh_heads_pad(LhAttention *attention, uint32_t ranks, bool replicate);
-
-/* "3, 4": the numbers of ranks nearest to @ranks that @legal allows. Caller frees. */
-char *lh_heads_nearest_ranks(const LhAttention *a, uint32_t ranks,
-                             bool (*legal)(const LhAttention *a, uint32_t ranks));
-
-/* Schedules with groups. The default size of a group is the largest that divides ranks, groups and
- * the GPUs of a node, if they are known. adapt pads heads and sets that default; check refuses a
- * size that does not divide ranks and groups. */
-uint32_t lh_heads_group_size(const LhProgramParams *p);
-void lh_heads_adapt_group_size(LhProgramParams *p);
-bool lh_heads_check_group_size(const LhProgramParams *p, GError **error);

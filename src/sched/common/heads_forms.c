@@ -2,48 +2,11 @@
  * What an exchange of heads costs, and which heads can be exchanged; see heads.h. Nothing in this
  * file reads a program.
  */
-#include "sched/common/heads.h"
+#include "sched/common/heads_forms.h"
 
 #include "kernels/sizes.h"
 #include "sched/common/ring_shared.h"
 #include "sched/common/single.h"
-
-const LhOption lh_option_hierarchy = {
-    .name = "hierarchical_context_parallel_sizes",
-    .type = LH_OPTION_SIZES,
-    .help = "Number of ranks that exchange tokens for heads with each other, and number of ranks "
-            "in a ring between these groups; their product is the number of ranks.",
-};
-
-/* Heads that do not divide among the ranks: one too few for two on each. */
-static void
-make_odd(LhProgramParams *p)
-{
-    p->attention.heads = p->attention.groups = 2 * p->ranks - 1;
-    p->attention.hidden_size = 0;
-}
-
-const LhOption lh_option_pad_heads = {
-    .name = "pad_heads",
-    .type = LH_OPTION_FLAG,
-    .help = "Add idle heads until the heads divide evenly among the ranks.",
-    .shape = make_odd,
-};
-
-static const char *const te_versions[] = {
-    [LH_TE_2_15] = "2.15",
-    [LH_TE_2_8] = "2.8",
-    [LH_TE_2_7] = "2.7",
-    NULL,
-};
-
-const LhOption lh_option_te_version = {
-    .name = "te_version",
-    .type = LH_OPTION_CHOICE,
-    .choices = te_versions,
-    .help = "Version of TransformerEngine whose backward pass is run: 2.15 or later (2.15, "
-            "default), 2.8 to 2.14 (2.8), or 2.7 or earlier (2.7).",
-};
 
 uint32_t
 lh_heads_own(const LhHeadsCut *cut, uint32_t rank)
