@@ -4,6 +4,7 @@
  */
 #include "data_files.h"
 #include "sim/cost/device.h"
+#include "sim/cost/device_fields.h"
 #include "sim/cost/provenance.h"
 
 #include <math.h>

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "program/program.h"
 #include "scenario/profile_links.h"
+#include "sim/cost/device_fields.h"
 #include "sim/network/collectives/measured.h"
 
 #include <stddef.h>

@@ -146,8 +146,6 @@ void lh_device_free(LhDevice *device);
 void lh_device_drop_curve(LhDevice *device, guint curve);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhDevice, lh_device_free)
 
-extern const LhField lh_device_fields[];
-
 /* Refuse row @index of the lists "kernels" and "elementwise" of @json, a device or a profile, if an
  * earlier row is about the same. */
 bool lh_device_check_curve(const LhJson *json, const GArray *kernels, guint index, GError **error);

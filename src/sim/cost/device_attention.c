@@ -1,4 +1,3 @@
-/* See the header. */
 #include "sim/cost/device_attention.h"
 
 #include "sim/cost/attention_cost.h"
@@ -14,6 +13,8 @@
 #define MEASUREMENTS_MAX 1e9
 #define QUANTILES_MAX 32
 #define QUANTILE_MAX_S 1000.0
+
+const char *const lh_device_masks[] = { "full", "causal", NULL };
 
 static const char *const directions[] = { "fwd", "bwd", NULL };
 static const char *const tile_sides[] = { "queries", "keys", NULL };
@@ -356,13 +357,4 @@ lh_attention_check(const LhJson *json, LhDevice *device, GError **error)
         return lh_json_error(json, "attention_kernel", error,
                              "there is no library \"%.60s\" in \"attention\"", library);
     return true;
-}
-
-void
-lh_device_use_library(LhDevice *device, const char *library)
-{
-    char *name = g_strdup(library);
-
-    g_free(device->attention_kernel);
-    device->attention_kernel = name;
 }

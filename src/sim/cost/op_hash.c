@@ -1,4 +1,3 @@
-/* See the header. */
 #include "sim/cost/op_hash.h"
 
 static uint64_t

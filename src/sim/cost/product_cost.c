@@ -1,7 +1,7 @@
 /*
- * See the header. A library cuts the result into tiles, one for each SM at a time, and chooses the
- * tile with which it is through first: large tiles read less and multiply faster, small ones leave
- * fewer SMs idle in the last wave. Each tile costs a prologue and an epilogue besides its products.
+ * A library cuts the result into tiles, one for each SM at a time, and chooses the tile with which
+ * it is through first: large tiles read less and multiply faster, small ones leave fewer SMs idle
+ * in the last wave. Each tile costs a prologue and an epilogue besides its products.
  */
 #include "sim/cost/product_cost.h"
 
