@@ -8,6 +8,7 @@
 #include "sim/network/collectives/measured.h"
 #include "sim/network/network.h"
 #include "sim/network/topology_change.h"
+#include "sim/network/topology_private.h"
 
 #include <glib/gstdio.h>
 

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "sim/network/fabric.h"
 
 #include "base/error.h"

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "sim/network/latency_queues.h"
 
 #include <glib.h>

@@ -1,4 +1,4 @@
-/* See the header. A lever more is a row more. */
+/* A lever more is a row more. */
 #include "sim/network/levers.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /*
- * See the header. The bound of rings is that of the hops that they have (rings.h), which share
- * links; bytes are those of every hop in a whole collective.
+ * The bound of rings is that of the hops that they have (rings.h), which share links; bytes are
+ * those of every hop in a whole collective.
  */
 #include "sim/network/link_bound.h"
 

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "sim/network/link_utilization.h"
 
 #include <math.h>

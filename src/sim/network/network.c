@@ -8,193 +8,15 @@
  * share. A rail switch and the spine are non-blocking.
  */
 #include "sim/network/network.h"
-#include "base/error.h"
+
 #include "sim/network/collectives/collective_table.h"
 #include "sim/network/fabric.h"
+#include "sim/network/network_private.h"
 #include "sim/network/pcie_links.h"
 #include "sim/network/sends.h"
 
 #include <math.h>
 #include <string.h>
-
-/* Switches on the way: a rail or leaf switch; two more for each level of trunks that is crossed. */
-#define SWITCHES_NEAR 1
-#define SWITCHES_OF_LEVEL 2
-
-static bool fail(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
-
-static bool
-fail(GError **error, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    if (error != NULL)
-        *error = g_error_new_valist(LH_ERROR, LH_ERROR_INPUT, format, args);
-    va_end(args);
-    return false;
-}
-
-static bool
-check_size(const LhTopology *t, uint32_t nodes, uint32_t ranks, GError **error)
-{
-    const uint64_t gpus = (uint64_t)nodes * t->gpus_per_node;
-
-    if (nodes == 0 || ranks == 0)
-        return fail(error, "topology %s: a network needs at least one node and one rank", t->name);
-    if (t->max_nodes != 0 && nodes > t->max_nodes)
-        return fail(error, "topology %s: %u nodes; it has at most %" G_GUINT64_FORMAT, t->name,
-                    nodes, t->max_nodes);
-    if (nodes > 1 && t->nics_per_node == 0)
-        return fail(error, "topology %s: %u nodes, but a node has no NIC", t->name, nodes);
-    if (ranks > gpus)
-        return fail(error,
-                    "topology %s: %u ranks do not fit on %u nodes of %" G_GUINT64_FORMAT " GPUs",
-                    t->name, ranks, nodes, t->gpus_per_node);
-    return true;
-}
-
-/* How many groups of nodes have a trunk at a level. */
-static uint64_t
-trunks_at(const LhTopology *t, uint64_t nodes, uint32_t level)
-{
-    const uint64_t group =
-        level < lh_fabric_levels_count(t) ? lh_fabric_level(t, level).nodes : nodes;
-
-    g_assert(group > 0);
-    return nodes <= group ? 0 : (nodes + group - 1) / group;
-}
-
-static uint64_t
-all_trunks(const LhTopology *t, uint64_t nodes)
-{
-    uint64_t count = 0;
-
-    for (uint32_t level = 0; level < LH_FABRIC_LEVELS_MAX; level++)
-        count += trunks_at(t, nodes, level);
-    return count;
-}
-
-/* How many places have links of `tier`: GPUs, NICs or groups of nodes of the cluster. */
-static uint64_t
-places(const LhTopology *t, uint64_t nodes, LhTier tier)
-{
-    switch (tier) {
-    case LH_TIER_NVLINK:
-        return t->scale_up == LH_SCALE_UP_NONE ? 0 : nodes * t->gpus_per_node;
-    case LH_TIER_PCIE:
-        return t->pcie.bandwidth == 0 ? 0 : nodes * t->gpus_per_node;
-    case LH_TIER_NIC:
-        return nodes * t->nics_per_node;
-    case LH_TIER_FABRIC:
-        return all_trunks(t, nodes);
-    case LH_TIERS:
-        break;
-    }
-    g_assert_not_reached();
-}
-
-static void
-lay_out_trunks(LhNetwork *n)
-{
-    const LhTopology *t = n->topology;
-    uint32_t first = n->fabric_first;
-
-    for (uint32_t level = 0; trunks_at(t, n->nodes, level) > 0; level++) {
-        n->trunks[level] = (LhTrunks){ first, (uint32_t)lh_fabric_level(t, level).nodes };
-        first += 2 * (uint32_t)trunks_at(t, n->nodes, level);
-        n->trunk_levels = level + 1;
-    }
-    n->level_latency_ps = SWITCHES_OF_LEVEL * t->switch_latency_ps;
-}
-
-static bool
-lay_out(LhNetwork *n, GError **error)
-{
-    const LhTopology *t = n->topology;
-    uint64_t first[LH_TIERS + 1] = { 0 }, links;
-
-    lh_pcie_links_init(&n->tree, t);
-    for (unsigned tier = 0; tier < LH_TIERS; tier++) {
-        first[tier + 1] = first[tier] + 2 * places(t, n->nodes, (LhTier)tier);
-        if (tier == LH_TIER_PCIE)
-            first[tier + 1] += (uint64_t)n->nodes * n->tree.per_node;
-    }
-    links = first[LH_TIERS] + (t->collective_bandwidth > 0 ? 2 * (uint64_t)n->nodes : 0);
-    if (links > G_MAXINT32)
-        return fail(error,
-                    "topology %s: %u nodes have %" G_GUINT64_FORMAT " links; allowed: up to %d",
-                    t->name, n->nodes, links, G_MAXINT32);
-    n->pcie_first = (uint32_t)first[LH_TIER_PCIE];
-    n->nic_first = (uint32_t)first[LH_TIER_NIC];
-    n->tree.first = n->nic_first - n->nodes * n->tree.per_node;
-    n->fabric_first = (uint32_t)first[LH_TIER_FABRIC];
-    n->collective_first = (uint32_t)first[LH_TIERS];
-    n->links_count = (uint32_t)links;
-    lay_out_trunks(n);
-    return true;
-}
-
-/* The level of a fault of the fabric. */
-static uint32_t
-level_of_fault(const LhLinkFault *fault)
-{
-    return fault->part == LH_FAULT_OF_ALL ? 0 : (uint32_t)fault->part;
-}
-
-static bool
-check_part(const LhNetwork *n, const LhLinkFault *fault, GError **error)
-{
-    const bool fabric = fault->tier == LH_TIER_FABRIC;
-
-    if (fault->part == LH_FAULT_OF_ALL ||
-        fault->part < (fabric ? n->trunk_levels : n->hosts_per_node))
-        return true;
-    return fabric ? fail(error,
-                         "link fault: level %" G_GUINT64_FORMAT
-                         " of the fabric; allowed: 0 to %u, which have trunks among %u nodes",
-                         fault->part, n->trunk_levels - 1, n->nodes)
-                  : fail(error,
-                         "link fault: host %" G_GUINT64_FORMAT
-                         " of a node; allowed: 0 to %u, since a node of %s has %u",
-                         fault->part, n->hosts_per_node - 1, n->topology->name, n->hosts_per_node);
-}
-
-static bool
-check_fault(const LhNetwork *n, const LhLinkFault *fault, GError **error)
-{
-    const LhTopology *t = n->topology;
-    uint64_t limit = n->nodes;
-
-    if (fault->tier < 0 || fault->tier >= LH_TIERS)
-        return fail(error, "link fault: unknown tier %d", fault->tier);
-    if (places(t, n->nodes, (LhTier)fault->tier) == 0)
-        return fail(error, "link fault: topology %s with %u nodes has no %s links", t->name,
-                    n->nodes, lh_tier_names[fault->tier]);
-    if (!check_part(n, fault, error))
-        return false;
-    if (fault->tier == LH_TIER_FABRIC)
-        limit = trunks_at(t, n->nodes, level_of_fault(fault));
-    if (fault->node >= limit)
-        return fail(error, "link fault: %s %" G_GUINT64_FORMAT "; allowed: 0 to %" G_GUINT64_FORMAT,
-                    fault->tier != LH_TIER_FABRIC ? "node"
-                    : level_of_fault(fault) == 0  ? "leaf"
-                                                  : "group",
-                    fault->node, limit - 1);
-    if (!(fault->factor >= 0 && fault->factor <= 1))
-        return fail(error, "link fault: factor %g; allowed: 0 to 1", fault->factor);
-    return true;
-}
-
-static bool
-check_faults(const LhNetwork *n, GError **error)
-{
-    for (guint i = 0; n->faults != NULL && i < n->faults->len; i++) {
-        if (!check_fault(n, &g_array_index(n->faults, LhLinkFault, i), error))
-            return false;
-    }
-    return true;
-}
 
 const char *const lh_network_model_names[] = { "fair", "alpha-beta", "fifo", NULL };
 
@@ -234,7 +56,7 @@ set_classes(LhNetwork *n)
                              : t->scale_up != LH_SCALE_UP_NONE ? t->nvlink.latency_ps
                                                                : 0;
     const LhTime hop_ps = t->fabric == LH_FABRIC_IDEAL ? 0 : t->switch_latency_ps;
-    const LhTime near_ps = access_ps + t->nic.latency_ps + SWITCHES_NEAR * hop_ps;
+    const LhTime near_ps = access_ps + t->nic.latency_ps + LH_SWITCHES_NEAR * hop_ps;
     const LhTime relay_ps = t->pcie.bandwidth > 0 ? t->nvlink.latency_ps : 0;
 
     n->classes[LH_ROUTE_NVLINK] = local_class(n, &t->nvlink, LH_TIER_NVLINK);
@@ -242,7 +64,7 @@ set_classes(LhNetwork *n)
     n->classes[LH_ROUTE_NETWORK] = network_class(n, near_ps, LH_TIER_NIC);
     n->classes[LH_ROUTE_CROSS_RAIL] = network_class(n, near_ps + relay_ps, LH_TIER_NIC);
     n->classes[LH_ROUTE_CROSS_LEAF] =
-        network_class(n, near_ps + SWITCHES_OF_LEVEL * hop_ps, LH_TIER_FABRIC);
+        network_class(n, near_ps + LH_SWITCHES_OF_LEVEL * hop_ps, LH_TIER_FABRIC);
 }
 
 bool
@@ -253,9 +75,7 @@ lh_network_init(LhNetwork *network, const LhTopology *topology, uint32_t nodes, 
 
     n.hosts_per_node = (uint32_t)lh_topology_hosts(topology);
     n.gpus_per_host = (uint32_t)lh_topology_gpus_per_host(topology);
-
-    if (!check_size(topology, nodes, ranks, error) || !lay_out(&n, error) ||
-        !check_faults(&n, error))
+    if (!lh_network_lay_out(&n, error))
         return false;
     n.gpus_per_node = (uint32_t)topology->gpus_per_node;
     n.nics_per_node = (uint32_t)topology->nics_per_node;
@@ -338,7 +158,7 @@ fault_factor(const GArray *faults, LhTier tier, uint32_t node, uint32_t part)
         const LhLinkFault *fault = &g_array_index(faults, LhLinkFault, i);
 
         const bool of_part = tier == LH_TIER_FABRIC
-                                 ? level_of_fault(fault) == part
+                                 ? lh_link_fault_level(fault) == part
                                  : fault->part == LH_FAULT_OF_ALL || fault->part == part;
 
         if (fault->tier == (int)tier && fault->node == node && of_part)

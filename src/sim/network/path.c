@@ -1,4 +1,3 @@
-/* See the header. */
 #include "sim/network/path.h"
 
 const char *const lh_step_kind_names[] = { "compute", "links", "latency", "host", NULL };

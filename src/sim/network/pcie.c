@@ -1,4 +1,4 @@
-/* See the header. Left out: links above the memory of a socket, and PCIe between a GPU and the NIC
+/* Left out: links above the memory of a socket, and PCIe between a GPU and the NIC
  * that is nearest to it beyond the GPU's own link. */
 #include "sim/network/pcie.h"
 

@@ -1,7 +1,7 @@
 /*
- * See the header. A message crosses the links of the groups that have one of its ends only, up on
- * its way out and down on its way in; through memory also the links of both GPUs to memory, and the
- * memory itself, once: it stands where the message comes from.
+ * A message crosses the links of the groups that have one of its ends only, up on its way out and
+ * down on its way in; through memory also the links of both GPUs to memory, and the memory itself,
+ * once: it stands where the message comes from.
  */
 #include "sim/network/pcie_links.h"
 

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "sim/network/saturated_links.h"
 
 #include "sim/network/flows_private.h"

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "sim/network/symmetry.h"
 
 #define ROW_MIN 3 /* two ranks are simulated of a row */

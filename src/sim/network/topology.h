@@ -133,5 +133,3 @@ uint64_t lh_topology_gpus_per_host(const LhTopology *topology);
 /* What the links of @tier are called: "NVLink", "PCIe", "NIC", "fabric"; "memory" for
  * LH_SCALE_UP_MEMORY. */
 const char *lh_topology_link_name(const LhTopology *topology, LhTier tier);
-
-extern const LhField lh_topology_fields[];

@@ -1,7 +1,7 @@
 /*
- * See the header. Rates are what transfers reach, as in a topology file: the wire's rate of a NIC
- * is a little more. Limits that stand beside a NIC's rate hold on: what one pair of GPUs reaches
- * over TCP depends on its sockets, not on the wire.
+ * Rates are what transfers reach, as in a topology file: the wire's rate of a NIC is a little more.
+ * Limits that stand beside a NIC's rate hold on: what one pair of GPUs reaches over TCP depends on
+ * its sockets, not on the wire.
  */
 #include "sim/network/topology_change.h"
 

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "sim/network/traffic.h"
 
 #include "program/collective_semantics.h"

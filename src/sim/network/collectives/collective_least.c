@@ -1,7 +1,7 @@
 /*
- * See the header. Messages of an op start when the op does, or later, and it is through when all
- * have arrived. So each message takes its bytes over its narrowest link, and a link all the bytes
- * that it carries of them, unless messages run as if each were alone.
+ * Messages of an op start when the op does, or later, and it is through when all have arrived. So
+ * each message takes its bytes over its narrowest link, and a link all the bytes that it carries of
+ * them, unless messages run as if each were alone.
  */
 #include "sim/network/collectives/collective_least.h"
 

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "sim/network/collectives/measured.h"
 
 #include "sim/network/collectives/collective_times.h"

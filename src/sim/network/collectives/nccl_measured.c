@@ -1,4 +1,3 @@
-/* See the header. */
 #include "sim/network/collectives/nccl_measured.h"
 
 #include "sim/network/collectives/collective_lines.h"

@@ -1,0 +1,258 @@
+/*
+ * Topology files: their fields, and the words that these choose from.
+ */
+#include "sim/network/topology_private.h"
+
+#include "sim/network/collectives/collective_table.h"
+#include "sim/network/fabric.h"
+#include "sim/network/topology_change.h"
+
+#define CTAS_MAX 1024
+#define ROWS_MAX 1000
+
+const char *const lh_topology_schemas[] = { "longhaul.topology/1", "longhaul.topology/2", NULL };
+const char *const lh_topology_scale_ups[] = { "none", "nvswitch", "pairs", "memory", NULL };
+const char *const lh_topology_fabrics[] = { "ideal", "rail", "fat-tree", NULL };
+
+/* Nested objects are decoded into the flat LhTopology: their own offset is 0. */
+#define OBJECT(key, needed, table, text)                                                           \
+    {                                                                                              \
+        .name = (key), .type = LH_FIELD_OBJECT, .offset = 0, .flags = (needed), .fields = (table), \
+        .description = (text)                                                                      \
+    }
+
+#define ROWS(key, member, element, table, text)                                                    \
+    {                                                                                              \
+        .name = (key), .type = LH_FIELD_ARRAY, .offset = offsetof(LhTopology, member), .min = 1,   \
+        .max = ROWS_MAX, .fields = (table), .element_size = sizeof(element), .description = (text) \
+    }
+
+#define TEXT(key, member, needed, text)                                                            \
+    {                                                                                              \
+        .name = (key), .type = LH_FIELD_STRING, .offset = offsetof(LhTopology, member),            \
+        .flags = (needed), .min = 1, .max = LH_TOPOLOGY_TEXT_MAX, .description = (text)            \
+    }
+
+#define COUNT(key, member, needed, low, high, text)                                                \
+    {                                                                                              \
+        .name = (key), .type = LH_FIELD_UINT, .offset = offsetof(LhTopology, member),              \
+        .flags = (needed), .min = (low), .max = (high), .description = (text)                      \
+    }
+
+#define CHOICE(key, member, needed, words, text)                                                   \
+    {                                                                                              \
+        .name = (key), .type = LH_FIELD_CHOICE, .offset = offsetof(LhTopology, member),            \
+        .flags = (needed), .choices = (words), .description = (text)                               \
+    }
+
+#define TIME(key, member, needed, text)                                                            \
+    {                                                                                              \
+        .name = (key), .type = LH_FIELD_UNIT, .offset = offsetof(LhTopology, member),              \
+        .flags = (needed), .unit = LH_UNIT_TIME, .min = 0, .max = LH_LATENCY_MAX_S,                \
+        .description = (text)                                                                      \
+    }
+
+#define BANDWIDTH(key, member, needed, text)                                                       \
+    {                                                                                              \
+        .name = (key), .type = LH_FIELD_UNIT, .offset = offsetof(LhTopology, member),              \
+        .flags = (needed), .unit = LH_UNIT_BANDWIDTH, .min = LH_BANDWIDTH_MIN,                     \
+        .max = LH_BANDWIDTH_MAX, .description = (text)                                             \
+    }
+
+/* The fields of a link class. */
+#define LINK_FIELDS(member, needed)                                                                \
+    BANDWIDTH("bandwidth", member.bandwidth, needed,                                               \
+              "What transfers reach in each direction (not the wire's rate)."),                    \
+        TIME("latency", member.latency_ps, needed,                                                 \
+             "What this kind of link adds to the latency of a route, once per route."),            \
+        COUNT("ctas", member.ctas, needed, 0, CTAS_MAX,                                            \
+              "SMs that a running send or receive kernel occupies at each end."),                  \
+        CHOICE("provenance", member.provenance, needed, lh_provenance_names,                       \
+               "How far the bandwidth can be trusted, and what has no provenance of its own."),    \
+        CHOICE("latency_provenance", member.latency_provenance, 0, lh_provenance_names,            \
+               "How far the latency can be trusted."),                                             \
+        CHOICE("ctas_provenance", member.ctas_provenance, 0, lh_provenance_names,                  \
+               "How far the number of SMs can be trusted."),                                       \
+        TEXT("source", member.source, needed, "Where the numbers come from.")
+
+static const LhField scale_up_fields[] = {
+    CHOICE("kind", scale_up, LH_FIELD_REQUIRED, lh_topology_scale_ups,
+           "How the GPUs of a node are joined: not at all, by a switch, in pairs (0-1, 2-3, ..), "
+           "or as "
+           "ranks that share the memory of a host."),
+    LINK_FIELDS(nvlink, 0),
+    { .name = NULL },
+};
+
+static const LhField pcie_fields[] = {
+    LINK_FIELDS(pcie, LH_FIELD_REQUIRED),
+    { .name = "levels",
+      .type = LH_FIELD_ARRAY,
+      .offset = offsetof(LhTopology, tree.levels),
+      .min = 1,
+      .max = LH_PCIE_LEVELS_MAX,
+      .fields = lh_pcie_level_fields,
+      .element_size = sizeof(LhPcieLevel),
+      .description = "Groups of GPUs from the inside out, such as those of a switch and those of a "
+                     "socket; none if absent." },
+    TEXT("p2p", tree.p2p, 0,
+         "How far GPUs reach each other directly: \"none\", within a level's groups (its name), or "
+         "\"node\", also if absent. Farther messages go through memory."),
+    { .name = "p2p_two",
+      .type = LH_FIELD_BOOL,
+      .offset = offsetof(LhTopology, tree.p2p_two),
+      .description =
+          "Whether communicators of exactly two GPUs of a node reach each other directly "
+          "whatever \"p2p\" says, as NCCL has it on hosts of AMD; false if absent." },
+    { .name = "host",
+      .type = LH_FIELD_OBJECT,
+      .offset = offsetof(LhTopology, tree),
+      .fields = lh_pcie_host_fields,
+      .description = "What messages reach that go through memory; not less than elsewhere if "
+                     "absent." },
+    { .name = NULL },
+};
+
+static const LhField slower_fields[] = {
+    { .name = "node",
+      .type = LH_FIELD_UINT,
+      .offset = offsetof(LhSlowerNode, node),
+      .flags = LH_FIELD_REQUIRED,
+      .min = 0,
+      .max = LH_NODES_MAX,
+      .description = "Its number, from 0." },
+    { .name = "bandwidth",
+      .type = LH_FIELD_UNIT,
+      .offset = offsetof(LhSlowerNode, bandwidth),
+      .flags = LH_FIELD_REQUIRED,
+      .unit = LH_UNIT_BANDWIDTH,
+      .min = LH_BANDWIDTH_MIN,
+      .max = LH_BANDWIDTH_MAX,
+      .description = "What transfers over one of its NICs reach in each direction." },
+    { .name = NULL },
+};
+
+static const LhField nics_fields[] = {
+    COUNT("count", nics_per_node, LH_FIELD_REQUIRED, 1, LH_NICS_MAX,
+          "NICs per node, at most as many as GPUs."),
+    { .name = "of_gpu",
+      .type = LH_FIELD_UINTS,
+      .offset = offsetof(LhTopology, nic_of_gpu),
+      .min = 1,
+      .max = LH_NICS_MAX,
+      .description = "The NIC that each GPU uses, from 0; if absent, GPU i uses NIC i * count / "
+                     "gpus, rounded down." },
+    LINK_FIELDS(nic, LH_FIELD_REQUIRED),
+    BANDWIDTH("pair_p2p", nic.pair_p2p, 0,
+              "What all sends and all-to-alls from one GPU to another reach together in each "
+              "direction, at most \"bandwidth\"; no such limit if absent."),
+    BANDWIDTH("pair_collective", nic.pair_collective, 0,
+              "Likewise all hops of rings, trees and chains of collectives."),
+    TIME(
+        "overhead", nic_overhead_ps, 0,
+        "What each message beyond the first adds to a collective in which a GPU sends several at "
+        "once to other nodes (all-to-all; all-gather and others with \"direct\"); none if absent."),
+    ROWS("slower", slower_nodes, LhSlowerNode, slower_fields,
+         "Nodes whose NICs are slower than \"bandwidth\", by number; none if absent."),
+    { .name = NULL },
+};
+
+static const LhField collective_fields[] = {
+    BANDWIDTH(
+        "bandwidth", collective_bandwidth, LH_FIELD_REQUIRED,
+        "What all-gathers, reduce-scatters, all-reduces and broadcasts of several nodes reach "
+        "together at one node, in each direction, whatever its NICs give."),
+    CHOICE("provenance", collective_provenance, LH_FIELD_REQUIRED, lh_provenance_names,
+           "How far the bandwidth can be trusted."),
+    TEXT("source", collective_source, LH_FIELD_REQUIRED, "Where the number comes from."),
+    { .name = NULL },
+};
+
+#define SLOWDOWN(key, member, text)                                                                \
+    {                                                                                              \
+        .name = (key), .type = LH_FIELD_DOUBLE, .offset = offsetof(LhTopology, member),            \
+        .flags = LH_FIELD_REQUIRED, .min = 1, .max = LH_SLOWDOWN_MAX, .description = (text)        \
+    }
+
+static const LhField slowdown_fields[] = {
+    SLOWDOWN("products", product_slowdown, "Times of matrix products are so many times as long."),
+    SLOWDOWN("attention", attention_slowdown, "Likewise those of attention that has a curve."),
+    CHOICE("provenance", slowdown_provenance, LH_FIELD_REQUIRED, lh_provenance_names,
+           "How far the factors can be trusted."),
+    TEXT("source", slowdown_source, LH_FIELD_REQUIRED, "Where the factors come from."),
+    { .name = NULL },
+};
+
+static const LhField node_fields[] = {
+    COUNT("gpus", gpus_per_node, LH_FIELD_REQUIRED, 1, LH_NICS_MAX, "GPUs per node."),
+    COUNT(
+        "hosts", hosts, 0, 1, LH_NICS_MAX,
+        "Hosts of a node whose GPUs meet on one NVSwitch, each with as many of the GPUs and NICs; "
+        "1 if absent."),
+    OBJECT("scale_up", LH_FIELD_REQUIRED, scale_up_fields, "Links between the GPUs of a node."),
+    OBJECT(
+        "pcie", 0, pcie_fields,
+        "Links from each GPU to its host and NIC; if absent, the NIC hangs on the scale-up link."),
+    OBJECT("nics", 0, nics_fields, "Links from a node to the fabric; absent for a single node."),
+    OBJECT(
+        "collectives", 0, collective_fields,
+        "A limit that collectives of several nodes have beside that of the NICs; none if absent."),
+    { .name = "measured_on",
+      .type = LH_FIELD_OBJECT,
+      .offset = offsetof(LhTopology, measured_on),
+      .fields = lh_measured_on_fields,
+      .description = "The links that the rows below were measured on, from longhaul.topology/2 on: "
+                     "the times of these rows hold there, and change with the links of the node." },
+    ROWS(
+        "collective_times", collective_times, LhCollectiveTimes, lh_collective_times_fields,
+        "Measured times of collectives among GPUs of a node, straight lines in bytes between them; "
+        "by default collectives take these times where there are any."),
+    ROWS("collective_lines", collective_lines, LhCollectiveLines, lh_collective_lines_fields,
+         "Formulas for collectives in a node that were not measured, by which NCCL's model goes."),
+    OBJECT("slowdown", 0, slowdown_fields,
+           "How much longer the kernels of the device's file take in long runs on this cluster; no "
+           "longer if absent."),
+    { .name = NULL },
+};
+
+static const LhField fabric_fields[] = {
+    CHOICE(
+        "kind", fabric, LH_FIELD_REQUIRED, lh_topology_fabrics,
+        "What joins the nodes: full bisection, one switch per NIC index, or leaves and a spine."),
+    COUNT("nodes_per_leaf", nodes_per_leaf, 0, 1, LH_NODES_MAX,
+          "Nodes under one leaf switch (fat-tree)."),
+    { .name = "oversubscription",
+      .type = LH_FIELD_DOUBLE,
+      .offset = offsetof(LhTopology, oversubscription),
+      .min = 1,
+      .max = LH_OVERSUBSCRIPTION_MAX,
+      .description =
+          "Bandwidth below a leaf switch over bandwidth above it (fat-tree); 1 if absent." },
+    { .name = "levels",
+      .type = LH_FIELD_ARRAY,
+      .offset = offsetof(LhTopology, fabric_levels),
+      .min = 1,
+      .max = LH_FABRIC_LEVELS_MAX,
+      .fields = lh_fabric_level_fields,
+      .element_size = sizeof(LhFabricLevel),
+      .element_init = lh_fabric_level_init,
+      .description = "Groups of nodes with links of their own to the rest (fat-tree), from the "
+                     "inside out, in place of \"nodes_per_leaf\" and \"oversubscription\", which "
+                     "say one level." },
+    TIME("switch_latency", switch_latency_ps, 0,
+         "What each switch on the way adds to the latency (rail, fat-tree); 0 if absent."),
+    { .name = NULL },
+};
+
+const LhField lh_topology_fields[] = {
+    CHOICE("schema", schema, LH_FIELD_REQUIRED, lh_topology_schemas, "The format and its version."),
+    TEXT("name", name, LH_FIELD_REQUIRED, "The cluster's name, equal to the file's."),
+    TEXT("description", description, 0, "What the cluster is, in a sentence."),
+    TEXT("source", source, LH_FIELD_REQUIRED, "Where the wiring comes from."),
+    TEXT("device", device_name, LH_FIELD_REQUIRED,
+         "The GPU: a name of devices/, or a path, relative to this file."),
+    OBJECT("node", LH_FIELD_REQUIRED, node_fields, "One node; all are alike."),
+    OBJECT("fabric", 0, fabric_fields, "What joins the nodes; ideal if absent."),
+    COUNT("max_nodes", max_nodes, 0, 1, LH_NODES_MAX, "Nodes at most; no limit if absent."),
+    { .name = NULL },
+};
