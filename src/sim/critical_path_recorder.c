@@ -1,8 +1,8 @@
 /*
- * See the header. Steps are kept in a pool; each is held by the steps that it caused, by the ops
- * and messages under way, and by what a rank remembers: what ended in this instant, and when its
- * host went on last. That is enough, because whatever starts does so when something of its rank
- * ends, or when its host has issued it.
+ * Steps are kept in a pool; each is held by the steps that it caused, by the ops and messages under
+ * way, and by what a rank remembers: what ended in this instant, and when its host went on last.
+ * That is enough, because whatever starts does so when something of its rank ends, or when its host
+ * has issued it.
  */
 #include "sim/critical_path_recorder.h"
 

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "sim/idle_accounting.h"
 
 static inline void

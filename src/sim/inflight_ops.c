@@ -1,4 +1,3 @@
-/* See the header. */
 #include "sim/inflight_ops.h"
 
 #include <glib.h>

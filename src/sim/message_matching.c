@@ -1,4 +1,4 @@
-/* See the header. A hash table of lists, each in order of posting. */
+/* A hash table of lists, each in order of posting. */
 #include "sim/message_matching.h"
 
 #include <glib.h>

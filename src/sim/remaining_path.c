@@ -1,6 +1,6 @@
 /*
- * See the header. What follows an op are the next op of its stream, those that come after it, and
- * all that is issued behind the next sync.
+ * What follows an op are the next op of its stream, those that come after it, and all that is
+ * issued behind the next sync.
  */
 #include "sim/remaining_path.h"
 

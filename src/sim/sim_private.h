@@ -5,7 +5,7 @@
  * (network/flows.h). The files:
  *
  *     engine.c    the loop; streams: what starts when
- *     completion.c    what follows from an end
+ *     op_end.c    what follows from an end
  *     host.c      issue: from cursors to ops in queues
  *     memory_account.c    what ranks hold, over time
  *     fast_forward.c    layers and micro-batches that are left out, since they repeat:
@@ -210,7 +210,7 @@ lh_news_add(LhEngine *e, uint32_t r)
 /* Plays all of it, to its end or to e->error. */
 void lh_engine_run(LhEngine *e);
 
-/* completion.c */
+/* op_end.c */
 
 /* Looks why the rank computes nothing, from now on. */
 void lh_engine_classify_idle(LhEngine *e, LhSimRank *rank);

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "sim/slack.h"
 
 #include <math.h>

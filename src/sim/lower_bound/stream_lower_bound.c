@@ -1,4 +1,3 @@
-/* See the header. */
 #include "sim/lower_bound/stream_lower_bound.h"
 
 #define NONE ((LhTime)-1)
