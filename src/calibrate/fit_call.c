@@ -1,5 +1,5 @@
 /*
- * See the header. The time is inverse to the rate, so that of every half length the best rate is
+ * The time is inverse to the rate, so that of every half length the best rate is
  * known; half lengths are searched, first on a grid, then between its best points.
  */
 #include "calibrate/fit_call.h"

@@ -1,5 +1,5 @@
 /*
- * See the header. What is played is a program in which every member of the group calls the
+ * What is played is a program in which every member of the group calls the
  * operation once, at the same time; hosts take nothing, since nccl-tests issues ahead.
  */
 #include "collective_check/collective_time.h"

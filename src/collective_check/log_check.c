@@ -1,4 +1,3 @@
-/* See the header. */
 #include "collective_check/log_check.h"
 
 #include "base/error.h"

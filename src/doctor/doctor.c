@@ -1,4 +1,3 @@
-/* See the header. */
 #include "doctor/doctor.h"
 
 #include "base/available_memory.h"

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "measure/core_sharing.h"
 
 #include "runtime/thread_affinity.h"

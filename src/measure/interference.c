@@ -1,4 +1,3 @@
-/* See the header. */
 #include "measure/interference.h"
 
 #include "measure/fit.h"

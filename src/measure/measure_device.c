@@ -1,4 +1,4 @@
-/* See the header. One thread asks all devices, one after the other, and then waits for them. */
+/* One thread asks all devices, one after the other, and then waits for them. */
 #include "measure/measure_device.h"
 
 #include "base/error.h"

@@ -1,5 +1,5 @@
 /*
- * See the header. Times are those of marks on devices, which a run in virtual time has as well. A
+ * Times are those of marks on devices, which a run in virtual time has as well. A
  * host's time shows on a device when a stream that has nothing to do is asked for something: it is
  * done when the host has got there.
  */

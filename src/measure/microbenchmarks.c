@@ -1,4 +1,3 @@
-/* See the header. */
 #include "measure/microbenchmarks.h"
 
 #include "program/emit.h"

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "reference/model_experts.h"
 
 #include "reference/model_math.h"

@@ -1,4 +1,4 @@
-/* Weights and their optimizer; the passes are in model_pass.c. See the header. */
+/* Weights and their optimizer; the passes are in model_pass.c. */
 #include "reference/model_reference.h"
 
 #include "base/rng.h"

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "reference/reference_slots.h"
 
 static LhReferenceSlots

@@ -152,14 +152,14 @@ lh_runner_free(LhRunner *rank, const LhOp *op)
 static bool
 bind_region(LhRunner *rank, LhItem *item, const LhRegion *region)
 {
-    LhBottleneck *bound = &item->bound[item->bound_count++];
+    LhBoundRegion *bound = &item->bound[item->bound_count++];
     const LhRunCell *cells = cells_of(rank, region);
     const uint64_t bytes = lh_region_part_bytes(rank->execution->program, *region);
     const uint64_t skipped_bytes = region->half == LH_HALF_V ? bytes : 0;
 
-    *bound = (LhBottleneck){ .region = *region,
-                             .parts = g_new(unsigned char *, region->count),
-                             .part_bytes = bytes };
+    *bound = (LhBoundRegion){ .region = *region,
+                              .parts = g_new(unsigned char *, region->count),
+                              .part_bytes = bytes };
     for (uint32_t i = 0; i < region->count; i++) {
         LhBuffer *buffer = cells[i].buffer;
 
@@ -213,7 +213,7 @@ lh_item_bind(LhRunner *rank, LhItem *item)
     g_autofree const LhRegion **regions = g_new(const LhRegion *, MAX(regions_max(&item->op), 1));
     const uint32_t count = list_regions(item, regions);
 
-    item->bound = g_new0(LhBottleneck, MAX(count, 1));
+    item->bound = g_new0(LhBoundRegion, MAX(count, 1));
     item->buffers = g_ptr_array_new();
     for (uint32_t i = 0; i < count; i++) {
         if (!bind_region(rank, item, regions[i]))

@@ -35,7 +35,7 @@ typedef struct {
     unsigned char **parts; /* [region.count], owned by the item */
     uint64_t part_bytes;   /* of what it names in each */
     uint64_t stride_bytes; /* from part to part; 0: they come from several allocs */
-} LhBottleneck;
+} LhBoundRegion;
 
 /* A collective under way. */
 typedef struct _LhCollectiveRun LhCollectiveRun;
@@ -45,15 +45,15 @@ typedef struct _LhItem LhItem;
 struct _LhItem {
     LhItem *next;
     LhOp op;
-    LhPart *parts;       /* of an exchange, owned */
-    uint32_t *counts;    /* of an uneven collective, owned */
-    LhBottleneck *bound; /* owned, one for each region in order */
+    LhPart *parts;        /* of an exchange, owned */
+    uint32_t *counts;     /* of an uneven collective, owned */
+    LhBoundRegion *bound; /* owned, one for each region in order */
     uint32_t bound_count;
     GPtrArray *buffers;  /* of LhBuffer *, held */
     LhMessage *messages; /* under way, owned */
     uint32_t messages_count;
-    uint32_t pending;           /* of them */
-    LhNcclMeasuredCall *native; /* collectives that the links' library is asked for, owned */
+    uint32_t pending;     /* of them */
+    LhNativeCall *native; /* collectives that the links' library is asked for, owned */
     uint32_t native_count;
     GPtrArray *memory;    /* host memory that must outlive the messages; NULL: none */
     GPtrArray *temporary; /* device memory, likewise */

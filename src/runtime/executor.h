@@ -32,7 +32,7 @@ typedef struct {
     uint32_t kernel_set; /* of the backend's device */
     int64_t deadline_us; /* the run is given up when nothing has completed for so long */
     bool unguarded;      /* memory has no guards (slot_memory.h), which take time: for runs of which
-                            times are      wanted and nothing else */
+                            times are wanted and nothing else */
     bool pin;            /* compute streams of rank r stay on core r, where the system allows it */
     const LhReplay *replay; /* its rank runs alone; NULL: all ranks do */
     const LhRunHooks *hooks;

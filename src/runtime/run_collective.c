@@ -37,19 +37,19 @@ call_library(LhRunTensor *t)
     const LhCollectiveRun *c = t->c;
     const LhOp *op = c->call.op;
     const LhSlot *slot = &c->program->slots[t->from->region.slot];
-    LhNcclMeasuredCall *call = &c->item->native[c->item->native_count++];
+    LhNativeCall *call = &c->item->native[c->item->native_count++];
 
     t->own = lh_run_tensor_copy(t, (LhByteRange){ 0, lh_bound_bytes(t->from) });
     t->sum = lh_run_tensor_temporary(t, lh_bound_bytes(t->to));
     if (t->own == NULL || t->sum == NULL)
         return false;
-    *call = (LhNcclMeasuredCall){ .kind = op->collective.kind,
-                                  .storage = lh_dtype_storage(slot->dtype),
-                                  .from = t->own,
-                                  .to = t->sum,
-                                  .from_bytes = lh_bound_bytes(t->from),
-                                  .to_bytes = lh_bound_bytes(t->to),
-                                  .stream = c->stream->at.stream };
+    *call = (LhNativeCall){ .kind = op->collective.kind,
+                            .storage = lh_dtype_storage(slot->dtype),
+                            .from = t->own,
+                            .to = t->sum,
+                            .from_bytes = lh_bound_bytes(t->from),
+                            .to_bytes = lh_bound_bytes(t->to),
+                            .stream = c->stream->at.stream };
     return true;
 }
 
@@ -152,7 +152,7 @@ lh_collective_begin_round(LhRunStream *s, LhItem *item)
     if (item->run == NULL)
         start_collective(s, item);
     item->messages = g_new0(LhMessage, 2 * (gsize)item->run->call.members * count);
-    item->native = g_new0(LhNcclMeasuredCall, count);
+    item->native = g_new0(LhNativeCall, count);
     for (uint32_t i = 0; ok && i < count; i++)
         ok = phase_of(item->run)->make(&item->run->tensors[i]);
     return ok;

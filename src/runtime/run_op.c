@@ -24,7 +24,7 @@ ask_for_kernel(LhRunStream *s, LhItem *item)
     LhCall call = { .args = &item->op.compute.args };
 
     for (uint32_t i = 0; i < item->bound_count; i++) {
-        const LhBottleneck *bound = &item->bound[i];
+        const LhBoundRegion *bound = &item->bound[i];
 
         if (bound->stride_bytes == 0)
             return lh_execution_fail_op(
@@ -101,7 +101,7 @@ lh_run_ready_message(LhRunStream *s, LhItem *item, LhMessage *m, bool *post)
 
 /* The pieces of a message's regions, one for each part of a slot. @bound moves on. */
 static void
-fill_message(const LhRunStream *s, LhItem *item, const LhPart *part, const LhBottleneck *bound,
+fill_message(const LhRunStream *s, LhItem *item, const LhPart *part, const LhBoundRegion *bound,
              LhMessage *m)
 {
     uint32_t pieces = 0;
@@ -125,7 +125,7 @@ fill_message(const LhRunStream *s, LhItem *item, const LhPart *part, const LhBot
 static void
 make_messages(const LhRunStream *s, LhItem *item)
 {
-    const LhBottleneck *bound = item->bound;
+    const LhBoundRegion *bound = item->bound;
 
     item->messages_count = item->op.exchange.parts_count;
     item->messages = g_new0(LhMessage, item->messages_count);

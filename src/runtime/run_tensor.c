@@ -3,20 +3,20 @@
 #include "runtime/bind.h"
 
 uint64_t
-lh_bound_bytes(const LhBottleneck *bound)
+lh_bound_bytes(const LhBoundRegion *bound)
 {
     return bound->region.count * bound->part_bytes;
 }
 
 LhByteRange
-lh_bound_range(const LhBottleneck *bound, LhShare share)
+lh_bound_range(const LhBoundRegion *bound, LhShare share)
 {
     return (LhByteRange){ share.first * bound->part_bytes, share.count * bound->part_bytes };
 }
 
 /* The byte slice of a reduction that belongs to member @member, of a region or its sum. */
 LhByteRange
-lh_run_tensor_slice(const LhRunTensor *t, const LhBottleneck *bound, uint32_t member)
+lh_run_tensor_slice(const LhRunTensor *t, const LhBoundRegion *bound, uint32_t member)
 {
     const LhCollectiveRun *c = t->c;
 
@@ -28,7 +28,7 @@ lh_run_tensor_slice(const LhRunTensor *t, const LhBottleneck *bound, uint32_t me
 
 /* The pieces of a range, each as long as it can be; @pieces has room for one of each part. */
 static uint32_t
-cut_range(const LhBottleneck *bound, LhByteRange range, LhPiece *pieces)
+cut_range(const LhBoundRegion *bound, LhByteRange range, LhPiece *pieces)
 {
     uint32_t count = 0;
 
@@ -68,7 +68,7 @@ lh_run_tensor_temporary(const LhRunTensor *t, uint64_t bytes)
 
 /* Memory for the pieces of a region. */
 static LhPiece *
-room_for_pieces(const LhRunTensor *t, const LhBottleneck *bound)
+room_for_pieces(const LhRunTensor *t, const LhBoundRegion *bound)
 {
     return lh_item_memory(t->c->item, MAX(bound->region.count, 1) * sizeof(LhPiece));
 }
@@ -97,7 +97,7 @@ lh_run_tensor_are_apart(const LhRunTensor *t)
 
 /* A range where it lies, if it lies in one piece, else NULL. */
 unsigned char *
-lh_run_tensor_in_place(const LhRunTensor *t, const LhBottleneck *bound, LhByteRange range)
+lh_run_tensor_in_place(const LhRunTensor *t, const LhBoundRegion *bound, LhByteRange range)
 {
     LhPiece *pieces = room_for_pieces(t, bound);
 
@@ -159,7 +159,7 @@ add_message(const LhRunTensor *t, bool send, uint32_t member)
 /* Adds the message that carries a range of a region to a member or from it; none if the range is
  * empty. */
 void
-lh_run_tensor_move(const LhRunTensor *t, bool send, uint32_t member, const LhBottleneck *bound,
+lh_run_tensor_move(const LhRunTensor *t, bool send, uint32_t member, const LhBoundRegion *bound,
                    LhByteRange range)
 {
     LhMessage *m;

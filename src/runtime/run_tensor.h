@@ -10,7 +10,7 @@
 typedef struct {
     LhCollectiveRun *c;
     uint32_t index;
-    const LhBottleneck *from, *to;
+    const LhBoundRegion *from, *to;
     unsigned char *own;     /* a copy of what is sent; NULL: it is sent from where it lies */
     unsigned char **blocks; /* of reductions: what is added up, in order ... */
     uint32_t blocks_count;
@@ -32,12 +32,12 @@ typedef struct {
     uint64_t from, count;
 } LhByteRange;
 
-uint64_t lh_bound_bytes(const LhBottleneck *bound);
+uint64_t lh_bound_bytes(const LhBoundRegion *bound);
 
-LhByteRange lh_bound_range(const LhBottleneck *bound, LhShare share);
+LhByteRange lh_bound_range(const LhBoundRegion *bound, LhShare share);
 
 /* The byte slice of a reduction that belongs to member @member, of a region or its sum. */
-LhByteRange lh_run_tensor_slice(const LhRunTensor *t, const LhBottleneck *bound, uint32_t member);
+LhByteRange lh_run_tensor_slice(const LhRunTensor *t, const LhBoundRegion *bound, uint32_t member);
 
 /* What lands of member @member, of an all-gather or of the second half of an all-reduce. */
 LhByteRange lh_run_tensor_block(const LhRunTensor *t, uint32_t member);
@@ -52,7 +52,7 @@ bool lh_run_tensor_take(const LhRunTensor *t, LhByteRange range, unsigned char *
 bool lh_run_tensor_are_apart(const LhRunTensor *t);
 
 /* A range where it lies, if it lies in one piece, else NULL. */
-unsigned char *lh_run_tensor_in_place(const LhRunTensor *t, const LhBottleneck *bound,
+unsigned char *lh_run_tensor_in_place(const LhRunTensor *t, const LhBoundRegion *bound,
                                       LhByteRange range);
 
 /* A copy of a range of the send region, which the receive region may overlap; NULL: failed. */
@@ -66,8 +66,8 @@ bool lh_run_tensor_lay(const LhRunTensor *t, LhByteRange to, LhByteRange from);
 
 /* Adds the message that carries a range of a region to a member or from it; none if the range is
  * empty. */
-void lh_run_tensor_move(const LhRunTensor *t, bool send, uint32_t member, const LhBottleneck *bound,
-                        LhByteRange range);
+void lh_run_tensor_move(const LhRunTensor *t, bool send, uint32_t member,
+                        const LhBoundRegion *bound, LhByteRange range);
 
 /* Likewise of memory that is no part of a region. */
 void lh_run_tensor_move_memory(const LhRunTensor *t, bool send, uint32_t member,

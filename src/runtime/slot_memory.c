@@ -1,4 +1,3 @@
-/* See the header. */
 #include "runtime/slot_memory.h"
 
 #define ALIGNMENT 64

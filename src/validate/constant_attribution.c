@@ -1,4 +1,4 @@
-/* See the header. What is off is the mean of three means: of compute ops, of exchanges and
+/* What is off is the mean of three means: of compute ops, of exchanges and
  * collectives, and of makespans, each as a logarithm, so that twice and half weigh alike. */
 #include "validate/constant_attribution.h"
 

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "validate/slow_hosts.h"
 
 #include "calibrate/cluster_shape.h"

@@ -1,4 +1,3 @@
-/* See node_shape.h. */
 #include "import/cluster/node_shape.h"
 
 #include "base/error.h"

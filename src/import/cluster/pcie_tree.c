@@ -1,4 +1,4 @@
-/* See the header. Constants: NVIDIA/nccl, src/graph/topo.h, topo.cc and paths.cc. */
+/* Constants: NVIDIA/nccl, src/graph/topo.h, topo.cc and paths.cc. */
 #include "import/cluster/pcie_tree.h"
 
 #include "base/error.h"

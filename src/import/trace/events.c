@@ -1,4 +1,3 @@
-/* See the header. */
 #include "import/trace/events.h"
 
 #include "base/error.h"

@@ -1,4 +1,4 @@
-/* See the header. Channels are numbered in the order of ranks and ops. */
+/* Channels are numbered in the order of ranks and ops. */
 #include "runtime/api/channels.h"
 
 #include "program/cursor.h"

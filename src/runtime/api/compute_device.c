@@ -1,4 +1,3 @@
-/* See the header. */
 #include "runtime/api/compute_device.h"
 
 #define LOOKS_MAX 500   /* at a mark, without rest */

@@ -32,7 +32,7 @@ typedef struct {
     unsigned char *to;
     uint64_t from_bytes, to_bytes;
     LhDeviceStream stream;
-} LhNcclMeasuredCall;
+} LhNativeCall;
 
 /* A rank that takes part. Its device is open. */
 typedef struct {
@@ -79,8 +79,8 @@ typedef struct {
      * stream behind all that is there, and returns: what is enqueued behind it comes after it.
      * NULL: there are none.
      */
-    bool (*collectives)(void *joined, const LhOp *op, const LhNcclMeasuredCall *calls,
-                        uint32_t count, GError **error);
+    bool (*collectives)(void *joined, const LhOp *op, const LhNativeCall *calls, uint32_t count,
+                        GError **error);
     /* Whether something has failed that no call has told of. Never waits. NULL: nothing can. */
     bool (*failed)(void *joined, GError **error);
     /* Ends whatever the rank still waits for; nothing else is asked for but leave(). NULL: nothing

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "runtime/gpu/arena.h"
 
 #include <stdbool.h>

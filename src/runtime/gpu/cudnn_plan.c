@@ -1,4 +1,3 @@
-/* See the header. */
 #include "runtime/gpu/cudnn_plan.h"
 
 #include "base/error.h"

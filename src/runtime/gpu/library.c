@@ -1,4 +1,3 @@
-/* See the header. */
 #include "runtime/gpu/library.h"
 
 #include "base/error.h"

@@ -117,8 +117,8 @@ replay_links_exchange(void *joined, const LhOp *op, LhMessage *const *messages, 
 }
 
 static bool
-replay_links_collectives(void *joined, const LhOp *op, const LhNcclMeasuredCall *calls,
-                         uint32_t count, GError **error)
+replay_links_collectives(void *joined, const LhOp *op, const LhNativeCall *calls, uint32_t count,
+                         GError **error)
 {
     ReplayLinks *r = joined;
 

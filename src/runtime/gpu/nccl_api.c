@@ -1,4 +1,3 @@
-/* See the header. */
 #include "runtime/gpu/nccl_api.h"
 
 #include "runtime/gpu/library.h"

@@ -1,4 +1,4 @@
-/* See the header. Streams that exchange messages with each other are found by matching all messages
+/* Streams that exchange messages with each other are found by matching all messages
  * as the verifier does, by order alone. */
 #include "runtime/gpu/nccl_communicators.h"
 

@@ -217,7 +217,7 @@ type_of(enum lh_storage storage)
 }
 
 static ncclResult_t
-call_collective(const LhNcclRank *j, const LhNcclMeasuredCall *call, ncclComm_t comm)
+call_collective(const LhNcclRank *j, const LhNativeCall *call, ncclComm_t comm)
 {
     const LhNccl *nccl = j->links->nccl;
     const ncclDataType_t type = type_of(call->storage);
@@ -240,7 +240,7 @@ call_collective(const LhNcclRank *j, const LhNcclMeasuredCall *call, ncclComm_t 
 }
 
 bool
-lh_nccl_collectives(void *joined, const LhOp *op, const LhNcclMeasuredCall *calls, uint32_t count,
+lh_nccl_collectives(void *joined, const LhOp *op, const LhNativeCall *calls, uint32_t count,
                     GError **error)
 {
     const LhNcclRank *j = joined;

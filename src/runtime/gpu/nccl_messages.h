@@ -8,5 +8,5 @@
 /* As LhLinks has them. */
 bool lh_nccl_exchange(void *joined, const LhOp *op, LhMessage *const *messages, uint32_t count,
                       GError **error);
-bool lh_nccl_collectives(void *joined, const LhOp *op, const LhNcclMeasuredCall *calls,
-                         uint32_t count, GError **error);
+bool lh_nccl_collectives(void *joined, const LhOp *op, const LhNativeCall *calls, uint32_t count,
+                         GError **error);

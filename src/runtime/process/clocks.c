@@ -1,4 +1,3 @@
-/* See the header. */
 #include "runtime/process/clocks.h"
 
 #include "base/error.h"

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "runtime/process/endpoint.h"
 
 #include "base/error.h"

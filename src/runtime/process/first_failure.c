@@ -1,4 +1,3 @@
-/* See the header. */
 #include "runtime/process/first_failure.h"
 
 #include "base/time_units.h"

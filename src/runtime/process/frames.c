@@ -1,4 +1,3 @@
-/* See the header. */
 #include "runtime/process/frames.h"
 
 #include "base/error.h"

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "runtime/process/handshake.h"
 
 #include "base/error.h"

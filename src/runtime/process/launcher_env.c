@@ -1,4 +1,3 @@
-/* See the header. */
 #include "runtime/process/launcher_env.h"
 
 #include "base/error.h"

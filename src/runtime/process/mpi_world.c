@@ -1,4 +1,3 @@
-/* See the header. */
 #include "runtime/process/mpi_world.h"
 
 #include "base/error.h"

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "runtime/process/peer.h"
 
 #include "runtime/process/socket.h"

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "runtime/process/reachability.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "runtime/process/secret.h"
 
 #include "base/error.h"

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "runtime/process/socket.h"
 
 #include <arpa/inet.h>

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "runtime/process/tcp_channel.h"
 
 #include "base/error.h"
