@@ -10,6 +10,7 @@
 #include "base/threads.h"
 #include "compare/step_plan.h"
 #include "planner/estimate_all.h"
+#include "planner/pareto_front.h"
 #include "planner/plan.h"
 #include "planner/search_log.h"
 #include "run_tests.h"

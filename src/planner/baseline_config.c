@@ -3,6 +3,7 @@
 #include "compare/step_plan.h"
 #include "framework_config/common/config_words.h"
 #include "framework_config/configuration_scenario.h"
+#include "planner/plan_point.h"
 
 #include <inttypes.h>
 #include <string.h>

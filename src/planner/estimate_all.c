@@ -1,6 +1,7 @@
 #include "planner/estimate_all.h"
 
 #include "base/threads.h"
+#include "planner/plan_point.h"
 
 #define POLICIES (LH_CHECKPOINTS * LH_SHARDS)
 

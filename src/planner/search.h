@@ -7,39 +7,14 @@
  */
 #pragma once
 
-#include "compare/error_bar.h"
 #include "planner/estimate.h"
+#include "planner/plan_outcome.h"
 #include "runtime/process/processes.h"
 
 /* How many points are looked at in a round. */
 #define LH_PLAN_ROUND 16
 #define LH_PLAN_SIMULATED                                                                          \
     4 /* once there are as many as are wanted: each round lowers the cut of the next */
-
-typedef enum {
-    LH_POINT_OPEN,    /* nothing is decided: only in a search that was interrupted */
-    LH_POINT_RAN,     /* simulated */
-    LH_POINT_CUT,     /* takes longer than those that are wanted: by its bound, or by as much as was
-                         simulated of it */
-    LH_POINT_UNFIT,   /* needs more memory than there is */
-    LH_POINT_REFUSED, /* there is no such step */
-    LH_POINT_FAILED,  /* its simulation could not end: a failed link on a route */
-    LH_POINT_STATES
-} LhPointState;
-
-/* "open", "simulated", ...; NULL-terminated. */
-extern const char *const lh_point_state_names[];
-
-/* What is known of a point. */
-typedef struct {
-    int state;              /* LhPointState */
-    bool close;             /* the estimate is the close one: `peak_bytes` is exact */
-    LhTime time_ps;         /* of a step: what it takes, or, where it was not simulated, at least */
-    uint64_t peak_bytes;    /* of the rank that needs most, or at least so much */
-    LhTimeError time_error; /* of those that ran */
-    LhErrorParts parts;     /* likewise */
-    char *reason;           /* owned: of those refused and failed */
-} LhPlanOutcome;
 
 /* How far a search is. */
 typedef struct {
@@ -90,7 +65,3 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhPlanSearch, lh_plan_search_free)
 
 /* Threads for simulations of the space. */
 guint lh_plan_threads(guint jobs, const LhPlanSpace *space);
-
-/* Whether no point that ran is at least as good as @index, which ran, in time and memory and better
- * in one of them. */
-bool lh_plan_on_front(const LhPlanSearch *search, guint index);

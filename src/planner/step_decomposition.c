@@ -1,5 +1,6 @@
 #include "planner/step_decomposition.h"
 
+#include "planner/plan_point.h"
 #include "program/cursor.h"
 #include "scenario/setup_simulate.h"
 #include "step/modules.h"

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "planner/design_space.h"
+#include "planner/plan_point.h"
 #include "program/live.h"
 #include "sim/lower_bound/lower_bound.h"
 #include "step/graph.h"

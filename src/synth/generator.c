@@ -5,6 +5,7 @@
 
 #include "program/work.h"
 #include "sched/common/pass.h"
+#include "synth/generator_backward.h"
 #include "synth/writer.h"
 
 #define STAGES 3U /* of a turn, where results leave early */
@@ -169,14 +170,6 @@ write_turn(LhSynthWriter *w, LhSynthOutput *output, Results *r, int turn)
 
 /* --- declarations -------------------------------------------------------------------------------
  */
-
-uint16_t
-lh_synth_add_slot(LhProgram *program, const char *name, LhTensorKind kind, uint32_t parts,
-                  uint64_t part_bytes, uint32_t element_bytes)
-{
-    return lh_pass_add_slot(program, name, kind, LH_SLOT_TEMP, MAX(parts, 1), part_bytes,
-                            element_bytes);
-}
 
 static void
 new_program(LhSynthEmission *e)

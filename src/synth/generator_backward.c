@@ -4,8 +4,8 @@
  * follows as soon as all of its rows are there. dq of rows and dk, dv of columns are summed up in
  * fp32 at each place, travel in the type of activations, and are summed up in fp32 at home.
  */
+#include "synth/generator_backward.h"
 #include "program/work.h"
-#include "synth/writer.h"
 
 /* What the sums of a site wait for. */
 typedef struct {

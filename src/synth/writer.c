@@ -2,6 +2,7 @@
 
 #include "program/work.h"
 #include "sched/common/pass.h"
+#include "synth/generator_backward.h"
 
 /* --- waits --------------------------------------------------------------------------------------
  */
@@ -551,4 +552,12 @@ lh_synth_return(LhSynthWriter *w, LhSynthOutput *outputs, uint32_t count,
         merge_arrivals(w, &outputs[i], leaving, false, &received);
     if (w->emitter->buffer->ops_count > merging)
         lh_synth_note(w, &w->merged[leaving->stage], w->emitter->buffer->ops_count - 1);
+}
+
+uint16_t
+lh_synth_add_slot(LhProgram *program, const char *name, LhTensorKind kind, uint32_t parts,
+                  uint64_t part_bytes, uint32_t element_bytes)
+{
+    return lh_pass_add_slot(program, name, kind, LH_SLOT_TEMP, MAX(parts, 1), part_bytes,
+                            element_bytes);
 }

@@ -176,18 +176,3 @@ void lh_synth_return(LhSynthWriter *w, LhSynthOutput *outputs, uint32_t count,
 /* A temporary slot of at least one part. */
 uint16_t lh_synth_add_slot(LhProgram *program, const char *name, LhTensorKind kind, uint32_t parts,
                            uint64_t part_bytes, uint32_t element_bytes);
-
-/* --- the backward pass (generator_backward.c) --- */
-
-/* Its slots; a layout has at most @q_parts and @kv_parts. */
-void lh_synth_declare_backward(LhSynthEmission *e, uint32_t q_parts, uint32_t kv_parts);
-
-/* Before the forward pass, which leaves statistics for it; then the pass itself. */
-void lh_synth_begin_backward(LhSynthWriter *w);
-void lh_synth_write_backward(LhSynthWriter *w);
-
-/* The outputs [output, output + count) were just made by @kernel from part @part of @slot on. The
- * statistics of those that the rank's own GPU attends to go to its layout, too: no kernel copies
- * statistics, so they are made there once more. */
-void lh_synth_keep_statistics(LhSynthWriter *w, LhKernelId kernel, uint16_t slot, uint32_t part,
-                              uint32_t output, uint32_t count);

@@ -1,6 +1,7 @@
 #include "report/data/plan_values.h"
 
 #include "compare/error_bar.h"
+#include "planner/pareto_front.h"
 #include "report/data/notes.h"
 #include "report/data/result_values.h"
 #include "step/pipeline.h"

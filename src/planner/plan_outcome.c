@@ -1,0 +1,4 @@
+#include "planner/plan_outcome.h"
+
+const char *const lh_point_state_names[] = { "open",    "simulated", "cut", "unfit",
+                                             "refused", "failed",    NULL };

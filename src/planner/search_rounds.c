@@ -1,0 +1,284 @@
+#include "planner/search_rounds.h"
+
+#include "planner/distributed_search.h"
+#include "planner/lookahead_pool.h"
+#include "planner/pareto_front.h"
+#include "planner/search.h"
+
+#include <pthread.h>
+
+static int
+by_bound(gconstpointer a, gconstpointer b, gpointer data)
+{
+    const LhPlanOutcome *outcomes = data;
+    const guint x = *(const guint *)a, y = *(const guint *)b;
+
+    if (outcomes[x].time_ps != outcomes[y].time_ps)
+        return outcomes[x].time_ps < outcomes[y].time_ps ? -1 : 1;
+    return x < y ? -1 : x > y;
+}
+
+static bool
+is_wanted(const LhSearchPool *pool, guint index)
+{
+    const LhPlanOutcome *outcome = lh_search_outcome(pool, index);
+
+    return outcome->time_ps < pool->cut_ps ||
+           (pool->options->front && !lh_plan_is_beaten(pool->search, index));
+}
+
+void
+lh_search_fill_queue(LhSearchPool *pool)
+{
+    for (guint i = 0; i < pool->search->space->points->len; i++) {
+        if (lh_search_outcome(pool, i)->state == LH_POINT_OPEN)
+            g_array_append_val(pool->queue, i);
+    }
+    g_array_sort_with_data(pool->queue, by_bound, pool->search->outcomes);
+}
+
+/* What is not wanted any more never will be: cuts and bounds only go one way. Leaves the first
+ * points of the queue that are, as many as make a round, at its head; returns how many. */
+static guint
+peek(LhSearchPool *pool)
+{
+    guint *queue = (guint *)(void *)pool->queue->data;
+    guint wanted[LH_PLAN_ROUND] = { 0 };
+    guint count = 0, at = pool->queue_at;
+
+    for (; at < pool->queue->len && count < LH_PLAN_ROUND; at++) {
+        if (is_wanted(pool, queue[at]))
+            wanted[count++] = queue[at];
+        else if (!pool->options->front) /* nor are those behind it */
+            g_array_set_size(pool->queue, at);
+    }
+    pool->queue_at = MIN(at, pool->queue->len) - count;
+    for (guint i = 0; i < count; i++)
+        queue[pool->queue_at + i] = wanted[i];
+    return count;
+}
+
+static void
+forget_unwanted(const LhSearchPool *pool, GArray *points)
+{
+    guint kept = 0;
+
+    for (guint i = 0; i < points->len; i++) {
+        const guint index = g_array_index(points, guint, i);
+
+        if (is_wanted(pool, index))
+            g_array_index(points, guint, kept++) = index;
+    }
+    g_array_set_size(points, kept);
+}
+
+/* Takes the first @count points from @points at @at. */
+static GArray *
+take_first(const GArray *points, guint at, guint count)
+{
+    GArray *taken = g_array_new(FALSE, FALSE, sizeof(guint));
+
+    if (count > 0)
+        g_array_append_vals(taken, &g_array_index(points, guint, at), count);
+    return taken;
+}
+
+/*
+ * The points of the next round: the first ones that are wanted, if all of them have their close
+ * estimates; else the first that do not. Until there are as many as are wanted, those that do are
+ * simulated at once: what they take makes estimates shorter.
+ */
+static GArray *
+choose_round(LhSearchPool *pool)
+{
+    const guint top = pool->options->top, ran = pool->search->ran->len, others = peek(pool);
+    GArray *close = pool->close, *round;
+    guint first = 0, count;
+
+    forget_unwanted(pool, close);
+    while (first < close->len &&
+           (others == 0 || by_bound(&g_array_index(close, guint, first),
+                                    &g_array_index(pool->queue, guint, pool->queue_at),
+                                    pool->search->outcomes) < 0))
+        first++;
+    if ((ran >= top || close->len == 0) && first < MIN(close->len + others, LH_PLAN_ROUND)) {
+        round = take_first(pool->queue, pool->queue_at, others);
+        pool->queue_at += others;
+        return round;
+    }
+    count = MIN(close->len, ran < top ? MIN(top - ran, LH_PLAN_ROUND) : LH_PLAN_SIMULATED);
+    round = take_first(close, 0, count);
+    if (count > 0)
+        g_array_remove_range(close, 0, count);
+    return round;
+}
+
+/* Behind those of @points that are as fast. */
+static void
+insert(const LhPlanSearch *search, GArray *points, guint index)
+{
+    guint low = 0, high = points->len;
+
+    while (low < high) {
+        const guint middle = low + (high - low) / 2;
+
+        if (by_bound(&g_array_index(points, guint, middle), &index, search->outcomes) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    g_array_insert_val(points, low, index);
+}
+
+static void
+take_in(LhSearchPool *pool, guint index, const LhPlanOutcome *found)
+{
+    LhPlanSearch *search = pool->search;
+    const LhPlanMemory *memory = pool->options->memory;
+    LhPlanOutcome *outcome = lh_search_outcome(pool, index);
+
+    pool->progress.counts[outcome->state]--;
+    pool->progress.counts[found->state]++;
+    *outcome = *found;
+    if (memory != NULL)
+        memory->remember(memory->data, search->space, index, outcome);
+    if (outcome->state == LH_POINT_RAN)
+        insert(search, search->ran, index);
+    else if (outcome->state == LH_POINT_OPEN)
+        insert(search, pool->close, index);
+}
+
+/* The time of the last of those that are wanted. */
+static void
+set_cut(LhSearchPool *pool)
+{
+    const LhPlanSearch *search = pool->search;
+    const GArray *ran = search->ran;
+
+    if (ran->len == 0)
+        return;
+    pool->progress.best = g_array_index(ran, guint, 0);
+    pool->progress.best_ps = search->outcomes[pool->progress.best].time_ps;
+    if (ran->len >= pool->options->top)
+        pool->cut_ps = search->outcomes[g_array_index(ran, guint, pool->options->top - 1)].time_ps;
+}
+
+/* Whether the turn came to anything before the search was interrupted. */
+static bool
+is_done(const LhPlanOutcome *before, const LhPlanOutcome *found)
+{
+    return found->state != before->state || found->close != before->close;
+}
+
+/* Whether what came of the point is known from before. */
+static bool
+is_remembered(const LhSearchPool *pool, guint index)
+{
+    const LhPlanMemory *memory = pool->options->memory;
+    LhPlanOutcome outcome = { .state = LH_POINT_OPEN, .close = true };
+
+    if (memory == NULL || !memory->recall(memory->data, pool->search->space, index, &outcome))
+        return false;
+    g_free(outcome.reason);
+    return outcome.state != LH_POINT_OPEN;
+}
+
+/* Places of the round that nothing is known of beyond what the search began with, in its memory or
+ * in that of the first process. Caller unrefs. */
+static GArray *
+recall_round(LhSearchPool *pool, LhPlanOutcome *found, guint count)
+{
+    const LhPlanMemory *memory = pool->options->memory;
+    GArray *open = g_array_new(FALSE, FALSE, sizeof(guint));
+    g_autoptr(GArray) recalled = g_array_new(FALSE, FALSE, sizeof(guint));
+
+    for (guint i = 0; memory != NULL && i < count; i++) {
+        if (memory->recall(memory->data, pool->search->space, pool->round[i], &found[i]))
+            g_array_append_val(recalled, i);
+    }
+    lh_search_share(pool, found, count, recalled);
+    for (guint i = 0; i < count; i++) {
+        if (!is_done(lh_search_outcome(pool, pool->round[i]), &found[i]))
+            g_array_append_val(open, i);
+    }
+    return open;
+}
+
+/* Points with close estimates that are likely to come next, the first ones first; NULL where that
+ * is not known, or others would have to know what came of them. Caller unrefs. */
+static GArray *
+come_next(const LhSearchPool *pool)
+{
+    GArray *next;
+
+    if (pool->options->processes != NULL || pool->options->front || pool->cut_ps == LH_TIME_NEVER)
+        return NULL;
+    next = g_array_new(FALSE, FALSE, sizeof(guint));
+    for (guint i = 0; i < pool->close->len; i++) {
+        const guint index = g_array_index(pool->close, guint, i);
+
+        if (is_wanted(pool, index) && !is_remembered(pool, index))
+            g_array_append_val(next, index);
+    }
+    return next;
+}
+
+static void
+take_turns(LhSearchPool *pool, LhPlanOutcome *found, guint count)
+{
+    g_autoptr(GArray) open = recall_round(pool, found, count);
+    g_autoptr(GArray) mine = lh_distributed_search(pool->options->processes, open->len);
+    g_autoptr(GArray) next = come_next(pool);
+    const LhLookaheadRound round = { .points = pool->round,
+                                     .places = mine,
+                                     .found = found,
+                                     .cut_ps = pool->cut_ps,
+                                     .next = next,
+                                     .known = pool->search->outcomes };
+
+    for (guint i = 0; i < mine->len; i++)
+        g_array_index(mine, guint, i) = g_array_index(open, guint, g_array_index(mine, guint, i));
+    if (pool->search->failure != NULL)
+        return;
+    lh_lookahead_pool_take(pool->turns, &round);
+    lh_search_share(pool, found, count, mine);
+}
+
+static void
+play_round(LhSearchPool *pool, const GArray *round)
+{
+    g_autofree LhPlanOutcome *found = g_new(LhPlanOutcome, round->len);
+    bool whole = true; /* not interrupted so far */
+
+    pool->round = (const guint *)(void *)round->data;
+    for (guint i = 0; i < round->len; i++)
+        found[i] = *lh_search_outcome(pool, pool->round[i]);
+    take_turns(pool, found, round->len);
+    pthread_mutex_lock(&pool->lock);
+    for (guint i = 0; i < round->len; i++) {
+        whole = whole && is_done(lh_search_outcome(pool, pool->round[i]), &found[i]);
+        if (whole)
+            take_in(pool, pool->round[i], &found[i]);
+        else
+            g_free(found[i].reason);
+    }
+    set_cut(pool);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+bool
+lh_search_next_round(LhSearchPool *pool)
+{
+    const LhTime cut_ps = pool->cut_ps;
+    g_autoptr(GArray) round = NULL;
+
+    round = choose_round(pool);
+    if (pool->interrupted || round->len == 0)
+        return false;
+    if (pool->options->front) /* what is slower may need less */
+        pool->cut_ps = LH_TIME_NEVER;
+    play_round(pool, round);
+    if (pool->options->front && pool->cut_ps == LH_TIME_NEVER)
+        pool->cut_ps = cut_ps;
+    return true;
+}

@@ -1,0 +1,32 @@
+#include "synth/synth_search.h"
+
+#include "compare/compare_pool.h"
+
+#include <pthread.h>
+
+guint
+lh_synth_threads(const LhSynthSearch *s, guint work)
+{
+    return lh_compare_threads(s->options->threads, work, s->setup->network.ranks);
+}
+
+bool
+lh_synth_goes_on(LhSynthSearch *s)
+{
+    LhSynthProgress progress = { 0, s->budget, s->found->candidate_ps };
+    bool on;
+
+    pthread_mutex_lock(&s->lock);
+    progress.candidates = s->done;
+    if (!s->interrupted && s->options->progress != NULL)
+        s->interrupted = !s->options->progress(s->options->progress_data, &progress);
+    on = !s->interrupted;
+    pthread_mutex_unlock(&s->lock);
+    return on;
+}
+
+bool
+lh_synth_result_is_within(const LhSynthSearch *s, const LhSimResult *result)
+{
+    return lh_synth_result_fits(result, s->options->memory_limit_bytes);
+}

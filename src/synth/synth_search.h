@@ -1,0 +1,57 @@
+/*
+ * A search for schedules under way: what its parts share.
+ */
+#pragma once
+
+#include "synth/synth.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define LH_SYNTH_BATCH 16U
+
+#define LH_SYNTH_KEPT 16U /* candidates for the judges; one without them */
+
+/* What an annealing has come to. */
+typedef struct {
+    LhSynthRecipe recipe;
+    const LhSynthProblem *problem;
+    bool warm;                        /* it begins with the best */
+    LhTime times_ps[LH_SYNTH_STYLES]; /* LH_TIME_NEVER: not simulated to the end, or too large */
+    LhTime time_ps;                   /* the least of them */
+    uint32_t simulated, too_large;
+    uint64_t moves;
+    LhSynthAssignment *state; /* owned */
+} LhSynthCandidate;
+
+typedef struct {
+    const LhSetup *setup;
+    const LhSynthOptions *options;
+    LhSynthesis *found;
+    GPtrArray *problems; /* of LhSynthProblem * */
+    GArray *portfolio;   /* of LhSynthPortfolioEntry */
+    LhSynthCandidate
+        kept[LH_SYNTH_KEPT]; /* by time, all different; the first `kept_count` of `kept_most` */
+    uint32_t kept_count, kept_most;
+    LhSynthCandidate batch[LH_SYNTH_BATCH];
+    _Atomic LhTime limit_ps; /* slower programs are not simulated to their end */
+    uint32_t budget, done;
+    pthread_mutex_t lock; /* of the progress */
+    bool interrupted;
+} LhSynthSearch;
+
+/* An entry of the portfolio. */
+typedef struct {
+    const LhSynthProblem *problem;
+    uint32_t rounds;
+    double mean_weight;
+} LhSynthPortfolioEntry;
+
+/* Threads for so many simulations. */
+guint lh_synth_threads(const LhSynthSearch *s, guint work);
+
+/* Tells how far the search is; false ends it. */
+bool lh_synth_goes_on(LhSynthSearch *s);
+
+/* Whether a result fits in the memory that the search allows. */
+bool lh_synth_result_is_within(const LhSynthSearch *s, const LhSimResult *result);
