@@ -22,15 +22,15 @@ typedef struct {
     uint32_t flow;
     uint8_t links_count; /* 0: not open */
     uint8_t pair_tier;   /* of what limits a pair, a bit */
-} Edge;
+} OpenEdge;
 
 struct _LhTreeShares {
     const LhNetwork *network;
-    Edge *edges;
+    OpenEdge *edges;
     uint32_t edges_count;
-    GHashTable *links;      /* by id, of pairs by their ends -> Link, owned */
-    GPtrArray *links_apart; /* of Link: those that have changed */
-    GPtrArray *changed;     /* borrowed; see the header */
+    GHashTable *links;        /* by id, of pairs by their ends -> Link, owned */
+    GPtrArray *changed_links; /* of Link: since shares were settled */
+    GPtrArray *changed;       /* of LhTreeShares: where this is if there are such; borrowed */
 };
 
 static void
@@ -48,12 +48,12 @@ lh_tree_shares_new(const LhNetwork *network, uint32_t edges_count, GPtrArray *ch
     LhTreeShares *s = g_new0(LhTreeShares, 1);
 
     s->network = network;
-    s->edges = g_new0(Edge, edges_count);
+    s->edges = g_new0(OpenEdge, edges_count);
     s->edges_count = edges_count;
     for (uint32_t i = 0; i < edges_count; i++)
         s->edges[i].flow = LH_TREE_NO_FLOW;
     s->links = g_hash_table_new_full(NULL, NULL, NULL, link_free);
-    s->links_apart = g_ptr_array_new();
+    s->changed_links = g_ptr_array_new();
     s->changed = changed;
     return s;
 }
@@ -64,7 +64,7 @@ lh_tree_shares_free(LhTreeShares *s)
     if (s == NULL)
         return;
     g_ptr_array_remove_fast(s->changed, s);
-    g_ptr_array_unref(s->links_apart);
+    g_ptr_array_unref(s->changed_links);
     g_hash_table_unref(s->links);
     for (uint32_t i = 0; i < s->edges_count; i++)
         g_free(s->edges[i].links);
@@ -95,7 +95,7 @@ key_of_pair(const LhRoute *route)
 }
 
 static void
-find_links(LhTreeShares *s, Edge *edge, const LhRoute *route)
+find_links(LhTreeShares *s, OpenEdge *edge, const LhRoute *route)
 {
     edge->links = g_new(Link *, route->links_count + 1);
     edge->pair_tier = lh_pair_tier_bit(route);
@@ -113,10 +113,10 @@ find_links(LhTreeShares *s, Edge *edge, const LhRoute *route)
 static void
 note_change(LhTreeShares *s, Link *link)
 {
-    if (s->links_apart->len == 0)
+    if (s->changed_links->len == 0)
         g_ptr_array_add(s->changed, s);
     if (!link->changed)
-        g_ptr_array_add(s->links_apart, link);
+        g_ptr_array_add(s->changed_links, link);
     link->changed = true;
 }
 
@@ -124,7 +124,7 @@ void
 lh_tree_shares_open(LhTreeShares *s, uint32_t index, const LhGroup *group, uint32_t from,
                     uint32_t to)
 {
-    Edge *edge = &s->edges[index];
+    OpenEdge *edge = &s->edges[index];
     LhRoute route;
 
     g_assert(edge->links_count == 0);
@@ -151,7 +151,7 @@ remove_edge(Link *link, uint32_t index)
 void
 lh_tree_shares_close(LhTreeShares *s, uint32_t index)
 {
-    Edge *edge = &s->edges[index];
+    OpenEdge *edge = &s->edges[index];
 
     for (uint32_t i = 0; i < edge->links_count; i++) {
         remove_edge(edge->links[i], index);
@@ -159,12 +159,6 @@ lh_tree_shares_close(LhTreeShares *s, uint32_t index)
     }
     edge->links_count = 0;
     g_clear_pointer(&edge->links, g_free);
-}
-
-bool
-lh_tree_shares_is_open(const LhTreeShares *s, uint32_t index)
-{
-    return s->edges[index].links_count > 0;
 }
 
 static double
@@ -176,7 +170,7 @@ share_of_link(const Link *link)
 LhRingShare
 lh_tree_shares_of(const LhTreeShares *s, uint32_t index)
 {
-    const Edge *edge = &s->edges[index];
+    const OpenEdge *edge = &s->edges[index];
     LhRingShare share = { .bytes_per_s = INFINITY };
 
     for (uint32_t i = 0; i < edge->links_count; i++)
@@ -199,8 +193,8 @@ void
 lh_tree_shares_settle(LhTreeShares *s, void (*limit)(void *data, uint32_t flow, LhRingShare share),
                       void *data)
 {
-    for (guint i = 0; i < s->links_apart->len; i++) {
-        Link *link = s->links_apart->pdata[i];
+    for (guint i = 0; i < s->changed_links->len; i++) {
+        Link *link = s->changed_links->pdata[i];
 
         link->changed = false;
         for (guint k = 0; k < link->edges->len; k++) {
@@ -210,5 +204,5 @@ lh_tree_shares_settle(LhTreeShares *s, void (*limit)(void *data, uint32_t flow, 
                 limit(data, s->edges[index].flow, lh_tree_shares_of(s, index));
         }
     }
-    g_ptr_array_set_size(s->links_apart, 0);
+    g_ptr_array_set_size(s->changed_links, 0);
 }

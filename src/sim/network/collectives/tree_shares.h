@@ -25,8 +25,6 @@ void lh_tree_shares_open(LhTreeShares *shares, uint32_t edge, const LhGroup *gro
 /* Its last piece has left. */
 void lh_tree_shares_close(LhTreeShares *shares, uint32_t edge);
 
-bool lh_tree_shares_is_open(const LhTreeShares *shares, uint32_t edge);
-
 /* The share of an edge that is open, by those that are open now. */
 LhRingShare lh_tree_shares_of(const LhTreeShares *shares, uint32_t edge);
 
