@@ -8,7 +8,6 @@
 #include "framework_config/common/config_settings.h"
 #include "framework_config/configuration_beside.h"
 #include "framework_config/configuration_launch.h"
-#include "framework_config/configuration_private.h"
 #include "framework_config/configuration_sort.h"
 #include "framework_config/configuration_systems.h"
 #include "framework_config/deepspeed/deepspeed.h"

@@ -3,6 +3,8 @@
 #include "base/error.h"
 #include "planner/plan_shapes.h"
 #include "scenario/setup_step.h"
+#include "step/legality.h"
+#include "step/pipeline.h"
 
 /* ---- points ---- */
 

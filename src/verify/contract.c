@@ -25,7 +25,7 @@ typedef struct {
 } Range;
 
 #define CONTRACT(...)                                                                              \
-    (lh_proof_find(proof, LH_FINDING_MALFORMED, (LhRealPath){ LH_NONE, LH_NONE, -1, LH_NONE },     \
+    (lh_proof_find(proof, LH_FINDING_MALFORMED, (LhFindingPlace){ LH_NONE, LH_NONE, -1, LH_NONE }, \
                    __VA_ARGS__),                                                                   \
      false)
 

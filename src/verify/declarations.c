@@ -4,7 +4,7 @@
 #include "verify/verify_private.h"
 
 #define DECLARATION(...)                                                                           \
-    (lh_proof_find(proof, LH_FINDING_MALFORMED, (LhRealPath){ LH_NONE, LH_NONE, -1, LH_NONE },     \
+    (lh_proof_find(proof, LH_FINDING_MALFORMED, (LhFindingPlace){ LH_NONE, LH_NONE, -1, LH_NONE }, \
                    __VA_ARGS__),                                                                   \
      false)
 

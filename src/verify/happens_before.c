@@ -299,13 +299,13 @@ cycle_text(const LhProof *proof, const GArray *cycle, uint32_t *least)
     return g_strdup(text->str);
 }
 
-static LhRealPath
+static LhFindingPlace
 place_in(const LhProof *proof, const GArray *cycle, uint32_t least)
 {
     const uint32_t op = g_array_index(cycle, uint32_t, least);
 
-    return (LhRealPath){ proof->op_rank[op], op, -1,
-                         g_array_index(cycle, uint32_t, (least + 1) % cycle->len) };
+    return (LhFindingPlace){ proof->op_rank[op], op, -1,
+                             g_array_index(cycle, uint32_t, (least + 1) % cycle->len) };
 }
 
 static void

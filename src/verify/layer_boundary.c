@@ -14,7 +14,7 @@
 
 #define ANYWHERE(rank, slot, ...)                                                                  \
     lh_proof_find(cover->proof, LH_FINDING_COVERAGE,                                               \
-                  (LhRealPath){ rank, LH_NONE, (int32_t)(slot), LH_NONE }, __VA_ARGS__)
+                  (LhFindingPlace){ rank, LH_NONE, (int32_t)(slot), LH_NONE }, __VA_ARGS__)
 
 static uint32_t
 shares(const LhSymbolicExec *cover)

@@ -39,7 +39,8 @@ find(const MemoryCheck *check, uint32_t g, const LhRegion *region, uint32_t i, u
     if (text != NULL)
         g_string_replace(message, "OTHER", text, 0);
     lh_proof_find(proof, LH_FINDING_MEMORY,
-                  (LhRealPath){ proof->op_rank[g], g, region->slot, other }, "%s", message->str);
+                  (LhFindingPlace){ proof->op_rank[g], g, region->slot, other }, "%s",
+                  message->str);
 }
 
 /* True if all parts of a region are there. */
@@ -158,10 +159,10 @@ check_leaks(const MemoryCheck *check, uint32_t rank)
             continue;
         cell = lh_cell_text(proof->program, slot, part);
         other = lh_op_text(proof->program, &proof->ops[check->cells[s->first_cell + part].alloc]);
-        lh_proof_find(
-            proof, LH_FINDING_MEMORY,
-            (LhRealPath){ rank, LH_NONE, (int32_t)slot, check->cells[s->first_cell + part].alloc },
-            "ends with slot %s still allocated by %s", cell, other);
+        lh_proof_find(proof, LH_FINDING_MEMORY,
+                      (LhFindingPlace){ rank, LH_NONE, (int32_t)slot,
+                                        check->cells[s->first_cell + part].alloc },
+                      "ends with slot %s still allocated by %s", cell, other);
     }
 }
 

@@ -78,7 +78,7 @@ check_posting_order(LhProof *proof, const GArray *ends)
             continue;
         other = lh_op_text(proof->program, &proof->ops[op_a]);
         lh_proof_find(
-            proof, LH_FINDING_RACE, (LhRealPath){ proof->op_rank[op_b], op_b, -1, op_a },
+            proof, LH_FINDING_RACE, (LhFindingPlace){ proof->op_rank[op_b], op_b, -1, op_a },
             "and %s both exchange messages with rank %u on communicator %u, and nothing orders "
             "them: which of their messages matches first is not determined",
             other, proof->parts[b->part].peer, b->communicator);
@@ -153,7 +153,7 @@ find_difference(LhProof *proof, uint32_t send, const LhRegion *a, uint32_t recei
 
     lh_proof_find(
         proof, LH_FINDING_UNMATCHED,
-        (LhRealPath){ proof->op_rank[op], op, a != NULL ? (int32_t)a->slot : -1, other_op },
+        (LhFindingPlace){ proof->op_rank[op], op, a != NULL ? (int32_t)a->slot : -1, other_op },
         "sends %s (tag %u) where %s receives %s%s", sent, proof->parts[send].tag, other, received,
         halves                   ? ": not the same half"
         : a != NULL && b != NULL ? ": tensors or sizes differ"
@@ -177,16 +177,16 @@ check_pair(LhProof *proof, uint32_t send, uint32_t receive)
     if (s->tag != r->tag)
         lh_proof_find(
             proof, LH_FINDING_UNMATCHED,
-            (LhRealPath){ proof->op_rank[op_s], op_s, (int32_t)s->regions[0].slot, op_r },
+            (LhFindingPlace){ proof->op_rank[op_s], op_s, (int32_t)s->regions[0].slot, op_r },
             "sends tag %u where %s receives tag %u: messages of one communicator match in "
             "order, whatever their tags",
             s->tag, other, r->tag);
     if (s->wire_bytes != r->wire_bytes)
-        lh_proof_find(proof, LH_FINDING_UNMATCHED,
-                      (LhRealPath){ proof->op_rank[op_s], op_s, (int32_t)s->regions[0].slot, op_r },
-                      "sends %" G_GUINT64_FORMAT
-                      " bytes (tag %u), but %s receives %" G_GUINT64_FORMAT,
-                      s->wire_bytes, s->tag, other, r->wire_bytes);
+        lh_proof_find(
+            proof, LH_FINDING_UNMATCHED,
+            (LhFindingPlace){ proof->op_rank[op_s], op_s, (int32_t)s->regions[0].slot, op_r },
+            "sends %" G_GUINT64_FORMAT " bytes (tag %u), but %s receives %" G_GUINT64_FORMAT,
+            s->wire_bytes, s->tag, other, r->wire_bytes);
     if (a != NULL || b != NULL)
         find_difference(proof, send, a, receive, b);
 }
@@ -197,11 +197,12 @@ find_alone(LhProof *proof, uint32_t i)
     const LhPart *part = &proof->parts[i];
     const uint32_t op = proof->part_op[i];
 
-    lh_proof_find(proof, LH_FINDING_UNMATCHED,
-                  (LhRealPath){ proof->op_rank[op], op, (int32_t)part->regions[0].slot, LH_NONE },
-                  "%s %s %s rank %u (tag %u), which never %s it", part->send ? "sends" : "receives",
-                  proof->program->slots[part->regions[0].slot].name, part->send ? "to" : "from",
-                  part->peer, part->tag, part->send ? "receives" : "sends");
+    lh_proof_find(
+        proof, LH_FINDING_UNMATCHED,
+        (LhFindingPlace){ proof->op_rank[op], op, (int32_t)part->regions[0].slot, LH_NONE },
+        "%s %s %s rank %u (tag %u), which never %s it", part->send ? "sends" : "receives",
+        proof->program->slots[part->regions[0].slot].name, part->send ? "to" : "from", part->peer,
+        part->tag, part->send ? "receives" : "sends");
 }
 
 static void
@@ -303,7 +304,7 @@ count_turns(LhProof *proof, GArray *calls)
             continue;
         other = lh_op_text(proof->program, &proof->ops[a->op]);
         lh_proof_find(proof, LH_FINDING_RACE,
-                      (LhRealPath){ proof->op_rank[b->op], b->op, -1, a->op },
+                      (LhFindingPlace){ proof->op_rank[b->op], b->op, -1, a->op },
                       "and %s are collectives on one communicator, and nothing orders them", other);
     }
 }
@@ -353,7 +354,7 @@ check_pieces(LhProof *proof, const LhMeeting *meeting, uint32_t i, uint32_t j)
         if (sent == received)
             continue;
         other = lh_proof_rank_op_text(proof, h);
-        lh_proof_find(proof, LH_FINDING_UNMATCHED, (LhRealPath){ proof->op_rank[g], g, -1, h },
+        lh_proof_find(proof, LH_FINDING_UNMATCHED, (LhFindingPlace){ proof->op_rank[g], g, -1, h },
                       "sends %u parts of its tensor %u to %s, which takes %u from it", sent, t,
                       other, received);
     }
@@ -372,7 +373,7 @@ meet(LhProof *proof, const GArray *calls, uint32_t first, uint32_t count)
         absent++;
     if (absent < lh_group_size(&call->communicator.group)) {
         lh_proof_find(proof, LH_FINDING_UNMATCHED,
-                      (LhRealPath){ proof->op_rank[call->op], call->op, -1, LH_NONE },
+                      (LhFindingPlace){ proof->op_rank[call->op], call->op, -1, LH_NONE },
                       "is collective %u of its communicator, but rank %" G_GUINT64_FORMAT
                       " never takes part in it",
                       call->turn, lh_group_member(&call->communicator.group, absent));
@@ -390,7 +391,7 @@ meet(LhProof *proof, const GArray *calls, uint32_t first, uint32_t count)
             continue;
         other = lh_proof_rank_op_text(proof, call->op);
         lh_proof_find(proof, LH_FINDING_UNMATCHED,
-                      (LhRealPath){ proof->op_rank[op], op, -1, call->op },
+                      (LhFindingPlace){ proof->op_rank[op], op, -1, call->op },
                       "meets %s, which is another collective, or has other sizes or halves", other);
         agree = false;
     }

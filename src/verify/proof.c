@@ -15,7 +15,7 @@ lh_proof_rank_op_text(const LhProof *proof, uint32_t op)
 }
 
 void
-lh_proof_find(LhProof *proof, LhFindingKind kind, LhRealPath place, const char *format, ...)
+lh_proof_find(LhProof *proof, LhFindingKind kind, LhFindingPlace place, const char *format, ...)
 {
     LhVerdict *verdict = proof->verdict;
     LhFinding finding = {

@@ -66,11 +66,11 @@ typedef struct {
     uint32_t rank, op;
     int32_t slot;
     uint32_t other;
-} LhRealPath;
+} LhFindingPlace;
 
 /* Records a finding. The message goes on after the rank and op, which are put in front. */
-void lh_proof_find(LhProof *proof, LhFindingKind kind, LhRealPath place, const char *format, ...)
-    G_GNUC_PRINTF(4, 5);
+void lh_proof_find(LhProof *proof, LhFindingKind kind, LhFindingPlace place, const char *format,
+                   ...) G_GNUC_PRINTF(4, 5);
 
 /* "rank 3, op 12 (exchange, stream comm)"; caller frees. @op is a global index. */
 char *lh_proof_rank_op_text(const LhProof *proof, uint32_t op);

@@ -33,7 +33,8 @@ find_race(LhProof *proof, Access now, Access before, uint32_t slot, uint32_t par
     const uint32_t rank = proof->op_rank[now.op];
     const uint32_t first = proof->rank_first[rank];
 
-    lh_proof_find(proof, LH_FINDING_RACE, (LhRealPath){ rank, now.op, (int32_t)slot, before.op },
+    lh_proof_find(proof, LH_FINDING_RACE,
+                  (LhFindingPlace){ rank, now.op, (int32_t)slot, before.op },
                   "%s slot %s while %s may still be %s it: nothing orders op %u after op %u",
                   now.write ? "writes" : "reads", cell, name, before.write ? "writing" : "reading",
                   now.op - first, before.op - first);
@@ -44,8 +45,9 @@ find_overlap(LhProof *proof, uint32_t g, uint32_t slot, uint32_t part, bool both
 {
     g_autofree char *cell = lh_cell_text(proof->program, slot, part);
 
-    lh_proof_find(proof, LH_FINDING_RACE, (LhRealPath){ proof->op_rank[g], g, (int32_t)slot, g },
-                  "%s slot %s %s", both_write ? "writes" : "reads and writes", cell,
+    lh_proof_find(proof, LH_FINDING_RACE,
+                  (LhFindingPlace){ proof->op_rank[g], g, (int32_t)slot, g }, "%s slot %s %s",
+                  both_write ? "writes" : "reads and writes", cell,
                   both_write ? "twice" : "at the same time");
 }
 

@@ -212,5 +212,5 @@ void lh_symbolic_fill_input(LhSymbolicExec *cover, uint32_t rank, uint32_t slot,
 
 #define COVERAGE(op, slot, ...)                                                                    \
     lh_proof_find(cover->proof, LH_FINDING_COVERAGE,                                               \
-                  (LhRealPath){ cover->proof->op_rank[op], op, (int32_t)(slot), LH_NONE },         \
+                  (LhFindingPlace){ cover->proof->op_rank[op], op, (int32_t)(slot), LH_NONE },     \
                   __VA_ARGS__)

@@ -308,7 +308,7 @@ hold_meeting(LhSymbolicExec *cover, const LhMeeting *meeting)
 
 #define AT_END(rank, slot, ...)                                                                    \
     lh_proof_find(cover->proof, LH_FINDING_COVERAGE,                                               \
-                  (LhRealPath){ rank, LH_NONE, (int32_t)(slot), LH_NONE }, __VA_ARGS__)
+                  (LhFindingPlace){ rank, LH_NONE, (int32_t)(slot), LH_NONE }, __VA_ARGS__)
 
 /* Finds the least contribution that the rows of an output lack, and says whether there are more. */
 static void

@@ -84,7 +84,8 @@ unroll(LhProof *proof)
 
     lh_op_buffer_clear(&buffer);
     if (!fits) {
-        lh_proof_find(proof, LH_FINDING_MALFORMED, (LhRealPath){ LH_NONE, LH_NONE, -1, LH_NONE },
+        lh_proof_find(proof, LH_FINDING_MALFORMED,
+                      (LhFindingPlace){ LH_NONE, LH_NONE, -1, LH_NONE },
                       "has more than %u ops or %u messages; prove it for fewer ranks",
                       LH_VERIFY_OPS_MAX, LH_VERIFY_PARTS_MAX);
         return false;
@@ -150,10 +151,10 @@ check_claim(LhProof *proof, const Claim *claim)
 
         lh_program_claim(proof->program, claim->claim, rank, &claimed);
         if (claimed != claim->counted[rank])
-            lh_proof_find(proof, LH_FINDING_CLOSED_FORM, (LhRealPath){ rank, LH_NONE, -1, LH_NONE },
-                          "%s %" G_GUINT64_FORMAT
-                          " %s, but the closed form says %" G_GUINT64_FORMAT,
-                          claim->does, claim->counted[rank], claim->unit, claimed);
+            lh_proof_find(
+                proof, LH_FINDING_CLOSED_FORM, (LhFindingPlace){ rank, LH_NONE, -1, LH_NONE },
+                "%s %" G_GUINT64_FORMAT " %s, but the closed form says %" G_GUINT64_FORMAT,
+                claim->does, claim->counted[rank], claim->unit, claimed);
     }
 }
 

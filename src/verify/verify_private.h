@@ -47,7 +47,7 @@ void lh_proof_check_coverage(LhProof *proof);
 /* A finding about @op, a global index, of `proof`; false. */
 #define MALFORMED(op, slot, ...)                                                                   \
     (lh_proof_find(proof, LH_FINDING_MALFORMED,                                                    \
-                   (LhRealPath){ proof->op_rank[op], op, slot, LH_NONE }, __VA_ARGS__),            \
+                   (LhFindingPlace){ proof->op_rank[op], op, slot, LH_NONE }, __VA_ARGS__),        \
      false)
 
 /* declarations.c: the heads can be cut as the program says, and a kernel is called with whole

@@ -12,7 +12,7 @@
 #include "verify/step/step_values.h"
 
 #define FIND_FORM(rank, ...)                                                                       \
-    lh_proof_find(proof, LH_FINDING_CLOSED_FORM, (LhRealPath){ rank, LH_NONE, -1, LH_NONE },       \
+    lh_proof_find(proof, LH_FINDING_CLOSED_FORM, (LhFindingPlace){ rank, LH_NONE, -1, LH_NONE },   \
                   __VA_ARGS__)
 
 static void

@@ -143,8 +143,8 @@ module_rank(LhStepValues *v, uint32_t module, uint32_t rank)
 }
 
 #define FIND_MODULE(...)                                                                           \
-    (lh_proof_find(v->proof, LH_FINDING_COVERAGE, (LhRealPath){ LH_NONE, LH_NONE, -1, LH_NONE },   \
-                   __VA_ARGS__),                                                                   \
+    (lh_proof_find(v->proof, LH_FINDING_COVERAGE,                                                  \
+                   (LhFindingPlace){ LH_NONE, LH_NONE, -1, LH_NONE }, __VA_ARGS__),                \
      false)
 
 static const char *const kind_names[LH_STEP_KINDS] = {
@@ -198,7 +198,7 @@ check_alone(LhStepValues *v, uint32_t module, const char *name)
     for (guint i = 0; i < verdict->findings->len; i++) {
         const LhFinding *f = &g_array_index(verdict->findings, LhFinding, i);
 
-        lh_proof_find(v->proof, f->kind, (LhRealPath){ LH_NONE, LH_NONE, -1, LH_NONE },
+        lh_proof_find(v->proof, f->kind, (LhFindingPlace){ LH_NONE, LH_NONE, -1, LH_NONE },
                       "computes %s by %s, which alone has this finding: %s", name, program->name,
                       f->message);
     }

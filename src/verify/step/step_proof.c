@@ -79,7 +79,8 @@ lh_proof_check_step(LhProof *proof)
     LhStepValues v = values_of(proof);
 
     if (v.placement == NULL || proof->ranks != lh_step_ranks(v.params)) {
-        lh_proof_find(proof, LH_FINDING_MALFORMED, (LhRealPath){ LH_NONE, LH_NONE, -1, LH_NONE },
+        lh_proof_find(proof, LH_FINDING_MALFORMED,
+                      (LhFindingPlace){ LH_NONE, LH_NONE, -1, LH_NONE },
                       "has no attention, or other ranks than its step");
         return;
     }

@@ -395,7 +395,7 @@ lh_step_values_begin(LhStepValues *v)
 
 #define STATE_AT_END(rank, slot, ...)                                                              \
     lh_proof_find(v->proof, LH_FINDING_COVERAGE,                                                   \
-                  (LhRealPath){ rank, LH_NONE, (int32_t)(slot), LH_NONE }, __VA_ARGS__)
+                  (LhFindingPlace){ rank, LH_NONE, (int32_t)(slot), LH_NONE }, __VA_ARGS__)
 
 /* What a state must be behind the step; false: nothing is said of it. */
 static bool

@@ -116,7 +116,7 @@ lh_step_values_cell(const LhStepValues *v, uint32_t rank, uint32_t slot, uint32_
 
 #define FIND_VALUE_OF(values, op, slot, ...)                                                       \
     lh_proof_find((values)->proof, LH_FINDING_COVERAGE,                                            \
-                  (LhRealPath){ (values)->proof->op_rank[op], op, (int32_t)(slot), LH_NONE },      \
+                  (LhFindingPlace){ (values)->proof->op_rank[op], op, (int32_t)(slot), LH_NONE },  \
                   __VA_ARGS__)
 #define FIND_VALUE(op, slot, ...) FIND_VALUE_OF(v, op, slot, __VA_ARGS__)
 

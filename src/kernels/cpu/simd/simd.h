@@ -43,7 +43,7 @@ typedef float LhVector __attribute__((vector_size(4 * LH_VL)));
 /* In memory, aligned or not. */
 typedef float LhVectorAligned __attribute__((vector_size(4 * LH_VL), may_alias));
 typedef float LhVectorAny __attribute__((vector_size(4 * LH_VL), may_alias, aligned(4)));
-typedef int32_t LhNcclComms __attribute__((vector_size(4 * LH_VL)));
+typedef int32_t LhLanes __attribute__((vector_size(4 * LH_VL)));
 typedef uint32_t LhBits __attribute__((vector_size(4 * LH_VL)));
 typedef int32_t LhLanesAny __attribute__((vector_size(4 * LH_VL), may_alias, aligned(4)));
 
@@ -71,7 +71,7 @@ lh_load_any(const float *p)
     return *(const LhVectorAny *)p;
 }
 
-LH_INLINE LhNcclComms
+LH_INLINE LhLanes
 lh_load_lanes(const int32_t *p)
 {
     return *(const LhLanesAny *)p;
@@ -79,9 +79,9 @@ lh_load_lanes(const int32_t *p)
 
 /* Lane by lane, a where the mask's bits are set, else b. */
 LH_INLINE LhVector
-lh_select(LhNcclComms mask, LhVector a, LhVector b)
+lh_select(LhLanes mask, LhVector a, LhVector b)
 {
-    return (LhVector)((mask & (LhNcclComms)a) | (~mask & (LhNcclComms)b));
+    return (LhVector)((mask & (LhLanes)a) | (~mask & (LhLanes)b));
 }
 
 LH_INLINE LhVector
@@ -111,7 +111,7 @@ lh_exp(LhVector x)
     p = p * r + 5.0000001201e-1F;
     p = p * (r * r) + r + 1.0F;
     p = (LhVector)((LhBits)p + ((LhBits)shifted << 23));
-    return (LhVector)((LhNcclComms)p & ~(x < -87.3F));
+    return (LhVector)((LhLanes)p & ~(x < -87.3F));
 }
 
 LH_INLINE size_t
