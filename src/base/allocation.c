@@ -1,4 +1,4 @@
-/* Large memory; see the header. */
+/* Large memory. */
 #include "base/allocation.h"
 
 #include "base/error.h"

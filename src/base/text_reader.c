@@ -1,4 +1,3 @@
-/* See the header. */
 #include "base/text_reader.h"
 
 #include "base/error.h"

@@ -1,4 +1,4 @@
-/* See the header. Digits are written from the last one on. */
+/* Digits are written from the last one on. */
 #include "base/wide.h"
 
 #include <glib.h>

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "kernels/layer.h"
 
 #define FP32_BYTES 4U

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "model/attention.h"
 
 #include <math.h>

@@ -2,9 +2,10 @@
  * How the layers of a Hugging Face model follow from its keys: which attend how, which see how
  * much, which have experts; and what has parameters beside the matrices.
  */
+#include "model/huggingface_layers.h"
+
 #include "base/error.h"
 #include "base/saturate.h"
-#include "model/huggingface_layers.h"
 
 #include <string.h>
 

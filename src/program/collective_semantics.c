@@ -1,4 +1,4 @@
-/* See the header: one row of offsets for each kind. */
+/* One row of offsets for each kind. */
 #include "program/collective_semantics.h"
 
 #include <stddef.h>

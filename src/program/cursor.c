@@ -1,4 +1,3 @@
-/* See the header. */
 #include "program/cursor.h"
 
 #include "program/emit.h"

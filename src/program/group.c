@@ -1,4 +1,4 @@
-/* See the header. Sums and products of valid groups stay below 2^32, as members are ranks. */
+/* Sums and products of valid groups stay below 2^32, as members are ranks. */
 #include "program/group.h"
 
 #include <stddef.h>

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "program/holding.h"
 
 bool

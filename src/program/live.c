@@ -1,4 +1,3 @@
-/* See the header. */
 #include "program/live.h"
 
 #include "program/cursor.h"

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "program/op_names.h"
 
 const char *const lh_half_suffixes[] = {

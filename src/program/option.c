@@ -1,4 +1,4 @@
-/* See the header. What was given of a program's options is a short list, which is searched. */
+/* What was given of a program's options is a short list, which is searched. */
 #include "program/option.h"
 
 #include "program/program.h"

@@ -1,4 +1,4 @@
-/* See the header. All ends are listed, put in order, and those next to each other meet. */
+/* All ends are listed, put in order, and those next to each other meet. */
 #include "program/pairing.h"
 
 #include "program/cursor.h"

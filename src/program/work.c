@@ -1,4 +1,3 @@
-/* See the header. */
 #include "program/work.h"
 
 #include "program/collective_semantics.h"

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "step/state_contents.h"
 
 #include "step/step_private.h"

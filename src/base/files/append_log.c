@@ -1,4 +1,3 @@
-/* See the header. */
 #include "base/files/append_log.h"
 
 #include "base/error.h"

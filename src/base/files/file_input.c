@@ -1,4 +1,3 @@
-/* See the header. */
 #include "base/files/file_input.h"
 
 #include "base/allocation.h"

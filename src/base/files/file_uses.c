@@ -1,4 +1,3 @@
-/* See the header. */
 #include "base/files/file_uses.h"
 
 #include "base/error.h"

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "base/files/real_path.h"
 
 #include <errno.h>

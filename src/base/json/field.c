@@ -1,4 +1,3 @@
-/* See the header. */
 #include "base/json/field.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* See the header; each syntax has a file of its own. */
+/* Each syntax has a file of its own. */
 #include "base/settings/settings_file.h"
 
 #include "base/error.h"

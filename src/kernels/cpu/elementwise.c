@@ -1,5 +1,5 @@
 /*
- * See the header; behind that, the kernels of kernels/elementwise.c on a CPU. Bound by memory:
+ * Maps over elements, and the kernels of kernels/elementwise.c on a CPU. Bound by memory:
  * conversions go through short blocks that stay in the L1 cache.
  */
 #include "kernels/cpu/elementwise.h"

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "kernels/cpu/gemm.h"
 
 static uint64_t

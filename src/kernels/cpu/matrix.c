@@ -1,4 +1,3 @@
-/* See the header. */
 #include "kernels/cpu/matrix.h"
 
 #include "kernels/cpu/cpu.h"

@@ -1,4 +1,4 @@
-/* Intervals of keys by tiles of queries; see the header. */
+/* Intervals of keys by tiles of queries. */
 #include "kernels/cpu/tile_mask.h"
 
 #define TOKENS_MAX (UINT64_C(1) << 31)

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "kernels/cuda/host_operands.h"
 
 #define MOST (UINT64_C(1) << 31)

@@ -1,4 +1,4 @@
-/* The common part of the Attention2D schedules; see the header. */
+/* The common part of the Attention2D schedules. */
 #include "sched/common/grid.h"
 
 #include <inttypes.h>

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "sched/common/grid_hops.h"
 
 void

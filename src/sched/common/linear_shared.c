@@ -1,6 +1,4 @@
-/*
- * The common part of linear attention's programs; see the header.
- */
+/* The common part of linear attention's programs. */
 #include "sched/common/linear_shared.h"
 
 #include "kernels/sizes.h"

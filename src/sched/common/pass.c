@@ -1,6 +1,4 @@
-/*
- * The common part of attention programs; see the header.
- */
+/* The common part of attention programs. */
 #include "sched/common/pass.h"
 
 static const char *const wire_names[] = {

@@ -1,4 +1,4 @@
-/* Masks of calls, for kernels on a GPU; see the header. */
+/* Masks of calls, for kernels on a GPU. */
 #include "kernels/cuda/attention/mask.h"
 
 #define TOKENS_MAX (UINT64_C(1) << 31)

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "kernels/cuda/product/host_product.h"
 
 static void
