@@ -1,17 +1,7 @@
-/*
- * Collectives, and their closed forms. With s bytes per rank, n ranks and t(x)
- * the time of the slowest hop from one member to the next, which is the latency + what its busiest
- * link carries in one step, 1/k of x for each of the k rings that cross it: all-gather and
- * reduce-scatter (n-1) t(s); all-reduce 2 (n-1) t(s); all-to-all (n-1) t(s/n); broadcast in c
- * pieces (n-1) latency + (n-2+c)/c s / bandwidth, of the tier of links by which that is longest.
- * Links are not shared with anything else.
- */
 #include "sim/network/collectives/collective.h"
 
 #include "sim/network/collectives/collectives_private.h"
 #include "sim/network/traffic.h"
-
-#include <math.h>
 
 /* One of the eight steps of NCCL's 4 MiB buffer (NVIDIA/nccl src/include/device.h). */
 #define PIECE_BYTES (UINT64_C(512) << 10)
@@ -136,78 +126,4 @@ const LhGroup *
 lh_collective_group(const LhCollective *c)
 {
     return &c->communicator->key.group;
-}
-
-/* ---- closed forms ---- */
-
-static LhRingHop *
-slowest_by_tier(const LhNetwork *network, const LhCommunicator *c, LhWays *ways)
-{
-    const LhRingHop *hops = lh_communicator_hops(network, c, ways);
-    LhRingHop *slowest = g_new0(LhRingHop, LH_TIERS);
-
-    for (uint64_t i = 0; i < lh_ring_hops_count(&ways->rings); i++) {
-        LhRingHop *hop = &slowest[hops[i].tier];
-
-        hop->latency_s = fmax(hop->latency_s, hops[i].latency_s);
-        hop->s_per_byte = fmax(hop->s_per_byte, hops[i].s_per_byte / ways->rings.count);
-    }
-    return slowest;
-}
-
-/* The slowest hop of every tier. Borrowed. */
-static const LhRingHop *
-tiers_of(const LhNetwork *network, const LhCollective *c)
-{
-    LhWays *ways = lh_communicator_ways(network, c->communicator, c->kind);
-
-    if (ways->slowest == NULL)
-        ways->slowest = slowest_by_tier(network, c->communicator, ways);
-    return ways->slowest;
-}
-
-/* The largest piece of an all-to-all. */
-static double
-largest_piece(const LhCollective *c)
-{
-    uint64_t largest = 0;
-
-    for (uint32_t from = 0; from < c->size; from++) {
-        for (uint32_t to = 0; to < c->size; to++)
-            largest = MAX(largest, from == to ? 0 : lh_collective_piece(c, from, to));
-    }
-    return (double)largest;
-}
-
-/* If all hops were like @hop. */
-static double
-seconds_by_hop(const LhCollective *c, const LhRingHop *hop, double bytes)
-{
-    const double n = c->size, s = (double)c->shard_bytes;
-    const double step = hop->latency_s + bytes * hop->s_per_byte;
-    double pieces;
-
-    if (c->kind == LH_COLL_ALL_REDUCE)
-        return 2 * (n - 1) * step;
-    if (c->kind != LH_COLL_BROADCAST)
-        return (n - 1) * step;
-    pieces = lh_pipeline_pieces(c->shard_bytes);
-    return (n - 1) * hop->latency_s + (n - 2 + pieces) / pieces * s * hop->s_per_byte;
-}
-
-/* The longest of all tiers: that of which a single piece takes longest may be another one than that
- * of a whole broadcast, and a faster link that hands over to it would make it slower. */
-double
-lh_closed_form_seconds(const LhNetwork *network, const LhCollective *c)
-{
-    const LhRingHop *hops = tiers_of(network, c);
-    const double s = (double)c->shard_bytes;
-    const double bytes = c->kind != LH_COLL_ALL_TO_ALL ? s
-                         : c->pieces != NULL           ? largest_piece(c)
-                                                       : s / c->size;
-    double longest = 0;
-
-    for (uint32_t tier = 0; tier < LH_TIERS; tier++)
-        longest = fmax(longest, seconds_by_hop(c, &hops[tier], bytes));
-    return longest;
 }

@@ -1,5 +1,10 @@
 /*
- * Who takes part in which collective, and by which algorithm.
+ * Who takes part in which collective, and by which algorithm; and the closed forms. With s bytes
+ * per rank, n ranks and t(x) the time of the slowest hop from one member to the next, which is the
+ * latency + what its busiest link carries in one step, 1/k of x for each of the k rings that cross
+ * it: all-gather and reduce-scatter (n-1) t(s); all-reduce 2 (n-1) t(s); all-to-all (n-1) t(s/n);
+ * broadcast in c pieces (n-1) latency + (n-2+c)/c s / bandwidth, of the tier of links by which that
+ * is longest. Links are not shared with anything else.
  */
 #include "sim/network/collectives/collectives.h"
 
@@ -380,6 +385,80 @@ lh_collectives_script(LhCollectives *cs, const LhScriptCall *of,
     scripted(&c)->script(&c, call.position, &script);
 }
 
+/* ---- closed forms ---- */
+
+static LhRingHop *
+slowest_by_tier(const LhNetwork *network, const LhCommunicator *c, LhWays *ways)
+{
+    const LhRingHop *hops = lh_communicator_hops(network, c, ways);
+    LhRingHop *slowest = g_new0(LhRingHop, LH_TIERS);
+
+    for (uint64_t i = 0; i < lh_ring_hops_count(&ways->rings); i++) {
+        LhRingHop *hop = &slowest[hops[i].tier];
+
+        hop->latency_s = fmax(hop->latency_s, hops[i].latency_s);
+        hop->s_per_byte = fmax(hop->s_per_byte, hops[i].s_per_byte / ways->rings.count);
+    }
+    return slowest;
+}
+
+/* The slowest hop of every tier. Borrowed. */
+static const LhRingHop *
+tiers_of(const LhNetwork *network, const LhCollective *c)
+{
+    LhWays *ways = lh_communicator_ways(network, c->communicator, c->kind);
+
+    if (ways->slowest == NULL)
+        ways->slowest = slowest_by_tier(network, c->communicator, ways);
+    return ways->slowest;
+}
+
+/* The largest piece of an all-to-all. */
+static double
+largest_piece(const LhCollective *c)
+{
+    uint64_t largest = 0;
+
+    for (uint32_t from = 0; from < c->size; from++) {
+        for (uint32_t to = 0; to < c->size; to++)
+            largest = MAX(largest, from == to ? 0 : lh_collective_piece(c, from, to));
+    }
+    return (double)largest;
+}
+
+/* If all hops were like @hop. */
+static double
+seconds_by_hop(const LhCollective *c, const LhRingHop *hop, double bytes)
+{
+    const double n = c->size, s = (double)c->shard_bytes;
+    const double step = hop->latency_s + bytes * hop->s_per_byte;
+    double pieces;
+
+    if (c->kind == LH_COLL_ALL_REDUCE)
+        return 2 * (n - 1) * step;
+    if (c->kind != LH_COLL_BROADCAST)
+        return (n - 1) * step;
+    pieces = lh_pipeline_pieces(c->shard_bytes);
+    return (n - 1) * hop->latency_s + (n - 2 + pieces) / pieces * s * hop->s_per_byte;
+}
+
+/* The longest of all tiers: that of which a single piece takes longest may be another one than that
+ * of a whole broadcast, and a faster link that hands over to it would make it slower. */
+static double
+closed_form_seconds(const LhNetwork *network, const LhCollective *c)
+{
+    const LhRingHop *hops = tiers_of(network, c);
+    const double s = (double)c->shard_bytes;
+    const double bytes = c->kind != LH_COLL_ALL_TO_ALL ? s
+                         : c->pieces != NULL           ? largest_piece(c)
+                                                       : s / c->size;
+    double longest = 0;
+
+    for (uint32_t tier = 0; tier < LH_TIERS; tier++)
+        longest = fmax(longest, seconds_by_hop(c, &hops[tier], bytes));
+    return longest;
+}
+
 LhTime
 lh_collectives_duration(LhCollectives *cs, LhCollective *c, int *provenance)
 {
@@ -390,7 +469,7 @@ lh_collectives_duration(LhCollectives *cs, LhCollective *c, int *provenance)
     if (c->size == 1)
         return 0;
     if (c->algorithm == NULL)
-        return lh_time_from_ps(lh_closed_form_seconds(cs->network, c) * (double)LH_PS_PER_S);
+        return lh_time_from_ps(closed_form_seconds(cs->network, c) * (double)LH_PS_PER_S);
     lh_traffic_parts(lh_collective_traffic(cs, c), c, part_bytes);
     time = lh_collective_measured(cs, c, part_bytes, provenance);
     return time.links_ps + time.floor_ps;

@@ -20,9 +20,6 @@ LhTime lh_fluid_delay(const LhCollective *c, const LhRingHop *hops);
 /* Edges of all trees that such a collective has, each way. */
 uint32_t lh_tree_edges_count(const LhCollective *c);
 
-/* Seconds from the last arrival until all members are through. */
-double lh_closed_form_seconds(const LhNetwork *network, const LhCollective *c);
-
 /* An op between its issue and its start. */
 typedef struct {
     LhCommunicator *communicator;
