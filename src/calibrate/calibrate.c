@@ -36,38 +36,10 @@ typedef struct {
     LhProcesses processes;
 } CpuJob;
 
-void
-lh_calibrate_tell(const LhCalibrateParams *params, const LhProcesses *processes, const char *what)
-{
-    if (params->progress != NULL && lh_processes_first(processes))
-        params->progress(params->progress_data, what);
-}
-
 static void
 tell(const CpuJob *job, const char *what)
 {
     lh_calibrate_tell(job->params, &job->processes, what);
-}
-
-bool
-lh_calibrate_median(const LhProcesses *processes, double *seconds, double *spread, GError **error)
-{
-    g_autofree double *all = g_new(double, processes->count);
-
-    if (!lh_processes_gather(processes, *seconds, all, error))
-        return false;
-    *seconds = lh_median(all, processes->count); /* in order now */
-    if (spread != NULL && *seconds > 0)
-        *spread = fmax(*spread, (all[processes->count - 1] - all[0]) / *seconds);
-    return true;
-}
-
-LhFitResiduals
-lh_calibrate_residuals(const LhResiduals *r, double spread)
-{
-    return (LhFitResiduals){
-        .median = r->median, .worst = r->worst, .holdout = r->holdout, .spread = spread
-    };
 }
 
 /* ---- executor and transport ---- */
@@ -284,33 +256,4 @@ lh_calibrate(const LhCalibrateParams *params, GError **error)
         with.deadline_us = gpus ? GPU_DEADLINE_DEFAULT_US : DEADLINE_DEFAULT_US;
     lh_microbenchmark_set_deadline(with.deadline_us);
     return gpus ? lh_calibrate_gpus(&with, error) : calibrate_processors(&with, error);
-}
-
-void
-lh_calibration_free(LhCalibration *c)
-{
-    if (c == NULL)
-        return;
-    for (guint i = 0; i < c->rates->len; i++) {
-        g_free(g_array_index(c->rates, LhKernelRate, i).kernel);
-        g_free(g_array_index(c->rates, LhKernelRate, i).source);
-    }
-    for (guint i = 0; i < c->traffic->len; i++) {
-        g_free(g_array_index(c->traffic, LhKernelTraffic, i).kernel);
-        g_free(g_array_index(c->traffic, LhKernelTraffic, i).source);
-    }
-    g_clear_pointer(&c->checks, g_array_unref);
-    g_array_unref(c->rates);
-    g_array_unref(c->traffic);
-    g_free(c->link.source);
-    g_free(c->pcie.source);
-    g_free(c->nic.source);
-    for (guint i = 0; c->collectives != NULL && i < c->collectives->len; i++)
-        lh_json_clear(lh_collective_times_fields,
-                      &g_array_index(c->collectives, LhCollectiveTimes, i));
-    g_clear_pointer(&c->collectives, g_array_unref);
-    lh_cluster_free(c->cluster);
-    g_free(c->machine);
-    g_free(c->method);
-    g_free(c);
 }

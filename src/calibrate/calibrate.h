@@ -5,67 +5,8 @@
  */
 #pragma once
 
-#include "calibrate/cluster_shape.h"
-#include "measure/core_sharing.h"
-#include "measure/measure.h"
-#include "measure/measure_collective.h"
-#include "measure/measure_submit.h"
-#include "scenario/profile.h"
-#include "sim/network/collectives/collective_table.h"
-
-typedef struct {
-    /* Ranks are threads of this process (lh_backend_cpu), or a process each: then all of these call
-     * lh_calibrate(), and measure.threads is 1. */
-    const LhBackend *backend;
-    LhMeasureParams measure;
-    bool quick; /* fewer lengths, one head dimension */
-    LhDtype dtype;
-    /* Called before each number with what it will be; may be NULL. */
-    void (*progress)(void *data, const char *what);
-    void *progress_data;
-    /* Of backends with GPUs: the cluster that they are said to be, whose device the kernels are
-     * fitted for, and how many ranks (0: one a process); borrowed. */
-    const LhTopology *topology;
-    const LhDevice *device;
-    uint32_t ranks;
-    int64_t deadline_us; /* nothing has completed for so long: give up; 0: 60 s, with GPUs 120 s */
-} LhCalibrateParams;
-
-/* A collective made of messages, beside what the constants of messages say of it. */
-typedef struct {
-    LhCollectiveKind kind;
-    uint32_t members;
-    uint64_t vector_bytes; /* of all members */
-    double measured_s, predicted_s;
-} LhCollectiveCheck;
-
-typedef struct {
-    char *machine;           /* processor, cores and instruction set */
-    char *method;            /* kernels, types, statistic */
-    GArray *rates;           /* of LhKernelRate; kernel and source owned */
-    GArray *traffic;         /* of LhKernelTraffic; likewise */
-    double memory_bandwidth; /* median over the elementwise kernels; nocheck:unit: named as in the
-                                file */
-    LhTime kernel_launch_ps, stream_sync_ps;
-    double messages_hold; /* of processes: share of its speed that a rank loses to its messages; not
-                             above 0: none, or not measured */
-    LhCoreSharing cores;  /* of processes */
-    LhLinkClass link; /* between threads, or between GPUs of a node; bandwidth 0: not measured */
-    LhFitResiduals link_residuals;
-    /* Of GPUs; bandwidth 0: not measured. */
-    LhLinkClass pcie, nic;
-    LhFitResiduals pcie_residuals, nic_residuals;
-    LhCallCosts calls;
-    GArray *collectives; /* of LhCollectiveTimes, of a node; NULL: ranks are not GPUs */
-    bool gpus;
-    LhCluster *cluster; /* of processes, in place of the link; NULL: ranks are threads */
-    GArray *checks;     /* of LhCollectiveCheck; NULL: ranks are not processes */
-    bool first;         /* false in processes other than the first: nobody needs their copy */
-} LhCalibration;
+#include "calibrate/calibration.h"
 
 /* LH_ERROR_NO if a kernel cannot be called or a fit is impossible; LH_ERROR_RUNTIME if there is no
- * memory to call one, or processes do
- * not answer or were not started alike. Caller frees. */
+ * memory to call one, or processes do not answer or were not started alike. Caller frees. */
 LhCalibration *lh_calibrate(const LhCalibrateParams *params, GError **error);
-void lh_calibration_free(LhCalibration *calibration);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhCalibration, lh_calibration_free)

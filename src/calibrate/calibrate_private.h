@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "calibrate/calibrate.h"
+#include "calibrate/calibration.h"
 #include "measure/fit.h"
 #include "runtime/process/processes.h"
 

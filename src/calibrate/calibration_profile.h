@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "calibrate/calibrate.h"
+#include "calibrate/calibration.h"
 
 /* Appends the longhaul.profile/2 document called @name. @date: of the measurement, "2026-01-31". */
 void lh_calibration_write(const LhCalibration *calibration, const char *name, const char *date,

@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "calibrate/calibrate.h"
+#include "calibrate/calibration.h"
 #include "runtime/process/processes.h"
 
 /* A block of its own: most schedules add blocks up afterwards. */
