@@ -1,6 +1,6 @@
 #include "calibrate/calibration.h"
 
-#include "base/json/field.h"
+#include "base/json/json.h"
 #include "calibrate/calibrate_private.h"
 
 #include <math.h>
