@@ -4,6 +4,7 @@
 #include "cli/step_artifacts.h"
 #include "proof/run_time_estimate.h"
 #include "report/page/page_parts.h"
+#include "report/page/page_pdf.h"
 #include "report/page/report.h"
 
 #define RUNS_MAX 2 /* schedules that are looked at closely */

@@ -3,7 +3,7 @@
  * models are asked of the program itself (longhaul list KIND --format names), so that data files
  * that were added are completed, too.
  */
-#include "cli/help.h"
+#include "cli/completion.h"
 #include "cli/options.h"
 #include "scenario/setting.h"
 

@@ -21,17 +21,8 @@ extern const char *const lh_help_format_names[];
 /* The help of a command, or of longhaul itself (NULL). Caller frees. */
 char *lh_help_text(const LhCommand *command, LhColours colours);
 
-/* The man page of a command (longhaul-compare.1), or of longhaul itself (NULL). Caller frees. */
-char *lh_help_man(const LhCommand *command);
-
 /* Appends the listing of @command, or of all commands (NULL). */
 void lh_help_json(const LhCommand *command, const LhStamp *stamp, GString *out);
-
-/* "bash", "zsh", "fish"; NULL-terminated. */
-extern const char *const lh_shell_names[];
-
-/* Appends the completion script of the shell lh_shell_names[@shell]. */
-void lh_help_completion(int shell, GString *out);
 
 /* --- what help and man pages share --------------------------------------------------------------
  */

@@ -1,6 +1,7 @@
 /*
  * Man pages, in the man(7) macros that every man(1) formats.
  */
+#include "cli/man.h"
 #include "cli/help.h"
 #include "cli/options.h"
 #include "config.h"

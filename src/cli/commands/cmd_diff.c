@@ -3,6 +3,7 @@
  */
 #include "base/error.h"
 #include "cli/command.h"
+#include "report/diff/outcome_load.h"
 #include "report/text/describe_diff.h"
 
 #include <stddef.h>

@@ -3,7 +3,9 @@
  */
 #include "base/error.h"
 #include "base/files/output.h"
+#include "cli/completion.h"
 #include "cli/help.h"
+#include "cli/man.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -7,6 +7,7 @@
 #include "report/draw/accuracy_figure.h"
 #include "report/text/describe_checklist.h"
 #include "report/text/reproduction.h"
+#include "report/text/reproduction_values.h"
 
 #include <stddef.h>
 

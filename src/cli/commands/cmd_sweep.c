@@ -9,6 +9,7 @@
 #include "compare/sweep_file.h"
 #include "report/draw/sweep_figure.h"
 #include "report/page/page_parts.h"
+#include "report/page/page_pdf.h"
 #include "report/page/sweep_page.h"
 #include "report/text/describe_sweep.h"
 

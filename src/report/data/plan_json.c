@@ -1,6 +1,7 @@
 /* longhaul.plan/1: schemas/plan.schema.json. */
+#include "report/data/plan_json.h"
+
 #include "compare/error_bar.h"
-#include "report/data/plan_values.h"
 #include "report/data/query_stamp.h"
 #include "report/data/relief_json.h"
 #include "report/data/result_values.h"

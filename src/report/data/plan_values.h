@@ -46,7 +46,3 @@ LhTable *lh_plan_table(const LhPlanAnswer *answer, const LhPlanWeights *weights)
 /* The ways of a cluster that no other one beats in both time and memory, the fastest first: of
  * LhPlanWay; caller unrefs. */
 GArray *lh_plan_front(const LhPlanCluster *cluster);
-
-/* The document of a plan, longhaul.plan/1. */
-void lh_plan_json(const LhPlanQuery *query, const LhPlanAnswer *answer,
-                  const LhPlanWeights *weights, const LhStamp *stamp, GString *out);

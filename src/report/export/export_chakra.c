@@ -10,6 +10,7 @@
 #include "base/json/json_writer.h"
 #include "report/export/export_format.h"
 #include "report/export/export_tags.h"
+#include "report/export/export_walk.h"
 #include "report/export/protobuf.h"
 #include "sim/network/collectives/collectives.h"
 

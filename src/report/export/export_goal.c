@@ -9,7 +9,9 @@
 #include "base/files/output.h"
 #include "report/export/export_format.h"
 #include "report/export/export_tags.h"
+#include "report/export/export_walk.h"
 #include "sim/network/collectives/collectives.h"
+#include "sim/network/collectives/script.h"
 
 #define NO_PART UINT32_MAX
 

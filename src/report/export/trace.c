@@ -59,20 +59,6 @@ struct _LhTrace {
 
 static const LhTraceFormat *const trace_formats[] = { &lh_trace_perfetto, &lh_trace_chrome };
 
-const char *
-lh_trace_name(uint32_t name)
-{
-    static const char *const others[] = { "exchange", "send", "receive" };
-
-    if (name < LH_KERNELS_COUNT)
-        return lh_kernels[name]->name;
-    if (name < LH_TRACE_COLLECTIVES)
-        return others[name - LH_TRACE_EXCHANGE];
-    if (name < LH_TRACE_ARRIVE)
-        return lh_collective_names[name - LH_TRACE_COLLECTIVES];
-    return name == LH_TRACE_ARRIVE ? "arrive" : "wait";
-}
-
 /* By the ending of its name; NULL if that is none. */
 static const LhTraceFormat *
 trace_format_of(const char *path)

@@ -3,6 +3,7 @@
 #include "base/files/output.h"
 #include "config.h"
 #include "report/data/constants.h"
+#include "report/page/page_pdf.h"
 
 #include <string.h>
 

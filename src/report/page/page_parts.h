@@ -21,10 +21,3 @@ void lh_page_repeat(GString *out, const LhStamp *stamp, const LhSetup *const *se
  * device; LH_ERROR_RUNTIME for a PDF where nothing is installed that makes one. To be called before
  * long work. */
 bool lh_page_check_path(const char *option, const char *path, GError **error);
-
-/* Whether the page is to be printed; else it is written as it is. */
-bool lh_page_is_pdf(const char *path);
-bool lh_page_check_converter(const char *path, GError **error);
-
-/* Writes the page to @path: as it is, or printed by a browser or by WeasyPrint. */
-bool lh_page_write(const char *path, const GString *html, GError **error);

@@ -3,11 +3,11 @@
  * folder of their own that is removed again; or WeasyPrint, which takes the page and prints the
  * PDF.
  */
+#include "report/page/page_pdf.h"
 #include "base/error.h"
 #include "base/escape.h"
 #include "base/files/output.h"
 #include "base/files/subprocess.h"
-#include "report/page/page_parts.h"
 
 #include <ftw.h>
 #include <stdio.h>

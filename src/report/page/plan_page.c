@@ -4,6 +4,7 @@
 #include "report/draw/plan_figure.h"
 #include "report/page/page_parts.h"
 #include "report/text/describe_plan.h"
+#include "report/text/plan_tables.h"
 
 static const LhPlanCluster *
 cluster_at(const LhPlanPage *p, guint index)

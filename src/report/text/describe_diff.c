@@ -2,6 +2,8 @@
 
 #include "base/escape.h"
 #include "report/base/text.h"
+#include "report/data/query_stamp.h"
+#include "report/diff/question.h"
 
 #include <math.h>
 #include <string.h>

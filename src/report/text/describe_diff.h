@@ -3,7 +3,8 @@
  */
 #pragma once
 
-#include "report/data/diff.h"
+#include "report/data/result_json.h"
+#include "report/diff/diff.h"
 
 /* What was asked that is not the same; NULL: nothing. Caller frees, as of all tables here. */
 LhTable *lh_describe_diff_case(const LhDiff *diff);

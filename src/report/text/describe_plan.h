@@ -17,19 +17,11 @@ void lh_describe_plan_end(const LhPlanAnswer *answer, const LhPlanWeights *weigh
 /* "tp 2, cp 8, dp 1, usp ..., fsdp, recomputed: remat": a way in few words; caller frees. */
 char *lh_describe_way(const LhPlanSpace *space, guint point);
 
-/* The pieces of it, of which pages are made. Lines of words, which end in a newline each; tables,
- * which the caller frees. @index is that of a cluster of the answer. */
+/* The pieces of it, of which pages are made. Lines of words, which end in a newline each. @index is
+ * that of a cluster of the answer. Their tables are in plan_tables.h. */
 void lh_describe_plan_question(const LhPlanQuery *query, const LhPlanSpace *space, GString *out);
 void lh_describe_plan_cluster(const LhPlanCluster *cluster, GString *out);
 /* Of a cluster whose search has begun: what is fastest; and what is too large or refused. */
 void lh_describe_plan_answer(const LhPlanQuery *query, const LhPlanAnswer *answer,
                              const LhPlanWeights *weights, guint index, GString *out);
 void lh_describe_plan_rest(const LhPlanCluster *cluster, GString *out);
-/* Of a cluster on which something runs: the fastest ways, and those that no other one beats in both
- * time and memory. */
-LhTable *lh_describe_ways(const LhPlanQuery *query, const LhPlanAnswer *answer,
-                          const LhPlanWeights *weights, guint index);
-LhTable *lh_describe_front(const LhPlanQuery *query, const LhPlanAnswer *answer,
-                           const LhPlanWeights *weights, guint index);
-/* The fastest way on each cluster. */
-LhTable *lh_describe_clusters(const LhPlanAnswer *answer, const LhPlanWeights *weights);

@@ -1,5 +1,5 @@
 /*
- * Published tables beside predictions, for people and machines.
+ * Published tables beside predictions, for people.
  */
 #pragma once
 
@@ -22,10 +22,3 @@ LhTable *lh_reproduced_cases(const LhReproducedTable *table);
 
 /* How many are left out and why, a line for each reason; nothing if none is. */
 void lh_describe_left_out_cases(const LhReproducedTable *table, GString *out);
-
-/* All numbers of all tables, for CSV. Caller frees. */
-LhTable *lh_reproduction_table(const GPtrArray *tables);
-
-/* The document longhaul.reproduction/1. @checklist: of LhCheckedLine; NULL: none was asked for. */
-void lh_reproduction_json(const GPtrArray *tables, const GArray *checklist, const LhStamp *stamp,
-                          GString *out);

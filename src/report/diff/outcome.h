@@ -1,12 +1,9 @@
 /*
- * Two results of longhaul beside each other: what has changed in which part, why another one wins,
- * and what has become worse by more than is tolerated. Reads the JSON that sim, compare and plan
- * write: longhaul.result/3, longhaul.plan/1, longhaul.path/1.
+ * A result of longhaul, as far as it is compared: its entries and their quantities.
  */
 #pragma once
 
-#include "report/base/table.h"
-#include "report/data/query_stamp.h"
+#include "report/diff/question.h"
 
 /* What a quantity is a part of. */
 typedef enum {
@@ -49,30 +46,8 @@ typedef struct {
     GPtrArray *entries; /* of LhEntry * */
 } LhOutcome;
 
-/* LH_ERROR_INPUT with file, line and field if it cannot be used. @path must outlive it. Caller
- * frees. */
-LhOutcome *lh_outcome_load(const char *path, GError **error);
 void lh_outcome_free(LhOutcome *outcome);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhOutcome, lh_outcome_free)
-
-/* Something that is worse. */
-typedef struct {
-    const char *entry, *what; /* borrowed */
-    double a, b;              /* NAN: it does not run */
-} LhRegression;
-
-typedef struct {
-    const LhOutcome *a, *b; /* borrowed */
-    double tolerance;       /* a share; < 0: everything is tolerated */
-    GArray *otherwise;      /* of LhQueryStampOtherwise: what was not asked alike */
-    GArray *regressions;    /* of LhRegression */
-} LhDiff;
-
-/* LH_ERROR_INPUT if they are not of one kind, or if one is partial and there is a tolerance. @a and
- * @b must outlive it. Caller frees. */
-LhDiff *lh_diff_new(const LhOutcome *a, const LhOutcome *b, double tolerance, GError **error);
-void lh_diff_free(LhDiff *diff);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhDiff, lh_diff_free)
 
 /* The entry of that name; NULL if there is none. */
 const LhEntry *lh_outcome_entry(const LhOutcome *outcome, const char *name);
@@ -83,9 +58,15 @@ double lh_entry_time(const LhEntry *entry);
 /* The quantity of @entry (NULL: none) that is the same as @like; NULL if it has none. */
 const LhQuantity *lh_entry_quantity(const LhEntry *entry, const LhQuantity *like);
 
-/* Names of the entries of both, those of A first: of const char *. Caller unrefs. */
-GPtrArray *lh_diff_names(const LhDiff *diff);
+/* Of LhEntry *. */
+void lh_entry_free(gpointer data);
 
-/* All quantities of an entry on both sides, those of A first: of const LhQuantity *. Caller
- * unrefs. */
-GPtrArray *lh_diff_quantities(const LhEntry *a, const LhEntry *b);
+/* Adds an entry without quantities; borrowed. */
+LhEntry *lh_outcome_add_entry(LhOutcome *o, const char *name, const char *state);
+
+/* Adds a quantity; nothing, if there is no value (NAN). */
+void lh_entry_add_quantity(LhEntry *entry, LhQuantityKind kind, const char *name, bool bytes,
+                           double value);
+
+/* Whether it ran, so that it has a time. */
+bool lh_entry_ran(const LhEntry *entry);

@@ -1,0 +1,9 @@
+/*
+ * Pages for man(1), made from the tables of commands and of their options.
+ */
+#pragma once
+
+#include "cli/command.h"
+
+/* The man page of a command (longhaul-compare.1), or of longhaul itself (NULL). Caller frees. */
+char *lh_help_man(const LhCommand *command);

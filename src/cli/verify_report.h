@@ -1,0 +1,20 @@
+/*
+ * What verify found, as it is printed: for people, and for machines.
+ */
+#pragma once
+
+#include "cli/command.h"
+#include "proof/proven.h"
+
+typedef struct {
+    GPtrArray *schedules; /* of LhProven * */
+    unsigned passes;      /* bit 1 << LhPass */
+    LhModel *model;       /* NULL: a program of a file alone */
+} LhVerifyReport;
+
+/* Appends it in @format: a table or Markdown with what is to say of it, CSV or JSON. */
+void lh_verify_report_print(const LhCommandLine *line, const LhVerifyReport *report,
+                            LhFormat format, GString *out);
+
+/* Whether every program was proven. */
+bool lh_verify_report_all_proven(const LhVerifyReport *report);

@@ -1,0 +1,27 @@
+/*
+ * Published tables beside predictions, for machines.
+ */
+#pragma once
+
+#include "papers/reproduce.h"
+#include "report/base/table.h"
+#include "report/data/result_json.h"
+
+/* All numbers of all tables, for CSV. Caller frees. */
+LhTable *lh_reproduction_table(const GPtrArray *tables);
+
+/* The document longhaul.reproduction/1. @checklist: of LhCheckedLine; NULL: none was asked for. */
+void lh_reproduction_json(const GPtrArray *tables, const GArray *checklist, const LhStamp *stamp,
+                          GString *out);
+
+/* Metric @index of the table's paper. */
+const LhPaperMetric *lh_reproduced_metric(const LhReproducedTable *table, guint index);
+
+/* Table @index of @tables, of LhReproducedTable *. */
+const LhReproducedTable *lh_reproduced_at(const GPtrArray *tables, guint index);
+
+/* Whether there is something that the number may be off. */
+bool lh_reproduced_is_compared(const LhPaperCase *c);
+
+/* Of a bound, which has no error: whether it holds; NULL of others. */
+const char *lh_reproduced_bound(const LhPaperCase *c);
