@@ -15,7 +15,6 @@
 #include "framework_config/common/config_words.h"
 #include "model/framework.h"
 #include "step/pipeline.h"
-#include "step/step.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -16,7 +16,7 @@ quantity_clear(gpointer data)
 }
 
 void
-lh_entry_free(gpointer data)
+lh_diff_entry_free(gpointer data)
 {
     LhEntry *entry = data;
 

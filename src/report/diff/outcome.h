@@ -59,7 +59,7 @@ double lh_entry_time(const LhEntry *entry);
 const LhQuantity *lh_entry_quantity(const LhEntry *entry, const LhQuantity *like);
 
 /* Of LhEntry *. */
-void lh_entry_free(gpointer data);
+void lh_diff_entry_free(gpointer data);
 
 /* Adds an entry without quantities; borrowed. */
 LhEntry *lh_outcome_add_entry(LhOutcome *o, const char *name, const char *state);

@@ -103,7 +103,7 @@ read_outcome(const char *path, const LhJson *json, GError **error)
     bool ok;
 
     o->path = path;
-    o->entries = g_ptr_array_new_with_free_func(lh_entry_free);
+    o->entries = g_ptr_array_new_with_free_func(lh_diff_entry_free);
     if (!lh_json_decode(json, head_fields, &head, true, error))
         return NULL;
     kind = find_kind(json, head.schema, error);
