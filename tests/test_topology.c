@@ -7,8 +7,8 @@
 #include "sim/cost/device.h"
 #include "sim/network/collectives/measured.h"
 #include "sim/network/network.h"
+#include "sim/network/network_private.h"
 #include "sim/network/topology_change.h"
-#include "sim/network/topology_private.h"
 
 #include <glib/gstdio.h>
 

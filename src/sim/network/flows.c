@@ -9,6 +9,8 @@
  */
 #include "sim/network/flows_private.h"
 
+#include "sim/network/max_min.h"
+
 #include <math.h>
 
 #define S_PER_PS 1e-12

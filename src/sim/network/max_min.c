@@ -11,7 +11,7 @@
  * a link that can carry that much of each of its flows at once is slack. Slack links are left out
  * of the solve.
  */
-#include "sim/network/flows_private.h"
+#include "sim/network/max_min.h"
 
 #include <string.h>
 

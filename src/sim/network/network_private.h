@@ -1,5 +1,5 @@
 /*
- * What the files share that make a network of a topology.
+ * What the files share that read topologies and make networks of them.
  */
 #pragma once
 
@@ -20,3 +20,22 @@ lh_link_fault_level(const LhLinkFault *fault)
  * faults are set. False with LH_ERROR_INPUT if the ranks do not fit, or a fault is of what is not
  * there. */
 bool lh_network_lay_out(LhNetwork *network, GError **error);
+
+/* topology_schema.c */
+
+extern const LhField lh_topology_fields[]; /* of an LhTopology */
+
+/* Of "schema", "node.scale_up.kind" and "fabric.kind"; each NULL-terminated. */
+extern const char *const lh_topology_schemas[];
+extern const char *const lh_topology_scale_ups[];
+extern const char *const lh_topology_fabrics[];
+
+/* topology_check.c */
+
+/* Refuses a decoded topology whose node, NICs or fabric do not go together; completes the fabric
+ * otherwise. */
+bool lh_topology_check(const LhJson *json, LhTopology *topology, GError **error);
+
+/* Which links collectives were measured on must be said of those that they go over, where the
+ * format can say it. */
+bool lh_topology_check_measured_on(const LhJson *json, const LhTopology *topology, GError **error);

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/files/data_files.h"
 #include "sim/network/collectives/measured.h"
-#include "sim/network/topology_private.h"
+#include "sim/network/network_private.h"
 
 #include <string.h>
 
@@ -99,18 +99,6 @@ read_topology(const char *file, const LhJson *json, GError **error)
         return NULL;
     t->sha256 = g_strdup(lh_json_sha256(json));
     return g_steal_pointer(&t);
-}
-
-uint64_t
-lh_topology_hosts(const LhTopology *topology)
-{
-    return MAX(topology->hosts, 1);
-}
-
-uint64_t
-lh_topology_gpus_per_host(const LhTopology *topology)
-{
-    return topology->gpus_per_node / lh_topology_hosts(topology);
 }
 
 bool

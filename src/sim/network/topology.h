@@ -127,8 +127,17 @@ bool lh_topology_assumes_own_links(const LhTopology *topology);
 int lh_link_provenance(const LhLinkClass *link);
 
 /* Hosts of a node, and GPUs of a host. */
-uint64_t lh_topology_hosts(const LhTopology *topology);
-uint64_t lh_topology_gpus_per_host(const LhTopology *topology);
+static inline uint64_t
+lh_topology_hosts(const LhTopology *topology)
+{
+    return MAX(topology->hosts, 1);
+}
+
+static inline uint64_t
+lh_topology_gpus_per_host(const LhTopology *topology)
+{
+    return topology->gpus_per_node / lh_topology_hosts(topology);
+}
 
 /* What the links of @tier are called: "NVLink", "PCIe", "NIC", "fabric"; "memory" for
  * LH_SCALE_UP_MEMORY. */

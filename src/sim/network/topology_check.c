@@ -1,7 +1,7 @@
 /*
  * Rules of topology files that fields do not say.
  */
-#include "sim/network/topology_private.h"
+#include "sim/network/network_private.h"
 
 #include "sim/network/fabric.h"
 #include "sim/network/topology_change.h"

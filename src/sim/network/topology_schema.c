@@ -1,7 +1,7 @@
 /*
  * Topology files: their fields, and the words that these choose from.
  */
-#include "sim/network/topology_private.h"
+#include "sim/network/network_private.h"
 
 #include "sim/network/collectives/collective_table.h"
 #include "sim/network/fabric.h"
