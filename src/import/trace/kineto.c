@@ -3,11 +3,12 @@
  * events of GPUs that fitting needs. Python functions, CPU operators and calls of CUDA, nine tenths
  * of a file, are read past.
  */
-#include "import/trace/gpu_kernel_names.h"
 #include "import/trace/kineto.h"
+
 #include "base/error.h"
 #include "base/files/file_input.h"
 #include "import/trace/events.h"
+#include "import/trace/gpu_kernel_names.h"
 
 #include <errno.h>
 #include <stdio.h>
