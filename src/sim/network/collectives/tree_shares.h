@@ -12,8 +12,8 @@
 
 typedef struct _LhTreeShares LhTreeShares;
 
-/* Of edges 0 to @edges_count - 1. Shares that are not settled are in @changed, once each. Both are
- * borrowed. Caller frees. */
+/* Of edges 0 to @edges_count - 1. Shares that are not settled are in @changed, once each: whoever
+ * settles them takes them off. Both are borrowed. Caller frees. */
 LhTreeShares *lh_tree_shares_new(const LhNetwork *network, uint32_t edges_count,
                                  GPtrArray *changed);
 void lh_tree_shares_free(LhTreeShares *shares);
