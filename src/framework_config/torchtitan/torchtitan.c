@@ -1,9 +1,10 @@
 /*
  * torchtitan: the TOML files of its trainer, as of 2025. (Configurations in Python, which came
  * later, are programs and are not read.) Names and defaults as of github:pytorch/torchtitan,
- * torchtitan/config/job_config.py. Its ring of scaled_dot_product_attention on zigzag halves is played as `zigzag` (rotate method
- * alltoall), and as `te-allgather` where keys are gathered (allgather, the default). Selective
- * recomputation keeps products and attention there; here it recomputes attention.
+ * torchtitan/config/job_config.py. Its ring of scaled_dot_product_attention on zigzag halves is
+ * played as `zigzag` (rotate method alltoall), and as `te-allgather` where keys are gathered
+ * (allgather, the default). Selective recomputation keeps products and attention there; here it
+ * recomputes attention.
  */
 #include "framework_config/torchtitan/torchtitan.h"
 
