@@ -189,14 +189,14 @@ settle(LhSynthSearch *s, GError **error)
         offer(s, lh_synth_play_kept(s, &s->kept[0], s->kept[0].recipe.style), LH_SYNTH_FOUND);
     if (f->best == NULL && s->interrupted) {
         g_set_error_literal(error, LH_ERROR, LH_ERROR_INTERRUPTED,
-                            "interrupted before a program that lh_synth_result_is_within was "
+                            "interrupted before a program that fits was "
                             "found: nothing is decided");
         return false;
     }
     if (f->best == NULL) {
         g_set_error(error, LH_ERROR, LH_ERROR_NO,
                     "no published schedule and none of %u candidates ends and "
-                    "lh_synth_result_is_within in memory",
+                    "fits in memory",
                     f->candidates);
         return false;
     }

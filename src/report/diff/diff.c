@@ -18,7 +18,7 @@ add_regression(LhDiff *diff, const LhEntry *entry, const char *what, double a, d
     g_array_append_val(diff->regressions, worse);
 }
 
-/* What lh_entry_ran has to run, and nothing that counts may grow by more than is tolerated. */
+/* What ran has to run, and nothing that counts may grow by more than is tolerated. */
 static void
 find_regressions(LhDiff *diff, const LhEntry *a, const LhEntry *b)
 {

@@ -75,7 +75,7 @@ find_kind(const LhJson *json, const char *schema, GError **error)
     return NULL;
 }
 
-/* Those that lh_entry_ran, by time; of equal ones the first. */
+/* Those that ran, by time; of equal ones the first. */
 static void
 set_places(LhOutcome *o)
 {

@@ -149,17 +149,16 @@ static bool
 add_result_row(LhOutcome *o, const LhJson *json, const Result *r, guint index, GError **error)
 {
     const ResultRow *row = &g_array_index(r->rows, ResultRow, index);
-    const bool lh_entry_ran = strcmp(row->state, "ok") == 0 ||
-                              strcmp(row->state, "unproven") == 0 ||
-                              strcmp(row->state, "out-of-memory") == 0;
+    const bool ran = strcmp(row->state, "ok") == 0 || strcmp(row->state, "unproven") == 0 ||
+                     strcmp(row->state, "out-of-memory") == 0;
     g_autofree char *path =
-        g_strdup_printf("results[%u].%s", index, lh_entry_ran ? "makespan_s" : "schedule");
+        g_strdup_printf("results[%u].%s", index, ran ? "makespan_s" : "schedule");
     LhEntry *entry;
 
     if (lh_outcome_entry(o, row->schedule) != NULL)
         return lh_json_error(json, path, error, "schedule \"%s\" is there twice", row->schedule);
-    if (lh_entry_ran && isnan(row->makespan_s))
-        return lh_json_error(json, path, error, "\"%s\" lh_entry_ran, and its time is missing",
+    if (ran && isnan(row->makespan_s))
+        return lh_json_error(json, path, error, "\"%s\" ran, and its time is missing",
                              row->schedule);
     entry = lh_outcome_add_entry(o, row->schedule, row->state);
     lh_entry_add_quantity(entry, LH_QUANTITY_WHOLE, "time", false, row->makespan_s);
