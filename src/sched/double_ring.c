@@ -1,7 +1,7 @@
 /*
  * The schedule double-ring, described at the end of this file. A step is (i, j): round i, in which
  * k, v of the window of ranks i windows behind go around, and place j in it. Zigzag half-chunks and
- * the merge of blocks are those of common/ring.h.
+ * the merge of blocks are those of common/ring_shared.h.
  *
  * In the backward pass dk and dv of a round go around the whole inner ring, back to the rank where
  * the k, v of the round came in, and from there one hop through the outer ring. The public code

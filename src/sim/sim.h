@@ -68,7 +68,7 @@ typedef struct {
     LhTime fastest_ps, slowest_ps;
     uint32_t ranks_count;
     LhRankResult *ranks;      /* owned */
-    uint32_t simulated_ranks; /* the others do what one of these does (network/fold.h) */
+    uint32_t simulated_ranks; /* the others do what one of these does (network/symmetry.h) */
     uint64_t events;          /* compute completions + message completions */
     uint64_t ops;
     uint64_t skipped_ops; /* of these, in layers and micro-batches that were found to repeat what

@@ -1,6 +1,6 @@
 /*
  * Operands of a call as device code sees them: plain C, for nvcc and for the C files that fill them
- * in from an LhCall (operands.c). Bytes of an element follow from the storage.
+ * in from an LhCall (host_operands.c). Bytes of an element follow from the storage.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /* Attention on a GPU: calls as the launchers take them. What they do say the rows,
- * kernels/attention*.c and delta.c. */
+ * kernels/attention.c. */
 #include "kernels/cuda/attention/attention.h"
 
 #include "kernels/cuda/host.h"

@@ -1,6 +1,6 @@
 /*
  * Linear attention on a GPU, through states: calls as products. What they do say the rows,
- * kernels/linear_*.c. Weights of decay lie on the rows or steps of a product's first factor.
+ * kernels/linear.c. Weights of decay lie on the rows or steps of a product's first factor.
  */
 #include "kernels/cpu/linear_run.h"
 #include "kernels/cuda/attention/linear_decay.h"

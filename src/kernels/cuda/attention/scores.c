@@ -1,5 +1,5 @@
 /* Scores that are written out, on a GPU: calls as the launchers take them. What they do say the
- * rows, kernels/scores*.c. */
+ * rows, kernels/scores.c. */
 #include "kernels/cpu/scores_run.h"
 
 #include "kernels/cuda/attention/softmax.h"
