@@ -48,6 +48,19 @@ lh_command_find(const char *name, GError **error)
     return NULL;
 }
 
+int
+lh_answer_status(LhAnswer answer, const GError *error)
+{
+    static const int statuses[] = { [LH_ANSWER_YES] = 0,
+                                    [LH_ANSWER_NO] = LH_ERROR_NO,
+                                    [LH_ANSWER_PARTIAL] = LH_ERROR_INTERRUPTED };
+
+    g_assert((answer == LH_ANSWER_FAILED) == (error != NULL));
+    if (error == NULL)
+        return statuses[answer];
+    return error->domain == LH_ERROR ? error->code : LH_ERROR_RUNTIME;
+}
+
 bool
 lh_command_is_file(const char *path)
 {

@@ -25,6 +25,17 @@ typedef struct {
     const LhSaved *saved;    /* the result is not written: it must be this one; NULL: it is new */
 } LhCommandLine;
 
+/* How a command has ended. */
+typedef enum {
+    LH_ANSWER_YES,     /* it has done what was asked */
+    LH_ANSWER_NO,      /* the answer, which is printed, is no: infeasible, out of tolerance */
+    LH_ANSWER_PARTIAL, /* it was interrupted; what it had until then is printed or kept */
+    LH_ANSWER_FAILED,  /* an error says why */
+} LhAnswer;
+
+/* The exit status: of LH_ANSWER_FAILED, and of this alone, there is an @error, which decides it. */
+int lh_answer_status(LhAnswer answer, const GError *error);
+
 struct _LhCommand {
     const char *name;
     const char *arguments;  /* what may stand beside options, for help */
@@ -41,8 +52,7 @@ struct _LhCommand {
     const char *names;      /* what these name, as `longhaul list` calls it; NULL: nothing */
     const LhField *options; /* its own, of a struct of options_size; ended by a zero entry */
     size_t options_size;
-    /* Returns the exit status; with @error set, the error's code is the status. */
-    int (*run)(const LhCommandLine *line, GError **error);
+    LhAnswer (*run)(const LhCommandLine *line, GError **error);
     /* The control plane by which several processes run the line together (job.h); NULL, for the
      * function or what it returns: each is alone. Such commands have an option --deadline, which
      * is @deadline_s if it is not given. */

@@ -14,6 +14,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* That a process waits for others, only to say that it ends. */
@@ -310,26 +311,30 @@ meet(const LhCommandLine *line, const LhControl *control, bool *first, bool *ali
 
 /* ---- the end ---- */
 
-/* What ends the job, in @error; or printed, where the launcher ends this process, too. Takes
- * @failure. */
-static int
+/* Prints what ends the job, since the launcher ends this process with the others. */
+G_GNUC_NORETURN static void
+abandon_job(const LhControl *control, int status, const char *message)
+{
+    g_autofree char *lines = lh_escaped_lines(message);
+
+    fprintf(stderr, "longhaul: error: %s\n", lines);
+    fflush(stderr);
+    control->abandon(status);
+    exit(status); /* it knows of no others */
+}
+
+/* What ends the job, in @error, where this process ends itself. Takes @failure. */
+static void
 end_job(const LhControl *control, GError *failure, GError **error)
 {
-    int status = failure->code;
+    int status = lh_answer_status(LH_ANSWER_FAILED, failure);
     g_autofree char *message = control->conclude == NULL ? g_strdup(failure->message)
                                                          : control->conclude(failure, &status);
 
-    if (control->abandon == NULL) {
-        g_set_error_literal(error, LH_ERROR, status, message);
-    } else {
-        g_autofree char *lines = lh_escaped_lines(message);
-
-        fprintf(stderr, "longhaul: error: %s\n", lines);
-        fflush(stderr);
-        control->abandon(status);
-    }
+    if (control->abandon != NULL)
+        abandon_job(control, status, message);
+    g_set_error_literal(error, LH_ERROR, status, message);
     g_error_free(failure);
-    return status;
 }
 
 /* The control plane of a job that this process is in. */
@@ -386,27 +391,29 @@ listen_for_ends(const LhControl *control)
     lh_fatal_tell(end_without_memory);
 }
 
-int
+LhAnswer
 lh_job_run(const LhCommandLine *line, GError **error)
 {
     const LhControl *control = control_of(line);
     GError *failure = NULL;
     bool first = true, alike = false;
-    int status = 0;
+    LhAnswer answer = LH_ANSWER_FAILED;
 
     if (control == NULL)
-        return lh_outputs_check(line->command, line, error) ? line->command->run(line, error) : 0;
+        return lh_outputs_check(line->command, line, error) ? line->command->run(line, error)
+                                                            : LH_ANSWER_FAILED;
     listen_for_ends(control);
     /* Only the first process writes; others may be where its folders are not. */
     if (meet(line, control, &first, &alike, &failure) &&
         (!first || lh_outputs_check(line->command, line, &failure)))
-        status = line->command->run(line, &failure);
+        answer = line->command->run(line, &failure);
     if (failure == NULL)
-        return status;
+        return answer;
     if (!alike)
-        return end_job(control, failure, error);
-    g_propagate_error(error, failure); /* nobody needs to be told */
-    return failure->code;
+        end_job(control, failure, error);
+    else
+        g_propagate_error(error, failure); /* nobody needs to be told */
+    return answer;
 }
 
 /* The value of @option among words of which some cannot be read; NULL: none. Borrowed. */

@@ -7,8 +7,8 @@
 
 #include "cli/command.h"
 
-/* Runs the command. Returns the exit status; with @error set, the error's code is the status. */
-int lh_job_run(const LhCommandLine *line, GError **error);
+/* Runs the command. */
+LhAnswer lh_job_run(const LhCommandLine *line, GError **error);
 
 /*
  * Of a command line that cannot be read, and why: if it is one of a job, the others are told, which

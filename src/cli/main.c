@@ -1,6 +1,6 @@
 /*
- * longhaul: finds the command and runs it. Only this file prints errors, and only here is the exit
- * status decided.
+ * longhaul: finds the command and runs it. Only this file prints errors, and only here a command's
+ * answer becomes the exit status.
  */
 #include "base/error.h"
 #include "base/escape.h"
@@ -27,10 +27,9 @@ find_place_end(const char *message)
     return mark != NULL && mark > message ? mark : NULL;
 }
 
-static int
-report(GError *error)
+static void
+report(const GError *error)
 {
-    const int status = error->domain == LH_ERROR ? error->code : LH_ERROR_RUNTIME;
     g_autofree char *message = lh_escaped_lines(error->message);
     const LhColours colours = lh_colours(STDERR_FILENO);
     const char *place = find_place_end(message);
@@ -39,39 +38,37 @@ report(GError *error)
     fprintf(stderr, "%.*s: %serror:%s %s\n", place == NULL ? INT_MAX : place_length,
             place == NULL ? "longhaul" : message, colours.error, colours.end,
             place == NULL ? message : place + strlen(": error: "));
-    g_error_free(error);
-    return status;
 }
 
-static int
+static LhAnswer
 print_help(const LhCommand *command, GError **error)
 {
     g_autofree char *help = lh_help_text(command, lh_colours(STDOUT_FILENO));
 
-    return lh_output_stdout(help, strlen(help), error) ? 0 : LH_ERROR_RUNTIME;
+    return lh_output_stdout(help, strlen(help), error) ? LH_ANSWER_YES : LH_ANSWER_FAILED;
 }
 
-static int
+static LhAnswer
 run_command(const LhCommand *command, const char *const *argv, char *const *arguments,
             GError **error)
 {
     LhCommandLine line = { .command = command, .argv = argv };
     GError *failure = NULL;
     bool help = false;
-    int status = 0;
+    LhAnswer answer = LH_ANSWER_FAILED;
 
     lh_file_uses_clear();
     if (!lh_options_parse(command, arguments, &line, &help, &failure))
         lh_job_refuse(command, arguments, failure);
     else if (help)
-        status = print_help(command, &failure);
+        answer = print_help(command, &failure);
     else
-        status = lh_job_run(&line, &failure);
+        answer = lh_job_run(&line, &failure);
     lh_interrupt_end();
     if (failure != NULL)
         g_propagate_error(error, failure);
     lh_options_clear(command, &line);
-    return status;
+    return answer;
 }
 
 /* Parses the options before the command; GOption stops at the first word that is not an option. */
@@ -97,7 +94,7 @@ parse_top(char ***words, gboolean *help, gboolean *version, GError **error)
     return false;
 }
 
-static int
+static LhAnswer
 run_command_line(int argc, char **argv, GError **error)
 {
     g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
@@ -110,27 +107,29 @@ run_command_line(int argc, char **argv, GError **error)
         g_strv_builder_add(builder, argv[i]);
     words = g_strv_builder_end(builder);
     if (!parse_top(&words, &help, &version, error))
-        return 0;
+        return LH_ANSWER_FAILED;
     if (help)
         return print_help(NULL, error);
     if (!version && (words[0] == NULL || words[1] == NULL)) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "a command is missing; see longhaul help");
-        return 0;
+        return LH_ANSWER_FAILED;
     }
     command = lh_command_find(version ? "version" : words[1], error);
     if (command == NULL)
-        return 0;
+        return LH_ANSWER_FAILED;
     return run_command(command, (const char *const *)argv, version ? &words[1] : &words[2], error);
 }
 
 int
 main(int argc, char **argv)
 {
-    GError *error = NULL;
-    int status;
+    g_autoptr(GError) error = NULL;
+    LhAnswer answer;
 
     lh_fatal_install(lh_files_discard_unfinished);
     lh_output_init();
-    status = run_command_line(argc, argv, &error);
-    return error != NULL ? report(error) : status;
+    answer = run_command_line(argc, argv, &error);
+    if (error != NULL)
+        report(error);
+    return lh_answer_status(answer, error);
 }

@@ -280,7 +280,7 @@ calibrate_control(const LhCommandLine *line)
     return lh_backends[o->backend]->control;
 }
 
-static int
+static LhAnswer
 run_calibrate(const LhCommandLine *line, GError **error)
 {
     const CalibrateOptions *o = line->options;
@@ -299,19 +299,20 @@ run_calibrate(const LhCommandLine *line, GError **error)
 
     if (!choose_backend(o, &params, error) ||
         !lh_command_kernels(o->kernels, params.backend->device, &params.measure.kernel_set, error))
-        return LH_ERROR_USAGE;
+        return LH_ANSWER_FAILED;
     if (o->cluster != NULL) {
         params.topology = topology = lh_topology_load(o->cluster, error);
         params.device = device =
             topology == NULL ? NULL : lh_device_load(topology->device_name, error);
         if (device == NULL)
-            return LH_ERROR_INPUT;
+            return LH_ANSWER_FAILED;
     }
     calibration = lh_calibrate(&params, error);
     end_progress();
     if (calibration == NULL)
-        return LH_ERROR_RUNTIME;
-    return !calibration->first || print_calibrate(o, calibration, error) ? 0 : LH_ERROR_RUNTIME;
+        return LH_ANSWER_FAILED;
+    return !calibration->first || print_calibrate(o, calibration, error) ? LH_ANSWER_YES
+                                                                         : LH_ANSWER_FAILED;
 }
 
 const LhCommand lh_command_calibrate = {

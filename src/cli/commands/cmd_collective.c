@@ -167,7 +167,7 @@ print_held(const LhCommandLine *line, const LhLogCheck *held, GString *out)
     }
 }
 
-static int
+static LhAnswer
 run_collective(const LhCommandLine *line, GError **error)
 {
     const CollectiveOptions *o = line->options;
@@ -176,15 +176,15 @@ run_collective(const LhCommandLine *line, GError **error)
     g_autoptr(LhLogCheck) held = NULL;
 
     if (!check_line(line, &query, error))
-        return LH_ERROR_USAGE;
+        return LH_ANSWER_FAILED;
     lh_scenario_replace(line->scenario, "collectives", ways_of_collectives[o->how]);
     held = lh_log_check_new(&query, error);
     if (held == NULL)
-        return LH_ERROR_INPUT;
+        return LH_ANSWER_FAILED;
     print_held(line, held, out);
     if (!lh_command_write(&o->to, out, error))
-        return LH_ERROR_RUNTIME;
-    return held->inside < held->logged ? LH_ERROR_NO : 0;
+        return LH_ANSWER_FAILED;
+    return held->inside < held->logged ? LH_ANSWER_NO : LH_ANSWER_YES;
 }
 
 const LhCommand lh_command_collective = {

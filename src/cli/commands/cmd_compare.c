@@ -204,15 +204,15 @@ write_compare_page(const LhCommandLine *line, const LhSetup *setup, const LhComp
     return o->report == NULL || lh_compare_page_write(line, setup, comparison, &page, error);
 }
 
-static int
-status_of(const LhComparison *comparison)
+static LhAnswer
+answer_of(const LhComparison *comparison)
 {
     if (comparison->interrupted)
-        return LH_ERROR_INTERRUPTED;
-    return comparison->fit_count > 0 ? 0 : LH_ERROR_NO;
+        return LH_ANSWER_PARTIAL;
+    return comparison->fit_count > 0 ? LH_ANSWER_YES : LH_ANSWER_NO;
 }
 
-static int
+static LhAnswer
 run_compare(const LhCommandLine *line, GError **error)
 {
     const CompareOptions *o = line->options;
@@ -225,31 +225,31 @@ run_compare(const LhCommandLine *line, GError **error)
     double seconds;
 
     if (!check_compare(line, &how.within, error))
-        return LH_ERROR_USAGE;
+        return LH_ANSWER_FAILED;
     lh_command_warn_config(line);
     setup = lh_setup_new(line->scenario, error);
     if (setup == NULL || !check_page(o, setup, error) ||
         !lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, error) ||
         (is_for_people((LhFormat)o->to.format) && !lh_seq_length_check(setup, error)) ||
         (o->synth && !lh_synth_check(setup, error)))
-        return LH_ERROR_INPUT;
+        return LH_ANSWER_FAILED;
     seconds = lh_run_time_compare(setup);
     if (!lh_run_time_check(seconds, o->max_work_ps, error))
-        return LH_ERROR_NO;
+        return LH_ANSWER_FAILED;
     if (!search(setup, o, &found, error))
-        return LH_ERROR_RUNTIME;
+        return LH_ANSWER_FAILED;
     how.also = found != NULL ? found->best->program : NULL;
     comparison = lh_compare_live(setup, &how, seconds, error);
     if (comparison == NULL || (!for_machines && !lh_compare_live_check(comparison, error)))
-        return LH_ERROR_RUNTIME;
+        return LH_ANSWER_FAILED;
     print_compare(line, setup, comparison, out);
     if (!lh_command_finish(line, &o->to, out, error) || !lh_compare_live_check(comparison, error))
-        return LH_ERROR_RUNTIME;
+        return LH_ANSWER_FAILED;
     if ((o->figure != NULL &&
          !lh_bars_draw(setup, comparison, (LhFigureTo){ .path = o->figure }, error)) ||
         !write_compare_page(line, setup, comparison, error))
-        return LH_ERROR_RUNTIME;
-    return status_of(comparison);
+        return LH_ANSWER_FAILED;
+    return answer_of(comparison);
 }
 
 const LhCommand lh_command_compare = {

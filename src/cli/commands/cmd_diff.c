@@ -87,7 +87,7 @@ print_diff(const LhCommandLine *line, const LhDiff *diff, GString *out)
     }
 }
 
-static int
+static LhAnswer
 run_diff(const LhCommandLine *line, GError **error)
 {
     const DiffOptions *o = line->options;
@@ -99,21 +99,21 @@ run_diff(const LhCommandLine *line, GError **error)
 
     if (o->tolerance != NULL &&
         !lh_command_share("--tolerance", o->tolerance, true, &tolerance, error))
-        return LH_ERROR_USAGE;
+        return LH_ANSWER_FAILED;
     if (line->arguments->len != 2) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "diff takes two results; found %u arguments",
                     line->arguments->len);
-        return LH_ERROR_USAGE;
+        return LH_ANSWER_FAILED;
     }
     a = lh_outcome_load(g_ptr_array_index(line->arguments, 0), error);
     b = a == NULL ? NULL : lh_outcome_load(g_ptr_array_index(line->arguments, 1), error);
     diff = b == NULL ? NULL : lh_diff_new(a, b, tolerance, error);
     if (diff == NULL)
-        return LH_ERROR_INPUT;
+        return LH_ANSWER_FAILED;
     print_diff(line, diff, out);
     if (!lh_command_write(&o->to, out, error))
-        return LH_ERROR_RUNTIME;
-    return diff->regressions->len > 0 ? LH_ERROR_NO : 0;
+        return LH_ANSWER_FAILED;
+    return diff->regressions->len > 0 ? LH_ANSWER_NO : LH_ANSWER_YES;
 }
 
 const LhCommand lh_command_diff = {

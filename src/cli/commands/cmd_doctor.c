@@ -1,7 +1,6 @@
 /*
  * longhaul doctor: says what is here to run on, and what will not work.
  */
-#include "base/error.h"
 #include "cli/command.h"
 #include "report/text/cluster/describe_doctor.h"
 
@@ -33,7 +32,7 @@ print_doctor(LhFormat format, const LhDoctor *doctor, GString *out)
     lh_table_print(backends, format, out);
 }
 
-static int
+static LhAnswer
 run_doctor(const LhCommandLine *line, GError **error)
 {
     const DoctorOptions *o = line->options;
@@ -47,8 +46,8 @@ run_doctor(const LhCommandLine *line, GError **error)
     else
         print_doctor((LhFormat)o->to.format, doctor, out);
     if (!lh_command_write(&o->to, out, error))
-        return LH_ERROR_RUNTIME;
-    return ok ? 0 : LH_ERROR_NO;
+        return LH_ANSWER_FAILED;
+    return ok ? LH_ANSWER_YES : LH_ANSWER_NO;
 }
 
 const LhCommand lh_command_doctor = {

@@ -76,15 +76,15 @@ explain(const LhCommandLine *line, GString *out, GError **error)
     return true;
 }
 
-static int
+static LhAnswer
 run_help(const LhCommandLine *line, GError **error)
 {
     g_autoptr(GString) out = g_string_new(NULL);
     const bool completion = g_strcmp0(argument(line, 0), "completion") == 0;
 
     if (!(completion ? append_completion : explain)(line, out, error))
-        return LH_ERROR_USAGE;
-    return lh_output_stdout(out->str, out->len, error) ? 0 : LH_ERROR_RUNTIME;
+        return LH_ANSWER_FAILED;
+    return lh_output_stdout(out->str, out->len, error) ? LH_ANSWER_YES : LH_ANSWER_FAILED;
 }
 
 const LhCommand lh_command_help = {

@@ -236,7 +236,7 @@ check_timeline(const ImportOptions *o, GError **error)
                             "a name that ends in .csv, a pipe or a device", error);
 }
 
-static int
+static LhAnswer
 run_import(const LhCommandLine *line, GError **error)
 {
     const ImportOptions *o = line->options;
@@ -251,27 +251,27 @@ run_import(const LhCommandLine *line, GError **error)
 
     if (!lh_command_check_program(line, error) || !check_timeline(o, error) ||
         (paths = find_paths(o, error)) == NULL)
-        return LH_ERROR_USAGE;
+        return LH_ANSWER_FAILED;
     setup = lh_setup_new(line->scenario, error);
     if (setup == NULL || !lh_setup_check_one(setup, error) ||
         !lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, error))
-        return LH_ERROR_INPUT;
+        return LH_ANSWER_FAILED;
     if (setup->program == NULL && (made = make_program(setup, error)) == NULL)
-        return LH_ERROR_NO;
+        return LH_ANSWER_FAILED;
     seen = read_traces(paths, o->unpacked_bytes_max, error);
     if (seen == NULL)
-        return LH_ERROR_INPUT;
+        return LH_ANSWER_FAILED;
     imported = (LhImported){ .run = seen,
                              .setup = setup,
                              .program = made != NULL ? made : setup->program };
     imported.match = match = lh_trace_alignment_new(seen, setup, imported.program, error);
     if (match == NULL)
-        return LH_ERROR_INPUT;
+        return LH_ANSWER_FAILED;
     title = title_of(&imported);
     imported.tuning = tuning = lh_trace_fit(setup, imported.program, match, error);
     if (tuning == NULL)
-        return LH_ERROR_NO;
-    return print_import(line, &imported, title, error) ? 0 : LH_ERROR_RUNTIME;
+        return LH_ANSWER_FAILED;
+    return print_import(line, &imported, title, error) ? LH_ANSWER_YES : LH_ANSWER_FAILED;
 }
 
 const LhCommand lh_command_import = {

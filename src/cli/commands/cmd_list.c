@@ -476,7 +476,7 @@ print_list_json(const LhCommandLine *line, const LhTable *table, GString *out)
     lh_jsonw_object_end(w);
 }
 
-static int
+static LhAnswer
 run_list(const LhCommandLine *line, GError **error)
 {
     const ListOptions *o = line->options;
@@ -486,14 +486,14 @@ run_list(const LhCommandLine *line, GError **error)
 
     add_columns(kind, table);
     if (!fill(kind, table, error))
-        return LH_ERROR_USAGE;
+        return LH_ANSWER_FAILED;
     if (o->to.format == LH_FORMAT_JSON)
         print_list_json(line, table, out);
     else if (o->to.format == FORMAT_NAMES)
         lh_table_names(table, out);
     else
         lh_table_print(table, (LhFormat)o->to.format, out);
-    return lh_command_write(&o->to, out, error) ? 0 : LH_ERROR_RUNTIME;
+    return lh_command_write(&o->to, out, error) ? LH_ANSWER_YES : LH_ANSWER_FAILED;
 }
 
 const LhCommand lh_command_list = {

@@ -463,7 +463,7 @@ plan_control(const LhCommandLine *line)
     return lh_controls[o->bootstrap];
 }
 
-static int
+static LhAnswer
 run_plan(const LhCommandLine *line, GError **error)
 {
     const PlanOptions *o = line->options;
@@ -477,22 +477,22 @@ run_plan(const LhCommandLine *line, GError **error)
     if (!check_question(line, error) || !check_config(line, error) || !check_clusters(o, error) ||
         (o->report != NULL && !lh_page_check_path("--report", o->report, error)) ||
         !read_weights(o, prices, &weights, error))
-        return LH_ERROR_USAGE;
+        return LH_ANSWER_FAILED;
     clusters = fitting_clusters(line, prices);
     answer = plan(line, clusters, &weights, &query, error);
     if (answer == NULL)
-        return LH_ERROR_RUNTIME;
+        return LH_ANSWER_FAILED;
     if (answer->first) {
         print_plan(line, &query, answer, &weights, out);
         if (!lh_command_finish(line, &o->to, out, error) ||
             (o->figure != NULL &&
              !lh_plan_figure(answer, (LhFigureTo){ .path = o->figure }, error)) ||
             (o->report != NULL && !write_plan_page(line, &query, answer, &weights, error)))
-            return LH_ERROR_RUNTIME;
+            return LH_ANSWER_FAILED;
     }
     if (answer->interrupted)
-        return LH_ERROR_INTERRUPTED;
-    return answer->best != G_MAXUINT ? 0 : LH_ERROR_NO;
+        return LH_ANSWER_PARTIAL;
+    return answer->best != G_MAXUINT ? LH_ANSWER_YES : LH_ANSWER_NO;
 }
 
 const LhCommand lh_command_plan = {

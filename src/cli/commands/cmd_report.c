@@ -66,7 +66,7 @@ check_output(const ReportOptions *o, GError **error)
 /* --- a comparison -------------------------------------------------------------------------------
  */
 
-static int
+static LhAnswer
 compare(const LhCommandLine *line, GError **error)
 {
     const ReportOptions *o = line->options;
@@ -80,16 +80,16 @@ compare(const LhCommandLine *line, GError **error)
     lh_command_warn_config(line);
     if (setup == NULL || !lh_compare_page_check(&page, "--output", setup, error) ||
         !lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, error) || !lh_seq_length_check(setup, error))
-        return LH_ERROR_INPUT;
+        return LH_ANSWER_FAILED;
     seconds = lh_run_time_compare(setup);
     if (!lh_run_time_check(seconds, o->max_work_ps, error))
-        return LH_ERROR_NO;
+        return LH_ANSWER_FAILED;
     comparison =
         lh_compare_live(setup, &(LhCompareOptions){ .jobs = (guint)o->jobs }, seconds, error);
     if (comparison == NULL || !lh_compare_live_check(comparison, error) ||
         !lh_compare_page_write(line, setup, comparison, &page, error))
-        return LH_ERROR_RUNTIME;
-    return comparison->fit_count > 0 ? 0 : LH_ERROR_NO;
+        return LH_ANSWER_FAILED;
+    return comparison->fit_count > 0 ? LH_ANSWER_YES : LH_ANSWER_NO;
 }
 
 /* --- a result that was saved --------------------------------------------------------------------
@@ -127,39 +127,39 @@ ask_again(const LhCommandLine *line, const LhCommandLine *again, GError **error)
            lh_inputs_check(again->command, again, error);
 }
 
-static int
+static LhAnswer
 show(const LhCommandLine *line, GError **error)
 {
     static const char *const writers[] = { "compare", "plan", "sweep", "validate", NULL };
     const ReportOptions *o = line->options;
     g_autoptr(LhSaved) saved = NULL;
     LhCommandLine again;
-    int status = LH_ERROR_USAGE;
+    LhAnswer answer = LH_ANSWER_FAILED;
 
     if (line->scenario->json != NULL || line->config != NULL ||
         lh_scenario_has_options(line->scenario)) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
                     "the result of --from says what was asked; leave out the scenario and its "
                     "options");
-        return LH_ERROR_USAGE;
+        return LH_ANSWER_FAILED;
     }
     saved = lh_saved_load(o->from, writers, error);
     if (saved == NULL)
-        return LH_ERROR_INPUT;
+        return LH_ANSWER_FAILED;
     lh_file_uses_forget_outputs(); /* until it is known what is read */
     if (lh_saved_line(saved, &again, error) && ask_again(line, &again, error))
-        status = again.command->run(&again, error);
+        answer = again.command->run(&again, error);
     lh_options_clear(again.command, &again);
-    return status;
+    return answer;
 }
 
-static int
+static LhAnswer
 run_report(const LhCommandLine *line, GError **error)
 {
     const ReportOptions *o = line->options;
 
     if (!check_output(o, error))
-        return LH_ERROR_USAGE;
+        return LH_ANSWER_FAILED;
     return o->from != NULL ? show(line, error) : compare(line, error);
 }
 

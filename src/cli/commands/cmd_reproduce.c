@@ -224,7 +224,7 @@ reproduce(const LhCommandLine *line, Reproduced *r, GError **error)
     return r->tables != NULL && (!is_of_all(line) || sort_tables(r->tables, error));
 }
 
-static int
+static LhAnswer
 run_reproduce(const LhCommandLine *line, GError **error)
 {
     const ReproduceOptions *o = line->options;
@@ -232,13 +232,14 @@ run_reproduce(const LhCommandLine *line, GError **error)
     g_autoptr(GString) out = g_string_new(NULL);
 
     if (!reproduce(line, &r, error))
-        return LH_ERROR_INPUT;
+        return LH_ANSWER_FAILED;
     print_reproduce(line, r.tables, r.checked, out);
     if (!lh_command_write(&o->to, out, error))
-        return LH_ERROR_RUNTIME;
+        return LH_ANSWER_FAILED;
     if (o->figure != NULL && !lh_accuracy_figure_draw(r.tables, o->figure, error))
-        return LH_ERROR_RUNTIME;
-    return lh_reproduced_within(r.tables) && bars_hold(line, r.tables) ? 0 : LH_ERROR_NO;
+        return LH_ANSWER_FAILED;
+    return lh_reproduced_within(r.tables) && bars_hold(line, r.tables) ? LH_ANSWER_YES
+                                                                       : LH_ANSWER_NO;
 }
 
 const LhCommand lh_command_reproduce = {

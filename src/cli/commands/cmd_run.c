@@ -215,7 +215,7 @@ run_control(const LhCommandLine *line)
                : NULL;
 }
 
-static int
+static LhAnswer
 run_run(const LhCommandLine *line, GError **error)
 {
     const RunOptions *o = line->options;
@@ -239,12 +239,12 @@ run_run(const LhCommandLine *line, GError **error)
     if (!lh_command_check_program(line, error) ||
         !lh_backend_choose(lh_backends[o->backend], lh_controls[o->bootstrap], &backend, error) ||
         !lh_command_kernels(o->kernels, params.backend->device, &params.kernel_set, error))
-        return LH_ERROR_USAGE;
+        return LH_ANSWER_FAILED;
     setup = lh_setup_new(line->scenario, error);
     if (setup == NULL || !lh_setup_check_one(setup, error) || !check_sample(o, setup, error) ||
         !lh_run_files_init(&files, &o->files, setup, true, error) ||
         !lh_prove_setup(setup, LH_PROVE_TO_RUN, error))
-        return LH_ERROR_INPUT;
+        return LH_ANSWER_FAILED;
     if (files.timeline == NULL && o->critical_path)
         files.timeline = lh_timeline_new(NULL);
     if (files.timeline != NULL) {
@@ -253,14 +253,14 @@ run_run(const LhCommandLine *line, GError **error)
     }
     executed = lh_execute_setup(setup, &params, error);
     if (executed == NULL)
-        return LH_ERROR_RUNTIME;
+        return LH_ANSWER_FAILED;
     if (!executed->whole)
-        return 0;
+        return LH_ANSWER_YES;
     path = find_path(o, setup, executed, files.timeline);
     print_run(line, setup, executed, &params, path, out);
     if (!lh_command_write(&o->to, out, error) || !write_run_files(&files, setup, executed, error))
-        return LH_ERROR_RUNTIME;
-    return lh_executed_ok(executed) ? 0 : LH_ERROR_NO;
+        return LH_ANSWER_FAILED;
+    return lh_executed_ok(executed) ? LH_ANSWER_YES : LH_ANSWER_NO;
 }
 
 const LhCommand lh_command_run = {

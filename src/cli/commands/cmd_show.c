@@ -487,7 +487,7 @@ print_model(const LhScenario *s, int format, GString *out, GError **error)
     return true;
 }
 
-static int
+static LhAnswer
 run_show(const LhCommandLine *line, GError **error)
 {
     const ShowOptions *o = line->options;
@@ -496,17 +496,17 @@ run_show(const LhCommandLine *line, GError **error)
 
     if (is_model_alone(line)) {
         if (!print_model(line->scenario, o->to.format, out, error))
-            return LH_ERROR_INPUT;
-        return lh_command_write(&o->to, out, error) ? 0 : LH_ERROR_RUNTIME;
+            return LH_ANSWER_FAILED;
+        return lh_command_write(&o->to, out, error) ? LH_ANSWER_YES : LH_ANSWER_FAILED;
     }
     if (!complete_scenario(line, error))
-        return LH_ERROR_INPUT;
+        return LH_ANSWER_FAILED;
     setup = lh_setup_new(line->scenario, error);
     if (setup == NULL || !lh_setup_check_one(setup, error))
-        return LH_ERROR_INPUT;
+        return LH_ANSWER_FAILED;
     if (!print_schedule(setup, o->to.format, out, error))
-        return LH_ERROR_NO;
-    return lh_command_write(&o->to, out, error) ? 0 : LH_ERROR_RUNTIME;
+        return LH_ANSWER_FAILED;
+    return lh_command_write(&o->to, out, error) ? LH_ANSWER_YES : LH_ANSWER_FAILED;
 }
 
 const LhCommand lh_command_show = {

@@ -455,7 +455,7 @@ work_of(const SimOptions *o, const LhSetup *setup)
     return seconds_to_simulate(setup) * (o->critical_path ? 1 + 2 * LH_CRITICAL_TOP : 1);
 }
 
-static int
+static LhAnswer
 run_sim(const LhCommandLine *line, GError **error)
 {
     const SimOptions *o = line->options;
@@ -467,30 +467,30 @@ run_sim(const LhCommandLine *line, GError **error)
 
     if (!lh_command_check_provenance(o->provenance, o->to.format, error) ||
         !lh_command_check_program(line, error))
-        return LH_ERROR_USAGE;
+        return LH_ANSWER_FAILED;
     lh_command_warn_config(line);
     files.run.stamp = lh_command_stamp(line);
     setup = lh_setup_new(line->scenario, error);
     if (setup == NULL || !lh_setup_check_one(setup, error) ||
         !files_init(&files, line, setup, error) ||
         !lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, error))
-        return LH_ERROR_INPUT;
+        return LH_ANSWER_FAILED;
     if (!lh_run_time_check(work_of(o, setup), o->max_work_ps, error))
-        return LH_ERROR_NO;
+        return LH_ANSWER_FAILED;
     to = (Watchers){ .timeline = files.run.timeline,
                      .trace = files.run.trace,
                      .memory = files.memory,
                      .links = o->trace_links };
     row = simulate(setup, &to, o->critical_path);
     if (!print_sim(line, setup, row, out, error))
-        return LH_ERROR_RUNTIME;
+        return LH_ANSWER_FAILED;
     if (out->len > 0 && !lh_command_write(&o->to, out, error))
-        return LH_ERROR_RUNTIME;
+        return LH_ANSWER_FAILED;
     if (row->result != NULL && !write_sim_files(&files, o, setup, row, error))
-        return LH_ERROR_RUNTIME;
+        return LH_ANSWER_FAILED;
     if (!check_row(row, error))
-        return LH_ERROR_NO;
-    return row->state == LH_ROW_NO_MEMORY ? LH_ERROR_NO : 0;
+        return LH_ANSWER_FAILED;
+    return row->state == LH_ROW_NO_MEMORY ? LH_ANSWER_NO : LH_ANSWER_YES;
 }
 
 const LhCommand lh_command_sim = {

@@ -249,7 +249,7 @@ has_answer(const LhSweep *sweep)
     return false;
 }
 
-static int
+static LhAnswer
 run_sweep(const LhCommandLine *line, GError **error)
 {
     const SweepOptions *o = line->options;
@@ -262,25 +262,25 @@ run_sweep(const LhCommandLine *line, GError **error)
                             "sweep needs a scenario that lists values to go through, such as "
                             "\"sweep\": {\"seq_length\": [\"64K\", \"128K\"]}; for one case see "
                             "longhaul compare");
-        return LH_ERROR_INPUT;
+        return LH_ANSWER_FAILED;
     }
     if (!check_shards(o, error) || !read_shard(o, &shard, &shards, error) ||
         (o->report != NULL && !lh_page_check_path("--report", o->report, error)) ||
         (o->figure != NULL && !lh_sweep_figure_check(line->scenario, error)))
-        return LH_ERROR_USAGE;
+        return LH_ANSWER_FAILED;
     lh_command_warn_config(line);
     result = sweep(line, shard, shards, error);
     if (result == NULL)
-        return LH_ERROR_INPUT;
+        return LH_ANSWER_FAILED;
     if (result->columns == NULL) {
         g_set_error_literal(error, LH_ERROR, LH_ERROR_INTERRUPTED,
                             "interrupted before a point was looked at: nothing is decided");
-        return LH_ERROR_INTERRUPTED;
+        return LH_ANSWER_FAILED;
     }
     for (guint i = 0; i < result->lost->len; i++)
         fprintf(stderr, "longhaul: %s\n", (const char *)g_ptr_array_index(result->lost, i));
     if (shard > 0 && result->interrupted)
-        return LH_ERROR_INTERRUPTED;
+        return LH_ANSWER_PARTIAL;
     if (shard > 0)
         print_shard(o, result, shard, shards, out);
     else
@@ -288,10 +288,10 @@ run_sweep(const LhCommandLine *line, GError **error)
     if (!lh_command_finish(line, &o->to, out, error) ||
         (o->figure != NULL && !lh_sweep_figure(result, (LhFigureTo){ .path = o->figure }, error)) ||
         (o->report != NULL && !write_sweep_page(line, result, error)))
-        return LH_ERROR_RUNTIME;
+        return LH_ANSWER_FAILED;
     if (result->interrupted)
-        return LH_ERROR_INTERRUPTED;
-    return shard > 0 || has_answer(result) ? 0 : LH_ERROR_NO;
+        return LH_ANSWER_PARTIAL;
+    return shard > 0 || has_answer(result) ? LH_ANSWER_YES : LH_ANSWER_NO;
 }
 
 const LhCommand lh_command_sweep = {

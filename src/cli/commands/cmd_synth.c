@@ -396,7 +396,7 @@ check_synth(const LhCommandLine *line, GError **error)
     return true;
 }
 
-static int
+static LhAnswer
 run_synth(const LhCommandLine *line, GError **error)
 {
     const SynthOptions *o = line->options;
@@ -407,10 +407,10 @@ run_synth(const LhCommandLine *line, GError **error)
     g_autoptr(GString) out = g_string_new(NULL);
 
     if (!check_synth(line, error))
-        return LH_ERROR_USAGE;
+        return LH_ANSWER_FAILED;
     setup = lh_setup_new(line->scenario, error);
     if (setup == NULL || !lh_synth_check(setup, error) || !load_from(setup, o->from, &from, error))
-        return LH_ERROR_INPUT;
+        return LH_ANSWER_FAILED;
     synthesis = lh_synth_live(setup,
                               (LhSynthOptions){ .budget = (uint32_t)o->budget,
                                                 .seed = o->seed,
@@ -421,16 +421,16 @@ run_synth(const LhCommandLine *line, GError **error)
                               error);
     if (synthesis == NULL || !lh_program_write(synthesis->best->program, file, error) ||
         !lh_output_file(o->output, file->str, file->len, error))
-        return LH_ERROR_RUNTIME;
+        return LH_ANSWER_FAILED;
     print_synth(setup, synthesis, o, out);
     if (!lh_output_stdout(out->str, out->len, error))
-        return LH_ERROR_RUNTIME;
+        return LH_ANSWER_FAILED;
     if (o->figure != NULL && synthesis->cells != NULL &&
         !lh_synth_figure_draw(setup, synthesis, o->figure, error))
-        return LH_ERROR_RUNTIME;
+        return LH_ANSWER_FAILED;
     if (synthesis->interrupted)
-        return LH_ERROR_INTERRUPTED;
-    return lh_synthesis_wins(synthesis) ? 0 : LH_ERROR_NO;
+        return LH_ANSWER_PARTIAL;
+    return lh_synthesis_wins(synthesis) ? LH_ANSWER_YES : LH_ANSWER_NO;
 }
 
 const LhCommand lh_command_synth = {

@@ -110,7 +110,7 @@ print_topology(const TopologyOptions *o, const LhToolTopology *topology, GError 
     return lh_output_stdout(out->str, out->len, error);
 }
 
-static int
+static LhAnswer
 run_topology(const LhCommandLine *line, GError **error)
 {
     const TopologyOptions *o = line->options;
@@ -118,15 +118,15 @@ run_topology(const LhCommandLine *line, GError **error)
     g_autoptr(LhToolTopology) topology = NULL;
 
     if (!check_from(o, error))
-        return LH_ERROR_USAGE;
+        return LH_ANSWER_FAILED;
     for (guint i = 0; i < o->from->len; i++) {
         if (!lh_tool_load(cluster, g_ptr_array_index(o->from, i), error))
-            return LH_ERROR_INPUT;
+            return LH_ANSWER_FAILED;
     }
     topology = make(o, cluster, error);
     if (topology == NULL)
-        return LH_ERROR_INPUT;
-    return print_topology(o, topology, error) ? 0 : LH_ERROR_RUNTIME;
+        return LH_ANSWER_FAILED;
+    return print_topology(o, topology, error) ? LH_ANSWER_YES : LH_ANSWER_FAILED;
 }
 
 const LhCommand lh_command_topology = {

@@ -436,14 +436,14 @@ write_all(const Job *job, const LhValidated *validated, GError **error)
 }
 
 /* What was measured then, as a page. */
-static int
+static LhAnswer
 show_saved(const Job *job, GError **error)
 {
     g_autoptr(LhValidated) validated =
         lh_validate_from_json(job->line->saved->json, job->setup,
                               job->params->alone.choice != LH_SINGLE_RANK_NONE, error);
 
-    return validated != NULL && write_all(job, validated, error) ? 0 : LH_ERROR_RUNTIME;
+    return validated != NULL && write_all(job, validated, error) ? LH_ANSWER_YES : LH_ANSWER_FAILED;
 }
 
 static const LhControl *
@@ -467,7 +467,7 @@ goes_on(void)
     return !lh_interrupted();
 }
 
-static int
+static LhAnswer
 run_validate(const LhCommandLine *line, GError **error)
 {
     const ValidateOptions *o = line->options;
@@ -488,11 +488,11 @@ run_validate(const LhCommandLine *line, GError **error)
     if (!prepare(line, &job.tolerance, error) ||
         !lh_single_rank_parse(o->replay_rank, &params.alone, error) ||
         !lh_command_kernels(o->kernels, params.backend->device, &params.kernel_set, error))
-        return LH_ERROR_USAGE;
+        return LH_ANSWER_FAILED;
     job.setup = setup = lh_setup_new(line->scenario, error);
     if (setup == NULL || !check_machine(setup, params.backend, o->replay_rank != NULL, error) ||
         !check_module(setup, error) || !lh_prove_setup(setup, LH_PROVE_TO_RUN, error))
-        return LH_ERROR_INPUT;
+        return LH_ANSWER_FAILED;
     if (line->saved != NULL)
         return show_saved(&job, error);
     params.predicted_data = &job;
@@ -500,14 +500,14 @@ run_validate(const LhCommandLine *line, GError **error)
         lh_interrupt_listen();
     validated = lh_validate(setup, &params, error);
     if (validated == NULL)
-        return LH_ERROR_RUNTIME;
+        return LH_ANSWER_FAILED;
     if (!validated->first)
-        return 0;
+        return LH_ANSWER_YES;
     if (!write_all(&job, validated, error))
-        return LH_ERROR_RUNTIME;
+        return LH_ANSWER_FAILED;
     if (validated->interrupted)
-        return LH_ERROR_INTERRUPTED;
-    return all_within(validated->rows, job.tolerance) ? 0 : LH_ERROR_NO;
+        return LH_ANSWER_PARTIAL;
+    return all_within(validated->rows, job.tolerance) ? LH_ANSWER_YES : LH_ANSWER_NO;
 }
 
 const LhCommand lh_command_validate = {

@@ -227,7 +227,7 @@ proven_free(gpointer data)
     lh_proven_free(data);
 }
 
-static int
+static LhAnswer
 prove_and_print(const LhCommandLine *line, LhVerifyReport *report, GError **error)
 {
     const VerifyOptions *o = line->options;
@@ -235,26 +235,26 @@ prove_and_print(const LhCommandLine *line, LhVerifyReport *report, GError **erro
     bool found;
 
     if (!verify_file(line, report, &found, error))
-        return LH_ERROR_INPUT;
+        return LH_ANSWER_FAILED;
     if ((!found || line->scenario->schedule != NULL) && !verify_schedules(line, report, error))
-        return LH_ERROR_INPUT;
+        return LH_ANSWER_FAILED;
     lh_verify_report_print(line, report, (LhFormat)o->to.format, out);
     if (!lh_command_write(&o->to, out, error))
-        return LH_ERROR_RUNTIME;
-    return lh_verify_report_all_proven(report) ? 0 : LH_ERROR_NO;
+        return LH_ANSWER_FAILED;
+    return lh_verify_report_all_proven(report) ? LH_ANSWER_YES : LH_ANSWER_NO;
 }
 
-static int
+static LhAnswer
 run_verify(const LhCommandLine *line, GError **error)
 {
     g_autoptr(GPtrArray) schedules = g_ptr_array_new_with_free_func(proven_free);
     LhVerifyReport report = { .schedules = schedules };
-    int status;
+    LhAnswer answer;
 
     lh_command_warn_config(line);
-    status = prove_and_print(line, &report, error);
+    answer = prove_and_print(line, &report, error);
     lh_model_free(report.model);
-    return status;
+    return answer;
 }
 
 const LhCommand lh_command_verify = {

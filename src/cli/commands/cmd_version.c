@@ -5,7 +5,7 @@
 #include "cli/command.h"
 #include "config.h"
 
-static int
+static LhAnswer
 run_version(const LhCommandLine *line, GError **error)
 {
     g_autoptr(GString) out = g_string_new(NULL);
@@ -13,7 +13,7 @@ run_version(const LhCommandLine *line, GError **error)
     (void)line;
     g_string_append_printf(out, "longhaul %s (GLib %u.%u.%u)\n", LH_VERSION, glib_major_version,
                            glib_minor_version, glib_micro_version);
-    return lh_output_stdout(out->str, out->len, error) ? 0 : 1;
+    return lh_output_stdout(out->str, out->len, error) ? LH_ANSWER_YES : LH_ANSWER_FAILED;
 }
 
 const LhCommand lh_command_version = {
