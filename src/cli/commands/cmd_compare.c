@@ -234,18 +234,15 @@ run_compare(const LhCommandLine *line, GError **error)
         (o->synth && !lh_synth_check(setup, error)))
         return LH_ANSWER_FAILED;
     seconds = lh_run_time_compare(setup);
-    if (!lh_run_time_check(seconds, o->max_work_ps, error))
-        return LH_ANSWER_FAILED;
-    if (!search(setup, o, &found, error))
+    if (!lh_run_time_check(seconds, o->max_work_ps, error) || !search(setup, o, &found, error))
         return LH_ANSWER_FAILED;
     how.also = found != NULL ? found->best->program : NULL;
     comparison = lh_compare_live(setup, &how, seconds, error);
     if (comparison == NULL || (!for_machines && !lh_compare_live_check(comparison, error)))
         return LH_ANSWER_FAILED;
     print_compare(line, setup, comparison, out);
-    if (!lh_command_finish(line, &o->to, out, error) || !lh_compare_live_check(comparison, error))
-        return LH_ANSWER_FAILED;
-    if ((o->figure != NULL &&
+    if (!lh_command_finish(line, &o->to, out, error) || !lh_compare_live_check(comparison, error) ||
+        (o->figure != NULL &&
          !lh_bars_draw(setup, comparison, (LhFigureTo){ .path = o->figure }, error)) ||
         !write_compare_page(line, setup, comparison, error))
         return LH_ANSWER_FAILED;

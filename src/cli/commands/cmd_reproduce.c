@@ -234,9 +234,8 @@ run_reproduce(const LhCommandLine *line, GError **error)
     if (!reproduce(line, &r, error))
         return LH_ANSWER_FAILED;
     print_reproduce(line, r.tables, r.checked, out);
-    if (!lh_command_write(&o->to, out, error))
-        return LH_ANSWER_FAILED;
-    if (o->figure != NULL && !lh_accuracy_figure_draw(r.tables, o->figure, error))
+    if (!lh_command_write(&o->to, out, error) ||
+        (o->figure != NULL && !lh_accuracy_figure_draw(r.tables, o->figure, error)))
         return LH_ANSWER_FAILED;
     return lh_reproduced_within(r.tables) && bars_hold(line, r.tables) ? LH_ANSWER_YES
                                                                        : LH_ANSWER_NO;

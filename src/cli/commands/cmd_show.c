@@ -502,9 +502,8 @@ run_show(const LhCommandLine *line, GError **error)
     if (!complete_scenario(line, error))
         return LH_ANSWER_FAILED;
     setup = lh_setup_new(line->scenario, error);
-    if (setup == NULL || !lh_setup_check_one(setup, error))
-        return LH_ANSWER_FAILED;
-    if (!print_schedule(setup, o->to.format, out, error))
+    if (setup == NULL || !lh_setup_check_one(setup, error) ||
+        !print_schedule(setup, o->to.format, out, error))
         return LH_ANSWER_FAILED;
     return lh_command_write(&o->to, out, error) ? LH_ANSWER_YES : LH_ANSWER_FAILED;
 }

@@ -473,22 +473,18 @@ run_sim(const LhCommandLine *line, GError **error)
     setup = lh_setup_new(line->scenario, error);
     if (setup == NULL || !lh_setup_check_one(setup, error) ||
         !files_init(&files, line, setup, error) ||
-        !lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, error))
-        return LH_ANSWER_FAILED;
-    if (!lh_run_time_check(work_of(o, setup), o->max_work_ps, error))
+        !lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, error) ||
+        !lh_run_time_check(work_of(o, setup), o->max_work_ps, error))
         return LH_ANSWER_FAILED;
     to = (Watchers){ .timeline = files.run.timeline,
                      .trace = files.run.trace,
                      .memory = files.memory,
                      .links = o->trace_links };
     row = simulate(setup, &to, o->critical_path);
-    if (!print_sim(line, setup, row, out, error))
-        return LH_ANSWER_FAILED;
-    if (out->len > 0 && !lh_command_write(&o->to, out, error))
-        return LH_ANSWER_FAILED;
-    if (row->result != NULL && !write_sim_files(&files, o, setup, row, error))
-        return LH_ANSWER_FAILED;
-    if (!check_row(row, error))
+    if (!print_sim(line, setup, row, out, error) ||
+        (out->len > 0 && !lh_command_write(&o->to, out, error)) ||
+        (row->result != NULL && !write_sim_files(&files, o, setup, row, error)) ||
+        !check_row(row, error))
         return LH_ANSWER_FAILED;
     return row->state == LH_ROW_NO_MEMORY ? LH_ANSWER_NO : LH_ANSWER_YES;
 }

@@ -423,10 +423,9 @@ run_synth(const LhCommandLine *line, GError **error)
         !lh_output_file(o->output, file->str, file->len, error))
         return LH_ANSWER_FAILED;
     print_synth(setup, synthesis, o, out);
-    if (!lh_output_stdout(out->str, out->len, error))
-        return LH_ANSWER_FAILED;
-    if (o->figure != NULL && synthesis->cells != NULL &&
-        !lh_synth_figure_draw(setup, synthesis, o->figure, error))
+    if (!lh_output_stdout(out->str, out->len, error) ||
+        (o->figure != NULL && synthesis->cells != NULL &&
+         !lh_synth_figure_draw(setup, synthesis, o->figure, error)))
         return LH_ANSWER_FAILED;
     if (synthesis->interrupted)
         return LH_ANSWER_PARTIAL;

@@ -234,9 +234,8 @@ prove_and_print(const LhCommandLine *line, LhVerifyReport *report, GError **erro
     g_autoptr(GString) out = g_string_new(NULL);
     bool found;
 
-    if (!verify_file(line, report, &found, error))
-        return LH_ANSWER_FAILED;
-    if ((!found || line->scenario->schedule != NULL) && !verify_schedules(line, report, error))
+    if (!verify_file(line, report, &found, error) ||
+        ((!found || line->scenario->schedule != NULL) && !verify_schedules(line, report, error)))
         return LH_ANSWER_FAILED;
     lh_verify_report_print(line, report, (LhFormat)o->to.format, out);
     if (!lh_command_write(&o->to, out, error))
