@@ -79,11 +79,10 @@ fuzz_topology(void)
 }
 
 static bool
-go_on(void *data, uint64_t events, LhTime now_ps)
+go_on(void *data, const LhProgress *at)
 {
     (void)data;
-    (void)now_ps;
-    return events < EVENTS_MAX;
+    return at->events < EVENTS_MAX;
 }
 
 static void
@@ -129,7 +128,7 @@ fuzz_play(const LhProgram *program, const LhTopology *topology, const LhDevice *
         .device = device,
         .network_model = model,
         .cost = cost,
-        .progress = go_on,
+        .task = { .progress = go_on },
     };
     LhSimResult *result = NULL;
 

@@ -225,7 +225,8 @@ check_links(const Savings *s, LhTime saved, const char *what)
 static void
 check_threads(const Case *c, const LhCompareRow *row, const LhBottleneck *bound)
 {
-    g_autoptr(LhBottleneck) others = lh_bottleneck_find(c->setup, row->program, 3, NULL);
+    g_autoptr(LhBottleneck) others =
+        lh_bottleneck_find(c->setup, row->program, &(LhTask){ .jobs = 3 });
 
     ck_assert_uint_eq(others->what_ifs->len, bound->what_ifs->len);
     for (guint i = 0; i < bound->what_ifs->len; i++) {
@@ -244,7 +245,8 @@ check_threads(const Case *c, const LhCompareRow *row, const LhBottleneck *bound)
 static void
 check_bound(const Case *c, const LhCompareRow *row, const char *what)
 {
-    g_autoptr(LhBottleneck) bound = lh_bottleneck_find(c->setup, row->program, 1, NULL);
+    g_autoptr(LhBottleneck) bound =
+        lh_bottleneck_find(c->setup, row->program, &(LhTask){ .jobs = 1 });
     const LhWhatIf *named = &g_array_index(bound->what_ifs, LhWhatIf, 0);
     const LhTime saved = bound->makespan_ps - named->makespan_ps;
     const LhTime computes_ps = share_of(bound->shares, LH_STEP_COMPUTE, 0);
@@ -424,7 +426,7 @@ static void
 check_order_stays(const LhComparison *before, const Case *c, const char *what)
 {
     const LhCompareRow *first = g_ptr_array_index(before->rows, 0);
-    g_autoptr(LhComparison) after = lh_compare(c->setup, NULL, NULL, NULL);
+    g_autoptr(LhComparison) after = lh_compare(c->setup, NULL, NULL);
     const LhCompareRow *winner = row_named(after, first->name);
 
     for (guint i = 1; i < before->fit_count; i++) {
@@ -453,7 +455,7 @@ START_TEST(rankings_hold_within_the_error)
 
         c = case_at("dgx-a100-80g:2", "llama-3-8b", seed % 3 == 0 ? "8K" : "64K");
         change_topology(&c, seed);
-        before = lh_compare(c.setup, NULL, NULL, NULL);
+        before = lh_compare(c.setup, NULL, NULL);
         change_constant(c.setup, constant, 1 - off);
         check_order_stays(before, &c, what);
         change_constant(c.setup, constant, (1 + off) / (1 - off));
@@ -470,7 +472,7 @@ START_TEST(close_times_are_not_told_apart)
     Case c;
 
     c = case_at("hgx-h100:2", "llama-3-8b", "128K");
-    comparison = lh_compare(c.setup, NULL, NULL, NULL);
+    comparison = lh_compare(c.setup, NULL, NULL);
     ck_assert_str_eq(((LhCompareRow *)g_ptr_array_index(comparison->rows, 0))->name, "te-a2a-p2p");
     ck_assert(row_named(comparison, "usp")->tied);
     ck_assert(!row_named(comparison, "ring")->tied);
@@ -492,13 +494,13 @@ START_TEST(error_bars_are_of_what_takes_the_time)
     c = case_at("dgx-a100-80g:1", "llama-3-8b", "8K");
     ck_assert(lh_network_init(&c.setup->network, c.setup->topology, 1, 1, NULL, NULL));
     c.setup->params.ranks = 1;
-    alone = lh_compare(c.setup, NULL, NULL, NULL);
+    alone = lh_compare(c.setup, NULL, NULL);
     row = g_ptr_array_index(alone->rows, 0);
     ck_assert_double_eq_tol(row->time_error.above,
                             hypot(LH_MODEL_ERROR, row->result->compute_error), 1e-3);
     case_clear(&c);
     c = case_at("dgx-a100-80g:2", "llama-3-8b", "8K");
-    spread = lh_compare(c.setup, NULL, NULL, NULL);
+    spread = lh_compare(c.setup, NULL, NULL);
     row = row_named(spread, "ring");
     r = row->result;
     lh_totals(r, &totals);
@@ -528,7 +530,8 @@ START_TEST(savings_have_intervals)
         Case c = case_at(cases[i].cluster, "llama-3-8b", "16K");
         g_autoptr(LhCompareRow) row =
             lh_compare_run(c.setup, lh_schedule_find(cases[i].schedule, NULL), NULL);
-        g_autoptr(LhBottleneck) bound = lh_bottleneck_find(c.setup, row->program, 1, NULL);
+        g_autoptr(LhBottleneck) bound =
+            lh_bottleneck_find(c.setup, row->program, &(LhTask){ .jobs = 1 });
         bool has_interval = false;
 
         for (guint k = 0; k < bound->what_ifs->len; k++) {

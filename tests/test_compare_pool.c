@@ -23,8 +23,8 @@
 static LhComparison *
 compare(const Case *c, guint jobs, double within)
 {
-    const LhCompareOptions options = { .jobs = jobs, .within = within };
-    LhComparison *comparison = lh_compare(c->setup, &options, NULL, NULL);
+    const LhCompareOptions options = { .task.jobs = jobs, .within = within };
+    LhComparison *comparison = lh_compare(c->setup, &options, NULL);
 
     ck_assert_ptr_nonnull(comparison);
     ck_assert(!comparison->interrupted);
@@ -168,13 +168,11 @@ typedef struct {
 } Stop;
 
 static bool
-stop_after(void *data, const char *what, uint64_t events, LhTime now_ps)
+stop_after(void *data, const LhProgress *at)
 {
     Stop *stop = data;
 
-    (void)what;
-    (void)events;
-    (void)now_ps;
+    (void)at;
     return stop->calls++ < stop->calls_max;
 }
 
@@ -195,11 +193,9 @@ START_TEST(interruptions_keep_what_is_done)
 
     for (guint calls = 0; calls < 8; calls++) {
         Stop stop = { .calls_max = calls };
-        const LhHooks hooks = { .progress = stop_after, .progress_data = &stop };
-        const LhCompareOptions options = { .jobs = 1 + calls % 3,
-                                           .came = count_came,
-                                           .came_data = &stop };
-        g_autoptr(LhComparison) some = lh_compare(c.setup, &options, &hooks, NULL);
+        const LhTask task = { .jobs = 1 + calls % 3, .progress = stop_after, .data = &stop };
+        const LhCompareOptions options = { .task = task, .came = count_came, .came_data = &stop };
+        g_autoptr(LhComparison) some = lh_compare(c.setup, &options, NULL);
         guint done = 0;
 
         ck_assert(some->interrupted);
@@ -229,14 +225,14 @@ START_TEST(interruptions_say_what_is_missing)
 {
     Case c = case_of(CASE);
     Stop count_calls = { .calls_max = UINT32_MAX }, stop = { 0 };
-    const LhHooks counting = { .progress = stop_after, .progress_data = &count_calls };
-    const LhHooks stopping = { .progress = stop_after, .progress_data = &stop };
-    g_autoptr(LhComparison) all = lh_compare(c.setup, NULL, &counting, NULL), most = NULL;
+    const LhCompareOptions counting = { .task = { .progress = stop_after, .data = &count_calls } };
+    const LhCompareOptions stopping = { .task = { .progress = stop_after, .data = &stop } };
+    g_autoptr(LhComparison) all = lh_compare(c.setup, &counting, NULL), most = NULL;
     g_autofree char *text = NULL;
 
     ck_assert(!all->interrupted);
     stop.calls_max = count_calls.calls - 1; /* the last one is about the winner */
-    most = lh_compare(c.setup, NULL, &stopping, NULL);
+    most = lh_compare(c.setup, &stopping, NULL);
     ck_assert(most->interrupted);
     ck_assert_uint_eq(count(most, LH_ROW_INTERRUPTED), 0);
     text = printed(&c, most);
@@ -261,15 +257,16 @@ START_TEST(signals_ask_to_stop)
 
     for (int first = 0; first < 2; first++)
         for (int second = 0; second < 2; second++) {
+            const LhProgress at = { .what = "ring", .events = 1, .now_ps = 1 };
             LhCompareLive live;
 
             for (int i = 0; i < 2; i++)
                 signal(numbers[i], end_process);
             ended = 0;
             lh_compare_live_start(&live, 0);
-            ck_assert(lh_compare_live_progress(&live, "ring", 1, 1));
+            ck_assert(lh_compare_live_progress(&live, &at));
             raise(numbers[first]);
-            ck_assert(!lh_compare_live_progress(&live, "ring", 1, 1));
+            ck_assert(!lh_compare_live_progress(&live, &at));
             lh_interrupt_listen(); /* as what the command does next may */
             ck_assert(lh_interrupted());
             ck_assert_int_eq(ended, 0);

@@ -237,14 +237,14 @@ START_TEST(pairs_are_what_they_are_called)
     g_autoptr(LhScenario) s = hybrid_step("2");
     g_autoptr(LhSetup) setup = NULL;
     g_autoptr(LhComparison) all = NULL;
-    const LhCompareOptions options = { .jobs = 1, .no_bound = true };
+    const LhCompareOptions options = { .task.jobs = 1, .no_bound = true };
 
     set(s, "--schedule", "zeco");
     set(s, "--schedule", "ring");
     set(s, "--schedule", "lasp2");
     set(s, "--schedule", "dfa-balanced");
     setup = setup_of(s);
-    all = lh_compare(setup, &options, NULL, NULL);
+    all = lh_compare(setup, &options, NULL);
     ck_assert_uint_eq(all->rows->len, 4);
     for (guint i = 0; i < all->rows->len; i++) {
         const LhCompareRow *row = g_ptr_array_index(all->rows, i);

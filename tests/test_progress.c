@@ -58,20 +58,22 @@ START_TEST(a_log_has_a_line_a_minute)
 {
     Caught c = catch_errors();
     g_autofree char *text = NULL;
+    const LhProgress soon = { .what = "ring", .events = 1, .now_ps = LH_PS_PER_S };
+    const LhProgress later = { .what = "ring", .events = 1234, .now_ps = LH_PS_PER_S };
     LhProgressLine line;
 
     lh_progress_start(&line, 500);
     ck_assert(!lh_progress_is_long(&line));
     for (int i = 0; i < 3; i++) /* soon */
-        lh_progress_draw(&line, "ring", 1, LH_PS_PER_S);
+        lh_progress_draw(&line, &soon);
     pass_time(&line, MINUTE_US);
     ck_assert(lh_progress_is_long(&line));
     for (int i = 0; i < 3; i++)
-        lh_progress_draw(&line, "ring", 1234, LH_PS_PER_S);
+        lh_progress_draw(&line, &later);
     pass_time(&line, MINUTE_US / 2);
-    lh_progress_draw_proof(&line, "ring", 7, 0);
+    lh_progress_draw_proof(&line, &(LhProgress){ .what = "ring", .done = 7 });
     pass_time(&line, MINUTE_US / 2);
-    lh_progress_draw_proof(&line, "ring", 8, 0);
+    lh_progress_draw_proof(&line, &(LhProgress){ .what = "ring", .done = 8 });
     lh_progress_say(&line, "zigzag is through");
     lh_progress_end(&line);
     text = caught(&c);

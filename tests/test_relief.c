@@ -148,12 +148,10 @@ START_TEST(relief_names_the_best)
 END_TEST
 
 static bool
-interrupt(void *data, const char *what, uint64_t events, LhTime now_ps)
+interrupt(void *data, const LhProgress *at)
 {
     (void)data;
-    (void)what;
-    (void)events;
-    (void)now_ps;
+    (void)at;
     return false;
 }
 
@@ -164,7 +162,7 @@ START_TEST(relief_is_of_what_does_not_fit)
         "--step --cluster hgx-h100:1 --model llama-7b --seq-length 8K --schedule ring",
         "--cost flops --ranks 2 --model llama-7b --seq-length 4M --schedule ring",
     };
-    const LhHooks hooks = { .progress = interrupt };
+    const LhTask task = { .progress = interrupt };
 
     for (guint i = 0; i < G_N_ELEMENTS(fine); i++) {
         g_autoptr(LhScenario) s = lh_scenario_new();
@@ -176,7 +174,7 @@ START_TEST(relief_is_of_what_does_not_fit)
         g_autoptr(LhScenario) s = lh_scenario_new();
 
         set_options(s, cases[i]);
-        ck_assert_ptr_null(lh_reliefs_of(s, &hooks));
+        ck_assert_ptr_null(lh_reliefs_of(s, &task));
     }
 }
 END_TEST
@@ -196,7 +194,7 @@ START_TEST(relief_is_told_by_compare)
     lh_scenario_set(s, lh_setting_find(lh_scenario_options(), "--schedule"), "ulysses", NULL);
     lh_scenario_set(s, lh_setting_find(lh_scenario_options(), "--schedule"), "ring", NULL);
     setup = lh_setup_new(s, NULL);
-    c = lh_compare(setup, NULL, NULL, NULL);
+    c = lh_compare(setup, NULL, NULL);
     ck_assert_uint_eq(c->fit_count, 0);
     ck_assert_ptr_nonnull(c->reliefs);
     least = lh_compare_least(c);

@@ -177,7 +177,7 @@ START_TEST(report_json_is_strict_and_complete)
     g_autoptr(LhComparison) comparison = NULL;
     Run run = run_of(ring_text);
 
-    comparison = lh_compare(run.setup, NULL, NULL, NULL);
+    comparison = lh_compare(run.setup, NULL, NULL);
     lh_result_json(run.setup, comparison, &stamp, once);
     lh_result_json(run.setup, comparison, &stamp, twice);
     ck_assert_str_eq(once->str, twice->str);
@@ -320,7 +320,7 @@ START_TEST(report_figures_are_drawn)
                     { "a.pdf", "%PDF" } };
     g_autofree char *folder = g_dir_make_tmp("longhaul-XXXXXX", NULL);
     Run run = run_of(ring_text);
-    g_autoptr(LhComparison) comparison = lh_compare(run.setup, NULL, NULL, NULL);
+    g_autoptr(LhComparison) comparison = lh_compare(run.setup, NULL, NULL);
 
     for (guint i = 0; has_gnuplot() && i < G_N_ELEMENTS(figures); i++) {
         g_autofree char *path = g_build_filename(folder, figures[i].name, NULL);
@@ -345,7 +345,7 @@ START_TEST(report_names_are_no_code)
         "`touch %s`'.system(\"touch %s\").'\n!touch %s\n</text><script>&#60;&lt;{/a}", mark, mark,
         mark);
     Run run = run_of(ring_text);
-    g_autoptr(LhComparison) comparison = lh_compare(run.setup, NULL, NULL, NULL);
+    g_autoptr(LhComparison) comparison = lh_compare(run.setup, NULL, NULL);
 
     g_free(run.setup->topology->name);
     run.setup->topology->name = g_strdup(name);
@@ -375,7 +375,7 @@ START_TEST(report_bars_are_of_what_can_run)
     g_autofree char *folder = g_dir_make_tmp("longhaul-XXXXXX", NULL);
     g_autofree char *path = g_build_filename(folder, "a.svg", NULL);
     Run run = run_of(text);
-    g_autoptr(LhComparison) comparison = lh_compare(run.setup, NULL, NULL, NULL);
+    g_autoptr(LhComparison) comparison = lh_compare(run.setup, NULL, NULL);
     g_autofree char *script = NULL;
     g_auto(GStrv) around_range = NULL;
 
@@ -433,7 +433,7 @@ START_TEST(report_nvlink_is_where_there_is_one)
             "{\"schema\": \"longhaul.scenario/1\", %s, \"schedule\": [\"ring\"]}", costs[i]);
         g_autofree char *script = NULL;
         Run run = run_of(text);
-        g_autoptr(LhComparison) comparison = lh_compare(run.setup, NULL, NULL, NULL);
+        g_autoptr(LhComparison) comparison = lh_compare(run.setup, NULL, NULL);
         g_autofree char *bars = NULL;
 
         draw_gantt(&run, path, NULL, NULL);

@@ -87,7 +87,7 @@ START_TEST(scenario_files_run)
         ck_assert_ptr_nonnull(scenario->description);
         first = first_point(scenario);
         setup = setup_of(first);
-        comparison = lh_compare(setup, NULL, NULL, &error);
+        comparison = lh_compare(setup, NULL, &error);
         ck_assert_msg(comparison != NULL && comparison->fit_count > 0, "%s runs nothing", *name);
     }
 }
@@ -592,7 +592,7 @@ START_TEST(scenario_comparison_is_ranked)
         scenario_of("{\"schema\": \"longhaul.scenario/1\", \"cluster\": \"dfa-2node:2\","
                     " \"seq_length\": 65552}"); /* a multiple of 16, not of 32 */
     g_autoptr(LhSetup) setup = setup_of(scenario);
-    g_autoptr(LhComparison) c = lh_compare(setup, NULL, NULL, NULL);
+    g_autoptr(LhComparison) c = lh_compare(setup, NULL, NULL);
     const LhCompareRow *last = g_ptr_array_index(c->rows, c->rows->len - 1);
     LhTime previous_ps = 0;
 
@@ -620,7 +620,7 @@ START_TEST(scenario_what_ifs_are_plausible)
 {
     g_autoptr(LhScenario) scenario = lh_scenario_load("dfa-2node", NULL);
     g_autoptr(LhSetup) setup = setup_of(scenario);
-    g_autoptr(LhComparison) c = lh_compare(setup, NULL, NULL, NULL);
+    g_autoptr(LhComparison) c = lh_compare(setup, NULL, NULL);
     const LhCompareRow *winner = g_ptr_array_index(c->rows, 0);
     const double before = (double)winner->result->makespan_ps;
 
@@ -640,7 +640,7 @@ START_TEST(scenario_out_of_memory_is_a_state)
         scenario_of("{\"schema\": \"longhaul.scenario/1\", \"cluster\": \"dgx-a100-80g:1\","
                     " \"seq_length\": \"8M\", \"schedule\": [\"zigzag\"]}");
     g_autoptr(LhSetup) setup = setup_of(scenario);
-    g_autoptr(LhComparison) c = lh_compare(setup, NULL, NULL, NULL);
+    g_autoptr(LhComparison) c = lh_compare(setup, NULL, NULL);
     const LhCompareRow *row = g_ptr_array_index(c->rows, 0);
 
     ck_assert_int_eq(row->state, LH_ROW_NO_MEMORY);
@@ -664,7 +664,7 @@ START_TEST(scenario_weights_count)
                             cases[i].cluster);
         g_autoptr(LhScenario) scenario = scenario_of(text);
         g_autoptr(LhSetup) setup = setup_of(scenario);
-        g_autoptr(LhComparison) c = lh_compare(setup, NULL, NULL, NULL);
+        g_autoptr(LhComparison) c = lh_compare(setup, NULL, NULL);
 
         ck_assert_uint_eq(lh_setup_weight_bytes(setup), 2 * UINT64_C(405853388800));
         ck_assert_int_eq(((LhCompareRow *)g_ptr_array_index(c->rows, 0))->state, cases[i].state);

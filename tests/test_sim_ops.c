@@ -668,12 +668,12 @@ START_TEST(sim_impossible_ops_are_input_errors)
 END_TEST
 
 static bool
-stop(void *data, uint64_t events, LhTime now_ps)
+stop(void *data, const LhProgress *at)
 {
     uint32_t *calls = data;
 
-    ck_assert_uint_gt(events, 0);
-    ck_assert_int_gt(now_ps, 0);
+    ck_assert_uint_gt(at->events, 0);
+    ck_assert_int_gt(at->now_ps, 0);
     return ++*calls < 1;
 }
 
@@ -684,8 +684,7 @@ START_TEST(sim_can_be_interrupted)
     World w;
 
     world_init(&w, "bench-platform", schedule("ring", &params));
-    w.params.progress = stop;
-    w.params.progress_data = &calls;
+    w.params.task = (LhTask){ .progress = stop, .data = &calls };
     check_failure(&w, LH_ERROR_RUNTIME, (const char *[]){ "interrupted", NULL });
     ck_assert_uint_eq(calls, 1);
 }

@@ -78,7 +78,7 @@ check_point(const LhSweep *sweep, guint index, const char *text)
     const LhSweepPoint *point = g_ptr_array_index(sweep->points, index);
     g_autoptr(LhScenario) scenario = scenario_of(text);
     g_autoptr(LhSetup) setup = lh_setup_new(scenario, NULL);
-    g_autoptr(LhComparison) comparison = lh_compare(setup, NULL, NULL, NULL);
+    g_autoptr(LhComparison) comparison = lh_compare(setup, NULL, NULL);
 
     ck_assert_uint_eq(point->rows->len, comparison->rows->len);
     for (guint i = 0; i < comparison->rows->len; i++) {

@@ -45,11 +45,11 @@ lh_compare_live_came(void *data, const LhCompareRow *row)
 }
 
 bool
-lh_compare_live_progress(void *data, const char *what, uint64_t events, LhTime now_ps)
+lh_compare_live_progress(void *data, const LhProgress *at)
 {
     LhCompareLive *live = data;
 
-    lh_progress_draw(&live->line, what, events, now_ps);
+    lh_progress_draw(&live->line, at);
     show_rows(live);
     return !lh_interrupted();
 }
@@ -68,14 +68,15 @@ lh_compare_live(const LhSetup *setup, const LhCompareOptions *options, double se
                 GError **error)
 {
     LhCompareLive live;
-    const LhHooks hooks = { .progress = lh_compare_live_progress, .progress_data = &live };
     LhCompareOptions how = *options;
     LhComparison *comparison;
 
+    how.task.progress = lh_compare_live_progress;
+    how.task.data = &live;
     how.came = lh_compare_live_came;
     how.came_data = &live;
     lh_compare_live_start(&live, seconds);
-    comparison = lh_compare(setup, &how, &hooks, error);
+    comparison = lh_compare(setup, &how, error);
     lh_compare_live_end(&live);
     return comparison;
 }

@@ -17,15 +17,15 @@ typedef struct {
  * lh_progress_start(). */
 void lh_compare_live_start(LhCompareLive *live, double seconds);
 
-/* For LhCompareOptions.came and LhHooks.progress; @data is the LhCompareLive. */
+/* For LhCompareOptions.came, and of its task; @data is the LhCompareLive. */
 void lh_compare_live_came(void *data, const LhCompareRow *row);
-bool lh_compare_live_progress(void *data, const char *what, uint64_t events, LhTime now_ps);
+bool lh_compare_live_progress(void *data, const LhProgress *at);
 
 /* Wipes what was shown. */
 void lh_compare_live_end(LhCompareLive *live);
 
-/* Compares with progress on a terminal, which takes about @seconds; whom @options tells of rows is
- * this. Caller frees. */
+/* Compares with progress on a terminal, which takes about @seconds; whom @options tells is this.
+ * Caller frees. */
 LhComparison *lh_compare_live(const LhSetup *setup, const LhCompareOptions *options, double seconds,
                               GError **error);
 

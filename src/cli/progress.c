@@ -49,14 +49,14 @@ lh_progress_is_due(LhProgressLine *line)
 }
 
 bool
-lh_progress_draw(void *data, const char *what, uint64_t events, LhTime now_ps)
+lh_progress_draw(void *data, const LhProgress *at)
 {
     LhProgressLine *line = data;
 
     if (lh_progress_is_due(line)) {
-        g_autofree char *count = lh_format_count(events);
-        g_autofree char *simulated = lh_format_time(now_ps);
-        g_autofree char *name = lh_escaped_line(what);
+        g_autofree char *count = lh_format_count(at->events);
+        g_autofree char *simulated = lh_format_time(at->now_ps);
+        g_autofree char *name = lh_escaped_line(at->what);
         g_autofree char *text = NULL;
 
         text = g_strdup_printf("%s: %s events, %s simulated; %s in all", name, count, simulated,
@@ -67,14 +67,13 @@ lh_progress_draw(void *data, const char *what, uint64_t events, LhTime now_ps)
 }
 
 bool
-lh_progress_draw_proof(void *data, const char *what, uint64_t programs, LhTime now_ps)
+lh_progress_draw_proof(void *data, const LhProgress *at)
 {
     LhProgressLine *line = data;
 
-    (void)now_ps;
     if (lh_progress_is_due(line)) {
-        g_autofree char *count = lh_format_count(programs);
-        g_autofree char *name = lh_escaped_line(what);
+        g_autofree char *count = lh_format_count(at->done);
+        g_autofree char *name = lh_escaped_line(at->what);
         g_autofree char *text = NULL;
 
         text = g_strdup_printf("%s: %s programs; %s in all", name, count, line->estimate);

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "scenario/setup.h"
+#include "base/task.h"
 
 typedef struct {
     bool terminal;
@@ -15,10 +15,11 @@ typedef struct {
 
 /* @seconds: what all of it takes, about; see proof/run_time_estimate.h. */
 void lh_progress_start(LhProgressLine *line, double seconds);
-/* An LhProgress; @data is the line. Draws when it is due. */
-bool lh_progress_draw(void *data, const char *what, uint64_t events, LhTime now_ps);
-/* Likewise, of proofs: @programs of the schedule @what. */
-bool lh_progress_draw_proof(void *data, const char *what, uint64_t programs, LhTime now_ps);
+/* The progress of an LhTask that simulates, never false; @data is the line. Draws when it is due.
+ */
+bool lh_progress_draw(void *data, const LhProgress *at);
+/* Likewise, of one that proves. */
+bool lh_progress_draw_proof(void *data, const LhProgress *at);
 /* Whether it takes so long that something is shown: two seconds, off a terminal a minute. */
 bool lh_progress_is_long(const LhProgressLine *line);
 /* Whether it is time to draw: if it is long, ten times a second, off a terminal once a minute.

@@ -28,9 +28,9 @@ set_frame(const LhArtifacts *look, LhReportRun *run, GError **error)
 }
 
 static bool
-look_on(void *data, const char *what, uint64_t events, LhTime now_ps)
+look_on(void *data, const LhProgress *at)
 {
-    lh_progress_draw(data, what, events, now_ps);
+    lh_progress_draw(data, at);
     return !lh_interrupted();
 }
 
@@ -48,7 +48,7 @@ bool
 lh_artifacts_write(const LhArtifacts *look, LhReportRun *run, GError **error)
 {
     LhProgressLine progress;
-    LhHooks hooks = { .progress = look_on, .progress_data = &progress };
+    LhHooks hooks = { .task = { .progress = look_on, .data = &progress } };
     LhTotals totals;
 
     *run = (LhReportRun){ .row = NULL };
@@ -93,11 +93,11 @@ LhCritical *
 lh_artifacts_critical(const LhSetup *setup, const LhReportRun *run, GError **error)
 {
     LhProgressLine progress;
-    const LhHooks hooks = { .progress = look_on, .progress_data = &progress };
+    const LhTask task = { .progress = look_on, .data = &progress };
     LhCritical *critical;
 
     lh_progress_start(&progress, lh_run_time_simulate(run->row->program) * 2 * LH_CRITICAL_TOP);
-    critical = lh_critical_find(setup, run->row, &hooks, error);
+    critical = lh_critical_find(setup, run->row, &task, error);
     lh_progress_end(&progress);
     if (lh_interrupted()) {
         g_clear_pointer(&critical, lh_critical_free);

@@ -310,22 +310,20 @@ ask_about_links(const Question *q, const LhSimResult *result)
     return used;
 }
 
-/* The caller's progress, one thread at a time. */
+/* The caller's task, told by one thread at a time. */
 typedef struct {
-    const LhHooks *hooks; /* NULL: nobody watches */
+    const LhTask *task;
     pthread_mutex_t lock;
 } Relay;
 
 static bool
-relay_progress(void *data, const char *what, uint64_t events, LhTime now_ps)
+relay_progress(void *data, const LhProgress *at)
 {
     Relay *relay = data;
-    bool go_on = true;
+    bool go_on;
 
-    if (relay->hooks == NULL || relay->hooks->progress == NULL)
-        return true;
     pthread_mutex_lock(&relay->lock);
-    go_on = relay->hooks->progress(relay->hooks->progress_data, what, events, now_ps);
+    go_on = lh_task_tell(relay->task, at);
     pthread_mutex_unlock(&relay->lock);
     return go_on;
 }
@@ -364,12 +362,11 @@ find_binding(Question *q)
 }
 
 LhBottleneck *
-lh_bottleneck_find(const LhSetup *setup, const LhProgram *program, guint threads,
-                   const LhHooks *hooks)
+lh_bottleneck_find(const LhSetup *setup, const LhProgram *program, const LhTask *task)
 {
-    Relay relay = { .hooks = hooks };
-    const LhHooks watched = { .progress = relay_progress, .progress_data = &relay };
-    Question q = { .setup = setup, .program = program, .hooks = &watched, .threads = threads };
+    Relay relay = { .task = task };
+    const LhHooks watched = { .task = { .progress = relay_progress, .data = &relay } };
+    Question q = { .setup = setup, .program = program, .hooks = &watched, .threads = task->jobs };
     LhBottleneck *bound;
 
     pthread_mutex_init(&relay.lock, NULL);

@@ -12,10 +12,10 @@ typedef struct {
     GArray *what_ifs;   /* of LhWhatIf: what binds the run comes first, the runner-up second */
 } LhBottleneck;
 
-/* Of @program on the setup's cluster; up to @threads (at least 1) play it, and call @hooks'
- * progress one at a time. NULL if it cannot end or was interrupted. Caller frees. */
-LhBottleneck *lh_bottleneck_find(const LhSetup *setup, const LhProgram *program, guint threads,
-                                 const LhHooks *hooks);
+/* Of @program on the setup's cluster, which as many threads as @task has jobs (at least 1) play.
+ * NULL if it cannot end or was interrupted. Caller frees. */
+LhBottleneck *lh_bottleneck_find(const LhSetup *setup, const LhProgram *program,
+                                 const LhTask *task);
 void lh_bottleneck_free(LhBottleneck *bound);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhBottleneck, lh_bottleneck_free)
 

@@ -30,33 +30,31 @@ rows_by_time(gconstpointer a, gconstpointer b)
 }
 
 typedef struct {
-    const LhHooks *hooks;
+    const LhTask *task;
     bool interrupted;
 } Watch;
 
 static bool
-watch_progress(void *data, const char *what, uint64_t events, LhTime now_ps)
+watch_progress(void *data, const LhProgress *at)
 {
     Watch *watch = data;
 
-    if (watch->hooks != NULL && watch->hooks->progress != NULL && !watch->interrupted)
-        watch->interrupted =
-            !watch->hooks->progress(watch->hooks->progress_data, what, events, now_ps);
+    watch->interrupted = watch->interrupted || !lh_task_tell(watch->task, at);
     return !watch->interrupted;
 }
 
 /* What was asked of some resources alone is no answer. */
 static void
-bound_winner(LhComparison *c, const LhSetup *setup, guint jobs, const LhHooks *hooks)
+bound_winner(LhComparison *c, const LhSetup *setup, const LhTask *task)
 {
     const LhCompareRow *winner = g_ptr_array_index(c->rows, 0);
-    Watch watch = { .hooks = hooks };
-    const LhHooks watched = { .progress = watch_progress, .progress_data = &watch };
+    Watch watch = { .task = task };
+    const LhTask watched = { .jobs = lh_compare_threads(task->jobs, UINT_MAX, setup->network.ranks),
+                             .progress = watch_progress,
+                             .data = &watch };
 
-    if (watch_progress(&watch, winner->name, 0, 0))
-        c->bound =
-            lh_bottleneck_find(setup, winner->program,
-                               lh_compare_threads(jobs, UINT_MAX, setup->network.ranks), &watched);
+    if (watch_progress(&watch, &(LhProgress){ .what = winner->name }))
+        c->bound = lh_bottleneck_find(setup, winner->program, &watched);
     c->interrupted = watch.interrupted;
     if (c->interrupted)
         g_clear_pointer(&c->bound, lh_bottleneck_free);
@@ -85,7 +83,7 @@ lh_compare_least(const LhComparison *c)
 
 /* Of programs that are no schedule's nothing can be changed. */
 static void
-relieve(LhComparison *c, const LhSetup *setup, const LhHooks *hooks)
+relieve(LhComparison *c, const LhSetup *setup, const LhTask *task)
 {
     const LhCompareRow *least = lh_compare_least(c);
 
@@ -93,7 +91,7 @@ relieve(LhComparison *c, const LhSetup *setup, const LhHooks *hooks)
         const LhSchedule *schedule = g_ptr_array_index(setup->schedules, i);
 
         if (schedule->name == least->name)
-            c->reliefs = lh_reliefs(setup, schedule, hooks);
+            c->reliefs = lh_reliefs(setup, schedule, task);
     }
 }
 
@@ -117,16 +115,17 @@ lh_compare_tell_apart(const LhSetup *setup, const LhComparison *c)
 }
 
 LhComparison *
-lh_compare(const LhSetup *setup, const LhCompareOptions *options, const LhHooks *hooks,
-           GError **error)
+lh_compare(const LhSetup *setup, const LhCompareOptions *options, GError **error)
 {
+    static const LhCompareOptions no_options = { 0 };
+    const LhCompareOptions *o = options != NULL ? options : &no_options;
     g_autoptr(LhComparison) c = g_new0(LhComparison, 1);
 
     c->rows = g_ptr_array_new_with_free_func(row_free);
     if (setup->program != NULL)
         g_ptr_array_add(c->rows, lh_compare_row_of_program(setup->program));
-    if (options != NULL && options->also != NULL)
-        g_ptr_array_add(c->rows, lh_compare_row_of_program(options->also));
+    if (o->also != NULL)
+        g_ptr_array_add(c->rows, lh_compare_row_of_program(o->also));
     for (guint i = 0; i < setup->schedules->len; i++)
         g_ptr_array_add(c->rows,
                         lh_compare_row_of_schedule(setup, g_ptr_array_index(setup->schedules, i)));
@@ -134,7 +133,7 @@ lh_compare(const LhSetup *setup, const LhCompareOptions *options, const LhHooks 
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "there is no schedule to compare");
         return NULL;
     }
-    c->interrupted = !lh_compare_play_all(setup, c->rows, options, hooks);
+    c->interrupted = !lh_compare_play_all(setup, c->rows, o);
     g_ptr_array_sort(c->rows, rows_by_time); /* stable: GLib sorts by merging */
     for (guint i = 0; i < c->rows->len; i++) {
         const LhCompareRow *row = g_ptr_array_index(c->rows, i);
@@ -142,11 +141,10 @@ lh_compare(const LhSetup *setup, const LhCompareOptions *options, const LhHooks 
         c->fit_count += row->state == LH_ROW_RAN;
     }
     lh_compare_tell_apart(setup, c);
-    if (c->fit_count > 0 && setup->cost == LH_COST_DEVICE && !c->interrupted &&
-        (options == NULL || !options->no_bound))
-        bound_winner(c, setup, options == NULL ? 0 : options->jobs, hooks);
-    if (c->fit_count == 0 && !c->interrupted && (options == NULL || !options->no_bound))
-        relieve(c, setup, hooks);
+    if (c->fit_count > 0 && setup->cost == LH_COST_DEVICE && !c->interrupted && !o->no_bound)
+        bound_winner(c, setup, &o->task);
+    if (c->fit_count == 0 && !c->interrupted && !o->no_bound)
+        relieve(c, setup, &o->task);
     return g_steal_pointer(&c);
 }
 

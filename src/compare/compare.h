@@ -9,11 +9,11 @@
 
 /* How to compare. */
 typedef struct {
-    guint jobs;    /* simulations at once; 0: as the cores and the memory allow */
+    LhTask task;   /* jobs: simulations at once; 0: as the cores and the memory allow */
     double within; /* leave out what takes more than so many times the shortest time, >= 1; 0: none
                     */
-    /* Called for each row that has run, as they come, on any thread but one at a time; NULL: none.
-     */
+    /* Called for each row that has run, as they come, on any thread but one at a time, nor beside
+     * the task's progress; NULL: none. */
     void (*came)(void *data, const LhCompareRow *row);
     void *came_data;
     bool no_bound; /* neither what binds the winner nor what would help is asked */
@@ -28,13 +28,12 @@ typedef struct {
     LhBottleneck *bound; /* what binds the winner; NULL without one or with free communication */
     LhReliefs *reliefs;  /* what would help the row that needs least, if none fits and some do not;
                             else NULL */
-    bool interrupted;    /* by the hook's progress: some rows, or the bound, are missing */
+    bool interrupted;    /* by the task's progress: some rows, or the bound, are missing */
 } LhComparison;
 
 /* Plays every schedule of the setup, several at once; the comparison is the same however many.
  * @options may be NULL. Caller frees. */
-LhComparison *lh_compare(const LhSetup *setup, const LhCompareOptions *options,
-                         const LhHooks *hooks, GError **error);
+LhComparison *lh_compare(const LhSetup *setup, const LhCompareOptions *options, GError **error);
 void lh_comparison_free(LhComparison *comparison);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhComparison, lh_comparison_free)
 

@@ -22,7 +22,6 @@ typedef struct {
     GPtrArray *rows;
     const guint *order; /* of the rows */
     const LhCompareOptions *options;
-    const LhHooks *hooks;
     _Atomic LhTime limit_ps; /* runs that come this far are left out */
     pthread_mutex_t lock;    /* for what follows, and the caller's functions */
     LhTime best_ps;
@@ -45,15 +44,13 @@ pool_limit(const Pool *pool)
 }
 
 static bool
-report_turn(void *data, const char *what, uint64_t events, LhTime now_ps)
+report_turn(void *data, const LhProgress *at)
 {
     Turn *turn = data;
     Pool *pool = turn->pool;
 
     pthread_mutex_lock(&pool->lock);
-    if (!pool->interrupted && pool->hooks->progress != NULL)
-        pool->interrupted =
-            !pool->hooks->progress(pool->hooks->progress_data, what, events, now_ps);
+    pool->interrupted = pool->interrupted || !lh_task_tell(&pool->options->task, at);
     turn->interrupted = pool->interrupted;
     pthread_mutex_unlock(&pool->lock);
     return !turn->interrupted;
@@ -85,14 +82,13 @@ static void
 play_row(Pool *pool, LhCompareRow *row)
 {
     Turn turn = { .pool = pool };
-    const LhHooks hooks = { .progress = report_turn,
-                            .progress_data = &turn,
+    const LhHooks hooks = { .task = { .progress = report_turn, .data = &turn },
                             .limit_ps = &pool->limit_ps,
                             .ended_ps = &row->ended_ps };
 
     if (row->program == NULL)
         return;
-    if (report_turn(&turn, row->name, 0, 0))
+    if (report_turn(&turn, &(LhProgress){ .what = row->name }))
         lh_compare_play(row, pool->setup, &hooks);
     if (turn.interrupted && row->result == NULL)
         interrupt(row);
@@ -170,23 +166,19 @@ lh_compare_threads(guint asked, guint simulations, uint32_t ranks)
 }
 
 bool
-lh_compare_play_all(const LhSetup *setup, GPtrArray *rows, const LhCompareOptions *options,
-                    const LhHooks *hooks)
+lh_compare_play_all(const LhSetup *setup, GPtrArray *rows, const LhCompareOptions *options)
 {
-    static const LhCompareOptions no_options = { 0 };
-    static const LhHooks no_hooks = { 0 };
-    const LhCompareOptions *o = options != NULL ? options : &no_options;
+    const guint jobs = options->task.jobs;
     g_autofree guint *order = order_rows(rows);
     Pool pool = { .setup = setup,
                   .rows = rows,
                   .order = order,
-                  .options = o,
-                  .hooks = hooks != NULL ? hooks : &no_hooks,
+                  .options = options,
                   .limit_ps = LH_TIME_NEVER,
                   .best_ps = LH_TIME_NEVER };
 
     pthread_mutex_init(&pool.lock, NULL);
-    lh_on_threads_each("compare", lh_compare_threads(o->jobs, rows->len, setup->network.ranks),
+    lh_on_threads_each("compare", lh_compare_threads(jobs, rows->len, setup->network.ranks),
                        rows->len, play_row_at, &pool);
     pthread_mutex_destroy(&pool.lock);
     leave_out_slow(&pool);

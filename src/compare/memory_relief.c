@@ -58,7 +58,7 @@ measure_peak(const LhScenario *scenario, uint64_t *peak_bytes, uint64_t *limit_b
 typedef struct {
     const LhScenario *base;
     const LhSetup *setup; /* of the case */
-    const LhHooks *hooks;
+    const LhTask *task;   /* may be NULL */
     LhReliefs *reliefs;
     bool interrupted;
 } Relief;
@@ -125,8 +125,7 @@ try_change(Relief *r, LhReliefKind kind, const Change *changes, guint count)
     uint64_t peak_bytes, limit_bytes;
     LhRelief *relief;
 
-    if (r->hooks != NULL && r->hooks->progress != NULL && !r->interrupted)
-        r->interrupted = !r->hooks->progress(r->hooks->progress_data, "memory", 0, 0);
+    r->interrupted = r->interrupted || !lh_task_tell(r->task, &(LhProgress){ .what = "memory" });
     if (r->interrupted)
         return;
     for (guint i = 0; i < count; i++) {
@@ -309,11 +308,11 @@ measure_case(LhReliefs *reliefs, const LhScenario *scenario)
 }
 
 LhReliefs *
-lh_reliefs_of(const LhScenario *scenario, const LhHooks *hooks)
+lh_reliefs_of(const LhScenario *scenario, const LhTask *task)
 {
     g_autoptr(LhReliefs) reliefs = g_new0(LhReliefs, 1);
     g_autoptr(LhSetup) setup = lh_setup_new(scenario, NULL);
-    Relief r = { .base = scenario, .setup = setup, .hooks = hooks, .reliefs = reliefs };
+    Relief r = { .base = scenario, .setup = setup, .task = task, .reliefs = reliefs };
 
     reliefs->tried = g_ptr_array_new_with_free_func(relief_free);
     if (setup == NULL || setup->cost != LH_COST_DEVICE || !measure_case(reliefs, scenario))
@@ -330,7 +329,7 @@ lh_reliefs_of(const LhScenario *scenario, const LhHooks *hooks)
 }
 
 LhReliefs *
-lh_reliefs(const LhSetup *setup, const LhSchedule *schedule, const LhHooks *hooks)
+lh_reliefs(const LhSetup *setup, const LhSchedule *schedule, const LhTask *task)
 {
     g_autoptr(LhScenario) scenario = lh_scenario_copy(setup->scenario);
     g_autofree char *length = g_strdup_printf("%" PRIu64, setup->params.attention.seq_length);
@@ -338,7 +337,7 @@ lh_reliefs(const LhSetup *setup, const LhSchedule *schedule, const LhHooks *hook
     lh_scenario_replace(scenario, "schedule", schedule->name);
     if (setup->documents == NULL) /* as long as it is, on more GPUs, too */
         lh_scenario_replace(scenario, "seq_length", length);
-    return lh_reliefs_of(scenario, hooks);
+    return lh_reliefs_of(scenario, task);
 }
 
 void

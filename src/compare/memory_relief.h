@@ -37,13 +37,13 @@ typedef struct {
 
 /*
  * Of the scenario of @setup with @schedule, which does not fit: the same sequences in a step, on as
- * many GPUs or more. NULL if it has no program, or fits, or @hooks (may be NULL) say that it is
+ * many GPUs or more, on this thread. NULL if it has no program, or fits, or @task (may be NULL) is
  * interrupted. Caller frees.
  */
-LhReliefs *lh_reliefs(const LhSetup *setup, const LhSchedule *schedule, const LhHooks *hooks);
+LhReliefs *lh_reliefs(const LhSetup *setup, const LhSchedule *schedule, const LhTask *task);
 
 /* Likewise of @scenario, of which all sizes are given. */
-LhReliefs *lh_reliefs_of(const LhScenario *scenario, const LhHooks *hooks);
+LhReliefs *lh_reliefs_of(const LhScenario *scenario, const LhTask *task);
 void lh_reliefs_free(LhReliefs *reliefs);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhReliefs, lh_reliefs_free)
 

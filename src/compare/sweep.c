@@ -182,11 +182,9 @@ refused_rows(const LhSweep *sweep, const char *reason)
 }
 
 static bool
-sweep_progress(void *data, const char *what, uint64_t events, LhTime now_ps)
+sweep_progress(void *data, const LhProgress *at)
 {
-    (void)what;
-    (void)events;
-    (void)now_ps;
+    (void)at;
     return sweep_goes_on(data);
 }
 
@@ -194,8 +192,8 @@ sweep_progress(void *data, const char *what, uint64_t events, LhTime now_ps)
 static GPtrArray *
 compare_point(LhSweepRun *run, guint index)
 {
-    const LhCompareOptions how = { .jobs = 1, .no_bound = true };
-    const LhHooks hooks = { .progress = sweep_progress, .progress_data = run };
+    const LhTask task = { .jobs = 1, .progress = sweep_progress, .data = run };
+    const LhCompareOptions how = { .task = task, .no_bound = true };
     g_autoptr(LhScenario) scenario =
         lh_sweep_point_scenario(run->sweep, run->query->scenario, index);
     g_autoptr(GError) error = NULL;
@@ -204,7 +202,7 @@ compare_point(LhSweepRun *run, guint index)
 
     /* Files may have changed since the first pass. */
     if (setup != NULL && lh_prove_setup(setup, LH_PROVE_TO_SIMULATE, &error))
-        comparison = lh_compare(setup, &how, &hooks, &error);
+        comparison = lh_compare(setup, &how, &error);
     if (comparison == NULL)
         return take_failure(run, &error) ? NULL : refused_rows(run->sweep, error->message);
     return comparison->interrupted ? NULL : run->query->cells->rows(setup, comparison);

@@ -23,8 +23,7 @@ static LhTime
 makespan_at(const LhSetup *setup, const LhProgram *program, const LhNetwork *network,
             LhTime otherwise, const LhHooks *hooks)
 {
-    const LhHooks watched = { .progress = hooks != NULL ? hooks->progress : NULL,
-                              .progress_data = hooks != NULL ? hooks->progress_data : NULL };
+    const LhHooks watched = { .task = hooks != NULL ? hooks->task : (LhTask){ 0 } };
     g_autoptr(LhSimResult) end = lh_setup_simulate(setup, program, network, NULL, &watched, NULL);
 
     return end != NULL ? end->makespan_ps : otherwise;

@@ -14,7 +14,7 @@ typedef struct {
 
 typedef struct {
     LhCriticalOf of;
-    const LhHooks *hooks;
+    const LhTask *task; /* may be NULL */
     LhCritical *answer;
     GArray **labels;   /* by rank: of Label, by op */
     GHashTable *known; /* of groups: key to index + 1 */
@@ -240,14 +240,12 @@ play_faster(const PathSearch *s, LhSpeedUp *what, GError **error)
 {
     const LhTime makespan_ps = s->answer->makespan_ps;
     Faster faster = { s, what };
-    LhHooks hooks = { .time_share = share_of_op, .time_share_data = &faster };
+    const LhHooks hooks = { .task = s->task != NULL ? *s->task : (LhTask){ 0 },
+                            .time_share = share_of_op,
+                            .time_share_data = &faster };
     g_autoptr(LhSimResult) result = NULL;
     LhTime follows_ps;
 
-    if (s->hooks != NULL) {
-        hooks.progress = s->hooks->progress;
-        hooks.progress_data = s->hooks->progress_data;
-    }
     result = lh_setup_simulate(s->of.setup, s->of.program, NULL, NULL, &hooks, error);
     if (result == NULL)
         return false;
@@ -435,15 +433,14 @@ search_end(PathSearch *s)
 }
 
 LhCritical *
-lh_critical_find(const LhSetup *setup, const LhCompareRow *row, const LhHooks *hooks,
-                 GError **error)
+lh_critical_find(const LhSetup *setup, const LhCompareRow *row, const LhTask *task, GError **error)
 {
     PathSearch s = { .of = { .setup = setup,
                              .program = row->program,
                              .makespan_ps = row->result->makespan_ps,
                              .path = row->result->path,
                              .precedence = row->result->precedence },
-                     .hooks = hooks };
+                     .task = task };
     g_autoptr(LhCritical) c = NULL;
     bool found;
 

@@ -82,9 +82,9 @@ lh_critical_hooks(LhHooks *hooks)
     hooks->precedence = true;
 }
 
-/* Of a row that ran so. LH_ERROR_RUNTIME if a run that is played again fails or is interrupted.
- * Caller frees. */
-LhCritical *lh_critical_find(const LhSetup *setup, const LhCompareRow *row, const LhHooks *hooks,
+/* Of a row that ran so; @task (may be NULL) is told of the runs that are played again, one after
+ * the other. LH_ERROR_RUNTIME if one of them fails or is interrupted. Caller frees. */
+LhCritical *lh_critical_find(const LhSetup *setup, const LhCompareRow *row, const LhTask *task,
                              GError **error);
 
 /* The same of a run that cannot be played again: no saving is known. Caller frees. */

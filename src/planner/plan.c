@@ -382,11 +382,9 @@ plan_sha256(const Plan *plan)
 /* ---- searches ---- */
 
 static bool
-search_progress(void *data, const char *what, uint64_t events, LhTime now_ps)
+search_progress(void *data, const LhProgress *at)
 {
-    (void)what;
-    (void)events;
-    (void)now_ps;
+    (void)at;
     return plan_goes_on(data);
 }
 
@@ -394,7 +392,9 @@ search_progress(void *data, const char *what, uint64_t events, LhTime now_ps)
 static void
 find_bound(Plan *plan, LhPlanCluster *cluster)
 {
-    const LhHooks hooks = { .progress = search_progress, .progress_data = plan };
+    const LhTask task = { .jobs = lh_plan_threads(plan->query->jobs, cluster->space),
+                          .progress = search_progress,
+                          .data = plan };
     const LhPlanWay *way = lh_plan_best_way(cluster);
     g_autoptr(LhProgram) program = NULL;
     LhPlanCase c;
@@ -402,8 +402,7 @@ find_bound(Plan *plan, LhPlanCluster *cluster)
     if (way == NULL || !lh_plan_case_init(&c, cluster->space, way->point, NULL))
         return;
     program = lh_plan_case_program(&c, NULL);
-    cluster->bound = lh_bottleneck_find(&c.setup, program,
-                                        lh_plan_threads(plan->query->jobs, cluster->space), &hooks);
+    cluster->bound = lh_bottleneck_find(&c.setup, program, &task);
     if (plan->interrupted)
         g_clear_pointer(&cluster->bound, lh_bottleneck_free);
 }
@@ -413,7 +412,7 @@ find_bound(Plan *plan, LhPlanCluster *cluster)
 static void
 find_reliefs(Plan *plan, LhPlanCluster *cluster)
 {
-    const LhHooks hooks = { .progress = search_progress, .progress_data = plan };
+    const LhTask task = { .progress = search_progress, .data = plan };
     const GArray *misses = cluster->search->misses;
     g_autoptr(LhScenario) s = NULL;
 
@@ -428,7 +427,7 @@ find_reliefs(Plan *plan, LhPlanCluster *cluster)
     }
     s = lh_plan_point_scenario(cluster->space, cluster->relieved);
     if (s != NULL)
-        cluster->reliefs = lh_reliefs_of(s, &hooks);
+        cluster->reliefs = lh_reliefs_of(s, &task);
 }
 
 static bool

@@ -100,11 +100,9 @@ estimate_closely(const LhSearchPool *pool, const LhPlanCase *c, const LhProgram 
 }
 
 static bool
-search_goes_on(void *data, const char *what, uint64_t events, LhTime now_ps)
+search_goes_on(void *data, const LhProgress *at)
 {
-    (void)what;
-    (void)events;
-    (void)now_ps;
+    (void)at;
     return lh_search_report(data);
 }
 
@@ -116,8 +114,7 @@ simulate(LhSearchPool *pool, const LhPlanCase *c, const LhProgram *program, LhLo
     LhPlanOutcome *outcome = &turn->outcome;
     LhTime ended_ps = 0;
     g_autoptr(GArray) tails = cut_ps == LH_TIME_NEVER ? NULL : lh_plan_estimate_tails(c, program);
-    const LhHooks hooks = { .progress = search_goes_on,
-                            .progress_data = pool,
+    const LhHooks hooks = { .task = { .progress = search_goes_on, .data = pool },
                             .limit_ps = limit_ps,
                             .tails = tails,
                             .ended_ps = &ended_ps };

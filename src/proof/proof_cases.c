@@ -336,8 +336,9 @@ prove_ranks(Prover *v, uint64_t ranks, GError **error)
     else if (!prove_modules(v, (uint32_t)ranks, error))
         return false;
     lh_proof_tasks_verify(v->proven, v->tasks);
-    if (v->params->progress != NULL && v->seconds == NULL)
-        v->params->progress(v->params->progress_data, v->schedule->name, v->proven->programs, 0);
+    if (v->seconds == NULL)
+        lh_task_tell(&v->params->task,
+                     &(LhProgress){ .what = v->schedule->name, .done = v->proven->programs });
     outcome = v->built == 0                         ? v->proven->refused
               : v->proven->findings->len > findings ? v->proven->unproven
                                                     : v->proven->proven;

@@ -12,9 +12,9 @@
 typedef struct {
     const LhScenario *scenario;
     LhSources sources;
-    unsigned passes;     /* bit LhPass: asked for */
-    LhProgress progress; /* told of the programs proven so far, at time 0; may be NULL */
-    void *progress_data;
+    unsigned passes; /* bit LhPass: asked for */
+    LhTask task;     /* told of the schedule and its programs proven so far; proofs go on all the
+                        same, on every core */
 } LhProveParams;
 
 /* Proves @schedule for the numbers of @ranks (uint64_t). NULL only for a scenario that contradicts

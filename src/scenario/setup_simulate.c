@@ -2,19 +2,6 @@
 
 #include "scenario/setup_weights.h"
 
-typedef struct {
-    const LhHooks *hooks;
-    const char *what;
-} Progress;
-
-static bool
-report_progress(void *data, uint64_t events, LhTime now_ps)
-{
-    const Progress *p = data;
-
-    return p->hooks->progress(p->hooks->progress_data, p->what, events, now_ps);
-}
-
 LhSimParams
 lh_setup_sim_params(const LhSetup *setup, const LhProgram *program)
 {
@@ -38,7 +25,6 @@ LhSimResult *
 lh_setup_simulate(const LhSetup *setup, const LhProgram *program, const LhNetwork *network,
                   const LhDevice *device, const LhHooks *hooks, GError **error)
 {
-    Progress progress = { hooks, program->name };
     LhSimParams params = lh_setup_sim_params(setup, program);
 
     if (network != NULL)
@@ -60,8 +46,7 @@ lh_setup_simulate(const LhSetup *setup, const LhProgram *program, const LhNetwor
         params.limit_ps = hooks->limit_ps;
         params.tails = hooks->tails;
         params.ended_ps = hooks->ended_ps;
-        params.progress = hooks->progress != NULL ? report_progress : NULL;
-        params.progress_data = &progress;
+        params.task = hooks->task;
     }
     return lh_simulate(&params, error);
 }

@@ -5,12 +5,8 @@
 
 #include "scenario/setup.h"
 
-/* Called now and then by long runs: false aborts. */
-typedef bool (*LhProgress)(void *data, const char *what, uint64_t events, LhTime now_ps);
-
 typedef struct {
-    LhProgress progress; /* may be NULL */
-    void *progress_data;
+    LhTask task;             /* as LhSimParams has it */
     LhTimelineSink timeline; /* may be NULL */
     void *timeline_data;
     uint32_t timeline_stride; /* as LhSimParams has it */

@@ -221,10 +221,13 @@ work_off_news(LhEngine *e)
 static void
 report_progress(LhEngine *e, uint64_t *reported)
 {
-    if (e->params->progress == NULL || e->events - *reported < PROGRESS_EVENTS)
+    LhProgress at = { .what = e->params->program->name };
+
+    if (e->events - *reported < PROGRESS_EVENTS)
         return;
-    *reported = e->events;
-    if (!e->params->progress(e->params->progress_data, e->events, e->now + e->skipped_ps))
+    *reported = at.events = e->events;
+    at.now_ps = e->now + e->skipped_ps;
+    if (!lh_task_tell(&e->params->task, &at))
         g_set_error(&e->error, LH_ERROR, LH_ERROR_RUNTIME, "interrupted");
 }
 

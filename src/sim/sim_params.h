@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include "base/task.h"
 #include "model/framework.h"
 #include "program/program.h"
 #include "program/timeline.h"
@@ -60,10 +61,9 @@ typedef struct {
      * of a collective's closed form the least of its members' shares. NULL: all of it. */
     double (*time_share)(void *data, uint32_t rank, uint32_t op);
     void *time_share_data;
-    /* Called now and then with events so far and simulated time; false aborts the run. NULL: none.
-     */
-    bool (*progress)(void *data, uint64_t events, LhTime now_ps);
-    void *progress_data;
+    /* Told now and then of the program, events and simulated time, on the thread of the run, of
+     * which there is one whatever its jobs. */
+    LhTask task;
     /* A run that takes longer is abandoned, with an error; other threads may lower it. NULL: none.
      */
     const _Atomic LhTime *limit_ps;

@@ -43,11 +43,9 @@ lh_synthesis_free(LhSynthesis *s)
  */
 
 static bool
-plays_on(void *data, const char *what, uint64_t events, LhTime now_ps)
+plays_on(void *data, const LhProgress *at)
 {
-    (void)what;
-    (void)events;
-    (void)now_ps;
+    (void)at;
     return lh_synth_goes_on(data);
 }
 
@@ -56,7 +54,7 @@ static void
 play_published(void *data, guint index)
 {
     LhSynthSearch *s = data;
-    const LhHooks hooks = { .progress = plays_on, .progress_data = s };
+    const LhHooks hooks = { .task = { .progress = plays_on, .data = s } };
     LhCompareRow *row;
 
     if (!lh_synth_goes_on(s))

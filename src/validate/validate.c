@@ -89,7 +89,7 @@ execute_case(const LhValidateJob *job, LhValidateCase *c, int64_t count, GError 
 static bool
 measures_on(const LhValidateJob *job)
 {
-    if (job->params->go_on != NULL && !job->params->go_on())
+    if (!lh_task_tell(&job->params->task, &(LhProgress){ 0 }))
         job->validated->interrupted = true;
     return !job->validated->interrupted;
 }

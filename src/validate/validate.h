@@ -23,9 +23,9 @@ typedef struct {
      * NULL. False with @error ends it. */
     bool (*predicted)(void *data, const LhValidated *validated, GError **error);
     void *predicted_data;
-    /* Asked before each run, of one process alone: false ends it with what was measured. NULL:
-     * always true. */
-    bool (*go_on)(void);
+    /* Of one process alone: asked before each run, and ends it with what was measured; and while
+     * times are predicted, before which there is nothing to tell. Its jobs are not read. */
+    LhTask task;
 } LhValidateParams;
 
 /* Predicts every schedule of the setup, then runs them: in rounds of one run each, whose order is

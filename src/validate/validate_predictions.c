@@ -50,21 +50,16 @@ take_rank(const LhValidateJob *job, LhValidateCase *c, GError **error)
 }
 
 static bool
-predicts_on(void *data, const char *what, uint64_t events, LhTime now_ps)
+predicts_on(const LhValidateJob *job)
 {
-    const LhValidateJob *job = data;
-
-    (void)what;
-    (void)events;
-    (void)now_ps;
-    return job->params->go_on == NULL || job->params->go_on();
+    return lh_task_tell(&job->params->task, &(LhProgress){ 0 });
 }
 
 /* Before everything is predicted there is nothing to tell. */
 static bool
 fail_prediction(const LhValidateJob *job, const LhValidateCase *c, GError **error)
 {
-    if (predicts_on((void *)job, NULL, 0, 0)) {
+    if (predicts_on(job)) {
         g_prefix_error(error, "%s: ", c->row->schedule);
         return false;
     }
@@ -77,14 +72,13 @@ fail_prediction(const LhValidateJob *job, const LhValidateCase *c, GError **erro
 static bool
 predict_case(const LhValidateJob *job, LhValidateCase *c, GError **error)
 {
-    const LhHooks hooks = { .timeline = lh_attribution_collect,
-                            .timeline_data = c->joined.predicted,
-                            .progress = predicts_on,
-                            .progress_data = (void *)job };
+    const LhHooks hooks = { .task = job->params->task,
+                            .timeline = lh_attribution_collect,
+                            .timeline_data = c->joined.predicted };
     g_autoptr(LhSimResult) sim = NULL;
 
     sim = lh_setup_simulate(job->setup, c->program, NULL, NULL, &hooks, error);
-    if (sim == NULL || !predicts_on((void *)job, NULL, 0, 0))
+    if (sim == NULL || !predicts_on(job))
         return fail_prediction(job, c, error);
     g_array_sort(c->joined.predicted, lh_timeline_by_rank_and_op);
     c->joined.meetings = lh_pairing_new(c->program, c->joined.predicted);

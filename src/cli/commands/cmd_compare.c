@@ -220,7 +220,7 @@ run_compare(const LhCommandLine *line, GError **error)
     g_autoptr(LhSetup) setup = NULL;
     g_autoptr(LhComparison) comparison = NULL;
     g_autoptr(GString) out = g_string_new(NULL);
-    LhCompareOptions how = { .jobs = (guint)o->jobs };
+    LhCompareOptions how = { .task.jobs = (guint)o->jobs };
     g_autoptr(LhSynthesis) found = NULL;
     double seconds;
 

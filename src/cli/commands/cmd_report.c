@@ -85,7 +85,7 @@ compare(const LhCommandLine *line, GError **error)
     if (!lh_run_time_check(seconds, o->max_work_ps, error))
         return LH_ANSWER_FAILED;
     comparison =
-        lh_compare_live(setup, &(LhCompareOptions){ .jobs = (guint)o->jobs }, seconds, error);
+        lh_compare_live(setup, &(LhCompareOptions){ .task.jobs = (guint)o->jobs }, seconds, error);
     if (comparison == NULL || !lh_compare_live_check(comparison, error) ||
         !lh_compare_page_write(line, setup, comparison, &page, error))
         return LH_ANSWER_FAILED;

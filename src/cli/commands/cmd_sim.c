@@ -193,12 +193,12 @@ print_critical(const LhCommandLine *line, const LhSetup *setup, const LhCompareR
     const SimOptions *o = line->options;
     const LhStamp stamp = lh_command_stamp(line);
     LhProgressLine progress;
-    const LhHooks hooks = { .progress = lh_progress_draw, .progress_data = &progress };
+    const LhTask task = { .progress = lh_progress_draw, .data = &progress };
     g_autoptr(LhCritical) critical = NULL;
     g_autoptr(LhTable) table = NULL;
 
     lh_progress_start(&progress, 0);
-    critical = lh_critical_find(setup, row, &hooks, error);
+    critical = lh_critical_find(setup, row, &task, error);
     lh_progress_end(&progress);
     if (critical == NULL)
         return false;
@@ -280,8 +280,7 @@ simulate(const LhSetup *setup, Watchers *to, bool critical)
     const bool ops = to->timeline != NULL || to->trace != NULL;
     const bool memory = to->memory != NULL || to->envelope != NULL || to->trace != NULL;
     LhProgressLine progress;
-    LhHooks hooks = { .progress = lh_progress_draw,
-                      .progress_data = &progress,
+    LhHooks hooks = { .task = { .progress = lh_progress_draw, .data = &progress },
                       .timeline = ops ? tell_op : NULL,
                       .timeline_data = to,
                       .memory = memory ? tell_memory : NULL,

@@ -462,8 +462,10 @@ is_alone(const LhCommandLine *line)
 }
 
 static bool
-goes_on(void)
+goes_on(void *data, const LhProgress *at)
 {
+    (void)data;
+    (void)at;
     return !lh_interrupted();
 }
 
@@ -479,7 +481,7 @@ run_validate(const LhCommandLine *line, GError **error)
         .deadline_us = o->deadline_ps / LH_PS_PER_US,
         .pin = lh_backends[o->backend] == &lh_backend_cpu && o->replay_rank == NULL,
         .predicted = write_prediction,
-        .go_on = is_alone(line) ? goes_on : NULL,
+        .task = { .progress = is_alone(line) ? goes_on : NULL },
     };
     g_autoptr(LhSetup) setup = NULL;
     g_autoptr(LhValidated) validated = NULL;
@@ -496,7 +498,7 @@ run_validate(const LhCommandLine *line, GError **error)
     if (line->saved != NULL)
         return show_saved(&job, error);
     params.predicted_data = &job;
-    if (params.go_on != NULL)
+    if (params.task.progress != NULL)
         lh_interrupt_listen();
     validated = lh_validate(setup, &params, error);
     if (validated == NULL)

@@ -165,12 +165,10 @@ prove_all(const LhCommandLine *line, LhProveParams *params, const GArray *ranks,
     if (!lh_run_time_check(seconds, o->max_work_ps, error))
         return false;
     lh_progress_start(&progress, seconds);
-    params->progress = lh_progress_draw_proof;
-    params->progress_data = &progress;
+    params->task = (LhTask){ .progress = lh_progress_draw_proof, .data = &progress };
     ok = prove_each(params, ranks, schedules, report, error);
     lh_progress_end(&progress);
-    params->progress = NULL;
-    params->progress_data = NULL;
+    params->task = (LhTask){ 0 };
     return ok;
 }
 
