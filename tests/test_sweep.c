@@ -33,7 +33,7 @@ static LhSweep *
 sweep_try(const LhScenario *scenario, guint jobs, const char *file, GError **error)
 {
     const LhSweepQuery query = {
-        .scenario = scenario, .cells = &lh_sweep_cells, .jobs = jobs, .points_file = file
+        .scenario = scenario, .cells = &lh_sweep_cells, .task.jobs = jobs, .points_file = file
     };
 
     return lh_sweep(&query, error);

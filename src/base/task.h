@@ -20,9 +20,10 @@ typedef struct {
 } LhProgress;
 
 /*
- * @progress is called now and then; false ends the work, which its result says. It is called on any
- * thread of the work, under a lock of it: one at a time, and nothing of the same work may be begun
- * or asked within. Once it was false, it may be called again, by threads that had not heard.
+ * @progress is called now and then; false ends the work, and what came of it says so. Unless the
+ * field says otherwise, any thread of the work calls it, but one at a time, with a lock of the work
+ * held: it asks for nothing of that work, and does not take long. Once it was false it may be
+ * called again, by runs that have not heard of that.
  */
 typedef struct {
     guint jobs;                                         /* threads; 0: as the work chooses */
@@ -30,8 +31,8 @@ typedef struct {
     void *data;
 } LhTask;
 
-/* False if whom @task tells ends it. @task may be NULL. Threads of one task call this one at a
- * time. */
+/* False if whom @task tells ends it. @task may be NULL. Takes no lock: that is the caller's, which
+ * knows what else it guards. */
 static inline bool
 lh_task_tell(const LhTask *task, const LhProgress *at)
 {

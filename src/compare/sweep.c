@@ -47,11 +47,10 @@ sweep_goes_on(LhSweepRun *run)
     bool interrupted;
 
     pthread_mutex_lock(&run->lock);
-    if (!run->interrupted && run->failure == NULL && run->query->progress != NULL) {
-        const LhSweepProgress progress = { .points = run->sweep->points->len, .done = run->done };
-
-        run->interrupted = !run->query->progress(run->query->progress_data, &progress);
-    }
+    if (!run->interrupted && run->failure == NULL)
+        run->interrupted =
+            !lh_task_tell(&run->query->task,
+                          &(LhProgress){ .done = run->done, .total = run->sweep->points->len });
     interrupted = run->interrupted || run->failure != NULL;
     pthread_mutex_unlock(&run->lock);
     return !interrupted;
@@ -255,19 +254,18 @@ static bool
 sweep_all(LhSweepRun *run, GError **error)
 {
     LhSweep *sweep = run->sweep;
-    const guint count = sweep->points->len;
+    const guint count = sweep->points->len, jobs = run->query->task.jobs;
     guint threads;
 
     run->ready = g_new0(LhSweepReady, count);
-    lh_on_threads_each("sweep", run->query->jobs > 0 ? run->query->jobs : g_get_num_processors(),
-                       count, make_ready, run);
+    lh_on_threads_each("sweep", jobs > 0 ? jobs : g_get_num_processors(), count, make_ready, run);
     if (run->failure != NULL || run->interrupted || !keep_setup(run, error))
         return run->failure == NULL && run->interrupted;
     sweep->query_sha256 = sweep_sha256(run);
     if (!lh_sweep_open_files(run, error) ||
         !lh_run_time_check(all_work(run), run->query->max_work_ps, error))
         return false;
-    threads = lh_compare_threads(run->query->jobs, count, most_ranks(run));
+    threads = lh_compare_threads(jobs, count, most_ranks(run));
     lh_on_threads_each("sweep", threads, run->mine->len - run->first, take_point, run);
     lh_sweep_write_done(run); /* what shards had last */
     return run->journal == NULL || lh_append_log_close(g_steal_pointer(&run->journal), error);

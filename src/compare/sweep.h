@@ -9,11 +9,6 @@
 #define LH_SWEEP_LINES_SCHEMA "longhaul.sweep-points/1"
 #define LH_SWEEP_POINTS_MAX 4096
 
-/* How far a sweep is. */
-typedef struct {
-    guint points, done;
-} LhSweepProgress;
-
 /* What reports say of a comparison, as texts: rows of cells, in the same columns for all points. */
 typedef struct {
     char **(*columns)(const LhSetup *setup); /* their keys; caller frees */
@@ -25,16 +20,15 @@ typedef struct {
 typedef struct {
     const LhScenario *scenario; /* with a list of values for some fields */
     const LhSweepCells *cells;  /* their columns have "state" and "reason" */
-    guint jobs;                 /* points at once; 0: as the cores and the memory allow */
-    LhTime max_work_ps;         /* as lh_run_time_check() */
-    const char *points_file;    /* remembers what was found, to go on from; NULL: none */
+    /* Jobs: points at once; 0: as the cores and the memory allow. Told of the points that are done
+     * of all. */
+    LhTask task;
+    LhTime max_work_ps;      /* as lh_run_time_check() */
+    const char *points_file; /* remembers what was found, to go on from; NULL: none */
     /* Of a sweep that is cut into shards, each with a file of points of its own, named by
      * lh_sweep_shard_file(). @shards, 0: it is not. @shard from 1: only points of that one are
      * looked at; 0: what their files have is put together, and the rest is looked at. */
     guint shard, shards;
-    /* Called now and then, on any thread but one at a time; false interrupts. NULL: none. */
-    bool (*progress)(void *data, const LhSweepProgress *progress);
-    void *progress_data;
 } LhSweepQuery;
 
 /* One combination. */

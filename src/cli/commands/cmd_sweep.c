@@ -13,6 +13,7 @@
 #include "report/page/sweep_page.h"
 #include "report/text/describe_sweep.h"
 
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -76,13 +77,13 @@ static const LhField sweep_options[] = {
 /* ---- on a terminal ---- */
 
 static bool
-draw_progress(void *data, const LhSweepProgress *progress)
+draw_progress(void *data, const LhProgress *at)
 {
     LhProgressLine *line = data;
 
     if (lh_progress_is_due(line)) {
         g_autofree char *text =
-            g_strdup_printf("%u of %u points", progress->done, progress->points);
+            g_strdup_printf("%" PRIu64 " of %" PRIu64 " points", at->done, at->total);
 
         lh_progress_draw_text(line, text);
     }
@@ -184,15 +185,15 @@ sweep(const LhCommandLine *line, guint shard, guint shards, GError **error)
 {
     const SweepOptions *o = line->options;
     LhProgressLine live;
-    const LhSweepQuery query = { .scenario = line->scenario,
-                                 .cells = &lh_sweep_cells,
-                                 .jobs = (guint)o->jobs,
-                                 .max_work_ps = o->max_work_ps,
-                                 .points_file = o->points,
-                                 .shard = shard,
-                                 .shards = shards,
-                                 .progress = draw_progress,
-                                 .progress_data = &live };
+    const LhSweepQuery query = {
+        .scenario = line->scenario,
+        .cells = &lh_sweep_cells,
+        .task = { .jobs = (guint)o->jobs, .progress = draw_progress, .data = &live },
+        .max_work_ps = o->max_work_ps,
+        .points_file = o->points,
+        .shard = shard,
+        .shards = shards
+    };
     LhSweep *result;
 
     lh_progress_start(&live, 0);
