@@ -568,7 +568,7 @@ random_fields(uint64_t seed)
 static void
 hold_bound(const Case *c, const char *fields, uint64_t seed)
 {
-    const LhSynthOptions options = { .budget = 2, .seed = seed, .moves = 300, .threads = 1 };
+    const LhSynthOptions options = { .budget = 2, .seed = seed, .moves = 300, .task.jobs = 1 };
     g_autoptr(GError) error = NULL;
     g_autoptr(LhSynthesis) s = lh_synth(c->setup, &options, &error);
 
@@ -703,7 +703,7 @@ START_TEST(cells_are_what_runs)
 {
     for (int both = 0; both < 2; both++) {
         Case c = both != 0 ? case_of(SMALL ", \"pass\": \"both\"") : forward_of(SMALL);
-        const LhSynthOptions options = { .budget = 12, .moves = 3000, .threads = 2 };
+        const LhSynthOptions options = { .budget = 12, .moves = 3000, .task.jobs = 2 };
         g_autoptr(LhSynthesis) s = synth(&c, &options);
 
         ck_assert_int_eq(s->origin, LH_SYNTH_FOUND);
@@ -722,9 +722,9 @@ START_TEST(threads_change_nothing)
     g_autoptr(LhSynthesis) two = NULL;
     g_autoptr(LhSynthesis) other = NULL;
 
-    options.threads = 1;
+    options.task.jobs = 1;
     one = synth(&c, &options);
-    options.threads = 2;
+    options.task.jobs = 2;
     two = synth(&c, &options);
     ck_assert_int_eq(one->origin, LH_SYNTH_FOUND);
     {
@@ -751,7 +751,7 @@ find_and_run(bool backward)
     Case c = pass_of(SMALL, backward);
     const LhSynthOptions options = { .budget = 16,
                                      .moves = 10000 / MIN(test_every(), 4),
-                                     .threads = 2 };
+                                     .task.jobs = 2 };
     g_autoptr(LhSynthesis) s = synth(&c, &options);
     g_autoptr(GString) text = text_of(s->best->program);
     g_autoptr(LhProgram) read = lh_program_parse("synth", text->str, text->len, NULL);
@@ -833,7 +833,7 @@ END_TEST
 START_TEST(alone_the_best_candidate_is_the_answer)
 {
     Case c = forward_of(SMALL);
-    LhSynthOptions options = { .budget = 4, .moves = 2000, .threads = 2 };
+    LhSynthOptions options = { .budget = 4, .moves = 2000, .task.jobs = 2 };
     g_autoptr(LhSynthesis) beside = synth(&c, &options);
     g_autoptr(LhSynthesis) alone = NULL;
 
@@ -861,7 +861,7 @@ peak_of(const LhSimResult *result)
 START_TEST(keeps_the_memory_limit)
 {
     Case c = forward_of(SMALL);
-    LhSynthOptions options = { .budget = 8, .moves = 2000, .threads = 2 };
+    LhSynthOptions options = { .budget = 8, .moves = 2000, .task.jobs = 2 };
     g_autoptr(LhSynthesis) free_one = synth(&c, &options);
     g_autoptr(LhSynthesis) limited = NULL;
     g_autoptr(GError) error = NULL;
@@ -877,11 +877,11 @@ START_TEST(keeps_the_memory_limit)
 END_TEST
 
 static bool
-stop(void *data, const LhSynthProgress *progress)
+stop(void *data, const LhProgress *at)
 {
     uint32_t *calls = data;
 
-    (void)progress;
+    (void)at;
     return ++*calls < 12;
 }
 
@@ -889,9 +889,9 @@ START_TEST(an_interrupted_search_has_an_answer)
 {
     Case c = forward_of(SMALL);
     uint32_t calls = 0;
-    const LhSynthOptions options = {
-        .budget = 1000, .moves = 500, .threads = 1, .progress = stop, .progress_data = &calls
-    };
+    const LhSynthOptions options = { .budget = 1000,
+                                     .moves = 500,
+                                     .task = { .jobs = 1, .progress = stop, .data = &calls } };
     g_autoptr(LhSynthesis) s = synth(&c, &options);
 
     ck_assert(s->interrupted);
@@ -943,7 +943,7 @@ static LhSynthesis *
 judged(const char *fields, guint threads)
 {
     const LhSynthOptions options = {
-        .budget = 12, .seed = SEED, .moves = 4000, .threads = threads, .robust = true
+        .budget = 12, .seed = SEED, .moves = 4000, .task.jobs = threads, .robust = true
     };
     Case c = case_of(fields);
     LhSynthesis *s = synth(&c, &options);
@@ -1098,13 +1098,6 @@ START_TEST(the_fastest_of_each_network_meet_jitter)
 }
 END_TEST
 
-static bool
-always(void *data)
-{
-    (void)data;
-    return true;
-}
-
 /* Who is as fast does not win; measured times of collectives hold where links are fair alone. */
 START_TEST(a_tie_is_no_win)
 {
@@ -1114,12 +1107,9 @@ START_TEST(a_tie_is_no_win)
     g_autoptr(GPtrArray) rows = g_ptr_array_new();
     g_autoptr(LhCompareRow) row =
         lh_compare_run(c.setup, g_ptr_array_index(c.setup->schedules, 0), NULL);
-    const LhSynthCourt court = { .setup = c.setup,
-                                 .seed = SEED,
-                                 .threads = 2,
-                                 .published = rows,
-                                 .contenders = rows,
-                                 .goes_on = always };
+    const LhSynthCourt court = {
+        .setup = c.setup, .seed = SEED, .task.jobs = 2, .published = rows, .contenders = rows
+    };
     LhSynthRobust answer = { 0 };
 
     ck_assert_ptr_nonnull(row->result);
@@ -1240,10 +1230,9 @@ START_TEST(the_scenario_is_among_the_judges)
     LhCompareRow first = *s->best;
     const LhSynthCourt court = { .setup = c.setup,
                                  .seed = SEED,
-                                 .threads = 2,
+                                 .task.jobs = 2,
                                  .published = s->rows,
-                                 .contenders = contenders,
-                                 .goes_on = always };
+                                 .contenders = contenders };
     LhSynthRobust answer = { 0 };
 
     slow.makespan_ps = s->published->result->makespan_ps - 1;
@@ -1283,24 +1272,24 @@ END_TEST
 
 /* Stops when all candidates are through and a judge is to hear the next program. */
 static bool
-stop_judges(void *data, const LhSynthProgress *progress)
+stop_judges(void *data, const LhProgress *at)
 {
     uint32_t *left = data;
 
-    return progress->candidates < progress->budget || --*left > 0;
+    return at->done < at->total || --*left > 0;
 }
 
 START_TEST(interrupted_judges_leave_the_fastest)
 {
     Case c = case_of(JUDGED THREE ", \"network\": \"fifo\"");
     uint32_t left = 10;
-    LhSynthOptions options = { .budget = 12, .seed = SEED, .moves = 500, .threads = 1 };
+    LhSynthOptions options = { .budget = 12, .seed = SEED, .moves = 500, .task.jobs = 1 };
     g_autoptr(LhSynthesis) plain = synth(&c, &options);
     g_autoptr(LhSynthesis) s = NULL;
 
     options.robust = true;
-    options.progress = stop_judges;
-    options.progress_data = &left;
+    options.task.progress = stop_judges;
+    options.task.data = &left;
     s = synth(&c, &options);
     ck_assert_uint_eq(left, 0);
     ck_assert(s->interrupted && s->robust.interrupted);

@@ -94,7 +94,7 @@ play_trial(void *data, guint index)
 
     if (!task->in_full && atomic_load(&heard->lost))
         return;
-    if (!t->court->goes_on(t->court->data)) {
+    if (!lh_task_tell(&t->court->task, &(LhProgress){ 0 })) {
         atomic_store(&t->stopped, true);
         return;
     }
@@ -120,7 +120,7 @@ play_all(Trial *t)
 {
     const LhSynthCourt *court = t->court;
     const guint threads =
-        lh_compare_threads(court->threads, t->tasks->len, court->setup->network.ranks);
+        lh_compare_threads(court->task.jobs, t->tasks->len, court->setup->network.ranks);
 
     lh_on_threads_each("judge", threads, t->tasks->len, play_trial, t);
     g_array_set_size(t->tasks, 0);

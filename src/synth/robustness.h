@@ -37,11 +37,10 @@ typedef struct {
     const LhSetup *setup;
     uint64_t seed;               /* the jitter's seeds are this and those that follow */
     uint64_t memory_limit_bytes; /* of a rank; 0: what the GPU has */
-    guint threads;               /* 0: one for each core */
+    LhTask task;                 /* jobs, 0: one for each core. Asked before each run, by several
+                                    threads at once */
     const GPtrArray *published;  /* of LhCompareRow *, played; NULL: not that one */
     const GPtrArray *contenders; /* of LhCompareRow *, played; all fit */
-    bool (*goes_on)(void *data); /* called on any thread; false stops the judges */
-    void *data;
 } LhSynthCourt;
 
 /*

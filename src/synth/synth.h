@@ -21,25 +21,18 @@ typedef struct {
     LhSynthStyle style;
 } LhSynthRecipe;
 
-/* How far the search is. */
-typedef struct {
-    uint32_t candidates, budget;
-    LhTime best_ps; /* of all so far; LH_TIME_NEVER: none */
-} LhSynthProgress;
-
 typedef struct {
     uint32_t budget; /* candidates; 0: LH_SYNTH_BUDGET */
     uint64_t seed;
     uint64_t moves;              /* of a candidate's annealing; 0: as many as its blocks need */
     uint64_t memory_limit_bytes; /* of a rank; 0: what the GPU has */
-    guint threads;               /* 0: one for each core */
+    LhTask task;                 /* jobs, 0: one for each core. Told of the candidates that are done
+                                    of the budget, and of the fastest so
+                                    far; false ends it with what is found */
     bool alone;                  /* no published schedule is simulated: the fastest candidate is
                                     the answer */
     bool robust;                 /* judge the fastest programs again, and choose by that */
     const LhProgram *from;       /* a proven program of the scenario to go on from; NULL: none */
-    /* Called on any thread, one at a time; false ends the search with what is found. NULL: none. */
-    bool (*progress)(void *data, const LhSynthProgress *progress);
-    void *progress_data;
 } LhSynthOptions;
 
 /* Where a program comes from. */

@@ -90,8 +90,9 @@ find_contenders(LhSynthSearch *s)
 }
 
 static bool
-judges_go_on(void *data)
+judges_go_on(void *data, const LhProgress *at)
 {
+    (void)at;
     return lh_synth_goes_on(data);
 }
 
@@ -102,14 +103,14 @@ lh_synth_ask_judges(LhSynthSearch *s)
     g_autoptr(GArray) contenders = find_contenders(s);
     g_autoptr(GPtrArray) rows = g_ptr_array_new();
     Contender *chosen;
-    const LhSynthCourt court = { .setup = s->setup,
-                                 .seed = s->options->seed,
-                                 .memory_limit_bytes = s->options->memory_limit_bytes,
-                                 .threads = s->options->threads,
-                                 .published = f->rows,
-                                 .contenders = rows,
-                                 .goes_on = judges_go_on,
-                                 .data = s };
+    const LhSynthCourt court = {
+        .setup = s->setup,
+        .seed = s->options->seed,
+        .memory_limit_bytes = s->options->memory_limit_bytes,
+        .task = { .jobs = s->options->task.jobs, .progress = judges_go_on, .data = s },
+        .published = f->rows,
+        .contenders = rows
+    };
 
     for (guint i = 0; i < contenders->len; i++)
         g_ptr_array_add(rows, g_array_index(contenders, Contender, i).row);

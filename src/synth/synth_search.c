@@ -7,19 +7,18 @@
 guint
 lh_synth_threads(const LhSynthSearch *s, guint work)
 {
-    return lh_compare_threads(s->options->threads, work, s->setup->network.ranks);
+    return lh_compare_threads(s->options->task.jobs, work, s->setup->network.ranks);
 }
 
 bool
 lh_synth_goes_on(LhSynthSearch *s)
 {
-    LhSynthProgress progress = { 0, s->budget, s->found->candidate_ps };
+    LhProgress at = { .total = s->budget, .best_ps = s->found->candidate_ps };
     bool on;
 
     pthread_mutex_lock(&s->lock);
-    progress.candidates = s->done;
-    if (!s->interrupted && s->options->progress != NULL)
-        s->interrupted = !s->options->progress(s->options->progress_data, &progress);
+    at.done = s->done;
+    s->interrupted = s->interrupted || !lh_task_tell(&s->options->task, &at);
     on = !s->interrupted;
     pthread_mutex_unlock(&s->lock);
     return on;

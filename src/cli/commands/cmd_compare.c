@@ -141,10 +141,11 @@ search(const LhSetup *setup, const CompareOptions *o, LhSynthesis **found, GErro
 
     if (!o->synth)
         return true;
-    synthesis = lh_synth_live(
-        setup,
-        (LhSynthOptions){ .budget = (uint32_t)o->budget, .threads = (guint)o->jobs, .alone = true },
-        error);
+    synthesis = lh_synth_live(setup,
+                              (LhSynthOptions){ .budget = (uint32_t)o->budget,
+                                                .task.jobs = (guint)o->jobs,
+                                                .alone = true },
+                              error);
     if (synthesis == NULL)
         return false;
     if (synthesis->interrupted) {

@@ -415,7 +415,7 @@ run_synth(const LhCommandLine *line, GError **error)
                               (LhSynthOptions){ .budget = (uint32_t)o->budget,
                                                 .seed = o->seed,
                                                 .memory_limit_bytes = o->memory_limit_bytes,
-                                                .threads = (guint)o->jobs,
+                                                .task.jobs = (guint)o->jobs,
                                                 .robust = o->robust,
                                                 .from = from },
                               error);
