@@ -1,9 +1,9 @@
 /*
  * The schedule burst, described at the end of this file. The forward pass is that of
- * common/ring_shared.h. In the backward pass the pack (q, do, lse and delta of one rank) takes the place of k, v in the
- * ring, and dq that of dk, dv: it follows one hop behind, P hops in all. All messages share one
- * process group in the public code (MayDomine/Burst-Attention, thunlp/BurstEngine), hence one
- * stream here. Not modelled: the public code's double ring.
+ * common/ring_shared.h. In the backward pass the pack (q, do, lse and delta of one rank) takes the
+ * place of k, v in the ring, and dq that of dk, dv: it follows one hop behind, P hops in all. All
+ * messages share one process group in the public code (MayDomine/Burst-Attention,
+ * thunlp/BurstEngine), hence one stream here. Not modelled: the public code's double ring.
  */
 #include "sched/common/ring_shared.h"
 #include "sched/schedule.h"

@@ -1,8 +1,8 @@
 /*
  * The schedule usp, described at the end of this file. The all-to-alls of common/heads.h around the
- * ring of common/ring_shared.h, which works on the slots by heads. A ring of one rank is replaced by
- * one call of attention, and a group of one rank exchanges nothing. Not modelled: the messages of a
- * rank to itself that the public code sends for R = 1.
+ * ring of common/ring_shared.h, which works on the slots by heads. A ring of one rank is replaced
+ * by one call of attention, and a group of one rank exchanges nothing. Not modelled: the messages
+ * of a rank to itself that the public code sends for R = 1.
  */
 #include "sched/common/heads.h"
 #include "sched/common/heads_forms.h"
