@@ -56,7 +56,7 @@ estimate(const LhPlanSpace *space, bool messages)
     guint estimated = 0;
 
     lh_plan_estimate_all(&(LhPlanEstimates){
-        .space = space, .threads = 1, .messages = messages, .found = count, .data = &estimated });
+        .space = space, .task.jobs = 1, .messages = messages, .found = count, .data = &estimated });
     printf("  %-28s %8u points  %7.2f s\n",
            messages ? "estimates with messages" : "quick estimates", estimated, now_s() - began_s);
     return now_s() - began_s;
@@ -67,7 +67,7 @@ search_all(const LhPlanSpace *space)
 {
     const double began_s = now_s();
     g_autoptr(LhPlanSearch) search =
-        lh_plan_search(space, &(LhPlanSearchOptions){ .top = 5, .jobs = 1 });
+        lh_plan_search(space, &(LhPlanSearchOptions){ .top = 5, .task.jobs = 1 });
 
     printf("  %-28s %8u points  %7.2f s: %u refused, %u unfit, %u cut, %u simulated\n", "search",
            space->points->len, now_s() - began_s, search->counts[LH_POINT_REFUSED],

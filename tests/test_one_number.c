@@ -190,7 +190,7 @@ check_way(const Case *c, const LhPlanAnswer *answer, const LhPlanWay *way)
 START_TEST(one_number_of_plan_and_sim)
 {
     Case c = case_of(_i);
-    const LhPlanSearchOptions options = { .top = WAYS, .jobs = THREADS };
+    const LhPlanSearchOptions options = { .top = WAYS, .task.jobs = THREADS };
     LhPlanSearch *search = lh_plan_search(c.space, &options);
     g_autoptr(GPtrArray) clusters = g_ptr_array_new();
     LhPlanCluster cluster = { .space = c.space, .search = search };

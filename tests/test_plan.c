@@ -301,7 +301,7 @@ START_TEST(estimates_of_all_points_are_those_of_each)
     ck_assert_uint_gt(c.space->points->len, 50);
     if (test_takes_of((uint64_t)_i + 1, 2))
         lh_plan_estimate_all(&(LhPlanEstimates){ .space = c.space,
-                                                 .threads = 1,
+                                                 .task.jobs = 1,
                                                  .messages = each.messages,
                                                  .found = compare_with_alone,
                                                  .data = &each });
@@ -422,7 +422,7 @@ check_front(const LhPlanSearch *search, const GArray *truths)
 static void
 check_search(const Brute *brute, guint top, bool front)
 {
-    const LhPlanSearchOptions options = { .top = top, .front = front, .jobs = THREADS };
+    const LhPlanSearchOptions options = { .top = top, .front = front, .task.jobs = THREADS };
     g_autoptr(LhPlanSearch) search = lh_plan_search(brute->space, &options);
     g_autoptr(GArray) truths = fitting(brute);
 
@@ -547,7 +547,7 @@ notes_of(const LhPlanSpace *space, guint jobs)
 {
     Notes notes = { g_string_new(NULL) };
     const LhPlanMemory memory = { recall_nothing, note, &notes };
-    const LhPlanSearchOptions options = { .top = 3, .jobs = jobs, .memory = &memory };
+    const LhPlanSearchOptions options = { .top = 3, .task.jobs = jobs, .memory = &memory };
     g_autoptr(LhPlanSearch) search = lh_plan_search(space, &options);
 
     for (guint i = 0; i < search->ran->len; i++)
@@ -570,11 +570,12 @@ END_TEST
 
 /* Ends the search when so many points were simulated. */
 static bool
-end_early(void *data, const LhPlanProgress *progress)
+end_early(void *data, const LhProgress *at)
 {
+    const LhPlanProgress *found = at->more;
     const guint *most = data;
 
-    return progress->counts[LH_POINT_RAN] < *most;
+    return found == NULL || found->counts[LH_POINT_RAN] < *most;
 }
 
 START_TEST(searches_end_when_they_are_told_to)
@@ -582,7 +583,7 @@ START_TEST(searches_end_when_they_are_told_to)
     Case c = case_of_few(SMALL, 1);
     guint most = 3;
     const LhPlanSearchOptions options = {
-        .top = 3, .jobs = THREADS, .progress = end_early, .progress_data = &most
+        .top = 3, .task = { .jobs = THREADS, .progress = end_early, .data = &most }
     };
     LhPlanSearch *search = lh_plan_search(c.space, &options);
 
@@ -639,7 +640,7 @@ START_TEST(longest_sequence_fits_and_no_longer_one_does)
     if (!test_takes_of((uint64_t)_i + 1, 3))
         return;
     c = case_of(any, 1);
-    ck_assert(lh_plan_longest(c.space, THREADS, NULL, NULL, &longest, &error));
+    ck_assert(lh_plan_longest(c.space, &(LhTask){ .jobs = THREADS }, &longest, &error));
     ck_assert_uint_gt(longest.tokens, 0);
     ck_assert_uint_le(longest.fits.peak_bytes, longest.fits.limit_bytes);
     ck_assert_uint_gt(longest.beyond.peak_bytes, longest.fits.limit_bytes);
@@ -710,7 +711,7 @@ run_with_file(const char *path, gsize *length)
     g_autoptr(GError) error = NULL;
     g_autoptr(LhPlanAnswer) answer = NULL;
     LhPlanQuery query = {
-        .scenario = scenario, .sequences = 1, .top = 3, .jobs = THREADS, .points_file = path
+        .scenario = scenario, .sequences = 1, .top = 3, .task.jobs = THREADS, .points_file = path
     };
     char *text = NULL;
 

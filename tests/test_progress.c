@@ -95,13 +95,15 @@ finish_late(void *data, const LhPlanAnswer *answer, guint index)
     LhPlanLive *live = data;
     const LhPlanCluster *cluster = g_ptr_array_index(answer->clusters, index);
     const LhPlanWay *best = lh_plan_best_way(cluster);
-    const LhPlanProgress progress = { .space = cluster->space,
-                                      .best = best != NULL ? best->point : G_MAXUINT,
-                                      .best_ps = LH_PS_PER_S };
+    const LhPlanProgress more = { .space = cluster->space,
+                                  .best = best != NULL ? best->point : G_MAXUINT };
+    const LhProgress at = { .what = cluster->space->cluster,
+                            .best_ps = LH_PS_PER_S,
+                            .more = &more };
 
     pass_time(&live->line, MINUTE_US);
-    ck_assert(lh_plan_live_progress(live, &progress));
-    ck_assert(lh_plan_live_progress(live, &progress));
+    ck_assert(lh_plan_live_progress(live, &at));
+    ck_assert(lh_plan_live_progress(live, &at));
     pass_time(&live->line, MINUTE_US);
     lh_plan_live_finished(live, answer, index);
 }
@@ -121,8 +123,7 @@ START_TEST(a_log_has_the_clusters_of_a_plan)
                                 .clusters = clusters,
                                 .sequences = 1,
                                 .top = 1,
-                                .progress = lh_plan_live_progress,
-                                .progress_data = &live,
+                                .task = { .progress = lh_plan_live_progress, .data = &live },
                                 .finished = finish_late,
                                 .finished_data = &live };
     g_autoptr(GError) error = NULL;

@@ -3,6 +3,8 @@
 #include "base/files/output.h"
 #include "cli/interrupt.h"
 
+#include <inttypes.h>
+
 void
 lh_plan_live_start(LhPlanLive *live, const LhPlanQuery *query, const LhPlanWeights *weights,
                    const LhOutputOptions *to)
@@ -20,15 +22,16 @@ lh_plan_live_start(LhPlanLive *live, const LhPlanQuery *query, const LhPlanWeigh
 /* ---- how far it is ---- */
 
 static void
-draw_plan(LhPlanLive *live, const LhPlanProgress *p)
+draw_plan(LhPlanLive *live, const LhProgress *at)
 {
-    g_autoptr(GString) text = g_string_new(p->space->cluster);
-    g_autofree char *time = lh_format_time(p->best_ps);
+    const LhPlanProgress *p = at->more;
+    g_autoptr(GString) text = g_string_new(at->what);
 
-    g_string_append_printf(text, ": %u of %u ways estimated, %u simulated", p->estimated,
-                           p->space->points->len, p->counts[LH_POINT_RAN]);
+    g_string_append_printf(text, ": %" PRIu64 " of %" PRIu64 " ways estimated, %u simulated",
+                           at->done, at->total, p->counts[LH_POINT_RAN]);
     if (p->best != G_MAXUINT) {
         g_autofree char *way = lh_describe_way(p->space, p->best);
+        g_autofree char *time = lh_format_time(at->best_ps);
 
         g_string_append_printf(text, "; %s a step so far: %s", time, way);
     }
@@ -36,12 +39,12 @@ draw_plan(LhPlanLive *live, const LhPlanProgress *p)
 }
 
 bool
-lh_plan_live_progress(void *data, const LhPlanProgress *progress)
+lh_plan_live_progress(void *data, const LhProgress *at)
 {
     LhPlanLive *live = data;
 
-    if (progress->space != NULL && lh_progress_is_due(&live->line))
-        draw_plan(live, progress);
+    if (at->more != NULL && lh_progress_is_due(&live->line))
+        draw_plan(live, at);
     return !lh_interrupted();
 }
 

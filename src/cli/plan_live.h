@@ -21,8 +21,8 @@ typedef struct {
 /* Result is printed in @to's format on standard output: clusters are, as they come. */
 void lh_plan_live_start(LhPlanLive *live, const LhPlanQuery *query, const LhPlanWeights *weights,
                         const LhOutputOptions *to);
-/* The callbacks of an LhPlanQuery; @data is the LhPlanLive. */
-bool lh_plan_live_progress(void *data, const LhPlanProgress *progress);
+/* For the task of an LhPlanQuery, and LhPlanQuery.finished; @data is the LhPlanLive. */
+bool lh_plan_live_progress(void *data, const LhProgress *at);
 void lh_plan_live_finished(void *data, const LhPlanAnswer *answer, guint index);
 /* False if something could not be printed, with @error unless that is NULL: it was set before. */
 bool lh_plan_live_end(LhPlanLive *live, GError **error);

@@ -113,7 +113,7 @@ lh_plan_find_fitting(const LhPlanSpace *space, guint threads)
     g_autofree uint64_t *peaks_bytes = g_new0(uint64_t, space->points->len); /* 0: refused */
 
     lh_plan_estimate_all(&(LhPlanEstimates){
-        .space = space, .threads = threads, .found = take_peak, .data = peaks_bytes });
+        .space = space, .task.jobs = threads, .found = take_peak, .data = peaks_bytes });
     for (guint i = 0; i < space->points->len; i++) {
         const uint64_t peak_bytes = peaks_bytes[order[i]];
         LhPlanEstimate exact;
@@ -137,8 +137,7 @@ typedef struct {
 typedef struct {
     const LhPlanSpace *space;
     uint64_t unit;
-    bool (*go_on)(void *data);
-    void *data;
+    const LhTask *task;
     PointEnd *ends;
     /* Of the lengths of SHORT_UNITS and twice that: setups by shape, NULL where it is refused, and
      * what each point needs of them at least, 0 where it is. */
@@ -149,7 +148,7 @@ typedef struct {
 static bool
 goes_on(const CapacityQuestion *q)
 {
-    return q->go_on == NULL || q->go_on(q->data);
+    return lh_task_tell(q->task, &(LhProgress){ 0 });
 }
 
 /* A setup of a shape with a sequence of another length; NULL if it is refused. Caller frees. */
@@ -175,12 +174,6 @@ make_short_setups(void *data, guint index)
 
     for (guint i = 0; i < 2; i++)
         q->short_setups[i][index] = setup_at(q, shape, (uint64_t)SHORT_UNITS * (i + 1));
-}
-
-static bool
-goes_on_with(void *data)
-{
-    return goes_on(data);
 }
 
 static void
@@ -223,7 +216,7 @@ end_of(const CapacityQuestion *q, guint point)
 }
 
 static void
-find_ends(CapacityQuestion *q, guint threads)
+find_ends(CapacityQuestion *q)
 {
     const guint shapes = q->space->shapes->len, points = q->space->points->len;
 
@@ -231,12 +224,11 @@ find_ends(CapacityQuestion *q, guint threads)
         q->short_setups[i] = g_new0(LhSetup *, shapes);
         q->peaks_bytes[i] = g_new0(uint64_t, points);
     }
-    lh_on_threads_each("longest", threads, shapes, make_short_setups, q);
+    lh_on_threads_each("longest", q->task->jobs, shapes, make_short_setups, q);
     for (guint i = 0; i < 2; i++)
         lh_plan_estimate_all(&(LhPlanEstimates){ .space = q->space,
                                                  .setups = q->short_setups[i],
-                                                 .threads = threads,
-                                                 .go_on = goes_on_with,
+                                                 .task = *q->task,
                                                  .found = i == 0 ? take_low : take_high,
                                                  .data = q });
     for (guint i = 0; i < points; i++)
@@ -314,16 +306,14 @@ try_all(const CapacityQuestion *q, LhPlanLongest *longest)
 }
 
 bool
-lh_plan_longest(const LhPlanSpace *space, guint threads, bool (*go_on)(void *data), void *data,
-                LhPlanLongest *longest, GError **error)
+lh_plan_longest(const LhPlanSpace *space, const LhTask *task, LhPlanLongest *longest,
+                GError **error)
 {
     const uint64_t cut = UINT64_C(2) * space->gpus; /* segments of every rank */
     g_autofree PointEnd *ends = g_new0(PointEnd, space->points->len);
-    CapacityQuestion q = { .space = space,
-                           .unit = (UNIT_MIN + cut - 1) / cut * cut,
-                           .go_on = go_on,
-                           .data = data,
-                           .ends = ends };
+    CapacityQuestion q = {
+        .space = space, .unit = (UNIT_MIN + cut - 1) / cut * cut, .task = task, .ends = ends
+    };
 
     if (lh_plan_limit_bytes(space->setup) == 0) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
@@ -332,7 +322,7 @@ lh_plan_longest(const LhPlanSpace *space, guint threads, bool (*go_on)(void *dat
                     lh_cost_mode_names[space->setup->cost]);
         return false;
     }
-    find_ends(&q, threads);
+    find_ends(&q);
     try_all(&q, longest);
     if (!goes_on(&q))
         return false;

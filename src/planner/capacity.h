@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include "base/task.h"
 #include "planner/estimate.h"
 
 /* The longest sequence that some point of a space fits with. */
@@ -18,10 +19,10 @@ typedef struct {
  * Finds it. The space has any length: its points are tried with others. The peak of a point grows
  * with the length, by no less the longer it is, so two short lengths say where it ends at most, and
  * points are tried in the order of that. LH_ERROR_NO if none fits, or memory has no limit. False
- * without error if @go_on (NULL: always) said so.
+ * without error if @task is ended; it has jobs, at least 1, and several threads ask it at once.
  */
-bool lh_plan_longest(const LhPlanSpace *space, guint threads, bool (*go_on)(void *data), void *data,
-                     LhPlanLongest *longest, GError **error);
+bool lh_plan_longest(const LhPlanSpace *space, const LhTask *task, LhPlanLongest *longest,
+                     GError **error);
 
 /* Whether the step that @scenario describes, with the first of its schedules, fits: likewise by the
  * allocs and frees of its program, without playing it. A step that is refused is LH_ERROR_NO. */

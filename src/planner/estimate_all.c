@@ -57,7 +57,7 @@ setup_of(const Table *table, guint point)
 static bool
 estimate_goes_on(const Table *table)
 {
-    return table->query->go_on == NULL || table->query->go_on(table->query->data);
+    return lh_task_tell(&table->query->task, &(LhProgress){ 0 });
 }
 
 /* ---- which parts there are ---- */
@@ -295,12 +295,12 @@ lh_plan_estimate_all(const LhPlanEstimates *query)
                     .arounds = g_array_new(FALSE, TRUE, sizeof(Around)) };
 
     find_runs(&table);
-    lh_on_threads_each("attention", query->threads, table.attentions->len, look_at_attention,
+    lh_on_threads_each("attention", query->task.jobs, table.attentions->len, look_at_attention,
                        &table);
     if (estimate_goes_on(&table))
         find_arounds(&table);
-    lh_on_threads_each("around", query->threads, table.arounds->len, look_around, &table);
+    lh_on_threads_each("around", query->task.jobs, table.arounds->len, look_around, &table);
     if (estimate_goes_on(&table))
-        lh_on_threads_each("estimate", query->threads, table.runs->len, find_run, &table);
+        lh_on_threads_each("estimate", query->task.jobs, table.runs->len, find_run, &table);
     clear_table(&table);
 }

@@ -5,17 +5,18 @@
  */
 #pragma once
 
+#include "base/task.h"
 #include "planner/estimate.h"
 
 typedef struct {
     const LhPlanSpace *space;
     LhSetup *const *setups; /* by shape, of another length; NULL where a shape is refused. NULL: the
                                shapes' own */
-    guint threads;
+    LhTask task; /* jobs: at least 1. Asked by several threads at once; if it ends this, points are
+                    left out */
     bool messages; /* of these estimates, those with messages (estimate.h) */
-    /* Called from any thread, and so is the next; false ends it, with points left out. */
-    bool (*go_on)(void *data);
-    /* @estimate is NULL for a point that is refused for @reason; each point is found once. */
+    /* Called from any thread. @estimate is NULL for a point that is refused for @reason; each point
+     * is found once. */
     void (*found)(void *data, guint point, const LhPlanEstimate *estimate, const char *reason);
     void *data;
 } LhPlanEstimates;

@@ -9,6 +9,7 @@
 #include "scenario/setup_simulate.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <string.h>
 
 /* Of the smallest cluster that is looked for, where it has no limit. */
@@ -21,25 +22,26 @@ typedef struct {
     LhSearchLog *points; /* NULL: none */
     LhScenario *longest; /* the scenario with the longest sequence; NULL: not asked for */
     LhProcesses processes;
-    bool interrupted;
+    atomic_bool interrupted;
 } Plan;
 
 static bool
-report_plan(void *data, const LhPlanProgress *progress)
+report_plan(void *data, const LhProgress *at)
 {
     Plan *plan = data;
 
-    if (plan->query->progress != NULL && !plan->interrupted)
-        plan->interrupted = !plan->query->progress(plan->query->progress_data, progress);
+    if (!plan->interrupted && !lh_task_tell(&plan->query->task, at))
+        plan->interrupted = true;
     return !plan->interrupted;
 }
 
-static bool
-plan_goes_on(void *data)
+/* For what is done with the whole space. */
+static LhTask
+task_on(Plan *plan, const LhPlanSpace *space)
 {
-    const LhPlanProgress none = { .best = G_MAXUINT };
-
-    return report_plan(data, &none);
+    return (LhTask){ .jobs = lh_plan_threads(plan->query->task.jobs, space),
+                     .progress = report_plan,
+                     .data = plan };
 }
 
 /* Before there is a space to search there is nothing to tell. False. */
@@ -200,7 +202,7 @@ asked_scenario(const Plan *plan)
 static guint
 threads_of(const LhPlanQuery *query)
 {
-    return query->jobs > 0 ? query->jobs : g_get_num_processors();
+    return query->task.jobs > 0 ? query->task.jobs : g_get_num_processors();
 }
 
 static LhPlanSpace *
@@ -249,7 +251,7 @@ fitting_space(const Plan *plan, const LhScenario *scenario, uint32_t gpus, GErro
         space = lh_plan_space_new(scenario, NULL, plan->query->sequences, threads_of(plan->query),
                                   &cause);
     if (space != NULL &&
-        lh_plan_find_fitting(space, lh_plan_threads(plan->query->jobs, space)) != G_MAXUINT)
+        lh_plan_find_fitting(space, lh_plan_threads(plan->query->task.jobs, space)) != G_MAXUINT)
         return g_steal_pointer(&space);
     /* Sizes that were given may not suit every number of GPUs. */
     if (cause != NULL && cause->code != LH_ERROR_NO && gpus == 1)
@@ -275,7 +277,7 @@ smallest_space(Plan *plan, const char *name, guint *tried, GError **error)
     for (uint32_t gpus = 1; gpus <= most && cause == NULL; gpus = next_size(gpus, topology)) {
         LhPlanSpace *space;
 
-        if (!plan_goes_on(plan)) {
+        if (!report_plan(plan, &(LhProgress){ 0 })) {
             fail_interrupted("the smallest number of GPUs", name, error);
             return NULL;
         }
@@ -333,11 +335,11 @@ find_longest(Plan *plan, GError **error)
 {
     LhPlanCluster *cluster = g_ptr_array_index(plan->answer->clusters, 0);
     LhPlanLongest *longest = &plan->answer->longest;
+    const LhTask task = task_on(plan, cluster->space);
     g_autofree char *tokens = NULL;
     LhPlanSpace *space;
 
-    if (!lh_plan_longest(cluster->space, lh_plan_threads(plan->query->jobs, cluster->space),
-                         plan_goes_on, plan, longest, error))
+    if (!lh_plan_longest(cluster->space, &task, longest, error))
         return plan->interrupted && (error == NULL || *error == NULL)
                    ? fail_interrupted("the longest sequence", cluster->space->cluster, error)
                    : false;
@@ -381,20 +383,11 @@ plan_sha256(const Plan *plan)
 
 /* ---- searches ---- */
 
-static bool
-search_progress(void *data, const LhProgress *at)
-{
-    (void)at;
-    return plan_goes_on(data);
-}
-
 /* What binds the fastest way. */
 static void
 find_bound(Plan *plan, LhPlanCluster *cluster)
 {
-    const LhTask task = { .jobs = lh_plan_threads(plan->query->jobs, cluster->space),
-                          .progress = search_progress,
-                          .data = plan };
+    const LhTask task = task_on(plan, cluster->space);
     const LhPlanWay *way = lh_plan_best_way(cluster);
     g_autoptr(LhProgram) program = NULL;
     LhPlanCase c;
@@ -412,7 +405,7 @@ find_bound(Plan *plan, LhPlanCluster *cluster)
 static void
 find_reliefs(Plan *plan, LhPlanCluster *cluster)
 {
-    const LhTask task = { .progress = search_progress, .data = plan };
+    const LhTask task = task_on(plan, cluster->space);
     const GArray *misses = cluster->search->misses;
     g_autoptr(LhScenario) s = NULL;
 
@@ -434,14 +427,13 @@ static bool
 search_cluster(Plan *plan, LhPlanCluster *cluster, GError **error)
 {
     const LhPlanQuery *q = plan->query;
-    const LhPlanSearchOptions options = { .top = q->top,
-                                          .front = q->front,
-                                          .jobs = q->jobs,
-                                          .memory = lh_search_log_memory(plan->points),
-                                          .processes =
-                                              plan->processes.count > 1 ? &plan->processes : NULL,
-                                          .progress = report_plan,
-                                          .progress_data = plan };
+    const LhPlanSearchOptions options = {
+        .top = q->top,
+        .front = q->front,
+        .task = { .jobs = q->task.jobs, .progress = report_plan, .data = plan },
+        .memory = lh_search_log_memory(plan->points),
+        .processes = plan->processes.count > 1 ? &plan->processes : NULL
+    };
 
     cluster->interrupted = plan->interrupted;
     if (plan->interrupted)
@@ -451,7 +443,8 @@ search_cluster(Plan *plan, LhPlanCluster *cluster, GError **error)
         g_propagate_error(error, g_steal_pointer(&cluster->search->failure));
         return false;
     }
-    cluster->interrupted = plan->interrupted = cluster->search->interrupted;
+    cluster->interrupted = cluster->search->interrupted;
+    plan->interrupted = cluster->interrupted;
     add_ways(cluster, q->top);
     return true;
 }

@@ -25,14 +25,13 @@ typedef struct {
     const LhConfig *config;     /* that the scenario is made of; NULL: none */
     guint top;                  /* how many of the fastest are wanted, at least 1 */
     bool front;                 /* also those that need less memory */
-    guint jobs;                 /* threads; 0: as the cores and the memory allow */
-    const char *points_file;    /* remembers what was found, to go on from; NULL: none */
-    const LhControl *control;   /* by which several processes answer it together, each of them here;
-                                   NULL: this one alone */
-    int64_t deadline_us;        /* for them to wait for each other */
-    /* As of LhPlanSearchOptions. NULL: none. */
-    bool (*progress)(void *data, const LhPlanProgress *progress);
-    void *progress_data;
+    /* As of LhPlanSearchOptions; beside searches, where `more` is NULL, several threads may ask at
+     * once. */
+    LhTask task;
+    const char *points_file;  /* remembers what was found, to go on from; NULL: none */
+    const LhControl *control; /* by which several processes answer it together, each of them here;
+                                 NULL: this one alone */
+    int64_t deadline_us;      /* for them to wait for each other */
     /* Called for each cluster in their order, when nothing is going to change about it, with the
      * answer so far; of several processes, in the first one. NULL: none. */
     void (*finished)(void *data, const LhPlanAnswer *answer, guint index);

@@ -29,8 +29,9 @@ exceeds(uint64_t peak_bytes, uint64_t limit_bytes)
 }
 
 static bool
-reports(void *data)
+search_goes_on(void *data, const LhProgress *at)
 {
+    (void)at;
     return lh_search_report(data);
 }
 
@@ -50,8 +51,8 @@ take_estimate(void *data, guint index, const LhPlanEstimate *estimate, const cha
             outcome->state = LH_POINT_UNFIT;
     }
     pthread_mutex_lock(&pool->lock);
-    pool->progress.estimated++;
-    pool->progress.counts[outcome->state]++;
+    pool->progress.done++;
+    pool->more.counts[outcome->state]++;
     if (estimate != NULL && estimate->limit_bytes > 0) /* the same for all */
         pool->search->limit_bytes = estimate->limit_bytes;
     pthread_mutex_unlock(&pool->lock);
@@ -71,12 +72,12 @@ agree_to_go_on(LhSearchPool *pool)
 static void
 estimate_all(LhSearchPool *pool)
 {
-    lh_plan_estimate_all(&(LhPlanEstimates){ .space = pool->search->space,
-                                             .threads = pool->threads,
-                                             .messages = true,
-                                             .go_on = reports,
-                                             .found = take_estimate,
-                                             .data = pool });
+    lh_plan_estimate_all(&(LhPlanEstimates){
+        .space = pool->search->space,
+        .task = { .jobs = pool->threads, .progress = search_goes_on, .data = pool },
+        .messages = true,
+        .found = take_estimate,
+        .data = pool });
     agree_to_go_on(pool);
 }
 
@@ -97,13 +98,6 @@ estimate_closely(const LhSearchPool *pool, const LhPlanCase *c, const LhProgram 
     outcome->peak_bytes = estimate.peak_bytes;
     if (exceeds(estimate.peak_bytes, estimate.limit_bytes))
         outcome->state = LH_POINT_UNFIT;
-}
-
-static bool
-search_goes_on(void *data, const LhProgress *at)
-{
-    (void)at;
-    return lh_search_report(data);
 }
 
 static void
@@ -226,10 +220,14 @@ lh_plan_search(const LhPlanSpace *space, const LhPlanSearchOptions *options)
     LhPlanSearch *search = g_new0(LhPlanSearch, 1);
     LhSearchPool pool = { .search = search,
                           .options = options,
-                          .threads = lh_plan_threads(options->jobs, space),
+                          .threads = lh_plan_threads(options->task.jobs, space),
                           .cut_ps = LH_TIME_NEVER,
-                          .progress = { .space = space, .best = G_MAXUINT } };
+                          .more = { .space = space, .best = G_MAXUINT },
+                          .progress = { .what = space->cluster,
+                                        .total = space->points->len,
+                                        .best_ps = LH_TIME_NEVER } };
 
+    pool.progress.more = &pool.more;
     search->space = space;
     search->outcomes = g_new0(LhPlanOutcome, space->points->len);
     search->ran = g_array_new(FALSE, FALSE, sizeof(guint));

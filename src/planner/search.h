@@ -16,13 +16,11 @@
 #define LH_PLAN_SIMULATED                                                                          \
     4 /* once there are as many as are wanted: each round lowers the cut of the next */
 
-/* How far a search is. */
+/* What a search tells beside how far it is (LhProgress.more). */
 typedef struct {
     const LhPlanSpace *space;
     guint counts[LH_POINT_STATES];
-    guint estimated; /* points of which something is known */
-    guint best;      /* the fastest point so far; G_MAXUINT: none */
-    LhTime best_ps;
+    guint best; /* the fastest point so far; G_MAXUINT: none */
 } LhPlanProgress;
 
 /* What searches remember and tell; lines of a file are one use of it. */
@@ -37,14 +35,14 @@ typedef struct {
 } LhPlanMemory;
 
 typedef struct {
-    guint top;                    /* how many of the fastest are wanted, at least 1 */
-    bool front;                   /* also all that no other one beats in both time and memory */
-    guint jobs;                   /* threads; 0: as the cores and the memory allow */
+    guint top;  /* how many of the fastest are wanted, at least 1 */
+    bool front; /* also all that no other one beats in both time and memory */
+    /* Jobs, 0: as the cores and the memory allow. Told of the cluster, the points of which
+     * something is known of all, the fastest of them, and an
+     * LhPlanProgress. */
+    LhTask task;
     const LhPlanMemory *memory;   /* NULL: none; of several processes only the first may have one */
     const LhProcesses *processes; /* that search together, each of them here; NULL: this one */
-    /* Called from any thread, one at a time; false ends the search. NULL: none. */
-    bool (*progress)(void *data, const LhPlanProgress *progress);
-    void *progress_data;
 } LhPlanSearchOptions;
 
 typedef struct {

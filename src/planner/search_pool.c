@@ -14,8 +14,8 @@ bool
 lh_search_report(LhSearchPool *pool)
 {
     pthread_mutex_lock(&pool->lock);
-    if (pool->options->progress != NULL && !pool->interrupted)
-        pool->interrupted = !pool->options->progress(pool->options->progress_data, &pool->progress);
+    if (!pool->interrupted)
+        pool->interrupted = !lh_task_tell(&pool->options->task, &pool->progress);
     pthread_mutex_unlock(&pool->lock);
     return !pool->interrupted;
 }

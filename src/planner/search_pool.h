@@ -22,7 +22,8 @@ typedef struct {
     const guint *round; /* points */
     LhLookaheadPool *turns;
     pthread_mutex_t lock; /* for what follows */
-    LhPlanProgress progress;
+    LhPlanProgress more;
+    LhProgress progress;
     atomic_bool interrupted;
 } LhSearchPool;
 

@@ -137,8 +137,8 @@ take_in(LhSearchPool *pool, guint index, const LhPlanOutcome *found)
     const LhPlanMemory *memory = pool->options->memory;
     LhPlanOutcome *outcome = lh_search_outcome(pool, index);
 
-    pool->progress.counts[outcome->state]--;
-    pool->progress.counts[found->state]++;
+    pool->more.counts[outcome->state]--;
+    pool->more.counts[found->state]++;
     *outcome = *found;
     if (memory != NULL)
         memory->remember(memory->data, search->space, index, outcome);
@@ -157,8 +157,8 @@ set_cut(LhSearchPool *pool)
 
     if (ran->len == 0)
         return;
-    pool->progress.best = g_array_index(ran, guint, 0);
-    pool->progress.best_ps = search->outcomes[pool->progress.best].time_ps;
+    pool->more.best = g_array_index(ran, guint, 0);
+    pool->progress.best_ps = search->outcomes[pool->more.best].time_ps;
     if (ran->len >= pool->options->top)
         pool->cut_ps = search->outcomes[g_array_index(ran, guint, pool->options->top - 1)].time_ps;
 }

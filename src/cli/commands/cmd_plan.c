@@ -313,22 +313,22 @@ plan(const LhCommandLine *line, const GPtrArray *clusters, const LhPlanWeights *
     LhPlanLive live;
     g_autoptr(LhPlanAnswer) answer = NULL;
 
-    *query = (LhPlanQuery){ .scenario = line->scenario,
-                            .clusters = clusters,
-                            .config = line->config,
-                            .sequences = sequences_of(line),
-                            .longest = o->max_seq_length,
-                            .smallest = o->min_gpus,
-                            .top = o->top > 0 ? (guint)o->top : TOP_DEFAULT,
-                            .front = o->pareto,
-                            .jobs = (guint)o->jobs,
-                            .points_file = o->points,
-                            .control = control != &lh_control_single ? control : NULL,
-                            .deadline_us = deadline_ps / LH_PS_PER_US,
-                            .progress = lh_plan_live_progress,
-                            .progress_data = &live,
-                            .finished = lh_plan_live_finished,
-                            .finished_data = &live };
+    *query = (LhPlanQuery){
+        .scenario = line->scenario,
+        .clusters = clusters,
+        .config = line->config,
+        .sequences = sequences_of(line),
+        .longest = o->max_seq_length,
+        .smallest = o->min_gpus,
+        .top = o->top > 0 ? (guint)o->top : TOP_DEFAULT,
+        .front = o->pareto,
+        .task = { .jobs = (guint)o->jobs, .progress = lh_plan_live_progress, .data = &live },
+        .points_file = o->points,
+        .control = control != &lh_control_single ? control : NULL,
+        .deadline_us = deadline_ps / LH_PS_PER_US,
+        .finished = lh_plan_live_finished,
+        .finished_data = &live
+    };
     lh_plan_live_start(&live, query, weights, &o->to);
     answer = lh_plan(query, error);
     if (!lh_plan_live_end(&live, answer != NULL ? error : NULL))
