@@ -115,10 +115,11 @@ measure_flows(void *data, const LhClusterFlows *flows, double *seconds, GError *
            lh_processes_tell(&job->processes, seconds, probe.ranks, error);
 }
 
-static void
-tell_flows(void *data, const char *what)
+static bool
+tell_flows(void *data, const LhProgress *at)
 {
-    tell(data, what);
+    tell(data, at->what);
+    return true;
 }
 
 static bool
@@ -129,8 +130,7 @@ measure_cluster(CpuJob *job, GError **error)
                                      .hosts = (const char *const *)hosts,
                                      .measure = measure_flows,
                                      .data = job,
-                                     .progress = tell_flows,
-                                     .progress_data = job };
+                                     .task = { .progress = tell_flows, .data = job } };
 
     if (hosts == NULL)
         return false;

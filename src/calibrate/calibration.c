@@ -8,8 +8,8 @@
 void
 lh_calibrate_tell(const LhCalibrateParams *params, const LhProcesses *processes, const char *what)
 {
-    if (params->progress != NULL && lh_processes_first(processes))
-        params->progress(params->progress_data, what);
+    if (lh_processes_first(processes))
+        lh_task_tell(&params->task, &(LhProgress){ .what = what });
 }
 
 bool

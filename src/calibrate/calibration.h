@@ -18,9 +18,9 @@ typedef struct {
     LhMeasureParams measure;
     bool quick; /* fewer lengths, one head dimension */
     LhDtype dtype;
-    /* Called before each number with what it will be; may be NULL. */
-    void (*progress)(void *data, const char *what);
-    void *progress_data;
+    /* Told before each number what it will be, in the first process. Jobs are not read, and nothing
+     * ends what others take part in. */
+    LhTask task;
     /* Of backends with GPUs: the cluster that they are said to be, whose device the kernels are
      * fitted for, and how many ranks (0: one a process); borrowed. */
     const LhTopology *topology;

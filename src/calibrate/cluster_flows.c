@@ -22,8 +22,7 @@ static const MessageSize message_sizes[] = {
 void
 lh_cluster_tell(const LhClusterSearch *s, const char *what)
 {
-    if (s->params->progress != NULL)
-        s->params->progress(s->params->progress_data, what);
+    lh_task_tell(&s->params->task, &(LhProgress){ .what = what });
 }
 
 static void

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "base/task.h"
 #include "scenario/profile.h"
 #include "sim/cost/device.h"
 
@@ -22,9 +23,9 @@ typedef struct {
     /* Fills in @seconds of each rank that sends, in all processes alike. */
     bool (*measure)(void *data, const LhClusterFlows *flows, double *seconds, GError **error);
     void *data;
-    /* Called before each kind of measurement with what it will be; may be NULL. */
-    void (*progress)(void *data, const char *what);
-    void *progress_data;
+    /* Told before each kind of measurement what it will be. Jobs are not read, and nothing ends
+     * what others take part in. */
+    LhTask task;
 } LhClusterParams;
 
 typedef struct {

@@ -102,12 +102,13 @@ static const LhField calibrate_options[] = {
     { .name = NULL },
 };
 
-static void
-progress(void *data, const char *what)
+static bool
+progress(void *data, const LhProgress *at)
 {
     (void)data;
     if (isatty(STDERR_FILENO))
-        fprintf(stderr, "\r\033[Kmeasuring %s", what);
+        fprintf(stderr, "\r\033[Kmeasuring %s", at->what);
+    return true;
 }
 
 static void
@@ -291,7 +292,7 @@ run_calibrate(const LhCommandLine *line, GError **error)
         .quick = o->quick,
         .deadline_us = o->deadline_ps / LH_PS_PER_US,
         .dtype = (LhDtype)o->dtype,
-        .progress = progress,
+        .task = { .progress = progress },
     };
     g_autoptr(LhCalibration) calibration = NULL;
     g_autoptr(LhTopology) topology = NULL;
