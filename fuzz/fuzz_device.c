@@ -16,8 +16,8 @@ check_rates(const LhDevice *device)
                 continue;
             g_assert(isfinite(rate.rate) && rate.rate > 0);
             g_assert(isfinite(rate.half_length) && rate.half_length >= 0);
-            g_assert(rate.provenance >= LH_PROVENANCE_MEASURED &&
-                     rate.provenance <= LH_PROVENANCE_ASSUMED);
+            g_assert(rate.from.provenance >= LH_PROVENANCE_MEASURED &&
+                     rate.from.provenance <= LH_PROVENANCE_ASSUMED);
         }
     }
 }

@@ -4,8 +4,8 @@
 #include "base/error.h"
 #include "calibrate/calibrate.h"
 #include "calibrate/calibration_profile.h"
-#include "calibrate/kernel_curves.h"
 #include "calibrate/fit_call.h"
+#include "calibrate/kernel_curves.h"
 #include "measure/fit.h"
 #include "measure/interference.h"
 #include "measure/measure_executor.h"
@@ -235,15 +235,15 @@ static const LhKernelRate rate_written = {
     .rate = 93.5e9,
     .half_length = 85.25,
     .query_half_length = 12.5,
-    .provenance = LH_PROVENANCE_FITTED,
-    .source = (char *)"a test",
+    .from.provenance = LH_PROVENANCE_FITTED,
+    .from.source = (char *)"a test",
     .residuals = { 0.01, 0.02, 0.03 },
 };
 static const LhKernelTraffic traffic_written = {
     .kernel = (char *)"merge",
     .bandwidth = 4.5e9,
-    .provenance = LH_PROVENANCE_MEASURED,
-    .source = (char *)"a test",
+    .from.provenance = LH_PROVENANCE_MEASURED,
+    .from.source = (char *)"a test",
     .residuals = { 0.04, 0.05, 0.06 },
 };
 
@@ -265,8 +265,8 @@ write_and_read(void)
         .cores = { .ranks = 4, .cores = 2 },
         .link = { .bandwidth = 22.5e9,
                   .latency_ps = 11500000,
-                  .provenance = LH_PROVENANCE_FITTED,
-                  .source = (char *)"a test" },
+                  .from.provenance = LH_PROVENANCE_FITTED,
+                  .from.source = (char *)"a test" },
     };
     const LhCollectiveCheck check = { LH_COLL_REDUCE_SCATTER, 4, 65536, 0.0069, 0.007 };
     g_autoptr(GArray) checks = g_array_new(FALSE, FALSE, sizeof(check));
@@ -304,7 +304,7 @@ START_TEST(calibrate_profile_round_trip)
     ck_assert_double_eq(rate->rate, rate_written.rate);
     ck_assert_double_eq(rate->half_length, rate_written.half_length);
     ck_assert_double_eq(rate->query_half_length, rate_written.query_half_length);
-    ck_assert_int_eq(rate->provenance, LH_PROVENANCE_FITTED);
+    ck_assert_int_eq(rate->from.provenance, LH_PROVENANCE_FITTED);
     ck_assert_mem_eq(&rate->residuals, &rate_written.residuals, sizeof(rate->residuals));
     ck_assert_uint_eq(profile->elementwise->len, 1);
     ck_assert_str_eq(traffic->kernel, "merge");

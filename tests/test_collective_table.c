@@ -20,7 +20,9 @@ static LhCollectiveTimes *
 add_sizes(GArray *times, LhCollectiveKind op, uint64_t ranks, guint count, const uint64_t *bytes,
           const double *us)
 {
-    LhCollectiveTimes row = { .op = (int)op, .ranks = ranks, .provenance = LH_PROVENANCE_MEASURED };
+    LhCollectiveTimes row = { .op = (int)op,
+                              .ranks = ranks,
+                              .from.provenance = LH_PROVENANCE_MEASURED };
 
     row.bytes = g_array_new(FALSE, FALSE, sizeof(uint64_t));
     row.us = g_array_new(FALSE, FALSE, sizeof(double));
@@ -34,7 +36,7 @@ static void
 add_row(GArray *times, LhCollectiveKind op, uint64_t ranks, LhProvenance provenance,
         const uint64_t bytes[KNOTS], const double us[KNOTS])
 {
-    add_sizes(times, op, ranks, KNOTS, bytes, us)->provenance = (int)provenance;
+    add_sizes(times, op, ranks, KNOTS, bytes, us)->from.provenance = (int)provenance;
 }
 
 static void
@@ -222,7 +224,7 @@ START_TEST(lines_are_their_formula)
                                         .simple = simple,
                                         .ll_bytes = 500,
                                         .ll128_bytes = 5000,
-                                        .provenance = LH_PROVENANCE_FITTED };
+                                        .from.provenance = LH_PROVENANCE_FITTED };
 
         if (op != LH_COLL_REDUCE_SCATTER)
             g_array_append_val(lines, row);

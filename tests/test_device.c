@@ -134,7 +134,7 @@ START_TEST(device_curves_state_their_points)
 
         ck_assert(lh_device_rate(device, both ? "attention_bwd" : row->kernel, row->causal,
                                  row->head_dim, &rate));
-        if (rate.provenance != LH_PROVENANCE_FITTED)
+        if (rate.from.provenance != LH_PROVENANCE_FITTED)
             continue;
         for (int k = 0; k < POINTS_MAX && row->published[k] > 0; k++, length *= 2) {
             const double off =
@@ -142,7 +142,7 @@ START_TEST(device_curves_state_their_points)
 
             ck_assert_double_ge(length, (double)rate.length_min);
             ck_assert_double_le(length, (double)rate.length_max);
-            ck_assert_double_le(off, lh_fit_error(rate.provenance, &rate.residuals));
+            ck_assert_double_le(off, lh_fit_error(rate.from.provenance, &rate.residuals));
         }
         ck_assert_msg(row->published[1] <= 0 || rate.residuals.worst > 0, "%s %s has no residual",
                       row->device, row->kernel);
@@ -166,8 +166,8 @@ START_TEST(device_variants_scale)
         ck_assert_double_eq_tol(b->rate / a->rate, 253.0 / 271.0, 1e-3);
         ck_assert_double_eq(b->half_length, a->half_length);
         if (strcmp(a->kernel, "attention_fwd") != 0 || a->head_dim == 64)
-            ck_assert_int_eq(a->provenance, LH_PROVENANCE_FITTED);
-        ck_assert_int_eq(b->provenance, LH_PROVENANCE_ASSUMED);
+            ck_assert_int_eq(a->from.provenance, LH_PROVENANCE_FITTED);
+        ck_assert_int_eq(b->from.provenance, LH_PROVENANCE_ASSUMED);
     }
 }
 END_TEST
@@ -247,8 +247,8 @@ START_TEST(device_rate_interpolates)
             lh_device_rate(device, cases[i].kernel, cases[i].causal, cases[i].head_dim, &rate));
         ck_assert_double_eq(rate.rate, cases[i].rate);
         ck_assert_double_eq(rate.half_length, cases[i].half_length);
-        ck_assert_msg(rate.provenance == (int)cases[i].provenance, "case %zu: %s", i,
-                      lh_provenance_names[rate.provenance]);
+        ck_assert_msg(rate.from.provenance == (int)cases[i].provenance, "case %zu: %s", i,
+                      lh_provenance_names[rate.from.provenance]);
     }
 }
 END_TEST
@@ -377,7 +377,7 @@ START_TEST(device_memory_is_not_all_usable)
     ck_assert_uint_eq(lh_device_context_bytes(assumed), (uint64_t)(1.35 * 1073741824.0));
     ck_assert_uint_eq(lh_device_usable_bytes(assumed, 0),
                       capacity - (uint64_t)(1.35 * 1073741824.0));
-    ck_assert_int_eq(device->memory_context.provenance, LH_PROVENANCE_MEASURED);
+    ck_assert_int_eq(device->memory_context.from.provenance, LH_PROVENANCE_MEASURED);
     ck_assert_uint_eq(lh_device_context_bytes(device), UINT64_C(2) << 30);
     ck_assert_uint_eq(lh_device_usable_bytes(device, 0), UINT64_C(78) << 30);
     ck_assert_uint_eq(lh_device_usable_bytes(device, 0.25), UINT64_C(58) << 30);

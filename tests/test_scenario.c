@@ -543,7 +543,7 @@ START_TEST(scenario_profile_overlays)
     ck_assert_int_eq(device->kernel_launch_ps, 7000000);
     ck_assert(lh_device_rate(device, "attention_fwd", false, 128, &rate));
     ck_assert(rate.rate == 1e14 && rate.half_length == 10);
-    ck_assert_int_eq(rate.provenance, LH_PROVENANCE_MEASURED);
+    ck_assert_int_eq(rate.from.provenance, LH_PROVENANCE_MEASURED);
     ck_assert(topology->nic.bandwidth == 5e9 && topology->nvlink.bandwidth == nvlink);
     ck_assert_int_eq(topology->nic.latency_ps, 9000000);
 }

@@ -106,7 +106,7 @@ START_TEST(sensitivities_say_what_measuring_does)
                                          &c.setup->topology->nic, NULL };
 
         if (first->kind == LH_CONSTANT_OF_LINK && links[first->tier] != NULL) {
-            links[first->tier]->provenance = LH_PROVENANCE_MEASURED;
+            links[first->tier]->from.provenance = LH_PROVENANCE_MEASURED;
             ck_assert_double_eq_tol(lh_time_error(c.setup, c.row->result).above,
                                     lh_sensitivities_measured(c.s, 1), TOLERANCE);
             tried++;

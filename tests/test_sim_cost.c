@@ -79,7 +79,7 @@ START_TEST(sim_costs_say_how_far_to_trust_them)
                                  .half_length = 500,
                                  .length_min = 1024,
                                  .length_max = 4096,
-                                 .provenance = LH_PROVENANCE_FITTED,
+                                 .from.provenance = LH_PROVENANCE_FITTED,
                                  .residuals.worst = 0.02 };
     g_autoptr(GArray) curves = g_array_new(FALSE, FALSE, sizeof(LhKernelRate));
     const LhDevice device = { .matrix_rate = 300e12,
@@ -125,7 +125,7 @@ START_TEST(sim_kernel_times_are_the_formulas)
                                  .head_dim = 128,
                                  .rate = 200e12,
                                  .half_length = 500,
-                                 .provenance = LH_PROVENANCE_MEASURED };
+                                 .from.provenance = LH_PROVENANCE_MEASURED };
     g_autoptr(GArray) curves = g_array_new(FALSE, FALSE, sizeof(LhKernelRate));
     const LhDevice device = { .matrix_rate = 300e12,
                               .memory_bandwidth = 2e12,
@@ -337,7 +337,7 @@ START_TEST(sim_matrix_products_run_at_a_share_of_the_peak)
                                  .head_dim = 128,
                                  .rate = 90e12,
                                  .half_length = 64,
-                                 .provenance = LH_PROVENANCE_MEASURED };
+                                 .from.provenance = LH_PROVENANCE_MEASURED };
     g_autoptr(LhDevice) device = lh_device_load("a100-sxm-80g", NULL);
     const uint64_t n = 4096;
     const LhKernelArgs args = block(n, n, n * (n + 1) / 2, LH_MASK_CAUSAL);
@@ -581,7 +581,7 @@ START_TEST(sim_runs_are_trusted_as_the_weakest_part)
         w.device.memory_provenance = LH_PROVENANCE_MEASURED;
         w.device.kernel_launch_ps = cases[i].launch_ps;
         w.device.host_provenance = cases[i].host;
-        w.topology.nvlink.provenance = cases[i].link;
+        w.topology.nvlink.from.provenance = cases[i].link;
         w.topology.nvlink.latency_provenance = cases[i].latency;
         w.topology.nvlink.ctas_provenance = cases[i].ctas;
         w.params.framework = cases[i].framework == 1   ? host

@@ -476,22 +476,22 @@ START_TEST(topology_labels_are_true)
             if (link->bandwidth == 0)
                 continue;
             /* NCCL's constants are its makers' word: no fit of ours, and no measurement. */
-            if (strstr(link->source, "src/graph/topo.h") != NULL) {
+            if (strstr(link->from.source, "src/graph/topo.h") != NULL) {
                 from_source++;
-                ck_assert_msg(link->provenance >= LH_PROVENANCE_DATASHEET, "%s: %s", *name,
-                              link->source);
+                ck_assert_msg(link->from.provenance >= LH_PROVENANCE_DATASHEET, "%s: %s", *name,
+                              link->from.source);
             }
             for (const char *const *word = latencies; *word != NULL; word++) {
-                if (strstr(link->source, *word) == NULL)
+                if (strstr(link->from.source, *word) == NULL)
                     continue;
                 assumed++;
                 ck_assert_msg(link->latency_provenance == LH_PROVENANCE_ASSUMED, "%s: %s", *name,
-                              link->source);
+                              link->from.source);
             }
-            if (strstr(link->source, "per peer assumed") != NULL ||
-                strstr(link->source, "channels as") != NULL)
+            if (strstr(link->from.source, "per peer assumed") != NULL ||
+                strstr(link->from.source, "channels as") != NULL)
                 ck_assert_msg(link->ctas_provenance == LH_PROVENANCE_ASSUMED, "%s: %s", *name,
-                              link->source);
+                              link->from.source);
         }
     }
     ck_assert_uint_gt(from_source, 30);
@@ -679,13 +679,13 @@ START_TEST(topology_links_have_three_provenances)
     g_autofree char *same_text = break_text(topology_text, &same);
     g_autofree char *own_text = break_text(topology_text, &own);
     g_autoptr(LhTopology) a = parse(same_text, NULL), b = parse(own_text, NULL);
-    LhLinkClass link = { .provenance = LH_PROVENANCE_MEASURED,
+    LhLinkClass link = { .from.provenance = LH_PROVENANCE_MEASURED,
                          .latency_provenance = LH_PROVENANCE_ASSUMED,
                          .ctas_provenance = LH_PROVENANCE_DATASHEET };
 
     ck_assert_int_eq(a->nvlink.latency_provenance, LH_PROVENANCE_FITTED);
     ck_assert_int_eq(a->nvlink.ctas_provenance, LH_PROVENANCE_FITTED);
-    ck_assert_int_eq(b->nvlink.provenance, LH_PROVENANCE_MEASURED);
+    ck_assert_int_eq(b->nvlink.from.provenance, LH_PROVENANCE_MEASURED);
     ck_assert_int_eq(b->nvlink.latency_provenance, LH_PROVENANCE_DATASHEET);
     ck_assert_int_eq(b->nvlink.ctas_provenance, LH_PROVENANCE_MEASURED);
     /* What takes no time is not used. */
@@ -1083,10 +1083,10 @@ START_TEST(topology_changes_what_is_given)
     lh_topology_change(t, &change);
     ck_assert_uint_eq(t->nics_per_node, 4);
     ck_assert_double_eq(t->nic.bandwidth, 25e9);
-    ck_assert_int_eq(t->nic.provenance, LH_PROVENANCE_ASSUMED);
+    ck_assert_int_eq(t->nic.from.provenance, LH_PROVENANCE_ASSUMED);
     ck_assert_int_eq(t->nic.latency_ps, latency);
-    ck_assert_msg(g_str_has_prefix(t->nic.source, "bandwidth: --nic-rate 25 GB/s; else: "), "%s",
-                  t->nic.source);
+    ck_assert_msg(g_str_has_prefix(t->nic.from.source, "bandwidth: --nic-rate 25 GB/s; else: "),
+                  "%s", t->nic.from.source);
     ck_assert_double_eq(t->nvlink.bandwidth, 200e9);
     ck_assert_double_eq(t->oversubscription, 4);
 }

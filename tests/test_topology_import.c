@@ -138,7 +138,7 @@ START_TEST(reads_times_of_collectives)
     ck_assert_int_eq(row->op, LH_COLL_ALL_GATHER);
     ck_assert_uint_eq(row->ranks, 8);
     ck_assert_str_eq(row->nccl, "2.27.3");
-    ck_assert_str_eq(row->source, "all_gather_perf (all_gather.txt)");
+    ck_assert_str_eq(row->from.source, "all_gather_perf (all_gather.txt)");
     ck_assert_uint_eq(row->bytes->len, G_N_ELEMENTS(bytes));
     ck_assert_uint_eq(row->us->len, G_N_ELEMENTS(us));
     for (guint i = 0; i < G_N_ELEMENTS(bytes); i++) {
@@ -490,10 +490,10 @@ START_TEST(makes_a_topology_of_files_alone)
     ck_assert_int_eq(t->scale_up, LH_SCALE_UP_SWITCH);
     ck_assert_double_eq(t->nvlink.bandwidth, 364.7 * GB);
     ck_assert_int_eq(t->nvlink.latency_ps, 6500000);
-    ck_assert_int_eq(t->nvlink.provenance, LH_PROVENANCE_MEASURED);
+    ck_assert_int_eq(t->nvlink.from.provenance, LH_PROVENANCE_MEASURED);
     ck_assert_int_eq(t->nvlink.ctas_provenance, LH_PROVENANCE_ASSUMED);
     ck_assert_double_eq(t->pcie.bandwidth, 48 * GB);
-    ck_assert_int_eq(t->pcie.provenance, LH_PROVENANCE_DATASHEET);
+    ck_assert_int_eq(t->pcie.from.provenance, LH_PROVENANCE_DATASHEET);
     ck_assert_int_eq(t->pcie.latency_ps, 0);
     ck_assert_uint_eq(t->nics_per_node, 8);
     ck_assert_double_eq(t->nic.bandwidth, 49.07 * GB);
@@ -517,16 +517,16 @@ START_TEST(keeps_what_the_base_has)
     const LhCollectiveTimes *first = &g_array_index(t->collective_times, LhCollectiveTimes, 0);
 
     ck_assert_double_eq(t->nvlink.bandwidth, 370.8 * GB);
-    ck_assert_int_eq(t->nvlink.provenance, LH_PROVENANCE_DATASHEET);
+    ck_assert_int_eq(t->nvlink.from.provenance, LH_PROVENANCE_DATASHEET);
     ck_assert_int_eq(t->nvlink.latency_ps, base->nvlink.latency_ps);
     ck_assert_int_eq(t->nvlink.latency_provenance, base->nvlink.latency_provenance);
     ck_assert_uint_eq(t->nvlink.ctas, base->nvlink.ctas);
     ck_assert_double_eq(t->nic.bandwidth, base->nic.bandwidth);
     ck_assert_int_eq(t->nic.latency_provenance, base->nic.latency_provenance);
-    ck_assert_ptr_nonnull(strstr(t->nic.source, "hgx-h100: "));
+    ck_assert_ptr_nonnull(strstr(t->nic.from.source, "hgx-h100: "));
     ck_assert_double_eq(t->collective_bandwidth, 338.8 * GB);
-    ck_assert_int_eq(t->collective_provenance, LH_PROVENANCE_MEASURED);
-    ck_assert_str_eq(first->source, "all_gather_perf (all_gather.txt)");
+    ck_assert_int_eq(t->collective_from.provenance, LH_PROVENANCE_MEASURED);
+    ck_assert_str_eq(first->from.source, "all_gather_perf (all_gather.txt)");
     ck_assert_uint_gt(t->collective_times->len, 10);
     ck_assert_uint_lt(t->collective_times->len, base->collective_times->len + 1);
     ck_assert_uint_eq(t->collective_lines->len, base->collective_lines->len);
@@ -590,7 +590,7 @@ START_TEST(tells_nvlink_from_pcie)
     ck_assert_int_eq(without->scale_up, LH_SCALE_UP_NONE);
     ck_assert_double_eq(without->pcie.bandwidth, 20.25 * GB);
     ck_assert_int_eq(without->pcie.latency_ps, 12500000);
-    ck_assert_int_eq(without->pcie.provenance, LH_PROVENANCE_MEASURED);
+    ck_assert_int_eq(without->pcie.from.provenance, LH_PROVENANCE_MEASURED);
     ck_assert_uint_eq(without->max_nodes, 1);
     ck_assert_int_eq(with->scale_up, LH_SCALE_UP_PAIRS);
     ck_assert_double_eq(with->nvlink.bandwidth, 20.25 * GB);
@@ -788,7 +788,7 @@ START_TEST(takes_options_before_files)
     ck_assert_msg(t != NULL, "%s", error != NULL ? error->message : "");
     ck_assert_uint_eq(t->nics_per_node, 2);
     ck_assert_double_eq(t->nic.bandwidth, 50 * GB);
-    ck_assert_int_eq(t->nic.provenance, LH_PROVENANCE_ASSUMED);
+    ck_assert_int_eq(t->nic.from.provenance, LH_PROVENANCE_ASSUMED);
     ck_assert_double_eq(t->nvlink.bandwidth, 400 * GB);
     ck_assert_ptr_null(
         made_with(cluster, "hgx-h100", (LhTopologyChange){ .oversubscription = 2 }, &error));
@@ -859,7 +859,7 @@ START_TEST(takes_what_a_wire_lets_transfers_reach)
     g_autoptr(LhTopology) other = lh_topology_load("hgx-h800", NULL);
 
     ck_assert_double_eq(t->nic.bandwidth, other->nic.bandwidth);
-    ck_assert_int_eq(t->nic.provenance, LH_PROVENANCE_DATASHEET);
+    ck_assert_int_eq(t->nic.from.provenance, LH_PROVENANCE_DATASHEET);
 }
 END_TEST
 

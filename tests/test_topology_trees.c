@@ -33,7 +33,7 @@ describe(const LhTopology *t)
 {
     GString *text = g_string_new("pcie");
 
-    append_rate(text, t->pcie.bandwidth, t->pcie.provenance);
+    append_rate(text, t->pcie.bandwidth, t->pcie.from.provenance);
     for (guint i = 0; i < lh_pcie_levels_count(&t->tree); i++) {
         const LhPcieLevel *level = &g_array_index(t->tree.levels, LhPcieLevel, i);
 
@@ -42,13 +42,13 @@ describe(const LhTopology *t)
             append_numbers(text, level->of_gpu);
         else
             g_string_append_printf(text, "%" G_GUINT64_FORMAT, level->gpus);
-        append_rate(text, level->up, level->provenance);
+        append_rate(text, level->up, level->from.provenance);
     }
     if (t->tree.p2p != NULL)
         g_string_append_printf(text, " | p2p %s%s", t->tree.p2p, t->tree.p2p_two ? ", two" : "");
-    if (t->tree.memory_source != NULL) {
+    if (t->tree.memory_from.source != NULL) {
         g_string_append(text, " | host");
-        append_rate(text, t->tree.per_gpu, t->tree.memory_provenance);
+        append_rate(text, t->tree.per_gpu, t->tree.memory_from.provenance);
     }
     if (t->nics_per_node > 0)
         g_string_append_printf(text, " | %" G_GUINT64_FORMAT " NICs", t->nics_per_node);
@@ -362,7 +362,7 @@ START_TEST(tells_bridges_from_what_is_between)
             lh_tool_parse(cluster, i == 0 ? "a" : "b", texts[i ^ _i], strlen(texts[i ^ _i]), NULL));
     t = told_made_of(cluster, "azure-nc96-a100", NULL);
     ck_assert_double_eq_tol(t->nvlink.bandwidth, 50e9, 1e8);
-    ck_assert_int_eq(t->nvlink.provenance, LH_PROVENANCE_MEASURED);
+    ck_assert_int_eq(t->nvlink.from.provenance, LH_PROVENANCE_MEASURED);
     ck_assert_double_eq_tol(t->tree.per_gpu, 11e9, 1e8);
 }
 END_TEST

@@ -88,9 +88,9 @@ measure_link(const CpuJob *job, GError **error)
         return false;
     }
     c->link.latency_ps = lh_time_from_ps(alpha_s * (double)LH_PS_PER_S);
-    c->link.provenance = LH_PROVENANCE_FITTED;
+    c->link.from.provenance = LH_PROVENANCE_FITTED;
     c->link_residuals = lh_calibrate_residuals(&residuals, 0);
-    c->link.source = g_strdup_printf(
+    c->link.from.source = g_strdup_printf(
         "%s; transport %s, one message at a time, 4 KiB to %u MiB, after Theil and Sen; residuals: "
         "median %.1f %%, worst %.1f %%",
         c->method, lh_transport_threads.name, (unsigned)(transfer_bytes[count - 1] >> 20),

@@ -113,7 +113,7 @@ measure_rate(const GpuJob *job, LhKernelId id, bool causal, uint32_t head_dim, G
                           .head_dim = head_dim,
                           .length_min = lengths[0].value,
                           .length_max = lengths[count - 1].value,
-                          .provenance = LH_PROVENANCE_FITTED };
+                          .from.provenance = LH_PROVENANCE_FITTED };
     LhCallPoint points[POINTS_MAX];
     LhResiduals residuals;
     double spread = 0;
@@ -134,7 +134,7 @@ measure_rate(const GpuJob *job, LhKernelId id, bool causal, uint32_t head_dim, G
         return fail_peak(job->params->device, id, rate.rate, error);
     rate.residuals = lh_calibrate_residuals(&residuals, spread);
     rate.kernel = g_strdup(lh_kernels[id]->name);
-    rate.source = g_strdup(job->c->method);
+    rate.from.source = g_strdup(job->c->method);
     g_array_append_val(job->c->rates, rate);
     return true;
 }
@@ -165,7 +165,7 @@ measure_traffic(const GpuJob *job, LhKernelId id, GError **error)
     const uint64_t *rows = job->params->quick ? rows_quick : rows_full;
     const size_t fitted = G_N_ELEMENTS(rows_full) - 1;
     const uint32_t element = lh_dtype_bytes(job->params->dtype);
-    LhKernelTraffic traffic = { .provenance = LH_PROVENANCE_MEASURED };
+    LhKernelTraffic traffic = { .from.provenance = LH_PROVENANCE_MEASURED };
     double reached[G_N_ELEMENTS(rows_full)], sorted[G_N_ELEMENTS(rows_full)];
     double off[G_N_ELEMENTS(rows_full)];
 
@@ -187,7 +187,7 @@ measure_traffic(const GpuJob *job, LhKernelId id, GError **error)
     traffic.residuals.worst = off[fitted - 1];
     traffic.residuals.holdout = fabs(reached[fitted] / traffic.bandwidth - 1);
     traffic.kernel = g_strdup(kernel->name);
-    traffic.source = g_strdup(job->c->method);
+    traffic.from.source = g_strdup(job->c->method);
     g_array_append_val(job->c->traffic, traffic);
     return true;
 }
@@ -335,9 +335,9 @@ measure_tier(GpuJob *job, LhTier tier, const LhLinkClass *base, LhLinkClass *lin
     link->latency_ps = MAX(
         lh_time_from_ps(alpha_s * (double)LH_PS_PER_S) - (route.latency_ps - base->latency_ps), 0);
     link->ctas = base->ctas;
-    link->provenance = LH_PROVENANCE_FITTED;
+    link->from.provenance = LH_PROVENANCE_FITTED;
     *residuals = lh_calibrate_residuals(&found, 0);
-    link->source = g_strdup_printf(
+    link->from.source = g_strdup_printf(
         "%s; ranks 0 and %u, %g KiB to %g MiB, after Theil and Sen; residuals: median %.1f %%, "
         "worst %.1f %%, held out %.1f %%; %g MiB of every rank at once take %.2f times as long",
         job->c->method, peer, (double)messages[0].value / 1024,
@@ -383,8 +383,7 @@ measure_collective(const GpuJob *job, LhCollectiveKind kind, uint32_t members, G
                               .ranks = members,
                               .bytes = g_array_new(FALSE, FALSE, sizeof(uint64_t)),
                               .us = g_array_new(FALSE, FALSE, sizeof(double)),
-                              .provenance = LH_PROVENANCE_MEASURED,
-                              .source = g_strdup(job->c->method) };
+                              .from = { LH_PROVENANCE_MEASURED, g_strdup(job->c->method) } };
     g_autofree char *what = g_strdup_printf("%s of %u ranks", lh_collective_names[kind], members);
     bool ok = true;
 

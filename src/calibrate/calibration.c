@@ -40,18 +40,18 @@ lh_calibration_free(LhCalibration *c)
         return;
     for (guint i = 0; i < c->rates->len; i++) {
         g_free(g_array_index(c->rates, LhKernelRate, i).kernel);
-        g_free(g_array_index(c->rates, LhKernelRate, i).source);
+        g_free(g_array_index(c->rates, LhKernelRate, i).from.source);
     }
     for (guint i = 0; i < c->traffic->len; i++) {
         g_free(g_array_index(c->traffic, LhKernelTraffic, i).kernel);
-        g_free(g_array_index(c->traffic, LhKernelTraffic, i).source);
+        g_free(g_array_index(c->traffic, LhKernelTraffic, i).from.source);
     }
     g_clear_pointer(&c->checks, g_array_unref);
     g_array_unref(c->rates);
     g_array_unref(c->traffic);
-    g_free(c->link.source);
-    g_free(c->pcie.source);
-    g_free(c->nic.source);
+    g_free(c->link.from.source);
+    g_free(c->pcie.from.source);
+    g_free(c->nic.from.source);
     for (guint i = 0; c->collectives != NULL && i < c->collectives->len; i++)
         lh_json_clear(lh_collective_times_fields,
                       &g_array_index(c->collectives, LhCollectiveTimes, i));

@@ -36,8 +36,7 @@ write_rates(LhJsonWriter *w, const LhCalibration *c)
             lh_jsonw_uint(w, "length_min", rate->length_min);
         if (rate->length_max > 0)
             lh_jsonw_uint(w, "length_max", rate->length_max);
-        lh_jsonw_string(w, "provenance", lh_provenance_names[rate->provenance]);
-        lh_jsonw_string(w, "source", rate->source);
+        lh_evidence_write(w, &rate->from);
         write_residuals(w, &rate->residuals);
         lh_jsonw_object_end(w);
     }
@@ -54,8 +53,7 @@ write_traffic(LhJsonWriter *w, const LhCalibration *c)
         lh_jsonw_object_begin(w, NULL);
         lh_jsonw_string(w, "kernel", traffic->kernel);
         lh_cluster_write_unit(w, "bandwidth", lh_format_bandwidth(traffic->bandwidth));
-        lh_jsonw_string(w, "provenance", lh_provenance_names[traffic->provenance]);
-        lh_jsonw_string(w, "source", traffic->source);
+        lh_evidence_write(w, &traffic->from);
         write_residuals(w, &traffic->residuals);
         lh_jsonw_object_end(w);
     }
@@ -71,8 +69,7 @@ write_link(LhJsonWriter *w, const char *name, const LhLinkClass *link)
     lh_cluster_write_unit(w, "bandwidth", lh_format_bandwidth(link->bandwidth));
     lh_cluster_write_unit(w, "latency", lh_format_time(link->latency_ps));
     lh_jsonw_uint(w, "ctas", link->ctas);
-    lh_jsonw_string(w, "provenance", lh_provenance_names[link->provenance]);
-    lh_jsonw_string(w, "source", link->source);
+    lh_evidence_write(w, &link->from);
     lh_jsonw_object_end(w);
 }
 

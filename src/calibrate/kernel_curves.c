@@ -170,8 +170,7 @@ fit_rate(const CurvesJob *job, const Curve *curve, GError **error)
                            .query_half_length = fit.query_half_length,
                            .length_min = curve->blocks[0]->keys,
                            .length_max = curve->blocks[curve->count - 1]->keys,
-                           .provenance = LH_PROVENANCE_FITTED,
-                           .source = g_strdup(job->c->method),
+                           .from = { LH_PROVENANCE_FITTED, g_strdup(job->c->method) },
                            .residuals = lh_calibrate_residuals(&residuals, curve->spread) };
     g_array_append_val(job->c->rates, rate);
     return true;
@@ -242,7 +241,7 @@ fit_traffic(const CurvesJob *job, const Curve *curve)
 {
     const LhKernel *kernel = lh_kernels[curve->kernel];
     const size_t fitted = G_N_ELEMENTS(traffic_rows) - 1; /* the last one is held out */
-    LhKernelTraffic traffic = { .provenance = LH_PROVENANCE_MEASURED };
+    LhKernelTraffic traffic = { .from.provenance = LH_PROVENANCE_MEASURED };
     double reached[G_N_ELEMENTS(traffic_rows)];
     double sorted[G_N_ELEMENTS(traffic_rows)];
     double off[G_N_ELEMENTS(traffic_rows)];
@@ -260,7 +259,7 @@ fit_traffic(const CurvesJob *job, const Curve *curve)
     traffic.residuals.worst = off[fitted - 1];
     traffic.residuals.holdout = fabs(reached[fitted] / traffic.bandwidth - 1);
     traffic.kernel = g_strdup(kernel->name);
-    traffic.source = g_strdup(job->c->method);
+    traffic.from.source = g_strdup(job->c->method);
     g_array_append_val(job->c->traffic, traffic);
 }
 

@@ -40,7 +40,7 @@ lh_error_parts(const LhSetup *setup, const LhSimResult *r)
 
     lh_totals(r, &totals);
     for (int tier = 0; tier < LH_TIERS; tier++) {
-        int provenance = classes[tier]->provenance;
+        int provenance = classes[tier]->from.provenance;
 
         if (tier == LH_TIER_PCIE)
             provenance = MAX(provenance, lh_pcie_provenance(&t->tree));

@@ -113,7 +113,7 @@ add_links(LhSensitivities *s, const LhSetup *setup, const LhErrorParts *parts)
 
     /* What is above the NICs has their rate. */
     for (int tier = 0; tier < LH_TIER_FABRIC; tier++) {
-        const int own = classes[tier]->provenance;
+        const int own = classes[tier]->from.provenance;
         const int rate = tier == LH_TIER_PCIE ? MAX(own, lh_pcie_provenance(&t->tree)) : own;
         const int provenance = MAX(rate, nccl);
 

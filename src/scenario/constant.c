@@ -62,20 +62,20 @@ void
 lh_slow_down(const LhTopology *topology, LhDevice *device)
 {
     if (topology->product_slowdown > 0) {
-        weaken(&device->matrix_provenance, topology->slowdown_provenance);
+        weaken(&device->matrix_provenance, topology->slowdown_from.provenance);
         device->matrix_efficiency /= topology->product_slowdown;
     }
     if (topology->attention_slowdown > 0) {
         for (guint i = 0; i < device->kernels->len; i++) {
             LhKernelRate *curve = &g_array_index(device->kernels, LhKernelRate, i);
 
-            weaken(&curve->provenance, topology->slowdown_provenance);
+            weaken(&curve->from.provenance, topology->slowdown_from.provenance);
             curve->rate /= topology->attention_slowdown;
         }
         for (guint i = 0; device->attention != NULL && i < device->attention->len; i++) {
             LhAttentionRow *row = &g_array_index(device->attention, LhAttentionRow, i);
 
-            weaken(&row->provenance, topology->slowdown_provenance);
+            weaken(&row->from.provenance, topology->slowdown_from.provenance);
             row->rate /= topology->attention_slowdown;
             row->sustained_rate /= topology->attention_slowdown;
         }

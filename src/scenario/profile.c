@@ -49,19 +49,8 @@ static const LhField link_fields[] = {
       .min = 0,
       .max = CTAS_MAX,
       .description = "SMs that a running send or receive kernel occupies at each end." },
-    { .name = "provenance",
-      .type = LH_FIELD_CHOICE,
-      .offset = offsetof(LhLinkClass, provenance),
-      .flags = LH_FIELD_REQUIRED,
-      .choices = lh_provenance_names,
-      .description = "How far bandwidth and latency can be trusted." },
-    { .name = "source",
-      .type = LH_FIELD_STRING,
-      .offset = offsetof(LhLinkClass, source),
-      .flags = LH_FIELD_REQUIRED,
-      .min = 1,
-      .max = -1,
-      .description = "Where the numbers come from." },
+    LH_FIELDS_EVIDENCE(LhLinkClass, from, LH_FIELD_REQUIRED, -1, "bandwidth and latency",
+                       "the numbers come"),
     { .name = NULL },
 };
 
@@ -178,11 +167,8 @@ static const LhField profile_fields[] = {
       .min = 0.01,
       .max = 1,
       .description = "Share of the peak bandwidth that elementwise kernels reach." },
-    { .name = "memory_provenance",
-      .type = LH_FIELD_CHOICE,
-      .offset = PROFILE_AT(memory_provenance),
-      .choices = lh_provenance_names,
-      .description = "How far bandwidth times efficiency can be trusted." },
+    LH_FIELD_PROVENANCE("memory_provenance", LhProfile, memory_provenance, 0,
+                        "How far bandwidth times efficiency can be trusted."),
     { .name = "kernel_launch",
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_TIME,
@@ -365,7 +351,7 @@ put_kernel(LhDevice *device, const LhKernelRate *rate)
     LhKernelRate copy = *rate;
 
     copy.kernel = g_strdup(rate->kernel);
-    copy.source = g_strdup(rate->source);
+    copy.from.source = g_strdup(rate->from.source);
     for (guint i = 0; i < device->kernels->len; i++) {
         LhKernelRate *row = &g_array_index(device->kernels, LhKernelRate, i);
 
@@ -373,7 +359,7 @@ put_kernel(LhDevice *device, const LhKernelRate *rate)
             row->head_dim != rate->head_dim)
             continue;
         g_free(row->kernel);
-        g_free(row->source);
+        g_free(row->from.source);
         *row = copy;
         return;
     }
@@ -398,7 +384,7 @@ put_traffic(LhDevice *device, const LhKernelTraffic *traffic)
     LhKernelTraffic copy = *traffic;
 
     copy.kernel = g_strdup(traffic->kernel);
-    copy.source = g_strdup(traffic->source);
+    copy.from.source = g_strdup(traffic->from.source);
     if (device->elementwise == NULL)
         device->elementwise = g_array_new(FALSE, FALSE, sizeof(LhKernelTraffic));
     for (guint i = 0; i < device->elementwise->len; i++) {
@@ -407,7 +393,7 @@ put_traffic(LhDevice *device, const LhKernelTraffic *traffic)
         if (strcmp(row->kernel, traffic->kernel) != 0)
             continue;
         g_free(row->kernel);
-        g_free(row->source);
+        g_free(row->from.source);
         *row = copy;
         return;
     }
@@ -479,7 +465,7 @@ put_times(const LhProfile *p, LhTopology *topology)
         LhCollectiveTimes copy = g_array_index(p->collective_times, LhCollectiveTimes, i);
 
         copy.nccl = g_strdup(copy.nccl);
-        copy.source = g_strdup(copy.source);
+        copy.from.source = g_strdup(copy.from.source);
         copy.bytes = g_array_copy(copy.bytes);
         copy.us = g_array_copy(copy.us);
         copy.on = links_of(topology, &copy.on);

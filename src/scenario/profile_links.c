@@ -57,9 +57,9 @@ change_class(LhLinkClass *link, const LhLinkClass *measured, double predicted)
     change_rate(&changed.bandwidth, rate, predicted);
     change_rate(&changed.pair_p2p, rate, predicted);
     change_rate(&changed.pair_collective, rate, predicted);
-    changed.source = g_strdup(measured->source);
-    changed.latency_provenance = changed.ctas_provenance = changed.provenance;
-    g_free(link->source);
+    changed.from.source = g_strdup(measured->from.source);
+    changed.latency_provenance = changed.ctas_provenance = changed.from.provenance;
+    g_free(link->from.source);
     *link = changed;
 }
 

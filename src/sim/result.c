@@ -309,7 +309,7 @@ outside_provenance(const LhEngine *e)
         if (e->tiers_used & 1u << tier)
             weakest = MAX(weakest, (int)link_provenance(t, tier));
     if (between && t->collective_bandwidth > 0)
-        weakest = MAX(weakest, t->collective_provenance);
+        weakest = MAX(weakest, t->collective_from.provenance);
     return (LhProvenance)MAX(weakest, e->host_provenance);
 }
 

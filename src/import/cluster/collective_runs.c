@@ -61,7 +61,7 @@ lh_tool_runs(const LhToolDraft *d)
     for (guint i = 0; i < d->told->times->len; i++) {
         const LhCollectiveTimes *row = &g_array_index(d->told->times, LhCollectiveTimes, i);
         const LhToolRun run = { row->op, row->ranks, fastest_of(row), latency_of(row),
-                                row->source };
+                                row->from.source };
 
         if (row->ranks > d->t.gpus_per_node)
             continue;

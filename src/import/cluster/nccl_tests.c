@@ -395,13 +395,13 @@ add_times(LhToolReader *r, const NcclRun *run)
 {
     LhCollectiveTimes times = { .op = nccl_programs[run->program].op,
                                 .ranks = run->ranks,
-                                .provenance = LH_PROVENANCE_MEASURED };
+                                .from.provenance = LH_PROVENANCE_MEASURED };
     const guint sizes = growing_sizes(run);
 
     if (!has_times(run))
         return fail_table(r, run->line, "allowed: 2 to 256 sizes whose times grow");
     times.nccl = g_strdup(run->nccl);
-    times.source = lh_tool_source(r);
+    times.from.source = lh_tool_source(r);
     times.bytes = g_array_new(FALSE, FALSE, sizeof(uint64_t));
     times.us = g_array_new(FALSE, FALSE, sizeof(double));
     for (guint i = 0; i < sizes; i++) {

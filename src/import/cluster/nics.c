@@ -296,8 +296,7 @@ lh_tool_fill_rings(LhToolDraft *d, GError **error)
 
     if (rings == NULL) {
         d->t.collective_bandwidth = base != NULL ? base->collective_bandwidth : 0;
-        d->t.collective_provenance = base != NULL ? base->collective_provenance : 0;
-        d->t.collective_source = base != NULL ? base->collective_source : NULL;
+        d->t.collective_from = base != NULL ? base->collective_from : (LhEvidence){ 0 };
         return true;
     }
     if (d->trays > 1)
@@ -313,8 +312,7 @@ lh_tool_fill_rings(LhToolDraft *d, GError **error)
     if (rings->value >= nics)
         return true;
     d->t.collective_bandwidth = rings->value;
-    d->t.collective_provenance = (int)rings->provenance;
-    d->t.collective_source = rings->source;
+    d->t.collective_from = (LhEvidence){ (int)rings->provenance, rings->source };
     lh_tool_note(d, "node.collectives.bandwidth", lh_format_bandwidth(rings->value),
                  (int)rings->provenance, rings->source);
     return true;

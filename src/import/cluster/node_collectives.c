@@ -103,7 +103,7 @@ lh_tool_fill_times(LhToolDraft *d, GError **error)
         lh_tool_note(d, "node.collective_times",
                      g_strdup_printf("%s, %" G_GUINT64_FORMAT " GPUs, %u sizes",
                                      lh_times_op_names[row->op], row->ranks, row->bytes->len),
-                     row->provenance, row->source);
+                     row->from.provenance, row->from.source);
         g_array_append_val(d->times, row);
     }
     for (guint i = 0; kept != NULL && i < kept->len; i++) {

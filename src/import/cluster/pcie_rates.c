@@ -86,12 +86,11 @@ keep_level(const LhToolDraft *d, LhPcieLevel *level, const GArray *of_gpu)
     for (uint32_t i = 0; i < lh_pcie_levels_count(tree); i++) {
         const LhPcieLevel *before = &g_array_index(tree->levels, LhPcieLevel, i);
 
-        if (before->source == NULL || !is_of_groups(tree, i, of_gpu))
+        if (before->from.source == NULL || !is_of_groups(tree, i, of_gpu))
             continue;
         level->up = before->up;
         level->latency_ps = before->latency_ps;
-        level->provenance = before->provenance;
-        level->source = before->source;
+        level->from = before->from;
     }
 }
 
@@ -101,8 +100,7 @@ take_level(LhToolDraft *d, const LhToolLevel *told)
     LhPcieLevel level = { .name = kept(d, told->name),
                           .gpus = row_of(told->of_gpu),
                           .up = told->up,
-                          .provenance = LH_PROVENANCE_DATASHEET,
-                          .source = kept(d, told->source) };
+                          .from = { LH_PROVENANCE_DATASHEET, kept(d, told->source) } };
 
     if (level.gpus == 0)
         level.of_gpu = told->of_gpu;
@@ -122,8 +120,7 @@ keep_memory(LhToolDraft *d)
     d->t.tree.per_gpu = tree->per_gpu;
     d->t.tree.memory = tree->memory;
     d->t.tree.memory_gpus = tree->memory_gpus;
-    d->t.tree.memory_provenance = tree->memory_provenance;
-    d->t.tree.memory_source = tree->memory_source;
+    d->t.tree.memory_from = tree->memory_from;
 }
 
 /* As files have it. */
@@ -292,8 +289,7 @@ static void
 set_memory(LhToolDraft *d, double rate, int provenance, const char *source)
 {
     d->t.tree.per_gpu = rate;
-    d->t.tree.memory_provenance = provenance;
-    d->t.tree.memory_source = kept(d, source);
+    d->t.tree.memory_from = (LhEvidence){ provenance, kept(d, source) };
     lh_pcie_fill_rates(&d->t.tree);
 }
 
@@ -325,7 +321,8 @@ fit_memory(LhToolDraft *d, const GArray *runs)
         source = source_of_run(run, "what each of them reached at once, through memory");
         set_memory(d, MIN(of_many != NULL ? many : two, d->t.pcie.bandwidth), LH_PROVENANCE_FITTED,
                    source);
-    } else if (has_told_tree(d) && d->told->tree.by_memory < 1 && d->t.tree.memory_source == NULL) {
+    } else if (has_told_tree(d) && d->told->tree.by_memory < 1 &&
+               d->t.tree.memory_from.source == NULL) {
         source = g_strdup_printf("NCCL's src/graph/topo.h: of a GPU's link, messages between GPUs "
                                  "that leave their switch on hosts of Intel reach 5/6; %s",
                                  d->told->tree.source);
@@ -341,8 +338,7 @@ set_level(LhToolDraft *d, uint32_t level, double rate, const LhToolRun *run, con
     g_autofree char *source = source_of_run(run, what);
 
     l->up = rate;
-    l->provenance = LH_PROVENANCE_FITTED;
-    l->source = kept(d, source);
+    l->from = (LhEvidence){ LH_PROVENANCE_FITTED, kept(d, source) };
     lh_pcie_fill_rates(&d->t.tree);
 }
 
@@ -358,7 +354,7 @@ raise_to_run(LhToolDraft *d, const LhToolRun *run)
         if (draft_level(d, i)->up > 0 && load > FASTER * draft_level(d, i)->up)
             set_level(d, i, load, run, "no less than what went over it");
     }
-    if (d->t.tree.memory_source != NULL && d->t.tree.per_gpu > 0 &&
+    if (d->t.tree.memory_from.source != NULL && d->t.tree.per_gpu > 0 &&
         memory > FASTER * d->t.tree.per_gpu) {
         g_autofree char *source = source_of_run(run, "no less than what went through it");
 
@@ -435,10 +431,10 @@ static const char *
 shown_source(const LhToolDraft *d, const char *source)
 {
     const LhTopology *base = d->params->base;
-    bool kept_source = base != NULL && source == base->tree.memory_source;
+    bool kept_source = base != NULL && source == base->tree.memory_from.source;
 
     for (uint32_t i = 0; base != NULL && i < lh_pcie_levels_count(&base->tree); i++)
-        kept_source |= source == g_array_index(base->tree.levels, LhPcieLevel, i).source;
+        kept_source |= source == g_array_index(base->tree.levels, LhPcieLevel, i).from.source;
     return kept_source ? base->name : source;
 }
 
@@ -451,17 +447,17 @@ note_tree(const LhToolDraft *d, const char *from)
         const LhPcieLevel *level = draft_level(d, i);
 
         lh_tool_note(d, level_paths[i], describe_level(level),
-                     level->source == NULL ? -1 : level->provenance,
-                     level->source == NULL ? from : shown_source(d, level->source));
+                     level->from.source == NULL ? -1 : level->from.provenance,
+                     level->from.source == NULL ? from : shown_source(d, level->from.source));
     }
     if (tree->p2p != NULL)
         lh_tool_note(d, "node.pcie.p2p", g_strdup(tree->p2p), -1, from);
     if (tree->p2p_two)
         lh_tool_note(d, "node.pcie.p2p_two", g_strdup("true"), -1, from);
-    if (tree->memory_source != NULL)
+    if (tree->memory_from.source != NULL)
         lh_tool_note(d, "node.pcie.host",
                      lh_format_bandwidth(tree->per_gpu > 0 ? tree->per_gpu : tree->memory),
-                     tree->memory_provenance, shown_source(d, tree->memory_source));
+                     tree->memory_from.provenance, shown_source(d, tree->memory_from.source));
 }
 
 /* Rates that NCCL counts with, and that nobody measured. */
@@ -471,10 +467,11 @@ remark_constants(const LhToolDraft *d)
     g_autoptr(GString) fields = g_string_new(NULL);
 
     for (guint i = 0; i < d->levels->len; i++) {
-        if (draft_level(d, i)->up > 0 && draft_level(d, i)->provenance == LH_PROVENANCE_DATASHEET)
+        if (draft_level(d, i)->up > 0 &&
+            draft_level(d, i)->from.provenance == LH_PROVENANCE_DATASHEET)
             g_string_append_printf(fields, "%s%s.up", fields->len > 0 ? ", " : "", level_paths[i]);
     }
-    if (d->t.tree.per_gpu > 0 && d->t.tree.memory_provenance == LH_PROVENANCE_DATASHEET)
+    if (d->t.tree.per_gpu > 0 && d->t.tree.memory_from.provenance == LH_PROVENANCE_DATASHEET)
         g_string_append_printf(fields, "%snode.pcie.host.per_gpu", fields->len > 0 ? ", " : "");
     if (fields->len > 0)
         lh_tool_remark(d, g_strdup_printf("%s: what NCCL counts with and nobody measured; such "
@@ -502,7 +499,7 @@ remark_unknown(const LhToolDraft *d)
                               d->told->tree.asks != NULL ? ": " : "",
                               d->told->tree.asks != NULL ? d->told->tree.asks : ""));
     }
-    if (d->t.tree.p2p != NULL && d->t.tree.memory_source == NULL)
+    if (d->t.tree.p2p != NULL && d->t.tree.memory_from.source == NULL)
         lh_tool_remark(d, g_strdup_printf("node.pcie.host: GPUs are taken to reach as much through "
                                           "memory as their links carry; all_gather_perf on all %" //
                                           G_GUINT64_FORMAT " GPUs tells it",
@@ -513,7 +510,7 @@ bool
 lh_tool_keeps_tree(const LhToolDraft *d)
 {
     const LhPcieTree *tree = &d->t.tree, *before = &d->params->base->tree;
-    bool same = (tree->memory_source == NULL) == (before->memory_source == NULL) &&
+    bool same = (tree->memory_from.source == NULL) == (before->memory_from.source == NULL) &&
                 tree->rates.reach == before->rates.reach &&
                 (tree->memory > 0) == (before->memory > 0) &&
                 (tree->per_gpu > 0) == (before->per_gpu > 0) && tree->p2p_two == before->p2p_two &&

@@ -111,7 +111,8 @@ link_source(const LhToolDraft *d, const char *bandwidth, const char *latency, bo
 static LhToolFound
 keep_base(const LhToolDraft *d, const LhLinkClass *base, double value, int provenance)
 {
-    return (LhToolFound){ value, provenance, from_base(d, base->source), d->params->base->name };
+    return (LhToolFound){ value, provenance, from_base(d, base->from.source),
+                          d->params->base->name };
 }
 
 /* Those of one class of links differ little. */
@@ -139,18 +140,18 @@ lh_tool_fill_link(LhToolDraft *d, LhLinkClass *link, const LhLinkClass *base,
     if (!kept && latency.source == NULL)
         return lh_tool_missing(text->latency_path, text->latency_tool, error);
     if (kept && rate.source == NULL)
-        rate = keep_base(d, base, base->bandwidth, base->provenance);
+        rate = keep_base(d, base, base->bandwidth, base->from.provenance);
     if (kept && latency.source == NULL)
         latency = keep_base(d, base, (double)base->latency_ps / (double)LH_PS_PER_S,
                             base->latency_provenance);
     link->bandwidth = rate.value;
-    link->provenance = rate.provenance;
+    link->from.provenance = rate.provenance;
     link->latency_ps = lh_time_from_ps(latency.value * (double)LH_PS_PER_S);
     link->latency_provenance = latency.provenance;
     fill_ctas(link, kept ? base : NULL, text);
-    link->source = link_source(d, rate.source, latency.source, kept);
-    lh_tool_note(d, text->bandwidth_path, lh_format_bandwidth(link->bandwidth), link->provenance,
-                 rate.shown);
+    link->from.source = link_source(d, rate.source, latency.source, kept);
+    lh_tool_note(d, text->bandwidth_path, lh_format_bandwidth(link->bandwidth),
+                 link->from.provenance, rate.shown);
     lh_tool_note(d, text->latency_path, lh_format_time(link->latency_ps), link->latency_provenance,
                  latency.shown);
     return true;

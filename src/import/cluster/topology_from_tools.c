@@ -75,8 +75,7 @@ fill_draft(LhToolDraft *d, GError **error)
         d->t.collective_lines = lh_tool_is_joined_as_base(d) ? base->collective_lines : NULL;
         d->t.product_slowdown = base->product_slowdown;
         d->t.attention_slowdown = base->attention_slowdown;
-        d->t.slowdown_provenance = base->slowdown_provenance;
-        d->t.slowdown_source = base->slowdown_source;
+        d->t.slowdown_from = base->slowdown_from;
     }
     if (!lh_tool_fill_fabric(d, error) || !check_options(d, error))
         return false;

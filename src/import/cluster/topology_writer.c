@@ -28,10 +28,10 @@ write_link(LhJsonWriter *w, const LhLinkClass *link)
         write_text(w, "pair_collective", lh_format_bandwidth(link->pair_collective));
     write_text(w, "latency", lh_format_time(link->latency_ps));
     lh_jsonw_uint(w, "ctas", link->ctas);
-    write_provenance(w, "provenance", link->provenance);
+    write_provenance(w, "provenance", link->from.provenance);
     write_provenance(w, "latency_provenance", link->latency_provenance);
     write_provenance(w, "ctas_provenance", link->ctas_provenance);
-    lh_jsonw_string(w, "source", link->source);
+    lh_jsonw_string(w, "source", link->from.source);
 }
 
 /* @numbers: of uint64_t; NULL: left out. */
@@ -58,9 +58,8 @@ write_level(LhJsonWriter *w, const LhPcieLevel *level)
         write_text(w, "up", lh_format_bandwidth(level->up));
     if (level->latency_ps > 0)
         write_text(w, "latency", lh_format_time(level->latency_ps));
-    if (level->source != NULL) {
-        write_provenance(w, "provenance", level->provenance);
-        lh_jsonw_string(w, "source", level->source);
+    if (level->from.source != NULL) {
+        lh_evidence_write(w, &level->from);
     }
     lh_jsonw_object_end(w);
 }
@@ -78,7 +77,7 @@ write_tree(LhJsonWriter *w, const LhPcieTree *tree)
         lh_jsonw_string(w, "p2p", tree->p2p);
     if (tree->p2p_two)
         lh_jsonw_bool(w, "p2p_two", true);
-    if (tree->memory_source == NULL)
+    if (tree->memory_from.source == NULL)
         return;
     lh_jsonw_object_begin(w, "host");
     if (tree->per_gpu > 0)
@@ -87,8 +86,7 @@ write_tree(LhJsonWriter *w, const LhPcieTree *tree)
         write_text(w, "bandwidth", lh_format_bandwidth(tree->memory));
     if (tree->memory_gpus > 0)
         lh_jsonw_uint(w, "gpus", tree->memory_gpus);
-    write_provenance(w, "provenance", tree->memory_provenance);
-    lh_jsonw_string(w, "source", tree->memory_source);
+    lh_evidence_write(w, &tree->memory_from);
     lh_jsonw_object_end(w);
 }
 
@@ -125,8 +123,7 @@ write_collectives(LhJsonWriter *w, const LhTopology *t)
         return;
     lh_jsonw_object_begin(w, "collectives");
     write_text(w, "bandwidth", lh_format_bandwidth(t->collective_bandwidth));
-    write_provenance(w, "provenance", t->collective_provenance);
-    lh_jsonw_string(w, "source", t->collective_source);
+    lh_evidence_write(w, &t->collective_from);
     lh_jsonw_object_end(w);
 }
 
@@ -171,8 +168,7 @@ write_lines(LhJsonWriter *w, const GArray *rows, const LhMeasuredOn *here)
         lh_jsonw_uint(w, "ll_bytes", row->ll_bytes);
         lh_jsonw_uint(w, "ll128_bytes", row->ll128_bytes);
         lh_measured_on_write(w, &row->on, here);
-        write_provenance(w, "provenance", row->provenance);
-        lh_jsonw_string(w, "source", row->source);
+        lh_evidence_write(w, &row->from);
         lh_jsonw_object_end(w);
     }
     lh_jsonw_array_end(w);
@@ -186,8 +182,7 @@ write_slowdown(LhJsonWriter *w, const LhTopology *t)
     lh_jsonw_object_begin(w, "slowdown");
     lh_jsonw_double(w, "products", t->product_slowdown);
     lh_jsonw_double(w, "attention", t->attention_slowdown);
-    write_provenance(w, "provenance", t->slowdown_provenance);
-    lh_jsonw_string(w, "source", t->slowdown_source);
+    lh_evidence_write(w, &t->slowdown_from);
     lh_jsonw_object_end(w);
 }
 

@@ -99,11 +99,11 @@ seed_curve(LhSetup *setup, LhKernelId kernel, int mask)
     if (!lh_device_rate(device, name, mask == 1, head_dim, &curve))
         curve = (LhKernelRate){ .rate = ROOFLINE_SHARE * device->matrix_rate,
                                 .half_length = ROOFLINE_TOKENS,
-                                .provenance = LH_PROVENANCE_ASSUMED };
+                                .from.provenance = LH_PROVENANCE_ASSUMED };
     else if (strcmp(curve.kernel, name) == 0 && curve.mask == mask && curve.head_dim == head_dim)
         return;
     curve.kernel = g_strdup(name);
-    curve.source = g_strdup(curve.source != NULL ? curve.source : "a first guess");
+    curve.from.source = g_strdup(curve.from.source != NULL ? curve.from.source : "a first guess");
     curve.mask = mask;
     curve.head_dim = head_dim;
     g_array_append_val(device->kernels, curve);

@@ -254,9 +254,9 @@ add_link_constant(LhTable *table, const char *name, const LhLinkClass *link)
     ctas = g_strdup_printf("%" G_GUINT64_FORMAT, link->ctas);
     value = g_string_new(rate);
     lh_describe_pair_limits(link, " (GPU to GPU ", ")", value);
-    add_constant(table, name, value->str, link->provenance, link->source);
-    add_constant(table, latency_name, latency, link->latency_provenance, link->source);
-    add_constant(table, ctas_name, ctas, link->ctas_provenance, link->source);
+    add_constant(table, name, value->str, link->from.provenance, link->from.source);
+    add_constant(table, latency_name, latency, link->latency_provenance, link->from.source);
+    add_constant(table, ctas_name, ctas, link->ctas_provenance, link->from.source);
 }
 
 /* What is above the GPUs' own links. */
@@ -279,15 +279,15 @@ add_tree_constants(LhTable *table, const LhPcieTree *tree)
                          tree->rates.latency_ps[i] == 0 ? up
                          : tree->rates.up[i] == 0       ? latency
                                                         : both,
-                         level->provenance, level->source);
+                         level->from.provenance, level->from.source);
     }
     if (tree->rates.per_gpu > 0)
         g_string_append_printf(memory, "%s a GPU%s", per_gpu, tree->rates.memory > 0 ? ", " : "");
     if (tree->rates.memory > 0)
         g_string_append_printf(memory, "%s in all", whole);
     if (memory->len > 0)
-        add_constant(table, "pcie memory", memory->str, tree->memory_provenance,
-                     tree->memory_source);
+        add_constant(table, "pcie memory", memory->str, tree->memory_from.provenance,
+                     tree->memory_from.source);
 }
 
 /* As far as latency can be trusted. */
@@ -297,7 +297,8 @@ add_overhead(LhTable *table, const LhTopology *t)
     g_autofree char *overhead = lh_format_time(t->nic_overhead_ps);
 
     if (t->nic_overhead_ps > 0)
-        add_constant(table, "nic overhead", overhead, t->nic.latency_provenance, t->nic.source);
+        add_constant(table, "nic overhead", overhead, t->nic.latency_provenance,
+                     t->nic.from.source);
 }
 
 static void
@@ -315,7 +316,7 @@ add_kernel_constants(LhTable *table, const LhDevice *d)
         if (rate->query_half_length > 0)
             g_string_append_printf(value, " + %.0f / q", rate->query_half_length);
         g_string_append_c(value, ')');
-        add_constant(table, name, value->str, rate->provenance, rate->source);
+        add_constant(table, name, value->str, rate->from.provenance, rate->from.source);
         g_string_free(value, TRUE);
     }
 }
@@ -345,7 +346,7 @@ add_attention_constants(LhTable *table, const LhDevice *d)
             cool, row->tiling.rows, row->tiling.columns, row->tiling.prologue,
             row->tiling.order == LH_TILES_LINEAR ? "linear" : "longest first");
 
-        add_constant(table, name, value, row->provenance, row->source);
+        add_constant(table, name, value, row->from.provenance, row->from.source);
     }
 }
 
@@ -367,11 +368,11 @@ add_collective_times(LhTable *table, const GArray *times)
             g_string_append_printf(value, "%s ", lh_times_op_names[row->op]);
         g_string_append_printf(value, "%" G_GUINT64_FORMAT, row->ranks);
         op = row->op;
-        weakest = MAX(weakest, row->provenance);
+        weakest = MAX(weakest, row->from.provenance);
     }
     g_string_append(value, " GPUs");
     add_constant(table, "collectives", value->str, weakest,
-                 g_array_index(times, LhCollectiveTimes, 0).source);
+                 g_array_index(times, LhCollectiveTimes, 0).from.source);
 }
 
 LhTable *

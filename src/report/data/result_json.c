@@ -119,9 +119,9 @@ write_link_constant(LhJsonWriter *w, const char *name, const LhLinkClass *link)
 
     if (link->bandwidth == 0)
         return;
-    write_constant(w, name, link->provenance, link->source);
-    write_constant(w, latency, link->latency_provenance, link->source);
-    write_constant(w, ctas, link->ctas_provenance, link->source);
+    write_constant(w, name, link->from.provenance, link->from.source);
+    write_constant(w, latency, link->latency_provenance, link->from.source);
+    write_constant(w, ctas, link->ctas_provenance, link->from.source);
 }
 
 static void
@@ -131,11 +131,11 @@ write_tree_constants(LhJsonWriter *w, const LhPcieTree *tree)
         const LhPcieLevel *level = &g_array_index(tree->levels, LhPcieLevel, i);
         g_autofree char *name = g_strconcat("pcie ", level->name, NULL);
 
-        if (level->source != NULL)
-            write_constant(w, name, level->provenance, level->source);
+        if (level->from.source != NULL)
+            write_constant(w, name, level->from.provenance, level->from.source);
     }
-    if (tree->memory_source != NULL)
-        write_constant(w, "pcie memory", tree->memory_provenance, tree->memory_source);
+    if (tree->memory_from.source != NULL)
+        write_constant(w, "pcie memory", tree->memory_from.provenance, tree->memory_from.source);
 }
 
 static void
@@ -151,13 +151,13 @@ write_all_constants(LhJsonWriter *w, const LhSetup *setup)
             g_strdup_printf("%s %s d%" G_GUINT64_FORMAT, rate->kernel,
                             rate->mask != 0 ? "causal" : "full", rate->head_dim);
 
-        write_constant(w, name, rate->provenance, rate->source);
+        write_constant(w, name, rate->from.provenance, rate->from.source);
     }
     for (guint i = 0; d->attention != NULL && i < d->attention->len; i++) {
         const LhAttentionRow *row = &g_array_index(d->attention, LhAttentionRow, i);
         g_autofree char *name = lh_attention_row_name(row);
 
-        write_constant(w, name, row->provenance, row->source);
+        write_constant(w, name, row->from.provenance, row->from.source);
     }
     write_link_constant(w, "nvlink", &setup->topology->nvlink);
     write_link_constant(w, "pcie", &setup->topology->pcie);
@@ -165,7 +165,7 @@ write_all_constants(LhJsonWriter *w, const LhSetup *setup)
     write_link_constant(w, "nic", &setup->topology->nic);
     if (setup->topology->nic_overhead_ps > 0)
         write_constant(w, "nic overhead", setup->topology->nic.latency_provenance,
-                       setup->topology->nic.source);
+                       setup->topology->nic.from.source);
 }
 
 static void

@@ -147,7 +147,7 @@ elementwise_seconds(LhCost *cost, const LhOp *op, uint64_t bytes)
 
     if (traffic == NULL)
         return memory_seconds(cost, bytes);
-    use_fit(cost, traffic->provenance, &traffic->residuals);
+    use_fit(cost, traffic->from.provenance, &traffic->residuals);
     return (double)bytes / traffic->bandwidth;
 }
 
@@ -206,7 +206,7 @@ curve_seconds(LhCost *cost, const LhKernelRate curves[2], const LhOp *op, double
     const LhKernelRate *curve = &curves[triangle];
 
     shortest = curve->query_half_length > 0 ? fmin(keys, queries_of(args, triangle)) : keys;
-    use_fit(cost, curve->provenance, &curve->residuals);
+    use_fit(cost, curve->from.provenance, &curve->residuals);
     note_extrapolation(cost, curve, shortest, keys);
     return formula_seconds(cost->device, curve, op->compute.kernel, args, rounding);
 }
@@ -329,7 +329,7 @@ tiles_seconds(LhCost *cost, const LhAttentionRow *row, const LhOp *op, double *r
     const double seconds = lh_attention_seconds(row, load, cost->serving);
     const double quantile = lh_attention_quantile(row, seconds);
 
-    use_fit(cost, row->provenance,
+    use_fit(cost, row->from.provenance,
             &(const LhFitResiduals){ .worst = quantile > 0 ? quantile : row->residuals.mean,
                                      .holdout = quantile > 0 ? 0 : row->residuals.holdout_mean });
     cost->op_judged = quantile > 0 && cost->serving; /* other boards and programs differ more */
@@ -370,7 +370,7 @@ curve_tiles_seconds(LhCost *cost, const LhKernelRate curves[2], const LhOp *op, 
     const LhAttentionRow row = row_of_curve(cost->device, curve, bwd, triangle);
     const LhAttentionLoad *load = attention_load(cost, &row, op);
 
-    use_fit(cost, curve->provenance, &curve->residuals);
+    use_fit(cost, curve->from.provenance, &curve->residuals);
     note_extrapolation(cost, curve, keys, keys);
     if (load->busy > 0)
         *rounding = 1 / load->busy;
@@ -388,7 +388,7 @@ roofline_seconds(LhCost *cost, const LhOp *op, uint64_t bytes, double *rounding)
     if (kernel->cost != LH_COST_GEMM)
         return fmax(matrix_s, memory_s);
     use(cost, kernel->linear && cost->device->linear_efficiency > 0
-                  ? cost->device->linear_provenance
+                  ? cost->device->linear_from.provenance
                   : LH_PROVENANCE_ASSUMED);
     matrix_s *= wave_rounding(cost->device, &op->compute.args) /
                 (kernel->linear ? lh_device_linear_efficiency(cost->device) : GEMM_EFFICIENCY);

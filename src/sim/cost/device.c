@@ -220,7 +220,7 @@ interpolate(const LhKernelRate *below, const LhKernelRate *above, uint64_t head_
     rate.rate += share * (above->rate - below->rate);
     rate.half_length += share * (above->half_length - below->half_length);
     rate.query_half_length += share * (above->query_half_length - below->query_half_length);
-    rate.provenance = MAX(below->provenance, above->provenance);
+    rate.from.provenance = MAX(below->from.provenance, above->from.provenance);
     rate.length_min = MAX(below->length_min, above->length_min);
     rate.length_max = MIN(below->length_max, above->length_max);
     rate.residuals.worst = MAX(below->residuals.worst, above->residuals.worst);
@@ -250,11 +250,11 @@ lh_device_rate(const LhDevice *device, const char *kernel, bool causal, uint32_t
     else
         *rate = interpolate(below, above, head_dim);
     if (strcmp(name, kernel) != 0) {
-        rate->provenance = MAX(rate->provenance, LH_PROVENANCE_FITTED);
+        rate->from.provenance = MAX(rate->from.provenance, LH_PROVENANCE_FITTED);
         rate->residuals = (LhFitResiduals){ 0 };
     }
     if (rate->mask != mask || rate->head_dim != head_dim)
-        rate->provenance = LH_PROVENANCE_ASSUMED;
+        rate->from.provenance = LH_PROVENANCE_ASSUMED;
     return true;
 }
 
@@ -288,8 +288,8 @@ lh_device_linear_efficiency(const LhDevice *device)
 uint64_t
 lh_device_context_bytes(const LhDevice *device)
 {
-    return device->memory_context.source != NULL ? device->memory_context.bytes
-                                                 : LH_MEMORY_CONTEXT_BYTES;
+    return device->memory_context.from.source != NULL ? device->memory_context.bytes
+                                                      : LH_MEMORY_CONTEXT_BYTES;
 }
 
 uint64_t

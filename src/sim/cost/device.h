@@ -22,8 +22,7 @@ typedef struct {
     /* Tokens: the shortest and the longest block that the curve was fitted to; 0: not stated.
      * Beyond them it is extrapolated. */
     uint64_t length_min, length_max;
-    int provenance; /* LhProvenance */
-    char *source;
+    LhEvidence from;
     LhFitResiduals residuals;
 } LhKernelRate;
 
@@ -31,8 +30,7 @@ typedef struct {
 typedef struct {
     char *kernel;
     double bandwidth; /* bytes/s; nocheck:unit: named as in the file */
-    int provenance;   /* LhProvenance */
-    char *source;
+    LhEvidence from;
     LhFitResiduals residuals;
 } LhKernelTraffic;
 
@@ -80,8 +78,7 @@ typedef struct {
     LhTime knee_ps;        /* half of the way between them */
     LhServing serving;
     LhAttentionResiduals residuals;
-    int provenance; /* LhProvenance */
-    char *source;
+    LhEvidence from;
 } LhAttentionRow;
 
 #define LH_ATTENTION_KNEE_PS (4 * LH_PS_PER_S / 1000)
@@ -89,8 +86,7 @@ typedef struct {
 /* What is held beside the program's buffers: by the driver's context and by libraries. */
 typedef struct {
     uint64_t bytes;
-    int provenance; /* LhProvenance */
-    char *source;   /* NULL: not stated, and LH_MEMORY_CONTEXT_BYTES assumed */
+    LhEvidence from; /* without a source LH_MEMORY_CONTEXT_BYTES is assumed */
 } LhMemoryContext;
 
 #define LH_MEMORY_CONTEXT_BYTES UINT64_C(1449551462) /* 1.35 GiB */
@@ -109,8 +105,7 @@ typedef struct {
     double matrix_efficiency; /* share of the peak that large matrix products reach, (0, 1] */
     int matrix_provenance;
     double linear_efficiency; /* that kernels of linear attention reach; 0: not known */
-    int linear_provenance;
-    char *linear_source;
+    LhEvidence linear_from;
     uint64_t memory_capacity; /* bytes */
     double memory_bandwidth;  /* peak, bytes/s; nocheck:unit: named as in the file */
     double memory_efficiency; /* share of the peak that elementwise kernels reach, (0, 1] */

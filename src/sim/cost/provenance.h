@@ -4,6 +4,9 @@
  */
 #pragma once
 
+#include "base/json/field.h"
+#include "base/json/json_writer.h"
+
 typedef enum {
     LH_PROVENANCE_MEASURED,
     LH_PROVENANCE_FITTED,
@@ -13,6 +16,31 @@ typedef enum {
 
 /* NULL-terminated, indexed by LhProvenance. */
 extern const char *const lh_provenance_names[];
+
+/* What is said for a number, or for several that go together. */
+typedef struct {
+    int provenance; /* LhProvenance */
+    char *source;   /* NULL: not stated */
+} LhEvidence;
+
+/* Rows of tables of fields, @member where @Type has it: a provenance alone, and both of an
+ * LhEvidence: how far @trusted can be trusted, and where @come ("the numbers come") from, in
+ * @longest characters at most, -1 for any number. */
+#define LH_FIELD_PROVENANCE(key, Type, member, needed, text)                                       \
+    {                                                                                              \
+        .name = (key), .type = LH_FIELD_CHOICE, .offset = offsetof(Type, member),                  \
+        .flags = (needed), .choices = lh_provenance_names, .description = (text)                   \
+    }
+#define LH_FIELDS_EVIDENCE(Type, member, needed, longest, trusted, come)                           \
+    LH_FIELD_PROVENANCE("provenance", Type, member.provenance, needed,                             \
+                        "How far " trusted " can be trusted."),                                    \
+    {                                                                                              \
+        .name = "source", .type = LH_FIELD_STRING, .offset = offsetof(Type, member.source),        \
+        .flags = (needed), .min = 1, .max = (longest), .description = "Where " come " from."       \
+    }
+
+/* Writes both. */
+void lh_evidence_write(LhJsonWriter *w, const LhEvidence *from);
 
 /* How far a fit is from what it was made of: |fitted / measured - 1|; 0: not known. */
 typedef struct {

@@ -3,7 +3,6 @@
 #include "sim/network/pcie.h"
 
 #include "base/error.h"
-#include "sim/cost/provenance.h"
 #include "sim/network/topology_change.h"
 
 #include <math.h>
@@ -17,17 +16,6 @@
     {                                                                                              \
         .name = (key), .type = (what), .offset = (place), .min = 1, .max = LH_NICS_MAX,            \
         .description = (text)                                                                      \
-    }
-#define TREE_ORIGIN(provenance_place, source_place, needed, of)                                    \
-    { .name = "provenance",                                                                        \
-      .type = LH_FIELD_CHOICE,                                                                     \
-      .offset = (provenance_place),                                                                \
-      .flags = (needed),                                                                           \
-      .choices = lh_provenance_names,                                                              \
-      .description = "How far " of " can be trusted." },                                           \
-    {                                                                                              \
-        .name = "source", .type = LH_FIELD_STRING, .offset = (source_place), .flags = (needed),    \
-        .min = 1, .max = LH_TOPOLOGY_TEXT_MAX, .description = "Where " of " come from."            \
     }
 
 const LhField lh_pcie_level_fields[] = {
@@ -48,7 +36,8 @@ const LhField lh_pcie_level_fields[] = {
         "What a group's link outwards carries in each direction; never the limit if absent."),
     LH_PCIE_LATENCY(LhPcieLevel, "What it adds to the latency of a message from one group to "
                                  "another; 0 if absent."),
-    TREE_ORIGIN(offsetof(LhPcieLevel, provenance), offsetof(LhPcieLevel, source), 0, "its numbers"),
+    LH_FIELDS_EVIDENCE(LhPcieLevel, from, 0, LH_TOPOLOGY_TEXT_MAX, "its numbers",
+                       "its numbers come"),
     { .name = NULL },
 };
 
@@ -63,8 +52,8 @@ const LhField lh_pcie_host_fields[] = {
     TREE_GPUS("gpus", offsetof(LhPcieTree, memory_gpus), LH_FIELD_UINT,
               "GPUs in a row that have one memory, the one that their messages go through; all of "
               "the node if absent."),
-    TREE_ORIGIN(offsetof(LhPcieTree, memory_provenance), offsetof(LhPcieTree, memory_source),
-                LH_FIELD_REQUIRED, "the rates"),
+    LH_FIELDS_EVIDENCE(LhPcieTree, memory_from, LH_FIELD_REQUIRED, LH_TOPOLOGY_TEXT_MAX,
+                       "the rates", "the rates come"),
     { .name = NULL },
 };
 
@@ -133,9 +122,9 @@ lh_pcie_provenance(const LhPcieTree *tree)
 
     for (uint32_t i = 0; i < lh_pcie_levels_count(tree); i++) {
         if (tree->rates.up[i] > 0 || tree->rates.latency_ps[i] > 0)
-            weakest = MAX(weakest, level_at(tree, i)->provenance);
+            weakest = MAX(weakest, level_at(tree, i)->from.provenance);
     }
-    return tree->memory_source == NULL ? weakest : MAX(weakest, tree->memory_provenance);
+    return tree->memory_from.source == NULL ? weakest : MAX(weakest, tree->memory_from.provenance);
 }
 
 void

@@ -7,6 +7,7 @@
 
 #include "base/json/json.h"
 #include "base/units.h"
+#include "sim/cost/provenance.h"
 
 /* Limits of topology files. */
 #define LH_TOPOLOGY_TEXT_MAX 1000
@@ -45,8 +46,7 @@ typedef struct {
     GArray *of_gpu; /* of uint64_t: the group of each GPU, from 0; NULL: see @gpus */
     double up;      /* nocheck:unit: as in LhPcieRates, which holds */
     LhTime latency_ps;
-    int provenance; /* LhProvenance */
-    char *source;
+    LhEvidence from;
 } LhPcieLevel;
 
 typedef struct {
@@ -55,8 +55,7 @@ typedef struct {
     bool p2p_two;           /* as in LhPcieRates, which holds */
     uint64_t memory_gpus;   /* as in LhPcieRates, which holds */
     double per_gpu, memory; /* nocheck:unit: as in LhPcieRates, which holds */
-    int memory_provenance;  /* LhProvenance */
-    char *memory_source;
+    LhEvidence memory_from;
     LhPcieRates rates;
 } LhPcieTree;
 

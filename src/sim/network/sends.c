@@ -230,7 +230,7 @@ add_ring_doubt(GPtrArray *doubts, const LhTopology *t, LhTier tier, const LhSend
                     "to let %s through: sends are taken to be between, at %s, and may be at "
                     "either end; run sendrecv_perf -g %" G_GUINT64_FORMAT,
                     lh_collective_names[row->op], row->ranks, rates, lh_topology_link_name(t, tier),
-                    lh_provenance_names[link->provenance], said, taken, row->ranks));
+                    lh_provenance_names[link->from.provenance], said, taken, row->ranks));
 }
 
 /* Where the time of the row of more GPUs is lowest beside that of fewer, at the same bytes of a

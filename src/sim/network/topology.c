@@ -56,15 +56,15 @@ static void
 fill_provenances(LhLinkClass *link)
 {
     if (link->latency_provenance < 0)
-        link->latency_provenance = link->provenance;
+        link->latency_provenance = link->from.provenance;
     if (link->ctas_provenance < 0)
-        link->ctas_provenance = link->provenance;
+        link->ctas_provenance = link->from.provenance;
 }
 
 int
 lh_link_provenance(const LhLinkClass *link)
 {
-    int weakest = link->provenance;
+    int weakest = link->from.provenance;
 
     if (link->latency_ps > 0)
         weakest = MAX(weakest, link->latency_provenance);

@@ -33,10 +33,9 @@ typedef struct {
     double pair_p2p;        /* nocheck:unit: named as in the file */
     double pair_collective; /* nocheck:unit: named as in the file */
     LhTime latency_ps;      /* of the whole hop, counted once per route */
-    uint64_t ctas;  /* SMs that a running send/receive kernel occupies on this class of link */
-    int provenance; /* LhProvenance: of the rates */
-    int latency_provenance, ctas_provenance; /* likewise of the other two */
-    char *source;
+    uint64_t ctas;   /* SMs that a running send/receive kernel occupies on this class of link */
+    LhEvidence from; /* its provenance: that of the rates */
+    int latency_provenance, ctas_provenance; /* LhProvenance: of the other two */
 } LhLinkClass;
 
 typedef enum {
@@ -96,16 +95,14 @@ typedef struct {
     /* What rings of several nodes reach at one of them together, in each direction, bytes/s; 0:
      * what its NICs give. */
     double collective_bandwidth; /* nocheck:unit: named as in the file */
-    int collective_provenance;   /* LhProvenance */
-    char *collective_source;
+    LhEvidence collective_from;
     GArray *collective_times; /* of LhCollectiveTimes; NULL: nothing was measured in a node */
     GArray *collective_lines; /* of LhCollectiveLines; NULL: no formulas */
     LhMeasuredOn measured_on; /* what rows were timed on that do not say it (measured.h) */
     /* How much longer kernels take there, in long runs, than the device's file says; 0: no longer.
      */
     double product_slowdown, attention_slowdown;
-    int slowdown_provenance; /* LhProvenance */
-    char *slowdown_source;
+    LhEvidence slowdown_from;
     char *sha256;
     int schema; /* version of longhaul.topology, less 1 */
     /* By class of links, what a profile found messages to reach over what the file says; 0: nothing

@@ -127,12 +127,12 @@ static void
 replace_rate(LhLinkClass *link, double rate, const char *option)
 {
     g_autofree char *shown = lh_format_bandwidth(rate);
-    g_autofree char *source = link->source;
+    g_autofree char *source = link->from.source;
     g_autofree char *whole = g_strdup_printf("bandwidth: %s %s; else: %s", option, shown, source);
 
     link->bandwidth = rate;
-    link->provenance = LH_PROVENANCE_ASSUMED;
-    link->source =
+    link->from.provenance = LH_PROVENANCE_ASSUMED;
+    link->from.source =
         g_utf8_substring(whole, 0, MIN(g_utf8_strlen(whole, -1), (glong)LH_TOPOLOGY_TEXT_MAX));
 }
 

@@ -67,13 +67,13 @@ const char *const lh_topology_fabrics[] = { "ideal", "rail", "fat-tree", NULL };
              "What this kind of link adds to the latency of a route, once per route."),            \
         COUNT("ctas", member.ctas, needed, 0, CTAS_MAX,                                            \
               "SMs that a running send or receive kernel occupies at each end."),                  \
-        CHOICE("provenance", member.provenance, needed, lh_provenance_names,                       \
+        CHOICE("provenance", member.from.provenance, needed, lh_provenance_names,                  \
                "How far the bandwidth can be trusted, and what has no provenance of its own."),    \
         CHOICE("latency_provenance", member.latency_provenance, 0, lh_provenance_names,            \
                "How far the latency can be trusted."),                                             \
         CHOICE("ctas_provenance", member.ctas_provenance, 0, lh_provenance_names,                  \
                "How far the number of SMs can be trusted."),                                       \
-        TEXT("source", member.source, needed, "Where the numbers come from.")
+        TEXT("source", member.from.source, needed, "Where the numbers come from.")
 
 static const LhField scale_up_fields[] = {
     CHOICE("kind", scale_up, LH_FIELD_REQUIRED, lh_topology_scale_ups,
@@ -162,9 +162,8 @@ static const LhField collective_fields[] = {
         "bandwidth", collective_bandwidth, LH_FIELD_REQUIRED,
         "What all-gathers, reduce-scatters, all-reduces and broadcasts of several nodes reach "
         "together at one node, in each direction, whatever its NICs give."),
-    CHOICE("provenance", collective_provenance, LH_FIELD_REQUIRED, lh_provenance_names,
-           "How far the bandwidth can be trusted."),
-    TEXT("source", collective_source, LH_FIELD_REQUIRED, "Where the number comes from."),
+    LH_FIELDS_EVIDENCE(LhTopology, collective_from, LH_FIELD_REQUIRED, LH_TOPOLOGY_TEXT_MAX,
+                       "the bandwidth", "the number comes"),
     { .name = NULL },
 };
 
@@ -177,9 +176,8 @@ static const LhField collective_fields[] = {
 static const LhField slowdown_fields[] = {
     SLOWDOWN("products", product_slowdown, "Times of matrix products are so many times as long."),
     SLOWDOWN("attention", attention_slowdown, "Likewise those of attention that has a curve."),
-    CHOICE("provenance", slowdown_provenance, LH_FIELD_REQUIRED, lh_provenance_names,
-           "How far the factors can be trusted."),
-    TEXT("source", slowdown_source, LH_FIELD_REQUIRED, "Where the factors come from."),
+    LH_FIELDS_EVIDENCE(LhTopology, slowdown_from, LH_FIELD_REQUIRED, LH_TOPOLOGY_TEXT_MAX,
+                       "the factors", "the factors come"),
     { .name = NULL },
 };
 

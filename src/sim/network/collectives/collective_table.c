@@ -1,6 +1,5 @@
 #include "sim/network/collectives/collective_table.h"
 
-#include "sim/cost/provenance.h"
 #include "sim/network/link_bound.h"
 
 #define SIZES_MAX 256
@@ -31,18 +30,9 @@ const char *const lh_times_op_names[] = {
         .name = "op", .type = LH_FIELD_CHOICE, .offset = offsetof(owner, op),                      \
         .flags = LH_FIELD_REQUIRED, .choices = (names), .description = (text)                      \
     }
-#define TRUST(owner)                                                                               \
-    { .name = "provenance",                                                                        \
-      .type = LH_FIELD_CHOICE,                                                                     \
-      .offset = offsetof(owner, provenance),                                                       \
-      .flags = LH_FIELD_REQUIRED,                                                                  \
-      .choices = lh_provenance_names,                                                              \
-      .description = "How far the times can be trusted." },                                        \
-    {                                                                                              \
-        .name = "source", .type = LH_FIELD_STRING, .offset = offsetof(owner, source),              \
-        .flags = LH_FIELD_REQUIRED, .min = 1, .max = LH_TOPOLOGY_TEXT_MAX,                         \
-        .description = "Where the numbers come from."                                              \
-    }
+#define EVIDENCE(owner)                                                                            \
+    LH_FIELDS_EVIDENCE(owner, from, LH_FIELD_REQUIRED, LH_TOPOLOGY_TEXT_MAX, "the times",          \
+                       "the numbers come")
 
 const LhField lh_collective_times_fields[] = {
     OP(LhCollectiveTimes, lh_times_op_names,
@@ -81,7 +71,7 @@ const LhField lh_collective_times_fields[] = {
       .description = "What carried the bytes; by default pairs of an all-to-all, else rings, and "
                      "NVLS where an all-reduce went faster than rings could." },
     MEASURED_ON(LhCollectiveTimes),
-    TRUST(LhCollectiveTimes),
+    EVIDENCE(LhCollectiveTimes),
     { .name = NULL },
 };
 
@@ -126,7 +116,7 @@ const LhField lh_collective_lines_fields[] = {
     LIMIT(ll_bytes, "Bytes that a rank sends up to which messages are short."),
     LIMIT(ll128_bytes, "Bytes that a rank sends up to which they are middle ones."),
     MEASURED_ON(LhCollectiveLines),
-    TRUST(LhCollectiveLines),
+    EVIDENCE(LhCollectiveLines),
     { .name = NULL },
 };
 
@@ -303,7 +293,6 @@ lh_collective_times_write(LhJsonWriter *w, const LhCollectiveTimes *row,
     if (row->algorithm != LH_ALGORITHM_DEFAULT)
         lh_jsonw_string(w, "algorithm", lh_link_algorithm_names[row->algorithm]);
     lh_measured_on_write(w, &row->on, of_node);
-    lh_jsonw_string(w, "provenance", lh_provenance_names[row->provenance]);
-    lh_jsonw_string(w, "source", row->source);
+    lh_evidence_write(w, &row->from);
     lh_jsonw_object_end(w);
 }

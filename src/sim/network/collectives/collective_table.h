@@ -9,6 +9,7 @@
 #include "base/json/json.h"
 #include "base/json/json_writer.h"
 #include "program/op.h"
+#include "sim/cost/provenance.h"
 #include "sim/network/collectives/measured_on.h"
 
 #define LH_COLLECTIVE_PROTOCOLS 3
@@ -34,8 +35,7 @@ typedef struct {
     double bound_s_per_byte; /* what the links that it was measured on allow (measured.h) */
     double reached; /* of that, what it reached at its largest size; it stays as it was when the
                        file was read, whatever is then thought of those links */
-    int provenance; /* LhProvenance */
-    char *source;
+    LhEvidence from;
 } LhCollectiveTimes;
 
 /* base + hop h + w / bandwidth + m / copy: h hops, w bytes that a rank sends, m of them to one
@@ -52,8 +52,7 @@ typedef struct {
     LhCollectiveLine ll, ll128, simple;
     uint64_t ll_bytes, ll128_bytes;
     LhMeasuredOn on;
-    int provenance; /* LhProvenance */
-    char *source;
+    LhEvidence from;
 } LhCollectiveLines;
 
 /* Its row @index; of a row, size @index, printed, and its microseconds. */

@@ -325,7 +325,7 @@ lh_collective_rows_algorithm(const LhCollectiveRows *rows)
 int
 lh_collective_rows_provenance(const LhCollectiveRows *rows)
 {
-    return MAX(rows->fewer->provenance, rows->more->provenance);
+    return MAX(rows->fewer->from.provenance, rows->more->from.provenance);
 }
 
 bool

@@ -155,7 +155,7 @@ lh_nccl_measured_parts(LhNcclMeasured *native, LhCollectiveKind kind, double sha
         return fmax(seconds, filed->bound_s_per_byte * bytes);
     }
     if (filed->lines != NULL) {
-        *provenance = filed->lines->provenance;
+        *provenance = filed->lines->from.provenance;
         return lh_collective_lines_parts(filed->lines, native->ranks, bytes, filed->fewer, floor_s);
     }
     if (native->nccl == NULL)
