@@ -231,7 +231,7 @@ START_TEST(kernels_count_the_layer_exactly)
 }
 END_TEST
 
-/* ---- hashes of arguments ---- */
+/* ---- hashes of arguments, and whether they are equal ---- */
 
 /* Sets member @which of those of a kind to @value; false if there are no more. Whoever adds a
  * member to a kind adds it here, too. */
@@ -323,20 +323,36 @@ set_member(LhKernelArgs *a, LhArgsKind kind, unsigned which, uint8_t value)
     return false;
 }
 
-static uint64_t
-hash_of(LhArgsKind kind, uint8_t rest, int other)
+static LhKernelArgs
+args_with(LhArgsKind kind, uint8_t rest, int other)
 {
     LhKernelArgs args;
 
     memset(&args, rest, sizeof(args));
     for (unsigned i = 0; set_member(&args, kind, i, i == (unsigned)other ? 1 : 0); i++)
         ;
+    return args;
+}
+
+static uint64_t
+hash_of(LhArgsKind kind, uint8_t rest, int other)
+{
+    const LhKernelArgs args = args_with(kind, rest, other);
+
     return lh_kernel_args_mix(7, kind, &args);
+}
+
+static bool
+equals_plain(LhArgsKind kind, uint8_t rest, int other)
+{
+    const LhKernelArgs plain = args_with(kind, 0, -1), args = args_with(kind, rest, other);
+
+    return lh_kernel_args_equal(kind, &plain, &args);
 }
 
 /* All members count, and nothing that lies beside them: a step's forms would be visited twice, and
  * its repeats not be known, by chance. */
-START_TEST(kernels_arguments_are_hashed_by_member)
+START_TEST(kernels_arguments_go_by_member)
 {
     for (int k = 0; k < LH_ARGS_KINDS; k++) {
         const LhArgsKind kind = (LhArgsKind)k;
@@ -345,6 +361,7 @@ START_TEST(kernels_arguments_are_hashed_by_member)
         unsigned members = 0;
 
         ck_assert_uint_eq(hash_of(kind, 0xa5, -1), plain);
+        ck_assert(equals_plain(kind, 0xa5, -1));
         while (set_member(&args, kind, members, 0))
             members++;
         for (unsigned i = 0; i < members; i++) {
@@ -352,11 +369,12 @@ START_TEST(kernels_arguments_are_hashed_by_member)
                 (i == 2 && kind != LH_ARGS_ATTENTION))
                 continue; /* it has no such member */
             ck_assert_msg(hash_of(kind, 0, (int)i) != plain, "kind %d, member %u", k, i);
+            ck_assert_msg(!equals_plain(kind, 0, (int)i), "kind %d, member %u", k, i);
         }
     }
 }
 END_TEST
 
-LH_TEST_MAIN("kernels", kernels_arguments_are_hashed_by_member, kernels_are_found_by_name,
+LH_TEST_MAIN("kernels", kernels_arguments_go_by_member, kernels_are_found_by_name,
              kernels_name_their_operands, kernels_know_their_element_types, kernels_count_exactly,
              kernels_count_the_layer_exactly)

@@ -6,18 +6,14 @@
 static uint64_t
 stated_bytes(const LhKernel *kernel, const LhKernelArgs *a)
 {
-    switch (kernel->args) {
-    case LH_ARGS_ELEMENTS:
-        return a->elements.traffic * a->elements.count;
-    case LH_ARGS_ROWS:
-        return a->rows.traffic * lh_rows_elements(a);
-    case LH_ARGS_HEADS:
-        return a->to_heads.traffic * kernel->operand_elements(a, LH_KERNEL_OPERANDS_MAX);
-    case LH_ARGS_OPTIMIZER:
-        return a->optimizer.traffic * a->optimizer.count;
-    default:
+    const LhArgsRow *row = &lh_args_rows[kernel->args];
+    const uint64_t each = lh_args_traffic(kernel->args, a);
+
+    if (each == 0)
         return 0;
-    }
+    return each * (row->traffic_elements != NULL
+                       ? row->traffic_elements(a)
+                       : kernel->operand_elements(a, LH_KERNEL_OPERANDS_MAX));
 }
 
 static uint32_t

@@ -2,6 +2,7 @@
 #include "model/mask.h"
 
 #include <glib.h>
+#include <string.h>
 
 /* The document that holds @position. */
 static uint32_t
@@ -174,4 +175,15 @@ lh_mask_keys_count(const LhMaskRule *rule, LhSegment q, uint64_t seq_length)
             keys += keys_within(rule, rows, first, end);
     }
     return keys;
+}
+
+bool
+lh_mask_rules_equal(const LhMaskRule *a, const LhMaskRule *b)
+{
+    const uint32_t documents = MAX(a->documents_count, 1);
+
+    if (a->causal != b->causal || a->window != b->window || documents != MAX(b->documents_count, 1))
+        return false;
+    return documents == 1 ||
+           memcmp(a->document_ends, b->document_ends, documents * sizeof(uint64_t)) == 0;
 }

@@ -40,6 +40,9 @@ lh_mask_is_plain(const LhMaskRule *rule)
     return rule->window == 0 && rule->documents_count <= 1;
 }
 
+/* Whether two rules allow the same pairs. */
+bool lh_mask_rules_equal(const LhMaskRule *a, const LhMaskRule *b);
+
 /* The keys that the query at @position sees, in a sequence of @seq_length tokens. */
 LhInterval lh_mask_keys(const LhMaskRule *rule, uint64_t position, uint64_t seq_length);
 

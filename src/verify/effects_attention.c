@@ -60,8 +60,8 @@ check_counts(const Attend *at)
 bool
 lh_symbolic_check_rule(LhSymbolicExec *cover, uint32_t g, const LhRegion *region)
 {
-    if (lh_proof_rules_equal(cover->proof->ops[g].compute.args.rule,
-                             &cover->proof->program->params.mask))
+    if (lh_mask_rules_equal(cover->proof->ops[g].compute.args.rule,
+                            &cover->proof->program->params.mask))
         return true;
     COVERAGE(g, region->slot, "goes by another rule than the program's mask");
     return false;

@@ -51,14 +51,3 @@ lh_proof_find(LhProof *proof, LhFindingKind kind, LhFindingPlace place, const ch
     finding.message = g_strdup_printf("%s %s", where, what);
     g_array_append_val(verdict->findings, finding);
 }
-
-bool
-lh_proof_rules_equal(const LhMaskRule *a, const LhMaskRule *b)
-{
-    const uint32_t documents = MAX(a->documents_count, 1);
-
-    if (a->causal != b->causal || a->window != b->window || documents != MAX(b->documents_count, 1))
-        return false;
-    return documents == 1 ||
-           memcmp(a->document_ends, b->document_ends, documents * sizeof(uint64_t)) == 0;
-}

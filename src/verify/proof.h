@@ -75,9 +75,6 @@ void lh_proof_find(LhProof *proof, LhFindingKind kind, LhFindingPlace place, con
 /* "rank 3, op 12 (exchange, stream comm)"; caller frees. @op is a global index. */
 char *lh_proof_rank_op_text(const LhProof *proof, uint32_t op);
 
-/* Whether two rules allow the same pairs. */
-bool lh_proof_rules_equal(const LhMaskRule *a, const LhMaskRule *b);
-
 static inline const LhKernel *
 lh_proof_kernel(const LhOp *op)
 {

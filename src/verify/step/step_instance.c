@@ -35,55 +35,13 @@ region_agrees(const Pair *p, const LhRegion *own, const LhRegion *region)
 }
 
 static bool
-positions_equal(const LhRowsPosition *a, const LhRowsPosition *b)
-{
-    return a->start == b->start && a->part_step == b->part_step;
-}
-
-static bool
-numbers_equal(double a, double b)
-{
-    return a <= b && a >= b;
-}
-
-static bool
-attention_args_equal(const LhKernelArgs *a, const LhKernelArgs *b)
-{
-    if (a->pairs != b->pairs || a->nq != b->nq || a->nk != b->nk || a->batch != b->batch ||
-        a->heads != b->heads || a->groups != b->groups || a->head_dim != b->head_dim)
-        return false;
-    if (a->mask != b->mask || a->shift != b->shift || a->reversed != b->reversed ||
-        a->states != b->states || a->traffic != b->traffic || a->stride != b->stride ||
-        a->first != b->first)
-        return false;
-    if ((a->rule == NULL) != (b->rule == NULL) ||
-        (a->rule != NULL && !lh_proof_rules_equal(a->rule, b->rule)))
-        return false;
-    return positions_equal(&a->q_at, &b->q_at) && positions_equal(&a->k_at, &b->k_at) &&
-           numbers_equal(a->scale, b->scale) && numbers_equal(a->decay, b->decay);
-}
-
-/* Attention has calls of its own, and copies; no others. */
-static bool
-args_equal(const LhKernel *kernel, const LhKernelArgs *a, const LhKernelArgs *b)
-{
-    switch (kernel->args) {
-    case LH_ARGS_ATTENTION:
-        return attention_args_equal(a, b);
-    case LH_ARGS_NONE:
-        return a->first == b->first;
-    default:
-        return false;
-    }
-}
-
-static bool
 compute_agrees(const Pair *p)
 {
     const LhOp *own = p->own, *op = p->op;
-    bool agrees = own->compute.kernel == op->compute.kernel &&
-                  own->compute.regions_count == op->compute.regions_count &&
-                  args_equal(lh_proof_kernel(own), &own->compute.args, &op->compute.args);
+    bool agrees =
+        own->compute.kernel == op->compute.kernel &&
+        own->compute.regions_count == op->compute.regions_count &&
+        lh_kernel_args_equal(lh_proof_kernel(own)->args, &own->compute.args, &op->compute.args);
 
     for (uint32_t i = 0; agrees && i < own->compute.regions_count; i++)
         agrees = region_agrees(p, &own->compute.regions[i], &op->compute.regions[i]);

@@ -183,7 +183,7 @@ check_rule(LhStepValues *v, uint32_t module, const char *name)
     if (kind == LH_STEP_WINDOWED)
         want.window = v->params->window;
     if (p->pass == (is_backward(module) ? LH_PASS_BWD : LH_PASS_FWD) &&
-        lh_proof_rules_equal(&p->mask, &want))
+        lh_mask_rules_equal(&p->mask, &want))
         return true;
     return FIND_MODULE("computes %s by a program of another pass, or under another mask", name);
 }
