@@ -1,7 +1,8 @@
 /*
  * The arguments of kernels in the explicit JSON form, read and written. Those of attention have
- * defaults that the program decides; all others are a table: where a kernel's kind of arguments has
- * a field of the form, what is absent is 0, which the field cannot be where it is needed.
+ * defaults that the program decides; all others go by the table of kinds: where a kernel's kind of
+ * arguments has a field of the form, what is absent is 0, which the field cannot be where it is
+ * needed.
  */
 #include "program/explicit/explicit_args.h"
 
@@ -14,10 +15,6 @@
 #include <string.h>
 
 #define SOFTMAX_TRAFFIC_MAX 64U
-#define CALL_MAX (UINT64_C(1) << 60) /* flops of a product: its traffic fits 64 bits */
-#define ELEMENTS_MAX                                                                               \
-    (UINT64_C(1) << 48) /* of an operand: so do flops and bytes of each element                    \
-                         */
 
 /* ---- attention ---- */
 
@@ -88,27 +85,6 @@ check_positions(const LhFormReader *r, const LhFormOp *form)
     return true;
 }
 
-/* The flops and bytes of one call, whatever the kernel, fit 63 bits: a state has d^2 elements. */
-static bool
-check_attention_size(const LhFormReader *r, const LhKernelArgs *args)
-{
-    const uint64_t rows = MAX(args->nq, args->nk);
-    const uint64_t heads = MAX(args->heads, args->groups);
-    const uint64_t row = (uint64_t)args->head_dim + 8;
-    uint64_t width, flops, bytes, states, scores;
-
-    if (__builtin_mul_overflow(args->nq, args->nk, &scores) ||
-        __builtin_mul_overflow((uint64_t)args->batch * heads, row, &width) ||
-        __builtin_mul_overflow(width, 16, &flops) ||
-        __builtin_mul_overflow(flops, MAX(args->pairs, scores), &flops) ||
-        __builtin_mul_overflow(width, 64 * rows, &bytes) ||
-        __builtin_mul_overflow(width, 16 * row, &states) ||
-        __builtin_mul_overflow(states, rows + args->states + 1, &states) || flops > INT64_MAX ||
-        bytes > INT64_MAX || states > INT64_MAX)
-        return lh_form_fail(r, "nq", "the flops or bytes of this call do not fit 63 bits");
-    return true;
-}
-
 /* Those that no other kind has. */
 static bool
 has_attention_args(const LhFormOp *form)
@@ -144,148 +120,104 @@ read_attention_args(const LhFormReader *r, const LhFormOp *form, LhKernelArgs *a
     if (!check_positions(r, form) || !check_softmax_traffic(r, form))
         return false;
     fill_attention_args(r, form, args);
-    return check_attention_size(r, args);
+    return true;
 }
 
 /* ---- all others ---- */
 
 typedef enum {
-    U64,    /* of uint64_t, in the form too */
-    U32,    /* of uint64_t in the form */
-    SHARED, /* U32; with attention, where it may be absent and 0 both */
-    STRIDE, /* U64; shared with attention, and 1 if absent */
-    F64,
+    UINT,
+    SHARED, /* UINT; with attention, where it may be absent and 0 both */
+    STRIDE, /* shared with attention, and 1 if absent */
+    REAL,
     FLAG,
-} ArgType;
+} FieldType;
 
 typedef struct {
-    LhArgsKind kind;
-    const char *name;
-    ArgType type;
-    size_t in_form, in_args;
-    bool needed;
-} ArgField;
+    const char *name; /* that of the member, in any kind of arguments */
+    FieldType type;
+    size_t offset;
+} FormField;
 
-#define ARG(kind, type, in_form, in_args, needed)                                                  \
+#define FIELD(word, of)                                                                            \
     {                                                                                              \
-        LH_ARGS_##kind, #in_form, type, offsetof(LhFormOp, in_form),                               \
-            offsetof(LhKernelArgs, in_args), needed                                                \
+        .name = #word, .type = of, .offset = offsetof(LhFormOp, word)                              \
     }
 
-static const ArgField arg_fields[] = {
-    ARG(PRODUCT, U64, m, product.m, true),
-    ARG(PRODUCT, U64, n, product.n, true),
-    ARG(PRODUCT, U64, k, product.k, true),
-    ARG(PRODUCT, U32, experts, product.experts, false),
-    ARG(PRODUCT, SHARED, batch, product.layout.batch, false),
-    ARG(PRODUCT, U32, members, product.layout.members, false),
-    ARG(ELEMENTS, U64, elements, elements.count, true),
-    ARG(ELEMENTS, U32, traffic, elements.traffic, false),
-    ARG(ROWS, U64, rows, rows.rows, true),
-    ARG(ROWS, U64, width, rows.width, true),
-    ARG(ROWS, U64, vocabulary, rows.vocabulary, false),
-    ARG(ROWS, U64, first_row, rows.first, false),
-    ARG(ROWS, U64, count, rows.count, false),
-    ARG(ROWS, U64, tokens, rows.tokens, false),
-    ARG(ROWS, F64, epsilon, rows.epsilon, false),
-    ARG(ROWS, U32, traffic, rows.traffic, false),
-    ARG(ROWS, FLAG, adds, rows.adds, false),
-    ARG(HEADS, U64, rows, to_heads.rows, true),
-    ARG(HEADS, SHARED, batch, to_heads.layout.batch, true),
-    ARG(HEADS, U32, members, to_heads.layout.members, true),
-    ARG(HEADS, SHARED, heads, to_heads.heads, true),
-    ARG(HEADS, SHARED, groups, to_heads.groups, true),
-    ARG(HEADS, SHARED, head_dim, to_heads.head_dim, true),
-    ARG(HEADS, U64, start, to_heads.start, false),
-    ARG(HEADS, STRIDE, stride, to_heads.stride, false),
-    ARG(HEADS, F64, base, to_heads.base, false),
-    ARG(HEADS, U32, traffic, to_heads.traffic, false),
-    ARG(EXPERTS, U64, rows, experts.rows, true),
-    ARG(EXPERTS, U64, width, experts.width, true),
-    ARG(EXPERTS, U32, experts, experts.experts, true),
-    ARG(EXPERTS, U32, choices, experts.choices, true),
-    ARG(OPTIMIZER, U64, elements, optimizer.count, true),
-    ARG(OPTIMIZER, F64, learning_rate, optimizer.learning_rate, false),
-    ARG(OPTIMIZER, F64, beta1, optimizer.beta1, false),
-    ARG(OPTIMIZER, F64, beta2, optimizer.beta2, false),
-    ARG(OPTIMIZER, F64, epsilon, optimizer.epsilon, false),
-    ARG(OPTIMIZER, F64, weight_decay, optimizer.weight_decay, false),
-    ARG(OPTIMIZER, F64, clip, optimizer.clip, false),
-    ARG(OPTIMIZER, U32, traffic, optimizer.traffic, false),
+/* In the order in which one that a kernel does not take is named. */
+static const FormField form_fields[] = {
+    FIELD(m, UINT),          FIELD(n, UINT),          FIELD(k, UINT),
+    FIELD(experts, UINT),    FIELD(batch, SHARED),    FIELD(members, UINT),
+    FIELD(elements, UINT),   FIELD(traffic, UINT),    FIELD(rows, UINT),
+    FIELD(width, UINT),      FIELD(vocabulary, UINT), FIELD(first_row, UINT),
+    FIELD(count, UINT),      FIELD(tokens, UINT),     FIELD(epsilon, REAL),
+    FIELD(adds, FLAG),       FIELD(heads, SHARED),    FIELD(groups, SHARED),
+    FIELD(head_dim, SHARED), FIELD(start, UINT),      FIELD(stride, STRIDE),
+    FIELD(base, REAL),       FIELD(choices, UINT),    FIELD(learning_rate, REAL),
+    FIELD(beta1, REAL),      FIELD(beta2, REAL),      FIELD(weight_decay, REAL),
+    FIELD(clip, REAL),
 };
 
-/* Bytes of a field within a form or arguments. */
-static void *
-within(const void *whole, size_t offset)
+static const FormField *
+find_field(const LhArgMember *member)
 {
-    return (char *)(uintptr_t)whole + offset;
+    for (size_t i = 0; i < G_N_ELEMENTS(form_fields); i++) {
+        if (strcmp(form_fields[i].name, member->name) == 0)
+            return &form_fields[i];
+    }
+    g_assert_not_reached();
+}
+
+static const void *
+within(const LhFormOp *form, const FormField *f)
+{
+    return (const char *)form + f->offset;
 }
 
 static uint64_t
-form_number(const ArgField *f, const LhFormOp *form)
+form_number(const FormField *f, const LhFormOp *form)
 {
-    const uint64_t value = *(const uint64_t *)within(form, f->in_form);
+    const uint64_t value = *(const uint64_t *)within(form, f);
 
     return f->type == SHARED && value == LH_FORM_ABSENT ? 0 : value;
 }
 
 static bool
-is_present(const ArgField *f, const LhFormOp *form)
+is_present(const FormField *f, const LhFormOp *form)
 {
     switch (f->type) {
-    case F64:
-        return *(const double *)within(form, f->in_form) != 0;
+    case REAL:
+        return *(const double *)within(form, f) != 0;
     case FLAG:
-        return *(const bool *)within(form, f->in_form);
+        return *(const bool *)within(form, f);
     case SHARED:
-        return *(const uint64_t *)within(form, f->in_form) != LH_FORM_ABSENT;
+        return *(const uint64_t *)within(form, f) != LH_FORM_ABSENT;
     case STRIDE:
-        return *(const int64_t *)within(form, f->in_form) != LH_FORM_NO_POSITION;
-    case U64:
-    case U32:
+        return *(const int64_t *)within(form, f) != LH_FORM_NO_POSITION;
+    case UINT:
     default:
         return form_number(f, form) != 0;
     }
 }
 
 static void
-take(const ArgField *f, const LhFormOp *form, LhKernelArgs *args)
+take(const FormField *f, const LhArgMember *member, const LhFormOp *form, LhKernelArgs *args)
 {
-    void *to = within(args, f->in_args);
-
     switch (f->type) {
-    case U64:
-        *(uint64_t *)to = form_number(f, form);
-        break;
-    case U32:
+    case UINT:
     case SHARED:
-        *(uint32_t *)to = (uint32_t)form_number(f, form);
+        lh_arg_put_uint(member, args, form_number(f, form));
         break;
     case STRIDE:
-        *(uint64_t *)to = (uint64_t)given_position(form->stride, 1);
+        lh_arg_put_uint(member, args, (uint64_t)given_position(form->stride, 1));
         break;
-    case F64:
-        *(double *)to = *(const double *)within(form, f->in_form);
+    case REAL:
+        lh_arg_put_real(member, args, *(const double *)within(form, f));
         break;
     case FLAG:
-        *(bool *)to = *(const bool *)within(form, f->in_form);
+        lh_arg_put_uint(member, args, *(const bool *)within(form, f));
         break;
     }
-}
-
-static bool
-takes(LhArgsKind kind, const char *name)
-{
-    static const char *const of_attention[] = { "batch",  "heads",   "groups", "head_dim",
-                                                "stride", "traffic", NULL };
-
-    if (kind == LH_ARGS_ATTENTION)
-        return g_strv_contains(of_attention, name);
-    for (size_t i = 0; i < G_N_ELEMENTS(arg_fields); i++) {
-        if (arg_fields[i].kind == kind && strcmp(arg_fields[i].name, name) == 0)
-            return true;
-    }
-    return false;
 }
 
 /* A kernel is given its own kind of arguments: others would be silently lost. */
@@ -295,10 +227,10 @@ check_kind_of_args(const LhFormReader *r, const LhFormOp *form, LhArgsKind kind)
     if (kind != LH_ARGS_ATTENTION && has_attention_args(form))
         return lh_form_fail(r, "kernel", "%s takes no arguments of attention, such as nq",
                             form->kernel);
-    for (size_t i = 0; i < G_N_ELEMENTS(arg_fields); i++) {
-        const ArgField *f = &arg_fields[i];
+    for (size_t i = 0; i < G_N_ELEMENTS(form_fields); i++) {
+        const FormField *f = &form_fields[i];
 
-        if (is_present(f, form) && !takes(kind, f->name))
+        if (is_present(f, form) && lh_args_member(kind, f->name) == NULL)
             return lh_form_fail(r, f->name, "%s takes no %s", form->kernel, f->name);
     }
     return !form->first || kind != LH_ARGS_NONE ||
@@ -312,79 +244,45 @@ needed_text(LhArgsKind kind)
     GString *text = g_string_new(NULL);
     const char *last = NULL;
 
-    for (size_t i = 0; i < G_N_ELEMENTS(arg_fields); i++) {
-        if (arg_fields[i].kind != kind || !arg_fields[i].needed)
+    for (const LhArgMember *m = lh_args_rows[kind].members; m->name != NULL; m++) {
+        if (!m->needed)
             continue;
         if (last != NULL)
             g_string_append_printf(text, "%s%s", text->len > 0 ? ", " : "", last);
-        last = arg_fields[i].name;
+        last = m->name;
     }
     g_string_append_printf(text, "%s%s", text->len > 0 ? " and " : "", last);
     return g_string_free(text, FALSE);
 }
 
-/* Products that stay within @most; a factor of 0 counts as 1. */
 static bool
-is_within(uint64_t most, uint64_t a, uint64_t b, uint64_t c)
+read_other_args(const LhFormReader *r, const LhFormOp *form, LhArgsKind kind, LhKernelArgs *args)
 {
-    uint64_t product;
+    for (const LhArgMember *m = lh_args_rows[kind].members; m->name != NULL; m++) {
+        const FormField *f = find_field(m);
 
-    return !__builtin_mul_overflow(MAX(a, 1), MAX(b, 1), &product) &&
-           !__builtin_mul_overflow(product, MAX(c, 1), &product) && product <= most;
-}
-
-static bool
-check_size(const LhFormReader *r, const LhKernel *kernel, const LhKernelArgs *a)
-{
-    const uint64_t width =
-        ((uint64_t)a->to_heads.heads + 2 * (uint64_t)a->to_heads.groups) * a->to_heads.head_dim;
-
-    switch (kernel->args) {
-    case LH_ARGS_PRODUCT:
-        if (!is_within(CALL_MAX / 2, a->product.m, a->product.n, a->product.k))
-            return lh_form_fail(r, "m", "a call may have 2^60 flops at most");
-        return lh_product_is_of_experts(kernel) || a->product.experts <= 1 ||
-               lh_form_fail(r, "experts", "%s has one matrix; expert_product has several",
-                            kernel->name);
-    case LH_ARGS_ROWS:
-        return (is_within(ELEMENTS_MAX, a->rows.rows, a->rows.width, 2) &&
-                is_within(ELEMENTS_MAX, a->rows.count, a->rows.width, 2) &&
-                is_within(ELEMENTS_MAX, a->rows.vocabulary / MAX(a->rows.width, 1), a->rows.rows,
-                          4)) ||
-               lh_form_fail(r, "rows", "a call may have 2^48 elements in an operand at most");
-    case LH_ARGS_EXPERTS:
-        return (is_within(ELEMENTS_MAX, a->experts.rows, a->experts.experts, 1) &&
-                is_within(ELEMENTS_MAX, a->experts.rows, a->experts.width, a->experts.choices)) ||
-               lh_form_fail(r, "rows", "a call may have 2^48 elements in an operand at most");
-    case LH_ARGS_HEADS:
-        return (is_within(UINT64_MAX, a->to_heads.heads + 2 * (uint64_t)a->to_heads.groups,
-                          a->to_heads.head_dim, 1) &&
-                is_within(ELEMENTS_MAX, width, a->to_heads.rows, a->to_heads.layout.batch)) ||
-               lh_form_fail(r, "rows", "a call may have 2^48 elements in an operand at most");
-    default:
-        return true;
-    }
-}
-
-static bool
-read_other_args(const LhFormReader *r, const LhFormOp *form, const LhKernel *kernel,
-                LhKernelArgs *args)
-{
-    const LhArgsKind kind = kernel->args;
-
-    for (size_t i = 0; i < G_N_ELEMENTS(arg_fields); i++) {
-        const ArgField *f = &arg_fields[i];
-
-        if (f->kind != kind)
-            continue;
-        if (f->needed && form_number(f, form) == 0) {
+        if (m->needed && form_number(f, form) == 0) {
             g_autofree char *needed = needed_text(kind);
 
             return lh_form_fail(r, f->name, "%s needs %s", form->kernel, needed);
         }
-        take(f, form, args);
+        take(f, m, form, args);
     }
-    return check_size(r, kernel, args);
+    return true;
+}
+
+/* Flops and bytes can be counted, and there are no experts where none are meant. */
+static bool
+check_size(const LhFormReader *r, const LhKernel *kernel, const LhKernelArgs *args)
+{
+    const LhArgsRow *row = &lh_args_rows[kernel->args];
+
+    if (row->fits != NULL && !row->fits(args))
+        return lh_form_fail(r, row->limited, "%s", row->limit);
+    return kernel->args != LH_ARGS_PRODUCT || lh_product_is_of_experts(kernel) ||
+           args->product.experts <= 1 ||
+           lh_form_fail(r, "experts", "%s has one matrix; expert_product has several",
+                        kernel->name);
 }
 
 bool
@@ -392,23 +290,23 @@ lh_form_has_args(const LhFormOp *form)
 {
     bool has = has_attention_args(form) || form->first;
 
-    for (size_t i = 0; i < G_N_ELEMENTS(arg_fields) && !has; i++)
-        has = is_present(&arg_fields[i], form);
+    for (size_t i = 0; i < G_N_ELEMENTS(form_fields) && !has; i++)
+        has = is_present(&form_fields[i], form);
     return has;
 }
 
 bool
 lh_form_read_args(const LhFormReader *r, const LhFormOp *form, LhOp *op)
 {
-    const LhArgsKind kind = lh_kernels[op->compute.kernel]->args;
+    const LhKernel *kernel = lh_kernels[op->compute.kernel];
     LhKernelArgs *args = &op->compute.args;
 
     args->first = form->first;
-    if (!check_kind_of_args(r, form, kind))
+    if (!check_kind_of_args(r, form, kernel->args))
         return false;
-    if (kind == LH_ARGS_ATTENTION)
-        return read_attention_args(r, form, args);
-    return read_other_args(r, form, lh_kernels[op->compute.kernel], args);
+    return (kernel->args == LH_ARGS_ATTENTION ? read_attention_args(r, form, args)
+                                              : read_other_args(r, form, kernel->args, args)) &&
+           check_size(r, kernel, args);
 }
 
 /* ---- writing ---- */
@@ -464,30 +362,26 @@ write_attention_args(LhJsonWriter *w, const LhProgram *program, const LhKernelAr
 }
 
 static void
-write_arg(LhJsonWriter *w, const ArgField *f, const LhKernelArgs *args)
+write_member(LhJsonWriter *w, const LhArgMember *member, const LhKernelArgs *args)
 {
-    const void *from = within(args, f->in_args);
+    const FieldType type = find_field(member)->type;
 
-    switch (f->type) {
-    case U64:
-        lh_jsonw_uint_unless(w, f->name, *(const uint64_t *)from, 0);
-        break;
-    case U32:
-    case SHARED:
-        lh_jsonw_uint_unless(w, f->name, *(const uint32_t *)from, 0);
-        break;
-    case STRIDE:
-        lh_jsonw_uint_unless(w, f->name, *(const uint64_t *)from, 1);
-        break;
-    case F64:
-        if (*(const double *)from != 0)
-            lh_jsonw_double(w, f->name, *(const double *)from);
-        break;
-    case FLAG:
-        if (*(const bool *)from)
-            lh_jsonw_bool(w, f->name, true);
-        break;
+    if (type == REAL) {
+        if (lh_arg_real(member, args) != 0)
+            lh_jsonw_double(w, member->name, lh_arg_real(member, args));
+    } else if (type == FLAG) {
+        if (lh_arg_uint(member, args) != 0)
+            lh_jsonw_bool(w, member->name, true);
+    } else {
+        lh_jsonw_uint_unless(w, member->name, lh_arg_uint(member, args), type == STRIDE ? 1 : 0);
     }
+}
+
+static void
+write_other_args(LhJsonWriter *w, LhArgsKind kind, const LhKernelArgs *args)
+{
+    for (const LhArgMember *m = lh_args_rows[kind].members; m->name != NULL; m++)
+        write_member(w, m, args);
 }
 
 void
@@ -498,10 +392,8 @@ lh_form_write_args(LhJsonWriter *w, const LhProgram *program, const LhOp *op)
 
     if (kind == LH_ARGS_ATTENTION)
         write_attention_args(w, program, args);
-    for (size_t i = 0; i < G_N_ELEMENTS(arg_fields); i++) {
-        if (arg_fields[i].kind == kind)
-            write_arg(w, &arg_fields[i], args);
-    }
+    else
+        write_other_args(w, kind, args);
     if (args->first)
         lh_jsonw_bool(w, "first", true);
 }
