@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The patterns of patterns.h in a program that plays nothing else: about the least that a simulator
  * of them has to do, and so the measure of what longhaul does. bench_engine runs it beside the

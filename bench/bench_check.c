@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the check of `longhaul run` costs beside the run that it checks, in seconds of processor
  * time, the least ratio of some tries, so that other load matters little. Ends with status 1 if a

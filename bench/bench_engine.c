@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The engine on the two patterns of patterns.h, and beside it two programs on the same ones: the
  * bare one (bare_ring.c), and SimGrid, where it is installed.

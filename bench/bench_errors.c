@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What `longhaul run` measures of right and of wrong results, in the units of its gates: random
  * cases of every schedule over seeds, shapes, element types, masks, options and inputs. The gates

@@ -1,4 +1,4 @@
-/* See the header. */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "bench_faults.h"
 
 #include "base/rng.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Numerical faults, for bench_errors: those of the executor, faults of every call of a kernel, and
  * faults of results.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What plans take: making a space, estimating all of its points, and searching it, in seconds of
  * processor time of one thread. Ends with status 1 if one takes longer than it may.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fits the row of a device file for one library's attention kernel to measured times:
  *

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Fails if longhaul needs more instructions than gate.list allows: gate.py LONGHAUL BENCH BARE [OPTIONS]
 
 LONGHAUL is the program, BENCH the folder of bench_engine, BARE the program bare_ring. Valgrind counts

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How much longer or shorter than its mean a compute op of the patterns is: a hash that all
  * programs of this folder share, C and C++, so that they play the same times.

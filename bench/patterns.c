@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See patterns.h. The programs go through the same cursors and the same engine as every schedule.
  */
 #include "patterns.h"

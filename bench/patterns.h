@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Two traffic patterns as programs of longhaul's own, for measuring the engine beside other
  * simulators. ring: P steps; in each, a rank computes, sends to p+1 and receives from p-1, and

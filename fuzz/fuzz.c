@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Checks and small fixtures of the fuzzers. The fixtures are texts, so that an input means the same
  * whatever happens to the data files.

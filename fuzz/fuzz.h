@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the fuzzers share. A fuzzer is one function, LLVMFuzzerTestOneInput: it hands bytes to a
  * reader and holds what comes back against the reader's contract. libFuzzer calls it with inputs

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Configurations of training systems, in every syntax: whatever is read makes a scenario or an
  * error that names a place of the file or of one that it writes, and a way of training can be said

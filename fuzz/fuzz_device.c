@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Device files; one that is accepted answers for every kernel and can be simulated. */
 #include "fuzz.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lengths of documents; what is accepted rises, and is a mask that can be asked. */
 #include "fuzz.h"
 #include "model/mask.h"

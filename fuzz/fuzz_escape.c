@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Escaped text stays in its place. Each language has a small reader of its own here, which takes
  * what was written apart as the real one does: it must find one field, cell or string, with nothing

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What another process sends: frames in pieces of any size, and their contents; and the lists of
  * hosts in Slurm's environment. Nothing is taken that was not sent, and nothing that was is lost.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Traces of profilers: what is read is the same however the file comes, and makes sense. */
 #include "fuzz.h"
 #include "import/trace/events.h"

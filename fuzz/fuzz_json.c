@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The JSON reader by itself, with a table that has a field of every type. What was decoded is
  * written and decoded again.

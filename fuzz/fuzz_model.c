@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Model files, ours and Hugging Face's. */
 #include "fuzz.h"
 #include "model/model.h"

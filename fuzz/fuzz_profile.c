@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Profiles, and laying them over a device and a topology. */
 #include "fuzz.h"
 #include "scenario/profile.h"

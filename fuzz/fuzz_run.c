@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Explicit programs that the verifier proves, run on the CPU: they end, keep to their buffers,
  * send, compute and hold what verifier and simulator say, and what they compute is attention.

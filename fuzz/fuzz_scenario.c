@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Scenarios, and making them ready. Files that an input names by path are not opened: what is on
  * the machine is no part of the input.

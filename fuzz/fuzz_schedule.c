@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Explicit programs. What is read is written and read again, verified, and played. What the
  * verifier proves, the simulator plays to its end with the same bytes, flops and memory.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Options of a scenario as they stand on a command line: lines "--option=text", and lists of ranks.
  */
 #include "fuzz.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a cluster's tools print: whatever is read agrees with itself, and makes a topology that can
  * be simulated, or an error that says why not.

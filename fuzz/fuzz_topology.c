@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Topology files; one that is accepted has a route between any two ranks and can be simulated. */
 #include "fuzz.h"
 

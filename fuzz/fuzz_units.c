@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Numbers with units. What is read can be written and read again; what is read matches the pattern
  * that schemas publish, and what matches fails only for its size.

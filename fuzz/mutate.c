@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Mutates JSON by its structure: bytes alone seldom leave a document that a reader gets far into.
  * Every other time, and for what is not JSON, libFuzzer's own mutations are used. Linked with

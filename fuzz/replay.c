@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs a fuzzer over files, without libFuzzer: the kept inputs are part of the normal tests, and a
  * crash can be looked at with any compiler. Arguments are files and folders of files.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Replays the kept inputs and fuzzes every reader for a few seconds, about a minute in all.
 #
 #     fuzz/smoke.sh [BUILD]     builds in BUILD (build-fuzz if not given) with clang

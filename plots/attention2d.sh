@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Draws how attention scales on Ethernet, and prints the table of the README:
 # plots/attention2d.sh PROGRAM PICTURE.png
 # One attention module of GPT-3 2.7B on boxes of 4 x A100 (Azure NC96), forward and backward.

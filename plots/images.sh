@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Draws the pictures of the documentation: plots/images.sh PROGRAM (build-release/longhaul, for example).
 # Of gnuplot's scripts, data and pictures only the pictures are kept. Where there is chromium, report.png and
 # report_plan.png are made too, the upper parts of pages: of longhaul report dfa-2node, and of the plan in README.md.

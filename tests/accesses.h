@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What ops touch, for tests that order ops or judge their order. It shares no code with the
  * verifier.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Ranks that run alone, for tests: what the simulator predicts of a program over links of one
  * latency and bandwidth, and one rank of it executed.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Programs built op by op, for tests: one emitter for each rank, in any order, and then an explicit
  * program of all ranks.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Check, of which assertions that hold cost nothing. Its own tell the runner each time where they
  * are, by a call of write() and, in a test that has no process of its own, a copy of all that was

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the tests of data files share: writing a decoded struct back by its field table, comparing a
  * schema with the table (LONGHAUL_UPDATE=1 rewrites the file), and inputs broken in one place.

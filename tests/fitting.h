@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Parameters that a schedule takes, for tests that run over all of them: the wanted ones, changed
  * as little as its rules ask for.

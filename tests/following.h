@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What every part of every slot holds, followed through a program: which segment of the sequence
  * and which slice of the heads. Inputs hold what holding.h says; messages and collectives carry it

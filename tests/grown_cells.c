@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What parts hold and what is wanted of them: by kind, type, rows and contributions. Parts that
  * somebody still needs are pinned.

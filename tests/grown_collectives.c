@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Collectives that copy: what is wanted on one rank comes from another one's part as a piece of an
  * all-gather, a broadcast or an all-to-all, whose pieces may be unequal, in which some ranks may

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory that comes and goes: parts of temporary slots that are there from the beginning or from
  * when they are wanted, that are freed in between, whoever may still be reading them, and allocated

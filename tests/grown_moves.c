@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Recipes that move: another rank has made what is wanted and sends it, in halves perhaps, each of
  * which may come from another rank; or everyone has made some of its terms, which are added up on

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a grown program is, in which order its ops come, and which of them stay. An op comes after
  * all earlier ones of its rank that touch the same parts, but now and then for one of these.

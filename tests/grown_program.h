@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Programs that grow op by op, for what is said of all programs: any kernel on any slots whose
  * kinds and types suit its operands, messages and collectives of any tensor, on streams whose order

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Recipes. A part is wanted on a rank: it is there already, or a kernel makes it of parts that are
  * wanted in turn, or it is made elsewhere and sent, or its terms are made everywhere and added up.

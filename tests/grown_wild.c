@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Ops without a purpose: a kernel on any parts whose kinds and types suit it, and collectives
  * of any (grown_collectives.c). What a kernel leaves here is unknown; what was moved is known.

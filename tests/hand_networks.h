@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Networks of topologies that a test writes by hand: routes in words, what messages share, and
  * collectives played alone, which nothing makes faster than their bound.

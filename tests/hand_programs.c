@@ -1,4 +1,4 @@
-/* See the header. */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "hand_programs.h"
 
 #include "built.h"

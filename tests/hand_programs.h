@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Programs written by hand at which readers of programs have disagreed, or could.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Kernels with data, for tests: operands of a case, with poisoned outputs and guards around every
  * buffer, and calls of a version of its kernel.

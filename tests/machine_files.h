@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A machine that is made up, for what reads the files of Linux: they lie below a folder of their
  * own.

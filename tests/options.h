@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Options of schedules by name, for tests: most belong to one schedule and are seen there only.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the simulator predicts of a program on one node whose links have a latency and a bandwidth
  * and nothing else, with hosts that take no time.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What tests of critical paths share, simulated and executed ones: the rule of their events.
  */

@@ -1,4 +1,4 @@
-/* See the header. */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "plain_reference.h"
 
 #include <glib.h>

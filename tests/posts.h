@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The messages of a run of collectives in the order in which they are posted, from what waits for
  * what; and where the queues of two such runs have them in another order.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Prints a program of the conformance test as a file: print_program SEED, or the name of one that
  * is written by hand; without arguments the names of those that are proven.

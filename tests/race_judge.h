@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The second judge of tests that damage programs: races, found by looking at all pairs of ops. It
  * shares no code with the verifier.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Random programs. Ops are appended to all ranks that take part at once, so that the whole program
  * has an order without circles; every op comes after the last ones that touched the same parts, by

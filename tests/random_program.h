@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Random programs for the readers of programs to agree on: several communicators, many streams,
  * regions that come and go, k and v alone, uneven all-to-alls, products and sums in several types,

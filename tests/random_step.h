@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Random training steps, each a function of its seed: every option of a step, of its schedules, of
  * models and of frameworks, within what a test can execute in a blink. Sizes mostly fit each

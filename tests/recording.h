@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Programs held in memory op by op, so that a test can write one by hand or damage a generated one.
  * A recording keeps the slots, parameters and closed forms of the program it was made from.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs of schedules with real data on this machine, for tests: what is run, and how.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How many of its cases a long test takes. Sanitizers and coverage make a test some ten times
  * slower, and what they look for is in every case: there a test takes one case in some. A plain

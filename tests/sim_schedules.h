@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Programs of the schedules that the simulator's tests play, and what their kernels take.
  */

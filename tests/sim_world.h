@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A cluster, a device and a program to simulate, for tests: programs of schedules, or ops by hand
  * on the bench platform.

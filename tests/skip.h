@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A test that this machine or build cannot run says why; tools/count-tests.py repeats it.
  */

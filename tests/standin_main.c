@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The whole program on the stand-ins: STANDIN_SEED, STANDIN_QUEUES and STANDIN_EAGER say how they
  * behave; STANDIN_DEVICES (default 16), STANDIN_MEMORY (bytes of each) and STANDIN_DRIVER what

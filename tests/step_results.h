@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Steps of scenarios that are simulated in two ways, in short and op by op, which have the same
  * results.

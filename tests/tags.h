@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A plain interpreter of programs, the second judge of what damage to a step does: every cell holds
  * a number; a call hashes what it reads into what it writes, or adds that to it; messages and

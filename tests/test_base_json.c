@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Strict JSON reading: every syntax error with its place and words, exact integers, decoding by
  * tables with every message, clean-up on failure, and schemas.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Texts of 128-bit totals, against arithmetic on decimal digits. */
 #include "base/rng.h"
 #include "base/wide.h"

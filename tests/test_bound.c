@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What binds a run: critical paths by hand, and what is said to bind, over schedules, clusters and
  * random clusters, against playing the run again with every set of resources faster.

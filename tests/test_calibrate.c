@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fits recover what data were made of; a calibration survives its file; the simulator uses it.
  */

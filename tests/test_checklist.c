@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lists of what papers state: which numbers a line is about, what is said of them, which lists are
  * broken; and the list that is shipped, whose tests are there.

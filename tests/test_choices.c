@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a scenario says more than once or in vain, and lengths that no schedule can cut.
  */

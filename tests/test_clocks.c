@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* When the processes of a run begin: from rounds with clocks that are made up, and with none. */
 #include "runtime/process/clocks.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A cluster is found again from the times of messages that a model of it gives: groups, adapters,
  * rates, latencies; and what is found goes through its file into the network of the simulator.

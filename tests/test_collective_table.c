@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What collectives of a node take as measured, and by lines: on rows of these tests' own making,
  * and on those of the shipped topologies.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Comparisons by several threads: the same whatever their number, also where schedules fail, are
  * left out by a factor, or are interrupted.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Configurations of training systems: which scenario they are, what is warned of, and that a way of
  * training said in their words is read as that way.

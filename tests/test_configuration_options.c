@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every option of every reader: two files that differ in it alone differ in the scenario that they
  * are or in what is said of them; and what nothing depends on is counted, and changes nothing.

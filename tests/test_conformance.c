@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Verifier, simulator and runtime agree on what a program means: random programs and hand-written
  * ones go through all of them. What is proven ends in the simulator and with real data, with the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where one schedule begins to send less than another: the crossovers of docs/schedules.md, by
  * closed forms that the verifier holds against programs. Units: one q-shaped chunk, Q.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The GPU's kernels: every row of lh_cuda_kernels against the processor's reference in fp64, on the
  * shapes of the processor's own test and on those that matter to tiles. Built twice: over the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cuDNN as a provider of a GPU's kernels: calls of attention against the processor's reference in
  * fp64, and what is refused. Built twice: over the stand-ins, of which cuDNN's interprets the

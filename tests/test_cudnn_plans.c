@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The real cuDNN on a machine without a GPU: plans for devices that are only described, over what
  * stands for the driver (standin/driver.c). An engine has to take every graph, and make machine

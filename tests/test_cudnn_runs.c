@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Schedules whose attention cuDNN computes, over the stand-ins: within the gates of every run, and
  * what is refused or fails. What calls become is shown by test_cudnn.c.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which rank ends a run, of what is known of each. */
 #include "runtime/process/first_failure.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sequence-parallel groups within data parallelism: each rank does what its place in its group says
  * and no message leaves a group, while all share the cluster's links.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What processes that search together tell each other, over a control plane that says what the
  * tests put into it.

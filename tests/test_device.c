@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Device files: every shipped one, the curves beside the published measurements that they were
  * fitted to, interpolation, broken files.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is found on machines that are made up: files as Linux has them below /sys.
  */

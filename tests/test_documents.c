@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lengths of packed documents: what a file may look like, what is refused and where, and what a
  * setup makes of them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Programs as parts of other programs: the forward and the backward pass of every schedule, made
  * apart, one behind the other, are both passes to verifier, simulator and runtime; and a program of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Settings of other programs' files: what is read of each syntax, and where what is wrong stands.
  */

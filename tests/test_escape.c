@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Escapes, by example. What they promise for any text is fuzz/fuzz_escape.c's.
  */

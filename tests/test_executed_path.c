@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The critical path of executed runs: of records written by hand, whose path is known; of the
  * records of simulated runs, over schedules and steps; and of runs with real data.

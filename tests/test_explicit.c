@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The explicit JSON form: every program survives writing and reading unchanged, hand-made ones can
  * use every kind of op, and whatever is broken is an error that says where.

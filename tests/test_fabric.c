@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What joins nodes: which NIC a GPU uses, levels of trunks, and hosts. Routes, shares and bounds by
  * hand, files that cannot be, and random networks on which nothing that is played beats its bound.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Messages on links. Max-min rates are held against a reference that solves the whole network from
  * nothing after every change; bytes and times are added up from those rates; the models without

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Ranks that stand for others: a step that is folded has the results of the same step simulated
  * rank by rank, to the picosecond, on every network that it may be folded on; and it is not folded

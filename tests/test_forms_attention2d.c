@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attention2D against numbers worked out by hand and against brute force: bytes, pairs, memory and
  * idle time of all kinds of grids; every grid proven; programs executed. The shape of the numbers

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Schedules that split heads: bytes, flops and memory in numbers worked out by hand, proofs for
  * every legal number of ranks, and runs against fp64 attention.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Linear attention end to end: bytes, flops and memory in numbers worked out by hand, idle time in
  * the simulator, proofs for every number of ranks, mistakes that the verifier must find, and runs

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rings, double rings, gathers and windows: bytes, flops and memory in numbers worked out by hand,
  * what travels in which step, and proofs for every number of ranks that matters.

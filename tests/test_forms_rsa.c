@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Ring self-attention: bytes, flops and memory in numbers worked out by hand, masks that save
  * nothing, proofs, and what the verifier says of scores that are not what they should be.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Framework files: every shipped one, what a file that says nothing means, sums, broken files.
  */

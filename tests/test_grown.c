@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is proven is right: programs that grow op by op, of which the verifier lets every op stay,
  * are executed with either set of kernels, with pauses before every op, and on a device that does

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How processes prove who they are: handshakes whose bytes a test carries from one end to the
  * other, changes, repeats or makes up; and where the secret is read.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The event queue against a list that is searched from end to end: whatever is inserted, moved or
  * taken out, and however far apart the times are, entries leave in the order (time, insertion

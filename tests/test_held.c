@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Logs held against predictions: logs are made of predictions with one lever turned and noise, and
  * the lever must be found; where nothing single was turned, nothing may be named.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What profilers write, read: names of kernels, times to the nanosecond, what collectives move, and
  * files that are broken. The whole way to constants is tests/cli/import.py.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The table of kernels: names, operands, and flops and traffic worked out by hand for one call.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Kernels of softmax attention against what can be known without their references: rows without
  * keys, equal values, sums of blocks and parts, finite differences, scores that are written out.

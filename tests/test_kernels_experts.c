@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Kernels of experts with data: the router's choice, where rows go, products of experts against
  * plain ones, gradients against finite differences. Storage is fp64 where the table allows it; what

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Kernels of the layer outside attention with data: forward versions against plain loops, backward
  * ones against finite differences, and what is known of sums over ranks and calls. All in fp64

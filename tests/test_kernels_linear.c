@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Kernels of linear attention against what can be known without their references: differences,
  * chunks that join, states that are carried.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Kernels with data: every fast version on every level of this processor against its reference in
  * fp64; which pairs a mask by position allows; conversions; what kernels refuse.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The communicators of programs: every message and every collective of every schedule has one, the
  * same at both ends, on which order alone matches what tags match.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Linear attention on 64 A100 of the LASP paper's cluster (arXiv 2404.02882),
  * scenarios/lasp-64.json: which schedule is fastest at which length, in one module alone and in as

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Processes that torchrun or Slurm have started: what their environment says, frames that are right
  * and hostile, and a star of processes that are forked here.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What links allow a collective at best: by hand on shipped clusters, and against collectives that
  * are played as messages on random networks with nothing else on them.

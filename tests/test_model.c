@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Model files: every shipped one, Hugging Face files of each family, broken ones.
  */

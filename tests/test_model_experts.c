@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The mixture of experts that executed steps are compared with: its gradients are finite
  * differences, and what it is can be worked out where all experts are alike.

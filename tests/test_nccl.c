@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Programs over NCCL, without GPUs: the backend's own code on a stand-in for NCCL and one for
  * CUDA's streams, with the kernels of the processor. What the stand-ins find is a failure, and so

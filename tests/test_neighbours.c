@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Refusals name neighbours, and these are legal: whatever is wrong at random, the values that the
  * message names are no two alike, none of them is 0, and with each of them in place of the wrong

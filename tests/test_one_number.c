@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One number for one quantity: what plan finds of a way is what sim and compare find of it, asked
  * with options alone; and no two ways of a plan are described alike.

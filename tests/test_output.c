@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writing results: whole or not at all, in place of what was there, with reasons that say what is
  * wrong; children that end in time. (Full disks and the like: tests/cli/outputs.sh.)

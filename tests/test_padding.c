@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Heads that ranks share evenly because they are padded: a step with so many more heads, and as
  * much wider, is that of a model that has them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pairs of schedules, of models that have layers of linear and of softmax attention: how they are
  * named, and that no row depends on the order of names.

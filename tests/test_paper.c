@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Published tables: their descriptions, what rows mean, what is predicted of them, and what is said
  * of broken ones.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Predictions against published measurements: the decomposition that the text of DistFlashAttention
  * (arXiv 2310.03294) gives, and the benchmark table of zhuzilin/ring-flash-attention's README. No

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What waits for what: the events of a run happen when all is over that they wait for, over
  * schedules, steps, clusters, networks and collectives; and what is late by its slack, and by a

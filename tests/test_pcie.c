@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * PCIe as a tree: routes, shares and bounds by hand, files that cannot be, what collectives were
  * measured on, and random trees on which nothing that is played beats its bound.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Plans: what points take at least against what simulations find, searches against simulating every
  * point, what fits against trying every length, files of points, and scenarios as text.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Profiles compare what they measured with what a topology's file says of the same measurement
  * (scenario/profile_links.h): of every shipped file.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is shown while a command goes on, where standard error is no terminal: a line a minute, and
  * of a plan what is finished.

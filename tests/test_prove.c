@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * That schedules tell the truth of their options and masks, and proving them with what was not told
  * varied.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The interpreter of PTX against C: every family of instructions on random and on extreme bits,
  * what it must find (races, ends of memory, copies that were not waited for), what it counts, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Hosts answer that take a connection or refuse it; one that lets nobody in says nothing. */
 #include "run_tests.h"
 #include "runtime/process/reachability.h"

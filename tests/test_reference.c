@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The blocked fp64 reference against attention written out from its definition, on every level of
  * the processor; and whatever rows it is asked for, in whatever room, they are the same.

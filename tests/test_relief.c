@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What would help where nothing fits: every change that is told is one that sim takes, and its peak
  * is the one that sim finds.

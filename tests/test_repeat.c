@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Layers and micro-batches that repeat: a step of which they are left out has the results of the
  * same step simulated op by op, to the picosecond.

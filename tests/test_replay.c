@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Ranks that run alone on a processor: which one is chosen, when messages are over, and that every
  * rank of every schedule runs by itself, whose messages are never over too early. That they are not

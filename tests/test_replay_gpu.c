@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Ranks that run alone on a GPU, in virtual time over the stand-in: every op of every rank of every
  * schedule begins and ends when the simulator says; and a rank that is late is held up by its own

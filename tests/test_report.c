@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reports: numbers that add up as printed, tables in every form, figures.
  */

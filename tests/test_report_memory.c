@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reports of memory over time: of a step of a few layers by hand, whose bytes are known.
  */

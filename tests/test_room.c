@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What limits the memory of the process: each limit alone, then the smallest of all, from files as
  * Linux writes them and from setrlimit(2). And what a run needs of it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The executor runs every schedule, against fp64 attention of the whole sequence, and its counts
  * against verifier and simulator.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The executor on programs by hand: where inputs lie, what collectives do, and how a run ends that
  * cannot go on.

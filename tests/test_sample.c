@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Results checked at some tokens of each rank (reference/row_sampling.h): right runs pass, wrong
  * ones do not, and what is said of a row is what the check of all tokens says of it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What must hold of a collective that has a cluster for itself, whatever the cluster: if all rates
  * are as many times as fast, and all latencies as many times as short, it takes as many times less;

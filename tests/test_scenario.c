@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Scenarios: the table of fields and the options made from it, every shipped file, defaults,
  * profiles, comparisons.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Programs of the attention schedules against the formulas of docs/schedules.md, written out here
  * once more: bytes, flops, memory and idle time by walking the cursors; every block computed once;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What messages of a node reach of its links where measured collectives contradict these, and what
  * is said of it (sim/network/sends.h, compare/time_range.h, compare/error_bar.h).

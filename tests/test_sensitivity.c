@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What error bars are made of: the parts are the bar, and what a measured constant would make of it
  * is what it makes of it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The simulator plays schedules, against what can be known without it: the idle fractions of the
  * papers as exact rationals, bytes, flops and memory in closed form, and rules that hold for every

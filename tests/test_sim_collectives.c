@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Collectives as messages on the network, against what is known of their algorithms: times on an
  * idle symmetric network to the picosecond, who waits for whom, what links carry, and NCCL's model

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What kernels take on a device, against the formulas: curves and whole waves, rooflines, memory
  * traffic, and how kernels side by side share the SMs.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rings as fluids against rings of pieces: on an idle network they take the same time, whatever the
  * cluster, the group, the kind and the bytes; and they share links with other messages.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Collectives whose time is known as a whole, as flows: alone they take that time to the
  * picosecond, beside others they share, and no link ever carries more than it can; that this would

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory over time: what a rank holds of each category, when and by which op it holds most, and the
  * first op that finds no memory. By hand to the byte and the picosecond, and for every schedule

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The simulator plays programs by hand, to the picosecond: how messages meet, streams, the SMs that
  * communication holds, hosts, memory, and what cannot end.

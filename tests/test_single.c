@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One operation alone takes what the topology's rows, NCCL's model and the simulator say, each of
  * which is asked in its own way; its links are those of the bound; and every lever of a topology is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Hand checks of a step: figures that anybody can work out on paper, against programs, closed forms
  * and the simulator.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pipelines in time and memory: stages that take equally long idle as the papers say; a stage holds
  * the micro-batches that its order lets be in flight, and no other stage's weights; what cannot be

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a step comes to where only a few of its micro-batches are played: the same as where all are,
  * to the picosecond and to the byte.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Random training steps (random_step.h), each made, proven, simulated and executed: all of them say
  * the same of it. What is refused is refused before anybody has said anything of it.

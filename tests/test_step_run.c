@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Training steps, executed: loss, gradients and updated weights of every policy, sharding, schedule
  * and kind of model against one rank in fp64; runs that are wrong on purpose are beyond the gates;

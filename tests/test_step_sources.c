@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One source for every parameter of a case: what is changed by an option, a scenario file, a model
  * or a framework changes the program and the reference that it is held against alike. Each row

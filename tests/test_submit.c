@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The submitting engine and the GPU as a device, over what stands for CUDA's runtime: every
  * schedule in many orders, with few and many hardware queues. Built twice: with the processor's

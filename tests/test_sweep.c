@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sweeps: every row against a comparison of that case alone, made from a scenario that says it;
  * what is refused; files of points; flags and options; figures.

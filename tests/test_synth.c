@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Schedule synthesis: counters against a recount, programs of random assignments against the
  * verifier, the simulator and real data, bounds against everything that is found or published.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attention kernels by their tiles: blocks against every pair of the mask, schedules against plain
  * ones, and what a device's rows make of them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Topology files: every shipped one, broken ones; links and routes, by hand and by rules that hold
  * for all of them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a cluster's tools print, read: every value that is taken, what cannot be used, files that
  * contradict each other, and the topology file that is made of them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * PCIe of a node and the NICs of its GPUs, of what tools print: the tree, the rates of its links by
  * constants and by runs, and what is said of what nobody measured.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Another device is a table of functions: the executor runs every schedule on one whose memory it
  * cannot touch and whose streams are late, with the bits of the processor.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Programs of the attention schedules against traces that were written by hand from the papers and
  * the public code (tests/traces, whose README.md says how to read them): which rank sends what to

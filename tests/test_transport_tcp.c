@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Messages over TCP: wires between two ends of one process, the addresses that processes tell each
  * other, and a transport of one rank that sends to itself, with strangers at its door.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whether calibrate and validate find the truth, where it is known: the virtual clock of what
  * stands for GPUs has constants of its own. Nothing is computed, only time passes.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Turns at points that stand for simulations: each takes a time, or fails at one, and is looked at
  * step by step, so that a limit that gets lower meets it somewhere. Whatever the threads, the

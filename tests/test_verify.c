@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every schedule is proven, for every number of ranks that matters, with every pass, mask and
  * option.

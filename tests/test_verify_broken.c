@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Programs with one mistake each, in tests/data/broken: a causal ring of four ranks with two
  * receive buffers, written by hand (none.json is the one without a mistake), and two ranks that add

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The verifier on collectives: small hand-written schedules that gather keys and values and scatter
  * or reduce their gradients, proven as they are, and found wrong when a collective is.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a program is given and gives back is fixed by its pass: a slot that changes its role, is
  * missing or is there twice is found, in every schedule.

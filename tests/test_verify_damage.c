@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * No damage to a proven program goes unseen: ops, orders, peers, sizes, masks, flags and operands
  * are changed one at a time, in programs of every schedule. Where a change may be harmless, a

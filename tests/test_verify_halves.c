@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * k and v that travel one after the other, each as one half of the parts that hold both: mistakes
  * that are made with halves, in all-to-alls (ulysses with --published-code) and in messages (the

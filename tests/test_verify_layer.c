@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Programs of the layer outside attention: a small training step without attention is read, and
  * found to read only what has been written; one change after another is found or refused.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Activations outside attention have values where calls stand for the layer's projections: what is
  * taken, added up or given away too early, from the wrong place or not at all is found. Each test

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whether a program ends when every rank has all its streams in one queue: what the verifier says
  * is held against a run of it, op by op, on schedules whose communication is put into another

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The verifier on slices of heads, masks by position and collectives of several tensors: a small
  * hand-written schedule that exchanges the sequence for the heads and back, proven under every

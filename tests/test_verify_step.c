@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Training steps are proven: for every parallel size, policy, shard and schedule, and for every
  * kind of layer. Combinations are taken in turn, the same ones in every run; LONGHAUL_TEST_ALL

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * No damage to a proven step goes unseen: calls are dropped, doubled and exchanged, on one rank or
  * on all that meet; operands are put into other layers, micro-batches, pieces and buffers; groups,

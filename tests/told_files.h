@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a cluster's tools print, read from tests/data/topology, and the topology that is made of it.
  */

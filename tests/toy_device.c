@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory is two ranges of addresses of equal size: handles lie in the first, which nobody may read
  * or write, and the bytes lie in the second, at the same offset. Blocks are whole pages, and no

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A device that is as unlike the processor as one without special hardware can be: the host cannot
  * touch its memory, which is at other addresses than the handles that it gives out; its streams

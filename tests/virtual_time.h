@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs in virtual time over the stand-in: blocks of attention take a second, as by `sim --cost
  * unit`.

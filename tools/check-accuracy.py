@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Holds what tables of published numbers promise: check-accuracy.py PROGRAM.
 
 Every bound is at most 1.3 times what is reached (the worst group's, of groups), or 1 %. The judged whole

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Holds README.md and docs/*.md against what the program prints: check-docs.py PROGRAM [--update].
 
 What stands between a line <!-- longhaul ARGUMENTS --> and a line <!-- end --> is what the program

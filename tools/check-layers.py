@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Holds src/ against src/layers.txt: check-layers.py ROOT BUILD.
 
 An include or a call upwards is an error, and so is a circle of includes. Calls are looked for in the

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Builds the Debian package twice and holds it to what a package promises:
 #     tools/check-package.sh [--tarballs|--once]
 #

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Holds what ptxas made of the GPU's kernels against the table: check-registers.py [--update] BUILD.
 
 src/kernels/cuda/registers.tsv says how many registers every kernel has on every architecture that it

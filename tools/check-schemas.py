@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Validates every data file against the JSON Schema whose $id its "schema" field names.
 
 Only models may lack the field: the config.json of a published model is read as it is. And what schemas

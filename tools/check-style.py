@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The rules of CONTRIBUTING.md that neither compiler nor clang-tidy checks.
 
 Prints one line per finding and fails if there is any. A line that has a reason to break a rule says
@@ -112,6 +113,18 @@ def shared_names(codes):
                 yield path, 1, f"{other} has a file-private '{name}', too [own]"
 
 
+LICENCE = "SPDX-License-Identifier: Apache-2.0"
+LICENSED = r"\.([ch]|cuh?|py|sh)$|(^|/)meson\.build$|^(quickstart|check|\.ci/run)$"
+
+
+def unlicensed(texts):
+    """Files that do not name their licence in one of the first two lines."""
+    for path, text in texts.items():
+        if re.search(LICENSED, path) and not path.startswith("tests/data/"):
+            if not any(LICENCE in line for line in text.split("\n", 2)[:2]):
+                yield path, 1, f"does not begin with {LICENCE} [licence]"
+
+
 def is_source(path):
     return re.search(r"^src/.*\.([ch]|cuh?)$", path) is not None
 
@@ -168,7 +181,8 @@ def main():
             texts[path] = text
         if re.search(r"^src/.*\.c$", path):
             codes[path] = without_comments_and_strings(text)
-    findings += [*shared_names(codes), *outgrown(texts), *old_names(texts)]
+    findings += [*shared_names(codes), *outgrown(texts), *old_names(texts),
+                 *unlicensed(texts)]
     # Device compilers read these; GLib's headers are not made for them.
     for header in pathlib.Path("src/kernels").glob("*.h"):
         if "shared with device code" in header.read_text() and any(

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Makes the measured collectives of a topology file from a table of nccl-tests.
 
     tools/collectives.py TABLE.csv                                      lists what the table has

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What a run of the tests came to, from Meson's testlog.json (one JSON object per line): which took longest,
 which were skipped and why, how to run the rest, and last "tests: N passed, M failed"."""
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Prints how much of src/ the tests execute, from a build with coverage whose tests have run.
 
     coverage.py BUILD

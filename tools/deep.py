@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Which of the deep suites are due, and when they ran last.
 
     deep.py due               prints the suites that a change pulls forward, and says what is stale

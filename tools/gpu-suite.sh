@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Runs longhaul on the GPUs of this machine, and writes what it found into the tables of
 # docs/gpu-validation.md.
 #

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs a command on one core, which no other command of this tool has: one-core.py COMMAND...
 
 A build with coverage counts the lines of all threads in the same memory. On several cores, threads wait for each

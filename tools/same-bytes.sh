@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Two builds of the program, and one build under different settings, must print the same bytes:
 #     tools/same-bytes.sh [--once] build-release/longhaul build-release-clang/longhaul
 # With --once, the first one runs under one setting only: sanitizers make it slow.

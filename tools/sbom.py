@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes longhaul-sbom, the software bill of materials of a build, as SPDX 2.3 in JSON:
 
     tools/sbom.py --version VERSION --output FILE [--depfile FILE] [LIBRARY=VERSION:HOW...]

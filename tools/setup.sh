@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Installs what a step needs and the machine lacks: tools/setup.sh quickstart|check|ci
 #
 # Each line below is a Debian package and the probe that shows whether its content is here already, from

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Writes longhaul-VERSION-SYSTEM-MACHINE.tar.gz into a folder: tools/tarball.sh [FOLDER]
 #
 # The tarball can be unpacked anywhere: the program finds its data beside itself (../share/longhaul). It needs GLib

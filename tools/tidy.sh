@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # clang-tidy over some of the files that a build folder compiles:
 #     tools/tidy.sh BUILD all [OPTION...]       all of them
 #     tools/tidy.sh BUILD COMMIT [OPTION...]    those that differ from COMMIT, and those that include such a header

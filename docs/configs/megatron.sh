@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Llama-3-8B on two nodes of eight, as a first try has it.
 TP=8
 SEQ=131072

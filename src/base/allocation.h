@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory that is large enough to be refused: whoever asks for it says what for. (Small things are
  * GLib's, which ends the process.)

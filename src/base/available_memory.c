@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Room for memory: /proc/meminfo, the control groups that the process is in (both versions) and
  * their parents, and setrlimit(2). Memory that only caches files is counted as free.

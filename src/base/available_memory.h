@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How much more memory the process can have, by everything that limits it: what the machine has
  * left, control groups, and the limits of ulimit.

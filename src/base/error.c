@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The error domain of the whole tree, and the search for the word that a misspelt one was meant to
  * be.

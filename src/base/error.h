@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Errors of the whole tree. One domain: what a caller (in the end, the shell) needs to know is
  * which of these things went wrong, so the codes are the exit codes of `longhaul`. The message says

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Escapes for terminals, CSV, Markdown, HTML and gnuplot. (JSON is the writer's, json_writer.c.)
  */

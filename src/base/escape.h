@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Text that comes from files and command lines, made safe for the language that it is put into: it
  * stays where it is put, and nothing of it is obeyed. One function for each language, all of which

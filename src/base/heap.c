@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of the event queue that are not on the hot path: growing, and laying out its buckets.
  */
 #include "base/heap.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An indexed queue of events: at most one entry per item, taken out in total order (time, insertion
  * number), so equal times leave in the order they came. Re-keying an item counts as a new

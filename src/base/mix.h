@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Mixing words into a 64-bit hash, for tables of what was seen: fast, and no secret.
  */

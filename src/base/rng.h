@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Seeded, counter-based random numbers: a pure function of (seed, a, b), so that a value does not
  * depend on the order in which values are drawn, nor on threads.

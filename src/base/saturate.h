@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sums and products of what may be too large to count: then they are UINT64_MAX. */
 #pragma once
 

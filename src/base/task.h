@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Work that takes long: on how many threads it goes, who is told how far it is, and may end it.
  */

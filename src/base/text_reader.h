@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A text that is read from its beginning to its end, and what is said of a place in it.
  */

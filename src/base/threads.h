@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The same work for many indices, on several threads, of which the caller's is one.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How many of a unit of time make up a longer one. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Numbers with units. One table per unit lists the accepted suffixes; parsing is exact integer
  * arithmetic (a decimal fraction is a 64-bit numerator over a power of ten), so that "0.1us" is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Numbers with units: parsing what people write, printing what people read. Locale-independent.
  * Simulated time is integer picoseconds everywhere (at 900 GB/s a nanosecond is 900 bytes).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Digits are written from the last one on. */
 #include "base/wide.h"
 

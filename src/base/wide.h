@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Totals. What one op or one rank has (bytes, flops, pairs, picoseconds) fits 64 bits: programs for
  * which it would not are refused (program/program.h). What is summed over ranks, links or programs

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Measures this machine, or a cluster of them, and fits the constants that the simulator needs: a
  * profile for the cluster "this-machine", or for the one that was found. Method and formulas:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Collectives of processes: measured, and predicted from the cluster that was found. They are made
  * of messages; all that is fitted to them is what each further message of a rank costs. Others show

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Calibration of GPUs. Kernels are called on all of them at once, and fitted as the simulator reads
  * their curves on the device that they are said to be; the rest is measured by programs that the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What calibrating processors (calibrate.c) and GPUs (calibrate_gpu.c) share.
  */

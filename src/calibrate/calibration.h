@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A calibration: what it is asked for, and the constants that it finds.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A calibration as files: a longhaul.profile/2 document of its constants, and a topology of its
  * cluster.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "calibrate/cluster_flows.h"
 
 #include "program/program.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Messages that some ranks of a cluster send at the same time, and what they take.
  */

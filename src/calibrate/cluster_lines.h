@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lines through what messages of a cluster take: alpha_s + bytes / bytes_per_s.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which ranks of a cluster share a host: by their hosts' names, and by what messages between any
  * two of them take.

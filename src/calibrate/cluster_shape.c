@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every process takes the same decisions from the same numbers, which is what keeps their programs
  * alike. */
 #include "calibrate/cluster_shape.h"

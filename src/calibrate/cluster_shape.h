@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The shape of a cluster, from what messages between its ranks take: which ranks share a host, what
  * hosts' memories and adapters reach, and who shares an adapter. What it finds is what a topology

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The time is inverse to the rate, so that of every half length the best rate is
  * known; half lengths are searched, first on a grid, then between its best points.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Curves through timed calls of attention, so that the simulator makes of each call what it took:
  * what a curve means on a device, tiles on SMs or a rate over the length, is the simulator's own

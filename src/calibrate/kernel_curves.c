@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The kernels of processors: each in many sizes, timed in rounds, and the curves of rate by length,
  * or bandwidths, that go through their times.

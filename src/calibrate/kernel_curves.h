@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rates and bandwidths of the kernels of a processor, by how long they take in many sizes.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The commands: one file each, cmd_<name>.c defining `const LhCommand lh_command_<name>` and the
  * options of its own, and one word in src/cli/meson.build. Help and completion are made from this

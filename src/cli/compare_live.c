@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rows are shown from when the progress line is: a comparison that is over before has its table
  * soon enough. They stand in the order in which they came, and are wiped before the table is

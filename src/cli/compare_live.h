@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a person sees of a comparison while it runs: on a terminal, the schedules that are done, as
  * they come, above the progress of the others; and the way to end it, Ctrl-C.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A comparison as a page: the fastest schedule and the runner-up are played once more, to be looked
  * at closely.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Completion scripts. Options and their choices are written out; names of schedules, clusters and
  * models are asked of the program itself (longhaul list KIND --format names), so that data files

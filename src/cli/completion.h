@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The completion of shells, made from the tables of commands and of their options.
  */

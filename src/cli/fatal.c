@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The end of a process that GLib would abort. Nothing here may need memory.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Help for terminals. Descriptions are one text in the tables and are broken here; the details of a
  * command come in lines that fit.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Help, man pages, the listing for programs, and the completion of shells: all made from the tables
  * of commands and of their options, so that they cannot disagree with the command line.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Ctrl-C (SIGINT), or SIGTERM, while a command works on something of which a part is an answer,
  * too: the command ends with that part. A second one, of either kind, ends the process at once.

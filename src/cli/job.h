@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A command that several processes run together: a job, as torchrun, Slurm or mpirun has started
  * it. They meet before anything else is done, and compare their command lines by name; whatever

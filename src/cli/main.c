@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * longhaul: finds the command and runs it. Only this file prints errors, and only here a command's
  * answer becomes the exit status.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Man pages, in the man(7) macros that every man(1) formats.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pages for man(1), made from the tables of commands and of their options.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Command lines. GOption splits them; the values are read by the tables that also read files.
  */

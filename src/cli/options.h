@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Command lines: GOption entries made from the tables of fields, and parsing. An option that takes
  * one value is refused if it is given twice, and so is one that the command would not read.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a command line reads and writes, by its options. Which options name files, and what is done
  * with them, is in their fields (lh_options_use); files that are named within files are found when

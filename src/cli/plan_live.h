@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a long plan shows while it goes on: how far it is, the fastest way so far, and each cluster
  * as soon as it is finished; and Ctrl-C, which ends it with what was found.

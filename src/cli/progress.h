@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A line on standard error that says how long a command takes, if it is more than two seconds, and
  * how far it is. Where that is no terminal (a file, the log of a job), a line a minute.

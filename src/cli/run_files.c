@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Timelines, traces and Gantt charts of commands that run one schedule.
  */

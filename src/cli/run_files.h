@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What sim and run write of one run beside their answer: its timeline, its trace and its
  * picture.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A result that a command has written as JSON: what was asked, read from its own stamp, so that it
  * can be made again and be shown in another form. Nothing that the recorded command line wrote is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/step_artifacts.h"
 
 #include "base/error.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A run once more, to be looked at closely: with its timeline and what it holds over time.
  */

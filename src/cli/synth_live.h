@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A search for a schedule as a person sees it: on a terminal, how far it is; Ctrl-C ends it with
  * what is found.

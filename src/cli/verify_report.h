@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What verify found, as it is printed: for people, and for machines.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is played is a program in which every member of the group calls the
  * operation once, at the same time; hosts take nothing, since nccl-tests issues ahead.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One operation of NCCL alone, as the programs of nccl-tests time it: what it takes on a cluster by
  * size, how good that is, and what its links would allow. Times are those that a run of a program

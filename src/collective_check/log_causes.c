@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which single thing explains a log: every lever of the topology's file is turned, and NCCL told to
  * go other ways, and what most rows are within their bars of holds. Rows are weighed by their bars,

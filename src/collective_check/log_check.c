@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "collective_check/log_check.h"
 
 #include "base/error.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What operations of NCCL take on a cluster, and logs of nccl-tests held against it: which rows are
  * slower or faster than their bars allow, and what would explain them.

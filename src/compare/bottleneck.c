@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Resources are compute, latency, hosts, and every set of the tiers of links that
  * carry anything. Several tiers are one resource only if raising them together saves more than one

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What binds a run: which part of its critical path waits for what, and what making that faster
  * would save, found by playing the run again. Definitions: docs/model.md, "What binds a run".

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Playing schedules side by side, and what binds the winner. */
 #include "compare/compare.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Several schedules on one cluster: which is fastest, and what bounds it.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Each thread takes the next row that nobody has. They share what does not change (the setup and
  * the programs), the limit of simulated time, and a lock for what the caller sees.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Several schedules at once: a pool of threads that plays the rows of a comparison. What comes out
  * does not depend on the number of threads, nor on which of them was first.

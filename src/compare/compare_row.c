@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "compare/compare_row.h"
 
 #include "base/error.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One schedule or program that is played: a row of a comparison.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What two times are good to beside each other: to first order an error e of a constant moves
  * a time by e times the share of it that the constant makes, and two times by as much if it makes

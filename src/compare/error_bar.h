@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How far off a predicted time may be: the error bar of a prediction.
  */

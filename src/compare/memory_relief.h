@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What would help where nothing fits in memory: the neighbours of a case, in every dimension that
  * moves what its ranks hold, each with the peak that it has.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What an error bar is made of: how far each constant moves a time by what it is good to, and what
  * would narrow the bar. To first order, as in error_bar.h. Kernels are told apart by kind, as the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a training step comes to: its time, and what of the machine's peak that is.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a whole training step comes to: the answer that tables of measurements are held against.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What shows of a training step's communication: how long ranks compute nothing because the kernel
  * that is due waits for communication of one dimension of parallelism, waiting for other ranks

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Two passes over the points. The first sets all of them up, which says what each depends on and
  * how long it takes; the second compares the schedules of each. A thread takes the next point that

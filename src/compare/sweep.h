@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sweeps: all combinations of the values that a scenario lists for some of its fields. Each is a
  * point, whose schedules are compared as lh_compare() does it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The file of points: a line for each that is done, from which a sweep goes on, and which shards
  * put together.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "compare/sweep_points.h"
 
 #include "base/json/json.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Nothing else is asked of these runs, so that hooks only hear of their progress.
  */
 #include "compare/time_range.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a run takes at both ends of what is assumed of its links: where measured collectives
  * contradict them, messages may be as slow as these or as fast as the links (sim/network/sends.h);

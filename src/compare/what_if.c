@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "compare/what_if.h"
 
 #include "sim/network/levers.h"

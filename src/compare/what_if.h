@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A run played again with something faster, and what to type into a topology's file for that.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ops are told apart by walking every rank's program once more. */
 #include "critical_path/critical.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The critical path of a run, op by op: which ops, messages and links made its time, by resource,
  * phase, rank and kind of call; how much slack the rest has; and what making one of them faster

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A run is a graph of events as a simulated one is (sim/slack.h): of each op
  * that it is issued, begins and ends. An event is as late as the last of what it waits for, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The critical path of a run that was executed: the chain of ops and messages that made the
  * makespan that was measured, found from when ops were issued, began and ended, and from what the

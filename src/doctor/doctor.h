@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is here to run on: of this machine, of this build, and of what started the process; and what
  * will not work, why, and what to do about it.

@@ -1,4 +1,5 @@
-/* Executing a setup; see the header. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Executing a setup. */
 #include "execute/execute_private.h"
 
 #include "base/error.h"

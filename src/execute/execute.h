@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One schedule or one training step, executed: verified first, then run with real data on this
  * machine, its results held against the fp64 reference and its counts against verifier and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What executing a module (execute.c) and training (execute_training.c) share.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Steps of training, executed one after the other: weights and states of the optimizer go from each
  * to the next. The first one is held against the reference tensor by tensor; later ones by their

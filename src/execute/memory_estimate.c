@@ -1,4 +1,5 @@
-/* What a run needs; see the header. Sums saturate: what is too large to count is too large. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a run needs. Sums saturate: what is too large to count is too large. */
 #include "execute/memory_estimate.h"
 
 #include "base/available_memory.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The memory that a run takes in this process, worked out before anything of it is allocated.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ranks alone (single_rank.h). */
 #include "execute/single_rank.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "execute/step_compare.h"
 
 #include "kernels/cpu/rows.h"

@@ -1,4 +1,5 @@
-/* Weights and tokens of executed steps; see the header. Errors are in step_compare.c. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Weights and tokens of executed steps. Errors are in step_compare.c. */
 #include "execute/step_numerics.h"
 
 #include "base/rng.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What an executed training step computes with, and what it should compute: initial weights and
  * tokens by seed, loaded to where the step's program has them, and the same steps on one rank in

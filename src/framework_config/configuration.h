@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Configurations of training systems are read here: what a file of Megatron-LM (arguments, or
  * YAML), torchtitan (TOML) or DeepSpeed (JSON) asks for. configuration_scenario.h puts it into the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Files that a configuration names: the settings that a command line stands over (--config_file of
  * accelerate, --job.config_file of torchtitan, the YAML that axolotl train is given), and

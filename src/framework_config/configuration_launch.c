@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What launchers are told: torchrun, deepspeed, accelerate, mpirun, and Slurm's srun and sbatch. Of
  * it only how many processes start says something, which is compared with the cluster; an option of

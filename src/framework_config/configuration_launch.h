@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What launchers are told: torchrun, deepspeed, accelerate, mpirun, srun and sbatch.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Configurations into scenarios: the fields that a file sets, and what neither it nor an option
  * says.

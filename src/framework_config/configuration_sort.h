@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What each setting of a configuration is to a prediction: a field of the scenario, a value of
  * the framework, not modelled, without effect, or not understood.

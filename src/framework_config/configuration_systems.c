@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "framework_config/configuration_systems.h"
 
 #include "framework_config/common/config_names.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What stands between the products of a layer, element by element. `width` is that of the output of
  * the forward call, backward too: a row of gu, and of dgu, has twice as many elements, all gates

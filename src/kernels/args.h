@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What kernels are called with, and the table of kinds of arguments. A kind is a member of the
  * union below and one row of the table, which lists its members: whoever reads, writes, compares or

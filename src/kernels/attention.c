@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attention of a block of queries with a block of keys and values, its gradients, and what they
  * need of o.

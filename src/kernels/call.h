@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How a kernel is called with real data. Plain C: shared with device code.
  *

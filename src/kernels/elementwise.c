@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Gradients added up, elements converted, copied and zeroed, k and v taken apart and put together.
  */

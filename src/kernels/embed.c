@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Embedding: every token takes its row of a table. A rank may have only `count` rows of the table,
  * from `first` on; other tokens then have rows of zeros, and the sum over ranks is the embedding.

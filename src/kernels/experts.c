@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What stands around the products of experts: the router's choice, rows on their way to experts and
  * back. Each row chooses `choices` of `experts` experts. The rows of all experts stand one behind

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The table of kernels. One row holds everything that anyone asks of a compute op but how a machine
  * computes it: its operands, exact flops and memory traffic, what it does to symbolic contents (for

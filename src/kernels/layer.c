@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/layer.h"
 
 #define FP32_BYTES 4U

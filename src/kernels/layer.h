@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the rows of the layer outside attention have in common: traffic by their operands, or by
  * what a framework is known to move for each element.

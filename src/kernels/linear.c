@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Linear attention in blocks: within a block, with all earlier tokens through their state, the
  * state itself, and the gradients of these.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Cross-entropy over a vocabulary that may be cut among ranks: each has `width` columns of the
  * logits, from token `first` on. loss_stats leaves three numbers of every row; with those of all

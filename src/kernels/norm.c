@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Norms of rows, with weights: y = x / sqrt(mean(x^2) + epsilon) w (rms_norm); or of x less its
  * mean, with w and then a bias in one operand (layer_norm). Gradients compute the row's statistics

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * AdamW on a shard of the parameters, with gradients scaled down to a largest norm, and the sum of
  * squares that the norm comes from. The clock counts steps; each call raises it by one.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Calls that stand for the layer around an attention module: its projections, forward and backward,
  * and whatever else reads its activations. Their work is not in the program of a module, and so

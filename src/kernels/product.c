@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Products of activations with weights, outside attention: y = x w, and the gradients of x and w.
  * Those of attention's output have the tensor by heads in place of x. Those of experts have each a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From rows outside attention (q; k and then v) to tensors by heads, of one segment, and back. On
  * the way q and k are rotated: elements i and i + d/2 of a head, at position p, by the angle

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attention whose scores are written out: products with whole rows of them, their softmax, and the
  * gradients of both.

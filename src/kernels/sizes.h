@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Element counts of a call's operands, in the letters of kernels/README.md. Shared by the rows of
  * the table.

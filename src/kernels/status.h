@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a kernel call returns. Plain C: shared with device code.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a buffer holds. Kernels state it of their operands, schedules of their slots; the verifier
  * holds the two against each other, and reports count memory by it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "measure/core_sharing.h"
 
 #include "runtime/thread_affinity.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which processes compute on the same cores. Where they are more than these cores, they take turns
  * when kernels are measured, and share the cores in a simulation (LhDevice.machine_ranks).

@@ -1,4 +1,5 @@
-/* Fits; see the header. Points are few: everything is quadratic and allocates freely. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fits. Points are few: everything is quadratic and allocates freely. */
 #include "measure/fit.h"
 
 #include <glib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Curves through measurements: the two laws that the cost models have. Residuals are relative, so
  * that a point of a microsecond counts as much as one of a second.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "measure/interference.h"
 
 #include "measure/fit.h"

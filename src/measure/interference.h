@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How much messages slow kernels down: by a ring with full masks, all of whose kernels do the same
  * work, and all but the last of a rank run beside messages.

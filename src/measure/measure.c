@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Measuring kernels; the executor is measured in measure_executor.c. */
 #include "measure/measure.h"
 

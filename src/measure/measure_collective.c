@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Collectives that are timed (measure_collective.h). */
 #include "measure/measure_collective.h"
 

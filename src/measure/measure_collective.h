@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a collective takes, measured by running a program of nothing else, which the simulator can
  * play as well.

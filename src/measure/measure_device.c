@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One thread asks all devices, one after the other, and then waits for them. */
 #include "measure/measure_device.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Times of kernels on devices whose work is enqueued: all devices of this process call the kernel
  * at the same time, and marks around each call say what it took.

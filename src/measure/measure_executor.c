@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Measuring the executor, by programs that are made for it: an op without messages is one that does
  * nothing, so what is left is the executor; and messages with nothing beside them.

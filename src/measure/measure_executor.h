@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the executor itself costs, and messages, measured by running small programs in it.
  */

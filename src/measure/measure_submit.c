@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Times are those of marks on devices, which a run in virtual time has as well. A
  * host's time shows on a device when a stream that has nothing to do is asked for something: it is

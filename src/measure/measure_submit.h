@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the engine that submits takes for its calls, and messages between devices, each measured by
  * running a program that is made for it.

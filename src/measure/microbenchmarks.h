@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Programs without attention that are made to be timed, and that nobody proves: what they take is
  * what the executor, the host and the links take.

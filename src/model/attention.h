@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The shape of one attention module, and the sizes that everything else is made of.
  * Letters follow kernels/README.md: B batch, N sequence, h query heads, g key-value heads (query

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The table of families. A row per family, not per model: sizes stand in the files. Defaults are
  * those of the configuration class of the family's own code.

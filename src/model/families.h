@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Families of models as Hugging Face's config.json files have them: what their keys mean, what
  * their classes take where a file is silent, and what about them cannot be predicted. This is data;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Mixtures of experts: DeepSeek, those that share its experts or its attention, and others. */
 #include "model/families_private.h"
 

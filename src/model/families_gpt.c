@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* GPT and its kin. */
 #include "model/families_private.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Keys of Hugging Face's config.json that no shape of a language model depends on. What is in no
  * family's row and not here is an error: a key is put here when it is known what it does.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Keys of Hugging Face's config.json that say nothing of the shape of a language model, and those
  * of parts that are left out.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Keys that several families have. */
 #include "model/families_private.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Llama and the families that share its code. */
 #include "model/families_private.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the files of families share: how rows and keys are written, and the keys that several
  * families have.

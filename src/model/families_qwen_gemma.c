@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Qwen and Gemma. */
 #include "model/families_private.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Families with layers or masks that there are not yet: most are refused, by name. */
 #include "model/families_private.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Frameworks: read from files. A file has each value as an object {value, provenance, source}, in
  * groups; the struct that the rest of longhaul works with is flat. One table says both.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How a public training system runs a step: what it shards and prefetches, in which type gradients
  * travel and are kept, how many bytes its small kernels move, what it adds to time and memory that

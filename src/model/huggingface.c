@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Hugging Face config.json. What the keys of a family mean is data (families.c): a key that neither
  * the family's row has nor the list of harmless ones is an error, and so is a family that has no

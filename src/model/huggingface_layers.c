@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How the layers of a Hugging Face model follow from its keys: which attend how, which see how
  * much, which have experts; and what has parameters beside the matrices.

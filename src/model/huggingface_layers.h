@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From the values of a Hugging Face config.json to a model's layers, MLPs and parameters.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The keys of a config.json, by the row of its family: each is decoded, is harmless, or is an error
  * that names it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The values of the keys of a Hugging Face config.json, and the reader that holds them.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Intervals of keys, and exact counts of pairs. */
 #include "model/mask.h"
 

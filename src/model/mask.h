@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which keys a query sees. Whatever the rule, the keys of one query are an interval of token
  * positions: causal masks end it at the query, windows and documents begin it later than token 0.

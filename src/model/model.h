@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Transformer shapes: what attention, parameters and activation memory are computed from. Weights,
  * tokenizers and training settings are left out.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Longhaul's own model files; Hugging Face's are read by huggingface.c. Both end in the same rules
  * (lh_model_check).

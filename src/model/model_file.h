@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reading files of models: longhaul's own, and Hugging Face's config.json.
  */

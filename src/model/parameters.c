@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How many parameters a model has: of embeddings, projections, MLPs or experts with their router,
  * norms and biases. Vision and audio towers, heads for several tokens at once and quantisation

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "papers/checklist.h"
 
 #include "base/files/data_files.h"

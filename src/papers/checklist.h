@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What papers state, line by line: which rows of published tables a line is about, or which test
  * holds it, or why nothing predicts it (longhaul.checklist/1). A line that says none of the three

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Published tables: which options the columns of a table of text mean, and which of its numbers
  * longhaul can predict (longhaul.paper/1). Nothing here knows a row: any table with these columns

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From rows to options. Every text of options is a template: what it is made of are the cells of
  * one row, and nothing else.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A collective that starts on all ranks at once and alone takes in a run what the
  * closed form says; so none is played.

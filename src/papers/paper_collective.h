@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One collective of a published table: what it takes alone, as NCCL runs it.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Constants are fitted to the least squares of the logarithms of predicted over
  * published, over the logarithms of the constants, by the steps of Levenberg and Marquardt: slopes

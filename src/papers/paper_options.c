@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "papers/paper_options.h"
 
 #include "base/error.h"

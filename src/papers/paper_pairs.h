@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which way is faster: pairs of published numbers that answer one question in two ways, another
  * schedule or another system, and whether predictions have the same order. A table whose numbers

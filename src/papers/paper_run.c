@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Works: what has to be played, once for all cases that ask for it. Threads take the next work that
  * nobody has; cases read the answers when all are there.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Predicting the cases of published tables, several at once: what two cases have in common is
  * played once, and no answer depends on the number of threads.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Published tables beside predictions: every number of them, and how far off they are.
  */

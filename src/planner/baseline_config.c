@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "planner/baseline_config.h"
 
 #include "compare/step_plan.h"

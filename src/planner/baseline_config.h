@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a plan starts from: how a training system's configuration says to train, beside the fastest
  * way, which is then said in that system's words.

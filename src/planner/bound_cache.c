@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* There are as many of what is taken as threads have had at a time. */
 #include "planner/bound_cache.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What messages and collectives take at least on the network of a space, which all of its points
  * share: threads that look at points take turns with what is known of it.

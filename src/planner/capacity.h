@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What fits in memory, by memory alone: the longest sequence, and the smallest cluster.
  */

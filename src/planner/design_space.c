@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Points are written down as a few numbers: a space may have a hundred thousand. What a number
  * stands for is worked out again where a point becomes a program.

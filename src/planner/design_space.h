@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ways of training a model on one cluster: every way to cut its GPUs into tensor-, context- and
  * data-parallel ranks and stages of a pipeline, every schedule of attention with each way in which

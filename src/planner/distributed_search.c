@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A process tells lines: the first one of its state, the others of outcomes. */
 #include "planner/distributed_search.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A search by several processes. All of them go through the same rounds and decide alike; the turns
  * of a round go round among them, and what each finds is told to all.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Ranks that differ in tensor- or data-parallel rank alone have the same program
  * but for whom they talk to, and the first of them has as much to do as any: those of one

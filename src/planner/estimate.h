@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a point of a space takes at least, and needs at least: never more than what a simulation
  * finds. There is a quick answer, from programs of a few layers, and a close one, from the program

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "planner/estimate_all.h"
 
 #include "base/threads.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Quick estimates of all points of a space. Points that have attention, or what is around it, in
  * common have it looked at once: schedules that are given and give back the same have the same

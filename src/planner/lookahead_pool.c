@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A run that was begun ahead has the cut of then, and is given later ones when they
  * are known: never a lower one than that of its own round. So it was run far enough, and what would

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Threads that take turns at the points of a search, round by round. Who has nothing to do in a
  * round while others are still at it works ahead, at points that are likely to come next. What

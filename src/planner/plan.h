@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From a question to a purchase: how to train a model best on one cluster or on each of several,
  * the longest sequence that a cluster can train, and the smallest cluster for a sequence.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "planner/plan_point.h"
 
 #include "base/error.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One point of a space: made ready, as a question, and in words.
  */

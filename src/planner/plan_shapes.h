@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Shapes of a plan: every way to cut the GPUs and the batch.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every point has its quick estimate first, with messages. Then, in rounds: the points whose bounds
  * are the lowest have their close estimates made, which may send them back in the order or find

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The fastest points of a space, without simulating them all. What a point takes at least is known
  * before (estimate.h); points are simulated in the order of that, in rounds of a fixed number, and

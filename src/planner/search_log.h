@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What searches have found, in a file of lines (longhaul.points/1): one JSON object each, in an
  * order that depends on the question alone. A plan that was killed finds what it had found again.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "planner/search_pool.h"
 
 #include "planner/distributed_search.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is known of a point, as one line of JSON: in files of points, and between processes.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "planner/search_rounds.h"
 
 #include "planner/distributed_search.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The rounds of a search: which points are looked at next, and what came of them.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A step in two parts: attention, and what is around it. What a rank takes and holds is the sum of
  * both, so that steps which differ in one part alone have the other in common.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One row of offsets for each kind. */
 #include "program/collective_semantics.h"
 

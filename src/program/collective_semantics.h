@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a collective means: which parts of its send region a member gives to which other member, and
  * where they land. The verifier moves symbols by it, the runtime bytes, the simulator's algorithms

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The one way to read a program, generated or explicit: step by step, rank by rank.
  */

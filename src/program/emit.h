@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a generator uses to write the ops of a step. Ops are appended in program order; `after`
  * edges are given as marks: small numbered registers in the cursor that remember the id of an op of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sums and products of valid groups stay below 2^32, as members are ranks. */
 #include "program/group.h"
 

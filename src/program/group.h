@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Groups of ranks, and the communicators that collectives and messages run on. A group is affine,
  * so that one of a million ranks costs as much as one of two. What makes two groups the same group,

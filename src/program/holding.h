@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What input and output slots hold: which segment, and which slice of the heads, each of their
  * parts is, on each rank.

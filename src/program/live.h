@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How much of a rank's slots is there at a time. Verifier, simulator and runtime count by it, so
  * that a peak means the same to all of them: in program order, as the host allocates and frees.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Operations: what a program is made of. A rank's host issues them in order; each runs on one of
  * the rank's in-order streams, or on the host itself, and starts when the ops that it names in

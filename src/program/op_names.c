@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "program/op_names.h"
 
 const char *const lh_half_suffixes[] = {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What messages call ops and parts of slots, the same whoever speaks: verifier, simulator, runtime.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What was given of a program's options is a short list, which is searched. */
 #include "program/option.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Options of schedules. A schedule lists the options that it reads; an option is one constant
  * object, beside the schedule that owns it or, if several read it, in sched/common. Scenario files,

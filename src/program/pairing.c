@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* All ends are listed, put in order, and those next to each other meet. */
 #include "program/pairing.h"
 

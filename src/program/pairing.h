@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which ops of a timeline wait for each other: the two ends of a message, the members of a
  * collective. From the moment when the last of them has begun on, what an op takes is transfer and

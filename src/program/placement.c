@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Segments and the exact masks between them. All segments of a placement have one stride, so that a
  * causal mask between two of them is a straight edge in local indices.

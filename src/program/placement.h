@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where tokens live. N tokens are cut into segments (start, stride, count); a rank holds `parts`
  * segments (its chunk). Segments are numbered globally; placement maps (rank, part) -> segment and

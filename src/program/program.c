@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Making programs, and the rules that every program keeps, worded so that the nearest legal value
  * is named.

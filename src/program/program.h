@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The form of schedules: per-rank programs of ops over declared slots. A program is declarations
  * and a generator, which cursors (cursor.h) call for the ops of one step at a time; verifier,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One program as a part of another one: its ops, renamed on the way (ids, slots, parts, streams,
  * communicators, ranks), so that a training step can hold the schedules of attention as they are.

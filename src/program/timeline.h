@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What simulator and runtime tell about an op: the same record, so that every report works on both.
  */

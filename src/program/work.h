@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What an op does that is counted: bytes sent and flops of attention. The verifier holds the sums
  * against closed forms, and the runtime what it has done against these.

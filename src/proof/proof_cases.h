@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Proving a schedule for many numbers of ranks. What the scenario says is taken as it says it; what
  * it leaves open is varied: heads are made to fit, and masks and the schedule's own options are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "proof/proof_tasks.h"
 
 #include "base/threads.h"

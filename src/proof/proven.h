@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What came of proofs: of one program, or of many of one schedule.
  */

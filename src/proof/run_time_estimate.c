@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "proof/run_time_estimate.h"
 
 #include "base/error.h"

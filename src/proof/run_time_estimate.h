@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * About how long simulations and proofs take, told before they begin: the ops of one rank, counted,
  * stand for those of every rank. The constants are those of one core of 2.5 GHz

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A tile of queries against a tile of keys: logits, weights, and gradients of weights of their
  * pairs. The queries lie in the lanes of vectors, and the keys in rows.

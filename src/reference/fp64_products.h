@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Products of matrices of fp64, a block of the result at a time: the rows and vectors that
  * registers have room for. The columns of the right matrix that a block takes lie one behind the

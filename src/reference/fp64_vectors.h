@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Vectors of fp64 and their exponential, as wide as the level of the processor has them. The files
  * reference_tiles.c and fp64_*.h are compiled once for each level, and nothing else includes these.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A mixture of experts in fp64, forward and backward, written down from the definition: for the
  * reference of training steps. A router's logits choose for each row the experts of the largest

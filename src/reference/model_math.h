@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a transformer consists of in fp64, forward and backward, written down from the definitions:
  * for the reference of training steps. Matrices are row by row; `rows` are tokens.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Weights and their optimizer; the passes are in model_pass.c. */
 #include "reference/model_reference.h"
 

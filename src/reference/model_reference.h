@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A training step of a whole transformer on one rank in fp64: embedding, layers, loss, backward
  * pass, AdamW. Executed steps are compared with it. It is written down from the definitions and

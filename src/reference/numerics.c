@@ -1,5 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inputs and reference; see the header. A number of the inputs depends on (seed, tensor, position,
+ * Inputs and reference. A number of the inputs depends on (seed, tensor, position,
  * head, dimension) and on nothing else, so that every placement gets the same sequence.
  */
 #include "reference/numerics.h"

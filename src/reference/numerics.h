@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a run computes with, and what it should compute: inputs by seed, and the fp64 reference of
  * the rows that this process holds. Whether the run did is in tolerance.h.

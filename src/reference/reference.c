@@ -1,4 +1,5 @@
-/* Attention in fp64, tile by tile and on several threads; see the header. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attention in fp64, tile by tile and on several threads. */
 #include "reference/reference_tiles.h"
 
 #include "base/saturate.h"

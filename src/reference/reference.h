@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attention of a whole sequence on one device in fp64, forward and backward. The results of
  * distributed runs are compared with it. It shares nothing with the kernels: its own tiles, its own

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which rows of the reference's tensors lie where in the parts of input and output slots.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tiles of the reference, in fp64. A pair of a query and a key that it sees has a logit, the weight
  * p = e^(logit - lse), dp = do v and ds = p (dp - delta). A tile of queries finds the logits of all

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The inner part of the reference: a tile of query rows against all their keys, and a tile of keys
  * against all queries that see them. Compiled once for each level of the processor, as the fast

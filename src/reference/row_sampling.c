@@ -1,4 +1,5 @@
-/* Results at some tokens; see the header. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Results at some tokens. */
 #include "reference/row_sampling.h"
 
 #include "base/rng.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Results held against the reference at some tokens instead of all of them, at a cost of O(S N d)
  * for S tokens instead of O(N^2 d).

@@ -1,4 +1,5 @@
-/* Errors in units of rounding; see the header. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Errors in units of rounding. */
 #include "reference/tolerance.h"
 
 #include "base/error.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whether the results of a run are right: the distance of every output row from the fp64 reference,
  * in units of what rounding may do to it, and how far that may be.

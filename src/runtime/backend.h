@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a program can be run on: processes, a way to carry messages, a device. Another backend is a
  * row of its own; the executor does not know which one it has.

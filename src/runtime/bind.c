@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From the regions of an op to memory. The host binds an op when it issues it, so that an alloc or
  * a free behind it changes nothing for it.

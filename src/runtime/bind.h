@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From the regions of an op to the memory that they have now: allocs and frees, the binding of an
  * op, and what an op has besides.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/collective_copies.h"
 
 /* Whom this member exchanges with in a step of an all-to-all, from 1 on: its partner if there is

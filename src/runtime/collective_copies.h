@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What kinds of collectives do that only copy: all-gathers, all-to-alls and broadcasts. Each makes
  * its messages of a round; false: the run has failed.

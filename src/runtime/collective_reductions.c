@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Bits do not depend on timing: sent straight to where they belong, terms are added up by the
  * receiver in the order of the group; in a ring each member adds its own to what has come so far,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What kinds of collectives do that reduce: sums, and merges of attention. Each makes its messages
  * of a round, or finishes one whose messages have arrived; false: the run has failed.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Describes what the ranks of a run wait for when nothing completes any more. */
 #include "runtime/deadlock_report.h"
 

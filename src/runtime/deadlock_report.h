@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a rank says when nothing moves: the op, the peer and the slot that it waits for.
  */

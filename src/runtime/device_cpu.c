@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The processor as a device: its memory is the host's, and whatever is asked of a stream is done by
  * the thread that asks, so that every mark has passed when it is set.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A run, its ranks, and ops between issue and completion: what the files of the executor share.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a run does before its threads start and after they have ended: it opens control plane,
  * transport and devices, and makes the memory of inputs and outputs.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The results of a run, brought to the first process: outputs, counts, and what ran when. */
 #include "runtime/runtime_private.h"
 

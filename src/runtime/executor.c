@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/executor.h"
 
 #include "runtime/runtime_private.h"

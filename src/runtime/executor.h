@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Executes a program with real data: the same cursors that verifier and simulator read. Each rank
  * has a host that issues the ops in program order and streams that run them; an op starts when its

@@ -1,4 +1,5 @@
-/* Faults on purpose; see the header. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Faults on purpose. */
 #include "runtime/inject.h"
 
 #include "base/error.h"

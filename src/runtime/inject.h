@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Faults on purpose, to show that they are found: mutants that compute something else and must fail
  * the gates, a rank that never sends, and delays that must not change a bit. They wrap the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Collectives made of messages, the same over every transport and all links, as the simulator's
  * algorithms of the same names have them (sim/network/collectives). A rank sends as many bytes

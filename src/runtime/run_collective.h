@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Collectives made of messages, round by round, or asked for of the library that links have.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A kernel, asked for on a stream with the scratch memory that it needs.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What an op asks of its device and its peers: a kernel, or messages.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/run_result.h"
 
 #define RESULT_ALIGNMENT 8U /* of the first part of a slot; no element is larger */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a run leaves: the output slots of its ranks, and what was counted while they ran.
  */

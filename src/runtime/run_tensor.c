@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/run_tensor.h"
 
 #include "runtime/bind.h"

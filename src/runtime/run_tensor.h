@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A tensor of a collective under way: ranges of bytes of what it sends and receives, and the
  * messages that carry them. A region counts as its parts laid end to end.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What lh_execute() is made of: processes, devices and memory of a run, the two engines, and
  * results.

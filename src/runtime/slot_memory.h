@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The memory of slots on a device. A buffer is what one alloc op makes: its parts one after
  * another. One that is guarded is filled with what no result can be, and has canaries before the

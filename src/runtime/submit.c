@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The submitting engine: a program as GPUs run it. A thread walks the programs of its ranks and
  * enqueues their ops on streams of the device; what an op comes after are marks on other streams.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ranks of a thread that submits, and what it does for each of them.
  */

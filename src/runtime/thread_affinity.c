@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Keeps threads on cores with sched_setaffinity(2) of Linux; elsewhere threads are not kept
  * anywhere. */
 #ifndef _GNU_SOURCE

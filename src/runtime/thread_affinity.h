@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Threads on cores, and when they have their turn. */
 #pragma once
 

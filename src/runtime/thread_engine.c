@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The engine of threads: hosts, streams, and the one that watches over them. What an op does is in
  * run_op.c and run_collective.c. Times are those of this machine with its other load.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is wrong with a scenario beyond its single fields: two values for one thing, options that
  * nothing would read.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Efficiencies stay at most 1, and slowdowns at least: a fit that wants more has
  * another reason.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Constants that can be fitted: numbers of a device, a topology or a framework by name, and values
  * to try in their place.

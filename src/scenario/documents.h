@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Packed documents: their lengths, read from a text file. Lengths stand between spaces and line
  * breaks, as counts ("512", "4K"); '#' begins a comment that ends with the line.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Profiles. The curves are decoded by the very table of devices, so they can be copied between the
  * files unchanged.

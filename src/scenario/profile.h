@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Measured constants laid over a device and a topology: longhaul.profile. A profile states only
  * what was measured; curves that it names replace the data files' ones whole, and links change by

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A class is measured by two ranks alone (calibrate/calibrate_gpu.c): the first
  * one, and the first that it meets over such links, in another node those of the NICs.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Links as a profile measured them, laid over those of a topology's file. What was measured is what
  * messages reach, and a file says what wires let through: like is compared with like.

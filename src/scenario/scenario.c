@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Scenarios: read from files, changed by options. Their fields are in scenario_fields.c.
  */

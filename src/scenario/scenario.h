@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What to simulate or verify: a scenario file (longhaul.scenario/1), command-line options, or a
  * file with options over it. A scenario is only what was said; lh_setup_new() fills in the rest and

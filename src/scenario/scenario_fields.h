@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The fields of scenarios: those that every scenario may have, and the options of all schedules,
  * made from the objects that define them (program/option.h).

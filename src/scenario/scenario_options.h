@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Options of schedules (program/option.h) as fields of scenarios.
  */

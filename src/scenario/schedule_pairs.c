@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "scenario/schedule_pairs.h"
 
 #include "base/error.h"

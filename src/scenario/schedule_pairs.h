@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pairs of schedules for steps of models whose layers differ: which of them are in question.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The nearest lengths are found by asking: the schedules' own rules are tried on one multiple of
  * the ranks after the other.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lengths of sequences that schedules can cut: multiples of the ranks, of twice the ranks, and so
  * on.

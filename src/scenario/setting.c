@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fields from command-line text. Numbers and units obey the same grammar and bounds as in files;
  * what differs is the wording of the errors, which here name an option.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One field of a table, set from a text as it stands on a command line. The table that decodes a
  * file also makes the options: the option is the field's name with '-' for '_', so the two cannot

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A scenario made ready: defaults filled in, files loaded, the cluster built. What commands and
  * reports work on.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The cluster of a setup: its files, the profile laid over them, and how many ranks it has.
  */

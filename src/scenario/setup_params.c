@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "scenario/setup_params.h"
 
 #include "base/error.h"

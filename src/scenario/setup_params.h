@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a scenario says of the program of one attention module: its parameters.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "scenario/setup_simulate.h"
 
 #include "scenario/setup_weights.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How much memory the weights of a setup need, and what a rank may hold beside them.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The schedule allgather-kv, described at the end of this file. One step of the program is one
  * group of key-value heads, which is one slice of the tensors. k and v have two buffers: one is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The schedule attention2d-no, described at the end of this file. Every step of the algorithm waits
  * for the one before, so one stream carries all communication. Tensors that are gathered together

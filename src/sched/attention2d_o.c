@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The schedule attention2d-o, described at the end of this file. The forward pass has Pr steps in
  * which the rank's own queries meet the keys of its column as they arrive, then Pc - 1 steps in

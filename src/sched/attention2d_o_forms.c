@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "sched/attention2d_o_forms.h"
 
 uint32_t

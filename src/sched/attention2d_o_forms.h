@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The closed forms of attention2d-o, and what its buffers follow from.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The schedule burst, described at the end of this file. The forward pass is that of
  * common/ring_shared.h. In the backward pass the pack (q, do, lse and delta of one rank) takes the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The schedule dfa-balanced, described at the end of this file. With H = P div 2, step t of rank r
  * computes the block of the queries of rank r with the keys of rank r-t if r >= t, and as a helper

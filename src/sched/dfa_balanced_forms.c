@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "sched/dfa_balanced_forms.h"
 
 uint64_t

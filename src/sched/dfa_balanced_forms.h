@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The closed forms of dfa-balanced, and the sizes of its accumulators.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The schedule dfa-unbalanced, described at the end of this file. In step t a rank computes with k,
  * v that arrived during step t-1, and its exchange brings those of step t+1; backward it also

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The schedule double-ring, described at the end of this file. A step is (i, j): round i, in which
  * k, v of the window of ranks i windows behind go around, and place j in it. Zigzag half-chunks and

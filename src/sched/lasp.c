@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The schedule lasp, described at the end of this file. A pass has one step for what a rank
  * computes without the state of others (intra) and one for each chain. With the published code, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The schedule lasp2, described at the end of this file. A pass is one step with one all-gather
  * (two if states are computed again), posted before intra. `before` is the sum of the states before

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The schedule megatron-tp-sp, described at the end of this file. The projections between the
  * collectives and attention take no part in it but for calls that stand for them

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pairs of schedules, for models whose layers differ: what those of linear attention have, and
  * what those of softmax attention have. A pair has no program of its own, and is made once.

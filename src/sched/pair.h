@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pairs of schedules: one for linear attention and one for softmax attention.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The schedule ring, described at the end of this file. The blocks of a ring on contiguous tokens:
  * the diagonal, all blocks below it, and none above it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The schedule rsa, described at the end of this file. A pass is a sequence of rings of P steps
  * each, in which k or v goes around: scores, then o; backward the gradients of scores, then dq,

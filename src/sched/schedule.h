@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The table of schedules. A schedule makes programs for an attention module: it says what it is
  * for, refuses what it cannot do, declares slots and streams, generates ops, and has its closed

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The schedule striped, described at the end of this file. The blocks of a ring on striped tokens:
  * under a causal mask every block is a triangle, with its diagonal (s <= r) or without it (s > r),

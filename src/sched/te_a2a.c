@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The schedule te-a2a, described at the end of this file. Everything but the options of the
  * exchange is in common/heads.h. Not modelled: fp8.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The schedule te-a2a-p2p, described at the end of this file. The all-to-alls of common/heads.h
  * around the ring of common/te_ring.h. As in TransformerEngine (cp_stream), the second compute

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The schedule te-allgather, described at the end of this file. Tensors of all tokens have 2P
  * parts, one for each half-chunk. As gathered, they are in the order of the ranks: first

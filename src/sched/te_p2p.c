@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The schedule te-p2p, described at the end of this file. The ring of common/te_ring.h over all
  * ranks.

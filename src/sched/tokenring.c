@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The schedule tokenring, described at the end of this file. Queries travel on the communication
  * stream of the pass, results on a stream of their own, since they have another process group in

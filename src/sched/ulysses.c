@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The schedule ulysses, described at the end of this file. The exchange of heads for tokens over
  * all ranks, with the cuts that only Ulysses has: replicated key-value heads (kv_slices < P) and

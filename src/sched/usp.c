@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The schedule usp, described at the end of this file. The all-to-alls of common/heads.h around the
  * ring of common/ring_shared.h, which works on the slots by heads. A ring of one rank is replaced

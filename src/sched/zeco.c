@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The schedule zeco, described at the end of this file. Heads are cut into K slices, each of which
  * is a chain of its own. The exchange with which a rank receives slice k also sends slice k-1, to

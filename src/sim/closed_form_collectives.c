@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Collectives by a closed form: from the arrival of the last member all take as long.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Collectives, from the start of a member's op to the arrival of its last hop.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Steps are kept in a pool; each is held by the steps that it caused, by the ops and messages under
  * way, and by what a rank remembers: what ended in this instant, and when its host went on last.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Who caused what, while a run is under way: for every op and message that is not through, the
  * chain of steps (path.h) that led to its start. A step is kept for as long as something that is

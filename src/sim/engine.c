@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The event loop. Each rank has a host that issues the ops of its program and in-order streams that
  * run them; an op starts when its stream reaches it, the ops it names in `after` are complete and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/fast_forward.h"
 
 #include "sim/cost/op_hash.h"

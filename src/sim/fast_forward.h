@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Layers and micro-batches that repeat: where the engine does the same again, to the picosecond, as
  * often as the program says the same again, it need not.

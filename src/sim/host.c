@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Hosts: they issue the ops of their programs in order, each after the other by the time of a
  * launch, and stop at a sync until their device is done. A host is at most LH_HOST_WINDOW ops ahead

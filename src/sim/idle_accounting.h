@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where the time of ranks goes: computing, or not, and why not. Every moment of a rank is accounted
  * for once, so that the parts add up to the makespan exactly.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ops of one rank between their issue and their completion, by id, in a ring buffer. A rank
  * holds only the ops that its host is ahead of its device, never the whole program.

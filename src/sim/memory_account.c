@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What ranks hold over time. Memory is counted in the order of the host, as an allocator sees it,
  * and changes when the host gets to the op: behind a sync, when the sync has ended.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A hash table of lists, each in order of posting. */
 #include "sim/message_matching.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Messages looking for their other end. On one communicator the k-th that a rank sends to another
  * one meets the k-th that the other receives from it, in order of posting.

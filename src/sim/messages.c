@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Messages of exchanges, which start when both ends are there, and arrivals of whatever is on the
  * network. A posted group holds its SMs while it waits, as NCCL's kernels do.

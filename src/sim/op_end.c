@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The end of an op: its stream moves on, and its rank has another reason to be idle.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What follows an op are the next op of its stream, those that come after it, and all that is
  * issued behind the next sync.

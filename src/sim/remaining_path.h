@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How long a rank takes at least from the end of each of its ops on: the longest chain of ops that
  * follow it. A run in which an op ends so late that this leads beyond what it may take can be given

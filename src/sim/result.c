@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Setting the engine up for a program, and what is said of a run. */
 #include "base/error.h"
 #include "sim/cost/provenance.h"

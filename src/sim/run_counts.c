@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/run_counts.h"
 
 /* What the rank's results would be if everyone were asked now. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * All that a run counts, as it was at an instant: so that what it has counted since can be counted
  * again, for what is left out.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The discrete-event simulator: plays a program on a network of devices in integer picoseconds.
  * Same input, same bytes out: the event order is total (time, then insertion).

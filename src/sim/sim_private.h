@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the files of the simulator's engine share. A rank is made of owners that can be read alone:
  * its ops (inflight_ops.h), its account of time (idle_accounting.h), its memory (program/live.h);

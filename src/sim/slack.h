@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What waits for what in a run: its events (an op starts, a message has left, an op ends, ...) with
  * all that each of them had to wait for, not only what came last. From it follow the slack of

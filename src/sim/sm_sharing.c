@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Kernels of several compute streams share the SMs that communication leaves, max-min fairly: none
  * gets more than it fills when alone, and what one cannot fill goes to the others.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Hashes of where a run is: equal ones are of states from which it goes on alike.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What messages of exchanges and hops of collectives have in common: from the moment when both ends
  * are there to their arrival.

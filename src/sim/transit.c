@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * When the bytes of an op that communicates are on their way: from when both ends of a message are
  * there to its arrival; of a collective by a closed form, from when all members are there to its

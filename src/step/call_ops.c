@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The calls as ops of a rank. What differs between ranks is added here: members of groups, the
  * rank's own piece of a tensor, token positions, columns of the vocabulary.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Closed forms of a step. In the letters of docs: rows of a micro-batch on a context-parallel rank,
  * T tensor-parallel ranks, D data- and context-parallel ones, M micro-batches; of a pipeline, what

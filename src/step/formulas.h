@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a step amounts to, computed from the model and its parallel sizes alone: parameters, flops,
  * bytes of states and of communication. Programs of steps are held against these, so nothing here

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The model as tables. A row says which kernel makes what of what; rows that a layer does not have
  * are skipped by its features. Backward rows follow the order of the chain rule, the gradient of an

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A layer as a table, and what is known of a step without looking at its program: sizes, which part
  * of a slot is which weight, which program computes the attention of a layer. The builder follows

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "step/kernel_args.h"
 
 #define IS_ONE_OF(kernel, ...)                                                                     \

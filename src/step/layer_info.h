@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What can be asked about a step without its program: names, and where its layers and weights are.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * When tensors come and go. A tensor is there from the first call that touches it to the last one;
  * tensors of one shape that are never there at the same time share their place in a slot. Gathers

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attention within a step: for each kind of layer a forward-only and a backward-only program of its
  * schedule, which are embedded as they are. What they are given and give back are roles of the

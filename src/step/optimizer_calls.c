@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The optimizer: the norm of all gradients, the update of every piece of a weight that the rank
  * has, and what it passes on of them.

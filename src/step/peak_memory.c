@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The calls of a stage are walked as its cursors do, but for attention: of that the most that one
  * of its ranks holds beside what it is given and gives back comes on top. Tensor- and data-parallel

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which stage of a pipeline works on what, and when stages exchange rows and gradients. Orders are
  * those of GPipe (arXiv 1811.06965: all forward, then all backward), of PipeDream-Flush (1F1B) and

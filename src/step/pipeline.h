@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pipelines: which layers a stage has, and how long its works take at least.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What writes down the calls of a micro-batch, or all of a stage.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Weights and gradients: who holds, gathers and reduces them. Every weight of a layer is a tensor
  * of its own; a unit is what is gathered and reduced together: a layer, the embedding, the head

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Weights and gradients while calls are written down: where they are, who gathers and who reduces
  * them.

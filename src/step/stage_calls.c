@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One micro-batch, written down call by call; or, in a pipeline, all that a stage does.
  */

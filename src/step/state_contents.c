@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "step/state_contents.h"
 
 #include "step/step_private.h"

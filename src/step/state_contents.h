@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which elements of the whole model the parts of a step's slots are that stay from one step to the
  * next (LH_SLOT_STATE), and which tokens. Who loads a step or looks at its results needs to know.

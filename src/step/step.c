@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Making the program of a step: the plan, its slots, and what is claimed of it.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Training steps: programs that hold everything a step does, from the tokens to the optimizer, with
  * the schedules of attention embedded as they are. A step is an LhProgram like any other.

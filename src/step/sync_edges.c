@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a call must wait for. Calls on one stream are in order; between streams, a call waits for
  * the last ones that wrote what it touches, or read what it writes, unless it comes after them

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A row of the tables is written down when its turn comes; what it reads is made first if it is not
  * there, by the row that makes it, and so on back to what was kept. Nothing else is known here of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rows, widths and bytes of everything that the tables of a layer name.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Moves are undone if they are not taken: nothing is copied but the best. */
 #include "synth/anneal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Simulated annealing of an assignment (assignment.h): single blocks, parts of rows and columns
  * that one place has, and swaps move while the temperature falls.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* All counters are integers, so that moves leave nothing behind. */
 #include "synth/assignment.h"
 

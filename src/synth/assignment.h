@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An assignment of every block to a place that computes it and a round in which its inputs have
  * arrived, and what that costs: counters that a move changes in O(rounds), and an objective. Slot t

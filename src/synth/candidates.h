@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Candidates: what is annealed, how it is drawn, and which are kept.
  */

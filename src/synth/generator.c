@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The forward pass, and what all ranks have in common; the rest is writer.c's.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Programs of assignments. Each rank gathers the pieces of its head slices that its place computes,
  * attends, and sends results back to the homes of their rows, where they are merged. Messages go

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The backward pass. The places keep what they fetched: q, k and v lie in the layout. Rows come
  * again, in the round that they came in forward, with do, lse and delta = rowsum(do o); a call

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Calls are made as large as the layout allows: runs of columns of a row, then rows
  * that have the same runs. By position they are runs of tokens, too. */
 #include "synth/layout.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What each place does under an assignment: the chunks that it holds, the calls of attention that
  * its blocks are put together to, and when results are complete. From this the programs of its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Chunks are equal, and whole segments of ranks. */
 #include "synth/problem.h"
 

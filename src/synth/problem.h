@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a schedule is searched for: which blocks of attention there are, where their inputs live,
  * what they take, and what it costs to move them. Tokens have homes by places, which are the nodes

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Results on their way home: what each rank gets of its outputs from the ranks that computed a part
  * of them, itself among these, and in which order.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A judge is the setup with another network, another jitter and other seeds. What
  * is played is a list of tasks, each of which writes one time, so that threads change nothing; a

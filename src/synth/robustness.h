@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whether what the search found also wins where the scenario is not quite as it says: with jitter,
  * and under another model of the network.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The cut. A node that computes pairs of a set of A rows and B columns, of which x and y are at
  * home, takes in the others and gives back their results: (A - x) row + (B - y) column, in units of

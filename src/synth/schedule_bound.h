@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What no schedule is faster than, whoever computes what and in which order.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Candidates come in batches: those of a batch are independent, and the next batch
  * knows the best of all before it, so the number of threads changes nothing. The first part of the

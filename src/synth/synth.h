@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The search for a schedule: the published ones are simulated, then assignments from a portfolio of
  * grains, rounds and starts are annealed, emitted and simulated, and the fastest program is proven.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "synth/synth_judges.h"
 
 #include "synth/synth.h"

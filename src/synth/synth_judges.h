@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Judges: the fastest programs that were found, played under other circumstances.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "synth/synth_search.h"
 
 #include "compare/compare_pool.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One rank's ops, as they are written: waits between streams, exchanges, inputs that are gathered
  * round by round, and results that go home and are added up there. Streams: some that attend in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is off is the mean of three means: of compute ops, of exchanges and
  * collectives, and of makespans, each as a logarithm, so that twice and half weigh alike. */
 #include "validate/constant_attribution.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which constant explains what is off: every class of constants is scaled as a whole, everything is
  * predicted again, and the scale that comes nearest to what was measured is kept. Only one class is

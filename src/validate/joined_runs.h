@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The runs of one program beside its prediction, joined on rank and op.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "validate/slow_hosts.h"
 
 #include "calibrate/cluster_shape.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which host of a cluster, or which link between two, is slower than predicted: what kernels of
  * each host's ranks took beside what was predicted, and messages between every two hosts, of which

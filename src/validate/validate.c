@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Validation. Kernels' errors compare durations; where an op starts is judged by the makespan
  * alone. Results are not looked at: that is longhaul run. With processes every one of them predicts

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Predicted beside measured: a program is played and executed, and the two timelines are joined on
  * rank and op.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Errors of ops by kernel and by tier, of makespans, and of the order of schedules. */
 #include "validate/validate_private.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every schedule, simulated before anything runs. */
 #include "validate/validate_private.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What was predicted beside what was measured: of every schedule, of its kernels, and of all.
  */

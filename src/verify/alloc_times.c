@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * When the parts of slots were allocated, so that contents can be seen to have died in between.
  */

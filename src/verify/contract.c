@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a program is given and gives back. That is fixed by its pass, not by the program: otherwise
  * one that declares the results as its inputs, or none of them as outputs, would be proven.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a program declares before its first op: ranks, placement, heads and their slices, slots.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The effects of compute ops on symbolic contents: one rule for each LhEffect. A rule that finds
  * something wrong leaves what it writes suspect, so that one mistake is reported once and not again

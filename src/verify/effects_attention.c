@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The effects of attention on symbolic contents. Every part pair of queries and keys is one block:
  * its mask must be the program's, and it adds the keys to the rows of the queries and, backward,

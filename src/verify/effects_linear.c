@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The effects of linear attention. A state stands at a border, named by the segment behind it, and
  * the set of its cell is the key segments before the border that it has taken in; a state's

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The effects of attention whose scores are written out. A cell of scores holds the rows of one
  * query segment, and its set is the one key segment that they are with; probabilities and

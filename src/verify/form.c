@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The verifier's first stage: everything that an op names exists, and comes in the right number and
  * of the right kind.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Form of calls outside attention beyond the sizes of their operands: how they are cut. Whatever
  * passes here, every machine's kernel can find its rows.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Form of compute ops: operands in the number, of the kinds and types and of the sizes that the row
  * of the kernel says, none of which overlaps what is written.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Form of exchanges and collectives: peers and groups exist, what is sent is what slots hold, and
  * what comes in has the shape of what goes out.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Form of the regions that ops name: parts of slots that exist, and may be read, written or moved.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The verifier's happens-before. Within a rank: vector clocks over its streams, from stream order,
  * `after` and sync. Across ranks: the graph of starts and ends of all ops, whose being acyclic is

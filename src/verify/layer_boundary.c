@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Activations outside attention. Where a program says how they go with attention (calls that stand
  * for the projections of the layer), a part of them has a value: a rank's share of the tokens of an

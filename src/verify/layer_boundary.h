@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Activations outside attention, in a program that says how they go with it. Then its given tensors
  * come from projections only, every hidden output is a sum over all heads, and what is received is

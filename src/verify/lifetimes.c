@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Buffers come and go: no part of a slot is used outside its life, none is left at the end, and
  * what is there at the peak is counted. In program order, since that is the host's.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The verifier's matching: every send has its receive, every collective its members. Partners are
  * found by sorting, so that the cost is n log n in the messages of the whole program.

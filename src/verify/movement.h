@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One tensor of a collective in which ranks have met: what each of them sends and receives.
  */

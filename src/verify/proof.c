@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "verify/proof.h"
 
 #define FINDINGS_KEPT 64

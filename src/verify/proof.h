@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A proof under way: the whole program unrolled, and what the stages have found out about it. Each
  * stage may rely on the ones before it having found nothing.

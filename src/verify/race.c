@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The verifier's view of one rank's buffers: no two conflicting accesses without an order. Only the
  * rank's own order counts (streams, `after`, sync): an order that exists merely because of what

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reading and writing symbolic contents, and what the mask says that results must contain.
  */

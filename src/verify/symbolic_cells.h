@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Symbolic contents, for the files of the coverage proof. Every cell (one part of one slot on one
  * rank) holds the rows of one segment for one slice of the heads; a result also holds the set of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The verifier's symbolic execution. Ops are applied in a topological order of the whole program,
  * which is enough: the earlier stages have shown that every other legal order does the same to

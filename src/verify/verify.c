@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The verifier's frame: unrolls a program, runs the stages, and holds the totals against the closed
  * forms. A stage that cannot trust the ones before it does not run, so that one mistake gives one

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The verifier: proves a program for its P, with no floating point (design: matching, deadlock,
  * races, coverage, memory, closed forms). Works on generated and explicit programs alike.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the files of the verifier share beside the proof (proof.h) and symbolic contents
  * (symbolic_cells.h): the stages, in the order in which they run, and what they are made of.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Stands for the program in a test that is served (served.c): has the line run there, and ends as
  * the program would have. What goes to a pipe goes through a file in memory, since a reader may

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Holds `longhaul diff` against everything that can be asked otherwise: asked.py PROGRAM.
 
 For every field of schemas/scenario.schema.json, which is made of the program's own table, two cases are simulated that

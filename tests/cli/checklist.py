@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Lists of what papers state, as the command line has them: checklist.py PROGRAM.
 
 Every command that the lists of scenarios/checklists tell readers to type, and that is no

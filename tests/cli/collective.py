@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Holds what `collective` says of a log against files and commands that say the same: collective.py PROGRAM.
 
 JSON has the form of its schema, and CSV the same numbers. A single number of a topology's file that would

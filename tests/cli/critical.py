@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Reads what run --critical-path says: critical.py PROGRAM [LAUNCHER ...].
 
 Of runs of threads, and of the processes that LAUNCHER (mpirun -n 4) starts: the steps lie end to end,

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Reads what `--export` writes for other simulators back: export.py PROGRAM.
 
 GOAL is read and played by goal.py, which is held against the times that ATLAHS gives for an

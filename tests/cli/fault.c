@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Makes calls of the system fail in the way that FAULT says, for programs that run with this
  * library in LD_PRELOAD. Only regular files are concerned, and only those that are being written

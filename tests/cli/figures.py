@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Holds figures against what they are of: figures.py PROGRAM [--count N] [--seed S] [--only I].
 
 A figure's script has its data, so nothing is drawn for this. Of random cases (modules and steps, with

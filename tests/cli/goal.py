@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads GOAL, and plays it as LogGP says, for the tests beside this file.
 
 A calculation takes its time. A message of s bytes leaves when its processor and its NIC are free,

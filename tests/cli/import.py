@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Gets constants back: import.py PROGRAM.
 
 Runs are simulated with constants that are made up, written as traces and imported by who does not

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Interrupts commands at random moments: interrupts.py PROGRAM [--moments N] [--seed S].
 
 plan, sweep, compare, synth and validate get SIGINT or SIGTERM at N moments each, half of them with the answer in a file

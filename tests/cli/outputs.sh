@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # What goes wrong while results are written: outputs.sh PROGRAM FAULT_LIBRARY
 #
 # Each check runs the program in an empty folder and looks at its exit status, its messages, and what

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Kills plans at random, and holds what they come to against plans that nobody disturbs.
 
     plan.py PROGRAM [--kills N]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Holds what is promised of faster links against files that have them: promises.py PROGRAM.
 
 Of every cluster that is shipped, and of some that are not, on one node, on two and on two groups of every

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads the wire format of protobuf, as far as traces use it."""
 
 import collections

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs random command lines on random files, and holds what happens against what is documented.
 
     random_lines.py PROGRAM [--count N] [--seed S] [--jobs J] [--only I]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Gives every option of every command twice: repeats.py PROGRAM.
 
 What help says of it must be so: either it may be given several times, or the line is refused because

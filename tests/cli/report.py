@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Reads the pages of longhaul report and of --report: report.py PROGRAM.
 
 Held against `compare --format json` of the same case; and a page must be well-formed, run nothing,

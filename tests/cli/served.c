@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs a test of the command line with one process for all the lines that it gives the program:
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What served.c and ask.c agree on. A line is a sequence of words that end with NUL: the folder,
  * the number of words of the program, these words, and the environment; the three standard streams

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Holds every number that two commands share against each other: shared.py PROGRAM.
 
 Random cases, --cases N of them (default 20) from --seed N (default 1): attention modules and steps, with

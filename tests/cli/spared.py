@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What is read is never overwritten: spared.py PROGRAM.
 
 Every command is called with each option (or argument) that names a file which is read, and each that

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Holds sweeps against the commands that do one case each, and kills them at random.
 
     sweep.py PROGRAM [--kills N]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Holds every total that the program prints against integers of any size: totals.py PROGRAM.
 
 First the cases in which sums over ranks leave 64 bits, then every schedule, then random cases:

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Reads traces for viewers back: trace.py PROGRAM.
 
 Both formats of `--trace` are decoded here, by what is public about them, and held against

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Runs the commands of a transcript and compares what they print with what it says.
 #
 #     transcript.sh PROGRAM TRANSCRIPT [--update]

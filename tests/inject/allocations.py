@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Lets allocations and starts of threads fail in every command of the transcripts, one after another.
 
     allocations.py PROGRAM LIBRARY [--all] [WORD...]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A library to be preloaded (LD_PRELOAD): from main() on it counts the calls that take memory or
  * start a thread, and lets one of them fail.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # longhaul run --backend tcp in processes that nobody but this script has started: the bits and counts of
 # threads for programs of the conformance test and every schedule; and a rank that dies, stops or says
 # something else ends all of them, with a status and words, and none is left.

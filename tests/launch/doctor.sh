@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # longhaul doctor on the stand-ins: its exit status is what a run would have, and what it writes is of
 # its schema.
 #

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Preloaded into a program, this holds the clock that its deadlines are measured with until a file
  * is there:

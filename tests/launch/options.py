@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Two processes of a job with other options: each option that matters ends both, by name and with both values.
 
     options.py PROGRAM

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Plans by several processes, held against the plan of one.
 
     plan.py PROGRAM HELD_CLOCK_LIBRARY

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Ports of this machine that are a test's own until standard input ends.
 
     ports.py COUNT             prints so many, one a line

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Read by the scripts of this folder, and by those of others that start processes: ports, and who is left.
 # shellcheck shell=bash
 

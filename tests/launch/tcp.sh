@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # longhaul run --backend nccl in processes that nobody but this script has started, with the
 # environment of torchrun and of Slurm, on the stand-ins: the bits of threads on the processor; and
 # whatever goes wrong with a rank ends all of them in time, with a status and words, and none is left.

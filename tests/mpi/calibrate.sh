@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # calibrate and validate with one rank a process: what is measured is in the profile, with the collectives that are
 # printed, and validate takes it. How far predictions are off says tests/net/calibrate.sh, not this: here ranks share
 # cores with other tests.

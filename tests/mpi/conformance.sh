@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Programs of the conformance test with one rank a process against threads: the same bits and counts.
 #
 #     conformance.sh PROGRAM PRINT_PROGRAM

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The critical path of runs with one rank a process.
 #
 #     critical.sh PROGRAM

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # longhaul run --backend nccl with one rank a process, on the stand-ins: the bits of threads on the
 # processor; and whatever goes wrong with a rank ends all of them in time, with a status and words.
 #

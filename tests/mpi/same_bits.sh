@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # longhaul run with one rank a process against threads: the same bits, counts and exit statuses; and
 # a rank that dies or stalls ends the job, with a status, leaving no process behind.
 #

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Read by the scripts of this folder: Open MPI on one machine, with more processes than cores.
 # shellcheck shell=bash
 

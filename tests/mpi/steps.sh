@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Training steps with one rank a process against threads: the same weights, to the bit, and counts.
 #
 #     steps.sh PROGRAM

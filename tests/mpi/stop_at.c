@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Preloaded into the processes of mpirun, this stops one of them (SIGSTOP) when it comes to a call
  * of MPI, as a node does that hangs, or before it tells the others something over TCP. By the

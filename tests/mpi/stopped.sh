@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # A rank that stops (SIGSTOP) at any phase ends the job: with exit status 4, with a verdict of all others
 # that names it, and with no process left. The clock of deadlines stands still until it has stopped.
 #

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """
 Which mistakes in src/runtime are found, and by what: in the submitting engine, in how collectives are
 made, in what asks cuDNN for attention, and in ranks that run alone.

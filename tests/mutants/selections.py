@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """
 What a smaller selection of tests gives up: which mistakes only the deep run finds.
 

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The table of docs/validate.md: how far off predictions are on hosts in namespaces, calibrated and validated at each
 # rate and delay, over TCP and without MPI. A row is printed as soon as it is measured.
 #

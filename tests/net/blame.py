@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Whether all ranks of a job name the rank that is at fault (hosts: cluster.sh).
 
     blame.py PROGRAM WIRE [--backend tcp|mpi] [--first N] [--count N]

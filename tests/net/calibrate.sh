@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # longhaul calibrate and validate over hosts in namespaces: the cluster that is found is the one that was
 # made, also with a slow adapter; and with its constants the simulator predicts what runs on it take.
 #

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # A cluster of hosts on one machine, in network namespaces: each has a name and an address of its own and
 # one adapter, and all hang on one switch (tcp_channel.c), which gives them rates and delay. Nothing of it is seen from
 # outside, and nothing is left when COMMAND ends.

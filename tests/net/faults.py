@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """longhaul run over hosts whose network or processes fail while it runs (hosts: cluster.sh, cables: tcp_channel.c).
 
     faults.py PROGRAM WIRE HELD_CLOCK_LIBRARY [--seeds N] [--first SEED] [--jobs N] [--fault NAME]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Preloaded into a rank, this holds it where it has begun to listen for other ranks' data, until a
  * file is there, and writes the port into another one:

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # longhaul run over hosts that have a network between them: results, and the bytes that cross it.
 #
 #     run.sh PROGRAM WIRE

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Read by the scripts of this folder that run a program over hosts in namespaces, with that program and the
 # wire as their first arguments. Exit status 77 where MPI is absent.
 # shellcheck shell=bash

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # longhaul validate names the host that is slow and the link that is slow: over three hosts in namespaces, of
 # which one gets a tenth of the rate that was predicted, then one whose kernels are slow ones.
 #

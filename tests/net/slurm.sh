@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Slurm over hosts in namespaces (cluster.sh): a controller, a daemon on each host, and munge, all of this
 # script's own. Jobs by sbatch: tools/validate.sbatch over four hosts; srun and mpirun, with shared memory in a
 # host and TCP between; the program's own way to meet (--bootstrap slurm and torchrun); jobs that are cancelled.

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """longhaul run --backend tcp on a network with strangers (hosts: cluster.sh).
 
     strangers.py PROGRAM WIRE HELD_LISTEN_LIBRARY

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A switch between adapters of given rates, with long wires: a frame that a port receives passes
  * the sender's adapter, travels for so many microseconds, and passes the adapter of its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Virtual time. An op begins when its stream gets to it, and takes as long as the test says.
  * Kernels that run at the same time on one device share its SMs alike: of two, each is half as fast

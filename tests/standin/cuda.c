@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The functions of CUDA's runtime that the program uses, but for events (events.c) and kernels
  * (kernels.c). What is not here does not link: most of what is left out, as cudaDeviceSynchronize

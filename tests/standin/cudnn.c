@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A stand-in for cuDNN on the stand-in for CUDA's runtime, built as a library that is loaded in its
  * place. It takes the descriptors of cuDNN's backend API, and an execution is an op of the stream

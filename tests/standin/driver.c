@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A stand-in for NVIDIA's driver, libcuda.so.1, under which cuDNN finishes its plans on a machine
  * without a GPU: for a device that is only described it makes the machine code of a plan itself,

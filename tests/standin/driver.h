@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a test asks of the stand-in for the driver (driver.c), which it finds by dlsym().
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Events. "cudaStreamWaitEvent: ... The call waits for the most recent cudaEventRecord of the event
  * at the time of the call; if cudaEventRecord was not called, it does nothing" (CUDA Runtime API,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The processor's kernels in place of the GPU's, as work of streams: what they read and write is
  * held against all others, and results must have the bits that threads compute. So the engine is

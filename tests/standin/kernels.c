@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Kernels. nvcc puts a fat binary into every object, with the PTX among others, and code that
  * registers it and its kernels before main(); this file takes the place of those who are called

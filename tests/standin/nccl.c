@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A stand-in for NCCL on the stand-in for CUDA's runtime, built as a library that is loaded in its
  * place. Ranks may be threads or processes: what they tell each other lies in a file in /dev/shm

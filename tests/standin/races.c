@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Device memory, and who touched it. For every 4 bytes the last write and up to three reads are
  * remembered; an access that vector clocks do not order behind a write, or a write that they do

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Streams, ops, hosts that wait. An op is done when a host must wait for something, now and then
  * when it asks, or at once, as the seed has it; which of the streams goes on is drawn, too.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A stand-in for the CUDA runtime, for tests without a GPU: linked in its place. Work is put off
  * and then done in an order drawn from a seed; kernels are run from the PTX in the program's own

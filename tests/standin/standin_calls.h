@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What kernels take by what they are asked to do, where the processor's stand for the GPU's.
  */

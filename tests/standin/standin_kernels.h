@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the stand-in's kernels did, where they are run from their PTX.
  */

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # What bash, zsh and fish offer for lines of longhaul; shells that are not installed are left out.
 set -euo pipefail
 program=$(realpath "$1")

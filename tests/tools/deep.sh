@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # tools/deep.py pulls a suite forward for a file of a folder that it covers and for no other, for half an hour in all;
 # says what is stale and what is old; writes what has passed; and refuses lists that it does not understand. The
 # repository is made here.

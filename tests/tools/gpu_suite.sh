@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # tools/gpu-suite.sh where something stands for a GPU: it fills its tables, in a copy of the page, and
 # says what is wrong. Without a GPU it ends with status 77 and changes nothing.
 #

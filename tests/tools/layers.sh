@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # tools/check-layers.py finds an include upwards, a call upwards that no include shows, a circle of
 # includes and a folder that it does not know, and nothing where there is none. The sources are made here.
 set -euo pipefail

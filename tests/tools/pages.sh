@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Help and man pages of every command: help fits 80 columns, has colours where it should and nowhere
 # else, names every option; mandoc and groff find nothing to complain about.
 set -euo pipefail

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Holds the bill of materials against what it lists: sbom.py PROGRAM SBOM.
 
 Every digest is that of the file, every file that the program's sources include or that git knows in those folders

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A file of lines that is only ever appended to, so that long work which is killed at any byte goes
  * on from what it has written. Its first line says what the work is; a last line without its end is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A file that is being written under a random name, until it takes the name that it is meant for.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tables of text. The text is read once, character by character: a cell is unquoted, or quoted from
  * its first character to its last.

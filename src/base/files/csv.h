@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Strict reading of tables of text (CSV, RFC 4180): a line of column names, then rows with as many
  * cells. Cells are UTF-8; those with commas, quotes or line breaks stand in double quotes. Lines

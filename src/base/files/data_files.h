@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finding the data files that come with longhaul. A kind is a folder: "topologies", "devices",
  * "models", "frameworks", "scenarios", "schemas"; a name is a file in it without ".json".

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reading files. Whatever is opened here is read by this command, and nothing that it writes may
  * overwrite it (file_uses.h); the only other readers are of files of the system's.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which files the command reads and which it writes. A file has one use: what is read is never
  * overwritten, no output overwrites another one, and a file of lines that is gone on with

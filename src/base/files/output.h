@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writing results: a file appears whole or not at all, whatever fails and whoever else writes to
  * it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a path names, whatever it is written as: symbolic links are followed to their end, also
  * where there is no file yet.

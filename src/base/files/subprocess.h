@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Running a program and reading what it prints, and asking what may be the end of the process that
  * is asked. There is no shell; a child ends with us, and it has a deadline.

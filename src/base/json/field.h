@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tables of fields: what a struct takes from a file or a command line. The same table decodes the
  * file (json.h), reads options, words every error and prints the format's JSON Schema, so these

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * JSON documents: their text, read whole and scanned strictly (json_scan.c), and the way from value
  * to value in it. Nothing is built from the text: decoding (json_decode.c) walks it, so that a

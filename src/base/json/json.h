@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Strict JSON reading: the line and column of every error, no key twice, no trailing garbage, exact
  * 64-bit integers. A file format is a table of fields (LhField): the same table decodes the file

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Decoding of JSON objects by tables of fields, straight from the text, with a message for
  * everything that can be wrong.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Private to base/json*.c: the document, the strict scan of it, walking its text, and decoding
  * values. A document is its text and nothing else: a value is the offset of its first byte. After

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Two documents beside each other, value by value in their order. */
 #include "base/json/json_same.h"
 

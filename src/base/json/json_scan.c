@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A strict scanner over JSON text. It builds nothing: it checks the grammar and that no object has
  * a key twice, and words every such error.

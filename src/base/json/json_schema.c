@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * JSON Schema (draft 2020-12) from a table of fields. Bounds of values with a unit are told in the
  * description: a schema cannot compare "64MiB" with a number.

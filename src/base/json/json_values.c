@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The values of fields that are no containers: numbers, truths, strings, units and choices.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The streaming JSON writer. Its only state is the stack of open containers.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A streaming JSON writer: no document in memory, doubles that round-trip, two-space indentation.
  * Misuse (a key outside an object, an unclosed array) is a programmer error and aborts.

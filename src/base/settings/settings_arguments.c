@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Settings as arguments of the commands of a shell script, or as a list of them: words that begin
  * with "-" are names, and those behind them values. What a script is, base/shell/shell.h says.

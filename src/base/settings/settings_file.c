@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Each syntax has a file of its own. */
 #include "base/settings/settings_file.h"
 

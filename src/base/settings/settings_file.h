@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Files of settings of other programs, whatever their syntax: TOML, YAML, JSON, or the arguments of
  * a command line, as a shell script has them. Each reader makes a flat list of what is set, in the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Settings in JSON, which is scanned as all JSON is: no key twice, nothing behind the document.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Settings in TOML 1.0. Everything of the language is read; dates stay text, integers are written
  * in decimal without underscores. Tables may be opened in any order, but no table and no key twice.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Settings in YAML, by libyaml's events. What would make a value depend on another place (aliases,
  * merge keys) or on a program's types (tags) is refused.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* In place of settings_yaml.c where libyaml is absent. */
 #include "base/settings/settings_file.h"
 

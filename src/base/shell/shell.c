@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A whole script: what it is given, how it runs, and what is told of it at its end.
  */

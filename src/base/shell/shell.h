@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the commands of a shell script are told, without running anything. Understood are quotes,
  * comments, variables and arrays with +=, "$1" and "${NAME:-value}", $((arithmetic)), if, case,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * "NAME=", "NAME+=", "NAME[1]=" and the lists behind them.
  */

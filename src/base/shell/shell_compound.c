@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Compound commands: if, case, for, while, groups and conditions, and lists of commands.
  */

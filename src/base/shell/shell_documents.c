@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Documents ("<<END"): where they stand, and what is in them.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What commands run as a script: the text behind "bash -c", a document that a shell or a queue
  * reads, a file that the script has written itself, and what is given to another host.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A word in the making: what variables, commands and quotes add to it.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What may be run: the mode that a command runs in, and the status that it leaves.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Private to shell*.c: the state of a script that is followed, and what each part of it is read by.
  */

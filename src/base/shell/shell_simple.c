@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Simple commands: words, functions, scripts within the script, and the few commands whose effect
  * on variables is followed.

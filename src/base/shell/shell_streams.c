@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a command reads and writes: "<", ">", "<<END" and the like.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * "$(command)", of which nobody runs any but "expr", and "$((1 + 2))".
  */

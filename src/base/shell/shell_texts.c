@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Texts that a script holds for its commands, and the files that it writes.
  */

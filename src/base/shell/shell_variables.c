@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Variables: what they have, and what an open branch makes of it.
  */

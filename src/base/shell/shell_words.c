@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The words of a script: quotes, variables, and what is made of them.
  */

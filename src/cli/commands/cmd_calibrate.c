@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * longhaul calibrate: measures how long kernels, executor and messages take, on this machine or on
  * a cluster.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * longhaul collective: what nccl-tests should print on a cluster, and whether what it printed is
  * that.

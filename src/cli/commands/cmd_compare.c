@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * longhaul compare: simulates every schedule on one cluster and sorts them by time.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * longhaul doctor: says what is here to run on, and what will not work.
  */

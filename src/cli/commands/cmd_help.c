@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * longhaul help: prints the help of a command or of longhaul, or a completion script.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * longhaul import: reads traces of a run that profilers wrote, and fits the simulator's constants
  * to them.

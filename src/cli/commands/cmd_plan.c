@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * longhaul plan: the fastest way to train a model on a cluster, and which cluster to buy.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * longhaul report: a comparison as a page to hand on, or a result that was saved.
  */

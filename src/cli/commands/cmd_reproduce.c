@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * longhaul reproduce: predicts what others have measured, and says how far off it is.
  */

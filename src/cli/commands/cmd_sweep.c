@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * longhaul sweep: all combinations of the values that a scenario lists.
  */

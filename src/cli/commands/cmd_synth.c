@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * longhaul synth: searches for a schedule that is faster than the published ones.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * longhaul topology: makes a topology file from what a cluster's tools print.
  */

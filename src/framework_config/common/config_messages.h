@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is said of a configuration, with the line of the file that is meant: warnings, errors,
  * and what is missing.

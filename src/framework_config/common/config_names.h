@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How settings are called: a name for what each system writes in ways of its own, and the row of
  * its table that says what the setting is.

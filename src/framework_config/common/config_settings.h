@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a configuration says: fields of the scenario, and values of the framework's file.
  */

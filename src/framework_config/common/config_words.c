@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "framework_config/common/config_words.h"
 
 #include "framework_config/common/config_names.h"

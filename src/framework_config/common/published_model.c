@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "framework_config/common/published_model.h"
 
 #include "base/files/data_files.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A configuration as it is read: what a training system's settings are to a prediction (the table
  * of each system), and what has been made of them. A configuration has two parts: the question

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * DeepSpeed: its JSON configuration, with Ulysses sequence parallelism and AutoTP. The model, the
  * length of a sequence and recomputation are in the program that is trained with it, and must be

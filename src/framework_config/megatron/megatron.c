@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Megatron-LM: arguments of its training scripts, and YAML of its --yaml-cfg and of Megatron
  * Bridge, whose fields have the same names. Names as of github:NVIDIA/Megatron-LM,

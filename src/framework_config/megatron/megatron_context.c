@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "framework_config/megatron/megatron_context.h"
 
 #include "framework_config/common/config_messages.h"

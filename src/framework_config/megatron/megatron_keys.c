@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What options of Megatron-LM are to a prediction, each by its name: those of
  * github:NVIDIA/Megatron-LM, megatron/training/arguments.py and the configuration classes that it

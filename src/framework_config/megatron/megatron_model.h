@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The model that Megatron-LM trains: one of models/ by its published name or its shape, or one
  * that is made of what the file says.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Recomputation, sharding and pipeline stages in options of Megatron-LM.
  */

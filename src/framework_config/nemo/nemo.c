@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * NeMo 1.0: its YAML, and that of its launcher, which has the same under "training.". The model and
  * its ways are Megatron-LM's by other names; values may be made of others (${multiply:4, ${.a}}).

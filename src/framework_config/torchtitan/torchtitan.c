@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * torchtitan: the TOML files of its trainer, as of 2025. (Configurations in Python, which came
  * later, are programs and are not read.) Names and defaults as of github:pytorch/torchtitan,

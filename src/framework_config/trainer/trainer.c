@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What trains with Hugging Face's Trainer: configurations of accelerate, TRL, axolotl and
  * LLaMA-Factory in YAML, and arguments of ms-swift and of TRL's scripts. They name each other's

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "framework_config/trainer/trainer_keys.h"
 
 /* clang-format off */

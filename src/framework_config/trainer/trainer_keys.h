@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What settings of Hugging Face's Trainer, and of what is built on it, are to a prediction.
  */

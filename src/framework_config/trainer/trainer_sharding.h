@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What data-parallel ranks shard: by FSDP, or by DeepSpeed's stages of ZeRO.
  */

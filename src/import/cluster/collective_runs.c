@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What collectives and sends of the GPUs of one node reached, as their logs have it: no link lets
  * less through than was seen to go over it.

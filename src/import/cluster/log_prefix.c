@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What stands before the lines of a log that are another program's: mpirun --tag-output writes
  * "[1,0]<stdout>:", srun --label "0: ", mpiexec -prepend-rank "[0] ", torchrun "[rank0]:", pdsh

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What NCCL's topology XML says of a node (nccl_xml.c): how its GPUs are joined, which NICs
  * are theirs.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * PCIe of a node as a tree, of NCCL's topology XML: the PCIe functions around a GPU's own are
  * switches, NUMA nodes are sockets, as NCCL has them. Left out: which ports of a switch are slower

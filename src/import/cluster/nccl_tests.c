@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What nccl-tests prints: times of a collective among GPUs of one node as they are, and of several
  * nodes the bandwidth that it reaches at a node; of sends and receives, bandwidth and latency too.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What one program of nccl-tests printed: where it ran, and its table. Of several rows of one size
  * the median is kept, and of a row the out-of-place half.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The topology of one node as NCCL writes it (NCCL_TOPO_DUMP_FILE), or of the hosts of one NVLink
  * domain, which NCCL writes as one: GPUs with their NVLinks and PCIe links, the switches and CPUs

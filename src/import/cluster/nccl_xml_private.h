@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * NCCL's topology XML as it was read: nccl_xml.c fills this, nccl_graph.c concludes.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * NICs of a node: which carry the traffic of GPUs, and of which GPUs each. Left out: two ports of
  * one NIC, which count as two.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which NICs of a node are those of its GPUs: the nearest ones.
  */

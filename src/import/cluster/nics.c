@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * NICs of a node: how many carry the traffic of GPUs, what each reaches and how long a message
  * takes, and what collectives reach over all of them. Left out: NICs that are not alike.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Times of collectives among the GPUs of a node: those of files, then the base's. */
 #include "import/cluster/topology_private.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The fields of a node: its GPUs, the device that they are, and NVLink. What was measured is taken
  * before what links imply, and both before what the base has; options come before all.

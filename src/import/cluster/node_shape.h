@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What two readers conclude from links: how the GPUs of a node are joined, and which of its NICs
  * are theirs.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The matrix of nvidia-smi topo -m: which GPUs NVLink joins, with how many links, and how near NICs
  * are, and which are on one PCIe switch or socket. On nodes with NVSwitch the links of two GPUs are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What tools of other makers' GPUs print of a node. There is nothing here to read them with, and
  * the error says so: the matrix of rocm-smi looks like that of nvidia-smi.

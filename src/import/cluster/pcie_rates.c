@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * PCIe of a node: a GPU's own link and the tree above it, of what files and the base say of both,
  * and rates that only runs tell: what a GPU reaches through memory is what rings reached whose hops

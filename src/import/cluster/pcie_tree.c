@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Constants: NVIDIA/nccl, src/graph/topo.h, topo.cc and paths.cc. */
 #include "import/cluster/pcie_tree.h"
 
@@ -232,7 +233,7 @@ lh_tool_add_tree(LhToolReader *r, LhToolTree *tree, guint line)
 
 typedef struct {
     guint gpus;
-    const uint32_t *reach, *node; /* see the header */
+    const uint32_t *reach, *node; /* as in pcie_tree.h */
     bool nodes_hold;              /* what is said of nodes fits what is said of reaches */
 } Reaches;
 

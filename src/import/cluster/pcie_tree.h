@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What two readers conclude of PCIe of a node: which GPUs are behind one switch or on one socket,
  * and what the links of these carry by the constants of NCCL's public source.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the programs of perftest print: the bandwidth that one NIC reaches, and the latency of a
  * short message. Left out: runs with several service levels or over two ports, and atomics.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the readers of tool_output.h share: lines and words of a text, and how they say what they
  * found.

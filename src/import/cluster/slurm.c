@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Slurm's topology.conf, or what scontrol show topology prints of it: a tree of switches. Leaves
  * are the switches that nodes are on; all above them are one spine. Left out: LinkSpeed, which has

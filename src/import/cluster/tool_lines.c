@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A text of a tool, line by line and word by word. */
 #include "import/cluster/readers_private.h"
 

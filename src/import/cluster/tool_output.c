@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which tool printed a file, and all that files say. Readers are listed here, and know nothing of
  * it. */
 #include "import/cluster/tool_output.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the tools of a cluster print about it: nvidia-smi topo -m, NCCL's topology XML, nccl-tests,
  * perftest and Slurm's topology.conf. Each file adds what it says; topology_from_tools.h makes a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What files say, and whether several of them say the same. */
 #include "import/cluster/readers_private.h"
 

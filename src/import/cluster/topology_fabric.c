@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What joins the nodes: leaves and levels of switches, and how many nodes there are. */
 #include "import/cluster/topology_private.h"
 

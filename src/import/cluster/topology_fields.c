@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a field has from files, options and the base, and how that is said.
  */
 #include "import/cluster/topology_private.h"

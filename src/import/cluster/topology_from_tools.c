@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What was measured is taken before what links and wires imply, and both before what the base has;
  * options come before all. A latency between nodes is that of a whole route: what the base says of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A topology file (longhaul.topology/2) of what tools told of a cluster. What they did not tell is
  * kept from another cluster, where there is one.

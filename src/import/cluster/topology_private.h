@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A topology that is being made of what was told, and what the files share that fill its fields:
  * where values are from, and how that is said.

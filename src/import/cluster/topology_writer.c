@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The topology file. Fields that have their default are left out. */
 #include "import/cluster/topology_private.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which files added nothing to a topology that is made, and why: a reader of the file learns it
  * here and not from numbers that do not change.

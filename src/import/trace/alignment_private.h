@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Traces and a program that are being laid over each other: what the files share that do it.
  */

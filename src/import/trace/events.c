@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "import/trace/events.h"
 
 #include "base/error.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The events of a trace in JSON, one after another, of a file of any length: what stands around
  * them is read past. PyTorch's profiler writes names that are not escaped now and then, so an event

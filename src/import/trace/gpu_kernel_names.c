@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Kernels are known by their names: the patterns are those of public libraries (FlashAttention 2 to
  * 4, cuDNN, Transformer Engine, xFormers, NCCL), and longhaul's own.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What GPU kernels and collectives are, by the names that profilers show.
  */

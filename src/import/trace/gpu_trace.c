@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "import/trace/gpu_trace.h"
 
 #include "base/error.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a profiler saw on the GPUs of a run: kernels with their times, and the steps that they
  * belong to. Times are whole nanoseconds of the profiler's clock, which need not be the same on two

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Traces of PyTorch's profiler (Kineto), and those that longhaul writes in Chrome's format: the
  * events of GPUs that fitting needs. Python functions, CPU operators and calls of CUDA, nine tenths

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Traces of PyTorch's profiler, and longhaul's own in Chrome's format. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is read of each table. Kernels are told from each other by their names, and ranks by
  * processes. */
 #include "import/trace/nsys.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Databases that Nsight Systems exports (nsys export --type sqlite). */
 #pragma once
 

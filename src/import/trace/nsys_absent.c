@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Stands for nsys.c where there is no SQLite. */
 #include "base/error.h"
 #include "import/trace/nsys.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The schema of these databases is not promised: tables and columns are looked up before they are
  * asked for, and tables may have a number behind their name. A file may be anybody's: SQLite is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A database of Nsight Systems that is being read: what the files nsys*.c share.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Ranges of the host that are steps: what was launched in each, and the time that this took on the
  * GPU.

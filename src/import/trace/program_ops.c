@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The ops of a program by what their kernels are counted as, and which of them meet. */
 #include "import/trace/alignment_private.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The kernels that were seen of a rank, step by step, given to its ops in turn. */
 #include "import/trace/alignment_private.h"
 

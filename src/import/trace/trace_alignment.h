@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What was seen on GPUs, laid over the ops of a program. A profiler does not know ops, but the
  * kernels of one kind are launched in the program's order: a rank's i-th attention forward of each

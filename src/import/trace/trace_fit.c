@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Gauss and Newton's method on logarithms: what is minimised are the squares of log(measured /
  * simulated), which weigh a message of 20 us as much as a kernel of 20 ms, and less of those that

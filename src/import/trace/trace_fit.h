@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Constants of the simulator that make it take as long as what was seen: the rates of attention's
  * curves and the bandwidths of links, and beyond them lengths of half rate and latencies where what

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The constants that traces may determine, and where the simulator has them.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "import/trace/trace_fit_profile.h"
 
 #include "base/json/json_writer.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What was measured of ops, and of those that meet the shorter one. */
 #include "import/trace/alignment_private.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The references of attention, forward and backward, row by row in fp64, as the formulas stand.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attention with data: what all its kernels, softmax and linear, have in common. Their rows in the
  * table say which tensors are which, and call the reference or the level's fast version.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One element between its storage type and arithmetic: bf16 and fp16 are rounded to nearest even,
  * by way of fp32.

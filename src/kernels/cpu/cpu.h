@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fast CPU versions. Files simd_*.c are compiled once per level (instruction set); the best level
  * that the processor has is used. Results are the same bits in every run and thread of one level,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Maps over elements, and the kernels of kernels/elementwise.c on a CPU. Bound by memory:
  * conversions go through short blocks that stay in the L1 cache.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * On a CPU; what they do say the rows, kernels/experts.c. Sums are in fp64. The rows of an expert
  * follow each other in the order in which rows choose it: whoever goes through the choices in order

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which rows experts have, from what a router has said of each row (kernels/experts.c).
  */

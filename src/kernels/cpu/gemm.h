@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A product of matrices, c = a b, that are operands of the layer outside attention, with either of
  * the factors transposed.

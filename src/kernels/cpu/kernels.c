@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The table of the CPU's kernels, from the list in src/kernels/meson.build.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How a CPU computes the kernels of the table: one row beside each of lh_kernels.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* On a CPU; what each of them does says its row, kernels/linear.c. */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/kernels.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Weights and references of linear attention's products with the state, in fp64 as the formulas
  * stand.

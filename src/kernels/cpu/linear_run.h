@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The products of linear attention with the state; see attention_run.h for those among tokens.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Linear attention among the tokens of a causal call, in tiles of LH_LINEAR_TILE tokens: the pairs
  * of a tile by the level's attention, all earlier tiles by their state. Time is linear in the

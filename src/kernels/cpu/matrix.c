@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cpu/matrix.h"
 
 #include "kernels/cpu/cpu.h"

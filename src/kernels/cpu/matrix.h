@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An operand of the layer outside attention as a matrix of rows: elements one after the other
  * through all parts, wherever these cut them; or a tensor of attention, whose rows are taken

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * On a CPU; what they do say the rows, kernels/norm.c. In fp64, row by row; the sums over rows that
  * gradients of weights are stay in scratch memory until the last row.

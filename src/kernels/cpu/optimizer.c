@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * On a CPU; what they do say the rows, kernels/optimizer.c. In fp64, by blocks of the shard.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* On a CPU: nothing to do; why says kernels/outside.c. */
 #include "kernels/cpu/kernels.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * On a CPU; what they do say the rows, kernels/product.c. All are one product of matrices, with
  * other operands as its factors; experts are products one after the other, of as many rows as each

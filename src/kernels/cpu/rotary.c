@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* On a CPU; what they do say the rows, kernels/rotary.c. */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/kernels.h"

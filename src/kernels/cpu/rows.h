@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A tensor of an operand, cut into parts along its rows: [B][n][heads][dim]. Kernels address rows
  * by their index over all parts.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* On a CPU; what each of them does says its row, kernels/scores.c. */
 #include "kernels/cpu/attention_run.h"
 #include "kernels/cpu/kernels.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Products with scores. The fast versions convert the keys of a head once and go row by row, each
  * sum along contiguous numbers, many at a time.

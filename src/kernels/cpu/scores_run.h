@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Products with scores that are written out, B h nq nk of them, whole whatever the mask: what their
  * kernels have in common.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Intervals of keys by tiles of queries. */
 #include "kernels/cpu/tile_mask.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Masks by tiles, for the fast versions. Whatever the mask, a query sees an interval of positions:
  * of the sequence's tokens under LH_MASK_POSITIONS, of the call's key rows under the others. The

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compiles for a GPU and keeps what ptxas says of every kernel: compile.py LOG COMMAND...
 
 The log holds ptxas's lines of COMMAND, which is called with -Xptxas -v; tools/check-registers.py

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What kernels of all families share: rows of tensors, elements, and how a launch ends.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cuda/host_operands.h"
 
 #define MOST (UINT64_C(1) << 31)

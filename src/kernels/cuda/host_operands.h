@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From a call's operands to those of operands.h: for the C files of this folder.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How an NVIDIA GPU computes the kernels of the table: one row beside each of lh_kernels. Plain C,
  * and no header of CUDA: whoever builds without nvcc has these names, too, and an empty table.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Operands of a call as device code sees them: plain C, for nvcc and for the C files that fill them
  * in from an LhCall (host_operands.c). Bytes of an element follow from the storage.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* On a GPU: nothing to do; why says kernels/outside.c. */
 #include "kernels/cuda/kernels.h"
 

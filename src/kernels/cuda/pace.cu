@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // Time on a GPU. One thread waits: that leaves the multiprocessors to the kernels beside it.
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/pace.h"

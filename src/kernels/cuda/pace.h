@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Time on a GPU: a stream that waits until its clock has come to a moment. The clock counts
  * nanoseconds and is the same for all streams of a GPU.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The few instructions of PTX that C++ has no word for: one function each, and nothing else.
  */

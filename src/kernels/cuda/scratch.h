@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A call's scratch memory, given out piece by piece; without memory it is only counted.
  */

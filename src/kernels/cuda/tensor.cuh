@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // Rows of attention's tensors: a team of lanes, as many as a row has groups of elements, has one
 // row of one head at a time.
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // Elements of the three storage types, one or a group at a time, and fp32 arithmetic's view of
 // them.
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The digest goes field by field, as structs have gaps. */
 #include "program/explicit/digest.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The digest of a program: the same in two processes if and only if they run the same one.
  */

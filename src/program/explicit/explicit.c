@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Explicit programs in memory, read through the same cursor as generated ones.
  */

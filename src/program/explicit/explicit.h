@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Explicit programs: every op of every rank in memory, read from JSON (longhaul.schedule/1). They
  * are read through cursors like any other program.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The arguments of kernels in the explicit JSON form, read and written. Those of attention have
  * defaults that the program decides; all others go by the table of kinds: where a kernel's kind of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The tables of the explicit JSON form: they decode and check what stands in one field, and print
  * the schema.

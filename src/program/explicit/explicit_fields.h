@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a file of the explicit JSON form says, field by field. Reading decodes it into these structs
  * and then makes a program of them.

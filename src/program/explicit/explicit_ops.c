@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reading the ops of the explicit JSON form: what ties their fields together, so that whatever is
  * read can be walked without looking again. Slots, parts, streams, kernels and peers exist,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reading the explicit JSON form: what stands before the ops, which explicit_ops.c reads. The
  * tables (explicit_fields.c) decode and check what stands in one field; the code here checks what

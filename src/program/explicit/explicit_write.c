@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writing programs in the explicit JSON form. Values that a reader can work out (the shape of the
  * attention, the pairs of a mask, defaults) are left out, so that a file is readable; reading puts

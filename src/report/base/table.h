@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tables of text: one set of rows, printed for people, as CSV or as Markdown. A cell has a text for
  * people and, where they differ, an exact value for machines (CSV).

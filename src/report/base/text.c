@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Numbers as reports print them: integers all the way, so that what is printed adds up.
  */

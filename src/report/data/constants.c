@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The constants of a device and a topology, with where each of them comes from.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Options in words. The list of all schedules' options says what they are called and how they are
  * written; heads count as options too, because schedules may pad them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The parameters of a program, above all the options of its schedule, in words and as JSON.
  */

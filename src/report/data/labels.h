@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names of programs, ranks and ops as tables and figures print them.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "report/data/memory_limit.h"
 
 #include "compare/error_bar.h"

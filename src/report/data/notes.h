@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Notes beside a result: how the model's file was read, and where measured collectives and links
  * contradict each other.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* longhaul.plan/1: schemas/plan.schema.json. */
 #include "report/data/plan_json.h"
 

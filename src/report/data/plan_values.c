@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "report/data/plan_values.h"
 
 #include "compare/error_bar.h"

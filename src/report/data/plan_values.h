@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a plan says of each way of training, as fields for machines: the columns of CSV and the
  * members of JSON.

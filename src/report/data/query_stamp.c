@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fields come from the table of scenarios, options from that of the command, so that a new one is
  * written, read and compared without being named here.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What was asked, as results say it: the fields of the scenario that were given, the options of the
  * command that the answer depends on, and the files. Members "asked" and "inputs".

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "report/data/record.h"
 
 #include "report/data/describe_options.h"

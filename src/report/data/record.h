@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The fields of a case and of a result, for machines. CSV has them as its columns and JSON as
  * members, from one list, always the same fields in the same order: what there is none of is an

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * longhaul.result/3: schemas/result.schema.json. Times are exact decimal seconds of integer
  * picoseconds; sums over ranks are exact too, means are left to the reader.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is said of a simulated case and of each schedule in it, as fields for machines.
  */

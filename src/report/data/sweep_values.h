@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A sweep as fields for machines: CSV has a row for each schedule of each point, in the columns of
  * `compare`, and the point and what the sweep varies in front of them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "report/data/time_breakdown.h"
 
 #include "compare/totals.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The parts that the time of a run is made of, as every table and figure has them: computing, then
  * the causes of idle time.

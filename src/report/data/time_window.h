@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a Gantt chart shows of a run: which ranks, and which part of the time.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ops of a run as they were played: collected in memory, written as CSV or JSON.
  */

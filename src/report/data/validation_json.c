@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "report/data/validation_json.h"
 
 #include "base/files/data_files.h"

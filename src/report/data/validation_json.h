@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Validations for machines: longhaul.validation/2, written and read.
  */

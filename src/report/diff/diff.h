@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Two results of longhaul beside each other: what has changed in which part, why another one wins,
  * and what has become worse by more than is tolerated. Reads the JSON that sim, compare and plan

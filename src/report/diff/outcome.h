@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A result of longhaul, as far as it is compared: its entries and their quantities.
  */

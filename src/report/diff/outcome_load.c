@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "report/diff/outcome_load.h"
 
 #include "base/json/json.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What plan writes, longhaul.plan/1, as an outcome.
  */

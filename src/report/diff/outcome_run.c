@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "report/diff/outcome_run.h"
 
 #include "program/program.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What sim and compare write, longhaul.result/3 and longhaul.path/1, as an outcome.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "report/diff/question.h"
 
 #include "report/data/query_stamp.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What was asked, read from a result, and the questions of two results beside each other.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Both axes of a panel are logarithmic and equally long, so that what is predicted
  * right lies on the diagonal, and equal shares off are equally far from it.

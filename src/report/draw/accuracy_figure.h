@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A figure of published numbers and predictions: a panel for each quantity, a point for each number
  * that is judged, a colour and a shape for each table.

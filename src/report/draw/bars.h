@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A figure of a comparison: one bar a schedule, cut into where the time goes.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Running gnuplot. It gets the whole script through its standard input and returns the picture
  * through its standard output: it opens no file of ours, and no name is part of a command.

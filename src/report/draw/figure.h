@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Figures by gnuplot. For FILE.svg, FILE.png or FILE.pdf, the script FILE.gp is written beside it,
  * with the data in it, so that a figure can be changed and drawn again by hand. A pipe or a device

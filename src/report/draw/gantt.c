@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Gantt charts: two lanes a rank, computing above, communication below. Ops narrower than a pixel
  * are joined with their neighbours, so that a figure stays small however long the program is; a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A figure of one run: what each rank computes and sends, over time.
  */

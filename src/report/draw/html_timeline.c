@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "report/draw/html_timeline.h"
 
 #include "base/escape.h"

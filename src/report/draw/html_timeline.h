@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Timelines of many ranks for pages: a strip for each rank, kernels above and transfers below. Time
  * is cut into columns, of which a strip remembers how much each kind of op takes; so a timeline

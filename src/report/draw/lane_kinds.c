@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "report/draw/lane_kinds.h"
 
 #include "report/draw/figure.h"

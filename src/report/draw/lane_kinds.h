@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What timelines tell apart, by colour: kernels in a rank's upper lane, transfers in its lower one.
  */

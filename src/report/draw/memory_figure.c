@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory over time. What stays throughout lies at the bottom, what comes and goes above it.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A figure of what one rank holds over time: a stacked area for each category of memory.
  */

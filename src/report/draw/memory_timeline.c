@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "report/draw/memory_timeline.h"
 
 #include "base/files/output.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What ranks hold over time, as CSV or JSON: a row for each alloc and each free, written while the
  * simulation runs, so that no more than a piece of it is ever in memory.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A sweep as a figure: of one field, the time of each schedule against it; of two, a map of which
  * schedule is fastest where, hatched where the next one is not told apart from it.

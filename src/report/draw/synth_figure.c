@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Queries go down and keys go right, in the order of tokens; each slice of the heads has a square
  * of its own. Beside its rows and above its columns, a strip has the colour of the place where

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A figure of what a search found: which place computes which block of attention, and in which
  * round what the block needs arrives there.

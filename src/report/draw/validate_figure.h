@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Predictions beside measurements as a figure: makespans of schedules, and times of kernels.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A program as other people's simulators and runtimes read programs: what its ops take and move,
  * and what waits for what, without the times that a simulation gives them. What a format cannot say

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Programs as execution traces of Chakra, which ASTRA-sim reads: a file PREFIX.RANK.et for each
  * rank, of nodes that are kernels of so many microseconds, sends, receives and collectives, each

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Programs as GOAL (Hoefler, Siebert, Lumsdaine 2009), the text that LogGOPSim and ATLAHS read: for
  * each rank its kernels as calculations of so many nanoseconds, sends and receives, and what waits

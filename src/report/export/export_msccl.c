@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The exchanges of a program as an algorithm of MSCCL, in its XML: how an all-gather is made of
  * messages. Kernels are left out, but for copies, whose targets hold what their sources do. So a

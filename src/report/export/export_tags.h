@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tags of messages for formats that match by them: the number of a communicator and, there, that of
  * the message among those of its pair and direction. Both ends come to the same, because the k-th

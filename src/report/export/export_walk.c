@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "report/export/export_walk.h"
 
 #include "scenario/setup_simulate.h"

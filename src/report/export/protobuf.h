@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The wire format of protobuf, as far as traces use it: fields that are numbers, or bytes with
  * their length in front. All of it appends to @out.

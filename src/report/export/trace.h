@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A run as a file for trace viewers: a row for each stream of each rank with its ops as slices, an
  * arrow from the op that sends a message to the one that receives it, what each rank holds over

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Traces as JSON in Chrome's trace event format, which Perfetto, chrome://tracing and tools for
  * PyTorch's profiler read: one event on a line, times in microseconds with three decimals.

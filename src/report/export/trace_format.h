@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a format of traces has to do; trace.c does the rest. All of it appends to @out.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Traces as Perfetto's protobuf (perfetto.protos.Trace): a sequence of packets, each a message of
  * fields that are numbers, or bytes with their length in front.

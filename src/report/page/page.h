@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pages of HTML that need nothing but themselves: no script, no font, no address of anything else,
  * and a policy in them that forbids browsers to load any. Pieces are appended from top to bottom.

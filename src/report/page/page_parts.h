@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What pages of several commands have: tables with captions, constants, and how to repeat the page.
  */

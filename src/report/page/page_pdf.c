@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pages as PDF, by a program that is installed: a browser, which takes a file and writes one, in a
  * folder of their own that is removed again; or WeasyPrint, which takes the page and prints the

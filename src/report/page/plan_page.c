@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "report/page/plan_page.h"
 
 #include "report/base/text.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A plan as a page to hand on: how to train, what else was found, what the fastest way does when,
  * what made its time and that of the runner-up, and how to repeat it.

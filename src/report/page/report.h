@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A comparison as a page to hand on: the answer, the table, where the time goes, what the fastest
  * schedules do when, what they hold, what made the time, and how to repeat it.

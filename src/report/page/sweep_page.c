@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "report/page/sweep_page.h"
 
 #include "report/draw/sweep_figure.h"

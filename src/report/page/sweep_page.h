@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A sweep as a page to hand on: which schedule is fastest where.
  */

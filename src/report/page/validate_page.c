@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "report/page/validate_page.h"
 
 #include "report/draw/validate_figure.h"

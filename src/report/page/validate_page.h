@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A validation as a page to hand on: how far predictions are off, of what, and how to repeat it.
  */

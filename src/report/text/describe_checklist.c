@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "report/text/describe_checklist.h"
 
 #include "report/text/number_cells.h"

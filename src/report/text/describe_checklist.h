@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What papers state, line by line, beside predictions: for people and machines.
  */

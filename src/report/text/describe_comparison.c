@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Comparisons for people. Every time is a mean over ranks; rounded parts add up to the rounded
  * whole.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Configurations of training systems, for people: what is read of one, and ways in its words. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The critical path of a run, op by op, for people and for machines (longhaul.path/1).
  */

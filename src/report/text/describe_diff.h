@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Two results beside each other, for people and for machines (longhaul.diff/1).
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "report/text/describe_plan.h"
 
 #include "base/escape.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Runs with real data, reported. Times are measured on this machine. */
 #include "report/text/describe_run.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A run with real data, in tables and as JSON (longhaul.run/1).
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One simulated run for people. Every time is a mean over ranks unless its heading says otherwise;
  * rounded parts add up to the rounded whole.

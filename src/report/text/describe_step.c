@@ -1,4 +1,5 @@
-/* What a step amounts to; see the header. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a step amounts to. */
 #include "report/text/describe_step.h"
 
 #include "base/units.h"

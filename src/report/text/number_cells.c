@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is rounded for people stays exact for machines. */
 #include "report/text/number_cells.h"
 

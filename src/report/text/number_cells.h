@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Cells of numbers: short in a table, exact in CSV and JSON.
  */

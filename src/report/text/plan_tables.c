@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "report/text/plan_tables.h"
 
 #include "compare/error_bar.h"

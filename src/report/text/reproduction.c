@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Errors are shares in JSON and CSV, and per cent for people.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "report/text/reproduction_values.h"
 
 #include "report/text/describe_checklist.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Channels are numbered in the order of ranks and ops. */
 #include "runtime/api/channels.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The channels of a program: one for the messages of each communicator's number, and one for the
  * messages that the collectives of each communicator are made of. Made from the program alone, the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/api/compute_device.h"
 
 #define LOOKS_MAX 500   /* at a mark, without rest */

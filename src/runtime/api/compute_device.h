@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The few things that a device does: memory, streams, kernels, copies, and marks, which say how far
  * a stream is. The executor knows no more of a device, and never touches its memory.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The control plane: which processes take part in a run, and what they tell each other beside the
  * data of the program, which does not go through it. Every call is made by the thread that opened

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Links: how ranks meet on their devices, for the engine that submits (submit.c). Like a device, a
  * link enqueues and returns: what it is asked for happens on streams, in their order. With the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Predicted ends of messages (replay.h). */
 #include "runtime/api/replay.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A rank alone: its program is executed with real kernels on one device, and what all other ranks
  * do is played from what was predicted of them. Wherever the rank meets others, the other ends are

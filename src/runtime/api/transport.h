@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What carries messages between ranks: the data plane. The executor posts messages and is told when
  * each is done; collectives are made of messages too, so a transport knows nothing else.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory that was taken from a system in large pieces and is given out in small ones, first fit. It
  * is never read or written here, so that it may be a device's.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* In place of cuDNN where its headers were not there when longhaul was built. */
 #include "runtime/gpu/cudnn_attention.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cuDNN, loaded when it is needed, so that one program starts where there is none and says so. Its
  * functions have the types of cudnn_graph.h, and are called as cudnn->BackendFinalize(...).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which calls cuDNN computes, and by which of its functions. Its masks are full and causal ones,
  * and its types those of 16 bits.

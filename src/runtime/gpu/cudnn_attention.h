@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cuDNN as a second provider of a GPU's kernels: of softmax attention, forward, and backward where
  * the call has o. What lies around it (blocks merged into sums, gradients added up, parts put

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attention backward, where the call has o. Gradients of several blocks are added up. */
 #include "runtime/gpu/cudnn_private.h"
 

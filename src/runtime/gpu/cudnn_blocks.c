@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs of keys, and the blocks of queries that see them: under a mask by position, rows that stand
  * one behind the other, so that each block is full or causal to cuDNN.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/gpu/cudnn_device.h"
 
 #include "runtime/gpu/cudnn_private.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * GPUs of this process with cuDNN: its library, its handle on each, and the plans that were made
  * there.

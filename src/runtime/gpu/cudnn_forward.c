@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attention forward. What comes of several runs of keys is merged in fp32. */
 #include "runtime/gpu/cudnn_private.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Scratch memory of a call, longhaul's own kernels around cuDNN's, and tensors as cuDNN takes them:
  * with one distance from row to row. Operands that are cut into parts are put together first, and

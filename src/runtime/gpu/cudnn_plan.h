@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Scaled dot product attention as cuDNN computes it: a graph of operations for a shape, and the
  * plan that an engine of cuDNN makes of it. Tensors are token-major, [batch][rows][heads][dim].

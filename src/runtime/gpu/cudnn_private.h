@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A call of attention by cuDNN, as it is being enqueued: what the files cudnn_*.c share.
  */

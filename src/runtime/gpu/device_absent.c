@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A build without CUDA has this in place of the GPU: it refuses. */
 #include "runtime/api/compute_device.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An NVIDIA GPU as a device. Slots lie in an arena, taken from the GPU in large pieces: nothing is
  * allocated while the program runs, unless the arena was too small. Marks are events with timing.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Libraries that are loaded when they are needed, so that one program starts where there is none
  * and says so: tables of their functions, and what is said when one is not there or too old.

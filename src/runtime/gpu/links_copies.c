@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Virtual ranks: all ranks share one device, and a message is a copy on the receiver's stream. It
  * is enqueued when both ends are there, behind the start of both groups; the sender's stream goes

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Ranks meet over NCCL: a thread and a GPU for each. The communicators are those of
  * nccl_communicators.h, split off one that spans all ranks. None of them blocks: whatever NCCL is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Messages of a rank that runs alone on a GPU (replay.h): a stream goes on when they were predicted
  * to be there. All messages of an op count from its first group, so that the rounds of a collective

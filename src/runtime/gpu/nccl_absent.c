@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* In place of NCCL where its header was not there when longhaul was built. */
 #include "runtime/api/links.h"
 

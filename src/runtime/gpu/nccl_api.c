@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/gpu/nccl_api.h"
 
 #include "runtime/gpu/library.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * NCCL, loaded when it is needed, so that one program starts where there is none and says so. Its
  * functions have the types of nccl.h, and are called as nccl->Send(...).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Streams that exchange messages with each other are found by matching all messages
  * as the verifier does, by order alone. */
 #include "runtime/gpu/nccl_communicators.h"

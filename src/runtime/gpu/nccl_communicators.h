@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The lanes of a program: the communicators of NCCL that it runs over. A communicator of NCCL runs
  * the calls that a rank makes one after the other, whatever their streams, so the messages of one

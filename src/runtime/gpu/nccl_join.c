@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/gpu/nccl_join.h"
 
 #define BYTE_STRIDE 16 /* between the bytes that a connection is tried with */

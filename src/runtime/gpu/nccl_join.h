@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How a rank joins over NCCL: the communicator of all ranks, those that are split off it, and all
  * connections before anything is timed.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/gpu/nccl_messages.h"
 
 #define STAGED_ALIGN 16 /* bytes, of messages that lie in staging memory */

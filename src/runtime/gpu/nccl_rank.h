@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A rank that has joined over NCCL, its errors, and how it waits: until the deadline, for none of
  * its communicators blocks.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One time for the processes of a run, whose clocks need not agree: when all of them begin, so that
  * what each records can be compared with what the others do.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * However the processes were started: what the environment says decides, and it says the same to
  * all of them.

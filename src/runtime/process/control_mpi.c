@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One rank a process, started by mpirun or srun with MPI. MPI says which rank a process is and
  * tells all where the first one listens; from then on they have a star (control_tcp_private.h),

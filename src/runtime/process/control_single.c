@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One process, which has all ranks. */
 #include "runtime/api/control.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One rank a process, and a star of TCP connections between them, of those that torchrun or Slurm
  * has started here. What processes tell each other goes to the first one and comes back from it, in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How the star ends when something goes wrong: what processes tell the first one, what it asks, the
  * verdict that it comes to (first_failure.h), and what the others find without it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How the processes of a star find each other. The first one listens, at a port that all know from
  * the environment (launcher_env.h) or at one that is free and that all are told of, and lets the

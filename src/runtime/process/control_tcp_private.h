@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A star of TCP connections between the processes of a job: its middle is the first of them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where a process can be reached: which machine it is on, what addresses that has, and the port at
  * which it listens. Told to the other processes as bytes of a fixed number.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/process/first_failure.h"
 
 #include "base/time_units.h"

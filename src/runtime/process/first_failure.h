@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which rank ends a run. Where one fails, stops or is cut off, all that have to do with it stand
  * still, and what each of them sees is a wait: only all of it together says who it is.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Frames: what processes tell each other over TCP. A frame is a header of 12 bytes and what
  * follows:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How a process gets in: at the start port, where all meet the first one, and at data ports, where
  * wires begin. Who calls says who it is, and who answers lets it in or says why not. If they share

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/process/launcher_env.h"
 
 #include "base/error.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What those who start processes say to them in their environment, where there is no MPI: which
  * rank a process is, of how many, and where the first one is to be met. torchrun

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A port at which others call (handshake.h), whoever they are: members and strangers. Who says
  * nothing, or not enough, keeps no member out: there is room for so many that have not been let in,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A build without MPI has these in place of MPI's control plane and transport: they refuse. */
 #include "base/error.h"
 #include "runtime/api/control.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * MPI, started once in a process and ended with it. Control plane and transport both stand on it.
  * All calls of MPI are made by the thread that runs the program (MPI_THREAD_FUNNELED).

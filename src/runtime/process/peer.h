@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A connection to another process: frames to and fro over a socket that does not block. Nothing
  * waits here; lh_peer_move() moves what there is to be moved.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The processes that one command runs in, by a control plane, and what they tell each other so that
  * all of them decide alike. A control plane of one process has one.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whether other hosts can be reached, whatever their processes do. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The secret that the processes of a job share, if somebody has given them one: whoever joins must
  * prove to have it (handshake.h). It is never sent, and stands in no message.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/process/tcp_channel.h"
 
 #include "base/error.h"

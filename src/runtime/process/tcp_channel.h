@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A wire: the messages of one channel from one rank to another, over a TCP connection of its own.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One rank a process, messages by MPI. All calls of MPI are made by the thread that opened it:
  * streams put messages on a list, poll() posts them, never blocking, and asks which are complete.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Messages of a rank that runs alone (replay.h): an end is complete when it was predicted to be.
  * All messages of an op count from its first one, so that the rounds of a collective take together

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One rank a process, messages over TCP and no library. Every channel from one rank to another is a
  * wire (tcp_channel.h), a connection of its own, so that messages on one do not wait for those on

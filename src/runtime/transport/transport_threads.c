@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * All ranks in one process: whoever posts the second end of a message has it copied, once, from the
  * sender's memory into the receiver's.

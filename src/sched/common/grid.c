@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The common part of the Attention2D schedules. */
 #include "sched/common/grid.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What both schedules of Attention2D share; `longhaul show attention2d-no` describes the grid. Rank
  * r + Pr c stands in row r and column c. kt is the rank's k, v after the transpose, those of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Hops between neighbours of a grid: queries and their results move left along the row, keys and
  * their gradients up the column. Row and column have a stream each.

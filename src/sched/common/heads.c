@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Not modelled: additional copies that public code needs for some layouts (sequence first or batch
  * first).

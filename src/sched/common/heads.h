@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What schedules that exchange heads for tokens share. U consecutive ranks form a group. Before
  * attention an all-to-all gives each member the tokens of the whole group for its slices of the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What an exchange of heads costs, and which heads can be exchanged; see heads.h. Nothing in this
  * file reads a program.

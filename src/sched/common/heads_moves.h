@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How tensors get from one layout of heads.h to the other.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The common part of linear attention's programs. */
 #include "sched/common/linear_shared.h"
 

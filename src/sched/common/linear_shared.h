@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the schedules of linear attention share: slots, the ops of one slice of the heads, and their
  * flops. Rank r holds tokens [r n, (r+1) n). The state before them is the sum over all earlier

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The common part of attention programs. */
 #include "sched/common/pass.h"
 

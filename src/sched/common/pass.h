@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What all schedules share: sizes, the input and output slots, the two streams, kernel arguments,
  * and the order in which torch.distributed runs a group of messages and the compute stream. An

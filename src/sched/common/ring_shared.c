@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * In step s of either pass a rank holds k and v of rank r - s. It posts the exchange that passes
  * them on and brings those of step s + 1, and computes its block meanwhile. In the backward pass it

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ring of zhuzilin/ring-flash-attention. ring, zigzag and striped differ only in the block that
  * a rank computes in a step. A program may have several rings side by side, as usp has: then the

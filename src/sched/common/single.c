@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "sched/common/single.h"
 
 #include "sched/common/linear_shared.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The order of ops follows attn_forward_func_with_cp and its backward in TransformerEngine.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ring of TransformerEngine's cp_comm_type p2p; `longhaul show te-p2p` describes it. As the
  * ring of ring_shared.h it may be one of several side by side, between the all-to-alls of

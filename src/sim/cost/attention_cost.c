@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A kernel's time is its makespan in tiles at the rate of its SMs. Rates fall from R0 to Rs within
  * milliseconds, as power limits the clocks; training never lets a device cool, so simulations have

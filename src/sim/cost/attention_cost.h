@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What an attention kernel of a library takes by its tiles: the row of a device file that is
  * chosen, how much the tiles are, and the rate at which they are done. Formulas: docs/model.md,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tiles and their schedule. Which keys a row sees is an interval of token positions whose ends
  * never go back from row to row (model/mask.h), so what a tile touches follows from its first and

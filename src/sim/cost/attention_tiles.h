@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The time of an attention kernel as a schedule: each thread block computes one tile of rows
  * against the blocks of the other side that any of its pairs lies in, and takes the SM that is free

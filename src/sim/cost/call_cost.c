@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A copy reads and writes every element once, a copy into zeros writes it once more before. Not
  * counted: statistics of rows, which are 1/d of the elements, and indices, which are one for each

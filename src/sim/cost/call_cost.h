@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a training system does around calls of attention that no program has: its wrappers copy what
  * the kernel reads and writes, slice sums, and keep the host busy. A program says what is computed

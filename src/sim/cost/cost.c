@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Kernel times. Attention: flops over a fitted rate R(s) = R_inf / (1 + s0/s), s the key length of
  * the block (on processors also 1 + s0/s + s1/q, q its length of queries), times the rounding of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How long a compute op takes on a device, and from where that is known. Formulas: docs/model.md,
  * "Compute time".

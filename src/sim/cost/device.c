@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Devices: what one GPU does in a second, from a file. A device is a roofline (peak rates and
  * memory bandwidth) and, where measurements were published or made, a fitted curve per attention

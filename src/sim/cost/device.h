@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Devices: what one GPU does in a second. Attention rates follow R(s) = R_inf / (1 + s0 / s), s the
  * key length of the block, on processors R(s, q) = R_inf / (1 + s0 / s + s1 / q), q that of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/cost/device_attention.h"
 
 #include "sim/cost/attention_cost.h"

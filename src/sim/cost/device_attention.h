@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The rows "attention" of device files: attention kernels of libraries, by their tiles.
  */

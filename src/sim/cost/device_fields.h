@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Device files: their fields, and those of the rows of their list "kernels".
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Hashes of ops by all that the simulator looks at: equal ones of two layers take equally long, as
  * far as 64 bits tell.

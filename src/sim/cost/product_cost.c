@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A library cuts the result into tiles, one for each SM at a time, and chooses the tile with which
  * it is through first: large tiles read less and multiply faster, small ones leave fewer SMs idle

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How long a product of matrices takes: docs/model.md, "Products outside attention".
  */

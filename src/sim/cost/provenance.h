@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where a constant comes from and how far off it may be: the one place that says so. The
  * measurements behind these numbers are in docs/model.md, "How far apart is apart".

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The walk: each op of the rank starts when its stream, the ops it comes after and its host let it,
  * and takes the least time that it can. What the engine adds to that are delays.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a rank takes at least: its program alone, as though every other rank were always ready, no
  * link carried anything else and no kernel shared the device. No simulation of the program ends

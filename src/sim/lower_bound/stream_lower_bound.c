@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/lower_bound/stream_lower_bound.h"
 
 #define NONE ((LhTime)-1)

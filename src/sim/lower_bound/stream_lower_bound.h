@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How long the first stream of a rank is busy or waits for awaited ops of other streams, whatever
  * the rank and others do beside that. Chains of ops start at a cut, the end of an op of the first

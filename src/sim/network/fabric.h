@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Switches between nodes as a tree: groups of nodes under leaf switches, groups of these, and so
  * on. The uplinks of a group are one trunk, as if traffic were spread over them evenly; what is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Messages as flows: a flow is a fluid that crosses all links of its route at once, at the rate of
  * its max-min fair share (max_min.c), and whose latency is added when its last byte has been sent.

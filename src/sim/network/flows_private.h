@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What flows.c (messages: when each starts and ends) and max_min.c (what share each has of its
  * links) work on together.

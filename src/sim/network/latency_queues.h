@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What has been sent whole and has its latency still to come. With one latency things arrive as
  * they left, so each latency has a queue, and there is a handful of latencies.

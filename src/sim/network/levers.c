@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A lever more is a row more. */
 #include "sim/network/levers.h"
 

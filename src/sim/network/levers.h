@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every number of a topology file that says how fast its links are, each once: what one may turn to
  * ask what would be if. The paths are those of the file, so that an answer can be typed in.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The bound of rings is that of the hops that they have (rings.h), which share links; bytes are
  * those of every hop in a whole collective.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What links allow a collective at best: the bytes that its algorithm puts on the most loaded one,
  * over what that one carries. No time may be shorter. A table of measured times says how well a

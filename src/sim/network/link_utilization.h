@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What links carry over time: the bytes/s of the messages on each, told whenever they change.
  */

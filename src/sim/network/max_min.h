@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fair shares of links, max-min: how flows take their places on links, and what the solve gives
  * them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A topology with a number of nodes: which links there are, and which of them a message crosses.
  * Everything is arithmetic on rank numbers: rank r sits on GPU r of the cluster, its node is

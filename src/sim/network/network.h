@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A cluster of so many nodes: its links, and the route between any two GPUs. Both are computed from
  * the topology, never tabulated, so a cluster costs O(1) memory whatever its size.

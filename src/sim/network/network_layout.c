@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which links a network has, and whether the ranks fit on it and faults are of what is there.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/network/path.h"
 
 const char *const lh_step_kind_names[] = { "compute", "links", "latency", "host", NULL };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The critical path of a run: the chain of steps, each caused by the one before it, that led to the
  * run's last end. Its steps lie end to end from 0 to the makespan, so that what they are spent on

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Left out: links above the memory of a socket, and PCIe between a GPU and the NIC
  * that is nearest to it beyond the GPU's own link. */
 #include "sim/network/pcie.h"

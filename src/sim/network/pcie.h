@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * PCIe of a node as a tree: GPUs hang on switches, switches on sockets; each of these groups has a
  * link outwards that its GPUs share. Messages whose ends do not reach each other directly go

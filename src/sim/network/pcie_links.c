@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A message crosses the links of the groups that have one of its ends only, up on its way out and
  * down on its way in; through memory also the links of both GPUs to memory, and the memory itself,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The links of PCIe trees in a network: where they are, and which of them a message crosses.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/network/saturated_links.h"
 
 #include "sim/network/flows_private.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which links hold a message back. The bottleneck of its fair share does; so does every link of its
  * route that would be full if everything on it were LH_WHAT_IF_FACTOR times as fast, unless others

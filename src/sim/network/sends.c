@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rows of "sendrecv" say what messages reach. Without one they are taken to reach what links let
  * through, as long as rings of collectives do, too, or nearly. Where these do not, one of both is

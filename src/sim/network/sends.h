@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How well messages between the GPUs of a node use its links, of which nothing is known but what
  * collectives did there, if nobody has timed them; and what such a table of times contradicts.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/network/symmetry.h"
 
 #define ROW_MIN 3 /* two ranks are simulated of a row */

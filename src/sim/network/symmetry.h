@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Folding: of ranks that do the same on parts of the network that are the same, one is simulated
  * and stands for all of them. What it does, and when, is what each of them would; so a folded run

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Clusters from files. A file describes one node and the fabric between nodes; how many nodes there
  * are is said by whoever uses it. Left out: mixed nodes and GPUs of several NICs.

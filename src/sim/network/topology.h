@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a topology file says of a cluster: nodes of GPUs, and the links inside and between them.
  * Every link is full duplex: two directed links.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rates are what transfers reach, as in a topology file: the wire's rate of a NIC is a little more.
  * Limits that stand beside a NIC's rate hold on: what one pair of GPUs reaches over TCP depends on

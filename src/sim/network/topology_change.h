@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a scenario has otherwise than the topology file: the numbers that planners vary most, in
  * place of those of the file.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a collective puts on links and what its members send, all of its messages together: of parts
  * that are as large as each other whoever sends them. A network that carries a whole collective as

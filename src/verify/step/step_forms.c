@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A step held against its closed forms: bytes by dimension, flops of products, bytes of states. The
  * sums of all bytes and of attention's flops are claims of the program, as every program has them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "verify/step/step_instance.h"
 
 /* An op of the step and the op of the program that it should be. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attention within a step: the ops of one call of it, held against those of the program that it
  * embeds.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attention within a step: programs that are embedded as they are. Each of them is proven alone, as
  * any program. Here every instance is shown to be that program, renamed; to be given what its layer

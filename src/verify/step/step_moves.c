@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Collectives of a step: they copy values, or add up sums whose terms are disjoint. Messages
  * between stages copy. Whether the right ranks meet shows in what their results are used for.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the table of a layer does not have: sums of gradients of several micro-batches, the norm of
  * all gradients, and the optimizer, which happens once for each piece of a weight, with all terms

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a training step does, in symbols: ops are applied in a topological order of the whole
  * program, which is enough, since the earlier stages have shown that every other legal order does

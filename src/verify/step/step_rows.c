@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Calls of the layer outside attention, held against the table of a layer: a call must be one row
  * of it, with exactly the values that the row names, of the layer and micro-batch that the call

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "verify/step/step_sets.h"
 
 #include <string.h>

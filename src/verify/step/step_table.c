@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rows are those of src/step, which builds steps from them: what is asked here is
  * how many there are, never which the builder has emitted.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The rows of a layer's table outside attention, as proofs ask about them: which there are in a
  * layer, and how many of them add to one sum.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Values of a step: what they are called, where they are at the start, and what must be there at
  * the end.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The symbolic values of all cells in a training step. A cell is one
  * part of one slot on one rank. What a value may be is said by the model, its sizes and the table

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Executes PTX, as nvcc wrote it, on the CPU: what a kernel computes, without a GPU.
  *

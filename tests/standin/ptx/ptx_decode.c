@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From the text of an instruction to its decoded form. Arithmetic is looked up in the table of
  * forms of ptx_lanes.c; what touches memory, other lanes or the order of instructions has a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Floating point formats of 16 bits and fewer, and other questions of bits. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What each lane computes for itself: arithmetic, comparisons, conversions. One function does an
  * instruction for all 32 lanes in a loop that the compiler turns into vectors; lanes that are not

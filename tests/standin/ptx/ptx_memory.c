@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Loads, stores, atomics, copies to shared memory and matrices of it. Every lane's access is
  * checked before any lane's bytes move.

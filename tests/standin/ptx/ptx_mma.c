@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mma.sync: d = a b + c of a warp, by the fragment tables of the PTX manual (sections "Matrix
  * Fragments for mma.m16n8k16 with floating point type", "... m16n8k8", "... m16n8k4"). There,

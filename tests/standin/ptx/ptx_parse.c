@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads the text of a module: its variables, its kernels and what they declare. Bodies are read
  * when all names of the module are known; functions are read again at every call, so that a call

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reading PTX: words, symbols and operands. ptx_parse.c reads modules, variables and the statements
  * of kernels; ptx_decode.c makes instructions of them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the parts of the PTX interpreter share: the decoded instruction, and the state of a block
  * while it runs.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs kernels: blocks in a drawn order, the warps of a block by turns of a drawn length. Lanes of
  * a warp that are at one address go on together; of several groups the one at the least address

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Who touched which bytes of shared memory, and what a barrier orders.
  *

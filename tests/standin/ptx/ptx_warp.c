@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What lanes of a warp do together. The run loop sees to it that those who are named are here. */
 #include "ptx_private.h"
 

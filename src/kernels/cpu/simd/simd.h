@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Vectors, their exponential, panels and tile products for the files simd_*.c, which are compiled
  * once per level: LH_LEVEL names it, and the compiler's target decides the width.

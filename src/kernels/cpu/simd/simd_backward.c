@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attention backward in tiles of LH_TILE keys by LH_TILE queries: five products, all in one pass,
  * keys outside, so that dk and dv of a tile stay near and dq is added up in scratch. Everything of

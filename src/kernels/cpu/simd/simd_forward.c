@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attention forward in tiles of LH_TILE queries by LH_TILE keys (Dao's FlashAttention, one thread).
  * Scores are computed transposed, S^T = K Q^T, so that queries lie in lanes: maxima and sums of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The fast product of matrices outside attention. Blocks of both factors are converted and packed
  * into panels, whatever they lie in; a block of the result stays in fp32 until its sums are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The row of a level of the processor: its fast kernels, whether the processor has it, and how many
  * multiplications and additions it does.

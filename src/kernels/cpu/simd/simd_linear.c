@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Linear attention's products with the state: tiles of LH_TILE rows by d x d, 2 d^2 flops per token
  * and head; sums of states in fp32.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What every fast kernel is made of: conversion, packing, tile products.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attention on a GPU: calls as the launchers take them. What they do say the rows,
  * kernels/attention.c. */
 #include "kernels/cuda/attention/attention.h"

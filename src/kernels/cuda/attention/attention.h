@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the launchers of attention take. Plain C: seen by nvcc and by attention.c.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Gradients of keys and values of a block, of 16-bit elements, the same bits in every run: a block
  * of 4 warps has 64 keys of one key-value head, a warp 16 of them, and goes over the tiles of

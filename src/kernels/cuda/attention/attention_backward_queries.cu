@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Gradients of the queries of a block, of 16-bit elements. As the forward kernel, but of each tile
  * of keys k serves twice: scores, dp = do v^T, then dq += ds k.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * delta = rowsum(do * o): a warp for each row and head, in fp32. Reads 2 d elements a row and
  * writes one; bound by memory.

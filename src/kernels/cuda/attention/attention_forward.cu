@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attention of a block, forward, of 16-bit elements: tensor cores by mma.sync, which every GPU from
  * sm_80 on has. A block of 4 warps has 64 M query rows of one head, a warp 16 M of them, and goes

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attention of a block in fp32, forward and backward: plain multiply-adds, since what tensor cores
  * make of fp32 has 10 bits. A block has 32 rows of one head (queries; for dk and dv keys) and goes

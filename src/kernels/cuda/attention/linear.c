@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Linear attention on a GPU, through states: calls as products. What they do say the rows,
  * kernels/linear.c. Weights of decay lie on the rows or steps of a product's first factor.

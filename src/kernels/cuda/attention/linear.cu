@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // States of tiles: a thread has one number of a state, and goes from tile to tile.
 #include "kernels/cuda/attention/linear.h"
 #include "kernels/cuda/device.cuh"

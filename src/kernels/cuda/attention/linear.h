@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * States of the tiles of linear attention, one behind the other: what each tile adds becomes what
  * lies before it (or behind it).

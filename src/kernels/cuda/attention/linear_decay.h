@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The decay of linear attention, as weights of a product on a GPU.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Linear attention among the tokens of a call. Under a causal mask the pairs within tiles of
  * LH_LINEAR_TILE tokens are one product for all tiles, and the states of tiles another; a scan

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Masks of calls, for kernels on a GPU. */
 #include "kernels/cuda/attention/mask.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which places a row sees, and which tiles of rows see which tiles of others. The keys that a query
  * sees stand at an interval of places, and so do the queries that see a key; both ends of either

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of attention's tensors on a GPU: calls as the launcher takes them. What they do say the
  * rows, kernels/{merge*,weigh_out,normalise,round_out,copy_out,take_*,join_dkv,expand_kv}.c. */
 #include "kernels/cuda/attention/rows_of_tensors.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // Rows of attention's tensors, combined. A team of lanes has a row of a head: each lane reads the
 // row's statistics, takes groups of its elements, and the first one writes the new statistics.
 // Bound by memory: what a factor of 0 hides is not read.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rows of attention's tensors, combined: target = its own factor times what it held, plus the
  * source's times that.

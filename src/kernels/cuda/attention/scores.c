@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Scores that are written out, on a GPU: calls as the launchers take them. What they do say the
  * rows, kernels/scores.c. */
 #include "kernels/cpu/scores_run.h"

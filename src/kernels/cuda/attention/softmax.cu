@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // Softmax of rows of scores: a block has a row, and goes through it for the maximum, for the sum
 // and for the result. A row that is read again comes from the cache.
 #include "kernels/cuda/attention/mask.cuh"

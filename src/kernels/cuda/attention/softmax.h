@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Softmax of scores that are written out, and its gradient, row by row. Rows of scores are those of
  * all sequences, queries and heads, in this order.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tiles of attention in shared memory, of 16-bit elements, and what warps do with them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows on their way to experts and back, and embeddings, on a GPU: calls as the launchers take
  * them. What they do say the rows, kernels/{experts,embed}.c. Experts that do not exist have no
  * rows. */

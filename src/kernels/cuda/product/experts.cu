@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // Rows on their way to experts and back, and rows of tables: a block has a row, whose elements its
 // threads take in groups. Sums go in the order of the rows, whatever runs first.
 #include "kernels/cuda/matrix.cuh"

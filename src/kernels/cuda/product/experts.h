@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rows on their way to experts and back, and tables of rows: what goes by an order.
  */

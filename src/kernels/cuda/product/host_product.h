@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Factors of products that are tensors of attention: for the C files of this folder.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Products outside attention on a GPU: calls as the launcher takes them. What they do say the rows,
  * kernels/product.c. Experts are tiles of one product: as many rows each as route says. */
 #include "kernels/cuda/product/product.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // Products of matrices of any element types, in fp32: a block has 64 x 64 of the result and takes
 // 16 steps of depth at a time, a thread 8 x 4 numbers. The numbers of the next steps come from
 // memory while those of these are multiplied.

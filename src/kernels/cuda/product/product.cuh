@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // What both kernels of products share: which tile of which product a block has, and where its
 // factors lie.
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Products of matrices, many at a time: c = keep c + the sum of one or two terms a b. Attention's
  * tensors are matrices of one sequence and head each. Outside attention there is one of both.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cuda/product/product_mma.cuh"
 
 enum lh_status

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // Products of 16-bit matrices by tensor cores (mma.sync, sm_80 and up), added up in fp32. A block
 // of 4 warps has 128 x 64 of the result, a warp 64 x 32 of it; 32 steps of depth come at a time, by
 // copies to shared memory that are two stages ahead.

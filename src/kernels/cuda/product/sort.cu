@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // A stable order of numbers. For each digit: every chunk of numbers counts its values, sums over
 // the chunks before give each chunk's first place of a value, and numbers go to their places.
 #include "kernels/cuda/device.cuh"

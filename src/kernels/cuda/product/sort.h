@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A stable order of numbers, the same in every run: by digits of 8 bits, the least one first.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Functions of elements on a GPU: calls as the launchers take them. What they do say the rows,
  * kernels/{add,add_to_fp32,add_from_fp32,cast,copy,zero,residual,activation,optimizer}.c. */
 #include "kernels/cuda/rows/elementwise.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // Functions of elements. A thread has a group of elements of a line, in all operands; bound by
 // memory, which each operand goes through once.
 #include "kernels/cuda/rows/elementwise.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Functions of elements, each on its own: lines of operands are read and written.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Norms, the loss and the norm of gradients on a GPU: calls as the launchers take them. What they
  * do say the rows, kernels/{norm,loss,optimizer}.c. */
 #include "kernels/cuda/rows/norm.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // Sums over rows and columns: a block has a row, and goes through it once for every sum; rows that
 // are read again come from the cache.
 #include "kernels/cuda/matrix.cuh"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What takes sums over rows or columns: norms, the loss, the norm of gradients. Sums have a fixed
  * order: that of the rows cut into as many chunks as a number says that depends on their count

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Between rows and heads on a GPU: calls as the launcher takes them, a tensor at a time. What they
  * do say the rows, kernels/rotary.c. */
 #include "kernels/cuda/rows/rotary.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // Between rows and heads. A thread has a group of a head's elements, and if these are turned, the
 // group that they are turned with, half a head further on.
 //

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rows outside attention and tensors by heads, one tensor at a time, and what is done to the
  * elements on the way.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A tensor of an operand as kernels on a GPU see it. Plain C: nvcc reads it, too.
  */

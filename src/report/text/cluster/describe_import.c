@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "report/text/cluster/describe_import.h"
 
 #include "measure/fit.h"

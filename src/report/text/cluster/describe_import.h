@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What was read from traces of a run, and the constants that were fitted to it. */
 #pragma once
 

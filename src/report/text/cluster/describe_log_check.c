@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Bandwidths are GB/s of 10^9 bytes, as nccl-tests has them: algbw is size over
  * time, busbw what that stands for on the busiest link of rings.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operations of NCCL on a cluster, and logs held against them, reported. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tables of calibrate and validate. */
 #include "report/text/cluster/describe_machine.h"
 

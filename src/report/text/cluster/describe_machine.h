@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What was measured of this machine, and how far predictions for it are off. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "report/text/cluster/describe_tool_output.h"
 
 LhTable *

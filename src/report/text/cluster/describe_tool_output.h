@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What tools told of a cluster, reported. */
 #pragma once
 

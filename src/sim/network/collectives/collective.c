@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/network/collectives/collective.h"
 
 #include "sim/network/collectives/collectives_private.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Collectives of rank groups. A collective is an algorithm whose hops are messages on the network
  * like any other (collective_*.c), or a closed form: its members meet, and all are through a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rings as fluids: what one member sends to the next in the course of a whole collective, p pieces
  * in each ring, is one flow. Flows start when all members are there, share links with everything

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Messages of an op start when the op does, or later, and it is through when all have arrived. So
  * each message takes its bytes over its narrowest link, and a link all the bytes that it carries of

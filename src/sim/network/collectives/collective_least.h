@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What communication of one rank takes at least, from when the rank starts it: its own bytes over
  * the links next to it and those on the way, all of which carry nothing else, and one latency.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a collective of one node takes by the formulas of the table, for numbers of ranks that
  * nobody measured.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Collectives whose time is known as a whole: measured, or by a formula. When all members are
  * there, each link that the collective loads has one flow, of all bytes that cross it, with a

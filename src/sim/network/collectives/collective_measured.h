@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Collectives whose time is known as a whole: measured, or by a formula.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Everything goes straight to its destination, all at once, as in NCCL's grouped ncclSend and
  * ncclRecv and as `longhaul run` makes collectives of messages: to the member one further, two

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * All-to-all step by step: step k exchanges with position ^ k where n is a power of two, else sends
  * k further and receives from k back; both ends must be through with step k - 1. A piece is 1/n of

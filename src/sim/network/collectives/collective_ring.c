@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rings and chain. Piece k goes from a member to the next one once both are there and the sender
  * has it; a member sends the pieces of a ring one after another, each as soon as the last byte of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/network/collectives/collective_table.h"
 
 #include "sim/network/link_bound.h"

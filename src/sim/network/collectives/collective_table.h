@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What collectives of one node take, as measured: times at a few sizes, with lines in bytes
  * between them, and formulas for numbers of ranks that nobody measured. Sizes are those that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A protocol's time is a straight line in bytes, as Hockney has it (Parallel
  * Computing 20, 1994): its latency and its rate. Between two sizes NCCL has one protocol, and the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a collective of one node takes by the measured times of the table: between their sizes,
  * between their numbers of ranks, and on other links than those that they were measured on.

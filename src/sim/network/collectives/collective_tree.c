@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * All-reduce by a double binary tree (Sanders, Speck, Träff 2009; NCCL's trees, NVIDIA/nccl
  * src/graph/trees.cc): two binary trees over the group, each of which reduces one half of the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Who takes part in which collective, and by which algorithm; and the closed forms. With s bytes
  * per rank, n ranks and t(x) the time of the slowest hop from one member to the next, which is the

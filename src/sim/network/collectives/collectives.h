@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * All collectives of a run: who takes part in which, and by which algorithm.
  */

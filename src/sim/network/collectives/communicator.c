@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the collectives of one communicator have in common. It is found when the first one asks for
  * it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The communicator of collectives: its members, the rings in which their bytes go round, and which
  * collectives are open on it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/network/collectives/measured.h"
 
 #include "sim/network/collectives/collective_times.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The links that a topology's collectives were timed on, beside those that it has. A file's links
  * are what a cluster has; an edit of them, a fault or a question of what if changes what a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/network/collectives/measured_on.h"
 
 #include "sim/network/pcie.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The links of a node as they were where collectives were timed, as topology files have them.
  */

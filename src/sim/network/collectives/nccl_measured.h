@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a collective takes that NCCL runs as it likes: in one node as measured or by the lines of
  * the topology's file, else by NCCL's own model. Closed forms: they know nothing of other traffic.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Constants and formulas of NVIDIA/nccl v2.30.7, src/graph/tuning.cc, of its ring and tree with the
  * protocols LL, LL128 and Simple:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * NCCL's own model of a collective: the time by which it chooses among its algorithms and
  * protocols. A closed form: it knows nothing of other traffic.

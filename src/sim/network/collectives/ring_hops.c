@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/network/collectives/ring_hops.h"
 
 #include "sim/network/path.h"

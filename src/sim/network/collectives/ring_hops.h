@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the hops of a group's rings cost: latencies, and the time of a byte where hops share links.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One ring has the group's ranks in ascending order; on one node whose PCIe groups are not in a
  * row, group by group if that is faster, as NCCL looks for rings that leave each switch once. Of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The rings of a group. A ring carries a part of every shard through all members, node by node, and
  * leaves and enters each node by another NIC than the other rings, as NCCL's channels do.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/network/collectives/script.h"
 
 #include "sim/network/collectives/rings.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What one member of a collective sends and receives, and which of that waits for which, without
  * time: for those who write programs out for other simulators.

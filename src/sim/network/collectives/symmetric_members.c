@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which members of a communicator stand for which: found from the ranks that do the same.
  */

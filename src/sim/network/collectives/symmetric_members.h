@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Members of a communicator that do the same, as far as the symmetry of the run says (symmetry.h):
  * only one of them is simulated, and the others are its likes.

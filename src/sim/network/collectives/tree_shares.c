@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Links by the edges that are open on them. What a pair of GPUs reaches together is a link like any
  * other. An edge's share follows from the numbers of open edges alone: in what order they open and

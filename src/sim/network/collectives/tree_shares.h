@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the edges of a collective's trees move at, at most. An edge is open from its first piece to
  * its last one, and has an equal share of each of its links among the edges that are open on it,
