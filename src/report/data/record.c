@@ -56,7 +56,7 @@ lh_record_free(LhRecord *values)
 }
 
 static void
-add(LhRecord *values, Value value)
+add_value(LhRecord *values, Value value)
 {
     g_array_append_val(values->list, value);
 }
@@ -64,55 +64,55 @@ add(LhRecord *values, Value value)
 void
 lh_record_text(LhRecord *values, const char *key, const char *text)
 {
-    add(values, (Value){ .key = key,
-                         .kind = text == NULL ? VALUE_NONE : VALUE_TEXT,
-                         .is_text = true,
-                         .text = g_strdup(text) });
+    add_value(values, (Value){ .key = key,
+                               .kind = text == NULL ? VALUE_NONE : VALUE_TEXT,
+                               .is_text = true,
+                               .text = g_strdup(text) });
 }
 
 void
 lh_record_integer(LhRecord *values, const char *key, LhWide value)
 {
-    add(values, (Value){ .key = key, .kind = VALUE_INTEGER, .number = value });
+    add_value(values, (Value){ .key = key, .kind = VALUE_INTEGER, .number = value });
 }
 
 void
 lh_record_seconds(LhRecord *values, const char *key, LhWide time_ps)
 {
-    add(values, (Value){ .key = key, .kind = VALUE_SECONDS, .number = time_ps });
+    add_value(values, (Value){ .key = key, .kind = VALUE_SECONDS, .number = time_ps });
 }
 
 void
 lh_record_real(LhRecord *values, const char *key, double value)
 {
-    add(values, (Value){ .key = key, .kind = VALUE_REAL, .real = value });
+    add_value(values, (Value){ .key = key, .kind = VALUE_REAL, .real = value });
 }
 
 void
 lh_record_none(LhRecord *values, const char *key)
 {
-    add(values, (Value){ .key = key });
+    add_value(values, (Value){ .key = key });
 }
 
 void
 lh_record_options(LhRecord *values, const char *key, const LhProgramParams *p,
                   const LhAttention *attention)
 {
-    add(values, (Value){ .key = key,
-                         .kind = VALUE_OPTIONS,
-                         .is_text = true,
-                         .params = p,
-                         .base = { .attention = *attention } });
+    add_value(values, (Value){ .key = key,
+                               .kind = VALUE_OPTIONS,
+                               .is_text = true,
+                               .params = p,
+                               .base = { .attention = *attention } });
 }
 
 void
 lh_record_list(LhRecord *values, const LhField *field, const GArray *list)
 {
-    add(values, (Value){ .key = field->name,
-                         .kind = VALUE_LIST,
-                         .is_text = true,
-                         .field = field,
-                         .list = list });
+    add_value(values, (Value){ .key = field->name,
+                               .kind = VALUE_LIST,
+                               .is_text = true,
+                               .field = field,
+                               .list = list });
 }
 
 guint
