@@ -96,22 +96,6 @@ key_of_pair(const LhRoute *route)
 }
 
 static void
-find_links(LhTreeShares *s, OpenEdge *edge, const LhRoute *route)
-{
-    edge->links = g_new(Link *, route->links_count + 1);
-    edge->pair_tier = lh_pair_tier_bit(route);
-    for (uint32_t i = 0; i < route->links_count; i++) {
-        const LhLink link = lh_network_link(s->network, route->links[i]);
-
-        edge->links[edge->links_count++] =
-            link_at(s, route->links[i], link.bandwidth_bytes_per_s, (uint8_t)(1u << link.tier));
-    }
-    if (route->flow_bandwidth_bytes_per_s > 0)
-        edge->links[edge->links_count++] =
-            link_at(s, key_of_pair(route), route->flow_bandwidth_bytes_per_s, 0);
-}
-
-static void
 note_change(LhTreeShares *s, Link *link)
 {
     if (s->changed_links->len == 0)
@@ -121,22 +105,45 @@ note_change(LhTreeShares *s, Link *link)
     link->changed = true;
 }
 
+static void
+add_link(LhTreeShares *s, uint32_t index, Link *link)
+{
+    OpenEdge *edge = &s->edges[index];
+
+    edge->links[edge->links_count++] = link;
+    g_array_append_val(link->edges, index);
+    note_change(s, link);
+}
+
+static void
+add_links(LhTreeShares *s, uint32_t index, const LhRoute *route)
+{
+    OpenEdge *edge = &s->edges[index];
+
+    edge->links = g_new(Link *, route->links_count + 1);
+    edge->pair_tier = lh_pair_tier_bit(route);
+    for (uint32_t i = 0; i < route->links_count; i++) {
+        const LhLink link = lh_network_link(s->network, route->links[i]);
+
+        add_link(
+            s, index,
+            link_at(s, route->links[i], link.bandwidth_bytes_per_s, (uint8_t)(1u << link.tier)));
+    }
+    if (route->flow_bandwidth_bytes_per_s > 0)
+        add_link(s, index, link_at(s, key_of_pair(route), route->flow_bandwidth_bytes_per_s, 0));
+}
+
 void
 lh_tree_shares_open(LhTreeShares *s, uint32_t index, const LhGroup *group, uint32_t from,
                     uint32_t to)
 {
-    OpenEdge *edge = &s->edges[index];
     LhRoute route;
 
-    g_assert(edge->links_count == 0);
+    g_assert(s->edges[index].links_count == 0);
     lh_network_collective_route(s->network, (uint32_t)lh_group_member(group, from),
                                 (uint32_t)lh_group_member(group, to), &route);
     lh_network_route_in(s->network, group, &route);
-    find_links(s, edge, &route);
-    for (uint32_t i = 0; i < edge->links_count; i++) {
-        g_array_append_val(edge->links[i]->edges, index);
-        note_change(s, edge->links[i]);
-    }
+    add_links(s, index, &route);
 }
 
 static void
