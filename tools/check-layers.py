@@ -183,7 +183,7 @@ def check_rings(defined, needed):
                               if folder_of(other) == folder_of(path) and other != path}
     for ring in find_rings(edges):
         if len(ring) > CIRCLE_MAX:
-            yield f"src/{ring[0]}.c:1: {len(ring)} files call each other: {' '.join(sorted(ring))}"
+            yield f"src/{min(ring)}.c:1: {len(ring)} files call each other: {' '.join(sorted(ring))}"
 
 
 def read_declarations(source):

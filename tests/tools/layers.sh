@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # tools/check-layers.py finds an include upwards, a call upwards that no include shows, a circle of
-# includes and a folder that it does not know, and nothing where there is none. The sources are made here.
+# includes, four files that call each other, a declaration in another file's header, a README that is
+# wrong and a folder that it does not know, and nothing where there is none. The sources are made here.
 set -euo pipefail
 
 check=$LONGHAUL_SOURCE_DIR/tools/check-layers.py
@@ -24,7 +25,10 @@ put() {
 
 # A tree without a fault: high uses low, and the folders of low use each other.
 plain() {
-    rm -rf "$root"/src/other
+    rm -rf "$root"/src/other "$root"/src/low/ring?.[ch] "$root"/build/*.o
+    put low/README.md 'May use: nothing else; begin with low.h.'
+    put low/deep/README.md 'May use: `low`.'
+    put high/README.md 'May use: `low`.'
     put low/low.h 'int low(void);'
     put low/low.c '#include "low/low.h"' '#include "low/deep/deep.h"' 'int low(void) { return deep(); }'
     put low/deep/deep.h 'int deep(void);'
@@ -75,6 +79,25 @@ put low/deep/deep.h '#pragma once' '#include "low/low.h"' 'int deep(void);'
 sed -i '1i #pragma once' "$root"/src/low/low.h
 expect 'a circle' \
     'src/low/low.h:1: a circle of includes: low/low.h -> low/deep/deep.h -> low/low.h'
+
+# Four files in a circle; three are allowed.
+for i in 1 2 3 4; do
+    put low/ring$i.h "int lh_ring$i(void);"
+    put low/ring$i.c "#include \"low/ring$i.h\"" "int lh_ring$((i % 4 + 1))(void);" \
+        "int lh_ring$i(void) { return lh_ring$((i % 4 + 1))(); }"
+done
+expect 'four files in a circle' \
+    'src/low/ring1.c:1: 4 files call each other: low/ring1 low/ring2 low/ring3 low/ring4'
+
+put low/low.h 'int low(void);' 'int lh_deep(void);'
+put low/deep/deep.c '#include "low/deep/deep.h"' 'int deep(void) { return 1; }' \
+    'int lh_deep(void) { return 1; }'
+expect "a declaration in another file's header" \
+    'src/low/deep/deep.c:1: lh_deep is declared in low/low.h: declare it in low/deep/deep.h'
+
+put high/README.md 'May use: nothing else. Begin with height.h.'
+expect 'a README that is wrong' "src/high/README.md:1: says not 'May use: \`low\`', as layers.txt does
+src/high/README.md:1: there is no height.h here"
 
 mkdir "$root"/src/other
 put other/other.c 'int other(void) { return 1; }'
