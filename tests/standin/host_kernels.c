@@ -6,8 +6,10 @@
  */
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/rows.h"
-#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/attention/rows_of_tensors.h"
 #include "kernels/cuda/pace.h"
+#include "kernels/cuda/rows/elementwise.h"
+#include "kernels/cuda/table.h"
 #include "standin_calls.h"
 #include "standin_private.h"
 

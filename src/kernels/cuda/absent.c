@@ -2,7 +2,9 @@
 /*
  * What stands for the GPU's kernels where there was no nvcc: none of them.
  */
-#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/attention/rows_of_tensors.h"
+#include "kernels/cuda/rows/elementwise.h"
+#include "kernels/cuda/table.h"
 
 #include <stddef.h>
 

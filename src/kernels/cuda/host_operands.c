@@ -154,6 +154,16 @@ lh_cuda_matrix(LhCudaMatrix *to, const LhMatrix *m, uint64_t rows)
 }
 
 bool
+lh_cuda_flat_matrix(LhCudaMatrix *to, const LhCall *call, unsigned operand, uint64_t rows,
+                    uint64_t width)
+{
+    LhMatrix m;
+
+    return call->operands[operand].storage != LH_STORAGE_FP64 &&
+           lh_matrix_flat(&m, call, operand, rows, width) && lh_cuda_matrix(to, &m, rows);
+}
+
+bool
 lh_cuda_matrix_of_rows(LhCudaMatrix *to, const LhRows *rows, LhCudaOffsets *offsets)
 {
     const uint64_t head = rows->dim * (uint64_t)lh_storage_bytes(rows->storage);

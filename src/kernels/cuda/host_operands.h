@@ -22,6 +22,10 @@ LhCudaLine lh_cuda_line(const LhMatrix *m, uint64_t pitch, uint64_t offset);
 /* Rows and columns wherever they lie; false if there are more than 2^31 of either. */
 bool lh_cuda_matrix(LhCudaMatrix *to, const LhMatrix *m, uint64_t rows);
 
+/* The same of an operand that is rows of @width elements; false, too, if it is in fp64. */
+bool lh_cuda_flat_matrix(LhCudaMatrix *to, const LhCall *call, unsigned operand, uint64_t rows,
+                         uint64_t width);
+
 /* The rows of one head and sequence of a tensor; what is a head's, and a sequence's, offset. */
 typedef struct {
     uint64_t sequence, head;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* On a GPU: nothing to do; why says kernels/outside.c. */
-#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/table.h"
 
 static enum lh_status
 run(const LhCall *call, void *stream)

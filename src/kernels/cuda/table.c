@@ -2,7 +2,7 @@
 /*
  * The table of the GPU's kernels, from the list in meson.build.
  */
-#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/table.h"
 
 #define LH_CUDA_KERNEL(id) extern const LhCudaKernel lh_cuda_kernel_##id;
 LH_CUDA_KERNELS

@@ -21,19 +21,5 @@ typedef struct {
 /* Indexed by LhKernelId; NULL: GPUs lack it. */
 extern const LhCudaKernel *const lh_cuda_kernels[LH_KERNELS_COUNT];
 
-/*
- * Enqueues a sum of tensors element by element: in fp32, in the order of @terms, rounded once. The
- * list @terms is borrowed until the return; @sum may be one of them.
- */
-enum lh_status lh_cuda_sum(unsigned char *const *terms, uint32_t count, unsigned char *sum,
-                           uint64_t elements, enum lh_storage storage, void *stream);
-
-/*
- * Merges a normalised block (o, lse), as attention_block writes it, into an accumulator (o, m, l),
- * or begins that one with it (args->first): operands block, acc. So the kernels of others, which
- * know no accumulators, add to one.
- */
-enum lh_status lh_cuda_merge_block(const LhCall *call, void *stream);
-
 /* Whether this program was built with them. */
 bool lh_cuda_present(void);

@@ -2,7 +2,7 @@
 /* Attention forward. What comes of several runs of keys is merged in fp32. */
 #include "runtime/gpu/cudnn_private.h"
 
-#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/attention/rows_of_tensors.h"
 
 /* Rows that see nothing have o = 0 and lse = -inf, which longhaul's own kernel writes to all. */
 static void

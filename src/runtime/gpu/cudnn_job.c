@@ -7,7 +7,7 @@
 #include "runtime/gpu/cudnn_private.h"
 
 #include "base/error.h"
-#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/table.h"
 
 void
 lh_cudnn_fail(LhCudnnJob *j, enum lh_status status, GError *error)

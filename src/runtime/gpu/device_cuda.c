@@ -8,8 +8,9 @@
 #include "base/error.h"
 #include "base/time_units.h"
 #include "base/units.h"
-#include "kernels/cuda/kernels.h"
 #include "kernels/cuda/pace.h"
+#include "kernels/cuda/rows/elementwise.h"
+#include "kernels/cuda/table.h"
 #include "runtime/gpu/arena.h"
 #include "runtime/gpu/cudnn_attention.h"
 

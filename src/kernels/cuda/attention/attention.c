@@ -4,7 +4,7 @@
 #include "kernels/cuda/attention/attention.h"
 
 #include "kernels/cuda/host.h"
-#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/table.h"
 #include "model/attention.h"
 
 #include <stddef.h>

@@ -5,9 +5,9 @@
  */
 #include "kernels/cpu/linear_run.h"
 #include "kernels/cuda/attention/linear_decay.h"
-#include "kernels/cuda/kernels.h"
 #include "kernels/cuda/product/host_product.h"
 #include "kernels/cuda/rows/elementwise.h"
+#include "kernels/cuda/table.h"
 #include "kernels/sizes.h"
 
 #define RUNS(word, scratch)                                                                        \

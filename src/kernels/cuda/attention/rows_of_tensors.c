@@ -4,7 +4,7 @@
 #include "kernels/cuda/attention/rows_of_tensors.h"
 
 #include "kernels/cuda/host_operands.h"
-#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/table.h"
 
 #define RUNS(word) const LhCudaKernel lh_cuda_kernel_##word = { .run = word };
 

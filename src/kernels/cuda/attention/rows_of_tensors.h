@@ -35,6 +35,13 @@ extern "C" {
 
 enum lh_status lh_cuda_combine(const LhCudaCombination *c, void *stream);
 
+/*
+ * Merges a normalised block (o, lse), as attention_block writes it, into an accumulator (o, m, l),
+ * or begins that one with it (args->first): operands block, acc. So the kernels of others, which
+ * know no accumulators, add to one.
+ */
+enum lh_status lh_cuda_merge_block(const LhCall *call, void *stream);
+
 #ifdef __cplusplus
 }
 #endif

@@ -4,8 +4,8 @@
 #include "kernels/cpu/scores_run.h"
 
 #include "kernels/cuda/attention/softmax.h"
-#include "kernels/cuda/kernels.h"
 #include "kernels/cuda/product/host_product.h"
+#include "kernels/cuda/table.h"
 
 #define RUNS(word, scratch)                                                                        \
     const LhCudaKernel lh_cuda_kernel_##word = { .run = word, .scratch_bytes = scratch };

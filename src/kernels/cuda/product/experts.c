@@ -5,67 +5,12 @@
 #include "kernels/cuda/product/experts.h"
 
 #include "kernels/cuda/host_operands.h"
-#include "kernels/cuda/kernels.h"
 #include "kernels/cuda/product/host_route.h"
+#include "kernels/cuda/table.h"
 #include "kernels/layer.h"
-
-/* Grids have no more blocks. */
-#define MOST ((UINT64_C(1) << 31) - 1)
 
 #define RUNS(word, scratch)                                                                        \
     const LhCudaKernel lh_cuda_kernel_##word = { .run = word, .scratch_bytes = scratch };
-
-static bool
-find_matrix(LhCudaMatrix *to, const LhCall *call, unsigned operand, uint64_t rows, uint64_t width)
-{
-    LhMatrix m;
-
-    return call->operands[operand].storage != LH_STORAGE_FP64 &&
-           lh_matrix_flat(&m, call, operand, rows, width) && lh_cuda_matrix(to, &m, rows);
-}
-
-/* ---- orders ---- */
-
-LhCudaSort
-lh_cuda_take_order(LhCudaScratch *s, uint32_t count, uint32_t most)
-{
-    const uint64_t chunks = ((uint64_t)count + LH_CUDA_SORT_CHUNK - 1) / LH_CUDA_SORT_CHUNK;
-    const uint64_t bytes = count * sizeof(uint32_t);
-    LhCudaSort o = { .count = count, .most = most };
-
-    o.keys = lh_cuda_take(s, bytes);
-    o.order = lh_cuda_take(s, bytes);
-    o.spare = lh_cuda_take(s, bytes);
-    o.ranks = lh_cuda_take(s, bytes);
-    o.counts = lh_cuda_take(s, (chunks + 1) * LH_CUDA_SORT_BINS * sizeof(uint32_t));
-    return o;
-}
-
-void
-lh_cuda_take_route(const LhCudaRouteParams *params, LhCudaScratch *scratch, LhCudaRoute *route)
-{
-    *route = (LhCudaRoute){ .experts = params->experts };
-    route->order = lh_cuda_take_order(scratch, (uint32_t)params->choices, params->experts);
-    route->keys = (uint32_t *)(uintptr_t)route->order.keys;
-    if (params->places)
-        route->places = lh_cuda_take(scratch, params->choices * sizeof(uint32_t));
-    if (params->firsts)
-        route->firsts = lh_cuda_take(scratch, (params->experts + UINT64_C(1)) * sizeof(uint64_t));
-}
-
-enum lh_status
-lh_cuda_find_route(const LhCall *call, unsigned operand, const LhCudaRouteParams *params,
-                   LhCudaScratch *scratch, LhCudaRoute *route, void *stream)
-{
-    LhCudaMatrix matrix;
-
-    if (params->choices > MOST ||
-        !find_matrix(&matrix, call, operand, params->choices, LH_ROUTE_NUMBERS))
-        return LH_STATUS_UNSUPPORTED;
-    lh_cuda_take_route(params, scratch, route);
-    route->route = matrix;
-    return lh_cuda_route(route, stream);
-}
 
 /* ---- the choice ---- */
 
@@ -89,9 +34,9 @@ find_choice(const LhCall *call, unsigned logits, unsigned route, LhCudaChoice *c
     *c = (LhCudaChoice){ .count = (uint32_t)a->experts.rows,
                          .experts = a->experts.experts,
                          .choices = a->experts.choices };
-    return is_possible(a) && choices_of(a) <= MOST &&
-           find_matrix(&c->logits, call, logits, a->experts.rows, a->experts.experts) &&
-           find_matrix(&c->route, call, route, choices_of(a), LH_ROUTE_NUMBERS);
+    return is_possible(a) && choices_of(a) <= LH_CUDA_CHOICES_MAX &&
+           lh_cuda_flat_matrix(&c->logits, call, logits, a->experts.rows, a->experts.experts) &&
+           lh_cuda_flat_matrix(&c->route, call, route, choices_of(a), LH_ROUTE_NUMBERS);
 }
 
 static enum lh_status
@@ -108,7 +53,7 @@ route_bwd(const LhCall *call, void *stream)
     LhCudaChoice c;
 
     return find_choice(call, 2, 0, &c) &&
-                   find_matrix(&c.dweights, call, 1, choices_of(call->args), 1)
+                   lh_cuda_flat_matrix(&c.dweights, call, 1, choices_of(call->args), 1)
                ? lh_cuda_choose_bwd(&c, stream)
                : LH_STATUS_UNSUPPORTED;
 }
@@ -150,8 +95,9 @@ prepare(const LhCall *call, unsigned rows, unsigned sorted, LhCudaWay *w, void *
     *w = (LhCudaWay){ .count = (uint32_t)a->experts.rows,
                       .choices = a->experts.choices,
                       .width = (uint32_t)a->experts.width };
-    if (!is_possible(a) || !find_matrix(&w->rows, call, rows, a->experts.rows, a->experts.width) ||
-        !find_matrix(&w->sorted, call, sorted, choices_of(a), a->experts.width))
+    if (!is_possible(a) ||
+        !lh_cuda_flat_matrix(&w->rows, call, rows, a->experts.rows, a->experts.width) ||
+        !lh_cuda_flat_matrix(&w->sorted, call, sorted, choices_of(a), a->experts.width))
         return LH_STATUS_UNSUPPORTED;
     status = lh_cuda_find_route(call, 1, &params, &scratch, &r, stream);
     if (status != LH_STATUS_OK)
@@ -198,8 +144,8 @@ combine_bwd(const LhCall *call, void *stream)
     enum lh_status status;
     LhCudaWay w;
 
-    if (!find_matrix(&result, call, 3, choices_of(a), a->experts.width) ||
-        !find_matrix(&weights, call, 4, choices_of(a), 1))
+    if (!lh_cuda_flat_matrix(&result, call, 3, choices_of(a), a->experts.width) ||
+        !lh_cuda_flat_matrix(&weights, call, 4, choices_of(a), 1))
         return LH_STATUS_UNSUPPORTED;
     status = prepare(call, 2, 0, &w, stream);
     w.result = result;
@@ -225,9 +171,9 @@ find_embedding(const LhCall *call, unsigned table, unsigned rows, LhCudaEmbeddin
                             .rows_count = (uint32_t)a->rows.rows,
                             .width = (uint32_t)a->rows.width,
                             .starts = a->first };
-    return find_matrix(&e->tokens, call, 0, a->rows.rows, 1) &&
-           find_matrix(&e->table, call, table, a->rows.count, a->rows.width) &&
-           find_matrix(&e->rows, call, rows, a->rows.rows, a->rows.width);
+    return lh_cuda_flat_matrix(&e->tokens, call, 0, a->rows.rows, 1) &&
+           lh_cuda_flat_matrix(&e->table, call, table, a->rows.count, a->rows.width) &&
+           lh_cuda_flat_matrix(&e->rows, call, rows, a->rows.rows, a->rows.width);
 }
 
 static enum lh_status

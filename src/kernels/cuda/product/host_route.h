@@ -7,6 +7,9 @@
 #include "kernels/cuda/product/experts.h"
 #include "kernels/cuda/scratch.h"
 
+/* Choices of a call: grids have no more blocks. */
+#define LH_CUDA_CHOICES_MAX ((UINT64_C(1) << 31) - 1)
+
 /* Memory for the order of @count numbers up to @most. */
 LhCudaSort lh_cuda_take_order(LhCudaScratch *s, uint32_t count, uint32_t most);
 

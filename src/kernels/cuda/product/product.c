@@ -4,8 +4,8 @@
 #include "kernels/cuda/product/product.h"
 
 #include "kernels/cuda/host_operands.h"
-#include "kernels/cuda/kernels.h"
 #include "kernels/cuda/product/host_route.h"
+#include "kernels/cuda/table.h"
 #include "kernels/layer.h"
 
 #define ROUTE 3 /* the operand of experts' products that says whose rows are whose */

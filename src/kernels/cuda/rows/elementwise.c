@@ -5,7 +5,7 @@
 
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cuda/host_operands.h"
-#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/table.h"
 #include "kernels/sizes.h"
 
 #include <math.h>

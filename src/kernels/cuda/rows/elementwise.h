@@ -61,6 +61,13 @@ enum lh_status lh_cuda_terms(const LhCudaTerms *t, void *stream);
 /* Raises the clock of the optimizer by a step; @first: it has none yet. */
 enum lh_status lh_cuda_tick(float *clock, bool first, void *stream);
 
+/*
+ * Enqueues a sum of tensors element by element: in fp32, in the order of @terms, rounded once. The
+ * list @terms is borrowed until the return; @sum may be one of them.
+ */
+enum lh_status lh_cuda_sum(unsigned char *const *terms, uint32_t count, unsigned char *sum,
+                           uint64_t elements, enum lh_storage storage, void *stream);
+
 #ifdef __cplusplus
 }
 #endif

@@ -4,21 +4,12 @@
 #include "kernels/cuda/rows/norm.h"
 
 #include "kernels/cuda/host_operands.h"
-#include "kernels/cuda/kernels.h"
 #include "kernels/cuda/scratch.h"
+#include "kernels/cuda/table.h"
 #include "kernels/layer.h"
 
 #define RUNS(word, scratch)                                                                        \
     const LhCudaKernel lh_cuda_kernel_##word = { .run = word, .scratch_bytes = scratch };
-
-static bool
-find_matrix(LhCudaMatrix *to, const LhCall *call, unsigned operand, uint64_t rows, uint64_t width)
-{
-    LhMatrix m;
-
-    return call->operands[operand].storage != LH_STORAGE_FP64 &&
-           lh_matrix_flat(&m, call, operand, rows, width) && lh_cuda_matrix(to, &m, rows);
-}
 
 /* ---- norms ---- */
 
@@ -56,12 +47,14 @@ forward(const LhCall *call, bool centred, bool backward, void *stream)
                      .adds = a->rows.adds,
                      .starts = a->first };
 
-    if (!find_matrix(&n.x, call, X, rows, width) || !find_matrix(&n.w, call, W, 1, weights) ||
-        !find_matrix(&n.y, call, Y, rows, width))
+    if (!lh_cuda_flat_matrix(&n.x, call, X, rows, width) ||
+        !lh_cuda_flat_matrix(&n.w, call, W, 1, weights) ||
+        !lh_cuda_flat_matrix(&n.y, call, Y, rows, width))
         return LH_STATUS_UNSUPPORTED;
     if (!backward)
         return lh_cuda_norm(&n, stream);
-    if (!find_matrix(&n.dx, call, DX, rows, width) || !find_matrix(&n.dw, call, DW, 1, weights))
+    if (!lh_cuda_flat_matrix(&n.dx, call, DX, rows, width) ||
+        !lh_cuda_flat_matrix(&n.dw, call, DW, 1, weights))
         return LH_STATUS_UNSUPPORTED;
     take_norm(a, &scratch, &n);
     return lh_cuda_norm_bwd(&n, stream);
@@ -95,8 +88,8 @@ find_loss(const LhCall *call, LhCudaLoss *l)
                        .columns = (uint32_t)(left < a->rows.width ? left : a->rows.width),
                        .members = (uint32_t)lh_loss_members(a),
                        .starts = a->first };
-    return find_matrix(&l->logits, call, 0, a->rows.rows, a->rows.width) &&
-           find_matrix(&l->tokens, call, 1, a->rows.rows, 1);
+    return lh_cuda_flat_matrix(&l->logits, call, 0, a->rows.rows, a->rows.width) &&
+           lh_cuda_flat_matrix(&l->tokens, call, 1, a->rows.rows, 1);
 }
 
 static enum lh_status
@@ -105,7 +98,7 @@ loss_stats(const LhCall *call, void *stream)
     LhCudaLoss l;
 
     return find_loss(call, &l) &&
-                   find_matrix(&l.numbers, call, 2, call->args->rows.rows, LH_LOSS_STATS)
+                   lh_cuda_flat_matrix(&l.numbers, call, 2, call->args->rows.rows, LH_LOSS_STATS)
                ? lh_cuda_loss_stats(&l, stream)
                : LH_STATUS_UNSUPPORTED;
 }
@@ -124,9 +117,9 @@ loss(const LhCall *call, void *stream)
     LhCudaLoss l;
 
     if (a->rows.tokens == 0 || lh_loss_members(a) == 0 || !find_loss(call, &l) ||
-        !find_matrix(&l.numbers, call, 2, lh_loss_members(a) * rows, LH_LOSS_STATS) ||
-        !find_matrix(&l.dlogits, call, 3, rows, a->rows.width) ||
-        !find_matrix(&l.value, call, 4, 1, 1))
+        !lh_cuda_flat_matrix(&l.numbers, call, 2, lh_loss_members(a) * rows, LH_LOSS_STATS) ||
+        !lh_cuda_flat_matrix(&l.dlogits, call, 3, rows, a->rows.width) ||
+        !lh_cuda_flat_matrix(&l.value, call, 4, 1, 1))
         return LH_STATUS_UNSUPPORTED;
     l.losses = call->scratch;
     l.weight = (float)(1 / (double)a->rows.tokens);

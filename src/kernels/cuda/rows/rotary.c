@@ -4,7 +4,7 @@
 #include "kernels/cuda/rows/rotary.h"
 
 #include "kernels/cuda/host_operands.h"
-#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/table.h"
 
 #include <math.h>
 
@@ -16,15 +16,6 @@ typedef struct {
     unsigned tensors;
     bool moves, silu, back;
 } Operands;
-
-static bool
-find_outside(LhCudaMatrix *to, const LhCall *call, unsigned operand, uint64_t rows, uint64_t width)
-{
-    LhMatrix m;
-
-    return call->operands[operand].storage != LH_STORAGE_FP64 &&
-           lh_matrix_flat(&m, call, operand, rows, width) && lh_cuda_matrix(to, &m, rows);
-}
 
 static void
 find_frequencies(LhCudaTurn *t, double base)
@@ -61,8 +52,8 @@ prepare(const LhCall *call, const Operands *o, unsigned index, LhCudaTurn *t)
         (d % 2 != 0 && a->to_heads.base != 0) || (t->turns && d / 2 > LH_CUDA_FREQUENCIES) ||
         !lh_matrix_by_heads(&m, call, o->by_heads, &of, rows, heads * d) ||
         heads * d / m.slices % d != 0 || !lh_cuda_matrix(&by_heads, &m, rows) ||
-        !find_outside(&outside, call, o->outside, rows, width) ||
-        (t->gradient && !find_outside(&t->forward, call, o->forward, rows, width)))
+        !lh_cuda_flat_matrix(&outside, call, o->outside, rows, width) ||
+        (t->gradient && !lh_cuda_flat_matrix(&t->forward, call, o->forward, rows, width)))
         return false;
     t->member_rows = (uint32_t)m.member_rows;
     t->from = o->back ? by_heads : outside;
