@@ -5,6 +5,15 @@
 #include <math.h>
 
 static void
+check_rate(const LhKernelRate *rate)
+{
+    g_assert(isfinite(rate->rate) && rate->rate > 0);
+    g_assert(isfinite(rate->half_length) && rate->half_length >= 0);
+    g_assert(rate->from.provenance >= LH_PROVENANCE_MEASURED &&
+             rate->from.provenance <= LH_PROVENANCE_ASSUMED);
+}
+
+static void
 check_rates(const LhDevice *device)
 {
     static const uint32_t head_dims[] = { 1, 64, 96, 128, 65536 };
@@ -13,12 +22,8 @@ check_rates(const LhDevice *device)
         for (unsigned i = 0; i < 2 * G_N_ELEMENTS(head_dims); i++) {
             LhKernelRate rate;
 
-            if (!lh_device_rate(device, lh_kernels[k]->name, i % 2 != 0, head_dims[i / 2], &rate))
-                continue;
-            g_assert(isfinite(rate.rate) && rate.rate > 0);
-            g_assert(isfinite(rate.half_length) && rate.half_length >= 0);
-            g_assert(rate.from.provenance >= LH_PROVENANCE_MEASURED &&
-                     rate.from.provenance <= LH_PROVENANCE_ASSUMED);
+            if (lh_device_rate(device, lh_kernels[k]->name, i % 2 != 0, head_dims[i / 2], &rate))
+                check_rate(&rate);
         }
     }
 }

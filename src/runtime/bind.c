@@ -175,6 +175,19 @@ bind_region(LhRunner *rank, LhItem *item, const LhRegion *region)
     return true;
 }
 
+static uint32_t
+list_regions_of_parts(const LhItem *item, const LhRegion **regions)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < item->op.exchange.parts_count; i++) {
+        g_assert(item->parts != NULL);
+        for (uint32_t k = 0; k < item->parts[i].regions_count; k++)
+            regions[count++] = &item->parts[i].regions[k];
+    }
+    return count;
+}
+
 /* Lists every region of the op in its order: the operands of a kernel; the regions of messages; for
  * each tensor of a collective the send region, then the receive region. */
 static uint32_t
@@ -187,10 +200,7 @@ list_regions(const LhItem *item, const LhRegion **regions)
         for (uint32_t i = 0; i < op->compute.regions_count; i++)
             regions[count++] = &op->compute.regions[i];
     } else if (op->kind == LH_OP_EXCHANGE) {
-        for (uint32_t i = 0; i < op->exchange.parts_count; i++) {
-            for (uint32_t k = 0; k < item->parts[i].regions_count; k++)
-                regions[count++] = &item->parts[i].regions[k];
-        }
+        count = list_regions_of_parts(item, regions);
     } else {
         for (uint32_t i = 0; i < op->collective.tensors_count; i++) {
             regions[count++] = &op->collective.send[i];

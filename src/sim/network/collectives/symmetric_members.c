@@ -56,7 +56,7 @@ find_likes(const LhSymmetryGroups *fold, const LhGroup *group, LhSymmetricMember
     const uint32_t size = (uint32_t)lh_group_size(group);
     bool any = false;
 
-    likes->stands = g_new(uint32_t, size);
+    likes->stands = g_new0(uint32_t, size);
     likes->shifted = g_new0(uint32_t, size);
     likes->shifts = fold->of.shifts / fold->kept;
     for (uint32_t i = 0; i < size; i++) {
