@@ -157,7 +157,8 @@ def prepare(tree):
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, tree / name)
     for args in (["meson", "setup", "build", "--buildtype=plain", "-Doptimization=1",
-                  "-Dsimgrid=disabled", "-Dmpi=disabled", "-Dtests=enabled"],
+                  "-Dsimgrid=disabled", "-Dmpi=disabled", "-Dcuda=disabled", "-Dnccl=disabled",
+                  "-Dtests=enabled"],
                  ["ninja", "-C", "build"] + TARGETS + TESTS):
         good, output = command(args, tree)
         if not good:
