@@ -226,7 +226,7 @@ lh_help_json(const LhCommand *command, const LhStamp *stamp, GString *out)
 {
     g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
 
-    lh_stamp_json(w, "longhaul.help/1", stamp, NULL);
+    lh_document_begin(w, "longhaul.help/1", stamp, NULL, false);
     lh_jsonw_array_begin(w, "commands");
     for (guint i = 0; lh_commands[i] != NULL; i++) {
         if (command == NULL || command == lh_commands[i])

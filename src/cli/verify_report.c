@@ -250,10 +250,10 @@ print_verify_json(const LhCommandLine *line, const LhVerifyReport *report, GStri
     g_autofree char *passes = describe_passes(report->passes);
     g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
     g_autoptr(LhTable) table = make_table(report, false);
-    const LhStamp stamp = lh_command_stamp(line);
+    LhStamp stamp = lh_command_stamp(line);
 
-    lh_stamp_json(w, "longhaul.verdict/1", &stamp, NULL);
-    lh_notes_json(w, report->model);
+    stamp.model = report->model;
+    lh_document_begin(w, "longhaul.verdict/1", &stamp, NULL, false);
     lh_jsonw_bool(w, "proven", lh_verify_report_all_proven(report));
     lh_jsonw_string(w, "passes", passes);
     lh_table_json(table, w, "results");

@@ -82,6 +82,11 @@ lh_field_expected(const LhField *field)
         [LH_FIELD_UINTS] = "an array of non-negative integers",
         [LH_FIELD_DOUBLES] = "an array of numbers",
         [LH_FIELD_STRINGS] = "an array of strings",
+        [LH_FIELD_WIDE] = "an integer",
+        [LH_FIELD_COUNTS] = "an object of non-negative integers",
+        [LH_FIELD_POINTER] = "an object",
+        [LH_FIELD_POINTERS] = "an array of objects",
+        [LH_FIELD_MEMBERS] = "an object",
     };
 
     if (field->type == LH_FIELD_UNIT)

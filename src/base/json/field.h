@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tables of fields: what a struct takes from a file or a command line. The same table decodes the
- * file (json.h), reads options, words every error and prints the format's JSON Schema, so these
- * cannot disagree.
+ * Tables of fields: what a struct takes from a file or a command line, and writes to one. The same
+ * table decodes the file (json_decode.h), writes it (json_encode.h), reads options, words every
+ * error and prints the format's JSON Schema, so these cannot disagree.
  */
 #pragma once
 
@@ -28,15 +28,28 @@ typedef enum {
     LH_FIELD_STRINGS, /* GPtrArray * of char *, owned */
     LH_FIELD_LATER,   /* LhFieldLater: an array like ARRAY that is decoded one element at a time */
     LH_FIELD_VALUES,  /* likewise, of values that the first of `fields` takes */
+    /* These are written, and not read: */
+    LH_FIELD_WIDE,     /* LhWide; an exact sum */
+    LH_FIELD_COUNTS,   /* uint64_t[], of each of `choices`: an object of those that are not 0 */
+    LH_FIELD_POINTER,  /* a pointer to a struct that `fields` write */
+    LH_FIELD_POINTERS, /* GPtrArray * of such pointers */
+    LH_FIELD_MEMBERS, /* GArray * of LhFieldMember: an object whose members no table lists; owned */
 } LhFieldType;
+
+/* What an UINT, or an INT or WIDE, holds of which there is nothing; likewise NULL, a CHOICE below 0
+ * and a DOUBLE that is not finite. */
+#define LH_FIELD_NO_UINT UINT64_MAX
+#define LH_FIELD_NO_INT INT64_MIN
 
 typedef enum {
     LH_FIELD_REQUIRED = 1 << 0,
-    LH_FIELD_OR_NULL = 1 << 1, /* JSON null counts as absent (Hugging Face writes it) */
+    LH_FIELD_OR_NULL = 1 << 1, /* JSON null counts as absent (Hugging Face writes it); with REQUIRED
+                                  it is written where there is nothing */
     LH_FIELD_OR_ONE = 1 << 2,  /* STRINGS: a string alone is a list of one */
     LH_FIELD_SECONDS = 1 << 3, /* UNIT of TIME, on a command line: a number alone is seconds */
     LH_FIELD_WRITTEN = 1 << 4, /* STRING: the path of a file that is written */
     LH_FIELD_UPDATED = 1 << 5, /* likewise, and gone on with, if it is there */
+    LH_FIELD_PICOSECONDS = 1 << 6, /* UINT, INT, WIDE, UINTS, COUNTS: written as exact seconds */
 } LhFieldFlags;
 
 /* An array of a file, most of which is its elements: the reader decodes them one after another with
@@ -58,12 +71,16 @@ struct _LhField {
     double min;                 /* inclusive bounds for numbers and units, in base units (TIME: */
     double max;                 /* seconds); STRING: lengths; arrays: element counts. Both 0: none;
                                    max below min: no upper bound */
-    const char *const *choices; /* LH_FIELD_CHOICE: NULL-terminated */
+    const char *const *choices; /* CHOICE, COUNTS; STRING: all it can be; NULL-terminated */
     const LhField *fields;      /* LH_FIELD_OBJECT, ARRAY, LATER, VALUES */
     size_t element_size;        /* LH_FIELD_ARRAY, LATER; VALUES: of the struct of that field */
     void (*element_init)(void *e); /* likewise: sets an element's defaults; NULL: all zero */
-    const char *description;       /* one sentence, for the schema */
-    const char *placeholder;       /* of its value in a command's help, "FILE"; NULL: by its type */
+    /* What is written follows from the struct @of: sets @value, which is zero and has the size of
+     * the type's (OBJECT: element_size). The writer frees what is in it as lh_json_clear() does.
+     * NULL: the value at `offset`. */
+    void (*derive)(const void *of, void *value);
+    const char *description; /* one sentence, for the schema */
+    const char *placeholder; /* of its value in a command's help, "FILE"; NULL: by its type */
     /* What a STRING or STRINGS names, for completion: "files", or as `longhaul list` calls it
      * ("models", which files stand for, too). NULL: nothing. */
     const char *names;
@@ -72,6 +89,32 @@ struct _LhField {
      * else. NULL: nothing, or it does. */
     const char *absent;
 };
+
+/* A member of MEMBERS: a field, whose offset is 0, and what it has; owned. */
+typedef struct {
+    LhField field;
+    union {
+        bool flag;
+        uint64_t number;
+        char *string;
+        GPtrArray *strings;
+        GArray *uints;
+    } value;
+} LhFieldMember;
+
+/*
+ * A row of a table that is written: @member of the struct @of as @key. @when: ALWAYS, OR_NULL (null
+ * where there is nothing) or IF_ANY (left out then). Behind it, what else the row has: .description
+ * = "..." and so on.
+ */
+#define LH_FIELD_ROW(kind, of, member, key, when, ...)                                             \
+    {                                                                                              \
+        .name = key, .type = LH_FIELD_##kind, .offset = offsetof(of, member),                      \
+        .flags = LH_FIELD_WHEN_##when, __VA_ARGS__                                                 \
+    }
+#define LH_FIELD_WHEN_ALWAYS LH_FIELD_REQUIRED
+#define LH_FIELD_WHEN_OR_NULL (LH_FIELD_REQUIRED | LH_FIELD_OR_NULL)
+#define LH_FIELD_WHEN_IF_ANY 0
 
 /* Whether @value is within the field's bounds, in the unit of these. */
 bool lh_field_allows(const LhField *field, double value);

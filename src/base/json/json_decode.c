@@ -200,6 +200,8 @@ decode_member(LhJsonDecoder *d, gsize item, const LhField *field, void *out)
 
     if (lh_json_is_null(d, item) && (field->flags & LH_FIELD_OR_NULL) != 0)
         return true;
+    if (field->derive != NULL) /* it follows from the others */
+        return true;
     g_string_append_printf(d->path, "%s%s", path_length > 0 ? "." : "", field->name);
     if (!decode_funcs[field->type](d, item, field, (char *)out + field->offset))
         return false;
@@ -207,7 +209,7 @@ decode_member(LhJsonDecoder *d, gsize item, const LhField *field, void *out)
     return true;
 }
 
-/* Whether @object has a value for @field. */
+/* Whether @object has the member @field. */
 static bool
 has_member(const LhJsonDecoder *d, gsize object, const LhField *field)
 {
@@ -217,7 +219,7 @@ has_member(const LhJsonDecoder *d, gsize object, const LhField *field)
 
     while (more && !lh_json_is(text, item.key, field->name))
         more = lh_json_next(text, &item);
-    return more && !(lh_json_is_null(d, item.value) && (field->flags & LH_FIELD_OR_NULL) != 0);
+    return more;
 }
 
 static bool
@@ -347,12 +349,26 @@ clear_array(const LhField *fields, GArray **array)
     g_clear_pointer(array, g_array_unref);
 }
 
+static void
+clear_members(GArray **members)
+{
+    for (guint i = 0; *members != NULL && i < (*members)->len; i++) {
+        LhFieldMember *member = &g_array_index(*members, LhFieldMember, i);
+        const LhField own[] = { member->field, { .name = NULL } };
+
+        lh_json_clear(own, &member->value);
+    }
+    g_clear_pointer(members, g_array_unref);
+}
+
 void
 lh_json_clear(const LhField *fields, void *out)
 {
     for (const LhField *f = fields; f->name != NULL; f++) {
         void *value = (char *)out + f->offset;
 
+        if (f->derive != NULL)
+            continue;
         switch (f->type) {
         case LH_FIELD_STRING:
             g_clear_pointer((char **)value, g_free);
@@ -366,6 +382,9 @@ lh_json_clear(const LhField *fields, void *out)
             break;
         case LH_FIELD_ARRAY:
             clear_array(f->fields, value);
+            break;
+        case LH_FIELD_MEMBERS:
+            clear_members(value);
             break;
         case LH_FIELD_OBJECT:
             lh_json_clear(f->fields, value);

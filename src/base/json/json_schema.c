@@ -41,10 +41,18 @@ write_bounds(LhJsonWriter *w, const LhField *field, const char *low, const char 
         lh_jsonw_double(w, high, field->max);
 }
 
+static const char *
+type_of_number(const LhField *field)
+{
+    const bool whole = (field->flags & LH_FIELD_PICOSECONDS) == 0;
+
+    return whole && field->type != LH_FIELD_DOUBLE ? "integer" : "number";
+}
+
 static void
 write_number(LhJsonWriter *w, const LhField *field)
 {
-    write_types(w, field->type == LH_FIELD_DOUBLE ? "number" : "integer", NULL, field->flags);
+    write_types(w, type_of_number(field), NULL, field->flags);
     write_bounds(w, field, "minimum", "maximum");
     if (field->type == LH_FIELD_UINT && field->min == 0 && field->max == 0)
         lh_jsonw_uint(w, "minimum", 0);
@@ -84,7 +92,7 @@ write_array(LhJsonWriter *w, const LhField *field)
     write_bounds(w, field, "minItems", "maxItems");
     lh_jsonw_object_begin(w, "items");
     if (field->type == LH_FIELD_UINTS) {
-        lh_jsonw_string(w, "type", "integer");
+        lh_jsonw_string(w, "type", type_of_number(field));
         lh_jsonw_uint(w, "minimum", 0);
     } else if (field->type == LH_FIELD_DOUBLES) {
         lh_jsonw_string(w, "type", "number");
@@ -99,19 +107,51 @@ write_array(LhJsonWriter *w, const LhField *field)
     lh_jsonw_object_end(w);
 }
 
+static void
+write_string(LhJsonWriter *w, const LhField *field)
+{
+    if (field->choices != NULL) {
+        write_choices(w, field);
+        return;
+    }
+    write_types(w, "string", NULL, field->flags);
+    write_bounds(w, field, "minLength", "maxLength");
+}
+
+static void
+write_counts(LhJsonWriter *w, const LhField *field)
+{
+    write_types(w, "object", NULL, field->flags);
+    lh_jsonw_bool(w, "additionalProperties", false);
+    lh_jsonw_object_begin(w, "properties");
+    for (const char *const *c = field->choices; *c != NULL; c++) {
+        lh_jsonw_object_begin(w, *c);
+        lh_jsonw_string(w, "type", type_of_number(field));
+        lh_jsonw_uint(w, "minimum", 0);
+        lh_jsonw_object_end(w);
+    }
+    lh_jsonw_object_end(w);
+}
+
 /* The keywords that say which values @field takes. */
 static void
 write_value(LhJsonWriter *w, const LhField *field)
 {
     switch (field->type) {
     case LH_FIELD_STRING:
-        write_types(w, "string", NULL, field->flags);
-        write_bounds(w, field, "minLength", "maxLength");
+        write_string(w, field);
+        break;
+    case LH_FIELD_COUNTS:
+        write_counts(w, field);
         break;
     case LH_FIELD_UINT:
     case LH_FIELD_INT:
+    case LH_FIELD_WIDE:
     case LH_FIELD_DOUBLE:
         write_number(w, field);
+        break;
+    case LH_FIELD_MEMBERS:
+        write_types(w, "object", NULL, field->flags);
         break;
     case LH_FIELD_BOOL:
         write_types(w, "boolean", NULL, field->flags);
@@ -123,6 +163,7 @@ write_value(LhJsonWriter *w, const LhField *field)
         write_choices(w, field);
         break;
     case LH_FIELD_OBJECT:
+    case LH_FIELD_POINTER:
         write_types(w, "object", NULL, field->flags);
         write_object(w, field->fields);
         break;
@@ -132,6 +173,7 @@ write_value(LhJsonWriter *w, const LhField *field)
     case LH_FIELD_STRINGS:
     case LH_FIELD_LATER:
     case LH_FIELD_VALUES:
+    case LH_FIELD_POINTERS:
         write_array(w, field);
         break;
     }

@@ -472,7 +472,7 @@ print_list_json(const LhCommandLine *line, const LhTable *table, GString *out)
     g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
     const LhStamp stamp = lh_command_stamp(line);
 
-    lh_stamp_json(w, "longhaul.list/1", &stamp, NULL);
+    lh_document_begin(w, "longhaul.list/1", &stamp, NULL, false);
     lh_table_json(table, w, "entries");
     lh_jsonw_object_end(w);
 }

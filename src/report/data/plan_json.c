@@ -3,7 +3,7 @@
 #include "report/data/plan_json.h"
 
 #include "compare/error_bar.h"
-#include "report/data/query_stamp.h"
+#include "report/data/document.h"
 #include "report/data/relief_json.h"
 #include "report/data/result_values.h"
 
@@ -270,8 +270,7 @@ lh_plan_json(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhPlanW
     LhStamp of_all = *stamp;
 
     of_all.inputs = inputs;
-    lh_stamp_json(w, PLAN_SCHEMA, &of_all, first->space->setup);
-    lh_query_stamp_json(w, stamp);
+    lh_document_begin(w, PLAN_SCHEMA, &of_all, first->space->setup, true);
     lh_jsonw_string(w, "query_sha256", answer->query_sha256);
     lh_jsonw_string(w, "model", first->space->setup->model->name);
     lh_jsonw_string(w, "framework", first->space->frameworks);

@@ -6,88 +6,11 @@
 #include "report/data/result_json.h"
 
 #include "report/data/constants.h"
-#include "report/data/query_stamp.h"
+#include "report/data/document.h"
 
 #include "compare/totals.h"
-#include "config.h"
-#include "report/data/notes.h"
 #include "report/data/relief_json.h"
 #include "report/data/result_values.h"
-
-#include <stdlib.h>
-
-/* --- the stamp ----------------------------------------------------------------------------------
- */
-
-/* Results carry no clock time, so that equal runs are equal bytes; SOURCE_DATE_EPOCH asks for one.
- */
-static void
-write_date(LhJsonWriter *w)
-{
-    const char *epoch = g_getenv("SOURCE_DATE_EPOCH");
-    g_autoptr(GDateTime) date = NULL;
-    g_autofree char *text = NULL;
-    gint64 seconds;
-
-    if (epoch == NULL || !g_ascii_string_to_signed(epoch, 10, 0, G_MAXINT32, &seconds, NULL))
-        return;
-    date = g_date_time_new_from_unix_utc(seconds);
-    text = g_date_time_format(date, "%Y-%m-%dT%H:%M:%SZ");
-    lh_jsonw_string(w, "date", text);
-}
-
-void
-lh_notes_json(LhJsonWriter *w, const LhModel *model)
-{
-    if (model == NULL || model->notes == NULL || model->notes->len == 0)
-        return;
-    lh_jsonw_array_begin(w, "notes");
-    for (guint i = 0; i < model->notes->len; i++)
-        lh_jsonw_string(w, NULL, g_ptr_array_index(model->notes, i));
-    lh_jsonw_array_end(w);
-}
-
-/* "link_notes", likewise. */
-static void
-write_link_notes(LhJsonWriter *w, const LhSetup *setup)
-{
-    g_autoptr(GPtrArray) notes = lh_link_notes(setup);
-
-    if (notes->len == 0)
-        return;
-    lh_jsonw_array_begin(w, "link_notes");
-    for (guint i = 0; i < notes->len; i++)
-        lh_jsonw_string(w, NULL, g_ptr_array_index(notes, i));
-    lh_jsonw_array_end(w);
-}
-
-void
-lh_stamp_json(LhJsonWriter *w, const char *schema, const LhStamp *stamp, const LhSetup *setup)
-{
-    lh_jsonw_object_begin(w, NULL);
-    lh_jsonw_string(w, "schema", schema);
-    lh_jsonw_object_begin(w, "tool");
-    lh_jsonw_string(w, "name", "longhaul");
-    lh_jsonw_string(w, "version", LH_VERSION);
-    lh_jsonw_object_end(w);
-    write_date(w);
-    lh_jsonw_array_begin(w, "argv");
-    lh_jsonw_string(w, NULL, "longhaul");
-    for (guint i = 1; stamp->argv[0] != NULL && stamp->argv[i] != NULL; i++)
-        lh_jsonw_string(w, NULL, stamp->argv[i]);
-    lh_jsonw_array_end(w);
-    if (stamp->inputs != NULL)
-        lh_inputs_json(w, stamp, stamp->inputs);
-    else
-        lh_inputs_json(w, stamp, setup != NULL ? setup->inputs : NULL);
-    if (setup != NULL) {
-        g_autofree char *seed = g_strdup_printf("%" G_GUINT64_FORMAT, setup->scenario->seed);
-
-        lh_jsonw_string(w, "seed", seed); /* as text: many readers hold numbers as doubles */
-        lh_notes_json(w, setup->model);
-        write_link_notes(w, setup);
-    }
-}
 
 /* --- the case -----------------------------------------------------------------------------------
  */
@@ -462,8 +385,7 @@ lh_result_json(const LhSetup *setup, const LhComparison *c, const LhStamp *stamp
     g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
     const LhCompareRow *first = g_ptr_array_index(c->rows, 0);
 
-    lh_stamp_json(w, LH_RESULT_SCHEMA, stamp, setup);
-    lh_query_stamp_json(w, stamp);
+    lh_document_begin(w, LH_RESULT_SCHEMA, stamp, setup, true);
     write_case(w, setup);
     lh_jsonw_string(w, "winner", c->fit_count > 0 ? first->name : NULL);
     lh_jsonw_uint(w, "left_out", setup->left_out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/data/sweep_values.h"
 
-#include "report/data/query_stamp.h"
+#include "report/data/document.h"
 #include "report/data/result_values.h"
 
 #include <math.h>
@@ -321,8 +321,7 @@ lh_sweep_json(const LhSweep *sweep, const LhStamp *stamp, GString *out)
     Json json = { w, is_text };
 
     find_texts(sweep, is_text);
-    lh_stamp_json(w, LH_SWEEP_SCHEMA, stamp, sweep->setup);
-    lh_query_stamp_json(w, stamp);
+    lh_document_begin(w, LH_SWEEP_SCHEMA, stamp, sweep->setup, true);
     lh_jsonw_string(w, "query_sha256", sweep->query_sha256);
     lh_jsonw_bool(w, "interrupted", sweep->interrupted);
     write_axes(w, sweep);

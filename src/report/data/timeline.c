@@ -229,7 +229,7 @@ write_json(const LhTimeline *timeline, const LhTimelineOf *of, GString *out)
 {
     g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
 
-    lh_stamp_json(w, "longhaul.timeline/1", of->stamp, of->setup);
+    lh_document_begin(w, "longhaul.timeline/1", of->stamp, of->setup, false);
     lh_jsonw_string(w, "schedule", of->name);
     lh_jsonw_array_begin(w, "ops");
     for (guint i = 0; i < timeline->records->len; i++)

@@ -5,7 +5,7 @@
 #include "base/files/file_input.h"
 #include "base/json/json.h"
 #include "report/data/describe_options.h"
-#include "report/data/query_stamp.h"
+#include "report/data/document.h"
 
 #include <math.h>
 
@@ -182,8 +182,7 @@ lh_validate_json(const LhSetup *setup, const LhValidated *validated, const LhVal
 {
     g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
 
-    lh_stamp_json(w, VALIDATION_SCHEMA, stamp, setup);
-    lh_query_stamp_json(w, stamp);
+    lh_document_begin(w, VALIDATION_SCHEMA, stamp, setup, true);
     lh_jsonw_string(w, "provenance", "measured");
     lh_jsonw_double(w, "tolerance", tolerance);
     lh_jsonw_string(w, "backend", params->backend->name);

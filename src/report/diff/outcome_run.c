@@ -11,7 +11,7 @@
 /* --- what a result is ---------------------------------------------------------------------------
  */
 
-/* What is computed with of the case; all of it is compared as query_stamp.h says. */
+/* What is computed with of the case; all of it is compared as document.c says. */
 typedef struct {
     uint64_t ranks;
 } CaseOf;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/diff/question.h"
 
-#include "report/data/query_stamp.h"
+#include "scenario/scenario.h"
+#include "scenario/scenario_fields.h"
 #include "scenario/setting.h"
 
 #include <string.h>

@@ -6,6 +6,9 @@
 
 #include "base/json/json.h"
 
+/* What the name of a file's digest begins with; behind it stands what it is the file of. */
+#define LH_DIGEST_OF "SHA-256 of "
+
 /* One thing that was asked. */
 typedef struct {
     char *name;    /* owned: a field's, "--top" of an option, "SHA-256 of model" of a file */

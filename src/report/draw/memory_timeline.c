@@ -39,7 +39,7 @@ lh_memory_timeline_new(const char *path, const LhMemoryTimelineOf *of, GError **
         return timeline;
     }
     timeline->json = lh_jsonw_new(timeline->text, false);
-    lh_stamp_json(timeline->json, "longhaul.memory-timeline/1", of->stamp, of->setup);
+    lh_document_begin(timeline->json, "longhaul.memory-timeline/1", of->stamp, of->setup, false);
     lh_jsonw_string(timeline->json, "schedule", of->schedule);
     lh_jsonw_array_begin(timeline->json, "records");
     return timeline;

@@ -26,7 +26,7 @@ begin_events(const LhTraceOf *of, GString *out)
 
     g_string_append(out, "{\"displayTimeUnit\":\"ns\",\"otherData\":");
     w = lh_jsonw_new(out, true);
-    lh_stamp_json(w, TRACE_SCHEMA, of->stamp, of->setup);
+    lh_document_begin(w, TRACE_SCHEMA, of->stamp, of->setup, false);
     lh_jsonw_string(w, "schedule", of->name);
     end_object(w, out);
     g_string_append(out, ",\"traceEvents\":[");

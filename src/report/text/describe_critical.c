@@ -2,7 +2,7 @@
 #include "report/text/describe_critical.h"
 
 #include "report/base/text.h"
-#include "report/data/query_stamp.h"
+#include "report/data/document.h"
 #include "report/data/result_values.h"
 #include "report/text/number_cells.h"
 
@@ -506,8 +506,7 @@ lh_critical_json(const LhSetup *setup, const LhCompareRow *row, const LhCritical
     g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
     g_autoptr(LhRecord) values = lh_case_values(setup);
 
-    lh_stamp_json(w, "longhaul.path/1", stamp, setup);
-    lh_query_stamp_json(w, stamp);
+    lh_document_begin(w, "longhaul.path/1", stamp, setup, true);
     lh_jsonw_object_begin(w, "case");
     lh_record_json(values, w);
     lh_jsonw_object_end(w);

@@ -3,7 +3,7 @@
 
 #include "base/escape.h"
 #include "report/base/text.h"
-#include "report/data/query_stamp.h"
+#include "report/data/document.h"
 #include "report/diff/question.h"
 
 #include <math.h>
@@ -495,7 +495,7 @@ lh_diff_json(const LhDiff *diff, const LhStamp *stamp, GString *out)
     g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
     g_autoptr(GPtrArray) names = lh_diff_names(diff);
 
-    lh_stamp_json(w, "longhaul.diff/1", stamp, NULL);
+    lh_document_begin(w, "longhaul.diff/1", stamp, NULL, false);
     write_side(w, "a", diff->a);
     write_side(w, "b", diff->b);
     write_case_changes(w, diff);

@@ -5,8 +5,8 @@
 #include "base/escape.h"
 #include "report/base/text.h"
 #include "report/data/describe_options.h"
+#include "report/data/document.h"
 #include "report/data/notes.h"
-#include "report/data/query_stamp.h"
 #include "report/text/describe.h"
 #include "report/text/describe_critical.h"
 #include "report/text/number_cells.h"
@@ -302,8 +302,7 @@ lh_run_json(const LhSetup *setup, const LhExecuted *executed, const LhExecutePar
 {
     g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
 
-    lh_stamp_json(w, "longhaul.run/1", stamp, setup);
-    lh_query_stamp_json(w, stamp);
+    lh_document_begin(w, "longhaul.run/1", stamp, setup, true);
     lh_jsonw_string(w, "provenance", "measured");
     lh_jsonw_string(w, "schedule", executed->program->name);
     lh_jsonw_string(w, "backend", params->backend->name);

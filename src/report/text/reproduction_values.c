@@ -292,7 +292,7 @@ lh_reproduction_json(const GPtrArray *tables, const GArray *checklist, const LhS
 {
     g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
 
-    lh_stamp_json(w, "longhaul.reproduction/1", stamp, NULL);
+    lh_document_begin(w, "longhaul.reproduction/1", stamp, NULL, false);
     lh_jsonw_bool(w, "within", lh_reproduced_within(tables));
     lh_jsonw_array_begin(w, "tables");
     for (guint i = 0; i < tables->len; i++)

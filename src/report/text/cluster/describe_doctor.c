@@ -42,35 +42,84 @@ lh_describe_backends(const LhDoctor *doctor)
     return table;
 }
 
+/* ---- as JSON ---- */
+
+/* NULL for an empty one. */
+static void
+derive_text(const char *text, void *value)
+{
+    *(char **)value = text[0] != '\0' ? g_strdup(text) : NULL;
+}
+
+static void
+derive_found(const void *of, void *value)
+{
+    derive_text(((const LhDoctorRow *)of)->found, value);
+}
+
+static void
+derive_advice(const void *of, void *value)
+{
+    derive_text(((const LhDoctorRow *)of)->advice, value);
+}
+
+static const LhField part_fields[] = {
+    LH_FIELD_ROW(STRING, LhDoctorRow, part, "part", ALWAYS,
+                 .description = "What it is about; there may be several rows of one."),
+    LH_FIELD_ROW(CHOICE, LhDoctorRow, health, "state", ALWAYS, .choices = lh_health_names),
+    LH_FIELD_ROW(STRING, LhDoctorRow, found, "found", OR_NULL, .derive = derive_found,
+                 .description = "Versions, rates, files, as text for people."),
+    LH_FIELD_ROW(STRING, LhDoctorRow, advice, "advice", OR_NULL, .derive = derive_advice,
+                 .description = "Why it does not work, and what to do."),
+    { .name = NULL },
+};
+
+static void
+derive_backend(const void *of, void *value)
+{
+    derive_text(((const LhDoctorBackend *)of)->backend->name, value);
+}
+
+static void
+derive_why(const void *of, void *value)
+{
+    derive_text(((const LhDoctorBackend *)of)->why, value);
+}
+
+static const LhField backend_fields[] = {
+    LH_FIELD_ROW(STRING, LhDoctorBackend, backend, "backend", ALWAYS, .derive = derive_backend),
+    LH_FIELD_ROW(BOOL, LhDoctorBackend, works, "works", ALWAYS, .description = NULL),
+    LH_FIELD_ROW(STRING, LhDoctorBackend, why, "why", OR_NULL, .derive = derive_why,
+                 .description = "Why it does not."),
+    { .name = NULL },
+};
+
+typedef struct {
+    LhDocumentHead head;
+    bool ok;
+    const GArray *parts, *backends; /* borrowed */
+} Document;
+
+static const char *const document_schema[] = { "longhaul.doctor/1", NULL };
+
+const LhField lh_doctor_fields[] = {
+    LH_DOCUMENT_HEAD(Document, head, document_schema),
+    LH_FIELD_ROW(BOOL, Document, ok, "ok", ALWAYS,
+                 .description = "Whether the backend that was asked for works."),
+    LH_FIELD_ROW(ARRAY, Document, parts, "parts", ALWAYS, .fields = part_fields,
+                 .element_size = sizeof(LhDoctorRow)),
+    LH_FIELD_ROW(ARRAY, Document, backends, "backends", ALWAYS, .fields = backend_fields,
+                 .element_size = sizeof(LhDoctorBackend)),
+    { .name = NULL },
+};
+
 void
 lh_doctor_json(const LhDoctor *doctor, bool ok, const LhStamp *stamp, GString *out)
 {
-    g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
+    g_auto(LhDocumentHead) head = lh_document_head(document_schema[0], stamp, NULL);
+    const Document document = {
+        .head = head, .ok = ok, .parts = doctor->rows, .backends = doctor->backends
+    };
 
-    lh_stamp_json(w, "longhaul.doctor/1", stamp, NULL);
-    lh_jsonw_bool(w, "ok", ok);
-    lh_jsonw_array_begin(w, "parts");
-    for (guint i = 0; i < doctor->rows->len; i++) {
-        const LhDoctorRow *row = &g_array_index(doctor->rows, LhDoctorRow, i);
-
-        lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_string(w, "part", row->part);
-        lh_jsonw_string(w, "state", lh_health_names[row->health]);
-        lh_jsonw_string(w, "found", row->found[0] != '\0' ? row->found : NULL);
-        lh_jsonw_string(w, "advice", row->advice[0] != '\0' ? row->advice : NULL);
-        lh_jsonw_object_end(w);
-    }
-    lh_jsonw_array_end(w);
-    lh_jsonw_array_begin(w, "backends");
-    for (guint i = 0; i < doctor->backends->len; i++) {
-        const LhDoctorBackend *row = &g_array_index(doctor->backends, LhDoctorBackend, i);
-
-        lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_string(w, "backend", row->backend->name);
-        lh_jsonw_bool(w, "works", row->works);
-        lh_jsonw_string(w, "why", row->works ? NULL : row->why);
-        lh_jsonw_object_end(w);
-    }
-    lh_jsonw_array_end(w);
-    lh_jsonw_object_end(w);
+    lh_json_encode_text(lh_doctor_fields, &document, out);
 }

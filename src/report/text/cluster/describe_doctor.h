@@ -10,5 +10,8 @@
 LhTable *lh_describe_machine_parts(const LhDoctor *doctor);
 LhTable *lh_describe_backends(const LhDoctor *doctor);
 
+/* Of the document. */
+extern const LhField lh_doctor_fields[];
+
 /* Appends the document of `longhaul doctor`; @ok: whether what was asked for works. */
 void lh_doctor_json(const LhDoctor *doctor, bool ok, const LhStamp *stamp, GString *out);

@@ -349,7 +349,7 @@ lh_imported_json(const LhImported *imported, const LhStamp *stamp, GString *out)
     LhJsonWriter *w = lh_jsonw_new(out, false);
     const GPtrArray *notes = imported->match->notes;
 
-    lh_stamp_json(w, "longhaul.import/1", stamp, imported->setup);
+    lh_document_begin(w, "longhaul.import/1", stamp, imported->setup, false);
     lh_jsonw_string(w, "schedule", imported->program->name);
     lh_jsonw_uint(w, "ranks_seen", imported->match->ranks);
     lh_jsonw_uint(w, "steps", imported->match->steps);

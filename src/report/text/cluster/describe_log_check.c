@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/escape.h"
 #include "report/base/text.h"
-#include "report/data/query_stamp.h"
+#include "report/data/document.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -481,8 +481,7 @@ lh_log_check_json(const LhLogCheck *held, const LhStamp *stamp, GString *out)
     LhStamp with_logs = *stamp;
 
     with_logs.inputs = inputs;
-    lh_stamp_json(w, "longhaul.collective/1", &with_logs, NULL);
-    lh_query_stamp_json(w, stamp);
+    lh_document_begin(w, "longhaul.collective/1", &with_logs, NULL, true);
     lh_jsonw_array_begin(w, "runs");
     for (guint i = 0; i < held->runs->len; i++)
         write_held_run(w, run_at(held, i));

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writing of C structs as JSON objects by the tables of fields that read them.
+ */
+#pragma once
+
+#include "base/json/field.h"
+#include "base/json/json_writer.h"
+
+/*
+ * Writes @of as an object, its members in the order of @fields. @key is as lh_jsonw_object_begin()
+ * has it. A member of which there is nothing (LH_FIELD_NO_UINT and its like, NAN, NULL) is null
+ * with LH_FIELD_OR_NULL, and left out otherwise. One that is neither required nor may be null is
+ * left out as well if it is what a reader takes in its absence: as in @usual, a struct like @of
+ * with the presets (NULL: zero).
+ */
+void lh_json_encode(LhJsonWriter *w, const char *key, const LhField *fields, const void *of,
+                    const void *usual);
+
+/* The same, members alone: into the object that is open. */
+void lh_json_encode_members(LhJsonWriter *w, const LhField *fields, const void *of,
+                            const void *usual);
+
+/* One member. */
+void lh_json_encode_member(LhJsonWriter *w, const LhField *field, const void *of,
+                           const void *usual);
+
+/* Appends a whole document to @out: @of's object. */
+void lh_json_encode_text(const LhField *fields, const void *of, GString *out);
