@@ -28,7 +28,7 @@ static const char *const attention_names[] = { "softmax", "linear", NULL };
 
 static const char *const scenario_schemas[] = { "longhaul.scenario/1", NULL };
 
-static const LhField straggler_fields[] = {
+const LhField lh_straggler_fields[] = {
     { .name = "rank",
       .type = LH_FIELD_UINT,
       .offset = offsetof(LhStraggler, rank),
@@ -46,13 +46,13 @@ static const LhField straggler_fields[] = {
     { .name = NULL },
 };
 
-static void
-init_link_fault(void *fault)
+void
+lh_link_fault_init(void *fault)
 {
     ((LhLinkFault *)fault)->part = LH_FAULT_OF_ALL;
 }
 
-static const LhField link_fault_fields[] = {
+const LhField lh_link_fault_fields[] = {
     { .name = "tier",
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(LhLinkFault, tier),
@@ -448,16 +448,16 @@ static const LhField own_fields[] = {
       .type = LH_FIELD_ARRAY,
       .offset = AT(straggler),
       .flags = LH_SCENARIO_OF_SIMULATION,
-      .fields = straggler_fields,
+      .fields = lh_straggler_fields,
       .element_size = sizeof(LhStraggler),
       .description = "Make the kernels of RANK take FACTOR times as long." },
     { .name = "link_fault",
       .type = LH_FIELD_ARRAY,
       .offset = AT(link_fault),
       .flags = LH_SCENARIO_OF_SIMULATION | LH_SCENARIO_OF_CLUSTER,
-      .fields = link_fault_fields,
+      .fields = lh_link_fault_fields,
       .element_size = sizeof(LhLinkFault),
-      .element_init = init_link_fault,
+      .element_init = lh_link_fault_init,
       .description = "Run the links of TIER (nvlink, pcie, nic, fabric) on NODE at FACTOR of their "
                      "bandwidth; 0: they have failed. PART: one host of several, or the level of "
                      "the fabric." },

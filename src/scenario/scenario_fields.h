@@ -15,6 +15,10 @@ const LhField *lh_scenario_options(void);
 /* Fields of "sweep", a list of values for each field that takes one value, in the same order. */
 const LhField *lh_scenario_lists(void);
 
+/* Of an LhStraggler and of an LhLinkFault, which begins as lh_link_fault_init() makes it. */
+extern const LhField lh_straggler_fields[], lh_link_fault_fields[];
+void lh_link_fault_init(void *fault);
+
 /* Flags of these fields, beside those of base/json/field.h. */
 #define LH_SCENARIO_OF_PROGRAM (1u << 16)     /* a program from a file says it itself */
 #define LH_SCENARIO_OF_SCHEDULES (1u << 17)   /* only some schedules read it */

@@ -84,9 +84,12 @@ lh_field_expected(const LhField *field)
         [LH_FIELD_STRINGS] = "an array of strings",
         [LH_FIELD_WIDE] = "an integer",
         [LH_FIELD_COUNTS] = "an object of non-negative integers",
+        [LH_FIELD_INLINE] = "an object",
         [LH_FIELD_POINTER] = "an object",
         [LH_FIELD_POINTERS] = "an array of objects",
         [LH_FIELD_MEMBERS] = "an object",
+        [LH_FIELD_LITERAL] = "a number",
+        [LH_FIELD_ROWS] = "an array of objects",
     };
 
     if (field->type == LH_FIELD_UNIT)

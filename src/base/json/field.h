@@ -30,9 +30,13 @@ typedef enum {
     LH_FIELD_VALUES,  /* likewise, of values that the first of `fields` takes */
     /* These are written, and not read: */
     LH_FIELD_WIDE,     /* LhWide; an exact sum */
-    LH_FIELD_COUNTS,   /* uint64_t[], of each of `choices`: an object of those that are not 0 */
+    LH_FIELD_COUNTS,   /* uint64_t[], of each of `choices`: an object of those that are not 0; the
+                          first is LH_FIELD_NO_UINT: nothing */
+    LH_FIELD_INLINE,   /* a nested struct, whose `fields` are members of the same object */
     LH_FIELD_POINTER,  /* a pointer to a struct that `fields` write */
     LH_FIELD_POINTERS, /* GPtrArray * of such pointers */
+    LH_FIELD_LITERAL,  /* char *, a number as JSON writes it; owned */
+    LH_FIELD_ROWS,     /* an array of objects like MEMBERS, which the format's writer streams */
     LH_FIELD_MEMBERS, /* GArray * of LhFieldMember: an object whose members no table lists; owned */
 } LhFieldType;
 
@@ -100,6 +104,7 @@ typedef struct {
         GPtrArray *strings;
         GArray *uints;
     } value;
+    char *text; /* as it is typed, "grid 4x8"; owned; NULL: it never is */
 } LhFieldMember;
 
 /*
@@ -115,6 +120,9 @@ typedef struct {
 #define LH_FIELD_WHEN_ALWAYS LH_FIELD_REQUIRED
 #define LH_FIELD_WHEN_OR_NULL (LH_FIELD_REQUIRED | LH_FIELD_OR_NULL)
 #define LH_FIELD_WHEN_IF_ANY 0
+/* The same of picoseconds, which are written as seconds. */
+#define LH_FIELD_WHEN_ALWAYS_S (LH_FIELD_REQUIRED | LH_FIELD_PICOSECONDS)
+#define LH_FIELD_WHEN_OR_NULL_S (LH_FIELD_WHEN_OR_NULL | LH_FIELD_PICOSECONDS)
 
 /* Whether @value is within the field's bounds, in the unit of these. */
 bool lh_field_allows(const LhField *field, double value);

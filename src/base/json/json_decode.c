@@ -349,16 +349,17 @@ clear_array(const LhField *fields, GArray **array)
     g_clear_pointer(array, g_array_unref);
 }
 
-static void
-clear_members(GArray **members)
+void
+lh_field_members_free(GArray *members)
 {
-    for (guint i = 0; *members != NULL && i < (*members)->len; i++) {
-        LhFieldMember *member = &g_array_index(*members, LhFieldMember, i);
+    for (guint i = 0; i < members->len; i++) {
+        LhFieldMember *member = &g_array_index(members, LhFieldMember, i);
         const LhField own[] = { member->field, { .name = NULL } };
 
         lh_json_clear(own, &member->value);
+        g_free(member->text);
     }
-    g_clear_pointer(members, g_array_unref);
+    g_array_unref(members);
 }
 
 void
@@ -371,6 +372,7 @@ lh_json_clear(const LhField *fields, void *out)
             continue;
         switch (f->type) {
         case LH_FIELD_STRING:
+        case LH_FIELD_LITERAL:
             g_clear_pointer((char **)value, g_free);
             break;
         case LH_FIELD_STRINGS:
@@ -384,9 +386,10 @@ lh_json_clear(const LhField *fields, void *out)
             clear_array(f->fields, value);
             break;
         case LH_FIELD_MEMBERS:
-            clear_members(value);
+            g_clear_pointer((GArray **)value, lh_field_members_free);
             break;
         case LH_FIELD_OBJECT:
+        case LH_FIELD_INLINE:
             lh_json_clear(f->fields, value);
             break;
         default: /* owns nothing */

@@ -31,5 +31,8 @@ bool lh_json_decode_at(const LhJson *json, const char *path, const LhField *fiel
 bool lh_json_decode_next(const LhJson *json, const LhField *field, const char *path,
                          LhFieldLater *later, void *element, GError **error);
 
+/* Frees an array of LhFieldMember. */
+void lh_field_members_free(GArray *members);
+
 /* Frees what lh_json_decode allocated inside @out (not @out itself) and zeroes those pointers. */
 void lh_json_clear(const LhField *fields, void *out);

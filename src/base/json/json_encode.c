@@ -39,6 +39,12 @@ encode_string(LhJsonWriter *w, const char *key, const Value *v)
 }
 
 static void
+encode_literal(LhJsonWriter *w, const char *key, const Value *v)
+{
+    lh_jsonw_number(w, key, pointer_of(v));
+}
+
+static void
 encode_uint(LhJsonWriter *w, const char *key, const Value *v)
 {
     write_whole(w, key, v->field, *(const uint64_t *)v->at);
@@ -134,14 +140,8 @@ encode_counts(LhJsonWriter *w, const char *key, const Value *v)
 static void
 encode_listed(LhJsonWriter *w, const char *key, const Value *v)
 {
-    const GArray *members = pointer_of(v);
-
     lh_jsonw_object_begin(w, key);
-    for (guint i = 0; i < members->len; i++) {
-        const LhFieldMember *member = &g_array_index(members, LhFieldMember, i);
-
-        lh_json_encode_member(w, &member->field, &member->value, NULL);
-    }
+    lh_json_encode_list(w, pointer_of(v));
     lh_jsonw_object_end(w);
 }
 
@@ -213,33 +213,79 @@ static const EncodeFunc encode_funcs[] = {
     [LH_FIELD_COUNTS] = encode_counts,   [LH_FIELD_ARRAY] = encode_array,
     [LH_FIELD_UINTS] = encode_uints,     [LH_FIELD_DOUBLES] = encode_doubles,
     [LH_FIELD_STRINGS] = encode_strings, [LH_FIELD_POINTERS] = encode_pointers,
-    [LH_FIELD_MEMBERS] = encode_listed,
+    [LH_FIELD_MEMBERS] = encode_listed,  [LH_FIELD_LITERAL] = encode_literal,
 };
 
 /* ---- what is left out ---- */
 
 static bool
-is_none(const Value *v)
+may_be_none(const LhField *field)
 {
-    switch (v->field->type) {
+    return (field->flags & (LH_FIELD_REQUIRED | LH_FIELD_OR_NULL)) != LH_FIELD_REQUIRED;
+}
+
+bool
+lh_json_is_none(const LhField *field, const void *at)
+{
+    switch (field->type) {
     case LH_FIELD_UINT:
-        return *(const uint64_t *)v->at == LH_FIELD_NO_UINT;
+        return may_be_none(field) && *(const uint64_t *)at == LH_FIELD_NO_UINT;
     case LH_FIELD_INT:
-        return *(const int64_t *)v->at == LH_FIELD_NO_INT;
+        return may_be_none(field) && *(const int64_t *)at == LH_FIELD_NO_INT;
     case LH_FIELD_WIDE:
-        return *(const LhWide *)v->at == LH_FIELD_NO_INT;
+        return may_be_none(field) && *(const LhWide *)at == LH_FIELD_NO_INT;
     case LH_FIELD_DOUBLE:
-        return !isfinite(*(const double *)v->at);
+        return !isfinite(*(const double *)at);
     case LH_FIELD_CHOICE:
-        return *(const int *)v->at < 0;
+        return *(const int *)at < 0;
     case LH_FIELD_BOOL:
     case LH_FIELD_UNIT:
     case LH_FIELD_OBJECT:
-    case LH_FIELD_COUNTS:
+    case LH_FIELD_INLINE:
         return false;
+    case LH_FIELD_COUNTS:
+        return may_be_none(field) && *(const uint64_t *)at == LH_FIELD_NO_UINT;
     default:
-        return pointer_of(v) == NULL;
+        return *(const void *const *)at == NULL;
     }
+}
+
+static void
+set_none(const LhField *field, void *at)
+{
+    switch (field->type) {
+    case LH_FIELD_UINT:
+    case LH_FIELD_COUNTS:
+        *(uint64_t *)at = LH_FIELD_NO_UINT;
+        break;
+    case LH_FIELD_INT:
+        *(int64_t *)at = LH_FIELD_NO_INT;
+        break;
+    case LH_FIELD_WIDE:
+        *(LhWide *)at = LH_FIELD_NO_INT;
+        break;
+    case LH_FIELD_DOUBLE:
+        *(double *)at = NAN;
+        break;
+    case LH_FIELD_CHOICE:
+        *(int *)at = -1;
+        break;
+    case LH_FIELD_BOOL:
+    case LH_FIELD_UNIT:
+    case LH_FIELD_OBJECT:
+    case LH_FIELD_INLINE:
+        break;
+    default:
+        *(void **)at = NULL;
+    }
+}
+
+void
+lh_json_set_none(const LhField *fields, void *of)
+{
+    for (const LhField *field = fields; field->name != NULL; field++)
+        if (field->derive == NULL && may_be_none(field))
+            set_none(field, (char *)of + field->offset);
 }
 
 /* Of numbers, which may be as usual; 0: of what may not. */
@@ -276,12 +322,12 @@ is_usual(const Value *v)
 static void
 encode_value(LhJsonWriter *w, const Value *v)
 {
-    if (!is_none(v)) {
+    if (!lh_json_is_none(v->field, v->at)) {
         if (!is_usual(v))
             encode_funcs[v->field->type](w, v->field->name, v);
         return;
     }
-    g_assert((v->field->flags & (LH_FIELD_REQUIRED | LH_FIELD_OR_NULL)) != LH_FIELD_REQUIRED);
+    g_assert(may_be_none(v->field));
     if ((v->field->flags & LH_FIELD_OR_NULL) != 0)
         lh_jsonw_string(w, v->field->name, NULL);
 }
@@ -310,8 +356,20 @@ lh_json_encode_member(LhJsonWriter *w, const LhField *field, const void *of, con
 
     if (field->derive != NULL)
         encode_derived(w, field, of);
+    else if (field->type == LH_FIELD_INLINE)
+        lh_json_encode_members(w, field->fields, value.at, value.usual);
     else
         encode_value(w, &value);
+}
+
+void
+lh_json_encode_list(LhJsonWriter *w, const GArray *members)
+{
+    for (guint i = 0; i < members->len; i++) {
+        const LhFieldMember *member = &g_array_index(members, LhFieldMember, i);
+
+        lh_json_encode_member(w, &member->field, &member->value, NULL);
+    }
 }
 
 void

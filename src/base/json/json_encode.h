@@ -25,5 +25,14 @@ void lh_json_encode_members(LhJsonWriter *w, const LhField *fields, const void *
 void lh_json_encode_member(LhJsonWriter *w, const LhField *field, const void *of,
                            const void *usual);
 
+/* The @members, of LhFieldMember, of the open object. */
+void lh_json_encode_list(LhJsonWriter *w, const GArray *members);
+
+/* Sets what may be null or left out of the struct @of to nothing. */
+void lh_json_set_none(const LhField *fields, void *of);
+
+/* Whether there is nothing at @at, where @field has its value. */
+bool lh_json_is_none(const LhField *field, const void *at);
+
 /* Appends a whole document to @out: @of's object. */
 void lh_json_encode_text(const LhField *fields, const void *of, GString *out);

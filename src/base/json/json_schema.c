@@ -150,6 +150,12 @@ write_value(LhJsonWriter *w, const LhField *field)
     case LH_FIELD_DOUBLE:
         write_number(w, field);
         break;
+    case LH_FIELD_LITERAL:
+        write_types(w, "number", NULL, field->flags);
+        break;
+    case LH_FIELD_ROWS:
+        write_types(w, "array", NULL, field->flags);
+        break;
     case LH_FIELD_MEMBERS:
         write_types(w, "object", NULL, field->flags);
         break;
@@ -163,6 +169,7 @@ write_value(LhJsonWriter *w, const LhField *field)
         write_choices(w, field);
         break;
     case LH_FIELD_OBJECT:
+    case LH_FIELD_INLINE:
     case LH_FIELD_POINTER:
         write_types(w, "object", NULL, field->flags);
         write_object(w, field->fields);
@@ -189,20 +196,38 @@ write_field(LhJsonWriter *w, const LhField *field)
     lh_jsonw_object_end(w);
 }
 
+static void
+write_required(LhJsonWriter *w, const LhField *fields)
+{
+    for (const LhField *f = fields; f->name != NULL; f++) {
+        if (f->type == LH_FIELD_INLINE)
+            write_required(w, f->fields);
+        else if ((f->flags & LH_FIELD_REQUIRED) != 0)
+            lh_jsonw_string(w, NULL, f->name);
+    }
+}
+
+static void
+write_properties(LhJsonWriter *w, const LhField *fields)
+{
+    for (const LhField *f = fields; f->name != NULL; f++) {
+        if (f->type == LH_FIELD_INLINE)
+            write_properties(w, f->fields);
+        else
+            write_field(w, f);
+    }
+}
+
 /* The keywords of an object except its type. */
 static void
 write_object(LhJsonWriter *w, const LhField *fields)
 {
     lh_jsonw_bool(w, "additionalProperties", false);
     lh_jsonw_array_begin(w, "required");
-    for (const LhField *f = fields; f->name != NULL; f++) {
-        if ((f->flags & LH_FIELD_REQUIRED) != 0)
-            lh_jsonw_string(w, NULL, f->name);
-    }
+    write_required(w, fields);
     lh_jsonw_array_end(w);
     lh_jsonw_object_begin(w, "properties");
-    for (const LhField *f = fields; f->name != NULL; f++)
-        write_field(w, f);
+    write_properties(w, fields);
     lh_jsonw_object_end(w);
 }
 

@@ -5,6 +5,8 @@
  */
 #include "report/data/describe_options.h"
 
+#include "base/json/json_decode.h"
+#include "base/json/json_encode.h"
 #include "base/units.h"
 
 #include "sched/schedule.h"
@@ -69,44 +71,82 @@ lh_describe_record(const LhProgram *program)
     return program->record == NULL ? g_strdup("") : g_strjoinv("; ", program->record);
 }
 
-static void
-write_option(LhJsonWriter *w, const LhOption *option, LhOptionValue value)
+/* One of the option, as JSON has it. */
+static LhFieldMember
+option_member(const LhOption *option, LhOptionValue value)
 {
-    g_autofree char *text = lh_option_value_text(option, value);
+    LhFieldMember m = { .field = { .name = option->name, .flags = LH_FIELD_REQUIRED },
+                        .text = lh_option_text(option, value) };
 
     switch (option->type) {
     case LH_OPTION_FLAG:
-        lh_jsonw_bool(w, option->name, value.first != 0);
+        m.field.type = LH_FIELD_BOOL;
+        m.value.flag = value.first != 0;
         break;
     case LH_OPTION_COUNT:
-        lh_jsonw_uint(w, option->name, value.first);
+        m.field.type = LH_FIELD_UINT;
+        m.value.number = value.first;
         break;
-    case LH_OPTION_SIZES:
-        lh_jsonw_array_begin(w, option->name);
-        lh_jsonw_uint(w, NULL, value.first);
-        lh_jsonw_uint(w, NULL, value.second);
-        lh_jsonw_array_end(w);
-        break;
-    case LH_OPTION_CHOICE:
-    case LH_OPTION_GRID:
-        lh_jsonw_string(w, option->name, text);
+    case LH_OPTION_SIZES: {
+        const uint64_t sizes[] = { value.first, value.second };
+
+        m.field.type = LH_FIELD_UINTS;
+        m.value.uints = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+        g_array_append_vals(m.value.uints, sizes, G_N_ELEMENTS(sizes));
         break;
     }
+    case LH_OPTION_CHOICE:
+    case LH_OPTION_GRID:
+        m.field.type = LH_FIELD_STRING;
+        m.value.string = lh_option_value_text(option, value);
+        break;
+    }
+    return m;
+}
+
+static LhFieldMember
+heads_member(guint i, const LhProgramParams *p)
+{
+    g_autofree char *name = g_strdelimit(g_strdup(head_counts[i].name), "_", '-');
+
+    return (LhFieldMember){
+        .field = { .name = head_counts[i].name, .type = LH_FIELD_UINT, .flags = LH_FIELD_REQUIRED },
+        .value.number = heads_of(i, p),
+        .text = g_strdup_printf("%s %u", name, heads_of(i, p)),
+    };
+}
+
+GArray *
+lh_options_members(const LhProgramParams *p, const LhProgramParams *base)
+{
+    const LhOption *const *options = lh_schedule_options();
+    GArray *members = g_array_new(FALSE, TRUE, sizeof(LhFieldMember));
+
+    for (guint i = 0; i < G_N_ELEMENTS(head_counts); i++) {
+        const LhFieldMember m = heads_member(i, p);
+
+        if (heads_of(i, p) != heads_of(i, base))
+            g_array_append_val(members, m);
+        else
+            g_free(m.text);
+    }
+    for (; *options != NULL; options++) {
+        if (differs(*options, p, base)) {
+            const LhFieldMember m = option_member(*options, lh_option_get(p, *options));
+
+            g_array_append_val(members, m);
+        }
+    }
+    return members;
 }
 
 void
 lh_options_json(LhJsonWriter *w, const LhProgramParams *p, const LhProgramParams *base)
 {
-    const LhOption *const *options = lh_schedule_options();
+    GArray *members = lh_options_members(p, base);
 
-    for (guint i = 0; i < G_N_ELEMENTS(head_counts); i++) {
-        if (heads_of(i, p) != heads_of(i, base))
-            lh_jsonw_uint(w, head_counts[i].name, heads_of(i, p));
-    }
-    for (; *options != NULL; options++) {
-        if (differs(*options, p, base))
-            write_option(w, *options, lh_option_get(p, *options));
-    }
+    lh_json_encode_list(w, members);
+    lh_field_members_free(members);
 }
 
 char *

@@ -23,7 +23,11 @@ char *lh_describe_options(const LhProgramParams *p, const LhProgramParams *base)
 /* The options that @program was made with, in the same form; caller frees. */
 char *lh_describe_record(const LhProgram *program);
 
-/* lh_describe_options() as members of the open object. */
+/* The same as members of an object, with their texts: of LhFieldMember. Caller frees with
+ * lh_field_members_free(). */
+GArray *lh_options_members(const LhProgramParams *p, const LhProgramParams *base);
+
+/* Those as members of the open object. */
 void lh_options_json(LhJsonWriter *w, const LhProgramParams *p, const LhProgramParams *base);
 
 /* All parameters of a program as members of the open object; of those that are options, the mask's

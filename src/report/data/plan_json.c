@@ -1,93 +1,184 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* longhaul.plan/1: schemas/plan.schema.json. */
 #include "report/data/plan_json.h"
 
 #include "compare/error_bar.h"
-#include "report/data/document.h"
-#include "report/data/relief_json.h"
-#include "report/data/result_values.h"
+#include "report/data/relief_fields.h"
+#include "report/data/what_if_fields.h"
 
 #include <string.h>
 
 #define PLAN_SCHEMA "longhaul.plan/1"
 
-static void
-write_way(LhJsonWriter *w, LhRecord *values)
+/* ---- a cluster ---- */
+
+typedef struct {
+    uint64_t of_state[LH_POINT_STATES];
+} Points;
+
+static const LhField point_fields[] = {
+    LH_FIELD_ROW(UINT, Points, of_state[LH_POINT_OPEN], "open", ALWAYS,
+                 .description = "Not looked at: of a plan that was interrupted."),
+    LH_FIELD_ROW(UINT, Points, of_state[LH_POINT_RAN], "simulated", ALWAYS,
+                 .description = "Simulated to the end."),
+    LH_FIELD_ROW(UINT, Points, of_state[LH_POINT_CUT], "cut", ALWAYS,
+                 .description = "Take longer than the fastest ones, by their bounds."),
+    LH_FIELD_ROW(UINT, Points, of_state[LH_POINT_UNFIT], "unfit", ALWAYS,
+                 .description = "Need more memory than there is."),
+    LH_FIELD_ROW(UINT, Points, of_state[LH_POINT_REFUSED], "refused", ALWAYS,
+                 .description = "Are no step."),
+    LH_FIELD_ROW(UINT, Points, of_state[LH_POINT_FAILED], "failed", ALWAYS,
+                 .description = "Could not end, because of a failed link."),
+    { .name = NULL },
+};
+
+typedef struct {
+    uint64_t points;
+    char *reason;
+} Refusal;
+
+static const LhField refusal_fields[] = {
+    LH_FIELD_ROW(UINT, Refusal, points, "points", ALWAYS, .description = "How many."),
+    LH_FIELD_ROW(STRING, Refusal, reason, "reason", ALWAYS,
+                 .description = "Of the first of them; the others' differ in numbers."),
+    { .name = NULL },
+};
+
+typedef struct {
+    char *way;
+    uint64_t peak_bytes;
+    LhPeakBarValues bar;
+    uint64_t usable_bytes;
+} Miss;
+
+static const LhField miss_fields[] = {
+    LH_FIELD_ROW(STRING, Miss, way, "way", ALWAYS, .description = "What does not fit."),
+    LH_FIELD_ROW(UINT, Miss, peak_bytes, "peak_bytes", ALWAYS, .description = "What it needs."),
+    LH_PEAK_BAR_ROWS(Miss, bar),
+    LH_FIELD_ROW(UINT, Miss, usable_bytes, "usable_bytes", ALWAYS,
+                 .description = "What a rank may hold."),
+    { .name = NULL },
+};
+
+static const LhField start_fields[] = {
+    LH_FIELD_ROW(STRING, LhBaselineConfig, way, "way", OR_NULL,
+                 .description = "How the configuration says to train; null: on other GPUs."),
+    LH_FIELD_ROW(STRING, LhBaselineConfig, refusal, "refused", OR_NULL,
+                 .description = "Why there is no such step; null: there is."),
+    LH_FIELD_ROW(BOOL, LhBaselineConfig, fits, "fits", ALWAYS,
+                 .description = "Whether it fits in memory."),
+    LH_FIELD_ROW(DOUBLE, LhBaselineConfig, iteration_s, "iteration_s", ALWAYS, .max = -1,
+                 .description = "What a step takes, or would take with more memory."),
+    LH_FIELD_ROW(UINT, LhBaselineConfig, peak_bytes, "peak_bytes", ALWAYS,
+                 .description = "What it needs."),
+    { .name = NULL },
+};
+
+static const LhField word_fields[] = {
+    LH_FIELD_ROW(STRING, LhConfigWord, line, "line", ALWAYS,
+                 .description = "As it stands in such a file."),
+    LH_FIELD_ROW(STRING, LhConfigWord, was, "was", OR_NULL,
+                 .description = "What stands there now; null: the same, or nothing."),
+    LH_FIELD_ROW(BOOL, LhConfigWord, added, "added", ALWAYS,
+                 .description = "There is no such setting now."),
+    LH_FIELD_ROW(BOOL, LhConfigWord, take_out, "take_out", ALWAYS,
+                 .description = "The line is to go."),
+    { .name = NULL },
+};
+
+typedef struct {
+    char *cluster, *device;
+    LhLinkValues links;
+    uint64_t gpus;
+    bool interrupted;
+    Points points;
+    GArray *best, *front;          /* of LhPlanWayValues */
+    GArray *what_ifs;              /* of LhWhatIfValues */
+    GArray *refused, *misses;      /* of Refusal, of Miss */
+    const LhReliefs *reliefs;      /* borrowed; NULL: none */
+    const LhBaselineConfig *start; /* likewise */
+    GPtrArray *words;              /* of LhConfigWord *; NULL: there is no configuration */
+} Cluster;
+
+static const LhField cluster_fields[] = {
+    LH_FIELD_ROW(STRING, Cluster, cluster, "cluster", ALWAYS, .description = "Topology and nodes."),
+    LH_FIELD_ROW(STRING, Cluster, device, "device", ALWAYS, .description = "Its GPU."),
+    LH_LINK_ROWS(Cluster, links),
+    LH_FIELD_ROW(UINT, Cluster, gpus, "gpus", ALWAYS, .description = "How many."),
+    LH_FIELD_ROW(
+        BOOL, Cluster, interrupted, "interrupted", ALWAYS,
+        .description =
+            "Somebody ended the plan before this cluster was decided: a way that was not looked at "
+            "may be faster, or the only one that runs. Absent in plans of before it was told."),
+    LH_FIELD_ROW(OBJECT, Cluster, points, "points", ALWAYS, .fields = point_fields,
+                 .description = "How many ways to train there are, by what became of them."),
+    LH_FIELD_ROW(ARRAY, Cluster, best, "best", ALWAYS, .fields = lh_plan_way_fields,
+                 .element_size = sizeof(LhPlanWayValues),
+                 .description = "The fastest ways, by time."),
+    LH_FIELD_ROW(
+        ARRAY, Cluster, front, "front", ALWAYS, .fields = lh_plan_way_fields,
+        .element_size = sizeof(LhPlanWayValues),
+        .description =
+            "With --pareto, those that no other one beats in both time and memory, by time."),
+    LH_FIELD_ROW(ARRAY, Cluster, what_ifs, "best_with_10_percent_more", ALWAYS,
+                 .fields = lh_what_if_share_fields, .element_size = sizeof(LhWhatIfValues),
+                 .description =
+                     "The fastest way with each resource 10 % faster: what binds it comes first."),
+    LH_FIELD_ROW(ARRAY, Cluster, refused, "refused", ALWAYS, .fields = refusal_fields,
+                 .element_size = sizeof(Refusal), .description = "Refusals by reason."),
+    LH_FIELD_ROW(ARRAY, Cluster, misses, "nearest_misses", ALWAYS, .fields = miss_fields,
+                 .element_size = sizeof(Miss),
+                 .description = "Ways that need least of those that do not fit."),
+    LH_RELIEF_ROW(Cluster, reliefs),
+    LH_FIELD_ROW(POINTER, Cluster, start, "as_configured", IF_ANY, .fields = start_fields,
+                 .description = "Its own way."),
+    LH_FIELD_ROW(POINTERS, Cluster, words, "best_in_words", IF_ANY, .fields = word_fields,
+                 .description = "The fastest way in the words of the configuration."),
+    { .name = NULL },
+};
+
+static Points
+count_points(const LhPlanSearch *search)
 {
-    lh_jsonw_object_begin(w, NULL);
-    lh_record_json(values, w);
-    lh_jsonw_object_end(w);
-    lh_record_free(values);
+    Points points = { { 0 } };
+
+    for (int state = 0; search != NULL && state < LH_POINT_STATES; state++)
+        points.of_state[state] = search->counts[state];
+    return points;
 }
 
-static void
-write_counts(LhJsonWriter *w, const LhPlanCluster *cluster)
+static GArray *
+find_refusals(const LhPlanSearch *search)
 {
-    lh_jsonw_object_begin(w, "points");
-    for (int state = 0; state < LH_POINT_STATES; state++)
-        lh_jsonw_uint(w, lh_point_state_names[state],
-                      cluster->search != NULL ? cluster->search->counts[state] : 0);
-    lh_jsonw_object_end(w);
-}
+    g_autoptr(GPtrArray) families = search != NULL ? lh_plan_refusals(search) : NULL;
+    GArray *refusals = g_array_new(FALSE, FALSE, sizeof(Refusal));
 
-static void
-write_refusals(LhJsonWriter *w, const LhPlanCluster *cluster)
-{
-    g_autoptr(GPtrArray) families =
-        cluster->search != NULL ? lh_plan_refusals(cluster->search) : NULL;
-
-    lh_jsonw_array_begin(w, "refused");
     for (guint i = 0; families != NULL && i < families->len; i++) {
         const LhPlanFamily *family = g_ptr_array_index(families, i);
+        const Refusal refusal = { family->points, g_strdup(family->reason) };
 
-        lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_uint(w, "points", family->points);
-        lh_jsonw_string(w, "reason", family->reason);
-        lh_jsonw_object_end(w);
+        g_array_append_val(refusals, refusal);
     }
-    lh_jsonw_array_end(w);
+    return refusals;
 }
 
-static void
-write_misses(LhJsonWriter *w, const LhPlanCluster *cluster)
+static GArray *
+find_misses(const LhPlanSearch *search)
 {
-    const LhPlanSearch *search = cluster->search;
+    GArray *misses = g_array_new(FALSE, FALSE, sizeof(Miss));
 
-    lh_jsonw_array_begin(w, "nearest_misses");
     for (guint i = 0; search != NULL && i < search->misses->len; i++) {
         const guint point = g_array_index(search->misses, guint, i);
         const uint64_t peak_bytes = search->outcomes[point].peak_bytes;
-        g_autofree char *way = lh_plan_point_text(search->space, point);
-        LhRecord *values = lh_record_new();
+        const Miss miss = {
+            .way = lh_plan_point_text(search->space, point),
+            .peak_bytes = peak_bytes,
+            .bar = lh_peak_bar_values(peak_bytes, lh_memory_error(search->space->setup)),
+            .usable_bytes = search->limit_bytes,
+        };
 
-        lh_record_text(values, "way", way);
-        lh_record_integer(values, "peak_bytes", peak_bytes);
-        lh_add_peak_bar(values, peak_bytes, lh_memory_error(search->space->setup));
-        lh_record_integer(values, "usable_bytes", search->limit_bytes);
-        write_way(w, values);
+        g_array_append_val(misses, miss);
     }
-    lh_jsonw_array_end(w);
-}
-
-/* What binds the fastest way first. */
-static void
-write_bound(LhJsonWriter *w, const LhSetup *setup, const LhBottleneck *bound)
-{
-    lh_jsonw_array_begin(w, "best_with_10_percent_more");
-    for (guint i = 0; bound != NULL && i < bound->what_ifs->len; i++) {
-        const LhWhatIf *what_if = &g_array_index(bound->what_ifs, LhWhatIf, i);
-        const double makespan_ps = (double)MAX(bound->makespan_ps, 1);
-        g_autofree char *name = lh_resource_name(what_if->kind, what_if->tiers);
-
-        lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_string(w, "of", name);
-        lh_jsonw_double(w, "critical_path_fraction", (double)what_if->path_ps / makespan_ps);
-        lh_jsonw_double(w, "saved_fraction",
-                        (double)(bound->makespan_ps - what_if->makespan_ps) / makespan_ps);
-        lh_what_if_more_json(w, setup->topology, what_if);
-        lh_jsonw_object_end(w);
-    }
-    lh_jsonw_array_end(w);
+    return misses;
 }
 
 /* A way is also among the wanted ones if it is as fast as they are. */
@@ -101,129 +192,152 @@ place_of(const LhPlanCluster *cluster, guint point)
     return 0;
 }
 
+/* What a document is made of. */
+typedef struct {
+    const LhPlanQuery *query;
+    const LhPlanAnswer *answer;
+    const LhPlanWeights *weights;
+} Plan;
+
+static GArray *
+find_best(const Plan *plan, guint index)
+{
+    const LhPlanCluster *cluster = lh_plan_cluster_at(plan->answer, index);
+    GArray *ways = g_array_new(FALSE, FALSE, sizeof(LhPlanWayValues));
+
+    for (guint i = 0; i < cluster->ways->len; i++) {
+        const LhPlanWayValues way = lh_plan_way_values(plan->answer, plan->weights, index,
+                                                       g_ptr_array_index(cluster->ways, i), i + 1);
+
+        g_array_append_val(ways, way);
+    }
+    return ways;
+}
+
+static GArray *
+find_front(const Plan *plan, guint index)
+{
+    const LhPlanCluster *cluster = lh_plan_cluster_at(plan->answer, index);
+    g_autoptr(GArray) front = lh_plan_front(cluster);
+    GArray *ways = g_array_new(FALSE, FALSE, sizeof(LhPlanWayValues));
+
+    for (guint i = 0; plan->query->front && i < front->len; i++) {
+        const LhPlanWay *of = &g_array_index(front, LhPlanWay, i);
+        const LhPlanWayValues way = lh_plan_way_values(plan->answer, plan->weights, index, of,
+                                                       place_of(cluster, of->point));
+
+        g_array_append_val(ways, way);
+    }
+    return ways;
+}
+
 /* How the configuration says to train, and the fastest way in its words. */
 static void
-write_start(LhJsonWriter *w, const LhPlanQuery *query, const LhPlanCluster *cluster)
+fill_start(Cluster *c, const Plan *plan, const LhPlanCluster *cluster)
 {
-    const LhBaselineConfig *start = cluster->start;
     const LhPlanWay *best = lh_plan_best_way(cluster);
-    g_autoptr(GPtrArray) words =
-        best != NULL ? lh_plan_words(query->config, cluster->space, best->point) : NULL;
 
-    lh_jsonw_object_begin(w, "as_configured");
-    lh_jsonw_string(w, "way", start->way);
-    lh_jsonw_string(w, "refused", start->refusal);
-    lh_jsonw_bool(w, "fits", start->fits);
-    lh_jsonw_double(w, "iteration_s", start->iteration_s);
-    lh_jsonw_uint(w, "peak_bytes", start->peak_bytes);
-    lh_jsonw_object_end(w);
-    lh_jsonw_array_begin(w, "best_in_words");
-    for (guint i = 0; words != NULL && i < words->len; i++) {
-        const LhConfigWord *word = g_ptr_array_index(words, i);
-
-        lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_string(w, "line", word->line);
-        lh_jsonw_string(w, "was", word->was);
-        lh_jsonw_bool(w, "added", word->added);
-        lh_jsonw_bool(w, "take_out", word->take_out);
-        lh_jsonw_object_end(w);
-    }
-    lh_jsonw_array_end(w);
-}
-
-static void
-write_names(LhJsonWriter *w, const char *key, const GPtrArray *entries)
-{
-    lh_jsonw_array_begin(w, key);
-    for (guint i = 0; i < entries->len; i++)
-        lh_jsonw_string(w, NULL, ((const LhSettingsEntry *)g_ptr_array_index(entries, i))->path);
-    lh_jsonw_array_end(w);
-}
-
-static void
-write_config(LhJsonWriter *w, const LhConfig *config)
-{
-    lh_jsonw_object_begin(w, "configuration");
-    lh_jsonw_string(w, "file", config->entries->file);
-    lh_jsonw_string(w, "sha256", config->entries->sha256);
-    lh_jsonw_string(w, "system", lh_config_system_name(config));
-    lh_jsonw_uint(w, "read", config->read);
-    lh_jsonw_uint(w, "without_effect", config->without_effect);
-    write_names(w, "as_the_framework", config->elsewhere);
-    write_names(w, "not_understood", config->unknown);
-    lh_jsonw_array_begin(w, "warnings");
-    for (guint i = 0; i < config->notes->len; i++)
-        lh_jsonw_string(w, NULL, g_ptr_array_index(config->notes, i));
-    lh_jsonw_array_end(w);
-    lh_jsonw_object_end(w);
-}
-
-static void
-write_cluster(LhJsonWriter *w, const LhPlanQuery *query, const LhPlanAnswer *answer,
-              const LhPlanWeights *weights, guint index)
-{
-    const LhPlanCluster *cluster = g_ptr_array_index(answer->clusters, index);
-    g_autoptr(GArray) front = lh_plan_front(cluster);
-    g_autoptr(LhRecord) links = lh_record_new();
-
-    lh_jsonw_object_begin(w, NULL);
-    lh_jsonw_string(w, "cluster", cluster->space->cluster);
-    lh_jsonw_string(w, "device", cluster->space->setup->device->name);
-    lh_add_links(links, cluster->space->setup->topology);
-    lh_record_json(links, w);
-    lh_jsonw_uint(w, "gpus", cluster->space->gpus);
-    lh_jsonw_bool(w, "interrupted", cluster->interrupted);
-    write_counts(w, cluster);
-    lh_jsonw_array_begin(w, "best");
-    for (guint i = 0; i < cluster->ways->len; i++)
-        write_way(w, lh_plan_way_values(answer, weights, index, g_ptr_array_index(cluster->ways, i),
-                                        i + 1));
-    lh_jsonw_array_end(w);
-    lh_jsonw_array_begin(w, "front");
-    for (guint i = 0; query->front && i < front->len; i++) {
-        const LhPlanWay *way = &g_array_index(front, LhPlanWay, i);
-
-        write_way(w,
-                  lh_plan_way_values(answer, weights, index, way, place_of(cluster, way->point)));
-    }
-    lh_jsonw_array_end(w);
-    write_bound(w, cluster->space->setup, cluster->bound);
-    write_refusals(w, cluster);
-    write_misses(w, cluster);
-    lh_reliefs_json(w, cluster->reliefs);
-    if (cluster->start != NULL)
-        write_start(w, query, cluster);
-    lh_jsonw_object_end(w);
-}
-
-static void
-write_peak_categories(LhJsonWriter *w, const LhPlanEstimate *estimate)
-{
-    lh_jsonw_object_begin(w, "peak_by_category");
-    for (int c = 0; c < LH_CATEGORIES; c++) {
-        if (estimate->by_category[c] > 0)
-            lh_jsonw_uint(w, lh_category_names[c], estimate->by_category[c]);
-    }
-    lh_jsonw_object_end(w);
-}
-
-/* The longest sequence, and what one of a unit more needs. */
-static void
-write_longest(LhJsonWriter *w, const LhPlanLongest *longest)
-{
-    if (longest->tokens == 0) {
-        lh_jsonw_string(w, "longest", NULL);
+    if (cluster->start == NULL)
         return;
-    }
-    lh_jsonw_object_begin(w, "longest");
-    lh_jsonw_uint(w, "seq_length", longest->tokens);
-    lh_jsonw_uint(w, "unit", longest->unit);
-    lh_jsonw_uint(w, "peak_bytes", longest->fits.peak_bytes);
-    lh_jsonw_uint(w, "usable_bytes", longest->fits.limit_bytes);
-    lh_jsonw_uint(w, "peak_bytes_of_unit_more", longest->beyond.peak_bytes);
-    write_peak_categories(w, &longest->fits);
-    lh_jsonw_object_end(w);
+    c->start = cluster->start;
+    c->words = best != NULL ? lh_plan_words(plan->query->config, cluster->space, best->point)
+                            : g_ptr_array_new();
 }
+
+static Cluster
+make_cluster(const Plan *plan, guint index)
+{
+    const LhPlanCluster *cluster = lh_plan_cluster_at(plan->answer, index);
+    const LhSetup *setup = cluster->space->setup;
+    Cluster c = {
+        .cluster = g_strdup(cluster->space->cluster),
+        .device = g_strdup(setup->device->name),
+        .links = lh_link_values(setup->topology),
+        .gpus = cluster->space->gpus,
+        .interrupted = cluster->interrupted,
+        .points = count_points(cluster->search),
+        .best = find_best(plan, index),
+        .front = find_front(plan, index),
+        .what_ifs = lh_what_if_values(setup->topology, cluster->bound),
+        .refused = find_refusals(cluster->search),
+        .misses = find_misses(cluster->search),
+        .reliefs = cluster->reliefs,
+    };
+
+    fill_start(&c, plan, cluster);
+    return c;
+}
+
+/* ---- the longest sequence, and the configuration ---- */
+
+static const LhField longest_fields[] = {
+    LH_FIELD_ROW(UINT, LhPlanLongest, tokens, "seq_length", ALWAYS, .description = "Tokens."),
+    LH_FIELD_ROW(UINT, LhPlanLongest, unit, "unit", ALWAYS,
+                 .description = "It is a multiple of this."),
+    LH_FIELD_ROW(UINT, LhPlanLongest, fits.peak_bytes, "peak_bytes", ALWAYS,
+                 .description = "What it needs."),
+    LH_FIELD_ROW(UINT, LhPlanLongest, fits.limit_bytes, "usable_bytes", ALWAYS,
+                 .description = "What a rank may hold."),
+    LH_FIELD_ROW(UINT, LhPlanLongest, beyond.peak_bytes, "peak_bytes_of_unit_more", ALWAYS,
+                 .description = "What a sequence longer by the unit would need."),
+    LH_FIELD_ROW(COUNTS, LhPlanLongest, fits.by_category, "peak_by_category", ALWAYS,
+                 .choices = lh_category_names, .description = "Of peak_bytes, by what it is for."),
+    { .name = NULL },
+};
+
+typedef struct {
+    char *file, *sha256, *system;
+    uint64_t read, without_effect;
+    GPtrArray *as_the_framework, *not_understood, *warnings;
+} Configuration;
+
+static const LhField configuration_fields[] = {
+    LH_FIELD_ROW(STRING, Configuration, file, "file", ALWAYS, .description = "The file."),
+    LH_FIELD_ROW(STRING, Configuration, sha256, "sha256", ALWAYS, .description = "Of its text."),
+    LH_FIELD_ROW(STRING, Configuration, system, "system", ALWAYS,
+                 .description = "Whose configuration it is."),
+    LH_FIELD_ROW(UINT, Configuration, read, "read", ALWAYS,
+                 .description = "Settings that are read."),
+    LH_FIELD_ROW(UINT, Configuration, without_effect, "without_effect", ALWAYS,
+                 .description = "Settings that nothing here depends on."),
+    LH_FIELD_ROW(STRINGS, Configuration, as_the_framework, "as_the_framework", ALWAYS,
+                 .description =
+                     "Settings that are understood, and are as the framework's file has it."),
+    LH_FIELD_ROW(STRINGS, Configuration, not_understood, "not_understood", ALWAYS,
+                 .description = "Settings that are left out."),
+    LH_FIELD_ROW(STRINGS, Configuration, warnings, "warnings", ALWAYS,
+                 .description = "What is wrong or not predicted, with its place."),
+    { .name = NULL },
+};
+
+/* Caller frees. */
+static GPtrArray *
+paths_of(const GPtrArray *entries)
+{
+    GPtrArray *paths = g_ptr_array_new_with_free_func(g_free);
+
+    for (guint i = 0; i < entries->len; i++)
+        g_ptr_array_add(paths,
+                        g_strdup(((const LhSettingsEntry *)g_ptr_array_index(entries, i))->path));
+    return paths;
+}
+
+static Configuration
+make_configuration(const LhConfig *config)
+{
+    return (Configuration){
+        .file = g_strdup(config->entries->file),
+        .sha256 = g_strdup(config->entries->sha256),
+        .system = g_strdup(lh_config_system_name(config)),
+        .read = config->read,
+        .without_effect = config->without_effect,
+        .as_the_framework = paths_of(config->elsewhere),
+        .not_understood = paths_of(config->unknown),
+        .warnings = g_ptr_array_ref(config->notes),
+    };
+}
+
+/* ---- the document ---- */
 
 static bool
 has_input(const GPtrArray *inputs, const LhInput *input)
@@ -257,34 +371,113 @@ inputs_of_clusters(const LhPlanAnswer *answer)
     return all;
 }
 
+typedef struct {
+    LhDocumentHead head;
+    char *query_sha256, *model, *framework;
+    uint64_t seq_length, global_batch_size;
+    int dtype;
+    bool interrupted;
+    char *best_cluster;
+    const LhPlanLongest *longest;       /* borrowed */
+    const Configuration *configuration; /* NULL: none; borrowed */
+    GArray *clusters;                   /* of Cluster */
+} Document;
+
+static const char *const document_schema[] = { PLAN_SCHEMA, NULL };
+
+const LhField lh_plan_fields[] = {
+    LH_DOCUMENT_HEAD(Document, head, document_schema),
+    LH_DOCUMENT_ASKED(Document, head),
+    LH_FIELD_ROW(STRING, Document, query_sha256, "query_sha256", OR_NULL,
+                 .description = "Of the question and all inputs; files of points begin with it. "
+                                "Null if the plan was interrupted before."),
+    LH_FIELD_ROW(STRING, Document, model, "model", ALWAYS, .description = "Its name."),
+    LH_FIELD_ROW(STRING, Document, framework, "framework", ALWAYS,
+                 .description = "Whose ways the steps follow."),
+    LH_FIELD_ROW(UINT, Document, seq_length, "seq_length", ALWAYS,
+                 .description = "Tokens of a sequence."),
+    LH_FIELD_ROW(UINT, Document, global_batch_size, "global_batch_size", ALWAYS,
+                 .description = "Sequences of a step."),
+    LH_FIELD_ROW(CHOICE, Document, dtype, "dtype", ALWAYS, .choices = lh_dtype_names,
+                 .description = "Of activations."),
+    LH_FIELD_ROW(BOOL, Document, interrupted, "interrupted", ALWAYS,
+                 .description =
+                     "Whether the plan was, so that something faster may not have been looked at."),
+    LH_FIELD_ROW(STRING, Document, best_cluster, "best_cluster", OR_NULL,
+                 .description = "That with the most tokens per second; null: nothing fits."),
+    LH_FIELD_ROW(POINTER, Document, longest, "longest", OR_NULL, .fields = longest_fields,
+                 .description = "With --max-seq-length, the longest sequence; else null."),
+    LH_FIELD_ROW(POINTER, Document, configuration, "configuration", IF_ANY,
+                 .fields = configuration_fields, .description = "What --from-config names."),
+    LH_FIELD_ROW(ARRAY, Document, clusters, "clusters", ALWAYS, .fields = cluster_fields,
+                 .element_size = sizeof(Cluster), .description = "In the order of the question."),
+    { .name = NULL },
+};
+
+static GArray *
+make_clusters(const Plan *plan)
+{
+    GArray *clusters = g_array_new(FALSE, FALSE, sizeof(Cluster));
+
+    for (guint i = 0; i < plan->answer->clusters->len; i++) {
+        const Cluster cluster = make_cluster(plan, i);
+
+        g_array_append_val(clusters, cluster);
+    }
+    return clusters;
+}
+
+static Document
+make_document(const Plan *plan, const LhStamp *stamp)
+{
+    const LhPlanAnswer *answer = plan->answer;
+    const LhPlanSpace *space = lh_plan_cluster_at(answer, 0)->space;
+    const LhAttention *a = &space->setup->params.attention;
+    const LhPlanCluster *best =
+        answer->best != G_MAXUINT ? lh_plan_cluster_at(answer, answer->best) : NULL;
+
+    return (Document){
+        .head = lh_document_head(document_schema[0], stamp, space->setup),
+        .query_sha256 = g_strdup(answer->query_sha256),
+        .model = g_strdup(space->setup->model->name),
+        .framework = g_strdup(space->frameworks),
+        .seq_length = a->seq_length,
+        .global_batch_size = plan->query->sequences,
+        .dtype = (int)a->dtype,
+        .interrupted = answer->interrupted,
+        .best_cluster = best != NULL ? g_strdup(best->space->cluster) : NULL,
+        .longest = answer->longest.tokens > 0 ? &answer->longest : NULL,
+        .clusters = make_clusters(plan),
+    };
+}
+
+static void
+document_clear(Document *document)
+{
+    for (guint i = 0; i < document->clusters->len; i++)
+        g_clear_pointer(&g_array_index(document->clusters, Cluster, i).words, g_ptr_array_unref);
+    lh_json_clear(lh_plan_fields, document);
+    lh_document_head_clear(&document->head);
+}
+
 void
 lh_plan_json(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhPlanWeights *weights,
              const LhStamp *stamp, GString *out)
 {
-    g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
-    const LhPlanCluster *first = g_ptr_array_index(answer->clusters, 0);
-    const LhPlanCluster *best =
-        answer->best != G_MAXUINT ? g_ptr_array_index(answer->clusters, answer->best) : NULL;
-    const LhAttention *a = &first->space->setup->params.attention;
+    const Plan plan = { query, answer, weights };
     g_autoptr(GPtrArray) inputs = inputs_of_clusters(answer);
+    Configuration configuration;
     LhStamp of_all = *stamp;
+    Document document;
 
     of_all.inputs = inputs;
-    lh_document_begin(w, PLAN_SCHEMA, &of_all, first->space->setup, true);
-    lh_jsonw_string(w, "query_sha256", answer->query_sha256);
-    lh_jsonw_string(w, "model", first->space->setup->model->name);
-    lh_jsonw_string(w, "framework", first->space->frameworks);
-    lh_jsonw_uint(w, "seq_length", a->seq_length);
-    lh_jsonw_uint(w, "global_batch_size", query->sequences);
-    lh_jsonw_string(w, "dtype", lh_dtype_names[a->dtype]);
-    lh_jsonw_bool(w, "interrupted", answer->interrupted);
-    lh_jsonw_string(w, "best_cluster", best != NULL ? best->space->cluster : NULL);
-    write_longest(w, &answer->longest);
+    document = make_document(&plan, &of_all);
+    if (query->config != NULL) {
+        configuration = make_configuration(query->config);
+        document.configuration = &configuration;
+    }
+    lh_json_encode_text(lh_plan_fields, &document, out);
     if (query->config != NULL)
-        write_config(w, query->config);
-    lh_jsonw_array_begin(w, "clusters");
-    for (guint i = 0; i < answer->clusters->len; i++)
-        write_cluster(w, query, answer, weights, i);
-    lh_jsonw_array_end(w);
-    lh_jsonw_object_end(w);
+        lh_json_clear(configuration_fields, &configuration);
+    document_clear(&document);
 }

@@ -4,7 +4,11 @@
  */
 #pragma once
 
+#include "report/data/document.h"
 #include "report/data/plan_values.h"
+
+/* Of that document. */
+extern const LhField lh_plan_fields[];
 
 /* The document of a plan, longhaul.plan/1. */
 void lh_plan_json(const LhPlanQuery *query, const LhPlanAnswer *answer,

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/data/plan_values.h"
 
+#include "base/json/json_decode.h"
 #include "compare/error_bar.h"
 #include "planner/pareto_front.h"
+#include "report/base/field_cells.h"
 #include "report/data/notes.h"
-#include "report/data/result_values.h"
 #include "step/pipeline.h"
+
+#include <math.h>
 
 #define SECONDS_PER_HOUR 3600.0
 #define HOURS_PER_DAY 24.0
@@ -36,82 +39,156 @@ lh_plan_bill(const LhPlanWeights *weights, const LhPlanAnswer *answer, guint clu
     };
 }
 
-/* ---- fields ---- */
+/* ---- a way ---- */
 
-static void
-add_asked(LhRecord *v, const char *key, double value)
+static const char *const decided_names[] = { "no", "yes", NULL };
+static const char *const told_apart_names[] = { "no", "yes", NULL };
+
+#define WAY(kind, member, key, when, ...)                                                          \
+    LH_FIELD_ROW(kind, LhPlanWayValues, member, key, when, __VA_ARGS__)
+
+const LhField lh_plan_way_fields[] = {
+    WAY(STRING, cluster, "cluster", ALWAYS, .description = "Topology and nodes."),
+    WAY(UINT, gpus, "gpus", ALWAYS, .description = "How many."),
+    WAY(CHOICE, decided, "decided", ALWAYS, .choices = decided_names,
+        .description = "no: the plan was interrupted before all ways of the cluster were decided."),
+    WAY(UINT, place, "place", OR_NULL,
+        .description = "1 for the fastest; null: it is on the front, but not among the fastest."),
+    WAY(UINT, tensor_model_parallel_size, "tensor_model_parallel_size", ALWAYS,
+        .description = "Tensor-parallel ranks."),
+    WAY(UINT, context_parallel_size, "context_parallel_size", ALWAYS,
+        .description = "Ranks that share a sequence."),
+    WAY(UINT, data_parallel_size, "data_parallel_size", ALWAYS,
+        .description = "Data-parallel ranks."),
+    WAY(UINT, pipeline_model_parallel_size, "pipeline_model_parallel_size", ALWAYS,
+        .description = "Stages of the pipeline; 1: none."),
+    WAY(UINT, virtual_pipeline_model_parallel_size, "virtual_pipeline_model_parallel_size", ALWAYS,
+        .description = "Chunks of layers of each stage; 1: not interleaved."),
+    WAY(CHOICE, pipeline_schedule, "pipeline_schedule", ALWAYS, .choices = lh_pipeline_order_names,
+        .description = "Order in which stages work on micro-batches."),
+    WAY(UINT, micro_batch_size, "micro_batch_size", ALWAYS,
+        .description = "Sequences of a micro-batch."),
+    WAY(UINT, num_micro_batches, "num_micro_batches", ALWAYS,
+        .description = "Micro-batches of a data-parallel rank."),
+    WAY(STRING, schedule, "schedule", ALWAYS,
+        .description = "The schedule of attention and how it arranges its ranks; none where a "
+                       "sequence is not shared."),
+    WAY(CHOICE, checkpoint, "checkpoint", ALWAYS, .choices = lh_checkpoint_names,
+        .description = "What is recomputed."),
+    WAY(CHOICE, shard, "shard", ALWAYS, .choices = lh_shard_names,
+        .description = "What ranks share of weights, gradients and optimizer."),
+    WAY(STRING, framework, "framework", OR_NULL,
+        .description = "The training system whose ways it follows."),
+    WAY(DOUBLE, iteration_s, "iteration_s", ALWAYS, .max = -1, .description = "Time of a step."),
+    WAY(DOUBLE, time_error, "time_error", OR_NULL, .max = -1,
+        .description = "The error e of this time: four measured times in five are between time / "
+                       "(1 + e) and time x (1 + e)."),
+    LH_TIME_BAR_ROWS(LhPlanWayValues, time_bar),
+    WAY(CHOICE, told_apart_from_best, "told_apart_from_best", OR_NULL, .choices = told_apart_names,
+        .description = "Whether its difference to the fastest of its cluster is more than "
+                       "constants are good to; null for that one."),
+    WAY(DOUBLE, tokens_per_s, "tokens_per_s", ALWAYS, .max = -1,
+        .description = "Of the whole cluster."),
+    WAY(DOUBLE, mfu, "mfu", ALWAYS, .max = -1,
+        .description = "Model flops over the peak of all GPUs."),
+    WAY(UINT, peak_bytes, "peak_bytes", ALWAYS, .description = "Of the rank that needs most."),
+    LH_PEAK_BAR_ROWS(LhPlanWayValues, peak_bar),
+    WAY(UINT, usable_bytes, "usable_bytes", OR_NULL, .description = "What a rank may hold."),
+    WAY(DOUBLE, days, "days", OR_NULL, .max = -1, .description = "For the tokens of --days-for."),
+    WAY(DOUBLE, gpu_hours, "gpu_hours", OR_NULL, .max = -1, .description = "Likewise."),
+    WAY(DOUBLE, cost, "cost", OR_NULL, .max = -1,
+        .description = "Likewise, by --cost-per-gpu-hour."),
+    WAY(DOUBLE, cost_per_billion_tokens, "cost_per_billion_tokens", OR_NULL, .max = -1,
+        .description = "By --cost-per-gpu-hour."),
+    WAY(DOUBLE, kwh_per_billion_tokens, "kwh_per_billion_tokens", OR_NULL, .max = -1,
+        .description = "By --watts."),
+    WAY(STRING, model_notes, "model_notes", OR_NULL,
+        .description = "The same notes as one text; null where there are none."),
+    WAY(STRING, link_notes, "link_notes", OR_NULL,
+        .description = "What measured collectives of the cluster contradict, its links or each "
+                       "other, and where a profile found other links than its file has, as one "
+                       "text; null where that is nothing."),
+    { .name = NULL },
+};
+
+/* NAN where it is 0. */
+static double
+asked_value(double value)
 {
-    if (value > 0)
-        lh_record_real(v, key, value);
-    else
-        lh_record_none(v, key);
+    return value > 0 ? value : NAN;
 }
 
 static void
-add_sizes(LhRecord *v, const LhPlanSpace *space, guint point)
+fill_sizes(LhPlanWayValues *v, const LhPlanSpace *space, guint point)
 {
     const LhPlanPoint *p = lh_plan_point(space, point);
     const LhPlanShape *shape = lh_plan_shape(space, p);
-    g_autofree char *schedule = lh_plan_point_schedule(space, point);
 
-    lh_record_integer(v, "tensor_model_parallel_size", shape->sizes.tensor);
-    lh_record_integer(v, "context_parallel_size", shape->sizes.context);
-    lh_record_integer(v, "data_parallel_size", shape->sizes.data);
-    lh_record_integer(v, "pipeline_model_parallel_size", shape->sizes.pipeline);
-    lh_record_integer(v, "virtual_pipeline_model_parallel_size", p->chunks);
-    lh_record_text(v, "pipeline_schedule", lh_pipeline_order_names[p->order]);
-    lh_record_integer(v, "micro_batch_size", shape->micro_batch_size);
-    lh_record_integer(v, "num_micro_batches", shape->micro_batches);
-    lh_record_text(v, "schedule", schedule);
-    lh_record_text(v, "checkpoint", lh_checkpoint_names[p->checkpoint]);
-    lh_record_text(v, "shard", lh_shard_names[p->shard]);
-    lh_record_text(v, "framework", shape->setup != NULL ? shape->setup->framework->name : NULL);
+    v->tensor_model_parallel_size = shape->sizes.tensor;
+    v->context_parallel_size = shape->sizes.context;
+    v->data_parallel_size = shape->sizes.data;
+    v->pipeline_model_parallel_size = shape->sizes.pipeline;
+    v->virtual_pipeline_model_parallel_size = p->chunks;
+    v->pipeline_schedule = (int)p->order;
+    v->micro_batch_size = shape->micro_batch_size;
+    v->num_micro_batches = shape->micro_batches;
+    v->schedule = lh_plan_point_schedule(space, point);
+    v->checkpoint = (int)p->checkpoint;
+    v->shard = (int)p->shard;
+    v->framework = shape->setup != NULL ? g_strdup(shape->setup->framework->name) : NULL;
 }
 
 static void
-add_bill(LhRecord *v, const LhPlanBill *bill)
+fill_bill(LhPlanWayValues *v, const LhPlanBill *bill)
 {
-    add_asked(v, "days", bill->days);
-    add_asked(v, "gpu_hours", bill->gpu_hours);
-    add_asked(v, "cost", bill->cost);
-    add_asked(v, "cost_per_billion_tokens", bill->cost_per_billion_tokens);
-    add_asked(v, "kwh_per_billion_tokens", bill->kwh_per_billion_tokens);
+    v->days = asked_value(bill->days);
+    v->gpu_hours = asked_value(bill->gpu_hours);
+    v->cost = asked_value(bill->cost);
+    v->cost_per_billion_tokens = asked_value(bill->cost_per_billion_tokens);
+    v->kwh_per_billion_tokens = asked_value(bill->kwh_per_billion_tokens);
 }
 
-LhRecord *
+static void
+fill_answer(LhPlanWayValues *v, const LhPlanSpace *space, const LhPlanWay *way)
+{
+    v->iteration_s = way->iteration_s;
+    v->time_error = asked_value(way->time_error.above);
+    v->time_bar = lh_time_bar_values(way->iteration_s, way->time_error);
+    v->tokens_per_s = way->tokens_per_s;
+    v->mfu = way->mfu;
+    v->peak_bytes = way->peak_bytes;
+    v->peak_bar = lh_peak_bar_values(way->peak_bytes, lh_memory_error(space->setup));
+    v->usable_bytes = way->limit_bytes > 0 ? way->limit_bytes : LH_FIELD_NO_UINT;
+}
+
+LhPlanWayValues
 lh_plan_way_values(const LhPlanAnswer *answer, const LhPlanWeights *weights, guint cluster,
                    const LhPlanWay *way, guint place)
 {
-    const LhPlanSpace *space = lh_plan_cluster_at(answer, cluster)->space;
+    const LhPlanCluster *of = lh_plan_cluster_at(answer, cluster);
     const LhPlanBill bill = lh_plan_bill(weights, answer, cluster, way);
-    g_autofree char *notes = lh_notes_text(space->setup->model);
-    g_autofree char *of_links = lh_link_notes_text(space->setup);
-    LhRecord *v = lh_record_new();
+    LhPlanWayValues v = {
+        .cluster = g_strdup(of->space->cluster),
+        .gpus = of->space->gpus,
+        .decided = of->interrupted ? 0 : 1,
+        .place = place > 0 ? place : LH_FIELD_NO_UINT,
+        .told_apart_from_best = place == 1  ? -1
+                                : way->tied ? 0
+                                            : 1,
+        .model_notes = lh_notes_text(of->space->setup->model),
+        .link_notes = lh_link_notes_text(of->space->setup),
+    };
 
-    lh_record_text(v, "cluster", space->cluster);
-    lh_record_integer(v, "gpus", space->gpus);
-    lh_record_text(v, "decided", lh_plan_cluster_at(answer, cluster)->interrupted ? "no" : "yes");
-    if (place > 0)
-        lh_record_integer(v, "place", place);
-    else
-        lh_record_none(v, "place");
-    add_sizes(v, space, way->point);
-    lh_record_real(v, "iteration_s", way->iteration_s);
-    add_asked(v, "time_error", way->time_error.above);
-    lh_add_time_bar(v, way->iteration_s, way->time_error);
-    lh_record_text(v, "told_apart_from_best", place == 1 ? NULL : way->tied ? "no" : "yes");
-    lh_record_real(v, "tokens_per_s", way->tokens_per_s);
-    lh_record_real(v, "mfu", way->mfu);
-    lh_record_integer(v, "peak_bytes", way->peak_bytes);
-    lh_add_peak_bar(v, way->peak_bytes, lh_memory_error(space->setup));
-    if (way->limit_bytes > 0)
-        lh_record_integer(v, "usable_bytes", way->limit_bytes);
-    else
-        lh_record_none(v, "usable_bytes");
-    add_bill(v, &bill);
-    lh_record_text(v, "model_notes", notes);
-    lh_record_text(v, "link_notes", of_links);
+    fill_sizes(&v, of->space, way->point);
+    fill_answer(&v, of->space, way);
+    fill_bill(&v, &bill);
     return v;
+}
+
+void
+lh_plan_way_values_clear(LhPlanWayValues *values)
+{
+    lh_json_clear(lh_plan_way_fields, values);
 }
 
 GArray *
@@ -135,55 +212,47 @@ lh_plan_front(const LhPlanCluster *cluster)
 /* ---- CSV ---- */
 
 static void
-add_row(LhTable *table, bool *columns, LhRecord *values)
+add_row(LhTable *table, const LhPlanAnswer *answer, const LhPlanWeights *weights, guint cluster,
+        guint index)
 {
-    if (!*columns)
-        lh_record_columns(values, table);
-    *columns = true;
+    const LhPlanCluster *of = lh_plan_cluster_at(answer, cluster);
+    g_auto(LhPlanWayValues) values =
+        lh_plan_way_values(answer, weights, cluster, g_ptr_array_index(of->ways, index), index + 1);
+
     lh_table_row(table);
-    lh_record_cells(values, table);
-    lh_record_free(values);
+    lh_field_cells(lh_plan_way_fields, &values, table);
 }
 
-#define VALUES_OF_CLUSTER 3 /* cluster, gpus, decided */
-
-/* Of a cluster without any way what is the cluster's. Its space has points. Caller frees. */
-static LhRecord *
-values_without_way(const LhPlanAnswer *answer, const LhPlanWeights *weights, guint cluster)
-{
-    const LhPlanWay none = { .iteration_s = 1, .tokens_per_s = 1 };
-    LhRecord *values = lh_plan_way_values(answer, weights, cluster, &none, 1);
-
-    lh_record_blank(values, VALUES_OF_CLUSTER);
-    return values;
-}
-
-/* Without any way there are columns all the same. */
+/* Of a cluster without any way what is the cluster's; the cells of the rest are empty. */
 static void
-add_way_columns(LhTable *table, const LhPlanAnswer *answer, const LhPlanWeights *weights)
+add_undecided(LhTable *table, const LhPlanCluster *cluster)
 {
-    g_autoptr(LhRecord) values = values_without_way(answer, weights, 0);
-
-    lh_record_columns(values, table);
+    lh_table_row(table);
+    lh_table_cell(table, cluster->space->cluster, NULL);
+    lh_table_cell_printf(table, "%u", cluster->space->gpus);
+    lh_table_cell(table, decided_names[0], NULL);
 }
 
 LhTable *
 lh_plan_table(const LhPlanAnswer *answer, const LhPlanWeights *weights)
 {
     LhTable *table = lh_table_new();
-    bool columns = false;
+    bool any = lh_plan_cluster_at(answer, 0)->space->points->len > 0;
 
     for (guint c = 0; c < answer->clusters->len; c++) {
         const LhPlanCluster *cluster = lh_plan_cluster_at(answer, c);
-        const GPtrArray *ways = cluster->ways;
 
-        if (ways->len == 0 && cluster->interrupted && cluster->space->points->len > 0)
-            add_row(table, &columns, values_without_way(answer, weights, c));
-        for (guint i = 0; i < ways->len; i++)
-            add_row(table, &columns,
-                    lh_plan_way_values(answer, weights, c, g_ptr_array_index(ways, i), i + 1));
+        any = any || cluster->ways->len > 0;
     }
-    if (!columns && lh_plan_cluster_at(answer, 0)->space->points->len > 0)
-        add_way_columns(table, answer, weights);
+    if (any)
+        lh_field_columns(lh_plan_way_fields, table);
+    for (guint c = 0; c < answer->clusters->len; c++) {
+        const LhPlanCluster *cluster = lh_plan_cluster_at(answer, c);
+
+        if (cluster->ways->len == 0 && cluster->interrupted && cluster->space->points->len > 0)
+            add_undecided(table, cluster);
+        for (guint i = 0; i < cluster->ways->len; i++)
+            add_row(table, answer, weights, c, i);
+    }
     return table;
 }

@@ -6,8 +6,7 @@
 #pragma once
 
 #include "planner/plan.h"
-#include "report/data/record.h"
-#include "report/data/result_json.h"
+#include "report/data/result_values.h"
 
 /* What the purchase is weighed by, of one cluster. 0: not given. */
 typedef struct {
@@ -36,10 +35,49 @@ const LhPlanCluster *lh_plan_cluster_at(const LhPlanAnswer *answer, guint index)
 LhPlanBill lh_plan_bill(const LhPlanWeights *weights, const LhPlanAnswer *answer, guint cluster,
                         const LhPlanWay *way);
 
-/* One way of a cluster, of which @place is 1 for the fastest; 0: it is not among those that are
- * wanted. Caller frees. */
-LhRecord *lh_plan_way_values(const LhPlanAnswer *answer, const LhPlanWeights *weights,
-                             guint cluster, const LhPlanWay *way, guint place);
+/* One way of a cluster: strings are owned. */
+typedef struct {
+    char *cluster;
+    uint64_t gpus;
+    int decided;
+    uint64_t place;
+    uint64_t tensor_model_parallel_size;
+    uint64_t context_parallel_size;
+    uint64_t data_parallel_size;
+    uint64_t pipeline_model_parallel_size;
+    uint64_t virtual_pipeline_model_parallel_size;
+    int pipeline_schedule;
+    uint64_t micro_batch_size;
+    uint64_t num_micro_batches;
+    char *schedule;
+    int checkpoint;
+    int shard;
+    char *framework;
+    double iteration_s;
+    double time_error;
+    LhTimeBarValues time_bar;
+    int told_apart_from_best;
+    double tokens_per_s;
+    double mfu;
+    uint64_t peak_bytes;
+    LhPeakBarValues peak_bar;
+    uint64_t usable_bytes;
+    double days;
+    double gpu_hours;
+    double cost;
+    double cost_per_billion_tokens;
+    double kwh_per_billion_tokens;
+    char *model_notes;
+    char *link_notes;
+} LhPlanWayValues;
+
+extern const LhField lh_plan_way_fields[];
+
+/* @place is 1 for the fastest; 0: it is not among those that are wanted. Caller clears. */
+LhPlanWayValues lh_plan_way_values(const LhPlanAnswer *answer, const LhPlanWeights *weights,
+                                   guint cluster, const LhPlanWay *way, guint place);
+void lh_plan_way_values_clear(LhPlanWayValues *values);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(LhPlanWayValues, lh_plan_way_values_clear)
 
 /* All of them, a row each: for LH_FORMAT_CSV. Caller frees. */
 LhTable *lh_plan_table(const LhPlanAnswer *answer, const LhPlanWeights *weights);

@@ -1,148 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * longhaul.result/3: schemas/result.schema.json. Times are exact decimal seconds of integer
- * picoseconds; sums over ranks are exact too, means are left to the reader.
+ * Times are exact decimal seconds of integer picoseconds; sums over ranks are exact too, means are
+ * left to the reader.
  */
 #include "report/data/result_json.h"
 
-#include "report/data/constants.h"
-#include "report/data/document.h"
-
-#include "compare/totals.h"
-#include "report/data/relief_json.h"
+#include "report/data/constant_list.h"
+#include "report/data/memory_fields.h"
+#include "report/data/relief_fields.h"
 #include "report/data/result_values.h"
+#include "report/data/what_if_fields.h"
 
-/* --- the case -----------------------------------------------------------------------------------
- */
+#include <string.h>
 
-static void
-write_case(LhJsonWriter *w, const LhSetup *setup)
-{
-    g_autoptr(LhRecord) values = lh_case_values(setup);
+/* ---- one number for each rank ---- */
 
-    lh_jsonw_object_begin(w, "case");
-    lh_record_json(values, w);
-    lh_jsonw_object_end(w);
-}
+typedef struct {
+    GArray *compute_ps, *comm_ps, *exposed_ps, *finish_ps;
+    GArray *flops, *sent_bytes, *closed_form_bytes, *peak_bytes;
+} PerRank;
 
-static void
-write_constant(LhJsonWriter *w, const char *name, int provenance, const char *source)
-{
-    lh_jsonw_object_begin(w, NULL);
-    lh_jsonw_string(w, "constant", name);
-    lh_jsonw_string(w, "provenance", lh_provenance_names[provenance]);
-    lh_jsonw_string(w, "source", source);
-    lh_jsonw_object_end(w);
-}
-
-static void
-write_link_constant(LhJsonWriter *w, const char *name, const LhLinkClass *link)
-{
-    g_autofree char *latency = g_strconcat(name, " latency", NULL);
-    g_autofree char *ctas = g_strconcat(name, " SMs", NULL);
-
-    if (link->bandwidth == 0)
-        return;
-    write_constant(w, name, link->from.provenance, link->from.source);
-    write_constant(w, latency, link->latency_provenance, link->from.source);
-    write_constant(w, ctas, link->ctas_provenance, link->from.source);
-}
+static const LhField per_rank_fields[] = {
+    LH_FIELD_ROW(UINTS, PerRank, compute_ps, "compute_s", ALWAYS_S,
+                 .description = "Time in which a compute stream was running."),
+    LH_FIELD_ROW(UINTS, PerRank, comm_ps, "comm_s", ALWAYS_S,
+                 .description =
+                     "Time in which a communication stream had an op running, waiting included."),
+    LH_FIELD_ROW(UINTS, PerRank, exposed_ps, "exposed_s", ALWAYS_S,
+                 .description =
+                     "Time in which the rank computed nothing and waited for data on its way."),
+    LH_FIELD_ROW(UINTS, PerRank, finish_ps, "finish_s", ALWAYS_S,
+                 .description = "When its last op was complete."),
+    LH_FIELD_ROW(UINTS, PerRank, flops, "flops", ALWAYS, .description = "Flops of attention."),
+    LH_FIELD_ROW(UINTS, PerRank, sent_bytes, "sent_bytes", ALWAYS, .description = "Bytes sent."),
+    LH_FIELD_ROW(UINTS, PerRank, closed_form_bytes, "closed_form_bytes", ALWAYS,
+                 .description =
+                     "Bytes sent by the program's closed form; empty if it states none."),
+    LH_FIELD_ROW(UINTS, PerRank, peak_bytes, "peak_bytes", ALWAYS, .description = "Peak memory."),
+    { .name = NULL },
+};
 
 static void
-write_tree_constants(LhJsonWriter *w, const LhPcieTree *tree)
+add_number(GArray **numbers, uint64_t number)
 {
-    for (uint32_t i = 0; i < lh_pcie_levels_count(tree); i++) {
-        const LhPcieLevel *level = &g_array_index(tree->levels, LhPcieLevel, i);
-        g_autofree char *name = g_strconcat("pcie ", level->name, NULL);
-
-        if (level->from.source != NULL)
-            write_constant(w, name, level->from.provenance, level->from.source);
-    }
-    if (tree->memory_from.source != NULL)
-        write_constant(w, "pcie memory", tree->memory_from.provenance, tree->memory_from.source);
-}
-
-static void
-write_all_constants(LhJsonWriter *w, const LhSetup *setup)
-{
-    const LhDevice *d = setup->device;
-
-    write_constant(w, "memory bandwidth", d->memory_provenance, d->source);
-    write_constant(w, "host", d->host_provenance, d->source);
-    for (guint i = 0; i < d->kernels->len; i++) {
-        const LhKernelRate *rate = &g_array_index(d->kernels, LhKernelRate, i);
-        g_autofree char *name =
-            g_strdup_printf("%s %s d%" G_GUINT64_FORMAT, rate->kernel,
-                            rate->mask != 0 ? "causal" : "full", rate->head_dim);
-
-        write_constant(w, name, rate->from.provenance, rate->from.source);
-    }
-    for (guint i = 0; d->attention != NULL && i < d->attention->len; i++) {
-        const LhAttentionRow *row = &g_array_index(d->attention, LhAttentionRow, i);
-        g_autofree char *name = lh_attention_row_name(row);
-
-        write_constant(w, name, row->from.provenance, row->from.source);
-    }
-    write_link_constant(w, "nvlink", &setup->topology->nvlink);
-    write_link_constant(w, "pcie", &setup->topology->pcie);
-    write_tree_constants(w, &setup->topology->tree);
-    write_link_constant(w, "nic", &setup->topology->nic);
-    if (setup->topology->nic_overhead_ps > 0)
-        write_constant(w, "nic overhead", setup->topology->nic.latency_provenance,
-                       setup->topology->nic.from.source);
-}
-
-static void
-write_constants(LhJsonWriter *w, const LhSetup *setup)
-{
-    lh_jsonw_array_begin(w, "constants");
-    if (setup->cost == LH_COST_DEVICE)
-        write_all_constants(w, setup);
-    lh_jsonw_array_end(w);
-}
-/* --- one run ------------------------------------------------------------------------------------
- */
-
-typedef uint64_t (*RankNumber)(const LhRankResult *rank);
-
-static uint64_t
-rank_sent(const LhRankResult *rank)
-{
-    return rank->bytes_sent;
+    if (*numbers == NULL)
+        *numbers = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    g_array_append_val(*numbers, number);
 }
 
 static uint64_t
-rank_flops(const LhRankResult *rank)
-{
-    return rank->flops;
-}
-
-static uint64_t
-rank_peak(const LhRankResult *rank)
-{
-    return rank->peak_bytes;
-}
-
-static uint64_t
-rank_busy(const LhRankResult *rank)
-{
-    return (uint64_t)rank->busy_ps;
-}
-
-static uint64_t
-rank_comm(const LhRankResult *rank)
-{
-    return (uint64_t)rank->comm_ps;
-}
-
-static uint64_t
-rank_finish(const LhRankResult *rank)
-{
-    return (uint64_t)rank->finish_ps;
-}
-
-static uint64_t
-rank_exposed(const LhRankResult *rank)
+exposed_ps(const LhRankResult *rank)
 {
     uint64_t exposed = 0;
 
@@ -152,252 +59,233 @@ rank_exposed(const LhRankResult *rank)
 }
 
 static void
-write_numbers(LhJsonWriter *w, const char *key, const LhSimResult *r, RankNumber number)
+add_rank(PerRank *p, const LhRankResult *rank)
 {
-    lh_jsonw_array_begin(w, key);
-    for (uint32_t i = 0; i < r->ranks_count; i++)
-        lh_jsonw_uint(w, NULL, number(&r->ranks[i]));
-    lh_jsonw_array_end(w);
+    add_number(&p->compute_ps, (uint64_t)rank->busy_ps);
+    add_number(&p->comm_ps, (uint64_t)rank->comm_ps);
+    add_number(&p->exposed_ps, exposed_ps(rank));
+    add_number(&p->finish_ps, (uint64_t)rank->finish_ps);
+    add_number(&p->flops, rank->flops);
+    add_number(&p->sent_bytes, rank->bytes_sent);
+    add_number(&p->peak_bytes, rank->peak_bytes);
 }
 
-static void
-write_times(LhJsonWriter *w, const char *key, const LhSimResult *r, RankNumber time_ps)
+static PerRank *
+find_per_rank(const LhCompareRow *row)
 {
-    lh_jsonw_array_begin(w, key);
-    for (uint32_t i = 0; i < r->ranks_count; i++)
-        lh_jsonw_seconds(w, NULL, time_ps(&r->ranks[i]));
-    lh_jsonw_array_end(w);
-}
-
-static void
-write_claimed_bytes(LhJsonWriter *w, const LhProgram *program)
-{
+    PerRank *p = g_new0(PerRank, 1);
     uint64_t value;
 
-    lh_jsonw_array_begin(w, "closed_form_bytes");
-    for (uint32_t i = 0; i < lh_program_ranks(program); i++) {
-        if (lh_program_claim(program, LH_CLAIM_BYTES_SENT, i, &value))
-            lh_jsonw_uint(w, NULL, value);
-    }
-    lh_jsonw_array_end(w);
+    p->closed_form_bytes = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    for (uint32_t i = 0; i < row->result->ranks_count; i++)
+        add_rank(p, &row->result->ranks[i]);
+    for (uint32_t i = 0; i < lh_program_ranks(row->program); i++)
+        if (lh_program_claim(row->program, LH_CLAIM_BYTES_SENT, i, &value))
+            add_number(&p->closed_form_bytes, value);
+    return p;
 }
+
+/* ---- a schedule ---- */
+
+typedef struct {
+    LhRowValues values;
+    PerRank *per_rank; /* owned, like what follows; NULL: it has no result */
+    uint64_t peak_bytes_by_tensor[LH_TENSOR_KINDS];
+    LhPeakValues *peak;
+    LhOutOfMemoryValues *out_of_memory; /* NULL, too, if everything fits */
+} Row;
+
+static const LhField row_fields[] = {
+    LH_FIELD_ROW(INLINE, Row, values, "values", ALWAYS, .fields = lh_row_fields),
+    LH_FIELD_ROW(POINTER, Row, per_rank, "per_rank", OR_NULL, .fields = per_rank_fields,
+                 .description = "The numbers of each rank; null without a result."),
+    LH_FIELD_ROW(COUNTS, Row, peak_bytes_by_tensor, "peak_bytes_by_tensor", OR_NULL,
+                 .choices = lh_tensor_names,
+                 .description = "Memory of the rank with the largest peak, at that moment, by kind "
+                                "of tensor; null without a result."),
+    LH_FIELD_ROW(POINTER, Row, peak, "peak", OR_NULL, .fields = lh_peak_fields,
+                 .description = "The op whose alloc makes the largest peak of all ranks "
+                                "(peak_rank, peak_at_s), and what is held then; null without a "
+                                "result."),
+    LH_FIELD_ROW(POINTER, Row, out_of_memory, "out_of_memory", OR_NULL,
+                 .fields = lh_out_of_memory_fields,
+                 .description = "What is needed beyond the memory that there is; null if "
+                                "everything fits. The run goes on, so that its times are known."),
+    { .name = NULL },
+};
 
 static void
-write_ranks(LhJsonWriter *w, const LhCompareRow *row)
+fill_memory(Row *r, const LhSimResult *result)
 {
-    const LhSimResult *r = row->result;
-
-    lh_jsonw_object_begin(w, "per_rank");
-    write_times(w, "compute_s", r, rank_busy);
-    write_times(w, "comm_s", r, rank_comm);
-    write_times(w, "exposed_s", r, rank_exposed);
-    write_times(w, "finish_s", r, rank_finish);
-    write_numbers(w, "flops", r, rank_flops);
-    write_numbers(w, "sent_bytes", r, rank_sent);
-    write_claimed_bytes(w, row->program);
-    write_numbers(w, "peak_bytes", r, rank_peak);
-    lh_jsonw_object_end(w);
-}
-
-/* Of the rank with the largest peak, at that moment. */
-static void
-write_peak(LhJsonWriter *w, const LhSimResult *r)
-{
-    LhTotals totals;
-
-    lh_totals(r, &totals);
-    lh_jsonw_object_begin(w, "peak_bytes_by_tensor");
-    for (int kind = 0; kind < LH_TENSOR_KINDS; kind++) {
-        const uint64_t bytes = r->ranks[totals.peak_rank].peak_by_tensor[kind];
-
-        if (bytes != 0)
-            lh_jsonw_uint(w, lh_tensor_names[kind], bytes);
-    }
-    lh_jsonw_object_end(w);
-}
-
-void
-lh_memory_op_json(LhJsonWriter *w, const LhMemoryOp *op)
-{
-    if (op->op == LH_OP_NONE) {
-        lh_jsonw_string(w, "op", NULL);
-        lh_jsonw_string(w, "layer", NULL);
-        lh_jsonw_string(w, "micro_batch", NULL);
-        lh_jsonw_string(w, "phase", NULL);
+    r->peak = g_new(LhPeakValues, 1);
+    *r->peak = lh_peak_values(result);
+    memcpy(r->peak_bytes_by_tensor, result->ranks[r->values.peak_rank].peak_by_tensor,
+           sizeof(r->peak_bytes_by_tensor));
+    if (result->out_of_memory == NULL)
         return;
-    }
-    lh_jsonw_uint(w, "op", op->op);
-    lh_jsonw_uint(w, "layer", op->layer);
-    lh_jsonw_uint(w, "micro_batch", op->micro_batch);
-    lh_jsonw_string(w, "phase", lh_phase_names[op->phase]);
+    r->out_of_memory = g_new(LhOutOfMemoryValues, 1);
+    *r->out_of_memory = lh_out_of_memory_values(result);
+}
+
+static Row *
+row_new(const LhSetup *setup, const LhCompareRow *row, LhTime best_ps)
+{
+    Row *r = g_new0(Row, 1);
+
+    lh_json_set_none(row_fields, r);
+    r->values = lh_row_values(setup, row, best_ps);
+    if (row->result == NULL)
+        return r;
+    r->per_rank = find_per_rank(row);
+    fill_memory(r, row->result);
+    return r;
 }
 
 static void
-write_categories(LhJsonWriter *w, const uint64_t by_category[LH_CATEGORIES])
+row_free(gpointer data)
 {
-    lh_jsonw_object_begin(w, "by_category");
-    for (int c = 0; c < LH_CATEGORIES; c++) {
-        if (by_category[c] != 0)
-            lh_jsonw_uint(w, lh_category_names[c], by_category[c]);
-    }
-    lh_jsonw_object_end(w);
+    Row *r = data;
+
+    lh_row_values_clear(&r->values);
+    if (r->per_rank != NULL)
+        lh_json_clear(per_rank_fields, r->per_rank);
+    g_free(r->per_rank);
+    g_free(r->peak);
+    g_free(r->out_of_memory);
+    g_free(r);
 }
 
-/* The moment of that peak. */
-static void
-write_moment(LhJsonWriter *w, const LhSimResult *r)
+static GPtrArray *
+find_rows(const LhSetup *setup, const LhComparison *c)
 {
-    LhTotals totals;
-    const LhRankResult *rank;
+    GPtrArray *rows = g_ptr_array_new_with_free_func(row_free);
 
-    lh_totals(r, &totals);
-    rank = &r->ranks[totals.peak_rank];
-    lh_jsonw_object_begin(w, "peak");
-    lh_memory_op_json(w, &rank->peak_op);
-    write_categories(w, rank->peak_by_category);
-    lh_jsonw_object_end(w);
+    for (guint i = 0; i < c->rows->len; i++)
+        g_ptr_array_add(rows, row_new(setup, g_ptr_array_index(c->rows, i), lh_best_ps(c)));
+    return rows;
 }
 
-/* The first op that does not fit. */
-static void
-write_first(LhJsonWriter *w, const LhOutOfMemory *oom)
+/* ---- a comparison ---- */
+
+typedef struct {
+    char *of;
+    LhTime time_ps;
+    double fraction;
+} Share;
+
+static const LhField share_fields[] = {
+    LH_FIELD_ROW(STRING, Share, of, "of", ALWAYS,
+                 .description = "compute, latency, host, or kinds of links, joined by +."),
+    LH_FIELD_ROW(INT, Share, time_ps, "time_s", ALWAYS_S, .max = -1, .description = "Its time."),
+    LH_FIELD_ROW(DOUBLE, Share, fraction, "fraction", ALWAYS, .max = -1,
+                 .description = "Of the makespan."),
+    { .name = NULL },
+};
+
+static GArray *
+find_path(const LhBottleneck *bound)
 {
-    lh_jsonw_object_begin(w, "first");
-    lh_jsonw_uint(w, "rank", oom->rank);
-    lh_jsonw_seconds(w, "time_s", oom->time_ps);
-    lh_memory_op_json(w, &oom->op);
-    lh_jsonw_string(w, "category",
-                    oom->op.op != LH_OP_NONE ? lh_category_names[oom->op.category] : NULL);
-    lh_jsonw_uint(w, "held_bytes", oom->needed_bytes);
-    lh_jsonw_object_end(w);
-}
+    GArray *shares = g_array_new(FALSE, FALSE, sizeof(Share));
 
-/* What is needed is the peak. */
-static void
-write_out_of_memory(LhJsonWriter *w, const LhSimResult *r)
-{
-    LhTotals totals;
-
-    if (r == NULL || r->out_of_memory == NULL) {
-        lh_jsonw_string(w, "out_of_memory", NULL);
-        return;
-    }
-    lh_totals(r, &totals);
-    lh_jsonw_object_begin(w, "out_of_memory");
-    lh_jsonw_uint(w, "rank", totals.peak_rank);
-    lh_jsonw_uint(w, "needed_bytes", totals.peak_bytes);
-    lh_jsonw_uint(w, "limit_bytes", r->out_of_memory->limit_bytes);
-    write_categories(w, r->ranks[totals.peak_rank].peak_by_category);
-    write_first(w, r->out_of_memory);
-    lh_jsonw_object_end(w);
-}
-
-static void
-write_row(LhJsonWriter *w, const LhSetup *setup, const LhCompareRow *row, LhTime best_ps)
-{
-    g_autoptr(LhRecord) values = lh_row_values(setup, row, best_ps);
-
-    lh_jsonw_object_begin(w, NULL);
-    lh_record_json(values, w);
-    if (row->result == NULL) {
-        lh_jsonw_string(w, "per_rank", NULL);
-        lh_jsonw_string(w, "peak_bytes_by_tensor", NULL);
-        lh_jsonw_string(w, "peak", NULL);
-        write_out_of_memory(w, NULL);
-    } else {
-        write_ranks(w, row);
-        write_peak(w, row->result);
-        write_moment(w, row->result);
-        write_out_of_memory(w, row->result);
-    }
-    lh_jsonw_object_end(w);
-}
-
-/* --- a comparison -------------------------------------------------------------------------------
- */
-
-static void
-write_path(LhJsonWriter *w, const LhBottleneck *bound)
-{
-    lh_jsonw_array_begin(w, "winner_critical_path");
     for (guint i = 0; bound != NULL && i < bound->shares->len; i++) {
-        const LhPathShare *share = &g_array_index(bound->shares, LhPathShare, i);
-        g_autofree char *name = lh_resource_name(share->kind, share->tiers);
+        const LhPathShare *s = &g_array_index(bound->shares, LhPathShare, i);
+        const Share share = {
+            .of = lh_resource_name(s->kind, s->tiers),
+            .time_ps = s->time_ps,
+            .fraction = (double)s->time_ps / (double)MAX(bound->makespan_ps, 1),
+        };
 
-        lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_string(w, "of", name);
-        lh_jsonw_seconds(w, "time_s", share->time_ps);
-        lh_jsonw_double(w, "fraction", (double)share->time_ps / (double)MAX(bound->makespan_ps, 1));
-        lh_jsonw_object_end(w);
+        g_array_append_val(shares, share);
     }
-    lh_jsonw_array_end(w);
-}
-
-void
-lh_what_if_more_json(LhJsonWriter *w, const LhTopology *topology, const LhWhatIf *what_if)
-{
-    g_autofree char *edit = lh_what_if_edit(topology, what_if);
-
-    lh_jsonw_double(w, "saved_fraction_low", what_if->least_share);
-    lh_jsonw_double(w, "saved_fraction_high", what_if->most_share);
-    lh_jsonw_string(w, "edit", edit);
-}
-
-/* What binds the winner first. */
-static void
-write_what_ifs(LhJsonWriter *w, const LhSetup *setup, const LhBottleneck *bound)
-{
-    lh_jsonw_array_begin(w, "winner_with_10_percent_more");
-    for (guint i = 0; bound != NULL && i < bound->what_ifs->len; i++) {
-        const LhWhatIf *what_if = &g_array_index(bound->what_ifs, LhWhatIf, i);
-        const LhTime saved_ps = bound->makespan_ps - what_if->makespan_ps;
-        const double makespan_ps = (double)MAX(bound->makespan_ps, 1);
-        g_autofree char *name = lh_resource_name(what_if->kind, what_if->tiers);
-
-        lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_string(w, "of", name);
-        lh_jsonw_double(w, "critical_path_fraction", (double)what_if->path_ps / makespan_ps);
-        lh_jsonw_seconds(w, "makespan_s", what_if->makespan_ps);
-        lh_jsonw_double(w, "saved_fraction", (double)saved_ps / makespan_ps);
-        lh_what_if_more_json(w, setup->topology, what_if);
-        lh_jsonw_object_end(w);
-    }
-    lh_jsonw_array_end(w);
+    return shares;
 }
 
 /* Schedules that are behind the winner by no more than their difference is good to. */
-static void
-write_tied(LhJsonWriter *w, const LhComparison *c)
+static GPtrArray *
+find_tied(const LhComparison *c)
 {
-    lh_jsonw_array_begin(w, "not_told_apart_from_winner");
+    GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
+
     for (guint i = 1; i < c->fit_count; i++) {
         const LhCompareRow *row = g_ptr_array_index(c->rows, i);
 
         if (row->tied)
-            lh_jsonw_string(w, NULL, row->name);
+            g_ptr_array_add(names, g_strdup(row->name));
     }
-    lh_jsonw_array_end(w);
+    return names;
 }
+
+typedef struct {
+    LhDocumentHead head;
+    LhCaseValues of_case;
+    char *winner;
+    uint64_t left_out;
+    GPtrArray *tied;
+    bool interrupted;
+    GArray *path, *what_ifs;  /* of Share, LhWhatIfValues */
+    const LhReliefs *reliefs; /* borrowed */
+    GArray *constants;        /* of LhConstantValues */
+    GPtrArray *rows;          /* of Row *; owned */
+} Document;
+
+static const char *const document_schema[] = { LH_RESULT_SCHEMA, NULL };
+
+#define ROW(kind, member, key, when, ...)                                                          \
+    LH_FIELD_ROW(kind, Document, member, key, when, __VA_ARGS__)
+
+const LhField lh_result_fields[] = {
+    LH_DOCUMENT_HEAD(Document, head, document_schema),
+    LH_DOCUMENT_ASKED(Document, head),
+    ROW(OBJECT, of_case, "case", ALWAYS, .fields = lh_case_fields,
+        .description = "What was simulated."),
+    ROW(STRING, winner, "winner", OR_NULL,
+        .description = "The fastest schedule that fits; null: none does."),
+    ROW(UINT, left_out, "left_out", ALWAYS,
+        .description = "Schedules for the other kind of attention, which nobody named."),
+    ROW(STRINGS, tied, "not_told_apart_from_winner", ALWAYS,
+        .description =
+            "Schedules that are behind the winner by less than the prediction is good to."),
+    ROW(BOOL, interrupted, "interrupted", ALWAYS,
+        .description = "Somebody ended the comparison before all schedules were done, or before "
+                       "what binds the winner was known."),
+    ROW(ARRAY, path, "winner_critical_path", ALWAYS, .fields = share_fields,
+        .element_size = sizeof(Share),
+        .description = "What the time of the winner is spent on, along the chain of steps that led "
+                       "to its end; the largest part first, and all add up to its makespan. Only "
+                       "compare asks for it."),
+    ROW(ARRAY, what_ifs, "winner_with_10_percent_more", ALWAYS, .fields = lh_what_if_fields,
+        .element_size = sizeof(LhWhatIfValues),
+        .description = "The winner again, with one resource 10 % faster; what binds it first. Only "
+                       "compare tries that."),
+    LH_RELIEF_ROW(Document, reliefs),
+    ROW(ARRAY, constants, "constants", ALWAYS, .fields = lh_constant_fields,
+        .element_size = sizeof(LhConstantValues),
+        .description = "Where the constants come from; empty if none are used."),
+    ROW(POINTERS, rows, "results", ALWAYS, .fields = row_fields,
+        .description = "The schedules: those that ran by time, then the others."),
+    { .name = NULL },
+};
 
 void
 lh_result_json(const LhSetup *setup, const LhComparison *c, const LhStamp *stamp, GString *out)
 {
-    g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
     const LhCompareRow *first = g_ptr_array_index(c->rows, 0);
+    Document document = {
+        .head = lh_document_head(document_schema[0], stamp, setup),
+        .of_case = lh_case_values(setup),
+        .winner = c->fit_count > 0 ? g_strdup(first->name) : NULL,
+        .left_out = setup->left_out,
+        .tied = find_tied(c),
+        .interrupted = c->interrupted,
+        .path = find_path(c->bound),
+        .what_ifs = lh_what_if_values(setup->topology, c->bound),
+        .reliefs = c->reliefs,
+        .constants = lh_constant_values(setup),
+        .rows = find_rows(setup, c),
+    };
 
-    lh_document_begin(w, LH_RESULT_SCHEMA, stamp, setup, true);
-    write_case(w, setup);
-    lh_jsonw_string(w, "winner", c->fit_count > 0 ? first->name : NULL);
-    lh_jsonw_uint(w, "left_out", setup->left_out);
-    write_tied(w, c);
-    lh_jsonw_bool(w, "interrupted", c->interrupted);
-    write_path(w, c->bound);
-    write_what_ifs(w, setup, c->bound);
-    lh_reliefs_json(w, c->reliefs);
-    write_constants(w, setup);
-    lh_jsonw_array_begin(w, "results");
-    for (guint i = 0; i < c->rows->len; i++)
-        write_row(w, setup, g_ptr_array_index(c->rows, i), lh_best_ps(c));
-    lh_jsonw_array_end(w);
-    lh_jsonw_object_end(w);
+    lh_json_encode_text(lh_result_fields, &document, out);
+    lh_json_clear(lh_result_fields, &document);
+    lh_document_head_clear(&document.head);
+    g_ptr_array_unref(document.rows);
 }

@@ -10,12 +10,9 @@
 
 #define LH_RESULT_SCHEMA "longhaul.result/3"
 
+/* Of that document. */
+extern const LhField lh_result_fields[];
+
 /* The document of a comparison, or of one run as a comparison of one schedule. */
 void lh_result_json(const LhSetup *setup, const LhComparison *comparison, const LhStamp *stamp,
                     GString *out);
-
-/* The members saved_fraction_low, saved_fraction_high and edit of the open object. */
-void lh_what_if_more_json(LhJsonWriter *w, const LhTopology *topology, const LhWhatIf *what_if);
-
-/* The members op, layer, micro_batch and phase of the open object; null before the first op. */
-void lh_memory_op_json(LhJsonWriter *w, const LhMemoryOp *op);

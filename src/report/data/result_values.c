@@ -1,138 +1,176 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/data/result_values.h"
 
+#include "base/json/json_decode.h"
+#include "base/json/json_encode.h"
 #include "compare/error_bar.h"
 #include "compare/totals.h"
 #include "proof/proven.h"
+#include "report/base/field_cells.h"
+#include "report/data/describe_options.h"
 #include "report/data/memory_limit.h"
-#include "report/data/notes.h"
-#include "scenario/setting.h"
-#include "scenario/setup_weights.h"
-#include "step/pipeline.h"
 
-/* --- the case -----------------------------------------------------------------------------------
- */
+#include <math.h>
 
-static void
-add_attention(LhRecord *v, const LhProgramParams *p)
+/* LhRowState, and behind it what ran without being proven. */
+static const char *const state_names[] = { "ok",     "out-of-memory", "left-out", "interrupted",
+                                           "failed", "refused",       "unproven", NULL };
+#define UNPROVEN (LH_ROW_REFUSED + 1)
+
+#define ROW(kind, member, key, when, ...)                                                          \
+    LH_FIELD_ROW(kind, LhRowValues, member, key, when, __VA_ARGS__)
+
+const LhField lh_row_fields[] = {
+    ROW(STRING, schedule, "schedule", ALWAYS,
+        .description = "The schedule, or the file of a program of one's own."),
+    ROW(CHOICE, state, "state", ALWAYS, .choices = state_names,
+        .description =
+            "ok; unproven: ran, as a program that is not proven; out-of-memory: ran, and needs "
+            "more memory than a GPU has; left-out: takes longer than --within allows; interrupted: "
+            "was not done when somebody ended the comparison; failed: could not end; refused: "
+            "cannot do the case. Without a result, all numbers are null."),
+    ROW(INT, makespan_ps, "makespan_s", OR_NULL_S,
+        .description = "Time until the last rank is done."),
+    ROW(DOUBLE, vs_best, "vs_best", OR_NULL, .max = -1,
+        .description = "The makespan over that of the fastest schedule that fits; null if this one "
+                       "does not fit."),
+    LH_TIME_BAR_ROWS(LhRowValues, time_bar),
+    ROW(DOUBLE, vs_best_good_to, "vs_best_good_to", OR_NULL, .max = -1,
+        .description =
+            "How far vs_best can be off for what is known of the constants, as a share; null for "
+            "the fastest schedule, for one without a time, and where communication is free."),
+    ROW(DOUBLE, compute_good_to, "compute_good_to", OR_NULL, .max = -1,
+        .description = "How far the kernel times can be off, as a share."),
+    ROW(DOUBLE, curves_fitted_from_tokens, "curves_fitted_from_tokens", OR_NULL, .max = -1,
+        .description = "Where blocks are shorter than those that the attention curves were fitted "
+                       "to: the shortest of these; null: none are."),
+    ROW(DOUBLE, curves_used_from_tokens, "curves_used_from_tokens", OR_NULL, .max = -1,
+        .description = "The shortest block beyond the fitted ones; null: none is."),
+    ROW(DOUBLE, curves_fitted_to_tokens, "curves_fitted_to_tokens", OR_NULL, .max = -1,
+        .description = "Where blocks are longer than those that the attention curves were fitted "
+                       "to: the longest of these; null: none are."),
+    ROW(DOUBLE, curves_used_to_tokens, "curves_used_to_tokens", OR_NULL, .max = -1,
+        .description = "The longest block beyond the fitted ones; null: none is."),
+    ROW(DOUBLE, speedup, "speedup", OR_NULL, .max = -1,
+        .description = "Compute of all ranks over the makespan: over one GPU that runs the same "
+                       "kernels one after another."),
+    ROW(DOUBLE, bubble_fraction, "bubble_fraction", OR_NULL, .max = -1,
+        .description = "1 - compute / (ranks x makespan)."),
+    ROW(WIDE, span_sum_ps, "span_sum_s", OR_NULL_S,
+        .description = "Ranks x makespan: the sum of compute, imbalance, exposed and host."),
+    ROW(WIDE, compute_sum_ps, "compute_sum_s", OR_NULL_S,
+        .description = "Time in which a compute stream was running, summed over ranks."),
+    ROW(WIDE, idle_sum_ps[0], "imbalance_sum_s", OR_NULL_S,
+        .description =
+            "Time in which ranks computed nothing and nothing moved for them, summed over ranks."),
+    ROW(WIDE, idle_sum_ps[1], "exposed_nvlink_sum_s", OR_NULL_S,
+        .description = "Time in which ranks computed nothing and waited for data on its way over "
+                       "links of this kind, summed over ranks."),
+    ROW(WIDE, idle_sum_ps[2], "exposed_pcie_sum_s", OR_NULL_S,
+        .description = "Time in which ranks computed nothing and waited for data on its way over "
+                       "links of this kind, summed over ranks."),
+    ROW(WIDE, idle_sum_ps[3], "exposed_nic_sum_s", OR_NULL_S,
+        .description = "Time in which ranks computed nothing and waited for data on its way over "
+                       "links of this kind, summed over ranks."),
+    ROW(WIDE, idle_sum_ps[4], "exposed_fabric_sum_s", OR_NULL_S,
+        .description = "Time in which ranks computed nothing and waited for data on its way over "
+                       "links of this kind, summed over ranks."),
+    ROW(WIDE, idle_sum_ps[5], "host_sum_s", OR_NULL_S,
+        .description = "Time in which the host had not issued the next op, summed over ranks."),
+    ROW(WIDE, flops_sum, "flops_sum", OR_NULL,
+        .description = "Flops of attention, summed over ranks."),
+    ROW(UINT, sent_bytes_max, "sent_bytes_max", OR_NULL,
+        .description = "Bytes sent by the rank that sends most."),
+    ROW(WIDE, sent_bytes_sum, "sent_bytes_sum", OR_NULL,
+        .description = "Bytes sent, summed over ranks."),
+    ROW(WIDE, closed_form_bytes_sum, "closed_form_bytes_sum", OR_NULL,
+        .description =
+            "Bytes sent by the program's closed form, summed over ranks; null if it states none."),
+    ROW(WIDE, sent_tier_bytes_sum[0], "sent_nvlink_bytes_sum", OR_NULL,
+        .description =
+            "Of the bytes sent, those whose route has links of this kind as its highest."),
+    ROW(WIDE, sent_tier_bytes_sum[1], "sent_pcie_bytes_sum", OR_NULL,
+        .description =
+            "Of the bytes sent, those whose route has links of this kind as its highest."),
+    ROW(WIDE, sent_tier_bytes_sum[2], "sent_nic_bytes_sum", OR_NULL,
+        .description =
+            "Of the bytes sent, those whose route has links of this kind as its highest."),
+    ROW(WIDE, sent_tier_bytes_sum[3], "sent_fabric_bytes_sum", OR_NULL,
+        .description =
+            "Of the bytes sent, those whose route has links of this kind as its highest."),
+    ROW(UINT, peak_bytes_max, "peak_bytes_max", OR_NULL,
+        .description = "Peak memory of the rank that needs most."),
+    ROW(UINT, peak_rank, "peak_rank", OR_NULL, .description = "That rank."),
+    ROW(INT, peak_at_ps, "peak_at_s", OR_NULL_S, .description = "When it is reached there."),
+    ROW(UINT, events, "events", OR_NULL,
+        .description = "Kernels and messages that were simulated."),
+    ROW(UINT, ops, "ops", OR_NULL, .description = "Ops of all ranks."),
+    ROW(CHOICE, provenance, "provenance", OR_NULL, .choices = lh_provenance_names,
+        .description = "Where the weakest of the constants used comes from."),
+    LH_PEAK_BAR_ROWS(LhRowValues, peak_bar),
+    ROW(DOUBLE, busiest_link_utilisation, "busiest_link_utilisation", OR_NULL, .max = -1,
+        .description =
+            "Bytes that the busiest link carries over those that it could in the makespan."),
+    ROW(STRING, busiest_link, "busiest_link", OR_NULL,
+        .description = "That link; null: none carries anything."),
+    ROW(DOUBLE, iteration_s, "iteration_s", OR_NULL, .max = -1,
+        .description = "Seconds of a training step, with what the framework adds; null for one "
+                       "attention module, as are the next seven."),
+    ROW(DOUBLE, tokens_per_s, "tokens_per_s", OR_NULL, .max = -1,
+        .description = "Tokens of the step over its time, of all GPUs."),
+    ROW(DOUBLE, tokens_per_s_per_gpu, "tokens_per_s_per_gpu", OR_NULL, .max = -1,
+        .description = "The same, of one GPU."),
+    ROW(DOUBLE, mfu, "mfu", OR_NULL, .max = -1,
+        .description = "Model flops utilisation: flops of the mathematics over what the GPUs' peak "
+                       "would do in that time."),
+    ROW(DOUBLE, hfu, "hfu", OR_NULL, .max = -1,
+        .description = "Hardware flops utilisation: likewise of the flops that are executed, "
+                       "recomputation included."),
+    ROW(DOUBLE, exposed_tp_s, "exposed_tp_s", OR_NULL, .max = -1,
+        .description = "Seconds in which a rank computes nothing because it waits for "
+                       "tensor-parallel communication; a mean."),
+    ROW(DOUBLE, exposed_cp_s, "exposed_cp_s", OR_NULL, .max = -1,
+        .description = "Likewise for communication of attention among context-parallel ranks."),
+    ROW(DOUBLE, exposed_dp_s, "exposed_dp_s", OR_NULL, .max = -1,
+        .description = "Likewise for weights and gradients."),
+    ROW(DOUBLE, exposed_pp_s, "exposed_pp_s", OR_NULL, .max = -1,
+        .description = "Likewise for rows and gradients between pipeline stages, waiting for a "
+                       "stage included."),
+    ROW(MEMBERS, options, "options", ALWAYS,
+        .description = "Options of schedules that are set, given or chosen by the schedule; in CSV "
+                       "a text. Heads stand here if the schedule pads them."),
+    ROW(STRING, reason, "reason", OR_NULL,
+        .description = "Why the state is not ok; null if it is."),
+    { .name = NULL },
+};
+
+/* ---- error bars ---- */
+
+LhTimeBarValues
+lh_time_bar_values(double seconds, LhTimeError error)
 {
-    const LhAttention *a = &p->attention;
-
-    lh_record_integer(v, "seq_length", a->seq_length);
-    lh_record_integer(v, "micro_batch_size", a->batch);
-    lh_record_integer(v, "num_attention_heads", a->heads);
-    lh_record_integer(v, "num_query_groups", a->groups);
-    lh_record_integer(v, "kv_channels", a->head_dim);
-    lh_record_integer(v, "hidden_size",
-                      a->hidden_size != 0 ? a->hidden_size : (LhWide)a->heads * a->head_dim);
-    lh_record_text(v, "dtype", lh_dtype_names[a->dtype]);
-    lh_record_text(v, "attention", a->linear ? "linear" : "softmax");
-    lh_record_real(v, "linear_decay", a->decay == 0 ? 1 : a->decay);
-    lh_record_text(v, "mask", p->mask.causal ? "causal" : "full");
-    lh_record_integer(v, "window_size", p->mask.window);
-    lh_record_integer(v, "documents", MAX(p->mask.documents_count, 1));
-    lh_record_text(v, "pass", lh_pass_names[p->pass - 1]);
+    if (error.above <= 0)
+        return (LhTimeBarValues){ NAN, NAN };
+    return (LhTimeBarValues){ seconds / (1 + error.below), seconds * (1 + error.above) };
 }
 
-/* Of a training step, how it is cut and run; of a module nothing. */
-static void
-add_step_case(LhRecord *v, const LhSetup *setup)
+LhPeakBarValues
+lh_peak_bar_values(uint64_t bytes, double error)
 {
-    const guint first = lh_record_count(v);
-    const LhStepParams none = { .tensor_parallel = 1 };
-    const LhStepParams *p = setup->step != NULL ? &setup->step->params : &none;
-
-    lh_record_text(v, "framework", setup->framework != NULL ? setup->framework->name : NULL);
-    lh_record_integer(v, "tensor_model_parallel_size", p->tensor_parallel);
-    lh_record_integer(v, "context_parallel_size", p->module.ranks);
-    lh_record_integer(v, "pipeline_model_parallel_size", lh_step_stages(p));
-    lh_record_integer(v, "virtual_pipeline_model_parallel_size", lh_step_chunks(p));
-    lh_record_text(v, "pipeline_schedule", lh_pipeline_order_names[p->pipeline_order]);
-    lh_record_integer(v, "num_micro_batches", p->micro_batches);
-    lh_record_text(v, "shard", lh_shard_names[p->shard]);
-    lh_record_text(v, "checkpoint", lh_checkpoint_names[p->checkpoint]);
-    if (setup->step == NULL)
-        lh_record_blank(v, first);
+    if (error <= 0)
+        return (LhPeakBarValues){ LH_FIELD_NO_UINT, LH_FIELD_NO_UINT };
+    return (LhPeakBarValues){ (uint64_t)((double)bytes / (1 + error)),
+                              (uint64_t)((double)bytes * (1 + error)) };
 }
 
-/* What @option of the scenario lists. */
-static void
-add_list(LhRecord *v, const char *option, const LhScenario *s)
+/* ---- a row ---- */
+
+static int
+state_of(const LhCompareRow *row)
 {
-    const LhField *field = lh_setting_find(lh_scenario_options(), option);
-
-    lh_record_list(v, field, *(GArray *const *)(const void *)((const char *)s + field->offset));
-}
-
-/* @value, or nothing where it is 0. */
-static void
-add_rate(LhRecord *v, const char *key, double value)
-{
-    if (value > 0)
-        lh_record_real(v, key, value);
-    else
-        lh_record_none(v, key);
-}
-
-/* Of the links, what a scenario may change. */
-void
-lh_add_links(LhRecord *v, const LhTopology *t)
-{
-    lh_record_integer(v, "nics", t->nics_per_node);
-    add_rate(v, "nic_bytes_per_s", t->nics_per_node > 0 ? t->nic.bandwidth : 0);
-    add_rate(v, "nvlink_bytes_per_s", t->scale_up == LH_SCALE_UP_NONE ? 0 : t->nvlink.bandwidth);
-    add_rate(v, "oversubscription", t->fabric == LH_FABRIC_FAT_TREE ? t->oversubscription : 0);
-}
-
-LhRecord *
-lh_case_values(const LhSetup *setup)
-{
-    const LhScenario *s = setup->scenario;
-    g_autofree char *notes = lh_notes_text(setup->model);
-    g_autofree char *of_links = lh_link_notes_text(setup);
-    LhRecord *v = lh_record_new();
-
-    lh_record_text(v, "cluster", setup->topology->name);
-    lh_record_integer(v, "nodes", setup->network.nodes);
-    lh_record_text(v, "device", setup->device->name);
-    lh_add_links(v, setup->topology);
-    lh_record_text(v, "model", setup->model != NULL ? setup->model->name : NULL);
-    lh_record_integer(v, "ranks",
-                      setup->step != NULL ? lh_step_ranks(&setup->step->params)
-                                          : lh_params_ranks(&setup->params));
-    lh_record_integer(v, "data_parallel_size", MAX(setup->params.data_parallel_size, 1));
-    add_attention(v, &setup->params);
-    add_step_case(v, setup);
-    lh_record_text(v, "cost", lh_cost_mode_names[setup->cost]);
-    lh_record_text(v, "network", lh_network_model_names[setup->network_model]);
-    lh_record_text(v, "collectives", lh_collective_model_names[setup->collectives]);
-    lh_record_real(v, "jitter", s->jitter);
-    lh_record_integer(v, "seed", s->seed);
-    add_list(v, "--straggler", s);
-    add_list(v, "--link-fault", s);
-    lh_record_text(v, "profile", s->profile);
-    lh_record_integer(v, "memory_capacity_bytes", setup->device->memory_capacity);
-    if (lh_setup_weight_bytes(setup) > 0)
-        lh_record_integer(v, "model_weight_bytes", lh_setup_weight_bytes(setup));
-    else
-        lh_record_none(v, "model_weight_bytes");
-    lh_record_text(v, "model_notes", notes);
-    lh_record_text(v, "link_notes", of_links);
-    return v;
-}
-
-/* --- a schedule ---------------------------------------------------------------------------------
- */
-
-static const char *
-state_name(const LhCompareRow *row)
-{
-    static const char *const names[] = { "ok",          "out-of-memory", "left-out",
-                                         "interrupted", "failed",        "refused" };
-
     if (row->state == LH_ROW_RAN && lh_prove_is_unproven(row->program))
-        return "unproven";
-    return names[row->state];
+        return UNPROVEN;
+    return (int)row->state;
 }
 
 /* Why the state is not "ok"; NULL if it is. Caller frees. */
@@ -146,185 +184,135 @@ reason_of_row(const LhSetup *setup, const LhCompareRow *row)
     return lh_describe_memory_limit(setup, row->result);
 }
 
-/* Keys of what is said of each part of the time and of each kind of link. */
-static const char *const idle_keys[LH_IDLE_PARTS] = {
-    "imbalance_sum_s",   "exposed_nvlink_sum_s", "exposed_pcie_sum_s",
-    "exposed_nic_sum_s", "exposed_fabric_sum_s", "host_sum_s",
-};
-static const char *const sent_keys[LH_TIERS] = {
-    "sent_nvlink_bytes_sum",
-    "sent_pcie_bytes_sum",
-    "sent_nic_bytes_sum",
-    "sent_fabric_bytes_sum",
-};
-
-/* What the program says that all ranks send; NULL says nothing. */
-static void
-add_claimed_bytes(LhRecord *v, const char *key, const LhProgram *program)
+/* What the program says that all ranks send. */
+static LhWide
+claimed_bytes(const LhProgram *program)
 {
     LhWide sum = 0;
 
     for (uint32_t rank = 0; program != NULL && rank < lh_program_ranks(program); rank++) {
         uint64_t value;
 
-        if (!lh_program_claim(program, LH_CLAIM_BYTES_SENT, rank, &value)) {
-            lh_record_none(v, key);
-            return;
-        }
+        if (!lh_program_claim(program, LH_CLAIM_BYTES_SENT, rank, &value))
+            return LH_FIELD_NO_INT;
         sum += value;
     }
-    lh_record_integer(v, key, sum);
+    return sum;
 }
 
-static void
-add_times(LhRecord *v, const LhSimResult *r, const LhTotals *totals)
+/* NAN where it is 0. */
+static double
+positive(double value)
 {
-    lh_record_real(v, "speedup",
-                   r->makespan_ps > 0 ? (double)totals->busy_ps / (double)r->makespan_ps : 0);
-    lh_record_real(v, "bubble_fraction", lh_sim_bubble_fraction(r));
-    lh_record_seconds(v, "span_sum_s", totals->span_ps);
-    lh_record_seconds(v, "compute_sum_s", totals->busy_ps);
-    for (int part = 0; part < LH_IDLE_PARTS; part++)
-        lh_record_seconds(v, idle_keys[part], totals->idle_ps[part]);
-}
-
-static void
-add_counts(LhRecord *v, const LhCompareRow *row, const LhSimResult *r, const LhTotals *totals)
-{
-    lh_record_integer(v, "flops_sum", totals->flops);
-    lh_record_integer(v, "sent_bytes_max", totals->sent_bytes_max);
-    lh_record_integer(v, "sent_bytes_sum", totals->sent_bytes);
-    add_claimed_bytes(v, "closed_form_bytes_sum", row->program);
-    for (int tier = 0; tier < LH_TIERS; tier++)
-        lh_record_integer(v, sent_keys[tier], totals->tier_bytes[tier]);
-    lh_record_integer(v, "peak_bytes_max", totals->peak_bytes);
-    lh_record_integer(v, "peak_rank", totals->peak_rank);
-    lh_record_seconds(v, "peak_at_s", r->ranks[totals->peak_rank].peak_at_ps);
-    lh_record_integer(v, "events", r->events);
-    lh_record_integer(v, "ops", r->ops);
-    lh_record_text(v, "provenance", lh_provenance_names[r->provenance]);
-}
-
-/* The link that is used most. */
-static void
-add_link(LhRecord *v, const LhSetup *setup, const LhSimResult *r)
-{
-    g_autofree char *name = r->busiest_link == UINT32_MAX
-                                ? NULL
-                                : lh_network_link_name(&setup->network, r->busiest_link);
-
-    lh_record_real(v, "busiest_link_utilisation", r->busiest_link_utilisation);
-    lh_record_text(v, "busiest_link", name);
-}
-
-static void
-add_tokens(LhRecord *v, const char *key, double tokens)
-{
-    if (tokens > 0)
-        lh_record_real(v, key, tokens);
-    else
-        lh_record_none(v, key);
-}
-
-void
-lh_add_time_bar(LhRecord *v, double seconds, LhTimeError error)
-{
-    if (error.above > 0) {
-        lh_record_real(v, "time_low_s", seconds / (1 + error.below));
-        lh_record_real(v, "time_high_s", seconds * (1 + error.above));
-        return;
-    }
-    lh_record_none(v, "time_low_s");
-    lh_record_none(v, "time_high_s");
-}
-
-void
-lh_add_peak_bar(LhRecord *v, uint64_t bytes, double error)
-{
-    if (error > 0) {
-        lh_record_integer(v, "peak_bytes_low", (LhWide)((double)bytes / (1 + error)));
-        lh_record_integer(v, "peak_bytes_high", (LhWide)((double)bytes * (1 + error)));
-        return;
-    }
-    lh_record_none(v, "peak_bytes_low");
-    lh_record_none(v, "peak_bytes_high");
+    return value > 0 ? value : NAN;
 }
 
 /* What the row's distance to the best, and its kernel times, are good to; and blocks beyond those
  * that curves were fitted to. */
 static void
-add_trust(LhRecord *v, const LhCompareRow *row, const LhSimResult *r)
+fill_trust(LhRowValues *v, const LhCompareRow *row, const LhSimResult *r)
 {
-    if (row->error > 0)
-        lh_record_real(v, "vs_best_good_to", row->error);
-    else
-        lh_record_none(v, "vs_best_good_to");
-    lh_record_real(v, "compute_good_to", r->compute_error);
-    add_tokens(v, "curves_fitted_from_tokens", r->beyond.fitted_from);
-    add_tokens(v, "curves_used_from_tokens", r->beyond.shortest);
-    add_tokens(v, "curves_fitted_to_tokens", r->beyond.fitted_to);
-    add_tokens(v, "curves_used_to_tokens", r->beyond.longest);
-}
-
-/* What a training step comes to; of a module nothing. */
-static void
-add_step_answer(LhRecord *v, const LhSetup *setup, const LhStepAnswer *step)
-{
-    const guint first = lh_record_count(v);
-
-    lh_record_real(v, "iteration_s", step->iteration_s);
-    lh_record_real(v, "tokens_per_s", step->tokens_per_s);
-    lh_record_real(v, "tokens_per_s_per_gpu", step->tokens_per_s_per_gpu);
-    lh_record_real(v, "mfu", step->mfu);
-    lh_record_real(v, "hfu", step->hfu);
-    lh_record_real(v, "exposed_tp_s", step->exposed_s[LH_DIMENSION_TENSOR]);
-    lh_record_real(v, "exposed_cp_s", step->exposed_s[LH_DIMENSION_CONTEXT]);
-    lh_record_real(v, "exposed_dp_s", step->exposed_s[LH_DIMENSION_DATA]);
-    lh_record_real(v, "exposed_pp_s", step->exposed_s[LH_DIMENSION_PIPELINE]);
-    if (setup->step == NULL)
-        lh_record_blank(v, first);
+    v->vs_best_good_to = positive(row->error);
+    v->compute_good_to = r->compute_error;
+    v->curves_fitted_from_tokens = positive(r->beyond.fitted_from);
+    v->curves_used_from_tokens = positive(r->beyond.shortest);
+    v->curves_fitted_to_tokens = positive(r->beyond.fitted_to);
+    v->curves_used_to_tokens = positive(r->beyond.longest);
 }
 
 static void
-add_numbers(LhRecord *v, const LhSetup *setup, const LhCompareRow *row, const LhSimResult *r,
-            LhTime best_ps)
+fill_times(LhRowValues *v, const LhSimResult *r, const LhTotals *totals)
 {
+    v->speedup = r->makespan_ps > 0 ? (double)totals->busy_ps / (double)r->makespan_ps : 0;
+    v->bubble_fraction = lh_sim_bubble_fraction(r);
+    v->span_sum_ps = totals->span_ps;
+    v->compute_sum_ps = totals->busy_ps;
+    for (int part = 0; part < LH_IDLE_PARTS; part++)
+        v->idle_sum_ps[part] = totals->idle_ps[part];
+}
+
+static void
+fill_counts(LhRowValues *v, const LhCompareRow *row, const LhSimResult *r, const LhTotals *totals)
+{
+    v->flops_sum = totals->flops;
+    v->sent_bytes_max = totals->sent_bytes_max;
+    v->sent_bytes_sum = totals->sent_bytes;
+    v->closed_form_bytes_sum = claimed_bytes(row->program);
+    for (int tier = 0; tier < LH_TIERS; tier++)
+        v->sent_tier_bytes_sum[tier] = totals->tier_bytes[tier];
+    v->peak_bytes_max = totals->peak_bytes;
+    v->peak_rank = totals->peak_rank;
+    v->peak_at_ps = r->ranks[totals->peak_rank].peak_at_ps;
+    v->events = r->events;
+    v->ops = r->ops;
+    v->provenance = (int)r->provenance;
+}
+
+/* The link that is used most. */
+static void
+fill_link(LhRowValues *v, const LhSetup *setup, const LhSimResult *r)
+{
+    v->busiest_link_utilisation = r->busiest_link_utilisation;
+    if (r->busiest_link != UINT32_MAX)
+        v->busiest_link = lh_network_link_name(&setup->network, r->busiest_link);
+}
+
+/* What a training step comes to. */
+static void
+fill_step_answer(LhRowValues *v, const LhStepAnswer *step)
+{
+    v->iteration_s = step->iteration_s;
+    v->tokens_per_s = step->tokens_per_s;
+    v->tokens_per_s_per_gpu = step->tokens_per_s_per_gpu;
+    v->mfu = step->mfu;
+    v->hfu = step->hfu;
+    v->exposed_tp_s = step->exposed_s[LH_DIMENSION_TENSOR];
+    v->exposed_cp_s = step->exposed_s[LH_DIMENSION_CONTEXT];
+    v->exposed_dp_s = step->exposed_s[LH_DIMENSION_DATA];
+    v->exposed_pp_s = step->exposed_s[LH_DIMENSION_PIPELINE];
+}
+
+static void
+fill_numbers(LhRowValues *v, const LhSetup *setup, const LhCompareRow *row, LhTime best_ps)
+{
+    const LhSimResult *r = row->result;
     LhTotals totals;
 
     lh_totals(r, &totals);
-    lh_record_seconds(v, "makespan_s", r->makespan_ps);
+    v->makespan_ps = r->makespan_ps;
     if (row->state == LH_ROW_RAN && best_ps > 0)
-        lh_record_real(v, "vs_best", (double)r->makespan_ps / (double)best_ps);
-    else
-        lh_record_none(v, "vs_best");
-    lh_add_time_bar(v, lh_row_seconds(setup, row), row->time_error);
-    add_trust(v, row, r);
-    add_times(v, r, &totals);
-    add_counts(v, row, r, &totals);
-    lh_add_peak_bar(v, totals.peak_bytes, lh_memory_error(setup));
-    add_link(v, setup, r);
-    add_step_answer(v, setup, &row->step);
+        v->vs_best = (double)r->makespan_ps / (double)best_ps;
+    v->time_bar = lh_time_bar_values(lh_row_seconds(setup, row), row->time_error);
+    fill_trust(v, row, r);
+    fill_times(v, r, &totals);
+    fill_counts(v, row, r, &totals);
+    v->peak_bar = lh_peak_bar_values(totals.peak_bytes, lh_memory_error(setup));
+    fill_link(v, setup, r);
+    if (setup->step != NULL)
+        fill_step_answer(v, &row->step);
 }
 
-LhRecord *
+LhRowValues
 lh_row_values(const LhSetup *setup, const LhCompareRow *row, LhTime best_ps)
 {
-    LhRankResult idle = { 0 };
-    const LhSimResult nothing = { .ranks = &idle, .ranks_count = 1, .busiest_link = UINT32_MAX };
-    LhRecord *v = lh_record_new();
-    g_autofree char *reason = reason_of_row(setup, row);
-    guint first;
+    const LhProgramParams base = { .attention = setup->params.attention };
+    LhRowValues v = { .schedule = NULL };
 
-    lh_record_text(v, "schedule", row->name);
-    lh_record_text(v, "state", state_name(row));
-    first = lh_record_count(v);
-    add_numbers(v, setup, row, row->result != NULL ? row->result : &nothing, best_ps);
-    if (row->result == NULL)
-        lh_record_blank(v, first);
-    lh_record_options(v, "options", row->program != NULL ? &row->program->params : &setup->params,
-                      &setup->params.attention);
-    lh_record_text(v, "reason", reason);
+    lh_json_set_none(lh_row_fields, &v);
+    v.schedule = g_strdup(row->name);
+    v.state = state_of(row);
+    if (row->result != NULL)
+        fill_numbers(&v, setup, row, best_ps);
+    v.options =
+        lh_options_members(row->program != NULL ? &row->program->params : &setup->params, &base);
+    v.reason = reason_of_row(setup, row);
     return v;
+}
+
+void
+lh_row_values_clear(LhRowValues *values)
+{
+    lh_json_clear(lh_row_fields, values);
 }
 
 LhTime
@@ -342,19 +330,17 @@ LhTable *
 lh_result_table(const LhSetup *setup, const LhComparison *comparison)
 {
     LhTable *table = lh_table_new();
-    g_autoptr(LhRecord) of_case = lh_case_values(setup);
+    g_auto(LhCaseValues) of_case = lh_case_values(setup);
 
+    lh_field_columns(lh_case_fields, table);
+    lh_field_columns(lh_row_fields, table);
     for (guint i = 0; i < comparison->rows->len; i++) {
-        g_autoptr(LhRecord) of_row =
+        g_auto(LhRowValues) of_row =
             lh_row_values(setup, g_ptr_array_index(comparison->rows, i), lh_best_ps(comparison));
 
-        if (i == 0) {
-            lh_record_columns(of_case, table);
-            lh_record_columns(of_row, table);
-        }
         lh_table_row(table);
-        lh_record_cells(of_case, table);
-        lh_record_cells(of_row, table);
+        lh_field_cells(lh_case_fields, &of_case, table);
+        lh_field_cells(lh_row_fields, &of_row, table);
     }
     return table;
 }

@@ -1,28 +1,94 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is said of a simulated case and of each schedule in it, as fields for machines.
+ * What is said of each schedule of a simulated case, as fields for machines.
  */
 #pragma once
 
-#include "compare/error_bar.h"
-#include "report/data/record.h"
+#include "compare/compare.h"
+#include "report/base/table.h"
+#include "report/data/case_values.h"
 
-/* What was simulated: cluster, model, shape, mask, pass, and how it was timed. Caller frees. */
-LhRecord *lh_case_values(const LhSetup *setup);
+/* Error bars of a time and of a peak; none where they are good to 0. */
+typedef struct {
+    double time_low_s, time_high_s;
+} LhTimeBarValues;
 
-/* Adds the numbers of links that a scenario may change: NICs of a node, rates, oversubscription;
- * none where the topology has no such link. */
-void lh_add_links(LhRecord *values, const LhTopology *topology);
+typedef struct {
+    uint64_t peak_bytes_low, peak_bytes_high;
+} LhPeakBarValues;
 
-/* Adds error bars, of a time and of a peak that are good to @error; none where it is 0. */
-void lh_add_time_bar(LhRecord *values, double seconds, LhTimeError error);
-void lh_add_peak_bar(LhRecord *values, uint64_t bytes, double error);
+LhTimeBarValues lh_time_bar_values(double seconds, LhTimeError error);
+LhPeakBarValues lh_peak_bar_values(uint64_t bytes, double error);
 
-/*
- * One schedule: its state, and if it ran, times, bytes, flops and memory. @best_ps is the makespan
- * of the fastest one that fits, 0 if there is none. Caller frees.
- */
-LhRecord *lh_row_values(const LhSetup *setup, const LhCompareRow *row, LhTime best_ps);
+#define LH_TIME_BAR_ROWS(of, member)                                                               \
+    LH_FIELD_ROW(DOUBLE, of, member.time_low_s, "time_low_s", OR_NULL, .max = -1,                  \
+                 .description = "The lower end of the time's error bar (of a step's iteration_s, " \
+                                "else of makespan_s): four measured times in five should be "      \
+                                "within it; null for a cost model."),                              \
+        LH_FIELD_ROW(DOUBLE, of, member.time_high_s, "time_high_s", OR_NULL, .max = -1,            \
+                     .description = "The upper end of the time's error bar (of a step's "          \
+                                    "iteration_s, else of makespan_s): four measured times in "    \
+                                    "five should be within it; null for a cost model.")
+
+#define LH_PEAK_BAR_ROWS(of, member)                                                               \
+    LH_FIELD_ROW(UINT, of, member.peak_bytes_low, "peak_bytes_low", OR_NULL,                       \
+                 .description =                                                                    \
+                     "Where the error bar of peak_bytes_max begins: four measured peaks in five "  \
+                     "are in it; null of attention alone, whose buffers are exact."),              \
+        LH_FIELD_ROW(UINT, of, member.peak_bytes_high, "peak_bytes_high", OR_NULL,                 \
+                     .description = "Where it ends.")
+
+/* One schedule: its state, and if it ran, times, bytes, flops and memory; strings are owned. */
+typedef struct {
+    char *schedule;
+    int state;
+    LhTime makespan_ps;
+    double vs_best;
+    LhTimeBarValues time_bar;
+    double vs_best_good_to;
+    double compute_good_to;
+    double curves_fitted_from_tokens;
+    double curves_used_from_tokens;
+    double curves_fitted_to_tokens;
+    double curves_used_to_tokens;
+    double speedup;
+    double bubble_fraction;
+    LhWide span_sum_ps;
+    LhWide compute_sum_ps;
+    LhWide idle_sum_ps[LH_IDLE_PARTS];
+    LhWide flops_sum;
+    uint64_t sent_bytes_max;
+    LhWide sent_bytes_sum;
+    LhWide closed_form_bytes_sum;
+    LhWide sent_tier_bytes_sum[LH_TIERS];
+    uint64_t peak_bytes_max;
+    uint64_t peak_rank;
+    LhTime peak_at_ps;
+    uint64_t events;
+    uint64_t ops;
+    int provenance;
+    LhPeakBarValues peak_bar;
+    double busiest_link_utilisation;
+    char *busiest_link;
+    double iteration_s;
+    double tokens_per_s;
+    double tokens_per_s_per_gpu;
+    double mfu;
+    double hfu;
+    double exposed_tp_s;
+    double exposed_cp_s;
+    double exposed_dp_s;
+    double exposed_pp_s;
+    GArray *options;
+    char *reason;
+} LhRowValues;
+
+extern const LhField lh_row_fields[];
+
+/* @best_ps is the makespan of the fastest one that fits, 0 if there is none. Caller clears. */
+LhRowValues lh_row_values(const LhSetup *setup, const LhCompareRow *row, LhTime best_ps);
+void lh_row_values_clear(LhRowValues *values);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(LhRowValues, lh_row_values_clear)
 
 /* The makespan of the winner; 0 if there is none. */
 LhTime lh_best_ps(const LhComparison *comparison);

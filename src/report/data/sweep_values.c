@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/data/sweep_values.h"
 
+#include "base/json/json_decode.h"
+#include "report/base/field_cells.h"
 #include "report/data/document.h"
 #include "report/data/result_values.h"
 
@@ -21,57 +23,63 @@ told_apart(const LhComparison *c, guint index)
     return row->tied || row->result->makespan_ps == lh_best_ps(c) ? "no" : "yes";
 }
 
-/* The row's fields; caller frees. */
-static LhRecord *
-values_of(const LhSetup *setup, const LhComparison *c, guint index)
+/* What a row of a comparison has, and whether it is told apart from the best one. */
+typedef struct {
+    LhRowValues row;
+    char *told_apart_from_best;
+} Cells;
+
+static const LhField told_apart_fields[] = {
+    LH_FIELD_ROW(STRING, Cells, told_apart_from_best, "told_apart_from_best", OR_NULL,
+                 .description = "Whether its difference to the fastest of its point is more than "
+                                "constants are good to; null for that one."),
+    { .name = NULL },
+};
+
+static char **
+strv_of(GPtrArray *texts)
 {
-    LhRecord *values = lh_row_values(setup, g_ptr_array_index(c->rows, index), lh_best_ps(c));
-
-    lh_record_text(values, "told_apart_from_best", told_apart(c, index));
-    return values;
-}
-
-/* Fields of a row that says nothing; caller frees. */
-static LhRecord *
-empty_values(const LhSetup *setup)
-{
-    const LhCompareRow none = { .name = "", .state = LH_ROW_REFUSED };
-    LhRecord *values = lh_row_values(setup, &none, 0);
-
-    lh_record_text(values, "told_apart_from_best", NULL);
-    return values;
+    g_ptr_array_add(texts, NULL);
+    return (char **)g_ptr_array_free(texts, FALSE);
 }
 
 static char **
 columns(const LhSetup *setup)
 {
-    g_autoptr(GStrvBuilder) keys = g_strv_builder_new();
-    g_autoptr(LhRecord) of_case = lh_case_values(setup);
-    g_autoptr(LhRecord) of_row = empty_values(setup);
-    g_autofree const char **first = lh_record_keys(of_case);
-    g_autofree const char **then = lh_record_keys(of_row);
+    GPtrArray *keys = g_ptr_array_new();
 
-    g_strv_builder_addv(keys, first);
-    g_strv_builder_addv(keys, then);
-    return g_strv_builder_end(keys);
+    (void)setup; /* they are the same of all */
+    lh_field_keys(lh_case_fields, keys);
+    lh_field_keys(lh_row_fields, keys);
+    lh_field_keys(told_apart_fields, keys);
+    return strv_of(keys);
+}
+
+static char **
+cells_of(const LhSetup *setup, const LhCaseValues *of_case, const LhComparison *c, guint index)
+{
+    GPtrArray *texts = g_ptr_array_new();
+    const Cells cells = {
+        .row = lh_row_values(setup, g_ptr_array_index(c->rows, index), lh_best_ps(c)),
+        .told_apart_from_best = (char *)told_apart(c, index),
+    };
+    LhRowValues row = cells.row;
+
+    lh_field_texts(lh_case_fields, of_case, texts);
+    lh_field_texts(lh_row_fields, &cells.row, texts);
+    lh_field_texts(told_apart_fields, &cells, texts);
+    lh_row_values_clear(&row);
+    return strv_of(texts);
 }
 
 static GPtrArray *
 rows(const LhSetup *setup, const LhComparison *comparison)
 {
     GPtrArray *rows = g_ptr_array_new_with_free_func((GDestroyNotify)g_strfreev);
-    g_autoptr(LhRecord) of_case = lh_case_values(setup);
-    g_auto(GStrv) first = lh_record_texts(of_case);
+    g_auto(LhCaseValues) of_case = lh_case_values(setup);
 
-    for (guint i = 0; i < comparison->rows->len; i++) {
-        g_autoptr(GStrvBuilder) cells = g_strv_builder_new();
-        g_autoptr(LhRecord) of_row = values_of(setup, comparison, i);
-        g_auto(GStrv) then = lh_record_texts(of_row);
-
-        g_strv_builder_addv(cells, (const char **)(void *)first);
-        g_strv_builder_addv(cells, (const char **)(void *)then);
-        g_ptr_array_add(rows, g_strv_builder_end(cells));
-    }
+    for (guint i = 0; i < comparison->rows->len; i++)
+        g_ptr_array_add(rows, cells_of(setup, &of_case, comparison, i));
     return rows;
 }
 
@@ -238,11 +246,58 @@ lh_sweep_table(const LhSweep *sweep)
 
 /* ---- JSON ---- */
 
-/* Where the rows go, and which columns are texts. */
 typedef struct {
-    LhJsonWriter *w;
-    bool *is_text;
-} Json;
+    char *field;
+    GPtrArray *values;
+} Axis;
+
+static const LhField axis_fields[] = {
+    LH_FIELD_ROW(STRING, Axis, field, "field", ALWAYS, .description = "Its name in a scenario."),
+    LH_FIELD_ROW(STRINGS, Axis, values, "values", ALWAYS, .description = "As an option has them."),
+    { .name = NULL },
+};
+
+typedef struct {
+    LhDocumentHead head;
+    char *query_sha256;
+    bool interrupted;
+    GArray *axes; /* of Axis */
+    uint64_t points, points_refused;
+} Document;
+
+static const char *const document_schema[] = { LH_SWEEP_SCHEMA, NULL };
+
+const LhField lh_sweep_fields[] = {
+    LH_DOCUMENT_HEAD(Document, head, document_schema),
+    LH_DOCUMENT_ASKED(Document, head),
+    LH_FIELD_ROW(STRING, Document, query_sha256, "query_sha256", OR_NULL,
+                 .description = "Of the question and of all files that the answer depends on."),
+    LH_FIELD_ROW(BOOL, Document, interrupted, "interrupted", ALWAYS,
+                 .description = "Whether points are missing."),
+    LH_FIELD_ROW(ARRAY, Document, axes, "sweep", ALWAYS, .fields = axis_fields,
+                 .element_size = sizeof(Axis), .description = "The fields that vary."),
+    LH_FIELD_ROW(UINT, Document, points, "points", ALWAYS, .description = "All combinations."),
+    LH_FIELD_ROW(UINT, Document, points_refused, "points_refused", ALWAYS,
+                 .description = "Those that cannot be set up; they have one row."),
+    LH_FIELD_ROW(ROWS, Document, head, "rows", ALWAYS,
+                 .description =
+                     "One for each schedule at each point, the fastest of a point first."),
+    { .name = NULL },
+};
+
+static GArray *
+find_axes(const LhSweep *sweep)
+{
+    GArray *axes = g_array_new(FALSE, FALSE, sizeof(Axis));
+
+    for (guint i = 0; i < sweep->axes->len; i++) {
+        const LhScenarioAxis *of = g_ptr_array_index(sweep->axes, i);
+        const Axis axis = { g_strdup(of->field->name), g_ptr_array_ref(of->values) };
+
+        g_array_append_val(axes, axis);
+    }
+    return axes;
+}
 
 static bool
 is_number(const char *text)
@@ -253,82 +308,84 @@ is_number(const char *text)
     return (g_ascii_isdigit(text[0]) || text[0] == '-') && *end == '\0';
 }
 
+/* Where rows go. */
+typedef struct {
+    LhJsonWriter *w;
+    GHashTable *numbers; /* columns that are of numbers, where they are no words */
+} Rows;
+
 static void
-write_cell(LhJsonWriter *w, const char *key, const char *text, bool is_text)
+add_numbers(GHashTable *numbers, const LhField *fields)
 {
-    if (text[0] == '\0')
-        lh_jsonw_string(w, key, NULL);
-    else if (is_text || !is_number(text))
-        lh_jsonw_string(w, key, text);
-    else
-        lh_jsonw_number(w, key, text);
+    for (const LhField *field = fields; field->name != NULL; field++)
+        if (!lh_field_is_text(field))
+            g_hash_table_add(numbers, (gpointer)field->name);
+}
+
+static void
+write_member(LhJsonWriter *w, const char *key, const char *text, bool number)
+{
+    const LhField field = { .name = key,
+                            .type = number && is_number(text) ? LH_FIELD_LITERAL : LH_FIELD_STRING,
+                            .flags = LH_FIELD_OR_NULL };
+    const char *value = text[0] != '\0' ? text : NULL;
+
+    lh_json_encode_member(w, &field, &value, NULL);
 }
 
 static void
 write_point(const LhSweep *sweep, guint index, char **row, void *data)
 {
     const LhSweepPoint *point = g_ptr_array_index(sweep->points, index);
-    const Json *json = data;
+    const Rows *rows = data;
+    g_autofree char *place = g_strdup_printf("%u", index);
 
-    lh_jsonw_object_begin(json->w, NULL);
-    lh_jsonw_uint(json->w, "point", index);
+    lh_jsonw_object_begin(rows->w, NULL);
+    write_member(rows->w, "point", place, true);
     for (guint i = 0; i < sweep->axes->len; i++) {
         const LhScenarioAxis *axis = g_ptr_array_index(sweep->axes, i);
 
         if (is_extra(sweep, i))
-            lh_jsonw_string(json->w, axis->field->name, point->values[i]);
+            write_member(rows->w, axis->field->name, point->values[i], false);
     }
     for (guint i = 0; sweep->columns[i] != NULL; i++)
-        write_cell(json->w, sweep->columns[i], said(sweep, point, row, i), json->is_text[i]);
-    lh_jsonw_object_end(json->w);
+        write_member(rows->w, sweep->columns[i], said(sweep, point, row, i),
+                     g_hash_table_contains(rows->numbers, sweep->columns[i]));
+    lh_jsonw_object_end(rows->w);
 }
 
+/* A stream: there may be very many rows. */
 static void
-write_axes(LhJsonWriter *w, const LhSweep *sweep)
+write_rows(LhJsonWriter *w, const LhSweep *sweep)
 {
-    lh_jsonw_array_begin(w, "sweep");
-    for (guint i = 0; i < sweep->axes->len; i++) {
-        const LhScenarioAxis *axis = g_ptr_array_index(sweep->axes, i);
+    g_autoptr(GHashTable) numbers = g_hash_table_new(g_str_hash, g_str_equal);
+    Rows rows = { w, numbers };
 
-        lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_string(w, "field", axis->field->name);
-        lh_jsonw_array_begin(w, "values");
-        for (guint k = 0; k < axis->values->len; k++)
-            lh_jsonw_string(w, NULL, g_ptr_array_index(axis->values, k));
-        lh_jsonw_array_end(w);
-        lh_jsonw_object_end(w);
-    }
+    add_numbers(numbers, lh_case_fields);
+    add_numbers(numbers, lh_row_fields);
+    lh_jsonw_array_begin(w, "rows");
+    each_row(sweep, write_point, &rows);
     lh_jsonw_array_end(w);
-}
-
-static void
-find_texts(const LhSweep *sweep, bool *is_text)
-{
-    g_autoptr(LhRecord) of_case = lh_case_values(sweep->setup);
-    g_autoptr(LhRecord) of_row = empty_values(sweep->setup);
-    const guint count = lh_record_count(of_case);
-
-    for (guint i = 0; sweep->columns[i] != NULL; i++)
-        is_text[i] =
-            i < count ? lh_record_is_text(of_case, i) : lh_record_is_text(of_row, i - count);
 }
 
 void
 lh_sweep_json(const LhSweep *sweep, const LhStamp *stamp, GString *out)
 {
     g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
-    g_autofree bool *is_text = g_new0(bool, g_strv_length(sweep->columns));
-    Json json = { w, is_text };
+    Document document = {
+        .head = lh_document_head(document_schema[0], stamp, sweep->setup),
+        .query_sha256 = g_strdup(sweep->query_sha256),
+        .interrupted = sweep->interrupted,
+        .axes = find_axes(sweep),
+        .points = sweep->points->len,
+        .points_refused = sweep->refused,
+    };
 
-    find_texts(sweep, is_text);
-    lh_document_begin(w, LH_SWEEP_SCHEMA, stamp, sweep->setup, true);
-    lh_jsonw_string(w, "query_sha256", sweep->query_sha256);
-    lh_jsonw_bool(w, "interrupted", sweep->interrupted);
-    write_axes(w, sweep);
-    lh_jsonw_uint(w, "points", sweep->points->len);
-    lh_jsonw_uint(w, "points_refused", sweep->refused);
-    lh_jsonw_array_begin(w, "rows");
-    each_row(sweep, write_point, &json);
-    lh_jsonw_array_end(w);
+    lh_jsonw_object_begin(w, NULL);
+    for (const LhField *field = lh_sweep_fields; field->type != LH_FIELD_ROWS; field++)
+        lh_json_encode_member(w, field, &document, NULL);
+    write_rows(w, sweep);
     lh_jsonw_object_end(w);
+    lh_json_clear(lh_sweep_fields, &document);
+    lh_document_head_clear(&document.head);
 }

@@ -14,6 +14,9 @@
 /* The fields of `compare`, and whether a row is told apart from the fastest one of its point. */
 extern const LhSweepCells lh_sweep_cells;
 
+/* Of longhaul.sweep/1. */
+extern const LhField lh_sweep_fields[];
+
 LhTable *lh_sweep_table(const LhSweep *sweep);
 void lh_sweep_json(const LhSweep *sweep, const LhStamp *stamp, GString *out);
 

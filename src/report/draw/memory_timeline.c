@@ -2,6 +2,7 @@
 #include "report/draw/memory_timeline.h"
 
 #include "base/files/output.h"
+#include "report/data/memory_fields.h"
 #include "report/draw/figure.h"
 
 #define LINES_BYTES 65536 /* written at a time */
@@ -74,7 +75,7 @@ add_json(LhJsonWriter *w, const LhMemoryRecord *r)
     lh_jsonw_object_begin(w, NULL);
     lh_jsonw_uint(w, "rank", r->rank);
     lh_jsonw_seconds(w, "time_s", r->time_ps);
-    lh_memory_op_json(w, &r->op);
+    lh_json_encode_members(w, lh_memory_op_fields, &r->op, NULL);
     lh_jsonw_string(w, "category", lh_category_names[r->op.category]);
     lh_jsonw_uint(w, "category_bytes", r->category_bytes);
     lh_jsonw_uint(w, "total_bytes", r->bytes);

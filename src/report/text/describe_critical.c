@@ -504,11 +504,11 @@ lh_critical_json(const LhSetup *setup, const LhCompareRow *row, const LhCritical
                  const LhStamp *stamp, GString *out)
 {
     g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
-    g_autoptr(LhRecord) values = lh_case_values(setup);
+    g_auto(LhCaseValues) values = lh_case_values(setup);
 
     lh_document_begin(w, "longhaul.path/1", stamp, setup, true);
     lh_jsonw_object_begin(w, "case");
-    lh_record_json(values, w);
+    lh_json_encode_members(w, lh_case_fields, &values, NULL);
     lh_jsonw_object_end(w);
     lh_jsonw_string(w, "schedule", row->name);
     lh_critical_members(w, c, row->result->path);

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/data/case_values.h"
+
+#include "base/json/json_decode.h"
+#include "report/data/notes.h"
+#include "scenario/scenario_fields.h"
+#include "scenario/setup_weights.h"
+#include "step/pipeline.h"
+
+#include <math.h>
+
+static const char *const mask_names[] = { "causal", "full", NULL };
+static const char *const attention_names[] = { "softmax", "linear", NULL };
+
+#define CASE(kind, member, key, when, ...)                                                         \
+    LH_FIELD_ROW(kind, LhCaseValues, member, key, when, __VA_ARGS__)
+
+const LhField lh_case_fields[] = {
+    CASE(STRING, cluster, "cluster", ALWAYS, .description = "The topology's name."),
+    CASE(UINT, nodes, "nodes", ALWAYS, .min = 1, .max = -1, .description = "Nodes of the cluster."),
+    CASE(STRING, device, "device", ALWAYS, .description = "The GPU."),
+    LH_LINK_ROWS(LhCaseValues, links),
+    CASE(STRING, model, "model", OR_NULL,
+         .description = "The model whose attention is computed; null for a program from a file."),
+    CASE(UINT, ranks, "ranks", ALWAYS, .min = 1, .max = -1,
+         .description = "GPUs, over all data-parallel groups."),
+    CASE(UINT, data_parallel_size, "data_parallel_size", ALWAYS, .min = 1, .max = -1,
+         .description = "Groups of ranks, each with a batch of its own."),
+    CASE(UINT, seq_length, "seq_length", ALWAYS, .min = 1, .max = -1,
+         .description = "Tokens of one sequence."),
+    CASE(UINT, micro_batch_size, "micro_batch_size", ALWAYS, .min = 1, .max = -1,
+         .description = "Sequences in a batch."),
+    CASE(UINT, num_attention_heads, "num_attention_heads", ALWAYS, .min = 1, .max = -1,
+         .description = "Query heads."),
+    CASE(UINT, num_query_groups, "num_query_groups", ALWAYS, .min = 1, .max = -1,
+         .description = "Key-value heads."),
+    CASE(UINT, kv_channels, "kv_channels", ALWAYS, .min = 1, .max = -1,
+         .description = "Dimension of a head."),
+    CASE(WIDE, hidden_size, "hidden_size", ALWAYS,
+         .description = "Width of the activations around the module."),
+    CASE(CHOICE, dtype, "dtype", ALWAYS, .choices = lh_dtype_names,
+         .description = "Element type of q, k, v, o and their gradients."),
+    CASE(CHOICE, attention, "attention", ALWAYS, .choices = attention_names,
+         .description = "Kind of attention."),
+    CASE(DOUBLE, linear_decay, "linear_decay", ALWAYS, .max = -1,
+         .description = "Factor by which linear attention discounts a token with each later one; "
+                        "1: not at all."),
+    CASE(CHOICE, mask, "mask", ALWAYS, .choices = mask_names,
+         .description = "Whether a query sees the keys up to its own token, or all keys."),
+    CASE(UINT, window_size, "window_size", ALWAYS,
+         .description = "Length of the sliding window; 0: none."),
+    CASE(UINT, documents, "documents", ALWAYS, .min = 1, .max = -1,
+         .description = "Packed documents in a sequence."),
+    CASE(CHOICE, pass, "pass", ALWAYS, .choices = lh_pass_names,
+         .description = "What is computed."),
+    CASE(STRING, framework, "framework", OR_NULL,
+         .description = "The training system whose ways the step follows; null for one attention "
+                        "module, as are the next eight."),
+    CASE(UINT, tensor_model_parallel_size, "tensor_model_parallel_size", OR_NULL, .min = 1,
+         .max = -1, .description = "Tensor-parallel ranks of the step."),
+    CASE(UINT, context_parallel_size, "context_parallel_size", OR_NULL, .min = 1, .max = -1,
+         .description = "Ranks among which the step spreads one sequence."),
+    CASE(UINT, pipeline_model_parallel_size, "pipeline_model_parallel_size", OR_NULL, .min = 1,
+         .max = -1, .description = "Stages of the step's pipeline; 1: it has none."),
+    CASE(UINT, virtual_pipeline_model_parallel_size, "virtual_pipeline_model_parallel_size",
+         OR_NULL, .min = 1, .max = -1, .description = "Chunks of layers that each stage has."),
+    CASE(CHOICE, pipeline_schedule, "pipeline_schedule", OR_NULL,
+         .choices = lh_pipeline_order_names,
+         .description = "In which order stages work on micro-batches; 1f1b with several chunks is "
+                        "interleaved."),
+    CASE(UINT, num_micro_batches, "num_micro_batches", OR_NULL, .min = 1, .max = -1,
+         .description = "Micro-batches of a data-parallel rank."),
+    CASE(CHOICE, shard, "shard", OR_NULL, .choices = lh_shard_names,
+         .description = "What data- and context-parallel ranks share: ddp, zero1, zero2, fsdp."),
+    CASE(CHOICE, checkpoint, "checkpoint", OR_NULL, .choices = lh_checkpoint_names,
+         .description = "What is recomputed: none, selective, layer, remat."),
+    CASE(CHOICE, cost, "cost", ALWAYS, .choices = lh_cost_mode_names,
+         .description = "How kernels are timed."),
+    CASE(CHOICE, network, "network", ALWAYS, .choices = lh_network_model_names,
+         .description = "How transfers share links."),
+    CASE(CHOICE, collectives, "collectives", ALWAYS, .choices = lh_collective_model_names,
+         .description =
+             "How collectives run; auto: in rings, as fluids those of more than 64 ranks."),
+    CASE(DOUBLE, jitter, "jitter", ALWAYS, .max = -1,
+         .description = "Random variation of compute times, as a share of them."),
+    CASE(UINT, seed, "seed", ALWAYS, .description = "Seed of the jitter."),
+    CASE(ARRAY, straggler, "straggler", ALWAYS, .fields = lh_straggler_fields,
+         .element_size = sizeof(LhStraggler),
+         .description = "Slow ranks. In CSV RANK:FACTOR, joined by semicolons."),
+    CASE(ARRAY, link_fault, "link_fault", ALWAYS, .fields = lh_link_fault_fields,
+         .element_size = sizeof(LhLinkFault), .element_init = lh_link_fault_init,
+         .description = "Slow links. In CSV TIER:NODE:FACTOR[:PART], joined by semicolons."),
+    CASE(STRING, profile, "profile", OR_NULL,
+         .description = "File of measured constants; null: none."),
+    CASE(UINT, memory_capacity_bytes, "memory_capacity_bytes", ALWAYS,
+         .description = "Memory of a GPU."),
+    CASE(UINT, model_weight_bytes, "model_weight_bytes", OR_NULL,
+         .description = "The model's weights in the element type; null where they are not known."),
+    CASE(STRING, model_notes, "model_notes", OR_NULL,
+         .description = "The same notes as one text; null where there are none."),
+    CASE(STRING, link_notes, "link_notes", OR_NULL,
+         .description = "What measured collectives of the cluster contradict, its links or each "
+                        "other, and where a profile found other links than its file has, as one "
+                        "text; null where that is nothing."),
+    { .name = NULL },
+};
+
+/* ---- links ---- */
+
+/* NAN where it is 0. */
+static double
+rate_of(double value)
+{
+    return value > 0 ? value : NAN;
+}
+
+LhLinkValues
+lh_link_values(const LhTopology *t)
+{
+    return (LhLinkValues){
+        .nics = t->nics_per_node,
+        .nic_bytes_per_s = rate_of(t->nics_per_node > 0 ? t->nic.bandwidth : 0),
+        .nvlink_bytes_per_s = rate_of(t->scale_up == LH_SCALE_UP_NONE ? 0 : t->nvlink.bandwidth),
+        .oversubscription = rate_of(t->fabric == LH_FABRIC_FAT_TREE ? t->oversubscription : 0),
+    };
+}
+
+/* ---- the case ---- */
+
+static void
+fill_attention(LhCaseValues *v, const LhProgramParams *p)
+{
+    const LhAttention *a = &p->attention;
+
+    v->seq_length = a->seq_length;
+    v->micro_batch_size = a->batch;
+    v->num_attention_heads = a->heads;
+    v->num_query_groups = a->groups;
+    v->kv_channels = a->head_dim;
+    v->hidden_size = a->hidden_size != 0 ? a->hidden_size : (LhWide)a->heads * a->head_dim;
+    v->dtype = (int)a->dtype;
+    v->attention = a->linear ? 1 : 0;
+    v->linear_decay = a->decay == 0 ? 1 : a->decay;
+    v->mask = p->mask.causal ? 0 : 1;
+    v->window_size = p->mask.window;
+    v->documents = MAX(p->mask.documents_count, 1);
+    v->pass = (int)p->pass - 1;
+}
+
+/* Of a training step, how it is cut and run; of a module nothing. */
+static void
+fill_step(LhCaseValues *v, const LhSetup *setup)
+{
+    const LhStepParams *p = setup->step != NULL ? &setup->step->params : NULL;
+
+    v->framework = p != NULL && setup->framework != NULL ? g_strdup(setup->framework->name) : NULL;
+    v->tensor_model_parallel_size = p != NULL ? p->tensor_parallel : LH_FIELD_NO_UINT;
+    v->context_parallel_size = p != NULL ? p->module.ranks : LH_FIELD_NO_UINT;
+    v->pipeline_model_parallel_size = p != NULL ? lh_step_stages(p) : LH_FIELD_NO_UINT;
+    v->virtual_pipeline_model_parallel_size = p != NULL ? lh_step_chunks(p) : LH_FIELD_NO_UINT;
+    v->pipeline_schedule = p != NULL ? (int)p->pipeline_order : -1;
+    v->num_micro_batches = p != NULL ? p->micro_batches : LH_FIELD_NO_UINT;
+    v->shard = p != NULL ? (int)p->shard : -1;
+    v->checkpoint = p != NULL ? (int)p->checkpoint : -1;
+}
+
+/* Of @size bytes an element; NULL: none. */
+static GArray *
+hold_list(GArray *list, gsize size)
+{
+    return list != NULL ? g_array_ref(list) : g_array_new(FALSE, FALSE, (guint)size);
+}
+
+static void
+fill_simulation(LhCaseValues *v, const LhSetup *setup)
+{
+    const LhScenario *s = setup->scenario;
+
+    v->cost = (int)setup->cost;
+    v->network = (int)setup->network_model;
+    v->collectives = (int)setup->collectives;
+    v->jitter = s->jitter;
+    v->seed = s->seed;
+    v->straggler = hold_list(s->straggler, sizeof(LhStraggler));
+    v->link_fault = hold_list(s->link_fault, sizeof(LhLinkFault));
+    v->profile = g_strdup(s->profile);
+}
+
+LhCaseValues
+lh_case_values(const LhSetup *setup)
+{
+    const uint64_t weight_bytes = lh_setup_weight_bytes(setup);
+    LhCaseValues v = {
+        .cluster = g_strdup(setup->topology->name),
+        .nodes = setup->network.nodes,
+        .device = g_strdup(setup->device->name),
+        .links = lh_link_values(setup->topology),
+        .model = setup->model != NULL ? g_strdup(setup->model->name) : NULL,
+        .ranks = setup->step != NULL ? lh_step_ranks(&setup->step->params)
+                                     : lh_params_ranks(&setup->params),
+        .data_parallel_size = MAX(setup->params.data_parallel_size, 1),
+        .memory_capacity_bytes = setup->device->memory_capacity,
+        .model_weight_bytes = weight_bytes > 0 ? weight_bytes : LH_FIELD_NO_UINT,
+        .model_notes = lh_notes_text(setup->model),
+        .link_notes = lh_link_notes_text(setup),
+    };
+
+    fill_attention(&v, &setup->params);
+    fill_step(&v, setup);
+    fill_simulation(&v, setup);
+    return v;
+}
+
+void
+lh_case_values_clear(LhCaseValues *values)
+{
+    lh_json_clear(lh_case_fields, values);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What was simulated, as fields for machines: "case" of a result, and the first columns of its CSV.
+ */
+#pragma once
+
+#include "base/json/field.h"
+#include "base/wide.h"
+#include "scenario/setup.h"
+
+/* The numbers of links that a scenario may change; none where the topology has no such link. */
+typedef struct {
+    uint64_t nics; /* of a node */
+    double nic_bytes_per_s, nvlink_bytes_per_s;
+    double oversubscription;
+} LhLinkValues;
+
+LhLinkValues lh_link_values(const LhTopology *topology);
+
+/* The rows of `member`, an LhLinkValues of the struct `of`. */
+#define LH_LINK_ROWS(of, member)                                                                   \
+    LH_FIELD_ROW(UINT, of, member.nics, "nics", ALWAYS,                                            \
+                 .description = "NICs of a node; 0: it has none."),                                \
+        LH_FIELD_ROW(                                                                              \
+            DOUBLE, of, member.nic_bytes_per_s, "nic_bytes_per_s", OR_NULL, .max = -1,             \
+            .description =                                                                         \
+                "What transfers over one NIC reach in each direction; null without NICs."),        \
+        LH_FIELD_ROW(                                                                              \
+            DOUBLE, of, member.nvlink_bytes_per_s, "nvlink_bytes_per_s", OR_NULL, .max = -1,       \
+            .description = "What transfers over the links of a GPU in its node reach in each "     \
+                           "direction (NVLink, or shared memory); null without such links."),      \
+        LH_FIELD_ROW(DOUBLE, of, member.oversubscription, "oversubscription", OR_NULL, .max = -1,  \
+                     .description = "Bandwidth below a leaf switch over that above it; null if "   \
+                                    "the fabric is no fat tree.")
+
+/* Cluster, model, shape, mask, pass, and how it was timed. Names are owned; of what there is
+ * nothing, its field says so (base/json/field.h). */
+typedef struct {
+    char *cluster;
+    uint64_t nodes;
+    char *device;
+    LhLinkValues links;
+    char *model;
+    uint64_t ranks;
+    uint64_t data_parallel_size;
+    uint64_t seq_length;
+    uint64_t micro_batch_size;
+    uint64_t num_attention_heads;
+    uint64_t num_query_groups;
+    uint64_t kv_channels;
+    LhWide hidden_size;
+    int dtype;
+    int attention;
+    double linear_decay;
+    int mask;
+    uint64_t window_size;
+    uint64_t documents;
+    int pass;
+    char *framework;
+    uint64_t tensor_model_parallel_size;
+    uint64_t context_parallel_size;
+    uint64_t pipeline_model_parallel_size;
+    uint64_t virtual_pipeline_model_parallel_size;
+    int pipeline_schedule;
+    uint64_t num_micro_batches;
+    int shard;
+    int checkpoint;
+    int cost;
+    int network;
+    int collectives;
+    double jitter;
+    uint64_t seed;
+    GArray *straggler;
+    GArray *link_fault;
+    char *profile;
+    uint64_t memory_capacity_bytes;
+    uint64_t model_weight_bytes;
+    char *model_notes;
+    char *link_notes;
+} LhCaseValues;
+
+extern const LhField lh_case_fields[];
+
+/* Caller clears. */
+LhCaseValues lh_case_values(const LhSetup *setup);
+void lh_case_values_clear(LhCaseValues *values);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(LhCaseValues, lh_case_values_clear)

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/data/memory_fields.h"
+
+#include "compare/totals.h"
+
+#include <string.h>
+
+/* ---- an op ---- */
+
+static uint64_t
+uint_of(const LhMemoryOp *op, uint64_t value)
+{
+    return op->op == LH_OP_NONE ? LH_FIELD_NO_UINT : value;
+}
+
+static void
+derive_op(const void *of, void *value)
+{
+    *(uint64_t *)value = uint_of(of, ((const LhMemoryOp *)of)->op);
+}
+
+static void
+derive_layer(const void *of, void *value)
+{
+    *(uint64_t *)value = uint_of(of, ((const LhMemoryOp *)of)->layer);
+}
+
+static void
+derive_micro_batch(const void *of, void *value)
+{
+    *(uint64_t *)value = uint_of(of, ((const LhMemoryOp *)of)->micro_batch);
+}
+
+static void
+derive_phase(const void *of, void *value)
+{
+    const LhMemoryOp *op = of;
+
+    *(int *)value = op->op == LH_OP_NONE ? -1 : op->phase;
+}
+
+#define OP_ROW(kind, member, ...)                                                                  \
+    LH_FIELD_ROW(kind, LhMemoryOp, member, #member, OR_NULL, .derive = derive_##member, __VA_ARGS__)
+
+const LhField lh_memory_op_fields[] = {
+    OP_ROW(UINT, op, .description = "The op's id; null: before the first op."),
+    OP_ROW(UINT, layer, .description = "Its layer, from 0."),
+    OP_ROW(UINT, micro_batch, .description = "Its micro-batch, from 0."),
+    OP_ROW(CHOICE, phase, .choices = lh_phase_names,
+           .description = "The part of the step that it belongs to."),
+    { .name = NULL },
+};
+
+/* ---- the peak ---- */
+
+const LhField lh_peak_fields[] = {
+    LH_FIELD_ROW(INLINE, LhPeakValues, op, "op", ALWAYS, .fields = lh_memory_op_fields),
+    LH_FIELD_ROW(COUNTS, LhPeakValues, by_category, "by_category", ALWAYS,
+                 .choices = lh_category_names,
+                 .description = "The bytes of the peak by category; those of which there are any."),
+    { .name = NULL },
+};
+
+LhPeakValues
+lh_peak_values(const LhSimResult *r)
+{
+    const LhRankResult *rank;
+    LhPeakValues v;
+    LhTotals totals;
+
+    lh_totals(r, &totals);
+    rank = &r->ranks[totals.peak_rank];
+    v.op = rank->peak_op;
+    memcpy(v.by_category, rank->peak_by_category, sizeof(v.by_category));
+    return v;
+}
+
+/* ---- what does not fit ---- */
+
+static void
+derive_category(const void *of, void *value)
+{
+    const LhMemoryOp *op = &((const LhFirstBeyond *)of)->op;
+
+    *(int *)value = op->op == LH_OP_NONE ? -1 : op->category;
+}
+
+static const LhField first_fields[] = {
+    LH_FIELD_ROW(UINT, LhFirstBeyond, rank, "rank", ALWAYS, .description = "Its rank."),
+    LH_FIELD_ROW(INT, LhFirstBeyond, time_ps, "time_s", ALWAYS_S, .max = -1,
+                 .description = "When its host gets to it."),
+    LH_FIELD_ROW(INLINE, LhFirstBeyond, op, "op", ALWAYS, .fields = lh_memory_op_fields),
+    LH_FIELD_ROW(CHOICE, LhFirstBeyond, op, "category", OR_NULL, .choices = lh_category_names,
+                 .derive = derive_category,
+                 .description = "What the op takes memory for; null before the first op."),
+    LH_FIELD_ROW(UINT, LhFirstBeyond, held_bytes, "held_bytes", ALWAYS, .min = 1, .max = -1,
+                 .description = "What the rank holds with it."),
+    { .name = NULL },
+};
+
+const LhField lh_out_of_memory_fields[] = {
+    LH_FIELD_ROW(UINT, LhOutOfMemoryValues, rank, "rank", ALWAYS,
+                 .description = "The rank that needs most."),
+    LH_FIELD_ROW(UINT, LhOutOfMemoryValues, needed_bytes, "needed_bytes", ALWAYS, .min = 1,
+                 .max = -1, .description = "Its peak in the run: peak_bytes_max."),
+    LH_FIELD_ROW(UINT, LhOutOfMemoryValues, limit_bytes, "limit_bytes", ALWAYS, .min = 1, .max = -1,
+                 .description = "What there is."),
+    LH_FIELD_ROW(COUNTS, LhOutOfMemoryValues, by_category, "by_category", ALWAYS,
+                 .choices = lh_category_names, .description = "needed_bytes by category."),
+    LH_FIELD_ROW(OBJECT, LhOutOfMemoryValues, first, "first", ALWAYS, .fields = first_fields,
+                 .description = "The first op that needs more than there is, of all ranks."),
+    { .name = NULL },
+};
+
+LhOutOfMemoryValues
+lh_out_of_memory_values(const LhSimResult *r)
+{
+    const LhOutOfMemory *oom = r->out_of_memory;
+    LhOutOfMemoryValues v = { .limit_bytes = oom->limit_bytes,
+                              .first = { .rank = oom->rank,
+                                         .time_ps = oom->time_ps,
+                                         .op = oom->op,
+                                         .held_bytes = oom->needed_bytes } };
+    LhTotals totals;
+
+    lh_totals(r, &totals);
+    v.rank = totals.peak_rank;
+    v.needed_bytes = totals.peak_bytes;
+    memcpy(v.by_category, r->ranks[totals.peak_rank].peak_by_category, sizeof(v.by_category));
+    return v;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/data/what_if_fields.h"
+
+#define ROW(kind, member, key, when, ...)                                                          \
+    LH_FIELD_ROW(kind, LhWhatIfValues, member, key, when, __VA_ARGS__)
+
+#define OF                                                                                         \
+    ROW(STRING, of, "of", ALWAYS,                                                                  \
+        .description = "compute, latency, host, or kinds of links, joined by +."),                 \
+        ROW(DOUBLE, critical_path_fraction, "critical_path_fraction", ALWAYS, .max = -1,           \
+            .description = "How much of the critical path waits for it.")
+
+#define SAVED                                                                                      \
+    ROW(DOUBLE, saved_fraction, "saved_fraction", ALWAYS,                                          \
+        .description = "Of the makespan; negative if it takes longer."),                           \
+        ROW(DOUBLE, saved_fraction_low, "saved_fraction_low", ALWAYS,                              \
+            .description = "The least of it: how much of what protocols take of measured "         \
+                           "collectives goes with links is not known."),                           \
+        ROW(DOUBLE, saved_fraction_high, "saved_fraction_high", ALWAYS,                            \
+            .description = "The most of it."),                                                     \
+        ROW(STRING, edit, "edit", OR_NULL,                                                         \
+            .description = "What to type into the file of the topology for it; null where it is "  \
+                           "of no links.")
+
+const LhField lh_what_if_fields[] = {
+    OF,
+    ROW(INT, makespan_ps, "makespan_s", ALWAYS_S, .max = -1,
+        .description = "Time with more of it."),
+    SAVED,
+    { .name = NULL },
+};
+
+const LhField lh_what_if_share_fields[] = { OF, SAVED, { .name = NULL } };
+
+GArray *
+lh_what_if_values(const LhTopology *topology, const LhBottleneck *bound)
+{
+    GArray *values = g_array_new(FALSE, FALSE, sizeof(LhWhatIfValues));
+
+    for (guint i = 0; bound != NULL && i < bound->what_ifs->len; i++) {
+        const LhWhatIf *what_if = &g_array_index(bound->what_ifs, LhWhatIf, i);
+        const LhWhatIfValues v = {
+            .of = lh_resource_name(what_if->kind, what_if->tiers),
+            .critical_path_fraction = (double)what_if->path_ps / (double)MAX(bound->makespan_ps, 1),
+            .makespan_ps = what_if->makespan_ps,
+            .saved_fraction = lh_what_if_share(bound, what_if),
+            .saved_fraction_low = what_if->least_share,
+            .saved_fraction_high = what_if->most_share,
+            .edit = lh_what_if_edit(topology, what_if),
+        };
+
+        g_array_append_val(values, v);
+    }
+    return values;
+}
