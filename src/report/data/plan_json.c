@@ -381,35 +381,35 @@ typedef struct {
     const LhPlanLongest *longest;       /* borrowed */
     const Configuration *configuration; /* NULL: none; borrowed */
     GArray *clusters;                   /* of Cluster */
-} Document;
+} PlanDocument;
 
-static const char *const document_schema[] = { PLAN_SCHEMA, NULL };
+static const char *const plan_schema[] = { PLAN_SCHEMA, NULL };
 
 const LhField lh_plan_fields[] = {
-    LH_DOCUMENT_HEAD(Document, head, document_schema),
-    LH_DOCUMENT_ASKED(Document, head),
-    LH_FIELD_ROW(STRING, Document, query_sha256, "query_sha256", OR_NULL,
+    LH_DOCUMENT_HEAD(PlanDocument, head, plan_schema),
+    LH_DOCUMENT_ASKED(PlanDocument, head),
+    LH_FIELD_ROW(STRING, PlanDocument, query_sha256, "query_sha256", OR_NULL,
                  .description = "Of the question and all inputs; files of points begin with it. "
                                 "Null if the plan was interrupted before."),
-    LH_FIELD_ROW(STRING, Document, model, "model", ALWAYS, .description = "Its name."),
-    LH_FIELD_ROW(STRING, Document, framework, "framework", ALWAYS,
+    LH_FIELD_ROW(STRING, PlanDocument, model, "model", ALWAYS, .description = "Its name."),
+    LH_FIELD_ROW(STRING, PlanDocument, framework, "framework", ALWAYS,
                  .description = "Whose ways the steps follow."),
-    LH_FIELD_ROW(UINT, Document, seq_length, "seq_length", ALWAYS,
+    LH_FIELD_ROW(UINT, PlanDocument, seq_length, "seq_length", ALWAYS,
                  .description = "Tokens of a sequence."),
-    LH_FIELD_ROW(UINT, Document, global_batch_size, "global_batch_size", ALWAYS,
+    LH_FIELD_ROW(UINT, PlanDocument, global_batch_size, "global_batch_size", ALWAYS,
                  .description = "Sequences of a step."),
-    LH_FIELD_ROW(CHOICE, Document, dtype, "dtype", ALWAYS, .choices = lh_dtype_names,
+    LH_FIELD_ROW(CHOICE, PlanDocument, dtype, "dtype", ALWAYS, .choices = lh_dtype_names,
                  .description = "Of activations."),
-    LH_FIELD_ROW(BOOL, Document, interrupted, "interrupted", ALWAYS,
+    LH_FIELD_ROW(BOOL, PlanDocument, interrupted, "interrupted", ALWAYS,
                  .description =
                      "Whether the plan was, so that something faster may not have been looked at."),
-    LH_FIELD_ROW(STRING, Document, best_cluster, "best_cluster", OR_NULL,
+    LH_FIELD_ROW(STRING, PlanDocument, best_cluster, "best_cluster", OR_NULL,
                  .description = "That with the most tokens per second; null: nothing fits."),
-    LH_FIELD_ROW(POINTER, Document, longest, "longest", OR_NULL, .fields = longest_fields,
+    LH_FIELD_ROW(POINTER, PlanDocument, longest, "longest", OR_NULL, .fields = longest_fields,
                  .description = "With --max-seq-length, the longest sequence; else null."),
-    LH_FIELD_ROW(POINTER, Document, configuration, "configuration", IF_ANY,
+    LH_FIELD_ROW(POINTER, PlanDocument, configuration, "configuration", IF_ANY,
                  .fields = configuration_fields, .description = "What --from-config names."),
-    LH_FIELD_ROW(ARRAY, Document, clusters, "clusters", ALWAYS, .fields = cluster_fields,
+    LH_FIELD_ROW(ARRAY, PlanDocument, clusters, "clusters", ALWAYS, .fields = cluster_fields,
                  .element_size = sizeof(Cluster), .description = "In the order of the question."),
     { .name = NULL },
 };
@@ -427,7 +427,7 @@ make_clusters(const Plan *plan)
     return clusters;
 }
 
-static Document
+static PlanDocument
 make_document(const Plan *plan, const LhStamp *stamp)
 {
     const LhPlanAnswer *answer = plan->answer;
@@ -436,8 +436,8 @@ make_document(const Plan *plan, const LhStamp *stamp)
     const LhPlanCluster *best =
         answer->best != G_MAXUINT ? lh_plan_cluster_at(answer, answer->best) : NULL;
 
-    return (Document){
-        .head = lh_document_head(document_schema[0], stamp, space->setup),
+    return (PlanDocument){
+        .head = lh_document_head(plan_schema[0], stamp, space->setup),
         .query_sha256 = g_strdup(answer->query_sha256),
         .model = g_strdup(space->setup->model->name),
         .framework = g_strdup(space->frameworks),
@@ -452,7 +452,7 @@ make_document(const Plan *plan, const LhStamp *stamp)
 }
 
 static void
-document_clear(Document *document)
+document_clear(PlanDocument *document)
 {
     for (guint i = 0; i < document->clusters->len; i++)
         g_clear_pointer(&g_array_index(document->clusters, Cluster, i).words, g_ptr_array_unref);
@@ -468,7 +468,7 @@ lh_plan_json(const LhPlanQuery *query, const LhPlanAnswer *answer, const LhPlanW
     g_autoptr(GPtrArray) inputs = inputs_of_clusters(answer);
     Configuration configuration;
     LhStamp of_all = *stamp;
-    Document document;
+    PlanDocument document;
 
     of_all.inputs = inputs;
     document = make_document(&plan, &of_all);

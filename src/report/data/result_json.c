@@ -226,43 +226,46 @@ typedef struct {
     const LhReliefs *reliefs; /* borrowed */
     GArray *constants;        /* of LhConstantValues */
     GPtrArray *rows;          /* of Row *; owned */
-} Document;
+} ResultDocument;
 
-static const char *const document_schema[] = { LH_RESULT_SCHEMA, NULL };
+static const char *const result_schema[] = { LH_RESULT_SCHEMA, NULL };
 
-#define ROW(kind, member, key, when, ...)                                                          \
-    LH_FIELD_ROW(kind, Document, member, key, when, __VA_ARGS__)
+#define RESULT_ROW(kind, member, key, when, ...)                                                   \
+    LH_FIELD_ROW(kind, ResultDocument, member, key, when, __VA_ARGS__)
 
 const LhField lh_result_fields[] = {
-    LH_DOCUMENT_HEAD(Document, head, document_schema),
-    LH_DOCUMENT_ASKED(Document, head),
-    ROW(OBJECT, of_case, "case", ALWAYS, .fields = lh_case_fields,
-        .description = "What was simulated."),
-    ROW(STRING, winner, "winner", OR_NULL,
-        .description = "The fastest schedule that fits; null: none does."),
-    ROW(UINT, left_out, "left_out", ALWAYS,
-        .description = "Schedules for the other kind of attention, which nobody named."),
-    ROW(STRINGS, tied, "not_told_apart_from_winner", ALWAYS,
-        .description =
-            "Schedules that are behind the winner by less than the prediction is good to."),
-    ROW(BOOL, interrupted, "interrupted", ALWAYS,
-        .description = "Somebody ended the comparison before all schedules were done, or before "
-                       "what binds the winner was known."),
-    ROW(ARRAY, path, "winner_critical_path", ALWAYS, .fields = share_fields,
-        .element_size = sizeof(Share),
-        .description = "What the time of the winner is spent on, along the chain of steps that led "
-                       "to its end; the largest part first, and all add up to its makespan. Only "
-                       "compare asks for it."),
-    ROW(ARRAY, what_ifs, "winner_with_10_percent_more", ALWAYS, .fields = lh_what_if_fields,
-        .element_size = sizeof(LhWhatIfValues),
-        .description = "The winner again, with one resource 10 % faster; what binds it first. Only "
-                       "compare tries that."),
-    LH_RELIEF_ROW(Document, reliefs),
-    ROW(ARRAY, constants, "constants", ALWAYS, .fields = lh_constant_fields,
-        .element_size = sizeof(LhConstantValues),
-        .description = "Where the constants come from; empty if none are used."),
-    ROW(POINTERS, rows, "results", ALWAYS, .fields = row_fields,
-        .description = "The schedules: those that ran by time, then the others."),
+    LH_DOCUMENT_HEAD(ResultDocument, head, result_schema),
+    LH_DOCUMENT_ASKED(ResultDocument, head),
+    RESULT_ROW(OBJECT, of_case, "case", ALWAYS, .fields = lh_case_fields,
+               .description = "What was simulated."),
+    RESULT_ROW(STRING, winner, "winner", OR_NULL,
+               .description = "The fastest schedule that fits; null: none does."),
+    RESULT_ROW(UINT, left_out, "left_out", ALWAYS,
+               .description = "Schedules for the other kind of attention, which nobody named."),
+    RESULT_ROW(STRINGS, tied, "not_told_apart_from_winner", ALWAYS,
+               .description =
+                   "Schedules that are behind the winner by less than the prediction is good to."),
+    RESULT_ROW(BOOL, interrupted, "interrupted", ALWAYS,
+               .description =
+                   "Somebody ended the comparison before all schedules were done, or before "
+                   "what binds the winner was known."),
+    RESULT_ROW(ARRAY, path, "winner_critical_path", ALWAYS, .fields = share_fields,
+               .element_size = sizeof(Share),
+               .description =
+                   "What the time of the winner is spent on, along the chain of steps that led "
+                   "to its end; the largest part first, and all add up to its makespan. Only "
+                   "compare asks for it."),
+    RESULT_ROW(ARRAY, what_ifs, "winner_with_10_percent_more", ALWAYS, .fields = lh_what_if_fields,
+               .element_size = sizeof(LhWhatIfValues),
+               .description =
+                   "The winner again, with one resource 10 % faster; what binds it first. Only "
+                   "compare tries that."),
+    LH_RELIEF_ROW(ResultDocument, reliefs),
+    RESULT_ROW(ARRAY, constants, "constants", ALWAYS, .fields = lh_constant_fields,
+               .element_size = sizeof(LhConstantValues),
+               .description = "Where the constants come from; empty if none are used."),
+    RESULT_ROW(POINTERS, rows, "results", ALWAYS, .fields = row_fields,
+               .description = "The schedules: those that ran by time, then the others."),
     { .name = NULL },
 };
 
@@ -270,8 +273,8 @@ void
 lh_result_json(const LhSetup *setup, const LhComparison *c, const LhStamp *stamp, GString *out)
 {
     const LhCompareRow *first = g_ptr_array_index(c->rows, 0);
-    Document document = {
-        .head = lh_document_head(document_schema[0], stamp, setup),
+    ResultDocument document = {
+        .head = lh_document_head(result_schema[0], stamp, setup),
         .of_case = lh_case_values(setup),
         .winner = c->fit_count > 0 ? g_strdup(first->name) : NULL,
         .left_out = setup->left_out,

@@ -17,130 +17,148 @@ static const char *const state_names[] = { "ok",     "out-of-memory", "left-out"
                                            "failed", "refused",       "unproven", NULL };
 #define UNPROVEN (LH_ROW_REFUSED + 1)
 
-#define ROW(kind, member, key, when, ...)                                                          \
+#define ROW_FIELD(kind, member, key, when, ...)                                                    \
     LH_FIELD_ROW(kind, LhRowValues, member, key, when, __VA_ARGS__)
 
 const LhField lh_row_fields[] = {
-    ROW(STRING, schedule, "schedule", ALWAYS,
-        .description = "The schedule, or the file of a program of one's own."),
-    ROW(CHOICE, state, "state", ALWAYS, .choices = state_names,
+    ROW_FIELD(STRING, schedule, "schedule", ALWAYS,
+              .description = "The schedule, or the file of a program of one's own."),
+    ROW_FIELD(
+        CHOICE, state, "state", ALWAYS, .choices = state_names,
         .description =
             "ok; unproven: ran, as a program that is not proven; out-of-memory: ran, and needs "
             "more memory than a GPU has; left-out: takes longer than --within allows; interrupted: "
             "was not done when somebody ended the comparison; failed: could not end; refused: "
             "cannot do the case. Without a result, all numbers are null."),
-    ROW(INT, makespan_ps, "makespan_s", OR_NULL_S,
-        .description = "Time until the last rank is done."),
-    ROW(DOUBLE, vs_best, "vs_best", OR_NULL, .max = -1,
-        .description = "The makespan over that of the fastest schedule that fits; null if this one "
-                       "does not fit."),
+    ROW_FIELD(INT, makespan_ps, "makespan_s", OR_NULL_S,
+              .description = "Time until the last rank is done."),
+    ROW_FIELD(DOUBLE, vs_best, "vs_best", OR_NULL, .max = -1,
+              .description =
+                  "The makespan over that of the fastest schedule that fits; null if this one "
+                  "does not fit."),
     LH_TIME_BAR_ROWS(LhRowValues, time_bar),
-    ROW(DOUBLE, vs_best_good_to, "vs_best_good_to", OR_NULL, .max = -1,
+    ROW_FIELD(
+        DOUBLE, vs_best_good_to, "vs_best_good_to", OR_NULL, .max = -1,
         .description =
             "How far vs_best can be off for what is known of the constants, as a share; null for "
             "the fastest schedule, for one without a time, and where communication is free."),
-    ROW(DOUBLE, compute_good_to, "compute_good_to", OR_NULL, .max = -1,
-        .description = "How far the kernel times can be off, as a share."),
-    ROW(DOUBLE, curves_fitted_from_tokens, "curves_fitted_from_tokens", OR_NULL, .max = -1,
-        .description = "Where blocks are shorter than those that the attention curves were fitted "
-                       "to: the shortest of these; null: none are."),
-    ROW(DOUBLE, curves_used_from_tokens, "curves_used_from_tokens", OR_NULL, .max = -1,
-        .description = "The shortest block beyond the fitted ones; null: none is."),
-    ROW(DOUBLE, curves_fitted_to_tokens, "curves_fitted_to_tokens", OR_NULL, .max = -1,
-        .description = "Where blocks are longer than those that the attention curves were fitted "
-                       "to: the longest of these; null: none are."),
-    ROW(DOUBLE, curves_used_to_tokens, "curves_used_to_tokens", OR_NULL, .max = -1,
-        .description = "The longest block beyond the fitted ones; null: none is."),
-    ROW(DOUBLE, speedup, "speedup", OR_NULL, .max = -1,
-        .description = "Compute of all ranks over the makespan: over one GPU that runs the same "
-                       "kernels one after another."),
-    ROW(DOUBLE, bubble_fraction, "bubble_fraction", OR_NULL, .max = -1,
-        .description = "1 - compute / (ranks x makespan)."),
-    ROW(WIDE, span_sum_ps, "span_sum_s", OR_NULL_S,
-        .description = "Ranks x makespan: the sum of compute, imbalance, exposed and host."),
-    ROW(WIDE, compute_sum_ps, "compute_sum_s", OR_NULL_S,
-        .description = "Time in which a compute stream was running, summed over ranks."),
-    ROW(WIDE, idle_sum_ps[0], "imbalance_sum_s", OR_NULL_S,
+    ROW_FIELD(DOUBLE, compute_good_to, "compute_good_to", OR_NULL, .max = -1,
+              .description = "How far the kernel times can be off, as a share."),
+    ROW_FIELD(DOUBLE, curves_fitted_from_tokens, "curves_fitted_from_tokens", OR_NULL, .max = -1,
+              .description =
+                  "Where blocks are shorter than those that the attention curves were fitted "
+                  "to: the shortest of these; null: none are."),
+    ROW_FIELD(DOUBLE, curves_used_from_tokens, "curves_used_from_tokens", OR_NULL, .max = -1,
+              .description = "The shortest block beyond the fitted ones; null: none is."),
+    ROW_FIELD(DOUBLE, curves_fitted_to_tokens, "curves_fitted_to_tokens", OR_NULL, .max = -1,
+              .description =
+                  "Where blocks are longer than those that the attention curves were fitted "
+                  "to: the longest of these; null: none are."),
+    ROW_FIELD(DOUBLE, curves_used_to_tokens, "curves_used_to_tokens", OR_NULL, .max = -1,
+              .description = "The longest block beyond the fitted ones; null: none is."),
+    ROW_FIELD(DOUBLE, speedup, "speedup", OR_NULL, .max = -1,
+              .description =
+                  "Compute of all ranks over the makespan: over one GPU that runs the same "
+                  "kernels one after another."),
+    ROW_FIELD(DOUBLE, bubble_fraction, "bubble_fraction", OR_NULL, .max = -1,
+              .description = "1 - compute / (ranks x makespan)."),
+    ROW_FIELD(WIDE, span_sum_ps, "span_sum_s", OR_NULL_S,
+              .description = "Ranks x makespan: the sum of compute, imbalance, exposed and host."),
+    ROW_FIELD(WIDE, compute_sum_ps, "compute_sum_s", OR_NULL_S,
+              .description = "Time in which a compute stream was running, summed over ranks."),
+    ROW_FIELD(
+        WIDE, idle_sum_ps[0], "imbalance_sum_s", OR_NULL_S,
         .description =
             "Time in which ranks computed nothing and nothing moved for them, summed over ranks."),
-    ROW(WIDE, idle_sum_ps[1], "exposed_nvlink_sum_s", OR_NULL_S,
-        .description = "Time in which ranks computed nothing and waited for data on its way over "
-                       "links of this kind, summed over ranks."),
-    ROW(WIDE, idle_sum_ps[2], "exposed_pcie_sum_s", OR_NULL_S,
-        .description = "Time in which ranks computed nothing and waited for data on its way over "
-                       "links of this kind, summed over ranks."),
-    ROW(WIDE, idle_sum_ps[3], "exposed_nic_sum_s", OR_NULL_S,
-        .description = "Time in which ranks computed nothing and waited for data on its way over "
-                       "links of this kind, summed over ranks."),
-    ROW(WIDE, idle_sum_ps[4], "exposed_fabric_sum_s", OR_NULL_S,
-        .description = "Time in which ranks computed nothing and waited for data on its way over "
-                       "links of this kind, summed over ranks."),
-    ROW(WIDE, idle_sum_ps[5], "host_sum_s", OR_NULL_S,
-        .description = "Time in which the host had not issued the next op, summed over ranks."),
-    ROW(WIDE, flops_sum, "flops_sum", OR_NULL,
-        .description = "Flops of attention, summed over ranks."),
-    ROW(UINT, sent_bytes_max, "sent_bytes_max", OR_NULL,
-        .description = "Bytes sent by the rank that sends most."),
-    ROW(WIDE, sent_bytes_sum, "sent_bytes_sum", OR_NULL,
-        .description = "Bytes sent, summed over ranks."),
-    ROW(WIDE, closed_form_bytes_sum, "closed_form_bytes_sum", OR_NULL,
+    ROW_FIELD(WIDE, idle_sum_ps[1], "exposed_nvlink_sum_s", OR_NULL_S,
+              .description =
+                  "Time in which ranks computed nothing and waited for data on its way over "
+                  "links of this kind, summed over ranks."),
+    ROW_FIELD(WIDE, idle_sum_ps[2], "exposed_pcie_sum_s", OR_NULL_S,
+              .description =
+                  "Time in which ranks computed nothing and waited for data on its way over "
+                  "links of this kind, summed over ranks."),
+    ROW_FIELD(WIDE, idle_sum_ps[3], "exposed_nic_sum_s", OR_NULL_S,
+              .description =
+                  "Time in which ranks computed nothing and waited for data on its way over "
+                  "links of this kind, summed over ranks."),
+    ROW_FIELD(WIDE, idle_sum_ps[4], "exposed_fabric_sum_s", OR_NULL_S,
+              .description =
+                  "Time in which ranks computed nothing and waited for data on its way over "
+                  "links of this kind, summed over ranks."),
+    ROW_FIELD(WIDE, idle_sum_ps[5], "host_sum_s", OR_NULL_S,
+              .description =
+                  "Time in which the host had not issued the next op, summed over ranks."),
+    ROW_FIELD(WIDE, flops_sum, "flops_sum", OR_NULL,
+              .description = "Flops of attention, summed over ranks."),
+    ROW_FIELD(UINT, sent_bytes_max, "sent_bytes_max", OR_NULL,
+              .description = "Bytes sent by the rank that sends most."),
+    ROW_FIELD(WIDE, sent_bytes_sum, "sent_bytes_sum", OR_NULL,
+              .description = "Bytes sent, summed over ranks."),
+    ROW_FIELD(
+        WIDE, closed_form_bytes_sum, "closed_form_bytes_sum", OR_NULL,
         .description =
             "Bytes sent by the program's closed form, summed over ranks; null if it states none."),
-    ROW(WIDE, sent_tier_bytes_sum[0], "sent_nvlink_bytes_sum", OR_NULL,
-        .description =
-            "Of the bytes sent, those whose route has links of this kind as its highest."),
-    ROW(WIDE, sent_tier_bytes_sum[1], "sent_pcie_bytes_sum", OR_NULL,
-        .description =
-            "Of the bytes sent, those whose route has links of this kind as its highest."),
-    ROW(WIDE, sent_tier_bytes_sum[2], "sent_nic_bytes_sum", OR_NULL,
-        .description =
-            "Of the bytes sent, those whose route has links of this kind as its highest."),
-    ROW(WIDE, sent_tier_bytes_sum[3], "sent_fabric_bytes_sum", OR_NULL,
-        .description =
-            "Of the bytes sent, those whose route has links of this kind as its highest."),
-    ROW(UINT, peak_bytes_max, "peak_bytes_max", OR_NULL,
-        .description = "Peak memory of the rank that needs most."),
-    ROW(UINT, peak_rank, "peak_rank", OR_NULL, .description = "That rank."),
-    ROW(INT, peak_at_ps, "peak_at_s", OR_NULL_S, .description = "When it is reached there."),
-    ROW(UINT, events, "events", OR_NULL,
-        .description = "Kernels and messages that were simulated."),
-    ROW(UINT, ops, "ops", OR_NULL, .description = "Ops of all ranks."),
-    ROW(CHOICE, provenance, "provenance", OR_NULL, .choices = lh_provenance_names,
-        .description = "Where the weakest of the constants used comes from."),
+    ROW_FIELD(WIDE, sent_tier_bytes_sum[0], "sent_nvlink_bytes_sum", OR_NULL,
+              .description =
+                  "Of the bytes sent, those whose route has links of this kind as its highest."),
+    ROW_FIELD(WIDE, sent_tier_bytes_sum[1], "sent_pcie_bytes_sum", OR_NULL,
+              .description =
+                  "Of the bytes sent, those whose route has links of this kind as its highest."),
+    ROW_FIELD(WIDE, sent_tier_bytes_sum[2], "sent_nic_bytes_sum", OR_NULL,
+              .description =
+                  "Of the bytes sent, those whose route has links of this kind as its highest."),
+    ROW_FIELD(WIDE, sent_tier_bytes_sum[3], "sent_fabric_bytes_sum", OR_NULL,
+              .description =
+                  "Of the bytes sent, those whose route has links of this kind as its highest."),
+    ROW_FIELD(UINT, peak_bytes_max, "peak_bytes_max", OR_NULL,
+              .description = "Peak memory of the rank that needs most."),
+    ROW_FIELD(UINT, peak_rank, "peak_rank", OR_NULL, .description = "That rank."),
+    ROW_FIELD(INT, peak_at_ps, "peak_at_s", OR_NULL_S, .description = "When it is reached there."),
+    ROW_FIELD(UINT, events, "events", OR_NULL,
+              .description = "Kernels and messages that were simulated."),
+    ROW_FIELD(UINT, ops, "ops", OR_NULL, .description = "Ops of all ranks."),
+    ROW_FIELD(CHOICE, provenance, "provenance", OR_NULL, .choices = lh_provenance_names,
+              .description = "Where the weakest of the constants used comes from."),
     LH_PEAK_BAR_ROWS(LhRowValues, peak_bar),
-    ROW(DOUBLE, busiest_link_utilisation, "busiest_link_utilisation", OR_NULL, .max = -1,
-        .description =
-            "Bytes that the busiest link carries over those that it could in the makespan."),
-    ROW(STRING, busiest_link, "busiest_link", OR_NULL,
-        .description = "That link; null: none carries anything."),
-    ROW(DOUBLE, iteration_s, "iteration_s", OR_NULL, .max = -1,
-        .description = "Seconds of a training step, with what the framework adds; null for one "
-                       "attention module, as are the next seven."),
-    ROW(DOUBLE, tokens_per_s, "tokens_per_s", OR_NULL, .max = -1,
-        .description = "Tokens of the step over its time, of all GPUs."),
-    ROW(DOUBLE, tokens_per_s_per_gpu, "tokens_per_s_per_gpu", OR_NULL, .max = -1,
-        .description = "The same, of one GPU."),
-    ROW(DOUBLE, mfu, "mfu", OR_NULL, .max = -1,
-        .description = "Model flops utilisation: flops of the mathematics over what the GPUs' peak "
-                       "would do in that time."),
-    ROW(DOUBLE, hfu, "hfu", OR_NULL, .max = -1,
-        .description = "Hardware flops utilisation: likewise of the flops that are executed, "
-                       "recomputation included."),
-    ROW(DOUBLE, exposed_tp_s, "exposed_tp_s", OR_NULL, .max = -1,
-        .description = "Seconds in which a rank computes nothing because it waits for "
-                       "tensor-parallel communication; a mean."),
-    ROW(DOUBLE, exposed_cp_s, "exposed_cp_s", OR_NULL, .max = -1,
-        .description = "Likewise for communication of attention among context-parallel ranks."),
-    ROW(DOUBLE, exposed_dp_s, "exposed_dp_s", OR_NULL, .max = -1,
-        .description = "Likewise for weights and gradients."),
-    ROW(DOUBLE, exposed_pp_s, "exposed_pp_s", OR_NULL, .max = -1,
-        .description = "Likewise for rows and gradients between pipeline stages, waiting for a "
-                       "stage included."),
-    ROW(MEMBERS, options, "options", ALWAYS,
-        .description = "Options of schedules that are set, given or chosen by the schedule; in CSV "
-                       "a text. Heads stand here if the schedule pads them."),
-    ROW(STRING, reason, "reason", OR_NULL,
-        .description = "Why the state is not ok; null if it is."),
+    ROW_FIELD(DOUBLE, busiest_link_utilisation, "busiest_link_utilisation", OR_NULL, .max = -1,
+              .description =
+                  "Bytes that the busiest link carries over those that it could in the makespan."),
+    ROW_FIELD(STRING, busiest_link, "busiest_link", OR_NULL,
+              .description = "That link; null: none carries anything."),
+    ROW_FIELD(DOUBLE, iteration_s, "iteration_s", OR_NULL, .max = -1,
+              .description =
+                  "Seconds of a training step, with what the framework adds; null for one "
+                  "attention module, as are the next seven."),
+    ROW_FIELD(DOUBLE, tokens_per_s, "tokens_per_s", OR_NULL, .max = -1,
+              .description = "Tokens of the step over its time, of all GPUs."),
+    ROW_FIELD(DOUBLE, tokens_per_s_per_gpu, "tokens_per_s_per_gpu", OR_NULL, .max = -1,
+              .description = "The same, of one GPU."),
+    ROW_FIELD(DOUBLE, mfu, "mfu", OR_NULL, .max = -1,
+              .description =
+                  "Model flops utilisation: flops of the mathematics over what the GPUs' peak "
+                  "would do in that time."),
+    ROW_FIELD(DOUBLE, hfu, "hfu", OR_NULL, .max = -1,
+              .description = "Hardware flops utilisation: likewise of the flops that are executed, "
+                             "recomputation included."),
+    ROW_FIELD(DOUBLE, exposed_tp_s, "exposed_tp_s", OR_NULL, .max = -1,
+              .description = "Seconds in which a rank computes nothing because it waits for "
+                             "tensor-parallel communication; a mean."),
+    ROW_FIELD(DOUBLE, exposed_cp_s, "exposed_cp_s", OR_NULL, .max = -1,
+              .description =
+                  "Likewise for communication of attention among context-parallel ranks."),
+    ROW_FIELD(DOUBLE, exposed_dp_s, "exposed_dp_s", OR_NULL, .max = -1,
+              .description = "Likewise for weights and gradients."),
+    ROW_FIELD(DOUBLE, exposed_pp_s, "exposed_pp_s", OR_NULL, .max = -1,
+              .description =
+                  "Likewise for rows and gradients between pipeline stages, waiting for a "
+                  "stage included."),
+    ROW_FIELD(MEMBERS, options, "options", ALWAYS,
+              .description =
+                  "Options of schedules that are set, given or chosen by the schedule; in CSV "
+                  "a text. Heads stand here if the schedule pads them."),
+    ROW_FIELD(STRING, reason, "reason", OR_NULL,
+              .description = "Why the state is not ok; null if it is."),
     { .name = NULL },
 };
 

@@ -263,23 +263,23 @@ typedef struct {
     bool interrupted;
     GArray *axes; /* of Axis */
     uint64_t points, points_refused;
-} Document;
+} SweepDocument;
 
-static const char *const document_schema[] = { LH_SWEEP_SCHEMA, NULL };
+static const char *const sweep_schema[] = { LH_SWEEP_SCHEMA, NULL };
 
 const LhField lh_sweep_fields[] = {
-    LH_DOCUMENT_HEAD(Document, head, document_schema),
-    LH_DOCUMENT_ASKED(Document, head),
-    LH_FIELD_ROW(STRING, Document, query_sha256, "query_sha256", OR_NULL,
+    LH_DOCUMENT_HEAD(SweepDocument, head, sweep_schema),
+    LH_DOCUMENT_ASKED(SweepDocument, head),
+    LH_FIELD_ROW(STRING, SweepDocument, query_sha256, "query_sha256", OR_NULL,
                  .description = "Of the question and of all files that the answer depends on."),
-    LH_FIELD_ROW(BOOL, Document, interrupted, "interrupted", ALWAYS,
+    LH_FIELD_ROW(BOOL, SweepDocument, interrupted, "interrupted", ALWAYS,
                  .description = "Whether points are missing."),
-    LH_FIELD_ROW(ARRAY, Document, axes, "sweep", ALWAYS, .fields = axis_fields,
+    LH_FIELD_ROW(ARRAY, SweepDocument, axes, "sweep", ALWAYS, .fields = axis_fields,
                  .element_size = sizeof(Axis), .description = "The fields that vary."),
-    LH_FIELD_ROW(UINT, Document, points, "points", ALWAYS, .description = "All combinations."),
-    LH_FIELD_ROW(UINT, Document, points_refused, "points_refused", ALWAYS,
+    LH_FIELD_ROW(UINT, SweepDocument, points, "points", ALWAYS, .description = "All combinations."),
+    LH_FIELD_ROW(UINT, SweepDocument, points_refused, "points_refused", ALWAYS,
                  .description = "Those that cannot be set up; they have one row."),
-    LH_FIELD_ROW(ROWS, Document, head, "rows", ALWAYS,
+    LH_FIELD_ROW(ROWS, SweepDocument, head, "rows", ALWAYS,
                  .description =
                      "One for each schedule at each point, the fastest of a point first."),
     { .name = NULL },
@@ -372,8 +372,8 @@ void
 lh_sweep_json(const LhSweep *sweep, const LhStamp *stamp, GString *out)
 {
     g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
-    Document document = {
-        .head = lh_document_head(document_schema[0], stamp, sweep->setup),
+    SweepDocument document = {
+        .head = lh_document_head(sweep_schema[0], stamp, sweep->setup),
         .query_sha256 = g_strdup(sweep->query_sha256),
         .interrupted = sweep->interrupted,
         .axes = find_axes(sweep),

@@ -1,36 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/data/what_if_fields.h"
 
-#define ROW(kind, member, key, when, ...)                                                          \
+#define WHAT_IF_ROW(kind, member, key, when, ...)                                                  \
     LH_FIELD_ROW(kind, LhWhatIfValues, member, key, when, __VA_ARGS__)
 
-#define OF                                                                                         \
-    ROW(STRING, of, "of", ALWAYS,                                                                  \
-        .description = "compute, latency, host, or kinds of links, joined by +."),                 \
-        ROW(DOUBLE, critical_path_fraction, "critical_path_fraction", ALWAYS, .max = -1,           \
-            .description = "How much of the critical path waits for it.")
+#define WHAT_IF_OF                                                                                 \
+    WHAT_IF_ROW(STRING, of, "of", ALWAYS,                                                          \
+                .description = "compute, latency, host, or kinds of links, joined by +."),         \
+        WHAT_IF_ROW(DOUBLE, critical_path_fraction, "critical_path_fraction", ALWAYS, .max = -1,   \
+                    .description = "How much of the critical path waits for it.")
 
-#define SAVED                                                                                      \
-    ROW(DOUBLE, saved_fraction, "saved_fraction", ALWAYS,                                          \
-        .description = "Of the makespan; negative if it takes longer."),                           \
-        ROW(DOUBLE, saved_fraction_low, "saved_fraction_low", ALWAYS,                              \
-            .description = "The least of it: how much of what protocols take of measured "         \
-                           "collectives goes with links is not known."),                           \
-        ROW(DOUBLE, saved_fraction_high, "saved_fraction_high", ALWAYS,                            \
-            .description = "The most of it."),                                                     \
-        ROW(STRING, edit, "edit", OR_NULL,                                                         \
-            .description = "What to type into the file of the topology for it; null where it is "  \
-                           "of no links.")
+#define WHAT_IF_SAVED                                                                              \
+    WHAT_IF_ROW(DOUBLE, saved_fraction, "saved_fraction", ALWAYS,                                  \
+                .description = "Of the makespan; negative if it takes longer."),                   \
+        WHAT_IF_ROW(DOUBLE, saved_fraction_low, "saved_fraction_low", ALWAYS,                      \
+                    .description = "The least of it: how much of what protocols take of measured " \
+                                   "collectives goes with links is not known."),                   \
+        WHAT_IF_ROW(DOUBLE, saved_fraction_high, "saved_fraction_high", ALWAYS,                    \
+                    .description = "The most of it."),                                             \
+        WHAT_IF_ROW(STRING, edit, "edit", OR_NULL,                                                 \
+                    .description =                                                                 \
+                        "What to type into the file of the topology for it; null where it is "     \
+                        "of no links.")
 
 const LhField lh_what_if_fields[] = {
-    OF,
-    ROW(INT, makespan_ps, "makespan_s", ALWAYS_S, .max = -1,
-        .description = "Time with more of it."),
-    SAVED,
+    WHAT_IF_OF,
+    WHAT_IF_ROW(INT, makespan_ps, "makespan_s", ALWAYS_S, .max = -1,
+                .description = "Time with more of it."),
+    WHAT_IF_SAVED,
     { .name = NULL },
 };
 
-const LhField lh_what_if_share_fields[] = { OF, SAVED, { .name = NULL } };
+const LhField lh_what_if_share_fields[] = { WHAT_IF_OF, WHAT_IF_SAVED, { .name = NULL } };
 
 GArray *
 lh_what_if_values(const LhTopology *topology, const LhBottleneck *bound)
