@@ -10,6 +10,7 @@
 #include "sim/network/network.h"
 #include "sim/network/network_private.h"
 #include "sim/network/topology_change.h"
+#include "sim/network/topology_schema.h"
 
 #include <glib/gstdio.h>
 

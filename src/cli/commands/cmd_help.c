@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * longhaul help: prints the help of a command or of longhaul, or a completion script.
+ * longhaul help: prints the help of a command or of longhaul, a completion script, or the
+ * JSON Schema of a format.
  */
 #include "base/error.h"
 #include "base/files/output.h"
+#include "cli/commands/file_formats.h"
 #include "cli/completion.h"
 #include "cli/help.h"
 #include "cli/man.h"
@@ -51,6 +53,18 @@ append_completion(const LhCommandLine *line, GString *out, GError **error)
     return false;
 }
 
+/* Appends the JSON Schema of the format that the second argument names. */
+static bool
+append_schema(const LhCommandLine *line, GString *out, GError **error)
+{
+    const char *name = argument(line, 1);
+    g_autofree char *schema = lh_file_format_schema(name != NULL ? name : "", error);
+
+    if (schema != NULL)
+        g_string_append(out, schema);
+    return schema != NULL;
+}
+
 static bool
 explain(const LhCommandLine *line, GString *out, GError **error)
 {
@@ -81,22 +95,28 @@ static LhAnswer
 run_help(const LhCommandLine *line, GError **error)
 {
     g_autoptr(GString) out = g_string_new(NULL);
-    const bool completion = g_strcmp0(argument(line, 0), "completion") == 0;
+    const char *of = argument(line, 0);
+    const bool ok = g_strcmp0(of, "completion") == 0 ? append_completion(line, out, error)
+                    : g_strcmp0(of, "schema") == 0   ? append_schema(line, out, error)
+                                                     : explain(line, out, error);
 
-    if (!(completion ? append_completion : explain)(line, out, error))
+    if (!ok)
         return LH_ANSWER_FAILED;
     return lh_output_stdout(out->str, out->len, error) ? LH_ANSWER_YES : LH_ANSWER_FAILED;
 }
 
 const LhCommand lh_command_help = {
     .name = "help",
-    .arguments = "[COMMAND | completion SHELL] [OPTIONS]",
+    .arguments = "[COMMAND | completion SHELL | schema FORMAT] [OPTIONS]",
     .summary = "Explain a command and list its options.",
     .details = "help completion prints a completion script for bash, zsh or fish. Meson installs\n"
-               "these scripts and the man pages, longhaul.1 and one for each command.\n\n"
+               "these scripts and the man pages, longhaul.1 and one for each command. help schema\n"
+               "prints the JSON Schema of a file that longhaul reads or writes (`longhaul list\n"
+               "formats`); it is installed, too.\n\n"
                "  longhaul help compare\n"
                "  longhaul help compare --format man | man -l -\n"
-               "  source <(longhaul help completion bash)\n",
+               "  source <(longhaul help completion bash)\n"
+               "  longhaul help schema result\n",
     .options = help_options,
     .options_size = sizeof(HelpOptions),
     .arguments_max = 2,

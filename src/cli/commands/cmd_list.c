@@ -4,6 +4,7 @@
  */
 #include "base/error.h"
 #include "base/files/data_files.h"
+#include "cli/commands/file_formats.h"
 #include "cli/options.h"
 #include "collective_check/collective_time.h"
 #include "model/framework.h"
@@ -198,47 +199,8 @@ static bool
 list_formats(LhTable *table, GError **error)
 {
     (void)error;
-    add_line(table, "longhaul.scenario/1",
-             "read: a case, as options describe it (compare, sim, verify, run, validate, show)");
-    add_line(table, "longhaul.topology/2",
-             "read and written: a cluster (--cluster; calibrate --topology, topology -o)");
-    add_line(table, "longhaul.device/2",
-             "read: a GPU (named by a topology); also longhaul.device/1");
-    add_line(table, "longhaul.model/1", "read: the shape of a transformer (--model)");
-    add_line(table, "config.json", "read: the same, as Hugging Face publishes it (--model)");
-    add_line(table, "lengths of documents",
-             "read: numbers with spaces or line breaks between them; # begins a comment "
-             "(--document-lengths)");
-    add_line(table, "longhaul.framework/1",
-             "read: how a training system runs a step (frameworks/)");
-    add_line(table, "longhaul.checklist/1",
-             "read: what papers state, by published tables (scenarios/checklists/)");
-    add_line(table, "longhaul.paper/1", "read: what a published table means (scenarios/papers/)");
-    add_line(table, "longhaul.profile/2",
-             "read and written: measured constants (--profile; calibrate -o); also "
-             "longhaul.profile/1");
-    add_line(table, "longhaul.schedule/1",
-             "read and written: an explicit program (--schedule-file; show --format json)");
-    add_line(table, "longhaul.result/3",
-             "written: simulated times (compare and sim --format json)");
-    add_line(table, "longhaul.collective/1",
-             "written: what nccl-tests should print (collective --format json)");
-    add_line(table, "longhaul.verdict/1", "written: proofs (verify --format json)");
-    add_line(table, "longhaul.run/1", "written: an executed schedule (run --format json)");
-    add_line(table, "longhaul.validation/2",
-             "written: predicted and measured times (validate --format json)");
-    add_line(table, "longhaul.reproduction/1",
-             "written: predicted and published values (reproduce --format json)");
-    add_line(table, "longhaul.list/1", "written: such a list (list --format json)");
-    add_line(table, "longhaul.doctor/1", "written: what is here to run on (doctor --format json)");
-    add_line(table, "longhaul.timeline/1",
-             "written: every op as it was played (--timeline FILE.json)");
-    add_line(table, "longhaul.memory-timeline/1",
-             "written: what ranks hold over time (--memory-timeline FILE.json)");
-    add_line(table, "longhaul.trace/1",
-             "written: every op, for trace viewers, in Chrome's format (--trace FILE.json)");
-    add_line(table, "longhaul.help/1",
-             "written: every option of every command (help --format json)");
+    for (const LhFileFormat *format = lh_file_formats; format->name != NULL; format++)
+        add_line(table, format->name, format->line);
     return true;
 }
 

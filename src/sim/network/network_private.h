@@ -22,14 +22,6 @@ lh_link_fault_level(const LhLinkFault *fault)
  * there. */
 bool lh_network_lay_out(LhNetwork *network, GError **error);
 
-/* topology_schema.c */
-
-extern const LhField lh_topology_fields[]; /* of an LhTopology */
-
-/* Of "schema", "node.scale_up.kind" and "fabric.kind"; each NULL-terminated. */
-extern const char *const lh_topology_schemas[];
-extern const char *const lh_topology_scale_ups[];
-extern const char *const lh_topology_fabrics[];
 
 /* topology_check.c */
 

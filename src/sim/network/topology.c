@@ -9,6 +9,7 @@
 #include "base/files/data_files.h"
 #include "sim/network/collectives/measured.h"
 #include "sim/network/network_private.h"
+#include "sim/network/topology_schema.h"
 
 #include <string.h>
 

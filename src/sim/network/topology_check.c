@@ -3,6 +3,7 @@
  * Rules of topology files that fields do not say.
  */
 #include "sim/network/network_private.h"
+#include "sim/network/topology_schema.h"
 
 #include "sim/network/fabric.h"
 #include "sim/network/topology_change.h"

@@ -2,10 +2,11 @@
 /*
  * Topology files: their fields, and the words that these choose from.
  */
-#include "sim/network/network_private.h"
+#include "sim/network/topology_schema.h"
 
 #include "sim/network/collectives/collective_table.h"
 #include "sim/network/fabric.h"
+#include "sim/network/network_private.h"
 #include "sim/network/topology_change.h"
 
 #define CTAS_MAX 1024

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/commands/file_formats.h"
+
+#include "base/error.h"
+#include "base/json/json_schema.h"
+#include "model/framework.h"
+#include "model/model.h"
+#include "papers/checklist.h"
+#include "papers/paper.h"
+#include "program/explicit/explicit_fields.h"
+#include "report/data/plan_json.h"
+#include "report/data/result_json.h"
+#include "report/data/sweep_values.h"
+#include "report/text/cluster/describe_doctor.h"
+#include "scenario/profile.h"
+#include "scenario/scenario_fields.h"
+#include "sim/cost/device_fields.h"
+#include "sim/network/topology_schema.h"
+
+#include <string.h>
+
+const LhFileFormat lh_file_formats[] = {
+    { "longhaul.scenario/1",
+      "read: a case, as options describe it (compare, sim, verify, run, validate, show)",
+      "What to simulate", NULL, lh_scenario_fields },
+    { "longhaul.topology/2",
+      "read and written: a cluster (--cluster; calibrate --topology, topology -o)", "A cluster",
+      lh_topology_fields, NULL },
+    { "longhaul.device/2", "read: a GPU (named by a topology); also longhaul.device/1", "A GPU",
+      lh_device_fields, NULL },
+    { "longhaul.model/1", "read: the shape of a transformer (--model)", "A transformer's shape",
+      lh_model_fields, NULL },
+    { "config.json", "read: the same, as Hugging Face publishes it (--model)", NULL, NULL, NULL },
+    { "lengths of documents",
+      "read: numbers with spaces or line breaks between them; # begins a comment "
+      "(--document-lengths)",
+      NULL, NULL, NULL },
+    { "longhaul.framework/1", "read: how a training system runs a step (frameworks/)",
+      "How a training system runs a step", NULL, lh_framework_fields },
+    { "longhaul.checklist/1",
+      "read: what papers state, by published tables (scenarios/checklists/)",
+      "What papers state, line by line", lh_checklist_fields, NULL },
+    { "longhaul.paper/1", "read: what a published table means (scenarios/papers/)",
+      "What a published table means", lh_paper_fields, NULL },
+    { "longhaul.profile/2",
+      "read and written: measured constants (--profile; calibrate -o); also longhaul.profile/1",
+      "Measured constants", NULL, lh_profile_fields },
+    { "longhaul.schedule/1",
+      "read and written: an explicit program (--schedule-file; show --format json)",
+      "The programs of all ranks", lh_program_fields, NULL },
+    { LH_RESULT_SCHEMA, "written: simulated times (compare and sim --format json)",
+      "Simulated times: what sim and compare write with --format json. The members of \"case\", "
+      "and those of a result up to \"reason\", are the columns of --format csv, in this order. "
+      "Integers and times are exact and may exceed 2^53: use a reader that keeps all digits.",
+      lh_result_fields, NULL },
+    { LH_SWEEP_SCHEMA, "written: simulated times at many points (sweep --format json)",
+      "What sweep writes with --format json. The members of a row are the columns of --format csv, "
+      "in this order, behind the point those of the sweep's fields that are none of them.",
+      lh_sweep_fields, NULL },
+    { "longhaul.plan/1", "written: the fastest ways to train (plan --format json)",
+      "What plan writes with --format json. The members of a way are the columns of --format csv, "
+      "in this order.",
+      lh_plan_fields, NULL },
+    { "longhaul.path/1", "written: the critical path of a run (sim --critical-path --format json)",
+      NULL, NULL, NULL },
+    { "longhaul.diff/1", "written: two results beside each other (diff --format json)", NULL, NULL,
+      NULL },
+    { "longhaul.collective/1", "written: what nccl-tests should print (collective --format json)",
+      NULL, NULL, NULL },
+    { "longhaul.verdict/1", "written: proofs (verify --format json)", NULL, NULL, NULL },
+    { "longhaul.run/1", "written: an executed schedule (run --format json)", NULL, NULL, NULL },
+    { "longhaul.validation/2", "written: predicted and measured times (validate --format json)",
+      NULL, NULL, NULL },
+    { "longhaul.import/1", "written: constants fitted to traces (import --format json)", NULL, NULL,
+      NULL },
+    { "longhaul.reproduction/1",
+      "written: predicted and published values (reproduce --format json)", NULL, NULL, NULL },
+    { "longhaul.list/1", "written: such a list (list --format json)", NULL, NULL, NULL },
+    { "longhaul.doctor/1", "written: what is here to run on (doctor --format json)",
+      "What is here to run on: longhaul doctor --format json", lh_doctor_fields, NULL },
+    { "longhaul.timeline/1", "written: every op as it was played (--timeline FILE.json)", NULL,
+      NULL, NULL },
+    { "longhaul.memory-timeline/1",
+      "written: what ranks hold over time (--memory-timeline FILE.json)", NULL, NULL, NULL },
+    { "longhaul.trace/1",
+      "written: every op, for trace viewers, in Chrome's format (--trace FILE.json)", NULL, NULL,
+      NULL },
+    { "longhaul.help/1", "written: every option of every command (help --format json)", NULL, NULL,
+      NULL },
+    { NULL, NULL, NULL, NULL, NULL },
+};
+
+/* "result" of "longhaul.result/3". Caller frees. */
+static char *
+short_name(const LhFileFormat *format)
+{
+    const char *from = strchr(format->name, '.') + 1;
+
+    return g_strndup(from, strcspn(from, "/"));
+}
+
+/* "scenario, topology, ..."; caller frees. */
+static char *
+names_with_schema(void)
+{
+    GString *all = g_string_new(NULL);
+
+    for (const LhFileFormat *format = lh_file_formats; format->name != NULL; format++) {
+        if (format->title != NULL) {
+            g_autofree char *name = short_name(format);
+
+            g_string_append_printf(all, "%s%s", all->len > 0 ? ", " : "", name);
+        }
+    }
+    return g_string_free(all, FALSE);
+}
+
+static const LhFileFormat *
+find_format(const char *name)
+{
+    for (const LhFileFormat *format = lh_file_formats; format->name != NULL; format++) {
+        if (format->title != NULL) {
+            g_autofree char *own = short_name(format);
+
+            if (strcmp(name, own) == 0 || strcmp(name, format->name) == 0)
+                return format;
+        }
+    }
+    return NULL;
+}
+
+char *
+lh_file_format_schema(const char *name, GError **error)
+{
+    const LhFileFormat *format = find_format(name);
+    g_autofree char *allowed = NULL;
+
+    if (format != NULL)
+        return lh_json_schema(format->name, format->title,
+                              format->made != NULL ? format->made() : format->fields);
+    allowed = names_with_schema();
+    g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                "help schema: \"%.60s\" is not allowed; allowed: %s", name, allowed);
+    return NULL;
+}
