@@ -6,6 +6,7 @@
 #include "compare/compare.h"
 #include "compare/error_bar.h"
 #include "planner/plan.h"
+#include "report/base/field_cells.h"
 #include "report/data/plan_values.h"
 #include "report/data/result_values.h"
 #include "report/text/describe_plan.h"
@@ -135,21 +136,33 @@ asked_of_sim(const Case *c, guint point)
     return s;
 }
 
-static void
-check_field(LhRecord *plan, const char *key, LhRecord *sim, const char *other)
-{
-    g_autofree const char **keys_of_plan = lh_record_keys(plan);
-    g_autofree const char **keys_of_sim = lh_record_keys(sim);
-    g_auto(GStrv) of_plan = lh_record_texts(plan);
-    g_auto(GStrv) of_sim = lh_record_texts(sim);
-    guint at = 0, where = 0;
+/* What a table of fields writes of a struct. */
+typedef struct {
+    const LhField *fields;
+    const void *of;
+} Written;
 
-    while (strcmp(keys_of_plan[at], key) != 0)
+/* Caller frees. */
+static char *
+text_of(const Written *written, const char *key)
+{
+    g_autoptr(GPtrArray) keys = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GPtrArray) texts = g_ptr_array_new_with_free_func(g_free);
+    guint at = 0;
+
+    lh_field_keys(written->fields, keys);
+    lh_field_texts(written->fields, written->of, texts);
+    while (strcmp(keys->pdata[at], key) != 0)
         at++;
-    while (strcmp(keys_of_sim[where], other) != 0)
-        where++;
-    ck_assert_msg(strcmp(of_plan[at], of_sim[where]) == 0, "%s: plan has %s, sim %s", key,
-                  of_plan[at], of_sim[where]);
+    return g_strdup(texts->pdata[at]);
+}
+
+static void
+check_field(const Written *plan, const char *key, const Written *sim, const char *other)
+{
+    g_autofree char *of_plan = text_of(plan, key), *of_sim = text_of(sim, other);
+
+    ck_assert_msg(strcmp(of_plan, of_sim) == 0, "%s: plan has %s, sim %s", key, of_plan, of_sim);
 }
 
 /* To the digit. */
@@ -173,19 +186,24 @@ check_way(const Case *c, const LhPlanAnswer *answer, const LhPlanWay *way)
     g_autoptr(GError) error = NULL;
     g_autoptr(LhSetup) setup = lh_setup_new(s, &error);
     g_autoptr(LhCompareRow) row = NULL;
-    g_autoptr(LhRecord) plan = lh_plan_way_values(answer, &weights, 0, way, 1);
-    g_autoptr(LhRecord) sim = NULL, sim_case = NULL;
+    g_auto(LhPlanWayValues) of_plan = lh_plan_way_values(answer, &weights, 0, way, 1);
+    const Written plan = { lh_plan_way_fields, &of_plan };
+    LhRowValues of_sim;
+    LhCaseValues of_sim_case;
+    const Written sim = { lh_row_fields, &of_sim }, sim_case = { lh_case_fields, &of_sim_case };
 
     ck_assert_msg(setup != NULL, "%s", error != NULL ? error->message : "");
     ck_assert_uint_eq(setup->schedules->len, 1);
     row = lh_compare_run(setup, g_ptr_array_index(setup->schedules, 0), NULL);
     ck_assert_int_eq(row->state, LH_ROW_RAN);
-    sim = lh_row_values(setup, row, 0);
-    sim_case = lh_case_values(setup);
+    of_sim = lh_row_values(setup, row, 0);
+    of_sim_case = lh_case_values(setup);
     for (guint i = 0; i < G_N_ELEMENTS(shared); i++)
-        check_field(plan, shared[i][0], sim, shared[i][1]);
+        check_field(&plan, shared[i][0], &sim, shared[i][1]);
     for (guint i = 0; i < G_N_ELEMENTS(of_case); i++)
-        check_field(plan, of_case[i], sim_case, of_case[i]);
+        check_field(&plan, of_case[i], &sim_case, of_case[i]);
+    lh_row_values_clear(&of_sim);
+    lh_case_values_clear(&of_sim_case);
 }
 
 START_TEST(one_number_of_plan_and_sim)

@@ -4,6 +4,7 @@
  * what is refused; files of points; flags and options; figures.
  */
 #include "base/error.h"
+#include "report/base/field_cells.h"
 #include "report/data/result_values.h"
 #include "report/draw/sweep_figure.h"
 #include "report/text/describe_sweep.h"
@@ -87,17 +88,16 @@ check_point(const LhSweep *sweep, guint index, const char *text)
         char **row = g_ptr_array_index(point->rows, i);
         g_autoptr(LhCompareRow) single =
             lh_compare_run(setup, lh_schedule_find(expected->name, NULL), NULL);
-        g_autoptr(LhRecord) of_case = lh_case_values(setup);
-        g_autoptr(LhRecord) of_row = lh_row_values(setup, expected, lh_best_ps(comparison));
-        g_auto(GStrv) first = lh_record_texts(of_case);
-        g_auto(GStrv) then = lh_record_texts(of_row);
+        g_auto(LhCaseValues) of_case = lh_case_values(setup);
+        g_auto(LhRowValues) of_row = lh_row_values(setup, expected, lh_best_ps(comparison));
+        g_autoptr(GPtrArray) texts = g_ptr_array_new_with_free_func(g_free);
         char seconds[LH_WIDE_TEXT_SIZE];
 
         ck_assert_str_eq(lh_sweep_cell(sweep, row, "schedule"), expected->name);
-        for (guint k = 0; first[k] != NULL; k++)
-            ck_assert_str_eq(row[k], first[k]);
-        for (guint k = 0; then[k] != NULL; k++)
-            ck_assert_str_eq(row[lh_record_count(of_case) + k], then[k]);
+        lh_field_texts(lh_case_fields, &of_case, texts);
+        lh_field_texts(lh_row_fields, &of_row, texts);
+        for (guint k = 0; k < texts->len; k++)
+            ck_assert_str_eq(row[k], texts->pdata[k]);
         ck_assert_str_eq(
             lh_sweep_cell(sweep, row, "makespan_s"),
             single->result == NULL ? "" : lh_wide_seconds(single->result->makespan_ps, seconds));
