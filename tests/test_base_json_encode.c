@@ -24,7 +24,7 @@ typedef struct {
     LhWide sum;
     double share;
     bool on;
-    int colour;
+    int colour, known;
     uint64_t by_colour[3];
     Part part;
     const Part *other;
@@ -78,14 +78,12 @@ static const LhField whole_fields[] = {
     ROW(UNIT, bytes, ALWAYS, .unit = LH_UNIT_BYTES),
     ROW(INT, offset, IF_ANY, .description = NULL),
     LH_FIELD_ROW(UNIT, Whole, time_ps, "time", ALWAYS, .unit = LH_UNIT_TIME),
-    { .name = "wait_s",
-      .type = LH_FIELD_INT,
-      .offset = offsetof(Whole, wait_ps),
-      .flags = LH_FIELD_REQUIRED | LH_FIELD_OR_NULL | LH_FIELD_PICOSECONDS },
+    LH_FIELD_SECONDS_ROW(INT, Whole, wait_ps, "wait_s", OR_NULL, .description = NULL),
     ROW(WIDE, sum, ALWAYS, .description = NULL),
     ROW(DOUBLE, share, OR_NULL, .description = NULL),
     ROW(BOOL, on, IF_ANY, .description = NULL),
     ROW(CHOICE, colour, OR_NULL, .choices = colours),
+    ROW(TRUTH, known, OR_NULL, .description = NULL),
     ROW(COUNTS, by_colour, ALWAYS, .choices = colours),
     ROW(OBJECT, part, ALWAYS, .fields = part_fields),
     ROW(POINTER, other, OR_NULL, .fields = part_fields),
@@ -93,10 +91,7 @@ static const LhField whole_fields[] = {
         .element_init = init_part),
     ROW(POINTERS, others, IF_ANY, .fields = part_fields),
     ROW(UINTS, uints, IF_ANY, .description = NULL),
-    { .name = "times_s",
-      .type = LH_FIELD_UINTS,
-      .offset = offsetof(Whole, times),
-      .flags = LH_FIELD_PICOSECONDS },
+    LH_FIELD_SECONDS_ROW(UINTS, Whole, times, "times_s", IF_ANY, .description = NULL),
     ROW(DOUBLES, doubles, IF_ANY, .description = NULL),
     ROW(STRINGS, words, OR_NULL, .description = NULL),
     ROW(MEMBERS, members, IF_ANY, .description = NULL),
@@ -150,6 +145,7 @@ full(void)
                 .share = 0.1,
                 .on = true,
                 .colour = 2,
+                .known = 1,
                 .by_colour = { 0, 5, 6 },
                 .other = &other };
 
@@ -185,7 +181,7 @@ START_TEST(encode_writes_every_type)
         "{\"word\": \"a\\n\\\"\", \"count\": 18446744073709551614, \"bytes\": \"1 MiB\", "
         "\"offset\": -9223372036854775807, \"time\": \"1.5 ns\", \"wait_s\": 1.5, "
         "\"sum\": 170141183460469231704017187605319778305, \"share\": 0.1, \"on\": true, "
-        "\"colour\": \"blue\", \"by_colour\": {\"green\": 5, \"blue\": 6}, "
+        "\"colour\": \"blue\", \"known\": true, \"by_colour\": {\"green\": 5, \"blue\": 6}, "
         "\"part\": {\"rate\": 0}, \"other\": {\"count\": 9, \"rate\": null}, "
         "\"parts\": [{\"rate\": 1}, {\"count\": 0, \"rate\": null}], "
         "\"others\": [{\"count\": 9, \"rate\": null}], \"uints\": [0, 18446744073709551615], "
@@ -198,14 +194,17 @@ END_TEST
 
 START_TEST(encode_leaves_out_what_there_is_not)
 {
-    const Whole nothing = {
-        .count = LH_FIELD_NO_UINT, .wait_ps = LH_FIELD_NO_INT, .share = NAN, .colour = -1
-    };
+    const Whole nothing = { .count = LH_FIELD_NO_UINT,
+                            .wait_ps = LH_FIELD_NO_INT,
+                            .share = NAN,
+                            .colour = -1,
+                            .known = -1 };
 
     check_encoded(whole_fields, &nothing, NULL,
                   "{\"word\": null, \"count\": null, \"bytes\": \"0 B\", \"time\": \"0 ps\", "
                   "\"wait_s\": null, \"sum\": 0, \"share\": null, \"colour\": null, "
-                  "\"by_colour\": {}, \"part\": {\"rate\": 0}, \"other\": null, \"words\": null, "
+                  "\"known\": null, \"by_colour\": {}, \"part\": {\"rate\": 0}, \"other\": null, "
+                  "\"words\": null, "
                   "\"twice\": 18446744073709551614, \"derived\": {\"rate\": 0.5}}");
 }
 END_TEST
@@ -295,6 +294,7 @@ START_TEST(schema_describes_what_is_written)
     static const char *const parts[] = {
         "\"required\": [\n    \"word\",\n    \"count\",\n    \"bytes\",\n    \"time\",\n",
         "\"wait_s\": {\n      \"type\": [\n        \"number\",\n        \"null\"\n      ]\n    }",
+        "\"known\": {\n      \"type\": [\n        \"boolean\",\n        \"null\"\n      ]\n    }",
         "\"by_colour\": {\n      \"type\": \"object\",\n      \"additionalProperties\": false,\n",
         "\"other\": {\n      \"type\": [\n        \"object\",\n        \"null\"\n      ],",
         "\"members\": {\n      \"type\": \"object\"\n    }",

@@ -83,6 +83,7 @@ lh_field_expected(const LhField *field)
         [LH_FIELD_DOUBLES] = "an array of numbers",
         [LH_FIELD_STRINGS] = "an array of strings",
         [LH_FIELD_WIDE] = "an integer",
+        [LH_FIELD_TRUTH] = "true or false",
         [LH_FIELD_COUNTS] = "an object of non-negative integers",
         [LH_FIELD_INLINE] = "an object",
         [LH_FIELD_POINTER] = "an object",

@@ -33,6 +33,7 @@ typedef enum {
     LH_FIELD_COUNTS,   /* uint64_t[], of each of `choices`: an object of those that are not 0; the
                           first is LH_FIELD_NO_UINT: nothing */
     LH_FIELD_INLINE,   /* a nested struct, whose `fields` are members of the same object */
+    LH_FIELD_TRUTH,    /* int: false or true; below 0: it is not known */
     LH_FIELD_POINTER,  /* a pointer to a struct that `fields` write */
     LH_FIELD_POINTERS, /* GPtrArray * of such pointers */
     LH_FIELD_LITERAL,  /* char *, a number as JSON writes it; owned */
@@ -40,8 +41,8 @@ typedef enum {
     LH_FIELD_MEMBERS, /* GArray * of LhFieldMember: an object whose members no table lists; owned */
 } LhFieldType;
 
-/* What an UINT, or an INT or WIDE, holds of which there is nothing; likewise NULL, a CHOICE below 0
- * and a DOUBLE that is not finite. */
+/* What an UINT, or an INT or WIDE, holds of which there is nothing; likewise NULL, a CHOICE or
+ * TRUTH below 0 and a DOUBLE that is not finite. */
 #define LH_FIELD_NO_UINT UINT64_MAX
 #define LH_FIELD_NO_INT INT64_MIN
 
@@ -110,12 +111,17 @@ typedef struct {
 /*
  * A row of a table that is written: @member of the struct @of as @key. @when: ALWAYS, OR_NULL (null
  * where there is nothing) or IF_ANY (left out then). Behind it, what else the row has: .description
- * = "..." and so on.
+ * = "..." and so on. A SECONDS_ROW is one of picoseconds, which are written as exact seconds.
  */
 #define LH_FIELD_ROW(kind, of, member, key, when, ...)                                             \
     {                                                                                              \
         .name = key, .type = LH_FIELD_##kind, .offset = offsetof(of, member),                      \
         .flags = LH_FIELD_WHEN_##when, __VA_ARGS__                                                 \
+    }
+#define LH_FIELD_SECONDS_ROW(kind, of, member, key, when, ...)                                     \
+    {                                                                                              \
+        .name = key, .type = LH_FIELD_##kind, .offset = offsetof(of, member),                      \
+        .flags = LH_FIELD_WHEN_##when | LH_FIELD_PICOSECONDS, __VA_ARGS__                          \
     }
 #define LH_FIELD_WHEN_ALWAYS LH_FIELD_REQUIRED
 #define LH_FIELD_WHEN_OR_NULL (LH_FIELD_REQUIRED | LH_FIELD_OR_NULL)

@@ -74,6 +74,12 @@ encode_bool(LhJsonWriter *w, const char *key, const Value *v)
     lh_jsonw_bool(w, key, *(const bool *)v->at);
 }
 
+static void
+encode_truth(LhJsonWriter *w, const char *key, const Value *v)
+{
+    lh_jsonw_bool(w, key, *(const int *)v->at != 0);
+}
+
 /* Caller frees. */
 static char *
 unit_text(const Value *v)
@@ -214,6 +220,7 @@ static const EncodeFunc encode_funcs[] = {
     [LH_FIELD_UINTS] = encode_uints,     [LH_FIELD_DOUBLES] = encode_doubles,
     [LH_FIELD_STRINGS] = encode_strings, [LH_FIELD_POINTERS] = encode_pointers,
     [LH_FIELD_MEMBERS] = encode_listed,  [LH_FIELD_LITERAL] = encode_literal,
+    [LH_FIELD_MEMBERS] = encode_listed,  [LH_FIELD_TRUTH] = encode_truth,
 };
 
 /* ---- what is left out ---- */
@@ -237,6 +244,7 @@ lh_json_is_none(const LhField *field, const void *at)
     case LH_FIELD_DOUBLE:
         return !isfinite(*(const double *)at);
     case LH_FIELD_CHOICE:
+    case LH_FIELD_TRUTH:
         return *(const int *)at < 0;
     case LH_FIELD_BOOL:
     case LH_FIELD_UNIT:

@@ -160,6 +160,7 @@ write_value(LhJsonWriter *w, const LhField *field)
         write_types(w, "object", NULL, field->flags);
         break;
     case LH_FIELD_BOOL:
+    case LH_FIELD_TRUTH:
         write_types(w, "boolean", NULL, field->flags);
         break;
     case LH_FIELD_UNIT:

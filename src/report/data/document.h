@@ -56,7 +56,13 @@ extern const LhField lh_document_tool_fields[], lh_document_input_fields[],
 
 /* The rows of `member`, an LhDocumentHead of the struct `of`. `words`: the format's name and NULL.
  * Those that take scenarios have LH_DOCUMENT_ASKED behind it. */
-#define LH_DOCUMENT_HEAD(of, member, words)                                                        \
+#define LH_DOCUMENT_HEAD(of, member, words) LH_DOCUMENT_HEAD_ROWS(of, member, words, IF_ANY)
+
+/* The same of documents that always have a setup, and its seed. */
+#define LH_DOCUMENT_HEAD_OF_SETUP(of, member, words)                                               \
+    LH_DOCUMENT_HEAD_ROWS(of, member, words, ALWAYS)
+
+#define LH_DOCUMENT_HEAD_ROWS(of, member, words, seeded)                                           \
     LH_FIELD_ROW(STRING, of, member.schema, "schema", ALWAYS, .choices = words),                   \
         LH_FIELD_ROW(OBJECT, of, member.tool, "tool", ALWAYS, .fields = lh_document_tool_fields),  \
         LH_FIELD_ROW(STRING, of, member.date, "date", IF_ANY,                                      \
@@ -66,7 +72,7 @@ extern const LhField lh_document_tool_fields[], lh_document_input_fields[],
         LH_FIELD_ROW(POINTERS, of, member.inputs, "inputs", ALWAYS,                                \
                      .fields = lh_document_input_fields,                                           \
                      .description = "The files that the answer depends on."),                      \
-        LH_FIELD_ROW(STRING, of, member.seed, "seed", IF_ANY,                                      \
+        LH_FIELD_ROW(STRING, of, member.seed, "seed", seeded,                                      \
                      .description = "As text: many readers hold numbers as doubles."),             \
         LH_FIELD_ROW(STRINGS, of, member.notes, "notes", IF_ANY,                                   \
                      .description = "How the model's file was read, where that may surprise."),    \
