@@ -14,6 +14,7 @@
 typedef struct {
     uint64_t count;
     double rate;
+    int sure;
 } Part;
 
 typedef struct {
@@ -40,12 +41,13 @@ static const char *const colours[] = { "red", "green", "blue", NULL };
 static void
 init_part(void *part)
 {
-    ((Part *)part)->count = 7;
+    *(Part *)part = (Part){ .count = 7, .sure = -1 };
 }
 
 static const LhField part_fields[] = {
     LH_FIELD_ROW(UINT, Part, count, "count", IF_ANY, .description = "how many"),
     LH_FIELD_ROW(DOUBLE, Part, rate, "rate", OR_NULL, .description = NULL),
+    LH_FIELD_ROW(TRUTH, Part, sure, "sure", IF_ANY, .description = NULL),
     { .name = NULL },
 };
 
@@ -130,10 +132,11 @@ full(void)
 {
     static const Part other = { .count = 9, .rate = INFINITY };
     static char word[] = "a\n\"";
-    const Part parts[] = { { 7, 1 }, { 0, NAN } };
+    const Part parts[] = { { 7, 1, -1 }, { 0, NAN, 0 } };
     const double half = 0.5;
-    const LhFieldMember member = {
-        .field = { .name = "x y", .type = LH_FIELD_STRING, .flags = LH_FIELD_OR_NULL },
+    const LhFieldMember members[] = {
+        { .field = { .name = "x y", .type = LH_FIELD_STRING, .flags = LH_FIELD_OR_NULL } },
+        { .field = { .name = "z", .type = LH_FIELD_DOUBLE }, .value.real = 0.25 },
     };
     Whole w = { .word = word,
                 .count = UINT64_MAX - 1,
@@ -160,7 +163,7 @@ full(void)
     w.words = g_ptr_array_new();
     g_ptr_array_add(w.words, word);
     w.members = g_array_new(FALSE, TRUE, sizeof(LhFieldMember));
-    g_array_append_val(w.members, member);
+    g_array_append_vals(w.members, members, 2);
     return w;
 }
 
@@ -183,10 +186,11 @@ START_TEST(encode_writes_every_type)
         "\"sum\": 170141183460469231704017187605319778305, \"share\": 0.1, \"on\": true, "
         "\"colour\": \"blue\", \"known\": true, \"by_colour\": {\"green\": 5, \"blue\": 6}, "
         "\"part\": {\"rate\": 0}, \"other\": {\"count\": 9, \"rate\": null}, "
-        "\"parts\": [{\"rate\": 1}, {\"count\": 0, \"rate\": null}], "
+        "\"parts\": [{\"rate\": 1}, {\"count\": 0, \"rate\": null, \"sure\": false}], "
         "\"others\": [{\"count\": 9, \"rate\": null}], \"uints\": [0, 18446744073709551615], "
         "\"times_s\": [0.000000000001, 2], \"doubles\": [0.5], \"words\": [\"a\\n\\\"\"], "
-        "\"members\": {\"x y\": null}, \"twice\": 18446744073709551612, \"loud\": \"a\\n\\\"!\", "
+        "\"members\": {\"x y\": null, \"z\": 0.25}, \"twice\": 18446744073709551612, \"loud\": "
+        "\"a\\n\\\"!\", "
         "\"derived\": {\"count\": 1048576, \"rate\": 0.5}}");
     drop(&w);
 }
@@ -254,7 +258,8 @@ static const char *const documents[] = {
     "{\"name\": null, \"count\": 4, \"time_ps\": \"3 us\", \"colour\": \"green\", \"part\": "
     "{\"rate\": 2}, \"parts\": [], \"derived\": 5}",
     "{\"name\": \"n\", \"count\": 0, \"time_ps\": \"0 ps\", \"colour\": \"red\", \"part\": "
-    "{\"count\": 1, \"rate\": 2}, \"parts\": [{\"rate\": 1}, {\"count\": 8, \"rate\": 1}], "
+    "{\"count\": 1, \"rate\": 2, \"sure\": true}, \"parts\": [{\"rate\": 1}, {\"count\": 8, "
+    "\"rate\": 1, \"sure\": false}], "
     "\"derived\": 1}",
 };
 

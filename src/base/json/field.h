@@ -28,12 +28,12 @@ typedef enum {
     LH_FIELD_STRINGS, /* GPtrArray * of char *, owned */
     LH_FIELD_LATER,   /* LhFieldLater: an array like ARRAY that is decoded one element at a time */
     LH_FIELD_VALUES,  /* likewise, of values that the first of `fields` takes */
+    LH_FIELD_TRUTH,   /* int: false or true; below 0: it is not known */
     /* These are written, and not read: */
     LH_FIELD_WIDE,     /* LhWide; an exact sum */
     LH_FIELD_COUNTS,   /* uint64_t[], of each of `choices`: an object of those that are not 0; the
                           first is LH_FIELD_NO_UINT: nothing */
     LH_FIELD_INLINE,   /* a nested struct, whose `fields` are members of the same object */
-    LH_FIELD_TRUTH,    /* int: false or true; below 0: it is not known */
     LH_FIELD_POINTER,  /* a pointer to a struct that `fields` write */
     LH_FIELD_POINTERS, /* GPtrArray * of such pointers */
     LH_FIELD_LITERAL,  /* char *, a number as JSON writes it; owned */
@@ -101,6 +101,7 @@ typedef struct {
     union {
         bool flag;
         uint64_t number;
+        double real;
         char *string;
         GPtrArray *strings;
         GArray *uints;

@@ -142,6 +142,17 @@ decode_later(LhJsonDecoder *d, gsize item, const LhField *field, void *value)
     return true;
 }
 
+static bool
+decode_truth(LhJsonDecoder *d, gsize item, const LhField *field, void *value)
+{
+    bool flag = false;
+
+    if (!lh_json_decode_bool(d, item, field, &flag))
+        return false;
+    *(int *)value = flag;
+    return true;
+}
+
 static const DecodeFunc decode_funcs[] = {
     [LH_FIELD_STRING] = lh_json_decode_string, [LH_FIELD_UINT] = lh_json_decode_uint,
     [LH_FIELD_INT] = lh_json_decode_int,       [LH_FIELD_DOUBLE] = lh_json_decode_double,
@@ -150,6 +161,7 @@ static const DecodeFunc decode_funcs[] = {
     [LH_FIELD_ARRAY] = decode_array,           [LH_FIELD_UINTS] = decode_uints,
     [LH_FIELD_DOUBLES] = decode_doubles,       [LH_FIELD_STRINGS] = decode_strings,
     [LH_FIELD_LATER] = decode_later,           [LH_FIELD_VALUES] = decode_later,
+    [LH_FIELD_TRUTH] = decode_truth,
 };
 
 static const LhField *

@@ -36,3 +36,6 @@ void lh_field_members_free(GArray *members);
 
 /* Frees what lh_json_decode allocated inside @out (not @out itself) and zeroes those pointers. */
 void lh_json_clear(const LhField *fields, void *out);
+
+/* Frees what LH_FIELD_MEMBERS has, of LhFieldMember. */
+void lh_field_members_free(GArray *members);

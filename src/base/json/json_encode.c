@@ -309,6 +309,7 @@ size_of_number(const LhField *field)
     case LH_FIELD_WIDE:
         return sizeof(LhWide);
     case LH_FIELD_CHOICE:
+    case LH_FIELD_TRUTH:
         return sizeof(int);
     case LH_FIELD_BOOL:
         return sizeof(bool);
