@@ -404,105 +404,197 @@ lh_diff_table(const LhDiff *diff)
     return table;
 }
 
-static void
-write_side(LhJsonWriter *w, const char *key, const LhOutcome *o)
+/* ---- as JSON ---- */
+
+typedef struct {
+    const char *path, *sha256, *schema, *version, *winner;
+    bool complete, says_what_was_asked;
+} Side;
+
+static const LhField side_fields[] = {
+    LH_FIELD_ROW(STRING, Side, path, "path", ALWAYS, .description = "The file."),
+    LH_FIELD_ROW(STRING, Side, sha256, "sha256", ALWAYS, .description = "Of its bytes."),
+    LH_FIELD_ROW(STRING, Side, schema, "schema", ALWAYS, .description = "Its format."),
+    LH_FIELD_ROW(STRING, Side, version, "version", ALWAYS,
+                 .description = "Of the program that wrote it."),
+    LH_FIELD_ROW(STRING, Side, winner, "winner", OR_NULL,
+                 .description = "What is fastest; null: nothing."),
+    LH_FIELD_ROW(BOOL, Side, complete, "complete", ALWAYS,
+                 .description = "False if its command was interrupted."),
+    LH_FIELD_ROW(BOOL, Side, says_what_was_asked, "says_what_was_asked", ALWAYS,
+                 .description = "False of a result of before these told it."),
+    { .name = NULL },
+};
+
+static const LhField otherwise_fields[] = {
+    LH_FIELD_ROW(STRING, LhQueryStampOtherwise, name, "field", ALWAYS, .description = "Its name."),
+    LH_FIELD_ROW(STRING, LhQueryStampOtherwise, a, "a", OR_NULL,
+                 .description = "As text; null: none."),
+    LH_FIELD_ROW(STRING, LhQueryStampOtherwise, b, "b", OR_NULL, .description = "Likewise."),
+    { .name = NULL },
+};
+
+static const LhField regression_fields[] = {
+    LH_FIELD_ROW(STRING, LhRegression, entry, "entry", ALWAYS, .description = "Of which entry."),
+    LH_FIELD_ROW(STRING, LhRegression, what, "quantity", ALWAYS, .description = "time or memory."),
+    LH_FIELD_ROW(DOUBLE, LhRegression, a, "a", ALWAYS, .max = -1,
+                 .description = "In A, in s or bytes."),
+    LH_FIELD_ROW(DOUBLE, LhRegression, b, "b", OR_NULL, .max = -1,
+                 .description = "In B; null: it does not run any more."),
+    { .name = NULL },
+};
+
+typedef struct {
+    int kind; /* LhQuantityKind */
+    const char *quantity, *unit;
+    double a, b, change;
+} Quantity;
+
+static const char *const quantity_units[] = { "s", "bytes", NULL };
+
+static const LhField quantity_fields[] = {
+    LH_FIELD_ROW(CHOICE, Quantity, kind, "kind", ALWAYS, .choices = lh_quantity_names,
+                 .description = "What it is a part of."),
+    LH_FIELD_ROW(STRING, Quantity, quantity, "quantity", ALWAYS, .description = "Its name."),
+    LH_FIELD_ROW(STRING, Quantity, unit, "unit", ALWAYS, .choices = quantity_units,
+                 .description = "Of a and b."),
+    LH_FIELD_ROW(DOUBLE, Quantity, a, "a", OR_NULL, .max = -1,
+                 .description = "In A; null: there is none."),
+    LH_FIELD_ROW(DOUBLE, Quantity, b, "b", OR_NULL, .max = -1, .description = "In B."),
+    LH_FIELD_ROW(DOUBLE, Quantity, change, "change", OR_NULL,
+                 .description = "b / a - 1; null: one of them is missing, or a is 0."),
+    { .name = NULL },
+};
+
+typedef struct {
+    const char *entry, *state_a, *state_b;
+    uint64_t place_a, place_b; /* from 1 */
+    GArray *quantities;        /* of Quantity; owned */
+} Entry;
+
+static const LhField entry_fields[] = {
+    LH_FIELD_ROW(STRING, Entry, entry, "entry", ALWAYS, .description = "Its name."),
+    LH_FIELD_ROW(UINT, Entry, place_a, "place_a", OR_NULL, .min = 1,
+                 .description = "In A by time, from 1; null: it did not run."),
+    LH_FIELD_ROW(STRING, Entry, state_a, "state_a", OR_NULL,
+                 .description = "In A; null: it is not there."),
+    LH_FIELD_ROW(UINT, Entry, place_b, "place_b", OR_NULL, .min = 1, .description = "In B."),
+    LH_FIELD_ROW(STRING, Entry, state_b, "state_b", OR_NULL, .description = "In B."),
+    LH_FIELD_ROW(ARRAY, Entry, quantities, "quantities", ALWAYS, .fields = quantity_fields,
+                 .element_size = sizeof(Quantity), .description = "Its numbers."),
+    { .name = NULL },
+};
+
+typedef struct {
+    LhDocumentHead head;
+    Side a, b;
+    GArray *otherwise; /* of LhQueryStampOtherwise */
+    double tolerance;
+    GArray *worse;   /* of LhRegression */
+    GArray *entries; /* of Entry */
+} DiffDocument;
+
+static const char *const diff_schema[] = { "longhaul.diff/1", NULL };
+
+#define ROW(kind, member, key, when, ...)                                                          \
+    LH_FIELD_ROW(kind, DiffDocument, member, key, when, __VA_ARGS__)
+
+const LhField lh_diff_fields[] = {
+    LH_DOCUMENT_HEAD(DiffDocument, head, diff_schema),
+    ROW(OBJECT, a, "a", ALWAYS, .fields = side_fields, .description = "The first result."),
+    ROW(OBJECT, b, "b", ALWAYS, .fields = side_fields, .description = "The second result."),
+    ROW(ARRAY, otherwise, "not_asked_alike", ALWAYS, .fields = otherwise_fields,
+        .element_size = sizeof(LhQueryStampOtherwise),
+        .description = "Fields of the case that differ."),
+    ROW(DOUBLE, tolerance, "tolerance", OR_NULL, .max = -1,
+        .description = "A share; null: none was given."),
+    ROW(ARRAY, worse, "worse", ALWAYS, .fields = regression_fields,
+        .element_size = sizeof(LhRegression), .description = "What is worse by more than that."),
+    ROW(ARRAY, entries, "entries", ALWAYS, .fields = entry_fields, .element_size = sizeof(Entry),
+        .description = "Schedules, or ways to train, those of A first."),
+    { .name = NULL },
+};
+
+static Side
+side_of(const LhOutcome *o)
 {
-    lh_jsonw_object_begin(w, key);
-    lh_jsonw_string(w, "path", o->path);
-    lh_jsonw_string(w, "sha256", o->sha256);
-    lh_jsonw_string(w, "schema", o->schema);
-    lh_jsonw_string(w, "version", o->version);
-    lh_jsonw_string(w, "winner", o->winner);
-    lh_jsonw_bool(w, "complete", !o->partial);
-    lh_jsonw_bool(w, "says_what_was_asked", o->question->told);
-    lh_jsonw_object_end(w);
+    return (Side){ .path = o->path,
+                   .sha256 = o->sha256,
+                   .schema = o->schema,
+                   .version = o->version,
+                   .winner = o->winner,
+                   .complete = !o->partial,
+                   .says_what_was_asked = o->question->told };
 }
 
-static void
-write_case_changes(LhJsonWriter *w, const LhDiff *diff)
+/* Of Quantity; caller unrefs. */
+static GArray *
+find_quantities(const LhEntry *a, const LhEntry *b)
 {
-    lh_jsonw_array_begin(w, "not_asked_alike");
-    for (guint i = 0; i < diff->otherwise->len; i++) {
-        const LhQueryStampOtherwise *d = &g_array_index(diff->otherwise, LhQueryStampOtherwise, i);
-
-        lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_string(w, "field", d->name);
-        lh_jsonw_string(w, "a", d->a);
-        lh_jsonw_string(w, "b", d->b);
-        lh_jsonw_object_end(w);
-    }
-    lh_jsonw_array_end(w);
-}
-
-static void
-write_regressions(LhJsonWriter *w, const LhDiff *diff)
-{
-    lh_jsonw_double_or_null(w, "tolerance", diff->tolerance < 0 ? NAN : diff->tolerance);
-    lh_jsonw_array_begin(w, "worse");
-    for (guint i = 0; i < diff->regressions->len; i++) {
-        const LhRegression *worse = &g_array_index(diff->regressions, LhRegression, i);
-
-        lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_string(w, "entry", worse->entry);
-        lh_jsonw_string(w, "quantity", worse->what);
-        lh_jsonw_double_or_null(w, "a", worse->a);
-        lh_jsonw_double_or_null(w, "b", worse->b);
-        lh_jsonw_object_end(w);
-    }
-    lh_jsonw_array_end(w);
-}
-
-static void
-write_place(LhJsonWriter *w, const char *place, const char *state, const LhEntry *entry)
-{
-    if (entry != NULL && entry->place > 0)
-        lh_jsonw_uint(w, place, entry->place);
-    else
-        lh_jsonw_string(w, place, NULL);
-    lh_jsonw_string(w, state, entry != NULL ? entry->state : NULL);
-}
-
-static void
-write_entry(LhJsonWriter *w, const LhDiff *diff, const char *name)
-{
-    const LhEntry *a = lh_outcome_entry(diff->a, name), *b = lh_outcome_entry(diff->b, name);
     g_autoptr(GPtrArray) all = lh_diff_quantities(a, b);
+    GArray *quantities = g_array_new(FALSE, FALSE, sizeof(Quantity));
 
-    lh_jsonw_object_begin(w, NULL);
-    lh_jsonw_string(w, "entry", name);
-    write_place(w, "place_a", "state_a", a);
-    write_place(w, "place_b", "state_b", b);
-    lh_jsonw_array_begin(w, "quantities");
     for (guint i = 0; i < all->len; i++) {
         const LhQuantity *q = g_ptr_array_index(all, i);
+        const Quantity quantity = { .kind = q->kind,
+                                    .quantity = q->name,
+                                    .unit = quantity_units[q->bytes],
+                                    .a = value_of(a, q),
+                                    .b = value_of(b, q),
+                                    .change = change_of(value_of(a, q), value_of(b, q)) };
 
-        lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_string(w, "kind", lh_quantity_names[q->kind]);
-        lh_jsonw_string(w, "quantity", q->name);
-        lh_jsonw_string(w, "unit", q->bytes ? "bytes" : "s");
-        lh_jsonw_double_or_null(w, "a", value_of(a, q));
-        lh_jsonw_double_or_null(w, "b", value_of(b, q));
-        lh_jsonw_double_or_null(w, "change", change_of(value_of(a, q), value_of(b, q)));
-        lh_jsonw_object_end(w);
+        g_array_append_val(quantities, quantity);
     }
-    lh_jsonw_array_end(w);
-    lh_jsonw_object_end(w);
+    return quantities;
+}
+
+static uint64_t
+place_of(const LhEntry *entry)
+{
+    return entry != NULL && entry->place > 0 ? entry->place : LH_FIELD_NO_UINT;
+}
+
+static void
+clear_entry(gpointer data)
+{
+    g_array_unref(((Entry *)data)->quantities);
+}
+
+/* Of Entry; caller unrefs. */
+static GArray *
+find_entries(const LhDiff *diff)
+{
+    g_autoptr(GPtrArray) names = lh_diff_names(diff);
+    GArray *entries = g_array_new(FALSE, FALSE, sizeof(Entry));
+
+    g_array_set_clear_func(entries, clear_entry);
+    for (guint i = 0; i < names->len; i++) {
+        const char *name = g_ptr_array_index(names, i);
+        const LhEntry *a = lh_outcome_entry(diff->a, name), *b = lh_outcome_entry(diff->b, name);
+        const Entry entry = { .entry = name,
+                              .state_a = a != NULL ? a->state : NULL,
+                              .state_b = b != NULL ? b->state : NULL,
+                              .place_a = place_of(a),
+                              .place_b = place_of(b),
+                              .quantities = find_quantities(a, b) };
+
+        g_array_append_val(entries, entry);
+    }
+    return entries;
 }
 
 void
 lh_diff_json(const LhDiff *diff, const LhStamp *stamp, GString *out)
 {
-    g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
-    g_autoptr(GPtrArray) names = lh_diff_names(diff);
+    g_auto(LhDocumentHead) head = lh_document_head(diff_schema[0], stamp, NULL);
+    g_autoptr(GArray) entries = find_entries(diff);
+    const DiffDocument document = { .head = head,
+                                    .a = side_of(diff->a),
+                                    .b = side_of(diff->b),
+                                    .otherwise = diff->otherwise,
+                                    .tolerance = diff->tolerance < 0 ? NAN : diff->tolerance,
+                                    .worse = diff->regressions,
+                                    .entries = entries };
 
-    lh_document_begin(w, "longhaul.diff/1", stamp, NULL, false);
-    write_side(w, "a", diff->a);
-    write_side(w, "b", diff->b);
-    write_case_changes(w, diff);
-    write_regressions(w, diff);
-    lh_jsonw_array_begin(w, "entries");
-    for (guint i = 0; i < names->len; i++)
-        write_entry(w, diff, g_ptr_array_index(names, i));
-    lh_jsonw_array_end(w);
-    lh_jsonw_object_end(w);
+    lh_json_encode_text(lh_diff_fields, &document, out);
 }

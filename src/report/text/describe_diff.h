@@ -22,5 +22,8 @@ void lh_describe_diff_words(const LhDiff *diff, GString *out);
 /* Every quantity of every entry: for LH_FORMAT_CSV. */
 LhTable *lh_diff_table(const LhDiff *diff);
 
-/* The document. */
+/* Of the document. */
+extern const LhField lh_diff_fields[];
+
+/* Appends the document. */
 void lh_diff_json(const LhDiff *diff, const LhStamp *stamp, GString *out);
