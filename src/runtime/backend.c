@@ -49,6 +49,8 @@ const char *const lh_backend_names[] = { "cpu", "mpi", "tcp", "cuda", "nccl", NU
 
 G_STATIC_ASSERT(G_N_ELEMENTS(lh_backends) == G_N_ELEMENTS(lh_backend_names));
 
+const char *const lh_kernel_set_names[] = { "cpu", "reference", "builtin", "cudnn", NULL };
+
 bool
 lh_backend_replaying(const LhBackend *of, LhBackend *chosen, GError **error)
 {

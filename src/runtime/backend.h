@@ -30,6 +30,9 @@ extern const LhBackend lh_backend_nccl;
 extern const LhBackend *const lh_backends[];
 extern const char *const lh_backend_names[];
 
+/* The kernel sets of all devices; NULL-terminated. */
+extern const char *const lh_kernel_set_names[];
+
 /* @of, with the links or the transport of a rank that runs alone (replay.h). LH_ERROR_USAGE if its
  * ranks are in several processes. */
 bool lh_backend_replaying(const LhBackend *of, LhBackend *chosen, GError **error);

@@ -37,116 +37,118 @@ differs(const LhOption *option, const LhProgramParams *p, const LhProgramParams 
     return lh_option_is_set(p, option) && (x.first != y.first || x.second != y.second);
 }
 
-static void
-append_text(GString *out, const char *text)
-{
-    g_string_append_printf(out, "%s%s", out->len > 0 ? "; " : "", text);
-}
-
-char *
-lh_describe_options(const LhProgramParams *p, const LhProgramParams *base)
-{
-    const LhOption *const *options = lh_schedule_options();
-    GString *out = g_string_new(NULL);
-
-    for (guint i = 0; i < G_N_ELEMENTS(head_counts); i++) {
-        g_autofree char *name = g_strdelimit(g_strdup(head_counts[i].name), "_", '-');
-        g_autofree char *text = g_strdup_printf("%s %u", name, heads_of(i, p));
-
-        if (heads_of(i, p) != heads_of(i, base))
-            append_text(out, text);
-    }
-    for (; *options != NULL; options++) {
-        g_autofree char *text = lh_option_text(*options, lh_option_get(p, *options));
-
-        if (differs(*options, p, base))
-            append_text(out, text);
-    }
-    return g_string_free(out, FALSE);
-}
-
 char *
 lh_describe_record(const LhProgram *program)
 {
     return program->record == NULL ? g_strdup("") : g_strjoinv("; ", program->record);
 }
 
-/* One of the option, as JSON has it. */
-static LhFieldMember
-option_member(const LhOption *option, LhOptionValue value)
+/* ---- for machines ---- */
+
+static void
+add_member(GArray *members, const char *name, LhFieldType type, LhFieldMember member)
 {
-    LhFieldMember m = { .field = { .name = option->name, .flags = LH_FIELD_REQUIRED },
-                        .text = lh_option_text(option, value) };
+    member.field = (LhField){ .name = name, .type = type, .flags = LH_FIELD_REQUIRED };
+    g_array_append_val(members, member);
+}
+
+static void
+add_count(GArray *members, const char *name, uint64_t count)
+{
+    add_member(members, name, LH_FIELD_UINT, (LhFieldMember){ .value.number = count });
+}
+
+static void
+add_word(GArray *members, const char *name, const char *word)
+{
+    add_member(members, name, LH_FIELD_STRING, (LhFieldMember){ .value.string = g_strdup(word) });
+}
+
+static void
+add_sizes(GArray *members, const char *name, LhOptionValue value)
+{
+    const uint64_t sizes[] = { value.first, value.second };
+    LhFieldMember member = { .value.uints = g_array_new(FALSE, FALSE, sizeof(uint64_t)) };
+
+    g_array_append_vals(member.value.uints, sizes, G_N_ELEMENTS(sizes));
+    add_member(members, name, LH_FIELD_UINTS, member);
+}
+
+/* @text is how the last one is typed; taken over. */
+static void
+set_text(GArray *members, char *text)
+{
+    g_array_index(members, LhFieldMember, members->len - 1).text = text;
+}
+
+static void
+add_option(GArray *members, const LhOption *option, LhOptionValue value)
+{
+    g_autofree char *text = lh_option_value_text(option, value);
 
     switch (option->type) {
     case LH_OPTION_FLAG:
-        m.field.type = LH_FIELD_BOOL;
-        m.value.flag = value.first != 0;
+        add_member(members, option->name, LH_FIELD_BOOL,
+                   (LhFieldMember){ .value.flag = value.first != 0 });
         break;
     case LH_OPTION_COUNT:
-        m.field.type = LH_FIELD_UINT;
-        m.value.number = value.first;
+        add_count(members, option->name, value.first);
         break;
-    case LH_OPTION_SIZES: {
-        const uint64_t sizes[] = { value.first, value.second };
-
-        m.field.type = LH_FIELD_UINTS;
-        m.value.uints = g_array_new(FALSE, FALSE, sizeof(uint64_t));
-        g_array_append_vals(m.value.uints, sizes, G_N_ELEMENTS(sizes));
+    case LH_OPTION_SIZES:
+        add_sizes(members, option->name, value);
         break;
-    }
     case LH_OPTION_CHOICE:
     case LH_OPTION_GRID:
-        m.field.type = LH_FIELD_STRING;
-        m.value.string = lh_option_value_text(option, value);
+        add_word(members, option->name, text);
         break;
     }
-    return m;
+    set_text(members, lh_option_text(option, value));
 }
 
-static LhFieldMember
-heads_member(guint i, const LhProgramParams *p)
+static void
+add_heads(GArray *members, guint i, const LhProgramParams *p)
 {
     g_autofree char *name = g_strdelimit(g_strdup(head_counts[i].name), "_", '-');
 
-    return (LhFieldMember){
-        .field = { .name = head_counts[i].name, .type = LH_FIELD_UINT, .flags = LH_FIELD_REQUIRED },
-        .value.number = heads_of(i, p),
-        .text = g_strdup_printf("%s %u", name, heads_of(i, p)),
-    };
+    add_count(members, head_counts[i].name, heads_of(i, p));
+    set_text(members, g_strdup_printf("%s %u", name, heads_of(i, p)));
+}
+
+static void
+add_options(GArray *members, const LhProgramParams *p, const LhProgramParams *base)
+{
+    const LhOption *const *options = lh_schedule_options();
+
+    for (guint i = 0; i < G_N_ELEMENTS(head_counts); i++) {
+        if (heads_of(i, p) != heads_of(i, base))
+            add_heads(members, i, p);
+    }
+    for (; *options != NULL; options++) {
+        if (differs(*options, p, base))
+            add_option(members, *options, lh_option_get(p, *options));
+    }
 }
 
 GArray *
-lh_options_members(const LhProgramParams *p, const LhProgramParams *base)
+lh_option_members(const LhProgramParams *p, const LhProgramParams *base)
 {
-    const LhOption *const *options = lh_schedule_options();
     GArray *members = g_array_new(FALSE, TRUE, sizeof(LhFieldMember));
 
-    for (guint i = 0; i < G_N_ELEMENTS(head_counts); i++) {
-        const LhFieldMember m = heads_member(i, p);
-
-        if (heads_of(i, p) != heads_of(i, base))
-            g_array_append_val(members, m);
-        else
-            g_free(m.text);
-    }
-    for (; *options != NULL; options++) {
-        if (differs(*options, p, base)) {
-            const LhFieldMember m = option_member(*options, lh_option_get(p, *options));
-
-            g_array_append_val(members, m);
-        }
-    }
+    add_options(members, p, base);
     return members;
 }
 
-void
-lh_options_json(LhJsonWriter *w, const LhProgramParams *p, const LhProgramParams *base)
+char *
+lh_describe_options(const LhProgramParams *p, const LhProgramParams *base)
 {
-    GArray *members = lh_options_members(p, base);
+    GArray *members = lh_option_members(p, base);
+    GString *out = g_string_new(NULL);
 
-    lh_json_encode_list(w, members);
+    for (guint i = 0; i < members->len; i++)
+        g_string_append_printf(out, "%s%s", i > 0 ? "; " : "",
+                               g_array_index(members, LhFieldMember, i).text);
     lh_field_members_free(members);
+    return g_string_free(out, FALSE);
 }
 
 char *
@@ -177,34 +179,43 @@ lh_describe_mask(const LhMaskRule *rule)
 }
 
 static void
-write_mask(LhJsonWriter *w, const LhMaskRule *rule)
+add_mask(GArray *members, const LhMaskRule *rule)
 {
-    lh_jsonw_string(w, "mask", rule->causal ? "causal" : "full");
+    add_word(members, "mask", rule->causal ? "causal" : "full");
     if (rule->window != 0)
-        lh_jsonw_uint(w, "window_size", rule->window);
+        add_count(members, "window_size", rule->window);
     if (rule->documents_count != 0)
-        lh_jsonw_uint(w, "documents", rule->documents_count);
+        add_count(members, "documents", rule->documents_count);
 }
 
-void
-lh_params_json(LhJsonWriter *w, const LhProgramParams *p)
+static void
+add_attention(GArray *members, const LhAttention *a)
 {
-    const LhAttention *a = &p->attention;
-    const LhProgramParams plain = { .attention = *a };
-
-    if (p->data_parallel_size > 1)
-        lh_jsonw_uint(w, "data_parallel_size", p->data_parallel_size);
-    lh_jsonw_uint(w, "seq_length", a->seq_length);
-    lh_jsonw_uint(w, "micro_batch_size", a->batch);
-    lh_jsonw_uint(w, "num_attention_heads", a->heads);
-    lh_jsonw_uint(w, "num_query_groups", a->groups);
-    lh_jsonw_uint(w, "kv_channels", a->head_dim);
+    add_count(members, "seq_length", a->seq_length);
+    add_count(members, "micro_batch_size", a->batch);
+    add_count(members, "num_attention_heads", a->heads);
+    add_count(members, "num_query_groups", a->groups);
+    add_count(members, "kv_channels", a->head_dim);
     if (a->hidden_size != 0)
-        lh_jsonw_uint(w, "hidden_size", a->hidden_size);
-    lh_jsonw_string(w, "dtype", lh_dtype_names[a->dtype]);
-    lh_jsonw_string(w, "attention", a->linear ? "linear" : "softmax");
+        add_count(members, "hidden_size", a->hidden_size);
+    add_word(members, "dtype", lh_dtype_names[a->dtype]);
+    add_word(members, "attention", a->linear ? "linear" : "softmax");
     if (a->decay != 0)
-        lh_jsonw_double(w, "linear_decay", a->decay);
-    write_mask(w, &p->mask);
-    lh_options_json(w, p, &plain);
+        add_member(members, "linear_decay", LH_FIELD_DOUBLE,
+                   (LhFieldMember){ .value.real = a->decay });
+}
+
+GArray *
+lh_params_members(const LhProgramParams *p)
+{
+    GArray *members = g_array_new(FALSE, TRUE, sizeof(LhFieldMember));
+
+    add_count(members, "ranks", lh_params_ranks(p));
+    add_word(members, "pass", lh_pass_names[p->pass - 1]);
+    if (p->data_parallel_size > 1)
+        add_count(members, "data_parallel_size", p->data_parallel_size);
+    add_attention(members, &p->attention);
+    add_mask(members, &p->mask);
+    add_options(members, p, &(LhProgramParams){ .attention = p->attention });
+    return members;
 }

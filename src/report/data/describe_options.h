@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "base/json/field.h"
 #include "base/json/json_writer.h"
 #include "program/program.h"
 
@@ -23,13 +24,10 @@ char *lh_describe_options(const LhProgramParams *p, const LhProgramParams *base)
 /* The options that @program was made with, in the same form; caller frees. */
 char *lh_describe_record(const LhProgram *program);
 
-/* The same as members of an object, with their texts: of LhFieldMember. Caller frees with
+/* The same as members of an object, each with its text: of LhFieldMember. Caller frees with
  * lh_field_members_free(). */
-GArray *lh_options_members(const LhProgramParams *p, const LhProgramParams *base);
+GArray *lh_option_members(const LhProgramParams *p, const LhProgramParams *base);
 
-/* Those as members of the open object. */
-void lh_options_json(LhJsonWriter *w, const LhProgramParams *p, const LhProgramParams *base);
-
-/* All parameters of a program as members of the open object; of those that are options, the mask's
- * and linear attention's, the ones that are set. */
-void lh_params_json(LhJsonWriter *w, const LhProgramParams *p);
+/* All parameters of a program: of LhFieldMember; of those that are options, the mask's and linear
+ * attention's, the ones that are set. Caller clears. */
+GArray *lh_params_members(const LhProgramParams *p);

@@ -322,7 +322,7 @@ lh_row_values(const LhSetup *setup, const LhCompareRow *row, LhTime best_ps)
     if (row->result != NULL)
         fill_numbers(&v, setup, row, best_ps);
     v.options =
-        lh_options_members(row->program != NULL ? &row->program->params : &setup->params, &base);
+        lh_option_members(row->program != NULL ? &row->program->params : &setup->params, &base);
     v.reason = reason_of_row(setup, row);
     return v;
 }

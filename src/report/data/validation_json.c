@@ -181,6 +181,7 @@ lh_validate_json(const LhSetup *setup, const LhValidated *validated, const LhVal
                  double tolerance, const LhStamp *stamp, GString *out)
 {
     g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
+    GArray *of_case = lh_params_members(&setup->params);
 
     lh_document_begin(w, VALIDATION_SCHEMA, stamp, setup, true);
     lh_jsonw_string(w, "provenance", "measured");
@@ -191,11 +192,9 @@ lh_validate_json(const LhSetup *setup, const LhValidated *validated, const LhVal
     lh_jsonw_string(w, "statistic", lh_statistic_names[params->statistic]);
     lh_jsonw_uint(w, "repeat", params->repeat);
     lh_jsonw_bool(w, "interrupted", validated->interrupted);
-    lh_jsonw_object_begin(w, "case");
-    lh_jsonw_uint(w, "ranks", lh_params_ranks(&setup->params));
-    lh_jsonw_string(w, "pass", lh_pass_names[setup->params.pass - 1]);
-    lh_params_json(w, &setup->params);
-    lh_jsonw_object_end(w);
+    lh_json_encode_member(w, &(LhField){ .name = "case", .type = LH_FIELD_MEMBERS }, &of_case,
+                          NULL);
+    lh_field_members_free(of_case);
     write_prediction(w, validated);
     write_summary(w, validated);
     write_schedules(w, validated, tolerance);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The critical path of a run, op by op, for people and for machines (longhaul.path/1).
+ * The critical path of a run, op by op, in tables.
  */
 #pragma once
 
 #include "critical_path/critical.h"
 #include "report/base/table.h"
-#include "report/data/result_json.h"
 
 /* What the path is made of: by resource, by phase, by rank; what waits how long; and what faster
  * calls, or single ops, save. Callers free the tables. */
@@ -22,10 +21,3 @@ LhTable *lh_describe_longest_ops(const LhCritical *critical);
 
 /* All of it as rows of one table, for LH_FORMAT_CSV. Caller frees. */
 LhTable *lh_critical_table(const LhCritical *critical);
-
-/* The document, with every step of the path. */
-void lh_critical_json(const LhSetup *setup, const LhCompareRow *row, const LhCritical *critical,
-                      const LhStamp *stamp, GString *out);
-
-/* The members of the open object that say what a path is, whose steps (of LhPathStep) are @path. */
-void lh_critical_members(LhJsonWriter *w, const LhCritical *critical, const GArray *path);

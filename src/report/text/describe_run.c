@@ -3,6 +3,7 @@
 #include "report/text/describe_run.h"
 
 #include "base/escape.h"
+#include "base/json/json_decode.h"
 #include "report/base/text.h"
 #include "report/data/describe_options.h"
 #include "report/data/document.h"
@@ -10,6 +11,7 @@
 #include "report/text/describe.h"
 #include "report/text/describe_critical.h"
 #include "report/text/number_cells.h"
+#include "report/text/path_json.h"
 
 #include <math.h>
 #include <string.h>
@@ -236,98 +238,183 @@ lh_describe_executed_path(const LhExecutedPath *path, LhFormat format, GString *
 
 /* ---- JSON ---- */
 
-static void
-write_tensor_errors(LhJsonWriter *w, const LhExecuted *executed)
+typedef struct {
+    const char *tensor; /* borrowed */
+    double rel_l2, mean, mean_gate, row, row_gate;
+    uint64_t rounded;
+    bool within;
+} TensorError;
+
+static const LhField tensor_error_fields[] = {
+    LH_FIELD_ROW(STRING, TensorError, tensor, "tensor", ALWAYS,
+                 .description = "Such as o, lse, dq, dk or dv."),
+    LH_FIELD_ROW(DOUBLE, TensorError, rel_l2, "rel_l2", OR_NULL,
+                 .description = "Of the whole tensor; null: it is no number."),
+    LH_FIELD_ROW(UINT, TensorError, rounded, "rounded", ALWAYS,
+                 .description = "How many roundings the unit of the next ones is of."),
+    LH_FIELD_ROW(DOUBLE, TensorError, mean, "mean", OR_NULL,
+                 .description = "Root mean square of all rows, in units of rounding."),
+    LH_FIELD_ROW(DOUBLE, TensorError, mean_gate, "mean_gate", ALWAYS,
+                 .description = "What it may be at most."),
+    LH_FIELD_ROW(DOUBLE, TensorError, row, "row", OR_NULL,
+                 .description = "The worst row, likewise."),
+    LH_FIELD_ROW(DOUBLE, TensorError, row_gate, "row_gate", ALWAYS, .description = "Likewise."),
+    LH_FIELD_ROW(BOOL, TensorError, within, "within", ALWAYS, .description = "Both gates."),
+    { .name = NULL },
+};
+
+static const LhField count_fields[] = {
+    LH_FIELD_ROW(UINT, LhCount, counted, "executed", ALWAYS,
+                 .description = "Counted while it ran, over all ranks."),
+    LH_FIELD_ROW(UINT, LhCount, verified, "verified", ALWAYS,
+                 .description = "As the verifier has it."),
+    LH_FIELD_ROW(UINT, LhCount, simulated, "simulated", ALWAYS,
+                 .description = "As the simulator has it."),
+    LH_FIELD_ROW(BOOL, LhCount, equal, "equal", ALWAYS, .description = "On every rank."),
+    { .name = NULL },
+};
+
+static const LhField rank_fields[] = {
+    LH_FIELD_ROW(UINT, LhRunRank, bytes_sent, "bytes_sent", ALWAYS,
+                 .description = "Of messages that arrived."),
+    LH_FIELD_ROW(UINT, LhRunRank, messages, "messages", ALWAYS, .description = "Sent."),
+    LH_FIELD_ROW(UINT, LhRunRank, flops, "flops", ALWAYS,
+                 .description = "Of attention kernels that were called."),
+    LH_FIELD_ROW(UINT, LhRunRank, peak_bytes, "peak_bytes", ALWAYS,
+                 .description = "Of its slots, in host order."),
+    LH_FIELD_ROW(UINT, LhRunRank, ops, "ops", ALWAYS, .description = NULL),
+    LH_FIELD_SECONDS_ROW(INT, LhRunRank, busy_ps, "busy_s", ALWAYS,
+                         .description = "Some kernel was running."),
+    LH_FIELD_SECONDS_ROW(INT, LhRunRank, finish_ps, "finish_s", ALWAYS,
+                         .description = "When its last op was complete."),
+    { .name = NULL },
+};
+
+typedef struct {
+    LhDocumentHead head;
+    const char *provenance, *schedule, *backend, *bootstrap, *kernels, *input_kind, *injected;
+    GArray *program; /* of LhFieldMember */
+    bool ok, same_bits;
+    const char *outputs_sha256;
+    GArray *makespans; /* of uint64_t: ps */
+    double check_s;
+    GArray *errors; /* of TensorError */
+    LhCount bytes_sent, flops, peak_bytes;
+    GArray *ranks; /* of LhRunRank */
+    const LhPathParts *critical_path;
+} RunDocument;
+
+static const char *const run_schema[] = { "longhaul.run/1", NULL };
+static const char *const run_provenances[] = { "measured", NULL };
+
+#define ROW(kind, member, key, when, ...)                                                          \
+    LH_FIELD_ROW(kind, RunDocument, member, key, when, __VA_ARGS__)
+
+const LhField lh_run_fields[] = {
+    LH_DOCUMENT_HEAD_OF_SETUP(RunDocument, head, run_schema),
+    LH_DOCUMENT_ASKED(RunDocument, head),
+    ROW(STRING, provenance, "provenance", ALWAYS, .choices = run_provenances,
+        .description = "On this machine."),
+    ROW(STRING, schedule, "schedule", ALWAYS, .description = "Its name, or the program's."),
+    ROW(STRING, backend, "backend", ALWAYS, .choices = lh_backend_names),
+    ROW(STRING, bootstrap, "bootstrap", ALWAYS, .choices = lh_control_names,
+        .description = "How its processes find each other."),
+    ROW(STRING, kernels, "kernels", ALWAYS, .choices = lh_kernel_set_names,
+        .description = "Whose kernels ran."),
+    ROW(STRING, input_kind, "input_kind", ALWAYS, .choices = lh_input_names),
+    ROW(STRING, injected, "injected", OR_NULL, .description = "Faults; null: none."),
+    ROW(MEMBERS, program, "program", ALWAYS,
+        .description = "Ranks, pass, the sizes of the attention module, its mask, and the options "
+                       "that it was made with."),
+    ROW(BOOL, ok, "ok", ALWAYS,
+        .description = "Errors are within the gates, counts are equal, and so are bits where they "
+                       "are promised."),
+    ROW(STRING, outputs_sha256, "outputs_sha256", ALWAYS,
+        .description = "Of the outputs of all ranks, in order."),
+    ROW(BOOL, same_bits, "same_bits", ALWAYS,
+        .description = "Every run had the outputs of the first."),
+    LH_FIELD_SECONDS_ROW(UINTS, RunDocument, makespans, "makespans_s", ALWAYS,
+                         .description = "Of each run."),
+    ROW(DOUBLE, check_s, "check_s", ALWAYS,
+        .description = "What the reference took, and to compare the last run with it."),
+    ROW(ARRAY, errors, "errors", ALWAYS, .fields = tensor_error_fields,
+        .element_size = sizeof(TensorError),
+        .description = "Of every tensor that the fp64 reference knows."),
+    ROW(OBJECT, bytes_sent, "bytes_sent", ALWAYS, .fields = count_fields),
+    ROW(OBJECT, flops, "flops", ALWAYS, .fields = count_fields, .description = "Of attention."),
+    ROW(OBJECT, peak_bytes, "peak_bytes", ALWAYS, .fields = count_fields),
+    ROW(ARRAY, ranks, "ranks", ALWAYS, .fields = rank_fields, .element_size = sizeof(LhRunRank),
+        .description = "What was counted while each ran."),
+    ROW(POINTER, critical_path, "critical_path", IF_ANY, .fields = lh_executed_path_fields,
+        .description = "What made the time, if it was asked for."),
+    { .name = NULL },
+};
+
+/* Of TensorError; caller unrefs, as of those below. */
+static GArray *
+find_tensor_errors(const LhExecuted *executed)
 {
-    lh_jsonw_array_begin(w, "errors");
+    GArray *errors = g_array_new(FALSE, FALSE, sizeof(TensorError));
+
     for (uint32_t i = 0; i < executed->errors.rows_count; i++) {
         const LhErrorRow *row = &executed->errors.rows[i];
+        const TensorError error = { .tensor = row->name,
+                                    .rel_l2 = row->rel_l2,
+                                    .mean = row->mean,
+                                    .mean_gate = LH_TOLERANCE_MEAN,
+                                    .row = row->row,
+                                    .row_gate = LH_TOLERANCE_ROW,
+                                    .rounded = row->rounded,
+                                    .within = row->ok };
 
-        lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_string(w, "tensor", row->name);
-        lh_jsonw_double_or_null(w, "rel_l2", row->rel_l2);
-        lh_jsonw_uint(w, "rounded", row->rounded);
-        lh_jsonw_double_or_null(w, "mean", row->mean);
-        lh_jsonw_double(w, "mean_gate", LH_TOLERANCE_MEAN);
-        lh_jsonw_double_or_null(w, "row", row->row);
-        lh_jsonw_double(w, "row_gate", LH_TOLERANCE_ROW);
-        lh_jsonw_bool(w, "within", row->ok);
-        lh_jsonw_object_end(w);
+        g_array_append_val(errors, error);
     }
-    lh_jsonw_array_end(w);
+    return errors;
 }
 
-static void
-write_count(LhJsonWriter *w, const char *key, const LhCount *count)
+static GArray *
+array_of(gconstpointer data, guint size, guint64 count)
 {
-    lh_jsonw_object_begin(w, key);
-    lh_jsonw_uint(w, "executed", count->counted);
-    lh_jsonw_uint(w, "verified", count->verified);
-    lh_jsonw_uint(w, "simulated", count->simulated);
-    lh_jsonw_bool(w, "equal", count->equal);
-    lh_jsonw_object_end(w);
-}
+    GArray *array = g_array_new(FALSE, FALSE, size);
 
-static void
-write_run_ranks(LhJsonWriter *w, const LhRunResult *run)
-{
-    lh_jsonw_array_begin(w, "ranks");
-    for (uint32_t r = 0; r < run->ranks_count; r++) {
-        lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_uint(w, "bytes_sent", run->ranks[r].bytes_sent);
-        lh_jsonw_uint(w, "messages", run->ranks[r].messages);
-        lh_jsonw_uint(w, "flops", run->ranks[r].flops);
-        lh_jsonw_uint(w, "peak_bytes", run->ranks[r].peak_bytes);
-        lh_jsonw_uint(w, "ops", run->ranks[r].ops);
-        lh_jsonw_seconds(w, "busy_s", run->ranks[r].busy_ps);
-        lh_jsonw_seconds(w, "finish_s", run->ranks[r].finish_ps);
-        lh_jsonw_object_end(w);
-    }
-    lh_jsonw_array_end(w);
-}
-
-static void
-write_program(LhJsonWriter *w, const LhProgram *program)
-{
-    lh_jsonw_object_begin(w, "program");
-    lh_jsonw_uint(w, "ranks", lh_program_ranks(program));
-    lh_jsonw_string(w, "pass", lh_pass_names[program->params.pass - 1]);
-    lh_params_json(w, &program->params);
-    lh_jsonw_object_end(w);
+    return g_array_append_vals(array, data, (guint)count);
 }
 
 void
 lh_run_json(const LhSetup *setup, const LhExecuted *executed, const LhExecuteParams *params,
             const LhExecutedPath *path, const LhStamp *stamp, GString *out)
 {
-    g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
+    g_auto(LhDocumentHead) head = lh_document_head(run_schema[0], stamp, setup);
+    g_autoptr(GArray) makespans =
+        array_of(executed->makespans_ps, sizeof(LhTime), executed->repeats);
+    g_autoptr(GArray) errors = find_tensor_errors(executed);
+    g_autoptr(GArray) ranks =
+        array_of(executed->run->ranks, sizeof(LhRunRank), executed->run->ranks_count);
+    g_autoptr(LhPathParts) parts =
+        path != NULL ? lh_path_parts_new(path->critical, path->path) : NULL;
+    const RunDocument document = {
+        .head = head,
+        .provenance = run_provenances[0],
+        .schedule = executed->program->name,
+        .backend = params->backend->name,
+        .bootstrap = lh_control_resolve(params->backend->control)->name,
+        .kernels = params->backend->device->kernel_sets[params->kernel_set],
+        .input_kind = lh_input_names[params->inputs],
+        .injected = params->inject,
+        .program = lh_params_members(&executed->program->params),
+        .ok = lh_executed_ok(executed),
+        .same_bits = executed->same_bits,
+        .outputs_sha256 = executed->digest,
+        .makespans = makespans,
+        .check_s = executed->check_s,
+        .errors = errors,
+        .bytes_sent = executed->bytes_sent,
+        .flops = executed->flops,
+        .peak_bytes = executed->peak_bytes,
+        .ranks = ranks,
+        .critical_path = parts,
+    };
 
-    lh_document_begin(w, "longhaul.run/1", stamp, setup, true);
-    lh_jsonw_string(w, "provenance", "measured");
-    lh_jsonw_string(w, "schedule", executed->program->name);
-    lh_jsonw_string(w, "backend", params->backend->name);
-    lh_jsonw_string(w, "bootstrap", lh_control_resolve(params->backend->control)->name);
-    lh_jsonw_string(w, "kernels", params->backend->device->kernel_sets[params->kernel_set]);
-    lh_jsonw_string(w, "input_kind", lh_input_names[params->inputs]);
-    lh_jsonw_string(w, "injected", params->inject);
-    write_program(w, executed->program);
-    lh_jsonw_bool(w, "ok", lh_executed_ok(executed));
-    lh_jsonw_string(w, "outputs_sha256", executed->digest);
-    lh_jsonw_bool(w, "same_bits", executed->same_bits);
-    lh_jsonw_array_begin(w, "makespans_s");
-    for (uint64_t i = 0; i < executed->repeats; i++)
-        lh_jsonw_seconds(w, NULL, executed->makespans_ps[i]);
-    lh_jsonw_array_end(w);
-    lh_jsonw_double(w, "check_s", executed->check_s);
-    write_tensor_errors(w, executed);
-    write_count(w, "bytes_sent", &executed->bytes_sent);
-    write_count(w, "flops", &executed->flops);
-    write_count(w, "peak_bytes", &executed->peak_bytes);
-    write_run_ranks(w, executed->run);
-    if (path != NULL) {
-        lh_jsonw_object_begin(w, "critical_path");
-        lh_critical_members(w, path->critical, path->path);
-        lh_jsonw_object_end(w);
-    }
-    lh_jsonw_object_end(w);
+    lh_json_encode_text(lh_run_fields, &document, out);
+    lh_field_members_free(document.program);
 }

@@ -24,6 +24,9 @@ void lh_describe_outcome(const LhExecuted *executed, const LhExecuteParams *para
  * nothing. */
 void lh_describe_executed_path(const LhExecutedPath *path, LhFormat format, GString *out);
 
+/* Of the document. */
+extern const LhField lh_run_fields[];
+
 /* @path: what made the time, of a run that was asked for it; may be NULL. */
 void lh_run_json(const LhSetup *setup, const LhExecuted *executed, const LhExecuteParams *params,
                  const LhExecutedPath *path, const LhStamp *stamp, GString *out);
