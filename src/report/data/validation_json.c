@@ -1,340 +1,168 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/data/validation_json.h"
 
-#include "base/files/data_files.h"
-#include "base/files/file_input.h"
 #include "base/json/json.h"
 #include "report/data/describe_options.h"
 #include "report/data/document.h"
+#include "report/data/input_texts.h"
 
 #include <math.h>
 
-#define VALIDATION_SCHEMA "longhaul.validation/2"
-
-/* --- written ------------------------------------------------------------------------------------
- */
-
-/* Kernels of hosts and messages of pairs, as rows of numbers of nodes. */
-static void
-write_hosts(LhJsonWriter *w, const LhSlowHosts *hosts)
-{
-    lh_jsonw_array_begin(w, "hosts");
-    for (guint i = 0; hosts != NULL && i < hosts->times->len; i++) {
-        const LhHostTimes *t = &g_array_index(hosts->times, LhHostTimes, i);
-
-        lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_string(w, "host", hosts->names[t->node]);
-        lh_jsonw_uint(w, "node", t->node);
-        if (t->node != t->peer) {
-            lh_jsonw_string(w, "peer_host", hosts->names[t->peer]);
-            lh_jsonw_uint(w, "peer", t->peer);
-        }
-        lh_jsonw_double(w, "measured_s", t->measured_s);
-        lh_jsonw_double(w, "predicted_s", t->predicted_s);
-        lh_jsonw_bool(w, "slow", t->slow);
-        lh_jsonw_object_end(w);
-    }
-    lh_jsonw_array_end(w);
-}
-
-static void
-write_errors(LhJsonWriter *w, const char *key, const char *name, const GArray *rows)
-{
-    lh_jsonw_array_begin(w, key);
-    for (guint i = 0; i < rows->len; i++) {
-        const LhKernelErrors *row = &g_array_index(rows, LhKernelErrors, i);
-
-        lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_string(w, name, row->kernel);
-        lh_jsonw_uint(w, "ops", row->ops);
-        lh_jsonw_double(w, "measured_s", row->measured_s);
-        lh_jsonw_double(w, "predicted_s", row->predicted_s);
-        lh_jsonw_double(w, "share", row->share);
-        lh_jsonw_double(w, "error_median", row->error_median);
-        lh_jsonw_double(w, "error_worst", row->error_worst);
-        lh_jsonw_object_end(w);
-    }
-    lh_jsonw_array_end(w);
-}
-
-static void
-write_measured(LhJsonWriter *w, const LhValidation *v, double tolerance)
-{
-    lh_jsonw_uint(w, "runs", v->runs);
-    lh_jsonw_double(w, "measured_s", v->measured_s);
-    lh_jsonw_double(w, "makespan_error", lh_validation_error(v));
-    lh_jsonw_double(w, "op_error", v->op_error);
-    lh_jsonw_double(w, "spread", v->spread);
-    lh_jsonw_double(w, "start_s", v->start_s);
-    lh_jsonw_bool(w, "within", lh_validation_within(v, tolerance));
-    write_errors(w, "kernels", "kernel", v->kernels);
-    write_errors(w, "tiers", "tier", v->tiers);
-}
-
-static void
-write_schedules(LhJsonWriter *w, const LhValidated *validated, double tolerance)
-{
-    lh_jsonw_array_begin(w, "schedules");
-    for (guint i = 0; i < validated->rows->len; i++) {
-        const LhValidation *v = g_ptr_array_index(validated->rows, i);
-
-        lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_string(w, "schedule", v->schedule);
-        lh_jsonw_string(w, "refused", v->refused);
-        if (v->rank >= 0)
-            lh_jsonw_uint(w, "rank", (uint64_t)v->rank);
-        if (v->ranks > 0)
-            lh_jsonw_double(w, "predicted_s", v->predicted_s);
-        if (v->refused == NULL && v->runs > 0)
-            write_measured(w, v, tolerance);
-        lh_jsonw_object_end(w);
-    }
-    lh_jsonw_array_end(w);
-}
-
-static void
-write_prediction(LhJsonWriter *w, const LhValidated *validated)
-{
-    g_auto(GStrv) lines = g_strsplit(validated->prediction, "\n", -1);
-
-    lh_jsonw_object_begin(w, "prediction");
-    lh_jsonw_string(w, "sha256", validated->prediction_sha256);
-    lh_jsonw_array_begin(w, "lines");
-    for (guint i = 0; lines[i] != NULL && lines[i][0] != '\0'; i++)
-        lh_jsonw_string(w, NULL, lines[i]);
-    lh_jsonw_array_end(w);
-    lh_jsonw_object_end(w);
-}
-
-static void
-write_summary(LhJsonWriter *w, const LhValidated *validated)
-{
-    lh_jsonw_object_begin(w, "summary");
-    if (validated->cores != 0)
-        lh_jsonw_uint(w, "cores", validated->cores);
-    lh_jsonw_uint(w, "runs", validated->runs);
-    lh_jsonw_uint(w, "runs_left_out", validated->runs_left_out);
-    lh_jsonw_double_or_null(w, "error_median", validated->error_median);
-    lh_jsonw_double_or_null(w, "error_worst", validated->error_worst);
-    lh_jsonw_double_or_null(w, "rank_correlation", validated->rank_correlation);
-    lh_jsonw_object_end(w);
-}
-
-static void
-write_explained(LhJsonWriter *w, const LhAttributed *e)
-{
-    if (e == NULL)
-        return;
-    lh_jsonw_object_begin(w, "explanation");
-    lh_jsonw_double(w, "error", e->error);
-    lh_jsonw_string(w, "best", e->best < 0 ? NULL : lh_attribution_names[e->best]);
-    lh_jsonw_string(w, "alike", e->alike ? lh_attribution_names[e->second] : NULL);
-    lh_jsonw_array_begin(w, "constants");
-    for (int i = 0; i < LH_ATTRIBUTION_CLASSES; i++) {
-        const LhAttribution *x = &e->classes[i];
-
-        if (!x->applies)
-            continue;
-        lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_string(w, "class", lh_attribution_names[i]);
-        lh_jsonw_double(w, "scale", x->scale);
-        lh_jsonw_double(w, "error", x->error);
-        lh_jsonw_object_end(w);
-    }
-    lh_jsonw_array_end(w);
-    lh_jsonw_object_end(w);
-}
-
-/* The text of every file that the prediction was made of. One that cannot be read any more is left
- * out: its checksum stays among the inputs. */
-static void
-write_files(LhJsonWriter *w, const LhSetup *setup)
-{
-    g_autofree char *data = lh_data_dir();
-
-    lh_jsonw_array_begin(w, "files");
-    for (guint i = 0; i < setup->inputs->len; i++) {
-        const LhInput *input = g_ptr_array_index(setup->inputs, i);
-        g_autofree char *there = g_build_filename(data, input->path, NULL);
-        g_autofree char *text = NULL;
-        g_autofree char *sha256 = NULL;
-        gsize length;
-
-        text = lh_input_read(input->path, LH_JSON_BYTES_MAX, &length, NULL);
-        if (text == NULL)
-            text = lh_input_read(there, LH_JSON_BYTES_MAX, &length, NULL);
-        if (text == NULL)
-            continue;
-        sha256 = g_compute_checksum_for_data(G_CHECKSUM_SHA256, (const guchar *)text, length);
-        if (g_strcmp0(sha256, input->sha256) != 0 || !g_utf8_validate(text, (gssize)length, NULL))
-            continue;
-        lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_string(w, "path", input->path);
-        lh_jsonw_string(w, "text", text);
-        lh_jsonw_object_end(w);
-    }
-    lh_jsonw_array_end(w);
-}
-
-void
-lh_validate_json(const LhSetup *setup, const LhValidated *validated, const LhValidateParams *params,
-                 double tolerance, const LhStamp *stamp, GString *out)
-{
-    g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
-    GArray *of_case = lh_params_members(&setup->params);
-
-    lh_document_begin(w, VALIDATION_SCHEMA, stamp, setup, true);
-    lh_jsonw_string(w, "provenance", "measured");
-    lh_jsonw_double(w, "tolerance", tolerance);
-    lh_jsonw_string(w, "backend", params->backend->name);
-    lh_jsonw_string(w, "kernels", params->backend->device->kernel_sets[params->kernel_set]);
-    lh_jsonw_string(w, "profile", setup->scenario->profile);
-    lh_jsonw_string(w, "statistic", lh_statistic_names[params->statistic]);
-    lh_jsonw_uint(w, "repeat", params->repeat);
-    lh_jsonw_bool(w, "interrupted", validated->interrupted);
-    lh_json_encode_member(w, &(LhField){ .name = "case", .type = LH_FIELD_MEMBERS }, &of_case,
-                          NULL);
-    lh_field_members_free(of_case);
-    write_prediction(w, validated);
-    write_summary(w, validated);
-    write_schedules(w, validated, tolerance);
-    write_hosts(w, validated->hosts);
-    write_explained(w, validated->explained);
-    write_files(w, setup);
-    lh_jsonw_object_end(w);
-}
-
-/* --- read ---------------------------------------------------------------------------------------
- */
-
-/* A number of this struct that is written as @key. */
-#define NUMBER(Struct, key, member)                                                                \
-    {                                                                                              \
-        .name = (key), .type = LH_FIELD_DOUBLE, .offset = offsetof(Struct, member),                \
-        .min = -NUMBER_MAX, .max = NUMBER_MAX                                                      \
-    }
-/* Which is not negative. */
-#define SECONDS(Struct, key, member, more)                                                         \
-    {                                                                                              \
-        .name = (key), .type = LH_FIELD_DOUBLE, .offset = offsetof(Struct, member), .min = 0,      \
-        .max = NUMBER_MAX, .flags = (more)                                                         \
-    }
-#define TEXT(Struct, key, member, more)                                                            \
-    {                                                                                              \
-        .name = (key), .type = LH_FIELD_STRING, .offset = offsetof(Struct, member),                \
-        .flags = (more)                                                                            \
-    }
-#define COUNT(Struct, key, member)                                                                 \
-    {                                                                                              \
-        .name = (key), .type = LH_FIELD_UINT, .offset = offsetof(Struct, member),                  \
-        .flags = LH_FIELD_REQUIRED                                                                 \
-    }
-#define LIST(Struct, key, member, of, Element, more)                                               \
-    {                                                                                              \
-        .name = (key), .type = LH_FIELD_ARRAY, .offset = offsetof(Struct, member), .fields = (of), \
-        .element_size = sizeof(Element), .flags = (more)                                           \
-    }
 /* What is made of these numbers, such as a ratio, is a number, too. */
 #define NUMBER_MAX 1e12
 #define SECONDS_MIN 1e-12 /* of what took time */
+#define SHA256_LENGTH 64
 
-typedef struct {
-    char *name; /* of a kernel or a tier */
-    uint64_t ops;
-    double measured_s, predicted_s, share, error_median, error_worst;
-} Errors;
+/* ---- the tables --------------------------------------------------------------------------------
+ */
+
+#define NUMBER(Struct, member, when, ...)                                                          \
+    LH_FIELD_ROW(DOUBLE, Struct, member, #member, when, .min = -NUMBER_MAX, .max = NUMBER_MAX,     \
+                 .description = __VA_ARGS__)
+/* Which is not negative. */
+#define SECONDS(Struct, member, when, ...)                                                         \
+    LH_FIELD_ROW(DOUBLE, Struct, member, #member, when, .max = NUMBER_MAX,                         \
+                 .description = __VA_ARGS__)
+/* Which is more than 0. */
+#define FACTOR(Struct, member, most, ...)                                                          \
+    LH_FIELD_ROW(DOUBLE, Struct, member, #member, ALWAYS, .min = G_MINDOUBLE, .max = (most),       \
+                 .description = __VA_ARGS__)
+/* From 1 on. */
+#define COUNT(Struct, member, when, ...)                                                           \
+    LH_FIELD_ROW(UINT, Struct, member, #member, when, .min = 1, .description = __VA_ARGS__)
 
 /* @key: what is named. */
 #define ERRORS(key)                                                                                \
     {                                                                                              \
-        TEXT(Errors, key, name, LH_FIELD_REQUIRED), COUNT(Errors, "ops", ops),                     \
-            SECONDS(Errors, "measured_s", measured_s, LH_FIELD_REQUIRED),                          \
-            SECONDS(Errors, "predicted_s", predicted_s, LH_FIELD_REQUIRED),                        \
-            NUMBER(Errors, "share", share), NUMBER(Errors, "error_median", error_median),          \
-            NUMBER(Errors, "error_worst", error_worst), { .name = NULL },                          \
+        LH_FIELD_ROW(STRING, LhKernelErrors, kernel, key, ALWAYS, .description = NULL),            \
+            COUNT(LhKernelErrors, ops, ALWAYS, NULL),                                              \
+            SECONDS(LhKernelErrors, measured_s, ALWAYS, "Sum over the ops."),                      \
+            SECONDS(LhKernelErrors, predicted_s, ALWAYS, "Likewise."),                             \
+            NUMBER(LhKernelErrors, share, ALWAYS, "Of the time of all compute ops."),              \
+            NUMBER(LhKernelErrors, error_median, ALWAYS,                                           \
+                   "Of predicted / measured - 1, over the ops."),                                  \
+            NUMBER(LhKernelErrors, error_worst, ALWAYS, "The one furthest from 0."),               \
+            { .name = NULL },                                                                      \
     }
 
 static const LhField kernel_fields[] = ERRORS("kernel");
 static const LhField tier_fields[] = ERRORS("tier");
 
+/* A schedule. The members from `runs` on are of one that ran. */
 typedef struct {
-    char *schedule, *refused;
-    double predicted_s, measured_s, op_error, spread, start_s;
-    uint64_t rank, runs;
-    GArray *kernels, *tiers; /* of Errors */
+    const char *schedule, *refused;
+    uint64_t rank; /* LH_FIELD_NO_UINT: all ran */
+    double predicted_s;
+    uint64_t runs;
+    double measured_s, makespan_error, op_error, spread, start_s;
+    int within;
+    GArray *kernels, *tiers; /* of LhKernelErrors */
 } ValidatedRow;
 
+static void
+init_row(void *row)
+{
+    *(ValidatedRow *)row = (ValidatedRow){ .rank = LH_FIELD_NO_UINT,
+                                           .predicted_s = NAN,
+                                           .measured_s = NAN,
+                                           .makespan_error = NAN,
+                                           .op_error = NAN,
+                                           .spread = NAN,
+                                           .start_s = NAN,
+                                           .within = -1 };
+}
+
 static const LhField validated_row_fields[] = {
-    TEXT(ValidatedRow, "schedule", schedule, LH_FIELD_REQUIRED),
-    TEXT(ValidatedRow, "refused", refused, LH_FIELD_OR_NULL),
-    { .name = "rank",
-      .type = LH_FIELD_UINT,
-      .offset = offsetof(ValidatedRow, rank),
-      .max = LH_RANKS_MAX - 1 },
-    SECONDS(ValidatedRow, "predicted_s", predicted_s, 0),
-    { .name = "runs", .type = LH_FIELD_UINT, .offset = offsetof(ValidatedRow, runs) },
-    SECONDS(ValidatedRow, "measured_s", measured_s, 0),
-    NUMBER(ValidatedRow, "op_error", op_error),
-    NUMBER(ValidatedRow, "spread", spread),
-    SECONDS(ValidatedRow, "start_s", start_s, 0),
-    LIST(ValidatedRow, "kernels", kernels, kernel_fields, Errors, 0),
-    LIST(ValidatedRow, "tiers", tiers, tier_fields, Errors, 0),
+    LH_FIELD_ROW(STRING, ValidatedRow, schedule, "schedule", ALWAYS, .description = NULL),
+    LH_FIELD_ROW(STRING, ValidatedRow, refused, "refused", OR_NULL,
+                 .description = "Why it was not run."),
+    LH_FIELD_ROW(UINT, ValidatedRow, rank, "rank", IF_ANY, .max = LH_RANKS_MAX - 1,
+                 .description = "The one that ran alone, whose times these are; without it all "
+                                "ranks ran."),
+    SECONDS(ValidatedRow, predicted_s, IF_ANY, "Makespan."),
+    COUNT(ValidatedRow, runs, IF_ANY, "That count."),
+    SECONDS(ValidatedRow, measured_s, IF_ANY, "Makespan."),
+    NUMBER(ValidatedRow, makespan_error, IF_ANY, "predicted / measured - 1"),
+    NUMBER(ValidatedRow, op_error, IF_ANY,
+           "Median of |predicted / measured - 1| over compute ops."),
+    NUMBER(ValidatedRow, spread, IF_ANY, "(slowest - fastest) / fastest run"),
+    SECONDS(ValidatedRow, start_s, IF_ANY,
+            "Until the rank that ends last has issued its first op."),
+    LH_FIELD_ROW(TRUTH, ValidatedRow, within, "within", IF_ANY,
+                 .description = "Whether it is as near as is tolerated: the makespan, and the "
+                                "median op of every kernel with a part in it."),
+    LH_FIELD_ROW(ARRAY, ValidatedRow, kernels, "kernels", IF_ANY, .fields = kernel_fields,
+                 .element_size = sizeof(LhKernelErrors),
+                 .description = "Kernels, the most time first; then exchanges and collectives."),
+    LH_FIELD_ROW(ARRAY, ValidatedRow, tiers, "tiers", IF_ANY, .fields = tier_fields,
+                 .element_size = sizeof(LhKernelErrors),
+                 .description = "Exchanges, by the highest tier that they cross."),
     { .name = NULL },
 };
 
+/* Kernels of a host, or messages of two; numbered from 0 on, a peer has the larger number. */
 typedef struct {
-    char *host, *peer_host;
+    const char *host, *peer_host; /* NULL: kernels */
     uint64_t node, peer;
     double measured_s, predicted_s;
+    bool slow;
 } Host;
 
 static const LhField host_fields[] = {
-    TEXT(Host, "host", host, LH_FIELD_REQUIRED),
-    COUNT(Host, "node", node),
-    TEXT(Host, "peer_host", peer_host, 0),
-    { .name = "peer", .type = LH_FIELD_UINT, .offset = offsetof(Host, peer) },
-    SECONDS(Host, "measured_s", measured_s, LH_FIELD_REQUIRED),
-    SECONDS(Host, "predicted_s", predicted_s, LH_FIELD_REQUIRED),
+    LH_FIELD_ROW(STRING, Host, host, "host", ALWAYS, .description = NULL),
+    LH_FIELD_ROW(UINT, Host, node, "node", ALWAYS, .description = "Its number, from 0 on."),
+    LH_FIELD_ROW(STRING, Host, peer_host, "peer_host", IF_ANY,
+                 .description = "The other host of a message; absent: kernels."),
+    COUNT(Host, peer, IF_ANY, "Its number; where there is one."),
+    SECONDS(Host, measured_s, ALWAYS, NULL),
+    SECONDS(Host, predicted_s, ALWAYS, NULL),
+    LH_FIELD_ROW(BOOL, Host, slow, "slow", ALWAYS, .description = NULL),
     { .name = NULL },
 };
 
 typedef struct {
-    char *name;
+    int of; /* LhAttributionClass */
     double scale, error;
 } Constant;
 
 static const LhField constant_fields[] = {
-    TEXT(Constant, "class", name, LH_FIELD_REQUIRED),
-    NUMBER(Constant, "scale", scale),
-    NUMBER(Constant, "error", error),
+    LH_FIELD_ROW(CHOICE, Constant, of, "class", ALWAYS, .choices = lh_attribution_names),
+    FACTOR(Constant, scale, NUMBER_MAX,
+           "Of the times, or of the SMs that messages hold, beside what was predicted."),
+    SECONDS(Constant, error, ALWAYS, "What is left with it."),
     { .name = NULL },
 };
 
 typedef struct {
     double error;
-    char *best, *alike;
+    int best, alike;   /* LhAttributionClass; -1: none */
     GArray *constants; /* of Constant; NULL: nothing is explained */
 } Explanation;
 
 static const LhField explanation_fields[] = {
-    NUMBER(Explanation, "error", error),
-    TEXT(Explanation, "best", best, LH_FIELD_OR_NULL),
-    TEXT(Explanation, "alike", alike, LH_FIELD_OR_NULL),
-    LIST(Explanation, "constants", constants, constant_fields, Constant, LH_FIELD_REQUIRED),
+    SECONDS(Explanation, error, ALWAYS,
+            "The mean of what compute ops, messages and makespans are off, as logarithms."),
+    LH_FIELD_ROW(CHOICE, Explanation, best, "best", OR_NULL, .choices = lh_attribution_names,
+                 .description = "The class that leaves the least of it; null: none takes a fifth "
+                                "of it away."),
+    LH_FIELD_ROW(CHOICE, Explanation, alike, "alike", OR_NULL, .choices = lh_attribution_names,
+                 .description = "Another class that does nearly as well."),
+    LH_FIELD_ROW(ARRAY, Explanation, constants, "constants", ALWAYS, .fields = constant_fields,
+                 .element_size = sizeof(Constant)),
     { .name = NULL },
 };
 
 typedef struct {
-    char *sha256;
+    const char *sha256;
     GPtrArray *lines;
 } Prediction;
 
 static const LhField prediction_fields[] = {
-    TEXT(Prediction, "sha256", sha256, LH_FIELD_REQUIRED),
-    { .name = "lines",
-      .type = LH_FIELD_STRINGS,
-      .offset = offsetof(Prediction, lines),
-      .flags = LH_FIELD_REQUIRED },
+    LH_FIELD_ROW(STRING, Prediction, sha256, "sha256", ALWAYS, .min = SHA256_LENGTH,
+                 .max = SHA256_LENGTH,
+                 .description = "Of all lines, each with a line feed behind it."),
+    LH_FIELD_ROW(STRINGS, Prediction, lines, "lines", ALWAYS,
+                 .description = "Name of the schedule, SHA-256 of its program, makespan in ps."),
     { .name = NULL },
 };
 
@@ -344,53 +172,227 @@ typedef struct {
 } Summary;
 
 static const LhField summary_fields[] = {
-    { .name = "cores",
-      .type = LH_FIELD_UINT,
-      .offset = offsetof(Summary, cores),
-      .max = UINT32_MAX },
-    COUNT(Summary, "runs", runs),
-    COUNT(Summary, "runs_left_out", runs_left_out),
-    { .name = "error_median",
-      .type = LH_FIELD_DOUBLE,
-      .offset = offsetof(Summary, error_median),
-      .flags = LH_FIELD_OR_NULL },
-    { .name = "error_worst",
-      .type = LH_FIELD_DOUBLE,
-      .offset = offsetof(Summary, error_worst),
-      .flags = LH_FIELD_OR_NULL },
-    { .name = "rank_correlation",
-      .type = LH_FIELD_DOUBLE,
-      .offset = offsetof(Summary, rank_correlation),
-      .flags = LH_FIELD_OR_NULL },
+    LH_FIELD_ROW(UINT, Summary, cores, "cores", IF_ANY, .min = 1, .max = UINT32_MAX,
+                 .description = "That the process of rank 0 may use."),
+    LH_FIELD_ROW(UINT, Summary, runs, "runs", ALWAYS, .description = "That count."),
+    LH_FIELD_ROW(UINT, Summary, runs_left_out, "runs_left_out", ALWAYS,
+                 .description = "When the budget was spent."),
+    LH_FIELD_ROW(DOUBLE, Summary, error_median, "error_median", OR_NULL,
+                 .description = "Of |predicted / measured - 1| of the makespans; null: nothing was "
+                                "measured."),
+    LH_FIELD_ROW(DOUBLE, Summary, error_worst, "error_worst", OR_NULL, .description = "Likewise."),
+    LH_FIELD_ROW(DOUBLE, Summary, rank_correlation, "rank_correlation", OR_NULL,
+                 .description = "Spearman's, of predicted and measured makespans."),
     { .name = NULL },
 };
 
 typedef struct {
+    LhDocumentHead head;
+    const char *provenance, *backend, *kernels, *profile;
+    double tolerance;
+    int statistic;
+    uint64_t repeat;
+    bool interrupted;
+    GArray *of_case; /* of LhFieldMember */
     Prediction prediction;
     Summary summary;
-    GArray *rows, *hosts; /* of ValidatedRow, Host */
-    Explanation explanation;
-} Document;
+    GArray *rows, *hosts;         /* of ValidatedRow, Host */
+    const Explanation *explained; /* that is written; NULL: none */
+    Explanation explanation;      /* that is read */
+    GPtrArray *files;             /* of LhInputText * */
+} ValidationDocument;
 
-static const LhField document_fields[] = {
-    { .name = "prediction",
-      .type = LH_FIELD_OBJECT,
-      .offset = offsetof(Document, prediction),
-      .fields = prediction_fields,
-      .flags = LH_FIELD_REQUIRED },
-    { .name = "summary",
-      .type = LH_FIELD_OBJECT,
-      .offset = offsetof(Document, summary),
-      .fields = summary_fields,
-      .flags = LH_FIELD_REQUIRED },
-    LIST(Document, "schedules", rows, validated_row_fields, ValidatedRow, LH_FIELD_REQUIRED),
-    LIST(Document, "hosts", hosts, host_fields, Host, LH_FIELD_REQUIRED),
-    { .name = "explanation",
-      .type = LH_FIELD_OBJECT,
-      .offset = offsetof(Document, explanation),
-      .fields = explanation_fields },
+static const char *const validation_schema[] = { "longhaul.validation/2", NULL };
+static const char *const provenances[] = { "measured", NULL };
+
+#define ROW(kind, member, key, when, ...)                                                          \
+    LH_FIELD_ROW(kind, ValidationDocument, member, key, when, __VA_ARGS__)
+
+/* What is written and read. */
+#define RESULTS                                                                                    \
+    ROW(OBJECT, prediction, "prediction", ALWAYS, .fields = prediction_fields,                     \
+        .description = "Made before the first schedule ran."),                                     \
+        ROW(OBJECT, summary, "summary", ALWAYS, .fields = summary_fields),                         \
+        ROW(ARRAY, rows, "schedules", ALWAYS, .fields = validated_row_fields,                      \
+            .element_size = sizeof(ValidatedRow), .element_init = init_row,                        \
+            .description = "All that were asked for."),                                            \
+        ROW(ARRAY, hosts, "hosts", ALWAYS, .fields = host_fields, .element_size = sizeof(Host),    \
+            .description = "What is slow: kernels of each host's ranks, and messages between two " \
+                           "hosts; nothing with one process, or before anything was measured.")
+
+const LhField lh_validation_fields[] = {
+    LH_DOCUMENT_HEAD_OF_SETUP(ValidationDocument, head, validation_schema),
+    LH_DOCUMENT_ASKED(ValidationDocument, head),
+    ROW(STRING, provenance, "provenance", ALWAYS, .choices = provenances),
+    FACTOR(ValidationDocument, tolerance, 1, "How far off is within it, as a share."),
+    ROW(STRING, backend, "backend", ALWAYS, .choices = lh_backend_names),
+    ROW(STRING, kernels, "kernels", ALWAYS, .choices = lh_kernel_set_names,
+        .description = "Whose kernels ran."),
+    ROW(STRING, profile, "profile", OR_NULL,
+        .description = "The file of constants that were measured; null: those of the data files "
+                       "were compared."),
+    ROW(CHOICE, statistic, "statistic", ALWAYS, .choices = lh_statistic_names,
+        .description = "Of the runs."),
+    COUNT(ValidationDocument, repeat, ALWAYS, "Runs of each schedule that were wanted."),
+    ROW(BOOL, interrupted, "interrupted", ALWAYS,
+        .description = "Somebody ended it before all runs were done."),
+    ROW(MEMBERS, of_case, "case", ALWAYS,
+        .description = "Ranks, pass, and the sizes of the attention module."),
+    RESULTS,
+    ROW(POINTER, explained, "explanation", IF_ANY, .fields = explanation_fields,
+        .description = "Which class of constants explains what is off; absent before anything was "
+                       "measured, and where it would take too long to find out."),
+    ROW(POINTERS, files, "files", ALWAYS, .fields = lh_input_text_fields,
+        .description = "Texts of the inputs."),
     { .name = NULL },
 };
+
+static const LhField read_fields[] = {
+    RESULTS,
+    ROW(OBJECT, explanation, "explanation", IF_ANY, .fields = explanation_fields),
+    { .name = NULL },
+};
+
+/* ---- written -----------------------------------------------------------------------------------
+ */
+
+/* What is made here borrows names and lists of what it is made of. Callers unref. */
+
+static void
+set_measured(ValidatedRow *row, const LhValidation *v, double tolerance)
+{
+    row->runs = v->runs;
+    row->measured_s = v->measured_s;
+    row->makespan_error = lh_validation_error(v);
+    row->op_error = v->op_error;
+    row->spread = v->spread;
+    row->start_s = v->start_s;
+    row->within = lh_validation_within(v, tolerance);
+    row->kernels = v->kernels;
+    row->tiers = v->tiers;
+}
+
+static GArray *
+find_rows(const LhValidated *validated, double tolerance)
+{
+    GArray *rows = g_array_new(FALSE, FALSE, sizeof(ValidatedRow));
+
+    for (guint i = 0; i < validated->rows->len; i++) {
+        const LhValidation *v = g_ptr_array_index(validated->rows, i);
+        ValidatedRow row;
+
+        init_row(&row);
+        row.schedule = v->schedule;
+        row.refused = v->refused;
+        if (v->rank >= 0)
+            row.rank = (uint64_t)v->rank;
+        if (v->ranks > 0)
+            row.predicted_s = v->predicted_s;
+        if (v->refused == NULL && v->runs > 0)
+            set_measured(&row, v, tolerance);
+        g_array_append_val(rows, row);
+    }
+    return rows;
+}
+
+static GArray *
+find_hosts(const LhSlowHosts *slow)
+{
+    GArray *hosts = g_array_new(FALSE, FALSE, sizeof(Host));
+
+    for (guint i = 0; slow != NULL && i < slow->times->len; i++) {
+        const LhHostTimes *t = &g_array_index(slow->times, LhHostTimes, i);
+        Host host = { .host = slow->names[t->node],
+                      .node = t->node,
+                      .measured_s = t->measured_s,
+                      .predicted_s = t->predicted_s,
+                      .slow = t->slow };
+
+        if (t->node != t->peer) {
+            host.peer_host = slow->names[t->peer];
+            host.peer = t->peer;
+        }
+        g_array_append_val(hosts, host);
+    }
+    return hosts;
+}
+
+static GPtrArray *
+find_lines(const char *prediction)
+{
+    g_auto(GStrv) lines = g_strsplit(prediction, "\n", -1);
+    GPtrArray *found = g_ptr_array_new_with_free_func(g_free);
+
+    for (guint i = 0; lines[i] != NULL && lines[i][0] != '\0'; i++)
+        g_ptr_array_add(found, g_strdup(lines[i]));
+    return found;
+}
+
+static GArray *
+find_constants(const LhAttributed *e)
+{
+    GArray *constants = g_array_new(FALSE, FALSE, sizeof(Constant));
+
+    for (int i = 0; e != NULL && i < LH_ATTRIBUTION_CLASSES; i++) {
+        const Constant constant = { i, e->classes[i].scale, e->classes[i].error };
+
+        if (e->classes[i].applies)
+            g_array_append_val(constants, constant);
+    }
+    return constants;
+}
+
+static Summary
+find_summary(const LhValidated *validated)
+{
+    return (Summary){ .cores = validated->cores,
+                      .runs = validated->runs,
+                      .runs_left_out = validated->runs_left_out,
+                      .error_median = validated->error_median,
+                      .error_worst = validated->error_worst,
+                      .rank_correlation = validated->rank_correlation };
+}
+
+void
+lh_validate_json(const LhSetup *setup, const LhValidated *validated, const LhValidateParams *params,
+                 double tolerance, const LhStamp *stamp, GString *out)
+{
+    g_auto(LhDocumentHead) head = lh_document_head(validation_schema[0], stamp, setup);
+    g_autoptr(GPtrArray) lines = find_lines(validated->prediction);
+    g_autoptr(GPtrArray) files = lh_input_texts(setup);
+    g_autoptr(GArray) rows = find_rows(validated, tolerance);
+    g_autoptr(GArray) hosts = find_hosts(validated->hosts);
+    g_autoptr(GArray) constants = find_constants(validated->explained);
+    const LhAttributed *e = validated->explained;
+    const Explanation explanation = { .error = e != NULL ? e->error : 0,
+                                      .best = e != NULL ? e->best : -1,
+                                      .alike = e != NULL && e->alike ? e->second : -1,
+                                      .constants = constants };
+    ValidationDocument document = {
+        .head = head,
+        .provenance = provenances[0],
+        .tolerance = tolerance,
+        .backend = params->backend->name,
+        .kernels = params->backend->device->kernel_sets[params->kernel_set],
+        .profile = setup->scenario->profile,
+        .statistic = (int)params->statistic,
+        .repeat = params->repeat,
+        .interrupted = validated->interrupted,
+        .of_case = lh_params_members(&setup->params),
+        .prediction = { .sha256 = validated->prediction_sha256, .lines = lines },
+        .summary = find_summary(validated),
+        .rows = rows,
+        .hosts = hosts,
+        .explained = e != NULL ? &explanation : NULL,
+        .files = files,
+    };
+
+    lh_json_encode_text(lh_validation_fields, &document, out);
+    lh_field_members_free(document.of_case);
+}
+
+/* ---- read --------------------------------------------------------------------------------------
+ */
 
 static GArray *
 take_errors(const GArray *read)
@@ -398,18 +400,19 @@ take_errors(const GArray *read)
     GArray *errors = g_array_new(FALSE, FALSE, sizeof(LhKernelErrors));
 
     for (guint i = 0; read != NULL && i < read->len; i++) {
-        const Errors *e = &g_array_index(read, Errors, i);
-        const LhKernelErrors row = { .kernel = g_intern_string(e->name),
-                                     .ops = e->ops,
-                                     .measured_s = e->measured_s,
-                                     .predicted_s = e->predicted_s,
-                                     .share = e->share,
-                                     .error_median = e->error_median,
-                                     .error_worst = e->error_worst };
+        LhKernelErrors row = g_array_index(read, LhKernelErrors, i);
 
+        row.kernel = g_intern_string(row.kernel);
         g_array_append_val(errors, row);
     }
     return errors;
+}
+
+/* Of a member; 0: it is not there. */
+static double
+number_of(double member)
+{
+    return isnan(member) ? 0 : member;
 }
 
 /* @ranks: that were run; 0: it was not even predicted. @alone: it is the row's that ran. */
@@ -420,11 +423,11 @@ take_row(const ValidatedRow *row, uint32_t ranks, bool alone)
 
     *v = (LhValidation){ .schedule = g_intern_string(row->schedule),
                          .refused = g_strdup(row->refused),
-                         .measured_s = row->measured_s,
-                         .predicted_s = row->predicted_s,
-                         .spread = row->spread,
-                         .start_s = row->start_s,
-                         .op_error = row->op_error,
+                         .measured_s = number_of(row->measured_s),
+                         .predicted_s = number_of(row->predicted_s),
+                         .spread = number_of(row->spread),
+                         .start_s = number_of(row->start_s),
+                         .op_error = number_of(row->op_error),
                          .runs = row->runs,
                          .ranks = ranks,
                          .rank = alone ? (int64_t)row->rank : -1,
@@ -467,32 +470,19 @@ take_hosts(const LhJson *json, const GArray *read, GError **error)
     return g_steal_pointer(&hosts);
 }
 
-/* -1: there is no such class. */
-static int
-class_of(const char *name)
-{
-    for (int i = 0; name != NULL && i < LH_ATTRIBUTION_CLASSES; i++) {
-        if (g_str_equal(lh_attribution_names[i], name))
-            return i;
-    }
-    return -1;
-}
-
 static LhAttributed *
 take_explained(const Explanation *read)
 {
     LhAttributed *e = g_new0(LhAttributed, 1);
 
     e->error = read->error;
-    e->best = class_of(read->best);
-    e->second = class_of(read->alike);
+    e->best = read->best;
+    e->second = read->alike;
     e->alike = e->second >= 0;
     for (guint i = 0; i < read->constants->len; i++) {
         const Constant *c = &g_array_index(read->constants, Constant, i);
-        const int class = class_of(c->name);
 
-        if (class >= 0)
-            e->classes[class] = (LhAttribution){ true, c->scale, c->error };
+        e->classes[c->of] = (LhAttribution){ true, c->scale, c->error };
     }
     return e;
 }
@@ -515,21 +505,20 @@ take_rows(LhValidated *validated, const LhJson *json, const GArray *rows, uint32
     for (guint i = 0; i < rows->len; i++) {
         const ValidatedRow *row = &g_array_index(rows, ValidatedRow, i);
         g_autofree char *rank = g_strdup_printf("schedules[%u].rank", i);
-        g_autofree char *time = g_strdup_printf("schedules[%u].predicted_s", i);
         g_autofree char *measured = g_strdup_printf("schedules[%u].measured_s", i);
         g_autofree char *start = g_strdup_printf("schedules[%u].start_s", i);
-        const bool predicted = lh_json_has(json, time);
+        const bool predicted = !isnan(row->predicted_s), has_rank = row->rank != LH_FIELD_NO_UINT;
 
-        if (lh_json_has(json, rank) != (alone && predicted) || row->rank >= ranks)
+        if (has_rank != (alone && predicted) || (has_rank && row->rank >= ranks))
             return lh_json_error(json, rank, error,
                                  alone ? "a schedule that was predicted has a rank, less than %u; "
                                          "no other one has"
                                        : "of %u ranks, all ran: none of them alone",
                                  ranks);
-        if (row->runs > 0 && row->measured_s < SECONDS_MIN)
+        if (row->runs > 0 && !(row->measured_s >= SECONDS_MIN))
             return lh_json_error(json, measured, error,
                                  "a schedule that ran took at least %g seconds", SECONDS_MIN);
-        if (row->runs > 0 && fabs(row->measured_s - row->start_s) < SECONDS_MIN)
+        if (row->runs > 0 && fabs(row->measured_s - number_of(row->start_s)) < SECONDS_MIN)
             return lh_json_error(json, start, error,
                                  "a schedule that ran took longer than until it started");
         g_ptr_array_add(validated->rows, take_row(row,
@@ -543,7 +532,8 @@ take_rows(LhValidated *validated, const LhJson *json, const GArray *rows, uint32
 
 /* NULL with @error, also if part of it cannot be. */
 static LhValidated *
-take(const LhJson *json, const LhSetup *setup, bool alone, const Document *d, GError **error)
+take(const LhJson *json, const LhSetup *setup, bool alone, const ValidationDocument *d,
+     GError **error)
 {
     g_autoptr(LhValidated) validated = lh_validated_new();
 
@@ -571,12 +561,13 @@ take(const LhJson *json, const LhSetup *setup, bool alone, const Document *d, GE
 LhValidated *
 lh_validate_from_json(const LhJson *json, const LhSetup *setup, bool alone, GError **error)
 {
-    Document d = {
+    ValidationDocument d = {
         .summary = { .error_median = NAN, .error_worst = NAN, .rank_correlation = NAN },
+        .explanation = { .best = -1, .alike = -1 },
     };
     LhValidated *validated = NULL;
 
-    if (!lh_json_decode(json, document_fields, &d, true, error))
+    if (!lh_json_decode(json, read_fields, &d, true, error))
         return NULL;
     if (d.summary.runs > 0)
         validated = take(json, setup, alone, &d, error);
@@ -584,6 +575,6 @@ lh_validate_from_json(const LhJson *json, const LhSetup *setup, bool alone, GErr
         lh_json_error(json, "summary.runs", error,
                       "nothing has been measured yet: this is the "
                       "prediction alone");
-    lh_json_clear(document_fields, &d);
+    lh_json_clear(read_fields, &d);
     return validated;
 }
