@@ -220,7 +220,7 @@ static const EncodeFunc encode_funcs[] = {
     [LH_FIELD_UINTS] = encode_uints,     [LH_FIELD_DOUBLES] = encode_doubles,
     [LH_FIELD_STRINGS] = encode_strings, [LH_FIELD_POINTERS] = encode_pointers,
     [LH_FIELD_MEMBERS] = encode_listed,  [LH_FIELD_LITERAL] = encode_literal,
-    [LH_FIELD_MEMBERS] = encode_listed,  [LH_FIELD_TRUTH] = encode_truth,
+    [LH_FIELD_TRUTH] = encode_truth,
 };
 
 /* ---- what is left out ---- */
