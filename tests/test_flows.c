@@ -437,22 +437,6 @@ random_own_limit(const Bench *b, uint64_t *state)
     return route;
 }
 
-/* Some of those that have a limit of their own get another one, and some of these twice. */
-static void
-random_limits(Bench *b, uint64_t *state)
-{
-    for (uint32_t i = 0; i < b->messages_count; i++) {
-        Message *m = &b->messages[i];
-
-        if (!is_flowing(m) || m->route.own_bytes_per_s <= 0)
-            continue;
-        for (uint64_t times = draw(state, 3); times > 0; times--) {
-            m->route.own_bytes_per_s = random_limit(state);
-            lh_flows_limit(b->flows, i, m->route.own_bytes_per_s, 0);
-        }
-    }
-}
-
 /* Starts and ends in any mixture, also in one instant, and the rates compared after each. */
 static void
 play_randomly(Bench *b, RandomRoute random_route, uint64_t seed, uint32_t steps)
@@ -471,7 +455,6 @@ play_randomly(Bench *b, RandomRoute random_route, uint64_t seed, uint32_t steps)
             play_instant(b);
         if (what == 5)
             random_starts(b, random_route, &state);
-        random_limits(b, &state);
         settle(b);
         compare_rates(b);
     }

@@ -9,7 +9,7 @@
 #include "run_tests.h"
 #include "sim/network/collectives/nccl_model.h"
 #include "sim/network/collectives/rings.h"
-#include "sim/network/collectives/tree_shares.h"
+#include "sim/network/collectives/tree_rounds.h"
 #include "sim_single.h"
 
 #include <math.h>
@@ -917,63 +917,76 @@ START_TEST(collectives_of_many_ranks_are_played)
 }
 END_TEST
 
-/* ---- shares of trees ---- */
+/* ---- rounds of trees ---- */
 
 #define EDGES 3
 
-/* What each flow was told last; flow 10 + i moves edge i. */
+/* Edges whose turn has come, a bit for each. */
 static void
-note_limit(void *data, uint32_t flow, LhRingShare share)
+note_turn(void *data, uint32_t edge)
 {
-    ((double *)data)[flow - 10] = share.bytes_per_s;
+    *(uint32_t *)data |= 1u << edge;
 }
 
-/* The share of each edge that is open and moves something is @bytes_per_s. */
+/* That a piece of @edge leaves tells of @edges, a bit for each. */
 static void
-check_limits(LhTreeShares *shares, GPtrArray *changed, const double *bytes_per_s)
+check_leave(LhTreeRounds *rounds, uint32_t edge, uint32_t edges)
 {
-    double told[EDGES] = { 0 };
+    uint32_t told = 0;
 
-    lh_tree_shares_settle(shares, note_limit, told);
-    g_ptr_array_set_size(changed, 0);
-    for (uint32_t i = 0; i < EDGES; i++)
-        ck_assert_double_eq_tol(told[i], bytes_per_s[i], 1);
+    lh_tree_rounds_leave(rounds, edge, note_turn, &told);
+    ck_assert_uint_eq(told, edges);
 }
 
-/* From node 0 of one NIC to nodes 1 and 2, whose NICs an edge has for itself. An edge that has
- * nothing to move keeps its share. */
-START_TEST(tree_shares_are_those_of_open_edges)
+/* Three edges from node 0, whose one NIC has 6 GB/s. Edges 0 and 1 have two pieces, from rounds 0
+ * and 1 on; edge 2, of another tree, has one in round 0 by the order, one
+ * later in this collective. */
+static LhTreeOrder *
+three_edges(const LhNetwork *network)
 {
-    static const uint32_t from[EDGES] = { 0, 1, 2 }, to[EDGES] = { 8, 9, 16 };
-    g_autoptr(GPtrArray) changed = g_ptr_array_new();
-    const LhGroup group = first_ranks(24);
-    LhTreeShares *shares;
+    static const uint32_t firsts[EDGES] = { 0, 1, 0 };
+    LhTreeOrder *order = lh_tree_order_new(EDGES, 2);
+
+    for (uint32_t i = 0; i < EDGES; i++) {
+        LhRoute route;
+
+        lh_network_collective_route(network, i, 8 + i, &route);
+        lh_tree_order_add(order, network, i, i / 2, &route, firsts[i]);
+    }
+    return order;
+}
+
+START_TEST(tree_rounds_follow_one_another)
+{
+    LhTreeOrder *order;
+    LhTreeRounds *rounds;
     World w;
 
     world_init(&w, "bench-platform", NULL);
     w.topology.gpus_per_node = 8;
     w.topology.nics_per_node = 1;
     w.topology.nic.bandwidth = 6e9;
-    ck_assert(lh_network_init(&w.network, &w.topology, 3, 24, NULL, NULL));
-    shares = lh_tree_shares_new(&w.network, EDGES, changed);
-    for (uint32_t i = 0; i < EDGES; i++) {
-        lh_tree_shares_open(shares, i, &group, from[i], to[i]);
-        lh_tree_shares_move(shares, i, 10 + i);
-        ck_assert_double_eq_tol(lh_tree_shares_of(shares, i).bytes_per_s, 6e9 / (i + 1), 1);
-    }
-    ck_assert_uint_eq(changed->len, 1);
-    ck_assert_uint_eq(lh_tree_shares_of(shares, 0).tiers, 1u << LH_TIER_NIC);
-    check_limits(shares, changed, (const double[EDGES]){ 2e9, 2e9, 2e9 });
-    lh_tree_shares_move(shares, 1, LH_TREE_NO_FLOW);
-    lh_tree_shares_close(shares, 2);
-    check_limits(shares, changed, (const double[EDGES]){ 3e9, 0, 0 });
-    lh_tree_shares_close(shares, 1);
-    check_limits(shares, changed, (const double[EDGES]){ 6e9, 0, 0 });
-    check_limits(shares, changed, (const double[EDGES]){ 0, 0, 0 });
-    lh_tree_shares_close(shares, 0);
-    ck_assert_uint_eq(changed->len, 1);
-    lh_tree_shares_free(shares);
-    ck_assert_uint_eq(changed->len, 0);
+    ck_assert(lh_network_init(&w.network, &w.topology, 2, 16, NULL, NULL));
+    order = three_edges(&w.network);
+    rounds = lh_tree_rounds_new(order, (const LhTreeLoad[]){ { 2, 0 }, { 1, 1 } });
+    ck_assert(lh_tree_rounds_may_start(rounds, 0, 0));
+    ck_assert(!lh_tree_rounds_may_start(rounds, 1, 0) && !lh_tree_rounds_may_start(rounds, 2, 0));
+    ck_assert_double_eq_tol(lh_tree_rounds_share(rounds, 0).bytes_per_s, 6e9, 1);
+    ck_assert_uint_eq(lh_tree_rounds_share(rounds, 0).tiers, 1u << LH_TIER_NIC);
+    check_leave(rounds, 0, 7);
+    ck_assert(lh_tree_rounds_may_start(rounds, 0, 1) && lh_tree_rounds_may_start(rounds, 1, 0));
+    ck_assert(lh_tree_rounds_may_start(rounds, 2, 0) && !lh_tree_rounds_may_start(rounds, 1, 1));
+    for (uint32_t i = 0; i < EDGES; i++)
+        ck_assert_double_eq_tol(lh_tree_rounds_share(rounds, i).bytes_per_s, 2e9, 1);
+    check_leave(rounds, 2, 0);
+    check_leave(rounds, 0, 0);
+    ck_assert(!lh_tree_rounds_may_start(rounds, 1, 1));
+    check_leave(rounds, 1, 2);
+    ck_assert(lh_tree_rounds_may_start(rounds, 1, 1));
+    ck_assert_double_eq_tol(lh_tree_rounds_share(rounds, 1).bytes_per_s, 6e9, 1);
+    check_leave(rounds, 1, 0);
+    lh_tree_rounds_free(rounds);
+    lh_tree_order_free(order);
     world_clear(&w);
 }
 END_TEST
@@ -1250,6 +1263,6 @@ LH_TEST_MAIN("sim_collectives", collectives_alone_take_their_closed_forms,
              direct_sums_take_the_time_of_memory, collectives_fail_with_their_links,
              collectives_name_the_ranks_of_a_failed_link, collectives_need_groups_of_ranks,
              collectives_refuse_another_in_their_place, collectives_of_many_ranks_are_played,
-             tree_shares_are_those_of_open_edges, collectives_are_deterministic,
+             tree_rounds_follow_one_another, collectives_are_deterministic,
              nccl_times_are_its_formulas, nccl_is_near_what_was_measured,
              nccl_knows_the_limit_of_a_pair, nccl_decides_in_runs, measured_times_decide_in_runs)

@@ -50,21 +50,6 @@ start_hop(LhEngine *e, LhCollective *c, const LhHop *hop, uint32_t late)
     flow =
         lh_transfer_start(e, &ends, &route, hop->bytes, lh_transfer_share(e, from->rank, from->op));
     e->moving.hops[flow] = (LhMovingHop){ c, *hop };
-    lh_collective_started(c, hop, flow);
-}
-
-/* Of a flow that may have another one by now. */
-static void
-limit_hop(void *data, uint32_t flow, LhRingShare share)
-{
-    lh_flows_limit(((LhEngine *)data)->moving.flows, flow, share.bytes_per_s, share.tiers);
-}
-
-void
-lh_hops_settle(LhEngine *e)
-{
-    lh_collectives_settle_shares(e->collectives, limit_hop, e);
-    lh_flows_settle(e->moving.flows, e->now);
 }
 
 /* Starts what the collective has found to be ready because of something that @late did. */

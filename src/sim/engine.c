@@ -216,7 +216,7 @@ work_off_news(LhEngine *e)
         advance(e, rank);
     }
     if (!e->free_network)
-        lh_hops_settle(e);
+        lh_flows_settle(e->moving.flows, e->now);
 }
 
 static void

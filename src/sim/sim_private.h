@@ -414,9 +414,6 @@ void lh_hop_arrived(LhEngine *e, uint32_t flow);
 
 void lh_exchange_start(LhEngine *e, LhSimRank *rank, uint32_t id);
 
-/* All that happens in this instant has happened: what is under way moves at new rates. */
-void lh_hops_settle(LhEngine *e);
-
 /* What @flow brings is there. */
 void lh_flow_arrived(LhEngine *e, uint32_t flow);
 

@@ -254,20 +254,6 @@ lh_flows_start(LhFlows *f, LhTime now, const LhRoute *route, uint64_t bytes)
 }
 
 void
-lh_flows_limit(LhFlows *f, uint32_t index, double bytes_per_s, uint8_t tiers)
-{
-    LhFlow *flow = &f->flows[index];
-    const double before = flow->narrowest_rate;
-
-    flow->own_tiers = tiers;
-    if (flow->links_count == 0 || flow->own_rate == bytes_per_s)
-        return;
-    flow->own_rate = bytes_per_s;
-    find_narrowest(f, flow);
-    lh_max_min_renew(f, index, before);
-}
-
-void
 lh_flows_release(LhFlows *f, uint32_t index)
 {
     lh_indices_push(&f->retired, index);

@@ -24,12 +24,6 @@ void lh_flows_free(LhFlows *flows);
  */
 uint32_t lh_flows_start(LhFlows *flows, LhTime now, const LhRoute *route, uint64_t bytes);
 
-/*
- * From now on flow @index, which is being sent and has its own limit, may have so much by itself
- * (LhRoute.own_bytes_per_s). Rates change as above.
- */
-void lh_flows_limit(LhFlows *flows, uint32_t index, double bytes_per_s, uint8_t tiers);
-
 /* Re-solves the rates after the starts and ends of this instant; a no-op when nothing changed. */
 void lh_flows_settle(LhFlows *flows, LhTime now);
 

@@ -131,22 +131,6 @@ add_held(LhFlows *f, uint32_t id)
 }
 
 void
-lh_max_min_renew(LhFlows *f, uint32_t index, double before)
-{
-    const LhFlow *flow = &f->flows[index];
-
-    for (uint32_t hop = 0; hop < flow->links_count; hop++) {
-        LhFlowLink *link = &f->links[flow->links[hop]];
-
-        if (is_tight(link))
-            add_held(f, flow->links[hop]);
-        link->demand += flow->narrowest_rate - before;
-    }
-    lh_max_min_claim(f, index);
-    touch_links(f, flow); /* if it was in the set before, by other links */
-}
-
-void
 lh_max_min_detach(LhFlows *f, uint32_t index)
 {
     LhFlow *flow = &f->flows[index];

@@ -16,10 +16,6 @@ bool lh_max_min_attach(LhFlows *flows, uint32_t index);
  */
 void lh_max_min_claim(LhFlows *flows, uint32_t index);
 
-/* The flow, which is on its links, has another narrowest_rate than @before: it wants its share, and
- * those that its links held back theirs. */
-void lh_max_min_renew(LhFlows *flows, uint32_t index, double before);
-
 /* Takes the flow off its links; the flows that those links held back join the set. */
 void lh_max_min_detach(LhFlows *flows, uint32_t index);
 

@@ -15,7 +15,7 @@ lh_collective_free(LhCollective *c)
         g_free(c->pieces[i]);
     g_free(c->pieces);
     lh_traffic_free(c->traffic);
-    lh_tree_shares_free(c->tree_shares);
+    lh_tree_rounds_free(c->tree_rounds);
     g_free(c->members);
     g_free(c->state);
     g_free(c->hops);
@@ -53,13 +53,6 @@ tell_likes(LhCollective *c, const LhHop *hop, uint32_t likes,
         hop = &like;
         happened(c, hop);
     }
-}
-
-void
-lh_collective_started(LhCollective *c, const LhHop *hop, uint32_t flow)
-{
-    if (c->algorithm->started != NULL)
-        c->algorithm->started(c, hop, flow);
 }
 
 void

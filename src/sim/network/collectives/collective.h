@@ -11,7 +11,7 @@
 #include "sim/network/collectives/ring_hops.h"
 #include "sim/network/collectives/rings.h"
 #include "sim/network/collectives/symmetric_members.h"
-#include "sim/network/collectives/tree_shares.h"
+#include "sim/network/collectives/tree_rounds.h"
 
 typedef struct _LhCollective LhCollective;
 typedef struct _LhCommunicator LhCommunicator;
@@ -39,8 +39,6 @@ typedef struct {
     /* Pieces that the member sends and receives in all; it is through when they have arrived. */
     uint32_t (*ends)(const LhCollective *c, uint32_t position);
     void (*joined)(LhCollective *c, uint32_t position);
-    /* @flow moves it; NULL: no matter. */
-    void (*started)(LhCollective *c, const LhHop *hop, uint32_t flow);
     void (*left)(LhCollective *c, const LhHop *hop); /* its last byte was sent; NULL: no matter */
     void (*arrived)(LhCollective *c, const LhHop *hop); /* NULL: no matter */
     /* All that the member at @position sends and receives (script.h). */
@@ -74,7 +72,7 @@ struct _LhCollective {
     const LhRings *rings;           /* all-to-all, broadcast: one in group order */
     const LhNeighbours *neighbours; /* of these rings */
     const LhRingShare *shares;      /* in these rings, by position and ring; NULL: none */
-    LhTreeShares *tree_shares;      /* owned; NULL: none */
+    LhTreeRounds *tree_rounds;      /* owned; NULL: links are not shared */
     LhMember *members;              /* by position */
     void *state;                    /* the algorithm's, by position and ring */
     const LhSymmetricMembers *likes; /* NULL: every member is simulated */
@@ -90,9 +88,6 @@ struct _LhCollective {
     uint32_t flows_left; /* measured: not yet arrived */
     LhCollective *next;  /* of the communicator's that are not through */
 };
-
-/* @flow moves a hop of the list. */
-void lh_collective_started(LhCollective *c, const LhHop *hop, uint32_t flow);
 
 /* A hop has left or arrived: the hops that may start now are in the collective's list. */
 void lh_collective_left(LhCollective *c, const LhHop *hop);

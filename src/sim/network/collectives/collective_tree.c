@@ -6,8 +6,9 @@
  * other, so that together they send what a ring sends. A piece goes up when the member has it from
  * all of its children, down when it has it from its parent (the root: from its children), and on
  * each edge one piece after another. There is such a pair of trees for every ring that the group
- * has, over the members in that ring's order. Left out: trees of nodes with chains inside them; the
- * trees here are over ranks.
+ * has, over the members in that ring's order. Which pieces a link carries first does not depend on
+ * rates (tree_rounds.h). Left out: trees of nodes with chains inside them; the trees here are over
+ * ranks.
  */
 #include "sim/network/collectives/collectives_private.h"
 #include "sim/network/collectives/script.h"
@@ -15,6 +16,10 @@
 #define TREES 2 /* for each ring */
 #define CHILDREN 2
 #define NOBODY UINT32_MAX
+
+/* Rounds from one hop of a piece to the next: a link carries another round while the piece's
+ * latency passes. If there is one piece, the second tree of a pair has the rounds in between. */
+#define ROUNDS_A_HOP 2
 
 /* Pieces that went one way along one edge. */
 typedef struct {
@@ -123,13 +128,7 @@ gathered(const LhCollective *c, uint32_t tree, uint32_t position)
     return count;
 }
 
-/* ---- shares ---- */
-
-uint32_t
-lh_tree_edges_count(const LhCollective *c)
-{
-    return c->size * 2 * trees_count(c);
-}
+/* ---- rounds ---- */
 
 /* The number of the edge that a hop goes along: every member has one to its parent and one from it,
  * in each tree. */
@@ -139,58 +138,113 @@ number_of_edge(const LhCollective *c, uint32_t from, uint32_t to, uint32_t lane)
     return (lane % 2 == 0 ? from : to) * 2 * trees_count(c) + lane;
 }
 
-/* What the edge's next piece moves at: its first one opens it. */
-static LhRingShare
-share_of(const LhCollective *c, const Edge *edge, uint32_t from, uint32_t to, uint32_t lane)
+static uint32_t
+depth_of(const LhCollective *c, uint32_t tree, uint32_t position)
 {
-    const uint32_t number = number_of_edge(c, from, to, lane);
+    uint32_t depth = 0;
 
-    if (c->tree_shares == NULL)
-        return (LhRingShare){ 0 };
-    if (edge->started == 0)
-        lh_tree_shares_open(c->tree_shares, number, lh_collective_group(c), from, to);
-    return lh_tree_shares_of(c->tree_shares, number);
+    while ((position = parent_of(c, tree, position)) != NOBODY)
+        depth++;
+    return depth;
+}
+
+/* Of a root. */
+static uint32_t
+height_of_trees(const LhCollective *c)
+{
+    return g_bit_storage(c->size - 1);
+}
+
+/* The most hops that a piece goes before it goes along the edge. Upwards that is the height of the
+ * member below the edge, whose left half is always full. */
+static uint32_t
+hops_before(const LhCollective *c, uint32_t lane, uint32_t position)
+{
+    const uint32_t tree = lane / 2;
+
+    if (lane % 2 == 0)
+        return (uint32_t)g_bit_nth_lsf(index_of(c, tree, position), -1);
+    return height_of_trees(c) + depth_of(c, tree, position) - 1;
 }
 
 static void
-tree_started(LhCollective *c, const LhHop *hop, uint32_t flow)
+order_edge(LhTreeOrder *order, const LhNetwork *network, const LhCollective *c, uint32_t lane,
+           uint32_t position)
 {
-    if (c->tree_shares != NULL)
-        lh_tree_shares_move(c->tree_shares, number_of_edge(c, hop->from, hop->to, hop->lane), flow);
-}
+    const LhGroup *group = lh_collective_group(c);
+    const uint32_t tree = lane / 2, parent = parent_of(c, tree, position);
+    const uint32_t from = lane % 2 == 0 ? position : parent;
+    const uint32_t to = lane % 2 == 0 ? parent : position;
+    LhRoute route;
 
-/* A piece has left; so have all before it. */
-static void
-end_share(const LhCollective *c, const Edge *edge, const LhHop *hop)
-{
-    const uint32_t number = number_of_edge(c, hop->from, hop->to, hop->lane);
-
-    if (c->tree_shares == NULL)
+    if (parent == NOBODY)
         return;
-    lh_tree_shares_move(c->tree_shares, number, LH_TREE_NO_FLOW);
-    if (edge->left == lh_pipeline_pieces(tree_bytes(c, hop->lane / 2)))
-        lh_tree_shares_close(c->tree_shares, number);
+    lh_network_collective_route(network, (uint32_t)lh_group_member(group, from),
+                                (uint32_t)lh_group_member(group, to), &route);
+    lh_network_route_in(network, group, &route);
+    lh_tree_order_add(order, network, number_of_edge(c, from, to, lane), tree, &route,
+                      ROUNDS_A_HOP * hops_before(c, lane, position));
+}
+
+LhTreeOrder *
+lh_tree_order_of(const LhNetwork *network, const LhCollective *c)
+{
+    LhTreeOrder *order = lh_tree_order_new(c->size * 2 * trees_count(c), trees_count(c));
+
+    for (uint32_t position = 0; position < c->size; position++)
+        for (uint32_t lane = 0; lane < 2 * trees_count(c); lane++)
+            order_edge(order, network, c, lane, position);
+    return order;
+}
+
+LhTreeRounds *
+lh_tree_rounds_of(const LhTreeOrder *order, const LhCollective *c)
+{
+    g_autofree LhTreeLoad *loads = g_new(LhTreeLoad, trees_count(c));
+
+    for (uint32_t tree = 0; tree < trees_count(c); tree++) {
+        const uint32_t pieces = lh_pipeline_pieces(tree_bytes(c, tree));
+
+        loads[tree] = (LhTreeLoad){ pieces, pieces == 1 ? tree % TREES : 0 };
+    }
+    return lh_tree_rounds_new(order, loads);
 }
 
 /* ---- pieces ---- */
 
+/* Sends the edge's next piece if it is there and its turn has come. */
 static void
 send_piece(LhCollective *c, Edge *edge, uint32_t from, uint32_t to, uint32_t lane,
            uint32_t available)
 {
     const uint64_t bytes = tree_bytes(c, lane / 2);
+    const uint32_t number = number_of_edge(c, from, to, lane);
+    LhRingShare share = { 0 };
 
     if (edge->started > edge->left || edge->started >= available ||
         !lh_collective_both(c, from, to))
         return;
+    if (c->tree_rounds != NULL) {
+        if (!lh_tree_rounds_may_start(c->tree_rounds, number, edge->started))
+            return;
+        share = lh_tree_rounds_share(c->tree_rounds, number);
+    }
     lh_collective_send_hop(
         c, (LhHop){ .from = from,
                     .to = to,
                     .lane = lane,
                     .pieces = 1,
                     .bytes = lh_piece_bytes(bytes, edge->started, lh_pipeline_pieces(bytes)),
-                    .share = share_of(c, edge, from, to, lane) });
+                    .share = share });
     edge->started++;
+}
+
+/* Pieces that the member may send down. */
+static uint32_t
+returned(const LhCollective *c, uint32_t tree, uint32_t position)
+{
+    return parent_of(c, tree, position) == NOBODY ? gathered(c, tree, position)
+                                                  : place_of(c, tree, position)->down.arrived;
 }
 
 /* Lanes: 2 tree upwards, 2 tree + 1 downwards. */
@@ -199,11 +253,10 @@ advance_tree(LhCollective *c, uint32_t tree, uint32_t position)
 {
     const uint32_t parent = parent_of(c, tree, position);
     Place *place = place_of(c, tree, position);
-    const uint32_t up = gathered(c, tree, position);
-    const uint32_t down = parent == NOBODY ? up : place->down.arrived;
+    const uint32_t down = returned(c, tree, position);
 
     if (parent != NOBODY)
-        send_piece(c, &place->up, position, parent, 2 * tree, up);
+        send_piece(c, &place->up, position, parent, 2 * tree, gathered(c, tree, position));
     for (uint32_t i = 0; i < CHILDREN; i++) {
         const uint32_t child = child_of(c, tree, position, i);
 
@@ -239,14 +292,31 @@ edge_of(LhCollective *c, const LhHop *hop)
                               : &place_of(c, tree, hop->to)->down;
 }
 
+/* A link of the edge has come to a round in which the edge has a piece. */
+static void
+advance_edge(void *data, uint32_t number)
+{
+    LhCollective *c = data;
+    const uint32_t lanes = 2 * trees_count(c);
+    const uint32_t position = number / lanes, lane = number % lanes, tree = lane / 2;
+    const uint32_t parent = parent_of(c, tree, position);
+    Place *place = place_of(c, tree, position);
+
+    if (lane % 2 == 0)
+        send_piece(c, &place->up, position, parent, lane, gathered(c, tree, position));
+    else
+        send_piece(c, &place->down, parent, position, lane, returned(c, tree, parent));
+}
+
 static void
 tree_left(LhCollective *c, const LhHop *hop)
 {
-    Edge *edge = edge_of(c, hop);
-
-    edge->left++;
-    end_share(c, edge, hop);
-    advance_tree(c, hop->lane / 2, hop->from);
+    edge_of(c, hop)->left++;
+    if (c->tree_rounds != NULL)
+        lh_tree_rounds_leave(c->tree_rounds, number_of_edge(c, hop->from, hop->to, hop->lane),
+                             advance_edge, c);
+    else
+        advance_tree(c, hop->lane / 2, hop->from);
 }
 
 static void
@@ -345,7 +415,6 @@ tree_script(const LhCollective *c, uint32_t position, LhScript *script)
 const LhAlgorithm lh_algorithm_tree = { .member_size = sizeof(Place[TREES]),
                                         .ends = tree_ends,
                                         .joined = tree_joined,
-                                        .started = tree_started,
                                         .left = tree_left,
                                         .arrived = tree_arrived,
                                         .script = tree_script };

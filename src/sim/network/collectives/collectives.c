@@ -78,7 +78,6 @@ lh_collectives_new(const LhNetwork *network, const LhDevice *device, LhCollectiv
     cs->model = model;
     cs->shared = shared;
     cs->fold = fold;
-    cs->unsettled = g_ptr_array_new();
     cs->communicators =
         g_hash_table_new_full(communicator_hash, communicator_equal, free_communicator, NULL);
     return cs;
@@ -90,7 +89,6 @@ lh_collectives_free(LhCollectives *cs)
     if (cs == NULL)
         return;
     g_hash_table_unref(cs->communicators);
-    g_ptr_array_unref(cs->unsettled);
     for (uint32_t i = 0; i < cs->tickets_count; i++)
         g_free(cs->tickets[i].pieces);
     g_free(cs->tickets);
@@ -264,7 +262,8 @@ collective_of(LhCollectives *cs, const LhTicket *ticket)
     if (cs->shared && (c->algorithm == &lh_algorithm_ring || c->algorithm == &lh_algorithm_fluid))
         c->shares = lh_communicator_shares(cs->network, communicator, &communicator->rails);
     if (cs->shared && c->algorithm == &lh_algorithm_tree)
-        c->tree_shares = lh_tree_shares_new(cs->network, lh_tree_edges_count(c), cs->unsettled);
+        c->tree_rounds =
+            lh_tree_rounds_of(lh_communicator_tree_order(cs->network, &communicator->rails, c), c);
     if (c->algorithm == &lh_algorithm_fluid)
         c->delay_ps =
             lh_communicator_fluid_delay(cs->network, communicator, &communicator->rails, c);
@@ -474,14 +473,4 @@ lh_collectives_duration(LhCollectives *cs, LhCollective *c, int *provenance)
     lh_traffic_parts(lh_collective_traffic(cs, c), c, part_bytes);
     time = lh_collective_measured(cs, c, part_bytes, provenance);
     return time.links_ps + time.floor_ps;
-}
-
-void
-lh_collectives_settle_shares(LhCollectives *cs,
-                             void (*limit)(void *data, uint32_t flow, LhRingShare share),
-                             void *data)
-{
-    for (guint i = 0; i < cs->unsettled->len; i++)
-        lh_tree_shares_settle(cs->unsettled->pdata[i], limit, data);
-    g_ptr_array_set_size(cs->unsettled, 0);
 }

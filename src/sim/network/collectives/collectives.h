@@ -61,9 +61,3 @@ uint32_t lh_collectives_number(LhCollectives *cs, const LhScriptCall *call);
  * messages that it stands for. */
 void lh_collectives_script(LhCollectives *cs, const LhScriptCall *call,
                            void (*tell)(void *data, const LhScriptMessage *message), void *data);
-
-/* Tells @limit of each flow of a tree that may have another share than before this instant, now
- * that all of it has happened. */
-void lh_collectives_settle_shares(LhCollectives *cs,
-                                  void (*limit)(void *data, uint32_t flow, LhRingShare share),
-                                  void *data);

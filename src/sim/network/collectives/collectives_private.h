@@ -18,8 +18,10 @@ extern const LhAlgorithm lh_algorithm_pairwise; /* all-to-all */
  * nothing else. @hops by ring and place. */
 LhTime lh_fluid_delay(const LhCollective *c, const LhRingHop *hops);
 
-/* Edges of all trees that such a collective has, each way. */
-uint32_t lh_tree_edges_count(const LhCollective *c);
+/* The order of all trees that collectives like @c have, which are those of its rings; caller frees.
+ * Then what @c begins with, by such an order, which is borrowed; likewise. */
+LhTreeOrder *lh_tree_order_of(const LhNetwork *network, const LhCollective *c);
+LhTreeRounds *lh_tree_rounds_of(const LhTreeOrder *order, const LhCollective *c);
 
 /* An op between its issue and its start. */
 typedef struct {
@@ -39,7 +41,6 @@ struct _LhCollectives {
     GHashTable *communicators;    /* a set */
     LhTicket *tickets;
     uint32_t tickets_count, tickets_capacity;
-    GPtrArray *unsettled; /* LhTreeShares */
-    uint32_t *free;       /* tickets */
+    uint32_t *free; /* tickets */
     uint32_t free_count;
 };

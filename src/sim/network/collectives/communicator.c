@@ -37,6 +37,7 @@ ways_clear(LhWays *ways)
     g_free(ways->hops);
     g_free(ways->slowest);
     g_free(ways->shares);
+    lh_tree_order_free(ways->tree_order);
     g_clear_pointer(&ways->delays, g_array_unref);
 }
 
@@ -129,6 +130,14 @@ lh_communicator_shares(const LhNetwork *network, const LhCommunicator *c, LhWays
                 (LhRingShare){ 1 / hop->s_per_byte, hop->tiers };
         }
     return ways->shares;
+}
+
+const LhTreeOrder *
+lh_communicator_tree_order(const LhNetwork *network, LhWays *ways, const LhCollective *of)
+{
+    if (ways->tree_order == NULL)
+        ways->tree_order = lh_tree_order_of(network, of);
+    return ways->tree_order;
 }
 
 LhTime
