@@ -299,13 +299,17 @@ advance_edge(void *data, uint32_t number)
     LhCollective *c = data;
     const uint32_t lanes = 2 * trees_count(c);
     const uint32_t position = number / lanes, lane = number % lanes, tree = lane / 2;
-    const uint32_t parent = parent_of(c, tree, position);
     Place *place = place_of(c, tree, position);
+    Edge *edge = lane % 2 == 0 ? &place->up : &place->down;
+    uint32_t parent;
 
+    if (!lh_tree_rounds_may_start(c->tree_rounds, number, edge->started))
+        return; /* which is sooner known than what is there */
+    parent = parent_of(c, tree, position);
     if (lane % 2 == 0)
-        send_piece(c, &place->up, position, parent, lane, gathered(c, tree, position));
+        send_piece(c, edge, position, parent, lane, gathered(c, tree, position));
     else
-        send_piece(c, &place->down, parent, position, lane, returned(c, tree, parent));
+        send_piece(c, edge, parent, position, lane, returned(c, tree, parent));
 }
 
 static void
