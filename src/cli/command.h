@@ -37,20 +37,24 @@ typedef enum {
 /* The exit status: of LH_ANSWER_FAILED, and of this alone, there is an @error, which decides it. */
 int lh_answer_status(LhAnswer answer, const GError *error);
 
+#define LH_COMMON_OPTIONS_MAX 10 /* of a command */
+
 struct _LhCommand {
     const char *name;
-    const char *arguments;  /* what may stand beside options, for help */
-    const char *summary;    /* one line */
-    const char *details;    /* printed after the options in help: what it does, examples */
-    bool scenario;          /* takes the scenario's options; the first argument is a scenario */
-    bool sweeps;            /* takes scenarios that list values of fields */
-    bool one_program;       /* takes one schedule or schedule file */
-    unsigned ignores;       /* scenario's options with these flags are none of the command's ... */
-    unsigned reads;         /* ... nor are those without any of these; 0: all may be */
-    bool no_file;           /* no argument is a scenario: its options alone are taken */
-    unsigned config_parts;  /* LhConfigParts that a configuration gives its scenario */
-    guint arguments_max;    /* arguments allowed, the scenario not counted */
-    const char *names;      /* what these name, as `longhaul list` calls it; NULL: nothing */
+    const char *arguments; /* what may stand beside options, for help */
+    const char *summary;   /* one line */
+    const char *details;   /* printed after the options in help: what it does, examples */
+    bool scenario;         /* takes the scenario's options; the first argument is a scenario */
+    bool sweeps;           /* takes scenarios that list values of fields */
+    bool one_program;      /* takes one schedule or schedule file */
+    unsigned ignores;      /* scenario's options with these flags are none of the command's ... */
+    unsigned reads;        /* ... nor are those without any of these; 0: all may be */
+    bool no_file;          /* no argument is a scenario: its options alone are taken */
+    unsigned config_parts; /* LhConfigParts that a configuration gives its scenario */
+    guint arguments_max;   /* arguments allowed, the scenario not counted */
+    const char *names;     /* what these name, as `longhaul list` calls it; NULL: nothing */
+    /* Of the options those that help begins with, "--model", in this order; none: it shows all. */
+    const char *common[LH_COMMON_OPTIONS_MAX + 1];
     const LhField *options; /* its own, of a struct of options_size; ended by a zero entry */
     size_t options_size;
     LhAnswer (*run)(const LhCommandLine *line, GError **error);
@@ -94,8 +98,9 @@ enum {
 /* A char *. @text says what is taken from it. */
 #define LH_OPTION_FROM_CONFIG(Options, member, text)                                               \
     {                                                                                              \
-        .name = "from-config", .type = LH_FIELD_STRING, .offset = offsetof(Options, member),       \
-        .flags = LH_COMMAND_CONFIG, .min = 1, .max = -1, .placeholder = "FILE", .names = "files",  \
+        .name = "from-config", .category = LH_ABOUT_INPUT, .type = LH_FIELD_STRING,                \
+        .offset = offsetof(Options, member), .flags = LH_COMMAND_CONFIG, .min = 1, .max = -1,      \
+        .placeholder = "FILE", .names = "files",                                                   \
         .description = "Start from a training system's configuration: arguments or a script of "   \
                        "Megatron-LM, Megatron Bridge, ms-swift or TRL, YAML of Megatron-LM, "      \
                        "NeMo, accelerate, TRL, axolotl or "                                        \
@@ -105,8 +110,9 @@ enum {
 /* A GPtrArray of char *: NAME=VALUE. */
 #define LH_OPTION_SET(Options, member)                                                             \
     {                                                                                              \
-        .name = "set", .type = LH_FIELD_STRINGS, .offset = offsetof(Options, member), .min = 1,    \
-        .max = -1, .flags = LH_COMMAND_VARIABLES, .placeholder = "VAR=VALUE",                      \
+        .name = "set", .category = LH_ABOUT_INPUT, .type = LH_FIELD_STRINGS,                       \
+        .offset = offsetof(Options, member), .min = 1, .max = -1, .flags = LH_COMMAND_VARIABLES,   \
+        .placeholder = "VAR=VALUE",                                                                \
         .description =                                                                             \
             "What a variable of the script of --from-config is, whatever the script sets it to."   \
     }
@@ -114,13 +120,14 @@ enum {
 /* The rows of @member, an LhOutputOptions of @Options. */
 #define LH_OPTION_FORMAT(Options, member)                                                          \
     {                                                                                              \
-        .name = "format", .type = LH_FIELD_CHOICE, .offset = offsetof(Options, member.format),     \
-        .flags = LH_COMMAND_OWN, .choices = lh_format_names,                                       \
-        .description = "Format of the output; default table."                                      \
+        .name = "format", .category = LH_ABOUT_OUTPUT, .type = LH_FIELD_CHOICE,                    \
+        .offset = offsetof(Options, member.format), .flags = LH_COMMAND_OWN,                       \
+        .choices = lh_format_names, .description = "Format of the output; default table."          \
     }
 #define LH_OPTION_OUTPUT(Options, member)                                                          \
     {                                                                                              \
-        .name = "output", .type = LH_FIELD_STRING, .offset = offsetof(Options, member.file),       \
+        .name = "output", .category = LH_ABOUT_OUTPUT, .type = LH_FIELD_STRING,                    \
+        .offset = offsetof(Options, member.file),                                                  \
         .flags = LH_FIELD_WRITTEN | LH_COMMAND_FORMATTED,                                          \
         .description = "File to write the result to; default -, standard output. Its ending "      \
                        "chooses the format, if --format does not.",                                \
@@ -128,59 +135,65 @@ enum {
     }
 #define LH_OPTION_FIGURE(Options, member, text)                                                    \
     {                                                                                              \
-        .name = "figure", .type = LH_FIELD_STRING, .offset = offsetof(Options, member),            \
-        .flags = LH_FIELD_WRITTEN | LH_COMMAND_FIGURE, .description = (text),                      \
-        .placeholder = "FILE", .names = "files"                                                    \
+        .name = "figure", .category = LH_ABOUT_FILES, .type = LH_FIELD_STRING,                     \
+        .offset = offsetof(Options, member), .flags = LH_FIELD_WRITTEN | LH_COMMAND_FIGURE,        \
+        .description = (text), .placeholder = "FILE", .names = "files"                             \
     }
-/* A file that is written beside the result. */
-#define LH_OPTION_WRITES(Options, key, member, text)                                               \
+/* A file that is written: the result, or one beside it. */
+#define LH_OPTION_WRITES(Options, about, key, member, text)                                        \
     {                                                                                              \
-        .name = (key), .type = LH_FIELD_STRING, .offset = offsetof(Options, member),               \
-        .flags = LH_FIELD_WRITTEN, .description = (text), .placeholder = "FILE", .names = "files"  \
+        .name = (key), .category = (about), .type = LH_FIELD_STRING,                               \
+        .offset = offsetof(Options, member), .flags = LH_FIELD_WRITTEN, .description = (text),     \
+        .placeholder = "FILE", .names = "files"                                                    \
     }
 /* A GPtrArray of char *: files that are read, @most of them. */
 #define LH_OPTION_FROM(Options, member, most, text)                                                \
     {                                                                                              \
-        .name = "from", .type = LH_FIELD_STRINGS, .offset = offsetof(Options, member), .min = 1,   \
-        .max = (most), .description = (text), .placeholder = "FILE", .names = "files"              \
+        .name = "from", .category = LH_ABOUT_INPUT, .type = LH_FIELD_STRINGS,                      \
+        .offset = offsetof(Options, member), .min = 1, .max = (most), .description = (text),       \
+        .placeholder = "FILE", .names = "files"                                                    \
     }
 #define LH_OPTION_PROVENANCE(Options, member)                                                      \
     {                                                                                              \
-        .name = "provenance", .type = LH_FIELD_BOOL, .offset = offsetof(Options, member),          \
-        .flags = LH_COMMAND_SHOWN, .description = "Also print where every constant comes from."    \
+        .name = "provenance", .category = LH_ABOUT_OUTPUT, .type = LH_FIELD_BOOL,                  \
+        .offset = offsetof(Options, member), .flags = LH_COMMAND_SHOWN,                            \
+        .description = "Also print where every constant comes from."                               \
     }
 #define LH_OPTION_BACKEND(Options, member, text)                                                   \
     {                                                                                              \
-        .name = "backend", .type = LH_FIELD_CHOICE, .offset = offsetof(Options, member),           \
-        .choices = lh_backend_names, .description = (text)                                         \
+        .name = "backend", .category = LH_ABOUT_RUNNING, .type = LH_FIELD_CHOICE,                  \
+        .offset = offsetof(Options, member), .choices = lh_backend_names, .description = (text)    \
     }
 #define LH_OPTION_KERNELS(Options, member)                                                         \
     {                                                                                              \
-        .name = "kernels", .type = LH_FIELD_STRING, .offset = offsetof(Options, member),           \
-        .placeholder = "cpu|reference|builtin|cudnn",                                              \
+        .name = "kernels", .category = LH_ABOUT_RUNNING, .type = LH_FIELD_STRING,                  \
+        .offset = offsetof(Options, member), .placeholder = "cpu|reference|builtin|cudnn",         \
         .description = "On processors fast kernels (cpu, default), or slow ones that compute in "  \
                        "fp64 (reference); on GPUs longhaul's own (builtin, default), or "          \
                        "attention by cuDNN (cudnn)."                                               \
     }
 #define LH_OPTION_BOOTSTRAP(Options, member, text)                                                 \
     {                                                                                              \
-        .name = "bootstrap", .type = LH_FIELD_CHOICE, .offset = offsetof(Options, member),         \
-        .flags = LH_COMMAND_HOW, .choices = lh_control_names, .description = (text)                \
+        .name = "bootstrap", .category = LH_ABOUT_RUNNING, .type = LH_FIELD_CHOICE,                \
+        .offset = offsetof(Options, member), .flags = LH_COMMAND_HOW, .choices = lh_control_names, \
+        .description = (text)                                                                      \
     }
 /* An LhTime; 0 if it is not given. */
 #define LH_OPTION_DEADLINE(Options, member, text)                                                  \
     {                                                                                              \
-        .name = "deadline", .type = LH_FIELD_UNIT, .unit = LH_UNIT_TIME,                           \
-        .flags = LH_FIELD_SECONDS | LH_COMMAND_HOW, .offset = offsetof(Options, member),           \
-        .min = 1e-3, .max = LH_DEADLINE_S_MAX, .description = (text)                               \
+        .name = "deadline", .category = LH_ABOUT_RUNNING, .type = LH_FIELD_UNIT,                   \
+        .unit = LH_UNIT_TIME, .flags = LH_FIELD_SECONDS | LH_COMMAND_HOW,                          \
+        .offset = offsetof(Options, member), .min = 1e-3, .max = LH_DEADLINE_S_MAX,                \
+        .description = (text)                                                                      \
     }
 #define LH_DEADLINE_S_MAX 1e6
 
 /* A uint64_t; 0 if it is not given: as the cores and the memory allow. @what is done at once. */
 #define LH_OPTION_JOBS(Options, member, what)                                                      \
     {                                                                                              \
-        .name = "jobs", .type = LH_FIELD_UINT, .offset = offsetof(Options, member), .min = 1,      \
-        .max = LH_JOBS_MAX, .flags = LH_COMMAND_HOW | LH_COMMAND_OWN,                              \
+        .name = "jobs", .category = LH_ABOUT_RUNNING, .type = LH_FIELD_UINT,                       \
+        .offset = offsetof(Options, member), .min = 1, .max = LH_JOBS_MAX,                         \
+        .flags = LH_COMMAND_HOW | LH_COMMAND_OWN,                                                  \
         .description = what " at once; default: one for each core that the process may use, if "   \
                             "memory suffices. The result does not depend on it."                   \
     }
@@ -189,8 +202,9 @@ enum {
 /* An LhTime; 0 if it is not given: see lh_run_time_check. */
 #define LH_OPTION_MAX_WORK(Options, member)                                                        \
     {                                                                                              \
-        .name = "max-work", .type = LH_FIELD_UNIT, .unit = LH_UNIT_TIME, .flags = LH_COMMAND_HOW,  \
-        .offset = offsetof(Options, member), .min = 1e-3, .max = LH_MAX_WORK_S,                    \
+        .name = "max-work", .category = LH_ABOUT_RUNNING, .type = LH_FIELD_UNIT,                   \
+        .unit = LH_UNIT_TIME, .flags = LH_COMMAND_HOW, .offset = offsetof(Options, member),        \
+        .min = 1e-3, .max = LH_MAX_WORK_S,                                                         \
         .description = "Refuse what takes longer than this on one core, as estimated before it "   \
                        "begins; default 86400s."                                                   \
     }

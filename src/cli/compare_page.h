@@ -16,8 +16,8 @@ typedef struct {
 /* What the options of pages are; all of them members of @Options. */
 #define LH_OPTION_RANKS_SHOWN(Options, member)                                                     \
     {                                                                                              \
-        .name = "ranks-shown", .type = LH_FIELD_STRING, .offset = offsetof(Options, member),       \
-        .flags = LH_COMMAND_SHOWN, .placeholder = "LIST",                                          \
+        .name = "ranks-shown", .category = LH_ABOUT_FILES, .type = LH_FIELD_STRING,                \
+        .offset = offsetof(Options, member), .flags = LH_COMMAND_SHOWN, .placeholder = "LIST",     \
         .description = "Ranks that timelines of the page show, such as 0-3,12; default all, or "   \
                        "the first 1,024. The last one to finish is always shown."                  \
     }

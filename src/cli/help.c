@@ -13,6 +13,7 @@
 #define WIDTH 80
 #define OPTION_WIDTH 28  /* of the column of options */
 #define COMMAND_WIDTH 14 /* of the column of commands */
+#define COMMON_HEADING "Common options"
 
 const char *const lh_help_format_names[] = { "text", "man", "json", NULL };
 
@@ -30,15 +31,86 @@ const char *const lh_help_purpose =
     "longhaul predicts how long-context training runs behave when the attention of one sequence is "
     "distributed over many GPUs.";
 
-const char *
-lh_help_heading(const LhCommand *command, const LhField *field, bool scenario)
+/* The options of a command, on their way into sections. */
+typedef struct {
+    const LhCommand *command;
+    GArray *options; /* of LhHelpOption */
+} Sorter;
+
+static void
+sort_option(const LhField *field, bool scenario, void *data)
 {
-    if (!scenario)
-        return "Options";
-    if ((field->flags & LH_SCENARIO_OF_SCHEDULES) != 0)
-        return "Options of some schedules; at least one schedule in question must read them";
-    return command->no_file ? "What to work on"
-                            : "What to work on (these options replace what the scenario file says)";
+    const Sorter *sorter = data;
+    g_autofree char *name = lh_setting_option(field);
+    const bool common = g_strv_contains(sorter->command->common, name);
+    const LhHelpOption option = {
+        .field = field,
+        .scenario = scenario,
+        .common = common,
+        .heading = common ? COMMON_HEADING : lh_option_sections[field->category].title,
+    };
+
+    g_assert(field->category != LH_ABOUT_NOTHING);
+    g_array_append_val(sorter->options, option);
+}
+
+/* The option called @name, or NULL. */
+static const LhHelpOption *
+find_common(const GArray *options, const char *name)
+{
+    for (guint i = 0; i < options->len; i++) {
+        const LhHelpOption *option = &g_array_index(options, LhHelpOption, i);
+        g_autofree char *own = option->common ? lh_setting_option(option->field) : NULL;
+
+        if (g_strcmp0(own, name) == 0)
+            return option;
+    }
+    return NULL;
+}
+
+/* Those of @category that are not common; @call is not called for them if it is NULL. */
+static guint
+take_category(const GArray *options, LhOptionCategory category, LhHelpOptionFunc call, void *data)
+{
+    guint count = 0;
+
+    for (guint i = 0; i < options->len; i++) {
+        const LhHelpOption *option = &g_array_index(options, LhHelpOption, i);
+
+        if (option->common || option->field->category != category)
+            continue;
+        if (call != NULL)
+            call(option, data);
+        count++;
+    }
+    return count;
+}
+
+guint
+lh_help_options(const LhCommand *command, bool all, LhHelpOptionFunc call, void *data)
+{
+    g_autoptr(GArray) options = g_array_new(FALSE, FALSE, sizeof(LhHelpOption));
+    Sorter sorter = { command, options };
+    const bool rest = all || command->common[0] == NULL;
+    guint count = 0;
+
+    lh_options_each(command, sort_option, &sorter);
+    for (const char *const *name = command->common; *name != NULL; name++) {
+        const LhHelpOption *option = find_common(options, *name);
+
+        g_assert(option != NULL);
+        call(option, data);
+    }
+    for (int category = LH_ABOUT_NOTHING + 1; category < LH_OPTION_CATEGORIES; category++)
+        count += take_category(options, (LhOptionCategory)category, rest ? call : NULL, data);
+    return rest ? 0 : count;
+}
+
+const char *
+lh_help_note(const LhCommand *command)
+{
+    return command->scenario && !command->no_file ? "Options replace what the scenario file says."
+                                                  : NULL;
 }
 
 /* Appends the words of @text in lines of at most WIDTH columns; the first begins at @column, the
@@ -80,9 +152,10 @@ write_heading(HelpWriter *w, const char *heading)
 }
 
 static void
-write_option(const LhField *field, bool scenario, void *data)
+write_option(const LhHelpOption *entry, void *data)
 {
     HelpWriter *w = data;
+    const LhField *field = entry->field;
     g_autofree char *option = lh_setting_option(field);
     g_autofree char *placeholder = lh_setting_placeholder(field);
     g_autofree char *description = lh_options_description(w->command, field);
@@ -92,7 +165,7 @@ write_option(const LhField *field, bool scenario, void *data)
     const gsize width =
         strlen("  ") + strlen(dash) + strlen(option) + (flag ? 0 : 1 + strlen(placeholder));
 
-    write_heading(w, lh_help_heading(w->command, field, scenario));
+    write_heading(w, entry->heading);
     g_string_append_printf(w->out, "  %s%s%s%s%s%s", w->colours.option, dash, option,
                            w->colours.end, flag ? "" : " ", flag ? "" : placeholder);
     if (width > OPTION_WIDTH)
@@ -113,28 +186,51 @@ write_overview(HelpWriter *w)
                                w->colours.end);
         append_wrapped(w->out, lh_commands[i]->summary, COMMAND_WIDTH, COMMAND_WIDTH);
     }
-    g_string_append(w->out, "\nlonghaul help COMMAND explains a command and lists its options.\n");
+    g_string_append(w->out,
+                    "\nlonghaul help COMMAND explains a command and lists its common options;\n"
+                    "longhaul help COMMAND --all lists all of them.\n");
     write_heading(w, "Exit status");
     for (guint i = 0; i < LH_EXIT_STATUSES; i++)
         g_string_append_printf(w->out, "  %u  %s\n", i, lh_exit_meanings[i]);
 }
 
+static void
+write_help(HelpWriter *w, bool all)
+{
+    const LhCommand *command = w->command;
+    guint more;
+
+    append_wrapped(w->out, command->summary, 0, 0);
+    g_string_append_printf(w->out, "\nUsage: longhaul %s%s%s\n", command->name,
+                           command->arguments[0] != '\0' ? " " : "", command->arguments);
+    if (lh_help_note(command) != NULL)
+        g_string_append_printf(w->out, "%s\n", lh_help_note(command));
+    more = lh_help_options(command, all, write_option, w);
+    if (command->details != NULL)
+        g_string_append_printf(w->out, "\n%s", command->details);
+    if (more > 0)
+        g_string_append_printf(w->out, "\n%u more option%s: longhaul help %s --all\n", more,
+                               more == 1 ? "" : "s", command->name);
+}
+
 char *
-lh_help_text(const LhCommand *command, LhColours colours)
+lh_help_text(const LhCommand *command, bool all, LhColours colours)
 {
     g_autoptr(GString) out = g_string_new(NULL);
     HelpWriter w = { .out = out, .colours = colours, .command = command };
 
-    if (command == NULL) {
+    if (command == NULL)
         write_overview(&w);
-        return g_string_free(g_steal_pointer(&out), FALSE);
+    else
+        write_help(&w, all);
+    for (guint i = 0; command == NULL && all && lh_commands[i] != NULL; i++) {
+        g_autofree char *title = g_strdup_printf("longhaul %s", lh_commands[i]->name);
+
+        write_heading(&w, title);
+        w.heading = NULL; /* no other one is the same text */
+        w.command = lh_commands[i];
+        write_help(&w, true);
     }
-    append_wrapped(out, command->summary, 0, 0);
-    g_string_append_printf(out, "\nUsage: longhaul %s%s%s\n", command->name,
-                           command->arguments[0] != '\0' ? " " : "", command->arguments);
-    lh_options_each(command, write_option, &w);
-    if (command->details != NULL)
-        g_string_append_printf(out, "\n%s", command->details);
     return g_string_free(g_steal_pointer(&out), FALSE);
 }
 
@@ -162,9 +258,10 @@ typedef struct {
 } Lister;
 
 static void
-list_option(const LhField *field, bool scenario, void *data)
+list_option(const LhHelpOption *entry, void *data)
 {
     const Lister *lister = data;
+    const LhField *field = entry->field;
     LhJsonWriter *w = lister->w;
     const bool list = lh_options_is_list(lister->command, field);
     g_autofree char *option = lh_setting_option(field);
@@ -180,7 +277,10 @@ list_option(const LhField *field, bool scenario, void *data)
     lh_jsonw_string(w, "option", option);
     if (letter[1] != '\0')
         lh_jsonw_string(w, "short", letter);
-    lh_jsonw_string(w, "section", lh_help_heading(lister->command, field, scenario));
+    lh_jsonw_string(w, "category", lh_option_sections[field->category].name);
+    lh_jsonw_string(w, "section", lh_option_sections[field->category].title);
+    lh_jsonw_bool(w, "common", entry->common);
+    lh_jsonw_bool(w, "scenario", entry->scenario);
     lh_jsonw_string(w, "type", type_name(field));
     lh_jsonw_bool(w, "repeatable", list);
     if (!lh_setting_is_flag(field))
@@ -216,7 +316,7 @@ list_command(LhJsonWriter *w, const LhCommand *command)
     if (lh_options_use_of(command->names) != LH_FILE_USE_NONE)
         lh_jsonw_string(w, "file", lh_file_use_names[lh_options_use_of(command->names)]);
     lh_jsonw_array_begin(w, "options");
-    lh_options_each(command, list_option, &lister);
+    lh_help_options(command, true, list_option, &lister);
     lh_jsonw_array_end(w);
     lh_jsonw_object_end(w);
 }

@@ -19,8 +19,9 @@ typedef enum {
 /* "text", "man", "json"; NULL-terminated. */
 extern const char *const lh_help_format_names[];
 
-/* The help of a command, or of longhaul itself (NULL). Caller frees. */
-char *lh_help_text(const LhCommand *command, LhColours colours);
+/* The help of a command with its common options or @all of them; or of longhaul itself (NULL), and
+ * then @all is the help of each command, too. Caller frees. */
+char *lh_help_text(const LhCommand *command, bool all, LhColours colours);
 
 /* Appends the listing of @command, or of all commands (NULL). */
 void lh_help_json(const LhCommand *command, const LhStamp *stamp, GString *out);
@@ -35,5 +36,18 @@ extern const char *const lh_exit_meanings[];
 /* What longhaul is, in a sentence. */
 extern const char *const lh_help_purpose;
 
-/* The heading above an option of a command; the same pointer for options of one section. */
-const char *lh_help_heading(const LhCommand *command, const LhField *field, bool scenario);
+/* An option of a command's help. */
+typedef struct {
+    const LhField *field;
+    bool scenario;       /* one of the scenario's */
+    bool common;         /* one of those that help begins with */
+    const char *heading; /* above it; the same pointer for options of one section */
+} LhHelpOption;
+
+/* Calls @call with the options of @command as help has them: the common ones, and if @all, or if
+ * none is more common than others, then the rest by category. Returns how many are left out. */
+typedef void (*LhHelpOptionFunc)(const LhHelpOption *option, void *data);
+guint lh_help_options(const LhCommand *command, bool all, LhHelpOptionFunc call, void *data);
+
+/* What is said of options of @command before them; NULL: nothing. */
+const char *lh_help_note(const LhCommand *command);

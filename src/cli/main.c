@@ -42,9 +42,9 @@ report(const GError *error)
 }
 
 static LhAnswer
-print_help(const LhCommand *command, GError **error)
+print_help(const LhCommand *command, bool all, GError **error)
 {
-    g_autofree char *help = lh_help_text(command, lh_colours(STDOUT_FILENO));
+    g_autofree char *help = lh_help_text(command, all, lh_colours(STDOUT_FILENO));
 
     return lh_output_stdout(help, strlen(help), error) ? LH_ANSWER_YES : LH_ANSWER_FAILED;
 }
@@ -55,14 +55,14 @@ run_command(const LhCommand *command, const char *const *argv, char *const *argu
 {
     LhCommandLine line = { .command = command, .argv = argv };
     GError *failure = NULL;
-    bool help = false;
+    LhHelpExtent help = LH_HELP_NONE;
     LhAnswer answer = LH_ANSWER_FAILED;
 
     lh_file_uses_clear();
     if (!lh_options_parse(command, arguments, &line, &help, &failure))
         lh_job_refuse(command, arguments, failure);
-    else if (help)
-        answer = print_help(command, &failure);
+    else if (help != LH_HELP_NONE)
+        answer = print_help(command, help == LH_HELP_ALL, &failure);
     else
         answer = lh_job_run(&line, &failure);
     lh_interrupt_end();
@@ -72,13 +72,18 @@ run_command(const LhCommand *command, const char *const *argv, char *const *argu
     return answer;
 }
 
+typedef struct {
+    gboolean help, all, version;
+} TopOptions;
+
 /* Parses the options before the command; GOption stops at the first word that is not an option. */
 static bool
-parse_top(char ***words, gboolean *help, gboolean *version, GError **error)
+parse_top(char ***words, TopOptions *top, GError **error)
 {
     const GOptionEntry entries[] = {
-        { "help", 'h', 0, G_OPTION_ARG_NONE, help, NULL, NULL },
-        { "version", 'V', 0, G_OPTION_ARG_NONE, version, NULL, NULL },
+        { "help", 'h', 0, G_OPTION_ARG_NONE, &top->help, NULL, NULL },
+        { "all", '\0', 0, G_OPTION_ARG_NONE, &top->all, NULL, NULL },
+        { "version", 'V', 0, G_OPTION_ARG_NONE, &top->version, NULL, NULL },
         { 0 },
     };
     g_autoptr(GOptionContext) context = g_option_context_new(NULL);
@@ -87,11 +92,11 @@ parse_top(char ***words, gboolean *help, gboolean *version, GError **error)
     g_option_context_set_strict_posix(context, TRUE);
     g_option_context_set_help_enabled(context, FALSE);
     g_option_context_add_main_entries(context, entries, NULL);
-    if (g_option_context_parse_strv(context, words, &cause))
+    if (g_option_context_parse_strv(context, words, &cause) && (top->help || !top->all))
         return true;
     g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
                 "there is no option %s before a command; see longhaul help",
-                strrchr(cause->message, ' ') + 1);
+                cause == NULL ? "--all" : strrchr(cause->message, ' ') + 1);
     return false;
 }
 
@@ -100,25 +105,25 @@ run_command_line(int argc, char **argv, GError **error)
 {
     g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
     g_auto(GStrv) words = NULL;
-    gboolean help = FALSE;
-    gboolean version = FALSE;
+    TopOptions top = { .help = FALSE };
     const LhCommand *command;
 
     for (int i = 0; i < argc; i++)
         g_strv_builder_add(builder, argv[i]);
     words = g_strv_builder_end(builder);
-    if (!parse_top(&words, &help, &version, error))
+    if (!parse_top(&words, &top, error))
         return LH_ANSWER_FAILED;
-    if (help)
-        return print_help(NULL, error);
-    if (!version && (words[0] == NULL || words[1] == NULL)) {
+    if (top.help)
+        return print_help(NULL, top.all, error);
+    if (!top.version && (words[0] == NULL || words[1] == NULL)) {
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "a command is missing; see longhaul help");
         return LH_ANSWER_FAILED;
     }
-    command = lh_command_find(version ? "version" : words[1], error);
+    command = lh_command_find(top.version ? "version" : words[1], error);
     if (command == NULL)
         return LH_ANSWER_FAILED;
-    return run_command(command, (const char *const *)argv, version ? &words[1] : &words[2], error);
+    return run_command(command, (const char *const *)argv, top.version ? &words[1] : &words[2],
+                       error);
 }
 
 int

@@ -80,17 +80,27 @@ typedef struct {
 } ManWriter;
 
 static void
-write_man_option(const LhField *field, bool scenario, void *data)
+write_options_heading(ManWriter *w)
+{
+    append_macro(w->out, "SH", "OPTIONS");
+    if (lh_help_note(w->command) != NULL)
+        append_line(w->out, lh_help_note(w->command));
+}
+
+static void
+write_man_option(const LhHelpOption *entry, void *data)
 {
     ManWriter *w = data;
-    const char *heading = lh_help_heading(w->command, field, scenario);
+    const LhField *field = entry->field;
     g_autofree char *option = lh_setting_option(field);
     g_autofree char *placeholder = lh_setting_placeholder(field);
     g_autofree char *description = lh_options_description(w->command, field);
 
-    if (heading != w->heading)
-        append_macro(w->out, scenario ? "SS" : "SH", scenario ? heading : "OPTIONS");
-    w->heading = heading;
+    if (w->heading == NULL)
+        write_options_heading(w);
+    if (entry->heading != w->heading)
+        append_macro(w->out, "SS", entry->heading);
+    w->heading = entry->heading;
     g_string_append(w->out, ".TP\n\\fB");
     if (lh_options_letter(field) != 0)
         g_string_append_printf(w->out, "\\-%c\\fR, \\fB", lh_options_letter(field));
@@ -225,7 +235,7 @@ write_command(GString *out, const LhCommand *command)
     if (command->details == NULL)
         append_line(out, command->summary);
     write_details(out, command->details);
-    lh_options_each(command, write_man_option, &w);
+    lh_help_options(command, true, write_man_option, &w);
 }
 
 char *

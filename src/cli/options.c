@@ -19,7 +19,7 @@ typedef struct {
     const LhCommand *command;
     LhCommandLine *line;
     GHashTable *given; /* option -> its value so far, of those that take one value */
-    bool help;
+    bool help, all_help;
 } Parser;
 
 /* Whether @command takes the scenario's option @field. Its own option hides one of the same name
@@ -202,6 +202,10 @@ on_option(const char *name, const char *value, gpointer data, GError **error)
         return TRUE;
     }
     field = find_option(parser->command, option, &scenario);
+    if (field == NULL && strcmp(option, "--all") == 0) {
+        parser->all_help = true;
+        return TRUE;
+    }
     g_assert(field != NULL);
     if (!lh_setting_is_flag(field) && !adds_up(field) && !take_once(parser, option, value, error))
         return false;
@@ -273,7 +277,7 @@ reword(const LhCommand *command, const GError *cause, GError **error)
     g_ptr_array_add(names, g_strdup("--help"));
     g_ptr_array_add(names, NULL);
     if (cause->code == G_OPTION_ERROR_BAD_VALUE) {
-        g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "%s needs a value; see longhaul help %s",
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "%s needs a value; see longhaul help %s --all",
                     option, command->name);
         return;
     }
@@ -284,18 +288,33 @@ reword(const LhCommand *command, const GError *cause, GError **error)
         g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "%s has no option %s; did you mean %s?",
                     command->name, option, near);
     else
-        g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "%s has no option %s; see longhaul help %s",
-                    command->name, option, command->name);
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                    "%s has no option %s; see longhaul help %s --all", command->name, option,
+                    command->name);
+}
+
+/* --all is about help, where the command has no such option of its own. */
+static bool
+check_all(const Parser *parser, GError **error)
+{
+    if (!parser->all_help || parser->help)
+        return true;
+    g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                "--all says how much --help shows, which is missing; see longhaul help %s",
+                parser->command->name);
+    return false;
 }
 
 /* Takes the options out of @words (a strv, which is changed). */
 static bool
 split(Parser *parser, char ***words, GError **error)
 {
-    const GOptionEntry end = { 0 };
-    const GOptionEntry help = {
-        "help", 'h', G_OPTION_FLAG_NO_ARG, G_OPTION_ARG_CALLBACK, (gpointer)(guintptr)on_option,
-        NULL,   NULL
+    const GOptionEntry last[] = {
+        { "help", 'h', G_OPTION_FLAG_NO_ARG, G_OPTION_ARG_CALLBACK, (gpointer)(guintptr)on_option,
+          NULL, NULL },
+        { "all", '\0', G_OPTION_FLAG_NO_ARG, G_OPTION_ARG_CALLBACK, (gpointer)(guintptr)on_option,
+          NULL, NULL },
+        { 0 },
     };
     g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GArray) entries = g_array_new(FALSE, FALSE, sizeof(GOptionEntry));
@@ -305,13 +324,12 @@ split(Parser *parser, char ***words, GError **error)
     g_autoptr(GError) cause = NULL;
 
     lh_options_each(parser->command, add_entry, &e);
-    g_array_append_val(entries, help);
-    g_array_append_val(entries, end);
+    g_array_append_vals(entries, last, G_N_ELEMENTS(last));
     g_option_group_add_entries(group, (const GOptionEntry *)(void *)entries->data);
     g_option_context_set_main_group(context, group);
     g_option_context_set_help_enabled(context, FALSE);
     if (g_option_context_parse_strv(context, words, &cause))
-        return true;
+        return check_all(parser, error);
     if (cause->domain == G_OPTION_ERROR)
         reword(parser->command, cause, error);
     else
@@ -362,6 +380,8 @@ take_arguments(const LhCommand *command, char *const *words, LhCommandLine *line
 static bool
 check_flags(const LhCommand *command, char *const *words, GError **error)
 {
+    static const char *const help_flags[] = { "--help", "--all", NULL };
+
     for (guint i = 1; words[i] != NULL && strcmp(words[i], "--") != 0; i++) {
         const char *equals = strchr(words[i], '=');
         g_autofree char *option =
@@ -372,7 +392,7 @@ check_flags(const LhCommand *command, char *const *words, GError **error)
         if (option == NULL)
             continue;
         field = find_option(command, option, &scenario);
-        if (field != NULL && lh_setting_is_flag(field)) {
+        if (field != NULL ? lh_setting_is_flag(field) : g_strv_contains(help_flags, option)) {
             g_set_error(error, LH_ERROR, LH_ERROR_USAGE, "%s takes no value; found \"%s\"", option,
                         equals + 1);
             return false;
@@ -522,8 +542,8 @@ choose_format(Parser *parser, GError **error)
 }
 
 bool
-lh_options_parse(const LhCommand *command, char *const *arguments, LhCommandLine *line, bool *help,
-                 GError **error)
+lh_options_parse(const LhCommand *command, char *const *arguments, LhCommandLine *line,
+                 LhHelpExtent *help, GError **error)
 {
     g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
     g_auto(GStrv) words = NULL;
@@ -544,8 +564,8 @@ lh_options_parse(const LhCommand *command, char *const *arguments, LhCommandLine
         return false;
     if (!split(&parser, &words, error))
         return false;
-    *help = parser.help;
-    if (!*help && line->config != NULL &&
+    *help = !parser.help ? LH_HELP_NONE : parser.all_help ? LH_HELP_ALL : LH_HELP_COMMON;
+    if (!parser.help && line->config != NULL &&
         (!lh_config_check_model(line->config, line->scenario, error) ||
          !lh_config_check_way(line->config, command->config_parts, line->scenario, error)))
         return false;

@@ -8,13 +8,16 @@
 #include "base/files/file_uses.h"
 #include "cli/command.h"
 
+/* Whether help was asked for, in place of what the command does. */
+typedef enum { LH_HELP_NONE, LH_HELP_COMMON, LH_HELP_ALL } LhHelpExtent;
+
 /*
- * Parses @arguments (what follows the command's name) into @line, whose argv is set. @help is set
- * if help was asked for. LH_ERROR_USAGE names the option and what is allowed. @line is cleared by
- * the caller in either case.
+ * Parses @arguments (what follows the command's name) into @line, whose argv is set. @help says
+ * whether help was asked for, with --help, and of all options, with --all as well. LH_ERROR_USAGE
+ * names the option and what is allowed. @line is cleared by the caller in either case.
  */
 bool lh_options_parse(const LhCommand *command, char *const *arguments, LhCommandLine *line,
-                      bool *help, GError **error);
+                      LhHelpExtent *help, GError **error);
 void lh_options_clear(const LhCommand *command, LhCommandLine *line);
 
 /* Makes @options as if @field, one of them, had not been given. */

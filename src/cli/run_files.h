@@ -19,6 +19,7 @@ typedef struct {
 /* The rows of @member, an LhRunFileOptions of @Options. */
 #define LH_OPTION_RUN_FILES(Options, member)                                                       \
     { .name = "figure",                                                                            \
+      .category = LH_ABOUT_FILES,                                                                  \
       .type = LH_FIELD_STRING,                                                                     \
       .offset = offsetof(Options, member.figure),                                                  \
       .flags = LH_FIELD_WRITTEN | LH_COMMAND_FIGURE | LH_COMMAND_OF_ALL,                           \
@@ -26,6 +27,7 @@ typedef struct {
       .names = "files",                                                                            \
       .description = "Draw a Gantt chart of the run, into this .svg, .png or .pdf file." },        \
         { .name = "ranks-shown",                                                                   \
+          .category = LH_ABOUT_FILES,                                                              \
           .type = LH_FIELD_STRING,                                                                 \
           .offset = offsetof(Options, member.ranks_shown),                                         \
           .flags = LH_COMMAND_SHOWN,                                                               \
@@ -34,6 +36,7 @@ typedef struct {
                          "of the figure, the first ones of each pipeline stage, which always "     \
                          "shows the last one to finish as well, and all of the trace." },          \
         { .name = "time-window",                                                                   \
+          .category = LH_ABOUT_FILES,                                                              \
           .type = LH_FIELD_STRING,                                                                 \
           .offset = offsetof(Options, member.time_window),                                         \
           .flags = LH_COMMAND_SHOWN,                                                               \
@@ -42,6 +45,7 @@ typedef struct {
               "Part of the time that the figure and the trace show, such as 2ms:3.5ms; "           \
               "default all." },                                                                    \
         { .name = "trace",                                                                         \
+          .category = LH_ABOUT_FILES,                                                              \
           .type = LH_FIELD_STRING,                                                                 \
           .offset = offsetof(Options, member.trace),                                               \
           .flags = LH_FIELD_WRITTEN | LH_COMMAND_OF_ALL,                                           \
@@ -50,7 +54,8 @@ typedef struct {
           .description = "Also write the run for trace viewers: for Perfetto into this .pftrace "  \
                          "file, or for Chrome and others into this .json file." },                 \
     {                                                                                              \
-        .name = "timeline", .type = LH_FIELD_STRING, .offset = offsetof(Options, member.timeline), \
+        .name = "timeline", .category = LH_ABOUT_FILES, .type = LH_FIELD_STRING,                   \
+        .offset = offsetof(Options, member.timeline),                                              \
         .flags = LH_FIELD_WRITTEN | LH_COMMAND_OF_ALL, .placeholder = "FILE", .names = "files",    \
         .description = "Also write this .csv or .json file, with one row for each op."             \
     }

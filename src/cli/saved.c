@@ -110,18 +110,18 @@ lh_saved_line(const LhSaved *saved, LhCommandLine *line, GError **error)
 {
     char *const *argv = (char *const *)saved->argv->pdata;
     g_autoptr(GError) cause = NULL;
-    bool help = false;
+    LhHelpExtent help = LH_HELP_NONE;
 
     *line = (LhCommandLine){ .command = saved->command,
                              .argv = (const char *const *)argv,
                              .saved = saved };
-    if (lh_options_parse(saved->command, argv + 2, line, &help, &cause) && !help) {
+    if (lh_options_parse(saved->command, argv + 2, line, &help, &cause) && help == LH_HELP_NONE) {
         forget_rest(line);
         return true;
     }
     return lh_json_error(saved->json, "argv", error,
                          "this asks for nothing that could be shown: %s",
-                         help ? "it is a call for help" : cause->message);
+                         help != LH_HELP_NONE ? "it is a call for help" : cause->message);
 }
 
 /* What is the same question and answer may be of another program, another day, another place. */

@@ -7,6 +7,8 @@
  */
 #pragma once
 
+#include "base/json/option_category.h"
+
 #include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,7 +31,8 @@ typedef struct {
 } LhOptionValue;
 
 struct _LhOption {
-    const char *name; /* of the scenario's field; the command line has '-' for '_' */
+    const char *name;          /* of the scenario's field; the command line has '-' for '_' */
+    LhOptionCategory category; /* LH_ABOUT_SCHEDULE_*: where help has it */
     LhOptionType type;
     const char *const *choices; /* of LH_OPTION_CHOICE, NULL-terminated */
     const char *help;           /* a sentence or two */

@@ -102,6 +102,7 @@ static const LhField own_fields[] = {
       .description = "Fields of the scenario, each with a list of values: `longhaul sweep` goes "
                      "through all combinations." },
     { .name = "schedule",
+      .category = LH_ABOUT_SCHEDULE,
       .type = LH_FIELD_STRINGS,
       .offset = AT(schedule),
       .min = 1,
@@ -111,6 +112,7 @@ static const LhField own_fields[] = {
           "Schedule to use (see `longhaul list schedules`); of a step of a model with layers "
           "of linear and of softmax attention a pair, such as lasp2+ring." },
     { .name = "schedule_file",
+      .category = LH_ABOUT_SCHEDULE,
       .type = LH_FIELD_STRING,
       .offset = AT(schedule_file),
       .min = 1,
@@ -119,12 +121,14 @@ static const LhField own_fields[] = {
       .names = "files",
       .description = "Explicit program to use: a file in the format longhaul.schedule/1." },
     { .name = "unproven",
+      .category = LH_ABOUT_SCHEDULE,
       .type = LH_FIELD_BOOL,
       .offset = AT(unproven),
       .flags = LH_SCENARIO_OF_PROOF,
       .description = "Take the program of --schedule-file even if it is not proven; every output "
                      "says so." },
     { .name = "cluster",
+      .category = LH_ABOUT_CLUSTER,
       .type = LH_FIELD_STRING,
       .offset = AT(cluster),
       .min = 1,
@@ -135,6 +139,7 @@ static const LhField own_fields[] = {
       .description = "Topology and number of nodes (see `longhaul list topologies`)." },
     LH_TOPOLOGY_CHANGE_FIELDS(AT(change), LH_SCENARIO_OF_SIMULATION | LH_SCENARIO_OF_CLUSTER),
     { .name = "ranks",
+      .category = LH_ABOUT_CLUSTER,
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_COUNT,
       .offset = AT(ranks),
@@ -144,6 +149,7 @@ static const LhField own_fields[] = {
       .description =
           "Number of GPUs, over all data-parallel groups; default: all GPUs of the cluster." },
     { .name = "data_parallel_size",
+      .category = LH_ABOUT_PARALLELISM,
       .absent = "1",
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_COUNT,
@@ -154,6 +160,7 @@ static const LhField own_fields[] = {
       .description = "Number of groups of consecutive ranks, each with a batch of its own; divides "
                      "the ranks; default 1." },
     { .name = "assume",
+      .category = LH_ABOUT_MODEL,
       .type = LH_FIELD_STRING,
       .offset = AT(assume),
       .flags = LH_SCENARIO_OF_PROGRAM,
@@ -163,6 +170,7 @@ static const LhField own_fields[] = {
       .description = "Model type whose keys the model's config.json is read by, in place of its "
                      "own; every output says so." },
     { .name = "ignore_key",
+      .category = LH_ABOUT_MODEL,
       .type = LH_FIELD_STRINGS,
       .offset = AT(ignore_key),
       .flags = LH_FIELD_OR_ONE | LH_SCENARIO_OF_PROGRAM,
@@ -172,6 +180,7 @@ static const LhField own_fields[] = {
       .description = "Key of the model's config.json that is not read though it may say its shape; "
                      "every output says so; may be repeated." },
     { .name = "model",
+      .category = LH_ABOUT_MODEL,
       .type = LH_FIELD_STRING,
       .offset = AT(model),
       .flags = LH_SCENARIO_OF_PROGRAM,
@@ -181,6 +190,7 @@ static const LhField own_fields[] = {
       .description =
           "Model whose attention is computed (see `longhaul list models`); default llama-7b." },
     { .name = "seq_length",
+      .category = LH_ABOUT_ATTENTION,
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_COUNT,
       .offset = AT(seq_length),
@@ -189,12 +199,14 @@ static const LhField own_fields[] = {
       .max = LH_TOKENS_MAX,
       .description = "Tokens of one sequence; default 4096 for each rank that shares it." },
     { .name = "round_seq_length",
+      .category = LH_ABOUT_ATTENTION,
       .type = LH_FIELD_BOOL,
       .offset = AT(round_seq_length),
       .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_ONE_CASE,
       .description = "Round the sequence length to the nearest one that every schedule in question "
                      "can cut." },
     { .name = "num_attention_heads",
+      .category = LH_ABOUT_MODEL,
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_COUNT,
       .offset = AT(num_attention_heads),
@@ -203,6 +215,7 @@ static const LhField own_fields[] = {
       .max = HEADS_MAX,
       .description = "Number of query heads; default: the model's." },
     { .name = "num_query_groups",
+      .category = LH_ABOUT_MODEL,
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_COUNT,
       .offset = AT(num_query_groups),
@@ -211,6 +224,7 @@ static const LhField own_fields[] = {
       .max = HEADS_MAX,
       .description = "Number of key-value heads; default: the model's." },
     { .name = "kv_channels",
+      .category = LH_ABOUT_MODEL,
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_COUNT,
       .offset = AT(kv_channels),
@@ -219,6 +233,7 @@ static const LhField own_fields[] = {
       .max = HEADS_MAX,
       .description = "Dimension of one head; default: the model's." },
     { .name = "micro_batch_size",
+      .category = LH_ABOUT_STEP,
       .absent = "1",
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_COUNT,
@@ -228,6 +243,7 @@ static const LhField own_fields[] = {
       .max = BATCH_MAX,
       .description = "Number of sequences in a batch; default 1." },
     { .name = "dtype",
+      .category = LH_ABOUT_MODEL,
       .absent = "bf16",
       .type = LH_FIELD_CHOICE,
       .offset = AT(dtype),
@@ -235,6 +251,7 @@ static const LhField own_fields[] = {
       .choices = lh_dtype_names,
       .description = "Element type of q, k, v, o and their gradients; default bf16." },
     { .name = "mask",
+      .category = LH_ABOUT_ATTENTION,
       .absent = "causal",
       .type = LH_FIELD_CHOICE,
       .offset = AT(mask),
@@ -243,6 +260,7 @@ static const LhField own_fields[] = {
       .description =
           "Whether a query sees the keys up to its own token, or all keys; default causal." },
     { .name = "window_size",
+      .category = LH_ABOUT_ATTENTION,
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_COUNT,
       .offset = AT(window_size),
@@ -252,6 +270,7 @@ static const LhField own_fields[] = {
       .description = "Length of the sliding window, with the query's own token; 0: none; default: "
                      "the model's, unless --mask is given or some of its layers have none." },
     { .name = "document_lengths",
+      .category = LH_ABOUT_ATTENTION,
       .type = LH_FIELD_STRING,
       .offset = AT(document_lengths),
       .flags = LH_SCENARIO_OF_PROGRAM,
@@ -262,6 +281,7 @@ static const LhField own_fields[] = {
       .description = "File with the lengths of packed documents, such as 512 4K 1K; a query sees "
                      "its own document only." },
     { .name = "attention",
+      .category = LH_ABOUT_ATTENTION,
       .type = LH_FIELD_CHOICE,
       .offset = AT(attention),
       .flags = LH_SCENARIO_OF_PROGRAM,
@@ -269,6 +289,7 @@ static const LhField own_fields[] = {
       .description = "Kind of attention; default: the model's if one is named, else what the "
                      "schedules named need." },
     { .name = "linear_decay",
+      .category = LH_ABOUT_ATTENTION,
       .absent = "1",
       .type = LH_FIELD_DOUBLE,
       .offset = AT(linear_decay),
@@ -278,6 +299,7 @@ static const LhField own_fields[] = {
       .description = "Factor by which linear attention discounts a token with each later one; "
                      "default 1: not at all." },
     { .name = "pass",
+      .category = LH_ABOUT_ATTENTION,
       .absent = "both",
       .type = LH_FIELD_CHOICE,
       .offset = AT(pass),
@@ -285,6 +307,7 @@ static const LhField own_fields[] = {
       .choices = lh_pass_names,
       .description = "Forward pass, backward pass, or both; default both." },
     { .name = "cost",
+      .category = LH_ABOUT_SIMULATION,
       .absent = "device",
       .type = LH_FIELD_CHOICE,
       .offset = AT(cost),
@@ -293,6 +316,7 @@ static const LhField own_fields[] = {
       .description = "Kernel times: the device's (default), flops at 1 PFLOP/s, or 1 s a block; "
                      "the last two with free communication." },
     { .name = "network",
+      .category = LH_ABOUT_SIMULATION,
       .absent = "fair",
       .type = LH_FIELD_CHOICE,
       .offset = AT(network),
@@ -301,6 +325,7 @@ static const LhField own_fields[] = {
       .description = "How transfers share links: fairly (default), as if each were alone, or first "
                      "come, first served." },
     { .name = "collectives",
+      .category = LH_ABOUT_SIMULATION,
       .absent = "auto",
       .type = LH_FIELD_CHOICE,
       .offset = AT(collectives),
@@ -312,12 +337,14 @@ static const LhField own_fields[] = {
                      "the cluster has them, else in rings, as fluids those of more than 64 ranks. "
                      "Executed are ring, pairwise, direct (default), and nccl by NCCL itself." },
     { .name = "step",
+      .category = LH_ABOUT_STEP,
       .type = LH_FIELD_BOOL,
       .offset = AT(step),
       .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP,
       .description = "Take a whole training step: all layers forward and backward, the loss, the "
                      "exchange of gradients and the optimizer; without it, one attention module." },
     { .name = "framework",
+      .category = LH_ABOUT_STEP,
       .type = LH_FIELD_STRING,
       .offset = AT(framework),
       .flags = LH_SCENARIO_OF_PROGRAM,
@@ -328,6 +355,7 @@ static const LhField own_fields[] = {
                      "default pytorch-fsdp, with tensor parallelism megatron-lm. Of a module of "
                      "attention: what is done around its kernels; default: nothing." },
     { .name = "attention_kernel",
+      .category = LH_ABOUT_SIMULATION,
       .type = LH_FIELD_STRING,
       .offset = AT(attention_kernel),
       .flags = LH_SCENARIO_OF_SIMULATION,
@@ -339,6 +367,7 @@ static const LhField own_fields[] = {
                      "of (attention_fwd: one that merges into its result; attention_block: the "
                      "library's)." },
     { .name = "tensor_model_parallel_size",
+      .category = LH_ABOUT_PARALLELISM,
       .absent = "1",
       .type = LH_FIELD_STRING,
       .offset = AT(tensor_model_parallel_size),
@@ -349,6 +378,7 @@ static const LhField own_fields[] = {
       .description = "Tensor-parallel ranks of a step, with sequence parallelism: a number, or all "
                      "for all ranks; default 1." },
     { .name = "context_parallel_size",
+      .category = LH_ABOUT_PARALLELISM,
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_COUNT,
       .offset = AT(context_parallel_size),
@@ -358,6 +388,7 @@ static const LhField own_fields[] = {
       .description = "Ranks among which a step spreads one sequence; default: all that tensor and "
                      "data parallelism leave." },
     { .name = "pipeline_model_parallel_size",
+      .category = LH_ABOUT_PARALLELISM,
       .absent = "1",
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_COUNT,
@@ -367,6 +398,7 @@ static const LhField own_fields[] = {
       .max = RANKS_MAX,
       .description = "Stages of a pipeline, which share a step's layers; default 1: no pipeline." },
     { .name = "num_layers_per_virtual_pipeline_stage",
+      .category = LH_ABOUT_PARALLELISM,
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_COUNT,
       .offset = AT(num_layers_per_virtual_pipeline_stage),
@@ -376,18 +408,21 @@ static const LhField own_fields[] = {
       .description = "Layers of each of several chunks that a pipeline stage has, which take turns "
                      "(interleaved 1F1B); default: all of a stage's layers are one chunk." },
     { .name = "account_for_embedding_in_pipeline_split",
+      .category = LH_ABOUT_PARALLELISM,
       .type = LH_FIELD_BOOL,
       .offset = AT(account_for_embedding_in_pipeline_split),
       .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP,
       .description = "The embedding counts as a layer where layers are shared among pipeline "
                      "stages: the first one, or its first chunk, has one layer less." },
     { .name = "account_for_loss_in_pipeline_split",
+      .category = LH_ABOUT_PARALLELISM,
       .type = LH_FIELD_BOOL,
       .offset = AT(account_for_loss_in_pipeline_split),
       .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP,
       .description = "The head and the loss count as a layer where layers are shared among "
                      "pipeline stages: the last one, or its last chunk, has one layer less." },
     { .name = "pipeline_schedule",
+      .category = LH_ABOUT_PARALLELISM,
       .absent = "1f1b",
       .type = LH_FIELD_CHOICE,
       .offset = AT(pipeline_schedule),
@@ -396,6 +431,7 @@ static const LhField own_fields[] = {
       .description = "Order in which pipeline stages work on micro-batches: one forward, one "
                      "backward (1f1b, default); or all forward, then all backward (gpipe)." },
     { .name = "num_micro_batches",
+      .category = LH_ABOUT_STEP,
       .absent = "1",
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_COUNT,
@@ -406,6 +442,7 @@ static const LhField own_fields[] = {
       .description = "Micro-batches that a data-parallel rank works on in a step, one after the "
                      "other; default 1." },
     { .name = "shard",
+      .category = LH_ABOUT_MEMORY,
       .type = LH_FIELD_CHOICE,
       .offset = AT(shard),
       .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP,
@@ -413,6 +450,7 @@ static const LhField own_fields[] = {
       .description = "What data- and context-parallel ranks share of a step's weights, gradients "
                      "and optimizer; default: the framework's." },
     { .name = "checkpoint",
+      .category = LH_ABOUT_MEMORY,
       .type = LH_FIELD_CHOICE,
       .offset = AT(checkpoint),
       .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP,
@@ -421,6 +459,7 @@ static const LhField own_fields[] = {
                      "attention (selective); whole layers (layer); or all but attention (remat); "
                      "default: the framework's." },
     { .name = "pad",
+      .category = LH_ABOUT_PARALLELISM,
       .type = LH_FIELD_CHOICE,
       .offset = AT(pad),
       .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_STEP,
@@ -430,6 +469,7 @@ static const LhField own_fields[] = {
                      "that shares heads: the projections of attention (heads), or the whole model "
                      "(width); without it, such a tensor-parallel size is refused." },
     { .name = "jitter",
+      .category = LH_ABOUT_SIMULATION,
       .absent = "0",
       .type = LH_FIELD_DOUBLE,
       .offset = AT(jitter),
@@ -439,12 +479,14 @@ static const LhField own_fields[] = {
       .description =
           "Random variation of compute times, as a share of them, such as 0.05; default 0." },
     { .name = "seed",
+      .category = LH_ABOUT_SIMULATION,
       .absent = "0",
       .type = LH_FIELD_UINT,
       .offset = AT(seed),
       .flags = LH_SCENARIO_OF_CHANCE,
       .description = "Seed of the jitter, and of the inputs of `longhaul run`; default 0." },
     { .name = "straggler",
+      .category = LH_ABOUT_SIMULATION,
       .type = LH_FIELD_ARRAY,
       .offset = AT(straggler),
       .flags = LH_SCENARIO_OF_SIMULATION,
@@ -452,6 +494,7 @@ static const LhField own_fields[] = {
       .element_size = sizeof(LhStraggler),
       .description = "Make the kernels of RANK take FACTOR times as long." },
     { .name = "link_fault",
+      .category = LH_ABOUT_SIMULATION,
       .type = LH_FIELD_ARRAY,
       .offset = AT(link_fault),
       .flags = LH_SCENARIO_OF_SIMULATION | LH_SCENARIO_OF_CLUSTER,
@@ -462,6 +505,7 @@ static const LhField own_fields[] = {
                      "bandwidth; 0: they have failed. PART: one host of several, or the level of "
                      "the fabric." },
     { .name = "profile",
+      .category = LH_ABOUT_CLUSTER,
       .type = LH_FIELD_STRING,
       .offset = AT(profile),
       .flags = LH_SCENARIO_OF_SIMULATION | LH_SCENARIO_OF_CLUSTER,

@@ -51,6 +51,7 @@ lh_scenario_option_field(const LhOption *option, unsigned index)
 {
     LhField field = {
         .name = option->name,
+        .category = option->category,
         .type = field_type(option->type),
         .offset = offsetof(LhScenario, options) + index * sizeof(LhOptionInput),
         .flags = LH_SCENARIO_OF_PROGRAM | LH_SCENARIO_OF_SCHEDULES,

@@ -12,6 +12,7 @@
 
 static const LhOption gather_groups = {
     .name = "gather_groups",
+    .category = LH_ABOUT_SCHEDULE_RANKS,
     .type = LH_OPTION_COUNT,
     .help = "Number of key-value heads that are gathered at a time; must divide their number. "
             "Default 1.",

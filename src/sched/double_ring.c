@@ -33,6 +33,7 @@ enum {
 
 static const LhOption inner_ring = {
     .name = "inner_ring",
+    .category = LH_ABOUT_SCHEDULE_RANKS,
     .type = LH_OPTION_COUNT,
     .help = "Number of ranks in an inner ring; must divide the ranks. Default: the GPUs of a node, "
             "if they do.",

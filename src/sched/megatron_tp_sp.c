@@ -35,6 +35,7 @@ static const char *const recompute_names[] = {
 
 static const LhOption recompute_granularity = {
     .name = "recompute_granularity",
+    .category = LH_ABOUT_SCHEDULE_WORK,
     .type = LH_OPTION_CHOICE,
     .choices = recompute_names,
     .help = "What the backward pass computes again: nothing (none, default), attention "
@@ -50,6 +51,7 @@ shape_width(LhProgramParams *p)
 
 static const LhOption pad_width = {
     .name = "pad_width",
+    .category = LH_ABOUT_SCHEDULE_RANKS,
     .type = LH_OPTION_FLAG,
     .help = "With --pad-heads, let the model's hidden size grow with its heads; otherwise only the "
             "projections of attention grow.",

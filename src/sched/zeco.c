@@ -14,6 +14,7 @@
 
 static const LhOption scan_blocks = {
     .name = "scan_blocks",
+    .category = LH_ABOUT_SCHEDULE_WORK,
     .type = LH_OPTION_COUNT,
     .help = "Number of slices in which the states of linear attention are sent; default up to 8.",
     .value = lh_option_one_and_two,

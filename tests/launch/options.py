@@ -65,7 +65,7 @@ def options_of(program, command):
     own = [entry["name"] for entry in listed(program, "command-options")
            if command in entry["commands"].split(", ")]
     names = {name.split()[0] for name in own}
-    ours = subprocess.run([program, "help", command], check=True, capture_output=True, text=True).stdout
+    ours = subprocess.run([program, "help", command, "--all"], check=True, capture_output=True, text=True).stdout
     shared = [entry["name"] for kind in ("options", "schedule-options") for entry in listed(program, kind)]
     return own + [name for name in shared
                   if name.split()[0] not in names and re.search(rf"^  {name.split()[0]}(?![\w-])", ours, re.MULTILINE)]

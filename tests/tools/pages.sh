@@ -22,7 +22,7 @@ on_terminal() {
 commands=$("$program" list commands --format names)
 [ -n "$commands" ] || fail 'there are no commands'
 for command in '' $commands; do
-    "$program" help $command > "$folder/help"
+    "$program" help $command ${command:+--all} > "$folder/help"
     "$program" help $command --format man > "$folder/page.1"
     if awk 'length > 80' "$folder/help" | grep .; then
         fail "help $command: a line is longer than 80 columns"

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "base/json/option_category.h"
 #include "base/units.h"
 
 #include <glib.h>
@@ -89,7 +90,8 @@ struct _LhField {
     /* What a STRING or STRINGS names, for completion: "files", or as `longhaul list` calls it
      * ("models", which files stand for, too). NULL: nothing. */
     const char *names;
-    char letter; /* of its short form on a command line, 'b' for -b; 0: none */
+    char letter;               /* of its short form on a command line, 'b' for -b; 0: none */
+    LhOptionCategory category; /* where help has it; LH_ABOUT_NOTHING: it is no option */
     /* What it is if it is not given, as lh_setting_texts() has it, where that depends on nothing
      * else. NULL: nothing, or it does. */
     const char *absent;

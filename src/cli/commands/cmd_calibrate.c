@@ -38,14 +38,15 @@ typedef struct {
 
 static const LhField calibrate_options[] = {
     LH_OPTION_FORMAT(CalibrateOptions, to),
-    LH_OPTION_WRITES(CalibrateOptions, "output", to.file,
+    LH_OPTION_WRITES(CalibrateOptions, LH_ABOUT_OUTPUT, "output", to.file,
                      "File to write the profile to; with - the profile goes to standard output in "
                      "place of the tables."),
     LH_OPTION_WRITES(
-        CalibrateOptions, "topology", topology,
+        CalibrateOptions, LH_ABOUT_FILES, "topology", topology,
         "With --backend mpi or tcp, file to write the cluster to that was found: its nodes, "
         "ranks, adapters and links."),
     { .name = "backend",
+      .category = LH_ABOUT_RUNNING,
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(CalibrateOptions, backend),
       .choices = lh_backend_names,
@@ -54,6 +55,7 @@ static const LhField calibrate_options[] = {
           "processes that mpirun (mpi) or any launcher (tcp) has started, which are the ranks, "
           "one GPU (cuda), or a GPU for each rank and what joins them (nccl)." },
     { .name = "cluster",
+      .category = LH_ABOUT_CLUSTER,
       .type = LH_FIELD_STRING,
       .offset = offsetof(CalibrateOptions, cluster),
       .placeholder = "NAME",
@@ -62,6 +64,7 @@ static const LhField calibrate_options[] = {
                      "longhaul list clusters or a file: its device's tiles and its kinds of links "
                      "are what is fitted." },
     { .name = "ranks",
+      .category = LH_ABOUT_CLUSTER,
       .type = LH_FIELD_UINT,
       .offset = offsetof(CalibrateOptions, ranks),
       .min = 1,
@@ -70,11 +73,13 @@ static const LhField calibrate_options[] = {
                      "there is one process; default 2." },
     LH_OPTION_KERNELS(CalibrateOptions, kernels),
     { .name = "dtype",
+      .category = LH_ABOUT_MEASUREMENT,
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(CalibrateOptions, dtype),
       .choices = lh_dtype_names,
       .description = "Element type of the activations; default bf16." },
     { .name = "repeat",
+      .category = LH_ABOUT_MEASUREMENT,
       .type = LH_FIELD_UINT,
       .offset = offsetof(CalibrateOptions, repeat),
       .min = 1,
@@ -84,12 +89,14 @@ static const LhField calibrate_options[] = {
                        "Give up when no op and no message has completed for this long, or another "
                        "process has told nothing; default 60 s, and 120 s of GPUs."),
     { .name = "statistic",
+      .category = LH_ABOUT_MEASUREMENT,
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(CalibrateOptions, statistic),
       .choices = lh_statistic_names,
       .description = "Which timing counts: the median (default), or the best, for a machine with "
                      "other load." },
     { .name = "threads",
+      .category = LH_ABOUT_MEASUREMENT,
       .type = LH_FIELD_UINT,
       .offset = offsetof(CalibrateOptions, threads),
       .min = 1,
@@ -97,6 +104,7 @@ static const LhField calibrate_options[] = {
       .description =
           "Number of cores that call a kernel at the same time, as ranks do; default: all." },
     { .name = "quick",
+      .category = LH_ABOUT_MEASUREMENT,
       .type = LH_FIELD_BOOL,
       .offset = offsetof(CalibrateOptions, quick),
       .description = "Measure fewer block lengths and one head dimension only." },
@@ -340,6 +348,8 @@ const LhCommand lh_command_calibrate = {
                "  mpirun -n 8 longhaul calibrate --backend mpi -o profile.json \\\n"
                "      --topology cluster.json\n"
                "  longhaul calibrate --backend nccl --ranks 8 --cluster hgx-h100 -o gpus.json\n",
+    .common = { "--backend", "--cluster", "--ranks", "--topology", "--quick", "--repeat",
+                "--format", "--output" },
     .options = calibrate_options,
     .options_size = sizeof(CalibrateOptions),
     .run = run_calibrate,

@@ -33,6 +33,7 @@ static const char *const ways_of_collectives[] = { "nccl",        "auto",     "r
 
 static const LhField collective_options[] = {
     { .name = "minbytes",
+      .category = LH_ABOUT_MEASUREMENT,
       .letter = 'b',
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_BYTES,
@@ -41,6 +42,7 @@ static const LhField collective_options[] = {
       .max = LH_NCCL_TEST_BYTES_MAX,
       .description = "The smallest size, as nccl-tests has it; default 8, or that of the log." },
     { .name = "maxbytes",
+      .category = LH_ABOUT_MEASUREMENT,
       .letter = 'e',
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_BYTES,
@@ -49,6 +51,7 @@ static const LhField collective_options[] = {
       .max = LH_NCCL_TEST_BYTES_MAX,
       .description = "The largest one; default 1G, or that of the log." },
     { .name = "stepfactor",
+      .category = LH_ABOUT_MEASUREMENT,
       .letter = 'f',
       .type = LH_FIELD_UINT,
       .offset = offsetof(CollectiveOptions, factor),
@@ -57,6 +60,7 @@ static const LhField collective_options[] = {
       .description = "Each size is so many times the one before; default 2. Sizes of a log are its "
                      "own." },
     { .name = "ranks",
+      .category = LH_ABOUT_CLUSTER,
       .letter = 'g',
       .type = LH_FIELD_UINT,
       .offset = offsetof(CollectiveOptions, ranks),
@@ -65,6 +69,7 @@ static const LhField collective_options[] = {
       .description =
           "GPUs that take part; default: all of the cluster, or those that the log names." },
     { .name = "per_node",
+      .category = LH_ABOUT_CLUSTER,
       .type = LH_FIELD_UINT,
       .offset = offsetof(CollectiveOptions, per_node),
       .min = 1,
@@ -73,6 +78,7 @@ static const LhField collective_options[] = {
           "How many of them each node has, the first ones; default: nodes are filled one "
           "after the other." },
     { .name = "log",
+      .category = LH_ABOUT_INPUT,
       .type = LH_FIELD_STRINGS,
       .offset = offsetof(CollectiveOptions, logs),
       .min = 1,
@@ -83,6 +89,7 @@ static const LhField collective_options[] = {
           "What a program of nccl-tests printed there, all of it: its out-of-place times "
           "are held against what is predicted." },
     { .name = "collectives",
+      .category = LH_ABOUT_SIMULATION,
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(CollectiveOptions, how),
       .choices = ways_of_collectives,
@@ -90,6 +97,7 @@ static const LhField collective_options[] = {
           "How collectives run: by NCCL's measured times and time model (default), or as "
           "sim and compare play them with the same option, whose default is auto." },
     { .name = "links",
+      .category = LH_ABOUT_OUTPUT,
       .type = LH_FIELD_BOOL,
       .offset = offsetof(CollectiveOptions, links),
       .flags = LH_COMMAND_SHOWN,
@@ -209,6 +217,8 @@ const LhCommand lh_command_collective = {
     .no_file = true,
     .arguments_max = 1,
     .names = "operations",
+    .common = { "--cluster", "--ranks", "--log", "--minbytes", "--maxbytes", "--stepfactor",
+                "--links", "--format", "--output" },
     .options = collective_options,
     .options_size = sizeof(CollectiveOptions),
     .run = run_collective,

@@ -41,11 +41,12 @@ static const LhField compare_options[] = {
         CompareOptions, figure,
         "Draw where the time of each schedule goes, into this .svg, .png or .pdf file."),
     LH_OPTION_WRITES(
-        CompareOptions, "report", report,
+        CompareOptions, LH_ABOUT_FILES, "report", report,
         "Also write the comparison as a page to hand on, as longhaul report does, into "
         "this .html or .pdf file."),
     LH_OPTION_RANKS_SHOWN(CompareOptions, ranks_shown),
     { .name = "within",
+      .category = LH_ABOUT_SEARCH,
       .type = LH_FIELD_STRING,
       .offset = offsetof(CompareOptions, within),
       .description =
@@ -53,11 +54,13 @@ static const LhField compare_options[] = {
           "such as 3x; they are not simulated to their end.",
       .placeholder = "FACTOR" },
     { .name = "synth",
+      .category = LH_ABOUT_SEARCH,
       .type = LH_FIELD_BOOL,
       .offset = offsetof(CompareOptions, synth),
       .description = "Also search for a schedule, as longhaul synth does, and compare the best one "
                      "that was found: the row synth." },
     { .name = "budget",
+      .category = LH_ABOUT_SEARCH,
       .type = LH_FIELD_UINT,
       .offset = offsetof(CompareOptions, budget),
       .min = 1,
@@ -274,6 +277,8 @@ const LhCommand lh_command_compare = {
                "  longhaul compare --ranks 8 --cost unit --schedule ring --schedule zigzag\n",
     .scenario = true,
     .config_parts = LH_CONFIG_QUESTION | LH_CONFIG_WAY,
+    .common = { "--model", "--cluster", "--seq-length", "--schedule", "--ranks", "--step",
+                "--from-config", "--report", "--format", "--output" },
     .options = compare_options,
     .options_size = sizeof(CompareOptions),
     .run = run_compare,

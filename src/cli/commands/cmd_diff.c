@@ -19,6 +19,7 @@ static const LhField diff_options[] = {
     LH_OPTION_FORMAT(DiffOptions, to),
     LH_OPTION_OUTPUT(DiffOptions, to),
     { .name = "tolerance",
+      .category = LH_ABOUT_MEASUREMENT,
       .type = LH_FIELD_STRING,
       .offset = offsetof(DiffOptions, tolerance),
       .placeholder = "SHARE",

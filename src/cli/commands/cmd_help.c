@@ -16,15 +16,23 @@
 
 typedef struct {
     int format; /* LhHelpFormat */
+    bool all;
 } HelpOptions;
 
 static const LhField help_options[] = {
     { .name = "format",
+      .category = LH_ABOUT_OUTPUT,
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(HelpOptions, format),
       .choices = lh_help_format_names,
       .description = "text (default); man: a page for man; json: every option of every command, "
                      "for programs." },
+    { .name = "all",
+      .category = LH_ABOUT_OUTPUT,
+      .type = LH_FIELD_BOOL,
+      .offset = offsetof(HelpOptions, all),
+      .description = "Show every option, not the common ones alone; without a command, every "
+                     "option of every command." },
     { .name = NULL },
 };
 
@@ -86,8 +94,29 @@ explain(const LhCommandLine *line, GString *out, GError **error)
         return true;
     }
     text = o->format == LH_HELP_MAN ? lh_help_man(command)
-                                    : lh_help_text(command, lh_colours(STDOUT_FILENO));
+                                    : lh_help_text(command, o->all, lh_colours(STDOUT_FILENO));
     g_string_append(out, text);
+    return true;
+}
+
+/* Pages and listings have every option; scripts and schemas are no help of a command. */
+static bool
+check_help_options(const LhCommandLine *line, bool of_command, GError **error)
+{
+    const HelpOptions *o = line->options;
+
+    if (!of_command && (o->all || o->format != LH_HELP_TEXT)) {
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                    "help %s: --all and --format are about the help of commands",
+                    argument(line, 0));
+        return false;
+    }
+    if (o->all && o->format != LH_HELP_TEXT) {
+        g_set_error(error, LH_ERROR, LH_ERROR_USAGE,
+                    "--all is about help as text; %s has every option anyhow",
+                    lh_help_format_names[o->format]);
+        return false;
+    }
     return true;
 }
 
@@ -96,11 +125,12 @@ run_help(const LhCommandLine *line, GError **error)
 {
     g_autoptr(GString) out = g_string_new(NULL);
     const char *of = argument(line, 0);
-    const bool ok = g_strcmp0(of, "completion") == 0 ? append_completion(line, out, error)
-                    : g_strcmp0(of, "schema") == 0   ? append_schema(line, out, error)
-                                                     : explain(line, out, error);
+    bool (*append)(const LhCommandLine *, GString *, GError **) =
+        g_strcmp0(of, "completion") == 0 ? append_completion
+        : g_strcmp0(of, "schema") == 0   ? append_schema
+                                         : explain;
 
-    if (!ok)
+    if (!check_help_options(line, append == explain, error) || !append(line, out, error))
         return LH_ANSWER_FAILED;
     return lh_output_stdout(out->str, out->len, error) ? LH_ANSWER_YES : LH_ANSWER_FAILED;
 }
@@ -114,6 +144,7 @@ const LhCommand lh_command_help = {
                "prints the JSON Schema of a file that longhaul reads or writes (`longhaul list\n"
                "formats`); it is installed, too.\n\n"
                "  longhaul help compare\n"
+               "  longhaul help compare --all\n"
                "  longhaul help compare --format man | man -l -\n"
                "  source <(longhaul help completion bash)\n"
                "  longhaul help schema result\n",

@@ -34,6 +34,7 @@ static const LhField import_options[] = {
                    "sqlite has written. Or a folder, of which all that end in .json, .json.gz and "
                    ".sqlite are read."),
     { .name = "max-unpacked",
+      .category = LH_ABOUT_INPUT,
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_BYTES,
       .offset = offsetof(ImportOptions, unpacked_bytes_max),
@@ -42,10 +43,10 @@ static const LhField import_options[] = {
       .placeholder = "SIZE",
       .description = "Refuse a packed trace that is longer than this when it is unpacked, such as "
                      "8GiB; default " LH_KINETO_UNPACKED "." },
-    LH_OPTION_WRITES(ImportOptions, "output", to.file,
+    LH_OPTION_WRITES(ImportOptions, LH_ABOUT_OUTPUT, "output", to.file,
                      "File to write the profile to; with - the profile goes to standard output in "
                      "place of the tables."),
-    LH_OPTION_WRITES(ImportOptions, "timeline", timeline,
+    LH_OPTION_WRITES(ImportOptions, LH_ABOUT_FILES, "timeline", timeline,
                      "Also write this .csv file, with what every op took, measured and simulated."),
     { .name = NULL },
 };
@@ -294,6 +295,8 @@ const LhCommand lh_command_import = {
                "  longhaul import --schedule zigzag --from run.json -o again.json\n",
     .scenario = true,
     .one_program = true,
+    .common = { "--from", "--schedule", "--model", "--cluster", "--seq-length", "--ranks", "--step",
+                "--timeline", "--format", "--output" },
     .options = import_options,
     .options_size = sizeof(ImportOptions),
     .run = run_import,

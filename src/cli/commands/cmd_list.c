@@ -30,6 +30,7 @@ typedef struct {
 
 static const LhField list_options[] = {
     { .name = "format",
+      .category = LH_ABOUT_OUTPUT,
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(ListOptions, to.format),
       .choices = table_formats,
@@ -92,9 +93,9 @@ list_kernels(LhTable *table, GError **error)
     return true;
 }
 
-/* "--seq-length N". @commands have the option; NULL: there is no such column. */
+/* "--seq-length N". @column is what the table has between option and description. */
 static void
-add_option(LhTable *table, const char *commands, const LhField *field)
+add_option(LhTable *table, const char *column, const LhField *field)
 {
     g_autofree char *option = lh_setting_option(field);
     g_autofree char *placeholder = lh_setting_placeholder(field);
@@ -104,18 +105,26 @@ add_option(LhTable *table, const char *commands, const LhField *field)
 
     lh_table_row(table);
     lh_table_cell(table, text, NULL);
-    if (commands != NULL)
-        lh_table_cell(table, commands, NULL);
+    lh_table_cell(table, column, NULL);
     lh_table_cell(table, description, NULL);
 }
 
 static void
-add_options(LhTable *table, bool of_schedules)
+add_category(LhTable *table, bool of_schedules, int category)
 {
     for (const LhField *field = lh_scenario_options(); field->name != NULL; field++) {
-        if (((field->flags & LH_SCENARIO_OF_SCHEDULES) != 0) == of_schedules)
-            add_option(table, NULL, field);
+        if ((int)field->category == category &&
+            ((field->flags & LH_SCENARIO_OF_SCHEDULES) != 0) == of_schedules)
+            add_option(table, lh_option_sections[category].name, field);
     }
+}
+
+/* In the order of help. */
+static void
+add_options(LhTable *table, bool of_schedules)
+{
+    for (int category = LH_ABOUT_NOTHING + 1; category < LH_OPTION_CATEGORIES; category++)
+        add_category(table, of_schedules, category);
 }
 
 static bool
@@ -381,9 +390,9 @@ static const struct {
     { "command-options", "options that commands have beside those of scenarios",
       list_command_options, "commands" },
     { "options", "options of the command line, which are also the fields of a scenario",
-      list_scenario_options, NULL },
+      list_scenario_options, "category" },
     { "schedule-options", "further such options, each of which only some schedules read",
-      list_schedule_options, NULL },
+      list_schedule_options, "category" },
     { "formats", "formats of the files that longhaul reads and writes", list_formats, NULL },
     { "kinds", "what can be listed", list_kinds, NULL },
 };

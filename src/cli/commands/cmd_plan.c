@@ -56,11 +56,12 @@ static const LhField plan_options[] = {
                      "With --pareto, draw the time and the memory of these ways, a line for each "
                      "cluster, into this .svg, .png or .pdf file."),
     LH_OPTION_WRITES(
-        PlanOptions, "report", report,
+        PlanOptions, LH_ABOUT_FILES, "report", report,
         "Also write the plan as a page to hand on, into this .html or .pdf file: with the "
         "timeline and the memory of the fastest way, what made its time and that of the next "
         "one, and with --pareto the figure of these ways."),
     { .name = "points",
+      .category = LH_ABOUT_RUNNING,
       .type = LH_FIELD_STRING,
       .offset = offsetof(PlanOptions, points),
       .flags = LH_FIELD_UPDATED,
@@ -69,6 +70,7 @@ static const LhField plan_options[] = {
       .placeholder = "FILE",
       .names = "files" },
     { .name = "cluster",
+      .category = LH_ABOUT_CLUSTER,
       .type = LH_FIELD_STRINGS,
       .offset = offsetof(PlanOptions, clusters),
       .min = 1,
@@ -78,6 +80,7 @@ static const LhField plan_options[] = {
       .description = "Topology and number of nodes (see `longhaul list topologies`); several are "
                      "planned for one by one and compared." },
     { .name = "global-batch-size",
+      .category = LH_ABOUT_STEP,
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_COUNT,
       .offset = offsetof(PlanOptions, global_batch_size),
@@ -86,21 +89,25 @@ static const LhField plan_options[] = {
       .description = "Sequences of a step, over all data-parallel ranks and micro-batches; default "
                      "1." },
     { .name = "max-seq-length",
+      .category = LH_ABOUT_SEARCH,
       .type = LH_FIELD_BOOL,
       .offset = offsetof(PlanOptions, max_seq_length),
       .description = "Find the longest sequence that fits in memory, and the fastest way to train "
                      "with it." },
     { .name = "min-gpus",
+      .category = LH_ABOUT_SEARCH,
       .type = LH_FIELD_BOOL,
       .offset = offsetof(PlanOptions, min_gpus),
       .description = "Find the smallest number of GPUs that a step fits on, and the fastest way to "
                      "train on them: 1, 2, 4 and so on within a host, then whole hosts of a node, "
                      "then whole nodes." },
     { .name = "pareto",
+      .category = LH_ABOUT_SEARCH,
       .type = LH_FIELD_BOOL,
       .offset = offsetof(PlanOptions, pareto),
       .description = "Also find every way that no other one beats in both time and memory." },
     { .name = "top",
+      .category = LH_ABOUT_SEARCH,
       .type = LH_FIELD_UINT,
       .offset = offsetof(PlanOptions, top),
       .absent = "5",
@@ -117,17 +124,20 @@ static const LhField plan_options[] = {
                        "Give up when one of several processes has told nothing for this long; "
                        "default 3600 s."),
     { .name = "days-for",
+      .category = LH_ABOUT_PRICE,
       .type = LH_FIELD_STRING,
       .offset = offsetof(PlanOptions, days_for),
       .placeholder = "TOKENS",
       .description = "Also say how long so many tokens take, such as 1.4e12." },
     { .name = "cost-per-gpu-hour",
+      .category = LH_ABOUT_PRICE,
       .type = LH_FIELD_STRINGS,
       .offset = offsetof(PlanOptions, costs),
       .placeholder = "X",
       .description = "Price of a GPU for an hour: also say what a billion tokens cost. Once for "
                      "all clusters, or once for each, in their order." },
     { .name = "watts",
+      .category = LH_ABOUT_PRICE,
       .type = LH_FIELD_STRINGS,
       .offset = offsetof(PlanOptions, watts),
       .placeholder = "X",
@@ -525,6 +535,8 @@ const LhCommand lh_command_plan = {
     .scenario = true,
     .ignores = LH_SCENARIO_OF_PROOF | LH_SCENARIO_OF_ONE_CASE,
     .config_parts = LH_CONFIG_QUESTION | LH_CONFIG_LIMITS,
+    .common = { "--model", "--cluster", "--seq-length", "--global-batch-size", "--from-config",
+                "--max-seq-length", "--min-gpus", "--top", "--format", "--output" },
     .options = plan_options,
     .options_size = sizeof(PlanOptions),
     .run = run_plan,

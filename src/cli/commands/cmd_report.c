@@ -28,6 +28,7 @@ typedef struct {
 
 static const LhField report_options[] = {
     { .name = "output",
+      .category = LH_ABOUT_OUTPUT,
       .type = LH_FIELD_STRING,
       .offset = offsetof(ReportOptions, output),
       .flags = LH_FIELD_WRITTEN,
@@ -40,6 +41,7 @@ static const LhField report_options[] = {
                           "It says how a whole step is trained, but for the schedule."),
     LH_OPTION_SET(ReportOptions, set),
     { .name = "from",
+      .category = LH_ABOUT_INPUT,
       .type = LH_FIELD_STRING,
       .offset = offsetof(ReportOptions, from),
       .min = 1,
@@ -187,6 +189,8 @@ const LhCommand lh_command_report = {
                "  longhaul report --from plan.json --output plan.html\n",
     .scenario = true,
     .config_parts = LH_CONFIG_QUESTION | LH_CONFIG_WAY,
+    .common = { "--from", "--model", "--cluster", "--seq-length", "--schedule", "--ranks", "--step",
+                "--from-config", "--output" },
     .options = report_options,
     .options_size = sizeof(ReportOptions),
     .run = run_report,

@@ -26,6 +26,7 @@ static const LhField reproduce_options[] = {
     LH_OPTION_FORMAT(ReproduceOptions, to),
     LH_OPTION_OUTPUT(ReproduceOptions, to),
     { .name = "rows",
+      .category = LH_ABOUT_INPUT,
       .type = LH_FIELD_STRING,
       .offset = offsetof(ReproduceOptions, rows),
       .min = 1,
@@ -35,16 +36,19 @@ static const LhField reproduce_options[] = {
       .description = "Take the rows from files TABLE.csv in this folder, or from this file; "
                      "without TABLE, of all tables whose files are there." },
     { .name = "fit",
+      .category = LH_ABOUT_MEASUREMENT,
       .type = LH_FIELD_BOOL,
       .offset = offsetof(ReproduceOptions, fit),
       .description = "Fit the constants of the tables anew, to the rows that each table names for "
                      "it, and use them." },
     { .name = "cross-fit",
+      .category = LH_ABOUT_MEASUREMENT,
       .type = LH_FIELD_BOOL,
       .offset = offsetof(ReproduceOptions, cross_fit),
       .description = "Also fit the constants to the rows that are judged, and say how far off the "
                      "others are by them." },
     { .name = "checklist",
+      .category = LH_ABOUT_INPUT,
       .type = LH_FIELD_STRING,
       .offset = offsetof(ReproduceOptions, checklist),
       .min = 1,

@@ -37,6 +37,7 @@ typedef struct {
 
 static const LhField show_options[] = {
     { .name = "format",
+      .category = LH_ABOUT_OUTPUT,
       .type = LH_FIELD_CHOICE,
       .offset = offsetof(ShowOptions, to.format),
       .choices = show_formats,
@@ -526,6 +527,8 @@ const LhCommand lh_command_show = {
     .one_program = true,
     .ignores = LH_SCENARIO_OF_SIMULATION | LH_SCENARIO_OF_COLLECTIVES | LH_SCENARIO_OF_CHANCE |
                LH_SCENARIO_OF_PROOF,
+    .common = { "--schedule-file", "--model", "--cluster", "--ranks", "--seq-length", "--step",
+                "--mask", "--pass", "--format", "--output" },
     .options = show_options,
     .options_size = sizeof(ShowOptions),
     .arguments_max = 1,

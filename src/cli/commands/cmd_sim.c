@@ -46,6 +46,7 @@ static const LhField sim_options[] = {
     LH_OPTION_SET(SimOptions, set),
     LH_OPTION_RUN_FILES(SimOptions, files),
     { .name = "memory-timeline",
+      .category = LH_ABOUT_FILES,
       .type = LH_FIELD_STRING,
       .offset = offsetof(SimOptions, memory_timeline),
       .flags = LH_FIELD_WRITTEN | LH_COMMAND_MAYBE_FIGURE,
@@ -54,19 +55,21 @@ static const LhField sim_options[] = {
       .description = "Also write what each rank holds over time, into this .csv or .json file, or "
                      "draw it for the rank that needs most, into this .svg, .png or .pdf file." },
     { .name = "trace-links",
+      .category = LH_ABOUT_FILES,
       .type = LH_FIELD_BOOL,
       .offset = offsetof(SimOptions, trace_links),
       .flags = LH_COMMAND_SHOWN,
       .description = "In the trace, also show what every link carries over time, in GB/s. The file "
                      "becomes up to several times as large." },
     LH_OPTION_WRITES(
-        SimOptions, "export", export,
+        SimOptions, LH_ABOUT_FILES, "export", export,
         "Also write the program for other people's tools: LogGOPSim's GOAL into this .goal file; "
         "Chakra's traces, which ASTRA-sim reads, for PREFIX.et into PREFIX.RANK.et for each rank "
         "and "
         "PREFIX.groups.json; the exchanges alone, if they gather one input, for MSCCL into this "
         ".xml file."),
     { .name = "critical-path",
+      .category = LH_ABOUT_OUTPUT,
       .type = LH_FIELD_BOOL,
       .offset = offsetof(SimOptions, critical_path),
       .flags = LH_COMMAND_SHOWN,
@@ -503,6 +506,8 @@ const LhCommand lh_command_sim = {
     .scenario = true,
     .one_program = true,
     .config_parts = LH_CONFIG_QUESTION | LH_CONFIG_WAY | LH_CONFIG_SCHEDULE,
+    .common = { "--schedule", "--model", "--cluster", "--seq-length", "--ranks", "--step",
+                "--trace", "--critical-path", "--format", "--output" },
     .options = sim_options,
     .options_size = sizeof(SimOptions),
     .run = run_sim,

@@ -42,10 +42,11 @@ static const LhField sweep_options[] = {
     LH_OPTION_FIGURE(SweepOptions, figure,
                      "Draw the sweep of one field as curves of time, or that of two fields as a "
                      "map of the fastest schedules, into this .svg, .png or .pdf file."),
-    LH_OPTION_WRITES(SweepOptions, "report", report,
+    LH_OPTION_WRITES(SweepOptions, LH_ABOUT_FILES, "report", report,
                      "Also write the sweep as a page to hand on, with its figure, into this .html "
                      "or .pdf file."),
     { .name = "points",
+      .category = LH_ABOUT_RUNNING,
       .type = LH_FIELD_STRING,
       .offset = offsetof(SweepOptions, points),
       .flags = LH_FIELD_UPDATED,
@@ -54,6 +55,7 @@ static const LhField sweep_options[] = {
       .placeholder = "FILE",
       .names = "files" },
     { .name = "shard-of",
+      .category = LH_ABOUT_RUNNING,
       .type = LH_FIELD_STRING,
       .offset = offsetof(SweepOptions, shard_of),
       .min = 1,
@@ -63,6 +65,7 @@ static const LhField sweep_options[] = {
                      "of --points with .K-of-N behind its name; auto: K and N are those of the "
                      "Slurm job array that this is a task of." },
     { .name = "shards",
+      .category = LH_ABOUT_RUNNING,
       .type = LH_FIELD_UINT,
       .offset = offsetof(SweepOptions, shards),
       .min = 1,
@@ -316,6 +319,8 @@ const LhCommand lh_command_sweep = {
     .scenario = true,
     .sweeps = true,
     .config_parts = LH_CONFIG_QUESTION | LH_CONFIG_WAY,
+    .common = { "--model", "--cluster", "--seq-length", "--schedule", "--step", "--points",
+                "--figure", "--report", "--format", "--output" },
     .options = sweep_options,
     .options_size = sizeof(SweepOptions),
     .run = run_sweep,

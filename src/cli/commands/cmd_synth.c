@@ -25,6 +25,7 @@ typedef struct {
 
 static const LhField synth_options[] = {
     { .name = "output",
+      .category = LH_ABOUT_OUTPUT,
       .type = LH_FIELD_STRING,
       .offset = offsetof(SynthOptions, output),
       .flags = LH_FIELD_WRITTEN,
@@ -34,6 +35,7 @@ static const LhField synth_options[] = {
       .names = "files",
       .description = "File to write the fastest program to, as JSON (longhaul.schedule/1)." },
     { .name = "budget",
+      .category = LH_ABOUT_SEARCH,
       .type = LH_FIELD_UINT,
       .offset = offsetof(SynthOptions, budget),
       .min = 1,
@@ -41,6 +43,7 @@ static const LhField synth_options[] = {
       .placeholder = "CANDIDATES",
       .description = "Candidates to search through; default " G_STRINGIFY(LH_SYNTH_BUDGET) "." },
     { .name = "memory_limit",
+      .category = LH_ABOUT_MEMORY,
       .type = LH_FIELD_UNIT,
       .unit = LH_UNIT_BYTES,
       .offset = offsetof(SynthOptions, memory_limit_bytes),
@@ -50,11 +53,13 @@ static const LhField synth_options[] = {
       .description = "What a rank may hold, inputs and outputs included; default: what fits on "
                      "its GPU." },
     { .name = "seed",
+      .category = LH_ABOUT_SEARCH,
       .type = LH_FIELD_UINT,
       .offset = offsetof(SynthOptions, seed),
       .description = "Seed of the search; default 0. The same seed and budget give the same "
                      "program." },
     { .name = "from",
+      .category = LH_ABOUT_INPUT,
       .type = LH_FIELD_STRING,
       .offset = offsetof(SynthOptions, from),
       .min = 1,
@@ -68,6 +73,7 @@ static const LhField synth_options[] = {
         "Draw which node computes which block of attention, and when what it needs travels, into "
         "this .svg, .png or .pdf file."),
     { .name = "robust",
+      .category = LH_ABOUT_SEARCH,
       .type = LH_FIELD_BOOL,
       .offset = offsetof(SynthOptions, robust),
       .description = "Judge the fastest programs again, with 10 % jitter and under the other model "
@@ -457,6 +463,8 @@ const LhCommand lh_command_synth = {
                "  longhaul sim --schedule-file best.schedule.json --cluster dfa-2node:2\n",
     .scenario = true,
     .ignores = LH_SCENARIO_OF_PROOF,
+    .common = { "--model", "--cluster", "--seq-length", "--ranks", "--pass", "--budget", "--seed",
+                "--from", "--figure", "--output" },
     .options = synth_options,
     .options_size = sizeof(SynthOptions),
     .run = run_synth,

@@ -28,6 +28,7 @@ static const LhField topology_options[] = {
                    "nccl-tests or of perftest (ib_write_bw), or Slurm's topology.conf. The "
                    "content tells which."),
     { .name = "base",
+      .category = LH_ABOUT_INPUT,
       .type = LH_FIELD_STRING,
       .offset = offsetof(TopologyOptions, base),
       .min = 1,
@@ -37,6 +38,7 @@ static const LhField topology_options[] = {
       .description = "A word of longhaul list clusters, or a file: its fields are kept, with their "
                      "provenance, where no file says them." },
     { .name = "device",
+      .category = LH_ABOUT_CLUSTER,
       .type = LH_FIELD_STRING,
       .offset = offsetof(TopologyOptions, device),
       .min = 1,
@@ -46,7 +48,7 @@ static const LhField topology_options[] = {
       .description =
           "The GPU, a word of longhaul list devices, or a file; default: that of --base." },
     LH_TOPOLOGY_CHANGE_FIELDS(offsetof(TopologyOptions, change), 0),
-    LH_OPTION_WRITES(TopologyOptions, "output", output,
+    LH_OPTION_WRITES(TopologyOptions, LH_ABOUT_OUTPUT, "output", output,
                      "File to write the topology to, and print a table of its fields; default -, "
                      "standard output, without the table."),
     { .name = NULL },

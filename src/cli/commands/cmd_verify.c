@@ -32,6 +32,7 @@ static const LhField verify_options[] = {
     LH_OPTION_FROM_CONFIG(VerifyOptions, from_config, "Its whole step is proven."),
     LH_OPTION_SET(VerifyOptions, set),
     { .name = "ranks",
+      .category = LH_ABOUT_CLUSTER,
       .type = LH_FIELD_STRING,
       .offset = offsetof(VerifyOptions, ranks),
       .placeholder = "LIST",
@@ -280,6 +281,8 @@ const LhCommand lh_command_verify = {
     .config_parts = LH_CONFIG_QUESTION | LH_CONFIG_WAY | LH_CONFIG_SCHEDULE,
     .ignores = LH_SCENARIO_OF_SIMULATION | LH_SCENARIO_OF_COLLECTIVES | LH_SCENARIO_OF_CHANCE |
                LH_SCENARIO_OF_PROOF | LH_SCENARIO_OF_ONE_CASE,
+    .common = { "--schedule", "--schedule-file", "--ranks", "--model", "--step", "--mask", "--pass",
+                "--from-config", "--format", "--output" },
     .options = verify_options,
     .options_size = sizeof(VerifyOptions),
     .run = run_verify,

@@ -6,6 +6,7 @@
 
 const LhOption lh_option_grid = {
     .name = "grid",
+    .category = LH_ABOUT_SCHEDULE_RANKS,
     .type = LH_OPTION_GRID,
     .help = "Rows and columns of the grid of ranks; default: the grid that sends the least bytes.",
     .at_every_size = true,
@@ -13,12 +14,14 @@ const LhOption lh_option_grid = {
 
 const LhOption lh_option_local_kv = {
     .name = "local_kv",
+    .category = LH_ABOUT_SCHEDULE_WORK,
     .type = LH_OPTION_FLAG,
     .help = "Gather k and v from where they are, without transposing them first.",
 };
 
 const LhOption lh_option_gather_delta = {
     .name = "gather_delta",
+    .category = LH_ABOUT_SCHEDULE_WORK,
     .type = LH_OPTION_FLAG,
     .help = "Gather delta instead of o in the backward pass.",
 };

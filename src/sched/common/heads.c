@@ -18,6 +18,7 @@ make_odd(LhProgramParams *p)
 
 const LhOption lh_option_hierarchy = {
     .name = "hierarchical_context_parallel_sizes",
+    .category = LH_ABOUT_SCHEDULE_RANKS,
     .type = LH_OPTION_SIZES,
     .help = "Number of ranks that exchange tokens for heads with each other, and number of ranks "
             "in a ring between these groups; their product is the number of ranks.",
@@ -25,6 +26,7 @@ const LhOption lh_option_hierarchy = {
 
 const LhOption lh_option_pad_heads = {
     .name = "pad_heads",
+    .category = LH_ABOUT_SCHEDULE_RANKS,
     .type = LH_OPTION_FLAG,
     .help = "Add idle heads until the heads divide evenly among the ranks.",
     .shape = make_odd,
@@ -39,6 +41,7 @@ static const char *const te_versions[] = {
 
 const LhOption lh_option_te_version = {
     .name = "te_version",
+    .category = LH_ABOUT_SCHEDULE_WORK,
     .type = LH_OPTION_CHOICE,
     .choices = te_versions,
     .help = "Version of TransformerEngine whose backward pass is run: 2.15 or later (2.15, "

@@ -6,6 +6,7 @@
 
 const LhOption lh_option_state_recompute = {
     .name = "state_recompute",
+    .category = LH_ABOUT_SCHEDULE_WORK,
     .type = LH_OPTION_FLAG,
     .help = "Compute the states of linear attention again in the backward pass instead of keeping "
             "them.",
@@ -14,6 +15,7 @@ const LhOption lh_option_state_recompute = {
 
 const LhOption lh_option_unfused = {
     .name = "unfused",
+    .category = LH_ABOUT_SCHEDULE_WORK,
     .type = LH_OPTION_FLAG,
     .help = "Let one kernel write to memory what tokens get from other ranks through a state, and "
             "another kernel add it to the rest.",

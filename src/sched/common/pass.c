@@ -11,6 +11,7 @@ static const char *const wire_names[] = {
 
 const LhOption lh_option_no_overlap = {
     .name = "no_overlap",
+    .category = LH_ABOUT_SCHEDULE_WORK,
     .type = LH_OPTION_FLAG,
     .help = "Do not overlap communication with compute: each step waits for its messages before it "
             "computes.",
@@ -18,6 +19,7 @@ const LhOption lh_option_no_overlap = {
 
 const LhOption lh_option_published_code = {
     .name = "published_code",
+    .category = LH_ABOUT_SCHEDULE_WORK,
     .type = LH_OPTION_FLAG,
     .help = "Do as the public code of the schedule does where longhaul differs from it; `longhaul "
             "show SCHEDULE` says where.",
@@ -33,6 +35,7 @@ check_wire(const LhProgramParams *p, GError **error)
 
 const LhOption lh_option_gradient_wire = {
     .name = "gradient_wire",
+    .category = LH_ABOUT_SCHEDULE_WORK,
     .type = LH_OPTION_CHOICE,
     .choices = wire_names,
     .check = check_wire,

@@ -28,6 +28,7 @@ typedef struct {
 /* Rows of a table of fields whose struct has an LhTopologyChange at @at. */
 #define LH_TOPOLOGY_CHANGE_FIELDS(at, marks)                                                       \
     { .name = "nics",                                                                              \
+      .category = LH_ABOUT_CLUSTER,                                                                \
       .type = LH_FIELD_UINT,                                                                       \
       .offset = LH_TOPOLOGY_CHANGE_AT(at, nics),                                                   \
       .flags = (marks),                                                                            \
@@ -35,6 +36,7 @@ typedef struct {
       .max = LH_NICS_MAX,                                                                          \
       .description = "NICs of a node, at most its GPUs; default: the topology's." },               \
         { .name = "nic_rate",                                                                      \
+          .category = LH_ABOUT_CLUSTER,                                                            \
           .type = LH_FIELD_UNIT,                                                                   \
           .unit = LH_UNIT_PORT,                                                                    \
           .placeholder = "RATE",                                                                   \
@@ -46,6 +48,7 @@ typedef struct {
                          "which transfers reach 96 %, or in bytes what they reach, such as "       \
                          "48GB/s; default: the topology's." },                                     \
         { .name = "nvlink_rate",                                                                   \
+          .category = LH_ABOUT_CLUSTER,                                                            \
           .type = LH_FIELD_UNIT,                                                                   \
           .unit = LH_UNIT_BANDWIDTH,                                                               \
           .placeholder = "RATE",                                                                   \
@@ -56,7 +59,7 @@ typedef struct {
           .description = "What transfers over the NVLinks of a GPU reach in each direction (half " \
                          "of what datasheets add up); default: the topology's." },                 \
     {                                                                                              \
-        .name = "oversubscription", .type = LH_FIELD_DOUBLE,                                       \
+        .name = "oversubscription", .category = LH_ABOUT_CLUSTER, .type = LH_FIELD_DOUBLE,         \
         .offset = LH_TOPOLOGY_CHANGE_AT(at, oversubscription), .flags = (marks), .min = 1,         \
         .max = LH_OVERSUBSCRIPTION_MAX,                                                            \
         .description = "Bandwidth below a leaf switch of a fat tree over that above it; default: " \
