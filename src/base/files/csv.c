@@ -16,6 +16,7 @@
 #define FILE_BYTES_MAX (64u << 20)
 #define COLUMNS_MAX 1024
 #define ROWS_MAX (1u << 20)
+#define LONE_RETURN "a carriage return that ends no line; allowed: LF or CR LF"
 #define SHOWN_MAX 60 /* characters of a cell that a message quotes */
 
 struct _LhCsv {
@@ -73,6 +74,20 @@ find_row(LhTextReader *r)
     return false;
 }
 
+/* Of control characters a cell has tabs, and line breaks if it is in quotes. */
+static bool
+check_character(const LhTextReader *r)
+{
+    const unsigned char c = (unsigned char)*r->at;
+
+    if ((c >= ' ' && c != 0x7f) || c == '\t' || c == '\n' || c == '\r')
+        return true;
+    return lh_text_fail(r, r->at,
+                        "the control character 0x%02x; a cell may have tabs, and in "
+                        "quotes line breaks",
+                        c);
+}
+
 /* The cell that begins behind a quote, up to the closing one. */
 static bool
 read_quoted(LhTextReader *r, GString *cell)
@@ -84,6 +99,8 @@ read_quoted(LhTextReader *r, GString *cell)
             break;
         if (*r->at == '"')
             r->at++;
+        if (!check_character(r))
+            return false;
         g_string_append_c(cell, *r->at);
         if (*r->at == '\n') {
             r->line++;
@@ -96,7 +113,9 @@ read_quoted(LhTextReader *r, GString *cell)
     if (at_line_end(r) || *r->at == ',')
         return true;
     return lh_text_fail(r, r->at,
-                        "text behind a closing quote; allowed: a comma or the end of the line");
+                        *r->at == '\r' ? LONE_RETURN
+                                       : "text behind a closing quote; allowed: a comma or the end "
+                                         "of the line");
 }
 
 static bool
@@ -108,7 +127,9 @@ read_plain(LhTextReader *r, GString *cell)
                 r, r->at,
                 "a quote inside a cell; put the whole cell in quotes and double this one");
         if (*r->at == '\r')
-            return lh_text_fail(r, r->at, "a carriage return that ends no line");
+            return lh_text_fail(r, r->at, LONE_RETURN);
+        if (!check_character(r))
+            return false;
         g_string_append_c(cell, *r->at);
     }
     return true;

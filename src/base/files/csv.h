@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Strict reading of tables of text (CSV, RFC 4180): a line of column names, then rows with as many
- * cells. Cells are UTF-8; those with commas, quotes or line breaks stand in double quotes. Lines
- * end with LF or CR LF. Empty lines, and lines that begin with '#', are skipped.
+ * cells. Cells are UTF-8 without control characters but tabs and line breaks; those with commas,
+ * quotes or line breaks stand in double quotes, from their first character to their last. Lines end
+ * with LF or CR LF. Empty lines, and lines that begin with '#', are skipped.
  *
  * Messages read "path:line: error: ...", or "path:line:column: error: ..." with the column of the
  * text, LH_ERROR_INPUT. A row that spans lines is at its first one.

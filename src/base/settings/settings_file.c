@@ -22,16 +22,24 @@ static bool
 check_text(LhSettingsFile *e, const char *text, gsize length, GError **error)
 {
     const char *end = NULL;
-    guint line = 1;
+    const char *line_start = text;
+    guint line = 1, column;
 
     if (length > LH_SETTINGS_BYTES_MAX)
         return lh_settings_fail(e, 1, 1, error, "the file has more than %d bytes",
                                 LH_SETTINGS_BYTES_MAX);
     if (g_utf8_validate(text, (gssize)length, &end))
         return true;
-    for (const char *at = text; at < end; at++)
-        line += *at == '\n';
-    return lh_settings_fail(e, line, 1, error, "the line has a byte that is not UTF-8, or a NUL");
+    for (const char *at = text; at < end; at++) {
+        if (*at == '\n') {
+            line++;
+            line_start = at + 1;
+        }
+    }
+    column = (guint)g_utf8_strlen(line_start, end - line_start) + 1;
+    return lh_settings_fail(e, line, column, error,
+                            "found the byte 0x%02x; allowed: UTF-8 without NUL",
+                            (unsigned)(unsigned char)*end);
 }
 
 LhSettingsFile *

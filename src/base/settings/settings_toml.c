@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Settings in TOML 1.0. Everything of the language is read; dates stay text, integers are written
- * in decimal without underscores. Tables may be opened in any order, but no table and no key twice.
+ * Settings in TOML 1.0. Everything of the language is read, but for NUL in texts; dates stay text,
+ * integers are written in decimal without underscores. Tables may be opened in any order, but no
+ * table and no key twice. A key that would be taken for a path stands in quotes in the path.
  */
 #include "base/settings/settings_file.h"
 
+#include "base/escape.h"
+#include "base/settings/toml_scalar.h"
 #include "base/text_reader.h"
 
 #include <string.h>
@@ -43,6 +46,22 @@ toml_look(const TomlReader *r)
     return r->text.at < r->text.end ? *r->text.at : '\0';
 }
 
+/* Says what stands at the place, and what may. */
+static bool
+fail_found(TomlReader *r, const char *allowed)
+{
+    const char *at = r->text.at;
+    const gsize length = at < r->text.end ? (gsize)(g_utf8_next_char(at) - at) : 0;
+    g_autofree char *character = g_strndup(at, length);
+    g_autofree char *safe = lh_escaped_line(character);
+
+    if (length == 0)
+        return lh_text_fail(&r->text, at, "found the end of the file; %s", allowed);
+    if (*at == '\n')
+        return lh_text_fail(&r->text, at, "found the end of the line; %s", allowed);
+    return lh_text_fail(&r->text, at, "found \"%s\"; %s", safe, allowed);
+}
+
 static bool
 starts(const TomlReader *r, const char *word)
 {
@@ -66,6 +85,8 @@ skip_blanks(TomlReader *r)
         r->text.at++;
 }
 
+#define NO_CONTROL "of the control characters tabs are allowed, and line ends of LF or CR LF"
+
 /* Control characters stand nowhere, and a carriage return only before a line feed. */
 static bool
 is_control(char c)
@@ -80,7 +101,7 @@ skip_comment(TomlReader *r)
         return true;
     while (r->text.at < r->text.end && *r->text.at != '\n' && !starts(r, "\r\n")) {
         if (is_control(*r->text.at))
-            return fail_toml(r, "a control character");
+            return fail_found(r, NO_CONTROL);
         r->text.at++;
     }
     return true;
@@ -114,7 +135,7 @@ take_line_end(TomlReader *r)
     if (r->text.at >= r->text.end)
         return true;
     if (*r->text.at != '\n')
-        return fail_toml(r, "the line should end here");
+        return fail_found(r, "the line should end here");
     end_line(r);
     return true;
 }
@@ -131,12 +152,14 @@ take_unicode(TomlReader *r, unsigned digits, GString *out)
         const int digit = g_ascii_xdigit_value(toml_look(r));
 
         if (digit < 0)
-            return fail_toml(r, "\\u takes four hexadecimal digits, and \\U eight");
+            return fail_found(r, "\\u takes four hexadecimal digits, and \\U eight");
         c = c << 4 | (gunichar)digit;
         r->text.at++;
     }
-    if (c == 0 || !g_unichar_validate(c))
-        return fail_toml(r, "no character has this number");
+    if (c == 0)
+        return fail_toml(r, "a NUL, which no setting of longhaul can hold");
+    if (!g_unichar_validate(c))
+        return fail_toml(r, "no character has this number; allowed: 1 to D7FF, and E000 to 10FFFF");
     g_string_append_unichar(out, c);
     return true;
 }
@@ -154,7 +177,7 @@ take_escape(TomlReader *r, GString *out)
         return take_unicode(r, c == 'u' ? 4 : 8, out);
     }
     if (letter == NULL || c == 'e')
-        return fail_toml(
+        return fail_found(
             r, "no such escape; allowed: \\b \\t \\n \\f \\r \\\" \\\\ \\uXXXX \\UXXXXXXXX");
     g_string_append_c(out, meanings[letter - letters]);
     r->text.at++;
@@ -173,13 +196,14 @@ skip_fold(TomlReader *r)
         at++;
     if (at >= r->text.end || *at != '\n')
         return false;
-    while (r->text.at < r->text.end && strchr(" \t\r\n", *r->text.at) != NULL) {
-        if (*r->text.at == '\n')
-            end_line(r);
-        else
+    for (;;) {
+        skip_blanks(r);
+        if (starts(r, "\r\n"))
             r->text.at++;
+        if (toml_look(r) != '\n')
+            return true;
+        end_line(r);
     }
-    return true;
 }
 
 static bool
@@ -188,7 +212,7 @@ take_short_string(TomlReader *r, char quote, GString *out)
     r->text.at++;
     while (toml_look(r) != quote) {
         if (r->text.at >= r->text.end || is_control(toml_look(r)))
-            return fail_toml(r, "the text should end in this line, with its quote");
+            return fail_found(r, "the text should end in this line, with its quote");
         if (quote == '"' && toml_look(r) == '\\') {
             r->text.at++;
             if (!take_escape(r, out))
@@ -217,7 +241,7 @@ take_long_character(TomlReader *r, char quote, GString *out)
         return true;
     }
     if (is_control(toml_look(r)))
-        return fail_toml(r, "a control character");
+        return fail_found(r, NO_CONTROL);
     g_string_append_c(out, *r->text.at++);
     return true;
 }
@@ -262,10 +286,26 @@ take_bare_key(TomlReader *r, GString *out)
     if (c == '"' || c == '\'')
         return take_short_string(r, c, out);
     if (!is_bare(c))
-        return fail_toml(r, "here should be a key");
+        return fail_found(r, "here should be a key: letters, digits, _ and -, or text in quotes");
     while (is_bare(toml_look(r)))
         g_string_append_c(out, *r->text.at++);
     return true;
+}
+
+/* A word that a path could not be told from stands in quotes. */
+static void
+append_key(GString *path, const char *word)
+{
+    if (path->len > 0)
+        g_string_append_c(path, '.');
+    if (word[0] != '\0' && strpbrk(word, ".[]\"") == NULL) {
+        g_string_append(path, word);
+        return;
+    }
+    g_string_append_c(path, '"');
+    for (const char *c = word; *c != '\0'; c++)
+        g_string_append_printf(path, "%s%c", *c == '"' || *c == '\\' ? "\\" : "", *c);
+    g_string_append_c(path, '"');
 }
 
 /* A key of one word or several, appended to @path: "a.b.c". Each but the last word is a table,
@@ -274,13 +314,13 @@ static bool
 take_key(TomlReader *r, GString *path, TableState state)
 {
     for (;;) {
+        g_autoptr(GString) word = g_string_new(NULL);
         g_autofree char *shown = NULL;
         TableState found;
 
-        if (path->len > 0)
-            g_string_append_c(path, '.');
-        if (!take_bare_key(r, path))
+        if (!take_bare_key(r, word))
             return false;
+        append_key(path, word->str);
         if (path->len > LH_SETTINGS_PATH_MAX)
             return fail_toml(r, "the name of a setting is too long");
         skip_blanks(r);
@@ -289,7 +329,7 @@ take_key(TomlReader *r, GString *path, TableState state)
         r->text.at++;
         skip_blanks(r);
         found = (TableState)GPOINTER_TO_INT(g_hash_table_lookup(r->tables, path->str));
-        if (found == 0) {
+        if (found == 0 || (found == TABLE_IMPLIED && state == TABLE_DOTTED)) {
             g_hash_table_insert(r->tables, g_strdup(path->str), GINT_TO_POINTER(state));
         } else if (found == TABLE_CLOSED || (state == TABLE_DOTTED && found != TABLE_DOTTED)) {
             shown = g_strescape(path->str, NULL);
@@ -320,62 +360,27 @@ make(TomlReader *r, const char *path, TableState state)
 
 /* ---- values ---- */
 
-/* A number in another base, or with underscores: as other syntaxes have it. Caller frees; NULL if
- * it is none. */
-static char *
-plain_number(const char *word)
-{
-    const char *digits = word + (word[0] == '+' || word[0] == '-');
-    const guint base = g_str_has_prefix(word, "0x")   ? 16
-                       : g_str_has_prefix(word, "0o") ? 8
-                       : g_str_has_prefix(word, "0b") ? 2
-                                                      : 10;
-    g_autoptr(GString) text = g_string_new(word[0] == '-' ? "-" : "");
-    bool digit = false;
-    guint64 number;
-    char *end;
+#define A_VALUE "text in quotes, a number, true, false, a date, [list] or {table}"
 
-    for (const char *at = base == 10 ? digits : word + 2; *at != '\0'; at++) {
-        if (*at == '_' && (!digit || !g_ascii_isxdigit(at[1])))
-            return NULL;
-        digit = g_ascii_isxdigit(*at);
-        if (*at != '_')
-            g_string_append_c(text, *at);
-    }
-    if (base != 10)
-        return g_ascii_string_to_unsigned(text->str, base, 0, G_MAXINT64, &number, NULL)
-                   ? g_strdup_printf("%" G_GUINT64_FORMAT, number)
-                   : NULL;
-    if (digits[0] == '0' && g_ascii_isdigit(digits[1]))
-        return NULL;
-    g_ascii_strtod(text->str, &end);
-    return g_ascii_isdigit(digits[0]) && *end == '\0' && end[-1] != '.' && !strpbrk(word, "xXpP")
-               ? g_string_free(g_steal_pointer(&text), FALSE)
-               : NULL;
-}
-
-/* 1979-05-27, 07:32:00, and both: as far as it looks like that. */
+/* @reason is NULL if the word is nothing that could be one. */
 static bool
-is_date(const char *word)
+fail_word(TomlReader *r, const char *word, const char *reason)
 {
-    const gsize length = strlen(word);
-    const bool day = length >= 10 && word[4] == '-' && word[7] == '-';
-    const bool time = length >= 8 && word[2] == ':' && word[5] == ':';
+    g_autofree char *safe = lh_escaped_line(word);
 
-    return (day || time) && g_ascii_isdigit(word[0]) &&
-           strspn(word, "0123456789-:.+TtZz ") == length;
+    if (reason != NULL)
+        return lh_text_fail(&r->text, r->text.at, "\"%.60s\" %s", safe, reason);
+    return lh_text_fail(&r->text, r->text.at, "found \"%.60s\"; allowed: " A_VALUE, safe);
 }
 
 static bool
 take_plain(TomlReader *r, GPtrArray *values)
 {
-    static const char *const words[] = { "true", "false", "inf",  "nan", "+inf",
-                                         "-inf", "+nan",  "-nan", NULL };
     const char *start = r->text.at;
     const char *at = start;
     g_autofree char *word = NULL;
-    g_autofree char *shown = NULL;
-    char *number;
+    const char *reason;
+    char *value;
 
     while (at < r->text.end && (is_bare(*at) || strchr("+.:", *at) != NULL))
         at++;
@@ -385,19 +390,10 @@ take_plain(TomlReader *r, GPtrArray *values)
             at++;
     }
     word = g_strndup(start, (gsize)(at - start));
-    number = g_strv_contains(words, word) || is_date(word) ? g_strdup(word) : plain_number(word);
-    if (number == NULL) {
-        if (at == start && at < r->text.end) /* no word: the character that is there */
-            at++;
-        g_free(word);
-        word = g_strndup(start, (gsize)(at - start));
-        shown = at == start ? g_strdup("the end of the file") : g_strescape(word, NULL);
-        return lh_text_fail(&r->text, start,
-                            "found \"%.40s\"; allowed: text in quotes, a number, true, false, a "
-                            "date, [list] or {table}",
-                            shown);
-    }
-    g_ptr_array_add(values, number);
+    value = lh_toml_scalar(word, &reason);
+    if (value == NULL)
+        return at > start ? fail_word(r, word, reason) : fail_found(r, "allowed: " A_VALUE);
+    g_ptr_array_add(values, value);
     r->text.at = at;
     return true;
 }
@@ -445,7 +441,7 @@ take_array(TomlReader *r, const char *path)
         if (toml_look(r) == ']')
             break;
         if (toml_look(r) != ',')
-            return fail_toml(r, "a list goes on with \",\" or ends with \"]\"");
+            return fail_found(r, "a list goes on with \",\" or ends with \"]\"");
         r->text.at++;
     }
     r->text.at++;
@@ -461,13 +457,13 @@ take_table(TomlReader *r, const char *path)
         g_autoptr(GString) key = g_string_new(path);
 
         if (!first && toml_look(r) != ',')
-            return fail_toml(r, "a table in a line goes on with \",\" or ends with \"}\"");
+            return fail_found(r, "a table in a line goes on with \",\" or ends with \"}\"");
         r->text.at += !first;
         skip_blanks(r);
         if (!take_key(r, key, TABLE_DOTTED))
             return false;
         if (toml_look(r) != '=')
-            return fail_toml(r, "a key is followed by \"=\"");
+            return fail_found(r, "a key is followed by \"=\"");
         r->text.at++;
         skip_blanks(r);
         if (!make(r, key->str, TABLE_CLOSED) || !take_value(r, key->str, NULL))
@@ -519,7 +515,7 @@ take_header(TomlReader *r, GString *table)
     if (!take_key(r, table, TABLE_IMPLIED))
         return false;
     if (!starts(r, list ? "]]" : "]"))
-        return fail_toml(r, list ? "the header ends with \"]]\"" : "the header ends with \"]\"");
+        return fail_found(r, list ? "the header ends with \"]]\"" : "the header ends with \"]\"");
     r->text.at += list ? 2 : 1;
     if (!make(r, table->str, list ? TABLE_LIST : TABLE_OPENED))
         return false;
@@ -539,7 +535,7 @@ take_setting(TomlReader *r, const GString *table)
     if (!take_key(r, key, TABLE_DOTTED))
         return false;
     if (toml_look(r) != '=')
-        return fail_toml(r, "a key is followed by \"=\"");
+        return fail_found(r, "a key is followed by \"=\"");
     r->text.at++;
     skip_blanks(r);
     return make(r, key->str, TABLE_CLOSED) && take_value(r, key->str, NULL) && take_line_end(r);
@@ -565,10 +561,12 @@ lh_settings_toml(const char *file, const char *text, gsize length, GError **erro
     g_autoptr(LhSettingsFile) e = lh_settings_new(file, text, length, false, error);
     g_autoptr(GHashTable) tables = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_autoptr(GHashTable) counts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    static const char mark[] = "\xef\xbb\xbf"; /* some programs put it before UTF-8 */
+    const char *start = text + (length >= 3 && memcmp(text, mark, 3) == 0 ? 3 : 0);
     TomlReader r = { .text = { .file = file,
-                               .at = text,
+                               .at = start,
                                .end = text + length,
-                               .line_start = text,
+                               .line_start = start,
                                .line = 1,
                                .error = error },
                      .entries = e,
