@@ -72,6 +72,12 @@ derive_part(const void *of, void *value)
     *(Part *)value = (Part){ .count = ((const Whole *)of)->bytes, .rate = 0.5 };
 }
 
+static const LhField member_values[] = {
+    { .name = "text", .type = LH_FIELD_STRING, .flags = LH_FIELD_OR_NULL },
+    { .name = "number", .type = LH_FIELD_UINT },
+    { .name = NULL },
+};
+
 #define ROW(kind, member, when, ...) LH_FIELD_ROW(kind, Whole, member, #member, when, __VA_ARGS__)
 
 static const LhField whole_fields[] = {
@@ -96,7 +102,7 @@ static const LhField whole_fields[] = {
     LH_FIELD_SECONDS_ROW(UINTS, Whole, times, "times_s", IF_ANY, .description = NULL),
     ROW(DOUBLES, doubles, IF_ANY, .description = NULL),
     ROW(STRINGS, words, OR_NULL, .description = NULL),
-    ROW(MEMBERS, members, IF_ANY, .description = NULL),
+    ROW(MEMBERS, members, IF_ANY, .fields = member_values),
     LH_FIELD_ROW(UINT, Whole, count, "twice", ALWAYS, .derive = derive_twice),
     LH_FIELD_ROW(STRING, Whole, word, "loud", IF_ANY, .derive = derive_text),
     LH_FIELD_ROW(OBJECT, Whole, part, "derived", ALWAYS, .derive = derive_part,
@@ -302,7 +308,8 @@ START_TEST(schema_describes_what_is_written)
         "\"known\": {\n      \"type\": [\n        \"boolean\",\n        \"null\"\n      ]\n    }",
         "\"by_colour\": {\n      \"type\": \"object\",\n      \"additionalProperties\": false,\n",
         "\"other\": {\n      \"type\": [\n        \"object\",\n        \"null\"\n      ],",
-        "\"members\": {\n      \"type\": \"object\"\n    }",
+        "\"members\": {\n      \"type\": \"object\",\n      \"additionalProperties\": {\n",
+        "        \"anyOf\": [\n          {\n            \"type\": [\n              \"string\",\n",
     };
 
     for (guint i = 0; i < G_N_ELEMENTS(parts); i++)

@@ -78,7 +78,8 @@ struct _LhField {
     double max;                 /* seconds); STRING: lengths; arrays: element counts. Both 0: none;
                                    max below min: no upper bound */
     const char *const *choices; /* CHOICE, COUNTS; STRING: all it can be; NULL-terminated */
-    const LhField *fields;      /* LH_FIELD_OBJECT, ARRAY, LATER, VALUES */
+    const LhField *fields;      /* LH_FIELD_OBJECT, ARRAY, LATER, VALUES; MEMBERS, for the schema:
+                                   what each of them may be; NULL: anything */
     size_t element_size;        /* LH_FIELD_ARRAY, LATER; VALUES: of the struct of that field */
     void (*element_init)(void *e); /* likewise: sets an element's defaults; NULL: all zero */
     /* What is written follows from the struct @of: sets @value, which is zero and has the size of

@@ -133,6 +133,23 @@ write_counts(LhJsonWriter *w, const LhField *field)
     lh_jsonw_object_end(w);
 }
 
+static void
+write_members(LhJsonWriter *w, const LhField *field)
+{
+    write_types(w, "object", NULL, field->flags);
+    if (field->fields == NULL)
+        return;
+    lh_jsonw_object_begin(w, "additionalProperties");
+    lh_jsonw_array_begin(w, "anyOf");
+    for (const LhField *f = field->fields; f->name != NULL; f++) {
+        lh_jsonw_object_begin(w, NULL);
+        write_value(w, f);
+        lh_jsonw_object_end(w);
+    }
+    lh_jsonw_array_end(w);
+    lh_jsonw_object_end(w);
+}
+
 /* The keywords that say which values @field takes. */
 static void
 write_value(LhJsonWriter *w, const LhField *field)
@@ -157,7 +174,7 @@ write_value(LhJsonWriter *w, const LhField *field)
         write_types(w, "array", NULL, field->flags);
         break;
     case LH_FIELD_MEMBERS:
-        write_types(w, "object", NULL, field->flags);
+        write_members(w, field);
         break;
     case LH_FIELD_BOOL:
     case LH_FIELD_TRUTH:

@@ -28,12 +28,26 @@ const LhField lh_document_tool_fields[] = {
     { .name = NULL },
 };
 
+static const LhField asked_values[] = {
+    { .name = "text", .type = LH_FIELD_STRING },
+    { .name = "flag", .type = LH_FIELD_BOOL },
+    { .name = "texts", .type = LH_FIELD_STRINGS },
+    { .name = NULL },
+};
+
+static const LhField option_values[] = {
+    { .name = "text", .type = LH_FIELD_STRING, .flags = LH_FIELD_OR_NULL },
+    { .name = "flag", .type = LH_FIELD_BOOL },
+    { .name = "texts", .type = LH_FIELD_STRINGS },
+    { .name = NULL },
+};
+
 const LhField lh_document_asked_fields[] = {
-    LH_FIELD_ROW(MEMBERS, LhDocumentAsked, scenario, "scenario", ALWAYS,
+    LH_FIELD_ROW(MEMBERS, LhDocumentAsked, scenario, "scenario", ALWAYS, .fields = asked_values,
                  .description =
                      "The fields of longhaul.scenario/1 that were given, in a file or as options, "
                      "as texts of options; a flag is true. What is absent was not given."),
-    LH_FIELD_ROW(MEMBERS, LhDocumentAsked, options, "options", ALWAYS,
+    LH_FIELD_ROW(MEMBERS, LhDocumentAsked, options, "options", ALWAYS, .fields = option_values,
                  .description =
                      "All options of the command that the answer depends on, beside those of "
                      "scenarios: as given, or what they are if they are not; null: nothing."),
