@@ -335,6 +335,7 @@ START_TEST(names_are_those_of_nccl_tests_and_longhaul)
     for (const LhNcclTestOp *op = lh_nccl_test_ops; op->name != NULL; op++) {
         g_autofree char *program = g_strconcat(op->name, "_perf", NULL);
 
+        ck_assert_str_eq(op->name, lh_nccl_test_op_names[op - lh_nccl_test_ops]);
         ck_assert_ptr_eq(lh_nccl_test_op_find(op->name, NULL), op);
         ck_assert_ptr_eq(lh_nccl_test_op_find(program, NULL), op);
         if (op->own == NULL)

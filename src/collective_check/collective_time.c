@@ -28,6 +28,10 @@ const LhNcclTestOp lh_nccl_test_ops[] = {
     { .name = NULL },
 };
 
+const char *const lh_nccl_test_op_names[] = { "all_reduce", "all_gather", "reduce_scatter",
+                                              "alltoall",   "broadcast",  "sendrecv",
+                                              NULL };
+
 /* ---- operations ---- */
 
 static bool

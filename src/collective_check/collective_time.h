@@ -28,6 +28,9 @@ typedef struct {
 /* Ended by an entry without a name. */
 extern const LhNcclTestOp lh_nccl_test_ops[];
 
+/* Their names, in this order; NULL-terminated. */
+extern const char *const lh_nccl_test_op_names[];
+
 /* By either name, perhaps with "_perf"; LH_ERROR_USAGE with the nearest one. */
 const LhNcclTestOp *lh_nccl_test_op_find(const char *name, GError **error);
 

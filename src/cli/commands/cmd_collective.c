@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "collective_check/log_check.h"
 #include "report/text/cluster/describe_log_check.h"
+#include "report/text/cluster/log_check_values.h"
 
 #include <stddef.h>
 #include <string.h>
