@@ -128,8 +128,7 @@ lh_describe_tuned(const LhImported *imported)
 /* Samples of one name. */
 typedef struct {
     char *name;
-    guint samples;
-    uint64_t repeats;
+    uint64_t samples, repeats;
     double measured_s, before_s, after_s;
     GArray *off; /* of double */
 } Group;
@@ -270,99 +269,190 @@ lh_imported_timeline(const LhImported *imported)
     return table;
 }
 
-/* --- JSON ---------------------------------------------------------------------------------------
- */
+/* ---- as JSON ---- */
 
-static void
-write_traces(const LhImported *imported, LhJsonWriter *w)
+typedef struct {
+    const char *path, *sha256, *kind;
+    uint64_t rank, events, kernels, steps, broken, dropped;
+} ImportedTrace;
+
+static const LhField imported_trace_fields[] = {
+    LH_FIELD_ROW(STRING, ImportedTrace, path, "path", ALWAYS, .description = "As named."),
+    LH_FIELD_ROW(STRING, ImportedTrace, sha256, "sha256", ALWAYS,
+                 .description = "Of the file, unpacked."),
+    LH_FIELD_ROW(STRING, ImportedTrace, kind, "kind", ALWAYS, .description = "What wrote it."),
+    LH_FIELD_ROW(UINT, ImportedTrace, rank, "rank", ALWAYS,
+                 .description = "The first that it is of."),
+    LH_FIELD_ROW(UINT, ImportedTrace, events, "events", ALWAYS, .description = "In it."),
+    LH_FIELD_ROW(UINT, ImportedTrace, kernels, "kernels", ALWAYS, .description = "That were kept."),
+    LH_FIELD_ROW(UINT, ImportedTrace, steps, "steps", ALWAYS, .description = "That were kept."),
+    LH_FIELD_ROW(UINT, ImportedTrace, broken, "broken", ALWAYS,
+                 .description = "Events that could not be read."),
+    LH_FIELD_ROW(UINT, ImportedTrace, dropped, "dropped", ALWAYS,
+                 .description = "Events without a time, or with a negative duration."),
+    { .name = NULL },
+};
+
+typedef struct {
+    int kind;           /* LhTraceFitKind */
+    const char *kernel; /* NULL: of a link */
+    const char *mask;   /* likewise */
+    const char *link;   /* NULL: of a kernel's curve */
+    double before, value;
+    bool determined;
+    uint64_t samples;
+    double off_before, off_median, off_worst;
+} ImportedConstant;
+
+static const char *const imported_masks[] = { "full", "causal", NULL };
+
+static const LhField imported_constant_fields[] = {
+    LH_FIELD_ROW(CHOICE, ImportedConstant, kind, "constant", ALWAYS, .choices = lh_trace_fit_names,
+                 .description = "Which."),
+    LH_FIELD_ROW(STRING, ImportedConstant, kernel, "kernel", IF_ANY, .description = "Of a curve."),
+    LH_FIELD_ROW(STRING, ImportedConstant, mask, "mask", IF_ANY, .choices = imported_masks,
+                 .description = "Likewise."),
+    LH_FIELD_ROW(STRING, ImportedConstant, link, "link", IF_ANY, .choices = lh_tier_names,
+                 .description = "The class of links."),
+    LH_FIELD_ROW(DOUBLE, ImportedConstant, before, "before", ALWAYS,
+                 .description = "In flop/s, bytes/s, tokens or seconds."),
+    LH_FIELD_ROW(DOUBLE, ImportedConstant, value, "value", ALWAYS,
+                 .description = "The value found; that before, if it is not determined."),
+    LH_FIELD_ROW(BOOL, ImportedConstant, determined, "determined", ALWAYS,
+                 .description = "Whether what was seen tells it."),
+    LH_FIELD_ROW(UINT, ImportedConstant, samples, "samples", ALWAYS,
+                 .description = "That depend on it most."),
+    LH_FIELD_ROW(DOUBLE, ImportedConstant, off_before, "off_before", ALWAYS,
+                 .description = "Of these, the median of |simulated / measured - 1| with the "
+                                "constants before."),
+    LH_FIELD_ROW(DOUBLE, ImportedConstant, off_median, "off_median", ALWAYS,
+                 .description = "The same with those found."),
+    LH_FIELD_ROW(DOUBLE, ImportedConstant, off_worst, "off_worst", ALWAYS,
+                 .description = "The worst."),
+    { .name = NULL },
+};
+
+static const LhField imported_part_fields[] = {
+    LH_FIELD_ROW(STRING, Group, name, "part", ALWAYS, .description = "Its name."),
+    LH_FIELD_ROW(UINT, Group, samples, "ops", ALWAYS, .description = "That were seen."),
+    LH_FIELD_ROW(UINT, Group, repeats, "seen", ALWAYS, .description = "How often, in all."),
+    LH_FIELD_ROW(DOUBLE, Group, measured_s, "measured_s", ALWAYS, .description = "In seconds."),
+    LH_FIELD_ROW(DOUBLE, Group, before_s, "before_s", ALWAYS,
+                 .description = "As simulated before."),
+    LH_FIELD_ROW(DOUBLE, Group, after_s, "fitted_s", ALWAYS,
+                 .description = "As simulated with the constants found."),
+    { .name = NULL },
+};
+
+typedef struct {
+    LhDocumentHead head;
+    const char *schedule;
+    uint64_t ranks, steps, calls;
+    const GArray *traces, *constants, *parts; /* of ImportedTrace, ImportedConstant, Group */
+    LhTime before_ps, makespan_ps;
+    const GPtrArray *left_out;
+} ImportedDocument;
+
+static const char *const imported_schema[] = { "longhaul.import/1", NULL };
+
+const LhField lh_import_fields[] = {
+    LH_DOCUMENT_HEAD_OF_SETUP(ImportedDocument, head, imported_schema),
+    LH_FIELD_ROW(STRING, ImportedDocument, schedule, "schedule", ALWAYS,
+                 .description = "What was run."),
+    LH_FIELD_ROW(UINT, ImportedDocument, ranks, "ranks_seen", ALWAYS,
+                 .description = "Ranks that there are traces of."),
+    LH_FIELD_ROW(UINT, ImportedDocument, steps, "steps", ALWAYS,
+                 .description = "That count, of the rank that has the fewest; 0: none are marked."),
+    LH_FIELD_ROW(UINT, ImportedDocument, calls, "calls", ALWAYS,
+                 .description = "Of the attention module in each step."),
+    LH_FIELD_ROW(ARRAY, ImportedDocument, traces, "traces", ALWAYS, .fields = imported_trace_fields,
+                 .element_size = sizeof(ImportedTrace), .description = "The files that were read."),
+    LH_FIELD_ROW(ARRAY, ImportedDocument, constants, "constants", ALWAYS,
+                 .fields = imported_constant_fields, .element_size = sizeof(ImportedConstant),
+                 .description = "Curves of kernels, then links."),
+    LH_FIELD_ROW(ARRAY, ImportedDocument, parts, "parts", ALWAYS, .fields = imported_part_fields,
+                 .element_size = sizeof(Group),
+                 .description = "Times by kernel and kind of link, summed over ops."),
+    LH_FIELD_SECONDS_ROW(INT, ImportedDocument, before_ps, "makespan_before_s", ALWAYS,
+                         .description = "Of the simulation before."),
+    LH_FIELD_SECONDS_ROW(INT, ImportedDocument, makespan_ps, "makespan_s", ALWAYS,
+                         .description = "With the constants found."),
+    LH_FIELD_ROW(STRINGS, ImportedDocument, left_out, "left_out", ALWAYS,
+                 .description = "What could not be matched."),
+    { .name = NULL },
+};
+
+static GArray *
+imported_traces(const LhImported *imported)
 {
-    lh_jsonw_array_begin(w, "traces");
-    for (guint i = 0; i < imported->run->files->len; i++) {
-        const LhGpuTraceFile *f = &g_array_index(imported->run->files, LhGpuTraceFile, i);
+    const GArray *files = imported->run->files;
+    GArray *traces = g_array_new(FALSE, FALSE, sizeof(ImportedTrace));
 
-        lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_string(w, "path", f->path);
-        lh_jsonw_string(w, "sha256", f->sha256);
-        lh_jsonw_string(w, "kind", f->kind);
-        lh_jsonw_uint(w, "rank", f->rank);
-        lh_jsonw_uint(w, "events", f->events);
-        lh_jsonw_uint(w, "kernels", f->kernels);
-        lh_jsonw_uint(w, "steps", f->steps);
-        lh_jsonw_uint(w, "broken", f->broken);
-        lh_jsonw_uint(w, "dropped", f->dropped);
-        lh_jsonw_object_end(w);
+    for (guint i = 0; i < files->len; i++) {
+        const LhGpuTraceFile *f = &g_array_index(files, LhGpuTraceFile, i);
+        const ImportedTrace trace = { .path = f->path,
+                                      .sha256 = f->sha256,
+                                      .kind = f->kind,
+                                      .rank = f->rank,
+                                      .events = f->events,
+                                      .kernels = f->kernels,
+                                      .steps = f->steps,
+                                      .broken = f->broken,
+                                      .dropped = f->dropped };
+
+        g_array_append_val(traces, trace);
     }
-    lh_jsonw_array_end(w);
+    return traces;
 }
 
-static void
-write_tuned_constants(const LhImported *imported, LhJsonWriter *w)
+static GArray *
+imported_constants(const LhImported *imported)
 {
-    lh_jsonw_array_begin(w, "constants");
-    for (guint i = 0; i < imported->tuning->constants->len; i++) {
-        const LhTraceFitted *c = &g_array_index(imported->tuning->constants, LhTraceFitted, i);
+    const GArray *tuned = imported->tuning->constants;
+    GArray *constants = g_array_new(FALSE, FALSE, sizeof(ImportedConstant));
 
-        lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_string(w, "constant", lh_trace_fit_names[c->kind]);
-        if (c->kind == LH_TRACE_FIT_RATE || c->kind == LH_TRACE_FIT_HALF_LENGTH) {
-            lh_jsonw_string(w, "kernel", lh_kernels[c->kernel]->name);
-            lh_jsonw_string(w, "mask", c->mask == 1 ? "causal" : "full");
-        } else {
-            lh_jsonw_string(w, "link", lh_tier_names[c->tier]);
-        }
-        lh_jsonw_double(w, "before", c->before);
-        lh_jsonw_double(w, "value", c->value);
-        lh_jsonw_bool(w, "determined", c->determined);
-        lh_jsonw_uint(w, "samples", c->samples);
-        lh_jsonw_double(w, "off_before", c->off_before);
-        lh_jsonw_double(w, "off_median", c->off_median);
-        lh_jsonw_double(w, "off_worst", c->off_worst);
-        lh_jsonw_object_end(w);
+    for (guint i = 0; i < tuned->len; i++) {
+        const LhTraceFitted *c = &g_array_index(tuned, LhTraceFitted, i);
+        const bool curve = c->kind == LH_TRACE_FIT_RATE || c->kind == LH_TRACE_FIT_HALF_LENGTH;
+        const ImportedConstant constant = {
+            .kind = (int)c->kind,
+            .kernel = curve ? lh_kernels[c->kernel]->name : NULL,
+            .mask = curve ? imported_masks[c->mask == 1] : NULL,
+            .link = curve ? NULL : lh_tier_names[c->tier],
+            .before = c->before,
+            .value = c->value,
+            .determined = c->determined,
+            .samples = c->samples,
+            .off_before = c->off_before,
+            .off_median = c->off_median,
+            .off_worst = c->off_worst,
+        };
+
+        g_array_append_val(constants, constant);
     }
-    lh_jsonw_array_end(w);
-}
-
-static void
-write_parts(const LhImported *imported, LhJsonWriter *w)
-{
-    g_autoptr(GArray) groups = group_samples(imported);
-
-    lh_jsonw_array_begin(w, "parts");
-    for (guint i = 0; i < groups->len; i++) {
-        const Group *g = &g_array_index(groups, Group, i);
-
-        lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_string(w, "part", g->name);
-        lh_jsonw_uint(w, "ops", g->samples);
-        lh_jsonw_uint(w, "seen", g->repeats);
-        lh_jsonw_double(w, "measured_s", g->measured_s);
-        lh_jsonw_double(w, "before_s", g->before_s);
-        lh_jsonw_double(w, "fitted_s", g->after_s);
-        lh_jsonw_object_end(w);
-    }
-    lh_jsonw_array_end(w);
+    return constants;
 }
 
 void
 lh_imported_json(const LhImported *imported, const LhStamp *stamp, GString *out)
 {
-    LhJsonWriter *w = lh_jsonw_new(out, false);
-    const GPtrArray *notes = imported->match->notes;
+    g_auto(LhDocumentHead) head = lh_document_head(imported_schema[0], stamp, imported->setup);
+    g_autoptr(GArray) traces = imported_traces(imported);
+    g_autoptr(GArray) constants = imported_constants(imported);
+    g_autoptr(GArray) parts = group_samples(imported);
+    const ImportedDocument document = {
+        .head = head,
+        .schedule = imported->program->name,
+        .ranks = imported->match->ranks,
+        .steps = imported->match->steps,
+        .calls = imported->match->calls,
+        .traces = traces,
+        .constants = constants,
+        .parts = parts,
+        .before_ps = imported->tuning->before_ps,
+        .makespan_ps = imported->tuning->makespan_ps,
+        .left_out = imported->match->notes,
+    };
 
-    lh_document_begin(w, "longhaul.import/1", stamp, imported->setup, false);
-    lh_jsonw_string(w, "schedule", imported->program->name);
-    lh_jsonw_uint(w, "ranks_seen", imported->match->ranks);
-    lh_jsonw_uint(w, "steps", imported->match->steps);
-    lh_jsonw_uint(w, "calls", imported->match->calls);
-    write_traces(imported, w);
-    write_tuned_constants(imported, w);
-    write_parts(imported, w);
-    lh_jsonw_seconds(w, "makespan_before_s", imported->tuning->before_ps);
-    lh_jsonw_seconds(w, "makespan_s", imported->tuning->makespan_ps);
-    lh_jsonw_array_begin(w, "left_out");
-    for (guint i = 0; i < notes->len; i++)
-        lh_jsonw_string(w, NULL, g_ptr_array_index(notes, i));
-    lh_jsonw_array_end(w);
-    lh_jsonw_object_end(w);
-    lh_jsonw_free(w);
+    lh_json_encode_text(lh_import_fields, &document, out);
 }

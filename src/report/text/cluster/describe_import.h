@@ -28,5 +28,8 @@ void lh_describe_unmatched(const LhImported *imported, GString *out);
 /* Every op that was seen: what it took, measured and simulated. Caller frees. */
 LhTable *lh_imported_timeline(const LhImported *imported);
 
-/* Appends the document longhaul.import/1. */
+/* Of the document longhaul.import/1. */
+extern const LhField lh_import_fields[];
+
+/* Appends it. */
 void lh_imported_json(const LhImported *imported, const LhStamp *stamp, GString *out);
