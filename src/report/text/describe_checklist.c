@@ -123,46 +123,104 @@ is_published(const LhPaperCase *c)
     return c != NULL && c->state != LH_CASE_LEFT_OUT && c->published_fits;
 }
 
-static void
-write_line(LhJsonWriter *w, const LhCheckedLine *checked)
+/* ---- as JSON ---- */
+
+typedef struct {
+    char *paper, *what;
+    uint64_t numbers, judged, fitted, left_out, not_predicted;
+    double mean_abs_error, worst_abs_error; /* NAN: none is judged */
+    uint64_t bounds, bounds_held;
+    double published, predicted; /* NAN: there is no one number */
+    char *command;
+    GPtrArray *held_by; /* of char * */
+    char *reason;
+} ChecklistLine;
+
+const LhField lh_checklist_line_fields[] = {
+    LH_FIELD_ROW(STRING, ChecklistLine, paper, "paper", ALWAYS,
+                 .description = "The paper, and where it is."),
+    LH_FIELD_ROW(STRING, ChecklistLine, what, "what", ALWAYS,
+                 .description = "What it states, and where in it."),
+    LH_FIELD_ROW(UINT, ChecklistLine, numbers, "numbers", ALWAYS,
+                 .description = "Published ones that it is about."),
+    LH_FIELD_ROW(UINT, ChecklistLine, judged, "judged", ALWAYS,
+                 .description = "Those of them that the errors are of."),
+    LH_FIELD_ROW(UINT, ChecklistLine, fitted, "fitted", ALWAYS,
+                 .description = "Those that constants were fitted to."),
+    LH_FIELD_ROW(UINT, ChecklistLine, left_out, "left_out", ALWAYS,
+                 .description = "Those that the table's description leaves out."),
+    LH_FIELD_ROW(UINT, ChecklistLine, not_predicted, "not_predicted", ALWAYS,
+                 .description = "Those that longhaul refuses, or cannot say."),
+    LH_FIELD_ROW(DOUBLE, ChecklistLine, mean_abs_error, "mean_abs_error", OR_NULL,
+                 .description = "Mean of |predicted / published - 1|; null: none is judged."),
+    LH_FIELD_ROW(DOUBLE, ChecklistLine, worst_abs_error, "worst_abs_error", OR_NULL,
+                 .description = "The largest of these."),
+    LH_FIELD_ROW(UINT, ChecklistLine, bounds, "bounds", ALWAYS,
+                 .description = "Published lower bounds, which have no error."),
+    LH_FIELD_ROW(UINT, ChecklistLine, bounds_held, "bounds_held", ALWAYS,
+                 .description = "Those that hold."),
+    LH_FIELD_ROW(DOUBLE, ChecklistLine, published, "published", OR_NULL,
+                 .description = "The number, if it is about one."),
+    LH_FIELD_ROW(DOUBLE, ChecklistLine, predicted, "predicted", OR_NULL,
+                 .description = "Likewise."),
+    LH_FIELD_ROW(STRING, ChecklistLine, command, "command", OR_NULL,
+                 .description = "That shows it."),
+    LH_FIELD_ROW(STRINGS, ChecklistLine, held_by, "held_by", ALWAYS,
+                 .description = "Tests that hold it."),
+    LH_FIELD_ROW(STRING, ChecklistLine, reason, "reason", OR_NULL,
+                 .description = "Why it is not predicted, or what of it is not."),
+    { .name = NULL },
+};
+
+static GPtrArray *
+copy_of_texts(const GPtrArray *texts)
+{
+    GPtrArray *copy = g_ptr_array_new_with_free_func(g_free);
+
+    for (guint i = 0; texts != NULL && i < texts->len; i++)
+        g_ptr_array_add(copy, g_strdup(g_ptr_array_index(texts, i)));
+    return copy;
+}
+
+static ChecklistLine
+checklist_line(const LhCheckedLine *checked)
 {
     const LhPaperSummary *s = &checked->summary;
     const LhPaperCase *shown = checked->shown;
-    g_autofree char *command = command_of(checked->line);
+    const bool predicted = has_prediction(shown) && shown->predicted_fits;
 
-    lh_jsonw_object_begin(w, NULL);
-    lh_jsonw_string(w, "paper", checked->line->paper);
-    lh_jsonw_string(w, "what", checked->line->what);
-    lh_jsonw_uint(w, "numbers", s->cases);
-    lh_jsonw_uint(w, "judged", s->judged);
-    lh_jsonw_uint(w, "fitted", s->fitted);
-    lh_jsonw_uint(w, "left_out", s->left_out);
-    lh_jsonw_uint(w, "not_predicted", s->unpredicted);
-    lh_jsonw_double_or_null(w, "mean_abs_error", s->judged > 0 ? s->mean_abs_error : NAN);
-    lh_jsonw_double_or_null(w, "worst_abs_error", s->judged > 0 ? s->worst_abs_error : NAN);
-    lh_jsonw_uint(w, "bounds", s->bounds);
-    lh_jsonw_uint(w, "bounds_held", s->bounds_held);
-    lh_jsonw_double_or_null(w, "published", is_published(shown) ? shown->published : NAN);
-    lh_jsonw_double_or_null(
-        w, "predicted", has_prediction(shown) && shown->predicted_fits ? shown->predicted : NAN);
-    lh_jsonw_string(w, "command", command);
-    lh_jsonw_array_begin(w, "held_by");
-    for (guint i = 0; checked->line->held != NULL && i < checked->line->held->len; i++)
-        lh_jsonw_string(w, NULL, g_ptr_array_index(checked->line->held, i));
-    lh_jsonw_array_end(w);
-    lh_jsonw_string(w, "reason", checked->line->reason);
-    lh_jsonw_object_end(w);
+    return (ChecklistLine){
+        .paper = g_strdup(checked->line->paper),
+        .what = g_strdup(checked->line->what),
+        .numbers = s->cases,
+        .judged = s->judged,
+        .fitted = s->fitted,
+        .left_out = s->left_out,
+        .not_predicted = s->unpredicted,
+        .mean_abs_error = s->judged > 0 ? s->mean_abs_error : NAN,
+        .worst_abs_error = s->judged > 0 ? s->worst_abs_error : NAN,
+        .bounds = s->bounds,
+        .bounds_held = s->bounds_held,
+        .published = is_published(shown) ? shown->published : NAN,
+        .predicted = predicted ? shown->predicted : NAN,
+        .command = command_of(checked->line),
+        .held_by = copy_of_texts(checked->line->held),
+        .reason = g_strdup(checked->line->reason),
+    };
 }
 
-void
-lh_checklist_json(LhJsonWriter *w, const GArray *lines)
+GArray *
+lh_checklist_values(const GArray *lines)
 {
-    if (lines == NULL) {
-        lh_jsonw_string(w, "checklist", NULL);
-        return;
+    GArray *values;
+
+    if (lines == NULL)
+        return NULL;
+    values = g_array_new(FALSE, FALSE, sizeof(ChecklistLine));
+    for (guint i = 0; i < lines->len; i++) {
+        const ChecklistLine line = checklist_line(&g_array_index(lines, LhCheckedLine, i));
+
+        g_array_append_val(values, line);
     }
-    lh_jsonw_array_begin(w, "checklist");
-    for (guint i = 0; i < lines->len; i++)
-        write_line(w, &g_array_index(lines, LhCheckedLine, i));
-    lh_jsonw_array_end(w);
+    return values;
 }

@@ -10,5 +10,7 @@
 /* A line for each of @lines (of LhCheckedLine). Caller frees. */
 LhTable *lh_describe_checklist(const GArray *lines);
 
-/* Likewise in the document longhaul.reproduction/1, as member "checklist"; NULL is null. */
-void lh_checklist_json(LhJsonWriter *w, const GArray *lines);
+/* The same as the document longhaul.reproduction/1 has it: structs that these fields write, and
+ * clear; NULL if @lines is. Caller frees. */
+extern const LhField lh_checklist_line_fields[];
+GArray *lh_checklist_values(const GArray *lines);

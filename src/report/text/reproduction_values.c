@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/text/reproduction_values.h"
 
+#include "base/json/json_decode.h"
+#include "report/data/document.h"
 #include "report/text/describe_checklist.h"
+
+#include <math.h>
 
 const LhPaperMetric *
 lh_reproduced_metric(const LhReproducedTable *table, guint index)
@@ -98,206 +102,478 @@ lh_reproduction_table(const GPtrArray *tables)
     return t;
 }
 
-static void
-write_null(LhJsonWriter *w, const char *key)
+/* ---- as JSON: how far off ---- */
+
+typedef struct {
+    uint64_t numbers, judged, fitted, left_out, not_predicted;
+    double mean_abs_error, worst_abs_error, bias; /* NAN: none is judged */
+    uint64_t within_error_bars;
+    uint64_t pairs, pairs_in_order;
+    uint64_t bounds, bounds_held;
+    double worst_below_bound; /* NAN: there is no bound */
+    uint64_t memory_judged, memory_right;
+    double tolerance_mean, tolerance_worst, tolerance_pairs; /* NAN: none */
+    bool within;
+} ReproducedSummary;
+
+/* The rows of `member`, a ReproducedSummary of the struct `of`. */
+#define REPRODUCED_SUMMARY(of, member)                                                             \
+    LH_FIELD_ROW(UINT, of, member.numbers, "numbers", ALWAYS,                                      \
+                 .description = "That are published."),                                            \
+        LH_FIELD_ROW(UINT, of, member.judged, "judged", ALWAYS,                                    \
+                     .description = "Those of them that the errors are of."),                      \
+        LH_FIELD_ROW(UINT, of, member.fitted, "fitted", ALWAYS,                                    \
+                     .description = "Those that constants were fitted to."),                       \
+        LH_FIELD_ROW(UINT, of, member.left_out, "left_out", ALWAYS,                                \
+                     .description = "Those that the table's description leaves out."),             \
+        LH_FIELD_ROW(UINT, of, member.not_predicted, "not_predicted", ALWAYS,                      \
+                     .description = "Those that longhaul refuses, or cannot say."),                \
+        LH_FIELD_ROW(DOUBLE, of, member.mean_abs_error, "mean_abs_error", OR_NULL,                 \
+                     .description = "Mean of |predicted / published - 1|; null: none is judged."), \
+        LH_FIELD_ROW(DOUBLE, of, member.worst_abs_error, "worst_abs_error", OR_NULL,               \
+                     .description = "The largest of these."),                                      \
+        LH_FIELD_ROW(DOUBLE, of, member.bias, "bias", OR_NULL,                                     \
+                     .description = "Mean of predicted / published - 1."),                         \
+        LH_FIELD_ROW(UINT, of, member.within_error_bars, "within_error_bars", ALWAYS,              \
+                     .description = "Judged numbers within the prediction's error bar."),          \
+        LH_FIELD_ROW(UINT, of, member.pairs, "pairs", ALWAYS,                                      \
+                     .description = "Pairs of numbers that answer one question in two ways."),     \
+        LH_FIELD_ROW(UINT, of, member.pairs_in_order, "pairs_in_order", ALWAYS,                    \
+                     .description = "Those predicted in the published order."),                    \
+        LH_FIELD_ROW(UINT, of, member.bounds, "bounds", ALWAYS,                                    \
+                     .description = "Published lower bounds, which have no error."),               \
+        LH_FIELD_ROW(UINT, of, member.bounds_held, "bounds_held", ALWAYS,                          \
+                     .description = "Those that hold."),                                           \
+        LH_FIELD_ROW(DOUBLE, of, member.worst_below_bound, "worst_below_bound", OR_NULL,           \
+                     .description = "By how much the worst of the others is below; null: there "   \
+                                    "are no bounds."),                                             \
+        LH_FIELD_ROW(UINT, of, member.memory_judged, "memory_judged", ALWAYS,                      \
+                     .description = "Numbers of which one side at least is out of memory."),       \
+        LH_FIELD_ROW(UINT, of, member.memory_right, "memory_right", ALWAYS,                        \
+                     .description = "Those of which both are."),                                   \
+        LH_FIELD_ROW(DOUBLE, of, member.tolerance_mean, "tolerance_mean", OR_NULL,                 \
+                     .description = "What mean_abs_error may be; null: anything."),                \
+        LH_FIELD_ROW(DOUBLE, of, member.tolerance_worst, "tolerance_worst", OR_NULL,               \
+                     .description = "What worst_abs_error may be; null: anything."),               \
+        LH_FIELD_ROW(DOUBLE, of, member.tolerance_pairs, "tolerance_pairs", OR_NULL,               \
+                     .description = "The least share of pairs in order; null: any."),              \
+        LH_FIELD_ROW(BOOL, of, member.within, "within", ALWAYS,                                    \
+                     .description = "Whether that is kept.")
+
+static double
+known_or_nan(bool known, double value)
 {
-    lh_jsonw_string(w, key, NULL);
+    return known ? value : NAN;
 }
 
-static void
-write_real(LhJsonWriter *w, const char *key, bool known, double value)
+static ReproducedSummary
+reproduced_summary(const LhPaperSummary *s, const LhPaperTolerance *tolerance)
 {
-    if (known)
-        lh_jsonw_double(w, key, value);
-    else
-        write_null(w, key);
+    return (ReproducedSummary){
+        .numbers = s->cases,
+        .judged = s->judged,
+        .fitted = s->fitted,
+        .left_out = s->left_out,
+        .not_predicted = s->unpredicted,
+        .mean_abs_error = known_or_nan(s->judged > 0, s->mean_abs_error),
+        .worst_abs_error = known_or_nan(s->judged > 0, s->worst_abs_error),
+        .bias = known_or_nan(s->judged > 0, s->bias),
+        .within_error_bars = s->within_bars,
+        .pairs = s->pairs,
+        .pairs_in_order = s->pairs_in_order,
+        .bounds = s->bounds,
+        .bounds_held = s->bounds_held,
+        .worst_below_bound = known_or_nan(s->bounds > 0, s->worst_missed),
+        .memory_judged = s->memory_judged,
+        .memory_right = s->memory_right,
+        .tolerance_mean = known_or_nan(tolerance->mean > 0, tolerance->mean),
+        .tolerance_worst = known_or_nan(tolerance->worst > 0, tolerance->worst),
+        .tolerance_pairs = known_or_nan(tolerance->pairs > 0, tolerance->pairs),
+        .within = !s->beyond,
+    };
 }
 
-static void
-write_tolerance(LhJsonWriter *w, const LhPaperTolerance *tolerance)
+typedef struct {
+    char *column;
+    int metric; /* LhMetric */
+    ReproducedSummary summary;
+    char *not_explained;
+} ReproducedMetric;
+
+static const LhField reproduced_metric_fields[] = {
+    LH_FIELD_ROW(STRING, ReproducedMetric, column, "column", ALWAYS,
+                 .description = "Of the published values."),
+    LH_FIELD_ROW(CHOICE, ReproducedMetric, metric, "metric", ALWAYS, .choices = lh_metric_names,
+                 .description = "What they are."),
+    REPRODUCED_SUMMARY(ReproducedMetric, summary),
+    LH_FIELD_ROW(STRING, ReproducedMetric, not_explained, "not_explained", OR_NULL,
+                 .description = "Why it is off by more than bounds may allow; null: it is not."),
+    { .name = NULL },
+};
+
+static GArray *
+reproduced_metrics(const LhReproducedTable *table)
 {
-    write_real(w, "tolerance_mean", tolerance->mean > 0, tolerance->mean);
-    write_real(w, "tolerance_worst", tolerance->worst > 0, tolerance->worst);
-    write_real(w, "tolerance_pairs", tolerance->pairs > 0, tolerance->pairs);
-}
+    GArray *metrics = g_array_new(FALSE, FALSE, sizeof(ReproducedMetric));
 
-static void
-write_paper_summary(LhJsonWriter *w, const LhPaperSummary *s, const LhPaperTolerance *tolerance)
-{
-    lh_jsonw_uint(w, "numbers", s->cases);
-    lh_jsonw_uint(w, "judged", s->judged);
-    lh_jsonw_uint(w, "fitted", s->fitted);
-    lh_jsonw_uint(w, "left_out", s->left_out);
-    lh_jsonw_uint(w, "not_predicted", s->unpredicted);
-    write_real(w, "mean_abs_error", s->judged > 0, s->mean_abs_error);
-    write_real(w, "worst_abs_error", s->judged > 0, s->worst_abs_error);
-    write_real(w, "bias", s->judged > 0, s->bias);
-    lh_jsonw_uint(w, "within_error_bars", s->within_bars);
-    lh_jsonw_uint(w, "pairs", s->pairs);
-    lh_jsonw_uint(w, "pairs_in_order", s->pairs_in_order);
-    lh_jsonw_uint(w, "bounds", s->bounds);
-    lh_jsonw_uint(w, "bounds_held", s->bounds_held);
-    write_real(w, "worst_below_bound", s->bounds > 0, s->worst_missed);
-    lh_jsonw_uint(w, "memory_judged", s->memory_judged);
-    lh_jsonw_uint(w, "memory_right", s->memory_right);
-    write_tolerance(w, tolerance);
-    lh_jsonw_bool(w, "within", !s->beyond);
-}
-
-/* The options as an object of texts; flags are true. */
-static void
-write_options(LhJsonWriter *w, const char *key, const LhPaperOptions *options)
-{
-    lh_jsonw_object_begin(w, key);
-    for (guint i = 0; i < options->names->len; i++) {
-        const char *value = g_ptr_array_index(options->values, i);
-
-        if (value != NULL)
-            lh_jsonw_string(w, g_ptr_array_index(options->names, i), value);
-        else
-            lh_jsonw_bool(w, g_ptr_array_index(options->names, i), true);
-    }
-    lh_jsonw_object_end(w);
-}
-
-static void
-write_paper_case(LhJsonWriter *w, const LhReproducedTable *table, const LhPaperCase *c)
-{
-    const LhPaperMetric *metric = lh_reproduced_metric(table, c->metric);
-    const bool published = c->state != LH_CASE_LEFT_OUT;
-    const bool predicted = lh_paper_case_is_asked(c);
-
-    lh_jsonw_object_begin(w, NULL);
-    lh_jsonw_uint(w, "line", c->line);
-    lh_jsonw_string(w, "column", metric->column);
-    lh_jsonw_string(w, "metric", lh_metric_names[metric->metric]);
-    lh_jsonw_string(w, "state", lh_case_state_names[c->state]);
-    write_real(w, "published", published && c->published_fits, c->published);
-    write_real(w, "predicted", predicted && c->predicted_fits, c->predicted);
-    write_real(w, "error", lh_reproduced_is_compared(c) && !c->bound, c->error);
-    lh_jsonw_string(w, "bound", lh_reproduced_bound(c));
-    write_real(w, "above_bound", lh_reproduced_is_compared(c) && c->bound, c->error);
-    write_real(w, "error_bar", predicted && c->predicted_fits, c->error_bar);
-    if (published)
-        lh_jsonw_bool(w, "published_fits", c->published_fits);
-    else
-        write_null(w, "published_fits");
-    if (predicted)
-        lh_jsonw_bool(w, "predicted_fits", c->predicted_fits);
-    else
-        write_null(w, "predicted_fits");
-    write_options(w, "options", c->options);
-    if (c->against != NULL)
-        write_options(w, "against", c->against);
-    else
-        write_null(w, "against");
-    lh_jsonw_string(w, "reason", c->reason);
-    lh_jsonw_string(w, "contradicted", c->contradicted);
-    lh_jsonw_object_end(w);
-}
-
-static void
-write_metrics(LhJsonWriter *w, const LhReproducedTable *table)
-{
-    lh_jsonw_array_begin(w, "metrics");
     for (guint i = 0; i < table->metrics->len; i++) {
         const LhPaperMetric *metric = lh_reproduced_metric(table, i);
+        const ReproducedMetric values = {
+            .column = g_strdup(metric->column),
+            .metric = metric->metric,
+            .summary = reproduced_summary(&g_array_index(table->metrics, LhPaperSummary, i),
+                                          &metric->tolerance),
+            .not_explained = g_strdup(metric->not_explained),
+        };
 
-        lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_string(w, "column", metric->column);
-        lh_jsonw_string(w, "metric", lh_metric_names[metric->metric]);
-        write_paper_summary(w, &g_array_index(table->metrics, LhPaperSummary, i),
-                            &metric->tolerance);
-        lh_jsonw_string(w, "not_explained", metric->not_explained);
-        lh_jsonw_object_end(w);
+        g_array_append_val(metrics, values);
     }
-    lh_jsonw_array_end(w);
+    return metrics;
 }
 
-static void
-write_groups(LhJsonWriter *w, const LhReproducedTable *table)
+typedef struct {
+    char *group;
+    ReproducedSummary summary;
+} ReproducedGroup;
+
+static const LhField reproduced_group_fields[] = {
+    LH_FIELD_ROW(STRING, ReproducedGroup, group, "group", ALWAYS,
+                 .description = "The cells of the columns that the rows are grouped by."),
+    REPRODUCED_SUMMARY(ReproducedGroup, summary),
+    { .name = NULL },
+};
+
+static GArray *
+reproduced_groups(const LhReproducedTable *table)
 {
-    lh_jsonw_array_begin(w, "groups");
+    GArray *groups = g_array_new(FALSE, FALSE, sizeof(ReproducedGroup));
+
     for (guint i = 0; i < table->groups->len; i++) {
         const LhPaperGroup *group = &g_array_index(table->groups, LhPaperGroup, i);
+        const ReproducedGroup values = {
+            .group = g_strdup(group->name),
+            .summary = reproduced_summary(&group->summary, &table->paper->group_tolerance),
+        };
 
-        lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_string(w, "group", group->name);
-        write_paper_summary(w, &group->summary, &table->paper->group_tolerance);
-        lh_jsonw_object_end(w);
+        g_array_append_val(groups, values);
     }
-    lh_jsonw_array_end(w);
+    return groups;
 }
 
-static void
-write_fitted_constants(LhJsonWriter *w, const char *key, const GArray *constants)
+/* ---- as JSON: constants ---- */
+
+typedef struct {
+    int constant; /* LhConstant */
+    double value, fitted;
+} ReproducedConstant;
+
+static const LhField reproduced_constant_fields[] = {
+    LH_FIELD_ROW(CHOICE, ReproducedConstant, constant, "constant", ALWAYS,
+                 .choices = lh_constant_names, .description = "Which."),
+    LH_FIELD_ROW(DOUBLE, ReproducedConstant, value, "value", ALWAYS,
+                 .description = "What the files say."),
+    LH_FIELD_ROW(DOUBLE, ReproducedConstant, fitted, "fitted", ALWAYS,
+                 .description = "What was found."),
+    { .name = NULL },
+};
+
+/* @fitted: of LhFittedConstant; NULL: none. */
+static GArray *
+reproduced_constants(const GArray *fitted)
 {
-    lh_jsonw_array_begin(w, key);
-    for (guint i = 0; constants != NULL && i < constants->len; i++) {
-        const LhFittedConstant *c = &g_array_index(constants, LhFittedConstant, i);
+    GArray *constants = g_array_new(FALSE, FALSE, sizeof(ReproducedConstant));
 
-        lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_string(w, "constant", lh_constant_names[c->constant]);
-        lh_jsonw_double(w, "value", c->value);
-        lh_jsonw_double(w, "fitted", c->fitted);
-        lh_jsonw_object_end(w);
+    for (guint i = 0; fitted != NULL && i < fitted->len; i++) {
+        const LhFittedConstant *c = &g_array_index(fitted, LhFittedConstant, i);
+        const ReproducedConstant values = { (int)c->constant, c->value, c->fitted };
+
+        g_array_append_val(constants, values);
     }
-    lh_jsonw_array_end(w);
+    return constants;
 }
 
-static void
-write_cross_fit(LhJsonWriter *w, const LhReproducedTable *table)
+typedef struct {
+    GArray *constants; /* of ReproducedConstant */
+    uint64_t judged;
+    double mean_abs_error, worst_abs_error, own_mean_abs_error; /* NAN: none is judged */
+} ReproducedCross;
+
+static const LhField reproduced_cross_fields[] = {
+    LH_FIELD_ROW(ARRAY, ReproducedCross, constants, "constants", ALWAYS,
+                 .fields = reproduced_constant_fields, .element_size = sizeof(ReproducedConstant),
+                 .description = "As fitted to the rows that are judged."),
+    LH_FIELD_ROW(UINT, ReproducedCross, judged, "judged", ALWAYS,
+                 .description = "The others, which they are judged by."),
+    LH_FIELD_ROW(DOUBLE, ReproducedCross, mean_abs_error, "mean_abs_error", OR_NULL,
+                 .description = "Of these, with these constants."),
+    LH_FIELD_ROW(DOUBLE, ReproducedCross, worst_abs_error, "worst_abs_error", OR_NULL,
+                 .description = "The largest of these."),
+    LH_FIELD_ROW(DOUBLE, ReproducedCross, own_mean_abs_error, "own_mean_abs_error", OR_NULL,
+                 .description = "Of the same, with the constants of the files."),
+    { .name = NULL },
+};
+
+static ReproducedCross
+reproduced_cross(const LhReproducedTable *table)
 {
-    if (table->cross_constants == NULL) {
-        write_null(w, "cross_fit");
-        return;
-    }
-    lh_jsonw_object_begin(w, "cross_fit");
-    write_fitted_constants(w, "constants", table->cross_constants);
-    lh_jsonw_uint(w, "judged", table->cross.judged);
-    write_real(w, "mean_abs_error", table->cross.judged > 0, table->cross.mean_abs_error);
-    write_real(w, "worst_abs_error", table->cross.judged > 0, table->cross.worst_abs_error);
-    write_real(w, "own_mean_abs_error", table->own.judged > 0, table->own.mean_abs_error);
-    lh_jsonw_object_end(w);
+    const LhPaperSummary *cross = &table->cross, *own = &table->own;
+
+    return (ReproducedCross){
+        .constants = reproduced_constants(table->cross_constants),
+        .judged = cross->judged,
+        .mean_abs_error = known_or_nan(cross->judged > 0, cross->mean_abs_error),
+        .worst_abs_error = known_or_nan(cross->judged > 0, cross->worst_abs_error),
+        .own_mean_abs_error = known_or_nan(own->judged > 0, own->mean_abs_error),
+    };
 }
 
+/* ---- as JSON: numbers ---- */
+
+typedef struct {
+    uint64_t line;
+    char *column;
+    int metric, state;           /* LhMetric, LhCaseState */
+    double published, predicted; /* NAN, as all that follow: there is none */
+    double error;
+    char *bound;
+    double above_bound, error_bar;
+    int published_fits, predicted_fits;
+    GArray *options, *against; /* of LhFieldMember */
+    char *reason, *contradicted;
+} ReproducedCase;
+
+static const LhField reproduced_options[] = {
+    { .name = "text", .type = LH_FIELD_STRING },
+    { .name = "flag", .type = LH_FIELD_BOOL },
+    { .name = NULL },
+};
+
+static const char *const reproduced_bounds[] = { "held", "not held", NULL };
+
+static const LhField reproduced_case_fields[] = {
+    LH_FIELD_ROW(UINT, ReproducedCase, line, "line", ALWAYS, .description = "Of the table's file."),
+    LH_FIELD_ROW(STRING, ReproducedCase, column, "column", ALWAYS, .description = "Likewise."),
+    LH_FIELD_ROW(CHOICE, ReproducedCase, metric, "metric", ALWAYS, .choices = lh_metric_names,
+                 .description = "What it is."),
+    LH_FIELD_ROW(CHOICE, ReproducedCase, state, "state", ALWAYS, .choices = lh_case_state_names,
+                 .description = "Whether it counts."),
+    LH_FIELD_ROW(DOUBLE, ReproducedCase, published, "published", OR_NULL,
+                 .description = "In the metric's unit; null: left out, or out of memory."),
+    LH_FIELD_ROW(DOUBLE, ReproducedCase, predicted, "predicted", OR_NULL,
+                 .description = "Likewise; null: not predicted, or out of memory."),
+    LH_FIELD_ROW(DOUBLE, ReproducedCase, error, "error", OR_NULL,
+                 .description = "predicted / published - 1; null: there is none, as of bounds."),
+    LH_FIELD_ROW(STRING, ReproducedCase, bound, "bound", OR_NULL, .choices = reproduced_bounds,
+                 .description = "Of a lower bound: whether it holds."),
+    LH_FIELD_ROW(DOUBLE, ReproducedCase, above_bound, "above_bound", OR_NULL,
+                 .description = "Of a lower bound: predicted / published - 1."),
+    LH_FIELD_ROW(DOUBLE, ReproducedCase, error_bar, "error_bar", OR_NULL,
+                 .description = "e: four published numbers in five should be between predicted / "
+                                "(1 + e) and predicted * (1 + e)."),
+    LH_FIELD_ROW(TRUTH, ReproducedCase, published_fits, "published_fits", OR_NULL,
+                 .description = "false: published as out of memory."),
+    LH_FIELD_ROW(TRUTH, ReproducedCase, predicted_fits, "predicted_fits", OR_NULL,
+                 .description = "false: predicted to be."),
+    LH_FIELD_ROW(MEMBERS, ReproducedCase, options, "options", ALWAYS, .fields = reproduced_options,
+                 .description = "That its row means, as texts; a flag is true."),
+    LH_FIELD_ROW(MEMBERS, ReproducedCase, against, "against", OR_NULL, .fields = reproduced_options,
+                 .description = "Those of what it is a multiple of; null: it is none."),
+    LH_FIELD_ROW(STRING, ReproducedCase, reason, "reason", OR_NULL,
+                 .description = "Why it is left out or not predicted."),
+    LH_FIELD_ROW(STRING, ReproducedCase, contradicted, "contradicted", OR_NULL,
+                 .description = "Other numbers that the source states for it, and where."),
+    { .name = NULL },
+};
+
+/* NULL: there are none. */
+static GArray *
+members_of_options(const LhPaperOptions *options)
+{
+    GArray *members;
+
+    if (options == NULL)
+        return NULL;
+    members = g_array_new(FALSE, TRUE, sizeof(LhFieldMember));
+    for (guint i = 0; i < options->names->len; i++) {
+        const char *value = g_ptr_array_index(options->values, i);
+        LhFieldMember member = { .field = { .name = g_ptr_array_index(options->names, i),
+                                            .type = LH_FIELD_BOOL,
+                                            .flags = LH_FIELD_REQUIRED },
+                                 .value.flag = true };
+
+        if (value != NULL) {
+            member.field.type = LH_FIELD_STRING;
+            member.value.string = g_strdup(value);
+        }
+        g_array_append_val(members, member);
+    }
+    return members;
+}
+
+static ReproducedCase
+reproduced_case(const LhReproducedTable *table, const LhPaperCase *c)
+{
+    const LhPaperMetric *metric = lh_reproduced_metric(table, c->metric);
+    const bool published = c->state != LH_CASE_LEFT_OUT, predicted = lh_paper_case_is_asked(c);
+    const bool compared = lh_reproduced_is_compared(c);
+
+    return (ReproducedCase){
+        .line = c->line,
+        .column = g_strdup(metric->column),
+        .metric = metric->metric,
+        .state = (int)c->state,
+        .published = known_or_nan(published && c->published_fits, c->published),
+        .predicted = known_or_nan(predicted && c->predicted_fits, c->predicted),
+        .error = known_or_nan(compared && !c->bound, c->error),
+        .bound = g_strdup(lh_reproduced_bound(c)),
+        .above_bound = known_or_nan(compared && c->bound, c->error),
+        .error_bar = known_or_nan(predicted && c->predicted_fits, c->error_bar),
+        .published_fits = published ? c->published_fits : -1,
+        .predicted_fits = predicted ? c->predicted_fits : -1,
+        .options = members_of_options(c->options),
+        .against = members_of_options(c->against),
+        .reason = g_strdup(c->reason),
+        .contradicted = g_strdup(c->contradicted),
+    };
+}
+
+static GArray *
+reproduced_cases(const LhReproducedTable *table)
+{
+    GArray *cases = g_array_new(FALSE, FALSE, sizeof(ReproducedCase));
+
+    for (guint i = 0; i < table->cases->len; i++) {
+        const ReproducedCase values = reproduced_case(table, g_ptr_array_index(table->cases, i));
+
+        g_array_append_val(cases, values);
+    }
+    return cases;
+}
+
+/* ---- as JSON: tables, and the document ---- */
+
+typedef struct {
+    char *table, *description, *source, *caveat, *sha256;
+    uint64_t rows;
+    ReproducedSummary all;
+    char *not_explained;
+    GArray *metrics, *groups,
+        *constants;               /* of ReproducedMetric, ReproducedGroup, ReproducedConstant */
+    const ReproducedCross *cross; /* NULL: not fitted; else ... */
+    ReproducedCross crossed;      /* ... this */
+    GArray *cases;                /* of ReproducedCase */
+} ReproducedTable;
+
+static const LhField reproduced_table_fields[] = {
+    LH_FIELD_ROW(STRING, ReproducedTable, table, "table", ALWAYS, .description = "Its name."),
+    LH_FIELD_ROW(STRING, ReproducedTable, description, "description", ALWAYS,
+                 .description = "What was measured."),
+    LH_FIELD_ROW(STRING, ReproducedTable, source, "source", ALWAYS,
+                 .description = "Where it was published."),
+    LH_FIELD_ROW(STRING, ReproducedTable, caveat, "caveat", OR_NULL,
+                 .description = "What to know before judging."),
+    LH_FIELD_ROW(STRING, ReproducedTable, sha256, "sha256", ALWAYS, .description = "Of its rows."),
+    LH_FIELD_ROW(UINT, ReproducedTable, rows, "rows", ALWAYS, .description = "How many it has."),
+    REPRODUCED_SUMMARY(ReproducedTable, all),
+    LH_FIELD_ROW(STRING, ReproducedTable, not_explained, "not_explained", OR_NULL,
+                 .description = "Why it is off by more than bounds may allow; null: it is not."),
+    LH_FIELD_ROW(ARRAY, ReproducedTable, metrics, "metrics", ALWAYS,
+                 .fields = reproduced_metric_fields, .element_size = sizeof(ReproducedMetric),
+                 .description = "The same of each of its metrics."),
+    LH_FIELD_ROW(ARRAY, ReproducedTable, groups, "groups", ALWAYS,
+                 .fields = reproduced_group_fields, .element_size = sizeof(ReproducedGroup),
+                 .description = "And of groups of its rows, if it has any."),
+    LH_FIELD_ROW(ARRAY, ReproducedTable, constants, "constants", ALWAYS,
+                 .fields = reproduced_constant_fields, .element_size = sizeof(ReproducedConstant),
+                 .description = "As fitted anew, which --fit asks for."),
+    LH_FIELD_ROW(POINTER, ReproducedTable, cross, "cross_fit", OR_NULL,
+                 .fields = reproduced_cross_fields,
+                 .description = "How constants do that were fitted to the rows that are judged; "
+                                "null: none were."),
+    LH_FIELD_ROW(ARRAY, ReproducedTable, cases, "cases", ALWAYS, .fields = reproduced_case_fields,
+                 .element_size = sizeof(ReproducedCase), .description = "All published numbers."),
+    { .name = NULL },
+};
+
+/* Its pointers are into itself. */
 static void
-write_table(LhJsonWriter *w, const LhReproducedTable *table)
+fill_reproduced(ReproducedTable *values, const LhReproducedTable *table)
 {
     const LhPaper *paper = table->paper;
 
-    lh_jsonw_object_begin(w, NULL);
-    lh_jsonw_string(w, "table", paper->name);
-    lh_jsonw_string(w, "description", paper->description);
-    lh_jsonw_string(w, "source", paper->source);
-    lh_jsonw_string(w, "caveat", paper->caveat);
-    lh_jsonw_string(w, "sha256", lh_csv_sha256(table->csv));
-    lh_jsonw_uint(w, "rows", lh_csv_rows(table->csv));
-    write_paper_summary(w, &table->all, &paper->tolerance);
-    lh_jsonw_string(w, "not_explained", paper->not_explained);
-    write_metrics(w, table);
-    write_groups(w, table);
-    write_fitted_constants(w, "constants", table->constants);
-    write_cross_fit(w, table);
-    lh_jsonw_array_begin(w, "cases");
-    for (guint i = 0; i < table->cases->len; i++)
-        write_paper_case(w, table, g_ptr_array_index(table->cases, i));
-    lh_jsonw_array_end(w);
-    lh_jsonw_object_end(w);
+    *values = (ReproducedTable){
+        .table = g_strdup(paper->name),
+        .description = g_strdup(paper->description),
+        .source = g_strdup(paper->source),
+        .caveat = g_strdup(paper->caveat),
+        .sha256 = g_strdup(lh_csv_sha256(table->csv)),
+        .rows = lh_csv_rows(table->csv),
+        .all = reproduced_summary(&table->all, &paper->tolerance),
+        .not_explained = g_strdup(paper->not_explained),
+        .metrics = reproduced_metrics(table),
+        .groups = reproduced_groups(table),
+        .constants = reproduced_constants(table->constants),
+        .cases = reproduced_cases(table),
+    };
+    if (table->cross_constants == NULL)
+        return;
+    values->crossed = reproduced_cross(table);
+    values->cross = &values->crossed;
+}
+
+typedef struct {
+    LhDocumentHead head;
+    bool within;
+    GArray *tables;    /* of ReproducedTable */
+    GArray *checklist; /* as lh_checklist_values() has it */
+} Reproduction;
+
+static const char *const reproduction_schema[] = { "longhaul.reproduction/1", NULL };
+
+const LhField lh_reproduction_fields[] = {
+    LH_DOCUMENT_HEAD(Reproduction, head, reproduction_schema),
+    LH_FIELD_ROW(BOOL, Reproduction, within, "within", ALWAYS,
+                 .description = "Whether no table is beyond its tolerance."),
+    LH_FIELD_ROW(ARRAY, Reproduction, tables, "tables", ALWAYS, .fields = reproduced_table_fields,
+                 .element_size = sizeof(ReproducedTable), .description = "Published ones."),
+    LH_FIELD_ROW(ARRAY, Reproduction, checklist, "checklist", OR_NULL,
+                 .fields = lh_checklist_line_fields,
+                 .description = "What papers state, line by line; null: none was asked for."),
+    { .name = NULL },
+};
+
+static GArray *
+reproduced_tables(const GPtrArray *tables)
+{
+    GArray *values = g_array_sized_new(FALSE, TRUE, sizeof(ReproducedTable), tables->len);
+
+    g_array_set_size(values, tables->len);
+    for (guint i = 0; i < tables->len; i++)
+        fill_reproduced(&g_array_index(values, ReproducedTable, i), lh_reproduced_at(tables, i));
+    return values;
+}
+
+static void
+clear_reproduction(Reproduction *document)
+{
+    for (guint i = 0; i < document->tables->len; i++)
+        lh_json_clear(reproduced_cross_fields,
+                      &g_array_index(document->tables, ReproducedTable, i).crossed);
+    lh_document_head_clear(&document->head);
+    lh_json_clear(lh_reproduction_fields, document);
 }
 
 void
 lh_reproduction_json(const GPtrArray *tables, const GArray *checklist, const LhStamp *stamp,
                      GString *out)
 {
-    g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
+    Reproduction document = {
+        .head = lh_document_head(reproduction_schema[0], stamp, NULL),
+        .within = lh_reproduced_within(tables),
+        .tables = reproduced_tables(tables),
+        .checklist = lh_checklist_values(checklist),
+    };
 
-    lh_document_begin(w, "longhaul.reproduction/1", stamp, NULL, false);
-    lh_jsonw_bool(w, "within", lh_reproduced_within(tables));
-    lh_jsonw_array_begin(w, "tables");
-    for (guint i = 0; i < tables->len; i++)
-        write_table(w, lh_reproduced_at(tables, i));
-    lh_jsonw_array_end(w);
-    lh_checklist_json(w, checklist);
-    lh_jsonw_object_end(w);
+    lh_json_encode_text(lh_reproduction_fields, &document, out);
+    clear_reproduction(&document);
 }

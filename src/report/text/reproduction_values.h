@@ -11,7 +11,10 @@
 /* All numbers of all tables, for CSV. Caller frees. */
 LhTable *lh_reproduction_table(const GPtrArray *tables);
 
-/* The document longhaul.reproduction/1. @checklist: of LhCheckedLine; NULL: none was asked for. */
+/* Of the document longhaul.reproduction/1. */
+extern const LhField lh_reproduction_fields[];
+
+/* Appends it. @checklist: of LhCheckedLine; NULL: none was asked for. */
 void lh_reproduction_json(const GPtrArray *tables, const GArray *checklist, const LhStamp *stamp,
                           GString *out);
 
