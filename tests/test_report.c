@@ -100,6 +100,42 @@ START_TEST(report_table_in_every_form)
 }
 END_TEST
 
+typedef struct {
+    const char *note, *time, *name;
+} SmallRow;
+
+static const LhField small_fields[] = {
+    LH_FIELD_ROW(STRING, SmallRow, name, "name", ALWAYS, .description = NULL),
+    LH_FIELD_ROW(STRING, SmallRow, time, "time_s", IF_ANY, .description = NULL),
+    LH_FIELD_ROW(STRING, SmallRow, note, "note", IF_ANY, .description = NULL),
+    { .name = NULL },
+};
+
+/* By key, as machines read them; what a row has not is none. */
+START_TEST(report_table_gives_its_texts)
+{
+    static const SmallRow expected[] = {
+        { NULL, "0.0125", "a, \"b\"" },
+        { "refused", "", "c|d" },
+        { NULL, NULL, "alone" },
+    };
+    g_autoptr(LhTable) table = small_table();
+    g_autoptr(GPtrArray) rows = NULL;
+
+    lh_table_row(table);
+    lh_table_cell(table, "alone", NULL);
+    rows = lh_table_texts(table, small_fields);
+    ck_assert_uint_eq(rows->len, G_N_ELEMENTS(expected));
+    for (guint i = 0; i < rows->len; i++) {
+        const SmallRow *row = g_ptr_array_index(rows, i);
+
+        ck_assert_str_eq(row->name, expected[i].name);
+        ck_assert_pstr_eq(row->time, expected[i].time);
+        ck_assert_pstr_eq(row->note, expected[i].note);
+    }
+}
+END_TEST
+
 /* --- results ------------------------------------------------------------------------------------
  */
 
@@ -629,10 +665,10 @@ START_TEST(report_runs_wait_as_simulations_do)
 END_TEST
 
 LH_TEST_MAIN("report", report_rounded_parts_add_up, report_scale_keeps_digits,
-             report_table_in_every_form, report_json_is_strict_and_complete,
-             report_timeline_has_a_row_for_each_op, report_words_name_what_was_asked,
-             report_names_the_limit_of_a_pair, report_figures_are_drawn, report_names_are_no_code,
-             report_bars_are_of_what_can_run, report_gantt_shows_what_is_asked,
-             report_nvlink_is_where_there_is_one, report_frames_are_read,
-             report_frames_show_all_stages, report_log_axes_have_marks,
+             report_table_in_every_form, report_table_gives_its_texts,
+             report_json_is_strict_and_complete, report_timeline_has_a_row_for_each_op,
+             report_words_name_what_was_asked, report_names_the_limit_of_a_pair,
+             report_figures_are_drawn, report_names_are_no_code, report_bars_are_of_what_can_run,
+             report_gantt_shows_what_is_asked, report_nvlink_is_where_there_is_one,
+             report_frames_are_read, report_frames_show_all_stages, report_log_axes_have_marks,
              report_pieces_are_all_of_an_op, report_runs_wait_as_simulations_do)

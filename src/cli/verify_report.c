@@ -30,21 +30,25 @@ format_ranges(const GArray *numbers)
     return g_string_free(text, FALSE);
 }
 
+static const char *const verdicts[] = { "proven", "refused", "NOT PROVEN", NULL };
+
 static const char *
 verdict_of(const LhProven *proven)
 {
     if (proven->unproven->len > 0)
-        return "NOT PROVEN";
-    return proven->proven->len > 0 ? "proven" : "refused";
+        return verdicts[2];
+    return verdicts[proven->proven->len > 0 ? 0 : 1];
 }
+
+static const char *const queue_states[] = { "yes", "no", "-", NULL };
 
 /* Whether all programs end in one queue for each rank. */
 static const char *
 queue_of(const LhProven *proven)
 {
     if (proven->programs == 0)
-        return "-";
-    return proven->queued == proven->programs ? "yes" : "no";
+        return queue_states[2];
+    return queue_states[proven->queued == proven->programs ? 0 : 1];
 }
 
 /* "1.23 T": three digits are enough for a total. */
@@ -85,31 +89,52 @@ add_proven_row(LhTable *table, const LhProven *p)
     add_magnitude(table, p->flops);
 }
 
+/* A row of the table, as text. */
+typedef struct {
+    const char *schedule, *verdict, *ranks, *refused, *one_queue;
+    const char *programs, *ops, *messages, *orders, *pairs, *bytes, *flops;
+} ProvenTexts;
+
+#define PROVEN_ROW(member, ...)                                                                    \
+    LH_FIELD_ROW(STRING, ProvenTexts, member, #member, ALWAYS, __VA_ARGS__)
+
+/* Its columns. */
+static const LhField proven_fields[] = {
+    PROVEN_ROW(schedule, .description = "Its name, or the program's."),
+    PROVEN_ROW(verdict, .choices = verdicts,
+               .description = "Whether all its programs are proven; refused: there is none."),
+    PROVEN_ROW(ranks, .description = "For which numbers of ranks it is proven, or those for which "
+                                     "it is not: \"1-16,24\"."),
+    PROVEN_ROW(refused, .description = "Numbers of ranks that the schedule refuses."),
+    PROVEN_ROW(one_queue, .choices = queue_states,
+               .description = "Whether all programs end in one queue for each rank; -: there is "
+                              "none."),
+    PROVEN_ROW(programs, .description = "That were checked, a number as text, as are the others."),
+    PROVEN_ROW(ops, .description = "Of these."),
+    PROVEN_ROW(messages, .description = "Likewise."),
+    PROVEN_ROW(orders, .description = "Pairs of ops whose order was checked."),
+    PROVEN_ROW(pairs, .description = "Of queries and keys that were attended to."),
+    PROVEN_ROW(bytes, .description = "That are sent."),
+    PROVEN_ROW(flops, .description = "Of attention."),
+    { .name = NULL },
+};
+
 static LhTable *
 make_table(const LhVerifyReport *report, bool for_machines)
 {
     static const struct {
-        const char *key, *title;
+        const char *title;
         bool number;
     } columns[] = {
-        { "schedule", "schedule", false },
-        { "verdict", "verdict", false },
-        { "ranks", "for ranks", false },
-        { "refused", "refused", false },
-        { "one_queue", "one queue", false },
-        { "programs", "programs", true },
-        { "ops", "ops", true },
-        { "messages", "messages", true },
-        { "orders", "orders", true },
-        { "pairs", "pairs", true },
-        { "bytes", "bytes sent", true },
-        { "flops", "flops", true },
+        { "schedule", false },  { "verdict", false }, { "for ranks", false }, { "refused", false },
+        { "one queue", false }, { "programs", true }, { "ops", true },        { "messages", true },
+        { "orders", true },     { "pairs", true },    { "bytes sent", true }, { "flops", true },
     };
     g_autofree char *notes = for_machines ? lh_notes_text(report->model) : NULL;
     LhTable *table = lh_table_new();
 
     for (guint i = 0; i < G_N_ELEMENTS(columns); i++)
-        lh_table_column(table, columns[i].key, columns[i].title, NULL, columns[i].number);
+        lh_table_column(table, proven_fields[i].name, columns[i].title, NULL, columns[i].number);
     if (for_machines)
         lh_table_column(table, "model_notes", "model notes", NULL, false);
     for (guint i = 0; i < report->schedules->len; i++) {
@@ -204,32 +229,6 @@ lh_verify_report_all_proven(const LhVerifyReport *report)
     return any;
 }
 
-static void
-write_findings(LhJsonWriter *w, const LhProven *proven)
-{
-    for (guint i = 0; i < proven->findings->len; i++) {
-        const LhProofFinding *finding = &g_array_index(proven->findings, LhProofFinding, i);
-
-        lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_string(w, "schedule", proven->name);
-        lh_jsonw_string(w, "pass", lh_pass_names[finding->pass - 1]);
-        lh_jsonw_string(w, "message", finding->message);
-        lh_jsonw_object_end(w);
-    }
-}
-
-static void
-write_refusal(LhJsonWriter *w, const LhProven *proven)
-{
-    if (proven->refusals == 0)
-        return;
-    lh_jsonw_object_begin(w, NULL);
-    lh_jsonw_string(w, "schedule", proven->name);
-    lh_jsonw_uint(w, "programs", proven->refusals);
-    lh_jsonw_string(w, "first", proven->refusal);
-    lh_jsonw_object_end(w);
-}
-
 /* "fwd, bwd, both"; caller frees. */
 static char *
 describe_passes(unsigned passes)
@@ -244,36 +243,102 @@ describe_passes(unsigned passes)
     return g_string_free(text, FALSE);
 }
 
+/* ---- as JSON ---- */
+
+static const LhField refusal_fields[] = {
+    LH_FIELD_ROW(STRING, LhProven, name, "schedule", ALWAYS, .description = "Which."),
+    LH_FIELD_ROW(UINT, LhProven, refusals, "programs", ALWAYS, .description = "That it refuses."),
+    LH_FIELD_ROW(STRING, LhProven, refusal, "first", ALWAYS,
+                 .description = "Of these, and why it does."),
+    { .name = NULL },
+};
+
+typedef struct {
+    const char *schedule;
+    int pass; /* index of lh_pass_names */
+    const char *message;
+} Finding;
+
+static const LhField finding_fields[] = {
+    LH_FIELD_ROW(STRING, Finding, schedule, "schedule", ALWAYS, .description = "Of which."),
+    LH_FIELD_ROW(CHOICE, Finding, pass, "pass", ALWAYS, .choices = lh_pass_names,
+                 .description = "In which pass."),
+    LH_FIELD_ROW(STRING, Finding, message, "message", ALWAYS,
+                 .description = "What is wrong, and where."),
+    { .name = NULL },
+};
+
+typedef struct {
+    LhDocumentHead head;
+    bool proven;
+    const char *passes;
+    GPtrArray *results;  /* of ProvenTexts * */
+    GPtrArray *refusals; /* of LhProven * */
+    GArray *findings;    /* of Finding */
+    GPtrArray *unchecked;
+} Verdict;
+
+static const char *const verdict_schema[] = { "longhaul.verdict/1", NULL };
+
+const LhField lh_verdict_fields[] = {
+    LH_DOCUMENT_HEAD(Verdict, head, verdict_schema),
+    LH_FIELD_ROW(BOOL, Verdict, proven, "proven", ALWAYS,
+                 .description = "Whether every program is, and there is one."),
+    LH_FIELD_ROW(STRING, Verdict, passes, "passes", ALWAYS,
+                 .description = "That were checked: \"fwd, bwd, both\"."),
+    LH_FIELD_ROW(POINTERS, Verdict, results, "results", ALWAYS, .fields = proven_fields,
+                 .description = "By schedule, over all numbers of ranks."),
+    LH_FIELD_ROW(POINTERS, Verdict, refusals, "refusals", ALWAYS, .fields = refusal_fields,
+                 .description = "Schedules that refuse programs."),
+    LH_FIELD_ROW(ARRAY, Verdict, findings, "findings", ALWAYS, .fields = finding_fields,
+                 .element_size = sizeof(Finding), .description = "Why programs are not proven."),
+    LH_FIELD_ROW(STRINGS, Verdict, unchecked, "unchecked", ALWAYS,
+                 .description = "What the proofs leave open."),
+    { .name = NULL },
+};
+
+static void
+add_findings(const LhProven *proven, GArray *findings)
+{
+    for (guint i = 0; i < proven->findings->len; i++) {
+        const LhProofFinding *finding = &g_array_index(proven->findings, LhProofFinding, i);
+        const Finding found = { .schedule = proven->name,
+                                .pass = (int)finding->pass - 1,
+                                .message = finding->message };
+
+        g_array_append_val(findings, found);
+    }
+}
+
 static void
 print_verify_json(const LhCommandLine *line, const LhVerifyReport *report, GString *out)
 {
     g_autofree char *passes = describe_passes(report->passes);
-    g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
     g_autoptr(LhTable) table = make_table(report, false);
+    g_autoptr(GPtrArray) results = lh_table_texts(table, proven_fields);
+    g_autoptr(GPtrArray) refusals = g_ptr_array_new(), unchecked = g_ptr_array_new();
+    g_autoptr(GArray) findings = g_array_new(FALSE, FALSE, sizeof(Finding));
     LhStamp stamp = lh_command_stamp(line);
+    Verdict verdict = { .proven = lh_verify_report_all_proven(report),
+                        .passes = passes,
+                        .results = results,
+                        .refusals = refusals,
+                        .findings = findings,
+                        .unchecked = unchecked };
 
     stamp.model = report->model;
-    lh_document_begin(w, "longhaul.verdict/1", &stamp, NULL, false);
-    lh_jsonw_bool(w, "proven", lh_verify_report_all_proven(report));
-    lh_jsonw_string(w, "passes", passes);
-    lh_table_json(table, w, "results");
-    lh_jsonw_array_begin(w, "refusals");
-    for (guint i = 0; i < report->schedules->len; i++)
-        write_refusal(w, g_ptr_array_index(report->schedules, i));
-    lh_jsonw_array_end(w);
-    lh_jsonw_array_begin(w, "findings");
-    for (guint i = 0; i < report->schedules->len; i++)
-        write_findings(w, g_ptr_array_index(report->schedules, i));
-    lh_jsonw_array_end(w);
-    lh_jsonw_array_begin(w, "unchecked");
+    verdict.head = lh_document_head(verdict_schema[0], &stamp, NULL);
     for (guint i = 0; i < report->schedules->len; i++) {
-        const LhProven *proven = g_ptr_array_index(report->schedules, i);
+        LhProven *proven = g_ptr_array_index(report->schedules, i);
 
+        if (proven->refusals > 0)
+            g_ptr_array_add(refusals, proven);
+        add_findings(proven, findings);
         for (guint k = 0; k < proven->unchecked->len; k++)
-            lh_jsonw_string(w, NULL, g_ptr_array_index(proven->unchecked, k));
+            g_ptr_array_add(unchecked, g_ptr_array_index(proven->unchecked, k));
     }
-    lh_jsonw_array_end(w);
-    lh_jsonw_object_end(w);
+    lh_json_encode_text(lh_verdict_fields, &verdict, out);
+    lh_document_head_clear(&verdict.head);
 }
 
 static void

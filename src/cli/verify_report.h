@@ -13,6 +13,9 @@ typedef struct {
     LhModel *model;       /* NULL: a program of a file alone */
 } LhVerifyReport;
 
+/* Of the document longhaul.verdict/1. */
+extern const LhField lh_verdict_fields[];
+
 /* Appends it in @format: a table or Markdown with what is to say of it, CSV or JSON. */
 void lh_verify_report_print(const LhCommandLine *line, const LhVerifyReport *report,
                             LhFormat format, GString *out);

@@ -2,6 +2,8 @@
 /*
  * longhaul list: prints what can be named, one line for each.
  */
+#include "cli/commands/cmd_list.h"
+
 #include "base/error.h"
 #include "base/files/data_files.h"
 #include "cli/commands/file_formats.h"
@@ -437,15 +439,52 @@ fill(const char *kind, LhTable *table, GError **error)
     return false;
 }
 
+/* ---- as JSON ---- */
+
+typedef struct {
+    const char *name, *description;
+    const char *attention, *preset, *value, *commands; /* NULL: its kind has none */
+} Entry;
+
+static const LhField entry_fields[] = {
+    LH_FIELD_ROW(STRING, Entry, name, "name", ALWAYS,
+                 .description = "What it is called; of an option, with what it takes."),
+    LH_FIELD_ROW(STRING, Entry, attention, "attention", IF_ANY,
+                 .description = "Of a schedule: what it distributes."),
+    LH_FIELD_ROW(STRING, Entry, preset, "default", IF_ANY,
+                 .description = "Of a field of training systems: what holds if it is not given."),
+    LH_FIELD_ROW(STRING, Entry, value, "value", IF_ANY,
+                 .description = "Of what is said of a training system: that, and how it is known."),
+    LH_FIELD_ROW(STRING, Entry, commands, "commands", IF_ANY,
+                 .description = "Of an option: those that have it."),
+    LH_FIELD_ROW(STRING, Entry, description, "description", ALWAYS,
+                 .description = "What it is, in sentences."),
+    { .name = NULL },
+};
+
+typedef struct {
+    LhDocumentHead head;
+    GPtrArray *entries; /* of Entry * */
+} List;
+
+static const char *const list_schema[] = { "longhaul.list/1", NULL };
+
+const LhField lh_list_fields[] = {
+    LH_DOCUMENT_HEAD(List, head, list_schema),
+    LH_FIELD_ROW(POINTERS, List, entries, "entries", ALWAYS, .fields = entry_fields,
+                 .description = "What there is of the kind."),
+    { .name = NULL },
+};
+
 static void
 print_list_json(const LhCommandLine *line, const LhTable *table, GString *out)
 {
-    g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
     const LhStamp stamp = lh_command_stamp(line);
+    g_auto(LhDocumentHead) head = lh_document_head(list_schema[0], &stamp, NULL);
+    g_autoptr(GPtrArray) entries = lh_table_texts(table, entry_fields);
+    const List list = { .head = head, .entries = entries };
 
-    lh_document_begin(w, "longhaul.list/1", &stamp, NULL, false);
-    lh_table_json(table, w, "entries");
-    lh_jsonw_object_end(w);
+    lh_json_encode_text(lh_list_fields, &list, out);
 }
 
 static LhAnswer

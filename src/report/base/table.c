@@ -6,7 +6,10 @@
 
 #include "base/escape.h"
 
+#include <string.h>
+
 #define COLUMN_GAP 3 /* spaces between columns */
+#define NOTE "note"  /* the column of notes */
 
 const char *const lh_format_names[] = { "table", "json", "csv", "md", NULL };
 
@@ -256,7 +259,7 @@ print_csv(const LhTable *table, GString *out)
         g_string_append(out, i > 0 ? "," : "");
         lh_escape_csv(out, column_at(table, i)->key, false);
     }
-    g_string_append(out, notes ? ",note\n" : "\n");
+    g_string_append(out, notes ? "," NOTE "\n" : "\n");
     for (guint i = 0; i < table->rows->len; i++) {
         const Row *row = g_ptr_array_index(table->rows, i);
 
@@ -408,19 +411,43 @@ lh_table_names(const LhTable *table, GString *out)
         g_string_append_printf(out, "%s\n", exact_cell(g_ptr_array_index(table->rows, i), 0));
 }
 
-void
-lh_table_json(const LhTable *table, LhJsonWriter *w, const char *key)
+/* NULL: there is none. */
+static const char *
+text_of(const LhTable *table, const Row *row, const char *key)
 {
-    lh_jsonw_array_begin(w, key);
-    for (guint i = 0; i < table->rows->len; i++) {
-        const Row *row = g_ptr_array_index(table->rows, i);
-
-        lh_jsonw_object_begin(w, NULL);
-        for (guint j = 0; j < row->texts->len; j++)
-            lh_jsonw_string(w, column_at(table, j)->key, exact_cell(row, j));
-        if (row->note != NULL)
-            lh_jsonw_string(w, "note", row->note);
-        lh_jsonw_object_end(w);
+    for (guint j = 0; j < row->texts->len; j++) {
+        if (strcmp(column_at(table, j)->key, key) == 0)
+            return exact_cell(row, j);
     }
-    lh_jsonw_array_end(w);
+    return strcmp(key, NOTE) == 0 ? row->note : NULL;
+}
+
+static const LhField *
+field_of(const LhField *fields, const char *key)
+{
+    while (fields->name != NULL && strcmp(fields->name, key) != 0)
+        fields++;
+    return fields->name != NULL ? fields : NULL;
+}
+
+GPtrArray *
+lh_table_texts(const LhTable *table, const LhField *fields)
+{
+    GPtrArray *rows = g_ptr_array_new_with_free_func(g_free);
+    gsize size = 0;
+
+    for (const LhField *f = fields; f->name != NULL; f++)
+        size = MAX(size, f->offset + sizeof(char *));
+    for (guint j = 0; j < table->columns->len; j++)
+        g_assert(field_of(fields, column_at(table, j)->key) != NULL);
+    g_assert(!has_notes(table) || field_of(fields, NOTE) != NULL);
+    for (guint i = 0; i < table->rows->len; i++) {
+        char *texts = g_malloc0(size);
+
+        for (const LhField *f = fields; f->name != NULL; f++)
+            *(const char **)(void *)(texts + f->offset) =
+                text_of(table, g_ptr_array_index(table->rows, i), f->name);
+        g_ptr_array_add(rows, texts);
+    }
+    return rows;
 }

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "base/json/json_writer.h"
+#include "base/json/field.h"
 
 #include <glib.h>
 #include <stdbool.h>
@@ -58,5 +58,7 @@ void lh_table_words(LhFormat format, GString *out, gsize from);
 /* Appends the first cell of each row, one on a line. */
 void lh_table_names(const LhTable *table, GString *out);
 
-/* Writes the table as an array of objects, all values strings; @key as for lh_jsonw_array_begin. */
-void lh_table_json(const LhTable *table, LhJsonWriter *w, const char *key);
+/* Each row as a struct that @fields write, all of them STRINGs, of which every column, and "note"
+ * if there is one, has one under its key; NULL where the row has no such cell. The texts are the
+ * table's. Caller unrefs. */
+GPtrArray *lh_table_texts(const LhTable *table, const LhField *fields);
