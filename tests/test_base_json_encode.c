@@ -231,6 +231,79 @@ START_TEST(encode_knows_what_is_usual)
 END_TEST
 
 typedef struct {
+    Part part;
+    double rate; /* nocheck:unit: bytes/s */
+    LhTime time_ps;
+    double work; /* nocheck:unit: flop/s */
+    Part kept;
+} Optional;
+
+static const LhField asked_part_fields[] = {
+    LH_FIELD_ROW(UINT, Part, count, "count", ALWAYS, .description = NULL),
+    LH_FIELD_ROW(DOUBLE, Part, rate, "rate", ALWAYS, .description = NULL),
+    { .name = NULL },
+};
+
+static const LhField kept_fields[] = {
+    { .name = "rate",
+      .type = LH_FIELD_DOUBLE,
+      .offset = offsetof(Part, rate),
+      .flags = LH_FIELD_KEPT },
+    { .name = NULL },
+};
+
+static const LhField optional_fields[] = {
+    LH_FIELD_ROW(OBJECT, Optional, part, "part", IF_ANY, .fields = asked_part_fields),
+    LH_FIELD_ROW(UNIT, Optional, rate, "rate", IF_ANY, .unit = LH_UNIT_BANDWIDTH),
+    LH_FIELD_ROW(UNIT, Optional, time_ps, "time", IF_ANY, .unit = LH_UNIT_TIME),
+    LH_FIELD_ROW(UNIT, Optional, work, "work", IF_ANY, .unit = LH_UNIT_FLOPS),
+    LH_FIELD_ROW(OBJECT, Optional, kept, "kept", IF_ANY, .fields = kept_fields),
+    { .name = NULL },
+};
+
+/* An object is left out with all that is in it, though a reader needs this where it is there. */
+START_TEST(encode_leaves_out_objects)
+{
+    const Optional usual = { .part = { .count = 3 }, .time_ps = -1, .kept.rate = NAN };
+    Optional o = usual;
+
+    check_encoded(optional_fields, &o, &usual, "{}");
+    o.part.count = 0; /* and what is kept, even as a reader takes it */
+    check_encoded(optional_fields, &o, &usual, "{\"part\": {\"count\": 0, \"rate\": 0}}");
+    o.part = (Part){ .count = 3, .rate = 1 };
+    o.time_ps = 0;
+    check_encoded(optional_fields, &o, &usual,
+                  "{\"part\": {\"count\": 3, \"rate\": 1}, \"time\": \"0 ps\"}");
+    o = (Optional){ .rate = 0 };
+    check_encoded(optional_fields, &o, NULL, "{\"kept\": {\"rate\": 0}}");
+}
+END_TEST
+
+START_TEST(encode_lines_and_fine_units)
+{
+    const Optional o = {
+        .rate = 24512345678, .time_ps = 1234567, .work = 2.5e12, .kept.rate = NAN
+    };
+    const Optional slow = { .rate = 0.5, .time_ps = 1, .work = 999999999999, .kept.rate = NAN };
+    g_autofree char *line = lh_json_encode_line(optional_fields, &o);
+    g_autoptr(GString) fine = g_string_new(NULL);
+    LhJsonWriter *w = lh_jsonw_new(fine, true);
+
+    ck_assert_str_eq(
+        line, "{\"rate\": \"24.51 GB/s\", \"time\": \"1.235 us\", \"work\": \"2.5 TFLOP/s\"}");
+    lh_jsonw_fine(w);
+    lh_jsonw_array_begin(w, NULL);
+    lh_json_encode(w, NULL, optional_fields, &o, NULL);
+    lh_json_encode(w, NULL, optional_fields, &slow, NULL);
+    lh_jsonw_array_end(w);
+    lh_jsonw_free(w);
+    ck_assert_str_eq(fine->str, "[{\"rate\": \"24.512346GB/s\", \"time\": \"1.234567us\", "
+                                "\"work\": \"2.500000TFLOP/s\"}, {\"rate\": \"0.000000GB/s\", "
+                                "\"time\": \"0.000001us\", \"work\": \"1000.000000GFLOP/s\"}]\n");
+}
+END_TEST
+
+typedef struct {
     char *name;
     uint64_t count;
     LhTime time_ps;
@@ -319,6 +392,7 @@ END_TEST
 
 LH_TEST_MAIN_OF_LOOPS("base_json_encode", { encode_writes_every_type, 1 },
                       { encode_leaves_out_what_there_is_not, 1 }, { encode_knows_what_is_usual, 1 },
+                      { encode_leaves_out_objects, 1 }, { encode_lines_and_fine_units, 1 },
                       { encode_writes_what_is_read, G_N_ELEMENTS(documents) },
                       { decode_misses_what_may_be_null, 1 },
                       { schema_describes_what_is_written, 1 })

@@ -359,6 +359,21 @@ lh_format_time(LhTime time_ps)
 }
 
 char *
+lh_unit_text_fine(LhUnit unit, double value)
+{
+    const bool tera = unit == LH_UNIT_FLOPS && value >= 1e12;
+    const double scale = unit == LH_UNIT_TIME ? (double)LH_PS_PER_US : tera ? 1e12 : 1e9;
+    const char *name = unit == LH_UNIT_TIME    ? "us"
+                       : unit != LH_UNIT_FLOPS ? "GB/s"
+                       : tera                  ? "TFLOP/s"
+                                               : "GFLOP/s";
+    char number[G_ASCII_DTOSTR_BUF_SIZE];
+
+    g_ascii_formatd(number, sizeof(number), "%.6f", value / scale);
+    return g_strconcat(number, name, NULL);
+}
+
+char *
 lh_format_count(LhWide count)
 {
     char digits[LH_WIDE_TEXT_SIZE];

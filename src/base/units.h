@@ -56,6 +56,10 @@ const char *lh_unit_expected(LhUnit unit);
  */
 bool lh_unit_parse(const char *text, LhUnit unit, void *value, GError **error);
 
+/* @value, a bandwidth, a rate or a time, with six decimals, more than people read, so that little
+ * is lost: "24.500000GB/s". Caller frees. */
+char *lh_unit_text_fine(LhUnit unit, double value);
+
 /* A regular expression (ECMA 262) of what lh_unit_parse accepts, for schemas; caller frees. */
 char *lh_unit_pattern(LhUnit unit);
 

@@ -105,6 +105,27 @@ lh_field_expected(const LhField *field)
     return g_strdup(words[field->type]);
 }
 
+gsize
+lh_field_number_size(const LhField *field)
+{
+    switch (field->type) {
+    case LH_FIELD_UINT:
+    case LH_FIELD_INT:
+    case LH_FIELD_DOUBLE:
+    case LH_FIELD_UNIT:
+        return sizeof(uint64_t);
+    case LH_FIELD_WIDE:
+        return sizeof(LhWide);
+    case LH_FIELD_CHOICE:
+    case LH_FIELD_TRUTH:
+        return sizeof(int);
+    case LH_FIELD_BOOL:
+        return sizeof(bool);
+    default:
+        return 0;
+    }
+}
+
 bool
 lh_field_is_absent(const LhField *array, const LhField *field, const void *element)
 {

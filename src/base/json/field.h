@@ -56,6 +56,8 @@ typedef enum {
     LH_FIELD_WRITTEN = 1 << 4, /* STRING: the path of a file that is written */
     LH_FIELD_UPDATED = 1 << 5, /* likewise, and gone on with, if it is there */
     LH_FIELD_PICOSECONDS = 1 << 6, /* UINT, INT, WIDE, UINTS, COUNTS: written as exact seconds */
+    LH_FIELD_KEPT =
+        1 << 7, /* may be absent, and is written even if it is what a reader takes then */
 } LhFieldFlags;
 
 /* An array of a file, most of which is its elements: the reader decodes them one after another with
@@ -143,6 +145,9 @@ char *lh_field_bounds(const LhField *field);
 
 /* What a field of this type takes from a file: "a number", "one of a, b". Caller frees. */
 char *lh_field_expected(const LhField *field);
+
+/* The size of a number, a choice or a flag in its struct; 0: the field is none of these. */
+gsize lh_field_number_size(const LhField *field);
 
 /* Whether @field of @element, a number or choice that may be left out, is as if it had been: then
  * nothing need be written of it. */

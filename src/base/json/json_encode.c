@@ -15,6 +15,14 @@ typedef struct {
 
 typedef void (*EncodeFunc)(LhJsonWriter *w, const char *key, const Value *v);
 
+static Value
+member_of(const LhField *field, const void *of, const void *usual)
+{
+    return (Value){ .field = field,
+                    .at = (const char *)of + field->offset,
+                    .usual = usual == NULL ? NULL : (const char *)usual + field->offset };
+}
+
 static const void *
 pointer_of(const Value *v)
 {
@@ -82,8 +90,20 @@ encode_truth(LhJsonWriter *w, const char *key, const Value *v)
 
 /* Caller frees. */
 static char *
-unit_text(const Value *v)
+fine_text(const Value *v)
 {
+    const bool time = v->field->unit == LH_UNIT_TIME;
+
+    return lh_unit_text_fine(v->field->unit,
+                             time ? (double)*(const LhTime *)v->at : *(const double *)v->at);
+}
+
+/* Caller frees; NULL: it is written as a number. */
+static char *
+unit_text(const Value *v, bool fine)
+{
+    if (fine && v->field->unit != LH_UNIT_BYTES && v->field->unit != LH_UNIT_COUNT)
+        return fine_text(v);
     switch (v->field->unit) {
     case LH_UNIT_BYTES:
         return lh_format_bytes(*(const uint64_t *)v->at);
@@ -103,7 +123,7 @@ unit_text(const Value *v)
 static void
 encode_unit(LhJsonWriter *w, const char *key, const Value *v)
 {
-    g_autofree char *text = unit_text(v);
+    g_autofree char *text = unit_text(v, lh_jsonw_is_fine(w));
 
     if (text != NULL)
         lh_jsonw_string(w, key, text);
@@ -296,43 +316,43 @@ lh_json_set_none(const LhField *fields, void *of)
             set_none(field, (char *)of + field->offset);
 }
 
-/* Of numbers, which may be as usual; 0: of what may not. */
-static gsize
-size_of_number(const LhField *field)
-{
-    switch (field->type) {
-    case LH_FIELD_UINT:
-    case LH_FIELD_INT:
-    case LH_FIELD_DOUBLE:
-    case LH_FIELD_UNIT:
-        return sizeof(uint64_t);
-    case LH_FIELD_WIDE:
-        return sizeof(LhWide);
-    case LH_FIELD_CHOICE:
-    case LH_FIELD_TRUTH:
-        return sizeof(int);
-    case LH_FIELD_BOOL:
-        return sizeof(bool);
-    default:
-        return 0;
-    }
-}
-
 static bool
 is_usual(const Value *v)
 {
     static const LhWide zero;
-    const gsize size = size_of_number(v->field);
+    const gsize size = lh_field_number_size(v->field);
 
-    return size > 0 && (v->field->flags & (LH_FIELD_REQUIRED | LH_FIELD_OR_NULL)) == 0 &&
+    return size > 0 && (v->field->flags & LH_FIELD_KEPT) == 0 &&
            memcmp(v->at, v->usual != NULL ? v->usual : &zero, size) == 0;
+}
+
+/* Whether it is what a reader takes if it is absent; an object, if all that is in it is. */
+static bool
+is_as_absent(const Value *v)
+{
+    bool absent = true;
+
+    if (v->field->type != LH_FIELD_OBJECT && v->field->type != LH_FIELD_INLINE)
+        return lh_json_is_none(v->field, v->at) || is_usual(v);
+    for (const LhField *f = v->field->fields; absent && f->name != NULL; f++) {
+        const Value member = member_of(f, v->at, v->usual);
+
+        absent = f->derive == NULL && is_as_absent(&member);
+    }
+    return absent;
+}
+
+static bool
+is_left_out(const Value *v)
+{
+    return (v->field->flags & (LH_FIELD_REQUIRED | LH_FIELD_OR_NULL)) == 0 && is_as_absent(v);
 }
 
 static void
 encode_value(LhJsonWriter *w, const Value *v)
 {
     if (!lh_json_is_none(v->field, v->at)) {
-        if (!is_usual(v))
+        if (!is_left_out(v))
             encode_funcs[v->field->type](w, v->field->name, v);
         return;
     }
@@ -359,9 +379,7 @@ encode_derived(LhJsonWriter *w, const LhField *field, const void *of)
 void
 lh_json_encode_member(LhJsonWriter *w, const LhField *field, const void *of, const void *usual)
 {
-    const Value value = { .field = field,
-                          .at = (const char *)of + field->offset,
-                          .usual = usual == NULL ? NULL : (const char *)usual + field->offset };
+    const Value value = member_of(field, of, usual);
 
     if (field->derive != NULL)
         encode_derived(w, field, of);
@@ -403,4 +421,15 @@ lh_json_encode_text(const LhField *fields, const void *of, GString *out)
     g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
 
     lh_json_encode(w, NULL, fields, of, NULL);
+}
+
+char *
+lh_json_encode_line(const LhField *fields, const void *of)
+{
+    GString *out = g_string_new(NULL);
+    LhJsonWriter *w = lh_jsonw_new(out, true);
+
+    lh_json_encode(w, NULL, fields, of, NULL);
+    lh_jsonw_free(w);
+    return g_strchomp(g_string_free(out, FALSE));
 }

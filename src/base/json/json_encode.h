@@ -12,7 +12,7 @@
  * has it. A member of which there is nothing (LH_FIELD_NO_UINT and its like, NAN, NULL) is null
  * with LH_FIELD_OR_NULL, and left out otherwise. One that is neither required nor may be null is
  * left out as well if it is what a reader takes in its absence: as in @usual, a struct like @of
- * with the presets (NULL: zero).
+ * with the presets (NULL: zero); and so is an object of which all members are.
  */
 void lh_json_encode(LhJsonWriter *w, const char *key, const LhField *fields, const void *of,
                     const void *usual);
@@ -36,3 +36,6 @@ bool lh_json_is_none(const LhField *field, const void *at);
 
 /* Appends a whole document to @out: @of's object. */
 void lh_json_encode_text(const LhField *fields, const void *of, GString *out);
+
+/* The same on one line, without its end. Caller frees. */
+char *lh_json_encode_line(const LhField *fields, const void *of);

@@ -21,6 +21,7 @@ typedef struct {
 struct _LhJsonWriter {
     GString *out; /* borrowed */
     bool compact;
+    bool fine;
     bool done; /* the one top-level value is complete */
     unsigned depth;
     Level levels[DEPTH_MAX];
@@ -34,6 +35,18 @@ lh_jsonw_new(GString *out, bool compact)
     w->out = out;
     w->compact = compact;
     return w;
+}
+
+void
+lh_jsonw_fine(LhJsonWriter *w)
+{
+    w->fine = true;
+}
+
+bool
+lh_jsonw_is_fine(const LhJsonWriter *w)
+{
+    return w->fine;
 }
 
 void

@@ -15,6 +15,9 @@ typedef struct _LhJsonWriter LhJsonWriter;
 
 /* Appends to @out, which stays the caller's. @compact writes on one line. */
 LhJsonWriter *lh_jsonw_new(GString *out, bool compact);
+/* From now on rates, bandwidths and times have all digits that matter (lh_unit_text_fine()). */
+void lh_jsonw_fine(LhJsonWriter *w);
+bool lh_jsonw_is_fine(const LhJsonWriter *w);
 /* Ends the document (all containers must be closed) and frees the writer. NULL is allowed. */
 void lh_jsonw_free(LhJsonWriter *w);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhJsonWriter, lh_jsonw_free)
