@@ -257,13 +257,14 @@ write_and_read(void)
     LhCalibration c = {
         .machine = (char *)"a machine",
         .method = (char *)"a method",
-        .rates = g_array_append_vals(rates, &rate_written, 1),
-        .traffic = g_array_append_vals(traffic, &traffic_written, 1),
-        .memory_bandwidth = 4.5e9,
-        .kernel_launch_ps = 70000,
-        .stream_sync_ps = 3500000,
-        .messages_hold = 0.25,
-        .cores = { .ranks = 4, .cores = 2 },
+        .device = { .kernels = g_array_append_vals(rates, &rate_written, 1),
+                    .elementwise = g_array_append_vals(traffic, &traffic_written, 1),
+                    .memory_bandwidth = 4.5e9,
+                    .kernel_launch_ps = 70000,
+                    .stream_sync_ps = 3500000,
+                    .messages_hold = 0.25,
+                    .machine_ranks = 4,
+                    .machine_cores = 2 },
         .link = { .bandwidth = 22.5e9,
                   .latency_ps = 11500000,
                   .from.provenance = LH_PROVENANCE_FITTED,
@@ -292,13 +293,14 @@ write_and_read(void)
 START_TEST(calibrate_profile_round_trip)
 {
     g_autoptr(LhProfile) profile = write_and_read();
-    const LhKernelRate *rate = &g_array_index(profile->kernels, LhKernelRate, 0);
-    const LhKernelTraffic *traffic = &g_array_index(profile->elementwise, LhKernelTraffic, 0);
+    const LhKernelRate *rate = &g_array_index(profile->device.kernels, LhKernelRate, 0);
+    const LhKernelTraffic *traffic =
+        &g_array_index(profile->device.elementwise, LhKernelTraffic, 0);
     const LhProfileCheck *check;
 
     ck_assert_str_eq(profile->name, "test");
     ck_assert_ptr_nonnull(strstr(profile->source, "a machine"));
-    ck_assert_uint_eq(profile->kernels->len, 1);
+    ck_assert_uint_eq(profile->device.kernels->len, 1);
     ck_assert_str_eq(rate->kernel, "attention_fwd");
     ck_assert_int_eq(rate->mask, 1);
     ck_assert_uint_eq(rate->head_dim, 64);
@@ -307,15 +309,15 @@ START_TEST(calibrate_profile_round_trip)
     ck_assert_double_eq(rate->query_half_length, rate_written.query_half_length);
     ck_assert_int_eq(rate->from.provenance, LH_PROVENANCE_FITTED);
     ck_assert_mem_eq(&rate->residuals, &rate_written.residuals, sizeof(rate->residuals));
-    ck_assert_uint_eq(profile->elementwise->len, 1);
+    ck_assert_uint_eq(profile->device.elementwise->len, 1);
     ck_assert_str_eq(traffic->kernel, "merge");
     ck_assert_double_eq(traffic->bandwidth, traffic_written.bandwidth);
     ck_assert_mem_eq(&traffic->residuals, &traffic_written.residuals, sizeof(traffic->residuals));
-    ck_assert_int_eq(profile->kernel_launch_ps, 70000);
-    ck_assert_int_eq(profile->stream_sync_ps, 3500000);
-    ck_assert_double_eq(profile->messages_hold, 0.25);
-    ck_assert_uint_eq(profile->machine_ranks, 4);
-    ck_assert_uint_eq(profile->machine_cores, 2);
+    ck_assert_int_eq(profile->device.kernel_launch_ps, 70000);
+    ck_assert_int_eq(profile->device.stream_sync_ps, 3500000);
+    ck_assert_double_eq(profile->device.messages_hold, 0.25);
+    ck_assert_uint_eq(profile->device.machine_ranks, 4);
+    ck_assert_uint_eq(profile->device.machine_cores, 2);
     ck_assert_double_eq(profile->nvlink.bandwidth, 22.5e9);
     ck_assert_int_eq(profile->nvlink.latency_ps, 11500000);
     ck_assert_uint_eq(profile->nvlink.ctas, 0);

@@ -150,8 +150,8 @@ check_rates(const LhCalibration *c)
 {
     guint found = 0;
 
-    for (guint i = 0; i < c->rates->len; i++) {
-        const LhKernelRate *rate = &g_array_index(c->rates, LhKernelRate, i);
+    for (guint i = 0; i < c->device.kernels->len; i++) {
+        const LhKernelRate *rate = &g_array_index(c->device.kernels, LhKernelRate, i);
         const LhEffect effect = lh_kernels[lh_kernel_find(rate->kernel)]->effect;
         const bool bwd = effect == LH_EFFECT_ATTEND_GRAD;
         const double prologue = bwd ? usual.bwd_prologue : usual.fwd_prologue;
@@ -166,10 +166,10 @@ check_rates(const LhCalibration *c)
         ck_assert_double_le(rate->residuals.holdout, WITHIN);
     }
     ck_assert_uint_gt(found, 4);
-    for (guint i = 0; i < c->traffic->len; i++)
-        is_near(g_array_index(c->traffic, LhKernelTraffic, i).kernel,
-                g_array_index(c->traffic, LhKernelTraffic, i).bandwidth, usual.traffic);
-    ck_assert_uint_gt(c->traffic->len, 4);
+    for (guint i = 0; i < c->device.elementwise->len; i++)
+        is_near(g_array_index(c->device.elementwise, LhKernelTraffic, i).kernel,
+                g_array_index(c->device.elementwise, LhKernelTraffic, i).bandwidth, usual.traffic);
+    ck_assert_uint_gt(c->device.elementwise->len, 4);
 }
 
 static void

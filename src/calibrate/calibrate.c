@@ -56,8 +56,8 @@ measure_executor(const CpuJob *job, GError **error)
         !lh_calibrate_median(&job->processes, &issue_s, NULL, error) ||
         !lh_calibrate_median(&job->processes, &sync_s, NULL, error))
         return false;
-    c->kernel_launch_ps = lh_time_from_ps(fmax(issue_s, 0) * (double)LH_PS_PER_S);
-    c->stream_sync_ps = lh_time_from_ps(fmax(sync_s, 0) * (double)LH_PS_PER_S);
+    c->device.kernel_launch_ps = lh_time_from_ps(fmax(issue_s, 0) * (double)LH_PS_PER_S);
+    c->device.stream_sync_ps = lh_time_from_ps(fmax(sync_s, 0) * (double)LH_PS_PER_S);
     return true;
 }
 
@@ -183,8 +183,8 @@ measure_interference(CpuJob *job, GError **error)
                                    .deadline_us = job->params->deadline_us };
 
     tell(job, "kernels beside messages");
-    return lh_measure_interference(&probe, &job->c->messages_hold, error) &&
-           lh_processes_tell(&job->processes, &job->c->messages_hold, 1, error);
+    return lh_measure_interference(&probe, &job->c->device.messages_hold, error) &&
+           lh_processes_tell(&job->processes, &job->c->device.messages_hold, 1, error);
 }
 
 static bool
@@ -213,8 +213,11 @@ measure_all(CpuJob *job, GError **error)
         return false;
     if (c->first && (device = lh_device_load(DEVICE, error)) == NULL)
         return false;
-    if (!lh_core_sharing_find(&job->processes, &c->cores, error) ||
-        !lh_calibrate_kernels(job->params, &job->processes,
+    if (!lh_core_sharing_find(&job->processes, &c->cores, error))
+        return false;
+    c->device.machine_ranks = c->cores.ranks;
+    c->device.machine_cores = c->cores.cores;
+    if (!lh_calibrate_kernels(job->params, &job->processes,
                               device != NULL ? device->matrix_rate : INFINITY, c, error))
         return false;
     return measure_executor(job, error) &&
@@ -237,8 +240,8 @@ calibrate_processors(const LhCalibrateParams *params, GError **error)
     c->machine =
         g_strdup_printf("%s, %u cores, level %s", processor, lh_cores_count(), lh_cpu()->name);
     c->method = describe_method(params);
-    c->rates = g_array_new(FALSE, FALSE, sizeof(LhKernelRate));
-    c->traffic = g_array_new(FALSE, FALSE, sizeof(LhKernelTraffic));
+    c->device.kernels = g_array_new(FALSE, FALSE, sizeof(LhKernelRate));
+    c->device.elementwise = g_array_new(FALSE, FALSE, sizeof(LhKernelTraffic));
     if (!lh_processes_open(&job.processes, params->backend->control, params->deadline_us, error))
         return NULL;
     c->first = lh_processes_first(&job.processes);

@@ -65,12 +65,12 @@ predict_probe(const LhCalibration *c, const LhCollectiveProbe *probe, LhDevice *
     g_autoptr(LhTopology) topology = topology_of(c, error);
     LhNetwork network;
 
-    device->kernel_launch_ps = c->kernel_launch_ps;
-    device->stream_sync_ps = c->stream_sync_ps;
-    device->memory_bandwidth = c->memory_bandwidth;
+    device->kernel_launch_ps = c->device.kernel_launch_ps;
+    device->stream_sync_ps = c->device.stream_sync_ps;
+    device->memory_bandwidth = c->device.memory_bandwidth;
     device->memory_efficiency = 1;
-    device->machine_ranks = c->cores.ranks;
-    device->machine_cores = c->cores.cores;
+    device->machine_ranks = c->device.machine_ranks;
+    device->machine_cores = c->device.machine_cores;
     return topology != NULL &&
            lh_network_init(&network, topology, c->cluster->nodes, probe->ranks, NULL, error) &&
            predict_collective(probe, &network, device, seconds, error);

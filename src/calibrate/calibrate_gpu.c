@@ -136,7 +136,7 @@ measure_rate(const GpuJob *job, LhKernelId id, bool causal, uint32_t head_dim, G
     rate.residuals = lh_calibrate_residuals(&residuals, spread);
     rate.kernel = g_strdup(lh_kernels[id]->name);
     rate.from.source = g_strdup(job->c->method);
-    g_array_append_val(job->c->rates, rate);
+    g_array_append_val(job->c->device.kernels, rate);
     return true;
 }
 
@@ -189,7 +189,7 @@ measure_traffic(const GpuJob *job, LhKernelId id, GError **error)
     traffic.residuals.holdout = fabs(reached[fitted] / traffic.bandwidth - 1);
     traffic.kernel = g_strdup(kernel->name);
     traffic.from.source = g_strdup(job->c->method);
-    g_array_append_val(job->c->traffic, traffic);
+    g_array_append_val(job->c->device.elementwise, traffic);
     return true;
 }
 
@@ -207,14 +207,14 @@ measure_gpu_kernels(GpuJob *job, GError **error)
         if (lh_calibrate_is_elementwise(lh_kernels[id]) && !measure_traffic(job, id, error))
             return false;
     }
-    if (c->traffic->len == 0 || c->rates->len == 0) {
+    if (c->device.elementwise->len == 0 || c->device.kernels->len == 0) {
         g_set_error(error, LH_ERROR, LH_ERROR_NO, "the GPUs have no kernels to measure");
         return false;
     }
-    reached = g_new(double, c->traffic->len);
-    for (guint i = 0; i < c->traffic->len; i++)
-        reached[i] = g_array_index(c->traffic, LhKernelTraffic, i).bandwidth;
-    c->memory_bandwidth = lh_median(reached, c->traffic->len);
+    reached = g_new(double, c->device.elementwise->len);
+    for (guint i = 0; i < c->device.elementwise->len; i++)
+        reached[i] = g_array_index(c->device.elementwise, LhKernelTraffic, i).bandwidth;
+    c->device.memory_bandwidth = lh_median(reached, c->device.elementwise->len);
     return true;
 }
 
@@ -237,8 +237,8 @@ measure_calls(const GpuJob *job, GError **error)
     if (!hand_out(job, values, G_N_ELEMENTS(values), error))
         return false;
     c->calls = (LhCallCosts){ values[0], values[1], values[2], values[3], values[4] };
-    c->kernel_launch_ps = lh_time_from_ps(fmax(c->calls.compute, 0) * (double)LH_PS_PER_S);
-    c->stream_sync_ps = lh_time_from_ps(fmax(c->calls.sync, 0) * (double)LH_PS_PER_S);
+    c->device.kernel_launch_ps = lh_time_from_ps(fmax(c->calls.compute, 0) * (double)LH_PS_PER_S);
+    c->device.stream_sync_ps = lh_time_from_ps(fmax(c->calls.sync, 0) * (double)LH_PS_PER_S);
     return true;
 }
 
@@ -562,8 +562,8 @@ lh_calibrate_gpus(const LhCalibrateParams *params, GError **error)
     bool ok;
 
     c->gpus = true;
-    c->rates = g_array_new(FALSE, FALSE, sizeof(LhKernelRate));
-    c->traffic = g_array_new(FALSE, FALSE, sizeof(LhKernelTraffic));
+    c->device.kernels = g_array_new(FALSE, FALSE, sizeof(LhKernelRate));
+    c->device.elementwise = g_array_new(FALSE, FALSE, sizeof(LhKernelTraffic));
     c->collectives = g_array_new(FALSE, FALSE, sizeof(LhCollectiveTimes));
     if (!lh_processes_open(&job.processes, params->backend->control, params->deadline_us, error))
         return NULL;

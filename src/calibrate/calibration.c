@@ -39,17 +39,17 @@ lh_calibration_free(LhCalibration *c)
 {
     if (c == NULL)
         return;
-    for (guint i = 0; i < c->rates->len; i++) {
-        g_free(g_array_index(c->rates, LhKernelRate, i).kernel);
-        g_free(g_array_index(c->rates, LhKernelRate, i).from.source);
+    for (guint i = 0; i < c->device.kernels->len; i++) {
+        g_free(g_array_index(c->device.kernels, LhKernelRate, i).kernel);
+        g_free(g_array_index(c->device.kernels, LhKernelRate, i).from.source);
     }
-    for (guint i = 0; i < c->traffic->len; i++) {
-        g_free(g_array_index(c->traffic, LhKernelTraffic, i).kernel);
-        g_free(g_array_index(c->traffic, LhKernelTraffic, i).from.source);
+    for (guint i = 0; i < c->device.elementwise->len; i++) {
+        g_free(g_array_index(c->device.elementwise, LhKernelTraffic, i).kernel);
+        g_free(g_array_index(c->device.elementwise, LhKernelTraffic, i).from.source);
     }
     g_clear_pointer(&c->checks, g_array_unref);
-    g_array_unref(c->rates);
-    g_array_unref(c->traffic);
+    g_array_unref(c->device.kernels);
+    g_array_unref(c->device.elementwise);
     g_free(c->link.from.source);
     g_free(c->pcie.from.source);
     g_free(c->nic.from.source);

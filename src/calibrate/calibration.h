@@ -39,17 +39,13 @@ typedef struct {
 } LhCollectiveCheck;
 
 typedef struct {
-    char *machine;           /* processor, cores and instruction set */
-    char *method;            /* kernels, types, statistic */
-    GArray *rates;           /* of LhKernelRate; kernel and source owned */
-    GArray *traffic;         /* of LhKernelTraffic; likewise */
-    double memory_bandwidth; /* median over the elementwise kernels; nocheck:unit: named as in the
-                                file */
-    LhTime kernel_launch_ps, stream_sync_ps;
-    double messages_hold; /* of processes: share of its speed that a rank loses to its messages; not
-                             above 0: none, or not measured */
-    LhCoreSharing cores;  /* of processes */
-    LhLinkClass link; /* between threads, or between GPUs of a node; bandwidth 0: not measured */
+    char *machine; /* processor, cores and instruction set */
+    char *method;  /* kernels, types, statistic */
+    /* What was measured of a rank, as a profile has it; strings of kernels are owned. Its
+     * messages_hold is of processes; not above 0: none, or not measured. */
+    LhDevice device;
+    LhCoreSharing cores; /* of processes */
+    LhLinkClass link;    /* between threads, or between GPUs of a node; bandwidth 0: not measured */
     LhFitResiduals link_residuals;
     /* Of GPUs; bandwidth 0: not measured. */
     LhLinkClass pcie, nic;

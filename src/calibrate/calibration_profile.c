@@ -1,140 +1,73 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "calibrate/calibration_profile.h"
 
-#include "base/json/json_writer.h"
 #include "calibrate/cluster_topology.h"
 
 #include <math.h>
 
-static void
-write_residuals(LhJsonWriter *w, const LhFitResiduals *r)
+static GArray *
+messages_of(const LhCluster *cluster)
 {
-    lh_jsonw_object_begin(w, "residuals");
-    lh_jsonw_double(w, "median", r->median);
-    lh_jsonw_double(w, "worst", r->worst);
-    lh_jsonw_double(w, "holdout", r->holdout);
-    if (r->spread > 0)
-        lh_jsonw_double(w, "spread", r->spread);
-    lh_jsonw_object_end(w);
-}
+    GArray *messages = g_array_new(FALSE, TRUE, sizeof(LhProfileMessage));
 
-static void
-write_rates(LhJsonWriter *w, const LhCalibration *c)
-{
-    lh_jsonw_array_begin(w, "kernels");
-    for (guint i = 0; i < c->rates->len; i++) {
-        const LhKernelRate *rate = &g_array_index(c->rates, LhKernelRate, i);
-
-        lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_string(w, "kernel", rate->kernel);
-        lh_jsonw_string(w, "mask", rate->mask == 1 ? "causal" : "full");
-        lh_jsonw_uint(w, "head_dim", rate->head_dim);
-        lh_cluster_write_unit(w, "rate", lh_format_flops(rate->rate));
-        lh_jsonw_double(w, "half_length", rate->half_length);
-        if (rate->query_half_length > 0)
-            lh_jsonw_double(w, "query_half_length", rate->query_half_length);
-        if (rate->length_min > 0)
-            lh_jsonw_uint(w, "length_min", rate->length_min);
-        if (rate->length_max > 0)
-            lh_jsonw_uint(w, "length_max", rate->length_max);
-        lh_evidence_write(w, &rate->from);
-        write_residuals(w, &rate->residuals);
-        lh_jsonw_object_end(w);
-    }
-    lh_jsonw_array_end(w);
-}
-
-static void
-write_traffic(LhJsonWriter *w, const LhCalibration *c)
-{
-    lh_jsonw_array_begin(w, "elementwise");
-    for (guint i = 0; i < c->traffic->len; i++) {
-        const LhKernelTraffic *traffic = &g_array_index(c->traffic, LhKernelTraffic, i);
-
-        lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_string(w, "kernel", traffic->kernel);
-        lh_cluster_write_unit(w, "bandwidth", lh_format_bandwidth(traffic->bandwidth));
-        lh_evidence_write(w, &traffic->from);
-        write_residuals(w, &traffic->residuals);
-        lh_jsonw_object_end(w);
-    }
-    lh_jsonw_array_end(w);
-}
-
-static void
-write_link(LhJsonWriter *w, const char *name, const LhLinkClass *link)
-{
-    if (link->bandwidth == 0)
-        return;
-    lh_jsonw_object_begin(w, name);
-    lh_cluster_write_unit(w, "bandwidth", lh_format_bandwidth(link->bandwidth));
-    lh_cluster_write_unit(w, "latency", lh_format_time(link->latency_ps));
-    lh_jsonw_uint(w, "ctas", link->ctas);
-    lh_evidence_write(w, &link->from);
-    lh_jsonw_object_end(w);
-}
-
-static void
-write_points(LhJsonWriter *w, const LhCluster *cluster)
-{
-    lh_jsonw_array_begin(w, "messages");
     for (guint i = 0; i < cluster->points->len; i++) {
         const LhClusterPoint *p = &g_array_index(cluster->points, LhClusterPoint, i);
+        const LhProfileMessage message = { (int)p->kind,  p->node,     p->peer,   p->bytes,
+                                           p->measured_s, p->fitted_s, p->holdout };
 
-        lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_string(w, "flows", lh_flows_names[p->kind]);
-        lh_jsonw_uint(w, "node", p->node);
-        lh_jsonw_uint(w, "peer", p->peer);
-        lh_jsonw_uint(w, "bytes", p->bytes);
-        lh_jsonw_double(w, "measured_s", p->measured_s);
-        lh_jsonw_double(w, "fitted_s", p->fitted_s);
-        lh_jsonw_bool(w, "holdout", p->holdout);
-        lh_jsonw_object_end(w);
+        g_array_append_val(messages, message);
     }
-    lh_jsonw_array_end(w);
+    return messages;
 }
 
-static void
-write_checks(LhJsonWriter *w, const GArray *checks)
+static GArray *
+checks_of(const GArray *checks)
 {
-    lh_jsonw_array_begin(w, "collective_checks");
+    GArray *rows = g_array_new(FALSE, TRUE, sizeof(LhProfileCheck));
+
     for (guint i = 0; i < checks->len; i++) {
         const LhCollectiveCheck *c = &g_array_index(checks, LhCollectiveCheck, i);
+        const LhProfileCheck row = { (int)c->kind, c->members, c->vector_bytes, c->measured_s,
+                                     c->predicted_s };
 
-        lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_string(w, "op", lh_collective_names[c->kind]);
-        lh_jsonw_uint(w, "ranks", c->members);
-        lh_jsonw_uint(w, "bytes", c->vector_bytes);
-        lh_jsonw_double(w, "measured_s", c->measured_s);
-        lh_jsonw_double(w, "predicted_s", c->predicted_s);
-        lh_jsonw_object_end(w);
+        g_array_append_val(rows, row);
     }
-    lh_jsonw_array_end(w);
+    return rows;
+}
+
+static LhTime
+time_of(double seconds)
+{
+    return lh_time_from_ps(fmax(seconds, 0) * (double)LH_PS_PER_S);
 }
 
 /* What GPUs have beside links. */
 static void
-write_gpus(LhJsonWriter *w, const LhCalibration *c)
+fill_gpus(const LhCalibration *c, LhProfile *p)
 {
-    const struct {
-        const char *name;
-        double seconds;
-    } calls[] = { { "op", c->calls.op },
-                  { "compute", c->calls.compute },
-                  { "wait", c->calls.wait },
-                  { "group", c->calls.group },
-                  { "sync", c->calls.sync } };
+    p->host =
+        (LhProfileHost){ time_of(c->calls.op), time_of(c->calls.compute), time_of(c->calls.wait),
+                         time_of(c->calls.group), time_of(c->calls.sync) };
+    p->collective_times = c->collectives;
+}
 
-    lh_jsonw_object_begin(w, "host");
-    for (unsigned i = 0; i < G_N_ELEMENTS(calls); i++)
-        lh_cluster_write_unit(
-            w, calls[i].name,
-            lh_format_time(lh_time_from_ps(fmax(calls[i].seconds, 0) * (double)LH_PS_PER_S)));
-    lh_jsonw_object_end(w);
-    lh_jsonw_array_begin(w, "collective_times");
-    for (guint i = 0; i < c->collectives->len; i++)
-        lh_collective_times_write(w, &g_array_index(c->collectives, LhCollectiveTimes, i), NULL);
-    lh_jsonw_array_end(w);
+/* Nothing, if it was not measured. */
+static LhLinkClass
+measured_link(const LhLinkClass *link)
+{
+    return link->bandwidth > 0 ? *link : (LhLinkClass){ .bandwidth = 0 };
+}
+
+static void
+fill_constants(const LhCalibration *c, LhProfile *p)
+{
+    p->device = c->device;
+    p->device.memory_efficiency = 1;
+    p->device.memory_provenance = LH_PROVENANCE_MEASURED;
+    p->device.messages_hold = fmax(c->device.messages_hold, 0);
+    p->nvlink = measured_link(&c->link);
+    p->pcie = measured_link(&c->pcie);
+    p->nic = measured_link(&c->nic);
 }
 
 static const char *
@@ -156,37 +89,21 @@ source_of(const LhCalibration *c, const char *date)
 void
 lh_calibration_write(const LhCalibration *c, const char *name, const char *date, GString *out)
 {
-    g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
     g_autofree char *source = source_of(c, date);
+    g_autoptr(GArray) messages = c->cluster == NULL ? NULL : messages_of(c->cluster);
+    g_autoptr(GArray) checks = c->checks == NULL ? NULL : checks_of(c->checks);
+    LhProfile profile = lh_profile_nothing;
 
-    lh_jsonw_object_begin(w, NULL);
-    lh_jsonw_string(w, "schema", "longhaul.profile/2");
-    lh_jsonw_string(w, "name", name);
-    lh_jsonw_string(w, "description", describe_ranks(c));
-    lh_jsonw_string(w, "source", source);
-    lh_cluster_write_unit(w, "memory_bandwidth", lh_format_bandwidth(c->memory_bandwidth));
-    lh_jsonw_double(w, "memory_efficiency", 1);
-    lh_jsonw_string(w, "memory_provenance", "measured");
-    lh_cluster_write_unit(w, "kernel_launch", lh_format_time(c->kernel_launch_ps));
-    lh_cluster_write_unit(w, "stream_sync", lh_format_time(c->stream_sync_ps));
-    if (c->messages_hold > 0)
-        lh_jsonw_double(w, "messages_hold", c->messages_hold);
-    if (c->cores.ranks > 0) {
-        lh_jsonw_uint(w, "machine_ranks", c->cores.ranks);
-        lh_jsonw_uint(w, "machine_cores", c->cores.cores);
-    }
-    write_rates(w, c);
-    write_traffic(w, c);
-    if (c->cluster != NULL)
-        write_points(w, c->cluster);
-    if (c->checks != NULL)
-        write_checks(w, c->checks);
-    write_link(w, "nvlink", &c->link);
-    write_link(w, "pcie", &c->pcie);
-    write_link(w, "nic", &c->nic);
+    profile.schema = LH_PROFILE_SCHEMA;
+    profile.name = (char *)(guintptr)name;
+    profile.description = (char *)(guintptr)describe_ranks(c);
+    profile.source = source;
+    profile.messages = messages;
+    profile.collective_checks = checks;
+    fill_constants(c, &profile);
     if (c->gpus)
-        write_gpus(w, c);
-    lh_jsonw_object_end(w);
+        fill_gpus(c, &profile);
+    lh_profile_write(&profile, false, out);
 }
 
 void

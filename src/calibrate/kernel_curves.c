@@ -173,7 +173,7 @@ fit_rate(const CurvesJob *job, const Curve *curve, GError **error)
                            .length_max = curve->blocks[curve->count - 1]->keys,
                            .from = { LH_PROVENANCE_FITTED, g_strdup(job->c->method) },
                            .residuals = lh_calibrate_residuals(&residuals, curve->spread) };
-    g_array_append_val(job->c->rates, rate);
+    g_array_append_val(job->c->device.kernels, rate);
     return true;
 }
 
@@ -261,7 +261,7 @@ fit_traffic(const CurvesJob *job, const Curve *curve)
     traffic.residuals.holdout = fabs(reached[fitted] / traffic.bandwidth - 1);
     traffic.kernel = g_strdup(kernel->name);
     traffic.from.source = g_strdup(job->c->method);
-    g_array_append_val(job->c->traffic, traffic);
+    g_array_append_val(job->c->device.elementwise, traffic);
 }
 
 /* What moves memory and does nothing else. Softmax of rows that are written out goes by two
@@ -384,11 +384,11 @@ clear_curve(void *data)
 static void
 take_memory(LhCalibration *c)
 {
-    g_autofree double *reached = g_new(double, c->traffic->len);
+    g_autofree double *reached = g_new(double, c->device.elementwise->len);
 
-    for (guint i = 0; i < c->traffic->len; i++)
-        reached[i] = g_array_index(c->traffic, LhKernelTraffic, i).bandwidth;
-    c->memory_bandwidth = lh_median(reached, c->traffic->len);
+    for (guint i = 0; i < c->device.elementwise->len; i++)
+        reached[i] = g_array_index(c->device.elementwise, LhKernelTraffic, i).bandwidth;
+    c->device.memory_bandwidth = lh_median(reached, c->device.elementwise->len);
 }
 
 bool

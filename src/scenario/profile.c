@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Profiles. The curves are decoded by the very table of devices, so they can be copied between the
- * files unchanged.
+ * Profiles. What devices have, too, is read and written by the very table of devices, so it can be
+ * copied between the files unchanged.
  */
 #include "scenario/profile.h"
 
 #include "base/error.h"
+#include "base/json/json_encode.h"
 #include "program/program.h"
 #include "scenario/profile_links.h"
 #include "sim/cost/device_fields.h"
@@ -15,9 +16,7 @@
 #include <string.h>
 
 #define PROFILE_AT(member) offsetof(LhProfile, member)
-#define RATE_MAX 1e18
 #define HOST_TIME_MAX_S 1.0
-#define TILE_ROWS_MAX 16777216
 #define BANDWIDTH_MAX 1e15
 #define CTAS_MAX 1024
 
@@ -129,7 +128,7 @@ static const LhField host_fields[] = {
     { .name = NULL },
 };
 
-/* "kernels" and "elementwise" have only their place here: the rest is that of the device table. */
+/* Rows of which only the name is here are those of the table of devices. */
 static const LhField profile_fields[] = {
     { .name = "schema",
       .type = LH_FIELD_CHOICE,
@@ -155,38 +154,14 @@ static const LhField profile_fields[] = {
       .min = 1,
       .max = -1,
       .description = "Machine, date and tool of the measurement." },
-    { .name = "memory_bandwidth",
-      .type = LH_FIELD_UNIT,
-      .unit = LH_UNIT_BANDWIDTH,
-      .offset = PROFILE_AT(memory_bandwidth_bytes_per_s),
-      .min = 1,
-      .max = RATE_MAX,
-      .description = "Peak bandwidth of the device memory." },
-    { .name = "memory_efficiency",
-      .type = LH_FIELD_DOUBLE,
-      .offset = PROFILE_AT(memory_efficiency),
-      .min = 0.01,
-      .max = 1,
-      .description = "Share of the peak bandwidth that elementwise kernels reach." },
-    LH_FIELD_PROVENANCE("memory_provenance", LhProfile, memory_provenance, 0,
-                        "How far bandwidth times efficiency can be trusted."),
-    { .name = "kernel_launch",
-      .type = LH_FIELD_UNIT,
-      .unit = LH_UNIT_TIME,
-      .offset = PROFILE_AT(kernel_launch_ps),
-      .min = 0,
-      .max = HOST_TIME_MAX_S,
-      .description = "Host time to issue one operation." },
-    { .name = "stream_sync",
-      .type = LH_FIELD_UNIT,
-      .unit = LH_UNIT_TIME,
-      .offset = PROFILE_AT(stream_sync_ps),
-      .min = 0,
-      .max = HOST_TIME_MAX_S,
-      .description = "Host time of a device synchronisation." },
+    { .name = "memory_bandwidth" },
+    { .name = "memory_efficiency" },
+    { .name = "memory_provenance" },
+    { .name = "kernel_launch" },
+    { .name = "stream_sync" },
     { .name = "messages_hold",
       .type = LH_FIELD_DOUBLE,
-      .offset = PROFILE_AT(messages_hold),
+      .offset = PROFILE_AT(device.messages_hold),
       .min = 0,
       .max = 1,
       .description =
@@ -194,28 +169,20 @@ static const LhField profile_fields[] = {
           "cores move them." },
     { .name = "machine_ranks",
       .type = LH_FIELD_UINT,
-      .offset = PROFILE_AT(machine_ranks),
+      .offset = PROFILE_AT(device.machine_ranks),
       .min = 2,
       .max = LH_RANKS_MAX,
       .description = "Ranks in a row that compute on the cores of one machine, which are fewer. "
                      "Absent: each rank has cores of its own." },
     { .name = "machine_cores",
       .type = LH_FIELD_UINT,
-      .offset = PROFILE_AT(machine_cores),
+      .offset = PROFILE_AT(device.machine_cores),
       .min = 1,
       .max = LH_RANKS_MAX - 1,
       .description = "Cores that the ranks of a machine share." },
-    { .name = "tile_rows",
-      .type = LH_FIELD_UINT,
-      .offset = PROFILE_AT(tile_rows),
-      .min = 1,
-      .max = TILE_ROWS_MAX,
-      .description = "Query rows of one thread block of the attention kernels." },
-    { .name = "kernels", .type = LH_FIELD_ARRAY, .offset = PROFILE_AT(kernels) },
-    { .name = "elementwise", .type = LH_FIELD_ARRAY, .offset = PROFILE_AT(elementwise) },
-    LINK("nvlink", nvlink),
-    LINK("pcie", pcie),
-    LINK("nic", nic),
+    { .name = "tile_rows" },
+    { .name = "kernels" },
+    { .name = "elementwise" },
     { .name = "messages",
       .type = LH_FIELD_ARRAY,
       .offset = PROFILE_AT(messages),
@@ -234,6 +201,9 @@ static const LhField profile_fields[] = {
       .element_size = sizeof(LhProfileCheck),
       .description = "Times of collectives made of messages, for the record: they show how far "
                      "the constants of messages carry (longhaul.profile/2)." },
+    LINK("nvlink", nvlink),
+    LINK("pcie", pcie),
+    LINK("nic", nic),
     { .name = "host",
       .type = LH_FIELD_OBJECT,
       .offset = PROFILE_AT(host),
@@ -254,15 +224,14 @@ static const LhField profile_fields[] = {
 };
 
 static void
-borrow_rows(LhField *row)
+borrow(LhField *row)
 {
     const LhField *owner = lh_device_fields;
-    const size_t offset = row->offset;
 
     while (strcmp(owner->name, row->name) != 0)
         owner++;
     *row = *owner;
-    row->offset = offset;
+    row->offset += PROFILE_AT(device);
     row->flags = 0;
 }
 
@@ -275,20 +244,35 @@ lh_profile_fields(void)
     if (g_once_init_enter(&ready)) {
         memcpy(fields, profile_fields, sizeof(profile_fields));
         for (LhField *row = fields; row->name != NULL; row++) {
-            if (row->type == LH_FIELD_ARRAY && row->fields == NULL)
-                borrow_rows(row);
+            if (row->description == NULL)
+                borrow(row);
         }
         g_once_init_leave(&ready, 1);
     }
     return fields;
 }
 
+const LhProfile lh_profile_nothing = {
+    .device = { .memory_provenance = -1, .kernel_launch_ps = -1, .stream_sync_ps = -1 },
+};
+
+void
+lh_profile_write(const LhProfile *profile, bool fine, GString *out)
+{
+    g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
+
+    if (fine)
+        lh_jsonw_fine(w);
+    lh_json_encode(w, NULL, lh_profile_fields(), profile, &lh_profile_nothing);
+}
+
 /* Takes @json over. */
 static LhProfile *
 decode_profile(LhJson *json, GError **error)
 {
-    LhProfile *profile = g_new0(LhProfile, 1);
+    LhProfile *profile = g_new(LhProfile, 1);
 
+    *profile = lh_profile_nothing;
     if (!lh_json_decode(json, lh_profile_fields(), profile, false, error)) {
         lh_json_free(json);
         g_free(profile);
@@ -332,7 +316,7 @@ lh_profile_free(LhProfile *profile)
 static bool
 check_kernel(const LhProfile *p, const LhDevice *device, guint index, GError **error)
 {
-    const LhKernelRate *rate = &g_array_index(p->kernels, LhKernelRate, index);
+    const LhKernelRate *rate = &g_array_index(p->device.kernels, LhKernelRate, index);
     g_autofree char *path = g_strdup_printf("kernels[%u].kernel", index);
     g_autofree char *rate_path = g_strdup_printf("kernels[%u].rate", index);
     g_autofree char *peak = lh_format_flops(device->matrix_rate);
@@ -343,7 +327,7 @@ check_kernel(const LhProfile *p, const LhDevice *device, guint index, GError **e
     if (rate->rate > device->matrix_rate)
         return lh_json_error(p->json, rate_path, error, "\"rate\" is above the peak of the %s, %s",
                              device->name, peak);
-    return lh_device_check_curve(p->json, p->kernels, index, error);
+    return lh_device_check_curve(p->json, p->device.kernels, index, error);
 }
 
 static void
@@ -370,13 +354,13 @@ put_kernel(LhDevice *device, const LhKernelRate *rate)
 static bool
 check_traffic(const LhProfile *p, guint index, GError **error)
 {
-    const char *name = g_array_index(p->elementwise, LhKernelTraffic, index).kernel;
+    const char *name = g_array_index(p->device.elementwise, LhKernelTraffic, index).kernel;
     g_autofree char *path = g_strdup_printf("elementwise[%u].kernel", index);
 
     if (lh_kernel_find(name) == LH_KERNELS_COUNT)
         return lh_json_error(p->json, path, error,
                              "there is no kernel \"%s\"; see longhaul list kernels", name);
-    return lh_device_check_traffic(p->json, p->elementwise, index, error);
+    return lh_device_check_traffic(p->json, p->device.elementwise, index, error);
 }
 
 static void
@@ -474,52 +458,50 @@ put_times(const LhProfile *p, LhTopology *topology)
     }
 }
 
+static bool
+is_of_device(const LhField *row)
+{
+    return row->offset >= PROFILE_AT(device) &&
+           row->offset < PROFILE_AT(device) + sizeof(LhDevice) && lh_field_number_size(row) > 0;
+}
+
 static void
 put_constants(const LhProfile *p, LhDevice *device)
 {
-    if (p->memory_bandwidth_bytes_per_s > 0)
-        device->memory_bandwidth = p->memory_bandwidth_bytes_per_s;
-    if (p->memory_efficiency > 0)
-        device->memory_efficiency = p->memory_efficiency;
-    if (lh_json_has(p->json, "memory_provenance"))
-        device->memory_provenance = p->memory_provenance;
-    if (lh_json_has(p->json, "kernel_launch"))
-        device->kernel_launch_ps = p->kernel_launch_ps;
-    if (lh_json_has(p->json, "stream_sync"))
-        device->stream_sync_ps = p->stream_sync_ps;
-    if (lh_json_has(p->json, "kernel_launch") && lh_json_has(p->json, "stream_sync"))
-        device->host_provenance = LH_PROVENANCE_MEASURED;
-    if (p->messages_hold > 0)
-        device->messages_hold = p->messages_hold;
-    if (p->machine_ranks > 0) {
-        device->machine_ranks = p->machine_ranks;
-        device->machine_cores = p->machine_cores;
+    for (const LhField *row = lh_profile_fields(); row->name != NULL; row++) {
+        const char *found = (const char *)p + row->offset;
+        const gsize size = lh_field_number_size(row);
+
+        if (is_of_device(row) &&
+            memcmp(found, (const char *)&lh_profile_nothing + row->offset, size) != 0)
+            memcpy((char *)device + (row->offset - PROFILE_AT(device)), found, size);
     }
-    if (p->tile_rows > 0)
-        device->tile_rows = p->tile_rows;
+    if (p->device.kernel_launch_ps >= 0 && p->device.stream_sync_ps >= 0)
+        device->host_provenance = LH_PROVENANCE_MEASURED;
 }
 
 /* Both or none, and fewer cores than ranks. */
 static bool
 check_machine(const LhProfile *p, GError **error)
 {
-    if (p->machine_ranks == 0 && p->machine_cores == 0)
+    if (p->device.machine_ranks == 0 && p->device.machine_cores == 0)
         return true;
-    if (p->machine_ranks == 0 || p->machine_cores == 0)
-        return lh_json_error(p->json, p->machine_ranks == 0 ? "machine_cores" : "machine_ranks",
+    if (p->device.machine_ranks == 0 || p->device.machine_cores == 0)
+        return lh_json_error(p->json,
+                             p->device.machine_ranks == 0 ? "machine_cores" : "machine_ranks",
                              error, "\"machine_ranks\" and \"machine_cores\" go together");
-    return p->machine_cores < p->machine_ranks ||
+    return p->device.machine_cores < p->device.machine_ranks ||
            lh_json_error(p->json, "machine_cores", error,
                          "\"machine_cores\" must be below \"machine_ranks\", %" G_GUINT64_FORMAT
                          ": who has a core to itself shares none",
-                         p->machine_ranks);
+                         p->device.machine_ranks);
 }
 
 bool
 lh_profile_apply(const LhProfile *p, LhDevice *device, LhTopology *topology, GError **error)
 {
-    const guint kernels_count = p->kernels == NULL ? 0 : p->kernels->len;
-    const guint elementwise_count = p->elementwise == NULL ? 0 : p->elementwise->len;
+    const guint kernels_count = p->device.kernels == NULL ? 0 : p->device.kernels->len;
+    const guint elementwise_count = p->device.elementwise == NULL ? 0 : p->device.elementwise->len;
 
     if (!check_machine(p, error))
         return false;
@@ -548,9 +530,9 @@ lh_profile_apply(const LhProfile *p, LhDevice *device, LhTopology *topology, GEr
     if (kernels_count > 0)
         lh_device_use_library(device, NULL); /* what was measured comes first */
     for (guint i = 0; i < kernels_count; i++)
-        put_kernel(device, &g_array_index(p->kernels, LhKernelRate, i));
+        put_kernel(device, &g_array_index(p->device.kernels, LhKernelRate, i));
     for (guint i = 0; i < elementwise_count; i++)
-        put_traffic(device, &g_array_index(p->elementwise, LhKernelTraffic, i));
+        put_traffic(device, &g_array_index(p->device.elementwise, LhKernelTraffic, i));
     put_constants(p, device);
     return true;
 }

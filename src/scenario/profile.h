@@ -49,16 +49,7 @@ typedef struct {
     char *name;
     char *description;
     char *source;
-    double memory_bandwidth_bytes_per_s; /* the rest as in LhDevice */
-    double memory_efficiency;
-    int memory_provenance;
-    LhTime kernel_launch_ps;
-    LhTime stream_sync_ps;
-    double messages_hold;
-    uint64_t machine_ranks, machine_cores; /* 0: each rank computes on cores of its own */
-    uint64_t tile_rows;
-    GArray *kernels;     /* of LhKernelRate */
-    GArray *elementwise; /* of LhKernelTraffic */
+    LhDevice device; /* constants and kernels that were measured; others as lh_profile_nothing */
     LhLinkClass nvlink, pcie, nic;
     GArray *messages;          /* of LhProfileMessage; NULL: none */
     GArray *collective_checks; /* of LhProfileCheck; NULL: none */
@@ -68,8 +59,16 @@ typedef struct {
     LhJson *json; /* what is in the file and what is not; for messages */
 } LhProfile;
 
-/* The field table; it borrows the rows of kernels from the table of devices. */
+/* The field table; what devices have, too, it borrows from their table. */
 const LhField *lh_profile_fields(void);
+
+/* What a profile is of which nothing was measured. */
+extern const LhProfile lh_profile_nothing;
+
+/* Appends the document; @fine: with all digits that matter of rates and times. @profile begins with
+ * lh_profile_nothing, and its schema is LH_PROFILE_SCHEMA. */
+void lh_profile_write(const LhProfile *profile, bool fine, GString *out);
+#define LH_PROFILE_SCHEMA 1
 
 /* Reads a file. Caller frees. */
 LhProfile *lh_profile_load(const char *path, GError **error);

@@ -11,18 +11,18 @@
 
 static const char *const device_schemas[] = { "longhaul.device/1", "longhaul.device/2", NULL };
 
-#define RESIDUAL(key, text)                                                                        \
+#define RESIDUAL(key, when, text)                                                                  \
     {                                                                                              \
-        .name = #key, .type = LH_FIELD_DOUBLE, .offset = offsetof(LhFitResiduals, key), .min = 0,  \
-        .max = LH_RESIDUAL_MAX, .description = (text)                                              \
+        .name = #key, .type = LH_FIELD_DOUBLE, .offset = offsetof(LhFitResiduals, key),            \
+        .flags = (when), .min = 0, .max = LH_RESIDUAL_MAX, .description = (text)                   \
     }
 
 /* Relative: 0.02 is 2 %. */
 static const LhField residual_fields[] = {
-    RESIDUAL(median, "Median over the points that were fitted."),
-    RESIDUAL(worst, "Worst of the points that were fitted."),
-    RESIDUAL(holdout, "Worst of points that were not fitted."),
-    RESIDUAL(spread, "Between the slowest and the fastest rank, over the median, at most."),
+    RESIDUAL(median, LH_FIELD_KEPT, "Median over the points that were fitted."),
+    RESIDUAL(worst, LH_FIELD_KEPT, "Worst of the points that were fitted."),
+    RESIDUAL(holdout, LH_FIELD_KEPT, "Worst of points that were not fitted."),
+    RESIDUAL(spread, 0, "Between the slowest and the fastest rank, over the median, at most."),
     { .name = NULL },
 };
 

@@ -41,8 +41,8 @@ lh_describe_rates(const LhCalibration *c)
     if (queries)
         lh_table_column(table, "query_half_length", "s1", "tokens", true);
     residual_columns(table);
-    for (guint i = 0; i < c->rates->len; i++) {
-        const LhKernelRate *rate = &g_array_index(c->rates, LhKernelRate, i);
+    for (guint i = 0; i < c->device.kernels->len; i++) {
+        const LhKernelRate *rate = &g_array_index(c->device.kernels, LhKernelRate, i);
 
         lh_table_row(table);
         lh_table_cell(table, rate->kernel, NULL);
@@ -65,8 +65,8 @@ lh_describe_elementwise(const LhCalibration *c)
     lh_table_column(table, "kernel", "elementwise kernel", NULL, false);
     lh_table_column(table, "bandwidth", "bandwidth", NULL, true);
     residual_columns(table);
-    for (guint i = 0; i < c->traffic->len; i++) {
-        const LhKernelTraffic *traffic = &g_array_index(c->traffic, LhKernelTraffic, i);
+    for (guint i = 0; i < c->device.elementwise->len; i++) {
+        const LhKernelTraffic *traffic = &g_array_index(c->device.elementwise, LhKernelTraffic, i);
 
         lh_table_row(table);
         lh_table_cell(table, traffic->kernel, NULL);
@@ -120,19 +120,19 @@ link_rows(LhTable *table, const char *what, const LhLinkClass *link,
 static void
 core_rows(LhTable *table, const LhCalibration *c)
 {
-    if (c->messages_hold > 0) {
+    if (c->device.messages_hold > 0) {
         lh_table_row(table);
         lh_table_cell(table, "speed that a rank loses to messages", NULL);
-        lh_table_cell_printf(table, "%.0f %%", 100 * c->messages_hold);
+        lh_table_cell_printf(table, "%.0f %%", 100 * c->device.messages_hold);
     }
-    if (c->cores.ranks == 0)
+    if (c->device.machine_ranks == 0)
         return;
     lh_table_row(table);
     lh_table_cell(table, "ranks of a machine", NULL);
-    lh_table_cell_printf(table, "%u", c->cores.ranks);
+    lh_table_cell_printf(table, "%" G_GUINT64_FORMAT, c->device.machine_ranks);
     lh_table_row(table);
     lh_table_cell(table, "cores that they share", NULL);
-    lh_table_cell_printf(table, "%u", c->cores.cores);
+    lh_table_cell_printf(table, "%" G_GUINT64_FORMAT, c->device.machine_cores);
 }
 
 LhTable *
@@ -146,10 +146,10 @@ lh_describe_executor(const LhCalibration *c)
     lh_table_column(table, "residual_worst", "worst", "% off", true);
     lh_table_row(table);
     lh_table_cell(table, "host, to issue an op", NULL);
-    lh_cell_time(table, (double)c->kernel_launch_ps / (double)LH_PS_PER_S);
+    lh_cell_time(table, (double)c->device.kernel_launch_ps / (double)LH_PS_PER_S);
     lh_table_row(table);
     lh_table_cell(table, "host, to go on after a sync", NULL);
-    lh_cell_time(table, (double)c->stream_sync_ps / (double)LH_PS_PER_S);
+    lh_cell_time(table, (double)c->device.stream_sync_ps / (double)LH_PS_PER_S);
     if (c->gpus)
         call_rows(table, &c->calls);
     link_rows(table, c->gpus ? "NVLink" : "message", &c->link, &c->link_residuals);
