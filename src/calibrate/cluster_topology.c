@@ -1,60 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "calibrate/cluster_topology.h"
 
+#include "sim/network/topology.h"
+
 #include <math.h>
 
-void
-lh_cluster_write_unit(LhJsonWriter *w, const char *key, char *text)
+/* With @alpha_s in place of the line's own; its source is the caller's. */
+static LhLinkClass
+link_of(const LhClusterLine *line, double alpha_s, const char *source)
 {
-    lh_jsonw_string(w, key, text);
-    g_free(text);
+    return (LhLinkClass){
+        .bandwidth = line->bytes_per_s,
+        .latency_ps = lh_time_from_ps(alpha_s * (double)LH_PS_PER_S),
+        .from = { LH_PROVENANCE_FITTED,
+                  g_strdup_printf("%s; residuals: median %.1f %%, worst %.1f %%, held out %.1f %%",
+                                  source, 100 * line->residuals.median, 100 * line->residuals.worst,
+                                  100 * line->residuals.holdout) },
+        .latency_provenance = -1,
+        .ctas_provenance = -1,
+    };
 }
 
-/* The fields of a link class; with @alpha_s in place of the line's own. */
-static void
-write_line(LhJsonWriter *w, const LhClusterLine *line, double alpha_s, const char *source)
+/* NULL: all are alike. */
+static GArray *
+slower_nodes(const LhCluster *c)
 {
-    g_autofree char *text = g_strdup_printf(
-        "%s; residuals: median %.1f %%, worst %.1f %%, held out %.1f %%", source,
-        100 * line->residuals.median, 100 * line->residuals.worst, 100 * line->residuals.holdout);
+    GArray *slower = NULL;
 
-    lh_cluster_write_unit(w, "bandwidth", lh_format_bandwidth(line->bytes_per_s));
-    lh_cluster_write_unit(w, "latency",
-                          lh_format_time(lh_time_from_ps(alpha_s * (double)LH_PS_PER_S)));
-    lh_jsonw_uint(w, "ctas", 0);
-    lh_jsonw_string(w, "provenance", "fitted");
-    lh_jsonw_string(w, "source", text);
-}
+    for (uint32_t n = 0; n < c->nodes; n++) {
+        const LhSlowerNode node = { n, c->node_bytes_per_s[n] };
 
-static void
-write_nics(LhJsonWriter *w, const LhCluster *c, const char *source)
-{
-    bool alike = true;
-
-    for (uint32_t n = 0; n < c->nodes; n++)
-        alike = alike && c->node_bytes_per_s[n] == 0;
-    lh_jsonw_object_begin(w, "nics");
-    lh_jsonw_uint(w, "count", c->nics);
-    /* A route also has the latency of the way to the adapter. */
-    write_line(w, &c->nic, fmax(c->nic.alpha_s - c->memory.alpha_s, 0), source);
-    if (c->pair_bytes_per_s > 0)
-        lh_cluster_write_unit(w, "pair_p2p", lh_format_bandwidth(c->pair_bytes_per_s));
-    if (c->overhead_s > 0)
-        lh_cluster_write_unit(w, "overhead",
-                              lh_format_time(lh_time_from_ps(c->overhead_s * (double)LH_PS_PER_S)));
-    if (!alike) {
-        lh_jsonw_array_begin(w, "slower");
-        for (uint32_t n = 0; n < c->nodes; n++) {
-            if (c->node_bytes_per_s[n] == 0)
-                continue;
-            lh_jsonw_object_begin(w, NULL);
-            lh_jsonw_uint(w, "node", n);
-            lh_cluster_write_unit(w, "bandwidth", lh_format_bandwidth(c->node_bytes_per_s[n]));
-            lh_jsonw_object_end(w);
-        }
-        lh_jsonw_array_end(w);
+        if (node.bandwidth == 0)
+            continue;
+        if (slower == NULL)
+            slower = g_array_new(FALSE, FALSE, sizeof(LhSlowerNode));
+        g_array_append_val(slower, node);
     }
-    lh_jsonw_object_end(w);
+    return slower;
+}
+
+static void
+fill_nics(const LhCluster *c, const char *source, LhTopology *t)
+{
+    t->nics_per_node = c->nics;
+    /* A route also has the latency of the way to the adapter. */
+    t->nic = link_of(&c->nic, fmax(c->nic.alpha_s - c->memory.alpha_s, 0), source);
+    t->nic.pair_p2p = fmax(c->pair_bytes_per_s, 0);
+    t->nic_overhead_ps = lh_time_from_ps(fmax(c->overhead_s, 0) * (double)LH_PS_PER_S);
+    t->slower_nodes = slower_nodes(c);
 }
 
 /* "4 ranks on 2 hosts: node0, node1; ..."; caller frees. */
@@ -74,25 +67,24 @@ describe_cluster(const LhCluster *c)
 void
 lh_cluster_write(const LhCluster *c, const char *name, const char *source, GString *out)
 {
-    g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
     g_autofree char *description = describe_cluster(c);
+    static char device[] = "this-cpu";
+    LhTopology t = lh_topology_nothing;
 
-    lh_jsonw_object_begin(w, NULL);
-    lh_jsonw_string(w, "schema", "longhaul.topology/2");
-    lh_jsonw_string(w, "name", name);
-    lh_jsonw_string(w, "description", description);
-    lh_jsonw_string(w, "source", source);
-    lh_jsonw_string(w, "device", "this-cpu");
-    lh_jsonw_object_begin(w, "node");
-    lh_jsonw_uint(w, "gpus", c->per_node);
-    lh_jsonw_object_begin(w, "scale_up");
-    lh_jsonw_string(w, "kind", c->per_node > 1 ? "memory" : "none");
+    t.schema = LH_TOPOLOGY_SCHEMA;
+    t.name = (char *)(guintptr)name;
+    t.description = description;
+    t.source = (char *)(guintptr)source;
+    t.device_name = device;
+    t.gpus_per_node = c->per_node;
+    t.scale_up = c->per_node > 1 ? LH_SCALE_UP_MEMORY : LH_SCALE_UP_NONE;
+    t.max_nodes = c->nodes;
     if (c->per_node > 1)
-        write_line(w, &c->memory, c->memory.alpha_s, source);
-    lh_jsonw_object_end(w);
+        t.nvlink = link_of(&c->memory, c->memory.alpha_s, source);
     if (c->nodes > 1)
-        write_nics(w, c, source);
-    lh_jsonw_object_end(w);
-    lh_jsonw_uint(w, "max_nodes", c->nodes);
-    lh_jsonw_object_end(w);
+        fill_nics(c, source, &t);
+    lh_topology_write(&t, out);
+    g_clear_pointer(&t.slower_nodes, g_array_unref);
+    g_free(t.nvlink.from.source);
+    g_free(t.nic.from.source);
 }

@@ -4,11 +4,7 @@
  */
 #pragma once
 
-#include "base/json/json_writer.h"
 #include "calibrate/cluster_shape.h"
 
 /* Appends the longhaul.topology/2 document called @name; @source says how it was measured. */
 void lh_cluster_write(const LhCluster *cluster, const char *name, const char *source, GString *out);
-
-/* Writes a number with its unit, @text, which it takes over. */
-void lh_cluster_write_unit(LhJsonWriter *w, const char *key, char *text);

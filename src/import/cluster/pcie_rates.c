@@ -101,7 +101,8 @@ take_level(LhToolDraft *d, const LhToolLevel *told)
     LhPcieLevel level = { .name = kept(d, told->name),
                           .gpus = row_of(told->of_gpu),
                           .up = told->up,
-                          .from = { LH_PROVENANCE_DATASHEET, kept(d, told->source) } };
+                          .from = { told->source == NULL ? -1 : LH_PROVENANCE_DATASHEET,
+                                    kept(d, told->source) } };
 
     if (level.gpus == 0)
         level.of_gpu = told->of_gpu;

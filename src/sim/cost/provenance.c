@@ -5,13 +5,6 @@
 
 const char *const lh_provenance_names[] = { "measured", "fitted", "datasheet", "assumed", NULL };
 
-void
-lh_evidence_write(LhJsonWriter *w, const LhEvidence *from)
-{
-    lh_jsonw_string(w, "provenance", lh_provenance_names[from->provenance]);
-    lh_jsonw_string(w, "source", from->source);
-}
-
 /*
  * measured: validate finds attention kernels within 4.1 % of what calibrate measured of them
  * (docs/validate.md). fitted: the worst curve of a published chart is 10.4 % off (docs/devices.md).

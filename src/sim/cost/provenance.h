@@ -6,7 +6,6 @@
 #pragma once
 
 #include "base/json/field.h"
-#include "base/json/json_writer.h"
 
 typedef enum {
     LH_PROVENANCE_MEASURED,
@@ -39,9 +38,6 @@ typedef struct {
         .name = "source", .type = LH_FIELD_STRING, .offset = offsetof(Type, member.source),        \
         .flags = (needed), .min = 1, .max = (longest), .description = "Where " come " from."       \
     }
-
-/* Writes both. */
-void lh_evidence_write(LhJsonWriter *w, const LhEvidence *from);
 
 /* How far a fit is from what it was made of: |fitted / measured - 1|; 0: not known. */
 typedef struct {

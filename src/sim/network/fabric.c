@@ -15,6 +15,7 @@ const LhField lh_fabric_level_fields[] = {
     { .name = "oversubscription",
       .type = LH_FIELD_DOUBLE,
       .offset = offsetof(LhFabricLevel, oversubscription),
+      .flags = LH_FIELD_KEPT,
       .min = 1,
       .max = LH_OVERSUBSCRIPTION_MAX,
       .description = "Bandwidth of the links into a group's switches from below over that of the "

@@ -42,6 +42,12 @@ const LhField lh_pcie_level_fields[] = {
     { .name = NULL },
 };
 
+void
+lh_pcie_level_init(void *level)
+{
+    ((LhPcieLevel *)level)->from.provenance = -1;
+}
+
 const LhField lh_pcie_host_fields[] = {
     LH_PCIE_RATE("per_gpu", LhPcieTree, per_gpu,
                  "What each GPU reaches through memory in each direction; its own link's rate if "

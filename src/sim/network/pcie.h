@@ -75,7 +75,8 @@ typedef struct {
     }
 
 extern const LhField lh_pcie_level_fields[]; /* of an LhPcieLevel */
-extern const LhField lh_pcie_host_fields[];  /* of an LhPcieTree */
+void lh_pcie_level_init(void *level);
+extern const LhField lh_pcie_host_fields[]; /* of an LhPcieTree */
 
 /* Rules that fields do not say, of a tree at "node.pcie" of a node of @gpus GPUs, and then
  * everything that follows from the fields. @joined: GPUs of the node never meet over PCIe. */

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/files/data_files.h"
+#include "base/json/json_encode.h"
 #include "sim/network/collectives/measured.h"
 #include "sim/network/network_private.h"
 #include "sim/network/topology_schema.h"
@@ -150,6 +151,27 @@ lh_topology_load(const char *name, GError **error)
     g_autoptr(LhJson) json = path == NULL ? NULL : lh_json_load(path, error);
 
     return json == NULL ? NULL : read_file(path, json, error);
+}
+
+#define NO_LINK                                                                                    \
+    {                                                                                              \
+        .latency_ps = -1, .ctas = LH_FIELD_NO_UINT, .from.provenance = -1,                         \
+        .latency_provenance = -1, .ctas_provenance = -1                                            \
+    }
+
+const LhTopology lh_topology_nothing = {
+    .nvlink = NO_LINK,
+    .pcie = NO_LINK,
+    .nic = NO_LINK,
+    .switch_latency_ps = -1,
+};
+
+void
+lh_topology_write(const LhTopology *topology, GString *out)
+{
+    g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
+
+    lh_json_encode(w, NULL, lh_topology_fields, topology, &lh_topology_nothing);
 }
 
 void

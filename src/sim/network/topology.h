@@ -114,6 +114,15 @@ typedef struct {
 /* Reads @name: a word (a file of topologies/) or a path. */
 LhTopology *lh_topology_load(const char *name, GError **error);
 LhTopology *lh_topology_parse(const char *file, const char *text, gsize length, GError **error);
+
+/* A topology of which nothing is said: links that are not there are as here. */
+extern const LhTopology lh_topology_nothing;
+
+/* Appends the document. @topology begins with lh_topology_nothing, and its schema is
+ * LH_TOPOLOGY_SCHEMA. */
+void lh_topology_write(const LhTopology *topology, GString *out);
+#define LH_TOPOLOGY_SCHEMA 1
+
 void lh_topology_free(LhTopology *topology);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LhTopology, lh_topology_free)
 

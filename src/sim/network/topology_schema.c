@@ -61,12 +61,13 @@ const char *const lh_topology_fabrics[] = { "ideal", "rail", "fat-tree", NULL };
         .max = LH_BANDWIDTH_MAX, .description = (text)                                             \
     }
 
-/* The fields of a link class. */
-#define LINK_FIELDS(member, needed)                                                                \
+/* The fields of a link class: its rate, and the others. */
+#define LINK_RATE(member, needed)                                                                  \
     BANDWIDTH("bandwidth", member.bandwidth, needed,                                               \
-              "What transfers reach in each direction (not the wire's rate)."),                    \
-        TIME("latency", member.latency_ps, needed,                                                 \
-             "What this kind of link adds to the latency of a route, once per route."),            \
+              "What transfers reach in each direction (not the wire's rate).")
+#define LINK_FIELDS(member, needed)                                                                \
+    TIME("latency", member.latency_ps, needed,                                                     \
+         "What this kind of link adds to the latency of a route, once per route."),                \
         COUNT("ctas", member.ctas, needed, 0, CTAS_MAX,                                            \
               "SMs that a running send or receive kernel occupies at each end."),                  \
         CHOICE("provenance", member.from.provenance, needed, lh_provenance_names,                  \
@@ -82,11 +83,13 @@ static const LhField scale_up_fields[] = {
            "How the GPUs of a node are joined: not at all, by a switch, in pairs (0-1, 2-3, ..), "
            "or as "
            "ranks that share the memory of a host."),
+    LINK_RATE(nvlink, 0),
     LINK_FIELDS(nvlink, 0),
     { .name = NULL },
 };
 
 static const LhField pcie_fields[] = {
+    LINK_RATE(pcie, LH_FIELD_REQUIRED),
     LINK_FIELDS(pcie, LH_FIELD_REQUIRED),
     { .name = "levels",
       .type = LH_FIELD_ARRAY,
@@ -95,6 +98,7 @@ static const LhField pcie_fields[] = {
       .max = LH_PCIE_LEVELS_MAX,
       .fields = lh_pcie_level_fields,
       .element_size = sizeof(LhPcieLevel),
+      .element_init = lh_pcie_level_init,
       .description = "Groups of GPUs from the inside out, such as those of a switch and those of a "
                      "socket; none if absent." },
     TEXT("p2p", tree.p2p, 0,
@@ -144,12 +148,13 @@ static const LhField nics_fields[] = {
       .max = LH_NICS_MAX,
       .description = "The NIC that each GPU uses, from 0; if absent, GPU i uses NIC i * count / "
                      "gpus, rounded down." },
-    LINK_FIELDS(nic, LH_FIELD_REQUIRED),
+    LINK_RATE(nic, LH_FIELD_REQUIRED),
     BANDWIDTH("pair_p2p", nic.pair_p2p, 0,
               "What all sends and all-to-alls from one GPU to another reach together in each "
               "direction, at most \"bandwidth\"; no such limit if absent."),
     BANDWIDTH("pair_collective", nic.pair_collective, 0,
               "Likewise all hops of rings, trees and chains of collectives."),
+    LINK_FIELDS(nic, LH_FIELD_REQUIRED),
     TIME(
         "overhead", nic_overhead_ps, 0,
         "What each message beyond the first adds to a collective in which a GPU sends several at "

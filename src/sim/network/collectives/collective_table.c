@@ -273,27 +273,3 @@ lh_collective_lines_check(const LhJson *json, const char *path, const GArray *li
     }
     return true;
 }
-
-void
-lh_collective_times_write(LhJsonWriter *w, const LhCollectiveTimes *row,
-                          const LhMeasuredOn *of_node)
-{
-    lh_jsonw_object_begin(w, NULL);
-    lh_jsonw_string(w, "op", lh_times_op_names[row->op]);
-    lh_jsonw_uint(w, "ranks", row->ranks);
-    if (row->nccl != NULL)
-        lh_jsonw_string(w, "nccl", row->nccl);
-    lh_jsonw_array_begin(w, "bytes");
-    for (guint i = 0; i < row->bytes->len; i++)
-        lh_jsonw_uint(w, NULL, g_array_index(row->bytes, uint64_t, i));
-    lh_jsonw_array_end(w);
-    lh_jsonw_array_begin(w, "us");
-    for (guint i = 0; i < row->us->len; i++)
-        lh_jsonw_double(w, NULL, g_array_index(row->us, double, i));
-    lh_jsonw_array_end(w);
-    if (row->algorithm != LH_ALGORITHM_DEFAULT)
-        lh_jsonw_string(w, "algorithm", lh_link_algorithm_names[row->algorithm]);
-    lh_measured_on_write(w, &row->on, of_node);
-    lh_evidence_write(w, &row->from);
-    lh_jsonw_object_end(w);
-}

@@ -8,7 +8,6 @@
 #pragma once
 
 #include "base/json/json.h"
-#include "base/json/json_writer.h"
 #include "program/op.h"
 #include "sim/cost/provenance.h"
 #include "sim/network/collectives/measured_on.h"
@@ -87,10 +86,6 @@ bool lh_collective_times_check(const LhJson *json, const char *path, const GArra
                                uint64_t gpus, bool has_switch, GError **error);
 bool lh_collective_lines_check(const LhJson *json, const char *path, const GArray *lines,
                                GError **error);
-
-/* A row of times as files have them; @of_node: see lh_measured_on_write(). */
-void lh_collective_times_write(LhJsonWriter *w, const LhCollectiveTimes *row,
-                               const LhMeasuredOn *of_node);
 
 /* Of a time above that of the first size, beyond what links take at the efficiency of large sizes:
  * how much goes with links. NCCL's LL is bound by the GPU, its other protocols by links, and which

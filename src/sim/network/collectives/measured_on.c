@@ -94,66 +94,20 @@ const LhField lh_measured_on_fields[] = {
     { .name = NULL },
 };
 
-static void
-write_level(LhJsonWriter *w, const LhPcieRates *tree, uint32_t level)
+static GArray *
+levels_of(const LhPcieRates *tree)
 {
-    g_autofree char *up = lh_format_bandwidth(tree->up[level]);
-    g_autofree char *latency = lh_format_time(tree->latency_ps[level]);
+    GArray *levels = g_array_new(FALSE, FALSE, sizeof(LhMeasuredLevel));
 
-    lh_jsonw_object_begin(w, NULL);
-    lh_jsonw_string(w, "name", tree->names[level]);
-    if (tree->up[level] > 0)
-        lh_jsonw_string(w, "up", up);
-    if (tree->latency_ps[level] > 0)
-        lh_jsonw_string(w, "latency", latency);
-    lh_jsonw_object_end(w);
-}
+    for (uint32_t i = 0; i < LH_PCIE_LEVELS_MAX && tree->names[i] != NULL; i++) {
+        const LhMeasuredLevel level = { (char *)(guintptr)tree->names[i], tree->up[i],
+                                        tree->latency_ps[i] };
 
-static void
-write_tree(LhJsonWriter *w, const LhPcieRates *tree)
-{
-    g_autofree char *per_gpu = lh_format_bandwidth(tree->per_gpu);
-    g_autofree char *memory = lh_format_bandwidth(tree->memory);
-    uint32_t count = 0;
-
-    while (count < LH_PCIE_LEVELS_MAX && tree->names[count] != NULL)
-        count++;
-    if (count > 0) {
-        lh_jsonw_array_begin(w, "levels");
-        for (uint32_t i = 0; i < count; i++)
-            write_level(w, tree, i);
-        lh_jsonw_array_end(w);
+        g_array_append_val(levels, level);
     }
-    if (tree->reach != LH_PCIE_NODE)
-        lh_jsonw_string(w, "p2p", lh_pcie_p2p_word(tree));
-    if (tree->p2p_two)
-        lh_jsonw_bool(w, "p2p_two", true);
-    if (tree->per_gpu == 0 && tree->memory == 0)
-        return;
-    lh_jsonw_object_begin(w, "host");
-    if (tree->per_gpu > 0)
-        lh_jsonw_string(w, "per_gpu", per_gpu);
-    if (tree->memory > 0)
-        lh_jsonw_string(w, "bandwidth", memory);
-    if (tree->memory_gpus > 0)
-        lh_jsonw_uint(w, "gpus", tree->memory_gpus);
-    lh_jsonw_object_end(w);
-}
-
-static void
-write_link(LhJsonWriter *w, const char *key, const LhMeasuredLink *link, const LhPcieRates *tree)
-{
-    g_autofree char *bandwidth = lh_format_bandwidth(link->bandwidth);
-    g_autofree char *latency = lh_format_time(link->latency_ps);
-
-    if (link->bandwidth == 0)
-        return;
-    lh_jsonw_object_begin(w, key);
-    lh_jsonw_string(w, "bandwidth", bandwidth);
-    lh_jsonw_string(w, "latency", latency);
-    if (tree != NULL)
-        write_tree(w, tree);
-    lh_jsonw_object_end(w);
+    if (levels->len == 0)
+        g_clear_pointer(&levels, g_array_unref);
+    return levels;
 }
 
 static bool
@@ -183,13 +137,32 @@ is_said(const LhMeasuredOn *on, const LhMeasuredOn *of_node)
            !is_same_link(&on->pcie, &of_node->pcie) || !is_same_tree(&on->tree, &of_node->tree);
 }
 
-void
-lh_measured_on_write(LhJsonWriter *w, const LhMeasuredOn *on, const LhMeasuredOn *of_node)
+static void
+say_tree(LhMeasuredOn *said, const LhPcieRates *tree)
 {
-    if (!is_said(on, of_node))
+    said->levels = levels_of(tree);
+    if (tree->reach != LH_PCIE_NODE)
+        said->p2p = (char *)(guintptr)lh_pcie_p2p_word(tree);
+    said->tree.p2p_two = tree->p2p_two;
+    if (tree->per_gpu == 0 && tree->memory == 0)
         return;
-    lh_jsonw_object_begin(w, "measured_on");
-    write_link(w, "scale_up", &on->scale_up, NULL);
-    write_link(w, "pcie", &on->pcie, &on->tree);
-    lh_jsonw_object_end(w);
+    said->tree.per_gpu = tree->per_gpu;
+    said->tree.memory = tree->memory;
+    said->tree.memory_gpus = tree->memory_gpus;
+}
+
+LhMeasuredOn
+lh_measured_on_said(const LhMeasuredOn *on, const LhMeasuredOn *of_node)
+{
+    LhMeasuredOn said = { .levels = NULL };
+
+    if (!is_said(on, of_node))
+        return said;
+    if (on->scale_up.bandwidth > 0)
+        said.scale_up = on->scale_up;
+    if (on->pcie.bandwidth > 0) {
+        said.pcie = on->pcie;
+        say_tree(&said, &on->tree);
+    }
+    return said;
 }

@@ -5,7 +5,6 @@
 #pragma once
 
 #include "base/json/json.h"
-#include "base/json/json_writer.h"
 #include "sim/network/pcie.h"
 
 /* A link of a node as it was where a collective was timed; bandwidth 0: not said, or there is none.
@@ -33,5 +32,6 @@ typedef struct {
 extern const LhField lh_measured_on_fields[]; /* of an LhMeasuredOn */
 
 /* What a row was measured on, as files have it: nothing, if nothing is said of it, or if it is what
- * the node's "measured_on" says (NULL: the node has none). */
-void lh_measured_on_write(LhJsonWriter *w, const LhMeasuredOn *on, const LhMeasuredOn *of_node);
+ * the node's "measured_on" says (NULL: the node has none). Strings are borrowed; the caller unrefs
+ * the levels. */
+LhMeasuredOn lh_measured_on_said(const LhMeasuredOn *on, const LhMeasuredOn *of_node);
