@@ -2,7 +2,7 @@
 #include "framework_config/megatron/megatron_model.h"
 
 #include "base/files/data_files.h"
-#include "base/json/json_writer.h"
+#include "base/json/json_encode.h"
 #include "framework_config/common/config_messages.h"
 #include "framework_config/common/config_settings.h"
 #include "framework_config/common/config_values.h"
@@ -70,79 +70,68 @@ period_of(const char *digits)
 
 /* Layers that have no experts: the first ones, or those of a pattern. */
 static void
-write_dense_layers(LhJsonWriter *w, const LhMegatronShape *s)
+fill_dense_layers(const LhMegatronShape *s, LhModel *m)
 {
     const uint64_t first = strspn(s->dense, "0");
     const gsize period = period_of(s->dense);
 
-    lh_jsonw_uint(w, "dense_ffn_hidden_size", s->dense_ffn);
+    m->weights.dense_ffn_hidden_size = s->dense_ffn;
     if (strchr(s->dense + first, '0') == NULL) {
-        lh_jsonw_uint(w, "dense_layers", first);
+        m->weights.dense_layers = first;
         return;
     }
-    lh_jsonw_array_begin(w, "layers");
+    m->layers = g_array_new(FALSE, FALSE, sizeof(LhLayerRun));
     for (gsize i = 0; i < period;) {
         const bool dense = s->dense[i] == '0';
-        const gsize count = MIN(strspn(s->dense + i, dense ? "0" : "1"), period - i);
+        const LhLayerRun run = { .count = MIN(strspn(s->dense + i, dense ? "0" : "1"), period - i),
+                                 .dense = dense };
 
-        lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_string(w, "attention", lh_layer_kind_names[LH_LAYER_SOFTMAX]);
-        lh_jsonw_uint(w, "count", count);
-        if (dense)
-            lh_jsonw_bool(w, "dense", true);
-        lh_jsonw_object_end(w);
-        i += count;
+        g_array_append_val(m->layers, run);
+        i += run.count;
     }
-    lh_jsonw_array_end(w);
 }
 
 static void
-write_experts(LhJsonWriter *w, const LhMegatronShape *s)
+fill_experts(const LhMegatronShape *s, LhModel *m)
 {
     const uint64_t shared = s->shared_ffn > 0 ? 1 : 0;
 
-    lh_jsonw_uint(w, "num_experts", s->experts + shared);
-    lh_jsonw_uint(w, "experts_per_token", (s->top != 0 ? s->top : 2) + shared);
-    if (shared > 0) {
-        lh_jsonw_uint(w, "shared_experts", shared);
-        lh_jsonw_uint(w, "shared_ffn_hidden_size", s->shared_ffn);
-    }
+    m->num_experts = s->experts + shared;
+    m->experts_per_token = (s->top != 0 ? s->top : 2) + shared;
+    m->weights.shared_experts = shared;
+    m->weights.shared_ffn_hidden_size = s->shared_ffn;
     if (s->dense != NULL)
-        write_dense_layers(w, s);
+        fill_dense_layers(s, m);
 }
 
 static void
 write_model(LhConfig *c, const LhMegatronShape *s)
 {
-    g_autoptr(GString) text = g_string_new(NULL);
-    LhJsonWriter *w = lh_jsonw_new(text, false);
+    static char name[] = "the model of the configuration", source[] = "the configuration";
+    GString *text = g_string_new(NULL);
+    LhModel m = {
+        .name = name,
+        .source = source,
+        .num_layers = s->layers,
+        .hidden_size = s->hidden,
+        .num_attention_heads = s->heads,
+        .num_query_groups = s->groups,
+        .kv_channels = s->channels,
+        .ffn_hidden_size = s->ffn,
+        .gated_mlp = s->gated,
+        .vocab_size = s->vocab,
+        .tied_embeddings = !s->untied,
+        .weights = { .qkv_bias = s->qkv_bias,
+                     .biases = s->biases,
+                     .qk_norm = s->qk_norm,
+                     .learned_positions = s->positions },
+    };
 
-    lh_jsonw_object_begin(w, NULL);
-    lh_jsonw_string(w, "schema", "longhaul.model/1");
-    lh_jsonw_string(w, "name", "the model of the configuration");
-    lh_jsonw_string(w, "source", "the configuration");
-    lh_jsonw_uint(w, "num_layers", s->layers);
-    lh_jsonw_uint(w, "hidden_size", s->hidden);
-    lh_jsonw_uint(w, "num_attention_heads", s->heads);
-    lh_jsonw_uint(w, "num_query_groups", s->groups);
-    lh_jsonw_uint(w, "kv_channels", s->channels);
-    lh_jsonw_uint(w, "ffn_hidden_size", s->ffn);
-    lh_jsonw_bool(w, "gated_mlp", s->gated);
     if (s->experts > 0)
-        write_experts(w, s);
-    if (s->qkv_bias)
-        lh_jsonw_bool(w, "qkv_bias", true);
-    if (s->biases)
-        lh_jsonw_bool(w, "biases", true);
-    if (s->qk_norm)
-        lh_jsonw_bool(w, "qk_norm", true);
-    if (s->positions > 0)
-        lh_jsonw_uint(w, "learned_positions", s->positions);
-    lh_jsonw_uint(w, "vocab_size", s->vocab);
-    lh_jsonw_bool(w, "tied_embeddings", !s->untied);
-    lh_jsonw_object_end(w);
-    lh_jsonw_free(w);
-    c->model = g_string_free(g_steal_pointer(&text), FALSE);
+        fill_experts(s, &m);
+    lh_json_encode_text(lh_model_fields, &m, text);
+    g_clear_pointer(&m.layers, g_array_unref);
+    c->model = g_string_free(text, FALSE);
 }
 
 /* "--model org/Name", as what is built on Megatron-LM has it in place of sizes. */
