@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "base/files/append_log.h"
 #include "base/json/json.h"
-#include "base/json/json_writer.h"
+#include "base/json/json_encode.h"
 #include "config.h"
 
 #include <stddef.h>
@@ -95,49 +95,52 @@ read_sweep_line(LhSweepRun *run, const char *path, const char *text, guint numbe
     return taken;
 }
 
-/* On one line, without its end; caller frees. */
+/* What the first line says of the sweep; those of a shard say which. */
+typedef struct {
+    const char *schema, *version, *query_sha256;
+    uint64_t shard, shards; /* 0: it is the whole sweep's */
+} FirstLine;
+
+static const LhField first_fields[] = {
+    LH_FIELD_ROW(STRING, FirstLine, schema, "schema", ALWAYS, .description = NULL),
+    LH_FIELD_ROW(STRING, FirstLine, version, "version", ALWAYS, .description = NULL),
+    LH_FIELD_ROW(STRING, FirstLine, query_sha256, "query_sha256", ALWAYS, .description = NULL),
+    LH_FIELD_ROW(UINT, FirstLine, shard, "shard", IF_ANY, .description = NULL),
+    LH_FIELD_ROW(UINT, FirstLine, shards, "shards", IF_ANY, .description = NULL),
+    { .name = NULL },
+};
+
 static char *
-line_text(void (*write)(LhJsonWriter *w, const LhSweepRun *run, guint index), const LhSweepRun *run,
-          guint index)
+first_line(const LhSweepRun *run, guint shard)
 {
-    GString *line = g_string_new(NULL);
-    LhJsonWriter *w = lh_jsonw_new(line, true);
+    const FirstLine line = { LH_SWEEP_LINES_SCHEMA, LH_VERSION, run->sweep->query_sha256, shard,
+                             shard > 0 ? run->query->shards : 0 };
 
-    lh_jsonw_object_begin(w, NULL);
-    write(w, run, index);
-    lh_jsonw_object_end(w);
-    lh_jsonw_free(w);
-    return g_strchomp(g_string_free(line, FALSE));
+    return lh_json_encode_line(first_fields, &line);
 }
 
 static void
-write_first(LhJsonWriter *w, const LhSweepRun *run, guint index)
+clear_row(gpointer row)
 {
-    lh_jsonw_string(w, "schema", LH_SWEEP_LINES_SCHEMA);
-    lh_jsonw_string(w, "version", LH_VERSION);
-    lh_jsonw_string(w, "query_sha256", run->sweep->query_sha256);
-    if (index > 0) {
-        lh_jsonw_uint(w, "shard", index);
-        lh_jsonw_uint(w, "shards", run->query->shards);
-    }
+    g_ptr_array_unref(((Row *)row)->cells);
 }
 
-static void
-write_point(LhJsonWriter *w, const LhSweepRun *run, guint index)
+static char *
+point_line(const LhSweepRun *run, guint index)
 {
     const GPtrArray *rows = lh_sweep_point(run->sweep, index)->rows;
+    g_autoptr(GArray) written = g_array_new(FALSE, FALSE, sizeof(Row));
+    const Line line = { index, written };
 
-    lh_jsonw_uint(w, "point", index);
-    lh_jsonw_array_begin(w, "rows");
+    g_array_set_clear_func(written, clear_row);
     for (guint i = 0; i < rows->len; i++) {
-        lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_array_begin(w, "cells");
+        const Row row = { g_ptr_array_new() };
+
         for (char **cell = g_ptr_array_index(rows, i); *cell != NULL; cell++)
-            lh_jsonw_string(w, NULL, *cell);
-        lh_jsonw_array_end(w);
-        lh_jsonw_object_end(w);
+            g_ptr_array_add(row.cells, *cell);
+        g_array_append_val(written, row);
     }
-    lh_jsonw_array_end(w);
+    return lh_json_encode_line(line_fields, &line);
 }
 
 static bool
@@ -155,7 +158,7 @@ read_lines(LhSweepRun *run, const char *path, const GPtrArray *lines, GError **e
 static bool
 open_file(LhSweepRun *run, const char *path, guint shard, GError **error)
 {
-    g_autofree char *first = line_text(write_first, run, shard);
+    g_autofree char *first = first_line(run, shard);
     g_autoptr(GPtrArray) lines = NULL;
 
     run->first = 0;
@@ -245,7 +248,7 @@ lh_sweep_write_done(LhSweepRun *run)
 {
     while (run->journal != NULL && run->written < run->mine->len &&
            lh_sweep_point(run->sweep, lh_sweep_mine_at(run, run->written))->rows != NULL) {
-        g_autofree char *line = line_text(write_point, run, lh_sweep_mine_at(run, run->written++));
+        g_autofree char *line = point_line(run, lh_sweep_mine_at(run, run->written++));
 
         lh_append_log_append(run->journal, line);
     }

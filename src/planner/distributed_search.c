@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/json/json.h"
+#include "base/json/json_encode.h"
 #include "planner/search_record.h"
 
 #include <stddef.h>
@@ -35,35 +36,19 @@ lh_distributed_search(const LhProcesses *processes, guint turns)
 
 /* ---- telling ---- */
 
-static void
-add_state(const LhDistributedSearch *deal, GString *text)
-{
-    g_autoptr(LhJsonWriter) w = lh_jsonw_new(text, true);
-
-    lh_jsonw_object_begin(w, NULL);
-    lh_jsonw_bool(w, "interrupted", deal->interrupted);
-    lh_jsonw_uint(w, "limit_bytes", deal->limit_bytes);
-    lh_jsonw_object_end(w);
-}
-
-static void
-add_outcome(guint turn, const LhPlanOutcome *outcome, GString *text)
-{
-    g_autoptr(LhJsonWriter) w = lh_jsonw_new(text, true);
-
-    lh_search_record_write(w, NULL, turn, NULL, outcome);
-}
-
 static char *
 tell_outcomes(const LhPlanOutcome *outcomes, const GArray *told, const LhDistributedSearch *deal)
 {
+    g_autofree char *state = lh_json_encode_line(state_fields, deal);
     GString *text = g_string_new(NULL);
 
-    add_state(deal, text);
+    g_string_append_printf(text, "%s\n", state);
     for (guint i = 0; i < told->len; i++) {
         const guint turn = g_array_index(told, guint, i);
 
-        add_outcome(turn, &outcomes[turn], text);
+        g_autofree char *line = lh_search_record_text(NULL, turn, NULL, &outcomes[turn]);
+
+        g_string_append_printf(text, "%s\n", line);
     }
     return g_string_free(text, FALSE);
 }

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/files/append_log.h"
+#include "base/json/json_encode.h"
 #include "planner/plan.h"
 #include "planner/search_record.h"
 
@@ -93,34 +94,34 @@ remember(void *data, const LhPlanSpace *space, guint index, const LhPlanOutcome 
     LhSearchLog *points = data;
     g_autofree char *key = key_of(space->cluster, index, is_simulation(outcome));
     g_autofree char *way = NULL;
-    g_autoptr(GString) line = g_string_new(NULL);
-    LhJsonWriter *w;
+    g_autofree char *line = NULL;
 
     if (g_hash_table_contains(points->known, key))
         return;
     way = lh_plan_point_text(space, index);
-    w = lh_jsonw_new(line, true);
-    lh_search_record_write(w, space->cluster, index, way, outcome);
-    lh_jsonw_free(w);
-    g_strchomp(line->str);
-    lh_append_log_append(points->journal, line->str);
+    line = lh_search_record_text(space->cluster, index, way, outcome);
+    lh_append_log_append(points->journal, line);
 }
 
 /* ---- the file ---- */
 
+typedef struct {
+    const char *schema, *version, *query_sha256;
+} FirstLine;
+
+static const LhField first_fields[] = {
+    LH_FIELD_ROW(STRING, FirstLine, schema, "schema", ALWAYS, .description = NULL),
+    LH_FIELD_ROW(STRING, FirstLine, version, "version", ALWAYS, .description = NULL),
+    LH_FIELD_ROW(STRING, FirstLine, query_sha256, "query_sha256", ALWAYS, .description = NULL),
+    { .name = NULL },
+};
+
 static char *
 first_line(const char *query_sha256)
 {
-    g_autoptr(GString) line = g_string_new(NULL);
-    LhJsonWriter *w = lh_jsonw_new(line, true);
+    const FirstLine line = { LH_POINTS_SCHEMA, LH_VERSION, query_sha256 };
 
-    lh_jsonw_object_begin(w, NULL);
-    lh_jsonw_string(w, "schema", LH_POINTS_SCHEMA);
-    lh_jsonw_string(w, "version", LH_VERSION);
-    lh_jsonw_string(w, "query_sha256", query_sha256);
-    lh_jsonw_object_end(w);
-    lh_jsonw_free(w);
-    return g_strdup(g_strchomp(line->str));
+    return lh_json_encode_line(first_fields, &line);
 }
 
 LhSearchLog *

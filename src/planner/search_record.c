@@ -2,7 +2,9 @@
 #include "planner/search_record.h"
 
 #include "base/json/json.h"
+#include "base/json/json_encode.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -46,8 +48,14 @@ static const LhField outcome_fields[] = {
       .type = LH_FIELD_UINT,
       .offset = LINE_AT(peak_bytes),
       .flags = LH_FIELD_REQUIRED },
-    { .name = "time_error", .type = LH_FIELD_DOUBLE, .offset = LINE_AT(time_error.above) },
-    { .name = "time_error_below", .type = LH_FIELD_DOUBLE, .offset = LINE_AT(time_error.below) },
+    { .name = "time_error",
+      .type = LH_FIELD_DOUBLE,
+      .offset = LINE_AT(time_error.above),
+      .flags = LH_FIELD_KEPT },
+    { .name = "time_error_below",
+      .type = LH_FIELD_DOUBLE,
+      .offset = LINE_AT(time_error.below),
+      .flags = LH_FIELD_KEPT },
     { .name = "error_parts",
       .type = LH_FIELD_DOUBLES,
       .offset = LINE_AT(error_parts),
@@ -57,31 +65,34 @@ static const LhField outcome_fields[] = {
     { .name = NULL },
 };
 
-void
-lh_search_record_write(LhJsonWriter *w, const char *cluster, guint point, const char *way,
-                       const LhPlanOutcome *outcome)
+static GArray *
+parts_of(const LhPlanOutcome *outcome)
 {
-    lh_jsonw_object_begin(w, NULL);
-    if (cluster != NULL)
-        lh_jsonw_string(w, "cluster", cluster);
-    lh_jsonw_uint(w, "point", point);
-    if (way != NULL)
-        lh_jsonw_string(w, "way", way);
-    lh_jsonw_string(w, "state", lh_point_state_names[outcome->state]);
-    lh_jsonw_bool(w, "close", outcome->close);
-    lh_jsonw_uint(w, "time_ps", (uint64_t)outcome->time_ps);
-    lh_jsonw_uint(w, "peak_bytes", outcome->peak_bytes);
-    if (outcome->state == LH_POINT_RAN) {
-        lh_jsonw_double(w, "time_error", outcome->time_error.above);
-        lh_jsonw_double(w, "time_error_below", outcome->time_error.below);
-        lh_jsonw_array_begin(w, "error_parts");
-        for (guint i = 0; i < LH_ERROR_PARTS; i++)
-            lh_jsonw_double(w, NULL, outcome->parts.part[i]);
-        lh_jsonw_array_end(w);
-    }
-    if (outcome->reason != NULL)
-        lh_jsonw_string(w, "reason", outcome->reason);
-    lh_jsonw_object_end(w);
+    GArray *parts = g_array_new(FALSE, FALSE, sizeof(double));
+
+    return g_array_append_vals(parts, outcome->parts.part, LH_ERROR_PARTS);
+}
+
+char *
+lh_search_record_text(const char *cluster, guint point, const char *way,
+                      const LhPlanOutcome *outcome)
+{
+    const bool ran = outcome->state == LH_POINT_RAN;
+    g_autoptr(GArray) parts = ran ? parts_of(outcome) : NULL;
+    const OutcomeLine line = {
+        .cluster = (char *)(guintptr)cluster,
+        .point = point,
+        .way = (char *)(guintptr)way,
+        .state = outcome->state,
+        .close = outcome->close,
+        .time_ps = (uint64_t)outcome->time_ps,
+        .peak_bytes = outcome->peak_bytes,
+        .time_error = ran ? outcome->time_error : (LhTimeError){ NAN, NAN },
+        .error_parts = parts,
+        .reason = outcome->reason,
+    };
+
+    return lh_json_encode_line(outcome_fields, &line);
 }
 
 /* A point that ran has the parts of its error, one that was refused says why. */

@@ -4,11 +4,11 @@
  */
 #pragma once
 
-#include "base/json/json_writer.h"
 #include "planner/search.h"
 
-/* Writes an object. @cluster and @way (for people) may be NULL, which leaves them out. */
-void lh_search_record_write(LhJsonWriter *w, const char *cluster, guint point, const char *way,
+/* The object on one line, without its end. @cluster and @way (for people) may be NULL, which leaves
+ * them out. Caller frees. */
+char *lh_search_record_text(const char *cluster, guint point, const char *way,
                             const LhPlanOutcome *outcome);
 
 /*
