@@ -17,29 +17,31 @@ const char *const lh_constant_names[] = {
 
 G_STATIC_ASSERT(G_N_ELEMENTS(lh_constant_names) == LH_CONSTANTS + 1);
 
-#define EFFICIENCIES                                                                               \
+#define OF_DEVICE(member, least, most)                                                             \
     {                                                                                              \
-        LH_EFFICIENCY_MIN, 1                                                                       \
+        (least), (most), LH_OWNER_DEVICE, offsetof(LhDevice, member)                               \
     }
-#define SLOWDOWNS                                                                                  \
+#define OF_TOPOLOGY(member, least, most)                                                           \
     {                                                                                              \
-        1, LH_SLOWDOWN_MAX                                                                         \
+        (least), (most), LH_OWNER_TOPOLOGY, offsetof(LhTopology, member)                           \
     }
-#define BANDWIDTHS                                                                                 \
+#define OF_FRAMEWORK(member, least, most)                                                          \
     {                                                                                              \
-        LH_BANDWIDTH_MIN, LH_BANDWIDTH_MAX                                                         \
+        (least), (most), LH_OWNER_FRAMEWORK, offsetof(LhFramework, member)                         \
     }
 
 const LhConstantRange lh_constant_ranges[LH_CONSTANTS] = {
-    [LH_CONSTANT_ATTENTION_SLOWDOWN] = SLOWDOWNS,
-    [LH_CONSTANT_PRODUCT_SLOWDOWN] = SLOWDOWNS,
-    [LH_CONSTANT_LINEAR_EFFICIENCY] = EFFICIENCIES,
-    [LH_CONSTANT_MATRIX_EFFICIENCY] = EFFICIENCIES,
-    [LH_CONSTANT_MEMORY_EFFICIENCY] = EFFICIENCIES,
-    [LH_CONSTANT_NVLINK_BANDWIDTH] = BANDWIDTHS,
-    [LH_CONSTANT_NIC_BANDWIDTH] = BANDWIDTHS,
-    [LH_CONSTANT_COLLECTIVE_BANDWIDTH] = BANDWIDTHS,
-    [LH_CONSTANT_FSDP_OVERHEAD] = { 0, LH_OVERHEAD_MAX_S },
+    [LH_CONSTANT_ATTENTION_SLOWDOWN] = OF_TOPOLOGY(attention_slowdown, 1, LH_SLOWDOWN_MAX),
+    [LH_CONSTANT_PRODUCT_SLOWDOWN] = OF_TOPOLOGY(product_slowdown, 1, LH_SLOWDOWN_MAX),
+    [LH_CONSTANT_LINEAR_EFFICIENCY] = OF_DEVICE(linear_efficiency, LH_EFFICIENCY_MIN, 1),
+    [LH_CONSTANT_MATRIX_EFFICIENCY] = OF_DEVICE(matrix_efficiency, LH_EFFICIENCY_MIN, 1),
+    [LH_CONSTANT_MEMORY_EFFICIENCY] = OF_DEVICE(memory_efficiency, LH_EFFICIENCY_MIN, 1),
+    [LH_CONSTANT_NVLINK_BANDWIDTH] =
+        OF_TOPOLOGY(nvlink.bandwidth, LH_BANDWIDTH_MIN, LH_BANDWIDTH_MAX),
+    [LH_CONSTANT_NIC_BANDWIDTH] = OF_TOPOLOGY(nic.bandwidth, LH_BANDWIDTH_MIN, LH_BANDWIDTH_MAX),
+    [LH_CONSTANT_COLLECTIVE_BANDWIDTH] =
+        OF_TOPOLOGY(collective_bandwidth, LH_BANDWIDTH_MIN, LH_BANDWIDTH_MAX),
+    [LH_CONSTANT_FSDP_OVERHEAD] = OF_FRAMEWORK(fsdp_overhead_s, 0, LH_OVERHEAD_MAX_S),
 };
 
 LhConstant
@@ -85,61 +87,56 @@ lh_slow_down(const LhTopology *topology, LhDevice *device)
 
 /* Nothing is laid over where it is 0. */
 static void
-lay(const LhConstants *c, LhConstant which, double *over)
+lay(const LhConstants *c, LhConstantOwner owner, void *of)
 {
-    const LhConstantRange *range = &lh_constant_ranges[which];
+    for (int i = 0; i < LH_CONSTANTS; i++) {
+        const LhConstantRange *range = &lh_constant_ranges[i];
+        double *value = (double *)(void *)((char *)of + range->offset);
 
-    if (c->value[which] > 0)
-        *over = CLAMP(c->value[which], range->least, range->most);
+        if (range->owner == owner && c->value[i] > 0)
+            *value = CLAMP(c->value[i], range->least, range->most);
+    }
 }
 
 void
 lh_constants_apply(const LhConstants *c, LhDevice *device, LhTopology *topology)
 {
-    lay(c, LH_CONSTANT_ATTENTION_SLOWDOWN, &topology->attention_slowdown);
-    lay(c, LH_CONSTANT_PRODUCT_SLOWDOWN, &topology->product_slowdown);
-    lay(c, LH_CONSTANT_LINEAR_EFFICIENCY, &device->linear_efficiency);
-    lay(c, LH_CONSTANT_MATRIX_EFFICIENCY, &device->matrix_efficiency);
-    lay(c, LH_CONSTANT_MEMORY_EFFICIENCY, &device->memory_efficiency);
-    lay(c, LH_CONSTANT_NVLINK_BANDWIDTH, &topology->nvlink.bandwidth);
-    lay(c, LH_CONSTANT_NIC_BANDWIDTH, &topology->nic.bandwidth);
-    lay(c, LH_CONSTANT_COLLECTIVE_BANDWIDTH, &topology->collective_bandwidth);
+    lay(c, LH_OWNER_DEVICE, device);
+    lay(c, LH_OWNER_TOPOLOGY, topology);
 }
 
 void
 lh_constants_apply_framework(const LhConstants *c, LhFramework *framework)
 {
     if (framework->fsdp_overhead_s > 0)
-        lay(c, LH_CONSTANT_FSDP_OVERHEAD, &framework->fsdp_overhead_s);
+        lay(c, LH_OWNER_FRAMEWORK, framework);
+}
+
+/* As the file has it; 0: it does not. */
+static double
+value_at(LhConstant constant, const LhDevice *device, const LhTopology *topology,
+         const LhFramework *framework)
+{
+    const LhConstantRange *range = &lh_constant_ranges[constant];
+    const void *const owners[] = {
+        [LH_OWNER_DEVICE] = device, [LH_OWNER_TOPOLOGY] = topology, [LH_OWNER_FRAMEWORK] = framework
+    };
+    const char *owner = owners[range->owner];
+
+    return owner == NULL ? 0 : *(const double *)(const void *)(owner + range->offset);
 }
 
 double
 lh_constant_value(LhConstant constant, const LhDevice *device, const LhTopology *topology,
                   const LhFramework *framework)
 {
-    switch (constant) {
-    case LH_CONSTANT_ATTENTION_SLOWDOWN:
-        return MAX(topology->attention_slowdown, 1);
-    case LH_CONSTANT_PRODUCT_SLOWDOWN:
-        return MAX(topology->product_slowdown, 1);
-    case LH_CONSTANT_LINEAR_EFFICIENCY:
+    const double value = value_at(constant, device, topology, framework);
+
+    if (constant == LH_CONSTANT_ATTENTION_SLOWDOWN || constant == LH_CONSTANT_PRODUCT_SLOWDOWN)
+        return MAX(value, 1);
+    if (constant == LH_CONSTANT_LINEAR_EFFICIENCY)
         return lh_device_linear_efficiency(device);
-    case LH_CONSTANT_MATRIX_EFFICIENCY:
-        return device->matrix_efficiency;
-    case LH_CONSTANT_MEMORY_EFFICIENCY:
-        return device->memory_efficiency;
-    case LH_CONSTANT_NVLINK_BANDWIDTH:
-        return topology->nvlink.bandwidth;
-    case LH_CONSTANT_NIC_BANDWIDTH:
-        return topology->nic.bandwidth;
-    case LH_CONSTANT_COLLECTIVE_BANDWIDTH:
-        return topology->collective_bandwidth > 0
-                   ? topology->collective_bandwidth
-                   : topology->nic.bandwidth * (double)topology->nics_per_node;
-    case LH_CONSTANT_FSDP_OVERHEAD:
-        return framework != NULL ? framework->fsdp_overhead_s : 0;
-    case LH_CONSTANTS:
-        break;
-    }
-    g_assert_not_reached();
+    if (constant == LH_CONSTANT_COLLECTIVE_BANDWIDTH && value == 0)
+        return topology->nic.bandwidth * (double)topology->nics_per_node;
+    return value;
 }

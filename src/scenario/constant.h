@@ -28,9 +28,14 @@ extern const char *const lh_constant_names[];
 /* LH_CONSTANTS if there is none of this name. */
 LhConstant lh_constant_find(const char *name);
 
-/* What files may say of it. */
+/* What the file of a device, a topology or a framework has it. */
+typedef enum { LH_OWNER_DEVICE, LH_OWNER_TOPOLOGY, LH_OWNER_FRAMEWORK } LhConstantOwner;
+
+/* What files may say of it, and where it is in the struct of its owner. */
 typedef struct {
     double least, most;
+    LhConstantOwner owner;
+    size_t offset; /* of a double */
 } LhConstantRange;
 
 extern const LhConstantRange lh_constant_ranges[LH_CONSTANTS];
