@@ -240,6 +240,7 @@ calibrate_processors(const LhCalibrateParams *params, GError **error)
     c->machine =
         g_strdup_printf("%s, %u cores, level %s", processor, lh_cores_count(), lh_cpu()->name);
     c->method = describe_method(params);
+    c->device = lh_profile_nothing()->device;
     c->device.kernels = g_array_new(FALSE, FALSE, sizeof(LhKernelRate));
     c->device.elementwise = g_array_new(FALSE, FALSE, sizeof(LhKernelTraffic));
     if (!lh_processes_open(&job.processes, params->backend->control, params->deadline_us, error))

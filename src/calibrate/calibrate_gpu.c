@@ -562,6 +562,7 @@ lh_calibrate_gpus(const LhCalibrateParams *params, GError **error)
     bool ok;
 
     c->gpus = true;
+    c->device = lh_profile_nothing()->device;
     c->device.kernels = g_array_new(FALSE, FALSE, sizeof(LhKernelRate));
     c->device.elementwise = g_array_new(FALSE, FALSE, sizeof(LhKernelTraffic));
     c->collectives = g_array_new(FALSE, FALSE, sizeof(LhCollectiveTimes));

@@ -92,7 +92,7 @@ lh_calibration_write(const LhCalibration *c, const char *name, const char *date,
     g_autofree char *source = source_of(c, date);
     g_autoptr(GArray) messages = c->cluster == NULL ? NULL : messages_of(c->cluster);
     g_autoptr(GArray) checks = c->checks == NULL ? NULL : checks_of(c->checks);
-    LhProfile profile = lh_profile_nothing;
+    LhProfile profile = *lh_profile_nothing();
 
     profile.schema = LH_PROFILE_SCHEMA;
     profile.name = (char *)(guintptr)name;

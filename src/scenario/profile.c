@@ -252,9 +252,40 @@ lh_profile_fields(void)
     return fields;
 }
 
-const LhProfile lh_profile_nothing = {
-    .device = { .memory_provenance = -1, .kernel_launch_ps = -1, .stream_sync_ps = -1 },
-};
+static bool
+is_of_device(const LhField *row)
+{
+    return row->offset >= PROFILE_AT(device) &&
+           row->offset < PROFILE_AT(device) + sizeof(LhDevice) && lh_field_number_size(row) > 0;
+}
+
+/* A measured 0 is not nothing. */
+static void
+set_nothing(const LhField *row, LhProfile *nothing)
+{
+    char *at = (char *)nothing + row->offset;
+
+    if (!is_of_device(row))
+        return;
+    if (row->type == LH_FIELD_CHOICE)
+        *(int *)(void *)at = -1;
+    else if (row->type == LH_FIELD_UNIT && row->unit == LH_UNIT_TIME)
+        *(LhTime *)(void *)at = -1;
+}
+
+const LhProfile *
+lh_profile_nothing(void)
+{
+    static LhProfile nothing;
+    static gsize ready = 0;
+
+    if (g_once_init_enter(&ready)) {
+        for (const LhField *row = lh_profile_fields(); row->name != NULL; row++)
+            set_nothing(row, &nothing);
+        g_once_init_leave(&ready, 1);
+    }
+    return &nothing;
+}
 
 void
 lh_profile_write(const LhProfile *profile, bool fine, GString *out)
@@ -263,7 +294,7 @@ lh_profile_write(const LhProfile *profile, bool fine, GString *out)
 
     if (fine)
         lh_jsonw_fine(w);
-    lh_json_encode(w, NULL, lh_profile_fields(), profile, &lh_profile_nothing);
+    lh_json_encode(w, NULL, lh_profile_fields(), profile, lh_profile_nothing());
 }
 
 /* Takes @json over. */
@@ -272,7 +303,7 @@ decode_profile(LhJson *json, GError **error)
 {
     LhProfile *profile = g_new(LhProfile, 1);
 
-    *profile = lh_profile_nothing;
+    *profile = *lh_profile_nothing();
     if (!lh_json_decode(json, lh_profile_fields(), profile, false, error)) {
         lh_json_free(json);
         g_free(profile);
@@ -458,13 +489,6 @@ put_times(const LhProfile *p, LhTopology *topology)
     }
 }
 
-static bool
-is_of_device(const LhField *row)
-{
-    return row->offset >= PROFILE_AT(device) &&
-           row->offset < PROFILE_AT(device) + sizeof(LhDevice) && lh_field_number_size(row) > 0;
-}
-
 static void
 put_constants(const LhProfile *p, LhDevice *device)
 {
@@ -473,7 +497,7 @@ put_constants(const LhProfile *p, LhDevice *device)
         const gsize size = lh_field_number_size(row);
 
         if (is_of_device(row) &&
-            memcmp(found, (const char *)&lh_profile_nothing + row->offset, size) != 0)
+            memcmp(found, (const char *)lh_profile_nothing() + row->offset, size) != 0)
             memcpy((char *)device + (row->offset - PROFILE_AT(device)), found, size);
     }
     if (p->device.kernel_launch_ps >= 0 && p->device.stream_sync_ps >= 0)

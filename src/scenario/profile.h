@@ -49,7 +49,7 @@ typedef struct {
     char *name;
     char *description;
     char *source;
-    LhDevice device; /* constants and kernels that were measured; others as lh_profile_nothing */
+    LhDevice device; /* constants and kernels that were measured; others as lh_profile_nothing() */
     LhLinkClass nvlink, pcie, nic;
     GArray *messages;          /* of LhProfileMessage; NULL: none */
     GArray *collective_checks; /* of LhProfileCheck; NULL: none */
@@ -62,11 +62,11 @@ typedef struct {
 /* The field table; what devices have, too, it borrows from their table. */
 const LhField *lh_profile_fields(void);
 
-/* What a profile is of which nothing was measured. */
-extern const LhProfile lh_profile_nothing;
+/* What a profile is of which nothing was measured: choices and times are -1, all else is 0. */
+const LhProfile *lh_profile_nothing(void);
 
 /* Appends the document; @fine: with all digits that matter of rates and times. @profile begins with
- * lh_profile_nothing, and its schema is LH_PROFILE_SCHEMA. */
+ * lh_profile_nothing(), and its schema is LH_PROFILE_SCHEMA. */
 void lh_profile_write(const LhProfile *profile, bool fine, GString *out);
 #define LH_PROFILE_SCHEMA 1
 

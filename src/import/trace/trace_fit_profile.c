@@ -83,7 +83,7 @@ lh_trace_fit_write(const LhTraceFit *t, const LhSetup *setup, const char *name, 
         g_strdup_printf("Constants of %s on %s, fitted to traces of a run.", setup->device->name,
                         setup->topology->name);
     g_autoptr(GArray) kernels = g_array_new(FALSE, FALSE, sizeof(LhKernelRate));
-    LhProfile profile = lh_profile_nothing;
+    LhProfile profile = *lh_profile_nothing();
 
     profile.schema = LH_PROFILE_SCHEMA;
     profile.name = (char *)(guintptr)name;
