@@ -65,7 +65,7 @@ add_word(GArray *members, const char *name, const char *word)
 }
 
 static void
-add_sizes(GArray *members, const char *name, LhOptionValue value)
+add_size_pair(GArray *members, const char *name, LhOptionValue value)
 {
     const uint64_t sizes[] = { value.first, value.second };
     LhFieldMember member = { .value.uints = g_array_new(FALSE, FALSE, sizeof(uint64_t)) };
@@ -95,7 +95,7 @@ add_option(GArray *members, const LhOption *option, LhOptionValue value)
         add_count(members, option->name, value.first);
         break;
     case LH_OPTION_SIZES:
-        add_sizes(members, option->name, value);
+        add_size_pair(members, option->name, value);
         break;
     case LH_OPTION_CHOICE:
     case LH_OPTION_GRID:
@@ -189,7 +189,7 @@ add_mask(GArray *members, const LhMaskRule *rule)
 }
 
 static void
-add_attention(GArray *members, const LhAttention *a)
+add_shape(GArray *members, const LhAttention *a)
 {
     add_count(members, "seq_length", a->seq_length);
     add_count(members, "micro_batch_size", a->batch);
@@ -214,7 +214,7 @@ lh_params_members(const LhProgramParams *p)
     add_word(members, "pass", lh_pass_names[p->pass - 1]);
     if (p->data_parallel_size > 1)
         add_count(members, "data_parallel_size", p->data_parallel_size);
-    add_attention(members, &p->attention);
+    add_shape(members, &p->attention);
     add_mask(members, &p->mask);
     add_options(members, p, &(LhProgramParams){ .attention = p->attention });
     return members;
