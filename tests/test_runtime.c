@@ -250,6 +250,18 @@ START_TEST(runtime_rows_of_few_keys_are_right)
 }
 END_TEST
 
+/* What documents may say that ran. */
+START_TEST(runtime_kernel_sets_are_named)
+{
+    for (guint i = 0; lh_backends[i] != NULL; i++) {
+        const char *const *set = lh_backends[i]->device->kernel_sets;
+
+        for (; *set != NULL; set++)
+            ck_assert_msg(g_strv_contains(lh_kernel_set_names, *set), "%s", *set);
+    }
+}
+END_TEST
+
 int
 main(void)
 {
@@ -262,7 +274,8 @@ main(void)
         runtime_inputs_of_every_kind,
         runtime_tiny_runs_are_right,
     };
-    const TTest *const tests[] = { runtime_rows_of_few_keys_are_right };
+    const TTest *const tests[] = { runtime_rows_of_few_keys_are_right,
+                                   runtime_kernel_sets_are_named };
 
     return run_suite("runtime", loops, G_N_ELEMENTS(loops), tests, G_N_ELEMENTS(tests));
 }
