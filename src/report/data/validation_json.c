@@ -273,7 +273,7 @@ set_measured(ValidatedRow *row, const LhValidation *v, double tolerance)
 }
 
 static GArray *
-find_rows(const LhValidated *validated, double tolerance)
+find_schedules(const LhValidated *validated, double tolerance)
 {
     GArray *rows = g_array_new(FALSE, FALSE, sizeof(ValidatedRow));
 
@@ -360,7 +360,7 @@ lh_validate_json(const LhSetup *setup, const LhValidated *validated, const LhVal
     g_auto(LhDocumentHead) head = lh_document_head(validation_schema[0], stamp, setup);
     g_autoptr(GPtrArray) lines = find_lines(validated->prediction);
     g_autoptr(GPtrArray) files = lh_input_texts(setup);
-    g_autoptr(GArray) rows = find_rows(validated, tolerance);
+    g_autoptr(GArray) rows = find_schedules(validated, tolerance);
     g_autoptr(GArray) hosts = find_hosts(validated->hosts);
     g_autoptr(GArray) constants = find_constants(validated->explained);
     const LhAttributed *e = validated->explained;
