@@ -140,9 +140,9 @@ const LhCommand lh_command_help = {
     .arguments = "[COMMAND | completion SHELL | schema FORMAT] [OPTIONS]",
     .summary = "Explain a command and list its options.",
     .details = "help completion prints a completion script for bash, zsh or fish. Meson installs\n"
-               "these scripts and the man pages, longhaul.1 and one for each command. help schema\n"
-               "prints the JSON Schema of a file that longhaul reads or writes (`longhaul list\n"
-               "formats`); it is installed, too.\n\n"
+               "these scripts and the man pages, longhaul.1 and one for each command. help\n"
+               "schema prints the JSON Schema of a file that longhaul reads or writes (`longhaul\n"
+               "list formats`); it is installed, too.\n\n"
                "  longhaul help compare\n"
                "  longhaul help compare --all\n"
                "  longhaul help compare --format man | man -l -\n"
