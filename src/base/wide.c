@@ -27,6 +27,17 @@ power_of_ten(int exponent)
     return power;
 }
 
+/* Takes the last digit off. Nearly all values fit 64 bits, which are divided much faster. */
+static char
+take_digit(Magnitude *value)
+{
+    const uint64_t low = (uint64_t)*value;
+    const unsigned digit = (unsigned)(low == *value ? low % 10 : *value % 10);
+
+    *value = low == *value ? low / 10 : *value / 10;
+    return (char)('0' + digit);
+}
+
 /* Writes @scaled / 10^decimals. */
 static char *
 write_fixed(bool negative, Magnitude scaled, int decimals, char *buffer)
@@ -38,8 +49,7 @@ write_fixed(bool negative, Magnitude scaled, int decimals, char *buffer)
     for (int digit = 0; scaled > 0 || digit <= decimals; digit++) {
         if (digit == decimals && decimals > 0)
             *--p = '.';
-        *--p = (char)('0' + (int)(scaled % 10));
-        scaled /= 10;
+        *--p = take_digit(&scaled);
     }
     if (negative)
         *--p = '-';

@@ -63,9 +63,23 @@ lh_jsonw_free(LhJsonWriter *w)
 static void
 new_line(LhJsonWriter *w)
 {
+    const gsize end = w->out->len + 1 + 2 * w->depth;
+
     g_string_append_c(w->out, '\n');
-    for (unsigned i = 0; i < w->depth; i++)
-        g_string_append(w->out, "  ");
+    g_string_set_size(w->out, end);
+    memset(w->out->str + end - 2 * w->depth, ' ', 2 * w->depth);
+}
+
+/* The bytes of @text up to the first that is not written as it is, whatever is around it. */
+static gsize
+plain_length(const char *text)
+{
+    gsize length = 0;
+
+    while (text[length] >= ' ' && text[length] <= '~' && text[length] != '"' &&
+           text[length] != '\\')
+        length++;
+    return length;
 }
 
 /* As RFC 8259 has it: beyond U+FFFF, as two halves. */
@@ -101,11 +115,19 @@ append_escaped(GString *out, const char *text)
     g_string_append_c(out, '"');
 }
 
+/* Nearly all texts are plain. */
 static void
 append_string(GString *out, const char *text)
 {
+    const gsize length = plain_length(text);
     g_autofree char *valid = NULL;
 
+    if (text[length] == '\0') {
+        g_string_append_c(out, '"');
+        g_string_append_len(out, text, (gssize)length);
+        g_string_append_c(out, '"');
+        return;
+    }
     if (g_utf8_validate(text, -1, NULL)) {
         append_escaped(out, text);
         return;
