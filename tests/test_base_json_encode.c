@@ -248,7 +248,7 @@ static const LhField kept_fields[] = {
     { .name = "rate",
       .type = LH_FIELD_DOUBLE,
       .offset = offsetof(Part, rate),
-      .flags = LH_FIELD_KEPT },
+      .flags = LH_FIELD_STATED },
     { .name = NULL },
 };
 
@@ -390,9 +390,276 @@ START_TEST(schema_describes_what_is_written)
 }
 END_TEST
 
+/* ---- exact sums ---- */
+
+typedef struct {
+    uint64_t long_ps;
+    int64_t late_ps;
+    LhWide total_ps, sum;
+    GArray *times; /* of uint64_t */
+} Sums;
+
+#define TIMES(member, kind, key)                                                                   \
+    {                                                                                              \
+        .name = key, .type = LH_FIELD_##kind, .offset = offsetof(Sums, member),                    \
+        .flags = LH_FIELD_OR_NULL | LH_FIELD_PICOSECONDS                                           \
+    }
+
+static const LhField sum_fields[] = {
+    TIMES(long_ps, UINT, "long_s"),
+    TIMES(late_ps, INT, "late_s"),
+    TIMES(total_ps, WIDE, "total_s"),
+    LH_FIELD_ROW(WIDE, Sums, sum, "sum", IF_ANY, .description = NULL),
+    TIMES(times, UINTS, "times_s"),
+    { .name = NULL },
+};
+
+static bool
+read_sums(const char *text, const LhField *fields, void *out, GError **error)
+{
+    g_autoptr(LhJson) json = lh_json_parse("t.json", text, strlen(text), error);
+
+    ck_assert_ptr_nonnull(json);
+    return lh_json_decode(json, fields, out, false, error);
+}
+
+/* What is written of the extremes of every type, and of the values around each power of ten, is
+ * read back as it was. */
+static void
+check_sums(const Sums *sums)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_autoptr(GError) error = NULL;
+    Sums read = { 0 };
+
+    lh_json_encode_text(sum_fields, sums, text);
+    ck_assert_msg(read_sums(text->str, sum_fields, &read, &error), "%s in %s",
+                  error != NULL ? error->message : "", text->str);
+    ck_assert_uint_eq(read.long_ps, sums->long_ps);
+    ck_assert_int_eq(read.late_ps, sums->late_ps);
+    ck_assert(read.total_ps == sums->total_ps);
+    ck_assert(read.sum == sums->sum);
+    ck_assert_uint_eq(read.times->len, sums->times->len);
+    ck_assert_mem_eq(read.times->data, sums->times->data, sums->times->len * sizeof(uint64_t));
+    lh_json_clear(sum_fields, &read);
+}
+
+START_TEST(decode_reads_sums_back)
+{
+    const LhWide widest = (LhWide)UINT64_MAX << 63 | INT64_MAX;
+    g_autoptr(GArray) extremes = uints_of(0, UINT64_MAX);
+    LhWide power = 1;
+
+    check_sums(&(Sums){ UINT64_MAX - 1, INT64_MAX, widest, widest, extremes });
+    check_sums(&(Sums){ 0, INT64_MIN + 1, -widest, -widest, extremes });
+    for (int digits = 0; digits < 38; digits++, power *= 10)
+        for (LhWide near = power - 1; near <= power + 1; near++) {
+            g_autoptr(GArray) times = uints_of((uint64_t)near, (uint64_t)(near % UINT64_MAX));
+
+            check_sums(&(Sums){ (uint64_t)(near % UINT64_MAX), -(int64_t)(near % INT64_MAX), -near,
+                                near, times });
+        }
+}
+END_TEST
+
+/* However a number is written. */
+static const struct {
+    const char *number;
+    int64_t time_ps;
+} times_read[] = {
+    { "0", 0 },
+    { "-0.0", 0 },
+    { "0e-99", 0 },
+    { "1e-12", 1 },
+    { "-1.0E-12", -1 },
+    { "0.000000000001000", 1 },
+    { "1000000000000e-12", 1000000000000 },
+    { "0.0015e+3", 1500000000000 },
+    { "0e999999999999999999999", 0 },
+    { "0.00000000000000000000", 0 },
+    { "9223372.036854775807", INT64_MAX },
+    { "-9223372.036854775807", -INT64_MAX },
+    { "9223372036854775807000e-15", INT64_MAX },
+};
+
+START_TEST(decode_reads_times_exactly)
+{
+    g_autofree char *text = g_strdup_printf("{\"late_s\": %s}", times_read[_i].number);
+    g_autoptr(GError) error = NULL;
+    Sums sums = { .late_ps = 7 };
+
+    ck_assert_msg(read_sums(text, sum_fields, &sums, &error), "%s",
+                  error != NULL ? error->message : "");
+    ck_assert_int_eq(sums.late_ps, times_read[_i].time_ps);
+}
+END_TEST
+
+#define SECONDS "must be a number of seconds with at most 12 decimals; found "
+#define BEYOND "is out of range: found the number "
+
+/* A document, and the message behind its place. */
+static const char *const wrong_sums[][2] = {
+    { "{\"late_s\": \"1 s\"}", "1:12: error: \"late_s\" " SECONDS "the string \"1 s\"" },
+    { "{\"late_s\": [1]}", "1:12: error: \"late_s\" " SECONDS "an array" },
+    { "{\"late_s\": 0.0000000000005}",
+      "1:12: error: \"late_s\" " SECONDS "the number 0.0000000000005" },
+    { "{\"late_s\": 1e-13}", "1:12: error: \"late_s\" " SECONDS "the number 1e-13" },
+    { "{\"late_s\": 1e-99999999999999999999}",
+      "1:12: error: \"late_s\" " SECONDS "the number 1e-99999999999999999999" },
+    { "{\"late_s\": 9223372.036854775808}",
+      "1:12: error: \"late_s\" " BEYOND
+      "9223372.036854775808; allowed: -9223372.036854775807 to 9223372.036854775807" },
+    { "{\"late_s\": -9223372.036854775808}",
+      "1:12: error: \"late_s\" " BEYOND
+      "-9223372.036854775808; allowed: -9223372.036854775807 to 9223372.036854775807" },
+    { "{\"long_s\": 18446744.073709551615}",
+      "1:12: error: \"long_s\" " BEYOND
+      "18446744.073709551615; allowed: 0 to 18446744.073709551614" },
+    { "{\"long_s\": -1e-12}",
+      "1:12: error: \"long_s\" " BEYOND "-1e-12; allowed: 0 to 18446744.073709551614" },
+    { "{\"long_s\": 1e300}",
+      "1:12: error: \"long_s\" " BEYOND "1e300; allowed: 0 to 18446744.073709551614" },
+    { "{\"total_s\": 170141183460469231731687303.715884105728}",
+      "1:13: error: \"total_s\" " BEYOND "170141183460469231731687303.715884105728; allowed: "
+      "-170141183460469231731687303.715884105727 to 170141183460469231731687303.715884105727" },
+    { "{\"total_s\": -340282366920938463463374607.431768211456}",
+      "1:13: error: \"total_s\" " BEYOND "-340282366920938463463374607.431768211456; allowed: "
+      "-170141183460469231731687303.715884105727 to 170141183460469231731687303.715884105727" },
+    { "{\"sum\": 340282366920938463463374607431768211455}",
+      "1:9: error: \"sum\" " BEYOND "340282366920938463463374607431768211455; allowed: "
+      "-170141183460469231731687303715884105727 to 170141183460469231731687303715884105727" },
+    { "{\"sum\": 3402823669209384634633746074317682114565}",
+      "1:9: error: \"sum\" " BEYOND "3402823669209384634633746074317682114565; allowed: "
+      "-170141183460469231731687303715884105727 to 170141183460469231731687303715884105727" },
+    { "{\"sum\": true}", "1:9: error: \"sum\" must be an integer; found true" },
+    { "{\"sum\": 1.5}", "1:9: error: \"sum\" must be an integer; found the number 1.5" },
+    { "{\"times_s\": 1}",
+      "1:13: error: \"times_s\" must be an array of numbers of seconds; found the number 1" },
+    { "{\"times_s\": [1, 1e-13]}", "1:17: error: \"times_s[1]\" " SECONDS "the number 1e-13" },
+    { "{\"times_s\": [0, 2, 18446744.073709551616]}",
+      "1:20: error: \"times_s[2]\" " BEYOND
+      "18446744.073709551616; allowed: 0 to 18446744.073709551615" },
+};
+
+START_TEST(decode_words_errors_of_sums)
+{
+    g_autofree char *expected = g_strconcat("t.json:", wrong_sums[_i][1], NULL);
+    g_autoptr(GError) error = NULL;
+    Sums sums = { 0 };
+
+    ck_assert(!read_sums(wrong_sums[_i][0], sum_fields, &sums, &error));
+    ck_assert_str_eq(error->message, expected);
+    ck_assert_ptr_null(sums.times);
+}
+END_TEST
+
+typedef struct {
+    LhTime wait_ps;
+    LhWide sum;
+} Bounded;
+
+/* Bounds of times are in seconds. */
+static const LhField bounded_fields[] = {
+    { .name = "wait_s",
+      .type = LH_FIELD_INT,
+      .offset = offsetof(Bounded, wait_ps),
+      .flags = LH_FIELD_PICOSECONDS,
+      .min = 0,
+      .max = 2 },
+    LH_FIELD_ROW(WIDE, Bounded, sum, "sum", IF_ANY, .min = -1, .max = 1e30),
+    { .name = NULL },
+};
+
+START_TEST(decode_bounds_sums)
+{
+    static const char *const wrong[][2] = {
+        { "{\"wait_s\": 2.1}",
+          "t.json:1:12: error: \"wait_s\" is out of range: found the number 2.1; allowed: 0 to 2" },
+        { "{\"wait_s\": -1e-12}",
+          "t.json:1:12: error: \"wait_s\" is out of range: found the number -1e-12; allowed: 0 to "
+          "2" },
+        { "{\"sum\": -2}",
+          "t.json:1:9: error: \"sum\" is out of range: found the number -2; allowed: -1 to 1e+30" },
+        { "{\"sum\": 1e99}", "t.json:1:9: error: \"sum\" is out of range: found the number 1e99; "
+                             "allowed: -1 to 1e+30" },
+    };
+    Bounded read = { 0 };
+
+    for (guint i = 0; i < G_N_ELEMENTS(wrong); i++) {
+        g_autoptr(GError) error = NULL;
+
+        ck_assert(!read_sums(wrong[i][0], bounded_fields, &read, &error));
+        ck_assert_str_eq(error->message, wrong[i][1]);
+    }
+    ck_assert(read_sums("{\"wait_s\": 2, \"sum\": 999999999999999999999999999999}", bounded_fields,
+                        &read, NULL));
+    ck_assert_int_eq(read.wait_ps, 2 * LH_PS_PER_S);
+    ck_assert(read.sum == (LhWide)999999999999999 * 1000000000000000 + 999999999999999);
+}
+END_TEST
+
+/* ---- what a reader does not need ---- */
+
+typedef struct {
+    uint64_t label;
+    double factor;
+    GPtrArray *names;
+    GArray *parts; /* of Part */
+} Stated;
+
+static const LhField stated_fields[] = {
+    { .name = "label",
+      .type = LH_FIELD_UINT,
+      .offset = offsetof(Stated, label),
+      .flags = LH_FIELD_STATED },
+    LH_FIELD_ROW(DOUBLE, Stated, factor, "factor", IF_ANY, .description = NULL),
+    { .name = "names",
+      .type = LH_FIELD_STRINGS,
+      .offset = offsetof(Stated, names),
+      .flags = LH_FIELD_OR_ONE },
+    LH_FIELD_ROW(ARRAY, Stated, parts, "parts", IF_ANY, .fields = part_fields,
+                 .element_size = sizeof(Part)),
+    { .name = NULL },
+};
+
+START_TEST(encode_states_what_is_usual)
+{
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
+    Stated stated = { .factor = -0.0, .names = names };
+
+    check_encoded(stated_fields, &stated, NULL, "{\"label\": 0, \"names\": []}");
+    g_ptr_array_add(names, (gpointer) "a");
+    check_encoded(stated_fields, &stated, &stated, "{\"label\": 0, \"names\": \"a\"}");
+    g_ptr_array_add(names, (gpointer) "b");
+    stated.label = LH_FIELD_NO_UINT;
+    check_encoded(stated_fields, &stated, NULL, "{\"names\": [\"a\", \"b\"]}");
+}
+END_TEST
+
+START_TEST(encode_streams_the_last_array)
+{
+    const Stated stated = { .label = 3 };
+    const Part parts[] = { { 1, 2 }, { 3, 4 } };
+    g_autoptr(GString) out = g_string_new(NULL);
+    LhJsonWriter *w = lh_jsonw_new(out, true);
+
+    lh_json_encode_open(w, NULL, stated_fields, &stated, NULL);
+    for (guint i = 0; i < G_N_ELEMENTS(parts); i++)
+        lh_json_encode(w, NULL, part_fields, &parts[i], NULL);
+    lh_json_encode_close(w);
+    lh_jsonw_free(w);
+    ck_assert_str_eq(out->str, "{\"label\": 3, \"parts\": [{\"count\": 1, \"rate\": 2}, "
+                               "{\"count\": 3, \"rate\": 4}]}\n");
+}
+END_TEST
+
 LH_TEST_MAIN_OF_LOOPS("base_json_encode", { encode_writes_every_type, 1 },
                       { encode_leaves_out_what_there_is_not, 1 }, { encode_knows_what_is_usual, 1 },
                       { encode_leaves_out_objects, 1 }, { encode_lines_and_fine_units, 1 },
                       { encode_writes_what_is_read, G_N_ELEMENTS(documents) },
                       { decode_misses_what_may_be_null, 1 },
-                      { schema_describes_what_is_written, 1 })
+                      { schema_describes_what_is_written, 1 }, { decode_reads_sums_back, 1 },
+                      { decode_reads_times_exactly, G_N_ELEMENTS(times_read) },
+                      { decode_words_errors_of_sums, G_N_ELEMENTS(wrong_sums) },
+                      { decode_bounds_sums, 1 }, { encode_states_what_is_usual, 1 },
+                      { encode_streams_the_last_array, 1 })

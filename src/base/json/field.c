@@ -66,6 +66,16 @@ lh_field_bounds(const LhField *field)
     return high == NULL ? NULL : g_strdup_printf("at most %s", high);
 }
 
+static const char *
+time_expected(LhFieldType type)
+{
+    if (type == LH_FIELD_UINTS)
+        return "an array of numbers of seconds";
+    if (type == LH_FIELD_COUNTS)
+        return "an object of numbers of seconds";
+    return "a number of seconds with at most 12 decimals";
+}
+
 char *
 lh_field_expected(const LhField *field)
 {
@@ -95,6 +105,8 @@ lh_field_expected(const LhField *field)
 
     if (field->type == LH_FIELD_UNIT)
         return g_strdup(lh_unit_expected(field->unit));
+    if ((field->flags & LH_FIELD_PICOSECONDS) != 0)
+        return g_strdup(time_expected(field->type));
     if (field->type == LH_FIELD_CHOICE) {
         g_autofree char *choices = g_strjoinv(", ", (char **)field->choices);
 

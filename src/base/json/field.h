@@ -27,11 +27,12 @@ typedef enum {
     LH_FIELD_UINTS,  /* GArray * of uint64_t; owned */
     LH_FIELD_DOUBLES, /* GArray * of double; owned */
     LH_FIELD_STRINGS, /* GPtrArray * of char *, owned */
-    LH_FIELD_LATER,   /* LhFieldLater: an array like ARRAY that is decoded one element at a time */
+    LH_FIELD_LATER,   /* LhFieldLater: an array like ARRAY that is decoded, and encoded, one element
+                         at a time */
     LH_FIELD_VALUES,  /* likewise, of values that the first of `fields` takes */
     LH_FIELD_TRUTH,   /* int: false or true; below 0: it is not known */
+    LH_FIELD_WIDE,    /* LhWide; an exact sum, a JSON integer */
     /* These are written, and not read: */
-    LH_FIELD_WIDE,     /* LhWide; an exact sum */
     LH_FIELD_COUNTS,   /* uint64_t[], of each of `choices`: an object of those that are not 0; the
                           first is LH_FIELD_NO_UINT: nothing */
     LH_FIELD_INLINE,   /* a nested struct, whose `fields` are members of the same object */
@@ -51,13 +52,13 @@ typedef enum {
     LH_FIELD_REQUIRED = 1 << 0,
     LH_FIELD_OR_NULL = 1 << 1, /* JSON null counts as absent (Hugging Face writes it); with REQUIRED
                                   it is written where there is nothing */
-    LH_FIELD_OR_ONE = 1 << 2,  /* STRINGS: a string alone is a list of one */
+    LH_FIELD_OR_ONE = 1 << 2,  /* STRINGS: a string alone is a list of one, and one is written so */
     LH_FIELD_SECONDS = 1 << 3, /* UNIT of TIME, on a command line: a number alone is seconds */
     LH_FIELD_WRITTEN = 1 << 4, /* STRING: the path of a file that is written */
     LH_FIELD_UPDATED = 1 << 5, /* likewise, and gone on with, if it is there */
-    LH_FIELD_PICOSECONDS = 1 << 6, /* UINT, INT, WIDE, UINTS, COUNTS: written as exact seconds */
-    LH_FIELD_KEPT =
-        1 << 7, /* may be absent, and is written even if it is what a reader takes then */
+    LH_FIELD_PICOSECONDS = 1 << 6, /* UINT, INT, WIDE, UINTS, COUNTS: in JSON, exact seconds, in
+                                      which bounds are, too */
+    LH_FIELD_STATED = 1 << 7, /* not required, but written even as it is taken to be if absent */
 } LhFieldFlags;
 
 /* An array of a file, most of which is its elements: the reader decodes them one after another with

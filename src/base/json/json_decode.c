@@ -153,6 +153,19 @@ decode_truth(LhJsonDecoder *d, gsize item, const LhField *field, void *value)
     return true;
 }
 
+static bool
+decode_times(LhJsonDecoder *d, gsize item, const LhField *field, void *value)
+{
+    const LhField element = { .name = field->name,
+                              .type = LH_FIELD_UINT,
+                              .flags = LH_FIELD_REQUIRED | LH_FIELD_PICOSECONDS };
+
+    if (!check_array(d, item, field))
+        return false;
+    *(GArray **)value = g_array_new(FALSE, TRUE, sizeof(uint64_t));
+    return decode_elements(d, item, &element, lh_json_decode_sum, *(GArray **)value);
+}
+
 static const DecodeFunc decode_funcs[] = {
     [LH_FIELD_STRING] = lh_json_decode_string, [LH_FIELD_UINT] = lh_json_decode_uint,
     [LH_FIELD_INT] = lh_json_decode_int,       [LH_FIELD_DOUBLE] = lh_json_decode_double,
@@ -161,8 +174,17 @@ static const DecodeFunc decode_funcs[] = {
     [LH_FIELD_ARRAY] = decode_array,           [LH_FIELD_UINTS] = decode_uints,
     [LH_FIELD_DOUBLES] = decode_doubles,       [LH_FIELD_STRINGS] = decode_strings,
     [LH_FIELD_LATER] = decode_later,           [LH_FIELD_VALUES] = decode_later,
-    [LH_FIELD_TRUTH] = decode_truth,
+    [LH_FIELD_TRUTH] = decode_truth,           [LH_FIELD_WIDE] = lh_json_decode_sum,
 };
+
+static bool
+decode_value(LhJsonDecoder *d, gsize item, const LhField *field, void *value)
+{
+    if ((field->flags & LH_FIELD_PICOSECONDS) == 0)
+        return decode_funcs[field->type](d, item, field, value);
+    return field->type == LH_FIELD_UINTS ? decode_times(d, item, field, value)
+                                         : lh_json_decode_sum(d, item, field, value);
+}
 
 static const LhField *
 find_field(const LhJsonDecoder *d, gsize key, const LhField *fields)
@@ -215,7 +237,7 @@ decode_member(LhJsonDecoder *d, gsize item, const LhField *field, void *out)
     if (field->derive != NULL) /* it follows from the others */
         return true;
     g_string_append_printf(d->path, "%s%s", path_length > 0 ? "." : "", field->name);
-    if (!decode_funcs[field->type](d, item, field, (char *)out + field->offset))
+    if (!decode_value(d, item, field, (char *)out + field->offset))
         return false;
     g_string_truncate(d->path, path_length);
     return true;
@@ -321,7 +343,7 @@ static bool
 decode_value_and_free(LhJsonDecoder *d, gsize item, const LhField *field, void *out)
 {
     const LhField table[] = { *field, { .name = NULL } };
-    const bool ok = decode_funcs[field->type](d, item, field, (char *)out + field->offset);
+    const bool ok = decode_value(d, item, field, (char *)out + field->offset);
 
     if (!ok)
         lh_json_clear(table, out);

@@ -224,6 +224,10 @@ encode_strings(LhJsonWriter *w, const char *key, const Value *v)
 {
     const GPtrArray *strings = pointer_of(v);
 
+    if ((v->field->flags & LH_FIELD_OR_ONE) != 0 && strings->len == 1) {
+        lh_jsonw_string(w, key, strings->pdata[0]);
+        return;
+    }
     lh_jsonw_array_begin(w, key);
     for (guint i = 0; i < strings->len; i++)
         lh_jsonw_string(w, NULL, strings->pdata[i]);
@@ -320,10 +324,14 @@ static bool
 is_usual(const Value *v)
 {
     static const LhWide zero;
+    const void *usual = v->usual != NULL ? v->usual : &zero;
     const gsize size = lh_field_number_size(v->field);
 
-    return size > 0 && (v->field->flags & LH_FIELD_KEPT) == 0 &&
-           memcmp(v->at, v->usual != NULL ? v->usual : &zero, size) == 0;
+    if (size == 0 || (v->field->flags & LH_FIELD_STATED) != 0)
+        return false;
+    if (v->field->type == LH_FIELD_DOUBLE) /* -0 is 0 */
+        return *(const double *)v->at == *(const double *)usual;
+    return memcmp(v->at, usual, size) == 0;
 }
 
 /* Whether it is what a reader takes if it is absent; an object, if all that is in it is. */
@@ -412,6 +420,23 @@ lh_json_encode(LhJsonWriter *w, const char *key, const LhField *fields, const vo
 {
     lh_jsonw_object_begin(w, key);
     lh_json_encode_members(w, fields, of, usual);
+    lh_jsonw_object_end(w);
+}
+
+void
+lh_json_encode_open(LhJsonWriter *w, const char *key, const LhField *fields, const void *of,
+                    const void *usual)
+{
+    lh_jsonw_object_begin(w, key);
+    for (; fields[1].name != NULL; fields++)
+        lh_json_encode_member(w, fields, of, usual);
+    lh_jsonw_array_begin(w, fields->name);
+}
+
+void
+lh_json_encode_close(LhJsonWriter *w)
+{
+    lh_jsonw_array_end(w);
     lh_jsonw_object_end(w);
 }
 

@@ -11,8 +11,9 @@
  * Writes @of as an object, its members in the order of @fields. @key is as lh_jsonw_object_begin()
  * has it. A member of which there is nothing (LH_FIELD_NO_UINT and its like, NAN, NULL) is null
  * with LH_FIELD_OR_NULL, and left out otherwise. One that is neither required nor may be null is
- * left out as well if it is what a reader takes in its absence: as in @usual, a struct like @of
- * with the presets (NULL: zero); and so is an object of which all members are.
+ * left out as well if it is what a reader takes in its absence, unless LH_FIELD_STATED: as in
+ * @usual, a struct like @of with the presets (NULL: zero); and so is an object of which all members
+ * are.
  */
 void lh_json_encode(LhJsonWriter *w, const char *key, const LhField *fields, const void *of,
                     const void *usual);
@@ -33,6 +34,15 @@ void lh_json_set_none(const LhField *fields, void *of);
 
 /* Whether there is nothing at @at, where @field has its value. */
 bool lh_json_is_none(const LhField *field, const void *at);
+
+/*
+ * A document too large for memory, most of which is the array that the last of @fields is (ARRAY or
+ * LATER): opens @of's object, writes its other members, and opens the array. Its elements go into
+ * it one by one (lh_json_encode() with the key NULL); lh_json_encode_close() closes both.
+ */
+void lh_json_encode_open(LhJsonWriter *w, const char *key, const LhField *fields, const void *of,
+                         const void *usual);
+void lh_json_encode_close(LhJsonWriter *w);
 
 /* Appends a whole document to @out: @of's object. */
 void lh_json_encode_text(const LhField *fields, const void *of, GString *out);

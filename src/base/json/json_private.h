@@ -120,3 +120,5 @@ bool lh_json_decode_bool(LhJsonDecoder *d, gsize item, const LhField *field, voi
 bool lh_json_decode_string(LhJsonDecoder *d, gsize item, const LhField *field, void *value);
 bool lh_json_decode_unit(LhJsonDecoder *d, gsize item, const LhField *field, void *value);
 bool lh_json_decode_choice(LhJsonDecoder *d, gsize item, const LhField *field, void *value);
+/* WIDE; and UINT and INT, if they are LH_FIELD_PICOSECONDS. */
+bool lh_json_decode_sum(LhJsonDecoder *d, gsize item, const LhField *field, void *value);

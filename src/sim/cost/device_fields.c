@@ -19,9 +19,9 @@ static const char *const device_schemas[] = { "longhaul.device/1", "longhaul.dev
 
 /* Relative: 0.02 is 2 %. */
 static const LhField residual_fields[] = {
-    RESIDUAL(median, LH_FIELD_KEPT, "Median over the points that were fitted."),
-    RESIDUAL(worst, LH_FIELD_KEPT, "Worst of the points that were fitted."),
-    RESIDUAL(holdout, LH_FIELD_KEPT, "Worst of points that were not fitted."),
+    RESIDUAL(median, LH_FIELD_STATED, "Median over the points that were fitted."),
+    RESIDUAL(worst, LH_FIELD_STATED, "Worst of the points that were fitted."),
+    RESIDUAL(holdout, LH_FIELD_STATED, "Worst of points that were not fitted."),
     RESIDUAL(spread, 0, "Between the slowest and the fastest rank, over the median, at most."),
     { .name = NULL },
 };
