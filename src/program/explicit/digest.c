@@ -2,9 +2,16 @@
 /* The digest goes field by field, as structs have gaps. */
 #include "program/explicit/digest.h"
 
+#include "base/json/json_encode.h"
 #include "program/cursor.h"
 #include "program/explicit/explicit_args.h"
-#include "program/explicit/explicit_fields.h"
+
+typedef struct {
+    GChecksum *sum;
+    const LhProgram *program;
+    const LhFormOrder *order;
+    GString *text; /* of the arguments of an op */
+} Digest;
 
 static void
 digest_numbers(GChecksum *sum, const uint64_t *numbers, size_t count)
@@ -61,21 +68,22 @@ digest_collective(GChecksum *sum, const LhOp *op, const LhOpBuffer *buffer)
 
 /* As in files. */
 static void
-digest_args(GChecksum *sum, const LhProgram *program, const LhOp *op)
+digest_args(const Digest *digest, const LhOp *op)
 {
-    g_autoptr(GString) text = g_string_new(NULL);
-    LhJsonWriter *w = lh_jsonw_new(text, true);
+    const LhArgsKind kind = lh_kernels[op->compute.kernel]->args;
+    LhFormOp form = digest->order->usual;
+    LhJsonWriter *w = lh_jsonw_new(g_string_truncate(digest->text, 0), true);
 
-    lh_jsonw_object_begin(w, NULL);
-    lh_form_write_args(w, lh_program_of_op(program, op), op);
-    lh_jsonw_object_end(w);
+    lh_form_note_args(lh_program_of_op(digest->program, op), op, &form);
+    lh_json_encode(w, NULL, digest->order->of_args[kind].fields, &form, &digest->order->usual);
     lh_jsonw_free(w);
-    g_checksum_update(sum, (const guchar *)text->str, (gssize)text->len);
+    g_checksum_update(digest->sum, (const guchar *)digest->text->str, (gssize)digest->text->len);
 }
 
 static void
-digest_op(GChecksum *sum, const LhProgram *program, const LhOp *op, const LhOpBuffer *buffer)
+digest_op(const Digest *digest, const LhOp *op, const LhOpBuffer *buffer)
 {
+    GChecksum *sum = digest->sum;
     const uint64_t numbers[] = { op->id,           op->kind,        op->stream,
                                  op->communicator, op->after_count, op->module };
 
@@ -84,7 +92,7 @@ digest_op(GChecksum *sum, const LhProgram *program, const LhOp *op, const LhOpBu
         digest_number(sum, op->after[i]);
     if (op->kind == LH_OP_COMPUTE) {
         digest_number(sum, op->compute.kernel);
-        digest_args(sum, program, op);
+        digest_args(digest, op);
         digest_regions(sum, op->compute.regions, op->compute.regions_count);
     } else if (op->kind == LH_OP_EXCHANGE) {
         digest_exchange(sum, op, buffer);
@@ -139,15 +147,15 @@ digest_case(GChecksum *sum, const LhProgram *program)
 }
 
 static void
-digest_rank(GChecksum *sum, const LhProgram *program, uint32_t rank)
+digest_rank(const Digest *digest, uint32_t rank)
 {
     LhOpBuffer buffer = { 0 };
     LhCursor cursor;
 
-    lh_cursor_init(&cursor, program, rank);
+    lh_cursor_init(&cursor, digest->program, rank);
     while (lh_cursor_step(&cursor, &buffer)) {
         for (uint32_t i = 0; i < buffer.ops_count; i++)
-            digest_op(sum, program, &buffer.ops[i], &buffer);
+            digest_op(digest, &buffer.ops[i], &buffer);
     }
     lh_op_buffer_clear(&buffer);
 }
@@ -156,7 +164,11 @@ char *
 lh_program_digest(const LhProgram *program)
 {
     g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
+    g_autofree LhFormOrder *order = g_new(LhFormOrder, 1);
+    g_autoptr(GString) text = g_string_new(NULL);
+    const Digest digest = { sum, program, order, text };
 
+    lh_form_order_init(order);
     digest_case(sum, program);
     for (uint32_t i = 0; i < program->modules_count; i++) {
         if (program->modules[i] != NULL)
@@ -164,6 +176,6 @@ lh_program_digest(const LhProgram *program)
     }
     digest_slots(sum, program);
     for (uint32_t rank = 0; rank < lh_program_ranks(program); rank++)
-        digest_rank(sum, program, rank);
+        digest_rank(&digest, rank);
     return g_strdup(g_checksum_get_string(sum));
 }

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The arguments of kernels in the explicit JSON form, read and written. Those of attention have
- * defaults that the program decides; all others go by the table of kinds: where a kernel's kind of
- * arguments has a field of the form, what is absent is 0, which the field cannot be where it is
- * needed.
+ * The arguments of kernels in the explicit JSON form, as they are read and written. Those of
+ * attention have defaults that the program decides; all others go by the table of kinds: where a
+ * kernel's kind of arguments has a field of the form, what is absent is 0, which the field cannot
+ * be where it is needed.
  */
 #include "program/explicit/explicit_args.h"
 
 #include "base/error.h"
-#include "base/json/json_writer.h"
 #include "kernels/layer.h"
 #include "program/explicit/explicit_ops.h"
 
@@ -312,89 +311,160 @@ lh_form_read_args(const LhFormReader *r, const LhFormOp *form, LhOp *op)
 
 /* ---- writing ---- */
 
-static void
-write_position(LhJsonWriter *w, const char *key, int64_t value, int64_t usual)
+static uint64_t
+unless(uint64_t value, uint64_t usual)
 {
-    if (value != usual)
-        lh_jsonw_int(w, key, value);
+    return value == usual ? LH_FORM_ABSENT : value;
+}
+
+static int64_t
+position_unless(int64_t value, int64_t usual)
+{
+    return value == usual ? LH_FORM_NO_POSITION : value;
 }
 
 static void
-write_pairs(LhJsonWriter *w, const LhKernelArgs *args)
+note_pairs(const LhKernelArgs *args, LhFormOp *form)
 {
+    form->pairs = args->pairs;
     if (args->mask != LH_MASK_POSITIONS) {
-        lh_jsonw_uint_unless(
-            w, "pairs", args->pairs,
-            lh_explicit_pairs((LhMaskKind)args->mask, args->shift, args->nq, args->nk));
+        form->pairs = unless(args->pairs, lh_explicit_pairs((LhMaskKind)args->mask, args->shift,
+                                                            args->nq, args->nk));
         return;
     }
-    lh_jsonw_uint(w, "pairs", args->pairs);
-    lh_jsonw_int(w, "q_start", args->q_at.start);
-    write_position(w, "q_part_step", args->q_at.part_step, 0);
-    lh_jsonw_int(w, "k_start", args->k_at.start);
-    write_position(w, "k_part_step", args->k_at.part_step, 0);
-    write_position(w, "stride", (int64_t)args->stride, 1);
+    form->q_start = args->q_at.start;
+    form->q_part_step = position_unless(args->q_at.part_step, 0);
+    form->k_start = args->k_at.start;
+    form->k_part_step = position_unless(args->k_at.part_step, 0);
+    form->stride = position_unless((int64_t)args->stride, 1);
 }
 
 static void
-write_attention_args(LhJsonWriter *w, const LhProgram *program, const LhKernelArgs *args)
+note_attention_args(const LhProgram *program, const LhKernelArgs *args, LhFormOp *form)
 {
     const LhAttention *a = &program->params.attention;
 
-    if (args->mask != LH_MASK_EMPTY)
-        lh_jsonw_string(w, "mask", lh_mask_names[args->mask]);
-    if (args->shift != 0)
-        lh_jsonw_int(w, "shift", args->shift);
-    lh_jsonw_uint_unless(w, "nq", args->nq, 0);
-    lh_jsonw_uint_unless(w, "nk", args->nk, 0);
-    write_pairs(w, args);
-    lh_jsonw_uint_unless(w, "batch", args->batch, a->batch);
-    lh_jsonw_uint_unless(w, "heads", args->heads, a->heads / MAX(program->head_slices, 1));
-    lh_jsonw_uint_unless(w, "groups", args->groups, a->groups / MAX(program->kv_slices, 1));
-    lh_jsonw_uint_unless(w, "head_dim", args->head_dim, a->head_dim);
-    if (args->reversed)
-        lh_jsonw_bool(w, "reversed", true);
-    lh_jsonw_uint_unless(w, "states", args->states, 0);
-    lh_jsonw_uint_unless(w, "traffic", args->traffic, 0);
-    if (args->scale != a->scale)
-        lh_jsonw_double(w, "scale", args->scale);
-    if (args->decay != 0)
-        lh_jsonw_double(w, "decay", args->decay);
+    form->mask = args->mask == LH_MASK_EMPTY ? LH_FORM_NO_CHOICE : args->mask;
+    form->shift = args->shift == 0 ? LH_FORM_NO_SHIFT : args->shift;
+    form->nq = unless(args->nq, 0);
+    form->nk = unless(args->nk, 0);
+    note_pairs(args, form);
+    form->batch = unless(args->batch, a->batch);
+    form->heads = unless(args->heads, a->heads / MAX(program->head_slices, 1));
+    form->groups = unless(args->groups, a->groups / MAX(program->kv_slices, 1));
+    form->head_dim = unless(args->head_dim, a->head_dim);
+    form->reversed = args->reversed;
+    form->states = args->states;
+    form->traffic = args->traffic;
+    form->scale = args->scale == a->scale ? (double)NAN : args->scale;
+    form->decay = args->decay == 0 ? (double)NAN : args->decay;
 }
 
 static void
-write_member(LhJsonWriter *w, const LhArgMember *member, const LhKernelArgs *args)
+note(const FormField *f, const LhArgMember *member, const LhKernelArgs *args, LhFormOp *form)
 {
-    const FieldType type = find_field(member)->type;
+    void *at = (char *)form + f->offset;
 
-    if (type == REAL) {
-        if (lh_arg_real(member, args) != 0)
-            lh_jsonw_double(w, member->name, lh_arg_real(member, args));
-    } else if (type == FLAG) {
-        if (lh_arg_uint(member, args) != 0)
-            lh_jsonw_bool(w, member->name, true);
-    } else {
-        lh_jsonw_uint_unless(w, member->name, lh_arg_uint(member, args), type == STRIDE ? 1 : 0);
+    switch (f->type) {
+    case UINT:
+        *(uint64_t *)at = lh_arg_uint(member, args);
+        break;
+    case SHARED:
+        *(uint64_t *)at = unless(lh_arg_uint(member, args), 0);
+        break;
+    case STRIDE:
+        form->stride = position_unless((int64_t)lh_arg_uint(member, args), 1);
+        break;
+    case REAL:
+        *(double *)at = lh_arg_real(member, args);
+        break;
+    case FLAG:
+        *(bool *)at = lh_arg_uint(member, args) != 0;
+        break;
     }
 }
 
 static void
-write_other_args(LhJsonWriter *w, LhArgsKind kind, const LhKernelArgs *args)
+note_other_args(LhArgsKind kind, const LhKernelArgs *args, LhFormOp *form)
 {
     for (const LhArgMember *m = lh_args_rows[kind].members; m->name != NULL; m++)
-        write_member(w, m, args);
+        note(find_field(m), m, args, form);
 }
 
 void
-lh_form_write_args(LhJsonWriter *w, const LhProgram *program, const LhOp *op)
+lh_form_note_args(const LhProgram *program, const LhOp *op, LhFormOp *form)
 {
     const LhArgsKind kind = lh_kernels[op->compute.kernel]->args;
     const LhKernelArgs *args = &op->compute.args;
 
     if (kind == LH_ARGS_ATTENTION)
-        write_attention_args(w, program, args);
+        note_attention_args(program, args, form);
     else
-        write_other_args(w, kind, args);
-    if (args->first)
-        lh_jsonw_bool(w, "first", true);
+        note_other_args(kind, args, form);
+    form->first = args->first;
+}
+
+/* ---- the order of what is written ---- */
+
+static void
+add_row(LhFormRows *rows, const LhField *field)
+{
+    g_assert(rows->count < LH_FORM_ROWS_MAX);
+    rows->fields[rows->count++] = *field;
+}
+
+static const LhField *
+op_field(const char *name)
+{
+    const LhField *field = lh_form_rank_fields->fields;
+
+    while (strcmp(field->name, name) != 0)
+        field++;
+    return field;
+}
+
+/* From @first on, up to @end. */
+static void
+add_rows(LhFormRows *rows, const LhField *first, const LhField *end)
+{
+    for (; first != end; first++)
+        add_row(rows, first);
+}
+
+static void
+add_args(LhFormRows *rows, LhArgsKind kind)
+{
+    for (const LhArgMember *m = lh_args_rows[kind].members; m->name != NULL; m++)
+        if (m->type != LH_ARG_RULE) /* the program's */
+            add_row(rows, op_field(m->name));
+    add_row(rows, op_field("first"));
+}
+
+void
+lh_form_order_init(LhFormOrder *order)
+{
+    const LhField *all = lh_form_rank_fields->fields, *end = all;
+    const LhField *args = op_field("mask"), *messages = op_field("messages");
+
+    while (end->name != NULL)
+        end++;
+    memset(order, 0, sizeof(*order));
+    lh_form_rank_fields->element_init(&order->usual);
+    for (unsigned kind = 0; kind < LH_ARGS_KINDS; kind++) {
+        add_args(&order->of_args[kind], (LhArgsKind)kind);
+        add_rows(&order->of_compute[kind], all, args);
+        add_args(&order->of_compute[kind], (LhArgsKind)kind);
+    }
+    for (unsigned kind = 0; kind < LH_OP_KINDS; kind++)
+        add_rows(&order->of_op[kind], all, args);
+    add_row(&order->of_op[LH_OP_EXCHANGE], messages);
+    add_rows(&order->of_op[LH_OP_COLLECTIVE], messages + 1, end);
+}
+
+const LhField *
+lh_form_order_of(const LhFormOrder *order, const LhOp *op)
+{
+    return op->kind == LH_OP_COMPUTE
+               ? order->of_compute[lh_kernels[op->compute.kernel]->args].fields
+               : order->of_op[op->kind].fields;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tables of the explicit JSON form: they decode and check what stands in one field, and print
- * the schema.
+ * The tables of the explicit JSON form: they decode and check what stands in one field, write it,
+ * and print the schema.
  */
 #include "program/explicit/explicit_fields.h"
 
@@ -54,6 +54,12 @@ init_slot(void *element)
     LhFormSlot *slot = element;
 
     slot->dtype = LH_FORM_NO_CHOICE;
+}
+
+LhForm
+lh_form_new(void)
+{
+    return (LhForm){ .params.overlap = true };
 }
 
 #define AT(form, member, kind)                                                                     \
@@ -146,7 +152,7 @@ static const LhField stream_fields[] = {
 static const LhField message_fields[] = {
     { AT(LhFormMessage, to, UINT), .description = "Rank that receives; this or from." },
     { AT(LhFormMessage, from, UINT), .description = "Rank that sends; this or to." },
-    { AT(LhFormMessage, tag, UINT), .min = 0, .max = UINT16_MAX,
+    { AT(LhFormMessage, tag, UINT), .flags = LH_FIELD_STATED, .min = 0, .max = UINT16_MAX,
       .description = "A label, the same at both ends; messages match by ranks and order." },
     { AT(LhFormMessage, wire_bytes, UINT), .flags = LH_FIELD_REQUIRED, .min = 0,
       .max = WIRE_BYTES_MAX, .description = "Bytes that cross the network." },
@@ -164,9 +170,9 @@ static const LhField group_fields[] = {
       .description = "From one rank to the next." },
     { AT(LhFormGroup, count, UINT), .flags = LH_FIELD_REQUIRED, .min = 1, .max = U32_MAX,
       .description = "Ranks of a row." },
-    { AT(LhFormGroup, outer_stride, UINT), .min = 0, .max = U32_MAX,
+    { AT(LhFormGroup, outer_stride, UINT), .flags = LH_FIELD_STATED, .min = 0, .max = U32_MAX,
       .description = "From one row to the next." },
-    { AT(LhFormGroup, outer_count, UINT), .min = 1, .max = U32_MAX,
+    { AT(LhFormGroup, outer_count, UINT), .flags = LH_FIELD_STATED, .min = 1, .max = U32_MAX,
       .description = "Rows; 1 if absent." },
     END,
 };
@@ -175,7 +181,7 @@ static const LhField op_fields[] = {
     { AT(LhFormOp, op, CHOICE), .flags = LH_FIELD_REQUIRED, .choices = lh_op_kind_names,
       .description = "Kind of op. Ops are numbered from 0 in the order of their rank." },
     { AT(LhFormOp, phase, CHOICE), .choices = lh_phase_names, .description = "Forward if absent." },
-    { AT(LhFormOp, step, UINT), .min = 0, .max = U32_MAX,
+    { AT(LhFormOp, step, UINT), .flags = LH_FIELD_STATED, .min = 0, .max = U32_MAX,
       .description = "Step of the schedule, a label." },
     { AT(LhFormOp, layer, UINT), .min = 0, .max = UINT16_MAX, .description = "A label; from 0." },
     { AT(LhFormOp, micro_batch, UINT), .min = 0, .max = UINT16_MAX,

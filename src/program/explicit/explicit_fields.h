@@ -56,7 +56,7 @@ typedef struct {
     int op, phase;
     uint64_t step, layer, micro_batch, module, communicator;
     char *stream;
-    GArray *after;
+    GArray *after; /* of uint64_t, like counts */
     char *slot;
     char *kernel;
     GPtrArray *regions;
@@ -84,7 +84,8 @@ typedef struct {
     LhFieldLater ops; /* of LhFormOp */
 } LhFormRank;
 
-/* Of a rank: its ops, alone. */
+/* Of a rank: its ops, alone. The field's element_init makes an op of which nothing has been said.
+ */
 extern const LhField lh_form_rank_fields[];
 
 typedef struct {
@@ -111,5 +112,9 @@ typedef struct {
     GError **error;
 } LhFormReader;
 
-/* The field table of the form, for its schema. */
+/* The field table of the form: it reads it, writes it and prints its schema. The ranks stand last.
+ */
 extern const LhField lh_program_fields[];
+
+/* A form of which nothing has been said yet. */
+LhForm lh_form_new(void);

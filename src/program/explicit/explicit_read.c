@@ -356,10 +356,9 @@ read_program(const LhJson *json, const char *name, GError **error)
     g_autoptr(LhProgram) program = NULL;
     g_autoptr(GHashTable) slots = g_hash_table_new(g_str_hash, g_str_equal);
     LhFormReader reader = { .json = json, .slots = slots, .error = error };
-    LhForm form = { 0 };
+    LhForm form = lh_form_new();
     bool ok;
 
-    form.params.overlap = true;
     if (!lh_json_decode(json, lh_program_fields, &form, false, error))
         return NULL;
     ok = read_params(&reader, &form, name) && read_slots(&reader, &form) &&

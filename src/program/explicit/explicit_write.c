@@ -1,75 +1,78 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writing programs in the explicit JSON form. Values that a reader can work out (the shape of the
- * attention, the pairs of a mask, defaults) are left out, so that a file is readable; reading puts
- * back the same program.
+ * Writing programs in the explicit JSON form, by the tables that read it. Values that a reader can
+ * work out (the shape of the attention, the pairs of a mask, defaults) are left out, so that a file
+ * is readable; reading puts back the same program. Ops are noted and written one by one, as there
+ * may be a million of them.
  */
 #include "program/explicit/explicit_write.h"
 
 #include "base/error.h"
-#include "base/json/json_writer.h"
+#include "base/json/json_encode.h"
 #include "program/cursor.h"
 #include "program/explicit/explicit_args.h"
-#include "program/explicit/explicit_fields.h"
 #include "program/op_names.h"
 
-static void
-write_numbers(LhJsonWriter *w, const char *key, const uint64_t *numbers, uint32_t count)
+/* ---- what stands before the ops ---- */
+
+/* NULL: there are none. Caller frees. */
+static GArray *
+copy_numbers(const uint64_t *numbers, uint32_t count)
 {
+    GArray *copy;
+
     if (numbers == NULL)
-        return;
-    lh_jsonw_array_begin(w, key);
-    for (uint32_t i = 0; i < count; i++)
-        lh_jsonw_uint(w, NULL, numbers[i]);
-    lh_jsonw_array_end(w);
+        return NULL;
+    copy = g_array_sized_new(FALSE, FALSE, sizeof(*numbers), count);
+    g_array_append_vals(copy, numbers, count);
+    return copy;
 }
 
-static void
-write_record(LhJsonWriter *w, const LhProgram *program)
+/* Likewise. */
+static GPtrArray *
+copy_record(const LhProgram *program)
 {
+    GPtrArray *copy;
+
     if (program->record == NULL || program->record[0] == NULL)
-        return;
-    lh_jsonw_array_begin(w, "options");
+        return NULL;
+    copy = g_ptr_array_new_with_free_func(g_free);
     for (char **text = program->record; *text != NULL; text++)
-        lh_jsonw_string(w, NULL, *text);
-    lh_jsonw_array_end(w);
+        g_ptr_array_add(copy, g_strdup(*text));
+    return copy;
+}
+
+/* 0, as if absent, for one. */
+static uint64_t
+several(uint64_t count)
+{
+    return count > 1 ? count : 0;
 }
 
 static void
-write_params(LhJsonWriter *w, const LhProgram *program)
+note_params(const LhProgram *program, LhFormParams *form)
 {
     const LhProgramParams *p = &program->params;
     const LhAttention *a = &p->attention;
 
-    lh_jsonw_object_begin(w, "params");
-    lh_jsonw_uint(w, "ranks", p->ranks);
-    lh_jsonw_uint_unless(w, "data_parallel_size", MAX(p->data_parallel_size, 1), 1);
-    lh_jsonw_uint(w, "batch", a->batch);
-    lh_jsonw_uint(w, "seq_length", a->seq_length);
-    lh_jsonw_uint(w, "heads", a->heads);
-    lh_jsonw_uint(w, "groups", a->groups);
-    lh_jsonw_uint(w, "head_dim", a->head_dim);
-    lh_jsonw_string(w, "dtype", lh_dtype_names[a->dtype]);
-    lh_jsonw_uint_unless(w, "hidden_size", a->hidden_size, 0);
-    lh_jsonw_bool(w, "causal", p->mask.causal);
-    lh_jsonw_uint_unless(w, "window", p->mask.window, 0);
-    write_numbers(w, "document_ends", p->mask.document_ends, p->mask.documents_count);
-    if (a->scale != 0)
-        lh_jsonw_double(w, "scale", a->scale);
-    if (a->linear)
-        lh_jsonw_bool(w, "linear", true);
-    if (a->decay != 0)
-        lh_jsonw_double(w, "decay", a->decay);
-    lh_jsonw_string(w, "pass", lh_pass_names[p->pass - 1]);
-    if (p->keep_saved)
-        lh_jsonw_bool(w, "keep_saved", true);
-    write_record(w, program);
-    lh_jsonw_object_end(w);
-    lh_jsonw_string(w, "placement", lh_placement_names[program->placement.kind]);
-    lh_jsonw_uint_unless(w, "placement_split", program->placement.split, 0);
-    lh_jsonw_uint_unless(w, "head_slices", MAX(program->head_slices, 1), 1);
-    lh_jsonw_uint_unless(w, "kv_slices", MAX(program->kv_slices, 1), 1);
-    lh_jsonw_uint_unless(w, "saved_group", program->saved_group, 0);
+    form->ranks = p->ranks;
+    form->data_parallel_size = several(p->data_parallel_size);
+    form->batch = a->batch;
+    form->seq_length = a->seq_length;
+    form->heads = a->heads;
+    form->groups = a->groups;
+    form->head_dim = a->head_dim;
+    form->dtype = (int)a->dtype;
+    form->hidden_size = a->hidden_size;
+    form->causal = p->mask.causal;
+    form->window = p->mask.window;
+    form->document_ends = copy_numbers(p->mask.document_ends, p->mask.documents_count);
+    form->scale = a->scale;
+    form->linear = a->linear;
+    form->decay = a->decay;
+    form->pass = (int)p->pass - 1;
+    form->keep_saved = p->keep_saved;
+    form->options = copy_record(program);
 }
 
 /* Whether the bytes of an element do not tell its type. */
@@ -83,191 +86,251 @@ is_unusual(const LhProgram *program, LhDtype dtype)
 }
 
 static void
-write_declarations(LhJsonWriter *w, const LhProgram *program)
+note_slot(const LhProgram *program, const LhSlot *slot, LhFormSlot *form)
 {
-    lh_jsonw_array_begin(w, "slots");
-    for (uint32_t i = 0; i < program->slots_count; i++) {
-        const LhSlot *slot = &program->slots[i];
+    const uint64_t usual = program->params.attention.head_dim;
 
-        lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_string(w, "name", slot->name);
-        lh_jsonw_string(w, "kind", lh_tensor_names[slot->kind]);
-        lh_jsonw_string(w, "role", lh_role_names[slot->role]);
-        lh_jsonw_uint(w, "parts", slot->parts);
-        lh_jsonw_uint(w, "part_bytes", slot->part_bytes);
-        lh_jsonw_uint(w, "element_bytes", lh_slot_element_bytes(slot));
-        if (is_unusual(program, slot->dtype))
-            lh_jsonw_string(w, "dtype", lh_dtype_names[slot->dtype]);
-        if (slot->head_dim != program->params.attention.head_dim)
-            lh_jsonw_uint(w, "head_dim", slot->head_dim);
-        if (slot->by_heads)
-            lh_jsonw_bool(w, "by_heads", true);
-        lh_jsonw_object_end(w);
-    }
-    lh_jsonw_array_end(w);
-    lh_jsonw_array_begin(w, "streams");
-    for (uint32_t i = 0; i < program->streams_count; i++) {
-        lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_string(w, "name", program->streams[i].name);
-        lh_jsonw_string(w, "kind", lh_stream_kind_names[program->streams[i].kind]);
-        lh_jsonw_object_end(w);
-    }
-    lh_jsonw_array_end(w);
+    form->name = g_strdup(slot->name);
+    form->kind = (int)slot->kind;
+    form->role = (int)slot->role;
+    form->parts = slot->parts;
+    form->part_bytes = slot->part_bytes;
+    form->element_bytes = lh_slot_element_bytes(slot);
+    form->dtype = is_unusual(program, slot->dtype) ? (int)slot->dtype : LH_FORM_NO_CHOICE;
+    form->head_dim = slot->head_dim == usual ? 0 : slot->head_dim;
+    form->by_heads = slot->by_heads;
 }
 
-static void
-write_claim(LhJsonWriter *w, const char *key, const LhProgram *program, LhClaim claim)
+/* Caller frees. */
+static GArray *
+note_slots(const LhProgram *program)
 {
+    GArray *slots = g_array_new(FALSE, TRUE, sizeof(LhFormSlot));
+
+    g_array_set_size(slots, program->slots_count);
+    for (uint32_t i = 0; i < program->slots_count; i++)
+        note_slot(program, &program->slots[i], &g_array_index(slots, LhFormSlot, i));
+    return slots;
+}
+
+/* Caller frees. */
+static GArray *
+note_streams(const LhProgram *program)
+{
+    GArray *streams = g_array_new(FALSE, FALSE, sizeof(LhFormStream));
+
+    for (uint32_t i = 0; i < program->streams_count; i++) {
+        const LhFormStream stream = { .name = g_strdup(program->streams[i].name),
+                                      .kind = (int)program->streams[i].kind };
+
+        g_array_append_val(streams, stream);
+    }
+    return streams;
+}
+
+/* What a schedule says of its program goes with it. NULL: nothing. Caller frees. */
+static GArray *
+note_claim(const LhProgram *program, LhClaim claim)
+{
+    GArray *values;
     uint64_t value;
 
     if (!lh_program_claim(program, claim, 0, &value))
-        return;
-    lh_jsonw_array_begin(w, key);
+        return NULL;
+    values = g_array_new(FALSE, FALSE, sizeof(uint64_t));
     for (uint32_t rank = 0; rank < lh_program_ranks(program); rank++) {
         lh_program_claim(program, claim, rank, &value);
-        lh_jsonw_uint(w, NULL, value);
+        g_array_append_val(values, value);
     }
-    lh_jsonw_array_end(w);
+    return values;
 }
 
-/* What a schedule says of its program goes with it. */
-static void
-write_claims(LhJsonWriter *w, const LhProgram *program)
+/* All but the ranks. Caller clears. */
+static LhForm
+note_program(const LhProgram *program)
 {
-    lh_jsonw_object_begin(w, "closed_form");
-    write_claim(w, "bytes_sent", program, LH_CLAIM_BYTES_SENT);
-    write_claim(w, "flops", program, LH_CLAIM_FLOPS);
-    write_claim(w, "peak_bytes", program, LH_CLAIM_PEAK_BYTES);
-    lh_jsonw_object_end(w);
+    LhForm form = lh_form_new();
+
+    form.schema = g_strdup(LH_EXPLICIT_SCHEMA);
+    note_params(program, &form.params);
+    form.placement = (int)program->placement.kind;
+    form.placement_split = program->placement.split;
+    form.head_slices = several(program->head_slices);
+    form.kv_slices = several(program->kv_slices);
+    form.saved_group = program->saved_group;
+    form.stated.bytes_sent = note_claim(program, LH_CLAIM_BYTES_SENT);
+    form.stated.flops = note_claim(program, LH_CLAIM_FLOPS);
+    form.stated.peak_bytes = note_claim(program, LH_CLAIM_PEAK_BYTES);
+    form.slots = note_slots(program);
+    form.streams = note_streams(program);
+    return form;
+}
+
+/* ---- ops ---- */
+
+/* The op that is written, whose lists are those of the ops before it. */
+typedef struct {
+    const LhProgram *program;
+    LhOpBuffer buffer;
+    LhFormOrder order;
+    GArray *after, *counts, *messages;
+    GPtrArray *regions, *received;
+} Writer;
+
+static void
+clear_message(gpointer message)
+{
+    g_ptr_array_unref(((LhFormMessage *)message)->regions);
+}
+
+static Writer *
+writer_new(const LhProgram *program)
+{
+    Writer *writer = g_new0(Writer, 1);
+
+    writer->program = program;
+    lh_form_order_init(&writer->order);
+    writer->after = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    writer->counts = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    writer->messages = g_array_new(FALSE, FALSE, sizeof(LhFormMessage));
+    g_array_set_clear_func(writer->messages, clear_message);
+    writer->regions = g_ptr_array_new_with_free_func(g_free);
+    writer->received = g_ptr_array_new_with_free_func(g_free);
+    return writer;
 }
 
 static void
-write_region(LhJsonWriter *w, const char *key, const LhProgram *program, const LhRegion *region)
+writer_free(Writer *writer)
 {
-    g_autofree char *text = lh_region_text(program, region);
-
-    lh_jsonw_string(w, key, text);
+    lh_op_buffer_clear(&writer->buffer);
+    g_array_unref(writer->after);
+    g_array_unref(writer->counts);
+    g_array_unref(writer->messages);
+    g_ptr_array_unref(writer->regions);
+    g_ptr_array_unref(writer->received);
+    g_free(writer);
 }
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Writer, writer_free)
 
-static void
-write_compute(LhJsonWriter *w, const LhProgram *program, const LhOp *op)
+/* Returns @texts, whose texts are these. */
+static GPtrArray *
+note_regions(const Writer *writer, const LhRegion *regions, unsigned count, GPtrArray *texts)
 {
-    lh_jsonw_string(w, "kernel", lh_kernels[op->compute.kernel]->name);
-    lh_jsonw_array_begin(w, "regions");
-    for (unsigned i = 0; i < op->compute.regions_count; i++)
-        write_region(w, NULL, program, &op->compute.regions[i]);
-    lh_jsonw_array_end(w);
-    lh_form_write_args(w, program, op);
-}
-
-static void
-write_exchange(LhJsonWriter *w, const LhProgram *program, const LhOp *op, const LhPart *parts)
-{
-    lh_jsonw_array_begin(w, "messages");
-    for (uint32_t i = 0; i < op->exchange.parts_count; i++) {
-        const LhPart *part = &parts[op->exchange.parts_first + i];
-
-        lh_jsonw_object_begin(w, NULL);
-        lh_jsonw_uint(w, part->send ? "to" : "from", part->peer);
-        lh_jsonw_uint(w, "tag", part->tag);
-        lh_jsonw_uint(w, "wire_bytes", part->wire_bytes);
-        lh_jsonw_array_begin(w, "regions");
-        for (unsigned k = 0; k < part->regions_count; k++)
-            write_region(w, NULL, program, &part->regions[k]);
-        lh_jsonw_array_end(w);
-        lh_jsonw_object_end(w);
-    }
-    lh_jsonw_array_end(w);
-}
-
-/* The region of a collective of one tensor stands alone. */
-static void
-write_tensors(LhJsonWriter *w, const char *key, const LhProgram *program, const LhRegion *regions,
-              unsigned count)
-{
-    if (count == 1) {
-        write_region(w, key, program, &regions[0]);
-        return;
-    }
-    lh_jsonw_array_begin(w, key);
+    g_ptr_array_set_size(texts, 0);
     for (unsigned i = 0; i < count; i++)
-        write_region(w, NULL, program, &regions[i]);
-    lh_jsonw_array_end(w);
+        g_ptr_array_add(texts, lh_region_text(writer->program, &regions[i]));
+    return texts;
 }
 
-/* Those of an all-to-all of unequal pieces. */
-static void
-write_counts(LhJsonWriter *w, const LhOp *op, const uint32_t *counts)
+static GArray *
+note_numbers(const uint32_t *numbers, uint64_t count, GArray *copy)
 {
-    const uint64_t count = 2 * lh_group_size(&op->collective.group) * op->collective.tensors_count;
-
-    if (!op->collective.uneven)
-        return;
-    lh_jsonw_array_begin(w, "counts");
+    g_array_set_size(copy, (guint)count);
     for (uint64_t i = 0; i < count; i++)
-        lh_jsonw_uint(w, NULL, counts[op->collective.counts_first + i]);
-    lh_jsonw_array_end(w);
+        g_array_index(copy, uint64_t, i) = numbers[i];
+    return copy;
 }
 
 static void
-write_collective(LhJsonWriter *w, const LhProgram *program, const LhOp *op, const uint32_t *counts)
+note_compute(Writer *writer, const LhOp *op, LhFormOp *form)
+{
+    form->kernel = (char *)lh_kernels[op->compute.kernel]->name;
+    form->regions =
+        note_regions(writer, op->compute.regions, op->compute.regions_count, writer->regions);
+    lh_form_note_args(writer->program, op, form);
+}
+
+static void
+note_message(const Writer *writer, const LhPart *part, LhFormMessage *form)
+{
+    *form = (LhFormMessage){
+        .to = part->send ? part->peer : LH_FORM_ABSENT,
+        .from = part->send ? LH_FORM_ABSENT : part->peer,
+        .tag = part->tag,
+        .wire_bytes = part->wire_bytes,
+        .regions = note_regions(writer, part->regions, part->regions_count,
+                                g_ptr_array_new_with_free_func(g_free)),
+    };
+}
+
+static void
+note_exchange(Writer *writer, const LhOp *op, LhFormOp *form)
+{
+    const LhPart *parts = &writer->buffer.parts[op->exchange.parts_first];
+
+    g_array_set_size(writer->messages, 0);
+    for (uint32_t i = 0; i < op->exchange.parts_count; i++) {
+        LhFormMessage message;
+
+        note_message(writer, &parts[i], &message);
+        g_array_append_val(writer->messages, message);
+    }
+    form->messages = writer->messages;
+}
+
+static void
+note_collective(Writer *writer, const LhOp *op, LhFormOp *form)
 {
     const LhGroup *group = &op->collective.group;
+    const unsigned tensors = op->collective.tensors_count;
 
-    lh_jsonw_string(w, "collective", lh_collective_names[op->collective.kind]);
-    lh_jsonw_string(w, "reduction", lh_reduction_names[op->collective.reduction]);
-    lh_jsonw_object_begin(w, "group");
-    lh_jsonw_uint(w, "base", group->base);
-    lh_jsonw_uint(w, "stride", group->stride);
-    lh_jsonw_uint(w, "count", group->count);
-    lh_jsonw_uint(w, "outer_stride", group->outer_stride);
-    lh_jsonw_uint(w, "outer_count", group->outer_count);
-    lh_jsonw_object_end(w);
-    write_tensors(w, "send", program, op->collective.send, op->collective.tensors_count);
-    write_tensors(w, "receive", program, op->collective.receive, op->collective.tensors_count);
-    write_counts(w, op, counts);
-    lh_jsonw_uint(w, "wire_bytes", op->collective.wire_bytes);
+    form->collective = (int)op->collective.kind;
+    form->reduction = (int)op->collective.reduction;
+    form->group = (LhFormGroup){ group->base, group->stride, group->count, group->outer_stride,
+                                 group->outer_count };
+    form->send = note_regions(writer, op->collective.send, tensors, writer->regions);
+    form->receive = note_regions(writer, op->collective.receive, tensors, writer->received);
+    if (op->collective.uneven)
+        form->counts = note_numbers(writer->buffer.counts + op->collective.counts_first,
+                                    2 * lh_group_size(group) * tensors, writer->counts);
+    form->wire_bytes = op->collective.wire_bytes;
 }
 
 static void
-write_labels(LhJsonWriter *w, const LhOp *op)
+note_labels(Writer *writer, const LhOp *op, LhFormOp *form)
 {
-    if (op->phase != LH_PHASE_FORWARD)
-        lh_jsonw_string(w, "phase", lh_phase_names[op->phase]);
-    lh_jsonw_uint(w, "step", op->step);
-    lh_jsonw_uint_unless(w, "layer", op->layer, 0);
-    lh_jsonw_uint_unless(w, "micro_batch", op->micro_batch, 0);
-    lh_jsonw_uint_unless(w, "module", op->module, 0);
+    form->op = op->kind;
+    form->phase = op->phase;
+    form->step = op->step;
+    form->layer = op->layer;
+    form->micro_batch = op->micro_batch;
+    form->module = op->module;
     if (op->kind == LH_OP_EXCHANGE || op->kind == LH_OP_COLLECTIVE)
-        lh_jsonw_uint_unless(w, "communicator", op->communicator, 0);
+        form->communicator = op->communicator;
+    if (op->after_count > 0)
+        form->after = note_numbers(op->after, op->after_count, writer->after);
+}
+
+/* Texts that are not the writer's stay the program's. */
+static void
+note_op(Writer *writer, const LhOp *op, LhFormOp *form)
+{
+    note_labels(writer, op, form);
+    if (op->kind == LH_OP_SYNC)
+        return;
+    if (op->kind == LH_OP_ALLOC || op->kind == LH_OP_FREE) {
+        form->slot = note_regions(writer, &op->memory.region, 1, writer->regions)->pdata[0];
+        return;
+    }
+    form->stream = (char *)writer->program->streams[op->stream].name;
+    if (op->kind == LH_OP_COMPUTE)
+        note_compute(writer, op, form);
+    else if (op->kind == LH_OP_EXCHANGE)
+        note_exchange(writer, op, form);
+    else
+        note_collective(writer, op, form);
 }
 
 static void
-write_op(LhJsonWriter *w, const LhProgram *program, const LhOp *op, const LhOpBuffer *buffer)
+write_op(Writer *writer, const LhOp *op, LhJsonWriter *w)
 {
-    const bool memory = op->kind == LH_OP_ALLOC || op->kind == LH_OP_FREE;
+    LhFormOp form = writer->order.usual;
 
-    lh_jsonw_object_begin(w, NULL);
-    lh_jsonw_string(w, "op", lh_op_kind_names[op->kind]);
-    write_labels(w, op);
-    if (!memory && op->kind != LH_OP_SYNC)
-        lh_jsonw_string(w, "stream", program->streams[op->stream].name);
-    if (op->after_count > 0) {
-        lh_jsonw_array_begin(w, "after");
-        for (unsigned i = 0; i < op->after_count; i++)
-            lh_jsonw_uint(w, NULL, op->after[i]);
-        lh_jsonw_array_end(w);
-    }
-    if (memory)
-        write_region(w, "slot", program, &op->memory.region);
-    else if (op->kind == LH_OP_COMPUTE)
-        write_compute(w, program, op);
-    else if (op->kind == LH_OP_EXCHANGE)
-        write_exchange(w, program, op, buffer->parts);
-    else if (op->kind == LH_OP_COLLECTIVE)
-        write_collective(w, program, op, buffer->counts);
-    lh_jsonw_object_end(w);
+    note_op(writer, op, &form);
+    lh_json_encode(w, NULL, lh_form_order_of(&writer->order, op), &form, &writer->order.usual);
 }
+
+/* ---- the document ---- */
 
 static bool
 count_ops(const LhProgram *program, GError **error)
@@ -296,40 +359,36 @@ count_ops(const LhProgram *program, GError **error)
 }
 
 static void
-write_rank(LhJsonWriter *w, const LhProgram *program, uint32_t rank, LhOpBuffer *buffer)
+write_rank(Writer *writer, uint32_t rank, LhJsonWriter *w)
 {
     LhCursor cursor;
 
-    lh_cursor_init(&cursor, program, rank);
-    lh_jsonw_object_begin(w, NULL);
-    lh_jsonw_array_begin(w, "ops");
-    while (lh_cursor_step(&cursor, buffer)) {
-        for (uint32_t i = 0; i < buffer->ops_count; i++)
-            write_op(w, program, &buffer->ops[i], buffer);
+    lh_cursor_init(&cursor, writer->program, rank);
+    lh_json_encode_open(w, NULL, lh_form_rank_fields, NULL, NULL);
+    while (lh_cursor_step(&cursor, &writer->buffer)) {
+        for (uint32_t i = 0; i < writer->buffer.ops_count; i++)
+            write_op(writer, &writer->buffer.ops[i], w);
     }
-    lh_jsonw_array_end(w);
-    lh_jsonw_object_end(w);
+    lh_json_encode_close(w);
 }
 
 bool
 lh_program_write(const LhProgram *program, GString *out, GError **error)
 {
+    const LhForm usual = lh_form_new();
     g_autoptr(LhJsonWriter) w = NULL;
-    LhOpBuffer buffer = { 0 };
+    g_autoptr(Writer) writer = NULL;
+    LhForm form;
 
     if (!count_ops(program, error))
         return false;
     w = lh_jsonw_new(out, false);
-    lh_jsonw_object_begin(w, NULL);
-    lh_jsonw_string(w, "schema", LH_EXPLICIT_SCHEMA);
-    write_params(w, program);
-    write_claims(w, program);
-    write_declarations(w, program);
-    lh_jsonw_array_begin(w, "ranks");
+    writer = writer_new(program);
+    form = note_program(program);
+    lh_json_encode_open(w, NULL, lh_program_fields, &form, &usual);
+    lh_json_clear(lh_program_fields, &form);
     for (uint32_t rank = 0; rank < lh_program_ranks(program); rank++)
-        write_rank(w, program, rank, &buffer);
-    lh_jsonw_array_end(w);
-    lh_jsonw_object_end(w);
-    lh_op_buffer_clear(&buffer);
+        write_rank(writer, rank, w);
+    lh_json_encode_close(w);
     return true;
 }
