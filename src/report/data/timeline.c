@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define BLOCK_MOTIONS 4096
+#define TIMELINE_SCHEMA "longhaul.timeline/1"
 
 LhTimeline *
 lh_timeline_new(const GArray *ranks)
@@ -199,43 +200,102 @@ lh_timeline_csv(const LhTimeline *timeline, const LhProgram *program, GString *o
     }
 }
 
-static void
-write_op(LhJsonWriter *w, const LhTimelineRecord *r, const LhProgram *program)
+/* ---- JSON ---- */
+
+/* An op as it is written; its texts are borrowed. */
+typedef struct {
+    uint64_t rank, op, step, bytes, flops;
+    int kind, phase;
+    char *stream, *kernel, *tier;
+    LhTime issued_ps, start_ps, end_ps, waits_ps;
+} TimelineOp;
+
+typedef struct {
+    LhDocumentHead head;
+    char *schedule; /* borrowed */
+    LhFieldLater ops;
+} TimelineDocument;
+
+static const char *const schema_words[] = { TIMELINE_SCHEMA, NULL };
+
+#define OP_ROW(kind, member, ...)                                                                  \
+    LH_FIELD_ROW(kind, TimelineOp, member, #member, ALWAYS, __VA_ARGS__)
+#define TIME_ROW(member, key, ...) LH_FIELD_ROW(INT, TimelineOp, member, key, ALWAYS_S, __VA_ARGS__)
+
+static const LhField op_fields[] = {
+    OP_ROW(UINT, rank, .description = "The rank that it is an op of."),
+    OP_ROW(UINT, op, .description = "Its number within the rank."),
+    OP_ROW(CHOICE, kind, .choices = lh_op_kind_names, .description = "What it does."),
+    OP_ROW(STRING, stream, .description = "The stream that it runs on, or host."),
+    OP_ROW(CHOICE, phase, .choices = lh_phase_names,
+           .description = "The part of the step that it belongs to."),
+    OP_ROW(UINT, step, .description = "The step of the schedule."),
+    OP_ROW(STRING, kernel, .description = "The kernel of a compute op; empty: it is none."),
+    OP_ROW(STRING, tier,
+           .description = "The highest tier that its messages cross; empty: they cross none."),
+    TIME_ROW(issued_ps, "issued_s", .description = "When the host issued it, in seconds."),
+    TIME_ROW(start_ps, "start_s", .description = "When it began."),
+    TIME_ROW(end_ps, "end_s", .description = "When it ended."),
+    { .name = "waits_s",
+      .type = LH_FIELD_INT,
+      .offset = offsetof(TimelineOp, waits_ps),
+      .flags = LH_FIELD_STATED | LH_FIELD_PICOSECONDS,
+      .description = "How long it waited for others between these, if that is known." },
+    OP_ROW(UINT, bytes, .description = "Bytes that it sends."),
+    OP_ROW(UINT, flops, .description = "Floating-point operations."),
+    { .name = NULL },
+};
+
+const LhField lh_timeline_fields[] = {
+    LH_DOCUMENT_HEAD(TimelineDocument, head, schema_words),
+    LH_FIELD_ROW(STRING, TimelineDocument, schedule, "schedule", ALWAYS,
+                 .description = "The schedule that was run."),
+    LH_FIELD_ROW(LATER, TimelineDocument, ops, "ops", ALWAYS, .fields = op_fields,
+                 .element_size = sizeof(TimelineOp),
+                 .description = "The ops that were played, by rank."),
+    { .name = NULL },
+};
+
+static TimelineOp
+timeline_op(const LhTimelineRecord *r, const LhProgram *program)
 {
     const bool streamed =
         r->kind == LH_OP_COMPUTE || r->kind == LH_OP_EXCHANGE || r->kind == LH_OP_COLLECTIVE;
 
-    lh_jsonw_object_begin(w, NULL);
-    lh_jsonw_uint(w, "rank", r->rank);
-    lh_jsonw_uint(w, "op", r->op);
-    lh_jsonw_string(w, "kind", lh_op_kind_names[r->kind]);
-    lh_jsonw_string(w, "stream", streamed ? program->streams[r->stream].name : "host");
-    lh_jsonw_string(w, "phase", lh_phase_names[r->phase]);
-    lh_jsonw_uint(w, "step", r->step);
-    lh_jsonw_string(w, "kernel", kernel_of(r));
-    lh_jsonw_string(w, "tier", tier_of(r));
-    lh_jsonw_seconds(w, "issued_s", r->issued_ps);
-    lh_jsonw_seconds(w, "start_s", r->start_ps);
-    lh_jsonw_seconds(w, "end_s", r->end_ps);
-    if (r->motions != NULL)
-        lh_jsonw_seconds(w, "waits_s", lh_timeline_waited(r));
-    lh_jsonw_uint(w, "bytes", r->bytes);
-    lh_jsonw_uint(w, "flops", r->flops);
-    lh_jsonw_object_end(w);
+    return (TimelineOp){
+        .rank = r->rank,
+        .op = r->op,
+        .step = r->step,
+        .bytes = r->bytes,
+        .flops = r->flops,
+        .kind = r->kind,
+        .phase = r->phase,
+        .stream = (char *)(streamed ? program->streams[r->stream].name : "host"),
+        .kernel = (char *)kernel_of(r),
+        .tier = (char *)tier_of(r),
+        .issued_ps = r->issued_ps,
+        .start_ps = r->start_ps,
+        .end_ps = r->end_ps,
+        .waits_ps = r->motions == NULL ? LH_FIELD_NO_INT : lh_timeline_waited(r),
+    };
 }
 
 static void
 write_json(const LhTimeline *timeline, const LhTimelineOf *of, GString *out)
 {
     g_autoptr(LhJsonWriter) w = lh_jsonw_new(out, false);
+    TimelineDocument document = { .head = lh_document_head(TIMELINE_SCHEMA, of->stamp, of->setup),
+                                  .schedule = (char *)of->name };
 
-    lh_document_begin(w, "longhaul.timeline/1", of->stamp, of->setup, false);
-    lh_jsonw_string(w, "schedule", of->name);
-    lh_jsonw_array_begin(w, "ops");
-    for (guint i = 0; i < timeline->records->len; i++)
-        write_op(w, &g_array_index(timeline->records, LhTimelineRecord, i), of->program);
-    lh_jsonw_array_end(w);
-    lh_jsonw_object_end(w);
+    lh_json_encode_open(w, NULL, lh_timeline_fields, &document, NULL);
+    lh_document_head_clear(&document.head);
+    for (guint i = 0; i < timeline->records->len; i++) {
+        const TimelineOp op =
+            timeline_op(&g_array_index(timeline->records, LhTimelineRecord, i), of->program);
+
+        lh_json_encode(w, NULL, op_fields, &op, NULL);
+    }
+    lh_json_encode_close(w);
 }
 
 bool

@@ -49,6 +49,9 @@ void lh_timeline_csv(const LhTimeline *timeline, const LhProgram *program, GStri
 /* False (LH_ERROR_USAGE) if @path ends neither in .csv nor in .json and is no pipe or device. */
 bool lh_timeline_check_path(const char *path, GError **error);
 
+/* Of longhaul.timeline/1. */
+extern const LhField lh_timeline_fields[];
+
 /* What a timeline is a timeline of. */
 typedef struct {
     const LhSetup *setup;

@@ -6,12 +6,57 @@
 #include "report/draw/figure.h"
 
 #define LINES_BYTES 65536 /* written at a time */
+#define MEMORY_SCHEMA "longhaul.memory-timeline/1"
 
 struct _LhMemoryTimeline {
     LhOutputStream *stream; /* NULL once it is complete */
     GString *text;          /* that is not written yet */
     LhJsonWriter *json;     /* to text; NULL: CSV */
 };
+
+/* ---- the tables ---- */
+
+/* A record as it is written. */
+typedef struct {
+    uint64_t rank, category_bytes, total_bytes;
+    LhTime time_ps;
+    LhMemoryOp op;
+    int category;
+} MemoryRow;
+
+typedef struct {
+    LhDocumentHead head;
+    char *schedule; /* borrowed */
+    LhFieldLater records;
+} MemoryDocument;
+
+static const char *const memory_words[] = { MEMORY_SCHEMA, NULL };
+
+static const LhField record_fields[] = {
+    LH_FIELD_ROW(UINT, MemoryRow, rank, "rank", ALWAYS, .description = "The rank that holds it."),
+    LH_FIELD_ROW(INT, MemoryRow, time_ps, "time_s", ALWAYS_S,
+                 .description = "When the host gets there, in seconds."),
+    LH_FIELD_ROW(INLINE, MemoryRow, op, "op", ALWAYS, .fields = lh_memory_op_fields),
+    LH_FIELD_ROW(CHOICE, MemoryRow, category, "category", ALWAYS, .choices = lh_category_names,
+                 .description = "What is taken or given back."),
+    LH_FIELD_ROW(UINT, MemoryRow, category_bytes, "category_bytes", ALWAYS,
+                 .description = "Bytes of that category behind it."),
+    LH_FIELD_ROW(UINT, MemoryRow, total_bytes, "total_bytes", ALWAYS,
+                 .description = "Bytes of all categories behind it."),
+    { .name = NULL },
+};
+
+const LhField lh_memory_timeline_fields[] = {
+    LH_DOCUMENT_HEAD(MemoryDocument, head, memory_words),
+    LH_FIELD_ROW(STRING, MemoryDocument, schedule, "schedule", ALWAYS,
+                 .description = "The schedule that was simulated."),
+    LH_FIELD_ROW(LATER, MemoryDocument, records, "records", ALWAYS, .fields = record_fields,
+                 .element_size = sizeof(MemoryRow),
+                 .description = "Each alloc and each free, as they were simulated."),
+    { .name = NULL },
+};
+
+/* ---- writing ---- */
 
 bool
 lh_memory_timeline_check_path(const char *path, GError **error)
@@ -21,6 +66,17 @@ lh_memory_timeline_check_path(const char *path, GError **error)
         return true;
     return lh_output_refuse("--memory-timeline", path,
                             "a name that ends in .csv, .json, .svg, .png or .pdf", error);
+}
+
+static void
+begin_json(LhMemoryTimeline *timeline, const LhMemoryTimelineOf *of)
+{
+    MemoryDocument document = { .head = lh_document_head(MEMORY_SCHEMA, of->stamp, of->setup),
+                                .schedule = (char *)of->schedule };
+
+    timeline->json = lh_jsonw_new(timeline->text, false);
+    lh_json_encode_open(timeline->json, NULL, lh_memory_timeline_fields, &document, NULL);
+    lh_document_head_clear(&document.head);
 }
 
 LhMemoryTimeline *
@@ -39,10 +95,7 @@ lh_memory_timeline_new(const char *path, const LhMemoryTimelineOf *of, GError **
                                         "category_bytes,total_bytes\n");
         return timeline;
     }
-    timeline->json = lh_jsonw_new(timeline->text, false);
-    lh_document_begin(timeline->json, "longhaul.memory-timeline/1", of->stamp, of->setup, false);
-    lh_jsonw_string(timeline->json, "schedule", of->schedule);
-    lh_jsonw_array_begin(timeline->json, "records");
+    begin_json(timeline, of);
     return timeline;
 }
 
@@ -72,14 +125,14 @@ add_csv(GString *out, const LhMemoryRecord *r)
 static void
 add_json(LhJsonWriter *w, const LhMemoryRecord *r)
 {
-    lh_jsonw_object_begin(w, NULL);
-    lh_jsonw_uint(w, "rank", r->rank);
-    lh_jsonw_seconds(w, "time_s", r->time_ps);
-    lh_json_encode_members(w, lh_memory_op_fields, &r->op, NULL);
-    lh_jsonw_string(w, "category", lh_category_names[r->op.category]);
-    lh_jsonw_uint(w, "category_bytes", r->category_bytes);
-    lh_jsonw_uint(w, "total_bytes", r->bytes);
-    lh_jsonw_object_end(w);
+    const MemoryRow row = { .rank = r->rank,
+                            .category_bytes = r->category_bytes,
+                            .total_bytes = r->bytes,
+                            .time_ps = r->time_ps,
+                            .op = r->op,
+                            .category = r->op.category };
+
+    lh_json_encode(w, NULL, record_fields, &row, NULL);
 }
 
 void
@@ -100,8 +153,7 @@ end_json(LhMemoryTimeline *timeline)
 {
     if (timeline->json == NULL)
         return;
-    lh_jsonw_array_end(timeline->json);
-    lh_jsonw_object_end(timeline->json);
+    lh_json_encode_close(timeline->json);
     g_clear_pointer(&timeline->json, lh_jsonw_free);
 }
 

@@ -15,6 +15,9 @@ typedef struct {
     const LhStamp *stamp;
 } LhMemoryTimelineOf;
 
+/* Of longhaul.memory-timeline/1. */
+extern const LhField lh_memory_timeline_fields[];
+
 typedef struct _LhMemoryTimeline LhMemoryTimeline;
 
 /* False (LH_ERROR_USAGE) if @path ends neither in .csv or .json nor as a figure does. */
