@@ -26,6 +26,7 @@ DATA = ("topologies", "devices", "models", "frameworks", "scenarios", "schemas")
 LIBRARIES = {
     "glib-2.0": ("GLib", "LGPL-2.1-or-later", "Organization: The GNOME Project"),
     "libc": ("GNU C Library", "LGPL-2.1-or-later", "Organization: GNU Project"),
+    "cjson": ("cJSON", "MIT", "Organization: cJSON contributors"),
     "yaml": ("LibYAML", "MIT", "Organization: The YAML Project"),
     "zlib": ("zlib", "Zlib", "Organization: zlib.net"),
     "sqlite": ("SQLite", "blessing", "Organization: SQLite Consortium"),

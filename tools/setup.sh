@@ -21,11 +21,11 @@ meson                has meson                     builds the program
 ninja-build          has ninja                     builds the program
 pkg-config           has pkg-config                finds the libraries
 libglib2.0-dev       library glib-2.0>=2.72        containers, errors, option parsing
+libcjson-dev         library libcjson>=1.7.15      documents in JSON
 gnuplot-nox          has gnuplot                   draws the figures
 "
 check="$quickstart
 check                library check                 unit tests
-libcjson-dev         library libcjson>=1.7.15      documents of the fuzzers
 libyaml-dev          library yaml-0.1              configurations in YAML
 zlib1g-dev           library zlib                  longhaul import of packed traces
 libsqlite3-dev       library sqlite3>=3.31         longhaul import of databases of Nsight Systems

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Writes longhaul-VERSION-SYSTEM-MACHINE.tar.gz into a folder: tools/tarball.sh [FOLDER]
 #
-# The tarball can be unpacked anywhere: the program finds its data beside itself (../share/longhaul). It needs GLib
-# and the C library of the machine, and has neither MPI nor kernels for GPUs. The same sources, built by the same
+# The tarball can be unpacked anywhere: the program finds its data beside itself (../share/longhaul). It needs GLib,
+# cJSON and the C library of the machine, and has neither MPI nor kernels for GPUs. The same sources, built by the same
 # compiler, give the same bytes.
 set -euo pipefail
 target=$(realpath "${1:-.}")

@@ -20,7 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 FOLDERS = ["src", "topologies", "devices", "models", "frameworks", "scenarios", "schemas"]
 # Which library an ELF name belongs to.
 NAMES = {r"libglib-2\.0\.so": "glib-2.0", r"lib(c|m|dl|rt|pthread)\.so|ld-": "libc", r"libmpi\.so": "mpi",
-         r"libyaml-0\.so": "yaml", r"libz\.so": "zlib", r"libsqlite3\.so": "sqlite"}
+         r"libcjson\.so": "cjson", r"libyaml-0\.so": "yaml", r"libz\.so": "zlib", r"libsqlite3\.so": "sqlite"}
 SANITIZERS = r"lib(asan|ubsan|tsan|lsan|gcc_s|stdc\+\+)\.so"
 
 
