@@ -3,7 +3,8 @@
  * Strict JSON reading: the line and column of every error, no key twice, no trailing garbage, exact
  * 64-bit integers. A file format is a table of fields (LhField): the same table decodes the file
  * into a C struct, words every error, and prints the format's JSON Schema, so the three cannot
- * disagree. A document in memory is its text; values are read from there.
+ * disagree. A document in memory is its text and, with 64 bytes for each value, the tree that the
+ * library cJSON makes of it.
  *
  * Messages read "path:line:column: error: ...", LH_ERROR_INPUT.
  */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Decoding of JSON objects by tables of fields, straight from the text, with a message for
- * everything that can be wrong.
+ * Decoding of JSON objects by tables of fields, with a message for everything that can be wrong.
  */
 #include "base/json/json_decode.h"
 
@@ -10,14 +9,14 @@
 
 #include <string.h>
 
-typedef bool (*DecodeFunc)(LhJsonDecoder *d, gsize item, const LhField *field, void *value);
+typedef bool (*DecodeFunc)(LhJsonDecoder *d, const cJSON *item, const LhField *field, void *value);
 
-static bool decode_object(LhJsonDecoder *d, gsize object, const LhField *fields, void *out);
+static bool decode_object(LhJsonDecoder *d, const cJSON *object, const LhField *fields, void *out);
 
 static bool
-decode_nested(LhJsonDecoder *d, gsize item, const LhField *field, void *value)
+decode_nested(LhJsonDecoder *d, const cJSON *item, const LhField *field, void *value)
 {
-    if (*lh_json_text_of(d, item) != '{')
+    if (!cJSON_IsObject(item))
         return lh_json_fail_field_type(d, item, field);
     return decode_object(d, item, field->fields, value);
 }
@@ -27,23 +26,21 @@ decode_nested(LhJsonDecoder *d, gsize item, const LhField *field, void *value)
  * first, so that elements do not move while they are decoded.
  */
 static bool
-decode_elements(LhJsonDecoder *d, gsize array, const LhField *field, DecodeFunc decode,
+decode_elements(LhJsonDecoder *d, const cJSON *array, const LhField *field, DecodeFunc decode,
                 GArray *elements)
 {
-    const char *text = d->json->text;
     const gsize path_length = d->path->len;
     const guint size = g_array_get_element_size(elements);
     guint i = 0;
-    LhJsonItem item;
 
-    g_array_set_size(elements, (guint)lh_json_count(text, array));
-    for (bool more = lh_json_first(text, array, &item); more; more = lh_json_next(text, &item)) {
+    g_array_set_size(elements, (guint)cJSON_GetArraySize(array));
+    for (const cJSON *item = array->child; item != NULL; item = item->next) {
         void *element = elements->data + (gsize)i * size;
 
         g_string_append_printf(d->path, "[%u]", i++);
         if (field->element_init != NULL)
             field->element_init(element);
-        if (!decode(d, item.value, field, element))
+        if (!decode(d, item, field, element))
             return false;
         g_string_truncate(d->path, path_length);
     }
@@ -51,16 +48,15 @@ decode_elements(LhJsonDecoder *d, gsize array, const LhField *field, DecodeFunc 
 }
 
 static bool
-check_array(LhJsonDecoder *d, gsize item, const LhField *field)
+check_array(LhJsonDecoder *d, const cJSON *item, const LhField *field)
 {
-    if (*lh_json_text_of(d, item) != '[')
+    if (!cJSON_IsArray(item))
         return lh_json_fail_field_type(d, item, field);
-    return lh_json_check_range(d, item, field, (double)lh_json_count(d->json->text, item),
-                               "elements");
+    return lh_json_check_range(d, item, field, cJSON_GetArraySize(item), "elements");
 }
 
 static bool
-decode_array(LhJsonDecoder *d, gsize item, const LhField *field, void *value)
+decode_array(LhJsonDecoder *d, const cJSON *item, const LhField *field, void *value)
 {
     LhField element = *field;
     GArray *elements;
@@ -74,53 +70,41 @@ decode_array(LhJsonDecoder *d, gsize item, const LhField *field, void *value)
 }
 
 static bool
-decode_uints(LhJsonDecoder *d, gsize item, const LhField *field, void *value)
+decode_numbers(LhJsonDecoder *d, const cJSON *item, const LhField *field, void *value)
 {
-    const LhField element = { .name = field->name, .type = LH_FIELD_UINT };
+    const bool whole = field->type == LH_FIELD_UINTS;
+    const LhField element = { .name = field->name,
+                              .type = whole ? LH_FIELD_UINT : LH_FIELD_DOUBLE };
     GArray *numbers;
 
     if (!check_array(d, item, field))
         return false;
-    numbers = g_array_new(FALSE, TRUE, sizeof(uint64_t));
+    numbers = g_array_new(FALSE, TRUE, whole ? sizeof(uint64_t) : sizeof(double));
     *(GArray **)value = numbers;
-    return decode_elements(d, item, &element, lh_json_decode_uint, numbers);
+    return decode_elements(d, item, &element, whole ? lh_json_decode_uint : lh_json_decode_double,
+                           numbers);
 }
 
 static bool
-decode_doubles(LhJsonDecoder *d, gsize item, const LhField *field, void *value)
+decode_strings(LhJsonDecoder *d, const cJSON *item, const LhField *field, void *value)
 {
-    const LhField element = { .name = field->name, .type = LH_FIELD_DOUBLE };
-    GArray *numbers;
-
-    if (!check_array(d, item, field))
-        return false;
-    numbers = g_array_new(FALSE, TRUE, sizeof(double));
-    *(GArray **)value = numbers;
-    return decode_elements(d, item, &element, lh_json_decode_double, numbers);
-}
-
-static bool
-decode_strings(LhJsonDecoder *d, gsize item, const LhField *field, void *value)
-{
-    const char *text = d->json->text;
     const gsize path_length = d->path->len;
-    const bool one = (field->flags & LH_FIELD_OR_ONE) != 0 && lh_json_is_string(d, item);
+    const bool one = (field->flags & LH_FIELD_OR_ONE) != 0 && cJSON_IsString(item);
     GPtrArray *strings;
-    LhJsonItem string;
 
     if (!one && !check_array(d, item, field))
         return false;
     strings = g_ptr_array_new_with_free_func(g_free);
     *(GPtrArray **)value = strings;
     if (one) {
-        g_ptr_array_add(strings, lh_json_string(text, item));
+        g_ptr_array_add(strings, g_strdup(item->valuestring));
         return true;
     }
-    for (bool more = lh_json_first(text, item, &string); more; more = lh_json_next(text, &string)) {
+    for (const cJSON *string = item->child; string != NULL; string = string->next) {
         g_string_append_printf(d->path, "[%u]", strings->len);
-        if (!lh_json_is_string(d, string.value))
-            return lh_json_fail_type(d, string.value, "a string");
-        g_ptr_array_add(strings, lh_json_string(text, string.value));
+        if (!cJSON_IsString(string))
+            return lh_json_fail_type(d, string, "a string");
+        g_ptr_array_add(strings, g_strdup(string->valuestring));
         g_string_truncate(d->path, path_length);
     }
     return true;
@@ -128,22 +112,20 @@ decode_strings(LhJsonDecoder *d, gsize item, const LhField *field, void *value)
 
 /* Notes where the first element stands. */
 static bool
-decode_later(LhJsonDecoder *d, gsize item, const LhField *field, void *value)
+decode_later(LhJsonDecoder *d, const cJSON *item, const LhField *field, void *value)
 {
-    LhJsonItem first = { 0 };
-
     if (!check_array(d, item, field))
         return false;
-    lh_json_first(d->json->text, item, &first);
     *(LhFieldLater *)value = (LhFieldLater){
-        .at = first.value,
-        .count = (uint32_t)lh_json_count(d->json->text, item),
+        .at = item->child != NULL ? lh_json_place(item->child) : 0,
+        .count = (uint32_t)cJSON_GetArraySize(item),
     };
+    d->later = true;
     return true;
 }
 
 static bool
-decode_truth(LhJsonDecoder *d, gsize item, const LhField *field, void *value)
+decode_truth(LhJsonDecoder *d, const cJSON *item, const LhField *field, void *value)
 {
     bool flag = false;
 
@@ -154,7 +136,7 @@ decode_truth(LhJsonDecoder *d, gsize item, const LhField *field, void *value)
 }
 
 static bool
-decode_times(LhJsonDecoder *d, gsize item, const LhField *field, void *value)
+decode_times(LhJsonDecoder *d, const cJSON *item, const LhField *field, void *value)
 {
     const LhField element = { .name = field->name,
                               .type = LH_FIELD_UINT,
@@ -171,14 +153,14 @@ static const DecodeFunc decode_funcs[] = {
     [LH_FIELD_INT] = lh_json_decode_int,       [LH_FIELD_DOUBLE] = lh_json_decode_double,
     [LH_FIELD_BOOL] = lh_json_decode_bool,     [LH_FIELD_UNIT] = lh_json_decode_unit,
     [LH_FIELD_CHOICE] = lh_json_decode_choice, [LH_FIELD_OBJECT] = decode_nested,
-    [LH_FIELD_ARRAY] = decode_array,           [LH_FIELD_UINTS] = decode_uints,
-    [LH_FIELD_DOUBLES] = decode_doubles,       [LH_FIELD_STRINGS] = decode_strings,
+    [LH_FIELD_ARRAY] = decode_array,           [LH_FIELD_UINTS] = decode_numbers,
+    [LH_FIELD_DOUBLES] = decode_numbers,       [LH_FIELD_STRINGS] = decode_strings,
     [LH_FIELD_LATER] = decode_later,           [LH_FIELD_VALUES] = decode_later,
     [LH_FIELD_TRUTH] = decode_truth,           [LH_FIELD_WIDE] = lh_json_decode_sum,
 };
 
 static bool
-decode_value(LhJsonDecoder *d, gsize item, const LhField *field, void *value)
+decode_value(LhJsonDecoder *d, const cJSON *item, const LhField *field, void *value)
 {
     if ((field->flags & LH_FIELD_PICOSECONDS) == 0)
         return decode_funcs[field->type](d, item, field, value);
@@ -187,10 +169,10 @@ decode_value(LhJsonDecoder *d, gsize item, const LhField *field, void *value)
 }
 
 static const LhField *
-find_field(const LhJsonDecoder *d, gsize key, const LhField *fields)
+find_field(const char *key, const LhField *fields)
 {
     for (const LhField *f = fields; f->name != NULL; f++) {
-        if (lh_json_is(d->json->text, key, f->name))
+        if (strcmp(key, f->name) == 0)
             return f;
     }
     return NULL;
@@ -206,12 +188,11 @@ describe_place(const LhJsonDecoder *d)
 }
 
 static bool
-fail_unknown(LhJsonDecoder *d, gsize key, const LhField *fields)
+fail_unknown(LhJsonDecoder *d, const cJSON *member, const LhField *fields)
 {
     g_autoptr(GPtrArray) names = g_ptr_array_new();
     g_autofree char *place = describe_place(d);
-    g_autofree char *name = lh_json_string(d->json->text, key);
-    g_autofree char *escaped = g_strescape(name, NULL);
+    g_autofree char *escaped = g_strescape(member->string, NULL);
     g_autofree char *allowed = NULL;
     g_autofree char *advice = NULL;
     const char *nearest;
@@ -219,20 +200,21 @@ fail_unknown(LhJsonDecoder *d, gsize key, const LhField *fields)
     for (const LhField *f = fields; f->name != NULL; f++)
         g_ptr_array_add(names, (gpointer)f->name);
     g_ptr_array_add(names, NULL);
-    nearest = lh_nearest_word(name, (const char *const *)names->pdata);
+    nearest = lh_nearest_word(member->string, (const char *const *)names->pdata);
     if (nearest != NULL)
         advice = g_strdup_printf("did you mean \"%s\"? ", nearest);
     allowed = g_strjoinv(", ", (char **)names->pdata);
-    return lh_json_fail_value(d, key, "unknown field \"%.60s\" %s; %sallowed: %s", escaped, place,
-                              advice != NULL ? advice : "", allowed);
+    return lh_json_fail_at(d->json->name, d->json->text, lh_json_key_place(d->json->text, member),
+                           d->error, "unknown field \"%.60s\" %s; %sallowed: %s", escaped, place,
+                           advice != NULL ? advice : "", allowed);
 }
 
 static bool
-decode_member(LhJsonDecoder *d, gsize item, const LhField *field, void *out)
+decode_member(LhJsonDecoder *d, const cJSON *item, const LhField *field, void *out)
 {
     const gsize path_length = d->path->len;
 
-    if (lh_json_is_null(d, item) && (field->flags & LH_FIELD_OR_NULL) != 0)
+    if (cJSON_IsNull(item) && (field->flags & LH_FIELD_OR_NULL) != 0)
         return true;
     if (field->derive != NULL) /* it follows from the others */
         return true;
@@ -243,27 +225,15 @@ decode_member(LhJsonDecoder *d, gsize item, const LhField *field, void *out)
     return true;
 }
 
-/* Whether @object has the member @field. */
 static bool
-has_member(const LhJsonDecoder *d, gsize object, const LhField *field)
-{
-    const char *text = d->json->text;
-    LhJsonItem item;
-    bool more = lh_json_first(text, object, &item);
-
-    while (more && !lh_json_is(text, item.key, field->name))
-        more = lh_json_next(text, &item);
-    return more;
-}
-
-static bool
-check_required(LhJsonDecoder *d, gsize object, const LhField *fields)
+check_required(LhJsonDecoder *d, const cJSON *object, const LhField *fields)
 {
     for (const LhField *f = fields; f->name != NULL; f++) {
         g_autofree char *place = NULL;
         g_autofree char *expected = NULL;
 
-        if ((f->flags & LH_FIELD_REQUIRED) == 0 || has_member(d, object, f))
+        if ((f->flags & LH_FIELD_REQUIRED) == 0 ||
+            cJSON_GetObjectItemCaseSensitive(object, f->name) != NULL)
             continue;
         place = describe_place(d);
         expected = lh_field_expected(f);
@@ -274,18 +244,15 @@ check_required(LhJsonDecoder *d, gsize object, const LhField *fields)
 }
 
 static bool
-decode_object(LhJsonDecoder *d, gsize object, const LhField *fields, void *out)
+decode_object(LhJsonDecoder *d, const cJSON *object, const LhField *fields, void *out)
 {
-    const char *text = d->json->text;
-    LhJsonItem item;
-
-    for (bool more = lh_json_first(text, object, &item); more; more = lh_json_next(text, &item)) {
-        const LhField *field = find_field(d, item.key, fields);
+    for (const cJSON *member = object->child; member != NULL; member = member->next) {
+        const LhField *field = find_field(member->string, fields);
 
         if (field == NULL) {
             if (!d->allow_unknown)
-                return fail_unknown(d, item.key, fields);
-        } else if (!decode_member(d, item.value, field, out)) {
+                return fail_unknown(d, member, fields);
+        } else if (!decode_member(d, member, field, out)) {
             return false;
         }
     }
@@ -294,13 +261,13 @@ decode_object(LhJsonDecoder *d, gsize object, const LhField *fields, void *out)
 
 /* The whole of one call: `d->path` is where `object` stands, and is freed. */
 static bool
-decode_and_free(LhJsonDecoder *d, gsize object, const LhField *fields, void *out)
+decode_and_free(LhJsonDecoder *d, const cJSON *object, const LhField *fields, void *out)
 {
     g_autoptr(GString) path = d->path;
     g_autofree char *found = NULL;
     bool ok;
 
-    if (*lh_json_text_of(d, object) == '{') {
+    if (cJSON_IsObject(object)) {
         ok = decode_object(d, object, fields, out);
     } else {
         found = lh_json_describe_found(d, object);
@@ -318,21 +285,22 @@ bool
 lh_json_decode(const LhJson *json, const LhField *fields, void *out, bool allow_unknown,
                GError **error)
 {
-    LhJsonDecoder d = { json, g_string_new(NULL), allow_unknown, error };
-    gsize root;
+    LhJsonDecoder d = { json, g_string_new(NULL), allow_unknown, false, error };
+    const bool ok = decode_and_free(&d, lh_json_root(json), fields, out);
 
-    lh_json_find(json, "", &root);
-    return decode_and_free(&d, root, fields, out);
+    if (d.later) /* most of the document: no tree of all of it while its elements are decoded */
+        lh_json_forget(json);
+    return ok;
 }
 
 bool
 lh_json_decode_at(const LhJson *json, const char *path, const LhField *fields, void *out,
                   bool allow_unknown, GError **error)
 {
-    LhJsonDecoder d = { json, NULL, allow_unknown, error };
-    gsize object;
+    LhJsonDecoder d = { json, NULL, allow_unknown, false, error };
+    const cJSON *object;
 
-    if (!lh_json_find(json, path, &object) || lh_json_is_null(&d, object))
+    if (!lh_json_find(json, path, &object) || cJSON_IsNull(object))
         return false;
     d.path = g_string_new(path);
     return decode_and_free(&d, object, fields, out);
@@ -340,7 +308,7 @@ lh_json_decode_at(const LhJson *json, const char *path, const LhField *fields, v
 
 /* An element of an array of values. `d->path` is freed. */
 static bool
-decode_value_and_free(LhJsonDecoder *d, gsize item, const LhField *field, void *out)
+decode_value_and_free(LhJsonDecoder *d, const cJSON *item, const LhField *field, void *out)
 {
     const LhField table[] = { *field, { .name = NULL } };
     const bool ok = decode_value(d, item, field, (char *)out + field->offset);
@@ -355,21 +323,22 @@ bool
 lh_json_decode_next(const LhJson *json, const LhField *field, const char *path, LhFieldLater *later,
                     void *element, GError **error)
 {
-    LhJsonItem item = { .key = later->at, .value = later->at };
-    LhJsonDecoder d = { json, g_string_new(path), false, error };
+    LhJsonDecoder d = { json, g_string_new(path), false, false, error };
+    g_auto(LhJsonTree) tree = { NULL };
+    gsize end;
 
     g_assert(later->count > 0);
     g_string_append_printf(d.path, "[%u]", later->index++);
     memset(element, 0, field->element_size);
     if (field->element_init != NULL)
         field->element_init(element);
+    end = lh_json_tree_read(json, later->at, &tree);
     if (field->type == LH_FIELD_VALUES
-            ? !decode_value_and_free(&d, item.value, field->fields, element)
-            : !decode_and_free(&d, item.value, field->fields, element))
+            ? !decode_value_and_free(&d, tree.root, field->fields, element)
+            : !decode_and_free(&d, tree.root, field->fields, element))
         return false;
     later->count--;
-    lh_json_next(json->text, &item);
-    later->at = item.value;
+    later->at = lh_json_skip_space(json->text, lh_json_skip_space(json->text, end) + 1);
     return true;
 }
 

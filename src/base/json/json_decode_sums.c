@@ -24,7 +24,7 @@ typedef enum {
 
 /* All that is asked of the document: the text of the number at @item; NULL if it is none. */
 static const char *
-number_text(const LhJsonDecoder *d, gsize item)
+number_text(const LhJsonDecoder *d, const cJSON *item)
 {
     const char *text = lh_json_text_of(d, item);
 
@@ -107,7 +107,7 @@ find_limits(const LhField *field, LhWide *low, LhWide *high)
 }
 
 static bool
-fail_range(LhJsonDecoder *d, gsize item, const LhField *field)
+fail_range(LhJsonDecoder *d, const cJSON *item, const LhField *field)
 {
     const bool time = (field->flags & LH_FIELD_PICOSECONDS) != 0;
     g_autofree char *found = lh_json_describe_found(d, item);
@@ -136,7 +136,7 @@ store(const LhField *field, LhWide sum, void *value)
 
 /* Whether the field takes @sum. */
 static bool
-check_sum(LhJsonDecoder *d, gsize item, const LhField *field, LhWide sum)
+check_sum(LhJsonDecoder *d, const cJSON *item, const LhField *field, LhWide sum)
 {
     const bool time = (field->flags & LH_FIELD_PICOSECONDS) != 0;
     LhWide low, high;
@@ -149,7 +149,7 @@ check_sum(LhJsonDecoder *d, gsize item, const LhField *field, LhWide sum)
 }
 
 bool
-lh_json_decode_sum(LhJsonDecoder *d, gsize item, const LhField *field, void *value)
+lh_json_decode_sum(LhJsonDecoder *d, const cJSON *item, const LhField *field, void *value)
 {
     const bool time = (field->flags & LH_FIELD_PICOSECONDS) != 0;
     const char *text = number_text(d, item);

@@ -16,78 +16,62 @@ typedef struct {
     LhJsonDifference *found;
 } Pair;
 
-static bool
-opens_container(char c)
-{
-    return c == '{' || c == '[';
-}
-
-/* Without space, as messages show it. Caller frees. */
+/* As messages show it, without space. Caller frees. */
 static char *
-quote_value(const char *text, gsize value)
+quote_value(const LhJson *json, const cJSON *value)
 {
-    const gsize length = lh_json_skip(text, value) - value;
     g_autofree char *start = NULL;
     g_autofree char *valid = NULL;
+    gsize at;
 
-    if (opens_container(text[value]))
-        return g_strdup(text[value] == '{' ? "an object" : "a list");
-    start = g_strndup(text + value, MIN(length, VALUE_SHOWN_MAX));
+    if (value == NULL)
+        return g_strdup("nothing");
+    if (cJSON_IsObject(value) || cJSON_IsArray(value))
+        return g_strdup(cJSON_IsObject(value) ? "an object" : "a list");
+    at = lh_json_place(value);
+    start = g_strndup(json->text + at, MIN(lh_json_end(json->text, at) - at, VALUE_SHOWN_MAX));
     valid = g_utf8_make_valid(start, -1);
     return lh_escaped_line(valid);
 }
 
+/* @a, @b: NULL if there is none. */
 static bool
-differs(const Pair *p, gsize a, bool has_a, gsize b, bool has_b)
+differs(const Pair *p, const cJSON *a, const cJSON *b)
 {
     *p->found = (LhJsonDifference){ .path = g_strdup(p->path->str),
-                                    .a = has_a ? quote_value(p->a->text, a) : g_strdup("nothing"),
-                                    .b = has_b ? quote_value(p->b->text, b) : g_strdup("nothing") };
+                                    .a = quote_value(p->a, a),
+                                    .b = quote_value(p->b, b) };
     return false;
 }
 
-static bool same_values(Pair *p, gsize a, gsize b);
+static bool same_values(Pair *p, const cJSON *a, const cJSON *b);
 
 /* Behind @length bytes of the path comes what leads to @item, or the @index-th of an array. */
 static void
-go_to(Pair *p, gsize length, const char *text, const LhJsonItem *item, guint index)
+go_to(Pair *p, gsize length, const cJSON *item, guint index)
 {
-    g_autofree char *key = item->key != item->value ? lh_json_string(text, item->key) : NULL;
-
     g_string_truncate(p->path, length);
-    if (key == NULL)
+    if (item->string == NULL)
         g_string_append_printf(p->path, "[%u]", index);
     else
-        g_string_append_printf(p->path, "%s%s", length > 0 ? "." : "", key);
-}
-
-static bool
-same_keys(const Pair *p, const LhJsonItem *a, const LhJsonItem *b)
-{
-    g_autofree char *word = a->key != a->value ? lh_json_string(p->a->text, a->key) : NULL;
-
-    return word == NULL ? b->key == b->value
-                        : b->key != b->value && lh_json_is(p->b->text, b->key, word);
+        g_string_append_printf(p->path, "%s%s", length > 0 ? "." : "", item->string);
 }
 
 /* Members stand in the same order: documents of one writer do. */
 static bool
-same_containers(Pair *p, gsize a, gsize b)
+same_containers(Pair *p, const cJSON *a, const cJSON *b)
 {
     const gsize length = p->path->len;
-    LhJsonItem x, y;
-    bool more_a = lh_json_first(p->a->text, a, &x), more_b = lh_json_first(p->b->text, b, &y);
+    const cJSON *x = a->child, *y = b->child;
 
-    for (guint index = 0; more_a || more_b; index++) {
-        const bool both = more_a && more_b && same_keys(p, &x, &y);
-
-        go_to(p, length, more_a ? p->a->text : p->b->text, more_a ? &x : &y, index);
-        if (!both)
-            return differs(p, x.value, more_a, y.value, more_b && !more_a);
-        if (p->counts(p->path->str) && !same_values(p, x.value, y.value))
+    for (guint index = 0; x != NULL || y != NULL; index++) {
+        go_to(p, length, x != NULL ? x : y, index);
+        if (x == NULL || y == NULL || g_strcmp0(x->string, y->string) != 0)
+            return differs(p, x, x == NULL ? y : NULL);
+        if (p->counts(p->path->str) && !same_values(p, x, y))
             return false;
-        more_a = lh_json_next(p->a->text, &x);
-        more_b = lh_json_next(p->b->text, &y);
+        x = x->next;
+        y = y->next;
     }
     g_string_truncate(p->path, length);
     return true;
@@ -112,18 +96,20 @@ same_numbers(const char *a, const char *b)
 }
 
 static bool
-same_values(Pair *p, gsize a, gsize b)
+same_values(Pair *p, const cJSON *a, const cJSON *b)
 {
-    const char *x = p->a->text + a, *y = p->b->text + b;
-    const gsize length = lh_json_skip(p->a->text, a) - a;
+    const gsize at_a = lh_json_place(a), at_b = lh_json_place(b);
+    const char *x = p->a->text + at_a, *y = p->b->text + at_b;
+    gsize length;
 
-    if (opens_container(*x) && *x == *y)
+    if ((cJSON_IsObject(a) && cJSON_IsObject(b)) || (cJSON_IsArray(a) && cJSON_IsArray(b)))
         return same_containers(p, a, b);
-    if (length == lh_json_skip(p->b->text, b) - b && memcmp(x, y, length) == 0)
+    length = lh_json_end(p->a->text, at_a) - at_a;
+    if (length == lh_json_end(p->b->text, at_b) - at_b && memcmp(x, y, length) == 0)
         return true;
     if (begins_number(*x) && begins_number(*y) && same_numbers(x, y))
         return true;
-    return differs(p, a, true, b, true);
+    return differs(p, a, b);
 }
 
 bool
@@ -132,12 +118,9 @@ lh_json_same(const LhJson *a, const LhJson *b, bool (*counts)(const char *path),
 {
     g_autoptr(GString) path = g_string_new(NULL);
     Pair p = { .a = a, .b = b, .counts = counts, .path = path, .found = difference };
-    gsize root_a, root_b;
 
     *difference = (LhJsonDifference){ NULL };
-    lh_json_find(a, "", &root_a);
-    lh_json_find(b, "", &root_b);
-    return same_values(&p, root_a, root_b);
+    return same_values(&p, lh_json_root(a), lh_json_root(b));
 }
 
 void

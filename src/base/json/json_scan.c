@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A strict scanner over JSON text. It builds nothing: it checks the grammar and that no object has
- * a key twice, and words every such error.
+ * A strict scanner over JSON text. It builds nothing: it checks the grammar, in which cJSON lets
+ * much pass, and words every such error.
  */
 #include "base/json/json_private.h"
 
@@ -19,8 +19,7 @@ typedef struct {
     gsize length;
     gsize at;
     unsigned depth;
-    bool python;  /* takes its numbers, too */
-    GArray *keys; /* of gsize: where the keys of the objects stand that are open */
+    bool python; /* takes its numbers, too */
     GError **error;
 } Scanner;
 
@@ -42,28 +41,20 @@ locate(const char *text, gsize offset, guint *line, guint *column)
     }
 }
 
-static void
-set_error_at(const char *name, const char *text, gsize offset, GError **error, const char *message)
-{
-    guint line;
-    guint column;
-
-    locate(text, offset, &line, &column);
-    g_set_error(error, LH_ERROR, LH_ERROR_INPUT, "%s:%u:%u: error: %s", name, line, column,
-                message);
-}
-
 bool
 lh_json_fail_at(const char *name, const char *text, gsize offset, GError **error,
                 const char *format, ...)
 {
     g_autofree char *message = NULL;
+    guint line, column;
     va_list args;
 
     va_start(args, format);
     message = g_strdup_vprintf(format, args);
     va_end(args);
-    set_error_at(name, text, offset, error, message);
+    locate(text, offset, &line, &column);
+    g_set_error(error, LH_ERROR, LH_ERROR_INPUT, "%s:%u:%u: error: %s", name, line, column,
+                message);
     return false;
 }
 
@@ -75,8 +66,7 @@ static G_GNUC_PRINTF(3, 4) bool fail_at(Scanner *s, gsize offset, const char *fo
     va_start(args, format);
     message = g_strdup_vprintf(format, args);
     va_end(args);
-    set_error_at(s->name, s->text, offset, s->error, message);
-    return false;
+    return lh_json_fail_at(s->name, s->text, offset, s->error, "%s", message);
 }
 
 static bool
@@ -85,11 +75,12 @@ at_end(const Scanner *s)
     return s->at >= s->length;
 }
 
-static void
-skip_whitespace(Scanner *s)
+/* The next byte behind white space; NUL at the end, too. */
+static char
+next_byte(Scanner *s)
 {
-    while (!at_end(s) && strchr(" \t\r\n", s->text[s->at]) != NULL && s->text[s->at] != '\0')
-        s->at++;
+    s->at = lh_json_skip_space(s->text, s->at);
+    return s->text[s->at];
 }
 
 /* What stands at the cursor, for "... but found %s". */
@@ -121,7 +112,7 @@ static bool
 fail_expected(Scanner *s, const char *expected)
 {
     g_autofree char *found = describe_next(s);
-    const char c = at_end(s) ? '\0' : s->text[s->at];
+    const char c = s->text[s->at];
     const char *hint = "";
 
     if (c == '\'')
@@ -270,57 +261,18 @@ scan_string(Scanner *s)
     return true;
 }
 
-/* --- keys --- */
-
-static int
-by_key(gconstpointer a, gconstpointer b, gpointer text)
-{
-    const gsize x = *(const gsize *)a, y = *(const gsize *)b;
-    const int order = lh_json_compare(text, x, y);
-
-    return order != 0 ? order : x < y ? -1 : x > y;
-}
-
-/* Checks the keys from @first on, which are those of one object, and forgets them. */
-static bool
-check_keys(Scanner *s, guint first)
-{
-    const guint count = s->keys->len - first;
-    gsize *keys, second = G_MAXSIZE;
-    g_autofree char *key = NULL, *escaped = NULL;
-
-    if (count == 0)
-        return true;
-    keys = &g_array_index(s->keys, gsize, first);
-    g_qsort_with_data(keys, (gint)count, sizeof(*keys), by_key, (gpointer)s->text);
-    for (guint i = 1; i < count; i++) {
-        if (lh_json_compare(s->text, keys[i - 1], keys[i]) == 0)
-            second = MIN(second, keys[i]);
-    }
-    g_array_set_size(s->keys, first);
-    if (second == G_MAXSIZE)
-        return true;
-    key = lh_json_string(s->text, second);
-    escaped = g_strescape(key, NULL);
-    return fail_at(s, second, "the key \"%.60s\" appears here for the second time", escaped);
-}
-
 /* --- values --- */
 
 static bool
 scan_member(Scanner *s, const char *expected)
 {
-    const gsize key_offset = s->at;
-
-    if (at_end(s) || s->text[s->at] != '"')
+    if (s->text[s->at] != '"')
         return fail_expected(s, expected);
     if (!scan_string(s))
         return false;
-    skip_whitespace(s);
-    if (at_end(s) || s->text[s->at] != ':')
+    if (next_byte(s) != ':')
         return fail_expected(s, "':' after the key");
     s->at++;
-    g_array_append_val(s->keys, key_offset);
     return scan_value(s, "':'");
 }
 
@@ -329,44 +281,38 @@ static bool
 scan_elements(Scanner *s, char closer)
 {
     const bool object = closer == '}';
-    const guint keys = s->keys->len;
-    bool first = true;
+    const char *key = "a key in double quotes or '}'", *before = NULL;
 
-    for (;; first = false) {
-        skip_whitespace(s);
-        if (first && s->text[s->at] == closer)
-            break;
-        if (object) {
-            if (!scan_member(s, first ? "a key in double quotes or '}'"
-                                      : "a key in double quotes after ','"))
-                return false;
-        } else if (!scan_value(s, first ? NULL : "','")) {
+    if (next_byte(s) == closer)
+        return true;
+    for (;;) {
+        if (object ? !scan_member(s, key) : !scan_value(s, before))
             return false;
-        }
-        skip_whitespace(s);
-        if (s->text[s->at] == closer)
-            break;
+        if (next_byte(s) == closer)
+            return true;
         if (s->text[s->at] != ',')
             return fail_expected(s, object ? "',' or '}'" : "',' or ']'");
         s->at++;
+        next_byte(s);
+        key = "a key in double quotes after ','";
+        before = "','";
     }
-    s->at++;
-    return check_keys(s, keys);
 }
 
 static bool
 scan_container(Scanner *s)
 {
     const char closer = s->text[s->at] == '{' ? '}' : ']';
-    bool ok;
 
     if (s->depth == LH_JSON_DEPTH_MAX)
         return fail_at(s, s->at, "nested more than %d levels deep", LH_JSON_DEPTH_MAX);
     s->depth++;
     s->at++;
-    ok = scan_elements(s, closer);
+    if (!scan_elements(s, closer))
+        return false;
     s->depth--;
-    return ok;
+    s->at++;
+    return true;
 }
 
 /* Skips @word if it stands at the cursor and no letter or digit follows. */
@@ -396,8 +342,7 @@ scan_value(Scanner *s, const char *before)
 {
     g_autofree char *expected = NULL;
 
-    skip_whitespace(s);
-    switch (at_end(s) ? '\0' : s->text[s->at]) {
+    switch (next_byte(s)) {
     case '{':
     case '[':
         return scan_container(s);
@@ -425,21 +370,18 @@ scan_value(Scanner *s, const char *before)
 bool
 lh_json_scan(const char *name, const char *text, gsize length, bool python, GError **error)
 {
-    g_autoptr(GArray) keys = g_array_new(FALSE, FALSE, sizeof(gsize));
-    Scanner s = {
-        .name = name, .text = text, .length = length, .python = python, .keys = keys, .error = error
-    };
+    Scanner s = { .name = name, .text = text, .length = length, .python = python, .error = error };
 
     g_assert(length <= LH_JSON_BYTES_MAX);
     if (g_str_has_prefix(text, "\xef\xbb\xbf"))
         return fail_at(&s, 0,
                        "the file starts with a byte order mark; save it as UTF-8 without one");
-    skip_whitespace(&s);
+    next_byte(&s);
     if (at_end(&s))
         return fail_at(&s, 0, "the file is empty");
     if (!scan_value(&s, ""))
         return false;
-    skip_whitespace(&s);
+    next_byte(&s);
     if (!at_end(&s))
         return fail_expected(&s, "the end of the file");
     return true;

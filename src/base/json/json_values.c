@@ -9,7 +9,7 @@
 #include <string.h>
 
 static bool
-is_number(const LhJsonDecoder *d, gsize value)
+is_number(const LhJsonDecoder *d, const cJSON *value)
 {
     const char *text = lh_json_text_of(d, value);
 
@@ -17,7 +17,7 @@ is_number(const LhJsonDecoder *d, gsize value)
 }
 
 bool
-lh_json_fail_value(LhJsonDecoder *d, gsize value, const char *format, ...)
+lh_json_fail_value(LhJsonDecoder *d, const cJSON *value, const char *format, ...)
 {
     g_autofree char *message = NULL;
     va_list args;
@@ -25,16 +25,17 @@ lh_json_fail_value(LhJsonDecoder *d, gsize value, const char *format, ...)
     va_start(args, format);
     message = g_strdup_vprintf(format, args);
     va_end(args);
-    return lh_json_fail_at(d->json->name, d->json->text, value, d->error, "%s", message);
+    return lh_json_fail_at(d->json->name, d->json->text, lh_json_place(value), d->error, "%s",
+                           message);
 }
 
 char *
-lh_json_describe_found(const LhJsonDecoder *d, gsize item)
+lh_json_describe_found(const LhJsonDecoder *d, const cJSON *item)
 {
     const char *text = lh_json_text_of(d, item);
 
-    if (lh_json_is_string(d, item)) {
-        g_autofree char *string = lh_json_string(d->json->text, item);
+    if (cJSON_IsString(item)) {
+        const char *string = item->valuestring;
         g_autofree char *shown = g_utf8_substring(string, 0, MIN(g_utf8_strlen(string, -1), 40));
         g_autofree char *escaped = g_strescape(shown, NULL);
 
@@ -49,7 +50,7 @@ lh_json_describe_found(const LhJsonDecoder *d, gsize item)
 }
 
 bool
-lh_json_fail_type(LhJsonDecoder *d, gsize item, const char *expected)
+lh_json_fail_type(LhJsonDecoder *d, const cJSON *item, const char *expected)
 {
     g_autofree char *found = lh_json_describe_found(d, item);
 
@@ -58,7 +59,7 @@ lh_json_fail_type(LhJsonDecoder *d, gsize item, const char *expected)
 }
 
 bool
-lh_json_fail_field_type(LhJsonDecoder *d, gsize item, const LhField *field)
+lh_json_fail_field_type(LhJsonDecoder *d, const cJSON *item, const LhField *field)
 {
     g_autofree char *expected = lh_field_expected(field);
 
@@ -66,7 +67,7 @@ lh_json_fail_field_type(LhJsonDecoder *d, gsize item, const LhField *field)
 }
 
 bool
-lh_json_check_range(LhJsonDecoder *d, gsize item, const LhField *field, double value,
+lh_json_check_range(LhJsonDecoder *d, const cJSON *item, const LhField *field, double value,
                     const char *measure)
 {
     g_autofree char *found = NULL;
@@ -141,7 +142,7 @@ read_integer(const char *text, bool *negative, uint64_t *magnitude)
 }
 
 static bool
-fail_integer_range(LhJsonDecoder *d, gsize item, const LhField *field, const char *widest)
+fail_integer_range(LhJsonDecoder *d, const cJSON *item, const LhField *field, const char *widest)
 {
     g_autofree char *found = lh_json_describe_found(d, item);
     g_autofree char *bounds = lh_field_bounds(field);
@@ -150,20 +151,31 @@ fail_integer_range(LhJsonDecoder *d, gsize item, const LhField *field, const cha
                               d->path->str, found, bounds != NULL ? bounds : widest);
 }
 
-bool
-lh_json_decode_uint(LhJsonDecoder *d, gsize item, const LhField *field, void *value)
+/* Any integer of 64 bits, with or without a sign; @widest are those that the field could take. */
+static bool
+decode_integer(LhJsonDecoder *d, const cJSON *item, const LhField *field, const char *widest,
+               bool *negative, uint64_t *magnitude)
 {
-    bool negative;
-    uint64_t magnitude;
-    IntegerResult result;
+    IntegerResult result = INTEGER_FRACTION;
 
-    if (!is_number(d, item))
-        return lh_json_fail_field_type(d, item, field);
-    result = read_integer(lh_json_text_of(d, item), &negative, &magnitude);
+    if (is_number(d, item))
+        result = read_integer(lh_json_text_of(d, item), negative, magnitude);
     if (result == INTEGER_FRACTION)
         return lh_json_fail_field_type(d, item, field);
-    if (result == INTEGER_TOO_LARGE || (negative && magnitude > 0))
-        return fail_integer_range(d, item, field, "0 to 18446744073709551615");
+    return result == INTEGER_OK || fail_integer_range(d, item, field, widest);
+}
+
+bool
+lh_json_decode_uint(LhJsonDecoder *d, const cJSON *item, const LhField *field, void *value)
+{
+    static const char widest[] = "0 to 18446744073709551615";
+    bool negative = false;
+    uint64_t magnitude = 0;
+
+    if (!decode_integer(d, item, field, widest, &negative, &magnitude))
+        return false;
+    if (negative && magnitude > 0)
+        return fail_integer_range(d, item, field, widest);
     if (!lh_json_check_range(d, item, field, (double)magnitude, NULL))
         return false;
     *(uint64_t *)value = magnitude;
@@ -171,20 +183,17 @@ lh_json_decode_uint(LhJsonDecoder *d, gsize item, const LhField *field, void *va
 }
 
 bool
-lh_json_decode_int(LhJsonDecoder *d, gsize item, const LhField *field, void *value)
+lh_json_decode_int(LhJsonDecoder *d, const cJSON *item, const LhField *field, void *value)
 {
-    bool negative;
-    uint64_t magnitude;
+    static const char widest[] = "-9223372036854775808 to 9223372036854775807";
+    bool negative = false;
+    uint64_t magnitude = 0;
     int64_t number;
-    IntegerResult result;
 
-    if (!is_number(d, item))
-        return lh_json_fail_field_type(d, item, field);
-    result = read_integer(lh_json_text_of(d, item), &negative, &magnitude);
-    if (result == INTEGER_FRACTION)
-        return lh_json_fail_field_type(d, item, field);
-    if (result == INTEGER_TOO_LARGE || magnitude > (uint64_t)INT64_MAX + (negative ? 1 : 0))
-        return fail_integer_range(d, item, field, "-9223372036854775808 to 9223372036854775807");
+    if (!decode_integer(d, item, field, widest, &negative, &magnitude))
+        return false;
+    if (magnitude > (uint64_t)INT64_MAX + (negative ? 1 : 0))
+        return fail_integer_range(d, item, field, widest);
     number = negative && magnitude > 0 ? -(int64_t)(magnitude - 1) - 1 : (int64_t)magnitude;
     if (!lh_json_check_range(d, item, field, (double)number, NULL))
         return false;
@@ -193,7 +202,7 @@ lh_json_decode_int(LhJsonDecoder *d, gsize item, const LhField *field, void *val
 }
 
 bool
-lh_json_decode_double(LhJsonDecoder *d, gsize item, const LhField *field, void *value)
+lh_json_decode_double(LhJsonDecoder *d, const cJSON *item, const LhField *field, void *value)
 {
     double number;
 
@@ -207,36 +216,31 @@ lh_json_decode_double(LhJsonDecoder *d, gsize item, const LhField *field, void *
 }
 
 bool
-lh_json_decode_bool(LhJsonDecoder *d, gsize item, const LhField *field, void *value)
+lh_json_decode_bool(LhJsonDecoder *d, const cJSON *item, const LhField *field, void *value)
 {
-    const char first = *lh_json_text_of(d, item);
-
-    if (first != 't' && first != 'f')
+    if (!cJSON_IsBool(item))
         return lh_json_fail_field_type(d, item, field);
-    *(bool *)value = first == 't';
+    *(bool *)value = cJSON_IsTrue(item);
     return true;
 }
 
 bool
-lh_json_decode_string(LhJsonDecoder *d, gsize item, const LhField *field, void *value)
+lh_json_decode_string(LhJsonDecoder *d, const cJSON *item, const LhField *field, void *value)
 {
-    g_autofree char *string = NULL;
-
-    if (!lh_json_is_string(d, item))
+    if (!cJSON_IsString(item))
         return lh_json_fail_field_type(d, item, field);
-    string = lh_json_string(d->json->text, item);
-    if (!lh_json_check_range(d, item, field, (double)g_utf8_strlen(string, -1), "characters"))
+    if (!lh_json_check_range(d, item, field, (double)g_utf8_strlen(item->valuestring, -1),
+                             "characters"))
         return false;
-    *(char **)value = g_steal_pointer(&string);
+    *(char **)value = g_strdup(item->valuestring);
     return true;
 }
 
 bool
-lh_json_decode_unit(LhJsonDecoder *d, gsize item, const LhField *field, void *value)
+lh_json_decode_unit(LhJsonDecoder *d, const cJSON *item, const LhField *field, void *value)
 {
     const bool plain_allowed = field->unit == LH_UNIT_COUNT || field->unit == LH_UNIT_BYTES;
     g_autoptr(GError) reason = NULL;
-    g_autofree char *string = NULL;
     union {
         uint64_t count;
         double rate;
@@ -246,10 +250,9 @@ lh_json_decode_unit(LhJsonDecoder *d, gsize item, const LhField *field, void *va
 
     if (plain_allowed && is_number(d, item))
         return lh_json_decode_uint(d, item, field, value);
-    if (!lh_json_is_string(d, item))
+    if (!cJSON_IsString(item))
         return lh_json_fail_field_type(d, item, field);
-    string = lh_json_string(d->json->text, item);
-    if (!lh_unit_parse(string, field->unit, &parsed, &reason))
+    if (!lh_unit_parse(item->valuestring, field->unit, &parsed, &reason))
         return lh_json_fail_value(d, item, "\"%s\": %s", d->path->str, reason->message);
     if (plain_allowed)
         number = (double)parsed.count;
@@ -264,23 +267,21 @@ lh_json_decode_unit(LhJsonDecoder *d, gsize item, const LhField *field, void *va
 }
 
 bool
-lh_json_decode_choice(LhJsonDecoder *d, gsize item, const LhField *field, void *value)
+lh_json_decode_choice(LhJsonDecoder *d, const cJSON *item, const LhField *field, void *value)
 {
     g_autofree char *expected = NULL;
     g_autofree char *advice = NULL;
-    g_autofree char *string = NULL;
     const char *nearest;
 
-    if (!lh_json_is_string(d, item))
+    if (!cJSON_IsString(item))
         return lh_json_fail_field_type(d, item, field);
     for (int i = 0; field->choices[i] != NULL; i++) {
-        if (lh_json_is(d->json->text, item, field->choices[i])) {
+        if (strcmp(item->valuestring, field->choices[i]) == 0) {
             *(int *)value = i;
             return true;
         }
     }
-    string = lh_json_string(d->json->text, item);
-    nearest = lh_nearest_word(string, field->choices);
+    nearest = lh_nearest_word(item->valuestring, field->choices);
     expected = lh_field_expected(field);
     if (nearest != NULL)
         advice = g_strdup_printf("%s (did you mean \"%s\"?)", expected, nearest);

@@ -16,7 +16,7 @@ typedef struct {
     GError **error;
 } JsonReader;
 
-static bool take_json_value(JsonReader *r, const char *path, gsize value);
+static bool take_json_value(JsonReader *r, const char *path, const cJSON *value);
 
 /* The column of byte @offset, in r->line. Places are asked for from the first on. Columns count
  * characters, from 1. */
@@ -32,50 +32,48 @@ move_to(JsonReader *r, gsize offset)
     return (guint)g_utf8_strlen(r->text + r->line_start, (gssize)(offset - r->line_start)) + 1;
 }
 
-static bool
-is_container(const char *text, gsize value)
-{
-    return text[value] == '{' || text[value] == '[';
-}
-
 /* A string, number, boolean or null, as text; caller frees. */
 static char *
-scalar(const char *text, gsize value)
+scalar(const JsonReader *r, const cJSON *value)
 {
-    return text[value] == '"' ? lh_json_string(text, value)
-                              : g_strndup(text + value, lh_json_skip(text, value) - value);
+    const gsize at = lh_json_place(value);
+
+    return cJSON_IsString(value) ? g_strdup(value->valuestring)
+                                 : g_strndup(r->text + at, lh_json_end(r->text, at) - at);
+}
+
+static bool
+is_container(const cJSON *value)
+{
+    return cJSON_IsObject(value) || cJSON_IsArray(value);
 }
 
 /* A list of values that are not lists or objects themselves. */
 static bool
-is_flat(const char *text, gsize value)
+is_flat(const cJSON *value)
 {
-    LhJsonItem item;
-
-    if (text[value] != '[')
+    if (!cJSON_IsArray(value))
         return false;
-    for (bool more = lh_json_first(text, value, &item); more; more = lh_json_next(text, &item)) {
-        if (is_container(text, item.value))
+    for (const cJSON *item = value->child; item != NULL; item = item->next) {
+        if (is_container(item))
             return false;
     }
     return true;
 }
 
 static bool
-add_json_value(JsonReader *r, const char *path, LhSettingsKind kind, gsize value)
+add_json_value(JsonReader *r, const char *path, LhSettingsKind kind, const cJSON *value)
 {
-    const guint column = move_to(r, value);
+    const guint column = move_to(r, lh_json_place(value));
     LhSettingsEntry *entry = lh_settings_add(r->entries, path, kind, r->line, column, r->error);
-    LhJsonItem item;
 
     if (entry == NULL)
         return false;
     if (kind == LH_SETTINGS_LIST) {
-        for (bool more = lh_json_first(r->text, value, &item); more;
-             more = lh_json_next(r->text, &item))
-            g_ptr_array_add(entry->values, scalar(r->text, item.value));
+        for (const cJSON *item = value->child; item != NULL; item = item->next)
+            g_ptr_array_add(entry->values, scalar(r, item));
     } else if (kind != LH_SETTINGS_NONE) {
-        g_ptr_array_add(entry->values, scalar(r->text, value));
+        g_ptr_array_add(entry->values, scalar(r, value));
     }
     return true;
 }
@@ -83,37 +81,35 @@ add_json_value(JsonReader *r, const char *path, LhSettingsKind kind, gsize value
 /* Depths are bounded by the scan. */
 /* NOLINTBEGIN(misc-no-recursion) */
 static bool
-take_members(JsonReader *r, const char *path, gsize container)
+take_members(JsonReader *r, const char *path, const cJSON *container)
 {
-    const bool list = r->text[container] == '[';
-    LhJsonItem item;
     guint index = 0;
 
-    for (bool more = lh_json_first(r->text, container, &item); more;
-         more = lh_json_next(r->text, &item)) {
-        g_autofree char *key = list ? NULL : lh_json_string(r->text, item.key);
-        g_autofree char *inner = list ? g_strdup_printf("%s[%u]", path, index++)
-                                      : g_strconcat(path, path[0] != '\0' ? "." : "", key, NULL);
+    for (const cJSON *item = container->child; item != NULL; item = item->next) {
+        g_autofree char *inner =
+            cJSON_IsArray(container)
+                ? g_strdup_printf("%s[%u]", path, index++)
+                : g_strconcat(path, path[0] != '\0' ? "." : "", item->string, NULL);
 
-        if (!take_json_value(r, inner, item.value))
+        if (!take_json_value(r, inner, item))
             return false;
     }
     return true;
 }
 
 static bool
-take_json_value(JsonReader *r, const char *path, gsize value)
+take_json_value(JsonReader *r, const char *path, const cJSON *value)
 {
-    const char first = r->text[value];
-
-    if (is_flat(r->text, value))
+    if (is_flat(value))
         return add_json_value(r, path, LH_SETTINGS_LIST, value);
-    if (is_container(r->text, value))
-        return lh_settings_take(r->entries, path, r->line, move_to(r, value), r->error) &&
+    if (is_container(value))
+        return lh_settings_take(r->entries, path, r->line, move_to(r, lh_json_place(value)),
+                                r->error) &&
                take_members(r, path, value);
-    if (first == 'n')
+    if (cJSON_IsNull(value))
         return add_json_value(r, path, LH_SETTINGS_NONE, value);
-    return add_json_value(r, path, first == '"' ? LH_SETTINGS_WORD : LH_SETTINGS_PLAIN, value);
+    return add_json_value(r, path, cJSON_IsString(value) ? LH_SETTINGS_WORD : LH_SETTINGS_PLAIN,
+                          value);
 }
 /* NOLINTEND(misc-no-recursion) */
 
@@ -123,15 +119,13 @@ lh_settings_json(const char *file, const char *text, gsize length, GError **erro
     g_autoptr(LhSettingsFile) e = lh_settings_new(file, text, length, false, error);
     g_autoptr(LhJson) json = e == NULL ? NULL : lh_json_parse(file, text, length, error);
     JsonReader r = { .entries = e, .line = 1, .error = error };
-    gsize root;
 
     if (json == NULL)
         return NULL;
     r.text = json->text;
-    root = strspn(r.text, " \t\r\n");
-    if (r.text[root] != '{') {
+    if (!cJSON_IsObject(lh_json_root(json))) {
         lh_settings_fail(e, 1, 1, error, "settings are an object, { ... }");
         return NULL;
     }
-    return take_members(&r, "", root) ? g_steal_pointer(&e) : NULL;
+    return take_members(&r, "", lh_json_root(json)) ? g_steal_pointer(&e) : NULL;
 }
