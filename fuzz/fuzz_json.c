@@ -5,10 +5,12 @@
  */
 #include "fuzz.h"
 
-#include "base/json/json.h"
+#include "base/json/json_private.h"
 #include "base/json/json_writer.h"
 
 #include <string.h>
+
+#define PLACES_CHECKED_BYTES 2048 /* of longer documents it would take most of the time */
 
 typedef struct {
     char *text;
@@ -136,6 +138,22 @@ decode(const LhJson *json, bool allow_unknown)
     lh_json_clear(element_fields, &element);
 }
 
+/* Every value stands where the tree says: read there by itself, it is the same. */
+static void
+check_places(const LhJson *json, const cJSON *value)
+{
+    g_auto(LhJsonTree) alone = { NULL };
+
+    g_assert_cmpuint(lh_json_tree_read(json, lh_json_place(value), &alone), ==,
+                     lh_json_end(json->text, lh_json_place(value)));
+    g_assert(alone.root->type == value->type);
+    /* What is within a container comes below; cJSON would compare it twice for every level. */
+    g_assert(value->child != NULL || cJSON_Compare(alone.root, value, true));
+    g_assert(value->string == NULL || json->text[lh_json_key_place(json->text, value)] == '"');
+    for (const cJSON *child = value->child; child != NULL; child = child->next)
+        check_places(json, child);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -146,6 +164,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (json == NULL)
         return 0;
     g_assert(strlen(lh_json_sha256(json)) == 64);
+    if (size <= PLACES_CHECKED_BYTES)
+        check_places(json, lh_json_root(json));
     for (unsigned i = 0; i < G_N_ELEMENTS(paths); i++) {
         g_autoptr(GError) placed = NULL;
 
