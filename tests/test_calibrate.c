@@ -318,6 +318,11 @@ START_TEST(calibrate_profile_round_trip)
     ck_assert_double_eq(profile->device.messages_hold, 0.25);
     ck_assert_uint_eq(profile->device.machine_ranks, 4);
     ck_assert_uint_eq(profile->device.machine_cores, 2);
+    ck_assert_double_eq(profile->device.memory_bandwidth, 4.5e9);
+    ck_assert_double_eq(profile->device.memory_efficiency, 1);
+    ck_assert_int_eq(profile->device.memory_provenance, LH_PROVENANCE_MEASURED);
+    ck_assert_uint_eq(profile->device.tile_rows, 0);
+    ck_assert_double_eq(profile->pcie.bandwidth, 0);
     ck_assert_double_eq(profile->nvlink.bandwidth, 22.5e9);
     ck_assert_int_eq(profile->nvlink.latency_ps, 11500000);
     ck_assert_uint_eq(profile->nvlink.ctas, 0);
