@@ -133,9 +133,6 @@ typedef struct {
 #define LH_FIELD_WHEN_ALWAYS LH_FIELD_REQUIRED
 #define LH_FIELD_WHEN_OR_NULL (LH_FIELD_REQUIRED | LH_FIELD_OR_NULL)
 #define LH_FIELD_WHEN_IF_ANY 0
-/* The same of picoseconds, which are written as seconds. */
-#define LH_FIELD_WHEN_ALWAYS_S (LH_FIELD_REQUIRED | LH_FIELD_PICOSECONDS)
-#define LH_FIELD_WHEN_OR_NULL_S (LH_FIELD_WHEN_OR_NULL | LH_FIELD_PICOSECONDS)
 
 /* Whether @value is within the field's bounds, in the unit of these. */
 bool lh_field_allows(const LhField *field, double value);

@@ -443,7 +443,7 @@ fill(const char *kind, LhTable *table, GError **error)
 
 typedef struct {
     const char *name, *description;
-    const char *attention, *preset, *value, *commands; /* NULL: its kind has none */
+    const char *attention, *preset, *value, *category, *commands; /* NULL: its kind has none */
 } Entry;
 
 static const LhField entry_fields[] = {
@@ -455,6 +455,8 @@ static const LhField entry_fields[] = {
                  .description = "Of a field of training systems: what holds if it is not given."),
     LH_FIELD_ROW(STRING, Entry, value, "value", IF_ANY,
                  .description = "Of what is said of a training system: that, and how it is known."),
+    LH_FIELD_ROW(STRING, Entry, category, "category", IF_ANY,
+                 .description = "Of an option: the section of help that it is in."),
     LH_FIELD_ROW(STRING, Entry, commands, "commands", IF_ANY,
                  .description = "Of an option: those that have it."),
     LH_FIELD_ROW(STRING, Entry, description, "description", ALWAYS,

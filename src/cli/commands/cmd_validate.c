@@ -9,7 +9,7 @@
 #include "cli/saved.h"
 #include "proof/proven.h"
 #include "report/data/describe_options.h"
-#include "report/data/validation_json.h"
+#include "report/validation/validation_json.h"
 #include "report/page/page_pdf.h"
 #include "report/page/validate_page.h"
 #include "report/text/cluster/describe_machine.h"

@@ -3,6 +3,8 @@
 
 #include "base/error.h"
 #include "base/json/json_schema.h"
+#include "cli/commands/cmd_list.h"
+#include "cli/verify_report.h"
 #include "model/framework.h"
 #include "model/model.h"
 #include "papers/checklist.h"
@@ -11,7 +13,16 @@
 #include "report/data/plan_json.h"
 #include "report/data/result_json.h"
 #include "report/data/sweep_values.h"
+#include "report/data/timeline.h"
+#include "report/draw/memory_timeline.h"
 #include "report/text/cluster/describe_doctor.h"
+#include "report/text/cluster/describe_import.h"
+#include "report/text/cluster/log_check_values.h"
+#include "report/text/describe_diff.h"
+#include "report/text/describe_run.h"
+#include "report/text/path_json.h"
+#include "report/text/reproduction_values.h"
+#include "report/validation/validation_json.h"
 #include "scenario/profile.h"
 #include "scenario/scenario_fields.h"
 #include "sim/cost/device_fields.h"
@@ -62,26 +73,37 @@ const LhFileFormat lh_file_formats[] = {
       "in this order.",
       lh_plan_fields, NULL },
     { "longhaul.path/1", "written: the critical path of a run (sim --critical-path --format json)",
-      NULL, NULL, NULL },
-    { "longhaul.diff/1", "written: two results beside each other (diff --format json)", NULL, NULL,
-      NULL },
+      "The critical path of a run, op by op: what sim --critical-path writes with --format json. "
+      "Times are exact decimal seconds of whole picoseconds.",
+      lh_path_fields, NULL },
+    { "longhaul.diff/1", "written: two results beside each other (diff --format json)",
+      "Two results beside each other: what diff writes with --format json.", lh_diff_fields, NULL },
     { "longhaul.collective/1", "written: what nccl-tests should print (collective --format json)",
-      NULL, NULL, NULL },
-    { "longhaul.verdict/1", "written: proofs (verify --format json)", NULL, NULL, NULL },
-    { "longhaul.run/1", "written: an executed schedule (run --format json)", NULL, NULL, NULL },
+      "What nccl-tests should print: what collective writes with --format json.",
+      lh_collective_fields, NULL },
+    { "longhaul.verdict/1", "written: proofs (verify --format json)",
+      "Which programs are proven: what verify writes with --format json.", lh_verdict_fields,
+      NULL },
+    { "longhaul.run/1", "written: an executed schedule (run --format json)",
+      "An executed schedule: what run writes with --format json.", lh_run_fields, NULL },
     { "longhaul.validation/2", "written: predicted and measured times (validate --format json)",
-      NULL, NULL, NULL },
-    { "longhaul.import/1", "written: constants fitted to traces (import --format json)", NULL, NULL,
+      "Predicted and measured times: longhaul validate --format json", lh_validation_fields, NULL },
+    { "longhaul.import/1", "written: constants fitted to traces (import --format json)",
+      "Constants fitted to traces: what import writes with --format json.", lh_import_fields,
       NULL },
     { "longhaul.reproduction/1",
-      "written: predicted and published values (reproduce --format json)", NULL, NULL, NULL },
-    { "longhaul.list/1", "written: such a list (list --format json)", NULL, NULL, NULL },
+      "written: predicted and published values (reproduce --format json)",
+      "Predicted beside published values: what reproduce writes with --format json.",
+      lh_reproduction_fields, NULL },
+    { "longhaul.list/1", "written: such a list (list --format json)",
+      "What can be named: what list writes with --format json.", lh_list_fields, NULL },
     { "longhaul.doctor/1", "written: what is here to run on (doctor --format json)",
       "What is here to run on: longhaul doctor --format json", lh_doctor_fields, NULL },
-    { "longhaul.timeline/1", "written: every op as it was played (--timeline FILE.json)", NULL,
-      NULL, NULL },
+    { "longhaul.timeline/1", "written: every op as it was played (--timeline FILE.json)",
+      "Every op as it was played.", lh_timeline_fields, NULL },
     { "longhaul.memory-timeline/1",
-      "written: what ranks hold over time (--memory-timeline FILE.json)", NULL, NULL, NULL },
+      "written: what ranks hold over time (--memory-timeline FILE.json)",
+      "What ranks hold over time.", lh_memory_timeline_fields, NULL },
     { "longhaul.trace/1",
       "written: every op, for trace viewers, in Chrome's format (--trace FILE.json)", NULL, NULL,
       NULL },

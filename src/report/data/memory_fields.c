@@ -87,8 +87,8 @@ derive_category(const void *of, void *value)
 
 static const LhField first_fields[] = {
     LH_FIELD_ROW(UINT, LhFirstBeyond, rank, "rank", ALWAYS, .description = "Its rank."),
-    LH_FIELD_ROW(INT, LhFirstBeyond, time_ps, "time_s", ALWAYS_S, .max = -1,
-                 .description = "When its host gets to it."),
+    LH_FIELD_SECONDS_ROW(INT, LhFirstBeyond, time_ps, "time_s", ALWAYS, .max = -1,
+                         .description = "When its host gets to it."),
     LH_FIELD_ROW(INLINE, LhFirstBeyond, op, "op", ALWAYS, .fields = lh_memory_op_fields),
     LH_FIELD_ROW(CHOICE, LhFirstBeyond, op, "category", OR_NULL, .choices = lh_category_names,
                  .derive = derive_category,

@@ -21,16 +21,16 @@ typedef struct {
 } PerRank;
 
 static const LhField per_rank_fields[] = {
-    LH_FIELD_ROW(UINTS, PerRank, compute_ps, "compute_s", ALWAYS_S,
-                 .description = "Time in which a compute stream was running."),
-    LH_FIELD_ROW(UINTS, PerRank, comm_ps, "comm_s", ALWAYS_S,
-                 .description =
-                     "Time in which a communication stream had an op running, waiting included."),
-    LH_FIELD_ROW(UINTS, PerRank, exposed_ps, "exposed_s", ALWAYS_S,
-                 .description =
-                     "Time in which the rank computed nothing and waited for data on its way."),
-    LH_FIELD_ROW(UINTS, PerRank, finish_ps, "finish_s", ALWAYS_S,
-                 .description = "When its last op was complete."),
+    LH_FIELD_SECONDS_ROW(UINTS, PerRank, compute_ps, "compute_s", ALWAYS,
+                         .description = "Time in which a compute stream was running."),
+    LH_FIELD_SECONDS_ROW(
+        UINTS, PerRank, comm_ps, "comm_s", ALWAYS,
+        .description = "Time in which a communication stream had an op running, waiting included."),
+    LH_FIELD_SECONDS_ROW(
+        UINTS, PerRank, exposed_ps, "exposed_s", ALWAYS,
+        .description = "Time in which the rank computed nothing and waited for data on its way."),
+    LH_FIELD_SECONDS_ROW(UINTS, PerRank, finish_ps, "finish_s", ALWAYS,
+                         .description = "When its last op was complete."),
     LH_FIELD_ROW(UINTS, PerRank, flops, "flops", ALWAYS, .description = "Flops of attention."),
     LH_FIELD_ROW(UINTS, PerRank, sent_bytes, "sent_bytes", ALWAYS, .description = "Bytes sent."),
     LH_FIELD_ROW(UINTS, PerRank, closed_form_bytes, "closed_form_bytes", ALWAYS,
@@ -176,7 +176,8 @@ typedef struct {
 static const LhField share_fields[] = {
     LH_FIELD_ROW(STRING, Share, of, "of", ALWAYS,
                  .description = "compute, latency, host, or kinds of links, joined by +."),
-    LH_FIELD_ROW(INT, Share, time_ps, "time_s", ALWAYS_S, .max = -1, .description = "Its time."),
+    LH_FIELD_SECONDS_ROW(INT, Share, time_ps, "time_s", ALWAYS, .max = -1,
+                         .description = "Its time."),
     LH_FIELD_ROW(DOUBLE, Share, fraction, "fraction", ALWAYS, .max = -1,
                  .description = "Of the makespan."),
     { .name = NULL },

@@ -17,6 +17,9 @@ static const char *const state_names[] = { "ok",     "out-of-memory", "left-out"
                                            "failed", "refused",       "unproven", NULL };
 #define UNPROVEN (LH_ROW_REFUSED + 1)
 
+#define ROW_SECONDS(kind, member, key, when, ...)                                                  \
+    LH_FIELD_SECONDS_ROW(kind, LhRowValues, member, key, when, __VA_ARGS__)
+
 #define ROW_FIELD(kind, member, key, when, ...)                                                    \
     LH_FIELD_ROW(kind, LhRowValues, member, key, when, __VA_ARGS__)
 
@@ -30,8 +33,8 @@ const LhField lh_row_fields[] = {
             "more memory than a GPU has; left-out: takes longer than --within allows; interrupted: "
             "was not done when somebody ended the comparison; failed: could not end; refused: "
             "cannot do the case. Without a result, all numbers are null."),
-    ROW_FIELD(INT, makespan_ps, "makespan_s", OR_NULL_S,
-              .description = "Time until the last rank is done."),
+    ROW_SECONDS(INT, makespan_ps, "makespan_s", OR_NULL,
+                .description = "Time until the last rank is done."),
     ROW_FIELD(DOUBLE, vs_best, "vs_best", OR_NULL, .max = -1,
               .description =
                   "The makespan over that of the fastest schedule that fits; null if this one "
@@ -62,33 +65,34 @@ const LhField lh_row_fields[] = {
                   "kernels one after another."),
     ROW_FIELD(DOUBLE, bubble_fraction, "bubble_fraction", OR_NULL, .max = -1,
               .description = "1 - compute / (ranks x makespan)."),
-    ROW_FIELD(WIDE, span_sum_ps, "span_sum_s", OR_NULL_S,
-              .description = "Ranks x makespan: the sum of compute, imbalance, exposed and host."),
-    ROW_FIELD(WIDE, compute_sum_ps, "compute_sum_s", OR_NULL_S,
-              .description = "Time in which a compute stream was running, summed over ranks."),
-    ROW_FIELD(
-        WIDE, idle_sum_ps[0], "imbalance_sum_s", OR_NULL_S,
+    ROW_SECONDS(WIDE, span_sum_ps, "span_sum_s", OR_NULL,
+                .description =
+                    "Ranks x makespan: the sum of compute, imbalance, exposed and host."),
+    ROW_SECONDS(WIDE, compute_sum_ps, "compute_sum_s", OR_NULL,
+                .description = "Time in which a compute stream was running, summed over ranks."),
+    ROW_SECONDS(
+        WIDE, idle_sum_ps[0], "imbalance_sum_s", OR_NULL,
         .description =
             "Time in which ranks computed nothing and nothing moved for them, summed over ranks."),
-    ROW_FIELD(WIDE, idle_sum_ps[1], "exposed_nvlink_sum_s", OR_NULL_S,
-              .description =
-                  "Time in which ranks computed nothing and waited for data on its way over "
-                  "links of this kind, summed over ranks."),
-    ROW_FIELD(WIDE, idle_sum_ps[2], "exposed_pcie_sum_s", OR_NULL_S,
-              .description =
-                  "Time in which ranks computed nothing and waited for data on its way over "
-                  "links of this kind, summed over ranks."),
-    ROW_FIELD(WIDE, idle_sum_ps[3], "exposed_nic_sum_s", OR_NULL_S,
-              .description =
-                  "Time in which ranks computed nothing and waited for data on its way over "
-                  "links of this kind, summed over ranks."),
-    ROW_FIELD(WIDE, idle_sum_ps[4], "exposed_fabric_sum_s", OR_NULL_S,
-              .description =
-                  "Time in which ranks computed nothing and waited for data on its way over "
-                  "links of this kind, summed over ranks."),
-    ROW_FIELD(WIDE, idle_sum_ps[5], "host_sum_s", OR_NULL_S,
-              .description =
-                  "Time in which the host had not issued the next op, summed over ranks."),
+    ROW_SECONDS(WIDE, idle_sum_ps[1], "exposed_nvlink_sum_s", OR_NULL,
+                .description =
+                    "Time in which ranks computed nothing and waited for data on its way over "
+                    "links of this kind, summed over ranks."),
+    ROW_SECONDS(WIDE, idle_sum_ps[2], "exposed_pcie_sum_s", OR_NULL,
+                .description =
+                    "Time in which ranks computed nothing and waited for data on its way over "
+                    "links of this kind, summed over ranks."),
+    ROW_SECONDS(WIDE, idle_sum_ps[3], "exposed_nic_sum_s", OR_NULL,
+                .description =
+                    "Time in which ranks computed nothing and waited for data on its way over "
+                    "links of this kind, summed over ranks."),
+    ROW_SECONDS(WIDE, idle_sum_ps[4], "exposed_fabric_sum_s", OR_NULL,
+                .description =
+                    "Time in which ranks computed nothing and waited for data on its way over "
+                    "links of this kind, summed over ranks."),
+    ROW_SECONDS(WIDE, idle_sum_ps[5], "host_sum_s", OR_NULL,
+                .description =
+                    "Time in which the host had not issued the next op, summed over ranks."),
     ROW_FIELD(WIDE, flops_sum, "flops_sum", OR_NULL,
               .description = "Flops of attention, summed over ranks."),
     ROW_FIELD(UINT, sent_bytes_max, "sent_bytes_max", OR_NULL,
@@ -114,7 +118,7 @@ const LhField lh_row_fields[] = {
     ROW_FIELD(UINT, peak_bytes_max, "peak_bytes_max", OR_NULL,
               .description = "Peak memory of the rank that needs most."),
     ROW_FIELD(UINT, peak_rank, "peak_rank", OR_NULL, .description = "That rank."),
-    ROW_FIELD(INT, peak_at_ps, "peak_at_s", OR_NULL_S, .description = "When it is reached there."),
+    ROW_SECONDS(INT, peak_at_ps, "peak_at_s", OR_NULL, .description = "When it is reached there."),
     ROW_FIELD(UINT, events, "events", OR_NULL,
               .description = "Kernels and messages that were simulated."),
     ROW_FIELD(UINT, ops, "ops", OR_NULL, .description = "Ops of all ranks."),

@@ -220,7 +220,8 @@ static const char *const schema_words[] = { TIMELINE_SCHEMA, NULL };
 
 #define OP_ROW(kind, member, ...)                                                                  \
     LH_FIELD_ROW(kind, TimelineOp, member, #member, ALWAYS, __VA_ARGS__)
-#define TIME_ROW(member, key, ...) LH_FIELD_ROW(INT, TimelineOp, member, key, ALWAYS_S, __VA_ARGS__)
+#define TIME_ROW(member, key, ...)                                                                 \
+    LH_FIELD_SECONDS_ROW(INT, TimelineOp, member, key, ALWAYS, __VA_ARGS__)
 
 static const LhField op_fields[] = {
     OP_ROW(UINT, rank, .description = "The rank that it is an op of."),

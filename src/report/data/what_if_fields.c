@@ -25,8 +25,8 @@
 
 const LhField lh_what_if_fields[] = {
     WHAT_IF_OF,
-    WHAT_IF_ROW(INT, makespan_ps, "makespan_s", ALWAYS_S, .max = -1,
-                .description = "Time with more of it."),
+    LH_FIELD_SECONDS_ROW(INT, LhWhatIfValues, makespan_ps, "makespan_s", ALWAYS, .max = -1,
+                         .description = "Time with more of it."),
     WHAT_IF_SAVED,
     { .name = NULL },
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "report/data/input_texts.h"
+#include "report/validation/input_texts.h"
 
 #include "base/files/data_files.h"
 #include "base/files/file_input.h"

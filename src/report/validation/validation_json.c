@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "report/data/validation_json.h"
+#include "report/validation/validation_json.h"
 
 #include "base/json/json.h"
 #include "report/data/describe_options.h"
 #include "report/data/document.h"
-#include "report/data/input_texts.h"
+#include "report/validation/input_texts.h"
 
 #include <math.h>
 
